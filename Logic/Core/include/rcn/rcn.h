@@ -1,0 +1,27 @@
+/* RaterConsensus, the C library: what several raters' masks tell, and what can be learned from
+ * them.
+ *
+ * A way through:
+ *   1. rcn_context_create()      threads, memory, progress, error sentences
+ *   2. rcn_votes_from_masks()    K raters' masks of one case, packed (rcn_votes.h)
+ *   3. rcn_fuse()                one target map: levels, STAPLE, ... (rcn_fusion.h)
+ *      rcn_agreement_create()    how far the raters agree, and where they do not (rcn_agreement.h)
+ *
+ * Every fallible function returns an rcn_status; the sentence for a person is rcn_context_error().
+ * Buffers belong to the caller. Nothing here prints, exits or changes global state.
+ */
+#ifndef RCN_H
+#define RCN_H
+
+#include "rcn_context.h"
+
+#include "rcn_image.h"
+#include "rcn_status.h"
+#include "rcn_votes.h"
+
+#define RCN_VERSION_MAJOR 0
+#define RCN_VERSION_MINOR 1
+#define RCN_VERSION_PATCH 0
+#define RCN_VERSION "0.1.0"
+
+#endif /* RCN_H */

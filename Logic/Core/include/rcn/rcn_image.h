@@ -1,0 +1,89 @@
+/* Image views: a caller's buffer with its element type and its place in the world.
+ *
+ * x runs fastest, as in ITK and VTK buffers: voxel (x, y, z) is number x + X * (y + Y * z). Several
+ * components of a voxel lie next to each other. Views never own memory.
+ */
+#ifndef RCN_IMAGE_H
+#define RCN_IMAGE_H
+
+#include <stdint.h>
+
+#include "rcn_context.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum rcn_type {
+    RCN_UINT8 = 0,
+    RCN_INT8 = 1,
+    RCN_UINT16 = 2,
+    RCN_INT16 = 3,
+    RCN_UINT32 = 4,
+    RCN_INT32 = 5,
+    RCN_UINT64 = 6,
+    RCN_INT64 = 7,
+    RCN_FLOAT32 = 8,
+    RCN_FLOAT64 = 9
+} rcn_type;
+
+/* Bytes of one element; 0 for a number that is no rcn_type. */
+RCN_API size_t rcn_type_size(rcn_type type);
+
+/* "uint8" ... "float64"; NULL for a number that is no rcn_type. */
+RCN_API const char *rcn_type_name(rcn_type type);
+
+/* Where the voxels are. World coordinates are millimetres; the axes are those of the file format's
+ * library (LPS for ITK). A 2-D image has size[2] = 1. Whether an algorithm works in two or three
+ * dimensions is decided by size[2], so that a volume of one slice is a 2-D image everywhere. */
+typedef struct rcn_geometry {
+    int dimension;       /* 2 or 3: as stored in the file */
+    int64_t size[3];     /* voxels along x, y, z; each at least 1 */
+    double spacing[3];   /* mm between voxel centres; each > 0 */
+    double origin[3];    /* world position of the centre of voxel (0, 0, 0) */
+    double direction[9]; /* row major; column a is the world direction of axis a */
+} rcn_geometry;
+
+/* Size X x Y x Z (Z = 1 is 2-D), 1 mm voxels, origin 0, axes along the world's. */
+RCN_API rcn_geometry rcn_geometry_make(int64_t x, int64_t y, int64_t z);
+
+/* NULL if usable, otherwise a sentence: sizes, spacing, finite numbers, and a voxel count whose
+ * bytes can still be addressed. */
+RCN_API const char *rcn_geometry_check(const rcn_geometry *geometry);
+
+/* Number of voxels. */
+RCN_API int64_t rcn_geometry_voxels(const rcn_geometry *geometry);
+
+/* Volume of one voxel in millilitres (a 2-D image counts as spacing[2] mm thick). */
+RCN_API double rcn_geometry_voxel_ml(const rcn_geometry *geometry);
+
+/* world[3] = the position of the (possibly fractional) voxel index[3]. */
+RCN_API void rcn_geometry_to_world(double world[3], const rcn_geometry *geometry,
+                                   const double index[3]);
+
+/* How far two geometries may differ and still count as the same: no voxel centre may lie further
+ * from its twin than this fraction of a voxel's smallest edge. */
+#define RCN_GEOMETRY_TOLERANCE 0.01
+
+/* RCN_OK when a and b have the same size and every voxel of one lies within `tolerance` voxels of
+ * its twin; otherwise RCN_EGEOMETRY with a sentence that begins "NAME has another size|spacing|
+ * direction|origin than REFERENCE" and gives both geometries. */
+RCN_API rcn_status rcn_geometry_compare(rcn_context *ctx, const rcn_geometry *a, const char *name,
+                                        const rcn_geometry *reference, const char *reference_name,
+                                        double tolerance);
+
+typedef struct rcn_image {
+    void *data; /* voxels * components elements of `type`; owned by the caller */
+    rcn_type type;
+    int components; /* at least 1; interleaved */
+    rcn_geometry geometry;
+} rcn_image;
+
+/* NULL if usable, otherwise a sentence. */
+RCN_API const char *rcn_image_check(const rcn_image *image);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* RCN_IMAGE_H */

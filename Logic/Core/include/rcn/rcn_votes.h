@@ -1,0 +1,110 @@
+/* Votes: what K raters said about each voxel, packed. Everything else starts here.
+ *
+ * A voxel's K answers form a pattern: who marked it and who answered at all. Few distinct patterns
+ * occur, so the votes are kept as one small code per voxel (8, 16 or 32 bits) and a table that
+ * gives for each code the pattern and how many voxels carry it. Whatever depends on the pattern
+ * alone (levels, STAPLE, SIMPLE, kappa, pairwise Dice, volumes) reads the table, not the voxels; a
+ * target map is one table look-up per voxel.
+ *
+ * Up to 16 raters who answered everywhere, the code is the pattern itself (bit r = rater r). Beyond
+ * that, codes number the patterns that occur, in ascending order of the raters' answers, so that
+ * they do not depend on the number of threads.
+ */
+#ifndef RCN_VOTES_H
+#define RCN_VOTES_H
+
+#include "rcn_image.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define RCN_MAX_RATERS 64
+
+typedef struct rcn_votes rcn_votes;
+
+/* One rater's answer to a case. */
+typedef struct rcn_mask {
+    rcn_image image;
+    int component;             /* which component of a multi-component image; 0 for a plain one */
+    const int64_t *values;     /* label values that mean "marked"; NULL: any non-zero value */
+    int value_count;           /* 0 with NULL values */
+    const int64_t *unanswered; /* label value that means "did not answer here"; NULL: none does */
+} rcn_mask;
+
+/* One distinct pattern of answers. Bit r belongs to rater r; marked is a subset of answered. */
+typedef struct rcn_pattern {
+    uint64_t marked;
+    uint64_t answered;
+    int64_t voxels; /* how many voxels carry it; may be 0 */
+} rcn_pattern;
+
+/* Votes of `raters` raters (1 ... RCN_MAX_RATERS) none of whom has answered yet. */
+RCN_API rcn_status rcn_votes_create(rcn_votes **out, rcn_context *ctx, const rcn_geometry *geometry,
+                                    int raters);
+
+/* NULL is fine. */
+RCN_API void rcn_votes_destroy(rcn_votes *votes);
+
+/* Adds the answers of rater number `rater`, who must not have been added before. The mask is only
+ * read during the call: reading masks from disk one after another needs memory for one of them. A
+ * rater who is never added did not answer this case.
+ *   RCN_EDATA      NaN, infinite or fractional label; the sentence names voxel and value
+ *   RCN_EGEOMETRY  another size (world positions are the caller's to compare)
+ * On failure or cancel the votes are as before. */
+RCN_API rcn_status rcn_votes_add(rcn_votes *votes, rcn_context *ctx, int rater,
+                                 const rcn_mask *mask);
+
+/* All raters at once, in a single pass over the masks. masks[r].image.data == NULL: rater r did not
+ * answer this case. At least one must have. */
+RCN_API rcn_status rcn_votes_from_masks(rcn_votes **out, rcn_context *ctx, const rcn_mask *masks,
+                                        int raters);
+
+RCN_API const rcn_geometry *rcn_votes_geometry(const rcn_votes *votes);
+
+/* K, whether or not all of them answered. */
+RCN_API int rcn_votes_raters(const rcn_votes *votes);
+
+/* Bit r is set when rater r answered this case. */
+RCN_API uint64_t rcn_votes_present(const rcn_votes *votes);
+
+/* Non-zero when some rater who is present left voxels unanswered. */
+RCN_API int rcn_votes_has_unanswered(const rcn_votes *votes);
+
+/* The table of patterns; a voxel's code is the index of its pattern. Borrowed, valid until the next
+ * rcn_votes_add(). */
+RCN_API const rcn_pattern *rcn_votes_patterns(const rcn_votes *votes);
+RCN_API int64_t rcn_votes_pattern_count(const rcn_votes *votes);
+
+/* The codes, one per voxel: elements of 1, 2 or 4 bytes. Borrowed, as above. */
+RCN_API const void *rcn_votes_codes(const rcn_votes *votes);
+RCN_API int rcn_votes_code_bytes(const rcn_votes *votes);
+
+/* How many voxels rater r marked. */
+RCN_API int64_t rcn_votes_marked(const rcn_votes *votes, int rater);
+
+/* A box of voxels, first[] included, end[] excluded. */
+typedef struct rcn_box {
+    int64_t first[3];
+    int64_t end[3];
+} rcn_box;
+
+/* The smallest box around all voxels that anybody marked, grown by `margin` voxels and cut at the
+ * image's border; the whole image when nobody marked anything. */
+RCN_API rcn_status rcn_votes_union_box(rcn_box *out, rcn_context *ctx, const rcn_votes *votes,
+                                       int64_t margin);
+
+/* out[voxel] = table[code of the voxel]: turns any number that depends on the pattern into a map.
+ * out has one float per voxel, table one per pattern. Cancelled: out is partly written. */
+RCN_API rcn_status rcn_votes_expand(float *out, rcn_context *ctx, const rcn_votes *votes,
+                                    const float *table);
+
+/* The same into bytes. */
+RCN_API rcn_status rcn_votes_expand_u8(uint8_t *out, rcn_context *ctx, const rcn_votes *votes,
+                                       const uint8_t *table);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* RCN_VOTES_H */

@@ -1,0 +1,143 @@
+#include "rcn/rcn_image.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "rcn_context_private.h"
+
+size_t rcn_type_size(rcn_type type) {
+    switch (type) {
+    case RCN_UINT8:
+    case RCN_INT8: return 1;
+    case RCN_UINT16:
+    case RCN_INT16: return 2;
+    case RCN_UINT32:
+    case RCN_INT32:
+    case RCN_FLOAT32: return 4;
+    case RCN_UINT64:
+    case RCN_INT64:
+    case RCN_FLOAT64: return 8;
+    }
+    return 0;
+}
+
+const char *rcn_type_name(rcn_type type) {
+    static const char *const names[] = {"uint8", "int8",   "uint16", "int16",   "uint32",
+                                        "int32", "uint64", "int64",  "float32", "float64"};
+    return rcn_type_size(type) ? names[type] : NULL;
+}
+
+rcn_geometry rcn_geometry_make(int64_t x, int64_t y, int64_t z) {
+    rcn_geometry geometry = {
+        z > 1 ? 3 : 2, {x, y, z}, {1, 1, 1}, {0, 0, 0}, {1, 0, 0, 0, 1, 0, 0, 0, 1}};
+    return geometry;
+}
+
+const char *rcn_geometry_check(const rcn_geometry *geometry) {
+    if (!geometry) return "There is no geometry.";
+    if (geometry->dimension != 2 && geometry->dimension != 3)
+        return "An image must have 2 or 3 dimensions.";
+    /* Sixteen bytes per voxel (any element type, and a double beside it) must stay addressable. */
+    int64_t room = INT64_MAX / 16;
+    for (int a = 0; a < 3; ++a) {
+        if (geometry->size[a] < 1) return "An image must have at least one voxel along each axis.";
+        if (geometry->size[a] > room) return "The image has more voxels than can be addressed.";
+        room /= geometry->size[a];
+        if (!(geometry->spacing[a] > 0) || !isfinite(geometry->spacing[a]))
+            return "The voxel spacing must be greater than zero.";
+        if (!isfinite(geometry->origin[a])) return "The image origin must be finite.";
+    }
+    if (geometry->dimension == 2 && geometry->size[2] != 1)
+        return "A 2-D image must have one slice.";
+    const double *d = geometry->direction;
+    const double determinant = d[0] * (d[4] * d[8] - d[5] * d[7]) -
+                               d[1] * (d[3] * d[8] - d[5] * d[6]) +
+                               d[2] * (d[3] * d[7] - d[4] * d[6]);
+    if (!(fabs(determinant) > 1e-6) || !isfinite(determinant))
+        return "The image directions must be three independent axes.";
+    return NULL;
+}
+
+int64_t rcn_geometry_voxels(const rcn_geometry *geometry) {
+    return geometry->size[0] * geometry->size[1] * geometry->size[2];
+}
+
+double rcn_geometry_voxel_ml(const rcn_geometry *geometry) {
+    return geometry->spacing[0] * geometry->spacing[1] * geometry->spacing[2] * 1e-3;
+}
+
+void rcn_geometry_to_world(double world[3], const rcn_geometry *geometry, const double index[3]) {
+    for (int row = 0; row < 3; ++row) {
+        world[row] = geometry->origin[row];
+        for (int a = 0; a < 3; ++a)
+            world[row] += geometry->direction[3 * row + a] * geometry->spacing[a] * index[a];
+    }
+}
+
+static void describe(char *text, size_t bytes, const rcn_geometry *g) {
+    const double *d = g->direction;
+    snprintf(text, bytes,
+             "size %lldx%lldx%lld, spacing %.6gx%.6gx%.6g mm, origin (%.6g, %.6g, %.6g), "
+             "direction (%.4g %.4g %.4g; %.4g %.4g %.4g; %.4g %.4g %.4g)",
+             (long long)g->size[0], (long long)g->size[1], (long long)g->size[2], g->spacing[0],
+             g->spacing[1], g->spacing[2], g->origin[0], g->origin[1], g->origin[2], d[0], d[1],
+             d[2], d[3], d[4], d[5], d[6], d[7], d[8]);
+}
+
+/* The largest distance between two twin voxels is found at one of the eight corners: the
+ * displacement is an affine function of the index. */
+static double largest_shift(const rcn_geometry *a, const rcn_geometry *b) {
+    double largest = 0;
+    for (int corner = 0; corner < 8; ++corner) {
+        double index[3], wa[3], wb[3], sum = 0;
+        for (int axis = 0; axis < 3; ++axis)
+            index[axis] = (corner >> axis & 1) ? (double)(a->size[axis] - 1) : 0.0;
+        rcn_geometry_to_world(wa, a, index);
+        rcn_geometry_to_world(wb, b, index);
+        for (int axis = 0; axis < 3; ++axis) sum += (wa[axis] - wb[axis]) * (wa[axis] - wb[axis]);
+        if (sum > largest) largest = sum;
+    }
+    return sqrt(largest);
+}
+
+rcn_status rcn_geometry_compare(rcn_context *ctx, const rcn_geometry *a, const char *name,
+                                const rcn_geometry *reference, const char *reference_name,
+                                double tolerance) {
+    rcn__clear(ctx);
+    double edge = reference->spacing[0];
+    for (int axis = 1; axis < 3; ++axis)
+        if (reference->spacing[axis] < edge) edge = reference->spacing[axis];
+
+    const char *what = NULL;
+    if (memcmp(a->size, reference->size, sizeof a->size)) {
+        what = "size";
+    } else if (largest_shift(a, reference) > tolerance * edge) {
+        /* Name the first of spacing, direction, origin that makes the difference by itself. */
+        rcn_geometry probe = *reference;
+        memcpy(probe.spacing, a->spacing, sizeof probe.spacing);
+        what = "spacing";
+        if (largest_shift(&probe, reference) <= tolerance * edge) {
+            memcpy(probe.direction, a->direction, sizeof probe.direction);
+            what = largest_shift(&probe, reference) <= tolerance * edge ? "origin" : "direction";
+        }
+    }
+    if (!what) return RCN_OK;
+    char mine[400], theirs[400];
+    describe(mine, sizeof mine, a);
+    describe(theirs, sizeof theirs, reference);
+    return rcn__fail(ctx, RCN_EGEOMETRY, "%s has another %s than %s: %s; against %s.", name, what,
+                     reference_name, mine, theirs);
+}
+
+const char *rcn_image_check(const rcn_image *image) {
+    if (!image) return "There is no image.";
+    const char *sentence = rcn_geometry_check(&image->geometry);
+    if (sentence) return sentence;
+    if (!image->data) return "The image has no voxels in memory.";
+    if (!rcn_type_size(image->type)) return "The image has an unknown element type.";
+    if (image->components < 1) return "An image must have at least one component.";
+    if (rcn_geometry_voxels(&image->geometry) > INT64_MAX / 16 / image->components)
+        return "The image has more elements than can be addressed.";
+    return NULL;
+}

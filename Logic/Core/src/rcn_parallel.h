@@ -1,0 +1,39 @@
+/* The one way work is split over threads: fixed chunks, whatever the number of threads.
+ *
+ * Because the chunks are fixed, a sum kept per chunk and added up in the order of chunks has the
+ * same bits for any number of threads.
+ */
+#ifndef RCN_PARALLEL_H
+#define RCN_PARALLEL_H
+
+#include "rcn_context_private.h"
+
+/* Voxels in a chunk of a voxel pass: small enough to stay in the first-level cache with its
+ * scratch, large enough that starting a chunk costs nothing. */
+enum { RCN_CHUNK = 8192 };
+
+/* Does chunk number `chunk`; runs on thread number `thread`, 0 ... threads - 1. */
+typedef void (*rcn__chunk_fn)(int64_t chunk, int thread, void *payload);
+
+/* body(0) ... body(chunks - 1), in any order, on the context's threads. Between groups of chunks
+ * the calling thread reports progress; RCN_ECANCELLED when that asks to stop. */
+rcn_status rcn__for_chunks(rcn_context *ctx, const char *stage, int64_t chunks, rcn__chunk_fn body,
+                           void *payload);
+
+/* How many chunks n items make, and the half-open range of items in one. */
+int64_t rcn__chunk_count(int64_t items, int64_t per_chunk);
+void rcn__chunk_range(int64_t *first, int64_t *end, int64_t chunk, int64_t items,
+                      int64_t per_chunk);
+
+/* Compiles a hot loop once more for AVX2 and picks at run time, so that what is shipped runs on
+ * every x86-64 machine and is fast on today's. Sanitizers cannot run before the program starts,
+ * where the choice is made. Integer loops and element-wise float loops only: the results must not
+ * depend on which copy runs. */
+#if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__) &&       \
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && !defined(RCN_NO_DISPATCH)
+#define RCN_DISPATCH __attribute__((target_clones("avx2", "default")))
+#else
+#define RCN_DISPATCH
+#endif
+
+#endif /* RCN_PARALLEL_H */

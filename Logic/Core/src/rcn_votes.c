@@ -1,0 +1,718 @@
+#include "rcn_votes_private.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Up to this many raters the code is the pattern itself: 2^16 table entries stay in the cache. */
+enum { DENSE_RATERS = 16 };
+
+/* The largest label value: every element type that can hold it holds it exactly. */
+#define MAX_LABEL (INT64_C(1) << 53)
+
+/* A chunk's answers before they are packed. */
+enum { NOT_MARKED = 0, MARKED = 1, UNANSWERED = 2 };
+
+int rcn__popcount(uint64_t bits) {
+#if defined(__GNUC__)
+    return __builtin_popcountll(bits);
+#else
+    int count = 0;
+    for (; bits; bits &= bits - 1) ++count;
+    return count;
+#endif
+}
+
+double rcn__pattern_mean(const rcn_pattern *pattern) {
+    const int answered = rcn__popcount(pattern->answered);
+    return answered ? (double)rcn__popcount(pattern->marked) / answered : 0.0;
+}
+
+void rcn__votes_mean_table(float *table, const rcn_votes *votes) {
+    for (int64_t p = 0; p < votes->pattern_count; ++p)
+        table[p] = (float)rcn__pattern_mean(&votes->patterns[p]);
+}
+
+/* ---- answers: one chunk of a mask of any type -> bytes -------------------------------------- */
+
+/* Position of the first value in the chunk that is no whole number, or -1. */
+#define DEFINE_FIND_FRACTION(T, NAME, FLOOR)                                                       \
+    static int64_t NAME(const T *in, int64_t count, int64_t stride) {                              \
+        for (int64_t i = 0; i < count; ++i) {                                                      \
+            const T value = in[i * stride];                                                        \
+            /* NaN differs from itself, infinity minus its floor is NaN. */                        \
+            if (!(value - FLOOR(value) == 0)) return i;                                            \
+        }                                                                                          \
+        return -1;                                                                                 \
+    }
+DEFINE_FIND_FRACTION(float, find_fraction_f32, floorf)
+DEFINE_FIND_FRACTION(double, find_fraction_f64, floor)
+
+#define DEFINE_ANSWERS(T, NAME)                                                                    \
+    RCN_DISPATCH static void NAME(uint8_t *restrict out, const T *restrict in, int64_t count,      \
+                                  int64_t stride, const rcn_mask *mask) {                          \
+        if (mask->values) {                                                                        \
+            memset(out, NOT_MARKED, (size_t)count);                                                \
+            for (int v = 0; v < mask->value_count; ++v) {                                          \
+                const T value = (T)mask->values[v];                                                \
+                if ((int64_t)value != mask->values[v]) continue; /* T cannot hold it */            \
+                for (int64_t i = 0; i < count; ++i) out[i] |= (uint8_t)(in[i * stride] == value);  \
+            }                                                                                      \
+        } else if (stride == 1) {                                                                  \
+            for (int64_t i = 0; i < count; ++i) out[i] = (uint8_t)(in[i] != 0);                    \
+        } else {                                                                                   \
+            for (int64_t i = 0; i < count; ++i) out[i] = (uint8_t)(in[i * stride] != 0);           \
+        }                                                                                          \
+        if (mask->unanswered) {                                                                    \
+            const T value = (T)*mask->unanswered;                                                  \
+            if ((int64_t)value == *mask->unanswered)                                               \
+                for (int64_t i = 0; i < count; ++i)                                                \
+                    if (in[i * stride] == value) out[i] = UNANSWERED;                              \
+        }                                                                                          \
+    }
+DEFINE_ANSWERS(uint8_t, answers_u8)
+DEFINE_ANSWERS(int8_t, answers_i8)
+DEFINE_ANSWERS(uint16_t, answers_u16)
+DEFINE_ANSWERS(int16_t, answers_i16)
+DEFINE_ANSWERS(uint32_t, answers_u32)
+DEFINE_ANSWERS(int32_t, answers_i32)
+DEFINE_ANSWERS(uint64_t, answers_u64)
+DEFINE_ANSWERS(int64_t, answers_i64)
+DEFINE_ANSWERS(float, answers_f32)
+DEFINE_ANSWERS(double, answers_f64)
+
+static const void *mask_at(const rcn_mask *mask, int64_t voxel) {
+    return (const char *)mask->image.data +
+           (size_t)(voxel * mask->image.components + mask->component) *
+               rcn_type_size(mask->image.type);
+}
+
+/* Writes NOT_MARKED, MARKED or UNANSWERED for `count` voxels from `first` on. Returns the position
+ * of a voxel whose label cannot be used, or -1. */
+static int64_t read_answers(uint8_t *out, const rcn_mask *mask, int64_t first, int64_t count) {
+    const void *in = mask_at(mask, first);
+    const int64_t stride = mask->image.components;
+    int64_t bad = -1;
+    switch (mask->image.type) {
+    case RCN_UINT8: answers_u8(out, in, count, stride, mask); break;
+    case RCN_INT8: answers_i8(out, in, count, stride, mask); break;
+    case RCN_UINT16: answers_u16(out, in, count, stride, mask); break;
+    case RCN_INT16: answers_i16(out, in, count, stride, mask); break;
+    case RCN_UINT32: answers_u32(out, in, count, stride, mask); break;
+    case RCN_INT32: answers_i32(out, in, count, stride, mask); break;
+    case RCN_UINT64: answers_u64(out, in, count, stride, mask); break;
+    case RCN_INT64: answers_i64(out, in, count, stride, mask); break;
+    case RCN_FLOAT32:
+        bad = find_fraction_f32(in, count, stride);
+        if (bad < 0) answers_f32(out, in, count, stride, mask);
+        break;
+    case RCN_FLOAT64:
+        bad = find_fraction_f64(in, count, stride);
+        if (bad < 0) answers_f64(out, in, count, stride, mask);
+        break;
+    }
+    return bad < 0 ? -1 : first + bad;
+}
+
+static rcn_status check_mask(rcn_context *ctx, const rcn_mask *mask, const rcn_geometry *geometry,
+                             int rater) {
+    const char *sentence = mask ? rcn_image_check(&mask->image) : "There is no mask.";
+    if (sentence) return rcn__fail(ctx, RCN_EINVALID, "Rater %d: %s", rater + 1, sentence);
+    if (mask->component < 0 || mask->component >= mask->image.components)
+        return rcn__fail(ctx, RCN_EINVALID, "Rater %d: there is no component %d in an image of %d.",
+                         rater + 1, mask->component, mask->image.components);
+    if (!mask->values != (mask->value_count == 0) || mask->value_count < 0)
+        return rcn__fail(ctx, RCN_EINVALID, "Rater %d: label values and their number do not fit.",
+                         rater + 1);
+    for (int v = 0; v < mask->value_count; ++v)
+        if (mask->values[v] > MAX_LABEL || mask->values[v] < -MAX_LABEL)
+            return rcn__fail(ctx, RCN_EINVALID, "Rater %d: %lld is no possible label value.",
+                             rater + 1, (long long)mask->values[v]);
+    if (memcmp(mask->image.geometry.size, geometry->size, sizeof geometry->size))
+        return rcn__fail(ctx, RCN_EGEOMETRY,
+                         "Rater %d has %lldx%lldx%lld voxels, the case has %lldx%lldx%lld.",
+                         rater + 1, (long long)mask->image.geometry.size[0],
+                         (long long)mask->image.geometry.size[1],
+                         (long long)mask->image.geometry.size[2], (long long)geometry->size[0],
+                         (long long)geometry->size[1], (long long)geometry->size[2]);
+    return RCN_OK;
+}
+
+static rcn_status fail_label(rcn_context *ctx, const rcn_mask *mask, int rater, int64_t voxel) {
+    const void *at = mask_at(mask, voxel);
+    const double value =
+        mask->image.type == RCN_FLOAT32 ? (double)*(const float *)at : *(const double *)at;
+    const int64_t *size = mask->image.geometry.size;
+    return rcn__fail(
+        ctx, RCN_EDATA,
+        "Rater %d has the label %g at voxel (%lld, %lld, %lld); a label must be a whole "
+        "number.",
+        rater + 1, value, (long long)(voxel % size[0]), (long long)(voxel / size[0] % size[1]),
+        (long long)(voxel / (size[0] * size[1])));
+}
+
+/* ---- codes ----------------------------------------------------------------------------------- */
+
+void rcn__votes_read(uint32_t *out, const rcn_votes *votes, int64_t first, int64_t count) {
+    if (votes->code_bytes == 1) {
+        const uint8_t *codes = (const uint8_t *)votes->codes + first;
+        for (int64_t i = 0; i < count; ++i) out[i] = codes[i];
+    } else if (votes->code_bytes == 2) {
+        const uint16_t *codes = (const uint16_t *)votes->codes + first;
+        for (int64_t i = 0; i < count; ++i) out[i] = codes[i];
+    } else {
+        memcpy(out, (const uint32_t *)votes->codes + first, (size_t)count * sizeof *out);
+    }
+}
+
+static void write_codes(void *codes, int code_bytes, int64_t first, const uint32_t *in,
+                        int64_t count) {
+    if (code_bytes == 1) {
+        for (int64_t i = 0; i < count; ++i) ((uint8_t *)codes)[first + i] = (uint8_t)in[i];
+    } else if (code_bytes == 2) {
+        for (int64_t i = 0; i < count; ++i) ((uint16_t *)codes)[first + i] = (uint16_t)in[i];
+    } else {
+        memcpy((uint32_t *)codes + first, in, (size_t)count * sizeof *in);
+    }
+}
+
+/* Counts bytes. Neighbours mostly agree, so eight equal bytes are counted at once. */
+static void count_u8(int64_t *counts, const uint8_t *codes, int64_t count) {
+    int64_t i = 0;
+    for (; i + 8 <= count; i += 8) {
+        uint64_t eight;
+        memcpy(&eight, codes + i, 8);
+        if (eight == (eight & 0xFF) * UINT64_C(0x0101010101010101))
+            counts[eight & 0xFF] += 8;
+        else
+            for (int k = 0; k < 8; ++k) ++counts[codes[i + k]];
+    }
+    for (; i < count; ++i) ++counts[codes[i]];
+}
+
+static void count_u16(int64_t *counts, const uint16_t *codes, int64_t count) {
+    int64_t i = 0;
+    for (; i + 4 <= count; i += 4) {
+        uint64_t four;
+        memcpy(&four, codes + i, 8);
+        if (four == (four & 0xFFFF) * UINT64_C(0x0001000100010001))
+            counts[four & 0xFFFF] += 4;
+        else
+            for (int k = 0; k < 4; ++k) ++counts[codes[i + k]];
+    }
+    for (; i < count; ++i) ++counts[codes[i]];
+}
+
+typedef struct count_job {
+    const rcn_votes *votes;
+    int64_t *counts; /* one table per thread, or one for all */
+    int64_t table_size;
+    int shared;
+    rcn_box box;
+} count_job;
+
+static void count_run(const count_job *job, int64_t *counts, int64_t first, int64_t count) {
+    const rcn_votes *votes = job->votes;
+    if (votes->code_bytes == 1) {
+        count_u8(counts, (const uint8_t *)votes->codes + first, count);
+    } else if (votes->code_bytes == 2) {
+        count_u16(counts, (const uint16_t *)votes->codes + first, count);
+    } else {
+        const uint32_t *codes = (const uint32_t *)votes->codes + first;
+        for (int64_t i = 0; i < count; ++i) {
+#ifdef _OPENMP
+#pragma omp atomic
+#endif
+            ++counts[codes[i]];
+        }
+    }
+}
+
+static int64_t *count_table(const count_job *job, int thread) {
+    return job->counts + (job->shared ? 0 : (int64_t)thread * job->table_size);
+}
+
+static void count_chunk(int64_t chunk, int thread, void *payload) {
+    const count_job *job = payload;
+    int64_t first, end;
+    rcn__chunk_range(&first, &end, chunk, job->votes->voxels, RCN_CHUNK);
+    count_run(job, count_table(job, thread), first, end - first);
+}
+
+static void count_slice(int64_t chunk, int thread, void *payload) {
+    const count_job *job = payload;
+    const int64_t *size = job->votes->geometry.size;
+    const int64_t z = job->box.first[2] + chunk;
+    for (int64_t y = job->box.first[1]; y < job->box.end[1]; ++y)
+        count_run(job, count_table(job, thread), job->box.first[0] + size[0] * (y + size[1] * z),
+                  job->box.end[0] - job->box.first[0]);
+}
+
+rcn_status rcn__votes_count(int64_t *counts, rcn_context *ctx, const rcn_votes *votes,
+                            const rcn_box *box) {
+    rcn_status status;
+    count_job job = {votes, NULL, votes->pattern_count, votes->code_bytes == 4, {{0}, {0}}};
+    const int tables = job.shared ? 1 : ctx->threads;
+    RCN_ALLOC_ZERO(job.counts, ctx, tables * job.table_size, "the histogram of patterns");
+    if (box) {
+        job.box = *box;
+        RCN_TRY(
+            rcn__for_chunks(ctx, "counting votes", box->end[2] - box->first[2], count_slice, &job));
+    } else {
+        RCN_TRY(rcn__for_chunks(ctx, "counting votes", rcn__chunk_count(votes->voxels, RCN_CHUNK),
+                                count_chunk, &job));
+    }
+    for (int t = 0; t < tables; ++t)
+        for (int64_t p = 0; p < job.table_size; ++p)
+            counts[p] += job.counts[t * job.table_size + p];
+done:
+    rcn__free(ctx, job.counts);
+    return status;
+}
+
+/* ---- creating ---------------------------------------------------------------------------------
+ */
+
+rcn_status rcn_votes_create(rcn_votes **out, rcn_context *ctx, const rcn_geometry *geometry,
+                            int raters) {
+    rcn_status status;
+    rcn_votes *votes = NULL;
+    if (!ctx) return RCN_EINVALID;
+    rcn__clear(ctx);
+    if (!out) return rcn__fail(ctx, RCN_EINVALID, "There is no place for the votes.");
+    const char *sentence = rcn_geometry_check(geometry);
+    if (sentence) return rcn__fail(ctx, RCN_EINVALID, "%s", sentence);
+    if (raters < 1 || raters > RCN_MAX_RATERS)
+        return rcn__fail(ctx, RCN_EINVALID, "There must be 1 to %d raters, not %d.", RCN_MAX_RATERS,
+                         raters);
+    RCN_ALLOC_ZERO(votes, ctx, 1, "the votes");
+    votes->ctx = ctx;
+    votes->geometry = *geometry;
+    votes->voxels = rcn_geometry_voxels(geometry);
+    votes->raters = raters;
+    votes->dense = raters <= DENSE_RATERS;
+    votes->code_bytes = votes->dense && raters > 8 ? 2 : 1;
+    votes->pattern_count = votes->dense ? INT64_C(1) << raters : 1;
+    RCN_ALLOC_ZERO(votes->patterns, ctx, votes->pattern_count, "the table of patterns");
+    for (int64_t p = 0; p < votes->pattern_count; ++p)
+        votes->patterns[p].marked = votes->dense ? (uint64_t)p : 0;
+    votes->patterns[0].voxels = votes->voxels;
+    RCN_TRY(rcn__alloc_zero(&votes->codes, ctx, votes->voxels, (size_t)votes->code_bytes,
+                            "the packed votes"));
+    *out = votes;
+    votes = NULL;
+done:
+    rcn_votes_destroy(votes);
+    return status;
+}
+
+void rcn_votes_destroy(rcn_votes *votes) {
+    if (!votes) return;
+    rcn_context *ctx = votes->ctx;
+    rcn__free(ctx, votes->codes);
+    rcn__free(ctx, votes->patterns);
+    rcn__free(ctx, votes);
+}
+
+typedef struct add_job {
+    rcn_votes *votes;
+    const rcn_mask *masks; /* dense: masks of raters first_rater ... */
+    int first_rater;
+    int mask_count;
+    int64_t *bad;             /* per thread: lowest voxel with an unusable label, or INT64_MAX */
+    int *bad_mask;            /* per thread: whose */
+    uint8_t *seen;            /* [3 * pattern_count]: (code, answer) pairs that occur */
+    const uint32_t *renumber; /* [3 * pattern_count] */
+    void *new_codes;
+    int new_code_bytes;
+} add_job;
+
+static void note_bad(const add_job *job, int thread, int mask, int64_t voxel) {
+    if (voxel < job->bad[thread]) {
+        job->bad[thread] = voxel;
+        job->bad_mask[thread] = mask;
+    }
+}
+
+RCN_DISPATCH static void or_bits_u8(uint8_t *restrict codes, const uint8_t *restrict answers,
+                                    int64_t count, int bit) {
+    for (int64_t i = 0; i < count; ++i) codes[i] = (uint8_t)(codes[i] | answers[i] << bit);
+}
+
+RCN_DISPATCH static void or_bits_u16(uint16_t *restrict codes, const uint8_t *restrict answers,
+                                     int64_t count, int bit) {
+    for (int64_t i = 0; i < count; ++i) codes[i] = (uint16_t)(codes[i] | answers[i] << bit);
+}
+
+/* Dense codes, nobody leaves voxels out: each rater sets one bit. */
+static void add_dense_chunk(int64_t chunk, int thread, void *payload) {
+    const add_job *job = payload;
+    uint8_t answers[RCN_CHUNK];
+    int64_t first, end;
+    rcn__chunk_range(&first, &end, chunk, job->votes->voxels, RCN_CHUNK);
+    for (int m = 0; m < job->mask_count; ++m) {
+        if (!job->masks[m].image.data) continue;
+        const int64_t bad = read_answers(answers, &job->masks[m], first, end - first);
+        if (bad >= 0) {
+            note_bad(job, thread, m, bad);
+            return;
+        }
+        if (job->votes->code_bytes == 1)
+            or_bits_u8((uint8_t *)job->votes->codes + first, answers, end - first,
+                       job->first_rater + m);
+        else
+            or_bits_u16((uint16_t *)job->votes->codes + first, answers, end - first,
+                        job->first_rater + m);
+    }
+}
+
+/* Takes the bits of one rater back after a failed dense pass. */
+static void remove_bit(rcn_votes *votes, int rater) {
+    if (votes->code_bytes == 1) {
+        uint8_t *codes = votes->codes;
+        for (int64_t i = 0; i < votes->voxels; ++i) codes[i] &= (uint8_t) ~(1u << rater);
+    } else {
+        uint16_t *codes = votes->codes;
+        for (int64_t i = 0; i < votes->voxels; ++i) codes[i] &= (uint16_t) ~(1u << rater);
+    }
+}
+
+/* Refining, first pass: which (code, answer) pairs occur. */
+static void see_chunk(int64_t chunk, int thread, void *payload) {
+    const add_job *job = payload;
+    uint8_t answers[RCN_CHUNK];
+    uint32_t codes[RCN_CHUNK];
+    int64_t first, end;
+    rcn__chunk_range(&first, &end, chunk, job->votes->voxels, RCN_CHUNK);
+    const int64_t bad = read_answers(answers, job->masks, first, end - first);
+    if (bad >= 0) {
+        note_bad(job, thread, 0, bad);
+        return;
+    }
+    rcn__votes_read(codes, job->votes, first, end - first);
+    int64_t last = -1;
+    for (int64_t i = 0; i < end - first; ++i) {
+        const int64_t pair = 3 * (int64_t)codes[i] + answers[i];
+        if (pair == last) continue;
+        last = pair;
+        /* All threads write the same 1; atomic only so that it is well defined. */
+#ifdef _OPENMP
+#pragma omp atomic write
+#endif
+        job->seen[pair] = 1;
+    }
+}
+
+/* Refining, second pass: the new code of each pair. */
+static void renumber_chunk(int64_t chunk, int thread, void *payload) {
+    const add_job *job = payload;
+    uint8_t answers[RCN_CHUNK];
+    uint32_t codes[RCN_CHUNK];
+    int64_t first, end;
+    (void)thread;
+    rcn__chunk_range(&first, &end, chunk, job->votes->voxels, RCN_CHUNK);
+    (void)read_answers(answers, job->masks, first, end - first);
+    rcn__votes_read(codes, job->votes, first, end - first);
+    for (int64_t i = 0; i < end - first; ++i)
+        codes[i] = job->renumber[3 * (int64_t)codes[i] + answers[i]];
+    write_codes(job->new_codes, job->new_code_bytes, first, codes, end - first);
+}
+
+static rcn_status check_bad(rcn_context *ctx, const add_job *job) {
+    int worst = 0;
+    for (int t = 1; t < ctx->threads; ++t)
+        if (job->bad[t] < job->bad[worst]) worst = t;
+    if (job->bad[worst] == INT64_MAX) return RCN_OK;
+    const int m = job->bad_mask[worst];
+    return fail_label(ctx, &job->masks[m], job->first_rater + m, job->bad[worst]);
+}
+
+static rcn_status alloc_bad(add_job *job, rcn_context *ctx) {
+    rcn_status status;
+    RCN_ALLOC(job->bad, ctx, ctx->threads, "bookkeeping");
+    for (int t = 0; t < ctx->threads; ++t) job->bad[t] = INT64_MAX;
+    RCN_ALLOC_ZERO(job->bad_mask, ctx, ctx->threads, "bookkeeping");
+done:
+    return status;
+}
+
+static void free_job(rcn_context *ctx, add_job *job) {
+    rcn__free(ctx, job->bad);
+    rcn__free(ctx, job->bad_mask);
+    rcn__free(ctx, job->seen);
+}
+
+/* Everybody in `present` answered every voxel: dense codes need no more bookkeeping than this. */
+static void set_dense_counts(rcn_votes *votes, const int64_t *counts, uint64_t present) {
+    votes->present = present;
+    for (int64_t p = 0; p < votes->pattern_count; ++p) {
+        votes->patterns[p].voxels = counts[p];
+        votes->patterns[p].answered = present;
+    }
+}
+
+static rcn_status add_dense(rcn_votes *votes, rcn_context *ctx, const rcn_mask *masks,
+                            int first_rater, int mask_count, uint64_t new_raters) {
+    rcn_status status;
+    int64_t *counts = NULL;
+    add_job job = {
+        .votes = votes, .masks = masks, .first_rater = first_rater, .mask_count = mask_count};
+    RCN_TRY(alloc_bad(&job, ctx));
+    RCN_ALLOC_ZERO(counts, ctx, votes->pattern_count, "the histogram of patterns");
+    status = rcn__for_chunks(ctx, "packing votes", rcn__chunk_count(votes->voxels, RCN_CHUNK),
+                             add_dense_chunk, &job);
+    if (status == RCN_OK) status = check_bad(ctx, &job);
+    if (status == RCN_OK) status = rcn__votes_count(counts, ctx, votes, NULL);
+    if (status != RCN_OK) {
+        for (int m = 0; m < mask_count; ++m)
+            if (masks[m].image.data) remove_bit(votes, first_rater + m);
+        goto done;
+    }
+    set_dense_counts(votes, counts, votes->present | new_raters);
+done:
+    free_job(ctx, &job);
+    rcn__free(ctx, counts);
+    return status;
+}
+
+/* Splits every code by the new rater's answer and numbers the pairs that occur: no hashing, and the
+ * same codes for any number of threads. */
+static rcn_status add_refined(rcn_votes *votes, rcn_context *ctx, const rcn_mask *mask, int rater) {
+    rcn_status status;
+    uint32_t *renumber = NULL;
+    rcn_pattern *patterns = NULL;
+    int64_t *counts = NULL;
+    const int64_t chunks = rcn__chunk_count(votes->voxels, RCN_CHUNK);
+    const int64_t pairs = 3 * votes->pattern_count;
+    add_job job = {.votes = votes, .masks = mask, .first_rater = rater, .mask_count = 1};
+    rcn_votes refined = *votes;
+    refined.codes = NULL;
+    RCN_TRY(alloc_bad(&job, ctx));
+    RCN_ALLOC_ZERO(job.seen, ctx, pairs, "the patterns that occur");
+    RCN_TRY(rcn__for_chunks(ctx, "finding patterns", chunks, see_chunk, &job));
+    RCN_TRY(check_bad(ctx, &job));
+
+    RCN_ALLOC(renumber, ctx, pairs, "the new codes");
+    int64_t next = 0;
+    for (int64_t pair = 0; pair < pairs; ++pair) {
+        renumber[pair] = (uint32_t)next;
+        next += job.seen[pair];
+    }
+    RCN_ALLOC_ZERO(patterns, ctx, next, "the table of patterns");
+    for (int64_t pair = 0; pair < pairs; ++pair) {
+        if (!job.seen[pair]) continue;
+        const int answer = (int)(pair % 3);
+        rcn_pattern *pattern = &patterns[renumber[pair]];
+        *pattern = votes->patterns[pair / 3];
+        pattern->voxels = 0;
+        if (answer != UNANSWERED) pattern->answered |= UINT64_C(1) << rater;
+        if (answer == MARKED) pattern->marked |= UINT64_C(1) << rater;
+        if (answer == UNANSWERED) refined.unanswered = 1;
+    }
+    refined.dense = 0;
+    refined.pattern_count = next;
+    refined.patterns = patterns;
+    refined.code_bytes = next <= 256 ? 1 : next <= 65536 ? 2 : 4;
+    refined.present |= UINT64_C(1) << rater;
+    RCN_TRY(rcn__alloc(&refined.codes, ctx, votes->voxels, (size_t)refined.code_bytes,
+                       "the packed votes"));
+    job.renumber = renumber;
+    job.new_codes = refined.codes;
+    job.new_code_bytes = refined.code_bytes;
+    RCN_TRY(rcn__for_chunks(ctx, "packing votes", chunks, renumber_chunk, &job));
+    RCN_ALLOC_ZERO(counts, ctx, next, "the histogram of patterns");
+    RCN_TRY(rcn__votes_count(counts, ctx, &refined, NULL));
+    for (int64_t p = 0; p < next; ++p) patterns[p].voxels = counts[p];
+
+    rcn__free(ctx, votes->codes);
+    rcn__free(ctx, votes->patterns);
+    *votes = refined;
+    refined.codes = NULL;
+    patterns = NULL;
+done:
+    free_job(ctx, &job);
+    rcn__free(ctx, renumber);
+    rcn__free(ctx, patterns);
+    rcn__free(ctx, refined.codes);
+    rcn__free(ctx, counts);
+    return status;
+}
+
+rcn_status rcn_votes_add(rcn_votes *votes, rcn_context *ctx, int rater, const rcn_mask *mask) {
+    if (!ctx) return RCN_EINVALID;
+    rcn__clear(ctx);
+    if (!votes) return rcn__fail(ctx, RCN_EINVALID, "There are no votes to add to.");
+    if (rater < 0 || rater >= votes->raters)
+        return rcn__fail(ctx, RCN_EINVALID, "There is no rater %d among %d.", rater + 1,
+                         votes->raters);
+    if (votes->present >> rater & 1)
+        return rcn__fail(ctx, RCN_EINVALID, "Rater %d has answered this case already.", rater + 1);
+    const rcn_status status = check_mask(ctx, mask, &votes->geometry, rater);
+    if (status != RCN_OK) return status;
+    if (votes->dense && !mask->unanswered)
+        return add_dense(votes, ctx, mask, rater, 1, UINT64_C(1) << rater);
+    return add_refined(votes, ctx, mask, rater);
+}
+
+rcn_status rcn_votes_from_masks(rcn_votes **out, rcn_context *ctx, const rcn_mask *masks,
+                                int raters) {
+    rcn_status status;
+    rcn_votes *votes = NULL;
+    const rcn_geometry *geometry = NULL;
+    uint64_t present = 0;
+    int complete = 1;
+    if (!ctx) return RCN_EINVALID;
+    rcn__clear(ctx);
+    if (!masks || raters < 1 || raters > RCN_MAX_RATERS)
+        return rcn__fail(ctx, RCN_EINVALID, "There must be 1 to %d raters, not %d.", RCN_MAX_RATERS,
+                         masks ? raters : 0);
+    for (int r = 0; r < raters; ++r) {
+        if (!masks[r].image.data) continue;
+        if (!geometry) geometry = &masks[r].image.geometry;
+        RCN_TRY(check_mask(ctx, &masks[r], geometry, r));
+        present |= UINT64_C(1) << r;
+        if (masks[r].unanswered) complete = 0;
+    }
+    if (!geometry) return rcn__fail(ctx, RCN_EINVALID, "No rater answered this case.");
+    RCN_TRY(rcn_votes_create(&votes, ctx, geometry, raters));
+    if (votes->dense && complete) {
+        RCN_TRY(add_dense(votes, ctx, masks, 0, raters, present));
+    } else {
+        for (int r = 0; r < raters; ++r)
+            if (masks[r].image.data) RCN_TRY(rcn_votes_add(votes, ctx, r, &masks[r]));
+    }
+    *out = votes;
+    votes = NULL;
+done:
+    rcn_votes_destroy(votes);
+    return status;
+}
+
+/* ---- reading ----------------------------------------------------------------------------------
+ */
+
+const rcn_geometry *rcn_votes_geometry(const rcn_votes *votes) { return &votes->geometry; }
+int rcn_votes_raters(const rcn_votes *votes) { return votes->raters; }
+uint64_t rcn_votes_present(const rcn_votes *votes) { return votes->present; }
+int rcn_votes_has_unanswered(const rcn_votes *votes) { return votes->unanswered; }
+const rcn_pattern *rcn_votes_patterns(const rcn_votes *votes) { return votes->patterns; }
+int64_t rcn_votes_pattern_count(const rcn_votes *votes) { return votes->pattern_count; }
+const void *rcn_votes_codes(const rcn_votes *votes) { return votes->codes; }
+int rcn_votes_code_bytes(const rcn_votes *votes) { return votes->code_bytes; }
+
+int64_t rcn_votes_marked(const rcn_votes *votes, int rater) {
+    int64_t voxels = 0;
+    for (int64_t p = 0; p < votes->pattern_count; ++p)
+        if (votes->patterns[p].marked >> rater & 1) voxels += votes->patterns[p].voxels;
+    return voxels;
+}
+
+typedef struct box_job {
+    const rcn_votes *votes;
+    rcn_box *boxes; /* per thread; empty: first > end */
+} box_job;
+
+/* One slice: rows are cut to what is already inside, so that most of them cost one look. */
+static void box_slice(int64_t z, int thread, void *payload) {
+    const box_job *job = payload;
+    const rcn_votes *votes = job->votes;
+    const int64_t *size = votes->geometry.size;
+    rcn_box *box = &job->boxes[thread];
+    uint32_t codes[RCN_CHUNK];
+    for (int64_t y = 0; y < size[1]; ++y) {
+        for (int64_t x = 0; x < size[0]; x += RCN_CHUNK) {
+            const int64_t count = size[0] - x > RCN_CHUNK ? RCN_CHUNK : size[0] - x;
+            rcn__votes_read(codes, votes, x + size[0] * (y + size[1] * z), count);
+            int64_t first = 0, end = count;
+            while (first < end && !votes->patterns[codes[first]].marked) ++first;
+            if (first == end) continue;
+            while (!votes->patterns[codes[end - 1]].marked) --end;
+            const int64_t low[3] = {x + first, y, z}, high[3] = {x + end, y + 1, z + 1};
+            for (int a = 0; a < 3; ++a) {
+                if (low[a] < box->first[a]) box->first[a] = low[a];
+                if (high[a] > box->end[a]) box->end[a] = high[a];
+            }
+        }
+    }
+}
+
+rcn_status rcn_votes_union_box(rcn_box *out, rcn_context *ctx, const rcn_votes *votes,
+                               int64_t margin) {
+    rcn_status status;
+    box_job job = {votes, NULL};
+    rcn__clear(ctx);
+    if (margin < 0) return rcn__fail(ctx, RCN_EINVALID, "The margin must not be negative.");
+    const int64_t *size = votes->geometry.size;
+    RCN_ALLOC(job.boxes, ctx, ctx->threads, "bookkeeping");
+    for (int t = 0; t < ctx->threads; ++t)
+        for (int a = 0; a < 3; ++a) {
+            job.boxes[t].first[a] = INT64_MAX;
+            job.boxes[t].end[a] = INT64_MIN;
+        }
+    RCN_TRY(rcn__for_chunks(ctx, "finding the marked region", size[2], box_slice, &job));
+    rcn_box box = job.boxes[0];
+    for (int t = 1; t < ctx->threads; ++t)
+        for (int a = 0; a < 3; ++a) {
+            if (job.boxes[t].first[a] < box.first[a]) box.first[a] = job.boxes[t].first[a];
+            if (job.boxes[t].end[a] > box.end[a]) box.end[a] = job.boxes[t].end[a];
+        }
+    const int empty = box.first[0] > box.end[0];
+    for (int a = 0; a < 3; ++a) {
+        out->first[a] = empty || box.first[a] < margin ? 0 : box.first[a] - margin;
+        out->end[a] = empty || size[a] - box.end[a] < margin ? size[a] : box.end[a] + margin;
+    }
+done:
+    rcn__free(ctx, job.boxes);
+    return status;
+}
+
+typedef struct expand_job {
+    const rcn_votes *votes;
+    const float *table_f32;
+    const uint8_t *table_u8;
+    float *out_f32;
+    uint8_t *out_u8;
+} expand_job;
+
+#define EXPAND(OUT, TABLE)                                                                         \
+    do {                                                                                           \
+        if (votes->code_bytes == 1) {                                                              \
+            const uint8_t *codes = votes->codes;                                                   \
+            for (int64_t i = first; i < end; ++i) (OUT)[i] = (TABLE)[codes[i]];                    \
+        } else if (votes->code_bytes == 2) {                                                       \
+            const uint16_t *codes = votes->codes;                                                  \
+            for (int64_t i = first; i < end; ++i) (OUT)[i] = (TABLE)[codes[i]];                    \
+        } else {                                                                                   \
+            const uint32_t *codes = votes->codes;                                                  \
+            for (int64_t i = first; i < end; ++i) (OUT)[i] = (TABLE)[codes[i]];                    \
+        }                                                                                          \
+    } while (0)
+
+static void expand_chunk(int64_t chunk, int thread, void *payload) {
+    const expand_job *job = payload;
+    const rcn_votes *votes = job->votes;
+    int64_t first, end;
+    (void)thread;
+    rcn__chunk_range(&first, &end, chunk, votes->voxels, RCN_CHUNK);
+    if (job->out_f32)
+        EXPAND(job->out_f32, job->table_f32);
+    else
+        EXPAND(job->out_u8, job->table_u8);
+}
+
+static rcn_status expand(rcn_context *ctx, expand_job *job) {
+    rcn__clear(ctx);
+    return rcn__for_chunks(ctx, "writing the map", rcn__chunk_count(job->votes->voxels, RCN_CHUNK),
+                           expand_chunk, job);
+}
+
+rcn_status rcn_votes_expand(float *out, rcn_context *ctx, const rcn_votes *votes,
+                            const float *table) {
+    expand_job job = {votes, table, NULL, out, NULL};
+    return expand(ctx, &job);
+}
+
+rcn_status rcn_votes_expand_u8(uint8_t *out, rcn_context *ctx, const rcn_votes *votes,
+                               const uint8_t *table) {
+    expand_job job = {votes, NULL, table, NULL, out};
+    return expand(ctx, &job);
+}

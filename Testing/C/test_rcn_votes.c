@@ -1,0 +1,307 @@
+#include "rcn/rcn_votes.h"
+
+#include "rcn_test.h"
+
+static rcn_mask mask_of(void *data, rcn_type type, int64_t x, int64_t y, int64_t z) {
+    rcn_mask mask = {{data, type, 1, rcn_geometry_make(x, y, z)}, 0, NULL, 0, NULL};
+    return mask;
+}
+
+static int level(const rcn_pattern *pattern) { return __builtin_popcountll(pattern->marked); }
+
+static void golden_histogram(void) {
+    uint8_t raters[4][GOLDEN_VOXELS];
+    rcn_mask masks[4];
+    make_golden(raters);
+    for (int r = 0; r < 4; ++r) masks[r] = mask_of(raters[r], RCN_UINT8, 8, 8, 8);
+    static const int64_t expected[2][5] = {{326, 117, 39, 30, 0}, {267, 146, 39, 37, 23}};
+    static const int64_t sums[4] = {78, 109, 98, 142};
+    for (int k = 3; k <= 4; ++k) {
+        rcn_context *ctx = make_context(2);
+        rcn_votes *votes = NULL;
+        CHECK_STATUS(rcn_votes_from_masks(&votes, ctx, masks, k), RCN_OK);
+        int64_t histogram[5] = {0};
+        const rcn_pattern *patterns = rcn_votes_patterns(votes);
+        for (int64_t p = 0; p < rcn_votes_pattern_count(votes); ++p)
+            histogram[level(&patterns[p])] += patterns[p].voxels;
+        for (int l = 0; l < 5; ++l) CHECK(histogram[l] == expected[k - 3][l]);
+        for (int r = 0; r < k; ++r) CHECK(rcn_votes_marked(votes, r) == sums[r]);
+        rcn_votes_destroy(votes);
+        rcn_context_destroy(ctx);
+    }
+}
+
+/* Every element type, plain and as one component among three, gives the same votes. */
+static void types_and_components(void) {
+    enum { N = 5 * 4 * 3 };
+    static const rcn_type types[] = {RCN_UINT8, RCN_INT8,   RCN_UINT16, RCN_INT16,   RCN_UINT32,
+                                     RCN_INT32, RCN_UINT64, RCN_INT64,  RCN_FLOAT32, RCN_FLOAT64};
+    const int64_t three[] = {3}, two_values[] = {3, 1};
+    rcn_context *ctx = make_context(1);
+    for (size_t t = 0; t < sizeof types / sizeof *types; ++t) {
+        for (int components = 1; components <= 3; components += 2) {
+            uint64_t storage[N * 3] = {0};
+            for (int i = 0; i < N; ++i) {
+                const int value = i % 4, at = i * components + components - 1;
+                switch (types[t]) {
+                case RCN_UINT8:
+                case RCN_INT8: ((uint8_t *)storage)[at] = (uint8_t)value; break;
+                case RCN_UINT16:
+                case RCN_INT16: ((uint16_t *)storage)[at] = (uint16_t)value; break;
+                case RCN_UINT32:
+                case RCN_INT32: ((uint32_t *)storage)[at] = (uint32_t)value; break;
+                case RCN_UINT64:
+                case RCN_INT64: ((uint64_t *)storage)[at] = (uint64_t)value; break;
+                case RCN_FLOAT32: ((float *)storage)[at] = (float)value; break;
+                case RCN_FLOAT64: ((double *)storage)[at] = value; break;
+                }
+            }
+            rcn_mask masks[3];
+            for (int r = 0; r < 3; ++r) {
+                masks[r] = mask_of(storage, types[t], 5, 4, 3);
+                masks[r].image.components = components;
+                masks[r].component = components - 1;
+            }
+            masks[1].values = three;
+            masks[1].value_count = 1;
+            masks[2].values = two_values;
+            masks[2].value_count = 2;
+            rcn_votes *votes = NULL;
+            CHECK_STATUS(rcn_votes_from_masks(&votes, ctx, masks, 3), RCN_OK);
+            const uint8_t *codes = rcn_votes_codes(votes);
+            CHECK(rcn_votes_code_bytes(votes) == 1);
+            for (int i = 0; i < N; ++i) {
+                const int value = i % 4;
+                const int expected =
+                    (value != 0) | (value == 3) << 1 | (value == 3 || value == 1) << 2;
+                CHECK(codes[i] == expected);
+            }
+            rcn_votes_destroy(votes);
+        }
+    }
+    rcn_context_destroy(ctx);
+}
+
+/* Values outside the element type mark nothing instead of wrapping around. */
+static void value_that_does_not_fit(void) {
+    uint8_t data[4] = {0, 1, 2, 255};
+    const int64_t values[] = {256, -1, 257};
+    rcn_context *ctx = make_context(1);
+    rcn_mask mask = mask_of(data, RCN_UINT8, 4, 1, 1);
+    mask.values = values;
+    mask.value_count = 3;
+    rcn_votes *votes = NULL;
+    CHECK_STATUS(rcn_votes_from_masks(&votes, ctx, &mask, 1), RCN_OK);
+    CHECK(rcn_votes_marked(votes, 0) == 0);
+    rcn_votes_destroy(votes);
+    const int64_t huge[] = {INT64_MAX};
+    mask.values = huge;
+    mask.value_count = 1;
+    votes = NULL;
+    CHECK_STATUS(rcn_votes_from_masks(&votes, ctx, &mask, 1), RCN_EINVALID);
+    CHECK(votes == NULL);
+    rcn_context_destroy(ctx);
+}
+
+static uint32_t code_at(const rcn_votes *votes, int64_t i) {
+    const void *codes = rcn_votes_codes(votes);
+    switch (rcn_votes_code_bytes(votes)) {
+    case 1: return ((const uint8_t *)codes)[i];
+    case 2: return ((const uint16_t *)codes)[i];
+    default: return ((const uint32_t *)codes)[i];
+    }
+}
+
+/* Many raters, with and without unanswered voxels: the pattern behind each voxel's code is what the
+ * masks say, the counts add up, and codes do not depend on the number of threads. */
+static void many_raters_and_unanswered(void) {
+    enum { X = 130, Y = 67, Z = 5, N = X * Y * Z };
+    static const int raters_to_try[] = {1, 8, 9, 16, 17, 40, 64};
+    const int64_t unanswered = 9;
+    uint8_t *data = malloc((size_t)RCN_MAX_RATERS * N);
+    for (size_t t = 0; t < sizeof raters_to_try / sizeof *raters_to_try; ++t) {
+        for (int with_void = 0; with_void < 2; ++with_void) {
+            const int raters = raters_to_try[t];
+            rcn_mask masks[RCN_MAX_RATERS];
+            uint32_t s = 99;
+            for (int r = 0; r < raters; ++r) {
+                for (int i = 0; i < N; ++i) {
+                    s = 1664525u * s + 1013904223u;
+                    const int noise = s >> 24;
+                    uint8_t value = i % X > 30 && i % X < 90 ? noise > 20 : noise > 240;
+                    if (with_void && r % 3 == 1 && i / X % Y < 20) value = 9;
+                    data[(size_t)r * N + i] = value;
+                }
+                masks[r] = mask_of(data + (size_t)r * N, RCN_UINT8, X, Y, Z);
+                if (with_void) masks[r].unanswered = &unanswered;
+            }
+            rcn_context *one = make_context(1), *three = make_context(3);
+            rcn_votes *a = NULL, *b = NULL;
+            CHECK_STATUS(rcn_votes_from_masks(&a, one, masks, raters), RCN_OK);
+            CHECK_STATUS(rcn_votes_create(&b, three, &masks[0].image.geometry, raters), RCN_OK);
+            for (int r = 0; r < raters; ++r)
+                CHECK_STATUS(rcn_votes_add(b, three, r, &masks[r]), RCN_OK);
+            CHECK(rcn_votes_pattern_count(a) == rcn_votes_pattern_count(b));
+            CHECK(rcn_votes_code_bytes(a) == rcn_votes_code_bytes(b));
+            CHECK(!memcmp(rcn_votes_codes(a), rcn_votes_codes(b),
+                          (size_t)N * rcn_votes_code_bytes(a)));
+            CHECK(rcn_votes_has_unanswered(a) == (with_void && raters > 1));
+            const rcn_pattern *patterns = rcn_votes_patterns(a);
+            CHECK(!memcmp(patterns, rcn_votes_patterns(b),
+                          (size_t)rcn_votes_pattern_count(a) * sizeof *patterns));
+            int64_t total = 0;
+            for (int64_t p = 0; p < rcn_votes_pattern_count(a); ++p) total += patterns[p].voxels;
+            CHECK(total == N);
+            int wrong = 0;
+            for (int i = 0; i < N; ++i) {
+                uint64_t marked = 0, answered = 0;
+                for (int r = 0; r < raters; ++r) {
+                    const uint8_t value = data[(size_t)r * N + i];
+                    if (value == 9) continue;
+                    answered |= UINT64_C(1) << r;
+                    if (value) marked |= UINT64_C(1) << r;
+                }
+                const rcn_pattern *pattern = &patterns[code_at(a, i)];
+                wrong += pattern->marked != marked || pattern->answered != answered;
+            }
+            CHECK(wrong == 0);
+            rcn_votes_destroy(a);
+            rcn_votes_destroy(b);
+            rcn_context_destroy(one);
+            rcn_context_destroy(three);
+        }
+    }
+    free(data);
+}
+
+static void missing_rater(void) {
+    uint8_t data[2][4] = {{0, 1, 1, 0}, {0, 0, 1, 1}};
+    rcn_context *ctx = make_context(1);
+    rcn_mask masks[3] = {mask_of(data[0], RCN_UINT8, 4, 1, 1),
+                         {{0}, 0, NULL, 0, NULL},
+                         mask_of(data[1], RCN_UINT8, 4, 1, 1)};
+    rcn_votes *votes = NULL;
+    CHECK_STATUS(rcn_votes_from_masks(&votes, ctx, masks, 3), RCN_OK);
+    CHECK(rcn_votes_present(votes) == 5);
+    CHECK(!rcn_votes_has_unanswered(votes));
+    CHECK(rcn_votes_patterns(votes)[4].answered == 5);
+    CHECK_STATUS(rcn_votes_add(votes, ctx, 0, &masks[0]), RCN_EINVALID);
+    CHECK_ERROR(ctx, "already");
+    CHECK_STATUS(rcn_votes_add(votes, ctx, 3, &masks[0]), RCN_EINVALID);
+    rcn_votes_destroy(votes);
+    masks[0].image.data = masks[2].image.data = NULL;
+    votes = NULL;
+    CHECK_STATUS(rcn_votes_from_masks(&votes, ctx, masks, 3), RCN_EINVALID);
+    CHECK_ERROR(ctx, "No rater answered");
+    rcn_context_destroy(ctx);
+}
+
+/* A bad label leaves the votes as they were and names voxel and value. */
+static void bad_labels(void) {
+    float good[12] = {0, 1, 0, 1}, fraction[12] = {0}, nan_[12] = {0};
+    double infinite[12] = {0};
+    fraction[7] = 0.5f;
+    nan_[11] = NAN;
+    infinite[2] = -INFINITY;
+    rcn_context *ctx = make_context(2);
+    rcn_mask mask = mask_of(good, RCN_FLOAT32, 2, 3, 2);
+    rcn_votes *votes = NULL;
+    CHECK_STATUS(rcn_votes_create(&votes, ctx, &mask.image.geometry, 2), RCN_OK);
+    CHECK_STATUS(rcn_votes_add(votes, ctx, 0, &mask), RCN_OK);
+    mask.image.data = fraction;
+    CHECK_STATUS(rcn_votes_add(votes, ctx, 1, &mask), RCN_EDATA);
+    CHECK_ERROR(ctx, "label 0.5 at voxel (1, 0, 1)");
+    mask.image.data = nan_;
+    CHECK_STATUS(rcn_votes_add(votes, ctx, 1, &mask), RCN_EDATA);
+    CHECK_ERROR(ctx, "nan at voxel (1, 2, 1)");
+    mask = mask_of(infinite, RCN_FLOAT64, 2, 3, 2);
+    CHECK_STATUS(rcn_votes_add(votes, ctx, 1, &mask), RCN_EDATA);
+    CHECK(rcn_votes_present(votes) == 1);
+    CHECK(rcn_votes_marked(votes, 0) == 2 && rcn_votes_marked(votes, 1) == 0);
+    mask = mask_of(good, RCN_FLOAT32, 3, 2, 2);
+    CHECK_STATUS(rcn_votes_add(votes, ctx, 1, &mask), RCN_EGEOMETRY);
+    CHECK_ERROR(ctx, "3x2x2");
+    rcn_votes_destroy(votes);
+    CHECK_STATUS(rcn_votes_create(&votes, ctx, &mask.image.geometry, 0), RCN_EINVALID);
+    CHECK_STATUS(rcn_votes_create(&votes, ctx, &mask.image.geometry, 65), RCN_EINVALID);
+    CHECK_ERROR(ctx, "1 to 64 raters, not 65");
+    rcn_context_destroy(ctx);
+}
+
+static void union_box_and_expand(void) {
+    uint8_t data[10 * 8 * 6] = {0};
+    data[3 + 10 * (2 + 8 * 1)] = 1;
+    data[6 + 10 * (5 + 8 * 4)] = 1;
+    rcn_context *ctx = make_context(2);
+    rcn_mask mask = mask_of(data, RCN_UINT8, 10, 8, 6);
+    rcn_votes *votes = NULL;
+    CHECK_STATUS(rcn_votes_from_masks(&votes, ctx, &mask, 1), RCN_OK);
+    rcn_box box;
+    CHECK_STATUS(rcn_votes_union_box(&box, ctx, votes, 0), RCN_OK);
+    CHECK(box.first[0] == 3 && box.first[1] == 2 && box.first[2] == 1);
+    CHECK(box.end[0] == 7 && box.end[1] == 6 && box.end[2] == 5);
+    CHECK_STATUS(rcn_votes_union_box(&box, ctx, votes, 2), RCN_OK);
+    CHECK(box.first[0] == 1 && box.first[1] == 0 && box.first[2] == 0);
+    CHECK(box.end[0] == 9 && box.end[1] == 8 && box.end[2] == 6);
+    float map[10 * 8 * 6];
+    uint8_t bytes[10 * 8 * 6];
+    const float table[2] = {-1, 2};
+    const uint8_t table_u8[2] = {7, 9};
+    CHECK_STATUS(rcn_votes_expand(map, ctx, votes, table), RCN_OK);
+    CHECK_STATUS(rcn_votes_expand_u8(bytes, ctx, votes, table_u8), RCN_OK);
+    for (int i = 0; i < 480; ++i) CHECK(map[i] == table[data[i]] && bytes[i] == table_u8[data[i]]);
+    rcn_votes_destroy(votes);
+    memset(data, 0, sizeof data);
+    CHECK_STATUS(rcn_votes_from_masks(&votes, ctx, &mask, 1), RCN_OK);
+    CHECK_STATUS(rcn_votes_union_box(&box, ctx, votes, 0), RCN_OK);
+    CHECK(box.first[0] == 0 && box.end[0] == 10 && box.end[2] == 6);
+    rcn_votes_destroy(votes);
+    rcn_context_destroy(ctx);
+}
+
+static rcn_status make_votes(rcn_context *ctx, void *payload) {
+    rcn_votes *votes = NULL;
+    rcn_mask *masks = payload;
+    const rcn_status status = rcn_votes_from_masks(&votes, ctx, masks, 18);
+    CHECK((status == RCN_OK) == (votes != NULL));
+    rcn_votes_destroy(votes);
+    return status;
+}
+
+static void failing_allocations_and_cancel(void) {
+    uint8_t raters[4][GOLDEN_VOXELS];
+    rcn_mask masks[18];
+    make_golden(raters);
+    for (int r = 0; r < 18; ++r) masks[r] = mask_of(raters[r % 4], RCN_UINT8, 8, 8, 8);
+    check_failing_allocations(make_votes, masks);
+    for (int raters_used = 3; raters_used <= 18; raters_used += 15) {
+        for (int calls = 0; calls < 200; ++calls) {
+            rcn_context *ctx = make_context(1);
+            int countdown = calls;
+            rcn_votes *votes = NULL;
+            rcn_context_set_progress(ctx, cancel_after, &countdown);
+            const rcn_status status = rcn_votes_from_masks(&votes, ctx, masks, raters_used);
+            CHECK((status == RCN_OK) == (votes != NULL));
+            if (status != RCN_OK) CHECK_STATUS(status, RCN_ECANCELLED);
+            rcn_votes_destroy(votes);
+            CHECK(rcn_context_bytes(ctx) == 0);
+            rcn_context_destroy(ctx);
+            if (status == RCN_OK) {
+                CHECK(calls > 2);
+                break;
+            }
+        }
+    }
+}
+
+int main(void) {
+    RUN(golden_histogram);
+    RUN(types_and_components);
+    RUN(value_that_does_not_fit);
+    RUN(many_raters_and_unanswered);
+    RUN(missing_rater);
+    RUN(bad_labels);
+    RUN(union_box_and_expand);
+    RUN(failing_allocations_and_cancel);
+    return TEST_RESULT;
+}
