@@ -1,0 +1,553 @@
+#include "rcn/rcn_fusion.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "rcn_rng.h"
+#include "rcn_votes_private.h"
+
+/* ---- names and options --------------------------------------------------------------------------
+ */
+
+static const char *const METHOD_NAMES[] = {"orc",           "random", "median", "soft",
+                                           "soft-gaussian", "staple", "simple", "svls"};
+enum { METHOD_COUNT = sizeof METHOD_NAMES / sizeof *METHOD_NAMES, MAX_SIGMA = 64 };
+
+const char *rcn_method_name(rcn_method method) {
+    return (unsigned)method < METHOD_COUNT ? METHOD_NAMES[method] : NULL;
+}
+
+rcn_status rcn_method_parse(rcn_method *out, const char *name) {
+    for (int m = 0; m < METHOD_COUNT; ++m)
+        if (!strcmp(METHOD_NAMES[m], name)) {
+            *out = (rcn_method)m;
+            return RCN_OK;
+        }
+    return RCN_EINVALID;
+}
+
+const char *rcn_fusion_check(const rcn_fusion_options *options) {
+    if (!options) return "There are no options.";
+    if (!rcn_method_name(options->method)) return "There is no such fusion method.";
+    if (options->tie != RCN_TIE_FOREGROUND && options->tie != RCN_TIE_BACKGROUND)
+        return "A tie is either foreground or background.";
+    if (!(options->sigma > 0 && options->sigma <= MAX_SIGMA))
+        return "The width sigma must be greater than 0 and at most 64 voxels.";
+    if (!(options->staple_confidence > 0) || !isfinite(options->staple_confidence))
+        return "STAPLE's confidence weight must be greater than 0.";
+    if (!(options->staple_tolerance >= 0)) return "STAPLE's tolerance must not be negative.";
+    if (options->staple_iterations < 1) return "STAPLE needs at least one iteration.";
+    if (!(options->simple_alpha >= 0) || !isfinite(options->simple_alpha))
+        return "SIMPLE's alpha must not be negative.";
+    return NULL;
+}
+
+/* ---- STAPLE -------------------------------------------------------------------------------------
+ */
+
+/* Patterns in a chunk of the E step. */
+enum { PATTERN_CHUNK = 4096 };
+
+typedef struct staple_sums {
+    double w[RCN_MAX_RATERS];        /* sum of W where rater r answered */
+    double w_marked[RCN_MAX_RATERS]; /* ... and marked */
+    double b[RCN_MAX_RATERS];        /* sum of 1 - W where rater r answered */
+    double b_unmarked[RCN_MAX_RATERS];
+} staple_sums;
+
+typedef struct staple_job {
+    const rcn_pattern *patterns;
+    const int64_t *voxels;
+    int64_t count;
+    int raters;
+    double *posterior;
+    staple_sums *sums; /* per chunk, so that they add up in a fixed order */
+    double log_prior, log_rest;
+    /* log of p, 1 - p, q, 1 - q by rater; -inf where that is 0 */
+    double log_p[RCN_MAX_RATERS], log_miss[RCN_MAX_RATERS];
+    double log_q[RCN_MAX_RATERS], log_alarm[RCN_MAX_RATERS];
+} staple_job;
+
+/* M step of one chunk: what p and q are made of. */
+static void staple_sum_chunk(int64_t chunk, int thread, void *payload) {
+    const staple_job *job = payload;
+    staple_sums sums;
+    int64_t first, end;
+    (void)thread;
+    memset(&sums, 0, sizeof sums);
+    rcn__chunk_range(&first, &end, chunk, job->count, PATTERN_CHUNK);
+    for (int64_t i = first; i < end; ++i) {
+        if (!job->voxels[i]) continue;
+        const double w = job->posterior[i] * (double)job->voxels[i];
+        const double b = (1.0 - job->posterior[i]) * (double)job->voxels[i];
+        for (int r = 0; r < job->raters; ++r) {
+            if (!(job->patterns[i].answered >> r & 1)) continue;
+            sums.w[r] += w;
+            sums.b[r] += b;
+            if (job->patterns[i].marked >> r & 1)
+                sums.w_marked[r] += w;
+            else
+                sums.b_unmarked[r] += b;
+        }
+    }
+    job->sums[chunk] = sums;
+}
+
+/* E step of one chunk: W by Bayes' rule, in logarithms so that 64 factors cannot underflow. */
+static void staple_posterior_chunk(int64_t chunk, int thread, void *payload) {
+    const staple_job *job = payload;
+    int64_t first, end;
+    (void)thread;
+    rcn__chunk_range(&first, &end, chunk, job->count, PATTERN_CHUNK);
+    for (int64_t i = first; i < end; ++i) {
+        double a = job->log_prior, b = job->log_rest;
+        for (int r = 0; r < job->raters; ++r) {
+            if (!(job->patterns[i].answered >> r & 1)) continue;
+            if (job->patterns[i].marked >> r & 1) {
+                a += job->log_p[r];
+                b += job->log_alarm[r];
+            } else {
+                a += job->log_miss[r];
+                b += job->log_q[r];
+            }
+        }
+        /* Both impossible (0/0, which is NaN elsewhere): the estimate has run into a corner between
+         * raters who are believed to be perfect; the last value stands. */
+        if (a == -INFINITY && b == -INFINITY) continue;
+        job->posterior[i] = 1.0 / (1.0 + exp(b - a));
+    }
+}
+
+rcn_status rcn_staple(double *posterior, rcn_fusion_result *result, rcn_context *ctx,
+                      const rcn_pattern *patterns, const int64_t *voxels, int64_t count, int raters,
+                      const rcn_fusion_options *options) {
+    rcn_status status;
+    staple_job job = {patterns, voxels, count, raters, NULL, NULL, 0, 0, {0}, {0}, {0}, {0}};
+    rcn_fusion_result found;
+    rcn__clear(ctx);
+    memset(&found, 0, sizeof found);
+    const char *sentence = rcn_fusion_check(options);
+    if (sentence) return rcn__fail(ctx, RCN_EINVALID, "%s", sentence);
+    const int64_t chunks = rcn__chunk_count(count, PATTERN_CHUNK);
+    RCN_ALLOC(job.posterior, ctx, count, "STAPLE's posterior");
+    RCN_ALLOC(job.sums, ctx, chunks, "STAPLE's sums");
+
+    double total = 0, mean = 0;
+    for (int64_t i = 0; i < count; ++i) {
+        job.posterior[i] = rcn__pattern_mean(&patterns[i]);
+        /* A voxel that nobody answered says nothing about the prior. */
+        if (!patterns[i].answered) continue;
+        total += (double)voxels[i];
+        mean += (double)voxels[i] * job.posterior[i];
+        found.region_voxels += voxels[i];
+    }
+    mean = total > 0 ? mean / total : 0;
+    found.prior = fmin(mean * options->staple_confidence, 1.0);
+    job.log_prior = log(found.prior);
+    job.log_rest = log(1.0 - found.prior);
+    for (int r = 0; r < RCN_MAX_RATERS; ++r) found.sensitivity[r] = found.specificity[r] = NAN;
+
+    for (int iteration = 0; iteration < options->staple_iterations && !found.converged;
+         ++iteration) {
+        double change = 0;
+        RCN_TRY(
+            rcn__for_chunks(ctx, "estimating raters' performance", chunks, staple_sum_chunk, &job));
+        for (int r = 0; r < raters; ++r) {
+            double w = 0, w_marked = 0, b = 0, b_unmarked = 0;
+            for (int64_t c = 0; c < chunks; ++c) {
+                w += job.sums[c].w[r];
+                w_marked += job.sums[c].w_marked[r];
+                b += job.sums[c].b[r];
+                b_unmarked += job.sums[c].b_unmarked[r];
+            }
+            /* Without foreground (or background) there is nothing to be sensitive to. */
+            const double p = w > 0 ? fmin(w_marked / w, 1.0) : NAN;
+            const double q = b > 0 ? fmin(b_unmarked / b, 1.0) : NAN;
+            if (iteration == 0) {
+                change = INFINITY;
+            } else {
+                if (!isnan(p)) change = fmax(change, fabs(p - found.sensitivity[r]));
+                if (!isnan(q)) change = fmax(change, fabs(q - found.specificity[r]));
+            }
+            found.sensitivity[r] = p;
+            found.specificity[r] = q;
+            /* An undefined factor belongs to a side whose prior is already impossible. */
+            job.log_p[r] = isnan(p) ? 0 : log(p);
+            job.log_miss[r] = isnan(p) ? 0 : log(1.0 - p);
+            job.log_q[r] = isnan(q) ? 0 : log(q);
+            job.log_alarm[r] = isnan(q) ? 0 : log(1.0 - q);
+        }
+        RCN_TRY(rcn__for_chunks(ctx, "estimating the hidden truth", chunks, staple_posterior_chunk,
+                                &job));
+        found.iterations = iteration + 1;
+        found.converged = change <= options->staple_tolerance;
+    }
+    for (int r = 0; r < raters; ++r)
+        if (found.sensitivity[r] + found.specificity[r] < 1) found.inverted |= UINT64_C(1) << r;
+    /* Nobody answered: no opinion, and nothing to report as foreground. */
+    for (int64_t i = 0; i < count; ++i)
+        posterior[i] = patterns[i].answered ? job.posterior[i] : 0.0;
+    if (result) *result = found;
+done:
+    rcn__free(ctx, job.posterior);
+    rcn__free(ctx, job.sums);
+    return status;
+}
+
+static rcn_status fuse_staple(float *table, rcn_fusion_result *result, rcn_context *ctx,
+                              const rcn_votes *votes, const rcn_fusion_options *options) {
+    rcn_status status;
+    double *posterior = NULL;
+    int64_t *voxels = NULL;
+    const int64_t count = votes->pattern_count;
+    RCN_ALLOC(posterior, ctx, count, "STAPLE's posterior");
+    RCN_ALLOC_ZERO(voxels, ctx, count, "the histogram of patterns");
+    if (options->staple_margin < 0) {
+        for (int64_t i = 0; i < count; ++i) voxels[i] = votes->patterns[i].voxels;
+    } else {
+        rcn_box box;
+        RCN_TRY(rcn_votes_union_box(&box, ctx, votes, options->staple_margin));
+        RCN_TRY(rcn__votes_count(voxels, ctx, votes, &box));
+    }
+    RCN_TRY(
+        rcn_staple(posterior, result, ctx, votes->patterns, voxels, count, votes->raters, options));
+    for (int64_t i = 0; i < count; ++i)
+        table[i] = options->staple_output == RCN_STAPLE_MASK ? (float)(posterior[i] >= 0.5)
+                                                             : (float)posterior[i];
+done:
+    rcn__free(ctx, posterior);
+    rcn__free(ctx, voxels);
+    return status;
+}
+
+/* ---- SIMPLE -------------------------------------------------------------------------------------
+ */
+
+/* 1, 0 or the tie rule for `marked` against the rest. */
+static uint8_t majority(double marked, double unmarked, rcn_tie tie) {
+    if (marked > unmarked) return 1;
+    return marked == unmarked && marked > 0 && tie == RCN_TIE_FOREGROUND;
+}
+
+/* Estimate by pattern: the weighted majority of the kept raters who answered. */
+static void simple_estimate(uint8_t *estimate, const rcn_votes *votes, const double *weight,
+                            uint64_t kept, rcn_tie tie) {
+    for (int64_t i = 0; i < votes->pattern_count; ++i) {
+        double marked = 0, unmarked = 0;
+        for (int r = 0; r < votes->raters; ++r) {
+            if (!((votes->patterns[i].answered & kept) >> r & 1)) continue;
+            if (votes->patterns[i].marked >> r & 1)
+                marked += weight[r];
+            else
+                unmarked += weight[r];
+        }
+        estimate[i] = majority(marked, unmarked, tie);
+    }
+}
+
+/* Dice of each rater with the estimate, where the rater answered; both empty is full agreement. */
+static void simple_performance(double *performance, const rcn_votes *votes,
+                               const uint8_t *estimate) {
+    for (int r = 0; r < votes->raters; ++r) {
+        int64_t both = 0, sum = 0;
+        for (int64_t i = 0; i < votes->pattern_count; ++i) {
+            if (!(votes->patterns[i].answered >> r & 1)) continue;
+            const int mark = (int)(votes->patterns[i].marked >> r & 1);
+            both += mark && estimate[i] ? votes->patterns[i].voxels : 0;
+            sum += (mark + estimate[i]) * votes->patterns[i].voxels;
+        }
+        performance[r] = sum ? 2.0 * (double)both / (double)sum : 1.0;
+    }
+}
+
+static rcn_status fuse_simple(float *table, rcn_fusion_result *result, rcn_context *ctx,
+                              const rcn_votes *votes, const rcn_fusion_options *options) {
+    rcn_status status;
+    uint8_t *estimate = NULL, *last = NULL;
+    double weight[RCN_MAX_RATERS], performance[RCN_MAX_RATERS] = {0};
+    uint64_t kept = votes->present;
+    const int present = rcn__popcount(kept);
+    const int at_least = (present + 1) / 2 > 2 ? (present + 1) / 2 : 2;
+    RCN_ALLOC(estimate, ctx, votes->pattern_count, "SIMPLE's estimate");
+    RCN_ALLOC(last, ctx, votes->pattern_count, "SIMPLE's estimate");
+    for (int r = 0; r < RCN_MAX_RATERS; ++r) weight[r] = 1;
+    simple_estimate(estimate, votes, weight, kept, options->tie);
+
+    /* Each round drops a rater or ends, or moves the estimate; the bound only guards against a
+     * cycle of weights around a tie. */
+    const int limit = 100;
+    int iterations = 0, converged = 0;
+    while (!converged && iterations < limit) {
+        ++iterations;
+        RCN_TRY(rcn__report(ctx, (double)iterations / limit, "selecting raters"));
+        simple_performance(performance, votes, estimate);
+        double mean = 0, variance = 0;
+        const int now = rcn__popcount(kept);
+        for (int r = 0; r < votes->raters; ++r)
+            if (kept >> r & 1) mean += performance[r] / now;
+        for (int r = 0; r < votes->raters; ++r)
+            if (kept >> r & 1) variance += (performance[r] - mean) * (performance[r] - mean) / now;
+        /* The margin keeps equal raters together when rounding makes them differ in the last bit.
+         */
+        const double cut = mean - options->simple_alpha * sqrt(variance) - 1e-12;
+        uint64_t next = kept;
+        /* Worst first, so that the smallest permitted number keeps the best. */
+        while (rcn__popcount(next) > at_least) {
+            int worst = -1;
+            for (int r = 0; r < votes->raters; ++r)
+                if (next >> r & 1 && (worst < 0 || performance[r] < performance[worst])) worst = r;
+            if (performance[worst] >= cut) break;
+            next &= ~(UINT64_C(1) << worst);
+        }
+        memcpy(last, estimate, (size_t)votes->pattern_count);
+        simple_estimate(estimate, votes, performance, next, options->tie);
+        converged = next == kept && !memcmp(last, estimate, (size_t)votes->pattern_count);
+        kept = next;
+    }
+    for (int64_t i = 0; i < votes->pattern_count; ++i) table[i] = estimate[i];
+    result->iterations = iterations;
+    result->converged = converged;
+    result->kept = kept;
+    for (int r = 0; r < votes->raters; ++r)
+        result->weight[r] = votes->present >> r & 1 ? performance[r] : NAN;
+done:
+    rcn__free(ctx, estimate);
+    rcn__free(ctx, last);
+    return status;
+}
+
+/* ---- the methods that look at one pattern at a time
+ * ---------------------------------------------- */
+
+static int draw_rater(const rcn_votes *votes, uint64_t seed) {
+    rcn_rng rng = rcn__rng_make(seed, 0);
+    int left = (int)rcn__rng_below(&rng, (uint64_t)rcn__popcount(votes->present));
+    int r = 0;
+    for (;; ++r) {
+        if (!(votes->present >> r & 1)) continue;
+        if (left-- == 0) return r;
+    }
+}
+
+static rcn_status fuse_patterns(float *table, rcn_fusion_result *result, rcn_context *ctx,
+                                const rcn_votes *votes, const rcn_fusion_options *options) {
+    const rcn_pattern *patterns = votes->patterns;
+    const int64_t count = votes->pattern_count;
+    int drawn;
+    switch (options->method) {
+    case RCN_ORC:
+        for (int64_t i = 0; i < count; ++i) table[i] = (float)rcn__popcount(patterns[i].marked);
+        return RCN_OK;
+    case RCN_RANDOM:
+        drawn = draw_rater(votes, options->seed);
+        result->kept = UINT64_C(1) << drawn;
+        for (int64_t i = 0; i < count; ++i) table[i] = (float)(patterns[i].marked >> drawn & 1);
+        return RCN_OK;
+    case RCN_MEDIAN:
+        for (int64_t i = 0; i < count; ++i) {
+            const int marked = rcn__popcount(patterns[i].marked);
+            table[i] = majority(marked, rcn__popcount(patterns[i].answered) - marked, options->tie);
+        }
+        return RCN_OK;
+    case RCN_STAPLE: return fuse_staple(table, result, ctx, votes, options);
+    case RCN_SIMPLE: return fuse_simple(table, result, ctx, votes, options);
+    default: rcn__votes_mean_table(table, votes); return RCN_OK;
+    }
+}
+
+/* ---- neighbourhoods
+ * ------------------------------------------------------------------------------ */
+
+typedef struct smooth_job {
+    const rcn_votes *votes;
+    const float *table; /* m by pattern */
+    float *out;
+    double *lines; /* scratch per thread */
+    int64_t line_room;
+    double kernel[8 * MAX_SIGMA + 1]; /* half of the Gaussian, centre first */
+    int radius;
+    int axis;
+    double
+        svls[4]; /* weight of a neighbour by how many axes it is off: centre, face, edge, corner */
+} smooth_job;
+
+/* Lines along an axis are filtered this many at a time, side by side, so that the compiler can use
+ * wide registers. Neighbouring lines lie one voxel apart, or one row apart along x. */
+enum { LINES = 16 };
+
+static int64_t clamp(int64_t i, int64_t end) { return i < 0 ? 0 : i >= end ? end - 1 : i; }
+
+RCN_DISPATCH static void gaussian_point(double *restrict sum, const double *restrict centre,
+                                        const double *restrict kernel, int64_t radius) {
+    for (int w = 0; w < LINES; ++w) sum[w] = kernel[0] * centre[w];
+    for (int64_t k = 1; k <= radius; ++k)
+        for (int w = 0; w < LINES; ++w)
+            sum[w] += kernel[k] * (centre[w - k * LINES] + centre[w + k * LINES]);
+}
+
+static void gaussian_chunk(int64_t chunk, int thread, void *payload) {
+    const smooth_job *job = payload;
+    const int64_t *size = job->votes->geometry.size;
+    double *lines = job->lines + thread * job->line_room;
+    const int64_t length = size[job->axis];
+    int64_t start, stride, lane, width;
+    if (job->axis == 0) {
+        const int64_t rows = size[1] * size[2], row = chunk * LINES;
+        start = row * size[0];
+        stride = 1;
+        lane = size[0];
+        width = rows - row < LINES ? rows - row : LINES;
+    } else {
+        const int64_t blocks = rcn__chunk_count(size[0], LINES);
+        const int64_t x = chunk % blocks * LINES, plane = chunk / blocks;
+        start = x + plane * (job->axis == 1 ? size[0] * size[1] : size[0]);
+        stride = job->axis == 1 ? size[0] : size[0] * size[1];
+        lane = 1;
+        width = size[0] - x < LINES ? size[0] - x : LINES;
+    }
+    /* Copy with the border repeated `radius` times on either side, then convolve. */
+    for (int64_t i = -job->radius; i < length + job->radius; ++i) {
+        const float *in = job->out + start + clamp(i, length) * stride;
+        for (int64_t w = 0; w < width; ++w) lines[(i + job->radius) * LINES + w] = in[w * lane];
+    }
+    for (int64_t i = 0; i < length; ++i) {
+        double sum[LINES];
+        gaussian_point(sum, lines + (i + job->radius) * LINES, job->kernel, job->radius);
+        for (int64_t w = 0; w < width; ++w) job->out[start + i * stride + w * lane] = (float)sum[w];
+    }
+}
+
+static rcn_status smooth_gaussian(smooth_job *job, rcn_context *ctx, double sigma) {
+    rcn_status status = RCN_OK;
+    const int64_t *size = job->votes->geometry.size;
+    job->radius = (int)(4.0 * sigma + 0.5);
+    double sum = 0;
+    for (int k = 0; k <= job->radius; ++k) {
+        job->kernel[k] = exp(-0.5 * k * k / (sigma * sigma));
+        sum += k ? 2 * job->kernel[k] : job->kernel[k];
+    }
+    for (int k = 0; k <= job->radius; ++k) job->kernel[k] /= sum;
+
+    int64_t longest = 0;
+    for (int a = 0; a < 3; ++a)
+        if (size[a] > longest) longest = size[a];
+    job->line_room = (longest + 2 * job->radius) * LINES;
+    RCN_ALLOC_ZERO(job->lines, ctx, job->line_room * ctx->threads, "smoothing");
+    RCN_TRY(rcn_votes_expand(job->out, ctx, job->votes, job->table));
+    for (job->axis = 0; job->axis < 3; ++job->axis) {
+        if (size[job->axis] == 1) continue;
+        const int64_t chunks = job->axis == 0 ? rcn__chunk_count(size[1] * size[2], LINES)
+                                              : rcn__chunk_count(size[0], LINES) *
+                                                    (job->axis == 1 ? size[2] : size[1]);
+        RCN_TRY(rcn__for_chunks(ctx, "smoothing", chunks, gaussian_chunk, job));
+    }
+done:
+    rcn__free(ctx, job->lines);
+    return status;
+}
+
+/* One row of voxels. The sums over x are the same for the whole row: gather nine (2-D: three) rows
+ * of m by their distance off the axes, then run along x. */
+static void svls_row(int64_t row, int thread, void *payload) {
+    const smooth_job *job = payload;
+    const rcn_votes *votes = job->votes;
+    const int64_t *size = votes->geometry.size;
+    const int64_t y = row % size[1], z = row / size[1];
+    const int planes = size[2] > 1;
+    /* by[d][x]: sum of m over the rows that are off d of the axes y and z */
+    double *by[3];
+    for (int d = 0; d < 3; ++d) {
+        by[d] = job->lines + thread * job->line_room + d * size[0];
+        memset(by[d], 0, (size_t)size[0] * sizeof **by);
+    }
+    for (int dz = -planes; dz <= planes; ++dz)
+        for (int dy = -1; dy <= 1; ++dy) {
+            const int64_t at =
+                size[0] * (clamp(y + dy, size[1]) + size[1] * clamp(z + dz, size[2]));
+            double *sum = by[(dy != 0) + (dz != 0)];
+            uint32_t codes[256];
+            for (int64_t x = 0; x < size[0]; x += 256) {
+                const int64_t n = size[0] - x < 256 ? size[0] - x : 256;
+                rcn__votes_read(codes, votes, at + x, n);
+                for (int64_t i = 0; i < n; ++i) sum[x + i] += job->table[codes[i]];
+            }
+        }
+    for (int64_t x = 0; x < size[0]; ++x) {
+        const int64_t left = x ? x - 1 : 0, right = x + 1 < size[0] ? x + 1 : x;
+        double value = 0;
+        for (int d = 0; d < 2 + planes; ++d)
+            value += job->svls[d] * by[d][x] + job->svls[d + 1] * (by[d][left] + by[d][right]);
+        job->out[size[0] * row + x] = (float)value;
+    }
+}
+
+static rcn_status smooth_svls(smooth_job *job, rcn_context *ctx, double sigma) {
+    rcn_status status = RCN_OK;
+    const int64_t *size = job->votes->geometry.size;
+    static const double neighbours[2][4] = {{0, 4, 4, 0}, {0, 6, 12, 8}}; /* face, edge, corner */
+    const int planes = size[2] > 1;
+    double sum = 0;
+    for (int d = 1; d <= 3; ++d) {
+        job->svls[d] = exp(-0.5 * d / (sigma * sigma));
+        sum += neighbours[planes][d] * job->svls[d];
+    }
+    job->svls[0] = 0.5;
+    for (int d = 1; d <= 3; ++d) job->svls[d] *= 0.5 / sum;
+    job->line_room = 3 * size[0];
+    RCN_ALLOC(job->lines, ctx, job->line_room * ctx->threads, "smoothing");
+    RCN_TRY(rcn__for_chunks(ctx, "smoothing", size[1] * size[2], svls_row, job));
+done:
+    rcn__free(ctx, job->lines);
+    return status;
+}
+
+/* ---- entries
+ * ------------------------------------------------------------------------------------- */
+
+static rcn_status check_arguments(rcn_context *ctx, const void *out, const rcn_votes *votes,
+                                  const rcn_fusion_options *options) {
+    rcn__clear(ctx);
+    const char *sentence = rcn_fusion_check(options);
+    if (sentence) return rcn__fail(ctx, RCN_EINVALID, "%s", sentence);
+    if (!out || !votes) return rcn__fail(ctx, RCN_EINVALID, "Votes and an output are needed.");
+    if (!votes->present) return rcn__fail(ctx, RCN_EINVALID, "No rater answered this case.");
+    return RCN_OK;
+}
+
+rcn_status rcn_fuse_patterns(float *table, rcn_fusion_result *result, rcn_context *ctx,
+                             const rcn_votes *votes, const rcn_fusion_options *options) {
+    rcn_fusion_result found;
+    if (!ctx) return RCN_EINVALID;
+    rcn_status status = check_arguments(ctx, table, votes, options);
+    if (status != RCN_OK) return status;
+    if (options->method == RCN_SOFT_GAUSSIAN || options->method == RCN_SVLS)
+        return rcn__fail(ctx, RCN_EINVALID, "%s looks at neighbours, not at patterns alone.",
+                         rcn_method_name(options->method));
+    memset(&found, 0, sizeof found);
+    status = fuse_patterns(table, &found, ctx, votes, options);
+    if (status == RCN_OK && result) *result = found;
+    return status;
+}
+
+rcn_status rcn_fuse(float *out, rcn_fusion_result *result, rcn_context *ctx, const rcn_votes *votes,
+                    const rcn_fusion_options *options) {
+    float *table = NULL;
+    rcn_fusion_result found;
+    if (!ctx) return RCN_EINVALID;
+    rcn_status status = check_arguments(ctx, out, votes, options);
+    if (status != RCN_OK) return status;
+    memset(&found, 0, sizeof found);
+    RCN_ALLOC(table, ctx, votes->pattern_count, "the values by pattern");
+    RCN_TRY(fuse_patterns(table, &found, ctx, votes, options));
+    smooth_job job = {.votes = votes, .table = table, .out = out};
+    if (options->method == RCN_SOFT_GAUSSIAN)
+        RCN_TRY(smooth_gaussian(&job, ctx, options->sigma));
+    else if (options->method == RCN_SVLS)
+        RCN_TRY(smooth_svls(&job, ctx, options->sigma));
+    else
+        RCN_TRY(rcn_votes_expand(out, ctx, votes, table));
+    if (result) *result = found;
+done:
+    rcn__free(ctx, table);
+    return status;
+}
