@@ -13,8 +13,9 @@
 #ifndef RCN_H
 #define RCN_H
 
+#include "rcn_agreement.h"
 #include "rcn_context.h"
-
+#include "rcn_fusion.h"
 #include "rcn_image.h"
 #include "rcn_status.h"
 #include "rcn_votes.h"

@@ -32,7 +32,7 @@ typedef struct rcn_pair_agreement {
     double dice;            /* 2 |A and B| / (|A| + |B|); 1 when both are empty */
     double jaccard;         /* |A and B| / |A or B|; 1 when both are empty */
     double kappa;           /* Cohen's kappa */
-    double hausdorff95_mm;  /* see rcn_surface_distances(); NaN until measured */
+    double hausdorff95_mm;  /* see rcn_surfaces; NaN until measured */
     double mean_surface_mm; /* likewise */
 } rcn_pair_agreement;
 

@@ -1,0 +1,669 @@
+#include "rcn/rcn_agreement.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "rcn_votes_private.h"
+
+/* ---- what the patterns tell
+ * ---------------------------------------------------------------------- */
+
+/* Sums over a set of voxels from which the chance-corrected coefficients follow. */
+typedef struct overall_sums {
+    double complete, complete_agreement,
+        complete_share;                  /* voxels that all present raters answered */
+    double pairable, pairable_agreement; /* voxels with two answers or more */
+    double disagreement, ones, zeros;    /* Krippendorff's coincidences */
+    double answered, share, entropy;     /* voxels with one answer or more */
+} overall_sums;
+
+static double entropy_bits(double m) {
+    if (m <= 0 || m >= 1) return 0;
+    return -(m * log2(m) + (1 - m) * log2(1 - m));
+}
+
+static void add_overall(overall_sums *sums, const rcn_pattern *pattern, uint64_t present) {
+    const double n = (double)pattern->voxels;
+    const double answered = rcn__popcount(pattern->answered),
+                 marked = rcn__popcount(pattern->marked);
+    const double unmarked = answered - marked;
+    if (answered == 0) return;
+    sums->answered += n;
+    sums->share += n * marked / answered;
+    sums->entropy += n * entropy_bits(marked / answered);
+    if (answered < 2) return;
+    const double agreement =
+        (marked * (marked - 1) + unmarked * (unmarked - 1)) / (answered * (answered - 1));
+    sums->pairable += n;
+    sums->pairable_agreement += n * agreement;
+    sums->disagreement += n * 2 * marked * unmarked / (answered - 1);
+    sums->ones += n * marked;
+    sums->zeros += n * unmarked;
+    if (pattern->answered == present) {
+        sums->complete += n;
+        sums->complete_agreement += n * agreement;
+        sums->complete_share += n * marked / answered;
+    }
+}
+
+/* (observed - expected) / (1 - expected); not defined when chance alone explains everything. */
+static double beyond_chance(double observed, double expected) {
+    return expected < 1 ? (observed - expected) / (1 - expected) : NAN;
+}
+
+static rcn_overall_agreement finish_overall(const overall_sums *sums) {
+    rcn_overall_agreement overall = {NAN, NAN, NAN, NAN};
+    if (sums->complete > 0) {
+        const double p = sums->complete_share / sums->complete;
+        overall.fleiss_kappa =
+            beyond_chance(sums->complete_agreement / sums->complete, p * p + (1 - p) * (1 - p));
+    }
+    if (sums->pairable > 0) {
+        const double n = sums->ones + sums->zeros;
+        const double expected = 2 * sums->ones * sums->zeros / (n * (n - 1));
+        if (expected > 0) overall.krippendorff_alpha = 1 - sums->disagreement / n / expected;
+        const double p = sums->share / sums->answered;
+        overall.gwet_ac1 =
+            beyond_chance(sums->pairable_agreement / sums->pairable, 2 * p * (1 - p));
+    }
+    if (sums->answered > 0) overall.mean_entropy = sums->entropy / sums->answered;
+    return overall;
+}
+
+/* A 2 x 2 table of two answers: both, only the first, only the second, neither. */
+typedef struct two_by_two {
+    int64_t both, first, second, neither;
+} two_by_two;
+
+static void count_two(two_by_two *table, int a, int b, int64_t voxels) {
+    if (a && b)
+        table->both += voxels;
+    else if (a)
+        table->first += voxels;
+    else if (b)
+        table->second += voxels;
+    else
+        table->neither += voxels;
+}
+
+static double dice_of(const two_by_two *t) {
+    const int64_t sum = 2 * t->both + t->first + t->second;
+    return sum ? 2.0 * (double)t->both / (double)sum : 1.0;
+}
+
+static rcn_pair_agreement finish_pair(const two_by_two *t) {
+    rcn_pair_agreement pair = {NAN, NAN, NAN, NAN, NAN};
+    const double n = (double)(t->both + t->first + t->second + t->neither);
+    if (n == 0) return pair;
+    const int64_t any = t->both + t->first + t->second;
+    pair.dice = dice_of(t);
+    pair.jaccard = any ? (double)t->both / (double)any : 1.0;
+    const double a = (double)(t->both + t->first) / n, b = (double)(t->both + t->second) / n;
+    pair.kappa = beyond_chance((double)(t->both + t->neither) / n, a * b + (1 - a) * (1 - b));
+    return pair;
+}
+
+static void measure_pairs(rcn_agreement *agreement, const rcn_votes *votes) {
+    const int raters = votes->raters;
+    double sum = 0;
+    int pairs = 0;
+    for (int a = 0; a < raters; ++a)
+        for (int b = a; b < raters; ++b) {
+            const uint64_t both = UINT64_C(1) << a | UINT64_C(1) << b;
+            two_by_two table = {0, 0, 0, 0};
+            if ((votes->present & both) == both)
+                for (int64_t p = 0; p < votes->pattern_count; ++p)
+                    if ((votes->patterns[p].answered & both) == both)
+                        count_two(&table, votes->patterns[p].marked >> a & 1,
+                                  votes->patterns[p].marked >> b & 1, votes->patterns[p].voxels);
+            const rcn_pair_agreement pair = finish_pair(&table);
+            agreement->pair[a * raters + b] = agreement->pair[b * raters + a] = pair;
+            if (a != b && !isnan(pair.dice)) {
+                sum += pair.dice;
+                ++pairs;
+            }
+        }
+    agreement->mean_dice = pairs ? sum / pairs : NAN;
+}
+
+static void measure_rater(rcn_agreement *agreement, const rcn_votes *votes, int r,
+                          const rcn_fusion_result *staple) {
+    rcn_rater_agreement *rater = &agreement->rater[r];
+    const uint64_t bit = UINT64_C(1) << r;
+    two_by_two table = {0, 0, 0, 0}; /* this rater first, the others second */
+    rater->dice_to_others = rater->sensitivity_to_others = rater->specificity_to_others = NAN;
+    rater->staple_sensitivity = staple->sensitivity[r];
+    rater->staple_specificity = staple->specificity[r];
+    rater->present = (int)(votes->present >> r & 1);
+    if (!rater->present) {
+        rater->volume_ml = NAN;
+        return;
+    }
+    rater->voxels = rcn_votes_marked(votes, r);
+    rater->volume_ml = (double)rater->voxels * agreement->voxel_ml;
+    for (int64_t p = 0; p < votes->pattern_count; ++p) {
+        const rcn_pattern *pattern = &votes->patterns[p];
+        const int others = rcn__popcount(pattern->answered & ~bit);
+        if (!(pattern->answered & bit) || !others) continue;
+        count_two(&table, (pattern->marked & bit) != 0,
+                  2 * rcn__popcount(pattern->marked & ~bit) >= others, pattern->voxels);
+    }
+    const int64_t foreground = table.both + table.second, background = table.first + table.neither;
+    if (foreground + background == 0) return;
+    rater->dice_to_others = dice_of(&table);
+    if (foreground) rater->sensitivity_to_others = (double)table.both / (double)foreground;
+    if (background) rater->specificity_to_others = (double)table.neither / (double)background;
+}
+
+rcn_status rcn_agreement_create(rcn_agreement **out, rcn_context *ctx, const rcn_votes *votes) {
+    rcn_status status;
+    rcn_agreement *agreement = NULL;
+    double *posterior = NULL;
+    int64_t *voxels = NULL;
+    if (!ctx) return RCN_EINVALID;
+    rcn__clear(ctx);
+    if (!out || !votes) return rcn__fail(ctx, RCN_EINVALID, "Votes and an output are needed.");
+    if (!votes->present) return rcn__fail(ctx, RCN_EINVALID, "No rater answered this case.");
+    const int64_t count = votes->pattern_count;
+    RCN_ALLOC_ZERO(agreement, ctx, 1, "the agreement");
+    RCN_ALLOC_ZERO(agreement->pair, ctx, (int64_t)votes->raters * votes->raters, "the agreement");
+    RCN_ALLOC(posterior, ctx, count, "STAPLE's posterior");
+    RCN_ALLOC(voxels, ctx, count, "the histogram of patterns");
+    agreement->raters = votes->raters;
+    agreement->present_count = rcn__popcount(votes->present);
+    agreement->voxel_ml = rcn_geometry_voxel_ml(&votes->geometry);
+
+    overall_sums whole, on_union;
+    memset(&whole, 0, sizeof whole);
+    memset(&on_union, 0, sizeof on_union);
+    for (int64_t p = 0; p < count; ++p) {
+        const rcn_pattern *pattern = &votes->patterns[p];
+        voxels[p] = pattern->voxels;
+        if (!pattern->voxels) continue;
+        const int marked = rcn__popcount(pattern->marked),
+                  answered = rcn__popcount(pattern->answered);
+        agreement->level_voxels[marked] += pattern->voxels;
+        add_overall(&whole, pattern, votes->present);
+        if (!marked) continue;
+        add_overall(&on_union, pattern, votes->present);
+        agreement->union_voxels += pattern->voxels;
+        if (2 * marked >= answered) agreement->majority_voxels += pattern->voxels;
+        if (marked == answered)
+            agreement->intersection_voxels += pattern->voxels;
+        else
+            agreement->disputed_voxels += pattern->voxels;
+    }
+    agreement->whole = finish_overall(&whole);
+    agreement->on_union = finish_overall(&on_union);
+    RCN_TRY(rcn__report(ctx, 0.0, "comparing raters"));
+    measure_pairs(agreement, votes);
+
+    const rcn_fusion_options options = RCN_FUSION_OPTIONS_INIT;
+    rcn_fusion_result staple;
+    RCN_TRY(rcn_staple(posterior, &staple, ctx, votes->patterns, voxels, count, votes->raters,
+                       &options));
+    for (int r = 0; r < votes->raters; ++r) measure_rater(agreement, votes, r, &staple);
+    *out = agreement;
+    agreement = NULL;
+done:
+    rcn_agreement_destroy(agreement, ctx);
+    rcn__free(ctx, posterior);
+    rcn__free(ctx, voxels);
+    return status;
+}
+
+void rcn_agreement_destroy(rcn_agreement *agreement, rcn_context *ctx) {
+    if (!agreement) return;
+    rcn__free(ctx, agreement->pair);
+    rcn__free(ctx, agreement);
+}
+
+const char *rcn_kappa_words(double kappa) {
+    if (isnan(kappa)) return "not defined";
+    if (kappa < 0) return "poor";
+    if (kappa <= 0.20) return "slight";
+    if (kappa <= 0.40) return "fair";
+    if (kappa <= 0.60) return "moderate";
+    if (kappa <= 0.80) return "substantial";
+    return "almost perfect";
+}
+
+rcn_status rcn_agreement_entropy_map(float *out, rcn_context *ctx, const rcn_votes *votes) {
+    rcn_status status;
+    float *table = NULL;
+    rcn__clear(ctx);
+    RCN_ALLOC(table, ctx, votes->pattern_count, "the values by pattern");
+    for (int64_t p = 0; p < votes->pattern_count; ++p)
+        table[p] = (float)entropy_bits(rcn__pattern_mean(&votes->patterns[p]));
+    RCN_TRY(rcn_votes_expand(out, ctx, votes, table));
+done:
+    rcn__free(ctx, table);
+    return status;
+}
+
+/* ---- surfaces
+ * ------------------------------------------------------------------------------------ */
+
+/* Distances from the surface of one rater to that of another. */
+typedef struct directed {
+    int measured;
+    double percentile95;
+    double sum;
+} directed;
+
+struct rcn_surfaces {
+    rcn_context *ctx;
+    rcn_box box;
+    int raters;
+    uint64_t present;
+    int64_t *at[RCN_MAX_RATERS]; /* voxels of the box, ascending */
+    int64_t count[RCN_MAX_RATERS];
+    directed *from_to; /* [raters * raters] */
+};
+
+typedef struct surface_job {
+    const rcn_votes *votes;
+    rcn_surfaces *surfaces;
+    int64_t
+        *slice_count; /* [slices * raters]: first how many, then where the slice's voxels start */
+    uint64_t *rows;   /* per thread: who marked, for five rows of the box */
+    int fill;
+} surface_job;
+
+static void read_marks(uint64_t *out, const rcn_votes *votes, int64_t first, int64_t count) {
+    uint32_t codes[256];
+    for (int64_t i = 0; i < count; i += 256) {
+        const int64_t n = count - i < 256 ? count - i : 256;
+        rcn__votes_read(codes, votes, first + i, n);
+        for (int64_t k = 0; k < n; ++k) out[i + k] = votes->patterns[codes[k]].marked;
+    }
+}
+
+/* A voxel is on the surface of rater r when r marked it and not all of its face neighbours. In
+ * patterns: marked AND NOT (AND of the neighbours), for all raters at once. */
+static void surface_slice(int64_t slice, int thread, void *payload) {
+    const surface_job *job = payload;
+    rcn_surfaces *surfaces = job->surfaces;
+    const int64_t *size = job->votes->geometry.size;
+    const rcn_box *box = &surfaces->box;
+    const int64_t width = box->end[0] - box->first[0], height = box->end[1] - box->first[1];
+    const int64_t z = box->first[2] + slice;
+    int64_t *counts = job->slice_count + slice * surfaces->raters;
+    uint64_t *rows = job->rows + thread * 5 * width;
+    static const int offset[5][2] = {{0, 0}, {-1, 0}, {1, 0}, {0, -1}, {0, 1}}; /* y, z */
+    const int neighbours = size[2] > 1 ? 5 : 3; /* a single slice is 2-D: nothing above or below */
+    for (int64_t y = box->first[1]; y < box->end[1]; ++y) {
+        for (int n = 0; n < neighbours; ++n) {
+            const int64_t ny = y + offset[n][0], nz = z + offset[n][1];
+            uint64_t *row = rows + n * width;
+            if (ny < 0 || ny >= size[1] || nz < 0 || nz >= size[2])
+                memset(row, 0, (size_t)width * sizeof *row);
+            else
+                read_marks(row, job->votes, box->first[0] + size[0] * (ny + size[1] * nz), width);
+        }
+        for (int64_t x = 0; x < width; ++x) {
+            if (!rows[x]) continue;
+            /* Outside the box nobody marked anything. */
+            uint64_t inside = x > 0 ? rows[x - 1] : 0;
+            inside &= x + 1 < width ? rows[x + 1] : 0;
+            for (int n = 1; n < neighbours; ++n) inside &= rows[n * width + x];
+            for (uint64_t bits = rows[x] & ~inside; bits; bits &= bits - 1) {
+                const int r = rcn__popcount((bits & -bits) - 1);
+                if (job->fill)
+                    surfaces->at[r][counts[r]] = x + width * (y - box->first[1] + height * slice);
+                ++counts[r];
+            }
+        }
+    }
+}
+
+rcn_status rcn_surfaces_create(rcn_surfaces **out, rcn_context *ctx, const rcn_votes *votes) {
+    rcn_status status;
+    rcn_surfaces *surfaces = NULL;
+    surface_job job = {votes, NULL, NULL, NULL, 0};
+    rcn__clear(ctx);
+    RCN_ALLOC_ZERO(surfaces, ctx, 1, "the surfaces");
+    surfaces->ctx = ctx;
+    surfaces->raters = votes->raters;
+    surfaces->present = votes->present;
+    RCN_TRY(rcn_votes_union_box(&surfaces->box, ctx, votes, 0));
+    const int64_t slices = surfaces->box.end[2] - surfaces->box.first[2];
+    const int64_t width = surfaces->box.end[0] - surfaces->box.first[0];
+    RCN_ALLOC_ZERO(surfaces->from_to, ctx, (int64_t)votes->raters * votes->raters, "the surfaces");
+    job.surfaces = surfaces;
+    RCN_ALLOC_ZERO(job.slice_count, ctx, slices * votes->raters, "the surfaces");
+    RCN_ALLOC(job.rows, ctx, 5 * width * ctx->threads, "the surfaces");
+    RCN_TRY(rcn__for_chunks(ctx, "finding surfaces", slices, surface_slice, &job));
+    for (int r = 0; r < votes->raters; ++r) {
+        for (int64_t s = 0; s < slices; ++s) {
+            const int64_t here = job.slice_count[s * votes->raters + r];
+            job.slice_count[s * votes->raters + r] = surfaces->count[r];
+            surfaces->count[r] += here;
+        }
+        RCN_ALLOC(surfaces->at[r], ctx, surfaces->count[r], "the surfaces");
+    }
+    job.fill = 1;
+    RCN_TRY(rcn__for_chunks(ctx, "finding surfaces", slices, surface_slice, &job));
+    *out = surfaces;
+    surfaces = NULL;
+done:
+    rcn__free(ctx, job.slice_count);
+    rcn__free(ctx, job.rows);
+    rcn_surfaces_destroy(surfaces);
+    return status;
+}
+
+void rcn_surfaces_destroy(rcn_surfaces *surfaces) {
+    if (!surfaces) return;
+    rcn_context *ctx = surfaces->ctx;
+    for (int r = 0; r < surfaces->raters; ++r) rcn__free(ctx, surfaces->at[r]);
+    rcn__free(ctx, surfaces->from_to);
+    rcn__free(ctx, surfaces);
+}
+
+const rcn_box *rcn_surfaces_box(const rcn_surfaces *surfaces) { return &surfaces->box; }
+
+int64_t rcn_surfaces_count(const rcn_surfaces *surfaces, int rater) {
+    return surfaces->count[rater];
+}
+
+void rcn_surfaces_mask(uint8_t *out, const rcn_surfaces *surfaces, int rater) {
+    const rcn_box *box = &surfaces->box;
+    memset(out, 0,
+           (size_t)((box->end[0] - box->first[0]) * (box->end[1] - box->first[1]) *
+                    (box->end[2] - box->first[2])));
+    for (int64_t i = 0; i < surfaces->count[rater]; ++i) out[surfaces->at[rater][i]] = 1;
+}
+
+/* Puts the k-th smallest value at position k, smaller ones before it, larger ones after (Hoare). */
+static void select_kth(float *values, int64_t count, int64_t k) {
+    int64_t low = 0, high = count - 1;
+    while (low < high) {
+        const float pivot = values[low + (high - low) / 2];
+        int64_t i = low, j = high;
+        while (i <= j) {
+            while (values[i] < pivot) ++i;
+            while (values[j] > pivot) --j;
+            if (i > j) break;
+            const float swap = values[i];
+            values[i++] = values[j];
+            values[j--] = swap;
+        }
+        if (k <= j)
+            high = j;
+        else if (k >= i)
+            low = i;
+        else
+            return;
+    }
+}
+
+/* The 95th percentile with linear interpolation between neighbours, as NumPy's default. */
+static double percentile95(float *values, int64_t count) {
+    const double position = 0.95 * (double)(count - 1);
+    const int64_t k = (int64_t)position;
+    select_kth(values, count, k);
+    double next = values[k];
+    if (k + 1 < count) {
+        next = values[k + 1];
+        for (int64_t i = k + 2; i < count; ++i)
+            if (values[i] < next) next = values[i];
+    }
+    return values[k] + (position - (double)k) * (next - values[k]);
+}
+
+rcn_status rcn_surfaces_measure(rcn_surfaces *surfaces, rcn_context *ctx, int rater,
+                                const float *distance_mm) {
+    rcn_status status = RCN_OK;
+    float *values = NULL;
+    int64_t most = 0;
+    rcn__clear(ctx);
+    if (rater < 0 || rater >= surfaces->raters)
+        return rcn__fail(ctx, RCN_EINVALID, "There is no rater %d among %d.", rater + 1,
+                         surfaces->raters);
+    for (int r = 0; r < surfaces->raters; ++r)
+        if (surfaces->count[r] > most) most = surfaces->count[r];
+    RCN_ALLOC(values, ctx, most, "surface distances");
+    for (int r = 0; r < surfaces->raters; ++r) {
+        const int64_t count = surfaces->count[r];
+        if (r == rater || !count) continue;
+        RCN_TRY(rcn__report(ctx, (double)r / surfaces->raters, "measuring surface distances"));
+        directed *here = &surfaces->from_to[r * surfaces->raters + rater];
+        here->measured = 1;
+        here->sum = 0;
+        for (int64_t i = 0; i < count; ++i) {
+            values[i] = distance_mm[surfaces->at[r][i]];
+            here->sum += values[i];
+        }
+        here->percentile95 = percentile95(values, count);
+    }
+done:
+    rcn__free(ctx, values);
+    return status;
+}
+
+rcn_status rcn_surfaces_finish(rcn_agreement *agreement, rcn_surfaces *surfaces, rcn_context *ctx) {
+    const int raters = surfaces->raters;
+    rcn__clear(ctx);
+    if (agreement->raters != raters)
+        return rcn__fail(ctx, RCN_EINVALID, "Agreement and surfaces are of different raters.");
+    for (int a = 0; a < raters; ++a)
+        for (int b = 0; b < raters; ++b) {
+            const uint64_t both = UINT64_C(1) << a | UINT64_C(1) << b;
+            const directed *there = &surfaces->from_to[a * raters + b];
+            const directed *back = &surfaces->from_to[b * raters + a];
+            rcn_pair_agreement *pair = &agreement->pair[a * raters + b];
+            const int64_t voxels = surfaces->count[a] + surfaces->count[b];
+            if ((surfaces->present & both) != both) continue;
+            if (a == b || voxels == 0) {
+                pair->hausdorff95_mm = pair->mean_surface_mm = 0;
+            } else if (there->measured && back->measured) {
+                pair->hausdorff95_mm = fmax(there->percentile95, back->percentile95);
+                pair->mean_surface_mm = (there->sum + back->sum) / (double)voxels;
+            }
+        }
+    return RCN_OK;
+}
+
+/* ---- disputed regions
+ * ---------------------------------------------------------------------------- */
+
+/* A run of disputed voxels along x. Regions are sets of runs that touch. */
+typedef struct run {
+    int64_t first, end; /* along x */
+    int64_t row;        /* y + Y * z */
+    int64_t parent;     /* union-find: another run of the same region, or itself */
+    uint64_t marked_by;
+    int max_votes;
+} run;
+
+typedef struct run_job {
+    const rcn_votes *votes;
+    int64_t *row_start; /* [rows + 1]: first how many runs a row has, then where they start */
+    run *runs;
+} run_job;
+
+/* One row of voxels: counts its runs, or writes them. */
+static void scan_row(int64_t row, int thread, void *payload) {
+    const run_job *job = payload;
+    const rcn_votes *votes = job->votes;
+    const int64_t width = votes->geometry.size[0];
+    int64_t found = 0;
+    run *current = NULL;
+    int inside = 0;
+    uint32_t codes[256];
+    (void)thread;
+    for (int64_t x = 0; x < width; x += 256) {
+        const int64_t n = width - x < 256 ? width - x : 256;
+        rcn__votes_read(codes, votes, row * width + x, n);
+        for (int64_t i = 0; i < n; ++i) {
+            const rcn_pattern *pattern = &votes->patterns[codes[i]];
+            const int disputed = pattern->marked && pattern->marked != pattern->answered;
+            if (disputed && !inside) {
+                if (job->runs) {
+                    current = &job->runs[job->row_start[row] + found];
+                    current->first = x + i;
+                    current->row = row;
+                    current->parent = job->row_start[row] + found;
+                    current->marked_by = 0;
+                    current->max_votes = 0;
+                }
+                ++found;
+            }
+            inside = disputed;
+            if (!disputed || !job->runs) continue;
+            const int votes_here = rcn__popcount(pattern->marked);
+            current->end = x + i + 1;
+            current->marked_by |= pattern->marked;
+            if (votes_here > current->max_votes) current->max_votes = votes_here;
+        }
+    }
+    if (!job->runs) job->row_start[row] = found;
+}
+
+static int64_t find_root(run *runs, int64_t i) {
+    while (runs[i].parent != i) {
+        runs[i].parent = runs[runs[i].parent].parent; /* halve the path on the way */
+        i = runs[i].parent;
+    }
+    return i;
+}
+
+/* Joins the runs of two rows that touch by a face, edge or corner. The root is always the first run
+ * in raster order, so that the result does not depend on the order of joining. */
+static void join_rows(const run_job *job, int64_t row, int64_t other) {
+    run *runs = job->runs;
+    int64_t a = job->row_start[row], b = job->row_start[other];
+    const int64_t a_end = job->row_start[row + 1], b_end = job->row_start[other + 1];
+    while (a < a_end && b < b_end) {
+        if (runs[a].first <= runs[b].end && runs[b].first <= runs[a].end) {
+            const int64_t i = find_root(runs, a), j = find_root(runs, b);
+            if (i < j)
+                runs[j].parent = i;
+            else
+                runs[i].parent = j;
+        }
+        if (runs[a].end < runs[b].end)
+            ++a;
+        else
+            ++b;
+    }
+}
+
+/* Largest first; equal ones in order of their first voxel, which centroid[] cannot tell but the
+ * order of creation can: a stable merge sort. */
+static void sort_regions(rcn_region *regions, rcn_region *scratch, int64_t count) {
+    for (int64_t width = 1; width < count; width *= 2) {
+        for (int64_t low = 0; low < count; low += 2 * width) {
+            const int64_t middle = low + width < count ? low + width : count;
+            const int64_t high = low + 2 * width < count ? low + 2 * width : count;
+            int64_t i = low, j = middle;
+            for (int64_t k = low; k < high; ++k)
+                scratch[k] = j >= high || (i < middle && regions[i].voxels >= regions[j].voxels)
+                                 ? regions[i++]
+                                 : regions[j++];
+        }
+        memcpy(regions, scratch, (size_t)count * sizeof *regions);
+    }
+}
+
+static void add_run(rcn_region *region, const run *r, int64_t y, int64_t z) {
+    const int64_t first[3] = {r->first, y, z}, end[3] = {r->end, y + 1, z + 1};
+    const double n = (double)(r->end - r->first);
+    for (int a = 0; a < 3; ++a) {
+        if (first[a] < region->box.first[a]) region->box.first[a] = first[a];
+        if (end[a] > region->box.end[a]) region->box.end[a] = end[a];
+        region->centroid[a] += n * 0.5 * (double)(first[a] + end[a] - 1); /* a sum for now */
+    }
+    region->voxels += r->end - r->first;
+    region->marked_by |= r->marked_by;
+    if (r->max_votes > region->max_votes) region->max_votes = r->max_votes;
+}
+
+static void finish_region(rcn_region *region, const rcn_geometry *geometry) {
+    for (int a = 0; a < 3; ++a) region->centroid[a] /= (double)region->voxels;
+    rcn_geometry_to_world(region->centroid_world, geometry, region->centroid);
+    region->volume_ml = (double)region->voxels * rcn_geometry_voxel_ml(geometry);
+}
+
+/* Moves region->at to the run's voxel nearest to the centroid when that is nearer than *nearest. */
+static void visit_run(rcn_region *region, double *nearest, const run *r, int64_t y, int64_t z,
+                      const rcn_geometry *geometry) {
+    int64_t x = (int64_t)floor(region->centroid[0] + 0.5);
+    x = x < r->first ? r->first : x >= r->end ? r->end - 1 : x;
+    const int64_t at[3] = {x, y, z};
+    double distance = 0;
+    for (int a = 0; a < 3; ++a) {
+        const double d = ((double)at[a] - region->centroid[a]) * geometry->spacing[a];
+        distance += d * d;
+    }
+    if (distance < *nearest) {
+        *nearest = distance;
+        memcpy(region->at, at, sizeof at);
+    }
+}
+
+rcn_status rcn_regions_create(rcn_region **out, int64_t *count, rcn_context *ctx,
+                              const rcn_votes *votes) {
+    rcn_status status;
+    rcn_region *regions = NULL, *scratch = NULL;
+    int64_t *region_of = NULL;
+    double *nearest = NULL;
+    run_job job = {votes, NULL, NULL};
+    rcn__clear(ctx);
+    const int64_t *size = votes->geometry.size;
+    const int64_t rows = size[1] * size[2];
+    RCN_ALLOC_ZERO(job.row_start, ctx, rows + 1, "disputed regions");
+    RCN_TRY(rcn__for_chunks(ctx, "finding disputed voxels", rows, scan_row, &job));
+    int64_t total = 0;
+    for (int64_t row = 0; row <= rows; ++row) {
+        const int64_t here = job.row_start[row];
+        job.row_start[row] = total;
+        total += here;
+    }
+    RCN_ALLOC(job.runs, ctx, total, "disputed regions");
+    RCN_TRY(rcn__for_chunks(ctx, "finding disputed voxels", rows, scan_row, &job));
+    for (int64_t row = 0; row < rows; ++row) {
+        const int64_t y = row % size[1], z = row / size[1];
+        if (y > 0) join_rows(&job, row, row - 1);
+        for (int64_t dy = -1; z > 0 && dy <= 1; ++dy)
+            if (y + dy >= 0 && y + dy < size[1]) join_rows(&job, row, row - size[1] + dy);
+    }
+    RCN_TRY(rcn__report(ctx, 0.5, "joining disputed regions"));
+
+    int64_t found = 0;
+    RCN_ALLOC(region_of, ctx, total, "disputed regions");
+    for (int64_t i = 0; i < total; ++i) /* a root comes before the rest of its region */
+        region_of[i] = job.runs[i].parent == i ? found++ : region_of[find_root(job.runs, i)];
+    RCN_ALLOC_ZERO(regions, ctx, found, "disputed regions");
+    RCN_ALLOC(scratch, ctx, found, "disputed regions");
+    RCN_ALLOC(nearest, ctx, found, "disputed regions");
+    for (int64_t k = 0; k < found; ++k) {
+        nearest[k] = INFINITY;
+        for (int a = 0; a < 3; ++a) {
+            regions[k].box.first[a] = INT64_MAX;
+            regions[k].box.end[a] = INT64_MIN;
+        }
+    }
+    for (int64_t i = 0; i < total; ++i)
+        add_run(&regions[region_of[i]], &job.runs[i], job.runs[i].row % size[1],
+                job.runs[i].row / size[1]);
+    for (int64_t k = 0; k < found; ++k) finish_region(&regions[k], &votes->geometry);
+    for (int64_t i = 0; i < total; ++i)
+        visit_run(&regions[region_of[i]], &nearest[region_of[i]], &job.runs[i],
+                  job.runs[i].row % size[1], job.runs[i].row / size[1], &votes->geometry);
+    sort_regions(regions, scratch, found);
+    *count = found;
+    *out = found ? regions : NULL;
+    if (found) regions = NULL;
+done:
+    rcn__free(ctx, job.row_start);
+    rcn__free(ctx, job.runs);
+    rcn__free(ctx, region_of);
+    rcn__free(ctx, nearest);
+    rcn__free(ctx, scratch);
+    rcn__free(ctx, regions);
+    return status;
+}
+
+void rcn_regions_destroy(rcn_region *regions, rcn_context *ctx) { rcn__free(ctx, regions); }

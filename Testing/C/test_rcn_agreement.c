@@ -1,0 +1,355 @@
+#include "rcn/rcn_agreement.h"
+
+#include "rcn_test.h"
+
+static rcn_votes *votes_of(rcn_context *ctx, uint8_t *data, int raters, rcn_geometry geometry,
+                           const int64_t *unanswered) {
+    rcn_mask masks[RCN_MAX_RATERS];
+    rcn_votes *votes = NULL;
+    for (int r = 0; r < raters; ++r) {
+        const rcn_mask mask = {{data + r * rcn_geometry_voxels(&geometry), RCN_UINT8, 1, geometry},
+                               0,
+                               NULL,
+                               0,
+                               unanswered};
+        masks[r] = mask;
+    }
+    CHECK_STATUS(rcn_votes_from_masks(&votes, ctx, masks, raters), RCN_OK);
+    return votes;
+}
+
+/* Ten voxels, two raters, by hand: both 3, only A 2, only B 1, neither 4. */
+static void by_hand(void) {
+    uint8_t data[2][10] = {{1, 1, 1, 1, 1, 0, 0, 0, 0, 0}, {1, 1, 1, 0, 0, 1, 0, 0, 0, 0}};
+    rcn_context *ctx = make_context(1);
+    rcn_geometry geometry = rcn_geometry_make(10, 1, 1);
+    geometry.spacing[0] = 10; /* 10 x 1 x 1 mm: 0.01 mL */
+    rcn_votes *votes = votes_of(ctx, data[0], 2, geometry, NULL);
+    rcn_agreement *a = NULL;
+    CHECK_STATUS(rcn_agreement_create(&a, ctx, votes), RCN_OK);
+    const rcn_pair_agreement *pair = &a->pair[1];
+    CHECK_NEAR(pair->dice, 6.0 / 9, 1e-15);
+    CHECK_NEAR(pair->jaccard, 0.5, 1e-15);
+    CHECK_NEAR(pair->kappa, (0.7 - (0.5 * 0.4 + 0.5 * 0.6)) / 0.5, 1e-15);
+    CHECK(isnan(pair->hausdorff95_mm));
+    CHECK_NEAR(a->pair[0].dice, 1, 0);
+    CHECK_NEAR(a->pair[2].dice, a->pair[1].dice, 0);
+    CHECK_NEAR(a->mean_dice, 6.0 / 9, 1e-15);
+    /* Fleiss: mean agreement .7, share .45 -> expected .505 */
+    CHECK_NEAR(a->whole.fleiss_kappa, (0.7 - 0.505) / 0.495, 1e-14);
+    /* Krippendorff: 20 values, 9 ones; disagreements 3 units of 2 -> Do = 6/20 */
+    CHECK_NEAR(a->whole.krippendorff_alpha, 1 - (6.0 / 20) / (2.0 * 9 * 11 / (20 * 19)), 1e-14);
+    CHECK_NEAR(a->whole.gwet_ac1, (0.7 - 2 * .45 * .55) / (1 - 2 * .45 * .55), 1e-14);
+    CHECK_NEAR(a->whole.mean_entropy, 0.3, 1e-15);
+    CHECK_NEAR(a->on_union.mean_entropy, 0.5, 1e-15);
+    CHECK(a->union_voxels == 6 && a->intersection_voxels == 3 && a->disputed_voxels == 3);
+    CHECK(a->majority_voxels == 6 && a->level_voxels[1] == 3 && a->level_voxels[0] == 4);
+    CHECK_NEAR(a->rater[0].volume_ml, 0.05, 1e-15);
+    CHECK_NEAR(a->rater[0].dice_to_others, 6.0 / 9, 1e-15);
+    CHECK_NEAR(a->rater[0].sensitivity_to_others, 3.0 / 4, 1e-15);
+    CHECK_NEAR(a->rater[0].specificity_to_others, 4.0 / 6, 1e-15);
+    rcn_agreement_destroy(a, ctx);
+    rcn_votes_destroy(votes);
+    rcn_context_destroy(ctx);
+}
+
+/* Krippendorff's own example (nominal, binary part): missing values are allowed. */
+static void missing_answers(void) {
+    const int64_t none = 9;
+    /* three raters, six units; 9 = no answer */
+    uint8_t data[3][6] = {{1, 0, 9, 1, 9, 0}, {1, 1, 0, 9, 9, 0}, {9, 0, 0, 1, 1, 0}};
+    rcn_context *ctx = make_context(1);
+    rcn_votes *votes = votes_of(ctx, data[0], 3, rcn_geometry_make(6, 1, 1), &none);
+    rcn_agreement *a = NULL;
+    CHECK_STATUS(rcn_agreement_create(&a, ctx, votes), RCN_OK);
+    /* pairable units 1,2,3,4,6: values 1 1 | 0 1 0 | 0 0 | 1 1 | 0 0 0: ones 5, zeros 7, n 12;
+     * disagreement 2*1*2/2 = 2 */
+    CHECK_NEAR(a->whole.krippendorff_alpha, 1 - (2.0 / 12) / (2.0 * 5 * 7 / (12 * 11)), 1e-14);
+    /* Gwet: agreement (1 + 1/3 + 1 + 1 + 1)/5; share (1 + 1/3 + 0 + 1 + 1 + 0)/6 */
+    const double pa = (4 + 1.0 / 3) / 5, pi = (3 + 1.0 / 3) / 6;
+    CHECK_NEAR(a->whole.gwet_ac1, (pa - 2 * pi * (1 - pi)) / (1 - 2 * pi * (1 - pi)), 1e-14);
+    /* raters 0 and 1 met at units 1, 2, 6 */
+    CHECK_NEAR(a->pair[1].dice, 2.0 / 3, 1e-15);
+    /* all three answered units 2 and 6 only */
+    CHECK_NEAR(a->whole.fleiss_kappa,
+               ((1.0 / 3 + 1) / 2 - (1.0 / 36 + 25.0 / 36)) / (1 - 26.0 / 36), 1e-14);
+    rcn_agreement_destroy(a, ctx);
+    rcn_votes_destroy(votes);
+    rcn_context_destroy(ctx);
+}
+
+static void corners(void) {
+    uint8_t data[3][8] = {{0}};
+    rcn_context *ctx = make_context(1);
+    rcn_votes *votes = votes_of(ctx, data[0], 3, rcn_geometry_make(2, 2, 2), NULL);
+    rcn_agreement *a = NULL;
+    CHECK_STATUS(rcn_agreement_create(&a, ctx, votes), RCN_OK);
+    CHECK(a->pair[1].dice == 1 && a->pair[1].jaccard == 1 && isnan(a->pair[1].kappa));
+    CHECK(isnan(a->whole.fleiss_kappa) && isnan(a->whole.krippendorff_alpha));
+    CHECK(a->whole.gwet_ac1 == 1 && isnan(a->on_union.mean_entropy));
+    CHECK(isnan(a->rater[0].sensitivity_to_others) && a->rater[0].specificity_to_others == 1);
+    rcn_agreement_destroy(a, ctx);
+    rcn_votes_destroy(votes);
+
+    data[0][1] = data[0][2] = 1; /* one rater alone */
+    votes = votes_of(ctx, data[0], 1, rcn_geometry_make(2, 2, 2), NULL);
+    CHECK_STATUS(rcn_agreement_create(&a, ctx, votes), RCN_OK);
+    CHECK(isnan(a->mean_dice) && isnan(a->rater[0].dice_to_others) && isnan(a->whole.fleiss_kappa));
+    CHECK(a->disputed_voxels == 0 && a->union_voxels == 2);
+    rcn_agreement_destroy(a, ctx);
+    rcn_votes_destroy(votes);
+    CHECK(!strcmp(rcn_kappa_words(0.7), "substantial"));
+    CHECK(!strcmp(rcn_kappa_words(-0.1), "poor"));
+    CHECK(!strcmp(rcn_kappa_words(NAN), "not defined"));
+    rcn_context_destroy(ctx);
+}
+
+/* Two boxes, 4 and 7 voxels apart on either end: distances by brute force. */
+static void surfaces(void) {
+    enum { X = 14, Y = 9, Z = 6, N = X * Y * Z };
+    uint8_t data[3][N] = {{0}};
+    for (int i = 0; i < N; ++i) {
+        const int x = i % X, y = i / X % Y, z = i / (X * Y);
+        data[0][i] = x >= 1 && x < 6 && y >= 2 && y < 7 && z < 5;
+        data[1][i] = x >= 3 && x < 13 && y >= 3 && y < 6 && z >= 1;
+    }
+    for (int planes = 0; planes < 2; ++planes) {
+        rcn_geometry geometry = rcn_geometry_make(X, Y, planes ? Z : 1);
+        geometry.spacing[0] = 0.5;
+        geometry.spacing[1] = 2;
+        geometry.spacing[2] = 3;
+        uint8_t slices[3][X * Y];
+        for (int r = 0; r < 3; ++r) memcpy(slices[r], data[r] + 2 * X * Y, X * Y);
+        rcn_context *ctx = make_context(2);
+        rcn_votes *votes = votes_of(ctx, planes ? data[0] : slices[0], 3, geometry, NULL);
+        rcn_agreement *a = NULL;
+        rcn_surfaces *s = NULL;
+        CHECK_STATUS(rcn_agreement_create(&a, ctx, votes), RCN_OK);
+        CHECK_STATUS(rcn_surfaces_create(&s, ctx, votes), RCN_OK);
+        const rcn_box *box = rcn_surfaces_box(s);
+        const int64_t w = box->end[0] - box->first[0], h = box->end[1] - box->first[1];
+        const int64_t n = w * h * (box->end[2] - box->first[2]);
+        CHECK(w == 12 && h == 5);
+        uint8_t *mask[2];
+        double all[2][2000], sum = 0;
+        int64_t count[2] = {0, 0};
+        float *distance = malloc((size_t)n * sizeof *distance);
+        for (int r = 0; r < 2; ++r) {
+            mask[r] = malloc((size_t)n);
+            rcn_surfaces_mask(mask[r], s, r);
+        }
+        /* 2-D: a 5x5 box has 16 border pixels, a 10x3 box has 22 */
+        if (!planes) CHECK(rcn_surfaces_count(s, 0) == 16 && rcn_surfaces_count(s, 1) == 22);
+        /* 3-D: 5x5x5 minus 3x3x3; the boxes touch the image's border, which counts as outside */
+        if (planes)
+            CHECK(rcn_surfaces_count(s, 0) == 125 - 27 && rcn_surfaces_count(s, 1) == 150 - 24);
+        for (int r = 0; r < 3; ++r) {
+            for (int64_t i = 0; i < n; ++i) {
+                double best = INFINITY;
+                for (int64_t j = 0; r < 2 && j < n; ++j) {
+                    if (!mask[r][j]) continue;
+                    const double dx = (i % w - j % w) * 0.5, dy = (i / w % h - j / w % h) * 2.0;
+                    const double dz = (i / (w * h) - j / (w * h)) * 3.0;
+                    best = fmin(best, sqrt(dx * dx + dy * dy + dz * dz));
+                }
+                distance[i] = (float)best;
+                if (r < 2 && mask[1 - r][i]) {
+                    all[r][count[r]++] = (float)best;
+                    sum += (float)best;
+                }
+            }
+            if (r < 2) CHECK_STATUS(rcn_surfaces_measure(s, ctx, r, distance), RCN_OK);
+        }
+        CHECK_STATUS(rcn_surfaces_finish(a, s, ctx), RCN_OK);
+        double worst = 0;
+        for (int r = 0; r < 2; ++r) {
+            for (int64_t i = 0; i < count[r]; ++i) /* insertion sort */
+                for (int64_t j = i; j > 0 && all[r][j] < all[r][j - 1]; --j) {
+                    const double swap = all[r][j];
+                    all[r][j] = all[r][j - 1];
+                    all[r][j - 1] = swap;
+                }
+            const double position = 0.95 * (double)(count[r] - 1);
+            const int64_t k = (int64_t)position;
+            const double next = k + 1 < count[r] ? all[r][k + 1] : all[r][k];
+            worst = fmax(worst, all[r][k] + (position - (double)k) * (next - all[r][k]));
+        }
+        CHECK_NEAR(a->pair[1].hausdorff95_mm, worst, 1e-9);
+        CHECK_NEAR(a->pair[3].hausdorff95_mm, worst, 1e-9);
+        CHECK_NEAR(a->pair[1].mean_surface_mm, sum / (double)(count[0] + count[1]), 1e-9);
+        CHECK(isnan(a->pair[2].hausdorff95_mm)); /* against an empty mask */
+        CHECK(a->pair[0].hausdorff95_mm == 0);
+        for (int r = 0; r < 2; ++r) free(mask[r]);
+        free(distance);
+        rcn_surfaces_destroy(s);
+        rcn_agreement_destroy(a, ctx);
+        rcn_votes_destroy(votes);
+        rcn_context_destroy(ctx);
+    }
+}
+
+/* Flood fill, the slow twin. */
+static int64_t flood(uint8_t *open, const int64_t *size, int64_t start, int64_t *stack) {
+    int64_t top = 0, voxels = 0;
+    stack[top++] = start;
+    open[start] = 0;
+    while (top) {
+        const int64_t i = stack[--top];
+        const int64_t x = i % size[0], y = i / size[0] % size[1], z = i / (size[0] * size[1]);
+        ++voxels;
+        for (int d = 0; d < 27; ++d) {
+            const int64_t nx = x + d % 3 - 1, ny = y + d / 3 % 3 - 1, nz = z + d / 9 - 1;
+            if (nx < 0 || ny < 0 || nz < 0 || nx >= size[0] || ny >= size[1] || nz >= size[2])
+                continue;
+            const int64_t j = nx + size[0] * (ny + size[1] * nz);
+            if (!open[j]) continue;
+            open[j] = 0;
+            stack[top++] = j;
+        }
+    }
+    return voxels;
+}
+
+static int descending(const void *a, const void *b) {
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return x < y ? 1 : x > y ? -1 : 0;
+}
+
+static void disputed_regions(void) {
+    const int64_t sizes[3][3] = {{23, 17, 9}, {300, 11, 1}, {1, 1, 40}};
+    rcn_context *ctx = make_context(2);
+    for (int t = 0; t < 3; ++t) {
+        const int64_t *size = sizes[t], n = size[0] * size[1] * size[2];
+        uint8_t *data = malloc((size_t)(2 * n)), *open = malloc((size_t)n);
+        int64_t *stack = malloc((size_t)n * sizeof *stack),
+                *expected = malloc((size_t)n * sizeof *expected);
+        uint32_t s = 11;
+        for (int64_t i = 0; i < 2 * n; ++i) {
+            s = 1664525u * s + 1013904223u;
+            data[i] = s >> 24 > 235;
+        }
+        int64_t disputed = 0, found = 0;
+        for (int64_t i = 0; i < n; ++i) disputed += open[i] = data[i] != data[n + i];
+        for (int64_t i = 0; i < n; ++i)
+            if (open[i]) expected[found++] = flood(open, size, i, stack);
+        qsort(expected, (size_t)found, sizeof *expected, descending);
+
+        rcn_geometry geometry = rcn_geometry_make(size[0], size[1], size[2]);
+        geometry.origin[0] = 100;
+        geometry.spacing[0] = 2;
+        rcn_votes *votes = votes_of(ctx, data, 2, geometry, NULL);
+        rcn_region *regions = NULL;
+        int64_t count = -1, sum = 0;
+        CHECK_STATUS(rcn_regions_create(&regions, &count, ctx, votes), RCN_OK);
+        CHECK(count == found && found > 3);
+        for (int64_t k = 0; k < count; ++k) {
+            const rcn_region *region = &regions[k];
+            CHECK(region->voxels == expected[k]);
+            CHECK_NEAR(region->volume_ml, (double)region->voxels * 0.002, 1e-12);
+            CHECK_NEAR(region->centroid_world[0], 100 + 2 * region->centroid[0], 1e-9);
+            const int64_t at = region->at[0] + size[0] * (region->at[1] + size[1] * region->at[2]);
+            CHECK(data[at] != data[n + at]);
+            CHECK(region->max_votes == 1 && region->marked_by);
+            for (int a = 0; a < 3; ++a) {
+                CHECK(region->centroid[a] >= (double)region->box.first[a]);
+                CHECK(region->centroid[a] <= (double)(region->box.end[a] - 1));
+                CHECK(region->at[a] >= region->box.first[a] && region->at[a] < region->box.end[a]);
+            }
+            sum += region->voxels;
+        }
+        CHECK(sum == disputed);
+        rcn_regions_destroy(regions, ctx);
+        rcn_votes_destroy(votes);
+        memcpy(data, data + n, (size_t)n); /* nothing disputed any more */
+        votes = votes_of(ctx, data, 2, geometry, NULL);
+        CHECK_STATUS(rcn_regions_create(&regions, &count, ctx, votes), RCN_OK);
+        CHECK(regions == NULL && count == 0);
+        rcn_votes_destroy(votes);
+        free(data);
+        free(open);
+        free(stack);
+        free(expected);
+    }
+    rcn_context_destroy(ctx);
+}
+
+/* A region with a hand-made shape: where it is and who marks it. */
+static void region_by_hand(void) {
+    uint8_t data[3][5 * 5] = {{0}};
+    for (int i = 0; i < 25; ++i) data[0][i] = data[1][i] = data[2][i] = i == 12;
+    for (int r = 0; r < 2; ++r) data[r][13] = 1; /* (3, 2): two of three */
+    data[0][14] = 1;                             /* (4, 2): one of three */
+    data[2][18] = 1;                             /* (3, 3): another one */
+    rcn_context *ctx = make_context(1);
+    rcn_votes *votes = votes_of(ctx, data[0], 3, rcn_geometry_make(5, 5, 1), NULL);
+    rcn_region *regions = NULL;
+    int64_t count = 0;
+    CHECK_STATUS(rcn_regions_create(&regions, &count, ctx, votes), RCN_OK);
+    CHECK(count == 1 && regions[0].voxels == 3);
+    CHECK(regions[0].marked_by == 7 && regions[0].max_votes == 2);
+    CHECK_NEAR(regions[0].centroid[0], 10.0 / 3, 1e-15);
+    CHECK(regions[0].at[0] == 3 && regions[0].at[1] == 2);
+    float entropy[25];
+    CHECK_STATUS(rcn_agreement_entropy_map(entropy, ctx, votes), RCN_OK);
+    CHECK(entropy[12] == 0 && entropy[0] == 0);
+    CHECK_NEAR(entropy[13], 0.918296, 1e-6);
+    rcn_regions_destroy(regions, ctx);
+    rcn_votes_destroy(votes);
+    rcn_context_destroy(ctx);
+}
+
+static rcn_status everything(rcn_context *ctx, void *payload) {
+    static uint8_t golden[4][GOLDEN_VOXELS];
+    rcn_mask masks[4];
+    rcn_votes *votes = NULL;
+    rcn_agreement *agreement = NULL;
+    rcn_surfaces *found = NULL;
+    rcn_region *regions = NULL;
+    float distance[GOLDEN_VOXELS] = {0};
+    int64_t count;
+    (void)payload;
+    make_golden(golden);
+    for (int r = 0; r < 4; ++r) {
+        const rcn_mask mask = {
+            {golden[r], RCN_UINT8, 1, rcn_geometry_make(8, 8, 8)}, 0, NULL, 0, NULL};
+        masks[r] = mask;
+    }
+    rcn_status status = rcn_votes_from_masks(&votes, ctx, masks, 4);
+    if (status == RCN_OK) status = rcn_agreement_create(&agreement, ctx, votes);
+    if (status == RCN_OK) status = rcn_surfaces_create(&found, ctx, votes);
+    if (status == RCN_OK) status = rcn_surfaces_measure(found, ctx, 0, distance);
+    if (status == RCN_OK) status = rcn_regions_create(&regions, &count, ctx, votes);
+    rcn_regions_destroy(regions, ctx);
+    rcn_surfaces_destroy(found);
+    rcn_agreement_destroy(agreement, ctx);
+    rcn_votes_destroy(votes);
+    return status;
+}
+
+static void failing_allocations_and_cancel(void) {
+    check_failing_allocations(everything, NULL);
+    for (int calls = 0;; ++calls) {
+        rcn_context *ctx = make_context(1);
+        int countdown = calls;
+        rcn_context_set_progress(ctx, cancel_after, &countdown);
+        const rcn_status status = everything(ctx, NULL);
+        CHECK(status == RCN_OK || status == RCN_ECANCELLED);
+        CHECK(rcn_context_bytes(ctx) == 0);
+        rcn_context_destroy(ctx);
+        if (status == RCN_OK) {
+            CHECK(calls > 10);
+            break;
+        }
+    }
+}
+
+int main(void) {
+    RUN(by_hand);
+    RUN(missing_answers);
+    RUN(corners);
+    RUN(surfaces);
+    RUN(disputed_regions);
+    RUN(region_by_hand);
+    RUN(failing_allocations_and_cancel);
+    return TEST_RESULT;
+}
