@@ -1,0 +1,362 @@
+#include "rcnDataList.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <set>
+#include <sstream>
+
+#include "rcnJson.h"
+
+namespace rcn
+{
+
+namespace
+{
+
+namespace fs = std::filesystem;
+
+constexpr int64_t LargestLabel = int64_t(1) << 53;
+
+/// Parses one list; remembers what the error sentences need.
+class Parser
+{
+public:
+  Parser(const std::string& folder, const std::string& name) : Folder_(folder), Name_(name) {}
+
+  DataList Parse(const std::string& text)
+  {
+    json_error_t error;
+    JsonHandle root(json_loadb(text.data(), text.size(), JSON_REJECT_DUPLICATES, &error));
+    if (!root)
+    {
+      throw Error(RCN_EFORMAT, this->Name_ + " is no valid JSON: " + error.text + " (line " +
+        std::to_string(error.line) + ").");
+    }
+    if (!json_is_object(root.get()))
+    {
+      this->Fail("", "must hold an object with \"raters\", \"training\", ...");
+    }
+    this->List_.Path = this->Name_;
+    this->ReadRaterNames(json_object_get(root.get(), "raters"));
+    const std::vector<int64_t> values = this->ReadValues(json_object_get(root.get(), "value"), "");
+    for (const char* split : { "training", "validation", "test" })
+    {
+      json_t* cases = json_object_get(root.get(), split);
+      if (!cases)
+      {
+        continue;
+      }
+      if (!json_is_array(cases))
+      {
+        this->Fail("", std::string("\"") + split + "\" must be an array of cases.");
+      }
+      for (size_t i = 0; i < json_array_size(cases); ++i)
+      {
+        this->ReadCase(json_array_get(cases, i), split, i, values);
+      }
+    }
+    if (this->List_.Cases.empty())
+    {
+      this->Fail("", "holds no case under \"training\", \"validation\" or \"test\".");
+    }
+    return this->List_;
+  }
+
+private:
+  [[noreturn]] void Fail(const std::string& where, const std::string& what) const
+  {
+    throw Error(RCN_EFORMAT, this->Name_ + (where.empty() ? " " : ", case " + where + ": ") + what);
+  }
+
+  std::string Resolve(const char* path) const
+  {
+    const fs::path file(path);
+    return file.is_absolute() ? file.string() : (fs::path(this->Folder_) / file).string();
+  }
+
+  void ReadRaterNames(json_t* raters)
+  {
+    if (!raters)
+    {
+      return; // named by the labels
+    }
+    if (!json_is_array(raters))
+    {
+      this->Fail("", "\"raters\" must be an array of names.");
+    }
+    for (size_t i = 0; i < json_array_size(raters); ++i)
+    {
+      const char* name = json_string_value(json_array_get(raters, i));
+      if (!name || !*name)
+      {
+        this->Fail("", "\"raters\" must be an array of names.");
+      }
+      if (this->RaterIndex(name) >= 0)
+      {
+        this->Fail("", "names the rater " + std::string(name) + " twice.");
+      }
+      this->List_.Raters.push_back(name);
+    }
+    this->NamesGiven_ = !this->List_.Raters.empty();
+  }
+
+  int RaterIndex(const std::string& name) const
+  {
+    const auto found = std::find(this->List_.Raters.begin(), this->List_.Raters.end(), name);
+    return found == this->List_.Raters.end() ? -1 : static_cast<int>(found - this->List_.Raters.begin());
+  }
+
+  std::vector<int64_t> ReadValues(json_t* value, const std::string& where) const
+  {
+    std::vector<int64_t> values;
+    const size_t count = json_is_array(value) ? json_array_size(value) : value && !json_is_null(value) ? 1 : 0;
+    for (size_t i = 0; i < count; ++i)
+    {
+      json_t* one = json_is_array(value) ? json_array_get(value, i) : value;
+      if (!json_is_integer(one) || json_integer_value(one) > LargestLabel ||
+        json_integer_value(one) < -LargestLabel)
+      {
+        this->Fail(where, "\"value\" must be a whole number or an array of them.");
+      }
+      values.push_back(json_integer_value(one));
+    }
+    return values;
+  }
+
+  /// A file name, or {"file": name, "value": ...}; false for null.
+  bool ReadFile(RaterFile& file, json_t* label, const std::string& where,
+    const std::vector<int64_t>& values) const
+  {
+    if (!label || json_is_null(label))
+    {
+      return false;
+    }
+    file.Values = values;
+    json_t* name = label;
+    if (json_is_object(label))
+    {
+      name = json_object_get(label, "file");
+      if (json_t* own = json_object_get(label, "value"))
+      {
+        file.Values = this->ReadValues(own, where);
+      }
+    }
+    const char* path = json_string_value(name);
+    if (!path || !*path)
+    {
+      this->Fail(where, "a label must be a file name or {\"file\": name, \"value\": number}.");
+    }
+    file.Path = this->Resolve(path);
+    return true;
+  }
+
+  void ReadCase(json_t* entry, const char* split, size_t index, const std::vector<int64_t>& listValues)
+  {
+    Case one;
+    one.Split = split;
+    const std::string number = std::to_string(index + 1) + " of \"" + split + "\"";
+    if (!json_is_object(entry))
+    {
+      this->Fail(number, "must be an object with \"image\" and \"label\".");
+    }
+    if (const char* patient = json_string_value(json_object_get(entry, "patient")))
+    {
+      one.Patient = patient;
+    }
+    json_t* image = json_object_get(entry, "image");
+    const size_t images = json_is_array(image) ? json_array_size(image) : image && !json_is_null(image) ? 1 : 0;
+    for (size_t i = 0; i < images; ++i)
+    {
+      const char* path = json_string_value(json_is_array(image) ? json_array_get(image, i) : image);
+      if (!path || !*path)
+      {
+        this->Fail(number, "\"image\" must be a file name or an array of them.");
+      }
+      one.Images.push_back(this->Resolve(path));
+    }
+    const char* id = json_string_value(json_object_get(entry, "id"));
+    one.Id = id && *id ? id : this->IdFrom(one, number);
+    if (one.Id.find('/') != std::string::npos || one.Id == "." || one.Id == "..")
+    {
+      this->Fail(one.Id, "an \"id\" must be usable as a file name.");
+    }
+    if (!this->Ids_.insert(one.Id).second)
+    {
+      this->Fail(one.Id, "stands in the list twice.");
+    }
+
+    std::vector<int64_t> values = listValues;
+    if (json_t* own = json_object_get(entry, "value"))
+    {
+      values = this->ReadValues(own, one.Id);
+    }
+    this->ReadLabel(one, json_object_get(entry, "label"), values);
+    this->List_.Cases.push_back(one);
+  }
+
+  /// Lists without ids are common: the image's name without its extension serves.
+  std::string IdFrom(const Case& one, const std::string& number) const
+  {
+    if (one.Images.empty())
+    {
+      this->Fail(number, "has neither \"id\" nor \"image\".");
+    }
+    const std::string name = fs::path(one.Images.front()).filename().string();
+    return name.substr(0, name.find('.'));
+  }
+
+  void ReadLabel(Case& one, json_t* label, const std::vector<int64_t>& values)
+  {
+    if (!label || json_is_null(label))
+    {
+      this->Fail(one.Id, "has no \"label\".");
+    }
+    if (json_is_object(label) && !json_object_get(label, "file"))
+    {
+      const char* name;
+      json_t* file;
+      json_object_foreach(label, name, file)
+      {
+        RaterFile rater;
+        rater.Name = name;
+        if (this->RaterIndex(name) < 0)
+        {
+          if (this->NamesGiven_)
+          {
+            this->Fail(one.Id, "names the rater " + rater.Name + ", who is not among \"raters\".");
+          }
+          this->List_.Raters.push_back(rater.Name);
+        }
+        if (this->ReadFile(rater, file, one.Id, values))
+        {
+          one.Raters.push_back(rater);
+        }
+      }
+    }
+    else if (json_is_array(label))
+    {
+      for (size_t i = 0; i < json_array_size(label); ++i)
+      {
+        RaterFile rater;
+        rater.Name = this->NameAt(i, one.Id);
+        if (this->ReadFile(rater, json_array_get(label, i), one.Id, values))
+        {
+          one.Raters.push_back(rater);
+        }
+      }
+    }
+    else
+    {
+      RaterFile file;
+      this->ReadFile(file, label, one.Id, values);
+      const size_t count = this->NamesGiven_ ? this->List_.Raters.size() : 1;
+      for (size_t i = 0; i < count; ++i)
+      {
+        file.Name = this->NameAt(i, one.Id);
+        file.Channel = count > 1 ? static_cast<int>(i) : -1;
+        one.Raters.push_back(file);
+      }
+    }
+    if (one.Raters.empty())
+    {
+      this->Fail(one.Id, "was answered by no rater.");
+    }
+    if (this->List_.Raters.size() > RCN_MAX_RATERS)
+    {
+      this->Fail(one.Id, "more than " + std::to_string(RCN_MAX_RATERS) + " raters.");
+    }
+  }
+
+  std::string NameAt(size_t index, const std::string& where)
+  {
+    if (index < this->List_.Raters.size())
+    {
+      return this->List_.Raters[index];
+    }
+    if (this->NamesGiven_)
+    {
+      this->Fail(where, "has more labels than there are \"raters\".");
+    }
+    this->List_.Raters.push_back("r" + std::to_string(index + 1));
+    return this->List_.Raters.back();
+  }
+
+  std::string Folder_, Name_;
+  DataList List_;
+  bool NamesGiven_ = false;
+  std::set<std::string> Ids_;
+};
+
+} // namespace
+
+DataList ParseDataList(const std::string& text, const std::string& folder, const std::string& name)
+{
+  return Parser(folder, name).Parse(text);
+}
+
+DataList ReadDataList(const std::string& path)
+{
+  std::error_code ignored;
+  std::ifstream file(path, std::ios::binary);
+  if (!file || fs::is_directory(path, ignored))
+  {
+    throw Error(RCN_EIO, path + (fs::exists(path, ignored) ? " cannot be read." : " does not exist."));
+  }
+  std::ostringstream text;
+  text << file.rdbuf();
+  const std::string folder = fs::path(path).parent_path().string();
+  return ParseDataList(text.str(), folder.empty() ? "." : folder, path);
+}
+
+RaterFile ParseRater(const std::string& argument)
+{
+  RaterFile rater;
+  std::error_code ignored;
+  const std::string::size_type equals = argument.find('=');
+  rater.Path = argument;
+  if (equals != std::string::npos && !fs::exists(argument, ignored))
+  {
+    rater.Name = argument.substr(0, equals);
+    rater.Path = argument.substr(equals + 1);
+    if (rater.Name.empty())
+    {
+      throw Error(RCN_EINVALID, "--rater " + argument + ": give the rater a name before the '='.");
+    }
+  }
+  if (rater.Path.empty())
+  {
+    throw Error(RCN_EINVALID, "--rater " + argument + ": give a file after the '='.");
+  }
+  const std::string::size_type colon = rater.Path.rfind(':');
+  if (colon == std::string::npos || fs::exists(rater.Path, ignored))
+  {
+    return rater;
+  }
+  const std::string values = rater.Path.substr(colon + 1);
+  rater.Path.resize(colon);
+  const char* at = values.c_str();
+  for (;;)
+  {
+    char* end = nullptr;
+    errno = 0;
+    const long long value = std::strtoll(at, &end, 10);
+    if (end == at || errno || (*end && *end != ',') || value > LargestLabel || value < -LargestLabel)
+    {
+      throw Error(RCN_EINVALID, "--rater " + argument + ": '" + values +
+        "' after the colon is no label value; give whole numbers such as :3 or :1,3.");
+    }
+    rater.Values.push_back(value);
+    if (!*end)
+    {
+      return rater;
+    }
+    at = end + 1;
+  }
+}
+
+} // namespace rcn

@@ -1,0 +1,65 @@
+/// Data lists: the MONAI/Decathlon JSON with several raters where one label stood.
+///
+///   {"raters": ["A", "B"],
+///    "training": [{"id": "c01", "image": "c01.nii.gz", "label": {"A": "c01_A.nii.gz", "B": ...}}],
+///    "validation": [...], "test": [...]}
+///
+/// Paths are relative to the list. A label is
+///   - an object: rater's name -> file, or {"file": ..., "value": 3}, or null (did not answer);
+///   - an array in the order of "raters": the same, null where a rater did not answer;
+///   - one file: its components or volumes are the raters in order, or one rater's mask.
+/// "value" (a label value or an array of them) may also stand in a case or at the top, for all files
+/// below it.
+#ifndef rcnDataList_h
+#define rcnDataList_h
+
+#include <string>
+#include <vector>
+
+#include "rcn/rcn_votes.h"
+#include "rcnError.h"
+
+namespace rcn
+{
+
+/// Where one rater's mask is.
+struct RaterFile
+{
+  std::string Name;
+  std::string Path;
+  std::vector<int64_t> Values; ///< label values that mean "marked"; empty: any non-zero
+  int Channel = -1;            ///< component or volume in the file; -1: the only one
+};
+
+/// One case: an image (may be empty) and who answered.
+struct Case
+{
+  std::string Id;
+  std::string Split; ///< "training", "validation" or "test"
+  std::string Patient; ///< for grouped splits; empty: none given
+  std::vector<std::string> Images; ///< one file per channel
+  std::vector<RaterFile> Raters;
+};
+
+struct DataList
+{
+  std::string Path;
+  std::vector<std::string> Raters; ///< all raters of the set, in order
+  std::vector<Case> Cases;
+};
+
+/// Reads and checks a list; throws Error with the file, the case and what is wrong. Image files are
+/// not opened.
+DataList ReadDataList(const std::string& path);
+
+/// The same from text; `folder` is where relative paths start, `name` stands in error sentences.
+DataList ParseDataList(const std::string& text, const std::string& folder, const std::string& name);
+
+/// "NAME=FILE", "NAME=FILE:3", "NAME=FILE:1,3" or "FILE" (all raters in that file: the segments of a
+/// Slicer segmentation, the components of a voxel, or the volumes of a 4-D file). A colon that belongs
+/// to an existing file's name is left alone.
+RaterFile ParseRater(const std::string& argument);
+
+} // namespace rcn
+
+#endif

@@ -1,0 +1,46 @@
+/// How the C++ side fails: one exception with the core's status and one sentence.
+#ifndef rcnError_h
+#define rcnError_h
+
+#include <stdexcept>
+#include <string>
+
+#include "rcn/rcn_context.h"
+
+namespace rcn
+{
+
+class Error : public std::runtime_error
+{
+public:
+  Error(rcn_status status, const std::string& sentence)
+    : std::runtime_error(sentence), Status_(status)
+  {
+  }
+  rcn_status Status() const { return this->Status_; }
+
+private:
+  rcn_status Status_;
+};
+
+/// Throws the context's sentence unless the call succeeded.
+inline void Check(rcn_status status, const rcn_context* context)
+{
+  if (status != RCN_OK)
+  {
+    throw Error(status, rcn_context_error(context));
+  }
+}
+
+/// The same with the name of what was being done in front: "c01: Rater 2 ...".
+inline void Check(rcn_status status, const rcn_context* context, const std::string& about)
+{
+  if (status != RCN_OK)
+  {
+    throw Error(status, about + ": " + rcn_context_error(context));
+  }
+}
+
+} // namespace rcn
+
+#endif

@@ -1,0 +1,694 @@
+#include "rcnImageIO.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <map>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <itkGDCMImageIO.h>
+#include <itkGDCMSeriesFileNames.h>
+#include <itkImageIOFactory.h>
+#include <itkImageSeriesReader.h>
+#include <itkMetaDataObject.h>
+#include <itkNearestNeighborInterpolateImageFunction.h>
+#include <itkResampleImageFilter.h>
+#include <itkSignedMaurerDistanceMapImageFilter.h>
+
+namespace rcn
+{
+
+namespace
+{
+
+namespace fs = std::filesystem;
+
+/// The first line of an ITK exception's own description, without source positions.
+std::string Reason(const itk::ExceptionObject& exception)
+{
+  std::string text = exception.GetDescription();
+  const std::string::size_type colon = text.rfind("): ");
+  if (text.rfind("ITK ERROR", 0) == 0 && colon != std::string::npos)
+  {
+    text = text.substr(colon + 3);
+  }
+  for (char& c : text)
+  {
+    if (static_cast<unsigned char>(c) < ' ')
+    {
+      c = ' ';
+    }
+  }
+  while (!text.empty() && text.back() == ' ')
+  {
+    text.pop_back();
+  }
+  return text.empty() ? "unknown reason" : text;
+}
+
+std::string LowerExtension(const std::string& path)
+{
+  std::string name = fs::path(path).filename().string();
+  for (char& c : name)
+  {
+    c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  const std::string::size_type dot = name.rfind('.');
+  if (dot == std::string::npos)
+  {
+    return "";
+  }
+  const std::string extension = name.substr(dot);
+  if (extension == ".gz" && name.size() > 7 && name.compare(dot - 4, 4, ".nii") == 0)
+  {
+    return ".nii.gz";
+  }
+  return extension;
+}
+
+bool TypeOf(rcn_type& type, itk::IOComponentEnum component)
+{
+  switch (component)
+  {
+    case itk::IOComponentEnum::UCHAR: type = RCN_UINT8; return true;
+    case itk::IOComponentEnum::CHAR: type = RCN_INT8; return true;
+    case itk::IOComponentEnum::USHORT: type = RCN_UINT16; return true;
+    case itk::IOComponentEnum::SHORT: type = RCN_INT16; return true;
+    case itk::IOComponentEnum::UINT: type = RCN_UINT32; return true;
+    case itk::IOComponentEnum::INT: type = RCN_INT32; return true;
+    case itk::IOComponentEnum::ULONG: type = sizeof(long) == 8 ? RCN_UINT64 : RCN_UINT32; return true;
+    case itk::IOComponentEnum::LONG: type = sizeof(long) == 8 ? RCN_INT64 : RCN_INT32; return true;
+    case itk::IOComponentEnum::ULONGLONG: type = RCN_UINT64; return true;
+    case itk::IOComponentEnum::LONGLONG: type = RCN_INT64; return true;
+    case itk::IOComponentEnum::FLOAT: type = RCN_FLOAT32; return true;
+    case itk::IOComponentEnum::DOUBLE: type = RCN_FLOAT64; return true;
+    default: return false;
+  }
+}
+
+/// Calls body(T()) with the C++ type of an element type.
+template <class TBody> void Dispatch(rcn_type type, TBody&& body)
+{
+  switch (type)
+  {
+    case RCN_UINT8: body(uint8_t()); return;
+    case RCN_INT8: body(int8_t()); return;
+    case RCN_UINT16: body(uint16_t()); return;
+    case RCN_INT16: body(int16_t()); return;
+    case RCN_UINT32: body(uint32_t()); return;
+    case RCN_INT32: body(int32_t()); return;
+    case RCN_UINT64: body(uint64_t()); return;
+    case RCN_INT64: body(int64_t()); return;
+    case RCN_FLOAT32: body(float()); return;
+    case RCN_FLOAT64: body(double()); return;
+  }
+}
+
+std::shared_ptr<void> AllocateBuffer(int64_t elements, size_t size, const std::string& purpose)
+{
+  void* buffer = std::malloc(static_cast<size_t>(elements) * size);
+  if (!buffer)
+  {
+    char sentence[256];
+    std::snprintf(sentence, sizeof sentence, "Out of memory: %.1f MB for %s.",
+      static_cast<double>(elements) * static_cast<double>(size) / 1e6, purpose.c_str());
+    throw Error(RCN_ENOMEM, sentence);
+  }
+  return std::shared_ptr<void>(buffer, std::free);
+}
+
+/// "Segment0_Name", "Segment0_LabelValue", ... as Slicer writes them.
+std::vector<Segment> ReadSegments(const itk::MetaDataDictionary& dictionary)
+{
+  std::vector<Segment> segments;
+  for (int i = 0;; ++i)
+  {
+    const std::string prefix = "Segment" + std::to_string(i) + "_";
+    std::string text;
+    Segment segment;
+    if (!itk::ExposeMetaData(dictionary, prefix + "Name", segment.Name))
+    {
+      return segments;
+    }
+    if (itk::ExposeMetaData(dictionary, prefix + "LabelValue", text))
+    {
+      segment.LabelValue = std::strtoll(text.c_str(), nullptr, 10);
+    }
+    if (itk::ExposeMetaData(dictionary, prefix + "Layer", text))
+    {
+      segment.Layer = static_cast<int>(std::strtol(text.c_str(), nullptr, 10));
+    }
+    segments.push_back(segment);
+  }
+}
+
+/// The files of the one DICOM series in a folder.
+std::vector<std::string> SeriesFiles(const std::string& folder)
+{
+  auto names = itk::GDCMSeriesFileNames::New();
+  names->SetUseSeriesDetails(true);
+  names->SetDirectory(folder);
+  const std::vector<std::string> series = names->GetSeriesUIDs();
+  if (series.empty())
+  {
+    throw Error(RCN_EFORMAT, folder + " holds no DICOM series; give a file or a DICOM folder.");
+  }
+  if (series.size() > 1)
+  {
+    throw Error(RCN_EFORMAT, folder + " holds " + std::to_string(series.size()) +
+      " DICOM series; give a folder with one.");
+  }
+  return names->GetFileNames(series.front());
+}
+
+template <class T> Volume ReadSeriesAs(const std::vector<std::string>& files)
+{
+  using ImageType = itk::Image<T, 3>;
+  auto reader = itk::ImageSeriesReader<ImageType>::New();
+  reader->SetImageIO(itk::GDCMImageIO::New());
+  reader->SetFileNames(files);
+  reader->Update();
+  return Volume::FromItk(reader->GetOutput());
+}
+
+Volume ReadSeries(const std::string& folder)
+{
+  const std::vector<std::string> files = SeriesFiles(folder);
+  auto io = itk::GDCMImageIO::New();
+  io->SetFileName(files.front());
+  io->ReadImageInformation();
+  rcn_type type;
+  if (!TypeOf(type, io->GetComponentType()) || io->GetNumberOfComponents() != 1)
+  {
+    throw Error(RCN_EFORMAT, folder + " holds DICOM images that are not grey-scale.");
+  }
+  Volume volume;
+  Dispatch(type, [&](auto element) { volume = ReadSeriesAs<decltype(element)>(files); });
+  return volume;
+}
+
+} // namespace
+
+// ---- Volume ---------------------------------------------------------------------------------------
+
+Volume Volume::Allocate(const rcn_geometry& geometry, rcn_type type, int components)
+{
+  Volume volume;
+  volume.Owner_ = AllocateBuffer(
+    rcn_geometry_voxels(&geometry) * components, rcn_type_size(type), "an image");
+  volume.View_ = rcn_image{ volume.Owner_.get(), type, components, geometry };
+  return volume;
+}
+
+Channel Volume::GetChannel(int index) const
+{
+  Channel channel;
+  channel.Image = this->View_;
+  channel.Component = index % this->View_.components;
+  const int64_t repeat = index / this->View_.components;
+  channel.Image.data = static_cast<char*>(this->View_.data) +
+    static_cast<size_t>(repeat * rcn_geometry_voxels(&this->View_.geometry) *
+      this->View_.components) * rcn_type_size(this->View_.type);
+  return channel;
+}
+
+// ---- reading --------------------------------------------------------------------------------------
+
+/// Opens one file: the header at once, the voxels on request.
+class ImageReader
+{
+public:
+  explicit ImageReader(const std::string& path) : Path_(path)
+  {
+    this->Io_ = itk::ImageIOFactory::CreateImageIO(path.c_str(), itk::IOFileModeEnum::ReadMode);
+    if (!this->Io_)
+    {
+      this->Fail("is not an image in a format that can be read.");
+    }
+    this->Io_->SetFileName(path);
+    this->Io_->ReadImageInformation();
+    this->ReadGeometry();
+    if (!TypeOf(this->Volume_.View_.type, this->Io_->GetComponentType()))
+    {
+      this->Fail("has voxels of a type that cannot be used.");
+    }
+    this->Volume_.View_.components = static_cast<int>(this->Io_->GetNumberOfComponents());
+    this->Volume_.Color_ = this->Io_->GetPixelType() == itk::IOPixelEnum::RGB ||
+      this->Io_->GetPixelType() == itk::IOPixelEnum::RGBA;
+    this->Volume_.Segments_ = ReadSegments(this->Io_->GetMetaDataDictionary());
+    const int64_t voxels = rcn_geometry_voxels(&this->Volume_.Geometry());
+    if (this->Volume_.View_.components < 1 || this->Volume_.Repeats_ < 1 ||
+      voxels > INT64_MAX / 16 / this->Volume_.View_.components / this->Volume_.Repeats_)
+    {
+      this->Fail("claims more voxels than can be addressed.");
+    }
+  }
+
+  const Volume& Header() const { return this->Volume_; }
+
+  Volume Read()
+  {
+    const unsigned int dimensions = this->Io_->GetNumberOfDimensions();
+    itk::ImageIORegion region(dimensions);
+    for (unsigned int a = 0; a < dimensions; ++a)
+    {
+      region.SetIndex(a, 0);
+      region.SetSize(a, this->Io_->GetDimensions(a));
+    }
+    this->Io_->SetIORegion(region);
+    Volume& volume = this->Volume_;
+    volume.Owner_ = AllocateBuffer(rcn_geometry_voxels(&volume.Geometry()) * volume.ChannelCount(),
+      rcn_type_size(volume.View_.type), this->Path_);
+    volume.View_.data = volume.Owner_.get();
+    this->Io_->Read(volume.View_.data);
+    return volume;
+  }
+
+private:
+  [[noreturn]] void Fail(const std::string& what) const
+  {
+    throw Error(RCN_EFORMAT, this->Path_ + " " + what);
+  }
+
+  void ReadGeometry()
+  {
+    rcn_geometry& geometry = this->Volume_.View_.geometry;
+    unsigned int used = this->Io_->GetNumberOfDimensions();
+    while (used > 3 && this->Io_->GetDimensions(used - 1) == 1)
+    {
+      --used;
+    }
+    if (used < 2 || used > 4)
+    {
+      this->Fail("has " + std::to_string(used) +
+        " dimensions; 2-D and 3-D images, and 4-D files of several 3-D images, can be used.");
+    }
+    geometry = rcn_geometry_make(1, 1, 1);
+    geometry.dimension = used == 2 ? 2 : 3;
+    this->Volume_.Repeats_ = used == 4 ? static_cast<int>(this->Io_->GetDimensions(3)) : 1;
+    for (unsigned int a = 0; a < 3 && a < used; ++a)
+    {
+      geometry.size[a] = static_cast<int64_t>(this->Io_->GetDimensions(a));
+      geometry.spacing[a] = this->Io_->GetSpacing(a);
+      geometry.origin[a] = this->Io_->GetOrigin(a);
+      const std::vector<double> direction = this->Io_->GetDirection(a);
+      for (unsigned int row = 0; row < 3; ++row)
+      {
+        geometry.direction[3 * row + a] =
+          row < direction.size() && row < used ? direction[row] : (row == a ? 1.0 : 0.0);
+      }
+    }
+    if (const char* sentence = rcn_geometry_check(&geometry))
+    {
+      this->Fail(std::string("cannot be used: ") + sentence);
+    }
+  }
+
+  std::string Path_;
+  itk::ImageIOBase::Pointer Io_;
+  Volume Volume_;
+};
+
+namespace
+{
+
+Volume ReadAny(const std::string& path, bool voxels)
+{
+  std::error_code ignored;
+  if (!fs::exists(path, ignored))
+  {
+    throw Error(RCN_EIO, path + " does not exist.");
+  }
+  if (access(path.c_str(), R_OK) != 0)
+  {
+    throw Error(RCN_EIO, path + " cannot be read: " + std::strerror(errno) + ".");
+  }
+  try
+  {
+    if (fs::is_directory(path, ignored))
+    {
+      return ReadSeries(path);
+    }
+    ImageReader reader(path);
+    return voxels ? reader.Read() : reader.Header();
+  }
+  catch (const itk::ExceptionObject& exception)
+  {
+    throw Error(RCN_EFORMAT, path + " cannot be read as an image: " + Reason(exception) + ".");
+  }
+}
+
+} // namespace
+
+Volume ReadImage(const std::string& path)
+{
+  return ReadAny(path, true);
+}
+
+Volume ReadImageHeader(const std::string& path)
+{
+  return ReadAny(path, false);
+}
+
+// ---- writing --------------------------------------------------------------------------------------
+
+namespace
+{
+
+enum class Storage
+{
+  AsIs,
+  WholeNumbers, // PNG: 8 or 16 bits
+  No
+};
+
+/// What a file format can hold, by its extension; a sentence when it will not do.
+Storage StorageFor(std::string& sentence, const std::string& path)
+{
+  const std::string extension = LowerExtension(path);
+  for (const char* known : { ".nrrd", ".nii", ".nii.gz", ".mha", ".tif", ".tiff" })
+  {
+    if (extension == known)
+    {
+      return Storage::AsIs;
+    }
+  }
+  if (extension == ".png")
+  {
+    return Storage::WholeNumbers;
+  }
+  if (extension == ".mhd" || extension == ".nhdr" || extension == ".hdr" || extension == ".img")
+  {
+    sentence = path + ": a header with a separate data file cannot be replaced in one step; use .mha, .nrrd or .nii.gz.";
+  }
+  else if (extension == ".jpg" || extension == ".jpeg")
+  {
+    sentence = path + ": JPEG changes values; use .png or .nrrd.";
+  }
+  else
+  {
+    sentence = path + ": give the output a format that can be written: .nrrd, .nii.gz, .mha, .tif or .png.";
+  }
+  return Storage::No;
+}
+
+/// Reserves room for a file of so many bytes and gives it back. True when that worked, so that a
+/// writer that ignores write errors cannot run out of disk.
+bool RoomFor(const std::string& path, int64_t bytes)
+{
+#ifdef __linux__
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (file < 0)
+  {
+    return false;
+  }
+  const bool room = fallocate(file, 0, 0, bytes) == 0;
+  close(file);
+  std::remove(path.c_str());
+  return room;
+#else
+  (void)path;
+  (void)bytes;
+  return false;
+#endif
+}
+
+/// Whether a file holds exactly these elements.
+bool ReadsBackAs(const std::string& path, const rcn_image& image)
+{
+  try
+  {
+    const Volume volume = ReadImage(path);
+    const int64_t elements = rcn_geometry_voxels(&image.geometry) * image.components;
+    return volume.View().type == image.type &&
+      rcn_geometry_voxels(&volume.Geometry()) * volume.ChannelCount() == elements &&
+      std::memcmp(volume.Data(), image.data,
+        static_cast<size_t>(elements) * rcn_type_size(image.type)) == 0;
+  }
+  catch (const Error&)
+  {
+    return false;
+  }
+}
+
+itk::IOComponentEnum ComponentOf(rcn_type type)
+{
+  switch (type)
+  {
+    case RCN_UINT8: return itk::IOComponentEnum::UCHAR;
+    case RCN_UINT16: return itk::IOComponentEnum::USHORT;
+    default: return itk::IOComponentEnum::FLOAT;
+  }
+}
+
+void WriteWithItk(const std::string& path, const rcn_image& image, Content content)
+{
+  itk::ImageIOBase::Pointer io =
+    itk::ImageIOFactory::CreateImageIO(path.c_str(), itk::IOFileModeEnum::WriteMode);
+  if (!io)
+  {
+    throw Error(RCN_EUNSUPPORTED, path + ": this format cannot be written here.");
+  }
+  const rcn_geometry& geometry = image.geometry;
+  const unsigned int dimensions = static_cast<unsigned int>(geometry.dimension);
+  io->SetFileName(path);
+  io->SetNumberOfDimensions(dimensions);
+  itk::ImageIORegion region(dimensions);
+  for (unsigned int a = 0; a < dimensions; ++a)
+  {
+    std::vector<double> direction(dimensions);
+    for (unsigned int row = 0; row < dimensions; ++row)
+    {
+      direction[row] = geometry.direction[3 * row + a];
+    }
+    io->SetDimensions(a, static_cast<itk::SizeValueType>(geometry.size[a]));
+    io->SetSpacing(a, geometry.spacing[a]);
+    io->SetOrigin(a, geometry.origin[a]);
+    io->SetDirection(a, direction);
+    region.SetIndex(a, 0);
+    region.SetSize(a, static_cast<itk::SizeValueType>(geometry.size[a]));
+  }
+  io->SetIORegion(region);
+  io->SetComponentType(ComponentOf(image.type));
+  io->SetNumberOfComponents(static_cast<unsigned int>(image.components));
+  io->SetPixelType(content == Content::Picture && image.components == 3 ? itk::IOPixelEnum::RGB
+      : image.components > 1                                            ? itk::IOPixelEnum::VECTOR
+                                                                        : itk::IOPixelEnum::SCALAR);
+  io->SetUseCompression(true);
+  io->Write(image.data);
+}
+
+} // namespace
+
+std::string CheckOutput(const std::string& path, Content content)
+{
+  std::string sentence;
+  (void)content;
+  if (StorageFor(sentence, path) == Storage::No)
+  {
+    return sentence;
+  }
+  std::error_code ignored;
+  fs::path folder = fs::path(path).parent_path();
+  if (folder.empty())
+  {
+    folder = ".";
+  }
+  if (!fs::is_directory(folder, ignored))
+  {
+    return path + " cannot be written: the folder " + folder.string() + " does not exist.";
+  }
+  if (fs::is_directory(path, ignored))
+  {
+    return path + " is a folder; give a file name.";
+  }
+  if (access(folder.c_str(), W_OK) != 0)
+  {
+    return path + " cannot be written: no permission in " + folder.string() + ".";
+  }
+  return "";
+}
+
+std::string WriteImage(const std::string& path, const rcn_image& image, Content content)
+{
+  std::string remark, sentence = CheckOutput(path, content);
+  if (!sentence.empty())
+  {
+    throw Error(RCN_EIO, sentence);
+  }
+  const int64_t elements = rcn_geometry_voxels(&image.geometry) * image.components;
+  rcn_image stored = image;
+  std::shared_ptr<void> converted;
+  if (StorageFor(sentence, path) == Storage::WholeNumbers && image.type == RCN_FLOAT32)
+  {
+    if (image.geometry.size[2] > 1)
+    {
+      throw Error(RCN_EIO, path + ": PNG holds one slice; use .nrrd or .nii.gz for a volume.");
+    }
+    if (image.components > 1)
+    {
+      throw Error(RCN_EIO, path + ": PNG cannot hold several values per voxel; use .nrrd or .tif.");
+    }
+    const float* in = static_cast<const float*>(image.data);
+    const float scale =
+      content == Content::Mask ? 255.0F : content == Content::Probability ? 65535.0F : 1.0F;
+    stored.type = content == Content::Probability ? RCN_UINT16 : RCN_UINT8;
+    converted = AllocateBuffer(elements, rcn_type_size(stored.type), path);
+    stored.data = converted.get();
+    for (int64_t i = 0; i < elements; ++i)
+    {
+      const float value = in[i] * scale + 0.5F;
+      if (stored.type == RCN_UINT16)
+      {
+        static_cast<uint16_t*>(stored.data)[i] = static_cast<uint16_t>(value);
+      }
+      else
+      {
+        static_cast<uint8_t*>(stored.data)[i] = static_cast<uint8_t>(value);
+      }
+    }
+    stored.geometry.dimension = 2;
+    remark = content == Content::Probability ? path + ": PNG holds whole numbers, so 0 ... 1 is stored as 0 ... 65535."
+      : content == Content::Mask             ? path + ": PNG holds whole numbers, so the mask is stored as 0 and 255."
+                                             : "";
+  }
+
+  // Beside the target, with the same extension (it decides the format), then renamed.
+  const fs::path target(path);
+  const fs::path beside = target.parent_path() /
+    (".rcn-" + std::to_string(static_cast<long>(getpid())) + "-" + target.filename().string());
+  const int64_t bytes = elements * static_cast<int64_t>(rcn_type_size(stored.type)) + 65536;
+  const bool room = RoomFor(beside.string(), bytes + bytes / 64);
+  try
+  {
+    WriteWithItk(beside.string(), stored, content);
+    // Some writers of ITK do not notice a full disk: where room was not certain, read it back.
+    if (!room && !ReadsBackAs(beside.string(), stored))
+    {
+      throw Error(RCN_EIO, path + " cannot be written: the disk is full, or the file is not allowed to become so large.");
+    }
+    fs::rename(beside, target);
+  }
+  catch (const itk::ExceptionObject& exception)
+  {
+    std::remove(beside.c_str());
+    throw Error(RCN_EIO, path + " cannot be written" +
+      (room ? ": " + Reason(exception) + "." : ": the disk is full, or the file is not allowed to become so large."));
+  }
+  catch (const fs::filesystem_error& error)
+  {
+    std::remove(beside.c_str());
+    throw Error(RCN_EIO, path + " cannot be written: " + error.code().message() + ".");
+  }
+  catch (...)
+  {
+    std::remove(beside.c_str());
+    throw;
+  }
+  return remark;
+}
+
+// ---- resampling and distances -----------------------------------------------------------------------
+
+namespace
+{
+
+/// One channel as a plain image of its own.
+Volume ExtractChannel(const Channel& channel)
+{
+  Volume out = Volume::Allocate(channel.Image.geometry, channel.Image.type);
+  const size_t size = rcn_type_size(channel.Image.type);
+  const int64_t voxels = rcn_geometry_voxels(&channel.Image.geometry);
+  const char* in = static_cast<const char*>(channel.Image.data) + static_cast<size_t>(channel.Component) * size;
+  for (int64_t i = 0; i < voxels; ++i)
+  {
+    std::memcpy(static_cast<char*>(out.Data()) + static_cast<size_t>(i) * size,
+      in + static_cast<size_t>(i * channel.Image.components) * size, size);
+  }
+  return out;
+}
+
+template <class T> void ResampleChannel(T* out, int64_t stride, const Volume& in, const rcn_geometry& reference)
+{
+  using ImageType = itk::Image<T, 3>;
+  auto filter = itk::ResampleImageFilter<ImageType, ImageType>::New();
+  auto image = in.ToItk<T>();
+  typename ImageType::SizeType size;
+  typename ImageType::PointType origin;
+  typename ImageType::SpacingType spacing;
+  typename ImageType::DirectionType direction;
+  for (unsigned int a = 0; a < 3; ++a)
+  {
+    size[a] = static_cast<itk::SizeValueType>(reference.size[a]);
+    origin[a] = reference.origin[a];
+    spacing[a] = reference.spacing[a];
+    for (unsigned int row = 0; row < 3; ++row)
+    {
+      direction[row][a] = reference.direction[3 * row + a];
+    }
+  }
+  filter->SetInput(image);
+  filter->SetInterpolator(itk::NearestNeighborInterpolateImageFunction<ImageType, double>::New());
+  filter->SetSize(size);
+  filter->SetOutputOrigin(origin);
+  filter->SetOutputSpacing(spacing);
+  filter->SetOutputDirection(direction);
+  filter->SetDefaultPixelValue(0);
+  filter->Update();
+  const T* resampled = filter->GetOutput()->GetBufferPointer();
+  const int64_t voxels = rcn_geometry_voxels(&reference);
+  for (int64_t i = 0; i < voxels; ++i)
+  {
+    out[i * stride] = resampled[i];
+  }
+}
+
+} // namespace
+
+Volume ResampleNearest(const Volume& volume, const rcn_geometry& reference)
+{
+  Volume out = Volume::Allocate(reference, volume.View().type, volume.ChannelCount());
+  for (int c = 0; c < volume.ChannelCount(); ++c)
+  {
+    const Volume channel = ExtractChannel(volume.GetChannel(c));
+    Dispatch(volume.View().type, [&](auto element) {
+      using T = decltype(element);
+      ResampleChannel(static_cast<T*>(out.Data()) + c, volume.ChannelCount(), channel, reference);
+    });
+  }
+  return out;
+}
+
+void DistanceMap(float* distance, const uint8_t* mask, const rcn_geometry& geometry)
+{
+  using MaskType = itk::Image<uint8_t, 3>;
+  using MapType = itk::Image<float, 3>;
+  Volume in = Volume::Allocate(geometry, RCN_UINT8);
+  const int64_t voxels = rcn_geometry_voxels(&geometry);
+  std::memcpy(in.Data(), mask, static_cast<size_t>(voxels));
+  auto filter = itk::SignedMaurerDistanceMapImageFilter<MaskType, MapType>::New();
+  filter->SetInput(in.ToItk<uint8_t>());
+  filter->SetUseImageSpacing(true);
+  filter->SetSquaredDistance(false);
+  filter->Update();
+  const float* out = filter->GetOutput()->GetBufferPointer();
+  for (int64_t i = 0; i < voxels; ++i)
+  {
+    // The filter is signed: inside the mask it measures to the outside.
+    distance[i] = mask[i] ? 0.0F : out[i];
+  }
+}
+
+bool IsAllZero(const Volume& volume)
+{
+  const char* bytes = static_cast<const char*>(volume.Data());
+  const size_t count = static_cast<size_t>(rcn_geometry_voxels(&volume.Geometry()) * volume.ChannelCount()) *
+    rcn_type_size(volume.View().type);
+  // A buffer of zeros equals itself shifted by one, and starts with zero.
+  return count == 0 || (bytes[0] == 0 && std::memcmp(bytes, bytes + 1, count - 1) == 0);
+}
+
+} // namespace rcn

@@ -1,0 +1,191 @@
+/// Images in and out, with ITK: files, DICOM folders, and itk::Image objects without a copy.
+#ifndef rcnImageIO_h
+#define rcnImageIO_h
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <itkImage.h>
+#include <itkVectorImage.h>
+
+#include "rcn/rcn_image.h"
+#include "rcnError.h"
+
+namespace rcn
+{
+
+/// One 2-D or 3-D scalar image inside a Volume.
+struct Channel
+{
+  rcn_image Image;
+  int Component = 0;
+};
+
+/// A segment of a Slicer segmentation file (.seg.nrrd).
+struct Segment
+{
+  std::string Name;
+  long long LabelValue = 1;
+  int Layer = 0;
+};
+
+/// An image in memory: the core's view of a buffer, and what keeps the buffer alive.
+///
+/// Channels are the components of a voxel (interleaved) or the volumes of a 4-D file (one after the
+/// other); a plain image has one.
+class Volume
+{
+public:
+  /// Borrows nothing, copies nothing: shares ownership of the ITK image.
+  template <class TImage> static Volume FromItk(TImage* image);
+
+  /// An uninitialised image in a given geometry.
+  static Volume Allocate(const rcn_geometry& geometry, rcn_type type, int components = 1);
+
+  /// An itk::Image over the same buffer; the volume must outlive it. T must be the element type.
+  template <class T> typename itk::Image<T, 3>::Pointer ToItk() const;
+
+  const rcn_image& View() const { return this->View_; }
+  const rcn_geometry& Geometry() const { return this->View_.geometry; }
+  void* Data() const { return this->View_.data; }
+
+  int ChannelCount() const { return this->View_.components * this->Repeats_; }
+  Channel GetChannel(int index) const;
+
+  /// True for a colour picture (RGB or RGBA), whose components are no separate images.
+  bool IsColor() const { return this->Color_; }
+  const std::vector<Segment>& Segments() const { return this->Segments_; }
+
+private:
+  friend class ImageReader;
+
+  std::shared_ptr<void> Owner_;
+  rcn_image View_{};
+  int Repeats_ = 1; // volumes of a 4-D file
+  bool Color_ = false;
+  std::vector<Segment> Segments_;
+};
+
+/// Reads a file (NRRD, NIfTI, MetaImage, PNG, TIFF, JPEG, DICOM, ...) or a folder with one DICOM
+/// series. Throws Error naming the file: RCN_EIO when it cannot be opened, RCN_EFORMAT when it is no
+/// image that can be used.
+Volume ReadImage(const std::string& path);
+
+/// The same without the voxels: geometry, type, channels and segments. Data() is null.
+Volume ReadImageHeader(const std::string& path);
+
+/// What WriteImage() has to store.
+enum class Content
+{
+  Mask,        ///< 0 and 1
+  Levels,      ///< small whole numbers
+  Probability, ///< 0 ... 1
+  Picture      ///< 8-bit RGB for people
+};
+
+/// Writes float32 or uint8 voxels (any number of components) in the geometry's dimension, compressed
+/// where the format can, beside the target and then renamed: the target is never half written.
+///
+/// Formats that hold whole numbers only (PNG) get masks as 0/255 and probabilities as 0 ... 65535; the
+/// returned sentence says so (empty otherwise).
+std::string WriteImage(const std::string& path, const rcn_image& image, Content content);
+
+/// The sentence WriteImage() would fail with because of the path alone (unknown or unsuitable format,
+/// missing folder, no permission); empty when it looks writable. Lets long work fail early.
+std::string CheckOutput(const std::string& path, Content content);
+
+/// Resamples every channel to another geometry with the nearest neighbour; 0 outside.
+Volume ResampleNearest(const Volume& volume, const rcn_geometry& reference);
+
+/// distance[voxel] = mm from each voxel centre to the nearest voxel centre that is 1 in the mask.
+/// Exact Euclidean (Maurer et al. 2003). The mask must not be empty.
+void DistanceMap(float* distance, const uint8_t* mask, const rcn_geometry& geometry);
+
+/// Whether every voxel of every channel is zero.
+bool IsAllZero(const Volume& volume);
+
+// ---- details of the templates -----------------------------------------------------------------
+
+template <class T> struct ElementType;
+template <> struct ElementType<unsigned char> { static constexpr rcn_type value = RCN_UINT8; };
+template <> struct ElementType<signed char> { static constexpr rcn_type value = RCN_INT8; };
+template <> struct ElementType<char> { static constexpr rcn_type value = RCN_INT8; };
+template <> struct ElementType<unsigned short> { static constexpr rcn_type value = RCN_UINT16; };
+template <> struct ElementType<short> { static constexpr rcn_type value = RCN_INT16; };
+template <> struct ElementType<unsigned int> { static constexpr rcn_type value = RCN_UINT32; };
+template <> struct ElementType<int> { static constexpr rcn_type value = RCN_INT32; };
+template <> struct ElementType<unsigned long>
+{
+  static constexpr rcn_type value = sizeof(long) == 8 ? RCN_UINT64 : RCN_UINT32;
+};
+template <> struct ElementType<long>
+{
+  static constexpr rcn_type value = sizeof(long) == 8 ? RCN_INT64 : RCN_INT32;
+};
+template <> struct ElementType<unsigned long long> { static constexpr rcn_type value = RCN_UINT64; };
+template <> struct ElementType<long long> { static constexpr rcn_type value = RCN_INT64; };
+template <> struct ElementType<float> { static constexpr rcn_type value = RCN_FLOAT32; };
+template <> struct ElementType<double> { static constexpr rcn_type value = RCN_FLOAT64; };
+
+template <class TImage> Volume Volume::FromItk(TImage* image)
+{
+  constexpr unsigned int dimension = TImage::ImageDimension;
+  static_assert(dimension == 2 || dimension == 3, "2-D or 3-D images");
+  const auto region = image->GetBufferedRegion();
+  Volume volume;
+  volume.View_.geometry = rcn_geometry_make(1, 1, 1);
+  volume.View_.geometry.dimension = dimension;
+  typename TImage::PointType origin;
+  image->TransformIndexToPhysicalPoint(region.GetIndex(), origin);
+  for (unsigned int a = 0; a < dimension; ++a)
+  {
+    volume.View_.geometry.size[a] = static_cast<int64_t>(region.GetSize(a));
+    volume.View_.geometry.spacing[a] = image->GetSpacing()[a];
+    volume.View_.geometry.origin[a] = origin[a];
+    for (unsigned int row = 0; row < dimension; ++row)
+    {
+      volume.View_.geometry.direction[3 * row + a] = image->GetDirection()[row][a];
+    }
+  }
+  volume.View_.type = ElementType<typename TImage::InternalPixelType>::value;
+  volume.View_.components = static_cast<int>(image->GetNumberOfComponentsPerPixel());
+  volume.View_.data = image->GetBufferPointer();
+  volume.Owner_ = std::make_shared<typename TImage::Pointer>(image);
+  return volume;
+}
+
+template <class T> typename itk::Image<T, 3>::Pointer Volume::ToItk() const
+{
+  const rcn_geometry& geometry = this->View_.geometry;
+  auto image = itk::Image<T, 3>::New();
+  typename itk::Image<T, 3>::SizeType size;
+  typename itk::Image<T, 3>::PointType origin;
+  typename itk::Image<T, 3>::SpacingType spacing;
+  typename itk::Image<T, 3>::DirectionType direction;
+  for (unsigned int a = 0; a < 3; ++a)
+  {
+    size[a] = static_cast<itk::SizeValueType>(geometry.size[a]);
+    origin[a] = geometry.origin[a];
+    spacing[a] = geometry.spacing[a];
+    for (unsigned int row = 0; row < 3; ++row)
+    {
+      direction[row][a] = geometry.direction[3 * row + a];
+    }
+  }
+  if (ElementType<T>::value != this->View_.type || this->View_.components != 1)
+  {
+    throw Error(RCN_EINTERNAL, "An image was asked for as another type than it has.");
+  }
+  image->SetRegions(size);
+  image->SetOrigin(origin);
+  image->SetSpacing(spacing);
+  image->SetDirection(direction);
+  image->GetPixelContainer()->SetImportPointer(
+    static_cast<T*>(this->View_.data), size[0] * size[1] * size[2], false);
+  return image;
+}
+
+} // namespace rcn
+
+#endif

@@ -1,0 +1,35 @@
+/// Small helpers around jansson, and text files that are never half written.
+#ifndef rcnJson_h
+#define rcnJson_h
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <jansson.h>
+
+#include "rcnError.h"
+
+namespace rcn
+{
+
+struct JsonDeleter
+{
+  void operator()(json_t* value) const { json_decref(value); }
+};
+using JsonHandle = std::unique_ptr<json_t, JsonDeleter>;
+
+/// A number, or null where it is not defined: NaN is no JSON.
+json_t* JsonNumber(double value);
+
+json_t* JsonStrings(const std::vector<std::string>& strings);
+
+/// Writes text beside the target and renames it; "-" is standard output. Throws Error (RCN_EIO).
+void WriteText(const std::string& path, const std::string& text);
+
+/// Pretty, with keys in the order they were added, and a line end.
+std::string JsonText(const json_t* value);
+
+} // namespace rcn
+
+#endif

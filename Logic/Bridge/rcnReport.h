@@ -1,0 +1,28 @@
+/// Results as JSON: one place decides the keys, whoever asks for them.
+#ifndef rcnReport_h
+#define rcnReport_h
+
+#include "rcnJson.h"
+#include "rcnWorkspace.h"
+
+namespace rcn
+{
+
+/// The agreement of one case. Keys: raters (by name), pairs, mean_dice, whole, union, levels,
+/// volumes_ml, disputed_regions (at most maxRegions), disputed_region_count. Not-defined numbers are
+/// null; world positions are RAS in mm, as Slicer shows them.
+json_t* AgreementJson(const AgreementReport& report, const Workspace& workspace, size_t maxRegions);
+
+/// What fusion found out: method, and for STAPLE prior, iterations, converged, sensitivity and
+/// specificity by rater, region_voxels; for SIMPLE iterations, weight, kept; for random kept.
+json_t* FusionJson(const FusionReport& report, const rcn_fusion_options& options, const Workspace& workspace);
+
+/// Names of the raters whose bit is set.
+std::vector<std::string> NamesOf(uint64_t raters, const std::vector<std::string>& names);
+
+/// ITK's world (LPS) as Slicer shows it (RAS).
+void ToRas(double ras[3], const double lps[3]);
+
+} // namespace rcn
+
+#endif

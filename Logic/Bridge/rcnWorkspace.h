@@ -1,0 +1,101 @@
+/// The workspace: one case's raters, and what can be asked about them. Every shell (command line,
+/// viewer, Slicer) maps a person's action to one call here.
+#ifndef rcnWorkspace_h
+#define rcnWorkspace_h
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rcn/rcn_agreement.h"
+#include "rcn/rcn_fusion.h"
+#include "rcnDataList.h"
+#include "rcnImageIO.h"
+
+namespace rcn
+{
+
+struct ContextDeleter
+{
+  void operator()(rcn_context* context) const { rcn_context_destroy(context); }
+};
+struct VotesDeleter
+{
+  void operator()(rcn_votes* votes) const { rcn_votes_destroy(votes); }
+};
+
+struct WorkspaceOptions
+{
+  int Threads = 0;                            ///< 0: all cores
+  bool Resample = false;                      ///< resample masks of another geometry (nearest)
+  double Tolerance = RCN_GEOMETRY_TOLERANCE;  ///< in voxels, see rcn_geometry_compare()
+  bool HasUnanswered = false;                 ///< whether a label value means "did not answer here"
+  int64_t Unanswered = 0;
+  bool AbsentLabelIsError = true; ///< a label value that does not occur is a mistake, not an empty mask
+};
+
+/// What rcn_agreement_create() measured, with names and the disputed regions.
+struct AgreementReport
+{
+  std::shared_ptr<const rcn_agreement> Figures;
+  std::vector<rcn_region> Regions; ///< largest first
+  bool HasSurfaces = false;
+};
+
+struct FusionReport
+{
+  Volume Map; ///< float32
+  Content MapContent = Content::Probability;
+  rcn_fusion_result Figures{};
+};
+
+class Workspace
+{
+public:
+  explicit Workspace(const WorkspaceOptions& options = WorkspaceOptions());
+
+  /// Return true to cancel. Called on the thread that runs the action.
+  using ProgressFunction = std::function<bool(double fraction, const char* stage)>;
+  void SetProgress(ProgressFunction progress);
+
+  /// Reads the case's image (where given) and masks, checks their geometry against the image (or the
+  /// first mask) and packs the votes. `raters` is the full list of slots, in order; raters of it who
+  /// are not in the case did not answer. Empty: the case's own raters.
+  /// On failure the workspace keeps the case it had.
+  void LoadCase(const Case& one, const std::vector<std::string>& raters = {});
+
+  const std::vector<std::string>& RaterNames() const { return this->Raters_; }
+  const rcn_votes* Votes() const { return this->Votes_.get(); }
+  const Volume& Image() const { return this->Image_; }
+  bool HasImage() const { return this->Image_.Data() != nullptr; }
+  rcn_context* Context() const { return this->Context_.get(); }
+
+  /// Remarks about the case that a person should see, e.g. a rater who marked nothing.
+  const std::vector<std::string>& Remarks() const { return this->Remarks_; }
+
+  AgreementReport Agree(bool surfaces) const;
+  FusionReport Fuse(const rcn_fusion_options& options) const;
+  /// Entropy of the mean vote, in bits.
+  Volume EntropyMap() const;
+
+private:
+  void RequireCase() const;
+  void MeasureSurfaces(rcn_agreement* agreement) const;
+  static int ForwardProgress(double fraction, const char* stage, void* payload);
+
+  WorkspaceOptions Options_;
+  std::unique_ptr<rcn_context, ContextDeleter> Context_; // must outlive the votes
+  ProgressFunction Progress_;
+  std::unique_ptr<rcn_votes, VotesDeleter> Votes_;
+  std::vector<std::string> Raters_;
+  Volume Image_;
+  std::vector<std::string> Remarks_;
+};
+
+/// What the map of a method holds.
+Content ContentOf(const rcn_fusion_options& options);
+
+} // namespace rcn
+
+#endif

@@ -1,0 +1,231 @@
+/// rater-consensus fuse: one target map out of several raters' masks.
+#include <cstdio>
+#include <filesystem>
+
+#include "rcnCommands.h"
+
+namespace rcn
+{
+
+namespace
+{
+
+rcn_fusion_options FusionOptionsFrom(const Arguments& arguments)
+{
+  rcn_fusion_options options = RCN_FUSION_OPTIONS_INIT;
+  if (!arguments.Has("--method"))
+  {
+    throw Error(RCN_EINVALID, "Say how to fuse with --method; see rater-consensus fuse --help.");
+  }
+  rcn_method_parse(&options.method, arguments.Get("--method").c_str());
+  options.tie = arguments.Get("--tie", "foreground") == "foreground" ? RCN_TIE_FOREGROUND : RCN_TIE_BACKGROUND;
+  options.sigma = arguments.GetNumber("--sigma", options.sigma);
+  options.seed = static_cast<uint64_t>(arguments.GetInteger("--seed", 0, 0, INT64_MAX));
+  options.staple_output = arguments.Has("--mask") ? RCN_STAPLE_MASK : RCN_STAPLE_POSTERIOR;
+  options.staple_confidence = arguments.GetNumber("--confidence", options.staple_confidence);
+  options.staple_margin = arguments.GetInteger("--margin", options.staple_margin, 0, INT64_MAX);
+  options.simple_alpha = arguments.GetNumber("--alpha", options.simple_alpha);
+  if (const char* sentence = rcn_fusion_check(&options))
+  {
+    throw Error(RCN_EINVALID, sentence);
+  }
+  return options;
+}
+
+/// Whole numbers as bytes when --type uint8 asks for it.
+std::string WriteMap(const std::string& path, const FusionReport& report, const Arguments& arguments)
+{
+  const rcn_image& map = report.Map.View();
+  if (arguments.Get("--type", "float32") == "float32")
+  {
+    return WriteImage(path, map, report.MapContent);
+  }
+  if (report.MapContent == Content::Probability)
+  {
+    throw Error(RCN_EINVALID, "--type uint8 cannot hold probabilities; leave it out.");
+  }
+  const Volume bytes = Volume::Allocate(map.geometry, RCN_UINT8);
+  const float* in = static_cast<const float*>(map.data);
+  uint8_t* out = static_cast<uint8_t*>(bytes.Data());
+  const int64_t voxels = rcn_geometry_voxels(&map.geometry);
+  for (int64_t i = 0; i < voxels; ++i)
+  {
+    out[i] = static_cast<uint8_t>(in[i]);
+  }
+  return WriteImage(path, bytes.View(), report.MapContent);
+}
+
+std::string FusionText(const FusionReport& report, const rcn_fusion_options& options, const Workspace& workspace)
+{
+  const rcn_fusion_result& figures = report.Figures;
+  const std::vector<std::string>& names = workspace.RaterNames();
+  const uint64_t present = rcn_votes_present(workspace.Votes());
+  std::string text;
+  if (options.method == RCN_STAPLE)
+  {
+    text = "STAPLE: prior " + Fixed(figures.prior, 4) + ", " + std::to_string(figures.iterations) + " iterations, " +
+      std::to_string(figures.region_voxels) + " voxels\n";
+    Table table({ "Rater", "Sensitivity", "Specificity" });
+    for (size_t r = 0; r < names.size(); ++r)
+    {
+      if (present >> r & 1)
+      {
+        table.Add({ names[r], Fixed(figures.sensitivity[r], 4), Fixed(figures.specificity[r], 4) });
+      }
+    }
+    text += table.Text();
+    for (const std::string& name : NamesOf(figures.inverted, names))
+    {
+      text += "Warning: rater " + name + " marks the opposite of the consensus (sensitivity + specificity < 1).\n";
+    }
+    if (!figures.converged)
+    {
+      text += "Warning: STAPLE did not settle; the result is its last estimate.\n";
+    }
+  }
+  else if (options.method == RCN_SIMPLE)
+  {
+    text = "SIMPLE: " + std::to_string(figures.iterations) + " rounds\n";
+    Table table({ "Rater", "Dice with the estimate", "Kept" });
+    for (size_t r = 0; r < names.size(); ++r)
+    {
+      if (present >> r & 1)
+      {
+        table.Add({ names[r], Fixed(figures.weight[r], 4), figures.kept >> r & 1 ? "yes" : "no" });
+      }
+    }
+    text += table.Text();
+  }
+  else if (options.method == RCN_RANDOM)
+  {
+    text = "Drawn: " + NamesOf(figures.kept, names).front() + "\n";
+  }
+  return text;
+}
+
+int FuseOne(const Arguments& arguments, Terminal& terminal)
+{
+  const rcn_fusion_options options = FusionOptionsFrom(arguments);
+  const std::string path = arguments.Get("-o");
+  const std::string sentence = CheckOutput(path, ContentOf(options));
+  if (!sentence.empty())
+  {
+    throw Error(RCN_EIO, sentence);
+  }
+  Workspace workspace(WorkspaceOptionsFrom(arguments));
+  Seconds seconds;
+  Stopwatch watch;
+  terminal.Watch(workspace);
+  workspace.LoadCase(CaseFrom(arguments));
+  for (const std::string& remark : workspace.Remarks())
+  {
+    terminal.Remark(remark);
+  }
+  seconds.Read = watch.Lap();
+  const FusionReport report = workspace.Fuse(options);
+  seconds.Compute = watch.Lap();
+  terminal.Remark(WriteMap(path, report, arguments));
+  seconds.Write = watch.Lap();
+  if (!arguments.Has("--quiet") && arguments.Get("--json") != "-")
+  {
+    WriteText("-", DescribeCase(workspace) + "\n" + FusionText(report, options, workspace) + "Written: " + path + "\n");
+  }
+  if (arguments.Has("--json"))
+  {
+    const JsonHandle json(FusionJson(report, options, workspace));
+    json_object_set_new(json.get(), "output", json_string(path.c_str()));
+    json_object_set_new(json.get(), "seconds", seconds.Json());
+    WriteText(arguments.Get("--json"), JsonText(json.get()));
+  }
+  return 0;
+}
+
+int FuseList(const Arguments& arguments, Terminal& terminal)
+{
+  rcn_fusion_options options = FusionOptionsFrom(arguments);
+  const DataList list = ReadDataList(arguments.Get("--data"));
+  const std::filesystem::path folder = arguments.Get("-o");
+  std::error_code failure;
+  std::filesystem::create_directories(folder, failure);
+  if (failure)
+  {
+    throw Error(RCN_EIO, folder.string() + " cannot be made: " + failure.message() + ".");
+  }
+  Workspace workspace(WorkspaceOptionsFrom(arguments));
+  terminal.Watch(workspace);
+  Seconds seconds;
+  Stopwatch watch;
+  const JsonHandle cases(json_array());
+  const uint64_t seed = options.seed;
+  const int exitCode = ForEachCase(list, arguments, terminal, [&](const Case& one, size_t number) {
+    const std::string path =
+      (folder / (one.Id + "_" + arguments.Get("--method") + arguments.Get("--format", ".nrrd"))).string();
+    watch.Lap();
+    workspace.LoadCase(one, list.Raters);
+    seconds.Read += watch.Lap();
+    options.seed = seed + number; // another draw for each case
+    const FusionReport report = workspace.Fuse(options);
+    seconds.Compute += watch.Lap();
+    WriteMap(path, report, arguments);
+    seconds.Write += watch.Lap();
+    json_t* json = FusionJson(report, options, workspace);
+    json_object_set_new(json, "case", json_string(one.Id.c_str()));
+    json_object_set_new(json, "output", json_string(path.c_str()));
+    json_array_append_new(cases.get(), json);
+  });
+  if (!arguments.Has("--quiet") && arguments.Get("--json") != "-")
+  {
+    WriteText("-", std::to_string(json_array_size(cases.get())) + " maps written to " + folder.string() + "\n");
+  }
+  if (arguments.Has("--json"))
+  {
+    const JsonHandle json(json_object());
+    json_object_set(json.get(), "cases", cases.get());
+    json_object_set_new(json.get(), "seconds", seconds.Json());
+    WriteText(arguments.Get("--json"), JsonText(json.get()));
+  }
+  return exitCode;
+}
+
+int RunFuse(const Arguments& arguments)
+{
+  Terminal terminal(arguments);
+  if (arguments.Has("--data") == arguments.Has("--rater"))
+  {
+    throw Error(RCN_EINVALID, "Give either masks with --rater NAME=FILE or a list with --data LIST.");
+  }
+  if (!arguments.Has("-o"))
+  {
+    throw Error(RCN_EINVALID, "Say where to write with -o.");
+  }
+  return arguments.Has("--data") ? FuseList(arguments, terminal) : FuseOne(arguments, terminal);
+}
+
+} // namespace
+
+Command FuseCommand()
+{
+  return { "fuse", "one target map out of several raters' masks",
+    { "--method METHOD --rater NAME=FILE --rater NAME=FILE ... -o OUT", "--method METHOD --data LIST -o DIR" },
+    "orc: how many raters marked each voxel. random: one rater, drawn. median: what at least half marked. soft: the "
+    "share who marked. soft-gaussian: that, smoothed. staple: the probability that the hidden truth marks the voxel. "
+    "simple: majority of the raters who agree well. svls: spatially varying label smoothing. Maps are float32, "
+    "compressed, in the input's geometry.",
+    Join(Join({ { "--method", "METHOD", "how",
+                  { "orc", "random", "median", "soft", "soft-gaussian", "staple", "simple", "svls" } },
+                { "-o", "OUT", "the map's file (.nrrd, .nii.gz, .mha, .tif, .png), or a folder with --data" } },
+           CaseOptions()),
+      Join({ { "--tie", "RULE", "median, simple: what exactly half means (foreground)", { "foreground", "background" } },
+             { "--sigma", "VOXELS", "soft-gaussian, svls: width of the Gaussian (1)" },
+             { "--seed", "N", "random: which draw (0)" },
+             { "--mask", "", "staple: write the mask (probability at least 0.5) instead of the probability" },
+             { "--margin", "VOXELS", "staple: estimate on the box around all marks grown by so much, instead of the whole image" },
+             { "--confidence", "W", "staple: factor on the prior probability (1)" },
+             { "--alpha", "A", "simple: drop raters below mean - A standard deviations (1)" },
+             { "--type", "TYPE", "voxel type of masks and levels (float32)", { "float32", "uint8" } },
+             { "--format", "EXT", "with --data: file format (.nrrd)", { ".nrrd", ".nii.gz", ".mha", ".tif", ".png" } } },
+        OutputOptions())),
+    RunFuse };
+}
+
+} // namespace rcn

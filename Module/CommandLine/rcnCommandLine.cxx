@@ -1,0 +1,605 @@
+#include "rcnCommandLine.h"
+
+#include "rcn/rcn.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cmath>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include <unistd.h>
+
+namespace rcn
+{
+
+// ---- options --------------------------------------------------------------------------------------
+
+std::string Arguments::Get(const std::string& name, const std::string& fallback) const
+{
+  const auto found = this->Values_.find(name);
+  return found == this->Values_.end() ? fallback : found->second.back();
+}
+
+std::vector<std::string> Arguments::GetAll(const std::string& name) const
+{
+  const auto found = this->Values_.find(name);
+  return found == this->Values_.end() ? std::vector<std::string>() : found->second;
+}
+
+long long Arguments::GetInteger(const std::string& name, long long fallback, long long low, long long high) const
+{
+  if (!this->Has(name))
+  {
+    return fallback;
+  }
+  const std::string text = this->Get(name);
+  char* end = nullptr;
+  errno = 0;
+  const long long value = std::strtoll(text.c_str(), &end, 10);
+  if (text.empty() || *end || errno || value < low || value > high)
+  {
+    throw Error(RCN_EINVALID, name + " takes a whole number from " + std::to_string(low) + " to " +
+      std::to_string(high) + ", not '" + text + "'.");
+  }
+  return value;
+}
+
+double Arguments::GetNumber(const std::string& name, double fallback) const
+{
+  if (!this->Has(name))
+  {
+    return fallback;
+  }
+  const std::string text = this->Get(name);
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  if (text.empty() || *end || !std::isfinite(value))
+  {
+    throw Error(RCN_EINVALID, name + " takes a number, not '" + text + "'.");
+  }
+  return value;
+}
+
+Arguments ParseArguments(const std::vector<std::string>& words, const std::string& command,
+  const std::vector<Option>& options)
+{
+  Arguments arguments;
+  const std::string advice = "; see rater-consensus " + command + " --help.";
+  for (size_t i = 0; i < words.size(); ++i)
+  {
+    std::string name = words[i], value;
+    const std::string::size_type equals = name.find('=');
+    const bool attached = name.rfind("--", 0) == 0 && equals != std::string::npos;
+    if (attached)
+    {
+      value = name.substr(equals + 1);
+      name.resize(equals);
+    }
+    const auto option =
+      std::find_if(options.begin(), options.end(), [&](const Option& o) { return o.Name == name; });
+    if (option == options.end())
+    {
+      throw Error(RCN_EINVALID, (name.rfind('-', 0) == 0 ? "There is no option " : "What is ") + words[i] + advice);
+    }
+    if (option->Argument.empty())
+    {
+      if (attached)
+      {
+        throw Error(RCN_EINVALID, name + " takes no value" + advice);
+      }
+    }
+    else if (!attached)
+    {
+      if (i + 1 == words.size())
+      {
+        throw Error(RCN_EINVALID, name + " needs " + option->Argument + advice);
+      }
+      value = words[++i];
+    }
+    if (!option->Choices.empty() &&
+      std::find(option->Choices.begin(), option->Choices.end(), value) == option->Choices.end())
+    {
+      std::string choices;
+      for (const std::string& choice : option->Choices)
+      {
+        choices += (choices.empty() ? "" : ", ") + choice;
+      }
+      throw Error(RCN_EINVALID, name + " is one of " + choices + ", not '" + value + "'.");
+    }
+    if (!option->Repeats && arguments.Has(name))
+    {
+      throw Error(RCN_EINVALID, name + " is given twice.");
+    }
+    arguments.Values_[name].push_back(value);
+  }
+  return arguments;
+}
+
+std::vector<Option> CaseOptions()
+{
+  return {
+    { "--rater", "NAME=FILE", "one rater's mask; NAME=FILE:3 takes label value 3, :1,3 several. A FILE alone "
+        "brings all raters it holds: segments of a .seg.nrrd, components, volumes of a 4-D file", {}, true },
+    { "--image", "FILE", "the image that was outlined; masks must have its geometry. A folder is a DICOM series" },
+    { "--data", "LIST", "instead of one case: all cases of a data list (JSON)" },
+    { "--split", "WHICH", "with --data: only these cases", { "training", "validation", "test" } },
+    { "--resample", "", "resample masks of another geometry (nearest neighbour) instead of refusing them" },
+    { "--tolerance", "VOXELS", "how far voxels may lie apart and still count as the same place (0.01)" },
+    { "--unanswered", "VALUE", "label value of voxels that a rater did not look at" },
+  };
+}
+
+std::vector<Option> OutputOptions()
+{
+  return {
+    { "--json", "FILE", "all results for machines; - is standard output" },
+    { "--threads", "N", "how many threads (all cores)" },
+    { "--quiet", "", "no table, no progress, no remarks" },
+  };
+}
+
+std::vector<Option> Join(std::vector<Option> a, const std::vector<Option>& b)
+{
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+// ---- help, man page, completion --------------------------------------------------------------------
+
+namespace
+{
+
+std::string Wrap(const std::string& text, size_t indent, size_t first)
+{
+  std::string out;
+  size_t column = first;
+  std::string::size_type at = 0;
+  while (at < text.size())
+  {
+    std::string::size_type end = text.find(' ', at);
+    end = end == std::string::npos ? text.size() : end;
+    const std::string word = text.substr(at, end - at);
+    if (column + word.size() > 96 && column > indent)
+    {
+      out += "\n" + std::string(indent, ' ');
+      column = indent;
+    }
+    out += word + " ";
+    column += word.size() + 1;
+    at = end + 1;
+  }
+  while (!out.empty() && out.back() == ' ')
+  {
+    out.pop_back();
+  }
+  return out;
+}
+
+std::string HelpOf(const Option& option)
+{
+  std::string help = option.Help;
+  if (!option.Choices.empty())
+  {
+    help += ": ";
+    for (const std::string& choice : option.Choices)
+    {
+      help += (help.back() == ' ' ? "" : ", ") + choice;
+    }
+  }
+  return help;
+}
+
+std::string ManEscape(const std::string& text)
+{
+  std::string out;
+  for (const char c : text)
+  {
+    if (c == '\\' || c == '-')
+    {
+      out += '\\';
+    }
+    out += c;
+  }
+  return out[0] == '.' || out[0] == '\'' ? "\\&" + out : out;
+}
+
+} // namespace
+
+std::string HelpText(const Command& command)
+{
+  std::string text = command.Summary + "\n\n";
+  for (const std::string& usage : command.Usages)
+  {
+    text += "  rater-consensus " + command.Name + " " + usage + "\n";
+  }
+  text += "\n" + Wrap(command.Description, 0, 0) + "\n\n";
+  size_t width = 0;
+  for (const Option& option : command.Options)
+  {
+    width = std::max(width, option.Name.size() + 1 + option.Argument.size());
+  }
+  for (const Option& option : command.Options)
+  {
+    std::string left = option.Name + (option.Argument.empty() ? "" : " " + option.Argument);
+    left.resize(width, ' ');
+    text += "  " + left + "  " + Wrap(HelpOf(option), width + 4, width + 4) + "\n";
+  }
+  return text;
+}
+
+std::string ManPage(const std::vector<Command>& commands)
+{
+  std::string text = ".TH RATER\\-CONSENSUS 1 \"\" \"RaterConsensus " RCN_VERSION "\"\n.SH NAME\nrater\\-consensus "
+                     "\\- agreement, consensus and calibration of several raters' segmentations\n.SH SYNOPSIS\n";
+  for (const Command& command : commands)
+  {
+    for (const std::string& usage : command.Usages)
+    {
+      text += ".B rater\\-consensus " + ManEscape(command.Name) + "\n" + ManEscape(usage) + "\n.br\n";
+    }
+  }
+  text += ".SH COMMANDS\n";
+  for (const Command& command : commands)
+  {
+    text += ".SS " + ManEscape(command.Name) + "\n" + ManEscape(command.Description) + "\n";
+    for (const Option& option : command.Options)
+    {
+      text += ".TP\n.B " + ManEscape(option.Name) + " \\fI" + ManEscape(option.Argument + " ") + "\\fR\n" +
+        ManEscape(HelpOf(option)) + "\n";
+    }
+  }
+  text += ".SH EXIT STATUS\n0 done, 1 failed while working, 2 wrong usage or bad input.\n"
+          ".SH NOTE\nFor research, not for clinical use.\n";
+  return text;
+}
+
+std::string BashCompletion(const std::vector<Command>& commands)
+{
+  std::string names, cases;
+  for (const Command& command : commands)
+  {
+    names += (names.empty() ? "" : " ") + command.Name;
+    std::string words, choices;
+    for (const Option& option : command.Options)
+    {
+      words += (words.empty() ? "" : " ") + option.Name;
+      if (!option.Choices.empty())
+      {
+        std::string list;
+        for (const std::string& choice : option.Choices)
+        {
+          list += (list.empty() ? "" : " ") + choice;
+        }
+        choices += "      " + option.Name + ") COMPREPLY=($(compgen -W '" + list + "' -- \"$word\")); return ;;\n";
+      }
+    }
+    cases += "    " + command.Name + ")\n      case $before in\n" + choices + "      esac\n      options='" + words + "' ;;\n";
+  }
+  return "# bash completion of rater-consensus\n"
+         "_rater_consensus() {\n"
+         "  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} options=\n"
+         "  COMPREPLY=()\n"
+         "  if [ \"$COMP_CWORD\" = 1 ]; then\n"
+         "    COMPREPLY=($(compgen -W '" + names + " --help --version' -- \"$word\")); return\n"
+         "  fi\n"
+         "  case ${COMP_WORDS[1]} in\n" + cases +
+         "  esac\n"
+         "  case $word in\n"
+         "    -*) COMPREPLY=($(compgen -W \"$options --help\" -- \"$word\")) ;;\n"
+         "    *=*) ;;\n"
+         "    *) COMPREPLY=($(compgen -f -- \"$word\")) ;;\n"
+         "  esac\n"
+         "}\n"
+         "complete -o default -o filenames -F _rater_consensus rater-consensus\n";
+}
+
+// ---- tables and numbers ----------------------------------------------------------------------------
+
+namespace
+{
+
+/// Columns a UTF-8 text takes on a terminal, near enough: code points.
+size_t WidthOf(const std::string& text)
+{
+  return static_cast<size_t>(
+    std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
+bool LooksNumeric(const std::string& cell)
+{
+  return cell.empty() || cell == "–" || std::isdigit(static_cast<unsigned char>(cell[0])) ||
+    (cell[0] == '-' && cell.size() > 1 && std::isdigit(static_cast<unsigned char>(cell[1])));
+}
+
+} // namespace
+
+std::string Table::Text() const
+{
+  std::vector<size_t> width(this->Rows_[0].size(), 0);
+  std::vector<bool> numeric(width.size(), this->Rows_.size() > 1);
+  for (size_t r = 0; r < this->Rows_.size(); ++r)
+  {
+    for (size_t c = 0; c < width.size(); ++c)
+    {
+      const std::string& cell = this->Rows_[r][c];
+      width[c] = std::max(width[c], WidthOf(cell));
+      if (r > 0 && !LooksNumeric(cell))
+      {
+        numeric[c] = false;
+      }
+    }
+  }
+  std::string text;
+  for (size_t r = 0; r < this->Rows_.size(); ++r)
+  {
+    std::string line;
+    for (size_t c = 0; c < width.size(); ++c)
+    {
+      const std::string& cell = this->Rows_[r][c];
+      const std::string space(width[c] - WidthOf(cell), ' ');
+      line += (c ? "  " : "  ") + (numeric[c] ? space + cell : cell + space);
+    }
+    while (!line.empty() && line.back() == ' ')
+    {
+      line.pop_back();
+    }
+    text += line + "\n";
+  }
+  return text;
+}
+
+std::string Fixed(double value, int digits)
+{
+  if (!std::isfinite(value))
+  {
+    return "–";
+  }
+  char text[64];
+  std::snprintf(text, sizeof text, "%.*f", digits, value);
+  return text;
+}
+
+std::string CsvNumber(double value)
+{
+  if (!std::isfinite(value))
+  {
+    return "";
+  }
+  char text[64];
+  std::snprintf(text, sizeof text, "%.10g", value);
+  return text;
+}
+
+std::string CsvRow(const std::vector<std::string>& cells)
+{
+  std::string row;
+  for (size_t i = 0; i < cells.size(); ++i)
+  {
+    std::string cell = cells[i];
+    if (cell.find_first_of(",\"\n") != std::string::npos)
+    {
+      std::string quoted = "\"";
+      for (const char c : cell)
+      {
+        quoted += c == '"' ? "\"\"" : std::string(1, c);
+      }
+      cell = quoted + "\"";
+    }
+    row += (i ? "," : "") + cell;
+  }
+  return row + "\n";
+}
+
+double Stopwatch::Lap()
+{
+  const auto now = std::chrono::steady_clock::now();
+  const double seconds = std::chrono::duration<double>(now - this->Start_).count();
+  this->Start_ = now;
+  return seconds;
+}
+
+json_t* Seconds::Json() const
+{
+  json_t* object = json_object();
+  json_object_set_new(object, "read", JsonNumber(this->Read));
+  json_object_set_new(object, "compute", JsonNumber(this->Compute));
+  json_object_set_new(object, "write", JsonNumber(this->Write));
+  return object;
+}
+
+// ---- terminal --------------------------------------------------------------------------------------
+
+namespace
+{
+
+std::atomic<int> Interrupted{ 0 };
+
+void OnInterrupt(int signal)
+{
+  if (Interrupted.exchange(1))
+  {
+    std::signal(signal, SIG_DFL);
+    std::raise(signal);
+  }
+}
+
+} // namespace
+
+Terminal::Terminal(const Arguments& arguments)
+  : IsTerminal_(isatty(STDERR_FILENO) != 0), Quiet_(arguments.Has("--quiet"))
+{
+  std::signal(SIGINT, OnInterrupt);
+  std::signal(SIGTERM, OnInterrupt);
+}
+
+Terminal::~Terminal()
+{
+  this->ClearLine();
+}
+
+void Terminal::ClearLine()
+{
+  if (this->Drawn_)
+  {
+    std::fputs("\r\033[K", stderr);
+    this->Drawn_ = false;
+  }
+}
+
+bool Terminal::Show(double fraction, const char* stage)
+{
+  if (Interrupted)
+  {
+    return true;
+  }
+  const auto now = std::chrono::steady_clock::now();
+  if (this->IsTerminal_ && !this->Quiet_ && now - this->Last_ > std::chrono::milliseconds(100))
+  {
+    this->Last_ = now;
+    const int filled = static_cast<int>(20 * std::min(std::max(fraction, 0.0), 1.0) + 0.5);
+    std::fprintf(stderr, "\r\033[K%s[%s%s] %3.0f %% %s", this->Case_.c_str(), std::string(filled, '#').c_str(),
+      std::string(20 - filled, '.').c_str(), 100 * fraction, stage);
+    std::fflush(stderr);
+    this->Drawn_ = true;
+  }
+  return false;
+}
+
+void Terminal::Watch(Workspace& workspace)
+{
+  workspace.SetProgress([this](double fraction, const char* stage) { return this->Show(fraction, stage); });
+}
+
+void Terminal::SetCase(const std::string& name, size_t index, size_t count)
+{
+  this->Case_ = "case " + std::to_string(index + 1) + "/" + std::to_string(count) + " " + name + " ";
+}
+
+void Terminal::Remark(const std::string& sentence)
+{
+  if (!this->Quiet_ && !sentence.empty())
+  {
+    this->ClearLine();
+    std::fprintf(stderr, "%s\n", sentence.c_str());
+  }
+}
+
+void Terminal::ThrowIfInterrupted() const
+{
+  if (Interrupted)
+  {
+    throw Error(RCN_ECANCELLED, "Cancelled.");
+  }
+}
+
+// ---- cases -----------------------------------------------------------------------------------------
+
+WorkspaceOptions WorkspaceOptionsFrom(const Arguments& arguments)
+{
+  WorkspaceOptions options;
+  options.Threads = static_cast<int>(arguments.GetInteger("--threads", 0, 0, 4096));
+  options.Resample = arguments.Has("--resample");
+  options.Tolerance = arguments.GetNumber("--tolerance", RCN_GEOMETRY_TOLERANCE);
+  options.HasUnanswered = arguments.Has("--unanswered");
+  options.Unanswered = arguments.GetInteger("--unanswered", 0, -(1LL << 53), 1LL << 53);
+  options.AbsentLabelIsError = !arguments.Has("--data");
+  if (options.Tolerance < 0)
+  {
+    throw Error(RCN_EINVALID, "--tolerance must not be negative.");
+  }
+  return options;
+}
+
+Case CaseFrom(const Arguments& arguments)
+{
+  Case one;
+  one.Id = "case";
+  if (arguments.Has("--image"))
+  {
+    one.Images.push_back(arguments.Get("--image"));
+  }
+  for (const std::string& rater : arguments.GetAll("--rater"))
+  {
+    one.Raters.push_back(ParseRater(rater));
+  }
+  if (one.Raters.empty())
+  {
+    throw Error(RCN_EINVALID, "There is no rater; give at least one mask with --rater NAME=FILE, or a list with --data.");
+  }
+  return one;
+}
+
+int ForEachCase(const DataList& list, const Arguments& arguments, Terminal& terminal,
+  const std::function<void(const Case&, size_t)>& body)
+{
+  size_t failed = 0, done = 0;
+  for (size_t i = 0; i < list.Cases.size(); ++i)
+  {
+    const Case& one = list.Cases[i];
+    if (arguments.Has("--split") && one.Split != arguments.Get("--split"))
+    {
+      continue;
+    }
+    terminal.SetCase(one.Id, i, list.Cases.size());
+    terminal.ThrowIfInterrupted();
+    try
+    {
+      body(one, i);
+      ++done;
+    }
+    catch (const Error& error)
+    {
+      if (error.Status() == RCN_ECANCELLED || error.Status() == RCN_ENOMEM || error.Status() == RCN_EINVALID)
+      {
+        throw;
+      }
+      ++failed;
+      terminal.Remark("Case " + one.Id + " was left out: " + error.what());
+    }
+  }
+  if (done + failed == 0)
+  {
+    throw Error(RCN_EINVALID, list.Path + " has no case in this split.");
+  }
+  if (failed)
+  {
+    terminal.Remark(std::to_string(failed) + " of " + std::to_string(done + failed) + " cases could not be used.");
+  }
+  return failed ? 1 : 0;
+}
+
+std::string DescribeCase(const Workspace& workspace)
+{
+  const rcn_geometry& geometry = *rcn_votes_geometry(workspace.Votes());
+  const int dimensions = geometry.size[2] > 1 ? 3 : 2;
+  const size_t raters = NamesOf(rcn_votes_present(workspace.Votes()), workspace.RaterNames()).size();
+  std::string size, spacing;
+  for (int a = 0; a < dimensions; ++a)
+  {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.4g", geometry.spacing[a]);
+    size += (a ? " x " : "") + std::to_string(geometry.size[a]);
+    spacing += (a ? " x " : "") + std::string(text);
+  }
+  return std::to_string(raters) + (raters == 1 ? " rater, " : " raters, ") + size +
+    (dimensions == 3 ? " voxels of " : " pixels of ") + spacing + " mm";
+}
+
+Extent::Extent(const rcn_geometry& geometry)
+{
+  const bool flat = geometry.size[2] == 1;
+  this->Heading = flat ? "Area (mm²)" : "Volume (mL)";
+  this->PerVoxel = flat ? geometry.spacing[0] * geometry.spacing[1] : rcn_geometry_voxel_ml(&geometry);
+}
+
+std::string Extent::Text(int64_t voxels) const
+{
+  const double extent = static_cast<double>(voxels) * this->PerVoxel;
+  return Fixed(extent, extent >= 1000 ? 0 : extent >= 10 ? 1 : 3);
+}
+
+} // namespace rcn

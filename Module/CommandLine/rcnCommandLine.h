@@ -1,0 +1,154 @@
+/// What all commands of rater-consensus share: options described once (they give parsing, --help, the
+/// man page and bash completion), aligned tables, progress, and files for machines.
+#ifndef rcnCommandLine_h
+#define rcnCommandLine_h
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "rcnJson.h"
+#include "rcnReport.h"
+#include "rcnWorkspace.h"
+
+namespace rcn
+{
+
+/// One option of a command.
+struct Option
+{
+  std::string Name;     ///< "--method"; "-o" where a short form is all there is
+  std::string Argument; ///< what follows, e.g. "FILE"; empty: a switch
+  std::string Help;
+  std::vector<std::string> Choices = {}; ///< the words allowed, for checking, help and completion
+  bool Repeats = false;
+};
+
+/// The options a person gave.
+class Arguments
+{
+public:
+  bool Has(const std::string& name) const { return this->Values_.count(name) > 0; }
+  /// The last value given, or the fallback.
+  std::string Get(const std::string& name, const std::string& fallback = "") const;
+  std::vector<std::string> GetAll(const std::string& name) const;
+  /// Throw Error (RCN_EINVALID) that names the option when it is no such number.
+  long long GetInteger(const std::string& name, long long fallback, long long low, long long high) const;
+  double GetNumber(const std::string& name, double fallback) const;
+
+private:
+  friend Arguments ParseArguments(const std::vector<std::string>&, const std::string&, const std::vector<Option>&);
+  std::map<std::string, std::vector<std::string>> Values_;
+};
+
+Arguments ParseArguments(const std::vector<std::string>& words, const std::string& command,
+  const std::vector<Option>& options);
+
+/// One command: rater-consensus NAME ...
+struct Command
+{
+  std::string Name;
+  std::string Summary;             ///< one line
+  std::vector<std::string> Usages; ///< after the program's and the command's name
+  std::string Description;
+  std::vector<Option> Options;
+  int (*Run)(const Arguments& arguments);
+};
+
+/// Options that several commands have.
+std::vector<Option> CaseOptions();   ///< --rater, --image, --data, --resample, ...
+std::vector<Option> OutputOptions(); ///< --json, --csv, --threads, --quiet
+std::vector<Option> Join(std::vector<Option> a, const std::vector<Option>& b);
+
+std::string HelpText(const Command& command);
+std::string ManPage(const std::vector<Command>& commands);
+std::string BashCompletion(const std::vector<Command>& commands);
+
+/// A table with aligned columns; numbers to the right.
+class Table
+{
+public:
+  explicit Table(std::vector<std::string> header) : Rows_{ std::move(header) } {}
+  void Add(std::vector<std::string> row) { this->Rows_.push_back(std::move(row)); }
+  std::string Text() const;
+
+private:
+  std::vector<std::vector<std::string>> Rows_;
+};
+
+/// A number with so many digits after the point; "–" where it is not defined.
+std::string Fixed(double value, int digits);
+/// A row of a CSV file; texts are quoted where needed, not-defined numbers are empty.
+std::string CsvRow(const std::vector<std::string>& cells);
+std::string CsvNumber(double value);
+
+/// Seconds since it was made or last asked.
+class Stopwatch
+{
+public:
+  double Lap();
+
+private:
+  std::chrono::steady_clock::time_point Start_ = std::chrono::steady_clock::now();
+};
+
+struct Seconds
+{
+  double Read = 0, Compute = 0, Write = 0;
+  json_t* Json() const;
+};
+
+/// A bar on standard error while it is a terminal, and Ctrl-C: the first asks to stop, the second ends
+/// the program at once.
+class Terminal
+{
+public:
+  explicit Terminal(const Arguments& arguments);
+  ~Terminal();
+  /// Connects a workspace's progress to the bar and to Ctrl-C.
+  void Watch(Workspace& workspace);
+  /// Which case of how many.
+  void SetCase(const std::string& name, size_t index, size_t count);
+  /// One line on standard error, unless --quiet.
+  void Remark(const std::string& sentence);
+  /// Throws RCN_ECANCELLED after Ctrl-C.
+  void ThrowIfInterrupted() const;
+
+private:
+  bool Show(double fraction, const char* stage);
+  void ClearLine();
+
+  bool IsTerminal_, Quiet_, Drawn_ = false;
+  std::string Case_;
+  std::chrono::steady_clock::time_point Last_;
+};
+
+/// The workspace options behind --resample, --tolerance, --unanswered, --threads.
+WorkspaceOptions WorkspaceOptionsFrom(const Arguments& arguments);
+
+/// The one case behind --rater and --image.
+Case CaseFrom(const Arguments& arguments);
+
+/// Runs body(case, number) for every case of a list (of the --split asked for). A case that cannot be
+/// used is named and left out; Ctrl-C, no memory and wrong options end the whole run. Returns the
+/// program's exit code: 1 when cases were left out.
+int ForEachCase(const DataList& list, const Arguments& arguments, Terminal& terminal,
+  const std::function<void(const Case&, size_t)>& body);
+
+/// "3 raters, 256 x 256 x 160 voxels of 1 x 1 x 1 mm"
+std::string DescribeCase(const Workspace& workspace);
+
+/// 2-D images are measured by area, volumes by volume.
+struct Extent
+{
+  explicit Extent(const rcn_geometry& geometry);
+  std::string Heading; ///< "Area (mm²)" or "Volume (mL)"
+  double PerVoxel;
+  std::string Text(int64_t voxels) const;
+};
+
+} // namespace rcn
+
+#endif

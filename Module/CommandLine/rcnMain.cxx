@@ -1,0 +1,111 @@
+/// rater-consensus: the command line.
+#include <cstdio>
+#include <new>
+
+#include <itkObject.h>
+
+#include "rcn/rcn.h"
+#include "rcnCommands.h"
+
+namespace
+{
+
+enum ExitCode
+{
+  Done = 0,
+  FailedWhileWorking = 1,
+  WrongUsageOrInput = 2
+};
+
+std::string Overview(const std::vector<rcn::Command>& commands)
+{
+  std::string text = "rater-consensus " RCN_VERSION ": agreement, consensus and calibration of several raters' segmentations\n\n";
+  for (const rcn::Command& command : commands)
+  {
+    std::string name = command.Name;
+    name.resize(12, ' ');
+    text += "  " + name + command.Summary + "\n";
+  }
+  return text + "\nrater-consensus COMMAND --help tells more. For research, not for clinical use.\n";
+}
+
+int Run(const std::vector<std::string>& words, const std::vector<rcn::Command>& commands)
+{
+  if (words.empty())
+  {
+    std::fputs(Overview(commands).c_str(), stderr);
+    return WrongUsageOrInput;
+  }
+  if (words[0] == "--help" || words[0] == "-h" || words[0] == "help")
+  {
+    rcn::WriteText("-", Overview(commands));
+    return Done;
+  }
+  if (words[0] == "--version")
+  {
+    rcn::WriteText("-", "rater-consensus " RCN_VERSION "\n");
+    return Done;
+  }
+  if (words[0] == "--man")
+  {
+    rcn::WriteText("-", rcn::ManPage(commands));
+    return Done;
+  }
+  if (words[0] == "--bash-completion")
+  {
+    rcn::WriteText("-", rcn::BashCompletion(commands));
+    return Done;
+  }
+  for (const rcn::Command& command : commands)
+  {
+    if (command.Name != words[0])
+    {
+      continue;
+    }
+    const std::vector<std::string> rest(words.begin() + 1, words.end());
+    for (const std::string& word : rest)
+    {
+      if (word == "--help" || word == "-h")
+      {
+        rcn::WriteText("-", rcn::HelpText(command));
+        return Done;
+      }
+    }
+    return command.Run(rcn::ParseArguments(rest, command.Name, command.Options));
+  }
+  throw rcn::Error(RCN_EINVALID, "There is no command '" + words[0] + "'; see rater-consensus --help.");
+}
+
+int ExitCodeOf(rcn_status status)
+{
+  return status == RCN_ENOMEM || status == RCN_ECANCELLED || status == RCN_EINTERNAL ? FailedWhileWorking
+                                                                                     : WrongUsageOrInput;
+}
+
+} // namespace
+
+int main(int argc, char** argv)
+{
+  const std::vector<rcn::Command> commands = { rcn::AgreeCommand(), rcn::FuseCommand() };
+  // A person sees one line, whatever went wrong; warnings of the libraries below are not for them.
+  itk::Object::GlobalWarningDisplayOff();
+  try
+  {
+    return Run(std::vector<std::string>(argv + 1, argv + argc), commands);
+  }
+  catch (const rcn::Error& error)
+  {
+    std::fprintf(stderr, "rater-consensus: %s\n", error.what());
+    return ExitCodeOf(error.Status());
+  }
+  catch (const std::bad_alloc&)
+  {
+    std::fputs("rater-consensus: Out of memory.\n", stderr);
+    return FailedWhileWorking;
+  }
+  catch (const std::exception& error)
+  {
+    std::fprintf(stderr, "rater-consensus: %s\n", error.what());
+    return FailedWhileWorking;
+  }
+}
