@@ -17,6 +17,8 @@
 #include "rcn_context.h"
 #include "rcn_fusion.h"
 #include "rcn_image.h"
+#include "rcn_phantom.h"
+#include "rcn_picture.h"
 #include "rcn_status.h"
 #include "rcn_votes.h"
 

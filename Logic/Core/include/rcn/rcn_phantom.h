@@ -1,0 +1,44 @@
+/* A phantom: an image with real ambiguity and raters who disagree about it, made from a seed.
+ *
+ * The image shows a few lesions, round but uneven, with soft borders and different contrast, over a
+ * textured background with noise. Each rater outlines the same hidden lesions with an own habit:
+ * tighter or wider than the others, an uneven hand, and the fainter a lesion, the likelier it is
+ * overlooked. So disagreement sits where the image is ambiguous, as with people. The same seed
+ * gives the same voxels on every machine and number of threads.
+ */
+#ifndef RCN_PHANTOM_H
+#define RCN_PHANTOM_H
+
+#include "rcn_image.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct rcn_phantom_options {
+    int64_t size[3];     /* voxels; size[2] = 1 is 2-D; default 128 x 128 x 1 */
+    int raters;          /* 1 ... 64; default 5 */
+    int lesions;         /* 1 ... 64; default 4 */
+    uint64_t seed;       /* which case; default 1. The raters' habits depend on habit_seed alone */
+    uint64_t habit_seed; /* who the raters are; default 1, so that cases share their raters */
+    double softness;     /* width of a border in voxels, > 0; default 2.5 */
+    double noise;        /* standard deviation, relative to full contrast, >= 0; default 0.12 */
+    double disagreement; /* 0: all raters outline the same; 1 (default): as people do */
+} rcn_phantom_options;
+
+#define RCN_PHANTOM_OPTIONS_INIT                                                                   \
+    { {128, 128, 1}, 5, 4, 1, 1, 2.5, 0.12, 1.0 }
+
+/* NULL if usable, otherwise a sentence. */
+RCN_API const char *rcn_phantom_check(const rcn_phantom_options *options);
+
+/* image[voxels]: intensities around 0 (background) to 1 (full contrast); masks: raters times voxels
+ * bytes, 0 or 1, rater after rater. Cancelled: both are partly written. */
+RCN_API rcn_status rcn_phantom_make(float *image, uint8_t *masks, rcn_context *ctx,
+                                    const rcn_phantom_options *options);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* RCN_PHANTOM_H */

@@ -1,0 +1,41 @@
+/* Pictures of slices: grey image, consensus colours, contours. 8-bit RGB, row after row.
+ *
+ * The colours of the levels run from dark green (a single rater) to yellow (all of them); their
+ * brightness grows with the level, so that they can be told apart without seeing colour.
+ */
+#ifndef RCN_PICTURE_H
+#define RCN_PICTURE_H
+
+#include "rcn_votes.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Colour of a share of raters, or of a probability: 0 ... 1. */
+RCN_API void rcn_color_share(uint8_t rgb[3], double share);
+
+/* A rater's own colour, number 0, 1, ...: eight that are safe for colour-blind people (Okabe and
+ * Ito), then again from the start. */
+RCN_API void rcn_color_rater(uint8_t rgb[3], int rater);
+
+/* rgb[3 * X * Y] = slice z of the image's first component in grey, from dark (mean - 2.5 standard
+ * deviations of the slice, or its smallest value) to bright. */
+RCN_API rcn_status rcn_picture_gray(uint8_t *rgb, rcn_context *ctx, const rcn_image *image,
+                                    int64_t z);
+
+/* Blends the colour of map[voxel] (a share of raters or probability, 0 ... 1) over slice z; voxels
+ * below `threshold` stay as they are. opacity: 0 ... 1. */
+RCN_API rcn_status rcn_picture_overlay(uint8_t *rgb, rcn_context *ctx, const float *map,
+                                       const rcn_geometry *geometry, int64_t z, double threshold,
+                                       double opacity);
+
+/* Draws the border of one rater's mask on slice z: marked pixels with an unmarked neighbour. */
+RCN_API rcn_status rcn_picture_contour(uint8_t *rgb, rcn_context *ctx, const rcn_votes *votes,
+                                       int rater, int64_t z, const uint8_t color[3]);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* RCN_PICTURE_H */

@@ -1,0 +1,179 @@
+#include "rcn/rcn_phantom.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "rcn/rcn_votes.h"
+#include "rcn_parallel.h"
+#include "rcn_rng.h"
+
+enum { WAVES = 5, MAX_LESIONS = 64 };
+
+/* A smooth random field: a few plane waves of about `length` voxels. Mean 0, deviation about 1. */
+typedef struct field {
+    double wave[WAVES][3], phase[WAVES];
+} field;
+
+static field make_field(rcn_rng *rng, double length, int planes) {
+    field f;
+    for (int w = 0; w < WAVES; ++w) {
+        double norm = 0;
+        for (int a = 0; a < 3; ++a) {
+            f.wave[w][a] = a < 2 + planes ? rcn__rng_normal(rng) : 0;
+            norm += f.wave[w][a] * f.wave[w][a];
+        }
+        const double scale = 6.283185307179586 / (length * (0.6 + 0.8 * rcn__rng_uniform(rng)));
+        for (int a = 0; a < 3; ++a) f.wave[w][a] *= scale / sqrt(norm + 1e-12);
+        f.phase[w] = 6.283185307179586 * rcn__rng_uniform(rng);
+    }
+    return f;
+}
+
+static double field_at(const field *f, const double at[3]) {
+    double sum = 0;
+    for (int w = 0; w < WAVES; ++w)
+        sum += cos(f->wave[w][0] * at[0] + f->wave[w][1] * at[1] + f->wave[w][2] * at[2] +
+                   f->phase[w]);
+    return sum * 0.6324555320336759; /* sqrt(2 / WAVES) */
+}
+
+typedef struct lesion {
+    double centre[3], radius, stretch[3];
+    double contrast; /* 0.35 (faint) ... 1 */
+} lesion;
+
+typedef struct rater_habit {
+    double bias;   /* voxels outward */
+    double uneven; /* voxels */
+    double care;   /* how likely a faint lesion is noticed */
+    field hand;
+    uint64_t noticed; /* lesions of this case */
+} rater_habit;
+
+typedef struct phantom_job {
+    const rcn_phantom_options *options;
+    int64_t voxels;
+    float *image;
+    uint8_t *masks;
+    lesion lesions[MAX_LESIONS];
+    field shape, texture;
+    rater_habit habits[RCN_MAX_RATERS];
+} phantom_job;
+
+const char *rcn_phantom_check(const rcn_phantom_options *options) {
+    if (!options) return "There are no options.";
+    const rcn_geometry geometry =
+        rcn_geometry_make(options->size[0], options->size[1], options->size[2]);
+    const char *sentence = rcn_geometry_check(&geometry);
+    if (sentence) return sentence;
+    if (options->raters < 1 || options->raters > RCN_MAX_RATERS)
+        return "A phantom has 1 to 64 raters.";
+    if (options->lesions < 1 || options->lesions > MAX_LESIONS)
+        return "A phantom has 1 to 64 lesions.";
+    if (!(options->softness > 0) || !isfinite(options->softness))
+        return "A phantom's borders must have a softness greater than 0.";
+    if (!(options->noise >= 0) || !isfinite(options->noise))
+        return "A phantom's noise must not be negative.";
+    if (!(options->disagreement >= 0) || !isfinite(options->disagreement))
+        return "A phantom's disagreement must not be negative.";
+    return NULL;
+}
+
+/* Signed distance to a lesion's border in voxels, near enough: positive inside. */
+static double depth_in(const lesion *l, const double at[3], double uneven) {
+    double sum = 0;
+    for (int a = 0; a < 3; ++a) {
+        const double d = (at[a] - l->centre[a]) / l->stretch[a];
+        sum += d * d;
+    }
+    return l->radius * (1 + 0.12 * uneven) - sqrt(sum);
+}
+
+static void phantom_row(int64_t row, int thread, void *payload) {
+    const phantom_job *job = payload;
+    const rcn_phantom_options *options = job->options;
+    const int64_t width = options->size[0];
+    rcn_rng noise = rcn__rng_make(options->seed, 1000 + (uint64_t)row);
+    double depth[MAX_LESIONS];
+    (void)thread;
+    for (int64_t x = 0; x < width; ++x) {
+        const int64_t voxel = x + width * row;
+        const double at[3] = {(double)x, (double)(row % options->size[1]),
+                              (double)(row / options->size[1])};
+        const double uneven = field_at(&job->shape, at);
+        double signal = 0;
+        for (int l = 0; l < options->lesions; ++l) {
+            depth[l] = depth_in(&job->lesions[l], at, uneven);
+            const double here =
+                job->lesions[l].contrast / (1 + exp(-2 * depth[l] / options->softness));
+            if (here > signal) signal = here;
+        }
+        job->image[voxel] = (float)(signal + 0.06 * field_at(&job->texture, at) +
+                                    options->noise * rcn__rng_normal(&noise));
+        for (int r = 0; r < options->raters; ++r) {
+            const rater_habit *habit = &job->habits[r];
+            const double shift =
+                options->disagreement * (habit->bias + habit->uneven * field_at(&habit->hand, at));
+            uint8_t marked = 0;
+            for (int l = 0; l < options->lesions; ++l)
+                if (habit->noticed >> l & 1 && depth[l] + shift > 0) marked = 1;
+            job->masks[r * job->voxels + voxel] = marked;
+        }
+    }
+}
+
+rcn_status rcn_phantom_make(float *image, uint8_t *masks, rcn_context *ctx,
+                            const rcn_phantom_options *options) {
+    rcn_status status;
+    phantom_job *job = NULL;
+    if (!ctx) return RCN_EINVALID;
+    rcn__clear(ctx);
+    const char *sentence = rcn_phantom_check(options);
+    if (sentence) return rcn__fail(ctx, RCN_EINVALID, "%s", sentence);
+    RCN_ALLOC_ZERO(job, ctx, 1, "the phantom");
+    const int planes = options->size[2] > 1;
+    double shortest =
+        (double)(options->size[0] < options->size[1] ? options->size[0] : options->size[1]);
+    if (planes && (double)options->size[2] * 2 < shortest) shortest = (double)options->size[2] * 2;
+    job->options = options;
+    job->voxels = options->size[0] * options->size[1] * options->size[2];
+    job->image = image;
+    job->masks = masks;
+
+    rcn_rng rng = rcn__rng_make(options->seed, 1);
+    for (int l = 0; l < options->lesions; ++l) {
+        lesion *one = &job->lesions[l];
+        one->radius = shortest * (0.07 + 0.11 * rcn__rng_uniform(&rng));
+        one->contrast = 0.35 + 0.65 * rcn__rng_uniform(&rng);
+        if (l == 0) one->contrast = 1; /* something that nobody overlooks */
+        for (int a = 0; a < 3; ++a) {
+            const double margin = fmin(one->radius + 3, 0.5 * (double)(options->size[a] - 1));
+            one->stretch[a] = 0.8 + 0.4 * rcn__rng_uniform(&rng);
+            one->centre[a] =
+                margin + ((double)(options->size[a] - 1) - 2 * margin) * rcn__rng_uniform(&rng);
+        }
+    }
+    job->shape = make_field(&rng, shortest / 3, planes);
+    job->texture = make_field(&rng, shortest / 5, planes);
+    for (int r = 0; r < options->raters; ++r) {
+        rater_habit *habit = &job->habits[r];
+        rcn_rng person = rcn__rng_make(options->habit_seed, 100 + (uint64_t)r);
+        habit->bias = 1.4 * rcn__rng_normal(&person);
+        habit->uneven = 0.8 + 0.8 * rcn__rng_uniform(&person);
+        habit->care = 0.5 + 1.5 * rcn__rng_uniform(&person);
+        rcn_rng today = rcn__rng_make(options->seed ^ options->habit_seed << 32, 200 + (uint64_t)r);
+        habit->hand = make_field(&today, shortest / 4, planes);
+        for (int l = 0; l < options->lesions; ++l) {
+            /* Contrast 1 is always seen; the faintest by a careless rater about every second time.
+             */
+            const double overlook =
+                options->disagreement * pow(1 - job->lesions[l].contrast, habit->care);
+            if (rcn__rng_uniform(&today) >= overlook) habit->noticed |= UINT64_C(1) << l;
+        }
+    }
+    RCN_TRY(rcn__for_chunks(ctx, "making the phantom", options->size[1] * options->size[2],
+                            phantom_row, job));
+done:
+    rcn__free(ctx, job);
+    return status;
+}
