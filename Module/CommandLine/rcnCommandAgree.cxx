@@ -128,23 +128,6 @@ std::string RegionTable(const AgreementReport& report, const Workspace& workspac
     std::to_string(report.Regions.size()) + ")\n" + table.Text();
 }
 
-std::string CaseText(const AgreementReport& report, const Workspace& workspace, const std::string& id, size_t regions)
-{
-  const rcn_agreement& figures = *report.Figures;
-  const Extent extent(*rcn_votes_geometry(workspace.Votes()));
-  std::string text = id + ": " + DescribeCase(workspace) + "\n\n" + RaterTable(figures, workspace, extent) + "\n";
-  if (figures.present_count > MostRatersInPairTable)
-  {
-    text += "Pairs of raters: mean Dice " + Fixed(figures.mean_dice, 3) + " (each pair: --json)\n\n";
-  }
-  else if (figures.present_count > 1)
-  {
-    text += PairTable(figures, workspace, report.HasSurfaces) + "\n";
-  }
-  return text + OverallTable(figures) + "\n" + LevelTable(figures, extent) + "\n" +
-    RegionTable(report, workspace, extent, regions);
-}
-
 std::vector<std::string> SummaryHeader()
 {
   return { "case", "split", "raters", "voxels", "mean_dice", "fleiss_kappa", "krippendorff_alpha", "gwet_ac1",
@@ -269,7 +252,7 @@ int AgreeOne(const Arguments& arguments, Terminal& terminal)
   seconds.Write = watch.Lap();
   if (!arguments.Has("--quiet") && arguments.Get("--json") != "-")
   {
-    WriteText("-", CaseText(report, workspace, "Agreement", regions));
+    WriteText("-", AgreementText(report, workspace, "Agreement", regions));
   }
   if (arguments.Has("--csv"))
   {
@@ -346,6 +329,24 @@ int RunAgree(const Arguments& arguments)
 }
 
 } // namespace
+
+std::string AgreementText(const AgreementReport& report, const Workspace& workspace, const std::string& title,
+  size_t regions)
+{
+  const rcn_agreement& figures = *report.Figures;
+  const Extent extent(*rcn_votes_geometry(workspace.Votes()));
+  std::string text = title + ": " + DescribeCase(workspace) + "\n\n" + RaterTable(figures, workspace, extent) + "\n";
+  if (figures.present_count > MostRatersInPairTable)
+  {
+    text += "Pairs of raters: mean Dice " + Fixed(figures.mean_dice, 3) + " (each pair: --json)\n\n";
+  }
+  else if (figures.present_count > 1)
+  {
+    text += PairTable(figures, workspace, report.HasSurfaces) + "\n";
+  }
+  return text + OverallTable(figures) + "\n" + LevelTable(figures, extent) + "\n" +
+    RegionTable(report, workspace, extent, regions);
+}
 
 Command AgreeCommand()
 {

@@ -9,6 +9,11 @@ namespace rcn
 
 Command AgreeCommand();
 Command FuseCommand();
+Command DemoCommand();
+
+/// The tables of `agree`, as text.
+std::string AgreementText(const AgreementReport& report, const Workspace& workspace, const std::string& title,
+  size_t regions);
 
 } // namespace rcn
 

@@ -86,7 +86,7 @@ int ExitCodeOf(rcn_status status)
 
 int main(int argc, char** argv)
 {
-  const std::vector<rcn::Command> commands = { rcn::AgreeCommand(), rcn::FuseCommand() };
+  const std::vector<rcn::Command> commands = { rcn::AgreeCommand(), rcn::FuseCommand(), rcn::DemoCommand() };
   // A person sees one line, whatever went wrong; warnings of the libraries below are not for them.
   itk::Object::GlobalWarningDisplayOff();
   try

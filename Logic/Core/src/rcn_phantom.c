@@ -29,12 +29,21 @@ static field make_field(rcn_rng *rng, double length, int planes) {
     return f;
 }
 
-static double field_at(const field *f, const double at[3]) {
-    double sum = 0;
-    for (int w = 0; w < WAVES; ++w)
-        sum += cos(f->wave[w][0] * at[0] + f->wave[w][1] * at[1] + f->wave[w][2] * at[2] +
-                   f->phase[w]);
-    return sum * 0.6324555320336759; /* sqrt(2 / WAVES) */
+/* out[x] = the field along one row. Neighbours differ by a fixed angle, so each wave's cosine
+ * follows from the two before it: cos(n + 1) = 2 cos(step) cos(n) - cos(n - 1). */
+static void field_row(double *out, const field *f, int64_t width, double y, double z) {
+    for (int64_t x = 0; x < width; ++x) out[x] = 0;
+    for (int w = 0; w < WAVES; ++w) {
+        const double start = f->wave[w][1] * y + f->wave[w][2] * z + f->phase[w];
+        const double twice = 2 * cos(f->wave[w][0]);
+        double now = cos(start), before = cos(start - f->wave[w][0]);
+        for (int64_t x = 0; x < width; ++x) {
+            out[x] += now * 0.6324555320336759; /* sqrt(2 / WAVES) */
+            const double next = twice * now - before;
+            before = now;
+            now = next;
+        }
+    }
 }
 
 typedef struct lesion {
@@ -57,6 +66,7 @@ typedef struct phantom_job {
     uint8_t *masks;
     lesion lesions[MAX_LESIONS];
     field shape, texture;
+    double *rows; /* per thread: shape, texture and each rater's hand along a row */
     rater_habit habits[RCN_MAX_RATERS];
 } phantom_job;
 
@@ -95,25 +105,29 @@ static void phantom_row(int64_t row, int thread, void *payload) {
     const int64_t width = options->size[0];
     rcn_rng noise = rcn__rng_make(options->seed, 1000 + (uint64_t)row);
     double depth[MAX_LESIONS];
-    (void)thread;
+    const double y = (double)(row % options->size[1]), z = (double)(row / options->size[1]);
+    double *shape = job->rows + thread * (2 + options->raters) * width, *texture = shape + width;
+    double *hands = texture + width;
+    field_row(shape, &job->shape, width, y, z);
+    field_row(texture, &job->texture, width, y, z);
+    for (int r = 0; r < options->raters; ++r)
+        field_row(hands + r * width, &job->habits[r].hand, width, y, z);
     for (int64_t x = 0; x < width; ++x) {
         const int64_t voxel = x + width * row;
-        const double at[3] = {(double)x, (double)(row % options->size[1]),
-                              (double)(row / options->size[1])};
-        const double uneven = field_at(&job->shape, at);
+        const double at[3] = {(double)x, y, z};
         double signal = 0;
         for (int l = 0; l < options->lesions; ++l) {
-            depth[l] = depth_in(&job->lesions[l], at, uneven);
+            depth[l] = depth_in(&job->lesions[l], at, shape[x]);
             const double here =
                 job->lesions[l].contrast / (1 + exp(-2 * depth[l] / options->softness));
             if (here > signal) signal = here;
         }
-        job->image[voxel] = (float)(signal + 0.06 * field_at(&job->texture, at) +
-                                    options->noise * rcn__rng_normal(&noise));
+        job->image[voxel] =
+            (float)(signal + 0.06 * texture[x] + options->noise * rcn__rng_normal(&noise));
         for (int r = 0; r < options->raters; ++r) {
             const rater_habit *habit = &job->habits[r];
             const double shift =
-                options->disagreement * (habit->bias + habit->uneven * field_at(&habit->hand, at));
+                options->disagreement * (habit->bias + habit->uneven * hands[r * width + x]);
             uint8_t marked = 0;
             for (int l = 0; l < options->lesions; ++l)
                 if (habit->noticed >> l & 1 && depth[l] + shift > 0) marked = 1;
@@ -132,9 +146,10 @@ rcn_status rcn_phantom_make(float *image, uint8_t *masks, rcn_context *ctx,
     if (sentence) return rcn__fail(ctx, RCN_EINVALID, "%s", sentence);
     RCN_ALLOC_ZERO(job, ctx, 1, "the phantom");
     const int planes = options->size[2] > 1;
-    double shortest =
+    const double shortest =
         (double)(options->size[0] < options->size[1] ? options->size[0] : options->size[1]);
-    if (planes && (double)options->size[2] * 2 < shortest) shortest = (double)options->size[2] * 2;
+    /* Slices are usually thicker than pixels: lesions are as flat as the volume. */
+    const double flat = planes ? fmin(1, 2 * (double)options->size[2] / shortest) : 1;
     job->options = options;
     job->voxels = options->size[0] * options->size[1] * options->size[2];
     job->image = image;
@@ -147,8 +162,9 @@ rcn_status rcn_phantom_make(float *image, uint8_t *masks, rcn_context *ctx,
         one->contrast = 0.35 + 0.65 * rcn__rng_uniform(&rng);
         if (l == 0) one->contrast = 1; /* something that nobody overlooks */
         for (int a = 0; a < 3; ++a) {
-            const double margin = fmin(one->radius + 3, 0.5 * (double)(options->size[a] - 1));
-            one->stretch[a] = 0.8 + 0.4 * rcn__rng_uniform(&rng);
+            one->stretch[a] = (0.8 + 0.4 * rcn__rng_uniform(&rng)) * (a == 2 ? flat : 1);
+            const double margin =
+                fmin(one->radius * one->stretch[a] + 3, 0.5 * (double)(options->size[a] - 1));
             one->centre[a] =
                 margin + ((double)(options->size[a] - 1) - 2 * margin) * rcn__rng_uniform(&rng);
         }
@@ -171,9 +187,12 @@ rcn_status rcn_phantom_make(float *image, uint8_t *masks, rcn_context *ctx,
             if (rcn__rng_uniform(&today) >= overlook) habit->noticed |= UINT64_C(1) << l;
         }
     }
+    RCN_ALLOC(job->rows, ctx, (2 + options->raters) * options->size[0] * ctx->threads,
+              "the phantom");
     RCN_TRY(rcn__for_chunks(ctx, "making the phantom", options->size[1] * options->size[2],
                             phantom_row, job));
 done:
+    if (job) rcn__free(ctx, job->rows);
     rcn__free(ctx, job);
     return status;
 }

@@ -62,7 +62,7 @@ rcn_status rcn_picture_gray(uint8_t *rgb, rcn_context *ctx, const rcn_image *ima
     }
     const double mean = sum / count, deviation = sqrt(fmax(squares / count - mean * mean, 0));
     low = fmax(low, mean - 2.5 * deviation);
-    high = fmin(high, mean + 2.5 * deviation);
+    high = fmin(high, mean + 4.0 * deviation);
     const double scale = high > low ? 255 / (high - low) : 0;
     for (int64_t i = 0; i < pixels; ++i) {
         const double value = (element(image, z * pixels + i) - low) * scale;

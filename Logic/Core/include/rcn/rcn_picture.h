@@ -20,7 +20,7 @@ RCN_API void rcn_color_share(uint8_t rgb[3], double share);
 RCN_API void rcn_color_rater(uint8_t rgb[3], int rater);
 
 /* rgb[3 * X * Y] = slice z of the image's first component in grey, from dark (mean - 2.5 standard
- * deviations of the slice, or its smallest value) to bright. */
+ * deviations of the slice, or its smallest value) to bright (mean + 4, or the largest value). */
 RCN_API rcn_status rcn_picture_gray(uint8_t *rgb, rcn_context *ctx, const rcn_image *image,
                                     int64_t z);
 
