@@ -422,6 +422,51 @@ static void threads_and_permutation(void) {
     for (int t = 0; t < 3; ++t) free(map[t]);
 }
 
+/* From masks at once: the same map and figures, and for pattern methods no memory to speak of. */
+static void from_masks(void) {
+    enum { X = 200, Y = 60, Z = 10, N = X * Y * Z };
+    static const int raters_to_try[3] = {3, 12, 17};
+    uint8_t *data = malloc(17 * N);
+    float *direct = malloc(N * sizeof *direct), *packed = malloc(N * sizeof *packed);
+    for (int i = 0; i < 17 * N; ++i) data[i] = (uint8_t)(i * 2654435761u >> 24) % 7 == 0;
+    for (int k = 0; k < 3; ++k)
+        for (int method = 0; method < 8; ++method) {
+            rcn_context *ctx = make_context(2);
+            rcn_mask masks[17];
+            void *pointers[17];
+            rcn_fusion_result a, b;
+            memset(&a, 0, sizeof a);
+            memset(&b, 0, sizeof b);
+            for (int r = 0; r < raters_to_try[k]; ++r) {
+                pointers[r] = data + r * N;
+                const rcn_mask mask = {
+                    {pointers[r], RCN_UINT8, 1, rcn_geometry_make(X, Y, Z)}, 0, NULL, 0, NULL};
+                masks[r] = mask;
+            }
+            const rcn_fusion_options options = options_for((rcn_method)method);
+            CHECK_STATUS(rcn_fuse_masks(direct, &a, ctx, masks, raters_to_try[k], &options),
+                         RCN_OK);
+            if (raters_to_try[k] == 3 && method != RCN_SOFT_GAUSSIAN && method != RCN_SVLS)
+                CHECK(rcn_context_peak_bytes(ctx) < 20000);
+            rcn_votes *votes = votes_of(ctx, pointers, raters_to_try[k], X, Y, Z);
+            CHECK_STATUS(rcn_fuse(packed, &b, ctx, votes, &options), RCN_OK);
+            CHECK(!memcmp(direct, packed, N * sizeof *direct));
+            CHECK(!memcmp(&a, &b, sizeof a));
+            rcn_votes_destroy(votes);
+            masks[1].image.data = NULL; /* a missing rater */
+            CHECK_STATUS(rcn_fuse_masks(direct, &a, ctx, masks, raters_to_try[k], &options),
+                         RCN_OK);
+            masks[1] = masks[0];
+            masks[1].image.geometry.size[0] = X / 2;
+            CHECK_STATUS(rcn_fuse_masks(direct, &a, ctx, masks, raters_to_try[k], &options),
+                         RCN_EGEOMETRY);
+            rcn_context_destroy(ctx);
+        }
+    free(data);
+    free(direct);
+    free(packed);
+}
+
 static void bad_options(void) {
     rcn_context *ctx = make_context(1);
     rcn_votes *votes = golden_votes(ctx, 3), *nobody = NULL;
@@ -468,6 +513,8 @@ static rcn_status fuse_all(rcn_context *ctx, void *payload) {
         rcn_fusion_options options = options_for((rcn_method)m);
         options.staple_margin = 0;
         status = rcn_fuse(map, NULL, ctx, votes, &options);
+        options.staple_margin = -1;
+        if (status == RCN_OK) status = rcn_fuse_masks(map, NULL, ctx, masks, 4, &options);
     }
     rcn_votes_destroy(votes);
     (void)payload;
@@ -501,6 +548,7 @@ int main(void) {
     RUN(simple_drops_the_outlier);
     RUN(neighbourhoods);
     RUN(threads_and_permutation);
+    RUN(from_masks);
     RUN(bad_options);
     RUN(failing_allocations_and_cancel);
     return TEST_RESULT;

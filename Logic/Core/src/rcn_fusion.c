@@ -551,3 +551,33 @@ done:
     rcn__free(ctx, table);
     return status;
 }
+
+rcn_status rcn_fuse_masks(float *out, rcn_fusion_result *result, rcn_context *ctx,
+                          const rcn_mask *masks, int raters, const rcn_fusion_options *options) {
+    rcn_status status;
+    rcn_votes *votes = NULL;
+    float *table = NULL;
+    rcn_fusion_result found;
+    if (!ctx) return RCN_EINVALID;
+    rcn__clear(ctx);
+    const char *sentence = rcn_fusion_check(options);
+    if (sentence) return rcn__fail(ctx, RCN_EINVALID, "%s", sentence);
+    const int by_pattern = options->method != RCN_SOFT_GAUSSIAN && options->method != RCN_SVLS &&
+                           (options->method != RCN_STAPLE || options->staple_margin < 0);
+    if (by_pattern) RCN_TRY(rcn__votes_count_masks(&votes, ctx, masks, raters));
+    if (!votes) {
+        RCN_TRY(rcn_votes_from_masks(&votes, ctx, masks, raters));
+        RCN_TRY(rcn_fuse(out, result, ctx, votes, options));
+        goto done;
+    }
+    RCN_TRY(check_arguments(ctx, out, votes, options));
+    memset(&found, 0, sizeof found);
+    RCN_ALLOC(table, ctx, votes->pattern_count, "the values by pattern");
+    RCN_TRY(fuse_patterns(table, &found, ctx, votes, options));
+    RCN_TRY(rcn__votes_expand_masks(out, ctx, votes, masks, table));
+    if (result) *result = found;
+done:
+    rcn__free(ctx, table);
+    rcn_votes_destroy(votes);
+    return status;
+}

@@ -210,21 +210,29 @@ typedef struct count_job {
     rcn_box box;
 } count_job;
 
-static void count_run(const count_job *job, int64_t *counts, int64_t first, int64_t count) {
-    const rcn_votes *votes = job->votes;
-    if (votes->code_bytes == 1) {
-        count_u8(counts, (const uint8_t *)votes->codes + first, count);
-    } else if (votes->code_bytes == 2) {
-        count_u16(counts, (const uint16_t *)votes->codes + first, count);
-    } else {
-        const uint32_t *codes = (const uint32_t *)votes->codes + first;
-        for (int64_t i = 0; i < count; ++i) {
+/* Many codes have one table for all threads. */
+static void count_u32(int64_t *counts, const uint32_t *codes, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) {
 #ifdef _OPENMP
 #pragma omp atomic
 #endif
-            ++counts[codes[i]];
-        }
+        ++counts[codes[i]];
     }
+}
+
+static void count_codes(int64_t *counts, const void *codes, int code_bytes, int64_t count) {
+    if (code_bytes == 1)
+        count_u8(counts, codes, count);
+    else if (code_bytes == 2)
+        count_u16(counts, codes, count);
+    else
+        count_u32(counts, codes, count);
+}
+
+static void count_run(const count_job *job, int64_t *counts, int64_t first, int64_t count) {
+    const rcn_votes *votes = job->votes;
+    count_codes(counts, (const char *)votes->codes + first * votes->code_bytes, votes->code_bytes,
+                count);
 }
 
 static int64_t *count_table(const count_job *job, int thread) {
@@ -272,13 +280,11 @@ done:
 /* ---- creating ---------------------------------------------------------------------------------
  */
 
-rcn_status rcn_votes_create(rcn_votes **out, rcn_context *ctx, const rcn_geometry *geometry,
-                            int raters) {
+/* Votes without room for codes: only their table. */
+static rcn_status create_table(rcn_votes **out, rcn_context *ctx, const rcn_geometry *geometry,
+                               int raters) {
     rcn_status status;
     rcn_votes *votes = NULL;
-    if (!ctx) return RCN_EINVALID;
-    rcn__clear(ctx);
-    if (!out) return rcn__fail(ctx, RCN_EINVALID, "There is no place for the votes.");
     const char *sentence = rcn_geometry_check(geometry);
     if (sentence) return rcn__fail(ctx, RCN_EINVALID, "%s", sentence);
     if (raters < 1 || raters > RCN_MAX_RATERS)
@@ -296,6 +302,21 @@ rcn_status rcn_votes_create(rcn_votes **out, rcn_context *ctx, const rcn_geometr
     for (int64_t p = 0; p < votes->pattern_count; ++p)
         votes->patterns[p].marked = votes->dense ? (uint64_t)p : 0;
     votes->patterns[0].voxels = votes->voxels;
+    *out = votes;
+    votes = NULL;
+done:
+    rcn_votes_destroy(votes);
+    return status;
+}
+
+rcn_status rcn_votes_create(rcn_votes **out, rcn_context *ctx, const rcn_geometry *geometry,
+                            int raters) {
+    rcn_status status;
+    rcn_votes *votes = NULL;
+    if (!ctx) return RCN_EINVALID;
+    rcn__clear(ctx);
+    if (!out) return rcn__fail(ctx, RCN_EINVALID, "There is no place for the votes.");
+    RCN_TRY(create_table(&votes, ctx, geometry, raters));
     RCN_TRY(rcn__alloc_zero(&votes->codes, ctx, votes->voxels, (size_t)votes->code_bytes,
                             "the packed votes"));
     *out = votes;
@@ -318,8 +339,11 @@ typedef struct add_job {
     const rcn_mask *masks; /* dense: masks of raters first_rater ... */
     int first_rater;
     int mask_count;
-    int64_t *bad;             /* per thread: lowest voxel with an unusable label, or INT64_MAX */
-    int *bad_mask;            /* per thread: whose */
+    int64_t *bad;       /* per thread: lowest voxel with an unusable label, or INT64_MAX */
+    int *bad_mask;      /* per thread: whose */
+    int64_t *counts;    /* dense: a histogram per thread */
+    const float *table; /* dense: write table[code] to out instead of counting */
+    float *out;
     uint8_t *seen;            /* [3 * pattern_count]: (code, answer) pairs that occur */
     const uint32_t *renumber; /* [3 * pattern_count] */
     void *new_codes;
@@ -343,12 +367,20 @@ RCN_DISPATCH static void or_bits_u16(uint16_t *restrict codes, const uint8_t *re
     for (int64_t i = 0; i < count; ++i) codes[i] = (uint16_t)(codes[i] | answers[i] << bit);
 }
 
-/* Dense codes, nobody leaves voxels out: each rater sets one bit. */
-static void add_dense_chunk(int64_t chunk, int thread, void *payload) {
+/* Dense codes, nobody leaves voxels out: each rater sets one bit. The codes go into the votes, or,
+ * where the votes have no room for them, only through the cache. */
+static void dense_chunk(int64_t chunk, int thread, void *payload) {
     const add_job *job = payload;
+    const rcn_votes *votes = job->votes;
     uint8_t answers[RCN_CHUNK];
+    uint16_t passing[RCN_CHUNK];
     int64_t first, end;
-    rcn__chunk_range(&first, &end, chunk, job->votes->voxels, RCN_CHUNK);
+    rcn__chunk_range(&first, &end, chunk, votes->voxels, RCN_CHUNK);
+    void *codes = passing;
+    if (votes->codes)
+        codes = (char *)votes->codes + first * votes->code_bytes;
+    else
+        memset(passing, 0, (size_t)((end - first) * votes->code_bytes));
     for (int m = 0; m < job->mask_count; ++m) {
         if (!job->masks[m].image.data) continue;
         const int64_t bad = read_answers(answers, &job->masks[m], first, end - first);
@@ -356,12 +388,19 @@ static void add_dense_chunk(int64_t chunk, int thread, void *payload) {
             note_bad(job, thread, m, bad);
             return;
         }
-        if (job->votes->code_bytes == 1)
-            or_bits_u8((uint8_t *)job->votes->codes + first, answers, end - first,
-                       job->first_rater + m);
+        if (votes->code_bytes == 1)
+            or_bits_u8(codes, answers, end - first, job->first_rater + m);
         else
-            or_bits_u16((uint16_t *)job->votes->codes + first, answers, end - first,
-                        job->first_rater + m);
+            or_bits_u16(codes, answers, end - first, job->first_rater + m);
+    }
+    if (!job->out) {
+        count_codes(job->counts + thread * votes->pattern_count, codes, votes->code_bytes,
+                    end - first);
+    } else if (votes->code_bytes == 1) {
+        for (int64_t i = first; i < end; ++i)
+            job->out[i] = job->table[((uint8_t *)codes)[i - first]];
+    } else {
+        for (int64_t i = first; i < end; ++i) job->out[i] = job->table[passing[i - first]];
     }
 }
 
@@ -438,39 +477,35 @@ done:
 static void free_job(rcn_context *ctx, add_job *job) {
     rcn__free(ctx, job->bad);
     rcn__free(ctx, job->bad_mask);
+    rcn__free(ctx, job->counts);
     rcn__free(ctx, job->seen);
-}
-
-/* Everybody in `present` answered every voxel: dense codes need no more bookkeeping than this. */
-static void set_dense_counts(rcn_votes *votes, const int64_t *counts, uint64_t present) {
-    votes->present = present;
-    for (int64_t p = 0; p < votes->pattern_count; ++p) {
-        votes->patterns[p].voxels = counts[p];
-        votes->patterns[p].answered = present;
-    }
 }
 
 static rcn_status add_dense(rcn_votes *votes, rcn_context *ctx, const rcn_mask *masks,
                             int first_rater, int mask_count, uint64_t new_raters) {
     rcn_status status;
-    int64_t *counts = NULL;
     add_job job = {
         .votes = votes, .masks = masks, .first_rater = first_rater, .mask_count = mask_count};
     RCN_TRY(alloc_bad(&job, ctx));
-    RCN_ALLOC_ZERO(counts, ctx, votes->pattern_count, "the histogram of patterns");
+    RCN_ALLOC_ZERO(job.counts, ctx, votes->pattern_count * ctx->threads,
+                   "the histogram of patterns");
     status = rcn__for_chunks(ctx, "packing votes", rcn__chunk_count(votes->voxels, RCN_CHUNK),
-                             add_dense_chunk, &job);
+                             dense_chunk, &job);
     if (status == RCN_OK) status = check_bad(ctx, &job);
-    if (status == RCN_OK) status = rcn__votes_count(counts, ctx, votes, NULL);
     if (status != RCN_OK) {
-        for (int m = 0; m < mask_count; ++m)
+        for (int m = 0; votes->codes && m < mask_count; ++m)
             if (masks[m].image.data) remove_bit(votes, first_rater + m);
         goto done;
     }
-    set_dense_counts(votes, counts, votes->present | new_raters);
+    votes->present |= new_raters;
+    for (int64_t p = 0; p < votes->pattern_count; ++p) {
+        votes->patterns[p].answered = votes->present;
+        votes->patterns[p].voxels = 0;
+        for (int t = 0; t < ctx->threads; ++t)
+            votes->patterns[p].voxels += job.counts[t * votes->pattern_count + p];
+    }
 done:
     free_job(ctx, &job);
-    rcn__free(ctx, counts);
     return status;
 }
 
@@ -553,26 +588,37 @@ rcn_status rcn_votes_add(rcn_votes *votes, rcn_context *ctx, int rater, const rc
     return add_refined(votes, ctx, mask, rater);
 }
 
-rcn_status rcn_votes_from_masks(rcn_votes **out, rcn_context *ctx, const rcn_mask *masks,
-                                int raters) {
-    rcn_status status;
-    rcn_votes *votes = NULL;
-    const rcn_geometry *geometry = NULL;
-    uint64_t present = 0;
-    int complete = 1;
-    if (!ctx) return RCN_EINVALID;
-    rcn__clear(ctx);
+/* What from_masks and its streamed twin check: at least one mask, all of one size. */
+static rcn_status check_masks(const rcn_geometry **geometry, uint64_t *present, int *complete,
+                              rcn_context *ctx, const rcn_mask *masks, int raters) {
+    *geometry = NULL;
+    *present = 0;
+    *complete = 1;
     if (!masks || raters < 1 || raters > RCN_MAX_RATERS)
         return rcn__fail(ctx, RCN_EINVALID, "There must be 1 to %d raters, not %d.", RCN_MAX_RATERS,
                          masks ? raters : 0);
     for (int r = 0; r < raters; ++r) {
         if (!masks[r].image.data) continue;
-        if (!geometry) geometry = &masks[r].image.geometry;
-        RCN_TRY(check_mask(ctx, &masks[r], geometry, r));
-        present |= UINT64_C(1) << r;
-        if (masks[r].unanswered) complete = 0;
+        if (!*geometry) *geometry = &masks[r].image.geometry;
+        const rcn_status status = check_mask(ctx, &masks[r], *geometry, r);
+        if (status != RCN_OK) return status;
+        *present |= UINT64_C(1) << r;
+        if (masks[r].unanswered) *complete = 0;
     }
-    if (!geometry) return rcn__fail(ctx, RCN_EINVALID, "No rater answered this case.");
+    if (!*geometry) return rcn__fail(ctx, RCN_EINVALID, "No rater answered this case.");
+    return RCN_OK;
+}
+
+rcn_status rcn_votes_from_masks(rcn_votes **out, rcn_context *ctx, const rcn_mask *masks,
+                                int raters) {
+    rcn_status status;
+    rcn_votes *votes = NULL;
+    const rcn_geometry *geometry;
+    uint64_t present;
+    int complete;
+    if (!ctx) return RCN_EINVALID;
+    rcn__clear(ctx);
+    RCN_TRY(check_masks(&geometry, &present, &complete, ctx, masks, raters));
     RCN_TRY(rcn_votes_create(&votes, ctx, geometry, raters));
     if (votes->dense && complete) {
         RCN_TRY(add_dense(votes, ctx, masks, 0, raters, present));
@@ -585,6 +631,36 @@ rcn_status rcn_votes_from_masks(rcn_votes **out, rcn_context *ctx, const rcn_mas
 done:
     rcn_votes_destroy(votes);
     return status;
+}
+
+rcn_status rcn__votes_count_masks(rcn_votes **out, rcn_context *ctx, const rcn_mask *masks,
+                                  int raters) {
+    rcn_status status;
+    rcn_votes *votes = NULL;
+    const rcn_geometry *geometry;
+    uint64_t present;
+    int complete;
+    *out = NULL;
+    RCN_TRY(check_masks(&geometry, &present, &complete, ctx, masks, raters));
+    if (raters > DENSE_RATERS || !complete) return RCN_OK;
+    RCN_TRY(create_table(&votes, ctx, geometry, raters));
+    RCN_TRY(add_dense(votes, ctx, masks, 0, raters, present));
+    *out = votes;
+    votes = NULL;
+done:
+    rcn_votes_destroy(votes);
+    return status;
+}
+
+rcn_status rcn__votes_expand_masks(float *out, rcn_context *ctx, const rcn_votes *votes,
+                                   const rcn_mask *masks, const float *table) {
+    add_job job = {.votes = (rcn_votes *)votes,
+                   .masks = masks,
+                   .mask_count = votes->raters,
+                   .table = table,
+                   .out = out};
+    return rcn__for_chunks(ctx, "writing the map", rcn__chunk_count(votes->voxels, RCN_CHUNK),
+                           dense_chunk, &job);
 }
 
 /* ---- reading ----------------------------------------------------------------------------------

@@ -26,6 +26,16 @@ void rcn__votes_read(uint32_t *out, const rcn_votes *votes, int64_t first, int64
 rcn_status rcn__votes_count(int64_t *counts, rcn_context *ctx, const rcn_votes *votes,
                             const rcn_box *box);
 
+/* Votes that keep only the table of patterns and not a code per voxel, for masks that stay in
+ * memory and are read again by rcn__votes_expand_masks(). *out is NULL (and RCN_OK) where codes are
+ * needed: more than 16 raters, or voxels left unanswered. */
+rcn_status rcn__votes_count_masks(rcn_votes **out, rcn_context *ctx, const rcn_mask *masks,
+                                  int raters);
+
+/* out[voxel] = table[code], with the codes made again from the masks that were counted. */
+rcn_status rcn__votes_expand_masks(float *out, rcn_context *ctx, const rcn_votes *votes,
+                                   const rcn_mask *masks, const float *table);
+
 int rcn__popcount(uint64_t bits);
 
 /* The share of raters who marked, among those who answered; 0 where nobody did. */

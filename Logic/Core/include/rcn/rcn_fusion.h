@@ -93,7 +93,15 @@ typedef struct rcn_fusion_result {
 RCN_API rcn_status rcn_fuse(float *out, rcn_fusion_result *result, rcn_context *ctx,
                             const rcn_votes *votes, const rcn_fusion_options *options);
 
-/* The same without the map, for the methods whose result depends on a voxel's pattern alone (ORC,
+/* The simple way, from masks in memory to the map. Where the method looks at patterns alone (not
+ * SOFT_GAUSSIAN, SVLS, or STAPLE with a margin) and up to 16 raters answered everywhere, it needs
+ * no memory beyond the map: the masks are read twice instead of being packed. masks as in
+ * rcn_votes_from_masks(). */
+RCN_API rcn_status rcn_fuse_masks(float *out, rcn_fusion_result *result, rcn_context *ctx,
+                                  const rcn_mask *masks, int raters,
+                                  const rcn_fusion_options *options);
+
+/* rcn_fuse() without the map, for the methods whose result depends on a voxel's pattern alone (ORC,
  * RANDOM, MEDIAN, SOFT, STAPLE, SIMPLE): table[p] = the value of every voxel that carries pattern
  * p. The votes together with this table are the map, at the size of the codes; rcn_votes_expand()
  * writes it out. RCN_EINVALID for SOFT_GAUSSIAN and SVLS. */
