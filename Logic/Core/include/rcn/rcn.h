@@ -6,6 +6,7 @@
  *   2. rcn_votes_from_masks()    K raters' masks of one case, packed (rcn_votes.h)
  *   3. rcn_fuse()                one target map: levels, STAPLE, ... (rcn_fusion.h)
  *      rcn_agreement_create()    how far the raters agree, and where they do not (rcn_agreement.h)
+ *   4. rcn_calib_add()           predicted probabilities against the raters (rcn_calib.h)
  *
  * Every fallible function returns an rcn_status; the sentence for a person is rcn_context_error().
  * Buffers belong to the caller. Nothing here prints, exits or changes global state.
@@ -16,6 +17,8 @@
 #include "rcn_agreement.h"
 #include "rcn_context.h"
 #include "rcn_fusion.h"
+
+#include "rcn_calib.h"
 #include "rcn_image.h"
 #include "rcn_phantom.h"
 #include "rcn_picture.h"

@@ -1,0 +1,219 @@
+/* Calibration: does 70 % mean that 70 % of the raters mark the voxel?
+ *
+ * One pass over a case reads the predicted probabilities and the raters' votes side by side and
+ * fills a small vector of sums: bins, a fine histogram, a few totals. Every figure is derived from
+ * these sums, so cases can be added one by one, merged, and resampled without reading a voxel
+ * again (rcn_bootstrap.h), and recalibration is fitted from them (rcn_recalib.h).
+ *
+ *     rcn_calib *calib;
+ *     rcn_calib_create(&calib, ctx, raters, NULL);
+ *     for each case: rcn_calib_add(calib, ctx, &one_case);
+ *     double figures[RCN_FIGURES];
+ *     rcn_calib_figures(figures, calib);     figures[RCN_MR_ECE] is 0.034: 3.4 % off on average
+ *
+ * The definitions, for voxels v of the region, raters r who answered there, probability p(v), vote
+ * y_r(v) and mean vote m(v): a "pair" is a voxel and a rater who answered it. A rater who is
+ * missing from a case, or left voxels unanswered, counts only where he is; a voxel nobody answered
+ * is not looked at.
+ *
+ * The pass adds integers (probabilities in units of 2^-38) and chunk sums in fixed order: the same
+ * bits for any number of threads.
+ */
+#ifndef RCN_CALIB_H
+#define RCN_CALIB_H
+
+#include "rcn_votes.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- readouts: one probability out of the K + 1 levels ---------------------------------------
+ *
+ * A network that predicts levels gives p_k = P(k of K raters mark the voxel), k = 0 ... K.
+ *
+ *   majority   sum of p_k, k >= K/2   a majority marks it; for even K a tie counts as foreground
+ *   expected   sum of k/K p_k         the expected share of raters who mark it. The only readout
+ *                                     with zero MR-ECE for a perfect ordinal model
+ *   at least   sum of p_k, k >= t     t = 1: any rater; t = K: all of them
+ */
+typedef enum rcn_readout {
+    RCN_READOUT_MAJORITY = 0,
+    RCN_READOUT_EXPECTED = 1,
+    RCN_READOUT_AT_LEAST = 2
+} rcn_readout;
+
+/* How far the K + 1 levels of a voxel may be from adding up to one. */
+#define RCN_LEVEL_TOLERANCE 1e-3
+
+/* out[voxel] = the readout of a level map: float32, K + 1 >= 2 components. `at_least` is t, and
+ * ignored by the other readouts. Results are cut to [0, 1], which rounding may leave by a hair.
+ *   RCN_EDATA  a level outside [0, 1] or not a number, or levels that do not add up to one; the
+ *              sentence names voxel and value
+ * On failure or cancel `out` is partly written. */
+RCN_API rcn_status rcn_readout_apply(float *out, rcn_context *ctx, const rcn_image *levels,
+                                     rcn_readout readout, int at_least);
+
+/* ---- a case ------------------------------------------------------------------------------------
+ */
+
+/* The reference does not know this pattern: such voxels are left out of what needs one. */
+#define RCN_NO_REFERENCE 255
+
+/* What is judged against what, and where. Everything is borrowed during a call. */
+typedef struct rcn_calib_case {
+    const rcn_votes *votes;
+    rcn_image prediction;     /* float32; 1 component: a probability; K + 1 components: levels */
+    const uint8_t *region;    /* non-zero where voxels count (rcn_region.h); NULL: everywhere */
+    const uint8_t *reference; /* by vote pattern: 0, 1 or RCN_NO_REFERENCE; NULL: the majority */
+} rcn_calib_case;
+
+/* table[pattern] = what the majority of those who answered says; a tie is foreground. */
+RCN_API void rcn_reference_majority(uint8_t *table, const rcn_votes *votes);
+
+/* table[pattern] = what rater number `rater` says; RCN_NO_REFERENCE where he did not answer.
+ * A STAPLE reference is the posterior by pattern, cut at one half, in the same kind of table. */
+RCN_API void rcn_reference_rater(uint8_t *table, const rcn_votes *votes, int rater);
+
+/* ---- sums --------------------------------------------------------------------------------------
+ */
+
+typedef struct rcn_calib rcn_calib;
+
+typedef struct rcn_calib_options {
+    int bins;            /* 15 (default); 1 ... 1000 bins of equal width, [l, r), the last closed.
+                            An edge belongs to the bin above it also when it was rounded to float32:
+                            0.7f counts as 70 % */
+    double threshold;    /* 0.5 (default): a voxel is predicted foreground from here on, for Dice */
+    rcn_readout readout; /* majority (default); used where a case comes with levels */
+    int at_least;        /* t of the readout "at least"; 0 (default) with the others */
+} rcn_calib_options;
+
+#define RCN_CALIB_OPTIONS_INIT                                                                     \
+    { 15, 0.5, RCN_READOUT_MAJORITY, 0 }
+
+/* NULL if the options can be used with so many raters, otherwise a sentence. */
+RCN_API const char *rcn_calib_check(const rcn_calib_options *options, int raters);
+
+/* Sums of no case yet. NULL options are the defaults. About 0.3 MB. */
+RCN_API rcn_status rcn_calib_create(rcn_calib **out, rcn_context *ctx, int raters,
+                                    const rcn_calib_options *options);
+
+/* NULL is fine. */
+RCN_API void rcn_calib_destroy(rcn_calib *calib);
+
+/* Adds one case; the case must have as many raters as the sums.
+ *   RCN_EGEOMETRY  prediction and votes have different sizes
+ *   RCN_EINVALID   K + 1 components do not fit the raters, or another element type
+ *   RCN_EDATA      a probability outside [0, 1] or not a number, levels that do not add up to one
+ *                  (within RCN_LEVEL_TOLERANCE): the sentence names voxel and value; or a region in
+ *                  which nobody answered anything
+ * Voxels outside the region are not looked at and may hold anything. On failure or cancel the sums
+ * are as before. */
+RCN_API rcn_status rcn_calib_add(rcn_calib *calib, rcn_context *ctx,
+                                 const rcn_calib_case *one_case);
+
+/* Adds the sums of another: the same raters and options. Adding cases to one rcn_calib, or to two
+ * and merging, gives the same sums. */
+RCN_API rcn_status rcn_calib_merge(rcn_calib *calib, rcn_context *ctx, const rcn_calib *other);
+
+/* A copy with a life of its own. */
+RCN_API rcn_status rcn_calib_copy(rcn_calib **out, rcn_context *ctx, const rcn_calib *calib);
+
+RCN_API int rcn_calib_raters(const rcn_calib *calib);
+RCN_API const rcn_calib_options *rcn_calib_get_options(const rcn_calib *calib);
+
+/* Voxels of the region that somebody answered, and voxel-rater pairs. */
+RCN_API int64_t rcn_calib_voxels(const rcn_calib *calib);
+RCN_API int64_t rcn_calib_pairs(const rcn_calib *calib);
+
+/* ---- figures -----------------------------------------------------------------------------------
+ *
+ * NaN means undefined (no RPS without levels, no AUC when all or nothing is foreground, nothing at
+ * all without cases): a shell says "undefined" then, and writes null to JSON.
+ */
+typedef enum rcn_figure {
+    RCN_MR_ECE = 0, /* over all pairs: sum over bins of n_b / N |mean p - share of votes|. The
+                       same as the ECE against the mean vote m */
+    RCN_RATER_ECE,  /* mean of the raters' own ECEs; never smaller than MR-ECE where all raters
+                       answered the same voxels, and the difference measures rater bias */
+    RCN_ECE,        /* one reference: confidence max(p, 1 - p) of the prediction p >= 1/2 against
+                       how often it is right */
+    RCN_ECE_FOREGROUND, /* one reference: p against how often it is foreground */
+    RCN_MCE,            /* over all pairs: the largest gap of a bin */
+    RCN_ACE,            /* over all pairs: the mean gap of the non-empty bins */
+    RCN_SIGNED,         /* over all pairs: mean p - share of votes; > 0: promises too much */
+    RCN_OVER,           /* the part of MR-ECE from bins that promise too much ... */
+    RCN_UNDER,          /* ... and too little: over + under = MR-ECE, over - under = signed */
+    RCN_BRIER,          /* mean of (p - y)^2 over all pairs */
+    RCN_NLL,            /* mean of -log(p or 1 - p) over all pairs, p cut to [1e-7, 1 - 1e-7] */
+    RCN_RPS,            /* mean of 1/(K + 1) sum_j (F_j - F^_j)^2 over the voxels that all K raters
+                           answered; needs level maps */
+    RCN_AUC_HISTOGRAM,  /* AUC against the reference and ... */
+    RCN_AUC_PAIRS_HISTOGRAM, /* ... over all pairs, from the fine histogram: an approximation, for
+                                intervals; the exact ones are in rcn_auc.h */
+    RCN_DICE,      /* 2 |P and R| / (|P| + |R|), P: p >= threshold, R: the reference, pooled
+                      over cases; 1 when both are empty */
+    RCN_SOFT_DICE, /* mean Dice of p >= t and m >= t, t = .1, .3, .5, .7, .9 */
+    RCN_FIGURES    /* how many there are */
+} rcn_figure;
+
+/* The key in JSON: "mr_ece", "rater_ece", "ece", ...; NULL for a number that is no figure. */
+RCN_API const char *rcn_figure_name(rcn_figure figure);
+
+/* All of them. */
+RCN_API void rcn_calib_figures(double out[RCN_FIGURES], const rcn_calib *calib);
+
+/* How far RCN_AUC_HISTOGRAM and RCN_AUC_PAIRS_HISTOGRAM can be from the exact ones: half the share
+ * of positive-negative pairs that fall into one cell of the fine histogram. NaN if undefined. */
+RCN_API void rcn_calib_auc_error(double *reference, double *pairs, const rcn_calib *calib);
+
+/* One rater alone. NaN where he answered nothing. */
+RCN_API double rcn_calib_rater_ece(const rcn_calib *calib, int rater);
+RCN_API double rcn_calib_rater_brier(const rcn_calib *calib, int rater);
+
+/* Which pairs a reliability diagram is drawn from. */
+typedef enum rcn_binning {
+    RCN_BINS_WIDTH = 0, /* the options' bins, exact */
+    RCN_BINS_MASS = 1 /* about equally many pairs in each: whole cells of the fine histogram, which
+                         are at most 1/4096 wide and finer towards 0 and 1. Values that occur very
+                         often (a background of zeros) leave bins empty */
+} rcn_binning;
+
+typedef struct rcn_calib_bin {
+    double lower, upper; /* [lower, upper), the last closed */
+    int64_t count;       /* pairs */
+    double confidence;   /* their mean probability; NaN in an empty bin */
+    double frequency;    /* their share of foreground votes; NaN in an empty bin */
+} rcn_calib_bin;
+
+/* out[0 ... bins - 1] of all raters together. */
+RCN_API void rcn_calib_bins(rcn_calib_bin *out, const rcn_calib *calib, rcn_binning binning);
+
+/* out[0 ... bins - 1] of one rater, bins of equal width. */
+RCN_API void rcn_calib_rater_bins(rcn_calib_bin *out, const rcn_calib *calib, int rater);
+
+/* What bins alone tell: sum n_b/N |gap|, the largest gap, the mean gap of non-empty bins; so that
+ * ECE, MCE and ACE of equal-mass bins or of one rater need no further function. NaN without pairs.
+ * A NULL output is skipped. */
+RCN_API void rcn_calib_gaps(double *ece, double *mce, double *ace, const rcn_calib_bin *bins,
+                            int count);
+
+/* The Brier score of all pairs taken apart (Murphy 1973) over the bins of equal width:
+ *   reliability  sum n_b/N (mean p_b - share_b)^2      0 is best
+ *   resolution   sum n_b/N (share_b - share)^2         large is good
+ *   uncertainty  share (1 - share)                     the raters' own
+ *   brier = reliability - resolution + uncertainty + remainder
+ * The remainder is what bins cannot see (Stephenson et al. 2008): the variance of p within bins
+ * minus twice its covariance with the votes there. It is 0 when p is constant within each bin. */
+typedef struct rcn_brier {
+    double brier, reliability, resolution, uncertainty, remainder;
+} rcn_brier;
+
+RCN_API rcn_brier rcn_calib_brier(const rcn_calib *calib);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* RCN_CALIB_H */

@@ -1,0 +1,793 @@
+#include "rcn_calib_private.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MAX_BINS = 1000 };
+
+/* The pass adds 64-bit integers: probabilities in units of 2^-38, or two counts side by side, the
+ * lower one 38 bits wide. A thread empties them into two words each before they can overflow:
+ * 2^19 voxels of 64 raters at p = 1 make 2^63. Integers commute, so the order of voxels and the
+ * number of threads leave no trace in the sums; p is exact from 2^-14 on, and off by 2e-12 at most
+ * below. */
+enum { FRACTION_BITS = 38, FLUSH_VOXELS = 1 << 19 };
+#define FRACTION_MASK ((UINT64_C(1) << FRACTION_BITS) - 1)
+#define FRACTION_ONE (1.0 / (double)(UINT64_C(1) << FRACTION_BITS))
+
+/* More cells than this for bin x pattern, and the pass counts bin x rater instead. */
+enum { MAX_CELLS = 1 << 17 };
+
+/* ---- layout ------------------------------------------------------------------------------------
+ */
+
+int64_t rcn__sum_reference(const rcn_calib *calib) {
+    return RCN_SUM_CONFIDENCE + INT64_C(3) * calib->options.bins;
+}
+
+int64_t rcn__sum_rater(const rcn_calib *calib, int rater) {
+    return RCN_SUM_CONFIDENCE + INT64_C(6) * calib->options.bins + INT64_C(2) * rater;
+}
+
+int64_t rcn__sum_bins(const rcn_calib *calib, int rater) {
+    return rcn__sum_rater(calib, calib->raters) + INT64_C(3) * calib->options.bins * rater;
+}
+
+int64_t rcn__sum_fine(const rcn_calib *calib) { return rcn__sum_bins(calib, calib->raters); }
+
+double rcn__fine_edge(int cell) {
+    if (cell >= RCN_FINE) return 1.0;
+    if (cell <= 0) return 0.0;
+    if (cell == RCN_FINE_HALF) return 0.5;
+    if (cell > RCN_FINE_HALF) return 1.0 - rcn__fine_edge(RCN_FINE - cell);
+    if (cell >= RCN_FINE_TAIL) return (cell - RCN_FINE_TAIL + 64) / 4096.0;
+    return ldexp(1.0 + (cell - 1) % 64 / 64.0, (cell - 1) / 64 - 24);
+}
+
+/* ---- creating ----------------------------------------------------------------------------------
+ */
+
+const char *rcn_calib_check(const rcn_calib_options *options, int raters) {
+    double weights[RCN_MAX_RATERS + 1];
+    if (raters < 1 || raters > RCN_MAX_RATERS) return "There must be 1 to 64 raters.";
+    if (!options) return NULL;
+    if (options->bins < 1 || options->bins > MAX_BINS) return "There must be 1 to 1000 bins.";
+    if (!(options->threshold >= 0 && options->threshold <= 1))
+        return "The threshold must be between 0 and 1.";
+    return rcn__readout_weights(weights, raters, options->readout, options->at_least);
+}
+
+rcn_status rcn_calib_create(rcn_calib **out, rcn_context *ctx, int raters,
+                            const rcn_calib_options *options) {
+    static const rcn_calib_options defaults = RCN_CALIB_OPTIONS_INIT;
+    rcn_status status;
+    rcn_calib *calib = NULL;
+    if (!ctx) return RCN_EINVALID;
+    rcn__clear(ctx);
+    if (!out) return rcn__fail(ctx, RCN_EINVALID, "There is no place for the sums.");
+    const char *sentence = rcn_calib_check(options, raters);
+    if (sentence) return rcn__fail(ctx, RCN_EINVALID, "%s", sentence);
+    RCN_ALLOC_ZERO(calib, ctx, 1, "the calibration sums");
+    calib->ctx = ctx;
+    calib->options = options ? *options : defaults;
+    calib->raters = raters;
+    calib->length = rcn__sum_fine(calib) + INT64_C(5) * RCN_FINE;
+    RCN_ALLOC_ZERO(calib->sums, ctx, calib->length, "the calibration sums");
+    *out = calib;
+    calib = NULL;
+done:
+    rcn_calib_destroy(calib);
+    return status;
+}
+
+void rcn_calib_destroy(rcn_calib *calib) {
+    if (!calib) return;
+    rcn_context *ctx = calib->ctx;
+    rcn__free(ctx, calib->sums);
+    rcn__free(ctx, calib);
+}
+
+const char *rcn__calib_differ(const rcn_calib *a, const rcn_calib *b) {
+    if (a->raters != b->raters) return "The sums have different numbers of raters.";
+    if (a->options.bins != b->options.bins) return "The sums have different numbers of bins.";
+    if (a->options.threshold != b->options.threshold) return "The sums have different thresholds.";
+    if (a->options.readout != b->options.readout || a->options.at_least != b->options.at_least)
+        return "The sums have different readouts.";
+    return "";
+}
+
+rcn_status rcn_calib_merge(rcn_calib *calib, rcn_context *ctx, const rcn_calib *other) {
+    if (!ctx) return RCN_EINVALID;
+    rcn__clear(ctx);
+    if (!calib || !other) return rcn__fail(ctx, RCN_EINVALID, "There are no sums to merge.");
+    const char *sentence = rcn__calib_differ(calib, other);
+    if (*sentence) return rcn__fail(ctx, RCN_EINVALID, "%s", sentence);
+    for (int64_t i = 0; i < calib->length; ++i) calib->sums[i] += other->sums[i];
+    return RCN_OK;
+}
+
+rcn_status rcn_calib_copy(rcn_calib **out, rcn_context *ctx, const rcn_calib *calib) {
+    if (!ctx) return RCN_EINVALID;
+    rcn__clear(ctx);
+    if (!calib) return rcn__fail(ctx, RCN_EINVALID, "There are no sums to copy.");
+    const rcn_status status = rcn_calib_create(out, ctx, calib->raters, &calib->options);
+    if (status == RCN_OK)
+        memcpy((*out)->sums, calib->sums, (size_t)calib->length * sizeof *calib->sums);
+    return status;
+}
+
+int rcn_calib_raters(const rcn_calib *calib) { return calib->raters; }
+
+const rcn_calib_options *rcn_calib_get_options(const rcn_calib *calib) { return &calib->options; }
+
+int64_t rcn_calib_voxels(const rcn_calib *calib) { return (int64_t)calib->sums[RCN_SUM_VOXELS]; }
+
+/* ---- the pass ----------------------------------------------------------------------------------
+ */
+
+typedef struct pass_job {
+    rcn__case c;
+    int64_t voxels;
+    int bins;
+    float threshold;
+    float edges[MAX_BINS + 1]; /* the last one above 1: the last bin is closed */
+    int64_t columns;           /* patterns; or two per rater: not marked, marked */
+    int by_rater;
+    int64_t at_squares, at_variants, at_grades, at_fine, length; /* slots of a thread's tally */
+    uint64_t **hot;                                              /* per thread: [length] */
+    uint64_t **totals;    /* per thread: [length][2], lower bits and upper bits of the slots */
+    int64_t *since_flush; /* per thread: voxels */
+    double *nll;          /* per chunk */
+    double *rps;          /* per chunk */
+    int64_t *rps_voxels;  /* per thread */
+    int64_t *used;        /* per thread: voxels that count */
+} pass_job;
+
+/* A block of voxels that count, and where each of them goes. */
+typedef struct block {
+    float p[RCN_CASE_BLOCK];
+    uint32_t codes[RCN_CASE_BLOCK];
+    int32_t bin[RCN_CASE_BLOCK];
+    int32_t variant[RCN_CASE_BLOCK];
+    int32_t grade[RCN_CASE_BLOCK];
+    int32_t fine[RCN_CASE_BLOCK];
+    uint64_t fixed[RCN_CASE_BLOCK];  /* p */
+    uint64_t square[RCN_CASE_BLOCK]; /* p^2 */
+    int64_t marked[RCN_CASE_BLOCK];
+    int64_t unmarked[RCN_CASE_BLOCK];
+    double likelihood[RCN_CASE_BLOCK];
+} block;
+
+/* x in [0, 1] in units of 2^-38, rounded to nearest: adding 2^52 pushes the fraction out of the
+ * mantissa, which then is the integer. Unlike a cast this exists as a vector instruction. */
+static inline uint64_t to_fixed(double x) {
+    const double shifted = x * (double)(UINT64_C(1) << FRACTION_BITS) + 0x1p52;
+    uint64_t bits;
+    memcpy(&bits, &shifted, sizeof bits);
+    return bits - UINT64_C(0x4330000000000000);
+}
+
+static inline int32_t bin_of(float p, int bins, const float *edges) {
+    int32_t b = (int32_t)(p * (float)bins);
+    b = b < bins ? b : bins - 1;
+    /* The product may have been rounded across an edge: the edges decide. */
+    b -= p < edges[b];
+    b += p >= edges[b + 1];
+    return b;
+}
+
+/* The variant says how the prediction's own confidence is binned: 0: p >= 1/2, in the bin of p;
+ * 1, 2, 3: in the mirrored bin of p, one less, the same, one more (edges are mirrored from [l, r)
+ * to (l, r], and rounded). */
+RCN_DISPATCH static void place_bins(block *restrict b, int count, int bins,
+                                    const float *restrict edges) {
+    for (int i = 0; i < count; ++i) {
+        const float p = b->p[i];
+        const int32_t bin = bin_of(p, bins, edges), mirrored = bin_of(1.0f - p, bins, edges);
+        b->bin[i] = bin;
+        b->variant[i] = p < 0.5f ? 2 + mirrored - (bins - 1 - bin) : 0;
+    }
+}
+
+RCN_DISPATCH static void place_fine(block *restrict b, int count, float threshold) {
+    for (int i = 0; i < count; ++i) {
+        const float p = b->p[i], rest = 1.0f - p, q = p < 0.5f ? p : rest;
+        int32_t bits;
+        memcpy(&bits, &q, sizeof bits);
+        const int32_t octaves = (bits >> 17) - (103 << 6) + 1; /* 64 to an octave from 2^-24 on */
+        const int32_t tail = octaves > 0 ? octaves : 0;
+        const int32_t middle = (int32_t)(q * 4096.0f) - 64 + RCN_FINE_TAIL;
+        const int32_t cell = q < 0x1p-6f ? tail : middle;
+        b->fine[i] = p < 0.5f ? cell : RCN_FINE - 1 - cell;
+        b->grade[i] = 2 * ((p >= 0.1f) + (p >= 0.3f) + (p >= 0.5f) + (p >= 0.7f) + (p >= 0.9f)) +
+                      (p >= threshold);
+        b->fixed[i] = to_fixed((double)p);
+        b->square[i] = to_fixed((double)p * (double)p);
+    }
+}
+
+/* p^marked (1 - p)^unmarked by squaring, BITS bits of each. */
+#define DEFINE_LIKELIHOODS(NAME, BITS)                                                             \
+    RCN_DISPATCH static void NAME(block *restrict b, int count) {                                  \
+        for (int i = 0; i < count; ++i) {                                                          \
+            double yes = (double)b->p[i], product = 1.0;                                           \
+            yes = yes < 1e-7 ? 1e-7 : yes;                                                         \
+            yes = yes > 1.0 - 1e-7 ? 1.0 - 1e-7 : yes;                                             \
+            double no = 1.0 - yes;                                                                 \
+            const int64_t marked = b->marked[i], unmarked = b->unmarked[i];                        \
+            for (int bit = 0; bit < BITS; ++bit) {                                                 \
+                product *= marked & (INT64_C(1) << bit) ? yes : 1.0;                               \
+                product *= unmarked & (INT64_C(1) << bit) ? no : 1.0;                              \
+                yes *= yes;                                                                        \
+                no *= no;                                                                          \
+            }                                                                                      \
+            b->likelihood[i] = product;                                                            \
+        }                                                                                          \
+    }
+DEFINE_LIKELIHOODS(likelihoods_7, 3)
+DEFINE_LIKELIHOODS(likelihoods_31, 5)
+
+/* The sum of logarithms is the logarithm of the product: eight running products, each with its
+ * binary exponent taken out after every factor, need no logarithm but at the end. */
+enum { LANES = 8 };
+typedef struct log_sum {
+    double product[LANES];
+    int64_t exponent[LANES];
+} log_sum;
+
+RCN_DISPATCH static void log_sum_add(log_sum *restrict sum, const double *restrict x, int count) {
+    for (int i = 0; i + LANES <= count; i += LANES)
+        for (int l = 0; l < LANES; ++l) {
+            const double product = sum->product[l] * x[i + l];
+            uint64_t bits;
+            memcpy(&bits, &product, sizeof bits);
+            sum->exponent[l] += (int64_t)(bits >> 52) - 1023;
+            bits = (bits & UINT64_C(0x000FFFFFFFFFFFFF)) | UINT64_C(0x3FF0000000000000);
+            memcpy(&sum->product[l], &bits, sizeof bits);
+        }
+}
+
+static double log_sum_value(const log_sum *sum) {
+    double value = 0;
+    for (int l = 0; l < LANES; ++l)
+        value += log(sum->product[l]) + (double)sum->exponent[l] * 0.69314718055994530942;
+    return value;
+}
+
+static void add_nll(double *nll, log_sum *sum, block *b, int count, int raters) {
+    if (raters <= 31) {
+        /* 31 raters at 1e-7 make 1e-217, which a double still holds. */
+        if (raters <= 7)
+            likelihoods_7(b, count);
+        else
+            likelihoods_31(b, count);
+        while (count % LANES) b->likelihood[count++] = 1.0;
+        log_sum_add(sum, b->likelihood, count);
+        return;
+    }
+    for (int i = 0; i < count; ++i) {
+        double p = (double)b->p[i];
+        p = p < 1e-7 ? 1e-7 : p > 1.0 - 1e-7 ? 1.0 - 1e-7 : p;
+        *nll -= (double)b->marked[i] * log(p) + (double)b->unmarked[i] * log(1.0 - p);
+    }
+}
+
+static void tally_block(uint64_t *restrict hot, const pass_job *job, const block *restrict b,
+                        int count) {
+    const int64_t columns = job->columns;
+    uint64_t *restrict squares = hot + job->at_squares, *restrict variants = hot + job->at_variants,
+                       *restrict grades = hot + job->at_grades, *restrict fine = hot + job->at_fine;
+    for (int i = 0; i < count; ++i) {
+        const uint32_t code = b->codes[i];
+        const rcn__vote vote = job->c.patterns[code];
+        const uint64_t p = b->fixed[i];
+        if (!job->by_rater) {
+            uint64_t *cell = hot + 2 * (b->bin[i] * columns + code);
+            cell[0] += 1;
+            cell[1] += p;
+            squares[code] += b->square[i];
+        }
+        uint64_t *variant = variants + 2 * (16 * b->bin[i] + 4 * b->variant[i] + vote.reference);
+        variant[0] += 1;
+        variant[1] += p;
+        grades[18 * b->grade[i] + 3 * vote.grade + vote.reference] += 1;
+        uint64_t *cell = fine + 3 * b->fine[i];
+        cell[0] += (uint64_t)vote.answered << FRACTION_BITS | vote.marked;
+        cell[1] += (uint64_t)(vote.reference < 2) << FRACTION_BITS | (vote.reference == 1);
+        cell[2] += p * vote.answered;
+    }
+    if (!job->by_rater) return;
+    for (int i = 0; i < count; ++i) {
+        const rcn_pattern *pattern = &job->c.votes->patterns[b->codes[i]];
+        for (int r = 0; r < job->c.votes->raters; ++r) {
+            if (!(pattern->answered >> r & 1)) continue;
+            const int64_t column = 2 * r + (int64_t)(pattern->marked >> r & 1);
+            uint64_t *cell = hot + 2 * (b->bin[i] * columns + column);
+            cell[0] += 1;
+            cell[1] += b->fixed[i];
+            squares[column] += b->square[i];
+        }
+    }
+}
+
+static void flush(uint64_t *restrict total, uint64_t *restrict hot, int64_t length) {
+    for (int64_t i = 0; i < length; ++i) {
+        total[2 * i] += hot[i] & FRACTION_MASK;
+        total[2 * i + 1] += hot[i] >> FRACTION_BITS;
+        hot[i] = 0;
+    }
+}
+
+static void pass_chunk(int64_t chunk, int thread, void *payload) {
+    pass_job *job = payload;
+    log_sum sum;
+    block b;
+    double nll = 0, rps = 0;
+    int64_t first, end;
+    for (int l = 0; l < LANES; ++l) {
+        sum.product[l] = 1.0;
+        sum.exponent[l] = 0;
+    }
+    rcn__chunk_range(&first, &end, chunk, job->voxels, RCN_CHUNK);
+    for (; first < end; first += RCN_CASE_BLOCK) {
+        const int64_t size = end - first > RCN_CASE_BLOCK ? RCN_CASE_BLOCK : end - first;
+        const int count = rcn__case_read(b.p, b.codes, &rps, &job->rps_voxels[thread], &job->c,
+                                         first, size, thread);
+        place_bins(&b, count, job->bins, job->edges);
+        place_fine(&b, count, job->threshold);
+        for (int i = 0; i < count; ++i) {
+            const rcn__vote vote = job->c.patterns[b.codes[i]];
+            b.marked[i] = vote.marked;
+            b.unmarked[i] = vote.answered - vote.marked;
+        }
+        add_nll(&nll, &sum, &b, count, job->c.votes->raters);
+        tally_block(job->hot[thread], job, &b, count);
+        job->used[thread] += count;
+        job->since_flush[thread] += count;
+        if (job->since_flush[thread] > FLUSH_VOXELS - RCN_CASE_BLOCK) {
+            flush(job->totals[thread], job->hot[thread], job->length);
+            job->since_flush[thread] = 0;
+        }
+    }
+    job->nll[chunk] = nll - log_sum_value(&sum);
+    job->rps[chunk] = rps;
+}
+
+/* ---- from integers to sums ---------------------------------------------------------------------
+ */
+
+/* Lower bits and upper bits of a slot, added up. */
+typedef struct wide {
+    uint64_t low, high;
+} wide;
+
+static void widen(wide *sum, const uint64_t *slot) {
+    sum->low += slot[0];
+    sum->high += slot[1] + (sum->low >> FRACTION_BITS);
+    sum->low &= FRACTION_MASK;
+}
+
+static double wide_fixed(wide w) { return (double)w.high + (double)w.low * FRACTION_ONE; }
+static double wide_count(wide w) {
+    return (double)w.high * (double)(UINT64_C(1) << FRACTION_BITS) + (double)w.low;
+}
+
+static rcn_pattern column_pattern(const pass_job *job, int64_t column) {
+    if (!job->by_rater) return job->c.votes->patterns[column];
+    const uint64_t bit = UINT64_C(1) << (column / 2);
+    const rcn_pattern pattern = {column % 2 ? bit : 0, bit, 0};
+    return pattern;
+}
+
+static void sum_raters(double *sums, const rcn_calib *calib, const pass_job *job,
+                       const uint64_t *total) {
+    for (int r = 0; r < calib->raters; ++r) {
+        wide squares = {0, 0}, cross = {0, 0};
+        for (int b = 0; b < job->bins; ++b) {
+            wide count = {0, 0}, p = {0, 0}, marked = {0, 0};
+            for (int64_t column = 0; column < job->columns; ++column) {
+                const rcn_pattern pattern = column_pattern(job, column);
+                if (!(pattern.answered >> r & 1)) continue;
+                const uint64_t *slot = total + 4 * (b * job->columns + column);
+                if (!slot[0] && !slot[1]) continue;
+                widen(&count, slot);
+                widen(&p, slot + 2);
+                if (!(pattern.marked >> r & 1)) continue;
+                widen(&marked, slot);
+                widen(&cross, slot + 2);
+            }
+            double *bin = sums + rcn__sum_bins(calib, r) + 3 * b;
+            bin[0] = wide_count(count);
+            bin[1] = wide_fixed(p);
+            bin[2] = wide_count(marked);
+        }
+        for (int64_t column = 0; column < job->columns; ++column)
+            if (column_pattern(job, column).answered >> r & 1)
+                widen(&squares, total + 2 * (job->at_squares + column));
+        sums[rcn__sum_rater(calib, r)] = wide_fixed(squares);
+        sums[rcn__sum_rater(calib, r) + 1] = wide_fixed(cross);
+    }
+}
+
+/* The bins of the one reference, and of the confidence in the prediction p >= 1/2. */
+static void sum_reference(double *sums, const rcn_calib *calib, const pass_job *job,
+                          const uint64_t *total) {
+    double *confidence = sums + RCN_SUM_CONFIDENCE, *reference = sums + rcn__sum_reference(calib);
+    for (int b = 0; b < job->bins; ++b)
+        for (int variant = 0; variant < 4; ++variant)
+            for (int foreground = 0; foreground < 2; ++foreground) {
+                const uint64_t *slot =
+                    total + 2 * (job->at_variants + 2 * (16 * b + 4 * variant + foreground));
+                wide wide_n = {0, 0}, wide_p = {0, 0};
+                widen(&wide_n, slot);
+                widen(&wide_p, slot + 2);
+                const double n = wide_count(wide_n), p = wide_fixed(wide_p);
+                if (n == 0) continue;
+                reference[3 * b] += n;
+                reference[3 * b + 1] += p;
+                reference[3 * b + 2] += foreground ? n : 0;
+                const int own = variant ? job->bins - 1 - b + variant - 2 : b;
+                confidence[3 * own] += n;
+                confidence[3 * own + 1] += variant ? n - p : p;
+                confidence[3 * own + 2] += (variant == 0) == foreground ? n : 0;
+            }
+}
+
+static void sum_fine(double *sums, const rcn_calib *calib, const pass_job *job,
+                     const uint64_t *total) {
+    double *fine = sums + rcn__sum_fine(calib);
+    for (int64_t i = 0; i < RCN_FINE; ++i) {
+        const uint64_t *slot = total + 2 * (job->at_fine + 3 * i);
+        wide p = {0, 0};
+        widen(&p, slot + 4);
+        fine[5 * i] = (double)slot[1];
+        fine[5 * i + 1] = (double)slot[0];
+        fine[5 * i + 2] = wide_fixed(p);
+        fine[5 * i + 3] = (double)slot[3];
+        fine[5 * i + 4] = (double)slot[2];
+    }
+}
+
+rcn_status rcn_calib_add(rcn_calib *calib, rcn_context *ctx, const rcn_calib_case *one_case) {
+    rcn_status status;
+    pass_job job;
+    double *sums = NULL;
+    memset(&job, 0, sizeof job);
+    if (!ctx) return RCN_EINVALID;
+    rcn__clear(ctx);
+    if (!calib) return rcn__fail(ctx, RCN_EINVALID, "There are no sums to add to.");
+    RCN_TRY(rcn__case_open(&job.c, ctx, one_case, calib->raters, calib->options.readout,
+                           calib->options.at_least));
+    job.voxels = job.c.votes->voxels;
+    job.bins = calib->options.bins;
+    job.threshold = (float)calib->options.threshold;
+    for (int b = 0; b < job.bins; ++b) job.edges[b] = (float)((double)b / job.bins);
+    job.edges[job.bins] = 2.0f;
+    job.columns = job.c.votes->pattern_count;
+    job.by_rater = job.columns > MAX_CELLS / job.bins;
+    if (job.by_rater) job.columns = 2 * calib->raters;
+    job.at_squares = 2 * job.bins * job.columns;
+    job.at_variants = job.at_squares + job.columns;
+    job.at_grades = job.at_variants + 2 * 16 * job.bins;
+    job.at_fine = job.at_grades + 12 * 18;
+    job.length = job.at_fine + 3 * RCN_FINE;
+
+    const int64_t chunks = rcn__chunk_count(job.voxels, RCN_CHUNK);
+    RCN_ALLOC_ZERO(job.hot, ctx, ctx->threads, "bookkeeping");
+    RCN_ALLOC_ZERO(job.totals, ctx, ctx->threads, "bookkeeping");
+    RCN_ALLOC_ZERO(job.since_flush, ctx, ctx->threads, "bookkeeping");
+    RCN_ALLOC_ZERO(job.rps_voxels, ctx, ctx->threads, "bookkeeping");
+    RCN_ALLOC_ZERO(job.used, ctx, ctx->threads, "bookkeeping");
+    RCN_ALLOC(job.nll, ctx, chunks, "sums by chunk");
+    RCN_ALLOC(job.rps, ctx, chunks, "sums by chunk");
+    for (int t = 0; t < ctx->threads; ++t) {
+        RCN_ALLOC_ZERO(job.hot[t], ctx, job.length, "counting");
+        RCN_ALLOC_ZERO(job.totals[t], ctx, 2 * job.length, "counting");
+    }
+    RCN_ALLOC_ZERO(sums, ctx, calib->length, "the calibration sums");
+    RCN_TRY(rcn__for_chunks(ctx, "comparing with the raters", chunks, pass_chunk, &job));
+    RCN_TRY(rcn__case_result(ctx, &job.c));
+
+    uint64_t *total = job.totals[0];
+    int64_t used = 0, rps_voxels = 0;
+    for (int t = 0; t < ctx->threads; ++t) {
+        flush(job.totals[t], job.hot[t], job.length);
+        for (int64_t i = 0; t && i < 2 * job.length; ++i) total[i] += job.totals[t][i];
+        used += job.used[t];
+        rps_voxels += job.rps_voxels[t];
+    }
+    if (!used) RCN_TRY(rcn__fail(ctx, RCN_EDATA, "No rater answered any voxel of the region."));
+    sums[RCN_SUM_VOXELS] = (double)used;
+    sums[RCN_SUM_RPS_VOXELS] = (double)rps_voxels;
+    for (int64_t i = 0; i < chunks; ++i) {
+        sums[RCN_SUM_NLL] += job.nll[i];
+        sums[RCN_SUM_RPS] += job.rps[i];
+    }
+    for (int64_t i = 0; i < 12 * 18; ++i)
+        sums[RCN_SUM_GRADES + i] = (double)total[2 * (job.at_grades + i)];
+    sum_raters(sums, calib, &job, total);
+    sum_reference(sums, calib, &job, total);
+    sum_fine(sums, calib, &job, total);
+    for (int64_t i = 0; i < calib->length; ++i) calib->sums[i] += sums[i];
+done:
+    for (int t = 0; t < ctx->threads; ++t) {
+        if (job.hot) rcn__free(ctx, job.hot[t]);
+        if (job.totals) rcn__free(ctx, job.totals[t]);
+    }
+    rcn__free(ctx, job.hot);
+    rcn__free(ctx, job.totals);
+    rcn__free(ctx, job.since_flush);
+    rcn__free(ctx, job.rps_voxels);
+    rcn__free(ctx, job.used);
+    rcn__free(ctx, job.nll);
+    rcn__free(ctx, job.rps);
+    rcn__free(ctx, sums);
+    rcn__case_close(&job.c, ctx);
+    return status;
+}
+
+/* ---- figures -----------------------------------------------------------------------------------
+ */
+
+const char *rcn_figure_name(rcn_figure figure) {
+    static const char *const names[RCN_FIGURES] = {"mr_ece",        "rater_ece",
+                                                   "ece",           "ece_foreground",
+                                                   "mce",           "ace",
+                                                   "signed",        "over",
+                                                   "under",         "brier",
+                                                   "nll",           "rps",
+                                                   "auc_histogram", "auc_pairs_histogram",
+                                                   "dice",          "soft_dice"};
+    return (int)figure >= 0 && figure < RCN_FIGURES ? names[figure] : NULL;
+}
+
+/* Sum of |sum p - sum y| over bins [count][3], over all their voxels. */
+static double ece_of(const double *bins, int count) {
+    double n = 0, gap = 0;
+    for (int b = 0; b < count; ++b) {
+        n += bins[3 * b];
+        gap += fabs(bins[3 * b + 1] - bins[3 * b + 2]);
+    }
+    return n > 0 ? gap / n : NAN;
+}
+
+static double dice_of(double both, double a, double b) {
+    return a + b > 0 ? 2.0 * both / (a + b) : 1.0;
+}
+
+static double dice_at_threshold(const double *grades) {
+    double both = 0, predicted = 0, reference = 0, voxels = 0;
+    for (int p = 0; p < 12; ++p)
+        for (int m = 0; m < 18; ++m) {
+            const double n = grades[18 * p + m];
+            if (m % 3 == 2) continue;
+            voxels += n;
+            predicted += p % 2 ? n : 0;
+            reference += m % 3 == 1 ? n : 0;
+            both += p % 2 && m % 3 == 1 ? n : 0;
+        }
+    return voxels > 0 ? dice_of(both, predicted, reference) : NAN;
+}
+
+static double soft_dice(const double *grades) {
+    double sum = 0;
+    for (int t = 1; t <= 5; ++t) {
+        double both = 0, predicted = 0, marked = 0;
+        for (int p = 0; p < 12; ++p)
+            for (int m = 0; m < 18; ++m) {
+                const double n = grades[18 * p + m];
+                predicted += p / 2 >= t ? n : 0;
+                marked += m / 3 >= t ? n : 0;
+                both += p / 2 >= t && m / 3 >= t ? n : 0;
+            }
+        sum += dice_of(both, predicted, marked);
+    }
+    return sum / 5;
+}
+
+double rcn__auc_cells(const double *all, const double *marked, int64_t stride, int64_t cells) {
+    double positive = 0, negative = 0, wins = 0;
+    for (int64_t i = 0; i < cells; ++i) {
+        const double p = marked[i * stride], n = all[i * stride] - p;
+        wins += p * (negative + 0.5 * n);
+        positive += p;
+        negative += n;
+    }
+    return positive > 0 && negative > 0 ? wins / (positive * negative) : NAN;
+}
+
+static double auc_error(const rcn_calib *calib, int all, int marked) {
+    const double *fine = calib->sums + rcn__sum_fine(calib);
+    double positive = 0, negative = 0, ties = 0;
+    for (int64_t i = 0; i < RCN_FINE; ++i) {
+        const double p = fine[5 * i + marked], n = fine[5 * i + all] - p;
+        ties += 0.5 * p * n;
+        positive += p;
+        negative += n;
+    }
+    return positive > 0 && negative > 0 ? ties / (positive * negative) : NAN;
+}
+
+void rcn_calib_auc_error(double *reference, double *pairs, const rcn_calib *calib) {
+    *reference = auc_error(calib, 3, 4);
+    *pairs = auc_error(calib, 0, 1);
+}
+
+/* All raters' bins added up. */
+static void pool(double out[3], const rcn_calib *calib, const double *sums, int bin) {
+    out[0] = out[1] = out[2] = 0;
+    for (int r = 0; r < calib->raters; ++r)
+        for (int i = 0; i < 3; ++i) out[i] += sums[rcn__sum_bins(calib, r) + 3 * bin + i];
+}
+
+static double brier_of(const rcn_calib *calib, const double *sums, int first, int end) {
+    double n = 0, sum = 0;
+    for (int r = first; r < end; ++r) {
+        const double *rater = sums + rcn__sum_rater(calib, r);
+        const double *bins = sums + rcn__sum_bins(calib, r);
+        double marked = 0;
+        for (int b = 0; b < calib->options.bins; ++b) {
+            n += bins[3 * b];
+            marked += bins[3 * b + 2];
+        }
+        sum += rater[0] - 2.0 * rater[1] + marked; /* (p - y)^2 with y^2 = y */
+    }
+    return n > 0 ? sum / n : NAN;
+}
+
+void rcn__figures(double out[RCN_FIGURES], const rcn_calib *calib, const double *sums) {
+    const int bins = calib->options.bins;
+    double n = 0, over = 0, under = 0, largest = 0, gaps = 0, raters_sum = 0;
+    int filled = 0, raters = 0;
+    for (int i = 0; i < RCN_FIGURES; ++i) out[i] = NAN;
+    if (!(sums[RCN_SUM_VOXELS] > 0)) return;
+    for (int b = 0; b < bins; ++b) {
+        double bin[3];
+        pool(bin, calib, sums, b);
+        if (!(bin[0] > 0)) continue;
+        const double gap = bin[1] - bin[2];
+        n += bin[0];
+        over += gap > 0 ? gap : 0;
+        under += gap < 0 ? -gap : 0;
+        ++filled;
+        gaps += fabs(gap) / bin[0];
+        largest = fmax(largest, fabs(gap) / bin[0]);
+    }
+    for (int r = 0; r < calib->raters; ++r) {
+        const double ece = ece_of(sums + rcn__sum_bins(calib, r), bins);
+        if (isnan(ece)) continue;
+        raters_sum += ece;
+        ++raters;
+    }
+    out[RCN_MR_ECE] = (over + under) / n;
+    out[RCN_RATER_ECE] = raters_sum / raters;
+    out[RCN_ECE] = ece_of(sums + RCN_SUM_CONFIDENCE, bins);
+    out[RCN_ECE_FOREGROUND] = ece_of(sums + rcn__sum_reference(calib), bins);
+    out[RCN_MCE] = largest;
+    out[RCN_ACE] = gaps / filled;
+    out[RCN_SIGNED] = (over - under) / n;
+    out[RCN_OVER] = over / n;
+    out[RCN_UNDER] = under / n;
+    out[RCN_BRIER] = brier_of(calib, sums, 0, calib->raters);
+    out[RCN_NLL] = sums[RCN_SUM_NLL] / n;
+    if (sums[RCN_SUM_RPS_VOXELS] > 0) out[RCN_RPS] = sums[RCN_SUM_RPS] / sums[RCN_SUM_RPS_VOXELS];
+    out[RCN_DICE] = dice_at_threshold(sums + RCN_SUM_GRADES);
+    out[RCN_SOFT_DICE] = soft_dice(sums + RCN_SUM_GRADES);
+}
+
+void rcn_calib_figures(double out[RCN_FIGURES], const rcn_calib *calib) {
+    rcn__figures(out, calib, calib->sums);
+    const double *fine = calib->sums + rcn__sum_fine(calib);
+    out[RCN_AUC_HISTOGRAM] = rcn__auc_cells(fine + 3, fine + 4, 5, RCN_FINE);
+    out[RCN_AUC_PAIRS_HISTOGRAM] = rcn__auc_cells(fine, fine + 1, 5, RCN_FINE);
+}
+
+int64_t rcn_calib_pairs(const rcn_calib *calib) {
+    double n = 0;
+    for (int b = 0; b < calib->options.bins; ++b) {
+        double bin[3];
+        pool(bin, calib, calib->sums, b);
+        n += bin[0];
+    }
+    return (int64_t)n;
+}
+
+double rcn_calib_rater_ece(const rcn_calib *calib, int rater) {
+    return ece_of(calib->sums + rcn__sum_bins(calib, rater), calib->options.bins);
+}
+
+double rcn_calib_rater_brier(const rcn_calib *calib, int rater) {
+    return brier_of(calib, calib->sums, rater, rater + 1);
+}
+
+static void fill_bin(rcn_calib_bin *out, double lower, double upper, const double sums[3]) {
+    out->lower = lower;
+    out->upper = upper;
+    out->count = (int64_t)sums[0];
+    out->confidence = sums[0] > 0 ? sums[1] / sums[0] : NAN;
+    out->frequency = sums[0] > 0 ? sums[2] / sums[0] : NAN;
+}
+
+/* A cell goes to the bin in which the middle of its pairs lies. */
+static void mass_bins(rcn_calib_bin *out, const rcn_calib *calib) {
+    const int bins = calib->options.bins;
+    const double *fine = calib->sums + rcn__sum_fine(calib);
+    double total = 0, below = 0;
+    int cell = 0;
+    for (int i = 0; i < RCN_FINE; ++i) total += fine[5 * i];
+    for (int b = 0; b < bins; ++b) {
+        double sums[3] = {0, 0, 0};
+        const int first = cell;
+        while (cell < RCN_FINE &&
+               (b == bins - 1 || (below + 0.5 * fine[5 * cell]) * bins < total * (b + 1))) {
+            sums[0] += fine[5 * cell];
+            sums[1] += fine[5 * cell + 2];
+            sums[2] += fine[5 * cell + 1];
+            below += fine[5 * cell];
+            ++cell;
+        }
+        fill_bin(&out[b], rcn__fine_edge(first), rcn__fine_edge(cell), sums);
+    }
+}
+
+void rcn_calib_bins(rcn_calib_bin *out, const rcn_calib *calib, rcn_binning binning) {
+    const int bins = calib->options.bins;
+    if (binning == RCN_BINS_MASS) {
+        mass_bins(out, calib);
+        return;
+    }
+    for (int b = 0; b < bins; ++b) {
+        double sums[3];
+        pool(sums, calib, calib->sums, b);
+        fill_bin(&out[b], (double)b / bins, (double)(b + 1) / bins, sums);
+    }
+}
+
+void rcn_calib_rater_bins(rcn_calib_bin *out, const rcn_calib *calib, int rater) {
+    const int bins = calib->options.bins;
+    for (int b = 0; b < bins; ++b)
+        fill_bin(&out[b], (double)b / bins, (double)(b + 1) / bins,
+                 calib->sums + rcn__sum_bins(calib, rater) + 3 * b);
+}
+
+void rcn_calib_gaps(double *ece, double *mce, double *ace, const rcn_calib_bin *bins, int count) {
+    double n = 0, sum = 0, largest = 0, gaps = 0;
+    int filled = 0;
+    for (int b = 0; b < count; ++b) {
+        if (!bins[b].count) continue;
+        const double gap = fabs(bins[b].confidence - bins[b].frequency);
+        n += (double)bins[b].count;
+        sum += (double)bins[b].count * gap;
+        largest = fmax(largest, gap);
+        gaps += gap;
+        ++filled;
+    }
+    if (ece) *ece = filled ? sum / n : NAN;
+    if (mce) *mce = filled ? largest : NAN;
+    if (ace) *ace = filled ? gaps / filled : NAN;
+}
+
+rcn_brier rcn_calib_brier(const rcn_calib *calib) {
+    rcn_brier out = {NAN, NAN, NAN, NAN, NAN};
+    double n = 0, marked = 0, reliability = 0, resolution = 0;
+    double bin[3];
+    for (int b = 0; b < calib->options.bins; ++b) {
+        pool(bin, calib, calib->sums, b);
+        n += bin[0];
+        marked += bin[2];
+    }
+    if (!(n > 0)) return out;
+    const double share = marked / n;
+    for (int b = 0; b < calib->options.bins; ++b) {
+        pool(bin, calib, calib->sums, b);
+        if (!(bin[0] > 0)) continue;
+        const double gap = (bin[1] - bin[2]) / bin[0], off = bin[2] / bin[0] - share;
+        reliability += bin[0] * gap * gap;
+        resolution += bin[0] * off * off;
+    }
+    out.brier = brier_of(calib, calib->sums, 0, calib->raters);
+    out.reliability = reliability / n;
+    out.resolution = resolution / n;
+    out.uncertainty = share * (1.0 - share);
+    out.remainder = out.brier - (out.reliability - out.resolution + out.uncertainty);
+    return out;
+}

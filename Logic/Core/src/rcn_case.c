@@ -1,0 +1,288 @@
+#include "rcn_calib_private.h"
+
+#include <math.h>
+#include <string.h>
+
+const char *rcn__readout_weights(double *weights, int raters, rcn_readout readout, int at_least) {
+    for (int k = 0; k <= raters; ++k) switch (readout) {
+        case RCN_READOUT_MAJORITY: weights[k] = 2 * k >= raters; break;
+        case RCN_READOUT_EXPECTED: weights[k] = (double)k / raters; break;
+        case RCN_READOUT_AT_LEAST:
+            if (at_least < 1 || at_least > raters)
+                return "The readout \"at least t\" needs t between 1 and the number of raters.";
+            weights[k] = k >= at_least;
+            break;
+        default: return "There is no such readout.";
+        }
+    return NULL;
+}
+
+void rcn_reference_majority(uint8_t *table, const rcn_votes *votes) {
+    for (int64_t p = 0; p < votes->pattern_count; ++p) {
+        const int marked = rcn__popcount(votes->patterns[p].marked);
+        const int answered = rcn__popcount(votes->patterns[p].answered);
+        table[p] = answered ? 2 * marked >= answered : RCN_NO_REFERENCE;
+    }
+}
+
+void rcn_reference_rater(uint8_t *table, const rcn_votes *votes, int rater) {
+    for (int64_t p = 0; p < votes->pattern_count; ++p)
+        table[p] = votes->patterns[p].answered >> rater & 1
+                       ? (uint8_t)(votes->patterns[p].marked >> rater & 1)
+                       : RCN_NO_REFERENCE;
+}
+
+/* ---- opening -----------------------------------------------------------------------------------
+ */
+
+static rcn_status check_case(rcn_context *ctx, const rcn_calib_case *in, int raters) {
+    if (!in || !in->votes) return rcn__fail(ctx, RCN_EINVALID, "The case has no votes.");
+    const char *sentence = rcn_image_check(&in->prediction);
+    if (sentence) return rcn__fail(ctx, RCN_EINVALID, "The prediction: %s", sentence);
+    const rcn_geometry *a = &in->prediction.geometry, *b = &in->votes->geometry;
+    if (memcmp(a->size, b->size, sizeof a->size))
+        return rcn__fail(
+            ctx, RCN_EGEOMETRY,
+            "The prediction has %lldx%lldx%lld voxels, the raters have %lldx%lldx%lld.",
+            (long long)a->size[0], (long long)a->size[1], (long long)a->size[2],
+            (long long)b->size[0], (long long)b->size[1], (long long)b->size[2]);
+    if (in->votes->raters != raters)
+        return rcn__fail(ctx, RCN_EINVALID, "The case has %d raters, not %d.", in->votes->raters,
+                         raters);
+    if (in->prediction.type != RCN_FLOAT32)
+        return rcn__fail(ctx, RCN_EINVALID, "The prediction must be float32, not %s.",
+                         rcn_type_name(in->prediction.type));
+    if (in->prediction.components != 1 && in->prediction.components != raters + 1)
+        return rcn__fail(
+            ctx, RCN_EINVALID,
+            "The prediction has %d components; %d raters need %d (levels 0 to %d) or 1 "
+            "(a probability).",
+            in->prediction.components, raters, raters + 1, raters);
+    if (in->reference)
+        for (int64_t p = 0; p < in->votes->pattern_count; ++p)
+            if (in->reference[p] > 1 && in->reference[p] != RCN_NO_REFERENCE)
+                return rcn__fail(ctx, RCN_EINVALID,
+                                 "The reference must be 0, 1 or none for each pattern, not %d.",
+                                 in->reference[p]);
+    return RCN_OK;
+}
+
+rcn_status rcn__case_open(rcn__case *out, rcn_context *ctx, const rcn_calib_case *one_case,
+                          int raters, rcn_readout readout, int at_least) {
+    rcn_status status;
+    uint8_t *majority = NULL;
+    memset(out, 0, sizeof *out);
+    RCN_TRY(check_case(ctx, one_case, raters));
+    const rcn_votes *votes = one_case->votes;
+    out->votes = votes;
+    out->data = one_case->prediction.data;
+    out->components = one_case->prediction.components;
+    out->region = one_case->region;
+    out->everywhere = !one_case->region;
+    const char *sentence = rcn__readout_weights(out->weights, raters, readout, at_least);
+    if (sentence) RCN_TRY(rcn__fail(ctx, RCN_EINVALID, "%s", sentence));
+    RCN_ALLOC(out->bad, ctx, ctx->threads, "bookkeeping");
+    for (int t = 0; t < ctx->threads; ++t) out->bad[t] = INT64_MAX;
+    RCN_ALLOC(out->patterns, ctx, votes->pattern_count, "the table of patterns");
+    const uint8_t *reference = one_case->reference;
+    if (!reference) {
+        RCN_ALLOC(majority, ctx, votes->pattern_count, "the majority by pattern");
+        rcn_reference_majority(majority, votes);
+        reference = majority;
+    }
+    for (int64_t p = 0; p < votes->pattern_count; ++p) {
+        const int marked = rcn__popcount(votes->patterns[p].marked);
+        const int answered = rcn__popcount(votes->patterns[p].answered);
+        int grade = 0;
+        while (grade < 5 && 10 * marked >= (2 * grade + 1) * answered) ++grade;
+        out->patterns[p].marked = (uint8_t)marked;
+        out->patterns[p].answered = (uint8_t)answered;
+        out->patterns[p].reference = reference[p] == RCN_NO_REFERENCE ? 2 : reference[p];
+        out->patterns[p].grade = (uint8_t)grade;
+        if (!answered && votes->patterns[p].voxels) out->everywhere = 0;
+    }
+done:
+    rcn__free(ctx, majority);
+    return status;
+}
+
+void rcn__case_close(rcn__case *c, rcn_context *ctx) {
+    rcn__free(ctx, c->bad);
+    rcn__free(ctx, c->patterns);
+    c->bad = NULL;
+    c->patterns = NULL;
+}
+
+/* ---- reading -----------------------------------------------------------------------------------
+ */
+
+RCN_DISPATCH static int any_outside(const float *p, int64_t count) {
+    int outside = 0;
+    for (int64_t i = 0; i < count; ++i) outside |= !(p[i] >= 0.0f && p[i] <= 1.0f);
+    return outside;
+}
+
+/* The readout of one voxel's levels; -1 where they cannot be used. */
+static float read_levels(const float *levels, int components, const double *weights) {
+    double sum = 0, readout = 0;
+    int outside = 0;
+    for (int k = 0; k < components; ++k) {
+        outside |= !(levels[k] >= 0.0f && levels[k] <= 1.0f);
+        sum += (double)levels[k];
+        readout += weights[k] * (double)levels[k];
+    }
+    if (outside || !(fabs(sum - 1.0) <= RCN_LEVEL_TOLERANCE)) return -1.0f;
+    return readout < 1.0 ? (float)readout : 1.0f;
+}
+
+/* Definitions, RPS: the squared distance of the cumulative levels, over K + 1. */
+static double rps_of(const float *levels, int components, int level) {
+    double cumulative = 0, sum = 0;
+    for (int k = 0; k < components; ++k) {
+        cumulative += (double)levels[k];
+        const double gap = cumulative - (k >= level ? 1.0 : 0.0);
+        sum += gap * gap;
+    }
+    return sum / components;
+}
+
+int rcn__case_read(float *p, uint32_t *codes, double *rps, int64_t *rps_voxels, rcn__case *c,
+                   int64_t first, int64_t count, int thread) {
+    const rcn_votes *votes = c->votes;
+    const uint8_t *region = c->region ? c->region + first : NULL;
+    const float *data = c->data + first * c->components;
+    int used = 0;
+    rcn__votes_read(codes, votes, first, count);
+    if (c->components > 1) {
+        for (int64_t i = 0; i < count; ++i) {
+            const uint32_t code = codes[i];
+            const rcn__vote vote = c->patterns[code];
+            if ((region && !region[i]) || !vote.answered) continue;
+            const float *levels = data + i * c->components;
+            p[used] = read_levels(levels, c->components, c->weights);
+            if (p[used] < 0) {
+                if (first + i < c->bad[thread]) c->bad[thread] = first + i;
+                p[used] = 0;
+            } else if (rps && vote.answered == votes->raters) {
+                *rps += rps_of(levels, c->components, vote.marked);
+                ++*rps_voxels;
+            }
+            codes[used++] = code;
+        }
+        return used;
+    }
+    if (c->everywhere) {
+        memcpy(p, data, (size_t)count * sizeof *p);
+        used = (int)count;
+    } else {
+        /* Without branches: write always, move on only where the voxel counts. */
+        for (int64_t i = 0; i < count; ++i) {
+            const uint32_t code = codes[i];
+            p[used] = data[i];
+            codes[used] = code;
+            used += (!region || region[i]) && c->patterns[code].answered;
+        }
+    }
+    if (any_outside(p, used)) {
+        for (int64_t i = 0; i < count; ++i) {
+            uint32_t code;
+            rcn__votes_read(&code, votes, first + i, 1);
+            if ((region && !region[i]) || !c->patterns[code].answered) continue;
+            if (data[i] >= 0.0f && data[i] <= 1.0f) continue;
+            if (first + i < c->bad[thread]) c->bad[thread] = first + i;
+            break;
+        }
+        for (int i = 0; i < used; ++i)
+            if (!(p[i] >= 0.0f && p[i] <= 1.0f)) p[i] = 0;
+    }
+    return used;
+}
+
+static rcn_status fail_voxel(rcn_context *ctx, const rcn_geometry *geometry, const float *values,
+                             int components, int64_t voxel) {
+    const int64_t *size = geometry->size;
+    const long long x = (long long)(voxel % size[0]), y = (long long)(voxel / size[0] % size[1]),
+                    z = (long long)(voxel / (size[0] * size[1]));
+    values += voxel * components;
+    double sum = 0;
+    for (int k = 0; k < components; ++k) {
+        if (!(values[k] >= 0.0f && values[k] <= 1.0f)) {
+            if (components == 1)
+                return rcn__fail(ctx, RCN_EDATA,
+                                 "The prediction is %g at voxel (%lld, %lld, %lld); a probability "
+                                 "must be between 0 and 1.",
+                                 (double)values[k], x, y, z);
+            return rcn__fail(ctx, RCN_EDATA,
+                             "Level %d is %g at voxel (%lld, %lld, %lld); a probability must be "
+                             "between 0 and 1.",
+                             k, (double)values[k], x, y, z);
+        }
+        sum += (double)values[k];
+    }
+    return rcn__fail(ctx, RCN_EDATA,
+                     "The %d levels add up to %g at voxel (%lld, %lld, %lld), not to 1.",
+                     components, sum, x, y, z);
+}
+
+rcn_status rcn__case_result(rcn_context *ctx, const rcn__case *c) {
+    int64_t bad = INT64_MAX;
+    for (int t = 0; t < ctx->threads; ++t)
+        if (c->bad[t] < bad) bad = c->bad[t];
+    if (bad == INT64_MAX) return RCN_OK;
+    return fail_voxel(ctx, &c->votes->geometry, c->data, c->components, bad);
+}
+
+/* ---- a readout as a map ------------------------------------------------------------------------
+ */
+
+typedef struct readout_job {
+    float *out;
+    const rcn_image *levels;
+    int64_t voxels;
+    int64_t *bad; /* per thread */
+    double weights[RCN_MAX_RATERS + 1];
+} readout_job;
+
+static void readout_chunk(int64_t chunk, int thread, void *payload) {
+    readout_job *job = payload;
+    const int components = job->levels->components;
+    int64_t first, end;
+    rcn__chunk_range(&first, &end, chunk, job->voxels, RCN_CHUNK);
+    for (int64_t i = first; i < end; ++i) {
+        job->out[i] = read_levels((const float *)job->levels->data + i * components, components,
+                                  job->weights);
+        if (job->out[i] < 0) {
+            job->out[i] = 0;
+            if (i < job->bad[thread]) job->bad[thread] = i;
+        }
+    }
+}
+
+rcn_status rcn_readout_apply(float *out, rcn_context *ctx, const rcn_image *levels,
+                             rcn_readout readout, int at_least) {
+    rcn_status status;
+    readout_job job = {out, levels, 0, NULL, {0}};
+    if (!ctx) return RCN_EINVALID;
+    rcn__clear(ctx);
+    const char *sentence = rcn_image_check(levels);
+    if (!sentence && !out) sentence = "There is no place for the readout.";
+    if (!sentence && levels->type != RCN_FLOAT32) sentence = "A level map must be float32.";
+    if (!sentence && (levels->components < 2 || levels->components > RCN_MAX_RATERS + 1))
+        sentence = "A level map must have 2 to 65 components, one more than there are raters.";
+    if (!sentence)
+        sentence = rcn__readout_weights(job.weights, levels->components - 1, readout, at_least);
+    if (sentence) return rcn__fail(ctx, RCN_EINVALID, "%s", sentence);
+    job.voxels = rcn_geometry_voxels(&levels->geometry);
+    RCN_ALLOC(job.bad, ctx, ctx->threads, "bookkeeping");
+    for (int t = 0; t < ctx->threads; ++t) job.bad[t] = INT64_MAX;
+    RCN_TRY(rcn__for_chunks(ctx, "reading levels", rcn__chunk_count(job.voxels, RCN_CHUNK),
+                            readout_chunk, &job));
+    int64_t bad = INT64_MAX;
+    for (int t = 0; t < ctx->threads; ++t)
+        if (job.bad[t] < bad) bad = job.bad[t];
+    if (bad != INT64_MAX)
+        status = fail_voxel(ctx, &levels->geometry, levels->data, levels->components, bad);
+done:
+    rcn__free(ctx, job.bad);
+    return status;
+}
