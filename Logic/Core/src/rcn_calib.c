@@ -1,6 +1,7 @@
 #include "rcn_calib_private.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { MAX_BINS = 1000 };
@@ -14,7 +15,7 @@ enum { FRACTION_BITS = 38, FLUSH_VOXELS = 1 << 19 };
 #define FRACTION_MASK ((UINT64_C(1) << FRACTION_BITS) - 1)
 #define FRACTION_ONE (1.0 / (double)(UINT64_C(1) << FRACTION_BITS))
 
-/* More cells than this for bin x pattern, and the pass counts bin x rater instead. */
+/* More cells than this for segment x pattern, and the pass counts segment x rater instead. */
 enum { MAX_CELLS = 1 << 17 };
 
 /* ---- layout ------------------------------------------------------------------------------------
@@ -121,19 +122,116 @@ const rcn_calib_options *rcn_calib_get_options(const rcn_calib *calib) { return 
 
 int64_t rcn_calib_voxels(const rcn_calib *calib) { return (int64_t)calib->sums[RCN_SUM_VOXELS]; }
 
+/* ---- segments ----------------------------------------------------------------------------------
+ *
+ * Bins, mirrored bins (of the confidence 1 - p) and the thresholds of Dice all cut [0, 1]; between
+ * two cuts a probability is the same to all of them. So the pass only asks for the segment.
+ */
+
+enum { MAX_SEGMENTS = 2 * MAX_BINS + 8 };
+typedef struct segments {
+    int count, bins;
+    float edges[MAX_SEGMENTS + 1]; /* segment s: edges[s] <= p < edges[s + 1]; the last one is 2 */
+    uint16_t first[RCN_FINE];      /* the segment in which a cell of the fine histogram begins */
+    int16_t bin[MAX_SEGMENTS];     /* of p */
+    int16_t confidence[MAX_SEGMENTS]; /* bin of max(p, 1 - p) */
+    int8_t grade[MAX_SEGMENTS];       /* twice the thresholds that p reaches, + 1: and tau too */
+} segments;
+
+static float bin_edge(int bin, int bins) { return (float)((double)bin / bins); }
+
+/* Edges decide, after rounding to float32 like the probabilities: 0.7f is 70 %. */
+static int bin_of(float p, int bins) {
+    int b = (int)(p * (float)bins);
+    b = b < bins ? b : bins - 1;
+    while (b > 0 && p < bin_edge(b, bins)) --b;
+    while (b + 1 < bins && p >= bin_edge(b + 1, bins)) ++b;
+    return b;
+}
+
+/* The smallest p whose confidence 1 - p is below the edge. Positive floats are ordered like their
+ * bits. */
+static float mirrored_edge(float edge) {
+    uint32_t low = 0, high = 0x3F800000;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        float p;
+        memcpy(&p, &middle, sizeof p);
+        if (1.0f - p < edge)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    float p;
+    memcpy(&p, &low, sizeof p);
+    return p;
+}
+
+static int compare_floats(const void *a, const void *b) {
+    const float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+static void segments_make(segments *out, int bins, float threshold) {
+    static const float cuts[5] = {0.1f, 0.3f, 0.5f, 0.7f, 0.9f};
+    float edges[MAX_SEGMENTS];
+    int count = 0;
+    edges[count++] = 0.0f;
+    edges[count++] = threshold;
+    for (int i = 0; i < 5; ++i) edges[count++] = cuts[i];
+    for (int b = 1; b < bins; ++b) {
+        edges[count++] = bin_edge(b, bins);
+        edges[count++] = mirrored_edge(bin_edge(b, bins));
+    }
+    qsort(edges, (size_t)count, sizeof *edges, compare_floats);
+    out->bins = bins;
+    out->count = 0;
+    for (int i = 0; i < count; ++i) {
+        const float p = edges[i];
+        if (i && p == edges[i - 1]) continue;
+        const int s = out->count++;
+        out->edges[s] = p;
+        out->bin[s] = (int16_t)bin_of(p, bins);
+        out->confidence[s] = (int16_t)bin_of(p < 0.5f ? 1.0f - p : p, bins);
+        out->grade[s] = (int8_t)(p >= threshold);
+        for (int t = 0; t < 5; ++t) out->grade[s] += (int8_t)(2 * (p >= cuts[t]));
+    }
+    out->edges[out->count] = 2.0f;
+    int s = 0;
+    for (int cell = 0; cell < RCN_FINE; ++cell) {
+        while ((double)out->edges[s + 1] <= rcn__fine_edge(cell)) ++s;
+        out->first[cell] = (uint16_t)s;
+    }
+}
+
 /* ---- the pass ----------------------------------------------------------------------------------
  */
+
+/* What is counted together: voxels of one pattern; or, where there are too many patterns, pairs of
+ * one rater and answer, and voxels of one class (reference and grade of m). */
+typedef struct column {
+    uint64_t marked, answered;
+    int class; /* 3 * grade + reference; -1: none */
+} column;
+
+/* A pattern's share of the fine histogram. */
+typedef struct vote_words {
+    uint64_t pairs;     /* answered, marked */
+    uint64_t reference; /* has one, is foreground in it */
+    uint64_t answered;
+} vote_words;
 
 typedef struct pass_job {
     rcn__case c;
     int64_t voxels;
-    int bins;
-    float threshold;
-    float edges[MAX_BINS + 1]; /* the last one above 1: the last bin is closed */
-    int64_t columns;           /* patterns; or two per rater: not marked, marked */
+    segments *segments;
+    column *columns;
+    int64_t column_count;
     int by_rater;
-    int64_t at_squares, at_variants, at_grades, at_fine, length; /* slots of a thread's tally */
-    uint64_t **hot;                                              /* per thread: [length] */
+    vote_words *words; /* by pattern */
+    int64_t at_squares, at_fine,
+        length;           /* slots of a thread's tally; [segments][columns][2] first */
+    uint64_t **hot;       /* per thread: [length] */
     uint64_t **totals;    /* per thread: [length][2], lower bits and upper bits of the slots */
     int64_t *since_flush; /* per thread: voxels */
     double *nll;          /* per chunk */
@@ -146,9 +244,6 @@ typedef struct pass_job {
 typedef struct block {
     float p[RCN_CASE_BLOCK];
     uint32_t codes[RCN_CASE_BLOCK];
-    int32_t bin[RCN_CASE_BLOCK];
-    int32_t variant[RCN_CASE_BLOCK];
-    int32_t grade[RCN_CASE_BLOCK];
     int32_t fine[RCN_CASE_BLOCK];
     uint64_t fixed[RCN_CASE_BLOCK];  /* p */
     uint64_t square[RCN_CASE_BLOCK]; /* p^2 */
@@ -166,29 +261,7 @@ static inline uint64_t to_fixed(double x) {
     return bits - UINT64_C(0x4330000000000000);
 }
 
-static inline int32_t bin_of(float p, int bins, const float *edges) {
-    int32_t b = (int32_t)(p * (float)bins);
-    b = b < bins ? b : bins - 1;
-    /* The product may have been rounded across an edge: the edges decide. */
-    b -= p < edges[b];
-    b += p >= edges[b + 1];
-    return b;
-}
-
-/* The variant says how the prediction's own confidence is binned: 0: p >= 1/2, in the bin of p;
- * 1, 2, 3: in the mirrored bin of p, one less, the same, one more (edges are mirrored from [l, r)
- * to (l, r], and rounded). */
-RCN_DISPATCH static void place_bins(block *restrict b, int count, int bins,
-                                    const float *restrict edges) {
-    for (int i = 0; i < count; ++i) {
-        const float p = b->p[i];
-        const int32_t bin = bin_of(p, bins, edges), mirrored = bin_of(1.0f - p, bins, edges);
-        b->bin[i] = bin;
-        b->variant[i] = p < 0.5f ? 2 + mirrored - (bins - 1 - bin) : 0;
-    }
-}
-
-RCN_DISPATCH static void place_fine(block *restrict b, int count, float threshold) {
+RCN_DISPATCH static void place(block *restrict b, int count) {
     for (int i = 0; i < count; ++i) {
         const float p = b->p[i], rest = 1.0f - p, q = p < 0.5f ? p : rest;
         int32_t bits;
@@ -198,10 +271,11 @@ RCN_DISPATCH static void place_fine(block *restrict b, int count, float threshol
         const int32_t middle = (int32_t)(q * 4096.0f) - 64 + RCN_FINE_TAIL;
         const int32_t cell = q < 0x1p-6f ? tail : middle;
         b->fine[i] = p < 0.5f ? cell : RCN_FINE - 1 - cell;
-        b->grade[i] = 2 * ((p >= 0.1f) + (p >= 0.3f) + (p >= 0.5f) + (p >= 0.7f) + (p >= 0.9f)) +
-                      (p >= threshold);
-        b->fixed[i] = to_fixed((double)p);
-        b->square[i] = to_fixed((double)p * (double)p);
+    }
+    for (int i = 0; i < count; ++i) {
+        const double p = (double)b->p[i];
+        b->fixed[i] = to_fixed(p);
+        b->square[i] = to_fixed(p * p);
     }
 }
 
@@ -271,41 +345,55 @@ static void add_nll(double *nll, log_sum *sum, block *b, int count, int raters) 
     }
 }
 
-static void tally_block(uint64_t *restrict hot, const pass_job *job, const block *restrict b,
-                        int count) {
-    const int64_t columns = job->columns;
-    uint64_t *restrict squares = hot + job->at_squares, *restrict variants = hot + job->at_variants,
-                       *restrict grades = hot + job->at_grades, *restrict fine = hot + job->at_fine;
+static inline int segment_of(const segments *restrict table, float p, int cell) {
+    int s = table->first[cell];
+    while (p >= table->edges[s + 1]) ++s; /* hardly ever: few cells have an edge inside */
+    return s;
+}
+
+static void tally_fine(uint64_t *restrict fine, const vote_words *restrict words, uint64_t p) {
+    fine[0] += words->pairs;
+    fine[1] += words->reference;
+    fine[2] += p * words->answered;
+}
+
+static void tally_patterns(uint64_t *restrict hot, const pass_job *job, const block *restrict b,
+                           int count) {
+    const segments *table = job->segments;
+    const vote_words *words = job->words;
+    const int64_t columns = job->column_count;
+    uint64_t *squares = hot + job->at_squares, *fine = hot + job->at_fine;
     for (int i = 0; i < count; ++i) {
         const uint32_t code = b->codes[i];
-        const rcn__vote vote = job->c.patterns[code];
-        const uint64_t p = b->fixed[i];
-        if (!job->by_rater) {
-            uint64_t *cell = hot + 2 * (b->bin[i] * columns + code);
-            cell[0] += 1;
-            cell[1] += p;
-            squares[code] += b->square[i];
-        }
-        uint64_t *variant = variants + 2 * (16 * b->bin[i] + 4 * b->variant[i] + vote.reference);
-        variant[0] += 1;
-        variant[1] += p;
-        grades[18 * b->grade[i] + 3 * vote.grade + vote.reference] += 1;
-        uint64_t *cell = fine + 3 * b->fine[i];
-        cell[0] += (uint64_t)vote.answered << FRACTION_BITS | vote.marked;
-        cell[1] += (uint64_t)(vote.reference < 2) << FRACTION_BITS | (vote.reference == 1);
-        cell[2] += p * vote.answered;
+        uint64_t *cell = hot + 2 * (segment_of(table, b->p[i], b->fine[i]) * columns + code);
+        cell[0] += 1;
+        cell[1] += b->fixed[i];
+        squares[code] += b->square[i];
+        tally_fine(fine + 3 * b->fine[i], &words[code], b->fixed[i]);
     }
-    if (!job->by_rater) return;
+}
+
+static void tally_raters(uint64_t *restrict hot, const pass_job *job, const block *restrict b,
+                         int count) {
+    const int raters = job->c.votes->raters;
+    uint64_t *squares = hot + job->at_squares, *fine = hot + job->at_fine;
     for (int i = 0; i < count; ++i) {
-        const rcn_pattern *pattern = &job->c.votes->patterns[b->codes[i]];
-        for (int r = 0; r < job->c.votes->raters; ++r) {
+        const uint32_t code = b->codes[i];
+        const rcn_pattern *pattern = &job->c.votes->patterns[code];
+        const rcn__vote *vote = &job->c.patterns[code];
+        uint64_t *cells =
+            hot + 2 * segment_of(job->segments, b->p[i], b->fine[i]) * job->column_count;
+        for (int r = 0; r < raters; ++r) {
             if (!(pattern->answered >> r & 1)) continue;
-            const int64_t column = 2 * r + (int64_t)(pattern->marked >> r & 1);
-            uint64_t *cell = hot + 2 * (b->bin[i] * columns + column);
-            cell[0] += 1;
-            cell[1] += b->fixed[i];
-            squares[column] += b->square[i];
+            const int at = 2 * r + (int)(pattern->marked >> r & 1);
+            cells[2 * at] += 1;
+            cells[2 * at + 1] += b->fixed[i];
+            squares[at] += b->square[i];
         }
+        const int at = 2 * raters + 3 * vote->grade + vote->reference;
+        cells[2 * at] += 1;
+        cells[2 * at + 1] += b->fixed[i];
+        tally_fine(fine + 3 * b->fine[i], &job->words[code], b->fixed[i]);
     }
 }
 
@@ -332,15 +420,17 @@ static void pass_chunk(int64_t chunk, int thread, void *payload) {
         const int64_t size = end - first > RCN_CASE_BLOCK ? RCN_CASE_BLOCK : end - first;
         const int count = rcn__case_read(b.p, b.codes, &rps, &job->rps_voxels[thread], &job->c,
                                          first, size, thread);
-        place_bins(&b, count, job->bins, job->edges);
-        place_fine(&b, count, job->threshold);
+        place(&b, count);
         for (int i = 0; i < count; ++i) {
             const rcn__vote vote = job->c.patterns[b.codes[i]];
             b.marked[i] = vote.marked;
             b.unmarked[i] = vote.answered - vote.marked;
         }
         add_nll(&nll, &sum, &b, count, job->c.votes->raters);
-        tally_block(job->hot[thread], job, &b, count);
+        if (job->by_rater)
+            tally_raters(job->hot[thread], job, &b, count);
+        else
+            tally_patterns(job->hot[thread], job, &b, count);
         job->used[thread] += count;
         job->since_flush[thread] += count;
         if (job->since_flush[thread] > FLUSH_VOXELS - RCN_CASE_BLOCK) {
@@ -371,65 +461,69 @@ static double wide_count(wide w) {
     return (double)w.high * (double)(UINT64_C(1) << FRACTION_BITS) + (double)w.low;
 }
 
-static rcn_pattern column_pattern(const pass_job *job, int64_t column) {
-    if (!job->by_rater) return job->c.votes->patterns[column];
-    const uint64_t bit = UINT64_C(1) << (column / 2);
-    const rcn_pattern pattern = {column % 2 ? bit : 0, bit, 0};
-    return pattern;
+static const uint64_t *cell_of(const uint64_t *total, const pass_job *job, int segment,
+                               int64_t at) {
+    return total + 4 * (segment * job->column_count + at);
 }
 
 static void sum_raters(double *sums, const rcn_calib *calib, const pass_job *job,
                        const uint64_t *total) {
+    const segments *table = job->segments;
     for (int r = 0; r < calib->raters; ++r) {
         wide squares = {0, 0}, cross = {0, 0};
-        for (int b = 0; b < job->bins; ++b) {
+        for (int s = 0; s < table->count;) {
+            const int b = table->bin[s];
             wide count = {0, 0}, p = {0, 0}, marked = {0, 0};
-            for (int64_t column = 0; column < job->columns; ++column) {
-                const rcn_pattern pattern = column_pattern(job, column);
-                if (!(pattern.answered >> r & 1)) continue;
-                const uint64_t *slot = total + 4 * (b * job->columns + column);
-                if (!slot[0] && !slot[1]) continue;
-                widen(&count, slot);
-                widen(&p, slot + 2);
-                if (!(pattern.marked >> r & 1)) continue;
-                widen(&marked, slot);
-                widen(&cross, slot + 2);
-            }
+            for (; s < table->count && table->bin[s] == b; ++s)
+                for (int64_t i = 0; i < job->column_count; ++i) {
+                    if (!(job->columns[i].answered >> r & 1)) continue;
+                    const uint64_t *cell = cell_of(total, job, s, i);
+                    widen(&count, cell);
+                    widen(&p, cell + 2);
+                    if (!(job->columns[i].marked >> r & 1)) continue;
+                    widen(&marked, cell);
+                    widen(&cross, cell + 2);
+                }
             double *bin = sums + rcn__sum_bins(calib, r) + 3 * b;
             bin[0] = wide_count(count);
             bin[1] = wide_fixed(p);
             bin[2] = wide_count(marked);
         }
-        for (int64_t column = 0; column < job->columns; ++column)
-            if (column_pattern(job, column).answered >> r & 1)
-                widen(&squares, total + 2 * (job->at_squares + column));
+        for (int64_t i = 0; i < job->column_count; ++i)
+            if (job->columns[i].answered >> r & 1)
+                widen(&squares, total + 2 * (job->at_squares + i));
         sums[rcn__sum_rater(calib, r)] = wide_fixed(squares);
         sums[rcn__sum_rater(calib, r) + 1] = wide_fixed(cross);
     }
 }
 
-/* The bins of the one reference, and of the confidence in the prediction p >= 1/2. */
-static void sum_reference(double *sums, const rcn_calib *calib, const pass_job *job,
-                          const uint64_t *total) {
+/* Grades, the bins of the one reference, and of the confidence in the prediction p >= 1/2. */
+static void sum_classes(double *sums, const rcn_calib *calib, const pass_job *job,
+                        const uint64_t *total) {
+    const segments *table = job->segments;
     double *confidence = sums + RCN_SUM_CONFIDENCE, *reference = sums + rcn__sum_reference(calib);
-    for (int b = 0; b < job->bins; ++b)
-        for (int variant = 0; variant < 4; ++variant)
-            for (int foreground = 0; foreground < 2; ++foreground) {
-                const uint64_t *slot =
-                    total + 2 * (job->at_variants + 2 * (16 * b + 4 * variant + foreground));
-                wide wide_n = {0, 0}, wide_p = {0, 0};
-                widen(&wide_n, slot);
-                widen(&wide_p, slot + 2);
-                const double n = wide_count(wide_n), p = wide_fixed(wide_p);
-                if (n == 0) continue;
-                reference[3 * b] += n;
-                reference[3 * b + 1] += p;
-                reference[3 * b + 2] += foreground ? n : 0;
-                const int own = variant ? job->bins - 1 - b + variant - 2 : b;
-                confidence[3 * own] += n;
-                confidence[3 * own + 1] += variant ? n - p : p;
-                confidence[3 * own + 2] += (variant == 0) == foreground ? n : 0;
-            }
+    for (int s = 0; s < table->count; ++s) {
+        wide counts[18] = {{0, 0}}, ps[18] = {{0, 0}};
+        for (int64_t i = 0; i < job->column_count; ++i) {
+            if (job->columns[i].class < 0) continue;
+            widen(&counts[job->columns[i].class], cell_of(total, job, s, i));
+            widen(&ps[job->columns[i].class], cell_of(total, job, s, i) + 2);
+        }
+        for (int class = 0; class < 18; ++class) {
+            const double n = wide_count(counts[class]), p = wide_fixed(ps[class]);
+            const int foreground = class % 3, positive = table->edges[s] >= 0.5f;
+            sums[RCN_SUM_GRADES + 18 * table->grade[s] + class] += n;
+            if (foreground == 2) continue;
+            double *bin = reference + 3 * table->bin[s],
+                   *own = confidence + 3 * table->confidence[s];
+            bin[0] += n;
+            bin[1] += p;
+            bin[2] += foreground ? n : 0;
+            own[0] += n;
+            own[1] += positive ? p : n - p;
+            own[2] += positive == foreground ? n : 0;
+        }
+    }
 }
 
 static void sum_fine(double *sums, const rcn_calib *calib, const pass_job *job,
@@ -447,6 +541,45 @@ static void sum_fine(double *sums, const rcn_calib *calib, const pass_job *job,
     }
 }
 
+/* Decides what is counted together, and where. */
+static rcn_status plan(pass_job *job, rcn_context *ctx, const rcn_calib *calib) {
+    rcn_status status;
+    const rcn_votes *votes = job->c.votes;
+    RCN_ALLOC(job->segments, ctx, 1, "bookkeeping");
+    segments_make(job->segments, calib->options.bins, (float)calib->options.threshold);
+    job->voxels = votes->voxels;
+    job->by_rater = votes->pattern_count > MAX_CELLS / job->segments->count;
+    job->column_count = job->by_rater ? 2 * calib->raters + 18 : votes->pattern_count;
+    RCN_ALLOC_ZERO(job->columns, ctx, job->column_count, "bookkeeping");
+    for (int64_t i = 0; i < job->column_count; ++i) {
+        column *out = &job->columns[i];
+        if (!job->by_rater) {
+            out->marked = votes->patterns[i].marked;
+            out->answered = votes->patterns[i].answered;
+            out->class = 3 * job->c.patterns[i].grade + job->c.patterns[i].reference;
+        } else if (i < 2 * calib->raters) {
+            out->answered = UINT64_C(1) << (i / 2);
+            out->marked = i % 2 ? out->answered : 0;
+            out->class = -1;
+        } else {
+            out->class = (int)(i - 2 * calib->raters);
+        }
+    }
+    RCN_ALLOC(job->words, ctx, votes->pattern_count, "the table of patterns");
+    for (int64_t i = 0; i < votes->pattern_count; ++i) {
+        const rcn__vote vote = job->c.patterns[i];
+        job->words[i].pairs = (uint64_t)vote.answered << FRACTION_BITS | vote.marked;
+        job->words[i].reference =
+            (uint64_t)(vote.reference < 2) << FRACTION_BITS | (vote.reference == 1);
+        job->words[i].answered = vote.answered;
+    }
+    job->at_squares = 2 * job->segments->count * job->column_count;
+    job->at_fine = job->at_squares + job->column_count;
+    job->length = job->at_fine + 3 * RCN_FINE;
+done:
+    return status;
+}
+
 rcn_status rcn_calib_add(rcn_calib *calib, rcn_context *ctx, const rcn_calib_case *one_case) {
     rcn_status status;
     pass_job job;
@@ -457,19 +590,7 @@ rcn_status rcn_calib_add(rcn_calib *calib, rcn_context *ctx, const rcn_calib_cas
     if (!calib) return rcn__fail(ctx, RCN_EINVALID, "There are no sums to add to.");
     RCN_TRY(rcn__case_open(&job.c, ctx, one_case, calib->raters, calib->options.readout,
                            calib->options.at_least));
-    job.voxels = job.c.votes->voxels;
-    job.bins = calib->options.bins;
-    job.threshold = (float)calib->options.threshold;
-    for (int b = 0; b < job.bins; ++b) job.edges[b] = (float)((double)b / job.bins);
-    job.edges[job.bins] = 2.0f;
-    job.columns = job.c.votes->pattern_count;
-    job.by_rater = job.columns > MAX_CELLS / job.bins;
-    if (job.by_rater) job.columns = 2 * calib->raters;
-    job.at_squares = 2 * job.bins * job.columns;
-    job.at_variants = job.at_squares + job.columns;
-    job.at_grades = job.at_variants + 2 * 16 * job.bins;
-    job.at_fine = job.at_grades + 12 * 18;
-    job.length = job.at_fine + 3 * RCN_FINE;
+    RCN_TRY(plan(&job, ctx, calib));
 
     const int64_t chunks = rcn__chunk_count(job.voxels, RCN_CHUNK);
     RCN_ALLOC_ZERO(job.hot, ctx, ctx->threads, "bookkeeping");
@@ -502,10 +623,8 @@ rcn_status rcn_calib_add(rcn_calib *calib, rcn_context *ctx, const rcn_calib_cas
         sums[RCN_SUM_NLL] += job.nll[i];
         sums[RCN_SUM_RPS] += job.rps[i];
     }
-    for (int64_t i = 0; i < 12 * 18; ++i)
-        sums[RCN_SUM_GRADES + i] = (double)total[2 * (job.at_grades + i)];
     sum_raters(sums, calib, &job, total);
-    sum_reference(sums, calib, &job, total);
+    sum_classes(sums, calib, &job, total);
     sum_fine(sums, calib, &job, total);
     for (int64_t i = 0; i < calib->length; ++i) calib->sums[i] += sums[i];
 done:
@@ -513,6 +632,9 @@ done:
         if (job.hot) rcn__free(ctx, job.hot[t]);
         if (job.totals) rcn__free(ctx, job.totals[t]);
     }
+    rcn__free(ctx, job.segments);
+    rcn__free(ctx, job.columns);
+    rcn__free(ctx, job.words);
     rcn__free(ctx, job.hot);
     rcn__free(ctx, job.totals);
     rcn__free(ctx, job.since_flush);
