@@ -18,6 +18,7 @@
 #include "rcn_context.h"
 #include "rcn_fusion.h"
 
+#include "rcn_auc.h"
 #include "rcn_calib.h"
 #include "rcn_image.h"
 #include "rcn_phantom.h"

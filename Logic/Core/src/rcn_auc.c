@@ -1,0 +1,316 @@
+#include "rcn/rcn_auc.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "rcn_calib_private.h"
+
+/* An item is a voxel: the lower bits of its probability, and its class above them. A class says how
+ * many raters answered, how many marked, and the reference: (A (A + 1) / 2 + M) * 3 + reference. */
+enum {
+    LOW_BITS = 13,
+    LOW_COUNT = 1 << LOW_BITS,
+    BUCKETS = (0x3F800000 >> LOW_BITS) + 1,
+    CLASSES = ((RCN_MAX_RATERS + 1) * (RCN_MAX_RATERS + 2) / 2) * 3
+};
+
+/* Fewer items than this are sorted; clearing and scanning the table of counts would cost more. */
+enum { SORT_ITEMS = 512 };
+
+/* One case's items, bucket by bucket. */
+typedef struct deal {
+    uint32_t *items;
+    int64_t *ends; /* [BUCKETS]: bucket b is items[ends[b - 1]] ... items[ends[b] - 1] */
+} deal;
+
+struct rcn_auc {
+    rcn_context *ctx;
+    int raters;
+    rcn_readout readout;
+    int at_least;
+    int64_t count, room;
+    deal *deals;
+};
+
+rcn_status rcn_auc_create(rcn_auc **out, rcn_context *ctx, int raters, rcn_readout readout,
+                          int at_least) {
+    rcn_status status;
+    rcn_auc *auc = NULL;
+    rcn_calib_options options = RCN_CALIB_OPTIONS_INIT;
+    if (!ctx) return RCN_EINVALID;
+    rcn__clear(ctx);
+    options.readout = readout;
+    options.at_least = at_least;
+    const char *sentence = out ? rcn_calib_check(&options, raters) : "There is no place for AUC.";
+    if (sentence) return rcn__fail(ctx, RCN_EINVALID, "%s", sentence);
+    RCN_ALLOC_ZERO(auc, ctx, 1, "AUC");
+    auc->ctx = ctx;
+    auc->raters = raters;
+    auc->readout = readout;
+    auc->at_least = at_least;
+    *out = auc;
+done:
+    return status;
+}
+
+void rcn_auc_destroy(rcn_auc *auc) {
+    if (!auc) return;
+    rcn_context *ctx = auc->ctx;
+    for (int64_t i = 0; i < auc->count; ++i) {
+        rcn__free(ctx, auc->deals[i].items);
+        rcn__free(ctx, auc->deals[i].ends);
+    }
+    rcn__free(ctx, auc->deals);
+    rcn__free(ctx, auc);
+}
+
+/* ---- dealing -----------------------------------------------------------------------------------
+ */
+
+typedef struct deal_job {
+    rcn__case c;
+    int64_t voxels, per_part;
+    int64_t *counts; /* [parts][BUCKETS]: items; then where the part's next item goes */
+    uint32_t *items; /* NULL: counting */
+} deal_job;
+
+static uint32_t class_of(rcn__vote vote) {
+    return ((uint32_t)vote.answered * (vote.answered + 1u) / 2 + vote.marked) * 3 + vote.reference;
+}
+
+static void deal_part(int64_t part, int thread, void *payload) {
+    deal_job *job = payload;
+    int64_t *counts = job->counts + part * BUCKETS;
+    float p[RCN_CASE_BLOCK];
+    uint32_t codes[RCN_CASE_BLOCK], keys[RCN_CASE_BLOCK];
+    int64_t first, end;
+    rcn__chunk_range(&first, &end, part, job->voxels, job->per_part);
+    for (; first < end; first += RCN_CASE_BLOCK) {
+        const int64_t size = end - first > RCN_CASE_BLOCK ? RCN_CASE_BLOCK : end - first;
+        const int count = rcn__case_read(p, codes, NULL, NULL, &job->c, first, size, thread);
+        memcpy(keys, p, sizeof *keys * (size_t)count);
+        /* -0 is 0. */
+        for (int i = 0; i < count; ++i) keys[i] &= 0x7FFFFFFF;
+        if (!job->items) {
+            for (int i = 0; i < count; ++i) ++counts[keys[i] >> LOW_BITS];
+            continue;
+        }
+        for (int i = 0; i < count; ++i)
+            job->items[counts[keys[i] >> LOW_BITS]++] =
+                (keys[i] & (LOW_COUNT - 1)) | class_of(job->c.patterns[codes[i]]) << LOW_BITS;
+    }
+}
+
+rcn_status rcn_auc_add(rcn_auc *auc, rcn_context *ctx, const rcn_calib_case *one_case) {
+    rcn_status status;
+    deal_job job;
+    deal *deals = NULL;
+    deal fresh = {NULL, NULL};
+    memset(&job, 0, sizeof job);
+    if (!ctx) return RCN_EINVALID;
+    rcn__clear(ctx);
+    if (!auc) return rcn__fail(ctx, RCN_EINVALID, "There is no AUC to add to.");
+    RCN_TRY(rcn__case_open(&job.c, ctx, one_case, auc->raters, auc->readout, auc->at_least));
+    if (auc->count == auc->room) {
+        const int64_t room = 2 * auc->room + 8;
+        RCN_ALLOC(deals, ctx, room, "the list of cases");
+        if (auc->count) memcpy(deals, auc->deals, sizeof *deals * (size_t)auc->count);
+        rcn__free(ctx, auc->deals);
+        auc->deals = deals;
+        auc->room = room;
+    }
+    job.voxels = job.c.votes->voxels;
+    int64_t parts = rcn__chunk_count(job.voxels, RCN_CHUNK);
+    if (parts > 4 * (int64_t)ctx->threads) parts = 4 * (int64_t)ctx->threads;
+    job.per_part = rcn__chunk_count(job.voxels, parts);
+    parts = rcn__chunk_count(job.voxels, job.per_part);
+    RCN_ALLOC_ZERO(job.counts, ctx, parts * BUCKETS, "counting");
+    RCN_ALLOC(fresh.ends, ctx, BUCKETS, "counting");
+    RCN_TRY(rcn__for_chunks(ctx, "ranking", parts, deal_part, &job));
+    RCN_TRY(rcn__case_result(ctx, &job.c));
+    int64_t at = 0;
+    for (int64_t b = 0; b < BUCKETS; ++b) {
+        for (int64_t part = 0; part < parts; ++part) {
+            const int64_t count = job.counts[part * BUCKETS + b];
+            job.counts[part * BUCKETS + b] = at;
+            at += count;
+        }
+        fresh.ends[b] = at;
+    }
+    RCN_ALLOC(fresh.items, ctx, at, "the probabilities of the case");
+    job.items = fresh.items;
+    RCN_TRY(rcn__for_chunks(ctx, "ranking", parts, deal_part, &job));
+    auc->deals[auc->count++] = fresh;
+    fresh.items = NULL;
+    fresh.ends = NULL;
+done:
+    rcn__free(ctx, fresh.items);
+    rcn__free(ctx, fresh.ends);
+    rcn__free(ctx, job.counts);
+    rcn__case_close(&job.c, ctx);
+    return status;
+}
+
+/* ---- counting ----------------------------------------------------------------------------------
+ */
+
+/* Positives and negatives, and the couples won among them (ties one half), twice. */
+typedef struct tally {
+    int64_t positive, negative;
+    double wins;
+} tally;
+
+/* Items of one value, or of one class: [0] voxels with a reference, [1] pairs. */
+typedef struct counts {
+    int64_t positive[2], negative[2];
+} counts;
+
+typedef struct count_job {
+    const rcn_auc *auc;
+    counts classes[CLASSES];
+    counts **tables;    /* per thread: [LOW_COUNT], all zero between buckets */
+    uint32_t **scratch; /* per thread: [SORT_ITEMS] */
+    tally *results[2];  /* [BUCKETS] */
+} count_job;
+
+static void counts_add(counts *sum, const counts *c) {
+    for (int k = 0; k < 2; ++k) {
+        sum->positive[k] += c->positive[k];
+        sum->negative[k] += c->negative[k];
+    }
+}
+
+/* The values come in ascending order: a positive wins against all negatives below. */
+static void tally_value(tally out[2], const counts *c) {
+    for (int k = 0; k < 2; ++k) {
+        out[k].wins +=
+            (double)c->positive[k] * ((double)out[k].negative + 0.5 * (double)c->negative[k]);
+        out[k].positive += c->positive[k];
+        out[k].negative += c->negative[k];
+    }
+}
+
+/* Shell sort by the lower bits, with Ciura's gaps. */
+static void sort_items(uint32_t *items, int64_t count) {
+    static const int gaps[] = {301, 132, 57, 23, 10, 4, 1};
+    for (size_t g = 0; g < sizeof gaps / sizeof *gaps; ++g)
+        for (int64_t i = gaps[g]; i < count; ++i) {
+            const uint32_t item = items[i];
+            int64_t j = i;
+            for (;
+                 j >= gaps[g] && (items[j - gaps[g]] & (LOW_COUNT - 1)) > (item & (LOW_COUNT - 1));
+                 j -= gaps[g])
+                items[j] = items[j - gaps[g]];
+            items[j] = item;
+        }
+}
+
+static void count_sorted(tally out[2], const count_job *job, const uint32_t *items, int64_t count) {
+    for (int64_t i = 0; i < count;) {
+        const uint32_t low = items[i] & (LOW_COUNT - 1);
+        counts sum = {{0, 0}, {0, 0}};
+        for (; i < count && (items[i] & (LOW_COUNT - 1)) == low; ++i)
+            counts_add(&sum, &job->classes[items[i] >> LOW_BITS]);
+        tally_value(out, &sum);
+    }
+}
+
+static void count_bucket(int64_t bucket, int thread, void *payload) {
+    const count_job *job = payload;
+    const rcn_auc *auc = job->auc;
+    tally out[2] = {{0, 0, 0}, {0, 0, 0}};
+    int64_t total = 0;
+    for (int64_t d = 0; d < auc->count; ++d)
+        total += auc->deals[d].ends[bucket] - (bucket ? auc->deals[d].ends[bucket - 1] : 0);
+    for (int64_t d = 0, at = 0; total && d < auc->count; ++d) {
+        const int64_t first = bucket ? auc->deals[d].ends[bucket - 1] : 0;
+        const int64_t end = auc->deals[d].ends[bucket];
+        const uint32_t *items = auc->deals[d].items;
+        if (total <= SORT_ITEMS) {
+            memcpy(job->scratch[thread] + at, items + first, sizeof *items * (size_t)(end - first));
+            at += end - first;
+        } else {
+            counts *table = job->tables[thread];
+            for (int64_t i = first; i < end; ++i)
+                counts_add(&table[items[i] & (LOW_COUNT - 1)], &job->classes[items[i] >> LOW_BITS]);
+        }
+    }
+    if (total > SORT_ITEMS) {
+        counts *table = job->tables[thread];
+        for (int64_t low = 0; low < LOW_COUNT; ++low) tally_value(out, &table[low]);
+        memset(table, 0, sizeof *table * LOW_COUNT);
+    } else if (total) {
+        sort_items(job->scratch[thread], total);
+        count_sorted(out, job, job->scratch[thread], total);
+    }
+    for (int k = 0; k < 2; ++k) job->results[k][bucket] = out[k];
+}
+
+/* Buckets come in groups, so that starting one costs nothing. */
+enum { GROUP = 64 };
+static void count_group(int64_t group, int thread, void *payload) {
+    int64_t first, end;
+    rcn__chunk_range(&first, &end, group, BUCKETS, GROUP);
+    for (; first < end; ++first) count_bucket(first, thread, payload);
+}
+
+/* A running sum that keeps what rounding drops (Neumaier 1974). */
+static void add_exactly(double *sum, double *dropped, double x) {
+    const double next = *sum + x;
+    *dropped += fabs(*sum) >= fabs(x) ? (*sum - next) + x : (x - next) + *sum;
+    *sum = next;
+}
+
+static double auc_of(int64_t *positives, int64_t *negatives, const tally *results) {
+    double wins = 0, dropped = 0;
+    *positives = *negatives = 0;
+    for (int64_t b = 0; b < BUCKETS; ++b) {
+        add_exactly(&wins, &dropped, results[b].wins);
+        add_exactly(&wins, &dropped, (double)results[b].positive * (double)*negatives);
+        *positives += results[b].positive;
+        *negatives += results[b].negative;
+    }
+    if (!*positives || !*negatives) return NAN;
+    return (wins + dropped) / ((double)*positives * (double)*negatives);
+}
+
+rcn_status rcn_auc_compute(rcn_auc_result *out, rcn_context *ctx, const rcn_auc *auc) {
+    rcn_status status;
+    count_job *job = NULL;
+    if (!ctx) return RCN_EINVALID;
+    rcn__clear(ctx);
+    if (!auc || !out) return rcn__fail(ctx, RCN_EINVALID, "There is no AUC to compute.");
+    RCN_ALLOC_ZERO(job, ctx, 1, "bookkeeping");
+    job->auc = auc;
+    for (int answered = 0; answered <= RCN_MAX_RATERS; ++answered)
+        for (int marked = 0; marked <= answered; ++marked)
+            for (int reference = 0; reference < 3; ++reference) {
+                const rcn__vote vote = {(uint8_t)marked, (uint8_t)answered, (uint8_t)reference, 0};
+                const counts c = {{reference == 1, marked}, {reference == 0, answered - marked}};
+                job->classes[class_of(vote)] = c;
+            }
+    RCN_ALLOC_ZERO(job->tables, ctx, ctx->threads, "bookkeeping");
+    RCN_ALLOC_ZERO(job->scratch, ctx, ctx->threads, "bookkeeping");
+    for (int t = 0; t < ctx->threads; ++t) {
+        RCN_ALLOC_ZERO(job->tables[t], ctx, LOW_COUNT, "counting");
+        RCN_ALLOC(job->scratch[t], ctx, SORT_ITEMS, "counting");
+    }
+    for (int k = 0; k < 2; ++k) RCN_ALLOC(job->results[k], ctx, BUCKETS, "counting");
+    RCN_TRY(
+        rcn__for_chunks(ctx, "counting ranks", rcn__chunk_count(BUCKETS, GROUP), count_group, job));
+    out->reference = auc_of(&out->reference_positives, &out->reference_negatives, job->results[0]);
+    out->pairs = auc_of(&out->pair_positives, &out->pair_negatives, job->results[1]);
+done:
+    if (job) {
+        for (int t = 0; t < ctx->threads; ++t) {
+            if (job->tables) rcn__free(ctx, job->tables[t]);
+            if (job->scratch) rcn__free(ctx, job->scratch[t]);
+        }
+        rcn__free(ctx, job->tables);
+        rcn__free(ctx, job->scratch);
+        rcn__free(ctx, job->results[0]);
+        rcn__free(ctx, job->results[1]);
+    }
+    rcn__free(ctx, job);
+    return status;
+}
