@@ -19,6 +19,7 @@
 #include "rcn_fusion.h"
 
 #include "rcn_auc.h"
+#include "rcn_bootstrap.h"
 #include "rcn_calib.h"
 #include "rcn_image.h"
 #include "rcn_phantom.h"
