@@ -98,6 +98,13 @@ int rcn__case_read(float *p, uint32_t *codes, double *rps, int64_t *rps_voxels, 
 /* After the pass: RCN_EDATA with its sentence if some voxel could not be used. */
 rcn_status rcn__case_result(rcn_context *ctx, const rcn__case *c);
 
+/* RCN_EDATA for the voxel whose probability, or levels, cannot be used. */
+rcn_status rcn__fail_voxel(rcn_context *ctx, const rcn_geometry *geometry, const float *values,
+                           int components, int64_t voxel);
+
+/* The readout of one voxel's levels; -1 where they cannot be used. */
+float rcn__read_levels(const float *levels, int components, const double *weights);
+
 /* weights[0 ... raters] of a readout; a sentence if there is no such readout, otherwise NULL. */
 const char *rcn__readout_weights(double *weights, int raters, rcn_readout readout, int at_least);
 

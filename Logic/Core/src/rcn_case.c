@@ -122,8 +122,7 @@ RCN_DISPATCH static int any_outside(const float *p, int64_t count) {
     return outside;
 }
 
-/* The readout of one voxel's levels; -1 where they cannot be used. */
-static float read_levels(const float *levels, int components, const double *weights) {
+float rcn__read_levels(const float *levels, int components, const double *weights) {
     double sum = 0, readout = 0;
     int outside = 0;
     for (int k = 0; k < components; ++k) {
@@ -159,7 +158,7 @@ int rcn__case_read(float *p, uint32_t *codes, double *rps, int64_t *rps_voxels, 
             const rcn__vote vote = c->patterns[code];
             if ((region && !region[i]) || !vote.answered) continue;
             const float *levels = data + i * c->components;
-            p[used] = read_levels(levels, c->components, c->weights);
+            p[used] = rcn__read_levels(levels, c->components, c->weights);
             if (p[used] < 0) {
                 if (first + i < c->bad[thread]) c->bad[thread] = first + i;
                 p[used] = 0;
@@ -198,8 +197,8 @@ int rcn__case_read(float *p, uint32_t *codes, double *rps, int64_t *rps_voxels, 
     return used;
 }
 
-static rcn_status fail_voxel(rcn_context *ctx, const rcn_geometry *geometry, const float *values,
-                             int components, int64_t voxel) {
+rcn_status rcn__fail_voxel(rcn_context *ctx, const rcn_geometry *geometry, const float *values,
+                           int components, int64_t voxel) {
     const int64_t *size = geometry->size;
     const long long x = (long long)(voxel % size[0]), y = (long long)(voxel / size[0] % size[1]),
                     z = (long long)(voxel / (size[0] * size[1]));
@@ -229,7 +228,7 @@ rcn_status rcn__case_result(rcn_context *ctx, const rcn__case *c) {
     for (int t = 0; t < ctx->threads; ++t)
         if (c->bad[t] < bad) bad = c->bad[t];
     if (bad == INT64_MAX) return RCN_OK;
-    return fail_voxel(ctx, &c->votes->geometry, c->data, c->components, bad);
+    return rcn__fail_voxel(ctx, &c->votes->geometry, c->data, c->components, bad);
 }
 
 /* ---- a readout as a map ------------------------------------------------------------------------
@@ -249,8 +248,8 @@ static void readout_chunk(int64_t chunk, int thread, void *payload) {
     int64_t first, end;
     rcn__chunk_range(&first, &end, chunk, job->voxels, RCN_CHUNK);
     for (int64_t i = first; i < end; ++i) {
-        job->out[i] = read_levels((const float *)job->levels->data + i * components, components,
-                                  job->weights);
+        job->out[i] = rcn__read_levels((const float *)job->levels->data + i * components,
+                                       components, job->weights);
         if (job->out[i] < 0) {
             job->out[i] = 0;
             if (i < job->bad[thread]) job->bad[thread] = i;
@@ -281,7 +280,7 @@ rcn_status rcn_readout_apply(float *out, rcn_context *ctx, const rcn_image *leve
     for (int t = 0; t < ctx->threads; ++t)
         if (job.bad[t] < bad) bad = job.bad[t];
     if (bad != INT64_MAX)
-        status = fail_voxel(ctx, &levels->geometry, levels->data, levels->components, bad);
+        status = rcn__fail_voxel(ctx, &levels->geometry, levels->data, levels->components, bad);
 done:
     rcn__free(ctx, job.bad);
     return status;

@@ -24,6 +24,7 @@
 #include "rcn_image.h"
 #include "rcn_phantom.h"
 #include "rcn_picture.h"
+#include "rcn_recalib.h"
 #include "rcn_status.h"
 #include "rcn_votes.h"
 
