@@ -25,6 +25,7 @@
 #include "rcn_phantom.h"
 #include "rcn_picture.h"
 #include "rcn_recalib.h"
+#include "rcn_region.h"
 #include "rcn_status.h"
 #include "rcn_votes.h"
 

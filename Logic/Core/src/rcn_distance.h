@@ -1,0 +1,13 @@
+/* The exact Euclidean distance to the nearest of some voxels. */
+#ifndef RCN_DISTANCE_H
+#define RCN_DISTANCE_H
+
+#include "rcn_context_private.h"
+
+/* out[voxel] enters as 0 for the voxels in question and INFINITY elsewhere, and leaves as the
+ * squared distance to the nearest of them (INFINITY if there are none). Axis by axis, the lower
+ * envelope of parabolas (Felzenszwalb and Huttenlocher 2012). */
+rcn_status rcn__distance_squared(float *out, rcn_context *ctx, const int64_t size[3],
+                                 const double spacing[3]);
+
+#endif /* RCN_DISTANCE_H */

@@ -1,0 +1,186 @@
+#include "rcn/rcn_region.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "rcn_distance.h"
+#include "rcn_votes_private.h"
+
+const char *rcn_region_name(rcn_region region) {
+    static const char *const names[] = {"whole", "box", "band", "disputed"};
+    return (int)region >= 0 && region <= RCN_REGION_DISPUTED ? names[region] : NULL;
+}
+
+const char *rcn_region_check(const rcn_region_options *options) {
+    if (!options) return NULL;
+    if (!rcn_region_name(options->region)) return "There is no such region.";
+    if (options->margin < 0) return "The margin must not be negative.";
+    if (!(options->band_mm >= 0) || !isfinite(options->band_mm))
+        return "The width of the band must not be negative.";
+    return NULL;
+}
+
+static void fill_box(uint8_t *out, const int64_t size[3], const rcn_box *box) {
+    memset(out, 0, (size_t)(size[0] * size[1] * size[2]));
+    for (int64_t z = box->first[2]; z < box->end[2]; ++z)
+        for (int64_t y = box->first[1]; y < box->end[1]; ++y)
+            memset(out + box->first[0] + size[0] * (y + size[1] * z), 1,
+                   (size_t)(box->end[0] - box->first[0]));
+}
+
+/* ---- the band ----------------------------------------------------------------------------------
+ */
+
+typedef struct band_job {
+    uint8_t *out; /* first: 1 where the mean vote is at least one half; then: the band */
+    const int64_t *size;
+    rcn_box *boxes;  /* per thread: around the contour; empty: first > end */
+    rcn_box box;     /* around the band */
+    float *distance; /* in that box, squared */
+    float limit;
+} band_job;
+
+static int on_contour(const band_job *job, int64_t x, int64_t y, int64_t z) {
+    const int64_t *size = job->size, row = size[0], slice = size[0] * size[1];
+    const uint8_t *at = job->out + x + row * y + slice * z;
+    const int mine = *at;
+    return (x > 0 && at[-1] != mine) || (x + 1 < size[0] && at[1] != mine) ||
+           (y > 0 && at[-row] != mine) || (y + 1 < size[1] && at[row] != mine) ||
+           (z > 0 && at[-slice] != mine) || (z + 1 < size[2] && at[slice] != mine);
+}
+
+static void contour_slice(int64_t z, int thread, void *payload) {
+    const band_job *job = payload;
+    rcn_box *box = &job->boxes[thread];
+    for (int64_t y = 0; y < job->size[1]; ++y)
+        for (int64_t x = 0; x < job->size[0]; ++x) {
+            if (!on_contour(job, x, y, z)) continue;
+            const int64_t voxel[3] = {x, y, z};
+            for (int a = 0; a < 3; ++a) {
+                if (voxel[a] < box->first[a]) box->first[a] = voxel[a];
+                if (voxel[a] + 1 > box->end[a]) box->end[a] = voxel[a] + 1;
+            }
+        }
+}
+
+static float *distance_row(const band_job *job, int64_t y, int64_t z) {
+    const rcn_box *box = &job->box;
+    return job->distance +
+           (box->end[0] - box->first[0]) *
+               (y - box->first[1] + (box->end[1] - box->first[1]) * (z - box->first[2]));
+}
+
+static void seed_slice(int64_t chunk, int thread, void *payload) {
+    const band_job *job = payload;
+    const int64_t z = job->box.first[2] + chunk;
+    (void)thread;
+    for (int64_t y = job->box.first[1]; y < job->box.end[1]; ++y)
+        for (int64_t x = job->box.first[0]; x < job->box.end[0]; ++x)
+            distance_row(job, y, z)[x - job->box.first[0]] =
+                on_contour(job, x, y, z) ? 0.0f : INFINITY;
+}
+
+static void cut_slice(int64_t chunk, int thread, void *payload) {
+    const band_job *job = payload;
+    const int64_t *size = job->size, z = job->box.first[2] + chunk;
+    (void)thread;
+    for (int64_t y = job->box.first[1]; y < job->box.end[1]; ++y) {
+        uint8_t *row = job->out + size[0] * (y + size[1] * z);
+        for (int64_t x = job->box.first[0]; x < job->box.end[0]; ++x)
+            row[x] = distance_row(job, y, z)[x - job->box.first[0]] <= job->limit;
+    }
+}
+
+static rcn_status fill_band(uint8_t *out, rcn_context *ctx, const rcn_votes *votes, double mm) {
+    rcn_status status;
+    const int64_t *size = votes->geometry.size;
+    const double *spacing = votes->geometry.spacing;
+    band_job job = {out, size, NULL, {{0, 0, 0}, {0, 0, 0}}, NULL, 0};
+    uint8_t *table = NULL;
+    int64_t extent[3];
+    /* Distances are kept in float: what is on the limit must not drop out by rounding. */
+    job.limit = (float)(mm * mm * (1.0 + 1e-5));
+    RCN_ALLOC(table, ctx, votes->pattern_count, "the majority by pattern");
+    for (int64_t p = 0; p < votes->pattern_count; ++p)
+        table[p] = rcn__pattern_mean(&votes->patterns[p]) >= 0.5;
+    RCN_TRY(rcn_votes_expand_u8(out, ctx, votes, table));
+    RCN_ALLOC(job.boxes, ctx, ctx->threads, "bookkeeping");
+    for (int t = 0; t < ctx->threads; ++t)
+        for (int a = 0; a < 3; ++a) {
+            job.boxes[t].first[a] = INT64_MAX;
+            job.boxes[t].end[a] = INT64_MIN;
+        }
+    RCN_TRY(rcn__for_chunks(ctx, "finding the contour", size[2], contour_slice, &job));
+    job.box = job.boxes[0];
+    for (int t = 1; t < ctx->threads; ++t)
+        for (int a = 0; a < 3; ++a) {
+            if (job.boxes[t].first[a] < job.box.first[a]) job.box.first[a] = job.boxes[t].first[a];
+            if (job.boxes[t].end[a] > job.box.end[a]) job.box.end[a] = job.boxes[t].end[a];
+        }
+    if (job.box.first[0] > job.box.end[0]) { /* no contour */
+        memset(out, 0, (size_t)votes->voxels);
+        goto done;
+    }
+    for (int a = 0; a < 3; ++a) {
+        const double reach = mm / spacing[a] + 1.0;
+        const int64_t margin = reach < (double)size[a] ? (int64_t)reach : size[a];
+        job.box.first[a] = job.box.first[a] < margin ? 0 : job.box.first[a] - margin;
+        job.box.end[a] = size[a] - job.box.end[a] < margin ? size[a] : job.box.end[a] + margin;
+        extent[a] = job.box.end[a] - job.box.first[a];
+    }
+    RCN_ALLOC(job.distance, ctx, extent[0] * extent[1] * extent[2], "distances from the contour");
+    RCN_TRY(rcn__for_chunks(ctx, "finding the contour", extent[2], seed_slice, &job));
+    RCN_TRY(rcn__distance_squared(job.distance, ctx, extent, spacing));
+    memset(out, 0, (size_t)votes->voxels);
+    RCN_TRY(rcn__for_chunks(ctx, "cutting the band", extent[2], cut_slice, &job));
+done:
+    rcn__free(ctx, table);
+    rcn__free(ctx, job.boxes);
+    rcn__free(ctx, job.distance);
+    return status;
+}
+
+/* ---- all of them -------------------------------------------------------------------------------
+ */
+
+static rcn_status fill_disputed(uint8_t *out, rcn_context *ctx, const rcn_votes *votes) {
+    rcn_status status;
+    uint8_t *table = NULL;
+    RCN_ALLOC(table, ctx, votes->pattern_count, "the disputed patterns");
+    for (int64_t p = 0; p < votes->pattern_count; ++p)
+        table[p] = votes->patterns[p].marked != 0 &&
+                   votes->patterns[p].marked != votes->patterns[p].answered;
+    RCN_TRY(rcn_votes_expand_u8(out, ctx, votes, table));
+done:
+    rcn__free(ctx, table);
+    return status;
+}
+
+rcn_status rcn_region_fill(uint8_t *out, int64_t *count, rcn_context *ctx, const rcn_votes *votes,
+                           const rcn_region_options *options) {
+    static const rcn_region_options defaults = RCN_REGION_OPTIONS_INIT;
+    rcn_status status = RCN_OK;
+    rcn_box box;
+    if (!ctx) return RCN_EINVALID;
+    rcn__clear(ctx);
+    const char *sentence = rcn_region_check(options);
+    if (!sentence && (!out || !votes)) sentence = "There is no place for the region, or no votes.";
+    if (sentence) return rcn__fail(ctx, RCN_EINVALID, "%s", sentence);
+    if (!options) options = &defaults;
+    switch (options->region) {
+    case RCN_REGION_WHOLE: memset(out, 1, (size_t)votes->voxels); break;
+    case RCN_REGION_BOX:
+        RCN_TRY(rcn_votes_union_box(&box, ctx, votes, options->margin));
+        fill_box(out, votes->geometry.size, &box);
+        break;
+    case RCN_REGION_BAND: RCN_TRY(fill_band(out, ctx, votes, options->band_mm)); break;
+    case RCN_REGION_DISPUTED: RCN_TRY(fill_disputed(out, ctx, votes)); break;
+    }
+    if (count) {
+        int64_t inside = 0;
+        for (int64_t i = 0; i < votes->voxels; ++i) inside += out[i];
+        *count = inside;
+    }
+done:
+    return status;
+}
