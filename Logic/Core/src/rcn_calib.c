@@ -128,12 +128,13 @@ int64_t rcn_calib_voxels(const rcn_calib *calib) { return (int64_t)calib->sums[R
  * two cuts a probability is the same to all of them. So the pass only asks for the segment.
  */
 
-enum { MAX_SEGMENTS = 2 * MAX_BINS + 8 };
+enum { MAX_SEGMENTS = 2 * MAX_BINS + 8, EDGE_INSIDE = 1 << 15 };
 typedef struct segments {
     int count, bins;
     float edges[MAX_SEGMENTS + 1]; /* segment s: edges[s] <= p < edges[s + 1]; the last one is 2 */
-    uint16_t first[RCN_FINE];      /* the segment in which a cell of the fine histogram begins */
-    int16_t bin[MAX_SEGMENTS];     /* of p */
+    uint16_t first[RCN_FINE];  /* where a cell of the fine histogram begins; EDGE_INSIDE: an edge
+                                     follows in it */
+    int16_t bin[MAX_SEGMENTS]; /* of p */
     int16_t confidence[MAX_SEGMENTS]; /* bin of max(p, 1 - p) */
     int8_t grade[MAX_SEGMENTS];       /* twice the thresholds that p reaches, + 1: and tau too */
 } segments;
@@ -200,7 +201,8 @@ static void segments_make(segments *out, int bins, float threshold) {
     int s = 0;
     for (int cell = 0; cell < RCN_FINE; ++cell) {
         while ((double)out->edges[s + 1] <= rcn__fine_edge(cell)) ++s;
-        out->first[cell] = (uint16_t)s;
+        const int inside = (double)out->edges[s + 1] <= rcn__fine_edge(cell + 1);
+        out->first[cell] = (uint16_t)(s | (inside ? EDGE_INSIDE : 0));
     }
 }
 
@@ -228,16 +230,15 @@ typedef struct pass_job {
     column *columns;
     int64_t column_count;
     int by_rater;
-    vote_words *words; /* by pattern */
-    int64_t at_squares, at_fine,
-        length;           /* slots of a thread's tally; [segments][columns][2] first */
-    uint64_t **hot;       /* per thread: [length] */
-    uint64_t **totals;    /* per thread: [length][2], lower bits and upper bits of the slots */
-    int64_t *since_flush; /* per thread: voxels */
-    double *nll;          /* per chunk */
-    double *rps;          /* per chunk */
-    int64_t *rps_voxels;  /* per thread */
-    int64_t *used;        /* per thread: voxels that count */
+    vote_words *words;       /* by pattern */
+    int64_t at_fine, length; /* slots of a thread's tally: [segments][columns][3], [RCN_FINE][3] */
+    uint64_t **hot;          /* per thread: [length] */
+    uint64_t **totals;       /* per thread: [length][2], lower bits and upper bits of the slots */
+    int64_t *since_flush;    /* per thread: voxels */
+    double *nll;             /* per chunk */
+    double *rps;             /* per chunk */
+    int64_t *rps_voxels;     /* per thread */
+    int64_t *used;           /* per thread: voxels that count */
 } pass_job;
 
 /* A block of voxels that count, and where each of them goes. */
@@ -298,10 +299,10 @@ RCN_DISPATCH static void place(block *restrict b, int count) {
         }                                                                                          \
     }
 DEFINE_LIKELIHOODS(likelihoods_7, 3)
-DEFINE_LIKELIHOODS(likelihoods_31, 5)
+DEFINE_LIKELIHOODS(likelihoods_15, 4)
 
 /* The sum of logarithms is the logarithm of the product: eight running products, each with its
- * binary exponent taken out after every factor, need no logarithm but at the end. */
+ * binary exponent taken out after every two factors, need no logarithm but at the end. */
 enum { LANES = 8 };
 typedef struct log_sum {
     double product[LANES];
@@ -309,9 +310,9 @@ typedef struct log_sum {
 } log_sum;
 
 RCN_DISPATCH static void log_sum_add(log_sum *restrict sum, const double *restrict x, int count) {
-    for (int i = 0; i + LANES <= count; i += LANES)
+    for (int i = 0; i + 2 * LANES <= count; i += 2 * LANES)
         for (int l = 0; l < LANES; ++l) {
-            const double product = sum->product[l] * x[i + l];
+            const double product = sum->product[l] * (x[i + l] * x[i + LANES + l]);
             uint64_t bits;
             memcpy(&bits, &product, sizeof bits);
             sum->exponent[l] += (int64_t)(bits >> 52) - 1023;
@@ -328,13 +329,13 @@ static double log_sum_value(const log_sum *sum) {
 }
 
 static void add_nll(double *nll, log_sum *sum, block *b, int count, int raters) {
-    if (raters <= 31) {
-        /* 31 raters at 1e-7 make 1e-217, which a double still holds. */
+    if (raters <= 15) {
+        /* 15 raters at 1e-7, twice, make 1e-210, which a double still holds. */
         if (raters <= 7)
             likelihoods_7(b, count);
         else
-            likelihoods_31(b, count);
-        while (count % LANES) b->likelihood[count++] = 1.0;
+            likelihoods_15(b, count);
+        while (count % (2 * LANES)) b->likelihood[count++] = 1.0;
         log_sum_add(sum, b->likelihood, count);
         return;
     }
@@ -347,11 +348,21 @@ static void add_nll(double *nll, log_sum *sum, block *b, int count, int raters) 
 
 static inline int segment_of(const segments *restrict table, float p, int cell) {
     int s = table->first[cell];
-    while (p >= table->edges[s + 1]) ++s; /* hardly ever: few cells have an edge inside */
+    if (!(s & EDGE_INSIDE)) return s; /* nearly always */
+    s &= ~EDGE_INSIDE;
+    while (p >= table->edges[s + 1]) ++s;
     return s;
 }
 
-static void tally_fine(uint64_t *restrict fine, const vote_words *restrict words, uint64_t p) {
+/* Voxels, sum of p, sum of p^2. */
+static inline void tally_cell(uint64_t *restrict cell, const block *restrict b, int i) {
+    cell[0] += 1;
+    cell[1] += b->fixed[i];
+    cell[2] += b->square[i];
+}
+
+static inline void tally_fine(uint64_t *restrict fine, const vote_words *restrict words,
+                              uint64_t p) {
     fine[0] += words->pairs;
     fine[1] += words->reference;
     fine[2] += p * words->answered;
@@ -362,13 +373,10 @@ static void tally_patterns(uint64_t *restrict hot, const pass_job *job, const bl
     const segments *table = job->segments;
     const vote_words *words = job->words;
     const int64_t columns = job->column_count;
-    uint64_t *squares = hot + job->at_squares, *fine = hot + job->at_fine;
+    uint64_t *fine = hot + job->at_fine;
     for (int i = 0; i < count; ++i) {
         const uint32_t code = b->codes[i];
-        uint64_t *cell = hot + 2 * (segment_of(table, b->p[i], b->fine[i]) * columns + code);
-        cell[0] += 1;
-        cell[1] += b->fixed[i];
-        squares[code] += b->square[i];
+        tally_cell(hot + 3 * (segment_of(table, b->p[i], b->fine[i]) * columns + code), b, i);
         tally_fine(fine + 3 * b->fine[i], &words[code], b->fixed[i]);
     }
 }
@@ -376,23 +384,18 @@ static void tally_patterns(uint64_t *restrict hot, const pass_job *job, const bl
 static void tally_raters(uint64_t *restrict hot, const pass_job *job, const block *restrict b,
                          int count) {
     const int raters = job->c.votes->raters;
-    uint64_t *squares = hot + job->at_squares, *fine = hot + job->at_fine;
+    uint64_t *fine = hot + job->at_fine;
     for (int i = 0; i < count; ++i) {
         const uint32_t code = b->codes[i];
         const rcn_pattern *pattern = &job->c.votes->patterns[code];
         const rcn__vote *vote = &job->c.patterns[code];
         uint64_t *cells =
-            hot + 2 * segment_of(job->segments, b->p[i], b->fine[i]) * job->column_count;
+            hot + 3 * segment_of(job->segments, b->p[i], b->fine[i]) * job->column_count;
         for (int r = 0; r < raters; ++r) {
             if (!(pattern->answered >> r & 1)) continue;
-            const int at = 2 * r + (int)(pattern->marked >> r & 1);
-            cells[2 * at] += 1;
-            cells[2 * at + 1] += b->fixed[i];
-            squares[at] += b->square[i];
+            tally_cell(cells + 3 * (2 * r + (int)(pattern->marked >> r & 1)), b, i);
         }
-        const int at = 2 * raters + 3 * vote->grade + vote->reference;
-        cells[2 * at] += 1;
-        cells[2 * at + 1] += b->fixed[i];
+        tally_cell(cells + 3 * (2 * raters + 3 * vote->grade + vote->reference), b, i);
         tally_fine(fine + 3 * b->fine[i], &job->words[code], b->fixed[i]);
     }
 }
@@ -463,7 +466,7 @@ static double wide_count(wide w) {
 
 static const uint64_t *cell_of(const uint64_t *total, const pass_job *job, int segment,
                                int64_t at) {
-    return total + 4 * (segment * job->column_count + at);
+    return total + 6 * (segment * job->column_count + at);
 }
 
 static void sum_raters(double *sums, const rcn_calib *calib, const pass_job *job,
@@ -480,6 +483,7 @@ static void sum_raters(double *sums, const rcn_calib *calib, const pass_job *job
                     const uint64_t *cell = cell_of(total, job, s, i);
                     widen(&count, cell);
                     widen(&p, cell + 2);
+                    widen(&squares, cell + 4);
                     if (!(job->columns[i].marked >> r & 1)) continue;
                     widen(&marked, cell);
                     widen(&cross, cell + 2);
@@ -489,9 +493,6 @@ static void sum_raters(double *sums, const rcn_calib *calib, const pass_job *job
             bin[1] = wide_fixed(p);
             bin[2] = wide_count(marked);
         }
-        for (int64_t i = 0; i < job->column_count; ++i)
-            if (job->columns[i].answered >> r & 1)
-                widen(&squares, total + 2 * (job->at_squares + i));
         sums[rcn__sum_rater(calib, r)] = wide_fixed(squares);
         sums[rcn__sum_rater(calib, r) + 1] = wide_fixed(cross);
     }
@@ -573,8 +574,7 @@ static rcn_status plan(pass_job *job, rcn_context *ctx, const rcn_calib *calib) 
             (uint64_t)(vote.reference < 2) << FRACTION_BITS | (vote.reference == 1);
         job->words[i].answered = vote.answered;
     }
-    job->at_squares = 2 * job->segments->count * job->column_count;
-    job->at_fine = job->at_squares + job->column_count;
+    job->at_fine = 3 * job->segments->count * job->column_count;
     job->length = job->at_fine + 3 * RCN_FINE;
 done:
     return status;

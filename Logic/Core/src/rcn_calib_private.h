@@ -65,7 +65,7 @@ const char *rcn__calib_differ(const rcn_calib *a, const rcn_calib *b);
  */
 
 /* Voxels read at once: with all scratch they stay in the first-level cache. */
-enum { RCN_CASE_BLOCK = 512 };
+enum { RCN_CASE_BLOCK = 256 };
 
 /* What a voxel pass wants to know about a pattern. */
 typedef struct rcn__vote {
