@@ -31,7 +31,7 @@ def memory(key):
 
 
 def measure(function, repeats):
-    """(answer, best seconds, peak extra bytes) of function() in a child process."""
+    """(answer, best seconds, processor seconds, peak extra bytes) of function() in a child process."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
@@ -39,12 +39,13 @@ def measure(function, repeats):
             run = function()  # imports and handles are not timed
             with open("/proc/self/clear_refs", "w") as f:
                 f.write("5")
-            before, seconds = memory("VmRSS"), []
+            before, seconds, processor = memory("VmRSS"), [], []
             for _ in range(repeats):
-                start = time.perf_counter()
+                start, cpu = time.perf_counter(), time.process_time()
                 answer = run()
                 seconds.append(time.perf_counter() - start)
-            result = (answer, min(seconds), max(0, memory("VmHWM") - before))
+                processor.append(time.process_time() - cpu)
+            result = (answer, min(seconds), min(processor), max(0, memory("VmHWM") - before))
         except Exception as error:  # shown by the parent
             result = error
         with os.fdopen(write, "wb") as f:
@@ -161,8 +162,8 @@ def core_bootstrap(cases, draws):
     return setup
 
 
-def line(name, seconds, extra, against=None, target=None):
-    text = f"  {name:<44}{seconds:9.3f} s {extra / 2**20:9.0f} MB"
+def line(name, seconds, cpu, extra, against=None, target=None):
+    text = f"  {name:<34}{seconds:9.3f} s {cpu:9.3f} s {extra / 2**20:7.0f} MB"
     if against:
         text += f"   {against / seconds:7.1f} x"
         if target:
@@ -180,29 +181,30 @@ def main():
     p = rng.random(count, dtype=np.float32).reshape(-1, 2**10)
     masks = np.stack([(rng.random(p.shape, dtype=np.float32) < p).astype(np.uint8) for _ in range(5)])
     flat, flat_masks = p.reshape(-1), masks.reshape(5, -1)
-    print(f"{count} voxels x 5 raters, {os.cpu_count()} cores; time, peak extra memory, how many times ours")
+    print(f"{count} voxels x 5 raters, {os.cpu_count()} cores; time, processor time, peak extra memory")
+    print(f"  (load {os.getloadavg()[0]:.1f}: where others use the machine, only processor times can be compared)")
 
     print("MR-ECE + Brier + NLL")
-    ours, seconds, extra = measure(core_figures(p, masks, False), 3)
-    _, packed_seconds, packed_extra = measure(core_figures(p, masks, True), 3)
+    ours, seconds, cpu, extra = measure(core_figures(p, masks, False), 3)
+    _, packed_seconds, packed_cpu, packed_extra = measure(core_figures(p, masks, True), 3)
     for name, function, repeats in (("NumPy", numpy_figures, 2), ("torchmetrics and PyTorch", torch_figures, 1)):
-        theirs, their_seconds, their_extra = measure(function(flat, flat_masks), repeats)
+        theirs, their_seconds, their_cpu, their_extra = measure(function(flat, flat_masks), repeats)
         assert np.allclose(ours, theirs, rtol=0, atol=1e-9), (name, ours, theirs)
-        line(name, their_seconds, their_extra)
-        line("  ours, all figures", seconds, extra, their_seconds, 20)
-        line("  ours, packing the masks too", packed_seconds, packed_extra, their_seconds)
+        line(name, their_seconds, their_cpu, their_extra)
+        line("  ours, all figures", seconds, cpu, extra, their_seconds, 20)
+        line("  ours, packing the masks too", packed_seconds, packed_cpu, packed_extra, their_seconds)
 
     print("AUC against the majority, exact")
-    ours, seconds, extra = measure(core_auc(p, masks), 3)
-    theirs, their_seconds, their_extra = measure(sklearn_auc(flat, flat_masks), 1)
+    ours, seconds, cpu, extra = measure(core_auc(p, masks), 3)
+    theirs, their_seconds, their_cpu, their_extra = measure(sklearn_auc(flat, flat_masks), 1)
     assert abs(ours - theirs) < 1e-12, (ours, theirs)
-    line("scikit-learn roc_auc_score", their_seconds, their_extra)
-    line("  ours, and over all pairs too", seconds, extra, their_seconds, 10)
+    line("scikit-learn roc_auc_score", their_seconds, their_cpu, their_extra)
+    line("  ours, and over all pairs too", seconds, cpu, extra, their_seconds, 10)
     share = extra / their_extra
     print(f"  memory: {share:.2f} of scikit-learn's (target 0.25: {'met' if share <= 0.25 else 'MISSED'})")
 
-    draws, seconds, extra = measure(core_bootstrap(200, 1000), 3)
-    line(f"{draws} bootstrap draws over 200 cases", seconds, extra)
+    draws, seconds, cpu, extra = measure(core_bootstrap(200, 1000), 3)
+    line(f"{draws} bootstrap draws over 200 cases", seconds, cpu, extra)
     print(f"  (target 1 s: {'met' if seconds < 1 else 'MISSED'})")
 
 

@@ -411,6 +411,29 @@ static void same_as_naive(void) {
     rcn_context_destroy(ctx);
 }
 
+/* MR-ECE over all pairs is the ECE against the mean vote. */
+static void is_ece_against_the_mean_vote(void) {
+    enum { BINS = 15 };
+    rcn_context *ctx = make_context(2);
+    twin t;
+    double sums[BINS][2] = {{0}}, gap = 0, f[RCN_FIGURES];
+    twin_make(&t, ctx, 5, 0, 23);
+    for (int i = 0; i < TN; ++i) {
+        int marked = 0;
+        for (int r = 0; r < 5; ++r) marked += t.marks[(size_t)r * TN + i];
+        sums[naive_bin(t.p[i], BINS)][0] += (double)t.p[i];
+        sums[naive_bin(t.p[i], BINS)][1] += marked / 5.0;
+    }
+    for (int b = 0; b < BINS; ++b) gap += fabs(sums[b][0] - sums[b][1]) / TN;
+    const rcn_calib_case one_case = {t.votes, map_of(t.p, 1, TX, TY, TZ), NULL, NULL};
+    rcn_calib *calib = calib_of(ctx, &one_case, 5, NULL);
+    rcn_calib_figures(f, calib);
+    CHECK_NEAR(f[RCN_MR_ECE], gap, 1e-11);
+    rcn_calib_destroy(calib);
+    twin_free(&t);
+    rcn_context_destroy(ctx);
+}
+
 /* Equal-mass bins hold the same pairs, about equally many of them, in order; and with ties the mass
  * that cannot be split stays together. */
 static void equal_mass_bins(void) {
@@ -670,6 +693,7 @@ int main(void) {
     RUN(perfect_ordinal_model);
     RUN(readouts_and_rps);
     RUN(same_as_naive);
+    RUN(is_ece_against_the_mean_vote);
     RUN(equal_mass_bins);
     RUN(threads_and_merging);
     RUN(long_sums);

@@ -121,7 +121,7 @@ static rcn_status check_cases(rcn_context *ctx, const rcn_calib *const *cases, i
         if (!cases[i])
             return rcn__fail(ctx, RCN_EINVALID, "Case %lld has no sums.", (long long)i + 1);
         const char *sentence = rcn__calib_differ(cases[i], like);
-        if (*sentence)
+        if (sentence)
             return rcn__fail(ctx, RCN_EINVALID, "Case %lld: %s", (long long)i + 1, sentence);
     }
     return RCN_OK;

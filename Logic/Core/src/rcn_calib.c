@@ -93,7 +93,7 @@ const char *rcn__calib_differ(const rcn_calib *a, const rcn_calib *b) {
     if (a->options.threshold != b->options.threshold) return "The sums have different thresholds.";
     if (a->options.readout != b->options.readout || a->options.at_least != b->options.at_least)
         return "The sums have different readouts.";
-    return "";
+    return NULL;
 }
 
 rcn_status rcn_calib_merge(rcn_calib *calib, rcn_context *ctx, const rcn_calib *other) {
@@ -101,7 +101,7 @@ rcn_status rcn_calib_merge(rcn_calib *calib, rcn_context *ctx, const rcn_calib *
     rcn__clear(ctx);
     if (!calib || !other) return rcn__fail(ctx, RCN_EINVALID, "There are no sums to merge.");
     const char *sentence = rcn__calib_differ(calib, other);
-    if (*sentence) return rcn__fail(ctx, RCN_EINVALID, "%s", sentence);
+    if (sentence) return rcn__fail(ctx, RCN_EINVALID, "%s", sentence);
     for (int64_t i = 0; i < calib->length; ++i) calib->sums[i] += other->sums[i];
     return RCN_OK;
 }

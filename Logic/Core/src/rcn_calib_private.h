@@ -58,7 +58,7 @@ void rcn__figures(double out[RCN_FIGURES], const rcn_calib *calib, const double 
  * positive. NaN when one of the classes is absent. */
 double rcn__auc_cells(const double *all, const double *marked, int64_t stride, int64_t cells);
 
-/* "" if two sums can be added, otherwise the sentence that says why not. */
+/* NULL if two sums can be added, otherwise the sentence that says why not. */
 const char *rcn__calib_differ(const rcn_calib *a, const rcn_calib *b);
 
 /* ---- reading a case ----------------------------------------------------------------------------

@@ -6,7 +6,10 @@
  *   2. rcn_votes_from_masks()    K raters' masks of one case, packed (rcn_votes.h)
  *   3. rcn_fuse()                one target map: levels, STAPLE, ... (rcn_fusion.h)
  *      rcn_agreement_create()    how far the raters agree, and where they do not (rcn_agreement.h)
- *   4. rcn_calib_add()           predicted probabilities against the raters (rcn_calib.h)
+ *   4. rcn_calib_add()           predicted probabilities against the raters (rcn_calib.h), on a
+ *                                part of the image (rcn_region.h); exact AUC (rcn_auc.h)
+ *      rcn_bootstrap()           how sure the figures are (rcn_bootstrap.h)
+ *      rcn_recalib_fit()         what makes 70 % mean 70 % (rcn_recalib.h)
  *
  * Every fallible function returns an rcn_status; the sentence for a person is rcn_context_error().
  * Buffers belong to the caller. Nothing here prints, exits or changes global state.
