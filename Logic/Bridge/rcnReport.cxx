@@ -88,7 +88,7 @@ json_t* PairJson(const rcn_pair_agreement& pair, const std::string& a, const std
   return object;
 }
 
-json_t* RegionJson(const rcn_region& region, const std::vector<std::string>& names)
+json_t* RegionJson(const rcn_dispute& region, const std::vector<std::string>& names)
 {
   double ras[3];
   ToRas(ras, region.centroid_world);

@@ -253,11 +253,11 @@ AgreementReport Workspace::Agree(bool surfaces) const
     this->MeasureSurfaces(agreement);
     report.HasSurfaces = true;
   }
-  rcn_region* regions = nullptr;
+  rcn_dispute* regions = nullptr;
   int64_t count = 0;
-  Check(rcn_regions_create(&regions, &count, context, this->Votes_.get()), context);
+  Check(rcn_disputes_create(&regions, &count, context, this->Votes_.get()), context);
   report.Regions.assign(regions, regions + count);
-  rcn_regions_destroy(regions, context);
+  rcn_disputes_destroy(regions, context);
   return report;
 }
 

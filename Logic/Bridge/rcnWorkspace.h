@@ -39,7 +39,7 @@ struct WorkspaceOptions
 struct AgreementReport
 {
   std::shared_ptr<const rcn_agreement> Figures;
-  std::vector<rcn_region> Regions; ///< largest first
+  std::vector<rcn_dispute> Regions; ///< largest first
   bool HasSurfaces = false;
 };
 

@@ -13,7 +13,7 @@ namespace
 /// More raters than this make more pairs than a person reads; the JSON has them all.
 constexpr int MostRatersInPairTable = 8;
 
-std::string Ras(const rcn_region& region)
+std::string Ras(const rcn_dispute& region)
 {
   double ras[3];
   ToRas(ras, region.centroid_world);
@@ -119,7 +119,7 @@ std::string RegionTable(const AgreementReport& report, const Workspace& workspac
   Table table({ "#", extent.Heading, "Voxels", "Centre R, A, S (mm)", "Visit voxel", "Marked by", "Most votes" });
   for (size_t i = 0; i < report.Regions.size() && i < most; ++i)
   {
-    const rcn_region& region = report.Regions[i];
+    const rcn_dispute& region = report.Regions[i];
     table.Add({ std::to_string(i + 1), extent.Text(region.voxels), std::to_string(region.voxels), Ras(region),
       "(" + std::to_string(region.at[0]) + ", " + std::to_string(region.at[1]) + ", " + std::to_string(region.at[2]) + ")",
       JoinNames(NamesOf(region.marked_by, workspace.RaterNames())), std::to_string(region.max_votes) });

@@ -64,7 +64,7 @@ Case WritePhantom(const std::filesystem::path& folder, rcn_context* context)
 }
 
 /// The slice where most voxels are disputed: the one a person would want to see.
-int64_t MostDisputedSlice(const std::vector<rcn_region>& regions)
+int64_t MostDisputedSlice(const std::vector<rcn_dispute>& regions)
 {
   return regions.empty() ? 0 : regions.front().at[2];
 }

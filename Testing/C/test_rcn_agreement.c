@@ -238,12 +238,12 @@ static void disputed_regions(void) {
         geometry.origin[0] = 100;
         geometry.spacing[0] = 2;
         rcn_votes *votes = votes_of(ctx, data, 2, geometry, NULL);
-        rcn_region *regions = NULL;
+        rcn_dispute *regions = NULL;
         int64_t count = -1, sum = 0;
-        CHECK_STATUS(rcn_regions_create(&regions, &count, ctx, votes), RCN_OK);
+        CHECK_STATUS(rcn_disputes_create(&regions, &count, ctx, votes), RCN_OK);
         CHECK(count == found && found > 3);
         for (int64_t k = 0; k < count; ++k) {
-            const rcn_region *region = &regions[k];
+            const rcn_dispute *region = &regions[k];
             CHECK(region->voxels == expected[k]);
             CHECK_NEAR(region->volume_ml, (double)region->voxels * 0.002, 1e-12);
             CHECK_NEAR(region->centroid_world[0], 100 + 2 * region->centroid[0], 1e-9);
@@ -258,11 +258,11 @@ static void disputed_regions(void) {
             sum += region->voxels;
         }
         CHECK(sum == disputed);
-        rcn_regions_destroy(regions, ctx);
+        rcn_disputes_destroy(regions, ctx);
         rcn_votes_destroy(votes);
         memcpy(data, data + n, (size_t)n); /* nothing disputed any more */
         votes = votes_of(ctx, data, 2, geometry, NULL);
-        CHECK_STATUS(rcn_regions_create(&regions, &count, ctx, votes), RCN_OK);
+        CHECK_STATUS(rcn_disputes_create(&regions, &count, ctx, votes), RCN_OK);
         CHECK(regions == NULL && count == 0);
         rcn_votes_destroy(votes);
         free(data);
@@ -282,9 +282,9 @@ static void region_by_hand(void) {
     data[2][18] = 1;                             /* (3, 3): another one */
     rcn_context *ctx = make_context(1);
     rcn_votes *votes = votes_of(ctx, data[0], 3, rcn_geometry_make(5, 5, 1), NULL);
-    rcn_region *regions = NULL;
+    rcn_dispute *regions = NULL;
     int64_t count = 0;
-    CHECK_STATUS(rcn_regions_create(&regions, &count, ctx, votes), RCN_OK);
+    CHECK_STATUS(rcn_disputes_create(&regions, &count, ctx, votes), RCN_OK);
     CHECK(count == 1 && regions[0].voxels == 3);
     CHECK(regions[0].marked_by == 7 && regions[0].max_votes == 2);
     CHECK_NEAR(regions[0].centroid[0], 10.0 / 3, 1e-15);
@@ -293,7 +293,7 @@ static void region_by_hand(void) {
     CHECK_STATUS(rcn_agreement_entropy_map(entropy, ctx, votes), RCN_OK);
     CHECK(entropy[12] == 0 && entropy[0] == 0);
     CHECK_NEAR(entropy[13], 0.918296, 1e-6);
-    rcn_regions_destroy(regions, ctx);
+    rcn_disputes_destroy(regions, ctx);
     rcn_votes_destroy(votes);
     rcn_context_destroy(ctx);
 }
@@ -304,7 +304,7 @@ static rcn_status everything(rcn_context *ctx, void *payload) {
     rcn_votes *votes = NULL;
     rcn_agreement *agreement = NULL;
     rcn_surfaces *found = NULL;
-    rcn_region *regions = NULL;
+    rcn_dispute *regions = NULL;
     float distance[GOLDEN_VOXELS] = {0};
     int64_t count;
     (void)payload;
@@ -318,8 +318,8 @@ static rcn_status everything(rcn_context *ctx, void *payload) {
     if (status == RCN_OK) status = rcn_agreement_create(&agreement, ctx, votes);
     if (status == RCN_OK) status = rcn_surfaces_create(&found, ctx, votes);
     if (status == RCN_OK) status = rcn_surfaces_measure(found, ctx, 0, distance);
-    if (status == RCN_OK) status = rcn_regions_create(&regions, &count, ctx, votes);
-    rcn_regions_destroy(regions, ctx);
+    if (status == RCN_OK) status = rcn_disputes_create(&regions, &count, ctx, votes);
+    rcn_disputes_destroy(regions, ctx);
     rcn_surfaces_destroy(found);
     rcn_agreement_destroy(agreement, ctx);
     rcn_votes_destroy(votes);

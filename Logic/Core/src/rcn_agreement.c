@@ -552,7 +552,7 @@ static void join_rows(const run_job *job, int64_t row, int64_t other) {
 
 /* Largest first; equal ones in order of their first voxel, which centroid[] cannot tell but the
  * order of creation can: a stable merge sort. */
-static void sort_regions(rcn_region *regions, rcn_region *scratch, int64_t count) {
+static void sort_regions(rcn_dispute *regions, rcn_dispute *scratch, int64_t count) {
     for (int64_t width = 1; width < count; width *= 2) {
         for (int64_t low = 0; low < count; low += 2 * width) {
             const int64_t middle = low + width < count ? low + width : count;
@@ -567,7 +567,7 @@ static void sort_regions(rcn_region *regions, rcn_region *scratch, int64_t count
     }
 }
 
-static void add_run(rcn_region *region, const run *r, int64_t y, int64_t z) {
+static void add_run(rcn_dispute *region, const run *r, int64_t y, int64_t z) {
     const int64_t first[3] = {r->first, y, z}, end[3] = {r->end, y + 1, z + 1};
     const double n = (double)(r->end - r->first);
     for (int a = 0; a < 3; ++a) {
@@ -580,14 +580,14 @@ static void add_run(rcn_region *region, const run *r, int64_t y, int64_t z) {
     if (r->max_votes > region->max_votes) region->max_votes = r->max_votes;
 }
 
-static void finish_region(rcn_region *region, const rcn_geometry *geometry) {
+static void finish_region(rcn_dispute *region, const rcn_geometry *geometry) {
     for (int a = 0; a < 3; ++a) region->centroid[a] /= (double)region->voxels;
     rcn_geometry_to_world(region->centroid_world, geometry, region->centroid);
     region->volume_ml = (double)region->voxels * rcn_geometry_voxel_ml(geometry);
 }
 
 /* Moves region->at to the run's voxel nearest to the centroid when that is nearer than *nearest. */
-static void visit_run(rcn_region *region, double *nearest, const run *r, int64_t y, int64_t z,
+static void visit_run(rcn_dispute *region, double *nearest, const run *r, int64_t y, int64_t z,
                       const rcn_geometry *geometry) {
     int64_t x = (int64_t)floor(region->centroid[0] + 0.5);
     x = x < r->first ? r->first : x >= r->end ? r->end - 1 : x;
@@ -603,10 +603,10 @@ static void visit_run(rcn_region *region, double *nearest, const run *r, int64_t
     }
 }
 
-rcn_status rcn_regions_create(rcn_region **out, int64_t *count, rcn_context *ctx,
-                              const rcn_votes *votes) {
+rcn_status rcn_disputes_create(rcn_dispute **out, int64_t *count, rcn_context *ctx,
+                               const rcn_votes *votes) {
     rcn_status status;
-    rcn_region *regions = NULL, *scratch = NULL;
+    rcn_dispute *regions = NULL, *scratch = NULL;
     int64_t *region_of = NULL;
     double *nearest = NULL;
     run_job job = {votes, NULL, NULL};
@@ -666,4 +666,4 @@ done:
     return status;
 }
 
-void rcn_regions_destroy(rcn_region *regions, rcn_context *ctx) { rcn__free(ctx, regions); }
+void rcn_disputes_destroy(rcn_dispute *regions, rcn_context *ctx) { rcn__free(ctx, regions); }

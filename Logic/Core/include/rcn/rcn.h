@@ -20,7 +20,6 @@
 #include "rcn_agreement.h"
 #include "rcn_context.h"
 #include "rcn_fusion.h"
-
 #include "rcn_auc.h"
 #include "rcn_bootstrap.h"
 #include "rcn_calib.h"

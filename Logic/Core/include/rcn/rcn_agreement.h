@@ -119,7 +119,7 @@ RCN_API rcn_status rcn_surfaces_finish(rcn_agreement *agreement, rcn_surfaces *s
 
 /* A connected set of disputed voxels (marked by some, not by all who answered); voxels that touch
  * by a face, edge or corner belong together. */
-typedef struct rcn_region {
+typedef struct rcn_dispute {
     int64_t voxels;
     double volume_ml;
     double centroid[3];       /* as a voxel index, possibly fractional */
@@ -128,13 +128,13 @@ typedef struct rcn_region {
     uint64_t marked_by;       /* raters who mark any of it */
     int max_votes;            /* the most raters who mark one of its voxels */
     rcn_box box;
-} rcn_region;
+} rcn_dispute;
 
 /* The disputed regions, largest first (ties: in order of their first voxel). *out is released with
- * rcn_regions_destroy(); NULL and *count 0 when there are none. */
-RCN_API rcn_status rcn_regions_create(rcn_region **out, int64_t *count, rcn_context *ctx,
-                                      const rcn_votes *votes);
-RCN_API void rcn_regions_destroy(rcn_region *regions, rcn_context *ctx);
+ * rcn_disputes_destroy(); NULL and *count 0 when there are none. */
+RCN_API rcn_status rcn_disputes_create(rcn_dispute **out, int64_t *count, rcn_context *ctx,
+                                       const rcn_votes *votes);
+RCN_API void rcn_disputes_destroy(rcn_dispute *regions, rcn_context *ctx);
 
 #ifdef __cplusplus
 }
