@@ -1,0 +1,1102 @@
+#include "rcn/rcn_loss.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "rcn_fastmath.h"
+#include "rcn_parallel.h"
+#include "rcn_votes_private.h"
+
+/* Voxels are taken through a kernel LANES at a time, channel by channel: every inner loop runs over
+ * LANES neighbours and becomes vector code, and a block of 8 channels stays in the first cache. */
+enum { LANES = 64, MAX_LEVELS = RCN_MAX_RATERS + 1 };
+
+/* Raw outputs are used within these bounds, so that their differences stay finite; the logarithm of
+ * a probability of zero must lie well below any of them. */
+#define LOGIT_BOUND 1e30f
+#define LOG_ZERO (-1e37f)
+
+/* Added to each step between the thresholds of the cumulative link. */
+#define LINK_GAP 1e-3
+
+#define BETA_BINOMIAL_BOUND 16.0
+
+struct rcn_loss {
+    rcn_context *ctx;
+    rcn_loss_options options;
+    int channels;
+    int parameters;
+    float log_choose[MAX_LEVELS][MAX_LEVELS]; /* log C(n, k) */
+    /* Per number a = 1 ... K of raters who answered, at offset[a] of each table: (a+1, K+1) each.
+     */
+    int64_t offset[MAX_LEVELS];
+    float *log_mix;  /* log H(v | k): row v is what observing v says about the levels */
+    float *score;    /* H(j | k), or its sum over j, as the score needs it */
+    float *majority; /* (K, 2, K+1): log of P(no majority | k), P(majority | k) */
+    float *survival; /* CORAL: (a, K), P(j > i) = sum over l of this times P(y > l); logarithm */
+};
+
+/* What a run derives once from the loss's own parameters. */
+typedef struct constants {
+    float bias[RCN_MAX_RATERS];      /* CORAL; thresholds of the cumulative link */
+    float log_gap[RCN_MAX_RATERS];   /* log(1 - exp(-(t_j - t_(j-1)))) */
+    float gap_slope[RCN_MAX_RATERS]; /* d log_gap / d gap */
+    float gap_chain[RCN_MAX_RATERS]; /* d gap / d parameter */
+    float gamma;                     /* beta-binomial: correlation / (1 - correlation) */
+    float gamma_chain;               /* d log gamma / d parameter: 1, or 0 at the bound */
+} constants;
+
+typedef struct block {
+    float z[MAX_LEVELS][LANES];    /* raw outputs */
+    float grad[MAX_LEVELS][LANES]; /* d loss / d raw outputs */
+    float own[MAX_LEVELS][LANES];  /* d loss / d own parameters */
+    float p[MAX_LEVELS][LANES];    /* probabilities of the levels */
+    float s[MAX_LEVELS][LANES];    /* scratch, mostly d loss / d p */
+    float loss[LANES];
+    float value[LANES];
+    float weight[LANES];
+    float marked[LANES];
+    float answered[LANES];
+} block;
+
+const char *rcn_loss_kind_name(rcn_loss_kind kind) {
+    switch (kind) {
+    case RCN_LOSS_RPS: return "rps";
+    case RCN_LOSS_CE: return "ce";
+    case RCN_LOSS_BRIER: return "brier";
+    case RCN_LOSS_EMD: return "emd";
+    case RCN_LOSS_CORN: return "corn";
+    case RCN_LOSS_CORAL: return "coral";
+    case RCN_LOSS_CUMULATIVE_LINK: return "cumulative-link";
+    case RCN_LOSS_BINOMIAL: return "binomial";
+    case RCN_LOSS_BETA_BINOMIAL: return "beta-binomial";
+    case RCN_LOSS_BCE: return "bce";
+    case RCN_LOSS_BINARY_BRIER: return "binary-brier";
+    }
+    return NULL;
+}
+
+static int is_softmax(rcn_loss_kind kind) { return kind <= RCN_LOSS_EMD; }
+
+static int is_binary(rcn_loss_kind kind) {
+    return kind == RCN_LOSS_BCE || kind == RCN_LOSS_BINARY_BRIER;
+}
+
+/* Kinds whose form does not change when raters are missing: their kernel reads a per voxel. */
+static int is_closed(rcn_loss_kind kind) { return kind >= RCN_LOSS_BINOMIAL; }
+
+static int is_weight(double weight) { return isfinite(weight) && weight >= 0; }
+
+const char *rcn_loss_check(const rcn_loss_options *options) {
+    if (!options) return "A loss needs its options.";
+    if (!rcn_loss_kind_name(options->kind)) return "There is no such loss.";
+    if (options->raters < 1 || options->raters > RCN_MAX_RATERS)
+        return "A loss needs the number of raters, 1 to 64.";
+    if (!is_weight(options->bce_weight) || !is_weight(options->alpha) ||
+        !is_weight(options->expected_weight) || !is_weight(options->unimodal_weight))
+        return "The weights of a loss must be finite and not negative.";
+    if (!is_softmax(options->kind) &&
+        (options->expected_weight > 0 || options->unimodal_weight > 0))
+        return "Expected and unimodal terms need a loss with one channel per level.";
+    return NULL;
+}
+
+/* ---- tables for missing raters --------------------------------------------------------------- */
+
+/* The lowest count out of `answered` that is a majority. */
+static int majority_level(const rcn_loss *loss, int answered) {
+    return loss->options.tie_background ? answered / 2 + 1 : (answered + 1) / 2;
+}
+
+/* H(j | k): j marks among a raters drawn from K of whom k mark. */
+static double hypergeometric(const double (*choose)[MAX_LEVELS], int raters, int a, int j, int k) {
+    if (j > k || a - j > raters - k) return 0;
+    return exp(choose[k][j] + choose[raters - k][a - j] - choose[raters][a]);
+}
+
+static float log_or_zero(double x) { return x > 0 ? (float)log(x) : LOG_ZERO; }
+
+static void fill_tables(rcn_loss *loss, const double (*choose)[MAX_LEVELS]) {
+    const int raters = loss->options.raters, levels = raters + 1;
+    const int cumulative = loss->options.kind != RCN_LOSS_BRIER;
+    for (int a = 1; a <= raters; ++a) {
+        const int64_t at = loss->offset[a];
+        for (int k = 0; k < levels; ++k) {
+            double sum = 0, before = 0, most = 0;
+            for (int j = 0; j <= a; ++j) {
+                const double h = hypergeometric(choose, raters, a, j, k);
+                sum += h;
+                if (j < majority_level(loss, a)) before = sum;
+                if (loss->log_mix) loss->log_mix[at + j * levels + k] = log_or_zero(h);
+                if (loss->score) loss->score[at + j * levels + k] = (float)(cumulative ? sum : h);
+            }
+            /* The other tail, summed for itself: 1 - before would lose small ones. */
+            for (int j = majority_level(loss, a); j <= a; ++j)
+                most += hypergeometric(choose, raters, a, j, k);
+            if (loss->majority) {
+                float *rows = loss->majority + (int64_t)(a - 1) * 2 * levels;
+                rows[k] = log_or_zero(before);
+                rows[levels + k] = log_or_zero(most);
+            }
+        }
+        if (!loss->survival) continue;
+        /* P(j > i) = sum_k p_k P(j > i | k), by parts, is a mean of the P(y > l) with the weights
+         * P(j > i | l + 1) - P(j > i | l). */
+        for (int i = 0; i < a; ++i)
+            for (int l = 0; l < raters; ++l) {
+                double here = 0, next = 0;
+                for (int j = i + 1; j <= a; ++j) {
+                    here += hypergeometric(choose, raters, a, j, l);
+                    next += hypergeometric(choose, raters, a, j, l + 1);
+                }
+                /* Below rounding it is zero. */
+                loss->survival[at + i * raters + l] =
+                    log_or_zero(next - here > 1e-12 ? next - here : 0);
+            }
+    }
+}
+
+rcn_status rcn_loss_create(rcn_loss **out, rcn_context *ctx, const rcn_loss_options *options) {
+    rcn_status status;
+    rcn_loss *loss = NULL;
+    double(*choose)[MAX_LEVELS] = NULL;
+    if (!ctx) return RCN_EINVALID;
+    rcn__clear(ctx);
+    if (!out) return rcn__fail(ctx, RCN_EINVALID, "There is no place for the loss.");
+    const char *sentence = rcn_loss_check(options);
+    if (sentence) return rcn__fail(ctx, RCN_EINVALID, "%s", sentence);
+
+    RCN_ALLOC_ZERO(loss, ctx, 1, "the loss");
+    loss->ctx = ctx;
+    loss->options = *options;
+    const rcn_loss_kind kind = options->kind;
+    const int raters = options->raters, levels = raters + 1;
+    loss->channels = is_softmax(kind) ? levels : kind == RCN_LOSS_CORN ? raters : 1;
+    if (kind == RCN_LOSS_CORAL || kind == RCN_LOSS_CUMULATIVE_LINK) loss->parameters = raters;
+    if (kind == RCN_LOSS_BETA_BINOMIAL) loss->parameters = 1;
+
+    RCN_ALLOC_ZERO(choose, ctx, MAX_LEVELS, "binomial coefficients");
+    for (int n = 1; n < MAX_LEVELS; ++n)
+        for (int k = 1; k <= n; ++k) choose[n][k] = choose[n][k - 1] + log((double)(n - k + 1) / k);
+    for (int n = 0; n < MAX_LEVELS; ++n)
+        for (int k = 0; k < MAX_LEVELS; ++k) loss->log_choose[n][k] = (float)choose[n][k];
+
+    int64_t size = 0;
+    for (int a = 1; a <= raters; ++a) {
+        loss->offset[a] = size;
+        size += (int64_t)(a + 1) * levels;
+    }
+    if (kind == RCN_LOSS_CE || kind == RCN_LOSS_CORN || kind == RCN_LOSS_CUMULATIVE_LINK)
+        RCN_ALLOC(loss->log_mix, ctx, size, "tables for missing raters");
+    if (kind == RCN_LOSS_RPS || kind == RCN_LOSS_EMD || kind == RCN_LOSS_BRIER)
+        RCN_ALLOC(loss->score, ctx, size, "tables for missing raters");
+    if (kind == RCN_LOSS_RPS)
+        RCN_ALLOC(loss->majority, ctx, (int64_t)2 * raters * levels, "tables for missing raters");
+    if (kind == RCN_LOSS_CORAL) RCN_ALLOC(loss->survival, ctx, size, "tables for missing raters");
+    fill_tables(loss, (const double(*)[MAX_LEVELS])choose);
+    *out = loss;
+    loss = NULL;
+done:
+    rcn__free(ctx, choose);
+    rcn_loss_destroy(loss);
+    return status;
+}
+
+void rcn_loss_destroy(rcn_loss *loss) {
+    if (!loss) return;
+    rcn_context *ctx = loss->ctx;
+    rcn__free(ctx, loss->log_mix);
+    rcn__free(ctx, loss->score);
+    rcn__free(ctx, loss->majority);
+    rcn__free(ctx, loss->survival);
+    rcn__free(ctx, loss);
+}
+
+int rcn_loss_channels(const rcn_loss *loss) { return loss->channels; }
+
+int rcn_loss_parameters(const rcn_loss *loss) { return loss->parameters; }
+
+void rcn_loss_init_parameters(float *parameters, const rcn_loss *loss) {
+    const int raters = loss->options.raters;
+    double before = 0;
+    for (int j = 0; j < loss->parameters; ++j) {
+        /* Where s(t) = (j + 1) / (K + 1). */
+        const double threshold = log((double)(j + 1) / (raters - j));
+        switch (loss->options.kind) {
+        case RCN_LOSS_CORAL: parameters[j] = (float)-threshold; break;
+        case RCN_LOSS_CUMULATIVE_LINK:
+            parameters[j] = (float)(j ? sqrt(threshold - before - LINK_GAP) : threshold);
+            break;
+        default: parameters[j] = (float)log(0.1 / 0.9);
+        }
+        before = threshold;
+    }
+}
+
+static void derive_constants(constants *out, const rcn_loss *loss, const float *parameters) {
+    memset(out, 0, sizeof *out);
+    double threshold = 0;
+    for (int j = 0; j < loss->parameters; ++j) {
+        const double x = parameters[j];
+        if (loss->options.kind == RCN_LOSS_CORAL) {
+            out->bias[j] = parameters[j];
+        } else if (loss->options.kind == RCN_LOSS_CUMULATIVE_LINK) {
+            const double gap = x * x + LINK_GAP;
+            threshold = j ? threshold + gap : x;
+            out->bias[j] = (float)threshold;
+            out->log_gap[j] = (float)log(-expm1(-gap));
+            out->gap_slope[j] = (float)(exp(-gap) / -expm1(-gap));
+            out->gap_chain[j] = (float)(2 * x);
+        } else {
+            const double used = fmax(fmin(x, BETA_BINOMIAL_BOUND), -BETA_BINOMIAL_BOUND);
+            out->gamma = (float)exp(used);
+            out->gamma_chain = used == x;
+        }
+    }
+}
+
+/* ---- kernels: one block of voxels, all of which `answered` raters saw ------------------------ */
+
+/* yes = s(x), no = s(-x), each with its own full precision; returns log(1 + exp(-|x|)). */
+RCN_INLINE float sigmoid(float *yes, float *no, float x) {
+    const float u = rcn__exp(x < 0 ? x : -x);
+    const float big = 1.0f / (1.0f + u), small = u * big;
+    *yes = x < 0 ? small : big;
+    *no = x < 0 ? big : small;
+    return rcn__log1p(u);
+}
+
+/* log s(x), given the logarithm that sigmoid() returned. */
+RCN_INLINE float log_sigmoid(float x, float log1p_u) { return (x < 0 ? x : 0.0f) - log1p_u; }
+
+/* p = softmax(z), z -= its maximum, log_sum = log(sum exp(z)) after that. */
+RCN_INLINE void softmax(block *b, float *log_sum, int levels) {
+    float most[LANES], sum[LANES];
+    for (int i = 0; i < LANES; ++i) most[i] = b->z[0][i];
+    for (int k = 1; k < levels; ++k)
+        for (int i = 0; i < LANES; ++i) most[i] = rcn__at_least(most[i], b->z[k][i]);
+    for (int i = 0; i < LANES; ++i) sum[i] = 0;
+    for (int k = 0; k < levels; ++k)
+        for (int i = 0; i < LANES; ++i) {
+            b->z[k][i] -= most[i];
+            b->p[k][i] = rcn__exp(b->z[k][i]);
+            sum[i] += b->p[k][i];
+        }
+    for (int i = 0; i < LANES; ++i) log_sum[i] = rcn__log(sum[i]);
+    for (int i = 0; i < LANES; ++i) sum[i] = 1.0f / sum[i];
+    for (int k = 0; k < levels; ++k)
+        for (int i = 0; i < LANES; ++i) b->p[k][i] *= sum[i];
+}
+
+/* For x_k = log p_k + const and a row of log weights per lane: r_k = the share of level k in
+ * sum_k w_k p_k; returns the logarithm of that sum in log_sum. rows is (?, levels). */
+RCN_INLINE void posterior(float (*r)[LANES], float *log_sum, float (*x)[LANES], const float *rows,
+                          const int32_t *row, int levels) {
+    float most[LANES], sum[LANES];
+    for (int i = 0; i < LANES; ++i) most[i] = LOG_ZERO * 2;
+    for (int k = 0; k < levels; ++k)
+        for (int i = 0; i < LANES; ++i) r[k][i] = rows[row[i] * levels + k];
+    for (int k = 0; k < levels; ++k)
+        for (int i = 0; i < LANES; ++i) {
+            r[k][i] += x[k][i];
+            most[i] = rcn__at_least(most[i], r[k][i]);
+        }
+    for (int i = 0; i < LANES; ++i) sum[i] = 0;
+    for (int k = 0; k < levels; ++k)
+        for (int i = 0; i < LANES; ++i) {
+            r[k][i] = rcn__exp(r[k][i] - most[i]);
+            sum[i] += r[k][i];
+        }
+    for (int i = 0; i < LANES; ++i) log_sum[i] = most[i] + rcn__log(sum[i]);
+    for (int i = 0; i < LANES; ++i) sum[i] = 1.0f / sum[i];
+    for (int k = 0; k < levels; ++k)
+        for (int i = 0; i < LANES; ++i) r[k][i] *= sum[i];
+}
+
+/* BCE of the majority, everybody answered. With M the levels from h on and N those below,
+ * P(M) = s(d), d = logsumexp over M - logsumexp over N: no probability is ever subtracted from
+ * one, and d loss / d z_k = (P(M) - t) * (+-)(softmax within k's own group). Fills p, too. */
+RCN_INLINE void majority_bce(block *b, int levels, int h, float weight) {
+    float most[2][LANES], sum[2][LANES], in_group[2][LANES];
+    for (int g = 0; g < 2; ++g) {
+        const int first = g ? h : 0, end = g ? levels : h;
+        for (int i = 0; i < LANES; ++i) most[g][i] = b->z[first][i];
+        for (int k = first + 1; k < end; ++k)
+            for (int i = 0; i < LANES; ++i) most[g][i] = rcn__at_least(most[g][i], b->z[k][i]);
+        for (int i = 0; i < LANES; ++i) sum[g][i] = 0;
+        for (int k = first; k < end; ++k)
+            for (int i = 0; i < LANES; ++i) {
+                b->p[k][i] = rcn__exp(b->z[k][i] - most[g][i]);
+                sum[g][i] += b->p[k][i];
+            }
+    }
+    for (int i = 0; i < LANES; ++i) {
+        const float d = (most[1][i] - most[0][i]) + (rcn__log(sum[1][i]) - rcn__log(sum[0][i]));
+        const int truth = b->marked[i] >= (float)h;
+        float yes, no;
+        const float log1p_u = sigmoid(&yes, &no, d);
+        b->loss[i] = -weight * log_sigmoid(truth ? d : -d, log1p_u);
+        const float slope = weight * (truth ? -no : yes);
+        sum[0][i] = 1.0f / sum[0][i];
+        sum[1][i] = 1.0f / sum[1][i];
+        in_group[0][i] = -slope * sum[0][i];
+        in_group[1][i] = slope * sum[1][i];
+        sum[0][i] *= no;
+        sum[1][i] *= yes;
+    }
+    for (int k = 0; k < levels; ++k) {
+        const int g = k >= h;
+        for (int i = 0; i < LANES; ++i) {
+            b->grad[k][i] = b->p[k][i] * in_group[g][i];
+            b->p[k][i] *= sum[g][i];
+        }
+    }
+}
+
+/* loss += c * sum_j (F_j - [y <= j])^2, s = its derivative by p. */
+RCN_INLINE void score_cumulative(block *b, int levels, float c) {
+    float sum[LANES];
+    for (int i = 0; i < LANES; ++i) sum[i] = 0;
+    /* The last term is 1 - 1. */
+    for (int j = 0; j < levels - 1; ++j)
+        for (int i = 0; i < LANES; ++i) {
+            sum[i] += b->p[j][i];
+            const float e = sum[i] - (b->marked[i] <= (float)j ? 1.0f : 0.0f);
+            b->loss[i] += c * (e * e);
+            b->s[j][i] = 2 * c * e;
+        }
+    for (int i = 0; i < LANES; ++i) b->s[levels - 1][i] = 0;
+    for (int k = levels - 2; k >= 0; --k)
+        for (int i = 0; i < LANES; ++i) b->s[k][i] += b->s[k + 1][i];
+}
+
+/* loss += sum_k (p_k - [y = k])^2, s = its derivative. */
+RCN_INLINE void score_brier(block *b, int levels) {
+    for (int k = 0; k < levels; ++k)
+        for (int i = 0; i < LANES; ++i) {
+            const float e = b->p[k][i] - (b->marked[i] == (float)k ? 1.0f : 0.0f);
+            b->loss[i] += e * e;
+            b->s[k][i] = 2 * e;
+        }
+}
+
+/* The same two for a < K: rows of `matrix` (a+1, levels) give what p implies for the a raters. */
+RCN_INLINE void score_thinned(block *b, const float *matrix, int levels, int a, int cumulative,
+                              float c) {
+    for (int k = 0; k < levels; ++k)
+        for (int i = 0; i < LANES; ++i) b->s[k][i] = 0;
+    for (int j = 0; j < a + !cumulative; ++j) {
+        const float *row = matrix + j * levels;
+        float e[LANES];
+        for (int i = 0; i < LANES; ++i) {
+            const int hit = cumulative ? b->marked[i] <= (float)j : b->marked[i] == (float)j;
+            e[i] = hit ? -1.0f : 0.0f;
+        }
+        for (int k = 0; k < levels; ++k)
+            for (int i = 0; i < LANES; ++i) e[i] += row[k] * b->p[k][i];
+        for (int i = 0; i < LANES; ++i) b->loss[i] += c * (e[i] * e[i]);
+        for (int k = 0; k < levels; ++k)
+            for (int i = 0; i < LANES; ++i) b->s[k][i] += 2 * c * row[k] * e[i];
+    }
+}
+
+/* (sum_k k/K p_k - v/a)^2 */
+RCN_INLINE void add_expected(block *b, int levels, float weight) {
+    const float step = 1.0f / (float)(levels - 1);
+    float e[LANES];
+    for (int i = 0; i < LANES; ++i) e[i] = -b->marked[i] / b->answered[i];
+    for (int k = 1; k < levels; ++k)
+        for (int i = 0; i < LANES; ++i) e[i] += (float)k * step * b->p[k][i];
+    for (int i = 0; i < LANES; ++i) b->loss[i] += weight * (e[i] * e[i]);
+    for (int k = 1; k < levels; ++k)
+        for (int i = 0; i < LANES; ++i) b->s[k][i] += 2 * weight * ((float)k * step) * e[i];
+}
+
+/* y lies between v and v + K - a: the order of p is asked for outside. */
+RCN_INLINE void add_unimodal(block *b, int levels, int a, float weight) {
+    const float spread = (float)(levels - 1 - a);
+    for (int k = 0; k < levels - 1; ++k)
+        for (int i = 0; i < LANES; ++i) {
+            const float rise = b->p[k + 1][i] - b->p[k][i];
+            const float left = (float)k < b->marked[i] && rise < 0 ? weight : 0.0f;
+            const float right = (float)k >= b->marked[i] + spread && rise > 0 ? weight : 0.0f;
+            b->loss[i] += (right - left) * rise;
+            b->s[k][i] += left - right;
+            b->s[k + 1][i] += right - left;
+        }
+}
+
+/* Kinds with K + 1 channels. */
+RCN_DISPATCH static void run_softmax(block *b, const rcn_loss *loss, int a) {
+    const rcn_loss_options *options = &loss->options;
+    const int raters = options->raters, levels = raters + 1;
+    const float bce = (float)options->bce_weight;
+    float log_sum[LANES], log_seen[LANES];
+    if (options->kind == RCN_LOSS_RPS && a == raters) {
+        majority_bce(b, levels, majority_level(loss, a), bce);
+    } else {
+        softmax(b, log_sum, levels);
+        for (int i = 0; i < LANES; ++i) b->loss[i] = 0;
+        for (int k = 0; k < levels; ++k)
+            for (int i = 0; i < LANES; ++i) b->grad[k][i] = 0;
+    }
+    /* -log sum_k w_k p_k, w = what is seen given k; gradient p - (p given what is seen). */
+    if (options->kind == RCN_LOSS_CE || (options->kind == RCN_LOSS_RPS && a < raters)) {
+        const int by_level = options->kind == RCN_LOSS_CE, h = majority_level(loss, a);
+        const float *rows = by_level ? loss->log_mix + loss->offset[a]
+                                     : loss->majority + (int64_t)(a - 1) * 2 * levels;
+        const float weight = by_level ? 1.0f : bce;
+        int32_t row[LANES];
+        for (int i = 0; i < LANES; ++i)
+            row[i] = by_level ? (int32_t)b->marked[i] : b->marked[i] >= (float)h;
+        posterior(b->s, log_seen, b->z, rows, row, levels);
+        for (int i = 0; i < LANES; ++i) b->loss[i] += weight * (log_sum[i] - log_seen[i]);
+        for (int k = 0; k < levels; ++k)
+            for (int i = 0; i < LANES; ++i) b->grad[k][i] += weight * (b->p[k][i] - b->s[k][i]);
+    }
+    const int cumulative = options->kind == RCN_LOSS_RPS || options->kind == RCN_LOSS_EMD;
+    const float c = options->kind == RCN_LOSS_RPS ? (float)(options->alpha / (a + 1)) : 1.0f;
+    if (options->kind == RCN_LOSS_CE) {
+        if (options->expected_weight == 0 && options->unimodal_weight == 0) return;
+        for (int k = 0; k < levels; ++k)
+            for (int i = 0; i < LANES; ++i) b->s[k][i] = 0;
+    } else if (a < raters) {
+        score_thinned(b, loss->score + loss->offset[a], levels, a, cumulative, c);
+    } else if (cumulative) {
+        score_cumulative(b, levels, c);
+    } else {
+        score_brier(b, levels);
+    }
+    if (options->expected_weight > 0) add_expected(b, levels, (float)options->expected_weight);
+    if (options->unimodal_weight > 0) add_unimodal(b, levels, a, (float)options->unimodal_weight);
+    /* Through the softmax: d/dz_m = p_m (s_m - sum_k p_k s_k). */
+    for (int i = 0; i < LANES; ++i) log_sum[i] = 0;
+    for (int k = 0; k < levels; ++k)
+        for (int i = 0; i < LANES; ++i) log_sum[i] += b->p[k][i] * b->s[k][i];
+    for (int k = 0; k < levels; ++k)
+        for (int i = 0; i < LANES; ++i) b->grad[k][i] += b->p[k][i] * (b->s[k][i] - log_sum[i]);
+}
+
+/* CORN: log p_k = sum_(j<k) log s(z_j) + log s(-z_k). */
+RCN_DISPATCH static void run_corn(block *b, const rcn_loss *loss, int a) {
+    const int raters = loss->options.raters;
+    float sum[LANES], yes, no;
+    int32_t row[LANES];
+    for (int i = 0; i < LANES; ++i) row[i] = (int32_t)b->marked[i];
+    for (int i = 0; i < LANES; ++i) sum[i] = 0;
+    for (int j = 0; j < raters; ++j)
+        for (int i = 0; i < LANES; ++i) {
+            const float x = b->z[j][i], log1p_u = sigmoid(&yes, &no, x);
+            b->p[j][i] = rcn__at_least(sum[i] + log_sigmoid(-x, log1p_u), -LOGIT_BOUND);
+            sum[i] = rcn__at_least(sum[i] + log_sigmoid(x, log1p_u), -LOGIT_BOUND);
+        }
+    for (int i = 0; i < LANES; ++i) b->p[raters][i] = sum[i];
+    posterior(b->s, sum, b->p, loss->log_mix + loss->offset[a], row, raters + 1);
+    for (int i = 0; i < LANES; ++i) b->loss[i] = -sum[i];
+    for (int i = 0; i < LANES; ++i) sum[i] = 0; /* of the shares above j */
+    for (int j = raters - 1; j >= 0; --j)
+        for (int i = 0; i < LANES; ++i) {
+            sum[i] += b->s[j + 1][i];
+            sigmoid(&yes, &no, b->z[j][i]);
+            b->grad[j][i] = b->s[j][i] * yes - sum[i] * no;
+        }
+}
+
+/* Cumulative link: s(t) - s(u) = s(t) s(-u) (1 - exp(u - t)), whose last factor is the same for all
+ * voxels; so log p_k needs no difference of probabilities. */
+RCN_DISPATCH static void run_link(block *b, const rcn_loss *loss, const constants *own, int a) {
+    const int raters = loss->options.raters;
+    float sum[LANES], yes, no;
+    int32_t row[LANES];
+    for (int i = 0; i < LANES; ++i) row[i] = (int32_t)b->marked[i];
+    for (int k = 0; k <= raters; ++k) {
+        const float log_gap = k > 0 && k < raters ? own->log_gap[k] : 0.0f;
+        for (int i = 0; i < LANES; ++i) b->p[k][i] = log_gap;
+    }
+    for (int j = 0; j < raters; ++j) {
+        const float threshold = own->bias[j];
+        for (int i = 0; i < LANES; ++i) {
+            const float x = threshold - b->z[0][i], log1p_u = sigmoid(&yes, &no, x);
+            b->p[j][i] += log_sigmoid(x, log1p_u);
+            b->p[j + 1][i] += log_sigmoid(-x, log1p_u);
+        }
+    }
+    posterior(b->s, sum, b->p, loss->log_mix + loss->offset[a], row, raters + 1);
+    for (int i = 0; i < LANES; ++i) b->loss[i] = -sum[i];
+    for (int i = 0; i < LANES; ++i) sum[i] = 0; /* d loss / d t_j, over j */
+    for (int j = raters - 1; j >= 0; --j) {
+        const float threshold = own->bias[j], slope = own->gap_slope[j], chain = own->gap_chain[j];
+        for (int i = 0; i < LANES; ++i) {
+            sigmoid(&yes, &no, threshold - b->z[0][i]);
+            sum[i] += b->s[j + 1][i] * yes - b->s[j][i] * no;
+            b->own[j][i] = j ? chain * (sum[i] - b->s[j][i] * slope) : sum[i];
+        }
+    }
+    for (int i = 0; i < LANES; ++i) b->grad[0][i] = -sum[i];
+}
+
+/* CORAL. */
+RCN_DISPATCH static void run_coral(block *b, const rcn_loss *loss, const constants *own, int a) {
+    const int raters = loss->options.raters;
+    for (int i = 0; i < LANES; ++i) b->loss[i] = 0;
+    for (int i = 0; i < LANES; ++i) b->grad[0][i] = 0;
+    for (int j = 0; j < raters; ++j)
+        for (int i = 0; i < LANES; ++i) b->own[j][i] = 0;
+    if (a == raters) {
+        for (int j = 0; j < raters; ++j) {
+            const float bias = own->bias[j];
+            for (int i = 0; i < LANES; ++i) {
+                const float x = b->z[0][i] + bias;
+                const int truth = b->marked[i] > (float)j;
+                float yes, no;
+                const float log1p_u = sigmoid(&yes, &no, x);
+                b->loss[i] -= log_sigmoid(truth ? x : -x, log1p_u);
+                b->own[j][i] = truth ? -no : yes;
+                b->grad[0][i] += b->own[j][i];
+            }
+        }
+        return;
+    }
+    /* P(v > i) and P(v <= i) are means of the s(x_l) and s(-x_l) with the same weights. */
+    static const int32_t only_row[LANES] = {0};
+    for (int t = 0; t < a; ++t) {
+        float log_seen[LANES];
+        for (int l = 0; l < raters; ++l) {
+            const float bias = own->bias[l];
+            for (int i = 0; i < LANES; ++i) {
+                float yes, no, x = b->z[0][i] + bias;
+                x = b->marked[i] > (float)t ? x : -x;
+                b->p[l][i] = log_sigmoid(x, sigmoid(&yes, &no, x));
+            }
+        }
+        posterior(b->s, log_seen, b->p, loss->survival + loss->offset[a] + t * raters, only_row,
+                  raters);
+        for (int i = 0; i < LANES; ++i) b->loss[i] -= log_seen[i];
+        for (int l = 0; l < raters; ++l) {
+            const float bias = own->bias[l];
+            for (int i = 0; i < LANES; ++i) {
+                float yes, no;
+                sigmoid(&yes, &no, b->z[0][i] + bias);
+                const float slope = b->s[l][i] * (b->marked[i] > (float)t ? -no : yes);
+                b->own[l][i] += slope;
+                b->grad[0][i] += slope;
+            }
+        }
+    }
+}
+
+/* Binomial, and both kinds with a binary target. */
+RCN_DISPATCH static void run_single(block *b, const rcn_loss *loss) {
+    float yes, no;
+    if (loss->options.kind == RCN_LOSS_BINARY_BRIER) {
+        for (int i = 0; i < LANES; ++i) {
+            sigmoid(&yes, &no, b->z[0][i]);
+            const float e = (1.0f - b->value[i]) * yes - b->value[i] * no;
+            b->loss[i] = e * e;
+            b->grad[0][i] = 2 * e * (yes * no);
+        }
+        return;
+    }
+    const int binomial = loss->options.kind == RCN_LOSS_BINOMIAL;
+    for (int i = 0; i < LANES; ++i) {
+        const float x = b->z[0][i];
+        const float for_it = binomial ? b->marked[i] : b->value[i];
+        const float against = binomial ? b->answered[i] - b->marked[i] : 1.0f - b->value[i];
+        const float log1p_u = sigmoid(&yes, &no, x);
+        b->loss[i] = -(for_it * log_sigmoid(x, log1p_u) + against * log_sigmoid(-x, log1p_u));
+        b->grad[0][i] = against * yes - for_it * no;
+    }
+    if (binomial)
+        for (int i = 0; i < LANES; ++i)
+            b->loss[i] -= loss->log_choose[(int)b->answered[i]][(int)b->marked[i]];
+}
+
+/* Beta-binomial with mean m and g = correlation / (1 - correlation), v marks among a raters:
+ * C(a, v) prod_(i<v) (m + i g) prod_(i<a-v) (1 - m + i g) / prod_(i<a) (1 + i g). */
+RCN_DISPATCH static void run_beta_binomial(block *b, const rcn_loss *loss, const constants *own) {
+    const int raters = loss->options.raters;
+    float yes[LANES], no[LANES];
+    for (int i = 0; i < LANES; ++i) {
+        const float x = b->z[0][i], log1p_u = sigmoid(&yes[i], &no[i], x);
+        const float first = b->marked[i] > 0 ? 1.0f : 0.0f;
+        const float other = b->answered[i] > b->marked[i] ? 1.0f : 0.0f;
+        b->loss[i] = -(first * log_sigmoid(x, log1p_u) + other * log_sigmoid(-x, log1p_u));
+        b->grad[0][i] = other * yes[i] - first * no[i];
+        b->own[0][i] = 0;
+    }
+    for (int j = 1; j < raters; ++j) {
+        const float step = (float)j * own->gamma, n = (float)j;
+        const float all_log = rcn__log(1.0f + step), all_share = step / (1.0f + step);
+        for (int i = 0; i < LANES; ++i) {
+            const float first = n < b->marked[i] ? 1.0f : 0.0f;
+            const float other = n < b->answered[i] - b->marked[i] ? 1.0f : 0.0f;
+            const float all = n < b->answered[i] ? 1.0f : 0.0f;
+            const float mark = yes[i] + step, blank = no[i] + step, both = yes[i] * no[i];
+            b->loss[i] += all * all_log - first * rcn__log(mark) - other * rcn__log(blank);
+            b->grad[0][i] += other * (both / blank) - first * (both / mark);
+            b->own[0][i] += all * all_share - first * (step / mark) - other * (step / blank);
+        }
+    }
+    for (int i = 0; i < LANES; ++i) b->own[0][i] *= own->gamma_chain;
+    for (int i = 0; i < LANES; ++i)
+        b->loss[i] -= loss->log_choose[(int)b->answered[i]][(int)b->marked[i]];
+}
+
+static void run_kernel(block *b, const rcn_loss *loss, const constants *own, int a) {
+    switch (loss->options.kind) {
+    case RCN_LOSS_RPS:
+    case RCN_LOSS_CE:
+    case RCN_LOSS_BRIER:
+    case RCN_LOSS_EMD: run_softmax(b, loss, a); break;
+    case RCN_LOSS_CORN: run_corn(b, loss, a); break;
+    case RCN_LOSS_CORAL: run_coral(b, loss, own, a); break;
+    case RCN_LOSS_CUMULATIVE_LINK: run_link(b, loss, own, a); break;
+    case RCN_LOSS_BINOMIAL:
+    case RCN_LOSS_BCE:
+    case RCN_LOSS_BINARY_BRIER: run_single(b, loss); break;
+    case RCN_LOSS_BETA_BINOMIAL: run_beta_binomial(b, loss, own); break;
+    }
+}
+
+/* ---- a batch --------------------------------------------------------------------------------- */
+
+typedef struct loss_job {
+    const rcn_loss *loss;
+    constants own;
+    float *gradient;
+    float *levels;
+    const float *logits;
+    const rcn_loss_target *targets;
+    int64_t voxels;
+    int64_t chunks_per_sample;
+    const int *answered; /* per sample: what all labels that count have, or 0 when they differ */
+    double weight_sum;
+    int own_wanted;
+    double *sums; /* per chunk: loss, then the gradient of each own parameter */
+    int32_t *bad; /* per chunk: a code without a label, or -1 */
+} loss_job;
+
+/* Codes outside the table become void and are reported. */
+static void read_labels(block *b, const rcn_loss_target *target, int64_t first, int count,
+                        int32_t *bad) {
+    if (target->map) {
+        for (int i = 0; i < count; ++i) {
+            const float value = target->map[first + i];
+            b->value[i] = value;
+            b->weight[i] = value < 0 ? 0.0f : 1.0f;
+            b->marked[i] = 0;
+            b->answered[i] = 1;
+        }
+        return;
+    }
+    const rcn_loss_label *labels = target->labels;
+    for (int i = 0; i < count; ++i) {
+        const int64_t at = first + i;
+        uint32_t code = target->code_bytes == 1   ? ((const uint8_t *)target->codes)[at]
+                        : target->code_bytes == 2 ? ((const uint16_t *)target->codes)[at]
+                                                  : ((const uint32_t *)target->codes)[at];
+        if (code >= (uint64_t)target->label_count) {
+            *bad = (int32_t)(code & INT32_MAX);
+            code = 0;
+        }
+        b->value[i] = labels[code].value;
+        b->weight[i] = labels[code].weight;
+        b->marked[i] = labels[code].marked;
+        b->answered[i] = labels[code].answered;
+    }
+}
+
+/* Lanes beyond the last voxel, and void ones, hold something harmless. */
+static void tame_labels(block *b, int count) {
+    for (int i = count; i < LANES; ++i) b->weight[i] = b->value[i] = b->marked[i] = 0;
+    for (int i = count; i < LANES; ++i) b->answered[i] = 1;
+    for (int i = 0; i < LANES; ++i)
+        if (b->weight[i] == 0) {
+            b->value[i] = b->marked[i] = 0;
+            b->answered[i] = 1;
+        }
+}
+
+/* Bounded, but infinity becomes NaN: the loss must show it. */
+RCN_INLINE float bounded(float x) {
+    return rcn__at_most(rcn__at_least(x, -LOGIT_BOUND), LOGIT_BOUND) + x * 0.0f;
+}
+
+RCN_DISPATCH static void read_logits(block *b, const float *logits, int channels, int64_t voxels,
+                                     int count) {
+    for (int c = 0; c < channels; ++c) {
+        const float *plane = logits + c * voxels;
+        if (count == LANES) {
+            for (int i = 0; i < LANES; ++i) b->z[c][i] = bounded(plane[i]);
+        } else {
+            for (int i = 0; i < LANES; ++i) b->z[c][i] = 0;
+            for (int i = 0; i < count; ++i) b->z[c][i] = bounded(plane[i]);
+        }
+    }
+}
+
+RCN_DISPATCH static void write_gradient(float *gradient, const block *b, int channels,
+                                        int64_t voxels, int count, double scale) {
+    float factor[LANES];
+    const float scale_f = (float)scale;
+    for (int i = 0; i < LANES; ++i) factor[i] = b->weight[i] * scale_f;
+    for (int c = 0; c < channels; ++c) {
+        float *plane = gradient + c * voxels;
+        if (count == LANES)
+            for (int i = 0; i < LANES; ++i)
+                plane[i] = factor[i] == 0 ? 0.0f : b->grad[c][i] * factor[i];
+        else
+            for (int i = 0; i < count; ++i)
+                plane[i] = factor[i] == 0 ? 0.0f : b->grad[c][i] * factor[i];
+    }
+}
+
+/* Void lanes may hold a NaN that the network made there: they are left out, not multiplied. */
+RCN_DISPATCH static void add_loss(double *lanes, const block *b) {
+    for (int i = 0; i < LANES; ++i)
+        lanes[i] += b->weight[i] == 0 ? 0.0 : (double)b->loss[i] * (double)b->weight[i];
+}
+
+static double add_own(const float *own, const float *weight) {
+    double sum = 0;
+    for (int i = 0; i < LANES; ++i)
+        sum += weight[i] == 0 ? 0.0 : (double)own[i] * (double)weight[i];
+    return sum;
+}
+
+/* Raters are missing at some voxels: the kernel runs once for each number of raters that answered
+ * in the block, and each voxel keeps what belongs to it. */
+static void run_mixed(block *b, const rcn_loss *loss, const constants *own) {
+    block work;
+    uint64_t seen = 0;
+    for (int i = 0; i < LANES; ++i)
+        if (b->weight[i] > 0) seen |= UINT64_C(1) << ((int)b->answered[i] - 1);
+    if (!(seen & (seen - 1))) {
+        int a = 1;
+        while (seen >> a) ++a;
+        run_kernel(b, loss, own, a);
+        return;
+    }
+    for (int a = 1; a <= loss->options.raters; ++a) {
+        if (!(seen >> (a - 1) & 1)) continue;
+        memcpy(work.z, b->z, sizeof b->z[0] * (size_t)loss->channels);
+        /* The tables for a have no row above it; those lanes are not kept. */
+        for (int i = 0; i < LANES; ++i) work.marked[i] = rcn__at_most(b->marked[i], (float)a);
+        memcpy(work.answered, b->answered, sizeof b->answered);
+        run_kernel(&work, loss, own, a);
+        for (int i = 0; i < LANES; ++i) {
+            if (b->answered[i] != (float)a) continue;
+            b->loss[i] = work.loss[i];
+            for (int c = 0; c < loss->channels; ++c) b->grad[c][i] = work.grad[c][i];
+            for (int j = 0; j < loss->parameters; ++j) b->own[j][i] = work.own[j][i];
+        }
+    }
+}
+
+static void run_chunk(int64_t chunk, int thread, void *payload) {
+    (void)thread;
+    const loss_job *job = payload;
+    const rcn_loss *loss = job->loss;
+    const int64_t sample = chunk / job->chunks_per_sample;
+    const rcn_loss_target *target = &job->targets[sample];
+    const int64_t plane = sample * loss->channels * job->voxels;
+    double *sums = job->sums + chunk * (1 + loss->parameters);
+    double lanes[LANES] = {0};
+    int64_t first, end;
+    block b;
+    rcn__chunk_range(&first, &end, chunk % job->chunks_per_sample, job->voxels, RCN_CHUNK);
+    for (int j = 0; j <= loss->parameters; ++j) sums[j] = 0;
+    job->bad[chunk] = -1;
+    for (int64_t at = first; at < end; at += LANES) {
+        const int count = (int)(end - at < LANES ? end - at : LANES);
+        read_logits(&b, job->logits + plane + at, loss->channels, job->voxels, count);
+        read_labels(&b, target, at, count, &job->bad[chunk]);
+        tame_labels(&b, count);
+        if (is_closed(loss->options.kind))
+            run_kernel(&b, loss, &job->own, 0);
+        else if (job->answered[sample])
+            run_kernel(&b, loss, &job->own, job->answered[sample]);
+        else
+            run_mixed(&b, loss, &job->own);
+        add_loss(lanes, &b);
+        if (job->own_wanted)
+            for (int j = 0; j < loss->parameters; ++j) sums[1 + j] += add_own(b.own[j], b.weight);
+        if (job->gradient)
+            write_gradient(job->gradient + plane + at, &b, loss->channels, job->voxels, count,
+                           target->weight / job->weight_sum);
+    }
+    for (int i = 0; i < LANES; ++i) sums[0] += lanes[i];
+    for (int j = 0; j <= loss->parameters; ++j) sums[j] *= target->weight;
+}
+
+static void weigh_chunk(int64_t chunk, int thread, void *payload) {
+    (void)thread;
+    const loss_job *job = payload;
+    const rcn_loss_target *target = &job->targets[chunk / job->chunks_per_sample];
+    double sum = 0;
+    int64_t first, end;
+    block b;
+    rcn__chunk_range(&first, &end, chunk % job->chunks_per_sample, job->voxels, RCN_CHUNK);
+    job->bad[chunk] = -1;
+    for (int64_t at = first; at < end; at += LANES) {
+        const int count = (int)(end - at < LANES ? end - at : LANES);
+        read_labels(&b, target, at, count, &job->bad[chunk]);
+        for (int i = 0; i < count; ++i) sum += b.weight[i];
+    }
+    job->sums[chunk] = sum * target->weight;
+}
+
+/* Checks one sample's target. *answered = what all its labels that count have, or 0; *weight = the
+ * weight that they all have, or -1. */
+static rcn_status check_target(int *answered, float *weight, rcn_context *ctx, const rcn_loss *loss,
+                               const rcn_loss_target *target, int64_t sample) {
+    const long long number = (long long)sample + 1;
+    *answered = 0;
+    *weight = -1;
+    if (!is_weight(target->weight))
+        return rcn__fail(ctx, RCN_EINVALID, "Sample %lld has an impossible weight.", number);
+    if (target->map) {
+        if (is_binary(loss->options.kind)) return RCN_OK;
+        return rcn__fail(ctx, RCN_EINVALID, "The loss \"%s\" needs votes, not a target map.",
+                         rcn_loss_kind_name(loss->options.kind));
+    }
+    if (!target->codes || !target->labels || target->label_count < 1 ||
+        (target->code_bytes != 1 && target->code_bytes != 2 && target->code_bytes != 4))
+        return rcn__fail(ctx, RCN_EINVALID, "Sample %lld has no target.", number);
+    int uniform = 1;
+    for (int64_t c = 0; c < target->label_count; ++c) {
+        const rcn_loss_label *label = &target->labels[c];
+        if (!(label->weight >= 0 && label->weight <= 1e30f))
+            return rcn__fail(ctx, RCN_EINVALID, "Label %lld of sample %lld has the weight %g.",
+                             (long long)c, number, (double)label->weight);
+        if (c == 0) *weight = label->weight;
+        if (label->weight != *weight) *weight = -1;
+        if (label->weight == 0) continue;
+        if (is_binary(loss->options.kind)) {
+            if (!(label->value >= 0 && label->value <= 1))
+                return rcn__fail(ctx, RCN_EINVALID,
+                                 "Label %lld of sample %lld is %g; a target must be 0 to 1.",
+                                 (long long)c, number, (double)label->value);
+            continue;
+        }
+        if (label->answered < 1 || label->answered > loss->options.raters ||
+            label->marked > label->answered)
+            return rcn__fail(ctx, RCN_EINVALID,
+                             "Label %lld of sample %lld has %d marks of %d answers; the loss is "
+                             "for %d raters.",
+                             (long long)c, number, label->marked, label->answered,
+                             loss->options.raters);
+        if (*answered == 0) *answered = label->answered;
+        if (*answered != label->answered) uniform = 0;
+    }
+    if (!uniform) *answered = 0;
+    return RCN_OK;
+}
+
+static rcn_status check_batch(rcn_context *ctx, const rcn_loss *loss, const float *logits,
+                              const float *parameters, int64_t samples, int64_t voxels) {
+    if (!loss || !logits) return rcn__fail(ctx, RCN_EINVALID, "There is no loss or no output.");
+    if (loss->parameters && !parameters)
+        return rcn__fail(ctx, RCN_EINVALID, "The loss \"%s\" needs its parameters.",
+                         rcn_loss_kind_name(loss->options.kind));
+    if (samples < 1 || voxels < 1 || samples > INT64_MAX / 8 / (loss->options.raters + 1) / voxels)
+        return rcn__fail(ctx, RCN_EINVALID, "A batch of %lld samples of %lld voxels is impossible.",
+                         (long long)samples, (long long)voxels);
+    return RCN_OK;
+}
+
+static rcn_status check_codes(rcn_context *ctx, const loss_job *job, int64_t chunks) {
+    for (int64_t c = 0; c < chunks; ++c)
+        if (job->bad[c] >= 0)
+            return rcn__fail(ctx, RCN_EDATA, "Sample %lld has the code %d, which has no label.",
+                             (long long)(c / job->chunks_per_sample) + 1, (int)job->bad[c]);
+    return RCN_OK;
+}
+
+void rcn_loss_labels(rcn_loss_label *labels, const rcn_pattern *patterns, int64_t count) {
+    for (int64_t p = 0; p < count; ++p) {
+        labels[p].value = (float)rcn__pattern_mean(&patterns[p]);
+        labels[p].weight = patterns[p].answered ? 1.0f : 0.0f;
+        labels[p].marked = (uint8_t)rcn__popcount(patterns[p].marked & patterns[p].answered);
+        labels[p].answered = (uint8_t)rcn__popcount(patterns[p].answered);
+    }
+}
+
+rcn_status rcn_loss_run(rcn_loss_result *result, float *gradient, float *parameter_gradient,
+                        const rcn_loss *loss, rcn_context *ctx, const float *logits,
+                        const float *parameters, const rcn_loss_target *targets, int64_t samples,
+                        int64_t voxels) {
+    rcn_status status;
+    int *answered = NULL;
+    loss_job job = {0};
+    if (!ctx) return RCN_EINVALID;
+    rcn__clear(ctx);
+    RCN_TRY(check_batch(ctx, loss, logits, parameters, samples, voxels));
+    if (!result || !targets)
+        return rcn__fail(ctx, RCN_EINVALID, "There is no target or no place for the result.");
+
+    job.loss = loss;
+    job.gradient = gradient;
+    job.logits = logits;
+    job.targets = targets;
+    job.voxels = voxels;
+    job.chunks_per_sample = rcn__chunk_count(voxels, RCN_CHUNK);
+    job.own_wanted = parameter_gradient != NULL;
+    derive_constants(&job.own, loss, parameters);
+    const int64_t chunks = samples * job.chunks_per_sample;
+    RCN_ALLOC(answered, ctx, samples, "the targets of a batch");
+    RCN_ALLOC(job.sums, ctx, chunks * (1 + loss->parameters), "partial sums of the loss");
+    RCN_ALLOC(job.bad, ctx, chunks, "partial results of the loss");
+    job.answered = answered;
+
+    /* The gradient needs the sum of weights beforehand. Mostly all weights are one. */
+    int weigh = 0;
+    for (int64_t s = 0; s < samples; ++s) {
+        float weight;
+        RCN_TRY(check_target(&answered[s], &weight, ctx, loss, &targets[s], s));
+        if (weight < 0) weigh = 1;
+        job.weight_sum += (double)weight * (double)voxels * targets[s].weight;
+    }
+    if (weigh) {
+        RCN_TRY(rcn__for_chunks(ctx, "weighing voxels", chunks, weigh_chunk, &job));
+        RCN_TRY(check_codes(ctx, &job, chunks));
+        job.weight_sum = 0;
+        for (int64_t c = 0; c < chunks; ++c) job.weight_sum += job.sums[c];
+    }
+    /* All void: everything is zero whatever it is divided by. */
+    const double weight_sum = job.weight_sum;
+    if (weight_sum == 0) job.weight_sum = 1;
+
+    RCN_TRY(rcn__for_chunks(ctx, "computing the loss", chunks, run_chunk, &job));
+    RCN_TRY(check_codes(ctx, &job, chunks));
+    const int stride = 1 + loss->parameters;
+    double total = 0;
+    for (int64_t c = 0; c < chunks; ++c) total += job.sums[c * stride];
+    result->loss = total / job.weight_sum;
+    result->weight = weight_sum;
+    for (int j = 0; parameter_gradient && j < loss->parameters; ++j) {
+        double sum = 0;
+        for (int64_t c = 0; c < chunks; ++c) sum += job.sums[c * stride + 1 + j];
+        parameter_gradient[j] = (float)(sum / job.weight_sum);
+    }
+done:
+    rcn__free(ctx, job.sums);
+    rcn__free(ctx, job.bad);
+    rcn__free(ctx, answered);
+    return status;
+}
+
+/* ---- level probabilities --------------------------------------------------------------------- */
+
+/* p_k from z, for one block. */
+RCN_DISPATCH static void find_levels(block *b, const rcn_loss *loss, const constants *own) {
+    const int raters = loss->options.raters, levels = raters + 1;
+    float above[LANES], yes[LANES], no[LANES];
+    switch (loss->options.kind) {
+    case RCN_LOSS_RPS:
+    case RCN_LOSS_CE:
+    case RCN_LOSS_BRIER:
+    case RCN_LOSS_EMD: softmax(b, above, levels); break;
+    case RCN_LOSS_CORN:
+        for (int i = 0; i < LANES; ++i) above[i] = 1;
+        for (int j = 0; j < raters; ++j)
+            for (int i = 0; i < LANES; ++i) {
+                sigmoid(&yes[i], &no[i], b->z[j][i]);
+                b->p[j][i] = above[i] * no[i];
+                above[i] *= yes[i];
+            }
+        for (int i = 0; i < LANES; ++i) b->p[raters][i] = above[i];
+        break;
+    case RCN_LOSS_CORAL:
+        for (int i = 0; i < LANES; ++i) above[i] = 1;
+        for (int j = 0; j < raters; ++j) {
+            const float bias = own->bias[j];
+            for (int i = 0; i < LANES; ++i) {
+                sigmoid(&yes[i], &no[i], b->z[0][i] + bias);
+                const float here = rcn__at_most(yes[i], above[i]);
+                b->p[j][i] = above[i] - here;
+                above[i] = here;
+            }
+        }
+        for (int i = 0; i < LANES; ++i) b->p[raters][i] = above[i];
+        break;
+    case RCN_LOSS_CUMULATIVE_LINK:
+        for (int i = 0; i < LANES; ++i) above[i] = 1; /* s(-previous) */
+        for (int j = 0; j < raters; ++j) {
+            const float threshold = own->bias[j], gap = j ? rcn__exp(own->log_gap[j]) : 1.0f;
+            for (int i = 0; i < LANES; ++i) {
+                sigmoid(&yes[i], &no[i], threshold - b->z[0][i]);
+                b->p[j][i] = yes[i] * above[i] * gap;
+                above[i] = no[i];
+            }
+        }
+        for (int i = 0; i < LANES; ++i) b->p[raters][i] = above[i];
+        break;
+    case RCN_LOSS_BINOMIAL:
+    case RCN_LOSS_BETA_BINOMIAL:
+        /* gamma is 0 for the binomial. p_k = C(K, k) times both rising products over the third. */
+        for (int i = 0; i < LANES; ++i) sigmoid(&yes[i], &no[i], b->z[0][i]);
+        for (int i = 0; i < LANES; ++i) above[i] = 1;
+        for (int k = 0; k < levels; ++k) { /* s: prod_(i<k) (1 - m + i g) / (1 + i g) */
+            for (int i = 0; i < LANES; ++i) b->s[k][i] = above[i];
+            const float step = (float)k * own->gamma, whole = 1.0f / (1.0f + step);
+            for (int i = 0; i < LANES; ++i) above[i] *= (no[i] + step) * whole;
+        }
+        for (int i = 0; i < LANES; ++i) above[i] = 1;
+        for (int k = 0; k < levels; ++k) { /* above: C(K, k) and the other factors */
+            for (int i = 0; i < LANES; ++i)
+                b->p[k][i] = rcn__at_most(above[i] * b->s[raters - k][i], 1.0f);
+            if (k == raters) break;
+            const float step = (float)k * own->gamma;
+            const float next = (float)(raters - k) / (float)(k + 1) /
+                               (1.0f + (float)(raters - 1 - k) * own->gamma);
+            for (int i = 0; i < LANES; ++i) above[i] *= (yes[i] + step) * next;
+        }
+        break;
+    case RCN_LOSS_BCE:
+    case RCN_LOSS_BINARY_BRIER:
+        for (int k = 1; k < raters; ++k)
+            for (int i = 0; i < LANES; ++i) b->p[k][i] = 0;
+        for (int i = 0; i < LANES; ++i) sigmoid(&b->p[raters][i], &b->p[0][i], b->z[0][i]);
+        break;
+    }
+}
+
+static void levels_chunk(int64_t chunk, int thread, void *payload) {
+    (void)thread;
+    const loss_job *job = payload;
+    const rcn_loss *loss = job->loss;
+    const int levels = loss->options.raters + 1;
+    const int64_t sample = chunk / job->chunks_per_sample;
+    const float *logits = job->logits + sample * loss->channels * job->voxels;
+    float *out = job->levels + sample * levels * job->voxels;
+    int64_t first, end;
+    block b;
+    rcn__chunk_range(&first, &end, chunk % job->chunks_per_sample, job->voxels, RCN_CHUNK);
+    for (int64_t at = first; at < end; at += LANES) {
+        const int count = (int)(end - at < LANES ? end - at : LANES);
+        read_logits(&b, logits + at, loss->channels, job->voxels, count);
+        find_levels(&b, loss, &job->own);
+        for (int k = 0; k < levels; ++k)
+            memcpy(out + k * job->voxels + at, b.p[k], (size_t)count * sizeof **b.p);
+    }
+}
+
+rcn_status rcn_loss_levels(float *levels, const rcn_loss *loss, rcn_context *ctx,
+                           const float *logits, const float *parameters, int64_t samples,
+                           int64_t voxels) {
+    loss_job job = {0};
+    if (!ctx) return RCN_EINVALID;
+    rcn__clear(ctx);
+    const rcn_status status = check_batch(ctx, loss, logits, parameters, samples, voxels);
+    if (status != RCN_OK) return status;
+    if (!levels) return rcn__fail(ctx, RCN_EINVALID, "There is no place for the levels.");
+    job.loss = loss;
+    job.levels = levels;
+    job.logits = logits;
+    job.voxels = voxels;
+    job.chunks_per_sample = rcn__chunk_count(voxels, RCN_CHUNK);
+    derive_constants(&job.own, loss, parameters);
+    return rcn__for_chunks(ctx, "computing the levels", samples * job.chunks_per_sample,
+                           levels_chunk, &job);
+}

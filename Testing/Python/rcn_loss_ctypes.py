@@ -1,0 +1,111 @@
+"""rcn_loss.h and rcn_optim.h through ctypes, for tests and benchmarks that compare with PyTorch."""
+import ctypes
+import glob
+import os
+
+import numpy as np
+
+KINDS = ["rps", "ce", "brier", "emd", "corn", "coral", "cumulative-link", "binomial",
+         "beta-binomial", "bce", "binary-brier"]
+
+
+def load():
+    build = os.environ.get("RCN_BUILD", "build")
+    found = glob.glob(os.path.join(build, "lib", "librcn-testing.*"))
+    if not found:
+        raise FileNotFoundError(f"no librcn-testing in {build}/lib: build the target rcn_shared")
+    library = ctypes.CDLL(found[0])
+    library.rcn_context_error.restype = ctypes.c_char_p
+    return library
+
+
+class ContextOptions(ctypes.Structure):
+    _fields_ = [("threads", ctypes.c_int), ("allocator", ctypes.c_void_p * 3),
+                ("progress", ctypes.c_void_p), ("payload", ctypes.c_void_p)]
+
+
+class Context:
+    def __init__(self, threads=2):
+        self.library = load()
+        self.handle = ctypes.c_void_p()
+        options = ContextOptions(threads=threads)
+        assert self.library.rcn_context_create(ctypes.byref(self.handle), ctypes.byref(options)) == 0
+        self.owned = []  # (destroy, handle): objects go before their context, whatever Python does
+
+    def check(self, status):
+        if status:
+            raise RuntimeError(self.library.rcn_context_error(self.handle).decode())
+
+    def __del__(self):
+        for destroy, handle in reversed(self.owned):
+            destroy(handle)
+        self.library.rcn_context_destroy(self.handle)
+
+
+class LossOptions(ctypes.Structure):
+    _fields_ = [("kind", ctypes.c_int), ("raters", ctypes.c_int), ("bce_weight", ctypes.c_double),
+                ("alpha", ctypes.c_double), ("tie_background", ctypes.c_int),
+                ("expected_weight", ctypes.c_double), ("unimodal_weight", ctypes.c_double)]
+
+
+class Label(ctypes.Structure):
+    _fields_ = [("value", ctypes.c_float), ("weight", ctypes.c_float), ("marked", ctypes.c_uint8),
+                ("answered", ctypes.c_uint8)]
+
+
+class Target(ctypes.Structure):
+    _fields_ = [("codes", ctypes.c_void_p), ("code_bytes", ctypes.c_int), ("labels", ctypes.c_void_p),
+                ("label_count", ctypes.c_int64), ("map", ctypes.c_void_p), ("weight", ctypes.c_double)]
+
+
+class Result(ctypes.Structure):
+    _fields_ = [("loss", ctypes.c_double), ("weight", ctypes.c_double)]
+
+
+def pointer(array):
+    return None if array is None else ctypes.c_void_p(array.ctypes.data)
+
+
+class Loss:
+    """Everybody answered: the code of a voxel is its level, or any label through `values`."""
+
+    def __init__(self, context, kind, raters, bce_weight=1.0, alpha=0.8, **more):
+        self.context, self.raters = context, raters
+        options = LossOptions(kind=KINDS.index(kind), raters=raters, bce_weight=bce_weight,
+                              alpha=alpha, **more)
+        self.handle = ctypes.c_void_p()
+        context.check(context.library.rcn_loss_create(
+            ctypes.byref(self.handle), context.handle, ctypes.byref(options)))
+        context.owned.append((context.library.rcn_loss_destroy, self.handle))
+        self.channels = context.library.rcn_loss_channels(self.handle)
+        self.own = context.library.rcn_loss_parameters(self.handle)
+
+    def init_parameters(self):
+        parameters = np.zeros(max(self.own, 1), np.float32)
+        self.context.library.rcn_loss_init_parameters(pointer(parameters), self.handle)
+        return parameters[:self.own]
+
+    def run(self, logits, level, gradient=None, parameters=None, own_gradient=None, labels=None):
+        """logits (N, C, V) float32; level (N, V) uint8; labels: rows (value, weight, marked, answered)."""
+        samples, channels, voxels = logits.shape
+        assert channels == self.channels and logits.flags.c_contiguous and level.flags.c_contiguous
+        if labels is None:
+            labels = [(k / self.raters, 1, k, self.raters) for k in range(self.raters + 1)]
+        table = (Label * len(labels))(*labels)
+        targets = (Target * samples)()
+        for s in range(samples):
+            targets[s] = Target(level[s].ctypes.data, 1, ctypes.addressof(table), len(labels), None, 1.0)
+        result = Result()
+        self.context.check(self.context.library.rcn_loss_run(
+            ctypes.byref(result), pointer(gradient), pointer(own_gradient), self.handle,
+            self.context.handle, pointer(logits), pointer(parameters), targets,
+            ctypes.c_int64(samples), ctypes.c_int64(voxels)))
+        return result
+
+    def levels(self, logits, parameters=None):
+        samples, _, voxels = logits.shape
+        out = np.empty((samples, self.raters + 1, voxels), np.float32)
+        self.context.check(self.context.library.rcn_loss_levels(
+            pointer(out), self.handle, self.context.handle, pointer(logits), pointer(parameters),
+            ctypes.c_int64(samples), ctypes.c_int64(voxels)))
+        return out
