@@ -109,3 +109,40 @@ class Loss:
             pointer(out), self.handle, self.context.handle, pointer(logits), pointer(parameters),
             ctypes.c_int64(samples), ctypes.c_int64(voxels)))
         return out
+
+
+class OptimOptions(ctypes.Structure):
+    _fields_ = [("kind", ctypes.c_int), ("beta1", ctypes.c_double), ("beta2", ctypes.c_double),
+                ("epsilon", ctypes.c_double), ("momentum", ctypes.c_double), ("nesterov", ctypes.c_int),
+                ("weight_decay", ctypes.c_double), ("clip_norm", ctypes.c_double)]
+
+
+class OptimState(ctypes.Structure):
+    _fields_ = [("parameters", ctypes.c_void_p), ("gradients", ctypes.c_void_p),
+                ("first", ctypes.c_void_p), ("second", ctypes.c_void_p), ("count", ctypes.c_int64),
+                ("step", ctypes.c_int64)]
+
+
+class Schedule(ctypes.Structure):
+    _fields_ = [("kind", ctypes.c_int), ("rate", ctypes.c_double), ("steps", ctypes.c_int64),
+                ("warmup", ctypes.c_int64), ("start", ctypes.c_double), ("final", ctypes.c_double)]
+
+
+class Optimiser:
+    """A block of float32 parameters, its moments, and rcn_optim_step()."""
+
+    def __init__(self, context, parameters, kind, momentum=0.9, nesterov=False, weight_decay=0.0,
+                 clip_norm=0.0):
+        self.context, self.parameters = context, parameters
+        self.gradients, self.first, self.second = (np.zeros_like(parameters) for _ in range(3))
+        self.options = OptimOptions(["adam", "adamw", "sgd"].index(kind), 0.9, 0.999, 1e-8, momentum,
+                                    nesterov, weight_decay, clip_norm)
+        self.state = OptimState(parameters.ctypes.data, self.gradients.ctypes.data,
+                                self.first.ctypes.data, self.second.ctypes.data, parameters.size, 0)
+
+    def step(self, rate):
+        norm = ctypes.c_double()
+        self.context.check(self.context.library.rcn_optim_step(
+            ctypes.byref(norm), ctypes.byref(self.state), self.context.handle, ctypes.c_double(rate),
+            ctypes.byref(self.options), None, 0))
+        return norm.value

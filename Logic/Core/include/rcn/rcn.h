@@ -11,6 +11,7 @@
  *      rcn_bootstrap()           how sure the figures are (rcn_bootstrap.h)
  *      rcn_recalib_fit()         what makes 70 % mean 70 % (rcn_recalib.h)
  *   4. rcn_loss_run()            how far a network's outputs are from the votes (rcn_loss.h)
+ *      rcn_optim_step()          one step of the optimiser over all parameters (rcn_optim.h)
  *
  * Every fallible function returns an rcn_status; the sentence for a person is rcn_context_error().
  * Buffers belong to the caller. Nothing here prints, exits or changes global state.
@@ -26,6 +27,7 @@
 #include "rcn_calib.h"
 #include "rcn_image.h"
 #include "rcn_loss.h"
+#include "rcn_optim.h"
 #include "rcn_phantom.h"
 #include "rcn_picture.h"
 #include "rcn_recalib.h"
