@@ -137,6 +137,38 @@ static void paired(void) {
     rcn_context_destroy(ctx);
 }
 
+/* The band holds the merged frequency, narrows with the cases, and is absent with one. */
+static void band(void) {
+    rcn_context *ctx = make_context(2);
+    study s;
+    study_make(&s, ctx, 0.1, 5);
+    rcn_calib *all = NULL;
+    CHECK_STATUS(rcn_calib_create(&all, ctx, 1, NULL), RCN_OK);
+    for (int c = 0; c < CASES; ++c) CHECK_STATUS(rcn_calib_merge(all, ctx, s.cases[c]), RCN_OK);
+    rcn_calib_bin bins[15];
+    double low[15], high[15], few_low[15], few_high[15], wide = 0, narrow = 0;
+    rcn_calib_bins(bins, all, RCN_BINS_WIDTH);
+    CHECK_STATUS(rcn_bootstrap_bins(low, high, ctx, cases_of(&s), CASES, NULL), RCN_OK);
+    CHECK_STATUS(rcn_bootstrap_bins(few_low, few_high, ctx, cases_of(&s), 4, NULL), RCN_OK);
+    for (int b = 0; b < 15; ++b) {
+        CHECK(low[b] <= bins[b].frequency && bins[b].frequency <= high[b]);
+        narrow += high[b] - low[b];
+        wide += few_high[b] - few_low[b];
+    }
+    CHECK(narrow > 0 && narrow < wide);
+    CHECK_STATUS(rcn_bootstrap_bins(low, high, ctx, cases_of(&s), 1, NULL), RCN_OK);
+    for (int b = 0; b < 15; ++b) CHECK(isnan(low[b]) && isnan(high[b]));
+    CHECK_STATUS(rcn_bootstrap_bins(low, NULL, ctx, cases_of(&s), CASES, NULL), RCN_EINVALID);
+    int countdown = 3;
+    rcn_context_set_progress(ctx, cancel_after, &countdown);
+    CHECK_STATUS(rcn_bootstrap_bins(low, high, ctx, cases_of(&s), CASES, NULL), RCN_ECANCELLED);
+    rcn_context_set_progress(ctx, NULL, NULL);
+    rcn_calib_destroy(all);
+    study_free(&s);
+    CHECK(rcn_context_bytes(ctx) == 0);
+    rcn_context_destroy(ctx);
+}
+
 static void one_case_and_bad_input(void) {
     rcn_context *ctx = make_context(1);
     study s;
@@ -203,6 +235,7 @@ int main(void) {
     RUN(intervals);
     RUN(seeds_and_threads);
     RUN(paired);
+    RUN(band);
     RUN(one_case_and_bad_input);
     RUN(failing_allocations_and_cancel);
     return TEST_RESULT;

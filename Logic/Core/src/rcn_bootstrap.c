@@ -75,12 +75,22 @@ static void figures_of(double out[RCN_FIGURES], double *sum, const draw_job *job
     for (int f = 0; f < RCN_FIGURES; ++f) out[f] -= second[f];
 }
 
+/* How often draw number `number` takes each case. */
+static void draw_cases(int *weights, uint64_t seed, int64_t number, int64_t count, int64_t taken) {
+    rcn_rng rng = rcn__rng_make(seed, (uint64_t)number);
+    memset(weights, 0, sizeof *weights * (size_t)count);
+    for (int64_t i = 0; i < taken; ++i) ++weights[rcn__rng_below(&rng, (uint64_t)count)];
+}
+
+static int64_t cases_in_draw(const rcn_bootstrap_options *options, int64_t count) {
+    const int64_t taken = (int64_t)(options->fraction * (double)count + 0.5);
+    return taken < 1 ? 1 : taken;
+}
+
 static void draw(int64_t number, int thread, void *payload) {
     const draw_job *job = payload;
     int *weights = job->weights[thread];
-    rcn_rng rng = rcn__rng_make(job->seed, (uint64_t)number);
-    memset(weights, 0, sizeof *weights * (size_t)job->count);
-    for (int64_t i = 0; i < job->taken; ++i) ++weights[rcn__rng_below(&rng, (uint64_t)job->count)];
+    draw_cases(weights, job->seed, number, job->count, job->taken);
     figures_of(job->results + number * RCN_FIGURES, job->scratch[thread], job, weights);
 }
 
@@ -127,6 +137,14 @@ static rcn_status check_cases(rcn_context *ctx, const rcn_calib *const *cases, i
     return RCN_OK;
 }
 
+static rcn_status check_draws(rcn_context *ctx, const void *out, const rcn_calib *const *cases,
+                              int64_t count, const rcn_bootstrap_options *options) {
+    const char *sentence = rcn_bootstrap_check(options);
+    if (!sentence && (!out || !cases || count < 1)) sentence = "There are no cases to draw from.";
+    if (sentence) return rcn__fail(ctx, RCN_EINVALID, "%s", sentence);
+    return check_cases(ctx, cases, count, cases[0]);
+}
+
 static rcn_status resample(rcn_interval *out, rcn_context *ctx, const rcn_calib *const *first,
                            const rcn_calib *const *second, int64_t count,
                            const rcn_bootstrap_options *options) {
@@ -135,18 +153,14 @@ static rcn_status resample(rcn_interval *out, rcn_context *ctx, const rcn_calib 
     draw_job job;
     double *column = NULL, value[RCN_FIGURES];
     memset(&job, 0, sizeof job);
-    const char *sentence = rcn_bootstrap_check(options);
-    if (!sentence && (!out || !first || count < 1)) sentence = "There are no cases to draw from.";
-    if (sentence) return rcn__fail(ctx, RCN_EINVALID, "%s", sentence);
     if (!options) options = &defaults;
-    RCN_TRY(check_cases(ctx, first, count, first[0]));
+    RCN_TRY(check_draws(ctx, out, first, count, options));
     if (second) RCN_TRY(check_cases(ctx, second, count, first[0]));
     const int draws = count > 1 ? options->draws : 0;
     job.models[0] = first;
     job.models[1] = second;
     job.count = count;
-    job.taken = (int64_t)(options->fraction * (double)count + 0.5);
-    if (job.taken < 1) job.taken = 1;
+    job.taken = cases_in_draw(options, count);
     job.seed = options->seed;
     job.length = rcn__sum_fine(first[0]);
     for (int m = 0; m < 2; ++m) {
@@ -204,4 +218,54 @@ rcn_status rcn_bootstrap_paired(rcn_interval out[RCN_FIGURES], rcn_context *ctx,
     rcn__clear(ctx);
     if (!second) return rcn__fail(ctx, RCN_EINVALID, "There is no second model to compare with.");
     return resample(out, ctx, first, second, count, options);
+}
+
+rcn_status rcn_bootstrap_bins(double *low, double *high, rcn_context *ctx,
+                              const rcn_calib *const *cases, int64_t count,
+                              const rcn_bootstrap_options *options) {
+    static const rcn_bootstrap_options defaults = RCN_BOOTSTRAP_OPTIONS_INIT;
+    rcn_status status;
+    rcn_calib_bin *bins = NULL;
+    int *weights = NULL, *defined = NULL;
+    double *drawn = NULL; /* [bins][draws] */
+    if (!ctx) return RCN_EINVALID;
+    rcn__clear(ctx);
+    if (!options) options = &defaults;
+    RCN_TRY(check_draws(ctx, low && high ? low : NULL, cases, count, options));
+    const int bin_count = cases[0]->options.bins, draws = count > 1 ? options->draws : 0;
+    const int64_t taken = cases_in_draw(options, count);
+    RCN_ALLOC(bins, ctx, count * bin_count, "the bins of the cases");
+    RCN_ALLOC(weights, ctx, count, "the cases of a draw");
+    RCN_ALLOC_ZERO(defined, ctx, bin_count, "the draws");
+    RCN_ALLOC(drawn, ctx, (int64_t)bin_count * draws, "the draws");
+    for (int64_t i = 0; i < count; ++i)
+        rcn_calib_bins(bins + i * bin_count, cases[i], RCN_BINS_WIDTH);
+    for (int d = 0; d < draws; ++d) {
+        RCN_TRY(rcn__report(ctx, (double)d / draws, "drawing cases"));
+        draw_cases(weights, options->seed, d, count, taken);
+        for (int b = 0; b < bin_count; ++b) {
+            double pairs = 0, marked = 0;
+            for (int64_t i = 0; i < count; ++i) {
+                const rcn_calib_bin *bin = &bins[i * bin_count + b];
+                if (!weights[i] || !bin->count) continue;
+                pairs += weights[i] * (double)bin->count;
+                marked += weights[i] * (double)bin->count * bin->frequency;
+            }
+            if (pairs > 0) drawn[(int64_t)b * draws + defined[b]++] = marked / pairs;
+        }
+    }
+    for (int b = 0; b < bin_count; ++b) {
+        double *column = drawn + (int64_t)b * draws;
+        low[b] = high[b] = NAN;
+        if (defined[b] < 2) continue;
+        qsort(column, (size_t)defined[b], sizeof *column, compare_doubles);
+        low[b] = percentile(column, defined[b], 0.5 * (1.0 - options->level));
+        high[b] = percentile(column, defined[b], 0.5 * (1.0 + options->level));
+    }
+done:
+    rcn__free(ctx, bins);
+    rcn__free(ctx, weights);
+    rcn__free(ctx, defined);
+    rcn__free(ctx, drawn);
+    return status;
 }

@@ -56,6 +56,14 @@ RCN_API rcn_status rcn_bootstrap_paired(rcn_interval out[RCN_FIGURES], rcn_conte
                                         const rcn_calib *const *second, int64_t count,
                                         const rcn_bootstrap_options *options);
 
+/* The band around a reliability diagram: low[b] and high[b] are the percentiles of bin b's
+ * frequency over the draws that put pairs into it, for the options' bins of equal width; NaN where
+ * fewer than two draws did, and everywhere when there is only one case. The draws are those of
+ * rcn_bootstrap(). On failure or cancel the outputs are unchanged. */
+RCN_API rcn_status rcn_bootstrap_bins(double *low, double *high, rcn_context *ctx,
+                                      const rcn_calib *const *cases, int64_t count,
+                                      const rcn_bootstrap_options *options);
+
 #ifdef __cplusplus
 }
 #endif
