@@ -37,6 +37,8 @@ public:
   /// Throw Error (RCN_EINVALID) that names the option when it is no such number.
   long long GetInteger(const std::string& name, long long fallback, long long low, long long high) const;
   double GetNumber(const std::string& name, double fallback) const;
+  /// As if the person had given it.
+  void Set(const std::string& name, const std::string& value) { this->Values_[name] = { value }; }
 
 private:
   friend Arguments ParseArguments(const std::vector<std::string>&, const std::string&, const std::vector<Option>&);

@@ -9,6 +9,8 @@ namespace rcn
 
 Command AgreeCommand();
 Command FuseCommand();
+Command EvaluateCommand();
+Command RecalibrateCommand();
 Command DemoCommand();
 
 /// The tables of `agree`, as text.

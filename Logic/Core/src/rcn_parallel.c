@@ -15,27 +15,43 @@ static double seconds_now(void) {
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+/* Less work than this is done before another thread has woken up; and threads that were woken keep
+ * a core busy for a while after, at the expense of whatever else runs beside us. */
+static const double ALONE_SECONDS = 0.0004;
+
+static void do_chunks(int64_t first, int64_t end, rcn_context *ctx, int alone, rcn__chunk_fn body,
+                      void *payload) {
+    if (alone || ctx->threads == 1 || end - first < 2) {
+        for (int64_t chunk = first; chunk < end; ++chunk) body(chunk, 0, payload);
+        return;
+    }
+#ifdef _OPENMP
+#pragma omp parallel for schedule(dynamic, 1) num_threads(ctx->threads)
+    for (int64_t chunk = first; chunk < end; ++chunk) body(chunk, omp_get_thread_num(), payload);
+#endif
+}
+
 rcn_status rcn__for_chunks(rcn_context *ctx, const char *stage, int64_t chunks, rcn__chunk_fn body,
                            void *payload) {
-    /* Without a listener there is nothing to interrupt for. With one, chunks are done in groups
-     * that grow until a group takes about REPORT_SECONDS. */
-    int64_t group = ctx->progress ? 4 * (int64_t)ctx->threads : chunks;
-    for (int64_t first = 0; first < chunks;) {
+    /* The first chunk tells how much work there is. Without a listener the rest is one group; with
+     * one, groups grow until they take about REPORT_SECONDS. Which thread does a chunk, and when,
+     * never changes a result. */
+    int64_t first = 0, group = 1;
+    int alone = 1;
+    while (first < chunks) {
         const rcn_status status = rcn__report(ctx, (double)first / (double)chunks, stage);
         if (status != RCN_OK) return status;
-        const double start = ctx->progress ? seconds_now() : 0;
+        const double start = seconds_now();
         const int64_t end = chunks - first > group ? first + group : chunks;
-#ifdef _OPENMP
-#pragma omp parallel for schedule(dynamic, 1)                                                      \
-    num_threads(ctx->threads) if (end - first > 1 && ctx->threads > 1)
-        for (int64_t chunk = first; chunk < end; ++chunk)
-            body(chunk, omp_get_thread_num(), payload);
-#else
-        for (int64_t chunk = first; chunk < end; ++chunk) body(chunk, 0, payload);
-#endif
-        first = end;
-        if (ctx->progress && seconds_now() - start < REPORT_SECONDS / 2 && group < chunks)
+        do_chunks(first, end, ctx, alone, body, payload);
+        const double seconds = seconds_now() - start;
+        if (first == 0) {
+            alone = seconds * (double)chunks < ALONE_SECONDS;
+            group = ctx->progress && !alone ? 4 * (int64_t)ctx->threads : chunks;
+        } else if (seconds < REPORT_SECONDS / 2 && group < chunks) {
             group *= 2;
+        }
+        first = end;
     }
     return rcn__report(ctx, 1.0, stage);
 }

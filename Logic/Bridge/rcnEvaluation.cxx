@@ -1,0 +1,812 @@
+#include "rcnEvaluation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+namespace rcn
+{
+
+namespace fs = std::filesystem;
+
+// ---- predictions -----------------------------------------------------------------------------------
+
+namespace
+{
+
+std::string LevelTooMany(const std::string& path, int channels)
+{
+  return path + " has " + std::to_string(channels) + " values per voxel of whole numbers; levels must be stored as float32.";
+}
+
+/// Elements of any type as float, channels interleaved; 4-D files have them one after the other.
+template <class T> void CopyAsFloat(float* out, const Volume& in, double scale)
+{
+  const int channels = in.ChannelCount();
+  const int64_t voxels = rcn_geometry_voxels(&in.Geometry());
+  for (int c = 0; c < channels; ++c)
+  {
+    const Channel channel = in.GetChannel(c);
+    const T* data = static_cast<const T*>(channel.Image.data) + channel.Component;
+    for (int64_t i = 0; i < voxels; ++i)
+    {
+      out[i * channels + c] = static_cast<float>(static_cast<double>(data[i * channel.Image.components]) * scale);
+    }
+  }
+}
+
+template <class T> double ScaleOfWholeNumbers(const Volume& in)
+{
+  const T* data = static_cast<const T*>(in.Data());
+  const int64_t voxels = rcn_geometry_voxels(&in.Geometry());
+  return *std::max_element(data, data + voxels) > 1 ? 1.0 / static_cast<double>(static_cast<T>(-1)) : 1.0;
+}
+
+} // namespace
+
+Volume ReadPrediction(const std::string& path)
+{
+  const Volume read = ReadImage(path);
+  const rcn_type type = read.View().type;
+  if (type == RCN_FLOAT32 && read.ChannelCount() == read.View().components)
+  {
+    return read;
+  }
+  Volume out = Volume::Allocate(read.Geometry(), RCN_FLOAT32, read.ChannelCount());
+  float* data = static_cast<float*>(out.Data());
+  if (type != RCN_FLOAT32 && type != RCN_FLOAT64 && read.ChannelCount() > 1)
+  {
+    throw Error(RCN_EDATA, LevelTooMany(path, read.ChannelCount()));
+  }
+  switch (type)
+  {
+    case RCN_FLOAT32: CopyAsFloat<float>(data, read, 1); break;
+    case RCN_FLOAT64: CopyAsFloat<double>(data, read, 1); break;
+    case RCN_UINT8: CopyAsFloat<uint8_t>(data, read, ScaleOfWholeNumbers<uint8_t>(read)); break;
+    case RCN_UINT16: CopyAsFloat<uint16_t>(data, read, ScaleOfWholeNumbers<uint16_t>(read)); break;
+    default:
+      throw Error(RCN_EDATA, path + " holds " + rcn_type_name(type) + "; probabilities must be stored as float32, float64, uint8 or uint16.");
+  }
+  return out;
+}
+
+std::string FindPrediction(const std::string& folder, const std::string& id)
+{
+  std::error_code ignored;
+  if (!fs::is_directory(folder, ignored))
+  {
+    throw Error(RCN_EIO, folder + " is no folder of predictions.");
+  }
+  for (const char* suffix : { "_levels", "_prob", "" })
+  {
+    for (const char* extension : { ".nrrd", ".nii.gz", ".nii", ".mha", ".tif", ".tiff", ".png" })
+    {
+      const fs::path path = fs::path(folder) / (id + suffix + extension);
+      if (fs::exists(path, ignored))
+      {
+        return path.string();
+      }
+    }
+  }
+  throw Error(RCN_EIO, folder + " holds no prediction for case " + id + " (" + id + "_levels.nrrd or " + id + "_prob.nrrd).");
+}
+
+// ---- recalibration files ---------------------------------------------------------------------------
+
+namespace
+{
+
+const char* const ReadoutNames[] = { "majority", "expected", "at-least" };
+
+[[noreturn]] void FailRecalibration(const std::string& path, const std::string& what)
+{
+  throw Error(RCN_EFORMAT, path + " is no recalibration file that can be used: " + what);
+}
+
+std::vector<double> Numbers(json_t* array, const std::string& path)
+{
+  std::vector<double> numbers;
+  for (size_t i = 0; i < json_array_size(array); ++i)
+  {
+    json_t* one = json_array_get(array, i);
+    if (!json_is_number(one))
+    {
+      FailRecalibration(path, "a parameter is no number.");
+    }
+    numbers.push_back(json_number_value(one));
+  }
+  return numbers;
+}
+
+std::vector<std::string> Strings(json_t* array)
+{
+  std::vector<std::string> strings;
+  for (size_t i = 0; i < json_array_size(array); ++i)
+  {
+    if (const char* text = json_string_value(json_array_get(array, i)))
+    {
+      strings.push_back(text);
+    }
+  }
+  return strings;
+}
+
+json_t* JsonNumbers(const double* numbers, int count)
+{
+  json_t* array = json_array();
+  for (int i = 0; i < count; ++i)
+  {
+    json_array_append_new(array, JsonNumber(numbers[i]));
+  }
+  return array;
+}
+
+int ParameterCount(rcn_recalib_method method)
+{
+  static const int counts[] = { 1, 2, 3, 0 };
+  return counts[method];
+}
+
+} // namespace
+
+Recalibration ReadRecalibration(const std::string& path)
+{
+  std::ifstream file(path, std::ios::binary);
+  if (!file)
+  {
+    throw Error(RCN_EIO, path + " does not exist or cannot be read.");
+  }
+  std::ostringstream text;
+  text << file.rdbuf();
+  json_error_t error;
+  const std::string bytes = text.str();
+  const JsonHandle root(json_loadb(bytes.data(), bytes.size(), JSON_REJECT_DUPLICATES, &error));
+  if (!root)
+  {
+    FailRecalibration(path, std::string("it is no valid JSON (") + error.text + ").");
+  }
+  Recalibration out;
+  const char* method = json_string_value(json_object_get(root.get(), "method"));
+  const char* readout = json_string_value(json_object_get(root.get(), "readout"));
+  bool known = false;
+  for (int m = RCN_RECALIB_TEMPERATURE; method && m <= RCN_RECALIB_ISOTONIC; ++m)
+  {
+    if (!std::strcmp(method, rcn_recalib_name(static_cast<rcn_recalib_method>(m))))
+    {
+      out.Correction.method = static_cast<rcn_recalib_method>(m);
+      known = true;
+    }
+  }
+  if (!known)
+  {
+    FailRecalibration(path, "\"method\" must be temperature, platt, beta or isotonic.");
+  }
+  for (int r = 0; readout && r < 3; ++r)
+  {
+    if (!std::strcmp(readout, ReadoutNames[r]))
+    {
+      out.Readout = static_cast<rcn_readout>(r);
+    }
+  }
+  out.AtLeast = static_cast<int>(json_integer_value(json_object_get(root.get(), "at_least")));
+  out.Correction.levels = static_cast<int>(json_integer_value(json_object_get(root.get(), "levels")));
+  out.Correction.pairs = json_integer_value(json_object_get(root.get(), "pairs"));
+  const std::vector<double> parameters = Numbers(json_object_get(root.get(), "parameters"), path);
+  const std::vector<double> x = Numbers(json_object_get(root.get(), "x"), path);
+  const std::vector<double> y = Numbers(json_object_get(root.get(), "y"), path);
+  if (parameters.size() > 3 || x.size() != y.size() || x.size() > RCN_RECALIB_KNOTS)
+  {
+    FailRecalibration(path, "it has too many parameters, or steps that do not fit.");
+  }
+  std::copy(parameters.begin(), parameters.end(), out.Correction.parameters);
+  std::copy(x.begin(), x.end(), out.Correction.x);
+  std::copy(y.begin(), y.end(), out.Correction.y);
+  out.Correction.knots = static_cast<int>(x.size());
+  out.Cases = Strings(json_object_get(root.get(), "cases"));
+  out.Fingerprints = Strings(json_object_get(root.get(), "fingerprints"));
+  if (const char* sentence = rcn_recalib_check(&out.Correction))
+  {
+    FailRecalibration(path, sentence);
+  }
+  return out;
+}
+
+void WriteRecalibration(const std::string& path, const Recalibration& recalibration)
+{
+  const rcn_recalib& correction = recalibration.Correction;
+  const JsonHandle root(json_object());
+  json_object_set_new(root.get(), "method", json_string(rcn_recalib_name(correction.method)));
+  json_object_set_new(root.get(), "levels", json_integer(correction.levels));
+  json_object_set_new(root.get(), "readout", json_string(ReadoutNames[recalibration.Readout]));
+  json_object_set_new(root.get(), "at_least", json_integer(recalibration.AtLeast));
+  json_object_set_new(root.get(), "parameters", JsonNumbers(correction.parameters, ParameterCount(correction.method)));
+  json_object_set_new(root.get(), "x", JsonNumbers(correction.x, correction.knots));
+  json_object_set_new(root.get(), "y", JsonNumbers(correction.y, correction.knots));
+  json_object_set_new(root.get(), "pairs", json_integer(correction.pairs));
+  json_object_set_new(root.get(), "cases", JsonStrings(recalibration.Cases));
+  json_object_set_new(root.get(), "fingerprints", JsonStrings(recalibration.Fingerprints));
+  WriteText(path, JsonText(root.get()));
+}
+
+// ---- evaluation ------------------------------------------------------------------------------------
+
+struct Evaluation::Handles
+{
+  struct Deleter
+  {
+    void operator()(rcn_calib* sums) const { rcn_calib_destroy(sums); }
+    void operator()(rcn_auc* auc) const { rcn_auc_destroy(auc); }
+    void operator()(rcn_temperature* temperature) const { rcn_temperature_destroy(temperature); }
+  };
+  std::vector<std::unique_ptr<rcn_calib, Deleter>> Cases;
+  std::unique_ptr<rcn_auc, Deleter> Auc;
+  std::unique_ptr<rcn_temperature, Deleter> Temperature;
+
+  /// The sums of all cases together.
+  std::unique_ptr<rcn_calib, Deleter> Merged(rcn_context* context) const
+  {
+    if (this->Cases.empty())
+    {
+      throw Error(RCN_EDATA, "There is nothing to judge: the region is empty in every case.");
+    }
+    rcn_calib* copy = nullptr;
+    Check(rcn_calib_copy(&copy, context, this->Cases.front().get()), context);
+    std::unique_ptr<rcn_calib, Deleter> merged(copy);
+    for (size_t i = 1; i < this->Cases.size(); ++i)
+    {
+      Check(rcn_calib_merge(copy, context, this->Cases[i].get()), context);
+    }
+    return merged;
+  }
+
+  std::vector<const rcn_calib*> Pointers() const
+  {
+    std::vector<const rcn_calib*> pointers;
+    for (const auto& one : this->Cases)
+    {
+      pointers.push_back(one.get());
+    }
+    return pointers;
+  }
+};
+
+Evaluation::Evaluation(rcn_context* context, const std::vector<std::string>& raters, const EvaluationOptions& options)
+  : Context_(context), Raters_(raters), Options_(options), Handles_(new Handles)
+{
+  const int count = static_cast<int>(raters.size());
+  if (const char* sentence = rcn_calib_check(&options.Calib, count))
+  {
+    throw Error(RCN_EINVALID, sentence);
+  }
+  if (const char* sentence = rcn_region_check(&options.Region))
+  {
+    throw Error(RCN_EINVALID, sentence);
+  }
+  if (options.Reference != "majority" && options.Reference != "staple" &&
+    std::find(raters.begin(), raters.end(), options.Reference) == raters.end())
+  {
+    throw Error(RCN_EINVALID, "--reference is majority, staple or a rater's name, not '" + options.Reference + "'.");
+  }
+  rcn_auc* auc = nullptr;
+  Check(rcn_auc_create(&auc, context, count, options.Calib.readout, options.Calib.at_least), context);
+  this->Handles_->Auc.reset(auc);
+  if (options.FitTemperature)
+  {
+    rcn_temperature* temperature = nullptr;
+    Check(rcn_temperature_create(&temperature, context, count), context);
+    this->Handles_->Temperature.reset(temperature);
+  }
+}
+
+Evaluation::~Evaluation() = default;
+
+namespace
+{
+
+/// FNV-1a over the voxels: the same prediction under another name is found again.
+std::string Fingerprint(const Volume& prediction)
+{
+  const int64_t elements = rcn_geometry_voxels(&prediction.Geometry()) * prediction.View().components;
+  const uint32_t* words = static_cast<const uint32_t*>(prediction.Data());
+  uint64_t hash = 14695981039346656037ULL;
+  for (int64_t i = 0; i < elements; ++i)
+  {
+    hash = (hash ^ words[i]) * 1099511628211ULL;
+  }
+  char text[17];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash));
+  return text;
+}
+
+std::vector<uint8_t> ReferenceTable(const Workspace& workspace, const std::string& reference)
+{
+  const rcn_votes* votes = workspace.Votes();
+  const size_t count = static_cast<size_t>(rcn_votes_pattern_count(votes));
+  std::vector<uint8_t> table(count);
+  if (reference == "majority")
+  {
+    rcn_reference_majority(table.data(), votes);
+  }
+  else if (reference == "staple")
+  {
+    rcn_fusion_options options = RCN_FUSION_OPTIONS_INIT;
+    options.method = RCN_STAPLE;
+    options.staple_output = RCN_STAPLE_MASK;
+    std::vector<float> mask(count);
+    Check(rcn_fuse_patterns(mask.data(), nullptr, workspace.Context(), votes, &options), workspace.Context());
+    std::copy(mask.begin(), mask.end(), table.begin());
+  }
+  else
+  {
+    const auto& names = workspace.RaterNames();
+    rcn_reference_rater(table.data(), votes,
+      static_cast<int>(std::find(names.begin(), names.end(), reference) - names.begin()));
+  }
+  return table;
+}
+
+std::vector<uint8_t> RegionOf(const Workspace& workspace, const EvaluationOptions& options, int64_t& count)
+{
+  const rcn_geometry& geometry = *rcn_votes_geometry(workspace.Votes());
+  const int64_t voxels = rcn_geometry_voxels(&geometry);
+  std::vector<uint8_t> region;
+  count = voxels;
+  if (!options.RegionMask.empty())
+  {
+    const Volume mask = ReadImage(options.RegionMask);
+    rcn_context* context = workspace.Context();
+    Check(rcn_geometry_compare(context, &mask.Geometry(), options.RegionMask.c_str(), &geometry, "the case",
+            RCN_GEOMETRY_TOLERANCE), context);
+    // A mask is a rater of one: the votes code already reads any type and refuses what is no label.
+    rcn_mask view{};
+    view.image = mask.View();
+    rcn_votes* votes = nullptr;
+    Check(rcn_votes_from_masks(&votes, context, &view, 1), context, options.RegionMask);
+    const std::unique_ptr<rcn_votes, VotesDeleter> keep(votes);
+    const uint8_t table[2] = { 0, 1 };
+    region.resize(static_cast<size_t>(voxels));
+    Check(rcn_votes_expand_u8(region.data(), context, votes, table), context);
+    count = rcn_votes_marked(votes, 0);
+  }
+  else if (options.Region.region != RCN_REGION_WHOLE)
+  {
+    region.resize(static_cast<size_t>(voxels));
+    Check(rcn_region_fill(region.data(), &count, workspace.Context(), workspace.Votes(), &options.Region), workspace.Context());
+  }
+  return region;
+}
+
+} // namespace
+
+void Evaluation::RefuseFittedCase(const std::string& id, const std::string& fingerprint) const
+{
+  const Recalibration* correction = this->Options_.Correction;
+  if (!correction || this->Options_.AllowFittedCases)
+  {
+    return;
+  }
+  const bool known = std::find(correction->Cases.begin(), correction->Cases.end(), id) != correction->Cases.end() ||
+    std::find(correction->Fingerprints.begin(), correction->Fingerprints.end(), fingerprint) != correction->Fingerprints.end();
+  if (known)
+  {
+    throw Error(RCN_EINVALID, "The recalibration was fitted on case " + id +
+      "; judge it on other cases, or say --allow-fitted-cases.");
+  }
+}
+
+Volume Evaluation::Correct(const Volume& prediction) const
+{
+  const Recalibration* correction = this->Options_.Correction;
+  if (!correction)
+  {
+    return prediction;
+  }
+  const rcn_image& in = prediction.View();
+  const int64_t voxels = rcn_geometry_voxels(&in.geometry);
+  if (correction->Correction.levels > 0)
+  {
+    Volume out = Volume::Allocate(in.geometry, RCN_FLOAT32, in.components);
+    Check(rcn_recalib_apply_levels(static_cast<float*>(out.Data()), this->Context_, &correction->Correction, &in), this->Context_);
+    return out;
+  }
+  Volume out = Volume::Allocate(in.geometry, RCN_FLOAT32);
+  float* data = static_cast<float*>(out.Data());
+  if (in.components > 1)
+  {
+    if (correction->Readout != this->Options_.Calib.readout || correction->AtLeast != this->Options_.Calib.at_least)
+    {
+      throw Error(RCN_EINVALID, std::string("The recalibration was fitted to the readout ") + ReadoutNames[correction->Readout] +
+        "; judge with the same --readout.");
+    }
+    Check(rcn_readout_apply(data, this->Context_, &in, correction->Readout, correction->AtLeast), this->Context_);
+  }
+  else
+  {
+    std::memcpy(data, in.data, static_cast<size_t>(voxels) * sizeof(float));
+  }
+  Check(rcn_recalib_apply(data, this->Context_, &correction->Correction, &out.View()), this->Context_);
+  return out;
+}
+
+bool Evaluation::AddCase(const Workspace& workspace, const std::string& id, const Volume& prediction)
+{
+  const rcn_geometry& geometry = *rcn_votes_geometry(workspace.Votes());
+  Check(rcn_geometry_compare(this->Context_, &prediction.Geometry(), "The prediction", &geometry, "the raters' masks",
+          RCN_GEOMETRY_TOLERANCE), this->Context_);
+  const std::string fingerprint = Fingerprint(prediction);
+  this->RefuseFittedCase(id, fingerprint);
+  int64_t inRegion = 0;
+  const std::vector<uint8_t> region = RegionOf(workspace, this->Options_, inRegion);
+  if (inRegion == 0)
+  {
+    return false;
+  }
+  const std::vector<uint8_t> reference = ReferenceTable(workspace, this->Options_.Reference);
+  const Volume corrected = this->Correct(prediction);
+  const rcn_calib_case one = { workspace.Votes(), corrected.View(), region.empty() ? nullptr : region.data(), reference.data() };
+  rcn_calib* sums = nullptr;
+  Check(rcn_calib_create(&sums, this->Context_, static_cast<int>(this->Raters_.size()), &this->Options_.Calib), this->Context_);
+  std::unique_ptr<rcn_calib, Handles::Deleter> keep(sums);
+  Check(rcn_calib_add(sums, this->Context_, &one), this->Context_);
+  Check(rcn_auc_add(this->Handles_->Auc.get(), this->Context_, &one), this->Context_);
+  this->Levels_ = prediction.View().components > 1;
+  if (this->Handles_->Temperature && this->Levels_)
+  {
+    Check(rcn_temperature_add(this->Handles_->Temperature.get(), this->Context_, &one), this->Context_);
+  }
+  this->Handles_->Cases.push_back(std::move(keep));
+  this->Ids_.push_back(id);
+  this->Fingerprints_.push_back(fingerprint);
+  return true;
+}
+
+EvaluationReport Evaluation::Report() const
+{
+  const auto all = this->Handles_->Merged(this->Context_);
+  const rcn_calib* merged = all.get();
+  const std::vector<const rcn_calib*> cases = this->Handles_->Pointers();
+  EvaluationReport report;
+  report.Cases = cases.size();
+  report.Voxels = rcn_calib_voxels(merged);
+  report.Pairs = rcn_calib_pairs(merged);
+  rcn_calib_figures(report.Figures, merged);
+  Check(rcn_auc_compute(&report.Auc, this->Context_, this->Handles_->Auc.get()), this->Context_);
+  const size_t bins = static_cast<size_t>(this->Options_.Calib.bins);
+  report.Bins.resize(bins);
+  rcn_calib_bins(report.Bins.data(), merged, this->Options_.Binning);
+  for (int r = 0; r < static_cast<int>(this->Raters_.size()); ++r)
+  {
+    report.RaterEce.push_back(rcn_calib_rater_ece(merged, r));
+    report.RaterBrier.push_back(rcn_calib_rater_brier(merged, r));
+  }
+  report.Brier = rcn_calib_brier(merged);
+  rcn_bootstrap_options options = RCN_BOOTSTRAP_OPTIONS_INIT;
+  options.seed = this->Options_.Seed;
+  const int64_t count = static_cast<int64_t>(cases.size());
+  Check(rcn_bootstrap(report.Interval, this->Context_, cases.data(), count, &options), this->Context_);
+  report.BandLow.assign(bins, NAN);
+  report.BandHigh.assign(bins, NAN);
+  if (this->Options_.Binning == RCN_BINS_WIDTH)
+  {
+    Check(rcn_bootstrap_bins(report.BandLow.data(), report.BandHigh.data(), this->Context_, cases.data(), count, &options), this->Context_);
+  }
+  options.draws = 10;
+  options.fraction = 0.6;
+  Check(rcn_bootstrap(report.Paper, this->Context_, cases.data(), count, &options), this->Context_);
+  return report;
+}
+
+std::vector<rcn_interval> Evaluation::Compare(const Evaluation& other) const
+{
+  if (this->Ids_ != other.Ids_)
+  {
+    throw Error(RCN_EDATA, "The two folders were judged on different cases.");
+  }
+  const std::vector<const rcn_calib*> first = this->Handles_->Pointers(), second = other.Handles_->Pointers();
+  rcn_bootstrap_options options = RCN_BOOTSTRAP_OPTIONS_INIT;
+  options.seed = this->Options_.Seed;
+  std::vector<rcn_interval> difference(RCN_FIGURES);
+  Check(rcn_bootstrap_paired(difference.data(), this->Context_, first.data(), second.data(), static_cast<int64_t>(first.size()), &options), this->Context_);
+  return difference;
+}
+
+Recalibration Evaluation::Fit(rcn_recalib_method method) const
+{
+  Recalibration out;
+  const auto merged = this->Handles_->Merged(this->Context_);
+  if (method == RCN_RECALIB_TEMPERATURE && this->Levels_)
+  {
+    Check(rcn_temperature_fit(&out.Correction, this->Context_, this->Handles_->Temperature.get()), this->Context_);
+  }
+  else
+  {
+    Check(rcn_recalib_fit(&out.Correction, this->Context_, method, merged.get()), this->Context_);
+  }
+  out.Readout = this->Options_.Calib.readout;
+  out.AtLeast = this->Options_.Calib.at_least;
+  out.Cases = this->Ids_;
+  out.Fingerprints = this->Fingerprints_;
+  return out;
+}
+
+// ---- results ---------------------------------------------------------------------------------------
+
+json_t* EvaluationJson(const EvaluationReport& report, const EvaluationOptions& options,
+  const std::vector<std::string>& raters)
+{
+  json_t* object = json_object();
+  json_object_set_new(object, "cases", json_integer(static_cast<json_int_t>(report.Cases)));
+  json_object_set_new(object, "voxels", json_integer(report.Voxels));
+  json_object_set_new(object, "pairs", json_integer(report.Pairs));
+  json_object_set_new(object, "region", json_string(options.RegionMask.empty() ? rcn_region_name(options.Region.region) : options.RegionMask.c_str()));
+  json_object_set_new(object, "readout", json_string(ReadoutNames[options.Calib.readout]));
+  json_object_set_new(object, "reference", json_string(options.Reference.c_str()));
+  json_t* intervals = json_object();
+  json_t* paper = json_object();
+  for (int f = 0; f < RCN_FIGURES; ++f)
+  {
+    const char* name = rcn_figure_name(static_cast<rcn_figure>(f));
+    json_object_set_new(object, name, JsonNumber(report.Figures[f]));
+    if (report.Interval[f].draws > 0)
+    {
+      const double ends[2] = { report.Interval[f].low, report.Interval[f].high };
+      json_object_set_new(intervals, name, JsonNumbers(ends, 2));
+      json_t* one = json_object();
+      json_object_set_new(one, "mean", JsonNumber(report.Paper[f].mean));
+      json_object_set_new(one, "std", JsonNumber(report.Paper[f].std));
+      json_object_set_new(paper, name, one);
+    }
+  }
+  json_object_set_new(object, "auc", JsonNumber(report.Auc.reference));
+  json_object_set_new(object, "auc_pairs", JsonNumber(report.Auc.pairs));
+  json_t* byRater = json_object();
+  for (size_t r = 0; r < raters.size(); ++r)
+  {
+    json_t* one = json_object();
+    json_object_set_new(one, "ece", JsonNumber(report.RaterEce[r]));
+    json_object_set_new(one, "brier", JsonNumber(report.RaterBrier[r]));
+    json_object_set_new(byRater, raters[r].c_str(), one);
+  }
+  json_object_set_new(object, "raters", byRater);
+  json_t* brier = json_object();
+  json_object_set_new(brier, "reliability", JsonNumber(report.Brier.reliability));
+  json_object_set_new(brier, "resolution", JsonNumber(report.Brier.resolution));
+  json_object_set_new(brier, "uncertainty", JsonNumber(report.Brier.uncertainty));
+  json_object_set_new(brier, "remainder", JsonNumber(report.Brier.remainder));
+  json_object_set_new(object, "brier_decomposition", brier);
+  json_t* bins = json_array();
+  for (size_t b = 0; b < report.Bins.size(); ++b)
+  {
+    const rcn_calib_bin& bin = report.Bins[b];
+    json_t* one = json_object();
+    json_object_set_new(one, "lower", JsonNumber(bin.lower));
+    json_object_set_new(one, "upper", JsonNumber(bin.upper));
+    json_object_set_new(one, "count", json_integer(bin.count));
+    json_object_set_new(one, "confidence", JsonNumber(bin.confidence));
+    json_object_set_new(one, "frequency", JsonNumber(bin.frequency));
+    json_object_set_new(one, "low", JsonNumber(report.BandLow[b]));
+    json_object_set_new(one, "high", JsonNumber(report.BandHigh[b]));
+    json_array_append_new(bins, one);
+  }
+  json_object_set_new(object, "bins", bins);
+  json_object_set_new(object, "ci", report.Cases > 1 ? intervals : json_null());
+  json_object_set_new(object, "bootstrap_60", report.Cases > 1 ? paper : json_null());
+  if (report.Cases < 2)
+  {
+    json_decref(intervals);
+    json_decref(paper);
+    json_object_set_new(object, "ci_note", json_string("one case: no interval"));
+  }
+  return object;
+}
+
+namespace
+{
+
+std::string Percent(double share, int digits = 0)
+{
+  char text[32];
+  std::snprintf(text, sizeof text, "%.*f %%", digits, 100 * share);
+  return text;
+}
+
+std::string Count(double count)
+{
+  char text[32];
+  if (count >= 1e6)
+  {
+    std::snprintf(text, sizeof text, "%.3g million", count / 1e6);
+  }
+  else
+  {
+    std::snprintf(text, sizeof text, "%.0f", count);
+  }
+  return text;
+}
+
+/// Points of the curve (x: says, y: raters say) in figure coordinates.
+struct Frame
+{
+  double Left, Top, Side;
+  double X(double p) const { return this->Left + p * this->Side; }
+  double Y(double p) const { return this->Top + (1 - p) * this->Side; }
+};
+
+std::vector<double> Curve(const EvaluationReport& report, const Frame& frame)
+{
+  std::vector<double> xy;
+  for (const rcn_calib_bin& bin : report.Bins)
+  {
+    if (bin.count > 0)
+    {
+      xy.push_back(frame.X(bin.confidence));
+      xy.push_back(frame.Y(bin.frequency));
+    }
+  }
+  return xy;
+}
+
+void DrawBand(Figure& figure, const EvaluationReport& report, const Frame& frame)
+{
+  std::vector<double> forth, back;
+  for (size_t b = 0; b < report.Bins.size(); ++b)
+  {
+    if (report.Bins[b].count > 0 && std::isfinite(report.BandLow[b]))
+    {
+      forth.insert(forth.end(), { frame.X(report.Bins[b].confidence), frame.Y(report.BandHigh[b]) });
+      back.insert(back.begin(), { frame.X(report.Bins[b].confidence), frame.Y(report.BandLow[b]) });
+    }
+  }
+  forth.insert(forth.end(), back.begin(), back.end());
+  if (forth.size() >= 6)
+  {
+    figure.Polygon(forth, "#1f77b4", 0.2);
+  }
+}
+
+void DrawAxes(Figure& figure, const Frame& frame)
+{
+  figure.Rectangle(frame.Left, frame.Top, frame.Side, frame.Side, "#fafafa", "#999");
+  for (int tick = 0; tick <= 5; ++tick)
+  {
+    const double p = tick / 5.0;
+    figure.Line(frame.X(p), frame.Top, frame.X(p), frame.Top + frame.Side, "#e4e4e4");
+    figure.Line(frame.Left, frame.Y(p), frame.Left + frame.Side, frame.Y(p), "#e4e4e4");
+    figure.Text(frame.Left - 8, frame.Y(p) + 4, Percent(p), 11, Anchor::End, "#444");
+  }
+  figure.Line(frame.X(0), frame.Y(0), frame.X(1), frame.Y(1), "#777", 1.5, "5,4");
+  figure.VerticalText(frame.Left - 50, frame.Top + frame.Side / 2, "raters who marked it", 13);
+}
+
+void DrawHistogram(Figure& figure, const EvaluationReport& report, const Frame& frame, double top, double height)
+{
+  double most = 1;
+  for (const rcn_calib_bin& bin : report.Bins)
+  {
+    most = std::max(most, static_cast<double>(bin.count));
+  }
+  figure.Rectangle(frame.Left, top, frame.Side, height, "#fafafa", "#999");
+  for (const rcn_calib_bin& bin : report.Bins)
+  {
+    if (bin.count > 0)
+    {
+      const double share = std::log10(1 + static_cast<double>(bin.count)) / std::log10(1 + most);
+      figure.Hint("says " + Percent(bin.lower) + " to " + Percent(bin.upper) + ": " + std::to_string(bin.count) + " votes");
+      figure.Rectangle(frame.X(bin.lower) + 0.5, top + height * (1 - share),
+        std::max(frame.X(bin.upper) - frame.X(bin.lower) - 1, 0.5), height * share, "#8a9bb0");
+    }
+  }
+  for (int tick = 0; tick <= 5; ++tick)
+  {
+    figure.Text(frame.X(tick / 5.0), top + height + 16, Percent(tick / 5.0), 11, Anchor::Middle, "#444");
+  }
+  figure.Text(frame.Left - 8, top + 10, Count(most), 10, Anchor::End, "#444");
+  figure.VerticalText(frame.Left - 66, top + height / 2, "votes (log)", 11);
+  figure.Text(frame.X(0.5), top + height + 36, "the model says", 13, Anchor::Middle);
+}
+
+std::string AverageInWords(const EvaluationReport& report)
+{
+  const rcn_interval& interval = report.Interval[RCN_MR_ECE];
+  std::string text = "MR-ECE " + Percent(report.Figures[RCN_MR_ECE], 2);
+  if (interval.draws > 0)
+  {
+    text += " (95 %: " + Percent(interval.low, 2) + " to " + Percent(interval.high, 2) + ")";
+  }
+  return text + " off on average";
+}
+
+/// Which way it is off, judged by the bins between the sure ends: background would hide everything else.
+std::string DirectionInWords(const EvaluationReport& report)
+{
+  double over = 0, under = 0, votes = 0;
+  for (const rcn_calib_bin& bin : report.Bins)
+  {
+    if (bin.count > 0 && bin.confidence > 0.05 && bin.confidence < 0.95)
+    {
+      const double gap = (bin.confidence - bin.frequency) * static_cast<double>(bin.count);
+      (gap > 0 ? over : under) += std::fabs(gap);
+      votes += static_cast<double>(bin.count);
+    }
+  }
+  if (votes == 0)
+  {
+    return "It is sure everywhere: no probability between 5 % and 95 %.";
+  }
+  return (over + under) / votes < 0.02 ? "Between 5 % and 95 % its probabilities mean what they say."
+    : over > 3 * under                 ? "Between 5 % and 95 % it promises too much."
+    : under > 3 * over                 ? "Between 5 % and 95 % it promises too little."
+                                       : "Between 5 % and 95 % it is off in both directions.";
+}
+
+} // namespace
+
+std::string WorstBinInWords(const EvaluationReport& report)
+{
+  const rcn_calib_bin* worst = nullptr;
+  double cost = 0;
+  for (const rcn_calib_bin& bin : report.Bins)
+  {
+    const double gap = bin.count > 0 ? std::fabs(bin.confidence - bin.frequency) : 0;
+    if (gap >= 0.01 && gap * static_cast<double>(bin.count) > cost)
+    {
+      cost = gap * static_cast<double>(bin.count);
+      worst = &bin;
+    }
+  }
+  return worst ? "Where it says " + Percent(worst->confidence) + ", " + Percent(worst->frequency) + " of the raters mark it." : "";
+}
+
+Figure ReliabilityDiagram(const EvaluationReport& report, const std::string& title, const EvaluationReport* before)
+{
+  const Frame frame = { 86, 96, 360 };
+  const std::string words[3] = { AverageInWords(report) + ".", DirectionInWords(report), WorstBinInWords(report) };
+  Figure figure(480, 668, "Reliability diagram: " + title, words[0] + " " + words[1] + " " + words[2]);
+  figure.Text(16, 26, title, 16, Anchor::Start, "#111", true);
+  for (int line = 0; line < 3; ++line)
+  {
+    figure.Text(16, 46 + 17 * line, words[line], 12);
+  }
+  DrawAxes(figure, frame);
+  // The gap: between the curve and the ideal line.
+  for (const rcn_calib_bin& bin : report.Bins)
+  {
+    if (bin.count > 0)
+    {
+      const double x = frame.X(bin.lower), width = frame.X(bin.upper) - x;
+      const double high = std::max(bin.confidence, bin.frequency), low = std::min(bin.confidence, bin.frequency);
+      figure.Rectangle(x, frame.Y(high), width, frame.Y(low) - frame.Y(high), "#d62728", "none", 0.18);
+    }
+  }
+  if (before)
+  {
+    figure.Polyline(Curve(*before, frame), "#999", 1.5);
+  }
+  DrawBand(figure, report, frame);
+  figure.Polyline(Curve(report, frame), "#1f77b4", 2.5);
+  for (const rcn_calib_bin& bin : report.Bins)
+  {
+    if (bin.count > 0)
+    {
+      figure.Hint("says " + Percent(bin.confidence, 1) + ", raters say " + Percent(bin.frequency, 1) + " (" + std::to_string(bin.count) + " votes)");
+      figure.Circle(frame.X(bin.confidence), frame.Y(bin.frequency), 3.5, "#1f77b4");
+    }
+  }
+  double y = frame.Top + 16;
+  figure.Text(frame.Left + 12, y, "– – as it should be", 11, Anchor::Start, "#555");
+  if (before)
+  {
+    figure.Text(frame.Left + 12, y += 16, "grey: before recalibration", 11, Anchor::Start, "#777");
+  }
+  figure.Text(frame.Left + 12, y += 16, report.Cases > 1 ? "blue band: 95 % interval over " + std::to_string(report.Cases) + " cases"
+                                                          : "one case: no interval", 11, Anchor::Start, "#1f5f94");
+  DrawHistogram(figure, report, frame, frame.Top + frame.Side + 14, 110);
+  figure.Text(16, 658, "For research, not for clinical use.", 10, Anchor::Start, "#666");
+  return figure;
+}
+
+} // namespace rcn

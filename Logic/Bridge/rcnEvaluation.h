@@ -1,0 +1,122 @@
+/// Judging predictions against raters: cases in, calibration figures with intervals out; and the
+/// correction (recalibration) fitted from the same pass.
+#ifndef rcnEvaluation_h
+#define rcnEvaluation_h
+
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "rcn/rcn_auc.h"
+#include "rcn/rcn_bootstrap.h"
+#include "rcn/rcn_calib.h"
+#include "rcn/rcn_recalib.h"
+#include "rcn/rcn_region.h"
+#include "rcnFigure.h"
+#include "rcnJson.h"
+#include "rcnWorkspace.h"
+
+namespace rcn
+{
+
+/// A recalibration with what it was fitted on, as stored in its JSON file.
+struct Recalibration
+{
+  rcn_recalib Correction{};
+  rcn_readout Readout = RCN_READOUT_MAJORITY; ///< of level maps, for corrections of one probability
+  int AtLeast = 0;
+  std::vector<std::string> Cases;        ///< ids of the cases
+  std::vector<std::string> Fingerprints; ///< of their predictions, so that renaming does not hide them
+};
+
+/// Reads and checks a recalibration file; throws Error with the file's name.
+Recalibration ReadRecalibration(const std::string& path);
+void WriteRecalibration(const std::string& path, const Recalibration& recalibration);
+
+struct EvaluationOptions
+{
+  rcn_calib_options Calib = RCN_CALIB_OPTIONS_INIT;
+  rcn_region_options Region = RCN_REGION_OPTIONS_INIT;
+  std::string RegionMask; ///< a mask file instead of Region, for one case
+  rcn_binning Binning = RCN_BINS_WIDTH;
+  std::string Reference = "majority"; ///< or "staple", or a rater's name
+  uint64_t Seed = 0;
+  const Recalibration* Correction = nullptr; ///< applied before judging
+  bool AllowFittedCases = false; ///< judge a correction on the cases it was fitted to
+  bool FitTemperature = false;   ///< also collect what temperature on levels needs
+};
+
+/// The prediction of a case: 1 component (probability) or K + 1 (levels), float32. Whole numbers are
+/// taken as stored by WriteImage(): 8-bit as 0 ... 255, 16-bit as 0 ... 65535 when above 1.
+Volume ReadPrediction(const std::string& path);
+
+/// DIR/<id>_levels.EXT, otherwise DIR/<id>_prob.EXT, otherwise DIR/<id>.EXT; throws Error naming the case.
+std::string FindPrediction(const std::string& folder, const std::string& id);
+
+/// All that is known after the last case.
+struct EvaluationReport
+{
+  size_t Cases = 0;
+  int64_t Voxels = 0, Pairs = 0;
+  double Figures[RCN_FIGURES];
+  rcn_auc_result Auc;
+  std::vector<rcn_calib_bin> Bins;
+  std::vector<double> BandLow, BandHigh; ///< NaN where there is none
+  std::vector<double> RaterEce, RaterBrier;
+  rcn_brier Brier;
+  rcn_interval Interval[RCN_FIGURES]; ///< 95 %, 1000 draws
+  rcn_interval Paper[RCN_FIGURES];    ///< mean and deviation of 10 draws of 60 %
+};
+
+/// Collects cases one by one; reads each voxel once.
+class Evaluation
+{
+public:
+  Evaluation(rcn_context* context, const std::vector<std::string>& raters, const EvaluationOptions& options);
+  ~Evaluation();
+
+  /// Judges the workspace's case. False when the region is empty there, so that the case says nothing.
+  bool AddCase(const Workspace& workspace, const std::string& id, const Volume& prediction);
+
+  EvaluationReport Report() const;
+
+  /// This model minus another, case by case: the same cases must have been added in the same order.
+  std::vector<rcn_interval> Compare(const Evaluation& other) const;
+
+  /// Fits a correction to all cases added.
+  Recalibration Fit(rcn_recalib_method method) const;
+
+  /// Whether the predictions were level maps.
+  bool HasLevels() const { return this->Levels_; }
+  const std::vector<std::string>& CaseIds() const { return this->Ids_; }
+
+private:
+  struct Handles;
+  void RefuseFittedCase(const std::string& id, const std::string& fingerprint) const;
+  Volume Correct(const Volume& prediction) const;
+
+  rcn_context* Context_;
+  std::vector<std::string> Raters_;
+  EvaluationOptions Options_;
+  std::unique_ptr<Handles> Handles_;
+  std::vector<std::string> Ids_, Fingerprints_;
+  bool Levels_ = false;
+};
+
+/// Keys as in the command line's contract: mr_ece, ece, ..., auc, auc_pairs, bins, ci, ...
+json_t* EvaluationJson(const EvaluationReport& report, const EvaluationOptions& options,
+  const std::vector<std::string>& raters);
+
+/// "Where it says 70 %, raters say 58 %": the bin that costs most, in words. Empty when nothing is off by
+/// a percentage point.
+std::string WorstBinInWords(const EvaluationReport& report);
+
+/// The reliability diagram: curve with band, the ideal line, the gap shaded, how many voxels, and words.
+/// `before` (may be null) is drawn in grey behind it.
+Figure ReliabilityDiagram(const EvaluationReport& report, const std::string& title,
+  const EvaluationReport* before = nullptr);
+
+} // namespace rcn
+
+#endif

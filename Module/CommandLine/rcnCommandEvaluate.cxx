@@ -1,0 +1,452 @@
+/// rater-consensus evaluate and recalibrate: does 70 % mean 70 %, and how to make it so.
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+
+#include "rcnCommands.h"
+#include "rcnEvaluation.h"
+
+namespace rcn
+{
+
+namespace
+{
+
+// ---- options ---------------------------------------------------------------------------------------
+
+std::vector<Option> JudgeOptions()
+{
+  return {
+    { "--prob", "FILE", "one case: the predicted probability, or K+1 level probabilities per voxel" },
+    { "--pred", "DIR", "with --data: folder with <case>_levels or <case>_prob for each case" },
+    { "--readout", "WHICH", "of level maps: majority (default), expected, or at-least:T" },
+    { "--region", "WHERE", "which voxels count (whole)", { "whole", "box", "band", "disputed" } },
+    { "--margin", "VOXELS", "box: how far it reaches beyond the marks (20)" },
+    { "--band", "MM", "band: distance from the contour of the mean vote (5)" },
+    { "--region-mask", "FILE", "one case: voxels that count, as a mask" },
+    { "--bins", "N", "number of bins (15)" },
+    { "--binning", "HOW", "bins of equal width (default) or of about equally many votes", { "width", "mass" } },
+    { "--reference", "WHO", "for ECE, AUC and Dice: majority (default), staple, or a rater's name" },
+    { "--threshold", "T", "from which probability on a voxel is foreground, for Dice (0.5)" },
+    { "--seed", "N", "of the bootstrap (0)" },
+  };
+}
+
+EvaluationOptions EvaluationOptionsFrom(const Arguments& arguments)
+{
+  EvaluationOptions options;
+  options.Calib.bins = static_cast<int>(arguments.GetInteger("--bins", 15, 1, 1000));
+  options.Calib.threshold = arguments.GetNumber("--threshold", 0.5);
+  const std::string readout = arguments.Get("--readout", "majority");
+  if (readout == "expected")
+  {
+    options.Calib.readout = RCN_READOUT_EXPECTED;
+  }
+  else if (readout.rfind("at-least:", 0) == 0 && readout.find_first_not_of("0123456789", 9) == std::string::npos &&
+    readout.size() > 9 && readout.size() < 12)
+  {
+    options.Calib.readout = RCN_READOUT_AT_LEAST;
+    options.Calib.at_least = std::stoi(readout.substr(9));
+  }
+  else if (readout != "majority")
+  {
+    throw Error(RCN_EINVALID, "--readout is majority, expected or at-least:T (such as at-least:2), not '" + readout + "'.");
+  }
+  const std::string region = arguments.Get("--region", "whole");
+  for (int r = RCN_REGION_WHOLE; r <= RCN_REGION_DISPUTED; ++r)
+  {
+    if (region == rcn_region_name(static_cast<rcn_region>(r)))
+    {
+      options.Region.region = static_cast<rcn_region>(r);
+    }
+  }
+  options.Region.margin = arguments.GetInteger("--margin", options.Region.margin, 0, 1 << 30);
+  options.Region.band_mm = arguments.GetNumber("--band", options.Region.band_mm);
+  options.RegionMask = arguments.Get("--region-mask");
+  options.Binning = arguments.Get("--binning", "width") == "mass" ? RCN_BINS_MASS : RCN_BINS_WIDTH;
+  options.Reference = arguments.Get("--reference", "majority");
+  options.Seed = static_cast<uint64_t>(arguments.GetInteger("--seed", 0, 0, INT64_MAX));
+  options.AllowFittedCases = arguments.Has("--allow-fitted-cases");
+  return options;
+}
+
+void CheckJudgeArguments(const Arguments& arguments)
+{
+  if (arguments.Has("--data") == arguments.Has("--rater"))
+  {
+    throw Error(RCN_EINVALID, "Give either masks with --rater NAME=FILE or a list with --data LIST.");
+  }
+  if (arguments.Has("--data") ? !arguments.Has("--pred") : !arguments.Has("--prob"))
+  {
+    throw Error(RCN_EINVALID, arguments.Has("--data") ? "Say where the predictions are with --pred DIR."
+                                                      : "Say what to judge with --prob FILE.");
+  }
+  if (arguments.Has("--data") && arguments.Has("--region-mask"))
+  {
+    throw Error(RCN_EINVALID, "--region-mask is for one case; use --region with --data.");
+  }
+  if (arguments.Has("--plot"))
+  {
+    const std::string sentence = Figure::CheckPath(arguments.Get("--plot"));
+    if (!sentence.empty())
+    {
+      throw Error(RCN_EINVALID, sentence);
+    }
+  }
+}
+
+/// Judges one case or all cases of a list; `folders` are judged side by side.
+struct Judged
+{
+  std::vector<std::unique_ptr<Evaluation>> Models;
+  std::vector<std::string> Raters;
+  int ExitCode = 0;
+};
+
+Judged Judge(const Arguments& arguments, Terminal& terminal, Workspace& workspace,
+  const std::vector<EvaluationOptions>& options, const std::vector<std::string>& folders)
+{
+  Judged judged;
+  const auto add = [&](const std::string& id, const std::vector<Volume>& predictions) {
+    for (size_t m = 0; m < options.size(); ++m)
+    {
+      if (judged.Models.size() <= m)
+      {
+        judged.Models.emplace_back(new Evaluation(workspace.Context(), workspace.RaterNames(), options[m]));
+      }
+      if (!judged.Models[m]->AddCase(workspace, id, predictions[m]))
+      {
+        terminal.Remark("Case " + id + ": the region is empty, so it says nothing.");
+      }
+    }
+  };
+  if (!arguments.Has("--data"))
+  {
+    workspace.LoadCase(CaseFrom(arguments));
+    const Volume prediction = ReadPrediction(arguments.Get("--prob"));
+    judged.Raters = workspace.RaterNames();
+    add(arguments.Get("--prob"), std::vector<Volume>(options.size(), prediction));
+    return judged;
+  }
+  const DataList list = ReadDataList(arguments.Get("--data"));
+  judged.Raters = list.Raters;
+  judged.ExitCode = ForEachCase(list, arguments, terminal, [&](const Case& one, size_t) {
+    std::vector<Volume> predictions;
+    for (size_t m = 0; m < options.size(); ++m)
+    {
+      predictions.push_back(m && folders[m] == folders[0] ? predictions[0] : ReadPrediction(FindPrediction(folders[m], one.Id)));
+    }
+    Case masks = one;
+    masks.Images.clear(); // only the raters are needed
+    workspace.LoadCase(masks, list.Raters);
+    add(one.Id, predictions);
+  });
+  if (judged.Models.empty())
+  {
+    throw Error(RCN_EDATA, "No case could be judged.");
+  }
+  return judged;
+}
+
+// ---- text ------------------------------------------------------------------------------------------
+
+struct Row
+{
+  rcn_figure Figure;
+  const char* Name;
+  const char* Meaning;
+  bool Percent;
+};
+
+const Row Rows[] = {
+  { RCN_MR_ECE, "MR-ECE (%)", "how far probabilities are from the share of raters, on average", true },
+  { RCN_RATER_ECE, "mean of raters' ECEs (%)", "the same against each rater alone", true },
+  { RCN_SIGNED, "signed (%)", "above 0: promises too much; below: too little", true },
+  { RCN_ECE, "ECE (%)", "confidence of the thresholded prediction against the reference", true },
+  { RCN_MCE, "MCE (%)", "the worst bin", true },
+  { RCN_ACE, "ACE (%)", "bins counted equally", true },
+  { RCN_BRIER, "Brier", "mean squared error against all raters", false },
+  { RCN_NLL, "NLL", "mean surprise at the raters' votes", false },
+  { RCN_RPS, "RPS", "error of the level distribution", false },
+  { RCN_DICE, "Dice", "overlap with the reference", false },
+  { RCN_SOFT_DICE, "soft Dice", "overlap with the mean vote at five thresholds", false },
+};
+
+std::string Cell(double value, bool percent)
+{
+  return percent ? Fixed(100 * value, 2) : Fixed(value, 4);
+}
+
+std::string IntervalCell(const rcn_interval& interval, bool percent)
+{
+  return interval.draws ? Cell(interval.low, percent) + " to " + Cell(interval.high, percent) : "–";
+}
+
+std::string FigureTable(const EvaluationReport& report)
+{
+  Table table({ "", "value", "95 % interval", "what it is" });
+  for (const Row& row : Rows)
+  {
+    if (std::isfinite(report.Figures[row.Figure]))
+    {
+      table.Add({ row.Name, Cell(report.Figures[row.Figure], row.Percent),
+        IntervalCell(report.Interval[row.Figure], row.Percent), row.Meaning });
+    }
+  }
+  const char* const meaning = "does a higher probability mean foreground? against the reference";
+  table.Add({ "AUC", std::isfinite(report.Auc.reference) ? Fixed(report.Auc.reference, 4) : "undefined",
+    IntervalCell(report.Interval[RCN_AUC_HISTOGRAM], false),
+    std::isfinite(report.Auc.reference) ? meaning : "all or nothing is foreground" });
+  table.Add({ "AUC, all votes", std::isfinite(report.Auc.pairs) ? Fixed(report.Auc.pairs, 4) : "undefined",
+    IntervalCell(report.Interval[RCN_AUC_PAIRS_HISTOGRAM], false), "the same over all voxel-rater pairs" });
+  return table.Text();
+}
+
+std::string BinTable(const EvaluationReport& report)
+{
+  Table table({ "Model says (%)", "Raters say (%)", "Gap", "Votes" });
+  for (const rcn_calib_bin& bin : report.Bins)
+  {
+    if (bin.count > 0)
+    {
+      table.Add({ Fixed(100 * bin.confidence, 1), Fixed(100 * bin.frequency, 1),
+        Fixed(100 * (bin.confidence - bin.frequency), 1), std::to_string(bin.count) });
+    }
+  }
+  return table.Text();
+}
+
+std::string Heading(const EvaluationReport& report, const EvaluationOptions& options, bool levels)
+{
+  static const char* const readouts[] = { "majority", "expected", "at least" };
+  std::string text = std::to_string(report.Cases) + (report.Cases == 1 ? " case, " : " cases, ") +
+    std::to_string(report.Voxels) + " voxels (" +
+    (options.RegionMask.empty() ? rcn_region_name(options.Region.region) : options.RegionMask) + "), " +
+    std::to_string(report.Pairs) + " votes";
+  if (levels)
+  {
+    text += std::string(", readout ") + readouts[options.Calib.readout] +
+      (options.Calib.at_least ? " " + std::to_string(options.Calib.at_least) : "");
+  }
+  return text + (report.Cases == 1 ? "\nOne case: no interval." : "") + "\n\n";
+}
+
+std::string DifferenceTable(const std::vector<rcn_interval>& difference)
+{
+  Table table({ "First minus second", "difference", "95 % interval", "p" });
+  for (const Row& row : Rows)
+  {
+    const rcn_interval& one = difference[row.Figure];
+    if (std::isfinite(one.value))
+    {
+      table.Add({ row.Name, Cell(one.value, row.Percent), IntervalCell(one, row.Percent), Fixed(one.p_value, 3) });
+    }
+  }
+  return table.Text();
+}
+
+// ---- commands --------------------------------------------------------------------------------------
+
+json_t* DifferenceJson(const std::vector<rcn_interval>& difference)
+{
+  json_t* object = json_object();
+  for (int f = 0; f < RCN_FIGURES; ++f)
+  {
+    const rcn_interval& one = difference[static_cast<size_t>(f)];
+    if (!std::isfinite(one.value))
+    {
+      continue;
+    }
+    json_t* entry = json_object();
+    json_object_set_new(entry, "value", JsonNumber(one.value));
+    json_object_set_new(entry, "low", JsonNumber(one.low));
+    json_object_set_new(entry, "high", JsonNumber(one.high));
+    json_object_set_new(entry, "p", JsonNumber(one.p_value));
+    json_object_set_new(object, rcn_figure_name(static_cast<rcn_figure>(f)), entry);
+  }
+  return object;
+}
+
+int RunEvaluate(const Arguments& arguments)
+{
+  Terminal terminal(arguments);
+  CheckJudgeArguments(arguments);
+  if (arguments.Has("--versus") && !arguments.Has("--data"))
+  {
+    throw Error(RCN_EINVALID, "--versus compares two folders of predictions; give --data LIST --pred DIR --versus DIR.");
+  }
+  // The model, the model before its correction (for the diagram), and the one it is compared with.
+  std::vector<EvaluationOptions> options = { EvaluationOptionsFrom(arguments) };
+  std::vector<std::string> folders = { arguments.Get("--pred") };
+  Recalibration correction;
+  size_t before = 0, versus = 0;
+  if (arguments.Has("--recalibration"))
+  {
+    correction = ReadRecalibration(arguments.Get("--recalibration"));
+    before = options.size();
+    options.push_back(options[0]);
+    folders.push_back(folders[0]);
+    options[0].Correction = &correction;
+  }
+  if (arguments.Has("--versus"))
+  {
+    versus = options.size();
+    options.push_back(EvaluationOptionsFrom(arguments));
+    folders.push_back(arguments.Get("--versus"));
+  }
+  Seconds seconds;
+  Stopwatch watch;
+  Workspace workspace(WorkspaceOptionsFrom(arguments));
+  terminal.Watch(workspace);
+  const Judged judged = Judge(arguments, terminal, workspace, options, folders);
+  seconds.Read = watch.Lap();
+  const EvaluationReport report = judged.Models[0]->Report();
+  EvaluationReport uncorrected;
+  if (before)
+  {
+    uncorrected = judged.Models[before]->Report();
+  }
+  std::vector<rcn_interval> difference;
+  if (versus)
+  {
+    difference = judged.Models[0]->Compare(*judged.Models[versus]);
+  }
+  seconds.Compute = watch.Lap();
+  if (arguments.Has("--plot"))
+  {
+    ReliabilityDiagram(report, "Does it mean what it says?", before ? &uncorrected : nullptr).Save(arguments.Get("--plot"));
+  }
+  if (!arguments.Has("--quiet") && arguments.Get("--json") != "-")
+  {
+    const std::string words = WorstBinInWords(report);
+    WriteText("-", Heading(report, options[0], judged.Models[0]->HasLevels()) + FigureTable(report) + "\n" + BinTable(report) +
+        (words.empty() ? "" : "\n" + words + "\n") +
+        (before ? "\nBefore recalibration: MR-ECE " + Cell(uncorrected.Figures[RCN_MR_ECE], true) + " %\n" : "") +
+        (versus ? "\n" + DifferenceTable(difference) : ""));
+  }
+  seconds.Write = watch.Lap();
+  if (arguments.Has("--json"))
+  {
+    const JsonHandle json(EvaluationJson(report, options[0], judged.Raters));
+    if (before)
+    {
+      json_object_set_new(json.get(), "before_recalibration", EvaluationJson(uncorrected, options[before], judged.Raters));
+    }
+    if (versus)
+    {
+      json_object_set_new(json.get(), "difference", DifferenceJson(difference));
+    }
+    json_object_set_new(json.get(), "seconds", seconds.Json());
+    WriteText(arguments.Get("--json"), JsonText(json.get()));
+  }
+  return judged.ExitCode;
+}
+
+std::string Describe(const rcn_recalib& correction)
+{
+  const double* p = correction.parameters;
+  switch (correction.method)
+  {
+    case RCN_RECALIB_TEMPERATURE:
+      return "temperature " + Fixed(p[0], 3) + (p[0] > 1.02 ? " (it was too sure)" : p[0] < 0.98 ? " (it was too unsure)" : " (it was fine)");
+    case RCN_RECALIB_PLATT: return "slope " + Fixed(p[0], 3) + ", shift " + Fixed(p[1], 3) + " on the log-odds";
+    case RCN_RECALIB_BETA: return "a " + Fixed(p[0], 3) + ", b " + Fixed(p[1], 3) + ", c " + Fixed(p[2], 3);
+    default: return std::to_string(correction.knots) + " steps";
+  }
+}
+
+int RunRecalibrate(const Arguments& arguments)
+{
+  Terminal terminal(arguments);
+  CheckJudgeArguments(arguments);
+  if (!arguments.Has("--method") || !arguments.Has("-o"))
+  {
+    throw Error(RCN_EINVALID, arguments.Has("-o") ? "Say how to recalibrate with --method." : "Say where to write with -o.");
+  }
+  if (arguments.Get("--split") == "test" && !arguments.Has("--allow-test-cases"))
+  {
+    throw Error(RCN_EINVALID, "A correction fitted on test cases can no longer be judged on them; use --split validation, or say --allow-test-cases.");
+  }
+  Arguments used = arguments;
+  if (arguments.Has("--data") && !arguments.Has("--split"))
+  {
+    used.Set("--split", "validation");
+  }
+  EvaluationOptions options = EvaluationOptionsFrom(arguments);
+  rcn_recalib_method method = RCN_RECALIB_TEMPERATURE;
+  while (arguments.Get("--method") != rcn_recalib_name(method))
+  {
+    method = static_cast<rcn_recalib_method>(method + 1);
+  }
+  options.FitTemperature = method == RCN_RECALIB_TEMPERATURE;
+  Workspace workspace(WorkspaceOptionsFrom(arguments));
+  terminal.Watch(workspace);
+  const Judged judged = Judge(used, terminal, workspace, { options }, { arguments.Get("--pred") });
+  const Recalibration correction = judged.Models[0]->Fit(method);
+  const EvaluationReport before = judged.Models[0]->Report();
+
+  // The same cases once more, corrected: what the fit achieves where it was fitted.
+  EvaluationOptions corrected = options;
+  corrected.Correction = &correction;
+  corrected.AllowFittedCases = true;
+  corrected.FitTemperature = false;
+  const Judged again = Judge(used, terminal, workspace, { corrected }, { arguments.Get("--pred") });
+  const EvaluationReport after = again.Models[0]->Report();
+  WriteRecalibration(arguments.Get("-o"), correction);
+  if (arguments.Has("--plot"))
+  {
+    ReliabilityDiagram(after, "Recalibrated (on the cases it was fitted to)", &before).Save(arguments.Get("--plot"));
+  }
+  if (!arguments.Has("--quiet") && arguments.Get("--json") != "-")
+  {
+    WriteText("-", arguments.Get("--method") + ": " + Describe(correction.Correction) + "\nMR-ECE on the " +
+        std::to_string(before.Cases) + (before.Cases == 1 ? " case" : " cases") + " it was fitted to: " +
+        Cell(before.Figures[RCN_MR_ECE], true) + " % before, " + Cell(after.Figures[RCN_MR_ECE], true) +
+        " % after. Judge it on others: rater-consensus evaluate --recalibration " + arguments.Get("-o") + " ...\n");
+  }
+  if (arguments.Has("--json"))
+  {
+    const JsonHandle json(json_object());
+    json_object_set_new(json.get(), "method", json_string(arguments.Get("--method").c_str()));
+    json_object_set_new(json.get(), "before", EvaluationJson(before, options, judged.Raters));
+    json_object_set_new(json.get(), "after", EvaluationJson(after, corrected, judged.Raters));
+    WriteText(arguments.Get("--json"), JsonText(json.get()));
+  }
+  return judged.ExitCode;
+}
+
+} // namespace
+
+Command EvaluateCommand()
+{
+  return { "evaluate", "does 70 % mean 70 %? calibration and discrimination of a prediction",
+    { "--prob FILE --rater NAME=FILE ... [--plot OUT.svg]", "--data LIST --pred DIR [--versus DIR] [--plot OUT.svg]" },
+    "Judges predicted probabilities against all raters: MR-ECE (how far the probability is from the share of raters who "
+    "mark the voxel), its relatives, Brier score, likelihood, AUC and Dice, with 95 % intervals from resampling cases, and "
+    "a reliability diagram. --versus compares two folders of predictions case by case.",
+    Join(Join(JudgeOptions(),
+           { { "--recalibration", "FILE", "apply a correction made by recalibrate before judging" },
+             { "--allow-fitted-cases", "", "judge a correction on the cases it was fitted to" },
+             { "--versus", "DIR", "with --data: another folder of predictions to compare with" },
+             { "--plot", "FILE", "reliability diagram, .svg or .png" } }),
+      Join(CaseOptions(), OutputOptions())),
+    RunEvaluate };
+}
+
+Command RecalibrateCommand()
+{
+  return { "recalibrate", "fit a correction that makes 70 % mean 70 %",
+    { "--method METHOD --data LIST --pred DIR -o FILE.json", "--method METHOD --prob FILE --rater NAME=FILE ... -o FILE.json" },
+    "Fits a small correction on held-out cases (the validation split unless told) against all raters. temperature: one number, on the level "
+    "probabilities, so that all readouts stay coherent. platt, beta: two or three numbers on the log-odds. isotonic: the "
+    "best rising step function. Apply it with evaluate --recalibration.",
+    Join(Join({ { "--method", "METHOD", "how", { "temperature", "platt", "beta", "isotonic" } },
+                { "-o", "FILE", "the correction (JSON)" } },
+           JudgeOptions()),
+      Join({ { "--allow-test-cases", "", "fit on the test split all the same" },
+             { "--plot", "FILE", "reliability diagram before and after, .svg or .png" } },
+        Join(CaseOptions(), OutputOptions()))),
+    RunRecalibrate };
+}
+
+} // namespace rcn
