@@ -47,6 +47,9 @@ void rcn__votes_mean_table(float *table, const rcn_votes *votes) {
 DEFINE_FIND_FRACTION(float, find_fraction_f32, floorf)
 DEFINE_FIND_FRACTION(double, find_fraction_f64, floor)
 
+/* Whether `value`, a label converted to T, is still that label; -1 as an unsigned number is not. */
+#define HOLDS(T, value, label) ((int64_t)(value) == (label) && ((value) < (T)1) == ((label) < 1))
+
 #define DEFINE_ANSWERS(T, NAME)                                                                    \
     RCN_DISPATCH static void NAME(uint8_t *restrict out, const T *restrict in, int64_t count,      \
                                   int64_t stride, const rcn_mask *mask) {                          \
@@ -54,7 +57,7 @@ DEFINE_FIND_FRACTION(double, find_fraction_f64, floor)
             memset(out, NOT_MARKED, (size_t)count);                                                \
             for (int v = 0; v < mask->value_count; ++v) {                                          \
                 const T value = (T)mask->values[v];                                                \
-                if ((int64_t)value != mask->values[v]) continue; /* T cannot hold it */            \
+                if (!HOLDS(T, value, mask->values[v])) continue;                                   \
                 for (int64_t i = 0; i < count; ++i) out[i] |= (uint8_t)(in[i * stride] == value);  \
             }                                                                                      \
         } else if (stride == 1) {                                                                  \
@@ -64,7 +67,7 @@ DEFINE_FIND_FRACTION(double, find_fraction_f64, floor)
         }                                                                                          \
         if (mask->unanswered) {                                                                    \
             const T value = (T)*mask->unanswered;                                                  \
-            if ((int64_t)value == *mask->unanswered)                                               \
+            if (HOLDS(T, value, *mask->unanswered))                                                \
                 for (int64_t i = 0; i < count; ++i)                                                \
                     if (in[i * stride] == value) out[i] = UNANSWERED;                              \
         }                                                                                          \
@@ -127,6 +130,9 @@ static rcn_status check_mask(rcn_context *ctx, const rcn_mask *mask, const rcn_g
         if (mask->values[v] > MAX_LABEL || mask->values[v] < -MAX_LABEL)
             return rcn__fail(ctx, RCN_EINVALID, "Rater %d: %lld is no possible label value.",
                              rater + 1, (long long)mask->values[v]);
+    if (mask->unanswered && (*mask->unanswered > MAX_LABEL || *mask->unanswered < -MAX_LABEL))
+        return rcn__fail(ctx, RCN_EINVALID, "Rater %d: %lld is no possible label value.", rater + 1,
+                         (long long)*mask->unanswered);
     if (memcmp(mask->image.geometry.size, geometry->size, sizeof geometry->size))
         return rcn__fail(ctx, RCN_EGEOMETRY,
                          "Rater %d has %lldx%lldx%lld voxels, the case has %lldx%lldx%lld.",
