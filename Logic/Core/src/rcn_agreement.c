@@ -597,7 +597,7 @@ static void visit_run(rcn_dispute *region, double *nearest, const run *r, int64_
         const double d = ((double)at[a] - region->centroid[a]) * geometry->spacing[a];
         distance += d * d;
     }
-    if (distance < *nearest) {
+    if (*nearest < 0 || distance < *nearest) {
         *nearest = distance;
         memcpy(region->at, at, sizeof at);
     }
@@ -639,7 +639,7 @@ rcn_status rcn_disputes_create(rcn_dispute **out, int64_t *count, rcn_context *c
     RCN_ALLOC(scratch, ctx, found, "disputed regions");
     RCN_ALLOC(nearest, ctx, found, "disputed regions");
     for (int64_t k = 0; k < found; ++k) {
-        nearest[k] = INFINITY;
+        nearest[k] = -1; /* none yet; a distance may be infinite */
         for (int a = 0; a < 3; ++a) {
             regions[k].box.first[a] = INT64_MAX;
             regions[k].box.end[a] = INT64_MIN;
