@@ -62,6 +62,9 @@ typedef struct staple_job {
     int raters;
     double *posterior;
     staple_sums *sums; /* per chunk, so that they add up in a fixed order */
+    /* The patterns that occur in the region: few, also where 2^16 are possible. The others are
+     * worked out once, at the end (NULL: all of them, in order). */
+    const int64_t *occurring;
     double log_prior, log_rest;
     /* log of p, 1 - p, q, 1 - q by rater; -inf where that is 0 */
     double log_p[RCN_MAX_RATERS], log_miss[RCN_MAX_RATERS];
@@ -76,8 +79,8 @@ static void staple_sum_chunk(int64_t chunk, int thread, void *payload) {
     (void)thread;
     memset(&sums, 0, sizeof sums);
     rcn__chunk_range(&first, &end, chunk, job->count, PATTERN_CHUNK);
-    for (int64_t i = first; i < end; ++i) {
-        if (!job->voxels[i]) continue;
+    for (int64_t k = first; k < end; ++k) {
+        const int64_t i = job->occurring[k];
         const double w = job->posterior[i] * (double)job->voxels[i];
         const double b = (1.0 - job->posterior[i]) * (double)job->voxels[i];
         for (int r = 0; r < job->raters; ++r) {
@@ -99,7 +102,8 @@ static void staple_posterior_chunk(int64_t chunk, int thread, void *payload) {
     int64_t first, end;
     (void)thread;
     rcn__chunk_range(&first, &end, chunk, job->count, PATTERN_CHUNK);
-    for (int64_t i = first; i < end; ++i) {
+    for (int64_t k = first; k < end; ++k) {
+        const int64_t i = job->occurring ? job->occurring[k] : k;
         double a = job->log_prior, b = job->log_rest;
         for (int r = 0; r < job->raters; ++r) {
             if (!(job->patterns[i].answered >> r & 1)) continue;
@@ -122,14 +126,20 @@ rcn_status rcn_staple(double *posterior, rcn_fusion_result *result, rcn_context 
                       const rcn_pattern *patterns, const int64_t *voxels, int64_t count, int raters,
                       const rcn_fusion_options *options) {
     rcn_status status;
-    staple_job job = {patterns, voxels, count, raters, NULL, NULL, 0, 0, {0}, {0}, {0}, {0}};
+    staple_job job = {patterns, voxels, count, raters, NULL, NULL, NULL, 0, 0, {0}, {0}, {0}, {0}};
     rcn_fusion_result found;
+    int64_t *occurring = NULL;
     rcn__clear(ctx);
     memset(&found, 0, sizeof found);
     const char *sentence = rcn_fusion_check(options);
     if (sentence) return rcn__fail(ctx, RCN_EINVALID, "%s", sentence);
-    const int64_t chunks = rcn__chunk_count(count, PATTERN_CHUNK);
     RCN_ALLOC(job.posterior, ctx, count, "STAPLE's posterior");
+    RCN_ALLOC(occurring, ctx, count, "the patterns that occur");
+    job.occurring = occurring;
+    job.count = 0;
+    for (int64_t i = 0; i < count; ++i)
+        if (voxels[i]) occurring[job.count++] = i;
+    const int64_t chunks = rcn__chunk_count(job.count, PATTERN_CHUNK);
     RCN_ALLOC(job.sums, ctx, chunks, "STAPLE's sums");
 
     double total = 0, mean = 0;
@@ -182,6 +192,10 @@ rcn_status rcn_staple(double *posterior, rcn_fusion_result *result, rcn_context 
         found.iterations = iteration + 1;
         found.converged = change <= options->staple_tolerance;
     }
+    job.occurring = NULL;
+    job.count = count;
+    RCN_TRY(rcn__for_chunks(ctx, "estimating the hidden truth",
+                            rcn__chunk_count(count, PATTERN_CHUNK), staple_posterior_chunk, &job));
     for (int r = 0; r < raters; ++r)
         if (found.sensitivity[r] + found.specificity[r] < 1) found.inverted |= UINT64_C(1) << r;
     /* Nobody answered: no opinion, and nothing to report as foreground. */
@@ -189,6 +203,7 @@ rcn_status rcn_staple(double *posterior, rcn_fusion_result *result, rcn_context 
         posterior[i] = patterns[i].answered ? job.posterior[i] : 0.0;
     if (result) *result = found;
 done:
+    rcn__free(ctx, occurring);
     rcn__free(ctx, job.posterior);
     rcn__free(ctx, job.sums);
     return status;
@@ -423,7 +438,8 @@ static rcn_status smooth_gaussian(smooth_job *job, rcn_context *ctx, double sigm
     job->radius = (int)(4.0 * sigma + 0.5);
     double sum = 0;
     for (int k = 0; k <= job->radius; ++k) {
-        job->kernel[k] = exp(-0.5 * k * k / (sigma * sigma));
+        const double off = k / sigma; /* a tiny sigma squared would be 0, and 0 / 0 no weight */
+        job->kernel[k] = exp(-0.5 * off * off);
         sum += k ? 2 * job->kernel[k] : job->kernel[k];
     }
     for (int k = 0; k <= job->radius; ++k) job->kernel[k] /= sum;
@@ -488,7 +504,8 @@ static rcn_status smooth_svls(smooth_job *job, rcn_context *ctx, double sigma) {
     const int planes = size[2] > 1;
     double sum = 0;
     for (int d = 1; d <= 3; ++d) {
-        job->svls[d] = exp(-0.5 * d / (sigma * sigma));
+        /* Relative to a face neighbour, so that a narrow Gaussian leaves a sum to divide by. */
+        job->svls[d] = d == 1 ? 1.0 : exp(-0.5 * (d - 1) / (sigma * sigma));
         sum += neighbours[planes][d] * job->svls[d];
     }
     job->svls[0] = 0.5;
