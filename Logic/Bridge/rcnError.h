@@ -10,11 +10,24 @@
 namespace rcn
 {
 
+/// A sentence is one line, whatever a file name carried into it.
+inline std::string OneLine(std::string text)
+{
+  for (char& c : text)
+  {
+    if (static_cast<unsigned char>(c) < ' ' || c == 127)
+    {
+      c = ' ';
+    }
+  }
+  return text;
+}
+
 class Error : public std::runtime_error
 {
 public:
   Error(rcn_status status, const std::string& sentence)
-    : std::runtime_error(sentence), Status_(status)
+    : std::runtime_error(OneLine(sentence)), Status_(status)
   {
   }
   rcn_status Status() const { return this->Status_; }
@@ -37,7 +50,8 @@ inline void Check(rcn_status status, const rcn_context* context, const std::stri
 {
   if (status != RCN_OK)
   {
-    throw Error(status, about + ": " + rcn_context_error(context));
+    const std::string sentence = rcn_context_error(context);
+    throw Error(status, status == RCN_ECANCELLED ? sentence : about + ": " + sentence);
   }
 }
 

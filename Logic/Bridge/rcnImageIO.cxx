@@ -1,5 +1,7 @@
 #include "rcnImageIO.h"
 
+#include "rcnFileBeside.h"
+
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -395,25 +397,41 @@ Storage StorageFor(std::string& sentence, const std::string& path)
   return Storage::No;
 }
 
-/// Reserves room for a file of so many bytes and gives it back. True when that worked, so that a
-/// writer that ignores write errors cannot run out of disk.
+/// Reserves room for so many bytes and gives it back. True when that worked, so that a writer that
+/// ignores write errors cannot run out of disk.
 bool RoomFor(const std::string& path, int64_t bytes)
 {
 #ifdef __linux__
-  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  const int file = open(path.c_str(), O_WRONLY | O_CLOEXEC);
   if (file < 0)
   {
     return false;
   }
-  const bool room = fallocate(file, 0, 0, bytes) == 0;
+  bool room = fallocate(file, 0, 0, bytes) == 0;
+  room = ftruncate(file, 0) == 0 && room;
   close(file);
-  std::remove(path.c_str());
   return room;
 #else
   (void)path;
   (void)bytes;
   return false;
 #endif
+}
+
+/// Whether what a file says about its place in space is what was to be written.
+bool KeepsGeometry(const std::string& path, const rcn_geometry& geometry)
+{
+  rcn_context* context = nullptr;
+  rcn_context_options options = RCN_CONTEXT_OPTIONS_INIT;
+  options.threads = 1;
+  if (rcn_context_create(&context, &options) != RCN_OK)
+  {
+    return true;
+  }
+  const rcn_status status = rcn_geometry_compare(context, &ReadImageHeader(path).Geometry(), "", &geometry, "",
+    RCN_GEOMETRY_TOLERANCE);
+  rcn_context_destroy(context);
+  return status == RCN_OK;
 }
 
 /// Whether a file holds exactly these elements.
@@ -491,28 +509,11 @@ std::string CheckOutput(const std::string& path, Content content)
   {
     return sentence;
   }
-  std::error_code ignored;
-  fs::path folder = fs::path(path).parent_path();
-  if (folder.empty())
-  {
-    folder = ".";
-  }
-  if (!fs::is_directory(folder, ignored))
-  {
-    return path + " cannot be written: the folder " + folder.string() + " does not exist.";
-  }
-  if (fs::is_directory(path, ignored))
-  {
-    return path + " is a folder; give a file name.";
-  }
-  if (access(folder.c_str(), W_OK) != 0)
-  {
-    return path + " cannot be written: no permission in " + folder.string() + ".";
-  }
-  return "";
+  return FileBeside::Check(path);
 }
 
-std::string WriteImage(const std::string& path, const rcn_image& image, Content content)
+std::string WriteImage(const std::string& path, const rcn_image& image, Content content,
+  const std::function<bool()>& cancelled)
 {
   std::string remark, sentence = CheckOutput(path, content);
   if (!sentence.empty())
@@ -522,16 +523,17 @@ std::string WriteImage(const std::string& path, const rcn_image& image, Content 
   const int64_t elements = rcn_geometry_voxels(&image.geometry) * image.components;
   rcn_image stored = image;
   std::shared_ptr<void> converted;
-  if (StorageFor(sentence, path) == Storage::WholeNumbers && image.type == RCN_FLOAT32)
+  const bool wholeNumbers = StorageFor(sentence, path) == Storage::WholeNumbers;
+  if (wholeNumbers && image.geometry.size[2] > 1)
   {
-    if (image.geometry.size[2] > 1)
-    {
-      throw Error(RCN_EIO, path + ": PNG holds one slice; use .nrrd or .nii.gz for a volume.");
-    }
-    if (image.components > 1)
-    {
-      throw Error(RCN_EIO, path + ": PNG cannot hold several values per voxel; use .nrrd or .tif.");
-    }
+    throw Error(RCN_EIO, path + ": PNG holds one slice; use .nrrd or .nii.gz for a volume.");
+  }
+  if (wholeNumbers && image.components > 1 && content != Content::Picture)
+  {
+    throw Error(RCN_EIO, path + ": PNG cannot hold several values per voxel; use .nrrd or .tif.");
+  }
+  if (wholeNumbers && image.type == RCN_FLOAT32)
+  {
     const float* in = static_cast<const float*>(image.data);
     const float scale =
       content == Content::Mask ? 255.0F : content == Content::Probability ? 65535.0F : 1.0F;
@@ -550,44 +552,44 @@ std::string WriteImage(const std::string& path, const rcn_image& image, Content 
         static_cast<uint8_t*>(stored.data)[i] = static_cast<uint8_t>(value);
       }
     }
-    stored.geometry.dimension = 2;
     remark = content == Content::Probability ? path + ": PNG holds whole numbers, so 0 ... 1 is stored as 0 ... 65535."
       : content == Content::Mask             ? path + ": PNG holds whole numbers, so the mask is stored as 0 and 255."
                                              : "";
   }
 
-  // Beside the target, with the same extension (it decides the format), then renamed.
-  const fs::path target(path);
-  const fs::path beside = target.parent_path() /
-    (".rcn-" + std::to_string(static_cast<long>(getpid())) + "-" + target.filename().string());
+  if (wholeNumbers)
+  {
+    stored.geometry.dimension = 2;
+  }
+
+  FileBeside beside(path);
   const int64_t bytes = elements * static_cast<int64_t>(rcn_type_size(stored.type)) + 65536;
-  const bool room = RoomFor(beside.string(), bytes + bytes / 64);
+  const bool room = RoomFor(beside.Path(), bytes + bytes / 64);
+  const std::string full =
+    path + " cannot be written: the disk is full, or the file is not allowed to become so large.";
   try
   {
-    WriteWithItk(beside.string(), stored, content);
-    // Some writers of ITK do not notice a full disk: where room was not certain, read it back.
-    if (!room && !ReadsBackAs(beside.string(), stored))
-    {
-      throw Error(RCN_EIO, path + " cannot be written: the disk is full, or the file is not allowed to become so large.");
-    }
-    fs::rename(beside, target);
+    WriteWithItk(beside.Path(), stored, content);
   }
   catch (const itk::ExceptionObject& exception)
   {
-    std::remove(beside.c_str());
-    throw Error(RCN_EIO, path + " cannot be written" +
-      (room ? ": " + Reason(exception) + "." : ": the disk is full, or the file is not allowed to become so large."));
+    throw Error(RCN_EIO, room ? path + " cannot be written: " + Reason(exception) + "." : full);
   }
-  catch (const fs::filesystem_error& error)
+  // Some writers of ITK do not notice a full disk: where room was not certain, read it back.
+  if (!room && !ReadsBackAs(beside.Path(), stored))
   {
-    std::remove(beside.c_str());
-    throw Error(RCN_EIO, path + " cannot be written: " + error.code().message() + ".");
+    throw Error(RCN_EIO, full);
   }
-  catch (...)
+  if (!KeepsGeometry(beside.Path(), stored.geometry))
   {
-    std::remove(beside.c_str());
-    throw;
+    remark += (remark.empty() ? "" : " ") + path +
+      " cannot keep the whole geometry (origin, spacing, direction); use .nrrd, .nii.gz or .mha for that.";
   }
+  if (cancelled && cancelled())
+  {
+    throw Error(RCN_ECANCELLED, "Cancelled while writing " + path + ".");
+  }
+  beside.Commit();
   return remark;
 }
 

@@ -2,6 +2,7 @@
 #ifndef rcnImageIO_h
 #define rcnImageIO_h
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -88,8 +89,11 @@ enum class Content
 /// where the format can, beside the target and then renamed: the target is never half written.
 ///
 /// Formats that hold whole numbers only (PNG) get masks as 0/255 and probabilities as 0 ... 65535; the
-/// returned sentence says so (empty otherwise).
-std::string WriteImage(const std::string& path, const rcn_image& image, Content content);
+/// returned sentence says so, and what of the geometry a format cannot keep (empty otherwise). Writing
+/// itself cannot be stopped, but when `cancelled` says true afterwards the target stays as it was and
+/// RCN_ECANCELLED is thrown.
+std::string WriteImage(const std::string& path, const rcn_image& image, Content content,
+  const std::function<bool()>& cancelled = {});
 
 /// The sentence WriteImage() would fail with because of the path alone (unknown or unsuitable format,
 /// missing folder, no permission); empty when it looks writable. Lets long work fail early.

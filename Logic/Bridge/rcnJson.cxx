@@ -10,6 +10,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "rcnFileBeside.h"
+
 namespace rcn
 {
 
@@ -18,12 +20,27 @@ json_t* JsonNumber(double value)
   return std::isfinite(value) ? json_real(value) : json_null();
 }
 
+json_t* JsonString(const std::string& text)
+{
+  if (json_t* string = json_string(text.c_str()))
+  {
+    return string;
+  }
+  // Not UTF-8 (an old file name, say): show what can be shown.
+  std::string readable = text;
+  for (char& c : readable)
+  {
+    c = static_cast<unsigned char>(c) < 128 ? c : '?';
+  }
+  return json_string(readable.c_str());
+}
+
 json_t* JsonStrings(const std::vector<std::string>& strings)
 {
   json_t* array = json_array();
   for (const std::string& text : strings)
   {
-    json_array_append_new(array, json_string(text.c_str()));
+    json_array_append_new(array, JsonString(text));
   }
   return array;
 }
@@ -61,6 +78,24 @@ bool WriteAll(int file, const std::string& text)
   return true;
 }
 
+/// Fills an existing file; `name` stands in the error sentence.
+void WriteFile(const std::string& path, const std::string& name, const std::string& text)
+{
+  const int file = open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  // fsync() has nothing to do for a pipe.
+  bool good = file >= 0 && WriteAll(file, text) && (fsync(file) == 0 || errno == EINVAL || errno == EROFS);
+  int reason = errno;
+  if (file >= 0 && close(file) != 0 && good)
+  {
+    good = false;
+    reason = errno;
+  }
+  if (!good)
+  {
+    throw Error(RCN_EIO, name + " cannot be written: " + std::strerror(reason) + ".");
+  }
+}
+
 } // namespace
 
 void WriteText(const std::string& path, const std::string& text)
@@ -73,30 +108,26 @@ void WriteText(const std::string& path, const std::string& text)
     }
     return;
   }
-  const std::filesystem::path target(path);
-  const std::filesystem::path beside = target.parent_path() /
-    (".rcn-" + std::to_string(static_cast<long>(getpid())) + "-" + target.filename().string());
-  const int file = open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  bool good = file >= 0 && WriteAll(file, text) && fsync(file) == 0;
-  int reason = errno;
-  if (file >= 0 && close(file) != 0 && good)
+  std::error_code ignored;
+  if (std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored))
   {
-    good = false;
-    reason = errno;
+    // A pipe or a device: there is nothing to replace.
+    WriteFile(path, path, text);
+    return;
   }
-  if (good && std::rename(beside.c_str(), path.c_str()) != 0)
+  FileBeside beside(path);
+  WriteFile(beside.Path(), path, text);
+  beside.Commit();
+}
+
+std::string CheckText(const std::string& path)
+{
+  std::error_code ignored;
+  if (path == "-" || std::filesystem::is_fifo(path, ignored) || std::filesystem::is_character_file(path, ignored))
   {
-    good = false;
-    reason = errno;
+    return "";
   }
-  if (!good)
-  {
-    if (file >= 0)
-    {
-      std::remove(beside.c_str());
-    }
-    throw Error(RCN_EIO, path + " cannot be written: " + std::strerror(reason) + ".");
-  }
+  return FileBeside::Check(path);
 }
 
 } // namespace rcn

@@ -22,10 +22,17 @@ using JsonHandle = std::unique_ptr<json_t, JsonDeleter>;
 /// A number, or null where it is not defined: NaN is no JSON.
 json_t* JsonNumber(double value);
 
+/// A text; bytes that are no UTF-8 become question marks.
+json_t* JsonString(const std::string& text);
+
 json_t* JsonStrings(const std::vector<std::string>& strings);
 
-/// Writes text beside the target and renames it; "-" is standard output. Throws Error (RCN_EIO).
+/// Writes text beside the target and renames it; "-" is standard output; pipes and devices are written
+/// to. Throws Error (RCN_EIO).
 void WriteText(const std::string& path, const std::string& text);
+
+/// The sentence WriteText() would fail with because of the path alone; empty when it looks writable.
+std::string CheckText(const std::string& path);
 
 /// Pretty, with keys in the order they were added, and a line end.
 std::string JsonText(const json_t* value);

@@ -75,8 +75,8 @@ json_t* RaterJson(const rcn_rater_agreement& rater)
 json_t* PairJson(const rcn_pair_agreement& pair, const std::string& a, const std::string& b, bool surfaces)
 {
   json_t* object = json_object();
-  json_object_set_new(object, "a", json_string(a.c_str()));
-  json_object_set_new(object, "b", json_string(b.c_str()));
+  json_object_set_new(object, "a", JsonString(a));
+  json_object_set_new(object, "b", JsonString(b));
   json_object_set_new(object, "dice", JsonNumber(pair.dice));
   json_object_set_new(object, "jaccard", JsonNumber(pair.jaccard));
   json_object_set_new(object, "kappa", JsonNumber(pair.kappa));

@@ -4,6 +4,8 @@
 #include <map>
 #include <set>
 
+#include "rcnJson.h"
+
 namespace rcn
 {
 
@@ -154,9 +156,14 @@ void Workspace::LoadCase(const Case& one, const std::vector<std::string>& raters
     }
     for (const RaterFile& single : ExpandRater(rater, ReadImageHeader(rater.Path)))
     {
+      if (single.Name.empty() || !JsonHandle(json_string(single.Name.c_str())))
+      {
+        throw Error(RCN_EINVALID, rater.Path + ": a rater's name in it is empty or not UTF-8 text; give it another one.");
+      }
       if (!answered.insert(single.Name).second)
       {
-        throw Error(RCN_EINVALID, "The rater " + single.Name + " is named twice; give each rater another name.");
+        throw Error(RCN_EINVALID, "The rater " + single.Name + " is named twice (" + rater.Path +
+          "); give each rater another name.");
       }
       if (raters.empty())
       {

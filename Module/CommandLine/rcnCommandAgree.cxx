@@ -243,14 +243,14 @@ int AgreeOne(const Arguments& arguments, Terminal& terminal)
   if (arguments.Has("--levels"))
   {
     rcn_fusion_options options = RCN_FUSION_OPTIONS_INIT;
-    terminal.Remark(WriteImage(arguments.Get("--levels"), workspace.Fuse(options).Map.View(), Content::Levels));
+    terminal.Remark(WriteImage(arguments.Get("--levels"), workspace.Fuse(options).Map.View(), Content::Levels, Terminal::IsInterrupted));
   }
   if (arguments.Has("--entropy"))
   {
-    terminal.Remark(WriteImage(arguments.Get("--entropy"), workspace.EntropyMap().View(), Content::Probability));
+    terminal.Remark(WriteImage(arguments.Get("--entropy"), workspace.EntropyMap().View(), Content::Probability, Terminal::IsInterrupted));
   }
   seconds.Write = watch.Lap();
-  if (!arguments.Has("--quiet") && arguments.Get("--json") != "-")
+  if (!arguments.Has("--quiet") && arguments.Get("--json") != "-" && arguments.Get("--csv") != "-")
   {
     WriteText("-", AgreementText(report, workspace, "Agreement", regions));
   }
@@ -294,8 +294,8 @@ int AgreeList(const Arguments& arguments, Terminal& terminal)
     table.Add({ one.Id, std::to_string(f.present_count), Fixed(f.mean_dice, 3), Fixed(f.whole.fleiss_kappa, 3),
       Fixed(f.on_union.fleiss_kappa, 3), Fixed(100 * disputed, 1) });
     json_t* json = AgreementJson(report, workspace, regions);
-    json_object_set_new(json, "case", json_string(one.Id.c_str()));
-    json_object_set_new(json, "split", json_string(one.Split.c_str()));
+    json_object_set_new(json, "case", JsonString(one.Id));
+    json_object_set_new(json, "split", JsonString(one.Split));
     json_array_append_new(cases.get(), json);
   });
   const std::vector<std::string> names(header.begin() + 2, header.end());
@@ -325,6 +325,7 @@ int RunAgree(const Arguments& arguments)
   {
     throw Error(RCN_EINVALID, "Give either masks with --rater NAME=FILE or a list with --data LIST.");
   }
+  CheckTextOutputs(arguments);
   return arguments.Has("--data") ? AgreeList(arguments, terminal) : AgreeOne(arguments, terminal);
 }
 

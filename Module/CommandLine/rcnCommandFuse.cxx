@@ -38,7 +38,7 @@ std::string WriteMap(const std::string& path, const FusionReport& report, const 
   const rcn_image& map = report.Map.View();
   if (arguments.Get("--type", "float32") == "float32")
   {
-    return WriteImage(path, map, report.MapContent);
+    return WriteImage(path, map, report.MapContent, Terminal::IsInterrupted);
   }
   if (report.MapContent == Content::Probability)
   {
@@ -52,7 +52,7 @@ std::string WriteMap(const std::string& path, const FusionReport& report, const 
   {
     out[i] = static_cast<uint8_t>(in[i]);
   }
-  return WriteImage(path, bytes.View(), report.MapContent);
+  return WriteImage(path, bytes.View(), report.MapContent, Terminal::IsInterrupted);
 }
 
 std::string FusionText(const FusionReport& report, const rcn_fusion_options& options, const Workspace& workspace)
@@ -133,7 +133,7 @@ int FuseOne(const Arguments& arguments, Terminal& terminal)
   if (arguments.Has("--json"))
   {
     const JsonHandle json(FusionJson(report, options, workspace));
-    json_object_set_new(json.get(), "output", json_string(path.c_str()));
+    json_object_set_new(json.get(), "output", JsonString(path));
     json_object_set_new(json.get(), "seconds", seconds.Json());
     WriteText(arguments.Get("--json"), JsonText(json.get()));
   }
@@ -166,11 +166,15 @@ int FuseList(const Arguments& arguments, Terminal& terminal)
     options.seed = seed + number; // another draw for each case
     const FusionReport report = workspace.Fuse(options);
     seconds.Compute += watch.Lap();
-    WriteMap(path, report, arguments);
+    const std::string remark = WriteMap(path, report, arguments);
+    if (json_array_size(cases.get()) == 0)
+    {
+      terminal.Remark(remark); // the same for all cases
+    }
     seconds.Write += watch.Lap();
     json_t* json = FusionJson(report, options, workspace);
-    json_object_set_new(json, "case", json_string(one.Id.c_str()));
-    json_object_set_new(json, "output", json_string(path.c_str()));
+    json_object_set_new(json, "case", JsonString(one.Id));
+    json_object_set_new(json, "output", JsonString(path));
     json_array_append_new(cases.get(), json);
   });
   if (!arguments.Has("--quiet") && arguments.Get("--json") != "-")
@@ -198,6 +202,7 @@ int RunFuse(const Arguments& arguments)
   {
     throw Error(RCN_EINVALID, "Say where to write with -o.");
   }
+  CheckTextOutputs(arguments);
   return arguments.Has("--data") ? FuseList(arguments, terminal) : FuseOne(arguments, terminal);
 }
 

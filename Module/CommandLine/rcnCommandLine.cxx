@@ -1,152 +1,18 @@
 #include "rcnCommandLine.h"
 
 #include "rcn/rcn.h"
+#include "rcnFileBeside.h"
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
 
 #include <unistd.h>
 
 namespace rcn
 {
-
-// ---- options --------------------------------------------------------------------------------------
-
-std::string Arguments::Get(const std::string& name, const std::string& fallback) const
-{
-  const auto found = this->Values_.find(name);
-  return found == this->Values_.end() ? fallback : found->second.back();
-}
-
-std::vector<std::string> Arguments::GetAll(const std::string& name) const
-{
-  const auto found = this->Values_.find(name);
-  return found == this->Values_.end() ? std::vector<std::string>() : found->second;
-}
-
-long long Arguments::GetInteger(const std::string& name, long long fallback, long long low, long long high) const
-{
-  if (!this->Has(name))
-  {
-    return fallback;
-  }
-  const std::string text = this->Get(name);
-  char* end = nullptr;
-  errno = 0;
-  const long long value = std::strtoll(text.c_str(), &end, 10);
-  if (text.empty() || *end || errno || value < low || value > high)
-  {
-    throw Error(RCN_EINVALID, name + " takes a whole number from " + std::to_string(low) + " to " +
-      std::to_string(high) + ", not '" + text + "'.");
-  }
-  return value;
-}
-
-double Arguments::GetNumber(const std::string& name, double fallback) const
-{
-  if (!this->Has(name))
-  {
-    return fallback;
-  }
-  const std::string text = this->Get(name);
-  char* end = nullptr;
-  const double value = std::strtod(text.c_str(), &end);
-  if (text.empty() || *end || !std::isfinite(value))
-  {
-    throw Error(RCN_EINVALID, name + " takes a number, not '" + text + "'.");
-  }
-  return value;
-}
-
-Arguments ParseArguments(const std::vector<std::string>& words, const std::string& command,
-  const std::vector<Option>& options)
-{
-  Arguments arguments;
-  const std::string advice = "; see rater-consensus " + command + " --help.";
-  for (size_t i = 0; i < words.size(); ++i)
-  {
-    std::string name = words[i], value;
-    const std::string::size_type equals = name.find('=');
-    const bool attached = name.rfind("--", 0) == 0 && equals != std::string::npos;
-    if (attached)
-    {
-      value = name.substr(equals + 1);
-      name.resize(equals);
-    }
-    const auto option =
-      std::find_if(options.begin(), options.end(), [&](const Option& o) { return o.Name == name; });
-    if (option == options.end())
-    {
-      throw Error(RCN_EINVALID, (name.rfind('-', 0) == 0 ? "There is no option " : "What is ") + words[i] + advice);
-    }
-    if (option->Argument.empty())
-    {
-      if (attached)
-      {
-        throw Error(RCN_EINVALID, name + " takes no value" + advice);
-      }
-    }
-    else if (!attached)
-    {
-      if (i + 1 == words.size())
-      {
-        throw Error(RCN_EINVALID, name + " needs " + option->Argument + advice);
-      }
-      value = words[++i];
-    }
-    if (!option->Choices.empty() &&
-      std::find(option->Choices.begin(), option->Choices.end(), value) == option->Choices.end())
-    {
-      std::string choices;
-      for (const std::string& choice : option->Choices)
-      {
-        choices += (choices.empty() ? "" : ", ") + choice;
-      }
-      throw Error(RCN_EINVALID, name + " is one of " + choices + ", not '" + value + "'.");
-    }
-    if (!option->Repeats && arguments.Has(name))
-    {
-      throw Error(RCN_EINVALID, name + " is given twice.");
-    }
-    arguments.Values_[name].push_back(value);
-  }
-  return arguments;
-}
-
-std::vector<Option> CaseOptions()
-{
-  return {
-    { "--rater", "NAME=FILE", "one rater's mask; NAME=FILE:3 takes label value 3, :1,3 several. A FILE alone "
-        "brings all raters it holds: segments of a .seg.nrrd, components, volumes of a 4-D file", {}, true },
-    { "--image", "FILE", "the image that was outlined; masks must have its geometry. A folder is a DICOM series" },
-    { "--data", "LIST", "instead of one case: all cases of a data list (JSON)" },
-    { "--split", "WHICH", "with --data: only these cases", { "training", "validation", "test" } },
-    { "--resample", "", "resample masks of another geometry (nearest neighbour) instead of refusing them" },
-    { "--tolerance", "VOXELS", "how far voxels may lie apart and still count as the same place (0.01)" },
-    { "--unanswered", "VALUE", "label value of voxels that a rater did not look at" },
-  };
-}
-
-std::vector<Option> OutputOptions()
-{
-  return {
-    { "--json", "FILE", "all results for machines; - is standard output" },
-    { "--threads", "N", "how many threads (all cores)" },
-    { "--quiet", "", "no table, no progress, no remarks" },
-  };
-}
-
-std::vector<Option> Join(std::vector<Option> a, const std::vector<Option>& b)
-{
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
 
 // ---- help, man page, completion --------------------------------------------------------------------
 
@@ -422,6 +288,7 @@ void OnInterrupt(int signal)
 {
   if (Interrupted.exchange(1))
   {
+    FileBeside::RemoveAll();
     std::signal(signal, SIG_DFL);
     std::raise(signal);
   }
@@ -434,6 +301,7 @@ Terminal::Terminal(const Arguments& arguments)
 {
   std::signal(SIGINT, OnInterrupt);
   std::signal(SIGTERM, OnInterrupt);
+  std::signal(SIGHUP, OnInterrupt);
 }
 
 Terminal::~Terminal()
@@ -484,13 +352,18 @@ void Terminal::Remark(const std::string& sentence)
   if (!this->Quiet_ && !sentence.empty())
   {
     this->ClearLine();
-    std::fprintf(stderr, "%s\n", sentence.c_str());
+    std::fprintf(stderr, "%s\n", OneLine(sentence).c_str());
   }
+}
+
+bool Terminal::IsInterrupted()
+{
+  return Interrupted != 0;
 }
 
 void Terminal::ThrowIfInterrupted() const
 {
-  if (Interrupted)
+  if (IsInterrupted())
   {
     throw Error(RCN_ECANCELLED, "Cancelled.");
   }
@@ -514,23 +387,20 @@ WorkspaceOptions WorkspaceOptionsFrom(const Arguments& arguments)
   return options;
 }
 
-Case CaseFrom(const Arguments& arguments)
+void CheckTextOutputs(const Arguments& arguments)
 {
-  Case one;
-  one.Id = "case";
-  if (arguments.Has("--image"))
+  for (const char* option : { "--json", "--csv" })
   {
-    one.Images.push_back(arguments.Get("--image"));
+    const std::string sentence = arguments.Has(option) ? CheckText(arguments.Get(option)) : "";
+    if (!sentence.empty())
+    {
+      throw Error(RCN_EIO, std::string(option) + " " + sentence);
+    }
   }
-  for (const std::string& rater : arguments.GetAll("--rater"))
+  if (arguments.Get("--json") == "-" && arguments.Get("--csv") == "-")
   {
-    one.Raters.push_back(ParseRater(rater));
+    throw Error(RCN_EINVALID, "Only one of --json and --csv can go to standard output.");
   }
-  if (one.Raters.empty())
-  {
-    throw Error(RCN_EINVALID, "There is no rater; give at least one mask with --rater NAME=FILE, or a list with --data.");
-  }
-  return one;
 }
 
 int ForEachCase(const DataList& list, const Arguments& arguments, Terminal& terminal,

@@ -1,52 +1,20 @@
-/// What all commands of rater-consensus share: options described once (they give parsing, --help, the
-/// man page and bash completion), aligned tables, progress, and files for machines.
+/// What all commands of rater-consensus share: help, man page and bash completion out of the options'
+/// descriptions, aligned tables, progress, and files for machines.
 #ifndef rcnCommandLine_h
 #define rcnCommandLine_h
 
 #include <chrono>
 #include <functional>
-#include <map>
 #include <string>
 #include <vector>
 
+#include "rcnArguments.h"
 #include "rcnJson.h"
 #include "rcnReport.h"
 #include "rcnWorkspace.h"
 
 namespace rcn
 {
-
-/// One option of a command.
-struct Option
-{
-  std::string Name;     ///< "--method"; "-o" where a short form is all there is
-  std::string Argument; ///< what follows, e.g. "FILE"; empty: a switch
-  std::string Help;
-  std::vector<std::string> Choices = {}; ///< the words allowed, for checking, help and completion
-  bool Repeats = false;
-};
-
-/// The options a person gave.
-class Arguments
-{
-public:
-  bool Has(const std::string& name) const { return this->Values_.count(name) > 0; }
-  /// The last value given, or the fallback.
-  std::string Get(const std::string& name, const std::string& fallback = "") const;
-  std::vector<std::string> GetAll(const std::string& name) const;
-  /// Throw Error (RCN_EINVALID) that names the option when it is no such number.
-  long long GetInteger(const std::string& name, long long fallback, long long low, long long high) const;
-  double GetNumber(const std::string& name, double fallback) const;
-  /// As if the person had given it.
-  void Set(const std::string& name, const std::string& value) { this->Values_[name] = { value }; }
-
-private:
-  friend Arguments ParseArguments(const std::vector<std::string>&, const std::string&, const std::vector<Option>&);
-  std::map<std::string, std::vector<std::string>> Values_;
-};
-
-Arguments ParseArguments(const std::vector<std::string>& words, const std::string& command,
-  const std::vector<Option>& options);
 
 /// One command: rater-consensus NAME ...
 struct Command
@@ -58,11 +26,6 @@ struct Command
   std::vector<Option> Options;
   int (*Run)(const Arguments& arguments);
 };
-
-/// Options that several commands have.
-std::vector<Option> CaseOptions();   ///< --rater, --image, --data, --resample, ...
-std::vector<Option> OutputOptions(); ///< --json, --csv, --threads, --quiet
-std::vector<Option> Join(std::vector<Option> a, const std::vector<Option>& b);
 
 std::string HelpText(const Command& command);
 std::string ManPage(const std::vector<Command>& commands);
@@ -115,6 +78,8 @@ public:
   void SetCase(const std::string& name, size_t index, size_t count);
   /// One line on standard error, unless --quiet.
   void Remark(const std::string& sentence);
+  /// Whether Ctrl-C was pressed.
+  static bool IsInterrupted();
   /// Throws RCN_ECANCELLED after Ctrl-C.
   void ThrowIfInterrupted() const;
 
@@ -130,8 +95,9 @@ private:
 /// The workspace options behind --resample, --tolerance, --unanswered, --threads.
 WorkspaceOptions WorkspaceOptionsFrom(const Arguments& arguments);
 
-/// The one case behind --rater and --image.
-Case CaseFrom(const Arguments& arguments);
+/// Throws Error unless the files named by --json and --csv can be written, so that long work fails
+/// early.
+void CheckTextOutputs(const Arguments& arguments);
 
 /// Runs body(case, number) for every case of a list (of the --split asked for). A case that cannot be
 /// used is named and left out; Ctrl-C, no memory and wrong options end the whole run. Returns the

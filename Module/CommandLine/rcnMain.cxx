@@ -1,4 +1,5 @@
 /// rater-consensus: the command line.
+#include <csignal>
 #include <cstdio>
 #include <new>
 
@@ -90,6 +91,8 @@ int main(int argc, char** argv)
     rcn::RecalibrateCommand(), rcn::DemoCommand() };
   // A person sees one line, whatever went wrong; warnings of the libraries below are not for them.
   itk::Object::GlobalWarningDisplayOff();
+  // A file that may not grow further is an error to report, not the end of the program.
+  std::signal(SIGXFSZ, SIG_IGN);
   try
   {
     return Run(std::vector<std::string>(argv + 1, argv + argc), commands);
@@ -106,7 +109,7 @@ int main(int argc, char** argv)
   }
   catch (const std::exception& error)
   {
-    std::fprintf(stderr, "rater-consensus: %s\n", error.what());
+    std::fprintf(stderr, "rater-consensus: %s\n", rcn::OneLine(error.what()).c_str());
     return FailedWhileWorking;
   }
 }

@@ -1,0 +1,43 @@
+/// A file that is written beside its target and then takes its place in one step, so that nobody ever
+/// sees a half-written result and a failure leaves the old one as it was.
+#ifndef rcnFileBeside_h
+#define rcnFileBeside_h
+
+#include <string>
+
+#include "rcnError.h"
+
+namespace rcn
+{
+
+class FileBeside
+{
+public:
+  /// Makes an empty file ".rcn-...NAME" in the target's folder, with the target's extension. Throws
+  /// Error (RCN_EIO) that says why when that is not possible.
+  explicit FileBeside(const std::string& target);
+  /// Removes the file unless Commit() succeeded.
+  ~FileBeside();
+  FileBeside(const FileBeside&) = delete;
+  FileBeside& operator=(const FileBeside&) = delete;
+
+  const std::string& Path() const { return this->Path_; }
+
+  /// Takes the target's place. Throws Error (RCN_EIO).
+  void Commit();
+
+  /// The sentence with which writing there would fail; empty when it looks possible. Lets long work
+  /// fail early.
+  static std::string Check(const std::string& target);
+
+  /// Removes whatever is being written, for a signal handler that ends the program.
+  static void RemoveAll() noexcept;
+
+private:
+  std::string Target_, Path_;
+  int Slot_ = -1;
+};
+
+} // namespace rcn
+
+#endif

@@ -1,0 +1,163 @@
+#include "rcnArguments.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdlib>
+
+namespace rcn
+{
+
+std::string Arguments::Get(const std::string& name, const std::string& fallback) const
+{
+  const auto found = this->Values_.find(name);
+  return found == this->Values_.end() ? fallback : found->second.back();
+}
+
+std::vector<std::string> Arguments::GetAll(const std::string& name) const
+{
+  const auto found = this->Values_.find(name);
+  return found == this->Values_.end() ? std::vector<std::string>() : found->second;
+}
+
+long long Arguments::GetInteger(const std::string& name, long long fallback, long long low, long long high) const
+{
+  if (!this->Has(name))
+  {
+    return fallback;
+  }
+  const std::string text = this->Get(name);
+  char* end = nullptr;
+  errno = 0;
+  const long long value = std::strtoll(text.c_str(), &end, 10);
+  if (text.empty() || *end || errno || value < low || value > high)
+  {
+    throw Error(RCN_EINVALID, name + " takes a whole number from " + std::to_string(low) + " to " +
+      std::to_string(high) + ", not '" + text + "'.");
+  }
+  return value;
+}
+
+double Arguments::GetNumber(const std::string& name, double fallback) const
+{
+  if (!this->Has(name))
+  {
+    return fallback;
+  }
+  const std::string text = this->Get(name);
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  if (text.empty() || *end || !std::isfinite(value))
+  {
+    throw Error(RCN_EINVALID, name + " takes a number, not '" + text + "'.");
+  }
+  return value;
+}
+
+Arguments ParseArguments(const std::vector<std::string>& words, const std::string& command,
+  const std::vector<Option>& options)
+{
+  Arguments arguments;
+  const std::string advice = "; see rater-consensus " + command + " --help.";
+  for (size_t i = 0; i < words.size(); ++i)
+  {
+    std::string name = words[i], value;
+    const std::string::size_type equals = name.find('=');
+    const bool attached = name.rfind("--", 0) == 0 && equals != std::string::npos;
+    if (attached)
+    {
+      value = name.substr(equals + 1);
+      name.resize(equals);
+    }
+    const auto option =
+      std::find_if(options.begin(), options.end(), [&](const Option& o) { return o.Name == name; });
+    if (option == options.end())
+    {
+      throw Error(RCN_EINVALID, (name.rfind('-', 0) == 0 ? "There is no option " : "What is ") + words[i] + advice);
+    }
+    if (option->Argument.empty())
+    {
+      if (attached)
+      {
+        throw Error(RCN_EINVALID, name + " takes no value" + advice);
+      }
+    }
+    else if (!attached)
+    {
+      // "--json --quiet" is a forgotten file name; "--json=--quiet" is not.
+      const bool forgotten = i + 1 < words.size() && std::any_of(options.begin(), options.end(),
+        [&](const Option& o) { return o.Name == words[i + 1]; });
+      if (i + 1 == words.size() || forgotten)
+      {
+        throw Error(RCN_EINVALID, name + " needs " + option->Argument + advice);
+      }
+      value = words[++i];
+    }
+    if (!option->Choices.empty() &&
+      std::find(option->Choices.begin(), option->Choices.end(), value) == option->Choices.end())
+    {
+      std::string choices;
+      for (const std::string& choice : option->Choices)
+      {
+        choices += (choices.empty() ? "" : ", ") + choice;
+      }
+      throw Error(RCN_EINVALID, name + " is one of " + choices + ", not '" + value + "'.");
+    }
+    if (!option->Repeats && arguments.Has(name))
+    {
+      throw Error(RCN_EINVALID, name + " is given twice.");
+    }
+    arguments.Values_[name].push_back(value);
+  }
+  return arguments;
+}
+
+std::vector<Option> CaseOptions()
+{
+  return {
+    { "--rater", "NAME=FILE", "one rater's mask; NAME=FILE:3 takes label value 3, :1,3 several. A FILE alone "
+        "brings all raters it holds: segments of a .seg.nrrd, components, volumes of a 4-D file", {}, true },
+    { "--image", "FILE", "the image that was outlined; masks must have its geometry. A folder is a DICOM series" },
+    { "--data", "LIST", "instead of one case: all cases of a data list (JSON)" },
+    { "--split", "WHICH", "with --data: only these cases", { "training", "validation", "test" } },
+    { "--resample", "", "resample masks of another geometry (nearest neighbour) instead of refusing them" },
+    { "--tolerance", "VOXELS", "how far voxels may lie apart and still count as the same place (0.01)" },
+    { "--unanswered", "VALUE", "label value of voxels that a rater did not look at" },
+  };
+}
+
+std::vector<Option> OutputOptions()
+{
+  return {
+    { "--json", "FILE", "all results for machines; - is standard output" },
+    { "--threads", "N", "how many threads (all cores)" },
+    { "--quiet", "", "no table, no progress, no remarks" },
+  };
+}
+
+std::vector<Option> Join(std::vector<Option> a, const std::vector<Option>& b)
+{
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+Case CaseFrom(const Arguments& arguments)
+{
+  Case one;
+  one.Id = "case";
+  if (arguments.Has("--image"))
+  {
+    one.Images.push_back(arguments.Get("--image"));
+  }
+  for (const std::string& rater : arguments.GetAll("--rater"))
+  {
+    one.Raters.push_back(ParseRater(rater));
+  }
+  if (one.Raters.empty())
+  {
+    throw Error(RCN_EINVALID, "There is no rater; give at least one mask with --rater NAME=FILE, or a list with --data.");
+  }
+  return one;
+}
+
+} // namespace rcn

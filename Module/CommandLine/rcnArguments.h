@@ -1,0 +1,57 @@
+/// Options of a command, described once (they give parsing, --help, the man page and bash completion),
+/// and the words a person typed. Knows no images, so that it can be tested and fuzzed alone.
+#ifndef rcnArguments_h
+#define rcnArguments_h
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "rcnDataList.h"
+
+namespace rcn
+{
+
+/// One option of a command.
+struct Option
+{
+  std::string Name;     ///< "--method"; "-o" where a short form is all there is
+  std::string Argument; ///< what follows, e.g. "FILE"; empty: a switch
+  std::string Help;
+  std::vector<std::string> Choices = {}; ///< the words allowed, for checking, help and completion
+  bool Repeats = false;
+};
+
+/// The options a person gave.
+class Arguments
+{
+public:
+  bool Has(const std::string& name) const { return this->Values_.count(name) > 0; }
+  /// The last value given, or the fallback.
+  std::string Get(const std::string& name, const std::string& fallback = "") const;
+  std::vector<std::string> GetAll(const std::string& name) const;
+  /// Throw Error (RCN_EINVALID) that names the option when it is no such number.
+  long long GetInteger(const std::string& name, long long fallback, long long low, long long high) const;
+  double GetNumber(const std::string& name, double fallback) const;
+  /// As if the person had given it.
+  void Set(const std::string& name, const std::string& value) { this->Values_[name] = { value }; }
+
+private:
+  friend Arguments ParseArguments(const std::vector<std::string>&, const std::string&, const std::vector<Option>&);
+  std::map<std::string, std::vector<std::string>> Values_;
+};
+
+Arguments ParseArguments(const std::vector<std::string>& words, const std::string& command,
+  const std::vector<Option>& options);
+
+/// Options that several commands have.
+std::vector<Option> CaseOptions();   ///< --rater, --image, --data, --resample, ...
+std::vector<Option> OutputOptions(); ///< --json, --csv, --threads, --quiet
+std::vector<Option> Join(std::vector<Option> a, const std::vector<Option>& b);
+
+/// The one case behind --rater and --image.
+Case CaseFrom(const Arguments& arguments);
+
+} // namespace rcn
+
+#endif
