@@ -179,8 +179,7 @@ private:
       }
       one.Images.push_back(this->Resolve(path));
     }
-    const char* id = json_string_value(json_object_get(entry, "id"));
-    one.Id = id && *id ? id : this->IdFrom(one, number);
+    one.Id = this->ReadId(json_object_get(entry, "id"), one, number);
     if (one.Id.find('/') != std::string::npos || one.Id == "." || one.Id == "..")
     {
       this->Fail(one.Id, "an \"id\" must be usable as a file name.");
@@ -200,14 +199,31 @@ private:
   }
 
   /// Lists without ids are common: the image's name without its extension serves.
-  std::string IdFrom(const Case& one, const std::string& number) const
+  std::string ReadId(const json_t* id, const Case& one, const std::string& number) const
   {
+    if (json_is_integer(id))
+    {
+      return std::to_string(json_integer_value(id));
+    }
+    if (id && !json_is_null(id) && !json_is_string(id))
+    {
+      this->Fail(number, "\"id\" must be a text.");
+    }
+    if (json_string_length(id) > 0)
+    {
+      return json_string_value(id);
+    }
     if (one.Images.empty())
     {
       this->Fail(number, "has neither \"id\" nor \"image\".");
     }
     const std::string name = fs::path(one.Images.front()).filename().string();
-    return name.substr(0, name.find('.'));
+    const std::string stem = name.substr(0, name.find('.'));
+    if (stem.empty())
+    {
+      this->Fail(number, "has no \"id\", and the name of its image gives none.");
+    }
+    return stem;
   }
 
   void ReadLabel(Case& one, json_t* label, const std::vector<int64_t>& values)
@@ -224,13 +240,19 @@ private:
       {
         RaterFile rater;
         rater.Name = name;
+        if (rater.Name.empty())
+        {
+          this->Fail(one.Id, "has a label of a rater without a name.");
+        }
         if (this->RaterIndex(name) < 0)
         {
           if (this->NamesGiven_)
           {
             this->Fail(one.Id, "names the rater " + rater.Name + ", who is not among \"raters\".");
           }
+          this->CheckMixture(one.Id, this->NumberedCase_);
           this->List_.Raters.push_back(rater.Name);
+          this->NamedCase_ = one.Id;
         }
         if (this->ReadFile(rater, file, one.Id, values))
         {
@@ -272,6 +294,16 @@ private:
     }
   }
 
+  /// Who is the second of ["a", "b"] when another case says {"A": ..., "C": ...}?
+  void CheckMixture(const std::string& where, const std::string& other) const
+  {
+    if (!other.empty())
+    {
+      this->Fail(where, "gives labels another way (by name or in order) than case " + other +
+        "; list the names under \"raters\".");
+    }
+  }
+
   std::string NameAt(size_t index, const std::string& where)
   {
     if (index < this->List_.Raters.size())
@@ -282,6 +314,8 @@ private:
     {
       this->Fail(where, "has more labels than there are \"raters\".");
     }
+    this->CheckMixture(where, this->NamedCase_);
+    this->NumberedCase_ = where;
     this->List_.Raters.push_back("r" + std::to_string(index + 1));
     return this->List_.Raters.back();
   }
@@ -289,6 +323,7 @@ private:
   std::string Folder_, Name_;
   DataList List_;
   bool NamesGiven_ = false;
+  std::string NamedCase_, NumberedCase_; // where raters' names came from, when "raters" gives none
   std::set<std::string> Ids_;
 };
 
@@ -328,7 +363,11 @@ RaterFile ParseRater(const std::string& argument)
       throw Error(RCN_EINVALID, "--rater " + argument + ": give the rater a name before the '='.");
     }
   }
-  if (rater.Path.empty())
+  if (!rater.Name.empty() && !JsonHandle(json_string(rater.Name.c_str())))
+  {
+    throw Error(RCN_EINVALID, "--rater " + argument + ": the rater's name is not UTF-8 text; give another one.");
+  }
+  if (rater.Path.empty() || rater.Path[0] == ':')
   {
     throw Error(RCN_EINVALID, "--rater " + argument + ": give a file after the '='.");
   }
