@@ -1,14 +1,20 @@
 #include "rcnImageIO.h"
 
 #include "rcnFileBeside.h"
+#include "rcnFileCheck.h"
 
+#include <atomic>
+#include <cerrno>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <future>
 #include <map>
 
 #include <fcntl.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <itkGDCMImageIO.h>
@@ -27,6 +33,40 @@ namespace
 {
 
 namespace fs = std::filesystem;
+
+std::atomic<bool> LibrariesQuiet{ false };
+
+/// Standard error goes nowhere while one of these lives, when SetLibrariesQuiet() asked for it.
+class Quiet
+{
+public:
+  Quiet()
+  {
+    const int nowhere = LibrariesQuiet ? open("/dev/null", O_WRONLY | O_CLOEXEC) : -1;
+    if (nowhere >= 0)
+    {
+      this->Kept_ = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+      if (this->Kept_ >= 0)
+      {
+        dup2(nowhere, STDERR_FILENO);
+      }
+      close(nowhere);
+    }
+  }
+  ~Quiet()
+  {
+    if (this->Kept_ >= 0)
+    {
+      dup2(this->Kept_, STDERR_FILENO);
+      close(this->Kept_);
+    }
+  }
+  Quiet(const Quiet&) = delete;
+  Quiet& operator=(const Quiet&) = delete;
+
+private:
+  int Kept_ = -1;
+};
 
 /// The first line of an ITK exception's own description, without source positions.
 std::string Reason(const itk::ExceptionObject& exception)
@@ -225,6 +265,11 @@ class ImageReader
 public:
   explicit ImageReader(const std::string& path) : Path_(path)
   {
+    const std::string wrong = CheckHeader(path);
+    if (!wrong.empty())
+    {
+      this->Fail(wrong);
+    }
     this->Io_ = itk::ImageIOFactory::CreateImageIO(path.c_str(), itk::IOFileModeEnum::ReadMode);
     if (!this->Io_)
     {
@@ -247,6 +292,7 @@ public:
     {
       this->Fail("claims more voxels than can be addressed.");
     }
+    this->CheckClaim();
   }
 
   const Volume& Header() const { return this->Volume_; }
@@ -265,7 +311,14 @@ public:
     volume.Owner_ = AllocateBuffer(rcn_geometry_voxels(&volume.Geometry()) * volume.ChannelCount(),
       rcn_type_size(volume.View_.type), this->Path_);
     volume.View_.data = volume.Owner_.get();
+    // Beside the reading, so that it costs a second core rather than time.
+    auto wrong = std::async(std::launch::async, CheckVoxels, this->Path_, this->Bytes());
     this->Io_->Read(volume.View_.data);
+    const std::string sentence = wrong.get();
+    if (!sentence.empty())
+    {
+      this->Fail(sentence);
+    }
     return volume;
   }
 
@@ -273,6 +326,31 @@ private:
   [[noreturn]] void Fail(const std::string& what) const
   {
     throw Error(RCN_EFORMAT, this->Path_ + " " + what);
+  }
+
+  double Bytes() const
+  {
+    return static_cast<double>(rcn_geometry_voxels(&this->Volume_.Geometry())) * this->Volume_.ChannelCount() *
+      static_cast<double>(rcn_type_size(this->Volume_.View_.type));
+  }
+
+  /// Refuses a header that promises more than the file can hold, before room is made for it.
+  void CheckClaim() const
+  {
+    const double bytes = this->Bytes();
+    const std::string extension = LowerExtension(this->Path_);
+    const bool oneFile = extension == ".nrrd" || extension == ".nii" || extension == ".nii.gz" ||
+      extension == ".mha" || extension == ".png";
+    std::error_code failure;
+    const double size = static_cast<double>(fs::file_size(this->Path_, failure));
+    // Deflate makes 1032 bytes out of one at most; bzip2 (NRRD only) about 45 thousand.
+    const double most = (extension == ".nrrd" ? 50000.0 : 1100.0) * size + 65536;
+    if (oneFile && !failure && bytes > most && bytes > 1e9)
+    {
+      char text[64];
+      std::snprintf(text, sizeof text, "%.3g", bytes / 1e9);
+      this->Fail(std::string("claims ") + text + " GB of voxels, more than the file can hold; it is damaged.");
+    }
   }
 
   void ReadGeometry()
@@ -328,6 +406,7 @@ Volume ReadAny(const std::string& path, bool voxels)
   {
     throw Error(RCN_EIO, path + " cannot be read: " + std::strerror(errno) + ".");
   }
+  const Quiet quiet;
   try
   {
     if (fs::is_directory(path, ignored))
@@ -344,6 +423,11 @@ Volume ReadAny(const std::string& path, bool voxels)
 }
 
 } // namespace
+
+void SetLibrariesQuiet(bool quiet)
+{
+  LibrariesQuiet = quiet;
+}
 
 Volume ReadImage(const std::string& path)
 {
@@ -397,25 +481,39 @@ Storage StorageFor(std::string& sentence, const std::string& path)
   return Storage::No;
 }
 
-/// Reserves room for so many bytes and gives it back. True when that worked, so that a writer that
-/// ignores write errors cannot run out of disk.
-bool RoomFor(const std::string& path, int64_t bytes)
+enum class Room
+{
+  Enough,
+  Unsure,
+  TooLittle
+};
+
+/// Whether so many bytes can be written: reserves them and gives them back, so that a writer that
+/// ignores write errors cannot run out of disk. File systems that cannot reserve are asked what is free.
+Room RoomFor(const std::string& path, int64_t bytes)
 {
 #ifdef __linux__
   const int file = open(path.c_str(), O_WRONLY | O_CLOEXEC);
-  if (file < 0)
+  if (file >= 0)
   {
-    return false;
+    const int failure = fallocate(file, 0, 0, bytes) == 0 ? 0 : errno;
+    const bool emptied = ftruncate(file, 0) == 0;
+    close(file);
+    if (!failure && emptied)
+    {
+      return Room::Enough;
+    }
+    if (failure == ENOSPC || failure == EFBIG || failure == EDQUOT)
+    {
+      return Room::TooLittle;
+    }
   }
-  bool room = fallocate(file, 0, 0, bytes) == 0;
-  room = ftruncate(file, 0) == 0 && room;
-  close(file);
-  return room;
-#else
-  (void)path;
-  (void)bytes;
-  return false;
 #endif
+  struct statvfs system;
+  return statvfs(path.c_str(), &system) == 0 &&
+      static_cast<double>(system.f_bavail) * static_cast<double>(system.f_frsize) < static_cast<double>(bytes)
+    ? Room::TooLittle
+    : Room::Unsure;
 }
 
 /// Whether what a file says about its place in space is what was to be written.
@@ -464,6 +562,7 @@ itk::IOComponentEnum ComponentOf(rcn_type type)
 
 void WriteWithItk(const std::string& path, const rcn_image& image, Content content)
 {
+  const Quiet quiet;
   itk::ImageIOBase::Pointer io =
     itk::ImageIOFactory::CreateImageIO(path.c_str(), itk::IOFileModeEnum::WriteMode);
   if (!io)
@@ -564,19 +663,25 @@ std::string WriteImage(const std::string& path, const rcn_image& image, Content 
 
   FileBeside beside(path);
   const int64_t bytes = elements * static_cast<int64_t>(rcn_type_size(stored.type)) + 65536;
-  const bool room = RoomFor(beside.Path(), bytes + bytes / 64);
+  const Room room = RoomFor(beside.Path(), bytes + bytes / 64);
   const std::string full =
     path + " cannot be written: the disk is full, or the file is not allowed to become so large.";
+  // ITK's PNG writer does not survive a failing write; the others fail, or write what is compressed
+  // well into the little room there is.
+  if (wholeNumbers && room == Room::TooLittle)
+  {
+    throw Error(RCN_EIO, full);
+  }
   try
   {
     WriteWithItk(beside.Path(), stored, content);
   }
   catch (const itk::ExceptionObject& exception)
   {
-    throw Error(RCN_EIO, room ? path + " cannot be written: " + Reason(exception) + "." : full);
+    throw Error(RCN_EIO, room == Room::Enough ? path + " cannot be written: " + Reason(exception) + "." : full);
   }
   // Some writers of ITK do not notice a full disk: where room was not certain, read it back.
-  if (!room && !ReadsBackAs(beside.Path(), stored))
+  if (room != Room::Enough && !ReadsBackAs(beside.Path(), stored))
   {
     throw Error(RCN_EIO, full);
   }

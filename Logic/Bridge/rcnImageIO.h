@@ -109,6 +109,11 @@ void DistanceMap(float* distance, const uint8_t* mask, const rcn_geometry& geome
 /// Whether every voxel of every channel is zero.
 bool IsAllZero(const Volume& volume);
 
+/// The libraries under ITK print to standard error by themselves. A program whose standard error belongs
+/// to a person switches that off for the time of reading and writing; inside another application
+/// (Slicer) it stays as it is, the default.
+void SetLibrariesQuiet(bool quiet);
+
 // ---- details of the templates -----------------------------------------------------------------
 
 template <class T> struct ElementType;

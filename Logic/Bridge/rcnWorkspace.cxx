@@ -122,6 +122,15 @@ void Workspace::LoadCase(const Case& one, const std::vector<std::string>& raters
     {
       throw Error(RCN_EDATA, one.Images[i] + " is zero everywhere; is it the right image?");
     }
+    const int64_t bad = rcn_image_find_nonfinite(&channel.View());
+    if (bad >= 0)
+    {
+      const int64_t voxel = bad / channel.View().components;
+      const int64_t* size = channel.Geometry().size;
+      throw Error(RCN_EDATA, one.Images[i] + " is not a number at voxel (" + std::to_string(voxel % size[0]) + ", " +
+        std::to_string(voxel / size[0] % size[1]) + ", " + std::to_string(voxel / (size[0] * size[1])) +
+        "); replace NaN and infinite voxels first.");
+    }
     if (i == 0)
     {
       image = channel;
@@ -226,8 +235,13 @@ void Workspace::LoadCase(const Case& one, const std::vector<std::string>& raters
       }
       if (!rater.Values.empty() && this->Options_.AbsentLabelIsError)
       {
-        throw Error(RCN_EDATA, "The label value " + std::to_string(rater.Values.front()) +
-          (rater.Values.size() > 1 ? " (or another one asked for)" : "") + " does not occur in " + file + ".");
+        std::string values;
+        for (const int64_t value : rater.Values)
+        {
+          values += (values.empty() ? "" : " or ") + std::to_string(value);
+        }
+        throw Error(RCN_EDATA, "The label value " + values + " does not occur in " + file + "; which value did " +
+          rater.Name + " use?");
       }
       remarks.push_back("Rater " + rater.Name + " marked nothing in " + file + ".");
     }

@@ -91,6 +91,7 @@ int main(int argc, char** argv)
     rcn::RecalibrateCommand(), rcn::DemoCommand() };
   // A person sees one line, whatever went wrong; warnings of the libraries below are not for them.
   itk::Object::GlobalWarningDisplayOff();
+  rcn::SetLibrariesQuiet(true);
   // A file that may not grow further is an error to report, not the end of the program.
   std::signal(SIGXFSZ, SIG_IGN);
   try

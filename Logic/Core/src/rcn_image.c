@@ -141,3 +141,19 @@ const char *rcn_image_check(const rcn_image *image) {
         return "The image has more elements than can be addressed.";
     return NULL;
 }
+
+#define FIND_NONFINITE(T)                                                                          \
+    do {                                                                                           \
+        const T *at = image->data;                                                                 \
+        for (int64_t i = 0; i < elements; ++i)                                                     \
+            if (!isfinite(at[i])) return i;                                                        \
+    } while (0)
+
+int64_t rcn_image_find_nonfinite(const rcn_image *image) {
+    const int64_t elements = rcn_geometry_voxels(&image->geometry) * image->components;
+    if (image->type == RCN_FLOAT32)
+        FIND_NONFINITE(float);
+    else if (image->type == RCN_FLOAT64)
+        FIND_NONFINITE(double);
+    return -1;
+}

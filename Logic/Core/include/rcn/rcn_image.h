@@ -82,6 +82,10 @@ typedef struct rcn_image {
 /* NULL if usable, otherwise a sentence. */
 RCN_API const char *rcn_image_check(const rcn_image *image);
 
+/* Position of the first element that is NaN or infinite, counted over all components; -1 when there
+ * is none. */
+RCN_API int64_t rcn_image_find_nonfinite(const rcn_image *image);
+
 #ifdef __cplusplus
 }
 #endif
