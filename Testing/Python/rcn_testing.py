@@ -1,0 +1,346 @@
+"""What the tests share: the program, small image writers and readers, and phantom raters.
+
+Arrays are indexed [z, y, x] (or [y, x]), x fastest in memory, as everywhere in the project. Writers
+need NumPy only, so that they are independent of the program's own image library.
+"""
+import gzip
+import json
+import os
+import pathlib
+import struct
+import subprocess
+import zlib
+
+import numpy as np
+import pytest
+
+BUILD = pathlib.Path(os.environ.get("RCN_BUILD", pathlib.Path(__file__).parents[2] / "build"))
+PROGRAM = BUILD / "bin" / "rater-consensus"
+DATA = pathlib.Path(__file__).parents[3] / "shared" / "data"  # real masks, where somebody has them
+
+needs_peers = pytest.mark.skipif(os.environ.get("RCN_PEERS") != "1",
+                                 reason="compares with other packages: ./run test --peers")
+METHODS = ["orc", "random", "median", "soft", "soft-gaussian", "staple", "simple", "svls"]
+
+
+class Result:
+    def __init__(self, code, out, err):
+        self.code, self.out, self.err = code, out, err
+
+    @property
+    def json(self):
+        return json.loads(self.out)
+
+
+def run(*words, check=True, timeout=120, **options):
+    """Runs the program. With check it must succeed and be silent on standard error's bad side."""
+    done = subprocess.run([str(PROGRAM), *map(os.fspath, words)], capture_output=True,
+                          timeout=timeout, stdin=subprocess.DEVNULL, **options)
+    result = Result(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
+    if check:
+        assert result.code == 0, result.err
+    return result
+
+
+def raters(files):
+    """{"A": path} -> ["--rater", "A=path", ...]"""
+    return [word for name, path in files.items() for word in ("--rater", f"{name}={path}")]
+
+
+# ---- phantoms --------------------------------------------------------------------------------------
+
+def golden(count):
+    """The golden raters: 8 x 8 x 8, a cube, up to four noisy raters from a linear congruence."""
+    miss, alarm = (.10, .20, .30, .15), (.05, .10, .15, .20)
+    truth = np.zeros((8, 8, 8), bool)
+    truth[2:6, 2:6, 2:6] = True
+    state, masks = 12345, []
+    for k in range(count):
+        mask = np.zeros(512, np.uint8)
+        for i, inside in enumerate(truth.ravel()):
+            state = (1664525 * state + 1013904223) % 2**32
+            u = state / 2**32
+            mask[i] = (not u < miss[k]) if inside else u < alarm[k]
+        masks.append(mask.reshape(8, 8, 8))
+    return masks
+
+
+def blobs(count, shape, seed=0, noise=.05):
+    """Raters who mark about the same ellipsoid, each a little shifted, with some noise."""
+    random = np.random.default_rng(seed)
+    grid = np.stack(np.meshgrid(*[np.linspace(-1, 1, n) for n in shape], indexing="ij"), -1)
+    masks = []
+    for _ in range(count):
+        centre = random.uniform(-.15, .15, len(shape))
+        mask = (((grid - centre) / random.uniform(.45, .65)) ** 2).sum(-1) < 1
+        masks.append((mask ^ (random.random(shape) < noise)).astype(np.uint8))
+    return masks
+
+
+# ---- writers ---------------------------------------------------------------------------------------
+
+NRRD_TYPES = {"uint8": "uint8", "int8": "int8", "uint16": "uint16", "int16": "int16", "uint32": "uint32",
+              "int32": "int32", "uint64": "uint64", "int64": "int64", "float32": "float", "float64": "double"}
+
+
+def _sizes(array, components=False):
+    sizes = list(array.shape[::-1])
+    return (sizes[1:], sizes[0]) if components else (sizes, 1)
+
+
+def write_nrrd(path, array, spacing=None, origin=None, direction=None, components=False, compress=True,
+               fields=None):
+    """direction: columns are the axes, in LPS. components: the last array axis is the voxel's values."""
+    array = np.ascontiguousarray(array)
+    sizes, count = _sizes(array, components)
+    n = len(sizes)
+    spacing = np.ones(n) if spacing is None else np.asarray(spacing, float)
+    origin = np.zeros(n) if origin is None else np.asarray(origin, float)
+    direction = np.eye(n) if direction is None else np.asarray(direction, float)
+    axes = ["(" + ",".join(repr(float(v)) for v in direction[:, a] * spacing[a]) + ")" for a in range(n)]
+    space = "left-posterior-superior" if n == 3 else None
+    lines = ["NRRD0004", f"type: {NRRD_TYPES[array.dtype.name]}", f"dimension: {n + components}",
+             f"space: {space}" if space else f"space dimension: {n}",
+             "sizes: " + " ".join(map(str, ([count] if components else []) + sizes)),
+             "space directions: " + " ".join((["none"] if components else []) + axes),
+             "kinds: " + " ".join((["list"] if components else []) + ["domain"] * n),
+             "endian: little", "encoding: " + ("gzip" if compress else "raw"),
+             "space origin: (" + ",".join(repr(float(v)) for v in origin) + ")"]
+    lines += [f"{key}:={value}" for key, value in (fields or {}).items()]
+    data = array.astype(array.dtype.newbyteorder("<")).tobytes()
+    pathlib.Path(path).write_bytes("\n".join(lines).encode() + b"\n\n" +
+                                   (gzip.compress(data, 1) if compress else data))
+    return path
+
+
+def write_nrrd_4d(path, arrays, spacing=(1, 1, 1)):
+    """Volumes one after the other: the fourth axis runs slowest."""
+    array = np.ascontiguousarray(np.stack(arrays))
+    sizes = list(array.shape[::-1])
+    header = ["NRRD0004", f"type: {NRRD_TYPES[array.dtype.name]}", "dimension: 4",
+              "sizes: " + " ".join(map(str, sizes)),
+              "spacings: " + " ".join(map(str, (*spacing, 1))), "endian: little", "encoding: raw"]
+    pathlib.Path(path).write_bytes("\n".join(header).encode() + b"\n\n" + array.tobytes())
+    return path
+
+
+NIFTI_TYPES = {"uint8": 2, "int16": 4, "int32": 8, "float32": 16, "float64": 64, "int8": 256, "uint16": 512,
+               "uint32": 768, "int64": 1024, "uint64": 1280}
+
+
+def write_nifti(path, array, spacing=None, origin=None, direction=None):
+    """origin and direction in LPS, as everywhere here; NIfTI's own RAS is made of them. 2-D to 4-D."""
+    array = np.ascontiguousarray(array)
+    sizes, _ = _sizes(array)
+    n = min(len(sizes), 3)
+    spacing = [1.0] * n if spacing is None else list(spacing)
+    matrix = np.eye(4)
+    matrix[:n, :n] = (np.eye(n) if direction is None else np.asarray(direction)) * np.asarray(spacing)
+    matrix[:n, 3] = np.zeros(n) if origin is None else origin
+    matrix[:2] *= -1
+    header = bytearray(352)
+    struct.pack_into("<i", header, 0, 348)
+    struct.pack_into("<8h", header, 40, len(sizes), *(sizes + [1] * (7 - len(sizes))))
+    struct.pack_into("<hh", header, 70, NIFTI_TYPES[array.dtype.name], array.dtype.itemsize * 8)
+    struct.pack_into("<8f", header, 76, 1.0, *(spacing + [1.0] * (7 - len(spacing))))
+    struct.pack_into("<f", header, 108, 352.0)
+    struct.pack_into("<f", header, 112, 1.0)
+    header[123] = 2  # mm
+    struct.pack_into("<hh", header, 252, 0, 1)
+    for row in range(3):
+        struct.pack_into("<4f", header, 280 + 16 * row, *matrix[row])
+    header[344:348] = b"n+1\0"
+    data = bytes(header) + array.tobytes()
+    pathlib.Path(path).write_bytes(gzip.compress(data, 1) if str(path).endswith(".gz") else data)
+    return path
+
+
+META_TYPES = {"uint8": "MET_UCHAR", "int8": "MET_CHAR", "uint16": "MET_USHORT", "int16": "MET_SHORT",
+              "uint32": "MET_UINT", "int32": "MET_INT", "uint64": "MET_ULONG_LONG", "int64": "MET_LONG_LONG",
+              "float32": "MET_FLOAT", "float64": "MET_DOUBLE"}
+
+
+def write_meta(path, array, spacing=None, origin=None, direction=None, compress=False):
+    array = np.ascontiguousarray(array)
+    sizes, _ = _sizes(array)
+    n = len(sizes)
+    matrix = np.eye(n) if direction is None else np.asarray(direction)
+    data = array.tobytes()
+    if compress:
+        data = zlib.compress(data)
+    text = [f"ObjectType = Image\nNDims = {n}\nBinaryData = True\nBinaryDataByteOrderMSB = False",
+            f"CompressedData = {bool(compress)}", f"CompressedDataSize = {len(data)}" if compress else None,
+            "TransformMatrix = " + " ".join(repr(float(v)) for v in matrix.T.ravel()),
+            "Offset = " + " ".join(repr(float(v)) for v in (np.zeros(n) if origin is None else origin)),
+            "ElementSpacing = " + " ".join(repr(float(v)) for v in (np.ones(n) if spacing is None else spacing)),
+            "DimSize = " + " ".join(map(str, sizes)), f"ElementType = {META_TYPES[array.dtype.name]}",
+            "ElementDataFile = LOCAL"]
+    pathlib.Path(path).write_bytes("\n".join(t for t in text if t).encode() + b"\n" + data)
+    return path
+
+
+def write_png(path, array):
+    """[y, x] grey or [y, x, 3] colour; uint8 or uint16."""
+    array = np.asarray(array)
+    height, width = array.shape[:2]
+    depth = 8 * array.dtype.itemsize
+    rows = array.astype(array.dtype.newbyteorder(">")).reshape(height, -1)
+    data = b"".join(b"\0" + row.tobytes() for row in rows)
+
+    def chunk(kind, body):
+        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+    pathlib.Path(path).write_bytes(
+        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, depth, 2 if array.ndim == 3 else 0, 0, 0, 0))
+        + chunk(b"IDAT", zlib.compress(data)) + chunk(b"IEND", b""))
+    return path
+
+
+def write_tiff(path, array):
+    """[y, x] or [z, y, x] (a page per slice), uncompressed, little endian."""
+    array = np.asarray(array)
+    pages = array if array.ndim == 3 else array[None]
+    kind = {"u": 1, "i": 2, "f": 3}[array.dtype.kind]
+    out, last = bytearray(b"II*\0\0\0\0\0"), 4
+    for page in pages:
+        data = np.ascontiguousarray(page).tobytes()
+        at = len(out)
+        out += data + b"\0" * (len(data) % 2)
+        tags = [(256, 4, page.shape[1]), (257, 4, page.shape[0]), (258, 3, 8 * page.dtype.itemsize), (259, 3, 1),
+                (262, 3, 1), (273, 4, at), (277, 3, 1), (278, 4, page.shape[0]), (279, 4, len(data)), (339, 3, kind)]
+        struct.pack_into("<I", out, last, len(out))
+        out += struct.pack("<H", len(tags)) + b"".join(struct.pack("<HHII", t, f, 1, v) for t, f, v in tags)
+        last = len(out)
+        out += b"\0\0\0\0"
+    pathlib.Path(path).write_bytes(bytes(out))
+    return path
+
+
+def write_image(path, array, **geometry):
+    """By extension."""
+    name = str(path)
+    if name.endswith(".nrrd"):
+        return write_nrrd(path, array, **geometry)
+    if name.endswith((".nii", ".nii.gz")):
+        return write_nifti(path, array, **geometry)
+    if name.endswith(".mha"):
+        return write_meta(path, array, **geometry)
+    if name.endswith(".png"):
+        return write_png(path, array)
+    return write_tiff(path, array)
+
+
+# ---- readers: of what the program writes -----------------------------------------------------------
+
+class Image:
+    def __init__(self, array, spacing, origin, direction):
+        self.array, self.spacing, self.origin, self.direction = array, np.array(spacing), np.array(origin), np.array(direction)
+
+
+def read_nrrd(path):
+    head, data = pathlib.Path(path).read_bytes().split(b"\n\n", 1)
+    fields = dict(line.split(": ", 1) for line in head.decode().split("\n")[1:] if ": " in line and not line.startswith("#"))
+    sizes = [int(s) for s in fields["sizes"].split()]
+    if fields["encoding"] in ("gzip", "gz"):
+        data = gzip.decompress(data)
+    types = {"float": "<f4", "double": "<f8", "unsigned char": "u1", "uint8": "u1", "uint16": "<u2", "unsigned short": "<u2"}
+    array = np.frombuffer(data, types[fields["type"]]).reshape(sizes[::-1])
+    vectors = [np.array([float(v) for v in part.strip("()").split(",")])
+               for part in fields["space directions"].split() if part != "none"]
+    spacing = [np.linalg.norm(v) for v in vectors]
+    direction = np.stack([v / s for v, s in zip(vectors, spacing)], 1)
+    origin = [float(v) for v in fields["space origin"].strip("()").split(",")]
+    return Image(array, spacing, origin, direction)
+
+
+def read_nifti(path):
+    raw = pathlib.Path(path).read_bytes()
+    raw = gzip.decompress(raw) if str(path).endswith(".gz") else raw
+    dims = struct.unpack_from("<8h", raw, 40)
+    n, sizes = dims[0], dims[1:1 + dims[0]]
+    types = {2: "u1", 16: "<f4"}
+    code, = struct.unpack_from("<h", raw, 70)
+    offset = int(struct.unpack_from("<f", raw, 108)[0])
+    array = np.frombuffer(raw, types[code], count=int(np.prod(sizes)), offset=offset).reshape(sizes[::-1])
+    matrix = np.array([struct.unpack_from("<4f", raw, 280 + 16 * r) for r in range(3)])
+    matrix[:2] *= -1
+    spacing = np.linalg.norm(matrix[:, :3], axis=0)
+    return Image(array, spacing[:n], matrix[:n, 3], (matrix[:, :3] / spacing)[:n, :n])
+
+
+def read_meta(path):
+    raw = pathlib.Path(path).read_bytes()
+    end = raw.index(b"ElementDataFile = LOCAL\n") + len(b"ElementDataFile = LOCAL\n")
+    fields = dict(line.split(" = ", 1) for line in raw[:end].decode().strip().split("\n"))
+    sizes = [int(s) for s in fields["DimSize"].split()]
+    data = raw[end:]
+    if fields.get("CompressedData") == "True":
+        data = zlib.decompress(data)
+    types = {"MET_FLOAT": "<f4", "MET_UCHAR": "u1"}
+    array = np.frombuffer(data, types[fields["ElementType"]]).reshape(sizes[::-1])
+    n = len(sizes)
+    matrix = np.array([float(v) for v in fields["TransformMatrix"].split()]).reshape(n, n).T
+    return Image(array, [float(v) for v in fields["ElementSpacing"].split()],
+                 [float(v) for v in fields["Offset"].split()], matrix)
+
+
+def read_png(path):
+    """Grey, unfiltered by us: all five filters of the format."""
+    raw = pathlib.Path(path).read_bytes()
+    at, data = 8, b""
+    while at < len(raw):
+        size, kind = struct.unpack_from(">I4s", raw, at)
+        body = raw[at + 8:at + 8 + size]
+        if kind == b"IHDR":
+            width, height, depth, colour = struct.unpack_from(">IIBB", body)
+        if kind == b"IDAT":
+            data += body
+        at += 12 + size
+    assert colour == 0
+    step = depth // 8
+    stride = width * step
+    lines, data = [], zlib.decompress(data)
+    before = bytearray(stride)
+    for y in range(height):
+        mode, line = data[y * (stride + 1)], bytearray(data[y * (stride + 1) + 1:(y + 1) * (stride + 1)])
+        for i in range(stride):
+            left = line[i - step] if i >= step else 0
+            up, corner = before[i], before[i - step] if i >= step else 0
+            if mode == 4:
+                p = left + up - corner
+                near = min((abs(p - left), 0, left), (abs(p - up), 1, up), (abs(p - corner), 2, corner))[2]
+            else:
+                near = {0: 0, 1: left, 2: up, 3: (left + up) // 2}[mode]
+            line[i] = (line[i] + near) & 255
+        lines.append(bytes(line))
+        before = line
+    return np.frombuffer(b"".join(lines), ">u2" if depth == 16 else "u1").reshape(height, width)
+
+
+def read_image(path):
+    name = str(path)
+    if name.endswith(".nrrd"):
+        return read_nrrd(path)
+    return read_nifti(path) if name.endswith((".nii", ".nii.gz")) else read_meta(path)
+
+
+def rotation(degrees, n=3):
+    """About the last axis in 2-D, about a slanted axis in 3-D."""
+    a = np.deg2rad(degrees)
+    turn = np.array([[np.cos(a), -np.sin(a)], [np.sin(a), np.cos(a)]])
+    if n == 2:
+        return turn
+    first, second = np.eye(3), np.eye(3)
+    first[:2, :2] = turn
+    second[1:, 1:] = turn
+    return first @ second
+
+
+def leftovers(folder):
+    """Temporary files that a run forgot."""
+    return [p for p in pathlib.Path(folder).rglob("*") if p.name.startswith(".rcn-")]
+
+
+@pytest.fixture
+def case(tmp_path):
+    """Three golden raters as files."""
+    return {name: write_nrrd(tmp_path / f"{name}.nrrd", mask) for name, mask in zip("ABC", golden(3))}
