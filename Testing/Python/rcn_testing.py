@@ -16,7 +16,8 @@ import pytest
 
 BUILD = pathlib.Path(os.environ.get("RCN_BUILD", pathlib.Path(__file__).parents[2] / "build"))
 PROGRAM = BUILD / "bin" / "rater-consensus"
-DATA = pathlib.Path(__file__).parents[3] / "shared" / "data"  # real masks, where somebody has them
+# Real masks, where somebody has them.
+DATA = pathlib.Path(os.environ.get("RCN_DATA", pathlib.Path(__file__).parents[3] / "shared" / "data"))
 
 needs_peers = pytest.mark.skipif(os.environ.get("RCN_PEERS") != "1",
                                  reason="compares with other packages: ./run test --peers")
