@@ -232,6 +232,45 @@ Volume ReadSeries(const std::string& folder)
   return volume;
 }
 
+/// The name under which niftilib finds the right voxels: for a.nii.gz it takes those of a.nii where both
+/// exist, without a word. A link in a folder of its own has no such neighbour.
+class NiftiName
+{
+public:
+  explicit NiftiName(const std::string& path) : Path_(path)
+  {
+    std::error_code failure;
+    if (LowerExtension(path) != ".nii.gz" || !fs::exists(path.substr(0, path.size() - 3), failure))
+    {
+      return;
+    }
+    std::string folder = (fs::temp_directory_path() / "rcn-XXXXXX").string();
+    if (!mkdtemp(folder.data()))
+    {
+      throw Error(RCN_EIO, path + " cannot be told from " + path.substr(0, path.size() - 3) +
+        " when reading; move one of them elsewhere.");
+    }
+    this->Folder_ = folder;
+    this->Path_ = (this->Folder_ / "image.nii.gz").string();
+    fs::create_symlink(fs::absolute(path), this->Path_);
+  }
+  ~NiftiName()
+  {
+    std::error_code ignored;
+    if (!this->Folder_.empty())
+    {
+      fs::remove_all(this->Folder_, ignored);
+    }
+  }
+  NiftiName(const NiftiName&) = delete;
+  NiftiName& operator=(const NiftiName&) = delete;
+  const std::string& Path() const { return this->Path_; }
+
+private:
+  fs::path Folder_;
+  std::string Path_;
+};
+
 } // namespace
 
 // ---- Volume ---------------------------------------------------------------------------------------
@@ -263,19 +302,19 @@ Channel Volume::GetChannel(int index) const
 class ImageReader
 {
 public:
-  explicit ImageReader(const std::string& path) : Path_(path)
+  explicit ImageReader(const std::string& path) : Path_(path), Name_(path)
   {
     const std::string wrong = CheckHeader(path);
     if (!wrong.empty())
     {
       this->Fail(wrong);
     }
-    this->Io_ = itk::ImageIOFactory::CreateImageIO(path.c_str(), itk::IOFileModeEnum::ReadMode);
+    this->Io_ = itk::ImageIOFactory::CreateImageIO(this->Name_.Path().c_str(), itk::IOFileModeEnum::ReadMode);
     if (!this->Io_)
     {
       this->Fail("is not an image in a format that can be read.");
     }
-    this->Io_->SetFileName(path);
+    this->Io_->SetFileName(this->Name_.Path());
     this->Io_->ReadImageInformation();
     this->ReadGeometry();
     if (!TypeOf(this->Volume_.View_.type, this->Io_->GetComponentType()))
@@ -388,6 +427,7 @@ private:
   }
 
   std::string Path_;
+  NiftiName Name_;
   itk::ImageIOBase::Pointer Io_;
   Volume Volume_;
 };

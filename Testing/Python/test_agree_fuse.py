@@ -328,6 +328,16 @@ def test_components_as_raters(tmp_path):
     assert [r["voxels"] for r in answer["raters"].values()] == [m.sum() for m in masks]
 
 
+def test_nifti_neighbours(tmp_path):
+    """a.nii and a.nii.gz in one folder are two files; niftilib takes the voxels of a.nii for both."""
+    a, b = blobs(2, (4, 5, 6))
+    files = {"A": write_nifti(tmp_path / "a.nii", a), "B": write_nifti(tmp_path / "a.nii.gz", b)}
+    image, _ = fuse(tmp_path, files, "orc")
+    assert np.array_equal(image.array, a + b)
+    done = run("agree", "--rater", f"B={tmp_path / 'a.nii.gz'}:7", check=False)
+    assert done.code == 2 and str(tmp_path / "a.nii.gz") in done.err
+
+
 def test_unanswered(tmp_path):
     a = np.array([[1, 1, 0, 0, 9, 9]] * 2, np.uint8)
     b = np.array([[1, 0, 1, 0, 1, 0]] * 2, np.uint8)
