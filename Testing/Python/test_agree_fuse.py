@@ -666,7 +666,7 @@ def on_terminal(words):
 def test_progress_on_a_terminal_only(case, tmp_path):
     words = ["fuse", "--method", "svls", *raters(case), "-o", tmp_path / "o.nrrd"]
     shown, code = on_terminal(words)
-    assert code == 0 and "%" in shown and "#" in shown and shown.endswith("\r\x1b[K")
+    assert code == 0 and "%" in shown and "[" in shown and shown.endswith("\r\x1b[K")
     shown, code = on_terminal([*words, "--quiet"])
     assert code == 0 and shown == ""
     assert run(*words).err == ""
@@ -727,10 +727,11 @@ def test_second_interrupt_ends_at_once(large, tmp_path):
     time.sleep(.1)
     process.send_signal(signal.SIGINT)
     time.sleep(.05)
+    ended = process.poll() is not None  # the first one was enough
     process.send_signal(signal.SIGINT)
     started = time.time()
     process.communicate(timeout=60)
-    assert process.returncode == -signal.SIGINT and time.time() - started < 2
+    assert process.returncode == (1 if ended else -signal.SIGINT) and time.time() - started < 2
     assert not out.exists() and not leftovers(tmp_path)
 
 
