@@ -97,7 +97,7 @@ def bench_agreement():
     best = {}
     for name, run in (("RaterConsensus", lambda: rcn_agreement_ctypes.agreement(lib, ctx, masks)), ("NumPy", lambda: numpy_agreement(masks))):
         times = []
-        for _ in range(3):
+        for _ in range(7):
             start = time.perf_counter()
             answer = run()
             times.append(time.perf_counter() - start)

@@ -345,6 +345,7 @@ typedef struct add_job {
     const rcn_mask *masks; /* dense: masks of raters first_rater ... */
     int first_rater;
     int mask_count;
+    int fresh;          /* dense: the codes hold nothing yet, not even zeros */
     int64_t *bad;       /* per thread: lowest voxel with an unusable label, or INT64_MAX */
     int *bad_mask;      /* per thread: whose */
     int64_t *counts;    /* dense: a histogram per thread */
@@ -373,6 +374,17 @@ RCN_DISPATCH static void or_bits_u16(uint16_t *restrict codes, const uint8_t *re
     for (int64_t i = 0; i < count; ++i) codes[i] = (uint16_t)(codes[i] | answers[i] << bit);
 }
 
+/* The commonest mask, plain bytes where any value marks, without the detour through answers. */
+RCN_DISPATCH static void or_nonzero_u8(uint8_t *restrict codes, const uint8_t *restrict mask,
+                                       int64_t count, int bit) {
+    const uint8_t set = (uint8_t)(1u << bit);
+    for (int64_t i = 0; i < count; ++i) codes[i] |= mask[i] ? set : 0;
+}
+
+static int is_plain_u8(const rcn_mask *mask) {
+    return mask->image.type == RCN_UINT8 && mask->image.components == 1 && !mask->values;
+}
+
 /* Dense codes, nobody leaves voxels out: each rater sets one bit. The codes go into the votes, or,
  * where the votes have no room for them, only through the cache. */
 static void dense_chunk(int64_t chunk, int thread, void *payload) {
@@ -382,13 +394,14 @@ static void dense_chunk(int64_t chunk, int thread, void *payload) {
     uint16_t passing[RCN_CHUNK];
     int64_t first, end;
     rcn__chunk_range(&first, &end, chunk, votes->voxels, RCN_CHUNK);
-    void *codes = passing;
-    if (votes->codes)
-        codes = (char *)votes->codes + first * votes->code_bytes;
-    else
-        memset(passing, 0, (size_t)((end - first) * votes->code_bytes));
+    void *codes = votes->codes ? (char *)votes->codes + first * votes->code_bytes : (void *)passing;
+    if (!votes->codes || job->fresh) memset(codes, 0, (size_t)((end - first) * votes->code_bytes));
     for (int m = 0; m < job->mask_count; ++m) {
         if (!job->masks[m].image.data) continue;
+        if (votes->code_bytes == 1 && is_plain_u8(&job->masks[m])) {
+            or_nonzero_u8(codes, mask_at(&job->masks[m], first), end - first, job->first_rater + m);
+            continue;
+        }
         const int64_t bad = read_answers(answers, &job->masks[m], first, end - first);
         if (bad >= 0) {
             note_bad(job, thread, m, bad);
@@ -488,10 +501,13 @@ static void free_job(rcn_context *ctx, add_job *job) {
 }
 
 static rcn_status add_dense(rcn_votes *votes, rcn_context *ctx, const rcn_mask *masks,
-                            int first_rater, int mask_count, uint64_t new_raters) {
+                            int first_rater, int mask_count, uint64_t new_raters, int fresh) {
     rcn_status status;
-    add_job job = {
-        .votes = votes, .masks = masks, .first_rater = first_rater, .mask_count = mask_count};
+    add_job job = {.votes = votes,
+                   .masks = masks,
+                   .first_rater = first_rater,
+                   .mask_count = mask_count,
+                   .fresh = fresh};
     RCN_TRY(alloc_bad(&job, ctx));
     RCN_ALLOC_ZERO(job.counts, ctx, votes->pattern_count * ctx->threads,
                    "the histogram of patterns");
@@ -499,7 +515,7 @@ static rcn_status add_dense(rcn_votes *votes, rcn_context *ctx, const rcn_mask *
                              dense_chunk, &job);
     if (status == RCN_OK) status = check_bad(ctx, &job);
     if (status != RCN_OK) {
-        for (int m = 0; votes->codes && m < mask_count; ++m)
+        for (int m = 0; votes->codes && !fresh && m < mask_count; ++m)
             if (masks[m].image.data) remove_bit(votes, first_rater + m);
         goto done;
     }
@@ -590,7 +606,7 @@ rcn_status rcn_votes_add(rcn_votes *votes, rcn_context *ctx, int rater, const rc
     const rcn_status status = check_mask(ctx, mask, &votes->geometry, rater);
     if (status != RCN_OK) return status;
     if (votes->dense && !mask->unanswered)
-        return add_dense(votes, ctx, mask, rater, 1, UINT64_C(1) << rater);
+        return add_dense(votes, ctx, mask, rater, 1, UINT64_C(1) << rater, 0);
     return add_refined(votes, ctx, mask, rater);
 }
 
@@ -625,10 +641,14 @@ rcn_status rcn_votes_from_masks(rcn_votes **out, rcn_context *ctx, const rcn_mas
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
     RCN_TRY(check_masks(&geometry, &present, &complete, ctx, masks, raters));
-    RCN_TRY(rcn_votes_create(&votes, ctx, geometry, raters));
-    if (votes->dense && complete) {
-        RCN_TRY(add_dense(votes, ctx, masks, 0, raters, present));
+    if (raters <= DENSE_RATERS && complete) {
+        RCN_TRY(create_table(&votes, ctx, geometry, raters));
+        /* Not zeroed here: each thread does that for the chunk it is about to fill. */
+        RCN_TRY(rcn__alloc(&votes->codes, ctx, votes->voxels, (size_t)votes->code_bytes,
+                           "the packed votes"));
+        RCN_TRY(add_dense(votes, ctx, masks, 0, raters, present, 1));
     } else {
+        RCN_TRY(rcn_votes_create(&votes, ctx, geometry, raters));
         for (int r = 0; r < raters; ++r)
             if (masks[r].image.data) RCN_TRY(rcn_votes_add(votes, ctx, r, &masks[r]));
     }
@@ -650,7 +670,7 @@ rcn_status rcn__votes_count_masks(rcn_votes **out, rcn_context *ctx, const rcn_m
     RCN_TRY(check_masks(&geometry, &present, &complete, ctx, masks, raters));
     if (raters > DENSE_RATERS || !complete) return RCN_OK;
     RCN_TRY(create_table(&votes, ctx, geometry, raters));
-    RCN_TRY(add_dense(votes, ctx, masks, 0, raters, present));
+    RCN_TRY(add_dense(votes, ctx, masks, 0, raters, present, 0));
     *out = votes;
     votes = NULL;
 done:
