@@ -294,6 +294,43 @@ static void failing_allocations_and_cancel(void) {
     }
 }
 
+/* A label that the element type cannot hold marks nothing: -1 is not 2^64 - 1. */
+static void labels_out_of_range(void) {
+    uint64_t u64[4] = {0, 1, UINT64_MAX, 255};
+    uint8_t u8[4] = {0, 1, 255, 255};
+    const int64_t minus_one[] = {-1}, huge = INT64_C(1) << 60;
+    rcn_context *ctx = make_context(1);
+    rcn_votes *votes = NULL;
+    rcn_mask masks[2] = {mask_of(u64, RCN_UINT64, 4, 1, 1), mask_of(u8, RCN_UINT8, 4, 1, 1)};
+    for (int r = 0; r < 2; ++r) {
+        masks[r].values = minus_one;
+        masks[r].value_count = 1;
+        masks[r].unanswered = minus_one;
+    }
+    CHECK_STATUS(rcn_votes_from_masks(&votes, ctx, masks, 2), RCN_OK);
+    CHECK(rcn_votes_marked(votes, 0) == 0 && rcn_votes_marked(votes, 1) == 0);
+    CHECK(!rcn_votes_has_unanswered(votes));
+    rcn_votes_destroy(votes);
+    votes = NULL;
+    masks[1].unanswered = &huge;
+    CHECK_STATUS(rcn_votes_from_masks(&votes, ctx, masks, 2), RCN_EINVALID);
+    CHECK_ERROR(ctx, "Rater 2: 1152921504606846976 is no possible label value");
+    CHECK(!votes);
+    rcn_context_destroy(ctx);
+}
+
+static void not_finite(void) {
+    float f32[6] = {0, 1, -1, 3e38f, NAN, 0};
+    double f64[6] = {0, 1, -1, INFINITY, NAN, 0};
+    rcn_image image = {f32, RCN_FLOAT32, 2, rcn_geometry_make(3, 1, 1)};
+    CHECK(rcn_image_find_nonfinite(&image) == 4);
+    image.data = f64;
+    image.type = RCN_FLOAT64;
+    CHECK(rcn_image_find_nonfinite(&image) == 3);
+    image.type = RCN_INT64;
+    CHECK(rcn_image_find_nonfinite(&image) == -1);
+}
+
 int main(void) {
     RUN(golden_histogram);
     RUN(types_and_components);
@@ -303,5 +340,7 @@ int main(void) {
     RUN(bad_labels);
     RUN(union_box_and_expand);
     RUN(failing_allocations_and_cancel);
+    RUN(labels_out_of_range);
+    RUN(not_finite);
     return TEST_RESULT;
 }

@@ -666,7 +666,7 @@ def on_terminal(words):
 def test_progress_on_a_terminal_only(case, tmp_path):
     words = ["fuse", "--method", "svls", *raters(case), "-o", tmp_path / "o.nrrd"]
     shown, code = on_terminal(words)
-    assert code == 0 and "%" in shown and "[" in shown and shown.endswith("\r\x1b[K")
+    assert code == 0 and "[" in shown and "% " in shown and shown.endswith("\r\x1b[K")
     shown, code = on_terminal([*words, "--quiet"])
     assert code == 0 and shown == ""
     assert run(*words).err == ""
