@@ -322,9 +322,9 @@ std::string Fingerprint(const Volume& prediction)
   return text;
 }
 
-std::vector<uint8_t> ReferenceTable(const Workspace& workspace, const std::string& reference)
+std::vector<uint8_t> ReferenceTable(const rcn_votes* votes, const std::vector<std::string>& names,
+  const std::string& reference, rcn_context* context)
 {
-  const rcn_votes* votes = workspace.Votes();
   const size_t count = static_cast<size_t>(rcn_votes_pattern_count(votes));
   std::vector<uint8_t> table(count);
   if (reference == "majority")
@@ -337,28 +337,27 @@ std::vector<uint8_t> ReferenceTable(const Workspace& workspace, const std::strin
     options.method = RCN_STAPLE;
     options.staple_output = RCN_STAPLE_MASK;
     std::vector<float> mask(count);
-    Check(rcn_fuse_patterns(mask.data(), nullptr, workspace.Context(), votes, &options), workspace.Context());
+    Check(rcn_fuse_patterns(mask.data(), nullptr, context, votes, &options), context);
     std::copy(mask.begin(), mask.end(), table.begin());
   }
   else
   {
-    const auto& names = workspace.RaterNames();
     rcn_reference_rater(table.data(), votes,
       static_cast<int>(std::find(names.begin(), names.end(), reference) - names.begin()));
   }
   return table;
 }
 
-std::vector<uint8_t> RegionOf(const Workspace& workspace, const EvaluationOptions& options, int64_t& count)
+std::vector<uint8_t> RegionOf(const rcn_votes* judges, const EvaluationOptions& options, int64_t& count,
+  rcn_context* context)
 {
-  const rcn_geometry& geometry = *rcn_votes_geometry(workspace.Votes());
+  const rcn_geometry& geometry = *rcn_votes_geometry(judges);
   const int64_t voxels = rcn_geometry_voxels(&geometry);
   std::vector<uint8_t> region;
   count = voxels;
   if (!options.RegionMask.empty())
   {
     const Volume mask = ReadImage(options.RegionMask);
-    rcn_context* context = workspace.Context();
     Check(rcn_geometry_compare(context, &mask.Geometry(), options.RegionMask.c_str(), &geometry, "the case",
             RCN_GEOMETRY_TOLERANCE), context);
     // A mask is a rater of one: the votes code already reads any type and refuses what is no label.
@@ -375,7 +374,7 @@ std::vector<uint8_t> RegionOf(const Workspace& workspace, const EvaluationOption
   else if (options.Region.region != RCN_REGION_WHOLE)
   {
     region.resize(static_cast<size_t>(voxels));
-    Check(rcn_region_fill(region.data(), &count, workspace.Context(), workspace.Votes(), &options.Region), workspace.Context());
+    Check(rcn_region_fill(region.data(), &count, context, judges, &options.Region), context);
   }
   return region;
 }
@@ -432,22 +431,23 @@ Volume Evaluation::Correct(const Volume& prediction) const
   return out;
 }
 
-bool Evaluation::AddCase(const Workspace& workspace, const std::string& id, const Volume& prediction)
+bool Evaluation::AddCase(const rcn_votes* votes, const std::vector<std::string>& names, const std::string& id,
+  const Volume& prediction)
 {
-  const rcn_geometry& geometry = *rcn_votes_geometry(workspace.Votes());
+  const rcn_geometry& geometry = *rcn_votes_geometry(votes);
   Check(rcn_geometry_compare(this->Context_, &prediction.Geometry(), "The prediction", &geometry, "the raters' masks",
           RCN_GEOMETRY_TOLERANCE), this->Context_);
   const std::string fingerprint = Fingerprint(prediction);
   this->RefuseFittedCase(id, fingerprint);
   int64_t inRegion = 0;
-  const std::vector<uint8_t> region = RegionOf(workspace, this->Options_, inRegion);
+  const std::vector<uint8_t> region = RegionOf(votes, this->Options_, inRegion, this->Context_);
   if (inRegion == 0)
   {
     return false;
   }
-  const std::vector<uint8_t> reference = ReferenceTable(workspace, this->Options_.Reference);
+  const std::vector<uint8_t> reference = ReferenceTable(votes, names, this->Options_.Reference, this->Context_);
   const Volume corrected = this->Correct(prediction);
-  const rcn_calib_case one = { workspace.Votes(), corrected.View(), region.empty() ? nullptr : region.data(), reference.data() };
+  const rcn_calib_case one = { votes, corrected.View(), region.empty() ? nullptr : region.data(), reference.data() };
   rcn_calib* sums = nullptr;
   Check(rcn_calib_create(&sums, this->Context_, static_cast<int>(this->Raters_.size()), &this->Options_.Calib), this->Context_);
   std::unique_ptr<rcn_calib, Handles::Deleter> keep(sums);

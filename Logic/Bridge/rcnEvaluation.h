@@ -76,8 +76,10 @@ public:
   Evaluation(rcn_context* context, const std::vector<std::string>& raters, const EvaluationOptions& options);
   ~Evaluation();
 
-  /// Judges the workspace's case. False when the region is empty there, so that the case says nothing.
-  bool AddCase(const Workspace& workspace, const std::string& id, const Volume& prediction);
+  /// Judges a case; `names` are those of the votes' raters. False when the region is empty there, so that
+  /// the case says nothing.
+  bool AddCase(const rcn_votes* votes, const std::vector<std::string>& names, const std::string& id,
+    const Volume& prediction);
 
   EvaluationReport Report() const;
 

@@ -5,6 +5,7 @@
 
 #include "rcn/rcn.h"
 #include "rcnCommands.h"
+#include "rcnEvaluation.h"
 #include "rcnFigure.h"
 
 namespace rcn
@@ -157,6 +158,60 @@ private:
   int Count_ = 0;
 };
 
+/// What a fused map promises about a rater it has not seen: four raters of twenty small cases are fused,
+/// the fifth judges. The share who marked keeps its promise; STAPLE, which looks for one hidden truth, is
+/// surer than raters are.
+std::string JudgeFusions(const std::filesystem::path& folder, rcn_context* context)
+{
+  constexpr int cases = 20, seen = Raters - 1;
+  const std::vector<std::string> judge = { RaterNames[seen] };
+  EvaluationOptions options;
+  options.Region.region = RCN_REGION_BOX;
+  const rcn_method methods[] = { RCN_STAPLE, RCN_SOFT_GAUSSIAN };
+  const char* const titles[] = { "STAPLE of four raters, judged by a fifth", "Share of four raters (smoothed), judged by a fifth" };
+  Table table({ "Fused from four raters", "MR-ECE (%)", "95 % interval", "Brier", "AUC" });
+  for (int m = 0; m < 2; ++m)
+  {
+    Evaluation evaluation(context, judge, options);
+    for (int seed = 1; seed <= cases; ++seed)
+    {
+      rcn_phantom_options phantom = RCN_PHANTOM_OPTIONS_INIT;
+      phantom.seed = static_cast<uint64_t>(seed);
+      const rcn_geometry geometry = rcn_geometry_make(phantom.size[0], phantom.size[1], phantom.size[2]);
+      const int64_t voxels = rcn_geometry_voxels(&geometry);
+      const Volume image = Volume::Allocate(geometry, RCN_FLOAT32), map = Volume::Allocate(geometry, RCN_FLOAT32);
+      const Volume masks = Volume::Allocate(geometry, RCN_UINT8, Raters);
+      uint8_t* bytes = static_cast<uint8_t*>(masks.Data());
+      Check(rcn_phantom_make(static_cast<float*>(image.Data()), bytes, context, &phantom), context);
+      rcn_mask views[Raters] = {};
+      for (int r = 0; r < Raters; ++r)
+      {
+        views[r].image = rcn_image{ bytes + r * voxels, RCN_UINT8, 1, geometry };
+      }
+      rcn_fusion_options fusion = RCN_FUSION_OPTIONS_INIT;
+      fusion.method = methods[m];
+      Check(rcn_fuse_masks(static_cast<float*>(map.Data()), nullptr, context, views, seen, &fusion), context);
+      rcn_votes* votes = nullptr;
+      Check(rcn_votes_from_masks(&votes, context, &views[seen], 1), context);
+      const std::unique_ptr<rcn_votes, VotesDeleter> keep(votes);
+      evaluation.AddCase(votes, judge, std::to_string(seed), map);
+    }
+    const EvaluationReport report = evaluation.Report();
+    const rcn_interval& interval = report.Interval[RCN_MR_ECE];
+    table.Add({ rcn_method_name(methods[m]), Fixed(100 * report.Figures[RCN_MR_ECE], 2),
+      Fixed(100 * interval.low, 2) + " to " + Fixed(100 * interval.high, 2), Fixed(report.Figures[RCN_BRIER], 4),
+      Fixed(report.Auc.reference, 4) });
+    const Figure figure = ReliabilityDiagram(report, titles[m]);
+    const std::string name = std::string("reliability_") + rcn_method_name(methods[m]);
+    figure.Save((folder / (name + ".svg")).string());
+    if (Figure::CheckPath("x.png").empty())
+    {
+      figure.Save((folder / (name + ".png")).string());
+    }
+  }
+  return "Does a fused map mean what it says? Twenty small cases, judged by a rater it has not seen\n" + table.Text();
+}
+
 int RunDemo(const Arguments& arguments)
 {
   Terminal terminal(arguments);
@@ -209,11 +264,14 @@ int RunDemo(const Arguments& arguments)
   {
     montage.Save((folder / "consensus.png").string());
   }
-  WriteText("-", text + "\nWritten to " + folder.string() + ":\n"
+  const std::string judged = JudgeFusions(folder, workspace.Context());
+  WriteText((folder / "calibration.txt").string(), judged);
+  WriteText("-", text + "\n" + judged + "\nWritten to " + folder.string() + ":\n"
     "  phantom.nrrd, phantom_<rater>.nrrd, dataset.json   the image, five raters' masks and their data list\n"
     "  agreement.txt, agreement.json                      the table above, for people and for machines\n"
     "  phantom_<method>.nrrd                              the masks fused in eight ways\n"
-    "  consensus.svg, consensus.png                       all of it in one picture: look at this one first\n");
+    "  consensus.svg, consensus.png                       all of it in one picture: look at this one first\n"
+    "  reliability_<method>.svg, .png, calibration.txt    whether a fused map means what it says\n");
   return 0;
 }
 
@@ -222,8 +280,8 @@ int RunDemo(const Arguments& arguments)
 Command DemoCommand()
 {
   return { "demo", "the whole story on built-in data", { "[-o DIR]" },
-    "Makes a phantom with five raters who disagree, compares them, fuses their masks in all eight ways, and draws the "
-    "result. Everything lands in a folder to look at.",
+    "Makes a phantom with five raters who disagree, compares them, fuses their masks in all eight ways, draws the "
+    "result, and checks whether fused maps keep their promise to a rater they have not seen. Everything lands in a folder to look at.",
     { { "-o", "DIR", "where to put it (rater-consensus-demo)" }, { "--threads", "N", "how many threads (all cores)" },
       { "--quiet", "", "no progress" } },
     RunDemo };

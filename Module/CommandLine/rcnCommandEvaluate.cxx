@@ -114,7 +114,7 @@ Judged Judge(const Arguments& arguments, Terminal& terminal, Workspace& workspac
       {
         judged.Models.emplace_back(new Evaluation(workspace.Context(), workspace.RaterNames(), options[m]));
       }
-      if (!judged.Models[m]->AddCase(workspace, id, predictions[m]))
+      if (!judged.Models[m]->AddCase(workspace.Votes(), workspace.RaterNames(), id, predictions[m]))
       {
         terminal.Remark("Case " + id + ": the region is empty, so it says nothing.");
       }
