@@ -147,7 +147,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     REQUIRE(rcn_context_create(&ctx, &context_options) == RCN_OK);
 
     const int raters = (int)take_u8(&in) % (RCN_MAX_RATERS + 2);
-    rcn_geometry geometry = rcn_geometry_make(take_u8(&in) % 20, take_u8(&in) % 12, take_u8(&in) % 6);
+    rcn_geometry geometry =
+        rcn_geometry_make(take_u8(&in) % 20, take_u8(&in) % 12, take_u8(&in) % 6);
     geometry.spacing[0] = take_number(&in, 1);
     memset(masks, 0, sizeof masks);
     for (int r = 0; r < raters && r <= RCN_MAX_RATERS; ++r) {

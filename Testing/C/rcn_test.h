@@ -126,6 +126,26 @@ static inline rcn_context *make_context(int threads) {
     return ctx;
 }
 
+/* Runs action(ctx, payload) cancelled at its first report of progress, at its second, ..., until it
+ * gets through. Each time it must say so and leave nothing behind; there must be `at_least`
+ * reports. */
+static inline void check_cancelling(rcn_status (*action)(rcn_context *, void *), void *payload,
+                                    int at_least) {
+    for (int calls = 0; calls < 100000; ++calls) {
+        rcn_context *ctx = make_context(1);
+        int countdown = calls;
+        rcn_context_set_progress(ctx, cancel_after, &countdown);
+        const rcn_status status = action(ctx, payload);
+        if (status != RCN_OK) CHECK_STATUS(status, RCN_ECANCELLED);
+        CHECK(rcn_context_bytes(ctx) == 0);
+        rcn_context_destroy(ctx);
+        if (status == RCN_OK) {
+            CHECK(calls >= at_least);
+            break;
+        }
+    }
+}
+
 /* ---- the golden raters of the definitions: 8x8x8, a cube of 4x4x4, up to four noisy raters ------
  */
 #define GOLDEN_VOXELS 512

@@ -523,19 +523,7 @@ static rcn_status fuse_all(rcn_context *ctx, void *payload) {
 
 static void failing_allocations_and_cancel(void) {
     check_failing_allocations(fuse_all, NULL);
-    int calls = 0, cancelled = 0;
-    for (;; ++calls) {
-        rcn_context *ctx = make_context(1);
-        int countdown = calls;
-        rcn_context_set_progress(ctx, cancel_after, &countdown);
-        const rcn_status status = fuse_all(ctx, NULL);
-        CHECK(status == RCN_OK || status == RCN_ECANCELLED);
-        CHECK(rcn_context_bytes(ctx) == 0);
-        rcn_context_destroy(ctx);
-        cancelled += status == RCN_ECANCELLED;
-        if (status == RCN_OK) break;
-    }
-    CHECK(cancelled > 20);
+    check_cancelling(fuse_all, NULL, 21);
 }
 
 int main(void) {

@@ -179,19 +179,7 @@ static void failing_allocations_and_cancel(void) {
     scene s;
     scene_make(&s, owner, Z);
     check_failing_allocations(fill, &s);
-    for (int calls = 0; calls < 200; ++calls) {
-        rcn_context *ctx = make_context(1);
-        int countdown = calls;
-        rcn_context_set_progress(ctx, cancel_after, &countdown);
-        const rcn_status status = fill(ctx, &s);
-        if (status != RCN_OK) CHECK_STATUS(status, RCN_ECANCELLED);
-        CHECK(rcn_context_bytes(ctx) == 0);
-        rcn_context_destroy(ctx);
-        if (status == RCN_OK) {
-            CHECK(calls > 10);
-            break;
-        }
-    }
+    check_cancelling(fill, &s, 11);
     rcn_votes_destroy(s.votes);
     rcn_context_destroy(owner);
 }

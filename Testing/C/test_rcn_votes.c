@@ -259,38 +259,28 @@ static void union_box_and_expand(void) {
     rcn_context_destroy(ctx);
 }
 
+typedef struct many_masks {
+    rcn_mask masks[18];
+    int raters;
+} many_masks;
+
 static rcn_status make_votes(rcn_context *ctx, void *payload) {
     rcn_votes *votes = NULL;
-    rcn_mask *masks = payload;
-    const rcn_status status = rcn_votes_from_masks(&votes, ctx, masks, 18);
+    const many_masks *many = payload;
+    const rcn_status status = rcn_votes_from_masks(&votes, ctx, many->masks, many->raters);
     CHECK((status == RCN_OK) == (votes != NULL));
     rcn_votes_destroy(votes);
     return status;
 }
 
 static void failing_allocations_and_cancel(void) {
-    uint8_t raters[4][GOLDEN_VOXELS];
-    rcn_mask masks[18];
+    static uint8_t raters[4][GOLDEN_VOXELS];
+    many_masks many;
     make_golden(raters);
-    for (int r = 0; r < 18; ++r) masks[r] = mask_of(raters[r % 4], RCN_UINT8, 8, 8, 8);
-    check_failing_allocations(make_votes, masks);
-    for (int raters_used = 3; raters_used <= 18; raters_used += 15) {
-        for (int calls = 0; calls < 200; ++calls) {
-            rcn_context *ctx = make_context(1);
-            int countdown = calls;
-            rcn_votes *votes = NULL;
-            rcn_context_set_progress(ctx, cancel_after, &countdown);
-            const rcn_status status = rcn_votes_from_masks(&votes, ctx, masks, raters_used);
-            CHECK((status == RCN_OK) == (votes != NULL));
-            if (status != RCN_OK) CHECK_STATUS(status, RCN_ECANCELLED);
-            rcn_votes_destroy(votes);
-            CHECK(rcn_context_bytes(ctx) == 0);
-            rcn_context_destroy(ctx);
-            if (status == RCN_OK) {
-                CHECK(calls > 1);
-                break;
-            }
-        }
+    for (int r = 0; r < 18; ++r) many.masks[r] = mask_of(raters[r % 4], RCN_UINT8, 8, 8, 8);
+    for (many.raters = 3; many.raters <= 18; many.raters += 15) { /* dense, refined */
+        check_failing_allocations(make_votes, &many);
+        check_cancelling(make_votes, &many, 2);
     }
 }
 
