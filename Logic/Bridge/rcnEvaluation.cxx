@@ -107,30 +107,62 @@ const char* const ReadoutNames[] = { "majority", "expected", "at-least" };
   throw Error(RCN_EFORMAT, path + " is no recalibration file that can be used: " + what);
 }
 
-std::vector<double> Numbers(json_t* array, const std::string& path)
+/// "majority", "expected", "at-least:2": as --readout takes it.
+std::string ReadoutText(rcn_readout readout, int atLeast)
 {
+  return ReadoutNames[readout] + (readout == RCN_READOUT_AT_LEAST ? ":" + std::to_string(atLeast) : "");
+}
+
+/// The list under a key; one that is absent is empty.
+json_t* List(json_t* root, const char* key, const std::string& path)
+{
+  json_t* list = json_object_get(root, key);
+  if (list && !json_is_array(list))
+  {
+    FailRecalibration(path, std::string("\"") + key + "\" must be a list.");
+  }
+  return list;
+}
+
+/// A whole number between 0 and `most`; one that is absent is 0.
+json_int_t WholeNumber(json_t* root, const char* key, json_int_t most, const std::string& path)
+{
+  json_t* number = json_object_get(root, key);
+  if (number && (!json_is_integer(number) || json_integer_value(number) < 0 || json_integer_value(number) > most))
+  {
+    FailRecalibration(path, std::string("\"") + key + "\" must be a whole number from 0 to " + std::to_string(most) + ".");
+  }
+  return json_integer_value(number);
+}
+
+std::vector<double> Numbers(json_t* root, const char* key, const std::string& path)
+{
+  json_t* array = List(root, key, path);
   std::vector<double> numbers;
   for (size_t i = 0; i < json_array_size(array); ++i)
   {
     json_t* one = json_array_get(array, i);
     if (!json_is_number(one))
     {
-      FailRecalibration(path, "a parameter is no number.");
+      FailRecalibration(path, std::string("\"") + key + "\" must hold numbers.");
     }
     numbers.push_back(json_number_value(one));
   }
   return numbers;
 }
 
-std::vector<std::string> Strings(json_t* array)
+std::vector<std::string> Strings(json_t* root, const char* key, const std::string& path)
 {
+  json_t* array = List(root, key, path);
   std::vector<std::string> strings;
   for (size_t i = 0; i < json_array_size(array); ++i)
   {
-    if (const char* text = json_string_value(json_array_get(array, i)))
+    const char* text = json_string_value(json_array_get(array, i));
+    if (!text)
     {
-      strings.push_back(text);
+      FailRecalibration(path, std::string("\"") + key + "\" must hold texts.");
     }
+    strings.push_back(text);
   }
   return strings;
 }
@@ -155,10 +187,11 @@ int ParameterCount(rcn_recalib_method method)
 
 Recalibration ReadRecalibration(const std::string& path)
 {
+  std::error_code ignored;
   std::ifstream file(path, std::ios::binary);
-  if (!file)
+  if (!file || fs::is_directory(path, ignored))
   {
-    throw Error(RCN_EIO, path + " does not exist or cannot be read.");
+    throw Error(RCN_EIO, path + (fs::exists(path, ignored) ? " cannot be read." : " does not exist."));
   }
   std::ostringstream text;
   text << file.rdbuf();
@@ -170,8 +203,8 @@ Recalibration ReadRecalibration(const std::string& path)
     FailRecalibration(path, std::string("it is no valid JSON (") + error.text + ").");
   }
   Recalibration out;
+  out.Path = path;
   const char* method = json_string_value(json_object_get(root.get(), "method"));
-  const char* readout = json_string_value(json_object_get(root.get(), "readout"));
   bool known = false;
   for (int m = RCN_RECALIB_TEMPERATURE; method && m <= RCN_RECALIB_ISOTONIC; ++m)
   {
@@ -185,29 +218,45 @@ Recalibration ReadRecalibration(const std::string& path)
   {
     FailRecalibration(path, "\"method\" must be temperature, platt, beta or isotonic.");
   }
+  const char* readout = json_string_value(json_object_get(root.get(), "readout"));
+  known = false;
   for (int r = 0; readout && r < 3; ++r)
   {
     if (!std::strcmp(readout, ReadoutNames[r]))
     {
       out.Readout = static_cast<rcn_readout>(r);
+      known = true;
     }
   }
-  out.AtLeast = static_cast<int>(json_integer_value(json_object_get(root.get(), "at_least")));
-  out.Correction.levels = static_cast<int>(json_integer_value(json_object_get(root.get(), "levels")));
-  out.Correction.pairs = json_integer_value(json_object_get(root.get(), "pairs"));
-  const std::vector<double> parameters = Numbers(json_object_get(root.get(), "parameters"), path);
-  const std::vector<double> x = Numbers(json_object_get(root.get(), "x"), path);
-  const std::vector<double> y = Numbers(json_object_get(root.get(), "y"), path);
-  if (parameters.size() > 3 || x.size() != y.size() || x.size() > RCN_RECALIB_KNOTS)
+  if (!known)
   {
-    FailRecalibration(path, "it has too many parameters, or steps that do not fit.");
+    FailRecalibration(path, "\"readout\" must be majority, expected or at-least.");
+  }
+  out.AtLeast = static_cast<int>(WholeNumber(root.get(), "at_least", RCN_MAX_RATERS, path));
+  if ((out.Readout == RCN_READOUT_AT_LEAST) != (out.AtLeast > 0))
+  {
+    FailRecalibration(path, "\"at_least\" must be 1 or more with the readout at-least, and 0 with the others.");
+  }
+  out.Correction.levels = static_cast<int>(WholeNumber(root.get(), "levels", RCN_MAX_RATERS + 1, path));
+  out.Correction.pairs = WholeNumber(root.get(), "pairs", INT64_MAX, path);
+  const std::vector<double> parameters = Numbers(root.get(), "parameters", path);
+  const std::vector<double> x = Numbers(root.get(), "x", path);
+  const std::vector<double> y = Numbers(root.get(), "y", path);
+  const int count = ParameterCount(out.Correction.method);
+  if (parameters.size() != static_cast<size_t>(count))
+  {
+    FailRecalibration(path, std::string(method) + " has " + std::to_string(count) + " parameters, not " + std::to_string(parameters.size()) + ".");
+  }
+  if (x.size() != y.size() || x.size() > RCN_RECALIB_KNOTS)
+  {
+    FailRecalibration(path, "\"x\" and \"y\" must have the same length, at most " + std::to_string(RCN_RECALIB_KNOTS) + ".");
   }
   std::copy(parameters.begin(), parameters.end(), out.Correction.parameters);
   std::copy(x.begin(), x.end(), out.Correction.x);
   std::copy(y.begin(), y.end(), out.Correction.y);
   out.Correction.knots = static_cast<int>(x.size());
-  out.Cases = Strings(json_object_get(root.get(), "cases"));
-  out.Fingerprints = Strings(json_object_get(root.get(), "fingerprints"));
+  out.Cases = Strings(root.get(), "cases", path);
+  out.Fingerprints = Strings(root.get(), "fingerprints", path);
   if (const char* sentence = rcn_recalib_check(&out.Correction))
   {
     FailRecalibration(path, sentence);
@@ -274,6 +323,17 @@ struct Evaluation::Handles
   }
 };
 
+/// A case that was judged and is not yet counted.
+struct Evaluation::Prepared
+{
+  std::string Id, Fingerprint;
+  std::vector<uint8_t> Region, Reference;
+  Volume Corrected;
+  bool Levels = false;
+  rcn_calib_case Case{}; // borrows the above and the workspace's votes
+  std::unique_ptr<rcn_calib, Handles::Deleter> Sums;
+};
+
 Evaluation::Evaluation(rcn_context* context, const std::vector<std::string>& raters, const EvaluationOptions& options)
   : Context_(context), Raters_(raters), Options_(options), Handles_(new Handles)
 {
@@ -307,11 +367,17 @@ Evaluation::~Evaluation() = default;
 namespace
 {
 
-/// FNV-1a over the voxels: the same prediction under another name is found again.
+/// FNV-1a over the voxels: the same prediction under another name is found again. Empty for a constant
+/// map: a model that sees nothing in two cases has seen two cases.
 std::string Fingerprint(const Volume& prediction)
 {
   const int64_t elements = rcn_geometry_voxels(&prediction.Geometry()) * prediction.View().components;
   const uint32_t* words = static_cast<const uint32_t*>(prediction.Data());
+  const int64_t voxel = prediction.View().components;
+  if (std::equal(words + voxel, words + elements, words))
+  {
+    return "";
+  }
   uint64_t hash = 14695981039346656037ULL;
   for (int64_t i = 0; i < elements; ++i)
   {
@@ -322,9 +388,9 @@ std::string Fingerprint(const Volume& prediction)
   return text;
 }
 
-std::vector<uint8_t> ReferenceTable(const rcn_votes* votes, const std::vector<std::string>& names,
-  const std::string& reference, rcn_context* context)
+std::vector<uint8_t> ReferenceTable(const Workspace& workspace, const std::string& reference)
 {
+  const rcn_votes* votes = workspace.Votes();
   const size_t count = static_cast<size_t>(rcn_votes_pattern_count(votes));
   std::vector<uint8_t> table(count);
   if (reference == "majority")
@@ -337,27 +403,28 @@ std::vector<uint8_t> ReferenceTable(const rcn_votes* votes, const std::vector<st
     options.method = RCN_STAPLE;
     options.staple_output = RCN_STAPLE_MASK;
     std::vector<float> mask(count);
-    Check(rcn_fuse_patterns(mask.data(), nullptr, context, votes, &options), context);
+    Check(rcn_fuse_patterns(mask.data(), nullptr, workspace.Context(), votes, &options), workspace.Context());
     std::copy(mask.begin(), mask.end(), table.begin());
   }
   else
   {
+    const auto& names = workspace.RaterNames();
     rcn_reference_rater(table.data(), votes,
       static_cast<int>(std::find(names.begin(), names.end(), reference) - names.begin()));
   }
   return table;
 }
 
-std::vector<uint8_t> RegionOf(const rcn_votes* judges, const EvaluationOptions& options, int64_t& count,
-  rcn_context* context)
+std::vector<uint8_t> RegionOf(const Workspace& workspace, const EvaluationOptions& options, int64_t& count)
 {
-  const rcn_geometry& geometry = *rcn_votes_geometry(judges);
+  const rcn_geometry& geometry = *rcn_votes_geometry(workspace.Votes());
   const int64_t voxels = rcn_geometry_voxels(&geometry);
   std::vector<uint8_t> region;
   count = voxels;
   if (!options.RegionMask.empty())
   {
     const Volume mask = ReadImage(options.RegionMask);
+    rcn_context* context = workspace.Context();
     Check(rcn_geometry_compare(context, &mask.Geometry(), options.RegionMask.c_str(), &geometry, "the case",
             RCN_GEOMETRY_TOLERANCE), context);
     // A mask is a rater of one: the votes code already reads any type and refuses what is no label.
@@ -374,7 +441,7 @@ std::vector<uint8_t> RegionOf(const rcn_votes* judges, const EvaluationOptions& 
   else if (options.Region.region != RCN_REGION_WHOLE)
   {
     region.resize(static_cast<size_t>(voxels));
-    Check(rcn_region_fill(region.data(), &count, context, judges, &options.Region), context);
+    Check(rcn_region_fill(region.data(), &count, workspace.Context(), workspace.Votes(), &options.Region), workspace.Context());
   }
   return region;
 }
@@ -389,7 +456,8 @@ void Evaluation::RefuseFittedCase(const std::string& id, const std::string& fing
     return;
   }
   const bool known = std::find(correction->Cases.begin(), correction->Cases.end(), id) != correction->Cases.end() ||
-    std::find(correction->Fingerprints.begin(), correction->Fingerprints.end(), fingerprint) != correction->Fingerprints.end();
+    (!fingerprint.empty() &&
+      std::find(correction->Fingerprints.begin(), correction->Fingerprints.end(), fingerprint) != correction->Fingerprints.end());
   if (known)
   {
     throw Error(RCN_EINVALID, "The recalibration was fitted on case " + id +
@@ -397,7 +465,7 @@ void Evaluation::RefuseFittedCase(const std::string& id, const std::string& fing
   }
 }
 
-Volume Evaluation::Correct(const Volume& prediction) const
+Volume Evaluation::Correct(const Volume& prediction, const std::string& file) const
 {
   const Recalibration* correction = this->Options_.Correction;
   if (!correction)
@@ -406,10 +474,16 @@ Volume Evaluation::Correct(const Volume& prediction) const
   }
   const rcn_image& in = prediction.View();
   const int64_t voxels = rcn_geometry_voxels(&in.geometry);
-  if (correction->Correction.levels > 0)
+  const int levels = correction->Correction.levels;
+  if (levels > 0)
   {
+    if (in.components != levels)
+    {
+      throw Error(RCN_EINVALID, correction->Path + " corrects maps of " + std::to_string(levels) + " levels; " + file + " has " +
+        std::to_string(in.components) + (in.components == 1 ? " value per voxel." : " values per voxel."));
+    }
     Volume out = Volume::Allocate(in.geometry, RCN_FLOAT32, in.components);
-    Check(rcn_recalib_apply_levels(static_cast<float*>(out.Data()), this->Context_, &correction->Correction, &in), this->Context_);
+    Check(rcn_recalib_apply_levels(static_cast<float*>(out.Data()), this->Context_, &correction->Correction, &in), this->Context_, file);
     return out;
   }
   Volume out = Volume::Allocate(in.geometry, RCN_FLOAT32);
@@ -418,50 +492,76 @@ Volume Evaluation::Correct(const Volume& prediction) const
   {
     if (correction->Readout != this->Options_.Calib.readout || correction->AtLeast != this->Options_.Calib.at_least)
     {
-      throw Error(RCN_EINVALID, std::string("The recalibration was fitted to the readout ") + ReadoutNames[correction->Readout] +
+      throw Error(RCN_EINVALID, "The recalibration was fitted to the readout " + ReadoutText(correction->Readout, correction->AtLeast) +
         "; judge with the same --readout.");
     }
-    Check(rcn_readout_apply(data, this->Context_, &in, correction->Readout, correction->AtLeast), this->Context_);
+    Check(rcn_readout_apply(data, this->Context_, &in, correction->Readout, correction->AtLeast), this->Context_, file);
   }
   else
   {
     std::memcpy(data, in.data, static_cast<size_t>(voxels) * sizeof(float));
   }
-  Check(rcn_recalib_apply(data, this->Context_, &correction->Correction, &out.View()), this->Context_);
+  Check(rcn_recalib_apply(data, this->Context_, &correction->Correction, &out.View()), this->Context_, file);
   return out;
 }
 
-bool Evaluation::AddCase(const rcn_votes* votes, const std::vector<std::string>& names, const std::string& id,
-  const Volume& prediction)
+bool Evaluation::PrepareCase(
+  const Workspace& workspace, const std::string& id, const Volume& prediction, const std::string& file)
 {
-  const rcn_geometry& geometry = *rcn_votes_geometry(votes);
-  Check(rcn_geometry_compare(this->Context_, &prediction.Geometry(), "The prediction", &geometry, "the raters' masks",
-          RCN_GEOMETRY_TOLERANCE), this->Context_);
-  const std::string fingerprint = Fingerprint(prediction);
-  this->RefuseFittedCase(id, fingerprint);
+  this->Prepared_.reset();
+  const rcn_geometry& geometry = *rcn_votes_geometry(workspace.Votes());
+  Check(rcn_geometry_compare(this->Context_, &prediction.Geometry(), file.c_str(), &geometry, "the raters' masks",
+          this->Options_.Tolerance), this->Context_);
+  const int components = prediction.View().components, raters = static_cast<int>(this->Raters_.size());
+  if (components != 1 && components != raters + 1)
+  {
+    throw Error(RCN_EDATA, file + " has " + std::to_string(components) + " values per voxel; " + std::to_string(raters) +
+      (raters == 1 ? " rater needs " : " raters need ") + std::to_string(raters + 1) + " (levels 0 to " + std::to_string(raters) +
+      ") or 1 (a probability).");
+  }
+  std::unique_ptr<Prepared> one(new Prepared);
+  one->Id = id;
+  one->Fingerprint = Fingerprint(prediction);
+  one->Levels = components > 1;
+  this->RefuseFittedCase(id, one->Fingerprint);
   int64_t inRegion = 0;
-  const std::vector<uint8_t> region = RegionOf(votes, this->Options_, inRegion, this->Context_);
+  one->Region = RegionOf(workspace, this->Options_, inRegion);
   if (inRegion == 0)
   {
     return false;
   }
-  const std::vector<uint8_t> reference = ReferenceTable(votes, names, this->Options_.Reference, this->Context_);
-  const Volume corrected = this->Correct(prediction);
-  const rcn_calib_case one = { votes, corrected.View(), region.empty() ? nullptr : region.data(), reference.data() };
-  rcn_calib* sums = nullptr;
-  Check(rcn_calib_create(&sums, this->Context_, static_cast<int>(this->Raters_.size()), &this->Options_.Calib), this->Context_);
-  std::unique_ptr<rcn_calib, Handles::Deleter> keep(sums);
-  Check(rcn_calib_add(sums, this->Context_, &one), this->Context_);
-  Check(rcn_auc_add(this->Handles_->Auc.get(), this->Context_, &one), this->Context_);
-  this->Levels_ = prediction.View().components > 1;
-  if (this->Handles_->Temperature && this->Levels_)
+  if (this->Options_.FitTemperature && !this->Handles_->Cases.empty() && one->Levels != this->Levels_)
   {
-    Check(rcn_temperature_add(this->Handles_->Temperature.get(), this->Context_, &one), this->Context_);
+    throw Error(RCN_EINVALID, file + (one->Levels ? " holds levels" : " holds one probability") +
+      " and the cases before it do not; a temperature needs levels everywhere or nowhere.");
   }
-  this->Handles_->Cases.push_back(std::move(keep));
-  this->Ids_.push_back(id);
-  this->Fingerprints_.push_back(fingerprint);
+  one->Reference = ReferenceTable(workspace, this->Options_.Reference);
+  one->Corrected = this->Correct(prediction, file);
+  one->Case = { workspace.Votes(), one->Corrected.View(), one->Region.empty() ? nullptr : one->Region.data(), one->Reference.data() };
+  rcn_calib* sums = nullptr;
+  Check(rcn_calib_create(&sums, this->Context_, raters, &this->Options_.Calib), this->Context_);
+  one->Sums.reset(sums);
+  Check(rcn_calib_add(sums, this->Context_, &one->Case), this->Context_, file);
+  this->Prepared_ = std::move(one);
   return true;
+}
+
+void Evaluation::CommitCase()
+{
+  if (!this->Prepared_)
+  {
+    return;
+  }
+  const std::unique_ptr<Prepared> one = std::move(this->Prepared_);
+  Check(rcn_auc_add(this->Handles_->Auc.get(), this->Context_, &one->Case), this->Context_);
+  if (this->Handles_->Temperature && one->Levels)
+  {
+    Check(rcn_temperature_add(this->Handles_->Temperature.get(), this->Context_, &one->Case), this->Context_);
+  }
+  this->Levels_ = one->Levels;
+  this->Handles_->Cases.push_back(std::move(one->Sums));
+  this->Ids_.push_back(one->Id);
+  this->Fingerprints_.push_back(one->Fingerprint);
 }
 
 EvaluationReport Evaluation::Report() const
@@ -478,6 +578,11 @@ EvaluationReport Evaluation::Report() const
   const size_t bins = static_cast<size_t>(this->Options_.Calib.bins);
   report.Bins.resize(bins);
   rcn_calib_bins(report.Bins.data(), merged, this->Options_.Binning);
+  report.MassEce = report.MassMce = report.MassAce = NAN;
+  if (this->Options_.Binning == RCN_BINS_MASS)
+  {
+    rcn_calib_gaps(&report.MassEce, &report.MassMce, &report.MassAce, report.Bins.data(), this->Options_.Calib.bins);
+  }
   for (int r = 0; r < static_cast<int>(this->Raters_.size()); ++r)
   {
     report.RaterEce.push_back(rcn_calib_rater_ece(merged, r));
@@ -544,6 +649,10 @@ json_t* EvaluationJson(const EvaluationReport& report, const EvaluationOptions& 
   json_object_set_new(object, "pairs", json_integer(report.Pairs));
   json_object_set_new(object, "region", json_string(options.RegionMask.empty() ? rcn_region_name(options.Region.region) : options.RegionMask.c_str()));
   json_object_set_new(object, "readout", json_string(ReadoutNames[options.Calib.readout]));
+  if (options.Calib.readout == RCN_READOUT_AT_LEAST)
+  {
+    json_object_set_new(object, "at_least", json_integer(options.Calib.at_least));
+  }
   json_object_set_new(object, "reference", json_string(options.Reference.c_str()));
   json_t* intervals = json_object();
   json_t* paper = json_object();
@@ -578,6 +687,14 @@ json_t* EvaluationJson(const EvaluationReport& report, const EvaluationOptions& 
   json_object_set_new(brier, "uncertainty", JsonNumber(report.Brier.uncertainty));
   json_object_set_new(brier, "remainder", JsonNumber(report.Brier.remainder));
   json_object_set_new(object, "brier_decomposition", brier);
+  if (options.Binning == RCN_BINS_MASS)
+  {
+    json_t* mass = json_object();
+    json_object_set_new(mass, "mr_ece", JsonNumber(report.MassEce));
+    json_object_set_new(mass, "mce", JsonNumber(report.MassMce));
+    json_object_set_new(mass, "ace", JsonNumber(report.MassAce));
+    json_object_set_new(object, "equal_mass", mass);
+  }
   json_t* bins = json_array();
   for (size_t b = 0; b < report.Bins.size(); ++b)
   {

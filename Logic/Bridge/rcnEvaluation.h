@@ -23,11 +23,13 @@ namespace rcn
 /// A recalibration with what it was fitted on, as stored in its JSON file.
 struct Recalibration
 {
+  std::string Path; ///< the file it was read from; empty for one that was just fitted
   rcn_recalib Correction{};
   rcn_readout Readout = RCN_READOUT_MAJORITY; ///< of level maps, for corrections of one probability
   int AtLeast = 0;
   std::vector<std::string> Cases;        ///< ids of the cases
-  std::vector<std::string> Fingerprints; ///< of their predictions, so that renaming does not hide them
+  std::vector<std::string> Fingerprints; ///< of their predictions, so that renaming does not hide them; empty for
+                                         ///< constant ones, which tell nothing
 };
 
 /// Reads and checks a recalibration file; throws Error with the file's name.
@@ -41,6 +43,7 @@ struct EvaluationOptions
   std::string RegionMask; ///< a mask file instead of Region, for one case
   rcn_binning Binning = RCN_BINS_WIDTH;
   std::string Reference = "majority"; ///< or "staple", or a rater's name
+  double Tolerance = RCN_GEOMETRY_TOLERANCE; ///< in voxels, between prediction and masks
   uint64_t Seed = 0;
   const Recalibration* Correction = nullptr; ///< applied before judging
   bool AllowFittedCases = false; ///< judge a correction on the cases it was fitted to
@@ -65,6 +68,7 @@ struct EvaluationReport
   std::vector<double> BandLow, BandHigh; ///< NaN where there is none
   std::vector<double> RaterEce, RaterBrier;
   rcn_brier Brier;
+  double MassEce, MassMce, MassAce;   ///< over all pairs, from Bins of equal mass; NaN with equal width
   rcn_interval Interval[RCN_FIGURES]; ///< 95 %, 1000 draws
   rcn_interval Paper[RCN_FIGURES];    ///< mean and deviation of 10 draws of 60 %
 };
@@ -76,10 +80,12 @@ public:
   Evaluation(rcn_context* context, const std::vector<std::string>& raters, const EvaluationOptions& options);
   ~Evaluation();
 
-  /// Judges a case; `names` are those of the votes' raters. False when the region is empty there, so that
-  /// the case says nothing.
-  bool AddCase(const rcn_votes* votes, const std::vector<std::string>& names, const std::string& id,
-    const Volume& prediction);
+  /// Judges the workspace's case; `file` is the prediction's name in sentences. False when the region is
+  /// empty there, so that the case says nothing. Nothing is added before CommitCase(), so that several
+  /// models can agree on the cases that all of them can be judged on.
+  bool PrepareCase(const Workspace& workspace, const std::string& id, const Volume& prediction, const std::string& file);
+  /// Adds the case that was prepared last; nothing if there is none.
+  void CommitCase();
 
   EvaluationReport Report() const;
 
@@ -95,13 +101,15 @@ public:
 
 private:
   struct Handles;
+  struct Prepared;
   void RefuseFittedCase(const std::string& id, const std::string& fingerprint) const;
-  Volume Correct(const Volume& prediction) const;
+  Volume Correct(const Volume& prediction, const std::string& file) const;
 
   rcn_context* Context_;
   std::vector<std::string> Raters_;
   EvaluationOptions Options_;
   std::unique_ptr<Handles> Handles_;
+  std::unique_ptr<Prepared> Prepared_;
   std::vector<std::string> Ids_, Fingerprints_;
   bool Levels_ = false;
 };

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 
 #include "rcnCommands.h"
 #include "rcnEvaluation.h"
@@ -65,6 +66,7 @@ EvaluationOptions EvaluationOptionsFrom(const Arguments& arguments)
   options.RegionMask = arguments.Get("--region-mask");
   options.Binning = arguments.Get("--binning", "width") == "mass" ? RCN_BINS_MASS : RCN_BINS_WIDTH;
   options.Reference = arguments.Get("--reference", "majority");
+  options.Tolerance = arguments.GetNumber("--tolerance", RCN_GEOMETRY_TOLERANCE);
   options.Seed = static_cast<uint64_t>(arguments.GetInteger("--seed", 0, 0, INT64_MAX));
   options.AllowFittedCases = arguments.Has("--allow-fitted-cases");
   return options;
@@ -81,9 +83,23 @@ void CheckJudgeArguments(const Arguments& arguments)
     throw Error(RCN_EINVALID, arguments.Has("--data") ? "Say where the predictions are with --pred DIR."
                                                       : "Say what to judge with --prob FILE.");
   }
-  if (arguments.Has("--data") && arguments.Has("--region-mask"))
+  for (const char* option : { "--pred", "--split", "--versus" })
   {
-    throw Error(RCN_EINVALID, "--region-mask is for one case; use --region with --data.");
+    if (!arguments.Has("--data") && arguments.Has(option))
+    {
+      throw Error(RCN_EINVALID, std::string(option) + " goes with a list of cases; give --data LIST --pred DIR.");
+    }
+  }
+  for (const char* option : { "--prob", "--region-mask" })
+  {
+    if (arguments.Has("--data") && arguments.Has(option))
+    {
+      throw Error(RCN_EINVALID, std::string(option) + " is for one case; use --pred and --region with --data.");
+    }
+  }
+  if (arguments.Has("--region-mask") && arguments.Has("--region"))
+  {
+    throw Error(RCN_EINVALID, "Give either --region or --region-mask.");
   }
   if (arguments.Has("--plot"))
   {
@@ -91,6 +107,23 @@ void CheckJudgeArguments(const Arguments& arguments)
     if (!sentence.empty())
     {
       throw Error(RCN_EINVALID, sentence);
+    }
+  }
+  CheckTextOutputs(arguments);
+  for (const char* option : { "--plot", "-o" })
+  {
+    const std::string sentence = arguments.Has(option) ? CheckText(arguments.Get(option)) : "";
+    if (!sentence.empty())
+    {
+      throw Error(RCN_EIO, std::string(option) + " " + sentence);
+    }
+  }
+  for (const char* option : { "--pred", "--versus" })
+  {
+    std::error_code ignored;
+    if (arguments.Has(option) && !std::filesystem::is_directory(arguments.Get(option), ignored))
+    {
+      throw Error(RCN_EIO, std::string(option) + " " + arguments.Get(option) + " is no folder of predictions.");
     }
   }
 }
@@ -107,17 +140,24 @@ Judged Judge(const Arguments& arguments, Terminal& terminal, Workspace& workspac
   const std::vector<EvaluationOptions>& options, const std::vector<std::string>& folders)
 {
   Judged judged;
-  const auto add = [&](const std::string& id, const std::vector<Volume>& predictions) {
+  const auto add = [&](const std::string& id, const std::vector<Volume>& predictions, const std::vector<std::string>& files) {
+    bool empty = false;
     for (size_t m = 0; m < options.size(); ++m)
     {
       if (judged.Models.size() <= m)
       {
         judged.Models.emplace_back(new Evaluation(workspace.Context(), workspace.RaterNames(), options[m]));
       }
-      if (!judged.Models[m]->AddCase(workspace.Votes(), workspace.RaterNames(), id, predictions[m]))
-      {
-        terminal.Remark("Case " + id + ": the region is empty, so it says nothing.");
-      }
+      empty = !judged.Models[m]->PrepareCase(workspace, id, predictions[m], files[m]);
+    }
+    // Only now: a case counts for all models or for none.
+    for (const auto& model : judged.Models)
+    {
+      model->CommitCase();
+    }
+    if (empty)
+    {
+      terminal.Remark("Case " + id + ": the region is empty, so it says nothing.");
     }
   };
   if (!arguments.Has("--data"))
@@ -125,21 +165,24 @@ Judged Judge(const Arguments& arguments, Terminal& terminal, Workspace& workspac
     workspace.LoadCase(CaseFrom(arguments));
     const Volume prediction = ReadPrediction(arguments.Get("--prob"));
     judged.Raters = workspace.RaterNames();
-    add(arguments.Get("--prob"), std::vector<Volume>(options.size(), prediction));
+    add(arguments.Get("--prob"), std::vector<Volume>(options.size(), prediction),
+      std::vector<std::string>(options.size(), arguments.Get("--prob")));
     return judged;
   }
   const DataList list = ReadDataList(arguments.Get("--data"));
   judged.Raters = list.Raters;
   judged.ExitCode = ForEachCase(list, arguments, terminal, [&](const Case& one, size_t) {
     std::vector<Volume> predictions;
+    std::vector<std::string> files;
     for (size_t m = 0; m < options.size(); ++m)
     {
-      predictions.push_back(m && folders[m] == folders[0] ? predictions[0] : ReadPrediction(FindPrediction(folders[m], one.Id)));
+      files.push_back(FindPrediction(folders[m], one.Id));
+      predictions.push_back(m && folders[m] == folders[0] ? predictions[0] : ReadPrediction(files[m]));
     }
     Case masks = one;
     masks.Images.clear(); // only the raters are needed
     workspace.LoadCase(masks, list.Raters);
-    add(one.Id, predictions);
+    add(one.Id, predictions, files);
   });
   if (judged.Models.empty())
   {
@@ -191,6 +234,10 @@ std::string FigureTable(const EvaluationReport& report)
     {
       table.Add({ row.Name, Cell(report.Figures[row.Figure], row.Percent),
         IntervalCell(report.Interval[row.Figure], row.Percent), row.Meaning });
+    }
+    if (row.Figure == RCN_MR_ECE && std::isfinite(report.MassEce))
+    {
+      table.Add({ "MR-ECE, equal-mass bins (%)", Cell(report.MassEce, true), "–", "the same over the bins below" });
     }
   }
   const char* const meaning = "does a higher probability mean foreground? against the reference";
@@ -271,10 +318,6 @@ int RunEvaluate(const Arguments& arguments)
 {
   Terminal terminal(arguments);
   CheckJudgeArguments(arguments);
-  if (arguments.Has("--versus") && !arguments.Has("--data"))
-  {
-    throw Error(RCN_EINVALID, "--versus compares two folders of predictions; give --data LIST --pred DIR --versus DIR.");
-  }
   // The model, the model before its correction (for the diagram), and the one it is compared with.
   std::vector<EvaluationOptions> options = { EvaluationOptionsFrom(arguments) };
   std::vector<std::string> folders = { arguments.Get("--pred") };
@@ -390,6 +433,7 @@ int RunRecalibrate(const Arguments& arguments)
   corrected.Correction = &correction;
   corrected.AllowFittedCases = true;
   corrected.FitTemperature = false;
+  terminal.SetRemarks(false); // they would be the same ones
   const Judged again = Judge(used, terminal, workspace, { corrected }, { arguments.Get("--pred") });
   const EvaluationReport after = again.Models[0]->Report();
   WriteRecalibration(arguments.Get("-o"), correction);

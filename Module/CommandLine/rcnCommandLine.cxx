@@ -349,7 +349,7 @@ void Terminal::SetCase(const std::string& name, size_t index, size_t count)
 
 void Terminal::Remark(const std::string& sentence)
 {
-  if (!this->Quiet_ && !sentence.empty())
+  if (!this->Quiet_ && this->Remarks_ && !sentence.empty())
   {
     this->ClearLine();
     std::fprintf(stderr, "%s\n", OneLine(sentence).c_str());

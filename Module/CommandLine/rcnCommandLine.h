@@ -78,6 +78,8 @@ public:
   void SetCase(const std::string& name, size_t index, size_t count);
   /// One line on standard error, unless --quiet.
   void Remark(const std::string& sentence);
+  /// False: no remarks from here on, for work that is done a second time.
+  void SetRemarks(bool remarks) { this->Remarks_ = remarks; }
   /// Whether Ctrl-C was pressed.
   static bool IsInterrupted();
   /// Throws RCN_ECANCELLED after Ctrl-C.
@@ -87,7 +89,7 @@ private:
   bool Show(double fraction, const char* stage);
   void ClearLine();
 
-  bool IsTerminal_, Quiet_, Drawn_ = false;
+  bool IsTerminal_, Quiet_, Drawn_ = false, Remarks_ = true;
   std::string Case_;
   std::chrono::steady_clock::time_point Last_;
 };
