@@ -43,6 +43,20 @@ def run(*words, check=True, timeout=120, **options):
     return result
 
 
+def refused(*words, says, folder=None, code=2, **options):
+    """Runs, expects one line on standard error with all the words, and no trace in the folder."""
+    before = sorted(p for p in folder.rglob("*")) if folder else None
+    done = run(*words, check=False, **options)
+    assert done.code == code, (done.code, done.err)
+    assert done.out == ""
+    assert done.err.startswith("rater-consensus: ") and done.err.endswith("\n") and done.err.count("\n") == 1, done.err
+    for word in [says] if isinstance(says, str) else says:
+        assert word in done.err, done.err
+    if folder:
+        assert sorted(p for p in folder.rglob("*")) == before
+    return done.err
+
+
 def raters(files):
     """{"A": path} -> ["--rater", "A=path", ...]"""
     return [word for name, path in files.items() for word in ("--rater", f"{name}={path}")]

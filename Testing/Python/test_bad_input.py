@@ -12,24 +12,10 @@ import zlib
 import numpy as np
 import pytest
 
-from rcn_testing import (PROGRAM, blobs, case, golden, leftovers, raters, read_nrrd, rotation, run, write_image,  # noqa: F401
+from rcn_testing import (PROGRAM, blobs, case, golden, leftovers, raters, read_nrrd, refused, rotation, run, write_image,  # noqa: F401
                          write_meta, write_nifti, write_nrrd, write_png, write_tiff)
 
 ROOT = os.geteuid() == 0
-
-
-def refused(*words, says, folder=None, code=2, **options):
-    """Runs, expects one line on standard error with all the words, and no trace in the folder."""
-    before = sorted(p for p in folder.rglob("*")) if folder else None
-    done = run(*words, check=False, **options)
-    assert done.code == code, (done.code, done.err)
-    assert done.out == ""
-    assert done.err.startswith("rater-consensus: ") and done.err.endswith("\n") and done.err.count("\n") == 1, done.err
-    for word in [says] if isinstance(says, str) else says:
-        assert word in done.err, done.err
-    if folder:
-        assert sorted(p for p in folder.rglob("*")) == before
-    return done.err
 
 
 def both(files, *options, says, folder, **more):
