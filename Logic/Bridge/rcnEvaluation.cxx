@@ -446,6 +446,23 @@ std::vector<uint8_t> RegionOf(const Workspace& workspace, const EvaluationOption
   return region;
 }
 
+/// A copy that is sure background outside the region, where a prediction may hold anything.
+Volume Inside(const Volume& prediction, const std::vector<uint8_t>& region)
+{
+  const rcn_image& in = prediction.View();
+  Volume out = Volume::Allocate(in.geometry, RCN_FLOAT32, in.components);
+  const float* from = static_cast<const float*>(in.data);
+  float* to = static_cast<float*>(out.Data());
+  for (size_t i = 0; i < region.size(); ++i, from += in.components, to += in.components)
+  {
+    for (int c = 0; c < in.components; ++c)
+    {
+      to[c] = region[i] ? from[c] : in.components > 1 && c == 0 ? 1.0f : 0.0f;
+    }
+  }
+  return out;
+}
+
 } // namespace
 
 void Evaluation::RefuseFittedCase(const std::string& id, const std::string& fingerprint) const
@@ -536,7 +553,7 @@ bool Evaluation::PrepareCase(
       " and the cases before it do not; a temperature needs levels everywhere or nowhere.");
   }
   one->Reference = ReferenceTable(workspace, this->Options_.Reference);
-  one->Corrected = this->Correct(prediction, file);
+  one->Corrected = this->Correct(this->Options_.Correction && !one->Region.empty() ? Inside(prediction, one->Region) : prediction, file);
   one->Case = { workspace.Votes(), one->Corrected.View(), one->Region.empty() ? nullptr : one->Region.data(), one->Reference.data() };
   rcn_calib* sums = nullptr;
   Check(rcn_calib_create(&sums, this->Context_, raters, &this->Options_.Calib), this->Context_);
@@ -659,14 +676,22 @@ json_t* EvaluationJson(const EvaluationReport& report, const EvaluationOptions& 
   for (int f = 0; f < RCN_FIGURES; ++f)
   {
     const char* name = rcn_figure_name(static_cast<rcn_figure>(f));
+    // Draws know AUC from the histogram only; its intervals are to be found under the exact ones' names too.
+    const char* exact = f == RCN_AUC_HISTOGRAM ? "auc" : f == RCN_AUC_PAIRS_HISTOGRAM ? "auc_pairs" : nullptr;
     json_object_set_new(object, name, JsonNumber(report.Figures[f]));
     if (report.Interval[f].draws > 0)
     {
       const double ends[2] = { report.Interval[f].low, report.Interval[f].high };
-      json_object_set_new(intervals, name, JsonNumbers(ends, 2));
+      json_t* interval = JsonNumbers(ends, 2);
       json_t* one = json_object();
       json_object_set_new(one, "mean", JsonNumber(report.Paper[f].mean));
       json_object_set_new(one, "std", JsonNumber(report.Paper[f].std));
+      if (exact)
+      {
+        json_object_set(intervals, exact, interval);
+        json_object_set(paper, exact, one);
+      }
+      json_object_set_new(intervals, name, interval);
       json_object_set_new(paper, name, one);
     }
   }

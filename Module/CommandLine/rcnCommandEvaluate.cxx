@@ -1,8 +1,10 @@
 /// rater-consensus evaluate and recalibrate: does 70 % mean 70 %, and how to make it so.
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 
 #include "rcnCommands.h"
 #include "rcnEvaluation.h"
@@ -215,6 +217,12 @@ const Row Rows[] = {
   { RCN_SOFT_DICE, "soft Dice", "overlap with the mean vote at five thresholds", false },
 };
 
+/// Of differences: resampling knows AUC from a histogram only.
+const Row AucRows[] = {
+  { RCN_AUC_HISTOGRAM, "AUC (by histogram)", "", false },
+  { RCN_AUC_PAIRS_HISTOGRAM, "AUC, all votes (by histogram)", "", false },
+};
+
 std::string Cell(double value, bool percent)
 {
   return percent ? Fixed(100 * value, 2) : Fixed(value, 4);
@@ -281,14 +289,15 @@ std::string Heading(const EvaluationReport& report, const EvaluationOptions& opt
 std::string DifferenceTable(const std::vector<rcn_interval>& difference)
 {
   Table table({ "First minus second", "difference", "95 % interval", "p" });
-  for (const Row& row : Rows)
-  {
+  const auto add = [&](const Row& row) {
     const rcn_interval& one = difference[row.Figure];
     if (std::isfinite(one.value))
     {
-      table.Add({ row.Name, Cell(one.value, row.Percent), IntervalCell(one, row.Percent), Fixed(one.p_value, 3) });
+      table.Add({ row.Name, Cell(one.value, row.Percent), IntervalCell(one, row.Percent), one.draws ? Fixed(one.p_value, 3) : "–" });
     }
-  }
+  };
+  std::for_each(std::begin(Rows), std::end(Rows), add);
+  std::for_each(std::begin(AucRows), std::end(AucRows), add);
   return table.Text();
 }
 

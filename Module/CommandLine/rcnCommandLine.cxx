@@ -433,7 +433,7 @@ int ForEachCase(const DataList& list, const Arguments& arguments, Terminal& term
   }
   if (done + failed == 0)
   {
-    throw Error(RCN_EINVALID, list.Path + " has no case in this split.");
+    throw Error(RCN_EINVALID, list.Path + " has no case in the split " + arguments.Get("--split") + ".");
   }
   if (failed)
   {

