@@ -330,7 +330,7 @@ struct Evaluation::Prepared
   std::vector<uint8_t> Region, Reference;
   Volume Corrected;
   bool Levels = false;
-  rcn_calib_case Case{}; // borrows the above and the workspace's votes
+  rcn_calib_case Case{}; // borrows the above and the votes
   std::unique_ptr<rcn_calib, Handles::Deleter> Sums;
 };
 
@@ -388,9 +388,9 @@ std::string Fingerprint(const Volume& prediction)
   return text;
 }
 
-std::vector<uint8_t> ReferenceTable(const Workspace& workspace, const std::string& reference)
+std::vector<uint8_t> ReferenceTable(const rcn_votes* votes, const std::vector<std::string>& names,
+  const std::string& reference, rcn_context* context)
 {
-  const rcn_votes* votes = workspace.Votes();
   const size_t count = static_cast<size_t>(rcn_votes_pattern_count(votes));
   std::vector<uint8_t> table(count);
   if (reference == "majority")
@@ -403,28 +403,27 @@ std::vector<uint8_t> ReferenceTable(const Workspace& workspace, const std::strin
     options.method = RCN_STAPLE;
     options.staple_output = RCN_STAPLE_MASK;
     std::vector<float> mask(count);
-    Check(rcn_fuse_patterns(mask.data(), nullptr, workspace.Context(), votes, &options), workspace.Context());
+    Check(rcn_fuse_patterns(mask.data(), nullptr, context, votes, &options), context);
     std::copy(mask.begin(), mask.end(), table.begin());
   }
   else
   {
-    const auto& names = workspace.RaterNames();
     rcn_reference_rater(table.data(), votes,
       static_cast<int>(std::find(names.begin(), names.end(), reference) - names.begin()));
   }
   return table;
 }
 
-std::vector<uint8_t> RegionOf(const Workspace& workspace, const EvaluationOptions& options, int64_t& count)
+std::vector<uint8_t> RegionOf(const rcn_votes* judges, const EvaluationOptions& options, int64_t& count,
+  rcn_context* context)
 {
-  const rcn_geometry& geometry = *rcn_votes_geometry(workspace.Votes());
+  const rcn_geometry& geometry = *rcn_votes_geometry(judges);
   const int64_t voxels = rcn_geometry_voxels(&geometry);
   std::vector<uint8_t> region;
   count = voxels;
   if (!options.RegionMask.empty())
   {
     const Volume mask = ReadImage(options.RegionMask);
-    rcn_context* context = workspace.Context();
     Check(rcn_geometry_compare(context, &mask.Geometry(), options.RegionMask.c_str(), &geometry, "the case",
             RCN_GEOMETRY_TOLERANCE), context);
     // A mask is a rater of one: the votes code already reads any type and refuses what is no label.
@@ -441,7 +440,7 @@ std::vector<uint8_t> RegionOf(const Workspace& workspace, const EvaluationOption
   else if (options.Region.region != RCN_REGION_WHOLE)
   {
     region.resize(static_cast<size_t>(voxels));
-    Check(rcn_region_fill(region.data(), &count, workspace.Context(), workspace.Votes(), &options.Region), workspace.Context());
+    Check(rcn_region_fill(region.data(), &count, context, judges, &options.Region), context);
   }
   return region;
 }
@@ -523,10 +522,10 @@ Volume Evaluation::Correct(const Volume& prediction, const std::string& file) co
 }
 
 bool Evaluation::PrepareCase(
-  const Workspace& workspace, const std::string& id, const Volume& prediction, const std::string& file)
+  const rcn_votes* votes, const std::string& id, const Volume& prediction, const std::string& file)
 {
   this->Prepared_.reset();
-  const rcn_geometry& geometry = *rcn_votes_geometry(workspace.Votes());
+  const rcn_geometry& geometry = *rcn_votes_geometry(votes);
   Check(rcn_geometry_compare(this->Context_, &prediction.Geometry(), file.c_str(), &geometry, "the raters' masks",
           this->Options_.Tolerance), this->Context_);
   const int components = prediction.View().components, raters = static_cast<int>(this->Raters_.size());
@@ -542,7 +541,7 @@ bool Evaluation::PrepareCase(
   one->Levels = components > 1;
   this->RefuseFittedCase(id, one->Fingerprint);
   int64_t inRegion = 0;
-  one->Region = RegionOf(workspace, this->Options_, inRegion);
+  one->Region = RegionOf(votes, this->Options_, inRegion, this->Context_);
   if (inRegion == 0)
   {
     return false;
@@ -552,9 +551,9 @@ bool Evaluation::PrepareCase(
     throw Error(RCN_EINVALID, file + (one->Levels ? " holds levels" : " holds one probability") +
       " and the cases before it do not; a temperature needs levels everywhere or nowhere.");
   }
-  one->Reference = ReferenceTable(workspace, this->Options_.Reference);
+  one->Reference = ReferenceTable(votes, this->Raters_, this->Options_.Reference, this->Context_);
   one->Corrected = this->Correct(this->Options_.Correction && !one->Region.empty() ? Inside(prediction, one->Region) : prediction, file);
-  one->Case = { workspace.Votes(), one->Corrected.View(), one->Region.empty() ? nullptr : one->Region.data(), one->Reference.data() };
+  one->Case = { votes, one->Corrected.View(), one->Region.empty() ? nullptr : one->Region.data(), one->Reference.data() };
   rcn_calib* sums = nullptr;
   Check(rcn_calib_create(&sums, this->Context_, raters, &this->Options_.Calib), this->Context_);
   one->Sums.reset(sums);
@@ -862,24 +861,32 @@ std::string AverageInWords(const EvaluationReport& report)
   return text + " off on average";
 }
 
-/// Which way it is off, judged by the bins between the sure ends: background would hide everything else.
+/// Which way it is off. The sure ends and the middle are looked at apart: easy background would hide
+/// everything else.
 std::string DirectionInWords(const EvaluationReport& report)
 {
-  double over = 0, under = 0, votes = 0;
+  double over = 0, under = 0, votes = 0, sureGap = 0, sureVotes = 0;
   for (const rcn_calib_bin& bin : report.Bins)
   {
-    if (bin.count > 0 && bin.confidence > 0.05 && bin.confidence < 0.95)
+    const double count = static_cast<double>(bin.count);
+    if (bin.count > 0 && bin.confidence >= 0.95)
     {
-      const double gap = (bin.confidence - bin.frequency) * static_cast<double>(bin.count);
+      sureGap += (bin.confidence - bin.frequency) * count;
+      sureVotes += count;
+    }
+    else if (bin.count > 0 && bin.confidence > 0.05)
+    {
+      const double gap = (bin.confidence - bin.frequency) * count;
       (gap > 0 ? over : under) += std::fabs(gap);
-      votes += static_cast<double>(bin.count);
+      votes += count;
     }
   }
-  if (votes == 0)
+  if (sureVotes > 0 && sureGap / sureVotes > 0.05)
   {
-    return "It is sure everywhere: no probability between 5 % and 95 %.";
+    return "It is surer than the raters are.";
   }
-  return (over + under) / votes < 0.02 ? "Between 5 % and 95 % its probabilities mean what they say."
+  return votes == 0                    ? "It is sure everywhere: no probability between 5 % and 95 %."
+    : (over + under) / votes < 0.02    ? "Between 5 % and 95 % its probabilities mean what they say."
     : over > 3 * under                 ? "Between 5 % and 95 % it promises too much."
     : under > 3 * over                 ? "Between 5 % and 95 % it promises too little."
                                        : "Between 5 % and 95 % it is off in both directions.";

@@ -80,10 +80,10 @@ public:
   Evaluation(rcn_context* context, const std::vector<std::string>& raters, const EvaluationOptions& options);
   ~Evaluation();
 
-  /// Judges the workspace's case; `file` is the prediction's name in sentences. False when the region is
+  /// Judges a case by its raters' votes; `file` is the prediction's name in sentences. False when the region is
   /// empty there, so that the case says nothing. Nothing is added before CommitCase(), so that several
   /// models can agree on the cases that all of them can be judged on.
-  bool PrepareCase(const Workspace& workspace, const std::string& id, const Volume& prediction, const std::string& file);
+  bool PrepareCase(const rcn_votes* votes, const std::string& id, const Volume& prediction, const std::string& file);
   /// Adds the case that was prepared last; nothing if there is none.
   void CommitCase();
 

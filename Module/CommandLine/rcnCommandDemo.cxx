@@ -194,7 +194,8 @@ std::string JudgeFusions(const std::filesystem::path& folder, rcn_context* conte
       rcn_votes* votes = nullptr;
       Check(rcn_votes_from_masks(&votes, context, &views[seen], 1), context);
       const std::unique_ptr<rcn_votes, VotesDeleter> keep(votes);
-      evaluation.AddCase(votes, judge, std::to_string(seed), map);
+      evaluation.PrepareCase(votes, std::to_string(seed), map, "The fused map");
+      evaluation.CommitCase();
     }
     const EvaluationReport report = evaluation.Report();
     const rcn_interval& interval = report.Interval[RCN_MR_ECE];

@@ -150,7 +150,7 @@ Judged Judge(const Arguments& arguments, Terminal& terminal, Workspace& workspac
       {
         judged.Models.emplace_back(new Evaluation(workspace.Context(), workspace.RaterNames(), options[m]));
       }
-      empty = !judged.Models[m]->PrepareCase(workspace, id, predictions[m], files[m]);
+      empty = !judged.Models[m]->PrepareCase(workspace.Votes(), id, predictions[m], files[m]);
     }
     // Only now: a case counts for all models or for none.
     for (const auto& model : judged.Models)
