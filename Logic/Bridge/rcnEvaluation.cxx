@@ -464,19 +464,19 @@ Volume Inside(const Volume& prediction, const std::vector<uint8_t>& region)
 
 } // namespace
 
-void Evaluation::RefuseFittedCase(const std::string& id, const std::string& fingerprint) const
+void Evaluation::RefuseFittedCase(const std::string& id, const std::string& file, const std::string& fingerprint) const
 {
   const Recalibration* correction = this->Options_.Correction;
   if (!correction || this->Options_.AllowFittedCases)
   {
     return;
   }
-  const bool known = std::find(correction->Cases.begin(), correction->Cases.end(), id) != correction->Cases.end() ||
-    (!fingerprint.empty() &&
-      std::find(correction->Fingerprints.begin(), correction->Fingerprints.end(), fingerprint) != correction->Fingerprints.end());
-  if (known)
+  const auto holds = [](const std::vector<std::string>& all, const std::string& one) {
+    return !one.empty() && std::find(all.begin(), all.end(), one) != all.end();
+  };
+  if (holds(correction->Cases, id) || holds(correction->Fingerprints, fingerprint))
   {
-    throw Error(RCN_EINVALID, "The recalibration was fitted on case " + id +
+    throw Error(RCN_EINVALID, "The recalibration was fitted on case " + (id.empty() ? file : id) +
       "; judge it on other cases, or say --allow-fitted-cases.");
   }
 }
@@ -536,10 +536,10 @@ bool Evaluation::PrepareCase(
       ") or 1 (a probability).");
   }
   std::unique_ptr<Prepared> one(new Prepared);
-  one->Id = id;
+  one->Id = id.empty() ? file : id;
   one->Fingerprint = Fingerprint(prediction);
   one->Levels = components > 1;
-  this->RefuseFittedCase(id, one->Fingerprint);
+  this->RefuseFittedCase(id, file, one->Fingerprint);
   int64_t inRegion = 0;
   one->Region = RegionOf(votes, this->Options_, inRegion, this->Context_);
   if (inRegion == 0)

@@ -80,7 +80,8 @@ public:
   Evaluation(rcn_context* context, const std::vector<std::string>& raters, const EvaluationOptions& options);
   ~Evaluation();
 
-  /// Judges a case by its raters' votes; `file` is the prediction's name in sentences. False when the region is
+  /// Judges a case by its raters' votes; `file` is the prediction's name in sentences, and the case's where it
+  /// has no id (a file of that name elsewhere is not the same case: only voxels tell then). False when the region is
   /// empty there, so that the case says nothing. Nothing is added before CommitCase(), so that several
   /// models can agree on the cases that all of them can be judged on.
   bool PrepareCase(const rcn_votes* votes, const std::string& id, const Volume& prediction, const std::string& file);
@@ -102,7 +103,7 @@ public:
 private:
   struct Handles;
   struct Prepared;
-  void RefuseFittedCase(const std::string& id, const std::string& fingerprint) const;
+  void RefuseFittedCase(const std::string& id, const std::string& file, const std::string& fingerprint) const;
   Volume Correct(const Volume& prediction, const std::string& file) const;
 
   rcn_context* Context_;

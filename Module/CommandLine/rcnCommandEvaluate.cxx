@@ -159,7 +159,7 @@ Judged Judge(const Arguments& arguments, Terminal& terminal, Workspace& workspac
     }
     if (empty)
     {
-      terminal.Remark("Case " + id + ": the region is empty, so it says nothing.");
+      terminal.Remark("Case " + (id.empty() ? files[0] : id) + ": the region is empty, so it says nothing.");
     }
   };
   if (!arguments.Has("--data"))
@@ -167,7 +167,7 @@ Judged Judge(const Arguments& arguments, Terminal& terminal, Workspace& workspac
     workspace.LoadCase(CaseFrom(arguments));
     const Volume prediction = ReadPrediction(arguments.Get("--prob"));
     judged.Raters = workspace.RaterNames();
-    add(arguments.Get("--prob"), std::vector<Volume>(options.size(), prediction),
+    add("", std::vector<Volume>(options.size(), prediction),
       std::vector<std::string>(options.size(), arguments.Get("--prob")));
     return judged;
   }

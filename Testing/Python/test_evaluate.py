@@ -436,6 +436,16 @@ def test_rater_who_is_nowhere(tmp_path):
     refused("evaluate", *study.words, "--reference", "E", says=["--reference", "'E'"])
 
 
+def test_list_without_names(tmp_path):
+    study = study_of(tmp_path, 2)
+    del study.content["raters"]
+    for one in study.content["test"]:
+        one["label"] = list(one["label"].values())
+    answer = evaluate(*study.words)
+    assert len(answer["raters"]) == 3
+    assert_figures(answer, pooled(study, study.cases))
+
+
 def test_levels_are_preferred(tmp_path):
     study = study_of(tmp_path, 2)
     for id_, (masks, p) in list(study.cases.items()):
@@ -699,6 +709,17 @@ def test_empty_predictions_are_not_the_same_case(tmp_path):
     study.content["test"] = study.content["test"][2:]
     fit(study, "isotonic", tmp_path / "r.json")
     assert evaluate(*study.words, "--split", "test", "--recalibration", tmp_path / "r.json")["cases"] == 2
+
+
+def test_same_file_name_elsewhere_is_another_case(tmp_path):
+    for name, seed in (("here", 1), ("there", 2)):
+        (tmp_path / name).mkdir()
+        files, _, p = random_case(tmp_path / name, seed=seed)
+        write_nrrd(tmp_path / name / "p.nrrd", p)
+    words = ["--prob", "p.nrrd", *raters({n: f"{n}.nrrd" for n in "ABC"})]
+    run("recalibrate", "--method", "isotonic", *words, "-o", "../r.json", cwd=tmp_path / "here")
+    run("evaluate", *words, "--recalibration", "../r.json", cwd=tmp_path / "there")
+    refused("evaluate", *words, "--recalibration", "../r.json", says="--allow-fitted-cases", cwd=tmp_path / "here")
 
 
 def test_test_cases_are_refused(studies, tmp_path):
