@@ -951,8 +951,10 @@ Figure ReliabilityDiagram(const EvaluationReport& report, const std::string& tit
   {
     figure.Text(frame.Left + 12, y += 16, "grey: before recalibration", 11, Anchor::Start, "#777");
   }
-  figure.Text(frame.Left + 12, y += 16, report.Cases > 1 ? "blue band: 95 % interval over " + std::to_string(report.Cases) + " cases"
-                                                          : "one case: no interval", 11, Anchor::Start, "#1f5f94");
+  const bool band = std::any_of(report.BandLow.begin(), report.BandLow.end(), [](double low) { return std::isfinite(low); });
+  figure.Text(frame.Left + 12, y += 16,
+    band ? "blue band: 95 % interval over " + std::to_string(report.Cases) + " cases"
+         : report.Cases > 1 ? "bins of equal mass: no band" : "one case: no interval", 11, Anchor::Start, "#1f5f94");
   DrawHistogram(figure, report, frame, frame.Top + frame.Side + 14, 110);
   figure.Text(16, 658, "For research, not for clinical use.", 10, Anchor::Start, "#666");
   return figure;

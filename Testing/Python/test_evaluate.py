@@ -864,6 +864,13 @@ def test_plot_svg(tmp_path):
     assert leftovers(tmp_path) == []
 
 
+def test_plot_of_equal_mass(tmp_path):
+    run("evaluate", *study_of(tmp_path).words, "--binning", "mass", "--plot", tmp_path / "r.svg")
+    root, name = svg_of(tmp_path / "r.svg")
+    texts = [t.text for t in root.iter(name + "text")]
+    assert "bins of equal mass: no band" in texts and not any("blue band" in t for t in texts)
+
+
 def test_plot_of_one_case(case, golden_p, tmp_path):
     run("evaluate", "--prob", golden_p, *raters(case), "--plot", tmp_path / "r.svg")
     root, name = svg_of(tmp_path / "r.svg")
