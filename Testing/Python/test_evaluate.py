@@ -181,7 +181,7 @@ def test_equal_mass_bins(case, golden_p):
 
 
 @needs_peers
-def test_auc_as_scikit_learn(case, golden_p, tmp_path):
+def test_auc_as_scikit_learn(tmp_path):
     metrics = pytest.importorskip("sklearn.metrics")
     files, masks, p = random_case(tmp_path)
     answer = judge(write_nrrd(tmp_path / "q.nrrd", p), files)
@@ -647,7 +647,7 @@ def test_recalibrate_json(studies, tmp_path):
     assert answer["after"]["mr_ece"] < .2 * answer["before"]["mr_ece"]
 
 
-def test_recalibrate_one_case(case, tmp_path):
+def test_recalibrate_one_case(tmp_path):
     """Works, on one case too; the file remembers it under the prediction's name."""
     files, masks, p = random_case(tmp_path)
     prob = write_nrrd(tmp_path / "p.nrrd", p)
@@ -748,7 +748,6 @@ def test_temperature_of_a_mixed_folder(studies, tmp_path):
     """Levels here and plain probabilities there have no temperature in common."""
     study = studies["sharp", "levels"]
     mixed = tmp_path / "mixed"
-    shutil.copytree(study.pred, mixed)
     for id_ in ("c0", "c3"):
         shutil.copytree(study.pred, mixed, dirs_exist_ok=True)
         (mixed / f"{id_}_levels.nrrd").unlink()
