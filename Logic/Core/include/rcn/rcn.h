@@ -12,6 +12,8 @@
  *      rcn_recalib_fit()         what makes 70 % mean 70 % (rcn_recalib.h)
  *   4. rcn_loss_run()            how far a network's outputs are from the votes (rcn_loss.h)
  *      rcn_optim_step()          one step of the optimiser over all parameters (rcn_optim.h)
+ *   4. rcn_net_create()          a network to train on them and to predict with (rcn_net.h; in
+ * builds with oneDNN)
  *
  * Every fallible function returns an rcn_status; the sentence for a person is rcn_context_error().
  * Buffers belong to the caller. Nothing here prints, exits or changes global state.
@@ -32,6 +34,7 @@
 #include "rcn_picture.h"
 #include "rcn_recalib.h"
 #include "rcn_region.h"
+#include "rcn_net.h"
 #include "rcn_status.h"
 #include "rcn_votes.h"
 

@@ -1,0 +1,995 @@
+#include "rcn_layers.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "rcn_parallel.h"
+
+/* One block of channels. The compiler's vectors become AVX2 or pairs of SSE registers; they are
+ * never passed to or returned from a function, so that the two may differ. */
+typedef float lanes __attribute__((vector_size(32), may_alias));
+typedef int32_t lane_bits __attribute__((vector_size(32), may_alias));
+
+#define LANES_AT(pointer) (*(const lanes *)(pointer))
+#define STORE(pointer, value) (*(lanes *)(pointer) = (value))
+#define KEEP_WHERE(value, mask) ((lanes)((lane_bits)(value) & (mask)))
+#define ALL(value) ((lanes){0} + (value))
+
+enum {
+    SEGMENT = 4096, /* voxels in a chunk: 128 KB, half of a second-level cache */
+    RUN = 256       /* values added up as floats before the sum continues in double */
+};
+
+int64_t rcn__extent_voxels(const rcn__extent *extent) {
+    return extent->size[0] * extent->size[1] * extent->size[2];
+}
+
+static int64_t planes_of(const rcn__extent *extent) {
+    return extent->batch * ((extent->channels + RCN_LANES - 1) / RCN_LANES);
+}
+
+int64_t rcn__extent_floats(const rcn__extent *extent) {
+    return planes_of(extent) * rcn__extent_voxels(extent) * RCN_LANES;
+}
+
+/* body(0) ... body(chunks - 1) on the context's threads. Layers are short: whoever runs them asks
+ * for cancelling in between. */
+static void for_all(rcn_context *ctx, int64_t chunks, void (*body)(int64_t, const void *),
+                    const void *payload) {
+#ifdef _OPENMP
+#pragma omp parallel for schedule(static)                                                          \
+    num_threads(ctx->threads) if (chunks > 1 && ctx->threads > 1)
+#else
+    (void)ctx;
+#endif
+    for (int64_t chunk = 0; chunk < chunks; ++chunk) body(chunk, payload);
+}
+
+/* Chunk -> plane (image and block of channels) and a range of its voxels. */
+typedef struct range {
+    int64_t plane, first, end;
+} range;
+
+static range range_of(int64_t chunk, int64_t voxels) {
+    const int64_t segments = rcn__chunk_count(voxels, SEGMENT);
+    range r;
+    r.plane = chunk / segments;
+    rcn__chunk_range(&r.first, &r.end, chunk % segments, voxels, SEGMENT);
+    return r;
+}
+
+static int64_t range_count(const rcn__extent *extent) {
+    return planes_of(extent) * rcn__chunk_count(rcn__extent_voxels(extent), SEGMENT);
+}
+
+/* ---- normalisation --------------------------------------------------------------------------- */
+
+/* Two sums for each chunk and lane. */
+int64_t rcn__norm_partials(const rcn__extent *extent) {
+    return range_count(extent) * 2 * RCN_LANES;
+}
+
+typedef struct norm_job {
+    const rcn__norm *norm;
+    const float *x, *y, *residual;
+    float *out, *dy, *dresidual;
+    const float *a, *b, *c; /* (B, C) */
+    int accumulate;
+} norm_job;
+
+/* Sums of x - x[0] and its square over one chunk: taking off a value of the same channel keeps the
+ * variance exact when the mean is large. */
+RCN_DISPATCH static void sum_chunk(int64_t chunk, const norm_job *job) {
+    const rcn__extent *extent = &job->norm->extent;
+    const int64_t voxels = rcn__extent_voxels(extent);
+    const range r = range_of(chunk, voxels);
+    const float *plane = job->x + r.plane * voxels * RCN_LANES;
+    double *partial = job->norm->partial + chunk * 2 * RCN_LANES;
+    const lanes origin = LANES_AT(plane);
+    memset(partial, 0, 2 * RCN_LANES * sizeof *partial);
+    for (int64_t first = r.first; first < r.end; first += RUN) {
+        const int64_t end = first + RUN < r.end ? first + RUN : r.end;
+        lanes sum = {0}, squares = {0};
+        for (int64_t v = first; v < end; ++v) {
+            const lanes value = LANES_AT(plane + v * RCN_LANES) - origin;
+            sum += value;
+            squares += value * value;
+        }
+        for (int l = 0; l < RCN_LANES; ++l) {
+            partial[l] += (double)sum[l];
+            partial[RCN_LANES + l] += (double)squares[l];
+        }
+    }
+}
+
+static void sum_body(int64_t chunk, const void *payload) { sum_chunk(chunk, payload); }
+
+/* Adds up the partial sums of one image's channel, in the order of chunks. */
+static void gather(double out[2], const rcn__norm *norm, int64_t image, int64_t channel) {
+    const int64_t segments = rcn__chunk_count(rcn__extent_voxels(&norm->extent), SEGMENT);
+    const int64_t plane = image * (norm->extent.channels / RCN_LANES) + channel / RCN_LANES;
+    const double *partial = norm->partial + plane * segments * 2 * RCN_LANES + channel % RCN_LANES;
+    out[0] = out[1] = 0;
+    for (int64_t s = 0; s < segments; ++s) {
+        out[0] += partial[s * 2 * RCN_LANES];
+        out[1] += partial[s * 2 * RCN_LANES + RCN_LANES];
+    }
+}
+
+/* The cells: each has its images [*image, *image_end) and channels [*channel, *channel_end). */
+static int64_t cell_count(const rcn__norm *norm) {
+    switch (norm->kind) {
+    case RCN_CELL_BATCH: return norm->extent.channels;
+    case RCN_CELL_INSTANCE: return norm->extent.batch * norm->extent.channels;
+    default: return norm->extent.batch * norm->groups;
+    }
+}
+
+typedef struct cell {
+    int64_t image, image_end, channel, channel_end;
+    double count; /* values in it */
+} cell;
+
+static cell cell_at(const rcn__norm *norm, int64_t index) {
+    const int64_t channels = norm->extent.channels;
+    cell c = {0, norm->extent.batch, index, index + 1, 0};
+    if (norm->kind != RCN_CELL_BATCH) {
+        const int64_t cells = norm->kind == RCN_CELL_GROUP ? norm->groups : channels;
+        const int64_t width = channels / cells;
+        c.image = index / cells;
+        c.image_end = c.image + 1;
+        c.channel = index % cells * width;
+        c.channel_end = c.channel + width;
+    }
+    c.count = (double)((c.image_end - c.image) * (c.channel_end - c.channel)) *
+              (double)rcn__extent_voxels(&norm->extent);
+    return c;
+}
+
+static const double epsilon = 1e-5;
+
+static void set_scale(rcn__norm *norm, int64_t image, int64_t channel, double mean, double variance,
+                      const float *weight, const float *bias) {
+    const int64_t i = image * norm->extent.channels + channel;
+    norm->mean[i] = mean;
+    norm->rstd[i] = 1.0 / sqrt(variance + epsilon);
+    norm->scale[i] = (float)((double)weight[channel] * norm->rstd[i]);
+    norm->shift[i] =
+        (float)((double)bias[channel] - mean * (double)weight[channel] * norm->rstd[i]);
+}
+
+void rcn__norm_statistics(rcn__norm *norm, rcn_context *ctx, const float *x, const float *weight,
+                          const float *bias, float *running_mean, float *running_var) {
+    const norm_job job = {.norm = norm, .x = x};
+    const int64_t channels = norm->extent.channels;
+    const int64_t voxels = rcn__extent_voxels(&norm->extent);
+    for_all(ctx, range_count(&norm->extent), sum_body, &job);
+    for (int64_t index = 0; index < cell_count(norm); ++index) {
+        const cell c = cell_at(norm, index);
+        /* Means and squared deviations of parts are combined as in Chan, Golub and LeVeque 1979. */
+        double count = 0, mean = 0, deviations = 0;
+        for (int64_t n = c.image; n < c.image_end; ++n)
+            for (int64_t k = c.channel; k < c.channel_end; ++k) {
+                const float *plane =
+                    x + (n * channels / RCN_LANES + k / RCN_LANES) * voxels * RCN_LANES;
+                double sums[2];
+                gather(sums, norm, n, k);
+                const double part = (double)voxels, offset = sums[0] / part;
+                const double part_mean = (double)plane[k % RCN_LANES] + offset;
+                const double part_deviations = sums[1] - sums[0] * offset;
+                const double delta = part_mean - mean;
+                mean += delta * part / (count + part);
+                deviations += part_deviations + delta * delta * count * part / (count + part);
+                count += part;
+            }
+        const double variance = deviations > 0 ? deviations / c.count : 0.0;
+        for (int64_t n = c.image; n < c.image_end; ++n)
+            for (int64_t k = c.channel; k < c.channel_end; ++k)
+                set_scale(norm, n, k, mean, variance, weight, bias);
+        if (running_mean) {
+            const double unbiased = c.count > 1 ? deviations / (c.count - 1) : variance;
+            running_mean[c.channel] = (float)(0.9 * (double)running_mean[c.channel] + 0.1 * mean);
+            running_var[c.channel] = (float)(0.9 * (double)running_var[c.channel] + 0.1 * unbiased);
+        }
+    }
+}
+
+void rcn__norm_fixed(rcn__norm *norm, const float *weight, const float *bias,
+                     const float *running_mean, const float *running_var) {
+    for (int64_t n = 0; n < norm->extent.batch; ++n)
+        for (int64_t k = 0; k < norm->extent.channels; ++k)
+            set_scale(norm, n, k, (double)running_mean[k], (double)running_var[k], weight, bias);
+}
+
+RCN_DISPATCH static void apply_chunk(int64_t chunk, const norm_job *job) {
+    const rcn__norm *norm = job->norm;
+    const int64_t voxels = rcn__extent_voxels(&norm->extent);
+    const range r = range_of(chunk, voxels);
+    const int64_t start = (r.plane * voxels + r.first) * RCN_LANES;
+    const int64_t end = (r.plane * voxels + r.end) * RCN_LANES;
+    const lanes scale = LANES_AT(norm->scale + r.plane * RCN_LANES);
+    const lanes shift = LANES_AT(norm->shift + r.plane * RCN_LANES);
+    const float *x = job->x, *residual = job->residual;
+    float *out = job->out;
+    if (residual && norm->relu) {
+        for (int64_t i = start; i < end; i += RCN_LANES) {
+            const lanes y = LANES_AT(x + i) * scale + shift + LANES_AT(residual + i);
+            STORE(out + i, KEEP_WHERE(y, y > 0));
+        }
+    } else if (residual) {
+        for (int64_t i = start; i < end; i += RCN_LANES)
+            STORE(out + i, LANES_AT(x + i) * scale + shift + LANES_AT(residual + i));
+    } else if (norm->relu) {
+        for (int64_t i = start; i < end; i += RCN_LANES) {
+            const lanes y = LANES_AT(x + i) * scale + shift;
+            STORE(out + i, KEEP_WHERE(y, y > 0));
+        }
+    } else {
+        for (int64_t i = start; i < end; i += RCN_LANES)
+            STORE(out + i, LANES_AT(x + i) * scale + shift);
+    }
+}
+
+static void apply_body(int64_t chunk, const void *payload) { apply_chunk(chunk, payload); }
+
+void rcn__norm_apply(float *y, const rcn__norm *norm, rcn_context *ctx, const float *x,
+                     const float *residual) {
+    const norm_job job = {.norm = norm, .x = x, .out = y, .residual = residual};
+    for_all(ctx, range_count(&norm->extent), apply_body, &job);
+}
+
+/* First pass: sums of g and g * (x - mean), g being dy where the ReLU let through. With a residual
+ * g is also the residual's gradient and takes dy's place. */
+RCN_DISPATCH static void back_sum_chunk(int64_t chunk, const norm_job *job) {
+    const rcn__norm *norm = job->norm;
+    const int64_t voxels = rcn__extent_voxels(&norm->extent);
+    const range r = range_of(chunk, voxels);
+    const int64_t base = r.plane * voxels;
+    const lanes scale = LANES_AT(norm->scale + r.plane * RCN_LANES);
+    const lanes shift = LANES_AT(norm->shift + r.plane * RCN_LANES);
+    const lanes mean = LANES_AT(job->a + r.plane * RCN_LANES);
+    double *partial = norm->partial + chunk * 2 * RCN_LANES;
+    memset(partial, 0, 2 * RCN_LANES * sizeof *partial);
+    for (int64_t first = r.first; first < r.end; first += RUN) {
+        const int64_t end = (base + (first + RUN < r.end ? first + RUN : r.end)) * RCN_LANES;
+        lanes sum = {0}, products = {0};
+        if (job->residual) {
+            for (int64_t i = (base + first) * RCN_LANES; i < end; i += RCN_LANES) {
+                lanes g = LANES_AT(job->dy + i);
+                if (norm->relu) g = KEEP_WHERE(g, LANES_AT(job->y + i) > 0);
+                STORE(job->dy + i, g);
+                sum += g;
+                products += g * (LANES_AT(job->x + i) - mean);
+                if (job->accumulate) g += LANES_AT(job->dresidual + i);
+                STORE(job->dresidual + i, g);
+            }
+        } else if (norm->relu) {
+            for (int64_t i = (base + first) * RCN_LANES; i < end; i += RCN_LANES) {
+                const lanes x = LANES_AT(job->x + i);
+                const lanes g = KEEP_WHERE(LANES_AT(job->dy + i), x * scale + shift > 0);
+                sum += g;
+                products += g * (x - mean);
+            }
+        } else {
+            for (int64_t i = (base + first) * RCN_LANES; i < end; i += RCN_LANES) {
+                const lanes g = LANES_AT(job->dy + i);
+                sum += g;
+                products += g * (LANES_AT(job->x + i) - mean);
+            }
+        }
+        for (int l = 0; l < RCN_LANES; ++l) {
+            partial[l] += (double)sum[l];
+            partial[RCN_LANES + l] += (double)products[l];
+        }
+    }
+}
+
+/* Second pass: dx = a * g + b * x + c. */
+RCN_DISPATCH static void back_apply_chunk(int64_t chunk, const norm_job *job) {
+    const rcn__norm *norm = job->norm;
+    const int64_t voxels = rcn__extent_voxels(&norm->extent);
+    const range r = range_of(chunk, voxels);
+    const int64_t start = (r.plane * voxels + r.first) * RCN_LANES;
+    const int64_t end = (r.plane * voxels + r.end) * RCN_LANES;
+    const lanes scale = LANES_AT(norm->scale + r.plane * RCN_LANES);
+    const lanes shift = LANES_AT(norm->shift + r.plane * RCN_LANES);
+    const lanes a = LANES_AT(job->a + r.plane * RCN_LANES);
+    const lanes b = LANES_AT(job->b + r.plane * RCN_LANES);
+    const lanes c = LANES_AT(job->c + r.plane * RCN_LANES);
+    if (norm->relu && !job->residual) {
+        for (int64_t i = start; i < end; i += RCN_LANES) {
+            const lanes x = LANES_AT(job->x + i);
+            const lanes g = KEEP_WHERE(LANES_AT(job->dy + i), x * scale + shift > 0);
+            STORE(job->dy + i, a * g + b * x + c);
+        }
+    } else {
+        for (int64_t i = start; i < end; i += RCN_LANES)
+            STORE(job->dy + i, a * LANES_AT(job->dy + i) + b * LANES_AT(job->x + i) + c);
+    }
+}
+
+static void back_sum_body(int64_t chunk, const void *payload) { back_sum_chunk(chunk, payload); }
+static void back_apply_body(int64_t chunk, const void *payload) {
+    back_apply_chunk(chunk, payload);
+}
+
+void rcn__norm_backward(float *dy, float *dweight, float *dbias, float *dresidual, int accumulate,
+                        rcn__norm *norm, rcn_context *ctx, const float *x, const float *y,
+                        const float *weight) {
+    const int64_t channels = norm->extent.channels;
+    const int64_t count = norm->extent.batch * channels;
+    float *a = norm->coefficients, *b = a + count, *c = b + count;
+    norm_job job = {.norm = norm, .x = x, .y = y, .dy = dy, .dresidual = dresidual};
+    job.residual = dresidual;
+    job.accumulate = accumulate;
+    job.a = a;
+    job.b = b;
+    job.c = c;
+    for (int64_t i = 0; i < count; ++i) a[i] = (float)norm->mean[i];
+    for_all(ctx, range_count(&norm->extent), back_sum_body, &job);
+
+    memset(dweight, 0, (size_t)channels * sizeof *dweight);
+    memset(dbias, 0, (size_t)channels * sizeof *dbias);
+    for (int64_t index = 0; index < cell_count(norm); ++index) {
+        const cell part = cell_at(norm, index);
+        /* Sums over the cell of the gradient to the normalised value, and of its product with the
+         * normalised value: what the mean and the variance send back. */
+        double to_mean = 0, to_variance = 0;
+        for (int64_t n = part.image; n < part.image_end; ++n)
+            for (int64_t k = part.channel; k < part.channel_end; ++k) {
+                const int64_t i = n * channels + k;
+                double sums[2];
+                gather(sums, norm, n, k);
+                /* The mean was rounded to float in the pass: take the difference back. */
+                const double product =
+                    (sums[1] + sums[0] * ((double)(float)norm->mean[i] - norm->mean[i])) *
+                    norm->rstd[i];
+                dweight[k] += (float)product;
+                dbias[k] += (float)sums[0];
+                to_mean += (double)weight[k] * sums[0];
+                to_variance += (double)weight[k] * product;
+            }
+        for (int64_t n = part.image; n < part.image_end; ++n)
+            for (int64_t k = part.channel; k < part.channel_end; ++k) {
+                const int64_t i = n * channels + k;
+                const double rstd = norm->rstd[i];
+                const double slope = -rstd * rstd * to_variance / part.count;
+                a[i] = (float)((double)weight[k] * rstd);
+                b[i] = (float)slope;
+                c[i] = (float)(-rstd * to_mean / part.count - slope * norm->mean[i]);
+            }
+    }
+    for_all(ctx, range_count(&norm->extent), back_apply_body, &job);
+}
+
+typedef struct fold_job {
+    float *folded, *folded_bias;
+    const float *weights, *weight, *bias, *mean, *variance;
+    int64_t per_out;
+} fold_job;
+
+static void fold_row(int64_t k, const void *payload) {
+    const fold_job *job = payload;
+    const double scale = (double)job->weight[k] / sqrt((double)job->variance[k] + epsilon);
+    job->folded_bias[k] = (float)((double)job->bias[k] - (double)job->mean[k] * scale);
+    for (int64_t i = k * job->per_out; i < (k + 1) * job->per_out; ++i)
+        job->folded[i] = job->weights[i] * (float)scale;
+}
+
+void rcn__norm_fold(float *folded, float *folded_bias, rcn_context *ctx, const float *weights,
+                    int64_t out, int64_t per_out, const float *weight, const float *bias,
+                    const float *running_mean, const float *running_var) {
+    const fold_job job = {.folded = folded,
+                          .folded_bias = folded_bias,
+                          .weights = weights,
+                          .weight = weight,
+                          .bias = bias,
+                          .mean = running_mean,
+                          .variance = running_var,
+                          .per_out = per_out};
+    for_all(ctx, out, fold_row, &job);
+}
+
+/* ---- pooling --------------------------------------------------------------------------------- */
+
+typedef struct pool_job {
+    const rcn__pool *pool;
+    const float *in, *dout;
+    float *out, *din;
+    uint8_t *choice;
+    const uint8_t *chosen;
+    int accumulate;
+} pool_job;
+
+/* The taps of a window that lie inside the image, from first to end, on one axis. */
+static void taps_of(int64_t *first, int64_t *end, const rcn__pool *pool, int axis, int64_t at) {
+    const int64_t start = at * pool->stride[axis] - pool->pad[axis];
+    *first = start < 0 ? -start : 0;
+    *end = pool->in.size[axis] - start < pool->kernel[axis] ? pool->in.size[axis] - start
+                                                            : pool->kernel[axis];
+}
+
+/* One row of outputs. */
+RCN_DISPATCH static void pool_row(int64_t chunk, const pool_job *job) {
+    const rcn__pool *pool = job->pool;
+    const int64_t *size = pool->in.size, *out_size = pool->out_size;
+    const int64_t plane = chunk / (out_size[0] * out_size[1]);
+    const int64_t z = chunk / out_size[1] % out_size[0], y = chunk % out_size[1];
+    const float *in = job->in + plane * size[0] * size[1] * size[2] * RCN_LANES;
+    const int64_t row = chunk * out_size[2] * RCN_LANES;
+    int64_t z0, z1, y0, y1;
+    taps_of(&z0, &z1, pool, 0, z);
+    taps_of(&y0, &y1, pool, 1, y);
+    for (int64_t x = 0; x < out_size[2]; ++x) {
+        int64_t x0, x1;
+        lanes best = ALL(-INFINITY);
+        lane_bits which = {0};
+        taps_of(&x0, &x1, pool, 2, x);
+        for (int64_t tz = z0; tz < z1; ++tz)
+            for (int64_t ty = y0; ty < y1; ++ty) {
+                const int64_t iz = z * pool->stride[0] - pool->pad[0] + tz;
+                const int64_t iy = y * pool->stride[1] - pool->pad[1] + ty;
+                const int64_t ix = x * pool->stride[2] - pool->pad[2];
+                const float *line = in + ((iz * size[1] + iy) * size[2] + ix) * RCN_LANES;
+                for (int64_t tx = x0; tx < x1; ++tx) {
+                    const lanes value = LANES_AT(line + tx * RCN_LANES);
+                    const lane_bits better = value > best;
+                    const int32_t tap =
+                        (int32_t)((tz * pool->kernel[1] + ty) * pool->kernel[2] + tx);
+                    best = (lanes)(((lane_bits)value & better) | ((lane_bits)best & ~better));
+                    which = (((lane_bits){0} + tap) & better) | (which & ~better);
+                }
+            }
+        STORE(job->out + row + x * RCN_LANES, best);
+        if (job->choice)
+            for (int l = 0; l < RCN_LANES; ++l)
+                job->choice[row + x * RCN_LANES + l] = (uint8_t)which[l];
+    }
+}
+
+static void pool_body(int64_t chunk, const void *payload) { pool_row(chunk, payload); }
+
+void rcn__pool_forward(float *out, uint8_t *choice, const rcn__pool *pool, rcn_context *ctx,
+                       const float *in) {
+    const pool_job job = {.pool = pool, .in = in, .out = out, .choice = choice};
+    for_all(ctx, planes_of(&pool->in) * pool->out_size[0] * pool->out_size[1], pool_body, &job);
+}
+
+/* Windows that tile the image: each input value belongs to one, so every one is written once. */
+RCN_DISPATCH static void pool_back_tiles(int64_t chunk, const pool_job *job) {
+    const rcn__pool *pool = job->pool;
+    const int64_t *size = pool->in.size, *out_size = pool->out_size, *kernel = pool->kernel;
+    const int64_t plane = chunk / (out_size[0] * out_size[1]);
+    const int64_t z = chunk / out_size[1] % out_size[0], y = chunk % out_size[1];
+    float *din = job->din + plane * size[0] * size[1] * size[2] * RCN_LANES;
+    const int64_t row = chunk * out_size[2] * RCN_LANES;
+    for (int64_t x = 0; x < out_size[2]; ++x) {
+        const lanes g = LANES_AT(job->dout + row + x * RCN_LANES);
+        lane_bits which;
+        for (int l = 0; l < RCN_LANES; ++l) which[l] = job->chosen[row + x * RCN_LANES + l];
+        for (int64_t tz = 0; tz < kernel[0]; ++tz)
+            for (int64_t ty = 0; ty < kernel[1]; ++ty)
+                for (int64_t tx = 0; tx < kernel[2]; ++tx) {
+                    const int32_t tap = (int32_t)((tz * kernel[1] + ty) * kernel[2] + tx);
+                    float *to =
+                        din + (((z * kernel[0] + tz) * size[1] + y * kernel[1] + ty) * size[2] +
+                               x * kernel[2] + tx) *
+                                  RCN_LANES;
+                    lanes part = KEEP_WHERE(g, which == tap);
+                    if (job->accumulate) part += LANES_AT(to);
+                    STORE(to, part);
+                }
+    }
+}
+
+/* Windows that overlap: a plane at a time. */
+static void pool_back_plane(int64_t plane, const pool_job *job) {
+    const rcn__pool *pool = job->pool;
+    const int64_t *size = pool->in.size, *out_size = pool->out_size;
+    const int64_t voxels = size[0] * size[1] * size[2];
+    float *din = job->din + plane * voxels * RCN_LANES;
+    int64_t i = plane * out_size[0] * out_size[1] * out_size[2] * RCN_LANES;
+    if (!job->accumulate) memset(din, 0, (size_t)(voxels * RCN_LANES) * sizeof *din);
+    for (int64_t z = 0; z < out_size[0]; ++z)
+        for (int64_t y = 0; y < out_size[1]; ++y)
+            for (int64_t x = 0; x < out_size[2]; ++x)
+                for (int l = 0; l < RCN_LANES; ++l, ++i) {
+                    const int64_t tap = job->chosen[i];
+                    const int64_t tx = tap % pool->kernel[2];
+                    const int64_t ty = tap / pool->kernel[2] % pool->kernel[1];
+                    const int64_t tz = tap / (pool->kernel[2] * pool->kernel[1]);
+                    const int64_t iz = z * pool->stride[0] - pool->pad[0] + tz;
+                    const int64_t iy = y * pool->stride[1] - pool->pad[1] + ty;
+                    const int64_t ix = x * pool->stride[2] - pool->pad[2] + tx;
+                    din[((iz * size[1] + iy) * size[2] + ix) * RCN_LANES + l] += job->dout[i];
+                }
+}
+
+static void pool_back_tiles_body(int64_t chunk, const void *payload) {
+    pool_back_tiles(chunk, payload);
+}
+static void pool_back_plane_body(int64_t chunk, const void *payload) {
+    pool_back_plane(chunk, payload);
+}
+
+void rcn__pool_backward(float *din, int accumulate, const rcn__pool *pool, rcn_context *ctx,
+                        const float *dout, const uint8_t *choice) {
+    const pool_job job = {
+        .pool = pool, .dout = dout, .din = din, .chosen = choice, .accumulate = accumulate};
+    int tiles = 1;
+    for (int d = 0; d < 3; ++d)
+        tiles &= pool->kernel[d] == pool->stride[d] && pool->pad[d] == 0 &&
+                 pool->in.size[d] == pool->out_size[d] * pool->kernel[d];
+    if (tiles)
+        for_all(ctx, planes_of(&pool->in) * pool->out_size[0] * pool->out_size[1],
+                pool_back_tiles_body, &job);
+    else
+        for_all(ctx, planes_of(&pool->in), pool_back_plane_body, &job);
+}
+
+/* ---- upsampling: transposed convolutions ----------------------------------------------------- */
+
+typedef struct shuffle_job {
+    const rcn__extent *extent;
+    const int64_t *stride;
+    const float *in, *bias;
+    float *out;
+    double *partial;
+    int backward;
+    int64_t in_channels, out_channels, taps;
+} shuffle_job;
+
+/* One row of the large image and where its tap's rows are in the small one. */
+RCN_DISPATCH static void shuffle_row(int64_t chunk, const shuffle_job *job) {
+    const rcn__extent *extent = job->extent;
+    const int64_t *size = extent->size, *stride = job->stride;
+    const int64_t blocks = extent->channels / RCN_LANES;
+    const int64_t y = chunk % size[1], z = chunk / size[1] % size[0];
+    const int64_t plane = chunk / (size[1] * size[0]), image = plane / blocks;
+    const int64_t block = plane % blocks;
+    const int64_t small[3] = {size[0] / stride[0], size[1] / stride[1], size[2] / stride[2]};
+    const int64_t taps = stride[0] * stride[1] * stride[2];
+    for (int64_t tx = 0; tx < stride[2]; ++tx) {
+        const int64_t tap = ((z % stride[0]) * stride[1] + y % stride[1]) * stride[2] + tx;
+        const int64_t small_plane = (image * taps + tap) * blocks + block;
+        const int64_t line =
+            ((small_plane * small[0] + z / stride[0]) * small[1] + y / stride[1]) * small[2];
+        const int64_t row = chunk * size[2] + tx;
+        if (job->backward) {
+            for (int64_t x = 0; x < small[2]; ++x)
+                STORE(job->out + (line + x) * RCN_LANES,
+                      LANES_AT(job->in + (row + x * stride[2]) * RCN_LANES));
+        } else {
+            const lanes bias = LANES_AT(job->bias + block * RCN_LANES);
+            for (int64_t x = 0; x < small[2]; ++x)
+                STORE(job->out + (row + x * stride[2]) * RCN_LANES,
+                      LANES_AT(job->in + (line + x) * RCN_LANES) + bias);
+        }
+    }
+}
+
+static void shuffle_body(int64_t chunk, const void *payload) { shuffle_row(chunk, payload); }
+
+void rcn__shuffle_forward(float *out, const rcn__extent *extent, rcn_context *ctx,
+                          const int64_t stride[3], const float *in, const float *bias) {
+    const shuffle_job job = {
+        .extent = extent, .stride = stride, .in = in, .bias = bias, .out = out};
+    for_all(ctx, planes_of(extent) * extent->size[0] * extent->size[1], shuffle_body, &job);
+}
+
+void rcn__shuffle_backward(float *din, float *dbias, const rcn__extent *extent, rcn_context *ctx,
+                           const int64_t stride[3], const float *dout, double *partial) {
+    const shuffle_job job = {
+        .extent = extent, .stride = stride, .in = dout, .out = din, .backward = 1};
+    const int64_t voxels = rcn__extent_voxels(extent);
+    rcn__norm sums = {.extent = *extent, .partial = partial};
+    const norm_job sum_job = {.norm = &sums, .x = dout};
+    for_all(ctx, range_count(extent), sum_body, &sum_job);
+    for (int64_t k = 0; k < extent->channels; ++k) {
+        double total = 0;
+        for (int64_t n = 0; n < extent->batch; ++n) {
+            const int64_t plane = n * (extent->channels / RCN_LANES) + k / RCN_LANES;
+            double parts[2];
+            gather(parts, &sums, n, k);
+            total += parts[0] +
+                     (double)voxels * (double)dout[plane * voxels * RCN_LANES + k % RCN_LANES];
+        }
+        dbias[k] = (float)total;
+    }
+    for_all(ctx, planes_of(extent) * extent->size[0] * extent->size[1], shuffle_body, &job);
+}
+
+static void shuffle_weights_row(int64_t row, const void *payload) {
+    const shuffle_job *job = payload;
+    const int64_t tap = row / job->out_channels, out = row % job->out_channels;
+    for (int64_t in = 0; in < job->in_channels; ++in) {
+        const int64_t torch = (in * job->out_channels + out) * job->taps + tap;
+        if (job->backward)
+            job->out[torch] = job->in[row * job->in_channels + in];
+        else
+            job->out[row * job->in_channels + in] = job->in[torch];
+    }
+}
+
+static void shuffle_weights(float *to, rcn_context *ctx, const float *from, int64_t in, int64_t out,
+                            int64_t taps, int backward) {
+    const shuffle_job job = {.in = from,
+                             .out = to,
+                             .in_channels = in,
+                             .out_channels = out,
+                             .taps = taps,
+                             .backward = backward};
+    for_all(ctx, taps * out, shuffle_weights_row, &job);
+}
+
+void rcn__shuffle_weights(float *to, rcn_context *ctx, const float *from, int64_t in, int64_t out,
+                          int64_t taps) {
+    shuffle_weights(to, ctx, from, in, out, taps, 0);
+}
+
+void rcn__shuffle_weights_back(float *to, rcn_context *ctx, const float *from, int64_t in,
+                               int64_t out, int64_t taps) {
+    shuffle_weights(to, ctx, from, in, out, taps, 1);
+}
+
+static void pad_weights_row(int64_t row, const void *payload) {
+    const shuffle_job *job = payload;
+    float *to = job->out + row * job->out_channels;
+    const int64_t count =
+        job->in_channels < job->out_channels ? job->in_channels : job->out_channels;
+    memcpy(to, job->in + row * job->in_channels, (size_t)count * sizeof *to);
+    for (int64_t i = count; i < job->out_channels; ++i) to[i] = 0.0f;
+}
+
+void rcn__pad_weights(float *to, rcn_context *ctx, const float *from, int64_t rows, int64_t to_row,
+                      int64_t from_row) {
+    const shuffle_job job = {
+        .in = from, .out = to, .in_channels = from_row, .out_channels = to_row};
+    for_all(ctx, rows, pad_weights_row, &job);
+}
+
+/* ---- upsampling: nearest and bilinear -------------------------------------------------------- */
+
+typedef struct up_job {
+    const rcn__extent *extent;
+    const float *in;
+    float *out;
+    int64_t factor;
+    int accumulate;
+    const int64_t *size;
+} up_job;
+
+RCN_DISPATCH static void nearest_row(int64_t chunk, const up_job *job) {
+    const int64_t *size = job->extent->size;
+    const int64_t plane = chunk / size[1], y = chunk % size[1];
+    const float *in = job->in + (plane * (size[1] / 2) + y / 2) * (size[2] / 2) * RCN_LANES;
+    float *out = job->out + chunk * size[2] * RCN_LANES;
+    for (int64_t x = 0; x < size[2]; ++x)
+        STORE(out + x * RCN_LANES,
+              LANES_AT(out + x * RCN_LANES) + LANES_AT(in + x / 2 * RCN_LANES));
+}
+
+RCN_DISPATCH static void nearest_back_row(int64_t chunk, const up_job *job) {
+    const int64_t *size = job->extent->size;
+    const int64_t rows = size[1] / 2, width = size[2] / 2;
+    const int64_t plane = chunk / rows, y = chunk % rows;
+    const float *upper = job->in + (plane * size[1] + 2 * y) * size[2] * RCN_LANES;
+    const float *lower = upper + size[2] * RCN_LANES;
+    float *out = job->out + chunk * width * RCN_LANES;
+    for (int64_t x = 0; x < width; ++x) {
+        lanes sum = LANES_AT(upper + 2 * x * RCN_LANES) +
+                    LANES_AT(upper + (2 * x + 1) * RCN_LANES) +
+                    LANES_AT(lower + 2 * x * RCN_LANES) + LANES_AT(lower + (2 * x + 1) * RCN_LANES);
+        if (job->accumulate) sum += LANES_AT(out + x * RCN_LANES);
+        STORE(out + x * RCN_LANES, sum);
+    }
+}
+
+static void nearest_body(int64_t chunk, const void *payload) { nearest_row(chunk, payload); }
+static void nearest_back_body(int64_t chunk, const void *payload) {
+    nearest_back_row(chunk, payload);
+}
+
+void rcn__nearest_add(float *sum, const rcn__extent *extent, rcn_context *ctx, const float *small) {
+    const up_job job = {.extent = extent, .in = small, .out = sum};
+    for_all(ctx, planes_of(extent) * extent->size[1], nearest_body, &job);
+}
+
+void rcn__nearest_add_backward(float *dsmall, int accumulate, const rcn__extent *extent,
+                               rcn_context *ctx, const float *dsum) {
+    const up_job job = {.extent = extent, .in = dsum, .out = dsmall, .accumulate = accumulate};
+    for_all(ctx, planes_of(extent) * (extent->size[1] / 2), nearest_back_body, &job);
+}
+
+/* Where output position `at` reads on an axis: lower neighbour, upper neighbour, weight of the
+ * upper. Computed in float, as PyTorch does. */
+typedef struct tap {
+    int64_t low, high;
+    float weight;
+} tap;
+
+static tap tap_of(int64_t at, int64_t in, int64_t out) {
+    const float scale = out > 1 ? (float)(in - 1) / (float)(out - 1) : 0.0f;
+    const float position = scale * (float)at;
+    tap t;
+    t.low = (int64_t)position;
+    if (t.low > in - 1) t.low = in - 1;
+    t.high = t.low + (t.low < in - 1);
+    t.weight = position - (float)t.low;
+    return t;
+}
+
+RCN_DISPATCH static void bilinear_row(int64_t chunk, const up_job *job) {
+    const int64_t *size = job->extent->size;
+    const int64_t height = size[1] * job->factor, width = size[2] * job->factor;
+    const int64_t plane = chunk / height;
+    const tap y = tap_of(chunk % height, size[1], height);
+    const float *upper = job->in + (plane * size[1] + y.low) * size[2] * RCN_LANES;
+    const float *lower = job->in + (plane * size[1] + y.high) * size[2] * RCN_LANES;
+    float *out = job->out + chunk * width * RCN_LANES;
+    for (int64_t i = 0; i < width; ++i) {
+        const tap x = tap_of(i, size[2], width);
+        const int64_t low = x.low * RCN_LANES, high = x.high * RCN_LANES;
+        const lanes above =
+            LANES_AT(upper + low) * (1.0f - x.weight) + LANES_AT(upper + high) * x.weight;
+        const lanes below =
+            LANES_AT(lower + low) * (1.0f - x.weight) + LANES_AT(lower + high) * x.weight;
+        STORE(out + i * RCN_LANES, above * (1.0f - y.weight) + below * y.weight);
+    }
+}
+
+/* Adds one row of gradients into the two input rows it was made from. */
+#define SCATTER(plane_rows, y, x, width, g)                                                        \
+    do {                                                                                           \
+        float *upper_ = (plane_rows) + (y).low * (width)*RCN_LANES;                                \
+        float *lower_ = (plane_rows) + (y).high * (width)*RCN_LANES;                               \
+        const int64_t low_ = (x).low * RCN_LANES, high_ = (x).high * RCN_LANES;                    \
+        const lanes above_ = (g) * (1.0f - (y).weight), below_ = (g) * (y).weight;                 \
+        STORE(upper_ + low_, LANES_AT(upper_ + low_) + above_ * (1.0f - (x).weight));              \
+        STORE(upper_ + high_, LANES_AT(upper_ + high_) + above_ * (x).weight);                     \
+        STORE(lower_ + low_, LANES_AT(lower_ + low_) + below_ * (1.0f - (x).weight));              \
+        STORE(lower_ + high_, LANES_AT(lower_ + high_) + below_ * (x).weight);                     \
+    } while (0)
+
+RCN_DISPATCH static void bilinear_back_plane(int64_t plane, const up_job *job) {
+    const int64_t *size = job->extent->size;
+    const int64_t height = size[1] * job->factor, width = size[2] * job->factor;
+    float *out = job->out + plane * size[1] * size[2] * RCN_LANES;
+    const float *in = job->in + plane * height * width * RCN_LANES;
+    if (!job->accumulate) memset(out, 0, (size_t)(size[1] * size[2] * RCN_LANES) * sizeof *out);
+    for (int64_t j = 0; j < height; ++j) {
+        const tap y = tap_of(j, size[1], height);
+        for (int64_t i = 0; i < width; ++i) {
+            const tap x = tap_of(i, size[2], width);
+            SCATTER(out, y, x, size[2], LANES_AT(in + (j * width + i) * RCN_LANES));
+        }
+    }
+}
+
+static void bilinear_body(int64_t chunk, const void *payload) { bilinear_row(chunk, payload); }
+static void bilinear_back_body(int64_t chunk, const void *payload) {
+    bilinear_back_plane(chunk, payload);
+}
+
+void rcn__bilinear(float *out, const rcn__extent *extent, rcn_context *ctx, int64_t factor,
+                   const float *in) {
+    const up_job job = {.extent = extent, .in = in, .out = out, .factor = factor};
+    for_all(ctx, planes_of(extent) * extent->size[1] * factor, bilinear_body, &job);
+}
+
+void rcn__bilinear_backward(float *din, int accumulate, const rcn__extent *extent, rcn_context *ctx,
+                            int64_t factor, const float *dout) {
+    const up_job job = {
+        .extent = extent, .in = dout, .out = din, .factor = factor, .accumulate = accumulate};
+    for_all(ctx, planes_of(extent), bilinear_back_body, &job);
+}
+
+/* ---- slices apart ---------------------------------------------------------------------------- */
+
+typedef struct apart_job {
+    float *out;
+    const float *in;
+    int64_t size[3], line; /* floats in a row */
+} apart_job;
+
+static void apart_plane(int64_t plane, const void *payload) {
+    const apart_job *job = payload;
+    const int64_t slice = job->size[1] * job->line, wide = slice + job->line;
+    const float *in = job->in + plane * job->size[0] * slice;
+    float *out = job->out + plane * (job->size[0] + 2) * wide;
+    memset(out, 0, (size_t)wide * sizeof *out);
+    memset(out + (job->size[0] + 1) * wide, 0, (size_t)wide * sizeof *out);
+    for (int64_t z = 0; z < job->size[0]; ++z) {
+        float *to = out + (z + 1) * wide;
+        memcpy(to, in + z * slice, (size_t)slice * sizeof *out);
+        memset(to + slice, 0, (size_t)job->line * sizeof *out);
+    }
+}
+
+void rcn__slices_apart(float *out, rcn_context *ctx, const float *in, int64_t planes,
+                       const int64_t size[3], int64_t lanes_per_voxel) {
+    const apart_job job = {.out = out,
+                           .in = in,
+                           .size = {size[0], size[1], size[2]},
+                           .line = size[2] * lanes_per_voxel};
+    for_all(ctx, planes, apart_plane, &job);
+}
+
+/* ---- sums ------------------------------------------------------------------------------------ */
+
+enum { MAX_MERGED = 4 };
+
+typedef struct sum_job {
+    float *sum;
+    const float *others[MAX_MERGED];
+    int count;
+    int64_t voxels, floats;
+    const float *factors;
+} sum_job;
+
+RCN_DISPATCH static void add_chunk(int64_t chunk, const sum_job *job) {
+    int64_t first, end;
+    rcn__chunk_range(&first, &end, chunk, job->floats, RCN_CHUNK);
+    for (int64_t i = first; i < end; ++i) job->sum[i] += job->others[0][i];
+}
+
+static void add_body(int64_t chunk, const void *payload) { add_chunk(chunk, payload); }
+
+void rcn__add(float *sum, rcn_context *ctx, const float *other, int64_t floats) {
+    const sum_job job = {.sum = sum, .others = {other}, .floats = floats};
+    for_all(ctx, rcn__chunk_count(floats, RCN_CHUNK), add_body, &job);
+}
+
+RCN_DISPATCH static void merge_chunk(int64_t chunk, const sum_job *job) {
+    const range r = range_of(chunk, job->voxels);
+    const int64_t end = (r.plane * job->voxels + r.end) * RCN_LANES;
+    lanes factor = ALL(1.0f);
+    if (job->factors) factor = LANES_AT(job->factors + r.plane * RCN_LANES);
+    for (int64_t i = (r.plane * job->voxels + r.first) * RCN_LANES; i < end; i += RCN_LANES) {
+        lanes sum = LANES_AT(job->sum + i);
+        for (int k = 0; k < job->count; ++k) sum += LANES_AT(job->others[k] + i);
+        STORE(job->sum + i, sum * factor);
+    }
+}
+
+static void merge_body(int64_t chunk, const void *payload) { merge_chunk(chunk, payload); }
+
+void rcn__merge(float *sum, const rcn__extent *extent, rcn_context *ctx, const float *const *others,
+                int count, const float *factors) {
+    sum_job job = {.sum = sum, .count = count, .factors = factors};
+    job.voxels = rcn__extent_voxels(extent);
+    for (int k = 0; k < count; ++k) job.others[k] = others[k];
+    for_all(ctx, range_count(extent), merge_body, &job);
+}
+
+/* ---- the two ends ---------------------------------------------------------------------------- */
+
+typedef struct end_job {
+    const float *in;
+    float *out;
+    const rcn__extent *extent;
+    const int64_t *size;
+    int64_t factor, stored;
+    rcn__layout layout;
+} end_job;
+
+/* One row of one image, all channels. */
+static void input_row(int64_t chunk, const void *payload) {
+    const end_job *job = payload;
+    const int64_t *size = job->extent->size, *padded = job->size;
+    const int64_t channels = job->extent->channels, stored = job->stored;
+    const int64_t y = chunk % padded[1], z = chunk / padded[1] % padded[0];
+    const int64_t image = chunk / (padded[1] * padded[0]);
+    const int64_t from_y = y < size[1] ? y : size[1] - 1, from_z = z < size[0] ? z : size[0] - 1;
+    const int64_t lines = padded[0] * padded[1], line = z * padded[1] + y;
+    const int64_t step = job->layout == RCN_BLOCKED ? RCN_LANES : 1;
+    for (int64_t k = 0; k < stored; ++k) {
+        float *out = job->out +
+                     ((image * stored + k - k % step) * lines + line * step) * padded[2] + k % step;
+        if (k >= channels) {
+            for (int64_t x = 0; x < padded[2]; ++x) out[x * step] = 0.0f;
+            continue;
+        }
+        const float *in =
+            job->in + (((image * channels + k) * size[0] + from_z) * size[1] + from_y) * size[2];
+        for (int64_t x = 0; x < padded[2]; ++x) out[x * step] = in[x < size[2] ? x : size[2] - 1];
+    }
+}
+
+void rcn__input(float *out, rcn_context *ctx, const float *in, const rcn__extent *extent,
+                int64_t stored, const int64_t padded[3], rcn__layout layout) {
+    const end_job job = {
+        .in = in, .out = out, .extent = extent, .size = padded, .stored = stored, .layout = layout};
+    for_all(ctx, extent->batch * padded[0] * padded[1], input_row, &job);
+}
+
+enum { TILE = 64 };
+
+/* One row of the output: up to eight channels at a time, through a tile that stays in the cache. */
+RCN_DISPATCH static void output_row(int64_t chunk, const end_job *job) {
+    const int64_t *in_size = job->extent->size, *size = job->size;
+    const int64_t channels = job->extent->channels;
+    const int64_t blocks = (channels + RCN_LANES - 1) / RCN_LANES;
+    const int64_t y = chunk % size[1], z = chunk / size[1] % size[0];
+    const int64_t plane = chunk / (size[1] * size[0]), image = plane / blocks;
+    const int64_t first = plane % blocks * RCN_LANES;
+    const int64_t count = channels - first < RCN_LANES ? channels - first : RCN_LANES;
+    const float *in = job->in + (plane * in_size[0] + z) * in_size[1] * in_size[2] * RCN_LANES;
+    const tap ty = tap_of(y, in_size[1], in_size[1] * job->factor);
+    const float *upper = in + ty.low * in_size[2] * RCN_LANES;
+    const float *lower = in + ty.high * in_size[2] * RCN_LANES;
+    float *out = job->out + (((image * channels + first) * size[0] + z) * size[1] + y) * size[2];
+    const int64_t step = size[0] * size[1] * size[2];
+    float tile[TILE * RCN_LANES] __attribute__((aligned(64)));
+    for (int64_t start = 0; start < size[2]; start += TILE) {
+        const int64_t width = size[2] - start < TILE ? size[2] - start : TILE;
+        const float *source = tile;
+        if (job->factor == 1) {
+            source = in + (y * in_size[2] + start) * RCN_LANES;
+        } else {
+            for (int64_t i = 0; i < width; ++i) {
+                const tap x = tap_of(start + i, in_size[2], in_size[2] * job->factor);
+                const int64_t low = x.low * RCN_LANES, high = x.high * RCN_LANES;
+                const lanes above =
+                    LANES_AT(upper + low) * (1.0f - x.weight) + LANES_AT(upper + high) * x.weight;
+                const lanes below =
+                    LANES_AT(lower + low) * (1.0f - x.weight) + LANES_AT(lower + high) * x.weight;
+                STORE(tile + i * RCN_LANES, above * (1.0f - ty.weight) + below * ty.weight);
+            }
+        }
+        for (int64_t k = 0; k < count; ++k)
+            for (int64_t i = 0; i < width; ++i)
+                out[k * step + start + i] = source[i * RCN_LANES + k];
+    }
+}
+
+static void output_body(int64_t chunk, const void *payload) { output_row(chunk, payload); }
+
+void rcn__output(float *out, rcn_context *ctx, const float *in, const rcn__extent *extent,
+                 int64_t factor, const int64_t size[3]) {
+    const end_job job = {.in = in, .out = out, .extent = extent, .size = size, .factor = factor};
+    for_all(ctx, planes_of(extent) * size[0] * size[1], output_body, &job);
+}
+
+/* One z plane of one image and block of channels. */
+RCN_DISPATCH static void output_back_plane(int64_t chunk, const end_job *job) {
+    const int64_t *in_size = job->extent->size, *size = job->size;
+    const int64_t channels = job->extent->channels;
+    const int64_t blocks = (channels + RCN_LANES - 1) / RCN_LANES;
+    const int64_t z = chunk % in_size[0], plane = chunk / in_size[0], image = plane / blocks;
+    const int64_t first = plane % blocks * RCN_LANES;
+    const int64_t count = channels - first < RCN_LANES ? channels - first : RCN_LANES;
+    const int64_t voxels = in_size[1] * in_size[2];
+    const int64_t step = size[0] * size[1] * size[2];
+    float *din = job->out + chunk * voxels * RCN_LANES;
+    float tile[TILE * RCN_LANES] __attribute__((aligned(64))) = {0};
+    memset(din, 0, (size_t)(voxels * RCN_LANES) * sizeof *din);
+    if (z >= size[0]) return;
+    for (int64_t y = 0; y < size[1]; ++y) {
+        const float *in =
+            job->in + (((image * channels + first) * size[0] + z) * size[1] + y) * size[2];
+        const tap ty = tap_of(y, in_size[1], in_size[1] * job->factor);
+        for (int64_t start = 0; start < size[2]; start += TILE) {
+            const int64_t width = size[2] - start < TILE ? size[2] - start : TILE;
+            float *to = job->factor == 1 ? din + (y * in_size[2] + start) * RCN_LANES : tile;
+            for (int64_t k = 0; k < count; ++k)
+                for (int64_t i = 0; i < width; ++i)
+                    to[i * RCN_LANES + k] = in[k * step + start + i];
+            if (job->factor == 1) continue;
+            for (int64_t i = 0; i < width; ++i) {
+                const tap x = tap_of(start + i, in_size[2], in_size[2] * job->factor);
+                SCATTER(din, ty, x, in_size[2], LANES_AT(tile + i * RCN_LANES));
+            }
+        }
+    }
+}
+
+static void output_back_body(int64_t chunk, const void *payload) {
+    output_back_plane(chunk, payload);
+}
+
+void rcn__output_backward(float *din, rcn_context *ctx, const float *dout,
+                          const rcn__extent *extent, int64_t factor, const int64_t size[3]) {
+    const end_job job = {.in = dout, .out = din, .extent = extent, .size = size, .factor = factor};
+    for_all(ctx, planes_of(extent) * extent->size[0], output_back_body, &job);
+}

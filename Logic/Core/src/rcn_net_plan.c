@@ -1,0 +1,823 @@
+/* Plans: the kernels of a network for one input shape, and where every tensor lies.
+ *
+ * Steps are numbered: operation i runs at step i forward and at step 2 * operations - 1 - i
+ * backward. Every buffer has a first and a last step; buffers whose steps do not overlap share
+ * memory. What a convolution needs again for its weights' gradient is not kept if it can be made
+ * again from what is kept anyway: a norm's output from its input, in one cheap pass, which halves
+ * the memory of training.
+ *
+ * For prediction, batch norms disappear into the convolutions before them, with their residual sums
+ * and ReLUs.
+ */
+#include "rcn_net_private.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "rcn_rng.h"
+
+enum { MAX_BUFFERS = 6 * RCN_MAX_TENSORS, LINE = 64 };
+
+typedef struct buffer {
+    size_t bytes, offset;
+    int first, last; /* steps */
+} buffer;
+
+/* What a plan knows of a tensor: its extent and its buffers (or RCN_NONE). */
+typedef struct place {
+    rcn__extent extent;
+    int value;    /* as made in the forward pass */
+    int again;    /* made again in the backward pass */
+    int again_at; /* the operation before whose backward step that happens */
+    int gradient;
+} place;
+
+/* What a plan knows of an operation. */
+typedef struct stage {
+    rcn__conv *convs[2];
+    size_t packed[2]; /* prediction: where its weights are in `prepared`, */
+    size_t folded;    /* and its bias */
+    int folds;        /* prediction: the batch norm that it takes in, or RCN_NONE */
+    int skipped;      /* prediction: taken in by another operation */
+    int writes;       /* the tensor that it makes */
+    int copies;       /* prediction: residual to copy into its output first, or RCN_NONE */
+    rcn__norm norm;
+    rcn__pool pool;
+    int choice;                    /* buffer: pooling's choices */
+    int sums[RCN_MAX_INPUTS];      /* backward: add to that input's gradient */
+    int temporary[RCN_MAX_INPUTS]; /* backward: buffer for what is to be added */
+    float *factors;                /* merge: dropout (B, C) */
+} stage;
+
+struct rcn__plan {
+    rcn_batch batch;
+    int training, threads;
+    int64_t size[3], padded[3]; /* z, y, x */
+    place places[RCN_MAX_TENSORS];
+    stage stages[RCN_MAX_TENSORS];
+    buffer buffers[MAX_BUFFERS];
+    int buffer_count;
+    rcn__layout input_layout;
+    int copies_input; /* the image is not used where the caller has it */
+
+    /* After the buffers: scratch memory of the kernels. */
+    size_t scratch, packed, plain, reshaped, partial, bytes;
+
+    void *statistics; /* the norms' numbers and the dropout's factors */
+    char *prepared;   /* prediction: packed weights and folded biases */
+    uint64_t version; /* of the values that they were made from */
+    int is_prepared;
+};
+
+size_t rcn__plan_bytes(const rcn__plan *plan) { return plan->bytes; }
+
+void rcn__plan_destroy(rcn__plan *plan, rcn_net *net) {
+    if (!plan) return;
+    for (int i = 0; i < net->op_count; ++i)
+        for (int k = 0; k < 2; ++k) rcn__conv_destroy(plan->stages[i].convs[k], net->ctx);
+    rcn__free(net->ctx, plan->statistics);
+    rcn__free(net->ctx, plan->prepared);
+    rcn__free(net->ctx, plan);
+}
+
+/* ---- buffers --------------------------------------------------------------------------------- */
+
+static size_t rounded(size_t bytes) { return (bytes + LINE - 1) / LINE * LINE; }
+
+static int add_buffer(rcn__plan *plan, size_t bytes, int step) {
+    assert(plan->buffer_count < MAX_BUFFERS);
+    buffer *b = &plan->buffers[plan->buffer_count];
+    b->bytes = rounded(bytes);
+    b->first = b->last = step;
+    return plan->buffer_count++;
+}
+
+static void use(rcn__plan *plan, int index, int step) {
+    if (index == RCN_NONE) return;
+    buffer *b = &plan->buffers[index];
+    if (step < b->first) b->first = step;
+    if (step > b->last) b->last = step;
+}
+
+static size_t tensor_bytes(const rcn__plan *plan, int tensor) {
+    const rcn__extent *extent = &plan->places[tensor].extent;
+    if (tensor == 0 && plan->input_layout == RCN_PLANAR)
+        return (size_t)(extent->batch * extent->channels * rcn__extent_voxels(extent)) *
+               sizeof(float);
+    return (size_t)rcn__extent_floats(extent) * sizeof(float);
+}
+
+/* Gives each buffer the lowest place that is free during its steps, the largest first. */
+static rcn_status place_buffers(rcn__plan *plan, rcn_context *ctx) {
+    rcn_status status = RCN_OK;
+    int *order = NULL, *placed = NULL;
+    const int count = plan->buffer_count;
+    RCN_ALLOC(order, ctx, count, "planning memory");
+    RCN_ALLOC(placed, ctx, count, "planning memory");
+    for (int i = 0; i < count; ++i) {
+        int at = i;
+        for (; at > 0 && plan->buffers[order[at - 1]].bytes < plan->buffers[i].bytes; --at)
+            order[at] = order[at - 1];
+        order[at] = i;
+    }
+    size_t end = 0;
+    for (int i = 0; i < count; ++i) {
+        buffer *b = &plan->buffers[order[i]];
+        /* `placed` is sorted by offset: go up until a gap is wide enough. */
+        size_t offset = 0;
+        for (int k = 0; k < i; ++k) {
+            const buffer *other = &plan->buffers[placed[k]];
+            if (other->last < b->first || other->first > b->last) continue;
+            if (other->offset >= offset + b->bytes) break;
+            if (other->offset + other->bytes > offset) offset = other->offset + other->bytes;
+        }
+        b->offset = offset;
+        if (offset + b->bytes > end) end = offset + b->bytes;
+        int at = i;
+        for (; at > 0 && plan->buffers[placed[at - 1]].offset > offset; --at)
+            placed[at] = placed[at - 1];
+        placed[at] = order[i];
+    }
+    plan->bytes = end;
+done:
+    rcn__free(ctx, order);
+    rcn__free(ctx, placed);
+    return status;
+}
+
+/* ---- making a plan: lifetimes ---------------------------------------------------------------- */
+
+/* Non-zero when a tensor can be made again from what the backward pass of its own norm needs
+ * anyway. */
+static int can_be_remade(const rcn_net *net, int tensor) {
+    const int producer = net->tensors[tensor].producer;
+    if (producer == RCN_NONE) return 0;
+    return net->ops[producer].kind == RCN_OP_NORM && net->ops[producer].inputs == 1;
+}
+
+static void plan_training_values(rcn__plan *plan, const rcn_net *net) {
+    const int last = 2 * net->op_count - 1;
+    for (int i = 0; i < net->op_count; ++i) {
+        const rcn__op *op = &net->ops[i];
+        place *places = plan->places;
+        for (int k = 0; k < op->inputs; ++k) {
+            const int in = op->in[k];
+            use(plan, places[in].value, i);
+            if (op->kind == RCN_OP_CONV) {
+                if (can_be_remade(net, in)) {
+                    /* The last user in the forward pass is the first in the backward pass. */
+                    places[in].again_at = i;
+                } else {
+                    use(plan, places[in].value, last - i);
+                }
+            }
+        }
+        if (op->kind == RCN_OP_NORM) use(plan, places[op->in[0]].value, last - i);
+        if (op->out == RCN_NONE) continue;
+        if (op->kind == RCN_OP_NEAREST)
+            places[op->out].value = places[op->in[1]].value;
+        else if (op->kind == RCN_OP_MERGE)
+            places[op->out].value = places[op->in[0]].value;
+        else
+            places[op->out].value = add_buffer(plan, tensor_bytes(plan, op->out), i);
+        if (op->kind == RCN_OP_NORM && op->inputs == 2) use(plan, places[op->out].value, last - i);
+        if (op->kind == RCN_OP_POOL) {
+            plan->stages[i].choice = add_buffer(plan, tensor_bytes(plan, op->out) / 4, i);
+            use(plan, plan->stages[i].choice, last - i);
+        }
+    }
+    for (int i = net->op_count - 1; i >= 0; --i) {
+        const rcn__op *op = &net->ops[i];
+        for (int k = 0; op->kind == RCN_OP_CONV && k < op->inputs; ++k) {
+            place *p = &plan->places[op->in[k]];
+            if (p->again_at == RCN_NONE) continue;
+            if (p->again == RCN_NONE) {
+                p->again = add_buffer(plan, tensor_bytes(plan, op->in[k]), last - i);
+                /* Made from the norm's input. */
+                use(plan, plan->places[net->ops[net->tensors[op->in[k]].producer].in[0]].value,
+                    last - i);
+            }
+            use(plan, p->again, last - i);
+        }
+    }
+}
+
+static void plan_gradients(rcn__plan *plan, const rcn_net *net) {
+    const int last = 2 * net->op_count - 1;
+    place *places = plan->places;
+    for (int i = net->op_count - 1; i >= 0; --i) {
+        const rcn__op *op = &net->ops[i];
+        const int step = last - i;
+        if (op->out != RCN_NONE) use(plan, places[op->out].gradient, step);
+        for (int k = 0; k < op->inputs; ++k) {
+            place *in = &places[op->in[k]];
+            stage *s = &plan->stages[i];
+            if (op->in[k] == 0) continue; /* the image needs none */
+            const int shares = (op->kind == RCN_OP_NORM && k == 0) ||
+                               (op->kind == RCN_OP_NEAREST && k == 1) || op->kind == RCN_OP_MERGE;
+            if (in->gradient == RCN_NONE) {
+                in->gradient = shares ? places[op->out].gradient
+                                      : add_buffer(plan, tensor_bytes(plan, op->in[k]), step);
+            } else {
+                assert(!shares);
+                s->sums[k] = 1;
+                if (op->kind == RCN_OP_CONV)
+                    s->temporary[k] = add_buffer(plan, tensor_bytes(plan, op->in[k]), step);
+            }
+            use(plan, in->gradient, step);
+        }
+    }
+}
+
+/* The last operation that reads a tensor. */
+static int last_reader(const rcn_net *net, int tensor) {
+    for (int i = net->op_count - 1; i >= 0; --i)
+        for (int k = 0; k < net->ops[i].inputs; ++k)
+            if (net->ops[i].in[k] == tensor) return i;
+    return RCN_NONE;
+}
+
+static void plan_prediction_values(rcn__plan *plan, const rcn_net *net) {
+    place *places = plan->places;
+    for (int i = 0; i < net->op_count; ++i) {
+        const rcn__op *op = &net->ops[i];
+        stage *s = &plan->stages[i];
+        if (s->skipped) continue;
+        for (int k = 0; k < op->inputs; ++k) use(plan, places[op->in[k]].value, i);
+        const int out = s->writes;
+        if (out == RCN_NONE) continue;
+        const rcn__op *norm = s->folds == RCN_NONE ? NULL : &net->ops[s->folds];
+        const int residual = norm && norm->inputs == 2 ? norm->in[1] : RCN_NONE;
+        if (residual != RCN_NONE && last_reader(net, residual) == s->folds) {
+            places[out].value = places[residual].value; /* added to in place */
+            use(plan, places[out].value, i);
+        } else if (op->kind == RCN_OP_NORM && last_reader(net, op->in[0]) == i) {
+            places[out].value = places[op->in[0]].value;
+        } else if (op->kind == RCN_OP_NEAREST) {
+            places[out].value = places[op->in[1]].value;
+        } else if (op->kind == RCN_OP_MERGE) {
+            places[out].value = places[op->in[0]].value;
+        } else {
+            places[out].value = add_buffer(plan, tensor_bytes(plan, out), i);
+            if (residual != RCN_NONE) {
+                use(plan, places[residual].value, i);
+                s->copies = residual;
+            }
+        }
+    }
+}
+
+/* Finds the batch norms that go into the convolutions before them. */
+static void plan_folding(rcn__plan *plan, const rcn_net *net) {
+    for (int i = 0; i < net->op_count; ++i) {
+        const rcn__op *op = &net->ops[i];
+        if (op->kind != RCN_OP_NORM || op->norm != RCN_CELL_BATCH) continue;
+        const int conv = net->tensors[op->in[0]].producer;
+        if (net->ops[conv].kind != RCN_OP_CONV) continue;
+        plan->stages[conv].folds = i;
+        plan->stages[conv].writes = op->out;
+        plan->stages[i].skipped = 1;
+    }
+}
+
+/* Few kernels take any number of channels: up to three, planar, become three; more, blocked, fill
+ * their last block. The others are zero. */
+static int64_t stored_channels(const rcn_net *net) {
+    const int64_t channels = net->options.channels;
+    return channels <= 3 ? 3 : (channels + RCN_LANES - 1) / RCN_LANES * RCN_LANES;
+}
+
+/* ---- making a plan: kernels ------------------------------------------------------------------ */
+
+static rcn_status make_convs(rcn__plan *plan, rcn_net *net, int index) {
+    const rcn__op *op = &net->ops[index];
+    stage *s = &plan->stages[index];
+    rcn_context *ctx = net->ctx;
+    rcn_status status = RCN_OK;
+    const rcn__op *norm = s->folds == RCN_NONE ? NULL : &net->ops[s->folds];
+    for (int k = 0; k < op->inputs; ++k) {
+        const rcn__extent *in = &plan->places[op->in[k]].extent;
+        const int is_last = k == op->inputs - 1;
+        rcn__conv_shape shape = {.dimensions = net->dimensions,
+                                 .batch = in->batch,
+                                 .in = in->channels,
+                                 .out = plan->places[op->out].extent.channels,
+                                 .training = plan->training,
+                                 .input_gradient = op->in[k] != 0};
+        memcpy(shape.size, in->size, sizeof shape.size);
+        memcpy(shape.kernel, op->kernel, sizeof shape.kernel);
+        memcpy(shape.stride, op->stride, sizeof shape.stride);
+        memcpy(shape.pad, op->pad, sizeof shape.pad);
+        shape.bias = k == 0 && (op->bias != RCN_NONE || norm);
+        shape.add = k > 0 || (norm && norm->inputs == 2);
+        shape.relu = is_last && norm && norm->relu;
+        if (op->in[k] == 0) shape.layout = plan->input_layout;
+        RCN_TRY(rcn__conv_create(&s->convs[k], net->dnn, ctx, &shape));
+        const size_t scratch = rcn__conv_scratch_bytes(s->convs[k]);
+        const size_t packed = rcn__conv_packed_bytes(s->convs[k]);
+        if (scratch > plan->scratch) plan->scratch = scratch;
+        if (packed > plan->packed) plan->packed = packed;
+    }
+    size_t plain = (size_t)net->parameters[op->weight].count * sizeof(float);
+    if (op->in[0] == 0)
+        plain = plain / (size_t)net->options.channels * (size_t)stored_channels(net);
+    plain = rounded(plain);
+    /* Twice: what is not stored as the kernels want it, and with a norm folded in. */
+    if (op->transposed || op->in[0] == 0)
+        plan->reshaped = plain > plan->reshaped ? plain : plan->reshaped;
+    if (norm && plain > plan->plain) plan->plain = plain;
+done:
+    return status;
+}
+
+/* One block for the small numbers that norms and dropout keep between steps. */
+static rcn_status make_statistics(rcn__plan *plan, rcn_net *net) {
+    rcn_status status = RCN_OK;
+    char *memory = NULL;
+    for (int fill = 0; fill < 2; ++fill) {
+        size_t at = 0;
+        for (int i = 0; i < net->op_count; ++i) {
+            const rcn__op *op = &net->ops[i];
+            stage *s = &plan->stages[i];
+            if (s->skipped || (op->kind != RCN_OP_NORM && op->kind != RCN_OP_MERGE)) continue;
+            const rcn__extent *extent = &plan->places[op->out].extent;
+            const size_t count = (size_t)(extent->batch * extent->channels);
+            const size_t floats = rounded(count * sizeof(float));
+            if (op->kind == RCN_OP_MERGE) {
+                if (fill) s->factors = (float *)(memory + at);
+                at += floats;
+                continue;
+            }
+            if (fill) {
+                s->norm.mean = (double *)(memory + at);
+                s->norm.rstd = (double *)(memory + at + rounded(count * sizeof(double)));
+                float *numbers = (float *)(memory + at + 2 * rounded(count * sizeof(double)));
+                s->norm.scale = numbers;
+                s->norm.shift = numbers + floats / sizeof(float);
+                s->norm.coefficients = s->norm.shift + floats / sizeof(float);
+            }
+            at += 2 * rounded(count * sizeof(double)) + 2 * floats +
+                  rounded(3 * count * sizeof(float));
+        }
+        if (!fill) {
+            RCN_TRY(rcn__alloc_zero((void **)&memory, net->ctx, (int64_t)at, 1,
+                                    "the statistics of norms"));
+            plan->statistics = memory;
+        }
+    }
+done:
+    return status;
+}
+
+static void need_partials(rcn__plan *plan, const rcn__extent *extent) {
+    const size_t bytes = (size_t)rcn__norm_partials(extent) * sizeof(double);
+    if (bytes > plan->partial) plan->partial = bytes;
+}
+
+static rcn_status plan_create(rcn__plan **out, rcn_net *net, const rcn_batch *batch, int training) {
+    rcn_context *ctx = net->ctx;
+    rcn_status status = RCN_OK;
+    rcn__plan *plan = NULL;
+    int64_t padded[3];
+    *out = NULL;
+    RCN_ALLOC_ZERO(plan, ctx, 1, "a network's plan");
+    plan->batch = *batch;
+    plan->training = training;
+    plan->threads = ctx->threads;
+    rcn_net_padded_size(padded, net, batch->size);
+    for (int d = 0; d < 3; ++d) {
+        plan->size[d] = batch->size[2 - d];
+        plan->padded[d] = padded[2 - d];
+    }
+    for (int t = 0; t < net->tensor_count; ++t) {
+        place *p = &plan->places[t];
+        p->extent.batch = batch->images;
+        p->extent.channels = net->tensors[t].channels;
+        for (int d = 0; d < 3; ++d) p->extent.size[d] = plan->padded[d] / net->tensors[t].stride[d];
+        p->value = p->again = p->again_at = p->gradient = RCN_NONE;
+    }
+    for (int i = 0; i < net->op_count; ++i) {
+        const rcn__op *op = &net->ops[i];
+        stage *s = &plan->stages[i];
+        s->folds = s->copies = s->choice = RCN_NONE;
+        s->writes = op->out;
+        for (int k = 0; k < RCN_MAX_INPUTS; ++k) s->temporary[k] = RCN_NONE;
+        if (op->kind == RCN_OP_NORM) {
+            s->norm.extent = plan->places[op->out].extent;
+            s->norm.kind = op->norm;
+            s->norm.groups = op->groups;
+            s->norm.relu = op->relu;
+            need_partials(plan, &s->norm.extent);
+        } else if (op->kind == RCN_OP_SHUFFLE) {
+            need_partials(plan, &plan->places[op->out].extent);
+        } else if (op->kind == RCN_OP_POOL) {
+            s->pool.in = plan->places[op->in[0]].extent;
+            memcpy(s->pool.out_size, plan->places[op->out].extent.size, sizeof s->pool.out_size);
+            memcpy(s->pool.kernel, op->kernel, sizeof s->pool.kernel);
+            memcpy(s->pool.stride, op->stride, sizeof s->pool.stride);
+            memcpy(s->pool.pad, op->pad, sizeof s->pool.pad);
+        }
+    }
+    plan->places[0].extent.channels = stored_channels(net);
+    plan->input_layout = net->options.channels <= 3 ? RCN_PLANAR : RCN_BLOCKED;
+    if (!training) plan_folding(plan, net);
+    for (int i = 0; i < net->op_count; ++i)
+        if (net->ops[i].kind == RCN_OP_CONV) RCN_TRY(make_convs(plan, net, i));
+
+    /* The image is used where it is if neither its size nor its layout has to change. */
+    plan->copies_input = memcmp(plan->size, plan->padded, sizeof plan->size) != 0 ||
+                         plan->input_layout != RCN_PLANAR ||
+                         net->options.channels != stored_channels(net);
+    if (plan->copies_input) {
+        plan->places[0].value = add_buffer(plan, tensor_bytes(plan, 0), 0);
+        use(plan, plan->places[0].value, training ? 2 * net->op_count - 1 : 0);
+    }
+    if (training) {
+        plan_training_values(plan, net);
+        plan_gradients(plan, net);
+    } else {
+        plan_prediction_values(plan, net);
+    }
+    RCN_TRY(place_buffers(plan, ctx));
+    size_t at = plan->bytes;
+    size_t *offsets[5] = {&plan->scratch, &plan->packed, &plan->plain, &plan->reshaped,
+                          &plan->partial};
+    for (int k = 0; k < 5; ++k) {
+        const size_t bytes = rounded(*offsets[k]);
+        *offsets[k] = at;
+        at += bytes;
+    }
+    plan->bytes = at;
+    RCN_TRY(make_statistics(plan, net));
+    *out = plan;
+    plan = NULL;
+done:
+    rcn__plan_destroy(plan, net);
+    return status;
+}
+
+rcn_status rcn__plan_get(rcn__plan **out, rcn_net *net, const rcn_batch *batch, int training) {
+    rcn_status status = RCN_OK;
+    rcn__plan *plan = NULL;
+    int at = 0;
+    *out = NULL;
+    for (; at < RCN_MAX_PLANS && net->plans[at]; ++at) {
+        const rcn__plan *known = net->plans[at];
+        if (known->training == training && known->threads == net->ctx->threads &&
+            known->batch.images == batch->images &&
+            !memcmp(known->batch.size, batch->size, sizeof batch->size))
+            break;
+    }
+    if (at < RCN_MAX_PLANS && net->plans[at]) {
+        plan = net->plans[at];
+    } else {
+        RCN_TRY(plan_create(&plan, net, batch, training));
+        if (at == RCN_MAX_PLANS) rcn__plan_destroy(net->plans[--at], net);
+    }
+    for (; at > 0; --at) net->plans[at] = net->plans[at - 1];
+    net->plans[0] = plan;
+    if (net->arena_bytes < plan->bytes) {
+        rcn__free(net->ctx, net->arena);
+        net->arena = NULL;
+        net->arena_bytes = 0;
+        net->pending = NULL;
+        RCN_TRY(rcn__alloc(&net->arena, net->ctx, (int64_t)plan->bytes, 1,
+                           "the network's activations"));
+        net->arena_bytes = plan->bytes;
+    }
+    *out = plan;
+done:
+    return status;
+}
+
+/* ---- running --------------------------------------------------------------------------------- */
+
+static void *at_offset(const rcn_net *net, size_t offset) { return (char *)net->arena + offset; }
+
+static float *at_buffer(const rcn__plan *plan, const rcn_net *net, int index) {
+    return index == RCN_NONE ? NULL : at_offset(net, plan->buffers[index].offset);
+}
+
+static float *value_of(const rcn__plan *plan, const rcn_net *net, int tensor) {
+    return at_buffer(plan, net, plan->places[tensor].value);
+}
+
+static float *gradient_of(const rcn__plan *plan, const rcn_net *net, int tensor) {
+    return at_buffer(plan, net, plan->places[tensor].gradient);
+}
+
+/* A parameter's values, or its gradient. NULL for RCN_NONE. */
+static float *parameter_of(const rcn_net *net, int index) {
+    return index == RCN_NONE ? NULL : net->values + net->parameters[index].offset;
+}
+
+static float *dparameter_of(const rcn_net *net, int index) {
+    return index == RCN_NONE ? NULL : net->gradients + net->parameters[index].offset;
+}
+
+static int64_t input_channels(const rcn__plan *plan, const rcn__op *op) {
+    int64_t channels = 0;
+    for (int k = 0; k < op->inputs; ++k) channels += plan->places[op->in[k]].extent.channels;
+    return channels;
+}
+
+/* Non-zero when a convolution's weights are not stored as its kernel wants them. */
+static int is_reshaped(const rcn__plan *plan, const rcn_net *net, const rcn__op *op) {
+    return op->transposed ||
+           (op->in[0] == 0 && plan->places[0].extent.channels != net->options.channels);
+}
+
+/* Floats of weights per output channel, as stored and as the kernel wants them. */
+static void weight_rows(int64_t *stored, int64_t *wanted, const rcn__plan *plan, const rcn_net *net,
+                        const rcn__op *op) {
+    const int64_t taps = op->kernel[0] * op->kernel[1] * op->kernel[2];
+    *stored = net->parameters[op->weight].count / net->tensors[op->out].channels;
+    *wanted = input_channels(plan, op) * taps;
+}
+
+/* The weights of a convolution as (out, in, kernel). */
+static const float *plain_weights(const rcn__plan *plan, rcn_net *net, const rcn__op *op) {
+    const float *weights = parameter_of(net, op->weight);
+    float *reshaped = at_offset(net, plan->reshaped);
+    const int64_t channels = net->tensors[op->out].channels;
+    if (!is_reshaped(plan, net, op)) return weights;
+    if (op->transposed) {
+        const int64_t out = net->parameters[op->weight].shape[1];
+        rcn__shuffle_weights(reshaped, net->ctx, weights, net->tensors[op->in[0]].channels, out,
+                             channels / out);
+    } else {
+        int64_t stored, wanted;
+        weight_rows(&stored, &wanted, plan, net, op);
+        rcn__pad_weights(reshaped, net->ctx, weights, channels, wanted, stored);
+    }
+    return reshaped;
+}
+
+/* The gradient of those weights back to where it belongs. */
+static void keep_gradient(const rcn__plan *plan, rcn_net *net, const rcn__op *op) {
+    const float *reshaped = at_offset(net, plan->reshaped);
+    float *to = dparameter_of(net, op->weight);
+    const int64_t channels = net->tensors[op->out].channels;
+    if (op->transposed) {
+        const int64_t out = net->parameters[op->weight].shape[1];
+        rcn__shuffle_weights_back(to, net->ctx, reshaped, net->tensors[op->in[0]].channels, out,
+                                  channels / out);
+    } else {
+        int64_t stored, wanted;
+        weight_rows(&stored, &wanted, plan, net, op);
+        rcn__pad_weights(to, net->ctx, reshaped, channels, stored, wanted);
+    }
+}
+
+/* Prediction: packs all weights, batch norms folded in: with the norm's scale a and shift b,
+ * a * (w * x) + b = (a * w) * x + b. */
+static rcn_status prepare(rcn__plan *plan, rcn_net *net) {
+    rcn_context *ctx = net->ctx;
+    rcn_status status = RCN_OK;
+    if (plan->is_prepared && plan->version == net->version) return RCN_OK;
+    if (!plan->prepared) {
+        size_t bytes = 0;
+        for (int i = 0; i < net->op_count; ++i) {
+            const rcn__op *op = &net->ops[i];
+            stage *s = &plan->stages[i];
+            if (op->kind != RCN_OP_CONV) continue;
+            for (int k = 0; k < op->inputs; ++k) {
+                s->packed[k] = bytes;
+                bytes += rounded(rcn__conv_packed_bytes(s->convs[k]));
+            }
+            s->folded = bytes;
+            bytes += rounded((size_t)net->tensors[op->out].channels * sizeof(float));
+        }
+        RCN_TRY(rcn__alloc((void **)&plan->prepared, ctx, (int64_t)bytes, 1,
+                           "the network's packed weights"));
+    }
+    plan->is_prepared = 0;
+    for (int i = 0; i < net->op_count; ++i) {
+        const rcn__op *op = &net->ops[i];
+        stage *s = &plan->stages[i];
+        if (op->kind != RCN_OP_CONV) continue;
+        const int64_t out = net->tensors[op->out].channels;
+        const float *weights = plain_weights(plan, net, op);
+        float *bias = (float *)(plan->prepared + s->folded);
+        if (s->folds != RCN_NONE) {
+            const rcn__op *norm = &net->ops[s->folds];
+            int64_t stored, per_out;
+            weight_rows(&stored, &per_out, plan, net, op);
+            float *plain = at_offset(net, plan->plain);
+            rcn__norm_fold(plain, bias, ctx, weights, out, per_out, parameter_of(net, norm->weight),
+                           parameter_of(net, norm->bias), parameter_of(net, norm->mean),
+                           parameter_of(net, norm->variance));
+            weights = plain;
+        } else if (op->bias != RCN_NONE) {
+            memcpy(bias, parameter_of(net, op->bias), (size_t)out * sizeof *bias);
+        }
+        int64_t first = 0;
+        for (int k = 0; k < op->inputs; ++k) {
+            RCN_TRY(rcn__conv_pack(plan->prepared + s->packed[k], s->convs[k], ctx, weights, first,
+                                   input_channels(plan, op), 0));
+            first += plan->places[op->in[k]].extent.channels;
+        }
+    }
+    plan->version = net->version;
+    plan->is_prepared = 1;
+done:
+    return status;
+}
+
+static rcn_status conv_forward(rcn__plan *plan, rcn_net *net, int index, const float *images) {
+    const rcn__op *op = &net->ops[index];
+    stage *s = &plan->stages[index];
+    rcn_status status = RCN_OK;
+    float *out = value_of(plan, net, s->writes);
+    const float *weights = plan->training ? plain_weights(plan, net, op) : NULL;
+    const float *bias =
+        plan->training ? parameter_of(net, op->bias) : (const float *)(plan->prepared + s->folded);
+    int64_t first = 0;
+    if (s->copies != RCN_NONE)
+        memcpy(out, value_of(plan, net, s->copies), tensor_bytes(plan, s->copies));
+    for (int k = 0; k < op->inputs; ++k) {
+        const float *in =
+            op->in[k] == 0 && !plan->copies_input ? images : value_of(plan, net, op->in[k]);
+        void *packed =
+            plan->training ? at_offset(net, plan->packed) : plan->prepared + s->packed[k];
+        if (plan->training)
+            RCN_TRY(rcn__conv_pack(packed, s->convs[k], net->ctx, weights, first,
+                                   input_channels(plan, op), 0));
+        RCN_TRY(rcn__conv_forward(out, s->convs[k], net->ctx, in, packed, bias,
+                                  at_offset(net, plan->scratch)));
+        first += plan->places[op->in[k]].extent.channels;
+    }
+done:
+    return status;
+}
+
+/* Feature maps are left out whole, the others scaled up (Dropout2d). */
+static void draw_dropout(stage *s, const rcn_net *net, int64_t count, uint64_t seed) {
+    const double share = net->options.dropout;
+    rcn_rng rng = rcn__rng_make(seed, UINT64_C(0x64726F70));
+    for (int64_t i = 0; i < count; ++i)
+        s->factors[i] = rcn__rng_uniform(&rng) < share ? 0.0f : (float)(1.0 / (1.0 - share));
+}
+
+static rcn_status run_forward_op(rcn__plan *plan, rcn_net *net, int index, float *logits,
+                                 const float *images, uint64_t seed) {
+    const rcn__op *op = &net->ops[index];
+    stage *s = &plan->stages[index];
+    rcn_context *ctx = net->ctx;
+    const float *in = value_of(plan, net, op->in[0]);
+    const float *other = op->inputs > 1 ? value_of(plan, net, op->in[1]) : NULL;
+    const rcn__extent *in_extent = &plan->places[op->in[0]].extent;
+    float *out = op->out == RCN_NONE ? NULL : value_of(plan, net, op->out);
+    switch (op->kind) {
+    case RCN_OP_CONV: return conv_forward(plan, net, index, images);
+    case RCN_OP_NORM: {
+        const float *weight = parameter_of(net, op->weight), *bias = parameter_of(net, op->bias);
+        s->norm.partial = at_offset(net, plan->partial);
+        if (!plan->training && op->norm == RCN_CELL_BATCH)
+            rcn__norm_fixed(&s->norm, weight, bias, parameter_of(net, op->mean),
+                            parameter_of(net, op->variance));
+        else
+            rcn__norm_statistics(&s->norm, ctx, in, weight, bias, parameter_of(net, op->mean),
+                                 parameter_of(net, op->variance));
+        if (plan->training && op->counter != RCN_NONE) ++*parameter_of(net, op->counter);
+        rcn__norm_apply(out, &s->norm, ctx, in, other);
+        break;
+    }
+    case RCN_OP_POOL:
+        rcn__pool_forward(out, (uint8_t *)at_buffer(plan, net, s->choice), &s->pool, ctx, in);
+        break;
+    case RCN_OP_SHUFFLE:
+        rcn__shuffle_forward(out, &plan->places[op->out].extent, ctx, op->stride, in,
+                             parameter_of(net, op->bias));
+        break;
+    case RCN_OP_NEAREST: rcn__nearest_add(out, &plan->places[op->out].extent, ctx, in); break;
+    case RCN_OP_BILINEAR: rcn__bilinear(out, in_extent, ctx, op->factor, in); break;
+    case RCN_OP_MERGE: {
+        const float *others[RCN_MAX_INPUTS];
+        const int drops = plan->training && net->options.dropout > 0;
+        for (int k = 1; k < op->inputs; ++k) others[k - 1] = value_of(plan, net, op->in[k]);
+        if (drops) draw_dropout(s, net, in_extent->batch * in_extent->channels, seed);
+        rcn__merge(out, in_extent, ctx, others, op->inputs - 1, drops ? s->factors : NULL);
+        break;
+    }
+    case RCN_OP_OUTPUT: rcn__output(logits, ctx, in, in_extent, op->factor, plan->size); break;
+    }
+    return RCN_OK;
+}
+
+rcn_status rcn__plan_forward(rcn__plan *plan, rcn_net *net, float *logits, const float *images,
+                             uint64_t seed) {
+    static const char *const stages[2] = {"predicting", "training: forward"};
+    rcn_status status = RCN_OK;
+    if (!plan->training) RCN_TRY(prepare(plan, net));
+    if (plan->copies_input) {
+        rcn__extent extent = plan->places[0].extent;
+        memcpy(extent.size, plan->size, sizeof extent.size);
+        extent.channels = net->options.channels;
+        rcn__input(value_of(plan, net, 0), net->ctx, images, &extent, stored_channels(net),
+                   plan->padded, plan->input_layout);
+    }
+    for (int i = 0; i < net->op_count; ++i) {
+        if (plan->stages[i].skipped) continue;
+        RCN_TRY(rcn__report(net->ctx, (double)i / net->op_count, stages[plan->training]));
+        RCN_TRY(run_forward_op(plan, net, i, logits, images, seed));
+    }
+done:
+    return status;
+}
+
+static rcn_status conv_backward(rcn__plan *plan, rcn_net *net, int index, const float *images) {
+    const rcn__op *op = &net->ops[index];
+    stage *s = &plan->stages[index];
+    rcn_context *ctx = net->ctx;
+    rcn_status status = RCN_OK;
+    void *packed = at_offset(net, plan->packed), *scratch = at_offset(net, plan->scratch);
+    const float *dout = gradient_of(plan, net, op->out);
+    const int64_t channels = input_channels(plan, op);
+    int64_t first = 0;
+    for (int k = 0; k < op->inputs; ++k) {
+        const place *from = &plan->places[op->in[k]];
+        const float *in = value_of(plan, net, op->in[k]);
+        if (op->in[k] == 0 && !plan->copies_input) in = images;
+        if (from->again != RCN_NONE) {
+            float *again = at_buffer(plan, net, from->again);
+            const int norm = net->tensors[op->in[k]].producer;
+            if (from->again_at == index)
+                rcn__norm_apply(again, &plan->stages[norm].norm, ctx,
+                                value_of(plan, net, net->ops[norm].in[0]), NULL);
+            in = again;
+        }
+        const int reshaped = is_reshaped(plan, net, op);
+        float *dweights =
+            reshaped ? at_offset(net, plan->reshaped) : dparameter_of(net, op->weight);
+        RCN_TRY(rcn__conv_backward_weights(dweights, k ? NULL : dparameter_of(net, op->bias),
+                                           s->convs[k], ctx, in, dout, first, channels, packed,
+                                           scratch));
+        if (reshaped) keep_gradient(plan, net, op);
+        if (op->in[k] != 0) {
+            float *din = gradient_of(plan, net, op->in[k]);
+            float *to = s->sums[k] ? at_buffer(plan, net, s->temporary[k]) : din;
+            RCN_TRY(rcn__conv_pack(packed, s->convs[k], ctx, plain_weights(plan, net, op), first,
+                                   channels, 1));
+            RCN_TRY(rcn__conv_backward_input(to, s->convs[k], ctx, dout, packed, scratch));
+            if (s->sums[k]) rcn__add(din, ctx, to, rcn__extent_floats(&from->extent));
+        }
+        first += plan->places[op->in[k]].extent.channels;
+    }
+done:
+    return status;
+}
+
+static rcn_status run_backward_op(rcn__plan *plan, rcn_net *net, int index, const float *images,
+                                  const float *dlogits) {
+    const rcn__op *op = &net->ops[index];
+    stage *s = &plan->stages[index];
+    rcn_context *ctx = net->ctx;
+    float *din = gradient_of(plan, net, op->in[0]);
+    float *dout = op->out == RCN_NONE ? NULL : gradient_of(plan, net, op->out);
+    const rcn__extent *in_extent = &plan->places[op->in[0]].extent;
+    switch (op->kind) {
+    case RCN_OP_CONV: return conv_backward(plan, net, index, images);
+    case RCN_OP_NORM:
+        s->norm.partial = at_offset(net, plan->partial);
+        rcn__norm_backward(dout, dparameter_of(net, op->weight), dparameter_of(net, op->bias),
+                           op->inputs > 1 ? gradient_of(plan, net, op->in[1]) : NULL, s->sums[1],
+                           &s->norm, ctx, value_of(plan, net, op->in[0]),
+                           op->inputs > 1 ? value_of(plan, net, op->out) : NULL,
+                           parameter_of(net, op->weight));
+        break;
+    case RCN_OP_POOL:
+        rcn__pool_backward(din, s->sums[0], &s->pool, ctx, dout,
+                           (const uint8_t *)at_buffer(plan, net, s->choice));
+        break;
+    case RCN_OP_SHUFFLE:
+        rcn__shuffle_backward(din, dparameter_of(net, op->bias), &plan->places[op->out].extent, ctx,
+                              op->stride, dout, at_offset(net, plan->partial));
+        break;
+    case RCN_OP_NEAREST:
+        rcn__nearest_add_backward(din, s->sums[0], &plan->places[op->out].extent, ctx, dout);
+        break;
+    case RCN_OP_BILINEAR:
+        rcn__bilinear_backward(din, s->sums[0], in_extent, ctx, op->factor, dout);
+        break;
+    case RCN_OP_MERGE:
+        /* The inputs' gradients share one buffer: only the dropout is to be applied. */
+        if (net->options.dropout > 0) rcn__merge(dout, in_extent, ctx, NULL, 0, s->factors);
+        break;
+    case RCN_OP_OUTPUT:
+        rcn__output_backward(din, ctx, dlogits, in_extent, op->factor, plan->size);
+        break;
+    }
+    return RCN_OK;
+}
+
+rcn_status rcn__plan_backward(rcn__plan *plan, rcn_net *net, const float *images,
+                              const float *dlogits) {
+    rcn_status status = RCN_OK;
+    for (int i = net->op_count - 1; i >= 0; --i) {
+        RCN_TRY(rcn__report(net->ctx, 1 - (double)(i + 1) / net->op_count, "training: backward"));
+        RCN_TRY(run_backward_op(plan, net, i, images, dlogits));
+    }
+done:
+    return status;
+}

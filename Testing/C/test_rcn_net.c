@@ -1,0 +1,299 @@
+#include "rcn_test.h"
+
+#include "rcn/rcn_net.h"
+#include "rcn_test_fill.h"
+
+static rcn_net *make_net(rcn_context *ctx, rcn_net_options options) {
+    rcn_net *net = NULL;
+    CHECK_STATUS(rcn_net_create(&net, ctx, &options), RCN_OK);
+    fill_net(net);
+    return net;
+}
+
+/* Sum of weights * logits of a forward pass: a loss whose gradient to the logits is the weights. */
+static double loss_of(rcn_net *net, const float *images, const rcn_batch *batch,
+                      const float *weights, float *logits, int64_t count) {
+    double loss = 0;
+    CHECK_STATUS(rcn_net_forward(logits, net, images, batch, 7), RCN_OK);
+    for (int64_t i = 0; i < count; ++i) loss += (double)weights[i] * (double)logits[i];
+    return loss;
+}
+
+/* Every kind of parameter: the slope of the loss along a random direction of one parameter. */
+static void check_gradients(rcn_net_options options, rcn_batch batch, double relative) {
+    rcn_context *ctx = make_context(2);
+    rcn_net *net = make_net(ctx, options);
+    const int64_t voxels = batch.size[0] * batch.size[1] * batch.size[2];
+    const int64_t pixels = batch.images * voxels * options.channels;
+    const int64_t count = batch.images * voxels * options.outputs;
+    float *images = malloc((size_t)pixels * sizeof *images);
+    float *weights = malloc((size_t)count * sizeof *weights);
+    float *logits = malloc((size_t)count * sizeof *logits);
+    fill_values(images, "images", pixels, 1, 0);
+    fill_values(weights, "weights", count, 1, 0);
+    loss_of(net, images, &batch, weights, logits, count);
+    CHECK_STATUS(rcn_net_backward(net, weights), RCN_OK);
+    for (int p = 0; p < rcn_net_parameter_count(net); ++p) {
+        const rcn_parameter *parameter = rcn_net_parameter(net, p);
+        if (parameter->kind != RCN_TRAINED) continue;
+        float *values = rcn_net_edit_values(net) + parameter->offset;
+        const float *gradient = rcn_net_gradients(net) + parameter->offset;
+        double expected = 0, norm = 0, size = 0;
+        for (int64_t i = 0; i < parameter->count; ++i)
+            norm += (double)gradient[i] * (double)gradient[i];
+        norm = sqrt(norm);
+        CHECK(norm > 0);
+        /* Along the gradient itself, where the slope is largest. */
+        for (int64_t i = 0; i < parameter->count; ++i) size += fabs((double)values[i]);
+        const double step = relative * size / sqrt((double)parameter->count);
+        float *kept = malloc((size_t)parameter->count * sizeof *kept);
+        memcpy(kept, values, (size_t)parameter->count * sizeof *kept);
+        double losses[2];
+        for (int side = 0; side < 2; ++side) {
+            expected = 0;
+            for (int64_t i = 0; i < parameter->count; ++i)
+                values[i] =
+                    (float)((double)kept[i] + (side ? 1 : -1) * step * (double)gradient[i] / norm);
+            losses[side] = loss_of(net, images, &batch, weights, logits, count);
+        }
+        memcpy(values, kept, (size_t)parameter->count * sizeof *kept);
+        free(kept);
+        expected = (losses[1] - losses[0]) / (2 * step);
+        if (!(fabs(expected - norm) <= 0.03 * norm + 1e-3)) {
+            ++rcn_test_failures;
+            fprintf(stderr, "%s: slope %g, gradient %g\n", parameter->name, expected, norm);
+        }
+    }
+    free(images);
+    free(weights);
+    free(logits);
+    rcn_net_destroy(net);
+    CHECK(rcn_context_bytes(ctx) == 0);
+    rcn_context_destroy(ctx);
+}
+
+static rcn_net_options small_unet(void) {
+    rcn_net_options options = RCN_NET_OPTIONS_INIT;
+    options.width = 8;
+    options.depth = 2;
+    options.outputs = 5;
+    return options;
+}
+
+static void slopes_unet(void) {
+    rcn_net_options options = small_unet();
+    const rcn_batch batch = {2, {16, 24, 1}}, odd = {3, {13, 18, 1}};
+    check_gradients(options, batch, 1e-3);
+    options.norm = RCN_NORM_INSTANCE;
+    options.channels = 2;
+    check_gradients(options, odd, 1e-3);
+}
+
+static void slopes_unet3d(void) {
+    rcn_net_options options = small_unet();
+    const rcn_batch batch = {1, {12, 16, 8}};
+    options.arch = RCN_UNET3D;
+    check_gradients(options, batch, 1e-3);
+    options.spacing[2] = 3;
+    options.norm = RCN_NORM_INSTANCE;
+    check_gradients(options, batch, 1e-3);
+}
+
+enum { X = 20, Y = 13, VOXELS = X * Y, OUTPUTS = 5 };
+
+static rcn_net_options tiny_unet(void) {
+    rcn_net_options options = small_unet();
+    options.depth = 1;
+    return options;
+}
+
+/* With all weights zero only the head's bias is left, forward and backward. */
+static void known_answer(void) {
+    rcn_context *ctx = make_context(2);
+    rcn_net_options options = tiny_unet();
+    const rcn_batch batch = {1, {X, Y, 1}};
+    float images[VOXELS], logits[OUTPUTS * VOXELS];
+    rcn_net *net = NULL;
+    CHECK_STATUS(rcn_net_create(&net, ctx, &options), RCN_OK);
+    const rcn_parameter *bias = rcn_net_find_parameter(net, "head.bias");
+    CHECK(bias && bias->count == OUTPUTS && bias->dimensions == 1 && bias->offset % 16 == 0);
+    for (int k = 0; k < OUTPUTS; ++k) rcn_net_edit_values(net)[bias->offset + k] = (float)k - 2;
+    for (int i = 0; i < VOXELS; ++i) images[i] = 1;
+    CHECK_STATUS(rcn_net_predict(logits, net, images, &batch), RCN_OK);
+    for (int i = 0; i < OUTPUTS * VOXELS; ++i) CHECK(logits[i] == (float)(i / VOXELS) - 2);
+    CHECK_STATUS(rcn_net_forward(logits, net, images, &batch, 0), RCN_OK);
+    for (int i = 0; i < OUTPUTS * VOXELS; ++i) CHECK(logits[i] == (float)(i / VOXELS) - 2);
+    /* dlogits = 1: the bias gets the number of voxels. */
+    for (int i = 0; i < OUTPUTS * VOXELS; ++i) logits[i] = 1;
+    CHECK_STATUS(rcn_net_backward(net, logits), RCN_OK);
+    for (int k = 0; k < OUTPUTS; ++k)
+        CHECK_NEAR(rcn_net_gradients(net)[bias->offset + k], VOXELS, 1e-3);
+    CHECK(*(rcn_net_values(net) +
+            rcn_net_find_parameter(net, "encoder.0.1.num_batches_tracked")->offset) == 1);
+    CHECK(rcn_net_find_parameter(net, "head") == NULL);
+    CHECK(rcn_net_parameter(net, -1) == NULL);
+    CHECK(rcn_net_parameter(net, rcn_net_parameter_count(net)) == NULL);
+    int64_t padded[3];
+    rcn_net_padded_size(padded, net, batch.size);
+    CHECK(padded[0] == X && padded[1] == Y + 1 && padded[2] == 1);
+    rcn_net_destroy(net);
+    rcn_context_destroy(ctx);
+}
+
+/* Same seed and threads, same bits; the state of other plans does not matter. Prediction after
+ * training uses the new values. */
+static void repeatable(void) {
+    const rcn_batch batch = {2, {X, Y, 1}}, other = {1, {X, Y, 1}};
+    rcn_net_options options = RCN_NET_OPTIONS_INIT;
+    float images[3 * 2 * VOXELS], first[OUTPUTS * 2 * VOXELS], second[OUTPUTS * 2 * VOXELS];
+    options.arch = RCN_FPN_RESNET18;
+    options.channels = 3;
+    options.outputs = OUTPUTS;
+    options.dropout = 0.5;
+    fill_values(images, "images", 3 * 2 * VOXELS, 1, 0);
+    rcn_context *ctx = make_context(2);
+    rcn_net *net = NULL, *twin = NULL;
+    CHECK_STATUS(rcn_net_create(&net, ctx, &options), RCN_OK);
+    CHECK_STATUS(rcn_net_create(&twin, ctx, &options), RCN_OK);
+    CHECK_STATUS(rcn_net_initialize(net, 3), RCN_OK);
+    CHECK_STATUS(rcn_net_initialize(twin, 3), RCN_OK);
+    const int64_t trained = rcn_net_trained_floats(net);
+    CHECK(!memcmp(rcn_net_values(net), rcn_net_values(twin),
+                  (size_t)rcn_net_floats(net) * sizeof(float)));
+    CHECK_STATUS(rcn_net_predict(second, twin, images, &other), RCN_OK);
+    for (int step = 0; step < 2; ++step) {
+        CHECK_STATUS(rcn_net_forward(first, net, images, &batch, 11), RCN_OK);
+        CHECK_STATUS(rcn_net_forward(second, twin, images, &batch, 11), RCN_OK);
+        CHECK(!memcmp(first, second, sizeof first));
+        CHECK_STATUS(rcn_net_backward(net, first), RCN_OK);
+        CHECK_STATUS(rcn_net_backward(twin, second), RCN_OK);
+        CHECK(!memcmp(rcn_net_gradients(net), rcn_net_gradients(twin),
+                      (size_t)trained * sizeof(float)));
+    }
+    /* Another seed drops other maps. */
+    CHECK_STATUS(rcn_net_forward(second, net, images, &batch, 12), RCN_OK);
+    CHECK(memcmp(first, second, sizeof first));
+    /* A prediction sees each change of the values. */
+    CHECK_STATUS(rcn_net_predict(first, net, images, &batch), RCN_OK);
+    const rcn_parameter *weight = rcn_net_find_parameter(net, "segmentation_head.0.weight");
+    for (int64_t i = 0; i < weight->count; ++i) rcn_net_edit_values(net)[weight->offset + i] *= 2;
+    CHECK_STATUS(rcn_net_predict(second, net, images, &batch), RCN_OK);
+    for (int i = 0; i < OUTPUTS * 2 * VOXELS; ++i)
+        CHECK_NEAR(second[i], 2 * first[i], 1e-4 * fabs((double)first[i]) + 1e-5);
+    rcn_net_destroy(net);
+    rcn_net_destroy(twin);
+    CHECK(rcn_context_bytes(ctx) == 0);
+    rcn_context_destroy(ctx);
+}
+
+/* One and several threads agree but for rounding in the convolutions. */
+static void threads_agree(void) {
+    const rcn_batch batch = {2, {X, Y, 1}};
+    float images[2 * VOXELS], logits[2][OUTPUTS * 2 * VOXELS];
+    fill_values(images, "images", 2 * VOXELS, 1, 0);
+    for (int k = 0; k < 2; ++k) {
+        rcn_context *ctx = make_context(k ? 3 : 1);
+        rcn_net *net = make_net(ctx, small_unet());
+        CHECK_STATUS(rcn_net_forward(logits[k], net, images, &batch, 0), RCN_OK);
+        rcn_net_destroy(net);
+        rcn_context_destroy(ctx);
+    }
+    for (int i = 0; i < OUTPUTS * 2 * VOXELS; ++i) CHECK_NEAR(logits[0][i], logits[1][i], 1e-4);
+}
+
+static void bad_arguments(void) {
+    rcn_context *ctx = make_context(1);
+    rcn_net *net = NULL;
+    rcn_net_options options = RCN_NET_OPTIONS_INIT;
+    float images[VOXELS] = {0}, logits[OUTPUTS * VOXELS] = {42};
+    rcn_batch batch = {1, {X, Y, 1}};
+    options.width = 12;
+    CHECK_STATUS(rcn_net_create(&net, ctx, &options), RCN_EINVALID);
+    CHECK_ERROR(ctx, "multiple of 8");
+    CHECK(net == NULL);
+    options.width = 16;
+    options.arch = (rcn_arch)17;
+    CHECK_STATUS(rcn_net_create(&net, ctx, &options), RCN_EINVALID);
+    CHECK(rcn_arch_name((rcn_arch)-1) == NULL && rcn_arch_name((rcn_arch)5) == NULL);
+    options.arch = RCN_UNET3D;
+    options.spacing[1] = NAN;
+    CHECK_STATUS(rcn_net_create(&net, ctx, &options), RCN_EINVALID);
+    CHECK_STATUS(rcn_net_create(NULL, ctx, NULL), RCN_EINVALID);
+    CHECK_STATUS(rcn_net_create(&net, NULL, NULL), RCN_EINVALID);
+    rcn_net_destroy(NULL);
+    net = make_net(ctx, tiny_unet());
+    CHECK_STATUS(rcn_net_backward(net, logits), RCN_EINVALID);
+    CHECK(rcn_net_gradients(net) == NULL);
+    batch.size[2] = 2;
+    CHECK_STATUS(rcn_net_predict(logits, net, images, &batch), RCN_EINVALID);
+    CHECK_ERROR(ctx, "for slices");
+    batch.size[2] = 1;
+    batch.images = 0;
+    CHECK_STATUS(rcn_net_predict(logits, net, images, &batch), RCN_EINVALID);
+    batch.images = 1;
+    batch.size[0] = 0;
+    CHECK_STATUS(rcn_net_predict(logits, net, images, &batch), RCN_EINVALID);
+    batch.size[0] = X;
+    CHECK_STATUS(rcn_net_predict(NULL, net, images, &batch), RCN_EINVALID);
+    CHECK(logits[0] == 42);
+    /* A prediction in between uses up the memory that backward would need. */
+    CHECK_STATUS(rcn_net_forward(logits, net, images, &batch, 0), RCN_OK);
+    CHECK_STATUS(rcn_net_predict(logits, net, images, &batch), RCN_OK);
+    CHECK_STATUS(rcn_net_backward(net, logits), RCN_EINVALID);
+    CHECK_ERROR(ctx, "forward pass");
+    /* More shapes than are kept. */
+    for (int k = 1; k < 12; ++k) {
+        const rcn_batch some = {1, {4 + k, 5, 1}};
+        CHECK_STATUS(rcn_net_predict(logits, net, images, &some), RCN_OK);
+    }
+    size_t bytes = 0;
+    CHECK_STATUS(rcn_net_measure(&bytes, net, &batch, 1), RCN_OK);
+    CHECK(bytes > VOXELS * 8 * sizeof(float));
+    rcn_net_destroy(net);
+    rcn_context_destroy(ctx);
+}
+
+static rcn_status train_once(rcn_context *ctx, void *payload) {
+    const rcn_batch batch = {1, {X, Y, 1}};
+    const rcn_net_options options = tiny_unet();
+    float logits[OUTPUTS * VOXELS];
+    rcn_net *net = NULL;
+    rcn_status status = rcn_net_create(&net, ctx, &options);
+    CHECK((status == RCN_OK) == (net != NULL));
+    if (!status) status = rcn_net_initialize(net, 1);
+    if (!status) status = rcn_net_forward(logits, net, payload, &batch, 0);
+    if (!status) status = rcn_net_backward(net, logits);
+    if (!status) status = rcn_net_predict(logits, net, payload, &batch);
+    rcn_net_destroy(net);
+    return status;
+}
+
+static void failing_allocations_and_cancel(void) {
+    float images[VOXELS];
+    fill_values(images, "images", VOXELS, 1, 0);
+    check_failing_allocations(train_once, images);
+    for (int calls = 0; calls < 200; ++calls) {
+        rcn_context *ctx = make_context(1);
+        int countdown = calls;
+        rcn_context_set_progress(ctx, cancel_after, &countdown);
+        const rcn_status status = train_once(ctx, images);
+        if (status != RCN_OK) CHECK_STATUS(status, RCN_ECANCELLED);
+        CHECK(rcn_context_bytes(ctx) == 0);
+        rcn_context_destroy(ctx);
+        if (status == RCN_OK) {
+            CHECK(calls > 20); /* it asks between layers */
+            break;
+        }
+    }
+}
+
+int main(void) {
+    RUN(known_answer);
+    RUN(slopes_unet);
+    RUN(slopes_unet3d);
+    RUN(repeatable);
+    RUN(threads_agree);
+    RUN(bad_arguments);
+    RUN(failing_allocations_and_cancel);
+    return TEST_RESULT;
+}

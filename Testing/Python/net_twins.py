@@ -1,0 +1,115 @@
+"""The networks in PyTorch, parameters filled from their names as in Testing/C/rcn_test_fill.h."""
+
+import contextlib
+
+import numpy as np
+import torch
+from torch import nn
+
+
+def smp():
+    """segmentation_models_pytorch. It imports timm and that torchvision, whose compiled operators
+    have no CPU build for every PyTorch: their names are all that is asked for on import."""
+    library = torch.library.Library("torchvision", "FRAGMENT")
+    for name in ("nms", "qnms"):
+        with contextlib.suppress(RuntimeError):
+            library.define(f"{name}(Tensor a, Tensor b, float c) -> Tensor")
+    smp.library = library  # operators vanish with it
+    import segmentation_models_pytorch
+
+    return segmentation_models_pytorch
+
+
+class UNet(nn.Module):
+    """Twin of rcn_net_unet.c; strides and kernels per level as that chooses them."""
+
+    def __init__(self, channels, outputs, width=16, depth=4, norm="batch", dimensions=2, spacing=(1, 1, 1)):
+        super().__init__()
+        conv = (nn.Conv2d, nn.Conv3d)[dimensions - 2]
+        transposed = (nn.ConvTranspose2d, nn.ConvTranspose3d)[dimensions - 2]
+        pool = (nn.MaxPool2d, nn.MaxPool3d)[dimensions - 2]
+        norms = {
+            "batch": (nn.BatchNorm2d, nn.BatchNorm3d),
+            "instance": (
+                lambda c: nn.InstanceNorm2d(c, affine=True),
+                lambda c: nn.InstanceNorm3d(c, affine=True),
+            ),
+        }[norm][dimensions - 2]
+        spacing = list(spacing[::-1])[-dimensions:] if dimensions == 3 else [1, 1]
+        kernels, strides = [], []
+        for _ in range(depth + 1):
+            takes_part = [s < 2 * min(spacing) for s in spacing]
+            kernels.append(tuple(3 if t else 1 for t in takes_part))
+            strides.append(tuple(2 if t else 1 for t in takes_part))
+            spacing = [s * (2 if t else 1) for s, t in zip(spacing, takes_part)]
+        sizes = [min(width << level, 320) for level in range(depth + 1)]
+
+        def level(inputs, out, kernel):
+            padding = tuple(k // 2 for k in kernel)
+            layers = []
+            for i in (inputs, out):
+                layers += [conv(i, out, kernel, padding=padding, bias=False), norms(out), nn.ReLU(inplace=True)]
+            return nn.Sequential(*layers)
+
+        self.pools = nn.ModuleList(pool(s, s) for s in strides[:-1])
+        self.encoder = nn.ModuleList(
+            level(channels if i == 0 else sizes[i - 1], sizes[i], kernels[i]) for i in range(depth + 1)
+        )
+        self.up = nn.ModuleList(
+            transposed(sizes[i + 1], sizes[i], strides[i], strides[i]) for i in range(depth)
+        )
+        self.decoder = nn.ModuleList(level(2 * sizes[i], sizes[i], kernels[i]) for i in range(depth))
+        self.head = conv(width, outputs, 1)
+
+    def forward(self, x):
+        skips = []
+        for i, stage in enumerate(self.encoder):
+            if i:
+                x = self.pools[i - 1](x)
+            x = stage(x)
+            skips.append(x)
+        for i in reversed(range(len(self.up))):
+            x = self.decoder[i](torch.cat([self.up[i](x), skips[i]], 1))
+        return self.head(x)
+
+
+def make(arch, channels, outputs, dropout=0.0, **options):
+    """The twin of an architecture by its name."""
+    if arch.startswith("fpn-"):
+        return smp().FPN(
+            arch[4:], encoder_weights=None, in_channels=channels, classes=outputs, decoder_dropout=dropout
+        )
+    return UNet(channels, outputs, dimensions=3 if arch == "unet3d" else 2, **options)
+
+
+def numbers(name, count):
+    """`count` numbers in [-1, 1) that belong to a name."""
+    seed = 0xCBF29CE484222325
+    for byte in name.encode():
+        seed = (seed ^ byte) * 0x100000001B3 % 2**64
+    with np.errstate(over="ignore"):
+        z = np.uint64(seed) + np.arange(count, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        z ^= z >> np.uint64(31)
+    return (z >> np.uint64(11)).astype(np.float64) * 2.0**-52 - 1.0
+
+
+def fill(model):
+    """Fills every parameter and running statistic from its name."""
+    for name, tensor in model.state_dict().items():
+        kind = name.rsplit(".", 1)[1]
+        if kind == "num_batches_tracked":
+            tensor.zero_()
+            continue
+        values = numbers(name, tensor.numel())
+        if tensor.ndim > 1:
+            values *= np.sqrt(3.0 / np.prod(tensor.shape[1:]))
+        else:
+            values = values * 0.1 + (kind in ("weight", "running_var"))
+        tensor.copy_(torch.from_numpy(values.astype(np.float32)).reshape(tensor.shape))
+    return model
+
+
+def image(name, *shape):
+    return numbers(name, int(np.prod(shape))).astype(np.float32).reshape(shape)
