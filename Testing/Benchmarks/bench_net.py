@@ -29,6 +29,7 @@ def peer(arch, mode, batch, channels, outputs, size, threads, repeats, layout, c
     """The same work in PyTorch; runs in a process of its own and prints JSON."""
     import resource
 
+    import net_fill
     import net_twins
     import numpy as np
     import torch
@@ -36,7 +37,7 @@ def peer(arch, mode, batch, channels, outputs, size, threads, repeats, layout, c
     torch.set_num_threads(threads)
     model = net_twins.fill(net_twins.make(arch, channels, outputs))
     shape = (batch, channels, *(size[::-1] if arch == "unet3d" else size[1::-1]))
-    images = torch.from_numpy(net_twins.image("images", *shape))
+    images = torch.from_numpy(net_fill.image("images", *shape))
     flops = [0.0]
 
     def count(module, inputs, out):
@@ -62,7 +63,7 @@ def peer(arch, mode, batch, channels, outputs, size, threads, repeats, layout, c
         model.train()
         optimizer = torch.optim.Adam(model.parameters(), 1e-4)
         weights = torch.from_numpy(
-            net_twins.image("weights", batch, outputs, *shape[2:]) / np.float32(batch * np.prod(size))
+            net_fill.image("weights", batch, outputs, *shape[2:]) / np.float32(batch * np.prod(size))
         )
     for r in range(repeats):
         begin = time.perf_counter()

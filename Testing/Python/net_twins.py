@@ -2,9 +2,10 @@
 
 import contextlib
 
-import numpy as np
 import torch
 from torch import nn
+
+from net_fill import parameter_values
 
 
 def smp():
@@ -82,34 +83,9 @@ def make(arch, channels, outputs, dropout=0.0, **options):
     return UNet(channels, outputs, dimensions=3 if arch == "unet3d" else 2, **options)
 
 
-def numbers(name, count):
-    """`count` numbers in [-1, 1) that belong to a name."""
-    seed = 0xCBF29CE484222325
-    for byte in name.encode():
-        seed = (seed ^ byte) * 0x100000001B3 % 2**64
-    with np.errstate(over="ignore"):
-        z = np.uint64(seed) + np.arange(count, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        z ^= z >> np.uint64(31)
-    return (z >> np.uint64(11)).astype(np.float64) * 2.0**-52 - 1.0
-
-
 def fill(model):
     """Fills every parameter and running statistic from its name."""
     for name, tensor in model.state_dict().items():
-        kind = name.rsplit(".", 1)[1]
-        if kind == "num_batches_tracked":
-            tensor.zero_()
-            continue
-        values = numbers(name, tensor.numel())
-        if tensor.ndim > 1:
-            values *= np.sqrt(3.0 / np.prod(tensor.shape[1:]))
-        else:
-            values = values * 0.1 + (kind in ("weight", "running_var"))
-        tensor.copy_(torch.from_numpy(values.astype(np.float32)).reshape(tensor.shape))
+        values = parameter_values(name, tuple(tensor.shape))
+        tensor.copy_(torch.from_numpy(values).to(tensor.dtype))
     return model
-
-
-def image(name, *shape):
-    return numbers(name, int(np.prod(shape))).astype(np.float32).reshape(shape)

@@ -32,6 +32,7 @@ def relative(a, b):
 
 @pytest.fixture(params=CASES)
 def pair(request):
+    import net_fill
     import net_twins
     import rcn_net
     import torch
@@ -45,7 +46,7 @@ def pair(request):
     ours = rcn_net.Net(**case)
     state = theirs.state_dict()
     ours.load({name: tensor.numpy() for name, tensor in state.items()})
-    images = net_twins.image("images", shape[0], case["channels"], *shape[1:])
+    images = net_fill.image("images", shape[0], case["channels"], *shape[1:])
     yield ours, theirs, images
     ours.close()
 
@@ -88,15 +89,15 @@ def test_training(pair):
     as a whole: by as much as PyTorch's own in single and in double precision differ. That happens
     with some images and not with others, so all must be near and one must agree closely; or else,
     in the deepest network, both must be equally near to double precision."""
-    import net_twins
+    import net_fill
     import torch
 
     ours, theirs, images = pair
     theirs.train()
-    weights = net_twins.image("weights", images.shape[0], ours.outputs, *images.shape[2:])
+    weights = net_fill.image("weights", images.shape[0], ours.outputs, *images.shape[2:])
     worst = []
     for k in range(6):
-        worst.append(worst_gradient(ours, theirs, net_twins.image(f"images{k}", *images.shape), weights))
+        worst.append(worst_gradient(ours, theirs, net_fill.image(f"images{k}", *images.shape), weights))
         assert worst[-1][1] < 1e-2, worst[-1]
         if worst[-1][0] < 1e-3:
             break
@@ -104,7 +105,7 @@ def test_training(pair):
         single = {name: p.grad.numpy().copy() for name, p in theirs.named_parameters()}
         double = copy.deepcopy(theirs).double()
         double.zero_grad()
-        (double(torch.from_numpy(net_twins.image("images5", *images.shape)).double())
+        (double(torch.from_numpy(net_fill.image("images5", *images.shape)).double())
          * torch.from_numpy(weights).double()).sum().backward()
         exact = {name: p.grad.numpy() for name, p in double.named_parameters()}
         gradients = ours.state(gradients=True)
@@ -123,6 +124,7 @@ def test_training(pair):
 @pytest.mark.parametrize("arch", ["unet", "fpn-resnet18", "unet3d"])
 def test_any_size(arch):
     """An image that does not fit is extended by its last voxels, and the logits are cut."""
+    import net_fill
     import net_twins
     import rcn_net
     import torch
@@ -134,7 +136,7 @@ def test_any_size(arch):
     theirs = net_twins.fill(net_twins.make(arch, 2, 3)).eval()
     ours = rcn_net.Net(arch, 2, 3)
     ours.load({name: tensor.numpy() for name, tensor in theirs.state_dict().items()})
-    images = net_twins.image("odd", 1, 2, *shape)
+    images = net_fill.image("odd", 1, 2, *shape)
     padding = []
     for size in reversed(shape):
         padding += [0, -size % multiple]
