@@ -21,7 +21,7 @@ static double loss_of(rcn_net *net, const float *images, const rcn_batch *batch,
 
 /* Every kind of parameter: the slope of the loss along a random direction of one parameter. */
 static void check_gradients(rcn_net_options options, rcn_batch batch, double relative) {
-    rcn_context *ctx = make_context(2);
+    rcn_context *ctx = make_context(1);
     rcn_net *net = make_net(ctx, options);
     const int64_t voxels = batch.size[0] * batch.size[1] * batch.size[2];
     const int64_t pixels = batch.images * voxels * options.channels;

@@ -94,7 +94,6 @@ struct rcn__conv {
     dnnl_memory_t plain[PASSES], packed[PASSES];
     int64_t total_in[PASSES];
     size_t scratch_bytes, packed_bytes;
-    int slow;
 
     /* oneDNN has no fast kernel for the weights' gradient in three dimensions. With rows of zeros
      * between the slices (rcn__slices_apart) a volume is one tall image, and each slice of the
@@ -159,7 +158,6 @@ static dnnl_status_t finish_pass(rcn__conv *conv, int which) {
     static const dnnl_query_t out[PASSES] = {dnnl_query_dst_md, dnnl_query_diff_dst_md,
                                              dnnl_query_diff_dst_md};
     pass *one = &conv->passes[which];
-    const char *name = "";
     dnnl_status_t status = dnnl_primitive_create(&one->primitive, one->description);
     if (!status) status = make_memory(&one->in, one, conv->dnn, in[which]);
     if (!status) status = make_memory(&one->weights, one, conv->dnn, weights[which]);
@@ -171,11 +169,7 @@ static dnnl_status_t finish_pass(rcn__conv *conv, int which) {
             1);
         status = dnnl_memory_create(&one->bias, md, conv->dnn->engine, DNNL_MEMORY_NONE);
     }
-    if (!status)
-        status =
-            dnnl_primitive_desc_query(one->description, dnnl_query_impl_info_str, 0, (void *)&name);
     if (status) return status;
-    conv->slow |= !strncmp(name, "ref", 3);
     const size_t scratch = query_bytes(one, dnnl_query_scratchpad_md);
     const size_t packed = query_bytes(one, weights[which]);
     if (scratch > conv->scratch_bytes) conv->scratch_bytes = scratch;
@@ -307,7 +301,6 @@ rcn_status rcn__conv_create(rcn__conv **out, rcn__dnn *dnn, rcn_context *ctx,
         tall.pad[0] = tall.input_gradient = tall.bias = tall.add = tall.relu = 0;
         RCN_TRY(create_kernels(&conv->tall, dnn, ctx, &tall, 1));
         conv->tall->depth = flat.kernel[0];
-        conv->slow |= conv->tall->slow;
         if (conv->tall->packed_bytes > conv->packed_bytes)
             conv->packed_bytes = conv->tall->packed_bytes;
         const int64_t floats = apart_floats(&flat, flat.in) + 2 * slice_floats(&flat) +
@@ -322,8 +315,6 @@ done:
     rcn__conv_destroy(conv, ctx);
     return status;
 }
-
-int rcn__conv_is_slow(const rcn__conv *conv) { return conv->slow; }
 
 size_t rcn__conv_scratch_bytes(const rcn__conv *conv) { return conv->scratch_bytes; }
 

@@ -49,9 +49,6 @@ rcn_status rcn__conv_create(rcn__conv **out, rcn__dnn *dnn, rcn_context *ctx,
                             const rcn__conv_shape *shape);
 void rcn__conv_destroy(rcn__conv *conv, rcn_context *ctx); /* NULL is fine */
 
-/* Non-zero when one of its kernels is oneDNN's slow reference code. */
-int rcn__conv_is_slow(const rcn__conv *conv);
-
 /* Bytes of scratch memory that running it needs (with its packed weights not counted). */
 size_t rcn__conv_scratch_bytes(const rcn__conv *conv);
 
