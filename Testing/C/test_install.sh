@@ -8,6 +8,8 @@ place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
 cmake --install "$build" --prefix "$place/prefix" >"$place/log" || { cat "$place/log"; exit 1; }
 for name in rcn.h rcn_votes.h; do test -f "$place/prefix/include/rcn/$name"; done
+program=$place/prefix/bin/rater-consensus
+[ ! -x "$program" ] || "$program" --version >"$place/version"
 
 if command -v pkg-config >/dev/null; then
   pc=$(dirname "$(find "$place/prefix" -name rcn.pc)")
