@@ -10,10 +10,13 @@
  *                                part of the image (rcn_region.h); exact AUC (rcn_auc.h)
  *      rcn_bootstrap()           how sure the figures are (rcn_bootstrap.h)
  *      rcn_recalib_fit()         what makes 70 % mean 70 % (rcn_recalib.h)
- *   4. rcn_loss_run()            how far a network's outputs are from the votes (rcn_loss.h)
+ *   5. rcn_loss_run()            how far a network's outputs are from the votes (rcn_loss.h)
  *      rcn_optim_step()          one step of the optimiser over all parameters (rcn_optim.h)
- *   4. rcn_net_create()          a network to train on them and to predict with (rcn_net.h; in
- * builds with oneDNN)
+ *      rcn_net_create()          a network to train on them and to predict with (rcn_net.h)
+ *      rcn_model_load()          one from a file, as PyTorch writes it too (rcn_model.h)
+ *
+ * rcn_net.h needs a build with oneDNN, rcn_model.h one with oneDNN and jansson; in other builds
+ * their functions are declared but not there.
  *
  * Every fallible function returns an rcn_status; the sentence for a person is rcn_context_error().
  * Buffers belong to the caller. Nothing here prints, exits or changes global state.
@@ -29,12 +32,13 @@
 #include "rcn_calib.h"
 #include "rcn_image.h"
 #include "rcn_loss.h"
+#include "rcn_model.h"
+#include "rcn_net.h"
 #include "rcn_optim.h"
 #include "rcn_phantom.h"
 #include "rcn_picture.h"
 #include "rcn_recalib.h"
 #include "rcn_region.h"
-#include "rcn_net.h"
 #include "rcn_status.h"
 #include "rcn_votes.h"
 
