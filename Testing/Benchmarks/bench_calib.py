@@ -113,6 +113,7 @@ def numpy_figures(p, masks):
 def torch_figures(p, masks):
     def setup():
         import torch
+        import torchvision_names  # noqa: F401
         from torchmetrics.functional.classification import binary_calibration_error
 
         def run():

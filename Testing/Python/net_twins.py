@@ -1,24 +1,10 @@
 """The networks in PyTorch, parameters filled from their names as in Testing/C/rcn_test_fill.h."""
 
-import contextlib
-
 import torch
+import torchvision_names  # noqa: F401
 from torch import nn
 
 from net_fill import parameter_values
-
-
-def smp():
-    """segmentation_models_pytorch. It imports timm and that torchvision, whose compiled operators
-    have no CPU build for every PyTorch: their names are all that is asked for on import."""
-    library = torch.library.Library("torchvision", "FRAGMENT")
-    for name in ("nms", "qnms"):
-        with contextlib.suppress(RuntimeError):
-            library.define(f"{name}(Tensor a, Tensor b, float c) -> Tensor")
-    smp.library = library  # operators vanish with it
-    import segmentation_models_pytorch
-
-    return segmentation_models_pytorch
 
 
 class UNet(nn.Module):
@@ -77,7 +63,9 @@ class UNet(nn.Module):
 def make(arch, channels, outputs, dropout=0.0, **options):
     """The twin of an architecture by its name."""
     if arch.startswith("fpn-"):
-        return smp().FPN(
+        import segmentation_models_pytorch
+
+        return segmentation_models_pytorch.FPN(
             arch[4:], encoder_weights=None, in_channels=channels, classes=outputs, decoder_dropout=dropout
         )
     return UNet(channels, outputs, dimensions=3 if arch == "unet3d" else 2, **options)

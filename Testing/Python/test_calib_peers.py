@@ -54,6 +54,7 @@ def test_auc_is_that_of_scikit_learn(lib, ctx, count, digits):
 @pytest.mark.parametrize("bins", [10, 15, 20, 50])
 def test_mr_ece_is_that_of_torchmetrics_and_netcal_over_all_pairs(lib, ctx, bins):
     import torch
+    import torchvision_names  # noqa: F401
     from netcal.metrics import ECE
     from torchmetrics.functional.classification import binary_calibration_error
 
@@ -73,6 +74,7 @@ def test_mr_ece_is_that_of_torchmetrics_and_netcal_over_all_pairs(lib, ctx, bins
 
 def test_where_torchmetrics_differs_a_probability_of_one_has_a_bin_of_its_own(lib, ctx):
     import torch
+    import torchvision_names  # noqa: F401
     from torchmetrics.functional.classification import binary_calibration_error
 
     p = np.array([1, 1, 0.95, 0.95], np.float32)
@@ -95,6 +97,7 @@ def test_where_netcal_differs_an_edge_rounded_to_float32_falls_below(lib, ctx):
 
 def test_ece_of_the_thresholded_prediction(lib, ctx):
     import torch
+    import torchvision_names  # noqa: F401
     from torchmetrics.functional.classification import multiclass_calibration_error
 
     p, masks = simulate(100_000, 3, 3)
