@@ -336,16 +336,8 @@ DataList ParseDataList(const std::string& text, const std::string& folder, const
 
 DataList ReadDataList(const std::string& path)
 {
-  std::error_code ignored;
-  std::ifstream file(path, std::ios::binary);
-  if (!file || fs::is_directory(path, ignored))
-  {
-    throw Error(RCN_EIO, path + (fs::exists(path, ignored) ? " cannot be read." : " does not exist."));
-  }
-  std::ostringstream text;
-  text << file.rdbuf();
   const std::string folder = fs::path(path).parent_path().string();
-  return ParseDataList(text.str(), folder.empty() ? "." : folder, path);
+  return ParseDataList(ReadText(path), folder.empty() ? "." : folder, path);
 }
 
 RaterFile ParseRater(const std::string& argument)

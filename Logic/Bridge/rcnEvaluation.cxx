@@ -187,16 +187,8 @@ int ParameterCount(rcn_recalib_method method)
 
 Recalibration ReadRecalibration(const std::string& path)
 {
-  std::error_code ignored;
-  std::ifstream file(path, std::ios::binary);
-  if (!file || fs::is_directory(path, ignored))
-  {
-    throw Error(RCN_EIO, path + (fs::exists(path, ignored) ? " cannot be read." : " does not exist."));
-  }
-  std::ostringstream text;
-  text << file.rdbuf();
   json_error_t error;
-  const std::string bytes = text.str();
+  const std::string bytes = ReadText(path);
   const JsonHandle root(json_loadb(bytes.data(), bytes.size(), JSON_REJECT_DUPLICATES, &error));
   if (!root)
   {

@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <sstream>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -43,6 +45,19 @@ json_t* JsonStrings(const std::vector<std::string>& strings)
     json_array_append_new(array, JsonString(text));
   }
   return array;
+}
+
+std::string ReadText(const std::string& path)
+{
+  std::error_code ignored;
+  std::ifstream file(path, std::ios::binary);
+  if (!file || std::filesystem::is_directory(path, ignored))
+  {
+    throw Error(RCN_EIO, path + (std::filesystem::exists(path, ignored) ? " cannot be read." : " does not exist."));
+  }
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
 }
 
 std::string JsonText(const json_t* value)
