@@ -1,9 +1,9 @@
 #!/bin/sh
 # Installs the library to a temporary place and builds the documented example against it, once through
 # pkg-config and once through the CMake package.
-#   test_install.sh BUILD_DIRECTORY SOURCE_DIRECTORY C_COMPILER FLAGS
+#   test_install.sh BUILD_DIRECTORY SOURCE_DIRECTORY C_COMPILER FLAGS GENERATOR
 set -eu
-build=$1 source=$2 cc=$3 flags=$4
+build=$1 source=$2 cc=$3 flags=$4 generator=$5
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
 cmake --install "$build" --prefix "$place/prefix" >"$place/log" || { cat "$place/log"; exit 1; }
@@ -27,7 +27,7 @@ find_package(RaterConsensus REQUIRED)
 add_executable(example "$source/Resources/Docs/example.c")
 target_link_libraries(example PRIVATE RaterConsensus::rcn)
 TEXT
-CFLAGS=$flags cmake -S "$place/consumer" -B "$place/consumer/build" -DCMAKE_C_COMPILER="$cc" \
+CFLAGS=$flags cmake -G "$generator" -S "$place/consumer" -B "$place/consumer/build" -DCMAKE_C_COMPILER="$cc" \
   -DCMAKE_PREFIX_PATH="$place/prefix" >"$place/log" || { cat "$place/log"; exit 1; }
 cmake --build "$place/consumer/build" >"$place/log" 2>&1 || { cat "$place/log"; exit 1; }
 "$place/consumer/build/example" >"$place/cmake.txt"
