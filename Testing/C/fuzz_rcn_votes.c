@@ -85,7 +85,7 @@ static void fuse(bytes *in, rcn_context *ctx, const rcn_votes *votes) {
 static void agree(rcn_context *ctx, const rcn_votes *votes) {
     rcn_agreement *agreement = NULL;
     rcn_surfaces *surfaces = NULL;
-    rcn_region *regions = NULL;
+    rcn_dispute *regions = NULL;
     int64_t count = 0;
     const int64_t voxels = rcn_geometry_voxels(rcn_votes_geometry(votes));
     if (good(ctx, rcn_agreement_create(&agreement, ctx, votes))) {
@@ -114,7 +114,7 @@ static void agree(rcn_context *ctx, const rcn_votes *votes) {
         free(mask);
         free(distance);
     }
-    if (good(ctx, rcn_regions_create(&regions, &count, ctx, votes))) {
+    if (good(ctx, rcn_disputes_create(&regions, &count, ctx, votes))) {
         int64_t sum = 0;
         for (int64_t k = 0; k < count; ++k) {
             sum += regions[k].voxels;
@@ -125,7 +125,7 @@ static void agree(rcn_context *ctx, const rcn_votes *votes) {
         }
         REQUIRE(!agreement || sum == agreement->disputed_voxels);
     }
-    rcn_regions_destroy(regions, ctx);
+    rcn_disputes_destroy(regions, ctx);
     rcn_surfaces_destroy(surfaces);
     rcn_agreement_destroy(agreement, ctx);
 }
