@@ -2,8 +2,6 @@
 
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include <unistd.h>
 
@@ -56,14 +54,6 @@ std::string Points(const std::vector<double>& xy)
   return text;
 }
 
-std::string ReadBytes(const std::string& path)
-{
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream bytes;
-  bytes << file.rdbuf();
-  return bytes.str();
-}
-
 std::string Base64(const std::string& bytes)
 {
   static const char* const digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -91,7 +81,7 @@ std::string EncodePng(const std::vector<uint8_t>& rgb, int64_t columns, int64_t 
     ("rcn-picture-" + std::to_string(static_cast<long>(getpid())) + ".png");
   const rcn_image image = { const_cast<uint8_t*>(rgb.data()), RCN_UINT8, 3, rcn_geometry_make(columns, rows, 1) };
   WriteImage(path.string(), image, Content::Picture);
-  const std::string bytes = ReadBytes(path.string());
+  const std::string bytes = ReadText(path.string());
   std::filesystem::remove(path);
   return bytes;
 }

@@ -170,34 +170,37 @@ std::string JudgeFusions(const std::filesystem::path& folder, rcn_context* conte
   const rcn_method methods[] = { RCN_STAPLE, RCN_SOFT_GAUSSIAN };
   const char* const titles[] = { "STAPLE of four raters, judged by a fifth", "Share of four raters (smoothed), judged by a fifth" };
   Table table({ "Fused from four raters", "MR-ECE (%)", "95 % interval", "Brier", "AUC" });
-  for (int m = 0; m < 2; ++m)
+  Evaluation evaluations[] = { { context, judge, options }, { context, judge, options } };
+  for (int seed = 1; seed <= cases; ++seed)
   {
-    Evaluation evaluation(context, judge, options);
-    for (int seed = 1; seed <= cases; ++seed)
+    rcn_phantom_options phantom = RCN_PHANTOM_OPTIONS_INIT;
+    phantom.seed = static_cast<uint64_t>(seed);
+    const rcn_geometry geometry = rcn_geometry_make(phantom.size[0], phantom.size[1], phantom.size[2]);
+    const int64_t voxels = rcn_geometry_voxels(&geometry);
+    const Volume image = Volume::Allocate(geometry, RCN_FLOAT32), map = Volume::Allocate(geometry, RCN_FLOAT32);
+    const Volume masks = Volume::Allocate(geometry, RCN_UINT8, Raters);
+    uint8_t* bytes = static_cast<uint8_t*>(masks.Data());
+    Check(rcn_phantom_make(static_cast<float*>(image.Data()), bytes, context, &phantom), context);
+    rcn_mask views[Raters] = {};
+    for (int r = 0; r < Raters; ++r)
     {
-      rcn_phantom_options phantom = RCN_PHANTOM_OPTIONS_INIT;
-      phantom.seed = static_cast<uint64_t>(seed);
-      const rcn_geometry geometry = rcn_geometry_make(phantom.size[0], phantom.size[1], phantom.size[2]);
-      const int64_t voxels = rcn_geometry_voxels(&geometry);
-      const Volume image = Volume::Allocate(geometry, RCN_FLOAT32), map = Volume::Allocate(geometry, RCN_FLOAT32);
-      const Volume masks = Volume::Allocate(geometry, RCN_UINT8, Raters);
-      uint8_t* bytes = static_cast<uint8_t*>(masks.Data());
-      Check(rcn_phantom_make(static_cast<float*>(image.Data()), bytes, context, &phantom), context);
-      rcn_mask views[Raters] = {};
-      for (int r = 0; r < Raters; ++r)
-      {
-        views[r].image = rcn_image{ bytes + r * voxels, RCN_UINT8, 1, geometry };
-      }
+      views[r].image = rcn_image{ bytes + r * voxels, RCN_UINT8, 1, geometry };
+    }
+    rcn_votes* votes = nullptr;
+    Check(rcn_votes_from_masks(&votes, context, &views[seen], 1), context);
+    const std::unique_ptr<rcn_votes, VotesDeleter> keep(votes);
+    for (int m = 0; m < 2; ++m)
+    {
       rcn_fusion_options fusion = RCN_FUSION_OPTIONS_INIT;
       fusion.method = methods[m];
       Check(rcn_fuse_masks(static_cast<float*>(map.Data()), nullptr, context, views, seen, &fusion), context);
-      rcn_votes* votes = nullptr;
-      Check(rcn_votes_from_masks(&votes, context, &views[seen], 1), context);
-      const std::unique_ptr<rcn_votes, VotesDeleter> keep(votes);
-      evaluation.PrepareCase(votes, std::to_string(seed), map, "The fused map");
-      evaluation.CommitCase();
+      evaluations[m].PrepareCase(votes, std::to_string(seed), map, "The fused map");
+      evaluations[m].CommitCase();
     }
-    const EvaluationReport report = evaluation.Report();
+  }
+  for (int m = 0; m < 2; ++m)
+  {
+    const EvaluationReport report = evaluations[m].Report();
     const rcn_interval& interval = report.Interval[RCN_MR_ECE];
     table.Add({ rcn_method_name(methods[m]), Fixed(100 * report.Figures[RCN_MR_ECE], 2),
       Fixed(100 * interval.low, 2) + " to " + Fixed(100 * interval.high, 2), Fixed(report.Figures[RCN_BRIER], 4),
@@ -217,12 +220,7 @@ int RunDemo(const Arguments& arguments)
 {
   Terminal terminal(arguments);
   const std::filesystem::path folder = arguments.Get("-o", "rater-consensus-demo");
-  std::error_code failure;
-  std::filesystem::create_directories(folder, failure);
-  if (failure)
-  {
-    throw Error(RCN_EIO, folder.string() + " cannot be made: " + failure.message() + ".");
-  }
+  MakeFolder(folder.string());
   Workspace workspace(WorkspaceOptionsFrom(arguments));
   terminal.Watch(workspace);
   workspace.LoadCase(WritePhantom(folder, workspace.Context()));

@@ -145,12 +145,7 @@ int FuseList(const Arguments& arguments, Terminal& terminal)
   rcn_fusion_options options = FusionOptionsFrom(arguments);
   const DataList list = ReadDataList(arguments.Get("--data"));
   const std::filesystem::path folder = arguments.Get("-o");
-  std::error_code failure;
-  std::filesystem::create_directories(folder, failure);
-  if (failure)
-  {
-    throw Error(RCN_EIO, folder.string() + " cannot be made: " + failure.message() + ".");
-  }
+  MakeFolder(folder.string());
   Workspace workspace(WorkspaceOptionsFrom(arguments));
   terminal.Watch(workspace);
   Seconds seconds;

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 
 #include <unistd.h>
 
@@ -457,6 +458,16 @@ std::string DescribeCase(const Workspace& workspace)
   }
   return std::to_string(raters) + (raters == 1 ? " rater, " : " raters, ") + size +
     (dimensions == 3 ? " voxels of " : " pixels of ") + spacing + " mm";
+}
+
+void MakeFolder(const std::string& path)
+{
+  std::error_code failure;
+  std::filesystem::create_directories(path, failure);
+  if (failure)
+  {
+    throw Error(RCN_EIO, path + " cannot be made: " + failure.message() + ".");
+  }
 }
 
 Extent::Extent(const rcn_geometry& geometry)

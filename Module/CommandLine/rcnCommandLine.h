@@ -110,6 +110,9 @@ int ForEachCase(const DataList& list, const Arguments& arguments, Terminal& term
 /// "3 raters, 256 x 256 x 160 voxels of 1 x 1 x 1 mm"
 std::string DescribeCase(const Workspace& workspace);
 
+/// Makes a folder for results, with those above it; throws Error (RCN_EIO) when it cannot.
+void MakeFolder(const std::string& path);
+
 /// 2-D images are measured by area, volumes by volume.
 struct Extent
 {
