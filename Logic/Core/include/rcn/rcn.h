@@ -14,6 +14,7 @@
  *      rcn_optim_step()          one step of the optimiser over all parameters (rcn_optim.h)
  *      rcn_net_create()          a network to train on them and to predict with (rcn_net.h)
  *      rcn_model_load()          one from a file, as PyTorch writes it too (rcn_model.h)
+ *      rcn_normalize_fit()       from an image as read to what a network expects (rcn_normalize.h)
  *
  * rcn_net.h needs a build with oneDNN, rcn_model.h one with oneDNN and jansson; in other builds
  * their functions are declared but not there.
@@ -34,6 +35,7 @@
 #include "rcn_loss.h"
 #include "rcn_model.h"
 #include "rcn_net.h"
+#include "rcn_normalize.h"
 #include "rcn_optim.h"
 #include "rcn_phantom.h"
 #include "rcn_picture.h"
