@@ -1,0 +1,143 @@
+/// Training: from a data list to a model file, in one call that every shell uses.
+///
+/// Beside MODEL.safetensors (the best model so far, by validation RPS) lie MODEL.checkpoint.safetensors
+/// (where training stands; resuming from it leads to the same bits as never having stopped) and
+/// MODEL.log.csv (one row per epoch). All three are written beside and renamed.
+#ifndef rcnTraining_h
+#define rcnTraining_h
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "rcn/rcn_data.h"
+#include "rcn/rcn_net.h"
+#include "rcn/rcn_normalize.h"
+#include "rcn/rcn_optim.h"
+#include "rcnEvaluation.h"
+#include "rcnWorkspace.h"
+
+namespace rcn
+{
+
+/// What one epoch came to. Figures are NaN where they are not defined.
+struct TrainingEpoch
+{
+  int Epoch = 0; ///< 1, 2, ...; 0: the model that training started from
+  double Rate = 0; ///< of the last step
+  double Loss = 0; ///< mean over the epoch's steps
+  double ValidationLoss = 0;
+  double Rps = 0; ///< of the validation cases, whole images; decides which model is the best. A model of one
+                  ///< probability counts as sure that all raters agree, which makes it K / (K + 1) times its Brier
+                  ///< score against all raters
+  double MajorityMrEce = 0, ExpectedMrEce = 0; ///< box around all marks and 20 voxels
+  double Auc = 0, Dice = 0;                    ///< majority readout, the same box
+  double Seconds = 0;                          ///< since training began, breaks left out
+  double PeakMegabytes = 0;                    ///< of the core
+  bool Best = false;
+};
+
+/// Where training stands, for people who wait.
+struct TrainingProgress
+{
+  const char* Stage = ""; ///< "reading", "training", "validating", ...
+  double Fraction = 0;    ///< of the whole training
+  int Epoch = 0, Epochs = 0;
+  double Loss = 0;        ///< mean of this epoch so far
+  double SecondsLeft = 0; ///< NaN while not known
+};
+
+struct TrainingOptions
+{
+  // ---- data
+  std::string Data;                 ///< the data list's file
+  const DataList* List = nullptr;   ///< the list, already read; then Data is not opened
+  bool SkipBad = false;             ///< go on without cases that cannot be read (each is named by Remark)
+  int Folds = 0, Fold = 0;          ///< N > 1: fold 0 ... N-1 of training and validation cases validates
+  double ValidationShare = 0.15;    ///< taken from training, by patient, where the list has no validation cases
+  std::string Rehearse;             ///< a list of old cases; as many of them as new ones in each epoch
+  double CacheGb = 0;               ///< keep at most so much in memory and read again; 0: everything
+  WorkspaceOptions Workspace;       ///< threads, resampling of masks, ...
+
+  // ---- model
+  std::string Output;               ///< MODEL.safetensors
+  std::string Strategy = "rps";     ///< StrategyNames()
+  rcn_net_options Net = RCN_NET_OPTIONS_INIT; ///< channels and outputs are found out
+  std::string Init;                 ///< a ResNet's weights, or a model to go on from
+  bool OtherRaters = false;         ///< allow Init to have learned from raters of other names
+  bool FreezeEncoder = false;
+  bool HasNormalization = false;    ///< false: z-score, or what Init was trained with
+  rcn_normalize Normalization = RCN_NORMALIZE_INIT; ///< fixed with channels = 0: measured on the training cases
+  double Spacing[3] = { 0, 0, 0 };  ///< unet3d: mm; 0: the median of the training cases
+  std::string Readout = "auto";     ///< stored in the model: majority, expected, or the better one in validation
+
+  // ---- loss
+  double Alpha = 0.8;
+  double BceWeight = 1;
+  double ExpectedWeight = 0;
+  double UnimodalWeight = 0;
+  bool TieBackground = false;
+  double Sigma = 1;                 ///< soft-gaussian, svls
+
+  // ---- course
+  int Epochs = 40;
+  double Minutes = 0;               ///< > 0: the rate falls with the time and training ends when it is up
+  int Batch = 16;
+  int Samples = 0;                  ///< per case and epoch; 0: as many patches as cover a case, at most 16
+  rcn_schedule_kind Schedule = RCN_SCHEDULE_ONE_CYCLE;
+  double Rate = 1e-3;
+  double Warmup = 0.3;              ///< share of the steps
+  double WeightDecay = 0;
+  double ClipNorm = 0;
+  int Patience = 0;                 ///< stop after so many epochs without a better validation RPS; 0: never
+  uint64_t Seed = 0;
+
+  // ---- samples
+  int64_t Patch[3] = { 0, 0, 0 };   ///< voxels; 0: whole images where they are small and alike, otherwise patches
+  double Foreground = 0.5;          ///< share of patches around a voxel that somebody marked
+  rcn_augment Augment = RCN_AUGMENT_INIT;
+
+  // ---- going on
+  bool Resume = false;
+  double CheckpointSeconds = 30;    ///< at the end of an epoch when the last one is older; within an epoch ten times as old
+
+  // ---- listeners, on the calling thread
+  std::function<bool(const TrainingProgress&)> Progress; ///< true: finish the step, save and return
+  std::function<void(const TrainingEpoch&)> EpochDone;
+  std::function<void(const std::string&)> Remark;        ///< a sentence that a person should see
+};
+
+struct TrainingResult
+{
+  bool Interrupted = false;          ///< Progress asked to stop; Resume goes on
+  std::string Model, Checkpoint, Log;
+  std::vector<TrainingEpoch> Epochs; ///< [0] is the starting model when there was one
+  int Best = 0;                      ///< Epoch of the best model
+  std::string Readout;               ///< stored in the model
+  std::vector<std::string> TrainingCases, ValidationCases, SkippedCases;
+  int64_t Steps = 0;
+  double SecondsReading = 0, SecondsDrawing = 0, SecondsStepping = 0, SecondsValidating = 0;
+
+  /// The best model on the validation cases (box), by its stored readout; and, where training went on from a
+  /// model, that one on the same cases.
+  EvaluationOptions Judged;
+  EvaluationReport After;
+  bool HasBefore = false;
+  EvaluationReport Before;
+};
+
+/// All names that Strategy may have: the paper's eight, then the ordinal alternatives.
+std::vector<std::string> StrategyNames();
+
+/// The sentence TrainModel() would fail with because of the options alone; empty when they look fine.
+std::string CheckTraining(const TrainingOptions& options);
+
+/// Trains; throws Error. An interrupted training is no error: the result says so.
+TrainingResult TrainModel(const TrainingOptions& options);
+
+/// The result for machines: epochs, best, readout, cases, seconds, validation (as EvaluationJson), before.
+json_t* TrainingJson(const TrainingResult& result);
+
+} // namespace rcn
+
+#endif
