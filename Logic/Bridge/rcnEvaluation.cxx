@@ -105,12 +105,6 @@ const char* const ReadoutNames[] = { "majority", "expected", "at-least" };
   throw Error(RCN_EFORMAT, path + " is no recalibration file that can be used: " + what);
 }
 
-/// "majority", "expected", "at-least:2": as --readout takes it.
-std::string ReadoutText(rcn_readout readout, int atLeast)
-{
-  return ReadoutNames[readout] + (readout == RCN_READOUT_AT_LEAST ? ":" + std::to_string(atLeast) : "");
-}
-
 /// The list under a key; one that is absent is empty.
 json_t* List(json_t* root, const char* key, const std::string& path)
 {
@@ -183,11 +177,33 @@ int ParameterCount(rcn_recalib_method method)
 
 } // namespace
 
+std::string ReadoutText(rcn_readout readout, int atLeast)
+{
+  return ReadoutNames[readout] + (readout == RCN_READOUT_AT_LEAST ? ":" + std::to_string(atLeast) : "");
+}
+
+bool ParseReadout(rcn_readout& readout, int& atLeast, const std::string& text)
+{
+  const bool counts = text.rfind("at-least:", 0) == 0 && text.size() > 9 && text.size() < 12 &&
+    text.find_first_not_of("0123456789", 9) == std::string::npos;
+  if (!counts && text != "majority" && text != "expected")
+  {
+    return false;
+  }
+  readout = counts ? RCN_READOUT_AT_LEAST : text == "expected" ? RCN_READOUT_EXPECTED : RCN_READOUT_MAJORITY;
+  atLeast = counts ? std::stoi(text.substr(9)) : 0;
+  return true;
+}
+
 Recalibration ReadRecalibration(const std::string& path)
 {
+  return ParseRecalibration(ReadText(path), path);
+}
+
+Recalibration ParseRecalibration(const std::string& text, const std::string& path)
+{
   json_error_t error;
-  const std::string bytes = ReadText(path);
-  const JsonHandle root(json_loadb(bytes.data(), bytes.size(), JSON_REJECT_DUPLICATES, &error));
+  const JsonHandle root(json_loadb(text.data(), text.size(), JSON_REJECT_DUPLICATES, &error));
   if (!root)
   {
     FailRecalibration(path, std::string("it is no valid JSON (") + error.text + ").");
@@ -256,6 +272,11 @@ Recalibration ReadRecalibration(const std::string& path)
 
 void WriteRecalibration(const std::string& path, const Recalibration& recalibration)
 {
+  WriteText(path, RecalibrationText(recalibration));
+}
+
+std::string RecalibrationText(const Recalibration& recalibration)
+{
   const rcn_recalib& correction = recalibration.Correction;
   const JsonHandle root(json_object());
   json_object_set_new(root.get(), "method", json_string(rcn_recalib_name(correction.method)));
@@ -268,7 +289,7 @@ void WriteRecalibration(const std::string& path, const Recalibration& recalibrat
   json_object_set_new(root.get(), "pairs", json_integer(correction.pairs));
   json_object_set_new(root.get(), "cases", JsonStrings(recalibration.Cases));
   json_object_set_new(root.get(), "fingerprints", JsonStrings(recalibration.Fingerprints));
-  WriteText(path, JsonText(root.get()));
+  return JsonText(root.get());
 }
 
 // ---- evaluation ------------------------------------------------------------------------------------

@@ -36,6 +36,16 @@ struct Recalibration
 Recalibration ReadRecalibration(const std::string& path);
 void WriteRecalibration(const std::string& path, const Recalibration& recalibration);
 
+/// The same as text, for a file that holds more; `path` names it in sentences.
+Recalibration ParseRecalibration(const std::string& text, const std::string& path);
+std::string RecalibrationText(const Recalibration& recalibration);
+
+/// "majority", "expected", "at-least:2": as --readout takes it.
+std::string ReadoutText(rcn_readout readout, int atLeast);
+
+/// The other way round; false when it is none of these.
+bool ParseReadout(rcn_readout& readout, int& atLeast, const std::string& text);
+
 struct EvaluationOptions
 {
   rcn_calib_options Calib = RCN_CALIB_OPTIONS_INIT;

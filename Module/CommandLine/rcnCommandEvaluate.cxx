@@ -41,17 +41,7 @@ EvaluationOptions EvaluationOptionsFrom(const Arguments& arguments)
   options.Calib.bins = static_cast<int>(arguments.GetInteger("--bins", 15, 1, 1000));
   options.Calib.threshold = arguments.GetNumber("--threshold", 0.5);
   const std::string readout = arguments.Get("--readout", "majority");
-  if (readout == "expected")
-  {
-    options.Calib.readout = RCN_READOUT_EXPECTED;
-  }
-  else if (readout.rfind("at-least:", 0) == 0 && readout.find_first_not_of("0123456789", 9) == std::string::npos &&
-    readout.size() > 9 && readout.size() < 12)
-  {
-    options.Calib.readout = RCN_READOUT_AT_LEAST;
-    options.Calib.at_least = std::stoi(readout.substr(9));
-  }
-  else if (readout != "majority")
+  if (!ParseReadout(options.Calib.readout, options.Calib.at_least, readout))
   {
     throw Error(RCN_EINVALID, "--readout is majority, expected or at-least:T (such as at-least:2), not '" + readout + "'.");
   }

@@ -1,0 +1,364 @@
+#include "rcnModel.h"
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <set>
+
+#include "rcn/rcn.h"
+
+namespace rcn
+{
+
+namespace
+{
+
+[[noreturn]] void Fail(const std::string& about, const std::string& what)
+{
+  throw Error(RCN_EFORMAT, about + ": " + what);
+}
+
+json_t* NumberArray(const double* numbers, size_t count)
+{
+  json_t* array = json_array();
+  for (size_t i = 0; i < count; ++i)
+  {
+    json_array_append_new(array, JsonNumber(numbers[i]));
+  }
+  return array;
+}
+
+/// JSON on one line, for metadata.
+std::string Compact(const json_t* value)
+{
+  const std::unique_ptr<char, void (*)(void*)> text(json_dumps(value, JSON_COMPACT | JSON_REAL_PRECISION(17)), std::free);
+  if (!text)
+  {
+    throw Error(RCN_ENOMEM, "Out of memory for the JSON text.");
+  }
+  return text.get();
+}
+
+JsonHandle ParseJson(const std::string& text, const std::string& about, const char* key)
+{
+  json_error_t error;
+  JsonHandle json(json_loadb(text.data(), text.size(), JSON_REJECT_DUPLICATES, &error));
+  if (!json)
+  {
+    Fail(about, std::string("its \"") + key + "\" is no valid JSON (" + error.text + ").");
+  }
+  return json;
+}
+
+double Number(const json_t* object, const char* key, double absent, const std::string& about)
+{
+  const json_t* number = json_object_get(object, key);
+  if (number && !json_is_number(number))
+  {
+    Fail(about, std::string("\"") + key + "\" of its normalization must be a number.");
+  }
+  return number ? json_number_value(number) : absent;
+}
+
+int ReadChannels(double* out, const json_t* object, const char* key, const std::string& about)
+{
+  const json_t* array = json_object_get(object, key);
+  const size_t count = json_array_size(array);
+  if (!count || count > RCN_NORMALIZE_CHANNELS)
+  {
+    Fail(about, std::string("\"") + key + "\" of its normalization must be an array with a number per channel.");
+  }
+  for (size_t c = 0; c < count; ++c)
+  {
+    const json_t* number = json_array_get(array, c);
+    if (!json_is_number(number))
+    {
+      Fail(about, std::string("\"") + key + "\" of its normalization must hold numbers.");
+    }
+    out[c] = json_number_value(number);
+  }
+  return static_cast<int>(count);
+}
+
+} // namespace
+
+std::string NormalizationText(const rcn_normalize& normalize)
+{
+  const JsonHandle root(json_object());
+  json_object_set_new(root.get(), "kind", json_string(rcn_normalize_name(normalize.kind)));
+  switch (normalize.kind)
+  {
+    case RCN_NORMALIZE_FIXED:
+      json_object_set_new(root.get(), "mean", NumberArray(normalize.mean, static_cast<size_t>(normalize.channels)));
+      json_object_set_new(root.get(), "std", NumberArray(normalize.std, static_cast<size_t>(normalize.channels)));
+      break;
+    case RCN_NORMALIZE_ZSCORE: break;
+    case RCN_NORMALIZE_PERCENTILE:
+      json_object_set_new(root.get(), "lower", JsonNumber(normalize.lower));
+      json_object_set_new(root.get(), "upper", JsonNumber(normalize.upper));
+      break;
+    case RCN_NORMALIZE_WINDOW:
+      json_object_set_new(root.get(), "center", JsonNumber(normalize.center));
+      json_object_set_new(root.get(), "width", JsonNumber(normalize.width));
+      break;
+  }
+  return Compact(root.get());
+}
+
+rcn_normalize ParseNormalization(const std::string& text, const std::string& about)
+{
+  const JsonHandle root = ParseJson(text, about, "normalization");
+  rcn_normalize out = RCN_NORMALIZE_INIT;
+  const char* name = json_string_value(json_object_get(root.get(), "kind"));
+  int kind = RCN_NORMALIZE_FIXED;
+  while (name && rcn_normalize_name(static_cast<rcn_normalize_kind>(kind)) &&
+    std::strcmp(name, rcn_normalize_name(static_cast<rcn_normalize_kind>(kind))))
+  {
+    ++kind;
+  }
+  if (!name || !rcn_normalize_name(static_cast<rcn_normalize_kind>(kind)))
+  {
+    Fail(about, "\"kind\" of its normalization must be fixed, zscore, percentile or window" +
+        (name ? std::string(", not ") + name : "") + ".");
+  }
+  out.kind = static_cast<rcn_normalize_kind>(kind);
+  if (out.kind == RCN_NORMALIZE_FIXED)
+  {
+    out.channels = ReadChannels(out.mean, root.get(), "mean", about);
+    if (ReadChannels(out.std, root.get(), "std", about) != out.channels)
+    {
+      Fail(about, "\"mean\" and \"std\" of its normalization must have the same length.");
+    }
+  }
+  out.lower = Number(root.get(), "lower", out.lower, about);
+  out.upper = Number(root.get(), "upper", out.upper, about);
+  out.center = Number(root.get(), "center", out.center, about);
+  out.width = Number(root.get(), "width", out.width, about);
+  if (const char* sentence = rcn_normalize_check(&out))
+  {
+    Fail(about, sentence);
+  }
+  return out;
+}
+
+void SaveModel(rcn_context* context, const std::string& path, const rcn_net* net, const ModelInfo& info,
+  const std::vector<std::pair<std::string, std::string>>& more)
+{
+  std::vector<std::pair<std::string, std::string>> texts;
+  const JsonHandle raters(JsonStrings(info.Raters));
+  texts.emplace_back("raters", Compact(raters.get()));
+  texts.emplace_back("normalization", NormalizationText(info.Normalization));
+  texts.emplace_back("loss", rcn_loss_kind_name(info.Loss));
+  texts.emplace_back("readout", ReadoutText(info.Readout, info.AtLeast));
+  if (!info.Strategy.empty())
+  {
+    texts.emplace_back("strategy", info.Strategy);
+  }
+  if (!info.LossParameters.empty())
+  {
+    const std::vector<double> numbers(info.LossParameters.begin(), info.LossParameters.end());
+    const JsonHandle parameters(NumberArray(numbers.data(), numbers.size()));
+    texts.emplace_back("loss_parameters", Compact(parameters.get()));
+  }
+  if (info.Correction)
+  {
+    texts.emplace_back("recalibration", RecalibrationText(*info.Correction));
+  }
+  texts.insert(texts.end(), more.begin(), more.end());
+  std::vector<rcn_model_entry> entries;
+  for (const auto& text : texts)
+  {
+    entries.push_back({ text.first.c_str(), text.second.c_str() });
+  }
+  Check(rcn_model_save(context, path.c_str(), net, entries.data(), static_cast<int>(entries.size())), context);
+}
+
+// ---- reading ---------------------------------------------------------------------------------------
+
+namespace
+{
+
+/// A key of the file's metadata; empty where there is none.
+std::string Metadata(rcn_context* context, const std::string& path, const char* key)
+{
+  char* found = nullptr;
+  Check(rcn_model_read(&found, context, path.c_str(), key), context);
+  const std::string text = found ? found : "";
+  rcn_model_free(found, context);
+  return text;
+}
+
+void CheckVersion(const std::string& path, const std::string& version)
+{
+  int theirs[2] = { 0, 0 };
+  if (version.empty() || std::sscanf(version.c_str(), "%d.%d", &theirs[0], &theirs[1]) != 2)
+  {
+    return; // not ours: a state dict
+  }
+  int ours[2] = { 0, 0 };
+  std::sscanf(RCN_VERSION, "%d.%d", &ours[0], &ours[1]);
+  if (theirs[0] > ours[0] || (theirs[0] == ours[0] && theirs[1] > ours[1]))
+  {
+    Fail(path, "the model was written by version " + version + ", newer than this one (" RCN_VERSION
+      "); update RaterConsensus to use it.");
+  }
+}
+
+std::vector<std::string> ReadRaters(const std::string& path, const std::string& text)
+{
+  if (text.empty())
+  {
+    Fail(path, "it does not say whom it learned from: its metadata has no \"raters\".");
+  }
+  const JsonHandle array = ParseJson(text, path, "raters");
+  std::vector<std::string> raters;
+  for (size_t i = 0; i < json_array_size(array.get()); ++i)
+  {
+    const char* name = json_string_value(json_array_get(array.get(), i));
+    raters.push_back(name ? name : "");
+    if (raters.back().empty())
+    {
+      Fail(path, "its \"raters\" must be an array of names.");
+    }
+  }
+  if (std::set<std::string>(raters.begin(), raters.end()).size() != raters.size())
+  {
+    Fail(path, "its \"raters\" name somebody twice.");
+  }
+  if (raters.empty() || raters.size() > RCN_MAX_RATERS)
+  {
+    Fail(path, "its \"raters\" must be 1 to " + std::to_string(RCN_MAX_RATERS) + " names.");
+  }
+  return raters;
+}
+
+/// By its name, or for a state dict by the number of outputs.
+rcn_loss_kind ReadLoss(const std::string& path, const std::string& name, int outputs, int raters)
+{
+  if (name.empty())
+  {
+    if (outputs != 1 && outputs != raters + 1)
+    {
+      Fail(path, "it gives " + std::to_string(outputs) + " numbers per voxel, which is neither one probability nor the " +
+        std::to_string(raters + 1) + " levels of " + std::to_string(raters) + " raters.");
+    }
+    return outputs == 1 ? RCN_LOSS_BCE : RCN_LOSS_RPS;
+  }
+  for (int kind = 0; kind < RCN_LOSS_KINDS; ++kind)
+  {
+    if (name == rcn_loss_kind_name(static_cast<rcn_loss_kind>(kind)))
+    {
+      return static_cast<rcn_loss_kind>(kind);
+    }
+  }
+  Fail(path, "its \"loss\" is not known here: " + name + ".");
+}
+
+std::vector<float> ReadParameters(const std::string& path, const std::string& text)
+{
+  std::vector<float> numbers;
+  if (text.empty())
+  {
+    return numbers;
+  }
+  const JsonHandle array = ParseJson(text, path, "loss_parameters");
+  for (size_t i = 0; i < json_array_size(array.get()); ++i)
+  {
+    const json_t* number = json_array_get(array.get(), i);
+    numbers.push_back(static_cast<float>(json_number_value(number)));
+    if (!json_is_number(number) || !std::isfinite(numbers.back()))
+    {
+      Fail(path, "its \"loss_parameters\" must be an array of numbers.");
+    }
+  }
+  return numbers;
+}
+
+} // namespace
+
+Model::Model(rcn_context* context, const std::string& path) : Path_(path)
+{
+  const auto metadata = [&](const char* key) { return Metadata(context, path, key); };
+  CheckVersion(path, metadata("version")); // first: a newer file may be different in any way
+  rcn_net* net = nullptr;
+  Check(rcn_model_load(&net, context, path.c_str()), context);
+  this->Net_.reset(net);
+  ModelInfo& info = this->Info_;
+  info.Raters = ReadRaters(path, metadata("raters"));
+  const std::string normalization = metadata("normalization");
+  if (normalization.empty())
+  {
+    Fail(path, "it does not say how images are normalised: its metadata has no \"normalization\".");
+  }
+  info.Normalization = ParseNormalization(normalization, path);
+  const int channels = this->Options().channels, outputs = this->Options().outputs;
+  if (info.Normalization.kind == RCN_NORMALIZE_FIXED && info.Normalization.channels != channels)
+  {
+    Fail(path, "the network takes " + std::to_string(channels) + " channels, but its normalization has " +
+      std::to_string(info.Normalization.channels) + ".");
+  }
+  info.Strategy = metadata("strategy");
+  info.HasSpacing = !metadata("spacing").empty();
+  const std::string readout = metadata("readout");
+  if (!readout.empty() && !ParseReadout(info.Readout, info.AtLeast, readout))
+  {
+    Fail(path, "its \"readout\" must be majority, expected or at-least:T, not " + readout + ".");
+  }
+  if (info.Readout == RCN_READOUT_AT_LEAST && (info.AtLeast < 1 || info.AtLeast > this->RaterCount()))
+  {
+    Fail(path, "its \"readout\" asks for " + std::to_string(info.AtLeast) + " of " +
+      std::to_string(this->RaterCount()) + " raters.");
+  }
+
+  rcn_loss_options options = RCN_LOSS_OPTIONS_INIT;
+  options.raters = this->RaterCount();
+  options.kind = info.Loss = ReadLoss(path, metadata("loss"), outputs, options.raters);
+  rcn_loss* loss = nullptr;
+  Check(rcn_loss_create(&loss, context, &options), context, path);
+  this->Loss_.reset(loss);
+  if (rcn_loss_channels(loss) != outputs)
+  {
+    Fail(path, std::string("a network trained with ") + rcn_loss_kind_name(info.Loss) + " for " +
+      std::to_string(options.raters) + " raters gives " + std::to_string(rcn_loss_channels(loss)) +
+      " numbers per voxel, but this one gives " + std::to_string(outputs) + ".");
+  }
+  info.LossParameters = ReadParameters(path, metadata("loss_parameters"));
+  if (info.LossParameters.size() != static_cast<size_t>(rcn_loss_parameters(loss)))
+  {
+    Fail(path, std::string("its \"loss_parameters\" must be ") + std::to_string(rcn_loss_parameters(loss)) +
+      " numbers, not " + std::to_string(info.LossParameters.size()) + ".");
+  }
+  const std::string recalibration = metadata("recalibration");
+  if (!recalibration.empty())
+  {
+    info.Correction = std::make_shared<Recalibration>(ParseRecalibration(recalibration, path));
+    const int levels = info.Correction->Correction.levels;
+    if (levels && levels != options.raters + 1)
+    {
+      Fail(path, "its recalibration is for " + std::to_string(levels) + " levels, not for " +
+        std::to_string(options.raters + 1) + ".");
+    }
+  }
+}
+
+void Model::CheckRaters(const std::vector<std::string>& raters, const std::string& about) const
+{
+  if (raters.size() != this->Info_.Raters.size())
+  {
+    throw Error(RCN_EINVALID, about + " has " + std::to_string(raters.size()) + " raters, but " + this->Path_ +
+      " was trained on " + std::to_string(this->Info_.Raters.size()) + ".");
+  }
+  // A level counts raters, so their order plays no part.
+  const std::set<std::string> known(this->Info_.Raters.begin(), this->Info_.Raters.end());
+  for (const std::string& rater : raters)
+  {
+    if (!known.count(rater))
+    {
+      throw Error(RCN_EINVALID, about + " has a rater " + rater + ", on whom " + this->Path_ +
+        " was not trained; name the raters as in training.");
+    }
+  }
+}
+
+} // namespace rcn

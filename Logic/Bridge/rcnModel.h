@@ -1,0 +1,90 @@
+/// Model files for the shells: a network with everything that is needed to use it.
+///
+/// The core (rcn_model.h) knows the weights and what network they are; this adds what else stands in the
+/// file's metadata, as strings with JSON inside:
+///
+///   raters           ["A", "B"]: in order; K = how many
+///   normalization    {"kind": "fixed", "mean": [...], "std": [...]}, {"kind": "zscore"},
+///                    {"kind": "percentile", "lower": 0.5, "upper": 99.5} or
+///                    {"kind": "window", "center": 40, "width": 400}
+///   strategy         how it was trained, by the name that `train --strategy` takes
+///   loss             how outputs become levels: a name of rcn_loss_kind_name()
+///   loss_parameters  [...]: of losses that have their own
+///   readout          majority, expected or at-least:T
+///   recalibration    a recalibration, as its JSON file holds it
+///   spacing          [x, y, z] mm: volumes are resampled to it for a 3-D network
+///   version          of this library that wrote it
+///
+/// A state dict of PyTorch with `arch`, `channels`, `raters` and `normalization` is a model: with K + 1 outputs
+/// they are levels by softmax, with one output it is a probability by sigmoid.
+#ifndef rcnModel_h
+#define rcnModel_h
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rcn/rcn_loss.h"
+#include "rcn/rcn_model.h"
+#include "rcn/rcn_normalize.h"
+#include "rcnEvaluation.h"
+
+namespace rcn
+{
+
+struct ModelInfo
+{
+  std::vector<std::string> Raters;
+  rcn_normalize Normalization = RCN_NORMALIZE_INIT;
+  std::string Strategy; ///< empty: not known
+  rcn_loss_kind Loss = RCN_LOSS_RPS;
+  std::vector<float> LossParameters;
+  rcn_readout Readout = RCN_READOUT_MAJORITY;
+  int AtLeast = 0;
+  std::shared_ptr<const Recalibration> Correction; ///< null: none
+  bool HasSpacing = false;                         ///< of rcn_net_options; read, not written here
+};
+
+/// The rule as JSON, and back; throws Error (RCN_EFORMAT) that begins with `about`.
+std::string NormalizationText(const rcn_normalize& normalize);
+rcn_normalize ParseNormalization(const std::string& text, const std::string& about);
+
+/// Writes the network with its metadata, beside the target and then renamed. `more`: further keys, such as the hash of the
+/// log. Throws Error.
+void SaveModel(rcn_context* context, const std::string& path, const rcn_net* net, const ModelInfo& info,
+  const std::vector<std::pair<std::string, std::string>>& more = {});
+
+/// A model that was read. The context must outlive it.
+class Model
+{
+public:
+  /// Reads and checks everything; throws Error with the file's name and what does not fit.
+  Model(rcn_context* context, const std::string& path);
+
+  const std::string& Path() const { return this->Path_; }
+  const ModelInfo& Info() const { return this->Info_; }
+  int RaterCount() const { return static_cast<int>(this->Info_.Raters.size()); }
+  const rcn_net_options& Options() const { return *rcn_net_get_options(this->Net_.get()); }
+  bool Is3D() const { return this->Options().arch == RCN_UNET3D; }
+  rcn_net* Net() const { return this->Net_.get(); }
+  const rcn_loss* Loss() const { return this->Loss_.get(); }
+
+  /// Throws Error unless a data set has the raters of the model; `about` names the set.
+  void CheckRaters(const std::vector<std::string>& raters, const std::string& about) const;
+
+private:
+  struct Deleter
+  {
+    void operator()(rcn_net* net) const { rcn_net_destroy(net); }
+    void operator()(rcn_loss* loss) const { rcn_loss_destroy(loss); }
+  };
+  std::string Path_;
+  ModelInfo Info_;
+  std::unique_ptr<rcn_net, Deleter> Net_;
+  std::unique_ptr<rcn_loss, Deleter> Loss_;
+};
+
+} // namespace rcn
+
+#endif
