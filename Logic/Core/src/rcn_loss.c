@@ -212,6 +212,8 @@ void rcn_loss_destroy(rcn_loss *loss) {
     rcn__free(ctx, loss);
 }
 
+int rcn_loss_raters(const rcn_loss *loss) { return loss->options.raters; }
+
 int rcn_loss_channels(const rcn_loss *loss) { return loss->channels; }
 
 int rcn_loss_parameters(const rcn_loss *loss) { return loss->parameters; }

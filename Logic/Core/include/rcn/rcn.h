@@ -15,8 +15,9 @@
  *      rcn_net_create()          a network to train on them and to predict with (rcn_net.h)
  *      rcn_model_load()          one from a file, as PyTorch writes it too (rcn_model.h)
  *      rcn_normalize_fit()       from an image as read to what a network expects (rcn_normalize.h)
+ *   6. rcn_predict_levels()      level probabilities of an image of any size (rcn_predict.h)
  *
- * rcn_net.h needs a build with oneDNN, rcn_model.h one with oneDNN and jansson; in other builds
+ * rcn_net.h and rcn_predict.h need a build with oneDNN, rcn_model.h one with oneDNN and jansson; in other builds
  * their functions are declared but not there.
  *
  * Every fallible function returns an rcn_status; the sentence for a person is rcn_context_error().
@@ -39,6 +40,7 @@
 #include "rcn_optim.h"
 #include "rcn_phantom.h"
 #include "rcn_picture.h"
+#include "rcn_predict.h"
 #include "rcn_recalib.h"
 #include "rcn_region.h"
 #include "rcn_status.h"

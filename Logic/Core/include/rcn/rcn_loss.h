@@ -128,6 +128,9 @@ RCN_API rcn_status rcn_loss_create(rcn_loss **out, rcn_context *ctx,
 /* NULL is fine. */
 RCN_API void rcn_loss_destroy(rcn_loss *loss);
 
+/* K. */
+RCN_API int rcn_loss_raters(const rcn_loss *loss);
+
 /* How many channels the network must have, and how many parameters the loss brings along. */
 RCN_API int rcn_loss_channels(const rcn_loss *loss);
 RCN_API int rcn_loss_parameters(const rcn_loss *loss);

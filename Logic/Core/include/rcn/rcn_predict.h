@@ -1,0 +1,67 @@
+/* Prediction: level probabilities of an image of any size, in bounded memory.
+ *
+ * The image is covered with overlapping tiles, each goes through the network, and where tiles
+ * overlap their probabilities are averaged with Gaussian weights, so that no seam shows. An image
+ * that fits is one tile. A 2-D network goes through a volume slice by slice. Besides the caller's
+ * image and the one output, memory is that of one tile, whatever the size of the image.
+ *
+ *     rcn_normalize_fit(&scale, ctx, &rule, channels, count);
+ *     rcn_predict_levels(levels, net, loss, parameters, &scale, channels, NULL);
+ *     rcn_readout_apply(probability, ctx, &level_image, RCN_READOUT_MAJORITY, 0);
+ *
+ * Needs a build with networks.
+ */
+#ifndef RCN_PREDICT_H
+#define RCN_PREDICT_H
+
+#include "rcn_loss.h"
+#include "rcn_net.h"
+#include "rcn_normalize.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct rcn_predict_options {
+    int64_t tile[3]; /* voxels along x, y, z; 0 (default): as many as `memory` allows */
+    double overlap;  /* 0.25 (default): share of a tile that its neighbour covers too, 0 ... 0.9 */
+    int flips;     /* 0 (default); 1: the mean over all flips of the image's axes, 4 times the work
+                      in 2-D and 8 times in 3-D */
+    size_t memory; /* about how many bytes a tile may take in the network; default 256 MB */
+} rcn_predict_options;
+
+#define RCN_PREDICT_OPTIONS_INIT                                                                   \
+    { {0, 0, 0}, 0.25, 0, (size_t)256 << 20 }
+
+/* NULL if the options can be used, otherwise the sentence that says why not. */
+RCN_API const char *rcn_predict_check(const rcn_predict_options *options);
+
+/* How an image of this size would be covered: tile[3] = voxels of a tile, *tiles (NULL: not wanted)
+ * = how many there are. Makes the network's kernels for a small tile, to see what a voxel costs. */
+RCN_API rcn_status rcn_predict_plan(int64_t tile[3], int64_t *tiles, rcn_net *net,
+                                    const int64_t size[3], const rcn_predict_options *options);
+
+/* levels (voxels, K + 1), the levels of a voxel next to each other, x fastest: their probabilities.
+ *   loss, parameters  how the network's outputs become levels; NULL when it has no parameters
+ *   scale, channels   the image and how it is normalised; as many channels as the network takes
+ *   RCN_EINVALID      network, loss and image do not fit each other
+ *   RCN_EDATA         the network's outputs are not finite: its weights cannot be used
+ * The same bits for the same number of threads. Failed or cancelled: levels are partly written. */
+RCN_API rcn_status rcn_predict_levels(float *levels, rcn_net *net, const rcn_loss *loss,
+                                      const float *parameters, const rcn_scale *scale,
+                                      const rcn_channel *channels,
+                                      const rcn_predict_options *options);
+
+/* out[voxel] = the entropy of a voxel's levels in bits: 0 where the network is sure, log2(K + 1)
+ * where it knows nothing. `levels` is float32 with K + 1 components. Cancelled: partly written. */
+RCN_API rcn_status rcn_predict_entropy(float *out, rcn_context *ctx, const rcn_image *levels);
+
+/* out[voxel] = 1 from the threshold on, otherwise 0, of one float per voxel. */
+RCN_API rcn_status rcn_predict_mask(uint8_t *out, rcn_context *ctx, const rcn_image *probability,
+                                    double threshold);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* RCN_PREDICT_H */

@@ -1,0 +1,362 @@
+/* Prediction of whole images: tiles, slices and flips against naive twins, and bounded memory. */
+#include "rcn/rcn_predict.h"
+
+#include "rcn_test.h"
+#include "rcn_test_fill.h"
+
+/* A small network for three raters, and an image for it. */
+typedef struct scene {
+    rcn_net *net;
+    rcn_loss *loss;
+    rcn_image image;
+    rcn_channel channels[2];
+    rcn_scale scale;
+} scene;
+
+static rcn_status scene_make(scene *s, rcn_context *ctx, rcn_arch arch, int64_t x, int64_t y,
+                             int64_t z) {
+    rcn_net_options net = RCN_NET_OPTIONS_INIT;
+    rcn_loss_options loss = RCN_LOSS_OPTIONS_INIT;
+    rcn_normalize rule = RCN_NORMALIZE_INIT;
+    const rcn_image image = {malloc(sizeof(float) * (size_t)(2 * x * y * z)), RCN_FLOAT32, 2,
+                             rcn_geometry_make(x, y, z)};
+    net.arch = arch;
+    net.channels = 2;
+    net.outputs = 4;
+    net.width = 8;
+    net.depth = 2;
+    loss.raters = 3;
+    memset(s, 0, sizeof *s);
+    s->image = image;
+    fill_values(image.data, "image", 2 * x * y * z, 1, 0.2);
+    for (int c = 0; c < 2; ++c) {
+        s->channels[c].image = image;
+        s->channels[c].component = c;
+    }
+    rcn_status status = rcn_normalize_fit(&s->scale, ctx, &rule, s->channels, 2);
+    if (status == RCN_OK) status = rcn_loss_create(&s->loss, ctx, &loss);
+    if (status == RCN_OK) status = rcn_net_create(&s->net, ctx, &net);
+    if (status == RCN_OK) fill_net(s->net);
+    return status;
+}
+
+static void scene_free(scene *s) {
+    rcn_net_destroy(s->net);
+    rcn_loss_destroy(s->loss);
+    free(s->image.data);
+}
+
+/* out (voxels, 4): a box straight through the network; flips as bits x, y, z. */
+static void straight(float *out, const scene *s, rcn_context *ctx, const int64_t first[3],
+                     const int64_t size[3], int flips) {
+    const int64_t n = size[0] * size[1] * size[2];
+    const rcn_batch batch = {1, {size[0], size[1], size[2]}};
+    float *box = malloc(sizeof(float) * (size_t)(2 * n));
+    float *turned = malloc(sizeof(float) * (size_t)(2 * n));
+    float *logits = malloc(sizeof(float) * (size_t)(4 * n));
+    float *levels = malloc(sizeof(float) * (size_t)(4 * n));
+    int64_t *from = malloc(sizeof *from * (size_t)n);
+    for (int64_t i = 0; i < n; ++i) {
+        int64_t at[3] = {i % size[0], i / size[0] % size[1], i / size[0] / size[1]};
+        for (int d = 0; d < 3; ++d)
+            if (flips >> d & 1) at[d] = size[d] - 1 - at[d];
+        from[i] = at[0] + size[0] * (at[1] + size[1] * at[2]);
+    }
+    rcn_normalize_box(box, &s->scale, s->channels, first, size);
+    for (int c = 0; c < 2; ++c)
+        for (int64_t i = 0; i < n; ++i) turned[c * n + i] = box[c * n + from[i]];
+    CHECK_STATUS(rcn_net_predict(logits, s->net, turned, &batch), RCN_OK);
+    CHECK_STATUS(rcn_loss_levels(levels, s->loss, ctx, logits, NULL, 1, n), RCN_OK);
+    for (int k = 0; k < 4; ++k)
+        for (int64_t i = 0; i < n; ++i) out[4 * i + k] = levels[k * n + from[i]];
+    free(box);
+    free(turned);
+    free(logits);
+    free(levels);
+    free(from);
+}
+
+static double largest_difference(const float *a, const float *b, int64_t count) {
+    double largest = 0;
+    for (int64_t i = 0; i < count; ++i)
+        if (!(fabs(a[i] - b[i]) <= largest)) largest = fabs(a[i] - b[i]);
+    return largest;
+}
+
+static float *new_levels(const scene *s) {
+    return malloc(sizeof(float) * (size_t)(4 * rcn_geometry_voxels(&s->image.geometry)));
+}
+
+static void what_fits_is_one_tile(void) {
+    static const rcn_arch archs[] = {RCN_UNET, RCN_UNET3D};
+    rcn_context *ctx = make_context(2);
+    for (int i = 0; i < 2; ++i) {
+        scene s;
+        const int64_t origin[3] = {0, 0, 0};
+        CHECK_STATUS(scene_make(&s, ctx, archs[i], 37, 26, i ? 13 : 1), RCN_OK);
+        float *levels = new_levels(&s), *expected = new_levels(&s);
+        int64_t tile[3], tiles = 0;
+        CHECK_STATUS(rcn_predict_plan(tile, &tiles, s.net, s.image.geometry.size, NULL), RCN_OK);
+        CHECK(tiles == 1 && tile[0] == 37 && tile[1] == 26 && tile[2] == (i ? 13 : 1));
+        CHECK_STATUS(rcn_predict_levels(levels, s.net, s.loss, NULL, &s.scale, s.channels, NULL),
+                     RCN_OK);
+        straight(expected, &s, ctx, origin, s.image.geometry.size, 0);
+        CHECK(largest_difference(levels, expected, 4 * 37 * 26 * (i ? 13 : 1)) < 1e-6);
+        free(levels);
+        free(expected);
+        scene_free(&s);
+    }
+    rcn_context_destroy(ctx);
+}
+
+/* Tiles with weights and a sum of weights per voxel, as one would write it down. */
+static void naive(float *out, const scene *s, rcn_context *ctx, const int64_t tile[3],
+                  const int64_t *starts[3], const int counts[3], int flips) {
+    const int64_t *size = s->image.geometry.size, voxels = size[0] * size[1] * size[2];
+    double *sums = calloc((size_t)(5 * voxels), sizeof *sums);
+    float *levels = malloc(sizeof(float) * (size_t)(4 * tile[0] * tile[1] * tile[2]));
+    for (int tz = 0; tz < counts[2]; ++tz)
+        for (int ty = 0; ty < counts[1]; ++ty)
+            for (int tx = 0; tx < counts[0]; ++tx)
+                for (int f = 0; f < flips; ++f) {
+                    const int64_t first[3] = {starts[0][tx], starts[1][ty], starts[2][tz]};
+                    straight(levels, s, ctx, first, tile, f);
+                    for (int64_t i = 0; i < tile[0] * tile[1] * tile[2]; ++i) {
+                        const int64_t at[3] = {i % tile[0], i / tile[0] % tile[1],
+                                               i / tile[0] / tile[1]};
+                        double exponent = 0;
+                        for (int d = 0; d < 3; ++d) {
+                            const double middle = ((double)tile[d] - 1) / 2;
+                            const double sigma = (double)tile[d] / 8;
+                            exponent -= pow(((double)at[d] - middle) / sigma, 2) / 2;
+                        }
+                        const int64_t to =
+                            first[0] + at[0] +
+                            size[0] * (first[1] + at[1] + size[1] * (first[2] + at[2]));
+                        for (int k = 0; k < 4; ++k)
+                            sums[5 * to + k] += exp(exponent) * levels[4 * i + k];
+                        sums[5 * to + 4] += exp(exponent);
+                    }
+                }
+    for (int64_t i = 0; i < voxels; ++i)
+        for (int k = 0; k < 4; ++k) out[4 * i + k] = (float)(sums[5 * i + k] / sums[5 * i + 4]);
+    free(sums);
+    free(levels);
+}
+
+static void tiles_are_blended(void) {
+    static const int64_t x_starts[] = {0, 9, 18, 27}, y_starts[] = {0, 11}, z_starts[] = {0, 6},
+                         whole[] = {0};
+    rcn_context *ctx = make_context(2);
+    for (int dimensions = 2; dimensions <= 3; ++dimensions)
+        for (int flips = 0; flips < 2; ++flips) {
+            scene s;
+            rcn_predict_options options = RCN_PREDICT_OPTIONS_INIT;
+            /* x: 39 - 12 = 27 in steps of at most 9; y: 27 - 16; z: 14 - 8. */
+            const int64_t tile[3] = {12, 16, dimensions == 3 ? 8 : 1};
+            const int64_t *starts[3] = {x_starts, y_starts, dimensions == 3 ? z_starts : whole};
+            const int counts[3] = {4, 2, dimensions == 3 ? 2 : 1};
+            CHECK_STATUS(scene_make(&s, ctx, dimensions == 3 ? RCN_UNET3D : RCN_UNET, 39, 27,
+                                    dimensions == 3 ? 14 : 1),
+                         RCN_OK);
+            float *levels = new_levels(&s), *expected = new_levels(&s);
+            const int64_t voxels = rcn_geometry_voxels(&s.image.geometry);
+            memcpy(options.tile, tile, sizeof tile);
+            options.flips = flips;
+            CHECK_STATUS(
+                rcn_predict_levels(levels, s.net, s.loss, NULL, &s.scale, s.channels, &options),
+                RCN_OK);
+            naive(expected, &s, ctx, tile, starts, counts, flips ? 1 << dimensions : 1);
+            CHECK(largest_difference(levels, expected, 4 * voxels) < 2e-6);
+            for (int64_t i = 0; i < voxels; ++i)
+                CHECK_NEAR(levels[4 * i] + levels[4 * i + 1] + levels[4 * i + 2] +
+                               levels[4 * i + 3],
+                           1, 1e-5);
+            free(levels);
+            free(expected);
+            scene_free(&s);
+        }
+    rcn_context_destroy(ctx);
+}
+
+/* A 2-D network on a volume is the network on each slice, however many go at a time. */
+static void volumes_go_slice_by_slice(void) {
+    enum { X = 21, Y = 18, Z = 11 };
+    rcn_context *ctx = make_context(2);
+    scene s;
+    CHECK_STATUS(scene_make(&s, ctx, RCN_UNET, X, Y, Z), RCN_OK);
+    float *levels = new_levels(&s), *expected = new_levels(&s);
+    for (int64_t z = 0; z < Z; ++z) {
+        const int64_t first[3] = {0, 0, z}, size[3] = {X, Y, 1};
+        straight(expected + 4 * X * Y * z, &s, ctx, first, size, 0);
+    }
+    CHECK_STATUS(rcn_predict_levels(levels, s.net, s.loss, NULL, &s.scale, s.channels, NULL),
+                 RCN_OK);
+    CHECK(largest_difference(levels, expected, 4 * X * Y * Z) < 1e-6);
+    free(levels);
+    free(expected);
+    scene_free(&s);
+    rcn_context_destroy(ctx);
+}
+
+/* Memory is that of a tile: eight times the image takes no more. */
+static void memory_is_bounded(void) {
+    static const rcn_arch archs[] = {RCN_UNET, RCN_UNET3D};
+    for (int i = 0; i < 2; ++i) {
+        size_t peak[2];
+        for (int large = 0; large < 2; ++large) {
+            const int64_t side = (i ? 48 : 160) * (large + 1);
+            rcn_context *ctx = make_context(1);
+            rcn_predict_options options = RCN_PREDICT_OPTIONS_INIT;
+            int64_t tile[3], tiles = 0;
+            scene s;
+            options.memory = (size_t)(i ? 12 : 2) << 20;
+            options.overlap = 0;
+            CHECK_STATUS(scene_make(&s, ctx, archs[i], side, side, i ? side : 1), RCN_OK);
+            const size_t before = rcn_context_bytes(ctx);
+            float *levels = new_levels(&s);
+            CHECK_STATUS(rcn_predict_plan(tile, &tiles, s.net, s.image.geometry.size, &options),
+                         RCN_OK);
+            CHECK(tiles > 1);
+            CHECK_STATUS(
+                rcn_predict_levels(levels, s.net, s.loss, NULL, &s.scale, s.channels, &options),
+                RCN_OK);
+            peak[large] = rcn_context_peak_bytes(ctx) - before;
+            /* The tile, and the kernels with their packed weights. */
+            CHECK(peak[large] < options.memory + ((size_t)2 << 20));
+            free(levels);
+            scene_free(&s);
+            rcn_context_destroy(ctx);
+        }
+        CHECK(peak[1] < peak[0] + ((size_t)1 << 20));
+    }
+}
+
+static void sureness_and_masks(void) {
+    enum { N = 5 };
+    float levels[4 * N] = {1, 0, 0, 0, .25f, .25f, .25f, .25f, .5f, .5f, 0, 0, .7f, .1f, .1f, .1f};
+    float out[N], probability[N] = {0, .4999f, .5f, .51f, 1};
+    uint8_t mask[N];
+    rcn_context *ctx = make_context(1);
+    levels[19] = 1;
+    const rcn_image image = {levels, RCN_FLOAT32, 4, rcn_geometry_make(N, 1, 1)};
+    const rcn_image one = {probability, RCN_FLOAT32, 1, rcn_geometry_make(N, 1, 1)};
+    CHECK_STATUS(rcn_predict_entropy(out, ctx, &image), RCN_OK);
+    const double expected[N] = {0, 2, 1, -.7 * log2(.7) - .3 * log2(.1), 0};
+    for (int i = 0; i < N; ++i) CHECK_NEAR(out[i], expected[i], 1e-6);
+    CHECK_STATUS(rcn_predict_mask(mask, ctx, &one, 0.5), RCN_OK);
+    for (int i = 0; i < N; ++i) CHECK(mask[i] == (i >= 2));
+    CHECK_STATUS(rcn_predict_mask(mask, ctx, &image, 0.5), RCN_EINVALID);
+    CHECK_STATUS(rcn_predict_entropy(out, ctx, &one), RCN_EINVALID);
+    CHECK_STATUS(rcn_predict_entropy(NULL, ctx, &image), RCN_EINVALID);
+    rcn_context_destroy(ctx);
+}
+
+static void what_does_not_fit_is_refused(void) {
+    rcn_context *ctx = make_context(1);
+    scene s;
+    float levels[4 * 64 * 64], parameters[1] = {0};
+    rcn_predict_options options = RCN_PREDICT_OPTIONS_INIT;
+    CHECK_STATUS(scene_make(&s, ctx, RCN_UNET, 24, 20, 1), RCN_OK);
+    CHECK(!rcn_predict_check(NULL) && !rcn_predict_check(&options));
+    options.overlap = 0.95;
+    CHECK_STATUS(rcn_predict_levels(levels, s.net, s.loss, NULL, &s.scale, s.channels, &options),
+                 RCN_EINVALID);
+    CHECK_ERROR(ctx, "overlap");
+    options.overlap = 0;
+    options.tile[1] = -1;
+    CHECK(rcn_predict_check(&options) != NULL);
+    options.tile[1] = 0;
+    options.flips = 2;
+    CHECK(rcn_predict_check(&options) != NULL);
+    CHECK_STATUS(rcn_predict_levels(NULL, s.net, s.loss, NULL, &s.scale, s.channels, NULL),
+                 RCN_EINVALID);
+    CHECK_STATUS(rcn_predict_levels(levels, s.net, NULL, NULL, &s.scale, s.channels, NULL),
+                 RCN_EINVALID);
+    s.scale.channels = 1;
+    CHECK_STATUS(rcn_predict_levels(levels, s.net, s.loss, NULL, &s.scale, s.channels, NULL),
+                 RCN_EINVALID);
+    CHECK_ERROR(ctx, "1 channel, but the network takes 2");
+    s.scale.channels = 2;
+    rcn_loss_options other = RCN_LOSS_OPTIONS_INIT;
+    rcn_loss *loss = NULL;
+    other.raters = 5;
+    other.kind = RCN_LOSS_BETA_BINOMIAL;
+    CHECK_STATUS(rcn_loss_create(&loss, ctx, &other), RCN_OK);
+    CHECK(rcn_loss_raters(loss) == 5);
+    CHECK_STATUS(rcn_predict_levels(levels, s.net, loss, parameters, &s.scale, s.channels, NULL),
+                 RCN_EINVALID);
+    CHECK_ERROR(ctx, "1 outputs per voxel, but the network gives 4");
+    rcn_loss_destroy(loss);
+    /* Weights that overflow are not passed on as NaN. */
+    float *values = rcn_net_edit_values(s.net);
+    const rcn_parameter *head = rcn_net_find_parameter(s.net, "head.weight");
+    for (int64_t i = 0; i < head->count; ++i) values[head->offset + i] = 3e38f;
+    CHECK_STATUS(rcn_predict_levels(levels, s.net, s.loss, NULL, &s.scale, s.channels, NULL),
+                 RCN_EDATA);
+    CHECK_ERROR(ctx, "not finite");
+    scene_free(&s);
+    rcn_context_destroy(ctx);
+}
+
+static rcn_status predict_all(rcn_context *ctx, void *payload) {
+    scene s;
+    rcn_predict_options options = RCN_PREDICT_OPTIONS_INIT;
+    rcn_status status = scene_make(&s, ctx, RCN_UNET, 40, 20, 1);
+    float *levels = new_levels(&s);
+    options.tile[0] = 24;
+    options.flips = *(const int *)payload;
+    if (status == RCN_OK)
+        status = rcn_predict_levels(levels, s.net, s.loss, NULL, &s.scale, s.channels, &options);
+    free(levels);
+    scene_free(&s);
+    return status;
+}
+
+static void failing_allocations_and_cancel(void) {
+    int flips = 1;
+    check_failing_allocations(predict_all, &flips);
+    flips = 0;
+    check_cancelling(predict_all, &flips, 10);
+}
+
+/* Progress only ever rises, to the end. */
+static int rises(double fraction, const char *stage, void *payload) {
+    double *last = payload;
+    (void)stage;
+    CHECK(fraction >= *last - 1e-12 && fraction <= 1 + 1e-12);
+    *last = fraction;
+    return 0;
+}
+
+static void progress_rises(void) {
+    rcn_context *ctx = make_context(1);
+    scene s;
+    double last = 0;
+    rcn_predict_options options = RCN_PREDICT_OPTIONS_INIT;
+    CHECK_STATUS(scene_make(&s, ctx, RCN_UNET, 40, 20, 3), RCN_OK);
+    float *levels = new_levels(&s);
+    options.tile[0] = 24;
+    options.flips = 1;
+    int64_t tile[3]; /* kernels that are made in between would count once more from 0 */
+    CHECK_STATUS(rcn_predict_plan(tile, NULL, s.net, s.image.geometry.size, &options), RCN_OK);
+    rcn_context_set_progress(ctx, rises, &last);
+    CHECK_STATUS(rcn_predict_levels(levels, s.net, s.loss, NULL, &s.scale, s.channels, &options),
+                 RCN_OK);
+    CHECK_NEAR(last, 1, 1e-9);
+    free(levels);
+    scene_free(&s);
+    rcn_context_destroy(ctx);
+}
+
+int main(void) {
+    RUN(what_fits_is_one_tile);
+    RUN(tiles_are_blended);
+    RUN(volumes_go_slice_by_slice);
+    RUN(memory_is_bounded);
+    RUN(sureness_and_masks);
+    RUN(what_does_not_fit_is_refused);
+    RUN(failing_allocations_and_cancel);
+    RUN(progress_rises);
+    return TEST_RESULT;
+}
