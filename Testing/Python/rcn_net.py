@@ -28,6 +28,7 @@ class NetOptions(c.Structure):
         ("norm", c.c_int),
         ("spacing", c.c_double * 3),
         ("dropout", c.c_double),
+        ("direct", c.c_int),
     ]
 
 

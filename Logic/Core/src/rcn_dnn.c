@@ -84,7 +84,7 @@ typedef struct pass {
     dnnl_memory_t in, weights, bias, out, scratch;
 } pass;
 
-struct rcn__conv {
+struct rcn__dnn_conv {
     rcn__dnn *dnn;
     rcn__conv_shape shape;
     pass passes[PASSES];
@@ -98,7 +98,7 @@ struct rcn__conv {
     /* oneDNN has no fast kernel for the weights' gradient in three dimensions. With rows of zeros
      * between the slices (rcn__slices_apart) a volume is one tall image, and each slice of the
      * kernel a two-dimensional convolution between that image and the same shifted by slices. */
-    rcn__conv *tall;
+    rcn__dnn_conv *tall;
     int64_t depth; /* of the kernel that this one's is a slice of; otherwise 1 */
     int64_t slice; /* which */
 };
@@ -107,7 +107,7 @@ static void destroy_memory(dnnl_memory_t memory) {
     if (memory) dnnl_memory_destroy(memory);
 }
 
-void rcn__conv_destroy(rcn__conv *conv, rcn_context *ctx) {
+void rcn__dnn_conv_destroy(rcn__dnn_conv *conv, rcn_context *ctx) {
     if (!conv) return;
     for (int p = 0; p < PASSES; ++p) {
         pass *one = &conv->passes[p];
@@ -122,7 +122,7 @@ void rcn__conv_destroy(rcn__conv *conv, rcn_context *ctx) {
         destroy_memory(conv->plain[p]);
         destroy_memory(conv->packed[p]);
     }
-    rcn__conv_destroy(conv->tall, ctx);
+    rcn__dnn_conv_destroy(conv->tall, ctx);
     rcn__free(ctx, conv);
 }
 
@@ -150,7 +150,7 @@ static size_t query_bytes(const pass *one, dnnl_query_t what) {
 }
 
 /* The primitive of a description that was just made, and its memory objects. */
-static dnnl_status_t finish_pass(rcn__conv *conv, int which) {
+static dnnl_status_t finish_pass(rcn__dnn_conv *conv, int which) {
     static const dnnl_query_t in[PASSES] = {dnnl_query_src_md, dnnl_query_diff_src_md,
                                             dnnl_query_src_md};
     static const dnnl_query_t weights[PASSES] = {dnnl_query_weights_md, dnnl_query_weights_md,
@@ -178,14 +178,14 @@ static dnnl_status_t finish_pass(rcn__conv *conv, int which) {
 }
 
 /* Makes the kernels of `shape` as it is. */
-static rcn_status create_kernels(rcn__conv **out, rcn__dnn *dnn, rcn_context *ctx,
+static rcn_status create_kernels(rcn__dnn_conv **out, rcn__dnn *dnn, rcn_context *ctx,
                                  const rcn__conv_shape *shape, int weights_gradient) {
     static const dnnl_dims_t no_dilation = {0, 0, 0};
     const char *what = "making a convolution";
     const int n = shape->dimensions;
     const int before = enter_threads(ctx);
     rcn_status status = RCN_OK;
-    rcn__conv *conv = NULL;
+    rcn__dnn_conv *conv = NULL;
     dnnl_memory_desc_t in = NULL, weights = NULL, bias = NULL, result = NULL;
     dnnl_primitive_attr_t attributes = NULL, fused = NULL;
     dnnl_post_ops_t after = NULL;
@@ -264,7 +264,7 @@ done:
     if (result) dnnl_memory_desc_destroy(result);
     if (weights) dnnl_memory_desc_destroy(weights);
     if (in) dnnl_memory_desc_destroy(in);
-    rcn__conv_destroy(conv, ctx);
+    rcn__dnn_conv_destroy(conv, ctx);
     leave_threads(ctx, before);
     return status;
 }
@@ -278,11 +278,11 @@ static int64_t slice_floats(const rcn__conv_shape *shape) {
     return (shape->size[1] + 1) * shape->size[2] * (shape->layout == RCN_BLOCKED ? RCN_LANES : 1);
 }
 
-rcn_status rcn__conv_create(rcn__conv **out, rcn__dnn *dnn, rcn_context *ctx,
-                            const rcn__conv_shape *shape) {
+rcn_status rcn__dnn_conv_create(rcn__dnn_conv **out, rcn__dnn *dnn, rcn_context *ctx,
+                                const rcn__conv_shape *shape) {
     rcn__conv_shape flat = *shape;
     rcn_status status = RCN_OK;
-    rcn__conv *conv = NULL;
+    rcn__dnn_conv *conv = NULL;
     int unit = 1;
     *out = NULL;
     for (int d = 0; d < 3; ++d) unit &= shape->kernel[d] == 1 && shape->stride[d] == 1;
@@ -312,16 +312,16 @@ rcn_status rcn__conv_create(rcn__conv **out, rcn__dnn *dnn, rcn_context *ctx,
     *out = conv;
     conv = NULL;
 done:
-    rcn__conv_destroy(conv, ctx);
+    rcn__dnn_conv_destroy(conv, ctx);
     return status;
 }
 
-size_t rcn__conv_scratch_bytes(const rcn__conv *conv) { return conv->scratch_bytes; }
+size_t rcn__dnn_conv_scratch_bytes(const rcn__dnn_conv *conv) { return conv->scratch_bytes; }
 
-size_t rcn__conv_packed_bytes(const rcn__conv *conv) { return conv->packed_bytes; }
+size_t rcn__dnn_conv_packed_bytes(const rcn__dnn_conv *conv) { return conv->packed_bytes; }
 
 /* Makes the reorder between the slice of PyTorch's weights and the packed ones of pass `which`. */
-static rcn_status make_reorder(rcn__conv *conv, rcn_context *ctx, int which, int64_t total_in) {
+static rcn_status make_reorder(rcn__dnn_conv *conv, rcn_context *ctx, int which, int64_t total_in) {
     const char *what = "preparing weights";
     const rcn__conv_shape *shape = &conv->shape;
     const int n = shape->dimensions;
@@ -367,7 +367,7 @@ done:
     return status;
 }
 
-static rcn_status run_reorder(rcn__conv *conv, rcn_context *ctx, int which, void *packed,
+static rcn_status run_reorder(rcn__dnn_conv *conv, rcn_context *ctx, int which, void *packed,
                               const float *weights, int64_t first_in, int64_t total_in) {
     const char *what = "preparing weights";
     const rcn__conv_shape *shape = &conv->shape;
@@ -389,14 +389,15 @@ done:
     return status;
 }
 
-rcn_status rcn__conv_pack(void *packed, rcn__conv *conv, rcn_context *ctx, const float *weights,
-                          int64_t first_in, int64_t total_in, int backward) {
+rcn_status rcn__dnn_conv_pack(void *packed, rcn__dnn_conv *conv, rcn_context *ctx,
+                              const float *weights, int64_t first_in, int64_t total_in,
+                              int backward) {
     return run_reorder(conv, ctx, backward ? BACKWARD_INPUT : FORWARD, packed, weights, first_in,
                        total_in);
 }
 
 /* Sets the pointers and runs one direction. */
-static rcn_status run_pass(rcn__conv *conv, rcn_context *ctx, int which, const float *in,
+static rcn_status run_pass(rcn__dnn_conv *conv, rcn_context *ctx, int which, const float *in,
                            const void *weights, const float *bias, const float *out,
                            void *scratch) {
     static const int arguments_of[PASSES][4] = {
@@ -429,22 +430,22 @@ done:
     return status;
 }
 
-rcn_status rcn__conv_forward(float *out, rcn__conv *conv, rcn_context *ctx, const float *in,
-                             const void *packed, const float *bias, void *scratch) {
+rcn_status rcn__dnn_conv_forward(float *out, rcn__dnn_conv *conv, rcn_context *ctx, const float *in,
+                                 const void *packed, const float *bias, void *scratch) {
     return run_pass(conv, ctx, FORWARD, in, packed, bias, out, scratch);
 }
 
-rcn_status rcn__conv_backward_input(float *din, rcn__conv *conv, rcn_context *ctx,
-                                    const float *dout, const void *packed, void *scratch) {
+rcn_status rcn__dnn_conv_backward_input(float *din, rcn__dnn_conv *conv, rcn_context *ctx,
+                                        const float *dout, const void *packed, void *scratch) {
     return run_pass(conv, ctx, BACKWARD_INPUT, din, packed, NULL, dout, scratch);
 }
 
 /* The weights' gradient in three dimensions, slice by slice of the kernel. */
-static rcn_status backward_weights_tall(float *dweights, rcn__conv *conv, rcn_context *ctx,
+static rcn_status backward_weights_tall(float *dweights, rcn__dnn_conv *conv, rcn_context *ctx,
                                         const float *in, const float *dout, int64_t first_in,
                                         int64_t total_in, void *packed, void *scratch) {
     const rcn__conv_shape *shape = &conv->shape;
-    rcn__conv *tall = conv->tall;
+    rcn__dnn_conv *tall = conv->tall;
     rcn_status status = RCN_OK;
     const int64_t lanes = shape->layout == RCN_BLOCKED ? RCN_LANES : 1;
     const int64_t slice = slice_floats(shape), in_floats = apart_floats(shape, shape->in);
@@ -466,10 +467,10 @@ done:
     return status;
 }
 
-rcn_status rcn__conv_backward_weights(float *dweights, float *dbias, rcn__conv *conv,
-                                      rcn_context *ctx, const float *in, const float *dout,
-                                      int64_t first_in, int64_t total_in, void *packed,
-                                      void *scratch) {
+rcn_status rcn__dnn_conv_backward_weights(float *dweights, float *dbias, rcn__dnn_conv *conv,
+                                          rcn_context *ctx, const float *in, const float *dout,
+                                          int64_t first_in, int64_t total_in, void *packed,
+                                          void *scratch) {
     rcn_status status = RCN_OK;
     if (conv->tall)
         return backward_weights_tall(dweights, conv, ctx, in, dout, first_in, total_in, packed,

@@ -32,19 +32,6 @@ int64_t rcn__extent_floats(const rcn__extent *extent) {
     return planes_of(extent) * rcn__extent_voxels(extent) * RCN_LANES;
 }
 
-/* body(0) ... body(chunks - 1) on the context's threads. Layers are short: whoever runs them asks
- * for cancelling in between. */
-static void for_all(rcn_context *ctx, int64_t chunks, void (*body)(int64_t, const void *),
-                    const void *payload) {
-#ifdef _OPENMP
-#pragma omp parallel for schedule(static)                                                          \
-    num_threads(ctx->threads) if (chunks > 1 && ctx->threads > 1)
-#else
-    (void)ctx;
-#endif
-    for (int64_t chunk = 0; chunk < chunks; ++chunk) body(chunk, payload);
-}
-
 /* Chunk -> plane (image and block of channels) and a range of its voxels. */
 typedef struct range {
     int64_t plane, first, end;
@@ -102,7 +89,10 @@ RCN_DISPATCH static void sum_chunk(int64_t chunk, const norm_job *job) {
     }
 }
 
-static void sum_body(int64_t chunk, const void *payload) { sum_chunk(chunk, payload); }
+static void sum_body(int64_t chunk, int thread, void *payload) {
+    (void)thread;
+    sum_chunk(chunk, payload);
+}
 
 /* Adds up the partial sums of one image's channel, in the order of chunks. */
 static void gather(double out[2], const rcn__norm *norm, int64_t image, int64_t channel) {
@@ -160,10 +150,10 @@ static void set_scale(rcn__norm *norm, int64_t image, int64_t channel, double me
 
 void rcn__norm_statistics(rcn__norm *norm, rcn_context *ctx, const float *x, const float *weight,
                           const float *bias, float *running_mean, float *running_var) {
-    const norm_job job = {.norm = norm, .x = x};
+    norm_job job = {.norm = norm, .x = x};
     const int64_t channels = norm->extent.channels;
     const int64_t voxels = rcn__extent_voxels(&norm->extent);
-    for_all(ctx, range_count(&norm->extent), sum_body, &job);
+    rcn__for_all(ctx, range_count(&norm->extent), sum_body, &job);
     for (int64_t index = 0; index < cell_count(norm); ++index) {
         const cell c = cell_at(norm, index);
         /* Means and squared deviations of parts are combined as in Chan, Golub and LeVeque 1979. */
@@ -230,12 +220,15 @@ RCN_DISPATCH static void apply_chunk(int64_t chunk, const norm_job *job) {
     }
 }
 
-static void apply_body(int64_t chunk, const void *payload) { apply_chunk(chunk, payload); }
+static void apply_body(int64_t chunk, int thread, void *payload) {
+    (void)thread;
+    apply_chunk(chunk, payload);
+}
 
 void rcn__norm_apply(float *y, const rcn__norm *norm, rcn_context *ctx, const float *x,
                      const float *residual) {
-    const norm_job job = {.norm = norm, .x = x, .out = y, .residual = residual};
-    for_all(ctx, range_count(&norm->extent), apply_body, &job);
+    norm_job job = {.norm = norm, .x = x, .out = y, .residual = residual};
+    rcn__for_all(ctx, range_count(&norm->extent), apply_body, &job);
 }
 
 /* First pass: sums of g and g * (x - mean), g being dy where the ReLU let through. With a residual
@@ -308,8 +301,12 @@ RCN_DISPATCH static void back_apply_chunk(int64_t chunk, const norm_job *job) {
     }
 }
 
-static void back_sum_body(int64_t chunk, const void *payload) { back_sum_chunk(chunk, payload); }
-static void back_apply_body(int64_t chunk, const void *payload) {
+static void back_sum_body(int64_t chunk, int thread, void *payload) {
+    (void)thread;
+    back_sum_chunk(chunk, payload);
+}
+static void back_apply_body(int64_t chunk, int thread, void *payload) {
+    (void)thread;
     back_apply_chunk(chunk, payload);
 }
 
@@ -326,7 +323,7 @@ void rcn__norm_backward(float *dy, float *dweight, float *dbias, float *dresidua
     job.b = b;
     job.c = c;
     for (int64_t i = 0; i < count; ++i) a[i] = (float)norm->mean[i];
-    for_all(ctx, range_count(&norm->extent), back_sum_body, &job);
+    rcn__for_all(ctx, range_count(&norm->extent), back_sum_body, &job);
 
     memset(dweight, 0, (size_t)channels * sizeof *dweight);
     memset(dbias, 0, (size_t)channels * sizeof *dbias);
@@ -359,7 +356,7 @@ void rcn__norm_backward(float *dy, float *dweight, float *dbias, float *dresidua
                 c[i] = (float)(-rstd * to_mean / part.count - slope * norm->mean[i]);
             }
     }
-    for_all(ctx, range_count(&norm->extent), back_apply_body, &job);
+    rcn__for_all(ctx, range_count(&norm->extent), back_apply_body, &job);
 }
 
 typedef struct fold_job {
@@ -368,7 +365,8 @@ typedef struct fold_job {
     int64_t per_out;
 } fold_job;
 
-static void fold_row(int64_t k, const void *payload) {
+static void fold_row(int64_t k, int thread, void *payload) {
+    (void)thread;
     const fold_job *job = payload;
     const double scale = (double)job->weight[k] / sqrt((double)job->variance[k] + epsilon);
     job->folded_bias[k] = (float)((double)job->bias[k] - (double)job->mean[k] * scale);
@@ -379,15 +377,15 @@ static void fold_row(int64_t k, const void *payload) {
 void rcn__norm_fold(float *folded, float *folded_bias, rcn_context *ctx, const float *weights,
                     int64_t out, int64_t per_out, const float *weight, const float *bias,
                     const float *running_mean, const float *running_var) {
-    const fold_job job = {.folded = folded,
-                          .folded_bias = folded_bias,
-                          .weights = weights,
-                          .weight = weight,
-                          .bias = bias,
-                          .mean = running_mean,
-                          .variance = running_var,
-                          .per_out = per_out};
-    for_all(ctx, out, fold_row, &job);
+    fold_job job = {.folded = folded,
+                    .folded_bias = folded_bias,
+                    .weights = weights,
+                    .weight = weight,
+                    .bias = bias,
+                    .mean = running_mean,
+                    .variance = running_var,
+                    .per_out = per_out};
+    rcn__for_all(ctx, out, fold_row, &job);
 }
 
 /* ---- pooling --------------------------------------------------------------------------------- */
@@ -447,12 +445,16 @@ RCN_DISPATCH static void pool_row(int64_t chunk, const pool_job *job) {
     }
 }
 
-static void pool_body(int64_t chunk, const void *payload) { pool_row(chunk, payload); }
+static void pool_body(int64_t chunk, int thread, void *payload) {
+    (void)thread;
+    pool_row(chunk, payload);
+}
 
 void rcn__pool_forward(float *out, uint8_t *choice, const rcn__pool *pool, rcn_context *ctx,
                        const float *in) {
-    const pool_job job = {.pool = pool, .in = in, .out = out, .choice = choice};
-    for_all(ctx, planes_of(&pool->in) * pool->out_size[0] * pool->out_size[1], pool_body, &job);
+    pool_job job = {.pool = pool, .in = in, .out = out, .choice = choice};
+    rcn__for_all(ctx, planes_of(&pool->in) * pool->out_size[0] * pool->out_size[1], pool_body,
+                 &job);
 }
 
 /* Windows that tile the image: each input value belongs to one, so every one is written once. */
@@ -505,26 +507,28 @@ static void pool_back_plane(int64_t plane, const pool_job *job) {
                 }
 }
 
-static void pool_back_tiles_body(int64_t chunk, const void *payload) {
+static void pool_back_tiles_body(int64_t chunk, int thread, void *payload) {
+    (void)thread;
     pool_back_tiles(chunk, payload);
 }
-static void pool_back_plane_body(int64_t chunk, const void *payload) {
+static void pool_back_plane_body(int64_t chunk, int thread, void *payload) {
+    (void)thread;
     pool_back_plane(chunk, payload);
 }
 
 void rcn__pool_backward(float *din, int accumulate, const rcn__pool *pool, rcn_context *ctx,
                         const float *dout, const uint8_t *choice) {
-    const pool_job job = {
+    pool_job job = {
         .pool = pool, .dout = dout, .din = din, .chosen = choice, .accumulate = accumulate};
     int tiles = 1;
     for (int d = 0; d < 3; ++d)
         tiles &= pool->kernel[d] == pool->stride[d] && pool->pad[d] == 0 &&
                  pool->in.size[d] == pool->out_size[d] * pool->kernel[d];
     if (tiles)
-        for_all(ctx, planes_of(&pool->in) * pool->out_size[0] * pool->out_size[1],
-                pool_back_tiles_body, &job);
+        rcn__for_all(ctx, planes_of(&pool->in) * pool->out_size[0] * pool->out_size[1],
+                     pool_back_tiles_body, &job);
     else
-        for_all(ctx, planes_of(&pool->in), pool_back_plane_body, &job);
+        rcn__for_all(ctx, planes_of(&pool->in), pool_back_plane_body, &job);
 }
 
 /* ---- upsampling: transposed convolutions ----------------------------------------------------- */
@@ -568,23 +572,24 @@ RCN_DISPATCH static void shuffle_row(int64_t chunk, const shuffle_job *job) {
     }
 }
 
-static void shuffle_body(int64_t chunk, const void *payload) { shuffle_row(chunk, payload); }
+static void shuffle_body(int64_t chunk, int thread, void *payload) {
+    (void)thread;
+    shuffle_row(chunk, payload);
+}
 
 void rcn__shuffle_forward(float *out, const rcn__extent *extent, rcn_context *ctx,
                           const int64_t stride[3], const float *in, const float *bias) {
-    const shuffle_job job = {
-        .extent = extent, .stride = stride, .in = in, .bias = bias, .out = out};
-    for_all(ctx, planes_of(extent) * extent->size[0] * extent->size[1], shuffle_body, &job);
+    shuffle_job job = {.extent = extent, .stride = stride, .in = in, .bias = bias, .out = out};
+    rcn__for_all(ctx, planes_of(extent) * extent->size[0] * extent->size[1], shuffle_body, &job);
 }
 
 void rcn__shuffle_backward(float *din, float *dbias, const rcn__extent *extent, rcn_context *ctx,
                            const int64_t stride[3], const float *dout, double *partial) {
-    const shuffle_job job = {
-        .extent = extent, .stride = stride, .in = dout, .out = din, .backward = 1};
+    shuffle_job job = {.extent = extent, .stride = stride, .in = dout, .out = din, .backward = 1};
     const int64_t voxels = rcn__extent_voxels(extent);
     rcn__norm sums = {.extent = *extent, .partial = partial};
-    const norm_job sum_job = {.norm = &sums, .x = dout};
-    for_all(ctx, range_count(extent), sum_body, &sum_job);
+    norm_job sum_job = {.norm = &sums, .x = dout};
+    rcn__for_all(ctx, range_count(extent), sum_body, &sum_job);
     for (int64_t k = 0; k < extent->channels; ++k) {
         double total = 0;
         for (int64_t n = 0; n < extent->batch; ++n) {
@@ -596,10 +601,11 @@ void rcn__shuffle_backward(float *din, float *dbias, const rcn__extent *extent, 
         }
         dbias[k] = (float)total;
     }
-    for_all(ctx, planes_of(extent) * extent->size[0] * extent->size[1], shuffle_body, &job);
+    rcn__for_all(ctx, planes_of(extent) * extent->size[0] * extent->size[1], shuffle_body, &job);
 }
 
-static void shuffle_weights_row(int64_t row, const void *payload) {
+static void shuffle_weights_row(int64_t row, int thread, void *payload) {
+    (void)thread;
     const shuffle_job *job = payload;
     const int64_t tap = row / job->out_channels, out = row % job->out_channels;
     for (int64_t in = 0; in < job->in_channels; ++in) {
@@ -613,13 +619,13 @@ static void shuffle_weights_row(int64_t row, const void *payload) {
 
 static void shuffle_weights(float *to, rcn_context *ctx, const float *from, int64_t in, int64_t out,
                             int64_t taps, int backward) {
-    const shuffle_job job = {.in = from,
-                             .out = to,
-                             .in_channels = in,
-                             .out_channels = out,
-                             .taps = taps,
-                             .backward = backward};
-    for_all(ctx, taps * out, shuffle_weights_row, &job);
+    shuffle_job job = {.in = from,
+                       .out = to,
+                       .in_channels = in,
+                       .out_channels = out,
+                       .taps = taps,
+                       .backward = backward};
+    rcn__for_all(ctx, taps * out, shuffle_weights_row, &job);
 }
 
 void rcn__shuffle_weights(float *to, rcn_context *ctx, const float *from, int64_t in, int64_t out,
@@ -632,7 +638,8 @@ void rcn__shuffle_weights_back(float *to, rcn_context *ctx, const float *from, i
     shuffle_weights(to, ctx, from, in, out, taps, 1);
 }
 
-static void pad_weights_row(int64_t row, const void *payload) {
+static void pad_weights_row(int64_t row, int thread, void *payload) {
+    (void)thread;
     const shuffle_job *job = payload;
     float *to = job->out + row * job->out_channels;
     const int64_t count =
@@ -643,9 +650,8 @@ static void pad_weights_row(int64_t row, const void *payload) {
 
 void rcn__pad_weights(float *to, rcn_context *ctx, const float *from, int64_t rows, int64_t to_row,
                       int64_t from_row) {
-    const shuffle_job job = {
-        .in = from, .out = to, .in_channels = from_row, .out_channels = to_row};
-    for_all(ctx, rows, pad_weights_row, &job);
+    shuffle_job job = {.in = from, .out = to, .in_channels = from_row, .out_channels = to_row};
+    rcn__for_all(ctx, rows, pad_weights_row, &job);
 }
 
 /* ---- upsampling: nearest and bilinear -------------------------------------------------------- */
@@ -685,20 +691,24 @@ RCN_DISPATCH static void nearest_back_row(int64_t chunk, const up_job *job) {
     }
 }
 
-static void nearest_body(int64_t chunk, const void *payload) { nearest_row(chunk, payload); }
-static void nearest_back_body(int64_t chunk, const void *payload) {
+static void nearest_body(int64_t chunk, int thread, void *payload) {
+    (void)thread;
+    nearest_row(chunk, payload);
+}
+static void nearest_back_body(int64_t chunk, int thread, void *payload) {
+    (void)thread;
     nearest_back_row(chunk, payload);
 }
 
 void rcn__nearest_add(float *sum, const rcn__extent *extent, rcn_context *ctx, const float *small) {
-    const up_job job = {.extent = extent, .in = small, .out = sum};
-    for_all(ctx, planes_of(extent) * extent->size[1], nearest_body, &job);
+    up_job job = {.extent = extent, .in = small, .out = sum};
+    rcn__for_all(ctx, planes_of(extent) * extent->size[1], nearest_body, &job);
 }
 
 void rcn__nearest_add_backward(float *dsmall, int accumulate, const rcn__extent *extent,
                                rcn_context *ctx, const float *dsum) {
-    const up_job job = {.extent = extent, .in = dsum, .out = dsmall, .accumulate = accumulate};
-    for_all(ctx, planes_of(extent) * (extent->size[1] / 2), nearest_back_body, &job);
+    up_job job = {.extent = extent, .in = dsum, .out = dsmall, .accumulate = accumulate};
+    rcn__for_all(ctx, planes_of(extent) * (extent->size[1] / 2), nearest_back_body, &job);
 }
 
 /* Where output position `at` reads on an axis: lower neighbour, upper neighbour, weight of the
@@ -766,22 +776,26 @@ RCN_DISPATCH static void bilinear_back_plane(int64_t plane, const up_job *job) {
     }
 }
 
-static void bilinear_body(int64_t chunk, const void *payload) { bilinear_row(chunk, payload); }
-static void bilinear_back_body(int64_t chunk, const void *payload) {
+static void bilinear_body(int64_t chunk, int thread, void *payload) {
+    (void)thread;
+    bilinear_row(chunk, payload);
+}
+static void bilinear_back_body(int64_t chunk, int thread, void *payload) {
+    (void)thread;
     bilinear_back_plane(chunk, payload);
 }
 
 void rcn__bilinear(float *out, const rcn__extent *extent, rcn_context *ctx, int64_t factor,
                    const float *in) {
-    const up_job job = {.extent = extent, .in = in, .out = out, .factor = factor};
-    for_all(ctx, planes_of(extent) * extent->size[1] * factor, bilinear_body, &job);
+    up_job job = {.extent = extent, .in = in, .out = out, .factor = factor};
+    rcn__for_all(ctx, planes_of(extent) * extent->size[1] * factor, bilinear_body, &job);
 }
 
 void rcn__bilinear_backward(float *din, int accumulate, const rcn__extent *extent, rcn_context *ctx,
                             int64_t factor, const float *dout) {
-    const up_job job = {
+    up_job job = {
         .extent = extent, .in = dout, .out = din, .factor = factor, .accumulate = accumulate};
-    for_all(ctx, planes_of(extent), bilinear_back_body, &job);
+    rcn__for_all(ctx, planes_of(extent), bilinear_back_body, &job);
 }
 
 /* ---- slices apart ---------------------------------------------------------------------------- */
@@ -792,7 +806,8 @@ typedef struct apart_job {
     int64_t size[3], line; /* floats in a row */
 } apart_job;
 
-static void apart_plane(int64_t plane, const void *payload) {
+static void apart_plane(int64_t plane, int thread, void *payload) {
+    (void)thread;
     const apart_job *job = payload;
     const int64_t slice = job->size[1] * job->line, wide = slice + job->line;
     const float *in = job->in + plane * job->size[0] * slice;
@@ -808,11 +823,11 @@ static void apart_plane(int64_t plane, const void *payload) {
 
 void rcn__slices_apart(float *out, rcn_context *ctx, const float *in, int64_t planes,
                        const int64_t size[3], int64_t lanes_per_voxel) {
-    const apart_job job = {.out = out,
-                           .in = in,
-                           .size = {size[0], size[1], size[2]},
-                           .line = size[2] * lanes_per_voxel};
-    for_all(ctx, planes, apart_plane, &job);
+    apart_job job = {.out = out,
+                     .in = in,
+                     .size = {size[0], size[1], size[2]},
+                     .line = size[2] * lanes_per_voxel};
+    rcn__for_all(ctx, planes, apart_plane, &job);
 }
 
 /* ---- sums ------------------------------------------------------------------------------------ */
@@ -833,11 +848,14 @@ RCN_DISPATCH static void add_chunk(int64_t chunk, const sum_job *job) {
     for (int64_t i = first; i < end; ++i) job->sum[i] += job->others[0][i];
 }
 
-static void add_body(int64_t chunk, const void *payload) { add_chunk(chunk, payload); }
+static void add_body(int64_t chunk, int thread, void *payload) {
+    (void)thread;
+    add_chunk(chunk, payload);
+}
 
 void rcn__add(float *sum, rcn_context *ctx, const float *other, int64_t floats) {
-    const sum_job job = {.sum = sum, .others = {other}, .floats = floats};
-    for_all(ctx, rcn__chunk_count(floats, RCN_CHUNK), add_body, &job);
+    sum_job job = {.sum = sum, .others = {other}, .floats = floats};
+    rcn__for_all(ctx, rcn__chunk_count(floats, RCN_CHUNK), add_body, &job);
 }
 
 RCN_DISPATCH static void merge_chunk(int64_t chunk, const sum_job *job) {
@@ -852,14 +870,17 @@ RCN_DISPATCH static void merge_chunk(int64_t chunk, const sum_job *job) {
     }
 }
 
-static void merge_body(int64_t chunk, const void *payload) { merge_chunk(chunk, payload); }
+static void merge_body(int64_t chunk, int thread, void *payload) {
+    (void)thread;
+    merge_chunk(chunk, payload);
+}
 
 void rcn__merge(float *sum, const rcn__extent *extent, rcn_context *ctx, const float *const *others,
                 int count, const float *factors) {
     sum_job job = {.sum = sum, .count = count, .factors = factors};
     job.voxels = rcn__extent_voxels(extent);
     for (int k = 0; k < count; ++k) job.others[k] = others[k];
-    for_all(ctx, range_count(extent), merge_body, &job);
+    rcn__for_all(ctx, range_count(extent), merge_body, &job);
 }
 
 /* ---- the two ends ---------------------------------------------------------------------------- */
@@ -874,7 +895,8 @@ typedef struct end_job {
 } end_job;
 
 /* One row of one image, all channels. */
-static void input_row(int64_t chunk, const void *payload) {
+static void input_row(int64_t chunk, int thread, void *payload) {
+    (void)thread;
     const end_job *job = payload;
     const int64_t *size = job->extent->size, *padded = job->size;
     const int64_t channels = job->extent->channels, stored = job->stored;
@@ -898,9 +920,9 @@ static void input_row(int64_t chunk, const void *payload) {
 
 void rcn__input(float *out, rcn_context *ctx, const float *in, const rcn__extent *extent,
                 int64_t stored, const int64_t padded[3], rcn__layout layout) {
-    const end_job job = {
+    end_job job = {
         .in = in, .out = out, .extent = extent, .size = padded, .stored = stored, .layout = layout};
-    for_all(ctx, extent->batch * padded[0] * padded[1], input_row, &job);
+    rcn__for_all(ctx, extent->batch * padded[0] * padded[1], input_row, &job);
 }
 
 enum { TILE = 64 };
@@ -943,12 +965,15 @@ RCN_DISPATCH static void output_row(int64_t chunk, const end_job *job) {
     }
 }
 
-static void output_body(int64_t chunk, const void *payload) { output_row(chunk, payload); }
+static void output_body(int64_t chunk, int thread, void *payload) {
+    (void)thread;
+    output_row(chunk, payload);
+}
 
 void rcn__output(float *out, rcn_context *ctx, const float *in, const rcn__extent *extent,
                  int64_t factor, const int64_t size[3]) {
-    const end_job job = {.in = in, .out = out, .extent = extent, .size = size, .factor = factor};
-    for_all(ctx, planes_of(extent) * size[0] * size[1], output_body, &job);
+    end_job job = {.in = in, .out = out, .extent = extent, .size = size, .factor = factor};
+    rcn__for_all(ctx, planes_of(extent) * size[0] * size[1], output_body, &job);
 }
 
 /* One z plane of one image and block of channels. */
@@ -984,12 +1009,13 @@ RCN_DISPATCH static void output_back_plane(int64_t chunk, const end_job *job) {
     }
 }
 
-static void output_back_body(int64_t chunk, const void *payload) {
+static void output_back_body(int64_t chunk, int thread, void *payload) {
+    (void)thread;
     output_back_plane(chunk, payload);
 }
 
 void rcn__output_backward(float *din, rcn_context *ctx, const float *dout,
                           const rcn__extent *extent, int64_t factor, const int64_t size[3]) {
-    const end_job job = {.in = dout, .out = din, .extent = extent, .size = size, .factor = factor};
-    for_all(ctx, planes_of(extent) * extent->size[0], output_back_body, &job);
+    end_job job = {.in = dout, .out = din, .extent = extent, .size = size, .factor = factor};
+    rcn__for_all(ctx, planes_of(extent) * extent->size[0], output_back_body, &job);
 }

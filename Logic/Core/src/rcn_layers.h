@@ -12,7 +12,7 @@
 #define RCN_LAYERS_H
 
 #include "rcn_context_private.h"
-#include "rcn_dnn.h"
+#include "rcn_conv.h"
 
 typedef struct rcn__extent {
     int64_t batch;
@@ -136,7 +136,7 @@ void rcn__merge(float *sum, const rcn__extent *extent, rcn_context *ctx, const f
 
 /* ---- the two ends ---------------------------------------------------------------------------- */
 
-/* Planar (B, C, size) into a layout of rcn_dnn.h with `stored` >= C channels, zero beyond C, and of
+/* Planar (B, C, size) into a layout of rcn_conv.h with `stored` >= C channels, zero beyond C, and of
  * `padded` size, the last voxel of each axis repeated. Any number of channels. */
 void rcn__input(float *out, rcn_context *ctx, const float *in, const rcn__extent *extent,
                 int64_t stored, const int64_t padded[3], rcn__layout layout);

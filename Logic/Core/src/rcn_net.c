@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "rcn_dnn.h"
 #include "rcn_rng.h"
 
 static const char *const arch_names[] = {"unet", "fpn-resnet18", "fpn-resnet34", "fpn-resnet50",

@@ -303,6 +303,7 @@ static rcn_status make_convs(rcn__plan *plan, rcn_net *net, int index) {
                                  .in = in->channels,
                                  .out = plan->places[op->out].extent.channels,
                                  .training = plan->training,
+                                 .direct = net->options.direct,
                                  .input_gradient = op->in[k] != 0};
         memcpy(shape.size, in->size, sizeof shape.size);
         memcpy(shape.kernel, op->kernel, sizeof shape.kernel);

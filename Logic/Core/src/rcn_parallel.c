@@ -56,6 +56,10 @@ rcn_status rcn__for_chunks(rcn_context *ctx, const char *stage, int64_t chunks, 
     return rcn__report(ctx, 1.0, stage);
 }
 
+void rcn__for_all(rcn_context *ctx, int64_t chunks, rcn__chunk_fn body, void *payload) {
+    do_chunks(0, chunks, ctx, 0, body, payload);
+}
+
 int64_t rcn__chunk_count(int64_t items, int64_t per_chunk) {
     return (items + per_chunk - 1) / per_chunk;
 }

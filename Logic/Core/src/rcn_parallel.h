@@ -20,6 +20,10 @@ typedef void (*rcn__chunk_fn)(int64_t chunk, int thread, void *payload);
 rcn_status rcn__for_chunks(rcn_context *ctx, const char *stage, int64_t chunks, rcn__chunk_fn body,
                            void *payload);
 
+/* The same for short work that is neither reported nor cancelled: whoever runs it asks in between.
+ */
+void rcn__for_all(rcn_context *ctx, int64_t chunks, rcn__chunk_fn body, void *payload);
+
 /* How many chunks n items make, and the half-open range of items in one. */
 int64_t rcn__chunk_count(int64_t items, int64_t per_chunk);
 void rcn__chunk_range(int64_t *first, int64_t *end, int64_t chunk, int64_t items,
