@@ -1,3 +1,6 @@
+#ifdef __linux__
+#define _DEFAULT_SOURCE /* madvise */
+#endif
 #include "rcn_context_private.h"
 
 #include <stdarg.h>
@@ -11,6 +14,9 @@
 #ifdef _WIN32
 #include <malloc.h>
 #endif
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
 
 /* Cache lines, AVX-512 registers and oneDNN all like 64. */
 enum { ALIGNMENT = 64, MAX_THREADS = 4096 };
@@ -20,6 +26,16 @@ static void *libc_allocate(size_t bytes, void *payload) {
 #ifdef _WIN32
     return _aligned_malloc(bytes, ALIGNMENT);
 #else
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+    /* Large blocks on large pages: fewer faults when memory is first touched, and fewer misses when
+     * many streams are read at once. A refusal costs nothing but that. */
+    enum { PAGE = 2 << 20 };
+    if (bytes >= 4 * (size_t)PAGE) {
+        void *block = aligned_alloc(PAGE, (bytes + PAGE - 1) / PAGE * PAGE);
+        if (block) madvise(block, bytes / PAGE * PAGE, MADV_HUGEPAGE);
+        return block;
+    }
+#endif
     return aligned_alloc(ALIGNMENT, (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
 #endif
 }
