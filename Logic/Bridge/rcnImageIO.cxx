@@ -21,7 +21,9 @@
 #include <itkGDCMSeriesFileNames.h>
 #include <itkImageIOFactory.h>
 #include <itkImageSeriesReader.h>
+#include <itkLinearInterpolateImageFunction.h>
 #include <itkMetaDataObject.h>
+#include <itkNearestNeighborExtrapolateImageFunction.h>
 #include <itkNearestNeighborInterpolateImageFunction.h>
 #include <itkResampleImageFilter.h>
 #include <itkSignedMaurerDistanceMapImageFilter.h>
@@ -758,10 +760,12 @@ Volume ExtractChannel(const Channel& channel)
   return out;
 }
 
-template <class T> void ResampleChannel(T* out, int64_t stride, const Volume& in, const rcn_geometry& reference)
+/// Nearest neighbour and 0 outside, or linear and the edge's value outside.
+template <class T, class TOut>
+void ResampleChannel(TOut* out, int64_t stride, const Volume& in, const rcn_geometry& reference, bool linear)
 {
   using ImageType = itk::Image<T, 3>;
-  auto filter = itk::ResampleImageFilter<ImageType, ImageType>::New();
+  auto filter = itk::ResampleImageFilter<ImageType, itk::Image<TOut, 3>>::New();
   auto image = in.ToItk<T>();
   typename ImageType::SizeType size;
   typename ImageType::PointType origin;
@@ -778,14 +782,22 @@ template <class T> void ResampleChannel(T* out, int64_t stride, const Volume& in
     }
   }
   filter->SetInput(image);
-  filter->SetInterpolator(itk::NearestNeighborInterpolateImageFunction<ImageType, double>::New());
+  if (linear)
+  {
+    filter->SetInterpolator(itk::LinearInterpolateImageFunction<ImageType, double>::New());
+    filter->SetExtrapolator(itk::NearestNeighborExtrapolateImageFunction<ImageType, double>::New());
+  }
+  else
+  {
+    filter->SetInterpolator(itk::NearestNeighborInterpolateImageFunction<ImageType, double>::New());
+  }
   filter->SetSize(size);
   filter->SetOutputOrigin(origin);
   filter->SetOutputSpacing(spacing);
   filter->SetOutputDirection(direction);
   filter->SetDefaultPixelValue(0);
   filter->Update();
-  const T* resampled = filter->GetOutput()->GetBufferPointer();
+  const TOut* resampled = filter->GetOutput()->GetBufferPointer();
   const int64_t voxels = rcn_geometry_voxels(&reference);
   for (int64_t i = 0; i < voxels; ++i)
   {
@@ -803,10 +815,67 @@ Volume ResampleNearest(const Volume& volume, const rcn_geometry& reference)
     const Volume channel = ExtractChannel(volume.GetChannel(c));
     Dispatch(volume.View().type, [&](auto element) {
       using T = decltype(element);
-      ResampleChannel(static_cast<T*>(out.Data()) + c, volume.ChannelCount(), channel, reference);
+      ResampleChannel<T>(static_cast<T*>(out.Data()) + c, volume.ChannelCount(), channel, reference, false);
     });
   }
   return out;
+}
+
+Volume ResampleLinear(const Volume& volume, const rcn_geometry& reference)
+{
+  Volume out = Volume::Allocate(reference, RCN_FLOAT32, volume.ChannelCount());
+  for (int c = 0; c < volume.ChannelCount(); ++c)
+  {
+    const Volume channel = ExtractChannel(volume.GetChannel(c));
+    Dispatch(volume.View().type, [&](auto element) {
+      ResampleChannel<decltype(element)>(static_cast<float*>(out.Data()) + c, volume.ChannelCount(), channel, reference, true);
+    });
+  }
+  return out;
+}
+
+rcn_geometry GeometryAtSpacing(const rcn_geometry& geometry, const double spacing[3])
+{
+  rcn_geometry out = geometry;
+  double corner[3];
+  for (int a = 0; a < 3; ++a)
+  {
+    const double extent = static_cast<double>(geometry.size[a]) * geometry.spacing[a];
+    out.size[a] = std::max<int64_t>(1, std::llround(extent / spacing[a]));
+    out.spacing[a] = spacing[a];
+    corner[a] = (spacing[a] / geometry.spacing[a] - 1) / 2; // of the first voxel's centre, in voxels
+  }
+  rcn_geometry_to_world(out.origin, &geometry, corner);
+  return out;
+}
+
+std::vector<Volume> ReadImages(rcn_context* context, const std::vector<std::string>& paths, double tolerance)
+{
+  std::vector<Volume> images;
+  for (const std::string& path : paths)
+  {
+    const Volume image = ReadImage(path);
+    if (IsAllZero(image))
+    {
+      throw Error(RCN_EDATA, path + " is zero everywhere; is it the right image?");
+    }
+    const int64_t bad = rcn_image_find_nonfinite(&image.View());
+    if (bad >= 0)
+    {
+      const int64_t voxel = bad / image.View().components;
+      const int64_t* size = image.Geometry().size;
+      throw Error(RCN_EDATA, path + " is not a number at voxel (" + std::to_string(voxel % size[0]) + ", " +
+        std::to_string(voxel / size[0] % size[1]) + ", " + std::to_string(voxel / (size[0] * size[1])) +
+        "); replace NaN and infinite voxels first.");
+    }
+    if (!images.empty())
+    {
+      Check(rcn_geometry_compare(context, &image.Geometry(), path.c_str(), &images.front().Geometry(),
+              paths.front().c_str(), tolerance), context);
+    }
+    images.push_back(image);
+  }
+  return images;
 }
 
 void DistanceMap(float* distance, const uint8_t* mask, const rcn_geometry& geometry)

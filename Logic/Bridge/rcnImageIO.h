@@ -102,6 +102,17 @@ std::string CheckOutput(const std::string& path, Content content);
 /// Resamples every channel to another geometry with the nearest neighbour; 0 outside.
 Volume ResampleNearest(const Volume& volume, const rcn_geometry& reference);
 
+/// The same linearly, to float32; beyond the edge the edge goes on.
+Volume ResampleLinear(const Volume& volume, const rcn_geometry& reference);
+
+/// The same part of the world in voxels of another size: the first voxel's outer corner stays, the last one's within
+/// half a voxel.
+rcn_geometry GeometryAtSpacing(const rcn_geometry& geometry, const double spacing[3]);
+
+/// The files of one image, a channel or more each. Throws Error that names the file: RCN_EDATA for one that is zero
+/// everywhere or has voxels that are not a number, RCN_EGEOMETRY for one of another geometry than the first.
+std::vector<Volume> ReadImages(rcn_context* context, const std::vector<std::string>& paths, double tolerance);
+
 /// distance[voxel] = mm from each voxel centre to the nearest voxel centre that is 1 in the mask.
 /// Exact Euclidean (Maurer et al. 2003). The mask must not be empty.
 void DistanceMap(float* distance, const uint8_t* mask, const rcn_geometry& geometry);

@@ -12,6 +12,9 @@ Command FuseCommand();
 Command EvaluateCommand();
 Command RecalibrateCommand();
 Command DemoCommand();
+#ifdef RCN_HAVE_NETWORKS
+Command PredictCommand();
+#endif
 
 /// The tables of `agree`, as text.
 std::string AgreementText(const AgreementReport& report, const Workspace& workspace, const std::string& title,

@@ -87,8 +87,16 @@ int ExitCodeOf(rcn_status status)
 
 int main(int argc, char** argv)
 {
-  const std::vector<rcn::Command> commands = { rcn::AgreeCommand(), rcn::FuseCommand(), rcn::EvaluateCommand(),
-    rcn::RecalibrateCommand(), rcn::DemoCommand() };
+  const std::vector<rcn::Command> commands = {
+    rcn::AgreeCommand(),
+    rcn::FuseCommand(),
+#ifdef RCN_HAVE_NETWORKS
+    rcn::PredictCommand(),
+#endif
+    rcn::EvaluateCommand(),
+    rcn::RecalibrateCommand(),
+    rcn::DemoCommand(),
+  };
   // A person sees one line, whatever went wrong; warnings of the libraries below are not for them.
   itk::Object::GlobalWarningDisplayOff();
   rcn::SetLibrariesQuiet(true);

@@ -1,0 +1,47 @@
+/// From a model and an image to maps in the image's own geometry.
+#ifndef rcnPrediction_h
+#define rcnPrediction_h
+
+#include <string>
+#include <vector>
+
+#include "rcn/rcn_predict.h"
+#include "rcnModel.h"
+
+namespace rcn
+{
+
+struct PredictionOptions
+{
+  rcn_predict_options Tiles = RCN_PREDICT_OPTIONS_INIT;
+  std::string Readout;                       ///< empty: the model's own
+  const Recalibration* Correction = nullptr; ///< instead of the model's own
+  bool Recalibrate = true;                   ///< false: neither of them
+  double Threshold = 0.5;                    ///< of the mask
+  bool Uncertainty = false;                  ///< whether the entropy of the levels is wanted
+};
+
+struct Prediction
+{
+  Volume Levels;      ///< float32, K + 1 components. Not there when a correction is for one readout only: levels that
+                      ///< do not fit the probability beside them would be judged in its place
+  Volume Probability; ///< float32, the readout
+  Volume Mask;        ///< uint8
+  Volume Uncertainty; ///< float32, bits; only when wanted
+  std::string Readout;
+  int64_t Tiles = 0;
+  std::vector<std::string> Remarks; ///< what a person should know, e.g. that the volume was resampled
+};
+
+/// The sentence Predict() would fail with because of the options alone; empty when they fit the model.
+std::string CheckPrediction(const Model& model, const PredictionOptions& options);
+
+/// Predicts one image (its files' channels in order; ReadImages()). A 2-D network goes through a volume slice by
+/// slice; for a 3-D network the volume is resampled to the spacing it was trained on, and the levels back. Throws Error,
+/// RCN_EDATA when the image is not one the model can take; `about` names it.
+Prediction Predict(const Model& model, rcn_context* context, const std::vector<Volume>& images, const std::string& about,
+  const PredictionOptions& options);
+
+} // namespace rcn
+
+#endif

@@ -1,0 +1,300 @@
+/// rater-consensus predict: what a model says about images.
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <set>
+
+#include "rcnCommands.h"
+#include "rcnPrediction.h"
+
+namespace rcn
+{
+
+namespace
+{
+
+namespace fs = std::filesystem;
+
+// ---- options ---------------------------------------------------------------------------------------
+
+/// "64" for all axes, or "128,128,32".
+void ParseTile(int64_t tile[3], const std::string& text)
+{
+  long long x = 0, y = 0, z = 0;
+  int end = 0;
+  const int count = std::sscanf(text.c_str(), "%lld%n,%lld%n,%lld%n", &x, &end, &y, &end, &z, &end);
+  if ((count != 1 && count != 3) || static_cast<size_t>(end) != text.size() || x < 1 || (count == 3 && (y < 1 || z < 1)))
+  {
+    throw Error(RCN_EINVALID, "--tile takes one number of voxels or three (such as 128,128,32), not '" + text + "'.");
+  }
+  tile[0] = x;
+  tile[1] = count == 3 ? y : x;
+  tile[2] = count == 3 ? z : x;
+}
+
+PredictionOptions PredictionOptionsFrom(const Arguments& arguments)
+{
+  PredictionOptions options;
+  if (arguments.Has("--tile"))
+  {
+    ParseTile(options.Tiles.tile, arguments.Get("--tile"));
+  }
+  options.Tiles.overlap = arguments.GetNumber("--overlap", options.Tiles.overlap);
+  options.Tiles.flips = arguments.Has("--flips");
+  options.Tiles.memory = static_cast<size_t>(
+    arguments.GetInteger("--memory", static_cast<long long>(options.Tiles.memory >> 20), 1, 1 << 20)) << 20;
+  options.Readout = arguments.Get("--readout");
+  options.Recalibrate = !arguments.Has("--no-recalibration");
+  options.Threshold = arguments.GetNumber("--threshold", options.Threshold);
+  options.Uncertainty = arguments.Has("--uncertainty");
+  return options;
+}
+
+// ---- cases -----------------------------------------------------------------------------------------
+
+/// "c01" of "folder/c01.nii.gz".
+std::string StemOf(const fs::path& path)
+{
+  const std::string name = (path.has_filename() ? path : path.parent_path()).filename().string();
+  return name.substr(0, name.find('.', 1));
+}
+
+bool IsImageName(const std::string& name)
+{
+  std::string lower = name;
+  std::transform(lower.begin(), lower.end(), lower.begin(), ::tolower);
+  for (const char* end : { ".nrrd", ".nhdr", ".nii", ".nii.gz", ".mha", ".mhd", ".png", ".tif", ".tiff", ".jpg", ".jpeg" })
+  {
+    const std::string extension = end;
+    if (lower.size() > extension.size() && lower.compare(lower.size() - extension.size(), extension.size(), extension) == 0)
+    {
+      return true;
+    }
+  }
+  return false;
+}
+
+/// The images of a folder; none for a folder without any, which may be a DICOM series.
+std::vector<std::string> ImagesIn(const std::string& folder)
+{
+  std::vector<std::string> images;
+  std::error_code failure;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, failure))
+  {
+    const std::string name = entry.path().filename().string();
+    if (name[0] != '.' && IsImageName(name))
+    {
+      images.push_back(entry.path().string());
+    }
+  }
+  if (failure)
+  {
+    throw Error(RCN_EIO, folder + " cannot be read: " + failure.message() + ".");
+  }
+  std::sort(images.begin(), images.end());
+  return images;
+}
+
+/// What --image stands for: the channels of one image, a DICOM folder, or a folder of images.
+DataList ListFrom(const Arguments& arguments)
+{
+  const std::vector<std::string> images = arguments.GetAll("--image");
+  DataList list;
+  list.Path = images.front();
+  std::error_code ignored;
+  const std::vector<std::string> found =
+    images.size() == 1 && fs::is_directory(images.front(), ignored) ? ImagesIn(images.front()) : std::vector<std::string>();
+  std::set<std::string> ids;
+  for (size_t i = 0; i < std::max<size_t>(found.size(), 1); ++i)
+  {
+    Case one;
+    one.Images = found.empty() ? images : std::vector<std::string>{ found[i] };
+    one.Id = StemOf(one.Images.front());
+    if (!ids.insert(one.Id).second)
+    {
+      throw Error(RCN_EINVALID, one.Images.front() + " would be written under the same name (" + one.Id +
+        ") as another image of the folder; rename one of them.");
+    }
+    list.Cases.push_back(one);
+  }
+  return list;
+}
+
+// ---- the command -----------------------------------------------------------------------------------
+
+struct Output
+{
+  const char* Name;
+  const Volume* Map;
+  Content What;
+};
+
+/// Writes the maps of a case; returns its entry for --json.
+json_t* WritePrediction(const Prediction& prediction, const Case& one, const Arguments& arguments, Terminal& terminal)
+{
+  JsonHandle entry(json_object());
+  json_object_set_new(entry.get(), "case", JsonString(one.Id));
+  json_object_set_new(entry.get(), "readout", JsonString(prediction.Readout));
+  json_object_set_new(entry.get(), "tiles", json_integer(prediction.Tiles));
+  const Output outputs[] = {
+    { "levels", arguments.Has("--no-levels") ? nullptr : &prediction.Levels, Content::Probability },
+    { "uncertainty", &prediction.Uncertainty, Content::Probability },
+    { "mask", &prediction.Mask, Content::Mask },
+    { "prob", &prediction.Probability, Content::Probability },
+  };
+  for (const Output& output : outputs)
+  {
+    if (output.Map && output.Map->Data())
+    {
+      const std::string path =
+        (fs::path(arguments.Get("-o", ".")) / (one.Id + "_" + output.Name + arguments.Get("--format", ".nrrd"))).string();
+      terminal.Remark(WriteImage(path, output.Map->View(), output.What, Terminal::IsInterrupted));
+      json_object_set_new(entry.get(), output.Name, JsonString(path));
+    }
+  }
+  return entry.release();
+}
+
+int RunPredict(const Arguments& arguments)
+{
+  Terminal terminal(arguments);
+  if (!arguments.Has("--model"))
+  {
+    throw Error(RCN_EINVALID, "Say which model with --model FILE.");
+  }
+  if (arguments.Has("--data") == arguments.Has("--image"))
+  {
+    throw Error(RCN_EINVALID, "Give either an image or a folder with --image, or a list with --data LIST.");
+  }
+  if (arguments.Has("--split") && !arguments.Has("--data"))
+  {
+    throw Error(RCN_EINVALID, "--split goes with a list of cases; give --data LIST.");
+  }
+  if (arguments.Has("--recalibration") && arguments.Has("--no-recalibration"))
+  {
+    throw Error(RCN_EINVALID, "Give either --recalibration or --no-recalibration.");
+  }
+  CheckTextOutputs(arguments);
+  PredictionOptions options = PredictionOptionsFrom(arguments);
+  Recalibration correction;
+  if (arguments.Has("--recalibration"))
+  {
+    correction = ReadRecalibration(arguments.Get("--recalibration"));
+    options.Correction = &correction;
+  }
+  Workspace workspace(WorkspaceOptionsFrom(arguments));
+  terminal.Watch(workspace);
+  const Model model(workspace.Context(), arguments.Get("--model"));
+  const std::string sentence = CheckPrediction(model, options);
+  if (!sentence.empty())
+  {
+    throw Error(RCN_EINVALID, sentence);
+  }
+  DataList list;
+  if (arguments.Has("--data"))
+  {
+    list = ReadDataList(arguments.Get("--data"));
+    try
+    {
+      model.CheckRaters(list.Raters, list.Path);
+    }
+    catch (const Error& error)
+    {
+      throw Error(error.Status(), std::string(error.what()) + " (To predict all the same, give the images with --image.)");
+    }
+  }
+  else
+  {
+    list = ListFrom(arguments);
+  }
+  MakeFolder(arguments.Get("-o", "."));
+
+  Seconds seconds;
+  Stopwatch watch;
+  Table table({ "Case", "Size", "Marked", "Tiles" });
+  const JsonHandle cases(json_array());
+  const double tolerance = arguments.GetNumber("--tolerance", RCN_GEOMETRY_TOLERANCE);
+  const auto predict = [&](const Case& one, size_t) {
+    watch.Lap();
+    if (one.Images.empty())
+    {
+      throw Error(RCN_EDATA, "the list gives no image.");
+    }
+    const std::vector<Volume> images = ReadImages(workspace.Context(), one.Images, tolerance);
+    seconds.Read += watch.Lap();
+    const Prediction prediction = Predict(model, workspace.Context(), images, one.Images.front(), options);
+    for (const std::string& remark : prediction.Remarks)
+    {
+      terminal.Remark(remark);
+    }
+    seconds.Compute += watch.Lap();
+    json_array_append_new(cases.get(), WritePrediction(prediction, one, arguments, terminal));
+    seconds.Write += watch.Lap();
+    const rcn_geometry& geometry = prediction.Mask.Geometry();
+    const uint8_t* mask = static_cast<const uint8_t*>(prediction.Mask.Data());
+    const Extent extent(geometry);
+    table.Add({ one.Id,
+      std::to_string(geometry.size[0]) + " x " + std::to_string(geometry.size[1]) +
+        (geometry.size[2] > 1 ? " x " + std::to_string(geometry.size[2]) : ""),
+      extent.Text(std::count(mask, mask + rcn_geometry_voxels(&geometry), 1)) + (geometry.size[2] > 1 ? " mL" : " mm²"),
+      std::to_string(prediction.Tiles) });
+  };
+  int exitCode = 0;
+  if (list.Cases.size() == 1 && !arguments.Has("--data"))
+  {
+    predict(list.Cases.front(), 0);
+  }
+  else
+  {
+    exitCode = ForEachCase(list, arguments, terminal, predict);
+  }
+  if (!arguments.Has("--quiet") && arguments.Get("--json") != "-")
+  {
+    const size_t count = json_array_size(cases.get());
+    WriteText("-", table.Text() + std::to_string(count) + (count == 1 ? " case" : " cases") + " written to " +
+        arguments.Get("-o", ".") + "\n");
+  }
+  if (arguments.Has("--json"))
+  {
+    const JsonHandle json(json_object());
+    json_object_set_new(json.get(), "model", JsonString(model.Path()));
+    json_object_set_new(json.get(), "raters", JsonStrings(model.Info().Raters));
+    json_object_set(json.get(), "cases", cases.get());
+    json_object_set_new(json.get(), "seconds", seconds.Json());
+    WriteText(arguments.Get("--json"), JsonText(json.get()));
+  }
+  return exitCode;
+}
+
+} // namespace
+
+Command PredictCommand()
+{
+  return { "predict", "what a model says about images: probabilities, levels of consensus, masks",
+    { "--model MODEL --image FILE|DIR [-o DIR]", "--model MODEL --data LIST [-o DIR]" },
+    "Writes <case>_prob (the readout), <case>_levels (the probabilities that 0, 1, ... K raters mark a voxel) and <case>_mask "
+    "in the image's own geometry. An image of any size is covered with overlapping tiles; a 2-D network goes through a "
+    "volume slice by slice; for a 3-D network a volume is resampled to the spacing of training and back. The model's "
+    "recalibration is applied. In a folder or a list, a case that fails does not stop the rest.",
+    Join({ { "--model", "FILE", "a model made by train, or a state dict of PyTorch with its metadata (.safetensors)" },
+      { "--image", "FILE", "an image, a DICOM folder or a folder of images; several times: one file per channel", {}, true },
+      { "--data", "LIST", "a data list: all its images" },
+      { "--split", "SPLIT", "with --data: only these cases", { "training", "validation", "test" } },
+      { "-o", "DIR", "folder for the maps (.)" },
+      { "--readout", "WHICH", "majority, expected or at-least:T (the model's own)" },
+      { "--threshold", "T", "from which probability on a voxel belongs to the mask (0.5)" },
+      { "--uncertainty", "", "also write <case>_uncertainty: the entropy of the levels, in bits" },
+      { "--no-levels", "", "do not write <case>_levels" },
+      { "--flips", "", "average over all flips of the image: 4 times the work, 8 times for a 3-D network" },
+      { "--tile", "VOXELS", "size of a tile, N or X,Y,Z (as large as --memory allows)" },
+      { "--overlap", "SHARE", "of neighbouring tiles (0.25)" },
+      { "--memory", "MB", "about how much a tile may take in the network (256)" },
+      { "--recalibration", "FILE", "apply this correction, made by recalibrate, instead of the model's own" },
+      { "--no-recalibration", "", "leave out the model's correction" },
+      { "--format", "EXT", "file format (.nrrd)", { ".nrrd", ".nii.gz", ".mha", ".tif" } },
+      { "--tolerance", "VOXELS", "how far channels of an image may lie apart (0.01)" } },
+      OutputOptions()),
+    RunPredict };
+}
+
+} // namespace rcn

@@ -1,0 +1,359 @@
+"""rater-consensus predict: maps against what NumPy makes of the same network's logits."""
+import json
+
+import numpy as np
+import pytest
+
+import rcn_net
+from net_fill import numbers
+from rcn_models import levels_of, write_model
+from rcn_testing import leftovers, read_image, refused, rotation, run, write_image, write_png
+
+if rcn_net.library() is None:
+    pytest.skip("built without networks", allow_module_level=True)
+
+GEOMETRY = {"spacing": [0.5, 0.7], "origin": [3, -4], "direction": rotation(20, 2)}
+
+
+def picture(name, *shape):
+    return (numbers(name, int(np.prod(shape))) * 3 + 1).astype(np.float32).reshape(shape)
+
+
+def same_place(image, geometry):
+    assert np.allclose(image.spacing, geometry["spacing"]) and np.allclose(image.origin, geometry["origin"])
+    assert np.allclose(image.direction, geometry["direction"], atol=1e-6)
+
+
+@pytest.fixture
+def flat(tmp_path):
+    """A 2-D model of three raters and an image: paths, and the levels that should come out."""
+    net = write_model(tmp_path / "m.safetensors")
+    image = picture("flat", 45, 52)
+    write_image(tmp_path / "c01.nrrd", image, **GEOMETRY)
+    expected = levels_of(net, (image[None] - 0.5) / 2)
+    net.close()
+    return tmp_path / "m.safetensors", tmp_path / "c01.nrrd", expected
+
+
+def test_maps_of_one_image(flat, tmp_path):
+    model, image, levels = flat
+    done = run("predict", "--model", model, "--image", image, "-o", tmp_path / "out", "--uncertainty", "--json", "-")
+    entry, = done.json["cases"]
+    assert entry["case"] == "c01" and entry["readout"] == "majority" and done.json["raters"] == ["A", "B", "C"]
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
+        "c01_levels.nrrd", "c01_mask.nrrd", "c01_prob.nrrd", "c01_uncertainty.nrrd"]
+    maps = {kind: read_image(entry[kind]) for kind in ("levels", "mask", "prob", "uncertainty")}
+    for one in maps.values():
+        same_place(one, GEOMETRY)
+    assert np.abs(maps["levels"].array - levels).max() < 1e-5
+    assert np.abs(maps["prob"].array - levels[..., 2:].sum(-1)).max() < 1e-5  # 2 or 3 of 3
+    assert np.array_equal(maps["mask"].array, (maps["prob"].array >= 0.5).astype(np.uint8))
+    assert 0 < maps["mask"].array.mean() < 1
+    assert np.abs(maps["uncertainty"].array + (levels * np.log2(levels)).sum(-1)).max() < 1e-4
+
+
+@pytest.mark.parametrize("readout,weights", [("expected", [0, 1 / 3, 2 / 3, 1]), ("at-least:1", [0, 1, 1, 1]),
+                                             ("at-least:3", [0, 0, 0, 1])])
+def test_readouts(flat, tmp_path, readout, weights):
+    model, image, levels = flat
+    run("predict", "--model", model, "--image", image, "-o", tmp_path, "--readout", readout, "--threshold", "0.3",
+        "--format", ".nii.gz", "--no-levels")
+    probability = read_image(tmp_path / "c01_prob.nii.gz").array
+    assert np.abs(probability - levels @ weights).max() < 1e-5
+    assert np.array_equal(read_image(tmp_path / "c01_mask.nii.gz").array, (probability >= 0.3).astype(np.uint8))
+    assert not (tmp_path / "c01_levels.nii.gz").exists()
+
+
+def test_the_models_readout_is_the_default(tmp_path):
+    write_model(tmp_path / "m.safetensors", readout="expected").close()
+    write_image(tmp_path / "c.nrrd", picture("flat", 20, 24))
+    done = run("predict", "--model", tmp_path / "m.safetensors", "--image", tmp_path / "c.nrrd", "-o", tmp_path, "--json", "-")
+    assert done.json["cases"][0]["readout"] == "expected"
+    levels, probability = (read_image(tmp_path / f"c_{kind}.nrrd").array for kind in ("levels", "prob"))
+    assert np.abs(probability - levels @ [0, 1 / 3, 2 / 3, 1]).max() < 1e-5
+
+
+def test_one_output_is_a_probability(tmp_path):
+    net = write_model(tmp_path / "m.safetensors", outputs=1)
+    image = picture("flat", 20, 24)
+    write_image(tmp_path / "c.nrrd", image)
+    run("predict", "--model", tmp_path / "m.safetensors", "--image", tmp_path / "c.nrrd", "-o", tmp_path, "--readout", "expected")
+    p = 1 / (1 + np.exp(-net.run((image[None, None] - 0.5) / 2)[0, 0].astype(np.float64)))
+    assert np.abs(read_image(tmp_path / "c_prob.nrrd").array - p).max() < 1e-5
+    assert np.abs(read_image(tmp_path / "c_levels.nrrd").array[..., 0] - (1 - p)).max() < 1e-5
+    net.close()
+
+
+@pytest.mark.parametrize("normalization", [
+    {"kind": "zscore"}, {"kind": "percentile", "lower": 2, "upper": 97}, {"kind": "window", "center": 1, "width": 3}])
+def test_normalizations(tmp_path, normalization):
+    net = write_model(tmp_path / "m.safetensors", normalization=normalization)
+    image = picture("norm", 30, 31)
+    write_image(tmp_path / "c.nrrd", image)
+    run("predict", "--model", tmp_path / "m.safetensors", "--image", tmp_path / "c.nrrd", "-o", tmp_path)
+    x = image.astype(np.float64)
+    if normalization["kind"] == "zscore":
+        x = (x - x.mean()) / x.std()
+    else:
+        low, high = (np.percentile(x, (2, 97), method="nearest") if normalization["kind"] == "percentile" else (-0.5, 2.5))
+        x = np.clip((x - low) / (high - low) * 2 - 1, -1, 1)
+    assert np.abs(read_image(tmp_path / "c_levels.nrrd").array - levels_of(net, x[None].astype(np.float32))).max() < 1e-5
+    net.close()
+
+
+def test_channels_from_several_files_and_colours(tmp_path):
+    net = write_model(tmp_path / "m.safetensors", channels=3, normalization={"kind": "fixed", "mean": [100, 90, 80], "std": [50, 60, 70]})
+    colour = ((numbers("rgb", 30 * 28 * 3) + 1) * 127).astype(np.uint8).reshape(30, 28, 3)
+    x = np.moveaxis((colour - np.array([100.0, 90, 80])) / [50, 60, 70], -1, 0).astype(np.float32)
+    write_png(tmp_path / "rgb.png", colour)
+    files = [write_png(tmp_path / f"{i}.png", colour[..., i]) for i in range(3)]
+    model = tmp_path / "m.safetensors"
+    run("predict", "--model", model, "--image", tmp_path / "rgb.png", "-o", tmp_path)
+    run("predict", "--model", model, *[w for f in files for w in ("--image", f)], "-o", tmp_path)
+    for name in ("rgb", "0"):
+        assert np.abs(read_image(tmp_path / f"{name}_levels.nrrd").array - levels_of(net, x)).max() < 1e-5
+    net.close()
+
+
+def gaussian(tile):
+    return np.exp(-(((np.arange(tile) + 0.5 - tile / 2) / (tile / 8)) ** 2) / 2)
+
+
+def blended(net, image, tile, overlap):
+    """Naive: every tile, every flip-free weight, a sum and a sum of weights. image (C, Y, X)."""
+    def starts(size):
+        step = max(1, int(tile * (1 - overlap)))
+        count = 1 + -(-(size - tile) // step)
+        return [int(i * (size - tile) / (count - 1) + 0.5) for i in range(count)]
+    sums, weights = np.zeros((*image.shape[1:], net.outputs)), np.zeros(image.shape[1:])
+    window = np.outer(gaussian(tile), gaussian(tile))
+    for y in starts(image.shape[1]):
+        for x in starts(image.shape[2]):
+            part = slice(y, y + tile), slice(x, x + tile)
+            sums[part] += window[..., None] * levels_of(net, image[(slice(None), *part)])
+            weights[part] += window
+    return sums / weights[..., None]
+
+
+def test_tiles(flat, tmp_path):
+    model, image, whole = flat
+    net = write_model(tmp_path / "again.safetensors")
+    x = ((picture("flat", 45, 52) - 0.5) / 2)[None]
+    for overlap in ("0.25", "0.5"):
+        done = run("predict", "--model", model, "--image", image, "-o", tmp_path, "--tile", "24", "--overlap", overlap, "--json", "-")
+        assert done.json["cases"][0]["tiles"] > 4
+        levels = read_image(tmp_path / "c01_levels.nrrd").array
+        assert np.abs(levels - blended(net, x, 24, float(overlap))).max() < 1e-5
+        assert np.abs(levels - whole).max() > 1e-3  # it was tiled
+    net.close()
+
+
+def test_flips(flat, tmp_path):
+    model, image, _ = flat
+    net = write_model(tmp_path / "again.safetensors")
+    x = ((picture("flat", 45, 52) - 0.5) / 2)[None]
+    expected = np.mean([levels_of(net, x[:, ::a, ::b])[::a, ::b] for a in (1, -1) for b in (1, -1)], 0)
+    run("predict", "--model", model, "--image", image, "-o", tmp_path, "--flips")
+    assert np.abs(read_image(tmp_path / "c01_levels.nrrd").array - expected).max() < 1e-5
+    net.close()
+
+
+def test_a_volume_slice_by_slice(tmp_path):
+    net = write_model(tmp_path / "m.safetensors")
+    volume = (picture("volume", 5, 33, 30) * 50).astype(np.int16)
+    geometry = {"spacing": [0.5, 0.6, 3], "origin": [1, 2, 3], "direction": rotation(15)}
+    write_image(tmp_path / "v.nii.gz", volume, **geometry)
+    run("predict", "--model", tmp_path / "m.safetensors", "--image", tmp_path / "v.nii.gz", "-o", tmp_path)
+    levels = read_image(tmp_path / "v_levels.nrrd")
+    same_place(levels, geometry)
+    for z in range(5):
+        x = ((volume[z] - 0.5) / 2).astype(np.float32)[None]
+        assert np.abs(levels.array[z] - levels_of(net, x)).max() < 1e-4
+    net.close()
+
+
+def at_spacing(array, old, new):
+    """Trilinear, edges repeated: array [z, y, x]; spacings x, y, z; the outer corner stays."""
+    for axis, (a, b) in zip((2, 1, 0), zip(old, new)):
+        size = array.shape[axis]
+        count = max(1, int(size * a / b + 0.5))
+        at = np.clip(((np.arange(count) + 0.5) * b / a) - 0.5, 0, size - 1)
+        low = np.minimum(np.floor(at).astype(int), size - 1)
+        high = np.minimum(low + 1, size - 1)
+        shape = [1] * array.ndim
+        shape[axis] = count
+        f = (at - low).reshape(shape)
+        array = np.take(array, low, axis) * (1 - f) + np.take(array, high, axis) * f
+    return array
+
+
+def test_a_volume_of_another_spacing(tmp_path):
+    spacing = [1.0, 1.0, 1.5]
+    net = write_model(tmp_path / "m.safetensors", arch="unet3d", spacing=spacing)
+    volume = picture("coarse", 9, 20, 24)
+    geometry = {"spacing": [1.25, 0.8, 2.0], "origin": [1, 2, 3], "direction": rotation(15)}
+    write_image(tmp_path / "v.nrrd", volume, **geometry)
+    done = run("predict", "--model", tmp_path / "m.safetensors", "--image", tmp_path / "v.nrrd", "-o", tmp_path)
+    assert "resampled from 1.25 x 0.8 x 2 mm to the model's 1 x 1 x 1.5 mm" in done.err
+    seen = at_spacing(volume.astype(np.float64), geometry["spacing"], spacing)
+    assert seen.shape == (12, 16, 30)
+    inside = levels_of(net, ((seen - 0.5) / 2).astype(np.float32)[None])
+    # Back: along each axis the old centres in new voxels.
+    expected = inside
+    for axis, (a, b) in zip((2, 1, 0), zip(spacing, geometry["spacing"])):
+        size = expected.shape[axis]
+        at = np.clip((np.arange(volume.shape[axis]) + 0.5) * b / a - 0.5, 0, size - 1)
+        low = np.floor(at).astype(int)
+        f = (at - low).reshape([-1 if i == axis else 1 for i in range(4)])
+        expected = np.take(expected, low, axis) * (1 - f) + np.take(expected, np.minimum(low + 1, size - 1), axis) * f
+    levels = read_image(tmp_path / "v_levels.nrrd")
+    same_place(levels, geometry)
+    assert np.abs(levels.array - expected).max() < 1e-5
+    # The model's own spacing, within a header's rounding: nothing is resampled.
+    write_image(tmp_path / "w.nrrd", volume, spacing=[1.0001, 1, 1.5])
+    assert "resampled" not in run("predict", "--model", tmp_path / "m.safetensors", "--image", tmp_path / "w.nrrd", "-o", tmp_path).err
+    net.close()
+
+
+# ---- recalibration ---------------------------------------------------------------------------------
+
+def correction(method, levels, parameters, readout="majority"):
+    return {"method": method, "levels": levels, "readout": readout, "at_least": 0, "parameters": parameters, "x": [], "y": [],
+            "pairs": 10, "cases": ["v1"], "fingerprints": []}
+
+
+def test_temperature(flat, tmp_path):
+    model, image, levels = flat
+    (tmp_path / "t.json").write_text(json.dumps(correction("temperature", 4, [2.5])))
+    run("predict", "--model", model, "--image", image, "-o", tmp_path / "a", "--recalibration", tmp_path / "t.json")
+    write_model(tmp_path / "t.safetensors", recalibration=json.dumps(correction("temperature", 4, [2.5]))).close()
+    run("predict", "--model", tmp_path / "t.safetensors", "--image", image, "-o", tmp_path / "b")
+    softer = levels ** (1 / 2.5)
+    softer /= softer.sum(-1, keepdims=True)
+    for folder in "ab":
+        assert np.abs(read_image(tmp_path / folder / "c01_levels.nrrd").array - softer).max() < 1e-5
+        assert np.abs(read_image(tmp_path / folder / "c01_prob.nrrd").array - softer[..., 2:].sum(-1)).max() < 1e-5
+    run("predict", "--model", tmp_path / "t.safetensors", "--image", image, "-o", tmp_path / "c", "--no-recalibration")
+    assert np.abs(read_image(tmp_path / "c" / "c01_levels.nrrd").array - levels).max() < 1e-5
+
+
+def test_a_correction_of_one_readout(flat, tmp_path):
+    model, image, levels = flat
+    (tmp_path / "p.json").write_text(json.dumps(correction("platt", 0, [0.5, 0.3])))
+    done = run("predict", "--model", model, "--image", image, "-o", tmp_path / "a", "--recalibration", tmp_path / "p.json")
+    assert "the levels are not written" in done.err
+    p = levels[..., 2:].sum(-1)
+    expected = 1 / (1 + np.exp(-(0.5 * np.log(p / (1 - p)) + 0.3)))
+    assert np.abs(read_image(tmp_path / "a" / "c01_prob.nrrd").array - expected).max() < 1e-5
+    assert not (tmp_path / "a" / "c01_levels.nrrd").exists()
+    refused("predict", "--model", model, "--image", image, "-o", tmp_path, "--recalibration", tmp_path / "p.json", "--readout",
+            "expected", says=["fitted to the readout majority", "--readout"], folder=tmp_path)
+    (tmp_path / "k.json").write_text(json.dumps(correction("temperature", 6, [2.5])))
+    refused("predict", "--model", model, "--image", image, "-o", tmp_path, "--recalibration", tmp_path / "k.json",
+            says=["6 levels", "gives 4"], folder=tmp_path)
+
+
+# ---- many cases ------------------------------------------------------------------------------------
+
+def test_a_folder_with_a_bad_file(flat, tmp_path):
+    model, _, _ = flat
+    folder = tmp_path / "images"
+    folder.mkdir()
+    write_image(folder / "a.nrrd", picture("a", 20, 20))
+    (folder / "b.nrrd").write_bytes(b"NRRD0004\ntruncated")
+    write_image(folder / "c.nrrd", np.stack([picture("c", 20, 20)] * 2, -1))  # 3-D of two slices along x
+    write_png(folder / "d.png", np.zeros((20, 20, 3), np.uint8) + 7)
+    write_image(folder / "e.nrrd", picture("e", 20, 20))
+    (folder / "notes.txt").write_text("not an image")
+    done = run("predict", "--model", model, "--image", folder, "-o", tmp_path / "out", "--no-levels", check=False)
+    assert done.code == 1
+    assert "Case b was left out" in done.err and "Case d was left out" in done.err and "3 channels" in done.err
+    assert {p.name for p in (tmp_path / "out").iterdir()} == {f"{c}_{k}.nrrd" for c in "ace" for k in ("prob", "mask")}
+    assert not leftovers(tmp_path)
+
+
+def make_list(folder, raters="ABC"):
+    cases = []
+    for i in range(3):
+        write_image(folder / f"i{i}.nrrd", picture(f"i{i}", 20, 24))
+        labels = {r: str(write_image(folder / f"i{i}_{r}.nrrd", np.eye(20, 24, dtype=np.uint8))) for r in raters}
+        cases.append({"id": f"k{i}", "image": f"i{i}.nrrd", "label": labels})
+    path = folder / "list.json"
+    path.write_text(json.dumps({"raters": list(raters), "training": cases[:1], "test": cases[1:]}))
+    return path
+
+
+def test_a_list_and_its_evaluation(flat, tmp_path):
+    model, _, _ = flat
+    data = make_list(tmp_path)
+    run("predict", "--model", model, "--data", data, "--split", "test", "-o", tmp_path / "out")
+    assert {p.name for p in (tmp_path / "out").iterdir()} == {f"k{i}_{k}.nrrd" for i in (1, 2) for k in ("levels", "prob", "mask")}
+    figures = run("evaluate", "--data", data, "--split", "test", "--pred", tmp_path / "out", "--json", "-").json
+    assert 0 < figures["mr_ece"] < 1
+
+
+def test_raters_that_differ(flat, tmp_path):
+    model, _, _ = flat
+    for raters, says in (("ABD", "a rater D, on whom"), ("AB", "has 2 raters")):
+        folder = tmp_path / raters
+        folder.mkdir()
+        refused("predict", "--model", model, "--data", make_list(folder, raters), "-o", tmp_path, says=[says, "--image"])
+
+
+# ---- bad input -------------------------------------------------------------------------------------
+
+def test_bad_models(flat, tmp_path):
+    model, image, _ = flat
+    out = tmp_path / "out"
+    data = model.read_bytes()
+    (tmp_path / "short.safetensors").write_bytes(data[:len(data) // 2])
+    write_model(tmp_path / "new.safetensors", version="7.2.0").close()
+    write_model(tmp_path / "loss.safetensors", loss="corn").close()
+    for name, says in (("none", "none"), ("short.safetensors", "short.safetensors"),
+                       ("new.safetensors", ["version 7.2.0", "update"]), ("loss.safetensors", "corn"), ("c01.nrrd", "c01.nrrd")):
+        refused("predict", "--model", tmp_path / name, "--image", image, "-o", out, says=says, folder=tmp_path)
+
+
+def test_bad_images(flat, tmp_path):
+    model, image, _ = flat
+    out = tmp_path / "out"
+    write_model(tmp_path / "m3.safetensors", arch="unet3d").close()
+    write_image(tmp_path / "nan.nrrd", np.where(np.eye(20, 24) > 0, np.nan, 1).astype(np.float32))
+    write_image(tmp_path / "zero.nrrd", np.zeros((20, 24), np.float32))
+    write_image(tmp_path / "two.nrrd", picture("two", 20, 24))
+    write_image(tmp_path / "moved.nrrd", picture("two", 20, 24), origin=[5, 0])
+    write_model(tmp_path / "c2.safetensors", channels=2, normalization={"kind": "zscore"}).close()
+    (tmp_path / "empty").mkdir()
+    for words, says in (
+            (("--model", model, "--image", tmp_path / "nan.nrrd"), ["nan.nrrd", "not a number"]),
+            (("--model", model, "--image", tmp_path / "zero.nrrd"), "zero everywhere"),
+            (("--model", model, "--image", tmp_path / "none.nrrd"), "none.nrrd"),
+            (("--model", model, "--image", tmp_path / "empty"), "empty"),
+            (("--model", tmp_path / "m3.safetensors", "--image", image), ["one slice", "for volumes"]),
+            (("--model", tmp_path / "c2.safetensors", "--image", image), ["1 channel, but", "takes 2"]),
+            (("--model", tmp_path / "c2.safetensors", "--image", tmp_path / "two.nrrd", "--image", tmp_path / "moved.nrrd"), "origin")):
+        refused("predict", *words, "-o", out, says=says)
+    assert not out.exists() or not list(out.iterdir())
+    assert not leftovers(tmp_path)
+
+
+def test_wrong_usage(flat, tmp_path):
+    model, image, _ = flat
+    good = ["predict", "--model", model, "--image", image, "-o", tmp_path / "out"]
+    refused("predict", "--image", image, says="--model")
+    refused("predict", "--model", model, says="--image")
+    refused(*good, "--data", "x.json", says="either")
+    refused(*good, "--split", "test", says="--split")
+    refused(*good, "--tile", "12,x", says="--tile")
+    refused(*good, "--tile", "0", says="--tile")
+    refused(*good, "--overlap", "1", says="overlap")
+    refused(*good, "--readout", "best", says="--readout")
+    refused(*good, "--readout", "at-least:4", says="number of raters")
+    refused(*good, "--threshold", "2", says="threshold")
+    refused(*good, "--recalibration", "r.json", "--no-recalibration", says="either")
+    (tmp_path / "file").write_text("")
+    refused("predict", "--model", model, "--image", image, "-o", tmp_path / "file", says="file")
+    (tmp_path / "twice").mkdir()
+    for end in ("png", "nrrd"):
+        write_image(tmp_path / "twice" / f"a.{end}", np.full((9, 9), 3, np.uint8))
+    refused("predict", "--model", model, "--image", tmp_path / "twice", says="same name")
