@@ -16,7 +16,7 @@
 
 #include "rcn_rng.h"
 
-enum { MAX_BUFFERS = 6 * RCN_MAX_TENSORS, LINE = 64 };
+enum { MAX_BUFFERS = 10 * RCN_MAX_TENSORS, LINE = 64 };
 
 typedef struct buffer {
     size_t bytes, offset;
@@ -35,6 +35,8 @@ typedef struct place {
 /* What a plan knows of an operation. */
 typedef struct stage {
     rcn__conv *convs[2];
+    int scratch[2];   /* buffers: the kernels' scratch memory, forward and backward, */
+    int weights[2];   /* and packed weights (training) */
     size_t packed[2]; /* prediction: where its weights are in `prepared`, */
     size_t folded;    /* and its bias */
     int folds;        /* prediction: the batch norm that it takes in, or RCN_NONE */
@@ -60,8 +62,8 @@ struct rcn__plan {
     rcn__layout input_layout;
     int copies_input; /* the image is not used where the caller has it */
 
-    /* After the buffers: scratch memory of the kernels. */
-    size_t scratch, packed, plain, reshaped, partial, bytes;
+    /* After the buffers: room for weights in another order and for sums. */
+    size_t plain, reshaped, partial, bytes;
 
     void *statistics; /* the norms' numbers and the dropout's factors */
     char *prepared;   /* prediction: packed weights and folded biases */
@@ -295,6 +297,7 @@ static rcn_status make_convs(rcn__plan *plan, rcn_net *net, int index) {
     rcn_context *ctx = net->ctx;
     rcn_status status = RCN_OK;
     const rcn__op *norm = s->folds == RCN_NONE ? NULL : &net->ops[s->folds];
+    size_t scratch = 0, packed = 0;
     for (int k = 0; k < op->inputs; ++k) {
         const rcn__extent *in = &plan->places[op->in[k]].extent;
         const int is_last = k == op->inputs - 1;
@@ -314,10 +317,15 @@ static rcn_status make_convs(rcn__plan *plan, rcn_net *net, int index) {
         shape.relu = is_last && norm && norm->relu;
         if (op->in[k] == 0) shape.layout = plan->input_layout;
         RCN_TRY(rcn__conv_create(&s->convs[k], net->dnn, ctx, &shape));
-        const size_t scratch = rcn__conv_scratch_bytes(s->convs[k]);
-        const size_t packed = rcn__conv_packed_bytes(s->convs[k]);
-        if (scratch > plan->scratch) plan->scratch = scratch;
-        if (packed > plan->packed) plan->packed = packed;
+        const size_t one_scratch = rcn__conv_scratch_bytes(s->convs[k]);
+        const size_t one_packed = rcn__conv_packed_bytes(s->convs[k]);
+        if (one_scratch > scratch) scratch = one_scratch;
+        if (one_packed > packed) packed = one_packed;
+    }
+    for (int backward = 0; backward <= plan->training; ++backward) {
+        const int step = backward ? 2 * net->op_count - 1 - index : index;
+        s->scratch[backward] = add_buffer(plan, scratch, step);
+        if (plan->training) s->weights[backward] = add_buffer(plan, packed, step);
     }
     size_t plain = (size_t)net->parameters[op->weight].count * sizeof(float);
     if (op->in[0] == 0)
@@ -441,9 +449,8 @@ static rcn_status plan_create(rcn__plan **out, rcn_net *net, const rcn_batch *ba
     }
     RCN_TRY(place_buffers(plan, ctx));
     size_t at = plan->bytes;
-    size_t *offsets[5] = {&plan->scratch, &plan->packed, &plan->plain, &plan->reshaped,
-                          &plan->partial};
-    for (int k = 0; k < 5; ++k) {
+    size_t *offsets[3] = {&plan->plain, &plan->reshaped, &plan->partial};
+    for (int k = 0; k < 3; ++k) {
         const size_t bytes = rounded(*offsets[k]);
         *offsets[k] = at;
         at += bytes;
@@ -639,13 +646,13 @@ static rcn_status conv_forward(rcn__plan *plan, rcn_net *net, int index, const f
     for (int k = 0; k < op->inputs; ++k) {
         const float *in =
             op->in[k] == 0 && !plan->copies_input ? images : value_of(plan, net, op->in[k]);
-        void *packed =
-            plan->training ? at_offset(net, plan->packed) : plan->prepared + s->packed[k];
+        void *packed = plan->training ? (void *)at_buffer(plan, net, s->weights[0])
+                                      : plan->prepared + s->packed[k];
         if (plan->training)
             RCN_TRY(rcn__conv_pack(packed, s->convs[k], net->ctx, weights, first,
                                    input_channels(plan, op), 0));
         RCN_TRY(rcn__conv_forward(out, s->convs[k], net->ctx, in, packed, bias,
-                                  at_offset(net, plan->scratch)));
+                                  at_buffer(plan, net, s->scratch[0])));
         first += plan->places[op->in[k]].extent.channels;
     }
 done:
@@ -732,7 +739,8 @@ static rcn_status conv_backward(rcn__plan *plan, rcn_net *net, int index, const 
     stage *s = &plan->stages[index];
     rcn_context *ctx = net->ctx;
     rcn_status status = RCN_OK;
-    void *packed = at_offset(net, plan->packed), *scratch = at_offset(net, plan->scratch);
+    void *packed = at_buffer(plan, net, s->weights[1]);
+    void *scratch = at_buffer(plan, net, s->scratch[1]);
     const float *dout = gradient_of(plan, net, op->out);
     const int64_t channels = input_channels(plan, op);
     int64_t first = 0;
