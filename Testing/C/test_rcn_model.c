@@ -112,7 +112,7 @@ static void test_round_trips(void) {
 
 static void test_round_trip_of_unusual_options(void) {
     rcn_net_options options = {RCN_UNET3D,        2,   1, 24, 6, RCN_NORM_INSTANCE,
-                               {0.1, 1.0 / 3, 5}, 0.0, 0};
+                               {0.1, 1.0 / 3, 5}, 0.0, 0, 0};
     check_round_trip(&options);
 }
 

@@ -201,6 +201,57 @@ static void threads_agree(void) {
     for (int i = 0; i < OUTPUTS * 2 * VOXELS; ++i) CHECK_NEAR(logits[0][i], logits[1][i], 1e-4);
 }
 
+/* Computed again is the same, in less memory. */
+static void checkpoints_give_the_same_bits(void) {
+    for (int norm = 0; norm < 2; ++norm)
+        for (int dimensions = 2; dimensions < 4; ++dimensions) {
+            const rcn_batch batch = {2, {24, 16, dimensions == 3 ? 16 : 1}};
+            const int64_t voxels = batch.images * 24 * 16 * batch.size[2];
+            float *images = malloc((size_t)voxels * sizeof *images);
+            float *logits[2], *values[2], *gradients[2];
+            size_t bytes[2];
+            fill_values(images, "images", voxels, 1, 0);
+            for (int k = 0; k < 2; ++k) {
+                rcn_context *ctx = make_context(2);
+                rcn_net_options options = small_unet();
+                options.arch = dimensions == 3 ? RCN_UNET3D : RCN_UNET;
+                options.norm = (rcn_norm)norm;
+                options.checkpoints = k;
+                rcn_net *net = make_net(ctx, options);
+                const int64_t outputs = voxels * options.outputs;
+                const size_t trained = (size_t)rcn_net_trained_floats(net) * sizeof(float);
+                const size_t all = (size_t)rcn_net_floats(net) * sizeof(float);
+                float *dlogits = malloc((size_t)outputs * sizeof(float));
+                fill_values(dlogits, "weights", outputs, 1, 0);
+                logits[k] = malloc((size_t)outputs * sizeof(float));
+                gradients[k] = malloc(trained);
+                values[k] = malloc(all);
+                for (int step = 0; step < 2; ++step) {
+                    CHECK_STATUS(rcn_net_forward(logits[k], net, images, &batch, 7), RCN_OK);
+                    CHECK_STATUS(rcn_net_backward(net, dlogits), RCN_OK);
+                }
+                CHECK_STATUS(rcn_net_measure(&bytes[k], net, &batch, 1), RCN_OK);
+                memcpy(gradients[k], rcn_net_gradients(net), trained);
+                memcpy(values[k], rcn_net_values(net), all); /* with running statistics */
+                if (k) {
+                    CHECK(!memcmp(logits[0], logits[1], (size_t)outputs * sizeof(float)));
+                    CHECK(!memcmp(gradients[0], gradients[1], trained));
+                    CHECK(!memcmp(values[0], values[1], all));
+                }
+                free(dlogits);
+                rcn_net_destroy(net);
+                rcn_context_destroy(ctx);
+            }
+            CHECK(bytes[1] < bytes[0]);
+            for (int k = 0; k < 2; ++k) {
+                free(logits[k]);
+                free(gradients[k]);
+                free(values[k]);
+            }
+            free(images);
+        }
+}
+
 static void bad_arguments(void) {
     rcn_context *ctx = make_context(1);
     rcn_net *net = NULL;
@@ -215,6 +266,10 @@ static void bad_arguments(void) {
     options.arch = (rcn_arch)17;
     CHECK_STATUS(rcn_net_create(&net, ctx, &options), RCN_EINVALID);
     CHECK(rcn_arch_name((rcn_arch)-1) == NULL && rcn_arch_name((rcn_arch)5) == NULL);
+    options.arch = RCN_FPN_RESNET18;
+    options.checkpoints = 1;
+    CHECK_STATUS(rcn_net_create(&net, ctx, &options), RCN_EINVALID);
+    CHECK_ERROR(ctx, "U-Nets");
     options.arch = RCN_UNET3D;
     options.spacing[1] = NAN;
     CHECK_STATUS(rcn_net_create(&net, ctx, &options), RCN_EINVALID);
@@ -293,6 +348,7 @@ int main(void) {
     RUN(slopes_unet3d);
     RUN(repeatable);
     RUN(threads_agree);
+    RUN(checkpoints_give_the_same_bits);
     RUN(bad_arguments);
     RUN(failing_allocations_and_cancel);
     return TEST_RESULT;

@@ -29,6 +29,7 @@ class NetOptions(c.Structure):
         ("spacing", c.c_double * 3),
         ("dropout", c.c_double),
         ("direct", c.c_int),
+        ("checkpoints", c.c_int),
     ]
 
 
