@@ -12,7 +12,8 @@ typedef int32_t lane_bits __attribute__((vector_size(32), may_alias));
 #define INLINE static inline __attribute__((always_inline))
 #define LANES_AT(pointer) (*(const lanes *)(pointer))
 #define STORE(pointer, value) (*(lanes *)(pointer) = (value))
-#define ALL(value) ((lanes){0} + (value))
+/* Adding to zero, the shorter way, is an instruction: -0 + 0 is not -0. */
+#define ALL(value) ((lanes){(value), (value), (value), (value), (value), (value), (value), (value)})
 
 enum {
     OUT_TILE = 4,
@@ -109,17 +110,19 @@ static int64_t parts(int64_t whole, int64_t part) { return (whole + part - 1) / 
 /* Matrices an odd number of cache lines apart do not fall into the same sets of a cache. */
 static int64_t pitch_of(int64_t floats) { return parts(floats, 16) / 2 * 32 + 16; }
 
-/* A block's matrices with so many columns (channels) should stay in a second-level cache. */
+/* As many tiles as keep a block's matrices (with so many columns, the channels) in
+ * `cache_kilobytes`, but not fewer than `least` rows. */
 static blocking block_up(const rcn__winograd *shape, int threads, int64_t columns,
-                         int64_t out_columns) {
-    const int64_t cache = 96 * 1024 / (POINTS * (int64_t)sizeof(float));
+                         int64_t out_columns, int64_t cache_kilobytes, int64_t least) {
+    const int64_t cache = cache_kilobytes * 1024 / (POINTS * (int64_t)sizeof(float));
     blocking b = {.tiles_y = parts(shape->size[1], OUT_TILE),
                   .tiles_x = parts(shape->size[2], OUT_TILE)};
     b.tiles = shape->batch * b.tiles_y * b.tiles_x;
     b.slices_per_block = shape->depth == 1 ? 1 : smaller(shape->size[0], 8);
     b.slice_blocks = parts(shape->size[0], b.slices_per_block);
     const int64_t in_slices = b.slices_per_block + shape->depth - 1;
-    const int64_t tiles = smaller(larger(cache / (columns * in_slices), ROWS), 96);
+    const int64_t tiles = smaller(
+        larger(larger(cache / (columns * in_slices), least / b.slices_per_block), ROWS), 96);
     b.tile_blocks = parts(b.tiles, tiles);
     if (b.tile_blocks * b.slice_blocks < 8 * threads) /* few: the same number for each thread */
         b.tile_blocks = parts(b.tile_blocks, threads) * threads;
@@ -232,8 +235,13 @@ size_t rcn__winograd_packed_bytes(const rcn__winograd *shape) {
 
 static int64_t convolve_floats(const blocking *b) { return POINTS * (b->in_pitch + b->out_pitch); }
 
+/* Small blocks: first-level and second-level cache are both busy with them. */
+static blocking convolve_blocks(const rcn__winograd *shape, int threads) {
+    return block_up(shape, threads, shape->in, WIDTH, 64, ROWS);
+}
+
 size_t rcn__winograd_scratch_bytes(const rcn__winograd *shape, int threads) {
-    const blocking b = block_up(shape, threads, shape->in, WIDTH);
+    const blocking b = convolve_blocks(shape, threads);
     return (size_t)(convolve_floats(&b) * threads) * sizeof(float);
 }
 
@@ -335,7 +343,7 @@ void rcn__winograd_convolve(float *out, const rcn__winograd *shape, rcn_context 
                             const float *in, const float *packed, const float *bias, int add,
                             int relu, void *scratch) {
     convolve_job job = {.shape = shape,
-                        .blocks = block_up(shape, ctx->threads, shape->in, WIDTH),
+                        .blocks = convolve_blocks(shape, ctx->threads),
                         .out = out,
                         .in = in,
                         .packed = packed,
@@ -420,8 +428,9 @@ static int64_t gradient_floats(const rcn__winograd *shape, const blocking *b) {
     return POINTS * (shape->depth * shape->in * shape->out + b->in_pitch + b->out_pitch);
 }
 
+/* Larger blocks: each of them reads and writes all sums. */
 static blocking gradient_blocks(const rcn__winograd *shape, int threads) {
-    return block_up(shape, threads, shape->in + shape->out, shape->out);
+    return block_up(shape, threads, shape->in + shape->out, shape->out, 192, 48);
 }
 
 size_t rcn__winograd_gradient_bytes(const rcn__winograd *shape, int threads) {
