@@ -1,7 +1,41 @@
 #include "rcnReport.h"
 
+#include <cmath>
+#include <cstdio>
+
 namespace rcn
 {
+
+std::string CsvNumber(double value)
+{
+  if (!std::isfinite(value))
+  {
+    return "";
+  }
+  char text[64];
+  std::snprintf(text, sizeof text, "%.10g", value);
+  return text;
+}
+
+std::string CsvRow(const std::vector<std::string>& cells)
+{
+  std::string row;
+  for (size_t i = 0; i < cells.size(); ++i)
+  {
+    std::string cell = cells[i];
+    if (cell.find_first_of(",\"\n") != std::string::npos)
+    {
+      std::string quoted = "\"";
+      for (const char c : cell)
+      {
+        quoted += c == '"' ? "\"\"" : std::string(1, c);
+      }
+      cell = quoted + "\"";
+    }
+    row += (i ? "," : "") + cell;
+  }
+  return row + "\n";
+}
 
 std::vector<std::string> NamesOf(uint64_t raters, const std::vector<std::string>& names)
 {

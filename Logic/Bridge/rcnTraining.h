@@ -26,14 +26,13 @@ struct TrainingEpoch
   int Epoch = 0; ///< 1, 2, ...; 0: the model that training started from
   double Rate = 0; ///< of the last step
   double Loss = 0; ///< mean over the epoch's steps
-  double ValidationLoss = 0;
   double Rps = 0; ///< of the validation cases, whole images; decides which model is the best. A model of one
                   ///< probability counts as sure that all raters agree, which makes it K / (K + 1) times its Brier
                   ///< score against all raters
   double MajorityMrEce = 0, ExpectedMrEce = 0; ///< box around all marks and 20 voxels
   double Auc = 0, Dice = 0;                    ///< majority readout, the same box
   double Seconds = 0;                          ///< since training began, breaks left out
-  double PeakMegabytes = 0;                    ///< of the core
+  double Megabytes = 0;                        ///< most memory that the process ever had
   bool Best = false;
 };
 
@@ -55,15 +54,17 @@ struct TrainingOptions
   bool SkipBad = false;             ///< go on without cases that cannot be read (each is named by Remark)
   int Folds = 0, Fold = 0;          ///< N > 1: fold 0 ... N-1 of training and validation cases validates
   double ValidationShare = 0.15;    ///< taken from training, by patient, where the list has no validation cases
+  bool Split = false;               ///< make that split anew also where the list has validation cases
   std::string Rehearse;             ///< a list of old cases; as many of them as new ones in each epoch
   double CacheGb = 0;               ///< keep at most so much in memory and read again; 0: everything
   WorkspaceOptions Workspace;       ///< threads, resampling of masks, ...
 
   // ---- model
   std::string Output;               ///< MODEL.safetensors
-  std::string Strategy = "rps";     ///< StrategyNames()
-  rcn_net_options Net = RCN_NET_OPTIONS_INIT; ///< channels and outputs are found out
-  std::string Init;                 ///< a ResNet's weights, or a model to go on from
+  std::string Strategy;             ///< StrategyNames(); empty: as Init, otherwise rps
+  bool HasNet = false;              ///< false: the network of Init, if that is a whole model
+  rcn_net_options Net = RCN_NET_OPTIONS_INIT; ///< channels, outputs and spacing are found out
+  std::string Init;                 ///< a ResNet's weights (FPN), or a model to go on from
   bool OtherRaters = false;         ///< allow Init to have learned from raters of other names
   bool FreezeEncoder = false;
   bool HasNormalization = false;    ///< false: z-score, or what Init was trained with
@@ -82,7 +83,7 @@ struct TrainingOptions
   // ---- course
   int Epochs = 40;
   double Minutes = 0;               ///< > 0: the rate falls with the time and training ends when it is up
-  int Batch = 16;
+  int Batch = 0;                    ///< samples in a step; 0: about 262144 voxels, 2 to 16 samples
   int Samples = 0;                  ///< per case and epoch; 0: as many patches as cover a case, at most 16
   rcn_schedule_kind Schedule = RCN_SCHEDULE_ONE_CYCLE;
   double Rate = 1e-3;
@@ -114,6 +115,7 @@ struct TrainingResult
   std::vector<TrainingEpoch> Epochs; ///< [0] is the starting model when there was one
   int Best = 0;                      ///< Epoch of the best model
   std::string Readout;               ///< stored in the model
+  std::vector<std::string> Raters;
   std::vector<std::string> TrainingCases, ValidationCases, SkippedCases;
   int64_t Steps = 0;
   double SecondsReading = 0, SecondsDrawing = 0, SecondsStepping = 0, SecondsValidating = 0;

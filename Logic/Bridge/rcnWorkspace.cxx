@@ -111,7 +111,7 @@ bool IsJpeg(const std::string& path)
 void Workspace::LoadCase(const Case& one, const std::vector<std::string>& raters)
 {
   rcn_context* context = this->Context_.get();
-  Volume image;
+  std::vector<Volume> images;
   std::vector<std::string> remarks;
   rcn_geometry reference{};
   std::string referenceName;
@@ -133,7 +133,6 @@ void Workspace::LoadCase(const Case& one, const std::vector<std::string>& raters
     }
     if (i == 0)
     {
-      image = channel;
       reference = channel.Geometry();
       referenceName = one.Images[i];
     }
@@ -142,6 +141,7 @@ void Workspace::LoadCase(const Case& one, const std::vector<std::string>& raters
       Check(rcn_geometry_compare(context, &channel.Geometry(), one.Images[i].c_str(), &reference,
               referenceName.c_str(), this->Options_.Tolerance), context);
     }
+    images.push_back(channel);
   }
   if (one.Raters.empty())
   {
@@ -249,8 +249,14 @@ void Workspace::LoadCase(const Case& one, const std::vector<std::string>& raters
 
   this->Votes_ = std::move(votes);
   this->Raters_ = names;
-  this->Image_ = image;
+  this->Images_ = images;
   this->Remarks_ = remarks;
+}
+
+const Volume& Workspace::Image() const
+{
+  static const Volume none;
+  return this->Images_.empty() ? none : this->Images_.front();
 }
 
 void Workspace::RequireCase() const

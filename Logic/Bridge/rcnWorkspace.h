@@ -67,8 +67,12 @@ public:
 
   const std::vector<std::string>& RaterNames() const { return this->Raters_; }
   const rcn_votes* Votes() const { return this->Votes_.get(); }
-  const Volume& Image() const { return this->Image_; }
-  bool HasImage() const { return this->Image_.Data() != nullptr; }
+  /// Hands the votes over, for work on many cases at once; the workspace has no case then but must outlive them.
+  std::unique_ptr<rcn_votes, VotesDeleter> TakeVotes() { return std::move(this->Votes_); }
+  /// The image's first file; Images() has all of them, one or more channels each, in the same geometry.
+  const Volume& Image() const;
+  const std::vector<Volume>& Images() const { return this->Images_; }
+  bool HasImage() const { return !this->Images_.empty(); }
   rcn_context* Context() const { return this->Context_.get(); }
 
   /// Remarks about the case that a person should see, e.g. a rater who marked nothing.
@@ -89,7 +93,7 @@ private:
   ProgressFunction Progress_;
   std::unique_ptr<rcn_votes, VotesDeleter> Votes_;
   std::vector<std::string> Raters_;
-  Volume Image_;
+  std::vector<Volume> Images_;
   std::vector<std::string> Remarks_;
 };
 

@@ -45,9 +45,6 @@ private:
 
 /// A number with so many digits after the point; "–" where it is not defined.
 std::string Fixed(double value, int digits);
-/// A row of a CSV file; texts are quoted where needed, not-defined numbers are empty.
-std::string CsvRow(const std::vector<std::string>& cells);
-std::string CsvNumber(double value);
 
 /// Seconds since it was made or last asked.
 class Stopwatch
@@ -74,6 +71,8 @@ public:
   ~Terminal();
   /// Connects a workspace's progress to the bar and to Ctrl-C.
   void Watch(Workspace& workspace);
+  /// Draws the bar, now and then; true after Ctrl-C.
+  bool Show(double fraction, const char* stage);
   /// Which case of how many.
   void SetCase(const std::string& name, size_t index, size_t count);
   /// One line on standard error, unless --quiet.
@@ -86,7 +85,6 @@ public:
   void ThrowIfInterrupted() const;
 
 private:
-  bool Show(double fraction, const char* stage);
   void ClearLine();
 
   bool IsTerminal_, Quiet_, Drawn_ = false, Remarks_ = true;

@@ -3,6 +3,9 @@
 #define rcnCommands_h
 
 #include "rcnCommandLine.h"
+#ifdef RCN_HAVE_NETWORKS
+#include "rcnTraining.h"
+#endif
 
 namespace rcn
 {
@@ -14,6 +17,11 @@ Command RecalibrateCommand();
 Command DemoCommand();
 #ifdef RCN_HAVE_NETWORKS
 Command PredictCommand();
+Command TrainCommand();
+
+/// The options of a training that `train` and `study` share, and what a person chose of them.
+std::vector<Option> TrainingOptionTable();
+TrainingOptions TrainingOptionsFrom(const Arguments& arguments);
 #endif
 
 /// The tables of `agree`, as text.

@@ -91,6 +91,7 @@ int main(int argc, char** argv)
     rcn::AgreeCommand(),
     rcn::FuseCommand(),
 #ifdef RCN_HAVE_NETWORKS
+    rcn::TrainCommand(),
     rcn::PredictCommand(),
 #endif
     rcn::EvaluateCommand(),

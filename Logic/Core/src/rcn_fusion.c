@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "rcn_rng.h"
+#include "rcn_smooth.h"
 #include "rcn_votes_private.h"
 
 /* ---- names and options --------------------------------------------------------------------------
@@ -374,8 +375,9 @@ static rcn_status fuse_patterns(float *table, rcn_fusion_result *result, rcn_con
  * ------------------------------------------------------------------------------ */
 
 typedef struct smooth_job {
-    const rcn_votes *votes;
-    const float *table; /* m by pattern */
+    const rcn_votes *votes; /* svls */
+    const float *table;     /* svls: m by pattern */
+    const int64_t *size;    /* Gaussian */
     float *out;
     double *lines; /* scratch per thread */
     int64_t line_room;
@@ -402,7 +404,7 @@ RCN_DISPATCH static void gaussian_point(double *restrict sum, const double *rest
 
 static void gaussian_chunk(int64_t chunk, int thread, void *payload) {
     const smooth_job *job = payload;
-    const int64_t *size = job->votes->geometry.size;
+    const int64_t *size = job->size;
     double *lines = job->lines + thread * job->line_room;
     const int64_t length = size[job->axis];
     int64_t start, stride, lane, width;
@@ -432,9 +434,9 @@ static void gaussian_chunk(int64_t chunk, int thread, void *payload) {
     }
 }
 
-static rcn_status smooth_gaussian(smooth_job *job, rcn_context *ctx, double sigma) {
+rcn_status rcn__smooth_gaussian(float *map, rcn_context *ctx, const int64_t size[3], double sigma) {
     rcn_status status = RCN_OK;
-    const int64_t *size = job->votes->geometry.size;
+    smooth_job space = {.size = size, .out = map}, *job = &space;
     job->radius = (int)(4.0 * sigma + 0.5);
     double sum = 0;
     for (int k = 0; k <= job->radius; ++k) {
@@ -449,7 +451,6 @@ static rcn_status smooth_gaussian(smooth_job *job, rcn_context *ctx, double sigm
         if (size[a] > longest) longest = size[a];
     job->line_room = (longest + 2 * job->radius) * LINES;
     RCN_ALLOC_ZERO(job->lines, ctx, job->line_room * ctx->threads, "smoothing");
-    RCN_TRY(rcn_votes_expand(job->out, ctx, job->votes, job->table));
     for (job->axis = 0; job->axis < 3; ++job->axis) {
         if (size[job->axis] == 1) continue;
         const int64_t chunks = job->axis == 0 ? rcn__chunk_count(size[1] * size[2], LINES)
@@ -557,12 +558,12 @@ rcn_status rcn_fuse(float *out, rcn_fusion_result *result, rcn_context *ctx, con
     RCN_ALLOC(table, ctx, votes->pattern_count, "the values by pattern");
     RCN_TRY(fuse_patterns(table, &found, ctx, votes, options));
     smooth_job job = {.votes = votes, .table = table, .out = out};
-    if (options->method == RCN_SOFT_GAUSSIAN)
-        RCN_TRY(smooth_gaussian(&job, ctx, options->sigma));
-    else if (options->method == RCN_SVLS)
+    if (options->method == RCN_SVLS)
         RCN_TRY(smooth_svls(&job, ctx, options->sigma));
     else
         RCN_TRY(rcn_votes_expand(out, ctx, votes, table));
+    if (options->method == RCN_SOFT_GAUSSIAN)
+        RCN_TRY(rcn__smooth_gaussian(out, ctx, votes->geometry.size, options->sigma));
     if (result) *result = found;
 done:
     rcn__free(ctx, table);

@@ -9,7 +9,7 @@
 /* A listener hears about this often: soon enough for a person, seldom enough to cost nothing. */
 static const double REPORT_SECONDS = 0.02;
 
-static double seconds_now(void) {
+double rcn__seconds(void) {
     struct timespec now;
     timespec_get(&now, TIME_UTC);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
@@ -41,10 +41,10 @@ rcn_status rcn__for_chunks(rcn_context *ctx, const char *stage, int64_t chunks, 
     while (first < chunks) {
         const rcn_status status = rcn__report(ctx, (double)first / (double)chunks, stage);
         if (status != RCN_OK) return status;
-        const double start = seconds_now();
+        const double start = rcn__seconds();
         const int64_t end = chunks - first > group ? first + group : chunks;
         do_chunks(first, end, ctx, alone, body, payload);
-        const double seconds = seconds_now() - start;
+        const double seconds = rcn__seconds() - start;
         if (first == 0) {
             alone = seconds * (double)chunks < ALONE_SECONDS;
             group = ctx->progress && !alone ? 4 * (int64_t)ctx->threads : chunks;

@@ -24,6 +24,9 @@ rcn_status rcn__for_chunks(rcn_context *ctx, const char *stage, int64_t chunks, 
  */
 void rcn__for_all(rcn_context *ctx, int64_t chunks, rcn__chunk_fn body, void *payload);
 
+/* The time in seconds, from some beginning. */
+double rcn__seconds(void);
+
 /* How many chunks n items make, and the half-open range of items in one. */
 int64_t rcn__chunk_count(int64_t items, int64_t per_chunk);
 void rcn__chunk_range(int64_t *first, int64_t *end, int64_t chunk, int64_t items,

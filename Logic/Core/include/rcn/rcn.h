@@ -13,12 +13,14 @@
  *   5. rcn_loss_run()            how far a network's outputs are from the votes (rcn_loss.h)
  *      rcn_optim_step()          one step of the optimiser over all parameters (rcn_optim.h)
  *      rcn_net_create()          a network to train on them and to predict with (rcn_net.h)
+ *      rcn_sample_draw()         a piece of a case, varied, to learn from (rcn_data.h)
+ *      rcn_train_step()          all of it together, one step after another (rcn_train.h)
  *      rcn_model_load()          one from a file, as PyTorch writes it too (rcn_model.h)
  *      rcn_normalize_fit()       from an image as read to what a network expects (rcn_normalize.h)
  *   6. rcn_predict_levels()      level probabilities of an image of any size (rcn_predict.h)
  *
- * rcn_net.h and rcn_predict.h need a build with oneDNN, rcn_model.h one with oneDNN and jansson; in other builds
- * their functions are declared but not there.
+ * rcn_net.h and rcn_predict.h need a build with oneDNN, rcn_model.h and rcn_train.h one with oneDNN
+ * and jansson; in other builds their functions are declared but not there.
  *
  * Every fallible function returns an rcn_status; the sentence for a person is rcn_context_error().
  * Buffers belong to the caller. Nothing here prints, exits or changes global state.
@@ -32,6 +34,7 @@
 #include "rcn_auc.h"
 #include "rcn_bootstrap.h"
 #include "rcn_calib.h"
+#include "rcn_data.h"
 #include "rcn_image.h"
 #include "rcn_loss.h"
 #include "rcn_model.h"
@@ -44,6 +47,7 @@
 #include "rcn_recalib.h"
 #include "rcn_region.h"
 #include "rcn_status.h"
+#include "rcn_train.h"
 #include "rcn_votes.h"
 
 #define RCN_VERSION_MAJOR 0

@@ -1,0 +1,1334 @@
+#include "rcnTraining.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+#include <list>
+#include <map>
+#include <random>
+#include <set>
+
+#ifndef _WIN32
+#include <sys/resource.h>
+#endif
+
+#include "rcn/rcn_predict.h"
+#include "rcn/rcn_train.h"
+#include "rcnFileBeside.h"
+#include "rcnModel.h"
+#include "rcnReport.h"
+
+namespace rcn
+{
+
+namespace fs = std::filesystem;
+
+namespace
+{
+
+constexpr double NotANumber = std::numeric_limits<double>::quiet_NaN();
+
+struct Deleter
+{
+  void operator()(rcn_target* target) const { rcn_target_destroy(target); }
+  void operator()(rcn_foci* foci) const { rcn_foci_destroy(foci); }
+  void operator()(rcn_net* net) const { rcn_net_destroy(net); }
+  void operator()(rcn_train* train) const { rcn_train_destroy(train); }
+  void operator()(rcn_calib* calib) const { rcn_calib_destroy(calib); }
+  void operator()(rcn_auc* auc) const { rcn_auc_destroy(auc); }
+};
+template <class T> using Handle = std::unique_ptr<T, Deleter>;
+
+double SecondsNow()
+{
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+double PeakMegabytes(rcn_context* context)
+{
+#ifndef _WIN32
+  rusage usage;
+  if (getrusage(RUSAGE_SELF, &usage) == 0)
+  {
+#ifdef __APPLE__
+    return static_cast<double>(usage.ru_maxrss) / 1e6;
+#else
+    return static_cast<double>(usage.ru_maxrss) * 1024 / 1e6;
+#endif
+  }
+#endif
+  return static_cast<double>(rcn_context_peak_bytes(context)) / 1e6;
+}
+
+/// MODEL.safetensors -> MODEL
+std::string Stem(const std::string& output)
+{
+  return output.substr(0, output.size() - std::strlen(".safetensors"));
+}
+
+bool EndsWith(const std::string& text, const std::string& end)
+{
+  return text.size() > end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+// ---- who learns, who validates ------------------------------------------------------------------
+
+struct Split
+{
+  std::vector<Case> Training, Validation, Old;
+};
+
+/// Moves whole groups (patients; cases without one are their own group) to validation: those of one fold, or a share.
+void DivideByPatient(Split& split, const TrainingOptions& options)
+{
+  std::vector<Case> pool = std::move(split.Training);
+  pool.insert(pool.end(), split.Validation.begin(), split.Validation.end());
+  split = Split();
+  std::vector<std::string> groups;
+  const auto groupOf = [](const Case& one) { return one.Patient.empty() ? "case " + one.Id : "patient " + one.Patient; };
+  std::set<std::string> seen;
+  for (const Case& one : pool)
+  {
+    if (seen.insert(groupOf(one)).second)
+    {
+      groups.push_back(groupOf(one));
+    }
+  }
+  std::mt19937_64 random(options.Seed);
+  for (size_t i = groups.size(); i > 1; --i) // by hand: std::shuffle differs between libraries
+  {
+    std::swap(groups[i - 1], groups[random() % i]);
+  }
+  std::set<std::string> chosen;
+  if (options.Folds > 1)
+  {
+    if (groups.size() < static_cast<size_t>(options.Folds))
+    {
+      throw Error(RCN_EINVALID, std::to_string(options.Folds) + " folds need at least as many cases (or patients); there are " +
+        std::to_string(groups.size()) + ".");
+    }
+    for (size_t i = static_cast<size_t>(options.Fold); i < groups.size(); i += static_cast<size_t>(options.Folds))
+    {
+      chosen.insert(groups[i]);
+    }
+  }
+  else if (groups.size() > 1)
+  {
+    const size_t count = static_cast<size_t>(options.ValidationShare * static_cast<double>(groups.size()) + 0.5);
+    chosen.insert(groups.begin(), groups.begin() + std::min(std::max<size_t>(count, options.ValidationShare > 0), groups.size() - 1));
+  }
+  for (const Case& one : pool)
+  {
+    (chosen.count(groupOf(one)) ? split.Validation : split.Training).push_back(one);
+  }
+}
+
+/// Throws when an image belongs to two splits: then nothing that is measured means anything.
+void RefuseOverlap(const DataList& list)
+{
+  std::map<std::string, const Case*> byImage;
+  for (const Case& one : list.Cases)
+  {
+    for (const std::string& image : one.Images)
+    {
+      std::error_code ignored;
+      const fs::path path = fs::weakly_canonical(image, ignored);
+      const Case*& other = byImage[path.empty() ? image : path.string()];
+      if (other && other->Split != one.Split)
+      {
+        throw Error(RCN_EINVALID, list.Path + ": the image " + image + " is in " + other->Split + " (case " + other->Id +
+          ") and in " + one.Split + " (case " + one.Id + "); take it out of one of them.");
+      }
+      other = other ? other : &one;
+    }
+  }
+  std::map<std::string, std::string> splitOf;
+  for (const Case& one : list.Cases)
+  {
+    if (one.Patient.empty() || one.Split == "validation")
+    {
+      continue;
+    }
+    std::string& split = splitOf[one.Patient];
+    if (!split.empty() && split != one.Split)
+    {
+      throw Error(RCN_EINVALID, list.Path + ": the patient " + one.Patient + " is in training and in test (case " + one.Id +
+        "); keep all cases of a patient together.");
+    }
+    split = one.Split;
+  }
+}
+
+Split DivideCases(const DataList& list, const TrainingOptions& options)
+{
+  RefuseOverlap(list);
+  Split split;
+  for (const Case& one : list.Cases)
+  {
+    if (one.Split == "training" || one.Split == "validation")
+    {
+      if (one.Images.empty())
+      {
+        throw Error(RCN_EINVALID, list.Path + ": case " + one.Id + " has no \"image\" to learn from.");
+      }
+      (one.Split == "training" ? split.Training : split.Validation).push_back(one);
+    }
+  }
+  if (split.Training.empty())
+  {
+    throw Error(RCN_EINVALID, list.Path + " has no case under \"training\".");
+  }
+  if (options.Folds > 1 || options.Split || split.Validation.empty())
+  {
+    DivideByPatient(split, options);
+  }
+  return split;
+}
+
+// ---- cases in memory ----------------------------------------------------------------------------
+
+/// A case as it is kept: the image as read, packed votes, what the strategy makes of them.
+struct LoadedCase
+{
+  Case Source;
+  int Dimension = 0;
+  rcn_geometry Geometry{};
+  std::vector<Volume> Images; // empty: not in memory now
+  std::vector<rcn_channel> Channels;
+  rcn_scale Scale{};
+  std::unique_ptr<rcn_votes, VotesDeleter> Votes;
+  Handle<rcn_target> Target;
+  Handle<rcn_foci> Foci;
+  double Bytes = 0;
+};
+
+/// All cases of a training, by number: new, old, validation. Beyond the memory allowed, those not used for longest
+/// are let go and read again when they are needed.
+class CaseStore
+{
+public:
+  CaseStore(Workspace& workspace, std::vector<std::string> raters, double gigabytes)
+    : Workspace_(workspace), Raters_(std::move(raters)), Room_(gigabytes > 0 ? gigabytes * 1e9 : INFINITY)
+  {
+  }
+
+  /// What every case's votes and image become, known only after the first look at all of them.
+  void SetRules(const rcn_strategy& strategy, const rcn_fusion_options& fusion, const rcn_normalize& normalize)
+  {
+    this->Strategy_ = strategy;
+    this->Fusion_ = fusion;
+    this->Normalize_ = normalize;
+    this->HasRules_ = true;
+    for (size_t i = 0; i < this->Cases_.size(); ++i)
+    {
+      if (!this->Cases_[i].Images.empty())
+      {
+        this->Prepare(this->Cases_[i]);
+      }
+    }
+  }
+
+  size_t Count() const { return this->Cases_.size(); }
+
+  /// Reads a case for the first time; throws Error that begins with its id.
+  LoadedCase& Add(const Case& source)
+  {
+    this->Cases_.emplace_back();
+    this->Cases_.back().Source = source;
+    try
+    {
+      return this->Get(this->Cases_.size() - 1);
+    }
+    catch (...)
+    {
+      this->Recent_.remove(this->Cases_.size() - 1);
+      this->Cases_.pop_back();
+      throw;
+    }
+  }
+
+  LoadedCase& Get(size_t index)
+  {
+    LoadedCase& one = this->Cases_[index];
+    if (one.Images.empty())
+    {
+      this->Read(one);
+      if (this->HasRules_)
+      {
+        this->Prepare(one);
+      }
+      this->Held_ += one.Bytes;
+    }
+    if (std::isfinite(this->Room_))
+    {
+      this->Recent_.remove(index);
+      this->Recent_.push_back(index);
+      while (this->Held_ > this->Room_ && this->Recent_.size() > 1)
+      {
+        this->LetGo(this->Cases_[this->Recent_.front()]);
+        this->Recent_.pop_front();
+      }
+    }
+    return one;
+  }
+
+private:
+  void Read(LoadedCase& one)
+  {
+    try
+    {
+      this->Workspace_.LoadCase(one.Source, this->Raters_);
+    }
+    catch (const Error& error)
+    {
+      throw Error(error.Status(), error.Status() == RCN_ECANCELLED ? error.what() : "Case " + one.Source.Id + ": " + error.what());
+    }
+    one.Images = this->Workspace_.Images();
+    one.Geometry = *rcn_votes_geometry(this->Workspace_.Votes());
+    one.Votes = this->Workspace_.TakeVotes();
+    one.Channels.clear();
+    one.Bytes = static_cast<double>(rcn_geometry_voxels(&one.Geometry)) * rcn_votes_code_bytes(one.Votes.get());
+    for (const Volume& image : one.Images)
+    {
+      for (int c = 0; c < image.ChannelCount(); ++c)
+      {
+        const Channel channel = image.GetChannel(c);
+        one.Channels.push_back({ channel.Image, channel.Component });
+        one.Bytes += static_cast<double>(rcn_geometry_voxels(&one.Geometry)) * static_cast<double>(rcn_type_size(channel.Image.type));
+      }
+    }
+  }
+
+  void Prepare(LoadedCase& one)
+  {
+    rcn_context* context = this->Workspace_.Context();
+    const std::string about = "Case " + one.Source.Id;
+    Check(rcn_normalize_fit(&one.Scale, context, &this->Normalize_, one.Channels.data(), static_cast<int>(one.Channels.size())),
+      context, about);
+    rcn_target* target = nullptr;
+    Check(rcn_target_create(&target, context, one.Votes.get(), &this->Strategy_, &this->Fusion_), context, about);
+    one.Target.reset(target);
+    if (rcn_target_map(target))
+    {
+      one.Bytes += 4.0 * static_cast<double>(rcn_geometry_voxels(&one.Geometry));
+    }
+    rcn_foci* foci = nullptr;
+    Check(rcn_foci_create(&foci, context, one.Votes.get()), context, about);
+    one.Foci.reset(foci);
+  }
+
+  void LetGo(LoadedCase& one)
+  {
+    this->Held_ -= one.Images.empty() ? 0 : one.Bytes;
+    one.Images.clear();
+    one.Channels.clear();
+    one.Votes.reset();
+    one.Target.reset();
+    one.Foci.reset();
+  }
+
+  Workspace& Workspace_;
+  std::vector<std::string> Raters_;
+  double Room_, Held_ = 0;
+  rcn_strategy Strategy_{};
+  rcn_fusion_options Fusion_ = RCN_FUSION_OPTIONS_INIT;
+  rcn_normalize Normalize_ = RCN_NORMALIZE_INIT;
+  bool HasRules_ = false;
+  std::vector<LoadedCase> Cases_;
+  std::list<size_t> Recent_; // last used last
+};
+
+// ---- one training -------------------------------------------------------------------------------
+
+rcn_readout ReadoutOf(const std::string& name)
+{
+  return name == "expected" ? RCN_READOUT_EXPECTED : RCN_READOUT_MAJORITY;
+}
+
+class Training
+{
+public:
+  explicit Training(const TrainingOptions& options)
+    : Options_(options), Workspace_(options.Workspace), Context_(this->Workspace_.Context())
+  {
+    this->Workspace_.SetProgress([this](double fraction, const char* stage) { return this->OnProgress(fraction, stage); });
+  }
+
+  TrainingResult Run();
+
+private:
+  void ReadCases();
+  void ReadAll(const std::vector<Case>& cases, std::vector<size_t>& numbers, std::vector<std::string>* names);
+  void ChooseNetwork();
+  void ChooseSamples();
+  void ChooseNormalization();
+  void MakeNetwork();
+  void MakeTraining();
+  JsonHandle Protocol() const;
+  bool ResumeState();
+  void SaveCheckpoint();
+  void SaveBest();
+  void WriteLog() const;
+  void FinishEpoch();
+  TrainingEpoch Validate(rcn_net* net, const rcn_loss* loss, const float* lossValues);
+  EvaluationReport Judge(rcn_net* net, const rcn_loss* loss, const float* lossValues, rcn_readout readout);
+  Volume PredictLevels(rcn_net* net, const rcn_loss* loss, const float* lossValues, LoadedCase& one);
+  void Loop();
+  void Remark(const std::string& sentence) const;
+  bool OnProgress(double fraction, const char* stage);
+  double SecondsTrained() const { return this->SecondsBefore_ + SecondsNow() - this->Start_; }
+  static rcn_status GiveCase(rcn_train_case* out, int64_t index, void* payload);
+
+  const TrainingOptions& Options_;
+  Workspace Workspace_;
+  rcn_context* Context_;
+  DataList List_;
+  std::vector<std::string> Raters_;
+  std::unique_ptr<CaseStore> Store_;
+  std::vector<size_t> New_, Old_, Validation_; // numbers in the store
+  std::unique_ptr<Model> Init_;                // a whole model to go on from
+  bool InitIsEncoder_ = false;
+  rcn_net_options Net_ = RCN_NET_OPTIONS_INIT;
+  rcn_train_options Train_ = RCN_TRAIN_OPTIONS_INIT;
+  rcn_normalize Normalize_ = RCN_NORMALIZE_INIT;
+  std::string StrategyName_;
+  Handle<rcn_net> Network_;
+  Handle<rcn_train> Trainer_;
+  std::string CaseError_; // of GiveCase
+  rcn_status CaseStatus_ = RCN_OK;
+
+  TrainingResult Result_;
+  double BestRps_ = INFINITY;
+  int SinceBest_ = 0;
+  bool Finished_ = false;
+  TrainingEpoch Pending_;         // of the epoch under way
+  double SecondsBefore_ = 0, Start_ = 0, LastCheckpoint_ = 0, ValidationSeconds_ = 0;
+
+  // what OnProgress() shows
+  enum class Doing { Reading, Stepping, Validating } Doing_ = Doing::Reading;
+  bool Stop_ = false;
+  TrainingProgress Progress_;
+};
+
+void Training::Remark(const std::string& sentence) const
+{
+  if (this->Options_.Remark)
+  {
+    this->Options_.Remark(sentence);
+  }
+}
+
+/// A step is always finished: stopping is only remembered then.
+bool Training::OnProgress(double fraction, const char* stage)
+{
+  if (this->Doing_ == Doing::Reading)
+  {
+    this->Progress_.Stage = stage;
+    this->Progress_.Fraction = fraction;
+  }
+  if (!this->Stop_ && this->Options_.Progress)
+  {
+    this->Stop_ = this->Options_.Progress(this->Progress_);
+  }
+  return this->Stop_ && this->Doing_ != Doing::Stepping;
+}
+
+void Training::ReadAll(const std::vector<Case>& cases, std::vector<size_t>& numbers, std::vector<std::string>* names)
+{
+  for (const Case& one : cases)
+  {
+    try
+    {
+      const LoadedCase& loaded = this->Store_->Add(one);
+      const int channels = static_cast<int>(loaded.Channels.size());
+      if (this->Net_.channels && channels != this->Net_.channels)
+      {
+        throw Error(RCN_EDATA, "Case " + one.Id + " has " + std::to_string(channels) + " channels, the others have " +
+          std::to_string(this->Net_.channels) + ".");
+      }
+      this->Net_.channels = channels;
+      numbers.push_back(this->Store_->Count() - 1);
+      if (names)
+      {
+        names->push_back(one.Id);
+      }
+    }
+    catch (const Error& error)
+    {
+      if (!this->Options_.SkipBad || error.Status() == RCN_ECANCELLED || error.Status() == RCN_ENOMEM)
+      {
+        throw;
+      }
+      this->Remark(std::string("Left out: ") + error.what());
+      this->Result_.SkippedCases.push_back(one.Id);
+    }
+  }
+}
+
+void Training::ReadCases()
+{
+  const double start = SecondsNow();
+  this->List_ = this->Options_.List ? *this->Options_.List : ReadDataList(this->Options_.Data);
+  this->Raters_ = this->Result_.Raters = this->List_.Raters;
+  Split split = DivideCases(this->List_, this->Options_);
+  if (!this->Options_.Rehearse.empty())
+  {
+    const DataList old = ReadDataList(this->Options_.Rehearse);
+    if (old.Raters != this->Raters_)
+    {
+      throw Error(RCN_EINVALID, this->Options_.Rehearse + " has other raters than " + this->List_.Path + ".");
+    }
+    for (const Case& one : old.Cases)
+    {
+      if (one.Split == "training")
+      {
+        split.Old.push_back(one);
+      }
+    }
+    if (split.Old.empty())
+    {
+      throw Error(RCN_EINVALID, this->Options_.Rehearse + " has no case under \"training\".");
+    }
+  }
+  this->Store_.reset(new CaseStore(this->Workspace_, this->Raters_, this->Options_.CacheGb));
+  this->Net_.channels = 0;
+  this->ReadAll(split.Training, this->New_, &this->Result_.TrainingCases);
+  this->ReadAll(split.Old, this->Old_, nullptr);
+  this->ReadAll(split.Validation, this->Validation_, &this->Result_.ValidationCases);
+  if (this->New_.empty())
+  {
+    throw Error(RCN_EDATA, this->List_.Path + ": no training case could be read.");
+  }
+  bool marked = false;
+  for (const size_t number : this->New_)
+  {
+    const rcn_votes* votes = this->Store_->Get(number).Votes.get();
+    for (int r = 0; !marked && r < rcn_votes_raters(votes); ++r)
+    {
+      marked = rcn_votes_marked(votes, r) > 0;
+    }
+    if (marked)
+    {
+      break;
+    }
+  }
+  if (!marked)
+  {
+    throw Error(RCN_EDATA, this->List_.Path + ": nobody marked anything in any training case; there is nothing to learn.");
+  }
+  if (this->Validation_.empty())
+  {
+    this->Remark("There is no validation case: the last model is kept, and nothing tells how good it is.");
+  }
+  this->Result_.SecondsReading = SecondsNow() - start;
+}
+
+/// Which network, by the options or by the model to go on from; and whether raters and channels fit it.
+void Training::ChooseNetwork()
+{
+  const int channels = this->Net_.channels;
+  this->StrategyName_ = this->Options_.Strategy;
+  this->Net_ = this->Options_.Net;
+  if (!this->Options_.Init.empty())
+  {
+    char* arch = nullptr;
+    Check(rcn_model_read(&arch, this->Context_, this->Options_.Init.c_str(), "arch"), this->Context_);
+    this->InitIsEncoder_ = !arch;
+    rcn_model_free(arch, this->Context_);
+  }
+  if (!this->Options_.Init.empty() && !this->InitIsEncoder_)
+  {
+    this->Init_.reset(new Model(this->Context_, this->Options_.Init));
+    const rcn_net_options& from = this->Init_->Options();
+    if (this->Options_.HasNet && from.arch != this->Options_.Net.arch)
+    {
+      throw Error(RCN_EINVALID, this->Options_.Init + " is a " + rcn_arch_name(from.arch) + ", not a " +
+        rcn_arch_name(this->Options_.Net.arch) + "; leave --arch out to go on with it.");
+    }
+    if (from.channels != channels)
+    {
+      throw Error(RCN_EINVALID, this->Options_.Init + " takes images of " + std::to_string(from.channels) + " channels; those of " +
+        this->List_.Path + " have " + std::to_string(channels) + ".");
+    }
+    if (this->Init_->Info().Raters.size() != this->Raters_.size())
+    {
+      throw Error(RCN_EINVALID, this->Options_.Init + " has learned from " + std::to_string(this->Init_->Info().Raters.size()) +
+        " raters; " + this->List_.Path + " has " + std::to_string(this->Raters_.size()) + ".");
+    }
+    if (!this->Options_.OtherRaters)
+    {
+      this->Init_->CheckRaters(this->Raters_, this->List_.Path);
+    }
+    this->Net_ = from;
+    if (this->StrategyName_.empty())
+    {
+      this->StrategyName_ = this->Init_->Info().Strategy;
+    }
+  }
+  if (this->StrategyName_.empty())
+  {
+    this->StrategyName_ = "rps";
+  }
+  if (rcn_strategy_parse(&this->Train_.strategy, this->StrategyName_.c_str()) != RCN_OK)
+  {
+    throw Error(RCN_EINVALID, "There is no strategy '" + this->StrategyName_ + "'.");
+  }
+  this->Train_.loss.kind = this->Train_.strategy.loss;
+  this->Train_.loss.raters = static_cast<int>(this->Raters_.size());
+  this->Train_.loss.alpha = this->Options_.Alpha;
+  this->Train_.loss.bce_weight = this->Options_.BceWeight;
+  this->Train_.loss.expected_weight = this->Options_.ExpectedWeight;
+  this->Train_.loss.unimodal_weight = this->Options_.UnimodalWeight;
+  this->Train_.loss.tie_background = this->Options_.TieBackground;
+  rcn_loss* loss = nullptr;
+  Check(rcn_loss_create(&loss, this->Context_, &this->Train_.loss), this->Context_);
+  const int outputs = rcn_loss_channels(loss);
+  rcn_loss_destroy(loss);
+  if (this->Init_ && this->Net_.outputs != outputs)
+  {
+    throw Error(RCN_EINVALID, this->Options_.Init + " gives " + std::to_string(this->Net_.outputs) + " numbers per voxel, but " +
+      this->StrategyName_ + " needs " + std::to_string(outputs) + "; go on with its own strategy.");
+  }
+  this->Net_.channels = channels;
+  this->Net_.outputs = outputs;
+}
+
+/// Size and number of samples, and for volumes their spacing.
+void Training::ChooseSamples()
+{
+  rcn_sample_options& sample = this->Train_.sample;
+  const bool volumes = this->Net_.arch == RCN_UNET3D;
+  int64_t largest[3] = { 1, 1, 1 };
+  bool alike = true;
+  double voxels = 0;
+  std::vector<double> spacing[3];
+  const rcn_geometry first = this->Store_->Get(this->New_.front()).Geometry;
+  for (const std::vector<size_t>* numbers : { &this->New_, &this->Old_ })
+  {
+    for (const size_t number : *numbers)
+    {
+      const LoadedCase& one = this->Store_->Get(number);
+      for (int a = 0; a < 3; ++a)
+      {
+        largest[a] = std::max(largest[a], one.Geometry.size[a]);
+        alike = alike && one.Geometry.size[a] == first.size[a];
+        spacing[a].push_back(one.Geometry.spacing[a]);
+      }
+      if (volumes && one.Geometry.size[2] == 1)
+      {
+        throw Error(RCN_EDATA, "Case " + one.Source.Id + " is a slice; unet3d learns from volumes, unet and fpn-resnet from slices.");
+      }
+      voxels += static_cast<double>(rcn_geometry_voxels(&one.Geometry));
+    }
+  }
+  voxels /= static_cast<double>(spacing[0].size());
+  for (int a = 0; volumes && a < 3; ++a)
+  {
+    std::nth_element(spacing[a].begin(), spacing[a].begin() + spacing[a].size() / 2, spacing[a].end());
+    const double median = spacing[a][spacing[a].size() / 2];
+    if (!this->Init_)
+    {
+      this->Net_.spacing[a] = this->Options_.Spacing[a] > 0 ? this->Options_.Spacing[a] : median;
+    }
+    sample.spacing[a] = this->Net_.spacing[a];
+  }
+  const int64_t usual[3] = { volumes ? 96 : 256, volumes ? 96 : 256, volumes ? 64 : 1 };
+  for (int a = 0; a < 3; ++a)
+  {
+    const int64_t rounded = (largest[a] + 15) / 16 * 16;
+    const bool whole = alike && !volumes && a < 2 && largest[0] * largest[1] <= 65536;
+    sample.size[a] = this->Options_.Patch[a] > 0 ? this->Options_.Patch[a] : whole ? largest[a] : std::min(rounded, usual[a]);
+    if (a == 2 && !volumes)
+    {
+      sample.size[a] = 1;
+    }
+  }
+  sample.foreground = this->Options_.Foreground;
+  sample.augment = this->Options_.Augment;
+  const double size = static_cast<double>(sample.size[0] * sample.size[1] * sample.size[2]);
+  this->Train_.samples = this->Options_.Samples > 0 ? this->Options_.Samples
+                                                    : std::max<int64_t>(1, std::min<int64_t>(16, std::llround(voxels / size)));
+  this->Train_.batch = this->Options_.Batch > 0 ? this->Options_.Batch
+                                                : std::max<int64_t>(2, std::min<int64_t>(16, std::llround(262144 / size)));
+}
+
+void Training::ChooseNormalization()
+{
+  this->Normalize_ = this->Options_.Normalization;
+  if (!this->Options_.HasNormalization && this->Init_)
+  {
+    this->Normalize_ = this->Init_->Info().Normalization;
+  }
+  if (this->Normalize_.kind == RCN_NORMALIZE_FIXED && this->Normalize_.channels == 0)
+  {
+    rcn_moments moments{};
+    for (const size_t number : this->New_)
+    {
+      const LoadedCase& one = this->Store_->Get(number);
+      Check(rcn_moments_add(&moments, this->Context_, one.Channels.data(), static_cast<int>(one.Channels.size())), this->Context_);
+    }
+    Check(rcn_moments_normalize(&this->Normalize_, this->Context_, &moments), this->Context_);
+  }
+  rcn_fusion_options fusion = RCN_FUSION_OPTIONS_INIT;
+  fusion.tie = this->Options_.TieBackground ? RCN_TIE_BACKGROUND : RCN_TIE_FOREGROUND;
+  fusion.sigma = this->Options_.Sigma;
+  this->Store_->SetRules(this->Train_.strategy, fusion, this->Normalize_);
+}
+
+void Training::MakeNetwork()
+{
+  rcn_net* net = nullptr;
+  Check(rcn_net_create(&net, this->Context_, &this->Net_), this->Context_);
+  this->Network_.reset(net);
+  Check(rcn_net_initialize(net, this->Options_.Seed), this->Context_);
+  if (this->Init_)
+  {
+    std::memcpy(rcn_net_edit_values(net), rcn_net_values(this->Init_->Net()),
+      sizeof(float) * static_cast<size_t>(rcn_net_floats(net)));
+  }
+  else if (this->InitIsEncoder_)
+  {
+    int64_t loaded = 0;
+    Check(rcn_model_init_encoder(&loaded, net, this->Context_, this->Options_.Init.c_str(), nullptr, nullptr), this->Context_);
+    this->Remark("The encoder starts from " + this->Options_.Init + " (" + std::to_string(loaded) + " tensors).");
+  }
+}
+
+void Training::MakeTraining()
+{
+  rcn_train_options& train = this->Train_;
+  train.cases = static_cast<int64_t>(this->New_.size());
+  train.old_cases = static_cast<int64_t>(this->Old_.size());
+  train.freeze_encoder = this->Options_.FreezeEncoder;
+  train.seed = this->Options_.Seed;
+  train.optim.weight_decay = this->Options_.WeightDecay;
+  train.optim.kind = this->Options_.WeightDecay > 0 ? RCN_OPTIM_ADAMW : RCN_OPTIM_ADAM;
+  train.optim.clip_norm = this->Options_.ClipNorm;
+  train.schedule.kind = this->Options_.Schedule;
+  train.schedule.rate = this->Options_.Rate;
+  train.schedule.steps = std::max<int64_t>(2, rcn_train_epoch_steps(&train) * this->Options_.Epochs);
+  train.schedule.warmup = std::min(train.schedule.steps - 1,
+    static_cast<int64_t>(this->Options_.Warmup * static_cast<double>(train.schedule.steps) + 0.5));
+  rcn_train* created = nullptr;
+  Check(rcn_train_create(&created, this->Context_, this->Network_.get(), &train, GiveCase, this), this->Context_);
+  this->Trainer_.reset(created);
+  if (this->Init_ && this->Init_->Info().Loss == train.strategy.loss && !this->Init_->Info().LossParameters.empty())
+  {
+    const std::vector<float>& values = this->Init_->Info().LossParameters;
+    Check(rcn_train_set_loss_values(created, values.data(), static_cast<int>(values.size())), this->Context_);
+  }
+}
+
+/// C++ exceptions must not pass through the core: kept here and thrown after the step.
+rcn_status Training::GiveCase(rcn_train_case* out, int64_t index, void* payload)
+{
+  Training* self = static_cast<Training*>(payload);
+  try
+  {
+    const size_t number = static_cast<size_t>(index);
+    const LoadedCase& one =
+      self->Store_->Get(number < self->New_.size() ? self->New_[number] : self->Old_[number - self->New_.size()]);
+    out->data.channels = one.Channels.data();
+    out->data.channel_count = static_cast<int>(one.Channels.size());
+    out->data.scale = &one.Scale;
+    out->data.votes = one.Votes.get();
+    out->data.map = rcn_target_map(one.Target.get());
+    out->data.foci = one.Foci.get();
+    out->target = one.Target.get();
+    return RCN_OK;
+  }
+  catch (const Error& error)
+  {
+    self->CaseError_ = error.what();
+    self->CaseStatus_ = error.Status();
+  }
+  catch (const std::exception& error)
+  {
+    self->CaseError_ = error.what();
+    self->CaseStatus_ = RCN_ENOMEM;
+  }
+  return self->CaseStatus_ == RCN_EDATA ? RCN_EIO : self->CaseStatus_;
+}
+
+// ---- validation ---------------------------------------------------------------------------------
+
+/// Levels of a whole case, as components of voxels.
+Volume Training::PredictLevels(rcn_net* net, const rcn_loss* loss, const float* lossValues, LoadedCase& one)
+{
+  Volume levels = Volume::Allocate(one.Geometry, RCN_FLOAT32, static_cast<int>(this->Raters_.size()) + 1);
+  Check(rcn_predict_levels(static_cast<float*>(levels.Data()), net, loss, lossValues, &one.Scale, one.Channels.data(), nullptr),
+    this->Context_, "Case " + one.Source.Id);
+  return levels;
+}
+
+TrainingEpoch Training::Validate(rcn_net* net, const rcn_loss* loss, const float* lossValues)
+{
+  TrainingEpoch epoch;
+  epoch.Rps = epoch.MajorityMrEce = epoch.ExpectedMrEce = epoch.Auc = epoch.Dice = NotANumber;
+  if (this->Validation_.empty())
+  {
+    return epoch;
+  }
+  const double start = SecondsNow();
+  this->Doing_ = Doing::Validating;
+  this->Progress_.Stage = "validating";
+  const int raters = static_cast<int>(this->Raters_.size());
+  rcn_calib_options expected = RCN_CALIB_OPTIONS_INIT;
+  expected.readout = RCN_READOUT_EXPECTED;
+  rcn_calib *whole = nullptr, *majority = nullptr, *mean = nullptr;
+  Check(rcn_calib_create(&whole, this->Context_, raters, nullptr), this->Context_);
+  const Handle<rcn_calib> keepWhole(whole);
+  Check(rcn_calib_create(&majority, this->Context_, raters, nullptr), this->Context_);
+  const Handle<rcn_calib> keepMajority(majority);
+  Check(rcn_calib_create(&mean, this->Context_, raters, &expected), this->Context_);
+  const Handle<rcn_calib> keepMean(mean);
+  rcn_auc* auc = nullptr;
+  Check(rcn_auc_create(&auc, this->Context_, raters, RCN_READOUT_MAJORITY, 0), this->Context_);
+  const Handle<rcn_auc> keepAuc(auc);
+  rcn_region_options box = RCN_REGION_OPTIONS_INIT;
+  box.region = RCN_REGION_BOX;
+  std::vector<uint8_t> region;
+  for (const size_t number : this->Validation_)
+  {
+    LoadedCase& one = this->Store_->Get(number);
+    const Volume levels = this->PredictLevels(net, loss, lossValues, one);
+    region.resize(static_cast<size_t>(rcn_geometry_voxels(&one.Geometry)));
+    Check(rcn_region_fill(region.data(), nullptr, this->Context_, one.Votes.get(), &box), this->Context_);
+    rcn_calib_case judged = { one.Votes.get(), levels.View(), nullptr, nullptr };
+    const std::string about = "Case " + one.Source.Id;
+    Check(rcn_calib_add(whole, this->Context_, &judged), this->Context_, about);
+    judged.region = region.data();
+    Check(rcn_calib_add(majority, this->Context_, &judged), this->Context_, about);
+    Check(rcn_calib_add(mean, this->Context_, &judged), this->Context_, about);
+    Check(rcn_auc_add(auc, this->Context_, &judged), this->Context_, about);
+  }
+  double figures[RCN_FIGURES];
+  rcn_calib_figures(figures, whole);
+  // With raters missing in every case there is no RPS of all K; the Brier score against those who answered is as proper.
+  epoch.Rps = std::isfinite(figures[RCN_RPS]) ? figures[RCN_RPS] : figures[RCN_BRIER];
+  rcn_calib_figures(figures, mean);
+  epoch.ExpectedMrEce = figures[RCN_MR_ECE];
+  rcn_calib_figures(figures, majority);
+  epoch.MajorityMrEce = figures[RCN_MR_ECE];
+  epoch.Dice = figures[RCN_DICE];
+  rcn_auc_result area;
+  Check(rcn_auc_compute(&area, this->Context_, auc), this->Context_);
+  epoch.Auc = area.reference;
+  this->ValidationSeconds_ = SecondsNow() - start;
+  this->Result_.SecondsValidating += this->ValidationSeconds_;
+  return epoch;
+}
+
+EvaluationReport Training::Judge(rcn_net* net, const rcn_loss* loss, const float* lossValues, rcn_readout readout)
+{
+  EvaluationOptions& options = this->Result_.Judged;
+  options.Region.region = RCN_REGION_BOX;
+  options.Calib.readout = readout;
+  Evaluation evaluation(this->Context_, this->Raters_, options);
+  this->Doing_ = Doing::Validating;
+  this->Progress_.Stage = "judging";
+  for (const size_t number : this->Validation_)
+  {
+    LoadedCase& one = this->Store_->Get(number);
+    const Volume levels = this->PredictLevels(net, loss, lossValues, one);
+    if (evaluation.PrepareCase(one.Votes.get(), one.Source.Id, levels, "The prediction of " + one.Source.Id))
+    {
+      evaluation.CommitCase();
+    }
+  }
+  return evaluation.Report();
+}
+
+// ---- files --------------------------------------------------------------------------------------
+
+/// Everything that decides the bits of a training, by the names that a person gave it with.
+JsonHandle Training::Protocol() const
+{
+  const rcn_train_options& train = this->Train_;
+  const rcn_augment& augment = train.sample.augment;
+  JsonHandle root(json_object());
+  const auto number = [&root](const char* key, double value) { json_object_set_new(root.get(), key, JsonNumber(value)); };
+  const auto text = [&root](const char* key, const std::string& value) { json_object_set_new(root.get(), key, JsonString(value)); };
+  text("--strategy", this->StrategyName_);
+  text("--arch", rcn_arch_name(this->Net_.arch));
+  number("--width", this->Net_.width);
+  number("--depth", this->Net_.depth);
+  number("--norm", this->Net_.norm);
+  number("--dropout", this->Net_.dropout);
+  text("--init", this->Options_.Init);
+  number("--freeze", train.freeze_encoder);
+  number("--epochs", this->Options_.Epochs);
+  number("--minutes", this->Options_.Minutes);
+  number("--batch", static_cast<double>(train.batch));
+  number("--samples", static_cast<double>(train.samples));
+  number("--rate", train.schedule.rate);
+  number("--schedule", train.schedule.kind);
+  number("--warmup", static_cast<double>(train.schedule.warmup));
+  number("--weight-decay", train.optim.weight_decay);
+  number("--clip", train.optim.clip_norm);
+  number("--alpha", train.loss.alpha);
+  number("--bce-weight", train.loss.bce_weight);
+  number("--expected-weight", train.loss.expected_weight);
+  number("--unimodal-weight", train.loss.unimodal_weight);
+  number("--tie", train.loss.tie_background);
+  number("--sigma", this->Options_.Sigma);
+  number("--seed", static_cast<double>(train.seed));
+  number("--patience", this->Options_.Patience);
+  number("--foreground", train.sample.foreground);
+  text("--normalize", NormalizationText(this->Normalize_));
+  text("--readout", this->Options_.Readout);
+  json_t* sizes = json_array();
+  json_t* spacing = json_array();
+  for (int a = 0; a < 3; ++a)
+  {
+    json_array_append_new(sizes, json_integer(train.sample.size[a]));
+    json_array_append_new(spacing, JsonNumber(train.sample.spacing[a]));
+  }
+  json_object_set_new(root.get(), "--patch", sizes);
+  json_object_set_new(root.get(), "--spacing", spacing);
+  json_t* varied = json_array();
+  for (const double amount : { static_cast<double>(augment.flips), static_cast<double>(augment.turns), augment.share, augment.rotate,
+         augment.scale, augment.shear, augment.shift, augment.elastic, augment.gamma, augment.brightness, augment.contrast,
+         augment.noise, augment.blur })
+  {
+    json_array_append_new(varied, JsonNumber(amount));
+  }
+  json_object_set_new(root.get(), "--augment", varied);
+  json_object_set_new(root.get(), "raters", JsonStrings(this->Raters_));
+  json_object_set_new(root.get(), "training cases", JsonStrings(this->Result_.TrainingCases));
+  json_object_set_new(root.get(), "validation cases", JsonStrings(this->Result_.ValidationCases));
+  number("old cases", static_cast<double>(this->Old_.size()));
+  return root;
+}
+
+json_t* EpochJson(const TrainingEpoch& epoch)
+{
+  json_t* json = json_object();
+  json_object_set_new(json, "epoch", json_integer(epoch.Epoch));
+  json_object_set_new(json, "rate", JsonNumber(epoch.Rate));
+  json_object_set_new(json, "loss", JsonNumber(epoch.Loss));
+  json_object_set_new(json, "rps", JsonNumber(epoch.Rps));
+  json_object_set_new(json, "mr_ece_majority", JsonNumber(epoch.MajorityMrEce));
+  json_object_set_new(json, "mr_ece_expected", JsonNumber(epoch.ExpectedMrEce));
+  json_object_set_new(json, "auc", JsonNumber(epoch.Auc));
+  json_object_set_new(json, "dice", JsonNumber(epoch.Dice));
+  json_object_set_new(json, "seconds", JsonNumber(epoch.Seconds));
+  json_object_set_new(json, "megabytes", JsonNumber(epoch.Megabytes));
+  json_object_set_new(json, "best", json_boolean(epoch.Best));
+  return json;
+}
+
+double NumberAt(const json_t* object, const char* key)
+{
+  const json_t* value = json_object_get(object, key);
+  return json_is_number(value) ? json_number_value(value) : NotANumber;
+}
+
+TrainingEpoch EpochFrom(const json_t* json)
+{
+  TrainingEpoch epoch;
+  epoch.Epoch = static_cast<int>(json_integer_value(json_object_get(json, "epoch")));
+  epoch.Rate = NumberAt(json, "rate");
+  epoch.Loss = NumberAt(json, "loss");
+  epoch.Rps = NumberAt(json, "rps");
+  epoch.MajorityMrEce = NumberAt(json, "mr_ece_majority");
+  epoch.ExpectedMrEce = NumberAt(json, "mr_ece_expected");
+  epoch.Auc = NumberAt(json, "auc");
+  epoch.Dice = NumberAt(json, "dice");
+  epoch.Seconds = NumberAt(json, "seconds");
+  epoch.Megabytes = NumberAt(json, "megabytes");
+  epoch.Best = json_is_true(json_object_get(json, "best"));
+  return epoch;
+}
+
+json_t* EpochsJson(const std::vector<TrainingEpoch>& epochs)
+{
+  json_t* array = json_array();
+  for (const TrainingEpoch& epoch : epochs)
+  {
+    json_array_append_new(array, EpochJson(epoch));
+  }
+  return array;
+}
+
+void Training::WriteLog() const
+{
+  std::string text = CsvRow({ "epoch", "rate", "loss", "rps", "mr_ece_majority", "mr_ece_expected", "auc", "dice", "seconds",
+    "megabytes", "best" });
+  for (const TrainingEpoch& epoch : this->Result_.Epochs)
+  {
+    text += CsvRow({ std::to_string(epoch.Epoch), CsvNumber(epoch.Rate), CsvNumber(epoch.Loss), CsvNumber(epoch.Rps),
+      CsvNumber(epoch.MajorityMrEce), CsvNumber(epoch.ExpectedMrEce), CsvNumber(epoch.Auc), CsvNumber(epoch.Dice),
+      CsvNumber(epoch.Seconds), CsvNumber(epoch.Megabytes), epoch.Best ? "1" : "0" });
+  }
+  WriteText(this->Result_.Log, text);
+}
+
+void Training::SaveCheckpoint()
+{
+  const JsonHandle state(json_object());
+  json_object_set_new(state.get(), "protocol", this->Protocol().release());
+  json_object_set_new(state.get(), "epochs", EpochsJson(this->Result_.Epochs));
+  json_object_set_new(state.get(), "pending", EpochJson(this->Pending_));
+  json_object_set_new(state.get(), "best", json_integer(this->Result_.Best));
+  json_object_set_new(state.get(), "best_rps", JsonNumber(this->BestRps_));
+  json_object_set_new(state.get(), "since_best", json_integer(this->SinceBest_));
+  json_object_set_new(state.get(), "readout", JsonString(this->Result_.Readout));
+  json_object_set_new(state.get(), "seconds", JsonNumber(this->SecondsTrained()));
+  json_object_set_new(state.get(), "finished", json_boolean(this->Finished_));
+  const std::string text = JsonText(state.get());
+  const rcn_model_entry entry = { "training", text.c_str() };
+  Check(rcn_train_save(this->Trainer_.get(), this->Result_.Checkpoint.c_str(), &entry, 1), this->Context_);
+  this->LastCheckpoint_ = SecondsNow();
+}
+
+/// True when there was a state to go on from.
+bool Training::ResumeState()
+{
+  const std::string& path = this->Result_.Checkpoint;
+  std::error_code ignored;
+  if (!fs::exists(path, ignored))
+  {
+    this->Remark("There is no " + path + " yet: training starts from the beginning.");
+    return false;
+  }
+  char* text = nullptr;
+  Check(rcn_model_read(&text, this->Context_, path.c_str(), "training"), this->Context_);
+  const JsonHandle state(text ? json_loads(text, 0, nullptr) : nullptr);
+  rcn_model_free(text, this->Context_);
+  const json_t* then = json_object_get(state.get(), "protocol");
+  if (!json_is_object(then))
+  {
+    throw Error(RCN_EFORMAT, path + " is no checkpoint of a training.");
+  }
+  const JsonHandle now = this->Protocol();
+  const char* key;
+  json_t* value;
+  json_object_foreach(now.get(), key, value)
+  {
+    if (!json_equal(value, json_object_get(then, key)))
+    {
+      throw Error(RCN_EINVALID, path + " was made with another value of " + key +
+        "; resume with the options that it was started with, or start anew without --resume.");
+    }
+  }
+  Check(rcn_train_load(this->Trainer_.get(), path.c_str()), this->Context_);
+  size_t index;
+  json_array_foreach(json_object_get(state.get(), "epochs"), index, value)
+  {
+    this->Result_.Epochs.push_back(EpochFrom(value));
+  }
+  this->Pending_ = EpochFrom(json_object_get(state.get(), "pending"));
+  this->Result_.Best = static_cast<int>(json_integer_value(json_object_get(state.get(), "best")));
+  const double best = NumberAt(state.get(), "best_rps");
+  this->BestRps_ = std::isfinite(best) ? best : INFINITY;
+  this->SinceBest_ = static_cast<int>(json_integer_value(json_object_get(state.get(), "since_best")));
+  const char* readout = json_string_value(json_object_get(state.get(), "readout"));
+  this->Result_.Readout = readout ? readout : "";
+  this->SecondsBefore_ = NumberAt(state.get(), "seconds");
+  this->Finished_ = json_is_true(json_object_get(state.get(), "finished"));
+  return true;
+}
+
+void Training::SaveBest()
+{
+  ModelInfo info;
+  info.Raters = this->Raters_;
+  info.Normalization = this->Normalize_;
+  info.Strategy = this->StrategyName_;
+  info.Loss = this->Train_.strategy.loss;
+  const int count = rcn_loss_parameters(rcn_train_loss(this->Trainer_.get()));
+  const float* values = rcn_train_loss_values(this->Trainer_.get());
+  info.LossParameters.assign(values, values + (values ? count : 0));
+  info.Readout = ReadoutOf(this->Result_.Readout);
+  const JsonHandle protocol = this->Protocol();
+  SaveModel(this->Context_, this->Result_.Model, this->Network_.get(), info, { { "training", JsonText(protocol.get()) } });
+}
+
+// ---- the course ---------------------------------------------------------------------------------
+
+void Training::FinishEpoch()
+{
+  TrainingEpoch epoch =
+    this->Validate(this->Network_.get(), rcn_train_loss(this->Trainer_.get()), rcn_train_loss_values(this->Trainer_.get()));
+  epoch.Epoch = this->Pending_.Epoch;
+  epoch.Rate = this->Pending_.Rate;
+  epoch.Loss = this->Pending_.Loss;
+  epoch.Seconds = this->SecondsTrained();
+  epoch.Megabytes = PeakMegabytes(this->Context_);
+  epoch.Best = this->Validation_.empty() || epoch.Rps < this->BestRps_;
+  if (epoch.Best)
+  {
+    this->BestRps_ = epoch.Rps;
+    this->Result_.Best = epoch.Epoch;
+    this->SinceBest_ = 0;
+    this->Result_.Readout = this->Options_.Readout == "auto"
+      ? (!this->Train_.strategy.fused && epoch.ExpectedMrEce < epoch.MajorityMrEce ? "expected" : "majority")
+      : this->Options_.Readout;
+    this->SaveBest();
+  }
+  else
+  {
+    ++this->SinceBest_;
+  }
+  this->Result_.Epochs.push_back(epoch);
+  this->WriteLog();
+  if (this->Options_.EpochDone)
+  {
+    this->Options_.EpochDone(epoch);
+  }
+}
+
+void Training::Loop()
+{
+  const int64_t epochSteps = rcn_train_epoch_steps(&this->Train_);
+  const int64_t steps = epochSteps * this->Options_.Epochs;
+  const double budget = 60 * this->Options_.Minutes;
+  int64_t step = 0, epoch = 0, begun = 0;
+  rcn_train_where(&step, &epoch, this->Trainer_.get());
+  begun = step;
+  this->LastCheckpoint_ = SecondsNow();
+  const double from = SecondsNow();
+  bool timeUp = false;
+  while (!this->Finished_ && !this->Stop_)
+  {
+    // An epoch whose validation was interrupted is validated first.
+    if (this->Pending_.Epoch > (this->Result_.Epochs.empty() ? 0 : this->Result_.Epochs.back().Epoch))
+    {
+      this->FinishEpoch();
+      this->Finished_ = step >= steps || timeUp || (this->Options_.Patience > 0 && this->SinceBest_ >= this->Options_.Patience);
+      if (this->Finished_ || SecondsNow() - this->LastCheckpoint_ >= this->Options_.CheckpointSeconds)
+      {
+        this->SaveCheckpoint();
+      }
+      continue;
+    }
+    const double at = budget > 0 ? std::min(1.0, this->SecondsTrained() / std::max(1e-3, budget - 1.2 * this->ValidationSeconds_)) : 0;
+    this->Doing_ = Doing::Stepping;
+    this->Progress_.Stage = "training";
+    rcn_train_report report;
+    const rcn_status status = rcn_train_step(&report, this->Trainer_.get(), at);
+    if (status != RCN_OK && !this->CaseError_.empty())
+    {
+      throw Error(this->CaseStatus_, this->CaseError_);
+    }
+    Check(status, this->Context_);
+    step = report.step;
+    if (report.setback)
+    {
+      this->Remark("The loss got out of hand at step " + std::to_string(step + 1) + "; training goes back to epoch " +
+        std::to_string(report.epoch) + " and on with half the rate.");
+      continue;
+    }
+    this->Result_.SecondsDrawing += report.draw_seconds;
+    this->Result_.SecondsStepping += report.net_seconds;
+    this->Result_.Steps = step;
+    timeUp = at >= 1;
+    this->Progress_.Epoch = static_cast<int>(report.epoch_done ? report.epoch : report.epoch + 1);
+    this->Progress_.Epochs = this->Options_.Epochs;
+    this->Progress_.Loss = report.epoch_loss;
+    const double perStep = (SecondsNow() - from) / static_cast<double>(step - begun); // validation included
+    this->Progress_.Fraction = std::max(static_cast<double>(step) / static_cast<double>(steps), at);
+    this->Progress_.SecondsLeft = perStep * static_cast<double>(steps - step);
+    if (budget > 0)
+    {
+      this->Progress_.SecondsLeft = std::min(this->Progress_.SecondsLeft, budget - this->SecondsTrained());
+    }
+    if (report.epoch_done || timeUp)
+    {
+      this->Pending_ = TrainingEpoch();
+      this->Pending_.Epoch = static_cast<int>(report.epoch_done ? report.epoch : report.epoch + 1);
+      this->Pending_.Rate = report.rate;
+      this->Pending_.Loss = report.epoch_loss;
+    }
+    else if (SecondsNow() - this->LastCheckpoint_ >= 10 * this->Options_.CheckpointSeconds)
+    {
+      this->SaveCheckpoint();
+    }
+    this->OnProgress(this->Progress_.Fraction, this->Progress_.Stage);
+  }
+}
+
+TrainingResult Training::Run()
+{
+  this->Result_.Model = this->Options_.Output;
+  this->Result_.Checkpoint = Stem(this->Options_.Output) + ".checkpoint.safetensors";
+  this->Result_.Log = Stem(this->Options_.Output) + ".log.csv";
+  for (const std::string& path : { this->Result_.Model, this->Result_.Checkpoint, this->Result_.Log })
+  {
+    const std::string sentence = FileBeside::Check(path);
+    if (!sentence.empty())
+    {
+      throw Error(RCN_EIO, sentence);
+    }
+  }
+  this->ReadCases();
+  this->ChooseNetwork();
+  this->ChooseSamples();
+  this->ChooseNormalization();
+  this->MakeNetwork();
+  this->MakeTraining();
+  this->Start_ = SecondsNow();
+  const bool resumed = this->Options_.Resume && this->ResumeState();
+  try
+  {
+    const rcn_loss* loss = rcn_train_loss(this->Trainer_.get());
+    if (this->Init_ && !resumed && !this->Validation_.empty())
+    {
+      TrainingEpoch before = this->Validate(this->Network_.get(), loss, rcn_train_loss_values(this->Trainer_.get()));
+      before.Rate = before.Loss = NotANumber;
+      before.Seconds = this->SecondsTrained();
+      before.Megabytes = PeakMegabytes(this->Context_);
+      this->Result_.Epochs.push_back(before);
+      if (this->Options_.EpochDone)
+      {
+        this->Options_.EpochDone(before);
+      }
+    }
+    this->Loop();
+  }
+  catch (const Error& error)
+  {
+    if (error.Status() != RCN_ECANCELLED)
+    {
+      throw;
+    }
+    this->Stop_ = true;
+  }
+  if (!this->Finished_)
+  {
+    this->Doing_ = Doing::Stepping; // writing is not cancelled
+    this->SaveCheckpoint();
+    this->Result_.Interrupted = true;
+    return std::move(this->Result_);
+  }
+  if (!this->Validation_.empty())
+  {
+    const Model best(this->Context_, this->Result_.Model);
+    const rcn_readout readout = best.Info().Readout;
+    const std::vector<float>& values = best.Info().LossParameters;
+    this->Result_.After = this->Judge(best.Net(), best.Loss(), values.empty() ? nullptr : values.data(), readout);
+    if (this->Init_)
+    {
+      const std::vector<float>& old = this->Init_->Info().LossParameters;
+      this->Result_.Before = this->Judge(this->Init_->Net(), this->Init_->Loss(), old.empty() ? nullptr : old.data(), readout);
+      this->Result_.HasBefore = true;
+    }
+  }
+  return std::move(this->Result_);
+}
+
+} // namespace
+
+// ---- the interface ------------------------------------------------------------------------------
+
+std::vector<std::string> StrategyNames()
+{
+  std::vector<std::string> names;
+  for (int i = 0; rcn_strategy_name(i); ++i)
+  {
+    names.push_back(rcn_strategy_name(i));
+  }
+  return names;
+}
+
+std::string CheckTraining(const TrainingOptions& options)
+{
+  rcn_strategy strategy;
+  if (!options.List && options.Data.empty())
+  {
+    return "Say what to learn from with --data LIST.";
+  }
+  if (!EndsWith(options.Output, ".safetensors"))
+  {
+    return "Say where to write the model with -o MODEL.safetensors.";
+  }
+  if (!options.Strategy.empty() && rcn_strategy_parse(&strategy, options.Strategy.c_str()) != RCN_OK)
+  {
+    return "There is no strategy '" + options.Strategy + "'.";
+  }
+  if (const char* sentence = rcn_net_check(&options.Net))
+  {
+    return sentence;
+  }
+  if (const char* sentence = rcn_augment_check(&options.Augment))
+  {
+    return sentence;
+  }
+  if (options.Folds < 0 || options.Folds == 1 || options.Fold < 0 || (options.Folds > 1 && options.Fold >= options.Folds))
+  {
+    return "Of N folds (at least 2), one from 0 to N - 1 validates.";
+  }
+  if (!(options.ValidationShare >= 0 && options.ValidationShare < 1))
+  {
+    return "The share of cases that validate must be at least 0 and less than 1.";
+  }
+  if (options.Epochs < 1 || options.Epochs > 1000000)
+  {
+    return "Training takes 1 to 1000000 epochs.";
+  }
+  if (!(options.Minutes >= 0) || !(options.CacheGb >= 0) || !(options.CheckpointSeconds >= 0))
+  {
+    return "Times and sizes must not be negative.";
+  }
+  if (!(options.Warmup >= 0 && options.Warmup < 1))
+  {
+    return "The share of steps for warming up must be at least 0 and less than 1.";
+  }
+  if (options.Readout != "auto" && options.Readout != "majority" && options.Readout != "expected")
+  {
+    return "The readout is auto, majority or expected.";
+  }
+  if (!(options.Foreground >= 0 && options.Foreground <= 1))
+  {
+    return "The share of patches around marked voxels must be 0 to 1.";
+  }
+  return "";
+}
+
+TrainingResult TrainModel(const TrainingOptions& options)
+{
+  const std::string sentence = CheckTraining(options);
+  if (!sentence.empty())
+  {
+    throw Error(RCN_EINVALID, sentence);
+  }
+  return Training(options).Run();
+}
+
+json_t* TrainingJson(const TrainingResult& result)
+{
+  json_t* root = json_object();
+  json_object_set_new(root, "model", JsonString(result.Model));
+  json_object_set_new(root, "log", JsonString(result.Log));
+  json_object_set_new(root, "interrupted", json_boolean(result.Interrupted));
+  json_object_set_new(root, "best", json_integer(result.Best));
+  json_object_set_new(root, "readout", JsonString(result.Readout));
+  json_object_set_new(root, "steps", json_integer(result.Steps));
+  json_object_set_new(root, "epochs", EpochsJson(result.Epochs));
+  json_t* cases = json_object();
+  json_object_set_new(cases, "training", JsonStrings(result.TrainingCases));
+  json_object_set_new(cases, "validation", JsonStrings(result.ValidationCases));
+  json_object_set_new(cases, "skipped", JsonStrings(result.SkippedCases));
+  json_object_set_new(root, "cases", cases);
+  json_t* seconds = json_object();
+  json_object_set_new(seconds, "reading", JsonNumber(result.SecondsReading));
+  json_object_set_new(seconds, "drawing", JsonNumber(result.SecondsDrawing));
+  json_object_set_new(seconds, "stepping", JsonNumber(result.SecondsStepping));
+  json_object_set_new(seconds, "validating", JsonNumber(result.SecondsValidating));
+  json_object_set_new(root, "seconds", seconds);
+  if (result.After.Cases > 0)
+  {
+    json_object_set_new(root, "validation", EvaluationJson(result.After, result.Judged, result.Raters));
+  }
+  if (result.HasBefore)
+  {
+    json_object_set_new(root, "before", EvaluationJson(result.Before, result.Judged, result.Raters));
+  }
+  return root;
+}
+
+} // namespace rcn

@@ -1,0 +1,542 @@
+#include "rcn/rcn_data.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "rcn_rng.h"
+#include "rcn_smooth.h"
+#include "rcn_votes_private.h"
+
+/* ---- options --------------------------------------------------------------------------------- */
+
+const char *rcn_augment_check(const rcn_augment *augment) {
+    if (!augment) return "There is nothing that says how samples are varied.";
+    const struct {
+        double value, most;
+        const char *sentence;
+    } limits[] = {
+        {augment->share, 1, "The share of samples that are varied must be 0 to 1."},
+        {augment->rotate, 180, "Samples can be rotated by 0 to 180 degrees."},
+        {augment->scale, 4, "Samples can be scaled by 0 to 4 times their size more or less."},
+        {augment->shear, 1, "Samples can be sheared by 0 to 1 voxel per voxel."},
+        {augment->shift, 1e6, "Samples can be shifted by 0 to a million voxels."},
+        {augment->elastic, 1e3, "The elastic displacement must be 0 to 1000 voxels."},
+        {augment->gamma, 4, "The change of gamma must be 0 to 4."},
+        {augment->brightness, 10, "The change of brightness must be 0 to 10 deviations."},
+        {augment->contrast, 10, "The change of contrast must be 0 to 10."},
+        {augment->noise, 10, "The noise of samples must be 0 to 10 deviations."},
+        {augment->blur, 16, "Samples can be blurred by 0 to 16 voxels."},
+    };
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; ++i)
+        if (!(limits[i].value >= 0 && limits[i].value <= limits[i].most)) return limits[i].sentence;
+    return NULL;
+}
+
+const char *rcn_sample_check(const rcn_sample_options *options) {
+    if (!options) return "There is nothing that says what a sample is.";
+    double voxels = 1;
+    for (int a = 0; a < 3; ++a) {
+        if (options->size[a] < 1 || options->size[a] > 1 << 20)
+            return "A sample has 1 to 1048576 voxels along each axis.";
+        voxels *= (double)options->size[a];
+        if (!(options->spacing[a] >= 0) || !isfinite(options->spacing[a]))
+            return "The spacing of samples must be positive, or 0 for the case's own.";
+    }
+    if (voxels > 0x1p31) return "A sample of so many voxels does not fit into memory.";
+    if (!(options->foreground >= 0 && options->foreground <= 1))
+        return "The share of samples around marked voxels must be 0 to 1.";
+    return rcn_augment_check(&options->augment);
+}
+
+/* ---- foci ------------------------------------------------------------------------------------ */
+
+struct rcn_foci {
+    rcn_context *ctx;
+    int64_t count[2]; /* marked by all, disputed */
+    int64_t voxels[2][RCN_FOCI];
+};
+
+/* 0: marked by all who answered, 1: disputed, -1: marked by nobody. */
+static int kind_of(const rcn_pattern *pattern) {
+    return !pattern->marked ? -1 : pattern->marked != pattern->answered;
+}
+
+rcn_status rcn_foci_create(rcn_foci **out, rcn_context *ctx, const rcn_votes *votes) {
+    rcn_status status;
+    rcn_foci *foci = NULL;
+    int64_t total[2] = {0, 0}, seen[2] = {0, 0};
+    uint32_t codes[1024];
+    if (!ctx) return RCN_EINVALID;
+    rcn__clear(ctx);
+    if (!out || !votes) return rcn__fail(ctx, RCN_EINVALID, "There are no votes to look at.");
+    RCN_ALLOC_ZERO(foci, ctx, 1, "where raters marked something");
+    foci->ctx = ctx;
+    for (int64_t p = 0; p < votes->pattern_count; ++p) {
+        const int kind = kind_of(&votes->patterns[p]);
+        if (kind >= 0) total[kind] += votes->patterns[p].voxels;
+    }
+    for (int64_t first = 0; first < votes->voxels && total[0] + total[1] > 0; first += 1024) {
+        const int64_t count = votes->voxels - first < 1024 ? votes->voxels - first : 1024;
+        rcn__votes_read(codes, votes, first, count);
+        for (int64_t i = 0; i < count; ++i) {
+            const int kind = kind_of(&votes->patterns[codes[i]]);
+            if (kind < 0) continue;
+            /* Every (total / kept)-th of them: the k-th is kept when k * kept / total steps on. */
+            const int64_t kept = total[kind] < RCN_FOCI ? total[kind] : RCN_FOCI;
+            const int64_t k = seen[kind]++;
+            const int64_t place = (int64_t)((double)k / (double)total[kind] * (double)kept);
+            if (place >= foci->count[kind] && foci->count[kind] < kept)
+                foci->voxels[kind][foci->count[kind]++] = first + i;
+        }
+        if ((first & 0xFFFFF) == 0)
+            RCN_TRY(rcn__report(ctx, (double)first / (double)votes->voxels, "looking for marks"));
+    }
+    *out = foci;
+    foci = NULL;
+done:
+    rcn_foci_destroy(foci);
+    return status;
+}
+
+void rcn_foci_destroy(rcn_foci *foci) {
+    if (foci) rcn__free(foci->ctx, foci);
+}
+
+int64_t rcn_foci_disputed(const rcn_foci *foci) { return foci->count[1]; }
+
+int64_t rcn_foci_marked(const rcn_foci *foci) { return foci->count[0]; }
+
+int64_t rcn_foci_voxel(const rcn_foci *foci, int disputed, int64_t k) {
+    return foci->voxels[!!disputed][k];
+}
+
+/* ---- where a sample's voxels come from ------------------------------------------------------- */
+
+enum { CELLS = 4, NODES = CELLS + 3 }; /* of the elastic grid, along each axis of the sample */
+
+typedef struct mapping {
+    double center_in[3], center_out[3];
+    double matrix[9]; /* row major: voxels of the case per voxel of the sample */
+    int elastic;
+    double most;                           /* largest displacement, in voxels of the case */
+    double grid[3][NODES * NODES * NODES]; /* displacement along x, y, z at the nodes */
+} mapping;
+
+static double between(rcn_rng *rng, double most) { return most * (2 * rcn__rng_uniform(rng) - 1); }
+
+/* A factor from 1 / (1 + most) to 1 + most. */
+static double factor(rcn_rng *rng, double most) { return exp(between(rng, log1p(most))); }
+
+static int happens(rcn_rng *rng, double amount, double share) {
+    return amount > 0 && rcn__rng_uniform(rng) < share;
+}
+
+/* a = a b */
+static void multiply(double a[9], const double b[9]) {
+    double product[9];
+    for (int i = 0; i < 3; ++i)
+        for (int j = 0; j < 3; ++j)
+            product[3 * i + j] =
+                a[3 * i] * b[j] + a[3 * i + 1] * b[3 + j] + a[3 * i + 2] * b[6 + j];
+    memcpy(a, product, sizeof product);
+}
+
+/* a = a times the rotation by `degrees` in the plane of axes i and j. */
+static void rotate(double a[9], int i, int j, double degrees) {
+    double turn[9] = {1, 0, 0, 0, 1, 0, 0, 0, 1};
+    const double angle = degrees * 0.017453292519943295;
+    turn[4 * i] = turn[4 * j] = cos(angle);
+    turn[3 * j + i] = sin(angle);
+    turn[3 * i + j] = -turn[3 * j + i];
+    multiply(a, turn);
+}
+
+/* Mirror, turn, rotation, scale and shear as one matrix, in millimetres. */
+static void draw_matrix(double matrix[9], const rcn_sample_options *options, rcn_rng *rng) {
+    static const double quarter[9] = {0, -1, 0, 1, 0, 0, 0, 0, 1};
+    const rcn_augment *augment = &options->augment;
+    const int axes = options->size[2] == 1 ? 2 : 3;
+    memset(matrix, 0, 9 * sizeof *matrix);
+    for (int a = 0; a < 3; ++a) matrix[4 * a] = 1;
+    for (int a = 0; augment->flips && a < axes; ++a)
+        if (rcn__rng_next(rng) >> 63) matrix[4 * a] = -1;
+    if (augment->turns && options->size[0] == options->size[1])
+        for (uint64_t turns = rcn__rng_below(rng, 4); turns > 0; --turns) multiply(matrix, quarter);
+    if (happens(rng, augment->rotate, augment->share)) {
+        rotate(matrix, 0, 1, between(rng, augment->rotate));
+        if (axes == 3) rotate(matrix, 1, 2, between(rng, 0.5 * augment->rotate));
+        if (axes == 3) rotate(matrix, 0, 2, between(rng, 0.5 * augment->rotate));
+    }
+    if (happens(rng, augment->scale, augment->share)) {
+        const double by = factor(rng, augment->scale);
+        for (int i = 0; i < 9; ++i) matrix[i] *= by;
+    }
+    if (happens(rng, augment->shear, augment->share)) {
+        double shear[9] = {1, 0, 0, 0, 1, 0, 0, 0, 1};
+        for (int i = 0; i < axes; ++i)
+            for (int j = i + 1; j < axes; ++j) shear[3 * i + j] = between(rng, augment->shear);
+        multiply(matrix, shear);
+    }
+}
+
+/* The first voxel of the case that an unvaried sample begins with, along each axis. */
+static void draw_place(double center[3], const rcn_data_case *from,
+                       const rcn_sample_options *options, const double step[3], rcn_rng *rng) {
+    const int64_t *size = from->votes->geometry.size;
+    int64_t focus[3] = {0, 0, 0};
+    int focused = 0;
+    if (from->foci && rcn__rng_uniform(rng) < options->foreground) {
+        int kind = (int)(rcn__rng_next(rng) >> 63);
+        if (!from->foci->count[kind]) kind = !kind;
+        if (from->foci->count[kind]) {
+            const int64_t voxel =
+                from->foci->voxels[kind][rcn__rng_below(rng, (uint64_t)from->foci->count[kind])];
+            focus[0] = voxel % size[0];
+            focus[1] = voxel / size[0] % size[1];
+            focus[2] = voxel / (size[0] * size[1]);
+            focused = 1;
+        }
+    }
+    for (int a = 0; a < 3; ++a) {
+        const double extent = step[a] * (double)options->size[a];
+        const double room = (double)size[a] - extent;
+        double first = floor(0.5 * room); /* whole, so that nothing is interpolated needlessly */
+        const double draw = rcn__rng_uniform(rng);
+        if (room > 0) {
+            first = focused ? floor((double)focus[a] - extent * (0.25 + 0.5 * draw) + 0.5)
+                            : floor(draw * (room + 1));
+            first = first < 0 ? 0 : first > room ? floor(room) : first;
+        }
+        center[a] = first + 0.5 * (extent - 1);
+    }
+}
+
+static void draw_elastic(mapping *map, const rcn_sample_options *options, rcn_rng *rng) {
+    const int axes = options->size[2] == 1 ? 2 : 3;
+    /* A cubic B-spline averages its nodes; on the mean over a cell this is left of their variance
+     * per axis. */
+    const double deviation = options->augment.elastic / sqrt(pow(0.47936508, axes));
+    map->elastic = 1;
+    map->most = 0;
+    memset(map->grid, 0, sizeof map->grid);
+    const int nodes = axes == 2 ? NODES * NODES : NODES * NODES * NODES;
+    for (int a = 0; a < axes; ++a)
+        for (int i = 0; i < nodes; ++i) {
+            map->grid[a][i] = deviation * rcn__rng_normal(rng);
+            if (fabs(map->grid[a][i]) > map->most) map->most = fabs(map->grid[a][i]);
+        }
+}
+
+static void draw_mapping(mapping *map, const rcn_data_case *from, const rcn_sample_options *options,
+                         rcn_rng *rng) {
+    const rcn_geometry *geometry = &from->votes->geometry;
+    const rcn_augment *augment = &options->augment;
+    double spacing[3], step[3];
+    for (int a = 0; a < 3; ++a) {
+        spacing[a] = options->spacing[a] > 0 ? options->spacing[a] : geometry->spacing[a];
+        step[a] = spacing[a] / geometry->spacing[a];
+        map->center_out[a] = 0.5 * (double)(options->size[a] - 1);
+    }
+    draw_place(map->center_in, from, options, step, rng);
+    draw_matrix(map->matrix, options, rng);
+    for (int i = 0; i < 3; ++i)
+        for (int j = 0; j < 3; ++j) map->matrix[3 * i + j] *= spacing[j] / geometry->spacing[i];
+    if (happens(rng, augment->shift, augment->share))
+        for (int a = 0; a < (options->size[2] == 1 ? 2 : 3); ++a)
+            map->center_in[a] += between(rng, augment->shift);
+    map->elastic = 0;
+    map->most = 0;
+    if (happens(rng, augment->elastic, augment->share)) draw_elastic(map, options, rng);
+}
+
+/* The voxels of the case that a sample can need. */
+static void find_box(int64_t first[3], int64_t extent[3], const mapping *map,
+                     const int64_t sample[3], const int64_t size[3]) {
+    for (int i = 0; i < 3; ++i) {
+        double reach = map->most;
+        for (int j = 0; j < 3; ++j)
+            reach += fabs(map->matrix[3 * i + j]) * 0.5 * (double)(sample[j] - 1);
+        const double last = (double)(size[i] - 1);
+        const double low = floor(map->center_in[i] - reach);
+        const double high = floor(map->center_in[i] + reach) + 1;
+        first[i] = (int64_t)(low < 0 ? 0 : low > last ? last : low);
+        extent[i] = (int64_t)(high < 0 ? 0 : high > last ? last : high) - first[i] + 1;
+    }
+}
+
+/* ---- drawing --------------------------------------------------------------------------------- */
+
+typedef struct draw_job {
+    const rcn_data_case *from;
+    const int64_t *sample; /* size of the sample */
+    const mapping *map;
+    const float *box; /* (channels, ...): the part of the image that is needed, normalised */
+    int64_t first[3], extent[3];
+    float *image;
+    uint32_t *codes;
+    float *target;
+    int64_t rows_per_chunk;
+} draw_job;
+
+/* Weights of the four nodes around a place `t` in 0 ... 1 of a cell. */
+static void spline(double weights[4], double t) {
+    const double u = 1 - t;
+    weights[0] = u * u * u / 6;
+    weights[1] = (3 * t * t * t - 6 * t * t + 4) / 6;
+    weights[2] = (3 * u * u * u - 6 * u * u + 4) / 6;
+    weights[3] = t * t * t / 6;
+}
+
+/* Which cell of the elastic grid position i of n is in, and where in it. */
+static int cell_of(double *t, int64_t i, int64_t n) {
+    const double at = ((double)i + 0.5) * CELLS / (double)n;
+    const int cell = at < CELLS ? (int)at : CELLS - 1;
+    *t = at - cell;
+    return cell;
+}
+
+/* The grid along x for one row: nodes[axis][NODES]. */
+static void collapse_grid(double nodes[3][NODES], const draw_job *job, int64_t y, int64_t z) {
+    const int flat = job->sample[2] == 1;
+    double t, wy[4], wz[4] = {1, 0, 0, 0};
+    const int cy = cell_of(&t, y, job->sample[1]);
+    spline(wy, t);
+    int cz = 0;
+    if (!flat) {
+        cz = cell_of(&t, z, job->sample[2]);
+        spline(wz, t);
+    }
+    for (int a = 0; a < 3; ++a)
+        for (int x = 0; x < NODES; ++x) {
+            double sum = 0;
+            for (int k = 0; k < (flat ? 1 : 4); ++k)
+                for (int j = 0; j < 4; ++j)
+                    sum +=
+                        wz[k] * wy[j] * job->map->grid[a][x + NODES * (cy + j + NODES * (cz + k))];
+            nodes[a][x] = sum;
+        }
+}
+
+/* A place between voxels: the lower voxel, the step to the upper one in elements, the weight of
+ * the upper one. Outside, the border voxel. */
+typedef struct corner {
+    int64_t at[3], up[3];
+    double part[3];
+} corner;
+
+static corner find_corner(const double place[3], const int64_t size[3], const int64_t first[3],
+                          const int64_t extent[3]) {
+    corner found;
+    int64_t stride = 1;
+    for (int a = 0; a < 3; ++a) {
+        const double last = (double)(size[a] - 1);
+        const double inside = place[a] < 0 ? 0 : place[a] > last ? last : place[a];
+        int64_t at = (int64_t)inside;
+        found.part[a] = inside - (double)at;
+        at -= first[a];
+        if (at > extent[a] - 1) at = extent[a] - 1;
+        found.at[a] = at * stride;
+        found.up[a] = at + 1 < extent[a] ? stride : 0;
+        stride *= extent[a];
+    }
+    return found;
+}
+
+/* Linear interpolation. With part 0 the upper voxel does not matter, so that whole steps copy. */
+static double interpolate(const float *from, const corner *at) {
+    const float *p = from + at->at[0] + at->at[1] + at->at[2];
+    double planes[2] = {0, 0};
+    for (int k = 0; k < 2; ++k) {
+        if (k && at->part[2] == 0) break;
+        const float *q = p + (k ? at->up[2] : 0), *r = q + at->up[1];
+        const double low = q[0] + at->part[0] * ((double)q[at->up[0]] - q[0]);
+        const double high = r[0] + at->part[0] * ((double)r[at->up[0]] - r[0]);
+        planes[k] = low + at->part[1] * (high - low);
+    }
+    return at->part[2] == 0 ? planes[0] : planes[0] + at->part[2] * (planes[1] - planes[0]);
+}
+
+/* A map that is void (negative) at one of the voxels that count is void between them. */
+static float interpolate_target(const float *from, const corner *at) {
+    const float *p = from + at->at[0] + at->at[1] + at->at[2];
+    for (int i = 0; i < 8; ++i) {
+        int64_t off = 0;
+        int counts = 1;
+        for (int a = 0; a < 3; ++a)
+            if (i >> a & 1) {
+                off += at->up[a];
+                counts &= at->part[a] > 0;
+            }
+        if (counts && p[off] < 0) return -1.0f;
+    }
+    return (float)interpolate(from, at);
+}
+
+static uint32_t code_at(const rcn_votes *votes, const double place[3]) {
+    const int64_t *size = votes->geometry.size;
+    int64_t at[3];
+    for (int a = 0; a < 3; ++a) {
+        const double nearest = floor(place[a] + 0.5);
+        if (!(nearest >= 0 && nearest < (double)size[a])) return RCN_VOID_CODE(votes);
+        at[a] = (int64_t)nearest;
+    }
+    const int64_t voxel = at[0] + size[0] * (at[1] + size[1] * at[2]);
+    switch (votes->code_bytes) {
+    case 1: return ((const uint8_t *)votes->codes)[voxel];
+    case 2: return ((const uint16_t *)votes->codes)[voxel];
+    default: return ((const uint32_t *)votes->codes)[voxel];
+    }
+}
+
+static void draw_rows(int64_t chunk, int thread, void *payload) {
+    static const int64_t origin[3] = {0, 0, 0};
+    const draw_job *job = payload;
+    const mapping *map = job->map;
+    const rcn_votes *votes = job->from->votes;
+    const int64_t *sample = job->sample, *size = votes->geometry.size;
+    const int64_t voxels = sample[0] * sample[1] * sample[2];
+    const int64_t plane = job->extent[0] * job->extent[1] * job->extent[2];
+    double nodes[3][NODES];
+    int64_t row, end;
+    (void)thread;
+    rcn__chunk_range(&row, &end, chunk, sample[1] * sample[2], job->rows_per_chunk);
+    for (; row < end; ++row) {
+        const double y = (double)(row % sample[1]) - map->center_out[1];
+        const double z = (double)(row / sample[1]) - map->center_out[2];
+        if (map->elastic) collapse_grid(nodes, job, row % sample[1], row / sample[1]);
+        for (int64_t i = 0; i < sample[0]; ++i) {
+            const double x = (double)i - map->center_out[0];
+            const int64_t to = row * sample[0] + i;
+            double place[3];
+            for (int a = 0; a < 3; ++a)
+                place[a] =
+                    map->center_in[a] + (map->matrix[3 * a] * x + map->matrix[3 * a + 1] * y +
+                                         map->matrix[3 * a + 2] * z);
+            if (map->elastic) {
+                double t, w[4];
+                const int cell = cell_of(&t, i, sample[0]);
+                spline(w, t);
+                for (int a = 0; a < 3; ++a)
+                    for (int k = 0; k < 4; ++k) place[a] += w[k] * nodes[a][cell + k];
+            }
+            const corner at = find_corner(place, size, job->first, job->extent);
+            for (int c = 0; c < job->from->channel_count; ++c)
+                job->image[c * voxels + to] = (float)interpolate(job->box + c * plane, &at);
+            job->codes[to] = code_at(votes, place);
+            if (job->target) {
+                const corner whole = find_corner(place, size, origin, size);
+                job->target[to] = job->codes[to] == RCN_VOID_CODE(votes)
+                                      ? -1.0f
+                                      : interpolate_target(job->from->map, &whole);
+            }
+        }
+    }
+}
+
+/* ---- intensities ----------------------------------------------------------------------------- */
+
+typedef struct spread {
+    double mean, deviation, low, high;
+} spread;
+
+static spread measure(const float *values, int64_t count) {
+    double sum = 0, squares = 0;
+    spread found = {0, 0, values[0], values[0]};
+    for (int64_t i = 0; i < count; ++i) {
+        sum += values[i];
+        if (values[i] < found.low) found.low = values[i];
+        if (values[i] > found.high) found.high = values[i];
+    }
+    found.mean = sum / (double)count;
+    for (int64_t i = 0; i < count; ++i)
+        squares += (values[i] - found.mean) * (values[i] - found.mean);
+    found.deviation = sqrt(squares / (double)count);
+    return found;
+}
+
+static rcn_status vary_channel(float *values, rcn_context *ctx, const int64_t size[3],
+                               const rcn_augment *augment, rcn_rng *rng) {
+    rcn_status status = RCN_OK;
+    const int64_t count = size[0] * size[1] * size[2];
+    const spread of = measure(values, count);
+    if (!(of.deviation > 0)) return RCN_OK; /* nothing to see */
+    if (happens(rng, augment->blur, augment->share)) {
+        const double sigma = augment->blur * rcn__rng_uniform(rng);
+        if (sigma > 0.1) RCN_TRY(rcn__smooth_gaussian(values, ctx, size, sigma));
+    }
+    if (happens(rng, augment->gamma, augment->share)) {
+        const double power = factor(rng, augment->gamma), range = of.high - of.low;
+        for (int64_t i = 0; i < count; ++i) {
+            const double part = (values[i] - of.low) / range;
+            values[i] = (float)(of.low + range * pow(part > 0 ? part : 0, power));
+        }
+    }
+    const double contrast =
+        happens(rng, augment->contrast, augment->share) ? factor(rng, augment->contrast) : 1;
+    const double brightness = happens(rng, augment->brightness, augment->share)
+                                  ? of.deviation * between(rng, augment->brightness)
+                                  : 0;
+    if (contrast != 1 || brightness != 0)
+        for (int64_t i = 0; i < count; ++i)
+            values[i] = (float)(of.mean + contrast * (values[i] - of.mean) + brightness);
+    if (happens(rng, augment->noise, augment->share)) {
+        const double deviation = of.deviation * augment->noise * rcn__rng_uniform(rng);
+        for (int64_t i = 0; i < count; ++i)
+            values[i] = (float)(values[i] + deviation * rcn__rng_normal(rng));
+    }
+done:
+    return status;
+}
+
+/* ---- entry ----------------------------------------------------------------------------------- */
+
+static const char *check_case(const rcn_data_case *from, const float *map) {
+    if (!from || !from->votes || !from->channels || !from->scale || from->channel_count < 1)
+        return "A sample is drawn from an image with votes.";
+    if (from->scale->channels != from->channel_count)
+        return "The image has another number of channels than its normalisation.";
+    if (!from->map != !map) return "The target map is wanted where the case has one.";
+    for (int c = 0; c < from->channel_count; ++c)
+        for (int a = 0; a < 3; ++a)
+            if (from->channels[c].image.geometry.size[a] != from->votes->geometry.size[a])
+                return "The image and the votes have different sizes.";
+    return NULL;
+}
+
+rcn_status rcn_sample_draw(float *image, uint32_t *codes, float *map, rcn_context *ctx,
+                           const rcn_data_case *from, const rcn_sample_options *options,
+                           uint64_t seed, uint64_t stream) {
+    rcn_status status = RCN_OK;
+    mapping *mapped = NULL;
+    float *box = NULL;
+    if (!ctx) return RCN_EINVALID;
+    rcn__clear(ctx);
+    if (!image || !codes) return rcn__fail(ctx, RCN_EINVALID, "There is no place for the sample.");
+    const char *sentence = rcn_sample_check(options);
+    if (!sentence) sentence = check_case(from, map);
+    if (sentence) return rcn__fail(ctx, RCN_EINVALID, "%s", sentence);
+
+    rcn_rng rng = rcn__rng_make(seed, stream);
+    draw_job job = {.from = from, .sample = options->size, .image = image, .codes = codes};
+    job.target = map;
+    RCN_ALLOC(mapped, ctx, 1, "a sample");
+    draw_mapping(mapped, from, options, &rng);
+    job.map = mapped;
+    find_box(job.first, job.extent, mapped, options->size, from->votes->geometry.size);
+    RCN_ALLOC(box, ctx, from->channel_count * job.extent[0] * job.extent[1] * job.extent[2],
+              "the image of a sample");
+    rcn_normalize_box(box, from->scale, from->channels, job.first, job.extent);
+    job.box = box;
+    job.rows_per_chunk = rcn__chunk_count(RCN_CHUNK, options->size[0]);
+    RCN_TRY(
+        rcn__for_chunks(ctx, "drawing a sample",
+                        rcn__chunk_count(options->size[1] * options->size[2], job.rows_per_chunk),
+                        draw_rows, &job));
+    for (int c = 0; c < from->channel_count; ++c)
+        RCN_TRY(vary_channel(image + c * options->size[0] * options->size[1] * options->size[2],
+                             ctx, options->size, &options->augment, &rng));
+done:
+    rcn__free(ctx, box);
+    rcn__free(ctx, mapped);
+    return status;
+}

@@ -1,0 +1,668 @@
+#include "rcn/rcn_train.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "rcn_rng.h"
+#include "rcn_safetensors.h"
+#include "rcn_votes_private.h"
+
+/* ---- strategies ------------------------------------------------------------------------------ */
+
+static const struct {
+    const char *name;
+    rcn_strategy strategy;
+} STRATEGIES[] = {
+    {"rps", {RCN_LOSS_RPS, 0, RCN_ORC}},
+    {"random", {RCN_LOSS_BCE, 1, RCN_RANDOM}},
+    {"median", {RCN_LOSS_BCE, 1, RCN_MEDIAN}},
+    {"soft", {RCN_LOSS_BCE, 1, RCN_SOFT}},
+    {"soft-gaussian", {RCN_LOSS_BCE, 1, RCN_SOFT_GAUSSIAN}},
+    {"staple", {RCN_LOSS_BCE, 1, RCN_STAPLE}},
+    {"simple", {RCN_LOSS_BCE, 1, RCN_SIMPLE}},
+    {"svls", {RCN_LOSS_BCE, 1, RCN_SVLS}},
+    {"ce", {RCN_LOSS_CE, 0, RCN_ORC}},
+    {"brier", {RCN_LOSS_BRIER, 0, RCN_ORC}},
+    {"emd", {RCN_LOSS_EMD, 0, RCN_ORC}},
+    {"corn", {RCN_LOSS_CORN, 0, RCN_ORC}},
+    {"coral", {RCN_LOSS_CORAL, 0, RCN_ORC}},
+    {"cumulative-link", {RCN_LOSS_CUMULATIVE_LINK, 0, RCN_ORC}},
+    {"binomial", {RCN_LOSS_BINOMIAL, 0, RCN_ORC}},
+    {"beta-binomial", {RCN_LOSS_BETA_BINOMIAL, 0, RCN_ORC}},
+};
+enum { STRATEGY_COUNT = sizeof STRATEGIES / sizeof *STRATEGIES };
+
+const char *rcn_strategy_name(int index) {
+    return index >= 0 && index < STRATEGY_COUNT ? STRATEGIES[index].name : NULL;
+}
+
+rcn_status rcn_strategy_parse(rcn_strategy *out, const char *name) {
+    for (int i = 0; out && name && i < STRATEGY_COUNT; ++i)
+        if (!strcmp(name, STRATEGIES[i].name)) {
+            *out = STRATEGIES[i].strategy;
+            return RCN_OK;
+        }
+    return RCN_EINVALID;
+}
+
+/* ---- targets --------------------------------------------------------------------------------- */
+
+struct rcn_target {
+    rcn_context *ctx;
+    rcn_loss_label *labels;
+    int64_t count;
+    float *map;
+};
+
+static rcn_status make_labels(rcn_target *target, rcn_context *ctx, const rcn_votes *votes,
+                              const rcn_strategy *strategy, const rcn_fusion_options *fusion) {
+    rcn_status status;
+    float *values = NULL;
+    target->count = votes->pattern_count + 1;
+    RCN_ALLOC_ZERO(target->labels, ctx, target->count, "the labels");
+    rcn_loss_labels(target->labels, votes->patterns, votes->pattern_count);
+    if (strategy->fused && strategy->method != RCN_RANDOM && !target->map) {
+        RCN_ALLOC(values, ctx, votes->pattern_count, "the labels");
+        RCN_TRY(rcn_fuse_patterns(values, NULL, ctx, votes, fusion));
+        for (int64_t p = 0; p < votes->pattern_count; ++p) target->labels[p].value = values[p];
+    }
+done:
+    rcn__free(ctx, values);
+    return status;
+}
+
+static rcn_status make_map(rcn_target *target, rcn_context *ctx, const rcn_votes *votes,
+                           const rcn_fusion_options *fusion) {
+    rcn_status status;
+    float *answered = NULL, *mask = NULL;
+    RCN_ALLOC(target->map, ctx, votes->voxels, "the target map");
+    RCN_TRY(rcn_fuse(target->map, NULL, ctx, votes, fusion));
+    if (rcn_votes_has_unanswered(votes)) {
+        RCN_ALLOC(answered, ctx, votes->pattern_count, "the labels");
+        RCN_ALLOC(mask, ctx, votes->voxels, "the target map");
+        for (int64_t p = 0; p < votes->pattern_count; ++p)
+            answered[p] = votes->patterns[p].answered ? 1.0f : 0.0f;
+        RCN_TRY(rcn_votes_expand(mask, ctx, votes, answered));
+        for (int64_t i = 0; i < votes->voxels; ++i)
+            if (mask[i] == 0) target->map[i] = -1.0f;
+    }
+done:
+    rcn__free(ctx, mask);
+    rcn__free(ctx, answered);
+    return status;
+}
+
+rcn_status rcn_target_create(rcn_target **out, rcn_context *ctx, const rcn_votes *votes,
+                             const rcn_strategy *strategy, const rcn_fusion_options *fusion) {
+    rcn_status status;
+    rcn_target *target = NULL;
+    if (!ctx) return RCN_EINVALID;
+    rcn__clear(ctx);
+    if (!out || !votes || !strategy || !fusion)
+        return rcn__fail(ctx, RCN_EINVALID, "A target is made of votes by a strategy.");
+    rcn_fusion_options options = *fusion;
+    options.method = strategy->fused ? strategy->method : RCN_ORC;
+    options.staple_output = RCN_STAPLE_MASK;
+    RCN_ALLOC_ZERO(target, ctx, 1, "a target");
+    target->ctx = ctx;
+    if (options.method == RCN_SOFT_GAUSSIAN || options.method == RCN_SVLS)
+        RCN_TRY(make_map(target, ctx, votes, &options));
+    RCN_TRY(make_labels(target, ctx, votes, strategy, &options));
+    *out = target;
+    target = NULL;
+done:
+    rcn_target_destroy(target);
+    return status;
+}
+
+void rcn_target_destroy(rcn_target *target) {
+    if (!target) return;
+    rcn_context *ctx = target->ctx;
+    rcn__free(ctx, target->labels);
+    rcn__free(ctx, target->map);
+    rcn__free(ctx, target);
+}
+
+const rcn_loss_label *rcn_target_labels(const rcn_target *target) { return target->labels; }
+
+int64_t rcn_target_label_count(const rcn_target *target) { return target->count; }
+
+const float *rcn_target_map(const rcn_target *target) { return target->map; }
+
+/* ---- options --------------------------------------------------------------------------------- */
+
+const char *rcn_train_check(const rcn_train_options *options) {
+    if (!options) return "There is nothing that says how to train.";
+    rcn_loss_options loss = options->loss;
+    loss.kind = options->strategy.loss;
+    const char *sentence = rcn_loss_check(&loss);
+    if (!sentence) sentence = rcn_optim_check(&options->optim);
+    if (!sentence) sentence = rcn_schedule_check(&options->schedule);
+    if (!sentence) sentence = rcn_sample_check(&options->sample);
+    if (sentence) return sentence;
+    if (options->batch < 1 || options->batch > 65536) return "A batch has 1 to 65536 samples.";
+    if (options->cases < 1) return "There is no case to learn from.";
+    if (options->old_cases < 0) return "There cannot be less than no old case.";
+    if (options->samples < 1 || options->samples > 1 << 20)
+        return "An epoch takes 1 to 1048576 samples of each case.";
+    if ((double)options->cases * (double)options->samples > 0x1p40 ||
+        (double)options->old_cases > 0x1p40)
+        return "There are too many cases.";
+    return NULL;
+}
+
+static int64_t epoch_samples(const rcn_train_options *options) {
+    const int64_t old = options->old_cases < options->cases ? options->old_cases : options->cases;
+    return (options->cases + old) * options->samples;
+}
+
+static int64_t batch_of(const rcn_train_options *options) {
+    const int64_t samples = epoch_samples(options);
+    return options->batch < samples ? options->batch : samples;
+}
+
+int64_t rcn_train_epoch_steps(const rcn_train_options *options) {
+    return epoch_samples(options) / batch_of(options);
+}
+
+/* ---- state ----------------------------------------------------------------------------------- */
+
+/* Numbers that a step depends on, beside weights and moments; saved as they are. */
+typedef struct counters {
+    int64_t step;
+    int64_t epoch;
+    int64_t in_epoch; /* steps of the epoch that are done */
+    int64_t setbacks;
+    double loss_sum; /* over these steps */
+    double slower;   /* factor on the rate, after setbacks */
+} counters;
+
+enum { COUNTERS = 6, BLOCKS = 6 };
+
+/* All floats of the state, in blocks: the network's, its moments, the loss's, its moments. */
+typedef struct blocks {
+    float *at[BLOCKS];
+} blocks;
+
+static const char *const BLOCK_NAMES[BLOCKS] = {"network", "network.first", "network.second",
+                                                "loss",    "loss.first",    "loss.second"};
+
+struct rcn_train {
+    rcn_context *ctx;
+    rcn_net *net;
+    rcn_train_options options;
+    rcn_train_case_fn get_case;
+    void *payload;
+    rcn_loss *loss;
+    int loss_count; /* parameters of the loss */
+    int64_t batch, voxels;
+
+    counters now, good;
+    blocks current; /* at[0] is the network's own */
+    blocks kept;    /* the last good state */
+    float *loss_gradient;
+    rcn_optim_range *ranges;
+    int range_count;
+
+    int64_t *order; /* case of each sample of the epoch */
+    int64_t order_epoch;
+    float *images; /* (batch, channels, Z, Y, X) */
+    float *logits; /* (batch, outputs, Z, Y, X); then their gradients */
+    uint32_t *codes;
+    float *maps; /* NULL unless the strategy has maps */
+    rcn_loss_target *targets;
+    rcn_loss_label *labels; /* of all samples of the batch, one table after another */
+    int64_t label_room;
+};
+
+static int64_t block_floats(const rcn_train *train, int block) {
+    if (block == 0) return rcn_net_floats(train->net);
+    return block < 3 ? rcn_net_trained_floats(train->net) : train->loss_count;
+}
+
+/* Streams of random numbers that have nothing to do with each other. */
+enum purpose { FOR_ORDER = 1, FOR_SAMPLES = 2, FOR_RATERS = 3, FOR_DROPOUT = 4 };
+
+static uint64_t seed_for(const rcn_train *train, enum purpose purpose) {
+    return rcn__rng_make(train->options.seed, (uint64_t)purpose).state;
+}
+
+static rcn_status freeze_encoder(rcn_train *train) {
+    rcn_status status;
+    const int count = rcn_net_parameter_count(train->net);
+    RCN_ALLOC(train->ranges, train->ctx, count, "what is frozen");
+    for (int p = 0; p < count; ++p) {
+        const rcn_parameter *parameter = rcn_net_parameter(train->net, p);
+        if (parameter->kind != RCN_TRAINED || strncmp(parameter->name, "encoder.", 8)) continue;
+        const rcn_optim_range range = {parameter->offset, parameter->offset + parameter->count, 0,
+                                       0};
+        train->ranges[train->range_count++] = range;
+    }
+    status = train->range_count
+                 ? RCN_OK
+                 : rcn__fail(train->ctx, RCN_EINVALID, "The network has no encoder to freeze.");
+done:
+    return status;
+}
+
+static void keep_state(rcn_train *train) {
+    train->current.at[0] = (float *)rcn_net_values(train->net);
+    for (int b = 0; b < BLOCKS; ++b)
+        memcpy(train->kept.at[b], train->current.at[b],
+               sizeof(float) * (size_t)block_floats(train, b));
+    train->good = train->now;
+}
+
+static void restore_state(rcn_train *train) {
+    train->current.at[0] = rcn_net_edit_values(train->net);
+    for (int b = 0; b < BLOCKS; ++b)
+        memcpy(train->current.at[b], train->kept.at[b],
+               sizeof(float) * (size_t)block_floats(train, b));
+    train->now = train->good;
+}
+
+rcn_status rcn_train_create(rcn_train **out, rcn_context *ctx, rcn_net *net,
+                            const rcn_train_options *options, rcn_train_case_fn get_case,
+                            void *payload) {
+    rcn_status status;
+    rcn_train *train = NULL;
+    if (!ctx) return RCN_EINVALID;
+    rcn__clear(ctx);
+    if (!out || !net || !get_case)
+        return rcn__fail(ctx, RCN_EINVALID, "Training needs a network and cases.");
+    const char *sentence = rcn_train_check(options);
+    if (sentence) return rcn__fail(ctx, RCN_EINVALID, "%s", sentence);
+    RCN_ALLOC_ZERO(train, ctx, 1, "training");
+    train->ctx = ctx;
+    train->net = net;
+    train->options = *options;
+    train->options.loss.kind = options->strategy.loss;
+    train->get_case = get_case;
+    train->payload = payload;
+    train->now.slower = 1;
+    train->order_epoch = -1;
+    RCN_TRY(rcn_loss_create(&train->loss, ctx, &train->options.loss));
+    train->loss_count = rcn_loss_parameters(train->loss);
+    const rcn_net_options *shape = rcn_net_get_options(net);
+    if (shape->outputs != rcn_loss_channels(train->loss))
+        RCN_TRY(rcn__fail(ctx, RCN_EINVALID,
+                          "The network gives %d numbers per voxel, but the strategy needs %d.",
+                          shape->outputs, rcn_loss_channels(train->loss)));
+    const int64_t *size = options->sample.size;
+    train->batch = batch_of(options);
+    train->voxels = size[0] * size[1] * size[2];
+    const int64_t floats = train->batch * train->voxels;
+    for (int b = 0; b < BLOCKS; ++b) {
+        if (b > 0) RCN_ALLOC_ZERO(train->current.at[b], ctx, block_floats(train, b), "the moments");
+        RCN_ALLOC_ZERO(train->kept.at[b], ctx, block_floats(train, b), "the last good state");
+    }
+    RCN_ALLOC_ZERO(train->loss_gradient, ctx, train->loss_count, "the gradients");
+    RCN_ALLOC(train->order, ctx, epoch_samples(options), "the order of samples");
+    RCN_ALLOC(train->images, ctx, floats * shape->channels, "a batch of images");
+    RCN_ALLOC(train->logits, ctx, floats * shape->outputs, "a batch of outputs");
+    RCN_ALLOC(train->codes, ctx, floats, "a batch of votes");
+    if (options->strategy.fused &&
+        (options->strategy.method == RCN_SOFT_GAUSSIAN || options->strategy.method == RCN_SVLS))
+        RCN_ALLOC(train->maps, ctx, floats, "a batch of targets");
+    RCN_ALLOC_ZERO(train->targets, ctx, train->batch, "a batch of targets");
+    if (options->freeze_encoder) RCN_TRY(freeze_encoder(train));
+    rcn_loss_init_parameters(train->current.at[3], train->loss);
+    keep_state(train);
+    *out = train;
+    train = NULL;
+done:
+    rcn_train_destroy(train);
+    return status;
+}
+
+void rcn_train_destroy(rcn_train *train) {
+    if (!train) return;
+    rcn_context *ctx = train->ctx;
+    rcn_loss_destroy(train->loss);
+    for (int b = 0; b < BLOCKS; ++b) {
+        if (b > 0) rcn__free(ctx, train->current.at[b]);
+        rcn__free(ctx, train->kept.at[b]);
+    }
+    rcn__free(ctx, train->loss_gradient);
+    rcn__free(ctx, train->ranges);
+    rcn__free(ctx, train->order);
+    rcn__free(ctx, train->images);
+    rcn__free(ctx, train->logits);
+    rcn__free(ctx, train->codes);
+    rcn__free(ctx, train->maps);
+    rcn__free(ctx, train->targets);
+    rcn__free(ctx, train->labels);
+    rcn__free(ctx, train);
+}
+
+const rcn_loss *rcn_train_loss(const rcn_train *train) { return train->loss; }
+
+const float *rcn_train_loss_values(const rcn_train *train) {
+    return train->loss_count ? train->current.at[3] : NULL;
+}
+
+rcn_status rcn_train_set_loss_values(rcn_train *train, const float *values, int count) {
+    if (!train) return RCN_EINVALID;
+    rcn__clear(train->ctx);
+    if (count != train->loss_count || (count && !values))
+        return rcn__fail(train->ctx, RCN_EINVALID, "The loss has %d parameters, not %d.",
+                         train->loss_count, count);
+    if (count) memcpy(train->current.at[3], values, sizeof *values * (size_t)count);
+    keep_state(train);
+    return RCN_OK;
+}
+
+void rcn_train_where(int64_t *step, int64_t *epoch, const rcn_train *train) {
+    *step = train->now.step;
+    *epoch = train->now.epoch;
+}
+
+/* ---- a step ---------------------------------------------------------------------------------- */
+
+static void shuffle(int64_t *items, int64_t count, rcn_rng *rng) {
+    for (int64_t i = count - 1; i > 0; --i) {
+        const int64_t j = (int64_t)rcn__rng_below(rng, (uint64_t)i + 1), held = items[i];
+        items[i] = items[j];
+        items[j] = held;
+    }
+}
+
+/* The epoch's samples: all new cases, as many old ones drawn from theirs, mixed. */
+static rcn_status order_epoch(rcn_train *train) {
+    rcn_status status = RCN_OK;
+    const rcn_train_options *options = &train->options;
+    int64_t *old = NULL;
+    if (train->order_epoch == train->now.epoch) return RCN_OK;
+    rcn_rng rng = rcn__rng_make(seed_for(train, FOR_ORDER), (uint64_t)train->now.epoch);
+    const int64_t chosen = epoch_samples(options) / options->samples - options->cases;
+    if (chosen > 0) {
+        RCN_ALLOC(old, train->ctx, options->old_cases, "the order of old cases");
+        for (int64_t i = 0; i < options->old_cases; ++i) old[i] = options->cases + i;
+        shuffle(old, options->old_cases, &rng);
+    }
+    int64_t n = 0;
+    for (int64_t k = 0; k < options->samples; ++k) {
+        for (int64_t i = 0; i < options->cases; ++i) train->order[n++] = i;
+        for (int64_t i = 0; i < chosen; ++i) train->order[n++] = old[i];
+    }
+    shuffle(train->order, n, &rng);
+    train->order_epoch = train->now.epoch;
+done:
+    rcn__free(train->ctx, old);
+    return status;
+}
+
+/* One rater's answers as labels. */
+static void label_by_rater(rcn_loss_label *labels, const rcn_votes *votes, rcn_rng *rng) {
+    int rater = 0;
+    uint64_t skip = rcn__rng_below(rng, (uint64_t)rcn__popcount(votes->present));
+    while (!(votes->present >> rater & 1) || skip-- > 0) ++rater;
+    for (int64_t p = 0; p < votes->pattern_count; ++p) {
+        labels[p].value = (float)(votes->patterns[p].marked >> rater & 1);
+        labels[p].weight = (float)(votes->patterns[p].answered >> rater & 1);
+    }
+}
+
+static rcn_status reserve_labels(rcn_train *train, int64_t used, int64_t more) {
+    rcn_status status = RCN_OK;
+    rcn_loss_label *labels = NULL;
+    if (used + more <= train->label_room) return RCN_OK;
+    const int64_t room = 2 * (used + more);
+    RCN_ALLOC(labels, train->ctx, room, "the labels of a batch");
+    if (used) memcpy(labels, train->labels, sizeof *labels * (size_t)used);
+    rcn__free(train->ctx, train->labels);
+    train->labels = labels;
+    train->label_room = room;
+done:
+    return status;
+}
+
+static rcn_status draw_batch(rcn_train *train) {
+    rcn_status status;
+    const int channels = rcn_net_get_options(train->net)->channels;
+    int64_t used = 0;
+    RCN_TRY(order_epoch(train));
+    for (int64_t b = 0; b < train->batch; ++b) {
+        const int64_t place = train->now.in_epoch * train->batch + b;
+        const uint64_t stream = ((uint64_t)train->now.epoch << 40) + (uint64_t)place;
+        rcn_train_case one = {{NULL, 0, NULL, NULL, NULL, NULL}, NULL};
+        float *map = train->maps ? train->maps + b * train->voxels : NULL;
+        RCN_TRY(train->get_case(&one, train->order[place], train->payload));
+        if (one.data.channel_count != channels || !one.data.votes || !one.target ||
+            rcn_votes_raters(one.data.votes) != train->options.loss.raters)
+            RCN_TRY(rcn__fail(train->ctx, RCN_EINVALID,
+                              "Case %lld has other channels or raters than the network.",
+                              (long long)train->order[place] + 1));
+        RCN_TRY(rcn_sample_draw(train->images + b * channels * train->voxels,
+                                train->codes + b * train->voxels, map, train->ctx, &one.data,
+                                &train->options.sample, seed_for(train, FOR_SAMPLES), stream));
+        RCN_TRY(reserve_labels(train, used, one.target->count));
+        memcpy(train->labels + used, one.target->labels,
+               sizeof *train->labels * (size_t)one.target->count);
+        if (train->options.strategy.fused && train->options.strategy.method == RCN_RANDOM) {
+            rcn_rng rng = rcn__rng_make(seed_for(train, FOR_RATERS), stream);
+            label_by_rater(train->labels + used, one.data.votes, &rng);
+        }
+        const rcn_loss_target target = {
+            train->codes + b * train->voxels, 4, NULL, one.target->count, map, 1.0};
+        train->targets[b] = target;
+        used += one.target->count;
+    }
+    /* Only now does the table stay where it is. */
+    used = 0;
+    for (int64_t b = 0; b < train->batch; ++b) {
+        train->targets[b].labels = train->labels + used;
+        used += train->targets[b].label_count;
+        if (train->maps) train->targets[b].codes = NULL;
+    }
+done:
+    return status;
+}
+
+/* RCN_EDATA: the loss or a gradient is no number. */
+static rcn_status move_weights(rcn_train_report *report, rcn_train *train) {
+    rcn_status status;
+    rcn_loss_result loss;
+    const int64_t *size = train->options.sample.size;
+    const rcn_batch batch = {train->batch, {size[0], size[1], size[2]}};
+    const uint64_t dropout =
+        rcn__rng_make(seed_for(train, FOR_DROPOUT), (uint64_t)train->now.step).state;
+    RCN_TRY(rcn_net_forward(train->logits, train->net, train->images, &batch, dropout));
+    RCN_TRY(rcn_loss_run(&loss, train->logits, train->loss_count ? train->loss_gradient : NULL,
+                         train->loss, train->ctx, train->logits, rcn_train_loss_values(train),
+                         train->targets, train->batch, train->voxels));
+    report->loss = loss.loss;
+    if (!isfinite(loss.loss))
+        RCN_TRY(rcn__fail(train->ctx, RCN_EDATA, "The loss is not a number."));
+    RCN_TRY(rcn_net_backward(train->net, train->logits));
+    rcn_optim_state state = {rcn_net_edit_values(train->net),
+                             rcn_net_gradients(train->net),
+                             train->current.at[1],
+                             train->current.at[2],
+                             rcn_net_trained_floats(train->net),
+                             train->now.step};
+    rcn_optim_state own = {train->current.at[3], train->loss_gradient, train->current.at[4],
+                           train->current.at[5], train->loss_count,    train->now.step};
+    RCN_TRY(rcn_optim_step(&report->norm, &state, train->ctx, report->rate, &train->options.optim,
+                           train->ranges, train->range_count));
+    if (train->loss_count)
+        RCN_TRY(
+            rcn_optim_step(NULL, &own, train->ctx, report->rate, &train->options.optim, NULL, 0));
+    ++train->now.step;
+    ++train->now.in_epoch;
+    train->now.loss_sum += loss.loss;
+done:
+    return status;
+}
+
+static int is_finite_state(const rcn_train *train) {
+    for (int b = 0; b < BLOCKS; ++b) {
+        const float *values = b ? train->current.at[b] : rcn_net_values(train->net);
+        const int64_t count = block_floats(train, b);
+        for (int64_t i = 0; i < count; ++i)
+            if (!isfinite(values[i])) return 0;
+    }
+    return 1;
+}
+
+static rcn_status go_back(rcn_train_report *report, rcn_train *train) {
+    const int64_t setbacks = train->now.setbacks + 1;
+    const double slower = 0.5 * train->now.slower;
+    restore_state(train);
+    train->now.setbacks = train->good.setbacks = setbacks;
+    train->now.slower = train->good.slower = slower;
+    report->setback = 1;
+    if (setbacks > RCN_TRAIN_SETBACKS)
+        return rcn__fail(train->ctx, RCN_EDATA,
+                         "Training diverged %d times, the last time at a learning rate of %.3g; "
+                         "start again with a lower rate.",
+                         (int)setbacks, report->rate);
+    return RCN_OK;
+}
+
+rcn_status rcn_train_step(rcn_train_report *out, rcn_train *train, double at) {
+    rcn_status status;
+    rcn_train_report report;
+    memset(&report, 0, sizeof report);
+    if (!train) return RCN_EINVALID;
+    rcn__clear(train->ctx);
+    if (!out || !(at >= 0 && at <= 1))
+        return rcn__fail(train->ctx, RCN_EINVALID,
+                         "A step needs a place for its report, and a time from 0 to 1.");
+    const rcn_schedule *schedule = &train->options.schedule;
+    int64_t moment = (int64_t)(at * (double)schedule->steps);
+    if (moment < train->now.step) moment = train->now.step;
+    report.rate = train->now.slower * rcn_schedule_rate(schedule, moment);
+    const double start = rcn__seconds();
+    RCN_TRY(draw_batch(train));
+    const double drawn = rcn__seconds();
+    status = move_weights(&report, train);
+    if (status == RCN_OK && train->now.in_epoch == rcn_train_epoch_steps(&train->options)) {
+        report.epoch_done = 1;
+        report.epoch_loss = train->now.loss_sum / (double)train->now.in_epoch;
+        ++train->now.epoch;
+        train->now.in_epoch = 0;
+        train->now.loss_sum = 0;
+        if (is_finite_state(train))
+            keep_state(train);
+        else
+            status = RCN_EDATA;
+    }
+    if (status == RCN_EDATA) {
+        report.epoch_done = 0;
+        status = go_back(&report, train);
+    }
+    RCN_TRY(status);
+    if (train->now.in_epoch) report.epoch_loss = train->now.loss_sum / (double)train->now.in_epoch;
+    report.step = train->now.step;
+    report.epoch = train->now.epoch;
+    report.setbacks = (int)train->now.setbacks;
+    report.draw_seconds = drawn - start;
+    report.net_seconds = rcn__seconds() - drawn;
+    *out = report;
+done:
+    return status;
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+/* Doubles travel as their bits, so that they come back the same. */
+static void pack_counters(int64_t to[COUNTERS], const counters *from) {
+    to[0] = from->step;
+    to[1] = from->epoch;
+    to[2] = from->in_epoch;
+    to[3] = from->setbacks;
+    memcpy(&to[4], &from->loss_sum, sizeof(double));
+    memcpy(&to[5], &from->slower, sizeof(double));
+}
+
+static int unpack_counters(counters *to, const int64_t from[COUNTERS], int64_t epoch_steps) {
+    to->step = from[0];
+    to->epoch = from[1];
+    to->in_epoch = from[2];
+    to->setbacks = from[3];
+    memcpy(&to->loss_sum, &from[4], sizeof(double));
+    memcpy(&to->slower, &from[5], sizeof(double));
+    return to->step >= 0 && to->epoch >= 0 && to->epoch < 1 << 24 && to->in_epoch >= 0 &&
+           to->in_epoch < epoch_steps && to->setbacks >= 0 && to->setbacks <= RCN_TRAIN_SETBACKS &&
+           isfinite(to->loss_sum) && to->slower > 0 && to->slower <= 1;
+}
+
+enum { TENSORS = BLOCKS + 1 };
+
+/* The state as tensors; blocks without elements are left out. Returns how many there are. */
+static int list_tensors(rcn__tensor tensors[TENSORS], const rcn_train *train,
+                        float *const blocks_at[BLOCKS], int64_t numbers[COUNTERS]) {
+    int count = 0;
+    memset(tensors, 0, sizeof *tensors * TENSORS);
+    for (int b = 0; b < BLOCKS; ++b) {
+        if (!block_floats(train, b)) continue;
+        tensors[count].name = BLOCK_NAMES[b];
+        tensors[count].type = RCN_FLOAT32;
+        tensors[count].rank = 1;
+        tensors[count].shape[0] = block_floats(train, b);
+        tensors[count++].data = blocks_at[b];
+    }
+    tensors[count].name = "counters";
+    tensors[count].type = RCN_INT64;
+    tensors[count].rank = 1;
+    tensors[count].shape[0] = COUNTERS;
+    tensors[count++].data = numbers;
+    return count;
+}
+
+rcn_status rcn_train_save(const rcn_train *train, const char *path, const rcn_model_entry *entries,
+                          int count) {
+    rcn_status status;
+    rcn__metadata *metadata = NULL;
+    rcn__tensor tensors[TENSORS];
+    int64_t numbers[COUNTERS];
+    if (!train) return RCN_EINVALID;
+    rcn__clear(train->ctx);
+    if (!path || count < 0 || (count && !entries))
+        return rcn__fail(train->ctx, RCN_EINVALID, "The state of a training is saved to a file.");
+    blocks from = train->current;
+    from.at[0] = (float *)rcn_net_values(train->net); /* only read */
+    pack_counters(numbers, &train->now);
+    const int tensor_count = list_tensors(tensors, train, from.at, numbers);
+    RCN_ALLOC(metadata, train->ctx, count, "the metadata");
+    for (int i = 0; i < count; ++i) {
+        metadata[i].key = entries[i].key;
+        metadata[i].value = entries[i].value;
+    }
+    RCN_TRY(rcn__safetensors_write(train->ctx, path, tensors, tensor_count, metadata, count));
+done:
+    rcn__free(train->ctx, metadata);
+    return status;
+}
+
+rcn_status rcn_train_load(rcn_train *train, const char *path) {
+    rcn_status status;
+    rcn__safetensors *file = NULL;
+    rcn__tensor tensors[TENSORS];
+    int64_t numbers[COUNTERS] = {0};
+    counters found;
+    blocks read = {{NULL}};
+    const rcn__load_options strict = RCN_LOAD_OPTIONS_INIT;
+    if (!train) return RCN_EINVALID;
+    rcn__clear(train->ctx);
+    if (!path)
+        return rcn__fail(train->ctx, RCN_EINVALID, "The state of a training is read from a file.");
+    for (int b = 0; b < BLOCKS; ++b)
+        RCN_ALLOC(read.at[b], train->ctx, block_floats(train, b), "the state of a training");
+    RCN_TRY(rcn__safetensors_open(&file, train->ctx, path));
+    const int count = list_tensors(tensors, train, read.at, numbers);
+    RCN_TRY(rcn__safetensors_load(NULL, file, train->ctx, tensors, count, &strict));
+    if (!unpack_counters(&found, numbers, rcn_train_epoch_steps(&train->options)))
+        RCN_TRY(
+            rcn__fail(train->ctx, RCN_EFORMAT, "%s is damaged: its counters make no sense.", path));
+    for (int b = 0; b < BLOCKS; ++b)
+        memcpy(b ? train->current.at[b] : rcn_net_edit_values(train->net), read.at[b],
+               sizeof(float) * (size_t)block_floats(train, b));
+    train->now = found;
+    keep_state(train);
+done:
+    rcn__safetensors_close(file);
+    for (int b = 0; b < BLOCKS; ++b) rcn__free(train->ctx, read.at[b]);
+    return status;
+}

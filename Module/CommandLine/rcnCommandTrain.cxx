@@ -1,0 +1,336 @@
+/// rater-consensus train: from a data list to a model.
+#include <cmath>
+#include <cstdio>
+#include <sstream>
+
+#include "rcnCommands.h"
+#include "rcnTraining.h"
+
+namespace rcn
+{
+
+namespace
+{
+
+rcn_arch ArchFrom(const std::string& name)
+{
+  int arch = RCN_UNET;
+  while (name != rcn_arch_name(static_cast<rcn_arch>(arch)))
+  {
+    ++arch; // one of the choices, so it comes
+  }
+  return static_cast<rcn_arch>(arch);
+}
+
+std::vector<std::string> ArchNames()
+{
+  std::vector<std::string> names;
+  for (int arch = RCN_UNET; rcn_arch_name(static_cast<rcn_arch>(arch)); ++arch)
+  {
+    names.push_back(rcn_arch_name(static_cast<rcn_arch>(arch)));
+  }
+  return names;
+}
+
+/// "128", "128x96", "96x96x48"
+void ReadSizes(double* out, const Arguments& arguments, const std::string& option, bool whole)
+{
+  const std::string text = arguments.Get(option);
+  std::istringstream words(text);
+  std::string word;
+  int count = 0;
+  while (count < 3 && std::getline(words, word, 'x'))
+  {
+    char* end = nullptr;
+    out[count] = std::strtod(word.c_str(), &end);
+    if (word.empty() || *end || !(out[count] > 0) || !(out[count] <= 1 << 20) || (whole && out[count] != std::floor(out[count])))
+    {
+      count = 4;
+    }
+    ++count;
+  }
+  if (count == 0 || count > 3 || !words.eof())
+  {
+    throw Error(RCN_EINVALID, option + " is " + (whole ? "a size in voxels such as 128x128 or 96x96x48" : "a spacing in mm such as 1x1x2.5") +
+      ", not '" + text + "'.");
+  }
+  if (count == 1)
+  {
+    out[1] = out[0];
+  }
+}
+
+rcn_normalize NormalizationFrom(const std::string& text)
+{
+  rcn_normalize rule = RCN_NORMALIZE_INIT;
+  const std::string name = text.substr(0, text.find(':'));
+  double first = 0, second = 0;
+  char rest = 0;
+  const bool numbers = name != text;
+  const bool good = !numbers || std::sscanf(text.c_str() + name.size(), ":%lf,%lf%c", &first, &second, &rest) == 2;
+  if (name == "zscore" && !numbers)
+  {
+    rule.kind = RCN_NORMALIZE_ZSCORE;
+  }
+  else if (name == "fixed" && !numbers)
+  {
+    rule.kind = RCN_NORMALIZE_FIXED;
+  }
+  else if (name == "percentile" && good)
+  {
+    rule.kind = RCN_NORMALIZE_PERCENTILE;
+    rule.lower = numbers ? first : rule.lower;
+    rule.upper = numbers ? second : rule.upper;
+  }
+  else if (name == "window" && good)
+  {
+    rule.kind = RCN_NORMALIZE_WINDOW;
+    rule.center = numbers ? first : rule.center;
+    rule.width = numbers ? second : rule.width;
+  }
+  else
+  {
+    throw Error(RCN_EINVALID, "--normalize is zscore, fixed, percentile, percentile:LOW,HIGH, window or window:CENTER,WIDTH, not '" + text + "'.");
+  }
+  const char* sentence = rule.kind == RCN_NORMALIZE_FIXED ? nullptr : rcn_normalize_check(&rule);
+  if (sentence)
+  {
+    throw Error(RCN_EINVALID, "--normalize " + text + ": " + sentence);
+  }
+  return rule;
+}
+
+rcn_augment AugmentFrom(const std::string& name)
+{
+  rcn_augment augment = RCN_AUGMENT_NONE;
+  if (name != "none")
+  {
+    augment.flips = augment.turns = 1;
+  }
+  if (name == "mild")
+  {
+    augment = RCN_AUGMENT_INIT;
+  }
+  if (name == "strong")
+  {
+    augment = { 1, 1, 0.5, 30, 0.3, 0.1, 0, 2, 0.4, 0.2, 0.25, 0.1, 1 };
+  }
+  return augment;
+}
+
+std::string Minutes(double seconds)
+{
+  if (!std::isfinite(seconds) || seconds < 0)
+  {
+    return "";
+  }
+  return seconds < 90 ? ", " + Fixed(std::ceil(seconds), 0) + " s left" : ", " + Fixed(seconds / 60, 0) + " min left";
+}
+
+std::string EpochLine(const TrainingEpoch& epoch, int epochs)
+{
+  const std::string about = epoch.Epoch ? "Epoch " + std::to_string(epoch.Epoch) + "/" + std::to_string(epochs) + ": loss " + Fixed(epoch.Loss, 4)
+                                        : "Before training";
+  return about + (std::isfinite(epoch.Rps) ? ", validation RPS " + Fixed(epoch.Rps, 5) + ", MR-ECE " + Fixed(100 * epoch.MajorityMrEce, 2) +
+      " % (majority) " + Fixed(100 * epoch.ExpectedMrEce, 2) + " % (expected), AUC " + Fixed(epoch.Auc, 4) + ", Dice " + Fixed(epoch.Dice, 3)
+                                           : "") +
+    "; " + Fixed(epoch.Seconds, 0) + " s, " + Fixed(epoch.Megabytes, 0) + " MB" + (epoch.Best ? "  *" : "");
+}
+
+std::string Summary(const TrainingResult& result)
+{
+  std::string text = "Trained on " + std::to_string(result.TrainingCases.size()) + " cases; best after epoch " + std::to_string(result.Best) + "\n";
+  if (result.After.Cases > 0)
+  {
+    Table table({ "Validation, box around all marks", "MR-ECE (%)", "95 % interval", "Brier", "AUC", "Dice" });
+    const auto add = [&table](const std::string& name, const EvaluationReport& report) {
+      const rcn_interval& interval = report.Interval[RCN_MR_ECE];
+      table.Add({ name, Fixed(100 * report.Figures[RCN_MR_ECE], 2), Fixed(100 * interval.low, 2) + " to " + Fixed(100 * interval.high, 2),
+        Fixed(report.Figures[RCN_BRIER], 4), Fixed(report.Auc.reference, 4), Fixed(report.Figures[RCN_DICE], 3) });
+    };
+    if (result.HasBefore)
+    {
+      add("before", result.Before);
+    }
+    add((result.HasBefore ? "after" : "model") + std::string(" (readout ") + result.Readout + ")", result.After);
+    text += table.Text() + WorstBinInWords(result.After) + "\n";
+  }
+  return text + "Written: " + result.Model + " (the model), " + result.Log + " (each epoch)\n";
+}
+
+int RunTrain(const Arguments& arguments)
+{
+  Terminal terminal(arguments);
+  CheckTextOutputs(arguments);
+  const std::string figure = arguments.Get("--figure");
+  if (!figure.empty() && !Figure::CheckPath(figure).empty())
+  {
+    throw Error(RCN_EIO, "--figure " + Figure::CheckPath(figure));
+  }
+  TrainingOptions options = TrainingOptionsFrom(arguments);
+  options.Data = arguments.Get("--data");
+  options.Output = arguments.Get("-o");
+  options.Resume = arguments.Has("--resume");
+  options.Remark = [&terminal](const std::string& sentence) { terminal.Remark(sentence); };
+  options.EpochDone = [&](const TrainingEpoch& epoch) { terminal.Remark(EpochLine(epoch, options.Epochs)); };
+  options.Progress = [&terminal](const TrainingProgress& progress) {
+    const std::string stage = progress.Epoch ? std::string(progress.Stage) + ", epoch " + std::to_string(progress.Epoch) + "/" +
+        std::to_string(progress.Epochs) + ", loss " + Fixed(progress.Loss, 4) + Minutes(progress.SecondsLeft)
+                                             : progress.Stage;
+    return terminal.Show(progress.Fraction, stage.c_str());
+  };
+  const TrainingResult result = TrainModel(options);
+  if (arguments.Has("--json"))
+  {
+    const JsonHandle json(TrainingJson(result));
+    WriteText(arguments.Get("--json"), JsonText(json.get()));
+  }
+  if (result.Interrupted)
+  {
+    throw Error(RCN_ECANCELLED, "Stopped after step " + std::to_string(result.Steps) + "; the same command with --resume goes on from " +
+      result.Checkpoint + ".");
+  }
+  if (!figure.empty() && result.After.Cases > 0)
+  {
+    ReliabilityDiagram(result.After, "Validation cases after training", result.HasBefore ? &result.Before : nullptr).Save(figure);
+  }
+  if (!arguments.Has("--quiet") && arguments.Get("--json") != "-")
+  {
+    WriteText("-", Summary(result));
+  }
+  return 0;
+}
+
+} // namespace
+
+TrainingOptions TrainingOptionsFrom(const Arguments& arguments)
+{
+  TrainingOptions options;
+  double sizes[3] = { 0, 0, 0 };
+  options.Workspace = WorkspaceOptionsFrom(arguments);
+  options.SkipBad = arguments.Has("--skip-bad");
+  options.Folds = static_cast<int>(arguments.GetInteger("--folds", 0, 2, 1000));
+  options.Fold = static_cast<int>(arguments.GetInteger("--fold", 0, 0, 999));
+  options.Split = arguments.Has("--split");
+  options.ValidationShare = arguments.GetNumber("--split", options.ValidationShare);
+  options.Rehearse = arguments.Get("--rehearse");
+  options.CacheGb = arguments.GetNumber("--cache-gb", 0);
+  options.Strategy = arguments.Get("--strategy");
+  options.HasNet = arguments.Has("--arch");
+  options.Net.arch = ArchFrom(arguments.Get("--arch", "unet"));
+  options.Net.width = static_cast<int>(arguments.GetInteger("--width", options.Net.width, 8, 512));
+  options.Net.depth = static_cast<int>(arguments.GetInteger("--depth", options.Net.depth, 1, 6));
+  options.Net.norm = arguments.Get("--norm", "batch") == "instance" ? RCN_NORM_INSTANCE : RCN_NORM_BATCH;
+  options.Net.dropout = arguments.GetNumber("--dropout", options.Net.dropout);
+  options.Init = arguments.Get("--init");
+  options.OtherRaters = arguments.Has("--other-raters");
+  options.FreezeEncoder = arguments.Has("--freeze");
+  options.HasNormalization = arguments.Has("--normalize");
+  options.Normalization = NormalizationFrom(arguments.Get("--normalize", "zscore"));
+  if (arguments.Has("--spacing"))
+  {
+    ReadSizes(options.Spacing, arguments, "--spacing", false);
+  }
+  options.Readout = arguments.Get("--readout", options.Readout);
+  options.Alpha = arguments.GetNumber("--alpha", options.Alpha);
+  options.BceWeight = arguments.GetNumber("--bce-weight", options.BceWeight);
+  options.ExpectedWeight = arguments.GetNumber("--expected-weight", options.ExpectedWeight);
+  options.UnimodalWeight = arguments.GetNumber("--unimodal-weight", options.UnimodalWeight);
+  options.TieBackground = arguments.Get("--tie") == "background";
+  options.Sigma = arguments.GetNumber("--sigma", options.Sigma);
+  options.Epochs = static_cast<int>(arguments.GetInteger("--epochs", options.Epochs, 1, 1000000));
+  options.Minutes = arguments.GetNumber("--minutes", 0);
+  options.Batch = static_cast<int>(arguments.GetInteger("--batch", 0, 1, 65536));
+  options.Samples = static_cast<int>(arguments.GetInteger("--samples", 0, 1, 1 << 20));
+  const std::string schedule = arguments.Get("--schedule", "one-cycle");
+  options.Schedule = schedule == "cosine" ? RCN_SCHEDULE_COSINE : schedule == "constant" ? RCN_SCHEDULE_CONSTANT : RCN_SCHEDULE_ONE_CYCLE;
+  options.Rate = arguments.GetNumber("--rate", options.Rate);
+  options.Warmup = arguments.GetNumber("--warmup", schedule == "one-cycle" ? options.Warmup : 0.05);
+  options.WeightDecay = arguments.GetNumber("--weight-decay", 0);
+  options.ClipNorm = arguments.GetNumber("--clip", 0);
+  options.Patience = static_cast<int>(arguments.GetInteger("--patience", 0, 0, 1000000));
+  options.Seed = static_cast<uint64_t>(arguments.GetInteger("--seed", 0, 0, 1LL << 53));
+  if (arguments.Has("--patch"))
+  {
+    ReadSizes(sizes, arguments, "--patch", true);
+    for (int a = 0; a < 3; ++a)
+    {
+      options.Patch[a] = static_cast<int64_t>(sizes[a]);
+    }
+  }
+  options.Foreground = arguments.GetNumber("--foreground", options.Foreground);
+  options.Augment = AugmentFrom(arguments.Get("--augment", "mild"));
+  options.CheckpointSeconds = arguments.GetNumber("--checkpoint-seconds", options.CheckpointSeconds);
+  if (arguments.Has("--fold") && options.Folds < 2)
+  {
+    throw Error(RCN_EINVALID, "--fold says which of --folds N validates; give both.");
+  }
+  return options;
+}
+
+std::vector<Option> TrainingOptionTable()
+{
+  return {
+    { "--epochs", "N", "how often every case is seen (40)" },
+    { "--minutes", "M", "stop when the time is up; the rate falls with the time" },
+    { "--arch", "NET", "network (unet, or that of --init)", ArchNames() },
+    { "--width", "N", "unet: channels of the first level (16)" },
+    { "--depth", "N", "unet: how often the resolution is halved (4)" },
+    { "--norm", "KIND", "unet: norm (batch)", { "batch", "instance" } },
+    { "--dropout", "P", "fpn: share of feature maps left out (0.2)" },
+    { "--init", "FILE", "start from a ResNet's weights (fpn), or go on from a model; then validation is shown before and after" },
+    { "--other-raters", "", "with --init: the model may have learned from raters of other names" },
+    { "--freeze", "PART", "leave this part of the network as it is", { "encoder" } },
+    { "--rehearse", "LIST", "mix in as many old cases of this list, so that nothing is forgotten" },
+    { "--alpha", "A", "rps: weight of the ranked probability score (0.8)" },
+    { "--bce-weight", "W", "rps: weight of the majority's cross-entropy (1)" },
+    { "--expected-weight", "W", "K + 1 levels: weight of (expected share - share of raters) squared (0)" },
+    { "--unimodal-weight", "W", "K + 1 levels: weight of the penalty on more than one peak (0)" },
+    { "--tie", "RULE", "what exactly half of the raters means (foreground)", { "foreground", "background" } },
+    { "--sigma", "VOXELS", "soft-gaussian, svls: width of the Gaussian (1)" },
+    { "--rate", "R", "highest learning rate (0.001)" },
+    { "--schedule", "KIND", "course of the rate (one-cycle)", { "one-cycle", "cosine", "constant" } },
+    { "--warmup", "SHARE", "share of the steps in which the rate grows (0.3; others than one-cycle 0.05)" },
+    { "--weight-decay", "W", "AdamW instead of Adam (0)" },
+    { "--clip", "NORM", "largest norm of a gradient (none)" },
+    { "--patience", "N", "stop after N epochs without a better validation RPS (never)" },
+    { "--batch", "N", "samples in a step (about 262144 voxels, 2 to 16 samples)" },
+    { "--patch", "SIZE", "voxels of a sample, 128x128 or 96x96x48 (whole images up to 256x256, otherwise patches of 256x256 or 96x96x64)" },
+    { "--samples", "N", "samples of each case in an epoch (as many as cover it, at most 16)" },
+    { "--foreground", "SHARE", "share of patches around a voxel that somebody marked (0.5)" },
+    { "--augment", "SET", "how samples are varied (mild)", { "none", "flips", "mild", "strong" } },
+    { "--normalize", "RULE", "intensities: zscore, fixed (mean and deviation of the training images), percentile[:LOW,HIGH], "
+        "window[:CENTER,WIDTH] (zscore, or that of --init)" },
+    { "--spacing", "MM", "unet3d: volumes are resampled to it, 1x1x2.5 (the median of the training cases)" },
+    { "--readout", "WHICH", "stored in the model (auto: the better calibrated one in validation)", { "auto", "majority", "expected" } },
+    { "--folds", "N", "make N folds of the training and validation cases, by patient" },
+    { "--fold", "K", "which of them validates (0)" },
+    { "--split", "SHARE", "make the split anew: this share validates, by patient (0.15 where the list has no validation cases)" },
+    { "--skip-bad", "", "go on without cases that cannot be read" },
+    { "--cache-gb", "GB", "keep at most so much of the data in memory and read again beyond it (everything)" },
+    { "--seed", "N", "another N, another training (0)" },
+    { "--checkpoint-seconds", "S", "how old a checkpoint may get (30)" },
+    { "--resample", "", "resample masks of another geometry (nearest neighbour) instead of refusing them" },
+    { "--unanswered", "VALUE", "label value of voxels that a rater did not look at" },
+  };
+}
+
+Command TrainCommand()
+{
+  return { "train", "learns from a data list",
+    { "--data LIST -o MODEL.safetensors [--strategy rps] [--arch unet] [--epochs 40]", "--data LIST -o MODEL.safetensors ... --resume",
+      "--data NEW -o MODEL.safetensors --init OLD.safetensors [--minutes 2] [--rehearse OLD-LIST]" },
+    "Trains a network on what the raters said: rps learns how many of them mark a voxel (the level), the others learn one "
+    "map fused from their masks, or are alternatives to rps. The best model by validation RPS is kept, with a log of all epochs "
+    "and a checkpoint; Ctrl-C finishes the step and saves, and --resume goes on to the same result as if nothing had happened.",
+    Join(Join({ { "--data", "LIST", "the data list (JSON): training, validation and test cases with their raters" },
+                { "-o", "MODEL", "the model's file, MODEL.safetensors; beside it MODEL.log.csv and MODEL.checkpoint.safetensors" },
+                { "--strategy", "NAME", "what is learned (rps, or that of --init)", StrategyNames() },
+                { "--resume", "", "go on from the checkpoint" },
+                { "--figure", "FILE", "reliability diagram of the validation cases (.svg, .png); with --init before and after" } },
+           TrainingOptionTable()),
+      OutputOptions()),
+    RunTrain };
+}
+
+} // namespace rcn

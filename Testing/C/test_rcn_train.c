@@ -1,0 +1,461 @@
+/* Training: it learns, goes on from a file to the same bits, and survives numbers out of hand. */
+#include "rcn/rcn_train.h"
+
+#include "rcn/rcn_phantom.h"
+#include "rcn_test.h"
+
+enum { N = 32, VOXELS = N * N, RATERS = 3, CASES = 6 };
+
+typedef struct one_case {
+    float image[VOXELS];
+    uint8_t masks[RATERS * VOXELS];
+    rcn_channel channel;
+    rcn_scale scale;
+    rcn_votes *votes;
+    rcn_foci *foci;
+    rcn_target *target;
+} one_case;
+
+typedef struct setting {
+    rcn_context *ctx;
+    rcn_net *net;
+    rcn_train *train;
+    rcn_strategy strategy;
+    one_case cases[CASES];
+    int64_t asked[CASES];
+    int64_t calls;
+    int64_t poison_from, poison_to; /* calls before which a weight gets out of hand */
+} setting;
+
+static rcn_status give_case(rcn_train_case *out, int64_t index, void *payload) {
+    setting *s = payload;
+    one_case *one = &s->cases[index];
+    ++s->asked[index];
+    ++s->calls;
+    out->data.channels = &one->channel;
+    out->data.channel_count = 1;
+    out->data.scale = &one->scale;
+    if (s->calls >= s->poison_from && s->calls < s->poison_to) rcn_net_edit_values(s->net)[0] = NAN;
+    out->data.votes = one->votes;
+    out->data.map = rcn_target_map(one->target);
+    out->data.foci = one->foci;
+    out->target = one->target;
+    return RCN_OK;
+}
+
+static rcn_status fill_case(one_case *one, rcn_context *ctx, const rcn_strategy *strategy,
+                            uint64_t seed) {
+    rcn_status status;
+    rcn_phantom_options phantom = RCN_PHANTOM_OPTIONS_INIT;
+    rcn_fusion_options fusion = RCN_FUSION_OPTIONS_INIT;
+    rcn_normalize rule = RCN_NORMALIZE_INIT;
+    rcn_mask views[RATERS];
+    phantom.size[0] = phantom.size[1] = N;
+    phantom.raters = RATERS;
+    phantom.lesions = 2;
+    phantom.seed = seed;
+    memset(views, 0, sizeof views);
+    status = rcn_phantom_make(one->image, one->masks, ctx, &phantom);
+    if (status != RCN_OK) return status;
+    for (int r = 0; r < RATERS; ++r) {
+        views[r].image.data = one->masks + r * VOXELS;
+        views[r].image.components = 1;
+        views[r].image.geometry = rcn_geometry_make(N, N, 1);
+    }
+    one->channel.image.data = one->image;
+    one->channel.image.type = RCN_FLOAT32;
+    one->channel.image.components = 1;
+    one->channel.image.geometry = rcn_geometry_make(N, N, 1);
+    status = rcn_votes_from_masks(&one->votes, ctx, views, RATERS);
+    if (status == RCN_OK) status = rcn_foci_create(&one->foci, ctx, one->votes);
+    if (status == RCN_OK)
+        status = rcn_target_create(&one->target, ctx, one->votes, strategy, &fusion);
+    if (status == RCN_OK) status = rcn_normalize_fit(&one->scale, ctx, &rule, &one->channel, 1);
+    return status;
+}
+
+static rcn_train_options options_for(const setting *s) {
+    rcn_train_options options = RCN_TRAIN_OPTIONS_INIT;
+    options.strategy = s->strategy;
+    options.loss.raters = RATERS;
+    options.schedule.kind = RCN_SCHEDULE_ONE_CYCLE;
+    options.schedule.rate = 0.01;
+    options.schedule.steps = 60;
+    options.sample.size[0] = options.sample.size[1] = N;
+    options.batch = 4;
+    options.cases = 4;
+    options.old_cases = 2;
+    options.seed = 3;
+    return options;
+}
+
+/* Everything; `change` (may be NULL) has the last word on the options. */
+static rcn_status open_setting(setting *s, rcn_context *ctx, const char *strategy,
+                               void (*change)(rcn_train_options *)) {
+    rcn_net_options shape = RCN_NET_OPTIONS_INIT;
+    rcn_status status = RCN_OK;
+    rcn_loss *loss = NULL;
+    memset(s, 0, sizeof *s);
+    s->ctx = ctx;
+    CHECK_STATUS(rcn_strategy_parse(&s->strategy, strategy), RCN_OK);
+    for (int i = 0; status == RCN_OK && i < CASES; ++i)
+        status = fill_case(&s->cases[i], ctx, &s->strategy, 10 + (uint64_t)i);
+    rcn_train_options options = options_for(s);
+    if (change) change(&options);
+    options.loss.kind = s->strategy.loss;
+    if (status == RCN_OK) status = rcn_loss_create(&loss, ctx, &options.loss);
+    if (status == RCN_OK) {
+        shape.outputs = rcn_loss_channels(loss);
+        shape.width = 8;
+        shape.depth = 2;
+        status = rcn_net_create(&s->net, ctx, &shape);
+    }
+    rcn_loss_destroy(loss);
+    if (status == RCN_OK) status = rcn_net_initialize(s->net, 1);
+    if (status == RCN_OK) status = rcn_train_create(&s->train, ctx, s->net, &options, give_case, s);
+    return status;
+}
+
+static void close_setting(setting *s) {
+    rcn_train_destroy(s->train);
+    rcn_net_destroy(s->net);
+    for (int i = 0; i < CASES; ++i) {
+        rcn_target_destroy(s->cases[i].target);
+        rcn_foci_destroy(s->cases[i].foci);
+        rcn_votes_destroy(s->cases[i].votes);
+    }
+}
+
+static void test_names(void) {
+    static const char *const paper[] = {"rps",           "random", "median", "soft",
+                                        "soft-gaussian", "staple", "simple", "svls"};
+    rcn_strategy strategy, before = {RCN_LOSS_CE, 7, RCN_SVLS};
+    int count = 0;
+    for (; rcn_strategy_name(count); ++count) {
+        CHECK_STATUS(rcn_strategy_parse(&strategy, rcn_strategy_name(count)), RCN_OK);
+        CHECK(count >= 8 || !strcmp(rcn_strategy_name(count), paper[count]));
+        CHECK(strategy.fused == (count > 0 && count < 8));
+        if (strategy.fused)
+            CHECK(!strcmp(rcn_method_name(strategy.method), rcn_strategy_name(count)));
+        else
+            CHECK(!strcmp(rcn_loss_kind_name(strategy.loss), rcn_strategy_name(count)));
+    }
+    CHECK(count == 16);
+    strategy = before;
+    CHECK_STATUS(rcn_strategy_parse(&strategy, "mean"), RCN_EINVALID);
+    CHECK(!memcmp(&strategy, &before, sizeof before));
+    CHECK(rcn_strategy_name(-1) == NULL);
+}
+
+/* Labels and maps are those of rcn_fuse(), and the code outside the image counts for nothing. */
+static void test_targets(void) {
+    static float fused[VOXELS];
+    rcn_context *ctx = make_context(2);
+    for (int k = 0; rcn_strategy_name(k); ++k) {
+        setting s;
+        CHECK_STATUS(open_setting(&s, ctx, rcn_strategy_name(k), NULL), RCN_OK);
+        const one_case *one = &s.cases[0];
+        const rcn_loss_label *labels = rcn_target_labels(one->target);
+        const int64_t count = rcn_target_label_count(one->target);
+        const float *map = rcn_target_map(one->target);
+        const uint8_t *codes = rcn_votes_codes(one->votes);
+        CHECK(count == rcn_votes_pattern_count(one->votes) + 1);
+        CHECK(labels[RCN_VOID_CODE(one->votes)].weight == 0);
+        CHECK(!map == (s.strategy.method != RCN_SOFT_GAUSSIAN && s.strategy.method != RCN_SVLS));
+        if (s.strategy.fused && s.strategy.method != RCN_RANDOM) {
+            rcn_fusion_options fusion = RCN_FUSION_OPTIONS_INIT;
+            fusion.method = s.strategy.method;
+            fusion.staple_output = RCN_STAPLE_MASK;
+            CHECK_STATUS(rcn_fuse(fused, NULL, ctx, one->votes, &fusion), RCN_OK);
+            for (int i = 0; i < VOXELS; ++i)
+                CHECK((map ? map[i] : labels[codes[i]].value) == fused[i]);
+        } else {
+            for (int i = 0; i < VOXELS; ++i) {
+                const int marked =
+                    one->masks[i] + one->masks[VOXELS + i] + one->masks[2 * VOXELS + i];
+                CHECK(labels[codes[i]].marked == marked && labels[codes[i]].answered == RATERS);
+            }
+        }
+        close_setting(&s);
+    }
+    rcn_context_destroy(ctx);
+}
+
+/* Every strategy learns: an epoch's loss falls well below the first one's. */
+static void test_every_strategy_learns(void) {
+    rcn_context *ctx = make_context(2);
+    for (int k = 0; rcn_strategy_name(k); ++k) {
+        setting s;
+        rcn_train_report report;
+        double first = 0, last = 0;
+        CHECK_STATUS(open_setting(&s, ctx, rcn_strategy_name(k), NULL), RCN_OK);
+        for (int step = 0; step < 30; ++step) {
+            CHECK_STATUS(rcn_train_step(&report, s.train, 0), RCN_OK);
+            CHECK(report.step == step + 1 && !report.setback);
+            if (!first) first = report.loss;
+            last = report.epoch_loss;
+        }
+        if (!(last < 0.8 * first))
+            fprintf(stderr, "%s: %g to %g\n", rcn_strategy_name(k), first, last);
+        CHECK(last < 0.8 * first);
+        close_setting(&s);
+    }
+    rcn_context_destroy(ctx);
+}
+
+/* 4 new cases and 2 old ones in an epoch, a batch of 4: one step, and two samples left over. */
+static void test_epochs(void) {
+    setting s;
+    rcn_train_report report;
+    rcn_context *ctx = make_context(1);
+    CHECK_STATUS(open_setting(&s, ctx, "rps", NULL), RCN_OK);
+    const rcn_train_options options = options_for(&s);
+    CHECK(rcn_train_epoch_steps(&options) == 1);
+    for (int epoch = 0; epoch < 30; ++epoch) {
+        CHECK_STATUS(rcn_train_step(&report, s.train, 0), RCN_OK);
+        CHECK(report.epoch_done && report.epoch == epoch + 1);
+        CHECK(report.epoch_loss == report.loss);
+    }
+    int64_t sum = 0;
+    for (int i = 0; i < CASES; ++i) {
+        CHECK(s.asked[i] > 10 && s.asked[i] < 30); /* about 20: left out now and then */
+        sum += s.asked[i];
+    }
+    CHECK(sum == 30 * 4);
+    rcn_train_options few = options;
+    few.cases = 1;
+    few.old_cases = 0;
+    CHECK(rcn_train_epoch_steps(&few) == 1);
+    few.samples = 9;
+    CHECK(rcn_train_epoch_steps(&few) == 2);
+    close_setting(&s);
+    rcn_context_destroy(ctx);
+}
+
+/* The schedule ends on time when told to. */
+static void test_time_moves_the_rate(void) {
+    setting s;
+    rcn_train_report report;
+    rcn_context *ctx = make_context(1);
+    CHECK_STATUS(open_setting(&s, ctx, "rps", NULL), RCN_OK);
+    const rcn_train_options options = options_for(&s);
+    CHECK_STATUS(rcn_train_step(&report, s.train, 0), RCN_OK);
+    CHECK_NEAR(report.rate, rcn_schedule_rate(&options.schedule, 0), 0);
+    CHECK_STATUS(rcn_train_step(&report, s.train, 0.5), RCN_OK);
+    CHECK_NEAR(report.rate, rcn_schedule_rate(&options.schedule, 30), 0);
+    CHECK_STATUS(rcn_train_step(&report, s.train, 1), RCN_OK);
+    CHECK_NEAR(report.rate, 0, 1e-9);
+    CHECK_STATUS(rcn_train_step(&report, s.train, 1.5), RCN_EINVALID);
+    close_setting(&s);
+    rcn_context_destroy(ctx);
+}
+
+static const char *const checkpoint = "test_rcn_train.checkpoint.safetensors";
+
+static void two_steps_an_epoch(rcn_train_options *options) {
+    options->samples = 3; /* 18 samples: 4 steps */
+    options->sample.augment.elastic = 1;
+    options->sample.augment.noise = 0.1;
+}
+
+/* Stopped in the middle of an epoch and gone on in a new network: the same bits. beta-binomial has
+ * a parameter of its own, random draws raters. */
+static void test_resumed_is_uninterrupted(void) {
+    static const char *const strategies[] = {"rps", "beta-binomial", "random"};
+    for (int k = 0; k < 3; ++k) {
+        setting whole, first, second;
+        rcn_train_report a, b;
+        rcn_context *ctx = make_context(2);
+        CHECK_STATUS(open_setting(&whole, ctx, strategies[k], two_steps_an_epoch), RCN_OK);
+        for (int step = 0; step < 11; ++step)
+            CHECK_STATUS(rcn_train_step(&a, whole.train, 0), RCN_OK);
+        CHECK_STATUS(open_setting(&first, ctx, strategies[k], two_steps_an_epoch), RCN_OK);
+        for (int step = 0; step < 6; ++step)
+            CHECK_STATUS(rcn_train_step(&b, first.train, 0), RCN_OK);
+        const rcn_model_entry entry = {"note", "half way"};
+        CHECK_STATUS(rcn_train_save(first.train, checkpoint, &entry, 1), RCN_OK);
+        close_setting(&first);
+        CHECK_STATUS(open_setting(&second, ctx, strategies[k], two_steps_an_epoch), RCN_OK);
+        CHECK_STATUS(rcn_net_initialize(second.net, 99), RCN_OK);
+        CHECK_STATUS(rcn_train_load(second.train, checkpoint), RCN_OK);
+        for (int step = 6; step < 11; ++step)
+            CHECK_STATUS(rcn_train_step(&b, second.train, 0), RCN_OK);
+        CHECK(a.loss == b.loss && a.epoch_loss == b.epoch_loss && a.epoch == b.epoch &&
+              a.rate == b.rate && a.norm == b.norm);
+        CHECK(!memcmp(rcn_net_values(whole.net), rcn_net_values(second.net),
+                      sizeof(float) * (size_t)rcn_net_floats(whole.net)));
+        char *note = NULL;
+        CHECK_STATUS(rcn_model_read(&note, ctx, checkpoint, "note"), RCN_OK);
+        CHECK(note && !strcmp(note, "half way"));
+        rcn_model_free(note, ctx);
+        if (k == 1) {
+            CHECK(rcn_train_loss_values(whole.train)[0] == rcn_train_loss_values(second.train)[0]);
+            float start;
+            rcn_loss_init_parameters(&start, rcn_train_loss(whole.train));
+            CHECK(rcn_train_loss_values(whole.train)[0] != start); /* it is trained */
+        }
+        close_setting(&whole);
+        close_setting(&second);
+        rcn_context_destroy(ctx);
+    }
+    remove(checkpoint);
+}
+
+/* What does not fit is refused and changes nothing. */
+static void test_bad_checkpoints(void) {
+    setting s, other;
+    rcn_train_report report;
+    rcn_context *ctx = make_context(1);
+    CHECK_STATUS(open_setting(&other, ctx, "median", NULL), RCN_OK);
+    CHECK_STATUS(rcn_train_step(&report, other.train, 0), RCN_OK);
+    CHECK_STATUS(rcn_train_save(other.train, checkpoint, NULL, 0), RCN_OK);
+    close_setting(&other);
+    CHECK_STATUS(open_setting(&s, ctx, "rps", NULL), RCN_OK);
+    CHECK_STATUS(rcn_train_step(&report, s.train, 0), RCN_OK);
+    const size_t bytes = sizeof(float) * (size_t)rcn_net_floats(s.net);
+    float *before = malloc(bytes);
+    memcpy(before, rcn_net_values(s.net), bytes);
+    CHECK_STATUS(rcn_train_load(s.train, checkpoint), RCN_EFORMAT);
+    CHECK_STATUS(rcn_train_load(s.train, "no/such/file.safetensors"), RCN_EIO);
+    FILE *file = fopen(checkpoint, "wb");
+    fputs("not a checkpoint", file);
+    fclose(file);
+    CHECK_STATUS(rcn_train_load(s.train, checkpoint), RCN_EFORMAT);
+    CHECK(!memcmp(before, rcn_net_values(s.net), bytes));
+    int64_t step, epoch;
+    rcn_train_where(&step, &epoch, s.train);
+    CHECK(step == 1 && epoch == 1);
+    CHECK_STATUS(rcn_train_save(s.train, "no/such/folder/x.safetensors", NULL, 0), RCN_EIO);
+    free(before);
+    close_setting(&s);
+    rcn_context_destroy(ctx);
+    remove(checkpoint);
+}
+
+/* One bad batch: back to the last whole epoch, half the rate, and on. */
+static void test_divergence_goes_back(void) {
+    setting s;
+    rcn_train_report report;
+    rcn_context *ctx = make_context(1);
+    CHECK_STATUS(open_setting(&s, ctx, "rps", two_steps_an_epoch), RCN_OK);
+    for (int step = 0; step < 6; ++step) CHECK_STATUS(rcn_train_step(&report, s.train, 0), RCN_OK);
+    const double loss = report.epoch_loss; /* of step 5 and 6: the second epoch began with 5 */
+    CHECK(report.epoch == 1);
+    s.poison_from = s.calls + 1;
+    s.poison_to = s.calls + 5;
+    CHECK_STATUS(rcn_train_step(&report, s.train, 0), RCN_OK);
+    CHECK(report.setback && report.setbacks == 1 && report.step == 4 && report.epoch == 1);
+    CHECK_STATUS(rcn_train_step(&report, s.train, 0), RCN_OK);
+    const rcn_train_options options = options_for(&s);
+    CHECK(!report.setback && report.step == 5);
+    CHECK_NEAR(report.rate, 0.5 * rcn_schedule_rate(&options.schedule, 4), 1e-15);
+    CHECK_STATUS(rcn_train_step(&report, s.train, 0), RCN_OK);
+    CHECK(report.epoch_loss != loss && isfinite(report.epoch_loss));
+    close_setting(&s);
+    rcn_context_destroy(ctx);
+}
+
+static void test_divergence_gives_up(void) {
+    setting s;
+    rcn_train_report report;
+    rcn_context *ctx = make_context(1);
+    CHECK_STATUS(open_setting(&s, ctx, "rps", NULL), RCN_OK);
+    CHECK_STATUS(rcn_train_step(&report, s.train, 0), RCN_OK);
+    const size_t bytes = sizeof(float) * (size_t)rcn_net_floats(s.net);
+    float *good = malloc(bytes);
+    memcpy(good, rcn_net_values(s.net), bytes);
+    s.poison_from = 0;
+    s.poison_to = INT64_MAX;
+    for (int k = 0; k < RCN_TRAIN_SETBACKS; ++k) {
+        CHECK_STATUS(rcn_train_step(&report, s.train, 0), RCN_OK);
+        CHECK(report.setback && report.setbacks == k + 1);
+    }
+    CHECK_STATUS(rcn_train_step(&report, s.train, 0), RCN_EDATA);
+    CHECK_ERROR(ctx, "lower rate");
+    CHECK(!memcmp(good, rcn_net_values(s.net), bytes)); /* still the last good state */
+    free(good);
+    close_setting(&s);
+    rcn_context_destroy(ctx);
+}
+
+static void freeze(rcn_train_options *options) { options->freeze_encoder = 1; }
+
+static void test_frozen_encoder(void) {
+    setting s;
+    rcn_train_report report;
+    rcn_context *ctx = make_context(1);
+    CHECK_STATUS(open_setting(&s, ctx, "rps", freeze), RCN_OK);
+    const size_t bytes = sizeof(float) * (size_t)rcn_net_floats(s.net);
+    float *before = malloc(bytes);
+    memcpy(before, rcn_net_values(s.net), bytes);
+    for (int step = 0; step < 3; ++step) CHECK_STATUS(rcn_train_step(&report, s.train, 0), RCN_OK);
+    for (int p = 0; p < rcn_net_parameter_count(s.net); ++p) {
+        const rcn_parameter *parameter = rcn_net_parameter(s.net, p);
+        if (parameter->kind != RCN_TRAINED) continue;
+        const int same =
+            !memcmp(before + parameter->offset, rcn_net_values(s.net) + parameter->offset,
+                    sizeof(float) * (size_t)parameter->count);
+        CHECK(same == !strncmp(parameter->name, "encoder.", 8));
+    }
+    free(before);
+    close_setting(&s);
+    rcn_context_destroy(ctx);
+}
+
+static void no_cases(rcn_train_options *options) { options->cases = 0; }
+static void two_raters(rcn_train_options *options) { options->loss.raters = 2; }
+
+static void test_bad_arguments(void) {
+    setting s;
+    rcn_train_report report;
+    rcn_context *ctx = make_context(1);
+    CHECK_STATUS(open_setting(&s, ctx, "rps", no_cases), RCN_EINVALID);
+    CHECK_ERROR(ctx, "no case");
+    close_setting(&s);
+    /* The cases have three raters. */
+    CHECK_STATUS(open_setting(&s, ctx, "rps", two_raters), RCN_OK);
+    CHECK_STATUS(rcn_train_step(&report, s.train, 0), RCN_EINVALID);
+    CHECK_ERROR(ctx, "raters");
+    rcn_train *none = NULL;
+    rcn_train_options options = options_for(&s); /* K + 1 = 4 outputs wanted, the network has 3 */
+    CHECK_STATUS(rcn_train_create(&none, ctx, s.net, &options, give_case, &s), RCN_EINVALID);
+    CHECK_ERROR(ctx, "needs 4");
+    CHECK(none == NULL);
+    CHECK_STATUS(rcn_train_create(&none, ctx, NULL, &options, give_case, &s), RCN_EINVALID);
+    CHECK_STATUS(rcn_train_set_loss_values(s.train, NULL, 2), RCN_EINVALID);
+    close_setting(&s);
+    rcn_context_destroy(ctx);
+}
+
+static rcn_status step_and_save(rcn_context *ctx, void *payload) {
+    setting *s = payload;
+    rcn_train_report report;
+    rcn_status status = open_setting(s, ctx, "svls", NULL);
+    if (status == RCN_OK) status = rcn_train_step(&report, s->train, 0);
+    if (status == RCN_OK) status = rcn_train_save(s->train, checkpoint, NULL, 0);
+    if (status == RCN_OK) status = rcn_train_load(s->train, checkpoint);
+    close_setting(s);
+    return status;
+}
+
+static void test_failing_allocations(void) {
+    setting s;
+    check_failing_allocations(step_and_save, &s);
+    remove(checkpoint);
+}
+
+int main(void) {
+    RUN(test_names);
+    RUN(test_targets);
+    RUN(test_every_strategy_learns);
+    RUN(test_epochs);
+    RUN(test_time_moves_the_rate);
+    RUN(test_resumed_is_uninterrupted);
+    RUN(test_bad_checkpoints);
+    RUN(test_divergence_goes_back);
+    RUN(test_divergence_gives_up);
+    RUN(test_frozen_encoder);
+    RUN(test_bad_arguments);
+    RUN(test_failing_allocations);
+    return TEST_RESULT;
+}

@@ -1,0 +1,241 @@
+"""train: learns from a list, stops and goes on to the same bits, and says what is wrong with its input.
+
+The data are made here: discs of different contrast on noise, outlined by three raters, one of whom overlooks
+the faint ones.
+"""
+import csv
+import json
+import os
+import signal
+import subprocess
+
+import numpy as np
+import pytest
+
+from rcn_testing import PROGRAM, refused, run, write_nrrd, write_png
+
+if "train" not in run("--help").out:
+    pytest.skip("built without networks", allow_module_level=True)
+
+RATERS = ["A", "B", "C"]
+
+
+def quick(**changed):
+    """A small network for a short time; quick(epochs=5) for another number of them."""
+    options = {"width": 8, "depth": 2, "epochs": 3, "threads": 2, "rate": 0.01, "batch": 4, **changed}
+    return [word for name, value in options.items() for word in (f"--{name}", str(value))]
+
+
+def make_case(folder, name, seed, size=48, shift=0.0, gain=1.0, raters=RATERS, empty=False, channels=1):
+    """An image (PNG, 8 bit) with its raters; shift and gain make another scanner of it."""
+    random = np.random.default_rng(seed)
+    y, x = np.mgrid[:size, :size]
+    image, masks = random.normal(60, 12, (size, size)), [np.zeros((size, size), np.uint8) for _ in raters]
+    for _ in range(2):
+        cy, cx, radius, contrast = *random.uniform(10, size - 10, 2), random.uniform(4, 8), random.uniform(30, 110)
+        distance = np.hypot(y - cy, x - cx)
+        image += contrast / (1 + np.exp((distance - radius) / 0.8))
+        for r, mask in enumerate(masks):
+            if not empty and (contrast > 60 or r < 2):
+                mask |= (distance < radius + [-0.7, 0.0, 0.9][r % 3]).astype(np.uint8)
+    image = np.clip(image * gain + shift, 0, 255).astype(np.uint8)
+    write_png(folder / f"{name}.png", image if channels == 1 else np.stack([image] * 3, -1))
+    label = {}
+    for rater, mask in zip(raters, masks):
+        write_png(folder / f"{name}_{rater}.png", mask * 255)
+        label[rater] = f"{name}_{rater}.png"
+    return {"id": name, "image": f"{name}.png", "label": label}
+
+
+def make_list(folder, training=8, validation=3, test=2, name="dataset.json", first=0, **options):
+    folder.mkdir(exist_ok=True)
+    data = {"raters": options.get("raters", RATERS)}
+    for split, count in (("training", training), ("validation", validation), ("test", test)):
+        data[split] = [make_case(folder, f"{split[:2]}{first + i}", 100 * len(split) + first + i, **options) for i in range(count)]
+    (folder / name).write_text(json.dumps(data))
+    return folder / name
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return make_list(tmp_path_factory.mktemp("train") / "data")
+
+
+def edited(data, change, name):
+    """A list like another one, in the same folder, changed."""
+    content = json.loads(data.read_text())
+    change(content)
+    path = data.parent / name
+    path.write_text(json.dumps(content))
+    return path
+
+
+def rows(model):
+    with open(str(model).replace(".safetensors", ".log.csv"), newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_learns(data, tmp_path):
+    model = tmp_path / "m.safetensors"
+    done = run("train", "--data", data, "-o", model, *quick(epochs=12), "--json", tmp_path / "m.json",
+               "--figure", tmp_path / "m.svg")
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        "m.checkpoint.safetensors", "m.json", "m.log.csv", "m.safetensors", "m.svg"]
+    log = rows(model)
+    assert [int(r["epoch"]) for r in log] == list(range(1, 13))
+    best = min(log, key=lambda r: float(r["rps"]))
+    assert float(log[-1]["loss"]) < 0.5 * float(log[0]["loss"])
+    assert float(best["auc"]) > 0.95 and float(best["dice"]) > 0.6 and float(best["rps"]) < 0.5 * float(log[0]["rps"])
+    result = json.loads((tmp_path / "m.json").read_text())
+    assert result["best"] == int(best["epoch"]) and result["steps"] == 12 * 2
+    assert len(result["cases"]["training"]) == 8 and len(result["cases"]["validation"]) == 3
+    # The best model judged once more, from its file, by its stored readout.
+    assert result["validation"]["mr_ece"] == pytest.approx(float(best["mr_ece_" + result["readout"]]), abs=1e-6)
+    assert result["validation"]["auc"] == pytest.approx(float(best["auc"]), abs=2e-3)
+    assert "Epoch 12/12" in done.err and "MR-ECE" in done.out
+
+
+@pytest.mark.parametrize("strategy", ["random", "soft-gaussian", "coral"])
+def test_strategies(strategy, data, tmp_path):
+    model = tmp_path / "m.safetensors"
+    run("train", "--data", data, "-o", model, *quick(), "--strategy", strategy, "--quiet")
+    log = rows(model)
+    assert len(log) == 3 and float(log[-1]["loss"]) < float(log[0]["loss"])
+
+
+def test_patches_and_one_case_without_validation(data, tmp_path):
+    one = edited(data, lambda d: (d.update(training=d["training"][:1]), d.pop("validation")), "one.json")
+    done = run("train", "--data", one, "-o", tmp_path / "m.safetensors", *quick(), "--patch", "32x32", "--augment", "strong")
+    assert "no validation case" in done.err
+    assert rows(tmp_path / "m.safetensors")[-1]["rps"] == ""
+
+
+def test_missing_raters_and_volumes(tmp_path):
+    """A 3-D network, volumes of two spacings, one rater missing here and there."""
+    random = np.random.default_rng(1)
+    cases = []
+    for i in range(5):
+        z, y, x = np.mgrid[:8, :24, :24]
+        inside = (x - 12) ** 2 + (y - 12) ** 2 + (3 * (z - 4)) ** 2 < 64
+        write_nrrd(tmp_path / f"{i}.nrrd", (random.normal(0, 10, inside.shape) + 50 * inside).astype(np.int16), spacing=(1, 1, 2 + i % 2))
+        label = {}
+        for r in RATERS[i % 2:]:
+            write_nrrd(tmp_path / f"{i}{r}.nrrd", inside.astype(np.uint8), spacing=(1, 1, 2 + i % 2))
+            label[r] = f"{i}{r}.nrrd"
+        cases.append({"id": str(i), "image": f"{i}.nrrd", "label": label})
+    (tmp_path / "list.json").write_text(json.dumps({"raters": RATERS, "training": cases[:4], "validation": cases[4:]}))
+    run("train", "--data", tmp_path / "list.json", "-o", tmp_path / "m.safetensors", "--arch", "unet3d", *quick(batch=2), "--quiet",
+        "--patch", "16x16x8", "--cache-gb", "0.00001")
+    assert np.isfinite(float(rows(tmp_path / "m.safetensors")[-1]["rps"]))
+
+
+def start(*words):
+    return subprocess.Popen([str(PROGRAM), *map(os.fspath, words)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                            stdin=subprocess.DEVNULL)
+
+
+def weights(path):
+    """All bytes of a safetensors file but its header, which has times in it."""
+    content = path.read_bytes()
+    return content[8 + int.from_bytes(content[:8], "little"):]
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_and_resumed_is_uninterrupted(how, data, tmp_path):
+    options = [*quick(epochs=8), "--checkpoint-seconds", "0"]
+    whole, parts = tmp_path / "whole.safetensors", tmp_path / "parts.safetensors"
+    run("train", "--data", data, "-o", whole, *options)
+    child = start("train", "--data", data, "-o", parts, *options)
+    while b"Epoch 2" not in child.stderr.readline():
+        assert child.poll() is None
+    child.send_signal(how)
+    error = child.communicate(timeout=60)[1].decode()
+    assert child.returncode == 1
+    assert "--resume" in error.splitlines()[-1]
+    assert len(rows(parts)) < 8
+    run("train", "--data", data, "-o", parts, *options, "--resume")
+    assert weights(parts) == weights(whole)
+    assert weights(tmp_path / "parts.checkpoint.safetensors") == weights(tmp_path / "whole.checkpoint.safetensors")
+    keep = ("epoch", "rate", "loss", "rps", "mr_ece_majority", "mr_ece_expected", "auc", "dice", "best")
+    assert [[r[k] for k in keep] for r in rows(parts)] == [[r[k] for k in keep] for r in rows(whole)]
+    # A finished training that is resumed changes nothing.
+    before = weights(parts)
+    run("train", "--data", data, "-o", parts, *options, "--resume")
+    assert weights(parts) == before
+    refused("train", "--data", data, "-o", parts, *options, "--resume", "--alpha", "2", says=["--alpha", "parts.checkpoint"])
+
+
+def test_bad_input(data, tmp_path):
+    def train(says, list_=data, *more, **options):
+        refused("train", "--data", list_, "-o", tmp_path / "m.safetensors", *quick(), *more, says=says, folder=tmp_path, **options)
+    train("training", edited(data, lambda d: d.pop("training"), "a.json"))
+
+    def overlap(d):
+        d["test"].append(dict(d["training"][0], id="again"))
+    train(["training", "test", "again"], edited(data, overlap, "b.json"))
+
+    def patient(d):
+        d["training"][0]["patient"] = d["test"][0]["patient"] = "P7"
+    train("P7", edited(data, patient, "c.json"))
+    train("image", edited(data, lambda d: d["training"][1].pop("image"), "d.json"))
+    train("label", edited(data, lambda d: d["training"][1].pop("label"), "e.json"))
+    (data.parent / "bad.png").write_bytes(b"no image")
+    bad = edited(data, lambda d: d["training"][1].update(image="bad.png"), "f.json")
+    train(["tr1", "bad.png"], bad)
+    empty = make_list(data.parent / "empty", 2, 1, 0, empty=True)
+    train("nobody marked anything", empty)
+    make_case(data.parent, "rgb", 5, channels=3)
+    train(["tr1", "channels"], edited(data, lambda d: d["training"][1].update(image="rgb.png"), "g.json"))
+    train("folds", data, "--folds", "50")
+    train("--fold", data, "--fold", "1")
+    train("--patch", data, "--patch", "32y32")
+    train("--normalize", data, "--normalize", "window:1")
+    train("slice", data, "--arch", "unet3d")
+    refused("train", "--data", data, "-o", tmp_path / "m.bin", says=".safetensors", folder=tmp_path)
+    refused("train", "--data", data, "-o", tmp_path / "no" / "m.safetensors", says="no", folder=tmp_path)
+    done = run("train", "--data", bad, "-o", tmp_path / "skip.safetensors", *quick(), "--skip-bad", "--json", tmp_path / "s.json")
+    assert "tr1" in done.err
+    assert json.loads((tmp_path / "s.json").read_text())["cases"]["skipped"] == ["tr1"]
+
+
+def test_splits(data, tmp_path):
+    """Patients stay together; folds cover everything once."""
+    def patients(d):
+        for i, case in enumerate(d["training"] + d["validation"]):
+            case["patient"] = f"P{i // 2}"
+        d["test"] = []
+    grouped = edited(data, patients, "patients.json")
+    patient = {c["id"]: c["patient"] for split in ("training", "validation") for c in json.loads(grouped.read_text())[split]}
+    seen = []
+    for fold in range(3):
+        run("train", "--data", grouped, "-o", tmp_path / "m.safetensors", *quick(epochs=1), "--folds", "3", "--fold", str(fold),
+            "--json", tmp_path / "m.json", "--quiet")
+        cases = json.loads((tmp_path / "m.json").read_text())["cases"]
+        assert not {patient[c] for c in cases["training"]} & {patient[c] for c in cases["validation"]}
+        assert len(cases["training"]) + len(cases["validation"]) == 11
+        seen += cases["validation"]
+    assert sorted(seen) == sorted(patient)
+
+
+def test_retraining(data, tmp_path):
+    """Another scanner: darker and flatter. Ten cases and 60 steps bring the calibration back on held-out cases."""
+    old, new = tmp_path / "old.safetensors", tmp_path / "new.safetensors"
+    run("train", "--data", data, "-o", old, *quick(epochs=12), "--quiet", "--normalize", "fixed")
+    shifted = make_list(tmp_path / "shifted", 10, 6, 0, first=50, shift=90, gain=0.45)
+    run("train", "--data", shifted, "-o", new, "--init", old, "--epochs", "30", "--batch", "5", "--rate", "0.01", "--quiet",
+        "--rehearse", data, "--json", tmp_path / "r.json", "--figure", tmp_path / "r.svg")
+    result = json.loads((tmp_path / "r.json").read_text())
+    assert result["before"]["mr_ece"] > 0.02
+    assert result["validation"]["mr_ece"] < 0.5 * result["before"]["mr_ece"]
+    assert result["validation"]["auc"] > result["before"]["auc"]
+    assert [e["epoch"] for e in result["epochs"]][:2] == [0, 1]
+    assert (tmp_path / "r.svg").read_text().count("<svg") == 1
+    # What does not fit the model is refused.
+    other = edited(shifted, lambda d: (d.update(raters=["A", "B", "D"]),
+                                       [c["label"].update(D=c["label"].pop("C")) for s in ("training", "validation") for c in d[s]]), "other.json")
+    refused("train", "--data", other, "-o", new, "--init", old, says="D")
+    fewer = edited(shifted, lambda d: (d.update(raters=["A", "B"]),
+                                       [c["label"].pop("C") for s in ("training", "validation") for c in d[s]]), "fewer.json")
+    refused("train", "--data", fewer, "-o", new, "--init", old, says=["3 raters", "2"])
+    refused("train", "--data", shifted, "-o", new, "--init", old, "--strategy", "median", says="needs 1")
+    refused("train", "--data", shifted, "-o", new, "--init", old, "--arch", "fpn-resnet18", says="--arch")
