@@ -30,38 +30,11 @@ const Recalibration* CorrectionOf(const Model& model, const PredictionOptions& o
   return !options.Recalibrate ? nullptr : options.Correction ? options.Correction : model.Info().Correction.get();
 }
 
-std::vector<rcn_channel> ChannelsOf(const std::vector<Volume>& images)
-{
-  std::vector<rcn_channel> channels;
-  for (const Volume& image : images)
-  {
-    for (int c = 0; c < image.ChannelCount(); ++c)
-    {
-      const Channel channel = image.GetChannel(c);
-      channels.push_back({ channel.Image, channel.Component });
-    }
-  }
-  return channels;
-}
-
 std::string SpacingText(const double spacing[3])
 {
   char text[96];
   std::snprintf(text, sizeof text, "%.4g x %.4g x %.4g mm", spacing[0], spacing[1], spacing[2]);
   return text;
-}
-
-/// Whether voxels differ by more than rounding in a header.
-bool OtherSpacing(const double a[3], const double b[3])
-{
-  for (int axis = 0; axis < 3; ++axis)
-  {
-    if (std::fabs(a[axis] - b[axis]) > 0.01 * b[axis])
-    {
-      return true;
-    }
-  }
-  return false;
 }
 
 void CheckImage(const Model& model, const std::vector<Volume>& images, const std::string& about)
@@ -83,6 +56,32 @@ void CheckImage(const Model& model, const std::vector<Volume>& images, const std
 }
 
 } // namespace
+
+std::vector<rcn_channel> ChannelsOf(const std::vector<Volume>& images)
+{
+  std::vector<rcn_channel> channels;
+  for (const Volume& image : images)
+  {
+    for (int c = 0; c < image.ChannelCount(); ++c)
+    {
+      const Channel channel = image.GetChannel(c);
+      channels.push_back({ channel.Image, channel.Component });
+    }
+  }
+  return channels;
+}
+
+bool OtherSpacing(const double a[3], const double b[3])
+{
+  for (int axis = 0; axis < 3; ++axis)
+  {
+    if (std::fabs(a[axis] - b[axis]) > 0.01 * b[axis])
+    {
+      return true;
+    }
+  }
+  return false;
+}
 
 std::string CheckPrediction(const Model& model, const PredictionOptions& options)
 {

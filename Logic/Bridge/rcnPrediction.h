@@ -33,6 +33,12 @@ struct Prediction
   std::vector<std::string> Remarks; ///< what a person should know, e.g. that the volume was resampled
 };
 
+/// All channels of an image's files, in order. The volumes must outlive them.
+std::vector<rcn_channel> ChannelsOf(const std::vector<Volume>& images);
+
+/// Whether voxels differ by more than rounding in a header.
+bool OtherSpacing(const double a[3], const double b[3]);
+
 /// The sentence Predict() would fail with because of the options alone; empty when they fit the model.
 std::string CheckPrediction(const Model& model, const PredictionOptions& options);
 

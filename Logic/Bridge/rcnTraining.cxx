@@ -15,10 +15,9 @@
 #include <sys/resource.h>
 #endif
 
-#include "rcn/rcn_predict.h"
 #include "rcn/rcn_train.h"
 #include "rcnFileBeside.h"
-#include "rcnModel.h"
+#include "rcnPrediction.h"
 #include "rcnReport.h"
 
 namespace rcn
@@ -289,16 +288,11 @@ private:
     one.Images = this->Workspace_.Images();
     one.Geometry = *rcn_votes_geometry(this->Workspace_.Votes());
     one.Votes = this->Workspace_.TakeVotes();
-    one.Channels.clear();
+    one.Channels = ChannelsOf(one.Images);
     one.Bytes = static_cast<double>(rcn_geometry_voxels(&one.Geometry)) * rcn_votes_code_bytes(one.Votes.get());
-    for (const Volume& image : one.Images)
+    for (const rcn_channel& channel : one.Channels)
     {
-      for (int c = 0; c < image.ChannelCount(); ++c)
-      {
-        const Channel channel = image.GetChannel(c);
-        one.Channels.push_back({ channel.Image, channel.Component });
-        one.Bytes += static_cast<double>(rcn_geometry_voxels(&one.Geometry)) * static_cast<double>(rcn_type_size(channel.Image.type));
-      }
+      one.Bytes += static_cast<double>(rcn_geometry_voxels(&one.Geometry)) * static_cast<double>(rcn_type_size(channel.image.type));
     }
   }
 
@@ -367,6 +361,7 @@ private:
   void ChooseNormalization();
   void MakeNetwork();
   void MakeTraining();
+  std::vector<double> LevelShares();
   JsonHandle Protocol() const;
   bool ResumeState();
   void SaveCheckpoint();
@@ -720,6 +715,41 @@ void Training::MakeTraining()
     const std::vector<float>& values = this->Init_->Info().LossParameters;
     Check(rcn_train_set_loss_values(created, values.data(), static_cast<int>(values.size())), this->Context_);
   }
+  if (!this->Init_)
+  {
+    Check(rcn_train_start(created, this->LevelShares().data()), this->Context_);
+  }
+}
+
+/// How often each level occurs; a voxel that not everybody answered counts for the levels next to its share.
+std::vector<double> Training::LevelShares()
+{
+  const size_t raters = this->Raters_.size();
+  std::vector<double> shares(raters + 1, 0);
+  double sum = 0;
+  for (const size_t number : this->New_)
+  {
+    const LoadedCase& one = this->Store_->Get(number);
+    const rcn_pattern* patterns = rcn_votes_patterns(one.Votes.get());
+    const rcn_loss_label* labels = rcn_target_labels(one.Target.get());
+    for (int64_t p = 0; p < rcn_votes_pattern_count(one.Votes.get()); ++p)
+    {
+      if (labels[p].answered > 0)
+      {
+        const double level = static_cast<double>(labels[p].marked) / labels[p].answered * static_cast<double>(raters);
+        const size_t below = static_cast<size_t>(level);
+        const double voxels = static_cast<double>(patterns[p].voxels), part = level - static_cast<double>(below);
+        shares[below] += (1 - part) * voxels;
+        shares[std::min(below + 1, raters)] += part * voxels;
+        sum += voxels;
+      }
+    }
+  }
+  for (double& share : shares)
+  {
+    share /= sum;
+  }
+  return shares;
 }
 
 /// C++ exceptions must not pass through the core: kept here and thrown after the step.
@@ -755,13 +785,25 @@ rcn_status Training::GiveCase(rcn_train_case* out, int64_t index, void* payload)
 
 // ---- validation ---------------------------------------------------------------------------------
 
-/// Levels of a whole case, as components of voxels.
+/// Levels of a whole case, as components of voxels; volumes by way of the spacing that is trained on, as in use.
 Volume Training::PredictLevels(rcn_net* net, const rcn_loss* loss, const float* lossValues, LoadedCase& one)
 {
-  Volume levels = Volume::Allocate(one.Geometry, RCN_FLOAT32, static_cast<int>(this->Raters_.size()) + 1);
-  Check(rcn_predict_levels(static_cast<float*>(levels.Data()), net, loss, lossValues, &one.Scale, one.Channels.data(), nullptr),
+  const bool resample = this->Net_.arch == RCN_UNET3D && OtherSpacing(one.Geometry.spacing, this->Net_.spacing);
+  rcn_geometry seen = one.Geometry;
+  std::vector<Volume> resampled;
+  if (resample)
+  {
+    seen = GeometryAtSpacing(one.Geometry, this->Net_.spacing);
+    for (const Volume& image : one.Images)
+    {
+      resampled.push_back(ResampleLinear(image, seen));
+    }
+  }
+  const std::vector<rcn_channel> channels = resample ? ChannelsOf(resampled) : one.Channels;
+  Volume levels = Volume::Allocate(seen, RCN_FLOAT32, static_cast<int>(this->Raters_.size()) + 1);
+  Check(rcn_predict_levels(static_cast<float*>(levels.Data()), net, loss, lossValues, &one.Scale, channels.data(), nullptr),
     this->Context_, "Case " + one.Source.Id);
-  return levels;
+  return resample ? ResampleLinear(levels, one.Geometry) : levels;
 }
 
 TrainingEpoch Training::Validate(rcn_net* net, const rcn_loss* loss, const float* lossValues)

@@ -309,7 +309,7 @@ std::vector<Option> TrainingOptionTable()
     { "--skip-bad", "", "go on without cases that cannot be read" },
     { "--cache-gb", "GB", "keep at most so much of the data in memory and read again beyond it (everything)" },
     { "--seed", "N", "another N, another training (0)" },
-    { "--checkpoint-seconds", "S", "how old a checkpoint may get (30)" },
+    { "--checkpoint-seconds", "S", "how old a checkpoint may get before the end of an epoch renews it; within an epoch ten times as old (30)" },
     { "--resample", "", "resample masks of another geometry (nearest neighbour) instead of refusing them" },
     { "--unanswered", "VALUE", "label value of voxels that a rater did not look at" },
   };

@@ -203,6 +203,38 @@ static void test_every_strategy_learns(void) {
     rcn_context_destroy(ctx);
 }
 
+/* The mean levels of a network that has not been trained are the shares it was started with. */
+static void test_start(void) {
+    static const double shares[RATERS + 1] = {0.9, 0.04, 0.02, 0.04};
+    static float logits[(RATERS + 1) * VOXELS], levels[(RATERS + 1) * VOXELS];
+    rcn_context *ctx = make_context(1);
+    for (int k = 0; rcn_strategy_name(k); ++k) {
+        setting s;
+        double expected = 0, mean[RATERS + 1] = {0};
+        const rcn_batch batch = {1, {N, N, 1}};
+        CHECK_STATUS(open_setting(&s, ctx, rcn_strategy_name(k), NULL), RCN_OK);
+        CHECK_STATUS(rcn_train_start(s.train, shares), RCN_OK);
+        CHECK_STATUS(rcn_net_predict(logits, s.net, s.cases[0].image, &batch), RCN_OK);
+        CHECK_STATUS(rcn_loss_levels(levels, rcn_train_loss(s.train), ctx, logits,
+                                     rcn_train_loss_values(s.train), 1, VOXELS),
+                     RCN_OK);
+        for (int level = 0; level <= RATERS; ++level) {
+            for (int i = 0; i < VOXELS; ++i) mean[level] += levels[level * VOXELS + i] / VOXELS;
+            expected += mean[level] * level / RATERS;
+        }
+        CHECK_NEAR(expected, 0.04 / 3 + 0.04 / 3 + 0.04, 0.02);
+        if (s.strategy.loss != RCN_LOSS_BCE && s.strategy.loss != RCN_LOSS_BINOMIAL &&
+            s.strategy.loss != RCN_LOSS_BETA_BINOMIAL)
+            for (int level = 0; level <= RATERS; ++level)
+                CHECK_NEAR(mean[level], shares[level], 0.02);
+        static const double bad[RATERS + 1] = {0.5, NAN, 0, 0.5};
+        CHECK_STATUS(rcn_train_start(s.train, bad), RCN_EINVALID);
+        CHECK_STATUS(rcn_train_start(s.train, NULL), RCN_EINVALID);
+        close_setting(&s);
+    }
+    rcn_context_destroy(ctx);
+}
+
 /* 4 new cases and 2 old ones in an epoch, a batch of 4: one step, and two samples left over. */
 static void test_epochs(void) {
     setting s;
@@ -448,6 +480,7 @@ int main(void) {
     RUN(test_names);
     RUN(test_targets);
     RUN(test_every_strategy_learns);
+    RUN(test_start);
     RUN(test_epochs);
     RUN(test_time_moves_the_rate);
     RUN(test_resumed_is_uninterrupted);

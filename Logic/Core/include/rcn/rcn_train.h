@@ -158,6 +158,12 @@ RCN_API const float *rcn_train_loss_values(const rcn_train *train);
 /* Puts the loss's own parameters in, from an earlier model; `count` must be the loss's. */
 RCN_API rcn_status rcn_train_set_loss_values(rcn_train *train, const float *values, int count);
 
+/* Makes a fresh network start from what is known before looking: its last layer's weights a tenth,
+ * its biases such that every voxel is given the levels' shares among all voxels, shares[0 ... K].
+ * Without this, most of a short training is spent on learning that most voxels are background. To
+ * be called before the first step, and not for a network that has been trained. */
+RCN_API rcn_status rcn_train_start(rcn_train *train, const double *shares);
+
 /* Writes the whole state, with the caller's metadata, beside the target and then renamed: the
  * target is the old file or the new one at any moment. Read the metadata with rcn_model_read(). */
 RCN_API rcn_status rcn_train_save(const rcn_train *train, const char *path,
