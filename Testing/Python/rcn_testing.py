@@ -3,6 +3,8 @@
 Arrays are indexed [z, y, x] (or [y, x]), x fastest in memory, as everywhere in the project. Writers
 need NumPy only, so that they are independent of the program's own image library.
 """
+import contextlib
+import ctypes
 import gzip
 import json
 import os
@@ -55,6 +57,19 @@ def refused(*words, says, folder=None, code=2, **options):
     if folder:
         assert sorted(p for p in folder.rglob("*")) == before
     return done.err
+
+
+@contextlib.contextmanager
+def small_disk(folder, size):
+    """A file system of its own in a new folder, where this is allowed."""
+    folder.mkdir()
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.mount(b"tmpfs", str(folder).encode(), b"tmpfs", 0, f"size={size}".encode()) != 0:
+        pytest.skip("not allowed to mount a small file system")
+    try:
+        yield folder
+    finally:
+        libc.umount2(str(folder).encode(), 2)
 
 
 def raters(files):

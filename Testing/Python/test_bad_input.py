@@ -1,5 +1,4 @@
 """Bad input: one line that names the file or option and says what to do, exit code 2, nothing left behind."""
-import ctypes
 import gzip
 import json
 import os
@@ -12,7 +11,7 @@ import zlib
 import numpy as np
 import pytest
 
-from rcn_testing import (PROGRAM, blobs, case, golden, leftovers, raters, read_nrrd, refused, rotation, run, write_image,  # noqa: F401
+from rcn_testing import (PROGRAM, blobs, case, golden, leftovers, raters, read_nrrd, refused, rotation, run, small_disk, write_image,  # noqa: F401
                          write_meta, write_nifti, write_nrrd, write_png, write_tiff)
 
 ROOT = os.geteuid() == 0
@@ -415,14 +414,8 @@ def test_list_into_a_file(case, tmp_path):
 
 @pytest.fixture
 def full_disk(tmp_path):
-    """A file system of its own with 64 kB, where this is allowed."""
-    folder = tmp_path / "full"
-    folder.mkdir()
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.mount(b"tmpfs", str(folder).encode(), b"tmpfs", 0, b"size=65536") != 0:
-        pytest.skip("not allowed to mount a small file system")
-    yield folder
-    libc.umount2(str(folder).encode(), 2)
+    with small_disk(tmp_path / "full", 65536) as folder:
+        yield folder
 
 
 @pytest.mark.parametrize("option,name", OUTPUTS)

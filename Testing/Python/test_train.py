@@ -12,7 +12,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from rcn_testing import PROGRAM, refused, run, write_nrrd, write_png
+from rcn_testing import PROGRAM, refused, run, small_disk, write_nrrd, write_png
 
 if "train" not in run("--help").out:
     pytest.skip("built without networks", allow_module_level=True)
@@ -163,6 +163,48 @@ def test_interrupted_and_resumed_is_uninterrupted(how, data, tmp_path):
     run("train", "--data", data, "-o", parts, *options, "--resume")
     assert weights(parts) == before
     refused("train", "--data", data, "-o", parts, *options, "--resume", "--alpha", "2", says=["--alpha", "parts.checkpoint"])
+
+
+def test_killed(data, tmp_path):
+    """SIGKILL at random moments: every checkpoint is whole, and the end is that of an undisturbed training.
+    RCN_KILLS=50 for a long soak."""
+    random = np.random.default_rng(int(os.environ.get("RCN_KILLS_SEED", "1")))
+    kills = int(os.environ.get("RCN_KILLS", "4"))
+    options = [*quick(epochs=6 + 2 * kills), "--checkpoint-seconds", "0"]
+    whole, parts = tmp_path / "whole.safetensors", tmp_path / "parts.safetensors"
+    run("train", "--data", data, "-o", whole, *options, timeout=600)
+    killed = 0
+    while killed < kills:
+        child = start("train", "--data", data, "-o", parts, *options, "--resume")
+        try:
+            child.communicate(timeout=random.uniform(0.02, 1.0))
+            break  # it came to its end
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.communicate()
+            killed += 1
+    assert killed >= min(kills, 2)
+    run("train", "--data", data, "-o", parts, *options, "--resume", timeout=600)
+    assert weights(parts) == weights(whole)
+    assert [r["rps"] for r in rows(parts)] == [r["rps"] for r in rows(whole)]
+
+
+def test_disk_full(data, tmp_path):
+    """No room for the next checkpoint: the last one stays, and training goes on from it where there is room."""
+    options = [*quick(epochs=3), "--checkpoint-seconds", "0"]
+    run("train", "--data", data, "-o", tmp_path / "m.safetensors", *options)
+    files = ["m.safetensors", "m.checkpoint.safetensors", "m.log.csv"]
+    model, checkpoint = ((tmp_path / f).stat().st_size for f in files[:2])
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    with small_disk(tmp_path / "full", model + int(1.7 * checkpoint)) as disk:
+        done = run("train", "--data", data, "-o", disk / "m.safetensors", *options, check=False)
+        assert done.code == 2 and "No space left" in done.err.splitlines()[-1], done.err
+        assert sorted(p.name for p in disk.iterdir()) == sorted(files)
+        for name in files:
+            (elsewhere / name).write_bytes((disk / name).read_bytes())
+    run("train", "--data", data, "-o", elsewhere / "m.safetensors", *options, "--resume")
+    assert weights(elsewhere / "m.safetensors") == weights(tmp_path / "m.safetensors")
 
 
 def test_bad_input(data, tmp_path):
