@@ -14,18 +14,7 @@ import torch
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "Python"))
 import rcn_loss_ctypes as rcn
-
-
-def torch_loss(logits, level, alpha=0.8):
-    """The paper's loss as one would write it in PyTorch. logits (N, K+1, V), level (N, V)."""
-    raters = logits.shape[1] - 1
-    p = torch.softmax(logits, dim=1)
-    first = (raters + 1) // 2
-    majority = p[:, first:].sum(1).clamp(1e-7, 1 - 1e-7)
-    bce = torch.nn.functional.binary_cross_entropy(majority, (level >= first).to(p.dtype))
-    one_hot = torch.nn.functional.one_hot(level, raters + 1).movedim(-1, 1).to(p.dtype)
-    rps = ((p.cumsum(1) - one_hot.cumsum(1)) ** 2).sum(1).mean() / (raters + 1)
-    return bce + alpha * rps
+from loss_twin import bce_rps
 
 
 def time_of(work, repeats):
@@ -64,7 +53,7 @@ def main():
     some_gradient = np.empty_like(some)
     loss.run(some, np.ascontiguousarray(level[:, :part]), gradient=some_gradient)
     exact = torch.from_numpy(some.astype(np.float64)).requires_grad_()
-    torch_loss(exact, torch.from_numpy(level[:, :part].astype(np.int64))).backward()
+    bce_rps(exact, torch.from_numpy(level[:, :part].astype(np.int64))).backward()
     exact = exact.grad.numpy()
     worst = np.abs(exact - some_gradient).max() / np.abs(exact).max()
 
@@ -73,7 +62,7 @@ def main():
 
     def step():
         leaf.grad = None
-        value = torch_loss(leaf, target)
+        value = bce_rps(leaf, target)
         value.backward()
         return value
 

@@ -31,7 +31,9 @@ static inline void fill_values(float *out, const char *name, int64_t count, doub
     for (int64_t i = 0; i < count; ++i) out[i] = (float)(offset + scale * fill_number(seed, i));
 }
 
-/* Convolutions: variance 1 / fan_in; norms: weights and variances about 1, the rest about 0. */
+/* Convolutions: variance 1 / fan_in; norms: weights and variances about 1. Biases but the head's
+ * about 2: few of the values before a ReLU are then so near to zero that rounding decides on which
+ * side they are, which would change gradients as a whole (net_fill.py). The rest about 0. */
 static inline void fill_parameter(float *values, const rcn_parameter *parameter) {
     float *to = values + parameter->offset;
     const char *dot = strrchr(parameter->name, '.');
@@ -42,8 +44,12 @@ static inline void fill_parameter(float *values, const rcn_parameter *parameter)
         for (int d = 1; d < parameter->dimensions; ++d) fan_in *= parameter->shape[d];
         fill_values(to, parameter->name, parameter->count, sqrt(3.0 / (double)fan_in), 0);
     } else {
-        const int about_one = !strcmp(dot, ".weight") || !strcmp(dot, ".running_var");
-        fill_values(to, parameter->name, parameter->count, 0.1, about_one);
+        double about = 0;
+        if (!strcmp(dot, ".weight") || !strcmp(dot, ".running_var")) about = 1;
+        if (!strcmp(dot, ".bias") && !strstr(parameter->name, "head") &&
+            strcmp(parameter->name, "encoder.bn1.bias"))
+            about = 2;
+        fill_values(to, parameter->name, parameter->count, 0.1, about);
     }
 }
 

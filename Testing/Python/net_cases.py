@@ -8,9 +8,9 @@ CASES = {
         dict(arch="unet3d", channels=2, outputs=3, spacing=(0.7, 0.8, 3.0), norm="instance", depth=2),
         (1, 6, 16, 16),
     ),
-    "fpn-resnet18": (dict(arch="fpn-resnet18", channels=1, outputs=4), (2, 96, 64)),
-    "fpn-resnet34": (dict(arch="fpn-resnet34", channels=3, outputs=8), (2, 96, 64)),
-    "fpn-resnet50": (dict(arch="fpn-resnet50", channels=3, outputs=8), (2, 96, 64)),
+    "fpn-resnet18": (dict(arch="fpn-resnet18", channels=1, outputs=4), (2, 96, 96)),
+    "fpn-resnet34": (dict(arch="fpn-resnet34", channels=3, outputs=8), (2, 96, 96)),
+    "fpn-resnet50": (dict(arch="fpn-resnet50", channels=3, outputs=8), (2, 96, 96)),
 }
 
 

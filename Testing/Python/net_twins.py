@@ -1,9 +1,11 @@
 """The networks in PyTorch, parameters filled from their names as in Testing/C/rcn_test_fill.h."""
 
+import numpy as np
 import torch
 import torchvision_names  # noqa: F401
 from torch import nn
 
+from loss_twin import bce_rps
 from net_fill import parameter_values
 
 
@@ -77,3 +79,17 @@ def fill(model):
         values = parameter_values(name, tuple(tensor.shape))
         tensor.copy_(torch.from_numpy(values).to(tensor.dtype))
     return model
+
+
+def loss_of(logits, level):
+    """BCE + RPS in double precision; level (B, voxels) in uint8."""
+    return bce_rps(logits.flatten(2).double(), torch.from_numpy(level.astype(np.int64)))
+
+
+def gradients(model, images, level):
+    """(loss, logits, {name: gradient}) of a model in its own mode and precision."""
+    model.zero_grad()
+    out = model(torch.from_numpy(images).to(next(model.parameters()).dtype))
+    loss = loss_of(out, level)
+    loss.backward()
+    return loss.item(), out.detach().numpy(), {n: p.grad.numpy().copy() for n, p in model.named_parameters()}

@@ -71,7 +71,8 @@ def pointer(array):
 
 class Net:
     def __init__(
-        self, arch, channels, outputs, width=16, depth=4, norm="batch", spacing=(1, 1, 1), dropout=0.0, threads=2
+        self, arch, channels, outputs, width=16, depth=4, norm="batch", spacing=(1, 1, 1), dropout=0.0, threads=2,
+        direct=False,
     ):
         self.lib = library()
         self.ctx, self.net = c.c_void_p(), c.c_void_p()
@@ -87,6 +88,7 @@ class Net:
             ["batch", "instance"].index(norm),
             (c.c_double * 3)(*spacing),
             dropout,
+            direct,
         )
         self.check(self.lib.rcn_net_create(c.byref(self.net), self.ctx, c.byref(options)))
         self.table = {}

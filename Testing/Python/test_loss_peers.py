@@ -15,16 +15,9 @@ import torch
 import torch.nn.functional as F
 
 import rcn_loss_ctypes as rcn
+from loss_twin import bce_rps
 
 BCE = F.binary_cross_entropy_with_logits
-
-
-def rps(z, y, own, K):
-    p = torch.softmax(z, 1)
-    first = (K + 1) // 2
-    bce = F.binary_cross_entropy(p[:, first:].sum(1), (y >= first).to(p.dtype))
-    truth = F.one_hot(y, K + 1).movedim(-1, 1).to(p.dtype)
-    return bce + 0.8 * ((p.cumsum(1) - truth.cumsum(1)) ** 2).sum(1).mean() / (K + 1)
 
 
 def brier(z, y, own, K):
@@ -78,7 +71,7 @@ def beta_binomial(z, y, own, K):
 
 
 PEERS = {
-    "rps": rps,
+    "rps": lambda z, y, own, K: bce_rps(z, y),
     "ce": lambda z, y, own, K: F.cross_entropy(z, y),
     "brier": brier,
     "emd": emd,

@@ -16,20 +16,16 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 import net_fill
+import net_training
 import net_twins
-import rcn_loss_ctypes
 import rcn_net
-from test_loss_peers import rps
+from net_training import relative
 
 if not hasattr(rcn_net.library(), "rcn_model_load"):
     pytest.skip("built without networks or model files", allow_module_level=True)
 
 torch.set_num_threads(1)  # the same bits each time
 UNUSED = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p)
-
-
-def relative(a, b):
-    return float(np.linalg.norm(a.astype(np.float64) - b) / np.linalg.norm(b.astype(np.float64)))
 
 
 def path_of(path):
@@ -119,52 +115,29 @@ def test_encoder_from_a_resnet(tmp_path, channels):
     ours.close()
 
 
-@pytest.mark.parametrize("arch,rate,options", [
-    ("unet", 1e-3, dict(width=8, depth=2)),
-    pytest.param("fpn-resnet18", 1e-4, {}, marks=pytest.mark.xfail(
-        raises=AssertionError, strict=False, reason="parts from PyTorch by more than 1e-3; cause open"))])
-def test_ten_steps(arch, rate, options):
+@pytest.mark.parametrize("direct", [False, True])
+@pytest.mark.parametrize("arch,rate,batch,size", [
+    ("unet", 1e-3, 4, (64, 64)), ("unet3d", 1e-3, 2, (16, 32, 32)), ("fpn-resnet18", 1e-4, 4, (96, 96))])
+def test_ten_steps(arch, rate, batch, size, direct):
     """Network, loss and optimiser together: the same losses as PyTorch's on the way down.
 
-    Not met by the ResNet: its losses part from PyTorch's by up to 4.5e-3, 4.5e-3 and 1.3e-3 at rates
-    of 1e-3, 1e-4 and 1e-5. Measured at 1e-4: the gradients of the first step are as near to double
-    precision as PyTorch's (1.3e-5 and 1.2e-5 at worst), but the losses then part from double
-    precision by up to 4.0e-3 here and 9.4e-4 in PyTorch. Rounding that Adam magnifies would do that;
-    that it is nothing else has not been shown."""
-    raters, size = 4, (64, 64)
-    theirs = net_twins.fill(net_twins.make(arch, 1, raters + 1, **options)).train()
-    ours = rcn_net.Net(arch, 1, raters + 1, threads=1, **options)
+    Parameters are filled so that rounding decides nothing (net_fill.py). From random weights with
+    biases of zero the losses of ten steps are not a number that float32 could give: PyTorch's own
+    change by up to 0.8 % for FPN-ResNet-18 at this rate when its image changes by 1e-7."""
+    theirs = net_twins.fill(net_twins.make(arch, 1, 5)).train()
+    ours = rcn_net.Net(arch, 1, 5, threads=1, direct=direct)
     ours.load({name: tensor.numpy() for name, tensor in theirs.state_dict().items()})
-    context = rcn_loss_ctypes.Context(1)
-    loss = rcn_loss_ctypes.Loss(context, "rps", raters)
-    trained = ours.lib.rcn_net_trained_floats(ours.net)
-    optimiser = rcn_loss_ctypes.Optimiser(context, ours.block()[:trained], "adam")
+    trainer = net_training.Trainer(ours, threads=1)
     peer = torch.optim.Adam(theirs.parameters(), rate)
-
-    # A bright disc in noise, whose rim the raters draw differently.
-    y, x = np.mgrid[: size[0], : size[1]]
-    radius = np.hypot(y - 30, x - 34)
-    level = np.stack([sum((radius < r + k).astype(np.uint8) for r in (12, 14, 17, 21)) for k in (0, 4)])
-    images = level[:, None] / raters + 0.3 * net_fill.image("noise", 2, 1, *size)
-    images = np.ascontiguousarray(images, np.float32)
-    level = np.ascontiguousarray(level.reshape(2, -1).astype(np.uint8))
+    images, level = net_fill.scene("ten steps", batch, 1, size, 4)
     losses = []
     for _ in range(10):
         peer.zero_grad()
-        logits = theirs(torch.from_numpy(images)).flatten(2)
-        expected = rps(logits, torch.from_numpy(level.astype(np.int64)), None, raters)
+        expected = net_twins.loss_of(theirs(torch.from_numpy(images)), level)
         expected.backward()
         peer.step()
-
-        logits = np.ascontiguousarray(ours.run(images, training=True).reshape(2, raters + 1, -1))
-        gradient = np.empty_like(logits)
-        result = loss.run(logits, level, gradient)
-        ours.backward(gradient)
-        optimiser.gradients[:] = ours.block(gradients=True)
-        ours.block()  # tells the network that its values change
-        optimiser.step(rate)
-        losses.append((result.loss, expected.item()))
+        losses.append((trainer.step(images, level, rate), expected.item()))
     losses = np.array(losses)
     assert np.abs(losses[:, 0] / losses[:, 1] - 1).max() < 1e-3, losses
-    assert losses[-1, 0] < 0.8 * losses[0, 0], losses  # and it learns
+    assert losses[-1, 0] < 0.5 * losses[0, 0], losses  # and it learns
     ours.close()

@@ -23,6 +23,7 @@ def close(actual, expected, bound):
 @pytest.mark.parametrize("key", CASES)
 def test_reference(key):
     import net_fill
+    import net_training
     import rcn_net
 
     if rcn_net.library() is None:
@@ -31,20 +32,18 @@ def test_reference(key):
     reference = json.loads(DATA.read_text())[key]
     net = rcn_net.Net(**options)
     net.load({name: net_fill.parameter_values(name, shape) for name, (_, shape, _, _) in net.table.items()})
-    images = net_fill.image(reference["image"], shape[0], options["channels"], *shape[1:])
-    weights = net_fill.image("weights", shape[0], options["outputs"], *shape[1:])
-    for mode in ("evaluation", "training"):
-        logits = net.run(images, training=mode == "training").reshape(-1)
-        bound = max(1e-4, reference["precision"] / 100)  # as for the gradients, below
-        assert close(logits[samples(mode, logits.size, 48)], reference[mode], bound), mode
-    net.backward(weights)
-    # Where PyTorch's own precisions differ, no more can be asked for.
-    bound = max(1e-3, 2 * reference["precision"])
+    raters = options["outputs"] - 1
+    images, level = net_fill.scene(reference["scene"], shape[0], options["channels"], shape[1:], raters)
+    evaluated = net.run(images)
+    loss, logits = net_training.Trainer(net).gradients(images, level)
+    assert loss == pytest.approx(reference["loss"], rel=1e-5)
+    for mode, values in (("evaluation", evaluated.reshape(-1)), ("training", logits.reshape(-1))):
+        assert close(values[samples(mode, values.size, 48)], reference[mode], 1e-4), mode
     gradients = net.state(gradients=True)
     assert set(gradients) == set(reference["gradients"])
     for name, (norm, *values) in reference["gradients"].items():
         gradient = gradients[name].astype(np.float64).reshape(-1)
-        assert abs(np.linalg.norm(gradient) - norm) <= bound * norm, name
+        assert abs(np.linalg.norm(gradient) - norm) <= 1e-3 * norm, name
         difference = gradient[samples(name, gradient.size, 3)] - values
-        assert np.abs(difference).max() <= bound * max(np.abs(values).max(), norm / np.sqrt(gradient.size)), name
+        assert np.abs(difference).max() <= 1e-3 * max(np.abs(values).max(), norm / np.sqrt(gradient.size)), name
     net.close()
