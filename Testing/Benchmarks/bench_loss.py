@@ -4,6 +4,7 @@ Both are given the same outputs and votes and the same number of threads; what t
 compared before anything is timed. Run with: ./run bench loss
 """
 import argparse
+import json
 import os
 import statistics
 import sys
@@ -34,6 +35,7 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--at-least", type=float, default=0, help="fail below this ratio")
+    parser.add_argument("--json", action="store_true", help="seconds as JSON in the last line")
     options = parser.parse_args()
 
     torch.set_num_threads(options.threads)
@@ -79,6 +81,8 @@ def main():
     print(f"  PyTorch {torch.__version__} eager  {there * 1e3:8.1f} ms")
     print(f"  here                     {here * 1e3:8.1f} ms   {there / here:.1f} x"
           f"   {2 * logits.nbytes / here / 1e9:.1f} GB/s")
+    if options.json:
+        print(json.dumps({"ours": here, "eager": there}))
     if there / here < options.at_least:
         sys.exit(f"bench_loss: less than {options.at_least} x")
 

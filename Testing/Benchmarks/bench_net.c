@@ -1,8 +1,13 @@
-/* Times one network: bench_net ARCH train|predict BATCH CHANNELS OUTPUTS X Y Z THREADS REPEATS
- * Prints JSON: seconds of the fastest and the median pass, of the first one since the program's
- * start, bytes held by the library, and the sum of the logits' absolute values. In training a pass
- * is forward, backward and an Adam step; the gradient of the logits is a fixed one, the loss is
- * measured by itself. */
+/* Times one network, for bench_net.py; prints JSON.
+ *
+ *   bench_net peak THREADS                      GFLOP/s of fused multiply-adds
+ *   bench_net ARCH train|predict BATCH CHANNELS OUTPUTS X Y Z THREADS REPEATS
+ *   bench_net start MODEL X Y Z THREADS         loads a model file and predicts one image
+ *
+ * A pass of training is forward, BCE + RPS with its gradient, backward and an Adam step. One pass
+ * is made before any is timed: its logits (some of them, and the mean of their absolute values),
+ * its loss and when it was done are printed to be compared, with the seconds of the fastest and the
+ * median pass and the bytes used. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,34 +16,27 @@
 #include <time.h>
 
 #include "../C/rcn_test_fill.h"
+#include "rcn/rcn_loss.h"
+#include "rcn/rcn_model.h"
 #include "rcn/rcn_net.h"
+#include "rcn/rcn_optim.h"
 
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+static double seconds(clockid_t clock)
+{
+  struct timespec t;
+  clock_gettime(clock, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static int by_value(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
+static double now(void)
+{
+  return seconds(CLOCK_MONOTONIC);
 }
 
-/* Adam (Kingma and Ba 2015) over one block. */
-static void adam(float *restrict values, const float *restrict gradients, float *restrict first,
-                 float *restrict second, int64_t count, int step, int threads) {
-    const float rate = (float)(1e-4 / (1 - pow(0.9, step)));
-    const float correction = (float)(1 / (1 - pow(0.999, step)));
-    (void)threads;
-#ifdef _OPENMP
-#pragma omp parallel for schedule(static) num_threads(threads)
-#endif
-    for (int64_t i = 0; i < count; ++i) {
-        const float g = gradients[i];
-        first[i] = 0.9f * first[i] + 0.1f * g;
-        second[i] = 0.999f * second[i] + 0.001f * g * g;
-        values[i] -= rate * first[i] / (sqrtf(second[i] * correction) + 1e-8f);
-    }
+static int by_value(const void* a, const void* b)
+{
+  const double x = *(const double*)a, y = *(const double*)b;
+  return (x > y) - (x < y);
 }
 
 typedef float lanes __attribute__((vector_size(32)));
@@ -48,103 +46,228 @@ typedef float lanes __attribute__((vector_size(32)));
 __attribute__((target("avx2,fma"), optimize("fp-contract=fast")))
 #endif
 static double
-multiply_adds(int64_t rounds) {
-    lanes a[12], x = (lanes){0} + 0.999f, y = (lanes){0} + 1e-3f;
-    double sum = 0;
-    for (int k = 0; k < 12; ++k) a[k] = (lanes){0} + (float)k;
-    for (int64_t r = 0; r < rounds; ++r)
-        for (int k = 0; k < 12; ++k) a[k] = a[k] * x + y;
-    for (int k = 0; k < 12; ++k) sum += (double)a[k][0];
-    return sum;
+multiply_adds(int64_t rounds)
+{
+  lanes a[12], x = (lanes){0} + 0.999f, y = (lanes){0} + 1e-3f;
+  double sum = 0;
+  for (int k = 0; k < 12; ++k)
+    a[k] = (lanes){0} + (float)k;
+  for (int64_t r = 0; r < rounds; ++r)
+    for (int k = 0; k < 12; ++k)
+      a[k] = a[k] * x + y;
+  for (int k = 0; k < 12; ++k)
+    sum += (double)a[k][0];
+  return sum;
 }
 
 /* GFLOP/s of fused multiply-adds on all threads: what the machine can do at most. */
-static double measure_peak(int threads) {
-    double best = 0;
-    for (int r = 0; r < 5; ++r) {
-        const double begin = now();
-        double sink = 0;
-        const int64_t rounds = 20000000;
+static double measure_peak(int threads)
+{
+  double best = 0;
+  for (int r = 0; r < 5; ++r)
+  {
+    const double begin = now();
+    double sink = 0;
+    const int64_t rounds = 20000000;
 #ifdef _OPENMP
 #pragma omp parallel num_threads(threads) reduction(+ : sink)
 #endif
-        sink += multiply_adds(rounds);
-        const double rate = (double)rounds * threads * 12 * 8 * 2 / (now() - begin) * 1e-9;
-        if (rate > best && sink != 1) best = rate;
-    }
-    return best;
+    sink += multiply_adds(rounds);
+    const double rate = (double)rounds * threads * 12 * 8 * 2 / (now() - begin) * 1e-9;
+    if (rate > best && sink != 1)
+      best = rate;
+  }
+  return best;
 }
 
-int main(int argc, char **argv) {
-    const double start = now();
-    if (argc == 3 && !strcmp(argv[1], "peak")) {
-        printf("{\"gflops\": %.1f}\n", measure_peak(atoi(argv[2])));
-        return 0;
+enum
+{
+  SAMPLES = 32
+};
+
+typedef struct work
+{
+  rcn_context* ctx;
+  rcn_net* net;
+  rcn_batch batch;
+  int64_t voxels, count; /* of all images; logits of all images */
+  float *images, *logits;
+
+  /* training */
+  rcn_loss* loss;
+  rcn_loss_label labels[256];
+  rcn_loss_target* targets;
+  uint8_t* levels;
+  rcn_optim_state state;
+  float* moments;
+} work;
+
+static int fail(const work* w)
+{
+  fprintf(stderr, "bench_net: %s\n", w->ctx ? rcn_context_error(w->ctx) : "no context");
+  return 1;
+}
+
+static void make_image(work* w)
+{
+  const rcn_net_options* options = rcn_net_get_options(w->net);
+  w->voxels = w->batch.images * w->batch.size[0] * w->batch.size[1] * w->batch.size[2];
+  w->count = w->voxels * options->outputs;
+  w->images = malloc((size_t)(w->voxels * options->channels) * sizeof(float));
+  w->logits = malloc((size_t)w->count * sizeof(float));
+  fill_values(w->images, "images", w->voxels * options->channels, 1, 0);
+}
+
+static rcn_status make_training(work* w)
+{
+  rcn_loss_options options = RCN_LOSS_OPTIONS_INIT;
+  const int outputs = rcn_net_get_options(w->net)->outputs;
+  const uint64_t seed = fill_hash("levels");
+  const int64_t trained = rcn_net_trained_floats(w->net);
+  options.raters = outputs - 1;
+  w->levels = malloc((size_t)w->voxels);
+  for (int64_t i = 0; i < w->voxels; ++i)
+    w->levels[i] = (uint8_t)((fill_number(seed, i) + 1) / 2 * outputs);
+  for (int k = 0; k < outputs; ++k)
+    w->labels[k] =
+        (rcn_loss_label){(float)k / (float)options.raters, 1, (uint8_t)k, (uint8_t)options.raters};
+  w->targets = malloc((size_t)w->batch.images * sizeof *w->targets);
+  for (int64_t n = 0; n < w->batch.images; ++n)
+    w->targets[n] = (rcn_loss_target){
+        w->levels + n * (w->voxels / w->batch.images), 1, w->labels, outputs, NULL, 1.0};
+  w->moments = calloc((size_t)trained * 2, sizeof(float));
+  w->state.first = w->moments;
+  w->state.second = w->moments + trained;
+  w->state.count = trained;
+  return rcn_loss_create(&w->loss, w->ctx, &options);
+}
+
+/* The gradient takes the logits' place; `logits` are copied to `kept` before, where that is not
+ * NULL. */
+static rcn_status train(work* w, double* loss, float* kept)
+{
+  static const rcn_optim_options adam = RCN_OPTIM_OPTIONS_INIT;
+  rcn_loss_result result = {0, 0};
+  rcn_status status = rcn_net_forward(w->logits, w->net, w->images, &w->batch, 1);
+  if (kept)
+    memcpy(kept, w->logits, (size_t)w->count * sizeof *kept);
+  if (!status)
+    status = rcn_loss_run(&result, w->logits, NULL, w->loss, w->ctx, w->logits, NULL, w->targets,
+                          w->batch.images, w->voxels / w->batch.images);
+  if (!status)
+    status = rcn_net_backward(w->net, w->logits);
+  if (!status)
+  {
+    w->state.parameters = rcn_net_edit_values(w->net);
+    w->state.gradients = rcn_net_gradients(w->net);
+    status = rcn_optim_step(NULL, &w->state, w->ctx, 1e-4, &adam, NULL, 0);
+  }
+  *loss = result.loss;
+  return status;
+}
+
+static void print_outputs(const float* logits, int64_t count, double loss)
+{
+  double sum = 0;
+  for (int64_t i = 0; i < count; ++i)
+    sum += fabs((double)logits[i]);
+  printf("\"mean\": %.9g, \"loss\": %.9g, \"logits\": [", sum / (double)count, loss);
+  for (int k = 0; k < SAMPLES; ++k)
+    printf("%s%.9g", k ? ", " : "", (double)logits[k * (count / SAMPLES)]);
+  printf("]");
+}
+
+static void print_memory(const work* w)
+{
+  struct rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  printf(", \"library_bytes\": %zu, \"peak_bytes\": %lld}\n", rcn_context_peak_bytes(w->ctx),
+         (long long)usage.ru_maxrss * 1024);
+}
+
+static int run_start(char** argv)
+{
+  rcn_context_options context_options = RCN_CONTEXT_OPTIONS_INIT;
+  work w = {.batch = {1, {atoll(argv[3]), atoll(argv[4]), atoll(argv[5])}}};
+  context_options.threads = atoi(argv[6]);
+  if (rcn_context_create(&w.ctx, &context_options) || rcn_model_load(&w.net, w.ctx, argv[2]))
+    return fail(&w);
+  make_image(&w);
+  if (rcn_net_predict(w.logits, w.net, w.images, &w.batch))
+    return fail(&w);
+  printf("{\"done\": %.6f, ", seconds(CLOCK_REALTIME));
+  print_outputs(w.logits, w.count, 0);
+  print_memory(&w);
+  free(w.images);
+  free(w.logits);
+  rcn_net_destroy(w.net);
+  rcn_context_destroy(w.ctx);
+  return 0;
+}
+
+static int run_work(char** argv)
+{
+  const int training = !strcmp(argv[2], "train"), repeats = atoi(argv[10]);
+  rcn_context_options context_options = RCN_CONTEXT_OPTIONS_INIT;
+  rcn_net_options options = RCN_NET_OPTIONS_INIT;
+  work w = {.batch = {atoll(argv[3]), {atoll(argv[6]), atoll(argv[7]), atoll(argv[8])}}};
+  context_options.threads = atoi(argv[9]);
+  while (rcn_arch_name(options.arch) && strcmp(rcn_arch_name(options.arch), argv[1]))
+    options.arch = (rcn_arch)(options.arch + 1);
+  options.channels = atoi(argv[4]);
+  options.outputs = atoi(argv[5]);
+  options.dropout = 0;
+  if (rcn_context_create(&w.ctx, &context_options) || rcn_net_create(&w.net, w.ctx, &options))
+    return fail(&w);
+  fill_net(w.net);
+  make_image(&w);
+  if (training && make_training(&w))
+    return fail(&w);
+  double* times = malloc((size_t)repeats * sizeof *times);
+  double loss = 0;
+  for (int r = -1; r < repeats; ++r)
+  {
+    float* kept = training && r < 0 ? malloc((size_t)w.count * sizeof *kept) : NULL;
+    const double begin = now();
+    if (training ? train(&w, &loss, kept) : rcn_net_predict(w.logits, w.net, w.images, &w.batch))
+      return fail(&w);
+    if (r >= 0)
+    {
+      times[r] = now() - begin;
+      continue;
     }
-    if (argc != 11) {
-        fprintf(stderr,
-                "bench_net ARCH train|predict BATCH CHANNELS OUTPUTS X Y Z THREADS REPEATS\n");
-        return 2;
-    }
-    const int training = !strcmp(argv[2], "train"), repeats = atoi(argv[10]);
-    rcn_context_options context_options = RCN_CONTEXT_OPTIONS_INIT;
-    rcn_net_options options = RCN_NET_OPTIONS_INIT;
-    rcn_batch batch = {atoll(argv[3]), {atoll(argv[6]), atoll(argv[7]), atoll(argv[8])}};
-    rcn_context *ctx = NULL;
-    rcn_net *net = NULL;
-    context_options.threads = atoi(argv[9]);
-    while (rcn_arch_name(options.arch) && strcmp(rcn_arch_name(options.arch), argv[1]))
-        options.arch = (rcn_arch)(options.arch + 1);
-    options.channels = atoi(argv[4]);
-    options.outputs = atoi(argv[5]);
-    options.dropout = 0;
-    if (rcn_context_create(&ctx, &context_options) || rcn_net_create(&net, ctx, &options)) {
-        fprintf(stderr, "%s\n", rcn_context_error(ctx));
-        return 1;
-    }
-    fill_net(net);
-    const int64_t voxels = batch.images * batch.size[0] * batch.size[1] * batch.size[2];
-    const int64_t pixels = voxels * options.channels, count = voxels * options.outputs;
-    const int64_t trained = rcn_net_trained_floats(net);
-    float *images = malloc((size_t)pixels * sizeof(float));
-    float *logits = malloc((size_t)count * sizeof(float));
-    float *dlogits = training ? malloc((size_t)count * sizeof(float)) : NULL;
-    float *moments = training ? calloc((size_t)trained * 2, sizeof(float)) : NULL;
-    double *times = malloc((size_t)repeats * sizeof *times);
-    fill_values(images, "images", pixels, 1, 0);
-    if (training) fill_values(dlogits, "weights", count, 1.0 / (double)voxels, 0);
-    double first = 0, sum = 0;
-    for (int r = 0; r < repeats; ++r) {
-        const double begin = now();
-        rcn_status status = training ? rcn_net_forward(logits, net, images, &batch, 1)
-                                     : rcn_net_predict(logits, net, images, &batch);
-        if (!status && training) status = rcn_net_backward(net, dlogits);
-        if (status) {
-            fprintf(stderr, "%s\n", rcn_context_error(ctx));
-            return 1;
-        }
-        if (!r) {
-            for (int64_t i = 0; i < count; ++i) sum += fabs((double)logits[i]);
-            first = now() - start;
-        }
-        if (training)
-            adam(rcn_net_edit_values(net), rcn_net_gradients(net), moments, moments + trained,
-                 trained, r + 1, context_options.threads);
-        times[r] = now() - begin;
-    }
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    qsort(times, (size_t)repeats, sizeof *times, by_value);
-    printf("{\"best\": %.6f, \"median\": %.6f, \"first\": %.6f, \"library_bytes\": %zu, "
-           "\"peak_bytes\": %lld, \"sum\": %.9g}\n",
-           times[0], times[repeats / 2], first, rcn_context_peak_bytes(ctx),
-           (long long)usage.ru_maxrss * 1024, sum / (double)count);
-    free(images);
-    free(logits);
-    free(dlogits);
-    free(moments);
-    free(times);
-    rcn_net_destroy(net);
-    rcn_context_destroy(ctx);
+    printf("{");
+    print_outputs(kept ? kept : w.logits, w.count, loss);
+    free(kept);
+  }
+  qsort(times, (size_t)repeats, sizeof *times, by_value);
+  printf(", \"best\": %.6f, \"median\": %.6f", times[0], times[repeats / 2]);
+  print_memory(&w);
+  free(times);
+  free(w.images);
+  free(w.logits);
+  free(w.targets);
+  free(w.levels);
+  free(w.moments);
+  rcn_loss_destroy(w.loss);
+  rcn_net_destroy(w.net);
+  rcn_context_destroy(w.ctx);
+  return 0;
+}
+
+int main(int argc, char** argv)
+{
+  if (argc == 3 && !strcmp(argv[1], "peak"))
+  {
+    printf("{\"gflops\": %.1f}\n", measure_peak(atoi(argv[2])));
     return 0;
+  }
+  if (argc == 7 && !strcmp(argv[1], "start"))
+    return run_start(argv);
+  if (argc == 11 && atoi(argv[10]) > 0)
+    return run_work(argv);
+  fprintf(stderr, "bench_net peak THREADS\n"
+                  "bench_net ARCH train|predict BATCH CHANNELS OUTPUTS X Y Z THREADS REPEATS\n"
+                  "bench_net start MODEL X Y Z THREADS\n");
+  return 2;
 }
