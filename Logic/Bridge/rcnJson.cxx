@@ -47,6 +47,16 @@ json_t* JsonStrings(const std::vector<std::string>& strings)
   return array;
 }
 
+void MakeFolder(const std::string& path)
+{
+  std::error_code failure;
+  std::filesystem::create_directories(path, failure);
+  if (failure)
+  {
+    throw Error(RCN_EIO, path + " cannot be made: " + failure.message() + ".");
+  }
+}
+
 std::string ReadText(const std::string& path)
 {
   std::error_code ignored;

@@ -34,6 +34,9 @@ void WriteText(const std::string& path, const std::string& text);
 /// The sentence WriteText() would fail with because of the path alone; empty when it looks writable.
 std::string CheckText(const std::string& path);
 
+/// Makes a folder for results, with those above it; throws Error (RCN_EIO) when it cannot.
+void MakeFolder(const std::string& path);
+
 /// All of a file; throws Error (RCN_EIO) with its name.
 std::string ReadText(const std::string& path);
 

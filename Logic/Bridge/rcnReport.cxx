@@ -6,6 +6,17 @@
 namespace rcn
 {
 
+std::string Fixed(double value, int digits)
+{
+  if (!std::isfinite(value))
+  {
+    return "–";
+  }
+  char text[64];
+  std::snprintf(text, sizeof text, "%.*f", digits, value);
+  return text;
+}
+
 std::string CsvNumber(double value)
 {
   if (!std::isfinite(value))

@@ -17,6 +17,9 @@ json_t* AgreementJson(const AgreementReport& report, const Workspace& workspace,
 /// specificity by rater, region_voxels; for SIMPLE iterations, weight, kept; for random kept.
 json_t* FusionJson(const FusionReport& report, const rcn_fusion_options& options, const Workspace& workspace);
 
+/// A number with so many digits after the point; "–" where it is not defined.
+std::string Fixed(double value, int digits);
+
 /// A row of a CSV file; texts are quoted where needed, not-defined numbers are empty.
 std::string CsvRow(const std::vector<std::string>& cells);
 std::string CsvNumber(double value);

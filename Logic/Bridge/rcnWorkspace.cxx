@@ -111,37 +111,14 @@ bool IsJpeg(const std::string& path)
 void Workspace::LoadCase(const Case& one, const std::vector<std::string>& raters)
 {
   rcn_context* context = this->Context_.get();
-  std::vector<Volume> images;
+  const std::vector<Volume> images = ReadImages(context, one.Images, this->Options_.Tolerance);
   std::vector<std::string> remarks;
   rcn_geometry reference{};
   std::string referenceName;
-  for (size_t i = 0; i < one.Images.size(); ++i)
+  if (!images.empty())
   {
-    Volume channel = ReadImage(one.Images[i]);
-    if (IsAllZero(channel))
-    {
-      throw Error(RCN_EDATA, one.Images[i] + " is zero everywhere; is it the right image?");
-    }
-    const int64_t bad = rcn_image_find_nonfinite(&channel.View());
-    if (bad >= 0)
-    {
-      const int64_t voxel = bad / channel.View().components;
-      const int64_t* size = channel.Geometry().size;
-      throw Error(RCN_EDATA, one.Images[i] + " is not a number at voxel (" + std::to_string(voxel % size[0]) + ", " +
-        std::to_string(voxel / size[0] % size[1]) + ", " + std::to_string(voxel / (size[0] * size[1])) +
-        "); replace NaN and infinite voxels first.");
-    }
-    if (i == 0)
-    {
-      reference = channel.Geometry();
-      referenceName = one.Images[i];
-    }
-    else
-    {
-      Check(rcn_geometry_compare(context, &channel.Geometry(), one.Images[i].c_str(), &reference,
-              referenceName.c_str(), this->Options_.Tolerance), context);
-    }
-    images.push_back(channel);
+    reference = images.front().Geometry();
+    referenceName = one.Images.front();
   }
   if (one.Raters.empty())
   {

@@ -30,6 +30,8 @@ public:
   /// The last value given, or the fallback.
   std::string Get(const std::string& name, const std::string& fallback = "") const;
   std::vector<std::string> GetAll(const std::string& name) const;
+  /// Everything that was given, by name.
+  const std::map<std::string, std::vector<std::string>>& Values() const { return this->Values_; }
   /// Throw Error (RCN_EINVALID) that names the option when it is no such number.
   long long GetInteger(const std::string& name, long long fallback, long long low, long long high) const;
   double GetNumber(const std::string& name, double fallback) const;

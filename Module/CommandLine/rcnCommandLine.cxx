@@ -219,17 +219,6 @@ std::string Table::Text() const
   return text;
 }
 
-std::string Fixed(double value, int digits)
-{
-  if (!std::isfinite(value))
-  {
-    return "–";
-  }
-  char text[64];
-  std::snprintf(text, sizeof text, "%.*f", digits, value);
-  return text;
-}
-
 double Stopwatch::Lap()
 {
   const auto now = std::chrono::steady_clock::now();
@@ -427,16 +416,6 @@ std::string DescribeCase(const Workspace& workspace)
   }
   return std::to_string(raters) + (raters == 1 ? " rater, " : " raters, ") + size +
     (dimensions == 3 ? " voxels of " : " pixels of ") + spacing + " mm";
-}
-
-void MakeFolder(const std::string& path)
-{
-  std::error_code failure;
-  std::filesystem::create_directories(path, failure);
-  if (failure)
-  {
-    throw Error(RCN_EIO, path + " cannot be made: " + failure.message() + ".");
-  }
 }
 
 Extent::Extent(const rcn_geometry& geometry)

@@ -43,9 +43,6 @@ private:
   std::vector<std::vector<std::string>> Rows_;
 };
 
-/// A number with so many digits after the point; "–" where it is not defined.
-std::string Fixed(double value, int digits);
-
 /// Seconds since it was made or last asked.
 class Stopwatch
 {
@@ -107,9 +104,6 @@ int ForEachCase(const DataList& list, const Arguments& arguments, Terminal& term
 
 /// "3 raters, 256 x 256 x 160 voxels of 1 x 1 x 1 mm"
 std::string DescribeCase(const Workspace& workspace);
-
-/// Makes a folder for results, with those above it; throws Error (RCN_EIO) when it cannot.
-void MakeFolder(const std::string& path);
 
 /// 2-D images are measured by area, volumes by volume.
 struct Extent

@@ -17,6 +17,7 @@ Command RecalibrateCommand();
 Command DemoCommand();
 #ifdef RCN_HAVE_NETWORKS
 Command PredictCommand();
+Command StudyCommand();
 Command TrainCommand();
 
 /// The options of a training that `train` and `study` share, and what a person chose of them.

@@ -93,6 +93,7 @@ int main(int argc, char** argv)
 #ifdef RCN_HAVE_NETWORKS
     rcn::TrainCommand(),
     rcn::PredictCommand(),
+    rcn::StudyCommand(),
 #endif
     rcn::EvaluateCommand(),
     rcn::RecalibrateCommand(),

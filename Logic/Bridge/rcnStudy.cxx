@@ -1,0 +1,721 @@
+#include "rcnStudy.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+
+#include "rcn/rcn.h"
+#include "rcnReport.h"
+
+namespace rcn
+{
+
+namespace fs = std::filesystem;
+
+const std::vector<StudyColumn>& StudyColumns()
+{
+  static const std::vector<StudyColumn> columns = {
+    { "MR-ECE, box (%)", RCN_REGION_BOX, RCN_MR_ECE, true, false },
+    { "MR-ECE, band (%)", RCN_REGION_BAND, RCN_MR_ECE, true, false },
+    { "MR-ECE, disputed (%)", RCN_REGION_DISPUTED, RCN_MR_ECE, true, false },
+    { "MR-ECE, whole (%)", RCN_REGION_WHOLE, RCN_MR_ECE, true, false },
+    { "AUC, box (%)", RCN_REGION_BOX, RCN_AUC_HISTOGRAM, true, true },
+    { "Dice, box", RCN_REGION_BOX, RCN_DICE, false, true },
+    { "Brier, box", RCN_REGION_BOX, RCN_BRIER, false, false },
+  };
+  return columns;
+}
+
+namespace
+{
+
+/// FNV-1a, as text: whether a list is still the one it was.
+std::string HashOf(const std::string& text)
+{
+  uint64_t hash = 14695981039346656037ULL;
+  for (const char c : text)
+  {
+    hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
+  }
+  char out[17];
+  std::snprintf(out, sizeof out, "%016llx", static_cast<unsigned long long>(hash));
+  return out;
+}
+
+std::string TimeText(double seconds)
+{
+  return seconds < 90 ? Fixed(std::ceil(seconds), 0) + " s" : seconds < 5400 ? Fixed(seconds / 60, 0) + " min" : Fixed(seconds / 3600, 1) + " h";
+}
+
+/// One strategy with one seed.
+struct Candidate
+{
+  std::string Strategy, Name;
+  uint64_t Seed;
+};
+
+/// Does the work and knows how far it is.
+class Study
+{
+public:
+  explicit Study(const StudyOptions& options) : Options_(options), Workspace_(options.Training.Workspace) {}
+
+  StudyResult Run();
+
+private:
+  void CheckList();
+  void CheckProtocol();
+  void Train(const Candidate& run, size_t number);
+  void PredictTest(const Candidate& run, size_t number);
+  void Judge();
+  void JudgeRegion(rcn_region region);
+  void Mark(size_t column, const std::vector<std::vector<std::unique_ptr<Evaluation>>>& models);
+  void WriteTables();
+
+  std::string File(const std::string& folder, const std::string& name) const
+  {
+    return (fs::path(this->Options_.Folder) / folder / name).string();
+  }
+  std::string LevelsFile(const std::string& name, const std::string& id) const
+  {
+    return this->File("predictions/" + name, id + "_levels.nrrd");
+  }
+  void Remark(const std::string& sentence) const
+  {
+    if (this->Options_.Remark)
+    {
+      this->Options_.Remark(sentence);
+    }
+  }
+  bool IsStopped(double fraction, const std::string& stage);
+  void Show(double fraction, const std::string& stage);
+
+  StudyOptions Options_;
+  Workspace Workspace_;
+  DataList List_;
+  std::vector<Case> Test_;
+  std::vector<Candidate> Runs_;
+  StudyResult Result_;
+  std::chrono::steady_clock::time_point Start_ = std::chrono::steady_clock::now();
+  double Fraction_ = 0;
+  std::string Stage_; // shown last
+  double Skipped_ = -1; // how far the study was when this sitting began to work
+};
+
+// ---- before the work -------------------------------------------------------------------------------
+
+void Study::CheckList()
+{
+  this->List_ = ReadDataList(this->Options_.Data);
+  bool training = false;
+  for (const Case& one : this->List_.Cases)
+  {
+    training = training || one.Split == "training";
+    if (one.Split == "test")
+    {
+      this->Test_.push_back(one);
+    }
+  }
+  if (!training || this->Test_.empty())
+  {
+    throw Error(RCN_EINVALID, this->Options_.Data + " has no " + (training ? "test" : "training") +
+      " cases; a study trains on \"training\" and judges on \"test\".");
+  }
+  if (this->List_.Raters.size() < 2)
+  {
+    throw Error(RCN_EINVALID, this->Options_.Data + " has one rater; a study compares ways to learn from several.");
+  }
+  for (const Case& one : this->Test_)
+  {
+    if (one.Images.empty())
+    {
+      throw Error(RCN_EINVALID, this->Options_.Data + ", case " + one.Id + ": a test case needs an image.");
+    }
+  }
+  std::vector<std::string> names = this->Options_.Strategies;
+  const std::vector<std::string> known = StrategyNames();
+  if (names.empty())
+  {
+    names.assign(known.begin(), known.begin() + 8); // the paper's
+  }
+  for (const std::string& name : names)
+  {
+    if (std::find(known.begin(), known.end(), name) == known.end())
+    {
+      throw Error(RCN_EINVALID, "There is no strategy '" + name + "'.");
+    }
+    if (std::count(names.begin(), names.end(), name) > 1)
+    {
+      throw Error(RCN_EINVALID, "The strategy " + name + " is named twice.");
+    }
+  }
+  for (int seed = 0; seed < this->Options_.Seeds; ++seed)
+  {
+    for (const std::string& name : names)
+    {
+      this->Runs_.push_back({ name, name + (seed ? "-seed" + std::to_string(seed) : ""), this->Options_.Training.Seed + static_cast<uint64_t>(seed) });
+    }
+  }
+}
+
+/// A folder holds one protocol: figures of two would stand in one table.
+void Study::CheckProtocol()
+{
+  const JsonHandle now(json_object());
+  json_object_set_new(now.get(), "data", JsonString(fs::weakly_canonical(this->Options_.Data).string()));
+  json_object_set_new(now.get(), "list", JsonString(HashOf(ReadText(this->Options_.Data))));
+  json_t* choices = json_object();
+  for (const auto& choice : this->Options_.Choices)
+  {
+    json_object_set_new(choices, choice.first.c_str(), JsonString(choice.second));
+  }
+  json_object_set_new(now.get(), "choices", choices);
+  const std::string path = this->File("", "study.json");
+  std::error_code ignored;
+  if (!fs::exists(path, ignored))
+  {
+    WriteText(path, JsonText(now.get()));
+    return;
+  }
+  const std::string text = ReadText(path);
+  const JsonHandle before(json_loadb(text.data(), text.size(), 0, nullptr));
+  const auto refuse = [&](const std::string& what) {
+    throw Error(RCN_EINVALID, path + " is of another study: " + what + " Use another folder, or the same options.");
+  };
+  if (!json_is_object(before.get()))
+  {
+    refuse("it cannot be read.");
+  }
+  if (!json_equal(json_object_get(before.get(), "list"), json_object_get(now.get(), "list")))
+  {
+    refuse("the data list was a different one.");
+  }
+  const json_t* old = json_object_get(before.get(), "choices");
+  for (const auto& choice : this->Options_.Choices)
+  {
+    const char* value = json_string_value(json_object_get(old, choice.first.c_str()));
+    if (!value || value != choice.second)
+    {
+      refuse(choice.first + " was " + (value ? value : "not given") + ", now " + choice.second + ".");
+    }
+  }
+  const char* key;
+  json_t* value;
+  json_object_foreach(const_cast<json_t*>(old), key, value)
+  {
+    if (!this->Options_.Choices.count(key))
+    {
+      refuse(std::string(key) + " was " + (json_string_value(value) ? json_string_value(value) : "given") + ", now it is not given.");
+    }
+  }
+}
+
+// ---- training and predicting -----------------------------------------------------------------------
+
+bool Study::IsStopped(double fraction, const std::string& stage)
+{
+  if (this->Skipped_ < 0)
+  {
+    this->Skipped_ = fraction;
+  }
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - this->Start_).count();
+  const double done = fraction - this->Skipped_;
+  this->Fraction_ = fraction;
+  this->Stage_ = stage + (done > 0.01 && seconds > 5 ? ", " + TimeText(seconds / done * (1 - fraction)) + " left" : "");
+  return this->Options_.Progress && this->Options_.Progress(this->Fraction_, this->Stage_);
+}
+
+/// Throws when the person asks to stop.
+void Study::Show(double fraction, const std::string& stage)
+{
+  if (this->IsStopped(fraction, stage))
+  {
+    throw Error(RCN_ECANCELLED, "Stopped; the same command goes on from here.");
+  }
+}
+
+/// Training is nearly all of a study; the rest of a run's share is predicting.
+constexpr double TrainingShare = 0.95;
+
+void Study::Train(const Candidate& run, size_t number)
+{
+  const std::string done = this->File("models", run.Name + ".json");
+  std::error_code ignored;
+  const double each = 1.0 / static_cast<double>(this->Runs_.size());
+  TrainingResult result;
+  if (!fs::exists(done, ignored))
+  {
+    TrainingOptions options = this->Options_.Training;
+    options.Data = this->Options_.Data;
+    options.List = &this->List_;
+    options.Strategy = run.Strategy;
+    options.Seed = run.Seed;
+    options.Output = this->File("models", run.Name + ".safetensors");
+    options.Resume = fs::exists(this->File("models", run.Name + ".checkpoint.safetensors"), ignored);
+    options.Remark = [&](const std::string& sentence) { this->Remark(run.Name + ": " + sentence); };
+    options.Progress = [&](const TrainingProgress& progress) {
+      std::string stage = run.Name + " (" + std::to_string(number + 1) + " of " + std::to_string(this->Runs_.size()) + ") " + progress.Stage;
+      if (progress.Epoch > 0)
+      {
+        stage += ", epoch " + std::to_string(progress.Epoch) + "/" + std::to_string(progress.Epochs);
+      }
+      return this->IsStopped((static_cast<double>(number) + TrainingShare * progress.Fraction) * each, stage);
+    };
+    result = TrainModel(options);
+    if (result.Interrupted)
+    {
+      throw Error(RCN_ECANCELLED, "Stopped while training " + run.Name + "; the same command goes on from here.");
+    }
+    const JsonHandle json(TrainingJson(result));
+    WriteText(done, JsonText(json.get()));
+    fs::remove(result.Checkpoint, ignored);
+    this->Remark(run.Name + " is trained: best epoch " + std::to_string(result.Best) + " of " + std::to_string(options.Epochs) + ".");
+  }
+}
+
+void Study::PredictTest(const Candidate& run, size_t number)
+{
+  MakeFolder(this->File("predictions", run.Name));
+  std::unique_ptr<Model> model; // only when there is something to predict
+  const double each = 1.0 / static_cast<double>(this->Runs_.size());
+  for (size_t i = 0; i < this->Test_.size(); ++i)
+  {
+    const Case& one = this->Test_[i];
+    std::error_code ignored;
+    const std::string path = this->LevelsFile(run.Name, one.Id);
+    if (fs::exists(path, ignored))
+    {
+      continue;
+    }
+    this->Show((static_cast<double>(number) + TrainingShare +
+                 (1 - TrainingShare) * static_cast<double>(i) / static_cast<double>(this->Test_.size())) * each,
+      run.Name + " predicting " + one.Id);
+    rcn_context* context = this->Workspace_.Context();
+    if (!model)
+    {
+      model.reset(new Model(context, this->File("models", run.Name + ".safetensors")));
+    }
+    const std::vector<Volume> images = ReadImages(context, one.Images, this->Options_.Training.Workspace.Tolerance);
+    const Prediction prediction = Predict(*model, context, images, one.Images.front(), this->Options_.Prediction);
+    WriteImage(path, prediction.Levels.View(), Content::Probability);
+  }
+}
+
+// ---- judging ---------------------------------------------------------------------------------------
+
+double ValueOf(const EvaluationReport& report, rcn_figure figure)
+{
+  return figure == RCN_AUC_HISTOGRAM ? report.Auc.reference : report.Figures[figure];
+}
+
+/// Finds the best of a column and those that cannot be told apart from it. models[row][seed].
+void Study::Mark(size_t column, const std::vector<std::vector<std::unique_ptr<Evaluation>>>& models)
+{
+  std::vector<StudyRow>& rows = this->Result_.Rows;
+  const StudyColumn& what = StudyColumns()[column];
+  size_t best = rows.size();
+  for (size_t r = 0; r < rows.size(); ++r)
+  {
+    const double value = rows[r].Cells[column].Value;
+    const double other = best < rows.size() ? rows[best].Cells[column].Value : NAN;
+    if (std::isfinite(value) && (best == rows.size() || (what.HigherIsBetter ? value > other : value < other)))
+    {
+      best = r;
+    }
+  }
+  if (best == rows.size())
+  {
+    return;
+  }
+  rows[best].Cells[column].Best = true;
+  for (size_t r = 0; r < rows.size(); ++r)
+  {
+    double low = 0, high = 0;
+    for (size_t seed = 0; r != best && seed < models[r].size(); ++seed)
+    {
+      const rcn_interval difference = models[r][seed]->Compare(*models[best][seed])[what.Figure];
+      low += difference.low;
+      high += difference.high;
+    }
+    rows[r].Cells[column].Tie = r != best && low <= 0 && high >= 0;
+  }
+}
+
+void Study::JudgeRegion(rcn_region region)
+{
+  std::vector<StudyRow>& rows = this->Result_.Rows;
+  std::vector<std::vector<std::unique_ptr<Evaluation>>> models(rows.size());
+  std::vector<std::vector<std::string>> names(rows.size());
+  for (size_t r = 0; r < rows.size(); ++r)
+  {
+    for (const Candidate& run : this->Runs_)
+    {
+      if (run.Strategy == rows[r].Strategy)
+      {
+        EvaluationOptions options = this->Options_.Judge;
+        options.Region.region = region;
+        models[r].emplace_back(new Evaluation(this->Workspace_.Context(), this->List_.Raters, options));
+        names[r].push_back(run.Name);
+      }
+    }
+  }
+  for (const Case& one : this->Test_)
+  {
+    this->Show(1, std::string("judging on the region ") + rcn_region_name(region) + ", case " + one.Id);
+    Case masks = one;
+    masks.Images.clear();
+    this->Workspace_.LoadCase(masks, this->List_.Raters);
+    std::map<std::string, Volume> levels;
+    for (size_t r = 0; r < rows.size(); ++r)
+    {
+      for (size_t seed = 0; seed < models[r].size(); ++seed)
+      {
+        const std::string path = this->LevelsFile(names[r][seed], one.Id);
+        if (!levels.count(path))
+        {
+          levels[path] = ReadPrediction(path);
+        }
+        // One probability each: figures of two readouts can be compared, those of level maps cannot.
+        const Volume probability = Volume::Allocate(levels[path].Geometry(), RCN_FLOAT32);
+        Check(rcn_readout_apply(static_cast<float*>(probability.Data()), this->Workspace_.Context(), &levels[path].View(),
+                rows[r].Readout == "expected" ? RCN_READOUT_EXPECTED : RCN_READOUT_MAJORITY, 0),
+          this->Workspace_.Context(), path);
+        models[r][seed]->PrepareCase(this->Workspace_.Votes(), one.Id, probability, path);
+        models[r][seed]->CommitCase(); // nothing where the region is empty, which is so for all models
+      }
+    }
+  }
+  for (size_t r = 0; r < rows.size(); ++r)
+  {
+    for (size_t seed = 0; seed < models[r].size(); ++seed)
+    {
+      this->Show(1, std::string("judging on the region ") + rcn_region_name(region) + ", " + rows[r].Strategy);
+      const EvaluationReport report = models[r][seed]->Report();
+      if (region == RCN_REGION_BOX && seed == 0)
+      {
+        rows[r].Box = report;
+      }
+      const double share = 1 / static_cast<double>(models[r].size());
+      for (size_t c = 0; c < StudyColumns().size(); ++c)
+      {
+        if (StudyColumns()[c].Region != region)
+        {
+          continue;
+        }
+        const rcn_figure figure = StudyColumns()[c].Figure;
+        const double value = ValueOf(report, figure);
+        StudyCell& cell = rows[r].Cells[c];
+        cell.Value += share * value;
+        cell.Low += share * report.Interval[figure].low;
+        cell.High += share * report.Interval[figure].high;
+        cell.PaperMean += share * report.Paper[figure].mean;
+        cell.PaperStd += share * report.Paper[figure].std;
+        cell.SeedLow = seed ? std::min(cell.SeedLow, value) : value;
+        cell.SeedHigh = seed ? std::max(cell.SeedHigh, value) : value;
+      }
+    }
+  }
+  for (size_t c = 0; c < StudyColumns().size(); ++c)
+  {
+    if (StudyColumns()[c].Region == region)
+    {
+      this->Show(1, std::string("comparing on the region ") + rcn_region_name(region));
+      this->Mark(c, models);
+    }
+  }
+}
+
+void Study::Judge()
+{
+  for (const Candidate& run : this->Runs_)
+  {
+    if (run.Name != run.Strategy)
+    {
+      continue; // a further seed
+    }
+    const Model model(this->Workspace_.Context(), this->File("models", run.Name + ".safetensors"));
+    model.CheckRaters(this->List_.Raters, this->Options_.Data);
+    const bool one = model.Info().Loss == RCN_LOSS_BCE || model.Info().Loss == RCN_LOSS_BINARY_BRIER;
+    for (const char* readout : { "majority", "expected" })
+    {
+      StudyRow row;
+      row.Strategy = run.Strategy;
+      row.Readout = one ? "" : readout;
+      row.Cells.resize(StudyColumns().size());
+      if (!one || std::string(readout) == "majority")
+      {
+        this->Result_.Rows.push_back(row);
+      }
+    }
+  }
+  for (const rcn_region region : { RCN_REGION_BOX, RCN_REGION_BAND, RCN_REGION_DISPUTED, RCN_REGION_WHOLE })
+  {
+    this->JudgeRegion(region);
+  }
+}
+
+// ---- tables ----------------------------------------------------------------------------------------
+
+std::string NameOf(const StudyRow& row)
+{
+  return row.Strategy + (row.Readout.empty() ? "" : " (" + row.Readout + ")");
+}
+
+std::string Number(double value, const StudyColumn& column)
+{
+  return column.Percent ? Fixed(100 * value, 2) : Fixed(value, 4);
+}
+
+std::string IntervalText(const StudyCell& cell, const StudyColumn& column)
+{
+  return std::isfinite(cell.Low) ? Number(cell.Low, column) + " to " + Number(cell.High, column) : "";
+}
+
+std::string BestInWords(const StudyResult& result, size_t column)
+{
+  std::string best, ties;
+  for (const StudyRow& row : result.Rows)
+  {
+    const StudyCell& cell = row.Cells[column];
+    if (cell.Best)
+    {
+      best = NameOf(row) + " with " + Number(cell.Value, StudyColumns()[column]);
+    }
+    else if (cell.Tie)
+    {
+      ties += (ties.empty() ? "" : ", ") + NameOf(row);
+    }
+  }
+  return best + (ties.empty() ? "; all others are told apart from it." : "; not told apart from it: " + ties + ".");
+}
+
+const char* const Legend =
+  "Bold: the best of the column. ≈: not told apart from the best (the 95 % interval of the paired difference over test cases "
+  "covers 0). Below each value: its 95 % interval over test cases. MR-ECE: how far the probability is from the share of raters "
+  "who mark the voxel, on average; box: around all marks and 20 voxels; band: near the contour; disputed: where raters disagree; "
+  "whole: the image. AUC, Dice and Brier: in the box, AUC and Dice against the majority of the raters, Brier against all of them. Strategies that predict levels "
+  "are judged with both readouts: majority, the probability that a majority marks the voxel, and expected, the expected share of raters.";
+
+std::string SeedText(const StudyResult& result)
+{
+  return result.Seeds > 1 ? "Values are means over " + std::to_string(result.Seeds) + " trainings with different seeds, and so are the intervals; table.json has the range."
+                          : "One training per strategy: another seed would move the values, which the intervals do not show.";
+}
+
+std::string ChoicesText(const StudyResult& result)
+{
+  std::string text = result.Data;
+  for (const auto& choice : result.Choices)
+  {
+    text += " " + choice.first + (choice.second.empty() ? "" : " " + choice.second);
+  }
+  return text;
+}
+
+json_t* CellJson(const StudyCell& cell)
+{
+  json_t* json = json_object();
+  json_object_set_new(json, "value", JsonNumber(cell.Value));
+  json_object_set_new(json, "low", JsonNumber(cell.Low));
+  json_object_set_new(json, "high", JsonNumber(cell.High));
+  json_object_set_new(json, "mean_60", JsonNumber(cell.PaperMean));
+  json_object_set_new(json, "std_60", JsonNumber(cell.PaperStd));
+  json_object_set_new(json, "seed_low", JsonNumber(cell.SeedLow));
+  json_object_set_new(json, "seed_high", JsonNumber(cell.SeedHigh));
+  json_object_set_new(json, "best", json_boolean(cell.Best));
+  json_object_set_new(json, "tie", json_boolean(cell.Tie));
+  return json;
+}
+
+std::string JsonOf(const StudyResult& result)
+{
+  const JsonHandle root(json_object());
+  json_object_set_new(root.get(), "data", JsonString(result.Data));
+  json_t* choices = json_object();
+  for (const auto& choice : result.Choices)
+  {
+    json_object_set_new(choices, choice.first.c_str(), JsonString(choice.second));
+  }
+  json_object_set_new(root.get(), "choices", choices);
+  json_object_set_new(root.get(), "raters", JsonStrings(result.Raters));
+  json_object_set_new(root.get(), "test_cases", json_integer(static_cast<json_int_t>(result.TestCases)));
+  json_object_set_new(root.get(), "seeds", json_integer(result.Seeds));
+  json_t* rows = json_array();
+  for (const StudyRow& row : result.Rows)
+  {
+    json_t* json = json_object();
+    json_object_set_new(json, "strategy", JsonString(row.Strategy));
+    json_object_set_new(json, "readout", row.Readout.empty() ? json_null() : JsonString(row.Readout));
+    json_t* figures = json_object();
+    for (size_t c = 0; c < row.Cells.size(); ++c)
+    {
+      const StudyColumn& column = StudyColumns()[c];
+      json_t* region = json_object_get(figures, rcn_region_name(column.Region));
+      if (!region)
+      {
+        region = json_object();
+        json_object_set_new(figures, rcn_region_name(column.Region), region);
+      }
+      json_object_set_new(region, column.Figure == RCN_AUC_HISTOGRAM ? "auc" : rcn_figure_name(column.Figure), CellJson(row.Cells[c]));
+    }
+    json_object_set_new(json, "figures", figures);
+    json_array_append_new(rows, json);
+  }
+  json_object_set_new(root.get(), "rows", rows);
+  return JsonText(root.get());
+}
+
+std::string HtmlOf(const StudyResult& result)
+{
+  std::string html =
+    "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Study</title>\n<style>\n"
+    "body{font:15px/1.5 sans-serif;color:#222;max-width:76em;margin:2em auto;padding:0 1em}\n"
+    "table{border-collapse:collapse}th,td{padding:.4em .7em;border-bottom:1px solid #ddd;text-align:right;vertical-align:top}\n"
+    "th:first-child,td:first-child{text-align:left}td small{display:block;color:#666}.best{font-weight:bold;background:#e8f3ea}\n"
+    ".tie{background:#f4f8f4}figure{display:inline-block;margin:0 1em 1em 0}.note{color:#555;font-size:.9em;max-width:56em}\n"
+    "</style></head><body>\n<h1>How to learn from raters who disagree</h1>\n<p class=\"note\">For research, not for clinical use.</p>\n<p>" +
+    std::to_string(result.Raters.size()) + " raters, " + std::to_string(result.TestCases) +
+    " test cases that no training has seen. Every strategy was trained with the same network, course, data and seed.</p>\n<ul>\n"
+    "<li>Probabilities closest to the share of raters around the marks (MR-ECE, lower is better, %): " + XmlEscape(BestInWords(result, 0)) + "</li>\n"
+    "<li>Best order of voxels (AUC, higher is better, %): " + XmlEscape(BestInWords(result, 4)) + "</li>\n</ul>\n<table><tr><th>Strategy</th>";
+  for (const StudyColumn& column : StudyColumns())
+  {
+    html += "<th>" + XmlEscape(column.Name) + "</th>";
+  }
+  html += "</tr>\n";
+  for (const StudyRow& row : result.Rows)
+  {
+    html += "<tr><td>" + XmlEscape(NameOf(row)) + "</td>";
+    for (size_t c = 0; c < row.Cells.size(); ++c)
+    {
+      const StudyCell& cell = row.Cells[c];
+      html += std::string("<td") + (cell.Best ? " class=\"best\"" : cell.Tie ? " class=\"tie\"" : "") + ">" + (cell.Tie ? "≈ " : "") +
+        Number(cell.Value, StudyColumns()[c]) + "<small>" + IntervalText(cell, StudyColumns()[c]) + "</small></td>";
+    }
+    html += "</tr>\n";
+  }
+  html += "</table>\n<p class=\"note\">" + XmlEscape(Legend) + " " + XmlEscape(SeedText(result)) + "</p>\n<h2>Does 70 % mean 70 %?</h2>\n"
+    "<p>On the line, as many raters mark a voxel as the model says. Voxels of the box around all marks.</p>\n";
+  for (const StudyRow& row : result.Rows)
+  {
+    const std::string svg = ReliabilityDiagram(row.Box, NameOf(row)).Svg();
+    html += "<figure>" + svg.substr(svg.find("<svg")) + "</figure>\n";
+  }
+  html += "<h2>Protocol</h2>\n<p><code>" + XmlEscape("rater-consensus study --data " + ChoicesText(result)) + "</code></p>\n<ul>\n";
+  for (const std::string& line : result.Trained)
+  {
+    html += "<li>" + XmlEscape(line) + "</li>\n";
+  }
+  return html + "</ul>\n</body></html>\n";
+}
+
+/// What the finished models' files say.
+std::string TrainedLine(const std::string& name, const std::string& path)
+{
+  const std::string text = ReadText(path);
+  const JsonHandle json(json_loadb(text.data(), text.size(), 0, nullptr));
+  const json_t* epochs = json_object_get(json.get(), "epochs");
+  const size_t count = json_array_size(epochs);
+  const json_t* last = count ? json_array_get(epochs, count - 1) : nullptr;
+  const double seconds = json_number_value(json_object_get(last, "seconds"));
+  return name + ": best epoch " + std::to_string(json_integer_value(json_object_get(json.get(), "best"))) + " of " +
+    std::to_string(json_integer_value(json_object_get(last, "epoch"))) + ", " + TimeText(seconds);
+}
+
+void Study::WriteTables()
+{
+  StudyResult& result = this->Result_;
+  for (const Candidate& run : this->Runs_)
+  {
+    result.Trained.push_back(TrainedLine(run.Name, this->File("models", run.Name + ".json")));
+  }
+  result.Markdown = this->File("", "table.md");
+  result.Json = this->File("", "table.json");
+  result.Html = this->File("", "report.html");
+  WriteText(result.Markdown, StudyTable(result));
+  WriteText(result.Json, JsonOf(result));
+  WriteText(result.Html, HtmlOf(result));
+}
+
+StudyResult Study::Run()
+{
+  this->CheckList();
+  for (const char* folder : { "models", "predictions" })
+  {
+    MakeFolder(this->File(folder, ""));
+  }
+  this->CheckProtocol();
+  this->Result_.Raters = this->List_.Raters;
+  this->Result_.TestCases = this->Test_.size();
+  this->Result_.Seeds = this->Options_.Seeds;
+  this->Result_.Choices = this->Options_.Choices;
+  this->Result_.Data = this->Options_.Data;
+  // The core's own reports are of single images: they only ask whether to stop.
+  this->Workspace_.SetProgress(
+    [this](double, const char*) { return this->Options_.Progress && this->Options_.Progress(this->Fraction_, this->Stage_); });
+  for (size_t number = 0; number < this->Runs_.size(); ++number)
+  {
+    this->Train(this->Runs_[number], number);
+    this->PredictTest(this->Runs_[number], number);
+  }
+  this->Judge();
+  this->WriteTables();
+  return this->Result_;
+}
+
+} // namespace
+
+std::string StudyTable(const StudyResult& result)
+{
+  const auto table = [&result](const std::function<std::string(const StudyCell&, const StudyColumn&)>& show) {
+    std::string head = "| strategy |", line = "|---|", body;
+    for (const StudyColumn& column : StudyColumns())
+    {
+      head += std::string(" ") + column.Name + " |";
+      line += "---|";
+    }
+    for (const StudyRow& row : result.Rows)
+    {
+      body += "| " + NameOf(row) + " |";
+      for (size_t c = 0; c < row.Cells.size(); ++c)
+      {
+        body += " " + show(row.Cells[c], StudyColumns()[c]) + " |";
+      }
+      body += "\n";
+    }
+    return head + "\n" + line + "\n" + body + "\n";
+  };
+  std::string text = "# Study\n\n`rater-consensus study --data " + ChoicesText(result) + "`\n\n" + std::to_string(result.Raters.size()) + " raters, " +
+    std::to_string(result.TestCases) + " test cases. For research, not for clinical use.\n\n";
+  text += table([](const StudyCell& cell, const StudyColumn& column) {
+    const std::string value = Number(cell.Value, column), interval = IntervalText(cell, column);
+    return (cell.Best ? "**" + value + "**" : (cell.Tie ? "≈ " : "") + value) + (interval.empty() ? "" : "<br>" + interval);
+  });
+  text += std::string(Legend) + " " + SeedText(result) +
+    "\n\nThe paper's bootstrap (mean ± deviation of ten draws of 60 % of the test cases):\n\n";
+  text += table([](const StudyCell& cell, const StudyColumn& column) {
+    return Number(cell.PaperMean, column) + " ± " + Number(cell.PaperStd, column);
+  });
+  for (const std::string& trained : result.Trained)
+  {
+    text += "- " + trained + "\n";
+  }
+  return text;
+}
+
+StudyResult RunStudy(const StudyOptions& options)
+{
+  if (options.Folder.empty())
+  {
+    throw Error(RCN_EINVALID, "Say where the study is kept with -o DIR.");
+  }
+  if (options.Seeds < 1 || options.Seeds > 1000)
+  {
+    throw Error(RCN_EINVALID, "A study takes 1 to 1000 seeds.");
+  }
+  return Study(options).Run();
+}
+
+} // namespace rcn

@@ -1,0 +1,91 @@
+/// The paper's comparison on anyone's data: every strategy trained under one protocol and judged on the same untouched
+/// test cases.
+///
+/// A study lives in a folder and can be stopped at any moment; run again, it goes on where it was:
+///   study.json              the protocol; another one is refused there
+///   models/NAME.safetensors with its log and checkpoint; NAME.json: it is finished
+///   predictions/NAME/       levels of the test cases
+///   table.md, table.json, report.html
+/// NAME is the strategy, from the second seed on with "-seed1", ...
+#ifndef rcnStudy_h
+#define rcnStudy_h
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "rcnPrediction.h"
+#include "rcnTraining.h"
+
+namespace rcn
+{
+
+struct StudyOptions
+{
+  std::string Data;                    ///< the data list's file: training, validation and test cases
+  std::string Folder;
+  std::vector<std::string> Strategies; ///< empty: the paper's eight
+  int Seeds = 1;                       ///< each strategy is trained so often
+  TrainingOptions Training;            ///< what all have in common; strategy, files, seed and listeners are set here
+  EvaluationOptions Judge;             ///< bins, margin, band, reference, seed of the bootstrap
+  PredictionOptions Prediction;        ///< tiles and flips
+  std::map<std::string, std::string> Choices; ///< what a person chose, by name; kept in study.json, and refused when changed
+
+  /// How far the whole study is; true: stop, to go on later.
+  std::function<bool(double fraction, const std::string& stage)> Progress;
+  std::function<void(const std::string&)> Remark;
+};
+
+/// The columns of the table.
+struct StudyColumn
+{
+  const char* Name;
+  rcn_region Region;
+  rcn_figure Figure;
+  bool Percent;        ///< shown times 100
+  bool HigherIsBetter;
+};
+const std::vector<StudyColumn>& StudyColumns();
+
+/// One value of the table.
+struct StudyCell
+{
+  double Value = 0;            ///< mean over seeds
+  double Low = 0, High = 0;    ///< 95 % interval over cases, mean over seeds; NaN where there is none
+  double PaperMean = 0, PaperStd = 0; ///< ten draws of 60 % of the cases, mean over seeds
+  double SeedLow = 0, SeedHigh = 0;   ///< smallest and largest of the seeds
+  bool Best = false;           ///< of its column
+  bool Tie = false;            ///< not told apart from the best: the interval of the paired difference covers 0
+};
+
+/// A strategy with one of its readouts.
+struct StudyRow
+{
+  std::string Strategy;
+  std::string Readout; ///< empty: the strategy gives one probability, which is every readout
+  std::vector<StudyCell> Cells;
+  EvaluationReport Box; ///< of the first seed, for the reliability diagram
+};
+
+struct StudyResult
+{
+  std::vector<std::string> Raters;
+  size_t TestCases = 0;
+  int Seeds = 1;
+  std::vector<StudyRow> Rows;
+  std::map<std::string, std::string> Choices;
+  std::string Data;
+  std::vector<std::string> Trained; ///< a line for each model: how long, which epoch was the best
+  std::string Markdown, Html, Json; ///< files written
+};
+
+/// Trains, predicts, judges and writes the tables; throws Error. RCN_ECANCELLED: stopped, and says how to go on.
+StudyResult RunStudy(const StudyOptions& options);
+
+/// The table as Markdown, with its legend.
+std::string StudyTable(const StudyResult& result);
+
+} // namespace rcn
+
+#endif

@@ -1,0 +1,132 @@
+/// rater-consensus study: every strategy under one protocol, judged on the same test cases.
+#include <cmath>
+#include <sstream>
+
+#include "rcnCommands.h"
+#include "rcnStudy.h"
+
+namespace rcn
+{
+
+namespace
+{
+
+/// What may change from one sitting to the next without changing any figure.
+bool IsFree(const std::string& option)
+{
+  for (const char* free : { "--data", "-o", "--strategies", "--alternatives", "--seeds", "--threads", "--json", "--quiet",
+         "--checkpoint-seconds", "--cache-gb" })
+  {
+    if (option == free)
+    {
+      return true;
+    }
+  }
+  return false;
+}
+
+std::vector<std::string> StrategiesFrom(const Arguments& arguments)
+{
+  if (arguments.Has("--strategies") && arguments.Has("--alternatives"))
+  {
+    throw Error(RCN_EINVALID, "Give either --strategies or --alternatives, which means all of them.");
+  }
+  if (arguments.Has("--alternatives"))
+  {
+    return StrategyNames();
+  }
+  std::vector<std::string> strategies;
+  std::istringstream words(arguments.Get("--strategies"));
+  for (std::string word; std::getline(words, word, ',');)
+  {
+    strategies.push_back(word);
+  }
+  return strategies;
+}
+
+std::string TableText(const StudyResult& result)
+{
+  std::vector<std::string> header = { "Strategy" };
+  for (const StudyColumn& column : StudyColumns())
+  {
+    header.push_back(column.Name);
+  }
+  Table table(header);
+  for (const StudyRow& row : result.Rows)
+  {
+    std::vector<std::string> cells = { row.Strategy + (row.Readout.empty() ? "" : " (" + row.Readout + ")") };
+    for (size_t c = 0; c < row.Cells.size(); ++c)
+    {
+      const StudyCell& cell = row.Cells[c];
+      const bool percent = StudyColumns()[c].Percent;
+      cells.push_back(Fixed((percent ? 100 : 1) * cell.Value, percent ? 2 : 4) + (cell.Best ? " *" : cell.Tie ? " ≈" : "  "));
+    }
+    table.Add(cells);
+  }
+  return table.Text() + "*: the best; ≈: not told apart from it. Written: " + result.Markdown + ", " + result.Json + ", " + result.Html + "\n";
+}
+
+int RunStudyCommand(const Arguments& arguments)
+{
+  Terminal terminal(arguments);
+  CheckTextOutputs(arguments);
+  if (!arguments.Has("--data") || !arguments.Has("-o"))
+  {
+    throw Error(RCN_EINVALID, arguments.Has("-o") ? "Say what to learn from with --data LIST." : "Say where the study is kept with -o DIR.");
+  }
+  StudyOptions options;
+  options.Data = arguments.Get("--data");
+  options.Folder = arguments.Get("-o");
+  options.Strategies = StrategiesFrom(arguments);
+  options.Seeds = static_cast<int>(arguments.GetInteger("--seeds", 1, 1, 1000));
+  options.Training = TrainingOptionsFrom(arguments);
+  options.Judge.Calib.bins = static_cast<int>(arguments.GetInteger("--bins", 15, 1, 1000));
+  options.Judge.Region.band_mm = arguments.GetNumber("--band", options.Judge.Region.band_mm);
+  options.Judge.Region.margin = arguments.GetInteger("--margin", options.Judge.Region.margin, 0, 1 << 30);
+  options.Prediction.Tiles.flips = arguments.Has("--flips");
+  for (const auto& value : arguments.Values())
+  {
+    if (!IsFree(value.first))
+    {
+      options.Choices[value.first] = value.second.back();
+    }
+  }
+  options.Remark = [&terminal](const std::string& sentence) { terminal.Remark(sentence); };
+  options.Progress = [&terminal](double fraction, const std::string& stage) { return terminal.Show(fraction, stage.c_str()); };
+  const StudyResult result = RunStudy(options);
+  if (arguments.Has("--json"))
+  {
+    WriteText(arguments.Get("--json"), ReadText(result.Json));
+  }
+  if (!arguments.Has("--quiet") && arguments.Get("--json") != "-")
+  {
+    WriteText("-", TableText(result));
+  }
+  return 0;
+}
+
+} // namespace
+
+Command StudyCommand()
+{
+  return { "study", "trains and judges every strategy under one protocol",
+    { "--data LIST -o DIR [--strategies rps,median,...] [--seeds N] [training options]" },
+    "Trains a model with each strategy (same network, course, data and seed), predicts the untouched test cases and writes "
+    "table.md, table.json and report.html with MR-ECE, AUC, Dice and Brier, 95 % intervals from resampling test cases, the best "
+    "in bold and those that cannot be told apart from it. Stopped at any moment, the same command goes on where it was; "
+    "strategies and seeds can be added later, but another protocol needs another folder.",
+    Join(Join({ { "--data", "LIST", "the data list (JSON) with training, validation and test cases" },
+                { "-o", "DIR", "folder of the study: models, predictions, tables" },
+                { "--strategies", "NAMES", "which, separated by commas (the paper's eight)" },
+                { "--alternatives", "", "all strategies: also the ordinal alternatives to rps" },
+                { "--seeds", "N", "train each strategy N times (1)" },
+                { "--bins", "N", "number of bins of MR-ECE (15)" },
+                { "--margin", "VOXELS", "how far the box reaches beyond the marks (20)" },
+                { "--band", "MM", "width of the band around the contour (5)" },
+                { "--flips", "", "average predictions over all flips of the image" } },
+           TrainingOptionTable()),
+      OutputOptions()),
+    RunStudyCommand };
+}
+
+} // namespace rcn

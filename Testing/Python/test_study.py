@@ -1,0 +1,211 @@
+"""rater-consensus study: all strategies under one protocol, resumed, refused, and judged as evaluate judges."""
+import json
+import os
+import signal
+import subprocess
+import time
+
+import numpy as np
+import pytest
+
+import rcn_net
+from rcn_testing import PROGRAM, leftovers, refused, run, write_image
+
+if rcn_net.library() is None:
+    pytest.skip("built without networks", allow_module_level=True)
+
+# Small enough for a second per training; the rate is high because there are few steps.
+PROTOCOL = ["--epochs", "3", "--width", "8", "--depth", "2", "--batch", "4", "--rate", "0.01", "--augment", "flips"]
+
+
+def make_list(folder, counts=(8, 3, 5), raters="ABC", name="list.json"):
+    """Blurred discs; each rater draws the border somewhere else."""
+    rng = np.random.default_rng(7)
+    splits = dict(zip(("training", "validation", "test"), counts))
+    data, number = {"raters": list(raters)}, 0
+    y, x = np.mgrid[:32, :32]
+    for split, count in splits.items():
+        data[split] = []
+        for _ in range(count):
+            distance = np.hypot(y - rng.uniform(11, 21), x - rng.uniform(11, 21)) - rng.uniform(5, 9)
+            image = 1 / (1 + np.exp(distance)) + rng.normal(0, 0.1, (32, 32))
+            write_image(folder / f"i{number}.nrrd", image.astype(np.float32))
+            label = {}
+            for k, rater in enumerate(raters):
+                write_image(folder / f"i{number}_{rater}.nrrd", (distance < k - 1 + rng.normal(0, 0.4)).astype(np.uint8))
+                label[rater] = f"i{number}_{rater}.nrrd"
+            data[split].append({"id": f"c{number}", "image": f"i{number}.nrrd", "label": label})
+            number += 1
+    path = folder / name
+    path.write_text(json.dumps(data))
+    return path
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("study")
+    data = make_list(folder)
+    done = run("study", "--data", data, "-o", folder / "out", "--strategies", "rps,median", *PROTOCOL)
+    return folder, data, done
+
+
+def cell(table, strategy, readout, region, figure):
+    row, = [r for r in table["rows"] if r["strategy"] == strategy and r["readout"] == readout]
+    return row["figures"][region][figure]
+
+
+def test_files_and_table(study):
+    folder, _, done = study
+    out = folder / "out"
+    assert {p.name for p in out.iterdir()} == {"models", "predictions", "study.json", "table.md", "table.json", "report.html"}
+    assert {p.name for p in (out / "models").iterdir()} == {f"{s}.{e}" for s in ("rps", "median") for e in ("safetensors", "log.csv", "json")}
+    assert {p.name for p in (out / "predictions" / "rps").iterdir()} == {f"c{i}_levels.nrrd" for i in range(11, 16)}
+    table = json.loads((out / "table.json").read_text())
+    assert [(r["strategy"], r["readout"]) for r in table["rows"]] == [("rps", "majority"), ("rps", "expected"), ("median", None)]
+    assert table["test_cases"] == 5 and table["raters"] == ["A", "B", "C"]
+    columns = [(g, f) for g in ("box", "band", "disputed", "whole") for f in ("mr_ece",)] + [("box", f) for f in ("auc", "dice", "brier")]
+    for region, figure in columns:
+        cells = [row["figures"][region][figure] for row in table["rows"]]
+        values = [c["value"] for c in cells]
+        best = max(values) if figure in ("auc", "dice") else min(values)
+        assert [c["best"] for c in cells] == [v == best for v in values]
+        for one in cells:
+            assert one["low"] <= one["value"] + 1e-3 and one["value"] - 1e-3 <= one["high"]
+            assert not (one["best"] and one["tie"])
+    markdown = (out / "table.md").read_text()
+    assert markdown.count("**") == 2 * len(columns) and "rps (expected)" in markdown and "not for clinical use" in markdown
+    assert "rps (majority)" in done.out and "report.html" in done.out
+    html = (out / "report.html").read_text()
+    assert html.count("<svg") == 3 and "For research, not for clinical use." in html
+    assert "http://www.w3.org/2000/svg" in html and "src=" not in html and "<script" not in html  # self-contained
+    assert not leftovers(folder)
+
+
+def test_figures_are_those_of_evaluate(study):
+    folder, data, _ = study
+    table = json.loads((folder / "out" / "table.json").read_text())
+    for strategy, readout in (("rps", "majority"), ("rps", "expected"), ("median", None)):
+        for region in ("box", "disputed"):
+            done = run("evaluate", "--data", data, "--split", "test", "--pred", folder / "out" / "predictions" / strategy,
+                       "--readout", readout or "majority", "--region", region, "--json", "-").json
+            one = cell(table, strategy, readout, region, "mr_ece")
+            assert abs(one["value"] - done["mr_ece"]) < 1e-6
+            assert np.allclose([one["low"], one["high"]], done["ci"]["mr_ece"], atol=1e-6)
+            assert np.isclose(one["mean_60"], done["bootstrap_60"]["mr_ece"]["mean"], atol=1e-6)
+        one = cell(table, strategy, readout, "box", "auc")
+        assert abs(one["value"] - run("evaluate", "--data", data, "--split", "test", "--pred", folder / "out" / "predictions" / strategy,
+                                      "--readout", readout or "majority", "--region", "box", "--json", "-").json["auc"]) < 1e-6
+
+
+def test_ties_are_paired_differences(study):
+    folder, data, _ = study
+    table = json.loads((folder / "out" / "table.json").read_text())
+    predictions = folder / "out" / "predictions"
+    difference = run("evaluate", "--data", data, "--split", "test", "--pred", predictions / "rps", "--versus", predictions / "median",
+                     "--region", "box", "--json", "-").json["difference"]
+    rows = {(r["strategy"], r["readout"]): r["figures"]["box"] for r in table["rows"]}
+    for figure in ("mr_ece", "dice", "brier"):
+        first, second = rows["rps", "majority"][figure], rows["median", None][figure]
+        if first["best"] or second["best"]:
+            other = second if first["best"] else first
+            assert other["tie"] == (difference[figure]["low"] <= 0 <= difference[figure]["high"])
+
+
+def test_run_again_adds_and_changes_nothing(study):
+    folder, data, _ = study
+    out = folder / "out"
+    before = {p: p.stat().st_mtime_ns for p in out.rglob("*.safetensors")}
+    table = (out / "table.json").read_text()
+    run("study", "--data", data, "-o", out, "--strategies", "rps,median", *PROTOCOL)
+    assert {p: p.stat().st_mtime_ns for p in out.rglob("*.safetensors")} == before
+    assert (out / "table.json").read_text() == table
+    # A model and two predictions are lost: only these are made again.
+    model = (out / "models" / "median.safetensors").read_bytes()
+    for path in ("models/median.json", "predictions/rps/c12_levels.nrrd", "predictions/median/c12_levels.nrrd"):
+        (out / path).unlink()
+    run("study", "--data", data, "-o", out, "--strategies", "rps,median", *PROTOCOL, "--threads", "2")
+    assert (out / "models" / "median.safetensors").read_bytes() == model  # the same training, to the bit
+    assert (out / "table.json").read_text() == table
+    # More strategies under the same protocol.
+    run("study", "--data", data, "-o", out, "--strategies", "rps,soft", *PROTOCOL)
+    rows = json.loads((out / "table.json").read_text())["rows"]
+    assert [r["strategy"] for r in rows] == ["rps", "rps", "soft"]
+
+
+def test_another_protocol_is_refused(study):
+    folder, data, _ = study
+    words = ["study", "--data", data, "-o", folder / "out", "--strategies", "rps,median"]
+    changed = PROTOCOL.copy()
+    changed[1] = "4"
+    refused(*words, *changed, says=["--epochs was 3, now 4", "another folder"])
+    refused(*words, *PROTOCOL, "--alpha", "2", says="--alpha was not given")
+    refused(*words, *PROTOCOL[2:], says="--epochs was 3, now it is not given")
+    other = make_list(folder, counts=(7, 3, 5), name="other.json")
+    refused("study", "--data", other, "-o", folder / "out", *PROTOCOL, says="data list")
+
+
+def test_stopped_and_gone_on(tmp_path):
+    data = make_list(tmp_path)
+    words = ["study", "--data", data, "-o", tmp_path / "a", "--strategies", "median,soft", "--epochs", "8", *PROTOCOL[2:]]
+    process = subprocess.Popen([str(PROGRAM), *map(os.fspath, words)], stderr=subprocess.PIPE, stdout=subprocess.PIPE)
+    deadline = time.time() + 60
+    while not (tmp_path / "a" / "models" / "median.log.csv").exists() and time.time() < deadline:
+        time.sleep(0.005)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == 1 and b"goes on from here" in error
+    assert not (tmp_path / "a" / "table.md").exists() and not leftovers(tmp_path)
+    run(*words)
+    words[words.index(tmp_path / "a")] = tmp_path / "b"
+    run(*words)
+    for name in ("median", "soft"):
+        a, b = ((tmp_path / f / "models" / f"{name}.safetensors").read_bytes() for f in "ab")
+        assert a == b
+    assert [json.loads((tmp_path / f / "table.json").read_text())["rows"] for f in "ab"][0] == \
+        json.loads((tmp_path / "b" / "table.json").read_text())["rows"]
+
+
+def test_seeds_and_alternatives(tmp_path):
+    data = make_list(tmp_path, counts=(4, 2, 3))
+    words = ["study", "--data", data, "-o", tmp_path / "out", "--strategies", "rps,binomial,soft", "--seeds", "2", "--epochs", "1",
+             "--width", "8", "--depth", "1", "--batch", "4"]
+    run(*words)
+    table = json.loads((tmp_path / "out" / "table.json").read_text())
+    assert [(r["strategy"], r["readout"]) for r in table["rows"]] == [
+        ("rps", "majority"), ("rps", "expected"), ("binomial", "majority"), ("binomial", "expected"), ("soft", None)]
+    assert {p.name for p in (tmp_path / "out" / "predictions").iterdir()} == {f"{s}{e}" for s in ("rps", "binomial", "soft") for e in ("", "-seed1")}
+    for strategy in ("rps", "soft"):
+        values = [run("evaluate", "--data", data, "--split", "test", "--region", "box", "--json", "-", "--pred",
+                      tmp_path / "out" / "predictions" / (strategy + end)).json["mr_ece"] for end in ("", "-seed1")]
+        one = cell(table, strategy, "majority" if strategy == "rps" else None, "box", "mr_ece")
+        assert abs(one["value"] - np.mean(values)) < 1e-6 and values[0] != values[1]
+        assert abs(one["seed_low"] - min(values)) < 1e-6 and abs(one["seed_high"] - max(values)) < 1e-6
+    assert "means over 2 trainings" in (tmp_path / "out" / "table.md").read_text()
+
+
+def test_bad_input(tmp_path):
+    data = make_list(tmp_path, counts=(3, 1, 2))
+    good = json.loads(data.read_text())
+
+    def changed(**changes):
+        path = tmp_path / "changed.json"
+        path.write_text(json.dumps({**good, **changes}))
+        return "study", "--data", path, "-o", tmp_path / "out", "--strategies", "median", *PROTOCOL
+    refused(*changed(test=[]), says=["no test cases", "\"test\""], folder=tmp_path)
+    refused(*changed(training=[]), says="no training cases", folder=tmp_path)
+    twin = {**good["training"][0], "id": "twin"}
+    refused(*changed(test=good["test"] + [twin]), says=["is in training", "in test"])
+    alone = [{**c, "label": {"A": c["label"]["A"]}} for c in good["training"]]
+    refused(*changed(raters=["A"], training=alone, validation=[], test=[{**good["test"][0], "label": {"A": good["test"][0]["label"]["A"]}}]),
+            says="one rater")
+    blind = [{k: v for k, v in c.items() if k != "image"} for c in good["test"]]
+    refused(*changed(test=blind), says="needs an image")
+    words = ["study", "--data", data, "-o", tmp_path / "new"]
+    refused("study", "--data", data, says="-o DIR")
+    refused("study", "-o", tmp_path / "new", says="--data")
+    refused(*words, "--strategies", "rps,best", says="'best'", folder=tmp_path)
+    refused(*words, "--strategies", "rps,rps", says="twice", folder=tmp_path)
+    refused(*words, "--strategies", "rps", "--alternatives", says="either", folder=tmp_path)
+    refused(*words, "--seeds", "0", says="--seeds", folder=tmp_path)
+    refused("study", "--data", tmp_path / "none.json", "-o", tmp_path / "new", says="none.json", folder=tmp_path)
+    assert not leftovers(tmp_path)
