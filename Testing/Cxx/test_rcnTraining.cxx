@@ -1,0 +1,203 @@
+#include "rcnTraining.h"
+
+#include "rcn/rcn_phantom.h"
+#include "rcnTest.h"
+
+namespace
+{
+
+/// Phantoms of three raters as files, five to learn from and two to validate.
+rcn::DataList MakeList(const Folder& folder)
+{
+  constexpr int raters = 3;
+  const rcn::Workspace workspace;
+  rcn::DataList list;
+  list.Path = "list";
+  list.Raters = { "A", "B", "C" };
+  for (uint64_t i = 0; i < 7; ++i)
+  {
+    rcn_phantom_options options = RCN_PHANTOM_OPTIONS_INIT;
+    options.size[0] = options.size[1] = 32;
+    options.raters = raters;
+    options.lesions = 2;
+    options.seed = i + 1;
+    const rcn_geometry geometry = rcn_geometry_make(32, 32, 1);
+    const rcn::Volume image = rcn::Volume::Allocate(geometry, RCN_FLOAT32), masks = rcn::Volume::Allocate(geometry, RCN_UINT8, raters);
+    rcn::Check(rcn_phantom_make(static_cast<float*>(image.Data()), static_cast<uint8_t*>(masks.Data()), workspace.Context(), &options),
+      workspace.Context());
+    rcn::Case one;
+    one.Id = "c" + std::to_string(i);
+    one.Split = i < 5 ? "training" : "validation";
+    one.Images = { folder / (one.Id + ".nrrd") };
+    rcn::WriteImage(one.Images.front(), image.View(), rcn::Content::Probability);
+    for (int r = 0; r < raters; ++r)
+    {
+      rcn::RaterFile rater;
+      rater.Name = list.Raters[static_cast<size_t>(r)];
+      rater.Path = folder / (one.Id + rater.Name + ".nrrd");
+      rcn::WriteImage(rater.Path, { static_cast<uint8_t*>(masks.Data()) + r * 32 * 32, RCN_UINT8, 1, geometry }, rcn::Content::Mask);
+      one.Raters.push_back(rater);
+    }
+    list.Cases.push_back(one);
+  }
+  return list;
+}
+
+rcn::TrainingOptions Quick(const rcn::DataList& list, const std::string& output)
+{
+  rcn::TrainingOptions options;
+  options.List = &list;
+  options.Output = output;
+  options.Workspace.Threads = 1;
+  options.Net.width = 8;
+  options.Net.depth = 2;
+  options.Epochs = 3;
+  options.Batch = 2;
+  options.Rate = 0.01;
+  options.CheckpointSeconds = 0;
+  return options;
+}
+
+/// The weights of a safetensors file, without the header and its times.
+std::string Weights(const std::string& path)
+{
+  const std::string text = rcn::ReadText(path);
+  uint64_t header = 0;
+  std::memcpy(&header, text.data(), sizeof header);
+  return text.substr(8 + header);
+}
+
+void TellsHowFarItIs()
+{
+  const Folder folder;
+  const rcn::DataList list = MakeList(folder);
+  rcn::TrainingOptions options = Quick(list, folder / "m.safetensors");
+  std::vector<int> epochs;
+  double last = 0;
+  bool grows = true, named = true;
+  options.Progress = [&](const rcn::TrainingProgress& progress) {
+    if (progress.Epoch > 0)
+    {
+      grows = grows && progress.Fraction >= last && progress.Fraction <= 1;
+      last = progress.Fraction;
+    }
+    named = named && *progress.Stage;
+    return false;
+  };
+  options.EpochDone = [&](const rcn::TrainingEpoch& epoch) { epochs.push_back(epoch.Epoch); };
+  const rcn::TrainingResult result = rcn::TrainModel(options);
+  CHECK(grows && named && last == 1);
+  CHECK(epochs == (std::vector<int>{ 1, 2, 3 }));
+  CHECK(!result.Interrupted && result.Steps == 6 && result.Epochs.size() == 3 && !result.HasBefore);
+  CHECK(result.Best >= 1 && result.Epochs[static_cast<size_t>(result.Best - 1)].Best);
+  CHECK(result.After.Cases == 2 && result.TrainingCases.size() == 5 && result.ValidationCases.size() == 2);
+  CHECK(result.SecondsStepping > 0 && result.SecondsDrawing > 0 && result.SecondsReading > 0);
+  const rcn::JsonHandle json(rcn::TrainingJson(result));
+  CHECK(json_array_size(json_object_get(json.get(), "epochs")) == 3);
+}
+
+/// Stopped at any call of the listener, and gone on: the same weights as undisturbed.
+void StopsAnywhere()
+{
+  const Folder folder;
+  const rcn::DataList list = MakeList(folder);
+  const std::string whole = folder / "whole.safetensors";
+  int calls = 0, interrupted = 0, unread = 0;
+  rcn::TrainingOptions options = Quick(list, whole);
+  options.Progress = [&](const rcn::TrainingProgress&) {
+    ++calls;
+    return false;
+  };
+  rcn::TrainModel(options);
+  const int all = calls;
+  for (int k = 0; k < 12; ++k)
+  {
+    const int stop = all * k / 12 + 1;
+    const std::string parts = folder / ("parts" + std::to_string(k) + ".safetensors");
+    calls = 0;
+    options.Output = parts;
+    options.Resume = false;
+    options.Progress = [&](const rcn::TrainingProgress&) { return ++calls == stop; };
+    try
+    {
+      interrupted += rcn::TrainModel(options).Interrupted;
+    }
+    catch (const rcn::Error& error)
+    {
+      CHECK(error.Status() == RCN_ECANCELLED); // while reading, or judging at the end
+      ++unread;
+    }
+    options.Resume = true;
+    options.Progress = nullptr;
+    const rcn::TrainingResult result = rcn::TrainModel(options);
+    CHECK(!result.Interrupted && result.Epochs.size() == 3);
+    CHECK(Weights(parts) == Weights(whole));
+  }
+  CHECK(interrupted >= 4 && interrupted + unread == 12);
+}
+
+/// No room for the cases in memory: slower, and the same.
+void CasesCanBeReadAgain()
+{
+  const Folder folder;
+  const rcn::DataList list = MakeList(folder);
+  rcn::TrainingOptions options = Quick(list, folder / "kept.safetensors");
+  options.Strategy = "svls";
+  rcn::TrainModel(options);
+  options.Output = folder / "again.safetensors";
+  options.CacheGb = 20e-6; // one case or two
+  rcn::TrainModel(options);
+  CHECK(Weights(folder / "kept.safetensors") == Weights(folder / "again.safetensors"));
+}
+
+void EndsOnTimeOrEarly()
+{
+  const Folder folder;
+  const rcn::DataList list = MakeList(folder);
+  rcn::TrainingOptions options = Quick(list, folder / "m.safetensors");
+  options.Epochs = 100000;
+  options.Minutes = 0.01;
+  rcn::TrainingResult result = rcn::TrainModel(options);
+  CHECK(!result.Interrupted && result.Steps > 0 && result.Steps < 100000);
+  CHECK(std::filesystem::exists(result.Model) && result.Epochs.back().Rate < options.Rate);
+  options.Minutes = 0;
+  options.Patience = 1;
+  options.Rate = 10; // gets worse soon
+  result = rcn::TrainModel(options);
+  CHECK(!result.Interrupted && result.Epochs.back().Epoch == result.Best + 1);
+}
+
+void BadOptions()
+{
+  const rcn::DataList none;
+  rcn::TrainingOptions options = Quick(none, "m.safetensors");
+  CHECK(rcn::CheckTraining(options).empty());
+  CHECK_THROWS(rcn::TrainModel(options), RCN_EINVALID, "training");
+  options.Strategy = "mean";
+  CHECK_THROWS(rcn::TrainModel(options), RCN_EINVALID, "mean");
+  options.Strategy = "rps";
+  options.Folds = 3;
+  options.Fold = 3;
+  CHECK(!rcn::CheckTraining(options).empty());
+  options.Folds = options.Fold = 0;
+  options.Output = "m.bin";
+  CHECK(!rcn::CheckTraining(options).empty());
+  options.Output = "m.safetensors";
+  options.Augment.blur = -1;
+  CHECK(!rcn::CheckTraining(options).empty());
+  options.List = nullptr;
+  CHECK(!rcn::CheckTraining(options).empty());
+  CHECK(rcn::StrategyNames().size() == 16 && rcn::StrategyNames().front() == "rps");
+}
+
+} // namespace
+
+int main()
+{
+  RUN(TellsHowFarItIs);
+  RUN(StopsAnywhere);
+  RUN(CasesCanBeReadAgain);
+  RUN(EndsOnTimeOrEarly);
+  RUN(BadOptions);
+  return Failures ? EXIT_FAILURE : EXIT_SUCCESS;
+}
