@@ -1,7 +1,12 @@
 /// rater-consensus: the command line.
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <new>
+#include <set>
+#ifdef __linux__
+#include <unistd.h>
+#endif
 
 #include <itkObject.h>
 
@@ -28,6 +33,21 @@ std::string Overview(const std::vector<rcn::Command>& commands)
     text += "  " + name + command.Summary + "\n";
   }
   return text + "\nrater-consensus COMMAND --help tells more. For research, not for clinical use.\n";
+}
+
+/// Threads of the OpenMP runtime that wait keep a core busy; training slows down as soon as another program wants that core.
+/// How they wait is read when the runtime is loaded, so the program starts once more with that said. Returns where it
+/// has been said already, or cannot be.
+void WaitQuietly(char** argv)
+{
+#ifdef __linux__
+  if (!std::getenv("OMP_WAIT_POLICY") && !std::getenv("GOMP_SPINCOUNT") && setenv("OMP_WAIT_POLICY", "passive", 1) == 0)
+  {
+    execv("/proc/self/exe", argv);
+  }
+#else
+  (void)argv;
+#endif
 }
 
 int Run(const std::vector<std::string>& words, const std::vector<rcn::Command>& commands)
@@ -104,6 +124,12 @@ int main(int argc, char** argv)
   rcn::SetLibrariesQuiet(true);
   // A file that may not grow further is an error to report, not the end of the program.
   std::signal(SIGXFSZ, SIG_IGN);
+  // For work that takes minutes; for seconds, starting twice would cost more than it saves.
+  static const std::set<std::string> longWork = { "demo", "study", "train" };
+  if (argc > 1 && longWork.count(argv[1]))
+  {
+    WaitQuietly(argv);
+  }
   try
   {
     return Run(std::vector<std::string>(argv + 1, argv + argc), commands);

@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 
 import numpy as np
 import pytest
@@ -281,3 +282,24 @@ def test_retraining(data, tmp_path):
     refused("train", "--data", fewer, "-o", new, "--init", old, says=["3 raters", "2"])
     refused("train", "--data", shifted, "-o", new, "--init", old, "--strategy", "median", says="needs 1")
     refused("train", "--data", shifted, "-o", new, "--init", old, "--arch", "fpn-resnet18", says="--arch")
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs /proc")
+def test_waits_quietly(data, tmp_path):
+    """Threads that wait leave the core to others, unless the user says how they are to wait."""
+    for given, found in ((None, "passive"), ("active", "active")):
+        environment = {name: value for name, value in os.environ.items() if name not in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")}
+        if given:
+            environment["OMP_WAIT_POLICY"] = given
+        process = subprocess.Popen([PROGRAM, "train", "--data", str(data), "-o", str(tmp_path / "m.safetensors"),
+                                    *quick(epochs=1000)], env=environment, stderr=subprocess.PIPE)
+        try:
+            for _ in range(600):
+                text = open(f"/proc/{process.pid}/environ", "rb").read()
+                if f"OMP_WAIT_POLICY={found}".encode() in text or process.poll() is not None:
+                    break
+                time.sleep(0.1)
+            assert f"OMP_WAIT_POLICY={found}".encode() in text
+        finally:
+            process.kill()
+            process.wait()
