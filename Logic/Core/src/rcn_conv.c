@@ -29,6 +29,8 @@ static int suits_winograd(const rcn__conv_shape *shape) {
     if (shape->kernel[0] != 1 && shape->kernel[0] != 3) return 0;
     if (shape->layout != RCN_BLOCKED || shape->in % RCN_LANES || shape->out % RCN_LANES) return 0;
     if (shape->training && shape->bias) return 0; /* its gradient is not made */
+    /* oneDNN 3.2 has no fast gradient of weights for images smaller than the kernel. */
+    if (shape->training && (shape->size[1] < 3 || shape->size[2] < 3)) return 1;
     /* Weights grow fourfold: with few tiles, reading them takes longer than multiplying. */
     return tiles >= 64;
 }
