@@ -8,6 +8,9 @@
 
 #include "rcnCommands.h"
 #include "rcnEvaluation.h"
+#ifdef RCN_HAVE_NETWORKS
+#include "rcnModel.h"
+#endif
 
 namespace rcn
 {
@@ -397,13 +400,26 @@ std::string Describe(const rcn_recalib& correction)
   }
 }
 
+/// Into the model's file, where predict finds it.
+void StoreCorrection(const std::string& path, const Recalibration& correction, const Workspace& workspace)
+{
+#ifdef RCN_HAVE_NETWORKS
+  rcn_context* context = workspace.Context();
+  Check(rcn_model_set(context, path.c_str(), "recalibration", RecalibrationText(correction).c_str()), context);
+#else
+  (void)correction;
+  (void)workspace;
+  throw Error(RCN_EUNSUPPORTED, path + ": this program was built without networks and cannot change a model; use -o.");
+#endif
+}
+
 int RunRecalibrate(const Arguments& arguments)
 {
   Terminal terminal(arguments);
   CheckJudgeArguments(arguments);
-  if (!arguments.Has("--method") || !arguments.Has("-o"))
+  if (!arguments.Has("--method") || (!arguments.Has("-o") && !arguments.Has("--model")))
   {
-    throw Error(RCN_EINVALID, arguments.Has("-o") ? "Say how to recalibrate with --method." : "Say where to write with -o.");
+    throw Error(RCN_EINVALID, arguments.Has("--method") ? "Say where to write with -o or --model." : "Say how to recalibrate with --method.");
   }
   if (arguments.Get("--split") == "test" && !arguments.Has("--allow-test-cases"))
   {
@@ -423,6 +439,13 @@ int RunRecalibrate(const Arguments& arguments)
   options.FitTemperature = method == RCN_RECALIB_TEMPERATURE;
   Workspace workspace(WorkspaceOptionsFrom(arguments));
   terminal.Watch(workspace);
+#ifdef RCN_HAVE_NETWORKS
+  if (arguments.Has("--model") && Model(workspace.Context(), arguments.Get("--model")).Info().Correction && !arguments.Has("--replace"))
+  {
+    throw Error(RCN_EINVALID, arguments.Get("--model") + " has a correction already, with which its predictions were made; predict with "
+      "--no-recalibration, and say --replace.");
+  }
+#endif
   const Judged judged = Judge(used, terminal, workspace, { options }, { arguments.Get("--pred") });
   const Recalibration correction = judged.Models[0]->Fit(method);
   const EvaluationReport before = judged.Models[0]->Report();
@@ -435,7 +458,14 @@ int RunRecalibrate(const Arguments& arguments)
   terminal.SetRemarks(false); // they would be the same ones
   const Judged again = Judge(used, terminal, workspace, { corrected }, { arguments.Get("--pred") });
   const EvaluationReport after = again.Models[0]->Report();
-  WriteRecalibration(arguments.Get("-o"), correction);
+  if (arguments.Has("-o"))
+  {
+    WriteRecalibration(arguments.Get("-o"), correction);
+  }
+  if (arguments.Has("--model"))
+  {
+    StoreCorrection(arguments.Get("--model"), correction, workspace);
+  }
   if (arguments.Has("--plot"))
   {
     ReliabilityDiagram(after, "Recalibrated (on the cases it was fitted to)", &before).Save(arguments.Get("--plot"));
@@ -445,7 +475,9 @@ int RunRecalibrate(const Arguments& arguments)
     WriteText("-", arguments.Get("--method") + ": " + Describe(correction.Correction) + "\nMR-ECE on the " +
         std::to_string(before.Cases) + (before.Cases == 1 ? " case" : " cases") + " it was fitted to: " +
         Cell(before.Figures[RCN_MR_ECE], true) + " % before, " + Cell(after.Figures[RCN_MR_ECE], true) +
-        " % after. Judge it on others: rater-consensus evaluate --recalibration " + arguments.Get("-o") + " ...\n");
+        " % after. Judge it on others" +
+        (arguments.Has("-o") ? ": rater-consensus evaluate --recalibration " + arguments.Get("-o") + " ...\n"
+                             : "; predict applies it with " + arguments.Get("--model") + ".\n"));
   }
   if (arguments.Has("--json"))
   {
@@ -479,12 +511,14 @@ Command EvaluateCommand()
 Command RecalibrateCommand()
 {
   return { "recalibrate", "fit a correction that makes 70 % mean 70 %",
-    { "--method METHOD --data LIST --pred DIR -o FILE.json", "--method METHOD --prob FILE --rater NAME=FILE ... -o FILE.json" },
+    { "--method METHOD --data LIST --pred DIR -o FILE.json", "--method METHOD --data LIST --pred DIR --model MODEL", "--method METHOD --prob FILE --rater NAME=FILE ... -o FILE.json" },
     "Fits a small correction on held-out cases (the validation split unless told) against all raters. temperature: one number, on the level "
     "probabilities, so that all readouts stay coherent. platt, beta: two or three numbers on the log-odds. isotonic: the "
-    "best rising step function. Apply it with evaluate --recalibration.",
+    "best rising step function. Apply it with evaluate --recalibration, or store it in the model with --model.",
     Join(Join({ { "--method", "METHOD", "how", { "temperature", "platt", "beta", "isotonic" } },
-                { "-o", "FILE", "the correction (JSON)" } },
+                { "-o", "FILE", "the correction (JSON)" },
+                { "--model", "FILE", "the model that made the predictions: the correction is stored in it, and predict applies it" },
+                { "--replace", "", "with --model: in place of the correction that it has" } },
            JudgeOptions()),
       Join({ { "--allow-test-cases", "", "fit on the test split all the same" },
              { "--plot", "FILE", "reliability diagram before and after, .svg or .png" } },

@@ -476,12 +476,50 @@ static rcn_status save_and_load(rcn_context *ctx, void *payload) {
     return status;
 }
 
+/* One string changes, everything else stays. */
+static void test_set(void) {
+    const rcn_model_entry entries[] = {{"raters", "[\"A\"]"}, {"note", "old"}};
+    rcn_context *ctx = make_context(1);
+    rcn_net *net = make_net(ctx, RCN_UNET, 2, 3), *again = NULL;
+    char *text = NULL;
+    CHECK_STATUS(rcn_model_save(ctx, path, net, entries, 2), RCN_OK);
+    CHECK_STATUS(rcn_model_set(ctx, path, "note", "new \xc3\x89"), RCN_OK);
+    CHECK_STATUS(rcn_model_set(ctx, path, "recalibration", "{}"), RCN_OK);
+    CHECK_STATUS(rcn_model_set(ctx, path, "arch", "unet3d"), RCN_EINVALID);
+    CHECK_ERROR(ctx, "arch");
+    CHECK_STATUS(rcn_model_set(ctx, path, "note", "not \xff UTF-8"), RCN_EINVALID);
+    CHECK_STATUS(rcn_model_set(ctx, "nowhere/x.safetensors", "note", ""), RCN_EIO);
+    CHECK_STATUS(rcn_model_set(ctx, path, NULL, ""), RCN_EINVALID);
+    const char *const expected[][2] = {
+        {"note", "new \xc3\x89"}, {"recalibration", "{}"}, {"raters", "[\"A\"]"}, {"arch", "unet"}};
+    for (int i = 0; i < 4; ++i) {
+        CHECK_STATUS(rcn_model_read(&text, ctx, path, expected[i][0]), RCN_OK);
+        CHECK(text && !strcmp(text, expected[i][1]));
+        rcn_model_free(text, ctx);
+    }
+    CHECK_STATUS(rcn_model_set(ctx, path, "recalibration", NULL), RCN_OK);
+    CHECK_STATUS(rcn_model_read(&text, ctx, path, "recalibration"), RCN_OK);
+    CHECK(!text);
+    CHECK_STATUS(rcn_model_load(&again, ctx, path), RCN_OK);
+    CHECK(again && !memcmp(rcn_net_values(again), rcn_net_values(net),
+                           sizeof(float) * (size_t)rcn_net_floats(net)));
+    rcn_net_destroy(again);
+    rcn_net_destroy(net);
+    rcn_context_destroy(ctx);
+}
+
+static rcn_status set_key(rcn_context *ctx, void *payload) {
+    return rcn_model_set(ctx, path, "note", payload);
+}
+
 static rcn_status init_encoder(rcn_context *ctx, void *payload) {
     return rcn_model_init_encoder(NULL, payload, ctx, path, NULL, NULL);
 }
 
 static void test_failing_allocations(void) {
+    char note[] = "note";
     check_failing_allocations(save_and_load, NULL);
+    check_failing_allocations(set_key, note);
     rcn_context *ctx = make_context(1);
     rcn_net *from = make_net(ctx, RCN_FPN_RESNET18, 3, 2),
             *net = make_net(ctx, RCN_FPN_RESNET18, 1, 2);
@@ -515,6 +553,7 @@ int main(void) {
     RUN(test_refused_tensors);
     RUN(test_refused_bytes);
     RUN(test_bad_arguments);
+    RUN(test_set);
     RUN(test_init_encoder);
     RUN(test_init_encoder_refuses);
     RUN(test_failing_allocations);

@@ -6,7 +6,7 @@ import pytest
 
 import rcn_net
 from net_fill import numbers
-from rcn_models import levels_of, write_model
+from rcn_models import levels_of, read_metadata, write_model
 from rcn_testing import leftovers, read_image, refused, rotation, run, write_image, write_png
 
 if rcn_net.library() is None:
@@ -251,6 +251,23 @@ def test_a_correction_of_one_readout(flat, tmp_path):
     (tmp_path / "k.json").write_text(json.dumps(correction("temperature", 6, [2.5])))
     refused("predict", "--model", model, "--image", image, "-o", tmp_path, "--recalibration", tmp_path / "k.json",
             says=["6 levels", "gives 4"], folder=tmp_path)
+
+
+def test_recalibrate_stores_in_the_model(flat, tmp_path):
+    model, _, _ = flat
+    data = make_list(tmp_path)
+    run("predict", "--model", model, "--data", data, "-o", tmp_path / "before")
+    words = ["recalibrate", "--method", "temperature", "--data", data, "--split", "training", "--pred", tmp_path / "before", "--model", model]
+    assert "predict applies it" in run(*words).out
+    stored = json.loads(read_metadata(model)["recalibration"])
+    assert stored["levels"] == 4 and stored["cases"] == ["k0"]
+    refused(*words, says=["has a correction already", "--replace"])
+    run(*words, "--replace")
+    assert json.loads(read_metadata(model)["recalibration"]) == stored  # the predictions were uncorrected
+    run("predict", "--model", model, "--data", data, "-o", tmp_path / "after")
+    levels, softer = (read_image(tmp_path / f / "k1_levels.nrrd").array.astype(np.float64) for f in ("before", "after"))
+    expected = levels ** (1 / stored["parameters"][0])
+    assert np.abs(softer - expected / expected.sum(-1, keepdims=True)).max() < 1e-5
 
 
 # ---- many cases ------------------------------------------------------------------------------------

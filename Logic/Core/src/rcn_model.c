@@ -281,6 +281,52 @@ done:
     return status;
 }
 
+rcn_status rcn_model_set(rcn_context *ctx, const char *path, const char *key, const char *value) {
+    static const char *const own[] = {"arch", "channels", "norm", "spacing", "dropout", "version"};
+    rcn_status status;
+    rcn__safetensors *file = NULL;
+    rcn__tensor *tensors = NULL;
+    rcn__metadata *metadata = NULL;
+    const rcn__load_options strict = RCN_LOAD_OPTIONS_INIT;
+    int64_t count = 0, strings = 0;
+    if (!ctx) return RCN_EINVALID;
+    rcn__clear(ctx);
+    if (!path || !key) return rcn__fail(ctx, RCN_EINVALID, "A key is set in a model file.");
+    for (size_t i = 0; i < sizeof own / sizeof *own; ++i)
+        if (!strcmp(key, own[i]))
+            return rcn__fail(ctx, RCN_EINVALID, "The key \"%s\" of a model is not the caller's.",
+                             key);
+    RCN_TRY(rcn__safetensors_open(&file, ctx, path));
+    count = rcn__safetensors_count(file);
+    RCN_ALLOC_ZERO(tensors, ctx, count, "the table of tensors");
+    for (int64_t i = 0; i < count; ++i) {
+        int64_t elements = 1;
+        tensors[i] = rcn__safetensors_tensor(file, i);
+        for (int d = 0; d < tensors[i].rank; ++d) elements *= tensors[i].shape[d];
+        RCN_TRY(rcn__alloc(&tensors[i].data, ctx, elements, rcn_type_size(tensors[i].type),
+                           "the weights"));
+    }
+    RCN_TRY(rcn__safetensors_load(NULL, file, ctx, tensors, count, &strict));
+    RCN_ALLOC(metadata, ctx, rcn__safetensors_metadata_count(file) + 1, "the metadata");
+    for (int64_t i = 0; i < rcn__safetensors_metadata_count(file); ++i) {
+        const char *other = rcn__safetensors_metadata_key(file, i);
+        if (!strcmp(other, key)) continue;
+        metadata[strings].key = other;
+        metadata[strings++].value = rcn__safetensors_metadata(file, other);
+    }
+    if (value) {
+        metadata[strings].key = key;
+        metadata[strings++].value = value;
+    }
+    RCN_TRY(rcn__safetensors_write(ctx, path, tensors, count, metadata, strings));
+done:
+    for (int64_t i = 0; tensors && i < count; ++i) rcn__free(ctx, tensors[i].data);
+    rcn__free(ctx, tensors);
+    rcn__free(ctx, metadata);
+    rcn__safetensors_close(file);
+    return status;
+}
+
 void rcn_model_free(char *text, rcn_context *ctx) { rcn__free(ctx, text); }
 
 rcn_status rcn_model_init_encoder(int64_t *loaded, rcn_net *net, rcn_context *ctx, const char *path,

@@ -299,6 +299,17 @@ const char *rcn__safetensors_metadata(const rcn__safetensors *file, const char *
     return json_string_value(json_object_get(json_object_get(file->root, "__metadata__"), key));
 }
 
+int64_t rcn__safetensors_metadata_count(const rcn__safetensors *file) {
+    return (int64_t)json_object_size(json_object_get(file->root, "__metadata__"));
+}
+
+const char *rcn__safetensors_metadata_key(const rcn__safetensors *file, int64_t i) {
+    json_t *metadata = json_object_get(file->root, "__metadata__");
+    void *at = json_object_iter(metadata);
+    while (at && i-- > 0) at = json_object_iter_next(metadata, at);
+    return at ? json_object_iter_key(at) : NULL;
+}
+
 int64_t rcn__safetensors_count(const rcn__safetensors *file) { return file->count; }
 
 rcn__tensor rcn__safetensors_tensor(const rcn__safetensors *file, int64_t i) {

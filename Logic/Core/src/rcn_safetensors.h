@@ -43,6 +43,10 @@ void rcn__safetensors_close(rcn__safetensors *file);
 /* The metadata string of a key, or NULL. Borrowed from the handle. */
 const char *rcn__safetensors_metadata(const rcn__safetensors *file, const char *key);
 
+/* All keys: number i of rcn__safetensors_metadata_count(). Borrowed from the handle. */
+int64_t rcn__safetensors_metadata_count(const rcn__safetensors *file);
+const char *rcn__safetensors_metadata_key(const rcn__safetensors *file, int64_t i);
+
 /* What is inside: name, type, rank and shape of tensor i (data is NULL; F16 and BF16 show as
  * RCN_FLOAT32, into which they are read). Names are borrowed from the handle. */
 int64_t rcn__safetensors_count(const rcn__safetensors *file);

@@ -51,6 +51,13 @@ RCN_API rcn_status rcn_model_save(rcn_context *ctx, const char *path, const rcn_
 RCN_API rcn_status rcn_model_read(char **out, rcn_context *ctx, const char *path, const char *key);
 RCN_API void rcn_model_free(char *text, rcn_context *ctx);
 
+/* Gives a model file one more string of metadata, or another value of it (NULL: none); tensors and
+ * all other strings stay. Written beside and renamed.
+ *   RCN_EINVALID  a key that describes the network: arch, channels, ...
+ * On failure the file is as before. */
+RCN_API rcn_status rcn_model_set(rcn_context *ctx, const char *path, const char *key,
+                                 const char *value);
+
 /* Told about each tensor of a file that the network has no place for. */
 typedef void (*rcn_unused_fn)(const char *name, void *payload);
 
