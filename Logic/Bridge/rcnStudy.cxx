@@ -66,6 +66,7 @@ public:
 
 private:
   void CheckList();
+  void CheckTestCases();
   void CheckProtocol();
   void Train(const Candidate& run, size_t number);
   void PredictTest(const Candidate& run, size_t number);
@@ -157,6 +158,33 @@ void Study::CheckList()
     {
       this->Runs_.push_back({ name, name + (seed ? "-seed" + std::to_string(seed) : ""), this->Options_.Training.Seed + static_cast<uint64_t>(seed) });
     }
+  }
+}
+
+/// Reads every test case once: hours of training are no use when the last of them turns out to be damaged.
+void Study::CheckTestCases()
+{
+  std::vector<Case> good;
+  for (const Case& one : this->Test_)
+  {
+    try
+    {
+      this->Workspace_.LoadCase(one, this->List_.Raters);
+      good.push_back(one);
+    }
+    catch (const Error& error)
+    {
+      if (!this->Options_.Training.SkipBad || error.Status() == RCN_ECANCELLED || error.Status() == RCN_ENOMEM)
+      {
+        throw;
+      }
+      this->Remark("Test case " + one.Id + " was left out: " + error.what());
+    }
+  }
+  this->Test_ = good;
+  if (good.empty())
+  {
+    throw Error(RCN_EDATA, this->Options_.Data + ": no test case can be used.");
   }
 }
 
@@ -642,6 +670,11 @@ void Study::WriteTables()
 StudyResult Study::Run()
 {
   this->CheckList();
+  // The core's own reports are of single images: they only ask whether to stop.
+  this->Stage_ = "reading test cases";
+  this->Workspace_.SetProgress(
+    [this](double, const char*) { return this->Options_.Progress && this->Options_.Progress(this->Fraction_, this->Stage_); });
+  this->CheckTestCases();
   for (const char* folder : { "models", "predictions" })
   {
     MakeFolder(this->File(folder, ""));
@@ -652,9 +685,6 @@ StudyResult Study::Run()
   this->Result_.Seeds = this->Options_.Seeds;
   this->Result_.Choices = this->Options_.Choices;
   this->Result_.Data = this->Options_.Data;
-  // The core's own reports are of single images: they only ask whether to stop.
-  this->Workspace_.SetProgress(
-    [this](double, const char*) { return this->Options_.Progress && this->Options_.Progress(this->Fraction_, this->Stage_); });
   for (size_t number = 0; number < this->Runs_.size(); ++number)
   {
     this->Train(this->Runs_[number], number);

@@ -183,6 +183,16 @@ def test_seeds_and_alternatives(tmp_path):
     assert "means over 2 trainings" in (tmp_path / "out" / "table.md").read_text()
 
 
+def test_a_damaged_test_case(tmp_path):
+    data = make_list(tmp_path, counts=(4, 2, 3))
+    (tmp_path / "i7_B.nrrd").write_bytes(b"NRRD0004\n")
+    words = ["study", "--data", data, "-o", tmp_path / "out", "--strategies", "median", "--epochs", "1", "--width", "8", "--depth", "1"]
+    refused(*words, says="i7_B.nrrd", folder=tmp_path)  # before anything is trained
+    done = run(*words, "--skip-bad")
+    assert "Test case c7 was left out" in done.err
+    assert json.loads((tmp_path / "out" / "table.json").read_text())["test_cases"] == 2
+
+
 def test_bad_input(tmp_path):
     data = make_list(tmp_path, counts=(3, 1, 2))
     good = json.loads(data.read_text())
