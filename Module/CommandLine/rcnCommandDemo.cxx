@@ -7,6 +7,9 @@
 #include "rcnCommands.h"
 #include "rcnEvaluation.h"
 #include "rcnFigure.h"
+#ifdef RCN_HAVE_NETWORKS
+#include "rcnStudy.h"
+#endif
 
 namespace rcn
 {
@@ -16,6 +19,52 @@ namespace
 
 constexpr int Raters = 5;
 const char* const RaterNames[Raters] = { "Ada", "Ben", "Cleo", "Dan", "Eva" };
+
+/// Writes the image and the masks of a phantom into a folder; returns the case.
+Case WriteCase(const std::filesystem::path& folder, rcn_context* context, const rcn_phantom_options& options,
+  const rcn_geometry& geometry, const std::string& id)
+{
+  const int64_t voxels = rcn_geometry_voxels(&geometry);
+  const Volume image = Volume::Allocate(geometry, RCN_FLOAT32);
+  const Volume masks = Volume::Allocate(geometry, RCN_UINT8, Raters);
+  Check(rcn_phantom_make(static_cast<float*>(image.Data()), static_cast<uint8_t*>(masks.Data()), context, &options), context);
+  Case one;
+  one.Id = id;
+  one.Images.push_back((folder / (id + ".nrrd")).string());
+  WriteImage(one.Images.front(), image.View(), Content::Probability);
+  for (int r = 0; r < Raters; ++r)
+  {
+    RaterFile rater;
+    rater.Name = RaterNames[r];
+    rater.Path = (folder / (id + "_" + RaterNames[r] + ".nrrd")).string();
+    const rcn_image mask = { static_cast<uint8_t*>(masks.Data()) + r * voxels, RCN_UINT8, 1, geometry };
+    WriteImage(rater.Path, mask, Content::Mask);
+    one.Raters.push_back(rater);
+  }
+  return one;
+}
+
+/// A case of a data list, files by their names.
+json_t* CaseJson(const Case& one)
+{
+  json_t* labels = json_object();
+  for (const RaterFile& rater : one.Raters)
+  {
+    json_object_set_new(labels, rater.Name.c_str(), JsonString(std::filesystem::path(rater.Path).filename().string()));
+  }
+  json_t* entry = json_object();
+  json_object_set_new(entry, "id", JsonString(one.Id));
+  json_object_set_new(entry, "image", JsonString(std::filesystem::path(one.Images.front()).filename().string()));
+  json_object_set_new(entry, "label", labels);
+  return entry;
+}
+
+JsonHandle EmptyList()
+{
+  JsonHandle list(json_object());
+  json_object_set_new(list.get(), "raters", JsonStrings(std::vector<std::string>(RaterNames, RaterNames + Raters)));
+  return list;
+}
 
 /// Writes image, masks and a data list; returns the case.
 Case WritePhantom(const std::filesystem::path& folder, rcn_context* context)
@@ -30,44 +79,60 @@ Case WritePhantom(const std::filesystem::path& folder, rcn_context* context)
   rcn_geometry geometry = rcn_geometry_make(options.size[0], options.size[1], options.size[2]);
   geometry.spacing[0] = geometry.spacing[1] = 0.8;
   geometry.spacing[2] = 2.5;
-  const int64_t voxels = rcn_geometry_voxels(&geometry);
-  const Volume image = Volume::Allocate(geometry, RCN_FLOAT32);
-  const Volume masks = Volume::Allocate(geometry, RCN_UINT8, Raters);
-  Check(rcn_phantom_make(static_cast<float*>(image.Data()), static_cast<uint8_t*>(masks.Data()), context, &options), context);
-
-  Case one;
-  one.Id = "phantom";
-  one.Images.push_back((folder / "phantom.nrrd").string());
-  WriteImage(one.Images.front(), image.View(), Content::Probability);
-  const JsonHandle list(json_object());
-  json_t* entry = json_object();
-  json_t* labels = json_object();
-  json_t* names = json_array();
-  for (int r = 0; r < Raters; ++r)
-  {
-    RaterFile rater;
-    rater.Name = RaterNames[r];
-    const std::string file = std::string("phantom_") + RaterNames[r] + ".nrrd";
-    rater.Path = (folder / file).string();
-    const rcn_image mask = { static_cast<uint8_t*>(masks.Data()) + r * voxels, RCN_UINT8, 1, geometry };
-    WriteImage(rater.Path, mask, Content::Mask);
-    one.Raters.push_back(rater);
-    json_array_append_new(names, json_string(RaterNames[r]));
-    json_object_set_new(labels, RaterNames[r], json_string(file.c_str()));
-  }
-  json_object_set_new(entry, "id", json_string("phantom"));
-  json_object_set_new(entry, "image", json_string("phantom.nrrd"));
-  json_object_set_new(entry, "label", labels);
-  json_object_set_new(list.get(), "raters", names);
-  json_object_set_new(list.get(), "training", json_pack("[o]", entry));
+  const Case one = WriteCase(folder, context, options, geometry, "phantom");
+  const JsonHandle list = EmptyList();
+  json_object_set_new(list.get(), "training", json_pack("[o]", CaseJson(one)));
   WriteText((folder / "dataset.json").string(), JsonText(list.get()));
   return one;
 }
+
+#ifdef RCN_HAVE_NETWORKS
+/// Small cases of the same raters, to learn from, to validate and to test; returns their data list.
+std::string WriteLearningCases(const std::filesystem::path& folder, rcn_context* context)
+{
+  const struct
+  {
+    const char* Name;
+    uint64_t Count;
+  } splits[] = { { "training", 40 }, { "validation", 10 }, { "test", 20 } };
+  MakeFolder(folder.string());
+  const JsonHandle list = EmptyList();
+  uint64_t seed = 1000;
+  for (const auto& split : splits)
+  {
+    json_t* cases = json_array();
+    for (uint64_t i = 0; i < split.Count; ++i)
+    {
+      rcn_phantom_options options = RCN_PHANTOM_OPTIONS_INIT;
+      options.size[0] = options.size[1] = 96;
+      options.lesions = 3;
+      options.raters = Raters;
+      options.seed = ++seed;
+      const rcn_geometry geometry = rcn_geometry_make(options.size[0], options.size[1], 1);
+      json_array_append_new(cases, CaseJson(WriteCase(folder, context, options, geometry, split.Name + std::to_string(i + 1))));
+    }
+    json_object_set_new(list.get(), split.Name, cases);
+  }
+  const std::string path = (folder / "dataset.json").string();
+  WriteText(path, JsonText(list.get()));
+  return path;
+}
+#endif
 
 /// The slice where most voxels are disputed: the one a person would want to see.
 int64_t MostDisputedSlice(const std::vector<rcn_dispute>& regions)
 {
   return regions.empty() ? 0 : regions.front().at[2];
+}
+
+/// As SVG, and as PNG where this build can.
+void SaveFigure(const Figure& figure, const std::filesystem::path& folder, const std::string& name)
+{
+  figure.Save((folder / (name + ".svg")).string());
+  if (Figure::CheckPath("x.png").empty())
+  {
+    figure.Save((folder / (name + ".png")).string());
+  }
 }
 
 /// Panels side by side: image, each rater, their consensus, and the eight fused maps.
@@ -147,7 +212,7 @@ public:
     this->Figure_.Text(16, y + 48, "Synthetic data. For research, not for clinical use.", 11, Anchor::Start, "#666");
   }
 
-  void Save(const std::string& path) const { this->Figure_.Save(path); }
+  void Save(const std::filesystem::path& folder) const { SaveFigure(this->Figure_, folder, "consensus"); }
 
 private:
   static constexpr double PanelWidth = 200, PanelHeight = 160, Step = 212;
@@ -205,16 +270,123 @@ std::string JudgeFusions(const std::filesystem::path& folder, rcn_context* conte
     table.Add({ rcn_method_name(methods[m]), Fixed(100 * report.Figures[RCN_MR_ECE], 2),
       Fixed(100 * interval.low, 2) + " to " + Fixed(100 * interval.high, 2), Fixed(report.Figures[RCN_BRIER], 4),
       Fixed(report.Auc.reference, 4) });
-    const Figure figure = ReliabilityDiagram(report, titles[m]);
-    const std::string name = std::string("reliability_") + rcn_method_name(methods[m]);
-    figure.Save((folder / (name + ".svg")).string());
-    if (Figure::CheckPath("x.png").empty())
-    {
-      figure.Save((folder / (name + ".png")).string());
-    }
+    SaveFigure(ReliabilityDiagram(report, titles[m]), folder, std::string("reliability_") + rcn_method_name(methods[m]));
   }
   return "Does a fused map mean what it says? Twenty small cases, judged by a rater it has not seen\n" + table.Text();
 }
+
+#ifdef RCN_HAVE_NETWORKS
+/// Test cases side by side: the image, what the raters said, and what each model predicts.
+class PredictionSheet
+{
+public:
+  explicit PredictionSheet(const DataList& list)
+    : List_(list), Figure_(4 * Step + 24, Cases * (Panel + 12) + 104, "Predictions of two models beside the raters",
+        "Three test cases: the image, the share of raters who marked each voxel, and the probabilities of a model that learned "
+        "how many raters mark a voxel and of one that learned their majority")
+  {
+    this->Figure_.Text(16, 28, "What two models say about cases they have not seen", 18, Anchor::Start, "#111", true);
+    const char* const captions[] = { "image", "share of five raters", "rps: learned the levels", "median: learned the majority" };
+    for (int c = 0; c < 4; ++c)
+    {
+      this->Figure_.Text(16 + Step * c, 52, captions[c], 12.5);
+    }
+  }
+
+  void Add(const std::string& id, Workspace& workspace, const std::filesystem::path& predictions)
+  {
+    for (const Case& one : this->List_.Cases)
+    {
+      if (one.Id == id)
+      {
+        workspace.LoadCase(one, this->List_.Raters);
+      }
+    }
+    rcn_context* context = workspace.Context();
+    rcn_fusion_options soft = RCN_FUSION_OPTIONS_INIT;
+    soft.method = RCN_SOFT;
+    this->AddPanel(workspace, nullptr);
+    this->AddPanel(workspace, static_cast<const float*>(workspace.Fuse(soft).Map.Data()));
+    for (const char* name : { "rps", "median" })
+    {
+      const Volume levels = ReadPrediction((predictions / name / (id + "_levels.nrrd")).string());
+      const Volume probability = Volume::Allocate(levels.Geometry(), RCN_FLOAT32);
+      float* values = static_cast<float*>(probability.Data());
+      Check(rcn_readout_apply(values, context, &levels.View(), RCN_READOUT_EXPECTED, 0), context);
+      this->AddPanel(workspace, values);
+    }
+  }
+
+  void Save(const std::filesystem::path& folder)
+  {
+    this->Figure_.Text(16, 64 + Cases * (Panel + 12) + 20,
+      "The stronger the color, the likelier a rater marks the voxel. Synthetic data. For research, not for clinical use.", 11,
+      Anchor::Start, "#666");
+    SaveFigure(this->Figure_, folder, "predictions");
+  }
+
+  static constexpr int Cases = 3;
+
+private:
+  void AddPanel(const Workspace& workspace, const float* map)
+  {
+    const rcn_geometry& geometry = *rcn_votes_geometry(workspace.Votes());
+    std::vector<uint8_t> rgb(static_cast<size_t>(3 * geometry.size[0] * geometry.size[1]));
+    Check(rcn_picture_gray(rgb.data(), workspace.Context(), &workspace.Image().View(), 0), workspace.Context());
+    if (map)
+    {
+      Check(rcn_picture_overlay(rgb.data(), workspace.Context(), map, &geometry, 0, 0.1, 0.75), workspace.Context()); // less than one rater in ten is background
+    }
+    this->Figure_.Picture(16 + Step * (this->Count_ % 4), 62 + (Panel + 12) * (this->Count_ / 4), Panel, Panel, rgb, geometry.size[0],
+      geometry.size[1]);
+    ++this->Count_;
+  }
+
+  static constexpr double Panel = 200, Step = 212;
+  const DataList& List_;
+  Figure Figure_;
+  int Count_ = 0;
+};
+
+/// Learns from forty small cases of the same raters, once how many of them mark a voxel and once their majority, and
+/// judges both models on twenty cases that they have not seen.
+std::string Learn(const std::filesystem::path& folder, const Arguments& arguments, Terminal& terminal, Workspace& workspace)
+{
+  StudyOptions options;
+  options.Data = WriteLearningCases(folder / "cases", workspace.Context());
+  options.Folder = (folder / "study").string();
+  options.Strategies = { "rps", "median" };
+  options.Training.Workspace = WorkspaceOptionsFrom(arguments);
+  options.Training.Net.depth = 3;
+  options.Training.Epochs = static_cast<int>(arguments.GetInteger("--epochs", 40, 1, 10000));
+  options.Training.Batch = 8;
+  options.Training.Rate = 0.003;
+  options.Choices["--epochs"] = std::to_string(options.Training.Epochs);
+  options.Progress = [&terminal](double fraction, const std::string& stage) { return terminal.Show(fraction, stage.c_str()); };
+  const StudyResult result = RunStudy(options);
+
+  Table table({ "Learned", "Readout", "MR-ECE (%)", "95 % interval", "Brier", "AUC" });
+  for (const StudyRow& row : result.Rows)
+  {
+    const rcn_interval& interval = row.Box.Interval[RCN_MR_ECE];
+    table.Add({ row.Strategy, row.Readout.empty() ? "its probability" : row.Readout, Fixed(100 * row.Box.Figures[RCN_MR_ECE], 2),
+      Fixed(100 * interval.low, 2) + " to " + Fixed(100 * interval.high, 2), Fixed(row.Box.Figures[RCN_BRIER], 4),
+      Fixed(row.Box.Auc.reference, 4) });
+    SaveFigure(ReliabilityDiagram(row.Box, row.Strategy + (row.Readout.empty() ? "" : ", " + row.Readout) + ": test cases"), folder,
+      "reliability_model_" + row.Strategy + (row.Readout.empty() ? "" : "_" + row.Readout));
+  }
+  const DataList list = ReadDataList(options.Data);
+  PredictionSheet sheet(list);
+  for (int i = 1; i <= PredictionSheet::Cases; ++i)
+  {
+    sheet.Add("test" + std::to_string(i), workspace, std::filesystem::path(options.Folder) / "predictions");
+  }
+  sheet.Save(folder);
+  return "Two models learn from forty small cases: rps how many raters mark a voxel, median their majority.\n"
+         "Twenty other cases judge them (box around all marks)\n" +
+    table.Text();
+}
+#endif
 
 int RunDemo(const Arguments& arguments)
 {
@@ -258,19 +430,26 @@ int RunDemo(const Arguments& arguments)
   }
   montage.AddMap("entropy: where they disagree", static_cast<const float*>(workspace.EntropyMap().Data()));
   montage.AddLegend(*agreement.Figures);
-  montage.Save((folder / "consensus.svg").string());
-  if (Figure::CheckPath("consensus.png").empty())
-  {
-    montage.Save((folder / "consensus.png").string());
-  }
+  montage.Save(folder);
   const std::string judged = JudgeFusions(folder, workspace.Context());
   WriteText((folder / "calibration.txt").string(), judged);
-  WriteText("-", text + "\n" + judged + "\nWritten to " + folder.string() + ":\n"
+  std::string learned, learnedFiles;
+#ifdef RCN_HAVE_NETWORKS
+  if (!arguments.Has("--no-training"))
+  {
+    learned = "\n" + Learn(folder, arguments, terminal, workspace);
+    WriteText((folder / "models.txt").string(), learned);
+    learnedFiles = "  cases/, study/                                     the small cases and their data list; models, predictions, report.html\n"
+                   "  predictions.svg, .png, models.txt                  what the two models say, and how far it can be trusted\n"
+                   "  reliability_model_<model>.svg, .png                the same in bins\n";
+  }
+#endif
+  WriteText("-", text + "\n" + judged + learned + "\nWritten to " + folder.string() + ":\n"
     "  phantom.nrrd, phantom_<rater>.nrrd, dataset.json   the image, five raters' masks and their data list\n"
     "  agreement.txt, agreement.json                      the table above, for people and for machines\n"
     "  phantom_<method>.nrrd                              the masks fused in eight ways\n"
     "  consensus.svg, consensus.png                       all of it in one picture: look at this one first\n"
-    "  reliability_<method>.svg, .png, calibration.txt    whether a fused map means what it says\n");
+    "  reliability_<method>.svg, .png, calibration.txt    whether a fused map means what it says\n" + learnedFiles);
   return 0;
 }
 
@@ -280,8 +459,11 @@ Command DemoCommand()
 {
   return { "demo", "the whole story on built-in data", { "[-o DIR]" },
     "Makes a phantom with five raters who disagree, compares them, fuses their masks in all eight ways, draws the "
-    "result, and checks whether fused maps keep their promise to a rater they have not seen. Everything lands in a folder to look at.",
-    { { "-o", "DIR", "where to put it (rater-consensus-demo)" }, { "--threads", "N", "how many threads (all cores)" },
+    "result, and checks whether fused maps keep their promise to a rater they have not seen. Then two models learn from small cases of "
+    "the same raters, one how many of them mark a voxel and one their majority, and are judged on cases they have not seen. About two "
+    "minutes on two cores; everything lands in a folder to look at.",
+    { { "-o", "DIR", "where to put it (rater-consensus-demo)" },
+      { "--no-training", "", "without the two models" }, { "--epochs", "N", "how long they learn (40)" }, { "--threads", "N", "how many threads (all cores)" },
       { "--quiet", "", "no progress" } },
     RunDemo };
 }

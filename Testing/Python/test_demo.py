@@ -9,10 +9,15 @@ import pytest
 from rcn_testing import METHODS, leftovers, read_nrrd, refused, run
 
 
+NETWORKS = "--no-training" in run("demo", "--help").out
+
+
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
+    """Two epochs of learning: enough to see that everything is there, too few to judge the models."""
     folder = tmp_path_factory.mktemp("demo") / "out"
-    return run("demo", "-o", folder).out, folder
+    learning = ["--epochs", "2"] if NETWORKS else []
+    return run("demo", "-o", folder, *learning).out, folder
 
 
 def test_maps_and_tables(demo):
@@ -51,11 +56,25 @@ def test_pictures(demo):
     assert len(panels) == 16
 
 
+@pytest.mark.skipif(not NETWORKS, reason="built without networks")
+def test_models(demo):
+    said, folder = demo
+    assert (folder / "models.txt").read_text() in said
+    assert re.search(r"rps\s+majority\s+\d", said) and re.search(r"rps\s+expected\s+\d", said) and re.search(r"median\s+its probability\s+\d", said)
+    panels = ElementTree.parse(folder / "predictions.svg").getroot().findall("{http://www.w3.org/2000/svg}image")
+    assert len(panels) == 12
+    for name in ("rps_majority", "rps_expected", "median"):
+        ElementTree.parse(folder / f"reliability_model_{name}.svg")
+    data = json.loads((folder / "cases" / "dataset.json").read_text())
+    assert [len(data[split]) for split in ("training", "validation", "test")] == [40, 10, 20]
+    assert (folder / "study" / "report.html").exists()
+
+
 def test_the_same_again(demo, tmp_path):
     """No dice are rolled: the same maps, and a folder that is there already is used."""
     folder = tmp_path / "again"
     for _ in range(2):
-        run("demo", "-o", folder, "--threads", "1")
+        run("demo", "-o", folder, "--threads", "1", *(["--no-training"] if NETWORKS else []))
     for file in sorted(demo[1].glob("*.nrrd")):
         assert np.array_equal(read_nrrd(file).array, read_nrrd(folder / file.name).array)
 
