@@ -1,6 +1,8 @@
 /* Prediction of whole images: tiles, slices and flips against naive twins, and bounded memory. */
 #include "rcn/rcn_predict.h"
 
+#include "rcn/rcn_calib.h"
+
 #include "rcn_test.h"
 #include "rcn_test_fill.h"
 
@@ -179,6 +181,36 @@ static void tiles_are_blended(void) {
     rcn_context_destroy(ctx);
 }
 
+/* A network that is as sure as floats can be stays so through tiles and flips, and no surer. */
+static void sure_levels_are_probabilities(void) {
+    rcn_context *ctx = make_context(2);
+    scene s;
+    rcn_predict_options options = RCN_PREDICT_OPTIONS_INIT;
+    CHECK_STATUS(scene_make(&s, ctx, RCN_UNET, 90, 70, 1), RCN_OK);
+    float *levels = new_levels(&s), *readout = new_levels(&s);
+    const rcn_parameter *weight = rcn_net_find_parameter(s.net, "head.weight"),
+                        *bias = rcn_net_find_parameter(s.net, "head.bias");
+    float *values = rcn_net_edit_values(s.net);
+    for (int64_t i = 0; i < weight->count; ++i) values[weight->offset + i] = 0;
+    for (int k = 0; k < 4; ++k) values[bias->offset + k] = k == 3 ? 200.0f : 0.0f;
+    options.tile[0] = 17;
+    options.tile[1] = 23;
+    options.overlap = 0.6;
+    options.flips = 1;
+    CHECK_STATUS(rcn_predict_levels(levels, s.net, s.loss, NULL, &s.scale, s.channels, &options),
+                 RCN_OK);
+    int above = 0;
+    for (int i = 0; i < 4 * 90 * 70; ++i) above += levels[i] > 1 || levels[i] < 0;
+    CHECK(above == 0);
+    const rcn_image image = {levels, RCN_FLOAT32, 4, s.image.geometry};
+    CHECK_STATUS(rcn_readout_apply(readout, ctx, &image, RCN_READOUT_MAJORITY, 0), RCN_OK);
+    CHECK(readout[0] == 1);
+    free(levels);
+    free(readout);
+    scene_free(&s);
+    rcn_context_destroy(ctx);
+}
+
 /* A 2-D network on a volume is the network on each slice, however many go at a time. */
 static void volumes_go_slice_by_slice(void) {
     enum { X = 21, Y = 18, Z = 11 };
@@ -352,6 +384,7 @@ static void progress_rises(void) {
 int main(void) {
     RUN(what_fits_is_one_tile);
     RUN(tiles_are_blended);
+    RUN(sure_levels_are_probabilities);
     RUN(volumes_go_slice_by_slice);
     RUN(memory_is_bounded);
     RUN(sureness_and_masks);

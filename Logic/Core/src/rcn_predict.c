@@ -240,6 +240,26 @@ static void blend_row(int64_t row, int thread, void *payload) {
         }
 }
 
+/* Weights add up to one but for rounding, which may lift a sure level above 1: then it is no
+ * probability. None is larger than the sum of all, so dividing by that mends it. */
+typedef struct finish_pass {
+    float *levels;
+    int64_t voxels;
+    int count;
+} finish_pass;
+
+static void finish_chunk(int64_t chunk, int thread, void *payload) {
+    const finish_pass *pass = payload;
+    int64_t at, end;
+    (void)thread;
+    rcn__chunk_range(&at, &end, chunk, pass->voxels, RCN_CHUNK);
+    for (; at < end; ++at) {
+        float *levels = pass->levels + at * pass->count, sum = 0;
+        for (int k = 0; k < pass->count; ++k) sum += levels[k];
+        for (int k = 0; k < pass->count; ++k) levels[k] /= sum;
+    }
+}
+
 /* ---- an image ----------------------------------------------------------------------------------
  */
 
@@ -347,6 +367,11 @@ rcn_status rcn_predict_levels(float *levels, rcn_net *net, const rcn_loss *loss,
                 RCN_TRY(rcn__for_chunks(ctx, "predicting", tile[1] * tile[2], blend_row, &pass));
             }
         }
+    }
+    if (tiles > 1 || all_flips > 1) {
+        finish_pass pass = {levels, rcn_geometry_voxels(&channels[0].image.geometry), count};
+        RCN_TRY(rcn__for_chunks(ctx, "predicting", rcn__chunk_count(pass.voxels, RCN_CHUNK),
+                                finish_chunk, &pass));
     }
 done:
     rcn_context_set_progress(ctx, progress.progress, progress.payload);
