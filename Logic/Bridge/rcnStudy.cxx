@@ -28,6 +28,13 @@ const std::vector<StudyColumn>& StudyColumns()
   return columns;
 }
 
+std::string StudyNumber(double value, const StudyColumn& column)
+{
+  const double shown = (column.Percent ? 100 : 1) * value;
+  // Three digits that say something: a whole image is nearly all background, and its MR-ECE small.
+  return Fixed(shown, !column.Percent ? 4 : std::fabs(shown) < 1 ? 3 : 2);
+}
+
 namespace
 {
 
@@ -491,14 +498,9 @@ std::string NameOf(const StudyRow& row)
   return row.Strategy + (row.Readout.empty() ? "" : " (" + row.Readout + ")");
 }
 
-std::string Number(double value, const StudyColumn& column)
-{
-  return column.Percent ? Fixed(100 * value, 2) : Fixed(value, 4);
-}
-
 std::string IntervalText(const StudyCell& cell, const StudyColumn& column)
 {
-  return std::isfinite(cell.Low) ? Number(cell.Low, column) + " to " + Number(cell.High, column) : "";
+  return std::isfinite(cell.Low) ? StudyNumber(cell.Low, column) + " to " + StudyNumber(cell.High, column) : "";
 }
 
 std::string BestInWords(const StudyResult& result, size_t column)
@@ -509,7 +511,7 @@ std::string BestInWords(const StudyResult& result, size_t column)
     const StudyCell& cell = row.Cells[column];
     if (cell.Best)
     {
-      best = NameOf(row) + " with " + Number(cell.Value, StudyColumns()[column]);
+      best = NameOf(row) + " with " + StudyNumber(cell.Value, StudyColumns()[column]);
     }
     else if (cell.Tie)
     {
@@ -620,7 +622,7 @@ std::string HtmlOf(const StudyResult& result)
     {
       const StudyCell& cell = row.Cells[c];
       html += std::string("<td") + (cell.Best ? " class=\"best\"" : cell.Tie ? " class=\"tie\"" : "") + ">" + (cell.Tie ? "≈ " : "") +
-        Number(cell.Value, StudyColumns()[c]) + "<small>" + IntervalText(cell, StudyColumns()[c]) + "</small></td>";
+        StudyNumber(cell.Value, StudyColumns()[c]) + "<small>" + IntervalText(cell, StudyColumns()[c]) + "</small></td>";
     }
     html += "</tr>\n";
   }
@@ -720,13 +722,13 @@ std::string StudyTable(const StudyResult& result)
   std::string text = "# Study\n\n`rater-consensus study --data " + ChoicesText(result) + "`\n\n" + std::to_string(result.Raters.size()) + " raters, " +
     std::to_string(result.TestCases) + " test cases. For research, not for clinical use.\n\n";
   text += table([](const StudyCell& cell, const StudyColumn& column) {
-    const std::string value = Number(cell.Value, column), interval = IntervalText(cell, column);
+    const std::string value = StudyNumber(cell.Value, column), interval = IntervalText(cell, column);
     return (cell.Best ? "**" + value + "**" : (cell.Tie ? "≈ " : "") + value) + (interval.empty() ? "" : "<br>" + interval);
   });
   text += std::string(Legend) + " " + SeedText(result) +
     "\n\nThe paper's bootstrap (mean ± deviation of ten draws of 60 % of the test cases):\n\n";
   text += table([](const StudyCell& cell, const StudyColumn& column) {
-    return Number(cell.PaperMean, column) + " ± " + Number(cell.PaperStd, column);
+    return StudyNumber(cell.PaperMean, column) + " ± " + StudyNumber(cell.PaperStd, column);
   });
   for (const std::string& trained : result.Trained)
   {

@@ -48,6 +48,9 @@ struct StudyColumn
 };
 const std::vector<StudyColumn>& StudyColumns();
 
+/// A value of a column as it is shown.
+std::string StudyNumber(double value, const StudyColumn& column);
+
 /// One value of the table.
 struct StudyCell
 {

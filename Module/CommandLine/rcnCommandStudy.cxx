@@ -58,8 +58,7 @@ std::string TableText(const StudyResult& result)
     for (size_t c = 0; c < row.Cells.size(); ++c)
     {
       const StudyCell& cell = row.Cells[c];
-      const bool percent = StudyColumns()[c].Percent;
-      cells.push_back(Fixed((percent ? 100 : 1) * cell.Value, percent ? 2 : 4) + (cell.Best ? " *" : cell.Tie ? " ≈" : "  "));
+      cells.push_back(StudyNumber(cell.Value, StudyColumns()[c]) + (cell.Best ? " *" : cell.Tie ? " ≈" : "  "));
     }
     table.Add(cells);
   }

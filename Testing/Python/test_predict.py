@@ -1,5 +1,8 @@
 """rater-consensus predict: maps against what NumPy makes of the same network's logits."""
 import json
+import signal
+import subprocess
+import time
 
 import numpy as np
 import pytest
@@ -7,7 +10,7 @@ import pytest
 import rcn_net
 from net_fill import numbers
 from rcn_models import levels_of, read_metadata, write_model
-from rcn_testing import leftovers, read_image, refused, rotation, run, write_image, write_png
+from rcn_testing import PROGRAM, leftovers, read_image, refused, rotation, run, write_image, write_png
 
 if rcn_net.library() is None:
     pytest.skip("built without networks", allow_module_level=True)
@@ -315,6 +318,19 @@ def test_raters_that_differ(flat, tmp_path):
         folder = tmp_path / raters
         folder.mkdir()
         refused("predict", "--model", model, "--data", make_list(folder, raters), "-o", tmp_path, says=[says, "--image"])
+
+
+def test_stopped(flat, tmp_path):
+    model, _, _ = flat
+    write_image(tmp_path / "large.nrrd", np.tile(picture("large", 300, 300), (10, 10)))
+    process = subprocess.Popen([str(PROGRAM), "predict", "--model", model, "--image", tmp_path / "large.nrrd", "-o", tmp_path / "out", "--flips"],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    while not (tmp_path / "out").exists() and process.poll() is None:
+        time.sleep(0.005)  # then it is about to read the image
+    process.send_signal(signal.SIGINT)
+    out, error = process.communicate(timeout=60)
+    assert process.returncode == 1 and out == b"" and error.count(b"\n") == 1
+    assert not list((tmp_path / "out").iterdir())
 
 
 # ---- bad input -------------------------------------------------------------------------------------
