@@ -287,6 +287,13 @@ def test_retraining(data, tmp_path):
     refused("train", "--data", fewer, "-o", new, "--init", old, says=["3 raters", "2"])
     refused("train", "--data", shifted, "-o", new, "--init", old, "--strategy", "median", says="needs 1")
     refused("train", "--data", shifted, "-o", new, "--init", old, "--arch", "fpn-resnet18", says="--arch")
+    content = old.read_bytes()
+    end = 8 + int.from_bytes(content[:8], "little")
+    header = json.loads(content[8:end])
+    header["__metadata__"]["version"] = "99.0.0"
+    text = json.dumps(header).encode()
+    (tmp_path / "newer.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + content[end:])
+    refused("train", "--data", shifted, "-o", new, "--init", tmp_path / "newer.safetensors", says="99.0.0")
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs /proc")
@@ -308,10 +315,3 @@ def test_waits_quietly(data, tmp_path):
         finally:
             process.kill()
             process.wait()
-    content = old.read_bytes()
-    end = 8 + int.from_bytes(content[:8], "little")
-    header = json.loads(content[8:end])
-    header["__metadata__"]["version"] = "99.0.0"
-    text = json.dumps(header).encode()
-    (tmp_path / "newer.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + content[end:])
-    refused("train", "--data", shifted, "-o", new, "--init", tmp_path / "newer.safetensors", says="99.0.0")
