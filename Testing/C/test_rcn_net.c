@@ -350,6 +350,59 @@ static void checkpoints_give_the_same_bits(void) {
         }
 }
 
+/* From features: the same logits and the same gradients of the decoder. Instance norms have no
+ * running statistics, so that training and prediction encode alike. */
+static void features_stand_for_images(void) {
+    for (int checkpoints = 0; checkpoints < 2; ++checkpoints) {
+        const rcn_batch batch = {2, {21, 16, 1}};
+        const int64_t voxels = 2 * 21 * 16, outputs = voxels * OUTPUTS;
+        rcn_context *ctx = make_context(2);
+        rcn_net_options options = small_unet();
+        options.norm = RCN_NORM_INSTANCE;
+        options.checkpoints = checkpoints;
+        rcn_net *net = make_net(ctx, options);
+        const int64_t floats = rcn_net_feature_floats(net, batch.size);
+        /* 8, 16 and 32 channels at 24 x 16, 12 x 8 and 6 x 4 */
+        CHECK(floats == 8 * 24 * 16 + 16 * 12 * 8 + 32 * 6 * 4);
+        float *images = malloc((size_t)voxels * sizeof *images);
+        float *logits = malloc((size_t)(3 * outputs) * sizeof *logits);
+        float *features = malloc((size_t)(2 * floats) * sizeof *features);
+        const size_t trained = (size_t)rcn_net_trained_floats(net);
+        float *gradients = malloc(trained * sizeof *gradients);
+        fill_values(images, "images", voxels, 1, 0);
+        fill_values(logits + 2 * outputs, "weights", outputs, 1, 0);
+        CHECK_STATUS(rcn_net_forward(logits, net, images, &batch, 7), RCN_OK);
+        CHECK_STATUS(rcn_net_backward(net, logits + 2 * outputs), RCN_OK);
+        memcpy(gradients, rcn_net_gradients(net), trained * sizeof *gradients);
+        memset(rcn_net_gradients(net), 0, trained * sizeof *gradients);
+        CHECK_STATUS(rcn_net_encode(features, net, images, &batch), RCN_OK);
+        CHECK_STATUS(rcn_net_forward_features(logits + outputs, net, features, &batch, 7), RCN_OK);
+        CHECK_STATUS(rcn_net_backward(net, logits + 2 * outputs), RCN_OK);
+        for (int64_t i = 0; i < outputs; ++i) CHECK_NEAR(logits[i], logits[outputs + i], 1e-4);
+        for (int p = 0; p < rcn_net_parameter_count(net); ++p) {
+            const rcn_parameter *parameter = rcn_net_parameter(net, p);
+            if (parameter->kind != RCN_TRAINED) continue;
+            const int encoder = !strncmp(parameter->name, "encoder.", 8);
+            double difference = 0, size = 0;
+            for (int64_t i = parameter->offset; i < parameter->offset + parameter->count; ++i) {
+                const double now = (double)rcn_net_gradients(net)[i];
+                difference += encoder ? fabs(now) : fabs(now - (double)gradients[i]);
+                size += fabs((double)gradients[i]);
+            }
+            CHECK(difference <= (encoder ? 0 : 1e-4 * size));
+        }
+        CHECK_STATUS(rcn_net_encode(NULL, net, images, &batch), RCN_EINVALID);
+        CHECK_STATUS(rcn_net_backward(net, logits), RCN_EINVALID);
+        free(images);
+        free(logits);
+        free(features);
+        free(gradients);
+        rcn_net_destroy(net);
+        CHECK(rcn_context_bytes(ctx) == 0);
+        rcn_context_destroy(ctx);
+    }
+}
+
 static void bad_arguments(void) {
     rcn_context *ctx = make_context(1);
     rcn_net *net = NULL;
@@ -449,6 +502,7 @@ int main(void) {
     RUN(dropout_of_maps);
     RUN(threads_agree);
     RUN(checkpoints_give_the_same_bits);
+    RUN(features_stand_for_images);
     RUN(bad_arguments);
     RUN(failing_allocations_and_cancel);
     return TEST_RESULT;

@@ -74,6 +74,11 @@ rcn_status rcn_net_create(rcn_net **out, rcn_context *ctx, const rcn_net_options
     else
         rcn__graph_fpn(net);
     place_parameters(net);
+    for (int i = 0; i < net->op_count; ++i) {
+        const int weight = net->ops[i].weight;
+        if (weight != RCN_NONE && !strncmp(net->parameters[weight].name, "encoder.", 8))
+            net->encoder_ops = i + 1;
+    }
     RCN_ALLOC_ZERO(net->values, ctx, net->floats, "the parameters of a network");
     RCN_TRY(rcn__dnn_create(&net->dnn, ctx));
     *out = net;
@@ -196,14 +201,15 @@ rcn_status rcn_net_measure(size_t *bytes, rcn_net *net, const rcn_batch *batch, 
     rcn__clear(net->ctx);
     if (!bytes) return rcn__fail(net->ctx, RCN_EINVALID, "There is no place for the answer.");
     RCN_TRY(check_batch(net, batch));
-    RCN_TRY(rcn__plan_get(&plan, net, batch, training));
+    RCN_TRY(rcn__plan_get(&plan, net, batch, training, 0));
     *bytes = rcn__plan_bytes(plan);
 done:
     return status;
 }
 
 static rcn_status run_forward(float *logits, rcn_net *net, const float *images,
-                              const rcn_batch *batch, uint64_t seed, int training) {
+                              const rcn_batch *batch, uint64_t seed, int training,
+                              int from_features) {
     rcn_status status = RCN_OK;
     rcn__plan *plan = NULL;
     if (!net) return RCN_EINVALID;
@@ -212,7 +218,7 @@ static rcn_status run_forward(float *logits, rcn_net *net, const float *images,
     if (!logits || !images)
         return rcn__fail(net->ctx, RCN_EINVALID, "There is no image, or no place for its logits.");
     RCN_TRY(check_batch(net, batch));
-    RCN_TRY(rcn__plan_get(&plan, net, batch, training));
+    RCN_TRY(rcn__plan_get(&plan, net, batch, training, from_features));
     RCN_TRY(rcn__plan_forward(plan, net, logits, images, seed));
     if (training) {
         ++net->version; /* the running statistics moved */
@@ -225,12 +231,56 @@ done:
 
 rcn_status rcn_net_predict(float *logits, rcn_net *net, const float *images,
                            const rcn_batch *batch) {
-    return run_forward(logits, net, images, batch, 0, 0);
+    return run_forward(logits, net, images, batch, 0, 0, 0);
 }
 
 rcn_status rcn_net_forward(float *logits, rcn_net *net, const float *images, const rcn_batch *batch,
                            uint64_t seed) {
-    return run_forward(logits, net, images, batch, seed, 1);
+    return run_forward(logits, net, images, batch, seed, 1, 0);
+}
+
+/* ---- a frozen encoder ------------------------------------------------------------------------ */
+
+int rcn__is_feature(const rcn_net *net, int tensor) {
+    if (net->tensors[tensor].producer >= net->encoder_ops) return 0;
+    for (int i = net->encoder_ops; i < net->op_count; ++i)
+        for (int k = 0; k < net->ops[i].inputs; ++k)
+            if (net->ops[i].in[k] == tensor) return 1;
+    return 0;
+}
+
+int64_t rcn_net_feature_floats(const rcn_net *net, const int64_t size[3]) {
+    int64_t padded[3], floats = 0;
+    rcn_net_padded_size(padded, net, size);
+    for (int t = 1; t < net->tensor_count; ++t) {
+        if (!rcn__is_feature(net, t)) continue;
+        rcn__extent extent = {1, net->tensors[t].channels, {0, 0, 0}};
+        for (int d = 0; d < 3; ++d) extent.size[d] = padded[2 - d] / net->tensors[t].stride[d];
+        floats += rcn__extent_floats(&extent);
+    }
+    return floats;
+}
+
+rcn_status rcn_net_encode(float *features, rcn_net *net, const float *images,
+                          const rcn_batch *batch) {
+    rcn_status status = RCN_OK;
+    rcn__plan *plan = NULL;
+    if (!net) return RCN_EINVALID;
+    rcn__clear(net->ctx);
+    net->pending = NULL;
+    if (!features || !images)
+        return rcn__fail(net->ctx, RCN_EINVALID,
+                         "There is no image, or no place for its features.");
+    RCN_TRY(check_batch(net, batch));
+    RCN_TRY(rcn__plan_get(&plan, net, batch, 0, 0));
+    RCN_TRY(rcn__plan_encode(plan, net, features, images));
+done:
+    return status;
+}
+
+rcn_status rcn_net_forward_features(float *logits, rcn_net *net, const float *features,
+                                    const rcn_batch *batch, uint64_t seed) {
+    return run_forward(logits, net, features, batch, seed, 1, 1);
 }
 
 rcn_status rcn_net_backward(rcn_net *net, const float *dlogits) {

@@ -64,6 +64,7 @@ typedef struct stage {
 struct rcn__plan {
     rcn_batch batch;
     int training, threads;
+    int first; /* operation: the first of the decoder when the encoder's tensors are given */
     phase phase;
     int64_t size[3], padded[3]; /* z, y, x */
     place places[RCN_MAX_TENSORS];
@@ -160,6 +161,11 @@ done:
 
 /* ---- making a plan: lifetimes ---------------------------------------------------------------- */
 
+/* Non-zero for tensors that are not computed here: the image, or what the encoder gives. */
+static int is_given(const rcn__plan *plan, const rcn_net *net, int tensor) {
+    return tensor == 0 || net->tensors[tensor].producer < plan->first;
+}
+
 /* Numbers the steps. A segment begins where the resolution changes; the last one has only just been
  * computed when the backward pass begins. */
 static void plan_steps(rcn__plan *plan, const rcn_net *net) {
@@ -170,9 +176,9 @@ static void plan_steps(rcn__plan *plan, const rcn_net *net) {
         if (net->options.checkpoints && (op->kind == RCN_OP_POOL || op->transposed)) ++segment;
         stages[i].segment = segment;
     }
-    for (int last = net->op_count - 1; last >= 0;) {
+    for (int last = net->op_count - 1; last >= plan->first;) {
         int first = last;
-        while (first > 0 && stages[first - 1].segment == stages[last].segment) --first;
+        while (first > plan->first && stages[first - 1].segment == stages[last].segment) --first;
         for (int i = first; i <= last; ++i)
             stages[i].redo = stages[i].segment < segment ? step++ : RCN_NONE;
         for (int i = last; i >= first; --i) stages[i].back = step++;
@@ -184,7 +190,7 @@ static void plan_steps(rcn__plan *plan, const rcn_net *net) {
  * need not be kept: it is used nowhere else. */
 static int is_redone(const rcn__plan *plan, const rcn_net *net, int tensor) {
     const int producer = net->tensors[tensor].producer;
-    if (producer == RCN_NONE || plan->stages[producer].redo == RCN_NONE) return 0;
+    if (is_given(plan, net, tensor) || plan->stages[producer].redo == RCN_NONE) return 0;
     for (int i = 0; i < net->op_count; ++i)
         for (int k = 0; k < net->ops[i].inputs; ++k)
             if (net->ops[i].in[k] == tensor &&
@@ -197,7 +203,7 @@ static int is_redone(const rcn__plan *plan, const rcn_net *net, int tensor) {
  * anyway. */
 static int can_be_remade(const rcn__plan *plan, const rcn_net *net, int tensor) {
     const int producer = net->tensors[tensor].producer;
-    if (producer == RCN_NONE) return 0;
+    if (is_given(plan, net, tensor)) return 0;
     if (net->ops[producer].kind != RCN_OP_NORM || net->ops[producer].inputs != 1) return 0;
     return plan->stages[producer].redo == RCN_NONE || plan->places[tensor].redone != RCN_NONE;
 }
@@ -210,7 +216,10 @@ static int kept_value(const rcn__plan *plan, int tensor) {
 
 static void plan_training_values(rcn__plan *plan, const rcn_net *net) {
     place *places = plan->places;
-    for (int i = 0; i < net->op_count; ++i) {
+    for (int t = 1; plan->first && t < net->tensor_count; ++t)
+        if (rcn__is_feature(net, t))
+            places[t].value = add_buffer(plan, tensor_bytes(plan, t), plan->first);
+    for (int i = plan->first; i < net->op_count; ++i) {
         const rcn__op *op = &net->ops[i];
         stage *s = &plan->stages[i];
         for (int k = 0; k < op->inputs; ++k) {
@@ -243,7 +252,7 @@ static void plan_training_values(rcn__plan *plan, const rcn_net *net) {
             use(plan, s->choice, s->back);
         }
     }
-    for (int i = net->op_count - 1; i >= 0; --i) {
+    for (int i = net->op_count - 1; i >= plan->first; --i) {
         const rcn__op *op = &net->ops[i];
         const int step = plan->stages[i].back;
         for (int k = 0; op->kind == RCN_OP_CONV && k < op->inputs; ++k) {
@@ -261,14 +270,14 @@ static void plan_training_values(rcn__plan *plan, const rcn_net *net) {
 
 static void plan_gradients(rcn__plan *plan, const rcn_net *net) {
     place *places = plan->places;
-    for (int i = net->op_count - 1; i >= 0; --i) {
+    for (int i = net->op_count - 1; i >= plan->first; --i) {
         const rcn__op *op = &net->ops[i];
         const int step = plan->stages[i].back;
         if (op->out != RCN_NONE) use(plan, places[op->out].gradient, step);
         for (int k = 0; k < op->inputs; ++k) {
             place *in = &places[op->in[k]];
             stage *s = &plan->stages[i];
-            if (op->in[k] == 0) continue; /* the image needs none */
+            if (is_given(plan, net, op->in[k])) continue; /* needs none */
             const int shares = (op->kind == RCN_OP_NORM && k == 0) ||
                                (op->kind == RCN_OP_NEAREST && k == 1) || op->kind == RCN_OP_MERGE;
             if (in->gradient == RCN_NONE) {
@@ -361,7 +370,7 @@ static rcn_status make_convs(rcn__plan *plan, rcn_net *net, int index) {
                                  .out = plan->places[op->out].extent.channels,
                                  .training = plan->training,
                                  .direct = net->options.direct,
-                                 .input_gradient = op->in[k] != 0};
+                                 .input_gradient = !is_given(plan, net, op->in[k])};
         memcpy(shape.size, in->size, sizeof shape.size);
         memcpy(shape.kernel, op->kernel, sizeof shape.kernel);
         memcpy(shape.stride, op->stride, sizeof shape.stride);
@@ -438,7 +447,8 @@ static void need_partials(rcn__plan *plan, const rcn__extent *extent) {
     if (bytes > plan->partial) plan->partial = bytes;
 }
 
-static rcn_status plan_create(rcn__plan **out, rcn_net *net, const rcn_batch *batch, int training) {
+static rcn_status plan_create(rcn__plan **out, rcn_net *net, const rcn_batch *batch, int training,
+                              int first) {
     rcn_context *ctx = net->ctx;
     rcn_status status = RCN_OK;
     rcn__plan *plan = NULL;
@@ -448,6 +458,7 @@ static rcn_status plan_create(rcn__plan **out, rcn_net *net, const rcn_batch *ba
     plan->batch = *batch;
     plan->training = training;
     plan->threads = ctx->threads;
+    plan->first = first;
     rcn_net_padded_size(padded, net, batch->size);
     for (int d = 0; d < 3; ++d) {
         plan->size[d] = batch->size[2 - d];
@@ -488,13 +499,13 @@ static rcn_status plan_create(rcn__plan **out, rcn_net *net, const rcn_batch *ba
         plan_steps(plan, net);
     else
         plan_folding(plan, net);
-    for (int i = 0; i < net->op_count; ++i)
+    for (int i = first; i < net->op_count; ++i)
         if (net->ops[i].kind == RCN_OP_CONV) RCN_TRY(make_convs(plan, net, i));
 
     /* The image is used where it is if neither its size nor its layout has to change. */
-    plan->copies_input = memcmp(plan->size, plan->padded, sizeof plan->size) != 0 ||
-                         plan->input_layout != RCN_PLANAR ||
-                         net->options.channels != stored_channels(net);
+    plan->copies_input = !first && (memcmp(plan->size, plan->padded, sizeof plan->size) != 0 ||
+                                    plan->input_layout != RCN_PLANAR ||
+                                    net->options.channels != stored_channels(net));
     if (plan->copies_input) {
         plan->places[0].value = add_buffer(plan, tensor_bytes(plan, 0), 0);
         use(plan, plan->places[0].value, training ? plan->stages[0].back : 0);
@@ -522,22 +533,24 @@ done:
     return status;
 }
 
-rcn_status rcn__plan_get(rcn__plan **out, rcn_net *net, const rcn_batch *batch, int training) {
+rcn_status rcn__plan_get(rcn__plan **out, rcn_net *net, const rcn_batch *batch, int training,
+                         int from_features) {
+    const int first = from_features ? net->encoder_ops : 0;
     rcn_status status = RCN_OK;
     rcn__plan *plan = NULL;
     int at = 0;
     *out = NULL;
     for (; at < RCN_MAX_PLANS && net->plans[at]; ++at) {
         const rcn__plan *known = net->plans[at];
-        if (known->training == training && known->threads == net->ctx->threads &&
-            known->batch.images == batch->images &&
+        if (known->training == training && known->first == first &&
+            known->threads == net->ctx->threads && known->batch.images == batch->images &&
             !memcmp(known->batch.size, batch->size, sizeof batch->size))
             break;
     }
     if (at < RCN_MAX_PLANS && net->plans[at]) {
         plan = net->plans[at];
     } else {
-        RCN_TRY(plan_create(&plan, net, batch, training));
+        RCN_TRY(plan_create(&plan, net, batch, training, first));
         if (at == RCN_MAX_PLANS) rcn__plan_destroy(net->plans[--at], net);
     }
     for (; at > 0; --at) net->plans[at] = net->plans[at - 1];
@@ -781,8 +794,29 @@ static rcn_status run_forward_op(rcn__plan *plan, rcn_net *net, int index, float
     return RCN_OK;
 }
 
-rcn_status rcn__plan_forward(rcn__plan *plan, rcn_net *net, float *logits, const float *images,
-                             uint64_t seed) {
+/* Between the encoder's tensors and (B, all of one image's one after another). */
+static void copy_features(rcn__plan *plan, rcn_net *net, float *features, const float *given) {
+    const int64_t images = plan->batch.images;
+    int64_t floats = 0, at = 0;
+    for (int t = 1; t < net->tensor_count; ++t)
+        if (rcn__is_feature(net, t)) floats += rcn__extent_floats(&plan->places[t].extent) / images;
+    for (int t = 1; t < net->tensor_count; ++t) {
+        if (!rcn__is_feature(net, t)) continue;
+        const int64_t count = rcn__extent_floats(&plan->places[t].extent) / images;
+        float *value = value_of(plan, net, t);
+        for (int64_t i = 0; i < images; ++i)
+            if (given)
+                memcpy(value + i * count, given + i * floats + at, (size_t)count * sizeof *value);
+            else
+                memcpy(features + i * floats + at, value + i * count,
+                       (size_t)count * sizeof *value);
+        at += count;
+    }
+}
+
+/* Runs the operations [plan->first, end). */
+static rcn_status run_forward(rcn__plan *plan, rcn_net *net, int end, float *logits,
+                              const float *images, uint64_t seed) {
     static const char *const stages[2] = {"predicting", "training: forward"};
     rcn_status status = RCN_OK;
     plan->phase = FORWARD;
@@ -794,12 +828,25 @@ rcn_status rcn__plan_forward(rcn__plan *plan, rcn_net *net, float *logits, const
         rcn__input(value_of(plan, net, 0), net->ctx, images, &extent, stored_channels(net),
                    plan->padded, plan->input_layout);
     }
-    for (int i = 0; i < net->op_count; ++i) {
+    for (int i = plan->first; i < end; ++i) {
         if (plan->stages[i].skipped) continue;
         RCN_TRY(rcn__report(net->ctx, (double)i / net->op_count, stages[plan->training]));
         RCN_TRY(run_forward_op(plan, net, i, logits, images, seed));
     }
 done:
+    return status;
+}
+
+rcn_status rcn__plan_forward(rcn__plan *plan, rcn_net *net, float *logits, const float *images,
+                             uint64_t seed) {
+    plan->phase = FORWARD;
+    if (plan->first) copy_features(plan, net, NULL, images);
+    return run_forward(plan, net, net->op_count, logits, images, seed);
+}
+
+rcn_status rcn__plan_encode(rcn__plan *plan, rcn_net *net, float *features, const float *images) {
+    const rcn_status status = run_forward(plan, net, net->encoder_ops, NULL, images, 0);
+    if (status == RCN_OK) copy_features(plan, net, features, NULL);
     return status;
 }
 
@@ -832,7 +879,7 @@ static rcn_status conv_backward(rcn__plan *plan, rcn_net *net, int index, const 
                                            s->convs[k], ctx, in, dout, first, channels, packed,
                                            scratch));
         if (reshaped) keep_gradient(plan, net, op);
-        if (op->in[k] != 0) {
+        if (!is_given(plan, net, op->in[k])) {
             float *din = gradient_of(plan, net, op->in[k]);
             float *to = s->sums[k] ? at_buffer(plan, net, s->temporary[k]) : din;
             RCN_TRY(rcn__conv_pack(packed, s->convs[k], ctx, plain_weights(plan, net, op), first,
@@ -893,11 +940,11 @@ rcn_status rcn__plan_backward(rcn__plan *plan, rcn_net *net, const float *images
                               const float *dlogits) {
     rcn_status status = RCN_OK;
     int segment = plan->stages[net->op_count - 1].segment;
-    for (int i = net->op_count - 1; i >= 0; --i) {
+    for (int i = net->op_count - 1; i >= plan->first; --i) {
         if (plan->stages[i].segment != segment) {
             int first = i;
             segment = plan->stages[i].segment;
-            while (first > 0 && plan->stages[first - 1].segment == segment) --first;
+            while (first > plan->first && plan->stages[first - 1].segment == segment) --first;
             plan->phase = REDO;
             for (int k = first; k <= i; ++k) {
                 RCN_TRY(rcn__report(net->ctx, 1 - (double)(i + 1) / net->op_count,

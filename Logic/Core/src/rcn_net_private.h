@@ -60,6 +60,7 @@ struct rcn_net {
     int tensor_count;
     rcn__op ops[RCN_MAX_TENSORS];
     int op_count;
+    int encoder_ops;     /* the first so many: those up to the last parameter named "encoder." */
     int64_t multiple[3]; /* what a size must be a multiple of: z, y, x */
 
     rcn_parameter *parameters;
@@ -101,13 +102,19 @@ void rcn__graph_fpn(rcn_net *net);
 
 /* ---- plans ----------------------------------------------------------------------------------- */
 
-/* The plan for a shape, made if there is none; its memory is there too. */
-rcn_status rcn__plan_get(rcn__plan **out, rcn_net *net, const rcn_batch *batch, int training);
+/* Non-zero for tensors that the encoder makes and the decoder reads. */
+int rcn__is_feature(const rcn_net *net, int tensor);
+
+/* The plan for a shape, made if there is none; its memory is there too. from_features: of the
+ * decoder alone, in training; its images are the encoder's features. */
+rcn_status rcn__plan_get(rcn__plan **out, rcn_net *net, const rcn_batch *batch, int training,
+                         int from_features);
 void rcn__plan_destroy(rcn__plan *plan, rcn_net *net); /* NULL is fine */
 size_t rcn__plan_bytes(const rcn__plan *plan);
 
 rcn_status rcn__plan_forward(rcn__plan *plan, rcn_net *net, float *logits, const float *images,
                              uint64_t seed);
+rcn_status rcn__plan_encode(rcn__plan *plan, rcn_net *net, float *features, const float *images);
 rcn_status rcn__plan_backward(rcn__plan *plan, rcn_net *net, const float *images,
                               const float *dlogits);
 

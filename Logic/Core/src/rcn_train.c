@@ -204,7 +204,7 @@ struct rcn_train {
     rcn_optim_range *ranges;
     int range_count;
 
-    int64_t *order; /* case of each sample of the epoch */
+    int64_t *order; /* number of each sample of the epoch: case_of() tells its case */
     int64_t order_epoch;
     float *images; /* (batch, channels, Z, Y, X) */
     float *logits; /* (batch, outputs, Z, Y, X); then their gradients */
@@ -213,7 +213,24 @@ struct rcn_train {
     rcn_loss_target *targets;
     rcn_loss_label *labels; /* of all samples of the batch, one table after another */
     int64_t label_room;
+
+    /* With a frozen encoder: */
+    float *features; /* (batch, feature_floats) */
+    float **known;   /* of sample s, varied in way v: [s * VARIANTS + v], NULL until computed */
+    int64_t feature_floats, known_count;
+    size_t known_bytes;
 };
+
+/* A frozen encoder sees each sample varied in so many ways, in turns, and keeps what it made of
+ * them as far as the memory goes. */
+enum { VARIANTS = 8 };
+static const size_t KNOWN_BYTES = (size_t)1 << 30;
+
+static int64_t all_cases(const rcn_train *train) {
+    return train->options.cases + train->options.old_cases;
+}
+
+static int64_t case_of(const rcn_train *train, int64_t sample) { return sample % all_cases(train); }
 
 static int64_t block_floats(const rcn_train *train, int block) {
     if (block == 0) return rcn_net_floats(train->net);
@@ -228,7 +245,7 @@ static uint64_t seed_for(const rcn_train *train, enum purpose purpose) {
 }
 
 static rcn_status freeze_encoder(rcn_train *train) {
-    rcn_status status;
+    rcn_status status = RCN_OK;
     const int count = rcn_net_parameter_count(train->net);
     RCN_ALLOC(train->ranges, train->ctx, count, "what is frozen");
     for (int p = 0; p < count; ++p) {
@@ -238,11 +255,23 @@ static rcn_status freeze_encoder(rcn_train *train) {
                                        0};
         train->ranges[train->range_count++] = range;
     }
-    status = train->range_count
-                 ? RCN_OK
-                 : rcn__fail(train->ctx, RCN_EINVALID, "The network has no encoder to freeze.");
+    if (!train->range_count)
+        RCN_TRY(rcn__fail(train->ctx, RCN_EINVALID, "The network has no encoder to freeze."));
+    train->feature_floats = rcn_net_feature_floats(train->net, train->options.sample.size);
+    train->known_count = all_cases(train) * train->options.samples * VARIANTS;
+    RCN_ALLOC(train->features, train->ctx, train->batch * train->feature_floats,
+              "a batch of features");
+    RCN_ALLOC_ZERO(train->known, train->ctx, train->known_count, "the table of features");
 done:
     return status;
+}
+
+static void forget_features(rcn_train *train) {
+    for (int64_t i = 0; train->known && i < train->known_count; ++i) {
+        rcn__free(train->ctx, train->known[i]);
+        train->known[i] = NULL;
+    }
+    train->known_bytes = 0;
 }
 
 static void keep_state(rcn_train *train) {
@@ -332,6 +361,9 @@ void rcn_train_destroy(rcn_train *train) {
     rcn__free(ctx, train->maps);
     rcn__free(ctx, train->targets);
     rcn__free(ctx, train->labels);
+    forget_features(train);
+    rcn__free(ctx, train->features);
+    rcn__free(ctx, train->known);
     rcn__free(ctx, train);
 }
 
@@ -446,8 +478,9 @@ static rcn_status order_epoch(rcn_train *train) {
     }
     int64_t n = 0;
     for (int64_t k = 0; k < options->samples; ++k) {
-        for (int64_t i = 0; i < options->cases; ++i) train->order[n++] = i;
-        for (int64_t i = 0; i < chosen; ++i) train->order[n++] = old[i];
+        const int64_t first = k * all_cases(train);
+        for (int64_t i = 0; i < options->cases; ++i) train->order[n++] = first + i;
+        for (int64_t i = 0; i < chosen; ++i) train->order[n++] = first + old[i];
     }
     shuffle(train->order, n, &rng);
     train->order_epoch = train->now.epoch;
@@ -488,18 +521,21 @@ static rcn_status draw_batch(rcn_train *train) {
     RCN_TRY(order_epoch(train));
     for (int64_t b = 0; b < train->batch; ++b) {
         const int64_t place = train->now.in_epoch * train->batch + b;
+        const int64_t sample = train->order[place], number = case_of(train, sample);
         const uint64_t stream = ((uint64_t)train->now.epoch << 40) + (uint64_t)place;
+        const uint64_t variant = ((uint64_t)(train->now.epoch % VARIANTS) << 40) + (uint64_t)sample;
         rcn_train_case one = {{NULL, 0, NULL, NULL, NULL, NULL}, NULL};
         float *map = train->maps ? train->maps + b * train->voxels : NULL;
-        RCN_TRY(train->get_case(&one, train->order[place], train->payload));
+        RCN_TRY(train->get_case(&one, number, train->payload));
         if (one.data.channel_count != channels || !one.data.votes || !one.target ||
             rcn_votes_raters(one.data.votes) != train->options.loss.raters)
             RCN_TRY(rcn__fail(train->ctx, RCN_EINVALID,
                               "Case %lld has other channels or raters than the network.",
-                              (long long)train->order[place] + 1));
+                              (long long)number + 1));
         RCN_TRY(rcn_sample_draw(train->images + b * channels * train->voxels,
                                 train->codes + b * train->voxels, map, train->ctx, &one.data,
-                                &train->options.sample, seed_for(train, FOR_SAMPLES), stream));
+                                &train->options.sample, seed_for(train, FOR_SAMPLES),
+                                train->features ? variant : stream));
         RCN_TRY(reserve_labels(train, used, one.target->count));
         memcpy(train->labels + used, one.target->labels,
                sizeof *train->labels * (size_t)one.target->count);
@@ -523,6 +559,32 @@ done:
     return status;
 }
 
+/* What the frozen encoder makes of the batch. */
+static rcn_status encode_batch(rcn_train *train) {
+    rcn_status status = RCN_OK;
+    const int64_t *size = train->options.sample.size;
+    const rcn_batch one = {1, {size[0], size[1], size[2]}};
+    const size_t bytes = (size_t)train->feature_floats * sizeof(float);
+    const int channels = rcn_net_get_options(train->net)->channels;
+    for (int64_t b = 0; b < train->batch; ++b) {
+        const int64_t sample = train->order[train->now.in_epoch * train->batch + b];
+        float **known = &train->known[sample * VARIANTS + train->now.epoch % VARIANTS];
+        float *features = train->features + b * train->feature_floats;
+        if (*known) {
+            memcpy(features, *known, bytes);
+            continue;
+        }
+        RCN_TRY(rcn_net_encode(features, train->net, train->images + b * channels * train->voxels,
+                               &one));
+        if (train->known_bytes + bytes > KNOWN_BYTES) continue;
+        RCN_ALLOC(*known, train->ctx, train->feature_floats, "the features of a sample");
+        memcpy(*known, features, bytes);
+        train->known_bytes += bytes;
+    }
+done:
+    return status;
+}
+
 /* RCN_EDATA: the loss or a gradient is no number. */
 static rcn_status move_weights(rcn_train_report *report, rcn_train *train) {
     rcn_status status;
@@ -531,7 +593,13 @@ static rcn_status move_weights(rcn_train_report *report, rcn_train *train) {
     const rcn_batch batch = {train->batch, {size[0], size[1], size[2]}};
     const uint64_t dropout =
         rcn__rng_make(seed_for(train, FOR_DROPOUT), (uint64_t)train->now.step).state;
-    RCN_TRY(rcn_net_forward(train->logits, train->net, train->images, &batch, dropout));
+    if (train->features) {
+        RCN_TRY(encode_batch(train));
+        RCN_TRY(
+            rcn_net_forward_features(train->logits, train->net, train->features, &batch, dropout));
+    } else {
+        RCN_TRY(rcn_net_forward(train->logits, train->net, train->images, &batch, dropout));
+    }
     RCN_TRY(rcn_loss_run(&loss, train->logits, train->loss_count ? train->loss_gradient : NULL,
                          train->loss, train->ctx, train->logits, rcn_train_loss_values(train),
                          train->targets, train->batch, train->voxels));
@@ -724,6 +792,7 @@ rcn_status rcn_train_load(rcn_train *train, const char *path) {
         memcpy(b ? train->current.at[b] : rcn_net_edit_values(train->net), read.at[b],
                sizeof(float) * (size_t)block_floats(train, b));
     train->now = found;
+    forget_features(train);
     keep_state(train);
 done:
     rcn__safetensors_close(file);

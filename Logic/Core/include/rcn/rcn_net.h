@@ -147,6 +147,22 @@ RCN_API rcn_status rcn_net_forward(float *logits, rcn_net *net, const float *ima
  * must still be in their place; RCN_EINVALID otherwise. Once per forward pass. */
 RCN_API rcn_status rcn_net_backward(rcn_net *net, const float *dlogits);
 
+/* ---- a frozen encoder ----
+ * The parameters named "encoder." belong to the encoder. Where they stay as they are, what it makes
+ * of an image is computed once: */
+
+/* Floats that the encoder makes of one image of this size (x, y, z). */
+RCN_API int64_t rcn_net_feature_floats(const rcn_net *net, const int64_t size[3]);
+
+/* features (B, rcn_net_feature_floats()) of images, with running statistics, as in prediction. */
+RCN_API rcn_status rcn_net_encode(float *features, rcn_net *net, const float *images,
+                                  const rcn_batch *batch);
+
+/* rcn_net_forward() of the rest of the network, from features in place of images (aligned to 64
+ * bytes or not); rcn_net_backward() after it leaves the encoder's gradients alone. */
+RCN_API rcn_status rcn_net_forward_features(float *logits, rcn_net *net, const float *features,
+                                            const rcn_batch *batch, uint64_t seed);
+
 /* Bytes of memory for activations that a batch needs, without running anything but the making of
  * its kernels. training: for rcn_net_forward() and _backward(), otherwise for rcn_net_predict(). */
 RCN_API rcn_status rcn_net_measure(size_t *bytes, rcn_net *net, const rcn_batch *batch,

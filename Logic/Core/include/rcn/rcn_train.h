@@ -93,8 +93,9 @@ typedef struct rcn_train_options {
     int64_t old_cases;  /* 0 (default): the numbers that follow are rehearsed; each epoch as many of
                            them as new ones, drawn anew, or all if there are fewer */
     int64_t samples;    /* 1 (default): of each case in an epoch */
-    int freeze_encoder; /* 0 (default); 1: parameters named "encoder." stay (statistics of norms
-                           still follow the data) */
+    int freeze_encoder; /* 0 (default); 1: the encoder stays, with the statistics of its norms.
+                           Samples are then varied in eight ways, in turns, so that what it makes
+                           of them is computed once and kept (up to 1 GB) */
     uint64_t seed;      /* 0 (default) */
 } rcn_train_options;
 
