@@ -284,7 +284,7 @@ std::vector<Option> TrainingOptionTable()
     { "--rehearse", "LIST", "mix in as many old cases of this list, so that nothing is forgotten" },
     { "--alpha", "A", "rps: weight of the ranked probability score (0.8)" },
     { "--bce-weight", "W", "rps: weight of the majority's cross-entropy (1)" },
-    { "--expected-weight", "W", "K + 1 levels: weight of (expected share - share of raters) squared (0)" },
+    { "--expected-weight", "W", "K + 1 levels: weight of the cross-entropy of the expected share with the share of raters (0)" },
     { "--unimodal-weight", "W", "K + 1 levels: weight of the penalty on more than one peak (0)" },
     { "--tie", "RULE", "what exactly half of the raters means (foreground)", { "foreground", "background" } },
     { "--sigma", "VOXELS", "soft-gaussian, svls: width of the Gaussian (1)" },

@@ -144,7 +144,8 @@ static double naive_loss(const rcn_loss_options *o, const double *z, const doubl
     }
     double expected = 0;
     for (int k = 0; k <= K; ++k) expected += (double)k / K * p[k];
-    loss += o->expected_weight * (expected - target) * (expected - target);
+    if (o->expected_weight > 0)
+        loss -= o->expected_weight * (target * log(expected) + (1 - target) * log(1 - expected));
     for (int k = 0; k < K; ++k) {
         if (k < v) loss += o->unimodal_weight * fmax(0, p[k] - p[k + 1]);
         if (k >= v + K - a) loss += o->unimodal_weight * fmax(0, p[k + 1] - p[k]);

@@ -402,16 +402,29 @@ RCN_INLINE void score_thinned(block *b, const float *matrix, int levels, int a, 
     }
 }
 
-/* (sum_k k/K p_k - v/a)^2 */
+/* Cross-entropy of q = sum_k k/K p_k with v/a. 1 - q is a sum of its own, so that nothing cancels;
+ * dividing by either is harmless where it is at least as large as the p_k that it is divided into,
+ * and `least` keeps log and quotient finite where every p_k has vanished. */
 RCN_INLINE void add_expected(block *b, int levels, float weight) {
-    const float step = 1.0f / (float)(levels - 1);
-    float e[LANES];
-    for (int i = 0; i < LANES; ++i) e[i] = -b->marked[i] / b->answered[i];
-    for (int k = 1; k < levels; ++k)
-        for (int i = 0; i < LANES; ++i) e[i] += (float)k * step * b->p[k][i];
-    for (int i = 0; i < LANES; ++i) b->loss[i] += weight * (e[i] * e[i]);
-    for (int k = 1; k < levels; ++k)
-        for (int i = 0; i < LANES; ++i) b->s[k][i] += 2 * weight * ((float)k * step) * e[i];
+    const float step = 1.0f / (float)(levels - 1), least = 1e-37f;
+    float yes[LANES], no[LANES];
+    for (int i = 0; i < LANES; ++i) yes[i] = no[i] = 0;
+    for (int k = 0; k < levels; ++k)
+        for (int i = 0; i < LANES; ++i) {
+            yes[i] += (float)k * step * b->p[k][i];
+            no[i] += (float)(levels - 1 - k) * step * b->p[k][i];
+        }
+    for (int i = 0; i < LANES; ++i) {
+        const float share = b->marked[i] / b->answered[i];
+        yes[i] = rcn__at_least(yes[i], least);
+        no[i] = rcn__at_least(no[i], least);
+        b->loss[i] -= weight * (share * rcn__log(yes[i]) + (1 - share) * rcn__log(no[i]));
+        yes[i] = weight * share * step / yes[i];
+        no[i] = weight * (1 - share) * step / no[i];
+    }
+    for (int k = 0; k < levels; ++k)
+        for (int i = 0; i < LANES; ++i)
+            b->s[k][i] -= (float)k * yes[i] + (float)(levels - 1 - k) * no[i];
 }
 
 /* y lies between v and v + K - a: the order of p is asked for outside. */

@@ -106,7 +106,8 @@ typedef struct rcn_loss_options {
      * (default) foreground, as y >= K/2 says; 1 background. */
     int tie_background;
     /* Terms added to a loss with K + 1 channels; 0 (default): none. */
-    /* (expected readout - mean vote)^2, proper for the mean; unchanged by missing raters. */
+    /* Cross-entropy of the expected readout with the mean vote: proper for the mean, and strict
+     * where RPS is lenient, at shares near 0 and 1; unchanged by missing raters. */
     double expected_weight;
     /* sum over k < y of max(0, p_k - p_(k+1)) + sum over k > y of max(0, p_k - p_(k-1)): asks for
      * one peak, at y. With missing raters only left and right of the levels that y may have. */
