@@ -452,7 +452,7 @@ def test_file_may_not_grow(option, name, signal_ignored, flat, tmp_path):
     done = run(*words, check=False, preexec_fn=limit)
     assert done.code == 2, (done.code, done.err)
     assert name in done.err and "cannot be written" in done.err and done.err.count("\n") == 1
-    assert target.read_text() == "old" and not leftovers(tmp_path)
+    assert target.read_text("utf-8") == "old" and not leftovers(tmp_path)
 
 
 def test_devices_are_not_replaced(case, tmp_path):
@@ -460,7 +460,7 @@ def test_devices_are_not_replaced(case, tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     process = subprocess.Popen([str(PROGRAM), "agree", *map(str, raters(case)), "--quiet", "--json", str(pipe)])
-    assert json.loads(pipe.read_text())["mean_dice"] > 0
+    assert json.loads(pipe.read_text("utf-8"))["mean_dice"] > 0
     assert process.wait() == 0 and pipe.is_fifo()
     done = run("agree", *raters(case), "--quiet", "--json", "/dev/full", check=False)
     assert done.code == 2 and "No space left" in done.err

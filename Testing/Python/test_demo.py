@@ -29,9 +29,9 @@ def test_maps_and_tables(demo):
         values = read_nrrd(folder / f"phantom_{method}.nrrd").array
         assert np.isfinite(values).all() and values.shape == levels.shape
     assert np.allclose(read_nrrd(folder / "phantom_soft.nrrd").array, levels / 5)
-    figures = json.loads((folder / "agreement.json").read_text())
+    figures = json.loads((folder / "agreement.json").read_text("utf-8"))
     assert 0.5 < figures["mean_dice"] < 0.95  # they disagree, as people do
-    assert f"{figures['mean_dice']:.3f}" in said and (folder / "agreement.txt").read_text() in said
+    assert f"{figures['mean_dice']:.3f}" in said and (folder / "agreement.txt").read_text("utf-8") in said
     again = run("agree", "--data", folder / "dataset.json", "--json", "-").json["cases"][0]
     assert again["mean_dice"] == figures["mean_dice"]
     assert not leftovers(folder)
@@ -39,7 +39,7 @@ def test_maps_and_tables(demo):
 
 def test_fused_maps_and_their_promise(demo):
     """STAPLE is surer about an unseen rater than the plain share is."""
-    text = (demo[1] / "calibration.txt").read_text()
+    text = (demo[1] / "calibration.txt").read_text("utf-8")
     errors = {name: float(value) for name, value in re.findall(r"(staple|soft-gaussian)\s+([\d.]+)", text)}
     assert errors["staple"] > errors["soft-gaussian"] > 0
 
@@ -59,13 +59,13 @@ def test_pictures(demo):
 @pytest.mark.skipif(not NETWORKS, reason="built without networks")
 def test_models(demo):
     said, folder = demo
-    assert (folder / "models.txt").read_text() in said
+    assert (folder / "models.txt").read_text("utf-8") in said
     assert re.search(r"rps\s+majority\s+\d", said) and re.search(r"rps\s+expected\s+\d", said) and re.search(r"median\s+its probability\s+\d", said)
     panels = ElementTree.parse(folder / "predictions.svg").getroot().findall("{http://www.w3.org/2000/svg}image")
     assert len(panels) == 12
     for name in ("rps_majority", "rps_expected", "median"):
         ElementTree.parse(folder / f"reliability_model_{name}.svg")
-    data = json.loads((folder / "cases" / "dataset.json").read_text())
+    data = json.loads((folder / "cases" / "dataset.json").read_text("utf-8"))
     assert [len(data[split]) for split in ("training", "validation", "test")] == [40, 10, 20]
     assert (folder / "study" / "report.html").exists()
 

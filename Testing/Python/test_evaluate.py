@@ -548,7 +548,7 @@ def test_versus_of_one_case(tmp_path):
     other = second_folder(study, np.sqrt)
     answer = run("evaluate", *study.words, "--versus", other, "--json", tmp_path / "o.json")
     assert "nan" not in answer.out.lower(), answer.out
-    one = json.loads((tmp_path / "o.json").read_text())["difference"]["mr_ece"]
+    one = json.loads((tmp_path / "o.json").read_text("utf-8"))["difference"]["mr_ece"]
     assert one["value"] is not None and one["low"] is one["high"] is one["p"] is None
 
 
@@ -597,7 +597,7 @@ def test_overconfident_model_is_repaired(method, kind, studies, tmp_path):
     readout = ["--readout", "expected"] if kind != "prob" else []
     said = fit(study, method, out, *readout).out
     assert method in said and "MR-ECE" in said and " after" in said
-    stored = json.loads(out.read_text())
+    stored = json.loads(out.read_text("utf-8"))
     assert stored["method"] == method and stored["cases"] == ["c0", "c1", "c2", "c3"]
     assert stored["pairs"] == 4 * 3 * np.prod(SHAPE)
     if method == "temperature":
@@ -614,7 +614,7 @@ def test_calibrated_model_is_left_alone(method, kind, studies, tmp_path):
     study, out = studies["fine", kind], tmp_path / "r.json"
     readout = ["--readout", "expected"] if kind != "prob" else []
     fit(study, method, out, *readout)
-    stored = json.loads(out.read_text())
+    stored = json.loads(out.read_text("utf-8"))
     identity = {"temperature": [1], "platt": [1, 0], "beta": [1, 1, 0], "isotonic": []}[method]
     assert stored["parameters"] == pytest.approx(identity, abs=.1)
     if method == "isotonic":
@@ -631,7 +631,7 @@ def test_before_and_after(studies, tmp_path):
     done = run("evaluate", *study.words, "--split", "test", "--recalibration", out, "--json", tmp_path / "o.json")
     before = evaluate(*study.words, "--split", "test")
     del before["seconds"]
-    assert json.loads((tmp_path / "o.json").read_text())["before_recalibration"] == before
+    assert json.loads((tmp_path / "o.json").read_text("utf-8"))["before_recalibration"] == before
     assert f"Before recalibration: MR-ECE {100 * before['mr_ece']:.2f} %" in done.out
 
 
@@ -660,7 +660,7 @@ def test_temperature_keeps_readouts_coherent(studies, tmp_path):
     """One correction for all readouts: as if the levels themselves had been corrected."""
     study, out = studies["sharp", "levels"], tmp_path / "r.json"
     fit(study, "temperature", out)
-    t = json.loads(out.read_text())["parameters"][0]
+    t = json.loads(out.read_text("utf-8"))["parameters"][0]
     corrected = []
     for id_ in ("c4", "c5", "c6", "c7"):
         levels = study.cases[id_][1].astype(float).clip(1e-7) ** (1 / t)
@@ -726,7 +726,7 @@ def test_test_cases_are_refused(studies, tmp_path):
     words = ["recalibrate", "--method", "platt", *studies["sharp", "prob"].words, "-o", tmp_path / "r.json"]
     refused(*words, "--split", "test", says=["--allow-test-cases", "--split validation"], folder=tmp_path)
     run(*words, "--split", "test", "--allow-test-cases")
-    assert json.loads((tmp_path / "r.json").read_text())["cases"] == ["c4", "c5", "c6", "c7"]
+    assert json.loads((tmp_path / "r.json").read_text("utf-8"))["cases"] == ["c4", "c5", "c6", "c7"]
 
 
 @pytest.mark.parametrize("fitted, judged", [("majority", "expected"), ("at-least:2", "at-least:3"), ("expected", "majority")])
@@ -765,7 +765,7 @@ def test_remarks_come_once(studies, tmp_path):
     done = run("recalibrate", "--method", "platt", "--data", study.folder / "list.json", "--pred", pred,
                "-o", tmp_path / "r.json", check=False)
     assert done.code == 1 and done.err.count("Case c1 was left out") == 1 and done.err.count("1 of 4 cases") == 1
-    assert json.loads((tmp_path / "r.json").read_text())["cases"] == ["c0", "c2", "c3"]
+    assert json.loads((tmp_path / "r.json").read_text("utf-8"))["cases"] == ["c0", "c2", "c3"]
 
 
 def test_nothing_to_fit(tmp_path):
@@ -859,7 +859,7 @@ def test_plot_svg(tmp_path):
     assert root.find(f".//{name}polygon") is not None  # the band
     texts = [t.text for t in root.iter(name + "text")]
     assert any("95 % interval over 5 cases" in t for t in texts)
-    assert "nan" not in out.read_text().lower()
+    assert "nan" not in out.read_text("utf-8").lower()
     assert leftovers(tmp_path) == []
 
 
@@ -995,12 +995,12 @@ def test_no_foreground(tmp_path):
     files = {n: write_nrrd(tmp_path / f"{n}.nrrd", mask) for n in "ABC"}
     prob = write_nrrd(tmp_path / "p.nrrd", np.random.default_rng(0).random(mask.shape).astype(np.float32))
     done = run("evaluate", "--prob", prob, *raters(files), "--json", tmp_path / "o.json", "--plot", tmp_path / "o.svg")
-    text = (tmp_path / "o.json").read_text()
+    text = (tmp_path / "o.json").read_text("utf-8")
     answer = json.loads(text)
     assert answer["auc"] is None and answer["auc_pairs"] is None and answer["auc_histogram"] is None
     assert answer["mr_ece"] == pytest.approx(answer["signed"])
     assert done.out.count("undefined") == 2
-    for shown in (text, done.out, (tmp_path / "o.svg").read_text()):
+    for shown in (text, done.out, (tmp_path / "o.svg").read_text("utf-8")):
         assert "nan" not in shown.lower()
 
 
@@ -1009,7 +1009,7 @@ def test_no_foreground_in_a_list(tmp_path):
     for i in range(3):
         study.add(f"c{i}", dict.fromkeys("ABC", np.zeros((3, 4, 5), np.uint8)), np.full((3, 4, 5), .1 * i, np.float32))
     done = run("evaluate", *study.words, "--json", tmp_path / "o.json")
-    answer = json.loads((tmp_path / "o.json").read_text())
+    answer = json.loads((tmp_path / "o.json").read_text("utf-8"))
     assert answer["auc"] is None and "auc" not in answer["ci"] and "mr_ece" in answer["ci"]
     assert "nan" not in done.out.lower()
 

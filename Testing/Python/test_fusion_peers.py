@@ -81,7 +81,7 @@ def real_cases(name, count):
     path = DATA / name
     if not path.exists():
         return []
-    cases = [c for split in ("training", "validation", "test") for c in json.loads(path.read_text()).get(split, [])]
+    cases = [c for split in ("training", "validation", "test") for c in json.loads(path.read_text("utf-8")).get(split, [])]
     return [(path, c) for c in cases[::max(1, len(cases) // count)][:count]]
 
 

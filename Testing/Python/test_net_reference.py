@@ -29,7 +29,7 @@ def test_reference(key):
     if rcn_net.library() is None:
         pytest.skip("built without networks")
     options, shape = CASES[key]
-    reference = json.loads(DATA.read_text())[key]
+    reference = json.loads(DATA.read_text("utf-8"))[key]
     net = rcn_net.Net(**options)
     net.load({name: net_fill.parameter_values(name, shape) for name, (_, shape, _, _) in net.table.items()})
     raters = options["outputs"] - 1

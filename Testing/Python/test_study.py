@@ -60,7 +60,7 @@ def test_files_and_table(study):
     assert {p.name for p in out.iterdir()} == {"models", "predictions", "study.json", "table.md", "table.json", "report.html"}
     assert {p.name for p in (out / "models").iterdir()} == {f"{s}.{e}" for s in ("rps", "median") for e in ("safetensors", "log.csv", "json")}
     assert {p.name for p in (out / "predictions" / "rps").iterdir()} == {f"c{i}_levels.nrrd" for i in range(11, 16)}
-    table = json.loads((out / "table.json").read_text())
+    table = json.loads((out / "table.json").read_text("utf-8"))
     assert [(r["strategy"], r["readout"]) for r in table["rows"]] == [("rps", "majority"), ("rps", "expected"), ("median", None)]
     assert table["test_cases"] == 5 and table["raters"] == ["A", "B", "C"]
     columns = [(g, f) for g in ("box", "band", "disputed", "whole") for f in ("mr_ece",)] + [("box", f) for f in ("auc", "dice", "brier")]
@@ -72,10 +72,10 @@ def test_files_and_table(study):
         for one in cells:
             assert one["low"] <= one["value"] + 1e-3 and one["value"] - 1e-3 <= one["high"]
             assert not (one["best"] and one["tie"])
-    markdown = (out / "table.md").read_text()
+    markdown = (out / "table.md").read_text("utf-8")
     assert markdown.count("**") == 2 * len(columns) and "rps (expected)" in markdown and "not for clinical use" in markdown
     assert "rps (majority)" in done.out and "report.html" in done.out
-    html = (out / "report.html").read_text()
+    html = (out / "report.html").read_text("utf-8")
     assert html.count("<svg") == 3 and "For research, not for clinical use." in html
     assert "http://www.w3.org/2000/svg" in html and "src=" not in html and "<script" not in html  # self-contained
     assert not leftovers(folder)
@@ -83,7 +83,7 @@ def test_files_and_table(study):
 
 def test_figures_are_those_of_evaluate(study):
     folder, data, _ = study
-    table = json.loads((folder / "out" / "table.json").read_text())
+    table = json.loads((folder / "out" / "table.json").read_text("utf-8"))
     for strategy, readout in (("rps", "majority"), ("rps", "expected"), ("median", None)):
         for region in ("box", "disputed"):
             done = run("evaluate", "--data", data, "--split", "test", "--pred", folder / "out" / "predictions" / strategy,
@@ -99,7 +99,7 @@ def test_figures_are_those_of_evaluate(study):
 
 def test_ties_are_paired_differences(study):
     folder, data, _ = study
-    table = json.loads((folder / "out" / "table.json").read_text())
+    table = json.loads((folder / "out" / "table.json").read_text("utf-8"))
     predictions = folder / "out" / "predictions"
     difference = run("evaluate", "--data", data, "--split", "test", "--pred", predictions / "rps", "--versus", predictions / "median",
                      "--region", "box", "--json", "-").json["difference"]
@@ -115,20 +115,20 @@ def test_run_again_adds_and_changes_nothing(study):
     folder, data, _ = study
     out = folder / "out"
     before = {p: p.stat().st_mtime_ns for p in out.rglob("*.safetensors")}
-    table = (out / "table.json").read_text()
+    table = (out / "table.json").read_text("utf-8")
     run("study", "--data", data, "-o", out, "--strategies", "rps,median", *PROTOCOL)
     assert {p: p.stat().st_mtime_ns for p in out.rglob("*.safetensors")} == before
-    assert (out / "table.json").read_text() == table
+    assert (out / "table.json").read_text("utf-8") == table
     # A model and two predictions are lost: only these are made again.
     model = (out / "models" / "median.safetensors").read_bytes()
     for path in ("models/median.json", "predictions/rps/c12_levels.nrrd", "predictions/median/c12_levels.nrrd"):
         (out / path).unlink()
     run("study", "--data", data, "-o", out, "--strategies", "rps,median", *PROTOCOL, "--threads", "2")
     assert (out / "models" / "median.safetensors").read_bytes() == model  # the same training, to the bit
-    assert (out / "table.json").read_text() == table
+    assert (out / "table.json").read_text("utf-8") == table
     # More strategies under the same protocol.
     run("study", "--data", data, "-o", out, "--strategies", "rps,soft", *PROTOCOL)
-    rows = json.loads((out / "table.json").read_text())["rows"]
+    rows = json.loads((out / "table.json").read_text("utf-8"))["rows"]
     assert [r["strategy"] for r in rows] == ["rps", "rps", "soft"]
 
 
@@ -161,8 +161,8 @@ def test_stopped_and_gone_on(tmp_path):
     for name in ("median", "soft"):
         a, b = ((tmp_path / f / "models" / f"{name}.safetensors").read_bytes() for f in "ab")
         assert a == b
-    assert [json.loads((tmp_path / f / "table.json").read_text())["rows"] for f in "ab"][0] == \
-        json.loads((tmp_path / "b" / "table.json").read_text())["rows"]
+    assert [json.loads((tmp_path / f / "table.json").read_text("utf-8"))["rows"] for f in "ab"][0] == \
+        json.loads((tmp_path / "b" / "table.json").read_text("utf-8"))["rows"]
 
 
 def test_seeds_and_alternatives(tmp_path):
@@ -170,7 +170,7 @@ def test_seeds_and_alternatives(tmp_path):
     words = ["study", "--data", data, "-o", tmp_path / "out", "--strategies", "rps,binomial,soft", "--seeds", "2", "--epochs", "1",
              "--width", "8", "--depth", "1", "--batch", "4"]
     run(*words)
-    table = json.loads((tmp_path / "out" / "table.json").read_text())
+    table = json.loads((tmp_path / "out" / "table.json").read_text("utf-8"))
     assert [(r["strategy"], r["readout"]) for r in table["rows"]] == [
         ("rps", "majority"), ("rps", "expected"), ("binomial", "majority"), ("binomial", "expected"), ("soft", None)]
     assert {p.name for p in (tmp_path / "out" / "predictions").iterdir()} == {f"{s}{e}" for s in ("rps", "binomial", "soft") for e in ("", "-seed1")}
@@ -180,7 +180,7 @@ def test_seeds_and_alternatives(tmp_path):
         one = cell(table, strategy, "majority" if strategy == "rps" else None, "box", "mr_ece")
         assert abs(one["value"] - np.mean(values)) < 1e-6 and values[0] != values[1]
         assert abs(one["seed_low"] - min(values)) < 1e-6 and abs(one["seed_high"] - max(values)) < 1e-6
-    assert "means over 2 trainings" in (tmp_path / "out" / "table.md").read_text()
+    assert "means over 2 trainings" in (tmp_path / "out" / "table.md").read_text("utf-8")
 
 
 def test_a_damaged_test_case(tmp_path):
@@ -190,12 +190,12 @@ def test_a_damaged_test_case(tmp_path):
     refused(*words, says="i7_B.nrrd", folder=tmp_path)  # before anything is trained
     done = run(*words, "--skip-bad")
     assert "Test case c7 was left out" in done.err
-    assert json.loads((tmp_path / "out" / "table.json").read_text())["test_cases"] == 2
+    assert json.loads((tmp_path / "out" / "table.json").read_text("utf-8"))["test_cases"] == 2
 
 
 def test_bad_input(tmp_path):
     data = make_list(tmp_path, counts=(3, 1, 2))
-    good = json.loads(data.read_text())
+    good = json.loads(data.read_text("utf-8"))
 
     def changed(**changes):
         path = tmp_path / "changed.json"

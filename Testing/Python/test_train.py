@@ -64,7 +64,7 @@ def data(tmp_path_factory):
 
 def edited(data, change, name):
     """A list like another one, in the same folder, changed."""
-    content = json.loads(data.read_text())
+    content = json.loads(data.read_text("utf-8"))
     change(content)
     path = data.parent / name
     path.write_text(json.dumps(content))
@@ -87,7 +87,7 @@ def test_learns(data, tmp_path):
     best = min(log, key=lambda r: float(r["rps"]))
     assert float(log[-1]["loss"]) < 0.5 * float(log[0]["loss"])
     assert float(best["auc"]) > 0.95 and float(best["dice"]) > 0.6 and float(best["rps"]) < 0.5 * float(log[0]["rps"])
-    result = json.loads((tmp_path / "m.json").read_text())
+    result = json.loads((tmp_path / "m.json").read_text("utf-8"))
     assert result["best"] == int(best["epoch"]) and result["steps"] == 12 * 2
     assert len(result["cases"]["training"]) == 8 and len(result["cases"]["validation"]) == 3
     # The best model judged once more, from its file, by its stored readout.
@@ -243,7 +243,7 @@ def test_bad_input(data, tmp_path):
     refused("train", "--data", data, "-o", tmp_path / "no" / "m.safetensors", says="no", folder=tmp_path)
     done = run("train", "--data", bad, "-o", tmp_path / "skip.safetensors", *quick(), "--skip-bad", "--json", tmp_path / "s.json")
     assert "tr1" in done.err
-    assert json.loads((tmp_path / "s.json").read_text())["cases"]["skipped"] == ["tr1"]
+    assert json.loads((tmp_path / "s.json").read_text("utf-8"))["cases"]["skipped"] == ["tr1"]
 
 
 def test_splits(data, tmp_path):
@@ -253,12 +253,12 @@ def test_splits(data, tmp_path):
             case["patient"] = f"P{i // 2}"
         d["test"] = []
     grouped = edited(data, patients, "patients.json")
-    patient = {c["id"]: c["patient"] for split in ("training", "validation") for c in json.loads(grouped.read_text())[split]}
+    patient = {c["id"]: c["patient"] for split in ("training", "validation") for c in json.loads(grouped.read_text("utf-8"))[split]}
     seen = []
     for fold in range(3):
         run("train", "--data", grouped, "-o", tmp_path / "m.safetensors", *quick(epochs=1), "--folds", "3", "--fold", str(fold),
             "--json", tmp_path / "m.json", "--quiet")
-        cases = json.loads((tmp_path / "m.json").read_text())["cases"]
+        cases = json.loads((tmp_path / "m.json").read_text("utf-8"))["cases"]
         assert not {patient[c] for c in cases["training"]} & {patient[c] for c in cases["validation"]}
         assert len(cases["training"]) + len(cases["validation"]) == 11
         seen += cases["validation"]
@@ -272,12 +272,12 @@ def test_retraining(data, tmp_path):
     shifted = make_list(tmp_path / "shifted", 10, 6, 0, first=50, shift=90, gain=0.45)
     run("train", "--data", shifted, "-o", new, "--init", old, "--epochs", "30", "--batch", "5", "--rate", "0.01", "--quiet",
         "--rehearse", data, "--json", tmp_path / "r.json", "--figure", tmp_path / "r.svg")
-    result = json.loads((tmp_path / "r.json").read_text())
+    result = json.loads((tmp_path / "r.json").read_text("utf-8"))
     assert result["before"]["mr_ece"] > 0.02
     assert result["validation"]["mr_ece"] < 0.5 * result["before"]["mr_ece"]
     assert result["validation"]["auc"] > result["before"]["auc"]
     assert [e["epoch"] for e in result["epochs"]][:2] == [0, 1]
-    assert (tmp_path / "r.svg").read_text().count("<svg") == 1
+    assert (tmp_path / "r.svg").read_text("utf-8").count("<svg") == 1
     # What does not fit the model is refused.
     other = edited(shifted, lambda d: (d.update(raters=["A", "B", "D"]),
                                        [c["label"].update(D=c["label"].pop("C")) for s in ("training", "validation") for c in d[s]]), "other.json")
