@@ -81,4 +81,17 @@ RCN_INLINE float rcn__log1p(float x) {
     return rcn__log(w) + (x - (w - 1.0f)) / w;
 }
 
+/* Non-zero when no value is NaN or infinite: such a one stays so, times 0. */
+RCN_INLINE int rcn__all_finite(const float *values, int64_t count) {
+    enum { LANES = 16 };
+    float sums[LANES] = {0};
+    int64_t i = 0;
+    for (; i + LANES <= count; i += LANES)
+        for (int lane = 0; lane < LANES; ++lane) sums[lane] += values[i + lane] * 0.0f;
+    for (; i < count; ++i) sums[0] += values[i] * 0.0f;
+    for (int lane = 0; lane < LANES; ++lane)
+        if (sums[lane] != 0) return 0;
+    return 1;
+}
+
 #endif /* RCN_FASTMATH_H */

@@ -3,17 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "rcn_lanes.h"
 #include "rcn_parallel.h"
-
-/* One block of channels. The compiler's vectors become AVX2 or pairs of SSE registers; they are
- * never passed to or returned from a function, so that the two may differ. */
-typedef float lanes __attribute__((vector_size(32), may_alias));
-typedef int32_t lane_bits __attribute__((vector_size(32), may_alias));
-
-#define LANES_AT(pointer) (*(const lanes *)(pointer))
-#define STORE(pointer, value) (*(lanes *)(pointer) = (value))
-#define KEEP_WHERE(value, mask) ((lanes)((lane_bits)(value) & (mask)))
-#define ALL(value) ((lanes){0} + (value))
 
 enum {
     SEGMENT = 4096, /* voxels in a chunk: 128 KB, half of a second-level cache */

@@ -207,18 +207,29 @@ done:
     return status;
 }
 
+/* What every pass begins with. */
+static rcn_status begin_pass(rcn__plan **plan, rcn_net *net, const float *out, const char *what,
+                             const float *in, const rcn_batch *batch, int training,
+                             int from_features) {
+    rcn_status status = RCN_OK;
+    if (!net) return RCN_EINVALID;
+    rcn__clear(net->ctx);
+    net->pending = NULL;
+    if (!out || !in)
+        return rcn__fail(net->ctx, RCN_EINVALID, "There is no image, or no place for its %s.",
+                         what);
+    RCN_TRY(check_batch(net, batch));
+    RCN_TRY(rcn__plan_get(plan, net, batch, training, from_features));
+done:
+    return status;
+}
+
 static rcn_status run_forward(float *logits, rcn_net *net, const float *images,
                               const rcn_batch *batch, uint64_t seed, int training,
                               int from_features) {
     rcn_status status = RCN_OK;
     rcn__plan *plan = NULL;
-    if (!net) return RCN_EINVALID;
-    rcn__clear(net->ctx);
-    net->pending = NULL;
-    if (!logits || !images)
-        return rcn__fail(net->ctx, RCN_EINVALID, "There is no image, or no place for its logits.");
-    RCN_TRY(check_batch(net, batch));
-    RCN_TRY(rcn__plan_get(&plan, net, batch, training, from_features));
+    RCN_TRY(begin_pass(&plan, net, logits, "logits", images, batch, training, from_features));
     RCN_TRY(rcn__plan_forward(plan, net, logits, images, seed));
     if (training) {
         ++net->version; /* the running statistics moved */
@@ -265,14 +276,7 @@ rcn_status rcn_net_encode(float *features, rcn_net *net, const float *images,
                           const rcn_batch *batch) {
     rcn_status status = RCN_OK;
     rcn__plan *plan = NULL;
-    if (!net) return RCN_EINVALID;
-    rcn__clear(net->ctx);
-    net->pending = NULL;
-    if (!features || !images)
-        return rcn__fail(net->ctx, RCN_EINVALID,
-                         "There is no image, or no place for its features.");
-    RCN_TRY(check_batch(net, batch));
-    RCN_TRY(rcn__plan_get(&plan, net, batch, 0, 0));
+    RCN_TRY(begin_pass(&plan, net, features, "features", images, batch, 0, 0));
     RCN_TRY(rcn__plan_encode(plan, net, features, images));
 done:
     return status;

@@ -797,9 +797,8 @@ static rcn_status run_forward_op(rcn__plan *plan, rcn_net *net, int index, float
 /* Between the encoder's tensors and (B, all of one image's one after another). */
 static void copy_features(rcn__plan *plan, rcn_net *net, float *features, const float *given) {
     const int64_t images = plan->batch.images;
-    int64_t floats = 0, at = 0;
-    for (int t = 1; t < net->tensor_count; ++t)
-        if (rcn__is_feature(net, t)) floats += rcn__extent_floats(&plan->places[t].extent) / images;
+    const int64_t floats = rcn_net_feature_floats(net, plan->batch.size);
+    int64_t at = 0;
     for (int t = 1; t < net->tensor_count; ++t) {
         if (!rcn__is_feature(net, t)) continue;
         const int64_t count = rcn__extent_floats(&plan->places[t].extent) / images;
@@ -820,6 +819,7 @@ static rcn_status run_forward(rcn__plan *plan, rcn_net *net, int end, float *log
     static const char *const stages[2] = {"predicting", "training: forward"};
     rcn_status status = RCN_OK;
     plan->phase = FORWARD;
+    if (plan->first) copy_features(plan, net, NULL, images);
     if (!plan->training) RCN_TRY(prepare(plan, net));
     if (plan->copies_input) {
         rcn__extent extent = plan->places[0].extent;
@@ -839,8 +839,6 @@ done:
 
 rcn_status rcn__plan_forward(rcn__plan *plan, rcn_net *net, float *logits, const float *images,
                              uint64_t seed) {
-    plan->phase = FORWARD;
-    if (plan->first) copy_features(plan, net, NULL, images);
     return run_forward(plan, net, net->op_count, logits, images, seed);
 }
 

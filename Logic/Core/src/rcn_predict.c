@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "rcn_fastmath.h"
 #include "rcn_net_private.h"
 #include "rcn_parallel.h"
 
@@ -192,19 +193,6 @@ static void flip(float *out, const float *in, int64_t planes, const int64_t size
             }
 }
 
-/* What is not finite stays so, times 0. */
-static int all_finite(const float *values, int64_t count) {
-    enum { LANES = 16 };
-    float sums[LANES] = {0};
-    int64_t i = 0;
-    for (; i + LANES <= count; i += LANES)
-        for (int lane = 0; lane < LANES; ++lane) sums[lane] += values[i + lane] * 0.0f;
-    for (; i < count; ++i) sums[0] += values[i] * 0.0f;
-    for (int lane = 0; lane < LANES; ++lane)
-        if (sums[lane] != 0) return 0;
-    return 1;
-}
-
 typedef struct blend_pass {
     float *levels; /* of the whole image */
     int count;     /* K + 1 */
@@ -347,7 +335,7 @@ rcn_status rcn_predict_levels(float *levels, rcn_net *net, const rcn_loss *loss,
                 images = flipped;
             }
             RCN_TRY(rcn_net_predict(logits, net, images, &batch));
-            if (!all_finite(logits, batch.images * voxels * net->options.outputs))
+            if (!rcn__all_finite(logits, batch.images * voxels * net->options.outputs))
                 RCN_TRY(rcn__fail(ctx, RCN_EDATA,
                                   "The network's outputs are not finite; its weights cannot be "
                                   "used on this image."));

@@ -20,6 +20,7 @@
 #endif
 
 #include "rcn_context_private.h"
+#include "rcn_fastmath.h"
 
 /* A header of ours has 50 kB. JSON takes some fifty times its size in memory, so there is a bound
  * to what a file may ask for. */
@@ -337,12 +338,6 @@ static float bfloat_to_float(uint16_t bfloat) {
     return value;
 }
 
-static int all_finite(const float *x, int64_t count) {
-    int finite = 1;
-    for (int64_t i = 0; i < count; ++i) finite &= isfinite(x[i]) != 0;
-    return finite;
-}
-
 /* Reads a whole entry as the type that its dtype becomes; F64 as float when `narrow`. */
 static rcn_status read_entry(void *out, const rcn__safetensors *file, rcn_context *ctx,
                              const entry *from, int narrow) {
@@ -368,7 +363,7 @@ static rcn_status read_entry(void *out, const rcn__safetensors *file, rcn_contex
             }
         }
     }
-    if ((narrow || from->dtype->type == RCN_FLOAT32) && !all_finite(out, from->elements))
+    if ((narrow || from->dtype->type == RCN_FLOAT32) && !rcn__all_finite(out, from->elements))
         RCN_TRY(rcn__fail(ctx, RCN_EDATA,
                           "%s: tensor '%.200s' has a value that is NaN or infinite.", file->name,
                           from->name));
@@ -548,7 +543,7 @@ static int64_t tensor_bytes(const rcn__tensor *tensor) {
 }
 
 static rcn_status check_values(rcn_context *ctx, const rcn__tensor *tensor) {
-    if (tensor->type == RCN_FLOAT32 && !all_finite(tensor->data, tensor_bytes(tensor) / 4))
+    if (tensor->type == RCN_FLOAT32 && !rcn__all_finite(tensor->data, tensor_bytes(tensor) / 4))
         return rcn__fail(ctx, RCN_EDATA,
                          "Tensor '%.200s' has a value that is NaN or infinite; it is not written.",
                          tensor->name);

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "rcn_fastmath.h"
 #include "rcn_rng.h"
 #include "rcn_safetensors.h"
 #include "rcn_votes_private.h"
@@ -630,9 +631,7 @@ done:
 static int is_finite_state(const rcn_train *train) {
     for (int b = 0; b < BLOCKS; ++b) {
         const float *values = b ? train->current.at[b] : rcn_net_values(train->net);
-        const int64_t count = block_floats(train, b);
-        for (int64_t i = 0; i < count; ++i)
-            if (!isfinite(values[i])) return 0;
+        if (!rcn__all_finite(values, block_floats(train, b))) return 0;
     }
     return 1;
 }

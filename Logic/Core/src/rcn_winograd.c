@@ -4,16 +4,10 @@
 #include <string.h>
 
 #include "rcn_conv.h"
+#include "rcn_lanes.h"
 #include "rcn_parallel.h"
 
-typedef float lanes __attribute__((vector_size(32), may_alias));
-typedef int32_t lane_bits __attribute__((vector_size(32), may_alias));
-
 #define INLINE static inline __attribute__((always_inline))
-#define LANES_AT(pointer) (*(const lanes *)(pointer))
-#define STORE(pointer, value) (*(lanes *)(pointer) = (value))
-/* Adding to zero, the shorter way, is an instruction: -0 + 0 is not -0. */
-#define ALL(value) ((lanes){(value), (value), (value), (value), (value), (value), (value), (value)})
 
 enum {
     OUT_TILE = 4,
@@ -297,7 +291,7 @@ INLINE void finish_tile(float *plane, const float *sums, int64_t pitch, tile t, 
             if (j >= columns) break;
             lanes value = y[j] + bias;
             if (add) value += LANES_AT(to + j * RCN_LANES);
-            if (relu) value = (lanes)((lane_bits)value & (value > 0));
+            if (relu) value = KEEP_WHERE(value, value > 0);
             STORE(to + j * RCN_LANES, value);
         }
     }
