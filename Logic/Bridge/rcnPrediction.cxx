@@ -83,6 +83,25 @@ bool OtherSpacing(const double a[3], const double b[3])
   return false;
 }
 
+Volume LevelsAtSpacing(const std::vector<Volume>& images, const double* spacing,
+  const std::function<Volume(const std::vector<rcn_channel>& channels, const rcn_geometry& seen)>& predict)
+{
+  const rcn_geometry geometry = images.front().Geometry();
+  if (!spacing)
+  {
+    return predict(ChannelsOf(images), geometry);
+  }
+  const rcn_geometry seen = GeometryAtSpacing(geometry, spacing);
+  std::vector<Volume> resampled;
+  for (const Volume& image : images)
+  {
+    resampled.push_back(ResampleLinear(image, seen));
+  }
+  const Volume levels = predict(ChannelsOf(resampled), seen);
+  resampled.clear(); // not beside both grids of levels
+  return ResampleLinear(levels, geometry);
+}
+
 std::string CheckPrediction(const Model& model, const PredictionOptions& options)
 {
   if (const char* sentence = rcn_predict_check(&options.Tiles))
@@ -142,35 +161,25 @@ Prediction Predict(const Model& model, rcn_context* context, const std::vector<V
   const rcn_geometry geometry = images.front().Geometry();
   const double* spacing = model.Options().spacing;
   const bool resample = model.Is3D() && model.Info().HasSpacing && OtherSpacing(geometry.spacing, spacing);
-  rcn_geometry seen = geometry; // by the network
-  std::vector<Volume> resampled;
   if (resample)
   {
-    seen = GeometryAtSpacing(geometry, spacing);
-    for (const Volume& image : images)
-    {
-      resampled.push_back(ResampleLinear(image, seen));
-    }
     out.Remarks.push_back(about + " was resampled from " + SpacingText(geometry.spacing) + " to the model's " +
       SpacingText(spacing) + ", and the prediction back.");
   }
-
-  const std::vector<rcn_channel> channels = ChannelsOf(resample ? resampled : images);
-  rcn_scale scale{};
-  int64_t tile[3];
-  Check(rcn_normalize_fit(&scale, context, &model.Info().Normalization, channels.data(), static_cast<int>(channels.size())),
-    context, about);
-  Check(rcn_predict_plan(tile, &out.Tiles, model.Net(), seen.size, &options.Tiles), context, about);
-  Volume levels = Volume::Allocate(seen, RCN_FLOAT32, model.RaterCount() + 1);
-  const std::vector<float>& parameters = model.Info().LossParameters;
-  Check(rcn_predict_levels(static_cast<float*>(levels.Data()), model.Net(), model.Loss(),
-          parameters.empty() ? nullptr : parameters.data(), &scale, channels.data(), &options.Tiles),
-    context, about);
-  if (resample)
-  {
-    resampled.clear();
-    levels = ResampleLinear(levels, geometry);
-  }
+  const auto predict = [&](const std::vector<rcn_channel>& channels, const rcn_geometry& seen) {
+    rcn_scale scale{};
+    int64_t tile[3];
+    Check(rcn_normalize_fit(&scale, context, &model.Info().Normalization, channels.data(), static_cast<int>(channels.size())),
+      context, about);
+    Check(rcn_predict_plan(tile, &out.Tiles, model.Net(), seen.size, &options.Tiles), context, about);
+    Volume levels = Volume::Allocate(seen, RCN_FLOAT32, model.RaterCount() + 1);
+    const std::vector<float>& parameters = model.Info().LossParameters;
+    Check(rcn_predict_levels(static_cast<float*>(levels.Data()), model.Net(), model.Loss(),
+            parameters.empty() ? nullptr : parameters.data(), &scale, channels.data(), &options.Tiles),
+      context, about);
+    return levels;
+  };
+  Volume levels = LevelsAtSpacing(images, resample ? spacing : nullptr, predict);
 
   const Readout readout = ReadoutOf(model, options);
   const Recalibration* correction = CorrectionOf(model, options);

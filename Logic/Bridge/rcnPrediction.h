@@ -2,6 +2,7 @@
 #ifndef rcnPrediction_h
 #define rcnPrediction_h
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,11 @@ std::vector<rcn_channel> ChannelsOf(const std::vector<Volume>& images);
 
 /// Whether voxels differ by more than rounding in a header.
 bool OtherSpacing(const double a[3], const double b[3]);
+
+/// The levels that `predict` gives for an image, made by way of another spacing: the image is resampled to it, the levels
+/// back. nullptr: as it is.
+Volume LevelsAtSpacing(const std::vector<Volume>& images, const double* spacing,
+  const std::function<Volume(const std::vector<rcn_channel>& channels, const rcn_geometry& seen)>& predict);
 
 /// The sentence Predict() would fail with because of the options alone; empty when they fit the model.
 std::string CheckPrediction(const Model& model, const PredictionOptions& options);

@@ -337,11 +337,6 @@ private:
 
 // ---- one training -------------------------------------------------------------------------------
 
-rcn_readout ReadoutOf(const std::string& name)
-{
-  return name == "expected" ? RCN_READOUT_EXPECTED : RCN_READOUT_MAJORITY;
-}
-
 class Training
 {
 public:
@@ -789,21 +784,13 @@ rcn_status Training::GiveCase(rcn_train_case* out, int64_t index, void* payload)
 Volume Training::PredictLevels(rcn_net* net, const rcn_loss* loss, const float* lossValues, LoadedCase& one)
 {
   const bool resample = this->Net_.arch == RCN_UNET3D && OtherSpacing(one.Geometry.spacing, this->Net_.spacing);
-  rcn_geometry seen = one.Geometry;
-  std::vector<Volume> resampled;
-  if (resample)
-  {
-    seen = GeometryAtSpacing(one.Geometry, this->Net_.spacing);
-    for (const Volume& image : one.Images)
-    {
-      resampled.push_back(ResampleLinear(image, seen));
-    }
-  }
-  const std::vector<rcn_channel> channels = resample ? ChannelsOf(resampled) : one.Channels;
-  Volume levels = Volume::Allocate(seen, RCN_FLOAT32, static_cast<int>(this->Raters_.size()) + 1);
-  Check(rcn_predict_levels(static_cast<float*>(levels.Data()), net, loss, lossValues, &one.Scale, channels.data(), nullptr),
-    this->Context_, "Case " + one.Source.Id);
-  return resample ? ResampleLinear(levels, one.Geometry) : levels;
+  return LevelsAtSpacing(one.Images, resample ? this->Net_.spacing : nullptr,
+    [&](const std::vector<rcn_channel>& channels, const rcn_geometry& seen) {
+      Volume levels = Volume::Allocate(seen, RCN_FLOAT32, static_cast<int>(this->Raters_.size()) + 1);
+      Check(rcn_predict_levels(static_cast<float*>(levels.Data()), net, loss, lossValues, &one.Scale, channels.data(), nullptr),
+        this->Context_, "Case " + one.Source.Id);
+      return levels;
+    });
 }
 
 TrainingEpoch Training::Validate(rcn_net* net, const rcn_loss* loss, const float* lossValues)
@@ -1085,7 +1072,7 @@ void Training::SaveBest()
   const int count = rcn_loss_parameters(rcn_train_loss(this->Trainer_.get()));
   const float* values = rcn_train_loss_values(this->Trainer_.get());
   info.LossParameters.assign(values, values + (values ? count : 0));
-  info.Readout = ReadoutOf(this->Result_.Readout);
+  ParseReadout(info.Readout, info.AtLeast, this->Result_.Readout);
   const JsonHandle protocol = this->Protocol();
   SaveModel(this->Context_, this->Result_.Model, this->Network_.get(), info, { { "training", JsonText(protocol.get()) } });
 }
