@@ -4,14 +4,29 @@
 
 #include "rcn_votes_private.h"
 
-void rcn_color_share(uint8_t rgb[3], double share) {
-    /* Stops along the way from dark green to yellow; brightness rises in equal steps. */
-    static const double stops[4][3] = {{0, 84, 46}, {38, 143, 66}, {141, 196, 62}, {255, 237, 64}};
+const char *rcn_palette_name(rcn_palette palette) {
+    static const char *const names[RCN_PALETTES] = {"green", "blue", "violet", "gray"};
+    return (unsigned)palette < RCN_PALETTES ? names[palette] : NULL;
+}
+
+void rcn_color_palette(uint8_t rgb[3], rcn_palette palette, double share) {
+    /* Stops at equal distances; brightness rises in about equal steps. */
+    static const double stops[RCN_PALETTES][4][3] = {
+        {{0, 84, 46}, {38, 143, 66}, {141, 196, 62}, {255, 237, 64}},
+        {{16, 42, 110}, {84, 98, 132}, {158, 155, 120}, {255, 226, 70}},
+        {{66, 16, 110}, {166, 48, 120}, {238, 118, 92}, {254, 226, 170}},
+        {{48, 48, 48}, {112, 112, 112}, {180, 180, 180}, {250, 250, 250}},
+    };
+    const double(*chosen)[3] = stops[(unsigned)palette < RCN_PALETTES ? palette : 0];
     const double clamped = share > 0 ? (share < 1 ? share : 1) : 0;
     const double position = clamped * 3;
     const int i = position >= 3 ? 2 : (int)position;
     for (int c = 0; c < 3; ++c)
-        rgb[c] = (uint8_t)(stops[i][c] + (position - i) * (stops[i + 1][c] - stops[i][c]) + 0.5);
+        rgb[c] = (uint8_t)(chosen[i][c] + (position - i) * (chosen[i + 1][c] - chosen[i][c]) + 0.5);
+}
+
+void rcn_color_share(uint8_t rgb[3], double share) {
+    rcn_color_palette(rgb, RCN_PALETTE_GREEN, share);
 }
 
 void rcn_color_rater(uint8_t rgb[3], int rater) {

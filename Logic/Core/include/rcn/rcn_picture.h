@@ -12,7 +12,25 @@
 extern "C" {
 #endif
 
-/* Colour of a share of raters, or of a probability: 0 ... 1. */
+/* Colours for shares of raters. In all of them brightness grows with the share; the last three are
+ * the choice of people who cannot tell red from green or see no colour. Values are stored in files.
+ */
+typedef enum rcn_palette {
+    RCN_PALETTE_GREEN = 0,  /* dark green to yellow: the default */
+    RCN_PALETTE_BLUE = 1,   /* dark blue over grey to yellow */
+    RCN_PALETTE_VIOLET = 2, /* dark violet over red to cream */
+    RCN_PALETTE_GRAY = 3,   /* dark grey to white: for print */
+    RCN_PALETTES            /* how many there are */
+} rcn_palette;
+
+/* "green", "blue", "violet", "gray"; NULL for a number that is no palette. */
+RCN_API const char *rcn_palette_name(rcn_palette palette);
+
+/* Colour of a share of raters, or of a probability: 0 ... 1. A number that is no palette gives the
+ * default's. */
+RCN_API void rcn_color_palette(uint8_t rgb[3], rcn_palette palette, double share);
+
+/* The same in the default palette. */
 RCN_API void rcn_color_share(uint8_t rgb[3], double share);
 
 /* A rater's own colour, number 0, 1, ...: eight that are safe for colour-blind people (Okabe and
