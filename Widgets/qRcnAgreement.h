@@ -1,0 +1,53 @@
+/// How far the raters of a case agree: a sentence, each pair as a heat map with numbers, each rater in a table.
+#ifndef qRcnAgreement_h
+#define qRcnAgreement_h
+
+#include <memory>
+
+#include <QStringList>
+#include <QWidget>
+
+#include "rcnWorkspace.h"
+
+class qRcnAgreementPrivate;
+
+class qRcnAgreement : public QWidget
+{
+  Q_OBJECT
+public:
+  enum Measure
+  {
+    Dice,
+    Jaccard,
+    Kappa,
+    Hausdorff95,
+    MeanSurface
+  };
+  Q_ENUM(Measure)
+
+  explicit qRcnAgreement(QWidget* parent = nullptr);
+  ~qRcnAgreement() override;
+
+  void setAgreement(const rcn::AgreementReport& report, const QStringList& raters);
+  void clear();
+
+  Measure measure() const;
+  /// Everything shown, for a file: one row per rater, then one row per pair.
+  QString csv() const;
+
+public slots:
+  void setMeasure(qRcnAgreement::Measure measure);
+
+signals:
+  /// A person wants csv() in a file.
+  void exportRequested();
+  /// A person wants to see two raters (the same twice: one) of the matrix.
+  void pairActivated(int first, int second);
+  /// Surface distances were chosen but not measured: the owner may measure and set the report again.
+  void surfacesRequested();
+
+private:
+  std::unique_ptr<qRcnAgreementPrivate> d;
+};
+
+#endif

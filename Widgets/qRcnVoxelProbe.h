@@ -1,0 +1,46 @@
+/// What is known about one voxel: where it is, who marked it, what the model expects.
+#ifndef qRcnVoxelProbe_h
+#define qRcnVoxelProbe_h
+
+#include <cmath>
+#include <cstdint>
+#include <memory>
+
+#include <QStringList>
+#include <QVector>
+#include <QWidget>
+
+/// One voxel. What is not known stays as it is here.
+struct qRcnVoxel
+{
+  double Ras[3] = { NAN, NAN, NAN };  ///< mm
+  int64_t Index[3] = { -1, -1, -1 };
+  QVector<double> Image;              ///< one value per channel
+  uint64_t Marked = 0, Answered = 0;  ///< bit r: rater r
+  QVector<double> Levels;             ///< the model's p_0 ... p_K
+  double Probability = NAN;           ///< of a model that gives only one
+};
+
+class qRcnVoxelProbePrivate;
+
+class qRcnVoxelProbe : public QWidget
+{
+  Q_OBJECT
+public:
+  explicit qRcnVoxelProbe(QWidget* parent = nullptr);
+  ~qRcnVoxelProbe() override;
+
+  void setRaters(const QStringList& raters);
+  /// Called at every movement of the pointer: cheap.
+  void setVoxel(const qRcnVoxel& voxel);
+  /// The pointer is over nothing.
+  void clear();
+
+  /// "3 of 5 raters marked this voxel; the model expects 58 %."
+  QString sentence() const;
+
+private:
+  std::unique_ptr<qRcnVoxelProbePrivate> d;
+};
+
+#endif
