@@ -36,8 +36,8 @@ void rcn_color_rater(uint8_t rgb[3], int rater) {
     for (int c = 0; c < 3; ++c) rgb[c] = colors[(rater % 8 + 8) % 8][c];
 }
 
-static double element(const rcn_image *image, int64_t voxel) {
-    const int64_t i = voxel * image->components;
+static double element(const rcn_image *image, int64_t voxel, int component) {
+    const int64_t i = voxel * image->components + component;
     switch (image->type) {
     case RCN_UINT8: return ((const uint8_t *)image->data)[i];
     case RCN_INT8: return ((const int8_t *)image->data)[i];
@@ -67,7 +67,7 @@ rcn_status rcn_picture_gray(uint8_t *rgb, rcn_context *ctx, const rcn_image *ima
     const int64_t pixels = image->geometry.size[0] * image->geometry.size[1];
     double low = INFINITY, high = -INFINITY, sum = 0, squares = 0, count = 0;
     for (int64_t i = 0; i < pixels; ++i) {
-        const double value = element(image, z * pixels + i);
+        const double value = element(image, z * pixels + i, 0);
         if (!isfinite(value)) continue;
         low = fmin(low, value);
         high = fmax(high, value);
@@ -80,7 +80,7 @@ rcn_status rcn_picture_gray(uint8_t *rgb, rcn_context *ctx, const rcn_image *ima
     high = fmin(high, mean + 4.0 * deviation);
     const double scale = high > low ? 255 / (high - low) : 0;
     for (int64_t i = 0; i < pixels; ++i) {
-        const double value = (element(image, z * pixels + i) - low) * scale;
+        const double value = (element(image, z * pixels + i, 0) - low) * scale;
         const uint8_t gray = value > 0 ? (uint8_t)(value < 255 ? value + 0.5 : 255) : 0;
         for (int c = 0; c < 3; ++c) rgb[3 * i + c] = gray;
     }
@@ -128,4 +128,169 @@ rcn_status rcn_picture_contour(uint8_t *rgb, rcn_context *ctx, const rcn_votes *
             for (int c = 0; c < 3; ++c) rgb[3 * (x + votes->geometry.size[0] * y) + c] = color[c];
         }
     return RCN_OK;
+}
+
+rcn_status rcn_picture_color(uint8_t *rgb, rcn_context *ctx, const rcn_image *image, int64_t z) {
+    const rcn_status status = check_slice(ctx, &image->geometry, z);
+    if (status != RCN_OK) return status;
+    if (image->type != RCN_UINT8 || image->components < 3)
+        return rcn__fail(ctx, RCN_EINVALID,
+                         "A picture in color needs three 8-bit values per voxel.");
+    const int64_t pixels = image->geometry.size[0] * image->geometry.size[1];
+    const uint8_t *in = (const uint8_t *)image->data + z * pixels * image->components;
+    for (int64_t i = 0; i < pixels; ++i, in += image->components)
+        for (int c = 0; c < 3; ++c) rgb[3 * i + c] = in[c];
+    return RCN_OK;
+}
+
+/* The source pixels behind pixel i of `count` along one axis. */
+static void range_of(int64_t *from, int64_t *to, int64_t i, int64_t count, int64_t first,
+                     int64_t end, int flip) {
+    const int64_t length = end - first, at = flip ? count - 1 - i : i;
+    *from = first + at * length / count;
+    *to = first + (at + 1) * length / count;
+    if (*to <= *from) *to = *from + 1;
+}
+
+void rcn_picture_fit(uint8_t *out, int64_t columns, int64_t rows, const uint8_t *rgb, int64_t width,
+                     const rcn_picture_part *part) {
+    for (int64_t j = 0; j < rows; ++j)
+        for (int64_t i = 0; i < columns; ++i, out += 3) {
+            int64_t x0, x1, y0, y1, sum[3] = {0};
+            range_of(&x0, &x1, i, columns, part->first[0], part->end[0], part->flip[0]);
+            range_of(&y0, &y1, j, rows, part->first[1], part->end[1], part->flip[1]);
+            for (int64_t y = y0; y < y1; ++y)
+                for (int64_t x = x0; x < x1; ++x)
+                    for (int c = 0; c < 3; ++c) sum[c] += rgb[3 * (x + width * y) + c];
+            const int64_t count = (x1 - x0) * (y1 - y0);
+            for (int c = 0; c < 3; ++c) out[c] = (uint8_t)((sum[c] + count / 2) / count);
+        }
+}
+
+rcn_status rcn_picture_slice(float *out, rcn_context *ctx, const rcn_image *image, int component,
+                             int64_t z) {
+    const rcn_status status = check_slice(ctx, &image->geometry, z);
+    if (status != RCN_OK) return status;
+    if (component < 0 || component >= image->components)
+        return rcn__fail(ctx, RCN_EINVALID, "There is no component %d among %d.", component + 1,
+                         image->components);
+    const int64_t pixels = image->geometry.size[0] * image->geometry.size[1];
+    for (int64_t i = 0; i < pixels; ++i) out[i] = (float)element(image, z * pixels + i, component);
+    return RCN_OK;
+}
+
+rcn_status rcn_picture_votes(float *out, rcn_context *ctx, const rcn_votes *votes,
+                             const float *table, int64_t z) {
+    enum { AT_ONCE = 1024 };
+    const rcn_status status = check_slice(ctx, &votes->geometry, z);
+    if (status != RCN_OK) return status;
+    const int64_t pixels = votes->geometry.size[0] * votes->geometry.size[1];
+    uint32_t codes[AT_ONCE];
+    for (int64_t first = 0; first < pixels; first += AT_ONCE) {
+        const int64_t count = pixels - first < AT_ONCE ? pixels - first : AT_ONCE;
+        rcn__votes_read(codes, votes, z * pixels + first, count);
+        for (int64_t i = 0; i < count; ++i) out[first + i] = table[codes[i]];
+    }
+    return RCN_OK;
+}
+
+/* ---- contours ----------------------------------------------------------------------------------
+ *
+ * Samples are the pixels' centres with a frame of "below" around them, width + 2 by height + 2.
+ * An edge lies between two neighbouring samples: number 2 * sample to the right, 2 * sample + 1
+ * downwards. Walked clockwise, each cell is left through some edges (from inside to outside) and
+ * entered through others; a line goes from where it is left to where it is entered. The cell on an
+ * edge's other side sees it the other way round, so that every crossed edge has exactly one next
+ * edge, and following them closes every line.
+ */
+typedef struct tracer {
+    const float *map;
+    int64_t columns, rows, stride; /* stride: samples in a row */
+    double level;
+    int32_t *next; /* by edge; -1: not crossed, or already drawn */
+} tracer;
+
+static double sample(const tracer *t, int64_t i, int64_t j) {
+    return i < 1 || j < 1 || i > t->columns || j > t->rows ? -INFINITY
+                                                           : t->map[(i - 1) + t->columns * (j - 1)];
+}
+
+static void link_cell(const tracer *t, int64_t i, int64_t j) {
+    const int64_t at = i + t->stride * j;
+    /* clockwise from the upper left */
+    const double corner[4] = {sample(t, i, j), sample(t, i + 1, j), sample(t, i + 1, j + 1),
+                              sample(t, i, j + 1)};
+    const int64_t edge[4] = {2 * at, 2 * (at + 1) + 1, 2 * (at + t->stride), 2 * at + 1};
+    int inside[4], crossed = 0;
+    for (int k = 0; k < 4; ++k) inside[k] = corner[k] >= t->level;
+    for (int k = 0; k < 4; ++k) crossed += inside[k] != inside[(k + 1) % 4];
+    if (!crossed) return;
+    const int together =
+        crossed == 4 && (corner[0] + corner[1] + corner[2] + corner[3]) / 4 >= t->level;
+    for (int k = 0; k < 4; ++k) {
+        if (!inside[k] || inside[(k + 1) % 4]) continue; /* not left through this edge */
+        int entry = k;
+        do entry = (entry + (together ? 1 : 3)) % 4;
+        while (inside[entry] || !inside[(entry + 1) % 4]);
+        t->next[edge[k]] = (int32_t)edge[entry];
+    }
+}
+
+/* Where the level is crossed on an edge. */
+static void place(float xy[2], const tracer *t, int64_t edge) {
+    const int64_t i = edge / 2 % t->stride, j = edge / 2 / t->stride;
+    const int down = (int)(edge & 1);
+    const double a = sample(t, i, j), b = sample(t, i + !down, j + down);
+    /* At the border, half way to the frame: the pixel's own edge. */
+    const double share = isfinite(a) && isfinite(b) ? (t->level - a) / (b - a) : 0.5;
+    xy[0] = (float)((double)i - 0.5 + (down ? 0 : share));
+    xy[1] = (float)((double)j - 0.5 + (down ? share : 0));
+}
+
+rcn_status rcn_contours_create(rcn_contours **out, rcn_context *ctx, const float *map,
+                               int64_t columns, int64_t rows, double level) {
+    rcn_status status = RCN_OK;
+    rcn_contours *contours = NULL;
+    tracer t = {map, columns, rows, columns + 2, level, NULL};
+    int64_t points = 0, lines = 0;
+    rcn__clear(ctx);
+    if (columns < 1 || rows < 1 || columns + 2 > (1 << 29) / (rows + 2))
+        return rcn__fail(ctx, RCN_EINVALID, "A map of %lld x %lld pixels has no contours here.",
+                         (long long)columns, (long long)rows);
+    const int64_t edges = 2 * t.stride * (rows + 2);
+    RCN_ALLOC(t.next, ctx, edges, "contours");
+    for (int64_t e = 0; e < edges; ++e) t.next[e] = -1;
+    for (int64_t j = 0; j <= rows; ++j)
+        for (int64_t i = 0; i <= columns; ++i) link_cell(&t, i, j);
+    for (int64_t e = 0; e < edges; ++e) points += t.next[e] >= 0;
+    RCN_ALLOC_ZERO(contours, ctx, 1, "contours");
+    RCN_ALLOC(contours->first, ctx, points / 4 + 1,
+              "contours"); /* a line has four points or more */
+    RCN_ALLOC(contours->xy, ctx, 2 * points, "contours");
+    points = 0;
+    for (int64_t e = 0; e < edges; ++e) {
+        if (t.next[e] < 0) continue;
+        contours->first[lines++] = points;
+        for (int64_t at = e; t.next[at] >= 0;) {
+            const int64_t next = t.next[at];
+            place(contours->xy + 2 * points++, &t, at);
+            t.next[at] = -1;
+            at = next;
+        }
+    }
+    contours->first[lines] = points;
+    contours->lines = lines;
+    *out = contours;
+    contours = NULL;
+done:
+    rcn__free(ctx, t.next);
+    rcn_contours_destroy(contours, ctx);
+    return status;
+}
+
+void rcn_contours_destroy(rcn_contours *contours, rcn_context *ctx) {
+    if (!contours) return;
+    rcn__free(ctx, contours->first);
+    rcn__free(ctx, contours->xy);
+    rcn__free(ctx, contours);
 }
