@@ -1,0 +1,122 @@
+/// What a person has before them in the viewer: cases, models, predictions, what was judged, and how it is shown. Saved
+/// as NAME.rcn.json, with the files that the viewer itself made (models it trained, predictions, corrections) in the
+/// folder NAME.rcn beside it. Knows no window.
+#ifndef rcnSession_h
+#define rcnSession_h
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "rcnDataList.h"
+
+namespace rcn
+{
+
+struct SessionModel
+{
+  std::string Name; ///< on screen, and of its folder of predictions; unique
+  std::string Path;
+};
+
+/// What a model says about a case, as files.
+struct SessionPrediction
+{
+  std::string Case, Model;
+  std::string Readout;     ///< of Probability, as --readout takes it
+  std::string Levels;      ///< file with K + 1 probabilities per voxel; empty when the correction allows none
+  std::string Probability; ///< file
+};
+
+/// How it is shown.
+struct SessionView
+{
+  bool HasCursor = false;
+  double Cursor[3] = { 0, 0, 0 }; ///< RAS, mm
+  bool HasWindow = false;
+  double Window = 1, Level = 0;
+  std::vector<std::string> HiddenRaters;
+  bool HeatMap = true, Contours = true;
+  int IsolatedLevel = -1;          ///< -1: all of them
+  std::string Palette;             ///< by name; empty: the first
+  std::string Overlay;             ///< the model or fusion method that is shown; empty: none
+  std::string Readout = "majority"; ///< or expected, at-least:T, level:K
+  double Opacity = 0.5, Threshold = 0.5;
+  bool ThresholdContour = false, LevelContours = false;
+  std::string Layout = "slices";   ///< or "compare"
+  std::string Panel;               ///< the side panel in front, by name
+};
+
+/// What was judged last; its figures are computed anew from the files.
+struct SessionJudgement
+{
+  std::string Model;        ///< empty: nothing was judged
+  std::string Split;        ///< "training", "validation", "test", or empty: all cases that have a prediction
+  std::string Region = "box";
+  std::string Readout;      ///< empty: the model's own
+  int Bins = 15;
+  std::string Correction;   ///< file of a recalibration to show beside it; empty: none
+};
+
+class Session
+{
+public:
+  std::string Path;    ///< NAME.rcn.json; empty: never saved
+  std::string Folder;  ///< where the viewer's own files are
+  std::vector<std::string> Raters;
+  std::vector<Case> Cases; ///< a case without raters is an image to predict on
+  std::string Current;     ///< id of the case shown; empty: none
+  std::vector<SessionModel> Models;
+  std::string Model;       ///< name of the model in use; empty: none
+  std::vector<SessionPrediction> Predictions;
+  std::vector<std::string> Fusions; ///< methods by name, shown beside the models
+  SessionView View;
+  SessionJudgement Judgement;
+
+  const Case* FindCase(const std::string& id) const;
+  const SessionModel* FindModel(const std::string& name) const;
+  const SessionPrediction* FindPrediction(const std::string& id, const std::string& model) const;
+  /// In place of the one that the case has from this model.
+  void SetPrediction(const SessionPrediction& prediction);
+  /// The model with its predictions; its files stay.
+  void RemoveModel(const std::string& name);
+
+  /// Adds a model under a name that no other has, made from its file's; returns the name.
+  std::string AddModel(const std::string& path);
+  /// Adds a case under an id that no other has; raters who are new become raters of the session.
+  std::string AddCase(Case one);
+
+  /// The cases that raters answered, as a data list; those of no split are for training.
+  DataList Data() const;
+
+  /// A file in Folder, e.g. File("models", "a.safetensors").
+  std::string File(const std::string& kind, const std::string& name) const;
+  std::string PredictionFolder(const std::string& model) const { return this->File("predictions", model); }
+};
+
+/// True: stop.
+using SessionProgress = std::function<bool(double fraction, const char* stage)>;
+
+/// Reads and checks a workspace; throws Error with the file's name. Predictions and models whose files are not there any more
+/// are left out, a sentence for each in `remarks`.
+Session ReadSession(const std::string& path, std::vector<std::string>* remarks = nullptr);
+
+/// The same from text; relative paths start at the file's folder. Looks at no other file.
+Session ParseSession(const std::string& text, const std::string& path);
+
+/// Writes the workspace to NAME.rcn.json and copies the viewer's own files into NAME.rcn unless they are there; returns
+/// the session as it is now. Throws Error; then NAME.rcn.json is as it was.
+Session SaveSession(const Session& session, const std::string& path, const SessionProgress& progress = {});
+
+/// The sentence SaveSession() would fail with because of the path alone; empty when it looks fine.
+std::string CheckSessionPath(const std::string& path);
+
+/// Whether a file's name is that of a workspace.
+bool IsSessionPath(const std::string& path);
+
+/// "c01" of "folder/c01.nii.gz"; of a folder its own name.
+std::string StemOf(const std::string& path);
+
+} // namespace rcn
+
+#endif
