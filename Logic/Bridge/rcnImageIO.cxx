@@ -286,6 +286,14 @@ Volume Volume::Allocate(const rcn_geometry& geometry, rcn_type type, int compone
   return volume;
 }
 
+Volume Volume::Share(const rcn_image& view, std::shared_ptr<void> owner)
+{
+  Volume volume;
+  volume.Owner_ = std::move(owner);
+  volume.View_ = view;
+  return volume;
+}
+
 Channel Volume::GetChannel(int index) const
 {
   Channel channel;

@@ -41,6 +41,9 @@ public:
   /// Borrows nothing, copies nothing: shares ownership of the ITK image.
   template <class TImage> static Volume FromItk(TImage* image);
 
+  /// The same for a buffer of any other owner, who lives as long as the volume and its copies.
+  static Volume Share(const rcn_image& view, std::shared_ptr<void> owner);
+
   /// An uninitialised image in a given geometry.
   static Volume Allocate(const rcn_geometry& geometry, rcn_type type, int components = 1);
 

@@ -108,17 +108,132 @@ bool IsJpeg(const std::string& path)
 
 } // namespace
 
+/// Collects a case's answers; the workspace takes them over when all went well.
+class Workspace::Ballot
+{
+public:
+  /// `raters`: the slots; empty: those who are named.
+  Ballot(const Workspace& workspace, const std::vector<std::string>& raters)
+    : Options_(workspace.Options_), Context_(workspace.Context_.get()), Fixed_(!raters.empty()), Names_(raters)
+  {
+  }
+
+  /// Where voxels have to be; `name` stands in sentences.
+  void SetReference(const rcn_geometry& geometry, const std::string& name)
+  {
+    this->Reference_ = geometry;
+    this->ReferenceName_ = name;
+  }
+
+  /// A rater will answer in `place`, a file or a node. All are named before the first answers.
+  void Name(const std::string& rater, const std::string& place)
+  {
+    if (rater.empty() || !JsonHandle(json_string(rater.c_str())))
+    {
+      throw Error(RCN_EINVALID, place + ": a rater's name in it is empty or not UTF-8 text; give it another one.");
+    }
+    if (!this->Answered_.insert(rater).second)
+    {
+      throw Error(RCN_EINVALID, "The rater " + rater + " is named twice (" + place + "); give each rater another name.");
+    }
+    if (!this->Fixed_)
+    {
+      this->Names_.push_back(rater);
+    }
+    else if (std::find(this->Names_.begin(), this->Names_.end(), rater) == this->Names_.end())
+    {
+      throw Error(RCN_EINVALID, place + ": the rater " + rater + " is not among the raters of this data set.");
+    }
+  }
+
+  /// The volume where raters answered, in the reference's geometry from now on. `advice` ends the sentence when it is not.
+  void Place(Volume& volume, const std::string& place, const std::string& advice)
+  {
+    if (this->Names_.size() > RCN_MAX_RATERS)
+    {
+      throw Error(RCN_EINVALID, "There must be 1 to " + std::to_string(RCN_MAX_RATERS) + " raters, not " +
+        std::to_string(this->Names_.size()) + ".");
+    }
+    if (this->ReferenceName_.empty())
+    {
+      this->SetReference(volume.Geometry(), place);
+    }
+    const rcn_status same = rcn_geometry_compare(this->Context_, &volume.Geometry(), place.c_str(), &this->Reference_,
+      this->ReferenceName_.c_str(), this->Options_.Tolerance);
+    if (same != RCN_OK)
+    {
+      if (!this->Options_.Resample)
+      {
+        throw Error(same, rcn_context_error(this->Context_) + advice);
+      }
+      volume = ResampleNearest(volume, this->Reference_);
+      this->Remarks_.push_back(place + " was resampled to the geometry of " + this->ReferenceName_ + ".");
+    }
+    if (!this->Votes_)
+    {
+      rcn_votes* created = nullptr;
+      Check(rcn_votes_create(&created, this->Context_, &this->Reference_, static_cast<int>(this->Names_.size())),
+        this->Context_);
+      this->Votes_.reset(created);
+    }
+  }
+
+  /// A rater's answer in a volume that was placed.
+  void Add(const std::string& rater, const std::string& place, const Channel& channel, const std::vector<int64_t>& values)
+  {
+    const int index =
+      static_cast<int>(std::find(this->Names_.begin(), this->Names_.end(), rater) - this->Names_.begin());
+    rcn_mask mask{};
+    mask.image = channel.Image;
+    mask.image.geometry = this->Reference_; // compared before
+    mask.component = channel.Component;
+    mask.values = values.empty() ? nullptr : values.data();
+    mask.value_count = static_cast<int>(values.size());
+    mask.unanswered = this->Options_.HasUnanswered ? &this->Options_.Unanswered : nullptr;
+    Check(rcn_votes_add(this->Votes_.get(), this->Context_, index, &mask), this->Context_, rater + " (" + place + ")");
+    if (rcn_votes_marked(this->Votes_.get(), index) > 0)
+    {
+      return;
+    }
+    if (!values.empty() && this->Options_.AbsentLabelIsError)
+    {
+      std::string text;
+      for (const int64_t value : values)
+      {
+        text += (text.empty() ? "" : " or ") + std::to_string(value);
+      }
+      throw Error(RCN_EDATA, "The label value " + text + " does not occur in " + place + "; which value did " + rater +
+        " use?");
+    }
+    this->Remarks_.push_back("Rater " + rater + " marked nothing in " + place + ".");
+  }
+
+  void HandOver(Workspace& workspace, const std::vector<Volume>& images)
+  {
+    workspace.Votes_ = std::move(this->Votes_);
+    workspace.Raters_ = this->Names_;
+    workspace.Images_ = images;
+    workspace.Remarks_ = this->Remarks_;
+  }
+
+private:
+  const WorkspaceOptions& Options_;
+  rcn_context* Context_;
+  bool Fixed_;
+  std::vector<std::string> Names_, Remarks_;
+  std::set<std::string> Answered_;
+  rcn_geometry Reference_{};
+  std::string ReferenceName_;
+  std::unique_ptr<rcn_votes, VotesDeleter> Votes_;
+};
+
 void Workspace::LoadCase(const Case& one, const std::vector<std::string>& raters)
 {
-  rcn_context* context = this->Context_.get();
-  const std::vector<Volume> images = ReadImages(context, one.Images, this->Options_.Tolerance);
-  std::vector<std::string> remarks;
-  rcn_geometry reference{};
-  std::string referenceName;
+  const std::vector<Volume> images = ReadImages(this->Context_.get(), one.Images, this->Options_.Tolerance);
+  Ballot ballot(*this, raters);
   if (!images.empty())
   {
-    reference = images.front().Geometry();
-    referenceName = one.Images.front();
+    ballot.SetReference(images.front().Geometry(), one.Images.front());
   }
   if (one.Raters.empty())
   {
@@ -127,9 +242,8 @@ void Workspace::LoadCase(const Case& one, const std::vector<std::string>& raters
 
   // Headers first: they tell how many raters there are. Then each file's voxels once, packed while in
   // memory, so that a case never needs room for more than one file and the votes.
-  std::vector<std::string> files, names = raters;
+  std::vector<std::string> files;
   std::map<std::string, std::vector<RaterFile>> byFile;
-  std::set<std::string> answered;
   for (const RaterFile& rater : one.Raters)
   {
     if (IsJpeg(rater.Path))
@@ -142,92 +256,49 @@ void Workspace::LoadCase(const Case& one, const std::vector<std::string>& raters
     }
     for (const RaterFile& single : ExpandRater(rater, ReadImageHeader(rater.Path)))
     {
-      if (single.Name.empty() || !JsonHandle(json_string(single.Name.c_str())))
-      {
-        throw Error(RCN_EINVALID, rater.Path + ": a rater's name in it is empty or not UTF-8 text; give it another one.");
-      }
-      if (!answered.insert(single.Name).second)
-      {
-        throw Error(RCN_EINVALID, "The rater " + single.Name + " is named twice (" + rater.Path +
-          "); give each rater another name.");
-      }
-      if (raters.empty())
-      {
-        names.push_back(single.Name);
-      }
-      else if (std::find(raters.begin(), raters.end(), single.Name) == raters.end())
-      {
-        throw Error(RCN_EINVALID, rater.Path + ": the rater " + single.Name + " is not among the raters of this data set.");
-      }
+      ballot.Name(single.Name, rater.Path);
       byFile[rater.Path].push_back(single);
     }
   }
-  if (names.size() > RCN_MAX_RATERS)
-  {
-    throw Error(RCN_EINVALID, "There must be 1 to " + std::to_string(RCN_MAX_RATERS) + " raters, not " +
-      std::to_string(names.size()) + ".");
-  }
-
-  std::unique_ptr<rcn_votes, VotesDeleter> votes;
   for (const std::string& file : files)
   {
     Volume volume = ReadImage(file);
-    if (referenceName.empty())
-    {
-      reference = volume.Geometry();
-      referenceName = file;
-    }
-    const rcn_status same = rcn_geometry_compare(context, &volume.Geometry(), file.c_str(), &reference,
-      referenceName.c_str(), this->Options_.Tolerance);
-    if (same != RCN_OK)
-    {
-      if (!this->Options_.Resample)
-      {
-        throw Error(same, std::string(rcn_context_error(context)) + " Use --resample to resample it.");
-      }
-      volume = ResampleNearest(volume, reference);
-      remarks.push_back(file + " was resampled to the geometry of " + referenceName + ".");
-    }
-    if (!votes)
-    {
-      rcn_votes* created = nullptr;
-      Check(rcn_votes_create(&created, context, &reference, static_cast<int>(names.size())), context);
-      votes.reset(created);
-    }
+    ballot.Place(volume, file, " Use --resample to resample it.");
     for (const RaterFile& rater : byFile[file])
     {
-      const int index = static_cast<int>(std::find(names.begin(), names.end(), rater.Name) - names.begin());
-      const Channel channel = volume.GetChannel(rater.Channel);
-      rcn_mask mask{};
-      mask.image = channel.Image;
-      mask.image.geometry = reference; // compared above
-      mask.component = channel.Component;
-      mask.values = rater.Values.empty() ? nullptr : rater.Values.data();
-      mask.value_count = static_cast<int>(rater.Values.size());
-      mask.unanswered = this->Options_.HasUnanswered ? &this->Options_.Unanswered : nullptr;
-      Check(rcn_votes_add(votes.get(), context, index, &mask), context, rater.Name + " (" + file + ")");
-      if (rcn_votes_marked(votes.get(), index) > 0)
-      {
-        continue;
-      }
-      if (!rater.Values.empty() && this->Options_.AbsentLabelIsError)
-      {
-        std::string values;
-        for (const int64_t value : rater.Values)
-        {
-          values += (values.empty() ? "" : " or ") + std::to_string(value);
-        }
-        throw Error(RCN_EDATA, "The label value " + values + " does not occur in " + file + "; which value did " +
-          rater.Name + " use?");
-      }
-      remarks.push_back("Rater " + rater.Name + " marked nothing in " + file + ".");
+      ballot.Add(rater.Name, file, volume.GetChannel(rater.Channel), rater.Values);
     }
   }
+  ballot.HandOver(*this, images);
+}
 
-  this->Votes_ = std::move(votes);
-  this->Raters_ = names;
-  this->Images_ = images;
-  this->Remarks_ = remarks;
+void Workspace::UseCase(const std::vector<Volume>& images, const std::string& imageName,
+  const std::vector<RaterMask>& masks, const std::vector<std::string>& raters)
+{
+  Ballot ballot(*this, raters);
+  if (!images.empty())
+  {
+    ballot.SetReference(images.front().Geometry(), imageName);
+  }
+  if (masks.empty())
+  {
+    throw Error(RCN_EINVALID, "There is no rater; choose at least one.");
+  }
+  for (const RaterMask& mask : masks)
+  {
+    ballot.Name(mask.Name, "the raters");
+  }
+  for (const RaterMask& mask : masks)
+  {
+    Volume volume = mask.Mask;
+    ballot.Place(volume, mask.Name, "");
+    if (mask.Channel < 0 || mask.Channel >= volume.ChannelCount())
+    {
+      throw Error(RCN_EINVALID, mask.Name + " has no component number " + std::to_string(mask.Channel + 1) + ".");
+    }
+    ballot.Add(mask.Name, imageName, volume.GetChannel(mask.Channel), mask.Values);
+  }
+  ballot.HandOver(*this, images);
 }
 
 const Volume& Workspace::Image() const

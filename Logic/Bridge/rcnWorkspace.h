@@ -35,6 +35,15 @@ struct WorkspaceOptions
   bool AbsentLabelIsError = true; ///< a label value that does not occur is a mistake, not an empty mask
 };
 
+/// One rater's mask that is in memory already.
+struct RaterMask
+{
+  std::string Name;
+  Volume Mask;
+  std::vector<int64_t> Values; ///< label values that mean "marked"; empty: any non-zero
+  int Channel = 0;
+};
+
 /// What rcn_agreement_create() measured, with names and the disputed regions.
 struct AgreementReport
 {
@@ -65,6 +74,10 @@ public:
   /// On failure the workspace keeps the case it had.
   void LoadCase(const Case& one, const std::vector<std::string>& raters = {});
 
+  /// The same for images and masks that are in memory, such as a scene's. `imageName` stands in sentences.
+  void UseCase(const std::vector<Volume>& images, const std::string& imageName, const std::vector<RaterMask>& masks,
+    const std::vector<std::string>& raters = {});
+
   const std::vector<std::string>& RaterNames() const { return this->Raters_; }
   const rcn_votes* Votes() const { return this->Votes_.get(); }
   /// Hands the votes over, for work on many cases at once; the workspace has no case then but must outlive them.
@@ -84,6 +97,7 @@ public:
   Volume EntropyMap() const;
 
 private:
+  class Ballot;
   void RequireCase() const;
   void MeasureSurfaces(rcn_agreement* agreement) const;
   static int ForwardProgress(double fraction, const char* stage, void* payload);

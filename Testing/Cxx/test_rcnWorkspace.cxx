@@ -54,6 +54,46 @@ void LoadsAndAnswers()
   CHECK(json_object_size(json_object_get(json.get(), "raters")) == 3);
 }
 
+/// Masks that are in memory give the same votes as the same masks from files.
+void TakesMasksFromMemory()
+{
+  const Folder folder;
+  const rcn::Case one = MakeCase(folder);
+  rcn::Workspace files, memory;
+  files.LoadCase(one);
+  std::vector<rcn::RaterMask> masks;
+  for (const rcn::RaterFile& rater : one.Raters)
+  {
+    masks.push_back({ rater.Name, rcn::ReadImage(rater.Path), {}, 0 });
+  }
+  const rcn::Volume image = rcn::Volume::Allocate(masks[0].Mask.Geometry(), RCN_FLOAT32);
+  memory.UseCase({ image }, "CT", masks);
+  CHECK(memory.RaterNames() == files.RaterNames() && memory.HasImage() && memory.Image().Data() == image.Data());
+  CHECK(memory.Agree(true).Figures->mean_dice == files.Agree(true).Figures->mean_dice);
+  CHECK(memory.Agree(true).Figures->pair[1].hausdorff95_mm == files.Agree(true).Figures->pair[1].hausdorff95_mm);
+
+  std::vector<rcn::RaterMask> bad = masks;
+  bad[1].Name = "A";
+  CHECK_THROWS(memory.UseCase({ image }, "CT", bad), RCN_EINVALID, "A is named twice");
+  bad = masks;
+  bad[1].Channel = 1;
+  CHECK_THROWS(memory.UseCase({ image }, "CT", bad), RCN_EINVALID, "B has no component number 2");
+  bad = masks;
+  bad[2].Values = { 7 };
+  CHECK_THROWS(memory.UseCase({ image }, "CT", bad), RCN_EDATA, "label value 7 does not occur");
+  bad = masks;
+  bad[0].Mask = rcn::Volume::Allocate(rcn_geometry_make(3, 3, 3), RCN_UINT8);
+  std::fill_n(static_cast<uint8_t*>(bad[0].Mask.Data()), 27, uint8_t(1));
+  CHECK_THROWS(memory.UseCase({ image }, "CT", bad), RCN_EGEOMETRY, "A has another size than CT");
+  CHECK_THROWS(memory.UseCase({ image }, "CT", {}), RCN_EINVALID, "no rater");
+  CHECK_THROWS(memory.UseCase({ image }, "CT", masks, { "A", "B" }), RCN_EINVALID, "not among");
+  CHECK(memory.RaterNames().size() == 3);
+  std::fill_n(static_cast<uint8_t*>(masks[1].Mask.Data()), Size[0] * Size[1] * Size[2], uint8_t(0));
+  memory.UseCase({ image }, "CT", masks, { "A", "B", "C", "D" });
+  CHECK(memory.Remarks().size() == 1 && memory.Remarks()[0] == "Rater B marked nothing in CT.");
+  CHECK(rcn_votes_raters(memory.Votes()) == 4);
+}
+
 void MissingRatersHaveSlots()
 {
   const Folder folder;
@@ -175,6 +215,7 @@ int main()
 {
   rcn::SetLibrariesQuiet(true);
   RUN(LoadsAndAnswers);
+  RUN(TakesMasksFromMemory);
   RUN(MissingRatersHaveSlots);
   RUN(FailureKeepsTheOldCase);
   RUN(CancelAnywhere);
