@@ -46,6 +46,7 @@
 #include "rcn_predict.h"
 #include "rcn_recalib.h"
 #include "rcn_region.h"
+#include "rcn_slice.h"
 #include "rcn_status.h"
 #include "rcn_train.h"
 #include "rcn_votes.h"

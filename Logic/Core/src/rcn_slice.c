@@ -1,0 +1,408 @@
+#include "rcn/rcn_slice.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "rcn/rcn_normalize.h"
+#include "rcn_calib_private.h"
+
+/* ---- how a volume lies before the reader ------------------------------------------------------
+ */
+
+/* nearest[w] = the volume's axis that is taken for the world's axis w: of the six ways to pair
+ * them, the one whose cosines are largest together. */
+static void pair_axes(int nearest[3], const double *direction) {
+    static const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
+                                     {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+    double best = -1;
+    for (int o = 0; o < 6; ++o) {
+        double sum = 0;
+        for (int w = 0; w < 3; ++w) sum += fabs(direction[3 * w + orders[o][w]]);
+        if (sum <= best + 1e-9) continue;
+        best = sum;
+        memcpy(nearest, orders[o], 3 * sizeof *nearest);
+    }
+}
+
+/* The letters of where axis `axis` leads, with growing (sign 1) or falling (-1) index: the largest
+ * part first; parts under 22 degrees are left out. */
+static void name_direction(char letters[4], const double *direction, int axis, int sign) {
+    static const char names[3][2] = {{'R', 'L'}, {'A', 'P'}, {'I', 'S'}};
+    double part[3];
+    int count = 0;
+    for (int w = 0; w < 3; ++w) part[w] = sign * direction[3 * w + axis];
+    for (;;) {
+        int largest = 0;
+        for (int w = 1; w < 3; ++w)
+            if (fabs(part[w]) > fabs(part[largest])) largest = w;
+        if (count == 3 || (count > 0 && fabs(part[largest]) < 0.38)) break;
+        letters[count++] = names[largest][part[largest] > 0];
+        part[largest] = 0;
+    }
+    letters[count] = 0;
+}
+
+void rcn_plane_make(rcn_plane *out, const rcn_geometry *geometry, rcn_view view) {
+    const double *direction = geometry->direction;
+    int nearest[3], world_right = 0, world_up = 1, world_axis = 2;
+    memset(out, 0, sizeof *out);
+    if (geometry->dimension == 2) {
+        out->axis = 2;
+        out->right = 0;
+        out->up = 1;
+        out->right_sign = 1;
+        out->up_sign = -1;
+        return;
+    }
+    if (view == RCN_VIEW_CORONAL) {
+        world_up = 2;
+        world_axis = 1;
+    } else if (view == RCN_VIEW_SAGITTAL) {
+        world_right = 1;
+        world_up = 2;
+        world_axis = 0;
+    }
+    pair_axes(nearest, direction);
+    out->axis = nearest[world_axis];
+    out->right = nearest[world_right];
+    out->up = nearest[world_up];
+    out->right_sign = direction[3 * world_right + out->right] < 0 ? -1 : 1;
+    out->up_sign = direction[3 * world_up + out->up] < 0 ? -1 : 1;
+    if (view == RCN_VIEW_AXIAL) out->up_sign = -out->up_sign; /* the world's y leads to the back */
+    name_direction(out->letters[0], direction, out->right, -out->right_sign);
+    name_direction(out->letters[1], direction, out->right, out->right_sign);
+    name_direction(out->letters[2], direction, out->up, -out->up_sign);
+    name_direction(out->letters[3], direction, out->up, out->up_sign);
+}
+
+/* ---- reading a slice --------------------------------------------------------------------------
+ */
+
+const char *rcn_slice_check(const rcn_geometry *geometry, rcn_slice slice) {
+    if (slice.axis < 0 || slice.axis > 2) return "A slice cuts axis 0, 1 or 2.";
+    if (slice.index < 0 || slice.index >= geometry->size[slice.axis])
+        return "The volume has no slice of that number.";
+    return NULL;
+}
+
+/* The axes of a slice's pixels. */
+static void pixel_axes(int axes[2], int axis) {
+    axes[0] = axis == 0 ? 1 : 0;
+    axes[1] = axis == 2 ? 1 : 2;
+}
+
+int64_t rcn_slice_size(int64_t size[2], const rcn_geometry *geometry, int axis) {
+    int axes[2];
+    pixel_axes(axes, axis);
+    size[0] = geometry->size[axes[0]];
+    size[1] = geometry->size[axes[1]];
+    return size[0] * size[1];
+}
+
+/* Where the voxels of a slice are: pixel (i, j) is voxel first + i * step[0] + j * step[1]. */
+typedef struct place {
+    int64_t size[2], pixels, first, step[2];
+} place;
+
+static void find_place(place *out, const rcn_geometry *geometry, rcn_slice slice) {
+    const int64_t steps[3] = {1, geometry->size[0], geometry->size[0] * geometry->size[1]};
+    int axes[2];
+    pixel_axes(axes, slice.axis);
+    out->pixels = rcn_slice_size(out->size, geometry, slice.axis);
+    out->first = slice.index * steps[slice.axis];
+    for (int a = 0; a < 2; ++a) out->step[a] = steps[axes[a]];
+}
+
+static rcn_status check_image(rcn_context *ctx, const rcn_image *image, int component,
+                              rcn_slice slice) {
+    rcn__clear(ctx);
+    const char *sentence = rcn_image_check(image);
+    if (!sentence) sentence = rcn_slice_check(&image->geometry, slice);
+    if (!sentence && (component < 0 || component >= image->components))
+        sentence = "The image has no component of that number.";
+    return sentence ? rcn__fail(ctx, RCN_EINVALID, "%s", sentence) : RCN_OK;
+}
+
+/* out[pixels] = (value - shift) * factor, cut to [low, high]. A slice is a box one voxel thick. */
+static void read_slice(float *out, const rcn_image *image, int component, rcn_slice slice,
+                       const rcn_scale *scale) {
+    const rcn_channel channel = {*image, component};
+    int64_t first[3] = {0, 0, 0}, size[3];
+    memcpy(size, image->geometry.size, sizeof size);
+    first[slice.axis] = slice.index;
+    size[slice.axis] = 1;
+    rcn_normalize_box(out, scale, &channel, first, size);
+}
+
+static rcn_scale make_scale(double shift, double factor, double low, double high) {
+    rcn_scale scale;
+    memset(&scale, 0, sizeof scale);
+    scale.channels = 1;
+    scale.shift[0] = shift;
+    scale.factor[0] = factor;
+    scale.low = low;
+    scale.high = high;
+    return scale;
+}
+
+rcn_status rcn_slice_values(float *out, rcn_context *ctx, const rcn_image *image, int component,
+                            rcn_slice slice) {
+    const rcn_scale scale = make_scale(0, 1, -FLT_MAX, FLT_MAX);
+    const rcn_status status = check_image(ctx, image, component, slice);
+    if (status == RCN_OK) read_slice(out, image, component, slice, &scale);
+    return status;
+}
+
+static rcn_status paint_bytes(uint8_t *rgba, rcn_context *ctx, const rcn_image *image,
+                              int component, int colors, rcn_slice slice, double low, double high) {
+    rcn_status status = check_image(ctx, image, component + colors - 1, slice);
+    float *values = NULL;
+    int64_t size[2], pixels;
+    if (status != RCN_OK) return status;
+    if (!isfinite(low) || !isfinite(high) || !(low < high))
+        return rcn__fail(ctx, RCN_EINVALID, "Black must be a smaller number than white.");
+    const rcn_scale scale = make_scale(low, 255 / (high - low), 0, 255);
+    pixels = rcn_slice_size(size, &image->geometry, slice.axis);
+    RCN_ALLOC(values, ctx, pixels, "a slice");
+    for (int c = 0; c < colors; ++c) {
+        read_slice(values, image, component + c, slice, &scale);
+        for (int64_t i = 0; i < pixels; ++i) rgba[4 * i + c] = (uint8_t)(values[i] + 0.5f);
+    }
+    for (int64_t i = 0; i < pixels; ++i) {
+        for (int c = colors; c < 3; ++c) rgba[4 * i + c] = rgba[4 * i];
+        rgba[4 * i + 3] = 255;
+    }
+done:
+    rcn__free(ctx, values);
+    return status;
+}
+
+rcn_status rcn_slice_gray(uint8_t *rgba, rcn_context *ctx, const rcn_image *image, int component,
+                          rcn_slice slice, double low, double high) {
+    return paint_bytes(rgba, ctx, image, component, 1, slice, low, high);
+}
+
+rcn_status rcn_slice_rgb(uint8_t *rgba, rcn_context *ctx, const rcn_image *image, rcn_slice slice,
+                         double low, double high) {
+    return paint_bytes(rgba, ctx, image, 0, 3, slice, low, high);
+}
+
+/* The weights of the levels in a readout; of a plain probability there are none. */
+static const char *find_weights(double *weights, const rcn_image *levels, int readout, int number) {
+    const int raters = levels->components - 1;
+    if (raters == 0) return NULL;
+    if (levels->type != RCN_FLOAT32 || raters > RCN_MAX_RATERS)
+        return "Levels must be float32, with 2 to 65 components.";
+    if (readout != RCN_SLICE_LEVEL)
+        return rcn__readout_weights(weights, raters, (rcn_readout)readout, number);
+    if (number < 0 || number > raters) return "There is no level of that number.";
+    for (int k = 0; k <= raters; ++k) weights[k] = k == number;
+    return NULL;
+}
+
+rcn_status rcn_slice_readout(float *out, rcn_context *ctx, const rcn_image *levels, int readout,
+                             int number, rcn_slice slice) {
+    double weights[RCN_MAX_RATERS + 1];
+    place at;
+    rcn_status status = check_image(ctx, levels, 0, slice);
+    if (status != RCN_OK) return status;
+    const char *sentence = find_weights(weights, levels, readout, number);
+    if (sentence) return rcn__fail(ctx, RCN_EINVALID, "%s", sentence);
+    if (levels->components == 1) return rcn_slice_values(out, ctx, levels, 0, slice);
+    find_place(&at, &levels->geometry, slice);
+    for (int64_t j = 0; j < at.size[1]; ++j) {
+        const int64_t row = at.first + j * at.step[1];
+        for (int64_t i = 0; i < at.size[0]; ++i) {
+            const float *voxel =
+                (const float *)levels->data + (row + i * at.step[0]) * levels->components;
+            const float value = rcn__read_levels(voxel, levels->components, weights);
+            out[i + at.size[0] * j] = value > 0 ? value : 0;
+        }
+    }
+    return RCN_OK;
+}
+
+rcn_status rcn_slice_codes(uint32_t *codes, rcn_context *ctx, const rcn_votes *votes,
+                           rcn_slice slice) {
+    place at;
+    rcn__clear(ctx);
+    const char *sentence = rcn_slice_check(&votes->geometry, slice);
+    if (sentence) return rcn__fail(ctx, RCN_EINVALID, "%s", sentence);
+    find_place(&at, &votes->geometry, slice);
+    for (int64_t j = 0; j < at.size[1]; ++j) {
+        const int64_t row = at.first + j * at.step[1];
+        uint32_t *out = codes + j * at.size[0];
+        if (at.step[0] == 1)
+            rcn__votes_read(out, votes, row, at.size[0]);
+        else
+            for (int64_t i = 0; i < at.size[0]; ++i)
+                rcn__votes_read(out + i, votes, row + i * at.step[0], 1);
+    }
+    return RCN_OK;
+}
+
+/* ---- painting ---------------------------------------------------------------------------------
+ */
+
+/* Lays a colour over a pixel: Porter and Duff's "over" (1984) with plain, not premultiplied,
+ * colours. */
+static void lay_over(uint8_t *pixel, const uint8_t *color) {
+    const int above = color[3];
+    if (above == 0) return;
+    if (above == 255 || pixel[3] == 0) {
+        memcpy(pixel, color, 4);
+        return;
+    }
+    const int below = pixel[3] * (255 - above); /* in 1/255 */
+    const int both = 255 * above + below;
+    for (int c = 0; c < 3; ++c)
+        pixel[c] = (uint8_t)((color[c] * 255 * above + pixel[c] * below + both / 2) / both);
+    pixel[3] = (uint8_t)((both + 127) / 255);
+}
+
+void rcn_slice_paint_codes(uint8_t *rgba, const uint32_t *codes, int64_t pixels,
+                           const uint8_t *colors) {
+    for (int64_t i = 0; i < pixels; ++i) lay_over(rgba + 4 * i, colors + 4 * (size_t)codes[i]);
+}
+
+void rcn_slice_paint_values(uint8_t *rgba, const float *values, int64_t pixels, double lower,
+                            double upper, const uint8_t colors[1024]) {
+    const float low = (float)lower, high = (float)upper;
+    for (int64_t i = 0; i < pixels; ++i) {
+        const float value = values[i];
+        if (!(value >= low && value <= high)) continue;
+        const int step = value > 0 ? (value < 1 ? (int)(value * 255 + 0.5f) : 255) : 0;
+        lay_over(rgba + 4 * i, colors + 4 * step);
+    }
+}
+
+/* ---- outlines ---------------------------------------------------------------------------------
+ */
+
+/* The corners of a cell, anticlockwise from its pixel of the lowest indices, have the bits 1, 2, 4,
+ * 8 where they are inside; its edges are 0 (between corners 0 and 1), 1 (1, 2), 2 (2, 3),
+ * 3 (3, 0). Pieces per case: pairs of edges, -1 for none. */
+static const signed char PIECES[16][4] = {
+    {-1, -1, -1, -1}, {3, 0, -1, -1}, {0, 1, -1, -1}, {3, 1, -1, -1},
+    {1, 2, -1, -1},   {3, 0, 1, 2},   {0, 2, -1, -1}, {3, 2, -1, -1},
+    {2, 3, -1, -1},   {0, 2, -1, -1}, {0, 1, 2, 3},   {1, 2, -1, -1},
+    {1, 3, -1, -1},   {0, 1, -1, -1}, {3, 0, -1, -1}, {-1, -1, -1, -1}};
+
+static void draw_cell(int inside, int64_t i, int64_t j, int which, rcn_segment_fn segment,
+                      void *payload) {
+    static const float middles[4][2] = {{0.5f, 0}, {1, 0.5f}, {0.5f, 1}, {0, 0.5f}};
+    const signed char *pieces = PIECES[inside];
+    for (int p = 0; p < 4 && pieces[p] >= 0; p += 2) {
+        const float *from = middles[pieces[p]], *to = middles[pieces[p + 1]];
+        const float x = (float)i, y = (float)j;
+        const float line[4] = {x + from[0], y + from[1], x + to[0], y + to[1]};
+        segment(which, line, payload);
+    }
+}
+
+void rcn_slice_outlines(const rcn_votes *votes, const uint32_t *codes, const int64_t size[2],
+                        uint64_t raters, rcn_segment_fn segment, void *payload) {
+    const rcn_pattern *patterns = votes->patterns;
+    for (int64_t j = -1; j < size[1]; ++j) {
+        const uint32_t *lower = j >= 0 ? codes + j * size[0] : NULL;
+        const uint32_t *upper = j + 1 < size[1] ? codes + (j + 1) * size[0] : NULL;
+        uint64_t marks[4] = {0, 0, 0, 0}; /* of the corners; outside nothing is marked */
+        for (int64_t i = -1; i < size[0]; ++i) {
+            marks[0] = marks[1];
+            marks[3] = marks[2];
+            marks[1] = lower && i + 1 < size[0] ? patterns[lower[i + 1]].marked & raters : 0;
+            marks[2] = upper && i + 1 < size[0] ? patterns[upper[i + 1]].marked & raters : 0;
+            const uint64_t differ =
+                (marks[0] ^ marks[1]) | (marks[1] ^ marks[2]) | (marks[2] ^ marks[3]);
+            if (!differ) continue;
+            for (int r = 0; r < votes->raters; ++r) {
+                int inside = 0;
+                if (!(differ >> r & 1)) continue;
+                for (int c = 0; c < 4; ++c) inside |= (int)(marks[c] >> r & 1) << c;
+                draw_cell(inside, i, j, r, segment, payload);
+            }
+        }
+    }
+}
+
+/* ---- about a whole volume ---------------------------------------------------------------------
+ */
+
+rcn_status rcn_slice_window(double *low, double *high, rcn_context *ctx, const rcn_image *image,
+                            int component) {
+    enum { SLICES = 16 }; /* enough to know the whole volume by, and read in a blink */
+    const rcn_scale plain = make_scale(0, 1, -FLT_MAX, FLT_MAX);
+    rcn_normalize rule = RCN_NORMALIZE_INIT;
+    rcn_channel sample = {{0}, 0};
+    rcn_scale scale;
+    float *values = NULL;
+    int64_t size[2];
+    rcn_status status = check_image(ctx, image, component, (rcn_slice){2, 0});
+    if (status != RCN_OK) return status;
+    const int64_t all = image->geometry.size[2], count = all < SLICES ? all : SLICES;
+    const int64_t pixels = rcn_slice_size(size, &image->geometry, 2);
+    RCN_ALLOC(values, ctx, count * pixels, "the range of grey");
+    for (int64_t s = 0; s < count; ++s) {
+        const rcn_slice slice = {2, (2 * s + 1) * all / (2 * count)};
+        read_slice(values + s * pixels, image, component, slice, &plain);
+    }
+    rule.kind = RCN_NORMALIZE_PERCENTILE;
+    sample.image = (rcn_image){values, RCN_FLOAT32, 1, rcn_geometry_make(pixels, count, 1)};
+    RCN_TRY(rcn_normalize_fit(&scale, ctx, &rule, &sample, 1));
+    /* The rule turns the range into -1 ... 1. */
+    const double half = scale.factor[0] > 0 ? 1 / scale.factor[0] : 0.5;
+    *low = scale.shift[0] - half;
+    *high = scale.shift[0] + half;
+done:
+    rcn__free(ctx, values);
+    return status;
+}
+
+typedef struct count_job {
+    const rcn_image *levels;
+    int64_t voxels, *steps; /* of each thread: voxels whose readout lies in step i */
+    double weights[RCN_MAX_RATERS + 1];
+    float edges[RCN_SLICE_STEPS + 1];
+} count_job;
+
+static void count_chunk(int64_t chunk, int thread, void *payload) {
+    const count_job *job = payload;
+    const int components = job->levels->components;
+    int64_t *steps = job->steps + (int64_t)thread * (RCN_SLICE_STEPS + 1), at, end;
+    rcn__chunk_range(&at, &end, chunk, job->voxels, RCN_CHUNK);
+    for (const float *voxel = (const float *)job->levels->data + at * components; at < end;
+         ++at, voxel += components) {
+        const float value =
+            components == 1 ? *voxel : rcn__read_levels(voxel, components, job->weights);
+        int step = value > 0 ? (value < 1 ? (int)(value * RCN_SLICE_STEPS) : RCN_SLICE_STEPS) : 0;
+        /* Rounding may have missed by one what a comparison with the threshold itself says. */
+        if (step > 0 && value < job->edges[step]) --step;
+        if (step < RCN_SLICE_STEPS && value >= job->edges[step + 1]) ++step;
+        ++steps[step];
+    }
+}
+
+rcn_status rcn_slice_counts(int64_t counts[RCN_SLICE_STEPS + 1], rcn_context *ctx,
+                            const rcn_image *levels, int readout, int number) {
+    count_job job = {levels, 0, NULL, {0}, {0}};
+    rcn_status status = check_image(ctx, levels, 0, (rcn_slice){0, 0});
+    if (status != RCN_OK) return status;
+    const char *sentence = find_weights(job.weights, levels, readout, number);
+    if (!sentence && levels->type != RCN_FLOAT32) sentence = "Probabilities must be float32.";
+    if (sentence) return rcn__fail(ctx, RCN_EINVALID, "%s", sentence);
+    job.voxels = rcn_geometry_voxels(&levels->geometry);
+    for (int i = 0; i <= RCN_SLICE_STEPS; ++i) job.edges[i] = (float)i / RCN_SLICE_STEPS;
+    const int threads = rcn_context_threads(ctx);
+    RCN_ALLOC_ZERO(job.steps, ctx, (int64_t)threads * (RCN_SLICE_STEPS + 1), "volumes");
+    RCN_TRY(rcn__for_chunks(ctx, "Measuring volumes", rcn__chunk_count(job.voxels, RCN_CHUNK),
+                            count_chunk, &job));
+    int64_t above = 0;
+    for (int i = RCN_SLICE_STEPS; i >= 0; --i) {
+        for (int t = 0; t < threads; ++t) above += job.steps[t * (RCN_SLICE_STEPS + 1) + i];
+        counts[i] = above;
+    }
+done:
+    rcn__free(ctx, job.steps);
+    return status;
+}

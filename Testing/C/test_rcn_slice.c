@@ -1,0 +1,367 @@
+/* Slices: how volumes lie before the reader, pixels against their voxels, outlines, windows and
+ * volumes. */
+#include "rcn/rcn_slice.h"
+
+#include "rcn_test.h"
+
+enum { X = 5, Y = 4, Z = 3, N = X * Y * Z };
+
+static int64_t voxel(int64_t x, int64_t y, int64_t z) { return x + X * (y + Y * z); }
+
+static rcn_geometry turned(const double direction[9]) {
+    rcn_geometry geometry = rcn_geometry_make(X, Y, Z);
+    memcpy(geometry.direction, direction, sizeof geometry.direction);
+    return geometry;
+}
+
+static void check_plane(const rcn_geometry *geometry, rcn_view view, int axis, int right,
+                        int right_sign, int up, int up_sign, const char *letters) {
+    rcn_plane plane;
+    char found[16] = "";
+    rcn_plane_make(&plane, geometry, view);
+    CHECK(plane.axis == axis && plane.right == right && plane.up == up);
+    CHECK(plane.right_sign == right_sign && plane.up_sign == up_sign);
+    for (int i = 0; i < 4; ++i) strcat(found, plane.letters[i]);
+    CHECK(strcmp(found, letters) == 0);
+}
+
+static void planes(void) {
+    /* ITK's axes: x to the left, y to the back, z to the head */
+    const rcn_geometry plain = rcn_geometry_make(X, Y, Z);
+    check_plane(&plain, RCN_VIEW_AXIAL, 2, 0, 1, 1, -1, "RLPA");
+    check_plane(&plain, RCN_VIEW_CORONAL, 1, 0, 1, 2, 1, "RLIS");
+    check_plane(&plain, RCN_VIEW_SAGITTAL, 0, 1, 1, 2, 1, "APIS");
+    /* x to the right, y to the front: as NIfTI files come */
+    const double flipped[9] = {-1, 0, 0, 0, -1, 0, 0, 0, 1};
+    const rcn_geometry ras = turned(flipped);
+    check_plane(&ras, RCN_VIEW_AXIAL, 2, 0, -1, 1, 1, "RLPA");
+    check_plane(&ras, RCN_VIEW_CORONAL, 1, 0, -1, 2, 1, "RLIS");
+    check_plane(&ras, RCN_VIEW_SAGITTAL, 0, 1, -1, 2, 1, "APIS");
+    /* sagittal slices: x to the back, y to the feet, z to the right */
+    const double sagittal[9] = {0, 0, -1, 1, 0, 0, 0, -1, 0};
+    const rcn_geometry slab = turned(sagittal);
+    check_plane(&slab, RCN_VIEW_SAGITTAL, 2, 0, 1, 1, -1, "APIS");
+    check_plane(&slab, RCN_VIEW_AXIAL, 1, 2, -1, 0, -1, "RLPA");
+    check_plane(&slab, RCN_VIEW_CORONAL, 0, 2, -1, 1, -1, "RLIS");
+    /* turned by 30 degrees about z: two letters, the nearer one first; 10 degrees: one */
+    const double c = 0.8660254037844387, s = 0.5;
+    const double oblique[9] = {c, -s, 0, s, c, 0, 0, 0, 1};
+    const rcn_geometry thirty = turned(oblique);
+    check_plane(&thirty, RCN_VIEW_AXIAL, 2, 0, 1, 1, -1, "RALPPRAL");
+    check_plane(&thirty, RCN_VIEW_CORONAL, 1, 0, 1, 2, 1, "RALPIS");
+    const double small[9] = {0.985, -0.174, 0, 0.174, 0.985, 0, 0, 0, 1};
+    const rcn_geometry ten = turned(small);
+    check_plane(&ten, RCN_VIEW_AXIAL, 2, 0, 1, 1, -1, "RLPA");
+    /* exactly between two axes: still each axis once */
+    const double h = 0.7071067811865476;
+    const double half[9] = {h, -h, 0, h, h, 0, 0, 0, 1};
+    const rcn_geometry between = turned(half);
+    rcn_plane plane;
+    rcn_plane_make(&plane, &between, RCN_VIEW_AXIAL);
+    CHECK(plane.axis == 2 && plane.right + plane.up == 1);
+    /* a picture: as it is, y down, no letters */
+    rcn_geometry picture = rcn_geometry_make(X, Y, 1);
+    picture.dimension = 2;
+    check_plane(&picture, RCN_VIEW_AXIAL, 2, 0, 1, 1, -1, "");
+    check_plane(&picture, RCN_VIEW_SAGITTAL, 2, 0, 1, 1, -1, "");
+}
+
+/* The pixels of a slice, one by one. */
+static int64_t pixel_voxel(int axis, int64_t index, int64_t i, int64_t j) {
+    return axis == 0 ? voxel(index, i, j) : axis == 1 ? voxel(i, index, j) : voxel(i, j, index);
+}
+
+static void pixels(void) {
+    static const int64_t sizes[3] = {X, Y, Z};
+    rcn_context *ctx = make_context(2);
+    int16_t data[2 * N];
+    for (int i = 0; i < 2 * N; ++i) data[i] = (int16_t)(i * 7 - 100);
+    const rcn_image image = {data, RCN_INT16, 2, rcn_geometry_make(X, Y, Z)};
+    for (int axis = 0; axis < 3; ++axis)
+        for (int64_t index = 0; index < sizes[axis]; ++index) {
+            const rcn_slice slice = {axis, index};
+            float values[N];
+            uint8_t rgba[4 * N];
+            int64_t size[2];
+            CHECK(rcn_slice_size(size, &image.geometry, axis) == N / sizes[axis]);
+            CHECK(size[0] == sizes[axis == 0] && size[1] == sizes[axis == 2 ? 1 : 2]);
+            CHECK_STATUS(rcn_slice_values(values, ctx, &image, 1, slice), RCN_OK);
+            CHECK_STATUS(rcn_slice_gray(rgba, ctx, &image, 1, slice, 0, 510), RCN_OK);
+            for (int64_t j = 0; j < size[1]; ++j)
+                for (int64_t i = 0; i < size[0]; ++i) {
+                    const int expected = data[2 * pixel_voxel(axis, index, i, j) + 1];
+                    const uint8_t *pixel = rgba + 4 * (i + size[0] * j);
+                    const double gray = fmin(fmax(expected / 2.0, 0), 255);
+                    CHECK_NEAR(values[i + size[0] * j], expected, 0);
+                    CHECK_NEAR(pixel[0], gray, 0.51);
+                    CHECK(pixel[1] == pixel[0] && pixel[2] == pixel[0] && pixel[3] == 255);
+                }
+        }
+    rcn_context_destroy(ctx);
+}
+
+static void colors_and_numbers_that_are_none(void) {
+    rcn_context *ctx = make_context(1);
+    const uint8_t colors[6] = {10, 20, 30, 250, 128, 0};
+    const rcn_image picture = {(void *)colors, RCN_UINT8, 3, rcn_geometry_make(2, 1, 1)};
+    uint8_t rgba[8];
+    CHECK_STATUS(rcn_slice_rgb(rgba, ctx, &picture, (rcn_slice){2, 0}, 0, 255), RCN_OK);
+    const uint8_t expected[8] = {10, 20, 30, 255, 250, 128, 0, 255};
+    CHECK(memcmp(rgba, expected, 8) == 0);
+    const float odd[4] = {NAN, INFINITY, -INFINITY, 1};
+    const rcn_image image = {(void *)odd, RCN_FLOAT32, 1, rcn_geometry_make(4, 1, 1)};
+    float values[4];
+    CHECK_STATUS(rcn_slice_values(values, ctx, &image, 0, (rcn_slice){2, 0}), RCN_OK);
+    for (int i = 0; i < 4; ++i) CHECK(isfinite(values[i]));
+    CHECK(values[0] == 0 && values[3] == 1);
+    rcn_context_destroy(ctx);
+}
+
+static void bad_arguments(void) {
+    rcn_context *ctx = make_context(1);
+    float data[2 * N] = {0}, out[N] = {7};
+    uint8_t rgba[4 * N] = {7};
+    int64_t counts[RCN_SLICE_STEPS + 1] = {7};
+    double low = 7, high = 7;
+    rcn_image image = {data, RCN_FLOAT32, 2, rcn_geometry_make(X, Y, Z)};
+    const rcn_slice first = {2, 0}, axis = {3, 0}, below = {0, -1}, above = {1, Y};
+    CHECK(rcn_slice_check(&image.geometry, first) == NULL);
+    CHECK_STATUS(rcn_slice_values(out, ctx, &image, 0, axis), RCN_EINVALID);
+    CHECK_ERROR(ctx, "axis 0, 1 or 2");
+    CHECK_STATUS(rcn_slice_values(out, ctx, &image, 0, below), RCN_EINVALID);
+    CHECK_STATUS(rcn_slice_values(out, ctx, &image, 0, above), RCN_EINVALID);
+    CHECK_ERROR(ctx, "no slice of that number");
+    CHECK_STATUS(rcn_slice_values(out, ctx, &image, 2, first), RCN_EINVALID);
+    CHECK_ERROR(ctx, "no component");
+    CHECK_STATUS(rcn_slice_gray(rgba, ctx, &image, -1, first, 0, 1), RCN_EINVALID);
+    CHECK_STATUS(rcn_slice_gray(rgba, ctx, &image, 0, first, 1, 1), RCN_EINVALID);
+    CHECK_ERROR(ctx, "Black must be");
+    CHECK_STATUS(rcn_slice_gray(rgba, ctx, &image, 0, first, NAN, 1), RCN_EINVALID);
+    CHECK_STATUS(rcn_slice_rgb(rgba, ctx, &image, first, 0, 1), RCN_EINVALID);
+    CHECK_STATUS(rcn_slice_readout(out, ctx, &image, 9, 0, first), RCN_EINVALID);
+    CHECK_STATUS(rcn_slice_readout(out, ctx, &image, RCN_READOUT_AT_LEAST, 2, first), RCN_EINVALID);
+    CHECK_STATUS(rcn_slice_readout(out, ctx, &image, RCN_SLICE_LEVEL, 2, first), RCN_EINVALID);
+    CHECK_STATUS(rcn_slice_counts(counts, ctx, &image, RCN_SLICE_LEVEL, -1), RCN_EINVALID);
+    CHECK_STATUS(rcn_slice_window(&low, &high, ctx, &image, 5), RCN_EINVALID);
+    image.type = RCN_INT32;
+    CHECK_STATUS(rcn_slice_readout(out, ctx, &image, RCN_READOUT_MAJORITY, 0, first), RCN_EINVALID);
+    CHECK_ERROR(ctx, "float32");
+    image.components = 1;
+    CHECK_STATUS(rcn_slice_counts(counts, ctx, &image, 0, 0), RCN_EINVALID);
+    image.data = NULL;
+    CHECK_STATUS(rcn_slice_values(out, ctx, &image, 0, first), RCN_EINVALID);
+    CHECK(out[0] == 7 && rgba[0] == 7 && counts[0] == 7 && low == 7 && high == 7);
+    rcn_context_destroy(ctx);
+}
+
+static void fill_levels(float *levels, int components) {
+    uint32_t s = 5;
+    for (int v = 0; v < N; ++v) {
+        float sum = 0;
+        for (int k = 0; k < components; ++k) {
+            s = 1664525u * s + 1013904223u;
+            levels[v * components + k] = (float)(s >> 8);
+            sum += levels[v * components + k];
+        }
+        for (int k = 0; k < components; ++k) levels[v * components + k] /= sum;
+    }
+}
+
+/* A slice of the readout is the readout's slice; the counts are those of the whole map. */
+static void readouts(void) {
+    rcn_context *ctx = make_context(2);
+    float levels[4 * N], map[N], slice_map[N];
+    fill_levels(levels, 4);
+    const rcn_image image = {levels, RCN_FLOAT32, 4, rcn_geometry_make(X, Y, Z)};
+    for (int readout = 0; readout < 4; ++readout) {
+        int64_t counts[RCN_SLICE_STEPS + 1];
+        if (readout < 3)
+            CHECK_STATUS(rcn_readout_apply(map, ctx, &image, (rcn_readout)readout, 2), RCN_OK);
+        else
+            for (int v = 0; v < N; ++v) map[v] = levels[4 * v + 2];
+        for (int axis = 0; axis < 3; ++axis) {
+            const rcn_slice slice = {axis, 2};
+            int64_t size[2];
+            rcn_slice_size(size, &image.geometry, axis);
+            CHECK_STATUS(rcn_slice_readout(slice_map, ctx, &image, readout, 2, slice), RCN_OK);
+            for (int64_t j = 0; j < size[1]; ++j)
+                for (int64_t i = 0; i < size[0]; ++i)
+                    CHECK(slice_map[i + size[0] * j] == map[pixel_voxel(axis, 2, i, j)]);
+        }
+        CHECK_STATUS(rcn_slice_counts(counts, ctx, &image, readout, 2), RCN_OK);
+        for (int i = 0; i <= RCN_SLICE_STEPS; ++i) {
+            int64_t expected = 0;
+            for (int v = 0; v < N; ++v) expected += map[v] >= (float)i / RCN_SLICE_STEPS;
+            CHECK(counts[i] == expected);
+        }
+    }
+    /* a probability is its own readout, whatever is asked for; the steps hit it exactly */
+    for (int v = 0; v < N; ++v) map[v] = (float)(v * 10) / 1000;
+    const rcn_image probability = {map, RCN_FLOAT32, 1, rcn_geometry_make(X, Y, Z)};
+    int64_t counts[RCN_SLICE_STEPS + 1];
+    CHECK_STATUS(rcn_slice_readout(slice_map, ctx, &probability, 2, 99, (rcn_slice){2, 1}), RCN_OK);
+    CHECK(memcmp(slice_map, map + X * Y, X * Y * sizeof *map) == 0);
+    CHECK_STATUS(rcn_slice_counts(counts, ctx, &probability, 0, 0), RCN_OK);
+    for (int v = 0; v < N; ++v) CHECK(counts[10 * v] == N - v);
+    /* levels that are none show nothing */
+    levels[0] = NAN;
+    CHECK_STATUS(rcn_slice_readout(slice_map, ctx, &image, 1, 0, (rcn_slice){2, 0}), RCN_OK);
+    CHECK(slice_map[0] == 0 && slice_map[1] > 0);
+    rcn_context_destroy(ctx);
+}
+
+static rcn_votes *golden_votes(rcn_context *ctx, uint8_t raters[4][GOLDEN_VOXELS]) {
+    rcn_mask masks[4];
+    rcn_votes *votes = NULL;
+    memset(masks, 0, sizeof masks);
+    make_golden(raters);
+    for (int r = 0; r < 4; ++r)
+        masks[r].image = (rcn_image){raters[r], RCN_UINT8, 1, rcn_geometry_make(8, 8, 8)};
+    CHECK_STATUS(rcn_votes_from_masks(&votes, ctx, masks, 4), RCN_OK);
+    return votes;
+}
+
+typedef struct sketch {
+    int ends[4][2 * 9 * 2 * 9]; /* pieces that end in a point, at half pixels */
+} sketch;
+
+static void draw(int rater, const float segment[4], void *payload) {
+    sketch *into = payload;
+    for (int end = 0; end < 2; ++end) {
+        const int x = (int)(2 * segment[2 * end] + 1.5f),
+                  y = (int)(2 * segment[2 * end + 1] + 1.5f);
+        CHECK(x >= 0 && x < 18 && y >= 0 && y < 18);
+        ++into->ends[rater][x + 18 * y];
+    }
+}
+
+/* Votes of a slice against the masks; each point of an outline has an even number of pieces, so
+ * that every outline is closed; and it separates what is marked from what is not. */
+static void votes_and_outlines(void) {
+    rcn_context *ctx = make_context(1);
+    static uint8_t raters[4][GOLDEN_VOXELS];
+    rcn_votes *votes = golden_votes(ctx, raters);
+    const int64_t size[2] = {8, 8};
+    for (int axis = 0; axis < 3; ++axis) {
+        uint32_t codes[64];
+        static sketch drawn;
+        memset(&drawn, 0, sizeof drawn);
+        CHECK_STATUS(rcn_slice_codes(codes, ctx, votes, (rcn_slice){axis, 3}), RCN_OK);
+        rcn_slice_outlines(votes, codes, size, 0xB, draw, &drawn); /* all but rater 2 */
+        for (int r = 0; r < 4; ++r)
+            for (int j = 0; j < 8; ++j)
+                for (int i = 0; i < 8; ++i) {
+                    const int place[3][3] = {{3, i, j}, {i, 3, j}, {i, j, 3}};
+                    const int *at = place[axis];
+                    const int marked = raters[r][at[0] + 8 * (at[1] + 8 * at[2])];
+                    const uint64_t pattern = rcn_votes_patterns(votes)[codes[i + 8 * j]].marked;
+                    CHECK((int)(pattern >> r & 1) == marked);
+                }
+        for (int r = 0; r < 4; ++r)
+            for (int p = 0; p < 18 * 18; ++p) {
+                CHECK(drawn.ends[r][p] == 0 || (r != 2 && drawn.ends[r][p] == 2));
+                if (drawn.ends[r][p] == 0) continue;
+                /* an end lies between two pixels, of which one is marked */
+                const int x = p % 18 - 1, y = p / 18 - 1; /* in half pixels */
+                const int dx = x & 1, dy = y & 1;
+                CHECK(dx != dy);
+                const int i[2] = {(x - dx) / 2, (x + dx) / 2}, j[2] = {(y - dy) / 2, (y + dy) / 2};
+                int marks = 0;
+                for (int e = 0; e < 2; ++e)
+                    if (i[e] >= 0 && j[e] >= 0 && i[e] < 8 && j[e] < 8)
+                        marks +=
+                            (int)(rcn_votes_patterns(votes)[codes[i[e] + 8 * j[e]]].marked >> r &
+                                  1);
+                CHECK(marks == 1);
+            }
+    }
+    CHECK_STATUS(rcn_slice_codes(NULL, ctx, votes, (rcn_slice){0, 8}), RCN_EINVALID);
+    rcn_votes_destroy(votes);
+    rcn_context_destroy(ctx);
+}
+
+static void painting(void) {
+    /* over nothing: the colour itself; over something: mixed by opacity; clear: untouched */
+    const uint32_t codes[4] = {0, 1, 2, 1};
+    const uint8_t colors[12] = {9, 9, 9, 0, 200, 100, 0, 128, 0, 0, 255, 255};
+    uint8_t rgba[16] = {0};
+    rgba[12] = rgba[13] = rgba[14] = 100;
+    rgba[15] = 255;
+    rcn_slice_paint_codes(rgba, codes, 4, colors);
+    const uint8_t expected[16] = {0, 0, 0, 0, 200, 100, 0, 128, 0, 0, 255, 255, 150, 100, 50, 255};
+    for (int i = 0; i < 16; ++i) CHECK_NEAR(rgba[i], expected[i], 1);
+    /* two half clear layers: three quarters */
+    uint8_t half[4] = {0, 0, 0, 0};
+    const uint32_t one = 1;
+    rcn_slice_paint_codes(half, &one, 1, colors);
+    rcn_slice_paint_codes(half, &one, 1, colors);
+    CHECK_NEAR(half[3], 191, 1);
+    CHECK_NEAR(half[0], 200, 1);
+    /* values: the range is closed on both sides, and what is not a number stays clear */
+    uint8_t table[1024], map[24] = {0};
+    const float values[6] = {0.25f, 0.2f, 0.75f, 0.76f, NAN, 0.5f};
+    for (int i = 0; i < 256; ++i)
+        for (int c = 0; c < 4; ++c) table[4 * i + c] = c == 3 ? 255 : (uint8_t)i;
+    rcn_slice_paint_values(map, values, 6, 0.25, 0.75, table);
+    CHECK(map[3] == 255 && map[0] == 64 && map[7] == 0 && map[11] == 255 && map[8] == 191);
+    CHECK(map[15] == 0 && map[19] == 0 && map[23] == 255 && map[20] == 128);
+}
+
+static void windows(void) {
+    rcn_context *ctx = make_context(2);
+    double low = 0, high = 0;
+    enum { SIDE = 40 };
+    static float data[SIDE * SIDE * SIDE];
+    for (int i = 0; i < SIDE * SIDE * SIDE; ++i) data[i] = (float)(i % 1000);
+    data[SIDE * SIDE * SIDE / 2] = 1e6f; /* one bright voxel must not make all others black */
+    rcn_image image = {data, RCN_FLOAT32, 1, rcn_geometry_make(SIDE, SIDE, SIDE)};
+    CHECK_STATUS(rcn_slice_window(&low, &high, ctx, &image, 0), RCN_OK);
+    CHECK_NEAR(low, 5, 5);
+    CHECK_NEAR(high, 994, 5);
+    for (int i = 0; i < SIDE * SIDE * SIDE; ++i) data[i] = -3;
+    CHECK_STATUS(rcn_slice_window(&low, &high, ctx, &image, 0), RCN_OK);
+    CHECK_NEAR(low, -3.5, 1e-6);
+    CHECK_NEAR(high, -2.5, 1e-6);
+    rcn_context_destroy(ctx);
+}
+
+static rcn_status use_memory(rcn_context *ctx, void *payload) {
+    static float data[N];
+    const rcn_image image = {data, RCN_FLOAT32, 1, rcn_geometry_make(X, Y, Z)};
+    int64_t counts[RCN_SLICE_STEPS + 1];
+    uint8_t rgba[4 * N];
+    double low, high;
+    rcn_status status = rcn_slice_window(&low, &high, ctx, &image, 0);
+    (void)payload;
+    if (status == RCN_OK)
+        status = rcn_slice_gray(rgba, ctx, &image, 0, (rcn_slice){1, 1}, low, high);
+    if (status == RCN_OK) status = rcn_slice_counts(counts, ctx, &image, 0, 0);
+    return status;
+}
+
+static rcn_status count_volumes(rcn_context *ctx, void *payload) {
+    int64_t counts[RCN_SLICE_STEPS + 1];
+    return rcn_slice_counts(counts, ctx, payload, 0, 0);
+}
+
+static void failing_and_cancelling(void) {
+    enum { SIDE = 64 };
+    float *data = calloc(SIDE * SIDE * SIDE, sizeof *data);
+    rcn_image image = {data, RCN_FLOAT32, 1, rcn_geometry_make(SIDE, SIDE, SIDE)};
+    check_failing_allocations(use_memory, NULL);
+    check_cancelling(count_volumes, &image, 1);
+    free(data);
+}
+
+int main(void) {
+    RUN(planes);
+    RUN(pixels);
+    RUN(colors_and_numbers_that_are_none);
+    RUN(bad_arguments);
+    RUN(readouts);
+    RUN(votes_and_outlines);
+    RUN(painting);
+    RUN(windows);
+    RUN(failing_and_cancelling);
+    return TEST_RESULT;
+}
