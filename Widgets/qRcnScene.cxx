@@ -1,0 +1,565 @@
+#include "qRcnScene.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <QSignalBlocker>
+
+#include "qRcnJob.h"
+#include "rcnError.h"
+
+namespace
+{
+
+std::unique_ptr<rcn_context, rcn::ContextDeleter> MakeContext()
+{
+  rcn_context* context = nullptr;
+  if (rcn_context_create(&context, nullptr) != RCN_OK)
+  {
+    throw std::bad_alloc();
+  }
+  return std::unique_ptr<rcn_context, rcn::ContextDeleter>(context);
+}
+
+void RequireSize(const rcn_geometry& geometry, const rcn_geometry& other, const char* what)
+{
+  if (!std::equal(geometry.size, geometry.size + 3, other.size))
+  {
+    throw rcn::Error(RCN_EGEOMETRY, std::string(what) + " another number of voxels than the case.");
+  }
+}
+
+int CountBits(uint64_t bits)
+{
+  int count = 0;
+  for (; bits; bits &= bits - 1)
+  {
+    ++count;
+  }
+  return count;
+}
+
+} // namespace
+
+qRcnScene::qRcnScene(QObject* parent)
+  : QObject(parent), Context(MakeContext()), Counting(new qRcnJob(this))
+{
+}
+
+qRcnScene::~qRcnScene() = default;
+
+template <class T> void qRcnScene::set(T& member, const T& value, Changes what)
+{
+  if (member == value)
+  {
+    return;
+  }
+  member = value;
+  if (what & Overlay)
+  {
+    this->PatternColors.clear();
+  }
+  emit this->changed(what);
+}
+
+// ---- the case
+
+void qRcnScene::setCase(const std::vector<rcn::Volume>& images, std::shared_ptr<const rcn_votes> votes,
+  const rcn_geometry& geometry, const QStringList& raters)
+{
+  if (const char* sentence = rcn_geometry_check(&geometry))
+  {
+    throw rcn::Error(RCN_EGEOMETRY, sentence);
+  }
+  for (const rcn::Volume& image : images)
+  {
+    RequireSize(geometry, image.Geometry(), "The image has");
+  }
+  if (votes)
+  {
+    RequireSize(geometry, *rcn_votes_geometry(votes.get()), "The raters' masks have");
+  }
+  this->Geometry = geometry;
+  this->Images = images;
+  this->Votes = std::move(votes);
+  this->RaterNames = raters;
+  this->RaterColors.clear();
+  for (int r = 0; r < this->raterCount(); ++r)
+  {
+    uint8_t rgb[3];
+    rcn_color_rater(rgb, r);
+    this->RaterColors.push_back(QColor(rgb[0], rgb[1], rgb[2]));
+    if (r >= this->RaterNames.size())
+    {
+      this->RaterNames << tr("Rater %1").arg(r + 1);
+    }
+  }
+  this->HiddenRaters = 0;
+  this->ImageChannel = 0;
+  if (this->IsolatedLevel > this->raterCount())
+  {
+    this->IsolatedLevel = -1;
+  }
+  this->PredictionList.clear();
+  this->ShownPrediction = -1;
+  this->HighlightLower = this->HighlightUpper = -1;
+  this->PatternColors.clear();
+  for (size_t a = 0; a < 3; ++a)
+  {
+    this->CursorVoxel[a] = geometry.size[a] / 2;
+  }
+  {
+    const QSignalBlocker quiet(this);
+    this->resetWindow();
+  }
+  emit this->changed(Case | Cursor | Image | Overlay | Contours | Predictions);
+  this->measureVolume();
+}
+
+void qRcnScene::clear()
+{
+  this->Geometry = rcn_geometry{};
+  this->Images.clear();
+  this->Votes.reset();
+  this->RaterNames.clear();
+  this->RaterColors.clear();
+  this->PredictionList.clear();
+  this->ShownPrediction = -1;
+  this->HighlightLower = this->HighlightUpper = -1;
+  this->PatternColors.clear();
+  this->CursorVoxel = {};
+  emit this->changed(Case | Cursor | Image | Overlay | Contours | Predictions);
+  this->measureVolume();
+}
+
+bool qRcnScene::isRaterPresent(int rater) const
+{
+  return rater >= 0 && rater < this->raterCount() && (rcn_votes_present(this->Votes.get()) >> rater & 1);
+}
+
+int qRcnScene::imageChannelCount() const
+{
+  int count = 0;
+  for (const rcn::Volume& image : this->Images)
+  {
+    count += image.IsColor() ? 1 : image.ChannelCount();
+  }
+  return count;
+}
+
+void qRcnScene::setImageChannel(int channel)
+{
+  if (channel < 0 || channel >= this->imageChannelCount() || channel == this->ImageChannel)
+  {
+    return;
+  }
+  this->ImageChannel = channel;
+  {
+    const QSignalBlocker quiet(this);
+    this->resetWindow();
+  }
+  emit this->changed(Image);
+}
+
+const rcn_image* qRcnScene::shownImage(int* component) const
+{
+  int channel = this->ImageChannel;
+  for (const rcn::Volume& image : this->Images)
+  {
+    const int count = image.IsColor() ? 1 : image.ChannelCount();
+    if (channel < count)
+    {
+      *component = image.IsColor() ? -1 : image.GetChannel(channel).Component;
+      this->ShownImage = image.IsColor() ? image.View() : image.GetChannel(channel).Image;
+      return &this->ShownImage;
+    }
+    channel -= count;
+  }
+  return nullptr;
+}
+
+void qRcnScene::setWindow(double black, double white)
+{
+  if (!std::isfinite(black) || !std::isfinite(white) || !(black < white) ||
+    (black == this->Black && white == this->White))
+  {
+    return;
+  }
+  this->Black = black;
+  this->White = white;
+  emit this->changed(Image);
+}
+
+void qRcnScene::resetWindow()
+{
+  int component = 0;
+  const rcn_image* image = this->shownImage(&component);
+  double black = 0, white = 1;
+  if (image && component < 0 && image->type == RCN_UINT8)
+  {
+    white = 255; // colours are meant as they are
+  }
+  else if (image)
+  {
+    rcn::Check(rcn_slice_window(&black, &white, this->context(), image, std::max(component, 0)), this->context());
+  }
+  this->setWindow(black, white);
+}
+
+// ---- the cursor
+
+void qRcnScene::setCursor(const Voxel& voxel)
+{
+  if (this->isEmpty())
+  {
+    return;
+  }
+  Voxel inside;
+  for (size_t a = 0; a < 3; ++a)
+  {
+    inside[a] = std::clamp<int64_t>(voxel[a], 0, this->Geometry.size[a] - 1);
+  }
+  this->set(this->CursorVoxel, inside, Cursor);
+}
+
+std::array<double, 3> qRcnScene::rasOf(const Voxel& voxel) const
+{
+  const double index[3] = { static_cast<double>(voxel[0]), static_cast<double>(voxel[1]),
+    static_cast<double>(voxel[2]) };
+  std::array<double, 3> world{};
+  rcn_geometry_to_world(world.data(), &this->Geometry, index);
+  if (this->Geometry.dimension == 3)
+  {
+    world[0] = -world[0];
+    world[1] = -world[1];
+  }
+  return world;
+}
+
+void qRcnScene::setCursorRas(const std::array<double, 3>& ras)
+{
+  if (this->isEmpty())
+  {
+    return;
+  }
+  // Directions are orthonormal up to a header's rounding: the transpose is the inverse.
+  const double sign = this->Geometry.dimension == 3 ? -1 : 1;
+  const double world[3] = { sign * ras[0], sign * ras[1], ras[2] };
+  Voxel voxel{};
+  for (size_t a = 0; a < 3; ++a)
+  {
+    double along = 0;
+    for (size_t w = 0; w < 3; ++w)
+    {
+      along += this->Geometry.direction[3 * w + a] * (world[w] - this->Geometry.origin[w]);
+    }
+    const double index = along / this->Geometry.spacing[a];
+    voxel[a] = std::isfinite(index) ? static_cast<int64_t>(std::lround(std::clamp(index, -1e9, 1e9))) : 0;
+  }
+  this->setCursor(voxel);
+}
+
+void qRcnScene::setCrosshairVisible(bool visible)
+{
+  this->set(this->CrosshairVisible, visible, Cursor);
+}
+
+// ---- raters and their consensus
+
+QColor qRcnScene::raterColor(int rater) const
+{
+  return rater >= 0 && rater < this->raterCount() ? this->RaterColors[static_cast<size_t>(rater)] : QColor();
+}
+
+void qRcnScene::setRaterColor(int rater, const QColor& color)
+{
+  if (rater >= 0 && rater < this->raterCount() && color.isValid())
+  {
+    this->set(this->RaterColors[static_cast<size_t>(rater)], color, Contours);
+  }
+}
+
+bool qRcnScene::isRaterVisible(int rater) const
+{
+  return this->isRaterPresent(rater) && !(this->HiddenRaters >> rater & 1);
+}
+
+uint64_t qRcnScene::visibleRaters() const
+{
+  return this->Votes ? rcn_votes_present(this->Votes.get()) & ~this->HiddenRaters : 0;
+}
+
+void qRcnScene::setRaterVisible(int rater, bool visible)
+{
+  if (rater >= 0 && rater < this->raterCount())
+  {
+    const uint64_t bit = uint64_t{ 1 } << rater;
+    this->set(this->HiddenRaters, visible ? this->HiddenRaters & ~bit : this->HiddenRaters | bit, Contours);
+  }
+}
+
+void qRcnScene::setContoursVisible(bool visible)
+{
+  this->set(this->ContoursVisible, visible, Contours);
+}
+
+void qRcnScene::setHeatMapVisible(bool visible)
+{
+  this->set(this->HeatMapVisible, visible, Overlay);
+}
+
+void qRcnScene::setHeatMapOpacity(double opacity)
+{
+  this->set(this->HeatMapOpacity, std::clamp(opacity, 0.0, 1.0), Overlay);
+}
+
+void qRcnScene::setIsolatedLevel(int level)
+{
+  this->set(this->IsolatedLevel, level >= 0 && level <= this->raterCount() ? level : -1, Overlay);
+}
+
+void qRcnScene::setLevelPalette(rcn_palette palette)
+{
+  this->set(this->LevelPalette, palette, Overlay | Contours);
+}
+
+QVector<double> qRcnScene::levelVolumes() const
+{
+  QVector<double> volumes;
+  if (this->Votes)
+  {
+    volumes.fill(0, this->raterCount() + 1);
+    const rcn_pattern* patterns = rcn_votes_patterns(this->Votes.get());
+    for (int64_t p = 0; p < rcn_votes_pattern_count(this->Votes.get()); ++p)
+    {
+      volumes[CountBits(patterns[p].marked)] +=
+        static_cast<double>(patterns[p].voxels) * rcn_geometry_voxel_ml(&this->Geometry);
+    }
+  }
+  return volumes;
+}
+
+const std::vector<uint8_t>& qRcnScene::patternColors() const
+{
+  if (this->PatternColors.empty() && this->Votes)
+  {
+    const rcn_pattern* patterns = rcn_votes_patterns(this->Votes.get());
+    const auto count = static_cast<size_t>(rcn_votes_pattern_count(this->Votes.get()));
+    this->PatternColors.assign(4 * count, 0);
+    for (size_t p = 0; p < count; ++p)
+    {
+      const int marked = CountBits(patterns[p].marked), answered = CountBits(patterns[p].answered);
+      if (this->IsolatedLevel >= 0 ? marked != this->IsolatedLevel : marked == 0)
+      {
+        continue;
+      }
+      uint8_t* color = this->PatternColors.data() + 4 * p;
+      rcn_color_palette(color, this->LevelPalette, answered > 0 ? static_cast<double>(marked) / answered : 0);
+      color[3] = static_cast<uint8_t>(std::lround(255 * this->HeatMapOpacity));
+    }
+  }
+  return this->PatternColors;
+}
+
+std::vector<uint8_t> qRcnScene::raterColors(int rater) const
+{
+  const rcn_pattern* patterns = rcn_votes_patterns(this->Votes.get());
+  const auto count = static_cast<size_t>(rcn_votes_pattern_count(this->Votes.get()));
+  const QColor color = this->raterColor(rater);
+  std::vector<uint8_t> colors(4 * count, 0);
+  for (size_t p = 0; p < count; ++p)
+  {
+    if (patterns[p].marked >> rater & 1)
+    {
+      colors[4 * p] = static_cast<uint8_t>(color.red());
+      colors[4 * p + 1] = static_cast<uint8_t>(color.green());
+      colors[4 * p + 2] = static_cast<uint8_t>(color.blue());
+      colors[4 * p + 3] = static_cast<uint8_t>(std::lround(255 * this->HeatMapOpacity));
+    }
+  }
+  return colors;
+}
+
+// ---- predictions
+
+int qRcnScene::addPrediction(const QString& name, const rcn::Volume& levels, const rcn::Volume& probability)
+{
+  for (const rcn::Volume* volume : { &levels, &probability })
+  {
+    if (volume->Data())
+    {
+      RequireSize(this->Geometry, volume->Geometry(), "The prediction has");
+      if (volume->View().type != RCN_FLOAT32)
+      {
+        throw rcn::Error(RCN_EINVALID, "A prediction must be float32 to be shown.");
+      }
+    }
+  }
+  if (!levels.Data() && !probability.Data())
+  {
+    throw rcn::Error(RCN_EINVALID, "The prediction is empty.");
+  }
+  const auto same = std::find_if(this->PredictionList.begin(), this->PredictionList.end(),
+    [&name](const Prediction& one) { return one.Name == name; });
+  const int number = static_cast<int>(same - this->PredictionList.begin());
+  if (same == this->PredictionList.end())
+  {
+    this->PredictionList.push_back({ name, levels, probability });
+  }
+  else
+  {
+    *same = { name, levels, probability };
+  }
+  emit this->changed(number == this->ShownPrediction ? Predictions | Overlay | Contours : Changes(Predictions));
+  if (number == this->ShownPrediction)
+  {
+    this->measureVolume();
+  }
+  return number;
+}
+
+void qRcnScene::removePredictions()
+{
+  if (this->PredictionList.empty())
+  {
+    return;
+  }
+  this->PredictionList.clear();
+  this->ShownPrediction = -1;
+  emit this->changed(Predictions | Overlay | Contours);
+  this->measureVolume();
+}
+
+void qRcnScene::setShownPrediction(int number)
+{
+  const int chosen = number >= 0 && number < this->predictionCount() ? number : -1;
+  if (chosen != this->ShownPrediction)
+  {
+    this->set(this->ShownPrediction, chosen, Overlay | Contours);
+    this->measureVolume();
+  }
+}
+
+void qRcnScene::setReadout(int readout, int number)
+{
+  if (readout == this->Readout && number == this->ReadoutNumber)
+  {
+    return;
+  }
+  this->Readout = readout;
+  this->ReadoutNumber = number;
+  emit this->changed(Overlay | Contours);
+  this->measureVolume();
+}
+
+void qRcnScene::setPredictionOpacity(double opacity)
+{
+  this->set(this->PredictionOpacity, std::clamp(opacity, 0.0, 1.0), Overlay);
+}
+
+void qRcnScene::setThreshold(double threshold)
+{
+  const double inside = std::clamp(threshold, 0.0, 1.0);
+  if (inside != this->Threshold)
+  {
+    this->set(this->Threshold, inside, Overlay | Contours);
+    emit this->volumeChanged(this->volumeAboveThreshold());
+  }
+}
+
+void qRcnScene::setThresholdContourVisible(bool visible)
+{
+  this->set(this->ThresholdContourVisible, visible, Contours);
+}
+
+void qRcnScene::setLevelContoursVisible(bool visible)
+{
+  this->set(this->LevelContoursVisible, visible, Contours);
+}
+
+void qRcnScene::setHighlight(double lower, double upper)
+{
+  const bool none = !(upper >= lower) || upper < 0;
+  const double low = none ? -1 : lower, high = none ? -1 : upper;
+  if (low != this->HighlightLower || high != this->HighlightUpper)
+  {
+    this->HighlightLower = low;
+    this->HighlightUpper = high;
+    emit this->changed(Overlay);
+  }
+}
+
+std::array<uint8_t, 1024> qRcnScene::probabilityColors(double opacity) const
+{
+  std::array<uint8_t, 1024> colors{};
+  for (size_t i = 0; i < 256; ++i)
+  {
+    rcn_color_palette(&colors[4 * i], this->LevelPalette, static_cast<double>(i) / 255);
+    colors[4 * i + 3] = static_cast<uint8_t>(std::lround(255 * opacity));
+  }
+  return colors;
+}
+
+double qRcnScene::readoutAt(int prediction, const Voxel& voxel) const
+{
+  if (prediction < 0 || prediction >= this->predictionCount())
+  {
+    return std::numeric_limits<double>::quiet_NaN();
+  }
+  // A view of that one voxel.
+  rcn_image one = this->prediction(prediction).volume().View();
+  const int64_t* size = this->Geometry.size;
+  for (size_t a = 0; a < 3; ++a)
+  {
+    if (voxel[a] < 0 || voxel[a] >= size[a])
+    {
+      return std::numeric_limits<double>::quiet_NaN();
+    }
+  }
+  one.data = static_cast<float*>(one.data) + (voxel[0] + size[0] * (voxel[1] + size[1] * voxel[2])) * one.components;
+  one.geometry = rcn_geometry_make(1, 1, 1);
+  float value = 0;
+  const rcn_status status =
+    rcn_slice_readout(&value, this->context(), &one, this->Readout, this->ReadoutNumber, rcn_slice{ 2, 0 });
+  return status == RCN_OK ? static_cast<double>(value) : std::numeric_limits<double>::quiet_NaN();
+}
+
+// ---- the volume above the threshold: counted once per readout, off the GUI thread
+
+double qRcnScene::volumeAboveThreshold() const
+{
+  if (this->Counts.empty())
+  {
+    return std::numeric_limits<double>::quiet_NaN();
+  }
+  const auto step = static_cast<size_t>(std::lround(this->Threshold * RCN_SLICE_STEPS));
+  return static_cast<double>(this->Counts[step]) * rcn_geometry_voxel_ml(&this->Geometry);
+}
+
+void qRcnScene::measureVolume()
+{
+  this->Counts.clear();
+  emit this->volumeChanged(this->volumeAboveThreshold());
+  if (this->ShownPrediction < 0)
+  {
+    this->Counting->cancel();
+    return;
+  }
+  // The volume is a copy that shares the buffer: it stays whatever happens to the scene.
+  const rcn::Volume volume = this->prediction(this->ShownPrediction).volume();
+  const int readout = this->Readout, number = this->ReadoutNumber;
+  this->Counting->startInstead(tr("Measuring volumes"), [=](qRcnJob::Monitor& monitor) -> qRcnJob::Done {
+    const auto context = MakeContext();
+    rcn_context_set_progress(
+      context.get(),
+      [](double, const char*, void* payload) -> int { return static_cast<qRcnJob::Monitor*>(payload)->isCancelled(); },
+      &monitor);
+    std::vector<int64_t> counts(RCN_SLICE_STEPS + 1);
+    rcn::Check(rcn_slice_counts(counts.data(), context.get(), &volume.View(), readout, number), context.get());
+    return [this, counts]() {
+      this->Counts = counts;
+      emit this->volumeChanged(this->volumeAboveThreshold());
+    };
+  });
+}

@@ -1,0 +1,218 @@
+/// What is shown: images, raters, predictions, colours, the cursor. All slice views share one scene and follow it.
+///
+/// The scene shares ownership of everything it shows (a volume holds its buffer, votes come as shared_ptr), so that a job
+/// may replace the case at any time. A setter that changes nothing sends no signal.
+#ifndef qRcnScene_h
+#define qRcnScene_h
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <QColor>
+#include <QObject>
+#include <QString>
+#include <QStringList>
+#include <QVector>
+
+#include "rcn/rcn_picture.h"
+#include "rcn/rcn_slice.h"
+#include "rcnImageIO.h"
+#include "rcnWorkspace.h"
+
+class qRcnJob;
+
+class qRcnScene : public QObject
+{
+  Q_OBJECT
+public:
+  using Voxel = std::array<int64_t, 3>;
+
+  /// What a change is about.
+  enum Change
+  {
+    Case = 1,        ///< another image, other votes, other raters
+    Cursor = 2,      ///< another voxel
+    Image = 4,       ///< window, or which image is shown
+    Overlay = 8,     ///< heat map, prediction, highlight
+    Contours = 16,   ///< outlines of raters and of predictions
+    Predictions = 32 ///< one was added or removed
+  };
+  Q_DECLARE_FLAGS(Changes, Change)
+
+  /// A model's answer (or a fused map): levels (float32, K + 1 components), a probability (float32), or both. With
+  /// levels the readout can be chosen; a lone probability is shown as it is.
+  struct Prediction
+  {
+    QString Name;
+    rcn::Volume Levels;
+    rcn::Volume Probability;
+    bool hasLevels() const { return this->Levels.Data() != nullptr; }
+    const rcn::Volume& volume() const { return this->hasLevels() ? this->Levels : this->Probability; }
+  };
+
+  explicit qRcnScene(QObject* parent = nullptr);
+  ~qRcnScene() override;
+
+  // ---- the case
+
+  /// Shows another case; predictions, highlight, zoom and window go, settings (heat map, readout, ...) stay. Images may be
+  /// empty, votes null; what is given must have the geometry's size. Throws rcn::Error (RCN_EGEOMETRY) otherwise, and
+  /// the scene stays as it was.
+  void setCase(const std::vector<rcn::Volume>& images, std::shared_ptr<const rcn_votes> votes,
+    const rcn_geometry& geometry, const QStringList& raters);
+  /// Nothing is shown.
+  void clear();
+  bool isEmpty() const { return this->Geometry.size[0] == 0; }
+
+  const rcn_geometry& geometry() const { return this->Geometry; }
+  const std::vector<rcn::Volume>& images() const { return this->Images; }
+  const rcn_votes* votes() const { return this->Votes.get(); }
+  int raterCount() const { return this->Votes ? rcn_votes_raters(this->Votes.get()) : 0; }
+  const QStringList& raterNames() const { return this->RaterNames; }
+  /// Whether the rater answered this case.
+  bool isRaterPresent(int rater) const;
+
+  /// Which image and channel of it, counted over all images. A colour picture is one.
+  int imageChannelCount() const;
+  int imageChannel() const { return this->ImageChannel; }
+  void setImageChannel(int channel);
+  /// The image that is shown; null when there is none. *component = -1 for a colour picture.
+  const rcn_image* shownImage(int* component) const;
+
+  /// Black and white. Level is their middle, window their distance.
+  double black() const { return this->Black; }
+  double white() const { return this->White; }
+  void setWindow(double black, double white);
+  /// A window that suits the image.
+  void resetWindow();
+
+  // ---- the cursor
+
+  const Voxel& cursor() const { return this->CursorVoxel; }
+  /// Brought into the volume where it lies outside.
+  void setCursor(const Voxel& voxel);
+  /// Its position in mm, to the right, front and head (RAS); for a picture along x and y.
+  std::array<double, 3> cursorRas() const { return this->rasOf(this->CursorVoxel); }
+  std::array<double, 3> rasOf(const Voxel& voxel) const;
+  /// The voxel nearest to a position in mm.
+  void setCursorRas(const std::array<double, 3>& ras);
+  bool isCrosshairVisible() const { return this->CrosshairVisible; }
+
+  // ---- raters and their consensus
+
+  QColor raterColor(int rater) const;
+  void setRaterColor(int rater, const QColor& color);
+  bool isRaterVisible(int rater) const;
+  /// Bit r for each rater whose outline is to be drawn.
+  uint64_t visibleRaters() const;
+  bool areContoursVisible() const { return this->ContoursVisible; }
+  bool isHeatMapVisible() const { return this->HeatMapVisible; }
+  double heatMapOpacity() const { return this->HeatMapOpacity; }
+  /// The only level shown; -1: all.
+  int isolatedLevel() const { return this->IsolatedLevel; }
+  rcn_palette levelPalette() const { return this->LevelPalette; }
+  /// Volume of each level 0 ... K in mL; empty without votes.
+  QVector<double> levelVolumes() const;
+
+  // ---- predictions
+
+  /// Returns its number. A name that is there already is replaced. Throws rcn::Error where the geometry is another.
+  int addPrediction(const QString& name, const rcn::Volume& levels, const rcn::Volume& probability = rcn::Volume());
+  void removePredictions();
+  int predictionCount() const { return static_cast<int>(this->PredictionList.size()); }
+  const Prediction& prediction(int number) const { return this->PredictionList.at(static_cast<size_t>(number)); }
+  /// The number of the prediction that lies over the image; -1: none.
+  int shownPrediction() const { return this->ShownPrediction; }
+
+  /// Majority, Expected and AtLeast are rcn_readout's numbers; RCN_SLICE_LEVEL is exactly so many raters.
+  int readout() const { return this->Readout; }
+  int readoutNumber() const { return this->ReadoutNumber; }
+  double predictionOpacity() const { return this->PredictionOpacity; }
+  double threshold() const { return this->Threshold; }
+  bool isThresholdContourVisible() const { return this->ThresholdContourVisible; }
+  bool areLevelContoursVisible() const { return this->LevelContoursVisible; }
+  /// Volume at and above the threshold in the shown prediction; NaN while it is being measured, and without one.
+  double volumeAboveThreshold() const;
+  /// A prediction's readout at a voxel; NaN where it has none.
+  double readoutAt(int prediction, const Voxel& voxel) const;
+
+  // ---- highlight: voxels whose probability lies in a range
+
+  bool hasHighlight() const { return this->HighlightUpper >= 0; }
+  double highlightLower() const { return this->HighlightLower; }
+  double highlightUpper() const { return this->HighlightUpper; }
+
+  // ---- for the views
+
+  rcn_context* context() const { return this->Context.get(); }
+  /// Four bytes per pattern of the votes: the consensus in colours, with opacity and isolation.
+  const std::vector<uint8_t>& patternColors() const;
+  /// The same for the mask of one rater, in the rater's colour.
+  std::vector<uint8_t> raterColors(int rater) const;
+  /// A colour with an opacity for each of 256 steps of probability.
+  std::array<uint8_t, 1024> probabilityColors(double opacity) const;
+
+public slots:
+  void setCrosshairVisible(bool visible);
+  void setRaterVisible(int rater, bool visible);
+  void setContoursVisible(bool visible);
+  void setHeatMapVisible(bool visible);
+  void setHeatMapOpacity(double opacity);
+  void setIsolatedLevel(int level);
+  void setLevelPalette(rcn_palette palette);
+  void setShownPrediction(int number);
+  void setReadout(int readout, int number);
+  void setPredictionOpacity(double opacity);
+  void setThreshold(double threshold);
+  void setThresholdContourVisible(bool visible);
+  void setLevelContoursVisible(bool visible);
+  /// (-1, -1): none.
+  void setHighlight(double lower, double upper);
+
+signals:
+  void changed(qRcnScene::Changes what);
+  /// The volume above the threshold is another, or has been measured.
+  void volumeChanged(double millilitres);
+
+private:
+  template <class T> void set(T& member, const T& value, Changes what);
+  void measureVolume();
+
+  std::unique_ptr<rcn_context, rcn::ContextDeleter> Context;
+  rcn_geometry Geometry{};
+  std::vector<rcn::Volume> Images;
+  std::shared_ptr<const rcn_votes> Votes;
+  QStringList RaterNames;
+  std::vector<QColor> RaterColors;
+  uint64_t HiddenRaters = 0;
+  int ImageChannel = 0;
+  mutable rcn_image ShownImage{};
+  double Black = 0, White = 1;
+  Voxel CursorVoxel{};
+  bool CrosshairVisible = true;
+  bool ContoursVisible = true;
+  bool HeatMapVisible = true;
+  double HeatMapOpacity = 0.5;
+  int IsolatedLevel = -1;
+  rcn_palette LevelPalette = RCN_PALETTE_GREEN;
+  std::vector<Prediction> PredictionList;
+  int ShownPrediction = -1;
+  int Readout = RCN_READOUT_MAJORITY;
+  int ReadoutNumber = 0;
+  double PredictionOpacity = 0.5;
+  double Threshold = 0.5;
+  bool ThresholdContourVisible = true;
+  bool LevelContoursVisible = false;
+  double HighlightLower = -1, HighlightUpper = -1;
+
+  mutable std::vector<uint8_t> PatternColors; // empty: to be made
+  /// Voxels above each step of the shown prediction's readout; empty while they are counted.
+  std::vector<int64_t> Counts;
+  qRcnJob* Counting;
+};
+
+Q_DECLARE_OPERATORS_FOR_FLAGS(qRcnScene::Changes)
+
+#endif

@@ -1,0 +1,586 @@
+#include "qRcnSliceCanvas.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <QApplication>
+#include <QKeyEvent>
+#include <QMouseEvent>
+#include <QResizeEvent>
+#include <QTimer>
+#include <QWheelEvent>
+
+#include <vtkGenericOpenGLRenderWindow.h>
+#include <vtkRenderer.h>
+#include <vtkRendererCollection.h>
+
+namespace
+{
+
+const double LARGEST_ZOOM = 64, SMALLEST_ZOOM = 0.2;
+
+} // namespace
+
+qRcnSliceCanvas::qRcnSliceCanvas(qRcnScene* scene, QWidget* parent)
+  : QVTKOpenGLNativeWidget(parent), Scene(scene)
+{
+  vtkNew<vtkGenericOpenGLRenderWindow> window;
+  this->setRenderWindow(window);
+  this->setFocusPolicy(Qt::StrongFocus);
+  this->setMouseTracking(true);
+  this->setPanels({ { rcnSlicePane::Content::Scene, 0, QString(), QColor() } }, 1);
+  connect(scene, &qRcnScene::changed, this, &qRcnSliceCanvas::follow);
+  this->follow(qRcnScene::Case);
+}
+
+qRcnSliceCanvas::~qRcnSliceCanvas()
+{
+  // Textures and buffers go while their OpenGL context is there.
+  if (this->isValid())
+  {
+    this->makeCurrent();
+  }
+  for (const auto& pane : this->Panes)
+  {
+    this->renderWindow()->RemoveRenderer(pane->renderer());
+  }
+  this->Panes.clear();
+}
+
+std::vector<std::pair<QString, QString>> qRcnSliceCanvas::shortcuts()
+{
+  return {
+    { tr("Wheel, Up/Down, Page Up/Page Down"), tr("next and previous slice; ten at a time with Page") },
+    { tr("Home, End"), tr("first and last slice") },
+    { tr("Click"), tr("put the cross-hair there, in all views") },
+    { tr("Shift + move"), tr("the cross-hair follows the mouse") },
+    { tr("Left drag"), tr("window (sideways) and level (up and down)") },
+    { tr("Right drag, Ctrl + wheel, + and -"), tr("zoom") },
+    { tr("Middle drag, Ctrl + left drag"), tr("move the picture") },
+    { tr("Double click"), tr("one large view, and back") },
+    { tr("R"), tr("reset zoom, place and window") },
+    { tr("H"), tr("heat map of the raters' consensus on and off") },
+    { tr("C"), tr("outlines on and off") },
+    { tr("1 ... 9"), tr("outline of that rater on and off") },
+    { tr("P"), tr("next prediction, or none") },
+    { tr("X"), tr("cross-hair on and off") },
+  };
+}
+
+QString qRcnSliceCanvas::viewName(rcn_view view)
+{
+  return view == RCN_VIEW_AXIAL ? tr("Axial") : view == RCN_VIEW_CORONAL ? tr("Coronal") : tr("Sagittal");
+}
+
+QColor qRcnSliceCanvas::viewColor(rcn_view view)
+{
+  // As in Slicer: red, green, yellow.
+  return view == RCN_VIEW_AXIAL ? QColor(0xf3, 0x7a, 0x6b)
+    : view == RCN_VIEW_CORONAL  ? QColor(0x8f, 0xcf, 0x6f)
+                                : QColor(0xed, 0xd5, 0x4c);
+}
+
+// ---- what is shown
+
+void qRcnSliceCanvas::setView(rcn_view view)
+{
+  if (view == this->View)
+  {
+    return;
+  }
+  this->View = view;
+  this->follow(qRcnScene::Case);
+}
+
+void qRcnSliceCanvas::setPanels(const std::vector<Panel>& panels, int columns)
+{
+  if (this->isValid())
+  {
+    this->makeCurrent();
+  }
+  for (const auto& pane : this->Panes)
+  {
+    this->renderWindow()->RemoveRenderer(pane->renderer());
+  }
+  this->Panes.clear();
+  this->Panels = panels;
+  this->Columns = std::max(columns, 1);
+  for (const Panel& panel : panels)
+  {
+    this->Panes.push_back(std::make_unique<rcnSlicePane>(this->Scene, panel.Content, panel.Number));
+    this->renderWindow()->AddRenderer(this->Panes.back()->renderer());
+  }
+  this->layOut();
+  this->scheduleRender();
+}
+
+void qRcnSliceCanvas::layOut()
+{
+  const int count = static_cast<int>(this->Panes.size());
+  const int rows = (count + this->Columns - 1) / this->Columns;
+  for (int i = 0; i < count; ++i)
+  {
+    const int column = i % this->Columns, row = rows - 1 - i / this->Columns;
+    this->Panes[static_cast<size_t>(i)]->renderer()->SetViewport(static_cast<double>(column) / this->Columns,
+      static_cast<double>(row) / rows, static_cast<double>(column + 1) / this->Columns,
+      static_cast<double>(row + 1) / rows);
+  }
+}
+
+void qRcnSliceCanvas::follow(qRcnScene::Changes what)
+{
+  for (const auto& pane : this->Panes)
+  {
+    pane->invalidate(what);
+  }
+  if (what & qRcnScene::Case)
+  {
+    if (!this->Scene->isEmpty())
+    {
+      rcn_plane_make(&this->Plane, &this->Scene->geometry(), this->View);
+    }
+    this->fit();
+  }
+  if (what & (qRcnScene::Case | qRcnScene::Cursor))
+  {
+    emit this->sliceChanged(this->slice(), this->sliceCount());
+  }
+  this->scheduleRender();
+}
+
+int64_t qRcnSliceCanvas::slice() const
+{
+  return this->Scene->cursor()[static_cast<size_t>(this->Plane.axis)];
+}
+
+int64_t qRcnSliceCanvas::sliceCount() const
+{
+  return this->Scene->geometry().size[this->Plane.axis];
+}
+
+void qRcnSliceCanvas::setSlice(int64_t slice)
+{
+  qRcnScene::Voxel cursor = this->Scene->cursor();
+  cursor[static_cast<size_t>(this->Plane.axis)] = slice;
+  this->Scene->setCursor(cursor);
+}
+
+void qRcnSliceCanvas::setZoom(double zoom)
+{
+  this->Zoom = std::clamp(zoom, SMALLEST_ZOOM, LARGEST_ZOOM);
+  this->scheduleRender();
+}
+
+void qRcnSliceCanvas::fit()
+{
+  const rcn_geometry& geometry = this->Scene->geometry();
+  this->Zoom = 1;
+  this->Center[0] = static_cast<double>(geometry.size[this->Plane.right] - 1) / 2;
+  this->Center[1] = static_cast<double>(geometry.size[this->Plane.up] - 1) / 2;
+  this->scheduleRender();
+}
+
+void qRcnSliceCanvas::resetView()
+{
+  this->fit();
+  this->Scene->resetWindow();
+}
+
+// ---- places
+
+QSizeF qRcnSliceCanvas::panelSize() const
+{
+  const int count = static_cast<int>(this->Panes.size());
+  const int rows = std::max((count + this->Columns - 1) / this->Columns, 1);
+  return QSizeF(
+    std::max(1.0, static_cast<double>(this->width()) / this->Columns), std::max(1.0, static_cast<double>(this->height()) / rows));
+}
+
+double qRcnSliceCanvas::mmPerPoint() const
+{
+  const rcn_geometry& geometry = this->Scene->geometry();
+  const QSizeF size = this->panelSize();
+  const double width = static_cast<double>(geometry.size[this->Plane.right]) * geometry.spacing[this->Plane.right];
+  const double height = static_cast<double>(geometry.size[this->Plane.up]) * geometry.spacing[this->Plane.up];
+  return std::max({ width / size.width(), height / size.height(), 1e-12 }) / this->Zoom;
+}
+
+bool qRcnSliceCanvas::voxelAt(const QPointF& place, qRcnScene::Voxel* voxel) const
+{
+  if (this->Scene->isEmpty() || !QRectF(this->rect()).contains(place))
+  {
+    return false;
+  }
+  const rcn_geometry& geometry = this->Scene->geometry();
+  const QSizeF size = this->panelSize();
+  const double x = std::fmod(place.x(), size.width()) - size.width() / 2;
+  const double y = size.height() / 2 - std::fmod(place.y(), size.height());
+  const double mm = this->mmPerPoint();
+  const rcn_plane& plane = this->Plane;
+  const double right = this->Center[0] + plane.right_sign * x * mm / geometry.spacing[plane.right];
+  const double up = this->Center[1] + plane.up_sign * y * mm / geometry.spacing[plane.up];
+  qRcnScene::Voxel found = this->Scene->cursor();
+  found[static_cast<size_t>(plane.right)] = static_cast<int64_t>(std::floor(right + 0.5));
+  found[static_cast<size_t>(plane.up)] = static_cast<int64_t>(std::floor(up + 0.5));
+  for (size_t a = 0; a < 3; ++a)
+  {
+    if (found[a] < 0 || found[a] >= geometry.size[a])
+    {
+      return false;
+    }
+  }
+  *voxel = found;
+  return true;
+}
+
+QPointF qRcnSliceCanvas::placeOf(const qRcnScene::Voxel& voxel) const
+{
+  const rcn_geometry& geometry = this->Scene->geometry();
+  const QSizeF size = this->panelSize();
+  const rcn_plane& plane = this->Plane;
+  const double mm = this->mmPerPoint();
+  const double right = static_cast<double>(voxel[static_cast<size_t>(plane.right)]) - this->Center[0];
+  const double up = static_cast<double>(voxel[static_cast<size_t>(plane.up)]) - this->Center[1];
+  return QPointF(size.width() / 2 + plane.right_sign * right * geometry.spacing[plane.right] / mm,
+    size.height() / 2 - plane.up_sign * up * geometry.spacing[plane.up] / mm);
+}
+
+// ---- drawing: at most once per turn of the event loop, whatever changed
+
+void qRcnSliceCanvas::scheduleRender()
+{
+  if (!this->RenderScheduled)
+  {
+    this->RenderScheduled = true;
+    QTimer::singleShot(0, this, &qRcnSliceCanvas::render);
+  }
+}
+
+void qRcnSliceCanvas::render()
+{
+  if (!this->RenderScheduled)
+  {
+    return;
+  }
+  // What is not to be seen is drawn when it is shown (paintGL).
+  if (this->isVisible() && this->isValid())
+  {
+    this->refresh();
+    this->renderWindow()->Render();
+  }
+}
+
+void qRcnSliceCanvas::paintGL()
+{
+  if (this->RenderScheduled)
+  {
+    this->refresh();
+  }
+  QVTKOpenGLNativeWidget::paintGL();
+}
+
+void qRcnSliceCanvas::refresh()
+{
+  this->RenderScheduled = false;
+  const QSizeF size = this->panelSize();
+  const double ratio = this->devicePixelRatioF();
+  rcnSlicePane::Camera camera;
+  camera.Plane = this->Plane;
+  camera.Slice = this->slice();
+  camera.Center[0] = this->Center[0];
+  camera.Center[1] = this->Center[1];
+  camera.MmPerPixel = this->mmPerPoint() / ratio;
+  this->refreshTexts();
+  for (const auto& pane : this->Panes)
+  {
+    pane->setTextScale(ratio);
+    pane->refresh(camera, static_cast<int>(std::lround(size.width() * ratio)),
+      static_cast<int>(std::lround(size.height() * ratio)));
+  }
+}
+
+void qRcnSliceCanvas::refreshTexts()
+{
+  const bool several = this->Panes.size() > 1;
+  const rcn_geometry& geometry = this->Scene->geometry();
+  QString place, window;
+  if (!this->Scene->isEmpty())
+  {
+    if (geometry.dimension == 3)
+    {
+      place = tr("%1 %2 / %3").arg(viewName(this->View)).arg(this->slice() + 1).arg(this->sliceCount());
+      const auto ras = this->Scene->cursorRas();
+      const int world = this->View == RCN_VIEW_AXIAL ? 2 : this->View == RCN_VIEW_CORONAL ? 1 : 0;
+      const char* const letters[3] = { "LR", "PA", "IS" };
+      const double mm = ras[static_cast<size_t>(world)];
+      place += QString("\n%1 %2 mm").arg(QChar(letters[world][mm >= 0])).arg(std::fabs(mm), 0, 'f', 1);
+    }
+    if (!this->Scene->images().empty())
+    {
+      window = tr("W %1  L %2")
+                 .arg(this->Scene->white() - this->Scene->black(), 0, 'g', 4)
+                 .arg((this->Scene->white() + this->Scene->black()) / 2, 0, 'g', 4);
+    }
+  }
+  for (size_t i = 0; i < this->Panes.size(); ++i)
+  {
+    rcnSlicePane& pane = *this->Panes[i];
+    const Panel& panel = this->Panels[i];
+    const bool first = i == 0, last = i + 1 == this->Panes.size();
+    const QString title = several ? panel.Title : place;
+    pane.setCornerText(0, title.toStdString(),
+      several ? panel.Color : geometry.dimension == 3 ? viewColor(this->View) : QColor(225, 225, 225));
+    pane.setCornerText(1, (several && first ? place : QString()).toStdString());
+    pane.setCornerText(2, (first ? window : QString()).toStdString());
+    pane.setCornerText(3, (last ? tr("For research, not for clinical use") : QString()).toStdString(),
+      QColor(170, 170, 170));
+    pane.setFurniture(!several || first, first);
+  }
+}
+
+QImage qRcnSliceCanvas::picture()
+{
+  this->scheduleRender();
+  if (this->isValid())
+  {
+    this->refresh();
+    this->renderWindow()->Render();
+  }
+  return this->grabFramebuffer();
+}
+
+// ---- mouse and keys
+
+bool qRcnSliceCanvas::event(QEvent* event)
+{
+  switch (event->type())
+  {
+    case QEvent::MouseButtonPress:
+    case QEvent::MouseButtonRelease:
+    case QEvent::MouseButtonDblClick:
+    case QEvent::MouseMove:
+    case QEvent::Wheel:
+    case QEvent::KeyPress:
+    case QEvent::KeyRelease:
+    case QEvent::Enter:
+    case QEvent::Leave:
+      // Past VTK's interactor, which would do something of its own.
+      return QOpenGLWidget::event(event);
+    default:
+      return QVTKOpenGLNativeWidget::event(event);
+  }
+}
+
+void qRcnSliceCanvas::resizeEvent(QResizeEvent* event)
+{
+  QVTKOpenGLNativeWidget::resizeEvent(event);
+  this->scheduleRender();
+}
+
+void qRcnSliceCanvas::mousePressEvent(QMouseEvent* event)
+{
+  if (this->Dragging != Drag::None)
+  {
+    return; // another button is down
+  }
+  this->Button = event->button();
+  this->PressedAt = this->DraggedTo = event->localPos();
+  switch (event->button())
+  {
+    case Qt::LeftButton:
+      this->Dragging = event->modifiers() & Qt::ControlModifier ? Drag::Pan : Drag::Click;
+      break;
+    case Qt::MiddleButton:
+      this->Dragging = Drag::Pan;
+      break;
+    case Qt::RightButton:
+      this->Dragging = Drag::Zoom;
+      break;
+    default:
+      break;
+  }
+}
+
+void qRcnSliceCanvas::mouseMoveEvent(QMouseEvent* event)
+{
+  const QPointF place = event->localPos(), step = place - this->DraggedTo;
+  qRcnScene::Voxel voxel{};
+  const bool inside = this->voxelAt(place, &voxel);
+  emit this->cursorMoved(inside, voxel[0], voxel[1], voxel[2]);
+  if (this->Dragging == Drag::Click &&
+    (place - this->PressedAt).manhattanLength() >= QApplication::startDragDistance())
+  {
+    this->Dragging = Drag::Window;
+  }
+  switch (this->Dragging)
+  {
+    case Drag::None:
+      if (event->modifiers() & Qt::ShiftModifier)
+      {
+        this->pointAt(place);
+      }
+      return;
+    case Drag::Click:
+      return;
+    case Drag::Window:
+    {
+      // As far as the view is wide doubles or halves the window; the level moves with what is on the screen.
+      const double window = this->Scene->white() - this->Scene->black();
+      const double level = (this->Scene->white() + this->Scene->black()) / 2 + step.y() * window / 400;
+      const double wider = window * std::exp2(step.x() / 150);
+      this->Scene->setWindow(level - wider / 2, level + wider / 2);
+      break;
+    }
+    case Drag::Zoom:
+      this->zoomAt(std::exp2(-step.y() / 100), this->PressedAt);
+      break;
+    case Drag::Pan:
+    {
+      const rcn_geometry& geometry = this->Scene->geometry();
+      if (!this->Scene->isEmpty())
+      {
+        const double mm = this->mmPerPoint();
+        this->Center[0] -= this->Plane.right_sign * step.x() * mm / geometry.spacing[this->Plane.right];
+        this->Center[1] += this->Plane.up_sign * step.y() * mm / geometry.spacing[this->Plane.up];
+        this->scheduleRender();
+      }
+      break;
+    }
+  }
+  this->DraggedTo = place;
+}
+
+void qRcnSliceCanvas::mouseReleaseEvent(QMouseEvent* event)
+{
+  if (event->button() != this->Button)
+  {
+    return;
+  }
+  if (this->Dragging == Drag::Click)
+  {
+    this->pointAt(event->localPos());
+  }
+  this->Dragging = Drag::None;
+  this->Button = Qt::NoButton;
+}
+
+void qRcnSliceCanvas::mouseDoubleClickEvent(QMouseEvent* event)
+{
+  if (event->button() == Qt::LeftButton)
+  {
+    emit this->doubleClicked();
+  }
+}
+
+void qRcnSliceCanvas::leaveEvent(QEvent* event)
+{
+  QVTKOpenGLNativeWidget::leaveEvent(event);
+  emit this->cursorMoved(false, 0, 0, 0);
+}
+
+void qRcnSliceCanvas::pointAt(const QPointF& place)
+{
+  qRcnScene::Voxel voxel{};
+  if (this->voxelAt(place, &voxel))
+  {
+    this->Scene->setCursor(voxel);
+  }
+}
+
+void qRcnSliceCanvas::zoomAt(double factor, const QPointF& place)
+{
+  // The point under the mouse stays where it is.
+  if (this->Scene->isEmpty())
+  {
+    return;
+  }
+  const QSizeF size = this->panelSize();
+  const double x = std::fmod(place.x(), size.width()) - size.width() / 2;
+  const double y = size.height() / 2 - std::fmod(place.y(), size.height());
+  const double before = this->mmPerPoint();
+  this->setZoom(this->Zoom * factor);
+  const double gained = before - this->mmPerPoint();
+  const double* spacing = this->Scene->geometry().spacing;
+  this->Center[0] += this->Plane.right_sign * x * gained / spacing[this->Plane.right];
+  this->Center[1] += this->Plane.up_sign * y * gained / spacing[this->Plane.up];
+}
+
+void qRcnSliceCanvas::wheelEvent(QWheelEvent* event)
+{
+  const double steps = event->angleDelta().y() / 120.0;
+  event->accept();
+  if (event->modifiers() & Qt::ControlModifier)
+  {
+    this->zoomAt(std::exp2(steps / 4), event->position());
+    return;
+  }
+  // Touch pads send parts of a step.
+  this->WheelRest += steps;
+  const double whole = std::trunc(this->WheelRest);
+  this->WheelRest -= whole;
+  this->setSlice(this->slice() + static_cast<int64_t>(whole));
+}
+
+void qRcnSliceCanvas::keyPressEvent(QKeyEvent* event)
+{
+  const QPointF middle = QPointF(this->panelSize().width() / 2, this->panelSize().height() / 2);
+  const bool plain = !(event->modifiers() & (Qt::ControlModifier | Qt::AltModifier | Qt::MetaModifier));
+  if (!plain)
+  {
+    QVTKOpenGLNativeWidget::keyPressEvent(event);
+    return;
+  }
+  switch (event->key())
+  {
+    case Qt::Key_Up:
+    case Qt::Key_Right:
+      this->setSlice(this->slice() + 1);
+      break;
+    case Qt::Key_Down:
+    case Qt::Key_Left:
+      this->setSlice(this->slice() - 1);
+      break;
+    case Qt::Key_PageUp:
+      this->setSlice(this->slice() + 10);
+      break;
+    case Qt::Key_PageDown:
+      this->setSlice(this->slice() - 10);
+      break;
+    case Qt::Key_Home:
+      this->setSlice(0);
+      break;
+    case Qt::Key_End:
+      this->setSlice(this->sliceCount() - 1);
+      break;
+    case Qt::Key_Plus:
+    case Qt::Key_Equal:
+      this->zoomAt(std::exp2(0.25), middle);
+      break;
+    case Qt::Key_Minus:
+      this->zoomAt(std::exp2(-0.25), middle);
+      break;
+    case Qt::Key_R:
+      this->resetView();
+      break;
+    case Qt::Key_H:
+      this->Scene->setHeatMapVisible(!this->Scene->isHeatMapVisible());
+      break;
+    case Qt::Key_C:
+      this->Scene->setContoursVisible(!this->Scene->areContoursVisible());
+      break;
+    case Qt::Key_X:
+      this->Scene->setCrosshairVisible(!this->Scene->isCrosshairVisible());
+      break;
+    case Qt::Key_P:
+      this->Scene->setShownPrediction(this->Scene->shownPrediction() + 1);
+      break;
+    default:
+      if (event->key() >= Qt::Key_1 && event->key() <= Qt::Key_9)
+      {
+        const int rater = event->key() - Qt::Key_1;
+        this->Scene->setRaterVisible(rater, !this->Scene->isRaterVisible(rater));
+        break;
+      }
+      QVTKOpenGLNativeWidget::keyPressEvent(event);
+  }
+}

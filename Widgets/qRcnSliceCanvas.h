@@ -1,0 +1,124 @@
+/// The drawing area of slice views: one or several panels of the same slice, and what mouse and keys do there.
+///
+/// Mouse: wheel scrolls, Ctrl + wheel zooms; click moves the cross-hair (with Shift it follows the mouse); left drag
+/// changes window and level; right drag zooms; middle drag (or Ctrl + left drag) pans. Keys: qRcnSliceCanvas::shortcuts().
+#ifndef qRcnSliceCanvas_h
+#define qRcnSliceCanvas_h
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <QPoint>
+#include <QPointF>
+#include <QVTKOpenGLNativeWidget.h>
+
+#include "qRcnScene.h"
+#include "rcnSlicePane.h"
+
+class qRcnSliceCanvas : public QVTKOpenGLNativeWidget
+{
+  Q_OBJECT
+public:
+  explicit qRcnSliceCanvas(qRcnScene* scene, QWidget* parent = nullptr);
+  ~qRcnSliceCanvas() override;
+
+  /// Key or gesture, and what it does, for the list under `?`.
+  static std::vector<std::pair<QString, QString>> shortcuts();
+  static QString viewName(rcn_view view);
+  /// The colour that stands for a view: its title, and its line in the cross-hairs of the others.
+  static QColor viewColor(rcn_view view);
+
+  rcn_view view() const { return this->View; }
+  void setView(rcn_view view);
+  const rcn_plane& plane() const { return this->Plane; }
+
+  /// The panels, row after row in so many columns. Titles stand in the upper left corner.
+  struct Panel
+  {
+    rcnSlicePane::Content Content;
+    int Number;
+    QString Title;
+    QColor Color;
+  };
+  void setPanels(const std::vector<Panel>& panels, int columns);
+
+  int64_t slice() const;
+  int64_t sliceCount() const;
+  /// 1: the slice fills the panel.
+  double zoom() const { return this->Zoom; }
+
+  /// The voxel at a place of the widget; false where there is none.
+  bool voxelAt(const QPointF& place, qRcnScene::Voxel* voxel) const;
+  /// Where a voxel's centre is drawn (in the first panel), whether or not it lies in the shown slice.
+  QPointF placeOf(const qRcnScene::Voxel& voxel) const;
+
+  /// What is drawn, at the size of the widget.
+  QImage picture();
+
+  QSize sizeHint() const override { return QSize(480, 400); }
+  QSize minimumSizeHint() const override { return QSize(120, 120); }
+
+public slots:
+  /// Moves the scene's cursor to a slice of this view.
+  void setSlice(int64_t slice);
+  void setZoom(double zoom);
+  /// Fits the slice into the panel, and a window that suits the image.
+  void resetView();
+
+signals:
+  void sliceChanged(int64_t slice, int64_t count);
+  /// The voxel under the mouse; inside is false where there is none.
+  void cursorMoved(bool inside, qint64 x, qint64 y, qint64 z);
+  void doubleClicked();
+
+protected:
+  bool event(QEvent* event) override;
+  void paintGL() override;
+  void resizeEvent(QResizeEvent* event) override;
+  void mousePressEvent(QMouseEvent* event) override;
+  void mouseMoveEvent(QMouseEvent* event) override;
+  void mouseReleaseEvent(QMouseEvent* event) override;
+  void mouseDoubleClickEvent(QMouseEvent* event) override;
+  void wheelEvent(QWheelEvent* event) override;
+  void keyPressEvent(QKeyEvent* event) override;
+  void leaveEvent(QEvent* event) override;
+
+private:
+  enum class Drag
+  {
+    None,
+    Click, ///< pressed, not yet moved
+    Window,
+    Zoom,
+    Pan
+  };
+
+  void follow(qRcnScene::Changes what);
+  void layOut();
+  void refreshTexts();
+  void refresh();
+  void scheduleRender();
+  void render();
+  void fit();
+  QSizeF panelSize() const;
+  double mmPerPoint() const;
+  void zoomAt(double factor, const QPointF& place);
+  void pointAt(const QPointF& place);
+
+  qRcnScene* Scene;
+  rcn_view View = RCN_VIEW_AXIAL;
+  rcn_plane Plane{};
+  std::vector<std::unique_ptr<rcnSlicePane>> Panes;
+  std::vector<Panel> Panels;
+  int Columns = 1;
+  double Zoom = 1;
+  double Center[2] = { 0, 0 };
+  bool RenderScheduled = false;
+  Drag Dragging = Drag::None;
+  Qt::MouseButton Button = Qt::NoButton;
+  QPointF PressedAt, DraggedTo;
+  double WheelRest = 0;
+};
+
+#endif

@@ -1,0 +1,37 @@
+/// One slice view: axial, coronal or sagittal, with a slider. Follows the scene.
+#ifndef qRcnSliceView_h
+#define qRcnSliceView_h
+
+#include <QWidget>
+
+#include "qRcnScene.h"
+
+class QSlider;
+class qRcnSliceCanvas;
+
+class qRcnSliceView : public QWidget
+{
+  Q_OBJECT
+public:
+  explicit qRcnSliceView(qRcnScene* scene, rcn_view view = RCN_VIEW_AXIAL, QWidget* parent = nullptr);
+
+  qRcnSliceCanvas* canvas() const { return this->Canvas; }
+  QSlider* slider() const { return this->Slider; }
+  rcn_view view() const;
+  void setView(rcn_view view);
+  /// The canvas as a picture.
+  QImage picture();
+
+signals:
+  /// The voxel under the mouse; inside is false where there is none.
+  void cursorMoved(bool inside, qint64 x, qint64 y, qint64 z);
+  void doubleClicked();
+
+private:
+  void followSlice(int64_t slice, int64_t count);
+
+  qRcnSliceCanvas* Canvas;
+  QSlider* Slider;
+};
+
+#endif

@@ -1,0 +1,95 @@
+#include "qRcnSliceViews.h"
+
+#include <algorithm>
+
+#include <QGridLayout>
+
+#include "qRcnSliceCanvas.h"
+#include "qRcnSliceView.h"
+
+qRcnSliceViews::qRcnSliceViews(qRcnScene* scene, QWidget* parent)
+  : QWidget(parent), Scene(scene)
+{
+  auto* grid = new QGridLayout(this);
+  grid->setContentsMargins(0, 0, 0, 0);
+  grid->setSpacing(2);
+  for (const rcn_view view : { RCN_VIEW_AXIAL, RCN_VIEW_CORONAL, RCN_VIEW_SAGITTAL })
+  {
+    auto* one = new qRcnSliceView(scene, view, this);
+    this->Views[static_cast<size_t>(view)] = one;
+    connect(one, &qRcnSliceView::cursorMoved, this, &qRcnSliceViews::cursorMoved);
+    connect(one, &qRcnSliceView::doubleClicked, this,
+      [this, view]() { this->setMaximized(this->Maximized < 0 ? static_cast<int>(view) : -1); });
+  }
+  // The axial view, which is read most, gets the most room.
+  grid->addWidget(this->Views[RCN_VIEW_AXIAL], 0, 0, 2, 1);
+  grid->addWidget(this->Views[RCN_VIEW_SAGITTAL], 0, 1);
+  grid->addWidget(this->Views[RCN_VIEW_CORONAL], 1, 1);
+  grid->setColumnStretch(0, 3);
+  grid->setColumnStretch(1, 2);
+  grid->setRowStretch(0, 1);
+  grid->setRowStretch(1, 1);
+  connect(scene, &qRcnScene::changed, this, [this](qRcnScene::Changes what) {
+    if (what & qRcnScene::Case)
+    {
+      this->arrange();
+    }
+  });
+  this->arrange();
+}
+
+void qRcnSliceViews::setMaximized(int view)
+{
+  this->Maximized = view >= 0 && view < 3 ? view : -1;
+  this->arrange();
+}
+
+void qRcnSliceViews::resetViews()
+{
+  for (qRcnSliceView* view : this->Views)
+  {
+    view->canvas()->resetView();
+  }
+}
+
+void qRcnSliceViews::arrange()
+{
+  int only = this->Maximized;
+  if (!this->Scene->isEmpty())
+  {
+    // A volume of one slice is a picture: only the view that looks at it is of use.
+    const rcn_geometry& geometry = this->Scene->geometry();
+    for (const rcn_view view : { RCN_VIEW_AXIAL, RCN_VIEW_CORONAL, RCN_VIEW_SAGITTAL })
+    {
+      rcn_plane plane;
+      rcn_plane_make(&plane, &geometry, view);
+      if (geometry.size[2] == 1 && plane.axis == 2)
+      {
+        only = view;
+        break;
+      }
+    }
+  }
+  for (size_t i = 0; i < 3; ++i)
+  {
+    this->Views[i]->setVisible(only < 0 || static_cast<size_t>(only) == i);
+  }
+  auto* grid = static_cast<QGridLayout*>(this->layout());
+  const bool left = only < 0 || only == RCN_VIEW_AXIAL, right = only != RCN_VIEW_AXIAL;
+  grid->setColumnStretch(0, left ? 3 : 0);
+  grid->setColumnStretch(1, right ? 2 : 0);
+  grid->setRowStretch(0, only == RCN_VIEW_CORONAL ? 0 : 1);
+  grid->setRowStretch(1, only == RCN_VIEW_SAGITTAL ? 0 : 1);
+}
+
+QImage qRcnSliceViews::picture()
+{
+  for (qRcnSliceView* view : this->Views)
+  {
+    if (view->isVisible())
+    {
+      view->picture();
+    }
+  }
+  return this->grab().toImage();
+}

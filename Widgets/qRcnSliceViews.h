@@ -1,0 +1,41 @@
+/// Three linked slice views; one for a 2-D image. A double click makes one large, and small again.
+#ifndef qRcnSliceViews_h
+#define qRcnSliceViews_h
+
+#include <array>
+
+#include <QWidget>
+
+#include "qRcnScene.h"
+
+class qRcnSliceView;
+
+class qRcnSliceViews : public QWidget
+{
+  Q_OBJECT
+public:
+  explicit qRcnSliceViews(qRcnScene* scene, QWidget* parent = nullptr);
+
+  /// Axial, coronal, sagittal: by rcn_view.
+  qRcnSliceView* view(rcn_view which) const { return this->Views[static_cast<size_t>(which)]; }
+  /// The view that fills the place; -1: all three are there.
+  int maximized() const { return this->Maximized; }
+  /// All that is visible, as one picture.
+  QImage picture();
+
+public slots:
+  void setMaximized(int view);
+  void resetViews();
+
+signals:
+  void cursorMoved(bool inside, qint64 x, qint64 y, qint64 z);
+
+private:
+  void arrange();
+
+  qRcnScene* Scene;
+  std::array<qRcnSliceView*, 3> Views;
+  int Maximized = -1;
+};
+
+#endif
