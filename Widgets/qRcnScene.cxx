@@ -470,7 +470,7 @@ void qRcnScene::setThreshold(double threshold)
 
 void qRcnScene::setThresholdContourVisible(bool visible)
 {
-  this->set(this->ThresholdContourVisible, visible, Contours);
+  this->set(this->ThresholdContourVisible, visible, Overlay | Contours);
 }
 
 void qRcnScene::setLevelContoursVisible(bool visible)

@@ -5,6 +5,7 @@
 #ifndef qRcnScene_h
 #define qRcnScene_h
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -151,6 +152,9 @@ public:
   const std::vector<uint8_t>& patternColors() const;
   /// The same for the mask of one rater, in the rater's colour.
   std::vector<uint8_t> raterColors(int rater) const;
+  /// The smallest probability that gets a colour: what is practically nobody's is left clear, as level 0 is in the heat
+  /// map; without the threshold's contour, all below the threshold.
+  double lowestShown() const { return this->ThresholdContourVisible ? 0.05 : std::max(this->Threshold, 0.001); }
   /// A colour with an opacity for each of 256 steps of probability.
   std::array<uint8_t, 1024> probabilityColors(double opacity) const;
 

@@ -6,26 +6,21 @@
 #include <QApplication>
 #include <QKeyEvent>
 #include <QMouseEvent>
-#include <QResizeEvent>
-#include <QTimer>
+#include <QPainter>
 #include <QWheelEvent>
-
-#include <vtkGenericOpenGLRenderWindow.h>
-#include <vtkRenderer.h>
-#include <vtkRendererCollection.h>
 
 namespace
 {
 
 const double LARGEST_ZOOM = 64, SMALLEST_ZOOM = 0.2;
+const QColor TEXT_COLOR(225, 225, 225);
 
 } // namespace
 
 qRcnSliceCanvas::qRcnSliceCanvas(qRcnScene* scene, QWidget* parent)
-  : QVTKOpenGLNativeWidget(parent), Scene(scene)
+  : QWidget(parent), Scene(scene)
 {
-  vtkNew<vtkGenericOpenGLRenderWindow> window;
-  this->setRenderWindow(window);
+  this->setAttribute(Qt::WA_OpaquePaintEvent); // every pixel is drawn here
   this->setFocusPolicy(Qt::StrongFocus);
   this->setMouseTracking(true);
   this->setPanels({ { rcnSlicePane::Content::Scene, 0, QString(), QColor() } }, 1);
@@ -33,19 +28,7 @@ qRcnSliceCanvas::qRcnSliceCanvas(qRcnScene* scene, QWidget* parent)
   this->follow(qRcnScene::Case);
 }
 
-qRcnSliceCanvas::~qRcnSliceCanvas()
-{
-  // Textures and buffers go while their OpenGL context is there.
-  if (this->isValid())
-  {
-    this->makeCurrent();
-  }
-  for (const auto& pane : this->Panes)
-  {
-    this->renderWindow()->RemoveRenderer(pane->renderer());
-  }
-  this->Panes.clear();
-}
+qRcnSliceCanvas::~qRcnSliceCanvas() = default;
 
 std::vector<std::pair<QString, QString>> qRcnSliceCanvas::shortcuts()
 {
@@ -94,37 +77,14 @@ void qRcnSliceCanvas::setView(rcn_view view)
 
 void qRcnSliceCanvas::setPanels(const std::vector<Panel>& panels, int columns)
 {
-  if (this->isValid())
-  {
-    this->makeCurrent();
-  }
-  for (const auto& pane : this->Panes)
-  {
-    this->renderWindow()->RemoveRenderer(pane->renderer());
-  }
   this->Panes.clear();
   this->Panels = panels;
   this->Columns = std::max(columns, 1);
   for (const Panel& panel : panels)
   {
     this->Panes.push_back(std::make_unique<rcnSlicePane>(this->Scene, panel.Content, panel.Number));
-    this->renderWindow()->AddRenderer(this->Panes.back()->renderer());
   }
-  this->layOut();
-  this->scheduleRender();
-}
-
-void qRcnSliceCanvas::layOut()
-{
-  const int count = static_cast<int>(this->Panes.size());
-  const int rows = (count + this->Columns - 1) / this->Columns;
-  for (int i = 0; i < count; ++i)
-  {
-    const int column = i % this->Columns, row = rows - 1 - i / this->Columns;
-    this->Panes[static_cast<size_t>(i)]->renderer()->SetViewport(static_cast<double>(column) / this->Columns,
-      static_cast<double>(row) / rows, static_cast<double>(column + 1) / this->Columns,
-      static_cast<double>(row + 1) / rows);
-  }
+  this->update();
 }
 
 void qRcnSliceCanvas::follow(qRcnScene::Changes what)
@@ -145,7 +105,7 @@ void qRcnSliceCanvas::follow(qRcnScene::Changes what)
   {
     emit this->sliceChanged(this->slice(), this->sliceCount());
   }
-  this->scheduleRender();
+  this->update();
 }
 
 int64_t qRcnSliceCanvas::slice() const
@@ -168,7 +128,7 @@ void qRcnSliceCanvas::setSlice(int64_t slice)
 void qRcnSliceCanvas::setZoom(double zoom)
 {
   this->Zoom = std::clamp(zoom, SMALLEST_ZOOM, LARGEST_ZOOM);
-  this->scheduleRender();
+  this->update();
 }
 
 void qRcnSliceCanvas::fit()
@@ -177,7 +137,7 @@ void qRcnSliceCanvas::fit()
   this->Zoom = 1;
   this->Center[0] = static_cast<double>(geometry.size[this->Plane.right] - 1) / 2;
   this->Center[1] = static_cast<double>(geometry.size[this->Plane.up] - 1) / 2;
-  this->scheduleRender();
+  this->update();
 }
 
 void qRcnSliceCanvas::resetView()
@@ -245,137 +205,199 @@ QPointF qRcnSliceCanvas::placeOf(const qRcnScene::Voxel& voxel) const
     size.height() / 2 - plane.up_sign * up * geometry.spacing[plane.up] / mm);
 }
 
-// ---- drawing: at most once per turn of the event loop, whatever changed
-
-void qRcnSliceCanvas::scheduleRender()
+QRectF qRcnSliceCanvas::panelRect(size_t number) const
 {
-  if (!this->RenderScheduled)
-  {
-    this->RenderScheduled = true;
-    QTimer::singleShot(0, this, &qRcnSliceCanvas::render);
-  }
-}
-
-void qRcnSliceCanvas::render()
-{
-  if (!this->RenderScheduled)
-  {
-    return;
-  }
-  // What is not to be seen is drawn when it is shown (paintGL).
-  if (this->isVisible() && this->isValid())
-  {
-    this->refresh();
-    this->renderWindow()->Render();
-  }
-}
-
-void qRcnSliceCanvas::paintGL()
-{
-  if (this->RenderScheduled)
-  {
-    this->refresh();
-  }
-  QVTKOpenGLNativeWidget::paintGL();
-}
-
-void qRcnSliceCanvas::refresh()
-{
-  this->RenderScheduled = false;
   const QSizeF size = this->panelSize();
+  const auto column = static_cast<int>(number) % this->Columns, row = static_cast<int>(number) / this->Columns;
+  return QRectF(QPointF(column * size.width(), row * size.height()), size);
+}
+
+// ---- drawing
+
+/// What stands in the corners and at the edges of a panel.
+struct qRcnSliceCanvas::Texts
+{
+  QString Title;
+  QColor TitleColor = TEXT_COLOR;
+  QString Place, Window, Warning;
+  bool Letters = true;
+};
+
+void qRcnSliceCanvas::paintEvent(QPaintEvent*)
+{
+  QPainter painter(this);
   const double ratio = this->devicePixelRatioF();
+  const bool several = this->Panes.size() > 1;
   rcnSlicePane::Camera camera;
   camera.Plane = this->Plane;
   camera.Slice = this->slice();
   camera.Center[0] = this->Center[0];
   camera.Center[1] = this->Center[1];
   camera.MmPerPixel = this->mmPerPoint() / ratio;
-  this->refreshTexts();
-  for (const auto& pane : this->Panes)
+  camera.PixelRatio = ratio;
+  painter.fillRect(this->rect(), Qt::black);
+  for (size_t i = 0; i < this->Panes.size(); ++i)
   {
-    pane->setTextScale(ratio);
-    pane->refresh(camera, static_cast<int>(std::lround(size.width() * ratio)),
-      static_cast<int>(std::lround(size.height() * ratio)));
+    const QRectF panel = this->panelRect(i);
+    const QSize pixels = (panel.size() * ratio).toSize();
+    painter.setClipRect(panel);
+    painter.drawImage(panel, this->Panes[i]->draw(camera, pixels));
+    const bool first = i == 0, last = i + 1 == this->Panes.size();
+    Texts texts;
+    texts.Title = several ? this->Panels[i].Title : this->placeText();
+    texts.TitleColor = several ? this->Panels[i].Color
+      : this->isPicture()      ? TEXT_COLOR
+                               : viewColor(this->View);
+    texts.Place = several && first ? this->placeText() : QString();
+    texts.Window = first ? this->windowText() : QString();
+    texts.Warning = last ? tr("For research, not for clinical use") : QString();
+    texts.Letters = first;
+    if (!this->Scene->isEmpty())
+    {
+      this->drawCrosshair(painter, panel);
+      this->drawTexts(painter, panel, texts);
+      if (first)
+      {
+        this->drawScaleBar(painter, panel);
+      }
+    }
+    if (several)
+    {
+      painter.setPen(QColor(60, 60, 60));
+      painter.drawRect(panel.adjusted(-0.5, -0.5, -0.5, -0.5));
+    }
+  }
+  if (this->hasFocus())
+  {
+    // Keys go here.
+    painter.setClipping(false);
+    painter.setPen(QColor(90, 140, 190));
+    painter.drawRect(this->rect().adjusted(0, 0, -1, -1));
   }
 }
 
-void qRcnSliceCanvas::refreshTexts()
+bool qRcnSliceCanvas::isPicture() const
 {
-  const bool several = this->Panes.size() > 1;
-  const rcn_geometry& geometry = this->Scene->geometry();
-  QString place, window;
-  if (!this->Scene->isEmpty())
+  return this->Scene->geometry().dimension == 2;
+}
+
+QString qRcnSliceCanvas::placeText() const
+{
+  if (this->isPicture() || this->Scene->isEmpty())
   {
-    if (geometry.dimension == 3)
+    return QString();
+  }
+  const int world = this->View == RCN_VIEW_AXIAL ? 2 : this->View == RCN_VIEW_CORONAL ? 1 : 0;
+  const char* const letters[3] = { "LR", "PA", "IS" };
+  const double mm = this->Scene->cursorRas()[static_cast<size_t>(world)];
+  return tr("%1 %2 / %3\n%4 %5 mm")
+    .arg(viewName(this->View))
+    .arg(this->slice() + 1)
+    .arg(this->sliceCount())
+    .arg(QChar(letters[world][mm >= 0]))
+    .arg(std::fabs(mm), 0, 'f', 1);
+}
+
+QString qRcnSliceCanvas::windowText() const
+{
+  if (this->Scene->images().empty())
+  {
+    return QString();
+  }
+  return tr("W %1  L %2")
+    .arg(this->Scene->white() - this->Scene->black(), 0, 'g', 4)
+    .arg((this->Scene->white() + this->Scene->black()) / 2, 0, 'g', 4);
+}
+
+void qRcnSliceCanvas::drawTexts(QPainter& painter, const QRectF& panel, const Texts& texts) const
+{
+  const auto draw = [&](const QString& text, int where, const QColor& color, double inset = 6) {
+    const QRectF room = panel.adjusted(inset, inset - 2, -inset, 2 - inset);
+    painter.setPen(QColor(0, 0, 0, 200)); // a shadow, to be read over bright tissue
+    painter.drawText(room.translated(1, 1), where, text);
+    painter.setPen(color);
+    painter.drawText(room, where, text);
+  };
+  QFont font = this->font();
+  font.setPixelSize(12);
+  painter.setFont(font);
+  draw(texts.Title, Qt::AlignLeft | Qt::AlignTop, texts.TitleColor);
+  draw(texts.Place, Qt::AlignRight | Qt::AlignTop, TEXT_COLOR);
+  draw(texts.Window, Qt::AlignLeft | Qt::AlignBottom, TEXT_COLOR);
+  if (texts.Letters)
+  {
+    const int where[4] = { Qt::AlignLeft | Qt::AlignVCenter, Qt::AlignRight | Qt::AlignVCenter,
+      Qt::AlignHCenter | Qt::AlignBottom, Qt::AlignHCenter | Qt::AlignTop };
+    font.setPixelSize(14);
+    font.setBold(true);
+    painter.setFont(font);
+    for (int i = 0; i < 4; ++i)
     {
-      place = tr("%1 %2 / %3").arg(viewName(this->View)).arg(this->slice() + 1).arg(this->sliceCount());
-      const auto ras = this->Scene->cursorRas();
-      const int world = this->View == RCN_VIEW_AXIAL ? 2 : this->View == RCN_VIEW_CORONAL ? 1 : 0;
-      const char* const letters[3] = { "LR", "PA", "IS" };
-      const double mm = ras[static_cast<size_t>(world)];
-      place += QString("\n%1 %2 mm").arg(QChar(letters[world][mm >= 0])).arg(std::fabs(mm), 0, 'f', 1);
+      draw(this->Plane.letters[i], where[i], QColor(0xf2, 0xcc, 0x5a));
     }
-    if (!this->Scene->images().empty())
+    font.setBold(false);
+  }
+  font.setPixelSize(10);
+  painter.setFont(font);
+  draw(texts.Warning, Qt::AlignRight | Qt::AlignBottom, QColor(165, 165, 165));
+}
+
+void qRcnSliceCanvas::drawScaleBar(QPainter& painter, const QRectF& panel) const
+{
+  // About a fifth of the width, a round number of millimetres long.
+  const double mm = this->mmPerPoint(), most = panel.width() * mm / 5;
+  double length = std::pow(10, std::floor(std::log10(most)));
+  length *= 5 * length <= most ? 5 : 2 * length <= most ? 2 : 1;
+  const QPointF left = panel.bottomLeft() + QPointF(8, -30), right = left + QPointF(length / mm, 0);
+  const QString text = length >= 1 ? tr("%1 mm").arg(length) : tr("%1 \u00b5m").arg(1000 * length);
+  for (const bool shadow : { true, false })
+  {
+    const QPointF by = shadow ? QPointF(1, 1) : QPointF(0, 0);
+    painter.setPen(shadow ? QColor(0, 0, 0, 200) : TEXT_COLOR);
+    painter.drawLine(left + by, right + by);
+    painter.drawLine(left + by - QPointF(0, 4), left + by + QPointF(0, 4));
+    painter.drawLine(right + by - QPointF(0, 4), right + by + QPointF(0, 4));
+    painter.drawText(right + by + QPointF(6, 4), text);
+  }
+}
+
+void qRcnSliceCanvas::drawCrosshair(QPainter& painter, const QRectF& panel) const
+{
+  if (!this->Scene->isCrosshairVisible())
+  {
+    return;
+  }
+  // Each line in the colour of the view whose slice it is; a gap keeps the voxel itself to be seen.
+  const QPointF at = this->placeOf(this->Scene->cursor()) + panel.topLeft();
+  const double gap = 9;
+  painter.setPen(this->lineColor(this->Plane.up));
+  painter.drawLine(QPointF(panel.left(), at.y()), QPointF(at.x() - gap, at.y()));
+  painter.drawLine(QPointF(at.x() + gap, at.y()), QPointF(panel.right(), at.y()));
+  painter.setPen(this->lineColor(this->Plane.right));
+  painter.drawLine(QPointF(at.x(), panel.top()), QPointF(at.x(), at.y() - gap));
+  painter.drawLine(QPointF(at.x(), at.y() + gap), QPointF(at.x(), panel.bottom()));
+}
+
+QColor qRcnSliceCanvas::lineColor(int axis) const
+{
+  for (const rcn_view view : { RCN_VIEW_AXIAL, RCN_VIEW_CORONAL, RCN_VIEW_SAGITTAL })
+  {
+    rcn_plane plane;
+    rcn_plane_make(&plane, &this->Scene->geometry(), view);
+    if (plane.axis == axis && !this->isPicture())
     {
-      window = tr("W %1  L %2")
-                 .arg(this->Scene->white() - this->Scene->black(), 0, 'g', 4)
-                 .arg((this->Scene->white() + this->Scene->black()) / 2, 0, 'g', 4);
+      return viewColor(view);
     }
   }
-  for (size_t i = 0; i < this->Panes.size(); ++i)
-  {
-    rcnSlicePane& pane = *this->Panes[i];
-    const Panel& panel = this->Panels[i];
-    const bool first = i == 0, last = i + 1 == this->Panes.size();
-    const QString title = several ? panel.Title : place;
-    pane.setCornerText(0, title.toStdString(),
-      several ? panel.Color : geometry.dimension == 3 ? viewColor(this->View) : QColor(225, 225, 225));
-    pane.setCornerText(1, (several && first ? place : QString()).toStdString());
-    pane.setCornerText(2, (first ? window : QString()).toStdString());
-    pane.setCornerText(3, (last ? tr("For research, not for clinical use") : QString()).toStdString(),
-      QColor(170, 170, 170));
-    pane.setFurniture(!several || first, first);
-  }
+  return QColor(120, 200, 255);
 }
 
 QImage qRcnSliceCanvas::picture()
 {
-  this->scheduleRender();
-  if (this->isValid())
-  {
-    this->refresh();
-    this->renderWindow()->Render();
-  }
-  return this->grabFramebuffer();
+  return this->grab().toImage();
 }
 
 // ---- mouse and keys
-
-bool qRcnSliceCanvas::event(QEvent* event)
-{
-  switch (event->type())
-  {
-    case QEvent::MouseButtonPress:
-    case QEvent::MouseButtonRelease:
-    case QEvent::MouseButtonDblClick:
-    case QEvent::MouseMove:
-    case QEvent::Wheel:
-    case QEvent::KeyPress:
-    case QEvent::KeyRelease:
-    case QEvent::Enter:
-    case QEvent::Leave:
-      // Past VTK's interactor, which would do something of its own.
-      return QOpenGLWidget::event(event);
-    default:
-      return QVTKOpenGLNativeWidget::event(event);
-  }
-}
-
-void qRcnSliceCanvas::resizeEvent(QResizeEvent* event)
-{
-  QVTKOpenGLNativeWidget::resizeEvent(event);
-  this->scheduleRender();
-}
 
 void qRcnSliceCanvas::mousePressEvent(QMouseEvent* event)
 {
@@ -442,7 +464,7 @@ void qRcnSliceCanvas::mouseMoveEvent(QMouseEvent* event)
         const double mm = this->mmPerPoint();
         this->Center[0] -= this->Plane.right_sign * step.x() * mm / geometry.spacing[this->Plane.right];
         this->Center[1] += this->Plane.up_sign * step.y() * mm / geometry.spacing[this->Plane.up];
-        this->scheduleRender();
+        this->update();
       }
       break;
     }
@@ -474,7 +496,7 @@ void qRcnSliceCanvas::mouseDoubleClickEvent(QMouseEvent* event)
 
 void qRcnSliceCanvas::leaveEvent(QEvent* event)
 {
-  QVTKOpenGLNativeWidget::leaveEvent(event);
+  QWidget::leaveEvent(event);
   emit this->cursorMoved(false, 0, 0, 0);
 }
 
@@ -527,7 +549,7 @@ void qRcnSliceCanvas::keyPressEvent(QKeyEvent* event)
   const bool plain = !(event->modifiers() & (Qt::ControlModifier | Qt::AltModifier | Qt::MetaModifier));
   if (!plain)
   {
-    QVTKOpenGLNativeWidget::keyPressEvent(event);
+    QWidget::keyPressEvent(event);
     return;
   }
   switch (event->key())
@@ -581,6 +603,6 @@ void qRcnSliceCanvas::keyPressEvent(QKeyEvent* event)
         this->Scene->setRaterVisible(rater, !this->Scene->isRaterVisible(rater));
         break;
       }
-      QVTKOpenGLNativeWidget::keyPressEvent(event);
+      QWidget::keyPressEvent(event);
   }
 }

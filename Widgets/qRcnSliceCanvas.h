@@ -9,14 +9,16 @@
 #include <utility>
 #include <vector>
 
-#include <QPoint>
+#include <QColor>
+#include <QImage>
 #include <QPointF>
-#include <QVTKOpenGLNativeWidget.h>
+#include <QString>
+#include <QWidget>
 
 #include "qRcnScene.h"
 #include "rcnSlicePane.h"
 
-class qRcnSliceCanvas : public QVTKOpenGLNativeWidget
+class qRcnSliceCanvas : public QWidget
 {
   Q_OBJECT
 public:
@@ -73,9 +75,7 @@ signals:
   void doubleClicked();
 
 protected:
-  bool event(QEvent* event) override;
-  void paintGL() override;
-  void resizeEvent(QResizeEvent* event) override;
+  void paintEvent(QPaintEvent* event) override;
   void mousePressEvent(QMouseEvent* event) override;
   void mouseMoveEvent(QMouseEvent* event) override;
   void mouseReleaseEvent(QMouseEvent* event) override;
@@ -94,12 +94,16 @@ private:
     Pan
   };
 
+  struct Texts;
   void follow(qRcnScene::Changes what);
-  void layOut();
-  void refreshTexts();
-  void refresh();
-  void scheduleRender();
-  void render();
+  void drawCrosshair(QPainter& painter, const QRectF& panel) const;
+  void drawTexts(QPainter& painter, const QRectF& panel, const Texts& texts) const;
+  void drawScaleBar(QPainter& painter, const QRectF& panel) const;
+  QColor lineColor(int axis) const;
+  bool isPicture() const;
+  QString placeText() const;
+  QString windowText() const;
+  QRectF panelRect(size_t number) const;
   void fit();
   QSizeF panelSize() const;
   double mmPerPoint() const;
@@ -114,7 +118,6 @@ private:
   int Columns = 1;
   double Zoom = 1;
   double Center[2] = { 0, 0 };
-  bool RenderScheduled = false;
   Drag Dragging = Drag::None;
   Qt::MouseButton Button = Qt::NoButton;
   QPointF PressedAt, DraggedTo;

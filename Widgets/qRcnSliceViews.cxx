@@ -84,12 +84,5 @@ void qRcnSliceViews::arrange()
 
 QImage qRcnSliceViews::picture()
 {
-  for (qRcnSliceView* view : this->Views)
-  {
-    if (view->isVisible())
-    {
-      view->picture();
-    }
-  }
   return this->grab().toImage();
 }

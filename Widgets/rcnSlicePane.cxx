@@ -2,282 +2,142 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-
-#include <vtkCamera.h>
-#include <vtkCellArray.h>
-#include <vtkImageProperty.h>
-#include <vtkImageSliceMapper.h>
-#include <vtkPointData.h>
-#include <vtkPoints.h>
-#include <vtkPolyDataMapper.h>
-#include <vtkProperty.h>
-#include <vtkTextProperty.h>
-#include <vtkUnsignedCharArray.h>
-
-#include "qRcnSliceCanvas.h"
 
 namespace
 {
 
-/// Distances from the plane of the image towards the camera.
-const double OVERLAY_DEPTH = 1, CONTOUR_DEPTH = 2, CROSSHAIR_DEPTH = 3, CAMERA_DEPTH = 100;
+const double CONTOUR_WIDTH = 1.6;
 
-const int FONT_SIZE = 13;
+} // namespace
 
-/// Straight pieces in colours, written into a vtkPolyData.
-class LineWriter
+/// From pixels of the slice to pixels of the screen.
+struct rcnSlicePane::Pen
 {
-public:
-  LineWriter(double x, double y) : Step{ x, y } {}
+  rcn_screen Screen{};
+  rcn_slice_place Place{};
+  double Width = 1;
+  std::vector<QRgb> Colors; ///< by rater
 
-  void add(double x0, double y0, double x1, double y1, const QColor& color)
+  void line(double x0, double y0, double x1, double y1, QRgb color) const
   {
-    const double ends[2][2] = { { x0, y0 }, { x1, y1 } };
-    for (const auto& end : ends)
-    {
-      this->Points.push_back(static_cast<float>(end[0] * this->Step[0]));
-      this->Points.push_back(static_cast<float>(end[1] * this->Step[1]));
-      this->Points.push_back(0);
-      this->Colors.push_back(static_cast<unsigned char>(color.red()));
-      this->Colors.push_back(static_cast<unsigned char>(color.green()));
-      this->Colors.push_back(static_cast<unsigned char>(color.blue()));
-    }
+    const uint8_t rgb[3] = { static_cast<uint8_t>(qRed(color)), static_cast<uint8_t>(qGreen(color)),
+      static_cast<uint8_t>(qBlue(color)) };
+    double from[2], to[2];
+    this->place(x0, y0, from);
+    this->place(x1, y1, to);
+    rcn_screen_line(&this->Screen, from, to, this->Width, rgb);
   }
 
-  void write(vtkPolyData* data) const
+  static void drawSegment(int rater, const float segment[4], void* payload)
   {
-    const auto count = static_cast<vtkIdType>(this->Points.size() / 3);
-    vtkNew<vtkPoints> points;
-    points->SetDataTypeToFloat();
-    points->SetNumberOfPoints(count);
-    vtkNew<vtkUnsignedCharArray> colors;
-    colors->SetNumberOfComponents(3);
-    colors->SetNumberOfTuples(count);
-    vtkNew<vtkCellArray> cells;
-    if (count > 0)
-    {
-      std::memcpy(points->GetVoidPointer(0), this->Points.data(), this->Points.size() * sizeof(float));
-      std::memcpy(colors->GetVoidPointer(0), this->Colors.data(), this->Colors.size());
-    }
-    cells->AllocateExact(count / 2, count);
-    for (vtkIdType i = 0; i < count; i += 2)
-    {
-      const vtkIdType ends[2] = { i, i + 1 };
-      cells->InsertNextCell(2, ends);
-    }
-    data->Initialize();
-    data->SetPoints(points);
-    data->SetLines(cells);
-    data->GetPointData()->SetScalars(colors);
+    const auto* pen = static_cast<const Pen*>(payload);
+    pen->line(segment[0], segment[1], segment[2], segment[3], pen->Colors[static_cast<size_t>(rater)]);
   }
 
 private:
-  double Step[2];
-  std::vector<float> Points;
-  std::vector<unsigned char> Colors;
-};
-
-struct OutlineTask
-{
-  LineWriter* Writer;
-  const std::vector<QColor>* Colors;
-};
-
-void DrawSegment(int rater, const float segment[4], void* payload)
-{
-  const auto* task = static_cast<OutlineTask*>(payload);
-  task->Writer->add(
-    segment[0], segment[1], segment[2], segment[3], (*task->Colors)[static_cast<size_t>(rater)]);
-}
-
-/// 1, 2 or 5 times a power of ten, at most `mm`.
-double RoundLength(double mm)
-{
-  const double power = std::pow(10, std::floor(std::log10(mm)));
-  for (const double factor : { 5.0, 2.0 })
+  void place(double x, double y, double at[2]) const
   {
-    if (factor * power <= mm)
+    const double along[2] = { this->Place.transposed ? y : x, this->Place.transposed ? x : y };
+    for (int a = 0; a < 2; ++a)
     {
-      return factor * power;
+      at[a] = (along[a] - this->Place.first[a]) / this->Place.step[a];
     }
   }
-  return power;
-}
+};
 
-} // namespace
+bool rcnSlicePane::Camera::operator==(const Camera& other) const
+{
+  return this->Slice == other.Slice && this->Plane.axis == other.Plane.axis && this->Plane.right == other.Plane.right &&
+    this->Plane.right_sign == other.Plane.right_sign && this->Plane.up_sign == other.Plane.up_sign &&
+    this->Center[0] == other.Center[0] && this->Center[1] == other.Center[1] && this->MmPerPixel == other.MmPerPixel &&
+    this->PixelRatio == other.PixelRatio;
+}
 
 rcnSlicePane::rcnSlicePane(qRcnScene* scene, Content content, int number)
   : Scene(scene), What(content), Number(number), Stale(~qRcnScene::Changes())
 {
-  this->Shown.Slice = -1;
-  this->Renderer->SetBackground(0, 0, 0);
-  // Nothing here is lit, and nothing behind must be erased.
-  this->Renderer->AutomaticLightCreationOff();
-  this->Renderer->GetActiveCamera()->ParallelProjectionOn();
-  this->prepareLayer(this->ImageLayer, 0, true);
-  this->prepareLayer(this->OverlayLayer, OVERLAY_DEPTH, false);
-  this->OverlayLayer.Actor->ForceTranslucentOn();
-  this->prepareLines(this->Contours, 1.8);
-  this->prepareLines(this->Crosshair, 1);
-  this->prepareLines(this->Bar, 2);
-  const auto text = [this](int horizontal, int vertical, double x, double y) {
-    auto actor = vtkSmartPointer<vtkTextActor>::New();
-    vtkTextProperty* property = actor->GetTextProperty();
-    property->SetFontSize(FONT_SIZE);
-    property->SetJustification(horizontal);
-    property->SetVerticalJustification(vertical);
-    property->SetShadow(true);
-    property->SetShadowOffset(1, -1);
-    actor->GetPositionCoordinate()->SetCoordinateSystemToNormalizedViewport();
-    actor->SetPosition(x, y);
-    this->Renderer->AddViewProp(actor);
-    return actor;
-  };
-  this->Corners = { text(VTK_TEXT_LEFT, VTK_TEXT_TOP, 0, 1), text(VTK_TEXT_RIGHT, VTK_TEXT_TOP, 1, 1),
-    text(VTK_TEXT_LEFT, VTK_TEXT_BOTTOM, 0, 0), text(VTK_TEXT_RIGHT, VTK_TEXT_BOTTOM, 1, 0) };
-  this->Edges = { text(VTK_TEXT_LEFT, VTK_TEXT_CENTERED, 0, 0.5),
-    text(VTK_TEXT_RIGHT, VTK_TEXT_CENTERED, 1, 0.5), text(VTK_TEXT_CENTERED, VTK_TEXT_BOTTOM, 0.5, 0),
-    text(VTK_TEXT_CENTERED, VTK_TEXT_TOP, 0.5, 1) };
-  for (const auto& edge : this->Edges)
+}
+
+const QImage& rcnSlicePane::draw(const Camera& camera, const QSize& size)
+{
+  // Where only the cursor moved within the slice, the picture is the same.
+  this->Stale &= ~qRcnScene::Changes(qRcnScene::Cursor);
+  if (!this->Stale && camera == this->Shown && size == this->Picture.size())
   {
-    edge->GetTextProperty()->SetColor(0.95, 0.80, 0.35);
-    edge->GetTextProperty()->SetBold(true);
+    return this->Picture;
   }
-  this->BarText = text(VTK_TEXT_LEFT, VTK_TEXT_BOTTOM, 0, 0);
-}
-
-void rcnSlicePane::prepareLayer(Layer& layer, double depth, bool smooth)
-{
-  vtkNew<vtkImageSliceMapper> mapper;
-  mapper->SetInputData(layer.Data);
-  mapper->BorderOn(); // whole pixels at the edge, not halves
-  layer.Data->SetOrigin(0, 0, depth);
-  layer.Actor->SetMapper(mapper);
-  vtkImageProperty* property = layer.Actor->GetProperty();
-  property->SetColorWindow(255);
-  property->SetColorLevel(127.5);
-  if (smooth)
+  if (this->Picture.size() != size)
   {
-    property->SetInterpolationTypeToLinear();
+    this->Picture = QImage(size, QImage::Format_RGB32);
   }
-  else
-  {
-    property->SetInterpolationTypeToNearest();
-  }
-  layer.Actor->VisibilityOff();
-  this->Renderer->AddViewProp(layer.Actor);
-}
-
-void rcnSlicePane::prepareLines(Lines& lines, double width)
-{
-  vtkNew<vtkPolyDataMapper> mapper;
-  mapper->SetInputData(lines.Data);
-  lines.Actor->SetMapper(mapper);
-  lines.Actor->GetProperty()->LightingOff();
-  lines.Actor->GetProperty()->SetLineWidth(static_cast<float>(width));
-  this->Renderer->AddActor(lines.Actor);
-}
-
-void rcnSlicePane::setCornerText(int corner, const std::string& text, const QColor& color)
-{
-  vtkTextActor* actor = this->Corners[static_cast<size_t>(corner)];
-  actor->SetInput(text.c_str());
-  actor->GetTextProperty()->SetColor(color.redF(), color.greenF(), color.blueF());
-}
-
-void rcnSlicePane::setFurniture(bool letters, bool scaleBar)
-{
-  this->Letters = letters;
-  this->ScaleBar = scaleBar;
-}
-
-void rcnSlicePane::setTextScale(double scale)
-{
-  this->TextScale = scale;
-}
-
-void rcnSlicePane::refresh(const Camera& camera, int width, int height)
-{
-  const bool otherSlice = camera.Slice != this->Shown.Slice || camera.Plane.axis != this->Shown.Plane.axis ||
-    (this->Stale & qRcnScene::Case);
+  const bool other = camera.Slice != this->Shown.Slice || camera.Plane.axis != this->Shown.Plane.axis;
   this->Shown = camera;
-  this->Width = width;
-  this->Height = height;
-  if (this->Scene->isEmpty())
+  if (this->Scene->isEmpty() || this->Picture.isNull())
   {
-    this->ImageLayer.Actor->VisibilityOff();
-    this->OverlayLayer.Actor->VisibilityOff();
-    this->Contours.Actor->VisibilityOff();
-    this->Crosshair.Actor->VisibilityOff();
-    this->Bar.Actor->VisibilityOff();
-    this->BarText->SetInput("");
-    for (const auto& edge : this->Edges)
-    {
-      edge->SetInput("");
-    }
-    this->Stale = {};
+    this->Picture.fill(Qt::black);
     this->Shown.Slice = -1;
-    return;
+    this->Stale = {};
+    return this->Picture;
   }
-  if (otherSlice)
+  if (other || (this->Stale & qRcnScene::Case))
   {
+    this->Stale |= ~qRcnScene::Changes();
     this->Axes[0] = camera.Plane.axis == 0 ? 1 : 0;
     this->Axes[1] = camera.Plane.axis == 2 ? 1 : 2;
     rcn_slice_size(this->Size, &this->Scene->geometry(), camera.Plane.axis);
-    this->resizeLayer(this->ImageLayer);
-    this->resizeLayer(this->OverlayLayer);
     this->Codes.clear();
-    this->Stale |= qRcnScene::Image | qRcnScene::Overlay | qRcnScene::Contours;
+  }
+  if (this->Stale & qRcnScene::Image)
+  {
+    this->readSlice();
   }
   if (this->Stale & (qRcnScene::Overlay | qRcnScene::Predictions))
   {
     this->Values.clear();
+    this->paintLayer();
   }
-  if (this->Stale & qRcnScene::Image)
-  {
-    this->refreshImage();
-  }
-  if (this->Stale & (qRcnScene::Overlay | qRcnScene::Predictions))
-  {
-    this->refreshOverlay();
-  }
-  if (this->Stale & (qRcnScene::Contours | qRcnScene::Predictions))
-  {
-    this->refreshContours();
-  }
-  this->placeCamera();
-  this->refreshCrosshair();
-  this->refreshFurniture();
   this->Stale = {};
-}
 
-void rcnSlicePane::resizeLayer(Layer& layer)
-{
+  Pen pen;
   const double* spacing = this->Scene->geometry().spacing;
-  const int extent[2] = { static_cast<int>(this->Size[0]), static_cast<int>(this->Size[1]) };
-  const int* dimensions = layer.Data->GetDimensions();
-  layer.Data->SetSpacing(spacing[this->Axes[0]], spacing[this->Axes[1]], 1);
-  if (dimensions[0] != extent[0] || dimensions[1] != extent[1] || !layer.Data->GetPointData()->GetScalars())
+  pen.Place.size[0] = this->Size[0];
+  pen.Place.size[1] = this->Size[1];
+  pen.Place.transposed = camera.Plane.right != this->Axes[0];
+  pen.Place.step[0] = camera.Plane.right_sign * camera.MmPerPixel / spacing[camera.Plane.right];
+  pen.Place.step[1] = -camera.Plane.up_sign * camera.MmPerPixel / spacing[camera.Plane.up]; // rows run down
+  pen.Place.first[0] = camera.Center[0] - pen.Place.step[0] * (size.width() - 1) / 2.0;
+  pen.Place.first[1] = camera.Center[1] - pen.Place.step[1] * (size.height() - 1) / 2.0;
+  pen.Screen = { reinterpret_cast<uint32_t*>(this->Picture.bits()), size.width(), size.height() };
+  pen.Width = CONTOUR_WIDTH * camera.PixelRatio;
+  if (rcn_slice_draw(&pen.Screen, this->Scene->context(), this->Pixels.empty() ? nullptr : this->Pixels.data(),
+        this->Layer.empty() ? nullptr : this->Layer.data(), &pen.Place) != RCN_OK)
   {
-    layer.Data->SetDimensions(extent[0], extent[1], 1);
-    layer.Data->AllocateScalars(VTK_UNSIGNED_CHAR, 4);
+    this->Picture.fill(Qt::black);
+    return this->Picture;
   }
+  this->drawOutlines(pen);
+  this->drawContours(pen);
+  return this->Picture;
 }
 
-void rcnSlicePane::refreshImage()
+void rcnSlicePane::readSlice()
 {
   int component = 0;
   const rcn_image* image = this->Scene->shownImage(&component);
   const rcn_slice slice = { this->Shown.Plane.axis, this->Shown.Slice };
-  auto* rgba = static_cast<uint8_t*>(this->ImageLayer.Data->GetScalarPointer());
-  rcn_context* context = this->Scene->context();
-  const bool drawn = image &&
-    (component < 0 ? rcn_slice_rgb(rgba, context, image, slice, this->Scene->black(), this->Scene->white())
-                   : rcn_slice_gray(rgba, context, image, component, slice, this->Scene->black(),
-                       this->Scene->white())) == RCN_OK;
-  this->ImageLayer.Data->Modified();
-  this->ImageLayer.Actor->SetVisibility(drawn);
+  const double black = this->Scene->black(), white = this->Scene->white();
+  rcn_status status = RCN_EINVALID;
+  if (image)
+  {
+    this->Pixels.resize(static_cast<size_t>(4 * this->Size[0] * this->Size[1]));
+    status = component < 0
+      ? rcn_slice_rgb(this->Pixels.data(), this->Scene->context(), image, slice, black, white)
+      : rcn_slice_gray(this->Pixels.data(), this->Scene->context(), image, component, slice, black, white);
+  }
+  if (status != RCN_OK)
+  {
+    this->Pixels.clear();
+  }
 }
 
 int rcnSlicePane::shownPrediction() const
@@ -323,53 +183,43 @@ const std::vector<float>& rcnSlicePane::values()
   return this->Values;
 }
 
-void rcnSlicePane::refreshOverlay()
+void rcnSlicePane::paintLayer()
 {
   const int64_t pixels = this->Size[0] * this->Size[1];
-  auto* rgba = static_cast<uint8_t*>(this->OverlayLayer.Data->GetScalarPointer());
-  bool drawn = false;
-  std::memset(rgba, 0, static_cast<size_t>(4 * pixels));
-  const bool consensus = this->What == Content::Consensus ||
-    (this->What == Content::Scene && this->Scene->isHeatMapVisible());
-  if (consensus && !this->codes().empty())
+  const bool consensus =
+    this->What == Content::Consensus || (this->What == Content::Scene && this->Scene->isHeatMapVisible());
+  const bool rater = this->What == Content::Rater && this->Scene->isRaterPresent(this->Number);
+  this->Layer.clear();
+  if ((consensus || rater) && !this->codes().empty())
   {
-    rcn_slice_paint_codes(rgba, this->Codes.data(), pixels, this->Scene->patternColors().data());
-    drawn = true;
+    this->Layer.resize(static_cast<size_t>(4 * pixels));
+    const std::vector<uint8_t> own = rater ? this->Scene->raterColors(this->Number) : std::vector<uint8_t>();
+    rcn_slice_paint_codes(
+      this->Layer.data(), this->Codes.data(), pixels, rater ? own.data() : this->Scene->patternColors().data());
   }
-  if (this->What == Content::Rater && this->Scene->isRaterPresent(this->Number) && !this->codes().empty())
+  if (this->values().empty())
   {
-    const std::vector<uint8_t> colors = this->Scene->raterColors(this->Number);
-    rcn_slice_paint_codes(rgba, this->Codes.data(), pixels, colors.data());
-    drawn = true;
+    return;
   }
-  if (this->shownPrediction() >= 0 && !this->values().empty())
+  this->Layer.resize(static_cast<size_t>(4 * pixels));
+  rcn_slice_paint_values(this->Layer.data(), this->Values.data(), pixels, this->Scene->lowestShown(), 2,
+    this->Scene->probabilityColors(this->Scene->predictionOpacity()).data());
+  if (this->Scene->hasHighlight())
   {
-    const std::vector<float>& values = this->Values;
-    // What is practically nobody's is left clear, as level 0 is in the heat map.
-    const double lower = this->Scene->isThresholdContourVisible() ? 0.05 : this->Scene->threshold();
-    const auto colors = this->Scene->probabilityColors(this->Scene->predictionOpacity());
-    rcn_slice_paint_values(rgba, values.data(), pixels, std::max(lower, 0.001), 2, colors.data());
-    if (this->Scene->hasHighlight())
+    std::array<uint8_t, 1024> magenta{};
+    for (size_t i = 0; i < magenta.size(); i += 4)
     {
-      std::array<uint8_t, 1024> highlight{};
-      for (size_t i = 0; i < 256; ++i)
-      {
-        const uint8_t magenta[4] = { 255, 0, 200, 200 };
-        std::copy(magenta, magenta + 4, &highlight[4 * i]);
-      }
-      rcn_slice_paint_values(rgba, values.data(), pixels, this->Scene->highlightLower(),
-        this->Scene->highlightUpper(), highlight.data());
+      magenta[i] = 255;
+      magenta[i + 2] = 200;
+      magenta[i + 3] = 215;
     }
-    drawn = true;
+    rcn_slice_paint_values(this->Layer.data(), this->Values.data(), pixels, this->Scene->highlightLower(),
+      this->Scene->highlightUpper(), magenta.data());
   }
-  this->OverlayLayer.Data->Modified();
-  this->OverlayLayer.Actor->SetVisibility(drawn);
 }
 
-void rcnSlicePane::refreshContours()
+void rcnSlicePane::drawOutlines(Pen& pen)
 {
-  const double* spacing = this->Scene->geometry().spacing;
-  LineWriter writer(spacing[this->Axes[0]], spacing[this->Axes[1]]);
   uint64_t raters = 0;
   if (this->What == Content::Rater)
   {
@@ -381,173 +231,51 @@ void rcnSlicePane::refreshContours()
   }
   if (raters && !this->codes().empty())
   {
-    std::vector<QColor> colors;
     for (int r = 0; r < this->Scene->raterCount(); ++r)
     {
-      colors.push_back(this->Scene->raterColor(r));
+      pen.Colors.push_back(this->Scene->raterColor(r).rgb());
     }
-    OutlineTask task = { &writer, &colors };
-    rcn_slice_outlines(this->Scene->votes(), this->Codes.data(), this->Size, raters, DrawSegment, &task);
+    rcn_slice_outlines(this->Scene->votes(), this->Codes.data(), this->Size, raters, &Pen::drawSegment, &pen);
   }
-  if (this->shownPrediction() >= 0 && !this->values().empty())
-  {
-    const auto draw = [&](double level, const QColor& color) {
-      rcn_contours* contours = nullptr;
-      if (rcn_contours_create(&contours, this->Scene->context(), this->Values.data(), this->Size[0], this->Size[1],
-            level) != RCN_OK)
-      {
-        return;
-      }
-      for (int64_t line = 0; line < contours->lines; ++line)
-      {
-        const int64_t first = contours->first[line], end = contours->first[line + 1];
-        for (int64_t i = first; i < end; ++i)
-        {
-          const float *a = contours->xy + 2 * i, *b = contours->xy + 2 * (i + 1 < end ? i + 1 : first);
-          // Pixels have their centre at a half there, at a whole number here.
-          writer.add(a[0] - 0.5, a[1] - 0.5, b[0] - 0.5, b[1] - 0.5, color);
-        }
-      }
-      rcn_contours_destroy(contours, this->Scene->context());
-    };
-    const int raterCount = std::max(this->Scene->raterCount(), 1);
-    if (this->Scene->areLevelContoursVisible())
-    {
-      for (int k = 1; k <= raterCount; ++k)
-      {
-        const double share = (k - 0.5) / raterCount;
-        uint8_t rgb[3];
-        rcn_color_palette(rgb, this->Scene->levelPalette(), static_cast<double>(k) / raterCount);
-        draw(share, QColor(rgb[0], rgb[1], rgb[2]));
-      }
-    }
-    if (this->Scene->isThresholdContourVisible())
-    {
-      draw(this->Scene->threshold(), QColor(255, 255, 255));
-    }
-  }
-  writer.write(this->Contours.Data);
-  this->Contours.Actor->VisibilityOn();
 }
 
-void rcnSlicePane::placeCamera()
+void rcnSlicePane::drawContours(const Pen& pen)
 {
-  const Camera& shown = this->Shown;
-  const double* spacing = this->Scene->geometry().spacing;
-  double right[3] = { 0, 0, 0 }, up[3] = { 0, 0, 0 }, center[3] = { 0, 0, 0 };
-  const int rightAt = shown.Plane.right == this->Axes[0] ? 0 : 1;
-  right[rightAt] = shown.Plane.right_sign;
-  up[1 - rightAt] = shown.Plane.up_sign;
-  center[rightAt] = shown.Center[0] * spacing[shown.Plane.right];
-  center[1 - rightAt] = shown.Center[1] * spacing[shown.Plane.up];
-  // The camera looks along up x right; which of the plane's two sides that is depends on how the volume lies.
-  const double toward = right[0] * up[1] - right[1] * up[0];
-  vtkCamera* camera = this->Renderer->GetActiveCamera();
-  camera->SetFocalPoint(center[0], center[1], 0);
-  camera->SetPosition(center[0], center[1], toward * CAMERA_DEPTH);
-  camera->SetViewUp(up);
-  camera->SetParallelScale(this->Height * shown.MmPerPixel / 2);
-  camera->SetClippingRange(CAMERA_DEPTH / 2, 2 * CAMERA_DEPTH);
-  this->OverlayLayer.Actor->SetPosition(0, 0, toward > 0 ? 0 : -2 * OVERLAY_DEPTH);
-  this->Contours.Actor->SetPosition(0, 0, toward * CONTOUR_DEPTH);
-  this->Crosshair.Actor->SetPosition(0, 0, toward * CROSSHAIR_DEPTH);
-  this->Bar.Actor->SetPosition(0, 0, toward * CROSSHAIR_DEPTH);
-}
-
-void rcnSlicePane::refreshCrosshair()
-{
-  const rcn_geometry& geometry = this->Scene->geometry();
-  const qRcnScene::Voxel& cursor = this->Scene->cursor();
-  LineWriter writer(geometry.spacing[this->Axes[0]], geometry.spacing[this->Axes[1]]);
-  if (this->Scene->isCrosshairVisible())
+  if (this->values().empty())
   {
-    // A gap in the middle keeps the voxel itself to be seen.
-    for (int along = 0; along < 2; ++along)
+    return;
+  }
+  const auto draw = [&](double level, QRgb color) {
+    rcn_contours* contours = nullptr;
+    if (rcn_contours_create(
+          &contours, this->Scene->context(), this->Values.data(), this->Size[0], this->Size[1], level) != RCN_OK)
     {
-      const int axis = this->Axes[along], across = this->Axes[1 - along];
-      const double gap = std::max(1.0, 9 * this->TextScale * this->Shown.MmPerPixel / geometry.spacing[axis]);
-      const auto at = static_cast<double>(cursor[static_cast<size_t>(axis)]);
-      const auto level = static_cast<double>(cursor[static_cast<size_t>(across)]);
-      const double ends[2][2] = { { -0.5, at - gap },
-        { at + gap, static_cast<double>(geometry.size[axis]) - 0.5 } };
-      for (const auto& end : ends)
+      return;
+    }
+    for (int64_t line = 0; line < contours->lines; ++line)
+    {
+      const int64_t first = contours->first[line], end = contours->first[line + 1];
+      for (int64_t i = first; i < end; ++i)
       {
-        if (end[0] < end[1])
-        {
-          const double from[2] = { end[0], level }, to[2] = { end[1], level };
-          writer.add(
-            from[along], from[1 - along], to[along], to[1 - along], this->axisColor(across));
-        }
+        const float *a = contours->xy + 2 * i, *b = contours->xy + 2 * (i + 1 < end ? i + 1 : first);
+        // Pixels have their centre at a half there, at a whole number here.
+        pen.line(a[0] - 0.5, a[1] - 0.5, b[0] - 0.5, b[1] - 0.5, color);
       }
     }
-  }
-  writer.write(this->Crosshair.Data);
-  this->Crosshair.Actor->VisibilityOn();
-}
-
-QColor rcnSlicePane::axisColor(int axis) const
-{
-  for (const rcn_view view : { RCN_VIEW_AXIAL, RCN_VIEW_CORONAL, RCN_VIEW_SAGITTAL })
+    rcn_contours_destroy(contours, this->Scene->context());
+  };
+  if (this->Scene->areLevelContoursVisible())
   {
-    rcn_plane plane;
-    rcn_plane_make(&plane, &this->Scene->geometry(), view);
-    if (plane.axis == axis && this->Scene->geometry().dimension == 3)
+    const int raters = std::max(this->Scene->raterCount(), 1);
+    for (int k = 1; k <= raters; ++k)
     {
-      return qRcnSliceCanvas::viewColor(view);
+      uint8_t rgb[3];
+      rcn_color_palette(rgb, this->Scene->levelPalette(), static_cast<double>(k) / raters);
+      draw((k - 0.5) / raters, qRgb(rgb[0], rgb[1], rgb[2]));
     }
   }
-  return QColor(120, 200, 255);
-}
-
-void rcnSlicePane::refreshFurniture()
-{
-  const Camera& shown = this->Shown;
-  const int size = static_cast<int>(std::lround(FONT_SIZE * this->TextScale));
-  const double x = 6 * this->TextScale / std::max(this->Width, 1), y = 5 * this->TextScale / std::max(this->Height, 1);
-  const double corners[4][2] = { { x, 1 - y }, { 1 - x, 1 - y }, { x, y }, { 1 - x, y } };
-  const double edges[4][2] = { { x, 0.5 }, { 1 - x, 0.5 }, { 0.5, y }, { 0.5, 1 - y } };
-  for (size_t i = 0; i < 4; ++i)
+  if (this->Scene->isThresholdContourVisible())
   {
-    this->Corners[i]->GetTextProperty()->SetFontSize(i == 3 ? size * 5 / 6 : size);
-    this->Corners[i]->SetPosition(corners[i][0], corners[i][1]);
-    this->Edges[i]->SetInput(this->Letters ? shown.Plane.letters[i] : "");
-    this->Edges[i]->GetTextProperty()->SetFontSize(size * 8 / 7);
-    this->Edges[i]->SetPosition(edges[i][0], edges[i][1]);
+    draw(this->Scene->threshold(), qRgb(255, 255, 255));
   }
-  // The bar: about a fifth of the width, above the text in the lower left corner.
-  const double length = RoundLength(std::max(this->Width * shown.MmPerPixel / 5, 1e-6));
-  const double pixels = length / shown.MmPerPixel;
-  const double left = 8 * this->TextScale, bottom = 26 * this->TextScale;
-  LineWriter writer(1, 1);
-  if (this->ScaleBar)
-  {
-    const auto place = [&](double px, double py, double out[2]) {
-      const double* spacing = this->Scene->geometry().spacing;
-      const double sx = (px - this->Width / 2.0) * shown.MmPerPixel, sy = (py - this->Height / 2.0) * shown.MmPerPixel;
-      const int rightAt = shown.Plane.right == this->Axes[0] ? 0 : 1;
-      out[rightAt] = shown.Center[0] * spacing[shown.Plane.right] + shown.Plane.right_sign * sx;
-      out[1 - rightAt] = shown.Center[1] * spacing[shown.Plane.up] + shown.Plane.up_sign * sy;
-    };
-    const double ticks = 3 * this->TextScale;
-    const double lines[3][4] = { { left, bottom, left + pixels, bottom },
-      { left, bottom - ticks, left, bottom + ticks }, { left + pixels, bottom - ticks, left + pixels, bottom + ticks } };
-    for (const auto& line : lines)
-    {
-      double a[2], b[2];
-      place(line[0], line[1], a);
-      place(line[2], line[3], b);
-      writer.add(a[0], a[1], b[0], b[1], QColor(225, 225, 225));
-    }
-    const QString text = length >= 1 ? QString("%1 mm").arg(length) : QString("%1 \u00b5m").arg(1000 * length);
-    this->BarText->SetInput(text.toUtf8().constData());
-    this->BarText->GetTextProperty()->SetFontSize(size * 5 / 6);
-    this->BarText->SetPosition((left + pixels + 6 * this->TextScale) / std::max(this->Width, 1),
-      (bottom - 6 * this->TextScale) / std::max(this->Height, 1));
-  }
-  else
-  {
-    this->BarText->SetInput("");
-  }
-  writer.write(this->Bar.Data);
-  this->Bar.Actor->VisibilityOn();
 }

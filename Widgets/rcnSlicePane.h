@@ -1,20 +1,15 @@
-/// One panel of a slice view: a VTK renderer with the image, a layer of colours, outlines, cross-hair and texts. Not a
-/// widget: qRcnSliceCanvas puts one or several of them into a window.
+/// One panel of a slice view: the image, a layer of colours, outlines, cross-hair and texts. Not a widget:
+/// qRcnSliceCanvas puts one or several of them next to each other.
+///
+/// The core draws the slice into a picture of its own, which is kept until something in it changes; cross-hair and texts
+/// are laid over it with QPainter. So a view whose cross-hair moves costs next to nothing, on machines without a graphics
+/// card and over remote desktops, too, where OpenGL in software would take most of the time to copy frames around.
 #ifndef rcnSlicePane_h
 #define rcnSlicePane_h
 
-#include <array>
-#include <string>
 #include <vector>
 
-#include <vtkActor.h>
-#include <vtkImageData.h>
-#include <vtkImageSlice.h>
-#include <vtkNew.h>
-#include <vtkPolyData.h>
-#include <vtkRenderer.h>
-#include <vtkSmartPointer.h>
-#include <vtkTextActor.h>
+#include <QImage>
 
 #include "qRcnScene.h"
 
@@ -30,80 +25,48 @@ public:
     Prediction ///< one prediction
   };
 
-  /// Where the camera is: the same for all panes of a canvas.
+  /// What part of which slice is seen: the same for all panes of a canvas.
   struct Camera
   {
     rcn_plane Plane{};
-    int64_t Slice = 0;
+    int64_t Slice = -1;
     double Center[2] = { 0, 0 }; ///< voxel index along the plane's right and up axis
-    double MmPerPixel = 1;
+    double MmPerPixel = 1;       ///< pixels of the picture
+    double PixelRatio = 1;       ///< of the screen: how much wider lines are drawn
+    bool operator==(const Camera& other) const;
   };
 
   rcnSlicePane(qRcnScene* scene, Content content, int number);
-  rcnSlicePane(const rcnSlicePane&) = delete;
 
-  vtkRenderer* renderer() { return this->Renderer; }
-  Content content() const { return this->What; }
-  int number() const { return this->Number; }
-
-  /// Tells that something of the scene is another; done by the next refresh().
+  /// Tells that something of the scene is another; done by the next draw().
   void invalidate(qRcnScene::Changes what) { this->Stale |= what; }
-  /// Brings the panel in line with scene and camera. `width`, `height`: its size in pixels.
-  void refresh(const Camera& camera, int width, int height);
 
-  /// Texts: in the upper left, upper right, lower left and lower right corner, in this order.
-  void setCornerText(int corner, const std::string& text, const QColor& color = QColor(225, 225, 225));
-  /// Letters of the directions at the edges, and a scale bar.
-  void setFurniture(bool letters, bool scaleBar);
-  /// How large texts are drawn: the window's device pixel ratio.
-  void setTextScale(double scale);
+  /// The slice with its colours and outlines, so many pixels wide and high.
+  const QImage& draw(const Camera& camera, const QSize& size);
 
 private:
-  struct Layer
-  {
-    vtkNew<vtkImageData> Data;
-    vtkNew<vtkImageSlice> Actor;
-  };
-  struct Lines
-  {
-    vtkNew<vtkPolyData> Data;
-    vtkNew<vtkActor> Actor;
-  };
-
-  void prepareLayer(Layer& layer, double depth, bool smooth);
-  void prepareLines(Lines& lines, double width);
-  void resizeLayer(Layer& layer);
-  void refreshImage();
-  void refreshOverlay();
-  void refreshContours();
-  void refreshCrosshair();
-  void refreshFurniture();
-  void placeCamera();
+  void readSlice();
+  void paintLayer();
+  struct Pen;
+  void drawOutlines(Pen& pen);
+  void drawContours(const Pen& pen);
   const std::vector<uint32_t>& codes();
   const std::vector<float>& values();
   int shownPrediction() const;
-  QColor axisColor(int axis) const;
 
   qRcnScene* Scene;
   Content What;
   int Number;
   qRcnScene::Changes Stale;
   Camera Shown;
-  int Width = 0, Height = 0;
-  bool Letters = true, ScaleBar = true;
-  double TextScale = 1;
+  QImage Picture;
 
   int Axes[2] = { 0, 1 }; // of the slice's pixels
   int64_t Size[2] = { 0, 0 };
-  std::vector<uint32_t> Codes; // of this slice; empty: to be read
-  std::vector<float> Values;   // the readout on this slice; empty: to be read
-
-  vtkNew<vtkRenderer> Renderer;
-  Layer ImageLayer, OverlayLayer;
-  Lines Contours, Crosshair, Bar;
-  std::array<vtkSmartPointer<vtkTextActor>, 4> Corners;
-  std::array<vtkSmartPointer<vtkTextActor>, 4> Edges;
-  vtkSmartPointer<vtkTextActor> BarText;
+  std::vector<uint8_t> Pixels; // RGBA; empty: there is no image
+  std::vector<uint8_t> Layer;  // RGBA; empty: nothing lies over the image
+  std::vector<uint32_t> Codes; // of the votes; empty: to be read
+  std::vector<float> Values;   // the readout; empty: to be read
 };
 
 #endif

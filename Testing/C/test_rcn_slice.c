@@ -307,6 +307,136 @@ static void painting(void) {
     CHECK(map[15] == 0 && map[19] == 0 && map[23] == 255 && map[20] == 128);
 }
 
+/* What pixel (column, row) of a screen should show of channel `shift` of an image. */
+static double expected_pixel(const uint8_t *image, const rcn_slice_place *lies, int64_t column,
+                             int64_t row, int channel) {
+    const double at[2] = {lies->first[0] + lies->step[0] * (double)column,
+                          lies->first[1] + lies->step[1] * (double)row};
+    double inside[2], sum = 0;
+    for (int a = 0; a < 2; ++a) {
+        const int axis = lies->transposed ? 1 - a : a;
+        const double last = (double)(lies->size[axis] - 1);
+        if (at[a] < -0.5 || at[a] >= last + 0.5) return -1;
+        inside[axis] = fmin(fmax(at[a], 0), last);
+    }
+    for (int64_t j = 0; j < lies->size[1]; ++j)
+        for (int64_t i = 0; i < lies->size[0]; ++i) {
+            const double wx = 1 - fabs((double)i - inside[0]), wy = 1 - fabs((double)j - inside[1]);
+            if (wx > 0 && wy > 0) sum += wx * wy * image[4 * (i + lies->size[0] * j) + channel];
+        }
+    return sum;
+}
+
+static void drawing(void) {
+    enum { COLUMNS = 23, ROWS = 17 };
+    rcn_context *one = make_context(1), *many = make_context(4);
+    uint8_t image[4 * X * Y], layer[4 * X * Y];
+    uint32_t pixels[COLUMNS * ROWS], again[COLUMNS * ROWS];
+    uint32_t s = 3;
+    for (int i = 0; i < 4 * X * Y; ++i) {
+        s = 1664525u * s + 1013904223u;
+        image[i] = (uint8_t)(s >> 24);
+        layer[i] = i % 4 == 3 ? (i / 4 % 3 == 0 ? 255 : 0) : (uint8_t)(s >> 16);
+    }
+    for (int variant = 0; variant < 8; ++variant) {
+        const int transposed = variant & 1;
+        const double sx = variant & 2 ? -0.3 : 0.27, sy = variant & 4 ? -0.41 : 0.33;
+        const double size[2] = {transposed ? Y : X, transposed ? X : Y};
+        rcn_slice_place lies = {{X, Y}, transposed, {0, 0}, {sx, sy}};
+        lies.first[0] = sx > 0 ? -1.03 : size[0] + 0.21;
+        lies.first[1] = sy > 0 ? -1.01 : size[1] + 0.07;
+        const rcn_screen screen = {pixels, COLUMNS, ROWS}, twin = {again, COLUMNS, ROWS};
+        CHECK_STATUS(rcn_slice_draw(&screen, one, image, NULL, &lies), RCN_OK);
+        CHECK_STATUS(rcn_slice_draw(&twin, many, image, NULL, &lies), RCN_OK);
+        CHECK(memcmp(pixels, again, sizeof pixels) == 0);
+        int seen = 0;
+        for (int64_t i = 0; i < COLUMNS * ROWS; ++i)
+            for (int c = 0; c < 3; ++c) {
+                const double expected = expected_pixel(image, &lies, i % COLUMNS, i / COLUMNS, c);
+                CHECK_NEAR(pixels[i] >> (16 - 8 * c) & 255, fmax(expected, 0), 3.5);
+                CHECK(pixels[i] >> 24 == 255);
+                seen += expected >= 0;
+            }
+        CHECK(seen > 100 && seen < 3 * COLUMNS * ROWS); /* both inside and outside are tested */
+        /* the layer: each voxel's own colour where it is opaque, the image where it is clear */
+        CHECK_STATUS(rcn_slice_draw(&screen, many, image, layer, &lies), RCN_OK);
+        for (int64_t i = 0; i < COLUMNS * ROWS; ++i) {
+            int64_t near[2];
+            int inside = 1;
+            for (int a = 0; a < 2; ++a) {
+                const double at =
+                    lies.first[a] + lies.step[a] * (double)(a ? i / COLUMNS : i % COLUMNS);
+                near[a] = (int64_t)floor(at + 0.5);
+                inside &= near[a] >= 0 && near[a] < (int64_t)size[a];
+            }
+            if (!inside) {
+                CHECK(pixels[i] == 0xFF000000);
+                continue;
+            }
+            const uint8_t *color =
+                layer + 4 * (transposed ? near[1] + X * near[0] : near[0] + X * near[1]);
+            if (color[3] == 255)
+                CHECK(pixels[i] ==
+                      (0xFF000000 | (uint32_t)color[0] << 16 | (uint32_t)color[1] << 8 | color[2]));
+            else
+                CHECK(pixels[i] == again[i]);
+        }
+        /* without an image the layer lies over black */
+        CHECK_STATUS(rcn_slice_draw(&screen, one, NULL, NULL, &lies), RCN_OK);
+        for (int64_t i = 0; i < COLUMNS * ROWS; ++i) CHECK(pixels[i] == 0xFF000000);
+    }
+    const rcn_slice_place nowhere = {{0, Y}, 0, {0, 0}, {1, 1}},
+                          far = {{X, Y}, 0, {NAN, 1e300}, {1, 1}};
+    const rcn_screen screen = {pixels, COLUMNS, ROWS}, none = {NULL, COLUMNS, ROWS};
+    CHECK_STATUS(rcn_slice_draw(&screen, one, image, NULL, &nowhere), RCN_EINVALID);
+    CHECK_STATUS(rcn_slice_draw(&none, one, image, NULL, &far), RCN_EINVALID);
+    CHECK_STATUS(rcn_slice_draw(&screen, one, image, layer, &far), RCN_OK);
+    for (int64_t i = 0; i < COLUMNS * ROWS; ++i) CHECK(pixels[i] == 0xFF000000);
+    rcn_context_destroy(many);
+    rcn_context_destroy(one);
+}
+
+static void lines(void) {
+    enum { SIDE = 20 };
+    const uint8_t white[3] = {255, 255, 255};
+    static uint32_t pixels[SIDE * SIDE];
+    const rcn_screen screen = {pixels, SIDE, SIDE};
+    for (int i = 0; i < SIDE * SIDE; ++i) pixels[i] = 0xFF000000;
+    /* three pixels wide: its middle and both sides are full, the next ones clear */
+    const double from[2] = {5, 10}, to[2] = {12, 10};
+    rcn_screen_line(&screen, from, to, 3, white);
+    for (int x = 5; x <= 12; ++x) {
+        for (int y = 9; y <= 11; ++y) CHECK(pixels[x + SIDE * y] == 0xFFFFFFFF);
+        CHECK(pixels[x + SIDE * 8] == 0xFF000000 && pixels[x + SIDE * 12] == 0xFF000000);
+    }
+    CHECK(pixels[2 + SIDE * 10] == 0xFF000000 && pixels[15 + SIDE * 10] == 0xFF000000);
+    /* between two rows: half of each */
+    const double left[2] = {4, 3.5}, right[2] = {14, 3.5};
+    rcn_screen_line(&screen, left, right, 1, white);
+    CHECK_NEAR(pixels[8 + SIDE * 3] & 255, 127, 1);
+    CHECK_NEAR(pixels[8 + SIDE * 4] & 255, 127, 1);
+    /* the ink of a slanted line is its length times its width, ends apart */
+    double ink = 0;
+    for (int i = 0; i < SIDE * SIDE; ++i) pixels[i] = 0xFF000000;
+    const double low[2] = {4, 4}, high[2] = {15, 10};
+    rcn_screen_line(&screen, low, high, 2, white);
+    for (int i = 0; i < SIDE * SIDE; ++i) ink += (pixels[i] & 255) / 255.0;
+    CHECK_NEAR(ink, 2 * sqrt(11 * 11 + 6 * 6) + 3.14159265, 0.6);
+    /* outside, or no numbers: nothing happens */
+    const double out[2] = {-50, -60}, none[2] = {NAN, 3}, huge[2] = {1e300, 1e300};
+    rcn_screen_line(&screen, out, out, 4, white);
+    rcn_screen_line(&screen, none, high, 4, white);
+    rcn_screen_line(&screen, huge, huge, 4, white);
+    double after = 0;
+    for (int i = 0; i < SIDE * SIDE; ++i) after += (pixels[i] & 255) / 255.0;
+    CHECK_NEAR(after, ink, 0);
+    /* a line that comes from outside is on the screen where it should be */
+    const double before[2] = {-30, 1}, end[2] = {3, 1};
+    rcn_screen_line(&screen, before, end, 1, white);
+    CHECK(pixels[SIDE] == 0xFFFFFFFF && pixels[3 + SIDE] == 0xFFFFFFFF);
+    CHECK(pixels[6 + SIDE] == 0xFF000000);
+}
+
 static void windows(void) {
     rcn_context *ctx = make_context(2);
     double low = 0, high = 0;
@@ -336,6 +466,12 @@ static rcn_status use_memory(rcn_context *ctx, void *payload) {
     if (status == RCN_OK)
         status = rcn_slice_gray(rgba, ctx, &image, 0, (rcn_slice){1, 1}, low, high);
     if (status == RCN_OK) status = rcn_slice_counts(counts, ctx, &image, 0, 0);
+    if (status == RCN_OK) {
+        uint32_t pixels[100];
+        const rcn_screen screen = {pixels, 10, 10};
+        const rcn_slice_place lies = {{X, Z}, 1, {0, 0}, {1, 1}};
+        status = rcn_slice_draw(&screen, ctx, rgba, rgba, &lies);
+    }
     return status;
 }
 
@@ -361,6 +497,8 @@ int main(void) {
     RUN(readouts);
     RUN(votes_and_outlines);
     RUN(painting);
+    RUN(drawing);
+    RUN(lines);
     RUN(windows);
     RUN(failing_and_cancelling);
     return TEST_RESULT;

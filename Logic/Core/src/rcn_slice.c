@@ -326,6 +326,159 @@ void rcn_slice_outlines(const rcn_votes *votes, const uint32_t *codes, const int
     }
 }
 
+/* ---- onto the screen --------------------------------------------------------------------------
+ */
+
+/* What a screen's column or row sees of the slice: two neighbours and the share of the second in
+ * 1/256, and the nearest. nearest < 0: beyond the slice. */
+typedef struct sight {
+    int32_t low, high, share, nearest;
+} sight;
+
+static void look_along(sight *out, int64_t count, double first, double step, int64_t size) {
+    for (int64_t i = 0; i < count; ++i) {
+        const double at = first + step * (double)i;
+        if (!(at >= -0.5 && at < (double)size - 0.5)) {
+            out[i] = (sight){0, 0, 0, -1};
+            continue;
+        }
+        const double inside = fmin(fmax(at, 0), (double)(size - 1));
+        const int32_t low = (int32_t)inside;
+        out[i].low = low;
+        out[i].high = low + 1 < size ? low + 1 : low;
+        out[i].share = (int32_t)((inside - low) * 256);
+        out[i].nearest = (int32_t)(at + 0.5);
+    }
+}
+
+/* Four bytes at once, two and two: a + (b - a) * share / 256. */
+static inline uint32_t mix(uint32_t a, uint32_t b, uint32_t share) {
+    const uint32_t even = 0x00FF00FF, rest = 256 - share;
+    const uint32_t low = ((a & even) * rest + (b & even) * share) >> 8 & even;
+    const uint32_t high = ((a >> 8 & even) * rest + (b >> 8 & even) * share) & 0xFF00FF00;
+    return low | high;
+}
+
+typedef struct draw_job {
+    const rcn_screen *screen;
+    const uint32_t *image, *layer; /* as 0xAARRGGBB, the screen's columns along the rows */
+    int64_t width;                 /* of these */
+    const sight *columns, *rows;
+    uint32_t *lines; /* a line of the image for each thread */
+} draw_job;
+
+/* A line of the image between its rows a and b. */
+RCN_DISPATCH static void mix_rows(uint32_t *out, const uint32_t *a, const uint32_t *b,
+                                  int64_t count, uint32_t share) {
+    for (int64_t i = 0; i < count; ++i) out[i] = mix(a[i], b[i], share);
+}
+
+static void draw_row(int64_t row, int thread, void *payload) {
+    const draw_job *job = payload;
+    const sight *at = job->rows + row, *columns = job->columns;
+    const int64_t count = job->screen->columns;
+    uint32_t *out = job->screen->pixels + row * count;
+    if (at->nearest < 0 || !job->image) {
+        for (int64_t i = 0; i < count; ++i) out[i] = 0xFF000000;
+    } else {
+        const uint32_t *a = job->image + at->low * job->width,
+                       *b = job->image + at->high * job->width;
+        uint32_t *line = job->lines + thread * job->width;
+        mix_rows(line, a, b, job->width, (uint32_t)at->share);
+        for (int64_t i = 0; i < count; ++i)
+            out[i] = columns[i].nearest < 0
+                         ? 0xFF000000
+                         : 0xFF000000 | mix(line[columns[i].low], line[columns[i].high],
+                                            (uint32_t)columns[i].share);
+    }
+    if (at->nearest < 0 || !job->layer) return;
+    const uint32_t *layer = job->layer + at->nearest * job->width;
+    for (int64_t i = 0; i < count; ++i) {
+        if (columns[i].nearest < 0) continue;
+        const uint32_t color = layer[columns[i].nearest], opacity = color >> 24;
+        if (opacity) out[i] = 0xFF000000 | mix(out[i], color, opacity + (opacity >> 7));
+    }
+}
+
+/* Bytes R G B A as 0xAARRGGBB, transposed where needed. */
+static void to_screen_order(uint32_t *out, const uint8_t *rgba, const rcn_slice_place *lies) {
+    const int64_t width = lies->size[0], height = lies->size[1];
+    for (int64_t j = 0; j < height; ++j)
+        for (int64_t i = 0; i < width; ++i, rgba += 4)
+            out[lies->transposed ? j + height * i : i + width * j] =
+                (uint32_t)rgba[3] << 24 | (uint32_t)rgba[0] << 16 | (uint32_t)rgba[1] << 8 |
+                rgba[2];
+}
+
+rcn_status rcn_slice_draw(const rcn_screen *screen, rcn_context *ctx, const uint8_t *image,
+                          const uint8_t *layer, const rcn_slice_place *lies) {
+    rcn_status status = RCN_OK;
+    draw_job job = {screen, NULL, NULL, 0, NULL, NULL, NULL};
+    uint32_t *image_words = NULL, *layer_words = NULL;
+    sight *columns = NULL, *rows = NULL;
+    rcn__clear(ctx);
+    if (!screen->pixels || screen->columns < 1 || screen->rows < 1 || lies->size[0] < 1 ||
+        lies->size[1] < 1 || lies->size[0] > INT32_MAX || lies->size[1] > INT32_MAX)
+        return rcn__fail(ctx, RCN_EINVALID, "Screen and slice must have pixels.");
+    const int64_t pixels = lies->size[0] * lies->size[1];
+    job.width = lies->size[lies->transposed ? 1 : 0];
+    RCN_ALLOC(columns, ctx, screen->columns, "a screen's columns");
+    RCN_ALLOC(rows, ctx, screen->rows, "a screen's rows");
+    look_along(columns, screen->columns, lies->first[0], lies->step[0], job.width);
+    look_along(rows, screen->rows, lies->first[1], lies->step[1], pixels / job.width);
+    if (image) {
+        RCN_ALLOC(image_words, ctx, pixels, "a slice");
+        to_screen_order(image_words, image, lies);
+    }
+    if (layer) {
+        RCN_ALLOC(layer_words, ctx, pixels, "a layer");
+        to_screen_order(layer_words, layer, lies);
+    }
+    RCN_ALLOC(job.lines, ctx, job.width * rcn_context_threads(ctx), "a line");
+    job.image = image_words;
+    job.layer = layer_words;
+    job.columns = columns;
+    job.rows = rows;
+    rcn__for_all(ctx, screen->rows, draw_row, &job);
+done:
+    rcn__free(ctx, job.lines);
+    rcn__free(ctx, layer_words);
+    rcn__free(ctx, image_words);
+    rcn__free(ctx, rows);
+    rcn__free(ctx, columns);
+    return status;
+}
+
+void rcn_screen_line(const rcn_screen *screen, const double from[2], const double to[2],
+                     double width, const uint8_t color[3]) {
+    const double reach = width / 2 + 0.5; /* where the last trace of it is */
+    const double run[2] = {to[0] - from[0], to[1] - from[1]};
+    const double squared = run[0] * run[0] + run[1] * run[1];
+    const uint32_t word = (uint32_t)color[0] << 16 | (uint32_t)color[1] << 8 | color[2];
+    const double limit[2] = {(double)(screen->columns - 1), (double)(screen->rows - 1)};
+    int64_t first[2], last[2];
+    if (!isfinite(squared)) return;
+    for (int a = 0; a < 2; ++a) {
+        const double low = ceil(fmin(from[a], to[a]) - reach);
+        const double high = floor(fmax(from[a], to[a]) + reach);
+        if (low > limit[a] || high < 0) return;
+        first[a] = (int64_t)fmax(low, 0);
+        last[a] = (int64_t)fmin(high, limit[a]);
+    }
+    for (int64_t y = first[1]; y <= last[1]; ++y)
+        for (int64_t x = first[0]; x <= last[0]; ++x) {
+            const double dx = (double)x - from[0], dy = (double)y - from[1];
+            const double along = squared > 0 ? (dx * run[0] + dy * run[1]) / squared : 0;
+            const double t = along < 0 ? 0 : along > 1 ? 1 : along;
+            const double ex = dx - t * run[0], ey = dy - t * run[1];
+            const double distance = ex * ex + ey * ey;
+            if (distance >= reach * reach) continue;
+            const double cover = reach - sqrt(distance);
+            uint32_t *pixel = screen->pixels + x + screen->columns * y;
+            *pixel = 0xFF000000 | mix(*pixel, word, cover < 1 ? (uint32_t)(cover * 256) : 256);
+        }
+}
+
 /* ---- about a whole volume ---------------------------------------------------------------------
  */
 

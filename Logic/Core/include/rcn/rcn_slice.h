@@ -111,6 +111,37 @@ RCN_API void rcn_slice_outlines(const rcn_votes *votes, const uint32_t *codes,
                                 const int64_t size[2], uint64_t raters, rcn_segment_fn segment,
                                 void *payload);
 
+/* ---- onto the screen --------------------------------------------------------------------------
+ *
+ * A screen is columns x rows of 32-bit pixels 0xFFRRGGBB, row after row from the top.
+ */
+
+typedef struct rcn_screen {
+    uint32_t *pixels;
+    int64_t columns, rows;
+} rcn_screen;
+
+/* Where a slice lies on a screen: the slice's pixel that is seen at the centre of the screen's
+ * first pixel, and how many slice pixels a screen pixel steps; both along the screen's columns and
+ * rows. A negative step turns the slice over. */
+typedef struct rcn_slice_place {
+    int64_t size[2]; /* of the slice */
+    int transposed;  /* non-zero: the slice's second axis runs along the screen's columns */
+    double first[2]; /* along the screen's columns, rows */
+    double step[2];
+} rcn_slice_place;
+
+/* Draws image and layer (each 4 * size[0] * size[1] bytes or NULL), black elsewhere. The image is
+ * interpolated; the layer is not, so that every voxel keeps its own colour. The same bits for any
+ * number of threads. */
+RCN_API rcn_status rcn_slice_draw(const rcn_screen *screen, rcn_context *ctx, const uint8_t *image,
+                                  const uint8_t *layer, const rcn_slice_place *lies);
+
+/* A smooth line with round ends between two points of the screen (a pixel's centre is at a whole
+ * number), `width` pixels wide, over what is there. Parts outside are cut off. */
+RCN_API void rcn_screen_line(const rcn_screen *screen, const double from[2], const double to[2],
+                             double width, const uint8_t color[3]);
+
 /* ---- about a whole volume ---------------------------------------------------------------------
  */
 
