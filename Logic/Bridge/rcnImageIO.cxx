@@ -3,6 +3,7 @@
 #include "rcnFileBeside.h"
 #include "rcnFileCheck.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cmath>
@@ -487,6 +488,53 @@ Volume ReadImage(const std::string& path)
 Volume ReadImageHeader(const std::string& path)
 {
   return ReadAny(path, false);
+}
+
+namespace
+{
+
+bool IsImageName(const std::string& name)
+{
+  std::string lower = name;
+  std::transform(lower.begin(), lower.end(), lower.begin(), ::tolower);
+  for (const char* end : { ".nrrd", ".nhdr", ".nii", ".nii.gz", ".mha", ".mhd", ".png", ".tif", ".tiff", ".jpg", ".jpeg" })
+  {
+    const std::string extension = end;
+    if (lower.size() > extension.size() && lower.compare(lower.size() - extension.size(), extension.size(), extension) == 0)
+    {
+      return true;
+    }
+  }
+  return false;
+}
+
+} // namespace
+
+std::vector<std::string> ImagesIn(const std::string& folder)
+{
+  std::vector<std::string> images;
+  std::error_code failure;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, failure))
+  {
+    const std::string name = entry.path().filename().string();
+    if (name[0] != '.' && IsImageName(name))
+    {
+      images.push_back(entry.path().string());
+    }
+  }
+  if (failure)
+  {
+    throw Error(RCN_EIO, folder + " cannot be read: " + failure.message() + ".");
+  }
+  std::sort(images.begin(), images.end());
+  return images;
+}
+
+std::string StemOf(const std::string& path)
+{
+  const fs::path file(path);
+  const std::string name = (file.has_filename() ? file : file.parent_path()).filename().string();
+  return name.substr(0, name.find('.', 1));
 }
 
 // ---- writing --------------------------------------------------------------------------------------

@@ -79,6 +79,13 @@ Volume ReadImage(const std::string& path);
 /// The same without the voxels: geometry, type, channels and segments. Data() is null.
 Volume ReadImageHeader(const std::string& path);
 
+/// The files of a folder that are named like images, sorted; none in a folder that may be a DICOM series. Throws Error
+/// (RCN_EIO) when the folder cannot be read.
+std::vector<std::string> ImagesIn(const std::string& folder);
+
+/// "c01" of "folder/c01.nii.gz", "series" of "folder/series/": a case's id from its file.
+std::string StemOf(const std::string& path);
+
 /// What WriteImage() has to store.
 enum class Content
 {

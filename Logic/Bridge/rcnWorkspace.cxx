@@ -108,6 +108,11 @@ bool IsJpeg(const std::string& path)
 
 } // namespace
 
+std::vector<RaterFile> RatersIn(const RaterFile& rater)
+{
+  return ExpandRater(rater, ReadImageHeader(rater.Path));
+}
+
 /// Collects a case's answers; the workspace takes them over when all went well.
 class Workspace::Ballot
 {
@@ -254,7 +259,7 @@ void Workspace::LoadCase(const Case& one, const std::vector<std::string>& raters
     {
       files.push_back(rater.Path);
     }
-    for (const RaterFile& single : ExpandRater(rater, ReadImageHeader(rater.Path)))
+    for (const RaterFile& single : RatersIn(rater))
     {
       ballot.Name(single.Name, rater.Path);
       byFile[rater.Path].push_back(single);

@@ -59,6 +59,9 @@ struct FusionReport
   rcn_fusion_result Figures{};
 };
 
+/// The raters that a file stands for, each by name: itself, its segments, its components or its volumes. Reads the header.
+std::vector<RaterFile> RatersIn(const RaterFile& rater);
+
 class Workspace
 {
 public:

@@ -52,49 +52,6 @@ PredictionOptions PredictionOptionsFrom(const Arguments& arguments)
 
 // ---- cases -----------------------------------------------------------------------------------------
 
-/// "c01" of "folder/c01.nii.gz".
-std::string StemOf(const fs::path& path)
-{
-  const std::string name = (path.has_filename() ? path : path.parent_path()).filename().string();
-  return name.substr(0, name.find('.', 1));
-}
-
-bool IsImageName(const std::string& name)
-{
-  std::string lower = name;
-  std::transform(lower.begin(), lower.end(), lower.begin(), ::tolower);
-  for (const char* end : { ".nrrd", ".nhdr", ".nii", ".nii.gz", ".mha", ".mhd", ".png", ".tif", ".tiff", ".jpg", ".jpeg" })
-  {
-    const std::string extension = end;
-    if (lower.size() > extension.size() && lower.compare(lower.size() - extension.size(), extension.size(), extension) == 0)
-    {
-      return true;
-    }
-  }
-  return false;
-}
-
-/// The images of a folder; none for a folder without any, which may be a DICOM series.
-std::vector<std::string> ImagesIn(const std::string& folder)
-{
-  std::vector<std::string> images;
-  std::error_code failure;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, failure))
-  {
-    const std::string name = entry.path().filename().string();
-    if (name[0] != '.' && IsImageName(name))
-    {
-      images.push_back(entry.path().string());
-    }
-  }
-  if (failure)
-  {
-    throw Error(RCN_EIO, folder + " cannot be read: " + failure.message() + ".");
-  }
-  std::sort(images.begin(), images.end());
-  return images;
-}
-
 /// What --image stands for: the channels of one image, a DICOM folder, or a folder of images.
 DataList ListFrom(const Arguments& arguments)
 {

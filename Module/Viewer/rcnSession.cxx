@@ -6,6 +6,7 @@
 #include <set>
 
 #include "rcnFileBeside.h"
+#include "rcnImageIO.h"
 #include "rcnJson.h"
 
 namespace rcn
@@ -58,6 +59,13 @@ bool IsInside(const std::string& path, const std::string& folder)
 bool IsFileName(const std::string& name)
 {
   return !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos;
+}
+
+/// A name that a file can have, whatever was given.
+std::string NameFrom(std::string text)
+{
+  std::replace(text.begin(), text.end(), '/', '_');
+  return IsFileName(text) ? text : "unnamed";
 }
 
 template <class TTaken> std::string Unique(const std::string& wanted, const TTaken& isTaken)
@@ -429,7 +437,7 @@ void Session::RemoveModel(const std::string& name)
 
 std::string Session::AddModel(const std::string& path)
 {
-  const std::string name = Unique(StemOf(path), [this](const std::string& n) { return this->FindModel(n) != nullptr; });
+  const std::string name = Unique(NameFrom(StemOf(path)), [this](const std::string& n) { return this->FindModel(n) != nullptr; });
   this->Models.push_back({ name, path });
   this->Model = name;
   return name;
@@ -437,7 +445,7 @@ std::string Session::AddModel(const std::string& path)
 
 std::string Session::AddCase(Case one)
 {
-  one.Id = Unique(one.Id, [this](const std::string& id) { return this->FindCase(id) != nullptr; });
+  one.Id = Unique(NameFrom(one.Id), [this](const std::string& id) { return this->FindCase(id) != nullptr; });
   for (const RaterFile& rater : one.Raters)
   {
     if (std::find(this->Raters.begin(), this->Raters.end(), rater.Name) == this->Raters.end())
@@ -654,14 +662,6 @@ Session SaveSession(const Session& session, const std::string& path, const Sessi
   }
   WriteText(saved.Path, SessionText(saved, fs::path(saved.Path).parent_path()));
   return saved;
-}
-
-std::string StemOf(const std::string& path)
-{
-  const fs::path file(path);
-  const std::string name = (file.has_filename() ? file : file.parent_path()).filename().string();
-  const std::string stem = name.substr(0, name.find('.', 1));
-  return IsFileName(stem) ? stem : "case";
 }
 
 } // namespace rcn

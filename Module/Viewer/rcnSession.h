@@ -114,9 +114,6 @@ std::string CheckSessionPath(const std::string& path);
 /// Whether a file's name is that of a workspace.
 bool IsSessionPath(const std::string& path);
 
-/// "c01" of "folder/c01.nii.gz"; of a folder its own name.
-std::string StemOf(const std::string& path);
-
 } // namespace rcn
 
 #endif

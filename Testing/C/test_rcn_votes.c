@@ -321,6 +321,28 @@ static void not_finite(void) {
     CHECK(rcn_image_find_nonfinite(&image) == -1);
 }
 
+static void looks_like_a_mask(void) {
+    static const size_t bytes[] = {1, 1, 2, 2, 4, 4, 8, 8, 4, 8};
+    for (int type = RCN_UINT8; type <= RCN_FLOAT64; ++type) {
+        uint64_t room[6] = {0};
+        unsigned char *at = (unsigned char *)room;
+        const size_t size = bytes[type];
+        rcn_image image = {room, (rcn_type)type, 2, rcn_geometry_make(3, 1, 1)};
+        CHECK(rcn_image_is_mask(&image)); /* nobody marked anything */
+        at[1 * size] = at[5 * size] = 7;
+        CHECK(rcn_image_is_mask(&image));
+        at[3 * size] = 8; /* a third value */
+        CHECK(!rcn_image_is_mask(&image));
+    }
+    float odd[2] = {0, NAN};
+    rcn_image image = {odd, RCN_FLOAT32, 1, rcn_geometry_make(2, 1, 1)};
+    CHECK(!rcn_image_is_mask(&image));
+    odd[0] = odd[1] = -1.5f;
+    CHECK(rcn_image_is_mask(&image));
+    image.type = (rcn_type)99;
+    CHECK(!rcn_image_is_mask(&image));
+}
+
 int main(void) {
     RUN(golden_histogram);
     RUN(types_and_components);
@@ -332,5 +354,6 @@ int main(void) {
     RUN(failing_allocations_and_cancel);
     RUN(labels_out_of_range);
     RUN(not_finite);
+    RUN(looks_like_a_mask);
     return TEST_RESULT;
 }

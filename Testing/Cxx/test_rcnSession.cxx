@@ -200,7 +200,10 @@ void NamesAreUnique()
   session.RemoveModel("model");
   CHECK(session.Predictions.empty() && session.Models.size() == 1);
   CHECK(session.Data().Cases.size() == 2 && session.Data().Cases[0].Split == "training");
-  CHECK(rcn::StemOf("x/c01.nii.gz") == "c01" && rcn::StemOf("x/series/") == "series" && rcn::StemOf("/") == "case");
+  one.Id = "../a";
+  CHECK(session.AddCase(one) == ".._a");
+  one.Id = "..";
+  CHECK(session.AddCase(one) == "unnamed" && session.AddModel("/") == "unnamed");
 }
 
 } // namespace

@@ -1,47 +1,10 @@
 #include "rcnTraining.h"
 
-#include "rcn/rcn_phantom.h"
 #include "rcnTest.h"
+#include "rcnTestData.h"
 
 namespace
 {
-
-/// Phantoms of three raters as files, five to learn from and two to validate.
-rcn::DataList MakeList(const Folder& folder)
-{
-  constexpr int raters = 3;
-  const rcn::Workspace workspace;
-  rcn::DataList list;
-  list.Path = "list";
-  list.Raters = { "A", "B", "C" };
-  for (uint64_t i = 0; i < 7; ++i)
-  {
-    rcn_phantom_options options = RCN_PHANTOM_OPTIONS_INIT;
-    options.size[0] = options.size[1] = 32;
-    options.raters = raters;
-    options.lesions = 2;
-    options.seed = i + 1;
-    const rcn_geometry geometry = rcn_geometry_make(32, 32, 1);
-    const rcn::Volume image = rcn::Volume::Allocate(geometry, RCN_FLOAT32), masks = rcn::Volume::Allocate(geometry, RCN_UINT8, raters);
-    rcn::Check(rcn_phantom_make(static_cast<float*>(image.Data()), static_cast<uint8_t*>(masks.Data()), workspace.Context(), &options),
-      workspace.Context());
-    rcn::Case one;
-    one.Id = "c" + std::to_string(i);
-    one.Split = i < 5 ? "training" : "validation";
-    one.Images = { folder / (one.Id + ".nrrd") };
-    rcn::WriteImage(one.Images.front(), image.View(), rcn::Content::Probability);
-    for (int r = 0; r < raters; ++r)
-    {
-      rcn::RaterFile rater;
-      rater.Name = list.Raters[static_cast<size_t>(r)];
-      rater.Path = folder / (one.Id + rater.Name + ".nrrd");
-      rcn::WriteImage(rater.Path, { static_cast<uint8_t*>(masks.Data()) + r * 32 * 32, RCN_UINT8, 1, geometry }, rcn::Content::Mask);
-      one.Raters.push_back(rater);
-    }
-    list.Cases.push_back(one);
-  }
-  return list;
-}
 
 rcn::TrainingOptions Quick(const rcn::DataList& list, const std::string& output)
 {
@@ -70,7 +33,7 @@ std::string Weights(const std::string& path)
 void TellsHowFarItIs()
 {
   const Folder folder;
-  const rcn::DataList list = MakeList(folder);
+  const rcn::DataList list = WritePhantoms(folder);
   rcn::TrainingOptions options = Quick(list, folder / "m.safetensors");
   std::vector<int> epochs;
   double last = 0;
@@ -100,7 +63,7 @@ void TellsHowFarItIs()
 void StopsAnywhere()
 {
   const Folder folder;
-  const rcn::DataList list = MakeList(folder);
+  const rcn::DataList list = WritePhantoms(folder);
   const std::string whole = folder / "whole.safetensors";
   int calls = 0, interrupted = 0, unread = 0;
   rcn::TrainingOptions options = Quick(list, whole);
@@ -140,7 +103,7 @@ void StopsAnywhere()
 void CasesCanBeReadAgain()
 {
   const Folder folder;
-  const rcn::DataList list = MakeList(folder);
+  const rcn::DataList list = WritePhantoms(folder);
   rcn::TrainingOptions options = Quick(list, folder / "kept.safetensors");
   options.Strategy = "svls";
   rcn::TrainModel(options);
@@ -153,7 +116,7 @@ void CasesCanBeReadAgain()
 void EndsOnTimeOrEarly()
 {
   const Folder folder;
-  const rcn::DataList list = MakeList(folder);
+  const rcn::DataList list = WritePhantoms(folder);
   rcn::TrainingOptions options = Quick(list, folder / "m.safetensors");
   options.Epochs = 100000;
   options.Minutes = 0.01;

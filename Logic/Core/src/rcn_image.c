@@ -157,3 +157,30 @@ int64_t rcn_image_find_nonfinite(const rcn_image *image) {
         FIND_NONFINITE(double);
     return -1;
 }
+
+#define ZERO_OR_ONE_VALUE(T)                                                                       \
+    do {                                                                                           \
+        const T *at = image->data;                                                                 \
+        int64_t first = 0;                                                                         \
+        while (first < elements && at[first] == 0) ++first;                                        \
+        for (int64_t i = first; i < elements; ++i)                                                 \
+            if (at[i] != 0 && at[i] != at[first]) return 0;                                        \
+        return first == elements || at[first] == at[first]; /* not a number is no label */         \
+    } while (0)
+
+int rcn_image_is_mask(const rcn_image *image) {
+    const int64_t elements = rcn_geometry_voxels(&image->geometry) * image->components;
+    switch (image->type) {
+    case RCN_UINT8: ZERO_OR_ONE_VALUE(uint8_t);
+    case RCN_INT8: ZERO_OR_ONE_VALUE(int8_t);
+    case RCN_UINT16: ZERO_OR_ONE_VALUE(uint16_t);
+    case RCN_INT16: ZERO_OR_ONE_VALUE(int16_t);
+    case RCN_UINT32: ZERO_OR_ONE_VALUE(uint32_t);
+    case RCN_INT32: ZERO_OR_ONE_VALUE(int32_t);
+    case RCN_UINT64: ZERO_OR_ONE_VALUE(uint64_t);
+    case RCN_INT64: ZERO_OR_ONE_VALUE(int64_t);
+    case RCN_FLOAT32: ZERO_OR_ONE_VALUE(float);
+    case RCN_FLOAT64: ZERO_OR_ONE_VALUE(double);
+    }
+    return 0;
+}

@@ -86,6 +86,10 @@ RCN_API const char *rcn_image_check(const rcn_image *image);
  * is none. */
 RCN_API int64_t rcn_image_find_nonfinite(const rcn_image *image);
 
+/* Whether every element is 0 or one other value, as in a mask: for guessing what a file is. An
+ * image ends the search soon. */
+RCN_API int rcn_image_is_mask(const rcn_image *image);
+
 #ifdef __cplusplus
 }
 #endif

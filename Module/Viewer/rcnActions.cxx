@@ -1,0 +1,541 @@
+#include "rcnActions.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "rcnFileBeside.h"
+#ifdef RCN_HAVE_NETWORKS
+#include "rcnPrediction.h"
+#endif
+
+namespace rcn
+{
+
+namespace
+{
+
+namespace fs = std::filesystem;
+
+/// The progress of one piece of many, in the words of all.
+SessionProgress PartOf(const SessionProgress& whole, size_t index, size_t count, const std::string& name)
+{
+  return [=](double fraction, const char* stage) {
+    const std::string words = name + ": " + stage;
+    return whole && whole((static_cast<double>(index) + fraction) / static_cast<double>(count), words.c_str());
+  };
+}
+
+void ThrowIfStopped(const SessionProgress& progress, double fraction, const char* stage)
+{
+  if (progress && progress(fraction, stage))
+  {
+    throw Error(RCN_ECANCELLED, "Cancelled.");
+  }
+}
+
+const Case& CaseOf(const Session& session, const std::string& id)
+{
+  const Case* one = session.FindCase(id);
+  if (!one)
+  {
+    throw Error(RCN_EINVALID, "There is no case " + id + ".");
+  }
+  return *one;
+}
+
+bool EndsWith(const std::string& text, const std::string& end)
+{
+  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+} // namespace
+
+// ---- cases -----------------------------------------------------------------------------------------
+
+OpenCasePointer LoadCase(const Session& session, const std::string& id, const SessionProgress& progress)
+{
+  const Case& one = CaseOf(session, id);
+  const OpenCasePointer open = std::make_shared<OpenCase>();
+  open->Id = id;
+  ThrowIfStopped(progress, 0, "reading");
+  open->Work.SetProgress([progress](double fraction, const char* stage) { return progress && progress(0.7 * fraction, stage); });
+  if (one.Raters.empty())
+  {
+    open->Images = ReadImages(open->Work.Context(), one.Images, RCN_GEOMETRY_TOLERANCE);
+  }
+  else
+  {
+    open->Work.LoadCase(one, session.Raters);
+    open->Images = open->Work.Images();
+    open->Remarks = open->Work.Remarks();
+    ThrowIfStopped(progress, 0.7, "comparing raters");
+    open->Agreement = open->Work.Agree(false);
+  }
+  for (const SessionModel& model : session.Models)
+  {
+    if (const SessionPrediction* prediction = session.FindPrediction(id, model.Name))
+    {
+      ThrowIfStopped(progress, 0.8, "reading predictions");
+      open->Layers.push_back(LoadLayer(*prediction));
+    }
+  }
+  for (const std::string& method : session.Fusions)
+  {
+    if (open->Work.Votes())
+    {
+      ThrowIfStopped(progress, 0.9, "fusing");
+      open->Layers.push_back(FuseCase(*open, method));
+    }
+  }
+  open->Work.SetProgress({});
+  return open;
+}
+
+CaseLayer LoadLayer(const SessionPrediction& prediction)
+{
+  CaseLayer layer;
+  layer.Name = prediction.Model;
+  layer.Readout = prediction.Readout;
+  if (!prediction.Levels.empty())
+  {
+    layer.Levels = ReadPrediction(prediction.Levels);
+  }
+  layer.Probability = ReadPrediction(prediction.Probability);
+  return layer;
+}
+
+CaseLayer FuseCase(const OpenCase& one, const std::string& method, const SessionProgress& progress)
+{
+  if (!one.Work.Votes())
+  {
+    throw Error(RCN_EINVALID, "Nobody outlined " + one.Id + ", so there is nothing to fuse.");
+  }
+  rcn_fusion_options options = RCN_FUSION_OPTIONS_INIT;
+  if (rcn_method_parse(&options.method, method.c_str()) != RCN_OK)
+  {
+    throw Error(RCN_EINVALID, "There is no way to fuse that is called " + method + ".");
+  }
+  // The share of raters is the level divided by K.
+  options.method = options.method == RCN_ORC ? RCN_SOFT : options.method;
+  ThrowIfStopped(progress, 0, "fusing");
+  CaseLayer layer;
+  layer.Name = method;
+  layer.IsFusion = true;
+  layer.Probability = one.Work.Fuse(options).Map;
+  return layer;
+}
+
+std::vector<std::string> CasesOf(const Session& session, const std::string& split, bool withRaters)
+{
+  std::vector<std::string> ids;
+  for (const Case& one : session.Cases)
+  {
+    if ((split.empty() || one.Split == split) && (!withRaters || !one.Raters.empty()))
+    {
+      ids.push_back(one.Id);
+    }
+  }
+  return ids;
+}
+
+// ---- files that are opened or dropped --------------------------------------------------------------
+
+Session SessionOf(const DataList& list)
+{
+  Session session;
+  session.Raters = list.Raters;
+  session.Cases = list.Cases;
+  session.Current = list.Cases.empty() ? "" : list.Cases.front().Id;
+  return session;
+}
+
+namespace
+{
+
+struct Dropped
+{
+  std::string Path;
+  bool IsMask;
+};
+
+Dropped LookAt(const std::string& path)
+{
+  const Volume header = ReadImageHeader(path);
+  if (!header.Segments().empty())
+  {
+    return { path, true };
+  }
+  const bool whole = header.View().type != RCN_FLOAT32 && header.View().type != RCN_FLOAT64;
+  if (header.IsColor() || !whole || fs::is_directory(path))
+  {
+    return { path, false };
+  }
+  return { path, rcn_image_is_mask(&ReadImage(path).View()) != 0 };
+}
+
+/// "Ada" of "c01_Ada" for the case c01; the whole name otherwise.
+std::string RaterNameOf(const std::string& mask, const std::string& id)
+{
+  if (mask.size() > id.size() + 1 && mask.compare(0, id.size(), id) == 0 &&
+    std::string("_-. ").find(mask[id.size()]) != std::string::npos)
+  {
+    return mask.substr(id.size() + 1);
+  }
+  return mask;
+}
+
+void AddRater(Session& session, Case& one, const std::string& path)
+{
+  RaterFile file;
+  file.Path = path;
+  std::vector<RaterFile> found = RatersIn(file);
+  if (found.size() == 1 && found.front().Name == StemOf(path))
+  {
+    found.front().Name = RaterNameOf(StemOf(path), one.Id);
+  }
+  for (const RaterFile& rater : found)
+  {
+    const auto same = std::find_if(one.Raters.begin(), one.Raters.end(), [&](const RaterFile& r) { return r.Name == rater.Name; });
+    if (same != one.Raters.end())
+    {
+      throw Error(RCN_EINVALID, path + ": the case " + one.Id + " has an answer of " + rater.Name + " already (" + same->Path + ").");
+    }
+    one.Raters.push_back(rater);
+    if (std::find(session.Raters.begin(), session.Raters.end(), rater.Name) == session.Raters.end())
+    {
+      session.Raters.push_back(rater.Name);
+    }
+  }
+  if (session.Raters.size() > RCN_MAX_RATERS)
+  {
+    throw Error(RCN_EINVALID, "There can be at most " + std::to_string(RCN_MAX_RATERS) + " raters.");
+  }
+}
+
+/// Images become cases, masks find theirs.
+void AddImages(Session& session, const std::vector<Dropped>& files)
+{
+  std::vector<std::string> added;
+  for (const Dropped& file : files)
+  {
+    if (!file.IsMask)
+    {
+      Case one;
+      one.Id = StemOf(file.Path);
+      one.Images = { file.Path };
+      added.push_back(session.AddCase(one));
+    }
+  }
+  for (const Dropped& file : files)
+  {
+    if (!file.IsMask)
+    {
+      continue;
+    }
+    const std::string name = StemOf(file.Path);
+    std::string target = added.size() == 1 ? added.front() : added.empty() ? session.Current : "";
+    size_t longest = 0;
+    for (const Case& one : session.Cases)
+    {
+      if (one.Id.size() > longest && RaterNameOf(name, one.Id) != name)
+      {
+        longest = one.Id.size();
+        target = one.Id;
+      }
+    }
+    if (target.empty() && added.empty())
+    {
+      // Masks alone are a case, too: of nothing but raters.
+      Case one;
+      one.Id = fs::path(file.Path).parent_path().filename().string();
+      target = session.AddCase(one);
+      session.Current = target;
+    }
+    if (target.empty())
+    {
+      throw Error(RCN_EINVALID, file.Path + " is a mask, but of which image? Begin its name with the image's, or drop it on an open case.");
+    }
+    const auto found = std::find_if(session.Cases.begin(), session.Cases.end(), [&](const Case& c) { return c.Id == target; });
+    AddRater(session, *found, file.Path);
+    session.Current = target;
+  }
+  if (!added.empty())
+  {
+    session.Current = added.front();
+  }
+}
+
+} // namespace
+
+Session OpenFiles(const Session& base, const std::vector<std::string>& paths, std::vector<std::string>* remarks)
+{
+  Session session = base;
+  std::vector<Dropped> images;
+  for (std::string path : paths)
+  {
+    std::error_code ignored;
+    if (fs::is_directory(path, ignored) && fs::exists(fs::path(path) / "dataset.json", ignored))
+    {
+      path = (fs::path(path) / "dataset.json").string();
+    }
+    if (EndsWith(path, ".json"))
+    {
+      if (paths.size() > 1)
+      {
+        throw Error(RCN_EINVALID, path + " takes the place of what is open; open it alone.");
+      }
+      return IsSessionPath(path) ? ReadSession(path, remarks) : SessionOf(ReadDataList(path));
+    }
+    if (EndsWith(path, ".safetensors"))
+    {
+#ifdef RCN_HAVE_NETWORKS
+      const Workspace work;
+      const Model checked(work.Context(), path);
+      session.AddModel(path);
+#else
+      throw Error(RCN_EUNSUPPORTED, path + " is a model, but this program was built without networks.");
+#endif
+      continue;
+    }
+    const std::vector<std::string> found =
+      fs::is_directory(path, ignored) ? ImagesIn(path) : std::vector<std::string>{ path };
+    for (const std::string& image : found.empty() ? std::vector<std::string>{ path } : found)
+    {
+      images.push_back(LookAt(image));
+    }
+  }
+  AddImages(session, images);
+  return session;
+}
+
+// ---- models ----------------------------------------------------------------------------------------
+
+namespace
+{
+
+const SessionModel& ModelOf(const Session& session, const std::string& name)
+{
+  const SessionModel* model = session.FindModel(name);
+  if (!model)
+  {
+    throw Error(RCN_EINVALID, name.empty() ? "There is no model yet; open one or train one." : "There is no model " + name + ".");
+  }
+  return *model;
+}
+
+} // namespace
+
+void PredictCases(const Session& session, const std::string& name, const std::vector<std::string>& ids, const SessionProgress& progress,
+  const std::function<void(const SessionPrediction&)>& done, std::vector<std::string>* remarks)
+{
+#ifdef RCN_HAVE_NETWORKS
+  const SessionModel& entry = ModelOf(session, name);
+  Workspace work;
+  ThrowIfStopped(progress, 0, "reading the model");
+  const Model model(work.Context(), entry.Path);
+  const std::string folder = session.PredictionFolder(name);
+  MakeFolder(folder);
+  for (size_t i = 0; i < ids.size(); ++i)
+  {
+    const Case& one = CaseOf(session, ids[i]);
+    const SessionProgress part = PartOf(progress, i, ids.size(), one.Id);
+    ThrowIfStopped(part, 0, "reading");
+    if (one.Images.empty())
+    {
+      throw Error(RCN_EDATA, "The case " + one.Id + " has no image to predict on.");
+    }
+    work.SetProgress(part);
+    const std::vector<Volume> images = ReadImages(work.Context(), one.Images, RCN_GEOMETRY_TOLERANCE);
+    const Prediction prediction = Predict(model, work.Context(), images, one.Images.front(), PredictionOptions());
+    ThrowIfStopped(part, 1, "writing");
+    SessionPrediction files;
+    files.Case = one.Id;
+    files.Model = name;
+    files.Readout = prediction.Readout;
+    if (prediction.Levels.Data())
+    {
+      files.Levels = (fs::path(folder) / (one.Id + "_levels.nrrd")).string();
+      WriteImage(files.Levels, prediction.Levels.View(), Content::Probability);
+    }
+    files.Probability = (fs::path(folder) / (one.Id + "_prob.nrrd")).string();
+    WriteImage(files.Probability, prediction.Probability.View(), Content::Probability);
+    if (remarks && i == 0)
+    {
+      *remarks = prediction.Remarks; // they would be the same for each
+    }
+    done(files);
+  }
+#else
+  (void)ids;
+  (void)progress;
+  (void)done;
+  (void)remarks;
+  ModelOf(session, name);
+  throw Error(RCN_EUNSUPPORTED, "This program was built without networks and cannot predict.");
+#endif
+}
+
+namespace
+{
+
+EvaluationOptions OptionsOf(const SessionJudgement& judgement, const std::string& readout)
+{
+  EvaluationOptions options;
+  options.Calib.bins = judgement.Bins;
+  if (!ParseReadout(options.Calib.readout, options.Calib.at_least, readout.empty() ? "majority" : readout))
+  {
+    throw Error(RCN_EINVALID, "There is no readout " + readout + ".");
+  }
+  for (int r = RCN_REGION_WHOLE; r <= RCN_REGION_DISPUTED; ++r)
+  {
+    if (judgement.Region == rcn_region_name(static_cast<rcn_region>(r)))
+    {
+      options.Region.region = static_cast<rcn_region>(r);
+    }
+  }
+  return options;
+}
+
+/// Judges all cases of the split that have a prediction, with several options side by side.
+std::vector<std::unique_ptr<Evaluation>> JudgeSplit(Judged& out, Workspace& work, const Session& session,
+  const SessionJudgement& judgement, const std::vector<EvaluationOptions>& options, const SessionProgress& progress)
+{
+  std::vector<std::unique_ptr<Evaluation>> judges;
+  for (const EvaluationOptions& one : options)
+  {
+    judges.emplace_back(new Evaluation(work.Context(), session.Raters, one));
+  }
+  std::vector<std::string> ids;
+  for (const std::string& id : CasesOf(session, judgement.Split, true))
+  {
+    if (session.FindPrediction(id, judgement.Model))
+    {
+      ids.push_back(id);
+    }
+  }
+  if (ids.empty())
+  {
+    throw Error(RCN_EDATA, "There is no prediction of " + judgement.Model + " that raters could judge; predict first.");
+  }
+  for (size_t i = 0; i < ids.size(); ++i)
+  {
+    const SessionProgress part = PartOf(progress, i, ids.size(), ids[i]);
+    ThrowIfStopped(part, 0, "judging");
+    work.SetProgress(part);
+    const SessionPrediction& prediction = *session.FindPrediction(ids[i], judgement.Model);
+    const std::string& file = prediction.Levels.empty() ? prediction.Probability : prediction.Levels;
+    const Volume map = ReadPrediction(file);
+    Case masks = CaseOf(session, ids[i]);
+    masks.Images.clear(); // only the raters are needed
+    work.LoadCase(masks, session.Raters);
+    bool empty = false;
+    for (const auto& judge : judges)
+    {
+      empty = !judge->PrepareCase(work.Votes(), ids[i], map, file);
+    }
+    for (const auto& judge : judges)
+    {
+      judge->CommitCase();
+    }
+    if (empty)
+    {
+      out.Remarks.push_back("Case " + ids[i] + ": the region is empty, so it says nothing.");
+    }
+  }
+  work.SetProgress({});
+  ThrowIfStopped(progress, 1, "intervals");
+  out.Raters = session.Raters;
+  out.Cases = judges.front()->CaseIds();
+  return judges;
+}
+
+/// The readout that a person asked for, otherwise the one the predictions were made with.
+std::string ReadoutFor(const Session& session, const SessionJudgement& judgement)
+{
+  if (!judgement.Readout.empty())
+  {
+    return judgement.Readout;
+  }
+  const auto found = std::find_if(session.Predictions.begin(), session.Predictions.end(),
+    [&](const SessionPrediction& p) { return p.Model == judgement.Model; });
+  return found == session.Predictions.end() ? "" : found->Readout;
+}
+
+} // namespace
+
+Judged Judge(const Session& session, const SessionJudgement& judgement, const SessionProgress& progress)
+{
+  ModelOf(session, judgement.Model);
+  Judged out;
+  out.Readout = ReadoutFor(session, judgement);
+  std::vector<EvaluationOptions> options = { OptionsOf(judgement, out.Readout) };
+  Recalibration correction;
+  if (!judgement.Correction.empty())
+  {
+    correction = ReadRecalibration(judgement.Correction);
+    options.push_back(options.front());
+    options.front().Correction = &correction;
+    options.front().AllowFittedCases = true; // the window says on which cases it was fitted
+    out.HasBefore = true;
+  }
+  Workspace work;
+  const auto judges = JudgeSplit(out, work, session, judgement, options, progress);
+  out.Report = judges.front()->Report();
+  if (out.HasBefore)
+  {
+    out.Before = judges.back()->Report();
+  }
+  return out;
+}
+
+Recalibrated RecalibrateModel(const Session& session, const std::string& model, const std::string& split, rcn_recalib_method method,
+  const SessionJudgement& how, const SessionProgress& progress)
+{
+#ifdef RCN_HAVE_NETWORKS
+  const SessionModel& entry = ModelOf(session, model);
+  SessionJudgement judgement = how;
+  judgement.Model = model;
+  judgement.Split = split;
+  Workspace work;
+  if (Model(work.Context(), entry.Path).Info().Correction)
+  {
+    throw Error(RCN_EINVALID, "The model " + model + " has a correction already; recalibrate the one it was made from.");
+  }
+  const std::string readout = ReadoutFor(session, judgement);
+  EvaluationOptions options = OptionsOf(judgement, readout);
+  options.FitTemperature = method == RCN_RECALIB_TEMPERATURE;
+  Recalibrated out;
+  Judged fitted;
+  const auto judges = JudgeSplit(fitted, work, session, judgement, { options }, PartOf(progress, 0, 2, "fitting"));
+  out.Correction = judges.front()->Fit(method);
+  const std::string name = model + "-" + rcn_recalib_name(method);
+  const std::string file = session.File("corrections", name + ".json");
+  MakeFolder(fs::path(file).parent_path().string());
+  WriteRecalibration(file, out.Correction);
+  out.Correction.Path = file;
+  // The same cases once more, corrected: what the fit achieves where it was fitted.
+  judgement.Correction = file;
+  out.OnFittedCases = Judge(session, judgement, PartOf(progress, 1, 2, "checking"));
+  out.Model = session.File("models", name + ".safetensors");
+  MakeFolder(fs::path(out.Model).parent_path().string());
+  FileBeside beside(out.Model);
+  std::error_code failure;
+  fs::copy_file(entry.Path, beside.Path(), fs::copy_options::overwrite_existing, failure);
+  if (failure)
+  {
+    throw Error(RCN_EIO, entry.Path + " cannot be copied: " + failure.message() + ".");
+  }
+  Check(rcn_model_set(work.Context(), beside.Path().c_str(), "recalibration", RecalibrationText(out.Correction).c_str()), work.Context());
+  beside.Commit();
+  return out;
+#else
+  (void)split;
+  (void)method;
+  (void)how;
+  (void)progress;
+  ModelOf(session, model);
+  throw Error(RCN_EUNSUPPORTED, "This program was built without networks and cannot change a model.");
+#endif
+}
+
+} // namespace rcn

@@ -1,0 +1,97 @@
+/// What a person can ask of the viewer, without a window: each is one call that may take its time, for any thread. A
+/// session goes in and comes out changed, so that a failure leaves everything as it was. All throw Error.
+#ifndef rcnActions_h
+#define rcnActions_h
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rcnEvaluation.h"
+#include "rcnSession.h"
+#include "rcnWorkspace.h"
+
+namespace rcn
+{
+
+/// A map over the image: what a model says, or a fusion.
+struct CaseLayer
+{
+  std::string Name;
+  bool IsFusion = false;
+  std::string Readout; ///< of Probability; empty for a fusion
+  Volume Levels;       ///< K + 1 components; without voxels where there are none
+  Volume Probability;
+};
+
+/// A case in memory. One thread at a time may ask its workspace.
+struct OpenCase
+{
+  Workspace Work; ///< its votes are null for an image that nobody outlined
+  std::string Id;
+  std::vector<Volume> Images;
+  AgreementReport Agreement; ///< Figures is null without raters
+  std::vector<CaseLayer> Layers;
+  std::vector<std::string> Remarks;
+};
+using OpenCasePointer = std::shared_ptr<OpenCase>;
+
+/// Reads a case with its predictions and fusions.
+OpenCasePointer LoadCase(const Session& session, const std::string& id, const SessionProgress& progress = {});
+
+/// A layer out of the files of a prediction.
+CaseLayer LoadLayer(const SessionPrediction& prediction);
+
+/// Fuses the case's raters; the name of the method is the layer's. A map of levels becomes the share of raters.
+CaseLayer FuseCase(const OpenCase& one, const std::string& method, const SessionProgress& progress = {});
+
+/// What opening or dropping these files makes of a session; `base` is what is open now (its View, Folder and models are
+/// kept where cases are only added).
+///   a workspace, a data list, or a folder with dataset.json: takes the place of what is open; must come alone
+///   a model (.safetensors): is added
+///   images, masks, DICOM folders, folders of images: cases are added. A mask belongs to the image whose name begins its
+///   own (c01.nii.gz, c01_Ada.nii.gz), to the only image that comes along, or to the case that is open
+/// Current is the case to show. `remarks`: sentences a person should see.
+Session OpenFiles(const Session& base, const std::vector<std::string>& paths, std::vector<std::string>* remarks = nullptr);
+
+/// A session of one data list.
+Session SessionOf(const DataList& list);
+
+/// Which cases: of a split ("" or "all": of any), that raters answered or not.
+std::vector<std::string> CasesOf(const Session& session, const std::string& split, bool withRaters);
+
+/// Predicts cases with a model of the session and keeps the maps as files; returns what was predicted, also when it was
+/// stopped: `done` is told about each case.
+void PredictCases(const Session& session, const std::string& model, const std::vector<std::string>& ids, const SessionProgress& progress,
+  const std::function<void(const SessionPrediction&)>& done, std::vector<std::string>* remarks = nullptr);
+
+/// What judging found.
+struct Judged
+{
+  EvaluationReport Report;
+  bool HasBefore = false;
+  EvaluationReport Before;      ///< without the correction
+  std::vector<std::string> Raters;
+  std::vector<std::string> Cases;
+  std::string Readout;
+  std::vector<std::string> Remarks;
+};
+
+/// Judges a model on cases that have predictions of it (and raters). With a correction: after it, and before.
+Judged Judge(const Session& session, const SessionJudgement& judgement, const SessionProgress& progress = {});
+
+/// A correction fitted on cases of a split.
+struct Recalibrated
+{
+  Recalibration Correction;
+  Judged OnFittedCases; ///< before and after
+  std::string Model;    ///< a copy of the model that carries the correction
+};
+
+/// Fits a correction to the model's predictions on a split, and writes a copy of the model with it (models/NAME-METHOD).
+Recalibrated RecalibrateModel(const Session& session, const std::string& model, const std::string& split, rcn_recalib_method method,
+  const SessionJudgement& how, const SessionProgress& progress = {});
+
+} // namespace rcn
+
+#endif

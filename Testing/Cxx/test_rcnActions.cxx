@@ -1,0 +1,180 @@
+/// What a person can ask of the viewer, asked without a window.
+#include "rcnActions.h"
+
+#include "rcnTest.h"
+#include "rcnTestData.h"
+#ifdef RCN_HAVE_NETWORKS
+#include "rcnTraining.h"
+#endif
+
+namespace
+{
+
+namespace fs = std::filesystem;
+
+rcn::Session Base(const Folder& folder)
+{
+  rcn::Session session;
+  session.Folder = folder / "work.rcn";
+  return session;
+}
+
+void OpensAListAndAFolder()
+{
+  const Folder folder;
+  const std::string list = WritePhantomList(folder);
+  const rcn::Session session = rcn::OpenFiles(Base(folder), { list });
+  CHECK(session.Cases.size() == 7 && session.Current == "c0" && session.Raters.size() == 3 && session.Folder.empty());
+  CHECK(rcn::CasesOf(session, "validation", true) == (std::vector<std::string>{ "c5", "c6" }));
+  fs::rename(list, folder / "dataset.json");
+  CHECK(rcn::OpenFiles(Base(folder), { folder / "" }).Cases.size() == 7);
+  CHECK_THROWS(rcn::OpenFiles(session, { folder / "dataset.json", folder / "c0.nrrd" }), RCN_EINVALID, "alone");
+}
+
+void MasksFindTheirImage()
+{
+  const Folder folder;
+  const rcn::DataList list = WritePhantoms(folder);
+  fs::rename(folder / "c0A.nrrd", folder / "c0_Ada.nrrd");
+  fs::rename(folder / "c1A.nrrd", folder / "c1_Ada.nrrd");
+  // By name, whatever the order.
+  rcn::Session session = rcn::OpenFiles(Base(folder), { folder / "c1_Ada.nrrd", folder / "c0.nrrd", folder / "c0_Ada.nrrd", folder / "c1.nrrd" });
+  CHECK(session.Cases.size() == 2 && session.Raters == std::vector<std::string>{ "Ada" } && session.Current == "c0");
+  CHECK(session.Cases[0].Raters.size() == 1 && session.Cases[0].Raters[0].Path == folder / "c0_Ada.nrrd");
+  CHECK(session.Cases[1].Id == "c1" && session.Cases[1].Raters.size() == 1);
+  // Another one on the open case, and as the answer to the only image.
+  session = rcn::OpenFiles(session, { folder / "c2B.nrrd" });
+  CHECK(session.Cases[0].Raters.size() == 2 && session.Cases[0].Raters[1].Name == "c2B" && session.Raters.size() == 2);
+  CHECK_THROWS(rcn::OpenFiles(session, { folder / "c2B.nrrd" }), RCN_EINVALID, "already");
+  session = rcn::OpenFiles(Base(folder), { folder / "c3.nrrd", folder / "c4B.nrrd", folder / "c4C.nrrd" });
+  CHECK(session.Cases.size() == 1 && session.Cases[0].Raters.size() == 2);
+  // Of which image?
+  CHECK_THROWS(rcn::OpenFiles(Base(folder), { folder / "c3.nrrd", folder / "c4.nrrd", folder / "c5B.nrrd" }), RCN_EINVALID, "of which image");
+  // Nothing but masks.
+  session = rcn::OpenFiles(Base(folder), { folder / "c5A.nrrd", folder / "c5B.nrrd" });
+  CHECK(session.Cases.size() == 1 && session.Cases[0].Images.empty() && session.Cases[0].Raters.size() == 2);
+  CHECK(rcn::LoadCase(session, session.Current)->Work.Votes() != nullptr);
+}
+
+void BadFilesChangeNothing()
+{
+  const Folder folder;
+  const rcn::DataList list = WritePhantoms(folder);
+  const rcn::Session session = rcn::OpenFiles(Base(folder), { folder / "c0.nrrd", folder / "c0A.nrrd" });
+  rcn::WriteText(folder / "notes.txt", "no image");
+  rcn::WriteText(folder / "bad.json", "{");
+  rcn::MakeFolder(folder / "empty");
+  CHECK_THROWS(rcn::OpenFiles(session, { folder / "notes.txt" }), RCN_EFORMAT, "notes.txt");
+  CHECK_THROWS(rcn::OpenFiles(session, { folder / "bad.json" }), RCN_EFORMAT, "bad.json");
+  CHECK_THROWS(rcn::OpenFiles(session, { folder / "nowhere.nrrd" }), RCN_EIO, "nowhere.nrrd");
+  CHECK_THROWS(rcn::OpenFiles(session, { folder / "empty" }), RCN_EFORMAT, "empty");
+  const Folder other;
+  PhantomSet small;
+  small.Size[0] = 20;
+  WritePhantoms(other, small);
+  const rcn::Session mixed = rcn::OpenFiles(session, { other / "c1B.nrrd" });
+  CHECK_THROWS(rcn::LoadCase(mixed, "c0"), RCN_EGEOMETRY, "another size");
+}
+
+void LoadsFusesAndStops()
+{
+  const Folder folder;
+  rcn::Session session = rcn::OpenFiles(Base(folder), { WritePhantomList(folder) });
+  session.Fusions = { "staple", "orc" };
+  const rcn::OpenCasePointer open = rcn::LoadCase(session, "c1");
+  CHECK(open->Id == "c1" && open->Images.size() == 1 && open->Work.Votes() && open->Agreement.Figures);
+  CHECK(open->Layers.size() == 2 && open->Layers[0].Name == "staple" && open->Layers[0].IsFusion);
+  const float* share = static_cast<const float*>(open->Layers[1].Probability.Data());
+  CHECK(*std::max_element(share, share + 32 * 32) <= 1.0f);
+  CHECK_THROWS(rcn::FuseCase(*open, "mean"), RCN_EINVALID, "mean");
+  CHECK_THROWS(rcn::LoadCase(session, "c99"), RCN_EINVALID, "c99");
+  int calls = 0;
+  rcn::LoadCase(session, "c1", [&](double, const char*) { return ++calls < 0; });
+  CHECK(calls > 3);
+  for (int stop = 1; stop <= calls; ++stop)
+  {
+    int at = 0;
+    CHECK_THROWS(rcn::LoadCase(session, "c1", [&](double, const char*) { return ++at == stop; }), RCN_ECANCELLED, "");
+  }
+}
+
+#ifdef RCN_HAVE_NETWORKS
+void TrainsPredictsJudgesAndCorrects()
+{
+  const Folder folder;
+  rcn::Session session = rcn::OpenFiles(Base(folder), { WritePhantomList(folder) });
+  session.Folder = folder / "work.rcn";
+  CHECK_THROWS(rcn::PredictCases(session, "", { "c0" }, {}, [](const rcn::SessionPrediction&) {}), RCN_EINVALID, "no model yet");
+  const rcn::DataList data = session.Data();
+  rcn::TrainingOptions options;
+  options.List = &data;
+  options.Output = session.File("models", "first.safetensors");
+  rcn::MakeFolder(session.Folder + "/models");
+  options.Workspace.Threads = 1;
+  options.Net.width = 8;
+  options.Net.depth = 2;
+  options.Epochs = 2;
+  rcn::TrainModel(options);
+  session = rcn::OpenFiles(session, { options.Output });
+  CHECK(session.Model == "first" && session.Cases.size() == 7);
+  std::vector<std::string> told;
+  const auto keep = [&](const rcn::SessionPrediction& prediction) {
+    session.SetPrediction(prediction);
+    told.push_back(prediction.Case);
+  };
+  const std::vector<std::string> ids = rcn::CasesOf(session, "validation", true);
+  rcn::PredictCases(session, "first", ids, {}, keep);
+  CHECK(told == ids && session.Predictions.size() == 2);
+  const rcn::OpenCasePointer open = rcn::LoadCase(session, "c5");
+  CHECK(open->Layers.size() == 1 && open->Layers[0].Levels.ChannelCount() == 4 && open->Layers[0].Probability.ChannelCount() == 1);
+
+  rcn::SessionJudgement judgement;
+  judgement.Model = "first";
+  const rcn::Judged judged = rcn::Judge(session, judgement);
+  CHECK(judged.Cases == ids && judged.Report.Cases == 2 && !judged.HasBefore && judged.Report.Bins.size() == 15);
+  judgement.Bins = 5;
+  judgement.Region = "disputed";
+  const rcn::Judged disputed = rcn::Judge(session, judgement);
+  CHECK(disputed.Report.Bins.size() == 5 && disputed.Report.Voxels < judged.Report.Voxels);
+  judgement.Split = "test";
+  CHECK_THROWS(rcn::Judge(session, judgement), RCN_EDATA, "predict first");
+  CHECK_THROWS(rcn::Judge(session, judgement, [](double, const char*) { return true; }), RCN_EDATA, "predict first");
+  judgement.Split = "";
+  CHECK_THROWS(rcn::Judge(session, judgement, [](double, const char*) { return true; }), RCN_ECANCELLED, "");
+
+  const rcn::Recalibrated recalibrated = rcn::RecalibrateModel(session, "first", "validation", RCN_RECALIB_ISOTONIC, rcn::SessionJudgement());
+  CHECK(recalibrated.OnFittedCases.HasBefore && recalibrated.OnFittedCases.Report.Cases == 2);
+  CHECK(recalibrated.OnFittedCases.Report.Figures[RCN_MR_ECE] < recalibrated.OnFittedCases.Before.Figures[RCN_MR_ECE]);
+  session = rcn::OpenFiles(session, { recalibrated.Model });
+  CHECK(session.Model == "first-isotonic");
+  told.clear();
+  rcn::PredictCases(session, session.Model, { "c5" }, {}, keep);
+  CHECK(session.FindPrediction("c5", "first-isotonic")->Levels.empty()); // the correction is for one readout
+  CHECK_THROWS(rcn::RecalibrateModel(session, session.Model, "validation", RCN_RECALIB_PLATT, rcn::SessionJudgement()), RCN_EINVALID,
+    "already");
+  // What was made is found again in the saved workspace.
+  judgement.Correction = recalibrated.Correction.Path;
+  judgement.Region = "box";
+  session.Judgement = judgement;
+  rcn::SaveSession(session, folder / "all.rcn.json");
+  fs::remove_all(session.Folder);
+  const rcn::Session read = rcn::ReadSession(folder / "all.rcn.json");
+  CHECK(read.Models.size() == 2 && read.Predictions.size() == 3);
+  const rcn::Judged again = rcn::Judge(read, read.Judgement);
+  CHECK(again.HasBefore && again.Report.Bins.size() == 5 && again.Before.Voxels == judged.Report.Voxels);
+}
+#endif
+
+} // namespace
+
+int main()
+{
+  RUN(OpensAListAndAFolder);
+  RUN(MasksFindTheirImage);
+  RUN(BadFilesChangeNothing);
+  RUN(LoadsFusesAndStops);
+#ifdef RCN_HAVE_NETWORKS
+  RUN(TrainsPredictsJudgesAndCorrects);
+#endif
+  return Failures ? EXIT_FAILURE : EXIT_SUCCESS;
+}
