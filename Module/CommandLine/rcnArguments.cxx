@@ -69,8 +69,17 @@ Arguments ParseArguments(const std::vector<std::string>& words, const std::strin
       value = name.substr(equals + 1);
       name.resize(equals);
     }
-    const auto option =
-      std::find_if(options.begin(), options.end(), [&](const Option& o) { return o.Name == name; });
+    auto option =
+      std::find_if(options.begin(), options.end(), [&](const Option& o) { return o.Name == name && name[0] == '-'; });
+    if (option == options.end() && words[i][0] != '-')
+    {
+      option = std::find_if(options.begin(), options.end(), [&](const Option& o) { return o.Name[0] != '-'; });
+      if (option != options.end())
+      {
+        arguments.Values_[option->Name].push_back(words[i]);
+        continue;
+      }
+    }
     if (option == options.end())
     {
       throw Error(RCN_EINVALID, (name.rfind('-', 0) == 0 ? "There is no option " : "What is ") + words[i] + advice);
@@ -132,6 +141,22 @@ std::vector<Option> OutputOptions()
     { "--json", "FILE", "all results for machines; - is standard output" },
     { "--threads", "N", "how many threads (all cores)" },
     { "--quiet", "", "no table, no progress, no remarks" },
+  };
+}
+
+std::vector<Option> ViewOptions()
+{
+  return {
+    { "FILE", "", "a workspace (.rcn.json), a data list, images and masks, a DICOM folder, or a model", {}, true },
+    { "--data", "LIST", "all cases of a data list (JSON)" },
+    { "--image", "FILE", "one case: the image. A folder is a DICOM series" },
+    { "--rater", "NAME=FILE", "one case: a rater's mask; NAME=FILE:3 takes label value 3. A FILE alone brings all raters it holds", {}, true },
+    { "--model", "FILE", "a model to predict with" },
+    { "--layout", "WHICH", "three linked slices, or raters and models side by side", { "slices", "compare" } },
+    { "--panel", "WHICH", "the panel in front", { "consensus", "agreement", "calibration", "training" } },
+    { "--case", "ID", "the case to show first" },
+    { "--size", "WxH", "of the window, in pixels" },
+    { "--screenshot", "FILE", "save a picture of the window (.png) and leave" },
   };
 }
 

@@ -15,7 +15,7 @@ namespace rcn
 /// One option of a command.
 struct Option
 {
-  std::string Name;     ///< "--method"; "-o" where a short form is all there is
+  std::string Name;     ///< "--method"; "-o" where a short form is all there is; "FILE": words without an option's name
   std::string Argument; ///< what follows, e.g. "FILE"; empty: a switch
   std::string Help;
   std::vector<std::string> Choices = {}; ///< the words allowed, for checking, help and completion
@@ -49,6 +49,7 @@ Arguments ParseArguments(const std::vector<std::string>& words, const std::strin
 /// Options that several commands have.
 std::vector<Option> CaseOptions();   ///< --rater, --image, --data, --resample, ...
 std::vector<Option> OutputOptions(); ///< --json, --csv, --threads, --quiet
+std::vector<Option> ViewOptions();   ///< of `view`, and of the viewer itself
 std::vector<Option> Join(std::vector<Option> a, const std::vector<Option>& b);
 
 /// The one case behind --rater and --image.

@@ -133,7 +133,7 @@ std::string BashCompletion(const std::vector<Command>& commands)
     std::string words, choices;
     for (const Option& option : command.Options)
     {
-      words += (words.empty() ? "" : " ") + option.Name;
+      words += option.Name[0] == '-' ? (words.empty() ? "" : " ") + option.Name : "";
       if (!option.Choices.empty())
       {
         std::string list;

@@ -15,6 +15,7 @@ Command FuseCommand();
 Command EvaluateCommand();
 Command RecalibrateCommand();
 Command DemoCommand();
+Command ViewCommand();
 #ifdef RCN_HAVE_NETWORKS
 Command PredictCommand();
 Command StudyCommand();

@@ -117,6 +117,7 @@ int main(int argc, char** argv)
 #endif
     rcn::EvaluateCommand(),
     rcn::RecalibrateCommand(),
+    rcn::ViewCommand(),
     rcn::DemoCommand(),
   };
   // A person sees one line, whatever went wrong; warnings of the libraries below are not for them.

@@ -1,0 +1,70 @@
+/// rater-consensus view: starts the viewer, a program of its own beside this one, so that a machine without a screen does not
+/// need what windows need.
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include <unistd.h>
+
+#include "rcnCommands.h"
+
+namespace rcn
+{
+
+namespace
+{
+
+/// The words as they were given; ParseArguments() found them good.
+std::vector<std::string> WordsOf(const Arguments& arguments)
+{
+  std::vector<std::string> words;
+  for (const auto& [name, values] : arguments.Values())
+  {
+    for (const std::string& value : values)
+    {
+      if (name[0] == '-')
+      {
+        words.push_back(name);
+      }
+      words.push_back(value);
+    }
+  }
+  return words;
+}
+
+int RunView(const Arguments& arguments)
+{
+  std::error_code ignored;
+  const std::filesystem::path own = std::filesystem::read_symlink("/proc/self/exe", ignored);
+  const std::string viewer = (own.parent_path() / "rater-consensus-viewer").string();
+  if (access(viewer.c_str(), X_OK) != 0)
+  {
+    throw Error(RCN_EUNSUPPORTED, "The viewer was not built: it needs Qt and VTK (libvtk9-qt-dev, qtbase5-dev); install them and build again.");
+  }
+  std::vector<std::string> words = WordsOf(arguments);
+  words.insert(words.begin(), viewer);
+  std::vector<char*> raw;
+  for (std::string& word : words)
+  {
+    raw.push_back(word.data());
+  }
+  raw.push_back(nullptr);
+  // Threads that wait must leave the cores to the window.
+  setenv("OMP_WAIT_POLICY", "passive", 0);
+  execv(viewer.c_str(), raw.data());
+  throw Error(RCN_EIO, viewer + " cannot be started: " + std::strerror(errno) + ".");
+}
+
+} // namespace
+
+Command ViewCommand()
+{
+  return { "view", "look at cases, raters and models in a window",
+    { "[FILE ...]", "--data LIST [--model MODEL]", "--image FILE --rater NAME=FILE ..." },
+    "Opens the viewer: raters' outlines and their consensus on linked slices, agreement, disputed regions, models' predictions, "
+    "their calibration, training and export. Files can be dropped on the window; ? lists keys.",
+    ViewOptions(), RunView };
+}
+
+} // namespace rcn

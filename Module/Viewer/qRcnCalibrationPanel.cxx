@@ -1,0 +1,152 @@
+#include "qRcnCalibrationPanel.h"
+
+#include <QComboBox>
+#include <QFormLayout>
+#include <QHBoxLayout>
+#include <QLabel>
+#include <QPushButton>
+#include <QSignalBlocker>
+#include <QVBoxLayout>
+
+#include "qRcnReliabilityDiagram.h"
+
+qRcnCalibrationPanel::qRcnCalibrationPanel(QWidget* parent)
+  : QWidget(parent), Model(new QComboBox), Split(new QComboBox), Evaluate(new QPushButton(tr("Evaluate"))), About(new QLabel),
+    Diagram(new qRcnReliabilityDiagram), Method(new QComboBox), Recalibrate(new QPushButton(tr("Recalibrate")))
+{
+  this->Model->setObjectName("model");
+  this->Model->setToolTip(tr("The model in use: for predictions, evaluation and recalibration"));
+  this->Split->setObjectName("split");
+  this->Split->setToolTip(tr("The cases it is judged on. Cases it learned from make it look better than it is."));
+  this->Split->addItem(tr("test cases"), "test");
+  this->Split->addItem(tr("validation cases"), "validation");
+  this->Split->addItem(tr("training cases"), "training");
+  this->Split->addItem(tr("all cases"), "");
+  this->Evaluate->setObjectName("evaluate");
+  this->Evaluate->setToolTip(tr("Predicts where there is no prediction yet, then compares with all raters"));
+  this->Recalibrate->setObjectName("recalibrate");
+  this->Recalibrate->setToolTip(tr("Fits a correction on the validation cases. It goes into a copy of the model."));
+  this->Method->setObjectName("method");
+  this->Method->addItem(tr("temperature (one number)"), RCN_RECALIB_TEMPERATURE);
+  this->Method->addItem(tr("Platt (two numbers)"), RCN_RECALIB_PLATT);
+  this->Method->addItem(tr("beta (three numbers)"), RCN_RECALIB_BETA);
+  this->Method->addItem(tr("isotonic (a curve)"), RCN_RECALIB_ISOTONIC);
+  this->Method->setToolTip(tr("How the correction may bend the probabilities"));
+  this->About->setObjectName("about");
+  this->About->setWordWrap(true);
+  this->About->setTextFormat(Qt::PlainText);
+  for (QComboBox* box : { this->Model, this->Split, this->Method })
+  {
+    box->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
+    box->setMinimumContentsLength(8);
+    box->setAccessibleName(box->toolTip());
+  }
+  auto* form = new QFormLayout;
+  form->addRow(tr("Model"), this->Model);
+  auto* judged = new QHBoxLayout;
+  judged->addWidget(this->Split, 1);
+  judged->addWidget(this->Evaluate);
+  form->addRow(tr("Judge on"), judged);
+  auto* corrected = new QHBoxLayout;
+  corrected->addWidget(this->Method, 1);
+  corrected->addWidget(this->Recalibrate);
+  form->addRow(tr("Correct by"), corrected);
+  auto* layout = new QVBoxLayout(this);
+  layout->addLayout(form);
+  layout->addWidget(this->About);
+  layout->addWidget(this->Diagram, 1);
+  connect(this->Model, QOverload<int>::of(&QComboBox::activated), this,
+    [this](int index) { emit this->modelChosen(this->Model->itemText(index)); });
+  connect(this->Evaluate, &QPushButton::clicked, this, &qRcnCalibrationPanel::evaluateRequested);
+  connect(this->Recalibrate, &QPushButton::clicked, this, &qRcnCalibrationPanel::recalibrateRequested);
+  this->Diagram->setRegion(RCN_REGION_BOX);
+  this->update();
+}
+
+void qRcnCalibrationPanel::setModels(const QStringList& names, const QString& current)
+{
+  const QSignalBlocker blocker(this->Model);
+  this->Model->clear();
+  this->Model->addItems(names);
+  this->Model->setCurrentText(current);
+  this->update();
+}
+
+void qRcnCalibrationPanel::setBusy(bool busy)
+{
+  this->Busy = busy;
+  this->update();
+}
+
+rcn::SessionJudgement qRcnCalibrationPanel::judgement() const
+{
+  rcn::SessionJudgement judgement;
+  judgement.Model = this->Model->currentText().toStdString();
+  judgement.Split = this->Split->currentData().toString().toStdString();
+  judgement.Region = rcn_region_name(this->Diagram->region());
+  judgement.Bins = this->Diagram->bins();
+  return judgement;
+}
+
+void qRcnCalibrationPanel::setJudgement(const rcn::SessionJudgement& judgement)
+{
+  this->Split->setCurrentIndex(qMax(0, this->Split->findData(QString::fromStdString(judgement.Split))));
+  for (int r = RCN_REGION_WHOLE; r <= RCN_REGION_DISPUTED; ++r)
+  {
+    if (judgement.Region == rcn_region_name(static_cast<rcn_region>(r)))
+    {
+      this->Diagram->setRegion(static_cast<rcn_region>(r));
+    }
+  }
+  this->Diagram->setBins(judgement.Bins);
+}
+
+rcn_recalib_method qRcnCalibrationPanel::method() const
+{
+  return static_cast<rcn_recalib_method>(this->Method->currentData().toInt());
+}
+
+void qRcnCalibrationPanel::showJudged(const rcn::Judged& judged, const QString& model)
+{
+  QStringList raters;
+  for (const std::string& rater : judged.Raters)
+  {
+    raters << QString::fromStdString(rater);
+  }
+  this->Diagram->setReport(judged.Report, judged.HasBefore ? tr("%1, corrected").arg(model) : model, raters);
+  if (judged.HasBefore)
+  {
+    this->Diagram->setSecond(judged.Before, tr("before"));
+  }
+  else
+  {
+    this->Diagram->clearSecond();
+  }
+  const QString cases = judged.Cases.size() == 1 ? tr("1 case") : tr("%1 cases").arg(judged.Cases.size());
+  this->About->setText(judged.HasBefore
+      ? tr("%1 on %2 it was corrected with: MR-ECE %3 % before, %4 % after. Judge it on others.")
+          .arg(model, cases)
+          .arg(100 * judged.Before.Figures[RCN_MR_ECE], 0, 'f', 2)
+          .arg(100 * judged.Report.Figures[RCN_MR_ECE], 0, 'f', 2)
+      : tr("%1 on %2, readout %3.").arg(model, cases, QString::fromStdString(judged.Readout)));
+}
+
+void qRcnCalibrationPanel::clear()
+{
+  this->Diagram->clear();
+  this->Diagram->clearSecond();
+  this->About->clear();
+}
+
+void qRcnCalibrationPanel::update()
+{
+  const bool ready = !this->Busy && this->Model->count() > 0;
+  this->Evaluate->setEnabled(ready);
+  this->Recalibrate->setEnabled(ready);
+  this->Model->setEnabled(ready);
+  this->About->setVisible(true);
+  if (this->Model->count() == 0)
+  {
+    this->About->setText(tr("Train a model or open one to judge it."));
+  }
+}

@@ -1,0 +1,48 @@
+/// What lies over the image: the raters' outlines by name, the levels of consensus, the map of a model or a fusion; and
+/// what is known about the voxel under the mouse. Shows and changes the scene, nothing else.
+#ifndef qRcnConsensusPanel_h
+#define qRcnConsensusPanel_h
+
+#include <QWidget>
+
+#include "qRcnScene.h"
+
+class QCheckBox;
+class QComboBox;
+class QListWidget;
+class qRcnConsensusLegend;
+class qRcnOverlayControls;
+class qRcnVoxelProbe;
+
+class qRcnConsensusPanel : public QWidget
+{
+  Q_OBJECT
+public:
+  explicit qRcnConsensusPanel(qRcnScene* scene, QWidget* parent = nullptr);
+
+  QListWidget* raters() const { return this->Raters; }
+  QComboBox* layers() const { return this->Layers; }
+  qRcnConsensusLegend* legend() const { return this->Legend; }
+  qRcnOverlayControls* controls() const { return this->Controls; }
+  qRcnVoxelProbe* probe() const { return this->Probe; }
+
+public slots:
+  /// The voxel under the mouse.
+  void showVoxel(bool inside, qint64 x, qint64 y, qint64 z);
+
+private:
+  void follow(qRcnScene::Changes what);
+  void fillRaters();
+  void fillLayers();
+
+  qRcnScene* Scene;
+  QListWidget* Raters;
+  QCheckBox* HeatMap;
+  QCheckBox* Contours;
+  QComboBox* Layers;
+  qRcnConsensusLegend* Legend;
+  qRcnOverlayControls* Controls;
+  qRcnVoxelProbe* Probe;
+};
+
+#endif

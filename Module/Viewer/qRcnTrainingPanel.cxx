@@ -1,0 +1,143 @@
+#include "qRcnTrainingPanel.h"
+
+#include <QComboBox>
+#include <QDoubleSpinBox>
+#include <QFormLayout>
+#include <QLabel>
+#include <QPushButton>
+#include <QSignalBlocker>
+#include <QVBoxLayout>
+
+#include "qRcnTrainingMonitor.h"
+
+namespace
+{
+
+/// What a strategy learns from, in words.
+QString StrategyWords(const QString& name)
+{
+  static const QMap<QString, QString> words = {
+    { "rps", qRcnTrainingPanel::tr("how many raters mark a voxel") },
+    { "random", qRcnTrainingPanel::tr("one rater at a time, drawn at random") },
+    { "median", qRcnTrainingPanel::tr("the majority") },
+    { "soft", qRcnTrainingPanel::tr("the share of raters") },
+    { "soft-gaussian", qRcnTrainingPanel::tr("the share of raters, smoothed") },
+    { "staple", qRcnTrainingPanel::tr("the STAPLE mask") },
+    { "simple", qRcnTrainingPanel::tr("raters who agree well (SIMPLE)") },
+    { "svls", qRcnTrainingPanel::tr("the share of raters, smoothed near borders") },
+  };
+  return words.contains(name) ? QString("%1: %2").arg(name, words[name]) : name;
+}
+
+} // namespace
+
+qRcnTrainingPanel::qRcnTrainingPanel(QWidget* parent)
+  : QWidget(parent), From(new QComboBox), Strategy(new QComboBox), Network(new QComboBox), Minutes(new QDoubleSpinBox),
+    Cases(new QLabel), Train(new QPushButton(tr("Train"))), Monitor(new qRcnTrainingMonitor)
+{
+  this->From->setObjectName("from");
+  this->From->setToolTip(tr("Go on from a model with the cases that are open, or begin anew"));
+  this->Strategy->setObjectName("strategy");
+  this->Strategy->setToolTip(tr("What the model learns from raters who disagree"));
+  this->Strategy->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
+  this->Strategy->setMinimumContentsLength(12);
+  this->Network->setObjectName("network");
+  this->Network->setToolTip(tr("unet is quick and small; fpn-resnet learns more and takes longer; unet3d is for volumes"));
+  this->Minutes->setObjectName("minutes");
+  this->Minutes->setRange(0.05, 24 * 60);
+  this->Minutes->setDecimals(1);
+  this->Minutes->setValue(5);
+  this->Minutes->setSuffix(tr(" min"));
+  this->Minutes->setToolTip(tr("Training ends when this time is up"));
+  this->Train->setObjectName("train");
+  this->Cases->setObjectName("cases");
+  this->Cases->setWordWrap(true);
+#ifdef RCN_HAVE_NETWORKS
+  for (const std::string& name : rcn::StrategyNames())
+  {
+    const QString text = QString::fromStdString(name);
+    this->Strategy->addItem(StrategyWords(text), text);
+  }
+  for (int arch = RCN_UNET; rcn_arch_name(static_cast<rcn_arch>(arch)); ++arch)
+  {
+    this->Network->addItem(rcn_arch_name(static_cast<rcn_arch>(arch)), arch);
+  }
+#endif
+  auto* form = new QFormLayout;
+  form->addRow(tr("Start from"), this->From);
+  form->addRow(tr("Learn from"), this->Strategy);
+  form->addRow(tr("Network"), this->Network);
+  form->addRow(tr("Time"), this->Minutes);
+  auto* layout = new QVBoxLayout(this);
+  layout->addLayout(form);
+  layout->addWidget(this->Cases);
+  layout->addWidget(this->Train);
+  layout->addWidget(this->Monitor, 1);
+  this->setModels({});
+  connect(this->From, QOverload<int>::of(&QComboBox::currentIndexChanged), this, &qRcnTrainingPanel::update);
+  connect(this->Train, &QPushButton::clicked, this, &qRcnTrainingPanel::trainRequested);
+  this->update();
+}
+
+void qRcnTrainingPanel::setModels(const QStringList& names)
+{
+  const QString before = this->startFrom();
+  const QSignalBlocker blocker(this->From);
+  this->From->clear();
+  this->From->addItem(tr("a new model"), QString());
+  for (const QString& name : names)
+  {
+    this->From->addItem(name, name);
+  }
+  this->From->setCurrentIndex(qMax(0, this->From->findData(before)));
+  this->update();
+}
+
+void qRcnTrainingPanel::setCases(int training, int validation, bool volumes)
+{
+  this->TrainingCases = training;
+  this->Cases->setText(training == 0 ? tr("Open cases with raters to learn from.")
+      : validation > 0               ? tr("%1 cases to learn from, %2 to validate on.").arg(training).arg(validation)
+                                     : tr("%1 cases; some of them will be set aside to validate on.").arg(training));
+  Q_UNUSED(volumes);
+  this->update();
+}
+
+void qRcnTrainingPanel::setBusy(bool busy)
+{
+  this->Busy = busy;
+  this->update();
+}
+
+QString qRcnTrainingPanel::startFrom() const
+{
+  return this->From->currentData().toString();
+}
+
+void qRcnTrainingPanel::setStartFrom(const QString& model)
+{
+  this->From->setCurrentIndex(qMax(0, this->From->findData(model)));
+}
+
+void qRcnTrainingPanel::apply(rcn::TrainingOptions& options) const
+{
+  options.Minutes = this->Minutes->value();
+  options.Strategy = this->Strategy->currentData().toString().toStdString();
+  if (this->startFrom().isEmpty())
+  {
+    options.HasNet = true;
+    options.Net.arch = static_cast<rcn_arch>(this->Network->currentData().toInt());
+  }
+}
+
+void qRcnTrainingPanel::update()
+{
+  const bool anew = this->startFrom().isEmpty();
+  this->Network->setEnabled(anew && !this->Busy);
+  this->From->setEnabled(!this->Busy);
+  this->Strategy->setEnabled(!this->Busy);
+  this->Minutes->setEnabled(!this->Busy);
+  this->Train->setText(anew ? tr("Train") : tr("Retrain"));
+  this->Train->setEnabled(!this->Busy && this->TrainingCases > 0 && this->Network->count() > 0);
+  this->Train->setToolTip(this->Network->count() > 0 ? QString() : tr("This program was built without networks."));
+}
