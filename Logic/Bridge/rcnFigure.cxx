@@ -1,5 +1,6 @@
 #include "rcnFigure.h"
 
+#include <atomic>
 #include <cstdio>
 #include <filesystem>
 
@@ -77,9 +78,17 @@ std::string Base64(const std::string& bytes)
 /// ITK writes files only: through a temporary one.
 std::string EncodePng(const std::vector<uint8_t>& rgb, int64_t columns, int64_t rows)
 {
+  static std::atomic<unsigned> number{ 0 };
   const std::filesystem::path path = std::filesystem::temp_directory_path() /
-    ("rcn-picture-" + std::to_string(static_cast<long>(getpid())) + ".png");
-  const rcn_image image = { const_cast<uint8_t*>(rgb.data()), RCN_UINT8, 3, rcn_geometry_make(columns, rows, 1) };
+    ("rcn-picture-" + std::to_string(static_cast<long>(getpid())) + "-" + std::to_string(++number) + ".png");
+  std::vector<uint8_t> gray;
+  for (size_t i = 0; i + 2 < rgb.size() && rgb[i] == rgb[i + 1] && rgb[i] == rgb[i + 2]; i += 3)
+  {
+    gray.push_back(rgb[i]);
+  }
+  const bool isGray = 3 * gray.size() == rgb.size();
+  const rcn_image image = { const_cast<uint8_t*>((isGray ? gray : rgb).data()), RCN_UINT8, isGray ? 1 : 3,
+    rcn_geometry_make(columns, rows, 1) };
   WriteImage(path.string(), image, Content::Picture);
   const std::string bytes = ReadText(path.string());
   std::filesystem::remove(path);
@@ -109,6 +118,11 @@ std::string XmlEscape(const std::string& text)
     }
   }
   return out;
+}
+
+std::string PictureAddress(const std::vector<uint8_t>& rgb, int64_t columns, int64_t rows)
+{
+  return "data:image/png;base64," + Base64(EncodePng(rgb, columns, rows));
 }
 
 std::string HexColor(const uint8_t rgb[3])
@@ -145,11 +159,21 @@ void Figure::Text(double x, double y, const std::string& text, double size, Anch
     (bold ? " font-weight=\"bold\"" : "") + ">" + XmlEscape(text) + "</text>\n";
 }
 
-void Figure::VerticalText(double x, double y, const std::string& text, double size)
+void Figure::TurnedText(double x, double y, const std::string& text, double size, int degrees, const char* anchor)
 {
   this->Body_ += "<text" + Attribute("font-size", size) +
-    Attribute("transform", "translate(" + Number(x) + "," + Number(y) + ") rotate(-90)") +
-    " text-anchor=\"middle\" fill=\"#222\">" + XmlEscape(text) + "</text>\n";
+    Attribute("transform", "translate(" + Number(x) + "," + Number(y) + ") rotate(" + std::to_string(-degrees) + ")") +
+    Attribute("text-anchor", anchor) + " fill=\"#222\">" + XmlEscape(text) + "</text>\n";
+}
+
+void Figure::VerticalText(double x, double y, const std::string& text, double size)
+{
+  this->TurnedText(x, y, text, size, 90, "middle");
+}
+
+void Figure::SlantedText(double x, double y, const std::string& text, double size)
+{
+  this->TurnedText(x, y, text, size, 45, "start");
 }
 
 void Figure::Rectangle(double x, double y, double width, double height, const std::string& fill,
@@ -190,7 +214,43 @@ void Figure::Picture(double x, double y, double width, double height, const std:
 {
   this->Shape("<image" + Attribute("x", x) + Attribute("y", y) + Attribute("width", width) +
     Attribute("height", height) + " preserveAspectRatio=\"none\" style=\"image-rendering:pixelated\"" +
-    Attribute("xlink:href", "data:image/png;base64," + Base64(EncodePng(rgb, columns, rows))));
+    Attribute("xlink:href", PictureAddress(rgb, columns, rows)));
+}
+
+void Figure::SharedPicture(const std::string& id)
+{
+  this->Shape("<use" + Attribute("xlink:href", "#" + id));
+}
+
+void Figure::Area(const std::vector<std::vector<double>>& lines, const std::string& fill, const std::string& stroke,
+  double width)
+{
+  std::string path;
+  for (const std::vector<double>& line : lines)
+  {
+    path += "M" + Points(line) + "Z";
+  }
+  this->Shape("<path" + Attribute("d", path) + Attribute("fill", fill) + " fill-rule=\"evenodd\"" +
+    (stroke == "none" ? "" : Attribute("stroke", stroke) + Attribute("stroke-width", width) + " stroke-linejoin=\"round\""));
+}
+
+void Figure::BeginGroup(double opacity)
+{
+  this->Body_ += "<g" + Attribute("opacity", opacity) + ">\n";
+}
+
+void Figure::EndGroup()
+{
+  this->Body_ += "</g>\n";
+}
+
+std::string Figure::Inline() const
+{
+  // No title element of its own: browsers would show it wherever the pointer rests.
+  return "<svg class=\"fig\"" + Attribute("viewBox", "0 0 " + Number(this->Width_) + " " + Number(this->Height_)) +
+    Attribute("width", this->Width_) + Attribute("height", this->Height_) + " role=\"img\"" +
+    Attribute("aria-label", this->Title_ + (this->Description_.empty() ? "" : ". " + this->Description_)) + ">\n" + this->Body_ +
+    "</svg>\n";
 }
 
 std::string Figure::Svg() const
