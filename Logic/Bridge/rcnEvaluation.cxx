@@ -6,6 +6,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include "rcnReport.h"
+
 namespace rcn
 {
 
@@ -70,6 +72,17 @@ Volume ReadPrediction(const std::string& path)
       throw Error(RCN_EDATA, path + " holds " + rcn_type_name(type) + "; probabilities must be stored as float32, float64, uint8 or uint16.");
   }
   return out;
+}
+
+void CheckLevelCount(const Volume& prediction, int raters, const std::string& file)
+{
+  const int components = prediction.View().components;
+  if (components != 1 && components != raters + 1)
+  {
+    throw Error(RCN_EDATA, file + " has " + std::to_string(components) + " values per voxel; " + std::to_string(raters) +
+      (raters == 1 ? " rater needs " : " raters need ") + std::to_string(raters + 1) + " (levels 0 to " + std::to_string(raters) +
+      ") or 1 (a probability).");
+  }
 }
 
 std::string FindPrediction(const std::string& folder, const std::string& id)
@@ -492,44 +505,48 @@ void Evaluation::RefuseFittedCase(const std::string& id, const std::string& file
   }
 }
 
-Volume Evaluation::Correct(const Volume& prediction, const std::string& file) const
+Volume ApplyRecalibration(rcn_context* context, const Recalibration& correction, const Volume& prediction, rcn_readout readout,
+  int atLeast, const std::string& file)
 {
-  const Recalibration* correction = this->Options_.Correction;
-  if (!correction)
-  {
-    return prediction;
-  }
   const rcn_image& in = prediction.View();
   const int64_t voxels = rcn_geometry_voxels(&in.geometry);
-  const int levels = correction->Correction.levels;
+  const int levels = correction.Correction.levels;
   if (levels > 0)
   {
     if (in.components != levels)
     {
-      throw Error(RCN_EINVALID, correction->Path + " corrects maps of " + std::to_string(levels) + " levels; " + file + " has " +
+      throw Error(RCN_EINVALID, correction.Path + " corrects maps of " + std::to_string(levels) + " levels; " + file + " has " +
         std::to_string(in.components) + (in.components == 1 ? " value per voxel." : " values per voxel."));
     }
     Volume out = Volume::Allocate(in.geometry, RCN_FLOAT32, in.components);
-    Check(rcn_recalib_apply_levels(static_cast<float*>(out.Data()), this->Context_, &correction->Correction, &in), this->Context_, file);
+    Check(rcn_recalib_apply_levels(static_cast<float*>(out.Data()), context, &correction.Correction, &in), context, file);
     return out;
   }
   Volume out = Volume::Allocate(in.geometry, RCN_FLOAT32);
   float* data = static_cast<float*>(out.Data());
   if (in.components > 1)
   {
-    if (correction->Readout != this->Options_.Calib.readout || correction->AtLeast != this->Options_.Calib.at_least)
+    if (correction.Readout != readout || correction.AtLeast != atLeast)
     {
-      throw Error(RCN_EINVALID, "The recalibration was fitted to the readout " + ReadoutText(correction->Readout, correction->AtLeast) +
+      throw Error(RCN_EINVALID, "The recalibration was fitted to the readout " + ReadoutText(correction.Readout, correction.AtLeast) +
         "; judge with the same --readout.");
     }
-    Check(rcn_readout_apply(data, this->Context_, &in, correction->Readout, correction->AtLeast), this->Context_, file);
+    Check(rcn_readout_apply(data, context, &in, readout, atLeast), context, file);
   }
   else
   {
     std::memcpy(data, in.data, static_cast<size_t>(voxels) * sizeof(float));
   }
-  Check(rcn_recalib_apply(data, this->Context_, &correction->Correction, &out.View()), this->Context_, file);
+  Check(rcn_recalib_apply(data, context, &correction.Correction, &out.View()), context, file);
   return out;
+}
+
+Volume Evaluation::Correct(const Volume& prediction, const std::string& file) const
+{
+  const EvaluationOptions& options = this->Options_;
+  return options.Correction
+    ? ApplyRecalibration(this->Context_, *options.Correction, prediction, options.Calib.readout, options.Calib.at_least, file)
+    : prediction;
 }
 
 bool Evaluation::PrepareCase(
@@ -539,17 +556,12 @@ bool Evaluation::PrepareCase(
   const rcn_geometry& geometry = *rcn_votes_geometry(votes);
   Check(rcn_geometry_compare(this->Context_, &prediction.Geometry(), file.c_str(), &geometry, "the raters' masks",
           this->Options_.Tolerance), this->Context_);
-  const int components = prediction.View().components, raters = static_cast<int>(this->Raters_.size());
-  if (components != 1 && components != raters + 1)
-  {
-    throw Error(RCN_EDATA, file + " has " + std::to_string(components) + " values per voxel; " + std::to_string(raters) +
-      (raters == 1 ? " rater needs " : " raters need ") + std::to_string(raters + 1) + " (levels 0 to " + std::to_string(raters) +
-      ") or 1 (a probability).");
-  }
+  const int raters = static_cast<int>(this->Raters_.size());
+  CheckLevelCount(prediction, raters, file);
   std::unique_ptr<Prepared> one(new Prepared);
   one->Id = id.empty() ? file : id;
   one->Fingerprint = Fingerprint(prediction);
-  one->Levels = components > 1;
+  one->Levels = prediction.View().components > 1;
   this->RefuseFittedCase(id, file, one->Fingerprint);
   int64_t inRegion = 0;
   one->Region = RegionOf(votes, this->Options_, inRegion, this->Context_);
@@ -580,7 +592,10 @@ void Evaluation::CommitCase()
     return;
   }
   const std::unique_ptr<Prepared> one = std::move(this->Prepared_);
-  Check(rcn_auc_add(this->Handles_->Auc.get(), this->Context_, &one->Case), this->Context_);
+  if (this->Options_.ExactAuc)
+  {
+    Check(rcn_auc_add(this->Handles_->Auc.get(), this->Context_, &one->Case), this->Context_);
+  }
   if (this->Handles_->Temperature && one->Levels)
   {
     Check(rcn_temperature_add(this->Handles_->Temperature.get(), this->Context_, &one->Case), this->Context_);
@@ -601,7 +616,16 @@ EvaluationReport Evaluation::Report() const
   report.Voxels = rcn_calib_voxels(merged);
   report.Pairs = rcn_calib_pairs(merged);
   rcn_calib_figures(report.Figures, merged);
-  Check(rcn_auc_compute(&report.Auc, this->Context_, this->Handles_->Auc.get()), this->Context_);
+  if (this->Options_.ExactAuc)
+  {
+    Check(rcn_auc_compute(&report.Auc, this->Context_, this->Handles_->Auc.get()), this->Context_);
+  }
+  else
+  {
+    report.Auc = {};
+    report.Auc.reference = report.Figures[RCN_AUC_HISTOGRAM];
+    report.Auc.pairs = report.Figures[RCN_AUC_PAIRS_HISTOGRAM];
+  }
   const size_t bins = static_cast<size_t>(this->Options_.Calib.bins);
   report.Bins.resize(bins);
   rcn_calib_bins(report.Bins.data(), merged, this->Options_.Binning);
@@ -630,6 +654,13 @@ EvaluationReport Evaluation::Report() const
   options.fraction = 0.6;
   Check(rcn_bootstrap(report.Paper, this->Context_, cases.data(), count, &options), this->Context_);
   return report;
+}
+
+std::vector<double> Evaluation::CaseFigures(size_t number) const
+{
+  std::vector<double> figures(RCN_FIGURES);
+  rcn_calib_figures(figures.data(), this->Handles_->Cases[number].get());
+  return figures;
 }
 
 std::vector<rcn_interval> Evaluation::Compare(const Evaluation& other) const
@@ -905,6 +936,37 @@ std::string DirectionInWords(const EvaluationReport& report)
 
 } // namespace
 
+const std::vector<FigureName>& FigureNames()
+{
+  static const std::vector<FigureName> names = {
+    { RCN_MR_ECE, "MR-ECE (%)", "how far probabilities are from the share of raters, on average", true },
+    { RCN_RATER_ECE, "mean of raters' ECEs (%)", "the same against each rater alone", true },
+    { RCN_SIGNED, "signed (%)", "above 0: promises too much; below: too little", true },
+    { RCN_ECE, "ECE (%)", "confidence of the thresholded prediction against the reference", true },
+    { RCN_MCE, "MCE (%)", "the worst bin", true },
+    { RCN_ACE, "ACE (%)", "bins counted equally", true },
+    { RCN_BRIER, "Brier", "mean squared error against all raters", false },
+    { RCN_NLL, "NLL", "mean surprise at the raters' votes", false },
+    { RCN_RPS, "RPS", "error of the level distribution", false },
+    { RCN_DICE, "Dice", "overlap with the reference", false },
+    { RCN_SOFT_DICE, "soft Dice", "overlap with the mean vote at five thresholds", false },
+  };
+  return names;
+}
+
+std::string CorrectionInWords(const rcn_recalib& correction)
+{
+  const double* p = correction.parameters;
+  switch (correction.method)
+  {
+    case RCN_RECALIB_TEMPERATURE:
+      return "temperature " + Fixed(p[0], 3) + (p[0] > 1.02 ? " (it was too sure)" : p[0] < 0.98 ? " (it was too unsure)" : " (it was fine)");
+    case RCN_RECALIB_PLATT: return "slope " + Fixed(p[0], 3) + ", shift " + Fixed(p[1], 3) + " on the log-odds";
+    case RCN_RECALIB_BETA: return "a " + Fixed(p[0], 3) + ", b " + Fixed(p[1], 3) + ", c " + Fixed(p[2], 3);
+    default: return std::to_string(correction.knots) + " steps";
+  }
+}
+
 std::string WorstBinInWords(const EvaluationReport& report)
 {
   const rcn_calib_bin* worst = nullptr;
@@ -952,8 +1014,19 @@ Figure ReliabilityDiagram(const EvaluationReport& report, const std::string& tit
   {
     if (bin.count > 0)
     {
-      figure.Hint("says " + Percent(bin.confidence, 1) + ", raters say " + Percent(bin.frequency, 1) + " (" + std::to_string(bin.count) + " votes)");
       figure.Circle(frame.X(bin.confidence), frame.Y(bin.frequency), 3.5, "#1f77b4");
+    }
+  }
+  // The values of a bin are shown wherever the pointer is above it: points are too small to be hit.
+  for (size_t b = 0; b < report.Bins.size(); ++b)
+  {
+    const rcn_calib_bin& bin = report.Bins[b];
+    if (bin.count > 0)
+    {
+      figure.Hint("says " + Percent(bin.confidence, 1) + ", raters say " + Percent(bin.frequency, 1) +
+        (std::isfinite(report.BandLow[b]) ? " (95 %: " + Percent(report.BandLow[b], 1) + " to " + Percent(report.BandHigh[b], 1) + ")" : "") +
+        ", " + std::to_string(bin.count) + " votes");
+      figure.Rectangle(frame.X(bin.lower), frame.Top, frame.X(bin.upper) - frame.X(bin.lower), frame.Side, "#fff", "none", 0);
     }
   }
   double y = frame.Top + 16;

@@ -40,6 +40,11 @@ void WriteRecalibration(const std::string& path, const Recalibration& recalibrat
 Recalibration ParseRecalibration(const std::string& text, const std::string& path);
 std::string RecalibrationText(const Recalibration& recalibration);
 
+/// A prediction with a correction applied: levels where the correction is for levels, otherwise one probability, for which
+/// levels are read out first. Throws Error when the correction is for something else; `file` names the prediction.
+Volume ApplyRecalibration(rcn_context* context, const Recalibration& correction, const Volume& prediction, rcn_readout readout,
+  int atLeast, const std::string& file);
+
 /// "majority", "expected", "at-least:2": as --readout takes it.
 std::string ReadoutText(rcn_readout readout, int atLeast);
 
@@ -57,12 +62,16 @@ struct EvaluationOptions
   uint64_t Seed = 0;
   const Recalibration* Correction = nullptr; ///< applied before judging
   bool AllowFittedCases = false; ///< judge a correction on the cases it was fitted to
+  bool ExactAuc = true; ///< false: from a histogram (rcn_calib.h), in memory that does not grow with the cases
   bool FitTemperature = false;   ///< also collect what temperature on levels needs
 };
 
 /// The prediction of a case: 1 component (probability) or K + 1 (levels), float32. Whole numbers are
 /// taken as stored by WriteImage(): 8-bit as 0 ... 255, 16-bit as 0 ... 65535 when above 1.
 Volume ReadPrediction(const std::string& path);
+
+/// Throws Error (RCN_EDATA) unless it has one value per voxel, or a level for each number of raters; `file` names it.
+void CheckLevelCount(const Volume& prediction, int raters, const std::string& file);
 
 /// DIR/<id>_levels.EXT, otherwise DIR/<id>_prob.EXT, otherwise DIR/<id>.EXT; throws Error naming the case.
 std::string FindPrediction(const std::string& folder, const std::string& id);
@@ -100,6 +109,9 @@ public:
 
   EvaluationReport Report() const;
 
+  /// The figures of one case alone, in the order in which they were added.
+  std::vector<double> CaseFigures(size_t number) const;
+
   /// This model minus another, case by case: the same cases must have been added in the same order.
   std::vector<rcn_interval> Compare(const Evaluation& other) const;
 
@@ -128,6 +140,21 @@ private:
 /// Keys as in the command line's contract: mr_ece, ece, ..., auc, auc_pairs, bins, ci, ...
 json_t* EvaluationJson(const EvaluationReport& report, const EvaluationOptions& options,
   const std::vector<std::string>& raters);
+
+/// A figure as people read it.
+struct FigureName
+{
+  rcn_figure Figure;
+  const char* Name;
+  const char* Meaning;
+  bool Percent; ///< shown times 100
+};
+
+/// Those that are shown, in order; AUC, which has an exact value besides, is not among them.
+const std::vector<FigureName>& FigureNames();
+
+/// "temperature 1.3 (it was too sure)"
+std::string CorrectionInWords(const rcn_recalib& correction);
 
 /// "Where it says 70 %, raters say 58 %": the bin that costs most, in words. Empty when nothing is off by
 /// a percentage point.

@@ -20,6 +20,19 @@ json_t* FusionJson(const FusionReport& report, const rcn_fusion_options& options
 /// A number with so many digits after the point; "–" where it is not defined.
 std::string Fixed(double value, int digits);
 
+/// "3 raters, 256 x 256 x 160 voxels of 1 x 1 x 1 mm"
+std::string DescribeCase(const Workspace& workspace);
+
+/// 2-D images are measured by area, volumes by volume.
+struct Extent
+{
+  explicit Extent(const rcn_geometry& geometry);
+  std::string Heading; ///< "Area (mm²)" or "Volume (mL)"
+  std::string Unit;    ///< " mm²" or " mL"
+  double PerVoxel;
+  std::string Text(int64_t voxels) const;
+};
+
 /// A row of a CSV file; texts are quoted where needed, not-defined numbers are empty.
 std::string CsvRow(const std::vector<std::string>& cells);
 std::string CsvNumber(double value);

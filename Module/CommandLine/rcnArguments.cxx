@@ -20,6 +20,27 @@ std::vector<std::string> Arguments::GetAll(const std::string& name) const
   return found == this->Values_.end() ? std::vector<std::string>() : found->second;
 }
 
+std::string Arguments::CommandLine(const std::string& begin) const
+{
+  const std::string harmless = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=:,+@%";
+  std::string line = begin;
+  for (const std::string& word : this->Words_)
+  {
+    if (!word.empty() && word.find_first_not_of(harmless) == std::string::npos)
+    {
+      line += " " + word;
+      continue;
+    }
+    std::string quoted;
+    for (const char c : word)
+    {
+      quoted += c == '\'' ? "'\\''" : std::string(1, c);
+    }
+    line += " '" + quoted + "'";
+  }
+  return line;
+}
+
 long long Arguments::GetInteger(const std::string& name, long long fallback, long long low, long long high) const
 {
   if (!this->Has(name))
@@ -58,6 +79,7 @@ Arguments ParseArguments(const std::vector<std::string>& words, const std::strin
   const std::vector<Option>& options)
 {
   Arguments arguments;
+  arguments.Words_ = words;
   const std::string advice = "; see rater-consensus " + command + " --help.";
   for (size_t i = 0; i < words.size(); ++i)
   {

@@ -35,12 +35,15 @@ public:
   /// Throw Error (RCN_EINVALID) that names the option when it is no such number.
   long long GetInteger(const std::string& name, long long fallback, long long low, long long high) const;
   double GetNumber(const std::string& name, double fallback) const;
+  /// What was typed, after the program's and the command's name, quoted where a shell needs it.
+  std::string CommandLine(const std::string& begin) const;
   /// As if the person had given it.
   void Set(const std::string& name, const std::string& value) { this->Values_[name] = { value }; }
 
 private:
   friend Arguments ParseArguments(const std::vector<std::string>&, const std::string&, const std::vector<Option>&);
   std::map<std::string, std::vector<std::string>> Values_;
+  std::vector<std::string> Words_;
 };
 
 Arguments ParseArguments(const std::vector<std::string>& words, const std::string& command,

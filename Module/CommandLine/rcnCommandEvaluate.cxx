@@ -188,30 +188,8 @@ Judged Judge(const Arguments& arguments, Terminal& terminal, Workspace& workspac
 
 // ---- text ------------------------------------------------------------------------------------------
 
-struct Row
-{
-  rcn_figure Figure;
-  const char* Name;
-  const char* Meaning;
-  bool Percent;
-};
-
-const Row Rows[] = {
-  { RCN_MR_ECE, "MR-ECE (%)", "how far probabilities are from the share of raters, on average", true },
-  { RCN_RATER_ECE, "mean of raters' ECEs (%)", "the same against each rater alone", true },
-  { RCN_SIGNED, "signed (%)", "above 0: promises too much; below: too little", true },
-  { RCN_ECE, "ECE (%)", "confidence of the thresholded prediction against the reference", true },
-  { RCN_MCE, "MCE (%)", "the worst bin", true },
-  { RCN_ACE, "ACE (%)", "bins counted equally", true },
-  { RCN_BRIER, "Brier", "mean squared error against all raters", false },
-  { RCN_NLL, "NLL", "mean surprise at the raters' votes", false },
-  { RCN_RPS, "RPS", "error of the level distribution", false },
-  { RCN_DICE, "Dice", "overlap with the reference", false },
-  { RCN_SOFT_DICE, "soft Dice", "overlap with the mean vote at five thresholds", false },
-};
-
 /// Of differences: resampling knows AUC from a histogram only.
-const Row AucRows[] = {
+const FigureName AucRows[] = {
   { RCN_AUC_HISTOGRAM, "AUC (by histogram)", "", false },
   { RCN_AUC_PAIRS_HISTOGRAM, "AUC, all votes (by histogram)", "", false },
 };
@@ -229,7 +207,7 @@ std::string IntervalCell(const rcn_interval& interval, bool percent)
 std::string FigureTable(const EvaluationReport& report)
 {
   Table table({ "", "value", "95 % interval", "what it is" });
-  for (const Row& row : Rows)
+  for (const FigureName& row : FigureNames())
   {
     if (std::isfinite(report.Figures[row.Figure]))
     {
@@ -282,14 +260,14 @@ std::string Heading(const EvaluationReport& report, const EvaluationOptions& opt
 std::string DifferenceTable(const std::vector<rcn_interval>& difference)
 {
   Table table({ "First minus second", "difference", "95 % interval", "p" });
-  const auto add = [&](const Row& row) {
+  const auto add = [&](const FigureName& row) {
     const rcn_interval& one = difference[row.Figure];
     if (std::isfinite(one.value))
     {
       table.Add({ row.Name, Cell(one.value, row.Percent), IntervalCell(one, row.Percent), one.draws ? Fixed(one.p_value, 3) : "–" });
     }
   };
-  std::for_each(std::begin(Rows), std::end(Rows), add);
+  std::for_each(FigureNames().begin(), FigureNames().end(), add);
   std::for_each(std::begin(AucRows), std::end(AucRows), add);
   return table.Text();
 }
@@ -387,19 +365,6 @@ int RunEvaluate(const Arguments& arguments)
   return judged.ExitCode;
 }
 
-std::string Describe(const rcn_recalib& correction)
-{
-  const double* p = correction.parameters;
-  switch (correction.method)
-  {
-    case RCN_RECALIB_TEMPERATURE:
-      return "temperature " + Fixed(p[0], 3) + (p[0] > 1.02 ? " (it was too sure)" : p[0] < 0.98 ? " (it was too unsure)" : " (it was fine)");
-    case RCN_RECALIB_PLATT: return "slope " + Fixed(p[0], 3) + ", shift " + Fixed(p[1], 3) + " on the log-odds";
-    case RCN_RECALIB_BETA: return "a " + Fixed(p[0], 3) + ", b " + Fixed(p[1], 3) + ", c " + Fixed(p[2], 3);
-    default: return std::to_string(correction.knots) + " steps";
-  }
-}
-
 /// Into the model's file, where predict finds it.
 void StoreCorrection(const std::string& path, const Recalibration& correction, const Workspace& workspace)
 {
@@ -472,7 +437,7 @@ int RunRecalibrate(const Arguments& arguments)
   }
   if (!arguments.Has("--quiet") && arguments.Get("--json") != "-")
   {
-    WriteText("-", arguments.Get("--method") + ": " + Describe(correction.Correction) + "\nMR-ECE on the " +
+    WriteText("-", arguments.Get("--method") + ": " + CorrectionInWords(correction.Correction) + "\nMR-ECE on the " +
         std::to_string(before.Cases) + (before.Cases == 1 ? " case" : " cases") + " it was fitted to: " +
         Cell(before.Figures[RCN_MR_ECE], true) + " % before, " + Cell(after.Figures[RCN_MR_ECE], true) +
         " % after. Judge it on others" +

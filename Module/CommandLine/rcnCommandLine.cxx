@@ -401,34 +401,4 @@ int ForEachCase(const DataList& list, const Arguments& arguments, Terminal& term
   return failed ? 1 : 0;
 }
 
-std::string DescribeCase(const Workspace& workspace)
-{
-  const rcn_geometry& geometry = *rcn_votes_geometry(workspace.Votes());
-  const int dimensions = geometry.size[2] > 1 ? 3 : 2;
-  const size_t raters = NamesOf(rcn_votes_present(workspace.Votes()), workspace.RaterNames()).size();
-  std::string size, spacing;
-  for (int a = 0; a < dimensions; ++a)
-  {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.4g", geometry.spacing[a]);
-    size += (a ? " x " : "") + std::to_string(geometry.size[a]);
-    spacing += (a ? " x " : "") + std::string(text);
-  }
-  return std::to_string(raters) + (raters == 1 ? " rater, " : " raters, ") + size +
-    (dimensions == 3 ? " voxels of " : " pixels of ") + spacing + " mm";
-}
-
-Extent::Extent(const rcn_geometry& geometry)
-{
-  const bool flat = geometry.size[2] == 1;
-  this->Heading = flat ? "Area (mm²)" : "Volume (mL)";
-  this->PerVoxel = flat ? geometry.spacing[0] * geometry.spacing[1] : rcn_geometry_voxel_ml(&geometry);
-}
-
-std::string Extent::Text(int64_t voxels) const
-{
-  const double extent = static_cast<double>(voxels) * this->PerVoxel;
-  return Fixed(extent, extent >= 1000 ? 0 : extent >= 10 ? 1 : 3);
-}
-
 } // namespace rcn

@@ -102,18 +102,6 @@ void CheckTextOutputs(const Arguments& arguments);
 int ForEachCase(const DataList& list, const Arguments& arguments, Terminal& terminal,
   const std::function<void(const Case&, size_t)>& body);
 
-/// "3 raters, 256 x 256 x 160 voxels of 1 x 1 x 1 mm"
-std::string DescribeCase(const Workspace& workspace);
-
-/// 2-D images are measured by area, volumes by volume.
-struct Extent
-{
-  explicit Extent(const rcn_geometry& geometry);
-  std::string Heading; ///< "Area (mm²)" or "Volume (mL)"
-  double PerVoxel;
-  std::string Text(int64_t voxels) const;
-};
-
 } // namespace rcn
 
 #endif

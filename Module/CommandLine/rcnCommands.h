@@ -14,6 +14,7 @@ Command AgreeCommand();
 Command FuseCommand();
 Command EvaluateCommand();
 Command RecalibrateCommand();
+Command ReportCommand();
 Command DemoCommand();
 Command ViewCommand();
 #ifdef RCN_HAVE_NETWORKS

@@ -117,6 +117,7 @@ int main(int argc, char** argv)
 #endif
     rcn::EvaluateCommand(),
     rcn::RecalibrateCommand(),
+    rcn::ReportCommand(),
     rcn::ViewCommand(),
     rcn::DemoCommand(),
   };

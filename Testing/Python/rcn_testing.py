@@ -374,3 +374,26 @@ def leftovers(folder):
 def case(tmp_path):
     """Three golden raters as files."""
     return {name: write_nrrd(tmp_path / f"{name}.nrrd", mask) for name, mask in zip("ABC", golden(3))}
+
+
+def disc_list(folder, counts=(8, 3, 5), raters="ABC", name="list.json"):
+    """A data list of blurred discs; each rater draws the border somewhere else."""
+    rng = np.random.default_rng(7)
+    splits = dict(zip(("training", "validation", "test"), counts))
+    data, number = {"raters": list(raters)}, 0
+    y, x = np.mgrid[:32, :32]
+    for split, count in splits.items():
+        data[split] = []
+        for _ in range(count):
+            distance = np.hypot(y - rng.uniform(11, 21), x - rng.uniform(11, 21)) - rng.uniform(5, 9)
+            image = 1 / (1 + np.exp(distance)) + rng.normal(0, 0.1, (32, 32))
+            write_image(folder / f"i{number}.nrrd", image.astype(np.float32))
+            label = {}
+            for k, rater in enumerate(raters):
+                label[rater] = f"i{number}_{'ABCDEFGH'[k]}.nrrd"
+                write_image(folder / label[rater], (distance < k - 1 + rng.normal(0, 0.4)).astype(np.uint8))
+            data[split].append({"id": f"c{number}", "image": f"i{number}.nrrd", "label": label})
+            number += 1
+    path = folder / name
+    path.write_text(json.dumps(data))
+    return path

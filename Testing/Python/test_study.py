@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import rcn_net
-from rcn_testing import PROGRAM, leftovers, refused, run, write_image
+from rcn_testing import PROGRAM, disc_list, leftovers, refused, run
 
 if rcn_net.library() is None:
     pytest.skip("built without networks", allow_module_level=True)
@@ -18,33 +18,10 @@ if rcn_net.library() is None:
 PROTOCOL = ["--epochs", "3", "--width", "8", "--depth", "2", "--batch", "4", "--rate", "0.01", "--augment", "flips"]
 
 
-def make_list(folder, counts=(8, 3, 5), raters="ABC", name="list.json"):
-    """Blurred discs; each rater draws the border somewhere else."""
-    rng = np.random.default_rng(7)
-    splits = dict(zip(("training", "validation", "test"), counts))
-    data, number = {"raters": list(raters)}, 0
-    y, x = np.mgrid[:32, :32]
-    for split, count in splits.items():
-        data[split] = []
-        for _ in range(count):
-            distance = np.hypot(y - rng.uniform(11, 21), x - rng.uniform(11, 21)) - rng.uniform(5, 9)
-            image = 1 / (1 + np.exp(distance)) + rng.normal(0, 0.1, (32, 32))
-            write_image(folder / f"i{number}.nrrd", image.astype(np.float32))
-            label = {}
-            for k, rater in enumerate(raters):
-                write_image(folder / f"i{number}_{rater}.nrrd", (distance < k - 1 + rng.normal(0, 0.4)).astype(np.uint8))
-                label[rater] = f"i{number}_{rater}.nrrd"
-            data[split].append({"id": f"c{number}", "image": f"i{number}.nrrd", "label": label})
-            number += 1
-    path = folder / name
-    path.write_text(json.dumps(data))
-    return path
-
-
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
     folder = tmp_path_factory.mktemp("study")
-    data = make_list(folder)
+    data = disc_list(folder)
     done = run("study", "--data", data, "-o", folder / "out", "--strategies", "rps,median", *PROTOCOL)
     return folder, data, done
 
@@ -140,12 +117,12 @@ def test_another_protocol_is_refused(study):
     refused(*words, *changed, says=["--epochs was 3, now 4", "another folder"])
     refused(*words, *PROTOCOL, "--alpha", "2", says="--alpha was not given")
     refused(*words, *PROTOCOL[2:], says="--epochs was 3, now it is not given")
-    other = make_list(folder, counts=(7, 3, 5), name="other.json")
+    other = disc_list(folder, counts=(7, 3, 5), name="other.json")
     refused("study", "--data", other, "-o", folder / "out", *PROTOCOL, says="data list")
 
 
 def test_stopped_and_gone_on(tmp_path):
-    data = make_list(tmp_path)
+    data = disc_list(tmp_path)
     words = ["study", "--data", data, "-o", tmp_path / "a", "--strategies", "median,soft", "--epochs", "8", *PROTOCOL[2:]]
     process = subprocess.Popen([str(PROGRAM), *map(os.fspath, words)], stderr=subprocess.PIPE, stdout=subprocess.PIPE)
     deadline = time.time() + 60
@@ -166,7 +143,7 @@ def test_stopped_and_gone_on(tmp_path):
 
 
 def test_seeds_and_alternatives(tmp_path):
-    data = make_list(tmp_path, counts=(4, 2, 3))
+    data = disc_list(tmp_path, counts=(4, 2, 3))
     words = ["study", "--data", data, "-o", tmp_path / "out", "--strategies", "rps,binomial,soft", "--seeds", "2", "--epochs", "1",
              "--width", "8", "--depth", "1", "--batch", "4"]
     run(*words)
@@ -184,7 +161,7 @@ def test_seeds_and_alternatives(tmp_path):
 
 
 def test_a_damaged_test_case(tmp_path):
-    data = make_list(tmp_path, counts=(4, 2, 3))
+    data = disc_list(tmp_path, counts=(4, 2, 3))
     (tmp_path / "i7_B.nrrd").write_bytes(b"NRRD0004\n")
     words = ["study", "--data", data, "-o", tmp_path / "out", "--strategies", "median", "--epochs", "1", "--width", "8", "--depth", "1"]
     refused(*words, says="i7_B.nrrd", folder=tmp_path)  # before anything is trained
@@ -194,7 +171,7 @@ def test_a_damaged_test_case(tmp_path):
 
 
 def test_bad_input(tmp_path):
-    data = make_list(tmp_path, counts=(3, 1, 2))
+    data = disc_list(tmp_path, counts=(3, 1, 2))
     good = json.loads(data.read_text("utf-8"))
 
     def changed(**changes):

@@ -1,0 +1,60 @@
+/// The report: one page (rcnPage.h) about how far raters agree, where they do not, and whether models' probabilities mean
+/// what they say. Every shell writes it with WriteReport().
+#ifndef rcnReportPage_h
+#define rcnReportPage_h
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "rcnEvaluation.h"
+
+namespace rcn
+{
+
+/// A model to judge: its predictions, or the model itself, which then predicts.
+struct ReportModel
+{
+  std::string Name;
+  std::string Predictions;   ///< one case: the file; a list: the folder (FindPrediction()). Empty: `Model` predicts
+  std::string Model;         ///< the model's file; beside predictions, for what it says about itself. May be empty
+  std::string Recalibration; ///< a correction's file, judged with and without. Empty: a predicting model's own, if any
+};
+
+struct ReportOptions
+{
+  std::string Output;
+  std::string Title;  ///< empty: made of the data's name
+  std::string Data;   ///< a data list's file, and ...
+  std::string Split;  ///< ... which of its cases; empty: all
+  Case One;           ///< without a list: this case
+  std::vector<ReportModel> Models;
+  std::string Readout;         ///< of level maps; empty: majority and expected
+  bool Surfaces = false;       ///< also distances of the raters' surfaces
+  size_t Pictures = 3;         ///< so many cases are shown, the most disputed first
+  size_t Slices = 2;           ///< so many slices of each
+  WorkspaceOptions Workspace;
+  EvaluationOptions Judge;     ///< bins, margin, band, reference, seed; region and readout are set here
+  std::string Command;         ///< as typed, for the last section
+
+  /// How far it is; true: stop, and nothing is written.
+  std::function<bool(double fraction, const std::string& stage)> Progress;
+  std::function<void(const std::string&)> Remark;
+};
+
+struct ReportResult
+{
+  size_t Cases = 0;
+  size_t LeftOut = 0; ///< cases that could not be used; each was remarked and is named in the report
+};
+
+/// The sentence WriteReport() would fail with because of the options alone; empty when they look fine.
+std::string CheckReport(const ReportOptions& options);
+
+/// Reads case after case (twice those that are shown), in the memory of one of them and about 0.3 MB for each case, model,
+/// readout and region. Throws Error; the old file stays then.
+ReportResult WriteReport(const ReportOptions& options);
+
+} // namespace rcn
+
+#endif

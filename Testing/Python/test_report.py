@@ -1,0 +1,258 @@
+"""rater-consensus report: the page says what agree and evaluate say, and bad input gets one sentence."""
+import html
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+
+import numpy as np
+import pytest
+
+from rcn_report_cases import levels_of, report_cases
+from rcn_testing import (PROGRAM, blobs, case, leftovers, raters, refused, run, write_image,  # noqa: F401
+                         write_nrrd)
+
+
+def tables(page):
+    """{caption: (columns, rows of texts)}"""
+    found = {}
+    for caption, table in re.findall(r'<p class="caption"[^>]*>(.*?)</p>\s*<div class="scroll".*?<table[^>]*>(.*?)</table>', page, re.S):
+        head, body = table.split("<tbody>")
+        clean = lambda text: html.unescape(re.sub(r"<small>.*?</small>|<[^>]+>", "", text)).replace("≈ ", "")  # noqa: E731
+        found[html.unescape(caption)] = ([clean(c) for c in re.findall(r"<th.*?</th>", head)],
+                                         [[clean(c) for c in re.findall(r"<td.*?</td>", row)] for row in re.findall(r"<tr>.*?</tr>", body, re.S)])
+    return found
+
+
+def table_of(page, begin):
+    columns, rows = next(table for caption, table in tables(page).items() if caption.startswith(begin))
+    return [dict(zip(columns, row)) for row in rows]
+
+
+def is_self_contained(page):
+    return not re.search(r"https?:|\bsrc=|url\(|@import", page)
+
+
+@pytest.fixture(scope="module")
+def volume(tmp_path_factory):
+    """One case in 3-D with names as nobody should choose them."""
+    folder = tmp_path_factory.mktemp("volume")
+    masks = blobs(3, (12, 40, 50), noise=0.01)
+    names = ["Ada & \"co\"", "<b>Ben</b>", "Cleo's"]
+    spacing = {"spacing": (0.8, 0.8, 2.5)}
+    files = {name: write_nrrd(folder / f"r{i}.nrrd", mask, **spacing) for i, (name, mask) in enumerate(zip(names, masks))}
+    image = (np.mean(masks, 0) * 100 + np.random.default_rng(0).normal(0, 10, masks[0].shape)).astype(np.float32)
+    write_nrrd(folder / "image.nrrd", image, **spacing)
+    write_nrrd(folder / "levels.nrrd", levels_of(masks, 0.7), components=True, **spacing)
+    done = run("report", *raters(files), "--image", folder / "image.nrrd", "--pred", f"<i>net</i>={folder / 'levels.nrrd'}", "--surfaces",
+               "-o", folder / "one.html")
+    return folder, files, (folder / "one.html").read_text("utf-8"), done
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("list")
+    data = report_cases(folder)
+    done = run("report", "--data", data, "--split", "test", "--pred", f"net={folder / 'levels'}", "--pred", f"plain={folder / 'prob'}",
+               "--pictures", "2", "-o", folder / "many.html")
+    return folder, data, (folder / "many.html").read_text("utf-8"), done
+
+
+def test_one_case_says_what_agree_says(volume):
+    folder, files, page, done = volume
+    assert "one.html" in done.out and not leftovers(folder) and is_self_contained(page)
+    figures = run("agree", *raters(files), "--surfaces", "--json", "-").json
+    for row in table_of(page, "Each rater"):
+        one = figures["raters"][row["Rater"]]
+        assert abs(float(row["Dice"]) - one["dice_to_others"]) < 6e-4
+        assert abs(float(row["Volume (mL)"]) - one["volume_ml"]) < 6e-3
+    pairs = table_of(page, "Pairs")
+    assert len(pairs) == 3
+    for row, pair in zip(pairs, figures["pairs"]):
+        assert abs(float(row["Dice"]) - pair["dice"]) < 6e-4 and abs(float(row["Hausdorff 95 % (mm)"]) - pair["hausdorff95_mm"]) < 6e-3
+    overall = {row["Figure"]: row for row in table_of(page, "All raters")}
+    assert abs(float(overall["Fleiss' κ"]["Whole image"]) - figures["whole"]["fleiss_kappa"]) < 6e-4
+    assert abs(float(overall["Krippendorff's α"]["Where anybody marked"]) - figures["union"]["krippendorff_alpha"]) < 6e-4
+    levels = table_of(page, "Levels")
+    assert [row["Marked by"] for row in levels] == ["1 of 3", "2 of 3", "3 of 3"]
+    assert abs(sum(float(row["Share of what anybody marked (%)"]) for row in levels) - 100) < 0.2
+    assert len(table_of(page, "Largest disputed")) == min(10, figures["disputed_region_count"])
+
+
+def test_names_are_only_names(volume):
+    _, _, page, _ = volume
+    assert "<b>Ben" not in page and "<i>net" not in page and "&lt;b&gt;Ben&lt;/b&gt;" in page and "&lt;i&gt;net" in page
+    assert page.count("<script") == 1
+
+
+def test_one_case_is_judged_as_evaluate_judges(volume):
+    folder, files, page, _ = volume
+    rows = table_of(page, "Each model")
+    for region, words in (("box", "around all marks"), ("band", "near the contour"), ("disputed", "where raters disagree")):
+        for readout in ("majority", "expected"):
+            row, = [r for r in rows if r["Region"] == words and r["Model"] == f"<i>net</i> ({readout})"]
+            done = run("evaluate", *raters(files), "--prob", folder / "levels.nrrd", "--region", region, "--readout", readout, "--json", "-").json
+            assert abs(float(row["MR-ECE (%)"]) - 100 * done["mr_ece"]) < 6e-3
+            assert abs(float(row["Brier"]) - done["brier"]) < 6e-5 and abs(float(row["Dice"]) - done["dice"]) < 6e-5
+            assert abs(float(row["AUC"]) - done["auc"]) < 2e-3
+
+
+def test_pictures_of_one_case(volume):
+    _, _, page, _ = volume
+    captions = re.findall(r"<figcaption>(.*?)</figcaption>", page)
+    for caption in ("Image", "All outlines", "How many raters marked it", "Cleo&#39;s", "P(exactly 2 of 3)", "&lt;i&gt;net&lt;/i&gt; (expected)"):
+        assert caption in captions
+    # The image of a slice is there once, however many panels show it.
+    assert page.count("data:image/png") == len(re.findall(r'<image id="picture\d+"', page)) == 2
+    assert page.count('xlink:href="#picture1"') > 8
+    assert page.count("Reliability diagram") == 6 and "raters say" in page
+    assert all(label.strip() for label in re.findall(r'role="img" aria-label="(.*?)"', page))
+
+
+def test_a_list_case_by_case(many):
+    folder, data, page, done = many
+    assert "4 cases" in done.out and is_self_contained(page)
+    figures = run("agree", "--data", data, "--split", "test", "--json", "-").json["cases"]
+    rows = table_of(page, "Click")
+    assert [row["Case"] for row in rows] == [one["case"] for one in figures]
+    judged = run("evaluate", "--data", data, "--split", "test", "--pred", folder / "prob", "--region", "box", "--json", "-").json
+    for row, one in zip(rows, figures):
+        assert abs(float(row["Mean Dice"]) - one["mean_dice"]) < 6e-4
+        assert float(row["MR-ECE (%), plain"]) > 0
+    plain, = [r for r in table_of(page, "Each model") if r["Model"] == "plain" and r["Region"] == "around all marks"]
+    assert abs(float(plain["MR-ECE (%)"]) - 100 * judged["mr_ece"]) < 6e-3
+    low, high = (f"{100 * v:.2f}" for v in judged["ci"]["mr_ece"])
+    assert f"{low} to {high}" in page
+    # Two pictures were asked for: those of the most disputed cases.
+    shown = re.findall(r"<h3>(c\d+)</h3>", page)
+    disputed = sorted(rows, key=lambda row: -float(row["Disputed (%)"]))
+    assert shown == [row["Case"] for row in disputed[:2]]
+
+
+def test_how_it_was_made(many):
+    folder, data, page, _ = many
+    assert re.search(r"<code>rater-consensus report --data .*list\.json --split test", page) and "seed 0" in page
+    files = {row["File"]: row for row in table_of(page, "Files")}
+    levels = folder / "levels" / "c3_levels.nrrd"
+    assert float(files[str(levels)]["Bytes"]) == levels.stat().st_size and str(data) in files
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", files[str(levels)]["Changed"])
+
+
+def test_recalibration_before_and_after(many, tmp_path):
+    folder, data, _, _ = many
+    words = ["report", "--data", data, "--pred", f"net={folder / 'levels'}", "--pictures", "0"]
+    run("recalibrate", "--method", "temperature", "--data", data, "--pred", folder / "levels", "-o", tmp_path / "t.json")
+    run(*words, "--split", "test", "--recalibration", f"net={tmp_path / 't.json'}", "-o", tmp_path / "r.html")
+    page = (tmp_path / "r.html").read_text("utf-8")
+    after = run("evaluate", "--data", data, "--split", "test", "--pred", folder / "levels", "--recalibration", tmp_path / "t.json",
+                "--region", "box", "--json", "-").json
+    rows = {row["Model"]: row for row in table_of(page, "Each model") if row["Region"] == "around all marks"}
+    assert abs(float(rows["net (majority), recalibrated"]["MR-ECE (%)"]) - 100 * after["mr_ece"]) < 6e-3
+    assert abs(float(rows["net (majority), as it is"]["MR-ECE (%)"]) - 100 * after["before_recalibration"]["mr_ece"]) < 6e-3
+    assert "grey: before recalibration" in page and "looks better than it is" not in page and "<image" not in page
+    run(*words, "--recalibration", tmp_path / "t.json", "-o", tmp_path / "r.html")  # validation cases too; the only model is meant
+    assert "fitted on 3 of these cases" in (tmp_path / "r.html").read_text("utf-8")
+
+
+def test_masks_alone(tmp_path, case):
+    run("report", *raters(case), "-o", tmp_path / "r.html", "--title", "A <title>")
+    page = (tmp_path / "r.html").read_text("utf-8")
+    assert "<title>A &lt;title&gt;</title>" in page and "Does 70 %" not in page and "<figcaption>Image" not in page
+    assert "<figcaption>All outlines" in page
+
+
+def test_raters_who_agree_or_mark_nothing(tmp_path):
+    mask = blobs(1, (30, 30), noise=0)[0]
+    files = {name: write_nrrd(tmp_path / f"{name}.nrrd", mask) for name in "AB"}
+    run("report", *raters(files), "-o", tmp_path / "same.html")
+    page = (tmp_path / "same.html").read_text("utf-8")
+    assert "Nothing is disputed" in page and "almost perfect" in page
+    files = {name: write_nrrd(tmp_path / f"{name}.nrrd", mask * 0) for name in "AB"}
+    done = run("report", *raters(files), "-o", tmp_path / "none.html")
+    page = (tmp_path / "none.html").read_text("utf-8")
+    assert "nan" not in re.sub(r"base64,[^\"]*|<script>.*", "", page, flags=re.S).lower() and "marked nothing" in page
+    run("report", "--rater", f"A={files['A']}", "-o", tmp_path / "one.html")
+    assert "1 rater" in (tmp_path / "one.html").read_text("utf-8")
+
+
+def test_pictures_are_the_right_way_up(tmp_path):
+    """Anterior is on top and the patient's left on the right, however the file stores its rows."""
+    mask = np.zeros((3, 60, 60), np.uint8)
+    mask[:, 8:14, 8:14] = 1  # right, anterior
+    other = mask.copy()
+    other[:, 14:18, 8:14] = 1
+    plain = {"A": write_nrrd(tmp_path / "a.nrrd", mask), "B": write_nrrd(tmp_path / "b.nrrd", other)}
+    turned = {"A": write_nrrd(tmp_path / "ta.nrrd", mask[:, ::-1, ::-1], direction=np.diag([-1, -1, 1]), origin=(59, 59, 0)),
+              "B": write_nrrd(tmp_path / "tb.nrrd", other[:, ::-1, ::-1], direction=np.diag([-1, -1, 1]), origin=(59, 59, 0))}
+    boxes = []
+    for name, files in (("plain", plain), ("turned", turned)):
+        run("report", *raters(files), "-o", tmp_path / f"{name}.html")
+        page = (tmp_path / f"{name}.html").read_text("utf-8")
+        path = re.search(r'aria-label="Outlines.*?<path d="M([^"]*)Z"', page, re.S).group(1)
+        points = np.array([float(v) for v in re.findall(r"[\d.]+", path)]).reshape(-1, 2)
+        boxes.append((points.min(0), points.max(0)))
+    assert np.allclose(boxes[0], boxes[1], atol=0.05)
+
+
+def test_a_case_that_cannot_be_used(many, tmp_path):
+    folder, data, _, _ = many
+    broken = json.loads(data.read_text())
+    broken["test"] = [dict(case) for case in broken["test"]]
+    broken["test"][1]["label"] = dict(broken["test"][1]["label"], B="missing.nrrd")
+    path = folder / "broken.json"
+    path.write_text(json.dumps(broken))
+    done = run("report", "--data", path, "--split", "test", "-o", tmp_path / "r.html", check=False)
+    assert done.code == 1 and "was left out" in done.err and "missing.nrrd" in done.err
+    page = (tmp_path / "r.html").read_text("utf-8")
+    assert "3 cases" in page and "was left out" in page
+
+
+@pytest.mark.parametrize("words, says", [
+    ([], "either"),
+    (["--data", "{data}", "--rater", "A={folder}/i3_A.nrrd"], "either"),
+    (["--rater", "A={folder}/i3_A.nrrd", "--split", "test"], "--split"),
+    (["--data", "{data}", "--image", "x.nrrd"], "--image"),
+    (["--data", "{data}", "--pred", "net={folder}/nowhere"], "no folder"),
+    (["--data", "{data}", "--pred", "=x"], "NAME=FILE"),
+    (["--data", "{data}", "--pred", "net={folder}/levels", "--pred", "net={folder}/prob"], "named twice"),
+    (["--data", "{data}", "--readout", "best"], "--readout"),
+    (["--data", "{data}", "--recalibration", "other=x.json"], "a model that is not there"),
+    (["--data", "{data}", "--split", "training"], "no case in the split training"),
+    (["--rater", "A={folder}/i3_A.nrrd", "--pred", "net={folder}/levels"], "is a folder"),
+    (["--rater", "A={folder}/i3_A.nrrd", "--pred", "net={folder}/list.json"], "list.json"),
+    (["--rater", "A={folder}/i3_A.nrrd", "--pred", "net={folder}/levels/c3_levels.nrrd"], "values per voxel"),
+    (["--rater", "A={folder}/none.nrrd"], "none.nrrd"),
+    (["--data", "{data}", "--pictures", "many"], "--pictures"),
+    (["--data", "{data}", "--model", "net={folder}/list.json"], "list.json"),
+])
+def test_bad_input(many, tmp_path, words, says):
+    folder, data, _, _ = many
+    filled = [word.format(folder=folder, data=data) for word in words]
+    refused("report", *filled, "-o", tmp_path / "r.html", says=says, folder=tmp_path)
+
+
+def test_no_place_to_write(many, tmp_path):
+    _, data, _, _ = many
+    refused("report", "--data", data, says="-o")
+    refused("report", "--data", data, "-o", tmp_path / "no" / "r.html", says="r.html", folder=tmp_path)
+
+
+def test_to_standard_output(case):
+    done = run("report", *raters(case), "-o", "-")
+    assert done.out.startswith("<!DOCTYPE html>") and done.out.endswith("</html>\n")
+
+
+def test_stopped_it_leaves_the_old_page(tmp_path):
+    masks = blobs(4, (60, 200, 200))
+    files = {name: write_image(tmp_path / f"{name}.nrrd", mask) for name, mask in zip("ABCD", masks)}
+    (tmp_path / "r.html").write_text("old")
+    process = subprocess.Popen([str(PROGRAM), "report", *map(os.fspath, raters(files)), "--surfaces", "-o", str(tmp_path / "r.html")],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=60)
+    if process.returncode == 1:  # it may have been done already
+        assert b"Cancelled" in error and (tmp_path / "r.html").read_text() == "old"
+    assert not leftovers(tmp_path)
