@@ -638,6 +638,8 @@ EvaluationReport Evaluation::Report() const
   {
     report.RaterEce.push_back(rcn_calib_rater_ece(merged, r));
     report.RaterBrier.push_back(rcn_calib_rater_brier(merged, r));
+    report.RaterBins.emplace_back(bins);
+    rcn_calib_rater_bins(report.RaterBins.back().data(), merged, r);
   }
   report.Brier = rcn_calib_brier(merged);
   rcn_bootstrap_options options = RCN_BOOTSTRAP_OPTIONS_INIT;
@@ -903,8 +905,10 @@ std::string AverageInWords(const EvaluationReport& report)
   return text + " off on average";
 }
 
-/// Which way it is off. The sure ends and the middle are looked at apart: easy background would hide
-/// everything else.
+} // namespace
+
+// The sure ends and the middle are looked at apart: easy background would hide
+// everything else.
 std::string DirectionInWords(const EvaluationReport& report)
 {
   double over = 0, under = 0, votes = 0, sureGap = 0, sureVotes = 0;
@@ -933,8 +937,6 @@ std::string DirectionInWords(const EvaluationReport& report)
     : under > 3 * over                 ? "Between 5 % and 95 % it promises too little."
                                        : "Between 5 % and 95 % it is off in both directions.";
 }
-
-} // namespace
 
 const std::vector<FigureName>& FigureNames()
 {

@@ -86,6 +86,7 @@ struct EvaluationReport
   std::vector<rcn_calib_bin> Bins;
   std::vector<double> BandLow, BandHigh; ///< NaN where there is none
   std::vector<double> RaterEce, RaterBrier;
+  std::vector<std::vector<rcn_calib_bin>> RaterBins; ///< each rater's own, of equal width
   rcn_brier Brier;
   double MassEce, MassMce, MassAce;   ///< over all pairs, from Bins of equal mass; NaN with equal width
   rcn_interval Interval[RCN_FIGURES]; ///< 95 %, 1000 draws
@@ -159,6 +160,9 @@ std::string CorrectionInWords(const rcn_recalib& correction);
 /// "Where it says 70 %, raters say 58 %": the bin that costs most, in words. Empty when nothing is off by
 /// a percentage point.
 std::string WorstBinInWords(const EvaluationReport& report);
+
+/// Which way the model is off, in words: "Between 5 % and 95 % it promises too much."
+std::string DirectionInWords(const EvaluationReport& report);
 
 /// The reliability diagram: curve with band, the ideal line, the gap shaded, how many voxels, and words.
 /// `before` (may be null) is drawn in grey behind it.
