@@ -1,0 +1,406 @@
+#include "qRcnStyle.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <QApplication>
+#include <QClipboard>
+#include <QHeaderView>
+#include <QKeyEvent>
+#include <QLabel>
+#include <QPainter>
+#include <QPainterPath>
+
+namespace qRcnStyle
+{
+
+QColor raterColor(int rater)
+{
+  uint8_t rgb[3];
+  rcn_color_rater(rgb, rater);
+  return QColor(rgb[0], rgb[1], rgb[2]);
+}
+
+QColor levelColor(rcn_palette palette, double share)
+{
+  uint8_t rgb[3];
+  rcn_color_palette(rgb, palette, share);
+  return QColor(rgb[0], rgb[1], rgb[2]);
+}
+
+QColor textOn(const QColor& background)
+{
+  return qGray(background.rgb()) > 127 ? Qt::black : Qt::white;
+}
+
+QColor mixed(const QColor& from, const QColor& to, double share)
+{
+  const auto one = [share](double a, double b) { return a + (b - a) * share; };
+  return QColor::fromRgbF(one(from.redF(), to.redF()), one(from.greenF(), to.greenF()), one(from.blueF(), to.blueF()));
+}
+
+bool isDark(const QPalette& palette)
+{
+  return qGray(palette.color(QPalette::Base).rgb()) < 128;
+}
+
+QColor grid(const QPalette& palette)
+{
+  return mixed(palette.color(QPalette::Base), palette.color(QPalette::Text), 0.15);
+}
+
+QColor muted(const QPalette& palette)
+{
+  return mixed(palette.color(QPalette::Window), palette.color(QPalette::WindowText), 0.68);
+}
+
+QColor accent(const QPalette& palette)
+{
+  return isDark(palette) ? QColor(0x6c, 0xb6, 0xee) : QColor(0x1f, 0x77, 0xb4);
+}
+
+QColor warning(const QPalette& palette)
+{
+  return isDark(palette) ? QColor(0xff, 0x8a, 0x80) : QColor(0xc6, 0x28, 0x28);
+}
+
+void paintDot(QPainter& painter, const QPointF& center, double radius, const QColor& color, bool filled)
+{
+  painter.save();
+  painter.setRenderHint(QPainter::Antialiasing);
+  painter.setPen(QPen(filled ? color.darker(150) : QColor(128, 128, 128, 150), 1));
+  painter.setBrush(filled ? QBrush(color) : QBrush(Qt::NoBrush));
+  painter.drawEllipse(center, radius, radius);
+  painter.restore();
+}
+
+QIcon dotIcon(const QColor& color)
+{
+  QPixmap pixmap(32, 32);
+  pixmap.fill(Qt::transparent);
+  QPainter painter(&pixmap);
+  painter.scale(2, 2);
+  paintDot(painter, QPointF(8, 8), 5, color);
+  return QIcon(pixmap);
+}
+
+QString percent(double share, int digits)
+{
+  return std::isfinite(share) ? QString::number(100 * share, 'f', digits) + QStringLiteral("\u00a0%") : QStringLiteral("–");
+}
+
+QString millilitres(double volume)
+{
+  if (!std::isfinite(volume))
+  {
+    return QStringLiteral("–");
+  }
+  const double size = std::fabs(volume);
+  const int digits = size == 0 || size >= 100 ? 0 : size >= 10 ? 1 : size >= 0.1 ? 2 : 3;
+  return QString::number(volume, 'f', digits) + QStringLiteral("\u00a0mL");
+}
+
+QString duration(double seconds)
+{
+  if (!(seconds >= 60))
+  {
+    return QObject::tr("less than a minute");
+  }
+  const int minutes = static_cast<int>(std::min(seconds, 1e8) / 60 + 0.5);
+  const QString rest = minutes % 60 == 1 ? QObject::tr("1 minute") : QObject::tr("%1 minutes").arg(minutes % 60);
+  if (minutes < 60)
+  {
+    return rest;
+  }
+  const QString hours = minutes / 60 == 1 ? QObject::tr("1 hour") : QObject::tr("%1 hours").arg(minutes / 60);
+  return minutes % 60 ? hours + ' ' + rest : hours;
+}
+
+QString count(double number)
+{
+  if (number >= 1e6)
+  {
+    return QObject::tr("%1 million").arg(number / 1e6, 0, 'g', 3);
+  }
+  QString digits = QString::number(number, 'f', 0);
+  for (int i = digits.size() - 3; i > 0; i -= 3)
+  {
+    digits.insert(i, QChar(0x202f)); // a narrow space that does not break
+  }
+  return digits;
+}
+
+QString position(const double ras[3], int digits)
+{
+  const char* const letters[3] = { "RL", "AP", "SI" };
+  QStringList parts;
+  for (int i = 0; i < 3; ++i)
+  {
+    parts << QStringLiteral("%1\u00a0%2").arg(QChar(letters[i][ras[i] < 0])).arg(std::fabs(ras[i]), 0, 'f', digits);
+  }
+  return parts.join(QStringLiteral("  "));
+}
+
+QLabel* newNote(QWidget* parent, const QString& text)
+{
+  auto* label = new QLabel(text, parent);
+  label->setWordWrap(true);
+  label->setTextFormat(Qt::PlainText);
+  label->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  return label;
+}
+
+void copy(const QString& text)
+{
+  QApplication::clipboard()->setText(text);
+}
+
+void describe(QWidget* widget, const QString& name, const QString& toolTip)
+{
+  widget->setAccessibleName(name);
+  widget->setToolTip(toolTip);
+  widget->setAccessibleDescription(toolTip);
+}
+
+} // namespace qRcnStyle
+
+qRcnTable::qRcnTable(QWidget* parent)
+  : QTableWidget(parent)
+{
+  this->setEditTriggers(QAbstractItemView::NoEditTriggers);
+  this->setWordWrap(false);
+  this->setHorizontalScrollMode(QAbstractItemView::ScrollPerPixel);
+  this->setVerticalScrollMode(QAbstractItemView::ScrollPerPixel);
+  this->verticalHeader()->setDefaultSectionSize(this->fontMetrics().height() + 8);
+  this->verticalHeader()->setMinimumSectionSize(this->fontMetrics().height() + 4);
+  this->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Preferred);
+  this->setTabKeyNavigation(false); // Tab goes to the next widget
+  connect(this, &QTableWidget::cellClicked, this, [this](int row) { emit rowChosen(row); });
+}
+
+QString qRcnTable::copyText() const
+{
+  // The cells in the order in which they are shown; whole rows and columns of the box around the selection.
+  QList<int> rows, columns;
+  const auto selected = this->selectedIndexes();
+  for (int i = 0; i < this->rowCount(); ++i)
+  {
+    const int row = this->verticalHeader()->logicalIndex(i);
+    if (selected.isEmpty() || std::any_of(selected.begin(), selected.end(), [row](const QModelIndex& index) { return index.row() == row; }))
+    {
+      rows << row;
+    }
+  }
+  for (int i = 0; i < this->columnCount(); ++i)
+  {
+    const int column = this->horizontalHeader()->logicalIndex(i);
+    if (selected.isEmpty() || std::any_of(selected.begin(), selected.end(), [column](const QModelIndex& index) { return index.column() == column; }))
+    {
+      columns << column;
+    }
+  }
+  const auto clean = [](QString text) { return text.replace('\t', ' ').replace('\n', ' ').replace(QChar(0xa0), ' '); };
+  const bool names = !this->verticalHeader()->isHidden();
+  QStringList lines, heading;
+  if (names)
+  {
+    heading << QString();
+  }
+  for (const int column : columns)
+  {
+    const QTableWidgetItem* item = this->horizontalHeaderItem(column);
+    heading << (item ? clean(item->text()) : QString());
+  }
+  lines << heading.join('\t');
+  for (const int row : rows)
+  {
+    QStringList cells;
+    if (names)
+    {
+      const QTableWidgetItem* item = this->verticalHeaderItem(row);
+      cells << (item ? clean(item->text()) : QString());
+    }
+    for (const int column : columns)
+    {
+      const QTableWidgetItem* item = this->item(row, column);
+      const QVariant words = item ? item->data(Qt::AccessibleTextRole) : QVariant();
+      cells << (!item ? QString() : clean(item->text().isEmpty() ? words.toString() : item->text()));
+    }
+    lines << cells.join('\t');
+  }
+  return lines.join('\n') + '\n';
+}
+
+void qRcnTable::copy() const
+{
+  qRcnStyle::copy(this->copyText());
+}
+
+void qRcnTable::keyPressEvent(QKeyEvent* event)
+{
+  if (event->matches(QKeySequence::Copy))
+  {
+    this->copy();
+    event->accept();
+    return;
+  }
+  const bool choose = event->key() == Qt::Key_Space || event->key() == Qt::Key_Return || event->key() == Qt::Key_Enter;
+  if (choose && this->currentRow() >= 0)
+  {
+    event->accept();
+    emit rowChosen(this->currentRow());
+    return;
+  }
+  QTableWidget::keyPressEvent(event);
+}
+
+void qRcnTable::mousePressEvent(QMouseEvent* event)
+{
+  this->Pressing = true;
+  QTableWidget::mousePressEvent(event);
+  this->Pressing = false;
+}
+
+void qRcnTable::setVisibleRows(int least, int most)
+{
+  this->Least = least;
+  this->Most = most;
+  this->updateGeometry();
+}
+
+QSize qRcnTable::sizeHint() const
+{
+  const int rows = std::min(std::max(this->rowCount(), this->Least), this->Most);
+  const int heading = this->horizontalHeader()->isHidden() ? 0 : this->horizontalHeader()->sizeHint().height();
+  return QSize(240, heading + rows * this->verticalHeader()->defaultSectionSize() + 2 * this->frameWidth());
+}
+
+QSize qRcnTable::minimumSizeHint() const
+{
+  const int rows = std::min(this->rowCount(), this->Least);
+  return QSize(120, this->sizeHint().height() - (std::min(std::max(this->rowCount(), this->Least), this->Most) - rows) * this->verticalHeader()->defaultSectionSize());
+}
+
+qRcnNumberItem::qRcnNumberItem(const QString& text, double number)
+  : QTableWidgetItem(text), Number(number)
+{
+  this->setTextAlignment(Qt::AlignRight | Qt::AlignVCenter);
+}
+
+bool qRcnNumberItem::operator<(const QTableWidgetItem& other) const
+{
+  const auto* item = dynamic_cast<const qRcnNumberItem*>(&other);
+  if (!item)
+  {
+    return QTableWidgetItem::operator<(other);
+  }
+  if (std::isnan(this->Number) || std::isnan(item->Number))
+  {
+    return !std::isnan(this->Number) && std::isnan(item->Number);
+  }
+  return this->Number < item->Number;
+}
+
+void qRcnDotsDelegate::paint(QPainter* painter, const QStyleOptionViewItem& option, const QModelIndex& index) const
+{
+  QStyledItemDelegate::paint(painter, option, index);
+  const quint64 set = index.data(SetRole).toULongLong();
+  const int count = index.data(CountRole).toInt();
+  // Many raters: the dots move together rather than out of sight.
+  const double radius = 4.5, step = count > 1 ? std::min(13.0, (option.rect.width() - 16.0) / (count - 1)) : 13;
+  for (int r = 0; r < count; ++r)
+  {
+    const QPointF center(option.rect.left() + 9 + r * step, option.rect.center().y() + 0.5);
+    qRcnStyle::paintDot(*painter, center, radius, qRcnStyle::raterColor(r), set >> r & 1);
+  }
+}
+
+QSize qRcnDotsDelegate::sizeHint(const QStyleOptionViewItem& option, const QModelIndex& index) const
+{
+  const int count = std::min(index.data(CountRole).toInt(), 8);
+  return QSize(18 + 13 * std::max(count - 1, 0), QStyledItemDelegate::sizeHint(option, index).height());
+}
+
+qRcnFlowLayout::qRcnFlowLayout(QWidget* parent)
+  : QLayout(parent)
+{
+  this->setContentsMargins(0, 0, 0, 0);
+  this->setSpacing(8);
+}
+
+qRcnFlowLayout::~qRcnFlowLayout()
+{
+  qDeleteAll(this->Items);
+}
+
+void qRcnFlowLayout::addItem(QLayoutItem* item)
+{
+  this->Items.append(item);
+}
+
+int qRcnFlowLayout::count() const
+{
+  return this->Items.size();
+}
+
+QLayoutItem* qRcnFlowLayout::itemAt(int index) const
+{
+  return this->Items.value(index);
+}
+
+QLayoutItem* qRcnFlowLayout::takeAt(int index)
+{
+  return index >= 0 && index < this->Items.size() ? this->Items.takeAt(index) : nullptr;
+}
+
+int qRcnFlowLayout::heightForWidth(int width) const
+{
+  return this->arrange(QRect(0, 0, width, 0), false);
+}
+
+QSize qRcnFlowLayout::sizeHint() const
+{
+  return this->minimumSize();
+}
+
+QSize qRcnFlowLayout::minimumSize() const
+{
+  QSize size;
+  for (const QLayoutItem* item : this->Items)
+  {
+    size = size.expandedTo(item->minimumSize());
+  }
+  return size;
+}
+
+void qRcnFlowLayout::setGeometry(const QRect& rectangle)
+{
+  QLayout::setGeometry(rectangle);
+  this->arrange(rectangle, true);
+}
+
+int qRcnFlowLayout::arrange(const QRect& rectangle, bool move) const
+{
+  int x = 0, y = 0, line = 0;
+  for (QLayoutItem* item : this->Items)
+  {
+    if (item->isEmpty())
+    {
+      continue;
+    }
+    const QSize size = item->sizeHint().boundedTo(QSize(std::max(rectangle.width(), 1), 10000));
+    if (x > 0 && x + size.width() > rectangle.width())
+    {
+      x = 0;
+      y += line + this->spacing() / 2;
+      line = 0;
+    }
+    if (move)
+    {
+      item->setGeometry(QRect(rectangle.topLeft() + QPoint(x, y), size));
+    }
+    x += size.width() + this->spacing();
+    line = std::max(line, size.height());
+  }
+  return y + line;
+}

@@ -1,0 +1,147 @@
+/// What the panels share: colours that suit light and dark palettes, words for numbers, a table that can be copied, a row
+/// of widgets that wraps.
+#ifndef qRcnStyle_h
+#define qRcnStyle_h
+
+#include <cstdint>
+
+#include <QColor>
+#include <QIcon>
+#include <QLayout>
+#include <QPalette>
+#include <QStringList>
+#include <QStyledItemDelegate>
+#include <QTableWidget>
+#include <QVector>
+
+#include "rcn/rcn_picture.h"
+
+class QLabel;
+
+namespace qRcnStyle
+{
+
+QColor raterColor(int rater);
+QColor levelColor(rcn_palette palette, double share);
+/// Black or white, whichever is read better on it.
+QColor textOn(const QColor& background);
+QColor mixed(const QColor& from, const QColor& to, double share);
+
+bool isDark(const QPalette& palette);
+/// For lines that must be there but not be looked at.
+QColor grid(const QPalette& palette);
+/// For words of the second rank.
+QColor muted(const QPalette& palette);
+/// For what is measured: a blue that stands out on the palette's base.
+QColor accent(const QPalette& palette);
+/// For what is off: a red.
+QColor warning(const QPalette& palette);
+
+/// A coloured disc with a thin rim, so that yellow is seen on white.
+void paintDot(QPainter& painter, const QPointF& center, double radius, const QColor& color, bool filled = true);
+QIcon dotIcon(const QColor& color);
+
+/// "58 %", "3.4 %"; "–" for NaN.
+QString percent(double share, int digits = 0);
+/// "12.3 mL", with digits as its size needs; "–" for NaN.
+QString millilitres(double volume);
+/// "less than a minute", "3 minutes", "1 hour 20 minutes"
+QString duration(double seconds);
+/// "12 345", "3.2 million"
+QString count(double number);
+
+/// "R 12  A 30  S 4": millimetres to the right (or left, L), anterior (P), superior (I).
+QString position(const double ras[3], int digits);
+
+/// A label of the second rank that wraps; names of files and raters are never taken for markup.
+QLabel* newNote(QWidget* parent, const QString& text = QString());
+/// To the clipboard.
+void copy(const QString& text);
+/// Gives a widget its tool tip and the name that screen readers say.
+void describe(QWidget* widget, const QString& name, const QString& toolTip = QString());
+
+} // namespace qRcnStyle
+
+/// A table for reading: Ctrl+C copies the selected cells (all of them when none is) as tab-separated text with headings; a
+/// click, Enter or Space chooses a row.
+class qRcnTable : public QTableWidget
+{
+  Q_OBJECT
+public:
+  explicit qRcnTable(QWidget* parent = nullptr);
+
+  QString copyText() const;
+  /// As high as its rows need, between two numbers of them; then it scrolls.
+  void setVisibleRows(int least, int most);
+  QSize sizeHint() const override;
+  QSize minimumSizeHint() const override;
+  /// Whether what happens now comes from pressing a mouse button, which rowChosen() will follow.
+  bool inMousePress() const { return this->Pressing; }
+
+public slots:
+  void copy() const;
+
+signals:
+  void rowChosen(int row);
+
+protected:
+  void keyPressEvent(QKeyEvent* event) override;
+  void mousePressEvent(QMouseEvent* event) override;
+
+private:
+  int Least = 2, Most = 12;
+  bool Pressing = false;
+};
+
+/// A cell whose number is sorted by, whatever its text says; NaN comes last.
+class qRcnNumberItem : public QTableWidgetItem
+{
+public:
+  qRcnNumberItem(const QString& text, double number);
+  bool operator<(const QTableWidgetItem& other) const override;
+  double number() const { return this->Number; }
+
+private:
+  double Number;
+};
+
+/// Paints raters as dots: filled for those who are in the set, hollow for the others. The cell's Qt::UserRole + 1 holds the
+/// set as a number, Qt::UserRole + 2 how many raters there are.
+class qRcnDotsDelegate : public QStyledItemDelegate
+{
+  Q_OBJECT
+public:
+  enum
+  {
+    SetRole = Qt::UserRole + 1,
+    CountRole
+  };
+  using QStyledItemDelegate::QStyledItemDelegate;
+  void paint(QPainter* painter, const QStyleOptionViewItem& option, const QModelIndex& index) const override;
+  QSize sizeHint(const QStyleOptionViewItem& option, const QModelIndex& index) const override;
+};
+
+/// Widgets in rows that wrap at the width there is.
+class qRcnFlowLayout : public QLayout
+{
+public:
+  explicit qRcnFlowLayout(QWidget* parent = nullptr);
+  ~qRcnFlowLayout() override;
+
+  void addItem(QLayoutItem* item) override;
+  int count() const override;
+  QLayoutItem* itemAt(int index) const override;
+  QLayoutItem* takeAt(int index) override;
+  bool hasHeightForWidth() const override { return true; }
+  int heightForWidth(int width) const override;
+  QSize sizeHint() const override;
+  QSize minimumSize() const override;
+  void setGeometry(const QRect& rectangle) override;
+
+private:
+  int arrange(const QRect& rectangle, bool move) const;
+
+  QVector<QLayoutItem*> Items;
+};
+
+#endif
