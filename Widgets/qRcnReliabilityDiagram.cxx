@@ -1,32 +1,627 @@
 #include "qRcnReliabilityDiagram.h"
 
+#include <algorithm>
+#include <cmath>
+
+#include <QCheckBox>
+#include <QComboBox>
+#include <QEvent>
+#include <QHBoxLayout>
+#include <QKeyEvent>
+#include <QLabel>
+#include <QMouseEvent>
+#include <QPainter>
+#include <QPainterPath>
+#include <QSignalBlocker>
+#include <QSpinBox>
+#include <QVBoxLayout>
+
+#include "qRcnChart.h"
+#include "qRcnStyle.h"
+
+namespace
+{
+
+QPainterPath CurveOf(const std::vector<rcn_calib_bin>& bins, const qRcnChart& chart)
+{
+  QPainterPath path;
+  for (const rcn_calib_bin& bin : bins)
+  {
+    if (bin.count > 0)
+    {
+      const QPointF at = chart.toPixel(bin.confidence, bin.frequency);
+      path.elementCount() ? path.lineTo(at) : path.moveTo(at);
+    }
+  }
+  return path;
+}
+
+bool HasBand(const rcn::EvaluationReport& report)
+{
+  return std::any_of(report.BandLow.begin(), report.BandLow.end(), [](double low) { return std::isfinite(low); });
+}
+
+} // namespace
+
 class qRcnReliabilityDiagramPrivate
 {
 public:
-  rcn_region Region = RCN_REGION_WHOLE;
-  int Bins = 15;
-  bool HasReport = false;
+  /// What both charts show.
+  struct Shown
+  {
+    rcn::EvaluationReport Report, Second;
+    bool HasReport = false, HasSecond = false;
+    QString Name, SecondName;
+    QStringList Raters;
+    std::vector<bool> RaterShown;
+    int Selected = -1;
+  };
+
+  /// A chart whose bins can be chosen by click and arrow keys.
+  class BinChart : public qRcnChart
+  {
+  public:
+    BinChart(Shown& shown, std::function<void(int)> select, QWidget* parent)
+      : qRcnChart(parent), Now(shown), Select(std::move(select))
+    {
+      this->setFocusPolicy(Qt::StrongFocus);
+      this->setMouseTracking(true);
+    }
+
+  protected:
+    int binAt(double x) const
+    {
+      const auto& bins = this->Now.Report.Bins;
+      for (size_t i = 0; this->Now.HasReport && i < bins.size(); ++i)
+      {
+        if (x >= bins[i].lower && (x < bins[i].upper || (i + 1 == bins.size() && x <= bins[i].upper + 1e-6)))
+        {
+          return static_cast<int>(i);
+        }
+      }
+      return -1;
+    }
+
+    QString hintAt(const QPointF& position) const override
+    {
+      const int i = this->binAt(this->xAt(position.x()));
+      return i < 0 ? QString() : qRcnReliabilityDiagramPrivate::inWords(this->Now, i);
+    }
+
+    void paintSelection(QPainter& painter) const
+    {
+      if (this->Now.Selected >= 0)
+      {
+        const rcn_calib_bin& bin = this->Now.Report.Bins[static_cast<size_t>(this->Now.Selected)];
+        const QRectF area = this->plotArea();
+        const double left = this->toPixel(bin.lower, 1).x(), right = this->toPixel(bin.upper, 1).x();
+        QColor color = this->palette().color(QPalette::Highlight);
+        painter.setPen(QPen(color, 1.5));
+        color.setAlphaF(0.22);
+        painter.setBrush(color);
+        painter.drawRect(QRectF(left, area.top() - 2, right - left, area.height() + 4));
+      }
+    }
+
+    void mousePressEvent(QMouseEvent* event) override
+    {
+      if (event->button() != Qt::LeftButton || !this->plotArea().contains(event->pos()))
+      {
+        event->ignore();
+        return;
+      }
+      const int bin = this->binAt(this->xAt(event->pos().x()));
+      this->Select(bin == this->Now.Selected ? -1 : bin);
+    }
+
+    void mouseMoveEvent(QMouseEvent* event) override
+    {
+      const bool over = this->Now.HasReport && this->plotArea().contains(event->pos());
+      this->setCursor(over ? Qt::PointingHandCursor : Qt::ArrowCursor);
+    }
+
+    void keyPressEvent(QKeyEvent* event) override
+    {
+      const int count = this->Now.HasReport ? static_cast<int>(this->Now.Report.Bins.size()) : 0;
+      if (event->key() == Qt::Key_Escape && this->Now.Selected >= 0)
+      {
+        this->Select(-1);
+      }
+      else if (count > 0 && event->key() == Qt::Key_Right)
+      {
+        this->Select(std::min(this->Now.Selected + 1, count - 1));
+      }
+      else if (count > 0 && event->key() == Qt::Key_Left)
+      {
+        this->Select(this->Now.Selected < 0 ? count - 1 : std::max(this->Now.Selected - 1, 0));
+      }
+      else
+      {
+        qRcnChart::keyPressEvent(event);
+      }
+    }
+
+    Shown& Now;
+
+  private:
+    std::function<void(int)> Select;
+  };
+
+  class Plot : public BinChart
+  {
+  public:
+    using BinChart::BinChart;
+    QSize sizeHint() const override { return QSize(320, 300); }
+    QSize minimumSizeHint() const override { return QSize(200, 190); }
+
+  protected:
+    void paintPlot(QPainter& painter) override
+    {
+      const QPalette& palette = this->palette();
+      painter.setPen(QPen(qRcnStyle::muted(palette), 1.3, Qt::DashLine));
+      painter.drawLine(this->toPixel(0, 0), this->toPixel(1, 1));
+      if (!this->Now.HasReport)
+      {
+        painter.setPen(qRcnStyle::muted(palette));
+        painter.drawText(this->plotArea().adjusted(20, 20, -20, -20), Qt::AlignCenter | Qt::TextWordWrap,
+          qRcnReliabilityDiagram::tr("Evaluate a prediction to see whether its probabilities mean what they say."));
+        return;
+      }
+      const rcn::EvaluationReport& report = this->Now.Report;
+      // The gap between what is promised and what raters do.
+      QColor gap = qRcnStyle::warning(palette);
+      gap.setAlphaF(0.2);
+      for (const rcn_calib_bin& bin : report.Bins)
+      {
+        if (bin.count > 0)
+        {
+          painter.fillRect(QRectF(this->toPixel(bin.lower, bin.confidence), this->toPixel(bin.upper, bin.frequency)).normalized(), gap);
+        }
+      }
+      const QColor accent = qRcnStyle::accent(palette);
+      QPolygonF band;
+      QVector<QPointF> lower;
+      for (size_t i = 0; i < report.Bins.size() && i < report.BandLow.size(); ++i)
+      {
+        if (report.Bins[i].count > 0 && std::isfinite(report.BandLow[i]) && std::isfinite(report.BandHigh[i]))
+        {
+          band << this->toPixel(report.Bins[i].confidence, report.BandHigh[i]);
+          lower.prepend(this->toPixel(report.Bins[i].confidence, report.BandLow[i]));
+        }
+      }
+      for (const QPointF& point : lower)
+      {
+        band << point;
+      }
+      QColor pale = accent;
+      pale.setAlphaF(0.25);
+      painter.setPen(Qt::NoPen);
+      painter.setBrush(pale);
+      painter.drawPolygon(band);
+      painter.setBrush(Qt::NoBrush);
+      for (size_t r = 0; r < this->Now.RaterShown.size() && r < report.RaterBins.size(); ++r)
+      {
+        if (this->Now.RaterShown[r])
+        {
+          painter.setPen(QPen(qRcnStyle::raterColor(static_cast<int>(r)), 1.6));
+          painter.drawPath(CurveOf(report.RaterBins[r], *this));
+        }
+      }
+      if (this->Now.HasSecond)
+      {
+        painter.setPen(QPen(secondColor(palette), 1.8));
+        painter.drawPath(CurveOf(this->Now.Second.Bins, *this));
+      }
+      painter.setPen(QPen(accent, 2.4, Qt::SolidLine, Qt::RoundCap, Qt::RoundJoin));
+      painter.drawPath(CurveOf(report.Bins, *this));
+      painter.setPen(QPen(palette.color(QPalette::Base), 1));
+      painter.setBrush(accent);
+      for (const rcn_calib_bin& bin : report.Bins)
+      {
+        if (bin.count > 0)
+        {
+          painter.drawEllipse(this->toPixel(bin.confidence, bin.frequency), 3.6, 3.6);
+        }
+      }
+      this->paintSelection(painter);
+    }
+  };
+
+  class Histogram : public BinChart
+  {
+  public:
+    using BinChart::BinChart;
+    QSize sizeHint() const override { return QSize(320, 110); }
+    QSize minimumSizeHint() const override { return QSize(200, 90); }
+
+  protected:
+    void paintPlot(QPainter& painter) override
+    {
+      const QColor bar = qRcnStyle::mixed(qRcnStyle::accent(this->palette()), qRcnStyle::muted(this->palette()), 0.55);
+      for (const rcn_calib_bin& bin : this->Now.HasReport ? this->Now.Report.Bins : std::vector<rcn_calib_bin>())
+      {
+        if (bin.count > 0)
+        {
+          const QPointF top = this->toPixel(bin.lower, static_cast<double>(bin.count));
+          const QPointF foot = this->toPixel(bin.upper, this->yAxis().Low);
+          painter.fillRect(QRectF(top, foot).adjusted(0.7, 0, -0.7, 0), bar);
+        }
+      }
+      this->paintSelection(painter);
+    }
+  };
+
+  static QColor secondColor(const QPalette& palette)
+  {
+    return qRcnStyle::isDark(palette) ? QColor(0xd9, 0x9b, 0x5c) : QColor(0xa8, 0x62, 0x12);
+  }
+
+  /// One bin, for the pointer and for the line below.
+  static QString inWords(const Shown& shown, int index)
+  {
+    const rcn_calib_bin& bin = shown.Report.Bins[static_cast<size_t>(index)];
+    const QString range = qRcnReliabilityDiagram::tr("%1 to %2").arg(qRcnStyle::percent(bin.lower, 1), qRcnStyle::percent(bin.upper, 1));
+    if (bin.count == 0)
+    {
+      return qRcnReliabilityDiagram::tr("%1: no voxel").arg(range);
+    }
+    QString text = qRcnReliabilityDiagram::tr("%1: the model says %2, raters mark %3 (%4 votes)")
+                     .arg(range, qRcnStyle::percent(bin.confidence, 1), qRcnStyle::percent(bin.frequency, 1),
+                       qRcnStyle::count(static_cast<double>(bin.count)));
+    const size_t i = static_cast<size_t>(index);
+    if (i < shown.Report.BandLow.size() && std::isfinite(shown.Report.BandLow[i]))
+    {
+      text += qRcnReliabilityDiagram::tr("; 95 % interval %1 to %2")
+                .arg(qRcnStyle::percent(shown.Report.BandLow[i], 1), qRcnStyle::percent(shown.Report.BandHigh[i], 1));
+    }
+    for (size_t r = 0; r < shown.RaterShown.size() && r < shown.Report.RaterBins.size(); ++r)
+    {
+      const auto& own = shown.Report.RaterBins[r];
+      if (shown.RaterShown[r] && i < own.size() && own[i].count > 0)
+      {
+        text += QStringLiteral("\n%1: %2").arg(shown.Raters.value(static_cast<int>(r)), qRcnStyle::percent(own[i].frequency, 1));
+      }
+    }
+    return text;
+  }
+
+  void select(int index, bool tell)
+  {
+    if (index == this->Now.Selected)
+    {
+      return;
+    }
+    this->Now.Selected = index;
+    this->refreshSelection();
+    if (tell)
+    {
+      const bool any = index >= 0;
+      emit this->Owner->binSelected(any ? this->Now.Report.Bins[static_cast<size_t>(index)].lower : -1,
+        any ? this->Now.Report.Bins[static_cast<size_t>(index)].upper : -1);
+    }
+  }
+
+  void refreshSelection()
+  {
+    const bool any = this->Now.Selected >= 0;
+    this->Selection->setText(any ? inWords(this->Now, this->Now.Selected)
+        : this->Now.HasReport    ? qRcnReliabilityDiagram::tr("Click a bin to see its voxels in the image.")
+                                 : QString());
+    this->Curve->update();
+    this->Votes->update();
+  }
+
+  void refreshWords()
+  {
+    const QPalette& palette = this->Owner->palette();
+    if (!this->Now.HasReport)
+    {
+      this->Headline->clear();
+      this->Words->clear();
+      this->Key->clear();
+    }
+    else
+    {
+      const rcn::EvaluationReport& report = this->Now.Report;
+      const rcn_interval& interval = report.Interval[RCN_MR_ECE];
+      QString head = qRcnReliabilityDiagram::tr("<b>MR-ECE %1</b>").arg(qRcnStyle::percent(report.Figures[RCN_MR_ECE], 2));
+      if (interval.draws > 0)
+      {
+        head += qRcnReliabilityDiagram::tr(" (%1 to %2)").arg(qRcnStyle::percent(interval.low, 2), qRcnStyle::percent(interval.high, 2));
+      }
+      if (this->Now.HasSecond)
+      {
+        head += qRcnReliabilityDiagram::tr("; %1: %2")
+                  .arg(this->Now.SecondName.toHtmlEscaped(), qRcnStyle::percent(this->Now.Second.Figures[RCN_MR_ECE], 2));
+      }
+      this->Headline->setText(head);
+      QStringList words;
+      words << qRcnReliabilityDiagram::tr("On average, its probability and the share of raters who mark the voxel are %1 apart.")
+                 .arg(qRcnStyle::percent(report.Figures[RCN_MR_ECE], 1));
+      words << QString::fromStdString(rcn::DirectionInWords(report)) << QString::fromStdString(rcn::WorstBinInWords(report));
+      words.removeAll(QString());
+      this->Words->setText(words.join(' ').replace(QStringLiteral(" %"), QStringLiteral("\u00a0%")));
+      const auto key = [](const QColor& color, const QString& sign, const QString& text)
+      { return QStringLiteral("<span style='white-space:nowrap'><span style='color:%1'><b>%2</b></span>&nbsp;%3</span>").arg(color.name(), sign, text); };
+      QStringList keys;
+      keys << key(qRcnStyle::accent(palette), QStringLiteral("━"), this->Now.Name.toHtmlEscaped());
+      if (this->Now.HasSecond)
+      {
+        keys << key(secondColor(palette), QStringLiteral("━"), this->Now.SecondName.toHtmlEscaped());
+      }
+      keys << key(qRcnStyle::muted(palette), QStringLiteral("╌╌"), qRcnReliabilityDiagram::tr("as it should be"));
+      keys << key(qRcnStyle::mixed(palette.color(QPalette::Base), qRcnStyle::warning(palette), 0.45), QStringLiteral("▆"), qRcnReliabilityDiagram::tr("gap"));
+      keys << (HasBand(report) ? key(qRcnStyle::mixed(palette.color(QPalette::Base), qRcnStyle::accent(palette), 0.45), QStringLiteral("▆"),
+                                   qRcnReliabilityDiagram::tr("95&nbsp;% of %1 cases").arg(report.Cases))
+          : report.Cases > 1   ? qRcnReliabilityDiagram::tr("no interval for these bins")
+                               : qRcnReliabilityDiagram::tr("one case: no interval"));
+      this->Key->setText(keys.join(QStringLiteral(" &nbsp; ")));
+    }
+    this->Curve->setAccessibleDescription(this->Words->text());
+  }
+
+  void refreshVotes()
+  {
+    double most = 10, least = 1;
+    for (const rcn_calib_bin& bin : this->Now.HasReport ? this->Now.Report.Bins : std::vector<rcn_calib_bin>())
+    {
+      most = std::max(most, static_cast<double>(bin.count));
+    }
+    qRcnChart::Axis x, y;
+    x.Title = qRcnReliabilityDiagram::tr("the model says");
+    x.Percent = true;
+    y.Title = qRcnReliabilityDiagram::tr("votes");
+    y.Log = true;
+    y.Low = least * 0.7;
+    y.High = most * 1.6;
+    this->Votes->setAxes(x, y);
+  }
+
+  void makeBoxes()
+  {
+    const QStringList kept = this->Owner->shownRaters();
+    qDeleteAll(this->Boxes);
+    this->Boxes.clear();
+    this->Now.RaterShown.clear();
+    for (int r = 0; r < this->Now.Raters.size(); ++r)
+    {
+      auto* box = new QCheckBox(QString(this->Now.Raters[r]).replace('&', QStringLiteral("&&")), this->BoxRow);
+      box->setProperty("rater", this->Now.Raters[r]);
+      box->setObjectName(QStringLiteral("rater%1").arg(r));
+      box->setIcon(qRcnStyle::dotIcon(qRcnStyle::raterColor(r)));
+      box->setChecked(kept.contains(this->Now.Raters[r]));
+      const double own = r < static_cast<int>(this->Now.Report.RaterEce.size()) ? this->Now.Report.RaterEce[static_cast<size_t>(r)] : NAN;
+      qRcnStyle::describe(box, qRcnReliabilityDiagram::tr("Curve of %1").arg(this->Now.Raters[r]),
+        std::isfinite(own) ? qRcnReliabilityDiagram::tr("Measured against this rater alone: %1 off on average").arg(qRcnStyle::percent(own, 2))
+                           : qRcnReliabilityDiagram::tr("This rater answered nothing here"));
+      box->setEnabled(std::isfinite(own));
+      this->Now.RaterShown.push_back(box->isChecked());
+      QObject::connect(box, &QCheckBox::toggled, this->Owner, [this, r](bool on) {
+        this->Now.RaterShown[static_cast<size_t>(r)] = on;
+        this->refreshSelection();
+      });
+      this->BoxRow->layout()->addWidget(box);
+      this->Boxes << box;
+    }
+  }
+
+  qRcnReliabilityDiagram* Owner = nullptr;
+  Shown Now;
+  QLabel *Headline = nullptr, *Words = nullptr, *Key = nullptr, *Selection = nullptr;
+  QWidget *Controls = nullptr, *BoxRow = nullptr;
+  QComboBox* Region = nullptr;
+  QSpinBox* Bins = nullptr;
+  Plot* Curve = nullptr;
+  Histogram* Votes = nullptr;
+  QVector<QCheckBox*> Boxes;
 };
 
 qRcnReliabilityDiagram::qRcnReliabilityDiagram(QWidget* parent)
   : QWidget(parent), d(new qRcnReliabilityDiagramPrivate)
 {
+  auto* p = this->d.get();
+  p->Owner = this;
+  const QString meaning = tr("MR-ECE, multi-rater expected calibration error: how far the predicted probability is from the share of "
+                             "raters who mark the voxel, on average over all voxels and raters. 0 % is perfect. In brackets: the 95 % "
+                             "interval when the cases are drawn anew.");
+  p->Headline = new QLabel(this);
+  p->Headline->setObjectName("headline");
+  p->Headline->setTextFormat(Qt::RichText);
+  p->Headline->setWordWrap(true);
+  qRcnStyle::describe(p->Headline, tr("Calibration error"), meaning);
+  p->Words = qRcnStyle::newNote(this);
+  p->Words->setObjectName("words");
+  p->Words->setToolTip(meaning);
+
+  p->Controls = new QWidget(this);
+  p->Region = new QComboBox(p->Controls);
+  p->Region->setObjectName("region");
+  p->Region->addItem(tr("Whole image"), RCN_REGION_WHOLE);
+  p->Region->addItem(tr("Around the marks"), RCN_REGION_BOX);
+  p->Region->addItem(tr("Near the contour"), RCN_REGION_BAND);
+  p->Region->addItem(tr("Disputed voxels"), RCN_REGION_DISPUTED);
+  qRcnStyle::describe(p->Region, tr("Region"),
+    tr("Where voxels count. Easy background dominates a whole image and hides what happens near the structure."));
+  p->Bins = new QSpinBox(p->Controls);
+  p->Bins->setObjectName("bins");
+  p->Bins->setRange(2, 100);
+  p->Bins->setValue(15);
+  p->Bins->setSuffix(tr(" bins"));
+  p->Bins->setKeyboardTracking(false); // one signal for a typed number
+  qRcnStyle::describe(p->Bins, tr("Bins"), tr("Into how many ranges the probabilities 0 to 100 % are cut."));
+  auto* controls = new QHBoxLayout(p->Controls);
+  controls->setContentsMargins(0, 0, 0, 0);
+  controls->addWidget(p->Region, 1);
+  controls->addWidget(p->Bins);
+
+  const auto select = [p](int bin) { p->select(bin, true); };
+  p->Curve = new qRcnReliabilityDiagramPrivate::Plot(p->Now, select, this);
+  p->Curve->setObjectName("curve");
+  p->Curve->setAccessibleName(tr("Reliability diagram"));
+  qRcnChart::Axis x, y;
+  x.Percent = y.Percent = true;
+  x.Labels = false;
+  y.Title = tr("raters who marked it");
+  p->Curve->setAxes(x, y);
+  p->Votes = new qRcnReliabilityDiagramPrivate::Histogram(p->Now, select, this);
+  p->Votes->setObjectName("votes");
+  p->Votes->setAccessibleName(tr("How many votes are in each bin, on a logarithmic scale"));
+
+  p->Key = new QLabel(this);
+  p->Key->setObjectName("key");
+  p->Key->setTextFormat(Qt::RichText);
+  p->Key->setWordWrap(true);
+  p->BoxRow = new QWidget(this);
+  new qRcnFlowLayout(p->BoxRow);
+  p->Selection = qRcnStyle::newNote(this);
+  p->Selection->setObjectName("selection");
+
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(6, 6, 6, 6);
+  layout->setSpacing(4);
+  layout->addWidget(p->Controls);
+  layout->addWidget(p->Headline);
+  layout->addWidget(p->Words);
+  layout->addWidget(p->Curve, 5);
+  layout->addWidget(p->Votes, 2);
+  layout->addWidget(p->Key);
+  layout->addWidget(p->BoxRow);
+  layout->addWidget(p->Selection);
+
+  connect(p->Region, QOverload<int>::of(&QComboBox::currentIndexChanged), this, [this] { emit regionChanged(this->region()); });
+  connect(p->Bins, QOverload<int>::of(&QSpinBox::valueChanged), this, &qRcnReliabilityDiagram::binsChanged);
+  this->clear();
 }
+
 qRcnReliabilityDiagram::~qRcnReliabilityDiagram() = default;
-void qRcnReliabilityDiagram::setReport(const rcn::EvaluationReport&, const QString&, const QStringList&)
+
+void qRcnReliabilityDiagram::setReport(const rcn::EvaluationReport& report, const QString& name, const QStringList& raters)
 {
-  this->d->HasReport = true;
+  auto& now = this->d->Now;
+  double lower = 0, upper = 0;
+  const bool selected = this->selectedBin(lower, upper);
+  now.Report = report;
+  now.HasReport = true;
+  now.Name = name;
+  now.Raters = raters;
+  this->d->makeBoxes();
+  if (selected)
+  {
+    const size_t i = static_cast<size_t>(now.Selected);
+    if (i >= report.Bins.size() || report.Bins[i].lower != lower || report.Bins[i].upper != upper)
+    {
+      this->d->select(-1, true);
+    }
+  }
+  this->d->refreshVotes();
+  this->d->refreshWords();
+  this->d->refreshSelection();
 }
-void qRcnReliabilityDiagram::setSecond(const rcn::EvaluationReport&, const QString&) {}
-void qRcnReliabilityDiagram::clearSecond() {}
-void qRcnReliabilityDiagram::clear() { this->d->HasReport = false; }
-bool qRcnReliabilityDiagram::hasReport() const { return this->d->HasReport; }
-rcn_region qRcnReliabilityDiagram::region() const { return this->d->Region; }
-int qRcnReliabilityDiagram::bins() const { return this->d->Bins; }
-QStringList qRcnReliabilityDiagram::shownRaters() const { return {}; }
-bool qRcnReliabilityDiagram::selectedBin(double&, double&) const { return false; }
-void qRcnReliabilityDiagram::setControlsVisible(bool) {}
-void qRcnReliabilityDiagram::setRegion(rcn_region region) { this->d->Region = region; }
-void qRcnReliabilityDiagram::setBins(int bins) { this->d->Bins = bins; }
-void qRcnReliabilityDiagram::setShownRaters(const QStringList&) {}
-void qRcnReliabilityDiagram::clearSelection() {}
+
+void qRcnReliabilityDiagram::setSecond(const rcn::EvaluationReport& report, const QString& name)
+{
+  this->d->Now.Second = report;
+  this->d->Now.SecondName = name;
+  this->d->Now.HasSecond = true;
+  this->d->refreshWords();
+  this->d->Curve->update();
+}
+
+void qRcnReliabilityDiagram::clearSecond()
+{
+  this->d->Now.HasSecond = false;
+  this->d->refreshWords();
+  this->d->Curve->update();
+}
+
+void qRcnReliabilityDiagram::clear()
+{
+  this->d->select(-1, true);
+  this->d->Now.HasReport = this->d->Now.HasSecond = false;
+  this->d->Now.Raters.clear();
+  this->d->makeBoxes();
+  this->d->refreshVotes();
+  this->d->refreshWords();
+  this->d->refreshSelection();
+}
+
+bool qRcnReliabilityDiagram::hasReport() const
+{
+  return this->d->Now.HasReport;
+}
+
+rcn_region qRcnReliabilityDiagram::region() const
+{
+  return static_cast<rcn_region>(this->d->Region->currentData().toInt());
+}
+
+int qRcnReliabilityDiagram::bins() const
+{
+  return this->d->Bins->value();
+}
+
+QStringList qRcnReliabilityDiagram::shownRaters() const
+{
+  QStringList names;
+  for (const QCheckBox* box : this->d->Boxes)
+  {
+    if (box->isChecked())
+    {
+      names << box->property("rater").toString();
+    }
+  }
+  return names;
+}
+
+bool qRcnReliabilityDiagram::selectedBin(double& lower, double& upper) const
+{
+  if (this->d->Now.Selected < 0)
+  {
+    return false;
+  }
+  const rcn_calib_bin& bin = this->d->Now.Report.Bins[static_cast<size_t>(this->d->Now.Selected)];
+  lower = bin.lower;
+  upper = bin.upper;
+  return true;
+}
+
+void qRcnReliabilityDiagram::setControlsVisible(bool visible)
+{
+  this->d->Controls->setVisible(visible);
+  this->d->BoxRow->setVisible(visible);
+  this->d->Selection->setVisible(visible);
+}
+
+void qRcnReliabilityDiagram::setRegion(rcn_region region)
+{
+  const QSignalBlocker blocker(this->d->Region);
+  this->d->Region->setCurrentIndex(std::max(this->d->Region->findData(region), 0));
+}
+
+void qRcnReliabilityDiagram::setBins(int bins)
+{
+  const QSignalBlocker blocker(this->d->Bins);
+  this->d->Bins->setValue(bins);
+}
+
+void qRcnReliabilityDiagram::setShownRaters(const QStringList& raters)
+{
+  for (QCheckBox* box : this->d->Boxes)
+  {
+    box->setChecked(raters.contains(box->property("rater").toString()));
+  }
+}
+
+void qRcnReliabilityDiagram::clearSelection()
+{
+  this->d->select(-1, true);
+}
+
+void qRcnReliabilityDiagram::changeEvent(QEvent* event)
+{
+  QWidget::changeEvent(event);
+  if (event->type() == QEvent::PaletteChange && this->d->Key)
+  {
+    this->d->refreshWords(); // the key's colours
+  }
+}

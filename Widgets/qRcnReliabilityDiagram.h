@@ -52,6 +52,9 @@ signals:
   /// A person chose the voxels whose probability is in [lower, upper) (the last bin includes 1); -1, -1: no bin any more.
   void binSelected(double lower, double upper);
 
+protected:
+  void changeEvent(QEvent* event) override;
+
 private:
   std::unique_ptr<qRcnReliabilityDiagramPrivate> d;
 };

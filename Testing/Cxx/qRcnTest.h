@@ -1,0 +1,267 @@
+/// What the tests of widgets share: reports made from nothing, and pictures compared with stored ones.
+#ifndef qRcnTest_h
+#define qRcnTest_h
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+#include <QApplication>
+#include <QDir>
+#include <QFont>
+#include <QImage>
+#include <QPalette>
+#include <QStyle>
+#include <QStyleFactory>
+#include <QWidget>
+#include <QtTest>
+
+#include "rcn/rcn_phantom.h"
+#include "rcnEvaluation.h"
+#include "rcnWorkspace.h"
+
+/// Call first: the same style and font everywhere.
+inline void SetUpLook()
+{
+  QApplication::setStyle(QStyleFactory::create("Fusion"));
+  QFont font("DejaVu Sans");
+  font.setPixelSize(12);
+  QApplication::setFont(font);
+  QPalette light = QApplication::style()->standardPalette();
+  QApplication::setPalette(light);
+}
+
+inline QPalette DarkPalette()
+{
+  QPalette dark;
+  dark.setColor(QPalette::Window, QColor(50, 50, 52));
+  dark.setColor(QPalette::WindowText, QColor(230, 230, 230));
+  dark.setColor(QPalette::Base, QColor(32, 32, 34));
+  dark.setColor(QPalette::AlternateBase, QColor(42, 42, 44));
+  dark.setColor(QPalette::Text, QColor(230, 230, 230));
+  dark.setColor(QPalette::Button, QColor(62, 62, 64));
+  dark.setColor(QPalette::ButtonText, QColor(230, 230, 230));
+  dark.setColor(QPalette::Highlight, QColor(60, 120, 190));
+  dark.setColor(QPalette::HighlightedText, Qt::white);
+  dark.setColor(QPalette::PlaceholderText, QColor(140, 140, 140));
+  return dark;
+}
+
+/// The widget at a size, laid out, and without a blinking cursor.
+inline QImage PictureOf(QWidget& widget, const QSize& size)
+{
+  widget.resize(size);
+  widget.show();
+  QApplication::processEvents();
+  if (QWidget* focused = widget.focusWidget())
+  {
+    focused->clearFocus();
+  }
+  return widget.grab().toImage().convertToFormat(QImage::Format_RGB32);
+}
+
+/// The share of 8 x 8 blocks whose mean colour differs visibly. Blocks do not see how a font is smoothed, and do see a
+/// curve that is not there. 1 for pictures of different sizes.
+inline double PictureDifference(const QImage& one, const QImage& two)
+{
+  if (one.size() != two.size())
+  {
+    return 1;
+  }
+  const int block = 8, visible = 20;
+  int64_t different = 0, blocks = 0;
+  for (int top = 0; top + block <= one.height(); top += block)
+  {
+    for (int left = 0; left + block <= one.width(); left += block)
+    {
+      int64_t gap[3] = { 0, 0, 0 };
+      for (int y = top; y < top + block; ++y)
+      {
+        for (int x = left; x < left + block; ++x)
+        {
+          const QRgb a = one.pixel(x, y), b = two.pixel(x, y);
+          gap[0] += qRed(a) - qRed(b);
+          gap[1] += qGreen(a) - qGreen(b);
+          gap[2] += qBlue(a) - qBlue(b);
+        }
+      }
+      ++blocks;
+      different += std::any_of(gap, gap + 3, [=](int64_t sum) { return std::abs(sum) > visible * block * block; });
+    }
+  }
+  return blocks ? static_cast<double>(different) / static_cast<double>(blocks) : 1;
+}
+
+const double PictureTolerance = 0.004;
+
+/// In few colours, so that the file is small; no colour moves as far as a difference that counts.
+inline QImage InFewColors(QImage picture)
+{
+  const auto step = [](int value) { return (value + 8) / 17 * 17; };
+  for (int y = 0; y < picture.height(); ++y)
+  {
+    for (int x = 0; x < picture.width(); ++x)
+    {
+      const QRgb color = picture.pixel(x, y);
+      picture.setPixel(x, y, qRgb(step(qRed(color)), step(qGreen(color)), step(qBlue(color))));
+    }
+  }
+  return picture;
+}
+
+/// Empty when the widget looks like Testing/Data/Widgets/NAME.png, otherwise what to do. With RCN_RENEW_PICTURES=1 in the
+/// environment the stored picture is replaced: look at it before it is committed.
+inline QString ComparePicture(QWidget& widget, const QString& name, const QSize& size)
+{
+  const QImage picture = PictureOf(widget, size);
+  const QString path = QStringLiteral(RCN_PICTURES "/%1.png").arg(name);
+  if (qEnvironmentVariableIsSet("RCN_RENEW_PICTURES"))
+  {
+    QDir().mkpath(QStringLiteral(RCN_PICTURES));
+    return InFewColors(picture).save(path, "png", 0) ? QString() : "Cannot write " + path;
+  }
+  const QImage stored = QImage(path).convertToFormat(QImage::Format_RGB32);
+  const double difference = stored.isNull() ? 1 : PictureDifference(picture, stored);
+  if (difference <= PictureTolerance)
+  {
+    return QString();
+  }
+  const QString seen = QDir::current().filePath(name + "_seen.png");
+  picture.save(seen);
+  return QStringLiteral("%1 differs from the stored picture in %2 % of its blocks; see %3; RCN_RENEW_PICTURES=1 renews it.")
+    .arg(name)
+    .arg(100 * difference, 0, 'f', 2)
+    .arg(seen);
+}
+
+#define COMPARE_PICTURE(widget, name, width, height)                                                \
+  do                                                                                                \
+  {                                                                                                 \
+    const QString complaint_ = ComparePicture(widget, name, QSize(width, height));                  \
+    QVERIFY2(complaint_.isEmpty(), qPrintable(complaint_));                                         \
+  } while (0)
+
+/// The light picture NAME and the dark one NAME_dark.
+#define COMPARE_PICTURES(widget, name, width, height)                                               \
+  do                                                                                                \
+  {                                                                                                 \
+    COMPARE_PICTURE(widget, name, width, height);                                                   \
+    const QPalette light_ = QApplication::palette();                                                \
+    QApplication::setPalette(DarkPalette());                                                        \
+    QApplication::processEvents();                                                                  \
+    const QString complaint_ = ComparePicture(widget, QStringLiteral(name "_dark"), QSize(width, height)); \
+    QApplication::setPalette(light_);                                                               \
+    QVERIFY2(complaint_.isEmpty(), qPrintable(complaint_));                                         \
+  } while (0)
+
+/// A model that promises too much: where it says p, raters mark p^power. Five raters; every figure follows from the bins.
+inline rcn::EvaluationReport MadeReport(double power, int bins = 10, size_t cases = 12)
+{
+  rcn::EvaluationReport report;
+  report.Cases = cases;
+  std::fill(report.Figures, report.Figures + RCN_FIGURES, NAN);
+  for (int f = 0; f < RCN_FIGURES; ++f)
+  {
+    report.Interval[f] = { NAN, NAN, NAN, NAN, NAN, NAN, 0 };
+    report.Paper[f] = report.Interval[f];
+  }
+  const int raters = 5;
+  report.RaterBins.resize(raters);
+  for (int b = 0; b < bins; ++b)
+  {
+    rcn_calib_bin bin = { static_cast<double>(b) / bins, (b + 1.0) / bins, static_cast<int64_t>(1e6 / (1 + 30 * std::sin(3.14159 * (b + 0.5) / bins))), 0, 0 };
+    bin.confidence = (b + 0.5) / bins;
+    bin.frequency = std::pow(bin.confidence, power);
+    report.Bins.push_back(bin);
+    report.BandLow.push_back(cases > 1 ? bin.frequency - 0.05 * std::sin(3.14159 * bin.confidence) : NAN);
+    report.BandHigh.push_back(cases > 1 ? bin.frequency + 0.05 * std::sin(3.14159 * bin.confidence) : NAN);
+    report.Pairs += bin.count;
+    for (int r = 0; r < raters; ++r)
+    {
+      rcn_calib_bin own = bin;
+      own.count /= raters;
+      own.frequency = std::pow(bin.confidence, power * (0.6 + 0.2 * r));
+      report.RaterBins[static_cast<size_t>(r)].push_back(own);
+    }
+  }
+  report.Voxels = report.Pairs / raters;
+  for (const auto& own : report.RaterBins)
+  {
+    double ece = 0;
+    rcn_calib_gaps(&ece, nullptr, nullptr, own.data(), bins);
+    report.RaterEce.push_back(ece);
+    report.RaterBrier.push_back(0.1);
+  }
+  rcn_calib_gaps(&report.Figures[RCN_MR_ECE], nullptr, nullptr, report.Bins.data(), bins);
+  report.Figures[RCN_DICE] = 0.84 - 0.02 * power;
+  report.Figures[RCN_BRIER] = 0.05 + 0.01 * power;
+  report.Auc = { 0.97, 0.96, 1, 1, 1, 1 };
+  report.Brier = {};
+  report.MassEce = report.MassMce = report.MassAce = NAN;
+  if (cases > 1)
+  {
+    const double ece = report.Figures[RCN_MR_ECE];
+    report.Interval[RCN_MR_ECE] = { ece, ece, 0.002, ece * 0.8, ece * 1.2, NAN, 1000 };
+  }
+  return report;
+}
+
+inline QStringList FiveRaters()
+{
+  return { "Ada", "Ben", "Cleo", "Dan", "Eve" };
+}
+
+/// A case of the phantom with its context, which must outlive the votes.
+struct PhantomCase
+{
+  explicit PhantomCase(int raters = 5, int missing = -1)
+  {
+    rcn_context* made = nullptr;
+    rcn_context_create(&made, nullptr);
+    this->Context.reset(made, rcn_context_destroy);
+    rcn_phantom_options options = RCN_PHANTOM_OPTIONS_INIT;
+    options.size[0] = 64;
+    options.size[1] = 56;
+    options.size[2] = 10;
+    options.raters = raters;
+    const int64_t voxels = options.size[0] * options.size[1] * options.size[2];
+    this->Image.resize(static_cast<size_t>(voxels));
+    this->Masks.resize(static_cast<size_t>(voxels * raters));
+    rcn_phantom_make(this->Image.data(), this->Masks.data(), made, &options);
+    std::vector<rcn_mask> masks(static_cast<size_t>(raters));
+    this->Geometry = rcn_geometry_make(options.size[0], options.size[1], options.size[2]);
+    this->Geometry.spacing[2] = 3;
+    for (int r = 0; r < raters; ++r)
+    {
+      masks[static_cast<size_t>(r)] = {};
+      masks[static_cast<size_t>(r)].image = { r == missing ? nullptr : this->Masks.data() + r * voxels, RCN_UINT8, 1, this->Geometry };
+    }
+    rcn_votes* votes = nullptr;
+    rcn_votes_from_masks(&votes, made, masks.data(), raters);
+    this->Votes.reset(votes, rcn_votes_destroy);
+  }
+
+  rcn::AgreementReport Agree() const
+  {
+    rcn::AgreementReport report;
+    rcn_agreement* made = nullptr;
+    rcn_agreement_create(&made, this->Context.get(), this->Votes.get());
+    report.Figures.reset(made, [context = this->Context](const rcn_agreement* figures) { rcn_agreement_destroy(const_cast<rcn_agreement*>(figures), context.get()); });
+    rcn_dispute* regions = nullptr;
+    int64_t count = 0;
+    rcn_disputes_create(&regions, &count, this->Context.get(), this->Votes.get());
+    report.Regions.assign(regions, regions + count);
+    rcn_disputes_destroy(regions, this->Context.get());
+    return report;
+  }
+
+  std::shared_ptr<rcn_context> Context;
+  rcn_geometry Geometry;
+  std::vector<float> Image;
+  std::vector<uint8_t> Masks;
+  std::shared_ptr<rcn_votes> Votes;
+};
+
+#endif

@@ -1,0 +1,196 @@
+/// The reliability diagram: what it says, what a click and a key select, and what is drawn.
+#include "qRcnTest.h"
+
+#include <QCheckBox>
+#include <QComboBox>
+#include <QLabel>
+#include <QSignalSpy>
+#include <QSpinBox>
+
+#include "qRcnChart.h"
+#include "qRcnReliabilityDiagram.h"
+
+class TestReliabilityDiagram : public QObject
+{
+  Q_OBJECT
+
+  static QPoint at(const qRcnChart* chart, double x, double y) { return chart->toPixel(x, y).toPoint(); }
+
+private slots:
+  void initTestCase()
+  {
+    SetUpLook();
+    qRegisterMetaType<rcn_region>();
+  }
+
+  void saysWhatItMeans()
+  {
+    qRcnReliabilityDiagram diagram;
+    QVERIFY(!diagram.hasReport());
+    const rcn::EvaluationReport report = MadeReport(1.6);
+    diagram.setReport(report, "new <model>", FiveRaters());
+    QVERIFY(diagram.hasReport());
+    const QString headline = diagram.findChild<QLabel*>("headline")->text();
+    QVERIFY2(headline.contains(QString::number(100 * report.Figures[RCN_MR_ECE], 'f', 2)), qPrintable(headline));
+    QVERIFY(diagram.findChild<QLabel*>("words")->text().replace(QChar(0xa0), ' ').contains(QString::fromStdString(rcn::WorstBinInWords(report))));
+    // A name is no markup.
+    QVERIFY(diagram.findChild<QLabel*>("key")->text().contains("new &lt;model&gt;"));
+    QVERIFY(!diagram.findChild<QLabel*>("key")->text().contains("before"));
+    diagram.setSecond(MadeReport(2.4), "before");
+    QVERIFY(diagram.findChild<QLabel*>("key")->text().contains("before"));
+    diagram.clearSecond();
+    QVERIFY(!diagram.findChild<QLabel*>("key")->text().contains("before"));
+    diagram.setReport(MadeReport(1.6, 10, 1), "one", FiveRaters());
+    QVERIFY(diagram.findChild<QLabel*>("key")->text().contains("one case: no interval"));
+    diagram.clear();
+    QVERIFY(!diagram.hasReport());
+    QVERIFY(diagram.findChild<QLabel*>("headline")->text().isEmpty());
+  }
+
+  void clickSelectsABin()
+  {
+    qRcnReliabilityDiagram diagram;
+    diagram.setReport(MadeReport(1.6), "model", FiveRaters());
+    PictureOf(diagram, QSize(350, 620));
+    QSignalSpy selected(&diagram, &qRcnReliabilityDiagram::binSelected);
+    auto* curve = diagram.findChild<qRcnChart*>("curve");
+    auto* votes = diagram.findChild<qRcnChart*>("votes");
+    const QImage before = diagram.grab().toImage();
+    QTest::mouseClick(curve, Qt::LeftButton, Qt::NoModifier, at(curve, 0.63, 0.5));
+    QCOMPARE(selected.count(), 1);
+    QCOMPARE(selected.last()[0].toDouble(), 0.6);
+    QCOMPARE(selected.last()[1].toDouble(), 0.7);
+    QVERIFY(diagram.findChild<QLabel*>("selection")->text().contains("the model says"));
+    QVERIFY(PictureDifference(before, diagram.grab().toImage()) > PictureTolerance);
+    double lower = 0, upper = 0;
+    QVERIFY(diagram.selectedBin(lower, upper));
+    // Again: no bin any more.
+    QTest::mouseClick(curve, Qt::LeftButton, Qt::NoModifier, at(curve, 0.63, 0.2));
+    QCOMPARE(selected.count(), 2);
+    QCOMPARE(selected.last()[0].toDouble(), -1.0);
+    QVERIFY(!diagram.selectedBin(lower, upper));
+    // The histogram selects too, its last bin includes 100 %, and keys move.
+    QTest::mouseClick(votes, Qt::LeftButton, Qt::NoModifier, at(votes, 1, 100) - QPoint(1, 0));
+    QCOMPARE(selected.last()[1].toDouble(), 1.0);
+    QTest::keyClick(votes, Qt::Key_Left);
+    QCOMPARE(selected.last()[0].toDouble(), 0.8);
+    QTest::keyClick(votes, Qt::Key_Escape);
+    QCOMPARE(selected.last()[0].toDouble(), -1.0);
+    QTest::keyClick(curve, Qt::Key_Right);
+    QCOMPARE(selected.last()[0].toDouble(), 0.0);
+    // Outside the axes is nothing.
+    const int count = selected.count();
+    QTest::mouseClick(curve, Qt::LeftButton, Qt::NoModifier, QPoint(2, 2));
+    QCOMPARE(selected.count(), count);
+    // The same bins keep the selection, others end it.
+    diagram.setReport(MadeReport(1.3), "model", FiveRaters());
+    QVERIFY(diagram.selectedBin(lower, upper));
+    diagram.setReport(MadeReport(1.3, 15), "model", FiveRaters());
+    QVERIFY(!diagram.selectedBin(lower, upper));
+    QCOMPARE(selected.last()[0].toDouble(), -1.0);
+  }
+
+  void controlsAskTheOwner()
+  {
+    qRcnReliabilityDiagram diagram;
+    diagram.show();
+    QSignalSpy region(&diagram, &qRcnReliabilityDiagram::regionChanged), bins(&diagram, &qRcnReliabilityDiagram::binsChanged);
+    diagram.setRegion(RCN_REGION_BAND);
+    diagram.setBins(20);
+    QCOMPARE(region.count() + bins.count(), 0);
+    QCOMPARE(diagram.region(), RCN_REGION_BAND);
+    QTest::keyClick(diagram.findChild<QComboBox*>("region"), Qt::Key_Down);
+    QCOMPARE(region.count(), 1);
+    QCOMPARE(region.last()[0].value<rcn_region>(), RCN_REGION_DISPUTED);
+    auto* box = diagram.findChild<QSpinBox*>("bins");
+    box->selectAll();
+    QTest::keyClicks(box, "30");
+    QCOMPARE(bins.count(), 0); // not at "3"
+    QTest::keyClick(box, Qt::Key_Return);
+    QCOMPARE(bins.count(), 1);
+    QCOMPARE(diagram.bins(), 30);
+  }
+
+  void ratersHaveCurves()
+  {
+    qRcnReliabilityDiagram diagram;
+    diagram.setReport(MadeReport(1.6), "model", { "Ada & Co", "Ben", "Cleo", "Dan", "Eve" });
+    const QImage without = PictureOf(diagram, QSize(350, 620));
+    auto* box = diagram.findChild<QCheckBox*>("rater0");
+    QTest::mouseClick(box, Qt::LeftButton, Qt::NoModifier, QPoint(8, box->height() / 2));
+    QVERIFY(box->isChecked());
+    QCOMPARE(diagram.shownRaters(), QStringList("Ada & Co"));
+    // The curve is drawn: also the proof that a picture test sees one curve that is missing.
+    const QImage with = PictureOf(diagram, QSize(350, 620));
+    QVERIFY2(PictureDifference(without, with) > PictureTolerance, qPrintable(QString::number(PictureDifference(without, with))));
+    // It stays when the owner recomputes.
+    diagram.setReport(MadeReport(1.2), "model", { "Ada & Co", "Ben", "Cleo", "Dan", "Eve" });
+    QCOMPARE(diagram.shownRaters(), QStringList("Ada & Co"));
+  }
+
+  /// The raters' own bins come from the evaluation, and together they are the pooled ones.
+  void evaluationKnowsRaters()
+  {
+    const PhantomCase one(3);
+    rcn::EvaluationOptions options;
+    options.Region.region = RCN_REGION_BOX;
+    options.Calib.bins = 8;
+    rcn::Evaluation evaluation(one.Context.get(), { "A", "B", "C" }, options);
+    const rcn::Volume prediction = rcn::Volume::Allocate(one.Geometry, RCN_FLOAT32);
+    for (size_t i = 0; i < one.Image.size(); ++i)
+    {
+      static_cast<float*>(prediction.Data())[i] = std::min(std::max(one.Image[i], 0.f), 1.f);
+    }
+    QVERIFY(evaluation.PrepareCase(one.Votes.get(), "one", prediction, "one"));
+    evaluation.CommitCase();
+    const rcn::EvaluationReport report = evaluation.Report();
+    QCOMPARE(report.RaterBins.size(), size_t(3));
+    double marks = 0;
+    for (size_t b = 0; b < 8; ++b)
+    {
+      int64_t count = 0;
+      double marked = 0;
+      for (const auto& own : report.RaterBins)
+      {
+        count += own[b].count;
+        marked += own[b].count ? own[b].frequency * static_cast<double>(own[b].count) : 0;
+      }
+      QCOMPARE(count, report.Bins[b].count);
+      QVERIFY(count == 0 || std::fabs(marked / static_cast<double>(count) - report.Bins[b].frequency) < 1e-12);
+      marks += marked;
+    }
+    QVERIFY(marks > 100);
+  }
+
+  void picture()
+  {
+    qRcnReliabilityDiagram diagram;
+    diagram.setReport(MadeReport(1.6), "retrained", FiveRaters());
+    diagram.setSecond(MadeReport(2.6), "before");
+    diagram.setShownRaters({ "Ben", "Eve" });
+    QTest::keyClick(diagram.findChild<qRcnChart*>("curve"), Qt::Key_Left);
+    COMPARE_PICTURES(diagram, "reliability", 350, 640);
+    diagram.clear();
+    COMPARE_PICTURE(diagram, "reliability_empty", 350, 480);
+  }
+
+  /// A stored picture is not passed by a diagram without its second curve.
+  void missingCurveFails()
+  {
+    if (qEnvironmentVariableIsSet("RCN_RENEW_PICTURES"))
+    {
+      return;
+    }
+    qRcnReliabilityDiagram diagram;
+    diagram.setReport(MadeReport(1.6), "retrained", FiveRaters());
+    diagram.setSecond(MadeReport(2.6), "before");
+    diagram.setShownRaters({ "Ben" }); // Eve is missing
+    QTest::keyClick(diagram.findChild<qRcnChart*>("curve"), Qt::Key_Left);
+    const QImage stored(QStringLiteral(RCN_PICTURES "/reliability.png"));
+    QVERIFY(!stored.isNull());
+    QVERIFY(PictureDifference(PictureOf(diagram, QSize(350, 640)), stored.convertToFormat(QImage::Format_RGB32)) > 1.5 * PictureTolerance);
+  }
+};
+
+QTEST_MAIN(TestReliabilityDiagram)
+#include "test_qRcnReliabilityDiagram.moc"
