@@ -36,6 +36,9 @@ signals:
   void levelIsolated(int level);
   void levelPaletteChanged(rcn_palette palette);
 
+protected:
+  void keyPressEvent(QKeyEvent* event) override;
+
 private:
   std::unique_ptr<qRcnConsensusLegendPrivate> d;
 };
