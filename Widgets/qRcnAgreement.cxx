@@ -1,15 +1,363 @@
 #include "qRcnAgreement.h"
 
+#include <algorithm>
+#include <cmath>
+
+#include <QComboBox>
+#include <QHBoxLayout>
+#include <QHeaderView>
+#include <QLabel>
+#include <QSignalBlocker>
+#include <QToolButton>
+#include <QVBoxLayout>
+
+#include "qRcnStyle.h"
+#include "rcnReport.h"
+
+namespace
+{
+
+struct MeasureText
+{
+  QString Name, Meaning;
+  double rcn_pair_agreement::*Value;
+  bool Millimetres; ///< a distance: less is better
+};
+
+/// In the order of qRcnAgreement::Measure.
+QVector<MeasureText> Measures()
+{
+  return {
+    { qRcnAgreement::tr("Dice"), qRcnAgreement::tr("Dice: how much of what two raters marked is common to both. 1: the same voxels, 0: none."),
+      &rcn_pair_agreement::dice, false },
+    { qRcnAgreement::tr("Jaccard"), qRcnAgreement::tr("Jaccard: common voxels divided by those that either marked. 1: the same voxels, 0: none."),
+      &rcn_pair_agreement::jaccard, false },
+    { qRcnAgreement::tr("Cohen's κ"), qRcnAgreement::tr("Cohen's κ: agreement beyond what chance alone would give. 1: perfect, 0: as by chance."),
+      &rcn_pair_agreement::kappa, false },
+    { qRcnAgreement::tr("Hausdorff 95 %"), qRcnAgreement::tr("Hausdorff distance, 95 %: all but the worst 5 % of the outlines are closer than this, in mm."),
+      &rcn_pair_agreement::hausdorff95_mm, true },
+    { qRcnAgreement::tr("Mean surface distance"), qRcnAgreement::tr("How far the two outlines are apart on average, in mm."),
+      &rcn_pair_agreement::mean_surface_mm, true },
+  };
+}
+
+QString Number(double value, int digits)
+{
+  return QString::fromStdString(rcn::Fixed(value, digits)).replace('-', QChar(0x2212));
+}
+
+} // namespace
+
 class qRcnAgreementPrivate
 {
 public:
-  qRcnAgreement::Measure Measure = qRcnAgreement::Dice;
+  const rcn_agreement* figures() const { return this->Report.Figures.get(); }
+
+  const rcn_pair_agreement& pair(int a, int b) const { return this->figures()->pair[static_cast<int64_t>(a) * this->figures()->raters + b]; }
+
+  QString name(int rater) const { return this->Raters.value(rater, QString::number(rater + 1)); }
+
+  void refreshSentence()
+  {
+    const rcn_agreement* all = this->figures();
+    if (!all)
+    {
+      this->Sentence->setText(qRcnAgreement::tr("Open a case with two or more raters to see how far they agree."));
+      return;
+    }
+    if (all->present_count < 2)
+    {
+      this->Sentence->setText(qRcnAgreement::tr("Only one rater answered this case: there is nothing to compare."));
+      return;
+    }
+    QString text = std::isnan(all->whole.fleiss_kappa)
+      ? qRcnAgreement::tr("Overall agreement is not defined: all raters marked everything, or nothing.")
+      : qRcnAgreement::tr("Overall agreement is %1 (Fleiss' κ %2, Krippendorff's α %3).")
+          .arg(rcn_kappa_words(all->whole.fleiss_kappa), Number(all->whole.fleiss_kappa, 2), Number(all->whole.krippendorff_alpha, 2));
+    text += qRcnAgreement::tr(" Two raters have a Dice of %1 on average.").arg(Number(all->mean_dice, 2));
+    if (all->union_voxels > 0)
+    {
+      text += qRcnAgreement::tr(" %1 of what anybody marked is disputed (%2).")
+                .arg(qRcnStyle::percent(static_cast<double>(all->disputed_voxels) / static_cast<double>(all->union_voxels)),
+                  qRcnStyle::millilitres(static_cast<double>(all->disputed_voxels) * all->voxel_ml));
+    }
+    this->Sentence->setText(text);
+    this->Sentence->setToolTip(
+      qRcnAgreement::tr("κ and α compare how often raters agree with how often they would by chance: 1 is perfect, 0 is chance. "
+                        "Words after Landis and Koch: slight up to 0.2, fair to 0.4, moderate to 0.6, substantial to 0.8, then almost "
+                        "perfect. They count the whole image, and easy background lifts them; only where anybody marked, Fleiss' κ is %1 "
+                        "and Gwet's AC1 %2.")
+        .arg(Number(all->on_union.fleiss_kappa, 2), Number(all->on_union.gwet_ac1, 2)));
+  }
+
+  void refreshMatrix()
+  {
+    const rcn_agreement* all = this->figures();
+    const int count = all ? all->raters : 0;
+    const MeasureText measure = Measures()[this->Choice->currentIndex()];
+    double least = INFINITY, most = -INFINITY;
+    for (int a = 0; a < count; ++a)
+    {
+      for (int b = 0; b < a; ++b)
+      {
+        const double value = this->pair(a, b).*measure.Value;
+        if (std::isfinite(value))
+        {
+          least = std::min(least, value);
+          most = std::max(most, value);
+        }
+      }
+    }
+    this->Matrix->clear();
+    this->Matrix->setRowCount(count);
+    this->Matrix->setColumnCount(count);
+    const QColor base = this->Owner->palette().color(QPalette::Base);
+    for (int a = 0; a < count; ++a)
+    {
+      for (QTableWidgetItem* heading : { new QTableWidgetItem(this->name(a)), new QTableWidgetItem(this->name(a)) })
+      {
+        heading->setToolTip(this->name(a));
+        const bool row = !this->Matrix->verticalHeaderItem(a);
+        if (row)
+        {
+          heading->setIcon(qRcnStyle::dotIcon(qRcnStyle::raterColor(a)));
+          this->Matrix->setVerticalHeaderItem(a, heading);
+        }
+        else
+        {
+          this->Matrix->setHorizontalHeaderItem(a, heading);
+        }
+      }
+      for (int b = 0; b < count; ++b)
+      {
+        const double value = a == b ? NAN : this->pair(a, b).*measure.Value;
+        auto* item = new qRcnNumberItem(Number(value, measure.Millimetres ? 1 : 2), value);
+        item->setTextAlignment(Qt::AlignCenter);
+        if (std::isfinite(value))
+        {
+          // Bright is good. Agreement is coloured from half of the way below the worst pair, so that differences are seen.
+          const double range = measure.Millimetres ? most : 1 - std::min(least, 0.9);
+          const double share = range > 0 ? (measure.Millimetres ? 1 - value / (range * 1.25) : 1 - 0.75 * (1 - value) / range) : 1;
+          const QColor color = qRcnStyle::levelColor(RCN_PALETTE_GREEN, share);
+          item->setBackground(color);
+          item->setForeground(qRcnStyle::textOn(color));
+          item->setToolTip(qRcnAgreement::tr("%1 and %2: %3 %4%5\n%6")
+                             .arg(this->name(a), this->name(b), measure.Name, Number(value, measure.Millimetres ? 2 : 3),
+                               measure.Millimetres ? QStringLiteral(" mm") : QString(), measure.Meaning));
+        }
+        else
+        {
+          item->setForeground(qRcnStyle::mixed(base, this->Owner->palette().color(QPalette::Text), 0.4));
+          item->setToolTip(a == b ? qRcnAgreement::tr("%1 against %1: nothing to compare").arg(this->name(a)) : qRcnAgreement::tr("Not defined or not measured"));
+        }
+        this->Matrix->setItem(a, b, item);
+      }
+    }
+    this->Matrix->setVisibleRows(std::min(std::max(count, 2), 8), 16);
+    const bool missing = measure.Millimetres && all && all->present_count > 1 && !this->Report.HasSurfaces;
+    this->Missing->setVisible(missing);
+    this->Measure->setVisible(missing);
+    this->Choice->setToolTip(measure.Meaning);
+  }
+
+  void refreshTable()
+  {
+    const rcn_agreement* all = this->figures();
+    const int count = all ? all->raters : 0;
+    this->Table->setSortingEnabled(false);
+    this->Table->setRowCount(count);
+    for (int r = 0; r < count; ++r)
+    {
+      const rcn_rater_agreement& rater = all->rater[r];
+      auto* name = new QTableWidgetItem(qRcnStyle::dotIcon(qRcnStyle::raterColor(r)), this->name(r));
+      name->setToolTip(rater.present ? this->name(r) : qRcnAgreement::tr("%1 did not answer this case").arg(this->name(r)));
+      this->Table->setItem(r, 0, name);
+      const double values[] = { rater.present ? rater.volume_ml : NAN, rater.dice_to_others, rater.sensitivity_to_others, rater.specificity_to_others };
+      for (int c = 0; c < 4; ++c)
+      {
+        const double value = rater.present ? values[c] : NAN;
+        const QString text = c == 0 ? qRcnStyle::millilitres(value) : c == 3 ? Number(value, 3) : Number(value, 2);
+        auto* item = new qRcnNumberItem(text, value);
+        if (c >= 2)
+        {
+          item->setToolTip(qRcnAgreement::tr("By STAPLE's estimate of the hidden truth: sensitivity %1, specificity %2")
+                             .arg(Number(rater.staple_sensitivity, 3), Number(rater.staple_specificity, 4)));
+        }
+        this->Table->setItem(r, c + 1, item);
+      }
+    }
+    this->Table->setSortingEnabled(true);
+    this->Table->setVisibleRows(std::min(std::max(count, 2), 8), 16);
+  }
+
+  void refresh()
+  {
+    this->refreshSentence();
+    this->refreshMatrix();
+    this->refreshTable();
+    const bool any = this->figures() && this->figures()->present_count > 0;
+    for (QWidget* widget : { static_cast<QWidget*>(this->Matrix), static_cast<QWidget*>(this->Table), this->Tools })
+    {
+      widget->setVisible(any);
+    }
+  }
+
+  qRcnAgreement* Owner = nullptr;
+  rcn::AgreementReport Report;
+  QStringList Raters;
+  QLabel *Sentence = nullptr, *Missing = nullptr;
+  QWidget* Tools = nullptr;
+  QComboBox* Choice = nullptr;
+  QToolButton* Measure = nullptr;
+  qRcnTable *Matrix = nullptr, *Table = nullptr;
 };
 
-qRcnAgreement::qRcnAgreement(QWidget* parent) : QWidget(parent), d(new qRcnAgreementPrivate) {}
+qRcnAgreement::qRcnAgreement(QWidget* parent)
+  : QWidget(parent), d(new qRcnAgreementPrivate)
+{
+  auto* p = this->d.get();
+  p->Owner = this;
+  p->Sentence = qRcnStyle::newNote(this);
+  p->Sentence->setObjectName("sentence");
+
+  p->Tools = new QWidget(this);
+  p->Choice = new QComboBox(p->Tools);
+  p->Choice->setObjectName("measure");
+  p->Choice->setAccessibleName(tr("Measure of two raters"));
+  for (const MeasureText& measure : Measures())
+  {
+    p->Choice->addItem(measure.Name);
+  }
+  auto* copy = new QToolButton(p->Tools);
+  copy->setObjectName("copy");
+  copy->setText(tr("Copy"));
+  qRcnStyle::describe(copy, tr("Copy"), tr("Copy both tables, for a spreadsheet (Ctrl+C in a table copies that one)."));
+  auto* save = new QToolButton(p->Tools);
+  save->setObjectName("export");
+  save->setText(tr("Export ..."));
+  qRcnStyle::describe(save, tr("Export"), tr("Save every figure of every rater and pair as a CSV file."));
+  auto* tools = new QHBoxLayout(p->Tools);
+  tools->setContentsMargins(0, 0, 0, 0);
+  tools->addWidget(p->Choice, 1);
+  tools->addWidget(copy);
+  tools->addWidget(save);
+
+  p->Matrix = new qRcnTable(this);
+  p->Matrix->setObjectName("matrix");
+  p->Matrix->setAccessibleName(tr("Agreement of each pair of raters"));
+  p->Matrix->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
+  p->Matrix->horizontalHeader()->setMinimumSectionSize(34);
+  p->Matrix->setCornerButtonEnabled(false);
+  p->Missing = qRcnStyle::newNote(this, tr("Distances of outlines have not been measured yet."));
+  p->Measure = new QToolButton(this);
+  p->Measure->setObjectName("measureSurfaces");
+  p->Measure->setText(tr("Measure"));
+  p->Measure->setToolTip(tr("Measure how far the outlines are apart, in mm; takes a moment."));
+  auto* missing = new QHBoxLayout;
+  missing->addWidget(p->Missing, 1);
+  missing->addWidget(p->Measure);
+
+  p->Table = new qRcnTable(this);
+  p->Table->setObjectName("raters");
+  p->Table->setAccessibleName(tr("Raters"));
+  p->Table->setColumnCount(5);
+  p->Table->setHorizontalHeaderLabels({ tr("Rater"), tr("Volume"), tr("Dice"), tr("Sens."), tr("Spec.") });
+  const QString hints[] = { tr("Click to sort."), tr("Volume of what the rater marked."),
+    tr("Dice with the majority of the other raters. 1: the same voxels."),
+    tr("Sensitivity: the share of what the majority of the others marked that this rater marked too."),
+    tr("Specificity: the share of what the majority of the others left out that this rater left out too.") };
+  for (int c = 0; c < 5; ++c)
+  {
+    p->Table->horizontalHeaderItem(c)->setToolTip(hints[c]);
+    p->Table->horizontalHeader()->setSectionResizeMode(c, c == 0 ? QHeaderView::Stretch : QHeaderView::ResizeToContents);
+  }
+  p->Table->horizontalHeader()->setMinimumSectionSize(34);
+  p->Table->horizontalHeader()->setSortIndicator(-1, Qt::AscendingOrder);
+  p->Table->verticalHeader()->hide();
+  p->Table->setSelectionBehavior(QAbstractItemView::SelectRows);
+  p->Table->setAlternatingRowColors(true);
+  p->Table->setShowGrid(false);
+
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(6, 6, 6, 6);
+  layout->setSpacing(6);
+  layout->addWidget(p->Sentence);
+  layout->addWidget(p->Tools);
+  layout->addWidget(p->Matrix);
+  layout->addLayout(missing);
+  layout->addWidget(p->Table);
+  layout->addStretch(1);
+
+  connect(p->Choice, QOverload<int>::of(&QComboBox::currentIndexChanged), this, [p] { p->refreshMatrix(); });
+  connect(p->Measure, &QToolButton::clicked, this, &qRcnAgreement::surfacesRequested);
+  connect(save, &QToolButton::clicked, this, &qRcnAgreement::exportRequested);
+  connect(copy, &QToolButton::clicked, this, &qRcnAgreement::copy);
+  connect(p->Matrix, &QTableWidget::cellDoubleClicked, this, &qRcnAgreement::pairActivated);
+  p->refresh();
+}
+
 qRcnAgreement::~qRcnAgreement() = default;
-void qRcnAgreement::setAgreement(const rcn::AgreementReport&, const QStringList&) {}
-void qRcnAgreement::clear() {}
-qRcnAgreement::Measure qRcnAgreement::measure() const { return this->d->Measure; }
-QString qRcnAgreement::csv() const { return {}; }
-void qRcnAgreement::setMeasure(Measure measure) { this->d->Measure = measure; }
+
+void qRcnAgreement::setAgreement(const rcn::AgreementReport& report, const QStringList& raters)
+{
+  this->d->Report = report;
+  this->d->Raters = raters;
+  this->d->refresh();
+}
+
+void qRcnAgreement::clear()
+{
+  this->setAgreement(rcn::AgreementReport(), QStringList());
+}
+
+qRcnAgreement::Measure qRcnAgreement::measure() const
+{
+  return static_cast<Measure>(this->d->Choice->currentIndex());
+}
+
+void qRcnAgreement::setMeasure(Measure measure)
+{
+  this->d->Choice->setCurrentIndex(measure);
+}
+
+void qRcnAgreement::copy() const
+{
+  this->d->Matrix->clearSelection();
+  this->d->Table->clearSelection();
+  qRcnStyle::copy(this->d->Choice->currentText() + '\n' + this->d->Matrix->copyText() + '\n' + this->d->Table->copyText());
+}
+
+QString qRcnAgreement::csv() const
+{
+  const rcn_agreement* all = this->d->figures();
+  if (!all)
+  {
+    return QString();
+  }
+  const auto name = [this](int rater) { return this->d->name(rater).toStdString(); };
+  const auto number = [](double value) { return rcn::CsvNumber(value); };
+  std::string text = rcn::CsvRow({ "rater", "with", "volume_ml", "dice", "sensitivity", "specificity", "staple_sensitivity",
+    "staple_specificity", "jaccard", "kappa", "hausdorff95_mm", "mean_surface_mm", "alpha", "ac1" });
+  for (int r = 0; r < all->raters; ++r)
+  {
+    const rcn_rater_agreement& rater = all->rater[r];
+    const double nan = NAN;
+    text += rcn::CsvRow({ name(r), "the others", number(rater.present ? rater.volume_ml : nan), number(rater.dice_to_others),
+      number(rater.sensitivity_to_others), number(rater.specificity_to_others), number(rater.staple_sensitivity),
+      number(rater.staple_specificity), "", "", "", "", "", "" });
+  }
+  for (int a = 0; a < all->raters; ++a)
+  {
+    for (int b = a + 1; b < all->raters; ++b)
+    {
+      const rcn_pair_agreement& pair = this->d->pair(a, b);
+      text += rcn::CsvRow({ name(a), name(b), "", number(pair.dice), "", "", "", "", number(pair.jaccard), number(pair.kappa),
+        number(pair.hausdorff95_mm), number(pair.mean_surface_mm), "", "" });
+    }
+  }
+  text += rcn::CsvRow({ "all", "whole image", "", number(all->mean_dice), "", "", "", "", "", number(all->whole.fleiss_kappa), "", "",
+    number(all->whole.krippendorff_alpha), number(all->whole.gwet_ac1) });
+  text += rcn::CsvRow({ "all", "where anybody marked", "", "", "", "", "", "", "", number(all->on_union.fleiss_kappa), "", "",
+    number(all->on_union.krippendorff_alpha), number(all->on_union.gwet_ac1) });
+  return QString::fromStdString(text);
+}

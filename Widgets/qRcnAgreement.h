@@ -32,11 +32,13 @@ public:
   void clear();
 
   Measure measure() const;
-  /// Everything shown, for a file: one row per rater, then one row per pair.
+  /// Every figure, for a file: one row per rater (with the others), per pair, and for all of them.
   QString csv() const;
 
 public slots:
   void setMeasure(qRcnAgreement::Measure measure);
+  /// Both tables to the clipboard, tab-separated.
+  void copy() const;
 
 signals:
   /// A person wants csv() in a file.

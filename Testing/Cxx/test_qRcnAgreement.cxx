@@ -1,0 +1,177 @@
+/// Agreement: the sentence, the heat map, the table, and what leaves through clipboard and CSV.
+#include "qRcnTest.h"
+
+#include <QClipboard>
+#include <QComboBox>
+#include <QHeaderView>
+#include <QLabel>
+#include <QSignalSpy>
+#include <QToolButton>
+
+#include "qRcnAgreement.h"
+#include "qRcnStyle.h"
+
+class TestAgreement : public QObject
+{
+  Q_OBJECT
+private slots:
+  void initTestCase()
+  {
+    SetUpLook();
+  }
+
+  void showsFigures()
+  {
+    const PhantomCase one;
+    const rcn::AgreementReport report = one.Agree();
+    qRcnAgreement panel;
+    panel.setAgreement(report, FiveRaters());
+    const QImage dice = PictureOf(panel, QSize(350, 430));
+    const QString sentence = panel.findChild<QLabel*>("sentence")->text();
+    QVERIFY2(sentence.contains(rcn_kappa_words(report.Figures->whole.fleiss_kappa)), qPrintable(sentence));
+    QVERIFY(sentence.contains(QString::number(report.Figures->mean_dice, 'f', 2)));
+    auto* matrix = panel.findChild<qRcnTable*>("matrix");
+    QCOMPARE(matrix->rowCount(), 5);
+    QCOMPARE(matrix->item(1, 3)->text(), QString::number(report.Figures->pair[1 * 5 + 3].dice, 'f', 2));
+    QCOMPARE(matrix->item(3, 1)->text(), matrix->item(1, 3)->text());
+    // Another measure: other numbers, other colours.
+    QTest::keyClick(panel.findChild<QComboBox*>("measure"), Qt::Key_Down);
+    QCOMPARE(panel.measure(), qRcnAgreement::Jaccard);
+    QCOMPARE(matrix->item(1, 3)->text(), QString::number(report.Figures->pair[1 * 5 + 3].jaccard, 'f', 2));
+    QVERIFY(PictureDifference(dice, PictureOf(panel, QSize(350, 430))) > PictureTolerance);
+    QSignalSpy pair(&panel, &qRcnAgreement::pairActivated);
+    const QPoint cell = matrix->visualItemRect(matrix->item(1, 3)).center();
+    QTest::mouseClick(matrix->viewport(), Qt::LeftButton, Qt::NoModifier, cell);
+    QTest::mouseDClick(matrix->viewport(), Qt::LeftButton, Qt::NoModifier, cell);
+    QCOMPARE(pair.count(), 1);
+    QCOMPARE(pair.last()[1].toInt(), 3);
+  }
+
+  void brighterIsBetter()
+  {
+    const PhantomCase one;
+    const rcn::AgreementReport report = one.Agree();
+    qRcnAgreement panel;
+    panel.setAgreement(report, FiveRaters());
+    auto* matrix = panel.findChild<qRcnTable*>("matrix");
+    const rcn_pair_agreement *best = nullptr, *worst = nullptr;
+    QColor bright, dark;
+    for (int a = 0; a < 5; ++a)
+    {
+      for (int b = 0; b < a; ++b)
+      {
+        const rcn_pair_agreement& pair = report.Figures->pair[a * 5 + b];
+        const QColor color = matrix->item(a, b)->background().color();
+        if (!best || pair.dice > best->dice)
+        {
+          best = &pair;
+          bright = color;
+        }
+        if (!worst || pair.dice < worst->dice)
+        {
+          worst = &pair;
+          dark = color;
+        }
+      }
+    }
+    QVERIFY(qGray(bright.rgb()) > qGray(dark.rgb()) + 20);
+  }
+
+  void asksForSurfaces()
+  {
+    const PhantomCase one;
+    rcn::AgreementReport report = one.Agree();
+    qRcnAgreement panel;
+    panel.setAgreement(report, FiveRaters());
+    panel.show();
+    auto* button = panel.findChild<QToolButton*>("measureSurfaces");
+    QVERIFY(!button->isVisible());
+    panel.setMeasure(qRcnAgreement::Hausdorff95);
+    QVERIFY(button->isVisible());
+    QSignalSpy asked(&panel, &qRcnAgreement::surfacesRequested);
+    QTest::mouseClick(button, Qt::LeftButton);
+    QCOMPARE(asked.count(), 1);
+    report.HasSurfaces = true;
+    panel.setAgreement(report, FiveRaters());
+    QVERIFY(!button->isVisible());
+  }
+
+  void sorts()
+  {
+    const PhantomCase one(5, 2);
+    qRcnAgreement panel;
+    panel.setAgreement(one.Agree(), FiveRaters());
+    PictureOf(panel, QSize(350, 430));
+    auto* table = panel.findChild<qRcnTable*>("raters");
+    QCOMPARE(table->item(0, 0)->text(), QString("Ada"));
+    const QHeaderView* header = table->horizontalHeader();
+    QTest::mouseClick(header->viewport(), Qt::LeftButton, Qt::NoModifier, QPoint(header->sectionViewportPosition(1) + 12, header->height() / 2));
+    double last = -1;
+    for (int row = 0; row < 4; ++row)
+    {
+      const double volume = dynamic_cast<qRcnNumberItem*>(table->item(row, 1))->number();
+      QVERIFY(volume >= last);
+      last = volume;
+    }
+    // Cleo did not answer and comes last.
+    QCOMPARE(table->item(4, 0)->text(), QString("Cleo"));
+    QCOMPARE(table->item(4, 1)->text(), QString("–"));
+  }
+
+  void copiesAndExports()
+  {
+    const PhantomCase one;
+    const rcn::AgreementReport report = one.Agree();
+    qRcnAgreement panel;
+    QVERIFY(panel.csv().isEmpty());
+    panel.setAgreement(report, { "Ada", "Ben, \"B\"", "Cleo", "Dan", "Eve" });
+    PictureOf(panel, QSize(350, 430));
+    auto* matrix = panel.findChild<qRcnTable*>("matrix");
+    matrix->setCurrentCell(-1, -1);
+    matrix->clearSelection();
+    QTest::keySequence(matrix, QKeySequence::Copy);
+    QStringList lines = QApplication::clipboard()->text().split('\n');
+    QCOMPARE(lines[0], QString("\tAda\tBen, \"B\"\tCleo\tDan\tEve"));
+    QCOMPARE(lines[2].split('\t')[1], QString::number(report.Figures->pair[5].dice, 'f', 2));
+    // A part of it.
+    matrix->setRangeSelected(QTableWidgetSelectionRange(3, 0, 4, 1), true);
+    QTest::keySequence(matrix, QKeySequence::Copy);
+    lines = QApplication::clipboard()->text().split('\n');
+    QCOMPARE(lines[0], QString("\tAda\tBen, \"B\""));
+    QCOMPARE(lines.size(), 4); // heading, two rows, the end
+    QSignalSpy wanted(&panel, &qRcnAgreement::exportRequested);
+    QTest::mouseClick(panel.findChild<QToolButton*>("export"), Qt::LeftButton);
+    QCOMPARE(wanted.count(), 1);
+    QTest::mouseClick(panel.findChild<QToolButton*>("copy"), Qt::LeftButton);
+    QVERIFY(QApplication::clipboard()->text().contains("Sens."));
+    const QStringList rows = panel.csv().split('\n');
+    QCOMPARE(rows.size(), 1 + 5 + 10 + 2 + 1);
+    QVERIFY(rows[2].startsWith("\"Ben, \"\"B\"\"\",the others,"));
+    for (const QString& row : { rows[1], rows[7], rows[16] })
+    {
+      QCOMPARE(row.count(','), rows[0].count(','));
+    }
+    QCOMPARE(rows[1].split(',')[2].toDouble(), std::stod(QString::number(report.Figures->rater[0].volume_ml, 'g', 10).toStdString()));
+  }
+
+  void fewRaters()
+  {
+    const PhantomCase one(1);
+    qRcnAgreement panel;
+    panel.setAgreement(one.Agree(), { "Ada" });
+    QVERIFY(panel.findChild<QLabel*>("sentence")->text().contains("Only one rater"));
+    panel.clear();
+    QVERIFY(!panel.findChild<qRcnTable*>("matrix")->isVisibleTo(&panel));
+  }
+
+  void picture()
+  {
+    const PhantomCase one;
+    qRcnAgreement panel;
+    panel.setAgreement(one.Agree(), FiveRaters());
+    COMPARE_PICTURES(panel, "agreement", 350, 430);
+  }
+};
+
+QTEST_MAIN(TestAgreement)
+#include "test_qRcnAgreement.moc"
