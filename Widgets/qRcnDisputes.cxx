@@ -1,34 +1,206 @@
 #include "qRcnDisputes.h"
 
+#include <algorithm>
+
+#include <QHBoxLayout>
+#include <QHeaderView>
+#include <QLabel>
+#include <QSignalBlocker>
+#include <QToolButton>
+#include <QVBoxLayout>
+
+#include "qRcnStyle.h"
+#include "rcnReport.h"
+
 class qRcnDisputesPrivate
 {
 public:
+  QString names(uint64_t raters) const
+  {
+    QStringList names;
+    for (int r = 0; r < this->Raters.size(); ++r)
+    {
+      if (raters >> r & 1)
+      {
+        names << this->Raters[r];
+      }
+    }
+    return names.join(QStringLiteral(", "));
+  }
+
+  void fill()
+  {
+    const QSignalBlocker blocker(this->Table);
+    this->Table->clearContents();
+    this->Table->setRowCount(static_cast<int>(this->Regions.size()));
+    for (int i = 0; i < this->Table->rowCount(); ++i)
+    {
+      const rcn_dispute& region = this->Regions[static_cast<size_t>(i)];
+      double ras[3];
+      rcn::ToRas(ras, region.centroid_world);
+      auto* volume = new qRcnNumberItem(qRcnStyle::millilitres(region.volume_ml), region.volume_ml);
+      auto* who = new QTableWidgetItem;
+      who->setData(qRcnDotsDelegate::SetRole, static_cast<qulonglong>(region.marked_by));
+      who->setData(qRcnDotsDelegate::CountRole, this->Raters.size());
+      who->setData(Qt::AccessibleTextRole, this->names(region.marked_by));
+      auto* where = new QTableWidgetItem(qRcnStyle::position(ras, 0));
+      const QString hint = qRcnDisputes::tr("%1 (%2 voxels) marked by %3, at most %4 of them in one place. Around %5 mm (right/left, anterior/posterior, superior/inferior).")
+                             .arg(qRcnStyle::millilitres(region.volume_ml), qRcnStyle::count(static_cast<double>(region.voxels)), this->names(region.marked_by))
+                             .arg(region.max_votes)
+                             .arg(qRcnStyle::position(ras, 1));
+      int column = 0;
+      for (QTableWidgetItem* item : { static_cast<QTableWidgetItem*>(volume), who, where })
+      {
+        item->setToolTip(hint);
+        this->Table->setItem(i, column++, item);
+      }
+    }
+    this->refresh();
+  }
+
+  void refresh()
+  {
+    const int count = static_cast<int>(this->Regions.size());
+    this->Where->setText(count == 0 ? QString()
+        : this->Current < 0 ? (count == 1 ? qRcnDisputes::tr("1 region") : qRcnDisputes::tr("%1 regions").arg(count))
+                            : qRcnDisputes::tr("%1 of %2").arg(this->Current + 1).arg(count));
+    this->Previous->setEnabled(this->Current > 0);
+    this->Next->setEnabled(this->Current + 1 < count);
+    this->Hint->setVisible(count == 0);
+    this->Table->setVisible(count > 0);
+    const QSignalBlocker blocker(this->Table);
+    if (this->Current >= 0)
+    {
+      this->Table->setCurrentCell(this->Current, 0);
+      this->Table->scrollToItem(this->Table->item(this->Current, 0));
+    }
+    else
+    {
+      this->Table->setCurrentCell(-1, -1);
+    }
+  }
+
+  void activate(int index)
+  {
+    this->Current = index;
+    this->refresh();
+    emit this->Owner->regionActivated(index);
+  }
+
+  qRcnDisputes* Owner = nullptr;
   std::vector<rcn_dispute> Regions;
+  QStringList Raters;
   int Current = -1;
+  qRcnTable* Table = nullptr;
+  QLabel *Where = nullptr, *Hint = nullptr;
+  QToolButton *Previous = nullptr, *Next = nullptr;
 };
 
-qRcnDisputes::qRcnDisputes(QWidget* parent) : QWidget(parent), d(new qRcnDisputesPrivate) {}
+qRcnDisputes::qRcnDisputes(QWidget* parent)
+  : QWidget(parent), d(new qRcnDisputesPrivate)
+{
+  auto* p = this->d.get();
+  p->Owner = this;
+  p->Previous = new QToolButton(this);
+  p->Previous->setObjectName("previous");
+  p->Previous->setText(tr("‹ Previous"));
+  qRcnStyle::describe(p->Previous, tr("Previous"), tr("Go to the previous, larger disputed region."));
+  p->Next = new QToolButton(this);
+  p->Next->setObjectName("next");
+  p->Next->setText(tr("Next ›"));
+  qRcnStyle::describe(p->Next, tr("Next"), tr("Go to the next, smaller disputed region."));
+  p->Where = new QLabel(this);
+  p->Where->setObjectName("where");
+  p->Where->setAlignment(Qt::AlignCenter);
+  auto* row = new QHBoxLayout;
+  row->addWidget(p->Previous);
+  row->addWidget(p->Where, 1);
+  row->addWidget(p->Next);
+
+  p->Hint = qRcnStyle::newNote(this, tr("Nothing is disputed: wherever one rater marked, all did."));
+  p->Hint->setObjectName("hint");
+  p->Table = new qRcnTable(this);
+  p->Table->setObjectName("regions");
+  p->Table->setAccessibleName(tr("Disputed regions, largest first"));
+  p->Table->setColumnCount(3);
+  p->Table->setHorizontalHeaderLabels({ tr("Volume"), tr("Marked by"), tr("Where (mm)") });
+  p->Table->horizontalHeader()->setSectionsClickable(false);
+  p->Table->horizontalHeader()->setHighlightSections(false);
+  p->Table->horizontalHeader()->setSectionResizeMode(0, QHeaderView::ResizeToContents);
+  p->Table->horizontalHeader()->setSectionResizeMode(1, QHeaderView::ResizeToContents);
+  p->Table->horizontalHeader()->setSectionResizeMode(2, QHeaderView::Stretch);
+  p->Table->verticalHeader()->hide();
+  p->Table->setShowGrid(false);
+  p->Table->setAlternatingRowColors(true);
+  p->Table->setSelectionBehavior(QAbstractItemView::SelectRows);
+  p->Table->setSelectionMode(QAbstractItemView::SingleSelection);
+  p->Table->setItemDelegateForColumn(1, new qRcnDotsDelegate(p->Table));
+  p->Table->setVisibleRows(4, 14);
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(6, 6, 6, 6);
+  layout->setSpacing(4);
+  layout->addLayout(row);
+  layout->addWidget(p->Hint);
+  layout->addWidget(p->Table, 1);
+
+  connect(p->Previous, &QToolButton::clicked, this, &qRcnDisputes::previous);
+  connect(p->Next, &QToolButton::clicked, this, &qRcnDisputes::next);
+  // Arrow keys move the current row and go there; a click goes there also when the row was current already.
+  connect(p->Table, &QTableWidget::currentCellChanged, this, [p](int line, int, int before, int) {
+    if (line >= 0 && line != before && !p->Table->inMousePress())
+    {
+      p->activate(line);
+    }
+  });
+  connect(p->Table, &qRcnTable::rowChosen, this, [p](int line) { p->activate(line); });
+  p->refresh();
+}
+
 qRcnDisputes::~qRcnDisputes() = default;
-void qRcnDisputes::setRegions(std::vector<rcn_dispute> regions, const QStringList&)
+
+void qRcnDisputes::setRegions(std::vector<rcn_dispute> regions, const QStringList& raters)
 {
   this->d->Regions = std::move(regions);
+  this->d->Raters = raters;
   this->d->Current = -1;
+  this->d->Hint->setText(raters.isEmpty() ? tr("Open a case with two or more raters to see where they disagree.")
+                                          : tr("Nothing is disputed: wherever one rater marked, all did."));
+  this->d->fill();
 }
-void qRcnDisputes::clear() { this->setRegions({}, {}); }
-int qRcnDisputes::current() const { return this->d->Current; }
-int qRcnDisputes::count() const { return static_cast<int>(this->d->Regions.size()); }
+
+void qRcnDisputes::clear()
+{
+  this->setRegions({}, {});
+}
+
+int qRcnDisputes::current() const
+{
+  return this->d->Current;
+}
+
+int qRcnDisputes::count() const
+{
+  return static_cast<int>(this->d->Regions.size());
+}
+
 void qRcnDisputes::next()
 {
   if (this->d->Current + 1 < this->count())
   {
-    emit regionActivated(++this->d->Current);
+    this->d->activate(this->d->Current + 1);
   }
 }
+
 void qRcnDisputes::previous()
 {
   if (this->d->Current > 0)
   {
-    emit regionActivated(--this->d->Current);
+    this->d->activate(this->d->Current - 1);
   }
 }
-void qRcnDisputes::setCurrent(int index) { this->d->Current = index; }
+
+void qRcnDisputes::setCurrent(int index)
+{
+  this->d->Current = index >= 0 && index < this->count() ? index : -1;
+  this->d->refresh();
+}

@@ -1,0 +1,108 @@
+/// Disputed regions: one after another by button, key and click.
+#include "qRcnTest.h"
+
+#include <QLabel>
+#include <QSignalSpy>
+#include <QToolButton>
+
+#include "qRcnDisputes.h"
+#include "qRcnStyle.h"
+
+class TestDisputes : public QObject
+{
+  Q_OBJECT
+
+  static std::vector<rcn_dispute> regions(int count)
+  {
+    std::vector<rcn_dispute> all;
+    for (int i = 0; i < count; ++i)
+    {
+      rcn_dispute one = {};
+      one.voxels = 1000 / (i + 1);
+      one.volume_ml = 2.5 / (i + 1);
+      one.centroid_world[0] = -12 + 5 * i; // LPS: 12 mm to the right
+      one.centroid_world[1] = 30;
+      one.centroid_world[2] = -4.4 * i;
+      one.marked_by = 0x15 >> (i % 3);
+      one.max_votes = 2;
+      all.push_back(one);
+    }
+    return all;
+  }
+
+private slots:
+  void initTestCase() { SetUpLook(); }
+
+  void goesThrough()
+  {
+    qRcnDisputes panel;
+    QSignalSpy went(&panel, &qRcnDisputes::regionActivated);
+    panel.setRegions(regions(5), FiveRaters());
+    PictureOf(panel, QSize(350, 240));
+    auto* where = panel.findChild<QLabel*>("where");
+    auto* next = panel.findChild<QToolButton*>("next");
+    auto* previous = panel.findChild<QToolButton*>("previous");
+    QCOMPARE(where->text(), QString("5 regions"));
+    QVERIFY(!previous->isEnabled());
+    panel.previous();
+    QCOMPARE(went.count(), 0);
+    QTest::mouseClick(next, Qt::LeftButton);
+    QTest::mouseClick(next, Qt::LeftButton);
+    QCOMPARE(went.count(), 2);
+    QCOMPARE(went.last()[0].toInt(), 1);
+    QCOMPARE(where->text(), QString("2 of 5"));
+    QTest::mouseClick(previous, Qt::LeftButton);
+    QCOMPARE(panel.current(), 0);
+    QVERIFY(!previous->isEnabled());
+    auto* table = panel.findChild<qRcnTable*>("regions");
+    const int before = went.count();
+    const QPoint third = table->visualItemRect(table->item(2, 0)).center();
+    QTest::mouseClick(table->viewport(), Qt::LeftButton, Qt::NoModifier, third);
+    QCOMPARE(went.count(), before + 1); // once
+    QCOMPARE(panel.current(), 2);
+    QTest::mouseClick(table->viewport(), Qt::LeftButton, Qt::NoModifier, third); // back there
+    QCOMPARE(went.count(), before + 2);
+    QTest::keyClick(table, Qt::Key_Down);
+    QCOMPARE(went.count(), before + 3);
+    QCOMPARE(panel.current(), 3);
+    QTest::keyClick(table, Qt::Key_Return);
+    QCOMPARE(went.count(), before + 4);
+    panel.next();
+    panel.next();
+    panel.next();
+    QCOMPARE(panel.current(), 4);
+    QVERIFY(!next->isEnabled());
+    panel.setCurrent(1);
+    QCOMPARE(went.count(), before + 5);
+    QCOMPARE(where->text(), QString("2 of 5"));
+    panel.setRegions(regions(3), FiveRaters());
+    QCOMPARE(panel.current(), -1);
+    panel.clear();
+    QCOMPARE(panel.count(), 0);
+    QVERIFY(panel.findChild<QLabel*>("hint")->isVisibleTo(&panel));
+  }
+
+  void saysWhereAndWho()
+  {
+    qRcnDisputes panel;
+    panel.setRegions(regions(3), FiveRaters());
+    auto* table = panel.findChild<qRcnTable*>("regions");
+    QString where = table->item(0, 2)->text();
+    QCOMPARE(where.replace(QChar(0xa0), ' '), QString("R 12  P 30  S 0"));
+    where = table->item(1, 2)->text();
+    QCOMPARE(where.replace(QChar(0xa0), ' '), QString("R 7  P 30  I 4"));
+    QVERIFY(table->item(0, 1)->data(Qt::AccessibleTextRole).toString() == "Ada, Cleo, Eve");
+    QVERIFY(table->copyText().contains("Ada, Cleo, Eve"));
+  }
+
+  void picture()
+  {
+    qRcnDisputes panel;
+    panel.setRegions(regions(7), FiveRaters());
+    panel.setCurrent(1);
+    COMPARE_PICTURES(panel, "disputes", 350, 240);
+  }
+};
+
+QTEST_MAIN(TestDisputes)
+#include "test_qRcnDisputes.moc"
