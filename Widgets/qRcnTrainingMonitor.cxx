@@ -1,17 +1,380 @@
 #include "qRcnTrainingMonitor.h"
 
+#include <algorithm>
+#include <cmath>
+
+#include <QEvent>
+#include <QHBoxLayout>
+#include <QHeaderView>
+#include <QLabel>
+#include <QProgressBar>
+#include <QPushButton>
+#include <QTabWidget>
+#include <QVBoxLayout>
+
+#include "qRcnChart.h"
+#include "qRcnReliabilityDiagram.h"
+#include "qRcnStyle.h"
+
+namespace
+{
+
+/// So many points of the running loss are kept; then every second one goes.
+const int MostSteps = 1000;
+
+QString Memory(double megabytes)
+{
+  return megabytes >= 1000 ? qRcnTrainingMonitor::tr("%1 GB").arg(megabytes / 1000, 0, 'f', 1)
+                           : qRcnTrainingMonitor::tr("%1 MB").arg(megabytes, 0, 'f', 0);
+}
+
+QString StageInWords(const rcn::TrainingProgress& progress)
+{
+  const QString stage = QString::fromUtf8(progress.Stage);
+  return progress.Epoch > 0 && progress.Epochs > 0
+    ? qRcnTrainingMonitor::tr("Epoch %1 of %2, %3").arg(progress.Epoch).arg(progress.Epochs).arg(stage)
+    : stage.left(1).toUpper() + stage.mid(1);
+}
+
+} // namespace
+
 class qRcnTrainingMonitorPrivate
 {
 public:
+  void setState(qRcnTrainingMonitor::State state)
+  {
+    this->State = state;
+    const bool busy = state == qRcnTrainingMonitor::Running || state == qRcnTrainingMonitor::Cancelling;
+    this->Bar->setVisible(busy);
+    this->Cancel->setVisible(busy);
+    this->Cancel->setEnabled(state == qRcnTrainingMonitor::Running);
+    this->Keep->setVisible(state == qRcnTrainingMonitor::Finished);
+    this->Discard->setVisible(state == qRcnTrainingMonitor::Finished);
+    this->Tabs->setTabEnabled(1, state == qRcnTrainingMonitor::Finished);
+    this->Tabs->setVisible(state != qRcnTrainingMonitor::Idle);
+    this->Tabs->setCurrentIndex(state == qRcnTrainingMonitor::Finished ? 1 : 0);
+  }
+
+  void refreshStatus()
+  {
+    QStringList parts;
+    if (this->State == qRcnTrainingMonitor::Cancelling)
+    {
+      parts << qRcnTrainingMonitor::tr("Stopping: the step is finished and the model saved");
+    }
+    else if (!this->Stage.isEmpty())
+    {
+      parts << this->Stage;
+      if (std::isfinite(this->SecondsLeft))
+      {
+        parts << (this->SecondsLeft >= 60 ? qRcnTrainingMonitor::tr("about %1 left") : qRcnTrainingMonitor::tr("%1 left")).arg(qRcnStyle::duration(this->SecondsLeft));
+      }
+    }
+    if (this->Megabytes > 0)
+    {
+      parts << qRcnTrainingMonitor::tr("%1 of memory").arg(Memory(this->Megabytes));
+    }
+    this->Status->setText(parts.join(QStringLiteral("  ·  ")));
+  }
+
+  void refreshCurves()
+  {
+    const QPalette& palette = this->Owner->palette();
+    qRcnChart::Axis x, y;
+    x.Title = qRcnTrainingMonitor::tr("epoch");
+    x.Whole = true;
+    x.High = std::max(this->EpochCount, 1);
+    qRcnCurves::Curve steps{ qRcnTrainingMonitor::tr("within an epoch"), qRcnStyle::mixed(palette.color(QPalette::Base), qRcnStyle::accent(palette), 0.45), this->Steps, false };
+    qRcnCurves::Curve loss{ qRcnTrainingMonitor::tr("loss"), qRcnStyle::accent(palette), {}, false };
+    const QColor warm = qRcnStyle::isDark(palette) ? QColor(0xf0, 0xb0, 0x5a) : QColor(0xb8, 0x66, 0x00);
+    qRcnCurves::Curve majority{ qRcnTrainingMonitor::tr("majority"), qRcnStyle::accent(palette), {}, false };
+    qRcnCurves::Curve expected{ qRcnTrainingMonitor::tr("expected share"), warm, {}, true };
+    double best = NAN;
+    for (const rcn::TrainingEpoch& epoch : this->Epochs)
+    {
+      if (epoch.Epoch > 0)
+      {
+        loss.Points << QPointF(epoch.Epoch, epoch.Loss);
+      }
+      majority.Points << QPointF(epoch.Epoch, epoch.MajorityMrEce);
+      expected.Points << QPointF(epoch.Epoch, epoch.ExpectedMrEce);
+      best = epoch.Best ? epoch.Epoch : best;
+    }
+    y.Title = qRcnTrainingMonitor::tr("loss");
+    this->LossChart->setCurves({ steps, loss }, x, y);
+    y.Title = qRcnTrainingMonitor::tr("MR-ECE");
+    y.Percent = true;
+    this->EceChart->setCurves({ majority, expected }, x, y);
+    this->EceChart->setMark(best, qRcnTrainingMonitor::tr("best"));
+  }
+
+  void setRow(int row, const QString& name, const QString& toolTip, double before, double after, bool percent)
+  {
+    const double values[2] = { before, after };
+    auto* heading = new QTableWidgetItem(name);
+    heading->setToolTip(toolTip);
+    this->Figures->setVerticalHeaderItem(row, heading);
+    for (int c = 0; c < 2; ++c)
+    {
+      const QString text = !std::isfinite(values[c]) ? QStringLiteral("–") : percent ? qRcnStyle::percent(values[c], 2) : QString::number(values[c], 'f', 4);
+      auto* item = new qRcnNumberItem(text, values[c]);
+      item->setToolTip(toolTip);
+      this->Figures->setItem(row, c, item);
+    }
+  }
+
+  void showResult(const rcn::TrainingResult& result)
+  {
+    const bool judged = result.After.Cases > 0;
+    const rcn::EvaluationReport* before = result.HasBefore ? &result.Before : nullptr;
+    const auto figure = [&](const rcn::EvaluationReport* report, rcn_figure which) { return judged && report ? report->Figures[which] : NAN; };
+    const double was = figure(before, RCN_MR_ECE), is = figure(&result.After, RCN_MR_ECE);
+    const QString cases = result.After.Cases == 1 ? qRcnTrainingMonitor::tr("1 validation case") : qRcnTrainingMonitor::tr("%1 validation cases").arg(result.After.Cases);
+    QString text = result.Interrupted ? qRcnTrainingMonitor::tr("Stopped early. ") : QString();
+    if (!judged)
+    {
+      text += qRcnTrainingMonitor::tr("There were no validation cases to judge the model by.");
+    }
+    else if (before && result.Best == 0)
+    {
+      text += qRcnTrainingMonitor::tr("Training brought nothing better: the model it started from is still the best on %1.").arg(cases);
+    }
+    else if (before)
+    {
+      text += (is < was ? qRcnTrainingMonitor::tr("MR-ECE fell from %1 to %2 on %3.") : qRcnTrainingMonitor::tr("MR-ECE went from %1 to %2 on %3."))
+                .arg(qRcnStyle::percent(was, 2), qRcnStyle::percent(is, 2), cases);
+    }
+    else
+    {
+      text += qRcnTrainingMonitor::tr("MR-ECE is %1 on %2; the best model is that of epoch %3.").arg(qRcnStyle::percent(is, 2), cases).arg(result.Best);
+    }
+    this->Verdict->setText(text);
+    this->setRow(0, qRcnTrainingMonitor::tr("MR-ECE"), qRcnTrainingMonitor::tr("How far probabilities are from the share of raters who mark the voxel. Less is better."), was, is, true);
+    this->setRow(1, qRcnTrainingMonitor::tr("Dice"), qRcnTrainingMonitor::tr("Overlap with the raters' majority. More is better."), figure(before, RCN_DICE), figure(&result.After, RCN_DICE), false);
+    this->setRow(2, qRcnTrainingMonitor::tr("AUC"), qRcnTrainingMonitor::tr("How well marked and unmarked voxels are told apart. 1 is perfect."), before && judged ? before->Auc.reference : NAN,
+      judged ? result.After.Auc.reference : NAN, false);
+    this->setRow(3, qRcnTrainingMonitor::tr("Brier"), qRcnTrainingMonitor::tr("Mean squared error of the probabilities against all raters. Less is better."), figure(before, RCN_BRIER), figure(&result.After, RCN_BRIER), false);
+    this->Figures->setColumnHidden(0, !before);
+    this->Diagram->setVisible(judged);
+    this->Diagram->clear();
+    if (judged)
+    {
+      QStringList raters;
+      for (const std::string& rater : result.Raters)
+      {
+        raters << QString::fromStdString(rater);
+      }
+      this->Diagram->setReport(result.After, qRcnTrainingMonitor::tr("after"), raters);
+      if (before)
+      {
+        this->Diagram->setSecond(*before, qRcnTrainingMonitor::tr("before"));
+      }
+    }
+  }
+
+  qRcnTrainingMonitor* Owner = nullptr;
   qRcnTrainingMonitor::State State = qRcnTrainingMonitor::Idle;
+  QString Stage;
+  double SecondsLeft = NAN, Megabytes = 0;
+  int EpochCount = 0;
+  QVector<QPointF> Steps;
+  QVector<rcn::TrainingEpoch> Epochs;
+  QLabel *Title = nullptr, *Status = nullptr, *Verdict = nullptr;
+  QProgressBar* Bar = nullptr;
+  QPushButton *Cancel = nullptr, *Keep = nullptr, *Discard = nullptr;
+  QTabWidget* Tabs = nullptr;
+  qRcnCurves *LossChart = nullptr, *EceChart = nullptr;
+  qRcnTable* Figures = nullptr;
+  qRcnReliabilityDiagram* Diagram = nullptr;
 };
 
-qRcnTrainingMonitor::qRcnTrainingMonitor(QWidget* parent) : QWidget(parent), d(new qRcnTrainingMonitorPrivate) {}
+qRcnTrainingMonitor::qRcnTrainingMonitor(QWidget* parent)
+  : QWidget(parent), d(new qRcnTrainingMonitorPrivate)
+{
+  auto* p = this->d.get();
+  p->Owner = this;
+  p->Title = qRcnStyle::newNote(this);
+  p->Title->setObjectName("title");
+  QFont bold = p->Title->font();
+  bold.setBold(true);
+  p->Title->setFont(bold);
+  p->Bar = new QProgressBar(this);
+  p->Bar->setObjectName("progress");
+  p->Bar->setRange(0, 1000);
+  p->Bar->setFormat(QStringLiteral("%p\u00a0%"));
+  p->Bar->setAccessibleName(tr("Progress of the training"));
+  p->Cancel = new QPushButton(tr("Cancel"), this);
+  p->Cancel->setObjectName("cancel");
+  p->Cancel->setToolTip(tr("Finish the current step, save, and stop. Training can go on from there."));
+  auto* row = new QHBoxLayout;
+  row->addWidget(p->Bar, 1);
+  row->addWidget(p->Cancel);
+  p->Status = qRcnStyle::newNote(this);
+  p->Status->setObjectName("status");
+
+  p->Tabs = new QTabWidget(this);
+  p->Tabs->setObjectName("tabs");
+  p->Tabs->setDocumentMode(true);
+  auto* course = new QWidget(p->Tabs);
+  p->LossChart = new qRcnCurves(course);
+  p->LossChart->setObjectName("loss");
+  qRcnStyle::describe(p->LossChart, tr("Loss"), tr("Loss: what training makes small, on the training cases. It should fall and then flatten."));
+  p->EceChart = new qRcnCurves(course);
+  p->EceChart->setObjectName("ece");
+  qRcnStyle::describe(p->EceChart, tr("MR-ECE"),
+    tr("MR-ECE on the validation cases after each epoch: how far probabilities are from the share of raters who mark the voxel."));
+  auto* charts = new QVBoxLayout(course);
+  charts->setContentsMargins(0, 6, 0, 0);
+  charts->addWidget(p->LossChart);
+  charts->addWidget(p->EceChart);
+  p->Tabs->addTab(course, tr("Course"));
+
+  auto* outcome = new QWidget(p->Tabs);
+  p->Verdict = qRcnStyle::newNote(outcome);
+  p->Verdict->setObjectName("verdict");
+  p->Figures = new qRcnTable(outcome);
+  p->Figures->setObjectName("figures");
+  p->Figures->setAccessibleName(tr("Before and after training"));
+  p->Figures->setColumnCount(2);
+  p->Figures->setRowCount(4);
+  p->Figures->setHorizontalHeaderLabels({ tr("Before"), tr("After") });
+  p->Figures->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
+  p->Figures->setVisibleRows(4, 4);
+  p->Diagram = new qRcnReliabilityDiagram(outcome);
+  p->Diagram->setObjectName("diagram");
+  p->Diagram->setControlsVisible(false);
+  auto* results = new QVBoxLayout(outcome);
+  results->setContentsMargins(0, 6, 0, 0);
+  results->addWidget(p->Verdict);
+  results->addWidget(p->Figures);
+  results->addWidget(p->Diagram, 1);
+  p->Tabs->addTab(outcome, tr("Result"));
+
+  p->Keep = new QPushButton(tr("Keep the new model"), this);
+  p->Keep->setObjectName("keep");
+  p->Keep->setToolTip(tr("Use the new model from now on."));
+  p->Discard = new QPushButton(tr("Discard"), this);
+  p->Discard->setObjectName("discard");
+  p->Discard->setToolTip(tr("Stay with the model there was before."));
+  auto* answer = new QHBoxLayout;
+  answer->addWidget(p->Keep, 1);
+  answer->addWidget(p->Discard);
+
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(6, 6, 6, 6);
+  layout->setSpacing(4);
+  layout->addWidget(p->Title);
+  layout->addLayout(row);
+  layout->addWidget(p->Status);
+  layout->addWidget(p->Tabs, 1);
+  layout->addLayout(answer);
+  layout->addStretch(0);
+
+  connect(p->Cancel, &QPushButton::clicked, this, [this, p] {
+    p->setState(Cancelling);
+    p->refreshStatus();
+    emit cancelRequested();
+  });
+  connect(p->Keep, &QPushButton::clicked, this, &qRcnTrainingMonitor::keepRequested);
+  connect(p->Discard, &QPushButton::clicked, this, &qRcnTrainingMonitor::discardRequested);
+  this->clear();
+}
+
 qRcnTrainingMonitor::~qRcnTrainingMonitor() = default;
-qRcnTrainingMonitor::State qRcnTrainingMonitor::state() const { return this->d->State; }
-void qRcnTrainingMonitor::start(const QString&) { this->d->State = Running; }
-void qRcnTrainingMonitor::setProgress(const rcn::TrainingProgress&) {}
-void qRcnTrainingMonitor::addEpoch(const rcn::TrainingEpoch&) {}
-void qRcnTrainingMonitor::finish(const rcn::TrainingResult&) { this->d->State = Finished; }
-void qRcnTrainingMonitor::fail(const QString&) { this->d->State = Failed; }
-void qRcnTrainingMonitor::clear() { this->d->State = Idle; }
+
+qRcnTrainingMonitor::State qRcnTrainingMonitor::state() const
+{
+  return this->d->State;
+}
+
+void qRcnTrainingMonitor::start(const QString& what)
+{
+  this->clear();
+  this->d->Title->setText(what);
+  this->d->setState(Running);
+}
+
+void qRcnTrainingMonitor::setProgress(const rcn::TrainingProgress& progress)
+{
+  auto* p = this->d.get();
+  if (p->State != Running && p->State != Cancelling)
+  {
+    return; // a late message of a training that has ended
+  }
+  p->Bar->setValue(static_cast<int>(1000 * std::min(std::max(progress.Fraction, 0.0), 1.0)));
+  p->Stage = StageInWords(progress);
+  p->SecondsLeft = progress.SecondsLeft;
+  p->EpochCount = std::max(p->EpochCount, progress.Epochs);
+  const double x = progress.Fraction * progress.Epochs;
+  if (progress.Epoch > 0 && std::isfinite(progress.Loss) && progress.Loss > 0 && (p->Steps.isEmpty() || x > p->Steps.last().x()))
+  {
+    p->Steps << QPointF(x, progress.Loss);
+    if (p->Steps.size() > MostSteps)
+    {
+      QVector<QPointF> fewer;
+      for (int i = 0; i < p->Steps.size(); i += 2)
+      {
+        fewer << p->Steps[i];
+      }
+      p->Steps = fewer;
+    }
+  }
+  p->refreshStatus();
+  p->refreshCurves();
+}
+
+void qRcnTrainingMonitor::addEpoch(const rcn::TrainingEpoch& epoch)
+{
+  this->d->Epochs << epoch;
+  this->d->Megabytes = std::max(this->d->Megabytes, epoch.Megabytes);
+  this->d->refreshStatus();
+  this->d->refreshCurves();
+}
+
+void qRcnTrainingMonitor::finish(const rcn::TrainingResult& result)
+{
+  auto* p = this->d.get();
+  p->Epochs.clear();
+  for (const rcn::TrainingEpoch& epoch : result.Epochs)
+  {
+    p->Epochs << epoch;
+    p->Megabytes = std::max(p->Megabytes, epoch.Megabytes);
+  }
+  p->Stage = result.Epochs.empty() ? QString() : tr("Done in %1").arg(qRcnStyle::duration(result.Epochs.back().Seconds));
+  p->SecondsLeft = NAN;
+  p->showResult(result);
+  p->setState(Finished);
+  p->refreshStatus();
+  p->refreshCurves();
+}
+
+void qRcnTrainingMonitor::fail(const QString& sentence)
+{
+  this->d->setState(Failed);
+  this->d->Status->setText(sentence);
+}
+
+void qRcnTrainingMonitor::clear()
+{
+  auto* p = this->d.get();
+  p->Stage.clear();
+  p->Steps.clear();
+  p->Epochs.clear();
+  p->SecondsLeft = NAN;
+  p->Megabytes = 0;
+  p->EpochCount = 0;
+  p->Bar->setValue(0);
+  p->Title->setText(tr("Train a model to follow its course here."));
+  p->setState(Idle);
+  p->refreshStatus();
+  p->refreshCurves();
+}
+
+void qRcnTrainingMonitor::changeEvent(QEvent* event)
+{
+  QWidget::changeEvent(event);
+  if (event->type() == QEvent::PaletteChange && this->d->Diagram)
+  {
+    this->d->refreshCurves(); // in the palette's colours
+  }
+}

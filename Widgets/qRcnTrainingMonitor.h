@@ -45,6 +45,9 @@ signals:
   void keepRequested();
   void discardRequested();
 
+protected:
+  void changeEvent(QEvent* event) override;
+
 private:
   std::unique_ptr<qRcnTrainingMonitorPrivate> d;
 };
