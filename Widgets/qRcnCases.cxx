@@ -1,17 +1,406 @@
 #include "qRcnCases.h"
 
+#include <algorithm>
+#include <cmath>
+
+#include <QDragEnterEvent>
+#include <QHash>
+#include <QHeaderView>
+#include <QKeyEvent>
+#include <QLabel>
+#include <QLineEdit>
+#include <QMimeData>
+#include <QPainter>
+#include <QSet>
+#include <QUrl>
+#include <QVBoxLayout>
+
+#include "qRcnStyle.h"
+
+namespace
+{
+
+enum Column
+{
+  NameColumn,
+  RatersColumn,
+  DiceColumn,
+  SplitColumn,
+  StatusColumn,
+  ColumnCount
+};
+
+QStringList LocalFiles(const QMimeData* data)
+{
+  QStringList paths;
+  for (const QUrl& url : data->urls())
+  {
+    if (url.isLocalFile())
+    {
+      paths << url.toLocalFile();
+    }
+  }
+  return paths;
+}
+
+} // namespace
+
 class qRcnCasesPrivate
 {
 public:
+  struct State
+  {
+    qRcnCases::Status Status = qRcnCases::NotRead;
+    QString Sentence;
+    double Dice = NAN;
+  };
+
+  static QString statusText(const State& state)
+  {
+    switch (state.Status)
+    {
+      case qRcnCases::NotRead:
+        return qRcnCases::tr("not read");
+      case qRcnCases::Reading:
+        return qRcnCases::tr("reading");
+      case qRcnCases::Read:
+        return qRcnCases::tr("read");
+      case qRcnCases::Predicted:
+        return qRcnCases::tr("predicted");
+      case qRcnCases::Problem:
+        return state.Sentence.isEmpty() ? qRcnCases::tr("problem") : qRcnCases::tr("problem: %1").arg(state.Sentence);
+    }
+    return QString();
+  }
+
+  /// Form and colour both tell, for those who see only one of them.
+  QIcon statusIcon(qRcnCases::Status status) const
+  {
+    const QPalette& palette = this->Owner->palette();
+    QPixmap pixmap(32, 32);
+    pixmap.fill(Qt::transparent);
+    QPainter painter(&pixmap);
+    painter.setRenderHint(QPainter::Antialiasing);
+    painter.scale(2, 2);
+    const QColor ink = qRcnStyle::muted(palette), blue = qRcnStyle::accent(palette);
+    painter.setPen(QPen(status == qRcnCases::NotRead ? ink : status == qRcnCases::Problem ? qRcnStyle::warning(palette) : blue, 1.6));
+    if (status == qRcnCases::Problem)
+    {
+      painter.drawPolygon(QPolygonF({ QPointF(8, 2), QPointF(14.5, 13.5), QPointF(1.5, 13.5) }));
+      painter.drawLine(QPointF(8, 6.5), QPointF(8, 9.5));
+      painter.drawPoint(QPointF(8, 11.8));
+      return QIcon(pixmap);
+    }
+    painter.drawEllipse(QPointF(8, 8), 5.5, 5.5);
+    painter.setBrush(blue);
+    if (status == qRcnCases::Reading)
+    {
+      painter.drawPie(QRectF(2.5, 2.5, 11, 11), 90 * 16, -120 * 16);
+    }
+    else if (status == qRcnCases::Read)
+    {
+      painter.drawEllipse(QPointF(8, 8), 2.2, 2.2);
+    }
+    else if (status == qRcnCases::Predicted)
+    {
+      painter.drawEllipse(QPointF(8, 8), 5.5, 5.5);
+      painter.setPen(QPen(palette.color(QPalette::Base), 1.8));
+      painter.drawPolyline(QPolygonF({ QPointF(5, 8.2), QPointF(7.2, 10.4), QPointF(11, 5.8) }));
+    }
+    return QIcon(pixmap);
+  }
+
+  int rowOf(const QString& id) const
+  {
+    for (int row = 0; row < this->Table->rowCount(); ++row)
+    {
+      if (this->idOf(row) == id)
+      {
+        return row;
+      }
+    }
+    return -1;
+  }
+
+  QString idOf(int row) const { return this->Table->item(row, NameColumn)->data(Qt::UserRole).toString(); }
+
+  void refreshRow(int row)
+  {
+    const QString id = this->idOf(row);
+    const State state = this->States.value(id);
+    QTableWidgetItem* name = this->Table->item(row, NameColumn);
+    name->setIcon(this->statusIcon(state.Status));
+    QFont font = this->Table->font();
+    font.setBold(id == this->Current);
+    name->setFont(font);
+    this->Table->setItem(row, DiceColumn, new qRcnNumberItem(std::isfinite(state.Dice) ? QString::number(state.Dice, 'f', 2) : QString(), state.Dice));
+    this->Table->item(row, StatusColumn)->setText(statusText(state));
+    const QString hint = qRcnCases::tr("%1 (%2): %3\nRaters: %4%5")
+                           .arg(id, this->Table->item(row, SplitColumn)->text(), statusText(state), this->Table->item(row, RatersColumn)->data(Qt::AccessibleTextRole).toString(),
+                             std::isfinite(state.Dice) ? qRcnCases::tr("\nMean Dice of two raters: %1").arg(state.Dice, 0, 'f', 3) : QString());
+    for (int c = 0; c < ColumnCount; ++c)
+    {
+      this->Table->item(row, c)->setToolTip(hint);
+    }
+  }
+
+  void refreshFilter()
+  {
+    const QStringList words = this->Search->text().split(' ');
+    int shown = 0;
+    for (int row = 0; row < this->Table->rowCount(); ++row)
+    {
+      const QString text = QStringList({ this->idOf(row), this->Table->item(row, SplitColumn)->text(), this->Table->item(row, StatusColumn)->text(),
+                                         this->Table->item(row, RatersColumn)->data(Qt::AccessibleTextRole).toString() })
+                             .join(' ');
+      const bool fits = std::all_of(words.begin(), words.end(), [&text](const QString& word) { return text.contains(word, Qt::CaseInsensitive); });
+      this->Table->setRowHidden(row, !fits);
+      shown += fits;
+    }
+    const int count = this->Table->rowCount();
+    const QString all = count == 1 ? qRcnCases::tr("1 case") : qRcnCases::tr("%1 cases").arg(count);
+    this->Footer->setText(count == 0 ? qRcnCases::tr("Drop a data list, images with masks, or a DICOM folder here.")
+        : shown < count              ? qRcnCases::tr("%1 of %2").arg(shown).arg(all)
+                                     : all);
+    this->Table->setVisible(count > 0);
+    this->Search->setVisible(count > 0);
+  }
+
+  /// In a narrow panel the icon tells the status.
+  void refreshColumns()
+  {
+    this->Table->setColumnHidden(StatusColumn, this->Owner->width() < 420);
+    this->Table->setColumnHidden(SplitColumn, this->Owner->width() < 300 || !this->SeveralSplits);
+  }
+
+  void activate(int row)
+  {
+    if (row >= 0)
+    {
+      this->Owner->setCurrentCase(this->idOf(row));
+      emit this->Owner->caseActivated(this->idOf(row));
+    }
+  }
+
+  qRcnCases* Owner = nullptr;
+  QStringList Raters;
+  QHash<QString, State> States;
   QString Current;
+  bool SeveralSplits = false;
+  QLineEdit* Search = nullptr;
+  qRcnTable* Table = nullptr;
+  QLabel* Footer = nullptr;
 };
 
-qRcnCases::qRcnCases(QWidget* parent) : QWidget(parent), d(new qRcnCasesPrivate) {}
+qRcnCases::qRcnCases(QWidget* parent)
+  : QWidget(parent), d(new qRcnCasesPrivate)
+{
+  auto* p = this->d.get();
+  p->Owner = this;
+  p->Search = new QLineEdit(this);
+  p->Search->setObjectName("search");
+  p->Search->setPlaceholderText(tr("Search: name, rater, status"));
+  p->Search->setClearButtonEnabled(true);
+  p->Search->setAccessibleName(tr("Search cases"));
+  p->Search->installEventFilter(this);
+  p->Table = new qRcnTable(this);
+  p->Table->setObjectName("cases");
+  p->Table->setAccessibleName(tr("Cases"));
+  p->Table->setColumnCount(ColumnCount);
+  p->Table->setHorizontalHeaderLabels({ tr("Case"), tr("Raters"), tr("Dice"), tr("Set"), tr("Status") });
+  const QString hints[] = { tr("Click a heading to sort."), tr("Who answered: filled; who did not: hollow."),
+    tr("How far the raters of the case agree: mean Dice of two of them. 1: the same voxels."),
+    tr("What the case is for: training, validation or test."), tr("What was done with the case.") };
+  for (int c = 0; c < ColumnCount; ++c)
+  {
+    p->Table->horizontalHeaderItem(c)->setToolTip(hints[c]);
+    p->Table->horizontalHeader()->setSectionResizeMode(c, c == NameColumn ? QHeaderView::Stretch : QHeaderView::ResizeToContents);
+  }
+  p->Table->horizontalHeader()->setSectionResizeMode(StatusColumn, QHeaderView::Interactive);
+  p->Table->horizontalHeader()->resizeSection(StatusColumn, 120);
+  p->Table->horizontalHeader()->setMinimumSectionSize(34);
+  p->Table->horizontalHeader()->setHighlightSections(false);
+  p->Table->horizontalHeader()->setSortIndicator(-1, Qt::AscendingOrder);
+  p->Table->verticalHeader()->hide();
+  p->Table->setShowGrid(false);
+  p->Table->setAlternatingRowColors(true);
+  p->Table->setSelectionBehavior(QAbstractItemView::SelectRows);
+  p->Table->setSelectionMode(QAbstractItemView::SingleSelection);
+  p->Table->setItemDelegateForColumn(RatersColumn, new qRcnDotsDelegate(p->Table));
+  p->Table->setVisibleRows(3, 30);
+  p->Footer = qRcnStyle::newNote(this);
+  p->Footer->setObjectName("footer");
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(6, 6, 6, 6);
+  layout->setSpacing(4);
+  layout->addWidget(p->Search);
+  layout->addWidget(p->Table, 1);
+  layout->addWidget(p->Footer);
+  this->setAcceptDrops(true);
+
+  connect(p->Search, &QLineEdit::textChanged, this, [p] { p->refreshFilter(); });
+  connect(p->Search, &QLineEdit::returnPressed, this, [this, p] { p->activate(p->rowOf(this->shownCases().value(0))); });
+  connect(p->Table, &qRcnTable::rowChosen, this, [p](int row) { p->activate(row); });
+  p->refreshFilter();
+}
+
 qRcnCases::~qRcnCases() = default;
-void qRcnCases::setCases(const std::vector<rcn::Case>&, const QStringList&) {}
-void qRcnCases::setStatus(const QString&, Status, const QString&) {}
-void qRcnCases::setAgreement(const QString&, double) {}
-QString qRcnCases::currentCase() const { return this->d->Current; }
-qRcnCases::Status qRcnCases::status(const QString&) const { return NotRead; }
-QStringList qRcnCases::shownCases() const { return {}; }
-void qRcnCases::setCurrentCase(const QString& id) { this->d->Current = id; }
+
+void qRcnCases::setCases(const std::vector<rcn::Case>& cases, const QStringList& raters)
+{
+  auto* p = this->d.get();
+  p->Raters = raters;
+  p->Table->setSortingEnabled(false);
+  p->Table->clearContents();
+  p->Table->setRowCount(static_cast<int>(cases.size()));
+  QHash<QString, qRcnCasesPrivate::State> states;
+  QSet<QString> splits;
+  for (int row = 0; row < p->Table->rowCount(); ++row)
+  {
+    const rcn::Case& one = cases[static_cast<size_t>(row)];
+    const QString id = QString::fromStdString(one.Id);
+    states[id] = p->States.value(id);
+    splits << QString::fromStdString(one.Split);
+    auto* name = new QTableWidgetItem(id);
+    name->setData(Qt::UserRole, id);
+    QStringList names;
+    quint64 set = 0;
+    for (const rcn::RaterFile& rater : one.Raters)
+    {
+      names << QString::fromStdString(rater.Name);
+      const int index = raters.indexOf(names.last());
+      set |= index >= 0 ? quint64(1) << index : 0;
+    }
+    auto* who = new qRcnNumberItem(QString(), names.size());
+    who->setData(qRcnDotsDelegate::SetRole, set);
+    who->setData(qRcnDotsDelegate::CountRole, raters.size());
+    who->setData(Qt::AccessibleTextRole, names.join(QStringLiteral(", ")));
+    p->Table->setItem(row, NameColumn, name);
+    p->Table->setItem(row, RatersColumn, who);
+    p->Table->setItem(row, SplitColumn, new QTableWidgetItem(QString::fromStdString(one.Split)));
+    p->Table->setItem(row, StatusColumn, new QTableWidgetItem);
+  }
+  p->States = states;
+  p->SeveralSplits = splits.size() > 1;
+  if (!states.contains(p->Current))
+  {
+    p->Current.clear();
+  }
+  for (int row = 0; row < p->Table->rowCount(); ++row)
+  {
+    p->refreshRow(row);
+  }
+  p->Table->setSortingEnabled(true);
+  p->refreshFilter();
+  p->refreshColumns();
+  this->setCurrentCase(p->Current);
+}
+
+void qRcnCases::setStatus(const QString& id, Status status, const QString& sentence)
+{
+  const int row = this->d->rowOf(id);
+  if (row < 0)
+  {
+    return;
+  }
+  this->d->States[id].Status = status;
+  this->d->States[id].Sentence = sentence;
+  this->d->Table->setSortingEnabled(false); // a row must not move away under the hand that fills it
+  this->d->refreshRow(row);
+  this->d->Table->setSortingEnabled(true);
+  this->d->refreshFilter();
+}
+
+void qRcnCases::setAgreement(const QString& id, double meanDice)
+{
+  const int row = this->d->rowOf(id);
+  if (row < 0)
+  {
+    return;
+  }
+  this->d->States[id].Dice = meanDice;
+  this->d->Table->setSortingEnabled(false);
+  this->d->refreshRow(row);
+  this->d->Table->setSortingEnabled(true);
+  this->d->refreshFilter();
+}
+
+QString qRcnCases::currentCase() const
+{
+  return this->d->Current;
+}
+
+qRcnCases::Status qRcnCases::status(const QString& id) const
+{
+  return this->d->States.value(id).Status;
+}
+
+QStringList qRcnCases::shownCases() const
+{
+  QStringList ids;
+  for (int row = 0; row < this->d->Table->rowCount(); ++row)
+  {
+    if (!this->d->Table->isRowHidden(row))
+    {
+      ids << this->d->idOf(row);
+    }
+  }
+  return ids;
+}
+
+void qRcnCases::setCurrentCase(const QString& id)
+{
+  auto* p = this->d.get();
+  const int before = p->rowOf(p->Current), now = p->rowOf(id);
+  p->Current = now >= 0 ? id : QString();
+  for (const int row : { before, now })
+  {
+    if (row >= 0)
+    {
+      QFont font = p->Table->font();
+      font.setBold(row == now);
+      p->Table->item(row, NameColumn)->setFont(font);
+    }
+  }
+  p->Table->setCurrentCell(now, now >= 0 ? NameColumn : -1);
+}
+
+void qRcnCases::dragEnterEvent(QDragEnterEvent* event)
+{
+  if (!LocalFiles(event->mimeData()).isEmpty())
+  {
+    event->acceptProposedAction();
+  }
+}
+
+void qRcnCases::dropEvent(QDropEvent* event)
+{
+  const QStringList paths = LocalFiles(event->mimeData());
+  if (!paths.isEmpty())
+  {
+    event->acceptProposedAction();
+    emit filesDropped(paths);
+  }
+}
+
+void qRcnCases::resizeEvent(QResizeEvent* event)
+{
+  QWidget::resizeEvent(event);
+  this->d->refreshColumns();
+}
+
+bool qRcnCases::eventFilter(QObject* watched, QEvent* event)
+{
+  // From the search box down into the list.
+  if (watched == this->d->Search && event->type() == QEvent::KeyPress && static_cast<QKeyEvent*>(event)->key() == Qt::Key_Down)
+  {
+    const int row = this->d->rowOf(this->shownCases().value(0));
+    if (row >= 0)
+    {
+      this->d->Table->setFocus();
+      this->d->Table->setCurrentCell(row, NameColumn);
+    }
+    return true;
+  }
+  return QWidget::eventFilter(watched, event);
+}

@@ -52,6 +52,12 @@ signals:
   void caseActivated(const QString& id);
   void filesDropped(const QStringList& paths);
 
+protected:
+  void dragEnterEvent(QDragEnterEvent* event) override;
+  void dropEvent(QDropEvent* event) override;
+  void resizeEvent(QResizeEvent* event) override;
+  bool eventFilter(QObject* watched, QEvent* event) override;
+
 private:
   std::unique_ptr<qRcnCasesPrivate> d;
 };
