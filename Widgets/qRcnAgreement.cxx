@@ -135,7 +135,7 @@ public:
         item->setTextAlignment(Qt::AlignCenter);
         if (std::isfinite(value))
         {
-          // Bright is good. Agreement is coloured from half of the way below the worst pair, so that differences are seen.
+          // Bright is good. Agreement is colored from half of the way below the worst pair, so that differences are seen.
           const double range = measure.Millimetres ? most : 1 - std::min(least, 0.9);
           const double share = range > 0 ? (measure.Millimetres ? 1 - value / (range * 1.25) : 1 - 0.75 * (1 - value) / range) : 1;
           const QColor color = qRcnStyle::levelColor(RCN_PALETTE_GREEN, share);

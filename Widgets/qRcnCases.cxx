@@ -73,7 +73,7 @@ public:
     return QString();
   }
 
-  /// Form and colour both tell, for those who see only one of them.
+  /// Form and color both tell, for those who see only one of them.
   QIcon statusIcon(qRcnCases::Status status) const
   {
     const QPalette& palette = this->Owner->palette();

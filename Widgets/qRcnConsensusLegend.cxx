@@ -170,7 +170,7 @@ qRcnConsensusLegend::qRcnConsensusLegend(QWidget* parent)
   {
     p->Colors->addItem(Ramp(static_cast<rcn_palette>(i)), names[i], i);
   }
-  qRcnStyle::describe(p->Colors, tr("Colours"), tr("Colours of the levels. In each of them more raters are brighter, so that levels can be told apart without seeing red or green."));
+  qRcnStyle::describe(p->Colors, tr("Colors"), tr("Colors of the levels. In each of them more raters are brighter, so that levels can be told apart without seeing red or green."));
   p->All = new QPushButton(tr("Show all"), this);
   p->All->setObjectName("all");
   p->All->setToolTip(tr("Show all levels again (Esc)"));

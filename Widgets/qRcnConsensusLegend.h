@@ -1,4 +1,4 @@
-/// The levels of consensus, 0 ... K raters: colour, words, volume. A click isolates a level.
+/// The levels of consensus, 0 ... K raters: color, words, volume. A click isolates a level.
 #ifndef qRcnConsensusLegend_h
 #define qRcnConsensusLegend_h
 

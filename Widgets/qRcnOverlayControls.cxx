@@ -156,7 +156,7 @@ qRcnOverlayControls::qRcnOverlayControls(QWidget* parent)
   p->Contour->setToolTip(tr("Draw a line around all voxels with at least the threshold's probability."));
   p->LevelContours = new QCheckBox(tr("Contour of &each level"), this);
   p->LevelContours->setObjectName("levelContours");
-  p->LevelContours->setToolTip(tr("Draw a line for one rater, two raters, ... in the colours of the legend."));
+  p->LevelContours->setToolTip(tr("Draw a line for one rater, two raters, ... in the colors of the legend."));
   grid->addWidget(p->Contour, 5, 1, 1, 2);
   grid->addWidget(p->LevelContours, 6, 1, 1, 2);
   grid->setRowStretch(7, 1);

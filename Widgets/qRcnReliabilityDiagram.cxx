@@ -622,6 +622,6 @@ void qRcnReliabilityDiagram::changeEvent(QEvent* event)
   QWidget::changeEvent(event);
   if (event->type() == QEvent::PaletteChange && this->d->Key)
   {
-    this->d->refreshWords(); // the key's colours
+    this->d->refreshWords(); // the key's colors
   }
 }

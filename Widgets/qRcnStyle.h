@@ -1,4 +1,4 @@
-/// What the panels share: colours that suit light and dark palettes, words for numbers, a table that can be copied, a row
+/// What the panels share: colors that suit light and dark palettes, words for numbers, a table that can be copied, a row
 /// of widgets that wraps.
 #ifndef qRcnStyle_h
 #define qRcnStyle_h
@@ -37,7 +37,7 @@ QColor accent(const QPalette& palette);
 /// For what is off: a red.
 QColor warning(const QPalette& palette);
 
-/// A coloured disc with a thin rim, so that yellow is seen on white.
+/// A colored disc with a thin rim, so that yellow is seen on white.
 void paintDot(QPainter& painter, const QPointF& center, double radius, const QColor& color, bool filled = true);
 QIcon dotIcon(const QColor& color);
 

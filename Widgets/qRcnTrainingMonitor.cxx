@@ -375,6 +375,6 @@ void qRcnTrainingMonitor::changeEvent(QEvent* event)
   QWidget::changeEvent(event);
   if (event->type() == QEvent::PaletteChange && this->d->Diagram)
   {
-    this->d->refreshCurves(); // in the palette's colours
+    this->d->refreshCurves(); // in the palette's colors
   }
 }

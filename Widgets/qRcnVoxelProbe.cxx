@@ -22,7 +22,7 @@ int Bits(uint64_t set)
   return count;
 }
 
-/// Raters by name and colour, in rows that wrap: filled who marked, hollow who did not, struck out who did not answer.
+/// Raters by name and color, in rows that wrap: filled who marked, hollow who did not, struck out who did not answer.
 class Chips : public QWidget
 {
 public:
