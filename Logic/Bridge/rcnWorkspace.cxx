@@ -23,7 +23,7 @@ Workspace::Workspace(const WorkspaceOptions& options) : Options_(options)
   {
     throw Error(status, "Out of memory for a workspace.");
   }
-  this->Context_.reset(context);
+  this->Context_.reset(context, ContextDeleter());
 }
 
 int Workspace::ForwardProgress(double fraction, const char* stage, void* payload)
@@ -327,7 +327,7 @@ AgreementReport Workspace::Agree(bool surfaces) const
   rcn_agreement* agreement = nullptr;
   Check(rcn_agreement_create(&agreement, context, this->Votes_.get()), context);
   AgreementReport report;
-  report.Figures.reset(agreement, [context](rcn_agreement* a) { rcn_agreement_destroy(a, context); });
+  report.Figures.reset(agreement, [owner = this->Context_](rcn_agreement* a) { rcn_agreement_destroy(a, owner.get()); });
   if (surfaces)
   {
     this->MeasureSurfaces(agreement);

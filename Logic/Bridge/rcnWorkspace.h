@@ -44,7 +44,7 @@ struct RaterMask
   int Channel = 0;
 };
 
-/// What rcn_agreement_create() measured, with names and the disputed regions.
+/// What rcn_agreement_create() measured, with names and the disputed regions. May outlive the workspace.
 struct AgreementReport
 {
   std::shared_ptr<const rcn_agreement> Figures;
@@ -106,7 +106,7 @@ private:
   static int ForwardProgress(double fraction, const char* stage, void* payload);
 
   WorkspaceOptions Options_;
-  std::unique_ptr<rcn_context, ContextDeleter> Context_; // must outlive the votes
+  std::shared_ptr<rcn_context> Context_; // must outlive the votes, and reports that outlive the workspace
   ProgressFunction Progress_;
   std::unique_ptr<rcn_votes, VotesDeleter> Votes_;
   std::vector<std::string> Raters_;

@@ -175,18 +175,23 @@ void CancelAnywhere()
   CHECK(workspace.Agree(true).Figures->present_count == 3);
 }
 
-/// What a report borrows outlives the call, not the workspace's case.
+/// A report is whole when the workspace has another case, and when it is gone.
 void ReportsOutliveTheNextCase()
 {
   const Folder folder;
   const rcn::Case one = MakeCase(folder);
-  rcn::Workspace workspace;
-  workspace.LoadCase(one);
-  const rcn::AgreementReport report = workspace.Agree(false);
-  rcn::Case fewer = one;
-  fewer.Raters.pop_back();
-  workspace.LoadCase(fewer);
-  CHECK(report.Figures->raters == 3 && workspace.Agree(false).Figures->raters == 2);
+  rcn::AgreementReport report;
+  {
+    rcn::Workspace workspace;
+    workspace.LoadCase(one);
+    report = workspace.Agree(false);
+    rcn::Case fewer = one;
+    fewer.Raters.pop_back();
+    workspace.LoadCase(fewer);
+    CHECK(report.Figures->raters == 3 && workspace.Agree(false).Figures->raters == 2);
+  }
+  CHECK(report.Figures->raters == 3);
+  report = {}; // released after its workspace
 }
 
 void ImagesThatCannotBeUsed()
