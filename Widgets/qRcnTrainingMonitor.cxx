@@ -178,7 +178,7 @@ public:
   double SecondsLeft = NAN, Megabytes = 0;
   int EpochCount = 0;
   QVector<QPointF> Steps;
-  QVector<rcn::TrainingEpoch> Epochs;
+  std::vector<rcn::TrainingEpoch> Epochs;
   QLabel *Title = nullptr, *Status = nullptr, *Verdict = nullptr;
   QProgressBar* Bar = nullptr;
   QPushButton *Cancel = nullptr, *Keep = nullptr, *Discard = nullptr;
@@ -325,7 +325,7 @@ void qRcnTrainingMonitor::setProgress(const rcn::TrainingProgress& progress)
 
 void qRcnTrainingMonitor::addEpoch(const rcn::TrainingEpoch& epoch)
 {
-  this->d->Epochs << epoch;
+  this->d->Epochs.push_back(epoch);
   this->d->Megabytes = std::max(this->d->Megabytes, epoch.Megabytes);
   this->d->refreshStatus();
   this->d->refreshCurves();
@@ -334,10 +334,9 @@ void qRcnTrainingMonitor::addEpoch(const rcn::TrainingEpoch& epoch)
 void qRcnTrainingMonitor::finish(const rcn::TrainingResult& result)
 {
   auto* p = this->d.get();
-  p->Epochs.clear();
+  p->Epochs = result.Epochs;
   for (const rcn::TrainingEpoch& epoch : result.Epochs)
   {
-    p->Epochs << epoch;
     p->Megabytes = std::max(p->Megabytes, epoch.Megabytes);
   }
   p->Stage = result.Epochs.empty() ? QString() : tr("Done in %1").arg(qRcnStyle::duration(result.Epochs.back().Seconds));
