@@ -10,14 +10,10 @@
 #include <vtkNew.h>
 #include <vtkPointData.h>
 
+#include "rcnReport.h"
+
 namespace rcn
 {
-
-void SwapLpsRas(double position[3])
-{
-  position[0] = -position[0];
-  position[1] = -position[1];
-}
 
 rcn_geometry GeometryFromVtk(const int extent[6], vtkMatrix4x4* ijkToRas, const std::string& name)
 {
@@ -33,7 +29,7 @@ rcn_geometry GeometryFromVtk(const int extent[6], vtkMatrix4x4* ijkToRas, const 
     geometry.size[a] = static_cast<int64_t>(extent[2 * a + 1]) - extent[2 * a] + 1;
     first[a] = extent[2 * a];
     double column[3] = { ijkToRas->GetElement(0, a), ijkToRas->GetElement(1, a), ijkToRas->GetElement(2, a) };
-    SwapLpsRas(column);
+    ToRas(column, column);
     geometry.spacing[a] = std::sqrt(column[0] * column[0] + column[1] * column[1] + column[2] * column[2]);
     for (int row = 0; row < 3; ++row)
     {
@@ -45,7 +41,7 @@ rcn_geometry GeometryFromVtk(const int extent[6], vtkMatrix4x4* ijkToRas, const 
     throw Error(RCN_EDATA, name + " has voxels of no size; look at its transform.");
   }
   ijkToRas->MultiplyPoint(first, first);
-  SwapLpsRas(first);
+  ToRas(first, first);
   std::copy_n(first, 3, geometry.origin);
   if (const char* sentence = rcn_geometry_check(&geometry))
   {
@@ -64,7 +60,7 @@ void IjkToRas(vtkMatrix4x4* ijkToRas, const rcn_geometry& geometry)
     {
       column[row] = a < 3 ? geometry.direction[3 * row + a] * geometry.spacing[a] : geometry.origin[row];
     }
-    SwapLpsRas(column);
+    ToRas(column, column);
     for (int row = 0; row < 3; ++row)
     {
       ijkToRas->SetElement(row, a, column[row]);

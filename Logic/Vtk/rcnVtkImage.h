@@ -23,9 +23,6 @@ rcn_geometry GeometryFromVtk(const int extent[6], vtkMatrix4x4* ijkToRas, const 
 /// The matrix of a geometry, for an extent that begins at 0.
 void IjkToRas(vtkMatrix4x4* ijkToRas, const rcn_geometry& geometry);
 
-/// LPS to RAS and back, in place: the same step.
-void SwapLpsRas(double position[3]);
-
 /// Shares the scalars: they stay valid as long as the volume, also when the image gets others or goes. The image's own
 /// spacing and origin are not looked at. Throws Error (RCN_EDATA) that begins with `name` for an image without voxels or of a
 /// type that holds no numbers.

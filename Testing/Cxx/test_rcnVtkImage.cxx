@@ -6,6 +6,7 @@
 #include <vtkNew.h>
 #include <vtkPointData.h>
 
+#include "rcnReport.h"
 #include "rcnTest.h"
 #include "rcnWorkspace.h"
 
@@ -35,7 +36,7 @@ void GeometryThereAndBack()
   const double index[3] = { 2, 3, 2 };
   double world[3];
   rcn_geometry_to_world(world, &geometry, index);
-  rcn::SwapLpsRas(world);
+  rcn::ToRas(world, world);
   const double grid[4] = { 7, 1, 2, 1 };
   double ras[4];
   matrix->MultiplyPoint(grid, ras);
