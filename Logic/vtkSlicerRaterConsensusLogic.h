@@ -1,0 +1,132 @@
+/// Rater Consensus for scenes: one method per action of a person. Each returns the sentence that says what went wrong, empty
+/// when all is fine. Works without the module's panel, e.g. from the Python console:
+///
+///   logic = slicer.modules.raterconsensus.logic()
+///   node = slicer.mrmlScene.AddNewNodeByClass("vtkMRMLRaterConsensusNode")   # see there
+///   error = logic.Agreement(node)                  # tables: raters, summary, disputed regions
+///   node.SetMethod("staple"); error = logic.Fuse(node)
+///   node.SetModelFile("model.safetensors"); error = logic.Predict(node)
+///   error = logic.Evaluate(node)                   # tables and a chart: does "70 %" mean 70 %?
+///   heatmap = node.GetNodeReference(node.GetHeatmapRole())
+///
+/// Results are ordinary nodes that the parameter node refers to; a second run fills them again. They have the image's
+/// geometry and transform. For research, not for clinical use.
+#ifndef vtkSlicerRaterConsensusLogic_h
+#define vtkSlicerRaterConsensusLogic_h
+
+#include <string>
+
+#include "vtkSlicerModuleLogic.h"
+#include "vtkSlicerRaterConsensusModuleLogicExport.h"
+
+#ifndef __VTK_WRAP__
+#include <functional>
+#include <memory>
+
+namespace rcn
+{
+struct AgreementReport;
+struct EvaluationReport;
+struct TrainingEpoch;
+struct TrainingProgress;
+struct TrainingResult;
+} // namespace rcn
+#endif
+
+class vtkMRMLColorTableNode;
+class vtkMRMLRaterConsensusNode;
+
+class VTK_SLICER_RATERCONSENSUS_MODULE_LOGIC_EXPORT vtkSlicerRaterConsensusLogic : public vtkSlicerModuleLogic
+{
+public:
+  static vtkSlicerRaterConsensusLogic* New();
+  vtkTypeMacro(vtkSlicerRaterConsensusLogic, vtkSlicerModuleLogic);
+  void PrintSelf(ostream& os, vtkIndent indent) override;
+
+  enum Action
+  {
+    AgreementAction,
+    FuseAction,
+    PredictAction,
+    EvaluateAction,
+    RecalibrateAction,
+    TrainAction
+  };
+
+  /// What keeps an action from being done now, found out without looking at voxels; empty when nothing does. A panel
+  /// enables its buttons by it and shows the sentence.
+  std::string Check(int action, vtkMRMLRaterConsensusNode* node);
+
+  /// \name Actions; they return when the work is done
+  ///@{
+  /// How far the raters agree, and where not.
+  std::string Agreement(vtkMRMLRaterConsensusNode* node);
+  /// One map out of all raters' masks, by the node's method.
+  std::string Fuse(vtkMRMLRaterConsensusNode* node);
+  /// What the node's model says about the image: probability, levels, mask.
+  std::string Predict(vtkMRMLRaterConsensusNode* node);
+  /// Whether the probability (or, without one, the consensus map) keeps its promise to the raters.
+  std::string Evaluate(vtkMRMLRaterConsensusNode* node);
+  /// Fits a correction of the probability to the raters and writes the node's recalibration file.
+  std::string Recalibrate(vtkMRMLRaterConsensusNode* node);
+  /// Trains, from the node's model on where it has one: on a data list or on all cases (parameter nodes) of the scene.
+  std::string Train(vtkMRMLRaterConsensusNode* node);
+  /// Asks the action that runs, on whatever thread, to stop.
+  void Cancel();
+  ///@}
+
+  /// Remarks of the last action that a person should see, one per line.
+  std::string GetRemarks() const;
+
+  /// The colours of shares of raters and of probabilities; made when the scene has none.
+  vtkMRMLColorTableNode* GetColorNode();
+
+  /// Moves all slice views and the cross-hair to a disputed region, 0 the largest. False when there is no such region.
+  bool ShowDispute(vtkMRMLRaterConsensusNode* node, int index);
+  int GetNumberOfDisputes(vtkMRMLRaterConsensusNode* node);
+
+#ifndef __VTK_WRAP__
+  /// \name The same in three steps, so that a panel stays alive
+  /// Prepare() reads the scene, the work may run on any thread and touches none of it, and what it returns writes the
+  /// results into the scene. The first and the last step belong to the main thread. All of them throw rcn::Error.
+  ///@{
+  struct Monitor
+  {
+    std::function<bool(double fraction, const char* stage)> Progress; ///< true: stop
+    std::function<void(const rcn::TrainingProgress&)> Training;
+    std::function<void(const rcn::TrainingEpoch&)> Epoch;
+  };
+  using Publish = std::function<void()>;
+  using Work = std::function<Publish(const Monitor& monitor)>;
+  Work Prepare(int action, vtkMRMLRaterConsensusNode* node);
+  ///@}
+
+  /// What was found out last about a node, for widgets that show more than tables; null when nothing was.
+  struct Results
+  {
+    std::shared_ptr<const rcn::AgreementReport> Agreement;
+    std::shared_ptr<const rcn::EvaluationReport> Evaluation;
+    std::shared_ptr<const rcn::TrainingResult> Training;
+  };
+  const Results& GetResults(vtkMRMLRaterConsensusNode* node) const;
+#endif
+
+protected:
+  vtkSlicerRaterConsensusLogic();
+  ~vtkSlicerRaterConsensusLogic() override;
+  vtkSlicerRaterConsensusLogic(const vtkSlicerRaterConsensusLogic&) = delete;
+  void operator=(const vtkSlicerRaterConsensusLogic&) = delete;
+
+  void SetMRMLSceneInternal(vtkMRMLScene* scene) override;
+  void RegisterNodes() override;
+  void OnMRMLSceneStartClose() override;
+  void OnMRMLSceneNodeRemoved(vtkMRMLNode* node) override;
+
+private:
+  std::string Do(int action, vtkMRMLRaterConsensusNode* node);
+
+  class Internals;
+  std::unique_ptr<Internals> Private;
+};
+
+#endif
