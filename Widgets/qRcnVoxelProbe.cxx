@@ -90,6 +90,7 @@ public:
   using QWidget::QWidget;
   QVector<double> Levels;
   int Votes = -1;
+  rcn_palette Palette = RCN_PALETTE_GREEN;
 
   QSize sizeHint() const override { return QSize(240, this->fontMetrics().height() * 3 + 70); }
   QSize minimumSizeHint() const override { return QSize(140, this->fontMetrics().height() * 3 + 40); }
@@ -113,7 +114,7 @@ protected:
       QRectF bar = column.adjusted(step * 0.12, 0, -step * 0.12, 0);
       bar.setTop(bar.bottom() - std::max(share / full * bar.height(), 1.0));
       painter.fillRect(bar, k == 0 ? qRcnStyle::grid(this->palette()).darker(qRcnStyle::isDark(this->palette()) ? 80 : 125)
-                                   : qRcnStyle::levelColor(RCN_PALETTE_GREEN, static_cast<double>(k) / (count - 1)));
+                                   : qRcnStyle::levelColor(this->Palette, static_cast<double>(k) / (count - 1)));
       painter.setPen(QColor(128, 128, 128, 160));
       painter.drawRect(bar);
       // Numbers where there is room for them.
@@ -284,6 +285,12 @@ void qRcnVoxelProbe::setRaters(const QStringList& raters)
   this->d->Raters = raters;
   this->d->refresh();
   this->d->Who->updateGeometry();
+}
+
+void qRcnVoxelProbe::setLevelPalette(rcn_palette palette)
+{
+  this->d->Distribution->Palette = palette;
+  this->d->Distribution->update();
 }
 
 void qRcnVoxelProbe::setVoxel(const qRcnVoxel& voxel)

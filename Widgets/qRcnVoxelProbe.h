@@ -10,6 +10,8 @@
 #include <QVector>
 #include <QWidget>
 
+#include "rcn/rcn_picture.h"
+
 /// One voxel. What is not known stays as it is here.
 struct qRcnVoxel
 {
@@ -31,6 +33,8 @@ public:
   ~qRcnVoxelProbe() override;
 
   void setRaters(const QStringList& raters);
+  /// Colors of the bars: those of the legend.
+  void setLevelPalette(rcn_palette palette);
   /// Called at every movement of the pointer: cheap.
   void setVoxel(const qRcnVoxel& voxel);
   /// The pointer is over nothing.

@@ -83,6 +83,15 @@ private slots:
     QVERIFY(PictureDifference(before.copy(bars->geometry()), PictureOf(probe, QSize(350, 290)).copy(bars->geometry())) > 0.02);
   }
 
+  void followsTheLegend()
+  {
+    qRcnVoxelProbe probe;
+    probe.setVoxel(voxel());
+    const QImage green = PictureOf(probe, QSize(350, 290));
+    probe.setLevelPalette(RCN_PALETTE_VIOLET);
+    QVERIFY(PictureDifference(green, PictureOf(probe, QSize(350, 290))) > PictureTolerance);
+  }
+
   void picture()
   {
     qRcnVoxelProbe probe;
