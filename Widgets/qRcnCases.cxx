@@ -9,10 +9,8 @@
 #include <QKeyEvent>
 #include <QLabel>
 #include <QLineEdit>
-#include <QMimeData>
 #include <QPainter>
 #include <QSet>
-#include <QUrl>
 #include <QVBoxLayout>
 
 #include "qRcnStyle.h"
@@ -29,19 +27,6 @@ enum Column
   StatusColumn,
   ColumnCount
 };
-
-QStringList LocalFiles(const QMimeData* data)
-{
-  QStringList paths;
-  for (const QUrl& url : data->urls())
-  {
-    if (url.isLocalFile())
-    {
-      paths << url.toLocalFile();
-    }
-  }
-  return paths;
-}
 
 } // namespace
 
@@ -367,7 +352,7 @@ void qRcnCases::setCurrentCase(const QString& id)
 
 void qRcnCases::dragEnterEvent(QDragEnterEvent* event)
 {
-  if (!LocalFiles(event->mimeData()).isEmpty())
+  if (!qRcnStyle::localFiles(event->mimeData()).isEmpty())
   {
     event->acceptProposedAction();
   }
@@ -375,7 +360,7 @@ void qRcnCases::dragEnterEvent(QDragEnterEvent* event)
 
 void qRcnCases::dropEvent(QDropEvent* event)
 {
-  const QStringList paths = LocalFiles(event->mimeData());
+  const QStringList paths = qRcnStyle::localFiles(event->mimeData());
   if (!paths.isEmpty())
   {
     event->acceptProposedAction();

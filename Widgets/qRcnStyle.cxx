@@ -8,8 +8,9 @@
 #include <QHeaderView>
 #include <QKeyEvent>
 #include <QLabel>
+#include <QMimeData>
 #include <QPainter>
-#include <QPainterPath>
+#include <QUrl>
 
 namespace qRcnStyle
 {
@@ -148,6 +149,19 @@ QLabel* newNote(QWidget* parent, const QString& text)
   label->setTextFormat(Qt::PlainText);
   label->setTextInteractionFlags(Qt::TextSelectableByMouse);
   return label;
+}
+
+QStringList localFiles(const QMimeData* data)
+{
+  QStringList paths;
+  for (const QUrl& url : data->urls())
+  {
+    if (url.isLocalFile())
+    {
+      paths << url.toLocalFile();
+    }
+  }
+  return paths;
 }
 
 void copy(const QString& text)

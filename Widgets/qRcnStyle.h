@@ -17,6 +17,7 @@
 #include "rcn/rcn_picture.h"
 
 class QLabel;
+class QMimeData;
 
 namespace qRcnStyle
 {
@@ -55,6 +56,8 @@ QString position(const double ras[3], int digits);
 
 /// A label of the second rank that wraps; names of files and raters are never taken for markup.
 QLabel* newNote(QWidget* parent, const QString& text = QString());
+/// The files and folders among what is dragged or dropped.
+QStringList localFiles(const QMimeData* data);
 /// To the clipboard.
 void copy(const QString& text);
 /// Gives a widget its tool tip and the name that screen readers say.
