@@ -8,13 +8,21 @@
 #include <memory>
 #include <vector>
 
+#include <QAbstractButton>
 #include <QApplication>
 #include <QDir>
 #include <QFont>
+#include <QHeaderView>
+#include <QHelpEvent>
 #include <QImage>
+#include <QLabel>
 #include <QPalette>
+#include <QScrollBar>
 #include <QStyle>
 #include <QStyleFactory>
+#include <QTabBar>
+#include <QTabWidget>
+#include <QToolTip>
 #include <QWidget>
 #include <QtTest>
 
@@ -62,7 +70,7 @@ inline QImage PictureOf(QWidget& widget, const QSize& size)
   return widget.grab().toImage().convertToFormat(QImage::Format_RGB32);
 }
 
-/// The share of 8 x 8 blocks whose mean colour differs visibly. Blocks do not see how a font is smoothed, and do see a
+/// The share of 8 x 8 blocks whose mean color differs visibly. Blocks do not see how a font is smoothed, and do see a
 /// curve that is not there. 1 for pictures of different sizes.
 inline double PictureDifference(const QImage& one, const QImage& two)
 {
@@ -96,7 +104,16 @@ inline double PictureDifference(const QImage& one, const QImage& two)
 
 const double PictureTolerance = 0.004;
 
-/// In few colours, so that the file is small; no colour moves as far as a difference that counts.
+/// What a person reads when the pointer rests there.
+inline QString HintAt(QWidget* widget, const QPoint& position)
+{
+  QToolTip::hideText();
+  QHelpEvent help(QEvent::ToolTip, position, widget->mapToGlobal(position));
+  QApplication::sendEvent(widget, &help);
+  return QToolTip::text().replace(QChar(0xa0), ' ');
+}
+
+/// In few colors, so that the file is small; no color moves as far as a difference that counts.
 inline QImage InFewColors(QImage picture)
 {
   const auto step = [](int value) { return (value + 8) / 17 * 17; };
@@ -111,11 +128,37 @@ inline QImage InFewColors(QImage picture)
   return picture;
 }
 
+/// The first control that a screen reader could not name; empty when there is none.
+inline QString NamelessControl(const QWidget& widget)
+{
+  for (const QWidget* child : widget.findChildren<QWidget*>())
+  {
+    const auto* button = qobject_cast<const QAbstractButton*>(child);
+    const bool own = child->objectName().startsWith("qt_") || qobject_cast<const QScrollBar*>(child) || qobject_cast<const QHeaderView*>(child) ||
+      qobject_cast<const QTabBar*>(child) || qobject_cast<const QTabWidget*>(child) || qobject_cast<const QLabel*>(child) || child->inherits("QComboBoxPrivateContainer") ||
+      child->inherits("QComboBoxListView") || child->inherits("QTableCornerButton");
+    const bool controls = child->focusPolicy() != Qt::NoFocus && !own;
+    if (controls && child->accessibleName().isEmpty() && !(button && !button->text().isEmpty()))
+    {
+      return QStringLiteral("%1 %2").arg(child->metaObject()->className(), child->objectName());
+    }
+  }
+  return QString();
+}
+
 /// Empty when the widget looks like Testing/Data/Widgets/NAME.png, otherwise what to do. With RCN_RENEW_PICTURES=1 in the
 /// environment the stored picture is replaced: look at it before it is committed.
 inline QString ComparePicture(QWidget& widget, const QString& name, const QSize& size)
 {
   const QImage picture = PictureOf(widget, size);
+  if (picture.size() != size)
+  {
+    return QStringLiteral("%1 needs %2 x %3 pixels.").arg(name).arg(picture.width()).arg(picture.height());
+  }
+  if (!NamelessControl(widget).isEmpty())
+  {
+    return "A screen reader cannot name " + NamelessControl(widget);
+  }
   const QString path = QStringLiteral(RCN_PICTURES "/%1.png").arg(name);
   if (qEnvironmentVariableIsSet("RCN_RENEW_PICTURES"))
   {

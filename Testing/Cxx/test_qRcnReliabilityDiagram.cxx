@@ -90,6 +90,19 @@ private slots:
     QCOMPARE(selected.last()[0].toDouble(), -1.0);
   }
 
+  void hintsTellValues()
+  {
+    qRcnReliabilityDiagram diagram;
+    diagram.setReport(MadeReport(2), "model", FiveRaters());
+    diagram.setShownRaters({ "Cleo" });
+    PictureOf(diagram, QSize(350, 620));
+    auto* curve = diagram.findChild<qRcnChart*>("curve");
+    const QString hint = HintAt(curve, at(curve, 0.55, 0.5));
+    QVERIFY2(hint.startsWith("50.0 % to 60.0 %: the model says 55.0 %, raters mark 30.3 %"), qPrintable(hint));
+    QVERIFY(hint.contains("95 % interval") && hint.contains("Cleo: 30.3 %"));
+    QVERIFY(diagram.findChild<QLabel*>("headline")->toolTip().contains("0 % is perfect"));
+  }
+
   void controlsAskTheOwner()
   {
     qRcnReliabilityDiagram diagram;

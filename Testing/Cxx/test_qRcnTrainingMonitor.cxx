@@ -85,6 +85,8 @@ private slots:
     QCOMPARE(monitor.findChild<qRcnCurves*>("loss")->curves()[1].Points.size(), 5);
     QCOMPARE(monitor.findChild<qRcnCurves*>("ece")->curves()[0].Points.last().y(), epoch(5).MajorityMrEce);
     QVERIFY(PictureDifference(empty, PictureOf(monitor, QSize(350, 520))) > PictureTolerance);
+    auto* ece = monitor.findChild<qRcnCurves*>("ece");
+    QCOMPARE(HintAt(ece, ece->toPixel(4.1, 0.02).toPoint()), QString("epoch 4\nmajority: 5.45 %\nexpected share: 3.64 %"));
     QSignalSpy asked(&monitor, &qRcnTrainingMonitor::cancelRequested);
     QTest::mouseClick(cancel, Qt::LeftButton);
     QCOMPARE(asked.count(), 1);
@@ -162,7 +164,7 @@ private slots:
         monitor.addEpoch(epoch(i / 10 + 1));
       }
     }
-    COMPARE_PICTURES(monitor, "training", 350, 520);
+    COMPARE_PICTURES(monitor, "training", 350, 620);
     monitor.finish(result(true));
     COMPARE_PICTURE(monitor, "training_result", 350, 720);
   }
