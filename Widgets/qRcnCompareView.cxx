@@ -55,7 +55,16 @@ void qRcnCompareView::follow(qRcnScene::Changes what)
 {
   if (what & (qRcnScene::Case | qRcnScene::Predictions | qRcnScene::Contours))
   {
-    this->Orientation->setVisible(!this->Scene->isEmpty() && this->Scene->geometry().size[2] > 1);
+    if (what & qRcnScene::Case)
+    {
+      // A volume of one slice has one way to look at it.
+      const int only = this->Scene->onlyView();
+      this->Orientation->setVisible(!this->Scene->isEmpty() && only < 0);
+      if (only >= 0)
+      {
+        this->setView(static_cast<rcn_view>(only));
+      }
+    }
     this->arrange();
   }
 }

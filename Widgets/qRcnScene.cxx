@@ -133,6 +133,20 @@ void qRcnScene::clear()
   this->measureVolume();
 }
 
+int qRcnScene::onlyView() const
+{
+  for (const rcn_view view : { RCN_VIEW_AXIAL, RCN_VIEW_CORONAL, RCN_VIEW_SAGITTAL })
+  {
+    rcn_plane plane;
+    rcn_plane_make(&plane, &this->Geometry, view);
+    if (this->Geometry.size[2] == 1 && plane.axis == 2)
+    {
+      return view;
+    }
+  }
+  return -1;
+}
+
 bool qRcnScene::isRaterPresent(int rater) const
 {
   return rater >= 0 && rater < this->raterCount() && (rcn_votes_present(this->Votes.get()) >> rater & 1);

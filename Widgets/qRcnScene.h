@@ -1,7 +1,7 @@
 /// What is shown: images, raters, predictions, colours, the cursor. All slice views share one scene and follow it.
 ///
 /// The scene shares ownership of everything it shows (a volume holds its buffer, votes come as shared_ptr), so that a job
-/// may replace the case at any time. A setter that changes nothing sends no signal.
+/// may replace the case at any time. It must outlive its views. A setter that changes nothing sends no signal.
 #ifndef qRcnScene_h
 #define qRcnScene_h
 
@@ -70,6 +70,8 @@ public:
   const rcn_geometry& geometry() const { return this->Geometry; }
   const std::vector<rcn::Volume>& images() const { return this->Images; }
   const rcn_votes* votes() const { return this->Votes.get(); }
+  /// The one view (rcn_view) that is of use for a volume of one slice; -1: all are.
+  int onlyView() const;
   int raterCount() const { return this->Votes ? rcn_votes_raters(this->Votes.get()) : 0; }
   const QStringList& raterNames() const { return this->RaterNames; }
   /// Whether the rater answered this case.
@@ -218,5 +220,6 @@ private:
 };
 
 Q_DECLARE_OPERATORS_FOR_FLAGS(qRcnScene::Changes)
+Q_DECLARE_METATYPE(qRcnScene::Changes)
 
 #endif

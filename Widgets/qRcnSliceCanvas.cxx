@@ -34,7 +34,7 @@ std::vector<std::pair<QString, QString>> qRcnSliceCanvas::shortcuts()
 {
   return {
     { tr("Wheel, Up/Down, Page Up/Page Down"), tr("next and previous slice; ten at a time with Page") },
-    { tr("Home, End"), tr("first and last slice") },
+    { tr("Home, End"), tr("the outermost slices") },
     { tr("Click"), tr("put the cross-hair there, in all views") },
     { tr("Shift + move"), tr("the cross-hair follows the mouse") },
     { tr("Left drag"), tr("window (sideways) and level (up and down)") },
@@ -123,6 +123,25 @@ void qRcnSliceCanvas::setSlice(int64_t slice)
   qRcnScene::Voxel cursor = this->Scene->cursor();
   cursor[static_cast<size_t>(this->Plane.axis)] = slice;
   this->Scene->setCursor(cursor);
+}
+
+bool qRcnSliceCanvas::isAscending() const
+{
+  const double* direction = this->Scene->geometry().direction;
+  switch (this->isPicture() ? RCN_VIEW_AXIAL : this->View)
+  {
+    case RCN_VIEW_CORONAL:
+      return direction[3 + this->Plane.axis] < 0;
+    case RCN_VIEW_SAGITTAL:
+      return direction[this->Plane.axis] < 0;
+    default:
+      return direction[6 + this->Plane.axis] >= 0;
+  }
+}
+
+void qRcnSliceCanvas::scroll(int64_t slices)
+{
+  this->setSlice(this->slice() + (this->isAscending() ? slices : -slices));
 }
 
 void qRcnSliceCanvas::setZoom(double zoom)
@@ -370,12 +389,14 @@ void qRcnSliceCanvas::drawCrosshair(QPainter& painter, const QRectF& panel) cons
   // Each line in the colour of the view whose slice it is; a gap keeps the voxel itself to be seen.
   const QPointF at = this->placeOf(this->Scene->cursor()) + panel.topLeft();
   const double gap = 9;
+  painter.setOpacity(this->Panes.size() > 1 ? 0.4 : 0.85); // small panels have less to hide
   painter.setPen(this->lineColor(this->Plane.up));
   painter.drawLine(QPointF(panel.left(), at.y()), QPointF(at.x() - gap, at.y()));
   painter.drawLine(QPointF(at.x() + gap, at.y()), QPointF(panel.right(), at.y()));
   painter.setPen(this->lineColor(this->Plane.right));
   painter.drawLine(QPointF(at.x(), panel.top()), QPointF(at.x(), at.y() - gap));
   painter.drawLine(QPointF(at.x(), at.y() + gap), QPointF(at.x(), panel.bottom()));
+  painter.setOpacity(1);
 }
 
 QColor qRcnSliceCanvas::lineColor(int axis) const
@@ -540,7 +561,7 @@ void qRcnSliceCanvas::wheelEvent(QWheelEvent* event)
   this->WheelRest += steps;
   const double whole = std::trunc(this->WheelRest);
   this->WheelRest -= whole;
-  this->setSlice(this->slice() + static_cast<int64_t>(whole));
+  this->scroll(static_cast<int64_t>(whole));
 }
 
 void qRcnSliceCanvas::keyPressEvent(QKeyEvent* event)
@@ -556,23 +577,23 @@ void qRcnSliceCanvas::keyPressEvent(QKeyEvent* event)
   {
     case Qt::Key_Up:
     case Qt::Key_Right:
-      this->setSlice(this->slice() + 1);
+      this->scroll(1);
       break;
     case Qt::Key_Down:
     case Qt::Key_Left:
-      this->setSlice(this->slice() - 1);
+      this->scroll(-1);
       break;
     case Qt::Key_PageUp:
-      this->setSlice(this->slice() + 10);
+      this->scroll(10);
       break;
     case Qt::Key_PageDown:
-      this->setSlice(this->slice() - 10);
+      this->scroll(-10);
       break;
     case Qt::Key_Home:
-      this->setSlice(0);
+      this->scroll(-this->sliceCount());
       break;
     case Qt::Key_End:
-      this->setSlice(this->sliceCount() - 1);
+      this->scroll(this->sliceCount());
       break;
     case Qt::Key_Plus:
     case Qt::Key_Equal:

@@ -47,6 +47,9 @@ public:
 
   int64_t slice() const;
   int64_t sliceCount() const;
+  /// Whether slices of higher numbers lie further to the head (axial), the front (coronal) or the right (sagittal). The
+  /// wheel goes there when it is turned away from the reader, whichever way the volume is stored.
+  bool isAscending() const;
   /// 1: the slice fills the panel.
   double zoom() const { return this->Zoom; }
 
@@ -64,12 +67,14 @@ public:
 public slots:
   /// Moves the scene's cursor to a slice of this view.
   void setSlice(int64_t slice);
+  /// So many slices on, to the head, the front or the right; negative: back.
+  void scroll(int64_t slices);
   void setZoom(double zoom);
   /// Fits the slice into the panel, and a window that suits the image.
   void resetView();
 
 signals:
-  void sliceChanged(int64_t slice, int64_t count);
+  void sliceChanged(qint64 slice, qint64 count);
   /// The voxel under the mouse; inside is false where there is none.
   void cursorMoved(bool inside, qint64 x, qint64 y, qint64 z);
   void doubleClicked();

@@ -36,12 +36,15 @@ void qRcnSliceView::setView(rcn_view view)
   this->Canvas->setAccessibleName(tr("%1 slices").arg(qRcnSliceCanvas::viewName(view)));
 }
 
-void qRcnSliceView::followSlice(int64_t slice, int64_t count)
+void qRcnSliceView::followSlice(qint64 slice, qint64 count)
 {
   const QSignalBlocker quiet(this->Slider);
   this->Slider->setVisible(count > 1);
   this->Slider->setRange(0, static_cast<int>(count > 0 ? count - 1 : 0));
   this->Slider->setPageStep(10);
+  // Up is where the wheel goes when it is turned away from the reader.
+  this->Slider->setInvertedAppearance(!this->Canvas->isAscending());
+  this->Slider->setInvertedControls(!this->Canvas->isAscending());
   this->Slider->setValue(static_cast<int>(slice));
 }
 

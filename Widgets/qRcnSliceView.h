@@ -28,7 +28,7 @@ signals:
   void doubleClicked();
 
 private:
-  void followSlice(int64_t slice, int64_t count);
+  void followSlice(qint64 slice, qint64 count);
 
   qRcnSliceCanvas* Canvas;
   QSlider* Slider;

@@ -54,22 +54,7 @@ void qRcnSliceViews::resetViews()
 
 void qRcnSliceViews::arrange()
 {
-  int only = this->Maximized;
-  if (!this->Scene->isEmpty())
-  {
-    // A volume of one slice is a picture: only the view that looks at it is of use.
-    const rcn_geometry& geometry = this->Scene->geometry();
-    for (const rcn_view view : { RCN_VIEW_AXIAL, RCN_VIEW_CORONAL, RCN_VIEW_SAGITTAL })
-    {
-      rcn_plane plane;
-      rcn_plane_make(&plane, &geometry, view);
-      if (geometry.size[2] == 1 && plane.axis == 2)
-      {
-        only = view;
-        break;
-      }
-    }
-  }
+  const int only = this->Scene->onlyView() >= 0 ? this->Scene->onlyView() : this->Maximized;
   for (size_t i = 0; i < 3; ++i)
   {
     this->Views[i]->setVisible(only < 0 || static_cast<size_t>(only) == i);
