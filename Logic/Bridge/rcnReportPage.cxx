@@ -1146,7 +1146,7 @@ void Report::WriteHow()
   {
     page.Note(remark);
   }
-  if (!this->Options_.Data.empty())
+  if (!this->Options_.Data.empty() && !this->Options_.List)
   {
     this->Files_.insert(this->Options_.Data);
   }
@@ -1167,7 +1167,7 @@ ReportResult Report::Run()
 {
   if (!this->Options_.Data.empty())
   {
-    const DataList list = ReadDataList(this->Options_.Data);
+    const DataList list = this->Options_.List ? *this->Options_.List : ReadDataList(this->Options_.Data);
     this->List_.Raters = list.Raters;
     for (const Case& one : list.Cases)
     {

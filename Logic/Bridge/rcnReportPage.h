@@ -27,6 +27,7 @@ struct ReportOptions
   std::string Title;  ///< empty: made of the data's name
   std::string Data;   ///< a data list's file, and ...
   std::string Split;  ///< ... which of its cases; empty: all
+  const DataList* List = nullptr; ///< the list, already read; then Data is only its name
   Case One;           ///< without a list: this case
   std::vector<ReportModel> Models;
   std::string Readout;         ///< of level maps; empty: majority and expected
