@@ -177,6 +177,8 @@ std::vector<Option> ViewOptions()
     { "--layout", "WHICH", "three linked slices, or raters and models side by side", { "slices", "compare" } },
     { "--panel", "WHICH", "the panel in front", { "consensus", "agreement", "calibration", "training" } },
     { "--case", "ID", "the case to show first" },
+    { "--do", "ACTION", "do this first, as if a person had: compare-raters, fuse:METHOD, predict, predict-all, evaluate, recalibrate, "
+        "next-region, save:FILE, report:FILE", {}, true },
     { "--size", "WxH", "of the window, in pixels" },
     { "--screenshot", "FILE", "save a picture of the window (.png) and leave" },
   };

@@ -71,7 +71,7 @@ uint32_t CodeOf(const rcn_votes* votes, int64_t voxel)
 qRcnConsensusPanel::qRcnConsensusPanel(qRcnScene* scene, QWidget* parent)
   : QWidget(parent), Scene(scene), Raters(new QListWidget), HeatMap(new QCheckBox(tr("Consensus colors"))),
     Contours(new QCheckBox(tr("Outlines"))), Layers(new QComboBox), Legend(new qRcnConsensusLegend),
-    Controls(new qRcnOverlayControls), Probe(new qRcnVoxelProbe)
+    Controls(new qRcnOverlayControls), Probe(new qRcnVoxelProbe(this))
 {
   this->Raters->setObjectName("raters");
   this->Raters->setAccessibleName(tr("Raters' outlines"));
@@ -85,6 +85,7 @@ qRcnConsensusPanel::qRcnConsensusPanel(qRcnScene* scene, QWidget* parent)
   this->Layers->setToolTip(tr("The map of a model, or of a fusion, that lies over the image"));
   this->Layers->setAccessibleName(this->Layers->toolTip());
 
+  this->Probe->hide(); // until it has a place
   auto* layout = new QVBoxLayout(this);
   auto* shown = new QHBoxLayout;
   shown->addWidget(Heading(tr("Raters")));
@@ -100,8 +101,6 @@ qRcnConsensusPanel::qRcnConsensusPanel(qRcnScene* scene, QWidget* parent)
   over->addWidget(this->Layers, 1);
   layout->addLayout(over);
   layout->addWidget(this->Controls);
-  layout->addWidget(Heading(tr("Under the mouse")));
-  layout->addWidget(this->Probe);
   layout->addStretch(1);
 
   connect(this->Raters, &QListWidget::itemChanged, this, [this](QListWidgetItem* item) {

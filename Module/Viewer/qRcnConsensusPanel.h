@@ -24,6 +24,7 @@ public:
   QComboBox* layers() const { return this->Layers; }
   qRcnConsensusLegend* legend() const { return this->Legend; }
   qRcnOverlayControls* controls() const { return this->Controls; }
+  /// Belongs to the panel, and is put into place by its owner.
   qRcnVoxelProbe* probe() const { return this->Probe; }
 
 public slots:

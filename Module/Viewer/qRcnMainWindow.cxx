@@ -43,6 +43,7 @@
 #include "qRcnSliceViews.h"
 #include "qRcnTrainingMonitor.h"
 #include "qRcnTrainingPanel.h"
+#include "qRcnVoxelProbe.h"
 #include "rcnJson.h"
 #include "rcnReport.h"
 
@@ -171,10 +172,18 @@ void qRcnMainWindow::makePanels()
   this->Cases = new qRcnCases;
   auto* left = new QDockWidget(tr("Cases"), this);
   left->setObjectName("casesDock");
-  left->setWidget(this->Cases);
+  auto* leftSide = new QSplitter(Qt::Vertical);
+  leftSide->addWidget(this->Cases);
+  left->setWidget(leftSide);
   this->addDockWidget(Qt::LeftDockWidgetArea, left);
 
   this->Consensus = new qRcnConsensusPanel(this->Scene);
+  // Beside whatever panel is in front.
+  leftSide->addWidget(this->Consensus->probe());
+  this->Consensus->probe()->show();
+  leftSide->setStretchFactor(0, 1);
+  leftSide->setStretchFactor(1, 0);
+  leftSide->setSizes({ 1000, 1 });
   this->Agreement = new qRcnAgreement;
   this->Disputes = new qRcnDisputes;
   this->Calibration = new qRcnCalibrationPanel;
@@ -196,7 +205,7 @@ void qRcnMainWindow::makePanels()
   right->setWidget(this->Panels);
   right->setTitleBarWidget(new QWidget(right)); // the tabs say what it is
   this->addDockWidget(Qt::RightDockWidgetArea, right);
-  this->resizeDocks({ left, right }, { 240, 400 }, Qt::Horizontal);
+  this->resizeDocks({ left, right }, { 280, 400 }, Qt::Horizontal);
 }
 
 QAction* qRcnMainWindow::addAction(const QString& name, const QString& text, const QString& hint, const QKeySequence& keys,
@@ -281,6 +290,7 @@ void qRcnMainWindow::makeActions()
   exporter("exportAgreement", tr("Agreement as a table…"), "agreement.csv", tr("CSV (*.csv)"), &qRcnMainWindow::exportAgreement);
   exporter("exportReliability", tr("Reliability diagram…"), "reliability.svg", tr("SVG (*.svg);;PNG (*.png);;Table (*.csv)"), &qRcnMainWindow::exportReliability);
   exporter("exportOverlay", tr("Overlay as an image…"), "overlay.nrrd", tr("NRRD (*.nrrd);;NIfTI (*.nii.gz);;MetaImage (*.mha)"), &qRcnMainWindow::exportOverlay);
+  exporter("exportModel", tr("Model…"), "model.safetensors", tr("Model (*.safetensors)"), &qRcnMainWindow::exportModel);
   exporter("exportReport", tr("Report…"), "report.html", tr("Web page (*.html)"), &qRcnMainWindow::exportReport);
   QAction* save = this->addAction("save", tr("Save workspace"), tr("Save everything, to open it again as it is"), QKeySequence::Save, [this] {
     const QString path = this->Session.Path.empty() ? this->askForFile(tr("Save workspace"), "workspace.rcn.json", tr("Workspace (*.rcn.json)")) : Text(this->Session.Path);
@@ -550,6 +560,7 @@ void qRcnMainWindow::updateActions()
   enable("exportAgreement", raters);
   enable("exportReliability", this->LastJudged != nullptr);
   enable("exportOverlay", !busy && this->Scene->shownPrediction() >= 0);
+  enable("exportModel", !busy && model);
   enable("exportReport", !busy && raters);
   enable("save", !busy && open);
   enable("saveAs", !busy && open);
@@ -642,9 +653,15 @@ void qRcnMainWindow::adopt(const rcn::Session& next, const rcn::OpenCasePointer&
     throw rcn::Error(RCN_EINVALID, tr("A model is being trained on what is open; wait for it, or cancel it first.").toStdString());
   }
   rcn::Session adopted = next;
+  const bool restored = another && !next.Path.empty();
+  const bool unsaved = restored && this->isUnsavedPlace(Text(next.Path));
   if (another)
   {
     this->keepUnsaved();
+    if (unsaved)
+    {
+      adopted.Path.clear(); // the person has not given it a place yet
+    }
     if (adopted.Folder.empty())
     {
       adopted.Folder = this->newUnsavedFolder().toStdString();
@@ -683,8 +700,10 @@ void qRcnMainWindow::adopt(const rcn::Session& next, const rcn::OpenCasePointer&
   {
     this->LastJudged.reset();
     this->Calibration->clear();
-    this->Unsaved = false;
-    if (!this->Session.Path.empty())
+    this->Trained.reset();
+    this->Training->monitor()->clear();
+    this->Unsaved = unsaved;
+    if (restored)
     {
       this->restoreView();
     }
@@ -867,8 +886,7 @@ void qRcnMainWindow::compareRaters()
   this->setPanelName("agreement");
   const rcn::Session session = this->Session;
   this->begin(tr("Comparing raters"), [=](qRcnJob::Monitor& monitor) -> qRcnJob::Done {
-    monitor.report(0, tr("measuring surfaces"));
-    const rcn::AgreementReport report = open->Work.Agree(true);
+    const rcn::AgreementReport report = rcn::CompareCase(*open, ProgressOf(monitor));
     monitor.throwIfCancelled();
     monitor.post([=] {
       if (this->Open == open)
@@ -1310,13 +1328,20 @@ void qRcnMainWindow::saveWorkspace(const QString& path)
     this->Notice->showRemark(tr("Training writes into the workspace's folder; save it elsewhere when training has ended."));
     return;
   }
+  if (this->Trained)
+  {
+    this->Notice->showRemark(tr("Keep or discard the trained model first."));
+    this->setPanelName("training");
+    return;
+  }
   const std::string file = path.toStdString();
+  const QString temporary = this->isUnsavedPlace(Text(session.Folder)) ? QFileInfo(Text(session.Folder)).absolutePath() : QString();
   this->begin(tr("Saving"), [=](qRcnJob::Monitor& monitor) -> qRcnJob::Done {
     const rcn::Session saved = rcn::SaveSession(session, file, ProgressOf(monitor));
-    if (session.Path.empty())
+    if (!temporary.isEmpty() && saved.Folder != session.Folder)
     {
       // Everything has been copied: nobody needs it there any more.
-      QDir(QFileInfo(Text(session.Folder)).absolutePath()).removeRecursively();
+      QDir(temporary).removeRecursively();
     }
     return [=] {
       this->Session = saved;
@@ -1331,6 +1356,11 @@ QString qRcnMainWindow::newUnsavedFolder() const
 {
   const QString stamp = QDateTime::currentDateTime().toString("yyyyMMdd-hhmmss-zzz");
   return QString("%1/%2-%3/workspace.rcn").arg(this->Where.Unsaved, stamp).arg(QCoreApplication::applicationPid());
+}
+
+bool qRcnMainWindow::isUnsavedPlace(const QString& path) const
+{
+  return QFileInfo(path).absoluteFilePath().startsWith(QFileInfo(this->Where.Unsaved).absoluteFilePath() + "/");
 }
 
 void qRcnMainWindow::keepUnsaved()
@@ -1473,9 +1503,31 @@ void qRcnMainWindow::exportOverlay(const QString& path)
   });
 }
 
+void qRcnMainWindow::exportModel(const QString& path)
+{
+  const rcn::SessionModel* model = this->Session.FindModel(this->Session.Model);
+  if (!model)
+  {
+    this->Notice->showRemark(tr("There is no model yet."));
+    return;
+  }
+  const std::string from = model->Path;
+  this->begin(tr("Exporting"), [=](qRcnJob::Monitor&) -> qRcnJob::Done {
+    rcn::CopyFile(from, path.toStdString());
+    return [=] { this->Notice->showRemark(tr("Saved as %1.").arg(path)); };
+  });
+}
+
 void qRcnMainWindow::exportReport(const QString& path)
 {
-  this->Notice->showRemark(tr("Reports come with rater-consensus report; %1 was not written.").arg(path));
+  const rcn::Session session = this->Session;
+  // What was judged, where something was; otherwise everything.
+  const std::vector<std::string> ids = this->LastJudged ? this->LastJudged->Cases : rcn::CasesOf(session, "", true);
+  this->begin(tr("Writing the report"), [=](qRcnJob::Monitor& monitor) -> qRcnJob::Done {
+    std::vector<std::string> remarks;
+    rcn::ReportOn(session, ids, path.toStdString(), ProgressOf(monitor), &remarks);
+    return [=] { this->Notice->showRemark(tr("Saved as %1. %2").arg(path, Texts(remarks).join(" ")).trimmed()); };
+  });
 }
 
 // ---- what is in front ------------------------------------------------------------------------------

@@ -100,6 +100,7 @@ public slots:
   void exportAgreement(const QString& path);
   void exportOverlay(const QString& path);
   void exportReliability(const QString& path);
+  void exportModel(const QString& path);
   void exportReport(const QString& path);
   void setLayoutName(const QString& name);
   void setPanelName(const QString& name);
@@ -140,6 +141,7 @@ private:
   void highlight(double lower, double upper);
   void keepPrediction(const rcn::SessionPrediction& prediction);
   void judge(const rcn::SessionJudgement& judgement, bool predictFirst);
+  bool isUnsavedPlace(const QString& path) const;
   void keepUnsaved();
   QString newUnsavedFolder() const;
   void reopenUnsaved();

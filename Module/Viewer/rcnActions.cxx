@@ -4,6 +4,8 @@
 #include <filesystem>
 
 #include "rcnFileBeside.h"
+#include "rcnJson.h"
+#include "rcnReportPage.h"
 #ifdef RCN_HAVE_NETWORKS
 #include "rcnPrediction.h"
 #endif
@@ -41,6 +43,27 @@ const Case& CaseOf(const Session& session, const std::string& id)
     throw Error(RCN_EINVALID, "There is no case " + id + ".");
   }
   return *one;
+}
+
+/// A workspace tells how far it is while one of these lives.
+class Watched
+{
+public:
+  Watched(Workspace& work, const SessionProgress& progress) : Work_(work) { work.SetProgress(progress); }
+  ~Watched() { this->Work_.SetProgress({}); }
+  Watched(const Watched&) = delete;
+  Watched& operator=(const Watched&) = delete;
+
+private:
+  Workspace& Work_;
+};
+
+void RequireRaters(const OpenCase& one)
+{
+  if (!one.Work.Votes())
+  {
+    throw Error(RCN_EINVALID, "Nobody outlined " + one.Id + ", so there is nothing to compare or to fuse.");
+  }
 }
 
 bool EndsWith(const std::string& text, const std::string& end)
@@ -84,7 +107,7 @@ OpenCasePointer LoadCase(const Session& session, const std::string& id, const Se
     if (open->Work.Votes())
     {
       ThrowIfStopped(progress, 0.9, "fusing");
-      open->Layers.push_back(FuseCase(*open, method));
+      open->Layers.push_back(FuseCase(*open, method, progress));
     }
   }
   open->Work.SetProgress({});
@@ -104,12 +127,17 @@ CaseLayer LoadLayer(const SessionPrediction& prediction)
   return layer;
 }
 
-CaseLayer FuseCase(const OpenCase& one, const std::string& method, const SessionProgress& progress)
+AgreementReport CompareCase(OpenCase& one, const SessionProgress& progress)
 {
-  if (!one.Work.Votes())
-  {
-    throw Error(RCN_EINVALID, "Nobody outlined " + one.Id + ", so there is nothing to fuse.");
-  }
+  RequireRaters(one);
+  ThrowIfStopped(progress, 0, "measuring surfaces");
+  const Watched watched(one.Work, progress);
+  return one.Work.Agree(true);
+}
+
+CaseLayer FuseCase(OpenCase& one, const std::string& method, const SessionProgress& progress)
+{
+  RequireRaters(one);
   rcn_fusion_options options = RCN_FUSION_OPTIONS_INIT;
   if (rcn_method_parse(&options.method, method.c_str()) != RCN_OK)
   {
@@ -118,6 +146,7 @@ CaseLayer FuseCase(const OpenCase& one, const std::string& method, const Session
   // The share of raters is the level divided by K.
   options.method = options.method == RCN_ORC ? RCN_SOFT : options.method;
   ThrowIfStopped(progress, 0, "fusing");
+  const Watched watched(one.Work, progress);
   CaseLayer layer;
   layer.Name = method;
   layer.IsFusion = true;
@@ -518,13 +547,9 @@ Recalibrated RecalibrateModel(const Session& session, const std::string& model, 
   out.OnFittedCases = Judge(session, judgement, PartOf(progress, 1, 2, "checking"));
   out.Model = session.File("models", name + ".safetensors");
   MakeFolder(fs::path(out.Model).parent_path().string());
+  // Beside its place first, so that a model there never lacks its correction.
   FileBeside beside(out.Model);
-  std::error_code failure;
-  fs::copy_file(entry.Path, beside.Path(), fs::copy_options::overwrite_existing, failure);
-  if (failure)
-  {
-    throw Error(RCN_EIO, entry.Path + " cannot be copied: " + failure.message() + ".");
-  }
+  CopyFile(entry.Path, beside.Path());
   Check(rcn_model_set(work.Context(), beside.Path().c_str(), "recalibration", RecalibrationText(out.Correction).c_str()), work.Context());
   beside.Commit();
   return out;
@@ -536,6 +561,51 @@ Recalibrated RecalibrateModel(const Session& session, const std::string& model, 
   ModelOf(session, model);
   throw Error(RCN_EUNSUPPORTED, "This program was built without networks and cannot change a model.");
 #endif
+}
+
+// ---- the report ------------------------------------------------------------------------------------
+
+void ReportOn(const Session& session, const std::vector<std::string>& ids, const std::string& path, const SessionProgress& progress,
+  std::vector<std::string>* remarks)
+{
+  DataList list = session.Data();
+  list.Cases.erase(std::remove_if(list.Cases.begin(), list.Cases.end(),
+                     [&](const Case& one) { return std::find(ids.begin(), ids.end(), one.Id) == ids.end(); }), list.Cases.end());
+  ReportOptions options;
+  options.Output = path;
+  options.Data = list.Path;
+  options.Title = session.Path.empty() ? "How far the raters agree" : "How far the raters of " + StemOf(session.Path) + " agree";
+  options.List = &list;
+  for (const SessionModel& model : session.Models)
+  {
+    const bool all = std::all_of(list.Cases.begin(), list.Cases.end(),
+      [&](const Case& one) { return session.FindPrediction(one.Id, model.Name) != nullptr; });
+    if (all && !list.Cases.empty())
+    {
+      const SessionPrediction& any = *session.FindPrediction(list.Cases.front().Id, model.Name);
+      ReportModel entry;
+      entry.Name = model.Name;
+      entry.Predictions = fs::path(any.Probability).parent_path().string();
+#ifdef RCN_HAVE_NETWORKS
+      entry.Model = model.Path;
+#endif
+      options.Models.push_back(entry);
+    }
+  }
+  options.Command = "the viewer, Export, Report";
+  options.Progress = [&](double fraction, const std::string& stage) { return progress && progress(fraction, stage.c_str()); };
+  options.Remark = [&](const std::string& sentence) {
+    if (remarks)
+    {
+      remarks->push_back(sentence);
+    }
+  };
+  const std::string sentence = CheckReport(options);
+  if (!sentence.empty())
+  {
+    throw Error(RCN_EIO, sentence);
+  }
+  WriteReport(options);
 }
 
 } // namespace rcn

@@ -43,7 +43,10 @@ OpenCasePointer LoadCase(const Session& session, const std::string& id, const Se
 CaseLayer LoadLayer(const SessionPrediction& prediction);
 
 /// Fuses the case's raters; the name of the method is the layer's. A map of levels becomes the share of raters.
-CaseLayer FuseCase(const OpenCase& one, const std::string& method, const SessionProgress& progress = {});
+CaseLayer FuseCase(OpenCase& one, const std::string& method, const SessionProgress& progress = {});
+
+/// How far the case's raters agree, with surface distances.
+AgreementReport CompareCase(OpenCase& one, const SessionProgress& progress = {});
 
 /// What opening or dropping these files makes of a session; `base` is what is open now (its View, Folder and models are
 /// kept where cases are only added).
@@ -91,6 +94,10 @@ struct Recalibrated
 /// Fits a correction to the model's predictions on a split, and writes a copy of the model with it (models/NAME-METHOD).
 Recalibrated RecalibrateModel(const Session& session, const std::string& model, const std::string& split, rcn_recalib_method method,
   const SessionJudgement& how, const SessionProgress& progress = {});
+
+/// Writes the report (rcnReportPage.h) on these cases, with every model that has predictions of all of them.
+void ReportOn(const Session& session, const std::vector<std::string>& ids, const std::string& path, const SessionProgress& progress = {},
+  std::vector<std::string>* remarks = nullptr);
 
 } // namespace rcn
 

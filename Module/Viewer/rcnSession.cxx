@@ -615,6 +615,18 @@ std::string CheckSessionPath(const std::string& path)
   return IsSessionPath(path) ? CheckText(path) : path + " cannot be a workspace: its name must end in " + Ending + ".";
 }
 
+void CopyFile(const std::string& from, const std::string& to)
+{
+  FileBeside beside(to);
+  std::error_code failure;
+  fs::copy_file(from, beside.Path(), fs::copy_options::overwrite_existing, failure);
+  if (failure)
+  {
+    throw Error(RCN_EIO, from + " cannot be copied to " + to + ": " + failure.message() + ".");
+  }
+  beside.Commit();
+}
+
 Session SaveSession(const Session& session, const std::string& path, const SessionProgress& progress)
 {
   const std::string sentence = CheckSessionPath(path);
@@ -650,14 +662,7 @@ Session SaveSession(const Session& session, const std::string& path, const Sessi
     }
     const fs::path target = fs::path(saved.Folder) / Absolute(file).lexically_relative(Absolute(session.Folder));
     MakeFolder(target.parent_path().string());
-    FileBeside beside(target.string());
-    std::error_code failure;
-    fs::copy_file(file, beside.Path(), fs::copy_options::overwrite_existing, failure);
-    if (failure)
-    {
-      throw Error(RCN_EIO, file + " cannot be copied to " + target.string() + ": " + failure.message() + ".");
-    }
-    beside.Commit();
+    CopyFile(file, target.string());
     file = target.string();
   }
   WriteText(saved.Path, SessionText(saved, fs::path(saved.Path).parent_path()));

@@ -111,6 +111,9 @@ Session SaveSession(const Session& session, const std::string& path, const Sessi
 /// The sentence SaveSession() would fail with because of the path alone; empty when it looks fine.
 std::string CheckSessionPath(const std::string& path);
 
+/// Copies a file beside its target and renames it; throws Error with both names.
+void CopyFile(const std::string& from, const std::string& to);
+
 /// Whether a file's name is that of a workspace.
 bool IsSessionPath(const std::string& path);
 

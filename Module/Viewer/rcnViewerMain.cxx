@@ -2,6 +2,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 
 #include <QApplication>
 #include <QSurfaceFormat>
@@ -11,6 +12,7 @@
 #include <itkObject.h>
 #include <vtkObject.h>
 
+#include "qRcnDisputes.h"
 #include "qRcnMainWindow.h"
 #include "qRcnNotice.h"
 #include "rcn/rcn.h"
@@ -66,25 +68,80 @@ void Resize(QWidget& window, const std::string& size)
   window.resize(width, height);
 }
 
-/// Waits until nothing is under way, saves a picture and leaves.
+/// What --do asks for, by name.
+std::function<void()> ActionFrom(qRcnMainWindow& window, const std::string& text)
+{
+  const std::string name = text.substr(0, text.find(':'));
+  const QString word = QString::fromStdString(text).mid(static_cast<int>(name.size()) + 1);
+  const std::map<std::string, std::function<void()>> plain = {
+    { "compare-raters", [&window] { window.compareRaters(); } },
+    { "predict", [&window] { window.predict(false); } },
+    { "predict-all", [&window] { window.predict(true); } },
+    { "evaluate", [&window] { window.evaluate(); } },
+    { "recalibrate", [&window] { window.recalibrate(); } },
+    { "next-region", [&window] { window.disputes()->next(); } },
+  };
+  const std::map<std::string, std::function<void()>> withWord = {
+    { "fuse", [&window, word] { window.fuse(word); } },
+    { "save", [&window, word] { window.saveWorkspace(word); } },
+    { "report", [&window, word] { window.exportReport(word); } },
+  };
+  const auto& table = word.isEmpty() ? plain : withWord;
+  const auto found = table.find(name);
+  if (found == table.end())
+  {
+    throw rcn::Error(RCN_EINVALID, "--do " + text + ": there is no such action; see rater-consensus view --help.");
+  }
+  return found->second;
+}
+
+/// One thing after another, each when nothing is under way any more and nothing has failed.
+class Script : public QObject
+{
+public:
+  Script(qRcnMainWindow& window, std::vector<std::function<void()>> steps) : Window_(window), Steps_(std::move(steps))
+  {
+    this->startTimer(50);
+  }
+
+protected:
+  void timerEvent(QTimerEvent* event) override
+  {
+    if (this->Window_.work()->isRunning() || this->Window_.trainingWork()->isRunning())
+    {
+      return;
+    }
+    if (this->Next_ == this->Steps_.size())
+    {
+      this->killTimer(event->timerId());
+      return;
+    }
+    this->Steps_[this->Next_++]();
+  }
+
+private:
+  qRcnMainWindow& Window_;
+  std::vector<std::function<void()>> Steps_;
+  size_t Next_ = 0;
+};
+
+/// Saves a picture of the window and leaves; what went wrong goes to the terminal.
 void TakePicture(qRcnMainWindow& window, const QString& path)
 {
-  if (window.work()->isRunning() || window.trainingWork()->isRunning())
+  const QString sentence = window.notice()->isError() ? window.notice()->text() : QString();
+  if (!sentence.isEmpty())
   {
-    QTimer::singleShot(50, &window, [&window, path] { TakePicture(window, path); });
+    std::fprintf(stderr, "rater-consensus: %s\n", sentence.toUtf8().constData());
+    QCoreApplication::exit(2);
     return;
   }
-  const bool failed = window.notice()->isError() && !window.notice()->text().isEmpty();
-  if (failed)
-  {
-    std::fprintf(stderr, "rater-consensus: %s\n", window.notice()->text().toUtf8().constData());
-  }
-  const bool saved = window.grab().save(path);
-  if (!saved)
+  if (!window.grab().save(path))
   {
     std::fprintf(stderr, "rater-consensus: %s cannot be written.\n", path.toUtf8().constData());
+    QCoreApplication::exit(1);
+    return;
   }
-  QCoreApplication::exit(saved && !failed ? EXIT_SUCCESS : EXIT_FAILURE);
+  QCoreApplication::exit(0);
 }
 
 } // namespace
@@ -125,7 +182,20 @@ int main(int argc, char** argv)
       }
       window.openFiles(files);
     }
-    const auto arrange = [&] {
+    // What was asked for on the command line goes before what a workspace remembers.
+    std::vector<std::function<void()>> steps;
+    const auto stopOnError = [&] {
+      if (arguments.Has("--screenshot") && window.notice()->isError())
+      {
+        TakePicture(window, {});
+      }
+    };
+    for (const std::string& action : arguments.GetAll("--do"))
+    {
+      steps.push_back(stopOnError);
+      steps.push_back(ActionFrom(window, action));
+    }
+    steps.push_back([&] {
       if (arguments.Has("--layout"))
       {
         window.setLayoutName(QString::fromStdString(arguments.Get("--layout")));
@@ -134,18 +204,14 @@ int main(int argc, char** argv)
       {
         window.setPanelName(QString::fromStdString(arguments.Get("--panel")));
       }
-    };
-    // The first picture: what was asked for on the command line goes before what a workspace remembers.
-    const auto once = std::make_shared<QMetaObject::Connection>();
-    *once = QObject::connect(window.work(), &qRcnJob::idle, &window, [&, once] {
-      QObject::disconnect(*once);
-      arrange();
     });
-    arrange();
     if (arguments.Has("--screenshot"))
     {
-      QTimer::singleShot(600, &window, [&] { TakePicture(window, QString::fromStdString(arguments.Get("--screenshot"))); });
+      // Views and charts draw themselves meanwhile.
+      steps.insert(steps.end(), 8, [] {});
+      steps.push_back([&] { TakePicture(window, QString::fromStdString(arguments.Get("--screenshot"))); });
     }
+    const Script script(window, steps);
     return QApplication::exec();
   }
   catch (const rcn::Error& error)

@@ -14,8 +14,10 @@
 #include <QListWidget>
 #include <QMimeData>
 #include <QPushButton>
+#include <QRegularExpression>
 #include <QSignalSpy>
 #include <QSurfaceFormat>
+#include <QTabWidget>
 #include <QTableWidget>
 #include <QToolButton>
 
@@ -148,6 +150,25 @@ public:
     QApplication::sendEvent(this, &event);
   }
 
+  /// Clicks a case in the list.
+  void clickCase(const QString& id)
+  {
+    auto* table = this->cases()->findChild<QTableWidget*>("cases");
+    for (int row = 0; table && row < table->rowCount(); ++row)
+    {
+      for (int column = 0; column < table->columnCount(); ++column)
+      {
+        if (table->item(row, column) && table->item(row, column)->text() == id)
+        {
+          table->scrollToItem(table->item(row, column));
+          QTest::mouseClick(table->viewport(), Qt::LeftButton, Qt::NoModifier, table->visualItemRect(table->item(row, column)).center());
+          return;
+        }
+      }
+    }
+    QFAIL(qPrintable("no case " + id));
+  }
+
   bool trainQuickly()
   {
     this->training()->findChild<QPushButton*>("train")->click();
@@ -173,6 +194,25 @@ PhantomSet Volumes()
   return set;
 }
 
+bool IsColor(const QColor& a, const QColor& b)
+{
+  return std::abs(a.red() - b.red()) + std::abs(a.green() - b.green()) + std::abs(a.blue() - b.blue()) < 60;
+}
+
+/// Pixels of about this colour.
+int Count(const QImage& picture, const QColor& color)
+{
+  int count = 0;
+  for (int y = 0; y < picture.height(); ++y)
+  {
+    for (int x = 0; x < picture.width(); ++x)
+    {
+      count += IsColor(picture.pixelColor(x, y), color);
+    }
+  }
+  return count;
+}
+
 } // namespace
 
 class TestMainWindow : public QObject
@@ -180,6 +220,174 @@ class TestMainWindow : public QObject
   Q_OBJECT
 private slots:
   void initTestCase() { itk::Object::GlobalWarningDisplayOff(); }
+
+  /// From the first case to a saved workspace, and back.
+  void wholeStory()
+  {
+    const Folder folder;
+    const std::string list = WritePhantomList(folder, Volumes());
+    const std::string saved = folder / "study.rcn.json";
+    {
+      Window window(folder);
+      QVERIFY(!window.action("compareRaters")->isEnabled());
+      QVERIFY(window.findChild<QLabel*>("research")->isVisible());
+
+      // Open a data list; click a case.
+      QVERIFY(window.open(list));
+      QCOMPARE(window.notice()->text(), QString());
+      QCOMPARE(window.session().Cases.size(), size_t(8));
+      QVERIFY(window.windowTitle().startsWith("c0"));
+      window.clickCase("c2");
+      QVERIFY(window.done());
+      QVERIFY(window.windowTitle().startsWith("c2"));
+      QCOMPARE(window.cases()->currentCase(), QString("c2"));
+      QCOMPARE(window.cases()->status("c2"), qRcnCases::Read);
+
+      // Toggle a rater: the outline goes.
+      QListWidget* raters = window.consensus()->raters();
+      QCOMPARE(raters->count(), 3);
+      window.scene()->setHeatMapVisible(false);
+      const QColor color = window.scene()->raterColor(1);
+      QVERIFY(QTest::qWaitFor([&] { return Count(window.slices()->picture(), color) > 10; }));
+      const int before = Count(window.slices()->picture(), color);
+      raters->item(1)->setCheckState(Qt::Unchecked);
+      QVERIFY(!window.scene()->isRaterVisible(1));
+      QVERIFY(QTest::qWaitFor([&] { return Count(window.slices()->picture(), color) < before - 10; }));
+
+      // Compare raters, visit the disputed regions.
+      window.action("compareRaters")->trigger();
+      QVERIFY(window.done());
+      QCOMPARE(window.panelName(), QString("agreement"));
+      QVERIFY(window.agreement()->csv().contains("A"));
+      QVERIFY(window.disputes()->count() > 0);
+      QCOMPARE(window.disputes()->current(), 0);
+      const qRcnScene::Voxel first = window.scene()->cursor();
+      QTest::keyClick(&window, Qt::Key_N);
+      if (window.disputes()->count() > 1)
+      {
+        QCOMPARE(window.disputes()->current(), 1);
+        QVERIFY(window.scene()->cursor() != first);
+      }
+
+      // Fuse.
+      window.action("fuse-staple")->trigger();
+      QVERIFY(window.done());
+      QCOMPARE(window.scene()->predictionCount(), 1);
+      QCOMPARE(window.scene()->shownPrediction(), 0);
+      QCOMPARE(window.consensus()->layers()->currentText(), QString("staple"));
+
+      // Train a small model; keep it.
+      QVERIFY(!window.action("predictCase")->isEnabled());
+      window.action("train")->trigger();
+      QCOMPARE(window.panelName(), QString("training"));
+      window.training()->findChild<QPushButton*>("train")->click();
+      QVERIFY(window.trainingWork()->isRunning());
+      QCOMPARE(window.training()->monitor()->state(), qRcnTrainingMonitor::Running);
+      QVERIFY(window.doneTraining());
+      QCOMPARE(window.training()->monitor()->state(), qRcnTrainingMonitor::Finished);
+      QTest::mouseClick(window.training()->monitor()->findChild<QPushButton*>("keep"), Qt::LeftButton);
+      QCOMPARE(window.session().Model, std::string("rps"));
+      QVERIFY(window.hasUnsavedResults());
+
+      // Predict, evaluate, click a bin.
+      window.action("predictCase")->trigger();
+      QVERIFY(window.done());
+      QCOMPARE(window.consensus()->layers()->currentText(), QString("rps"));
+      QCOMPARE(window.cases()->status("c2"), qRcnCases::Predicted);
+      window.action("evaluate")->trigger();
+      QVERIFY(window.done());
+      QVERIFY2(window.calibration()->diagram()->hasReport(), qPrintable(window.notice()->text()));
+      QCOMPARE(window.session().Judgement.Split, std::string("test"));
+      QCOMPARE(window.cases()->status("c7"), qRcnCases::Predicted);
+      auto* curve = window.calibration()->diagram()->findChild<QWidget*>("curve");
+      QVERIFY(curve);
+      curve->setFocus();
+      QTest::keyClick(curve, Qt::Key_Right);
+      double lower = -1, upper = -1;
+      QVERIFY(window.calibration()->diagram()->selectedBin(lower, upper));
+      QVERIFY(window.scene()->hasHighlight());
+      QCOMPARE(window.scene()->highlightUpper(), upper);
+      QCOMPARE(window.consensus()->layers()->currentText(), QString("rps"));
+      QTest::keyClick(curve, Qt::Key_Escape);
+      QVERIFY(!window.scene()->hasHighlight());
+
+      // Recalibrate: the corrected copy is the model in use.
+      window.action("recalibrate")->trigger();
+      QVERIFY(window.done());
+      QVERIFY2(!window.notice()->isError(), qPrintable(window.notice()->text()));
+      QCOMPARE(window.session().Model, std::string("rps-temperature"));
+      QVERIFY(window.calibration()->findChild<QLabel*>("about")->text().contains("before"));
+
+      // Export.
+      window.exportPicture(Path(folder / "views.png"));
+      QVERIFY(window.done());
+      QVERIFY(!QImage(Path(folder / "views.png")).isNull());
+      window.exportAgreement(Path(folder / "agreement.csv"));
+      QVERIFY(window.done());
+      QVERIFY(TextOf(folder / "agreement.csv").find("B") != std::string::npos);
+      window.exportReliability(Path(folder / "reliability.svg"));
+      QVERIFY(window.done());
+      QVERIFY(TextOf(folder / "reliability.svg").find("<svg") != std::string::npos);
+      window.exportReliability(Path(folder / "reliability.csv"));
+      QVERIFY(window.done());
+      QVERIFY(TextOf(folder / "reliability.csv").find("model_says") != std::string::npos);
+      window.exportOverlay(Path(folder / "overlay.nrrd"));
+      QVERIFY(window.done());
+      QCOMPARE(rcn::ReadImageHeader(folder / "overlay.nrrd").Geometry().size[0], int64_t(40));
+      window.exportModel(Path(folder / "mine.safetensors"));
+      QVERIFY(window.done());
+      QVERIFY(std::filesystem::file_size(folder / "mine.safetensors") > 1000);
+      window.exportReport(Path(folder / "report.html"));
+      QVERIFY(window.done());
+      QVERIFY2(TextOf(folder / "report.html").find("</html>") != std::string::npos, qPrintable(window.notice()->text()));
+      window.exportPicture(Path(folder / "nowhere/views.png"));
+      QVERIFY(window.done());
+      QVERIFY(window.notice()->isError());
+
+      // Save as it is.
+      window.scene()->setCursor({ 11, 12, 3 });
+      window.scene()->setWindow(-0.25, 1.25);
+      window.scene()->setThreshold(0.3);
+      window.scene()->setPredictionOpacity(0.8);
+      window.setLayoutName("compare");
+      window.setPanelName("calibration");
+      window.saveWorkspace(Path(saved));
+      QVERIFY(window.done());
+      QVERIFY2(std::filesystem::exists(saved), qPrintable(window.notice()->text()));
+      QVERIFY(!window.hasUnsavedResults());
+      QVERIFY(window.windowTitle().contains("study.rcn.json"));
+      window.close();
+      QVERIFY(!window.isVisible());
+    }
+    // The unsaved place has nothing that is still needed.
+    QVERIFY(!std::filesystem::exists(folder / "unsaved") || std::filesystem::is_empty(folder / "unsaved"));
+    {
+      Window window(folder);
+      QVERIFY(window.open(saved));
+      QVERIFY(window.done()); // evaluating anew
+      QCOMPARE(window.session().Current, std::string("c2"));
+      QCOMPARE(window.session().Model, std::string("rps-temperature"));
+      QCOMPARE(window.session().Models.size(), size_t(2));
+      QCOMPARE(window.scene()->cursor(), (qRcnScene::Voxel{ 11, 12, 3 }));
+      QCOMPARE(window.scene()->black(), -0.25);
+      QCOMPARE(window.scene()->white(), 1.25);
+      QCOMPARE(window.scene()->threshold(), 0.3);
+      QCOMPARE(window.scene()->predictionOpacity(), 0.8);
+      QVERIFY(!window.scene()->isRaterVisible(1) && window.scene()->isRaterVisible(0));
+      QVERIFY(!window.scene()->isHeatMapVisible());
+      QCOMPARE(window.layoutName(), QString("compare"));
+      QCOMPARE(window.panelName(), QString("calibration"));
+      QCOMPARE(window.consensus()->layers()->currentText(), QString("rps"));
+      QCOMPARE(window.scene()->predictionCount(), 2); // the model's and STAPLE
+      QVERIFY(QTest::qWaitFor([&] { return window.calibration()->diagram()->hasReport(); }, Patience));
+      QVERIFY(window.done());
+      QVERIFY(window.calibration()->findChild<QLabel*>("about")->text().contains("before"));
+      QCOMPARE(window.compare()->titles().size(), 2 + 1 + 2); // a hidden rater has no panel
+      QVERIFY(!window.hasUnsavedResults());
+      window.close();
+      QVERIFY(!window.isVisible());
+    }
+  }
 
   void badFilesChangeNothing()
   {
@@ -219,6 +427,60 @@ private slots:
     window.closeAtOnce();
   }
 
+  void aBrokenCaseIsNamedAndTheOldOneStays()
+  {
+    const Folder folder;
+    const std::string list = WritePhantomList(folder, Volumes());
+    rcn::WriteText(folder / "c3B.nrrd", "broken");
+    Window window(folder);
+    QVERIFY(window.open(list));
+    window.clickCase("c3");
+    QVERIFY(window.done());
+    QVERIFY(window.notice()->isError());
+    QVERIFY(window.notice()->text().contains("c3B.nrrd"));
+    QCOMPARE(window.cases()->status("c3"), qRcnCases::Problem);
+    QCOMPARE(window.cases()->currentCase(), QString("c0"));
+    QVERIFY(window.windowTitle().startsWith("c0"));
+    // The last of quick clicks wins.
+    window.clickCase("c1");
+    window.clickCase("c2");
+    window.clickCase("c4");
+    QVERIFY(window.done());
+    QVERIFY(QTest::qWaitFor([&] { return window.windowTitle().startsWith("c4"); }, Patience));
+    window.closeAtOnce();
+  }
+
+  void trainingIsCancelledKeptOrDiscarded()
+  {
+    const Folder folder;
+    Window window(folder);
+    rcn::TrainingOptions endless;
+    endless.Workspace.Threads = 1;
+    endless.Net.width = 8;
+    endless.Net.depth = 2;
+    endless.Epochs = 1000000;
+    window.setTrainingDefaults(endless);
+    QVERIFY(window.open(WritePhantomList(folder, Volumes())));
+    window.training()->findChild<QDoubleSpinBox*>("minutes")->setValue(60);
+    window.training()->findChild<QPushButton*>("train")->click();
+    QVERIFY(!window.training()->findChild<QPushButton*>("train")->isEnabled());
+    // Other work goes on beside it.
+    window.clickCase("c1");
+    QVERIFY(window.done());
+    QVERIFY(window.windowTitle().startsWith("c1"));
+    QVERIFY(window.trainingWork()->isRunning());
+    QTest::qWait(300);
+    QTest::mouseClick(window.training()->monitor()->findChild<QPushButton*>("cancel"), Qt::LeftButton);
+    QVERIFY(window.doneTraining());
+    QVERIFY(window.training()->monitor()->state() == qRcnTrainingMonitor::Finished || window.training()->monitor()->state() == qRcnTrainingMonitor::Failed);
+    QVERIFY(window.session().Models.empty());
+    window.discardModel();
+    // What was thrown away leaves no model behind.
+    const QDir models(Path(window.session().File("models", "")));
+    QCOMPARE(models.entryList({ "*.log.csv" }, QDir::Files).size(), 0);
+    window.closeAtOnce();
+  }
+
   void closingDuringTrainingIsSafe()
   {
     const Folder folder;
@@ -232,7 +494,7 @@ private slots:
     QVERIFY(window.open(WritePhantomList(folder, Volumes())));
     window.training()->findChild<QPushButton*>("train")->click();
     QTest::qWait(200);
-    window.openCase("c1");
+    window.clickCase("c1");
     window.close(); // returns at once
     QVERIFY(QTest::qWaitFor([&] { return !window.isVisible(); }, Patience));
     QVERIFY(!window.trainingWork()->isRunning() && !window.work()->isRunning());
@@ -292,6 +554,41 @@ private slots:
     const qRcnMainWindow window({ Path(folder / "settings.ini"), Path(folder / "unsaved") });
     QCOMPARE(window.panelName(), QString("training"));
     QCOMPARE(window.size(), QSize(1300, 800));
+  }
+
+  /// What the step-by-step guide names in bold is there, word for word.
+  void guideNamesWhatIsThere()
+  {
+    const Folder folder;
+    Window window(folder);
+    QStringList there;
+    for (const QAction* action : window.findChildren<QAction*>())
+    {
+      there << action->text();
+    }
+    for (const QAbstractButton* button : window.findChildren<QAbstractButton*>())
+    {
+      there << button->text();
+    }
+    for (const QLabel* label : window.findChildren<QLabel*>())
+    {
+      there << label->text();
+    }
+    const auto* panels = window.findChild<QTabWidget*>("panels");
+    for (int i = 0; i < panels->count(); ++i)
+    {
+      there << panels->tabText(i);
+    }
+    const QString guide = QString::fromStdString(TextOf(RCN_VIEWER_GUIDE));
+    QRegularExpressionMatchIterator bold = QRegularExpression("\\*\\*([^*]+)\\*\\*").globalMatch(guide);
+    int named = 0;
+    while (bold.hasNext())
+    {
+      const QString words = bold.next().captured(1).simplified();
+      QVERIFY2(words == "bold" || there.contains(words), qPrintable(words));
+      ++named;
+    }
+    QVERIFY(named > 20);
   }
 
   /// While a model trains and a volume of 256 x 256 x 256 voxels opens.
