@@ -1,0 +1,40 @@
+"""The pictures of the documentation, made from the demo's output: make_screenshots.py DEMO [OUT]
+
+The viewer runs on a screen of its own (xvfb-run). Pictures stay under 300 kB: ImageMagick gives them 128 colors.
+"""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+REPOSITORY = pathlib.Path(__file__).parents[2]
+BUILD = pathlib.Path(os.environ.get("RCN_BUILD", REPOSITORY / "build"))
+PROGRAM = BUILD / "bin" / "rater-consensus"
+LARGEST = 300_000
+
+
+def view(home, out, *words, size="1440x900"):
+    environment = dict(os.environ, HOME=home, XDG_DATA_HOME=home, XDG_CONFIG_HOME=home, XDG_RUNTIME_DIR=home,
+                       QT_SCALE_FACTOR="1", QT_QPA_PLATFORM="xcb")
+    subprocess.run(["xvfb-run", "-a", "-s", "-screen 0 1600x1000x24", PROGRAM, "view", *map(str, words), "--size", size,
+                    "--screenshot", out], env=environment, check=True)
+    subprocess.run(["convert", out, "-strip", "+dither", "-colors", "128", "-define", "png:compression-level=9", f"PNG8:{out}"], check=True)
+    assert out.stat().st_size <= LARGEST, f"{out} is larger than {LARGEST} bytes"
+
+
+def viewer_pictures(demo, out):
+    cases, models = demo / "cases" / "dataset.json", demo / "study" / "models"
+    with tempfile.TemporaryDirectory() as home:
+        view(home, out / "viewer.png", "--data", demo / "dataset.json")
+        view(home, out / "viewer-agreement.png", "--data", demo / "dataset.json", "--do", "compare-raters", "--do", "next-region")
+        view(home, out / "viewer-compare.png", "--data", cases, "--case", "test3", "--model", models / "rps.safetensors",
+             "--do", "fuse:staple", "--do", "predict", "--layout", "compare")
+        view(home, out / "viewer-calibration.png", "--data", cases, "--case", "test3", "--model", models / "rps.safetensors",
+             "--do", "evaluate")
+
+
+if __name__ == "__main__":
+    demo = pathlib.Path(sys.argv[1])
+    out = pathlib.Path(sys.argv[2]) if len(sys.argv) > 2 else REPOSITORY / "Resources" / "Docs"
+    viewer_pictures(demo, out)
