@@ -11,7 +11,6 @@
 #include <sys/stat.h>
 
 #include "rcn/rcn.h"
-#include "rcnPage.h"
 #include "rcnReport.h"
 #include "rcnSliceView.h"
 #ifdef RCN_HAVE_NETWORKS
@@ -245,6 +244,44 @@ Figure PairMatrix(const Agreement& agreement, const std::vector<std::string>& na
   return figure;
 }
 
+/// Panels of one slice: the image below them is in the page once.
+class SlicePanels
+{
+public:
+  SlicePanels(Page& page, const Workspace& workspace, int64_t slice, const std::string& id)
+    : View(workspace, slice), Where_(" of case " + id + (rcn_votes_geometry(workspace.Votes())->size[2] > 1 ? ", slice " + std::to_string(slice) : ""))
+  {
+    int64_t columns, rows;
+    const std::vector<uint8_t> rgb = this->View.Picture(columns, rows);
+    this->Base_ = page.SharedPicture(rgb, columns, rows, PanelWidth, this->View.HeightOf(PanelWidth));
+  }
+
+  Figure Begin(const std::string& title, const std::string& words) const
+  {
+    Figure figure(PanelWidth, this->View.HeightOf(PanelWidth), title + this->Where_, words);
+    figure.SharedPicture(this->Base_);
+    return figure;
+  }
+  PagePanel Levels() const
+  {
+    Figure levels = this->Begin("Consensus levels", "How many raters marked each voxel, from dark (one) to bright (all)");
+    this->View.DrawLevels(levels, this->All);
+    return { levels, "How many raters marked it" };
+  }
+  PagePanel Probability(const std::string& name, const std::string& words, const std::vector<float>& map) const
+  {
+    Figure figure = this->Begin(name, words);
+    this->View.DrawProbability(figure, this->All, map);
+    return { figure, name };
+  }
+
+  const SliceView View;
+  const Place All = { 0, 0, PanelWidth };
+
+private:
+  std::string Where_, Base_;
+};
+
 /// One line of the table of models: a model, a readout, and how it is corrected.
 struct Series
 {
@@ -296,7 +333,7 @@ private:
   void WriteCases();
   void WritePictures();
   void WriteCasePictures(const CaseSummary& summary);
-  void WriteLevelPanels(const SliceView& view, size_t model, const Volume& prediction, const std::string& base);
+  void WriteLevelPanels(const SlicePanels& slice, size_t model, const Volume& prediction);
   void WriteHow();
 
   std::string ExtentText(double extent) const { return Fixed(extent, extent >= 1000 ? 0 : extent >= 10 ? 1 : 3) + this->Sums_.Unit; }
@@ -579,7 +616,7 @@ void Report::WriteSummary()
   std::vector<PageTile> tiles;
   if (several)
   {
-    tiles.push_back({ "Agreement (Fleiss' κ)", Fixed(sums.Kappa.Mean(), 2), rcn_kappa_words(sums.Kappa.Mean()) });
+    tiles.push_back({ "Agreement (Fleiss' κ)", Fixed(sums.Kappa.Mean(), 2), rcn_kappa_words(sums.Kappa.Mean()) });
     tiles.push_back({ "Overlap of two raters (Dice)", Fixed(sums.MeanDice.Mean(), 2), cases > 1 ? "mean over pairs and cases" : "mean over pairs" });
   }
   if (sums.DisputedShare.Count())
@@ -594,8 +631,9 @@ void Report::WriteSummary()
   page.Tiles(tiles);
 
   std::vector<std::string> lines;
-  lines.push_back(Number(this->Raters_.size(), "rater", "raters") + " outlined " +
-    (this->Options_.Data.empty() ? "one case (" + this->SingleText_ + ")." : Number(cases, "case", "cases") + "."));
+  lines.push_back(this->Options_.Data.empty()
+      ? "One case: " + this->SingleText_ + "."
+      : Number(this->Raters_.size(), "rater", "raters") + " outlined " + Number(cases, "case", "cases") + ".");
   if (several)
   {
     lines.push_back("Two raters overlap with a Dice of " + Fixed(sums.MeanDice.Mean(), 2) +
@@ -943,31 +981,25 @@ void Report::WriteCases()
 // ---- pictures --------------------------------------------------------------------------------------
 
 /// What a model says level by level, on one slice.
-void Report::WriteLevelPanels(const SliceView& view, size_t model, const Volume& prediction, const std::string& base)
+void Report::WriteLevelPanels(const SlicePanels& slice, size_t model, const Volume& prediction)
 {
-  const int raters = prediction.View().components - 1;
-  const Place place = { 0, 0, PanelWidth };
-  const double height = view.HeightOf(PanelWidth);
   const std::string& name = this->Options_.Models[model].Name;
-  std::vector<PagePanel> panels;
-  Figure lines(PanelWidth, height, "Contours of " + name, "Where it is as likely as not that at least 1, 2, ... raters mark the voxel");
-  lines.SharedPicture(base);
+  const int raters = prediction.View().components - 1;
+  const std::string of = " of " + std::to_string(raters);
+  Figure lines = slice.Begin("Contours of " + name, "Where it is as likely as not that at least 1, 2, ... raters mark the voxel");
   for (int level = 1; level <= raters; ++level)
   {
     uint8_t color[3];
     rcn_color_share(color, static_cast<double>(level) / raters);
-    lines.Hint("at least " + std::to_string(level) + " of " + std::to_string(raters) + " raters: 50 %");
-    view.DrawLine(lines, place, view.ReadoutMap(prediction, RCN_READOUT_AT_LEAST, level), 0.5, HexColor(color), 3);
+    lines.Hint("at least " + std::to_string(level) + of + " raters: 50 %");
+    slice.View.DrawLine(lines, slice.All, slice.View.ReadoutMap(prediction, RCN_READOUT_AT_LEAST, level), 0.5, HexColor(color), 3);
     lines.Hint("");
   }
-  panels.push_back({ lines, name + ": at least 1 … " + std::to_string(raters) + " raters, 50 % contours" });
+  std::vector<PagePanel> panels = { { lines, name + ": at least 1 … " + std::to_string(raters) + " raters, 50 % contours" } };
   for (int level = 1; level <= raters; ++level)
   {
-    Figure map(PanelWidth, height, "Level " + std::to_string(level) + " of " + name,
-      "The probability that exactly " + std::to_string(level) + " of " + std::to_string(raters) + " raters mark the voxel");
-    map.SharedPicture(base);
-    view.DrawProbability(map, place, view.MapOf(prediction, level));
-    panels.push_back({ map, "P(exactly " + std::to_string(level) + " of " + std::to_string(raters) + ")" });
+    panels.push_back(slice.Probability("Exactly " + std::to_string(level) + of,
+      "The probability by " + name + " that exactly " + std::to_string(level) + of + " raters mark the voxel", slice.View.LevelMap(prediction, level)));
   }
   this->Page_.Add(panels);
 }
@@ -995,29 +1027,17 @@ void Report::WriteCasePictures(const CaseSummary& summary)
   page.Legend("Marked by", LevelLegend(figures, *rcn_votes_geometry(workspace.Votes())));
   for (size_t s = 0; s < slices.size(); ++s)
   {
-    const SliceView view(workspace, slices[s]);
-    const double height = view.HeightOf(PanelWidth);
-    const Place place = { 0, 0, PanelWidth };
-    int64_t columns, rows;
-    const std::vector<uint8_t> rgb = view.Picture(columns, rows);
-    const std::string base = page.SharedPicture(rgb, columns, rows, PanelWidth, height);
-    const std::string where = flat ? "" : ", slice " + std::to_string(slices[s]);
-    std::vector<PagePanel> panels;
-    const auto begin = [&](const std::string& title, const std::string& words) {
-      Figure figure(PanelWidth, height, title + " of case " + summary.One.Id + where, words);
-      figure.SharedPicture(base);
-      return figure;
-    };
+    const SlicePanels slice(page, workspace, slices[s], summary.One.Id);
+    std::vector<PagePanel> panels, each;
     if (!flat)
     {
       page.Note("Slice " + std::to_string(slices[s]) + (s == 0 && !agreement.Regions.empty() ? ", through the largest disputed region" : ""));
     }
     if (workspace.HasImage())
     {
-      panels.push_back({ begin("Image", "The image alone"), "Image" });
+      panels.push_back({ slice.Begin("Image", "The image alone"), "Image" });
     }
-    Figure all = begin("Outlines", "The outlines of all raters over the image");
-    std::vector<PagePanel> each;
+    Figure all = slice.Begin("Outlines", "The outlines of all raters over the image");
     for (int r = 0; r < figures.raters; ++r)
     {
       if (!figures.rater[r].present)
@@ -1025,20 +1045,18 @@ void Report::WriteCasePictures(const CaseSummary& summary)
         continue;
       }
       const std::string& name = workspace.RaterNames()[static_cast<size_t>(r)];
-      view.DrawRater(all, place, r);
+      slice.View.DrawRater(all, slice.All, r);
       if (s == 0 && figures.present_count <= static_cast<int>(MostRatersInPairs))
       {
-        Figure one = begin(name, "The outline of rater " + name);
-        view.DrawRater(one, place, r);
+        Figure one = slice.Begin(name, "The outline of rater " + name);
+        slice.View.DrawRater(one, slice.All, r);
         each.push_back({ one, name });
       }
     }
     panels.push_back({ all, "All outlines" });
-    Figure levels = begin("Consensus levels", "How many raters marked each voxel, from dark (one) to bright (all)");
-    view.DrawLevels(levels, place);
-    panels.push_back({ levels, "How many raters marked it" });
-    Figure contours = begin("Consensus contours", "Contours of what at least 1, 2, ... raters marked");
-    view.DrawLevelLines(contours, place);
+    panels.push_back(slice.Levels());
+    Figure contours = slice.Begin("Consensus contours", "Contours of what at least 1, 2, ... raters marked");
+    slice.View.DrawLevelLines(contours, slice.All);
     panels.push_back({ contours, "At least 1 … " + std::to_string(figures.present_count) + " raters" });
     panels.insert(panels.end(), each.begin(), each.end());
     for (size_t model = 0; model < predictions.size(); ++model)
@@ -1047,27 +1065,24 @@ void Report::WriteCasePictures(const CaseSummary& summary)
       int atLeast = 0;
       ParseReadout(readout, atLeast, this->Options_.Readout);
       const std::string& name = this->Options_.Models[model].Name;
-      const std::string how = this->PredictsLevels_[model] ? " (" + ReadoutText(readout, atLeast) + ")" : "";
-      Figure map = begin(name, "The probability that model " + name + " predicts");
-      view.DrawProbability(map, place, view.ReadoutMap(predictions[model], readout, atLeast));
-      panels.push_back({ map, name + how });
+      panels.push_back(slice.Probability(name + (this->PredictsLevels_[model] ? " (" + ReadoutText(readout, atLeast) + ")" : ""),
+        "The probability that model " + name + " predicts", slice.View.ReadoutMap(predictions[model], readout, atLeast)));
     }
     page.Add(panels);
-    if (s == 0)
+    if (s > 0)
     {
-      page.Legend("Outlines", RaterLegend(workspace.RaterNames()));
+      continue;
     }
-    bool legend = false;
-    for (size_t model = 0; s == 0 && model < predictions.size(); ++model)
+    page.Legend("Outlines", RaterLegend(workspace.RaterNames()));
+    if (!predictions.empty())
     {
-      if (!legend)
-      {
-        page.Legend("Probability", ProbabilityLegend());
-        legend = true;
-      }
+      page.Legend("Probability", ProbabilityLegend());
+    }
+    for (size_t model = 0; model < predictions.size(); ++model)
+    {
       if (this->PredictsLevels_[model])
       {
-        this->WriteLevelPanels(view, model, predictions[model], base);
+        this->WriteLevelPanels(slice, model, predictions[model]);
       }
     }
   }
@@ -1239,6 +1254,26 @@ ReportResult Report::Run()
 }
 
 } // namespace
+
+void AddComparison(Page& page, const Workspace& workspace, const std::string& id,
+  const std::vector<std::pair<std::string, Volume>>& predictions)
+{
+  const AgreementReport agreement = workspace.Agree(false);
+  const SlicePanels slice(page, workspace, SlicesToSee(workspace, agreement, 1).front(), id);
+  std::vector<PagePanel> panels;
+  if (workspace.HasImage())
+  {
+    panels.push_back({ slice.Begin("Image", "The image alone"), "Image" });
+  }
+  panels.push_back(slice.Levels());
+  for (const auto& prediction : predictions)
+  {
+    panels.push_back(slice.Probability(prediction.first, "The expected share of raters that " + prediction.first + " predicts",
+      slice.View.ReadoutMap(prediction.second, RCN_READOUT_EXPECTED)));
+  }
+  page.Heading(id);
+  page.Add(panels);
+}
 
 std::string CheckReport(const ReportOptions& options)
 {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "rcnEvaluation.h"
+#include "rcnPage.h"
 
 namespace rcn
 {
@@ -48,6 +49,11 @@ struct ReportResult
   size_t Cases = 0;
   size_t LeftOut = 0; ///< cases that could not be used; each was remarked and is named in the report
 };
+
+/// Pictures side by side for a page: the image, what raters say, and what each prediction says (levels: the expected share
+/// of raters), on the slice through the largest disputed region of the workspace's case.
+void AddComparison(Page& page, const Workspace& workspace, const std::string& id,
+  const std::vector<std::pair<std::string, Volume>>& predictions);
 
 /// The sentence WriteReport() would fail with because of the options alone; empty when they look fine.
 std::string CheckReport(const ReportOptions& options);

@@ -156,26 +156,21 @@ std::vector<float> SliceView::ShareMap() const
   return map;
 }
 
-std::vector<float> SliceView::MapOf(const Volume& volume, int component) const
+std::vector<float> SliceView::MapOf(const Volume& volume) const
 {
-  std::vector<float> map(static_cast<size_t>(this->Geometry_.size[0] * this->Geometry_.size[1]));
-  Check(rcn_picture_slice(map.data(), this->Workspace_.Context(), &volume.View(), component, this->Slice_), this->Workspace_.Context());
-  return map;
+  return this->ReadoutMap(volume, RCN_READOUT_EXPECTED);
 }
 
-std::vector<float> SliceView::ReadoutMap(const Volume& prediction, rcn_readout readout, int atLeast) const
+std::vector<float> SliceView::LevelMap(const Volume& prediction, int level) const
 {
-  if (prediction.View().components == 1)
-  {
-    return this->MapOf(prediction);
-  }
-  // The slice alone, as an image.
-  rcn_image levels = prediction.View();
-  const int64_t pixels = this->Geometry_.size[0] * this->Geometry_.size[1];
-  levels.data = static_cast<float*>(levels.data) + this->Slice_ * pixels * levels.components;
-  levels.geometry.size[2] = 1;
-  std::vector<float> map(static_cast<size_t>(pixels));
-  Check(rcn_readout_apply(map.data(), this->Workspace_.Context(), &levels, readout, atLeast), this->Workspace_.Context());
+  return this->ReadoutMap(prediction, RCN_SLICE_LEVEL, level);
+}
+
+std::vector<float> SliceView::ReadoutMap(const Volume& prediction, int readout, int number) const
+{
+  std::vector<float> map(static_cast<size_t>(this->Geometry_.size[0] * this->Geometry_.size[1]));
+  Check(rcn_slice_readout(map.data(), this->Workspace_.Context(), &prediction.View(), readout, number, { 2, this->Slice_ }),
+    this->Workspace_.Context());
   return map;
 }
 
@@ -257,7 +252,7 @@ void SliceView::DrawLine(Figure& figure, const Place& place, const std::vector<f
   const std::vector<std::vector<double>> lines = this->LinesOf(map, level, place);
   if (!lines.empty())
   {
-    figure.Area(lines, "none", color, width);
+    figure.Area(lines, "none", color, width * place.Width / 320);
   }
 }
 

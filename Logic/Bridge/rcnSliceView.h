@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "rcn/rcn_calib.h"
 #include "rcn/rcn_picture.h"
+#include "rcn/rcn_slice.h"
 #include "rcnFigure.h"
 #include "rcnWorkspace.h"
 
@@ -39,16 +39,18 @@ public:
   std::vector<float> RaterMap(int rater) const;
   /// The share of those who answered that marked it.
   std::vector<float> ShareMap() const;
-  std::vector<float> MapOf(const Volume& volume, int component = 0) const;
-  /// What a prediction says there: its probability, or a readout of its levels.
-  std::vector<float> ReadoutMap(const Volume& prediction, rcn_readout readout, int atLeast = 0) const;
+  std::vector<float> MapOf(const Volume& volume) const;
+  /// What a prediction says there: its probability, or an rcn_readout of its levels (`number`: t of "at least").
+  std::vector<float> ReadoutMap(const Volume& prediction, int readout, int number = 0) const;
+  /// The probability of exactly so many raters.
+  std::vector<float> LevelMap(const Volume& prediction, int level) const;
 
   // ---- drawing, from the back to the front
 
   /// The image, in grey or in its colors; plain grey without one.
   std::vector<uint8_t> Picture(int64_t& columns, int64_t& rows) const;
   void DrawPicture(Figure& figure, const Place& place) const;
-  /// The lines where a map reaches a level.
+  /// The lines where a map reaches a level; their width is for a view of 320.
   void DrawLine(Figure& figure, const Place& place, const std::vector<float>& map, double level, const std::string& color,
     double width = 2.6) const;
   void DrawRater(Figure& figure, const Place& place, int rater) const;

@@ -5,9 +5,12 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <numeric>
 
 #include "rcn/rcn.h"
 #include "rcnReport.h"
+#include "rcnReportPage.h"
+#include "rcnSliceView.h"
 
 namespace rcn
 {
@@ -81,6 +84,7 @@ private:
   void JudgeRegion(rcn_region region);
   void Mark(size_t column, const std::vector<std::vector<std::unique_ptr<Evaluation>>>& models);
   void WriteTables();
+  void AddPictures(Page& page);
 
   std::string File(const std::string& folder, const std::string& name) const
   {
@@ -104,6 +108,7 @@ private:
   Workspace Workspace_;
   DataList List_;
   std::vector<Case> Test_;
+  std::vector<double> Disputed_; // by test case: which share of what anybody marked
   std::vector<Candidate> Runs_;
   StudyResult Result_;
   std::chrono::steady_clock::time_point Start_ = std::chrono::steady_clock::now();
@@ -177,7 +182,10 @@ void Study::CheckTestCases()
     try
     {
       this->Workspace_.LoadCase(one, this->List_.Raters);
+      const AgreementReport agreement = this->Workspace_.Agree(false);
       good.push_back(one);
+      this->Disputed_.push_back(static_cast<double>(agreement.Figures->disputed_voxels) /
+        static_cast<double>(std::max<int64_t>(agreement.Figures->union_voxels, 1)));
     }
     catch (const Error& error)
     {
@@ -597,48 +605,50 @@ std::string JsonOf(const StudyResult& result)
   return JsonText(root.get());
 }
 
-std::string HtmlOf(const StudyResult& result)
+/// The page but for its pictures.
+void WritePage(Page& page, const StudyResult& result, const std::function<void()>& addPictures)
 {
-  std::string html =
-    "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Study</title>\n<style>\n"
-    "body{font:15px/1.5 sans-serif;color:#222;max-width:76em;margin:2em auto;padding:0 1em}\n"
-    "table{border-collapse:collapse}th,td{padding:.4em .7em;border-bottom:1px solid #ddd;text-align:right;vertical-align:top}\n"
-    "th:first-child,td:first-child{text-align:left}td small{display:block;color:#666}.best{font-weight:bold;background:#e8f3ea}\n"
-    ".tie{background:#f4f8f4}figure{display:inline-block;margin:0 1em 1em 0}.note{color:#555;font-size:.9em;max-width:56em}\n"
-    "</style></head><body>\n<h1>How to learn from raters who disagree</h1>\n<p class=\"note\">For research, not for clinical use.</p>\n<p>" +
-    std::to_string(result.Raters.size()) + " raters, " + std::to_string(result.TestCases) +
-    " test cases that no training has seen. Every strategy was trained with the same network, course, data and seed.</p>\n<ul>\n"
-    "<li>Probabilities closest to the share of raters around the marks (MR-ECE, lower is better, %): " + XmlEscape(BestInWords(result, 0)) + "</li>\n"
-    "<li>Best order of voxels (AUC, higher is better, %): " + XmlEscape(BestInWords(result, 4)) + "</li>\n</ul>\n<table><tr><th>Strategy</th>";
+  page.SetSubtitle(std::to_string(result.Raters.size()) + " raters, " + std::to_string(result.TestCases) + " test cases that no training has seen");
+  page.Section("summary", "In short");
+  page.Paragraph("Every strategy was trained with the same network, course, data and seed.");
+  page.List({ "Probabilities closest to the share of raters around the marks (MR-ECE, lower is better, %): " + BestInWords(result, 0),
+    "Best order of voxels (AUC, higher is better, %): " + BestInWords(result, 4) });
+  PageTable table;
+  table.Caption = "Every strategy on the test cases";
+  table.Columns = { "Strategy" };
   for (const StudyColumn& column : StudyColumns())
   {
-    html += "<th>" + XmlEscape(column.Name) + "</th>";
+    table.Columns.emplace_back(column.Name, column.HigherIsBetter ? "higher is better" : "lower is better");
   }
-  html += "</tr>\n";
   for (const StudyRow& row : result.Rows)
   {
-    html += "<tr><td>" + XmlEscape(NameOf(row)) + "</td>";
+    table.Rows.push_back({ NameOf(row) });
     for (size_t c = 0; c < row.Cells.size(); ++c)
     {
       const StudyCell& cell = row.Cells[c];
-      html += std::string("<td") + (cell.Best ? " class=\"best\"" : cell.Tie ? " class=\"tie\"" : "") + ">" + (cell.Tie ? "≈ " : "") +
-        StudyNumber(cell.Value, StudyColumns()[c]) + "<small>" + IntervalText(cell, StudyColumns()[c]) + "</small></td>";
+      PageCell shown(cell.Value, StudyNumber(cell.Value, StudyColumns()[c]));
+      shown.Small = IntervalText(cell, StudyColumns()[c]);
+      shown.Mark = cell.Best ? CellMark::Best : cell.Tie ? CellMark::Tie : CellMark::None;
+      table.Rows.back().push_back(shown);
     }
-    html += "</tr>\n";
   }
-  html += "</table>\n<p class=\"note\">" + XmlEscape(Legend) + " " + XmlEscape(SeedText(result)) + "</p>\n<h2>Does 70 % mean 70 %?</h2>\n"
-    "<p>On the line, as many raters mark a voxel as the model says. Voxels of the box around all marks.</p>\n";
+  page.Section("table", "How to learn from raters who disagree");
+  page.Add(table);
+  page.Note(std::string(Legend) + " " + SeedText(result));
+  page.Section("pictures", "Side by side");
+  addPictures();
+  page.Section("reliability", "Does 70 % mean 70 %?");
+  page.Paragraph("On the line, as many raters mark a voxel as the model says. Voxels of the box around all marks. Rest the pointer on a diagram, "
+    "or touch it, to read its values.");
+  std::vector<PagePanel> diagrams;
   for (const StudyRow& row : result.Rows)
   {
-    const std::string svg = ReliabilityDiagram(row.Box, NameOf(row)).Svg();
-    html += "<figure>" + svg.substr(svg.find("<svg")) + "</figure>\n";
+    diagrams.push_back({ ReliabilityDiagram(row.Box, NameOf(row)), "" });
   }
-  html += "<h2>Protocol</h2>\n<p><code>" + XmlEscape("rater-consensus study --data " + ChoicesText(result)) + "</code></p>\n<ul>\n";
-  for (const std::string& line : result.Trained)
-  {
-    html += "<li>" + XmlEscape(line) + "</li>\n";
-  }
-  return html + "</ul>\n</body></html>\n";
+  page.Add(diagrams, true);
+  page.Section("how", "How this was made");
+  page.Code("rater-consensus study --data " + ChoicesText(result));
+  page.List(result.Trained);
 }
 
 /// What the finished models' files say.
@@ -666,7 +676,35 @@ void Study::WriteTables()
   result.Html = this->File("", "report.html");
   WriteText(result.Markdown, StudyTable(result));
   WriteText(result.Json, JsonOf(result));
-  WriteText(result.Html, HtmlOf(result));
+  Page page("Which way to learn from raters who disagree?");
+  WritePage(page, result, [&]() { this->AddPictures(page); });
+  WriteText(result.Html, page.Html());
+}
+
+/// What each strategy says about the test cases on which raters differ most.
+void Study::AddPictures(Page& page)
+{
+  page.Note("The most disputed test cases. The stronger the color, the more raters mark the voxel, or are expected to.");
+  page.Legend("Share of raters", ProbabilityLegend());
+  std::vector<size_t> order(this->Test_.size());
+  std::iota(order.begin(), order.end(), size_t{ 0 });
+  std::stable_sort(order.begin(), order.end(), [this](size_t a, size_t b) { return this->Disputed_[a] > this->Disputed_[b]; });
+  order.resize(std::min<size_t>(order.size(), 3));
+  for (const size_t i : order)
+  {
+    const Case& one = this->Test_[i];
+    this->Show(1, "drawing " + one.Id);
+    this->Workspace_.LoadCase(one, this->List_.Raters);
+    std::vector<std::pair<std::string, Volume>> predictions;
+    for (const Candidate& run : this->Runs_)
+    {
+      if (run.Name == run.Strategy) // the first seed
+      {
+        predictions.emplace_back(run.Strategy, ReadPrediction(this->LevelsFile(run.Name, one.Id)));
+      }
+    }
+    AddComparison(page, this->Workspace_, one.Id, predictions);
+  }
 }
 
 StudyResult Study::Run()

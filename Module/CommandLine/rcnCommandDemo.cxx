@@ -6,7 +6,8 @@
 #include "rcn/rcn.h"
 #include "rcnCommands.h"
 #include "rcnEvaluation.h"
-#include "rcnFigure.h"
+#include "rcnReportPage.h"
+#include "rcnSliceView.h"
 #ifdef RCN_HAVE_NETWORKS
 #include "rcnStudy.h"
 #endif
@@ -119,12 +120,6 @@ std::string WriteLearningCases(const std::filesystem::path& folder, rcn_context*
 }
 #endif
 
-/// The slice where most voxels are disputed: the one a person would want to see.
-int64_t MostDisputedSlice(const std::vector<rcn_dispute>& regions)
-{
-  return regions.empty() ? 0 : regions.front().at[2];
-}
-
 /// As SVG, and as PNG where this build can.
 void SaveFigure(const Figure& figure, const std::filesystem::path& folder, const std::string& name)
 {
@@ -135,12 +130,20 @@ void SaveFigure(const Figure& figure, const std::filesystem::path& folder, const
   }
 }
 
+void WriteDemoReport(ReportOptions& page, const Arguments& arguments, Terminal& terminal)
+{
+  page.Workspace = WorkspaceOptionsFrom(arguments);
+  page.Command = arguments.CommandLine("rater-consensus demo");
+  page.Progress = [&terminal](double fraction, const std::string& stage) { return terminal.Show(fraction, stage.c_str()); };
+  WriteReport(page);
+}
+
 /// Panels side by side: image, each rater, their consensus, and the eight fused maps.
 class Montage
 {
 public:
   Montage(const Workspace& workspace, int64_t slice)
-    : Workspace_(workspace), Slice_(slice), Geometry_(*rcn_votes_geometry(workspace.Votes())),
+    : Workspace_(workspace), View_(workspace, slice, false),
       Figure_(4 * Step + 24, 4 * (PanelHeight + 30) + 122, "Consensus of five raters",
         "One slice of a phantom: the image, the outlines of five raters, how many of them marked each voxel, eight ways "
         "to fuse their masks, and where they disagree")
@@ -148,46 +151,35 @@ public:
     this->Figure_.Text(16, 28, "Five raters outline the same lesions, and differ", 18, Anchor::Start, "#111", true);
   }
 
-  std::vector<uint8_t> Gray() const
+  /// The image with its caption; returns where more can be drawn over it.
+  Place AddPanel(const std::string& caption)
   {
-    std::vector<uint8_t> rgb(static_cast<size_t>(3 * this->Geometry_.size[0] * this->Geometry_.size[1]));
-    Check(rcn_picture_gray(rgb.data(), this->Workspace_.Context(), &this->Workspace_.Image().View(), this->Slice_),
-      this->Workspace_.Context());
-    return rgb;
-  }
-
-  void AddPanel(const std::string& caption, const std::vector<uint8_t>& rgb, const std::string& color = "#222")
-  {
-    const double x = 16 + Step * (this->Count_ % 4), y = 44 + (PanelHeight + 30) * (this->Count_ / 4);
-    this->Figure_.Picture(x, y, PanelWidth, PanelHeight, rgb, this->Geometry_.size[0], this->Geometry_.size[1]);
-    this->Figure_.Text(x, y + PanelHeight + 17, caption, 12.5, Anchor::Start, color);
+    const Place place = { 16 + Step * (this->Count_ % 4), 44 + (PanelHeight + 30) * (this->Count_ / 4), PanelWidth };
+    this->View_.DrawPicture(this->Figure_, place);
+    this->Figure_.Text(place.X, place.Y + PanelHeight + 17, caption, 12.5);
     ++this->Count_;
+    return place;
   }
 
-  void AddMap(const std::string& caption, const float* map, double opacity = 0.75)
+  void AddMap(const std::string& caption, const Volume& map)
   {
-    std::vector<uint8_t> rgb = this->Gray();
-    Check(rcn_picture_overlay(rgb.data(), this->Workspace_.Context(), map, &this->Geometry_, this->Slice_, 0.02, opacity),
-      this->Workspace_.Context());
-    this->AddPanel(caption, rgb);
+    this->View_.DrawProbability(this->Figure_, this->AddPanel(caption), this->View_.MapOf(map));
   }
+
+  void AddLevels(const std::string& caption) { this->View_.DrawLevels(this->Figure_, this->AddPanel(caption)); }
 
   void AddRaters()
   {
-    std::vector<uint8_t> all = this->Gray();
-    for (int r = 0; r < static_cast<int>(this->Workspace_.RaterNames().size()); ++r)
+    const int count = static_cast<int>(this->Workspace_.RaterNames().size());
+    for (int r = 0; r < count; ++r)
     {
-      uint8_t color[3];
-      rcn_color_rater(color, r);
-      std::vector<uint8_t> rgb = this->Gray();
-      for (std::vector<uint8_t>* picture : { &rgb, &all })
-      {
-        Check(rcn_picture_contour(picture->data(), this->Workspace_.Context(), this->Workspace_.Votes(), r, this->Slice_, color),
-          this->Workspace_.Context());
-      }
-      this->AddPanel(this->Workspace_.RaterNames()[r], rgb);
+      this->View_.DrawRater(this->Figure_, this->AddPanel(this->Workspace_.RaterNames()[static_cast<size_t>(r)]), r);
     }
-    this->AddPanel("all outlines", all);
+    const Place all = this->AddPanel("all outlines");
+    for (int r = 0; r < count; ++r)
+    {
+      this->View_.DrawRater(this->Figure_, all, r);
+    }
   }
 
   void AddLegend(const rcn_agreement& figures)
@@ -217,8 +209,7 @@ public:
 private:
   static constexpr double PanelWidth = 200, PanelHeight = 160, Step = 212;
   const Workspace& Workspace_;
-  int64_t Slice_;
-  rcn_geometry Geometry_;
+  SliceView View_;
   Figure Figure_;
   int Count_ = 0;
 };
@@ -302,18 +293,13 @@ public:
         workspace.LoadCase(one, this->List_.Raters);
       }
     }
-    rcn_context* context = workspace.Context();
-    rcn_fusion_options soft = RCN_FUSION_OPTIONS_INIT;
-    soft.method = RCN_SOFT;
-    this->AddPanel(workspace, nullptr);
-    this->AddPanel(workspace, static_cast<const float*>(workspace.Fuse(soft).Map.Data()));
+    const SliceView view(workspace, 0, false);
+    this->AddPanel(view);
+    view.DrawLevels(this->Figure_, this->AddPanel(view));
     for (const char* name : { "rps", "median" })
     {
       const Volume levels = ReadPrediction((predictions / name / (id + "_levels.nrrd")).string());
-      const Volume probability = Volume::Allocate(levels.Geometry(), RCN_FLOAT32);
-      float* values = static_cast<float*>(probability.Data());
-      Check(rcn_readout_apply(values, context, &levels.View(), RCN_READOUT_EXPECTED, 0), context);
-      this->AddPanel(workspace, values);
+      view.DrawProbability(this->Figure_, this->AddPanel(view), view.ReadoutMap(levels, RCN_READOUT_EXPECTED));
     }
   }
 
@@ -328,18 +314,13 @@ public:
   static constexpr int Cases = 3;
 
 private:
-  void AddPanel(const Workspace& workspace, const float* map)
+  /// The image; returns where more can be drawn over it.
+  Place AddPanel(const SliceView& view)
   {
-    const rcn_geometry& geometry = *rcn_votes_geometry(workspace.Votes());
-    std::vector<uint8_t> rgb(static_cast<size_t>(3 * geometry.size[0] * geometry.size[1]));
-    Check(rcn_picture_gray(rgb.data(), workspace.Context(), &workspace.Image().View(), 0), workspace.Context());
-    if (map)
-    {
-      Check(rcn_picture_overlay(rgb.data(), workspace.Context(), map, &geometry, 0, 0.1, 0.75), workspace.Context()); // less than one rater in ten is background
-    }
-    this->Figure_.Picture(16 + Step * (this->Count_ % 4), 62 + (Panel + 12) * (this->Count_ / 4), Panel, Panel, rgb, geometry.size[0],
-      geometry.size[1]);
+    const Place place = { 16 + Step * (this->Count_ % 4), 62 + (Panel + 12) * (this->Count_ / 4), Panel };
+    view.DrawPicture(this->Figure_, place);
     ++this->Count_;
+    return place;
   }
 
   static constexpr double Panel = 200, Step = 212;
@@ -382,6 +363,20 @@ std::string Learn(const std::filesystem::path& folder, const Arguments& argument
     sheet.Add("test" + std::to_string(i), workspace, std::filesystem::path(options.Folder) / "predictions");
   }
   sheet.Save(folder);
+  ReportOptions page;
+  page.Data = options.Data;
+  page.Split = "test";
+  page.Title = "Two models and five raters";
+  page.Output = (folder / "report_models.html").string();
+  for (const std::string& name : options.Strategies)
+  {
+    ReportModel model;
+    model.Name = name;
+    model.Predictions = options.Folder + "/predictions/" + name;
+    model.Model = options.Folder + "/models/" + name + ".safetensors";
+    page.Models.push_back(model);
+  }
+  WriteDemoReport(page, arguments, terminal);
   return "Two models learn from forty small cases: rps how many raters mark a voxel, median their majority.\n"
          "Twenty other cases judge them (box around all marks)\n" +
     table.Text();
@@ -395,7 +390,8 @@ int RunDemo(const Arguments& arguments)
   MakeFolder(folder.string());
   Workspace workspace(WorkspaceOptionsFrom(arguments));
   terminal.Watch(workspace);
-  workspace.LoadCase(WritePhantom(folder, workspace.Context()));
+  const Case phantom = WritePhantom(folder, workspace.Context());
+  workspace.LoadCase(phantom);
 
   const AgreementReport agreement = workspace.Agree(true);
   const std::string text = AgreementText(agreement, workspace, "Phantom", 5);
@@ -404,8 +400,8 @@ int RunDemo(const Arguments& arguments)
     const JsonHandle json(AgreementJson(agreement, workspace, 20));
     WriteText((folder / "agreement.json").string(), JsonText(json.get()));
   }
-  Montage montage(workspace, MostDisputedSlice(agreement.Regions));
-  montage.AddPanel("image", montage.Gray());
+  Montage montage(workspace, SlicesToSee(workspace, agreement, 1).front());
+  montage.AddPanel("image");
   montage.AddRaters();
   static const char* const captions[] = { "orc: how many marked it", "random: one rater, drawn",
     "median: at least half", "soft: share who marked", "soft-gaussian: smoothed", "staple: hidden truth",
@@ -417,20 +413,24 @@ int RunDemo(const Arguments& arguments)
     const FusionReport report = workspace.Fuse(options);
     const std::string name = rcn_method_name(options.method);
     WriteImage((folder / ("phantom_" + name + ".nrrd")).string(), report.Map.View(), report.MapContent);
-    float* map = static_cast<float*>(report.Map.Data());
-    if (method == RCN_ORC) // as a share, for its colour
+    if (method == RCN_ORC)
     {
-      const int64_t voxels = rcn_geometry_voxels(&report.Map.Geometry());
-      for (int64_t i = 0; i < voxels; ++i)
-      {
-        map[i] /= Raters;
-      }
+      montage.AddLevels(captions[method]);
     }
-    montage.AddMap(captions[method], map);
+    else
+    {
+      montage.AddMap(captions[method], report.Map);
+    }
   }
-  montage.AddMap("entropy: where they disagree", static_cast<const float*>(workspace.EntropyMap().Data()));
+  montage.AddMap("entropy: where they disagree", workspace.EntropyMap());
   montage.AddLegend(*agreement.Figures);
   montage.Save(folder);
+  ReportOptions page;
+  page.One = phantom;
+  page.Title = "Five raters outline the same lesions";
+  page.Output = (folder / "report.html").string();
+  page.Surfaces = true;
+  WriteDemoReport(page, arguments, terminal);
   const std::string judged = JudgeFusions(folder, workspace.Context());
   WriteText((folder / "calibration.txt").string(), judged);
   std::string learned, learnedFiles;
@@ -441,7 +441,8 @@ int RunDemo(const Arguments& arguments)
     WriteText((folder / "models.txt").string(), learned);
     learnedFiles = "  cases/, study/                                     the small cases and their data list; models, predictions, report.html\n"
                    "  predictions.svg, .png, models.txt                  what the two models say, and how far it can be trusted\n"
-                   "  reliability_model_<model>.svg, .png                the same in bins\n";
+                   "  reliability_model_<model>.svg, .png                the same in bins\n"
+                   "  report_models.html                                 all of it on one page\n";
   }
 #endif
   WriteText("-", text + "\n" + judged + learned + "\nWritten to " + folder.string() + ":\n"
@@ -449,6 +450,7 @@ int RunDemo(const Arguments& arguments)
     "  agreement.txt, agreement.json                      the table above, for people and for machines\n"
     "  phantom_<method>.nrrd                              the masks fused in eight ways\n"
     "  consensus.svg, consensus.png                       all of it in one picture: look at this one first\n"
+    "  report.html                                        agreement and where it ends, to read in a browser, to print and to send\n"
     "  reliability_<method>.svg, .png, calibration.txt    whether a fused map means what it says\n" + learnedFiles);
   return 0;
 }

@@ -68,6 +68,16 @@ def test_models(demo):
     data = json.loads((folder / "cases" / "dataset.json").read_text("utf-8"))
     assert [len(data[split]) for split in ("training", "validation", "test")] == [40, 10, 20]
     assert (folder / "study" / "report.html").exists()
+    page = (folder / "report_models.html").read_text("utf-8")
+    assert "report_models.html" in said and "20 cases" in page and page.count("Reliability diagram: ") == 9 and "Learned by" in page
+
+
+def test_report(demo):
+    said, folder = demo
+    page = (folder / "report.html").read_text("utf-8")
+    assert "report.html" in said and "Five raters" in page and "not for clinical use" in page
+    figures = json.loads((folder / "agreement.json").read_text("utf-8"))
+    assert f"{figures['mean_dice']:.2f}" in page
 
 
 def test_the_same_again(demo, tmp_path):

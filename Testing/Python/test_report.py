@@ -102,7 +102,7 @@ def test_one_case_is_judged_as_evaluate_judges(volume):
 def test_pictures_of_one_case(volume):
     _, _, page, _ = volume
     captions = re.findall(r"<figcaption>(.*?)</figcaption>", page)
-    for caption in ("Image", "All outlines", "How many raters marked it", "Cleo&#39;s", "P(exactly 2 of 3)", "&lt;i&gt;net&lt;/i&gt; (expected)"):
+    for caption in ("Image", "All outlines", "How many raters marked it", "Cleo&#39;s", "Exactly 2 of 3", "&lt;i&gt;net&lt;/i&gt; (expected)"):
         assert caption in captions
     # The image of a slice is there once, however many panels show it.
     assert page.count("data:image/png") == len(re.findall(r'<image id="picture\d+"', page)) == 2

@@ -1,6 +1,7 @@
 """rater-consensus study: all strategies under one protocol, resumed, refused, and judged as evaluate judges."""
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -53,8 +54,10 @@ def test_files_and_table(study):
     assert markdown.count("**") == 2 * len(columns) and "rps (expected)" in markdown and "not for clinical use" in markdown
     assert "rps (majority)" in done.out and "report.html" in done.out
     html = (out / "report.html").read_text("utf-8")
-    assert html.count("<svg") == 3 and "For research, not for clinical use." in html
-    assert "http://www.w3.org/2000/svg" in html and "src=" not in html and "<script" not in html  # self-contained
+    assert html.count("Reliability diagram: ") == 3 and "For research, not for clinical use." in html
+    assert not re.search(r"https?:|\bsrc=|url\(", html) and html.count("<script") == 1  # self-contained
+    # Three cases side by side: the image, the raters, two strategies; the image is there once.
+    assert html.count("<image") == 3 and html.count("<use") == 12 and len(re.findall(r"<h3>c\d+</h3>", html)) == 3
     assert not leftovers(folder)
 
 

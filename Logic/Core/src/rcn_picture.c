@@ -36,8 +36,8 @@ void rcn_color_rater(uint8_t rgb[3], int rater) {
     for (int c = 0; c < 3; ++c) rgb[c] = colors[(rater % 8 + 8) % 8][c];
 }
 
-static double element(const rcn_image *image, int64_t voxel, int component) {
-    const int64_t i = voxel * image->components + component;
+static double element(const rcn_image *image, int64_t voxel) {
+    const int64_t i = voxel * image->components;
     switch (image->type) {
     case RCN_UINT8: return ((const uint8_t *)image->data)[i];
     case RCN_INT8: return ((const int8_t *)image->data)[i];
@@ -67,7 +67,7 @@ rcn_status rcn_picture_gray(uint8_t *rgb, rcn_context *ctx, const rcn_image *ima
     const int64_t pixels = image->geometry.size[0] * image->geometry.size[1];
     double low = INFINITY, high = -INFINITY, sum = 0, squares = 0, count = 0;
     for (int64_t i = 0; i < pixels; ++i) {
-        const double value = element(image, z * pixels + i, 0);
+        const double value = element(image, z * pixels + i);
         if (!isfinite(value)) continue;
         low = fmin(low, value);
         high = fmax(high, value);
@@ -80,7 +80,7 @@ rcn_status rcn_picture_gray(uint8_t *rgb, rcn_context *ctx, const rcn_image *ima
     high = fmin(high, mean + 4.0 * deviation);
     const double scale = high > low ? 255 / (high - low) : 0;
     for (int64_t i = 0; i < pixels; ++i) {
-        const double value = (element(image, z * pixels + i, 0) - low) * scale;
+        const double value = (element(image, z * pixels + i) - low) * scale;
         const uint8_t gray = value > 0 ? (uint8_t)(value < 255 ? value + 0.5 : 255) : 0;
         for (int c = 0; c < 3; ++c) rgb[3 * i + c] = gray;
     }
@@ -165,18 +165,6 @@ void rcn_picture_fit(uint8_t *out, int64_t columns, int64_t rows, const uint8_t 
             const int64_t count = (x1 - x0) * (y1 - y0);
             for (int c = 0; c < 3; ++c) out[c] = (uint8_t)((sum[c] + count / 2) / count);
         }
-}
-
-rcn_status rcn_picture_slice(float *out, rcn_context *ctx, const rcn_image *image, int component,
-                             int64_t z) {
-    const rcn_status status = check_slice(ctx, &image->geometry, z);
-    if (status != RCN_OK) return status;
-    if (component < 0 || component >= image->components)
-        return rcn__fail(ctx, RCN_EINVALID, "There is no component %d among %d.", component + 1,
-                         image->components);
-    const int64_t pixels = image->geometry.size[0] * image->geometry.size[1];
-    for (int64_t i = 0; i < pixels; ++i) out[i] = (float)element(image, z * pixels + i, component);
-    return RCN_OK;
 }
 
 rcn_status rcn_picture_votes(float *out, rcn_context *ctx, const rcn_votes *votes,

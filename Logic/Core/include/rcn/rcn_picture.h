@@ -67,10 +67,6 @@ typedef struct rcn_picture_part {
 RCN_API void rcn_picture_fit(uint8_t *out, int64_t columns, int64_t rows, const uint8_t *rgb,
                              int64_t width, const rcn_picture_part *part);
 
-/* out[X * Y] = slice z of one component, of any type, as float. */
-RCN_API rcn_status rcn_picture_slice(float *out, rcn_context *ctx, const rcn_image *image,
-                                     int component, int64_t z);
-
 /* out[X * Y] = table[code of the voxel] on slice z: rcn_votes_expand() for one slice. */
 RCN_API rcn_status rcn_picture_votes(float *out, rcn_context *ctx, const rcn_votes *votes,
                                      const float *table, int64_t z);
