@@ -1,6 +1,7 @@
 """The pictures of the documentation, made from the demo's output: make_screenshots.py DEMO [OUT]
 
-The viewer runs on a screen of its own (xvfb-run). Pictures stay under 300 kB: ImageMagick gives them 128 colors.
+The viewer runs on a screen of its own (xvfb-run), pages are opened in Chromium. Pictures stay under 300 kB: ImageMagick gives
+them 128 colors.
 """
 import os
 import pathlib
@@ -8,10 +9,17 @@ import subprocess
 import sys
 import tempfile
 
+from rcn_browser import Browser
+
 REPOSITORY = pathlib.Path(__file__).parents[2]
 BUILD = pathlib.Path(os.environ.get("RCN_BUILD", REPOSITORY / "build"))
 PROGRAM = BUILD / "bin" / "rater-consensus"
 LARGEST = 300_000
+
+
+def shrink(out):
+    subprocess.run(["convert", out, "-strip", "+dither", "-colors", "128", "-define", "png:compression-level=9", f"PNG8:{out}"], check=True)
+    assert out.stat().st_size <= LARGEST, f"{out} is larger than {LARGEST} bytes"
 
 
 def view(home, out, *words, size="1440x900"):
@@ -19,8 +27,7 @@ def view(home, out, *words, size="1440x900"):
                        QT_SCALE_FACTOR="1", QT_QPA_PLATFORM="xcb")
     subprocess.run(["xvfb-run", "-a", "-s", "-screen 0 1600x1000x24", PROGRAM, "view", *map(str, words), "--size", size,
                     "--screenshot", out], env=environment, check=True)
-    subprocess.run(["convert", out, "-strip", "+dither", "-colors", "128", "-define", "png:compression-level=9", f"PNG8:{out}"], check=True)
-    assert out.stat().st_size <= LARGEST, f"{out} is larger than {LARGEST} bytes"
+    shrink(out)
 
 
 def viewer_pictures(demo, out):
@@ -34,7 +41,25 @@ def viewer_pictures(demo, out):
              "--do", "evaluate")
 
 
+def page_pictures(demo, out):
+    with Browser() as browser:
+        def picture(name, page, width, height, section=None, **look):
+            """A part of a page: from its top, or from a section's heading."""
+            browser.look(width=width, height=height, **look)
+            browser.open(demo / page)
+            top = browser.run("return document.getElementById(arguments[0]).getBoundingClientRect().top + scrollY", section) if section else 0
+            browser.screenshot(out / name, top=top)
+            shrink(out / name)
+
+        picture("consensus.png", "consensus.svg", 872, 882)
+        picture("report.png", "report.html", 1100, 1000)
+        picture("report-pictures.png", "report.html", 1100, 560, section="pictures")
+        picture("report-models.png", "report_models.html", 1100, 1440, section="models")
+        picture("report-phone.png", "report.html", 400, 860, dark=True)
+
+
 if __name__ == "__main__":
     demo = pathlib.Path(sys.argv[1])
     out = pathlib.Path(sys.argv[2]) if len(sys.argv) > 2 else REPOSITORY / "Resources" / "Docs"
     viewer_pictures(demo, out)
+    page_pictures(demo, out)
