@@ -2,7 +2,7 @@
 #include "rcn/rcn_train.h"
 
 #include "rcn/rcn_phantom.h"
-#include "rcn_test.h"
+#include "rcn_test_comm.h"
 
 enum { N = 32, VOXELS = N * N, RATERS = 3, CASES = 6 };
 
@@ -74,6 +74,11 @@ static rcn_status fill_case(one_case *one, rcn_context *ctx, const rcn_strategy 
     return status;
 }
 
+/* Of the process that this thread plays. */
+static _Thread_local rcn_comm *processes;
+static _Thread_local rcn_net_options net_shape = {RCN_UNET,       1,         2,   8, 2,
+                                                  RCN_NORM_BATCH, {1, 1, 1}, 0.2, 0, 0};
+
 static rcn_train_options options_for(const setting *s) {
     rcn_train_options options = RCN_TRAIN_OPTIONS_INIT;
     options.strategy = s->strategy;
@@ -86,13 +91,14 @@ static rcn_train_options options_for(const setting *s) {
     options.cases = 4;
     options.old_cases = 2;
     options.seed = 3;
+    options.comm = processes;
     return options;
 }
 
 /* Everything; `change` (may be NULL) has the last word on the options. */
 static rcn_status open_setting(setting *s, rcn_context *ctx, const char *strategy,
                                void (*change)(rcn_train_options *)) {
-    rcn_net_options shape = RCN_NET_OPTIONS_INIT;
+    rcn_net_options shape = net_shape;
     rcn_status status = RCN_OK;
     rcn_loss *loss = NULL;
     memset(s, 0, sizeof *s);
@@ -106,8 +112,6 @@ static rcn_status open_setting(setting *s, rcn_context *ctx, const char *strateg
     if (status == RCN_OK) status = rcn_loss_create(&loss, ctx, &options.loss);
     if (status == RCN_OK) {
         shape.outputs = rcn_loss_channels(loss);
-        shape.width = 8;
-        shape.depth = 2;
         status = rcn_net_create(&s->net, ctx, &shape);
     }
     rcn_loss_destroy(loss);
@@ -458,6 +462,239 @@ static void test_frozen_encoder_remembers(void) {
     rcn_context_destroy(ctx);
 }
 
+/* ---- several processes ---- */
+
+enum { STEPS = 6 };
+
+typedef struct course {
+    const char *strategy;
+    void (*change)(rcn_train_options *);
+    rcn_net_options shape;
+    double losses[TEST_RANKS][STEPS], norms[TEST_RANKS][STEPS];
+    uint64_t hashes[TEST_RANKS];
+    int64_t asked[TEST_RANKS][CASES];
+    int setbacks[TEST_RANKS];
+    int poisoned; /* step in which process 1's weights get out of hand, or 0 */
+    int spoiled;  /* step before which process 1 goes its own way, or 0 */
+    rcn_status last[TEST_RANKS];
+    char error[TEST_RANKS][256];
+    const char *save, *load;
+} course;
+
+static void take_course(rcn_comm *comm, void *payload) {
+    course *c = payload;
+    setting s;
+    rcn_train_report report;
+    rcn_context *ctx = make_context(1);
+    const int me = rcn_comm_rank(comm);
+    processes = comm;
+    net_shape = c->shape;
+    rcn_status status = open_setting(&s, ctx, c->strategy, c->change);
+    CHECK_STATUS(status, RCN_OK);
+    if (c->load) CHECK_STATUS(rcn_train_load(s.train, c->load), RCN_OK);
+    for (int step = 0; status == RCN_OK && step < STEPS; ++step) {
+        if (c->poisoned && c->poisoned == step && me == 1) rcn_net_edit_values(s.net)[0] = NAN;
+        if (c->spoiled && c->spoiled == step && me == 1) rcn_net_edit_values(s.net)[0] += 1e-3f;
+        if (c->save && step == STEPS / 2 && me == 0)
+            CHECK_STATUS(rcn_train_save(s.train, c->save, NULL, 0), RCN_OK);
+        status = rcn_train_step(&report, s.train, 0);
+        c->losses[me][step] = report.loss;
+        c->norms[me][step] = report.norm;
+        c->setbacks[me] = report.setbacks;
+    }
+    c->last[me] = status;
+    snprintf(c->error[me], sizeof c->error[me], "%s", rcn_context_error(ctx));
+    c->hashes[me] = rcn_train_hash(s.train);
+    memcpy(c->asked[me], s.asked, sizeof s.asked);
+    close_setting(&s);
+    CHECK(rcn_context_bytes(ctx) == 0);
+    rcn_context_destroy(ctx);
+    processes = NULL;
+}
+
+static test_group group;
+
+static void compare_course(const course *one, const course *many, int size, double tolerance) {
+    for (int r = 0; r < size; ++r) {
+        CHECK(many->hashes[r] == many->hashes[0]);
+        for (int step = 0; step < STEPS; ++step) {
+            CHECK(many->losses[r][step] == many->losses[0][step]);
+            CHECK(many->norms[r][step] == many->norms[0][step]);
+            CHECK_NEAR(many->losses[r][step], one->losses[0][step],
+                       tolerance * one->losses[0][step]);
+        }
+    }
+}
+
+static void old_and_new(rcn_train_options *options) {
+    options->samples = 2; /* 12 samples: 3 steps of 4 */
+    options->sample.augment.rotate = 40;
+    options->sample.augment.share = 1; /* corners are void: samples do not weigh the same */
+    options->optim.clip_norm = 0.5;
+    options->schedule.rate = 1e-3; /* rounding must not grow into another course */
+}
+static void frozen(rcn_train_options *options) {
+    old_and_new(options);
+    options->freeze_encoder = 1;
+}
+static void local(rcn_train_options *options) {
+    old_and_new(options);
+    options->local_norms = 1;
+}
+
+/* 1 x 4, 2 x 2, 4 x 1 samples and parts of different size (3 processes) make one course. */
+static void test_processes_make_one_course(void) {
+    static const rcn_net_options unet = {RCN_UNET,       1,         2,   8, 2,
+                                         RCN_NORM_BATCH, {1, 1, 1}, 0.2, 0, 0};
+    static const struct {
+        const char *strategy;
+        void (*change)(rcn_train_options *);
+        rcn_arch arch;
+        rcn_norm norm;
+        int checkpoints;
+    } cases[] = {
+        {"rps", old_and_new, RCN_UNET, RCN_NORM_BATCH, 0},
+        {"beta-binomial", old_and_new, RCN_UNET, RCN_NORM_BATCH, 1}, /* parameters of its own */
+        {"random", old_and_new, RCN_UNET, RCN_NORM_INSTANCE, 0},
+        {"svls", frozen, RCN_UNET, RCN_NORM_BATCH, 0},
+        {"rps", old_and_new, RCN_FPN_RESNET18, RCN_NORM_BATCH, 0}, /* dropout, many buckets */
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; ++k) {
+        static course one, many;
+        memset(&one, 0, sizeof one);
+        one.strategy = cases[k].strategy;
+        one.change = cases[k].change;
+        one.shape = unet;
+        one.shape.arch = cases[k].arch;
+        one.shape.norm = cases[k].norm;
+        one.shape.checkpoints = cases[k].checkpoints;
+        many = one;
+        take_course(NULL, &one);
+        for (int size = 2; size <= (cases[k].arch == RCN_UNET ? 4 : 2); ++size) {
+            run_ranks(&group, size, take_course, &many);
+            compare_course(&one, &many, size, 2e-3);
+            /* Resnet-18 has 13 million weights: they travel in pieces, several at a time. */
+            if (cases[k].arch == RCN_FPN_RESNET18)
+                CHECK(group.ranks[0].most_pending > 5 && group.ranks[0].sums > 5 * STEPS);
+            CHECK(group.ranks[0].comm.seconds > 0);
+        }
+    }
+}
+
+/* Without the statistics of the whole batch the course is another one, but all still share it. */
+static void test_local_norms(void) {
+    static course one, many;
+    memset(&one, 0, sizeof one);
+    one.strategy = "rps";
+    one.change = local;
+    one.shape = net_shape;
+    many = one;
+    take_course(NULL, &one);
+    run_ranks(&group, 2, take_course, &many);
+    compare_course(&one, &many, 2, 0.5);
+    CHECK(fabs(many.losses[0][0] - one.losses[0][0]) > 1e-4 * one.losses[0][0]);
+}
+
+/* A process asks for the cases of its share only; together they ask for all. */
+static void test_processes_share_cases(void) {
+    static course many;
+    memset(&many, 0, sizeof many);
+    many.strategy = "rps";
+    many.change = old_and_new;
+    many.shape = net_shape;
+    run_ranks(&group, 2, take_course, &many);
+    setting s;
+    memset(&s, 0, sizeof s);
+    rcn_train_options options = options_for(&s);
+    old_and_new(&options);
+    for (int i = 0; i < CASES; ++i) CHECK(many.asked[0][i] + many.asked[1][i] > 0);
+    for (int r = 0; r < 2; ++r) {
+        int64_t first, end, old_first, old_end;
+        rcn_train_share(&first, &end, &old_first, &old_end, &options, r, 2);
+        CHECK(end - first + old_end - old_first <= 4); /* half of 6, and one that is cut */
+        for (int i = 0; i < CASES; ++i)
+            CHECK(many.asked[r][i] == 0 || (i >= first && i < end) ||
+                  (i >= old_first && i < old_end));
+    }
+    options.old_cases = 50;
+    options.cases = 10;
+    options.batch = 7;
+    for (int size = 1; size <= 7; ++size) {
+        char seen[60] = {0};
+        for (int r = 0; r < size; ++r) {
+            int64_t first, end, old_first, old_end;
+            rcn_train_share(&first, &end, &old_first, &old_end, &options, r, size);
+            for (int64_t i = first; i < end; ++i) seen[i] = 1;
+            for (int64_t i = old_first; i < old_end; ++i) seen[i] = 1;
+        }
+        for (int i = 0; i < 60; ++i) CHECK(seen[i]);
+    }
+}
+
+/* NaN in one process is a setback for all of them. */
+static void test_processes_go_back_together(void) {
+    static course many;
+    memset(&many, 0, sizeof many);
+    many.strategy = "rps";
+    many.change = old_and_new;
+    many.shape = net_shape;
+    many.poisoned = 2;
+    run_ranks(&group, 2, take_course, &many);
+    CHECK(many.setbacks[0] == 1 && many.setbacks[1] == 1);
+    CHECK(many.hashes[0] == many.hashes[1]);
+    CHECK(many.last[0] == RCN_OK && many.last[1] == RCN_OK);
+}
+
+/* One that went its own way is found at the end of the epoch. */
+static void test_processes_gone_apart(void) {
+    static course many;
+    memset(&many, 0, sizeof many);
+    many.strategy = "rps";
+    many.change = old_and_new;
+    many.shape = net_shape;
+    many.spoiled = 2;
+    run_ranks(&group, 2, take_course, &many);
+    for (int r = 0; r < 2; ++r) {
+        CHECK_STATUS(many.last[r], RCN_EINTERNAL);
+        CHECK(strstr(many.error[r], "process 1 has other weights") != NULL);
+    }
+}
+
+/* Saved by two processes, gone on by three, and by one. */
+static void test_other_number_of_processes_goes_on(void) {
+    static course two, other;
+    memset(&two, 0, sizeof two);
+    two.strategy = "rps";
+    two.change = old_and_new;
+    two.shape = net_shape;
+    two.save = checkpoint;
+    run_ranks(&group, 2, take_course, &two);
+    for (int size = 1; size <= 3; size += 2) {
+        other = two;
+        other.save = NULL;
+        other.load = checkpoint;
+        run_ranks(&group, size, take_course, &other);
+        for (int step = 0; step < STEPS / 2; ++step)
+            CHECK_NEAR(other.losses[0][step], two.losses[0][STEPS / 2 + step],
+                       2e-3 * two.losses[0][STEPS / 2 + step]);
+    }
+    remove(checkpoint);
+}
+
+static void too_many(rcn_comm *comm, void *payload) {
+    setting s;
+    rcn_context *ctx = make_context(1);
+    (void)payload;
+    processes = comm;
+    CHECK_STATUS(open_setting(&s, ctx, "rps", NULL), RCN_EINVALID);
+    CHECK_ERROR(ctx, "too few for 5 processes");
+    close_setting(&s);
+    rcn_context_destroy(ctx);
+    processes = NULL;
+}
+
+static void test_more_processes_than_samples(void) { run_ranks(&group, 5, too_many, NULL); }
+
 static void no_cases(rcn_train_options *options) { options->cases = 0; }
 static void two_raters(rcn_train_options *options) { options->loss.raters = 2; }
 
@@ -513,6 +750,13 @@ int main(void) {
     RUN(test_divergence_gives_up);
     RUN(test_frozen_encoder);
     RUN(test_frozen_encoder_remembers);
+    RUN(test_processes_make_one_course);
+    RUN(test_local_norms);
+    RUN(test_processes_share_cases);
+    RUN(test_processes_go_back_together);
+    RUN(test_processes_gone_apart);
+    RUN(test_other_number_of_processes_goes_on);
+    RUN(test_more_processes_than_samples);
     RUN(test_bad_arguments);
     RUN(test_failing_allocations);
     return TEST_RESULT;

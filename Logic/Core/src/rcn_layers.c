@@ -108,12 +108,11 @@ static int64_t cell_count(const rcn__norm *norm) {
 
 typedef struct cell {
     int64_t image, image_end, channel, channel_end;
-    double count; /* values in it */
 } cell;
 
 static cell cell_at(const rcn__norm *norm, int64_t index) {
     const int64_t channels = norm->extent.channels;
-    cell c = {0, norm->extent.batch, index, index + 1, 0};
+    cell c = {0, norm->extent.batch, index, index + 1};
     if (norm->kind != RCN_CELL_BATCH) {
         const int64_t cells = norm->kind == RCN_CELL_GROUP ? norm->groups : channels;
         const int64_t width = channels / cells;
@@ -122,8 +121,6 @@ static cell cell_at(const rcn__norm *norm, int64_t index) {
         c.channel = index % cells * width;
         c.channel_end = c.channel + width;
     }
-    c.count = (double)((c.image_end - c.image) * (c.channel_end - c.channel)) *
-              (double)rcn__extent_voxels(&norm->extent);
     return c;
 }
 
@@ -139,40 +136,85 @@ static void set_scale(rcn__norm *norm, int64_t image, int64_t channel, double me
         (float)((double)bias[channel] - mean * (double)weight[channel] * norm->rstd[i]);
 }
 
-void rcn__norm_statistics(rcn__norm *norm, rcn_context *ctx, const float *x, const float *weight,
-                          const float *bias, float *running_mean, float *running_var) {
-    norm_job job = {.norm = norm, .x = x};
+typedef struct moments {
+    double count, mean, deviations; /* deviations: sum of squared distances from the mean */
+} moments;
+
+/* Means and squared deviations of parts are combined as in Chan, Golub and LeVeque 1979. */
+static moments cell_moments(const rcn__norm *norm, const cell *c, const float *x) {
     const int64_t channels = norm->extent.channels;
     const int64_t voxels = rcn__extent_voxels(&norm->extent);
+    moments m = {0, 0, 0};
+    for (int64_t n = c->image; n < c->image_end; ++n)
+        for (int64_t k = c->channel; k < c->channel_end; ++k) {
+            const float *plane =
+                x + (n * channels / RCN_LANES + k / RCN_LANES) * voxels * RCN_LANES;
+            double sums[2];
+            gather(sums, norm, n, k);
+            const double part = (double)voxels, offset = sums[0] / part;
+            const double part_mean = (double)plane[k % RCN_LANES] + offset;
+            const double part_deviations = sums[1] - sums[0] * offset;
+            const double delta = part_mean - m.mean;
+            m.mean += delta * part / (m.count + part);
+            m.deviations += part_deviations + delta * delta * m.count * part / (m.count + part);
+            m.count += part;
+        }
+    return m;
+}
+
+/* A norm whose cells reach into other processes' parts of the batch. */
+static int is_shared(const rcn__norm *norm) {
+    return norm->kind == RCN_CELL_BATCH && rcn_comm_size(norm->comm) > 1;
+}
+
+/* norm->shared = the count, then for each channel the sums of the distances from `origin` and of
+ * their squares, over all processes. The origin, which all processes have, keeps the squares small
+ * when the mean is large. */
+static rcn_status share_moments(rcn__norm *norm, rcn_context *ctx, const float *x,
+                                const float *origin) {
+    for (int64_t k = 0; k < norm->extent.channels; ++k) {
+        const cell c = cell_at(norm, k);
+        const moments m = cell_moments(norm, &c, x);
+        const double distance = m.mean - (origin ? (double)origin[k] : 0.0);
+        norm->shared[0] = m.count;
+        norm->shared[1 + 2 * k] = m.count * distance;
+        norm->shared[2 + 2 * k] = m.deviations + m.count * distance * distance;
+    }
+    return rcn_comm_sum(norm->comm, ctx, norm->shared, 1 + 2 * norm->extent.channels,
+                        RCN_COMM_DOUBLE);
+}
+
+static moments shared_moments(const rcn__norm *norm, int64_t k, const float *origin) {
+    const double count = norm->shared[0], distance = norm->shared[1 + 2 * k] / count;
+    const moments m = {count, (origin ? (double)origin[k] : 0.0) + distance,
+                       norm->shared[2 + 2 * k] - count * distance * distance};
+    return m;
+}
+
+rcn_status rcn__norm_statistics(rcn__norm *norm, rcn_context *ctx, const float *x,
+                                const float *weight, const float *bias, float *running_mean,
+                                float *running_var) {
+    rcn_status status = RCN_OK;
+    norm_job job = {.norm = norm, .x = x};
     rcn__for_all(ctx, range_count(&norm->extent), sum_body, &job);
+    if (is_shared(norm)) RCN_TRY(share_moments(norm, ctx, x, running_mean));
     for (int64_t index = 0; index < cell_count(norm); ++index) {
         const cell c = cell_at(norm, index);
-        /* Means and squared deviations of parts are combined as in Chan, Golub and LeVeque 1979. */
-        double count = 0, mean = 0, deviations = 0;
-        for (int64_t n = c.image; n < c.image_end; ++n)
-            for (int64_t k = c.channel; k < c.channel_end; ++k) {
-                const float *plane =
-                    x + (n * channels / RCN_LANES + k / RCN_LANES) * voxels * RCN_LANES;
-                double sums[2];
-                gather(sums, norm, n, k);
-                const double part = (double)voxels, offset = sums[0] / part;
-                const double part_mean = (double)plane[k % RCN_LANES] + offset;
-                const double part_deviations = sums[1] - sums[0] * offset;
-                const double delta = part_mean - mean;
-                mean += delta * part / (count + part);
-                deviations += part_deviations + delta * delta * count * part / (count + part);
-                count += part;
-            }
-        const double variance = deviations > 0 ? deviations / c.count : 0.0;
+        const moments m =
+            is_shared(norm) ? shared_moments(norm, index, running_mean) : cell_moments(norm, &c, x);
+        const double variance = m.deviations > 0 ? m.deviations / m.count : 0.0;
+        norm->count = m.count;
         for (int64_t n = c.image; n < c.image_end; ++n)
             for (int64_t k = c.channel; k < c.channel_end; ++k)
-                set_scale(norm, n, k, mean, variance, weight, bias);
+                set_scale(norm, n, k, m.mean, variance, weight, bias);
         if (running_mean) {
-            const double unbiased = c.count > 1 ? deviations / (c.count - 1) : variance;
-            running_mean[c.channel] = (float)(0.9 * (double)running_mean[c.channel] + 0.1 * mean);
+            const double unbiased = m.count > 1 ? m.deviations / (m.count - 1) : variance;
+            running_mean[c.channel] = (float)(0.9 * (double)running_mean[c.channel] + 0.1 * m.mean);
             running_var[c.channel] = (float)(0.9 * (double)running_var[c.channel] + 0.1 * unbiased);
         }
     }
+done:
+    return status;
 }
 
 void rcn__norm_fixed(rcn__norm *norm, const float *weight, const float *bias,
@@ -301,9 +343,32 @@ static void back_apply_body(int64_t chunk, int thread, void *payload) {
     back_apply_chunk(chunk, payload);
 }
 
-void rcn__norm_backward(float *dy, float *dweight, float *dbias, float *dresidual, int accumulate,
-                        rcn__norm *norm, rcn_context *ctx, const float *x, const float *y,
-                        const float *weight) {
+/* What the mean and the variance of a cell send back: sums over it of the gradient to the
+ * normalised value, and of its product with the normalised value. Adds the parameters' gradients,
+ * of this process's images alone. */
+static void cell_gradients(double out[2], float *dweight, float *dbias, const rcn__norm *norm,
+                           const cell *part, const float *weight) {
+    out[0] = out[1] = 0;
+    for (int64_t n = part->image; n < part->image_end; ++n)
+        for (int64_t k = part->channel; k < part->channel_end; ++k) {
+            const int64_t i = n * norm->extent.channels + k;
+            double sums[2];
+            gather(sums, norm, n, k);
+            /* The mean was rounded to float in the pass: take the difference back. */
+            const double product =
+                (sums[1] + sums[0] * ((double)(float)norm->mean[i] - norm->mean[i])) *
+                norm->rstd[i];
+            dweight[k] += (float)product;
+            dbias[k] += (float)sums[0];
+            out[0] += (double)weight[k] * sums[0];
+            out[1] += (double)weight[k] * product;
+        }
+}
+
+rcn_status rcn__norm_backward(float *dy, float *dweight, float *dbias, float *dresidual,
+                              int accumulate, rcn__norm *norm, rcn_context *ctx, const float *x,
+                              const float *y, const float *weight) {
+    rcn_status status = RCN_OK;
     const int64_t channels = norm->extent.channels;
     const int64_t count = norm->extent.batch * channels;
     float *a = norm->coefficients, *b = a + count, *c = b + count;
@@ -318,36 +383,31 @@ void rcn__norm_backward(float *dy, float *dweight, float *dbias, float *dresidua
 
     memset(dweight, 0, (size_t)channels * sizeof *dweight);
     memset(dbias, 0, (size_t)channels * sizeof *dbias);
+    for (int64_t k = 0; is_shared(norm) && k < channels; ++k) {
+        const cell part = cell_at(norm, k);
+        cell_gradients(&norm->shared[2 * k], dweight, dbias, norm, &part, weight);
+    }
+    if (is_shared(norm))
+        RCN_TRY(rcn_comm_sum(norm->comm, ctx, norm->shared, 2 * channels, RCN_COMM_DOUBLE));
     for (int64_t index = 0; index < cell_count(norm); ++index) {
         const cell part = cell_at(norm, index);
-        /* Sums over the cell of the gradient to the normalised value, and of its product with the
-         * normalised value: what the mean and the variance send back. */
-        double to_mean = 0, to_variance = 0;
-        for (int64_t n = part.image; n < part.image_end; ++n)
-            for (int64_t k = part.channel; k < part.channel_end; ++k) {
-                const int64_t i = n * channels + k;
-                double sums[2];
-                gather(sums, norm, n, k);
-                /* The mean was rounded to float in the pass: take the difference back. */
-                const double product =
-                    (sums[1] + sums[0] * ((double)(float)norm->mean[i] - norm->mean[i])) *
-                    norm->rstd[i];
-                dweight[k] += (float)product;
-                dbias[k] += (float)sums[0];
-                to_mean += (double)weight[k] * sums[0];
-                to_variance += (double)weight[k] * product;
-            }
+        double own[2];
+        const double *sums = is_shared(norm) ? &norm->shared[2 * index] : own;
+        if (!is_shared(norm)) cell_gradients(own, dweight, dbias, norm, &part, weight);
+        const double to_mean = sums[0], to_variance = sums[1];
         for (int64_t n = part.image; n < part.image_end; ++n)
             for (int64_t k = part.channel; k < part.channel_end; ++k) {
                 const int64_t i = n * channels + k;
                 const double rstd = norm->rstd[i];
-                const double slope = -rstd * rstd * to_variance / part.count;
+                const double slope = -rstd * rstd * to_variance / norm->count;
                 a[i] = (float)((double)weight[k] * rstd);
                 b[i] = (float)slope;
-                c[i] = (float)(-rstd * to_mean / part.count - slope * norm->mean[i]);
+                c[i] = (float)(-rstd * to_mean / norm->count - slope * norm->mean[i]);
             }
     }
     rcn__for_all(ctx, range_count(&norm->extent), back_apply_body, &job);
+done:
+    return status;
 }
 
 typedef struct fold_job {

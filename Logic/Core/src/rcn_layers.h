@@ -11,6 +11,7 @@
 #ifndef RCN_LAYERS_H
 #define RCN_LAYERS_H
 
+#include "rcn/rcn_comm.h"
 #include "rcn_context_private.h"
 #include "rcn_conv.h"
 
@@ -41,6 +42,9 @@ typedef struct rcn__norm {
     float *scale, *shift; /* (B, C): y = x * scale + shift */
     float *coefficients;  /* (3, B, C): for backward; may be NULL without it */
     double *partial;      /* rcn__norm_partials() */
+    double count;         /* values in a cell of the last forward pass */
+    rcn_comm *comm;       /* RCN_CELL_BATCH: over whose images; NULL: only these */
+    double *shared;       /* with it: 1 + 2 C doubles */
 } rcn__norm;
 
 /* How many doubles of `partial` the layer needs. */
@@ -48,8 +52,9 @@ int64_t rcn__norm_partials(const rcn__extent *extent);
 
 /* Statistics of x, with their scale and shift. running_mean/var (C) may be NULL; otherwise they
  * move towards the batch's by 0.1, the variance unbiased, as in PyTorch. */
-void rcn__norm_statistics(rcn__norm *norm, rcn_context *ctx, const float *x, const float *weight,
-                          const float *bias, float *running_mean, float *running_var);
+rcn_status rcn__norm_statistics(rcn__norm *norm, rcn_context *ctx, const float *x,
+                                const float *weight, const float *bias, float *running_mean,
+                                float *running_var);
 
 /* Scale and shift from running statistics. */
 void rcn__norm_fixed(rcn__norm *norm, const float *weight, const float *bias,
@@ -61,9 +66,9 @@ void rcn__norm_apply(float *y, const rcn__norm *norm, rcn_context *ctx, const fl
 
 /* From dy: dx (in place of dy), dweight, dbias and, with a residual, its gradient. y is needed only
  * with a residual and may be NULL otherwise. dresidual is added to where `accumulate` says so. */
-void rcn__norm_backward(float *dy, float *dweight, float *dbias, float *dresidual, int accumulate,
-                        rcn__norm *norm, rcn_context *ctx, const float *x, const float *y,
-                        const float *weight);
+rcn_status rcn__norm_backward(float *dy, float *dweight, float *dbias, float *dresidual,
+                              int accumulate, rcn__norm *norm, rcn_context *ctx, const float *x,
+                              const float *y, const float *weight);
 
 /* Weights (out, per_out) and bias of a convolution with the norm behind it folded in. */
 void rcn__norm_fold(float *folded, float *folded_bias, rcn_context *ctx, const float *weights,
@@ -136,8 +141,8 @@ void rcn__merge(float *sum, const rcn__extent *extent, rcn_context *ctx, const f
 
 /* ---- the two ends ---------------------------------------------------------------------------- */
 
-/* Planar (B, C, size) into a layout of rcn_conv.h with `stored` >= C channels, zero beyond C, and of
- * `padded` size, the last voxel of each axis repeated. Any number of channels. */
+/* Planar (B, C, size) into a layout of rcn_conv.h with `stored` >= C channels, zero beyond C, and
+ * of `padded` size, the last voxel of each axis repeated. Any number of channels. */
 void rcn__input(float *out, rcn_context *ctx, const float *in, const rcn__extent *extent,
                 int64_t stored, const int64_t padded[3], rcn__layout layout);
 

@@ -941,8 +941,17 @@ rcn_status rcn_loss_run(rcn_loss_result *result, float *gradient, float *paramet
                         const rcn_loss *loss, rcn_context *ctx, const float *logits,
                         const float *parameters, const rcn_loss_target *targets, int64_t samples,
                         int64_t voxels) {
+    return rcn_loss_run_shared(result, gradient, parameter_gradient, loss, ctx, NULL, logits,
+                               parameters, targets, samples, voxels);
+}
+
+rcn_status rcn_loss_run_shared(rcn_loss_result *result, float *gradient, float *parameter_gradient,
+                               const rcn_loss *loss, rcn_context *ctx, rcn_comm *comm,
+                               const float *logits, const float *parameters,
+                               const rcn_loss_target *targets, int64_t samples, int64_t voxels) {
     rcn_status status;
     int *answered = NULL;
+    double *totals = NULL;
     loss_job job = {0};
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
@@ -978,6 +987,7 @@ rcn_status rcn_loss_run(rcn_loss_result *result, float *gradient, float *paramet
         job.weight_sum = 0;
         for (int64_t c = 0; c < chunks; ++c) job.weight_sum += job.sums[c];
     }
+    RCN_TRY(rcn_comm_sum(comm, ctx, &job.weight_sum, 1, RCN_COMM_DOUBLE));
     /* All void: everything is zero whatever it is divided by. */
     const double weight_sum = job.weight_sum;
     if (weight_sum == 0) job.weight_sum = 1;
@@ -985,16 +995,16 @@ rcn_status rcn_loss_run(rcn_loss_result *result, float *gradient, float *paramet
     RCN_TRY(rcn__for_chunks(ctx, "computing the loss", chunks, run_chunk, &job));
     RCN_TRY(check_codes(ctx, &job, chunks));
     const int stride = 1 + loss->parameters;
-    double total = 0;
-    for (int64_t c = 0; c < chunks; ++c) total += job.sums[c * stride];
-    result->loss = total / job.weight_sum;
+    RCN_ALLOC_ZERO(totals, ctx, stride, "sums of the loss");
+    for (int j = 0; j < (parameter_gradient ? stride : 1); ++j)
+        for (int64_t c = 0; c < chunks; ++c) totals[j] += job.sums[c * stride + j];
+    RCN_TRY(rcn_comm_sum(comm, ctx, totals, stride, RCN_COMM_DOUBLE));
+    result->loss = totals[0] / job.weight_sum;
     result->weight = weight_sum;
-    for (int j = 0; parameter_gradient && j < loss->parameters; ++j) {
-        double sum = 0;
-        for (int64_t c = 0; c < chunks; ++c) sum += job.sums[c * stride + 1 + j];
-        parameter_gradient[j] = (float)(sum / job.weight_sum);
-    }
+    for (int j = 0; parameter_gradient && j < loss->parameters; ++j)
+        parameter_gradient[j] = (float)(totals[1 + j] / job.weight_sum);
 done:
+    rcn__free(ctx, totals);
     rcn__free(ctx, job.sums);
     rcn__free(ctx, job.bad);
     rcn__free(ctx, answered);

@@ -250,6 +250,12 @@ rcn_status rcn_net_forward(float *logits, rcn_net *net, const float *images, con
     return run_forward(logits, net, images, batch, seed, 1, 0);
 }
 
+void rcn_net_share(rcn_net *net, rcn_comm *comm, int64_t first_image, int local_norms) {
+    net->comm = comm;
+    net->first_image = first_image;
+    net->local_norms = local_norms;
+}
+
 /* ---- a frozen encoder ------------------------------------------------------------------------ */
 
 int rcn__is_feature(const rcn_net *net, int tensor) {

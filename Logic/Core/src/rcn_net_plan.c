@@ -78,6 +78,7 @@ struct rcn__plan {
     size_t plain, reshaped, partial, bytes;
 
     void *statistics; /* the norms' numbers and the dropout's factors */
+    double *shared;   /* what a norm exchanges with other processes */
     char *prepared;   /* prediction: packed weights and folded biases */
     uint64_t version; /* of the values that they were made from */
     int is_prepared;
@@ -90,6 +91,7 @@ void rcn__plan_destroy(rcn__plan *plan, rcn_net *net) {
     for (int i = 0; i < net->op_count; ++i)
         for (int k = 0; k < 2; ++k) rcn__conv_destroy(plan->stages[i].convs[k], net->ctx);
     rcn__free(net->ctx, plan->statistics);
+    rcn__free(net->ctx, plan->shared);
     rcn__free(net->ctx, plan->prepared);
     rcn__free(net->ctx, plan);
 }
@@ -526,6 +528,12 @@ static rcn_status plan_create(rcn__plan **out, rcn_net *net, const rcn_batch *ba
     }
     plan->bytes = at;
     RCN_TRY(make_statistics(plan, net));
+    if (training) {
+        int64_t channels = 0;
+        for (int t = 0; t < net->tensor_count; ++t)
+            if (net->tensors[t].channels > channels) channels = net->tensors[t].channels;
+        RCN_ALLOC(plan->shared, ctx, 1 + 2 * channels, "the statistics of norms");
+    }
     *out = plan;
     plan = NULL;
 done:
@@ -731,16 +739,20 @@ done:
     return status;
 }
 
-/* Feature maps are left out whole, the others scaled up (Dropout2d). */
-static void draw_dropout(stage *s, const rcn_net *net, int64_t count, uint64_t seed) {
+/* Feature maps are left out whole, the others scaled up (Dropout2d). Images before `first`, which
+ * another process has, have had their draws. */
+static void draw_dropout(stage *s, const rcn_net *net, int64_t first, int64_t count,
+                         uint64_t seed) {
     const double share = net->options.dropout;
     rcn_rng rng = rcn__rng_make(seed, UINT64_C(0x64726F70));
+    for (int64_t i = 0; i < first; ++i) rcn__rng_uniform(&rng);
     for (int64_t i = 0; i < count; ++i)
         s->factors[i] = rcn__rng_uniform(&rng) < share ? 0.0f : (float)(1.0 / (1.0 - share));
 }
 
 static rcn_status run_forward_op(rcn__plan *plan, rcn_net *net, int index, float *logits,
                                  const float *images, uint64_t seed) {
+    rcn_status status = RCN_OK;
     const rcn__op *op = &net->ops[index];
     stage *s = &plan->stages[index];
     rcn_context *ctx = net->ctx;
@@ -753,6 +765,8 @@ static rcn_status run_forward_op(rcn__plan *plan, rcn_net *net, int index, float
     case RCN_OP_NORM: {
         const float *weight = parameter_of(net, op->weight), *bias = parameter_of(net, op->bias);
         s->norm.partial = at_offset(net, plan->partial);
+        s->norm.shared = plan->shared;
+        s->norm.comm = plan->training && !net->local_norms ? net->comm : NULL;
         if (plan->phase == REDO) {
             if (plan->places[op->out].redone != RCN_NONE)
                 rcn__norm_apply(out, &s->norm, ctx, in, other);
@@ -762,8 +776,9 @@ static rcn_status run_forward_op(rcn__plan *plan, rcn_net *net, int index, float
             rcn__norm_fixed(&s->norm, weight, bias, parameter_of(net, op->mean),
                             parameter_of(net, op->variance));
         else
-            rcn__norm_statistics(&s->norm, ctx, in, weight, bias, parameter_of(net, op->mean),
-                                 parameter_of(net, op->variance));
+            RCN_TRY(rcn__norm_statistics(&s->norm, ctx, in, weight, bias,
+                                         parameter_of(net, op->mean),
+                                         parameter_of(net, op->variance)));
         if (plan->training && op->counter != RCN_NONE) ++*parameter_of(net, op->counter);
         rcn__norm_apply(out, &s->norm, ctx, in, other);
         break;
@@ -785,13 +800,16 @@ static rcn_status run_forward_op(rcn__plan *plan, rcn_net *net, int index, float
         const float *others[RCN_MAX_INPUTS];
         const int drops = plan->training && net->options.dropout > 0;
         for (int k = 1; k < op->inputs; ++k) others[k - 1] = value_of(plan, net, op->in[k]);
-        if (drops) draw_dropout(s, net, in_extent->batch * in_extent->channels, seed);
+        if (drops)
+            draw_dropout(s, net, net->first_image * in_extent->channels,
+                         in_extent->batch * in_extent->channels, seed);
         rcn__merge(out, in_extent, ctx, others, op->inputs - 1, drops ? s->factors : NULL);
         break;
     }
     case RCN_OP_OUTPUT: rcn__output(logits, ctx, in, in_extent, op->factor, plan->size); break;
     }
-    return RCN_OK;
+done:
+    return status;
 }
 
 /* Between the encoder's tensors and (B, all of one image's one after another). */
@@ -903,12 +921,11 @@ static rcn_status run_backward_op(rcn__plan *plan, rcn_net *net, int index, cons
     case RCN_OP_CONV: return conv_backward(plan, net, index, images);
     case RCN_OP_NORM:
         s->norm.partial = at_offset(net, plan->partial);
-        rcn__norm_backward(dout, dparameter_of(net, op->weight), dparameter_of(net, op->bias),
-                           op->inputs > 1 ? gradient_of(plan, net, op->in[1]) : NULL, s->sums[1],
-                           &s->norm, ctx, value_of(plan, net, op->in[0]),
-                           op->inputs > 1 ? value_of(plan, net, op->out) : NULL,
-                           parameter_of(net, op->weight));
-        break;
+        return rcn__norm_backward(
+            dout, dparameter_of(net, op->weight), dparameter_of(net, op->bias),
+            op->inputs > 1 ? gradient_of(plan, net, op->in[1]) : NULL, s->sums[1], &s->norm, ctx,
+            value_of(plan, net, op->in[0]), op->inputs > 1 ? value_of(plan, net, op->out) : NULL,
+            parameter_of(net, op->weight));
     case RCN_OP_POOL:
         rcn__pool_backward(din, s->sums[0], &s->pool, ctx, dout,
                            (const uint8_t *)at_buffer(plan, net, s->choice));
@@ -934,9 +951,49 @@ static rcn_status run_backward_op(rcn__plan *plan, rcn_net *net, int index, cons
     return RCN_OK;
 }
 
+/* Gradients at least this far from the start of the block are ready once the operations from
+ * `index` on have run backwards. */
+static int64_t ready_from(const rcn__plan *plan, const rcn_net *net, int index) {
+    int64_t from = 0;
+    for (int i = plan->first; i < index; ++i) {
+        const int own[2] = {net->ops[i].weight, net->ops[i].bias};
+        for (int k = 0; k < 2; ++k) {
+            const rcn_parameter *p = own[k] == RCN_NONE ? NULL : &net->parameters[own[k]];
+            if (p && p->offset + p->count > from) from = p->offset + p->count;
+        }
+    }
+    return from;
+}
+
+/* The first gradient that this plan computes: before it lie those of an encoder that is given. */
+static int64_t first_gradient(const rcn__plan *plan, const rcn_net *net) {
+    int64_t first = net->trained_floats;
+    for (int i = plan->first; i < net->op_count; ++i) {
+        const int own[2] = {net->ops[i].weight, net->ops[i].bias};
+        for (int k = 0; k < 2; ++k)
+            if (own[k] != RCN_NONE && net->parameters[own[k]].offset < first)
+                first = net->parameters[own[k]].offset;
+    }
+    return first;
+}
+
+/* Begins to add up, over all processes, the gradients that are ready and not yet on their way, once
+ * there are enough of them to be worth a message; *sent is where those on their way begin. Layers
+ * lie in the block in the order of running, so what is ready grows from its end. */
+static rcn_status send_gradients(int64_t *sent, const rcn__plan *plan, rcn_net *net, int index) {
+    if (rcn_comm_size(net->comm) == 1) return RCN_OK;
+    const int last = index == plan->first;
+    const int64_t from = last ? first_gradient(plan, net) : ready_from(plan, net, index);
+    if (*sent - from < RCN_BUCKET && !last) return rcn_comm_poll(net->comm, net->ctx);
+    const int64_t count = *sent > from ? *sent - from : 0;
+    *sent = from;
+    return rcn_comm_begin_sum(net->comm, net->ctx, net->gradients + from, count, RCN_COMM_FLOAT);
+}
+
 rcn_status rcn__plan_backward(rcn__plan *plan, rcn_net *net, const float *images,
                               const float *dlogits) {
     rcn_status status = RCN_OK;
+    int64_t sent = net->trained_floats;
     int segment = plan->stages[net->op_count - 1].segment;
     for (int i = net->op_count - 1; i >= plan->first; --i) {
         if (plan->stages[i].segment != segment) {
@@ -953,7 +1010,9 @@ rcn_status rcn__plan_backward(rcn__plan *plan, rcn_net *net, const float *images
         plan->phase = BACKWARD;
         RCN_TRY(rcn__report(net->ctx, 1 - (double)(i + 1) / net->op_count, "training: backward"));
         RCN_TRY(run_backward_op(plan, net, i, images, dlogits));
+        RCN_TRY(send_gradients(&sent, plan, net, i));
     }
+    RCN_TRY(rcn_comm_finish(net->comm, net->ctx));
 done:
     return status;
 }

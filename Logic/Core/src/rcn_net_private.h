@@ -16,6 +16,7 @@ enum {
     RCN_MAX_PARAMETERS = 640,
     RCN_MAX_INPUTS = 4,
     RCN_MAX_PLANS = 6,
+    RCN_BUCKET = 1 << 18, /* gradients that travel together: a megabyte */
     RCN_NONE = -1
 };
 
@@ -73,6 +74,11 @@ struct rcn_net {
     rcn__plan *plans[RCN_MAX_PLANS]; /* latest first */
     void *arena;                     /* activations and scratch memory, shared by all plans */
     size_t arena_bytes;
+
+    /* Training over several processes. */
+    rcn_comm *comm; /* NULL: this one only */
+    int64_t first_image;
+    int local_norms;
 
     /* What a backward pass goes back through. */
     rcn__plan *pending;

@@ -166,6 +166,47 @@ int64_t rcn_train_epoch_steps(const rcn_train_options *options) {
     return epoch_samples(options) / batch_of(options);
 }
 
+/* Cases of an epoch in a row: the new ones, then as many places for old ones. Each case's samples
+ * lie one after another, and the row is cut into as many parts as a batch has samples: every step
+ * takes one sample of each part. So a process that makes some of a batch's samples needs the cases
+ * of these parts only, while the order depends on the size of the batch, not on who makes it.
+ * *first ... *end - 1: part b. `turn`, 0 ... batch - 1 and another one in each epoch, moves the
+ * cuts by less than a sample, so that it is not always the same samples that have company in their
+ * part and may be left out. */
+static void part_of(int64_t *first, int64_t *end, const rcn_train_options *options, int64_t b,
+                    int64_t turn) {
+    const int64_t batch = batch_of(options), all = epoch_samples(options);
+    *first = (b * all + turn) / batch;
+    *end = ((b + 1) * all + turn) / batch;
+}
+
+/* The old cases that place number `place` for one is drawn from. */
+static void old_range(int64_t *first, int64_t *end, const rcn_train_options *options,
+                      int64_t place) {
+    const int64_t places = epoch_samples(options) / options->samples - options->cases;
+    *first = options->cases + place * options->old_cases / places;
+    *end = options->cases + (place + 1) * options->old_cases / places;
+}
+
+void rcn_train_share(int64_t *first, int64_t *end, int64_t *old_first, int64_t *old_end,
+                     const rcn_train_options *options, int rank, int size) {
+    int64_t b, b_end, from, to, ignored;
+    rcn_comm_share(&b, &b_end, batch_of(options), rank, size);
+    *first = *end = 0;
+    *old_first = *old_end = options->cases;
+    if (b == b_end) return;
+    part_of(&from, &ignored, options, b, 0);
+    part_of(&ignored, &to, options, b_end - 1, batch_of(options) - 1);
+    from /= options->samples; /* cases and places now */
+    to = (to - 1) / options->samples + 1;
+    *first = from < options->cases ? from : options->cases;
+    *end = to < options->cases ? to : options->cases;
+    if (to > options->cases) {
+        old_range(old_first, &ignored, options, from > options->cases ? from - options->cases : 0);
+        old_range(&ignored, old_end, options, to - options->cases - 1);
+    }
+}
+
 /* ---- state ----------------------------------------------------------------------------------- */
 
 /* Numbers that a step depends on, beside weights and moments; saved as they are. */
@@ -195,8 +236,10 @@ struct rcn_train {
     rcn_train_case_fn get_case;
     void *payload;
     rcn_loss *loss;
-    int loss_count; /* parameters of the loss */
-    int64_t batch, voxels;
+    int loss_count;             /* parameters of the loss */
+    int64_t batch, first, mine; /* of all processes' samples in a step, this one makes
+                                   first ... first + mine - 1 */
+    int64_t voxels;
 
     counters now, good;
     blocks current; /* at[0] is the network's own */
@@ -207,8 +250,8 @@ struct rcn_train {
 
     int64_t *order; /* number of each sample of the epoch: case_of() tells its case */
     int64_t order_epoch;
-    float *images; /* (batch, channels, Z, Y, X) */
-    float *logits; /* (batch, outputs, Z, Y, X); then their gradients */
+    float *images; /* (mine, channels, Z, Y, X) */
+    float *logits; /* (mine, outputs, Z, Y, X); then their gradients */
     uint32_t *codes;
     float *maps; /* NULL unless the strategy has maps */
     rcn_loss_target *targets;
@@ -216,7 +259,7 @@ struct rcn_train {
     int64_t label_room;
 
     /* With a frozen encoder: */
-    float *features; /* (batch, feature_floats) */
+    float *features; /* (mine, feature_floats) */
     float **known;   /* of sample s, varied in way v: [s * VARIANTS + v], NULL until computed */
     int64_t feature_floats, known_count;
     size_t known_bytes;
@@ -260,7 +303,7 @@ static rcn_status freeze_encoder(rcn_train *train) {
         RCN_TRY(rcn__fail(train->ctx, RCN_EINVALID, "The network has no encoder to freeze."));
     train->feature_floats = rcn_net_feature_floats(train->net, train->options.sample.size);
     train->known_count = all_cases(train) * train->options.samples * VARIANTS;
-    RCN_ALLOC(train->features, train->ctx, train->batch * train->feature_floats,
+    RCN_ALLOC(train->features, train->ctx, train->mine * train->feature_floats,
               "a batch of features");
     RCN_ALLOC_ZERO(train->known, train->ctx, train->known_count, "the table of features");
 done:
@@ -319,9 +362,18 @@ rcn_status rcn_train_create(rcn_train **out, rcn_context *ctx, rcn_net *net,
                           "The network gives %d numbers per voxel, but the strategy needs %d.",
                           shape->outputs, rcn_loss_channels(train->loss)));
     const int64_t *size = options->sample.size;
+    int64_t end;
     train->batch = batch_of(options);
+    rcn_comm_share(&train->first, &end, train->batch, rcn_comm_rank(options->comm),
+                   rcn_comm_size(options->comm));
+    train->mine = end - train->first;
+    if (train->batch < rcn_comm_size(options->comm))
+        RCN_TRY(rcn__fail(ctx, RCN_EINVALID,
+                          "A step has %lld samples, too few for %d processes; start fewer, or take "
+                          "more samples of each case.",
+                          (long long)train->batch, rcn_comm_size(options->comm)));
     train->voxels = size[0] * size[1] * size[2];
-    const int64_t floats = train->batch * train->voxels;
+    const int64_t floats = train->mine * train->voxels;
     for (int b = 0; b < BLOCKS; ++b) {
         if (b > 0) RCN_ALLOC_ZERO(train->current.at[b], ctx, block_floats(train, b), "the moments");
         RCN_ALLOC_ZERO(train->kept.at[b], ctx, block_floats(train, b), "the last good state");
@@ -334,8 +386,9 @@ rcn_status rcn_train_create(rcn_train **out, rcn_context *ctx, rcn_net *net,
     if (options->strategy.fused &&
         (options->strategy.method == RCN_SOFT_GAUSSIAN || options->strategy.method == RCN_SVLS))
         RCN_ALLOC(train->maps, ctx, floats, "a batch of targets");
-    RCN_ALLOC_ZERO(train->targets, ctx, train->batch, "a batch of targets");
+    RCN_ALLOC_ZERO(train->targets, ctx, train->mine, "a batch of targets");
     if (options->freeze_encoder) RCN_TRY(freeze_encoder(train));
+    rcn_net_share(net, options->comm, train->first, options->local_norms);
     rcn_loss_init_parameters(train->current.at[3], train->loss);
     keep_state(train);
     *out = train;
@@ -348,6 +401,7 @@ done:
 void rcn_train_destroy(rcn_train *train) {
     if (!train) return;
     rcn_context *ctx = train->ctx;
+    rcn_net_share(train->net, NULL, 0, 0);
     rcn_loss_destroy(train->loss);
     for (int b = 0; b < BLOCKS; ++b) {
         if (b > 0) rcn__free(ctx, train->current.at[b]);
@@ -464,29 +518,35 @@ static void shuffle(int64_t *items, int64_t count, rcn_rng *rng) {
     }
 }
 
-/* The epoch's samples: all new cases, as many old ones drawn from theirs, mixed. */
+/* The epoch's samples: of each part (see part_of()) one in every step. */
 static rcn_status order_epoch(rcn_train *train) {
     rcn_status status = RCN_OK;
     const rcn_train_options *options = &train->options;
-    int64_t *old = NULL;
+    const int64_t all = epoch_samples(options), steps = rcn_train_epoch_steps(options);
+    int64_t *row = NULL;
     if (train->order_epoch == train->now.epoch) return RCN_OK;
     rcn_rng rng = rcn__rng_make(seed_for(train, FOR_ORDER), (uint64_t)train->now.epoch);
-    const int64_t chosen = epoch_samples(options) / options->samples - options->cases;
-    if (chosen > 0) {
-        RCN_ALLOC(old, train->ctx, options->old_cases, "the order of old cases");
-        for (int64_t i = 0; i < options->old_cases; ++i) old[i] = options->cases + i;
-        shuffle(old, options->old_cases, &rng);
+    RCN_ALLOC(row, train->ctx, all, "the order of samples");
+    for (int64_t place = 0; place < all / options->samples; ++place) {
+        int64_t number = place;
+        if (place >= options->cases) { /* an old case, drawn anew */
+            int64_t first, end;
+            old_range(&first, &end, options, place - options->cases);
+            number = first + (int64_t)rcn__rng_below(&rng, (uint64_t)(end - first));
+        }
+        for (int64_t k = 0; k < options->samples; ++k)
+            row[place * options->samples + k] = k * all_cases(train) + number;
     }
-    int64_t n = 0;
-    for (int64_t k = 0; k < options->samples; ++k) {
-        const int64_t first = k * all_cases(train);
-        for (int64_t i = 0; i < options->cases; ++i) train->order[n++] = first + i;
-        for (int64_t i = 0; i < chosen; ++i) train->order[n++] = first + old[i];
+    const int64_t turn = (int64_t)rcn__rng_below(&rng, (uint64_t)train->batch);
+    for (int64_t b = 0; b < train->batch; ++b) {
+        int64_t first, end;
+        part_of(&first, &end, options, b, turn);
+        shuffle(row + first, end - first, &rng);
+        for (int64_t s = 0; s < steps; ++s) train->order[s * train->batch + b] = row[first + s];
     }
-    shuffle(train->order, n, &rng);
     train->order_epoch = train->now.epoch;
 done:
-    rcn__free(train->ctx, old);
+    rcn__free(train->ctx, row);
     return status;
 }
 
@@ -520,8 +580,8 @@ static rcn_status draw_batch(rcn_train *train) {
     const int channels = rcn_net_get_options(train->net)->channels;
     int64_t used = 0;
     RCN_TRY(order_epoch(train));
-    for (int64_t b = 0; b < train->batch; ++b) {
-        const int64_t place = train->now.in_epoch * train->batch + b;
+    for (int64_t b = 0; b < train->mine; ++b) {
+        const int64_t place = train->now.in_epoch * train->batch + train->first + b;
         const int64_t sample = train->order[place], number = case_of(train, sample);
         const uint64_t stream = ((uint64_t)train->now.epoch << 40) + (uint64_t)place;
         const uint64_t variant = ((uint64_t)(train->now.epoch % VARIANTS) << 40) + (uint64_t)sample;
@@ -551,7 +611,7 @@ static rcn_status draw_batch(rcn_train *train) {
     }
     /* Only now does the table stay where it is. */
     used = 0;
-    for (int64_t b = 0; b < train->batch; ++b) {
+    for (int64_t b = 0; b < train->mine; ++b) {
         train->targets[b].labels = train->labels + used;
         used += train->targets[b].label_count;
         if (train->maps) train->targets[b].codes = NULL;
@@ -567,8 +627,8 @@ static rcn_status encode_batch(rcn_train *train) {
     const rcn_batch one = {1, {size[0], size[1], size[2]}};
     const size_t bytes = (size_t)train->feature_floats * sizeof(float);
     const int channels = rcn_net_get_options(train->net)->channels;
-    for (int64_t b = 0; b < train->batch; ++b) {
-        const int64_t sample = train->order[train->now.in_epoch * train->batch + b];
+    for (int64_t b = 0; b < train->mine; ++b) {
+        const int64_t sample = train->order[train->now.in_epoch * train->batch + train->first + b];
         float **known = &train->known[sample * VARIANTS + train->now.epoch % VARIANTS];
         float *features = train->features + b * train->feature_floats;
         if (*known) {
@@ -586,12 +646,26 @@ done:
     return status;
 }
 
-/* RCN_EDATA: the loss or a gradient is no number. */
+/* Norms of each process's own: the running statistics become the mean of all. */
+static rcn_status average_statistics(rcn_train *train) {
+    rcn_status status = RCN_OK;
+    const int size = rcn_comm_size(train->options.comm);
+    if (size == 1) return RCN_OK;
+    const int64_t first = rcn_net_trained_floats(train->net);
+    float *values = rcn_net_edit_values(train->net);
+    const int64_t count = rcn_net_floats(train->net) - first;
+    RCN_TRY(rcn_comm_sum(train->options.comm, train->ctx, values + first, count, RCN_COMM_FLOAT));
+    for (int64_t i = 0; i < count; ++i) values[first + i] /= (float)size;
+done:
+    return status;
+}
+
+/* RCN_EDATA: the loss or a gradient is no number. All processes find the same. */
 static rcn_status move_weights(rcn_train_report *report, rcn_train *train) {
     rcn_status status;
     rcn_loss_result loss;
     const int64_t *size = train->options.sample.size;
-    const rcn_batch batch = {train->batch, {size[0], size[1], size[2]}};
+    const rcn_batch batch = {train->mine, {size[0], size[1], size[2]}};
     const uint64_t dropout =
         rcn__rng_make(seed_for(train, FOR_DROPOUT), (uint64_t)train->now.step).state;
     if (train->features) {
@@ -601,13 +675,15 @@ static rcn_status move_weights(rcn_train_report *report, rcn_train *train) {
     } else {
         RCN_TRY(rcn_net_forward(train->logits, train->net, train->images, &batch, dropout));
     }
-    RCN_TRY(rcn_loss_run(&loss, train->logits, train->loss_count ? train->loss_gradient : NULL,
-                         train->loss, train->ctx, train->logits, rcn_train_loss_values(train),
-                         train->targets, train->batch, train->voxels));
+    RCN_TRY(rcn_loss_run_shared(
+        &loss, train->logits, train->loss_count ? train->loss_gradient : NULL, train->loss,
+        train->ctx, train->options.comm, train->logits, rcn_train_loss_values(train),
+        train->targets, train->mine, train->voxels));
     report->loss = loss.loss;
     if (!isfinite(loss.loss))
         RCN_TRY(rcn__fail(train->ctx, RCN_EDATA, "The loss is not a number."));
     RCN_TRY(rcn_net_backward(train->net, train->logits));
+    if (train->options.local_norms) RCN_TRY(average_statistics(train));
     rcn_optim_state state = {rcn_net_edit_values(train->net),
                              rcn_net_gradients(train->net),
                              train->current.at[1],
@@ -624,6 +700,36 @@ static rcn_status move_weights(rcn_train_report *report, rcn_train *train) {
     ++train->now.step;
     ++train->now.in_epoch;
     train->now.loss_sum += loss.loss;
+done:
+    return status;
+}
+
+uint64_t rcn_train_hash(const rcn_train *train) {
+    uint64_t hash = UINT64_C(14695981039346656037); /* FNV-1a, by words */
+    for (int b = 0; b < BLOCKS; ++b) {
+        const float *values = b ? train->current.at[b] : rcn_net_values(train->net);
+        const int64_t count = block_floats(train, b);
+        for (int64_t i = 0; i < count; ++i) {
+            uint32_t word;
+            memcpy(&word, &values[i], sizeof word);
+            hash = (hash ^ word) * UINT64_C(1099511628211);
+        }
+    }
+    return hash;
+}
+
+/* Processes that went apart would train different models from here on. */
+static rcn_status compare_processes(rcn_train *train) {
+    rcn_status status = RCN_OK;
+    int differs = -1;
+    if (rcn_comm_size(train->options.comm) == 1) return RCN_OK;
+    const uint64_t hash = rcn_train_hash(train);
+    RCN_TRY(rcn_comm_compare(&differs, train->options.comm, train->ctx, &hash, sizeof hash));
+    if (differs >= 0)
+        RCN_TRY(rcn__fail(train->ctx, RCN_EINTERNAL,
+                          "After epoch %lld process %d has other weights than process 0; start all "
+                          "processes from the same program on machines of the same kind.",
+                          (long long)train->now.epoch, differs));
 done:
     return status;
 }
@@ -665,6 +771,7 @@ rcn_status rcn_train_step(rcn_train_report *out, rcn_train *train, double at) {
     if (moment < train->now.step) moment = train->now.step;
     report.rate = train->now.slower * rcn_schedule_rate(schedule, moment);
     const double start = rcn__seconds();
+    const double waited = train->options.comm ? train->options.comm->seconds : 0;
     RCN_TRY(draw_batch(train));
     const double drawn = rcn__seconds();
     status = move_weights(&report, train);
@@ -674,6 +781,7 @@ rcn_status rcn_train_step(rcn_train_report *out, rcn_train *train, double at) {
         ++train->now.epoch;
         train->now.in_epoch = 0;
         train->now.loss_sum = 0;
+        RCN_TRY(compare_processes(train));
         if (is_finite_state(train))
             keep_state(train);
         else
@@ -690,6 +798,7 @@ rcn_status rcn_train_step(rcn_train_report *out, rcn_train *train, double at) {
     report.setbacks = (int)train->now.setbacks;
     report.draw_seconds = drawn - start;
     report.net_seconds = rcn__seconds() - drawn;
+    report.comm_seconds = train->options.comm ? train->options.comm->seconds - waited : 0;
     *out = report;
 done:
     return status;

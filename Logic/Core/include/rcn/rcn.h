@@ -29,6 +29,7 @@
 #define RCN_H
 
 #include "rcn_agreement.h"
+#include "rcn_comm.h"
 #include "rcn_context.h"
 #include "rcn_fusion.h"
 #include "rcn_auc.h"

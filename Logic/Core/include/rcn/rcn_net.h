@@ -23,7 +23,7 @@
 #ifndef RCN_NET_H
 #define RCN_NET_H
 
-#include "rcn_context.h"
+#include "rcn_comm.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -146,6 +146,14 @@ RCN_API rcn_status rcn_net_forward(float *logits, rcn_net *net, const float *ima
 /* Gradients from those of the logits, for the last call if that was rcn_net_forward(), whose images
  * must still be in their place; RCN_EINVALID otherwise. Once per forward pass. */
 RCN_API rcn_status rcn_net_backward(rcn_net *net, const float *dlogits);
+
+/* From now on a batch in training is one process's part of a larger one, which begins with its
+ * image number first_image. Batch norms take their statistics over the whole batch (local_norms
+ * non-zero: over this part; then running statistics drift apart), dropout is drawn for the whole
+ * batch, and rcn_net_backward() leaves the sums of all processes' gradients: they travel in pieces
+ * while the layers before them still compute theirs. comm is borrowed; NULL: one process (default).
+ */
+RCN_API void rcn_net_share(rcn_net *net, rcn_comm *comm, int64_t first_image, int local_norms);
 
 /* ---- a frozen encoder ----
  * The parameters named "encoder." belong to the encoder. Where they stay as they are, what it makes

@@ -10,6 +10,10 @@
  * What a step does depends on the options, the number of the step and the weights alone: samples
  * are drawn from streams of their own. So the state is small: weights, moments and a few numbers.
  *
+ * Several processes (rcn_comm.h) train one model: each makes its share of every step's samples,
+ * from its share of the cases, and all of them hold the same weights. A step must then not be
+ * cancelled in one process alone.
+ *
  * Divergence: when the loss or a gradient is not a number, everything goes back to the last good
  * state (the last whole epoch, or where training was begun or loaded) and goes on with half the
  * rate; after RCN_TRAIN_SETBACKS times a step fails.
@@ -97,20 +101,30 @@ typedef struct rcn_train_options {
                            Samples are then varied in eight ways, in turns, so that what it makes
                            of them is computed once and kept (up to 1 GB) */
     uint64_t seed;      /* 0 (default) */
+    rcn_comm *comm;     /* NULL (default): one process; otherwise each makes its share of a step's
+                           samples, and the course is that of one process up to rounding */
+    int local_norms;    /* 0 (default): batch norms over a step's whole batch; 1: over each
+                           process's part, which saves messages */
 } rcn_train_options;
 
 #define RCN_TRAIN_OPTIONS_INIT                                                                     \
     {                                                                                              \
         {RCN_LOSS_RPS, 0, RCN_ORC}, RCN_LOSS_OPTIONS_INIT, RCN_OPTIM_OPTIONS_INIT,                 \
-            RCN_SCHEDULE_INIT, RCN_SAMPLE_OPTIONS_INIT, 16, 0, 0, 1, 0, 0                          \
+            RCN_SCHEDULE_INIT, RCN_SAMPLE_OPTIONS_INIT, 16, 0, 0, 1, 0, 0, 0, 0                    \
     }
 
 /* NULL if the options can be used, otherwise the sentence that says why not. */
 RCN_API const char *rcn_train_check(const rcn_train_options *options);
 
 /* Steps in an epoch: every case `samples` times, in an order drawn anew; the few samples that do
- * not fill a last batch are left out, others each time. */
+ * not fill a last batch are left out, others each time. A batch takes its samples evenly from the
+ * whole list of cases. */
 RCN_API int64_t rcn_train_epoch_steps(const rcn_train_options *options);
+
+/* The cases that process `rank` of `size` asks for: *first ... *end - 1 and, of the old ones,
+ * *old_first ... *old_end - 1. */
+RCN_API void rcn_train_share(int64_t *first, int64_t *end, int64_t *old_first, int64_t *old_end,
+                             const rcn_train_options *options, int rank, int size);
 
 typedef struct rcn_train rcn_train;
 
@@ -137,7 +151,8 @@ typedef struct rcn_train_report {
     int setback;       /* 1: the numbers got out of hand and training went back to the last good
                           state; step, epoch and losses are those of that state */
     int setbacks;      /* how often that has happened */
-    double draw_seconds, net_seconds; /* drawing samples; everything else */
+    double draw_seconds, net_seconds; /* drawing samples; everything else, with */
+    double comm_seconds;              /* waiting for other processes */
 } rcn_train_report;
 
 /* One step.
@@ -148,6 +163,11 @@ typedef struct rcn_train_report {
  *                   moved, so that saving now would not give the same bits again
  * What get_case fails with is passed on. */
 RCN_API rcn_status rcn_train_step(rcn_train_report *out, rcn_train *train, double at);
+
+/* A number made of all weights and moments: two trainings that went the same way have the same.
+ * With several processes it is compared after every epoch; a step fails with RCN_EINTERNAL when
+ * they have gone apart. */
+RCN_API uint64_t rcn_train_hash(const rcn_train *train);
 
 /* Steps and whole epochs done. */
 RCN_API void rcn_train_where(int64_t *step, int64_t *epoch, const rcn_train *train);
