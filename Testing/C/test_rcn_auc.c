@@ -1,6 +1,6 @@
 #include "rcn/rcn_auc.h"
 
-#include "rcn_test.h"
+#include "rcn_test_comm.h"
 
 static rcn_mask mask_of(void *data, int64_t x, int64_t y, int64_t z) {
     rcn_mask mask = {{data, RCN_UINT8, 1, rcn_geometry_make(x, y, z)}, 0, NULL, 0, NULL};
@@ -221,7 +221,59 @@ static void failing_allocations_and_cancel(void) {
     rcn_context_destroy(owner);
 }
 
+/* ---- several processes ---- */
+
+typedef struct shared_auc {
+    int kind;
+    rcn_auc_result found[TEST_RANKS];
+    double sums[TEST_RANKS][RCN_FIGURES];
+} shared_auc;
+
+/* Seven cases of different size; case i goes to process i % (size - 1): the last has none. */
+static void judge_share(rcn_comm *comm, void *payload) {
+    shared_auc *shared = payload;
+    rcn_context *ctx = make_context(1);
+    rcn_auc *auc = NULL;
+    rcn_calib *calib = NULL;
+    const int me = rcn_comm_rank(comm), size = rcn_comm_size(comm);
+    CHECK_STATUS(rcn_auc_create(&auc, ctx, 3, RCN_READOUT_MAJORITY, 0), RCN_OK);
+    CHECK_STATUS(rcn_calib_create(&calib, ctx, 3, NULL), RCN_OK);
+    for (int i = 0; i < 7; ++i) {
+        scene s;
+        if (size > 1 && i % (size - 1) != me) continue;
+        scene_make(&s, ctx, 300 + 400 * i, 3, shared->kind);
+        CHECK_STATUS(rcn_auc_add(auc, ctx, &s.one_case), RCN_OK);
+        CHECK_STATUS(rcn_calib_add(calib, ctx, &s.one_case), RCN_OK);
+        scene_free(&s);
+    }
+    CHECK_STATUS(rcn_auc_compute_shared(&shared->found[me], ctx, auc, comm), RCN_OK);
+    CHECK_STATUS(rcn_calib_share(calib, ctx, comm), RCN_OK);
+    rcn_calib_figures(shared->sums[me], calib);
+    rcn_calib_destroy(calib);
+    rcn_auc_destroy(auc);
+    CHECK(rcn_context_bytes(ctx) == 0);
+    rcn_context_destroy(ctx);
+}
+
+/* The bits of one process with all cases, in every process. */
+static void several_processes(void) {
+    static test_group group;
+    for (int kind = 1; kind <= 3; ++kind) {
+        shared_auc one = {.kind = kind}, many = one;
+        judge_share(NULL, &one);
+        for (int size = 2; size <= 5; ++size) {
+            run_ranks(&group, size, judge_share, &many);
+            for (int r = 0; r < size; ++r) {
+                CHECK(!memcmp(&many.found[r], &one.found[0], sizeof one.found[0]));
+                CHECK_NEAR(many.sums[r][RCN_MR_ECE], one.sums[0][RCN_MR_ECE], 1e-12);
+                CHECK_NEAR(many.sums[r][RCN_BRIER], one.sums[0][RCN_BRIER], 1e-12);
+            }
+        }
+    }
+}
+
 int main(void) {
+    RUN(several_processes);
     RUN(golden_vectors);
     RUN(same_as_naive);
     RUN(cases_threads_and_histogram);

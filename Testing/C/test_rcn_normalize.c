@@ -2,7 +2,7 @@
 
 #include <float.h>
 
-#include "rcn_test.h"
+#include "rcn_test_comm.h"
 
 enum { X = 37, Y = 29, Z = 23, N = X * Y * Z };
 
@@ -180,6 +180,35 @@ static void a_data_set_has_one_mean(void) {
     rcn_context_destroy(ctx);
 }
 
+/* Three processes with a part of the image each, one of them with none. */
+static void measure_share(rcn_comm *comm, void *payload) {
+    scene *s = payload;
+    rcn_context *ctx = make_context(1);
+    rcn_moments moments = {0, {0}, {0}, {0}};
+    rcn_normalize rule = RCN_NORMALIZE_INIT;
+    const int cuts[4] = {0, 9, 9, Z};
+    rcn_channel part = s->channels[2];
+    part.image.data = s->alone + X * Y * cuts[comm->rank];
+    part.image.geometry.size[2] = cuts[comm->rank + 1] - cuts[comm->rank];
+    if (comm->rank != 1) CHECK_STATUS(rcn_moments_add(&moments, ctx, &part, 1), RCN_OK);
+    CHECK_STATUS(rcn_moments_share(&moments, ctx, comm), RCN_OK);
+    CHECK_STATUS(rcn_moments_normalize(&rule, ctx, &moments), RCN_OK);
+    double mean = 0, squares = 0;
+    for (int i = 0; i < N; ++i) mean += (double)(i % 5) / N;
+    for (int i = 0; i < N; ++i) squares += pow(i % 5 - mean, 2);
+    CHECK_NEAR(rule.mean[0], 1e6 + mean, 1e-6);
+    CHECK_NEAR(rule.std[0], sqrt(squares / N), 1e-9);
+    rcn_context_destroy(ctx);
+}
+
+static void processes_measure_together(void) {
+    static scene s;
+    static test_group group;
+    scene_make(&s);
+    for (int i = 0; i < N; ++i) s.alone[i] = 1e6f + (float)(i % 5);
+    run_ranks(&group, 3, measure_share, &s);
+}
+
 static void threads_do_not_matter(void) {
     static scene s;
     rcn_context *one = make_context(1), *three = make_context(3);
@@ -260,6 +289,7 @@ int main(void) {
     RUN(boxes_are_normalised);
     RUN(nothing_is_ever_nan);
     RUN(a_data_set_has_one_mean);
+    RUN(processes_measure_together);
     RUN(threads_do_not_matter);
     RUN(bad_rules_are_refused);
     RUN(failing_allocations_and_cancel);

@@ -274,12 +274,153 @@ static double auc_of(int64_t *positives, int64_t *negatives, const tally *result
     return (wins + dropped) / ((double)*positives * (double)*negatives);
 }
 
+/* ---- several processes -------------------------------------------------------------------------
+ *
+ * Each takes a range of buckets, cut so that all have about equally many items, and is sent the
+ * others' items in it: an item travels once, and no process holds more than its part. */
+
+/* borders[r] ... borders[r + 1] - 1: the buckets of process r. */
+static void cut_buckets(int64_t *borders, const int64_t *totals, int size) {
+    int64_t all = 0, sum = 0;
+    int r = 0;
+    for (int64_t b = 0; b < BUCKETS; ++b) all += totals[b];
+    for (int64_t b = 0; b < BUCKETS; ++b) {
+        while (r < size && sum >= r * (all / size) + r * (all % size) / size) borders[r++] = b;
+        sum += totals[b];
+    }
+    for (; r <= size; ++r) borders[r] = BUCKETS;
+}
+
+/* *part = what falls to this process of all processes' items. */
+static rcn_status exchange_items(rcn_auc **part, rcn_context *ctx, const rcn_auc *auc,
+                                 rcn_comm *comm) {
+    rcn_status status;
+    const int size = rcn_comm_size(comm);
+    int64_t *own_counts = NULL, *totals = NULL, *borders = NULL, *theirs = NULL;
+    int64_t *in_bytes = NULL, *out_bytes = NULL, *at = NULL;
+    uint32_t *out = NULL, *in = NULL;
+    rcn_auc *own = NULL;
+    RCN_ALLOC_ZERO(own_counts, ctx, BUCKETS, "counting");
+    RCN_ALLOC(totals, ctx, BUCKETS, "counting");
+    RCN_ALLOC(borders, ctx, size + 1, "counting");
+    RCN_ALLOC(in_bytes, ctx, size, "counting");
+    RCN_ALLOC(out_bytes, ctx, size, "counting");
+    RCN_ALLOC(at, ctx, size, "counting");
+    int64_t mine = 0;
+    for (int64_t d = 0; d < auc->count; ++d) {
+        const int64_t *ends = auc->deals[d].ends;
+        for (int64_t b = 0; b < BUCKETS; ++b) own_counts[b] += ends[b] - (b ? ends[b - 1] : 0);
+        mine += ends[BUCKETS - 1];
+    }
+    memcpy(totals, own_counts, sizeof *totals * BUCKETS);
+    RCN_TRY(rcn_comm_sum(comm, ctx, totals, BUCKETS, RCN_COMM_INT64));
+    cut_buckets(borders, totals, size);
+    const int64_t first = borders[comm->rank], width = borders[comm->rank + 1] - first;
+
+    /* How many there are in each bucket, then the items, bucket by bucket. */
+    RCN_ALLOC(theirs, ctx, size * width, "counting");
+    for (int r = 0; r < size; ++r) {
+        out_bytes[r] = (borders[r + 1] - borders[r]) * (int64_t)sizeof *own_counts;
+        in_bytes[r] = width * (int64_t)sizeof *own_counts;
+    }
+    RCN_TRY(rcn_comm_exchange(comm, ctx, theirs, in_bytes, own_counts, out_bytes));
+    int64_t received = 0;
+    for (int r = 0; r < size; ++r) {
+        int64_t sent = 0, comes = 0;
+        for (int64_t b = borders[r]; b < borders[r + 1]; ++b) sent += own_counts[b];
+        for (int64_t b = 0; b < width; ++b) comes += theirs[r * width + b];
+        out_bytes[r] = sent * (int64_t)sizeof *out;
+        in_bytes[r] = comes * (int64_t)sizeof *in;
+        at[r] = received;
+        received += comes;
+    }
+    RCN_ALLOC(out, ctx, mine, "the probabilities of all cases");
+    RCN_ALLOC(in, ctx, received, "the probabilities of all cases");
+    for (int64_t b = 0, n = 0; b < BUCKETS; ++b)
+        for (int64_t d = 0; d < auc->count; ++d) {
+            const int64_t from = b ? auc->deals[d].ends[b - 1] : 0;
+            const int64_t count = auc->deals[d].ends[b] - from;
+            memcpy(out + n, auc->deals[d].items + from, sizeof *out * (size_t)count);
+            n += count;
+        }
+    RCN_TRY(rcn_comm_exchange(comm, ctx, in, in_bytes, out, out_bytes));
+    rcn__free(ctx, out);
+    out = NULL;
+
+    RCN_TRY(rcn_auc_create(&own, ctx, auc->raters, auc->readout, auc->at_least));
+    RCN_ALLOC_ZERO(own->deals, ctx, 1, "the list of cases");
+    own->count = own->room = 1;
+    RCN_ALLOC(own->deals[0].items, ctx, received, "the probabilities of all cases");
+    RCN_ALLOC(own->deals[0].ends, ctx, BUCKETS, "counting");
+    int64_t n = 0;
+    for (int64_t b = 0; b < BUCKETS; ++b) {
+        for (int r = 0; b >= first && b < first + width && r < size; ++r) {
+            const int64_t count = theirs[r * width + b - first];
+            memcpy(own->deals[0].items + n, in + at[r], sizeof *in * (size_t)count);
+            at[r] += count;
+            n += count;
+        }
+        own->deals[0].ends[b] = n;
+    }
+    *part = own;
+    own = NULL;
+done:
+    rcn_auc_destroy(own);
+    rcn__free(ctx, out);
+    rcn__free(ctx, in);
+    rcn__free(ctx, at);
+    rcn__free(ctx, out_bytes);
+    rcn__free(ctx, in_bytes);
+    rcn__free(ctx, theirs);
+    rcn__free(ctx, borders);
+    rcn__free(ctx, totals);
+    rcn__free(ctx, own_counts);
+    return status;
+}
+
+/* Each bucket's tally from the process that counted it; the others have zeros there, so that the
+ * sums are exact. */
+static rcn_status share_tallies(tally *results[2], rcn_context *ctx, rcn_comm *comm) {
+    rcn_status status;
+    int64_t *whole = NULL;
+    double *wins = NULL;
+    RCN_ALLOC(whole, ctx, 2 * BUCKETS, "counting");
+    RCN_ALLOC(wins, ctx, BUCKETS, "counting");
+    for (int k = 0; k < 2; ++k) {
+        for (int64_t b = 0; b < BUCKETS; ++b) {
+            whole[2 * b] = results[k][b].positive;
+            whole[2 * b + 1] = results[k][b].negative;
+            wins[b] = results[k][b].wins;
+        }
+        RCN_TRY(rcn_comm_sum(comm, ctx, whole, 2 * BUCKETS, RCN_COMM_INT64));
+        RCN_TRY(rcn_comm_sum(comm, ctx, wins, BUCKETS, RCN_COMM_DOUBLE));
+        for (int64_t b = 0; b < BUCKETS; ++b) {
+            const tally sum = {whole[2 * b], whole[2 * b + 1], wins[b]};
+            results[k][b] = sum;
+        }
+    }
+done:
+    rcn__free(ctx, whole);
+    rcn__free(ctx, wins);
+    return status;
+}
+
 rcn_status rcn_auc_compute(rcn_auc_result *out, rcn_context *ctx, const rcn_auc *auc) {
+    return rcn_auc_compute_shared(out, ctx, auc, NULL);
+}
+
+rcn_status rcn_auc_compute_shared(rcn_auc_result *out, rcn_context *ctx, const rcn_auc *auc,
+                                  rcn_comm *comm) {
     rcn_status status;
     count_job *job = NULL;
+    rcn_auc *part = NULL;
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
     if (!auc || !out) return rcn__fail(ctx, RCN_EINVALID, "There is no AUC to compute.");
+    if (rcn_comm_size(comm) > 1) {
+        RCN_TRY(exchange_items(&part, ctx, auc, comm));
+        auc = part;
+    }
     RCN_ALLOC_ZERO(job, ctx, 1, "bookkeeping");
     job->auc = auc;
     for (int answered = 0; answered <= RCN_MAX_RATERS; ++answered)
@@ -298,6 +439,7 @@ rcn_status rcn_auc_compute(rcn_auc_result *out, rcn_context *ctx, const rcn_auc 
     for (int k = 0; k < 2; ++k) RCN_ALLOC(job->results[k], ctx, BUCKETS, "counting");
     RCN_TRY(
         rcn__for_chunks(ctx, "counting ranks", rcn__chunk_count(BUCKETS, GROUP), count_group, job));
+    if (part) RCN_TRY(share_tallies(job->results, ctx, comm));
     out->reference = auc_of(&out->reference_positives, &out->reference_negatives, job->results[0]);
     out->pairs = auc_of(&out->pair_positives, &out->pair_negatives, job->results[1]);
 done:
@@ -312,5 +454,6 @@ done:
         rcn__free(ctx, job->results[1]);
     }
     rcn__free(ctx, job);
+    rcn_auc_destroy(part);
     return status;
 }

@@ -106,6 +106,13 @@ rcn_status rcn_calib_merge(rcn_calib *calib, rcn_context *ctx, const rcn_calib *
     return RCN_OK;
 }
 
+rcn_status rcn_calib_share(rcn_calib *calib, rcn_context *ctx, rcn_comm *comm) {
+    if (!ctx) return RCN_EINVALID;
+    rcn__clear(ctx);
+    if (!calib) return rcn__fail(ctx, RCN_EINVALID, "There are no sums to share.");
+    return rcn_comm_sum(comm, ctx, calib->sums, calib->length, RCN_COMM_DOUBLE);
+}
+
 rcn_status rcn_calib_copy(rcn_calib **out, rcn_context *ctx, const rcn_calib *calib) {
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);

@@ -172,6 +172,32 @@ done:
     return status;
 }
 
+rcn_status rcn_moments_share(rcn_moments *moments, rcn_context *ctx, rcn_comm *comm) {
+    rcn_status status = RCN_OK;
+    rcn_moments sum;
+    if (!ctx) return RCN_EINVALID;
+    rcn__clear(ctx);
+    if (!moments) return rcn__fail(ctx, RCN_EINVALID, "There are no moments to share.");
+    memset(&sum, 0, sizeof sum);
+    for (int r = 0; r < rcn_comm_size(comm); ++r) {
+        rcn_moments theirs = *moments;
+        RCN_TRY(rcn_comm_broadcast(comm, ctx, &theirs, sizeof theirs, r));
+        if (!theirs.channels) continue; /* had no image */
+        sum.channels = theirs.channels;
+        for (int c = 0; c < theirs.channels; ++c) {
+            moment all = {sum.count[c], sum.mean[c], sum.squares[c]};
+            const moment one = {theirs.count[c], theirs.mean[c], theirs.squares[c]};
+            merge_moment(&all, &one);
+            sum.count[c] = all.count;
+            sum.mean[c] = all.mean;
+            sum.squares[c] = all.squares;
+        }
+    }
+    *moments = sum;
+done:
+    return status;
+}
+
 /* A deviation below what rounding leaves of a constant is none. */
 static double deviation(double count, double mean, double squares) {
     const double value = count > 0 ? sqrt(squares / count) : 0;

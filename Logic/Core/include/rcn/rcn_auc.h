@@ -43,6 +43,12 @@ typedef struct rcn_auc_result {
 /* The AUC of all cases together. On failure or cancel *out is unchanged. */
 RCN_API rcn_status rcn_auc_compute(rcn_auc_result *out, rcn_context *ctx, const rcn_auc *auc);
 
+/* The same of the cases of all processes together, in all of them: the bits that one process with
+ * all cases would find. Each counts a part of the probabilities, so that none holds all of them.
+ * comm NULL: rcn_auc_compute(). */
+RCN_API rcn_status rcn_auc_compute_shared(rcn_auc_result *out, rcn_context *ctx, const rcn_auc *auc,
+                                          rcn_comm *comm);
+
 #ifdef __cplusplus
 }
 #endif

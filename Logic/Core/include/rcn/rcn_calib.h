@@ -22,6 +22,7 @@
 #ifndef RCN_CALIB_H
 #define RCN_CALIB_H
 
+#include "rcn_comm.h"
 #include "rcn_votes.h"
 
 #ifdef __cplusplus
@@ -116,6 +117,10 @@ RCN_API rcn_status rcn_calib_add(rcn_calib *calib, rcn_context *ctx,
 /* Adds the sums of another: the same raters and options. Adding cases to one rcn_calib, or to two
  * and merging, gives the same sums. */
 RCN_API rcn_status rcn_calib_merge(rcn_calib *calib, rcn_context *ctx, const rcn_calib *other);
+
+/* Adds up the sums of all processes, in all of them; the options must be the same. NULL: nothing.
+ */
+RCN_API rcn_status rcn_calib_share(rcn_calib *calib, rcn_context *ctx, rcn_comm *comm);
 
 /* A copy with a life of its own. */
 RCN_API rcn_status rcn_calib_copy(rcn_calib **out, rcn_context *ctx, const rcn_calib *calib);

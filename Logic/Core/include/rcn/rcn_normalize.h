@@ -15,6 +15,7 @@
 #ifndef RCN_NORMALIZE_H
 #define RCN_NORMALIZE_H
 
+#include "rcn_comm.h"
 #include "rcn_image.h"
 
 #ifdef __cplusplus
@@ -95,6 +96,9 @@ typedef struct rcn_moments {
  * channels than before. On failure or cancel the moments are as before. */
 RCN_API rcn_status rcn_moments_add(rcn_moments *moments, rcn_context *ctx,
                                    const rcn_channel *channels, int count);
+
+/* Puts together the moments of all processes, in all of them. NULL: nothing. */
+RCN_API rcn_status rcn_moments_share(rcn_moments *moments, rcn_context *ctx, rcn_comm *comm);
 
 /* The rule of kind "fixed" for all images added. RCN_EDATA: there is none. */
 RCN_API rcn_status rcn_moments_normalize(rcn_normalize *out, rcn_context *ctx,
