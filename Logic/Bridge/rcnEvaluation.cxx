@@ -585,7 +585,7 @@ bool Evaluation::PrepareCase(
   return true;
 }
 
-void Evaluation::CommitCase()
+void Evaluation::CommitCase(size_t number)
 {
   if (!this->Prepared_)
   {
@@ -604,6 +604,59 @@ void Evaluation::CommitCase()
   this->Handles_->Cases.push_back(std::move(one->Sums));
   this->Ids_.push_back(one->Id);
   this->Fingerprints_.push_back(one->Fingerprint);
+  this->Numbers_.push_back(number);
+}
+
+void Evaluation::Share(Processes& processes)
+{
+  if (!processes.AreSeveral())
+  {
+    return;
+  }
+  SharedRecords records; // what is no sum
+  for (size_t i = 0; i < this->Ids_.size(); ++i)
+  {
+    json_t* record = json_object();
+    json_object_set_new(record, "id", JsonString(this->Ids_[i]));
+    json_object_set_new(record, "fingerprint", JsonString(this->Fingerprints_[i]));
+    json_object_set_new(record, "levels", json_boolean(this->Levels_));
+    records.Set(this->Numbers_[i], record);
+  }
+  records.Merge(processes);
+  std::vector<std::unique_ptr<rcn_calib, Handles::Deleter>> mine = std::move(this->Handles_->Cases);
+  const std::vector<size_t> numbers = std::move(this->Numbers_);
+  this->Handles_->Cases.clear();
+  this->Numbers_.clear();
+  this->Ids_.clear();
+  this->Fingerprints_.clear();
+  for (size_t number = 0; number < records.Count(); ++number)
+  {
+    const json_t* record = records.Get(number);
+    if (!record)
+    {
+      continue;
+    }
+    // One process has the sums and the others zeros: adding up changes no bit.
+    const size_t at = static_cast<size_t>(std::find(numbers.begin(), numbers.end(), number) - numbers.begin());
+    std::unique_ptr<rcn_calib, Handles::Deleter> sums;
+    if (at < numbers.size())
+    {
+      sums = std::move(mine[at]);
+    }
+    else
+    {
+      rcn_calib* zeros = nullptr;
+      Check(rcn_calib_create(&zeros, this->Context_, static_cast<int>(this->Raters_.size()), &this->Options_.Calib), this->Context_);
+      sums.reset(zeros);
+    }
+    Check(rcn_calib_share(sums.get(), this->Context_, processes.Comm()), this->Context_);
+    this->Handles_->Cases.push_back(std::move(sums));
+    this->Ids_.push_back(json_string_value(json_object_get(record, "id")));
+    this->Fingerprints_.push_back(json_string_value(json_object_get(record, "fingerprint")));
+    this->Numbers_.push_back(number);
+    this->Levels_ = json_is_true(json_object_get(record, "levels"));
+  }
+  this->Comm_ = processes.Comm();
 }
 
 EvaluationReport Evaluation::Report() const
@@ -618,7 +671,7 @@ EvaluationReport Evaluation::Report() const
   rcn_calib_figures(report.Figures, merged);
   if (this->Options_.ExactAuc)
   {
-    Check(rcn_auc_compute(&report.Auc, this->Context_, this->Handles_->Auc.get()), this->Context_);
+    Check(rcn_auc_compute_shared(&report.Auc, this->Context_, this->Handles_->Auc.get(), this->Comm_), this->Context_);
   }
   else
   {

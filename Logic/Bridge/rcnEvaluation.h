@@ -15,6 +15,7 @@
 #include "rcn/rcn_region.h"
 #include "rcnFigure.h"
 #include "rcnJson.h"
+#include "rcnProcesses.h"
 #include "rcnWorkspace.h"
 
 namespace rcn
@@ -105,8 +106,13 @@ public:
   /// empty there, so that the case says nothing. Nothing is added before CommitCase(), so that several
   /// models can agree on the cases that all of them can be judged on.
   bool PrepareCase(const rcn_votes* votes, const std::string& id, const Volume& prediction, const std::string& file);
-  /// Adds the case that was prepared last; nothing if there is none.
-  void CommitCase();
+  /// Adds the case that was prepared last; nothing if there is none. `number` is its place among all cases where several
+  /// processes judge them.
+  void CommitCase(size_t number = 0);
+
+  /// After the last case, in all processes: each knows then what one process with all cases would know, to the same bits;
+  /// only probabilities of voxels stay where they are, and all processes have to ask for Report() together.
+  void Share(Processes& processes);
 
   EvaluationReport Report() const;
 
@@ -135,6 +141,8 @@ private:
   std::unique_ptr<Handles> Handles_;
   std::unique_ptr<Prepared> Prepared_;
   std::vector<std::string> Ids_, Fingerprints_;
+  std::vector<size_t> Numbers_;
+  rcn_comm* Comm_ = nullptr;
   bool Levels_ = false;
 };
 

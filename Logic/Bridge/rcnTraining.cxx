@@ -18,6 +18,7 @@
 #include "rcn/rcn_train.h"
 #include "rcnFileBeside.h"
 #include "rcnPrediction.h"
+#include "rcnProcesses.h"
 #include "rcnReport.h"
 
 namespace rcn
@@ -195,6 +196,7 @@ struct LoadedCase
   Case Source;
   int Dimension = 0;
   rcn_geometry Geometry{};
+  bool Marked = false;        // somebody marked something
   std::vector<Volume> Images; // empty: not in memory now
   std::vector<rcn_channel> Channels;
   rcn_scale Scale{};
@@ -232,23 +234,25 @@ public:
 
   size_t Count() const { return this->Cases_.size(); }
 
-  /// Reads a case for the first time; throws Error that begins with its id.
-  LoadedCase& Add(const Case& source)
+  /// Gives a case a number; nothing is read yet.
+  size_t Add(const Case& source)
   {
     this->Cases_.emplace_back();
     this->Cases_.back().Source = source;
-    try
-    {
-      return this->Get(this->Cases_.size() - 1);
-    }
-    catch (...)
-    {
-      this->Recent_.remove(this->Cases_.size() - 1);
-      this->Cases_.pop_back();
-      throw;
-    }
+    return this->Cases_.size() - 1;
   }
 
+  /// What is known of a case, whether it is in memory or not.
+  LoadedCase& Peek(size_t index) { return this->Cases_[index]; }
+
+  /// Lets a case go that another process needs.
+  void Release(size_t index)
+  {
+    this->Recent_.remove(index);
+    this->LetGo(this->Cases_[index]);
+  }
+
+  /// The case, read if need be; throws Error that begins with its id.
   LoadedCase& Get(size_t index)
   {
     LoadedCase& one = this->Cases_[index];
@@ -288,6 +292,10 @@ private:
     one.Images = this->Workspace_.Images();
     one.Geometry = *rcn_votes_geometry(this->Workspace_.Votes());
     one.Votes = this->Workspace_.TakeVotes();
+    for (int r = 0; r < rcn_votes_raters(one.Votes.get()); ++r)
+    {
+      one.Marked = one.Marked || rcn_votes_marked(one.Votes.get(), r) > 0;
+    }
     one.Channels = ChannelsOf(one.Images);
     one.Bytes = static_cast<double>(rcn_geometry_voxels(&one.Geometry)) * rcn_votes_code_bytes(one.Votes.get());
     for (const rcn_channel& channel : one.Channels)
@@ -335,13 +343,19 @@ private:
   std::list<size_t> Recent_; // last used last
 };
 
+double NumberAt(const json_t* object, const char* key)
+{
+  const json_t* value = json_object_get(object, key);
+  return json_is_number(value) ? json_number_value(value) : NotANumber;
+}
+
 // ---- one training -------------------------------------------------------------------------------
 
 class Training
 {
 public:
   explicit Training(const TrainingOptions& options)
-    : Options_(options), Workspace_(options.Workspace), Context_(this->Workspace_.Context())
+    : Options_(options), Processes_(Processes::All()), Workspace_(options.Workspace), Context_(this->Workspace_.Context())
   {
     this->Workspace_.SetProgress([this](double fraction, const char* stage) { return this->OnProgress(fraction, stage); });
   }
@@ -350,7 +364,13 @@ public:
 
 private:
   void ReadCases();
-  void ReadAll(const std::vector<Case>& cases, std::vector<size_t>& numbers, std::vector<std::string>* names);
+  void ReadAll(const std::vector<Case>& cases, std::vector<size_t>& numbers, std::vector<std::string>* names, bool inTurns);
+  int OwnerOf(size_t index, size_t count, bool inTurns) const;
+  bool IsMine(size_t index, size_t count, bool inTurns) const;
+  void ShareCases();
+  void AdoptBatch();
+  JsonHandle CheckpointState() const;
+  double Agree(double at);
   void ChooseNetwork();
   void ChooseSamples();
   void ChooseNormalization();
@@ -373,6 +393,7 @@ private:
   static rcn_status GiveCase(rcn_train_case* out, int64_t index, void* payload);
 
   const TrainingOptions& Options_;
+  Processes& Processes_;
   Workspace Workspace_;
   rcn_context* Context_;
   DataList List_;
@@ -399,7 +420,7 @@ private:
 
   // what OnProgress() shows
   enum class Doing { Reading, Stepping, Validating } Doing_ = Doing::Reading;
-  bool Stop_ = false;
+  bool StopAsked_ = false, Stop_ = false; // of this process; of all of them
   TrainingProgress Progress_;
 };
 
@@ -419,32 +440,59 @@ bool Training::OnProgress(double fraction, const char* stage)
     this->Progress_.Stage = stage;
     this->Progress_.Fraction = fraction;
   }
-  if (!this->Stop_ && this->Options_.Progress)
+  if (!this->StopAsked_ && this->Options_.Progress)
   {
-    this->Stop_ = this->Options_.Progress(this->Progress_);
+    this->StopAsked_ = this->Options_.Progress(this->Progress_);
   }
+  if (this->Processes_.AreSeveral()) // nobody leaves the others waiting: they agree before each step
+  {
+    return this->StopAsked_ && this->Doing_ == Doing::Reading;
+  }
+  this->Stop_ = this->StopAsked_;
   return this->Stop_ && this->Doing_ != Doing::Stepping;
 }
 
-void Training::ReadAll(const std::vector<Case>& cases, std::vector<size_t>& numbers, std::vector<std::string>* names)
+/// The process that reads case `index` of `count`. Those that one trains on lie together.
+int Training::OwnerOf(size_t index, size_t count, bool inTurns) const
 {
-  for (const Case& one : cases)
+  const int processes = this->Processes_.Count();
+  int owner = inTurns ? static_cast<int>(index % static_cast<size_t>(processes)) : -1;
+  for (int64_t first = 0, end = 0; !inTurns && static_cast<int64_t>(index) >= end;)
   {
+    rcn_comm_share(&first, &end, static_cast<int64_t>(count), ++owner, processes);
+  }
+  return owner;
+}
+
+bool Training::IsMine(size_t index, size_t count, bool inTurns) const
+{
+  return this->OwnerOf(index, count, inTurns) == this->Processes_.Rank();
+}
+
+/// Every process reads its share and tells the others what they have to know of it.
+void Training::ReadAll(const std::vector<Case>& cases, std::vector<size_t>& numbers, std::vector<std::string>* names, bool inTurns)
+{
+  struct Facts
+  {
+    rcn_geometry Geometry;
+    int32_t Channels, Marked;
+  };
+  SharedRecords errors;
+  std::string mine; // Facts, one after another
+  const size_t first = this->Store_->Count();
+  for (size_t i = 0; i < cases.size(); ++i)
+  {
+    const size_t number = this->Store_->Add(cases[i]);
+    if (!this->IsMine(i, cases.size(), inTurns))
+    {
+      continue;
+    }
+    Facts facts;
+    std::memset(static_cast<void*>(&facts), 0, sizeof facts);
     try
     {
-      const LoadedCase& loaded = this->Store_->Add(one);
-      const int channels = static_cast<int>(loaded.Channels.size());
-      if (this->Net_.channels && channels != this->Net_.channels)
-      {
-        throw Error(RCN_EDATA, "Case " + one.Id + " has " + std::to_string(channels) + " channels, the others have " +
-          std::to_string(this->Net_.channels) + ".");
-      }
-      this->Net_.channels = channels;
-      numbers.push_back(this->Store_->Count() - 1);
-      if (names)
-      {
-        names->push_back(one.Id);
-      }
+      const LoadedCase& loaded = this->Store_->Get(number);
+      facts = { loaded.Geometry, static_cast<int32_t>(loaded.Channels.size()), loaded.Marked };
     }
     catch (const Error& error)
     {
@@ -452,8 +500,42 @@ void Training::ReadAll(const std::vector<Case>& cases, std::vector<size_t>& numb
       {
         throw;
       }
-      this->Remark(std::string("Left out: ") + error.what());
-      this->Result_.SkippedCases.push_back(one.Id);
+      errors.Set(i, JsonString(error.what()));
+    }
+    mine.append(reinterpret_cast<const char*>(&facts), sizeof facts);
+  }
+  errors.Merge(this->Processes_);
+  const std::vector<std::string> all = this->Processes_.Gather(mine);
+  std::vector<size_t> taken(all.size(), 0);
+  for (size_t i = 0; i < cases.size(); ++i)
+  {
+    const size_t owner = static_cast<size_t>(this->OwnerOf(i, cases.size(), inTurns));
+    Facts facts;
+    std::memcpy(static_cast<void*>(&facts), all[owner].data() + sizeof facts * taken[owner]++, sizeof facts);
+    std::string trouble = errors.Get(i) ? json_string_value(errors.Get(i)) : "";
+    if (trouble.empty() && this->Net_.channels && facts.Channels != this->Net_.channels)
+    {
+      trouble = "Case " + cases[i].Id + " has " + std::to_string(facts.Channels) + " channels, the others have " +
+        std::to_string(this->Net_.channels) + ".";
+      if (!this->Options_.SkipBad)
+      {
+        throw Error(RCN_EDATA, trouble);
+      }
+    }
+    if (!trouble.empty())
+    {
+      this->Remark("Left out: " + trouble);
+      this->Result_.SkippedCases.push_back(cases[i].Id);
+      this->Store_->Release(first + i);
+      continue;
+    }
+    this->Net_.channels = facts.Channels;
+    this->Store_->Peek(first + i).Geometry = facts.Geometry;
+    this->Store_->Peek(first + i).Marked = facts.Marked != 0;
+    numbers.push_back(first + i);
+    if (names)
+    {
+      names->push_back(cases[i].Id);
     }
   }
 }
@@ -485,9 +567,9 @@ void Training::ReadCases()
   }
   this->Store_.reset(new CaseStore(this->Workspace_, this->Raters_, this->Options_.CacheGb));
   this->Net_.channels = 0;
-  this->ReadAll(split.Training, this->New_, &this->Result_.TrainingCases);
-  this->ReadAll(split.Old, this->Old_, nullptr);
-  this->ReadAll(split.Validation, this->Validation_, &this->Result_.ValidationCases);
+  this->ReadAll(split.Training, this->New_, &this->Result_.TrainingCases, false);
+  this->ReadAll(split.Old, this->Old_, nullptr, false);
+  this->ReadAll(split.Validation, this->Validation_, &this->Result_.ValidationCases, true);
   if (this->New_.empty())
   {
     throw Error(RCN_EDATA, this->List_.Path + ": no training case could be read.");
@@ -495,15 +577,7 @@ void Training::ReadCases()
   bool marked = false;
   for (const size_t number : this->New_)
   {
-    const rcn_votes* votes = this->Store_->Get(number).Votes.get();
-    for (int r = 0; !marked && r < rcn_votes_raters(votes); ++r)
-    {
-      marked = rcn_votes_marked(votes, r) > 0;
-    }
-    if (marked)
-    {
-      break;
-    }
+    marked = marked || this->Store_->Peek(number).Marked;
   }
   if (!marked)
   {
@@ -595,12 +669,12 @@ void Training::ChooseSamples()
   bool alike = true;
   double voxels = 0;
   std::vector<double> spacing[3];
-  const rcn_geometry first = this->Store_->Get(this->New_.front()).Geometry;
+  const rcn_geometry first = this->Store_->Peek(this->New_.front()).Geometry;
   for (const std::vector<size_t>* numbers : { &this->New_, &this->Old_ })
   {
     for (const size_t number : *numbers)
     {
-      const LoadedCase& one = this->Store_->Get(number);
+      const LoadedCase& one = this->Store_->Peek(number);
       for (int a = 0; a < 3; ++a)
       {
         largest[a] = std::max(largest[a], one.Geometry.size[a]);
@@ -641,8 +715,26 @@ void Training::ChooseSamples()
   const double size = static_cast<double>(sample.size[0] * sample.size[1] * sample.size[2]);
   this->Train_.samples = this->Options_.Samples > 0 ? this->Options_.Samples
                                                     : std::max<int64_t>(1, std::min<int64_t>(16, std::llround(voxels / size)));
-  this->Train_.batch = this->Options_.Batch > 0 ? this->Options_.Batch
-                                                : std::max<int64_t>(2, std::min<int64_t>(16, std::llround(262144 / size)));
+  // Of all processes together: as many as one would take, or what each is told to take.
+  const int64_t usualBatch = std::max<int64_t>(2, std::min<int64_t>(16, std::llround(262144 / size)));
+  const int64_t processes = this->Processes_.Count();
+  this->Train_.batch = this->Options_.Batch > 0 ? this->Options_.Batch * processes : std::max(usualBatch, processes);
+}
+
+/// Training that goes on with another number of processes keeps the size of its steps.
+void Training::AdoptBatch()
+{
+  const JsonHandle state = this->CheckpointState();
+  const json_t* then = json_object_get(state.get(), "protocol");
+  const int64_t batch = static_cast<int64_t>(NumberAt(then, "--batch"));
+  const json_int_t processes = std::max<json_int_t>(1, json_integer_value(json_object_get(state.get(), "processes")));
+  if (json_is_object(then) && batch != this->Train_.batch && batch >= this->Processes_.Count() &&
+    (this->Options_.Batch == 0 || (processes != this->Processes_.Count() && this->Options_.Batch * processes == batch)))
+  {
+    this->Train_.batch = batch;
+    this->Remark("Training goes on with steps of " + std::to_string(batch) + " samples, as it began with " +
+      std::to_string(processes) + (processes == 1 ? " process." : " processes."));
+  }
 }
 
 void Training::ChooseNormalization()
@@ -655,11 +747,15 @@ void Training::ChooseNormalization()
   if (this->Normalize_.kind == RCN_NORMALIZE_FIXED && this->Normalize_.channels == 0)
   {
     rcn_moments moments{};
-    for (const size_t number : this->New_)
+    for (size_t i = 0; i < this->New_.size(); ++i)
     {
-      const LoadedCase& one = this->Store_->Get(number);
-      Check(rcn_moments_add(&moments, this->Context_, one.Channels.data(), static_cast<int>(one.Channels.size())), this->Context_);
+      if (this->IsMine(i, this->New_.size(), false))
+      {
+        const LoadedCase& one = this->Store_->Get(this->New_[i]);
+        Check(rcn_moments_add(&moments, this->Context_, one.Channels.data(), static_cast<int>(one.Channels.size())), this->Context_);
+      }
     }
+    Check(rcn_moments_share(&moments, this->Context_, this->Processes_.Comm()), this->Context_);
     Check(rcn_moments_normalize(&this->Normalize_, this->Context_, &moments), this->Context_);
   }
   rcn_fusion_options fusion = RCN_FUSION_OPTIONS_INIT;
@@ -694,6 +790,8 @@ void Training::MakeTraining()
   train.old_cases = static_cast<int64_t>(this->Old_.size());
   train.freeze_encoder = this->Options_.FreezeEncoder;
   train.seed = this->Options_.Seed;
+  train.comm = this->Processes_.Comm();
+  train.local_norms = this->Options_.LocalNorms;
   train.optim.weight_decay = this->Options_.WeightDecay;
   train.optim.kind = this->Options_.WeightDecay > 0 ? RCN_OPTIM_ADAMW : RCN_OPTIM_ADAM;
   train.optim.clip_norm = this->Options_.ClipNorm;
@@ -714,17 +812,37 @@ void Training::MakeTraining()
   {
     Check(rcn_train_start(created, this->LevelShares().data()), this->Context_);
   }
+  this->ShareCases();
+}
+
+/// Lets go of cases that were read for a first look and that other processes train on.
+void Training::ShareCases()
+{
+  int64_t first = 0, end = 0, oldFirst = 0, oldEnd = 0;
+  rcn_train_share(&first, &end, &oldFirst, &oldEnd, &this->Train_, this->Processes_.Rank(), this->Processes_.Count());
+  for (int64_t i = 0; i < this->Train_.cases + this->Train_.old_cases; ++i)
+  {
+    if ((i < first || i >= end) && (i < oldFirst || i >= oldEnd))
+    {
+      this->Store_->Release(i < this->Train_.cases ? this->New_[static_cast<size_t>(i)]
+                                                   : this->Old_[static_cast<size_t>(i - this->Train_.cases)]);
+    }
+  }
 }
 
 /// How often each level occurs; a voxel that not everybody answered counts for the levels next to its share.
 std::vector<double> Training::LevelShares()
 {
   const size_t raters = this->Raters_.size();
-  std::vector<double> shares(raters + 1, 0);
-  double sum = 0;
-  for (const size_t number : this->New_)
+  std::vector<double> shares(raters + 2, 0);
+  double& sum = shares.back();
+  for (size_t i = 0; i < this->New_.size(); ++i)
   {
-    const LoadedCase& one = this->Store_->Get(number);
+    if (!this->IsMine(i, this->New_.size(), false))
+    {
+      continue;
+    }
+    const LoadedCase& one = this->Store_->Get(this->New_[i]);
     const rcn_pattern* patterns = rcn_votes_patterns(one.Votes.get());
     const rcn_loss_label* labels = rcn_target_labels(one.Target.get());
     for (int64_t p = 0; p < rcn_votes_pattern_count(one.Votes.get()); ++p)
@@ -740,9 +858,11 @@ std::vector<double> Training::LevelShares()
       }
     }
   }
-  for (double& share : shares)
+  Check(rcn_comm_sum(this->Processes_.Comm(), this->Context_, shares.data(), static_cast<int64_t>(shares.size()), RCN_COMM_DOUBLE),
+    this->Context_);
+  for (size_t k = 0; k <= raters; ++k)
   {
-    share /= sum;
+    shares[k] /= sum;
   }
   return shares;
 }
@@ -820,9 +940,13 @@ TrainingEpoch Training::Validate(rcn_net* net, const rcn_loss* loss, const float
   rcn_region_options box = RCN_REGION_OPTIONS_INIT;
   box.region = RCN_REGION_BOX;
   std::vector<uint8_t> region;
-  for (const size_t number : this->Validation_)
+  for (size_t i = 0; i < this->Validation_.size(); ++i)
   {
-    LoadedCase& one = this->Store_->Get(number);
+    if (!this->IsMine(i, this->Validation_.size(), true))
+    {
+      continue;
+    }
+    LoadedCase& one = this->Store_->Get(this->Validation_[i]);
     const Volume levels = this->PredictLevels(net, loss, lossValues, one);
     region.resize(static_cast<size_t>(rcn_geometry_voxels(&one.Geometry)));
     Check(rcn_region_fill(region.data(), nullptr, this->Context_, one.Votes.get(), &box), this->Context_);
@@ -834,6 +958,10 @@ TrainingEpoch Training::Validate(rcn_net* net, const rcn_loss* loss, const float
     Check(rcn_calib_add(mean, this->Context_, &judged), this->Context_, about);
     Check(rcn_auc_add(auc, this->Context_, &judged), this->Context_, about);
   }
+  for (rcn_calib* sums : { whole, majority, mean })
+  {
+    Check(rcn_calib_share(sums, this->Context_, this->Processes_.Comm()), this->Context_);
+  }
   double figures[RCN_FIGURES];
   rcn_calib_figures(figures, whole);
   // With raters missing in every case there is no RPS of all K; the Brier score against those who answered is as proper.
@@ -844,7 +972,7 @@ TrainingEpoch Training::Validate(rcn_net* net, const rcn_loss* loss, const float
   epoch.MajorityMrEce = figures[RCN_MR_ECE];
   epoch.Dice = figures[RCN_DICE];
   rcn_auc_result area;
-  Check(rcn_auc_compute(&area, this->Context_, auc), this->Context_);
+  Check(rcn_auc_compute_shared(&area, this->Context_, auc, this->Processes_.Comm()), this->Context_);
   epoch.Auc = area.reference;
   this->ValidationSeconds_ = SecondsNow() - start;
   this->Result_.SecondsValidating += this->ValidationSeconds_;
@@ -859,15 +987,20 @@ EvaluationReport Training::Judge(rcn_net* net, const rcn_loss* loss, const float
   Evaluation evaluation(this->Context_, this->Raters_, options);
   this->Doing_ = Doing::Validating;
   this->Progress_.Stage = "judging";
-  for (const size_t number : this->Validation_)
+  for (size_t i = 0; i < this->Validation_.size(); ++i)
   {
-    LoadedCase& one = this->Store_->Get(number);
+    if (!this->IsMine(i, this->Validation_.size(), true))
+    {
+      continue;
+    }
+    LoadedCase& one = this->Store_->Get(this->Validation_[i]);
     const Volume levels = this->PredictLevels(net, loss, lossValues, one);
     if (evaluation.PrepareCase(one.Votes.get(), one.Source.Id, levels, "The prediction of " + one.Source.Id))
     {
-      evaluation.CommitCase();
+      evaluation.CommitCase(i);
     }
   }
+  evaluation.Share(this->Processes_);
   return evaluation.Report();
 }
 
@@ -889,6 +1022,10 @@ JsonHandle Training::Protocol() const
   number("--dropout", this->Net_.dropout);
   text("--init", this->Options_.Init);
   number("--freeze", train.freeze_encoder);
+  if (train.local_norms)
+  {
+    text("--batch-norm", "local");
+  }
   number("--epochs", this->Options_.Epochs);
   number("--minutes", this->Options_.Minutes);
   number("--batch", static_cast<double>(train.batch));
@@ -950,12 +1087,6 @@ json_t* EpochJson(const TrainingEpoch& epoch)
   return json;
 }
 
-double NumberAt(const json_t* object, const char* key)
-{
-  const json_t* value = json_object_get(object, key);
-  return json_is_number(value) ? json_number_value(value) : NotANumber;
-}
-
 TrainingEpoch EpochFrom(const json_t* json)
 {
   TrainingEpoch epoch;
@@ -985,6 +1116,10 @@ json_t* EpochsJson(const std::vector<TrainingEpoch>& epochs)
 
 void Training::WriteLog() const
 {
+  if (!this->Processes_.IsFirst())
+  {
+    return;
+  }
   std::string text = CsvRow({ "epoch", "rate", "loss", "rps", "mr_ece_majority", "mr_ece_expected", "auc", "dice", "seconds",
     "megabytes", "best" });
   for (const TrainingEpoch& epoch : this->Result_.Epochs)
@@ -998,6 +1133,11 @@ void Training::WriteLog() const
 
 void Training::SaveCheckpoint()
 {
+  this->LastCheckpoint_ = SecondsNow();
+  if (!this->Processes_.IsFirst())
+  {
+    return;
+  }
   const JsonHandle state(json_object());
   json_object_set_new(state.get(), "protocol", this->Protocol().release());
   json_object_set_new(state.get(), "epochs", EpochsJson(this->Result_.Epochs));
@@ -1008,31 +1148,43 @@ void Training::SaveCheckpoint()
   json_object_set_new(state.get(), "readout", JsonString(this->Result_.Readout));
   json_object_set_new(state.get(), "seconds", JsonNumber(this->SecondsTrained()));
   json_object_set_new(state.get(), "finished", json_boolean(this->Finished_));
+  json_object_set_new(state.get(), "processes", json_integer(this->Processes_.Count()));
   const std::string text = JsonText(state.get());
   const rcn_model_entry entry = { "training", text.c_str() };
   Check(rcn_train_save(this->Trainer_.get(), this->Result_.Checkpoint.c_str(), &entry, 1), this->Context_);
-  this->LastCheckpoint_ = SecondsNow();
+}
+
+/// What the checkpoint says beside its numbers; null when there is none.
+JsonHandle Training::CheckpointState() const
+{
+  const std::string& path = this->Result_.Checkpoint;
+  std::error_code ignored;
+  if (!this->Options_.Resume || !this->Processes_.FirstSays(fs::exists(path, ignored)))
+  {
+    return nullptr;
+  }
+  char* text = nullptr;
+  Check(rcn_model_read(&text, this->Context_, path.c_str(), "training"), this->Context_);
+  JsonHandle state(text ? json_loads(text, 0, nullptr) : nullptr);
+  rcn_model_free(text, this->Context_);
+  if (!json_is_object(json_object_get(state.get(), "protocol")))
+  {
+    throw Error(RCN_EFORMAT, path + " is no checkpoint of a training.");
+  }
+  return state;
 }
 
 /// True when there was a state to go on from.
 bool Training::ResumeState()
 {
   const std::string& path = this->Result_.Checkpoint;
-  std::error_code ignored;
-  if (!fs::exists(path, ignored))
+  const JsonHandle state = this->CheckpointState();
+  if (!state)
   {
     this->Remark("There is no " + path + " yet: training starts from the beginning.");
     return false;
   }
-  char* text = nullptr;
-  Check(rcn_model_read(&text, this->Context_, path.c_str(), "training"), this->Context_);
-  const JsonHandle state(text ? json_loads(text, 0, nullptr) : nullptr);
-  rcn_model_free(text, this->Context_);
   const json_t* then = json_object_get(state.get(), "protocol");
-  if (!json_is_object(then))
-  {
-    throw Error(RCN_EFORMAT, path + " is no checkpoint of a training.");
-  }
   const JsonHandle now = this->Protocol();
   const char* key;
   json_t* value;
@@ -1064,6 +1216,10 @@ bool Training::ResumeState()
 
 void Training::SaveBest()
 {
+  if (!this->Processes_.IsFirst())
+  {
+    return;
+  }
   ModelInfo info;
   info.Raters = this->Raters_;
   info.Normalization = this->Normalize_;
@@ -1111,6 +1267,16 @@ void Training::FinishEpoch()
   }
 }
 
+/// What all processes have to decide alike before a step: whether somebody wants to stop, and by the first one's clock
+/// how much of the time is up, which is returned.
+double Training::Agree(double at)
+{
+  double said[2] = { this->StopAsked_ ? 1.0 : 0.0, this->Processes_.IsFirst() ? at : 0.0 };
+  Check(rcn_comm_sum(this->Processes_.Comm(), this->Context_, said, 2, RCN_COMM_DOUBLE), this->Context_);
+  this->Stop_ = said[0] > 0;
+  return said[1];
+}
+
 void Training::Loop()
 {
   const int64_t epochSteps = rcn_train_epoch_steps(&this->Train_);
@@ -1135,7 +1301,12 @@ void Training::Loop()
       }
       continue;
     }
-    const double at = budget > 0 ? std::min(1.0, this->SecondsTrained() / std::max(1e-3, budget - 1.2 * this->ValidationSeconds_)) : 0;
+    const double at = this->Agree(
+      budget > 0 ? std::min(1.0, this->SecondsTrained() / std::max(1e-3, budget - 1.2 * this->ValidationSeconds_)) : 0);
+    if (this->Stop_)
+    {
+      break;
+    }
     this->Doing_ = Doing::Stepping;
     this->Progress_.Stage = "training";
     rcn_train_report report;
@@ -1154,6 +1325,7 @@ void Training::Loop()
     }
     this->Result_.SecondsDrawing += report.draw_seconds;
     this->Result_.SecondsStepping += report.net_seconds;
+    this->Result_.SecondsWaiting += report.comm_seconds;
     this->Result_.Steps = step;
     timeUp = at >= 1;
     this->Progress_.Epoch = static_cast<int>(report.epoch_done ? report.epoch : report.epoch + 1);
@@ -1188,7 +1360,7 @@ TrainingResult Training::Run()
   this->Result_.Log = Stem(this->Options_.Output) + ".log.csv";
   for (const std::string& path : { this->Result_.Model, this->Result_.Checkpoint, this->Result_.Log })
   {
-    const std::string sentence = FileBeside::Check(path);
+    const std::string sentence = this->Processes_.IsFirst() ? FileBeside::Check(path) : "";
     if (!sentence.empty())
     {
       throw Error(RCN_EIO, sentence);
@@ -1197,6 +1369,7 @@ TrainingResult Training::Run()
   this->ReadCases();
   this->ChooseNetwork();
   this->ChooseSamples();
+  this->AdoptBatch();
   this->ChooseNormalization();
   this->MakeNetwork();
   this->MakeTraining();
@@ -1231,9 +1404,11 @@ TrainingResult Training::Run()
   {
     this->Doing_ = Doing::Stepping; // writing is not cancelled
     this->SaveCheckpoint();
+    this->Processes_.Meet(); // nobody ends before it is written
     this->Result_.Interrupted = true;
     return std::move(this->Result_);
   }
+  this->Processes_.Meet(); // the model is written
   if (!this->Validation_.empty())
   {
     const Model best(this->Context_, this->Result_.Model);
@@ -1347,6 +1522,7 @@ json_t* TrainingJson(const TrainingResult& result)
   json_object_set_new(seconds, "reading", JsonNumber(result.SecondsReading));
   json_object_set_new(seconds, "drawing", JsonNumber(result.SecondsDrawing));
   json_object_set_new(seconds, "stepping", JsonNumber(result.SecondsStepping));
+  json_object_set_new(seconds, "waiting", JsonNumber(result.SecondsWaiting));
   json_object_set_new(seconds, "validating", JsonNumber(result.SecondsValidating));
   json_object_set_new(root, "seconds", seconds);
   if (result.After.Cases > 0)

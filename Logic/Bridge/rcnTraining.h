@@ -3,6 +3,9 @@
 /// Beside MODEL.safetensors (the best model so far, by validation RPS) lie MODEL.checkpoint.safetensors
 /// (where training stands; resuming from it leads to the same bits as never having stopped) and
 /// MODEL.log.csv (one row per epoch). All three are written beside and renamed.
+///
+/// Several processes (rcnProcesses.h) train one model together: each reads its share of the cases, makes its share of every
+/// step's samples and validates its share; the first one writes. The course is that of one process up to rounding.
 #ifndef rcnTraining_h
 #define rcnTraining_h
 
@@ -83,7 +86,8 @@ struct TrainingOptions
   // ---- course
   int Epochs = 40;
   double Minutes = 0;               ///< > 0: the rate falls with the time and training ends when it is up
-  int Batch = 0;                    ///< samples in a step; 0: about 262144 voxels, 2 to 16 samples
+  int Batch = 0;                    ///< samples in a step, of each process; 0: about 262144 voxels, 2 to 16 samples in all
+  bool LocalNorms = false;          ///< several processes: batch norms over each one's samples, not over all of a step
   int Samples = 0;                  ///< per case and epoch; 0: as many patches as cover a case, at most 16
   rcn_schedule_kind Schedule = RCN_SCHEDULE_ONE_CYCLE;
   double Rate = 1e-3;
@@ -119,6 +123,7 @@ struct TrainingResult
   std::vector<std::string> TrainingCases, ValidationCases, SkippedCases;
   int64_t Steps = 0;
   double SecondsReading = 0, SecondsDrawing = 0, SecondsStepping = 0, SecondsValidating = 0;
+  double SecondsWaiting = 0; ///< of the steps: for other processes
 
   /// The best model on the validation cases (box), by its stored readout; and, where training went on from a
   /// model, that one on the same cases.

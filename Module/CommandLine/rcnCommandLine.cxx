@@ -2,6 +2,7 @@
 
 #include "rcn/rcn.h"
 #include "rcnFileBeside.h"
+#include "rcnProcesses.h"
 
 #include <algorithm>
 #include <atomic>
@@ -256,7 +257,7 @@ void OnInterrupt(int signal)
 } // namespace
 
 Terminal::Terminal(const Arguments& arguments)
-  : IsTerminal_(isatty(STDERR_FILENO) != 0), Quiet_(arguments.Has("--quiet"))
+  : IsTerminal_(isatty(STDERR_FILENO) != 0), Quiet_(arguments.Has("--quiet") || !Processes::All().IsFirst())
 {
   std::signal(SIGINT, OnInterrupt);
   std::signal(SIGTERM, OnInterrupt);
@@ -334,6 +335,10 @@ WorkspaceOptions WorkspaceOptionsFrom(const Arguments& arguments)
 {
   WorkspaceOptions options;
   options.Threads = static_cast<int>(arguments.GetInteger("--threads", 0, 0, 4096));
+  if (options.Threads == 0)
+  {
+    options.Threads = Processes::All().Threads();
+  }
   options.Resample = arguments.Has("--resample");
   options.Tolerance = arguments.GetNumber("--tolerance", RCN_GEOMETRY_TOLERANCE);
   options.HasUnanswered = arguments.Has("--unanswered");

@@ -180,21 +180,23 @@ int RunTrain(const Arguments& arguments)
     return terminal.Show(progress.Fraction, stage.c_str());
   };
   const TrainingResult result = TrainModel(options);
-  if (arguments.Has("--json"))
+  const bool isFirst = Processes::All().IsFirst();
+  if (isFirst && arguments.Has("--json"))
   {
     const JsonHandle json(TrainingJson(result));
     WriteText(arguments.Get("--json"), JsonText(json.get()));
   }
+  Processes::All().Meet();
   if (result.Interrupted)
   {
     throw Error(RCN_ECANCELLED, "Stopped after step " + std::to_string(result.Steps) + "; the same command with --resume goes on from " +
       result.Checkpoint + ".");
   }
-  if (!figure.empty() && result.After.Cases > 0)
+  if (isFirst && !figure.empty() && result.After.Cases > 0)
   {
     ReliabilityDiagram(result.After, "Validation cases after training", result.HasBefore ? &result.Before : nullptr).Save(figure);
   }
-  if (!arguments.Has("--quiet") && arguments.Get("--json") != "-")
+  if (isFirst && !arguments.Has("--quiet") && arguments.Get("--json") != "-")
   {
     WriteText("-", Summary(result));
   }
@@ -221,6 +223,7 @@ TrainingOptions TrainingOptionsFrom(const Arguments& arguments)
   options.Net.width = static_cast<int>(arguments.GetInteger("--width", options.Net.width, 8, 512));
   options.Net.depth = static_cast<int>(arguments.GetInteger("--depth", options.Net.depth, 1, 6));
   options.Net.norm = arguments.Get("--norm", "batch") == "instance" ? RCN_NORM_INSTANCE : RCN_NORM_BATCH;
+  options.LocalNorms = arguments.Get("--batch-norm", "global") == "local";
   options.Net.dropout = arguments.GetNumber("--dropout", options.Net.dropout);
   options.Init = arguments.Get("--init");
   options.OtherRaters = arguments.Has("--other-raters");
@@ -294,7 +297,8 @@ std::vector<Option> TrainingOptionTable()
     { "--weight-decay", "W", "AdamW instead of Adam (0)" },
     { "--clip", "NORM", "largest norm of a gradient (none)" },
     { "--patience", "N", "stop after N epochs without a better validation RPS (never)" },
-    { "--batch", "N", "samples in a step (about 262144 voxels, 2 to 16 samples)" },
+    { "--batch", "N", "samples in a step, with mpirun of each process (about 262144 voxels, 2 to 16 samples, of all processes together)" },
+    { "--batch-norm", "SCOPE", "with mpirun: batch norms over all processes' samples, or over each one's own (global)", { "global", "local" } },
     { "--patch", "SIZE", "voxels of a sample, 128x128 or 96x96x48 (whole images up to 256x256, otherwise patches of 256x256 or 96x96x64)" },
     { "--samples", "N", "samples of each case in an epoch (as many as cover it, at most 16)" },
     { "--foreground", "SHARE", "share of patches around a voxel that somebody marked (0.5)" },

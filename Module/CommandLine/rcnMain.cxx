@@ -12,6 +12,7 @@
 
 #include "rcn/rcn.h"
 #include "rcnCommands.h"
+#include "rcnProcesses.h"
 
 namespace
 {
@@ -52,10 +53,15 @@ void WaitQuietly(char** argv)
 
 int Run(const std::vector<std::string>& words, const std::vector<rcn::Command>& commands)
 {
+  const bool quiet = !rcn::Processes::IsFirstByEnvironment(); // one help text is enough
   if (words.empty())
   {
-    std::fputs(Overview(commands).c_str(), stderr);
+    std::fputs(quiet ? "" : Overview(commands).c_str(), stderr);
     return WrongUsageOrInput;
+  }
+  if (quiet && (words[0][0] == '-' || words[0] == "help"))
+  {
+    return Done;
   }
   if (words[0] == "--help" || words[0] == "-h" || words[0] == "help")
   {
@@ -88,13 +94,36 @@ int Run(const std::vector<std::string>& words, const std::vector<rcn::Command>& 
     {
       if (word == "--help" || word == "-h")
       {
-        rcn::WriteText("-", rcn::HelpText(command));
+        if (!quiet)
+        {
+          rcn::WriteText("-", rcn::HelpText(command));
+        }
         return Done;
       }
     }
-    return command.Run(rcn::ParseArguments(rest, command.Name, command.Options));
+    const rcn::Arguments arguments = rcn::ParseArguments(rest, command.Name, command.Options);
+    rcn::Processes::Start();
+    // What cannot be shared out is the first process's alone; the others wait for it to end.
+    static const std::set<std::string> shared = { "agree", "evaluate", "fuse", "predict", "study", "train" };
+    const int code = shared.count(command.Name) || rcn::Processes::All().IsFirst() ? command.Run(arguments) : Done;
+    rcn::Processes::Finish();
+    return code;
   }
   throw rcn::Error(RCN_EINVALID, "There is no command '" + words[0] + "'; see rater-consensus --help.");
+}
+
+/// Ends the program, and the processes that work with it, with one line.
+int Fail(const std::string& sentence, int code)
+{
+  if (rcn::Processes::All().AreSeveral())
+  {
+    rcn::Processes::All().Fail(sentence, code);
+  }
+  if (rcn::Processes::IsFirstByEnvironment())
+  {
+    std::fprintf(stderr, "rater-consensus: %s\n", sentence.c_str());
+  }
+  return code;
 }
 
 int ExitCodeOf(rcn_status status)
@@ -138,17 +167,14 @@ int main(int argc, char** argv)
   }
   catch (const rcn::Error& error)
   {
-    std::fprintf(stderr, "rater-consensus: %s\n", error.what());
-    return ExitCodeOf(error.Status());
+    return Fail(error.what(), ExitCodeOf(error.Status()));
   }
   catch (const std::bad_alloc&)
   {
-    std::fputs("rater-consensus: Out of memory.\n", stderr);
-    return FailedWhileWorking;
+    return Fail("Out of memory.", FailedWhileWorking);
   }
   catch (const std::exception& error)
   {
-    std::fprintf(stderr, "rater-consensus: %s\n", rcn::OneLine(error.what()).c_str());
-    return FailedWhileWorking;
+    return Fail(rcn::OneLine(error.what()), FailedWhileWorking);
   }
 }

@@ -1,0 +1,146 @@
+"""Several processes through MPI: one model, the same results, and one message when something goes wrong.
+
+Two and four processes on this machine, more than it has cores; and two in network namespaces of their own, joined
+by a cable that the test lays.
+"""
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+
+from rcn_testing import BUILD, PROGRAM, Result, run
+from test_train import make_list, quick, rows
+
+
+def linked_mpi():
+    """The mpirun that belongs to the MPI that the program was built with; None without one."""
+    libraries = subprocess.run(["ldd", PROGRAM], capture_output=True, text=True).stdout
+    name = "mpirun.openmpi" if "libmpi.so" in libraries or "open-rte" in libraries else "mpirun.mpich" if "libmpich" in libraries else None
+    return name and (shutil.which(name) or shutil.which("mpirun"))
+
+
+MPIRUN = linked_mpi()
+if not MPIRUN:
+    pytest.skip("built without MPI", allow_module_level=True)
+if "train" not in run("--help").out:
+    pytest.skip("built without networks", allow_module_level=True)
+OPEN_MPI = "openmpi" in os.path.realpath(MPIRUN) or "orterun" in os.path.realpath(MPIRUN)
+# Waiting processes must leave the cores to others, and root may run tests.
+ENVIRONMENT = {**os.environ, "OMP_WAIT_POLICY": "passive", "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+def mpi_words(count, *words):
+    several = ["--oversubscribe"] if OPEN_MPI else []
+    return [MPIRUN, *several, "-n", str(count), str(PROGRAM), *map(os.fspath, words)]
+
+
+def mpi(count, *words, check=True, timeout=240, **options):
+    """Runs the program as so many processes."""
+    done = subprocess.run(mpi_words(count, *words), capture_output=True, timeout=timeout, stdin=subprocess.DEVNULL, env=ENVIRONMENT,
+                          **options)
+    result = Result(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
+    if check:
+        assert result.code == 0, result.err
+    return result
+
+
+def messages(text):
+    """The program's own lines among those of mpirun."""
+    return [line for line in text.splitlines() if line.startswith("rater-consensus: ")]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return make_list(tmp_path_factory.mktemp("mpi") / "data")
+
+
+def same_course(model, other, digits=5):
+    first, second = rows(model), rows(other)
+    assert len(first) == len(second)
+    for one, two in zip(first, second):
+        for key in ("loss", "rps", "mr_ece_majority", "auc"):
+            assert float(one[key]) == pytest.approx(float(two[key]), rel=10 ** -digits, abs=10 ** -digits), key
+
+
+# ---- training ----
+
+@pytest.fixture(scope="module")
+def alone(data, tmp_path_factory):
+    """One process with steps of eight samples, to compare with."""
+    model = tmp_path_factory.mktemp("alone") / "m.safetensors"
+    run("train", "--data", data, "-o", model, *quick(batch=8, samples=2, rate=0.003, threads=1))
+    return model
+
+
+@pytest.mark.parametrize("count", [2, 4])
+def test_one_model(data, alone, tmp_path, count):
+    """1 x 8, 2 x 4 and 4 x 2 samples: the same losses and validation figures, printed and written once."""
+    model = tmp_path / "m.safetensors"
+    done = mpi(count, "train", "--data", data, "-o", model,
+               *quick(batch=8 // count, samples=2, rate=0.003, threads=1), "--json", tmp_path / "m.json")
+    same_course(alone, model)
+    assert done.out.count("Trained on 8 cases") == 1 and done.err.count("Epoch 1/3") == 1
+    result = json.loads((tmp_path / "m.json").read_text("utf-8"))
+    assert result["seconds"]["waiting"] > 0 and len(result["cases"]["training"]) == 8
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["m.checkpoint.safetensors", "m.json", "m.log.csv", "m.safetensors"]
+
+
+def test_default_batch_is_that_of_one_process(data, tmp_path):
+    words = [w for w in quick(rate=0.003, threads=1)]
+    at = words.index("--batch")
+    del words[at:at + 2]
+    run("train", "--data", data, "-o", tmp_path / "one.safetensors", *words, "--norm", "instance")
+    mpi(2, "train", "--data", data, "-o", tmp_path / "two.safetensors", *words, "--norm", "instance")
+    same_course(tmp_path / "one.safetensors", tmp_path / "two.safetensors")
+
+
+def test_local_norms(data, alone, tmp_path):
+    """Statistics of each process's own samples: another course, but still one model."""
+    model = tmp_path / "m.safetensors"
+    mpi(2, "train", "--data", data, "-o", model, *quick(batch=4, samples=2, rate=0.003, threads=1), "--batch-norm", "local")
+    losses = [[float(r["loss"]) for r in rows(m)] for m in (alone, model)]
+    assert losses[0] != pytest.approx(losses[1], rel=1e-6) and losses[0] == pytest.approx(losses[1], rel=0.2)
+
+
+def test_normalization_and_rehearsal(data, tmp_path):
+    """What is measured on all cases is measured together; old cases are shared out too."""
+    old = make_list(tmp_path / "old", training=5, validation=0, test=0, first=50)
+    words = [*quick(rate=0.003, threads=1, epochs=2), "--normalize", "fixed", "--rehearse", old]
+    run("train", "--data", data, "-o", tmp_path / "one.safetensors", *words)
+    two = [w if w != "4" else "2" for w in words]
+    mpi(2, "train", "--data", data, "-o", tmp_path / "two.safetensors", *two)
+    same_course(tmp_path / "one.safetensors", tmp_path / "two.safetensors")
+
+
+def test_resumed_by_other_numbers(data, alone, tmp_path):
+    """Begun by two processes, gone on by four and by one: the course of one that never stopped."""
+    model = tmp_path / "m.safetensors"
+    options = {"samples": 2, "rate": 0.003, "threads": 1}
+    words = ["train", "--data", data, "-o", model]
+    process = subprocess.Popen(mpi_words(2, *words, *quick(batch=4, **options), "--checkpoint-seconds", "0"), env=ENVIRONMENT,
+                               stderr=subprocess.PIPE, text=True)
+    for line in process.stderr:
+        if line.startswith("Epoch 1/3"):
+            break
+    process.send_signal(signal.SIGTERM)
+    process.stderr.read()
+    process.wait(timeout=60)
+    assert (tmp_path / "m.checkpoint.safetensors").exists()
+    done = mpi(4, *words, *quick(batch=4, **options), "--resume", check=False)
+    assert "steps of 8 samples" in done.err, done.err
+    assert done.code == 0, done.err
+    same_course(alone, model)
+    done = run(*words, *quick(batch=8, **options), "--resume")  # finished: nothing left to do
+    same_course(alone, model)
+
+
+def test_more_processes_than_samples(tmp_path):
+    few = make_list(tmp_path / "few", training=2, validation=1, test=0)
+    done = mpi(4, "train", "--data", few, "-o", tmp_path / "m.safetensors", *quick(batch=1, epochs=1), check=False)
+    assert done.code == 2 and len(messages(done.err)) == 1 and "too few for 4 processes" in done.err, done.err
