@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "rcn/rcn.h"
+#include "rcnProcesses.h"
 #include "rcnReport.h"
 #include "rcnReportPage.h"
 #include "rcnSliceView.h"
@@ -70,7 +71,10 @@ struct Candidate
 class Study
 {
 public:
-  explicit Study(const StudyOptions& options) : Options_(options), Workspace_(options.Training.Workspace) {}
+  explicit Study(const StudyOptions& options)
+    : Options_(options), Processes_(Processes::All()), Workspace_(options.Training.Workspace)
+  {
+  }
 
   StudyResult Run();
 
@@ -105,6 +109,7 @@ private:
   void Show(double fraction, const std::string& stage);
 
   StudyOptions Options_;
+  Processes& Processes_; // all of them train together; test cases are shared out
   Workspace Workspace_;
   DataList List_;
   std::vector<Case> Test_;
@@ -176,16 +181,14 @@ void Study::CheckList()
 /// Reads every test case once: hours of training are no use when the last of them turns out to be damaged.
 void Study::CheckTestCases()
 {
-  std::vector<Case> good;
-  for (const Case& one : this->Test_)
-  {
+  SharedRecords found; // the share that is disputed, or why a case cannot be used
+  this->Processes_.HandOut(this->Test_.size(), [&](size_t i) {
     try
     {
-      this->Workspace_.LoadCase(one, this->List_.Raters);
+      this->Workspace_.LoadCase(this->Test_[i], this->List_.Raters);
       const AgreementReport agreement = this->Workspace_.Agree(false);
-      good.push_back(one);
-      this->Disputed_.push_back(static_cast<double>(agreement.Figures->disputed_voxels) /
-        static_cast<double>(std::max<int64_t>(agreement.Figures->union_voxels, 1)));
+      found.Set(i, JsonNumber(static_cast<double>(agreement.Figures->disputed_voxels) /
+        static_cast<double>(std::max<int64_t>(agreement.Figures->union_voxels, 1))));
     }
     catch (const Error& error)
     {
@@ -193,7 +196,21 @@ void Study::CheckTestCases()
       {
         throw;
       }
-      this->Remark("Test case " + one.Id + " was left out: " + error.what());
+      found.Set(i, JsonString(error.what()));
+    }
+  });
+  found.Merge(this->Processes_);
+  std::vector<Case> good;
+  for (size_t i = 0; i < this->Test_.size(); ++i)
+  {
+    if (json_is_string(found.Get(i)))
+    {
+      this->Remark("Test case " + this->Test_[i].Id + " was left out: " + json_string_value(found.Get(i)));
+    }
+    else
+    {
+      good.push_back(this->Test_[i]);
+      this->Disputed_.push_back(json_number_value(found.Get(i)));
     }
   }
   this->Test_ = good;
@@ -288,7 +305,7 @@ void Study::Train(const Candidate& run, size_t number)
   std::error_code ignored;
   const double each = 1.0 / static_cast<double>(this->Runs_.size());
   TrainingResult result;
-  if (!fs::exists(done, ignored))
+  if (this->Processes_.FirstSays(!fs::exists(done, ignored)))
   {
     TrainingOptions options = this->Options_.Training;
     options.Data = this->Options_.Data;
@@ -296,7 +313,7 @@ void Study::Train(const Candidate& run, size_t number)
     options.Strategy = run.Strategy;
     options.Seed = run.Seed;
     options.Output = this->File("models", run.Name + ".safetensors");
-    options.Resume = fs::exists(this->File("models", run.Name + ".checkpoint.safetensors"), ignored);
+    options.Resume = this->Processes_.FirstSays(fs::exists(this->File("models", run.Name + ".checkpoint.safetensors"), ignored));
     options.Remark = [&](const std::string& sentence) { this->Remark(run.Name + ": " + sentence); };
     options.Progress = [&](const TrainingProgress& progress) {
       std::string stage = run.Name + " (" + std::to_string(number + 1) + " of " + std::to_string(this->Runs_.size()) + ") " + progress.Stage;
@@ -311,9 +328,12 @@ void Study::Train(const Candidate& run, size_t number)
     {
       throw Error(RCN_ECANCELLED, "Stopped while training " + run.Name + "; the same command goes on from here.");
     }
-    const JsonHandle json(TrainingJson(result));
-    WriteText(done, JsonText(json.get()));
-    fs::remove(result.Checkpoint, ignored);
+    if (this->Processes_.IsFirst())
+    {
+      const JsonHandle json(TrainingJson(result));
+      WriteText(done, JsonText(json.get()));
+      fs::remove(result.Checkpoint, ignored);
+    }
     this->Remark(run.Name + " is trained: best epoch " + std::to_string(result.Best) + " of " + std::to_string(options.Epochs) + ".");
   }
 }
@@ -323,14 +343,13 @@ void Study::PredictTest(const Candidate& run, size_t number)
   MakeFolder(this->File("predictions", run.Name));
   std::unique_ptr<Model> model; // only when there is something to predict
   const double each = 1.0 / static_cast<double>(this->Runs_.size());
-  for (size_t i = 0; i < this->Test_.size(); ++i)
-  {
+  this->Processes_.HandOut(this->Test_.size(), [&](size_t i) {
     const Case& one = this->Test_[i];
     std::error_code ignored;
     const std::string path = this->LevelsFile(run.Name, one.Id);
     if (fs::exists(path, ignored))
     {
-      continue;
+      return;
     }
     this->Show((static_cast<double>(number) + TrainingShare +
                  (1 - TrainingShare) * static_cast<double>(i) / static_cast<double>(this->Test_.size())) * each,
@@ -343,7 +362,7 @@ void Study::PredictTest(const Candidate& run, size_t number)
     const std::vector<Volume> images = ReadImages(context, one.Images, this->Options_.Training.Workspace.Tolerance);
     const Prediction prediction = Predict(*model, context, images, one.Images.front(), this->Options_.Prediction);
     WriteImage(path, prediction.Levels.View(), Content::Probability);
-  }
+  });
 }
 
 // ---- judging ---------------------------------------------------------------------------------------
@@ -404,8 +423,8 @@ void Study::JudgeRegion(rcn_region region)
       }
     }
   }
-  for (const Case& one : this->Test_)
-  {
+  this->Processes_.HandOut(this->Test_.size(), [&](size_t number) {
+    const Case& one = this->Test_[number];
     this->Show(1, std::string("judging on the region ") + rcn_region_name(region) + ", case " + one.Id);
     Case masks = one;
     masks.Images.clear();
@@ -426,15 +445,16 @@ void Study::JudgeRegion(rcn_region region)
                 rows[r].Readout == "expected" ? RCN_READOUT_EXPECTED : RCN_READOUT_MAJORITY, 0),
           this->Workspace_.Context(), path);
         models[r][seed]->PrepareCase(this->Workspace_.Votes(), one.Id, probability, path);
-        models[r][seed]->CommitCase(); // nothing where the region is empty, which is so for all models
+        models[r][seed]->CommitCase(number); // nothing where the region is empty, which is so for all models
       }
     }
-  }
+  });
   for (size_t r = 0; r < rows.size(); ++r)
   {
     for (size_t seed = 0; seed < models[r].size(); ++seed)
     {
       this->Show(1, std::string("judging on the region ") + rcn_region_name(region) + ", " + rows[r].Strategy);
+      models[r][seed]->Share(this->Processes_);
       const EvaluationReport report = models[r][seed]->Report();
       if (region == RCN_REGION_BOX && seed == 0)
       {
@@ -674,6 +694,10 @@ void Study::WriteTables()
   result.Markdown = this->File("", "table.md");
   result.Json = this->File("", "table.json");
   result.Html = this->File("", "report.html");
+  if (!this->Processes_.IsFirst())
+  {
+    return;
+  }
   WriteText(result.Markdown, StudyTable(result));
   WriteText(result.Json, JsonOf(result));
   Page page("Which way to learn from raters who disagree?");
@@ -719,7 +743,10 @@ StudyResult Study::Run()
   {
     MakeFolder(this->File(folder, ""));
   }
-  this->CheckProtocol();
+  if (this->Processes_.IsFirst())
+  {
+    this->CheckProtocol();
+  }
   this->Result_.Raters = this->List_.Raters;
   this->Result_.TestCases = this->Test_.size();
   this->Result_.Seeds = this->Options_.Seeds;
@@ -730,6 +757,7 @@ StudyResult Study::Run()
     this->Train(this->Runs_[number], number);
     this->PredictTest(this->Runs_[number], number);
   }
+  this->Processes_.Meet(); // models and their records are written
   this->Judge();
   this->WriteTables();
   return this->Result_;

@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "rcnCommands.h"
+#include "rcnProcesses.h"
 
 namespace rcn
 {
@@ -278,26 +279,45 @@ int AgreeList(const Arguments& arguments, Terminal& terminal)
   Table table({ "Case", "Raters", "Mean Dice", "Fleiss' κ", "κ where marked", "Disputed (% of union)" });
   Summary summary;
   Seconds seconds;
-  Stopwatch watch;
   const JsonHandle cases(json_array());
-  const int exitCode = ForEachCase(list, arguments, terminal, [&](const Case& one, size_t) {
-    watch.Lap();
+  const auto compare = [&](const Case& one, size_t) {
+    Seconds spent;
+    Stopwatch watch;
     workspace.LoadCase(one, list.Raters);
-    seconds.Read += watch.Lap();
+    spent.Read = watch.Lap();
     const AgreementReport report = workspace.Agree(arguments.Has("--surfaces"));
-    seconds.Compute += watch.Lap();
-    const std::vector<double> numbers = SummaryNumbers(report, workspace);
-    summary.Add(numbers);
-    csv += SummaryRow(one.Id, one.Split, numbers);
+    spent.Compute = watch.Lap();
     const rcn_agreement& f = *report.Figures;
     const double disputed = static_cast<double>(f.disputed_voxels) / static_cast<double>(f.union_voxels);
-    table.Add({ one.Id, std::to_string(f.present_count), Fixed(f.mean_dice, 3), Fixed(f.whole.fleiss_kappa, 3),
-      Fixed(f.on_union.fleiss_kappa, 3), Fixed(100 * disputed, 1) });
     json_t* json = AgreementJson(report, workspace, regions);
     json_object_set_new(json, "case", JsonString(one.Id));
     json_object_set_new(json, "split", JsonString(one.Split));
-    json_array_append_new(cases.get(), json);
+    JsonHandle record(json_object());
+    json_object_set_new(record.get(), "json", json);
+    json_t* numbers = json_array();
+    for (const double number : SummaryNumbers(report, workspace))
+    {
+      json_array_append_new(numbers, JsonNumber(number));
+    }
+    json_object_set_new(record.get(), "numbers", numbers);
+    json_object_set_new(record.get(), "row",
+      JsonStrings({ one.Id, std::to_string(f.present_count), Fixed(f.mean_dice, 3), Fixed(f.whole.fleiss_kappa, 3),
+        Fixed(f.on_union.fleiss_kappa, 3), Fixed(100 * disputed, 1) }));
+    json_object_set_new(record.get(), "seconds", spent.Json());
+    return record;
+  };
+  const int exitCode = ForEachCase(list, arguments, terminal, compare, [&](const Case& one, const json_t* record) {
+    const std::vector<double> numbers = NumbersFrom(json_object_get(record, "numbers"));
+    summary.Add(numbers);
+    csv += SummaryRow(one.Id, one.Split, numbers);
+    table.Add(StringsFrom(json_object_get(record, "row")));
+    json_array_append(cases.get(), json_object_get(record, "json"));
+    seconds.Add(json_object_get(record, "seconds"));
   });
+  if (!Processes::All().IsFirst())
+  {
+    return exitCode;
+  }
   const std::vector<std::string> names(header.begin() + 2, header.end());
   if (!arguments.Has("--quiet") && arguments.Get("--json") != "-" && arguments.Get("--csv") != "-")
   {

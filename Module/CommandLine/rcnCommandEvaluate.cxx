@@ -8,6 +8,7 @@
 
 #include "rcnCommands.h"
 #include "rcnEvaluation.h"
+#include "rcnProcesses.h"
 #ifdef RCN_HAVE_NETWORKS
 #include "rcnModel.h"
 #endif
@@ -135,20 +136,23 @@ Judged Judge(const Arguments& arguments, Terminal& terminal, Workspace& workspac
   const std::vector<EvaluationOptions>& options, const std::vector<std::string>& folders)
 {
   Judged judged;
-  const auto add = [&](const std::string& id, const std::vector<Volume>& predictions, const std::vector<std::string>& files) {
+  const auto open = [&](const std::vector<std::string>& raters) {
+    while (judged.Models.size() < options.size())
+    {
+      judged.Models.emplace_back(new Evaluation(workspace.Context(), raters, options[judged.Models.size()]));
+    }
+  };
+  const auto add = [&](const std::string& id, size_t number, const std::vector<Volume>& predictions, const std::vector<std::string>& files) {
     bool empty = false;
+    open(workspace.RaterNames());
     for (size_t m = 0; m < options.size(); ++m)
     {
-      if (judged.Models.size() <= m)
-      {
-        judged.Models.emplace_back(new Evaluation(workspace.Context(), workspace.RaterNames(), options[m]));
-      }
       empty = !judged.Models[m]->PrepareCase(workspace.Votes(), id, predictions[m], files[m]);
     }
     // Only now: a case counts for all models or for none.
     for (const auto& model : judged.Models)
     {
-      model->CommitCase();
+      model->CommitCase(number);
     }
     if (empty)
     {
@@ -160,13 +164,18 @@ Judged Judge(const Arguments& arguments, Terminal& terminal, Workspace& workspac
     workspace.LoadCase(CaseFrom(arguments));
     const Volume prediction = ReadPrediction(arguments.Get("--prob"));
     judged.Raters = workspace.RaterNames();
-    add("", std::vector<Volume>(options.size(), prediction),
+    add("", 0, std::vector<Volume>(options.size(), prediction),
       std::vector<std::string>(options.size(), arguments.Get("--prob")));
     return judged;
   }
   const DataList list = ReadDataList(arguments.Get("--data"));
   judged.Raters = list.Raters;
-  judged.ExitCode = ForEachCase(list, arguments, terminal, [&](const Case& one, size_t) {
+  Processes& processes = Processes::All();
+  if (processes.AreSeveral())
+  {
+    open(list.Raters); // also where no case comes
+  }
+  const auto judge = [&](const Case& one, size_t number) {
     std::vector<Volume> predictions;
     std::vector<std::string> files;
     for (size_t m = 0; m < options.size(); ++m)
@@ -177,9 +186,15 @@ Judged Judge(const Arguments& arguments, Terminal& terminal, Workspace& workspac
     Case masks = one;
     masks.Images.clear(); // only the raters are needed
     workspace.LoadCase(masks, list.Raters);
-    add(one.Id, predictions, files);
-  });
-  if (judged.Models.empty())
+    add(one.Id, number, predictions, files);
+    return JsonHandle();
+  };
+  judged.ExitCode = ForEachCase(list, arguments, terminal, judge, [](const Case&, const json_t*) {});
+  for (const auto& model : judged.Models)
+  {
+    model->Share(processes);
+  }
+  if (judged.Models.empty() || (processes.AreSeveral() && judged.ExitCode && judged.Models[0]->CaseIds().empty()))
   {
     throw Error(RCN_EDATA, "No case could be judged.");
   }
@@ -335,6 +350,10 @@ int RunEvaluate(const Arguments& arguments)
     difference = judged.Models[0]->Compare(*judged.Models[versus]);
   }
   seconds.Compute = watch.Lap();
+  if (!Processes::All().IsFirst())
+  {
+    return judged.ExitCode;
+  }
   if (arguments.Has("--plot"))
   {
     ReliabilityDiagram(report, "Does it mean what it says?", before ? &uncorrected : nullptr).Save(arguments.Get("--plot"));

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "rcnCommands.h"
+#include "rcnProcesses.h"
 
 namespace rcn
 {
@@ -149,29 +150,41 @@ int FuseList(const Arguments& arguments, Terminal& terminal)
   Workspace workspace(WorkspaceOptionsFrom(arguments));
   terminal.Watch(workspace);
   Seconds seconds;
-  Stopwatch watch;
   const JsonHandle cases(json_array());
   const uint64_t seed = options.seed;
-  const int exitCode = ForEachCase(list, arguments, terminal, [&](const Case& one, size_t number) {
+  const auto fuse = [&](const Case& one, size_t number) {
     const std::string path =
       (folder / (one.Id + "_" + arguments.Get("--method") + arguments.Get("--format", ".nrrd"))).string();
-    watch.Lap();
+    Seconds spent;
+    Stopwatch watch;
     workspace.LoadCase(one, list.Raters);
-    seconds.Read += watch.Lap();
+    spent.Read = watch.Lap();
     options.seed = seed + number; // another draw for each case
     const FusionReport report = workspace.Fuse(options);
-    seconds.Compute += watch.Lap();
+    spent.Compute = watch.Lap();
     const std::string remark = WriteMap(path, report, arguments);
-    if (json_array_size(cases.get()) == 0)
-    {
-      terminal.Remark(remark); // the same for all cases
-    }
-    seconds.Write += watch.Lap();
+    spent.Write = watch.Lap();
     json_t* json = FusionJson(report, options, workspace);
     json_object_set_new(json, "case", JsonString(one.Id));
     json_object_set_new(json, "output", JsonString(path));
-    json_array_append_new(cases.get(), json);
+    JsonHandle record(json_object());
+    json_object_set_new(record.get(), "json", json);
+    json_object_set_new(record.get(), "remark", JsonString(remark));
+    json_object_set_new(record.get(), "seconds", spent.Json());
+    return record;
+  };
+  const int exitCode = ForEachCase(list, arguments, terminal, fuse, [&](const Case&, const json_t* record) {
+    if (json_array_size(cases.get()) == 0)
+    {
+      terminal.Remark(json_string_value(json_object_get(record, "remark"))); // the same for all cases
+    }
+    json_array_append(cases.get(), json_object_get(record, "json"));
+    seconds.Add(json_object_get(record, "seconds"));
   });
+  if (!Processes::All().IsFirst())
+  {
+    return exitCode;
+  }
   if (!arguments.Has("--quiet") && arguments.Get("--json") != "-")
   {
     WriteText("-", std::to_string(json_array_size(cases.get())) + " maps written to " + folder.string() + "\n");

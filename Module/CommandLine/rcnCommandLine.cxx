@@ -237,6 +237,34 @@ json_t* Seconds::Json() const
   return object;
 }
 
+void Seconds::Add(const json_t* json)
+{
+  this->Read += json_number_value(json_object_get(json, "read"));
+  this->Compute += json_number_value(json_object_get(json, "compute"));
+  this->Write += json_number_value(json_object_get(json, "write"));
+}
+
+std::vector<double> NumbersFrom(const json_t* array)
+{
+  std::vector<double> numbers;
+  for (size_t i = 0; i < json_array_size(array); ++i)
+  {
+    const json_t* one = json_array_get(array, i);
+    numbers.push_back(json_is_number(one) ? json_number_value(one) : NAN);
+  }
+  return numbers;
+}
+
+std::vector<std::string> StringsFrom(const json_t* array)
+{
+  std::vector<std::string> strings;
+  for (size_t i = 0; i < json_array_size(array); ++i)
+  {
+    strings.push_back(json_string_value(json_array_get(array, i)));
+  }
+  return strings;
+}
+
 // ---- terminal --------------------------------------------------------------------------------------
 
 namespace
@@ -309,11 +337,23 @@ void Terminal::SetCase(const std::string& name, size_t index, size_t count)
 
 void Terminal::Remark(const std::string& sentence)
 {
-  if (!this->Quiet_ && this->Remarks_ && !sentence.empty())
+  if (this->Hold_ && this->Remarks_ && !sentence.empty())
+  {
+    this->Held_.push_back(sentence);
+  }
+  else if (!this->Quiet_ && this->Remarks_ && !sentence.empty())
   {
     this->ClearLine();
     std::fprintf(stderr, "%s\n", OneLine(sentence).c_str());
   }
+}
+
+std::vector<std::string> Terminal::HoldRemarks(bool hold)
+{
+  this->Hold_ = hold;
+  std::vector<std::string> held;
+  held.swap(this->Held_);
+  return held;
 }
 
 bool Terminal::IsInterrupted()
@@ -353,6 +393,10 @@ WorkspaceOptions WorkspaceOptionsFrom(const Arguments& arguments)
 
 void CheckTextOutputs(const Arguments& arguments)
 {
+  if (!Processes::All().IsFirst())
+  {
+    return; // the first process writes them
+  }
   for (const char* option : { "--json", "--csv" })
   {
     const std::string sentence = arguments.Has(option) ? CheckText(arguments.Get(option)) : "";
@@ -367,41 +411,114 @@ void CheckTextOutputs(const Arguments& arguments)
   }
 }
 
-int ForEachCase(const DataList& list, const Arguments& arguments, Terminal& terminal,
-  const std::function<void(const Case&, size_t)>& body)
+namespace
 {
-  size_t failed = 0, done = 0;
+
+/// Bytes of a case's files: near enough to how long it takes.
+double SizeOf(const Case& one)
+{
+  double bytes = 0;
+  std::error_code ignored;
+  const auto add = [&](const std::string& path) {
+    const auto size = std::filesystem::file_size(path, ignored);
+    bytes += ignored ? 0 : static_cast<double>(size);
+  };
+  std::for_each(one.Images.begin(), one.Images.end(), add);
+  std::for_each(one.Raters.begin(), one.Raters.end(), [&](const RaterFile& rater) { add(rater.Path); });
+  return bytes;
+}
+
+/// One case's record: what work() returned under "result", or why there is nothing under "error".
+JsonHandle RecordOf(const Case& one, size_t number, Terminal& terminal, const std::function<JsonHandle(const Case&, size_t)>& work)
+{
+  JsonHandle record(json_object());
+  terminal.ThrowIfInterrupted();
+  try
+  {
+    JsonHandle result = work(one, number);
+    json_object_set_new(record.get(), "result", result ? result.release() : json_null());
+  }
+  catch (const Error& error)
+  {
+    if (error.Status() == RCN_ECANCELLED || error.Status() == RCN_ENOMEM || error.Status() == RCN_EINVALID)
+    {
+      throw;
+    }
+    json_object_set_new(record.get(), "error", JsonString(error.what()));
+  }
+  return record;
+}
+
+} // namespace
+
+int ForEachCase(const DataList& list, const Arguments& arguments, Terminal& terminal,
+  const std::function<JsonHandle(const Case&, size_t)>& work, const std::function<void(const Case&, const json_t*)>& collect)
+{
+  Processes& processes = Processes::All();
+  std::vector<size_t> chosen;
   for (size_t i = 0; i < list.Cases.size(); ++i)
   {
-    const Case& one = list.Cases[i];
-    if (arguments.Has("--split") && one.Split != arguments.Get("--split"))
+    if (!arguments.Has("--split") || list.Cases[i].Split == arguments.Get("--split"))
     {
-      continue;
-    }
-    terminal.SetCase(one.Id, i, list.Cases.size());
-    terminal.ThrowIfInterrupted();
-    try
-    {
-      body(one, i);
-      ++done;
-    }
-    catch (const Error& error)
-    {
-      if (error.Status() == RCN_ECANCELLED || error.Status() == RCN_ENOMEM || error.Status() == RCN_EINVALID)
-      {
-        throw;
-      }
-      ++failed;
-      terminal.Remark("Case " + one.Id + " was left out: " + error.what());
+      chosen.push_back(i);
     }
   }
-  if (done + failed == 0)
+  if (chosen.empty())
   {
     throw Error(RCN_EINVALID, list.Path + " has no case in the split " + arguments.Get("--split") + ".");
   }
+  size_t failed = 0;
+  const auto finish = [&](size_t number, const json_t* record) {
+    const Case& one = list.Cases[number];
+    for (const std::string& remark : StringsFrom(json_object_get(record, "remarks")))
+    {
+      terminal.Remark(remark);
+    }
+    if (const char* error = json_string_value(json_object_get(record, "error")))
+    {
+      ++failed;
+      terminal.Remark("Case " + one.Id + " was left out: " + error);
+    }
+    else if (processes.IsFirst())
+    {
+      collect(one, json_object_get(record, "result"));
+    }
+  };
+  if (!processes.AreSeveral())
+  {
+    for (const size_t number : chosen)
+    {
+      terminal.SetCase(list.Cases[number].Id, number, list.Cases.size());
+      finish(number, RecordOf(list.Cases[number], number, terminal, work).get());
+    }
+  }
+  else
+  {
+    std::vector<size_t> order = chosen;
+    std::vector<double> sizes;
+    for (const Case& one : list.Cases)
+    {
+      sizes.push_back(SizeOf(one));
+    }
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return sizes[a] > sizes[b]; });
+    SharedRecords records;
+    terminal.HoldRemarks(true);
+    processes.HandOut(order.size(), [&](size_t k) {
+      terminal.SetCase(list.Cases[order[k]].Id, k, order.size());
+      JsonHandle record = RecordOf(list.Cases[order[k]], order[k], terminal, work);
+      json_object_set_new(record.get(), "remarks", JsonStrings(terminal.HoldRemarks(true)));
+      records.Set(order[k], record.release());
+    });
+    terminal.HoldRemarks(false);
+    records.Merge(processes);
+    for (const size_t number : chosen)
+    {
+      finish(number, records.Get(number));
+    }
+  }
   if (failed)
   {
-    terminal.Remark(std::to_string(failed) + " of " + std::to_string(done + failed) + " cases could not be used.");
+    terminal.Remark(std::to_string(failed) + " of " + std::to_string(chosen.size()) + " cases could not be used.");
   }
   return failed ? 1 : 0;
 }

@@ -57,6 +57,7 @@ struct Seconds
 {
   double Read = 0, Compute = 0, Write = 0;
   json_t* Json() const;
+  void Add(const json_t* json); ///< as Json() made it
 };
 
 /// A bar on standard error while it is a terminal, and Ctrl-C: the first asks to stop, the second ends
@@ -76,6 +77,8 @@ public:
   void Remark(const std::string& sentence);
   /// False: no remarks from here on, for work that is done a second time.
   void SetRemarks(bool remarks) { this->Remarks_ = remarks; }
+  /// Keeps remarks from now on, instead of showing them; gives those kept so far.
+  std::vector<std::string> HoldRemarks(bool hold);
   /// Whether Ctrl-C was pressed.
   static bool IsInterrupted();
   /// Throws RCN_ECANCELLED after Ctrl-C.
@@ -84,7 +87,8 @@ public:
 private:
   void ClearLine();
 
-  bool IsTerminal_, Quiet_, Drawn_ = false, Remarks_ = true;
+  bool IsTerminal_, Quiet_, Drawn_ = false, Remarks_ = true, Hold_ = false;
+  std::vector<std::string> Held_;
   std::string Case_;
   std::chrono::steady_clock::time_point Last_;
 };
@@ -96,11 +100,18 @@ WorkspaceOptions WorkspaceOptionsFrom(const Arguments& arguments);
 /// early.
 void CheckTextOutputs(const Arguments& arguments);
 
-/// Runs body(case, number) for every case of a list (of the --split asked for). A case that cannot be
-/// used is named and left out; Ctrl-C, no memory and wrong options end the whole run. Returns the
-/// program's exit code: 1 when cases were left out.
+/// Runs work(case, number) for every case of a list (of the --split asked for), and collect(case, what work returned) in
+/// the order of the list. A case that cannot be used is named and left out; Ctrl-C, no memory and wrong options end the
+/// whole run. Returns the program's exit code: 1 when cases were left out.
+///
+/// Several processes share the cases, the largest first; the first process collects. What work() returns is JSON, so that
+/// it can travel.
 int ForEachCase(const DataList& list, const Arguments& arguments, Terminal& terminal,
-  const std::function<void(const Case&, size_t)>& body);
+  const std::function<JsonHandle(const Case&, size_t)>& work, const std::function<void(const Case&, const json_t*)>& collect);
+
+/// The numbers and texts of an array that JsonNumber() and JsonStrings() made; NaN for null.
+std::vector<double> NumbersFrom(const json_t* array);
+std::vector<std::string> StringsFrom(const json_t* array);
 
 } // namespace rcn
 

@@ -6,6 +6,7 @@
 
 #include "rcnCommands.h"
 #include "rcnPrediction.h"
+#include "rcnProcesses.h"
 
 namespace rcn
 {
@@ -167,43 +168,56 @@ int RunPredict(const Arguments& arguments)
   MakeFolder(arguments.Get("-o", "."));
 
   Seconds seconds;
-  Stopwatch watch;
   Table table({ "Case", "Size", "Marked", "Tiles" });
   const JsonHandle cases(json_array());
   const double tolerance = arguments.GetNumber("--tolerance", RCN_GEOMETRY_TOLERANCE);
   const auto predict = [&](const Case& one, size_t) {
-    watch.Lap();
+    Seconds spent;
+    Stopwatch watch;
     if (one.Images.empty())
     {
       throw Error(RCN_EDATA, "the list gives no image.");
     }
     const std::vector<Volume> images = ReadImages(workspace.Context(), one.Images, tolerance);
-    seconds.Read += watch.Lap();
+    spent.Read = watch.Lap();
     const Prediction prediction = Predict(model, workspace.Context(), images, one.Images.front(), options);
     for (const std::string& remark : prediction.Remarks)
     {
       terminal.Remark(remark);
     }
-    seconds.Compute += watch.Lap();
-    json_array_append_new(cases.get(), WritePrediction(prediction, one, arguments, terminal));
-    seconds.Write += watch.Lap();
+    spent.Compute = watch.Lap();
+    JsonHandle record(json_object());
+    json_object_set_new(record.get(), "json", WritePrediction(prediction, one, arguments, terminal));
+    spent.Write = watch.Lap();
+    json_object_set_new(record.get(), "seconds", spent.Json());
     const rcn_geometry& geometry = prediction.Mask.Geometry();
     const uint8_t* mask = static_cast<const uint8_t*>(prediction.Mask.Data());
     const Extent extent(geometry);
-    table.Add({ one.Id,
-      std::to_string(geometry.size[0]) + " x " + std::to_string(geometry.size[1]) +
-        (geometry.size[2] > 1 ? " x " + std::to_string(geometry.size[2]) : ""),
-      extent.Text(std::count(mask, mask + rcn_geometry_voxels(&geometry), 1)) + (geometry.size[2] > 1 ? " mL" : " mm²"),
-      std::to_string(prediction.Tiles) });
+    json_object_set_new(record.get(), "row",
+      JsonStrings({ one.Id,
+        std::to_string(geometry.size[0]) + " x " + std::to_string(geometry.size[1]) +
+          (geometry.size[2] > 1 ? " x " + std::to_string(geometry.size[2]) : ""),
+        extent.Text(std::count(mask, mask + rcn_geometry_voxels(&geometry), 1)) + (geometry.size[2] > 1 ? " mL" : " mm²"),
+        std::to_string(prediction.Tiles) }));
+    return record;
+  };
+  const auto collect = [&](const Case&, const json_t* record) {
+    table.Add(StringsFrom(json_object_get(record, "row")));
+    json_array_append(cases.get(), json_object_get(record, "json"));
+    seconds.Add(json_object_get(record, "seconds"));
   };
   int exitCode = 0;
   if (list.Cases.size() == 1 && !arguments.Has("--data"))
   {
-    predict(list.Cases.front(), 0);
+    collect(list.Cases.front(), predict(list.Cases.front(), 0).get());
   }
   else
   {
-    exitCode = ForEachCase(list, arguments, terminal, predict);
+    exitCode = ForEachCase(list, arguments, terminal, predict, collect);
+  }
+  if (!Processes::All().IsFirst())
+  {
+    return exitCode;
   }
   if (!arguments.Has("--quiet") && arguments.Get("--json") != "-")
   {

@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "rcnCommands.h"
+#include "rcnProcesses.h"
 #include "rcnStudy.h"
 
 namespace rcn
@@ -93,6 +94,10 @@ int RunStudyCommand(const Arguments& arguments)
   options.Remark = [&terminal](const std::string& sentence) { terminal.Remark(sentence); };
   options.Progress = [&terminal](double fraction, const std::string& stage) { return terminal.Show(fraction, stage.c_str()); };
   const StudyResult result = RunStudy(options);
+  if (!Processes::All().IsFirst())
+  {
+    return 0;
+  }
   if (arguments.Has("--json"))
   {
     WriteText(arguments.Get("--json"), ReadText(result.Json));

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "rcnCommands.h"
+#include "rcnProcesses.h"
 #include "rcnTraining.h"
 
 namespace rcn

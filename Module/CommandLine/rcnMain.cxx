@@ -104,8 +104,9 @@ int Run(const std::vector<std::string>& words, const std::vector<rcn::Command>& 
     const rcn::Arguments arguments = rcn::ParseArguments(rest, command.Name, command.Options);
     rcn::Processes::Start();
     // What cannot be shared out is the first process's alone; the others wait for it to end.
-    static const std::set<std::string> shared = { "agree", "evaluate", "fuse", "predict", "study", "train" };
-    const int code = shared.count(command.Name) || rcn::Processes::All().IsFirst() ? command.Run(arguments) : Done;
+    static const std::set<std::string> trains = { "study", "train" }, lists = { "agree", "evaluate", "fuse", "predict" };
+    const bool shared = trains.count(command.Name) || (lists.count(command.Name) && arguments.Has("--data"));
+    const int code = shared || rcn::Processes::All().IsFirst() ? command.Run(arguments) : Done;
     rcn::Processes::Finish();
     return code;
   }

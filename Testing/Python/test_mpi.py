@@ -144,3 +144,69 @@ def test_more_processes_than_samples(tmp_path):
     few = make_list(tmp_path / "few", training=2, validation=1, test=0)
     done = mpi(4, "train", "--data", few, "-o", tmp_path / "m.safetensors", *quick(batch=1, epochs=1), check=False)
     assert done.code == 2 and len(messages(done.err)) == 1 and "too few for 4 processes" in done.err, done.err
+
+
+# ---- lists of cases ----
+
+@pytest.fixture(scope="module")
+def predicted(data, alone, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("predicted")
+    run("predict", "--model", alone, "--data", data, "-o", folder, "--threads", "1")
+    return folder
+
+
+def without_times(path):
+    """A result file, without how long it took."""
+    content = path.read_bytes()
+    if path.suffix != ".json":
+        return content
+    result = json.loads(content)
+    result.pop("seconds", None)
+    return json.dumps(result)
+
+
+@pytest.mark.parametrize("command", ["agree", "fuse", "predict", "evaluate"])
+@pytest.mark.parametrize("count", [2, 4])
+def test_lists_give_the_same(data, alone, predicted, tmp_path, command, count):
+    """Files, tables, remarks and exit code are those of one process, where one case of the list is damaged."""
+    words = {"agree": ["--csv", "a.csv", "--json", "a.json"],
+             "fuse": ["--method", "random", "-o", "maps", "--format", ".png", "--type", "uint8", "--json", "f.json"],
+             "predict": ["--model", alone, "-o", "maps", "--json", "p.json"],
+             "evaluate": ["--pred", predicted, "--versus", predicted, "--region", "box", "--json", "e.json", "--plot", "e.svg"]}[command]
+    content = json.loads(data.read_text("utf-8"))
+    bad = {**content["training"][2], "id": "damaged", "image": "damaged.png"}
+    bad["label"] = {name: "damaged.png" for name in bad["label"]}
+    (data.parent / "damaged.png").write_bytes(b"no image")
+    content["training"].insert(3, bad)
+    listed = data.parent / "damaged.json"
+    listed.write_text(json.dumps(content))
+    results = []
+    for folder, go in ((tmp_path / "one", run), (tmp_path / "many", lambda *w, **o: mpi(count, *w, **o))):
+        folder.mkdir()
+        done = go(command, "--data", listed, "--threads", "1", *words, check=False, cwd=folder)
+        assert done.code == 1, done.err
+        remarks = [line for line in done.err.splitlines() if "case" in line.lower() and "mpirun" not in line]
+        assert any("damaged" in line for line in remarks)
+        results.append((done.out, remarks, {p.relative_to(folder): without_times(p) for p in folder.rglob("*") if p.is_file()}))
+    assert results[0][2].keys() == results[1][2].keys() and len(results[0][2]) > 1
+    assert results[0] == results[1]
+
+
+def test_one_case_is_one_process_work(data, tmp_path):
+    case = json.loads(data.read_text("utf-8"))["training"][0]
+    words = [w for name, path in case["label"].items() for w in ("--rater", f"{name}={data.parent / path}")]
+    assert mpi(2, "agree", *words).out == run("agree", *words).out
+
+
+def test_study(data, tmp_path):
+    """Trained together, predicted and judged by shares: the table of one process up to rounding."""
+    tables = []
+    for folder, go, batch in ((tmp_path / "one", run, 4), (tmp_path / "two", lambda *w: mpi(2, *w), 2)):
+        go("study", "--data", data, "-o", folder, "--strategies", "rps,median", *quick(batch=batch, rate=0.003, threads=1, epochs=2))
+        tables.append(json.loads((folder / "table.json").read_text("utf-8")))
+    assert len(tables[0]["rows"]) == len(tables[1]["rows"]) == 3
+    for one, two in zip(tables[0]["rows"], tables[1]["rows"]):
+        assert one["strategy"] == two["strategy"]
+        for region, figures in one["figures"].items():
+            for name, cell in figures.items():
+                assert cell["value"] == pytest.approx(two["figures"][region][name]["value"], rel=1e-4, abs=1e-5), (region, name)
