@@ -15,6 +15,7 @@
 #include <mutex>
 #include <thread>
 
+#include <unistd.h>
 #ifdef __linux__
 #include <sched.h>
 #endif
@@ -116,6 +117,7 @@ private:
   bool HasListener_ = false;
   std::thread Listener_; // of the first process
   std::atomic<bool> Stop_{ false };
+  int Messages_ = dup(STDERR_FILENO);
   std::mutex EndMutex_;
   // Work handed out: by the listener to others, and to the first process itself.
   std::mutex WorkMutex_;
@@ -427,8 +429,15 @@ void MpiProcesses::End(int rank, const std::string& host, const std::string& sen
 {
   this->EndMutex_.lock(); // for good: the first message is the only one
   FileBeside::RemoveAll();
-  std::fprintf(stderr, "rater-consensus: process %d of %d on %s: %s\n", rank, this->Count(), host.c_str(), sentence.c_str());
-  std::fflush(nullptr);
+  const std::string line = "rater-consensus: process " + std::to_string(rank) + " of " + std::to_string(this->Count()) + " on " + host +
+    ": " + sentence + "\n";
+  // Not through stderr, which the other thread may have turned away from the terminal while it reads an image.
+  if (write(this->Messages_, line.data(), line.size()) < 0)
+  {
+    std::fputs(line.c_str(), stderr);
+  }
+  // mpirun passes the line on when it comes to it, and drops what it has not passed on when told to abort.
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
   MPI_Abort(MPI_COMM_WORLD, exitCode);
   std::_Exit(exitCode);
 }

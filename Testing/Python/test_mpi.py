@@ -6,7 +6,6 @@ by a cable that the test lays.
 import json
 import os
 import pathlib
-import re
 import shutil
 import signal
 import subprocess
@@ -14,7 +13,7 @@ import time
 
 import pytest
 
-from rcn_testing import BUILD, PROGRAM, Result, run
+from rcn_testing import PROGRAM, Result, run, small_disk
 from test_train import make_list, quick, rows
 
 
@@ -210,3 +209,168 @@ def test_study(data, tmp_path):
         for region, figures in one["figures"].items():
             for name, cell in figures.items():
                 assert cell["value"] == pytest.approx(two["figures"][region][name]["value"], rel=1e-4, abs=1e-5), (region, name)
+
+
+# ---- failing ----
+
+def one_message(done, rank, says):
+    """One line that names process, machine and reason."""
+    lines = messages(done.err)
+    assert len(lines) == 1, done.err
+    assert f"process {rank} of" in lines[0] and os.uname().nodename in lines[0] and says in lines[0], lines[0]
+
+
+def test_unreadable_case(data, tmp_path):
+    """Only the second process reads it; all end with its message."""
+    content = json.loads(data.read_text("utf-8"))
+    content["training"][-1]["image"] = "gone.png"
+    (data.parent / "gone.json").write_text(json.dumps(content))
+    done = mpi(2, "train", "--data", data.parent / "gone.json", "-o", tmp_path / "m.safetensors", *quick(), check=False)
+    assert done.code == 2
+    one_message(done, 1, "gone.png")
+    assert not list(tmp_path.iterdir())
+    done = mpi(2, "train", "--data", data.parent / "gone.json", "-o", tmp_path / "m.safetensors", *quick(epochs=1, batch=2), "--skip-bad")
+    assert done.err.count("Left out: Case tr7") == 1
+
+
+def test_all_fail_alike(data, tmp_path):
+    done = mpi(4, "train", "--data", data.parent / "no such list.json", "-o", tmp_path / "m.safetensors", check=False)
+    assert done.code == 2
+    one_message(done, 0, "no such list.json")
+    done = mpi(2, "train", "--no-such-option", check=False)
+    assert done.code == 2 and len(messages(done.err)) == 1 and "--no-such-option" in done.err
+    assert mpi(2, "--help").out == run("--help").out
+
+
+def test_full_disk(data, tmp_path):
+    with small_disk(tmp_path / "disk", "100k") as disk:
+        done = mpi(2, "train", "--data", data, "-o", disk / "m.safetensors", *quick(batch=2, width=32, epochs=1), check=False)
+        assert done.code != 0
+        one_message(done, 0, "m.")
+        assert not [p for p in disk.iterdir() if p.name.endswith(".safetensors") and p.stat().st_size < 1000]
+
+
+@pytest.mark.skipif(not OPEN_MPI, reason="tells its processes apart by Open MPI's variables")
+def test_out_of_memory(data, tmp_path):
+    """The second process may not have much memory."""
+    script = tmp_path / "limited.sh"
+    script.write_text('[ "$OMPI_COMM_WORLD_RANK" = 1 ] && ulimit -v 1300000\nexec "$@"\n')
+    words = mpi_words(2, "train", "--data", data, "-o", tmp_path / "m.safetensors", *quick(batch=2, width=512, depth=4, epochs=1, threads=1))
+    at = words.index(str(PROGRAM))
+    words[at:at] = ["sh", str(script)]
+    done = subprocess.run(words, capture_output=True, timeout=120, env=ENVIRONMENT, text=True)
+    assert done.returncode == 1, done.stderr
+    one_message(Result(done.returncode, done.stdout, done.stderr), 1, "Out of memory")
+
+
+def descendants(pid):
+    parents = {}
+    for entry in pathlib.Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                parents[int(entry.name)] = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
+            except OSError:
+                pass
+    found, front = [], [pid]
+    while front:
+        front = [child for child, parent in parents.items() if parent in front]
+        found += front
+    return found
+
+
+def ranks_of(pid):
+    """{rank: pid} of the program's processes below mpirun."""
+    found = {}
+    for child in descendants(pid):
+        try:
+            if os.path.realpath(f"/proc/{child}/exe") == os.path.realpath(PROGRAM):
+                environment = pathlib.Path(f"/proc/{child}/environ").read_bytes().split(b"\0")
+                for entry in environment:
+                    name, _, value = entry.partition(b"=")
+                    if name in (b"OMPI_COMM_WORLD_RANK", b"PMI_RANK"):
+                        found[int(value)] = child
+        except OSError:
+            pass
+    return found
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs /proc")
+@pytest.mark.parametrize("rank", [0, 1])
+def test_killed(data, tmp_path, rank):
+    """A process is killed: all end, nothing is left running, and training goes on from a whole checkpoint."""
+    model = tmp_path / "m.safetensors"
+    words = ["train", "--data", data, "-o", model, *quick(batch=2, epochs=1000), "--checkpoint-seconds", "0"]
+    process = subprocess.Popen(mpi_words(2, *words), env=ENVIRONMENT, stderr=subprocess.PIPE, text=True)
+    for line in process.stderr:
+        if line.startswith("Epoch 3/"):
+            break
+    ranks = ranks_of(process.pid)
+    assert sorted(ranks) == [0, 1]
+    os.kill(ranks[rank], signal.SIGKILL)
+    began = time.monotonic()
+    rest = process.stderr.read()
+    assert process.wait(timeout=60) != 0
+    assert time.monotonic() - began < 30  # not a matter of speed: it would wait for ever
+    if OPEN_MPI:
+        assert f"process rank {rank}" in rest and os.uname().nodename in rest and "signal 9" in rest
+    assert not messages(rest), rest
+    for pid in ranks.values():
+        assert not os.path.exists(f"/proc/{pid}") or pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+    epochs = len(rows(model))
+    process = subprocess.Popen(mpi_words(2, *words, "--resume"), env=ENVIRONMENT, stderr=subprocess.PIPE, text=True)
+    seen = [line for line, _ in zip(process.stderr, range(2)) if line.startswith("Epoch")]
+    process.terminate()
+    process.stderr.read()
+    process.wait(timeout=60)
+    assert seen and epochs - 1 <= int(seen[0].split()[1].split("/")[0]) <= epochs + 1
+
+
+# ---- machines of their own, as far as the network knows ----
+
+@pytest.fixture
+def two_machines(tmp_path):
+    """Two network namespaces joined by a cable; skipped where that is not allowed. Gives the words that run something in
+    the first, and the agent with which mpirun starts processes in the second."""
+    tag = f"rcn{os.getpid() % 10000}"
+    names = [f"{tag}a", f"{tag}b"]
+
+    def ip(*words):
+        return subprocess.run(["ip", *words], capture_output=True).returncode == 0
+    if not shutil.which("ip") or not ip("netns", "add", names[0]):
+        pytest.skip("not allowed to make network namespaces")
+    try:
+        made = ip("netns", "add", names[1]) and ip("link", "add", names[0], "netns", names[0], "type", "veth", "peer", "name", names[1],
+                                                   "netns", names[1])
+        for i, name in enumerate(names):
+            made = (made and ip("-n", name, "addr", "add", f"10.213.77.{i + 1}/24", "dev", name) and ip("-n", name, "link", "set", name, "up")
+                    and ip("-n", name, "link", "set", "lo", "up"))
+        if not made:
+            pytest.skip("not allowed to join network namespaces")
+        agent = tmp_path / "agent.sh"  # agent HOST COMMAND ...
+        agent.write_text(f'#!/bin/sh\nshift\nexec ip netns exec {names[1]} unshare -u sh -c "hostname second-machine; $*"\n')
+        agent.chmod(0o755)
+        yield ["ip", "netns", "exec", names[0]], agent
+    finally:
+        for name in names:
+            ip("netns", "del", name)
+
+
+@pytest.mark.skipif(not OPEN_MPI, reason="written for Open MPI's way to start processes elsewhere")
+def test_two_machines(data, alone, tmp_path, two_machines):
+    """Two processes that have only a network between them; then one of them fails and is named with its machine."""
+    inside, agent = two_machines
+    launch = [*inside, MPIRUN, "--host", "10.213.77.1,10.213.77.2", "-n", "2", "--mca", "plm_rsh_agent", str(agent), "--mca", "pml", "ob1",
+              "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "10.213.77.0/24", "--mca", "oob_tcp_if_include",
+              "10.213.77.0/24", str(PROGRAM)]
+    model = tmp_path / "m.safetensors"
+    words = ["train", "--data", str(data), "-o", str(model), *quick(batch=4, samples=2, rate=0.003, threads=1)]
+    done = subprocess.run([*launch, *words], capture_output=True, timeout=240, env=ENVIRONMENT, text=True)
+    assert done.returncode == 0, done.stderr
+    same_course(alone, model)
+    content = json.loads(data.read_text("utf-8"))
+    content["training"][-1]["image"] = "away.png"
+    (data.parent / "away.json").write_text(json.dumps(content))
+    words[2] = str(data.parent / "away.json")
+    done = subprocess.run([*launch, *words], capture_output=True, timeout=240, env=ENVIRONMENT, text=True)
+    lines = messages(done.stderr)
+    assert done.returncode == 2 and len(lines) == 1 and "process 1 of 2 on second-machine" in lines[0] and "away.png" in lines[0], done.stderr
