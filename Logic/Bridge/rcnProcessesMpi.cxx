@@ -457,7 +457,7 @@ void MpiProcesses::Fail(const std::string& sentence, int exitCode)
     {
       MPI_Request request;
       MPI_Isend(text.data(), static_cast<int>(std::min<size_t>(text.size(), 1 << 20)), MPI_BYTE, 0, Failure, this->Control_, &request);
-      for (int i = 0; i < 300; ++i)
+      for (int i = 0; i < 2000; ++i) // twenty seconds: ending processes elsewhere takes its time
       {
         int done = 0;
         MPI_Test(&request, &done, MPI_STATUS_IGNORE);
