@@ -138,7 +138,7 @@ protected:
     painter.setBrush(Qt::NoBrush);
     painter.setPen(qRcnStyle::muted(this->palette()));
     painter.drawText(QRectF(0, this->height() - high - 2, this->width(), high), Qt::AlignCenter,
-      count ? qRcnVoxelProbe::tr("raters who mark it, as the model expects") : qRcnVoxelProbe::tr("no prediction with levels"));
+      qRcnVoxelProbe::tr("raters who mark it, as the model expects"));
     painter.setPen(qRcnStyle::grid(this->palette()));
     painter.drawLine(room.bottomLeft(), room.bottomRight());
   }
@@ -225,6 +225,12 @@ public:
     this->Distribution->Levels = this->Any ? this->Voxel.Levels : QVector<double>();
     this->Distribution->Votes = this->Any && this->Voxel.Answered ? Bits(this->Voxel.Marked & this->Voxel.Answered) : -1;
     this->Distribution->update();
+    if (this->Any)
+    {
+      // No room is taken by what the case does not have; it stays while the pointer is elsewhere.
+      this->Distribution->setVisible(!this->Voxel.Levels.isEmpty());
+      this->Readouts->setVisible(!this->Voxel.Levels.isEmpty());
+    }
     const int raters = this->Voxel.Levels.size() - 1;
     this->Readouts->setText(!this->Any || raters < 1 ? QString()
         : qRcnVoxelProbe::tr("A majority marks it: %1. Any rater: %2. All of them: %3.")
@@ -275,6 +281,8 @@ qRcnVoxelProbe::qRcnVoxelProbe(QWidget* parent)
   layout->addWidget(p->Readouts);
   layout->addWidget(p->Place);
   layout->addStretch(1);
+  p->Distribution->hide();
+  p->Readouts->hide();
   p->refresh();
 }
 

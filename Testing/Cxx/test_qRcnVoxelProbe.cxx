@@ -42,8 +42,10 @@ private slots:
     QCOMPARE(probe.findChild<QLabel*>("readouts")->text().replace(QChar(0xa0), ' '), QString("A majority marks it: 55 %. Any rater: 90 %. All of them: 10 %."));
     const QString place = probe.findChild<QLabel*>("place")->text().replace(QChar(0xa0), ' ');
     QCOMPARE(place, QString("L 12.3  A 40.0  S 7.5 mm\nvoxel 31, 20, 4  ·  image 87.25"));
+    QVERIFY(probe.findChild<QWidget*>("bars")->isVisibleTo(&probe));
     one.Levels.clear();
     probe.setVoxel(one);
+    QVERIFY(!probe.findChild<QWidget*>("bars")->isVisibleTo(&probe));
     QCOMPARE(said(probe), QString("3 of 5 raters marked this voxel."));
     one.Probability = 0.584;
     probe.setVoxel(one);
