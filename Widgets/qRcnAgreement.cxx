@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include <QComboBox>
+#include <QEvent>
 #include <QHBoxLayout>
 #include <QHeaderView>
 #include <QLabel>
@@ -360,4 +361,13 @@ QString qRcnAgreement::csv() const
   text += rcn::CsvRow({ "all", "where anybody marked", "", "", "", "", "", "", "", number(all->on_union.fleiss_kappa), "", "",
     number(all->on_union.krippendorff_alpha), number(all->on_union.gwet_ac1) });
   return QString::fromStdString(text);
+}
+
+void qRcnAgreement::changeEvent(QEvent* event)
+{
+  QWidget::changeEvent(event);
+  if (event->type() == QEvent::PaletteChange && this->d->Table)
+  {
+    this->d->refresh(); // in the palette's colors
+  }
 }

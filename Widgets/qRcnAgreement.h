@@ -48,6 +48,9 @@ signals:
   /// Surface distances were chosen but not measured: the owner may measure and set the report again.
   void surfacesRequested();
 
+protected:
+  void changeEvent(QEvent* event) override;
+
 private:
   std::unique_ptr<qRcnAgreementPrivate> d;
 };

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include <QComboBox>
+#include <QEvent>
 #include <QHBoxLayout>
 #include <QHeaderView>
 #include <QKeyEvent>
@@ -245,4 +246,13 @@ void qRcnConsensusLegend::keyPressEvent(QKeyEvent* event)
     return;
   }
   QWidget::keyPressEvent(event);
+}
+
+void qRcnConsensusLegend::changeEvent(QEvent* event)
+{
+  QWidget::changeEvent(event);
+  if (event->type() == QEvent::PaletteChange && this->d->Hint)
+  {
+    this->d->refresh(); // in the palette's colors
+  }
 }

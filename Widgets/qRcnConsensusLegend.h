@@ -37,6 +37,7 @@ signals:
   void levelPaletteChanged(rcn_palette palette);
 
 protected:
+  void changeEvent(QEvent* event) override;
   void keyPressEvent(QKeyEvent* event) override;
 
 private:
