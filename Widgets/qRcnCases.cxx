@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include <QDragEnterEvent>
+#include <QEvent>
 #include <QHash>
 #include <QHeaderView>
 #include <QKeyEvent>
@@ -59,25 +60,23 @@ public:
   }
 
   /// Form and color both tell, for those who see only one of them.
-  QIcon statusIcon(qRcnCases::Status status) const
+  static QPixmap statusSign(qRcnCases::Status status, const QColor& line, const QColor& hole)
   {
-    const QPalette& palette = this->Owner->palette();
     QPixmap pixmap(32, 32);
     pixmap.fill(Qt::transparent);
     QPainter painter(&pixmap);
     painter.setRenderHint(QPainter::Antialiasing);
     painter.scale(2, 2);
-    const QColor ink = qRcnStyle::muted(palette), blue = qRcnStyle::accent(palette);
-    painter.setPen(QPen(status == qRcnCases::NotRead ? ink : status == qRcnCases::Problem ? qRcnStyle::warning(palette) : blue, 1.6));
+    painter.setPen(QPen(line, 1.6));
     if (status == qRcnCases::Problem)
     {
       painter.drawPolygon(QPolygonF({ QPointF(8, 2), QPointF(14.5, 13.5), QPointF(1.5, 13.5) }));
       painter.drawLine(QPointF(8, 6.5), QPointF(8, 9.5));
       painter.drawPoint(QPointF(8, 11.8));
-      return QIcon(pixmap);
+      return pixmap;
     }
     painter.drawEllipse(QPointF(8, 8), 5.5, 5.5);
-    painter.setBrush(blue);
+    painter.setBrush(line);
     if (status == qRcnCases::Reading)
     {
       painter.drawPie(QRectF(2.5, 2.5, 11, 11), 90 * 16, -120 * 16);
@@ -89,10 +88,21 @@ public:
     else if (status == qRcnCases::Predicted)
     {
       painter.drawEllipse(QPointF(8, 8), 5.5, 5.5);
-      painter.setPen(QPen(palette.color(QPalette::Base), 1.8));
+      painter.setPen(QPen(hole, 1.8));
       painter.drawPolyline(QPolygonF({ QPointF(5, 8.2), QPointF(7.2, 10.4), QPointF(11, 5.8) }));
     }
-    return QIcon(pixmap);
+    return pixmap;
+  }
+
+  QIcon statusIcon(qRcnCases::Status status) const
+  {
+    const QPalette& palette = this->Owner->palette();
+    const QColor line = status == qRcnCases::NotRead ? qRcnStyle::muted(palette)
+      : status == qRcnCases::Problem                 ? qRcnStyle::warning(palette)
+                                                     : qRcnStyle::accent(palette);
+    QIcon icon(statusSign(status, line, palette.color(QPalette::Base)));
+    icon.addPixmap(statusSign(status, palette.color(QPalette::HighlightedText), palette.color(QPalette::Highlight)), QIcon::Selected);
+    return icon;
   }
 
   int rowOf(const QString& id) const
@@ -151,11 +161,17 @@ public:
     this->Search->setVisible(count > 0);
   }
 
-  /// In a narrow panel the icon tells the status.
+  /// In a narrow panel the icon tells the status, and the raters' dots move together: names must be told apart.
   void refreshColumns()
   {
+    const bool narrow = this->Owner->width() < 300;
+    this->Table->horizontalHeader()->setSectionResizeMode(RatersColumn, narrow ? QHeaderView::Fixed : QHeaderView::ResizeToContents);
+    if (narrow)
+    {
+      this->Table->horizontalHeader()->resizeSection(RatersColumn, 44);
+    }
     this->Table->setColumnHidden(StatusColumn, this->Owner->width() < 420);
-    this->Table->setColumnHidden(SplitColumn, this->Owner->width() < 300 || !this->SeveralSplits);
+    this->Table->setColumnHidden(SplitColumn, narrow || !this->SeveralSplits);
   }
 
   void activate(int row)
@@ -208,6 +224,7 @@ qRcnCases::qRcnCases(QWidget* parent)
   p->Table->horizontalHeader()->setSortIndicator(-1, Qt::AscendingOrder);
   p->Table->verticalHeader()->hide();
   p->Table->setShowGrid(false);
+  p->Table->setTextElideMode(Qt::ElideMiddle); // names of cases differ at their ends
   p->Table->setAlternatingRowColors(true);
   p->Table->setSelectionBehavior(QAbstractItemView::SelectRows);
   p->Table->setSelectionMode(QAbstractItemView::SingleSelection);
@@ -388,4 +405,16 @@ bool qRcnCases::eventFilter(QObject* watched, QEvent* event)
     return true;
   }
   return QWidget::eventFilter(watched, event);
+}
+
+void qRcnCases::changeEvent(QEvent* event)
+{
+  QWidget::changeEvent(event);
+  if (event->type() == QEvent::PaletteChange && this->d->Footer)
+  {
+    for (int row = 0; row < this->d->Table->rowCount(); ++row)
+    {
+      this->d->refreshRow(row); // signs in the palette's colors
+    }
+  }
 }

@@ -53,6 +53,7 @@ signals:
   void filesDropped(const QStringList& paths);
 
 protected:
+  void changeEvent(QEvent* event) override;
   void dragEnterEvent(QDragEnterEvent* event) override;
   void dropEvent(QDropEvent* event) override;
   void resizeEvent(QResizeEvent* event) override;

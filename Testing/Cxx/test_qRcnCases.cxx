@@ -110,6 +110,8 @@ private slots:
     QCOMPARE(table->item(1, 4)->text(), QString("problem: The masks have another size."));
     QCOMPARE(table->item(2, 2)->text(), QString("0.82"));
     QVERIFY(PictureDifference(before, PictureOf(panel, QSize(560, 300))) > PictureTolerance);
+    PictureOf(panel, QSize(220, 300)); // the names keep their room
+    QVERIFY2(table->columnWidth(0) > 80, qPrintable(QString::number(table->columnWidth(0))));
     // A narrow panel shows the status as a sign.
     PictureOf(panel, QSize(350, 300));
     QVERIFY(table->isColumnHidden(4));
@@ -175,6 +177,7 @@ private slots:
     panel.setCurrentCase("case 1");
     COMPARE_PICTURES(panel, "cases", 350, 280);
     COMPARE_PICTURE(panel, "cases_wide", 620, 280);
+    COMPARE_PICTURE(panel, "cases_narrow", 220, 280);
   }
 };
 
