@@ -1,18 +1,13 @@
 """rater-consensus report: the page says what agree and evaluate say, and bad input gets one sentence."""
 import html
 import json
-import os
 import re
-import signal
-import subprocess
-import time
 
 import numpy as np
 import pytest
 
 from rcn_report_cases import levels_of, report_cases
-from rcn_testing import (PROGRAM, blobs, case, leftovers, raters, refused, run, write_image,  # noqa: F401
-                         write_nrrd)
+from rcn_testing import blobs, case, leftovers, raters, refused, run, write_nrrd  # noqa: F401
 
 
 def tables(page):
@@ -242,17 +237,3 @@ def test_no_place_to_write(many, tmp_path):
 def test_to_standard_output(case):
     done = run("report", *raters(case), "-o", "-")
     assert done.out.startswith("<!DOCTYPE html>") and done.out.endswith("</html>\n")
-
-
-def test_stopped_it_leaves_the_old_page(tmp_path):
-    masks = blobs(4, (60, 200, 200))
-    files = {name: write_image(tmp_path / f"{name}.nrrd", mask) for name, mask in zip("ABCD", masks)}
-    (tmp_path / "r.html").write_text("old")
-    process = subprocess.Popen([str(PROGRAM), "report", *map(os.fspath, raters(files)), "--surfaces", "-o", str(tmp_path / "r.html")],
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    time.sleep(0.3)
-    process.send_signal(signal.SIGINT)
-    _, error = process.communicate(timeout=60)
-    if process.returncode == 1:  # it may have been done already
-        assert b"Cancelled" in error and (tmp_path / "r.html").read_text() == "old"
-    assert not leftovers(tmp_path)

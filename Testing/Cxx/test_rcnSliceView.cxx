@@ -1,0 +1,158 @@
+#include "rcnSliceView.h"
+
+#include <algorithm>
+
+#include "rcnTest.h"
+
+namespace
+{
+
+/// Two raters on 60 (or more) x 40 x 5 voxels of 1 x 2 x 3 mm: A marks a small block, B a larger one around it on slice 3.
+struct Scene
+{
+  Folder Files;
+  rcn_geometry Geometry;
+  rcn::Workspace Work;
+
+  explicit Scene(bool turned = false, bool marks = true, int64_t columns = 60) : Geometry(rcn_geometry_make(columns, 40, 5))
+  {
+    this->Geometry.spacing[1] = 2;
+    this->Geometry.spacing[2] = 3;
+    if (turned)
+    {
+      this->Geometry.direction[0] = this->Geometry.direction[4] = -1;
+    }
+    rcn::Case one;
+    one.Id = "scene";
+    for (int r = 0; r < 2; ++r)
+    {
+      const rcn::Volume mask = rcn::Volume::Allocate(this->Geometry, RCN_UINT8);
+      for (int64_t i = 0; i < columns * 40 * 5; ++i)
+      {
+        const int64_t x = i % columns, y = i / columns % 40, z = i / columns / 40, more = r * (z == 3) * 4;
+        static_cast<uint8_t*>(mask.Data())[i] = marks && x >= 20 - more && x < 24 + more && y >= 10 && y < 14 && z >= 2;
+      }
+      rcn::RaterFile rater;
+      rater.Name = r ? "B" : "A";
+      rater.Path = this->Files / (rater.Name + ".nrrd");
+      rcn::WriteImage(rater.Path, mask.View(), rcn::Content::Mask);
+      one.Raters.push_back(rater);
+    }
+    this->Work.LoadCase(one);
+  }
+};
+
+void SlicesWorthALook()
+{
+  const Scene scene, nothing(false, false);
+  CHECK(rcn::SlicesToSee(scene.Work, scene.Work.Agree(false), 3) == std::vector<int64_t>{ 3 });
+  CHECK(rcn::SlicesToSee(nothing.Work, nothing.Work.Agree(false), 3) == std::vector<int64_t>{ 2 }); // the middle
+}
+
+void Maps()
+{
+  const Scene scene;
+  const rcn::SliceView view(scene.Work, 3);
+  const std::vector<float> a = view.RaterMap(0), b = view.RaterMap(1), share = view.ShareMap();
+  CHECK(a.size() == 60 * 40 && std::count(a.begin(), a.end(), 1.0F) == 16 && std::count(b.begin(), b.end(), 1.0F) == 48);
+  for (size_t i = 0; i < a.size(); ++i)
+  {
+    CHECK(share[i] == (a[i] + b[i]) / 2);
+  }
+  const rcn::Volume levels = rcn::Volume::Allocate(scene.Geometry, RCN_FLOAT32, 3);
+  for (int64_t i = 0; i < 60 * 40 * 5; ++i)
+  {
+    float* voxel = static_cast<float*>(levels.Data()) + 3 * i;
+    voxel[0] = 0.5F;
+    voxel[1] = i / 2400 == 3 ? 0.3F : 0.5F;
+    voxel[2] = 0.5F - voxel[1];
+  }
+  CHECK_NEAR(view.LevelMap(levels, 1)[7], 0.3, 1e-6);
+  CHECK_NEAR(view.ReadoutMap(levels, RCN_READOUT_EXPECTED)[7], 0.35, 1e-6);
+  CHECK_NEAR(view.ReadoutMap(levels, RCN_READOUT_AT_LEAST, 2)[7], 0.2, 1e-6);
+  CHECK_THROWS(rcn::SliceView(scene.Work, 9).RaterMap(0), RCN_EINVALID, "no slice 9");
+}
+
+/// The coordinates of the first path in a figure.
+std::vector<double> PathOf(const rcn::Figure& figure)
+{
+  const std::string svg = figure.Inline();
+  std::vector<double> numbers;
+  size_t at = svg.find(" d=\"M");
+  const size_t end = svg.find('"', at + 4);
+  for (at += 5; at < end; ++at)
+  {
+    size_t length = 0;
+    numbers.push_back(std::stod(svg.substr(at), &length));
+    at += length;
+  }
+  return numbers;
+}
+
+/// Turned over or not, the same outline at the same place; x and y in millimetres have one scale.
+void OutlinesAreWhereTheyBelong()
+{
+  const Scene plain, turned(true);
+  double low[2][2], high[2][2];
+  int64_t columns = 0, rows = 0;
+  const Scene* scenes[2] = { &plain, &turned };
+  for (int s = 0; s < 2; ++s)
+  {
+    const rcn::SliceView view(scenes[s]->Work, 3, false);
+    rcn::Figure figure(120, view.HeightOf(120), "", "");
+    view.DrawRater(figure, { 0, 0, 120 }, 0);
+    const std::vector<double> xy = PathOf(figure);
+    for (size_t a = 0; a < 2; ++a)
+    {
+      low[s][a] = 1e9;
+      high[s][a] = -1e9;
+      for (size_t i = a; i < xy.size(); i += 2)
+      {
+        low[s][a] = std::min(low[s][a], xy[i]);
+        high[s][a] = std::max(high[s][a], xy[i]);
+      }
+    }
+    CHECK_NEAR(view.HeightOf(120), 160, 1e-9); // 60 x 40 voxels of 1 x 2 mm
+    view.Picture(columns, rows);
+    CHECK(columns == 60 && rows == 40);
+  }
+  CHECK_NEAR(low[0][0], 2 * 20, 0.01);
+  CHECK_NEAR(high[0][0], 2 * 24, 0.01);
+  CHECK_NEAR(low[0][1], 4 * 10, 0.01);
+  CHECK_NEAR(high[0][1], 4 * 14, 0.01);
+  // Stored with both axes turned, voxel 20 lies as far from the other edge.
+  CHECK_NEAR(low[1][0], 2 * (60 - 24), 0.01);
+  CHECK_NEAR(low[1][1], 4 * (40 - 14), 0.01);
+}
+
+void CutToTheMarks()
+{
+  const Scene scene(false, true, 200);
+  const rcn::SliceView view(scene.Work, 3);
+  int64_t columns = 0, rows = 0;
+  const std::vector<uint8_t> rgb = view.Picture(columns, rows);
+  // All 80 mm of the height, and in the width no strip: four fifths of that.
+  CHECK(columns == 64 && rows == 40 && rgb.size() == static_cast<size_t>(3 * columns * rows));
+  CHECK(rgb.front() == 96 && rgb.back() == 96); // no image: plain grey
+}
+
+void Legends()
+{
+  const Scene scene;
+  const rcn::AgreementReport agreement = scene.Work.Agree(false);
+  const auto levels = rcn::LevelLegend(*agreement.Figures, scene.Geometry);
+  CHECK(levels.size() == 2 && levels[0].second == "1 of 2: 0.192 mL" && levels[0].first != levels[1].first);
+  CHECK(rcn::RaterLegend(scene.Work.RaterNames())[1].second == "B" && rcn::ProbabilityLegend().back().second == "100 %");
+}
+
+} // namespace
+
+int main()
+{
+  RUN(SlicesWorthALook);
+  RUN(Maps);
+  RUN(OutlinesAreWhereTheyBelong);
+  RUN(CutToTheMarks);
+  RUN(Legends);
+  return Failures ? EXIT_FAILURE : EXIT_SUCCESS;
+}
