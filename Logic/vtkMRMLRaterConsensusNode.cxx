@@ -141,6 +141,15 @@ std::string vtkMRMLRaterConsensusNode::GetNthRaterName(int n) const
   return n >= 0 && n < this->GetNumberOfRaters() ? this->Raters[static_cast<size_t>(n)].Name : std::string();
 }
 
+void vtkMRMLRaterConsensusNode::SetNthRaterName(int n, const std::string& name)
+{
+  if (n >= 0 && n < this->GetNumberOfRaters() && this->Raters[static_cast<size_t>(n)].Name != name)
+  {
+    this->Raters[static_cast<size_t>(n)].Name = name;
+    this->Modified();
+  }
+}
+
 std::string vtkMRMLRaterConsensusNode::GetNthRaterSegmentID(int n) const
 {
   return n >= 0 && n < this->GetNumberOfRaters() ? this->Raters[static_cast<size_t>(n)].SegmentID : std::string();

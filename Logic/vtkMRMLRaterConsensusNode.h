@@ -42,6 +42,7 @@ public:
   void RemoveAllRaters();
   int GetNumberOfRaters() const;
   std::string GetNthRaterName(int n) const;
+  void SetNthRaterName(int n, const std::string& name);
   std::string GetNthRaterSegmentID(int n) const; ///< empty for a label map
   int GetNthRaterValue(int n) const;
   vtkMRMLNode* GetNthRaterNode(int n); ///< null when it has left the scene

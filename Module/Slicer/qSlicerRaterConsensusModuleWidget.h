@@ -1,0 +1,48 @@
+/// The panel: raters, agreement, consensus, model, calibration, in the order of a person's work.
+///
+/// What it shows comes from the parameter node and goes there; what it does is one action of the logic, off the GUI thread.
+#ifndef qSlicerRaterConsensusModuleWidget_h
+#define qSlicerRaterConsensusModuleWidget_h
+
+#include "qSlicerAbstractModuleWidget.h"
+#include "qSlicerRaterConsensusModuleExport.h"
+
+class qSlicerRaterConsensusModuleWidgetPrivate;
+class vtkMRMLNode;
+class vtkMRMLScene;
+
+class Q_SLICER_QTMODULES_RATERCONSENSUS_EXPORT qSlicerRaterConsensusModuleWidget : public qSlicerAbstractModuleWidget
+{
+  Q_OBJECT
+
+public:
+  typedef qSlicerAbstractModuleWidget Superclass;
+  explicit qSlicerRaterConsensusModuleWidget(QWidget* parent = nullptr);
+  ~qSlicerRaterConsensusModuleWidget() override;
+
+  void enter() override;
+
+public slots:
+  void setMRMLScene(vtkMRMLScene* scene) override;
+
+protected:
+  void setup() override;
+
+protected slots:
+  void setParameters(vtkMRMLNode* node);
+  void updateFromNode();
+  void updateNode();
+  void addRaters();
+  void showSideBySide();
+  void onSceneStartClose();
+
+private:
+  void start(int action, const QString& what);
+  void showResults();
+
+  QScopedPointer<qSlicerRaterConsensusModuleWidgetPrivate> d_ptr;
+  Q_DECLARE_PRIVATE(qSlicerRaterConsensusModuleWidget)
+  Q_DISABLE_COPY(qSlicerRaterConsensusModuleWidget)
+};
+
+#endif
