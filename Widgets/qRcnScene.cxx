@@ -12,10 +12,13 @@
 namespace
 {
 
-std::unique_ptr<rcn_context, rcn::ContextDeleter> MakeContext()
+/// threads: 0: all cores.
+std::unique_ptr<rcn_context, rcn::ContextDeleter> MakeContext(int threads)
 {
   rcn_context* context = nullptr;
-  if (rcn_context_create(&context, nullptr) != RCN_OK)
+  rcn_context_options options = RCN_CONTEXT_OPTIONS_INIT;
+  options.threads = threads;
+  if (rcn_context_create(&context, &options) != RCN_OK)
   {
     throw std::bad_alloc();
   }
@@ -43,7 +46,8 @@ int CountBits(uint64_t bits)
 } // namespace
 
 qRcnScene::qRcnScene(QObject* parent)
-  : QObject(parent), Context(MakeContext()), Counting(new qRcnJob(this))
+  // A slice is drawn in less time than threads take to be woken and to fall asleep again.
+  : QObject(parent), Context(MakeContext(1)), Counting(new qRcnJob(this))
 {
 }
 
@@ -564,7 +568,7 @@ void qRcnScene::measureVolume()
   const rcn::Volume volume = this->prediction(this->ShownPrediction).volume();
   const int readout = this->Readout, number = this->ReadoutNumber;
   this->Counting->startInstead(tr("Measuring volumes"), [=](qRcnJob::Monitor& monitor) -> qRcnJob::Done {
-    const auto context = MakeContext();
+    const auto context = MakeContext(0);
     rcn_context_set_progress(
       context.get(),
       [](double, const char*, void* payload) -> int { return static_cast<qRcnJob::Monitor*>(payload)->isCancelled(); },
