@@ -42,6 +42,12 @@ int RunView(const Arguments& arguments)
   {
     throw Error(RCN_EUNSUPPORTED, "The viewer was not built: it needs Qt and VTK (libvtk9-qt-dev, qtbase5-dev); install them and build again.");
   }
+#ifdef __linux__
+  if (!std::getenv("DISPLAY") && !std::getenv("WAYLAND_DISPLAY") && !std::getenv("QT_QPA_PLATFORM"))
+  {
+    throw Error(RCN_EUNSUPPORTED, "There is no screen: neither DISPLAY nor WAYLAND_DISPLAY is set. For a picture without one, start it with xvfb-run.");
+  }
+#endif
   std::vector<std::string> words = WordsOf(arguments);
   words.insert(words.begin(), viewer);
   std::vector<char*> raw;

@@ -551,6 +551,13 @@ void qRcnMainWindow::updateActions()
   enable("reopen", !busy && !training);
   enable("compareRaters", !busy && raters);
   enable("consensus", !busy && raters);
+  for (QAction* action : this->Actions)
+  {
+    if (action->objectName().startsWith("fuse-"))
+    {
+      action->setEnabled(!busy && raters);
+    }
+  }
   enable("predict", !busy && model && open);
   enable("predictCase", !busy && model && open);
   enable("predictAll", !busy && model && open);
@@ -1202,7 +1209,10 @@ void qRcnMainWindow::recalibrate()
       this->Calibration->showJudged(result->OnFittedCases, Text(model));
       this->updateActions();
       this->updateTitle();
-      this->Notice->showRemark(tr("%1 carries the correction and is the model in use now; evaluate it on test cases.").arg(Text(corrected)));
+      const bool better = result->OnFittedCases.Report.Figures[RCN_MR_ECE] < result->OnFittedCases.Before.Figures[RCN_MR_ECE];
+      this->Notice->showRemark((better ? tr("%1 carries the correction and is the model in use now; evaluate it on test cases.")
+                                       : tr("%1 carries the correction, but its MR-ECE is no smaller; another way to correct may do better."))
+                                 .arg(Text(corrected)));
     };
   });
 }

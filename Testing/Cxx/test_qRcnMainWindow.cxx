@@ -427,6 +427,27 @@ private slots:
     window.closeAtOnce();
   }
 
+  /// An image that nobody outlined, of one slice: there is nothing to compare, and masks can come later.
+  void anImageAloneCanBeOpened()
+  {
+    const Folder folder;
+    WritePhantoms(folder);
+    Window window(folder);
+    window.drop({ folder / "c0.nrrd" });
+    QVERIFY(window.done());
+    QVERIFY2(window.windowTitle().startsWith("c0"), qPrintable(window.notice()->text()));
+    QCOMPARE(window.scene()->raterCount(), 0);
+    QCOMPARE(window.consensus()->raters()->count(), 0);
+    QVERIFY(!window.action("compareRaters")->isEnabled() && !window.action("fuse-staple")->isEnabled() && !window.action("predictCase")->isEnabled());
+    QVERIFY(window.action("save")->isEnabled());
+    window.drop({ folder / "c0A.nrrd", folder / "c0B.nrrd" });
+    QVERIFY(window.done());
+    QCOMPARE(window.scene()->raterNames(), QStringList({ "c0A", "c0B" }));
+    QCOMPARE(window.session().Cases.size(), size_t(1));
+    QVERIFY(window.action("compareRaters")->isEnabled());
+    window.closeAtOnce();
+  }
+
   void aBrokenCaseIsNamedAndTheOldOneStays()
   {
     const Folder folder;

@@ -87,3 +87,11 @@ def test_without_the_viewer(tmp_path):
     shutil.copy(PROGRAM, program)
     done = subprocess.run([program, "view"], capture_output=True, text=True, timeout=60)
     assert done.returncode == 2 and done.stderr.count("\n") == 1 and "not built" in done.stderr
+
+
+@pytest.mark.skipif(not VIEWER.exists(), reason="the viewer was not built")
+def test_without_a_screen():
+    environment = {name: value for name, value in os.environ.items()
+                   if name not in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")}
+    done = run("view", check=False, env=environment)
+    assert done.code == 2 and done.err.count("\n") == 1 and "no screen" in done.err
