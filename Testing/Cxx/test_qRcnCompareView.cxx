@@ -6,12 +6,16 @@
 
 #include "qRcnCompareView.h"
 #include "qRcnSliceCanvas.h"
+#include "qRcnSliceViews.h"
+#include "qRcnTest.h"
 #include "rcnSceneTest.h"
 
 class TestCompareView : public QObject
 {
   Q_OBJECT
 private slots:
+  void initTestCase() { SetUpLook(); }
+
   void panelsFollowTheScene()
   {
     qRcnScene scene;
@@ -115,6 +119,24 @@ private slots:
     MakePhantom(40, 36, 1, 2).show(scene); // one slice: no choice
     QVERIFY(!orientation->isVisible());
     QCOMPARE(view.view(), RCN_VIEW_AXIAL);
+  }
+
+  /// As stored; and a rater that is not drawn would be noticed.
+  void looksAsStored()
+  {
+    TestCase one = MakePhantom(64, 60, 12, 4);
+    one.Geometry.spacing[2] = 3;
+    qRcnScene scene;
+    one.show(scene);
+    scene.setWindow(-4, 4); // little noise, small files
+    scene.addPrediction("Model", MakeLevels(one, 0.96));
+    qRcnSliceViews views(&scene);
+    COMPARE_PICTURE(views, "slices", 560, 360);
+    const QImage all = PictureOf(views, QSize(560, 360));
+    scene.setContoursVisible(false);
+    QVERIFY(PictureDifference(all, PictureOf(views, QSize(560, 360))) > 2 * PictureTolerance);
+    qRcnCompareView view(&scene);
+    COMPARE_PICTURE(view, "compare", 560, 360);
   }
 };
 
