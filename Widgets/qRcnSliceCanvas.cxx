@@ -368,7 +368,11 @@ void qRcnSliceCanvas::drawScaleBar(QPainter& painter, const QRectF& panel) const
   double length = std::pow(10, std::floor(std::log10(most)));
   length *= 5 * length <= most ? 5 : 2 * length <= most ? 2 : 1;
   const QPointF left = panel.bottomLeft() + QPointF(8, -30), right = left + QPointF(length / mm, 0);
-  const QString text = length >= 1 ? tr("%1 mm").arg(length) : tr("%1 \u00b5m").arg(1000 * length);
+  // A picture file that knows no spacing is measured in pixels: millimetres would be made up.
+  const double* spacing = this->Scene->geometry().spacing;
+  const QString text = this->isPicture() && spacing[0] == 1 && spacing[1] == 1 ? tr("%1 px").arg(length)
+    : length >= 1                                                             ? tr("%1 mm").arg(length)
+                                                                              : tr("%1 \u00b5m").arg(1000 * length);
   for (const bool shadow : { true, false })
   {
     const QPointF by = shadow ? QPointF(1, 1) : QPointF(0, 0);
