@@ -18,8 +18,12 @@ needs_screen = pytest.mark.skipif(not VIEWER.exists() or not shutil.which("xvfb-
 def view(folder, *words):
     environment = dict(os.environ, HOME=str(folder), XDG_DATA_HOME=str(folder / "data"), XDG_CONFIG_HOME=str(folder / "config"),
                        XDG_RUNTIME_DIR=str(folder), QT_SCALE_FACTOR="1", QT_QPA_PLATFORM="xcb")
-    return subprocess.run(["xvfb-run", "-a", "-s", "-screen 0 1600x1000x24", PROGRAM, "view", *map(os.fspath, words)],
-                          env=environment, capture_output=True, text=True, timeout=300, cwd=folder)
+    # The program's own exit code: xvfb-run has another one when it cannot clean up after itself.
+    code = folder / "exit-code"
+    done = subprocess.run(["xvfb-run", "-a", "-s", "-screen 0 1600x1000x24", "sh", "-c", '"$@"; echo $? > "$0"', code, PROGRAM, "view",
+                           *map(os.fspath, words)], env=environment, capture_output=True, text=True, timeout=300, cwd=folder)
+    done.returncode = int(code.read_text())
+    return done
 
 
 def png_size(path):
