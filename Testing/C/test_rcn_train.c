@@ -487,6 +487,7 @@ static void take_course(rcn_comm *comm, void *payload) {
     rcn_train_report report;
     rcn_context *ctx = make_context(1);
     const int me = rcn_comm_rank(comm);
+    const rcn_net_options usual = net_shape;
     processes = comm;
     net_shape = c->shape;
     rcn_status status = open_setting(&s, ctx, c->strategy, c->change);
@@ -510,6 +511,7 @@ static void take_course(rcn_comm *comm, void *payload) {
     CHECK(rcn_context_bytes(ctx) == 0);
     rcn_context_destroy(ctx);
     processes = NULL;
+    net_shape = usual;
 }
 
 static test_group group;

@@ -160,7 +160,7 @@ inline QString ComparePicture(QWidget& widget, const QString& name, const QSize&
     return "A screen reader cannot name " + NamelessControl(widget);
   }
   const QString path = QStringLiteral(RCN_PICTURES "/%1.png").arg(name);
-  if (qEnvironmentVariableIsSet("RCN_RENEW_PICTURES"))
+  if (qEnvironmentVariableIntValue("RCN_RENEW_PICTURES") == 1)
   {
     QDir().mkpath(QStringLiteral(RCN_PICTURES));
     return InFewColors(picture).save(path, "png", 0) ? QString() : "Cannot write " + path;
