@@ -330,8 +330,8 @@ QString qRcnSliceCanvas::windowText() const
 
 void qRcnSliceCanvas::drawTexts(QPainter& painter, const QRectF& panel, const Texts& texts) const
 {
-  const auto draw = [&](const QString& text, int where, const QColor& color, double inset = 6) {
-    const QRectF room = panel.adjusted(inset, inset - 2, -inset, 2 - inset);
+  const auto draw = [&](const QString& text, int where, const QColor& color, double above = 0) {
+    const QRectF room = panel.adjusted(6, 4, -6, -4 - above);
     painter.setPen(QColor(0, 0, 0, 200)); // a shadow, to be read over bright tissue
     painter.drawText(room.translated(1, 1), where, text);
     painter.setPen(color);
@@ -358,7 +358,10 @@ void qRcnSliceCanvas::drawTexts(QPainter& painter, const QRectF& panel, const Te
   }
   font.setPixelSize(10);
   painter.setFont(font);
-  draw(texts.Warning, Qt::AlignRight | Qt::AlignBottom, QColor(165, 165, 165));
+  // In a narrow panel it would run into the letter at the bottom: then it stands above that line.
+  const double width = QFontMetricsF(font).horizontalAdvance(texts.Warning);
+  const double above = texts.Letters && width + 24 > panel.width() / 2 ? 18 : 0;
+  draw(texts.Warning, Qt::AlignRight | Qt::AlignBottom, QColor(165, 165, 165), above);
 }
 
 void qRcnSliceCanvas::drawScaleBar(QPainter& painter, const QRectF& panel) const
