@@ -40,7 +40,7 @@ int RunView(const Arguments& arguments)
   const std::string viewer = (own.parent_path() / "rater-consensus-viewer").string();
   if (access(viewer.c_str(), X_OK) != 0)
   {
-    throw Error(RCN_EUNSUPPORTED, "The viewer was not built: it needs Qt and VTK (libvtk9-qt-dev, qtbase5-dev); install them and build again.");
+    throw Error(RCN_EUNSUPPORTED, "The viewer was not built: it needs Qt (qtbase5-dev); install it and build again.");
   }
 #ifdef __linux__
   if (!std::getenv("DISPLAY") && !std::getenv("WAYLAND_DISPLAY") && !std::getenv("QT_QPA_PLATFORM"))

@@ -5,12 +5,9 @@
 #include <map>
 
 #include <QApplication>
-#include <QSurfaceFormat>
 #include <QTimer>
 
-#include <QVTKOpenGLNativeWidget.h>
 #include <itkObject.h>
-#include <vtkObject.h>
 
 #include "qRcnDisputes.h"
 #include "qRcnMainWindow.h"
@@ -149,13 +146,11 @@ void TakePicture(qRcnMainWindow& window, const QString& path)
 int main(int argc, char** argv)
 {
   itk::Object::GlobalWarningDisplayOff();
-  vtkObject::GlobalWarningDisplayOff();
   std::signal(SIGXFSZ, SIG_IGN);
   rcn::Arguments arguments;
   try
   {
     arguments = rcn::ParseArguments(std::vector<std::string>(argv + 1, argv + argc), "view", rcn::ViewOptions());
-    QSurfaceFormat::setDefaultFormat(QVTKOpenGLNativeWidget::defaultFormat());
     QApplication application(argc, argv);
     QApplication::setApplicationName("Viewer");
     QApplication::setOrganizationName("RaterConsensus");

@@ -22,7 +22,7 @@ def main():
 
     program = os.path.join(os.environ.get("RCN_BUILD", "build"), "bin", "bench_view")
     if not os.path.exists(program):
-        sys.exit("bench_view: the viewer was not built: Qt or VTK is missing")
+        sys.exit("bench_view: the viewer was not built: Qt is missing")
     command = [program, *map(str, options.size), str(options.raters), str(min(options.slices, options.size[2]))]
     environment = dict(os.environ, QT_QPA_PLATFORM="xcb", QT_SCALE_FACTOR="1")
     if shutil.which("xvfb-run"):

@@ -16,12 +16,10 @@
 #include <QPushButton>
 #include <QRegularExpression>
 #include <QSignalSpy>
-#include <QSurfaceFormat>
 #include <QTabWidget>
 #include <QTableWidget>
 #include <QToolButton>
 
-#include <QVTKOpenGLNativeWidget.h>
 #include <itkObject.h>
 
 #include "qRcnAgreement.h"
@@ -680,7 +678,6 @@ private slots:
 
 int main(int argc, char** argv)
 {
-  QSurfaceFormat::setDefaultFormat(QVTKOpenGLNativeWidget::defaultFormat());
   Watchdog application(argc, argv);
   TestMainWindow test;
   return QTest::qExec(&test, argc, argv);
