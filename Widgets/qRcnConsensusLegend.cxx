@@ -127,7 +127,7 @@ public:
       this->Table->setItem(row, 0, name);
       this->Table->setItem(row, 1, volume);
     }
-    this->Table->setVisibleRows(std::max(this->Volumes.size(), 2), 12);
+    this->Table->setVisibleRows(std::max<int>(this->Volumes.size(), 2), 12);
     this->All->setVisible(this->Isolated >= 0);
     this->Hint->setVisible(this->Volumes.isEmpty());
     this->Table->setVisible(!this->Volumes.isEmpty());

@@ -12,6 +12,15 @@
 namespace
 {
 
+QPointF positionOf(const QMouseEvent* event)
+{
+#if QT_VERSION >= QT_VERSION_CHECK(6, 0, 0)
+  return event->position();
+#else
+  return event->localPos();
+#endif
+}
+
 const double LARGEST_ZOOM = 64, SMALLEST_ZOOM = 0.2;
 const QColor TEXT_COLOR(225, 225, 225);
 
@@ -358,10 +367,12 @@ void qRcnSliceCanvas::drawTexts(QPainter& painter, const QRectF& panel, const Te
   }
   font.setPixelSize(10);
   painter.setFont(font);
-  // In a narrow panel it would run into the letter at the bottom: then it stands above that line.
+  // In a narrow panel it would run into the letter at the bottom, in a still narrower one into the scale bar: then it stands
+  // above them.
   const double width = QFontMetricsF(font).horizontalAdvance(texts.Warning);
-  const double above = texts.Letters && width + 24 > panel.width() / 2 ? 18 : 0;
-  draw(texts.Warning, Qt::AlignRight | Qt::AlignBottom, QColor(165, 165, 165), above);
+  const bool letter = texts.Letters && width + 24 > panel.width() / 2;
+  const bool scale = letter && width + 80 > 0.8 * panel.width();
+  draw(texts.Warning, Qt::AlignRight | Qt::AlignBottom, QColor(165, 165, 165), scale ? 36 : letter ? 18 : 0);
 }
 
 void qRcnSliceCanvas::drawScaleBar(QPainter& painter, const QRectF& panel) const
@@ -434,7 +445,7 @@ void qRcnSliceCanvas::mousePressEvent(QMouseEvent* event)
     return; // another button is down
   }
   this->Button = event->button();
-  this->PressedAt = this->DraggedTo = event->localPos();
+  this->PressedAt = this->DraggedTo = positionOf(event);
   switch (event->button())
   {
     case Qt::LeftButton:
@@ -453,7 +464,7 @@ void qRcnSliceCanvas::mousePressEvent(QMouseEvent* event)
 
 void qRcnSliceCanvas::mouseMoveEvent(QMouseEvent* event)
 {
-  const QPointF place = event->localPos(), step = place - this->DraggedTo;
+  const QPointF place = positionOf(event), step = place - this->DraggedTo;
   qRcnScene::Voxel voxel{};
   const bool inside = this->voxelAt(place, &voxel);
   emit this->cursorMoved(inside, voxel[0], voxel[1], voxel[2]);
@@ -508,7 +519,7 @@ void qRcnSliceCanvas::mouseReleaseEvent(QMouseEvent* event)
   }
   if (this->Dragging == Drag::Click)
   {
-    this->pointAt(event->localPos());
+    this->pointAt(positionOf(event));
   }
   this->Dragging = Drag::None;
   this->Button = Qt::NoButton;
