@@ -14,7 +14,6 @@
 #include <QLabel>
 #include <QMenu>
 #include <QMenuBar>
-#include <QMimeData>
 #include <QProgressBar>
 #include <QPushButton>
 #include <QScrollArea>
@@ -36,6 +35,7 @@
 #include "qRcnConsensusPanel.h"
 #include "qRcnDisputes.h"
 #include "qRcnNotice.h"
+#include "qRcnStyle.h"
 #include "qRcnReliabilityDiagram.h"
 #include "qRcnShortcuts.h"
 #include "qRcnSliceCanvas.h"
@@ -69,19 +69,6 @@ QStringList Texts(const std::vector<std::string>& texts)
 rcn::SessionProgress ProgressOf(qRcnJob::Monitor& monitor)
 {
   return [&monitor](double fraction, const char* stage) { return monitor.report(fraction, QString::fromUtf8(stage)); };
-}
-
-QStringList LocalFiles(const QMimeData* data)
-{
-  QStringList paths;
-  for (const QUrl& url : data->urls())
-  {
-    if (url.isLocalFile())
-    {
-      paths << url.toLocalFile();
-    }
-  }
-  return paths;
 }
 
 QWidget* Scrolled(QWidget* widget)
@@ -1582,7 +1569,7 @@ void qRcnMainWindow::setShortcutsVisible(bool visible)
 
 void qRcnMainWindow::dragEnterEvent(QDragEnterEvent* event)
 {
-  if (!LocalFiles(event->mimeData()).isEmpty())
+  if (!qRcnStyle::localFiles(event->mimeData()).isEmpty())
   {
     event->acceptProposedAction();
   }
@@ -1591,5 +1578,5 @@ void qRcnMainWindow::dragEnterEvent(QDragEnterEvent* event)
 void qRcnMainWindow::dropEvent(QDropEvent* event)
 {
   event->acceptProposedAction();
-  this->openFiles(LocalFiles(event->mimeData()));
+  this->openFiles(qRcnStyle::localFiles(event->mimeData()));
 }

@@ -146,6 +146,14 @@ done:
     return status;
 }
 
+static void merge_channel(rcn_moments *sum, int channel, const moment *other) {
+    moment all = {sum->count[channel], sum->mean[channel], sum->squares[channel]};
+    merge_moment(&all, other);
+    sum->count[channel] = all.count;
+    sum->mean[channel] = all.mean;
+    sum->squares[channel] = all.squares;
+}
+
 rcn_status rcn_moments_add(rcn_moments *moments, rcn_context *ctx, const rcn_channel *channels,
                            int count) {
     rcn_status status;
@@ -160,12 +168,9 @@ rcn_status rcn_moments_add(rcn_moments *moments, rcn_context *ctx, const rcn_cha
     sum = *moments;
     sum.channels = count;
     for (int c = 0; c < count; ++c) {
-        moment all = {sum.count[c], sum.mean[c], sum.squares[c]}, one;
+        moment one;
         RCN_TRY(measure(&one, ctx, &channels[c]));
-        merge_moment(&all, &one);
-        sum.count[c] = all.count;
-        sum.mean[c] = all.mean;
-        sum.squares[c] = all.squares;
+        merge_channel(&sum, c, &one);
     }
     *moments = sum;
 done:
@@ -185,12 +190,8 @@ rcn_status rcn_moments_share(rcn_moments *moments, rcn_context *ctx, rcn_comm *c
         if (!theirs.channels) continue; /* had no image */
         sum.channels = theirs.channels;
         for (int c = 0; c < theirs.channels; ++c) {
-            moment all = {sum.count[c], sum.mean[c], sum.squares[c]};
             const moment one = {theirs.count[c], theirs.mean[c], theirs.squares[c]};
-            merge_moment(&all, &one);
-            sum.count[c] = all.count;
-            sum.mean[c] = all.mean;
-            sum.squares[c] = all.squares;
+            merge_channel(&sum, c, &one);
         }
     }
     *moments = sum;
