@@ -6,6 +6,7 @@
 #include "rcn/rcn.h"
 #include "rcnCommands.h"
 #include "rcnEvaluation.h"
+#include "rcnPhantom.h"
 #include "rcnReportPage.h"
 #include "rcnSliceView.h"
 #ifdef RCN_HAVE_NETWORKS
@@ -18,28 +19,19 @@ namespace rcn
 namespace
 {
 
-constexpr int Raters = 5;
-const char* const RaterNames[Raters] = { "Ada", "Ben", "Cleo", "Dan", "Eva" };
-
 /// Writes the image and the masks of a phantom into a folder; returns the case.
-Case WriteCase(const std::filesystem::path& folder, rcn_context* context, const rcn_phantom_options& options,
-  const rcn_geometry& geometry, const std::string& id)
+Case WriteCase(const std::filesystem::path& folder, const Phantom& phantom, const std::string& id)
 {
-  const int64_t voxels = rcn_geometry_voxels(&geometry);
-  const Volume image = Volume::Allocate(geometry, RCN_FLOAT32);
-  const Volume masks = Volume::Allocate(geometry, RCN_UINT8, Raters);
-  Check(rcn_phantom_make(static_cast<float*>(image.Data()), static_cast<uint8_t*>(masks.Data()), context, &options), context);
   Case one;
   one.Id = id;
   one.Images.push_back((folder / (id + ".nrrd")).string());
-  WriteImage(one.Images.front(), image.View(), Content::Probability);
-  for (int r = 0; r < Raters; ++r)
+  WriteImage(one.Images.front(), phantom.Image.View(), Content::Probability);
+  for (const RaterMask& mask : phantom.Raters)
   {
     RaterFile rater;
-    rater.Name = RaterNames[r];
-    rater.Path = (folder / (id + "_" + RaterNames[r] + ".nrrd")).string();
-    const rcn_image mask = { static_cast<uint8_t*>(masks.Data()) + r * voxels, RCN_UINT8, 1, geometry };
-    WriteImage(rater.Path, mask, Content::Mask);
+    rater.Name = mask.Name;
+    rater.Path = (folder / (id + "_" + mask.Name + ".nrrd")).string();
+    WriteImage(rater.Path, mask.Mask.View(), Content::Mask);
     one.Raters.push_back(rater);
   }
   return one;
@@ -63,24 +55,14 @@ json_t* CaseJson(const Case& one)
 JsonHandle EmptyList()
 {
   JsonHandle list(json_object());
-  json_object_set_new(list.get(), "raters", JsonStrings(std::vector<std::string>(RaterNames, RaterNames + Raters)));
+  json_object_set_new(list.get(), "raters", JsonStrings(PhantomRaters()));
   return list;
 }
 
 /// Writes image, masks and a data list; returns the case.
 Case WritePhantom(const std::filesystem::path& folder, rcn_context* context)
 {
-  rcn_phantom_options options = RCN_PHANTOM_OPTIONS_INIT;
-  options.size[0] = 150;
-  options.size[1] = 120;
-  options.size[2] = 24;
-  options.raters = Raters;
-  options.lesions = 5;
-  options.seed = 7;
-  rcn_geometry geometry = rcn_geometry_make(options.size[0], options.size[1], options.size[2]);
-  geometry.spacing[0] = geometry.spacing[1] = 0.8;
-  geometry.spacing[2] = 2.5;
-  const Case one = WriteCase(folder, context, options, geometry, "phantom");
+  const Case one = WriteCase(folder, MakeExample(context), "phantom");
   const JsonHandle list = EmptyList();
   json_object_set_new(list.get(), "training", json_pack("[o]", CaseJson(one)));
   WriteText((folder / "dataset.json").string(), JsonText(list.get()));
@@ -107,10 +89,9 @@ std::string WriteLearningCases(const std::filesystem::path& folder, rcn_context*
       rcn_phantom_options options = RCN_PHANTOM_OPTIONS_INIT;
       options.size[0] = options.size[1] = 96;
       options.lesions = 3;
-      options.raters = Raters;
       options.seed = ++seed;
       const rcn_geometry geometry = rcn_geometry_make(options.size[0], options.size[1], 1);
-      json_array_append_new(cases, CaseJson(WriteCase(folder, context, options, geometry, split.Name + std::to_string(i + 1))));
+      json_array_append_new(cases, CaseJson(WriteCase(folder, MakePhantom(context, options, geometry), split.Name + std::to_string(i + 1))));
     }
     json_object_set_new(list.get(), split.Name, cases);
   }
@@ -219,8 +200,9 @@ private:
 /// surer than raters are.
 std::string JudgeFusions(const std::filesystem::path& folder, rcn_context* context)
 {
-  constexpr int cases = 20, seen = Raters - 1;
-  const std::vector<std::string> judge = { RaterNames[seen] };
+  constexpr int cases = 20;
+  const int seen = static_cast<int>(PhantomRaters().size()) - 1;
+  const std::vector<std::string> judge = { PhantomRaters().back() };
   EvaluationOptions options;
   options.Region.region = RCN_REGION_BOX;
   const rcn_method methods[] = { RCN_STAPLE, RCN_SOFT_GAUSSIAN };
@@ -229,27 +211,25 @@ std::string JudgeFusions(const std::filesystem::path& folder, rcn_context* conte
   Evaluation evaluations[] = { { context, judge, options }, { context, judge, options } };
   for (int seed = 1; seed <= cases; ++seed)
   {
-    rcn_phantom_options phantom = RCN_PHANTOM_OPTIONS_INIT;
-    phantom.seed = static_cast<uint64_t>(seed);
-    const rcn_geometry geometry = rcn_geometry_make(phantom.size[0], phantom.size[1], phantom.size[2]);
-    const int64_t voxels = rcn_geometry_voxels(&geometry);
-    const Volume image = Volume::Allocate(geometry, RCN_FLOAT32), map = Volume::Allocate(geometry, RCN_FLOAT32);
-    const Volume masks = Volume::Allocate(geometry, RCN_UINT8, Raters);
-    uint8_t* bytes = static_cast<uint8_t*>(masks.Data());
-    Check(rcn_phantom_make(static_cast<float*>(image.Data()), bytes, context, &phantom), context);
-    rcn_mask views[Raters] = {};
-    for (int r = 0; r < Raters; ++r)
+    rcn_phantom_options small = RCN_PHANTOM_OPTIONS_INIT;
+    small.seed = static_cast<uint64_t>(seed);
+    const rcn_geometry geometry = rcn_geometry_make(small.size[0], small.size[1], small.size[2]);
+    const Phantom phantom = MakePhantom(context, small, geometry);
+    const Volume map = Volume::Allocate(geometry, RCN_FLOAT32);
+    std::vector<rcn_mask> views;
+    for (const RaterMask& rater : phantom.Raters)
     {
-      views[r].image = rcn_image{ bytes + r * voxels, RCN_UINT8, 1, geometry };
+      views.emplace_back();
+      views.back().image = rater.Mask.View();
     }
     rcn_votes* votes = nullptr;
-    Check(rcn_votes_from_masks(&votes, context, &views[seen], 1), context);
+    Check(rcn_votes_from_masks(&votes, context, &views.back(), 1), context);
     const std::unique_ptr<rcn_votes, VotesDeleter> keep(votes);
     for (int m = 0; m < 2; ++m)
     {
       rcn_fusion_options fusion = RCN_FUSION_OPTIONS_INIT;
       fusion.method = methods[m];
-      Check(rcn_fuse_masks(static_cast<float*>(map.Data()), nullptr, context, views, seen, &fusion), context);
+      Check(rcn_fuse_masks(static_cast<float*>(map.Data()), nullptr, context, views.data(), seen, &fusion), context);
       evaluations[m].PrepareCase(votes, std::to_string(seed), map, "The fused map");
       evaluations[m].CommitCase();
     }
