@@ -83,7 +83,8 @@ vtkMRMLRaterConsensusNode::vtkMRMLRaterConsensusNode()
   this->HideFromEditors = 0;
   this->AddNodeReferenceRole(ImageRole, "imageNodeRef");
   for (const char* const role : { GetHeatmapRole(), GetProbabilityRole(), GetLevelRole(), GetMaskRole(), GetAgreementRole(),
-         GetDisputesRole(), GetFiguresRole(), GetReliabilityRole(), GetSeriesRole(), GetChartRole() })
+         GetDisputesRole(), GetFiguresRole(), GetReliabilityRole(), GetSeriesRole(), GetChartRole(),
+         GetTrainingCaseRole() })
   {
     this->AddNodeReferenceRole(role, (std::string(role) + "NodeRef").c_str());
   }
@@ -165,6 +166,31 @@ vtkMRMLNode* vtkMRMLRaterConsensusNode::GetNthRaterNode(int n)
   return n >= 0 && n < this->GetNumberOfRaters() ? this->GetNodeReference(RaterRole(n).c_str()) : nullptr;
 }
 
+void vtkMRMLRaterConsensusNode::AddTrainingCase(const char* parameterNodeID)
+{
+  if (parameterNodeID && !this->HasNodeReferenceID(GetTrainingCaseRole(), parameterNodeID))
+  {
+    this->AddNodeReferenceID(GetTrainingCaseRole(), parameterNodeID);
+    this->Modified();
+  }
+}
+
+void vtkMRMLRaterConsensusNode::RemoveAllTrainingCases()
+{
+  this->RemoveNodeReferenceIDs(GetTrainingCaseRole());
+  this->Modified();
+}
+
+int vtkMRMLRaterConsensusNode::GetNumberOfTrainingCases()
+{
+  return this->GetNumberOfNodeReferences(GetTrainingCaseRole());
+}
+
+vtkMRMLRaterConsensusNode* vtkMRMLRaterConsensusNode::GetNthTrainingCase(int n)
+{
+  return vtkMRMLRaterConsensusNode::SafeDownCast(this->GetNthNodeReference(GetTrainingCaseRole(), n));
+}
+
 std::string vtkMRMLRaterConsensusNode::GetRaters() const
 {
   std::string text;
@@ -200,7 +226,7 @@ void vtkMRMLRaterConsensusNode::SetRaters(const std::string& text)
   Text(raters, Raters) Flag(resample, Resample) Flag(surfaces, Surfaces) Text(method, Method) Number(sigma, Sigma)         \
     Flag(tieBackground, TieBackground) Text(modelFile, ModelFile) Text(readout, Readout) Number(threshold, Threshold)      \
       Text(region, Region) Whole(bins, Bins) Text(recalibrationMethod, RecalibrationMethod)                                \
-        Text(recalibrationFile, RecalibrationFile) Text(dataListFile, DataListFile)                                        \
+        Text(recalibrationFile, RecalibrationFile) Flag(corrected, Corrected) Text(dataListFile, DataListFile)             \
           Text(trainedModelFile, TrainedModelFile) Number(trainingMinutes, TrainingMinutes)
 
 void vtkMRMLRaterConsensusNode::ReadXMLAttributes(const char** atts)

@@ -96,11 +96,20 @@ public:
   vtkSetMacro(RecalibrationMethod, std::string);
   vtkGetMacro(RecalibrationFile, std::string);
   vtkSetMacro(RecalibrationFile, std::string);
+  /// Whether predictions are corrected by that file; default: no.
+  vtkGetMacro(Corrected, bool);
+  vtkSetMacro(Corrected, bool);
+  vtkBooleanMacro(Corrected, bool);
   ///@}
 
   /// \name Training
   ///@{
-  /// The cases to learn from; empty: the case of this node.
+  /// The cases (parameter nodes) of the scene to learn from; none: all that can be used.
+  void AddTrainingCase(const char* parameterNodeID);
+  void RemoveAllTrainingCases();
+  int GetNumberOfTrainingCases();
+  vtkMRMLRaterConsensusNode* GetNthTrainingCase(int n);
+  /// A data list to learn from instead of the scene's cases.
   vtkGetMacro(DataListFile, std::string);
   vtkSetMacro(DataListFile, std::string);
   vtkGetMacro(TrainedModelFile, std::string);
@@ -123,6 +132,8 @@ public:
   static const char* GetSeriesRole() { return "series"; }
   static const char* GetChartRole() { return "chart"; }
   ///@}
+
+  static const char* GetTrainingCaseRole() { return "trainingCase"; }
 
 protected:
   vtkMRMLRaterConsensusNode();
@@ -151,6 +162,7 @@ private:
   std::string Region = "box";
   int Bins = 15;
   std::string RecalibrationMethod = "temperature", RecalibrationFile;
+  bool Corrected = false;
   std::string DataListFile, TrainedModelFile;
   double TrainingMinutes = 2;
 };

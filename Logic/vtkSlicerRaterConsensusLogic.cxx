@@ -41,6 +41,7 @@
 #include <vtkSlicerSegmentationsModuleLogic.h>
 
 #include "rcn/rcn_picture.h"
+#include "rcnPhantom.h"
 #include "rcnPrediction.h"
 #include "rcnReport.h"
 #include "rcnTraining.h"
@@ -53,6 +54,8 @@ namespace
 {
 
 const char* const PaletteAttribute = "RaterConsensus.Palette";
+const char* const ExampleAttribute = "RaterConsensus.Example";
+const char* const ModelEnding = ".safetensors";
 
 using Node = vtkMRMLRaterConsensusNode;
 
@@ -73,6 +76,12 @@ vtkMRMLScalarVolumeNode* ImageOf(Node* node)
 std::string NameOf(vtkMRMLNode* node)
 {
   return node && node->GetName() ? node->GetName() : "(no name)";
+}
+
+/// What results are named after: the image, or the parameters of a training without one.
+std::string TitleOf(Node* node)
+{
+  return ImageOf(node) ? NameOf(ImageOf(node)) : NameOf(node);
 }
 
 rcn::Volume VolumeOf(vtkMRMLVolumeNode* node)
@@ -307,6 +316,24 @@ template <class T> void ShowColumnNames(T* table, long)
   table->SetUseColumnNameAsColumnHeader(true);
 }
 
+void AddSegment(vtkMRMLSegmentationNode* segmentation, const std::string& id, const std::string& name,
+  const rcn::Volume& mask, const uint8_t rgb[3])
+{
+  vtkNew<vtkOrientedImageData> image;
+  image->vtkImageData::DeepCopy(rcn::VtkFromVolume(mask));
+  vtkNew<vtkMatrix4x4> ijkToRas;
+  rcn::IjkToRas(ijkToRas, mask.Geometry());
+  image->SetImageToWorldMatrix(ijkToRas);
+  double color[3] = { rgb[0] / 255.0, rgb[1] / 255.0, rgb[2] / 255.0 };
+  segmentation->AddSegmentFromBinaryLabelmapRepresentation(image, name, color, id);
+  if (vtkSegment* const segment = segmentation->GetSegmentation()->GetSegment(id))
+  {
+    segment->SetTag(vtkSegment::GetTerminologyEntryTagName(),
+      "Segmentation category and type - 3D Slicer General Anatomy list~SCT^85756007^Tissue~SCT^85756007^Tissue~^^~"
+      "Anatomic codes - DICOM master list~^^~^^");
+  }
+}
+
 /// Writes results into a scene: the nodes that are referred to, new ones where there are none.
 class Publisher
 {
@@ -321,7 +348,7 @@ public:
       result = T::SafeDownCast(this->Node_->GetScene()->AddNewNodeByClass(className));
       this->Node_->SetNthNodeReferenceID(role, n, result->GetID());
     }
-    result->SetName((NameOf(ImageOf(this->Node_)) + ": " + what).c_str());
+    result->SetName((TitleOf(this->Node_) + ": " + what).c_str());
     return result;
   }
 
@@ -360,20 +387,8 @@ public:
     segmentation->CreateDefaultDisplayNodes();
     segmentation->SetReferenceImageGeometryParameterFromVolumeNode(ImageOf(this->Node_));
     this->Place(segmentation);
-    vtkNew<vtkOrientedImageData> image;
-    image->vtkImageData::DeepCopy(rcn::VtkFromVolume(mask));
-    vtkNew<vtkMatrix4x4> ijkToRas;
-    rcn::IjkToRas(ijkToRas, mask.Geometry());
-    image->SetImageToWorldMatrix(ijkToRas);
     Drop(segmentation, id);
-    double color[3] = { rgb[0] / 255.0, rgb[1] / 255.0, rgb[2] / 255.0 };
-    segmentation->AddSegmentFromBinaryLabelmapRepresentation(image, what, color, id);
-    if (vtkSegment* const segment = segmentation->GetSegmentation()->GetSegment(id))
-    {
-      segment->SetTag(vtkSegment::GetTerminologyEntryTagName(),
-        "Segmentation category and type - 3D Slicer General Anatomy list~SCT^85756007^Tissue~SCT^85756007^Tissue~^^~"
-        "Anatomic codes - DICOM master list~^^~^^");
-    }
+    AddSegment(segmentation, id, what, mask, rgb);
   }
 
   static void Drop(vtkMRMLSegmentationNode* segmentation, const std::string& id)
@@ -539,7 +554,7 @@ void PublishAgreement(Publisher& publisher, const rcn::AgreementReport& report, 
 void PublishReliability(Publisher& publisher, const rcn::EvaluationReport& report, const rcn::EvaluationReport* before)
 {
   vtkMRMLScene* const scene = publisher.GetNode()->GetScene();
-  const std::string title = NameOf(ImageOf(publisher.GetNode()));
+  const std::string title = TitleOf(publisher.GetNode());
   auto* const chart = publisher.Result<vtkMRMLPlotChartNode>(
     Node::GetChartRole(), "vtkMRMLPlotChartNode", "predicted and observed");
   chart->RemoveAllPlotSeriesNodeIDs();
@@ -703,6 +718,76 @@ std::vector<Node*> CasesOfScene(vtkMRMLScene* scene)
   return cases;
 }
 
+/// What training learns from: those the node names, or all that can be used.
+std::vector<Node*> TrainingCases(Node* node)
+{
+  std::vector<Node*> cases;
+  for (int n = 0; n < node->GetNumberOfTrainingCases(); ++n)
+  {
+    if (Node* const one = node->GetNthTrainingCase(n))
+    {
+      cases.push_back(one);
+    }
+  }
+  return cases.empty() ? CasesOfScene(node->GetScene()) : cases;
+}
+
+/// What training writes: the model, where it stands, and its log.
+std::vector<std::string> FilesOfTraining(const std::string& model)
+{
+  const std::string stem = model.substr(0, model.size() - std::min(model.size(), std::strlen(ModelEnding)));
+  return { model, stem + ".checkpoint" + ModelEnding, stem + ".log.csv" };
+}
+
+bool IsThere(const std::string& path)
+{
+  std::error_code ignored;
+  return fs::exists(fs::symlink_status(path, ignored));
+}
+
+/// The first of NAME-2, NAME-3, ... that nothing lies at.
+std::string NextModelFile(const std::string& model)
+{
+  std::string stem = model.substr(0, model.size() - std::strlen(ModelEnding));
+  const size_t dash = stem.rfind('-');
+  if (dash != std::string::npos && dash + 1 < stem.size() &&
+    stem.find_first_not_of("0123456789", dash + 1) == std::string::npos)
+  {
+    stem.resize(dash);
+  }
+  for (int number = 2;; ++number)
+  {
+    const std::string path = stem + "-" + std::to_string(number) + ModelEnding;
+    const std::vector<std::string> files = FilesOfTraining(path);
+    if (std::none_of(files.begin(), files.end(), IsThere))
+    {
+      return path;
+    }
+  }
+}
+
+/// Nothing that is there already may be overwritten.
+std::string CheckTrainedModelFile(const std::string& model)
+{
+  if (model.empty())
+  {
+    return "Choose the file to store the new model in.";
+  }
+  if (model.size() <= std::strlen(ModelEnding) ||
+    model.compare(model.size() - std::strlen(ModelEnding), std::string::npos, ModelEnding) != 0)
+  {
+    return std::string("The name of a model's file ends with ") + ModelEnding + ".";
+  }
+  for (const std::string& file : FilesOfTraining(model))
+  {
+    if (IsThere(file))
+    {
+      return file + " is there already; choose another file for the new model.";
+    }
+  }
+  return "";
+}
+
 /// A folder that goes with the object.
 class TemporaryFolder
 {
@@ -772,6 +857,32 @@ rcn::DataList WriteCases(const TemporaryFolder& folder, const std::vector<Input>
     list.Cases.push_back(one);
   }
   return list;
+}
+
+/// Trains; files of a training that ends without a model go with it.
+rcn::TrainingResult Trained(const rcn::TrainingOptions& options)
+{
+  try
+  {
+    rcn::TrainingResult result = rcn::TrainModel(options);
+    if (!IsThere(result.Model))
+    {
+      throw rcn::Error(RCN_ECANCELLED, "Training was stopped before there was a model.");
+    }
+    return result;
+  }
+  catch (...)
+  {
+    for (const std::string& file : FilesOfTraining(options.Output))
+    {
+      std::error_code ignored;
+      if (!IsThere(options.Output))
+      {
+        fs::remove(file, ignored);
+      }
+    }
+    throw;
+  }
 }
 
 } // namespace
@@ -934,11 +1045,16 @@ std::string vtkSlicerRaterConsensusLogic::Check(int action, Node* node)
         }
         break;
       case TrainAction:
-        if (node->GetTrainedModelFile().empty())
+        if (this->GetResults(node).Training)
         {
-          return "Choose the file to store the new model in.";
+          return "Keep or discard the trained model first.";
         }
-        if (node->GetDataListFile().empty() && CasesOfScene(node->GetScene()).size() < 2)
+        sentence = CheckTrainedModelFile(node->GetTrainedModelFile());
+        if (!sentence.empty())
+        {
+          return sentence;
+        }
+        if (node->GetDataListFile().empty() && TrainingCases(node).size() < 2)
         {
           return "Training needs at least two cases: one to learn from and one to judge by. Choose a data list, or set up "
                  "a second case in this scene.";
@@ -972,7 +1088,7 @@ vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Prepare(int act
   auto inputs = std::make_shared<std::vector<Input>>();
   if (action == TrainAction && !fromList)
   {
-    for (Node* const one : CasesOfScene(node->GetScene()))
+    for (Node* const one : TrainingCases(node))
     {
       inputs->push_back(Gather(one, true));
     }
@@ -987,15 +1103,18 @@ vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Prepare(int act
     };
   };
   /// The node to publish to; throws when it has gone.
-  const auto target = [this, state, sceneNumber, id]() {
+  const std::string trained = action == TrainAction ? node->GetTrainedModelFile() : "";
+  const auto target = [this, state, sceneNumber, id, trained]() {
+    const std::string kept = trained.empty() ? "" : " The new model is in " + trained + ".";
     if (state->Scene != sceneNumber)
     {
-      throw rcn::Error(RCN_ECANCELLED, "The scene was closed.");
+      throw rcn::Error(RCN_ECANCELLED, "The scene was closed." + kept);
     }
     Node* const found = Node::SafeDownCast(this->GetMRMLScene()->GetNodeByID(id));
-    if (!found || !ImageOf(found))
+    if (!found || (trained.empty() && !ImageOf(found)))
     {
-      throw rcn::Error(RCN_EDATA, "The image or the parameters left the scene while this was computed; nothing was changed.");
+      throw rcn::Error(RCN_EDATA,
+        "The image or the parameters left the scene while this was computed; nothing was changed." + kept);
     }
     return found;
   };
@@ -1195,18 +1314,18 @@ vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Prepare(int act
         };
         mine.EpochDone = monitor.Epoch;
         mine.Remark = [&](const std::string& remark) { remarks->push_back(remark); };
-        const auto result = std::make_shared<const rcn::TrainingResult>(rcn::TrainModel(mine));
-        if (result->Epochs.empty())
-        {
-          throw rcn::Error(RCN_ECANCELLED, "Training was stopped before its first epoch ended.");
-        }
+        const auto result = std::make_shared<const rcn::TrainingResult>(Trained(mine));
         return [=] {
-          if (!fromList || ImageOf(target()))
+          Publisher publisher(target(), this);
+          remember(*remarks);
+          if (result->After.Cases > 0)
           {
-            Publisher publisher(target(), this);
             PublishReliability(publisher, result->After, result->HasBefore ? &result->Before : nullptr);
           }
-          remember(*remarks);
+          else
+          {
+            remember({ "Training ended before the model could be judged." });
+          }
           this->Private->ByNode[id].Training = result;
         };
       };
@@ -1259,6 +1378,87 @@ std::string vtkSlicerRaterConsensusLogic::Recalibrate(Node* node)
 std::string vtkSlicerRaterConsensusLogic::Train(Node* node)
 {
   return this->Do(TrainAction, node);
+}
+
+std::string vtkSlicerRaterConsensusLogic::Keep(Node* node)
+{
+  const std::shared_ptr<const rcn::TrainingResult> trained = this->GetResults(node).Training;
+  if (!trained)
+  {
+    return "There is no trained model to keep.";
+  }
+  if (!IsThere(trained->Model))
+  {
+    return trained->Model + " is no longer there.";
+  }
+  this->Private->ByNode[node->GetID()].Training = nullptr;
+  const MRMLNodeModifyBlocker blocker(node);
+  node->SetModelFile(trained->Model);
+  node->SetTrainedModelFile(NextModelFile(trained->Model));
+  node->Modified();
+  return "";
+}
+
+std::string vtkSlicerRaterConsensusLogic::Discard(Node* node)
+{
+  const std::shared_ptr<const rcn::TrainingResult> trained = this->GetResults(node).Training;
+  if (!trained)
+  {
+    return "There is no trained model to discard.";
+  }
+  for (const std::string& file : FilesOfTraining(trained->Model))
+  {
+    std::error_code error;
+    fs::remove(file, error);
+    if (error)
+    {
+      return file + " cannot be removed: " + error.message() + ".";
+    }
+  }
+  this->Private->ByNode[node->GetID()].Training = nullptr;
+  node->Modified();
+  return "";
+}
+
+Node* vtkSlicerRaterConsensusLogic::AddExampleCase()
+{
+  vtkMRMLScene* const scene = this->GetMRMLScene();
+  if (!scene)
+  {
+    return nullptr;
+  }
+  std::vector<vtkMRMLNode*> nodes;
+  scene->GetNodesByClass("vtkMRMLRaterConsensusNode", nodes);
+  const auto number = static_cast<int>(std::count_if(
+    nodes.begin(), nodes.end(), [](vtkMRMLNode* one) { return one->GetAttribute(ExampleAttribute) != nullptr; }));
+  const rcn::Workspace workspace; // for its context
+  const rcn::Phantom example = rcn::MakeExample(workspace.Context(), number);
+  const std::string name = "Example " + std::to_string(number + 1);
+  vtkNew<vtkMatrix4x4> ijkToRas;
+  rcn::IjkToRas(ijkToRas, example.Image.Geometry());
+
+  auto* const image = vtkMRMLScalarVolumeNode::SafeDownCast(scene->AddNewNodeByClass("vtkMRMLScalarVolumeNode", name));
+  image->SetIJKToRASMatrix(ijkToRas);
+  image->SetAndObserveImageData(rcn::VtkFromVolume(example.Image));
+  image->CreateDefaultDisplayNodes();
+  auto* const raters =
+    vtkMRMLSegmentationNode::SafeDownCast(scene->AddNewNodeByClass("vtkMRMLSegmentationNode", name + ": raters"));
+  raters->CreateDefaultDisplayNodes();
+  raters->SetReferenceImageGeometryParameterFromVolumeNode(image);
+  auto* const node =
+    Node::SafeDownCast(scene->AddNewNodeByClass("vtkMRMLRaterConsensusNode", name + ": rater consensus"));
+  node->SetAttribute(ExampleAttribute, std::to_string(number).c_str());
+  const MRMLNodeModifyBlocker blocker(node);
+  node->SetImageNodeID(image->GetID());
+  for (size_t r = 0; r < example.Raters.size(); ++r)
+  {
+    const rcn::RaterMask& rater = example.Raters[r];
+    uint8_t rgb[3];
+    rcn_color_rater(rgb, static_cast<int>(r));
+    AddSegment(raters, rater.Name, rater.Name, rater.Mask, rgb);
+    node->AddSegment(rater.Name, raters->GetID(), rater.Name);
+  }
+  return node;
 }
 
 int vtkSlicerRaterConsensusLogic::GetNumberOfDisputes(Node* node)

@@ -9,6 +9,8 @@
 ///   error = logic.Evaluate(node)                   # tables and a chart: does "70 %" mean 70 %?
 ///   heatmap = node.GetNodeReference(node.GetHeatmapRole())
 ///
+/// To try it without data of one's own: node = logic.AddExampleCase().
+///
 /// Results are ordinary nodes that the parameter node refers to; a second run fills them again. They have the image's
 /// geometry and transform. For research, not for clinical use.
 #ifndef vtkSlicerRaterConsensusLogic_h
@@ -69,11 +71,20 @@ public:
   std::string Evaluate(vtkMRMLRaterConsensusNode* node);
   /// Fits a correction of the probability to the raters and writes the node's recalibration file.
   std::string Recalibrate(vtkMRMLRaterConsensusNode* node);
-  /// Trains, from the node's model on where it has one: on a data list or on all cases (parameter nodes) of the scene.
+  /// Trains, from the node's model on where it has one: on a data list, on the node's training cases, or on all cases
+  /// (parameter nodes) of the scene. The new model's file must not be there yet; Keep() or Discard() ends it.
   std::string Train(vtkMRMLRaterConsensusNode* node);
+  /// The model of the last training becomes the node's model, and the next training's file gets another name.
+  std::string Keep(vtkMRMLRaterConsensusNode* node);
+  /// Removes what the last training wrote: model, checkpoint and log.
+  std::string Discard(vtkMRMLRaterConsensusNode* node);
   /// Asks the action that runs, on whatever thread, to stop.
   void Cancel();
   ///@}
+
+  /// A built-in case for people without data of their own: an image, a segmentation with a segment for each of five raters,
+  /// and their parameter node. Each call adds another patient of the same raters.
+  vtkMRMLRaterConsensusNode* AddExampleCase();
 
   /// Remarks of the last action that a person should see, one per line.
   std::string GetRemarks() const;

@@ -45,6 +45,10 @@ vtkMRMLRaterConsensusNode* Fill(vtkMRMLScene* scene)
   node->SetBins(10);
   node->SetRecalibrationMethod("isotonic");
   node->SetRecalibrationFile("c.json");
+  node->CorrectedOn();
+  node->AddTrainingCase(scene->AddNewNodeByClass("vtkMRMLRaterConsensusNode", "Case 2")->GetID());
+  node->AddTrainingCase(node->GetID());
+  node->AddTrainingCase(node->GetID()); // once is enough
   node->SetDataListFile("list.json");
   node->SetTrainedModelFile("new.safetensors");
   node->SetTrainingMinutes(3.5);
@@ -64,6 +68,7 @@ void CheckFilled(vtkMRMLRaterConsensusNode* node, bool references)
   CHECK(node->GetModelFile() == "/models/a b.safetensors" && node->GetReadout() == "at-least:2");
   CHECK(node->GetThreshold() == 0.25 && node->GetRegion() == "disputed" && node->GetBins() == 10);
   CHECK(node->GetRecalibrationMethod() == "isotonic" && node->GetRecalibrationFile() == "c.json");
+  CHECK(node->GetCorrected());
   CHECK(node->GetDataListFile() == "list.json" && node->GetTrainedModelFile() == "new.safetensors");
   CHECK(node->GetTrainingMinutes() == 3.5);
   if (references)
@@ -71,6 +76,9 @@ void CheckFilled(vtkMRMLRaterConsensusNode* node, bool references)
     CHECK(node->GetNthRaterNode(0) && !std::strcmp(node->GetNthRaterNode(0)->GetName(), "L1"));
     CHECK(node->GetNthRaterNode(1) && !std::strcmp(node->GetNthRaterNode(1)->GetName(), "L2"));
     CHECK(node->GetNthRaterNode(2) == node->GetNthRaterNode(1));
+    CHECK(node->GetNumberOfTrainingCases() == 2 && !node->GetNthTrainingCase(2) && !node->GetNthTrainingCase(-1));
+    CHECK(node->GetNthTrainingCase(0) && !std::strcmp(node->GetNthTrainingCase(0)->GetName(), "Case 2"));
+    CHECK(node->GetNthTrainingCase(1) && !std::strcmp(node->GetNthTrainingCase(1)->GetName(), "Case 1"));
     vtkMRMLNode* const image = node->GetNodeReference(node->GetHeatmapRole());
     CHECK(image && !std::strcmp(image->GetName(), "CT") && !std::strcmp(image->GetID(), node->GetImageNodeID()));
   }
@@ -86,6 +94,9 @@ void Copies()
   CheckFilled(copy, true);
   copy->RemoveAllRaters();
   CHECK(copy->GetNumberOfRaters() == 0 && node->GetNumberOfRaters() == 3);
+  copy->RemoveAllTrainingCases();
+  copy->CorrectedOff();
+  CHECK(copy->GetNumberOfTrainingCases() == 0 && node->GetNumberOfTrainingCases() == 2 && node->GetCorrected());
   copy->AddLabelMap("Again", node->GetNthRaterNode(0)->GetID(), 1);
   CHECK(copy->GetNthRaterNode(0) == node->GetNthRaterNode(0) && !copy->GetNthRaterNode(1));
 }
@@ -122,6 +133,8 @@ void NodesMayLeave()
   CHECK(node->GetNumberOfRaters() == 3 && !node->GetNthRaterNode(0));
   CHECK(node->GetNthRaterNode(1) && !std::strcmp(node->GetNthRaterNode(1)->GetName(), "L2"));
   CHECK(node->GetNthRaterNode(2) && node->GetNthRaterName(2) == "Cleo");
+  scene->RemoveNode(node->GetNthTrainingCase(0));
+  CHECK(node->GetNumberOfTrainingCases() == 1 && node->GetNthTrainingCase(0) == node);
 }
 
 } // namespace

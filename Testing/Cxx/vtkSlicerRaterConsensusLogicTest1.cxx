@@ -24,6 +24,7 @@
 #include <vtkSmartPointer.h>
 #include <vtkTable.h>
 
+#include "rcnPhantom.h"
 #include "rcnPrediction.h"
 #include "rcnReport.h"
 #include "rcnTest.h"
@@ -471,15 +472,79 @@ void TrainsOnTheScenesCases()
   int epochs = 0;
   Logic::Monitor monitor;
   monitor.Epoch = [&](const rcn::TrainingEpoch&) { ++epochs; };
+  CHECK(f.Actions->Keep(f.Parameters) != "" && f.Actions->Discard(f.Parameters) != "");
   f.Actions->Prepare(Logic::TrainAction, f.Parameters)(monitor)();
   CHECK(epochs > 0 && std::filesystem::exists(folder / "new.safetensors"));
   const auto& training = f.Actions->GetResults(f.Parameters).Training;
   CHECK(training && training->HasBefore && training->Raters.size() == 3);
   CHECK(f.Result<vtkMRMLPlotChartNode>(Node::GetChartRole())->GetNumberOfPlotSeriesNodes() == 3); // ideal, after, before
-  f.Parameters->SetModelFile(folder / "new.safetensors");
+  // Kept: it is the model now, and the next one gets another name. Nothing is trained over it.
+  CHECK(f.Actions->Check(Logic::TrainAction, f.Parameters) == "Keep or discard the trained model first.");
+  CHECK(f.Actions->Keep(f.Parameters) == "" && f.Actions->Keep(f.Parameters) != "");
+  CHECK(f.Parameters->GetModelFile() == folder / "new.safetensors");
+  CHECK(f.Parameters->GetTrainedModelFile() == folder / "new-2.safetensors");
+  CHECK(f.Actions->Check(Logic::TrainAction, f.Parameters) == "");
+  f.Parameters->SetTrainedModelFile(folder / "new.safetensors");
+  CHECK(f.Actions->Train(f.Parameters).find("new.safetensors is there already") != std::string::npos);
+  f.Parameters->SetTrainedModelFile(folder / "other.safetensors");
+  std::ofstream(folder / "other.log.csv") << "of somebody else";
+  CHECK(f.Actions->Train(f.Parameters).find("other.log.csv is there already") != std::string::npos);
+  f.Parameters->SetTrainedModelFile(folder / "other.pt");
+  CHECK(f.Actions->Train(f.Parameters).find("ends with .safetensors") != std::string::npos);
   CHECK(f.Actions->Predict(f.Parameters) == "");
   CHECK(f.Actions->Evaluate(f.Parameters) == "");
   CHECK(f.Result<vtkMRMLPlotChartNode>(Node::GetChartRole())->GetNumberOfPlotSeriesNodes() == 2);
+}
+
+/// Two of three cases; discarding takes away what training wrote and nothing else.
+void TrainsOnChosenCases()
+{
+  Fixture f;
+  Node* const first = f.Parameters;
+  f.AddCase("Case 2");
+  f.AddCase("Case 3");
+  const Folder folder;
+  f.Parameters->SetModelFile(ConstantModel(folder));
+  f.Parameters->SetTrainedModelFile(folder / "new.safetensors");
+  f.Parameters->SetTrainingMinutes(0.01);
+  f.Parameters->AddTrainingCase(first->GetID());
+  CHECK(f.Actions->Check(Logic::TrainAction, f.Parameters).find("at least two cases") != std::string::npos);
+  f.Parameters->AddTrainingCase(f.Parameters->GetID());
+  CHECK(f.Actions->Train(f.Parameters) == "");
+  const auto training = f.Actions->GetResults(f.Parameters).Training;
+  CHECK(training && training->TrainingCases.size() + training->ValidationCases.size() == 2);
+  const std::string before = TextOf(folder / "m.safetensors");
+  CHECK(f.Actions->Discard(f.Parameters) == "" && f.Actions->Discard(f.Parameters) != "");
+  CHECK(folder.Count() == 1 && TextOf(folder / "m.safetensors") == before);
+  CHECK(f.Parameters->GetModelFile() == folder / "m.safetensors" && f.Actions->Check(Logic::TrainAction, f.Parameters) == "");
+
+  // Stopped before there is a model: nothing lies about, and the next training can begin.
+  Logic::Monitor monitor;
+  monitor.Training = [&](const rcn::TrainingProgress&) { f.Actions->Cancel(); };
+  CHECK_THROWS(f.Actions->Prepare(Logic::TrainAction, f.Parameters)(monitor), RCN_ECANCELLED, "");
+  CHECK(folder.Count() == 1 && f.Actions->Check(Logic::TrainAction, f.Parameters) == "");
+}
+
+void ExamplesAreCases()
+{
+  Fixture f;
+  f.Scene->Clear();
+  Node* const node = f.Actions->AddExampleCase();
+  CHECK(node && node->GetNumberOfRaters() == 5 && node->GetNthRaterName(4) == "Eva");
+  CHECK(f.Actions->Agreement(node) == "" && f.Actions->GetRemarks() == "");
+  // The same voxels as the demo's.
+  rcn::Workspace workspace;
+  const rcn::Phantom phantom = rcn::MakeExample(workspace.Context());
+  workspace.UseCase({ phantom.Image }, "image", phantom.Raters);
+  CHECK(f.Actions->GetResults(node).Agreement->Figures->mean_dice == workspace.Agree(false).Figures->mean_dice);
+  const float* const wanted = static_cast<const float*>(phantom.Image.Data());
+  auto* const image = vtkMRMLScalarVolumeNode::SafeDownCast(f.Scene->GetNodeByID(node->GetImageNodeID()));
+  CHECK(std::equal(wanted, wanted + rcn_geometry_voxels(&phantom.Image.Geometry()),
+    static_cast<const float*>(image->GetImageData()->GetScalarPointer())));
+  Node* const second = f.Actions->AddExampleCase();
+  CHECK(second != node && f.Actions->Agreement(second) == "");
+  CHECK(f.Actions->GetResults(second).Agreement->Figures->mean_dice !=
+    f.Actions->GetResults(node).Agreement->Figures->mean_dice);
 }
 
 } // namespace
@@ -494,5 +559,7 @@ int vtkSlicerRaterConsensusLogicTest1(int, char*[])
   RUN(ModelsPredictIntoTheScene);
   RUN(CalibrationIsAChart);
   RUN(TrainsOnTheScenesCases);
+  RUN(TrainsOnChosenCases);
+  RUN(ExamplesAreCases);
   return Failures ? EXIT_FAILURE : EXIT_SUCCESS;
 }
