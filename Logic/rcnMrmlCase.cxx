@@ -1,0 +1,287 @@
+#include "rcnMrmlCase.h"
+
+#include <algorithm>
+
+#include <vtkGeneralTransform.h>
+#include <vtkImageData.h>
+#include <vtkMatrix4x4.h>
+#include <vtkNew.h>
+
+#include <vtkMRMLScalarVolumeNode.h>
+#include <vtkMRMLScene.h>
+#include <vtkMRMLSegmentationNode.h>
+#include <vtkMRMLTransformNode.h>
+#include <vtkOrientedImageData.h>
+#include <vtkOrientedImageDataResample.h>
+#include <vtkSegment.h>
+#include <vtkSegmentation.h>
+#include <vtkSegmentationConverter.h>
+#include <vtkSlicerSegmentationsModuleLogic.h>
+
+#include "rcnVtkImage.h"
+#include "vtkMRMLRaterConsensusNode.h"
+
+namespace rcn
+{
+namespace mrml
+{
+
+vtkMRMLScalarVolumeNode* ImageOf(Node* node)
+{
+  return vtkMRMLScalarVolumeNode::SafeDownCast(node->GetNodeReference("image"));
+}
+
+std::string NameOf(vtkMRMLNode* node)
+{
+  return node && node->GetName() ? node->GetName() : "(no name)";
+}
+
+std::string TitleOf(Node* node)
+{
+  return ImageOf(node) ? NameOf(ImageOf(node)) : NameOf(node);
+}
+
+Volume VolumeOf(vtkMRMLVolumeNode* node)
+{
+  vtkNew<vtkMatrix4x4> ijkToRas;
+  node->GetIJKToRASMatrix(ijkToRas);
+  return VolumeFromVtk(node->GetImageData(), ijkToRas, NameOf(node));
+}
+
+namespace
+{
+
+/// A mask in the image's grid, whatever transforms are above the two of them; nearest neighbour, 0 outside.
+Volume InGridOf(vtkMRMLScalarVolumeNode* image, vtkOrientedImageData* mask, vtkMRMLTransformableNode* owner,
+  const std::string& name)
+{
+  vtkNew<vtkOrientedImageData> reference, resampled;
+  reference->SetExtent(image->GetImageData()->GetExtent());
+  vtkNew<vtkMatrix4x4> ijkToRas;
+  image->GetIJKToRASMatrix(ijkToRas);
+  reference->SetImageToWorldMatrix(ijkToRas);
+  vtkNew<vtkGeneralTransform> between;
+  vtkMRMLTransformNode::GetTransformBetweenNodes(owner->GetParentTransformNode(), image->GetParentTransformNode(), between);
+  if (!vtkOrientedImageDataResample::ResampleOrientedImageToReferenceOrientedImage(
+        mask, reference, resampled, false, false, between))
+  {
+    throw Error(RCN_EDATA, name + " cannot be brought into the grid of " + NameOf(image) + ".");
+  }
+  return VolumeFromVtk(resampled, ijkToRas, name);
+}
+
+RaterMask SegmentMask(Node* node, int n, vtkMRMLSegmentationNode* segmentation)
+{
+  const std::string name = node->GetNthRaterName(n), id = node->GetNthRaterSegmentID(n);
+  if (!segmentation->GetSegmentation() || !segmentation->GetSegmentation()->GetSegment(id))
+  {
+    throw Error(RCN_EDATA, "The segment of rater " + name + " is no longer in " + NameOf(segmentation) +
+      "; choose the raters again.");
+  }
+  vtkNew<vtkOrientedImageData> mask;
+  // Of several segments in one layer the node takes out the one; only what has no label map yet is converted, by itself.
+  const bool there = segmentation->GetSegmentation()->ContainsRepresentation(
+    vtkSegmentationConverter::GetSegmentationBinaryLabelmapRepresentationName());
+  if (!(there ? segmentation->GetBinaryLabelmapRepresentation(id, mask)
+              : vtkSlicerSegmentationsModuleLogic::GetSegmentBinaryLabelmapRepresentation(segmentation, id, mask, false)))
+  {
+    throw Error(RCN_EDATA, "The segment of rater " + name + " cannot be turned into voxels.");
+  }
+  RaterMask rater;
+  rater.Name = name;
+  if (mask->IsEmpty())
+  {
+    // A segment that nobody painted in: the rater answered, and marked nothing.
+    const Volume image = VolumeOf(ImageOf(node));
+    rater.Mask = Volume::Allocate(image.Geometry(), RCN_UINT8);
+    std::fill_n(static_cast<uint8_t*>(rater.Mask.Data()), rcn_geometry_voxels(&image.Geometry()), uint8_t(0));
+  }
+  else
+  {
+    rater.Mask = InGridOf(ImageOf(node), mask, segmentation, name);
+  }
+  return rater;
+}
+
+RaterMask LabelMapMask(Node* node, int n, vtkMRMLScalarVolumeNode* labelMap)
+{
+  RaterMask rater;
+  rater.Name = node->GetNthRaterName(n);
+  if (const int value = node->GetNthRaterValue(n))
+  {
+    rater.Values = { value };
+  }
+  vtkMRMLScalarVolumeNode* const image = ImageOf(node);
+  const bool moved = labelMap->GetParentTransformNode() != image->GetParentTransformNode();
+  if (!moved && !node->GetResample())
+  {
+    rater.Mask = VolumeOf(labelMap); // shared; another geometry is refused where votes are packed
+    return rater;
+  }
+  vtkNew<vtkOrientedImageData> oriented;
+  if (!labelMap->GetImageData())
+  {
+    throw Error(RCN_EDATA, NameOf(labelMap) + " has no voxels.");
+  }
+  oriented->vtkImageData::ShallowCopy(labelMap->GetImageData());
+  vtkNew<vtkMatrix4x4> ijkToRas;
+  labelMap->GetIJKToRASMatrix(ijkToRas);
+  oriented->SetImageToWorldMatrix(ijkToRas);
+  rater.Mask = InGridOf(image, oriented, labelMap, rater.Name);
+  return rater;
+}
+
+} // namespace
+
+std::string CheckCase(Node* node, bool raters)
+{
+  vtkMRMLScalarVolumeNode* const image = ImageOf(node);
+  if (!image)
+  {
+    return "Choose the image that the raters looked at.";
+  }
+  if (!image->GetImageData())
+  {
+    return NameOf(image) + " has no voxels.";
+  }
+  if (!raters)
+  {
+    return "";
+  }
+  if (node->GetNumberOfRaters() < 1)
+  {
+    return "Choose at least one rater.";
+  }
+  if (node->GetNumberOfRaters() > RCN_MAX_RATERS)
+  {
+    return "There can be at most " + std::to_string(RCN_MAX_RATERS) + " raters.";
+  }
+  for (int n = 0; n < node->GetNumberOfRaters(); ++n)
+  {
+    const std::string name = node->GetNthRaterName(n);
+    vtkMRMLNode* const source = node->GetNthRaterNode(n);
+    const auto* const segmentation = vtkMRMLSegmentationNode::SafeDownCast(source);
+    if (!segmentation && !vtkMRMLScalarVolumeNode::SafeDownCast(source))
+    {
+      return "The segmentation of rater " + name + " is no longer in the scene; choose the raters again.";
+    }
+    for (int other = 0; other < n; ++other)
+    {
+      if (node->GetNthRaterName(other) == name)
+      {
+        return "Two raters have the name " + name + "; give each another one.";
+      }
+    }
+  }
+  return "";
+}
+
+Input Gather(Node* node, bool raters)
+{
+  const std::string sentence = CheckCase(node, raters);
+  if (!sentence.empty())
+  {
+    throw Error(RCN_EINVALID, sentence);
+  }
+  Input input;
+  input.Id = NameOf(node);
+  input.ImageName = NameOf(ImageOf(node));
+  input.Image = VolumeOf(ImageOf(node));
+  input.Options.Resample = node->GetResample();
+  input.Options.AbsentLabelIsError = false;
+  for (int n = 0; raters && n < node->GetNumberOfRaters(); ++n)
+  {
+    vtkMRMLNode* const source = node->GetNthRaterNode(n);
+    auto* const segmentation = vtkMRMLSegmentationNode::SafeDownCast(source);
+    input.Masks.push_back(segmentation
+        ? SegmentMask(node, n, segmentation)
+        : LabelMapMask(node, n, vtkMRMLScalarVolumeNode::SafeDownCast(source)));
+  }
+  return input;
+}
+
+std::shared_ptr<Workspace> Open(const Input& input)
+{
+  auto workspace = std::make_shared<Workspace>(input.Options);
+  try
+  {
+    workspace->UseCase({ input.Image }, input.ImageName, input.Masks);
+  }
+  catch (const Error& error)
+  {
+    if (error.Status() != RCN_EGEOMETRY)
+    {
+      throw;
+    }
+    throw Error(error.Status(), std::string(error.what()) + " Switch on resampling, or draw on the image itself.");
+  }
+  return workspace;
+}
+
+Volume AsFloat(const Volume& volume)
+{
+  return volume.View().type == RCN_FLOAT32 ? volume : ResampleLinear(volume, volume.Geometry());
+}
+
+rcn_fusion_options FusionOptions(Node* node)
+{
+  rcn_fusion_options options = RCN_FUSION_OPTIONS_INIT;
+  if (rcn_method_parse(&options.method, node->GetMethod().c_str()) != RCN_OK)
+  {
+    throw Error(RCN_EINVALID, "There is no method " + node->GetMethod() + ".");
+  }
+  options.sigma = node->GetSigma();
+  options.tie = node->GetTieBackground() ? RCN_TIE_BACKGROUND : RCN_TIE_FOREGROUND;
+  if (const char* const sentence = rcn_fusion_check(&options))
+  {
+    throw Error(RCN_EINVALID, sentence);
+  }
+  return options;
+}
+
+EvaluationOptions JudgingOptions(Node* node)
+{
+  EvaluationOptions options;
+  options.Calib.bins = node->GetBins();
+  options.Calib.threshold = node->GetThreshold();
+  int region = 0;
+  while (rcn_region_name(static_cast<rcn_region>(region)) &&
+    node->GetRegion() != rcn_region_name(static_cast<rcn_region>(region)))
+  {
+    ++region;
+  }
+  if (!rcn_region_name(static_cast<rcn_region>(region)))
+  {
+    throw Error(RCN_EINVALID, "There is no region " + node->GetRegion() + ".");
+  }
+  options.Region.region = static_cast<rcn_region>(region);
+  if (const char* const sentence = rcn_calib_check(&options.Calib, std::max(1, node->GetNumberOfRaters())))
+  {
+    throw Error(RCN_EINVALID, sentence);
+  }
+  return options;
+}
+
+rcn_recalib_method RecalibrationMethod(Node* node)
+{
+  int method = 0;
+  while (const char* const name = rcn_recalib_name(static_cast<rcn_recalib_method>(method)))
+  {
+    if (node->GetRecalibrationMethod() == name)
+    {
+      return static_cast<rcn_recalib_method>(method);
+    }
+    ++method;
+  }
+  throw Error(RCN_EINVALID, "There is no recalibration " + node->GetRecalibrationMethod() + ".");
+}
+
+vtkMRMLScalarVolumeNode* JudgedMap(Node* node)
+{
+  auto* const probability = vtkMRMLScalarVolumeNode::SafeDownCast(node->GetNodeReference(Node::GetProbabilityRole()));
+  return probability ? probability
+                     : vtkMRMLScalarVolumeNode::SafeDownCast(node->GetNodeReference(Node::GetHeatmapRole()));
+}
+
+} // namespace mrml
+} // namespace rcn

@@ -1,0 +1,524 @@
+#include "rcnMrmlResults.h"
+
+#include <cmath>
+#include <cstring>
+
+#include <vtkDoubleArray.h>
+#include <vtkImageData.h>
+#include <vtkImageExtractComponents.h>
+#include <vtkMatrix4x4.h>
+#include <vtkNew.h>
+#include <vtkStringArray.h>
+#include <vtkTable.h>
+
+#include <vtkMRMLColorTableNode.h>
+#include <vtkMRMLPlotChartNode.h>
+#include <vtkMRMLPlotSeriesNode.h>
+#include <vtkMRMLScalarVolumeDisplayNode.h>
+#include <vtkMRMLScalarVolumeNode.h>
+#include <vtkMRMLScene.h>
+#include <vtkMRMLSegmentationDisplayNode.h>
+#include <vtkMRMLSegmentationNode.h>
+#include <vtkMRMLSubjectHierarchyNode.h>
+#include <vtkMRMLTableNode.h>
+#include <vtkOrientedImageData.h>
+#include <vtkSegment.h>
+#include <vtkSegmentation.h>
+#include <vtkSlicerColorLogic.h>
+
+#include "rcn/rcn_picture.h"
+#include "rcnReport.h"
+#include "rcnVtkImage.h"
+#include "vtkMRMLRaterConsensusNode.h"
+
+namespace rcn
+{
+namespace mrml
+{
+
+namespace
+{
+
+const char* const PaletteAttribute = "RaterConsensus.Palette";
+
+} // namespace
+
+std::vector<Volume> AtLeastMasks(const Workspace& workspace)
+{
+  const rcn_votes* const votes = workspace.Votes();
+  const rcn_pattern* const patterns = rcn_votes_patterns(votes);
+  std::vector<Volume> masks;
+  std::vector<uint8_t> table(static_cast<size_t>(rcn_votes_pattern_count(votes)));
+  for (int k = 1; k <= rcn_votes_raters(votes); ++k)
+  {
+    for (size_t p = 0; p < table.size(); ++p)
+    {
+      int count = 0;
+      for (uint64_t bits = patterns[p].marked; bits; bits &= bits - 1)
+      {
+        ++count;
+      }
+      table[p] = count >= k;
+    }
+    masks.push_back(Volume::Allocate(*rcn_votes_geometry(votes), RCN_UINT8));
+    Check(rcn_votes_expand_u8(static_cast<uint8_t*>(masks.back().Data()), workspace.Context(), votes, table.data()),
+      workspace.Context());
+  }
+  return masks;
+}
+
+std::vector<vtkSmartPointer<vtkImageData>> Components(const Volume& volume)
+{
+  const vtkSmartPointer<vtkImageData> all = VtkFromVolume(volume);
+  std::vector<vtkSmartPointer<vtkImageData>> images;
+  for (int c = 0; c < volume.View().components; ++c)
+  {
+    vtkNew<vtkImageExtractComponents> extract;
+    extract->SetInputData(all);
+    extract->SetComponents(c);
+    extract->Update();
+    images.push_back(extract->GetOutput());
+  }
+  return images;
+}
+
+vtkMRMLColorTableNode* ConsensusColors(vtkMRMLScene* scene)
+{
+  std::vector<vtkMRMLNode*> nodes;
+  scene->GetNodesByClass("vtkMRMLColorTableNode", nodes);
+  for (vtkMRMLNode* const one : nodes)
+  {
+    const char* const palette = one->GetAttribute(PaletteAttribute);
+    if (palette && !std::strcmp(palette, rcn_palette_name(RCN_PALETTE_GREEN)))
+    {
+      return vtkMRMLColorTableNode::SafeDownCast(one);
+    }
+  }
+  auto* const colors = vtkMRMLColorTableNode::SafeDownCast(
+    scene->AddNewNodeByClass("vtkMRMLColorTableNode", "Rater Consensus"));
+  colors->SetTypeToUser();
+  colors->SetAttribute(PaletteAttribute, rcn_palette_name(RCN_PALETTE_GREEN));
+  colors->SetDescription("Share of raters, or probability: dark green is few, yellow is all");
+  constexpr int count = 256;
+  colors->SetNumberOfColors(count);
+  for (int c = 0; c < count; ++c)
+  {
+    uint8_t rgb[3];
+    const double share = c / (count - 1.0);
+    rcn_color_palette(rgb, RCN_PALETTE_GREEN, share);
+    colors->SetColor(c, (std::to_string(static_cast<int>(std::lround(100 * share))) + " %").c_str(), rgb[0] / 255.0,
+      rgb[1] / 255.0, rgb[2] / 255.0, 1.0);
+  }
+  return colors;
+}
+
+void AddSegment(vtkMRMLSegmentationNode* segmentation, const std::string& id, const std::string& name,
+  const Volume& mask, const uint8_t rgb[3])
+{
+  vtkNew<vtkOrientedImageData> image;
+  image->vtkImageData::DeepCopy(VtkFromVolume(mask));
+  vtkNew<vtkMatrix4x4> ijkToRas;
+  IjkToRas(ijkToRas, mask.Geometry());
+  image->SetImageToWorldMatrix(ijkToRas);
+  double color[3] = { rgb[0] / 255.0, rgb[1] / 255.0, rgb[2] / 255.0 };
+  segmentation->AddSegmentFromBinaryLabelmapRepresentation(image, name, color, id);
+  if (vtkSegment* const segment = segmentation->GetSegmentation()->GetSegment(id))
+  {
+    segment->SetTag(vtkSegment::GetTerminologyEntryTagName(),
+      "Segmentation category and type - 3D Slicer General Anatomy list~SCT^85756007^Tissue~SCT^85756007^Tissue~^^~"
+      "Anatomic codes - DICOM master list~^^~^^");
+  }
+}
+
+namespace
+{
+
+/// Newer versions of Slicer have another name for it and warn about the old one.
+template <class T> auto ShowColumnNames(T* table, int) -> decltype(table->SetUseColumnTitleAsColumnHeader(true))
+{
+  table->SetUseColumnTitleAsColumnHeader(true);
+}
+template <class T> void ShowColumnNames(T* table, long)
+{
+  table->SetUseColumnNameAsColumnHeader(true);
+}
+
+/// Writes results into a scene: the nodes that are referred to, new ones where there are none.
+class Publisher
+{
+public:
+  explicit Publisher(Node* node) : Node_(node) {}
+
+  template <class T> T* Result(const char* role, const char* className, const std::string& what, int n = 0)
+  {
+    T* result = T::SafeDownCast(this->Node_->GetNthNodeReference(role, n));
+    if (!result)
+    {
+      result = T::SafeDownCast(this->Node_->GetScene()->AddNewNodeByClass(className));
+      this->Node_->SetNthNodeReferenceID(role, n, result->GetID());
+    }
+    result->SetName((TitleOf(this->Node_) + ": " + what).c_str());
+    return result;
+  }
+
+  vtkMRMLScalarVolumeNode* ShowMap(const char* role, const std::string& what, vtkImageData* image,
+    const rcn_geometry& geometry, double most, int n = 0)
+  {
+    auto* const volume = this->Result<vtkMRMLScalarVolumeNode>(role, "vtkMRMLScalarVolumeNode", what, n);
+    vtkNew<vtkMatrix4x4> ijkToRas;
+    IjkToRas(ijkToRas, geometry);
+    volume->SetIJKToRASMatrix(ijkToRas);
+    volume->SetAndObserveImageData(image);
+    this->Place(volume);
+    volume->CreateDefaultDisplayNodes();
+    if (auto* const display = vtkMRMLScalarVolumeDisplayNode::SafeDownCast(volume->GetDisplayNode()))
+    {
+      display->SetAndObserveColorNodeID(ConsensusColors(volume->GetScene())->GetID());
+      display->SetAutoWindowLevel(0);
+      display->SetWindowLevelMinMax(0, most);
+      // What nobody marked lets the image through.
+      display->SetThreshold(0.001 * most, most);
+      display->SetApplyThreshold(1);
+      // Without the Colors module there are no legends.
+      if (vtkSmartPointer<vtkMRMLNode>::Take(volume->GetScene()->CreateNodeByClass("vtkMRMLColorLegendDisplayNode")))
+      {
+        vtkSlicerColorLogic::AddDefaultColorLegendDisplayNode(display);
+      }
+    }
+    return volume;
+  }
+
+  /// A segment, replaced when there is one of that id.
+  void ShowMask(const std::string& id, const std::string& what, const Volume& mask, const uint8_t rgb[3])
+  {
+    auto* const segmentation =
+      this->Result<vtkMRMLSegmentationNode>(Node::GetMaskRole(), "vtkMRMLSegmentationNode", "consensus");
+    segmentation->CreateDefaultDisplayNodes();
+    segmentation->SetReferenceImageGeometryParameterFromVolumeNode(ImageOf(this->Node_));
+    this->Place(segmentation);
+    Drop(segmentation, id);
+    AddSegment(segmentation, id, what, mask, rgb);
+  }
+
+  static void Drop(vtkMRMLSegmentationNode* segmentation, const std::string& id)
+  {
+    if (segmentation->GetSegmentation()->GetSegment(id)) // a warning otherwise
+    {
+      segmentation->GetSegmentation()->RemoveSegment(id);
+    }
+  }
+
+  /// Segments of an earlier run that this one does not make.
+  void DropMasks(const std::string& prefix, int from)
+  {
+    auto* const segmentation =
+      vtkMRMLSegmentationNode::SafeDownCast(this->Node_->GetNodeReference(Node::GetMaskRole()));
+    for (int n = from; segmentation && n <= RCN_MAX_RATERS; ++n)
+    {
+      Drop(segmentation, prefix + std::to_string(n));
+    }
+  }
+
+  vtkMRMLTableNode* ShowTable(const char* role, const std::string& what, const std::vector<vtkSmartPointer<vtkAbstractArray>>& columns,
+    int n = 0)
+  {
+    auto* const node = this->Result<vtkMRMLTableNode>(role, "vtkMRMLTableNode", what, n);
+    vtkNew<vtkTable> table;
+    for (const vtkSmartPointer<vtkAbstractArray>& column : columns)
+    {
+      table->AddColumn(column);
+    }
+    ShowColumnNames(node, 0);
+    node->SetUseFirstColumnAsRowHeader(true);
+    node->SetAndObserveTable(table);
+    return node;
+  }
+
+  /// Results lie where the image lies.
+  void Place(vtkMRMLTransformableNode* result)
+  {
+    result->SetAndObserveTransformNodeID(ImageOf(this->Node_)->GetTransformNodeID());
+  }
+
+private:
+  Node* Node_;
+};
+
+vtkSmartPointer<vtkStringArray> TextColumn(const std::string& name, const std::vector<std::string>& cells)
+{
+  auto column = vtkSmartPointer<vtkStringArray>::New();
+  column->SetName(name.c_str());
+  for (const std::string& cell : cells)
+  {
+    column->InsertNextValue(cell);
+  }
+  return column;
+}
+
+vtkSmartPointer<vtkDoubleArray> NumberColumn(const std::string& name, const std::vector<double>& cells)
+{
+  auto column = vtkSmartPointer<vtkDoubleArray>::New();
+  column->SetName(name.c_str());
+  for (const double cell : cells)
+  {
+    column->InsertNextValue(cell);
+  }
+  return column;
+}
+
+/// For people: "not defined" instead of NaN.
+std::string Words(double value)
+{
+  return std::isnan(value) ? "not defined" : CsvNumber(value);
+}
+
+} // namespace
+
+void PublishAgreement(Node* node, const AgreementReport& report, const std::vector<std::string>& raters,
+  const rcn_geometry& geometry)
+{
+  Publisher publisher(node);
+  const rcn_agreement& figures = *report.Figures;
+  using Value = double rcn_rater_agreement::*;
+  const std::pair<const char*, Value> perRater[] = { { "Volume (mL)", &rcn_rater_agreement::volume_ml },
+    { "Dice with the others' majority", &rcn_rater_agreement::dice_to_others },
+    { "Sensitivity to the others", &rcn_rater_agreement::sensitivity_to_others },
+    { "Specificity to the others", &rcn_rater_agreement::specificity_to_others },
+    { "STAPLE sensitivity", &rcn_rater_agreement::staple_sensitivity },
+    { "STAPLE specificity", &rcn_rater_agreement::staple_specificity } };
+  std::vector<vtkSmartPointer<vtkAbstractArray>> columns{ TextColumn("Rater", raters) };
+  for (const auto& one : perRater)
+  {
+    std::vector<std::string> cells;
+    for (int r = 0; r < figures.raters; ++r)
+    {
+      cells.push_back(Words(figures.rater[r].*one.second));
+    }
+    columns.push_back(TextColumn(one.first, cells));
+  }
+  for (const bool surface : { false, true })
+  {
+    for (int other = 0; other < figures.raters && (!surface || report.HasSurfaces); ++other)
+    {
+      std::vector<std::string> cells;
+      for (int r = 0; r < figures.raters; ++r)
+      {
+        const rcn_pair_agreement& pair = figures.pair[r * figures.raters + other];
+        cells.push_back(Words(surface ? pair.hausdorff95_mm : pair.dice));
+      }
+      columns.push_back(
+        TextColumn((surface ? "Hausdorff 95 % (mm) with " : "Dice with ") + raters[static_cast<size_t>(other)], cells));
+    }
+  }
+  publisher.ShowTable(Node::GetAgreementRole(), "agreement of raters", columns);
+
+  const std::pair<std::string, double> summary[] = { { "Mean Dice of all pairs", figures.mean_dice },
+    { "Fleiss kappa where anybody marked", figures.on_union.fleiss_kappa },
+    { "Fleiss kappa, whole image", figures.whole.fleiss_kappa },
+    { "Krippendorff alpha, whole image", figures.whole.krippendorff_alpha },
+    { "Gwet AC1, whole image", figures.whole.gwet_ac1 },
+    { "Marked by anybody (mL)", static_cast<double>(figures.union_voxels) * figures.voxel_ml },
+    { "Marked by the majority (mL)", static_cast<double>(figures.majority_voxels) * figures.voxel_ml },
+    { "Marked by all (mL)", static_cast<double>(figures.intersection_voxels) * figures.voxel_ml },
+    { "Disputed (mL)", static_cast<double>(figures.disputed_voxels) * figures.voxel_ml } };
+  std::vector<std::string> names, values;
+  for (const auto& one : summary)
+  {
+    names.push_back(one.first);
+    values.push_back(Words(one.second));
+  }
+  publisher.ShowTable(
+    Node::GetAgreementRole(), "agreement in one page", { TextColumn("What", names), TextColumn("Value", values) }, 1);
+
+  std::vector<double> volume, voxels, position[3];
+  std::vector<std::string> by, number;
+  for (const rcn_dispute& region : report.Regions)
+  {
+    const double at[3] = { static_cast<double>(region.at[0]), static_cast<double>(region.at[1]),
+      static_cast<double>(region.at[2]) };
+    double world[3];
+    rcn_geometry_to_world(world, &geometry, at);
+    ToRas(world, world);
+    for (int a = 0; a < 3; ++a)
+    {
+      position[a].push_back(world[a]);
+    }
+    number.push_back(std::to_string(number.size() + 1));
+    volume.push_back(region.volume_ml);
+    voxels.push_back(static_cast<double>(region.voxels));
+    std::string marked;
+    for (const std::string& name : NamesOf(region.marked_by, raters))
+    {
+      marked += (marked.empty() ? "" : ", ") + name;
+    }
+    by.push_back(marked);
+  }
+  publisher.ShowTable(Node::GetDisputesRole(), "disputed regions, largest first",
+    { TextColumn("Region", number), NumberColumn("Volume (mL)", volume), NumberColumn("Voxels", voxels),
+      NumberColumn("R", position[0]), NumberColumn("A", position[1]), NumberColumn("S", position[2]),
+      TextColumn("Marked by", by) });
+}
+
+void PublishFusion(
+  Node* node, const FusionReport& report, const std::string& method, int raters, const std::vector<Volume>& masks)
+{
+  Publisher publisher(node);
+  publisher.ShowMap(Node::GetHeatmapRole(), "consensus (" + method + ")", VtkFromVolume(report.Map), report.Map.Geometry(),
+    report.MapContent == Content::Levels ? raters : 1.0);
+  for (size_t k = 1; k <= masks.size(); ++k)
+  {
+    uint8_t rgb[3];
+    rcn_color_share(rgb, static_cast<double>(k) / static_cast<double>(masks.size()));
+    publisher.ShowMask("RaterConsensus_level_" + std::to_string(k),
+      "At least " + std::to_string(k) + " of " + std::to_string(masks.size()), masks[k - 1], rgb);
+  }
+  if (!masks.empty())
+  {
+    publisher.DropMasks("RaterConsensus_level_", static_cast<int>(masks.size()) + 1);
+  }
+}
+
+namespace
+{
+
+/// Level volumes belong into one folder: that of an earlier run, or a new one.
+void PutIntoFolder(Node* node, const std::vector<vtkMRMLScalarVolumeNode*>& volumes)
+{
+  vtkMRMLSubjectHierarchyNode* const hierarchy = vtkMRMLSubjectHierarchyNode::GetSubjectHierarchyNode(node->GetScene());
+  vtkIdType folder = 0;
+  for (vtkMRMLScalarVolumeNode* const volume : volumes)
+  {
+    if (!hierarchy)
+    {
+      return;
+    }
+    vtkIdType item = hierarchy->GetItemByDataNode(volume);
+    if (!item) // outside the application nobody makes items
+    {
+      item = hierarchy->CreateItem(hierarchy->GetSceneItemID(), volume);
+    }
+    if (!folder)
+    {
+      const std::string name = NameOf(node) + ": levels";
+      const vtkIdType parent = hierarchy->GetItemParent(item);
+      folder = parent != hierarchy->GetSceneItemID() && hierarchy->GetItemName(parent) == name
+        ? parent
+        : hierarchy->CreateFolderItem(hierarchy->GetSceneItemID(), name);
+    }
+    hierarchy->SetItemParent(item, folder);
+  }
+}
+
+} // namespace
+
+void PublishPrediction(Node* node, const Prediction& prediction, const std::vector<vtkSmartPointer<vtkImageData>>& levels)
+{
+  Publisher publisher(node);
+  const rcn_geometry& geometry = prediction.Probability.Geometry();
+  publisher.ShowMap(Node::GetProbabilityRole(), "probability (" + prediction.Readout + ")",
+    VtkFromVolume(prediction.Probability), geometry, 1);
+  std::vector<vtkMRMLScalarVolumeNode*> volumes;
+  for (size_t k = 0; k < levels.size(); ++k)
+  {
+    volumes.push_back(publisher.ShowMap(Node::GetLevelRole(),
+      "exactly " + std::to_string(k) + " of " + std::to_string(levels.size() - 1) + " raters", levels[k], geometry, 1,
+      static_cast<int>(k)));
+  }
+  PutIntoFolder(node, volumes);
+  uint8_t rgb[3];
+  rcn_color_share(rgb, 1);
+  publisher.ShowMask("RaterConsensus_prediction", "Model: " + prediction.Readout, prediction.Mask, rgb);
+}
+
+void PublishReliability(Node* node, const EvaluationReport& report, const EvaluationReport* before)
+{
+  Publisher publisher(node);
+  vtkMRMLScene* const scene = node->GetScene();
+  const std::string title = TitleOf(node);
+  auto* const chart = publisher.Result<vtkMRMLPlotChartNode>(
+    Node::GetChartRole(), "vtkMRMLPlotChartNode", "predicted and observed");
+  chart->RemoveAllPlotSeriesNodeIDs();
+  chart->SetTitle((title + ": of 100 marks it promises, how many do raters make?").c_str());
+  chart->SetXAxisTitle("Probability that is shown");
+  chart->SetYAxisTitle("Share of raters who marked");
+  chart->SetXAxisRangeAuto(false);
+  chart->SetXAxisRange(0, 1);
+  chart->SetYAxisRangeAuto(false);
+  chart->SetYAxisRange(0, 1);
+  chart->SetLegendVisibility(true);
+  int n = 0;
+  const auto addSeries = [&](vtkMRMLTableNode* table, const char* y, const std::string& name, double r, double g, double b,
+                           bool line) {
+    auto* const series =
+      publisher.Result<vtkMRMLPlotSeriesNode>(Node::GetSeriesRole(), "vtkMRMLPlotSeriesNode", name, n++);
+    series->SetName(name.c_str());
+    series->SetAndObserveTableNodeID(table->GetID());
+    series->SetXColumnName("Predicted");
+    series->SetYColumnName(y);
+    series->SetPlotType(vtkMRMLPlotSeriesNode::PlotTypeScatter);
+    series->SetMarkerStyle(line ? vtkMRMLPlotSeriesNode::MarkerStyleNone : vtkMRMLPlotSeriesNode::MarkerStyleCircle);
+    series->SetLineStyle(line ? vtkMRMLPlotSeriesNode::LineStyleDash : vtkMRMLPlotSeriesNode::LineStyleSolid);
+    series->SetColor(r, g, b);
+    chart->AddAndObservePlotSeriesNodeID(series->GetID());
+  };
+  // The diagonal has a table of its own, from corner to corner.
+  vtkMRMLTableNode* const ideal = publisher.ShowTable(Node::GetReliabilityRole(), "ideal reliability",
+    { NumberColumn("Predicted", { 0, 1 }), NumberColumn("Observed", { 0, 1 }) });
+  ideal->SetUseFirstColumnAsRowHeader(false);
+  addSeries(ideal, "Observed", "Every promise kept", 0.5, 0.5, 0.5, true);
+  const std::pair<const EvaluationReport*, const char*> curves[] = { { &report, before ? "After" : "Observed" },
+    { before, "Before" } };
+  for (const auto& curve : curves)
+  {
+    if (!curve.first)
+    {
+      continue;
+    }
+    std::vector<double> predicted, observed, lower, upper, pairs;
+    for (const rcn_calib_bin& bin : curve.first->Bins)
+    {
+      if (bin.count > 0)
+      {
+        predicted.push_back(bin.confidence);
+        observed.push_back(bin.frequency);
+        lower.push_back(bin.lower);
+        upper.push_back(bin.upper);
+        pairs.push_back(static_cast<double>(bin.count));
+      }
+    }
+    vtkMRMLTableNode* const table = publisher.ShowTable(Node::GetReliabilityRole(),
+      std::string("reliability, ") + curve.second,
+      { NumberColumn("Predicted", predicted), NumberColumn("Observed", observed), NumberColumn("From", lower),
+        NumberColumn("To", upper), NumberColumn("Voxel-rater pairs", pairs) },
+      curve.first == before ? 2 : 1);
+    table->SetUseFirstColumnAsRowHeader(false);
+    const bool old = curve.first == before;
+    addSeries(table, "Observed", curve.second, old ? 0.6 : 0, old ? 0.6 : 0.45, old ? 0.6 : 0.7, false);
+  }
+  // A series of an earlier run that this one does not have leaves the scene with its table.
+  if (!before)
+  {
+    for (const char* const role : { Node::GetSeriesRole(), Node::GetReliabilityRole() })
+    {
+      if (vtkMRMLNode* const left = node->GetNthNodeReference(role, 2))
+      {
+        scene->RemoveNode(left);
+      }
+    }
+  }
+
+  std::vector<std::string> names, values;
+  for (int f = 0; f < RCN_FIGURES; ++f)
+  {
+    names.push_back(rcn_figure_name(static_cast<rcn_figure>(f)));
+    values.push_back(Words(report.Figures[f]));
+  }
+  names.insert(names.end(), { "auc", "auc_pairs" });
+  values.push_back(Words(report.Auc.reference));
+  values.push_back(Words(report.Auc.pairs));
+  publisher.ShowTable(
+    Node::GetFiguresRole(), "calibration figures", { TextColumn("Figure", names), TextColumn("Value", values) });
+}
+
+} // namespace mrml
+} // namespace rcn

@@ -1,0 +1,53 @@
+/// Results as ordinary nodes of a scene: those the parameter node refers to, new ones where there are none. For the main
+/// thread.
+#ifndef rcnMrmlResults_h
+#define rcnMrmlResults_h
+
+#include <string>
+#include <vector>
+
+#include <vtkSmartPointer.h>
+
+#include "rcnMrmlCase.h"
+#include "rcnPrediction.h"
+
+class vtkImageData;
+class vtkMRMLColorTableNode;
+class vtkMRMLScene;
+class vtkMRMLSegmentationNode;
+
+namespace rcn
+{
+namespace mrml
+{
+
+/// masks[k - 1]: where at least k raters marked. For any thread.
+std::vector<Volume> AtLeastMasks(const Workspace& workspace);
+/// One scalar image per component, as scenes want them. For any thread.
+std::vector<vtkSmartPointer<vtkImageData>> Components(const Volume& volume);
+
+/// The colours of shares of raters and of probabilities; made when the scene has none.
+vtkMRMLColorTableNode* ConsensusColors(vtkMRMLScene* scene);
+
+void AddSegment(vtkMRMLSegmentationNode* segmentation, const std::string& id, const std::string& name, const Volume& mask,
+  const uint8_t rgb[3]);
+
+/// Tables: raters, summary, disputed regions.
+void PublishAgreement(Node* node, const AgreementReport& report, const std::vector<std::string>& raters,
+  const rcn_geometry& geometry);
+
+/// The consensus map; of levels also a segment for each "at least k" (masks, otherwise empty).
+void PublishFusion(Node* node, const FusionReport& report, const std::string& method, int raters,
+  const std::vector<Volume>& masks);
+
+/// Probability, its mask, and the K + 1 level volumes (Components() of the prediction's levels) in a folder.
+void PublishPrediction(
+  Node* node, const Prediction& prediction, const std::vector<vtkSmartPointer<vtkImageData>>& levels);
+
+/// Tables, series and their chart; `before` may be null.
+void PublishReliability(Node* node, const EvaluationReport& report, const EvaluationReport* before);
+
+} // namespace mrml
+} // namespace rcn
+
+#endif

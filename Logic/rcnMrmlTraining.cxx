@@ -1,0 +1,192 @@
+#include "rcnMrmlTraining.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include <vtkMRMLScene.h>
+
+#include "vtkMRMLRaterConsensusNode.h"
+
+namespace rcn
+{
+namespace mrml
+{
+
+namespace
+{
+
+namespace fs = std::filesystem;
+const char* const ModelEnding = ".safetensors";
+
+std::vector<Node*> CasesOfScene(vtkMRMLScene* scene)
+{
+  std::vector<vtkMRMLNode*> nodes;
+  scene->GetNodesByClass("vtkMRMLRaterConsensusNode", nodes);
+  std::vector<Node*> cases;
+  for (vtkMRMLNode* const one : nodes)
+  {
+    Node* const node = Node::SafeDownCast(one);
+    if (node && CheckCase(node, true).empty())
+    {
+      cases.push_back(node);
+    }
+  }
+  return cases;
+}
+
+} // namespace
+
+std::vector<Node*> TrainingCases(Node* node)
+{
+  std::vector<Node*> cases;
+  for (int n = 0; n < node->GetNumberOfTrainingCases(); ++n)
+  {
+    if (Node* const one = node->GetNthTrainingCase(n))
+    {
+      cases.push_back(one);
+    }
+  }
+  return cases.empty() ? CasesOfScene(node->GetScene()) : cases;
+}
+
+std::vector<std::string> FilesOfTraining(const std::string& model)
+{
+  const std::string stem = model.substr(0, model.size() - std::min(model.size(), std::strlen(ModelEnding)));
+  return { model, stem + ".checkpoint" + ModelEnding, stem + ".log.csv" };
+}
+
+bool IsThere(const std::string& path)
+{
+  std::error_code ignored;
+  return fs::exists(fs::symlink_status(path, ignored));
+}
+
+std::string NextModelFile(const std::string& model)
+{
+  std::string stem = model.substr(0, model.size() - std::strlen(ModelEnding));
+  const size_t dash = stem.rfind('-');
+  if (dash != std::string::npos && dash + 1 < stem.size() &&
+    stem.find_first_not_of("0123456789", dash + 1) == std::string::npos)
+  {
+    stem.resize(dash);
+  }
+  for (int number = 2;; ++number)
+  {
+    const std::string path = stem + "-" + std::to_string(number) + ModelEnding;
+    const std::vector<std::string> files = FilesOfTraining(path);
+    if (std::none_of(files.begin(), files.end(), IsThere))
+    {
+      return path;
+    }
+  }
+}
+
+std::string CheckTrainedModelFile(const std::string& model)
+{
+  if (model.empty())
+  {
+    return "Choose the file to store the new model in.";
+  }
+  if (model.size() <= std::strlen(ModelEnding) ||
+    model.compare(model.size() - std::strlen(ModelEnding), std::string::npos, ModelEnding) != 0)
+  {
+    return std::string("The name of a model's file ends with ") + ModelEnding + ".";
+  }
+  for (const std::string& file : FilesOfTraining(model))
+  {
+    if (IsThere(file))
+    {
+      return file + " is there already; choose another file for the new model.";
+    }
+  }
+  return "";
+}
+
+TemporaryFolder::TemporaryFolder()
+{
+  for (int i = 0; i < 10000; ++i)
+  {
+    this->Path_ = fs::temp_directory_path() / ("raterconsensus-" + std::to_string(std::rand()) + "-" + std::to_string(i));
+    std::error_code error;
+    if (fs::create_directory(this->Path_, error))
+    {
+      return;
+    }
+  }
+  throw Error(RCN_EIO, "No folder for temporary files can be made in " + fs::temp_directory_path().string() + ".");
+}
+
+TemporaryFolder::~TemporaryFolder()
+{
+  std::error_code ignored;
+  fs::remove_all(this->Path_, ignored);
+}
+
+DataList WriteCases(const TemporaryFolder& folder, const std::vector<Input>& inputs)
+{
+  DataList list;
+  for (size_t i = 0; i < inputs.size(); ++i)
+  {
+    const std::shared_ptr<Workspace> workspace = Open(inputs[i]);
+    const rcn_votes* const votes = workspace->Votes();
+    const rcn_pattern* const patterns = rcn_votes_patterns(votes);
+    const std::string stem = "c" + std::to_string(i);
+    Case one;
+    one.Id = inputs[i].Id;
+    one.Split = "training";
+    one.Images = { folder / (stem + ".nrrd") };
+    WriteImage(one.Images[0], AsFloat(inputs[i].Image).View(), Content::Probability);
+    const Volume mask = Volume::Allocate(*rcn_votes_geometry(votes), RCN_UINT8);
+    std::vector<uint8_t> table(static_cast<size_t>(rcn_votes_pattern_count(votes)));
+    for (size_t r = 0; r < workspace->RaterNames().size(); ++r)
+    {
+      for (size_t p = 0; p < table.size(); ++p)
+      {
+        table[p] = patterns[p].marked >> r & 1;
+      }
+      Check(
+        rcn_votes_expand_u8(static_cast<uint8_t*>(mask.Data()), workspace->Context(), votes, table.data()),
+        workspace->Context());
+      RaterFile file;
+      file.Name = workspace->RaterNames()[r];
+      file.Path = folder / (stem + "_" + std::to_string(r) + ".nrrd");
+      WriteImage(file.Path, mask.View(), Content::Mask);
+      one.Raters.push_back(file);
+      if (std::find(list.Raters.begin(), list.Raters.end(), file.Name) == list.Raters.end())
+      {
+        list.Raters.push_back(file.Name);
+      }
+    }
+    list.Cases.push_back(one);
+  }
+  return list;
+}
+
+TrainingResult Trained(const TrainingOptions& options)
+{
+  try
+  {
+    TrainingResult result = TrainModel(options);
+    if (!IsThere(result.Model))
+    {
+      throw Error(RCN_ECANCELLED, "Training was stopped before there was a model.");
+    }
+    return result;
+  }
+  catch (...)
+  {
+    for (const std::string& file : FilesOfTraining(options.Output))
+    {
+      std::error_code ignored;
+      if (!IsThere(options.Output))
+      {
+        fs::remove(file, ignored);
+      }
+    }
+    throw;
+  }
+}
+
+} // namespace mrml
+} // namespace rcn
