@@ -91,6 +91,7 @@ class RaterConsensusSelfTestTest(scripted.ScriptedLoadableModuleTest if scripted
         self.consensus()
         self.consensusKeepsItsPromise()
         self.training()
+        self.linesInTheHeaders()
         self.prediction()
         self.calibration()
         self.correction()
@@ -270,6 +271,39 @@ class RaterConsensusSelfTestTest(scripted.ScriptedLoadableModuleTest if scripted
         self.done(self.logic.Discard(self.node))
         self.assertEqual(sorted(os.listdir(self.folder)), files)
         self.assertEqual(self.node.GetModelFile(), self.path("model.safetensors"))
+
+    def linesInTheHeaders(self):
+        self.step("What the headers tell users of the Python console to type")
+        code = {}
+        for name in "vtkMRMLRaterConsensusNode", "vtkSlicerRaterConsensusLogic":
+            path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "Logic", name + ".h")
+            with open(path) as header:
+                code[name] = [line[6:].rstrip() for line in header if line.startswith("///   ")]
+            self.assertGreater(len(code[name]), 3)
+        # The names they speak of: an image, a segmentation, and a label map with the value 3.
+        masks = slicer.mrmlScene.AddNewNodeByClass("vtkMRMLSegmentationNode")
+        mask = slicer.vtkOrientedImageData()
+        self.assertTrue(self.node.GetNthRaterNode(0).GetBinaryLabelmapRepresentation("Ada", mask))
+        masks.AddSegmentFromBinaryLabelmapRepresentation(mask, "Anna", [1, 0, 0], "Segment_1")
+        labels = slicer.mrmlScene.AddNewNodeByClass("vtkMRMLLabelMapVolumeNode")
+        labels.CopyOrientation(self.image)
+        slicer.util.updateVolumeFromArray(labels, 3 * self.votes[1].astype(np.int16))
+        names = {"slicer": slicer, "volume": self.image, "segmentation": masks, "labelmap": labels}
+        before = os.getcwd()
+        os.chdir(self.folder)  # where model.safetensors lies
+        try:
+            for line in code["vtkSlicerRaterConsensusLogic"]:
+                # A node is made as its own header says.
+                for each in code["vtkMRMLRaterConsensusNode"] if "see there" in line else [line]:
+                    exec(each, names)
+                    self.assertEqual(names.get("error", ""), "", each)
+        finally:
+            os.chdir(before)
+        heatmap = np.array(slicer.util.arrayFromVolume(names["heatmap"]))
+        self.assertGreater(heatmap[self.votes[:2].all(0)].min(), 0.5)
+        self.assertLess(heatmap[~self.votes[:2].any(0)].max(), 0.5)
+        for node in names["node"], masks, labels:
+            slicer.mrmlScene.RemoveNode(node)
 
     def prediction(self):
         self.step("What the model says about the image")
