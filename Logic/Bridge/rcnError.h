@@ -7,6 +7,12 @@
 
 #include "rcn/rcn_context.h"
 
+#ifdef __GNUC__
+#define RCN_VISIBLE __attribute__((visibility("default")))
+#else
+#define RCN_VISIBLE
+#endif
+
 namespace rcn
 {
 
@@ -23,7 +29,8 @@ inline std::string OneLine(std::string text)
   return text;
 }
 
-class Error : public std::runtime_error
+/// Thrown in one shared library and caught in another, so that its type must be the same in both.
+class RCN_VISIBLE Error : public std::runtime_error
 {
 public:
   Error(rcn_status status, const std::string& sentence)
