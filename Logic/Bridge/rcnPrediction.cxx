@@ -214,4 +214,17 @@ Prediction Predict(const Model& model, rcn_context* context, const std::vector<V
   return out;
 }
 
+std::vector<Volume> LevelMasks(rcn_context* context, const Volume& levels, double threshold)
+{
+  const Volume probability = Volume::Allocate(levels.Geometry(), RCN_FLOAT32);
+  std::vector<Volume> masks;
+  for (int k = 1; k < levels.View().components; ++k)
+  {
+    Check(rcn_readout_apply(static_cast<float*>(probability.Data()), context, &levels.View(), RCN_READOUT_AT_LEAST, k), context);
+    masks.push_back(Volume::Allocate(levels.Geometry(), RCN_UINT8));
+    Check(rcn_predict_mask(static_cast<uint8_t*>(masks.back().Data()), context, &probability.View(), threshold), context);
+  }
+  return masks;
+}
+
 } // namespace rcn

@@ -54,6 +54,9 @@ std::string CheckPrediction(const Model& model, const PredictionOptions& options
 Prediction Predict(const Model& model, rcn_context* context, const std::vector<Volume>& images, const std::string& about,
   const PredictionOptions& options);
 
+/// masks[k - 1] (uint8): where at least k raters mark, by the threshold on that probability. Each lies inside the one before.
+std::vector<Volume> LevelMasks(rcn_context* context, const Volume& levels, double threshold);
+
 } // namespace rcn
 
 #endif

@@ -982,7 +982,8 @@ TrainingEpoch Training::Validate(rcn_net* net, const rcn_loss* loss, const float
 EvaluationReport Training::Judge(rcn_net* net, const rcn_loss* loss, const float* lossValues, rcn_readout readout)
 {
   EvaluationOptions& options = this->Result_.Judged;
-  options.Region.region = RCN_REGION_BOX;
+  options.Region.region = this->Options_.Region;
+  options.Calib.bins = this->Options_.Bins;
   options.Calib.readout = readout;
   Evaluation evaluation(this->Context_, this->Raters_, options);
   this->Doing_ = Doing::Validating;
@@ -1001,7 +1002,7 @@ EvaluationReport Training::Judge(rcn_net* net, const rcn_loss* loss, const float
     }
   }
   evaluation.Share(this->Processes_);
-  return evaluation.Report();
+  return evaluation.CaseIds().empty() ? EvaluationReport() : evaluation.Report(); // no reason to lose a model over it
 }
 
 // ---- files --------------------------------------------------------------------------------------
@@ -1419,7 +1420,7 @@ TrainingResult Training::Run()
     {
       const std::vector<float>& old = this->Init_->Info().LossParameters;
       this->Result_.Before = this->Judge(this->Init_->Net(), this->Init_->Loss(), old.empty() ? nullptr : old.data(), readout);
-      this->Result_.HasBefore = true;
+      this->Result_.HasBefore = this->Result_.Before.Cases > 0;
     }
   }
   return std::move(this->Result_);
@@ -1485,6 +1486,12 @@ std::string CheckTraining(const TrainingOptions& options)
   if (options.Readout != "auto" && options.Readout != "majority" && options.Readout != "expected")
   {
     return "The readout is auto, majority or expected.";
+  }
+  rcn_calib_options calib = RCN_CALIB_OPTIONS_INIT;
+  calib.bins = options.Bins;
+  if (const char* sentence = rcn_calib_check(&calib, 1))
+  {
+    return sentence;
   }
   if (!(options.Foreground >= 0 && options.Foreground <= 1))
   {

@@ -102,6 +102,10 @@ struct TrainingOptions
   double Foreground = 0.5;          ///< share of patches around a voxel that somebody marked
   rcn_augment Augment = RCN_AUGMENT_INIT;
 
+  // ---- judging before and after
+  rcn_region Region = RCN_REGION_BOX;
+  int Bins = 15;
+
   // ---- going on
   bool Resume = false;
   double CheckpointSeconds = 30;    ///< at the end of an epoch when the last one is older; within an epoch ten times as old
@@ -125,8 +129,8 @@ struct TrainingResult
   double SecondsReading = 0, SecondsDrawing = 0, SecondsStepping = 0, SecondsValidating = 0;
   double SecondsWaiting = 0; ///< of the steps: for other processes
 
-  /// The best model on the validation cases (box), by its stored readout; and, where training went on from a
-  /// model, that one on the same cases.
+  /// The best model on the validation cases, by its stored readout; and, where training went on from a model, that one on
+  /// the same cases. Of no cases where the region has no voxels in any of them.
   EvaluationOptions Judged;
   EvaluationReport After;
   bool HasBefore = false;

@@ -5,7 +5,9 @@
 
 #include <vtkCallbackCommand.h>
 #include <vtkDataArray.h>
+#include <vtkImageAppendComponents.h>
 #include <vtkImageData.h>
+#include <vtkImageExtractComponents.h>
 #include <vtkMatrix4x4.h>
 #include <vtkNew.h>
 #include <vtkPointData.h>
@@ -140,6 +142,41 @@ vtkSmartPointer<vtkImageData> VtkFromVolume(const Volume& volume)
     static_cast<int>(view.geometry.size[2]));
   image->GetPointData()->SetScalars(scalars);
   return image;
+}
+
+std::vector<vtkSmartPointer<vtkImageData>> ComponentsOf(const Volume& volume)
+{
+  const vtkSmartPointer<vtkImageData> all = VtkFromVolume(volume);
+  std::vector<vtkSmartPointer<vtkImageData>> images;
+  for (int c = 0; c < volume.View().components; ++c)
+  {
+    vtkNew<vtkImageExtractComponents> extract;
+    extract->SetInputData(all);
+    extract->SetComponents(c);
+    extract->Update();
+    images.push_back(extract->GetOutput());
+  }
+  return images;
+}
+
+Volume Interleave(const std::vector<Volume>& components)
+{
+  vtkNew<vtkImageAppendComponents> append;
+  for (const Volume& one : components)
+  {
+    if (one.View().type != components.front().View().type || one.View().components != 1 ||
+      !std::equal(one.Geometry().size, one.Geometry().size + 3, components.front().Geometry().size))
+    {
+      throw Error(RCN_EDATA, "Volumes of different sizes or types cannot be taken together.");
+    }
+    append->AddInputData(VtkFromVolume(one));
+  }
+  append->Update();
+  vtkDataArray* const scalars = append->GetOutput()->GetPointData()->GetScalars();
+  rcn_image view = components.front().View();
+  view.components = scalars->GetNumberOfComponents();
+  view.data = scalars->GetVoidPointer(0);
+  return Volume::Share(view, std::make_shared<vtkSmartPointer<vtkDataArray>>(scalars));
 }
 
 } // namespace rcn

@@ -6,6 +6,9 @@
 #ifndef rcnVtkImage_h
 #define rcnVtkImage_h
 
+#include <string>
+#include <vector>
+
 #include <vtkSmartPointer.h>
 
 #include "rcnImageIO.h"
@@ -30,6 +33,11 @@ Volume VolumeFromVtk(vtkImageData* image, vtkMatrix4x4* ijkToRas, const std::str
 
 /// Shares the volume's buffer; spacing 1 and origin 0, as MRML wants it. The place is in IjkToRas().
 vtkSmartPointer<vtkImageData> VtkFromVolume(const Volume& volume);
+
+/// One scalar image per component, as scenes want them; and the other way round, in the geometry of the first. All must be
+/// of one size and type: Error (RCN_EDATA) otherwise.
+std::vector<vtkSmartPointer<vtkImageData>> ComponentsOf(const Volume& volume);
+Volume Interleave(const std::vector<Volume>& components);
 
 } // namespace rcn
 

@@ -1,5 +1,7 @@
 #include "rcnPrediction.h"
 
+#include <algorithm>
+
 #include "rcnTest.h"
 
 namespace
@@ -88,6 +90,21 @@ void MapsFollowFromLevels()
   CHECK(static_cast<const uint8_t*>(expected.Mask.Data())[0] == 1 && !expected.Uncertainty.Data());
 }
 
+/// P(at least 1, 2, 3) = 0.6, 0.3, 0.1 everywhere.
+void LevelsBecomeNestedMasks()
+{
+  const Scene scene(RCN_UNET);
+  const rcn::Model model(scene.Context, scene.Path);
+  const rcn::Prediction prediction = rcn::Predict(model, scene.Context, { Image(20, 18, 3) }, "i", rcn::PredictionOptions());
+  const std::vector<rcn::Volume> masks = rcn::LevelMasks(scene.Context, prediction.Levels, 0.25);
+  CHECK(masks.size() == 3);
+  for (size_t k = 0; k < masks.size(); ++k)
+  {
+    const uint8_t* const mask = static_cast<const uint8_t*>(masks[k].Data());
+    CHECK(std::count(mask, mask + 20 * 18 * 3, k < 2 ? 1 : 0) == 20 * 18 * 3);
+  }
+}
+
 void VolumesComeBackInTheirOwnGeometry()
 {
   const Scene scene(RCN_UNET3D, Scene::Info(), 2);
@@ -168,6 +185,7 @@ void SpacingsKeepTheCorner()
 int main()
 {
   RUN(MapsFollowFromLevels);
+  RUN(LevelsBecomeNestedMasks);
   RUN(VolumesComeBackInTheirOwnGeometry);
   RUN(CorrectionsAreApplied);
   RUN(WhatDoesNotFitIsRefused);

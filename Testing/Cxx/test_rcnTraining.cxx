@@ -130,6 +130,31 @@ void EndsOnTimeOrEarly()
   CHECK(!result.Interrupted && result.Epochs.back().Epoch == result.Best + 1);
 }
 
+/// Before and after are judged where and as finely as a person asks; a region without voxels costs no model.
+void IsJudgedAsWished()
+{
+  const Folder folder;
+  const rcn::DataList list = WritePhantoms(folder);
+  rcn::TrainingOptions options = Quick(list, folder / "m.safetensors");
+  options.Epochs = 1;
+  const rcn::TrainingResult box = rcn::TrainModel(options);
+  options.Region = RCN_REGION_DISPUTED;
+  options.Bins = 4;
+  const rcn::TrainingResult disputed = rcn::TrainModel(options);
+  CHECK(box.After.Bins.size() == 15 && disputed.After.Bins.size() == 4);
+  CHECK(disputed.Judged.Region.region == RCN_REGION_DISPUTED && disputed.After.Voxels > 0);
+  CHECK(disputed.After.Voxels < box.After.Voxels);
+  rcn::DataList alike = list;
+  for (rcn::Case& one : alike.Cases)
+  {
+    one.Raters[1].Path = one.Raters[2].Path = one.Raters[0].Path; // nobody disputes anything
+  }
+  options.List = &alike;
+  options.Output = folder / "alike.safetensors";
+  const rcn::TrainingResult nothing = rcn::TrainModel(options);
+  CHECK(nothing.After.Cases == 0 && !nothing.HasBefore && std::filesystem::exists(nothing.Model));
+}
+
 void BadOptions()
 {
   const rcn::DataList none;
@@ -146,6 +171,9 @@ void BadOptions()
   options.Output = "m.bin";
   CHECK(!rcn::CheckTraining(options).empty());
   options.Output = "m.safetensors";
+  options.Bins = 0;
+  CHECK(!rcn::CheckTraining(options).empty());
+  options.Bins = 15;
   options.Augment.blur = -1;
   CHECK(!rcn::CheckTraining(options).empty());
   options.List = nullptr;
@@ -161,6 +189,7 @@ int main()
   RUN(StopsAnywhere);
   RUN(CasesCanBeReadAgain);
   RUN(EndsOnTimeOrEarly);
+  RUN(IsJudgedAsWished);
   RUN(BadOptions);
   return Failures ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -171,6 +171,35 @@ void SegmentsThatCoverAPart()
   CHECK(report.Figures->rater[0].voxels > 50 && report.Figures->mean_dice == 1 && report.Regions.empty());
 }
 
+/// Components apart and together again are the same voxels in the same place.
+void ComponentsThereAndBack()
+{
+  rcn_geometry geometry = rcn_geometry_make(4, 3, 2);
+  geometry.spacing[1] = 2.5;
+  geometry.origin[2] = -7;
+  const rcn::Volume volume = rcn::Volume::Allocate(geometry, RCN_FLOAT32, 3);
+  float* const data = static_cast<float*>(volume.Data());
+  for (int i = 0; i < 4 * 3 * 2 * 3; ++i)
+  {
+    data[i] = static_cast<float>(i);
+  }
+  const std::vector<vtkSmartPointer<vtkImageData>> images = rcn::ComponentsOf(volume);
+  CHECK(images.size() == 3 && images[2]->GetNumberOfScalarComponents() == 1);
+  CHECK(images[2]->GetScalarComponentAsDouble(1, 0, 0, 0) == 5);
+  vtkNew<vtkMatrix4x4> matrix;
+  rcn::IjkToRas(matrix, geometry);
+  std::vector<rcn::Volume> ones;
+  for (const auto& image : images)
+  {
+    ones.push_back(rcn::VolumeFromVtk(image, matrix, "one"));
+  }
+  const rcn::Volume back = rcn::Interleave(ones);
+  CHECK(back.View().components == 3 && back.Geometry().spacing[1] == 2.5 && back.Geometry().origin[2] == -7);
+  CHECK(std::equal(data, data + 4 * 3 * 2 * 3, static_cast<const float*>(back.Data())));
+  ones.push_back(rcn::Volume::Allocate(rcn_geometry_make(4, 3, 3), RCN_FLOAT32));
+  CHECK_THROWS(rcn::Interleave(ones), RCN_EDATA, "different sizes");
+}
+
 } // namespace
 
 int main()
@@ -180,5 +209,6 @@ int main()
   RUN(VoxelsLiveAsLongAsSomebodyNeedsThem);
   RUN(SaysWhatCannotBeUsed);
   RUN(SegmentsThatCoverAPart);
+  RUN(ComponentsThereAndBack);
   return Failures != 0;
 }
