@@ -223,6 +223,86 @@ Volume AsFloat(const Volume& volume)
   return volume.View().type == RCN_FLOAT32 ? volume : ResampleLinear(volume, volume.Geometry());
 }
 
+void CheckFinite(const Input& input)
+{
+  if (rcn_image_find_nonfinite(&input.Image.View()) >= 0)
+  {
+    throw Error(RCN_EDATA, input.ImageName + " has voxels that are not a number.");
+  }
+}
+
+// ---- what is judged -------------------------------------------------------------------------------------------------
+
+namespace
+{
+
+const char* const ReadoutAttribute = "RaterConsensus.Readout";
+const char* const CorrectionAttribute = "RaterConsensus.Correction";
+const char* const FittedHereAttribute = "RaterConsensus.FittedHere";
+
+} // namespace
+
+void SetProvenance(vtkMRMLNode* map, const Provenance& provenance)
+{
+  const auto set = [map](const char* name, const std::string& value) {
+    map->SetAttribute(name, value.empty() ? nullptr : value.c_str());
+  };
+  set(ReadoutAttribute, provenance.Readout);
+  set(CorrectionAttribute, provenance.Correction);
+  set(FittedHereAttribute, provenance.FittedHere ? "1" : "");
+}
+
+Provenance ProvenanceOf(vtkMRMLNode* map)
+{
+  const auto get = [map](const char* name) {
+    const char* const value = map ? map->GetAttribute(name) : nullptr;
+    return std::string(value ? value : "");
+  };
+  return { get(ReadoutAttribute), get(CorrectionAttribute), !get(FittedHereAttribute).empty() };
+}
+
+vtkMRMLScalarVolumeNode* JudgedMap(Node* node)
+{
+  auto* const probability = vtkMRMLScalarVolumeNode::SafeDownCast(node->GetNodeReference(Node::GetProbabilityRole()));
+  return probability ? probability
+                     : vtkMRMLScalarVolumeNode::SafeDownCast(node->GetNodeReference(Node::GetHeatmapRole()));
+}
+
+std::vector<vtkMRMLScalarVolumeNode*> LevelNodes(Node* node)
+{
+  std::vector<vtkMRMLScalarVolumeNode*> levels;
+  const int count = node->GetNumberOfNodeReferences(Node::GetLevelRole());
+  for (int k = 0; k < count && count == node->GetNumberOfRaters() + 1; ++k)
+  {
+    auto* const one = vtkMRMLScalarVolumeNode::SafeDownCast(node->GetNthNodeReference(Node::GetLevelRole(), k));
+    if (!one || !one->GetImageData())
+    {
+      return {};
+    }
+    levels.push_back(one);
+  }
+  return node->GetNodeReference(Node::GetProbabilityRole()) ? levels : std::vector<vtkMRMLScalarVolumeNode*>();
+}
+
+Judged GatherJudged(Node* node)
+{
+  vtkMRMLScalarVolumeNode* const map = JudgedMap(node);
+  Judged judged;
+  judged.Name = NameOf(map);
+  judged.Made = ProvenanceOf(map);
+  for (vtkMRMLScalarVolumeNode* const level : LevelNodes(node))
+  {
+    judged.Maps.push_back(VolumeOf(level));
+  }
+  if (judged.Maps.empty())
+  {
+    judged.Maps.push_back(VolumeOf(map));
+  }
+  return judged;
+}
+
+// ---- choices --------------------------------------------------------------------------------------------------------
+
 rcn_fusion_options FusionOptions(Node* node)
 {
   rcn_fusion_options options = RCN_FUSION_OPTIONS_INIT;
@@ -239,22 +319,38 @@ rcn_fusion_options FusionOptions(Node* node)
   return options;
 }
 
+void SetReadout(rcn_calib_options& options, const std::string& readout)
+{
+  if (!readout.empty() && !ParseReadout(options.readout, options.at_least, readout))
+  {
+    throw Error(RCN_EINVALID, "There is no readout " + readout + ".");
+  }
+}
+
+rcn_region RegionOf(Node* node)
+{
+  for (int region = 0; rcn_region_name(static_cast<rcn_region>(region)); ++region)
+  {
+    if (node->GetRegion() == rcn_region_name(static_cast<rcn_region>(region)))
+    {
+      return static_cast<rcn_region>(region);
+    }
+  }
+  throw Error(RCN_EINVALID, "There is no region " + node->GetRegion() + ".");
+}
+
 EvaluationOptions JudgingOptions(Node* node)
 {
   EvaluationOptions options;
   options.Calib.bins = node->GetBins();
   options.Calib.threshold = node->GetThreshold();
-  int region = 0;
-  while (rcn_region_name(static_cast<rcn_region>(region)) &&
-    node->GetRegion() != rcn_region_name(static_cast<rcn_region>(region)))
+  options.Region.region = RegionOf(node);
+  // Levels can be read as one likes; one probability is what it was made as.
+  if (!LevelNodes(node).empty())
   {
-    ++region;
+    const std::string made = ProvenanceOf(JudgedMap(node)).Readout;
+    SetReadout(options.Calib, node->GetReadout().empty() ? made : node->GetReadout());
   }
-  if (!rcn_region_name(static_cast<rcn_region>(region)))
-  {
-    throw Error(RCN_EINVALID, "There is no region " + node->GetRegion() + ".");
-  }
-  options.Region.region = static_cast<rcn_region>(region);
   if (const char* const sentence = rcn_calib_check(&options.Calib, std::max(1, node->GetNumberOfRaters())))
   {
     throw Error(RCN_EINVALID, sentence);
@@ -274,13 +370,6 @@ rcn_recalib_method RecalibrationMethod(Node* node)
     ++method;
   }
   throw Error(RCN_EINVALID, "There is no recalibration " + node->GetRecalibrationMethod() + ".");
-}
-
-vtkMRMLScalarVolumeNode* JudgedMap(Node* node)
-{
-  auto* const probability = vtkMRMLScalarVolumeNode::SafeDownCast(node->GetNodeReference(Node::GetProbabilityRole()));
-  return probability ? probability
-                     : vtkMRMLScalarVolumeNode::SafeDownCast(node->GetNodeReference(Node::GetHeatmapRole()));
 }
 
 } // namespace mrml

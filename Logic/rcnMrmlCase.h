@@ -47,15 +47,43 @@ std::shared_ptr<Workspace> Open(const Input& input);
 /// Float32, as a prediction has to be.
 Volume AsFloat(const Volume& volume);
 
+/// Throws Error when the image has voxels that a network cannot take.
+void CheckFinite(const Input& input);
+
+/// What a probability's node remembers of the prediction it came from, beyond the voxels.
+struct Provenance
+{
+  std::string Readout;    ///< empty: no prediction, but a consensus map
+  std::string Correction; ///< the file it was corrected by, or the model's; empty: by none
+  bool FittedHere = false; ///< the correction was fitted to this very case
+};
+void SetProvenance(vtkMRMLNode* map, const Provenance& provenance);
+Provenance ProvenanceOf(vtkMRMLNode* map);
+
+/// The map that is judged: the model's probability, otherwise the consensus map; null when there is neither.
+vtkMRMLScalarVolumeNode* JudgedMap(Node* node);
+/// The level volumes of the last prediction, as many as the raters ask for; empty when they do not fit or are not there.
+std::vector<vtkMRMLScalarVolumeNode*> LevelNodes(Node* node);
+
+/// The same as voxels.
+struct Judged
+{
+  std::string Name;
+  std::vector<Volume> Maps; ///< K + 1 levels, or one probability
+  Provenance Made;
+};
+Judged GatherJudged(Node* node);
+
 /// \name The node's choices; they throw Error with the sentence that says what is wrong with them
 ///@{
 rcn_fusion_options FusionOptions(Node* node);
+rcn_region RegionOf(Node* node);
+/// Empty: as it is.
+void SetReadout(rcn_calib_options& options, const std::string& readout);
+/// Levels by the node's readout, otherwise by the prediction's.
 EvaluationOptions JudgingOptions(Node* node);
 rcn_recalib_method RecalibrationMethod(Node* node);
 ///@}
-
-/// The model's probability, otherwise the consensus map; null when there is neither.
-vtkMRMLScalarVolumeNode* JudgedMap(Node* node);
 
 } // namespace mrml
 } // namespace rcn

@@ -1,11 +1,11 @@
 #include "rcnMrmlResults.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
 #include <vtkDoubleArray.h>
 #include <vtkImageData.h>
-#include <vtkImageExtractComponents.h>
 #include <vtkMatrix4x4.h>
 #include <vtkNew.h>
 #include <vtkStringArray.h>
@@ -65,21 +65,6 @@ std::vector<Volume> AtLeastMasks(const Workspace& workspace)
       workspace.Context());
   }
   return masks;
-}
-
-std::vector<vtkSmartPointer<vtkImageData>> Components(const Volume& volume)
-{
-  const vtkSmartPointer<vtkImageData> all = VtkFromVolume(volume);
-  std::vector<vtkSmartPointer<vtkImageData>> images;
-  for (int c = 0; c < volume.View().components; ++c)
-  {
-    vtkNew<vtkImageExtractComponents> extract;
-    extract->SetInputData(all);
-    extract->SetComponents(c);
-    extract->Update();
-    images.push_back(extract->GetOutput());
-  }
-  return images;
 }
 
 vtkMRMLColorTableNode* ConsensusColors(vtkMRMLScene* scene)
@@ -216,6 +201,22 @@ public:
     for (int n = from; segmentation && n <= RCN_MAX_RATERS; ++n)
     {
       Drop(segmentation, prefix + std::to_string(n));
+    }
+  }
+
+  /// Nodes of a role from number `from` on, of an earlier run.
+  void DropNodes(const char* role, int from)
+  {
+    for (int n = this->Node_->GetNumberOfNodeReferences(role) - 1; n >= from; --n)
+    {
+      if (vtkMRMLNode* const left = this->Node_->GetNthNodeReference(role, n))
+      {
+        this->Node_->GetScene()->RemoveNode(left);
+      }
+      if (this->Node_->GetNumberOfNodeReferences(role) > n)
+      {
+        this->Node_->RemoveNthNodeReferenceID(role, n);
+      }
     }
   }
 
@@ -409,31 +410,43 @@ void PutIntoFolder(Node* node, const std::vector<vtkMRMLScalarVolumeNode*>& volu
   }
 }
 
+const char* const ModelLevelId = "RaterConsensus_model_level_";
+
 } // namespace
 
-void PublishPrediction(Node* node, const Prediction& prediction, const std::vector<vtkSmartPointer<vtkImageData>>& levels)
+void PublishPrediction(Node* node, const PredictionNodes& prediction)
 {
   Publisher publisher(node);
-  const rcn_geometry& geometry = prediction.Probability.Geometry();
-  publisher.ShowMap(Node::GetProbabilityRole(), "probability (" + prediction.Readout + ")",
-    VtkFromVolume(prediction.Probability), geometry, 1);
+  const Prediction& maps = prediction.Maps;
+  const rcn_geometry& geometry = maps.Probability.Geometry();
+  vtkMRMLScalarVolumeNode* const probability = publisher.ShowMap(Node::GetProbabilityRole(),
+    "probability (" + maps.Readout + ")", VtkFromVolume(maps.Probability), geometry, 1);
+  SetProvenance(probability, prediction.Made);
+  const std::string raters = std::to_string(std::max<size_t>(prediction.Levels.size(), 1) - 1);
   std::vector<vtkMRMLScalarVolumeNode*> volumes;
-  for (size_t k = 0; k < levels.size(); ++k)
+  for (size_t k = 0; k < prediction.Levels.size(); ++k)
   {
-    volumes.push_back(publisher.ShowMap(Node::GetLevelRole(),
-      "exactly " + std::to_string(k) + " of " + std::to_string(levels.size() - 1) + " raters", levels[k], geometry, 1,
-      static_cast<int>(k)));
+    volumes.push_back(publisher.ShowMap(Node::GetLevelRole(), "exactly " + std::to_string(k) + " of " + raters + " raters",
+      prediction.Levels[k], geometry, 1, static_cast<int>(k)));
   }
+  publisher.DropNodes(Node::GetLevelRole(), static_cast<int>(volumes.size()));
   PutIntoFolder(node, volumes);
   uint8_t rgb[3];
+  const std::vector<Volume>& masks = prediction.LevelMasks;
+  for (size_t k = 1; k <= masks.size(); ++k)
+  {
+    rcn_color_share(rgb, static_cast<double>(k) / static_cast<double>(masks.size()));
+    publisher.ShowMask(
+      ModelLevelId + std::to_string(k), "At least " + std::to_string(k) + " of " + raters + ", model", masks[k - 1], rgb);
+  }
+  publisher.DropMasks(ModelLevelId, static_cast<int>(masks.size()) + 1);
   rcn_color_share(rgb, 1);
-  publisher.ShowMask("RaterConsensus_prediction", "Model: " + prediction.Readout, prediction.Mask, rgb);
+  publisher.ShowMask("RaterConsensus_prediction", "Model: " + maps.Readout, maps.Mask, rgb);
 }
 
 void PublishReliability(Node* node, const EvaluationReport& report, const EvaluationReport* before)
 {
   Publisher publisher(node);
-  vtkMRMLScene* const scene = node->GetScene();
   const std::string title = TitleOf(node);
   auto* const chart = publisher.Result<vtkMRMLPlotChartNode>(
     Node::GetChartRole(), "vtkMRMLPlotChartNode", "predicted and observed");
@@ -496,28 +509,31 @@ void PublishReliability(Node* node, const EvaluationReport& report, const Evalua
     addSeries(table, "Observed", curve.second, old ? 0.6 : 0, old ? 0.6 : 0.45, old ? 0.6 : 0.7, false);
   }
   // A series of an earlier run that this one does not have leaves the scene with its table.
-  if (!before)
-  {
-    for (const char* const role : { Node::GetSeriesRole(), Node::GetReliabilityRole() })
-    {
-      if (vtkMRMLNode* const left = node->GetNthNodeReference(role, 2))
-      {
-        scene->RemoveNode(left);
-      }
-    }
-  }
+  publisher.DropNodes(Node::GetSeriesRole(), n);
+  publisher.DropNodes(Node::GetReliabilityRole(), n);
 
-  std::vector<std::string> names, values;
+  std::vector<std::string> names;
   for (int f = 0; f < RCN_FIGURES; ++f)
   {
     names.push_back(rcn_figure_name(static_cast<rcn_figure>(f)));
-    values.push_back(Words(report.Figures[f]));
   }
   names.insert(names.end(), { "auc", "auc_pairs" });
-  values.push_back(Words(report.Auc.reference));
-  values.push_back(Words(report.Auc.pairs));
-  publisher.ShowTable(
-    Node::GetFiguresRole(), "calibration figures", { TextColumn("Figure", names), TextColumn("Value", values) });
+  const auto values = [](const EvaluationReport& one) {
+    std::vector<std::string> cells;
+    for (const double figure : one.Figures)
+    {
+      cells.push_back(Words(figure));
+    }
+    cells.push_back(Words(one.Auc.reference));
+    cells.push_back(Words(one.Auc.pairs));
+    return cells;
+  };
+  std::vector<vtkSmartPointer<vtkAbstractArray>> columns{ TextColumn("Figure", names), TextColumn("Value", values(report)) };
+  if (before)
+  {
+    columns.push_back(TextColumn("Before", values(*before)));
+  }
+  publisher.ShowTable(Node::GetFiguresRole(), "calibration figures", columns);
 }
 
 } // namespace mrml

@@ -23,8 +23,6 @@ namespace mrml
 
 /// masks[k - 1]: where at least k raters marked. For any thread.
 std::vector<Volume> AtLeastMasks(const Workspace& workspace);
-/// One scalar image per component, as scenes want them. For any thread.
-std::vector<vtkSmartPointer<vtkImageData>> Components(const Volume& volume);
 
 /// The colours of shares of raters and of probabilities; made when the scene has none.
 vtkMRMLColorTableNode* ConsensusColors(vtkMRMLScene* scene);
@@ -40,9 +38,17 @@ void PublishAgreement(Node* node, const AgreementReport& report, const std::vect
 void PublishFusion(Node* node, const FusionReport& report, const std::string& method, int raters,
   const std::vector<Volume>& masks);
 
-/// Probability, its mask, and the K + 1 level volumes (Components() of the prediction's levels) in a folder.
-void PublishPrediction(
-  Node* node, const Prediction& prediction, const std::vector<vtkSmartPointer<vtkImageData>>& levels);
+/// A prediction ready for the scene.
+struct PredictionNodes
+{
+  Prediction Maps;
+  std::vector<vtkSmartPointer<vtkImageData>> Levels; ///< ComponentsOf() them; may be empty
+  std::vector<Volume> LevelMasks;                    ///< K of them, or none
+  Provenance Made;
+};
+/// Probability, its mask, the level volumes in a folder and a segment for each "at least k"; those of an earlier prediction
+/// that this one does not have leave the scene.
+void PublishPrediction(Node* node, const PredictionNodes& prediction);
 
 /// Tables, series and their chart; `before` may be null.
 void PublishReliability(Node* node, const EvaluationReport& report, const EvaluationReport* before);

@@ -128,12 +128,17 @@ DataList WriteCases(const TemporaryFolder& folder, const std::vector<Input>& inp
   DataList list;
   for (size_t i = 0; i < inputs.size(); ++i)
   {
+    CheckFinite(inputs[i]);
     const std::shared_ptr<Workspace> workspace = Open(inputs[i]);
     const rcn_votes* const votes = workspace->Votes();
     const rcn_pattern* const patterns = rcn_votes_patterns(votes);
     const std::string stem = "c" + std::to_string(i);
     Case one;
     one.Id = inputs[i].Id;
+    for (int number = 2; std::any_of(list.Cases.begin(), list.Cases.end(), [&](const Case& c) { return c.Id == one.Id; }); ++number)
+    {
+      one.Id = inputs[i].Id + " (" + std::to_string(number) + ")";
+    }
     one.Split = "training";
     one.Images = { folder / (stem + ".nrrd") };
     WriteImage(one.Images[0], AsFloat(inputs[i].Image).View(), Content::Probability);
@@ -163,18 +168,52 @@ DataList WriteCases(const TemporaryFolder& folder, const std::vector<Input>& inp
   return list;
 }
 
-TrainingResult Trained(const TrainingOptions& options)
+namespace
 {
+
+/// A sentence about a temporary file is one about what was written there.
+std::string InWordsOfTheScene(std::string sentence, const DataList& list, const std::vector<Input>& inputs)
+{
+  const auto replace = [&sentence](const std::string& from, const std::string& to) {
+    for (size_t at = sentence.find(from); at != std::string::npos; at = sentence.find(from, at + to.size()))
+    {
+      sentence.replace(at, from.size(), to);
+    }
+  };
+  for (size_t i = 0; i < list.Cases.size(); ++i)
+  {
+    for (const RaterFile& rater : list.Cases[i].Raters)
+    {
+      replace(rater.Path, inputs[i].Id + ", " + rater.Name);
+    }
+    replace(list.Cases[i].Images.front(), inputs[i].ImageName);
+  }
+  return sentence;
+}
+
+} // namespace
+
+TrainingResult Trained(const TrainingOptions& options, const std::vector<Input>& inputs)
+{
+  TrainingOptions own = options;
+  DataList list;
+  std::unique_ptr<TemporaryFolder> folder;
+  if (!inputs.empty())
+  {
+    folder.reset(new TemporaryFolder);
+    list = WriteCases(*folder, inputs);
+    own.List = &list;
+  }
   try
   {
-    TrainingResult result = TrainModel(options);
+    TrainingResult result = TrainModel(own);
     if (!IsThere(result.Model))
     {
       throw Error(RCN_ECANCELLED, "Training was stopped before there was a model.");
     }
     return result;
   }
-  catch (...)
+  catch (const std::exception& error)
   {
     for (const std::string& file : FilesOfTraining(options.Output))
     {
@@ -183,6 +222,10 @@ TrainingResult Trained(const TrainingOptions& options)
       {
         fs::remove(file, ignored);
       }
+    }
+    if (const auto* const known = dynamic_cast<const Error*>(&error))
+    {
+      throw Error(known->Status(), InWordsOfTheScene(known->what(), list, inputs));
     }
     throw;
   }

@@ -47,8 +47,9 @@ private:
 /// The scene's cases as files that training can read. For any thread.
 DataList WriteCases(const TemporaryFolder& folder, const std::vector<Input>& inputs);
 
-/// Trains; files of a training that ends without a model go with it. For any thread. Throws Error.
-TrainingResult Trained(const TrainingOptions& options);
+/// Trains, on the scene's cases where there are any; files of a training that ends without a model go with it. For any
+/// thread. Throws Error.
+TrainingResult Trained(const TrainingOptions& options, const std::vector<Input>& inputs);
 
 } // namespace mrml
 } // namespace rcn

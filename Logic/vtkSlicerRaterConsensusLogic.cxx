@@ -32,7 +32,6 @@
 #include "rcnVtkImage.h"
 #include "vtkMRMLRaterConsensusNode.h"
 
-namespace fs = std::filesystem;
 using namespace rcn::mrml;
 
 namespace
@@ -54,6 +53,80 @@ public:
   std::shared_ptr<State> Shared = std::make_shared<State>();
   std::string Remarks;
   std::map<std::string, Results> ByNode;
+
+  /// What every work needs, by value: it may run when the node is long gone.
+  class Job;
+  static Work Agree(const Job& job, Node* node);
+  static Work Fuse(const Job& job, Node* node);
+  static Work Predict(const Job& job, Node* node);
+  static Work Judge(const Job& job, Node* node, bool fit);
+  static Work Train(const Job& job, Node* node);
+};
+
+class vtkSlicerRaterConsensusLogic::Internals::Job
+{
+public:
+  Job(vtkSlicerRaterConsensusLogic* logic, Node* node)
+    : Logic_(logic), State_(logic->Private->Shared), Scene_(State_->Scene), Id_(node->GetID()),
+      Inputs_(std::make_shared<std::vector<Input>>())
+  {
+  }
+
+  void Add(Input input) { this->Inputs_->push_back(std::move(input)); }
+  const std::vector<Input>& Inputs() const { return *this->Inputs_; }
+  const Input& Case() const { return this->Inputs_->front(); }
+
+  /// A case may do without its image: training can, and says where the model is when its parameters have gone.
+  void SetModelFile(const std::string& path) { this->ModelFile_ = path; }
+
+  rcn::Workspace::ProgressFunction Progress(const Monitor& monitor) const
+  {
+    return [state = this->State_, report = monitor.Progress](double fraction, const char* stage) {
+      return (report && report(fraction, stage)) || state->Cancel;
+    };
+  }
+
+  std::shared_ptr<rcn::Workspace> Open(const Monitor& monitor) const
+  {
+    const std::shared_ptr<rcn::Workspace> workspace = rcn::mrml::Open(this->Case());
+    workspace->SetProgress(this->Progress(monitor));
+    return workspace;
+  }
+
+  /// The node to publish to; throws when it has gone. On the main thread, as what follows.
+  Node* Target() const
+  {
+    const std::string kept = this->ModelFile_.empty() ? "" : " The new model is in " + this->ModelFile_ + ".";
+    if (this->State_->Scene != this->Scene_)
+    {
+      throw rcn::Error(RCN_ECANCELLED, "The scene was closed." + kept);
+    }
+    Node* const found = Node::SafeDownCast(this->Logic_->GetMRMLScene()->GetNodeByID(this->Id_));
+    if (!found || (this->ModelFile_.empty() && !ImageOf(found)))
+    {
+      throw rcn::Error(RCN_EDATA,
+        "The image or the parameters left the scene while this was computed; nothing was changed." + kept);
+    }
+    return found;
+  }
+
+  void Remember(const std::vector<std::string>& remarks) const
+  {
+    std::string& all = this->Logic_->Private->Remarks;
+    for (const std::string& remark : remarks)
+    {
+      all += (all.empty() || remark.empty() ? "" : "\n") + remark;
+    }
+  }
+
+  Results& Found() const { return this->Logic_->Private->ByNode[this->Id_]; }
+
+private:
+  vtkSlicerRaterConsensusLogic* Logic_;
+  std::shared_ptr<State> State_;
+  int Scene_;
+  std::string Id_, ModelFile_;
+  std::shared_ptr<std::vector<Input>> Inputs_;
 };
 
 vtkStandardNewMacro(vtkSlicerRaterConsensusLogic);
@@ -125,76 +198,133 @@ vtkMRMLColorTableNode* vtkSlicerRaterConsensusLogic::GetColorNode()
   return ConsensusColors(this->GetMRMLScene());
 }
 
+namespace
+{
+
+std::string CheckPredicting(Node* node)
+{
+  rcn_calib_options options = RCN_CALIB_OPTIONS_INIT;
+  SetReadout(options, node->GetReadout());
+  if (node->GetModelFile().empty())
+  {
+    return "Choose a model file.";
+  }
+  if (!IsThere(node->GetModelFile()))
+  {
+    return "The model file " + node->GetModelFile() + " is not there.";
+  }
+  if (node->GetCorrected() && node->GetRecalibrationFile().empty())
+  {
+    return "Choose the file of the correction, or predict without one.";
+  }
+  if (node->GetCorrected() && !IsThere(node->GetRecalibrationFile()))
+  {
+    return "The correction " + node->GetRecalibrationFile() + " is not there; fit it first, or predict without one.";
+  }
+  return "";
+}
+
+std::string CheckJudging(Node* node)
+{
+  vtkMRMLScalarVolumeNode* const map = JudgedMap(node);
+  if (!map || !map->GetImageData())
+  {
+    return "There is no probability to judge yet: make a consensus or apply a model first.";
+  }
+  JudgingOptions(node);
+  return "";
+}
+
+std::string CheckRecalibrating(Node* node)
+{
+  const Provenance made = ProvenanceOf(node->GetNodeReference(Node::GetProbabilityRole()));
+  if (made.Readout.empty())
+  {
+    return "There is no prediction to correct yet: apply a model first.";
+  }
+  if (!made.Correction.empty())
+  {
+    return "The probability is corrected already (" + made.Correction + "); apply the model without the correction first.";
+  }
+  if (RecalibrationMethod(node) == RCN_RECALIB_TEMPERATURE && LevelNodes(node).empty())
+  {
+    return "A temperature is fitted to the levels of a prediction for as many raters as there are here. Apply the model "
+           "again, or choose another correction.";
+  }
+  if (node->GetRecalibrationFile().empty())
+  {
+    return "Choose the file to store the correction in.";
+  }
+  return "";
+}
+
+std::string CheckLearning(Node* node)
+{
+  const std::string sentence = CheckTrainedModelFile(node->GetTrainedModelFile());
+  if (!sentence.empty())
+  {
+    return sentence;
+  }
+  if (!node->GetModelFile().empty() && !IsThere(node->GetModelFile()))
+  {
+    return "The model file " + node->GetModelFile() + " is not there; choose another one, or none to begin anew.";
+  }
+  RegionOf(node);
+  if (!node->GetDataListFile().empty())
+  {
+    return IsThere(node->GetDataListFile()) ? "" : "The data list " + node->GetDataListFile() + " is not there.";
+  }
+  const std::vector<Node*> cases = TrainingCases(node);
+  for (Node* const one : cases)
+  {
+    const std::string unfit = CheckCase(one, true);
+    if (!unfit.empty())
+    {
+      return NameOf(one) + ": " + unfit;
+    }
+  }
+  if (cases.size() < 2)
+  {
+    return "Training needs at least two cases: one to learn from and one to judge by. Choose a data list, or set up "
+           "a second case in this scene.";
+  }
+  return "";
+}
+
+} // namespace
+
 std::string vtkSlicerRaterConsensusLogic::Check(int action, Node* node)
 {
   if (!node || !node->GetScene())
   {
     return "Choose or create a set of parameters.";
   }
-  const bool raters = action != PredictAction && !(action == TrainAction && !node->GetDataListFile().empty());
-  std::string sentence =
-    action == TrainAction && !node->GetDataListFile().empty() ? std::string() : CheckCase(node, raters);
-  if (!sentence.empty())
-  {
-    return sentence;
-  }
   try
   {
+    if (action == TrainAction)
+    {
+      return this->GetResults(node).Training ? "Keep or discard the trained model first." : CheckLearning(node);
+    }
+    std::string sentence = CheckCase(node, action != PredictAction);
+    if (!sentence.empty())
+    {
+      return sentence;
+    }
     switch (action)
     {
-      case FuseAction:
-        FusionOptions(node);
-        break;
-      case PredictAction:
-        if (node->GetModelFile().empty())
-        {
-          return "Choose a model file.";
-        }
-        if (!fs::exists(node->GetModelFile()))
-        {
-          return "The model file " + node->GetModelFile() + " is not there.";
-        }
-        break;
-      case EvaluateAction:
+      case FuseAction: FusionOptions(node); return "";
+      case PredictAction: return CheckPredicting(node);
+      case EvaluateAction: return CheckJudging(node);
       case RecalibrateAction:
-        if (!JudgedMap(node) || !JudgedMap(node)->GetImageData())
-        {
-          return "There is no probability to judge yet: make a consensus or apply a model first.";
-        }
-        JudgingOptions(node);
-        if (action == RecalibrateAction)
-        {
-          RecalibrationMethod(node);
-          if (node->GetRecalibrationFile().empty())
-          {
-            return "Choose the file to store the correction in.";
-          }
-        }
-        break;
-      case TrainAction:
-        if (this->GetResults(node).Training)
-        {
-          return "Keep or discard the trained model first.";
-        }
-        sentence = CheckTrainedModelFile(node->GetTrainedModelFile());
-        if (!sentence.empty())
-        {
-          return sentence;
-        }
-        if (node->GetDataListFile().empty() && TrainingCases(node).size() < 2)
-        {
-          return "Training needs at least two cases: one to learn from and one to judge by. Choose a data list, or set up "
-                 "a second case in this scene.";
-        }
-        break;
-      default: break;
+        sentence = CheckRecalibrating(node);
+        return sentence.empty() ? CheckJudging(node) : sentence;
+      default: return "";
     }
   }
   catch (const rcn::Error& error)
   {
     return error.what();
   }
-  return "";
 }
 
 vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Prepare(int action, Node* node)
@@ -204,209 +334,227 @@ vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Prepare(int act
   {
     throw rcn::Error(RCN_EINVALID, sentence);
   }
-  const std::shared_ptr<Internals::State> state = this->Private->Shared;
-  state->Cancel = false;
+  this->Private->Shared->Cancel = false;
   this->Private->Remarks.clear();
+  Internals::Job job(this, node);
+  if (action == TrainAction)
+  {
+    return Internals::Train(job, node);
+  }
+  job.Add(Gather(node, action != PredictAction));
+  switch (action)
+  {
+    case AgreementAction: return Internals::Agree(job, node);
+    case FuseAction: return Internals::Fuse(job, node);
+    case PredictAction: return Internals::Predict(job, node);
+    default: return Internals::Judge(job, node, action == RecalibrateAction);
+  }
+}
 
-  // What every work needs, by value: it may run when the node is long gone.
-  const int sceneNumber = state->Scene;
-  const std::string id = node->GetID();
-  const bool fromList = action == TrainAction && !node->GetDataListFile().empty();
-  auto inputs = std::make_shared<std::vector<Input>>();
-  if (action == TrainAction && !fromList)
+vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Internals::Agree(const Job& job, Node* node)
+{
+  return [job, surfaces = node->GetSurfaces()](const Monitor& monitor) -> Publish {
+    struct Held
+    {
+      std::shared_ptr<rcn::Workspace> Workspace; // owns what the report's figures came from
+      rcn::AgreementReport Report;
+    };
+    auto held = std::make_shared<Held>();
+    held->Workspace = job.Open(monitor);
+    held->Report = held->Workspace->Agree(surfaces);
+    held->Workspace->SetProgress({});
+    return [=] {
+      PublishAgreement(job.Target(), held->Report, held->Workspace->RaterNames(),
+        *rcn_votes_geometry(held->Workspace->Votes()));
+      job.Remember(held->Workspace->Remarks());
+      job.Found().Agreement = { held, &held->Report };
+    };
+  };
+}
+
+vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Internals::Fuse(const Job& job, Node* node)
+{
+  return [job, options = FusionOptions(node)](const Monitor& monitor) -> Publish {
+    const std::shared_ptr<rcn::Workspace> workspace = job.Open(monitor);
+    const rcn::FusionReport report = workspace->Fuse(options);
+    const std::vector<rcn::Volume> masks =
+      options.method == RCN_ORC ? AtLeastMasks(*workspace) : std::vector<rcn::Volume>();
+    const int raters = static_cast<int>(workspace->RaterNames().size());
+    const std::vector<std::string> remarks = workspace->Remarks();
+    return [=] {
+      PublishFusion(job.Target(), report, rcn_method_name(options.method), raters, masks);
+      job.Remember(remarks);
+    };
+  };
+}
+
+vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Internals::Predict(const Job& job, Node* node)
+{
+  rcn::PredictionOptions options;
+  options.Readout = node->GetReadout();
+  options.Threshold = node->GetThreshold();
+  const std::string file = node->GetCorrected() ? node->GetRecalibrationFile() : "";
+  return [=, path = node->GetModelFile()](const Monitor& monitor) -> Publish {
+    rcn::Workspace workspace(job.Case().Options); // for its context
+    workspace.SetProgress(job.Progress(monitor));
+    const rcn::Model model(workspace.Context(), path);
+    PredictionNodes out;
+    rcn::PredictionOptions own = options;
+    rcn::Recalibration correction;
+    if (!file.empty())
+    {
+      correction = rcn::ReadRecalibration(file);
+      own.Correction = &correction;
+      out.Made.Correction = file;
+      const std::string fitted = rcn::ReadoutText(correction.Readout, correction.AtLeast);
+      const std::string readout =
+        own.Readout.empty() ? rcn::ReadoutText(model.Info().Readout, model.Info().AtLeast) : own.Readout;
+      if (!correction.Correction.levels && fitted != readout)
+      {
+        throw rcn::Error(RCN_EINVALID, "The correction " + file + " was fitted to the readout " + fitted +
+          "; choose this one, or fit the correction anew.");
+      }
+    }
+    else if (model.Info().Correction)
+    {
+      correction = *model.Info().Correction;
+      out.Made.Correction = "in the model";
+    }
+    const std::string unfit = rcn::CheckPrediction(model, own);
+    if (!unfit.empty())
+    {
+      throw rcn::Error(RCN_EINVALID, unfit);
+    }
+    CheckFinite(job.Case());
+    out.Maps = rcn::Predict(model, workspace.Context(), { job.Case().Image }, job.Case().ImageName, own);
+    out.Made.Readout = out.Maps.Readout;
+    out.Made.FittedHere =
+      std::find(correction.Cases.begin(), correction.Cases.end(), job.Case().Id) != correction.Cases.end();
+    if (out.Maps.Levels.Data())
+    {
+      out.Levels = rcn::ComponentsOf(out.Maps.Levels);
+      out.LevelMasks = rcn::LevelMasks(workspace.Context(), out.Maps.Levels, own.Threshold);
+      out.Maps.Levels = rcn::Volume(); // the scene has them one by one
+    }
+    return [=] {
+      PublishPrediction(job.Target(), out);
+      job.Remember(out.Maps.Remarks);
+    };
+  };
+}
+
+vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Internals::Judge(const Job& job, Node* node, bool fit)
+{
+  rcn::EvaluationOptions options = JudgingOptions(node);
+  const rcn_recalib_method method = fit ? RecalibrationMethod(node) : RCN_RECALIB_PLATT;
+  options.FitTemperature = fit && method == RCN_RECALIB_TEMPERATURE;
+  const bool otherRaters = node->GetNumberOfNodeReferences(Node::GetLevelRole()) > 0 && LevelNodes(node).empty();
+  return [=, judged = GatherJudged(node), file = node->GetRecalibrationFile()](const Monitor& monitor) -> Publish {
+    const std::shared_ptr<rcn::Workspace> workspace = job.Open(monitor);
+    std::vector<rcn::Volume> maps;
+    for (const rcn::Volume& map : judged.Maps)
+    {
+      maps.push_back(AsFloat(map));
+    }
+    const rcn::Volume map = maps.size() > 1 ? rcn::Interleave(maps) : maps.front();
+    const auto judge = [&](const rcn::EvaluationOptions& how) {
+      auto evaluation = std::make_unique<rcn::Evaluation>(workspace->Context(), workspace->RaterNames(), how);
+      if (!evaluation->PrepareCase(workspace->Votes(), job.Case().Id, map, judged.Name))
+      {
+        throw rcn::Error(RCN_EDATA, "The region has no voxels in this case; choose another one.");
+      }
+      evaluation->CommitCase();
+      return evaluation;
+    };
+    const std::unique_ptr<rcn::Evaluation> first = judge(options);
+    auto report = std::make_shared<const rcn::EvaluationReport>(first->Report());
+    std::shared_ptr<const rcn::EvaluationReport> before;
+    std::vector<std::string> remarks = workspace->Remarks();
+    if (otherRaters)
+    {
+      remarks.push_back("The levels of the prediction are not those of the raters here, so its probability is judged.");
+    }
+    if (judged.Made.FittedHere)
+    {
+      remarks.push_back("The correction was fitted to this very case; how well it works shows on others.");
+    }
+    if (fit)
+    {
+      rcn::Recalibration correction = first->Fit(method);
+      if (maps.size() == 1)
+      {
+        rcn::ParseReadout(correction.Readout, correction.AtLeast, judged.Made.Readout);
+      }
+      rcn::EvaluationOptions corrected = options;
+      corrected.FitTemperature = false;
+      corrected.Correction = &correction;
+      corrected.AllowFittedCases = true;
+      before = report;
+      report = std::make_shared<const rcn::EvaluationReport>(judge(corrected)->Report());
+      rcn::WriteRecalibration(file, correction);
+      remarks.push_back(
+        "Fitted to this case: " + rcn::CorrectionInWords(correction.Correction) + ". How well it works shows on others.");
+    }
+    remarks.push_back(rcn::WorstBinInWords(*report));
+    return [=] {
+      PublishReliability(job.Target(), *report, before.get());
+      job.Remember(remarks);
+      job.Found().Evaluation = report;
+      job.Found().EvaluationBefore = before;
+    };
+  };
+}
+
+vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Internals::Train(const Job& job, Node* node)
+{
+  Job own = job;
+  rcn::TrainingOptions options;
+  options.Data = node->GetDataListFile();
+  options.Output = node->GetTrainedModelFile();
+  options.Init = node->GetModelFile();
+  options.Minutes = node->GetTrainingMinutes();
+  options.Region = RegionOf(node);
+  options.Bins = node->GetBins();
+  own.SetModelFile(options.Output);
+  if (options.Data.empty())
   {
     for (Node* const one : TrainingCases(node))
     {
-      inputs->push_back(Gather(one, true));
+      own.Add(Gather(one, true));
     }
+    options.Data = "the cases of the scene"; // not opened
   }
-  else if (!fromList)
+  const std::string unfit = rcn::CheckTraining(options);
+  if (!unfit.empty())
   {
-    inputs->push_back(Gather(node, action != PredictAction));
+    throw rcn::Error(RCN_EINVALID, unfit);
   }
-  const auto progress = [state](const Monitor& monitor) {
-    return [state, report = monitor.Progress](double fraction, const char* stage) {
-      return (report && report(fraction, stage)) || state->Cancel;
+  return [=](const Monitor& monitor) -> Publish {
+    rcn::TrainingOptions mine = options;
+    std::vector<std::string> remarks;
+    const auto report = own.Progress(monitor);
+    mine.Progress = [&](const rcn::TrainingProgress& now) {
+      if (monitor.Training)
+      {
+        monitor.Training(now);
+      }
+      return report(now.Fraction, now.Stage);
+    };
+    mine.EpochDone = monitor.Epoch;
+    mine.Remark = [&](const std::string& remark) { remarks.push_back(remark); };
+    const auto result = std::make_shared<const rcn::TrainingResult>(Trained(mine, own.Inputs()));
+    const bool judged = result->After.Cases > 0;
+    remarks.push_back(judged ? rcn::WorstBinInWords(result->After) : "The new model could not be judged.");
+    return [=] {
+      Node* const target = own.Target();
+      if (judged)
+      {
+        PublishReliability(target, result->After, result->HasBefore ? &result->Before : nullptr);
+      }
+      own.Remember(remarks);
+      own.Found().Training = result;
     };
   };
-  /// The node to publish to; throws when it has gone.
-  const std::string trained = action == TrainAction ? node->GetTrainedModelFile() : "";
-  const auto target = [this, state, sceneNumber, id, trained]() {
-    const std::string kept = trained.empty() ? "" : " The new model is in " + trained + ".";
-    if (state->Scene != sceneNumber)
-    {
-      throw rcn::Error(RCN_ECANCELLED, "The scene was closed." + kept);
-    }
-    Node* const found = Node::SafeDownCast(this->GetMRMLScene()->GetNodeByID(id));
-    if (!found || (trained.empty() && !ImageOf(found)))
-    {
-      throw rcn::Error(RCN_EDATA,
-        "The image or the parameters left the scene while this was computed; nothing was changed." + kept);
-    }
-    return found;
-  };
-  const auto remember = [this](const std::vector<std::string>& remarks) {
-    for (const std::string& remark : remarks)
-    {
-      this->Private->Remarks += (this->Private->Remarks.empty() ? "" : "\n") + remark;
-    }
-  };
-  const auto open = [inputs, progress](const Monitor& monitor) {
-    const std::shared_ptr<rcn::Workspace> workspace = Open(inputs->front());
-    workspace->SetProgress(progress(monitor));
-    return workspace;
-  };
-
-  switch (action)
-  {
-    case AgreementAction:
-      return [=, surfaces = node->GetSurfaces()](const Monitor& monitor) -> Publish {
-        struct Held
-        {
-          std::shared_ptr<rcn::Workspace> Workspace; // owns what the report's figures came from
-          rcn::AgreementReport Report;
-        };
-        auto held = std::make_shared<Held>();
-        held->Workspace = open(monitor);
-        held->Report = held->Workspace->Agree(surfaces);
-        held->Workspace->SetProgress({});
-        return [=] {
-          PublishAgreement(target(), held->Report, held->Workspace->RaterNames(),
-            *rcn_votes_geometry(held->Workspace->Votes()));
-          remember(held->Workspace->Remarks());
-          this->Private->ByNode[id].Agreement = { held, &held->Report };
-        };
-      };
-
-    case FuseAction:
-      return [=, options = FusionOptions(node)](const Monitor& monitor) -> Publish {
-        const std::shared_ptr<rcn::Workspace> workspace = open(monitor);
-        const rcn::FusionReport report = workspace->Fuse(options);
-        const std::vector<rcn::Volume> masks =
-          options.method == RCN_ORC ? AtLeastMasks(*workspace) : std::vector<rcn::Volume>();
-        const std::vector<std::string> raters = workspace->RaterNames();
-        const std::vector<std::string> remarks = workspace->Remarks();
-        return [=] {
-          PublishFusion(target(), report, rcn_method_name(options.method), static_cast<int>(raters.size()), masks);
-          remember(remarks);
-        };
-      };
-
-    case PredictAction:
-      return [=, path = node->GetModelFile(), readout = node->GetReadout(), threshold = node->GetThreshold()](
-               const Monitor& monitor) -> Publish {
-        rcn::Workspace workspace(inputs->front().Options); // for its context
-        workspace.SetProgress(progress(monitor));
-        const rcn::Model model(workspace.Context(), path);
-        rcn::PredictionOptions options;
-        options.Readout = readout;
-        options.Threshold = threshold;
-        const std::string unfit = rcn::CheckPrediction(model, options);
-        if (!unfit.empty())
-        {
-          throw rcn::Error(RCN_EINVALID, unfit);
-        }
-        const rcn_image& view = inputs->front().Image.View();
-        if (rcn_image_find_nonfinite(&view) >= 0)
-        {
-          throw rcn::Error(RCN_EDATA, inputs->front().ImageName + " has voxels that are not a number.");
-        }
-        const rcn::Prediction prediction =
-          rcn::Predict(model, workspace.Context(), { inputs->front().Image }, inputs->front().ImageName, options);
-        const std::vector<vtkSmartPointer<vtkImageData>> levels = prediction.Levels.Data()
-          ? Components(prediction.Levels)
-          : std::vector<vtkSmartPointer<vtkImageData>>();
-        return [=] {
-          PublishPrediction(target(), prediction, levels);
-          remember(prediction.Remarks);
-        };
-      };
-
-    case EvaluateAction:
-    case RecalibrateAction: {
-      vtkMRMLScalarVolumeNode* const judged = JudgedMap(node);
-      const rcn::Volume map = VolumeOf(judged);
-      const std::string name = NameOf(judged);
-      const std::string file = node->GetRecalibrationFile();
-      const bool fit = action == RecalibrateAction;
-      const rcn_recalib_method method = fit ? RecalibrationMethod(node) : RCN_RECALIB_PLATT;
-      return [=, options = JudgingOptions(node)](const Monitor& monitor) -> Publish {
-        const std::shared_ptr<rcn::Workspace> workspace = open(monitor);
-        rcn::Evaluation evaluation(workspace->Context(), workspace->RaterNames(), options);
-        if (!evaluation.PrepareCase(workspace->Votes(), inputs->front().Id, AsFloat(map), name))
-        {
-          throw rcn::Error(RCN_EDATA, "The region has no voxels in this case; choose another one.");
-        }
-        evaluation.CommitCase();
-        if (fit)
-        {
-          rcn::WriteRecalibration(file, evaluation.Fit(method));
-        }
-        const auto report = std::make_shared<const rcn::EvaluationReport>(evaluation.Report());
-        const std::vector<std::string> remarks = workspace->Remarks();
-        return [=] {
-          Node* const owner = target();
-          remember(remarks);
-          const std::string words = rcn::WorstBinInWords(*report);
-          if (!words.empty())
-          {
-            remember({ words });
-          }
-          PublishReliability(owner, *report, nullptr);
-          this->Private->ByNode[id].Evaluation = report;
-        };
-      };
-    }
-
-    default: {
-      rcn::TrainingOptions options;
-      options.Data = node->GetDataListFile();
-      options.Output = node->GetTrainedModelFile();
-      options.Init = node->GetModelFile();
-      options.Minutes = node->GetTrainingMinutes();
-      const std::string unfit = fromList ? rcn::CheckTraining(options) : std::string();
-      if (!unfit.empty())
-      {
-        throw rcn::Error(RCN_EINVALID, unfit);
-      }
-      return [=](const Monitor& monitor) -> Publish {
-        rcn::TrainingOptions mine = options;
-        std::unique_ptr<TemporaryFolder> folder;
-        rcn::DataList list;
-        if (!fromList)
-        {
-          folder.reset(new TemporaryFolder);
-          list = WriteCases(*folder, *inputs);
-          mine.List = &list;
-        }
-        auto remarks = std::make_shared<std::vector<std::string>>();
-        const auto report = progress(monitor);
-        mine.Progress = [&](const rcn::TrainingProgress& now) {
-          if (monitor.Training)
-          {
-            monitor.Training(now);
-          }
-          return report(now.Fraction, now.Stage);
-        };
-        mine.EpochDone = monitor.Epoch;
-        mine.Remark = [&](const std::string& remark) { remarks->push_back(remark); };
-        const auto result = std::make_shared<const rcn::TrainingResult>(Trained(mine));
-        return [=] {
-          Node* const owner = target();
-          remember(*remarks);
-          if (result->After.Cases > 0)
-          {
-            PublishReliability(owner, result->After, result->HasBefore ? &result->Before : nullptr);
-          }
-          else
-          {
-            remember({ "Training ended before the model could be judged." });
-          }
-          this->Private->ByNode[id].Training = result;
-        };
-      };
-    }
-  }
 }
 
 std::string vtkSlicerRaterConsensusLogic::Do(int action, Node* node)
@@ -485,7 +633,7 @@ std::string vtkSlicerRaterConsensusLogic::Discard(Node* node)
   for (const std::string& file : FilesOfTraining(trained->Model))
   {
     std::error_code error;
-    fs::remove(file, error);
+    std::filesystem::remove(file, error);
     if (error)
     {
       return file + " cannot be removed: " + error.message() + ".";

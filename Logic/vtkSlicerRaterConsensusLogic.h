@@ -65,11 +65,13 @@ public:
   std::string Agreement(vtkMRMLRaterConsensusNode* node);
   /// One map out of all raters' masks, by the node's method.
   std::string Fuse(vtkMRMLRaterConsensusNode* node);
-  /// What the node's model says about the image: probability, levels, mask.
+  /// What the node's model says about the image, corrected where the node says so: probability, levels, masks.
   std::string Predict(vtkMRMLRaterConsensusNode* node);
-  /// Whether the probability (or, without one, the consensus map) keeps its promise to the raters.
+  /// Whether the prediction (its levels where they are there, otherwise its probability; without a prediction the consensus
+  /// map) keeps its promise to the raters.
   std::string Evaluate(vtkMRMLRaterConsensusNode* node);
-  /// Fits a correction of the probability to the raters and writes the node's recalibration file.
+  /// Fits a correction of the prediction to the raters and writes the node's recalibration file; the chart shows before and
+  /// after. Predict() applies it when the node is Corrected.
   std::string Recalibrate(vtkMRMLRaterConsensusNode* node);
   /// Trains, from the node's model on where it has one: on a data list, on the node's training cases, or on all cases
   /// (parameter nodes) of the scene. The new model's file must not be there yet; Keep() or Discard() ends it.
@@ -117,6 +119,7 @@ public:
   {
     std::shared_ptr<const rcn::AgreementReport> Agreement;
     std::shared_ptr<const rcn::EvaluationReport> Evaluation;
+    std::shared_ptr<const rcn::EvaluationReport> EvaluationBefore; ///< the correction that was fitted; null without one
     std::shared_ptr<const rcn::TrainingResult> Training;
   };
   const Results& GetResults(vtkMRMLRaterConsensusNode* node) const;

@@ -1,7 +1,10 @@
 // The actions on a scene: results as nodes, the same numbers as the workspace gives, and bad input.
 #include "vtkSlicerRaterConsensusLogic.h"
 
+#include <atomic>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include <vtkDoubleArray.h>
 #include <vtkImageData.h>
@@ -17,9 +20,12 @@
 #include <vtkMRMLSegmentationNode.h>
 #include <vtkMRMLSubjectHierarchyNode.h>
 #include <vtkMRMLTableNode.h>
+#include <vtkMRMLVectorVolumeNode.h>
 #include <vtkMatrix4x4.h>
 #include <vtkNew.h>
 #include <vtkOrientedImageData.h>
+#include <vtkPointData.h>
+#include <vtkSegment.h>
 #include <vtkSegmentation.h>
 #include <vtkSmartPointer.h>
 #include <vtkTable.h>
@@ -28,6 +34,7 @@
 #include "rcnPrediction.h"
 #include "rcnReport.h"
 #include "rcnTest.h"
+#include "rcnTestData.h"
 #include "rcnTraining.h"
 #include "rcnVtkImage.h"
 #include "vtkMRMLRaterConsensusNode.h"
@@ -362,23 +369,24 @@ void TheSceneMayChangeMeanwhile()
   CHECK(calls > 0);
 }
 
-std::string ConstantModel(const Folder& folder)
+/// A small network that has learned nothing.
+std::string WriteModel(const Folder& folder, int channels = 1, std::vector<std::string> raters = { "Anna", "Ben", "Cleo" },
+  const std::string& name = "m.safetensors")
 {
-  rcn_context* context = nullptr;
+  const rcn::Workspace workspace;
   rcn_net* net = nullptr;
   rcn_net_options options = RCN_NET_OPTIONS_INIT;
   options.arch = RCN_UNET;
   options.width = 8;
   options.depth = 1;
-  options.outputs = 4;
-  CHECK(rcn_context_create(&context, nullptr) == RCN_OK);
-  CHECK(rcn_net_create(&net, context, &options) == RCN_OK && rcn_net_initialize(net, 1) == RCN_OK);
+  options.channels = channels;
+  options.outputs = static_cast<int>(raters.size()) + 1;
+  CHECK(rcn_net_create(&net, workspace.Context(), &options) == RCN_OK && rcn_net_initialize(net, 1) == RCN_OK);
   rcn::ModelInfo info;
-  info.Raters = { "Anna", "Ben", "Cleo" };
-  const std::string path = folder / "m.safetensors";
-  rcn::SaveModel(context, path, net, info);
+  info.Raters = raters;
+  const std::string path = folder / name;
+  rcn::SaveModel(workspace.Context(), path, net, info);
   rcn_net_destroy(net);
-  rcn_context_destroy(context);
   return path;
 }
 
@@ -386,7 +394,7 @@ void ModelsPredictIntoTheScene()
 {
   Fixture f;
   const Folder folder;
-  f.Parameters->SetModelFile(ConstantModel(folder));
+  f.Parameters->SetModelFile(WriteModel(folder));
   f.Parameters->SetReadout("expected");
   CHECK(f.Actions->Predict(f.Parameters) == "");
   auto* const probability = f.Result<vtkMRMLScalarVolumeNode>(Node::GetProbabilityRole());
@@ -449,15 +457,219 @@ void CalibrationIsAChart()
   CHECK(f.Actions->Evaluate(f.Parameters) == "" && f.Scene->GetNumberOfNodes() == before);
   CHECK(chart->GetNumberOfPlotSeriesNodes() == 2);
 
-  // Levels are no probability.
-  const Folder folder;
-  f.Parameters->SetRecalibrationFile(folder / "c.json");
-  f.Parameters->SetRecalibrationMethod("platt");
-  CHECK(f.Actions->Recalibrate(f.Parameters) == "");
-  CHECK(rcn::ReadRecalibration(folder / "c.json").Correction.method == RCN_RECALIB_PLATT);
+  // A consensus map is nothing that a model's correction could be fitted to; levels are no probability.
+  f.Parameters->SetRecalibrationFile("c.json");
+  CHECK(f.Actions->Recalibrate(f.Parameters).find("apply a model first") != std::string::npos);
   f.Parameters->SetMethod("orc");
   CHECK(f.Actions->Fuse(f.Parameters) == "");
   CHECK(f.Actions->Evaluate(f.Parameters) != "");
+}
+
+/// What the model says about the fixture's case, without any scene.
+rcn::Prediction PredictBalls(rcn::Workspace& workspace, const std::string& path, const rcn::PredictionOptions& options)
+{
+  UseBalls(workspace);
+  const rcn::Model model(workspace.Context(), path);
+  return rcn::Predict(model, workspace.Context(), workspace.Images(), "CT", options);
+}
+
+std::string JudgeBalls(const rcn::Workspace& workspace, const rcn::Volume& map, rcn::EvaluationOptions options, rcn_figure figure)
+{
+  options.Region.region = RCN_REGION_BOX;
+  rcn::Evaluation evaluation(workspace.Context(), workspace.RaterNames(), options);
+  CHECK(evaluation.PrepareCase(workspace.Votes(), "", map, "map"));
+  evaluation.CommitCase();
+  return rcn::CsvNumber(evaluation.Report().Figures[figure]);
+}
+
+void LevelsAreJudged()
+{
+  Fixture f;
+  const Folder folder;
+  f.Parameters->SetModelFile(WriteModel(folder));
+  CHECK(f.Actions->Predict(f.Parameters) == "" && f.Actions->Evaluate(f.Parameters) == "");
+  rcn::Workspace workspace;
+  const rcn::Prediction expected = PredictBalls(workspace, f.Parameters->GetModelFile(), {});
+  rcn::EvaluationOptions options;
+  for (const rcn_figure figure : { RCN_MR_ECE, RCN_RPS, RCN_BRIER })
+  {
+    CHECK(f.Cell(Node::GetFiguresRole(), rcn_figure_name(figure), "Value") ==
+      JudgeBalls(workspace, expected.Levels, options, figure));
+  }
+  // By another readout, without predicting anew; more raters than levels are a matter of the probability.
+  f.Parameters->SetReadout("expected");
+  options.Calib.readout = RCN_READOUT_EXPECTED;
+  CHECK(f.Actions->Evaluate(f.Parameters) == "");
+  CHECK(f.Cell(Node::GetFiguresRole(), "mr_ece", "Value") == JudgeBalls(workspace, expected.Levels, options, RCN_MR_ECE));
+  f.Parameters->SetReadout("at-least:4");
+  CHECK(f.Actions->Evaluate(f.Parameters) != "");
+  f.Parameters->SetReadout("nonsense");
+  CHECK(f.Actions->Evaluate(f.Parameters) == "There is no readout nonsense.");
+  CHECK(f.Actions->Predict(f.Parameters) == "There is no readout nonsense.");
+  f.Parameters->SetReadout("");
+  f.Parameters->AddLabelMap("Dora", f.Labels->GetID(), 3);
+  CHECK(f.Actions->Evaluate(f.Parameters) == "");
+  CHECK(f.Actions->GetRemarks().find("are not those of the raters here") != std::string::npos);
+  CHECK(f.Cell(Node::GetFiguresRole(), "rps", "Value") == "not defined");
+  f.Parameters->SetRecalibrationFile(folder / "c.json");
+  CHECK(f.Actions->Recalibrate(f.Parameters).find("A temperature is fitted to the levels") != std::string::npos);
+}
+
+/// A network that has learned the balls, a little.
+std::string LearnModel(const Folder& folder)
+{
+  vtkNew<vtkMatrix4x4> grid;
+  Tilt(grid);
+  rcn::DataList list;
+  list.Raters = { "Anna", "Ben", "Cleo" };
+  rcn::Case one;
+  const rcn::Volume image = rcn::VolumeFromVtk(ImageOfBall(1, VTK_SHORT), grid, "CT");
+  for (int r = 0; r < 3; ++r)
+  {
+    rcn::RaterFile rater;
+    rater.Name = list.Raters[static_cast<size_t>(r)];
+    rater.Path = folder / (rater.Name + ".nrrd");
+    rcn::WriteImage(rater.Path, rcn::VolumeFromVtk(ImageOfBall(r, VTK_UNSIGNED_CHAR), grid, "mask").View(), rcn::Content::Mask);
+    one.Raters.push_back(rater);
+  }
+  for (const char* const split : { "training", "validation" })
+  {
+    one.Id = one.Split = split;
+    one.Images = { folder / (one.Id + ".nrrd") };
+    rcn::WriteImage(one.Images[0], rcn::ResampleLinear(image, image.Geometry()).View(), rcn::Content::Probability);
+    list.Cases.push_back(one);
+  }
+  rcn::TrainingOptions options;
+  options.List = &list;
+  options.Output = folder / "learned.safetensors";
+  options.Net.width = 8;
+  options.Net.depth = 2;
+  options.Epochs = 6;
+  options.Rate = 0.01;
+  rcn::TrainModel(options);
+  return options.Output;
+}
+
+void CorrectionsGoRound()
+{
+  Fixture f;
+  const Folder folder;
+  f.Parameters->SetModelFile(LearnModel(folder));
+  f.Parameters->CorrectedOn();
+  CHECK(f.Actions->Predict(f.Parameters).find("Choose the file of the correction") == 0);
+  f.Parameters->SetRecalibrationFile(folder / "c.json");
+  CHECK(f.Actions->Predict(f.Parameters).find("c.json is not there") != std::string::npos);
+  f.Parameters->CorrectedOff();
+  CHECK(f.Actions->Recalibrate(f.Parameters).find("apply a model first") != std::string::npos);
+  CHECK(f.Actions->Predict(f.Parameters) == "");
+
+  // Temperature, on levels: before and after in the chart.
+  CHECK(f.Actions->Recalibrate(f.Parameters) == "");
+  CHECK(f.Actions->GetRemarks().find("temperature") != std::string::npos);
+  rcn::Recalibration fitted = rcn::ReadRecalibration(folder / "c.json");
+  CHECK(fitted.Correction.method == RCN_RECALIB_TEMPERATURE && fitted.Correction.levels == 4);
+  CHECK(f.Result<vtkMRMLPlotChartNode>(Node::GetChartRole())->GetNumberOfPlotSeriesNodes() == 3);
+  const Logic::Results& results = f.Actions->GetResults(f.Parameters);
+  CHECK(results.EvaluationBefore && results.Evaluation->Figures[RCN_RPS] < results.EvaluationBefore->Figures[RCN_RPS]);
+  const std::string after = f.Cell(Node::GetFiguresRole(), "rps", "Value");
+  CHECK(after != f.Cell(Node::GetFiguresRole(), "rps", "Before"));
+
+  // Applied: as without a scene, and what was promised.
+  f.Parameters->CorrectedOn();
+  CHECK(f.Actions->Predict(f.Parameters) == "");
+  rcn::Workspace workspace;
+  rcn::PredictionOptions options;
+  options.Correction = &fitted;
+  const rcn::Prediction expected = PredictBalls(workspace, f.Parameters->GetModelFile(), options);
+  const float* const wanted = static_cast<const float*>(expected.Probability.Data());
+  auto* const probability = f.Result<vtkMRMLScalarVolumeNode>(Node::GetProbabilityRole());
+  CHECK(std::equal(wanted, wanted + Size[0] * Size[1] * Size[2],
+    static_cast<const float*>(probability->GetImageData()->GetScalarPointer())));
+  CHECK(probability->GetAttribute("RaterConsensus.Correction") == folder / "c.json");
+  CHECK(f.Actions->Recalibrate(f.Parameters).find("corrected already") != std::string::npos);
+  CHECK(f.Actions->Evaluate(f.Parameters) == "");
+  CHECK(f.Actions->GetRemarks().find("fitted to this very case") != std::string::npos);
+  CHECK(f.Cell(Node::GetFiguresRole(), "rps", "Value") == after && !results.EvaluationBefore);
+  CHECK(f.Cell(Node::GetFiguresRole(), "rps", "Before") == "");
+
+  // One readout alone: levels, which would tell another story, leave the scene; another readout does not fit.
+  f.Parameters->CorrectedOff();
+  f.Parameters->SetRecalibrationMethod("isotonic");
+  f.Parameters->SetReadout("expected");
+  CHECK(f.Actions->Predict(f.Parameters) == "" && f.Actions->GetRemarks() == "");
+  CHECK(!probability->GetAttribute("RaterConsensus.Correction"));
+  CHECK(f.Actions->Recalibrate(f.Parameters) == "");
+  CHECK(rcn::ReadRecalibration(folder / "c.json").Readout == RCN_READOUT_EXPECTED);
+  f.Parameters->CorrectedOn();
+  CHECK(f.Actions->Predict(f.Parameters) == "");
+  CHECK(f.Parameters->GetNumberOfNodeReferences(Node::GetLevelRole()) == 0);
+  auto* const masks = f.Result<vtkMRMLSegmentationNode>(Node::GetMaskRole());
+  CHECK(masks->GetSegmentation()->GetNumberOfSegments() == 1);
+  CHECK(f.Actions->Evaluate(f.Parameters) == "");
+  f.Parameters->SetReadout("majority");
+  CHECK(f.Actions->Predict(f.Parameters).find("was fitted to the readout expected") != std::string::npos);
+
+  // A file that is no correction; a model that has one; a disk that is full.
+  std::ofstream(folder / "c.json") << "{}";
+  CHECK(f.Actions->Predict(f.Parameters).find("c.json") != std::string::npos);
+  f.Parameters->CorrectedOff();
+  CHECK(f.Actions->Predict(f.Parameters) == "");
+  const int nodes = f.Scene->GetNumberOfNodes();
+  f.Parameters->SetRecalibrationFile("/dev/full");
+  if (std::filesystem::exists("/dev/full"))
+  {
+    CHECK(f.Actions->Recalibrate(f.Parameters).find("/dev/full") != std::string::npos);
+    CHECK(f.Scene->GetNumberOfNodes() == nodes);
+  }
+  rcn::Check(rcn_model_set(workspace.Context(), f.Parameters->GetModelFile().c_str(), "recalibration",
+               rcn::RecalibrationText(fitted).c_str()), workspace.Context());
+  CHECK(f.Actions->Predict(f.Parameters) == "");
+  CHECK(f.Actions->Recalibrate(f.Parameters).find("corrected already (in the model)") != std::string::npos);
+}
+
+/// "At least k", by the model: one inside the other.
+void ModelContoursAreSegments()
+{
+  Fixture f;
+  const Folder folder;
+  f.Parameters->SetModelFile(WriteModel(folder));
+  f.Parameters->SetThreshold(0.3);
+  CHECK(f.Actions->Fuse(f.Parameters) == "" && f.Actions->Predict(f.Parameters) == "");
+  auto* const masks = f.Result<vtkMRMLSegmentationNode>(Node::GetMaskRole());
+  CHECK(masks->GetSegmentation()->GetNumberOfSegments() == 3 + 3 + 1);
+  rcn::Workspace workspace;
+  rcn::PredictionOptions options;
+  const rcn::Prediction expected = PredictBalls(workspace, f.Parameters->GetModelFile(), options);
+  const std::vector<rcn::Volume> wanted = rcn::LevelMasks(workspace.Context(), expected.Levels, 0.3);
+  int64_t marked = 0;
+  for (int k = 1; k <= 3; ++k)
+  {
+    const std::string id = "RaterConsensus_model_level_" + std::to_string(k);
+    vtkSegment* const segment = masks->GetSegmentation()->GetSegment(id);
+    CHECK(segment && segment->GetName() == "At least " + std::to_string(k) + " of 3, model");
+    std::string terminology;
+    CHECK(segment->GetTag(vtkSegment::GetTerminologyEntryTagName(), terminology) && !terminology.empty());
+    vtkNew<vtkOrientedImageData> mask;
+    CHECK(masks->GetBinaryLabelmapRepresentation(id, mask));
+    const uint8_t* const voxels = static_cast<const uint8_t*>(wanted[static_cast<size_t>(k - 1)].Data());
+    int64_t count = 0;
+    for (int64_t i = 0; i < Size[0] * Size[1] * Size[2]; ++i)
+    {
+      const int at[3] = { static_cast<int>(i % Size[0]), static_cast<int>(i / Size[0] % Size[1]),
+        static_cast<int>(i / Size[0] / Size[1]) };
+      const int* const extent = mask->GetExtent();
+      const bool inside = at[0] >= extent[0] && at[0] <= extent[1] && at[1] >= extent[2] && at[1] <= extent[3] &&
+        at[2] >= extent[4] && at[2] <= extent[5];
+      const bool is = inside && mask->GetScalarComponentAsDouble(at[0], at[1], at[2], 0) != 0;
+      count += is == (voxels[i] != 0);
+      marked += is;
+    }
+    CHECK(count == Size[0] * Size[1] * Size[2]);
+  }
+  CHECK(marked > 0);
+  const int before = f.Scene->GetNumberOfNodes();
+  CHECK(f.Actions->Predict(f.Parameters) == "" && f.Scene->GetNumberOfNodes() == before);
+  CHECK(masks->GetSegmentation()->GetNumberOfSegments() == 7);
 }
 
 void TrainsOnTheScenesCases()
@@ -466,7 +678,7 @@ void TrainsOnTheScenesCases()
   f.AddCase("Case 2");
   f.AddCase("Case 3");
   const Folder folder;
-  f.Parameters->SetModelFile(ConstantModel(folder));
+  f.Parameters->SetModelFile(WriteModel(folder));
   f.Parameters->SetTrainedModelFile(folder / "new.safetensors");
   f.Parameters->SetTrainingMinutes(0.02);
   int epochs = 0;
@@ -504,7 +716,7 @@ void TrainsOnChosenCases()
   f.AddCase("Case 2");
   f.AddCase("Case 3");
   const Folder folder;
-  f.Parameters->SetModelFile(ConstantModel(folder));
+  f.Parameters->SetModelFile(WriteModel(folder));
   f.Parameters->SetTrainedModelFile(folder / "new.safetensors");
   f.Parameters->SetTrainingMinutes(0.01);
   f.Parameters->AddTrainingCase(first->GetID());
@@ -547,6 +759,195 @@ void ExamplesAreCases()
     f.Actions->GetResults(node).Agreement->Figures->mean_dice);
 }
 
+/// From a data list, without any image in the scene: chart and tables, by the node's region and bins.
+void TrainsOnADataList()
+{
+  Fixture f;
+  const Folder folder;
+  f.Scene->Clear();
+  f.Parameters = Node::SafeDownCast(f.Scene->AddNewNodeByClass("vtkMRMLRaterConsensusNode", "Our cases"));
+  f.Parameters->SetDataListFile(folder / "list.json");
+  f.Parameters->SetTrainedModelFile(folder / "new.safetensors");
+  f.Parameters->SetTrainingMinutes(0.01);
+  f.Parameters->SetRegion("disputed");
+  f.Parameters->SetBins(4);
+  CHECK(f.Actions->Check(Logic::TrainAction, f.Parameters).find("list.json is not there") != std::string::npos);
+  WritePhantomList(folder);
+  f.Parameters->SetModelFile(folder / "nowhere.safetensors");
+  CHECK(f.Actions->Train(f.Parameters).find("nowhere.safetensors is not there") != std::string::npos);
+  // A model of other raters is refused before anything is learned.
+  f.Parameters->SetModelFile(WriteModel(folder));
+  const std::string unfit = f.Actions->Train(f.Parameters);
+  CHECK(unfit.find("has a rater A, on whom") != std::string::npos && !std::filesystem::exists(folder / "new.safetensors"));
+  f.Parameters->SetModelFile(WriteModel(folder, 1, { "A", "B", "C" }));
+  CHECK(f.Actions->Train(f.Parameters) == "");
+  auto* const chart = f.Result<vtkMRMLPlotChartNode>(Node::GetChartRole());
+  CHECK(chart && chart->GetNumberOfPlotSeriesNodes() == 3);
+  CHECK(std::string(chart->GetTitle()).find("Our cases: ") == 0 && std::string(chart->GetName()).find("Our cases: ") == 0);
+  const auto& training = f.Actions->GetResults(f.Parameters).Training;
+  CHECK(training && training->Judged.Region.region == RCN_REGION_DISPUTED && training->After.Bins.size() == 4);
+  CHECK(f.Cell(Node::GetFiguresRole(), "mr_ece", "Before") == rcn::CsvNumber(training->Before.Figures[RCN_MR_ECE]));
+  CHECK(f.Actions->Keep(f.Parameters) == "");
+}
+
+/// A case of the scene that training cannot take is named, not its temporary file.
+void TrainingNamesTheCase()
+{
+  Fixture f;
+  f.AddCase("Case 2");
+  const Folder folder;
+  f.Parameters->SetModelFile(WriteModel(folder, 3));
+  f.Parameters->SetTrainedModelFile(folder / "new.safetensors");
+  f.Parameters->SetTrainingMinutes(0.01);
+  std::string sentence = f.Actions->Train(f.Parameters);
+  CHECK(sentence != "" && sentence.find("raterconsensus-") == std::string::npos && folder.Count() == 1);
+  vtkNew<vtkImageData> image;
+  image->SetDimensions(static_cast<int>(Size[0]), static_cast<int>(Size[1]), static_cast<int>(Size[2]));
+  image->AllocateScalars(VTK_FLOAT, 1);
+  image->GetPointData()->GetScalars()->Fill(1);
+  image->SetScalarComponentFromDouble(3, 4, 5, 0, std::nan(""));
+  f.Image->SetAndObserveImageData(image);
+  sentence = f.Actions->Train(f.Parameters);
+  CHECK(sentence == "CT has voxels that are not a number.");
+  CHECK(f.Actions->Predict(f.Parameters) != ""); // three channels
+  f.Parameters->SetModelFile(WriteModel(folder));
+  CHECK(f.Actions->Predict(f.Parameters) == "CT has voxels that are not a number.");
+  CHECK(f.Actions->Agreement(f.Parameters) == ""); // raters are judged by each other
+  image->SetDimensions(0, 0, 0);
+  image->AllocateScalars(VTK_FLOAT, 1);
+  f.Image->SetAndObserveImageData(image);
+  CHECK(f.Actions->Predict(f.Parameters) == "CT has no voxels." && f.Actions->Fuse(f.Parameters) == "CT has no voxels.");
+  f.Image->SetAndObserveImageData(nullptr);
+  CHECK(f.Actions->Check(Logic::PredictAction, f.Parameters) == "CT has no voxels.");
+  CHECK(f.Actions->Check(Logic::TrainAction, f.Parameters).find("at least two cases") != std::string::npos);
+  f.Parameters->AddTrainingCase(f.Parameters->GetID());
+  CHECK(f.Actions->Check(Logic::TrainAction, f.Parameters) == "Case 2: CT has no voxels.");
+}
+
+/// Pictures with three components, and single slices.
+void OtherKindsOfImages()
+{
+  for (const int depth : { 1, 4 })
+  {
+    Fixture f;
+    const Folder folder;
+    auto* const image = vtkMRMLScalarVolumeNode::SafeDownCast(f.Scene->AddNewNodeByClass("vtkMRMLVectorVolumeNode", "Photo"));
+    vtkNew<vtkImageData> voxels, mask;
+    for (vtkImageData* const one : { voxels.Get(), mask.Get() })
+    {
+      one->SetDimensions(20, 18, depth);
+      one->AllocateScalars(VTK_UNSIGNED_CHAR, one == voxels.Get() ? 3 : 1);
+      one->GetPointData()->GetScalars()->Fill(0);
+    }
+    for (int x = 5; x < 12; ++x)
+    {
+      for (int y = 6; y < 14; ++y)
+      {
+        mask->SetScalarComponentFromDouble(x, y, 0, 0, 1);
+        voxels->SetScalarComponentFromDouble(x, y, 0, x % 3, 200);
+      }
+    }
+    image->SetAndObserveImageData(voxels);
+    f.Labels->SetAndObserveImageData(mask);
+    vtkNew<vtkMatrix4x4> plain;
+    f.Labels->SetIJKToRASMatrix(plain);
+    f.Parameters->SetImageNodeID(image->GetID());
+    f.Parameters->RemoveAllRaters();
+    f.Parameters->AddLabelMap("Anna", f.Labels->GetID(), 1); // one rater
+    CHECK(f.Actions->Agreement(f.Parameters) == "");
+    CHECK(f.Cell(Node::GetAgreementRole(), "Mean Dice of all pairs", "Value", 1) == "not defined");
+    CHECK(f.Actions->Fuse(f.Parameters) == "" && f.Actions->Evaluate(f.Parameters) == "");
+    f.Parameters->SetModelFile(WriteModel(folder));
+    CHECK(f.Actions->Predict(f.Parameters).find("Photo has 3 channels") != std::string::npos);
+    f.Parameters->SetModelFile(WriteModel(folder, 3, { "Anna" }));
+    CHECK(f.Actions->Predict(f.Parameters) == "" && f.Actions->Evaluate(f.Parameters) == "");
+    CHECK(f.Result<vtkMRMLScalarVolumeNode>(Node::GetLevelRole(), 1) && !f.Result<vtkMRMLNode>(Node::GetLevelRole(), 2));
+    CHECK(f.Cell(Node::GetFiguresRole(), "rps", "Value") != "not defined");
+  }
+}
+
+void SixtyFourRaters()
+{
+  Fixture f;
+  const Folder folder;
+  f.Parameters->RemoveAllRaters();
+  std::vector<std::string> names;
+  for (int r = 0; r < RCN_MAX_RATERS; ++r)
+  {
+    names.push_back("Rater " + std::to_string(r + 1));
+    f.Parameters->AddSegment(names.back(), f.Segmentation->GetID(), r % 2 ? "a" : "b");
+  }
+  f.Parameters->SurfacesOff();
+  CHECK(f.Actions->Agreement(f.Parameters) == "" && f.Actions->Fuse(f.Parameters) == "");
+  auto* const masks = f.Result<vtkMRMLSegmentationNode>(Node::GetMaskRole());
+  CHECK(masks->GetSegmentation()->GetNumberOfSegments() == 64);
+  f.Parameters->SetModelFile(WriteModel(folder, 1, names));
+  CHECK(f.Actions->Predict(f.Parameters) == "" && f.Actions->Evaluate(f.Parameters) == "");
+  CHECK(f.Parameters->GetNumberOfNodeReferences(Node::GetLevelRole()) == 65);
+  CHECK(f.Cell(Node::GetFiguresRole(), "rps", "Value") != "not defined");
+  CHECK(masks->GetSegmentation()->GetNumberOfSegments() == 64 + 64 + 1);
+  // A model of three raters leaves no level of sixty-four behind.
+  f.Parameters->SetModelFile(WriteModel(folder));
+  CHECK(f.Actions->Predict(f.Parameters) == "");
+  CHECK(f.Parameters->GetNumberOfNodeReferences(Node::GetLevelRole()) == 4);
+  CHECK(masks->GetSegmentation()->GetNumberOfSegments() == 64 + 3 + 1);
+  f.Parameters->AddSegment("One more", f.Segmentation->GetID(), "a");
+  CHECK(f.Actions->Agreement(f.Parameters) == "There can be at most 64 raters.");
+}
+
+/// Training on a thread of its own, as the panel does it, while the scene is closed or the parameters are deleted.
+void TrainingOutlivesItsScene()
+{
+  for (const bool close : { true, false })
+  {
+    Fixture f;
+    f.AddCase("Case 2");
+    const Folder folder;
+    f.Parameters->SetModelFile(WriteModel(folder));
+    f.Parameters->SetTrainedModelFile(folder / "new.safetensors");
+    f.Parameters->SetTrainingMinutes(100);
+    const Logic::Work work = f.Actions->Prepare(Logic::TrainAction, f.Parameters);
+    std::atomic<bool> learning{ false };
+    Logic::Publish publish;
+    std::string sentence;
+    std::thread thread([&] {
+      Logic::Monitor monitor;
+      monitor.Epoch = [&](const rcn::TrainingEpoch& epoch) { learning = epoch.Epoch > 0; };
+      try
+      {
+        publish = work(monitor);
+      }
+      catch (const rcn::Error& error)
+      {
+        sentence = error.what();
+        learning = true;
+      }
+    });
+    while (!learning)
+    {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    if (close)
+    {
+      f.Scene->Clear();
+    }
+    else
+    {
+      f.Scene->RemoveNode(f.Parameters);
+      f.Actions->Cancel();
+    }
+    thread.join();
+    // One epoch was over: there is a model, and the sentence says where.
+    CHECK(sentence == "" && publish);
+    const int nodes = f.Scene->GetNumberOfNodes();
+    if (publish)
+    {
+      CHECK_THROWS(publish(), close ? RCN_ECANCELLED : RCN_EDATA, "The new model is in " + (folder / "new.safetensors"));
+    }
+    CHECK(f.Scene->GetNumberOfNodes() == nodes && std::filesystem::exists(folder / "new.safetensors"));
+  }
+}
+
 } // namespace
 
 int vtkSlicerRaterConsensusLogicTest1(int, char*[])
@@ -558,8 +959,16 @@ int vtkSlicerRaterConsensusLogicTest1(int, char*[])
   RUN(TheSceneMayChangeMeanwhile);
   RUN(ModelsPredictIntoTheScene);
   RUN(CalibrationIsAChart);
+  RUN(LevelsAreJudged);
+  RUN(CorrectionsGoRound);
+  RUN(ModelContoursAreSegments);
   RUN(TrainsOnTheScenesCases);
   RUN(TrainsOnChosenCases);
+  RUN(TrainsOnADataList);
+  RUN(TrainingNamesTheCase);
+  RUN(TrainingOutlivesItsScene);
+  RUN(OtherKindsOfImages);
+  RUN(SixtyFourRaters);
   RUN(ExamplesAreCases);
   return Failures ? EXIT_FAILURE : EXIT_SUCCESS;
 }
