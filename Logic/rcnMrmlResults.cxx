@@ -11,6 +11,7 @@
 #include <vtkStringArray.h>
 #include <vtkTable.h>
 
+#include <vtkMRMLColorLegendDisplayNode.h>
 #include <vtkMRMLColorTableNode.h>
 #include <vtkMRMLPlotChartNode.h>
 #include <vtkMRMLPlotSeriesNode.h>
@@ -142,7 +143,7 @@ public:
       result = T::SafeDownCast(this->Node_->GetScene()->AddNewNodeByClass(className));
       this->Node_->SetNthNodeReferenceID(role, n, result->GetID());
     }
-    result->SetName((TitleOf(this->Node_) + ": " + what).c_str());
+    result->SetName((TitleOf(this->Node_) + " - " + what).c_str()); // also a file's name
     return result;
   }
 
@@ -167,7 +168,10 @@ public:
       // Without the Colors module there are no legends.
       if (vtkSmartPointer<vtkMRMLNode>::Take(volume->GetScene()->CreateNodeByClass("vtkMRMLColorLegendDisplayNode")))
       {
-        vtkSlicerColorLogic::AddDefaultColorLegendDisplayNode(display);
+        if (auto* const legend = vtkSlicerColorLogic::AddDefaultColorLegendDisplayNode(display))
+        {
+          legend->SetTitleText(what); // one of an earlier run has another title
+        }
       }
     }
     return volume;
@@ -457,7 +461,7 @@ void PublishReliability(Node* node, const EvaluationReport& report, const Evalua
   chart->SetXAxisRangeAuto(false);
   chart->SetXAxisRange(0, 1);
   chart->SetYAxisRangeAuto(false);
-  chart->SetYAxisRange(0, 1);
+  chart->SetYAxisRange(0, 1.2); // the legend lies in the upper right corner, where the curve ends
   chart->SetLegendVisibility(true);
   int n = 0;
   const auto addSeries = [&](vtkMRMLTableNode* table, const char* y, const std::string& name, double r, double g, double b,

@@ -666,11 +666,11 @@ Node* vtkSlicerRaterConsensusLogic::AddExampleCase()
   image->SetAndObserveImageData(rcn::VtkFromVolume(example.Image));
   image->CreateDefaultDisplayNodes();
   auto* const raters =
-    vtkMRMLSegmentationNode::SafeDownCast(scene->AddNewNodeByClass("vtkMRMLSegmentationNode", name + ": raters"));
+    vtkMRMLSegmentationNode::SafeDownCast(scene->AddNewNodeByClass("vtkMRMLSegmentationNode", name + " - raters"));
   raters->CreateDefaultDisplayNodes();
   raters->SetReferenceImageGeometryParameterFromVolumeNode(image);
   auto* const node =
-    Node::SafeDownCast(scene->AddNewNodeByClass("vtkMRMLRaterConsensusNode", name + ": rater consensus"));
+    Node::SafeDownCast(scene->AddNewNodeByClass("vtkMRMLRaterConsensusNode", name + " - rater consensus"));
   node->SetAttribute(ExampleAttribute, std::to_string(number).c_str());
   const MRMLNodeModifyBlocker blocker(node);
   node->SetImageNodeID(image->GetID());

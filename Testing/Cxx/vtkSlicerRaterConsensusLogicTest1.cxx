@@ -8,6 +8,7 @@
 
 #include <vtkDoubleArray.h>
 #include <vtkImageData.h>
+#include <vtkMRMLApplicationLogic.h>
 #include <vtkMRMLColorLegendDisplayNode.h>
 #include <vtkMRMLColorTableNode.h>
 #include <vtkMRMLLabelMapVolumeNode.h>
@@ -102,6 +103,7 @@ struct Fixture
     this->Segmentation =
       vtkMRMLSegmentationNode::SafeDownCast(this->Scene->AddNewNodeByClass("vtkMRMLSegmentationNode", "Raters"));
     this->Segmentation->CreateDefaultDisplayNodes();
+    this->Segmentation->SetReferenceImageGeometryParameterFromVolumeNode(this->Image);
     for (int r = 0; r < 2; ++r)
     {
       vtkNew<vtkOrientedImageData> mask;
@@ -227,8 +229,10 @@ void ConsensusIsANodeInTheImagesPlace()
 
   // A second run with another method fills the same nodes.
   const int before = f.Scene->GetNumberOfNodes();
+  auto* const legend = vtkMRMLColorLegendDisplayNode::SafeDownCast(map->GetNthDisplayNode(1));
+  CHECK(legend && legend->GetTitleText() == "consensus (orc)");
   f.Parameters->SetMethod("soft");
-  CHECK(f.Actions->Fuse(f.Parameters) == "");
+  CHECK(f.Actions->Fuse(f.Parameters) == "" && legend->GetTitleText() == "consensus (soft)");
   CHECK(f.Scene->GetNumberOfNodes() == before && f.Result<vtkMRMLScalarVolumeNode>(Node::GetHeatmapRole()) == map);
   CHECK(display->GetWindowLevelMax() == 1);
   f.Parameters->SetMethod("orc");
@@ -783,7 +787,7 @@ void TrainsOnADataList()
   CHECK(f.Actions->Train(f.Parameters) == "");
   auto* const chart = f.Result<vtkMRMLPlotChartNode>(Node::GetChartRole());
   CHECK(chart && chart->GetNumberOfPlotSeriesNodes() == 3);
-  CHECK(std::string(chart->GetTitle()).find("Our cases: ") == 0 && std::string(chart->GetName()).find("Our cases: ") == 0);
+  CHECK(std::string(chart->GetTitle()).find("Our cases: ") == 0 && std::string(chart->GetName()).find("Our cases - ") == 0);
   const auto& training = f.Actions->GetResults(f.Parameters).Training;
   CHECK(training && training->Judged.Region.region == RCN_REGION_DISPUTED && training->After.Bins.size() == 4);
   CHECK(f.Cell(Node::GetFiguresRole(), "mr_ece", "Before") == rcn::CsvNumber(training->Before.Figures[RCN_MR_ECE]));
@@ -948,10 +952,59 @@ void TrainingOutlivesItsScene()
   }
 }
 
+std::string SceneFolder;
+
+/// Saved with all results and loaded anew: everything is there, and nothing is computed twice. With a folder as argument the
+/// scene stays there (Testing/Data/Slicer was made so).
+void ResultsSurviveTheSceneFile()
+{
+  Fixture f;
+  CHECK(f.Actions->Agreement(f.Parameters) == "" && f.Actions->Fuse(f.Parameters) == ""); // with a segment for each level
+  f.Parameters->SetMethod("soft-gaussian");
+  CHECK(f.Actions->Fuse(f.Parameters) == "" && f.Actions->Evaluate(f.Parameters) == "");
+  const Folder own;
+  const std::string folder = SceneFolder.empty() ? own / "scene" : SceneFolder;
+  std::filesystem::create_directories(folder);
+  vtkNew<vtkMRMLApplicationLogic> application;
+  application->SetMRMLScene(f.Scene);
+  CHECK(application->SaveSceneToSlicerDataBundleDirectory(folder.c_str()));
+  std::string file;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder))
+  {
+    file = entry.path().extension() == ".mrml" ? entry.path().string() : file;
+  }
+  Fixture g;
+  g.Scene->Clear();
+  g.Scene->SetURL(file.c_str());
+  CHECK(g.Scene->Connect());
+  g.Parameters = Node::SafeDownCast(g.Scene->GetFirstNodeByClass("vtkMRMLRaterConsensusNode"));
+  CHECK(g.Parameters != nullptr);
+  if (!g.Parameters)
+  {
+    return;
+  }
+  CHECK(g.Cell(Node::GetFiguresRole(), "mr_ece", "Value") == f.Cell(Node::GetFiguresRole(), "mr_ece", "Value"));
+  CHECK(g.Cell(Node::GetAgreementRole(), "Anna", "Dice with Ben") == f.Cell(Node::GetAgreementRole(), "Anna", "Dice with Ben"));
+  CHECK(g.Actions->GetNumberOfDisputes(g.Parameters) == f.Actions->GetNumberOfDisputes(f.Parameters));
+  auto* const map = g.Result<vtkMRMLScalarVolumeNode>(Node::GetHeatmapRole());
+  CHECK(map && map->GetImageData() && map->GetDisplayNode()->GetColorNode() == g.Actions->GetColorNode());
+  CHECK(g.Actions->GetColorNode()->GetNumberOfColors() == 256);
+  auto* const series = g.Result<vtkMRMLPlotSeriesNode>(Node::GetSeriesRole(), 1);
+  CHECK(series && series->GetTableNode() && series->GetTableNode()->GetTable()->GetNumberOfRows() > 2);
+  auto* const masks = g.Result<vtkMRMLSegmentationNode>(Node::GetMaskRole());
+  CHECK(masks && masks->GetSegmentation()->GetSegment("RaterConsensus_level_3"));
+  // A run in the scene that was loaded fills these nodes, too.
+  const int nodes = g.Scene->GetNumberOfNodes();
+  CHECK(g.Actions->Evaluate(g.Parameters) == "" && g.Actions->Fuse(g.Parameters) == "");
+  CHECK(g.Scene->GetNumberOfNodes() == nodes);
+}
+
 } // namespace
 
-int vtkSlicerRaterConsensusLogicTest1(int, char*[])
+int vtkSlicerRaterConsensusLogicTest1(int count, char* arguments[])
 {
+  SceneFolder = count > 1 ? arguments[1] : "";
+  RUN(ResultsSurviveTheSceneFile);
   RUN(AgreementIsTheWorkspaces);
   RUN(ConsensusIsANodeInTheImagesPlace);
   RUN(TransformsAreHardened);
