@@ -25,6 +25,7 @@
 #include <vtkOrientedImageData.h>
 #include <vtkSegment.h>
 #include <vtkSegmentation.h>
+#include <vtkSegmentationConverter.h>
 #include <vtkSlicerColorLogic.h>
 
 #include "rcn/rcn_picture.h"
@@ -106,14 +107,15 @@ void AddSegment(vtkMRMLSegmentationNode* segmentation, const std::string& id, co
   vtkNew<vtkMatrix4x4> ijkToRas;
   IjkToRas(ijkToRas, mask.Geometry());
   image->SetImageToWorldMatrix(ijkToRas);
-  double color[3] = { rgb[0] / 255.0, rgb[1] / 255.0, rgb[2] / 255.0 };
-  segmentation->AddSegmentFromBinaryLabelmapRepresentation(image, name, color, id);
-  if (vtkSegment* const segment = segmentation->GetSegmentation()->GetSegment(id))
-  {
-    segment->SetTag(vtkSegment::GetTerminologyEntryTagName(),
-      "Segmentation category and type - 3D Slicer General Anatomy list~SCT^85756007^Tissue~SCT^85756007^Tissue~^^~"
-      "Anatomic codes - DICOM master list~^^~^^");
-  }
+  vtkNew<vtkSegment> segment;
+  segment->SetName(name.c_str());
+  segment->SetColor(rgb[0] / 255.0, rgb[1] / 255.0, rgb[2] / 255.0);
+  segment->AddRepresentation(vtkSegmentationConverter::GetSegmentationBinaryLabelmapRepresentationName(), image);
+  segment->SetTag(vtkSegment::GetTerminologyEntryTagName(),
+    "Segmentation category and type - 3D Slicer General Anatomy list~SCT^85756007^Tissue~SCT^85756007^Tissue~^^~"
+    "Anatomic codes - DICOM master list~^^~^^");
+  // Not by the node's method, which before Slicer 5.8 takes the name for the id.
+  segmentation->GetSegmentation()->AddSegment(segment, id);
 }
 
 namespace

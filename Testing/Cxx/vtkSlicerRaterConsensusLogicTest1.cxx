@@ -28,6 +28,7 @@
 #include <vtkPointData.h>
 #include <vtkSegment.h>
 #include <vtkSegmentation.h>
+#include <vtkSegmentationConverter.h>
 #include <vtkSmartPointer.h>
 #include <vtkTable.h>
 
@@ -109,7 +110,10 @@ struct Fixture
       vtkNew<vtkOrientedImageData> mask;
       mask->vtkImageData::DeepCopy(ImageOfBall(r, VTK_UNSIGNED_CHAR));
       mask->SetImageToWorldMatrix(grid);
-      this->Segmentation->AddSegmentFromBinaryLabelmapRepresentation(mask, r ? "Ben" : "Anna", nullptr, r ? "b" : "a");
+      vtkNew<vtkSegment> segment;
+      segment->SetName(r ? "Ben" : "Anna");
+      segment->AddRepresentation(vtkSegmentationConverter::GetSegmentationBinaryLabelmapRepresentationName(), mask);
+      this->Segmentation->GetSegmentation()->AddSegment(segment, r ? "b" : "a");
     }
     this->Labels =
       vtkMRMLLabelMapVolumeNode::SafeDownCast(this->Scene->AddNewNodeByClass("vtkMRMLLabelMapVolumeNode", "Cleo"));
