@@ -284,7 +284,10 @@ class RaterConsensusSelfTestTest(scripted.ScriptedLoadableModuleTest if scripted
         masks = slicer.mrmlScene.AddNewNodeByClass("vtkMRMLSegmentationNode")
         mask = slicer.vtkOrientedImageData()
         self.assertTrue(self.node.GetNthRaterNode(0).GetBinaryLabelmapRepresentation("Ada", mask))
-        masks.AddSegmentFromBinaryLabelmapRepresentation(mask, "Anna", [1, 0, 0], "Segment_1")
+        segment = slicer.vtkSegment()
+        segment.SetName("Anna")
+        segment.AddRepresentation(slicer.vtkSegmentationConverter.GetSegmentationBinaryLabelmapRepresentationName(), mask)
+        masks.GetSegmentation().AddSegment(segment, "Segment_1")
         labels = slicer.mrmlScene.AddNewNodeByClass("vtkMRMLLabelMapVolumeNode")
         labels.CopyOrientation(self.image)
         slicer.util.updateVolumeFromArray(labels, 3 * self.votes[1].astype(np.int16))
@@ -358,6 +361,16 @@ class RaterConsensusSelfTestTest(scripted.ScriptedLoadableModuleTest if scripted
         # It promises on the whole what raters do, and is not further from them than before.
         self.assertAlmostEqual(corrected.mean(), share.mean(), 3)
         self.assertLess(np.mean((corrected - share) ** 2), np.mean((probability - share) ** 2) + 1e-6)
+        self.assertEqual(self.result(self.node.GetChartRole()).GetNumberOfPlotSeriesNodes(), 3)  # before and after
+        self.picture("correction")
+
+        self.step("The corrected prediction")
+        self.node.CorrectedOn()
+        self.done(self.logic.Predict(self.node))
+        np.testing.assert_allclose(self.map(self.node.GetProbabilityRole()), corrected, atol=1e-4)
+        self.done(self.logic.Evaluate(self.node))
+        self.assertAlmostEqual(self.figure("mr_ece"), self.mrEce(self.map(self.node.GetProbabilityRole())), 5)
+        self.assertIn("fitted to this very case", self.logic.GetRemarks())
 
     def sceneIsSavedAndLoaded(self):
         self.step("Everything is in the scene that is saved")
