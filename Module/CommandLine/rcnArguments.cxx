@@ -75,12 +75,12 @@ double Arguments::GetNumber(const std::string& name, double fallback) const
   return value;
 }
 
-Arguments ParseArguments(const std::vector<std::string>& words, const std::string& command,
+Arguments ParseArguments(const std::vector<std::string>& words, const std::string& program,
   const std::vector<Option>& options)
 {
   Arguments arguments;
   arguments.Words_ = words;
-  const std::string advice = "; see rater-consensus " + command + " --help.";
+  const std::string advice = "; see " + program + " --help.";
   for (size_t i = 0; i < words.size(); ++i)
   {
     std::string name = words[i], value;

@@ -46,7 +46,9 @@ private:
   std::vector<std::string> Words_;
 };
 
-Arguments ParseArguments(const std::vector<std::string>& words, const std::string& command,
+/// Throws Error (RCN_EINVALID) for words that do not fit; `program`, such as "rater-consensus fuse", is where its sentence
+/// sends a person for help.
+Arguments ParseArguments(const std::vector<std::string>& words, const std::string& program,
   const std::vector<Option>& options);
 
 /// Options that several commands have.

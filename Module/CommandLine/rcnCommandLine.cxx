@@ -10,8 +10,11 @@
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
+#include <new>
 
 #include <unistd.h>
+
+#include <itkImageFileReader.h> // also registers image formats, where the build asks for it
 
 namespace rcn
 {
@@ -165,6 +168,43 @@ std::string BashCompletion(const std::vector<Command>& commands)
          "complete -o default -o filenames -F _rater_consensus rater-consensus\n";
 }
 
+// ---- programs --------------------------------------------------------------------------------------
+
+void BeginProgram()
+{
+  // A person sees one line, whatever went wrong; warnings of the libraries below are not for them.
+  itk::Object::GlobalWarningDisplayOff();
+  SetLibrariesQuiet(true);
+  // A file that may not grow further is an error to report, not the end of the program.
+  std::signal(SIGXFSZ, SIG_IGN);
+}
+
+int RunProgram(const std::function<int()>& work, const std::function<void(const std::string&, int)>& fail)
+{
+  std::string sentence;
+  int code = FailedWhileWorking;
+  try
+  {
+    return work();
+  }
+  catch (const Error& error)
+  {
+    sentence = error.what();
+    const rcn_status status = error.Status();
+    code = status == RCN_ENOMEM || status == RCN_ECANCELLED || status == RCN_EINTERNAL ? FailedWhileWorking : WrongUsageOrInput;
+  }
+  catch (const std::bad_alloc&)
+  {
+    sentence = "Out of memory.";
+  }
+  catch (const std::exception& error)
+  {
+    sentence = OneLine(error.what());
+  }
+  fail(sentence, code);
+  return code;
+}
+
 // ---- tables and numbers ----------------------------------------------------------------------------
 
 namespace
@@ -271,6 +311,7 @@ namespace
 {
 
 std::atomic<int> Interrupted{ 0 };
+Listener* TheListener = nullptr;
 
 void OnInterrupt(int signal)
 {
@@ -312,6 +353,12 @@ bool Terminal::Show(double fraction, const char* stage)
   {
     return true;
   }
+  if (TheListener)
+  {
+    const double part = std::min(std::max(fraction, 0.0), 1.0);
+    TheListener->Progress((static_cast<double>(this->CaseIndex_) + part) / static_cast<double>(this->CaseCount_), this->Case_ + stage);
+    return false;
+  }
   const auto now = std::chrono::steady_clock::now();
   if (this->IsTerminal_ && !this->Quiet_ && now - this->Last_ > std::chrono::milliseconds(100))
   {
@@ -333,6 +380,13 @@ void Terminal::Watch(Workspace& workspace)
 void Terminal::SetCase(const std::string& name, size_t index, size_t count)
 {
   this->Case_ = "case " + std::to_string(index + 1) + "/" + std::to_string(count) + " " + name + " ";
+  this->CaseIndex_ = index;
+  this->CaseCount_ = count;
+}
+
+void Terminal::SetListener(Listener* listener)
+{
+  TheListener = listener;
 }
 
 void Terminal::Remark(const std::string& sentence)
@@ -340,6 +394,10 @@ void Terminal::Remark(const std::string& sentence)
   if (this->Hold_ && this->Remarks_ && !sentence.empty())
   {
     this->Held_.push_back(sentence);
+  }
+  else if (TheListener && this->Remarks_ && !sentence.empty())
+  {
+    TheListener->Remark(OneLine(sentence));
   }
   else if (!this->Quiet_ && this->Remarks_ && !sentence.empty())
   {
@@ -486,9 +544,10 @@ int ForEachCase(const DataList& list, const Arguments& arguments, Terminal& term
   };
   if (!processes.AreSeveral())
   {
-    for (const size_t number : chosen)
+    for (size_t k = 0; k < chosen.size(); ++k)
     {
-      terminal.SetCase(list.Cases[number].Id, number, list.Cases.size());
+      const size_t number = chosen[k];
+      terminal.SetCase(list.Cases[number].Id, k, chosen.size());
       finish(number, RecordOf(list.Cases[number], number, terminal, work).get());
     }
   }

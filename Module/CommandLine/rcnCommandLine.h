@@ -31,6 +31,21 @@ std::string HelpText(const Command& command);
 std::string ManPage(const std::vector<Command>& commands);
 std::string BashCompletion(const std::vector<Command>& commands);
 
+// ---- programs --------------------------------------------------------------------------------------
+
+enum ExitCode
+{
+  Done = 0,
+  FailedWhileWorking = 1,
+  WrongUsageOrInput = 2
+};
+
+/// The first thing a program does: only its own sentences reach a person, and a full disk is an error, not the end.
+void BeginProgram();
+
+/// Runs work() and returns its exit code. What it throws becomes one sentence for fail() and an exit code.
+int RunProgram(const std::function<int()>& work, const std::function<void(const std::string& sentence, int code)>& fail);
+
 /// A table with aligned columns; numbers to the right.
 class Table
 {
@@ -60,6 +75,16 @@ struct Seconds
   void Add(const json_t* json); ///< as Json() made it
 };
 
+/// Hears of progress and remarks instead of the terminal, for a program that another one watches.
+class Listener
+{
+public:
+  virtual ~Listener() = default;
+  /// `fraction` of all cases; `stage` in words.
+  virtual void Progress(double fraction, const std::string& stage) = 0;
+  virtual void Remark(const std::string& sentence) = 0;
+};
+
 /// A bar on standard error while it is a terminal, and Ctrl-C: the first asks to stop, the second ends
 /// the program at once.
 class Terminal
@@ -79,6 +104,8 @@ public:
   void SetRemarks(bool remarks) { this->Remarks_ = remarks; }
   /// Keeps remarks from now on, instead of showing them; gives those kept so far.
   std::vector<std::string> HoldRemarks(bool hold);
+  /// From now on, for all terminals; it must outlive them. Null: the terminal again.
+  static void SetListener(Listener* listener);
   /// Whether Ctrl-C was pressed.
   static bool IsInterrupted();
   /// Throws RCN_ECANCELLED after Ctrl-C.
@@ -90,6 +117,7 @@ private:
   bool IsTerminal_, Quiet_, Drawn_ = false, Remarks_ = true, Hold_ = false;
   std::vector<std::string> Held_;
   std::string Case_;
+  size_t CaseIndex_ = 0, CaseCount_ = 1;
   std::chrono::steady_clock::time_point Last_;
 };
 

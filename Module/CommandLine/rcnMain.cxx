@@ -1,14 +1,10 @@
 /// rater-consensus: the command line.
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <new>
 #include <set>
 #ifdef __linux__
 #include <unistd.h>
 #endif
-
-#include <itkObject.h>
 
 #include "rcn/rcn.h"
 #include "rcnCommands.h"
@@ -16,13 +12,6 @@
 
 namespace
 {
-
-enum ExitCode
-{
-  Done = 0,
-  FailedWhileWorking = 1,
-  WrongUsageOrInput = 2
-};
 
 std::string Overview(const std::vector<rcn::Command>& commands)
 {
@@ -57,31 +46,31 @@ int Run(const std::vector<std::string>& words, const std::vector<rcn::Command>& 
   if (words.empty())
   {
     std::fputs(quiet ? "" : Overview(commands).c_str(), stderr);
-    return WrongUsageOrInput;
+    return rcn::WrongUsageOrInput;
   }
   if (quiet && (words[0][0] == '-' || words[0] == "help"))
   {
-    return Done;
+    return rcn::Done;
   }
   if (words[0] == "--help" || words[0] == "-h" || words[0] == "help")
   {
     rcn::WriteText("-", Overview(commands));
-    return Done;
+    return rcn::Done;
   }
   if (words[0] == "--version")
   {
     rcn::WriteText("-", "rater-consensus " RCN_VERSION "\n");
-    return Done;
+    return rcn::Done;
   }
   if (words[0] == "--man")
   {
     rcn::WriteText("-", rcn::ManPage(commands));
-    return Done;
+    return rcn::Done;
   }
   if (words[0] == "--bash-completion")
   {
     rcn::WriteText("-", rcn::BashCompletion(commands));
-    return Done;
+    return rcn::Done;
   }
   for (const rcn::Command& command : commands)
   {
@@ -98,15 +87,15 @@ int Run(const std::vector<std::string>& words, const std::vector<rcn::Command>& 
         {
           rcn::WriteText("-", rcn::HelpText(command));
         }
-        return Done;
+        return rcn::Done;
       }
     }
-    const rcn::Arguments arguments = rcn::ParseArguments(rest, command.Name, command.Options);
+    const rcn::Arguments arguments = rcn::ParseArguments(rest, "rater-consensus " + command.Name, command.Options);
     rcn::Processes::Start();
     // What cannot be shared out is the first process's alone; the others wait for it to end.
     static const std::set<std::string> trains = { "study", "train" }, lists = { "agree", "evaluate", "fuse", "predict" };
     const bool shared = trains.count(command.Name) || (lists.count(command.Name) && arguments.Has("--data"));
-    const int code = shared || rcn::Processes::All().IsFirst() ? command.Run(arguments) : Done;
+    const int code = shared || rcn::Processes::All().IsFirst() ? command.Run(arguments) : rcn::Done;
     rcn::Processes::Finish();
     return code;
   }
@@ -114,7 +103,7 @@ int Run(const std::vector<std::string>& words, const std::vector<rcn::Command>& 
 }
 
 /// Ends the program, and the processes that work with it, with one line.
-int Fail(const std::string& sentence, int code)
+void Fail(const std::string& sentence, int code)
 {
   if (rcn::Processes::All().AreSeveral())
   {
@@ -124,13 +113,6 @@ int Fail(const std::string& sentence, int code)
   {
     std::fprintf(stderr, "rater-consensus: %s\n", sentence.c_str());
   }
-  return code;
-}
-
-int ExitCodeOf(rcn_status status)
-{
-  return status == RCN_ENOMEM || status == RCN_ECANCELLED || status == RCN_EINTERNAL ? FailedWhileWorking
-                                                                                     : WrongUsageOrInput;
 }
 
 } // namespace
@@ -151,31 +133,12 @@ int main(int argc, char** argv)
     rcn::ViewCommand(),
     rcn::DemoCommand(),
   };
-  // A person sees one line, whatever went wrong; warnings of the libraries below are not for them.
-  itk::Object::GlobalWarningDisplayOff();
-  rcn::SetLibrariesQuiet(true);
-  // A file that may not grow further is an error to report, not the end of the program.
-  std::signal(SIGXFSZ, SIG_IGN);
+  rcn::BeginProgram();
   // For work that takes minutes; for seconds, starting twice would cost more than it saves.
   static const std::set<std::string> longWork = { "demo", "study", "train" };
   if (argc > 1 && longWork.count(argv[1]))
   {
     WaitQuietly(argv);
   }
-  try
-  {
-    return Run(std::vector<std::string>(argv + 1, argv + argc), commands);
-  }
-  catch (const rcn::Error& error)
-  {
-    return Fail(error.what(), ExitCodeOf(error.Status()));
-  }
-  catch (const std::bad_alloc&)
-  {
-    return Fail("Out of memory.", FailedWhileWorking);
-  }
-  catch (const std::exception& error)
-  {
-    return Fail(rcn::OneLine(error.what()), FailedWhileWorking);
-  }
+  return rcn::RunProgram([&] { return Run(std::vector<std::string>(argv + 1, argv + argc), commands); }, Fail);
 }

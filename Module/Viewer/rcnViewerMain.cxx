@@ -150,7 +150,7 @@ int main(int argc, char** argv)
   rcn::Arguments arguments;
   try
   {
-    arguments = rcn::ParseArguments(std::vector<std::string>(argv + 1, argv + argc), "view", rcn::ViewOptions());
+    arguments = rcn::ParseArguments(std::vector<std::string>(argv + 1, argv + argc), "rater-consensus view", rcn::ViewOptions());
     QApplication application(argc, argv);
     QApplication::setApplicationName("Viewer");
     QApplication::setOrganizationName("RaterConsensus");

@@ -33,7 +33,7 @@ void Ask(const std::vector<std::string>& words)
   static const std::vector<rcn::Option> options = rcn::Join(rcn::Join(rcn::CaseOptions(), rcn::OutputOptions()),
     { { "--method", "METHOD", "how", { "orc", "staple" } }, { "-o", "OUT", "where" }, { "--mask", "", "a switch" },
       { "--sigma", "VOXELS", "a number" }, { "--seed", "N", "a whole number" } });
-  const rcn::Arguments arguments = rcn::ParseArguments(words, "fuse", options);
+  const rcn::Arguments arguments = rcn::ParseArguments(words, "rater-consensus fuse", options);
   Try([&] { Require(!rcn::CaseFrom(arguments).Raters.empty()); });
   for (const char* name : { "--sigma", "--tolerance" })
   {
