@@ -355,8 +355,10 @@ bool Terminal::Show(double fraction, const char* stage)
   }
   if (TheListener)
   {
-    const double part = std::min(std::max(fraction, 0.0), 1.0);
-    TheListener->Progress((static_cast<double>(this->CaseIndex_) + part) / static_cast<double>(this->CaseCount_), this->Case_ + stage);
+    // A case has several stages, each from 0 to 1; among many cases only the way forward is of interest.
+    const double all = (static_cast<double>(this->CaseIndex_) + std::min(std::max(fraction, 0.0), 1.0)) / static_cast<double>(this->CaseCount_);
+    this->Furthest_ = this->CaseCount_ > 1 ? std::max(this->Furthest_, all) : all;
+    TheListener->Progress(this->Furthest_, this->Case_ + stage);
     return false;
   }
   const auto now = std::chrono::steady_clock::now();

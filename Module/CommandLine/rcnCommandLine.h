@@ -118,6 +118,7 @@ private:
   std::vector<std::string> Held_;
   std::string Case_;
   size_t CaseIndex_ = 0, CaseCount_ = 1;
+  double Furthest_ = 0;
   std::chrono::steady_clock::time_point Last_;
 };
 
