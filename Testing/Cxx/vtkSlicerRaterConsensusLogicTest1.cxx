@@ -29,7 +29,9 @@
 #include <vtkSegment.h>
 #include <vtkSegmentation.h>
 #include <vtkSegmentationConverter.h>
+#include <vtkSlicerSegmentationsModuleLogic.h>
 #include <vtkSmartPointer.h>
+#include <vtkSphereSource.h>
 #include <vtkTable.h>
 
 #include "rcnPhantom.h"
@@ -80,6 +82,7 @@ vtkSmartPointer<vtkImageData> ImageOfBall(int r, int type)
 struct Fixture
 {
   vtkSmartPointer<vtkMRMLScene> Scene = vtkSmartPointer<vtkMRMLScene>::New();
+  vtkNew<vtkSlicerSegmentationsModuleLogic> Segmentations;
   vtkSmartPointer<Logic> Actions = vtkSmartPointer<Logic>::New();
   vtkMRMLScalarVolumeNode* Image = nullptr;
   vtkMRMLSegmentationNode* Segmentation = nullptr;
@@ -88,8 +91,9 @@ struct Fixture
 
   Fixture()
   {
-    // As the Colors module does in the application.
+    // As the Colors and the Segmentations module do in the application.
     this->Scene->RegisterNodeClass(vtkSmartPointer<vtkMRMLColorLegendDisplayNode>::New());
+    this->Segmentations->SetMRMLScene(this->Scene);
     this->Actions->SetMRMLScene(this->Scene);
     this->AddCase("Case 1");
   }
@@ -270,6 +274,38 @@ void TransformsAreHardened()
   UseBalls(workspace);
   CHECK(f.Cell(Node::GetAgreementRole(), "Anna", "Dice with Ben") ==
     rcn::CsvNumber(workspace.Agree(false).Figures->pair[1].dice));
+}
+
+/// A rater who drew a surface, with no voxels yet.
+void SurfacesBecomeVoxels()
+{
+  Fixture f;
+  vtkNew<vtkMatrix4x4> grid;
+  Tilt(grid);
+  double center[4] = { 11, 10, 9, 1 };
+  grid->MultiplyPoint(center, center);
+  vtkNew<vtkSphereSource> sphere;
+  sphere->SetCenter(center);
+  sphere->SetRadius(6);
+  sphere->SetThetaResolution(60);
+  sphere->SetPhiResolution(60);
+  sphere->Update();
+  auto* const surfaces =
+    vtkMRMLSegmentationNode::SafeDownCast(f.Scene->AddNewNodeByClass("vtkMRMLSegmentationNode", "Surfaces"));
+  const std::string id = surfaces->AddSegmentFromClosedSurfaceRepresentation(sphere->GetOutput(), "Sphere");
+  for (const bool known : { false, true })
+  {
+    if (known) // where the segmentation belongs to
+    {
+      surfaces->SetReferenceImageGeometryParameterFromVolumeNode(f.Image);
+    }
+    f.Parameters->RemoveAllRaters();
+    f.Parameters->AddSegment("Dora", surfaces->GetID(), id);
+    f.Parameters->AddLabelMap("Cleo", f.Labels->GetID(), 3);
+    CHECK(f.Actions->Agreement(f.Parameters) == "");
+    const double volume = std::atof(f.Cell(Node::GetAgreementRole(), "Dora", "Volume (mL)").c_str());
+    CHECK_NEAR(volume, 4.0 / 3 * 3.14159265 * 6 * 6 * 6 / 1000, 0.05);
+  }
 }
 
 void BadInputGetsASentence()
@@ -1012,6 +1048,7 @@ int vtkSlicerRaterConsensusLogicTest1(int count, char* arguments[])
   RUN(AgreementIsTheWorkspaces);
   RUN(ConsensusIsANodeInTheImagesPlace);
   RUN(TransformsAreHardened);
+  RUN(SurfacesBecomeVoxels);
   RUN(BadInputGetsASentence);
   RUN(TheSceneMayChangeMeanwhile);
   RUN(ModelsPredictIntoTheScene);

@@ -4,6 +4,7 @@
 #include <vtkMRMLScene.h>
 #include <vtkMatrix4x4.h>
 #include <vtkNew.h>
+#include <vtkSlicerSegmentationsModuleLogic.h>
 #include <vtkSmartPointer.h>
 
 #include "rcnSameNumbers.h"
@@ -32,6 +33,8 @@ void SceneAndCommandLineAgree()
   const auto scene = vtkSmartPointer<vtkMRMLScene>::New();
   const auto logic = vtkSmartPointer<vtkSlicerRaterConsensusLogic>::New();
   logic->SetMRMLScene(scene);
+  vtkNew<vtkSlicerSegmentationsModuleLogic> segmentations; // as in the application
+  segmentations->SetMRMLScene(scene);
   Node* const node = logic->AddExampleCase();
   ShellNumbers shell;
   CHECK(logic->Agreement(node) == "");
