@@ -199,12 +199,19 @@ public:
     }
   }
 
-  /// Segments of an earlier run that this one does not make.
-  void DropMasks(const std::string& prefix, int from)
+  /// A segment for each "at least k"; those of an earlier run that this one does not make go.
+  void ShowLevels(const std::string& prefix, const std::string& whose, const std::vector<Volume>& masks)
   {
+    const std::string count = std::to_string(masks.size());
+    for (size_t k = 1; k <= masks.size(); ++k)
+    {
+      uint8_t rgb[3];
+      rcn_color_share(rgb, static_cast<double>(k) / static_cast<double>(masks.size()));
+      this->ShowMask(prefix + std::to_string(k), "At least " + std::to_string(k) + " of " + count + whose, masks[k - 1], rgb);
+    }
     auto* const segmentation =
       vtkMRMLSegmentationNode::SafeDownCast(this->Node_->GetNodeReference(Node::GetMaskRole()));
-    for (int n = from; segmentation && n <= RCN_MAX_RATERS; ++n)
+    for (size_t n = masks.size() + 1; segmentation && n <= RCN_MAX_RATERS; ++n)
     {
       Drop(segmentation, prefix + std::to_string(n));
     }
@@ -372,16 +379,9 @@ void PublishFusion(
   Publisher publisher(node);
   publisher.ShowMap(Node::GetHeatmapRole(), "consensus (" + method + ")", VtkFromVolume(report.Map), report.Map.Geometry(),
     report.MapContent == Content::Levels ? raters : 1.0);
-  for (size_t k = 1; k <= masks.size(); ++k)
-  {
-    uint8_t rgb[3];
-    rcn_color_share(rgb, static_cast<double>(k) / static_cast<double>(masks.size()));
-    publisher.ShowMask("RaterConsensus_level_" + std::to_string(k),
-      "At least " + std::to_string(k) + " of " + std::to_string(masks.size()), masks[k - 1], rgb);
-  }
   if (!masks.empty())
   {
-    publisher.DropMasks("RaterConsensus_level_", static_cast<int>(masks.size()) + 1);
+    publisher.ShowLevels("RaterConsensus_level_", "", masks);
   }
 }
 
@@ -416,8 +416,6 @@ void PutIntoFolder(Node* node, const std::vector<vtkMRMLScalarVolumeNode*>& volu
   }
 }
 
-const char* const ModelLevelId = "RaterConsensus_model_level_";
-
 } // namespace
 
 void PublishPrediction(Node* node, const PredictionNodes& prediction)
@@ -437,15 +435,8 @@ void PublishPrediction(Node* node, const PredictionNodes& prediction)
   }
   publisher.DropNodes(Node::GetLevelRole(), static_cast<int>(volumes.size()));
   PutIntoFolder(node, volumes);
+  publisher.ShowLevels("RaterConsensus_model_level_", ", model", prediction.LevelMasks);
   uint8_t rgb[3];
-  const std::vector<Volume>& masks = prediction.LevelMasks;
-  for (size_t k = 1; k <= masks.size(); ++k)
-  {
-    rcn_color_share(rgb, static_cast<double>(k) / static_cast<double>(masks.size()));
-    publisher.ShowMask(
-      ModelLevelId + std::to_string(k), "At least " + std::to_string(k) + " of " + raters + ", model", masks[k - 1], rgb);
-  }
-  publisher.DropMasks(ModelLevelId, static_cast<int>(masks.size()) + 1);
   rcn_color_share(rgb, 1);
   publisher.ShowMask("RaterConsensus_prediction", "Model: " + maps.Readout, maps.Mask, rgb);
 }
