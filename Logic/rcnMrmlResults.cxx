@@ -224,7 +224,14 @@ public:
     {
       if (vtkMRMLNode* const left = this->Node_->GetNthNodeReference(role, n))
       {
-        this->Node_->GetScene()->RemoveNode(left);
+        vtkMRMLScene* const scene = this->Node_->GetScene();
+        vtkMRMLSubjectHierarchyNode* const hierarchy = vtkMRMLSubjectHierarchyNode::GetSubjectHierarchyNode(scene);
+        const vtkIdType item = hierarchy ? hierarchy->GetItemByDataNode(left) : 0;
+        if (item)
+        {
+          hierarchy->RemoveItem(item, false); // outside the application nobody does
+        }
+        scene->RemoveNode(left);
       }
       if (this->Node_->GetNumberOfNodeReferences(role) > n)
       {
@@ -388,29 +395,31 @@ void PublishFusion(
 namespace
 {
 
-/// Level volumes belong into one folder: that of an earlier run, or a new one.
+/// Level volumes belong into one folder: that of an earlier run, wherever it was moved, or a new one. An empty one goes.
 void PutIntoFolder(Node* node, const std::vector<vtkMRMLScalarVolumeNode*>& volumes)
 {
   vtkMRMLSubjectHierarchyNode* const hierarchy = vtkMRMLSubjectHierarchyNode::GetSubjectHierarchyNode(node->GetScene());
-  vtkIdType folder = 0;
+  if (!hierarchy)
+  {
+    return;
+  }
+  const std::string name = NameOf(node) + ": levels";
+  const vtkIdType top = hierarchy->GetSceneItemID();
+  vtkIdType folder = hierarchy->GetItemChildWithName(top, name, true);
+  if (folder && volumes.empty() && hierarchy->GetNumberOfItemChildren(folder) == 0)
+  {
+    hierarchy->RemoveItem(folder);
+  }
   for (vtkMRMLScalarVolumeNode* const volume : volumes)
   {
-    if (!hierarchy)
-    {
-      return;
-    }
     vtkIdType item = hierarchy->GetItemByDataNode(volume);
     if (!item) // outside the application nobody makes items
     {
-      item = hierarchy->CreateItem(hierarchy->GetSceneItemID(), volume);
+      item = hierarchy->CreateItem(top, volume);
     }
     if (!folder)
     {
-      const std::string name = NameOf(node) + ": levels";
-      const vtkIdType parent = hierarchy->GetItemParent(item);
-      folder = parent != hierarchy->GetSceneItemID() && hierarchy->GetItemName(parent) == name
-        ? parent
-        : hierarchy->CreateFolderItem(hierarchy->GetSceneItemID(), name);
+      folder = hierarchy->CreateFolderItem(top, name);
     }
     hierarchy->SetItemParent(item, folder);
   }

@@ -457,6 +457,7 @@ void ModelsPredictIntoTheScene()
   CHECK(!f.Result<vtkMRMLNode>(Node::GetLevelRole(), 4));
   const int before = f.Scene->GetNumberOfNodes();
   CHECK(f.Actions->Predict(f.Parameters) == "" && f.Scene->GetNumberOfNodes() == before);
+  CHECK(hierarchy->GetNumberOfItemChildren(hierarchy->GetItemChildWithName(hierarchy->GetSceneItemID(), "Case 1: levels")) == 4);
   // The same numbers as without a scene.
   rcn::Workspace workspace;
   UseBalls(workspace);
@@ -647,6 +648,8 @@ void CorrectionsGoRound()
   f.Parameters->CorrectedOn();
   CHECK(f.Actions->Predict(f.Parameters) == "");
   CHECK(f.Parameters->GetNumberOfNodeReferences(Node::GetLevelRole()) == 0);
+  auto* const hierarchy = vtkMRMLSubjectHierarchyNode::GetSubjectHierarchyNode(f.Scene);
+  CHECK(!hierarchy->GetItemChildWithName(hierarchy->GetSceneItemID(), "Case 1: levels"));
   auto* const masks = f.Result<vtkMRMLSegmentationNode>(Node::GetMaskRole());
   CHECK(masks->GetSegmentation()->GetNumberOfSegments() == 1);
   CHECK(f.Actions->Evaluate(f.Parameters) == "");
