@@ -1,6 +1,7 @@
 #include "rcnSlicerProgram.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -270,7 +271,15 @@ int SlicerProgram::Start(const Arguments& given) const
     plan.Words.insert(plan.Words.end(), { "--json", json });
   }
   SlicerListener listener(*this);
-  const int code = this->What.Run(ParseArguments(plan.Words, this->Name, this->What.Options));
+  int code = FailedWhileWorking;
+  try
+  {
+    code = this->What.Run(ParseArguments(plan.Words, this->Name, this->What.Options));
+  }
+  catch (const Error& error)
+  {
+    throw Error(error.Status(), this->InPanelWords(error.what(), given));
+  }
   if (!json.empty() && (plan.Finish || !resultFile.empty()))
   {
     json_error_t error;
@@ -295,6 +304,38 @@ int SlicerProgram::Start(const Arguments& given) const
     std::fprintf(stderr, "%s: %s\n", this->Name.c_str(), listener.LastRemark.c_str());
   }
   return code;
+}
+
+std::string SlicerProgram::InPanelWords(std::string sentence, const Arguments& given) const
+{
+  const auto replace = [&](const std::string& what, const std::string& label) {
+    std::string::size_type at = what.empty() ? std::string::npos : sentence.find(what);
+    while (at != std::string::npos)
+    {
+      const char next = at + what.size() < sentence.size() ? sentence[at + what.size()] : ' ';
+      const bool isWhole = !std::isalnum(static_cast<unsigned char>(next)) && next != '-'; // "--region" is in "--region-mask", too
+      if (isWhole)
+      {
+        sentence.replace(at, what.size(), label);
+      }
+      at = sentence.find(what, at + (isWhole ? label.size() : what.size()));
+    }
+  };
+  for (const SlicerGroup& group : this->Groups)
+  {
+    for (const SlicerParameter& parameter : group.Parameters)
+    {
+      if (parameter.Tag == "image")
+      {
+        replace(given.Get("--" + parameter.Name), parameter.Label);
+      }
+      if (parameter.Option.rfind("--", 0) == 0)
+      {
+        replace(parameter.Option, "'" + parameter.Label + "'");
+      }
+    }
+  }
+  return sentence;
 }
 
 int SlicerProgram::Run(const std::vector<std::string>& words) const

@@ -75,6 +75,8 @@ private:
   std::vector<Option> PanelOptions() const;
   int Run(const std::vector<std::string>& words) const;
   int Start(const Arguments& given) const;
+  /// The command's sentence in the panel's words: labels where it has options and the scene's temporary files.
+  std::string InPanelWords(std::string sentence, const Arguments& given) const;
 };
 
 // ---- what the programs share -----------------------------------------------------------------------

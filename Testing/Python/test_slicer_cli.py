@@ -381,10 +381,13 @@ def test_files_that_cannot_be_used(masks, tmp_path):
     out = tmp_path / "o.nrrd"
     out.write_bytes(b"what was there before")
     other = write_nrrd(tmp_path / "other.nrrd", blobs(1, (12, 20, 25))[0], spacing=[.5, .5, 2])
-    fails("RaterConsensusFuse", tmp_path, "other.nrrd", **places(masks[:2] + [other]), output=out)
+    # In the panel's words, not those of the command line and of temporary files.
+    fails("RaterConsensusFuse", tmp_path, "Rater 3 has another size than Rater 1: ", "Use 'Resample masks' to resample it.",
+          **places(masks[:2] + [other]), output=out)
+    fails("RaterConsensusFuse", tmp_path, "'STAPLE confidence'", **places(masks), confidence="much", output=out)
     fails("RaterConsensusFuse", tmp_path, "missing.nrrd", rater1=tmp_path / "missing.nrrd", output=out)
     fails("RaterConsensusFuse", tmp_path, "Ada", **places(masks), rater_names="Ada,Ada", output=out)
-    fails("RaterConsensusFuse", tmp_path, "uint8", **places(masks), method="soft", type="uint8", output=out)
+    fails("RaterConsensusFuse", tmp_path, "'Voxel type' uint8", **places(masks), method="soft", type="uint8", output=out)
     fails("RaterConsensusEvaluate", tmp_path, "at-least", prob=masks[0], **places(masks), readout="at-least:")
     assert out.read_bytes() == b"what was there before"
     done = start("RaterConsensusFuse", "--colour", "red", check=False)
