@@ -19,15 +19,22 @@
 #include <unistd.h>
 
 #include <itkGDCMImageIO.h>
+#include <itkGDCMImageIOFactory.h>
 #include <itkGDCMSeriesFileNames.h>
 #include <itkImageIOFactory.h>
 #include <itkImageSeriesReader.h>
+#include <itkJPEGImageIOFactory.h>
 #include <itkLinearInterpolateImageFunction.h>
 #include <itkMetaDataObject.h>
+#include <itkMetaImageIOFactory.h>
 #include <itkNearestNeighborExtrapolateImageFunction.h>
 #include <itkNearestNeighborInterpolateImageFunction.h>
+#include <itkNiftiImageIOFactory.h>
+#include <itkNrrdImageIOFactory.h>
+#include <itkPNGImageIOFactory.h>
 #include <itkResampleImageFilter.h>
 #include <itkSignedMaurerDistanceMapImageFilter.h>
+#include <itkTIFFImageIOFactory.h>
 
 namespace rcn
 {
@@ -307,6 +314,27 @@ Channel Volume::GetChannel(int index) const
   return channel;
 }
 
+/// The format of a file, null for none. Formats are registered here and not by ITK's macros, because only a running program
+/// knows whether it has some already: an application such as Slicer does, and a second set would fight with them.
+itk::ImageIOBase::Pointer FormatOf(const std::string& path, itk::IOFileModeEnum mode)
+{
+  static const bool registered = [] {
+    if (itk::ObjectFactoryBase::CreateAllInstance("itkImageIOBase").empty())
+    {
+      itk::NrrdImageIOFactory::RegisterOneFactory();
+      itk::NiftiImageIOFactory::RegisterOneFactory();
+      itk::MetaImageIOFactory::RegisterOneFactory();
+      itk::PNGImageIOFactory::RegisterOneFactory();
+      itk::TIFFImageIOFactory::RegisterOneFactory();
+      itk::JPEGImageIOFactory::RegisterOneFactory();
+      itk::GDCMImageIOFactory::RegisterOneFactory();
+    }
+    return true;
+  }();
+  (void)registered;
+  return itk::ImageIOFactory::CreateImageIO(path.c_str(), mode);
+}
+
 // ---- reading --------------------------------------------------------------------------------------
 
 /// Opens one file: the header at once, the voxels on request.
@@ -320,7 +348,7 @@ public:
     {
       this->Fail(wrong);
     }
-    this->Io_ = itk::ImageIOFactory::CreateImageIO(this->Name_.Path().c_str(), itk::IOFileModeEnum::ReadMode);
+    this->Io_ = FormatOf(this->Name_.Path(), itk::IOFileModeEnum::ReadMode);
     if (!this->Io_)
     {
       this->Fail("is not an image in a format that can be read.");
@@ -661,8 +689,7 @@ itk::IOComponentEnum ComponentOf(rcn_type type)
 void WriteWithItk(const std::string& path, const rcn_image& image, Content content)
 {
   const Quiet quiet;
-  itk::ImageIOBase::Pointer io =
-    itk::ImageIOFactory::CreateImageIO(path.c_str(), itk::IOFileModeEnum::WriteMode);
+  itk::ImageIOBase::Pointer io = FormatOf(path, itk::IOFileModeEnum::WriteMode);
   if (!io)
   {
     throw Error(RCN_EUNSUPPORTED, path + ": this format cannot be written here.");

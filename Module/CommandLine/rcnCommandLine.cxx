@@ -14,7 +14,7 @@
 
 #include <unistd.h>
 
-#include <itkImageFileReader.h> // also registers image formats, where the build asks for it
+#include <itkObject.h>
 
 namespace rcn
 {

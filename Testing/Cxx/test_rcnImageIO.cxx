@@ -120,6 +120,8 @@ void RoundTrips()
     }
   }
   CHECK(folder.Count() == 4);
+  // Each format once: an application that has its own keeps them, a program gets ours.
+  CHECK(itk::ObjectFactoryBase::CreateAllInstance("itkImageIOBase").size() == 7);
 }
 
 void SeveralComponents()
