@@ -64,7 +64,7 @@ bool IsThere(const std::string& path)
 
 std::string NextModelFile(const std::string& model)
 {
-  std::string stem = model.substr(0, model.size() - std::strlen(ModelEnding));
+  std::string stem = fs::path(model).replace_extension().string();
   const size_t dash = stem.rfind('-');
   if (dash != std::string::npos && dash + 1 < stem.size() &&
     stem.find_first_not_of("0123456789", dash + 1) == std::string::npos)

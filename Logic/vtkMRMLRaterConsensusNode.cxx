@@ -121,6 +121,23 @@ void vtkMRMLRaterConsensusNode::AddLabelMap(const std::string& name, const char*
   this->AddRater({ name, "", value }, labelMapNodeID);
 }
 
+void vtkMRMLRaterConsensusNode::RemoveNthRater(int n)
+{
+  if (n < 0 || n >= this->GetNumberOfRaters())
+  {
+    return;
+  }
+  const MRMLNodeModifyBlocker blocker(this);
+  for (int next = n + 1; next < this->GetNumberOfRaters(); ++next)
+  {
+    const char* const id = this->GetNodeReferenceID(RaterRole(next).c_str());
+    this->SetNodeReferenceID(RaterRole(next - 1).c_str(), id ? std::string(id).c_str() : nullptr);
+  }
+  this->RemoveNodeReferenceIDs(RaterRole(this->GetNumberOfRaters() - 1).c_str());
+  this->Raters.erase(this->Raters.begin() + n);
+  this->Modified();
+}
+
 void vtkMRMLRaterConsensusNode::RemoveAllRaters()
 {
   const MRMLNodeModifyBlocker blocker(this);

@@ -39,6 +39,7 @@ public:
   void AddSegment(const std::string& name, const char* segmentationNodeID, const std::string& segmentID);
   /// A label map volume; `value` is what the rater's label is, 0: whatever is not 0.
   void AddLabelMap(const std::string& name, const char* labelMapNodeID, int value);
+  void RemoveNthRater(int n);
   void RemoveAllRaters();
   int GetNumberOfRaters() const;
   std::string GetNthRaterName(int n) const;

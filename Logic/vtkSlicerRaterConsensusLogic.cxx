@@ -604,6 +604,11 @@ std::string vtkSlicerRaterConsensusLogic::Train(Node* node)
   return this->Do(TrainAction, node);
 }
 
+std::string vtkSlicerRaterConsensusLogic::NameNextModel(const std::string& modelFile)
+{
+  return NextModelFile(modelFile);
+}
+
 std::string vtkSlicerRaterConsensusLogic::Keep(Node* node)
 {
   const std::shared_ptr<const rcn::TrainingResult> trained = this->GetResults(node).Training;

@@ -80,6 +80,8 @@ public:
   std::string Keep(vtkMRMLRaterConsensusNode* node);
   /// Removes what the last training wrote: model, checkpoint and log.
   std::string Discard(vtkMRMLRaterConsensusNode* node);
+  /// A name for a model trained on from this one that no file has yet: "liver-2.safetensors".
+  std::string NameNextModel(const std::string& modelFile);
   /// Asks the action that runs, on whatever thread, to stop.
   void Cancel();
   ///@}

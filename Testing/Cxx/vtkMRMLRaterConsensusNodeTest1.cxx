@@ -92,6 +92,14 @@ void Copies()
   auto* const copy = vtkMRMLRaterConsensusNode::SafeDownCast(scene->AddNewNodeByClass("vtkMRMLRaterConsensusNode"));
   copy->Copy(node);
   CheckFilled(copy, true);
+  // Who stays keeps name and mask, whoever goes.
+  vtkMRMLNode* const last = copy->GetNthRaterNode(2);
+  const std::string name = copy->GetNthRaterName(2);
+  copy->RemoveNthRater(3);
+  copy->RemoveNthRater(1);
+  CHECK(copy->GetNumberOfRaters() == 2 && copy->GetNthRaterName(1) == name && copy->GetNthRaterNode(1) == last && last);
+  copy->RemoveNthRater(0);
+  CHECK(copy->GetNumberOfRaters() == 1 && copy->GetNthRaterName(0) == name && copy->GetNthRaterNode(0) == last);
   copy->RemoveAllRaters();
   CHECK(copy->GetNumberOfRaters() == 0 && node->GetNumberOfRaters() == 3);
   copy->RemoveAllTrainingCases();
