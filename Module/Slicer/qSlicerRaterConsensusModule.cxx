@@ -11,25 +11,31 @@ qSlicerRaterConsensusModule::~qSlicerRaterConsensusModule() = default;
 
 QString qSlicerRaterConsensusModule::helpText() const
 {
-  return tr("<p>Experts who segment the same image disagree. This module shows where and how much, makes one map out of "
-            "their masks, applies and retrains networks that learned from all of them, and shows whether a probability of "
+  return tr("<p>Experts who segment the same image disagree. This module shows where and how much, "
+            "makes one map out of "
+            "their masks, applies and retrains networks that learned from all of them, and shows "
+            "whether a probability of "
             "70 % means that 70 % of raters mark the voxel.</p>"
-            "<p>Work from top to bottom: choose the image and the raters (segments or label maps), measure their "
-            "agreement and visit the disputed places, make a consensus, apply a model, and judge its probabilities. Results "
+            "<p>Work from top to bottom: choose the image and the raters (segments or label maps), "
+            "measure their "
+            "agreement and visit the disputed places, make a consensus, apply a model, and judge "
+            "its probabilities. Results "
             "are ordinary nodes and are saved with the scene.</p>"
             "<p><b>For research, not for clinical use.</b></p>");
 }
 
 QString qSlicerRaterConsensusModule::acknowledgementText() const
 {
-  return tr("Ordinal training on consensus levels and multi-rater calibration follow \"Multi-Rater Calibrated Segmentation "
-            "Models\" (arXiv 2605.02437). STAPLE: Warfield, Zou and Wells 2004. SIMPLE: Langerak et al. 2010. SVLS: Islam and "
+  return tr("Ordinal training on consensus levels and multi-rater calibration follow \"Multi-Rater "
+            "Calibrated Segmentation "
+            "Models\" (arXiv 2605.02437). STAPLE: Warfield, Zou and Wells 2004. SIMPLE: Langerak "
+            "et al. 2010. SVLS: Islam and "
             "Glocker 2021. Networks run on oneDNN.");
 }
 
 QStringList qSlicerRaterConsensusModule::contributors() const
 {
-  return { QStringLiteral("The RaterConsensus developers") };
+  return {QStringLiteral("The RaterConsensus developers")};
 }
 
 QIcon qSlicerRaterConsensusModule::icon() const
@@ -39,17 +45,17 @@ QIcon qSlicerRaterConsensusModule::icon() const
 
 QStringList qSlicerRaterConsensusModule::categories() const
 {
-  return { QStringLiteral("Segmentation") };
+  return {QStringLiteral("Segmentation")};
 }
 
 QStringList qSlicerRaterConsensusModule::dependencies() const
 {
-  return { QStringLiteral("Colors"), QStringLiteral("Segmentations") };
+  return {QStringLiteral("Colors"), QStringLiteral("Segmentations")};
 }
 
 QStringList qSlicerRaterConsensusModule::associatedNodeTypes() const
 {
-  return { QStringLiteral("vtkMRMLRaterConsensusNode") };
+  return {QStringLiteral("vtkMRMLRaterConsensusNode")};
 }
 
 qSlicerAbstractModuleRepresentation* qSlicerRaterConsensusModule::createWidgetRepresentation()

@@ -5,7 +5,8 @@
 #include "qSlicerLoadableModule.h"
 #include "qSlicerRaterConsensusModuleExport.h"
 
-class Q_SLICER_QTMODULES_RATERCONSENSUS_EXPORT qSlicerRaterConsensusModule : public qSlicerLoadableModule
+class Q_SLICER_QTMODULES_RATERCONSENSUS_EXPORT qSlicerRaterConsensusModule
+    : public qSlicerLoadableModule
 {
   Q_OBJECT
   Q_PLUGIN_METADATA(IID "org.slicer.modules.loadable.qSlicerLoadableModule/1.0")
@@ -16,7 +17,7 @@ public:
   explicit qSlicerRaterConsensusModule(QObject* parent = nullptr);
   ~qSlicerRaterConsensusModule() override;
 
-  qSlicerGetTitleMacro(QTMODULE_TITLE);
+  qSlicerGetTitleMacro("Rater Consensus");
 
   QString helpText() const override;
   QString acknowledgementText() const override;

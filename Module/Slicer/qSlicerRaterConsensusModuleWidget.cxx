@@ -1,22 +1,27 @@
 #include "qSlicerRaterConsensusModuleWidget.h"
 
+#include <functional>
 #include <vector>
 
-#include <QFile>
+#include <QFileDialog>
+#include <QFileInfo>
 #include <QHeaderView>
+#include <QLabel>
+#include <QLineEdit>
+#include <QProgressBar>
+#include <QPushButton>
+#include <QSignalBlocker>
 #include <QStringList>
+#include <QVBoxLayout>
 
-#include <qSlicerApplication.h>
-#include <qSlicerLayoutManager.h>
 #include <vtkMRMLApplicationLogic.h>
 #include <vtkMRMLLabelMapVolumeNode.h>
-#include <vtkMRMLLayoutNode.h>
 #include <vtkMRMLScene.h>
 #include <vtkMRMLSegmentationNode.h>
-#include <vtkMRMLSliceCompositeNode.h>
-#include <vtkMRMLVolumeNode.h>
+#include <vtkMRMLSelectionNode.h>
 #include <vtkSegment.h>
 #include <vtkSegmentation.h>
+#include <vtkWeakPointer.h>
 
 #include "qRcnAgreement.h"
 #include "qRcnDisputes.h"
@@ -24,6 +29,8 @@
 #include "qRcnNotice.h"
 #include "qRcnReliabilityDiagram.h"
 #include "qRcnTrainingMonitor.h"
+#include "qSlicerRaterConsensusViews.h"
+#include "rcnReport.h"
 #include "rcnTraining.h"
 #include "rcnWorkspace.h"
 #include "ui_qSlicerRaterConsensusModuleWidget.h"
@@ -31,48 +38,671 @@
 #include "vtkSlicerRaterConsensusLogic.h"
 
 using Logic = vtkSlicerRaterConsensusLogic;
+using Node = vtkMRMLRaterConsensusNode;
+
+namespace
+{
+
+/// Shows which item stands for a value; a value that is not among them gets an item of its own, so
+/// that it is not lost.
+void Choose(QComboBox* box, const std::string& value)
+{
+  const QString text = QString::fromStdString(value);
+  if (box->findData(text) < 0)
+  {
+    box->addItem(text, text);
+  }
+  box->setCurrentIndex(box->findData(text));
+}
+
+std::string Chosen(const QComboBox* box)
+{
+  return box->currentData().toString().toStdString();
+}
+
+} // namespace
 
 class qSlicerRaterConsensusModuleWidgetPrivate : public Ui_qSlicerRaterConsensusModuleWidget
 {
+  Q_DECLARE_PUBLIC(qSlicerRaterConsensusModuleWidget)
+  qSlicerRaterConsensusModuleWidget* const q_ptr;
+
 public:
+  explicit qSlicerRaterConsensusModuleWidgetPrivate(qSlicerRaterConsensusModuleWidget& owner)
+      : q_ptr(&owner)
+  {
+  }
+
   struct Action
   {
     int Id;
     QPushButton* Button;
     QLabel* Hint;
+    QWidget* Place; ///< where its progress and its sentences are shown
     QString What;
   };
   std::vector<Action> Actions;
-  vtkMRMLRaterConsensusNode* Node = nullptr; // cleared when it leaves the scene
+  vtkWeakPointer<Node> Parameters;
   bool Updating = false;
   int RunningAction = -1;
+  std::string RunningNode; ///< the case may be changed while something runs
+  qSlicerRaterConsensusViews Views;
   qRcnJob* Job = nullptr;
+  QWidget* Status = nullptr; ///< progress, Cancel and sentences: below the button that was pressed
+  QLabel* StatusLabel = nullptr;
+  QProgressBar* ProgressBar = nullptr;
+  QPushButton* CancelButton = nullptr;
   qRcnNotice* Notice = nullptr;
   qRcnAgreement* Agreement = nullptr;
   qRcnDisputes* Disputes = nullptr;
   qRcnReliabilityDiagram* Diagram = nullptr;
   qRcnTrainingMonitor* Training = nullptr;
 
-  QStringList raters() const
+  Logic* logic() const { return Logic::SafeDownCast(this->q_ptr->logic()); }
+
+  const Action& action(int id) const
+  {
+    for (const Action& one : this->Actions)
+    {
+      if (one.Id == id)
+      {
+        return one;
+      }
+    }
+    return this->Actions.front();
+  }
+
+  /// What a person changed goes into the node, which tells updateFromNode(). Not what changes
+  /// because a scene is loaded.
+  void edit(const std::function<void(Node*)>& change)
+  {
+    if (!this->Updating && this->Parameters && !this->q_ptr->mrmlScene()->IsBatchProcessing())
+    {
+      const MRMLNodeModifyBlocker blocker(this->Parameters);
+      change(this->Parameters);
+    }
+  }
+
+  Node* runningNode() const
+  {
+    vtkMRMLScene* const scene = this->q_ptr->mrmlScene();
+    return scene ? Node::SafeDownCast(scene->GetNodeByID(this->RunningNode)) : nullptr;
+  }
+
+  QStringList raters(Node* node) const
   {
     QStringList names;
-    for (int n = 0; this->Node && n < this->Node->GetNumberOfRaters(); ++n)
+    for (int n = 0; node && n < node->GetNumberOfRaters(); ++n)
     {
-      names << QString::fromStdString(this->Node->GetNthRaterName(n));
+      names << QString::fromStdString(node->GetNthRaterName(n));
     }
     return names;
   }
+
+  void fillChoices();
+  void makeStatus();
+  void showStatusAt(const Action& action);
+  void connectInputs();
+  void connectResults();
+  void connectJob();
+  void showRaters();
+  void addSegments();
+  void removeRaters(bool all);
+  void exportAgreement();
+  void start(int action);
+  void finishTraining(bool keep);
+  void showResults();
 };
 
+// ---- the panel's parts
+// ----------------------------------------------------------------------------------------------
+
+void qSlicerRaterConsensusModuleWidgetPrivate::fillChoices()
+{
+  using Widget = qSlicerRaterConsensusModuleWidget;
+  const std::pair<const char*, QString> methods[] = {
+      {"orc", Widget::tr("How many raters (levels)")},
+      {"soft", Widget::tr("Share of raters")},
+      {"soft-gaussian", Widget::tr("Share of raters, smoothed")},
+      {"median", Widget::tr("Majority")},
+      {"staple", Widget::tr("STAPLE")},
+      {"simple", Widget::tr("SIMPLE")},
+      {"svls", Widget::tr("Smoothed at the edges (SVLS)")},
+      {"random", Widget::tr("One rater, drawn at random")}};
+  for (const auto& method : methods)
+  {
+    this->MethodComboBox->addItem(method.second, method.first);
+  }
+  const std::pair<const char*, QString> corrections[] = {
+      {"temperature", Widget::tr("temperature (one number)")},
+      {"platt", Widget::tr("Platt (two numbers)")},
+      {"beta", Widget::tr("beta (three numbers)")},
+      {"isotonic", Widget::tr("isotonic (a curve)")}};
+  for (const auto& correction : corrections)
+  {
+    this->RecalibrationComboBox->addItem(correction.second, correction.first);
+  }
+  this->RatersTable->setHorizontalHeaderLabels({Widget::tr("Rater"), Widget::tr("Mask")});
+  this->RatersTable->horizontalHeader()->setStretchLastSection(true);
+}
+
+void qSlicerRaterConsensusModuleWidgetPrivate::makeStatus()
+{
+  this->Status = new QWidget;
+  this->StatusLabel = new QLabel;
+  this->StatusLabel->setWordWrap(true);
+  this->ProgressBar = new QProgressBar;
+  this->ProgressBar->setMaximum(1000);
+  this->CancelButton = new QPushButton(qSlicerRaterConsensusModuleWidget::tr("Cancel"));
+  this->CancelButton->setObjectName("CancelButton");
+  this->Notice = new qRcnNotice;
+  auto* const running = new QHBoxLayout;
+  running->addWidget(this->ProgressBar, 1);
+  running->addWidget(this->CancelButton);
+  auto* const layout = new QVBoxLayout(this->Status);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->addWidget(this->StatusLabel);
+  layout->addLayout(running);
+  layout->addWidget(this->Notice);
+  for (QWidget* const one :
+       std::initializer_list<QWidget*>{this->StatusLabel, this->ProgressBar, this->CancelButton})
+  {
+    one->hide();
+  }
+  this->Actions.front().Place->layout()->addWidget(this->Status);
+}
+
+void qSlicerRaterConsensusModuleWidgetPrivate::showStatusAt(const Action& action)
+{
+  action.Place->layout()->addWidget(this->Status);
+  this->Status->show(); // another parent hides it
+  this->Notice->clear();
+}
+
+void qSlicerRaterConsensusModuleWidgetPrivate::connectInputs()
+{
+  qSlicerRaterConsensusModuleWidget* const q = this->q_ptr;
+  const auto indexChanged = QOverload<int>::of(&QComboBox::currentIndexChanged);
+  QObject::connect(this->ParametersComboBox, SIGNAL(currentNodeChanged(vtkMRMLNode*)), q,
+                   SLOT(setParameters(vtkMRMLNode*)));
+  // Only what a person chose: the box moves on to another image by itself when one leaves the
+  // scene.
+  QObject::connect(
+      this->ImageComboBox, &qMRMLNodeComboBox::nodeActivated, q,
+      [this](vtkMRMLNode* image)
+      { this->edit([=](Node* node) { node->SetImageNodeID(image ? image->GetID() : nullptr); }); });
+  for (QObject* const source :
+       std::initializer_list<QObject*>{this->SegmentSelector, this->LabelMapComboBox})
+  {
+    QObject::connect(source, SIGNAL(currentNodeChanged(vtkMRMLNode*)), q, SLOT(updateFromNode()));
+  }
+  QObject::connect(this->AddSegmentsButton, &QPushButton::clicked, q,
+                   [this] { this->addSegments(); });
+  QObject::connect(this->AddLabelMapButton, &QPushButton::clicked, q,
+                   [this]
+                   {
+                     this->edit(
+                         [this](Node* node)
+                         {
+                           if (vtkMRMLNode* const labels = this->LabelMapComboBox->currentNode())
+                           {
+                             node->AddLabelMap(labels->GetName() ? labels->GetName()
+                                                                 : labels->GetID(),
+                                               labels->GetID(), this->LabelValueSpinBox->value());
+                           }
+                         });
+                   });
+  QObject::connect(this->RemoveButton, &QPushButton::clicked, q,
+                   [this] { this->removeRaters(false); });
+  QObject::connect(this->RemoveAllButton, &QPushButton::clicked, q,
+                   [this] { this->removeRaters(true); });
+  QObject::connect(
+      this->ExampleButton, &QPushButton::clicked, q,
+      [this]
+      {
+        if (Node* const example = this->logic()->AddExampleCase())
+        {
+          this->ParametersComboBox->setCurrentNode(example);
+          vtkMRMLApplicationLogic* const application = this->logic()->GetMRMLApplicationLogic();
+          if (application && application->GetSelectionNode())
+          {
+            application->GetSelectionNode()->SetActiveVolumeID(example->GetImageNodeID());
+            application->PropagateVolumeSelection();
+          }
+        }
+      });
+  QObject::connect(
+      this->RatersTable, &QTableWidget::itemChanged, q,
+      [this](QTableWidgetItem* item)
+      {
+        if (item->column() == 0)
+        {
+          this->edit([=](Node* node)
+                     { node->SetNthRaterName(item->row(), item->text().trimmed().toStdString()); });
+        }
+      });
+
+  const auto flag = [this, q](QAbstractButton* box, void (Node::*set)(bool))
+  {
+    QObject::connect(box, &QAbstractButton::toggled, q,
+                     [=](bool on) { this->edit([=](Node* node) { (node->*set)(on); }); });
+  };
+  flag(this->ResampleCheckBox, &Node::SetResample);
+  flag(this->SurfacesCheckBox, &Node::SetSurfaces);
+  flag(this->TieCheckBox, &Node::SetTieBackground);
+  flag(this->CorrectedCheckBox, &Node::SetCorrected);
+  const auto choice = [this, q, indexChanged](QComboBox* box, void (Node::*set)(std::string))
+  {
+    QObject::connect(box, indexChanged, q,
+                     [=] { this->edit([=](Node* node) { (node->*set)(Chosen(box)); }); });
+  };
+  choice(this->MethodComboBox, &Node::SetMethod);
+  choice(this->ReadoutComboBox, &Node::SetReadout);
+  choice(this->RecalibrationComboBox, &Node::SetRecalibrationMethod);
+  const auto slider = [this, q](ctkSliderWidget* widget, void (Node::*set)(double))
+  {
+    QObject::connect(widget, &ctkSliderWidget::valueChanged, q,
+                     [=](double value) { this->edit([=](Node* node) { (node->*set)(value); }); });
+  };
+  slider(this->SigmaSlider, &Node::SetSigma);
+  slider(this->ThresholdSlider, &Node::SetThreshold);
+  QObject::connect(this->MinutesSpinBox, QOverload<double>::of(&QDoubleSpinBox::valueChanged), q,
+                   [this](double value)
+                   { this->edit([=](Node* node) { node->SetTrainingMinutes(value); }); });
+  // The widget's own signal tells only about files that are there; an emptied line has to be known,
+  // too.
+  const auto pathChanged =
+      [q](ctkPathLineEdit* widget, const std::function<void(const QString&)>& changed)
+  { QObject::connect(widget->findChild<QLineEdit*>(), &QLineEdit::textChanged, q, changed); };
+  const auto file = [this, pathChanged](ctkPathLineEdit* widget, void (Node::*set)(std::string))
+  {
+    pathChanged(widget, [=](const QString& path)
+                { this->edit([=](Node* node) { (node->*set)(path.toStdString()); }); });
+  };
+  file(this->DataListPath, &Node::SetDataListFile);
+  file(this->TrainedPath, &Node::SetTrainedModelFile);
+  file(this->RecalibrationPath, &Node::SetRecalibrationFile);
+  pathChanged(this->ModelPath,
+              [this](const QString& path)
+              {
+                this->edit(
+                    [=](Node* node)
+                    {
+                      node->SetModelFile(path.toStdString());
+                      if (node->GetTrainedModelFile().empty() && QFileInfo(path).isFile())
+                      {
+                        node->SetTrainedModelFile(
+                            this->logic()->NameNextModel(node->GetModelFile()));
+                      }
+                    });
+              });
+  QObject::connect(this->CasesComboBox, &qMRMLCheckableNodeComboBox::checkedNodesChanged, q,
+                   [this]
+                   {
+                     this->edit(
+                         [this](Node* node)
+                         {
+                           node->RemoveAllTrainingCases();
+                           for (vtkMRMLNode* const one : this->CasesComboBox->checkedNodes())
+                           {
+                             node->AddTrainingCase(one->GetID());
+                           }
+                         });
+                   });
+}
+
+void qSlicerRaterConsensusModuleWidgetPrivate::connectResults()
+{
+  qSlicerRaterConsensusModuleWidget* const q = this->q_ptr;
+  for (const Action& action : this->Actions)
+  {
+    QObject::connect(action.Button, &QPushButton::clicked, q,
+                     [this, id = action.Id] { this->start(id); });
+  }
+  QObject::connect(this->SideBySideButton, &QPushButton::clicked, q,
+                   [this](bool on)
+                   {
+                     this->Views.showSideBySide(this->q_ptr->mrmlScene(),
+                                                on ? this->Parameters.GetPointer() : nullptr);
+                     this->q_ptr->updateFromNode();
+                   });
+  QObject::connect(this->ChartButton, &QPushButton::clicked, q,
+                   [this](bool on)
+                   {
+                     this->Views.showChart(this->q_ptr->mrmlScene(),
+                                           on ? this->Parameters.GetPointer() : nullptr);
+                     this->q_ptr->updateFromNode();
+                   });
+  QObject::connect(this->Agreement, &qRcnAgreement::surfacesRequested, q,
+                   [this]
+                   {
+                     this->edit([](Node* node) { node->SetSurfaces(true); });
+                     this->start(Logic::AgreementAction);
+                   });
+  QObject::connect(this->Agreement, &qRcnAgreement::exportRequested, q,
+                   [this] { this->exportAgreement(); });
+  QObject::connect(this->Agreement, &qRcnAgreement::pairActivated, q,
+                   [this](int first, int second)
+                   { this->Views.showRaters(this->Parameters, first, second); });
+  QObject::connect(this->Disputes, &qRcnDisputes::regionActivated, q,
+                   [this](int index) { this->logic()->ShowDispute(this->Parameters, index); });
+  QObject::connect(this->Diagram, &qRcnReliabilityDiagram::regionChanged, q,
+                   [this](rcn_region region)
+                   {
+                     this->edit([=](Node* node) { node->SetRegion(rcn_region_name(region)); });
+                     this->start(Logic::EvaluateAction);
+                   });
+  QObject::connect(this->Diagram, &qRcnReliabilityDiagram::binsChanged, q,
+                   [this](int bins)
+                   {
+                     this->edit([=](Node* node) { node->SetBins(bins); });
+                     this->start(Logic::EvaluateAction);
+                   });
+  QObject::connect(this->Training, &qRcnTrainingMonitor::keepRequested, q,
+                   [this] { this->finishTraining(true); });
+  QObject::connect(this->Training, &qRcnTrainingMonitor::discardRequested, q,
+                   [this] { this->finishTraining(false); });
+}
+
+void qSlicerRaterConsensusModuleWidgetPrivate::connectJob()
+{
+  qSlicerRaterConsensusModuleWidget* const q = this->q_ptr;
+  QObject::connect(this->CancelButton, &QPushButton::clicked, this->Job, &qRcnJob::cancel);
+  QObject::connect(this->Training, &qRcnTrainingMonitor::cancelRequested, this->Job,
+                   &qRcnJob::cancel);
+  QObject::connect(this->Job, &qRcnJob::progressed, q,
+                   [this](double fraction, const QString& stage)
+                   {
+                     this->ProgressBar->setValue(static_cast<int>(1000 * fraction));
+                     this->StatusLabel->setText(this->Job->what() + ": " + stage);
+                   });
+  QObject::connect(this->Job, &qRcnJob::finished, q,
+                   [this]
+                   {
+                     const QString remarks = QString::fromStdString(this->logic()->GetRemarks());
+                     if (!remarks.isEmpty())
+                     {
+                       this->Notice->showRemark(remarks);
+                     }
+                     Node* const node = this->runningNode();
+                     if (this->RunningAction == Logic::TrainAction)
+                     {
+                       const auto training = this->logic()->GetResults(node).Training;
+                       training ? this->Training->finish(*training) : this->Training->clear();
+                     }
+                     else if (this->RunningAction == Logic::FuseAction ||
+                              this->RunningAction == Logic::PredictAction)
+                     {
+                       this->Views.showMap(q_ptr->mrmlScene(), node,
+                                           this->RunningAction == Logic::FuseAction
+                                               ? Node::GetHeatmapRole()
+                                               : Node::GetProbabilityRole());
+                     }
+                     this->showResults();
+                   });
+  QObject::connect(this->Job, &qRcnJob::failed, q,
+                   [this](const QString& sentence)
+                   {
+                     this->Notice->showError(sentence);
+                     if (this->RunningAction == Logic::TrainAction)
+                     {
+                       this->Training->fail(sentence);
+                     }
+                   });
+  QObject::connect(this->Job, &qRcnJob::cancelled, q,
+                   [this]
+                   {
+                     this->Notice->showRemark(
+                         qSlicerRaterConsensusModuleWidget::tr("Cancelled. Nothing was changed."));
+                     if (this->RunningAction == Logic::TrainAction)
+                     {
+                       this->Training->clear();
+                       this->Training->hide();
+                     }
+                   });
+  QObject::connect(this->Job, &qRcnJob::idle, q,
+                   [this]
+                   {
+                     this->RunningAction = -1;
+                     this->ProgressBar->hide();
+                     this->CancelButton->hide();
+                     this->StatusLabel->hide();
+                     this->q_ptr->updateFromNode();
+                   });
+}
+
+void qSlicerRaterConsensusModuleWidgetPrivate::addSegments()
+{
+  auto* const segmentation =
+      vtkMRMLSegmentationNode::SafeDownCast(this->SegmentSelector->currentNode());
+  if (!segmentation || !segmentation->GetSegmentation())
+  {
+    return;
+  }
+  QStringList ids = this->SegmentSelector->selectedSegmentIDs();
+  if (ids.isEmpty())
+  {
+    ids = this->SegmentSelector->segmentIDs();
+  }
+  this->edit(
+      [&](Node* node)
+      {
+        for (const QString& id : ids)
+        {
+          const std::string key = id.toStdString();
+          const vtkSegment* const segment = segmentation->GetSegmentation()->GetSegment(key);
+          const char* const name = segment ? const_cast<vtkSegment*>(segment)->GetName() : nullptr;
+          node->AddSegment(name ? name : key, segmentation->GetID(), key);
+        }
+      });
+}
+
+void qSlicerRaterConsensusModuleWidgetPrivate::removeRaters(bool all)
+{
+  this->edit(
+      [&](Node* node)
+      {
+        if (all)
+        {
+          node->RemoveAllRaters();
+          return;
+        }
+        for (int n = node->GetNumberOfRaters() - 1; n >= 0; --n)
+        {
+          if (this->RatersTable->selectionModel()->isRowSelected(n, QModelIndex()))
+          {
+            node->RemoveNthRater(n);
+          }
+        }
+      });
+}
+
+void qSlicerRaterConsensusModuleWidgetPrivate::showRaters()
+{
+  Node* const node = this->Parameters;
+  const int raters = node ? node->GetNumberOfRaters() : 0;
+  this->RatersTable->setRowCount(raters);
+  for (int n = 0; n < raters; ++n)
+  {
+    vtkMRMLNode* const source = node->GetNthRaterNode(n);
+    QString mask = source ? QString::fromUtf8(source->GetName())
+                          : qSlicerRaterConsensusModuleWidget::tr("(no longer there)");
+    if (auto* const segmentation = vtkMRMLSegmentationNode::SafeDownCast(source))
+    {
+      vtkSegment* const segment =
+          segmentation->GetSegmentation()
+              ? segmentation->GetSegmentation()->GetSegment(node->GetNthRaterSegmentID(n))
+              : nullptr;
+      mask += ": " + (segment ? QString::fromUtf8(segment->GetName())
+                              : qSlicerRaterConsensusModuleWidget::tr("(no longer there)"));
+    }
+    else if (source && node->GetNthRaterValue(n))
+    {
+      mask += QString(": %1").arg(node->GetNthRaterValue(n));
+    }
+    const QString texts[2] = {QString::fromStdString(node->GetNthRaterName(n)), mask};
+    for (int column = 0; column < 2; ++column)
+    {
+      // Items stay: one of them may be what a person edits right now.
+      if (!this->RatersTable->item(n, column))
+      {
+        auto* const item = new QTableWidgetItem;
+        if (column == 1)
+        {
+          item->setFlags(item->flags() & ~Qt::ItemIsEditable);
+        }
+        this->RatersTable->setItem(n, column, item);
+      }
+      this->RatersTable->item(n, column)->setText(texts[column]);
+    }
+  }
+}
+
+void qSlicerRaterConsensusModuleWidgetPrivate::exportAgreement()
+{
+  const QString path = QFileDialog::getSaveFileName(
+      this->q_ptr, qSlicerRaterConsensusModuleWidget::tr("Save agreement as"), "agreement.csv",
+      qSlicerRaterConsensusModuleWidget::tr("Tables (*.csv)"));
+  if (path.isEmpty())
+  {
+    return;
+  }
+  try
+  {
+    rcn::WriteText(path.toStdString(), this->Agreement->csv().toStdString());
+  }
+  catch (const std::exception& error)
+  {
+    this->showStatusAt(this->action(Logic::AgreementAction));
+    this->Notice->showError(QString::fromUtf8(error.what()));
+  }
+}
+
+void qSlicerRaterConsensusModuleWidgetPrivate::start(int id)
+{
+  const Action& action = this->action(id);
+  this->showStatusAt(action);
+  if (this->Job->isRunning())
+  {
+    this->Notice->showRemark(qSlicerRaterConsensusModuleWidget::tr(
+        "Something else is being computed; wait for it or cancel it."));
+    return;
+  }
+  Logic::Work work;
+  try
+  {
+    work = this->logic()->Prepare(id, this->Parameters);
+  }
+  catch (const std::exception& error)
+  {
+    this->Notice->showError(QString::fromUtf8(error.what()));
+    this->q_ptr->updateFromNode();
+    return;
+  }
+  this->RunningAction = id;
+  this->RunningNode = this->Parameters->GetID();
+  const bool training = id == Logic::TrainAction;
+  qRcnTrainingMonitor* const shown = this->Training;
+  if (training)
+  {
+    shown->show();
+    shown->start(action.What);
+  }
+  this->Job->start(action.What,
+                   [work, training, shown](qRcnJob::Monitor& job) -> qRcnJob::Done
+                   {
+                     Logic::Monitor monitor;
+                     monitor.Progress = [&](double fraction, const char* stage)
+                     { return job.report(fraction, QString::fromUtf8(stage)); };
+                     if (training)
+                     {
+                       monitor.Training = [&](const rcn::TrainingProgress& now)
+                       { job.post([shown, now] { shown->setProgress(now); }); };
+                       monitor.Epoch = [&](const rcn::TrainingEpoch& epoch)
+                       { job.post([shown, epoch] { shown->addEpoch(epoch); }); };
+                     }
+                     return work(monitor);
+                   });
+  this->ProgressBar->setValue(0);
+  this->StatusLabel->setText(action.What);
+  // Training has a bar and a button of its own.
+  for (QWidget* const one :
+       std::initializer_list<QWidget*>{this->StatusLabel, this->ProgressBar, this->CancelButton})
+  {
+    one->setVisible(!training);
+  }
+  this->q_ptr->updateFromNode();
+}
+
+void qSlicerRaterConsensusModuleWidgetPrivate::finishTraining(bool keep)
+{
+  Node* const node = this->runningNode();
+  if (node)
+  {
+    const std::string sentence = keep ? this->logic()->Keep(node) : this->logic()->Discard(node);
+    if (!sentence.empty())
+    {
+      this->Notice->showError(QString::fromStdString(sentence));
+      return;
+    }
+    if (keep)
+    {
+      this->Notice->showRemark(
+          qSlicerRaterConsensusModuleWidget::tr("The new model is kept, and in use from now on: %1")
+              .arg(QString::fromStdString(node->GetModelFile())));
+    }
+    else
+    {
+      this->Notice->showRemark(
+          qSlicerRaterConsensusModuleWidget::tr("The new model is gone; nothing has changed."));
+    }
+  }
+  this->Training->clear();
+  this->Training->hide();
+}
+
+void qSlicerRaterConsensusModuleWidgetPrivate::showResults()
+{
+  const Logic::Results& results = this->logic()->GetResults(this->Parameters);
+  const QStringList names = this->raters(this->Parameters);
+  this->Agreement->setVisible(results.Agreement != nullptr);
+  this->Disputes->setVisible(results.Agreement != nullptr);
+  if (results.Agreement)
+  {
+    this->Agreement->setAgreement(*results.Agreement, names);
+    this->Disputes->setRegions(results.Agreement->Regions, names);
+  }
+  this->Diagram->setVisible(results.Evaluation != nullptr);
+  if (results.Evaluation)
+  {
+    this->Diagram->setReport(*results.Evaluation,
+                             results.EvaluationBefore
+                                 ? qSlicerRaterConsensusModuleWidget::tr("corrected")
+                                 : qSlicerRaterConsensusModuleWidget::tr("This case"),
+                             names);
+    results.EvaluationBefore
+        ? this->Diagram->setSecond(*results.EvaluationBefore,
+                                   qSlicerRaterConsensusModuleWidget::tr("before"))
+        : this->Diagram->clearSecond();
+  }
+}
+
+// ---- the panel
+// ------------------------------------------------------------------------------------------------------
+
 qSlicerRaterConsensusModuleWidget::qSlicerRaterConsensusModuleWidget(QWidget* parent)
-  : Superclass(parent), d_ptr(new qSlicerRaterConsensusModuleWidgetPrivate)
+    : Superclass(parent), d_ptr(new qSlicerRaterConsensusModuleWidgetPrivate(*this))
 {
 }
 
 qSlicerRaterConsensusModuleWidget::~qSlicerRaterConsensusModuleWidget()
 {
   Q_D(qSlicerRaterConsensusModuleWidget);
-  delete d->Job; // cancels and waits, while what its work refers to is still there
+  if (d->Job)
+  {
+    d->Job->disconnect(this); // nobody is left to be told
+    delete d->Job;            // cancels and waits, while what its work refers to is still there
+  }
 }
 
 void qSlicerRaterConsensusModuleWidget::setup()
@@ -80,154 +710,45 @@ void qSlicerRaterConsensusModuleWidget::setup()
   Q_D(qSlicerRaterConsensusModuleWidget);
   d->setupUi(this);
   this->Superclass::setup();
-
+  d->Actions = {
+      {Logic::AgreementAction, d->AgreementButton, d->AgreementHint, d->AgreementPlace,
+       tr("Measuring agreement")},
+      {Logic::FuseAction, d->FuseButton, d->FuseHint, d->FusePlace, tr("Making a consensus")},
+      {Logic::PredictAction, d->PredictButton, d->PredictHint, d->PredictPlace,
+       tr("Applying the model")},
+      {Logic::TrainAction, d->TrainButton, d->TrainHint, d->TrainPlace, tr("Retraining")},
+      {Logic::EvaluateAction, d->EvaluateButton, d->EvaluateHint, d->EvaluatePlace,
+       tr("Judging the probability")},
+      {Logic::RecalibrateAction, d->RecalibrateButton, d->RecalibrateHint, d->RecalibratePlace,
+       tr("Fitting a correction")}};
   d->Job = new qRcnJob(this);
-  d->Notice = new qRcnNotice(this);
-  d->NoticeBox->layout()->addWidget(d->Notice);
-  d->Agreement = new qRcnAgreement(this);
-  d->Disputes = new qRcnDisputes(this);
+  d->makeStatus();
+  d->Agreement = new qRcnAgreement;
+  d->Disputes = new qRcnDisputes;
   d->AgreementBox->layout()->addWidget(d->Agreement);
   d->AgreementBox->layout()->addWidget(d->Disputes);
-  d->Diagram = new qRcnReliabilityDiagram(this);
+  d->Diagram = new qRcnReliabilityDiagram;
   d->CalibrationBox->layout()->addWidget(d->Diagram);
-  d->Training = new qRcnTrainingMonitor(this);
+  d->Training = new qRcnTrainingMonitor;
   d->TrainingBox->layout()->addWidget(d->Training);
-  d->RatersTable->setHorizontalHeaderLabels({ tr("Rater"), tr("Mask") });
-  d->RatersTable->horizontalHeader()->setStretchLastSection(true);
-  for (QWidget* const shown : { static_cast<QWidget*>(d->Agreement), static_cast<QWidget*>(d->Disputes),
-         static_cast<QWidget*>(d->Diagram), static_cast<QWidget*>(d->Training), static_cast<QWidget*>(d->ProgressBar),
-         static_cast<QWidget*>(d->CancelButton) })
-  {
-    shown->hide();
-  }
-  const std::pair<const char*, QString> methods[] = { { "orc", tr("How many raters (levels)") },
-    { "soft", tr("Share of raters") }, { "soft-gaussian", tr("Share of raters, smoothed") }, { "median", tr("Majority") },
-    { "staple", tr("STAPLE") }, { "simple", tr("SIMPLE") }, { "svls", tr("Smoothed at the edges (SVLS)") },
-    { "random", tr("One rater, drawn at random") } };
-  for (const auto& method : methods)
-  {
-    d->MethodComboBox->addItem(method.second, method.first);
-  }
-  const std::pair<const char*, QString> readouts[] = { { "", tr("what the model was made for") },
-    { "majority", tr("a majority of raters marks it") }, { "expected", tr("a rater marks it (expected share)") },
-    { "at-least:1", tr("at least one rater marks it") } };
-  for (const auto& readout : readouts)
-  {
-    d->ReadoutComboBox->addItem(readout.second, readout.first);
-  }
-  for (const char* const method : { "temperature", "platt", "beta", "isotonic" })
-  {
-    d->RecalibrationComboBox->addItem(method, method);
-  }
-
-  d->Actions = { { Logic::AgreementAction, d->AgreementButton, d->AgreementHint, tr("Measuring agreement") },
-    { Logic::FuseAction, d->FuseButton, d->FuseHint, tr("Making a consensus") },
-    { Logic::PredictAction, d->PredictButton, d->PredictHint, tr("Applying the model") },
-    { Logic::TrainAction, d->TrainButton, d->TrainHint, tr("Retraining") },
-    { Logic::EvaluateAction, d->EvaluateButton, d->EvaluateHint, tr("Judging the probability") },
-    { Logic::RecalibrateAction, d->RecalibrateButton, d->RecalibrateHint, tr("Fitting a correction") } };
-  for (const auto& action : d->Actions)
-  {
-    connect(action.Button, &QPushButton::clicked, this, [this, id = action.Id, what = action.What] { this->start(id, what); });
-  }
-
-  connect(d->ParametersComboBox, SIGNAL(currentNodeChanged(vtkMRMLNode*)), this, SLOT(setParameters(vtkMRMLNode*)));
-  connect(d->ImageComboBox, SIGNAL(currentNodeChanged(vtkMRMLNode*)), this, SLOT(updateNode()));
-  connect(d->AddButton, SIGNAL(clicked()), this, SLOT(addRaters()));
-  connect(d->RemoveButton, &QPushButton::clicked, this, [d] {
-    if (d->Node)
-    {
-      d->Node->RemoveAllRaters();
-    }
-  });
-  connect(d->RatersTable, SIGNAL(itemChanged(QTableWidgetItem*)), this, SLOT(updateNode()));
-  for (QAbstractButton* const box : { static_cast<QAbstractButton*>(d->ResampleCheckBox),
-         static_cast<QAbstractButton*>(d->SurfacesCheckBox), static_cast<QAbstractButton*>(d->TieCheckBox) })
-  {
-    connect(box, SIGNAL(toggled(bool)), this, SLOT(updateNode()));
-  }
-  for (QComboBox* const box : { d->MethodComboBox, d->ReadoutComboBox, d->RecalibrationComboBox })
-  {
-    connect(box, SIGNAL(currentIndexChanged(int)), this, SLOT(updateNode()));
-  }
-  for (ctkSliderWidget* const slider : { d->SigmaSlider, d->ThresholdSlider })
-  {
-    connect(slider, SIGNAL(valueChanged(double)), this, SLOT(updateNode()));
-  }
-  connect(d->MinutesSpinBox, SIGNAL(valueChanged(double)), this, SLOT(updateNode()));
-  for (ctkPathLineEdit* const path : { d->ModelPath, d->DataListPath, d->TrainedPath, d->RecalibrationPath })
-  {
-    connect(path, SIGNAL(currentPathChanged(QString)), this, SLOT(updateNode()));
-  }
-  connect(d->SideBySideButton, SIGNAL(clicked()), this, SLOT(showSideBySide()));
-  connect(d->CancelButton, &QPushButton::clicked, d->Job, &qRcnJob::cancel);
-  connect(d->Training, &qRcnTrainingMonitor::cancelRequested, d->Job, &qRcnJob::cancel);
-  connect(d->Training, &qRcnTrainingMonitor::keepRequested, this, [this, d] {
-    if (d->Node)
-    {
-      d->Node->SetModelFile(d->Node->GetTrainedModelFile());
-      d->Training->clear();
-      d->Training->hide();
-    }
-  });
-  connect(d->Training, &qRcnTrainingMonitor::discardRequested, this, [d] {
-    if (d->Node)
-    {
-      QFile::remove(QString::fromStdString(d->Node->GetTrainedModelFile()));
-    }
-    d->Training->clear();
-    d->Training->hide();
-  });
-  connect(d->Disputes, &qRcnDisputes::regionActivated, this, [this, d](int index) {
-    Logic::SafeDownCast(this->logic())->ShowDispute(d->Node, index);
-  });
-  connect(d->Diagram, &qRcnReliabilityDiagram::regionChanged, this, [this, d](rcn_region region) {
-    if (d->Node)
-    {
-      d->Node->SetRegion(rcn_region_name(region));
-      this->start(Logic::EvaluateAction, tr("Judging the probability"));
-    }
-  });
-  connect(d->Diagram, &qRcnReliabilityDiagram::binsChanged, this, [this, d](int bins) {
-    if (d->Node)
-    {
-      d->Node->SetBins(bins);
-      this->start(Logic::EvaluateAction, tr("Judging the probability"));
-    }
-  });
-
-  connect(d->Job, &qRcnJob::progressed, this, [d](double fraction, const QString& stage) {
-    d->ProgressBar->setValue(static_cast<int>(1000 * fraction));
-    d->StatusLabel->setText(d->Job->what() + ": " + stage);
-  });
-  connect(d->Job, &qRcnJob::finished, this, [this, d] {
-    const QString remarks = QString::fromStdString(Logic::SafeDownCast(this->logic())->GetRemarks());
-    if (!remarks.isEmpty())
-    {
-      d->Notice->showRemark(remarks);
-    }
-    this->showResults();
-  });
-  connect(d->Job, &qRcnJob::failed, this, [d](const QString& sentence) {
-    d->Notice->showError(sentence);
-    if (d->RunningAction == Logic::TrainAction)
-    {
-      d->Training->fail(sentence);
-    }
-  });
-  connect(d->Job, &qRcnJob::idle, this, [this, d] {
-    d->RunningAction = -1;
-    d->ProgressBar->hide();
-    d->CancelButton->hide();
-    d->StatusLabel->clear();
-    this->updateFromNode();
-  });
+  d->Training->hide();
+  d->fillChoices();
+  d->connectInputs();
+  d->connectResults();
+  d->connectJob();
+  d->showResults();
   this->updateFromNode();
 }
 
 void qSlicerRaterConsensusModuleWidget::setMRMLScene(vtkMRMLScene* scene)
 {
-  this->qvtkReconnect(this->mrmlScene(), scene, vtkMRMLScene::StartCloseEvent, this, SLOT(onSceneStartClose()));
+  this->qvtkReconnect(this->mrmlScene(), scene, vtkMRMLScene::StartCloseEvent, this,
+                      SLOT(onSceneStartClose()));
+  // What is shown may have lost an image or a rater.
+  this->qvtkReconnect(this->mrmlScene(), scene, vtkMRMLScene::NodeRemovedEvent, this,
+                      SLOT(updateFromNode()));
+  this->qvtkReconnect(this->mrmlScene(), scene, vtkMRMLScene::EndBatchProcessEvent, this,
+                      SLOT(onSceneChanged()));
   this->Superclass::setMRMLScene(scene);
 }
 
@@ -236,231 +757,147 @@ void qSlicerRaterConsensusModuleWidget::onSceneStartClose()
 {
   Q_D(qSlicerRaterConsensusModuleWidget);
   d->Job->cancel();
+  d->Views.forget();
   this->setParameters(nullptr);
+}
+
+/// After closing, loading or restoring.
+void qSlicerRaterConsensusModuleWidget::onSceneChanged()
+{
+  if (this->isEntered())
+  {
+    this->enter();
+  }
 }
 
 void qSlicerRaterConsensusModuleWidget::enter()
 {
   Q_D(qSlicerRaterConsensusModuleWidget);
   this->Superclass::enter();
-  if (this->mrmlScene() && !d->ParametersComboBox->currentNode() &&
-    !this->mrmlScene()->GetFirstNodeByClass("vtkMRMLRaterConsensusNode"))
+  if (this->mrmlScene() && !this->mrmlScene()->IsBatchProcessing() &&
+      !d->ParametersComboBox->currentNode())
   {
-    d->ParametersComboBox->addNode();
+    // A case of the scene, or a first one.
+    vtkMRMLNode* const there = this->mrmlScene()->GetFirstNodeByClass("vtkMRMLRaterConsensusNode");
+    there ? d->ParametersComboBox->setCurrentNode(there)
+          : static_cast<void>(d->ParametersComboBox->addNode());
   }
   this->updateFromNode();
+}
+
+bool qSlicerRaterConsensusModuleWidget::setEditedNode(vtkMRMLNode* node, QString role,
+                                                      QString context)
+{
+  Q_D(qSlicerRaterConsensusModuleWidget);
+  Q_UNUSED(role);
+  Q_UNUSED(context);
+  if (!Node::SafeDownCast(node))
+  {
+    return false;
+  }
+  d->ParametersComboBox->setCurrentNode(node);
+  return true;
 }
 
 void qSlicerRaterConsensusModuleWidget::setParameters(vtkMRMLNode* node)
 {
   Q_D(qSlicerRaterConsensusModuleWidget);
-  auto* const parameters = vtkMRMLRaterConsensusNode::SafeDownCast(node);
-  this->qvtkReconnect(d->Node, parameters, vtkCommand::ModifiedEvent, this, SLOT(updateFromNode()));
-  d->Node = parameters;
+  Node* const parameters = Node::SafeDownCast(node);
+  this->qvtkReconnect(d->Parameters, parameters, vtkCommand::ModifiedEvent, this,
+                      SLOT(updateFromNode()));
+  this->qvtkReconnect(d->Parameters, parameters, vtkMRMLNode::ReferencedNodeModifiedEvent, this,
+                      SLOT(updateFromNode()));
+  d->Parameters = parameters;
   d->Notice->clear();
   this->updateFromNode();
-  this->showResults();
+  d->showResults();
 }
 
 void qSlicerRaterConsensusModuleWidget::updateFromNode()
 {
   Q_D(qSlicerRaterConsensusModuleWidget);
-  auto* const logic = Logic::SafeDownCast(this->logic());
-  if (d->Updating || !logic)
+  if (d->Updating || !d->logic() || d->Actions.empty() ||
+      (this->mrmlScene() && this->mrmlScene()->IsBatchProcessing()))
   {
     return;
   }
   d->Updating = true;
-  if (vtkMRMLRaterConsensusNode* const node = d->Node)
+  Node* const node = d->Parameters;
+  d->showRaters();
+  if (node)
   {
     d->ImageComboBox->setCurrentNodeID(node->GetImageNodeID());
-    d->RatersTable->setRowCount(node->GetNumberOfRaters());
-    for (int n = 0; n < node->GetNumberOfRaters(); ++n)
-    {
-      vtkMRMLNode* const source = node->GetNthRaterNode(n);
-      d->RatersTable->setItem(n, 0, new QTableWidgetItem(QString::fromStdString(node->GetNthRaterName(n))));
-      auto* const mask = new QTableWidgetItem(source ? QString::fromUtf8(source->GetName()) : tr("(no longer there)"));
-      mask->setFlags(mask->flags() & ~Qt::ItemIsEditable);
-      d->RatersTable->setItem(n, 1, mask);
-    }
     d->ResampleCheckBox->setChecked(node->GetResample());
     d->SurfacesCheckBox->setChecked(node->GetSurfaces());
-    d->MethodComboBox->setCurrentIndex(d->MethodComboBox->findData(QString::fromStdString(node->GetMethod())));
+    Choose(d->MethodComboBox, node->GetMethod());
     d->SigmaSlider->setValue(node->GetSigma());
     d->TieCheckBox->setChecked(node->GetTieBackground());
     d->ModelPath->setCurrentPath(QString::fromStdString(node->GetModelFile()));
-    d->ReadoutComboBox->setCurrentIndex(d->ReadoutComboBox->findData(QString::fromStdString(node->GetReadout())));
+    d->ReadoutComboBox->clear();
+    d->ReadoutComboBox->addItem(tr("is what the model was made for"), "");
+    d->ReadoutComboBox->addItem(tr("a majority of raters marks it"), "majority");
+    d->ReadoutComboBox->addItem(tr("a rater marks it (expected share)"), "expected");
+    for (int k = 1; k <= node->GetNumberOfRaters(); ++k)
+    {
+      d->ReadoutComboBox->addItem(k == 1 ? tr("at least one rater marks it")
+                                         : tr("at least %1 raters mark it").arg(k),
+                                  QString("at-least:%1").arg(k));
+    }
+    Choose(d->ReadoutComboBox, node->GetReadout());
     d->ThresholdSlider->setValue(node->GetThreshold());
+    d->CorrectedCheckBox->setChecked(node->GetCorrected());
+    for (vtkMRMLNode* const one : d->CasesComboBox->nodes())
+    {
+      bool chosen = false;
+      for (int n = 0; n < node->GetNumberOfTrainingCases(); ++n)
+      {
+        chosen = chosen || node->GetNthTrainingCase(n) == one;
+      }
+      d->CasesComboBox->setCheckState(one, chosen ? Qt::Checked : Qt::Unchecked);
+    }
     d->DataListPath->setCurrentPath(QString::fromStdString(node->GetDataListFile()));
     d->TrainedPath->setCurrentPath(QString::fromStdString(node->GetTrainedModelFile()));
     d->MinutesSpinBox->setValue(node->GetTrainingMinutes());
-    d->RecalibrationComboBox->setCurrentIndex(
-      d->RecalibrationComboBox->findData(QString::fromStdString(node->GetRecalibrationMethod())));
+    Choose(d->RecalibrationComboBox, node->GetRecalibrationMethod());
     d->RecalibrationPath->setCurrentPath(QString::fromStdString(node->GetRecalibrationFile()));
+    for (int region = RCN_REGION_WHOLE; region <= RCN_REGION_DISPUTED; ++region)
+    {
+      if (node->GetRegion() == rcn_region_name(static_cast<rcn_region>(region)))
+      {
+        d->Diagram->setRegion(static_cast<rcn_region>(region));
+      }
+    }
+    d->Diagram->setBins(node->GetBins());
   }
-  else
+  const std::string method = Chosen(d->MethodComboBox);
+  const bool smooths = method == "soft-gaussian" || method == "svls";
+  d->SigmaLabel->setVisible(smooths);
+  d->SigmaSlider->setVisible(smooths);
+  d->TieCheckBox->setVisible(method == "median");
+  d->CasesComboBox->setEnabled(node && node->GetDataListFile().empty());
+  d->TrainButton->setText((node && node->GetModelFile().empty() ? tr("Train for %1 minutes")
+                                                                : tr("Retrain for %1 minutes"))
+                              .arg(d->MinutesSpinBox->value()));
+  for (QPushButton* const button : {d->RemoveButton, d->RemoveAllButton})
   {
-    d->RatersTable->setRowCount(0);
+    button->setEnabled(node && node->GetNumberOfRaters() > 0);
   }
-  d->TrainButton->setText(tr("Retrain for %1 minutes").arg(d->MinutesSpinBox->value()));
+  d->AddSegmentsButton->setEnabled(node && d->SegmentSelector->currentNode());
+  d->AddLabelMapButton->setEnabled(node && d->LabelMapComboBox->currentNode());
   // A button that cannot be used says why.
   for (const auto& action : d->Actions)
   {
-    const QString sentence = QString::fromStdString(logic->Check(action.Id, d->Node));
+    const QString sentence = QString::fromStdString(d->logic()->Check(action.Id, node));
     action.Button->setEnabled(sentence.isEmpty() && !d->Job->isRunning());
     action.Hint->setText(sentence);
     action.Hint->setVisible(!sentence.isEmpty());
   }
-  d->SideBySideButton->setEnabled(
-    d->Node && d->Node->GetNodeReference(vtkMRMLRaterConsensusNode::GetHeatmapRole()));
+  const bool map = node && (node->GetNodeReference(Node::GetHeatmapRole()) ||
+                            node->GetNodeReference(Node::GetProbabilityRole()));
+  d->SideBySideButton->setChecked(d->Views.isSideBySide());
+  d->SideBySideButton->setEnabled(map || d->Views.isSideBySide());
+  d->ChartButton->setChecked(d->Views.isChartShown());
+  d->ChartButton->setEnabled((node && node->GetNodeReference(Node::GetChartRole())) ||
+                             d->Views.isChartShown());
   d->Updating = false;
-}
-
-void qSlicerRaterConsensusModuleWidget::updateNode()
-{
-  Q_D(qSlicerRaterConsensusModuleWidget);
-  vtkMRMLRaterConsensusNode* const node = d->Node;
-  if (d->Updating || !node)
-  {
-    return;
-  }
-  {
-    const MRMLNodeModifyBlocker blocker(node);
-    node->SetImageNodeID(d->ImageComboBox->currentNodeID().toUtf8().constData());
-    for (int n = 0; n < node->GetNumberOfRaters() && n < d->RatersTable->rowCount(); ++n)
-    {
-      if (const QTableWidgetItem* const item = d->RatersTable->item(n, 0))
-      {
-        node->SetNthRaterName(n, item->text().toStdString());
-      }
-    }
-    node->SetResample(d->ResampleCheckBox->isChecked());
-    node->SetSurfaces(d->SurfacesCheckBox->isChecked());
-    node->SetMethod(d->MethodComboBox->currentData().toString().toStdString());
-    node->SetSigma(d->SigmaSlider->value());
-    node->SetTieBackground(d->TieCheckBox->isChecked());
-    node->SetModelFile(d->ModelPath->currentPath().toStdString());
-    node->SetReadout(d->ReadoutComboBox->currentData().toString().toStdString());
-    node->SetThreshold(d->ThresholdSlider->value());
-    node->SetDataListFile(d->DataListPath->currentPath().toStdString());
-    node->SetTrainedModelFile(d->TrainedPath->currentPath().toStdString());
-    node->SetTrainingMinutes(d->MinutesSpinBox->value());
-    node->SetRecalibrationMethod(d->RecalibrationComboBox->currentData().toString().toStdString());
-    node->SetRecalibrationFile(d->RecalibrationPath->currentPath().toStdString());
-  }
-  this->updateFromNode();
-}
-
-void qSlicerRaterConsensusModuleWidget::addRaters()
-{
-  Q_D(qSlicerRaterConsensusModuleWidget);
-  vtkMRMLNode* const masks = d->MasksComboBox->currentNode();
-  if (!d->Node || !masks)
-  {
-    d->Notice->showRemark(tr("Choose a segmentation or a label map first."));
-    return;
-  }
-  const MRMLNodeModifyBlocker blocker(d->Node);
-  if (auto* const segmentation = vtkMRMLSegmentationNode::SafeDownCast(masks))
-  {
-    std::vector<std::string> ids;
-    segmentation->GetSegmentation()->GetSegmentIDs(ids);
-    for (const std::string& id : ids)
-    {
-      const char* const name = segmentation->GetSegmentation()->GetSegment(id)->GetName();
-      d->Node->AddSegment(name ? name : id, segmentation->GetID(), id);
-    }
-  }
-  else
-  {
-    d->Node->AddLabelMap(masks->GetName() ? masks->GetName() : masks->GetID(), masks->GetID(), 0);
-  }
-}
-
-/// Asked for, never by itself: image with consensus over it beside the image alone.
-void qSlicerRaterConsensusModuleWidget::showSideBySide()
-{
-  Q_D(qSlicerRaterConsensusModuleWidget);
-  qSlicerLayoutManager* const manager = qSlicerApplication::application()->layoutManager();
-  if (!manager || !d->Node || !d->Node->GetImageNodeID())
-  {
-    return;
-  }
-  manager->setLayout(vtkMRMLLayoutNode::SlicerLayoutSideBySideView);
-  vtkMRMLNode* const map = d->Node->GetNodeReference(vtkMRMLRaterConsensusNode::GetHeatmapRole());
-  std::vector<vtkMRMLNode*> composites;
-  this->mrmlScene()->GetNodesByClass("vtkMRMLSliceCompositeNode", composites);
-  for (vtkMRMLNode* const one : composites)
-  {
-    auto* const composite = vtkMRMLSliceCompositeNode::SafeDownCast(one);
-    composite->SetBackgroundVolumeID(d->Node->GetImageNodeID());
-    const bool first = composite->GetLayoutName() && std::string(composite->GetLayoutName()) == "Red";
-    composite->SetForegroundVolumeID(map && first ? map->GetID() : nullptr);
-    composite->SetForegroundOpacity(0.6);
-  }
-}
-
-void qSlicerRaterConsensusModuleWidget::start(int action, const QString& what)
-{
-  Q_D(qSlicerRaterConsensusModuleWidget);
-  d->Notice->clear();
-  Logic::Work work;
-  try
-  {
-    work = Logic::SafeDownCast(this->logic())->Prepare(action, d->Node);
-  }
-  catch (const std::exception& error)
-  {
-    d->Notice->showError(QString::fromUtf8(error.what()));
-    return;
-  }
-  const bool training = action == Logic::TrainAction;
-  qRcnTrainingMonitor* const shown = d->Training;
-  const bool begun = d->Job->start(what, [work, training, shown](qRcnJob::Monitor& job) -> qRcnJob::Done {
-    Logic::Monitor monitor;
-    monitor.Progress = [&](double fraction, const char* stage) { return job.report(fraction, QString::fromUtf8(stage)); };
-    if (training)
-    {
-      monitor.Training = [&](const rcn::TrainingProgress& now) { job.post([shown, now] { shown->setProgress(now); }); };
-      monitor.Epoch = [&](const rcn::TrainingEpoch& epoch) { job.post([shown, epoch] { shown->addEpoch(epoch); }); };
-    }
-    return work(monitor);
-  });
-  if (!begun)
-  {
-    d->Notice->showRemark(tr("Something else is being computed; wait for it or cancel it."));
-    return;
-  }
-  d->RunningAction = action;
-  if (training)
-  {
-    d->Training->show();
-    d->Training->start(what);
-  }
-  d->ProgressBar->setValue(0);
-  d->ProgressBar->show();
-  d->CancelButton->show();
-  this->updateFromNode();
-}
-
-void qSlicerRaterConsensusModuleWidget::showResults()
-{
-  Q_D(qSlicerRaterConsensusModuleWidget);
-  const Logic::Results& results = Logic::SafeDownCast(this->logic())->GetResults(d->Node);
-  d->Agreement->setVisible(results.Agreement != nullptr);
-  d->Disputes->setVisible(results.Agreement != nullptr);
-  if (results.Agreement)
-  {
-    d->Agreement->setAgreement(*results.Agreement, d->raters());
-    d->Disputes->setRegions(results.Agreement->Regions, d->raters());
-  }
-  d->Diagram->setVisible(results.Evaluation != nullptr);
-  if (results.Evaluation)
-  {
-    d->Diagram->setReport(*results.Evaluation, tr("This case"), d->raters());
-  }
-  if (d->RunningAction == Logic::TrainAction && results.Training)
-  {
-    d->Training->finish(*results.Training);
-  }
 }

@@ -1,6 +1,7 @@
 /// The panel: raters, agreement, consensus, model, calibration, in the order of a person's work.
 ///
-/// What it shows comes from the parameter node and goes there; what it does is one action of the logic, off the GUI thread.
+/// What it shows comes from the parameter node and goes there; what it does is one action of the
+/// logic, off the GUI thread.
 #ifndef qSlicerRaterConsensusModuleWidget_h
 #define qSlicerRaterConsensusModuleWidget_h
 
@@ -11,7 +12,8 @@ class qSlicerRaterConsensusModuleWidgetPrivate;
 class vtkMRMLNode;
 class vtkMRMLScene;
 
-class Q_SLICER_QTMODULES_RATERCONSENSUS_EXPORT qSlicerRaterConsensusModuleWidget : public qSlicerAbstractModuleWidget
+class Q_SLICER_QTMODULES_RATERCONSENSUS_EXPORT qSlicerRaterConsensusModuleWidget
+    : public qSlicerAbstractModuleWidget
 {
   Q_OBJECT
 
@@ -21,6 +23,8 @@ public:
   ~qSlicerRaterConsensusModuleWidget() override;
 
   void enter() override;
+  bool setEditedNode(vtkMRMLNode* node, QString role = QString(),
+                     QString context = QString()) override;
 
 public slots:
   void setMRMLScene(vtkMRMLScene* scene) override;
@@ -31,15 +35,10 @@ protected:
 protected slots:
   void setParameters(vtkMRMLNode* node);
   void updateFromNode();
-  void updateNode();
-  void addRaters();
-  void showSideBySide();
   void onSceneStartClose();
+  void onSceneChanged();
 
 private:
-  void start(int action, const QString& what);
-  void showResults();
-
   QScopedPointer<qSlicerRaterConsensusModuleWidgetPrivate> d_ptr;
   Q_DECLARE_PRIVATE(qSlicerRaterConsensusModuleWidget)
   Q_DISABLE_COPY(qSlicerRaterConsensusModuleWidget)

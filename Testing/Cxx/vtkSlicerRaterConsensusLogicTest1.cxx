@@ -37,7 +37,7 @@
 #include "rcnPhantom.h"
 #include "rcnPrediction.h"
 #include "rcnReport.h"
-#include "rcnTest.h"
+#include "rcnSlicerTest.h"
 #include "rcnTestData.h"
 #include "rcnTraining.h"
 #include "rcnVtkImage.h"
@@ -1046,6 +1046,7 @@ void ResultsSurviveTheSceneFile()
 
 int vtkSlicerRaterConsensusLogicTest1(int count, char* arguments[])
 {
+  RegisterWhatModulesRegister();
   SceneFolder = count > 1 ? arguments[1] : "";
   RUN(ResultsSurviveTheSceneFile);
   RUN(AgreementIsTheWorkspaces);

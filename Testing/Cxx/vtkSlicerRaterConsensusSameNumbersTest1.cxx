@@ -8,6 +8,7 @@
 #include <vtkSmartPointer.h>
 
 #include "rcnSameNumbers.h"
+#include "rcnSlicerTest.h"
 #include "rcnVtkImage.h"
 #include "vtkMRMLRaterConsensusNode.h"
 #include "vtkSlicerRaterConsensusLogic.h"
@@ -62,6 +63,7 @@ void SceneAndCommandLineAgree()
 
 int vtkSlicerRaterConsensusSameNumbersTest1(int count, char* arguments[])
 {
+  RegisterWhatModulesRegister();
   CHECK(count == 2);
   Program = count > 1 ? arguments[1] : "";
   RUN(SceneAndCommandLineAgree);

@@ -1,0 +1,224 @@
+#include "qSlicerRaterConsensusViews.h"
+
+#include <vtkMRMLLayoutNode.h>
+#include <vtkMRMLPlotViewNode.h>
+#include <vtkMRMLScene.h>
+#include <vtkMRMLSegmentationDisplayNode.h>
+#include <vtkMRMLSegmentationNode.h>
+#include <vtkMRMLSliceCompositeNode.h>
+#include <vtkMRMLSliceNode.h>
+#include <vtkMatrix4x4.h>
+
+#include "vtkMRMLRaterConsensusNode.h"
+
+using Node = vtkMRMLRaterConsensusNode;
+
+namespace
+{
+
+const double MapOpacity = 0.6;
+
+template <class T> std::vector<T*> NodesOf(vtkMRMLScene* scene, const char* className)
+{
+  std::vector<vtkMRMLNode*> nodes;
+  scene->GetNodesByClass(className, nodes);
+  std::vector<T*> found;
+  for (vtkMRMLNode* const one : nodes)
+  {
+    if (T* const node = T::SafeDownCast(one))
+    {
+      found.push_back(node);
+    }
+  }
+  return found;
+}
+
+std::vector<vtkMRMLSliceCompositeNode*> CompositesOf(vtkMRMLScene* scene)
+{
+  return NodesOf<vtkMRMLSliceCompositeNode>(scene, "vtkMRMLSliceCompositeNode");
+}
+
+vtkMRMLLayoutNode* LayoutOf(vtkMRMLScene* scene)
+{
+  return vtkMRMLLayoutNode::SafeDownCast(scene->GetFirstNodeByClass("vtkMRMLLayoutNode"));
+}
+
+std::string Text(const char* text)
+{
+  return text ? text : "";
+}
+
+vtkMRMLSliceNode* SliceOf(vtkMRMLScene* scene, const std::string& name)
+{
+  for (vtkMRMLSliceNode* const slice : NodesOf<vtkMRMLSliceNode>(scene, "vtkMRMLSliceNode"))
+  {
+    if (Text(slice->GetLayoutName()) == name)
+    {
+      return slice;
+    }
+  }
+  return nullptr;
+}
+
+const char* IdOf(vtkMRMLNode* node)
+{
+  return node ? node->GetID() : nullptr;
+}
+
+} // namespace
+
+void qSlicerRaterConsensusViews::showMap(vtkMRMLScene* scene, Node* node, const char* role)
+{
+  vtkMRMLNode* const map = scene && node ? node->GetNodeReference(role) : nullptr;
+  if (!map || !node->GetImageNodeID())
+  {
+    return;
+  }
+  const std::string image = node->GetImageNodeID();
+  for (vtkMRMLSliceCompositeNode* const composite : CompositesOf(scene))
+  {
+    const std::string background = Text(composite->GetBackgroundVolumeID());
+    const std::string foreground = Text(composite->GetForegroundVolumeID());
+    const bool ours = foreground.empty() ||
+                      foreground == Text(IdOf(node->GetNodeReference(Node::GetHeatmapRole()))) ||
+                      foreground == Text(IdOf(node->GetNodeReference(Node::GetProbabilityRole())));
+    if ((background.empty() || background == image) && ours)
+    {
+      composite->SetBackgroundVolumeID(image.c_str());
+      composite->SetForegroundVolumeID(map->GetID());
+      if (foreground.empty())
+      {
+        composite->SetForegroundOpacity(MapOpacity);
+      }
+    }
+  }
+}
+
+void qSlicerRaterConsensusViews::showRaters(Node* node, int first, int second)
+{
+  for (int n = 0; node && n < node->GetNumberOfRaters(); ++n)
+  {
+    auto* const segmentation = vtkMRMLSegmentationNode::SafeDownCast(node->GetNthRaterNode(n));
+    auto* const display = vtkMRMLSegmentationDisplayNode::SafeDownCast(
+        segmentation ? segmentation->GetDisplayNode() : nullptr);
+    if (display)
+    {
+      display->SetSegmentVisibility(node->GetNthRaterSegmentID(n), n == first || n == second);
+    }
+  }
+}
+
+void qSlicerRaterConsensusViews::showSideBySide(vtkMRMLScene* scene, Node* node)
+{
+  this->restore(scene);
+  vtkMRMLLayoutNode* const layout = scene ? LayoutOf(scene) : nullptr;
+  if (!layout || !node || !node->GetImageNodeID())
+  {
+    return;
+  }
+  this->remember(scene);
+  this->Shown = SideBySide;
+  layout->SetViewArrangement(vtkMRMLLayoutNode::SlicerLayoutSideBySideView);
+  vtkMRMLNode* const consensus = node->GetNodeReference(Node::GetHeatmapRole());
+  vtkMRMLNode* const probability = node->GetNodeReference(Node::GetProbabilityRole());
+  for (vtkMRMLSliceCompositeNode* const composite : CompositesOf(scene))
+  {
+    const std::string name = Text(composite->GetLayoutName());
+    if (name != "Red" && name != "Yellow")
+    {
+      continue;
+    }
+    const bool left = name == "Red";
+    composite->SetLinkedControl(1);
+    composite->SetBackgroundVolumeID(node->GetImageNodeID());
+    vtkMRMLNode* const right = probability ? probability : consensus;
+    composite->SetForegroundVolumeID(left ? (probability ? IdOf(consensus) : nullptr)
+                                          : IdOf(right));
+    composite->SetForegroundOpacity(MapOpacity);
+  }
+  // The same place on both sides.
+  vtkMRMLSliceNode* const left = SliceOf(scene, "Red");
+  vtkMRMLSliceNode* const right = SliceOf(scene, "Yellow");
+  if (left && right)
+  {
+    right->GetSliceToRAS()->DeepCopy(left->GetSliceToRAS());
+    right->UpdateMatrices();
+  }
+}
+
+void qSlicerRaterConsensusViews::showChart(vtkMRMLScene* scene, Node* node)
+{
+  this->restore(scene);
+  vtkMRMLLayoutNode* const layout = scene ? LayoutOf(scene) : nullptr;
+  vtkMRMLNode* const chart = node ? node->GetNodeReference(Node::GetChartRole()) : nullptr;
+  if (!layout || !chart)
+  {
+    return;
+  }
+  this->remember(scene);
+  this->Shown = Chart;
+  layout->SetViewArrangement(vtkMRMLLayoutNode::SlicerLayoutConventionalPlotView);
+  for (vtkMRMLPlotViewNode* const view : NodesOf<vtkMRMLPlotViewNode>(scene, "vtkMRMLPlotViewNode"))
+  {
+    view->SetPlotChartNodeID(chart->GetID());
+  }
+}
+
+void qSlicerRaterConsensusViews::forget()
+{
+  this->Shown = Users;
+  this->Slices.clear();
+}
+
+void qSlicerRaterConsensusViews::remember(vtkMRMLScene* scene)
+{
+  this->Layout = LayoutOf(scene)->GetViewArrangement();
+  for (vtkMRMLSliceCompositeNode* const composite : CompositesOf(scene))
+  {
+    SliceState state;
+    state.Name = Text(composite->GetLayoutName());
+    state.Background = Text(composite->GetBackgroundVolumeID());
+    state.Foreground = Text(composite->GetForegroundVolumeID());
+    state.Opacity = composite->GetForegroundOpacity();
+    state.Linked = composite->GetLinkedControl();
+    if (vtkMRMLSliceNode* const slice = SliceOf(scene, state.Name))
+    {
+      const double* const elements = slice->GetSliceToRAS()->GetData();
+      state.SliceToRas.assign(elements, elements + 16);
+    }
+    this->Slices.push_back(state);
+  }
+}
+
+void qSlicerRaterConsensusViews::restore(vtkMRMLScene* scene)
+{
+  vtkMRMLLayoutNode* const layout = scene ? LayoutOf(scene) : nullptr;
+  if (this->Shown == Users || !layout)
+  {
+    return;
+  }
+  for (const SliceState& state : this->Slices)
+  {
+    for (vtkMRMLSliceCompositeNode* const composite : CompositesOf(scene))
+    {
+      // A chart leaves the slices as they are.
+      if (this->Shown == SideBySide && Text(composite->GetLayoutName()) == state.Name)
+      {
+        composite->SetLinkedControl(state.Linked);
+        composite->SetBackgroundVolumeID(state.Background.empty() ? nullptr
+                                                                  : state.Background.c_str());
+        composite->SetForegroundVolumeID(state.Foreground.empty() ? nullptr
+                                                                  : state.Foreground.c_str());
+        composite->SetForegroundOpacity(state.Opacity);
+      }
+    }
+    vtkMRMLSliceNode* const slice = SliceOf(scene, state.Name);
+    if (this->Shown == SideBySide && slice && state.SliceToRas.size() == 16)
+    {
+      slice->GetSliceToRAS()->DeepCopy(state.SliceToRas.data());
+      slice->UpdateMatrices();
+    }
+  }
+  layout->SetViewArrangement(this->Layout);
+  this->forget();
+}

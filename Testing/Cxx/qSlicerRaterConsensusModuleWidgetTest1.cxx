@@ -1,0 +1,468 @@
+// The panel in use: a person's clicks, from the first case to a retrained model, and everything
+// that may go wrong meanwhile.
+//
+// With RCN_SCREENSHOTS=FOLDER it leaves pictures of what it went through.
+#include <QAbstractButton>
+#include <QApplication>
+#include <QComboBox>
+#include <QHBoxLayout>
+#include <QLabel>
+#include <QScrollArea>
+#include <QTableWidget>
+#include <QTest>
+
+#include <ctkCollapsibleButton.h>
+#include <ctkCollapsibleGroupBox.h>
+#include <ctkPathLineEdit.h>
+#include <qMRMLCheckableNodeComboBox.h>
+#include <qMRMLLayoutManager.h>
+#include <qMRMLNodeComboBox.h>
+#include <qMRMLSegmentSelectorWidget.h>
+#include <qMRMLWidget.h>
+#include <qSlicerAbstractModuleRepresentation.h>
+#include <qSlicerApplication.h>
+#include <vtkImageData.h>
+#include <vtkMRMLColorLogic.h>
+#include <vtkMRMLLabelMapVolumeNode.h>
+#include <vtkMRMLLayoutNode.h>
+#include <vtkMRMLScene.h>
+#include <vtkMRMLSegmentationNode.h>
+#include <vtkMRMLSliceCompositeNode.h>
+#include <vtkMRMLSliceLogic.h>
+#include <vtkMRMLSliceNode.h>
+#include <vtkMatrix4x4.h>
+#include <vtkNew.h>
+#include <vtkSegmentation.h>
+
+#include "qRcnAgreement.h"
+#include "qRcnDisputes.h"
+#include "qRcnNotice.h"
+#include "qRcnReliabilityDiagram.h"
+#include "qRcnTrainingMonitor.h"
+#include "qSlicerRaterConsensusModule.h"
+#include "qSlicerRaterConsensusModuleWidget.h"
+#include "rcnSlicerTest.h"
+#include "vtkMRMLRaterConsensusNode.h"
+#include "vtkSlicerRaterConsensusLogic.h"
+
+namespace
+{
+
+using Node = vtkMRMLRaterConsensusNode;
+
+/// The application as far as the panel sees it: a scene, views, and the module beside them.
+class Window : public QWidget
+{
+public:
+  explicit Window(vtkMRMLScene* scene) : Scene(scene)
+  {
+    auto* const scroll = new QScrollArea;
+    auto* const views = new QWidget;
+    auto* const layout = new QHBoxLayout(this);
+    layout->addWidget(scroll);
+    layout->addWidget(views, 1);
+    this->resize(1500, 1000);
+    this->Layouts = new qMRMLLayoutManager(views, this);
+    this->Layouts->setMRMLScene(scene);
+    // One view is enough to test with, and quick to draw.
+    this->Layouts->setLayout(std::getenv("RCN_SCREENSHOTS")
+                                 ? vtkMRMLLayoutNode::SlicerLayoutFourUpView
+                                 : vtkMRMLLayoutNode::SlicerLayoutOneUpRedSliceView);
+    this->Module->initialize(qSlicerApplication::application()->applicationLogic());
+    this->Module->setMRMLScene(scene);
+    this->Panel =
+        dynamic_cast<qSlicerRaterConsensusModuleWidget*>(this->Module->widgetRepresentation());
+    CHECK(this->Panel != nullptr);
+    scroll->setWidget(this->Panel);
+    scroll->setWidgetResizable(true);
+    scroll->setMinimumWidth(520);
+    this->show();
+    CHECK(QTest::qWaitForWindowExposed(this));
+    this->Panel->enter();
+  }
+  ~Window() override
+  {
+    this->Module.reset(); // and the panel, whatever it is doing
+    delete this->Layouts; // before its views
+    this->Scene->Clear();
+  }
+
+  vtkSlicerRaterConsensusLogic* Actions()
+  {
+    return vtkSlicerRaterConsensusLogic::SafeDownCast(this->Module->logic());
+  }
+
+  /// By the name of the class: the module has its own copy of our widgets, whose meta objects are
+  /// not those of this program.
+  template <class T> T* Find(const char* name = "")
+  {
+    for (QWidget* const child : this->Panel->findChildren<QWidget*>(name))
+    {
+      if (child->inherits(T::staticMetaObject.className()))
+      {
+        return static_cast<T*>(child);
+      }
+    }
+    std::fprintf(stderr, "the panel has no %s %s\n", T::staticMetaObject.className(), name);
+    std::exit(EXIT_FAILURE); // what follows would crash
+  }
+  Node* Parameters()
+  {
+    return Node::SafeDownCast(this->Find<qMRMLNodeComboBox>("ParametersComboBox")->currentNode());
+  }
+  QString Hint(const char* stem)
+  {
+    return this->Find<QLabel>((std::string(stem) + "Hint").c_str())->text();
+  }
+  QAbstractButton* Button(const char* name) { return this->Find<QAbstractButton>(name); }
+  qRcnNotice* Notice() { return this->Find<qRcnNotice>(); }
+
+  /// Opens the section, scrolls to the button and presses it.
+  void Click(const char* name)
+  {
+    QAbstractButton* const button = this->Button(name);
+    for (QWidget* parent = button->parentWidget(); parent && parent != this->Panel;
+         parent = parent->parentWidget())
+    {
+      if (auto* const section = qobject_cast<ctkCollapsibleButton*>(parent))
+      {
+        section->setCollapsed(false);
+      }
+      if (auto* const group = qobject_cast<ctkCollapsibleGroupBox*>(parent))
+      {
+        group->setCollapsed(false);
+      }
+    }
+    QTest::qWait(50);
+    if (!button->isEnabled() || !button->isVisible())
+    {
+      ++Failures;
+      std::fprintf(stderr, "%s cannot be pressed\n", name);
+      return;
+    }
+    QTest::mouseClick(button, Qt::LeftButton);
+  }
+  bool IsRunning()
+  {
+    const auto* const monitor = this->Find<qRcnTrainingMonitor>();
+    return this->Button("CancelButton")->isVisible() ||
+           monitor->state() == qRcnTrainingMonitor::Running ||
+           monitor->state() == qRcnTrainingMonitor::Cancelling;
+  }
+  /// Presses, and waits until the work is done.
+  void Do(const char* name)
+  {
+    this->Click(name);
+    CHECK(QTest::qWaitFor([this] { return !this->IsRunning(); }, 300000));
+    QTest::qWait(20);
+  }
+  /// The sentence that the panel shows has these words; "": there is none.
+  void Says(const QString& words, int line)
+  {
+    const QString text = this->Notice()->text();
+    if (words.isEmpty() ? !text.isEmpty() : !text.contains(words))
+    {
+      ++Failures;
+      std::fprintf(stderr, "line %d: \"%s\" instead of \"%s\"\n", line, qPrintable(text),
+                   qPrintable(words));
+    }
+  }
+  void Picture(const char* name)
+  {
+    if (const char* const folder = std::getenv("RCN_SCREENSHOTS"))
+    {
+      QTest::qWait(300);
+      this->grab().save(QString("%1/%2.png").arg(folder, name));
+      this->Panel->grab().save(QString("%1/%2-panel.png").arg(folder, name));
+    }
+  }
+
+  vtkMRMLScene* Scene;
+  std::unique_ptr<qSlicerRaterConsensusModule> Module{new qSlicerRaterConsensusModule};
+  qMRMLLayoutManager* Layouts = nullptr;
+  qSlicerRaterConsensusModuleWidget* Panel = nullptr;
+};
+#define SAYS(window, words) (window).Says(words, __LINE__)
+
+vtkMRMLScene* TheScene()
+{
+  return qSlicerApplication::application()->mrmlScene();
+}
+
+void AnEmptyPanelSaysWhatIsMissing()
+{
+  Window w(TheScene());
+  CHECK(w.Parameters() != nullptr); // a first case is there without asking
+  for (const char* const stem :
+       {"Agreement", "Fuse", "Predict", "Evaluate", "Recalibrate", "Train"})
+  {
+    CHECK(!w.Button((std::string(stem) + "Button").c_str())->isEnabled());
+    CHECK(!w.Hint(stem).isEmpty());
+  }
+  CHECK(w.Hint("Agreement").contains("Choose the image"));
+  CHECK(!w.Button("SideBySideButton")->isEnabled() && !w.Button("ChartButton")->isEnabled());
+  CHECK(w.Find<QLabel>("ResearchLabel")->text().contains("not for clinical use"));
+  w.Picture("empty");
+}
+
+void FromRatersToConsensus()
+{
+  Window w(TheScene());
+  w.Click("ExampleButton");
+  Node* const node = w.Parameters();
+  CHECK(node && node->GetNumberOfRaters() > 2 && node->GetImageNodeID());
+  auto* const table = w.Find<QTableWidget>("RatersTable");
+  CHECK(table->rowCount() == node->GetNumberOfRaters());
+  table->item(0, 0)->setText("Anna");
+  CHECK(node->GetNthRaterName(0) == "Anna");
+  CHECK(w.Hint("Agreement").isEmpty());
+  w.Do("AgreementButton");
+  SAYS(w, "");
+  CHECK(w.Find<qRcnAgreement>()->isVisible() && w.Find<qRcnDisputes>()->count() > 0);
+  CHECK(node->GetNodeReference(Node::GetAgreementRole()) != nullptr);
+  w.Picture("agreement");
+
+  // The next disputed place moves the slices there.
+  auto* const red = vtkMRMLSliceNode::SafeDownCast(w.Scene->GetNodeByID("vtkMRMLSliceNodeRed"));
+  CHECK(red != nullptr);
+  const double before = red->GetSliceToRAS()->GetElement(2, 3);
+  w.Find<qRcnDisputes>()->next();
+  w.Find<qRcnDisputes>()->next();
+  CHECK(w.Find<qRcnDisputes>()->current() == 1 && red->GetSliceToRAS()->GetElement(2, 3) != before);
+
+  auto* const layout =
+      vtkMRMLLayoutNode::SafeDownCast(w.Scene->GetFirstNodeByClass("vtkMRMLLayoutNode"));
+  const int users = layout->GetViewArrangement();
+  w.Do("FuseButton");
+  SAYS(w, "");
+  vtkMRMLNode* const map = node->GetNodeReference(Node::GetHeatmapRole());
+  CHECK(map != nullptr && layout->GetViewArrangement() == users);
+  auto* const composite =
+      vtkMRMLSliceCompositeNode::SafeDownCast(w.Scene->GetNodeByID("vtkMRMLSliceCompositeNodeRed"));
+  CHECK(composite && composite->GetForegroundVolumeID() &&
+        std::string(composite->GetForegroundVolumeID()) == map->GetID());
+  w.Picture("consensus");
+  w.Click("SideBySideButton");
+  CHECK(layout->GetViewArrangement() == vtkMRMLLayoutNode::SlicerLayoutSideBySideView);
+  CHECK(!composite->GetForegroundVolumeID()); // the image alone
+  w.Picture("side-by-side");
+  w.Click("SideBySideButton");
+  CHECK(layout->GetViewArrangement() == users && composite->GetForegroundVolumeID() != nullptr);
+
+  // Only what a method needs is asked for.
+  auto* const method = w.Find<QComboBox>("MethodComboBox");
+  CHECK(!w.Find<QWidget>("SigmaSlider")->isVisible());
+  method->setCurrentIndex(method->findData("soft-gaussian"));
+  CHECK(w.Find<QWidget>("SigmaSlider")->isVisible() && node->GetMethod() == "soft-gaussian");
+  w.Do("FuseButton");
+  w.Do("EvaluateButton");
+  CHECK(w.Find<qRcnReliabilityDiagram>()->isVisible() &&
+        w.Find<qRcnReliabilityDiagram>()->hasReport());
+  w.Click("ChartButton");
+  CHECK(layout->GetViewArrangement() == vtkMRMLLayoutNode::SlicerLayoutConventionalPlotView);
+  w.Picture("chart");
+  w.Click("ChartButton");
+  CHECK(layout->GetViewArrangement() == users);
+}
+
+void RatersAreChosenFromSegmentsAndLabelMaps()
+{
+  Window w(TheScene());
+  w.Click("ExampleButton");
+  Node* const node = w.Parameters();
+  const int raters = node->GetNumberOfRaters();
+  auto* const table = w.Find<QTableWidget>("RatersTable");
+  table->selectRow(1);
+  w.Click("RemoveButton");
+  CHECK(node->GetNumberOfRaters() == raters - 1 && table->rowCount() == raters - 1);
+  w.Click("RemoveAllButton");
+  CHECK(node->GetNumberOfRaters() == 0 && w.Hint("Agreement").contains("at least one rater"));
+
+  auto* const segmentation = vtkMRMLSegmentationNode::SafeDownCast(
+      w.Scene->GetFirstNodeByClass("vtkMRMLSegmentationNode"));
+  auto* const selector = w.Find<qMRMLSegmentSelectorWidget>("SegmentSelector");
+  selector->setCurrentNode(segmentation);
+  selector->setSelectedSegmentIDs(
+      {QString::fromStdString(segmentation->GetSegmentation()->GetNthSegmentID(1))});
+  w.Click("AddSegmentsButton");
+  CHECK(node->GetNumberOfRaters() == 1 &&
+        node->GetNthRaterSegmentID(0) == segmentation->GetSegmentation()->GetNthSegmentID(1));
+  selector->setSelectedSegmentIDs({});
+  w.Click("RemoveAllButton");
+  w.Click("AddSegmentsButton"); // nothing chosen: all
+  CHECK(node->GetNumberOfRaters() == raters);
+
+  // A label map of another grid is refused in words, and resampled when that is wished.
+  auto* const image =
+      vtkMRMLScalarVolumeNode::SafeDownCast(w.Scene->GetNodeByID(node->GetImageNodeID()));
+  auto* const labels = vtkMRMLLabelMapVolumeNode::SafeDownCast(
+      w.Scene->AddNewNodeByClass("vtkMRMLLabelMapVolumeNode", "Zoe"));
+  vtkNew<vtkImageData> voxels;
+  voxels->SetDimensions(image->GetImageData()->GetDimensions());
+  voxels->AllocateScalars(VTK_UNSIGNED_CHAR, 1);
+  std::fill_n(static_cast<unsigned char*>(voxels->GetScalarPointer()), voxels->GetNumberOfPoints(),
+              1);
+  labels->SetAndObserveImageData(voxels);
+  vtkNew<vtkMatrix4x4> grid;
+  image->GetIJKToRASMatrix(grid);
+  grid->SetElement(0, 3, grid->GetElement(0, 3) + 30);
+  labels->SetIJKToRASMatrix(grid);
+  w.Find<qMRMLNodeComboBox>("LabelMapComboBox")->setCurrentNode(labels);
+  w.Click("AddLabelMapButton");
+  CHECK(node->GetNthRaterName(raters) == "Zoe");
+  w.Do("AgreementButton");
+  SAYS(w, "Zoe");
+  CHECK(w.Notice()->isError() && !w.Find<qRcnAgreement>()->isVisible());
+  w.Picture("other-geometry");
+  w.Click("ResampleCheckBox");
+  w.Do("AgreementButton");
+  SAYS(w, "");
+  CHECK(w.Find<qRcnAgreement>()->isVisible());
+
+  // A rater who painted nothing is a remark; a segment that is gone a sentence; an image that is
+  // gone disables.
+  segmentation->GetSegmentation()->AddEmptySegment("empty", "Nobody");
+  node->AddSegment("Nobody", segmentation->GetID(), "empty");
+  w.Do("AgreementButton");
+  SAYS(w, "Nobody marked nothing");
+  CHECK(!w.Notice()->isError());
+  segmentation->GetSegmentation()->RemoveSegment("empty");
+  w.Do("FuseButton");
+  SAYS(w, "The segment of rater Nobody is no longer in");
+  w.Scene->RemoveNode(image);
+  CHECK(!w.Button("AgreementButton")->isEnabled() &&
+        w.Hint("Agreement").contains("Choose the image"));
+}
+
+void ModelsAreRetrainedKeptAndJudged()
+{
+  Window w(TheScene());
+  const Folder folder;
+  for (int i = 0; i < 3; ++i)
+  {
+    w.Click("ExampleButton");
+  }
+  Node* const node = w.Parameters();
+  CHECK(w.Hint("Predict").contains("Choose a model file"));
+  node->SetTrainedModelFile(folder / "first.safetensors");
+  node->SetTrainingMinutes(0.1);
+  CHECK(w.Button("TrainButton")->text().contains("0.1 minutes"));
+  w.Do("TrainButton");
+  auto* const monitor = w.Find<qRcnTrainingMonitor>();
+  CHECK(monitor->isVisible() && monitor->state() == qRcnTrainingMonitor::Finished);
+  w.Picture("trained");
+  w.Click("keep");
+  CHECK(node->GetModelFile() == folder / "first.safetensors" &&
+        std::filesystem::exists(folder / "first.safetensors"));
+  CHECK(node->GetTrainedModelFile() == folder / "first-2.safetensors" && !monitor->isVisible());
+
+  // On two of the cases; what is discarded leaves nothing behind.
+  auto* const cases = w.Find<qMRMLCheckableNodeComboBox>("CasesComboBox");
+  CHECK(cases->nodes().size() == 4); // the first one is empty
+  cases->check(cases->nodes()[1]);
+  CHECK(node->GetNumberOfTrainingCases() == 1 && !w.Button("TrainButton")->isEnabled());
+  cases->check(cases->nodes()[2]);
+  CHECK(node->GetNumberOfTrainingCases() == 2 && w.Hint("Train").isEmpty());
+  w.Do("TrainButton");
+  CHECK(monitor->state() == qRcnTrainingMonitor::Finished);
+  w.Click("discard");
+  CHECK(node->GetModelFile() == folder / "first.safetensors");
+  CHECK(std::filesystem::exists(folder / "first.safetensors") &&
+        !std::filesystem::exists(folder / "first-2.safetensors"));
+
+  w.Do("PredictButton");
+  CHECK(!w.Notice()->isError() && node->GetNodeReference(Node::GetProbabilityRole()));
+  w.Picture("predicted");
+  w.Do("EvaluateButton");
+  CHECK(w.Find<qRcnReliabilityDiagram>()->hasReport());
+  w.Picture("calibration");
+  node->SetRecalibrationFile(folder / "correction.json");
+  w.Do("RecalibrateButton");
+  CHECK(!w.Notice()->isError() && std::filesystem::exists(folder / "correction.json"));
+  w.Click("CorrectedCheckBox");
+  CHECK(node->GetCorrected());
+  w.Do("PredictButton");
+  CHECK(!w.Notice()->isError());
+
+  // A model for another number of raters than there are, and a file that is none.
+  std::ofstream(folder / "broken.safetensors") << "no model";
+  w.Find<ctkPathLineEdit>("ModelPath")
+      ->setCurrentPath(QString::fromStdString(folder / "broken.safetensors"));
+  CHECK(node->GetModelFile() == folder / "broken.safetensors");
+  w.Do("PredictButton");
+  SAYS(w, "broken.safetensors");
+  CHECK(w.Notice()->isError());
+}
+
+void WorkIsStoppedWithoutHarm()
+{
+  const Folder folder;
+  {
+    Window w(TheScene());
+    w.Click("ExampleButton");
+    w.Click("ExampleButton");
+    Node* const node = w.Parameters();
+    node->SetTrainedModelFile(folder / "never.safetensors");
+    node->SetTrainingMinutes(5);
+    auto* const monitor = w.Find<qRcnTrainingMonitor>();
+
+    // Another case is chosen, the module is left, a segment is deleted: training goes on.
+    w.Click("TrainButton");
+    CHECK(w.IsRunning() && !w.Button("AgreementButton")->isEnabled());
+    w.Panel->exit();
+    vtkMRMLSegmentationNode::SafeDownCast(node->GetNthRaterNode(0))
+        ->GetSegmentation()
+        ->RemoveAllSegments();
+    QTest::qWait(300);
+    CHECK(w.IsRunning());
+    w.Panel->enter();
+    w.Picture("training");
+
+    // The scene is closed meanwhile: nothing is left of it, and the panel is ready for the next
+    // one.
+    w.Scene->Clear();
+    CHECK(QTest::qWaitFor([&] { return !w.IsRunning(); }, 60000));
+    CHECK(monitor->state() != qRcnTrainingMonitor::Running && w.Parameters() &&
+          w.Parameters()->GetNumberOfRaters() == 0);
+    CHECK(!std::filesystem::exists(folder / "never.safetensors"));
+    w.Click("ExampleButton");
+    w.Do("AgreementButton");
+    CHECK(w.Find<qRcnAgreement>()->isVisible());
+
+    // The case is removed while it is trained on.
+    w.Click("ExampleButton");
+    w.Parameters()->SetTrainedModelFile(folder / "gone.safetensors");
+    w.Parameters()->SetTrainingMinutes(5);
+    w.Click("TrainButton");
+    w.Scene->RemoveNode(w.Parameters());
+    w.Click("cancel");
+    CHECK(QTest::qWaitFor([&] { return !w.IsRunning(); }, 60000));
+
+    // And the whole panel goes while training runs.
+    w.Click("ExampleButton");
+    w.Parameters()->SetTrainedModelFile(folder / "panel.safetensors");
+    w.Parameters()->SetTrainingMinutes(5);
+    w.Click("TrainButton");
+    CHECK(w.IsRunning());
+  }
+  CHECK(!std::filesystem::exists(folder / "panel.safetensors"));
+}
+
+} // namespace
+
+int qSlicerRaterConsensusModuleWidgetTest1(int argc, char* argv[])
+{
+  qMRMLWidget::preInitializeApplication();
+  qSlicerApplication application(argc, argv);
+  qMRMLWidget::postInitializeApplication();
+  RegisterWhatModulesRegister();
+  std::setvbuf(stdout, nullptr, _IONBF, 0);
+  vtkNew<vtkMRMLColorLogic> colors; // images are grey by the Colors module
+  colors->SetMRMLScene(application.mrmlScene());
+  RUN(AnEmptyPanelSaysWhatIsMissing);
+  RUN(FromRatersToConsensus);
+  RUN(RatersAreChosenFromSegmentsAndLabelMaps);
+  RUN(ModelsAreRetrainedKeptAndJudged);
+  RUN(WorkIsStoppedWithoutHarm);
+  return Failures ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,48 @@
+"""The Slicer module's panel as far as it can be checked without Slicer: its form, its sources and its guide fit together."""
+import pathlib
+import re
+import xml.etree.ElementTree as xml
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+MODULE = ROOT / "Module" / "Slicer"
+FORM = ROOT / "Resources" / "UI" / "qSlicerRaterConsensusModuleWidget.ui"
+
+
+def form():
+    return xml.parse(FORM).getroot()
+
+
+def widgets():
+    return {element.get("name"): element.get("class") for element in form().iter("widget")}
+
+
+def test_every_widget_in_the_source_is_in_the_form():
+    source = (MODULE / "qSlicerRaterConsensusModuleWidget.cxx").read_text()
+    private = source[source.index("class qSlicerRaterConsensusModuleWidgetPrivate"):source.index("void fillChoices();")]
+    members = set(re.findall(r"^  [\w:<>*& ]+?[ *](\w+)(?: = [^;]+)?;", private, re.M))
+    used = set(re.findall(r"(?:this|d)->([A-Z]\w+)\b(?!\()", source)) - members - {"Superclass"}
+    assert used and used <= widgets().keys(), used - widgets().keys()
+
+
+def test_every_section_action_and_hint_is_there():
+    names = widgets()
+    titles = [element.find("property[@name='text']/string").text
+              for element in form().iter("widget") if element.get("class") == "ctkCollapsibleButton"]
+    assert titles == ["Raters", "Agreement", "Consensus", "Model", "Calibration"]
+    for stem in "Agreement", "Fuse", "Predict", "Train", "Evaluate", "Recalibrate":
+        assert names[stem + "Button"] == "QPushButton" and names[stem + "Hint"] == "QLabel" and stem + "Place" in names
+
+
+def test_custom_widgets_are_declared_and_get_the_scene():
+    declared = {element.findtext("class") for element in form().iter("customwidget")}
+    custom = {name: kind for name, kind in widgets().items() if not kind.startswith("Q")}
+    assert set(custom.values()) <= declared
+    connected = {element.findtext("receiver") for element in form().iter("connection")}
+    assert connected == {name for name, kind in custom.items() if kind.startswith("qMRML")}
+
+
+def test_resources_are_there():
+    for resource in xml.parse(ROOT / "Resources" / "qSlicerRaterConsensusModule.qrc").getroot().iter("file"):
+        assert (ROOT / "Resources" / resource.text).is_file()
+    for source in re.findall(r"\bqSlicer\$\{MODULE_NAME\}(\w+\.(?:cxx|h))", (MODULE / "CMakeLists.txt").read_text()):
+        assert (MODULE / f"qSlicerRaterConsensus{source}").is_file()
