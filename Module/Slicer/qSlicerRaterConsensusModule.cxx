@@ -1,6 +1,13 @@
 #include "qSlicerRaterConsensusModule.h"
 
+#include <QFile>
 #include <QIcon>
+
+#include <qSlicerApplication.h>
+#include <vtkSlicerConfigure.h> // Slicer_USE_PYTHONQT
+#ifdef Slicer_USE_PYTHONQT
+#include <qSlicerCorePythonManager.h>
+#endif
 
 #include "qSlicerRaterConsensusModuleWidget.h"
 #include "vtkSlicerRaterConsensusLogic.h"
@@ -66,4 +73,22 @@ qSlicerAbstractModuleRepresentation* qSlicerRaterConsensusModule::createWidgetRe
 vtkMRMLAbstractLogic* qSlicerRaterConsensusModule::createLogic()
 {
   return vtkSlicerRaterConsensusLogic::New();
+}
+
+void qSlicerRaterConsensusModule::setup()
+{
+  this->Superclass::setup();
+#ifdef Slicer_USE_PYTHONQT
+  qSlicerApplication* const application = qSlicerApplication::application();
+  if (application && !qSlicerCoreApplication::testAttribute(qSlicerCoreApplication::AA_DisablePython))
+  {
+    connect(application, &qSlicerApplication::startupCompleted, this, [application] {
+      QFile script(":/Scripts/RegisterSampleData.py");
+      if (script.open(QIODevice::ReadOnly))
+      {
+        application->corePythonManager()->executeString(QString::fromUtf8(script.readAll()));
+      }
+    });
+  }
+#endif
 }

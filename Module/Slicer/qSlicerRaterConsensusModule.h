@@ -28,6 +28,7 @@ public:
   QStringList associatedNodeTypes() const override;
 
 protected:
+  void setup() override;
   qSlicerAbstractModuleRepresentation* createWidgetRepresentation() override;
   vtkMRMLAbstractLogic* createLogic() override;
 

@@ -1,6 +1,8 @@
 """The Slicer module's panel as far as it can be checked without Slicer: its form, its sources and its guide fit together."""
 import pathlib
 import re
+import sys
+import types
 import xml.etree.ElementTree as xml
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -46,3 +48,29 @@ def test_resources_are_there():
         assert (ROOT / "Resources" / resource.text).is_file()
     for source in re.findall(r"\bqSlicer\$\{MODULE_NAME\}(\w+\.(?:cxx|h))", (MODULE / "CMakeLists.txt").read_text()):
         assert (MODULE / f"qSlicerRaterConsensus{source}").is_file()
+
+
+def test_sample_data_is_registered_once(monkeypatch):
+    """As Slicer's own SampleData.py keeps sources: a dictionary of lists by category."""
+    sources, added = {}, []
+    logic = types.SimpleNamespace(GetModuleShareDirectory=lambda: "/nowhere", AddExampleCase=lambda: added.append(1))
+    slicer = types.ModuleType("slicer")
+    slicer.modules = types.SimpleNamespace(
+        raterconsensus=types.SimpleNamespace(logic=lambda: logic), sampleDataSources=sources)
+    script = compile((ROOT / "Resources" / "Scripts" / "RegisterSampleData.py").read_text(), "RegisterSampleData.py", "exec")
+    monkeypatch.setitem(sys.modules, "slicer", slicer)
+    monkeypatch.setitem(sys.modules, "SampleData", None)
+    names = {}
+    exec(script, names)  # a Slicer without Sample Data
+    assert not sources and "registerRaterConsensusSample" not in names
+
+    data = types.ModuleType("SampleData")
+    data.SampleDataLogic = types.SimpleNamespace(registerCustomSampleDataSource=lambda **source: sources.setdefault(
+        source["category"], []).append(source))
+    monkeypatch.setitem(sys.modules, "SampleData", data)
+    exec(script, {})
+    exec(script, {})
+    (source,) = sources["Rater Consensus"]
+    assert source["thumbnailFileName"] is None and not source["uris"]
+    source["customDownloader"](source)
+    assert added == [1]
