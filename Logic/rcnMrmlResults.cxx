@@ -118,6 +118,19 @@ void AddSegment(vtkMRMLSegmentationNode* segmentation, const std::string& id, co
   segmentation->GetSegmentation()->AddSegment(segment, id);
 }
 
+void ShowOutlines(vtkMRMLSegmentationNode* segmentation)
+{
+  if (segmentation->GetDisplayNode()) // it is a person's by now
+  {
+    return;
+  }
+  segmentation->CreateDefaultDisplayNodes();
+  if (auto* const display = vtkMRMLSegmentationDisplayNode::SafeDownCast(segmentation->GetDisplayNode()))
+  {
+    display->SetVisibility2DFill(false);
+  }
+}
+
 namespace
 {
 
@@ -164,6 +177,7 @@ public:
       display->SetAndObserveColorNodeID(ConsensusColors(volume->GetScene())->GetID());
       display->SetAutoWindowLevel(0);
       display->SetWindowLevelMinMax(0, most);
+      display->SetInterpolate(most > 1 ? 0 : 1); // there is no half rater
       // What nobody marked lets the image through.
       display->SetThreshold(0.001 * most, most);
       display->SetApplyThreshold(1);
@@ -172,7 +186,16 @@ public:
       {
         if (auto* const legend = vtkSlicerColorLogic::AddDefaultColorLegendDisplayNode(display))
         {
-          legend->SetTitleText(what); // one of an earlier run has another title
+          // One of an earlier run may have been for something else.
+          legend->SetTitleText(what);
+          std::string format = legend->GetDefaultNumericLabelFormat(); // "%.1f", or newer "{:.1f}"
+          const size_t digits = format.find(".1");
+          if (digits != std::string::npos)
+          {
+            format[digits + 1] = most > 1 ? '0' : '2'; // numbers of raters, or shares
+          }
+          legend->SetLabelFormat(format);
+          legend->SetNumberOfLabels(most > 1 && most <= 12 ? static_cast<int>(most) + 1 : 5);
         }
       }
     }
@@ -184,7 +207,7 @@ public:
   {
     auto* const segmentation =
       this->Result<vtkMRMLSegmentationNode>(Node::GetMaskRole(), "vtkMRMLSegmentationNode", "consensus");
-    segmentation->CreateDefaultDisplayNodes();
+    ShowOutlines(segmentation);
     segmentation->SetReferenceImageGeometryParameterFromVolumeNode(ImageOf(this->Node_));
     this->Place(segmentation);
     Drop(segmentation, id);
@@ -457,7 +480,8 @@ void PublishReliability(Node* node, const EvaluationReport& report, const Evalua
   auto* const chart = publisher.Result<vtkMRMLPlotChartNode>(
     Node::GetChartRole(), "vtkMRMLPlotChartNode", "predicted and observed");
   chart->RemoveAllPlotSeriesNodeIDs();
-  chart->SetTitle((title + ": of 100 marks it promises, how many do raters make?").c_str());
+  chart->SetTitle((title + ": promised and observed").c_str());
+  chart->SetTitleFontSize(16); // a plot view is small
   chart->SetXAxisTitle("Probability that is shown");
   chart->SetYAxisTitle("Share of raters who marked");
   chart->SetXAxisRangeAuto(false);

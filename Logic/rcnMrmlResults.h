@@ -30,6 +30,9 @@ vtkMRMLColorTableNode* ConsensusColors(vtkMRMLScene* scene);
 void AddSegment(vtkMRMLSegmentationNode* segmentation, const std::string& id, const std::string& name, const Volume& mask,
   const uint8_t rgb[3]);
 
+/// Display nodes where there are none: masks that lie over each other are told apart by outlines.
+void ShowOutlines(vtkMRMLSegmentationNode* segmentation);
+
 /// Tables: raters, summary, disputed regions.
 void PublishAgreement(Node* node, const AgreementReport& report, const std::vector<std::string>& raters,
   const rcn_geometry& geometry);

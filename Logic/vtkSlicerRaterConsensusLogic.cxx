@@ -672,7 +672,7 @@ Node* vtkSlicerRaterConsensusLogic::AddExampleCase()
   image->CreateDefaultDisplayNodes();
   auto* const raters =
     vtkMRMLSegmentationNode::SafeDownCast(scene->AddNewNodeByClass("vtkMRMLSegmentationNode", name + " - raters"));
-  raters->CreateDefaultDisplayNodes();
+  rcn::mrml::ShowOutlines(raters);
   raters->SetReferenceImageGeometryParameterFromVolumeNode(image);
   auto* const node =
     Node::SafeDownCast(scene->AddNewNodeByClass("vtkMRMLRaterConsensusNode", name + " - rater consensus"));

@@ -834,7 +834,7 @@ void qSlicerRaterConsensusModuleWidget::updateFromNode()
     d->TieCheckBox->setChecked(node->GetTieBackground());
     d->ModelPath->setCurrentPath(QString::fromStdString(node->GetModelFile()));
     d->ReadoutComboBox->clear();
-    d->ReadoutComboBox->addItem(tr("is what the model was made for"), "");
+    d->ReadoutComboBox->addItem(tr("(as the model was made for)"), "");
     d->ReadoutComboBox->addItem(tr("a majority of raters marks it"), "majority");
     d->ReadoutComboBox->addItem(tr("a rater marks it (expected share)"), "expected");
     for (int k = 1; k <= node->GetNumberOfRaters(); ++k)

@@ -1,5 +1,8 @@
 #include "qSlicerRaterConsensusViews.h"
 
+#include <algorithm>
+
+#include <vtkMRMLDisplayableNode.h>
 #include <vtkMRMLLayoutNode.h>
 #include <vtkMRMLPlotViewNode.h>
 #include <vtkMRMLScene.h>
@@ -65,6 +68,19 @@ const char* IdOf(vtkMRMLNode* node)
   return node ? node->GetID() : nullptr;
 }
 
+/// Legends look for themselves whether their map is in a view only when a person changes the view.
+void UpdateLegend(vtkMRMLNode* map)
+{
+  auto* const shown = vtkMRMLDisplayableNode::SafeDownCast(map);
+  for (int n = 0; shown && n < shown->GetNumberOfDisplayNodes(); ++n)
+  {
+    if (vtkMRMLNode* const display = shown->GetNthDisplayNode(n))
+    {
+      display->Modified();
+    }
+  }
+}
+
 } // namespace
 
 void qSlicerRaterConsensusViews::showMap(vtkMRMLScene* scene, Node* node, const char* role)
@@ -92,6 +108,8 @@ void qSlicerRaterConsensusViews::showMap(vtkMRMLScene* scene, Node* node, const 
       }
     }
   }
+  UpdateLegend(node->GetNodeReference(Node::GetHeatmapRole()));
+  UpdateLegend(node->GetNodeReference(Node::GetProbabilityRole()));
 }
 
 void qSlicerRaterConsensusViews::showRaters(Node* node, int first, int second)
@@ -136,6 +154,8 @@ void qSlicerRaterConsensusViews::showSideBySide(vtkMRMLScene* scene, Node* node)
                                           : IdOf(right));
     composite->SetForegroundOpacity(MapOpacity);
   }
+  UpdateLegend(consensus);
+  UpdateLegend(probability);
   // The same place on both sides.
   vtkMRMLSliceNode* const left = SliceOf(scene, "Red");
   vtkMRMLSliceNode* const right = SliceOf(scene, "Yellow");
@@ -143,6 +163,14 @@ void qSlicerRaterConsensusViews::showSideBySide(vtkMRMLScene* scene, Node* node)
   {
     right->GetSliceToRAS()->DeepCopy(left->GetSliceToRAS());
     right->UpdateMatrices();
+    // And the same size: a view that is resized keeps the size of its pixels.
+    double field[3];
+    for (int a = 0; a < 3; ++a)
+    {
+      field[a] = left->GetFieldOfView()[a] / std::max(1, left->GetDimensions()[a]) * std::max(1, right->GetDimensions()[a]);
+    }
+    right->SetFieldOfView(field[0], field[1], field[2]);
+    right->SetXYZOrigin(left->GetXYZOrigin()[0], left->GetXYZOrigin()[1], left->GetXYZOrigin()[2]);
   }
 }
 
@@ -185,6 +213,8 @@ void qSlicerRaterConsensusViews::remember(vtkMRMLScene* scene)
     {
       const double* const elements = slice->GetSliceToRAS()->GetData();
       state.SliceToRas.assign(elements, elements + 16);
+      state.FieldOfView.assign(slice->GetFieldOfView(), slice->GetFieldOfView() + 3);
+      state.Origin.assign(slice->GetXYZOrigin(), slice->GetXYZOrigin() + 3);
     }
     this->Slices.push_back(state);
   }
@@ -217,6 +247,8 @@ void qSlicerRaterConsensusViews::restore(vtkMRMLScene* scene)
     {
       slice->GetSliceToRAS()->DeepCopy(state.SliceToRas.data());
       slice->UpdateMatrices();
+      slice->SetXYZOrigin(state.Origin[0], state.Origin[1], state.Origin[2]);
+      slice->SetFieldOfView(state.FieldOfView[0], state.FieldOfView[1], state.FieldOfView[2]);
     }
   }
   layout->SetViewArrangement(this->Layout);

@@ -43,7 +43,7 @@ private:
     std::string Name, Background, Foreground;
     double Opacity = 0;
     int Linked = 0;
-    std::vector<double> SliceToRas;
+    std::vector<double> SliceToRas, FieldOfView, Origin;
   };
   void remember(vtkMRMLScene* scene);
   void restore(vtkMRMLScene* scene);

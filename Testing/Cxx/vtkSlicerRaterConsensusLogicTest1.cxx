@@ -18,6 +18,7 @@
 #include <vtkMRMLScalarVolumeDisplayNode.h>
 #include <vtkMRMLScalarVolumeNode.h>
 #include <vtkMRMLScene.h>
+#include <vtkMRMLSegmentationDisplayNode.h>
 #include <vtkMRMLSegmentationNode.h>
 #include <vtkMRMLSubjectHierarchyNode.h>
 #include <vtkMRMLTableNode.h>
@@ -232,6 +233,10 @@ void ConsensusIsANodeInTheImagesPlace()
   // A segment for each "at least k".
   auto* const masks = f.Result<vtkMRMLSegmentationNode>(Node::GetMaskRole());
   CHECK(masks && masks->GetSegmentation()->GetNumberOfSegments() == 3);
+  // Outlines, unless a person wants them filled.
+  auto* const look = vtkMRMLSegmentationDisplayNode::SafeDownCast(masks->GetDisplayNode());
+  CHECK(look && !look->GetVisibility2DFill());
+  look->SetVisibility2DFill(true);
   vtkNew<vtkOrientedImageData> all;
   CHECK(masks->GetBinaryLabelmapRepresentation("RaterConsensus_level_3", all) && !all->IsEmpty());
 
@@ -239,9 +244,12 @@ void ConsensusIsANodeInTheImagesPlace()
   const int before = f.Scene->GetNumberOfNodes();
   auto* const legend = vtkMRMLColorLegendDisplayNode::SafeDownCast(map->GetNthDisplayNode(1));
   CHECK(legend && legend->GetTitleText() == "consensus (orc)");
+  CHECK(legend->GetNumberOfLabels() == 4 && legend->GetLabelFormat().find(".0") != std::string::npos); // 0 to 3 raters
   f.Parameters->SetMethod("soft");
   CHECK(f.Actions->Fuse(f.Parameters) == "" && legend->GetTitleText() == "consensus (soft)");
+  CHECK(legend->GetLabelFormat().find(".2") != std::string::npos);
   CHECK(f.Scene->GetNumberOfNodes() == before && f.Result<vtkMRMLScalarVolumeNode>(Node::GetHeatmapRole()) == map);
+  CHECK(look->GetVisibility2DFill());
   CHECK(display->GetWindowLevelMax() == 1);
   f.Parameters->SetMethod("orc");
   CHECK(f.Actions->Fuse(f.Parameters) == "" && f.Scene->GetNumberOfNodes() == before);
