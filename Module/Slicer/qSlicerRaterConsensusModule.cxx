@@ -42,7 +42,7 @@ QString qSlicerRaterConsensusModule::acknowledgementText() const
 
 QStringList qSlicerRaterConsensusModule::contributors() const
 {
-  return {QStringLiteral("The RaterConsensus developers")};
+  return { QStringLiteral("The RaterConsensus developers") };
 }
 
 QIcon qSlicerRaterConsensusModule::icon() const
@@ -52,17 +52,17 @@ QIcon qSlicerRaterConsensusModule::icon() const
 
 QStringList qSlicerRaterConsensusModule::categories() const
 {
-  return {QStringLiteral("Segmentation")};
+  return { QStringLiteral("Segmentation") };
 }
 
 QStringList qSlicerRaterConsensusModule::dependencies() const
 {
-  return {QStringLiteral("Colors"), QStringLiteral("Segmentations")};
+  return { QStringLiteral("Colors"), QStringLiteral("Segmentations") };
 }
 
 QStringList qSlicerRaterConsensusModule::associatedNodeTypes() const
 {
-  return {QStringLiteral("vtkMRMLRaterConsensusNode")};
+  return { QStringLiteral("vtkMRMLRaterConsensusNode") };
 }
 
 qSlicerAbstractModuleRepresentation* qSlicerRaterConsensusModule::createWidgetRepresentation()

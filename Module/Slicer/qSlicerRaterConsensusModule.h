@@ -5,8 +5,7 @@
 #include "qSlicerLoadableModule.h"
 #include "qSlicerRaterConsensusModuleExport.h"
 
-class Q_SLICER_QTMODULES_RATERCONSENSUS_EXPORT qSlicerRaterConsensusModule
-    : public qSlicerLoadableModule
+class Q_SLICER_QTMODULES_RATERCONSENSUS_EXPORT qSlicerRaterConsensusModule : public qSlicerLoadableModule
 {
   Q_OBJECT
   Q_PLUGIN_METADATA(IID "org.slicer.modules.loadable.qSlicerLoadableModule/1.0")

@@ -18,7 +18,6 @@
 #include <vtkMRMLLabelMapVolumeNode.h>
 #include <vtkMRMLScene.h>
 #include <vtkMRMLSegmentationNode.h>
-#include <vtkMRMLSelectionNode.h>
 #include <vtkSegment.h>
 #include <vtkSegmentation.h>
 #include <vtkWeakPointer.h>
@@ -68,10 +67,7 @@ class qSlicerRaterConsensusModuleWidgetPrivate : public Ui_qSlicerRaterConsensus
   qSlicerRaterConsensusModuleWidget* const q_ptr;
 
 public:
-  explicit qSlicerRaterConsensusModuleWidgetPrivate(qSlicerRaterConsensusModuleWidget& owner)
-      : q_ptr(&owner)
-  {
-  }
+  explicit qSlicerRaterConsensusModuleWidgetPrivate(qSlicerRaterConsensusModuleWidget& owner) : q_ptr(&owner) {}
 
   struct Action
   {
@@ -145,6 +141,7 @@ public:
   void connectInputs();
   void connectResults();
   void connectJob();
+  void showCase(Node* node);
   void showRaters();
   void addSegments();
   void removeRaters(bool all);
@@ -160,29 +157,22 @@ public:
 void qSlicerRaterConsensusModuleWidgetPrivate::fillChoices()
 {
   using Widget = qSlicerRaterConsensusModuleWidget;
-  const std::pair<const char*, QString> methods[] = {
-      {"orc", Widget::tr("How many raters (levels)")},
-      {"soft", Widget::tr("Share of raters")},
-      {"soft-gaussian", Widget::tr("Share of raters, smoothed")},
-      {"median", Widget::tr("Majority")},
-      {"staple", Widget::tr("STAPLE")},
-      {"simple", Widget::tr("SIMPLE")},
-      {"svls", Widget::tr("Smoothed at the edges (SVLS)")},
-      {"random", Widget::tr("One rater, drawn at random")}};
+  const std::pair<const char*, QString> methods[] = { { "orc", Widget::tr("How many raters (levels)") },
+    { "soft", Widget::tr("Share of raters") }, { "soft-gaussian", Widget::tr("Share of raters, smoothed") },
+    { "median", Widget::tr("Majority") }, { "staple", Widget::tr("STAPLE") }, { "simple", Widget::tr("SIMPLE") },
+    { "svls", Widget::tr("Smoothed at the edges (SVLS)") }, { "random", Widget::tr("One rater, drawn at random") } };
   for (const auto& method : methods)
   {
     this->MethodComboBox->addItem(method.second, method.first);
   }
-  const std::pair<const char*, QString> corrections[] = {
-      {"temperature", Widget::tr("temperature (one number)")},
-      {"platt", Widget::tr("Platt (two numbers)")},
-      {"beta", Widget::tr("beta (three numbers)")},
-      {"isotonic", Widget::tr("isotonic (a curve)")}};
+  const std::pair<const char*, QString> corrections[] = { { "temperature", Widget::tr("temperature (one number)") },
+    { "platt", Widget::tr("Platt (two numbers)") }, { "beta", Widget::tr("beta (three numbers)") },
+    { "isotonic", Widget::tr("isotonic (a curve)") } };
   for (const auto& correction : corrections)
   {
     this->RecalibrationComboBox->addItem(correction.second, correction.first);
   }
-  this->RatersTable->setHorizontalHeaderLabels({Widget::tr("Rater"), Widget::tr("Mask")});
+  this->RatersTable->setHorizontalHeaderLabels({ Widget::tr("Rater"), Widget::tr("Mask") });
   this->RatersTable->horizontalHeader()->setStretchLastSection(true);
 }
 
@@ -204,8 +194,7 @@ void qSlicerRaterConsensusModuleWidgetPrivate::makeStatus()
   layout->addWidget(this->StatusLabel);
   layout->addLayout(running);
   layout->addWidget(this->Notice);
-  for (QWidget* const one :
-       std::initializer_list<QWidget*>{this->StatusLabel, this->ProgressBar, this->CancelButton})
+  for (QWidget* const one : std::initializer_list<QWidget*>{ this->StatusLabel, this->ProgressBar, this->CancelButton })
   {
     one->hide();
   }
@@ -223,132 +212,92 @@ void qSlicerRaterConsensusModuleWidgetPrivate::connectInputs()
 {
   qSlicerRaterConsensusModuleWidget* const q = this->q_ptr;
   const auto indexChanged = QOverload<int>::of(&QComboBox::currentIndexChanged);
-  QObject::connect(this->ParametersComboBox, SIGNAL(currentNodeChanged(vtkMRMLNode*)), q,
-                   SLOT(setParameters(vtkMRMLNode*)));
+  QObject::connect(this->ParametersComboBox, SIGNAL(currentNodeChanged(vtkMRMLNode*)), q, SLOT(setParameters(vtkMRMLNode*)));
+  QObject::connect(this->ParametersComboBox, &qMRMLNodeComboBox::nodeActivated, q,
+    [this](vtkMRMLNode* chosen) { this->showCase(Node::SafeDownCast(chosen)); });
   // Only what a person chose: the box moves on to another image by itself when one leaves the
   // scene.
-  QObject::connect(
-      this->ImageComboBox, &qMRMLNodeComboBox::nodeActivated, q,
-      [this](vtkMRMLNode* image)
-      { this->edit([=](Node* node) { node->SetImageNodeID(image ? image->GetID() : nullptr); }); });
-  for (QObject* const source :
-       std::initializer_list<QObject*>{this->SegmentSelector, this->LabelMapComboBox})
+  QObject::connect(this->ImageComboBox, &qMRMLNodeComboBox::nodeActivated, q,
+    [this](vtkMRMLNode* image) { this->edit([=](Node* node) { node->SetImageNodeID(image ? image->GetID() : nullptr); }); });
+  for (QObject* const source : std::initializer_list<QObject*>{ this->SegmentSelector, this->LabelMapComboBox })
   {
     QObject::connect(source, SIGNAL(currentNodeChanged(vtkMRMLNode*)), q, SLOT(updateFromNode()));
   }
-  QObject::connect(this->AddSegmentsButton, &QPushButton::clicked, q,
-                   [this] { this->addSegments(); });
-  QObject::connect(this->AddLabelMapButton, &QPushButton::clicked, q,
-                   [this]
-                   {
-                     this->edit(
-                         [this](Node* node)
-                         {
-                           if (vtkMRMLNode* const labels = this->LabelMapComboBox->currentNode())
-                           {
-                             node->AddLabelMap(labels->GetName() ? labels->GetName()
-                                                                 : labels->GetID(),
-                                               labels->GetID(), this->LabelValueSpinBox->value());
-                           }
-                         });
-                   });
-  QObject::connect(this->RemoveButton, &QPushButton::clicked, q,
-                   [this] { this->removeRaters(false); });
-  QObject::connect(this->RemoveAllButton, &QPushButton::clicked, q,
-                   [this] { this->removeRaters(true); });
-  QObject::connect(
-      this->ExampleButton, &QPushButton::clicked, q,
-      [this]
+  QObject::connect(this->AddSegmentsButton, &QPushButton::clicked, q, [this] { this->addSegments(); });
+  QObject::connect(this->AddLabelMapButton, &QPushButton::clicked, q, [this] {
+    this->edit([this](Node* node) {
+      if (vtkMRMLNode* const labels = this->LabelMapComboBox->currentNode())
       {
-        if (Node* const example = this->logic()->AddExampleCase())
-        {
-          this->ParametersComboBox->setCurrentNode(example);
-          vtkMRMLApplicationLogic* const application = this->logic()->GetMRMLApplicationLogic();
-          if (application && application->GetSelectionNode())
-          {
-            application->GetSelectionNode()->SetActiveVolumeID(example->GetImageNodeID());
-            application->PropagateVolumeSelection();
-          }
-        }
-      });
-  QObject::connect(
-      this->RatersTable, &QTableWidget::itemChanged, q,
-      [this](QTableWidgetItem* item)
-      {
-        if (item->column() == 0)
-        {
-          this->edit([=](Node* node)
-                     { node->SetNthRaterName(item->row(), item->text().trimmed().toStdString()); });
-        }
-      });
+        node->AddLabelMap(
+          labels->GetName() ? labels->GetName() : labels->GetID(), labels->GetID(), this->LabelValueSpinBox->value());
+      }
+    });
+  });
+  QObject::connect(this->RemoveButton, &QPushButton::clicked, q, [this] { this->removeRaters(false); });
+  QObject::connect(this->RemoveAllButton, &QPushButton::clicked, q, [this] { this->removeRaters(true); });
+  QObject::connect(this->ExampleButton, &QPushButton::clicked, q, [this] {
+    if (Node* const example = this->logic()->AddExampleCase())
+    {
+      this->ParametersComboBox->setCurrentNode(example);
+      this->showCase(example);
+    }
+  });
+  QObject::connect(this->RatersTable, &QTableWidget::itemChanged, q, [this](QTableWidgetItem* item) {
+    if (item->column() == 0)
+    {
+      this->edit([=](Node* node) { node->SetNthRaterName(item->row(), item->text().trimmed().toStdString()); });
+    }
+  });
 
-  const auto flag = [this, q](QAbstractButton* box, void (Node::*set)(bool))
-  {
-    QObject::connect(box, &QAbstractButton::toggled, q,
-                     [=](bool on) { this->edit([=](Node* node) { (node->*set)(on); }); });
+  const auto flag = [this, q](QAbstractButton* box, void (Node::*set)(bool)) {
+    QObject::connect(box, &QAbstractButton::toggled, q, [=](bool on) { this->edit([=](Node* node) { (node->*set)(on); }); });
   };
   flag(this->ResampleCheckBox, &Node::SetResample);
   flag(this->SurfacesCheckBox, &Node::SetSurfaces);
   flag(this->TieCheckBox, &Node::SetTieBackground);
   flag(this->CorrectedCheckBox, &Node::SetCorrected);
-  const auto choice = [this, q, indexChanged](QComboBox* box, void (Node::*set)(std::string))
-  {
-    QObject::connect(box, indexChanged, q,
-                     [=] { this->edit([=](Node* node) { (node->*set)(Chosen(box)); }); });
+  const auto choice = [this, q, indexChanged](QComboBox* box, void (Node::*set)(std::string)) {
+    QObject::connect(box, indexChanged, q, [=] { this->edit([=](Node* node) { (node->*set)(Chosen(box)); }); });
   };
   choice(this->MethodComboBox, &Node::SetMethod);
   choice(this->ReadoutComboBox, &Node::SetReadout);
   choice(this->RecalibrationComboBox, &Node::SetRecalibrationMethod);
-  const auto slider = [this, q](ctkSliderWidget* widget, void (Node::*set)(double))
-  {
-    QObject::connect(widget, &ctkSliderWidget::valueChanged, q,
-                     [=](double value) { this->edit([=](Node* node) { (node->*set)(value); }); });
+  const auto slider = [this, q](ctkSliderWidget* widget, void (Node::*set)(double)) {
+    QObject::connect(
+      widget, &ctkSliderWidget::valueChanged, q, [=](double value) { this->edit([=](Node* node) { (node->*set)(value); }); });
   };
   slider(this->SigmaSlider, &Node::SetSigma);
   slider(this->ThresholdSlider, &Node::SetThreshold);
   QObject::connect(this->MinutesSpinBox, QOverload<double>::of(&QDoubleSpinBox::valueChanged), q,
-                   [this](double value)
-                   { this->edit([=](Node* node) { node->SetTrainingMinutes(value); }); });
-  // The widget's own signal tells only about files that are there; an emptied line has to be known,
-  // too.
-  const auto pathChanged =
-      [q](ctkPathLineEdit* widget, const std::function<void(const QString&)>& changed)
-  { QObject::connect(widget->findChild<QLineEdit*>(), &QLineEdit::textChanged, q, changed); };
-  const auto file = [this, pathChanged](ctkPathLineEdit* widget, void (Node::*set)(std::string))
-  {
-    pathChanged(widget, [=](const QString& path)
-                { this->edit([=](Node* node) { (node->*set)(path.toStdString()); }); });
+    [this](double value) { this->edit([=](Node* node) { node->SetTrainingMinutes(value); }); });
+  // The widget's own signal tells only about files that are there; an emptied line has to be known, too.
+  const auto pathChanged = [q](ctkPathLineEdit* widget, const std::function<void(const QString&)>& changed) {
+    QObject::connect(widget->findChild<QLineEdit*>(), &QLineEdit::textChanged, q, changed);
+  };
+  const auto file = [this, pathChanged](ctkPathLineEdit* widget, void (Node::*set)(std::string)) {
+    pathChanged(widget, [=](const QString& path) { this->edit([=](Node* node) { (node->*set)(path.toStdString()); }); });
   };
   file(this->DataListPath, &Node::SetDataListFile);
   file(this->TrainedPath, &Node::SetTrainedModelFile);
   file(this->RecalibrationPath, &Node::SetRecalibrationFile);
-  pathChanged(this->ModelPath,
-              [this](const QString& path)
-              {
-                this->edit(
-                    [=](Node* node)
-                    {
-                      node->SetModelFile(path.toStdString());
-                      if (node->GetTrainedModelFile().empty() && QFileInfo(path).isFile())
-                      {
-                        node->SetTrainedModelFile(
-                            this->logic()->NameNextModel(node->GetModelFile()));
-                      }
-                    });
-              });
-  QObject::connect(this->CasesComboBox, &qMRMLCheckableNodeComboBox::checkedNodesChanged, q,
-                   [this]
-                   {
-                     this->edit(
-                         [this](Node* node)
-                         {
-                           node->RemoveAllTrainingCases();
-                           for (vtkMRMLNode* const one : this->CasesComboBox->checkedNodes())
-                           {
-                             node->AddTrainingCase(one->GetID());
-                           }
-                         });
-                   });
+  pathChanged(this->ModelPath, [this](const QString& path) {
+    this->edit([=](Node* node) {
+      node->SetModelFile(path.toStdString());
+      if (node->GetTrainedModelFile().empty() && QFileInfo(path).isFile())
+      {
+        node->SetTrainedModelFile(this->logic()->NameNextModel(node->GetModelFile()));
+      }
+    });
+  });
+  QObject::connect(this->CasesComboBox, &qMRMLCheckableNodeComboBox::checkedNodesChanged, q, [this] {
+    this->edit([this](Node* node) {
+      node->RemoveAllTrainingCases();
+      for (vtkMRMLNode* const one : this->CasesComboBox->checkedNodes())
+      {
+        node->AddTrainingCase(one->GetID());
+      }
+    });
+  });
 }
 
 void qSlicerRaterConsensusModuleWidgetPrivate::connectResults()
@@ -356,125 +305,101 @@ void qSlicerRaterConsensusModuleWidgetPrivate::connectResults()
   qSlicerRaterConsensusModuleWidget* const q = this->q_ptr;
   for (const Action& action : this->Actions)
   {
-    QObject::connect(action.Button, &QPushButton::clicked, q,
-                     [this, id = action.Id] { this->start(id); });
+    QObject::connect(action.Button, &QPushButton::clicked, q, [this, id = action.Id] { this->start(id); });
   }
-  QObject::connect(this->SideBySideButton, &QPushButton::clicked, q,
-                   [this](bool on)
-                   {
-                     this->Views.showSideBySide(this->q_ptr->mrmlScene(),
-                                                on ? this->Parameters.GetPointer() : nullptr);
-                     this->q_ptr->updateFromNode();
-                   });
-  QObject::connect(this->ChartButton, &QPushButton::clicked, q,
-                   [this](bool on)
-                   {
-                     this->Views.showChart(this->q_ptr->mrmlScene(),
-                                           on ? this->Parameters.GetPointer() : nullptr);
-                     this->q_ptr->updateFromNode();
-                   });
-  QObject::connect(this->Agreement, &qRcnAgreement::surfacesRequested, q,
-                   [this]
-                   {
-                     this->edit([](Node* node) { node->SetSurfaces(true); });
-                     this->start(Logic::AgreementAction);
-                   });
-  QObject::connect(this->Agreement, &qRcnAgreement::exportRequested, q,
-                   [this] { this->exportAgreement(); });
+  QObject::connect(this->SideBySideButton, &QPushButton::clicked, q, [this](bool on) {
+    this->Views.showSideBySide(this->q_ptr->mrmlScene(), on ? this->Parameters.GetPointer() : nullptr);
+    this->q_ptr->updateFromNode();
+  });
+  QObject::connect(this->ChartButton, &QPushButton::clicked, q, [this](bool on) {
+    this->Views.showChart(this->q_ptr->mrmlScene(), on ? this->Parameters.GetPointer() : nullptr);
+    this->q_ptr->updateFromNode();
+  });
+  QObject::connect(this->Agreement, &qRcnAgreement::surfacesRequested, q, [this] {
+    this->edit([](Node* node) { node->SetSurfaces(true); });
+    this->start(Logic::AgreementAction);
+  });
+  QObject::connect(this->Agreement, &qRcnAgreement::exportRequested, q, [this] { this->exportAgreement(); });
   QObject::connect(this->Agreement, &qRcnAgreement::pairActivated, q,
-                   [this](int first, int second)
-                   { this->Views.showRaters(this->Parameters, first, second); });
+    [this](int first, int second) { this->Views.showRaters(this->Parameters, first, second); });
   QObject::connect(this->Disputes, &qRcnDisputes::regionActivated, q,
-                   [this](int index) { this->logic()->ShowDispute(this->Parameters, index); });
-  QObject::connect(this->Diagram, &qRcnReliabilityDiagram::regionChanged, q,
-                   [this](rcn_region region)
-                   {
-                     this->edit([=](Node* node) { node->SetRegion(rcn_region_name(region)); });
-                     this->start(Logic::EvaluateAction);
-                   });
-  QObject::connect(this->Diagram, &qRcnReliabilityDiagram::binsChanged, q,
-                   [this](int bins)
-                   {
-                     this->edit([=](Node* node) { node->SetBins(bins); });
-                     this->start(Logic::EvaluateAction);
-                   });
-  QObject::connect(this->Training, &qRcnTrainingMonitor::keepRequested, q,
-                   [this] { this->finishTraining(true); });
-  QObject::connect(this->Training, &qRcnTrainingMonitor::discardRequested, q,
-                   [this] { this->finishTraining(false); });
+    [this](int index) { this->logic()->ShowDispute(this->Parameters, index); });
+  QObject::connect(this->Diagram, &qRcnReliabilityDiagram::regionChanged, q, [this](rcn_region region) {
+    this->edit([=](Node* node) { node->SetRegion(rcn_region_name(region)); });
+    this->start(Logic::EvaluateAction);
+  });
+  QObject::connect(this->Diagram, &qRcnReliabilityDiagram::binsChanged, q, [this](int bins) {
+    this->edit([=](Node* node) { node->SetBins(bins); });
+    this->start(Logic::EvaluateAction);
+  });
+  QObject::connect(this->Training, &qRcnTrainingMonitor::keepRequested, q, [this] { this->finishTraining(true); });
+  QObject::connect(this->Training, &qRcnTrainingMonitor::discardRequested, q, [this] { this->finishTraining(false); });
 }
 
 void qSlicerRaterConsensusModuleWidgetPrivate::connectJob()
 {
   qSlicerRaterConsensusModuleWidget* const q = this->q_ptr;
   QObject::connect(this->CancelButton, &QPushButton::clicked, this->Job, &qRcnJob::cancel);
-  QObject::connect(this->Training, &qRcnTrainingMonitor::cancelRequested, this->Job,
-                   &qRcnJob::cancel);
-  QObject::connect(this->Job, &qRcnJob::progressed, q,
-                   [this](double fraction, const QString& stage)
-                   {
-                     this->ProgressBar->setValue(static_cast<int>(1000 * fraction));
-                     this->StatusLabel->setText(this->Job->what() + ": " + stage);
-                   });
-  QObject::connect(this->Job, &qRcnJob::finished, q,
-                   [this]
-                   {
-                     const QString remarks = QString::fromStdString(this->logic()->GetRemarks());
-                     if (!remarks.isEmpty())
-                     {
-                       this->Notice->showRemark(remarks);
-                     }
-                     Node* const node = this->runningNode();
-                     if (this->RunningAction == Logic::TrainAction)
-                     {
-                       const auto training = this->logic()->GetResults(node).Training;
-                       training ? this->Training->finish(*training) : this->Training->clear();
-                     }
-                     else if (this->RunningAction == Logic::FuseAction ||
-                              this->RunningAction == Logic::PredictAction)
-                     {
-                       this->Views.showMap(q_ptr->mrmlScene(), node,
-                                           this->RunningAction == Logic::FuseAction
-                                               ? Node::GetHeatmapRole()
-                                               : Node::GetProbabilityRole());
-                     }
-                     this->showResults();
-                   });
-  QObject::connect(this->Job, &qRcnJob::failed, q,
-                   [this](const QString& sentence)
-                   {
-                     this->Notice->showError(sentence);
-                     if (this->RunningAction == Logic::TrainAction)
-                     {
-                       this->Training->fail(sentence);
-                     }
-                   });
-  QObject::connect(this->Job, &qRcnJob::cancelled, q,
-                   [this]
-                   {
-                     this->Notice->showRemark(
-                         qSlicerRaterConsensusModuleWidget::tr("Cancelled. Nothing was changed."));
-                     if (this->RunningAction == Logic::TrainAction)
-                     {
-                       this->Training->clear();
-                       this->Training->hide();
-                     }
-                   });
-  QObject::connect(this->Job, &qRcnJob::idle, q,
-                   [this]
-                   {
-                     this->RunningAction = -1;
-                     this->ProgressBar->hide();
-                     this->CancelButton->hide();
-                     this->StatusLabel->hide();
-                     this->q_ptr->updateFromNode();
-                   });
+  QObject::connect(this->Training, &qRcnTrainingMonitor::cancelRequested, this->Job, &qRcnJob::cancel);
+  QObject::connect(this->Job, &qRcnJob::progressed, q, [this](double fraction, const QString& stage) {
+    this->ProgressBar->setValue(static_cast<int>(1000 * fraction));
+    this->StatusLabel->setText(this->Job->what() + ": " + stage);
+  });
+  QObject::connect(this->Job, &qRcnJob::finished, q, [this] {
+    const QString remarks = QString::fromStdString(this->logic()->GetRemarks());
+    if (!remarks.isEmpty())
+    {
+      this->Notice->showRemark(remarks);
+    }
+    Node* const node = this->runningNode();
+    if (this->RunningAction == Logic::TrainAction)
+    {
+      const auto training = this->logic()->GetResults(node).Training;
+      training ? this->Training->finish(*training) : this->Training->clear();
+    }
+    else if (this->RunningAction == Logic::FuseAction || this->RunningAction == Logic::PredictAction)
+    {
+      this->Views.showMap(q_ptr->mrmlScene(), node,
+        this->RunningAction == Logic::FuseAction ? Node::GetHeatmapRole() : Node::GetProbabilityRole());
+    }
+    this->showResults();
+  });
+  QObject::connect(this->Job, &qRcnJob::failed, q, [this](const QString& sentence) {
+    this->Notice->showError(sentence);
+    if (this->RunningAction == Logic::TrainAction)
+    {
+      this->Training->fail(sentence);
+    }
+  });
+  QObject::connect(this->Job, &qRcnJob::cancelled, q, [this] {
+    this->Notice->showRemark(qSlicerRaterConsensusModuleWidget::tr("Cancelled. Nothing was changed."));
+    if (this->RunningAction == Logic::TrainAction)
+    {
+      this->Training->clear();
+      this->Training->hide();
+    }
+  });
+  QObject::connect(this->Job, &qRcnJob::idle, q, [this] {
+    this->RunningAction = -1;
+    this->ProgressBar->hide();
+    this->CancelButton->hide();
+    this->StatusLabel->hide();
+    this->q_ptr->updateFromNode();
+  });
+}
+
+void qSlicerRaterConsensusModuleWidgetPrivate::showCase(Node* node)
+{
+  vtkMRMLApplicationLogic* const application = this->logic()->GetMRMLApplicationLogic();
+  if (this->Views.showCase(this->q_ptr->mrmlScene(), node) && application)
+  {
+    application->FitSliceToAll();
+  }
 }
 
 void qSlicerRaterConsensusModuleWidgetPrivate::addSegments()
 {
-  auto* const segmentation =
-      vtkMRMLSegmentationNode::SafeDownCast(this->SegmentSelector->currentNode());
+  auto* const segmentation = vtkMRMLSegmentationNode::SafeDownCast(this->SegmentSelector->currentNode());
   if (!segmentation || !segmentation->GetSegmentation())
   {
     return;
@@ -484,37 +409,33 @@ void qSlicerRaterConsensusModuleWidgetPrivate::addSegments()
   {
     ids = this->SegmentSelector->segmentIDs();
   }
-  this->edit(
-      [&](Node* node)
-      {
-        for (const QString& id : ids)
-        {
-          const std::string key = id.toStdString();
-          const vtkSegment* const segment = segmentation->GetSegmentation()->GetSegment(key);
-          const char* const name = segment ? const_cast<vtkSegment*>(segment)->GetName() : nullptr;
-          node->AddSegment(name ? name : key, segmentation->GetID(), key);
-        }
-      });
+  this->edit([&](Node* node) {
+    for (const QString& id : ids)
+    {
+      const std::string key = id.toStdString();
+      const vtkSegment* const segment = segmentation->GetSegmentation()->GetSegment(key);
+      const char* const name = segment ? const_cast<vtkSegment*>(segment)->GetName() : nullptr;
+      node->AddSegment(name ? name : key, segmentation->GetID(), key);
+    }
+  });
 }
 
 void qSlicerRaterConsensusModuleWidgetPrivate::removeRaters(bool all)
 {
-  this->edit(
-      [&](Node* node)
+  this->edit([&](Node* node) {
+    if (all)
+    {
+      node->RemoveAllRaters();
+      return;
+    }
+    for (int n = node->GetNumberOfRaters() - 1; n >= 0; --n)
+    {
+      if (this->RatersTable->selectionModel()->isRowSelected(n, QModelIndex()))
       {
-        if (all)
-        {
-          node->RemoveAllRaters();
-          return;
-        }
-        for (int n = node->GetNumberOfRaters() - 1; n >= 0; --n)
-        {
-          if (this->RatersTable->selectionModel()->isRowSelected(n, QModelIndex()))
-          {
-            node->RemoveNthRater(n);
-          }
-        }
-      });
+        node->RemoveNthRater(n);
+      }
+    }
+  });
 }
 
 void qSlicerRaterConsensusModuleWidgetPrivate::showRaters()
@@ -525,22 +446,19 @@ void qSlicerRaterConsensusModuleWidgetPrivate::showRaters()
   for (int n = 0; n < raters; ++n)
   {
     vtkMRMLNode* const source = node->GetNthRaterNode(n);
-    QString mask = source ? QString::fromUtf8(source->GetName())
-                          : qSlicerRaterConsensusModuleWidget::tr("(no longer there)");
+    QString mask = source ? QString::fromUtf8(source->GetName()) : qSlicerRaterConsensusModuleWidget::tr("(no longer there)");
     if (auto* const segmentation = vtkMRMLSegmentationNode::SafeDownCast(source))
     {
       vtkSegment* const segment =
-          segmentation->GetSegmentation()
-              ? segmentation->GetSegmentation()->GetSegment(node->GetNthRaterSegmentID(n))
-              : nullptr;
-      mask += ": " + (segment ? QString::fromUtf8(segment->GetName())
-                              : qSlicerRaterConsensusModuleWidget::tr("(no longer there)"));
+        segmentation->GetSegmentation() ? segmentation->GetSegmentation()->GetSegment(node->GetNthRaterSegmentID(n)) : nullptr;
+      mask +=
+        ": " + (segment ? QString::fromUtf8(segment->GetName()) : qSlicerRaterConsensusModuleWidget::tr("(no longer there)"));
     }
     else if (source && node->GetNthRaterValue(n))
     {
       mask += QString(": %1").arg(node->GetNthRaterValue(n));
     }
-    const QString texts[2] = {QString::fromStdString(node->GetNthRaterName(n)), mask};
+    const QString texts[2] = { QString::fromStdString(node->GetNthRaterName(n)), mask };
     for (int column = 0; column < 2; ++column)
     {
       // Items stay: one of them may be what a person edits right now.
@@ -560,9 +478,8 @@ void qSlicerRaterConsensusModuleWidgetPrivate::showRaters()
 
 void qSlicerRaterConsensusModuleWidgetPrivate::exportAgreement()
 {
-  const QString path = QFileDialog::getSaveFileName(
-      this->q_ptr, qSlicerRaterConsensusModuleWidget::tr("Save agreement as"), "agreement.csv",
-      qSlicerRaterConsensusModuleWidget::tr("Tables (*.csv)"));
+  const QString path = QFileDialog::getSaveFileName(this->q_ptr, qSlicerRaterConsensusModuleWidget::tr("Save agreement as"),
+    "agreement.csv", qSlicerRaterConsensusModuleWidget::tr("Tables (*.csv)"));
   if (path.isEmpty())
   {
     return;
@@ -584,8 +501,8 @@ void qSlicerRaterConsensusModuleWidgetPrivate::start(int id)
   this->showStatusAt(action);
   if (this->Job->isRunning())
   {
-    this->Notice->showRemark(qSlicerRaterConsensusModuleWidget::tr(
-        "Something else is being computed; wait for it or cancel it."));
+    this->Notice->showRemark(
+      qSlicerRaterConsensusModuleWidget::tr("Something else is being computed; wait for it or cancel it."));
     return;
   }
   Logic::Work work;
@@ -608,26 +525,20 @@ void qSlicerRaterConsensusModuleWidgetPrivate::start(int id)
     shown->show();
     shown->start(action.What);
   }
-  this->Job->start(action.What,
-                   [work, training, shown](qRcnJob::Monitor& job) -> qRcnJob::Done
-                   {
-                     Logic::Monitor monitor;
-                     monitor.Progress = [&](double fraction, const char* stage)
-                     { return job.report(fraction, QString::fromUtf8(stage)); };
-                     if (training)
-                     {
-                       monitor.Training = [&](const rcn::TrainingProgress& now)
-                       { job.post([shown, now] { shown->setProgress(now); }); };
-                       monitor.Epoch = [&](const rcn::TrainingEpoch& epoch)
-                       { job.post([shown, epoch] { shown->addEpoch(epoch); }); };
-                     }
-                     return work(monitor);
-                   });
+  this->Job->start(action.What, [work, training, shown](qRcnJob::Monitor& job) -> qRcnJob::Done {
+    Logic::Monitor monitor;
+    monitor.Progress = [&](double fraction, const char* stage) { return job.report(fraction, QString::fromUtf8(stage)); };
+    if (training)
+    {
+      monitor.Training = [&](const rcn::TrainingProgress& now) { job.post([shown, now] { shown->setProgress(now); }); };
+      monitor.Epoch = [&](const rcn::TrainingEpoch& epoch) { job.post([shown, epoch] { shown->addEpoch(epoch); }); };
+    }
+    return work(monitor);
+  });
   this->ProgressBar->setValue(0);
   this->StatusLabel->setText(action.What);
   // Training has a bar and a button of its own.
-  for (QWidget* const one :
-       std::initializer_list<QWidget*>{this->StatusLabel, this->ProgressBar, this->CancelButton})
+  for (QWidget* const one : std::initializer_list<QWidget*>{ this->StatusLabel, this->ProgressBar, this->CancelButton })
   {
     one->setVisible(!training);
   }
@@ -647,14 +558,12 @@ void qSlicerRaterConsensusModuleWidgetPrivate::finishTraining(bool keep)
     }
     if (keep)
     {
-      this->Notice->showRemark(
-          qSlicerRaterConsensusModuleWidget::tr("The new model is kept, and in use from now on: %1")
-              .arg(QString::fromStdString(node->GetModelFile())));
+      this->Notice->showRemark(qSlicerRaterConsensusModuleWidget::tr("The new model is kept, and in use from now on: %1")
+                                 .arg(QString::fromStdString(node->GetModelFile())));
     }
     else
     {
-      this->Notice->showRemark(
-          qSlicerRaterConsensusModuleWidget::tr("The new model is gone; nothing has changed."));
+      this->Notice->showRemark(qSlicerRaterConsensusModuleWidget::tr("The new model is gone; nothing has changed."));
     }
   }
   this->Training->clear();
@@ -676,14 +585,12 @@ void qSlicerRaterConsensusModuleWidgetPrivate::showResults()
   if (results.Evaluation)
   {
     this->Diagram->setReport(*results.Evaluation,
-                             results.EvaluationBefore
-                                 ? qSlicerRaterConsensusModuleWidget::tr("corrected")
-                                 : qSlicerRaterConsensusModuleWidget::tr("This case"),
-                             names);
+      results.EvaluationBefore ? qSlicerRaterConsensusModuleWidget::tr("corrected")
+                               : qSlicerRaterConsensusModuleWidget::tr("This case"),
+      names);
     results.EvaluationBefore
-        ? this->Diagram->setSecond(*results.EvaluationBefore,
-                                   qSlicerRaterConsensusModuleWidget::tr("before"))
-        : this->Diagram->clearSecond();
+      ? this->Diagram->setSecond(*results.EvaluationBefore, qSlicerRaterConsensusModuleWidget::tr("before"))
+      : this->Diagram->clearSecond();
   }
 }
 
@@ -691,7 +598,8 @@ void qSlicerRaterConsensusModuleWidgetPrivate::showResults()
 // ------------------------------------------------------------------------------------------------------
 
 qSlicerRaterConsensusModuleWidget::qSlicerRaterConsensusModuleWidget(QWidget* parent)
-    : Superclass(parent), d_ptr(new qSlicerRaterConsensusModuleWidgetPrivate(*this))
+    : Superclass(parent),
+      d_ptr(new qSlicerRaterConsensusModuleWidgetPrivate(*this))
 {
 }
 
@@ -710,17 +618,12 @@ void qSlicerRaterConsensusModuleWidget::setup()
   Q_D(qSlicerRaterConsensusModuleWidget);
   d->setupUi(this);
   this->Superclass::setup();
-  d->Actions = {
-      {Logic::AgreementAction, d->AgreementButton, d->AgreementHint, d->AgreementPlace,
-       tr("Measuring agreement")},
-      {Logic::FuseAction, d->FuseButton, d->FuseHint, d->FusePlace, tr("Making a consensus")},
-      {Logic::PredictAction, d->PredictButton, d->PredictHint, d->PredictPlace,
-       tr("Applying the model")},
-      {Logic::TrainAction, d->TrainButton, d->TrainHint, d->TrainPlace, tr("Retraining")},
-      {Logic::EvaluateAction, d->EvaluateButton, d->EvaluateHint, d->EvaluatePlace,
-       tr("Judging the probability")},
-      {Logic::RecalibrateAction, d->RecalibrateButton, d->RecalibrateHint, d->RecalibratePlace,
-       tr("Fitting a correction")}};
+  d->Actions = { { Logic::AgreementAction, d->AgreementButton, d->AgreementHint, d->AgreementPlace, tr("Measuring agreement") },
+    { Logic::FuseAction, d->FuseButton, d->FuseHint, d->FusePlace, tr("Making a consensus") },
+    { Logic::PredictAction, d->PredictButton, d->PredictHint, d->PredictPlace, tr("Applying the model") },
+    { Logic::TrainAction, d->TrainButton, d->TrainHint, d->TrainPlace, tr("Retraining") },
+    { Logic::EvaluateAction, d->EvaluateButton, d->EvaluateHint, d->EvaluatePlace, tr("Judging the probability") },
+    { Logic::RecalibrateAction, d->RecalibrateButton, d->RecalibrateHint, d->RecalibratePlace, tr("Fitting a correction") } };
   d->Job = new qRcnJob(this);
   d->makeStatus();
   d->Agreement = new qRcnAgreement;
@@ -742,13 +645,10 @@ void qSlicerRaterConsensusModuleWidget::setup()
 
 void qSlicerRaterConsensusModuleWidget::setMRMLScene(vtkMRMLScene* scene)
 {
-  this->qvtkReconnect(this->mrmlScene(), scene, vtkMRMLScene::StartCloseEvent, this,
-                      SLOT(onSceneStartClose()));
+  this->qvtkReconnect(this->mrmlScene(), scene, vtkMRMLScene::StartCloseEvent, this, SLOT(onSceneStartClose()));
   // What is shown may have lost an image or a rater.
-  this->qvtkReconnect(this->mrmlScene(), scene, vtkMRMLScene::NodeRemovedEvent, this,
-                      SLOT(updateFromNode()));
-  this->qvtkReconnect(this->mrmlScene(), scene, vtkMRMLScene::EndBatchProcessEvent, this,
-                      SLOT(onSceneChanged()));
+  this->qvtkReconnect(this->mrmlScene(), scene, vtkMRMLScene::NodeRemovedEvent, this, SLOT(updateFromNode()));
+  this->qvtkReconnect(this->mrmlScene(), scene, vtkMRMLScene::EndBatchProcessEvent, this, SLOT(onSceneChanged()));
   this->Superclass::setMRMLScene(scene);
 }
 
@@ -774,19 +674,16 @@ void qSlicerRaterConsensusModuleWidget::enter()
 {
   Q_D(qSlicerRaterConsensusModuleWidget);
   this->Superclass::enter();
-  if (this->mrmlScene() && !this->mrmlScene()->IsBatchProcessing() &&
-      !d->ParametersComboBox->currentNode())
+  if (this->mrmlScene() && !this->mrmlScene()->IsBatchProcessing() && !d->ParametersComboBox->currentNode())
   {
     // A case of the scene, or a first one.
     vtkMRMLNode* const there = this->mrmlScene()->GetFirstNodeByClass("vtkMRMLRaterConsensusNode");
-    there ? d->ParametersComboBox->setCurrentNode(there)
-          : static_cast<void>(d->ParametersComboBox->addNode());
+    there ? d->ParametersComboBox->setCurrentNode(there) : static_cast<void>(d->ParametersComboBox->addNode());
   }
   this->updateFromNode();
 }
 
-bool qSlicerRaterConsensusModuleWidget::setEditedNode(vtkMRMLNode* node, QString role,
-                                                      QString context)
+bool qSlicerRaterConsensusModuleWidget::setEditedNode(vtkMRMLNode* node, QString role, QString context)
 {
   Q_D(qSlicerRaterConsensusModuleWidget);
   Q_UNUSED(role);
@@ -803,10 +700,8 @@ void qSlicerRaterConsensusModuleWidget::setParameters(vtkMRMLNode* node)
 {
   Q_D(qSlicerRaterConsensusModuleWidget);
   Node* const parameters = Node::SafeDownCast(node);
-  this->qvtkReconnect(d->Parameters, parameters, vtkCommand::ModifiedEvent, this,
-                      SLOT(updateFromNode()));
-  this->qvtkReconnect(d->Parameters, parameters, vtkMRMLNode::ReferencedNodeModifiedEvent, this,
-                      SLOT(updateFromNode()));
+  this->qvtkReconnect(d->Parameters, parameters, vtkCommand::ModifiedEvent, this, SLOT(updateFromNode()));
+  this->qvtkReconnect(d->Parameters, parameters, vtkMRMLNode::ReferencedNodeModifiedEvent, this, SLOT(updateFromNode()));
   d->Parameters = parameters;
   d->Notice->clear();
   this->updateFromNode();
@@ -816,8 +711,7 @@ void qSlicerRaterConsensusModuleWidget::setParameters(vtkMRMLNode* node)
 void qSlicerRaterConsensusModuleWidget::updateFromNode()
 {
   Q_D(qSlicerRaterConsensusModuleWidget);
-  if (d->Updating || !d->logic() || d->Actions.empty() ||
-      (this->mrmlScene() && this->mrmlScene()->IsBatchProcessing()))
+  if (d->Updating || !d->logic() || d->Actions.empty() || (this->mrmlScene() && this->mrmlScene()->IsBatchProcessing()))
   {
     return;
   }
@@ -839,9 +733,8 @@ void qSlicerRaterConsensusModuleWidget::updateFromNode()
     d->ReadoutComboBox->addItem(tr("a rater marks it (expected share)"), "expected");
     for (int k = 1; k <= node->GetNumberOfRaters(); ++k)
     {
-      d->ReadoutComboBox->addItem(k == 1 ? tr("at least one rater marks it")
-                                         : tr("at least %1 raters mark it").arg(k),
-                                  QString("at-least:%1").arg(k));
+      d->ReadoutComboBox->addItem(
+        k == 1 ? tr("at least one rater marks it") : tr("at least %1 raters mark it").arg(k), QString("at-least:%1").arg(k));
     }
     Choose(d->ReadoutComboBox, node->GetReadout());
     d->ThresholdSlider->setValue(node->GetThreshold());
@@ -875,10 +768,9 @@ void qSlicerRaterConsensusModuleWidget::updateFromNode()
   d->SigmaSlider->setVisible(smooths);
   d->TieCheckBox->setVisible(method == "median");
   d->CasesComboBox->setEnabled(node && node->GetDataListFile().empty());
-  d->TrainButton->setText((node && node->GetModelFile().empty() ? tr("Train for %1 minutes")
-                                                                : tr("Retrain for %1 minutes"))
-                              .arg(d->MinutesSpinBox->value()));
-  for (QPushButton* const button : {d->RemoveButton, d->RemoveAllButton})
+  d->TrainButton->setText((node && node->GetModelFile().empty() ? tr("Train for %1 minutes") : tr("Retrain for %1 minutes"))
+                            .arg(d->MinutesSpinBox->value()));
+  for (QPushButton* const button : { d->RemoveButton, d->RemoveAllButton })
   {
     button->setEnabled(node && node->GetNumberOfRaters() > 0);
   }
@@ -892,12 +784,11 @@ void qSlicerRaterConsensusModuleWidget::updateFromNode()
     action.Hint->setText(sentence);
     action.Hint->setVisible(!sentence.isEmpty());
   }
-  const bool map = node && (node->GetNodeReference(Node::GetHeatmapRole()) ||
-                            node->GetNodeReference(Node::GetProbabilityRole()));
+  const bool map =
+    node && (node->GetNodeReference(Node::GetHeatmapRole()) || node->GetNodeReference(Node::GetProbabilityRole()));
   d->SideBySideButton->setChecked(d->Views.isSideBySide());
   d->SideBySideButton->setEnabled(map || d->Views.isSideBySide());
   d->ChartButton->setChecked(d->Views.isChartShown());
-  d->ChartButton->setEnabled((node && node->GetNodeReference(Node::GetChartRole())) ||
-                             d->Views.isChartShown());
+  d->ChartButton->setEnabled((node && node->GetNodeReference(Node::GetChartRole())) || d->Views.isChartShown());
   d->Updating = false;
 }

@@ -12,8 +12,7 @@ class qSlicerRaterConsensusModuleWidgetPrivate;
 class vtkMRMLNode;
 class vtkMRMLScene;
 
-class Q_SLICER_QTMODULES_RATERCONSENSUS_EXPORT qSlicerRaterConsensusModuleWidget
-    : public qSlicerAbstractModuleWidget
+class Q_SLICER_QTMODULES_RATERCONSENSUS_EXPORT qSlicerRaterConsensusModuleWidget : public qSlicerAbstractModuleWidget
 {
   Q_OBJECT
 
@@ -23,8 +22,7 @@ public:
   ~qSlicerRaterConsensusModuleWidget() override;
 
   void enter() override;
-  bool setEditedNode(vtkMRMLNode* node, QString role = QString(),
-                     QString context = QString()) override;
+  bool setEditedNode(vtkMRMLNode* node, QString role = QString(), QString context = QString()) override;
 
 public slots:
   void setMRMLScene(vtkMRMLScene* scene) override;

@@ -1,6 +1,7 @@
 #include "qSlicerRaterConsensusViews.h"
 
 #include <algorithm>
+#include <set>
 
 #include <vtkMRMLDisplayableNode.h>
 #include <vtkMRMLLayoutNode.h>
@@ -81,7 +82,69 @@ void UpdateLegend(vtkMRMLNode* map)
   }
 }
 
+/// Everything of a case that a view can show, by node id.
+struct Visible
+{
+  std::set<std::string> Images, Maps;
+  std::set<vtkMRMLSegmentationNode*> Masks;
+
+  void add(Node* node)
+  {
+    this->Images.insert(Text(node->GetImageNodeID()));
+    for (const char* const role : { Node::GetHeatmapRole(), Node::GetProbabilityRole(), Node::GetLevelRole() })
+    {
+      for (int n = 0; n < node->GetNumberOfNodeReferences(role); ++n)
+      {
+        this->Maps.insert(Text(node->GetNthNodeReferenceID(role, n)));
+      }
+    }
+    this->Masks.insert(vtkMRMLSegmentationNode::SafeDownCast(node->GetNodeReference(Node::GetMaskRole())));
+    for (int n = 0; n < node->GetNumberOfRaters(); ++n)
+    {
+      this->Masks.insert(vtkMRMLSegmentationNode::SafeDownCast(node->GetNthRaterNode(n)));
+    }
+    this->Masks.erase(nullptr);
+  }
+};
+
 } // namespace
+
+bool qSlicerRaterConsensusViews::showCase(vtkMRMLScene* scene, Node* node)
+{
+  if (!scene || !node || !node->GetImageNodeID())
+  {
+    return false;
+  }
+  Visible ours, all;
+  ours.add(node);
+  for (Node* const one : NodesOf<Node>(scene, "vtkMRMLRaterConsensusNode"))
+  {
+    all.add(one);
+  }
+  for (vtkMRMLSegmentationNode* const masks : all.Masks)
+  {
+    masks->SetDisplayVisibility(ours.Masks.count(masks) > 0);
+  }
+  vtkMRMLNode* const consensus = node->GetNodeReference(Node::GetHeatmapRole());
+  vtkMRMLNode* const map = consensus ? consensus : node->GetNodeReference(Node::GetProbabilityRole());
+  bool changed = false;
+  for (vtkMRMLSliceCompositeNode* const composite : CompositesOf(scene))
+  {
+    const std::string image = Text(composite->GetBackgroundVolumeID());
+    if (!image.empty() && (!all.Images.count(image) || ours.Images.count(image)))
+    {
+      continue; // another image of theirs, or this one
+    }
+    changed = true;
+    composite->SetBackgroundVolumeID(node->GetImageNodeID());
+    if (all.Maps.count(Text(composite->GetForegroundVolumeID())))
+    {
+      composite->SetForegroundVolumeID(IdOf(map));
+    }
+  }
+  UpdateLegend(map);
+  return changed;
+}
 
 void qSlicerRaterConsensusViews::showMap(vtkMRMLScene* scene, Node* node, const char* role)
 {
@@ -95,9 +158,8 @@ void qSlicerRaterConsensusViews::showMap(vtkMRMLScene* scene, Node* node, const 
   {
     const std::string background = Text(composite->GetBackgroundVolumeID());
     const std::string foreground = Text(composite->GetForegroundVolumeID());
-    const bool ours = foreground.empty() ||
-                      foreground == Text(IdOf(node->GetNodeReference(Node::GetHeatmapRole()))) ||
-                      foreground == Text(IdOf(node->GetNodeReference(Node::GetProbabilityRole())));
+    const bool ours = foreground.empty() || foreground == Text(IdOf(node->GetNodeReference(Node::GetHeatmapRole()))) ||
+      foreground == Text(IdOf(node->GetNodeReference(Node::GetProbabilityRole())));
     if ((background.empty() || background == image) && ours)
     {
       composite->SetBackgroundVolumeID(image.c_str());
@@ -117,8 +179,7 @@ void qSlicerRaterConsensusViews::showRaters(Node* node, int first, int second)
   for (int n = 0; node && n < node->GetNumberOfRaters(); ++n)
   {
     auto* const segmentation = vtkMRMLSegmentationNode::SafeDownCast(node->GetNthRaterNode(n));
-    auto* const display = vtkMRMLSegmentationDisplayNode::SafeDownCast(
-        segmentation ? segmentation->GetDisplayNode() : nullptr);
+    auto* const display = vtkMRMLSegmentationDisplayNode::SafeDownCast(segmentation ? segmentation->GetDisplayNode() : nullptr);
     if (display)
     {
       display->SetSegmentVisibility(node->GetNthRaterSegmentID(n), n == first || n == second);
@@ -150,8 +211,7 @@ void qSlicerRaterConsensusViews::showSideBySide(vtkMRMLScene* scene, Node* node)
     composite->SetLinkedControl(1);
     composite->SetBackgroundVolumeID(node->GetImageNodeID());
     vtkMRMLNode* const right = probability ? probability : consensus;
-    composite->SetForegroundVolumeID(left ? (probability ? IdOf(consensus) : nullptr)
-                                          : IdOf(right));
+    composite->SetForegroundVolumeID(left ? (probability ? IdOf(consensus) : nullptr) : IdOf(right));
     composite->SetForegroundOpacity(MapOpacity);
   }
   UpdateLegend(consensus);
@@ -235,10 +295,8 @@ void qSlicerRaterConsensusViews::restore(vtkMRMLScene* scene)
       if (this->Shown == SideBySide && Text(composite->GetLayoutName()) == state.Name)
       {
         composite->SetLinkedControl(state.Linked);
-        composite->SetBackgroundVolumeID(state.Background.empty() ? nullptr
-                                                                  : state.Background.c_str());
-        composite->SetForegroundVolumeID(state.Foreground.empty() ? nullptr
-                                                                  : state.Foreground.c_str());
+        composite->SetBackgroundVolumeID(state.Background.empty() ? nullptr : state.Background.c_str());
+        composite->SetForegroundVolumeID(state.Foreground.empty() ? nullptr : state.Foreground.c_str());
         composite->SetForegroundOpacity(state.Opacity);
       }
     }

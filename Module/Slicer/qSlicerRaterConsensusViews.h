@@ -12,6 +12,10 @@ class vtkMRMLScene;
 class qSlicerRaterConsensusViews
 {
 public:
+  /// This case instead of another one: image and maps in every slice view that shows another
+  /// case's, its masks instead of the others'. True: a view has another image now.
+  static bool showCase(vtkMRMLScene* scene, vtkMRMLRaterConsensusNode* node);
+
   /// A result over the image, in every slice view that shows this image or nothing, where no other
   /// volume is over it.
   static void showMap(vtkMRMLScene* scene, vtkMRMLRaterConsensusNode* node, const char* role);

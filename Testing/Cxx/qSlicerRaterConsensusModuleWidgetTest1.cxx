@@ -65,13 +65,11 @@ public:
     this->Layouts = new qMRMLLayoutManager(views, this);
     this->Layouts->setMRMLScene(scene);
     // One view is enough to test with, and quick to draw.
-    this->Layouts->setLayout(std::getenv("RCN_SCREENSHOTS")
-                                 ? vtkMRMLLayoutNode::SlicerLayoutFourUpView
-                                 : vtkMRMLLayoutNode::SlicerLayoutOneUpRedSliceView);
+    this->Layouts->setLayout(std::getenv("RCN_SCREENSHOTS") ? vtkMRMLLayoutNode::SlicerLayoutFourUpView
+                                                            : vtkMRMLLayoutNode::SlicerLayoutOneUpRedSliceView);
     this->Module->initialize(qSlicerApplication::application()->applicationLogic());
     this->Module->setMRMLScene(scene);
-    this->Panel =
-        dynamic_cast<qSlicerRaterConsensusModuleWidget*>(this->Module->widgetRepresentation());
+    this->Panel = dynamic_cast<qSlicerRaterConsensusModuleWidget*>(this->Module->widgetRepresentation());
     CHECK(this->Panel != nullptr);
     scroll->setWidget(this->Panel);
     scroll->setWidgetResizable(true);
@@ -87,10 +85,7 @@ public:
     this->Scene->Clear();
   }
 
-  vtkSlicerRaterConsensusLogic* Actions()
-  {
-    return vtkSlicerRaterConsensusLogic::SafeDownCast(this->Module->logic());
-  }
+  vtkSlicerRaterConsensusLogic* Actions() { return vtkSlicerRaterConsensusLogic::SafeDownCast(this->Module->logic()); }
 
   /// By the name of the class: the module has its own copy of our widgets, whose meta objects are
   /// not those of this program.
@@ -106,14 +101,8 @@ public:
     std::fprintf(stderr, "the panel has no %s %s\n", T::staticMetaObject.className(), name);
     std::exit(EXIT_FAILURE); // what follows would crash
   }
-  Node* Parameters()
-  {
-    return Node::SafeDownCast(this->Find<qMRMLNodeComboBox>("ParametersComboBox")->currentNode());
-  }
-  QString Hint(const char* stem)
-  {
-    return this->Find<QLabel>((std::string(stem) + "Hint").c_str())->text();
-  }
+  Node* Parameters() { return Node::SafeDownCast(this->Find<qMRMLNodeComboBox>("ParametersComboBox")->currentNode()); }
+  QString Hint(const char* stem) { return this->Find<QLabel>((std::string(stem) + "Hint").c_str())->text(); }
   QAbstractButton* Button(const char* name) { return this->Find<QAbstractButton>(name); }
   qRcnNotice* Notice() { return this->Find<qRcnNotice>(); }
 
@@ -121,8 +110,7 @@ public:
   void Click(const char* name)
   {
     QAbstractButton* const button = this->Button(name);
-    for (QWidget* parent = button->parentWidget(); parent && parent != this->Panel;
-         parent = parent->parentWidget())
+    for (QWidget* parent = button->parentWidget(); parent && parent != this->Panel; parent = parent->parentWidget())
     {
       if (auto* const section = qobject_cast<ctkCollapsibleButton*>(parent))
       {
@@ -145,9 +133,8 @@ public:
   bool IsRunning()
   {
     const auto* const monitor = this->Find<qRcnTrainingMonitor>();
-    return this->Button("CancelButton")->isVisible() ||
-           monitor->state() == qRcnTrainingMonitor::Running ||
-           monitor->state() == qRcnTrainingMonitor::Cancelling;
+    return this->Button("CancelButton")->isVisible() || monitor->state() == qRcnTrainingMonitor::Running ||
+      monitor->state() == qRcnTrainingMonitor::Cancelling;
   }
   /// Presses, and waits until the work is done.
   void Do(const char* name)
@@ -163,8 +150,7 @@ public:
     if (words.isEmpty() ? !text.isEmpty() : !text.contains(words))
     {
       ++Failures;
-      std::fprintf(stderr, "line %d: \"%s\" instead of \"%s\"\n", line, qPrintable(text),
-                   qPrintable(words));
+      std::fprintf(stderr, "line %d: \"%s\" instead of \"%s\"\n", line, qPrintable(text), qPrintable(words));
     }
   }
   void Picture(const char* name)
@@ -178,7 +164,7 @@ public:
   }
 
   vtkMRMLScene* Scene;
-  std::unique_ptr<qSlicerRaterConsensusModule> Module{new qSlicerRaterConsensusModule};
+  std::unique_ptr<qSlicerRaterConsensusModule> Module{ new qSlicerRaterConsensusModule };
   qMRMLLayoutManager* Layouts = nullptr;
   qSlicerRaterConsensusModuleWidget* Panel = nullptr;
 };
@@ -193,8 +179,7 @@ void AnEmptyPanelSaysWhatIsMissing()
 {
   Window w(TheScene());
   CHECK(w.Parameters() != nullptr); // a first case is there without asking
-  for (const char* const stem :
-       {"Agreement", "Fuse", "Predict", "Evaluate", "Recalibrate", "Train"})
+  for (const char* const stem : { "Agreement", "Fuse", "Predict", "Evaluate", "Recalibrate", "Train" })
   {
     CHECK(!w.Button((std::string(stem) + "Button").c_str())->isEnabled());
     CHECK(!w.Hint(stem).isEmpty());
@@ -230,17 +215,14 @@ void FromRatersToConsensus()
   w.Find<qRcnDisputes>()->next();
   CHECK(w.Find<qRcnDisputes>()->current() == 1 && red->GetSliceToRAS()->GetElement(2, 3) != before);
 
-  auto* const layout =
-      vtkMRMLLayoutNode::SafeDownCast(w.Scene->GetFirstNodeByClass("vtkMRMLLayoutNode"));
+  auto* const layout = vtkMRMLLayoutNode::SafeDownCast(w.Scene->GetFirstNodeByClass("vtkMRMLLayoutNode"));
   const int users = layout->GetViewArrangement();
   w.Do("FuseButton");
   SAYS(w, "");
   vtkMRMLNode* const map = node->GetNodeReference(Node::GetHeatmapRole());
   CHECK(map != nullptr && layout->GetViewArrangement() == users);
-  auto* const composite =
-      vtkMRMLSliceCompositeNode::SafeDownCast(w.Scene->GetNodeByID("vtkMRMLSliceCompositeNodeRed"));
-  CHECK(composite && composite->GetForegroundVolumeID() &&
-        std::string(composite->GetForegroundVolumeID()) == map->GetID());
+  auto* const composite = vtkMRMLSliceCompositeNode::SafeDownCast(w.Scene->GetNodeByID("vtkMRMLSliceCompositeNodeRed"));
+  CHECK(composite && composite->GetForegroundVolumeID() && std::string(composite->GetForegroundVolumeID()) == map->GetID());
   w.Picture("consensus");
   w.Click("SideBySideButton");
   CHECK(layout->GetViewArrangement() == vtkMRMLLayoutNode::SlicerLayoutSideBySideView);
@@ -256,8 +238,7 @@ void FromRatersToConsensus()
   CHECK(w.Find<QWidget>("SigmaSlider")->isVisible() && node->GetMethod() == "soft-gaussian");
   w.Do("FuseButton");
   w.Do("EvaluateButton");
-  CHECK(w.Find<qRcnReliabilityDiagram>()->isVisible() &&
-        w.Find<qRcnReliabilityDiagram>()->hasReport());
+  CHECK(w.Find<qRcnReliabilityDiagram>()->isVisible() && w.Find<qRcnReliabilityDiagram>()->hasReport());
   w.Click("ChartButton");
   CHECK(layout->GetViewArrangement() == vtkMRMLLayoutNode::SlicerLayoutConventionalPlotView);
   w.Picture("chart");
@@ -278,30 +259,24 @@ void RatersAreChosenFromSegmentsAndLabelMaps()
   w.Click("RemoveAllButton");
   CHECK(node->GetNumberOfRaters() == 0 && w.Hint("Agreement").contains("at least one rater"));
 
-  auto* const segmentation = vtkMRMLSegmentationNode::SafeDownCast(
-      w.Scene->GetFirstNodeByClass("vtkMRMLSegmentationNode"));
+  auto* const segmentation = vtkMRMLSegmentationNode::SafeDownCast(w.Scene->GetFirstNodeByClass("vtkMRMLSegmentationNode"));
   auto* const selector = w.Find<qMRMLSegmentSelectorWidget>("SegmentSelector");
   selector->setCurrentNode(segmentation);
-  selector->setSelectedSegmentIDs(
-      {QString::fromStdString(segmentation->GetSegmentation()->GetNthSegmentID(1))});
+  selector->setSelectedSegmentIDs({ QString::fromStdString(segmentation->GetSegmentation()->GetNthSegmentID(1)) });
   w.Click("AddSegmentsButton");
-  CHECK(node->GetNumberOfRaters() == 1 &&
-        node->GetNthRaterSegmentID(0) == segmentation->GetSegmentation()->GetNthSegmentID(1));
+  CHECK(node->GetNumberOfRaters() == 1 && node->GetNthRaterSegmentID(0) == segmentation->GetSegmentation()->GetNthSegmentID(1));
   selector->setSelectedSegmentIDs({});
   w.Click("RemoveAllButton");
   w.Click("AddSegmentsButton"); // nothing chosen: all
   CHECK(node->GetNumberOfRaters() == raters);
 
   // A label map of another grid is refused in words, and resampled when that is wished.
-  auto* const image =
-      vtkMRMLScalarVolumeNode::SafeDownCast(w.Scene->GetNodeByID(node->GetImageNodeID()));
-  auto* const labels = vtkMRMLLabelMapVolumeNode::SafeDownCast(
-      w.Scene->AddNewNodeByClass("vtkMRMLLabelMapVolumeNode", "Zoe"));
+  auto* const image = vtkMRMLScalarVolumeNode::SafeDownCast(w.Scene->GetNodeByID(node->GetImageNodeID()));
+  auto* const labels = vtkMRMLLabelMapVolumeNode::SafeDownCast(w.Scene->AddNewNodeByClass("vtkMRMLLabelMapVolumeNode", "Zoe"));
   vtkNew<vtkImageData> voxels;
   voxels->SetDimensions(image->GetImageData()->GetDimensions());
   voxels->AllocateScalars(VTK_UNSIGNED_CHAR, 1);
-  std::fill_n(static_cast<unsigned char*>(voxels->GetScalarPointer()), voxels->GetNumberOfPoints(),
-              1);
+  std::fill_n(static_cast<unsigned char*>(voxels->GetScalarPointer()), voxels->GetNumberOfPoints(), 1);
   labels->SetAndObserveImageData(voxels);
   vtkNew<vtkMatrix4x4> grid;
   image->GetIJKToRASMatrix(grid);
@@ -330,8 +305,7 @@ void RatersAreChosenFromSegmentsAndLabelMaps()
   w.Do("FuseButton");
   SAYS(w, "The segment of rater Nobody is no longer in");
   w.Scene->RemoveNode(image);
-  CHECK(!w.Button("AgreementButton")->isEnabled() &&
-        w.Hint("Agreement").contains("Choose the image"));
+  CHECK(!w.Button("AgreementButton")->isEnabled() && w.Hint("Agreement").contains("Choose the image"));
 }
 
 void ModelsAreRetrainedKeptAndJudged()
@@ -343,6 +317,16 @@ void ModelsAreRetrainedKeptAndJudged()
     w.Click("ExampleButton");
   }
   Node* const node = w.Parameters();
+  // The case that was loaded last is the one that is seen.
+  auto* const composite = vtkMRMLSliceCompositeNode::SafeDownCast(w.Scene->GetNodeByID("vtkMRMLSliceCompositeNodeRed"));
+  CHECK(std::string(composite->GetBackgroundVolumeID()) == node->GetImageNodeID());
+  std::vector<vtkMRMLNode*> masks;
+  w.Scene->GetNodesByClass("vtkMRMLSegmentationNode", masks);
+  CHECK(masks.size() == 3);
+  for (vtkMRMLNode* const one : masks)
+  {
+    CHECK((vtkMRMLSegmentationNode::SafeDownCast(one)->GetDisplayVisibility() != 0) == (one == node->GetNthRaterNode(0)));
+  }
   CHECK(w.Hint("Predict").contains("Choose a model file"));
   node->SetTrainedModelFile(folder / "first.safetensors");
   node->SetTrainingMinutes(0.1);
@@ -352,8 +336,7 @@ void ModelsAreRetrainedKeptAndJudged()
   CHECK(monitor->isVisible() && monitor->state() == qRcnTrainingMonitor::Finished);
   w.Picture("trained");
   w.Click("keep");
-  CHECK(node->GetModelFile() == folder / "first.safetensors" &&
-        std::filesystem::exists(folder / "first.safetensors"));
+  CHECK(node->GetModelFile() == folder / "first.safetensors" && std::filesystem::exists(folder / "first.safetensors"));
   CHECK(node->GetTrainedModelFile() == folder / "first-2.safetensors" && !monitor->isVisible());
 
   // On two of the cases; what is discarded leaves nothing behind.
@@ -367,8 +350,7 @@ void ModelsAreRetrainedKeptAndJudged()
   CHECK(monitor->state() == qRcnTrainingMonitor::Finished);
   w.Click("discard");
   CHECK(node->GetModelFile() == folder / "first.safetensors");
-  CHECK(std::filesystem::exists(folder / "first.safetensors") &&
-        !std::filesystem::exists(folder / "first-2.safetensors"));
+  CHECK(std::filesystem::exists(folder / "first.safetensors") && !std::filesystem::exists(folder / "first-2.safetensors"));
 
   w.Do("PredictButton");
   CHECK(!w.Notice()->isError() && node->GetNodeReference(Node::GetProbabilityRole()));
@@ -386,8 +368,7 @@ void ModelsAreRetrainedKeptAndJudged()
 
   // A model for another number of raters than there are, and a file that is none.
   std::ofstream(folder / "broken.safetensors") << "no model";
-  w.Find<ctkPathLineEdit>("ModelPath")
-      ->setCurrentPath(QString::fromStdString(folder / "broken.safetensors"));
+  w.Find<ctkPathLineEdit>("ModelPath")->setCurrentPath(QString::fromStdString(folder / "broken.safetensors"));
   CHECK(node->GetModelFile() == folder / "broken.safetensors");
   w.Do("PredictButton");
   SAYS(w, "broken.safetensors");
@@ -410,9 +391,7 @@ void WorkIsStoppedWithoutHarm()
     w.Click("TrainButton");
     CHECK(w.IsRunning() && !w.Button("AgreementButton")->isEnabled());
     w.Panel->exit();
-    vtkMRMLSegmentationNode::SafeDownCast(node->GetNthRaterNode(0))
-        ->GetSegmentation()
-        ->RemoveAllSegments();
+    vtkMRMLSegmentationNode::SafeDownCast(node->GetNthRaterNode(0))->GetSegmentation()->RemoveAllSegments();
     QTest::qWait(300);
     CHECK(w.IsRunning());
     w.Panel->enter();
@@ -422,8 +401,7 @@ void WorkIsStoppedWithoutHarm()
     // one.
     w.Scene->Clear();
     CHECK(QTest::qWaitFor([&] { return !w.IsRunning(); }, 60000));
-    CHECK(monitor->state() != qRcnTrainingMonitor::Running && w.Parameters() &&
-          w.Parameters()->GetNumberOfRaters() == 0);
+    CHECK(monitor->state() != qRcnTrainingMonitor::Running && w.Parameters() && w.Parameters()->GetNumberOfRaters() == 0);
     CHECK(!std::filesystem::exists(folder / "never.safetensors"));
     w.Click("ExampleButton");
     w.Do("AgreementButton");

@@ -11,8 +11,7 @@
 /// Rules to convert segments, which the Segmentations module gives the application.
 inline void RegisterWhatModulesRegister()
 {
-  static const bool registered = []
-  {
+  static const bool registered = [] {
     vtkNew<vtkMRMLScene> scene;
     vtkNew<vtkSlicerSegmentationsModuleLogic> segmentations;
     segmentations->SetMRMLScene(scene);
