@@ -332,6 +332,8 @@ void qSlicerRaterConsensusModuleWidgetPrivate::connectResults()
     this->edit([=](Node* node) { node->SetBins(bins); });
     this->start(Logic::EvaluateAction);
   });
+  QObject::connect(this->Diagram, &qRcnReliabilityDiagram::binSelected, q,
+    [this](double lower, double upper) { this->Views.showBin(this->Parameters, lower, upper); });
   QObject::connect(this->Training, &qRcnTrainingMonitor::keepRequested, q, [this] { this->finishTraining(true); });
   QObject::connect(this->Training, &qRcnTrainingMonitor::discardRequested, q, [this] { this->finishTraining(false); });
 }

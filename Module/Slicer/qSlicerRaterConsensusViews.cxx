@@ -1,11 +1,14 @@
 #include "qSlicerRaterConsensusViews.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include <vtkMRMLDisplayableNode.h>
 #include <vtkMRMLLayoutNode.h>
 #include <vtkMRMLPlotViewNode.h>
+#include <vtkMRMLScalarVolumeDisplayNode.h>
+#include <vtkMRMLScalarVolumeNode.h>
 #include <vtkMRMLScene.h>
 #include <vtkMRMLSegmentationDisplayNode.h>
 #include <vtkMRMLSegmentationNode.h>
@@ -184,6 +187,19 @@ void qSlicerRaterConsensusViews::showRaters(Node* node, int first, int second)
     {
       display->SetSegmentVisibility(node->GetNthRaterSegmentID(n), n == first || n == second);
     }
+  }
+}
+
+void qSlicerRaterConsensusViews::showBin(Node* node, double lower, double upper)
+{
+  vtkMRMLNode* const probability = node ? node->GetNodeReference(Node::GetProbabilityRole()) : nullptr;
+  vtkMRMLNode* const map = probability || !node ? probability : node->GetNodeReference(Node::GetHeatmapRole());
+  auto* const volume = vtkMRMLScalarVolumeNode::SafeDownCast(map);
+  auto* const display =
+    vtkMRMLScalarVolumeDisplayNode::SafeDownCast(volume ? volume->GetScalarVolumeDisplayNode() : nullptr);
+  if (display)
+  {
+    display->SetThreshold(lower < 0 ? 0.001 : lower, lower < 0 || upper >= 1 ? 1 : std::nextafter(upper, 0.0));
   }
 }
 

@@ -23,6 +23,9 @@ public:
   /// Of all raters' segments only these two.
   static void showRaters(vtkMRMLRaterConsensusNode* node, int first, int second);
 
+  /// Of the map that was judged only voxels from `lower` to below `upper`; negative: all that somebody marks.
+  static void showBin(vtkMRMLRaterConsensusNode* node, double lower, double upper);
+
   /// Two slice views of one place that move together: image and image with the map, or consensus
   /// and the model's probability. Null: back to what was there before.
   void showSideBySide(vtkMRMLScene* scene, vtkMRMLRaterConsensusNode* node);

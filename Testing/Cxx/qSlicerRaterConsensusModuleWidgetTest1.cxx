@@ -25,6 +25,7 @@
 #include <vtkMRMLColorLogic.h>
 #include <vtkMRMLLabelMapVolumeNode.h>
 #include <vtkMRMLLayoutNode.h>
+#include <vtkMRMLScalarVolumeDisplayNode.h>
 #include <vtkMRMLScene.h>
 #include <vtkMRMLSegmentationNode.h>
 #include <vtkMRMLSliceCompositeNode.h>
@@ -358,6 +359,13 @@ void ModelsAreRetrainedKeptAndJudged()
   w.Do("EvaluateButton");
   CHECK(w.Find<qRcnReliabilityDiagram>()->hasReport());
   w.Picture("calibration");
+  // A bin of the diagram lights up alone.
+  auto* const display = vtkMRMLScalarVolumeNode::SafeDownCast(node->GetNodeReference(Node::GetProbabilityRole()))
+                          ->GetScalarVolumeDisplayNode();
+  QMetaObject::invokeMethod(w.Find<qRcnReliabilityDiagram>(), "binSelected", Q_ARG(double, 0.4), Q_ARG(double, 0.5));
+  CHECK(display->GetLowerThreshold() == 0.4 && display->GetUpperThreshold() < 0.5 && display->GetUpperThreshold() > 0.49);
+  QMetaObject::invokeMethod(w.Find<qRcnReliabilityDiagram>(), "binSelected", Q_ARG(double, -1.0), Q_ARG(double, -1.0));
+  CHECK(display->GetLowerThreshold() < 0.01 && display->GetUpperThreshold() == 1);
   node->SetRecalibrationFile(folder / "correction.json");
   w.Do("RecalibrateButton");
   CHECK(!w.Notice()->isError() && std::filesystem::exists(folder / "correction.json"));

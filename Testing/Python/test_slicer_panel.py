@@ -7,6 +7,7 @@ import xml.etree.ElementTree as xml
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MODULE = ROOT / "Module" / "Slicer"
+GUIDE = ROOT / "Resources" / "Docs" / "slicer.md"
 FORM = ROOT / "Resources" / "UI" / "qSlicerRaterConsensusModuleWidget.ui"
 
 
@@ -74,3 +75,14 @@ def test_sample_data_is_registered_once(monkeypatch):
     assert source["thumbnailFileName"] is None and not source["uris"]
     source["customDownloader"](source)
     assert added == [1]
+
+def test_guide_speaks_the_panels_words():
+    texts = " ".join(element.text or "" for element in form().iter("string"))
+    for source in [*MODULE.glob("*.cxx"), *(ROOT / "Widgets").glob("*.cxx")]:
+        texts += " ".join(re.findall(r'tr\("([^"]*)"', source.read_text()))
+    bold = [re.sub(r"\s+", " ", words).rstrip(".") for words in re.findall(r"\*\*(.+?)\*\*", GUIDE.read_text(), re.S)]
+    assert len(bold) > 10
+    missing = [words for words in bold if words not in texts and words not in ("bold", "Rater Consensus")]
+    assert not missing
+    for picture in re.findall(r"!\[.*?\]\((.+?)\)", GUIDE.read_text()):
+        assert (GUIDE.parent / picture).is_file(), picture
