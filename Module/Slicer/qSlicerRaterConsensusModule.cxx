@@ -5,9 +5,6 @@
 
 #include <qSlicerApplication.h>
 #include <vtkSlicerConfigure.h> // Slicer_USE_PYTHONQT
-#ifdef Slicer_USE_PYTHONQT
-#include <qSlicerCorePythonManager.h>
-#endif
 
 #include "qSlicerRaterConsensusModuleWidget.h"
 #include "vtkSlicerRaterConsensusLogic.h"
@@ -18,25 +15,19 @@ qSlicerRaterConsensusModule::~qSlicerRaterConsensusModule() = default;
 
 QString qSlicerRaterConsensusModule::helpText() const
 {
-  return tr("<p>Experts who segment the same image disagree. This module shows where and how much, "
-            "makes one map out of "
-            "their masks, applies and retrains networks that learned from all of them, and shows "
-            "whether a probability of "
+  return tr("<p>Experts who segment the same image disagree. This module shows where and how much, makes one map out of "
+            "their masks, applies and retrains networks that learned from all of them, and shows whether a probability of "
             "70 % means that 70 % of raters mark the voxel.</p>"
-            "<p>Work from top to bottom: choose the image and the raters (segments or label maps), "
-            "measure their "
-            "agreement and visit the disputed places, make a consensus, apply a model, and judge "
-            "its probabilities. Results "
+            "<p>Work from top to bottom: choose the image and the raters (segments or label maps), measure their "
+            "agreement and visit the disputed places, make a consensus, apply a model, and judge its probabilities. Results "
             "are ordinary nodes and are saved with the scene.</p>"
             "<p><b>For research, not for clinical use.</b></p>");
 }
 
 QString qSlicerRaterConsensusModule::acknowledgementText() const
 {
-  return tr("Ordinal training on consensus levels and multi-rater calibration follow \"Multi-Rater "
-            "Calibrated Segmentation "
-            "Models\" (arXiv 2605.02437). STAPLE: Warfield, Zou and Wells 2004. SIMPLE: Langerak "
-            "et al. 2010. SVLS: Islam and "
+  return tr("Ordinal training on consensus levels and multi-rater calibration follow \"Multi-Rater Calibrated Segmentation "
+            "Models\" (arXiv 2605.02437). STAPLE: Warfield, Zou and Wells 2004. SIMPLE: Langerak et al. 2010. SVLS: Islam and "
             "Glocker 2021. Networks run on oneDNN.");
 }
 
@@ -84,9 +75,12 @@ void qSlicerRaterConsensusModule::setup()
   {
     connect(application, &qSlicerApplication::startupCompleted, this, [application] {
       QFile script(":/Scripts/RegisterSampleData.py");
-      if (script.open(QIODevice::ReadOnly))
+      // By name, because the class's header needs those of Python and PythonQt. An object's class begins with QObject: its
+      // meta object compiler wants that.
+      QObject* const python = reinterpret_cast<QObject*>(application->corePythonManager());
+      if (python && script.open(QIODevice::ReadOnly))
       {
-        application->corePythonManager()->executeString(QString::fromUtf8(script.readAll()));
+        QMetaObject::invokeMethod(python, "executeString", Q_ARG(QString, QString::fromUtf8(script.readAll())));
       }
     });
   }
