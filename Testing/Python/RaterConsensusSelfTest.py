@@ -259,7 +259,7 @@ class RaterConsensusSelfTestTest(scripted.ScriptedLoadableModuleTest if scripted
         self.done(self.logic.Keep(self.node))
         self.assertEqual(self.node.GetModelFile(), self.path("model.safetensors"))
         self.assertTrue(os.path.exists(self.node.GetModelFile()))
-        with open(self.path("model.log.csv")) as log:
+        with open(self.path("model.log.csv"), encoding="utf-8") as log:
             self.assertGreater(len(log.readlines()), 1)
 
         self.step("Retrain from there, look at before and after, and discard")
@@ -277,7 +277,7 @@ class RaterConsensusSelfTestTest(scripted.ScriptedLoadableModuleTest if scripted
         code = {}
         for name in "vtkMRMLRaterConsensusNode", "vtkSlicerRaterConsensusLogic":
             path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "Logic", name + ".h")
-            with open(path) as header:
+            with open(path, encoding="utf-8") as header:
                 code[name] = [line[6:].rstrip() for line in header if line.startswith("///   ")]
             self.assertGreater(len(code[name]), 3)
         # The names they speak of: an image, a segmentation, and a label map with the value 3.
@@ -352,7 +352,7 @@ class RaterConsensusSelfTestTest(scripted.ScriptedLoadableModuleTest if scripted
         self.assertIn("Choose the file", self.logic.Check(self.logic.RecalibrateAction, self.node))
         self.node.SetRecalibrationFile(self.path("correction.json"))
         self.done(self.logic.Recalibrate(self.node))
-        with open(self.path("correction.json")) as stored:
+        with open(self.path("correction.json"), encoding="utf-8") as stored:
             fit = json.load(stored)
         self.assertEqual(fit["method"], "isotonic")
         self.assertEqual(fit["pairs"], self.votes.size)

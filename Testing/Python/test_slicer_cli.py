@@ -71,7 +71,7 @@ def slicer(program, folder, check=True, **values):
     done = start(program, "--returnparameterfile", answers, *words(program, **values), check=check)
     results = {}
     if answers.exists():  # as ModuleDescription::ReadParameterFile() reads it
-        results = {key.strip(): value.strip() for key, value in (line.split("=", 1) for line in answers.read_text().splitlines())}
+        results = {key.strip(): value.strip() for key, value in (line.split("=", 1) for line in answers.read_text(encoding="utf-8").splitlines())}
         answers.unlink()
     assert leftovers(folder) == []
     return done, results
@@ -153,7 +153,7 @@ def test_keeps_up_with_the_command(program):
     if program == "RaterConsensusFuse":
         method, = (one for one in parameters(program) if one.findtext("name") == "method")
         assert [element.text for element in method.findall("element")] == METHODS
-    assert (FOLDER / f"{program}.xml").read_text() == start(program, "--xml").out
+    assert (FOLDER / f"{program}.xml").read_text(encoding="utf-8") == start(program, "--xml").out
     assert {word[2:] for word in re.findall("^  (--[a-z0-9_]+)", start(program, "--help").out, re.M)} == flags | {
         "returnparameterfile", "processinformationaddress"}
 
@@ -222,11 +222,11 @@ def test_evaluate(masks, tmp_path):
     assert 0 < float(results["mr_ece"]) < 1 and 0 < float(results["dice"]) < 1
     # One case has no interval, one probability has no levels, and nothing was compared.
     assert all(results[key] == "" for key in ("rps", "mr_ece_low", "mr_ece_high", "mr_ece_difference"))
-    rows = [line.split("\t") for line in table.read_text().splitlines()]
+    rows = [line.split("\t") for line in table.read_text(encoding="utf-8").splitlines()]
     assert rows[0] == ["lower", "upper", "confidence", "frequency", "count"] and len(rows) == 11
     for row, bin_ in zip(rows[1:], own["bins"]):
         assert [float(v) if v else None for v in row] == [bin_[key] for key in rows[0]]
-    assert plot.read_text().lstrip().startswith("<") and json.loads(saved.read_text())["mr_ece"] == own["mr_ece"]
+    assert plot.read_text(encoding="utf-8").lstrip().startswith("<") and json.loads(saved.read_text(encoding="utf-8"))["mr_ece"] == own["mr_ece"]
 
 
 def test_a_mask_instead_of_a_region(masks, tmp_path):
@@ -322,7 +322,7 @@ def test_progress(masks, tmp_path):
 
 def test_progress_of_a_list_goes_forward(tmp_path):
     """Names of cases come from people."""
-    data = json.loads(disc_list(tmp_path, counts=(0, 2, 3)).read_text())
+    data = json.loads(disc_list(tmp_path, counts=(0, 2, 3)).read_text(encoding="utf-8"))
     for split in ("validation", "test"):
         for one in data[split]:
             one["id"] = "a&b " + one["id"]

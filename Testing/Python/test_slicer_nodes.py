@@ -17,7 +17,7 @@ COLORS = pathlib.Path(__file__).resolve().parents[2] / "Resources" / "Colors" / 
 
 
 def rows():
-    lines = [line for line in COLORS.read_text().splitlines() if line and not line.startswith("#")]
+    lines = [line for line in COLORS.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
     return [line.split() for line in lines]
 
 
@@ -47,7 +47,7 @@ def test_map_in_slicers_colors(tmp_path):
         write_nrrd(tmp_path / f"{name}.nrrd", mask, spacing=(2, 2, 5), origin=(7, -11, 13))
         arguments += ["--rater", f"{name}={tmp_path / f'{name}.nrrd'}"]
     run("fuse", "--method", "soft", *arguments, "-o", tmp_path / "soft.nrrd", "--json", tmp_path / "soft.json")
-    assert json.loads((tmp_path / "soft.json").read_text())["method"] == "soft"
+    assert json.loads((tmp_path / "soft.json").read_text(encoding="utf-8"))["method"] == "soft"
 
     scene = slicer.vtkMRMLScene()
     colors = slicer.vtkMRMLColorTableNode()

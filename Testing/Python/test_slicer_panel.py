@@ -20,7 +20,7 @@ def widgets():
 
 
 def test_every_widget_in_the_source_is_in_the_form():
-    source = (MODULE / "qSlicerRaterConsensusModuleWidget.cxx").read_text()
+    source = (MODULE / "qSlicerRaterConsensusModuleWidget.cxx").read_text(encoding="utf-8")
     private = source[source.index("class qSlicerRaterConsensusModuleWidgetPrivate"):source.index("void fillChoices();")]
     members = set(re.findall(r"^  [\w:<>*& ]+?[ *](\w+)(?: = [^;]+)?;", private, re.M))
     used = set(re.findall(r"(?:this|d)->([A-Z]\w+)\b(?!\()", source)) - members - {"Superclass"}
@@ -47,7 +47,7 @@ def test_custom_widgets_are_declared_and_get_the_scene():
 def test_resources_are_there():
     for resource in xml.parse(ROOT / "Resources" / "qSlicerRaterConsensusModule.qrc").getroot().iter("file"):
         assert (ROOT / "Resources" / resource.text).is_file()
-    for source in re.findall(r"\bqSlicer\$\{MODULE_NAME\}(\w+\.(?:cxx|h))", (MODULE / "CMakeLists.txt").read_text()):
+    for source in re.findall(r"\bqSlicer\$\{MODULE_NAME\}(\w+\.(?:cxx|h))", (MODULE / "CMakeLists.txt").read_text(encoding="utf-8")):
         assert (MODULE / f"qSlicerRaterConsensus{source}").is_file()
 
 
@@ -58,7 +58,7 @@ def test_sample_data_is_registered_once(monkeypatch):
     slicer = types.ModuleType("slicer")
     slicer.modules = types.SimpleNamespace(
         raterconsensus=types.SimpleNamespace(logic=lambda: logic), sampleDataSources=sources)
-    script = compile((ROOT / "Resources" / "Scripts" / "RegisterSampleData.py").read_text(), "RegisterSampleData.py", "exec")
+    script = compile((ROOT / "Resources" / "Scripts" / "RegisterSampleData.py").read_text(encoding="utf-8"), "RegisterSampleData.py", "exec")
     monkeypatch.setitem(sys.modules, "slicer", slicer)
     monkeypatch.setitem(sys.modules, "SampleData", None)
     names = {}
@@ -79,10 +79,10 @@ def test_sample_data_is_registered_once(monkeypatch):
 def test_guide_speaks_the_panels_words():
     texts = " ".join(element.text or "" for element in form().iter("string"))
     for source in [*MODULE.glob("*.cxx"), *(ROOT / "Widgets").glob("*.cxx")]:
-        texts += " ".join(re.findall(r'tr\("([^"]*)"', source.read_text()))
-    bold = [re.sub(r"\s+", " ", words).rstrip(".") for words in re.findall(r"\*\*(.+?)\*\*", GUIDE.read_text(), re.S)]
+        texts += " ".join(re.findall(r'tr\("([^"]*)"', source.read_text(encoding="utf-8")))
+    bold = [re.sub(r"\s+", " ", words).rstrip(".") for words in re.findall(r"\*\*(.+?)\*\*", GUIDE.read_text(encoding="utf-8"), re.S)]
     assert len(bold) > 10
     missing = [words for words in bold if words not in texts and words not in ("bold", "Rater Consensus")]
     assert not missing
-    for picture in re.findall(r"!\[.*?\]\((.+?)\)", GUIDE.read_text()):
+    for picture in re.findall(r"!\[.*?\]\((.+?)\)", GUIDE.read_text(encoding="utf-8")):
         assert (GUIDE.parent / picture).is_file(), picture

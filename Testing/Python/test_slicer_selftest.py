@@ -13,7 +13,7 @@ INHERITED = {"node": {"GetID", "GetName", "GetNodeReference", "GetNthNodeReferen
 
 def declared(header):
     """What Python sees of a class: public methods, those of VTK's macros, and values of enumerations."""
-    text = header.read_text()
+    text = header.read_text(encoding="utf-8")
     public = re.sub(r"#ifndef __VTK_WRAP__.*?#endif", "", text[:text.index("\nprotected:")], flags=re.S)
     names = set(re.findall(r"\b([A-Z]\w+)\(", public))
     for macro, name in re.findall(r"vtk(Get|Set|Boolean)Macro\((\w+)", public):
@@ -35,18 +35,18 @@ def used(source):
 
 
 def documented(header):
-    return [line[6:] for line in header.read_text().splitlines() if line.startswith("///   ")]
+    return [line[6:] for line in header.read_text(encoding="utf-8").splitlines() if line.startswith("///   ")]
 
 
 def test_self_test_calls_what_headers_declare():
-    names = used((ROOT / "Testing/Python/RaterConsensusSelfTest.py").read_text())
+    names = used((ROOT / "Testing/Python/RaterConsensusSelfTest.py").read_text(encoding="utf-8"))
     assert len(names["node"]) > 20 and len(names["logic"]) > 12
     for what, header in HEADERS.items():
         assert names[what] <= declared(header) | INHERITED[what]
 
 
 def test_every_action_is_in_the_self_test():
-    names = used((ROOT / "Testing/Python/RaterConsensusSelfTest.py").read_text())
+    names = used((ROOT / "Testing/Python/RaterConsensusSelfTest.py").read_text(encoding="utf-8"))
     actions = {name[:-len("Action")] for name in declared(HEADERS["logic"]) if name.endswith("Action")} - {""}
     assert actions == {"Agreement", "Fuse", "Predict", "Evaluate", "Recalibrate", "Train"}
     assert actions | {"Keep", "Discard", "AddExampleCase"} <= names["logic"]
