@@ -111,7 +111,9 @@ def test_values_show_under_the_pointer(opened):
     x, y = opened.run("""const f = [...document.querySelectorAll("svg.fig")].find(f => f.getAttribute("aria-label").startsWith("Reliability"));
         f.scrollIntoView({block: "center", behavior: "instant"});
         const t = [...f.querySelectorAll("[data-tip]")].find(e => e.dataset.tip.includes("raters say")).getBoundingClientRect();
-        return [t.x + t.width / 2, t.y + t.height / 2]""")
+        // The page hears of the scrolling with the next frame, and hides values then.
+        return new Promise(done => requestAnimationFrame(() => requestAnimationFrame(
+          () => done([t.x + t.width / 2, t.y + t.height / 2]))))""")
     assert opened.run("return document.getElementById('tip').hidden")
     opened.move_to(x, y)
     tip = opened.run("const t = document.getElementById('tip'), b = t.getBoundingClientRect(); return [t.textContent, t.hidden, b.left, b.right, b.top]")
