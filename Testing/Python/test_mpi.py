@@ -5,6 +5,7 @@ by a cable that the test lays.
 """
 import json
 import os
+import re
 import pathlib
 import shutil
 import signal
@@ -214,10 +215,10 @@ def test_study(data, tmp_path):
 # ---- failing ----
 
 def one_message(done, rank, says):
-    """One line that names process, machine and reason."""
+    """One line that names process, machine and reason; `rank` may be a pattern."""
     lines = messages(done.err)
     assert len(lines) == 1, done.err
-    assert f"process {rank} of" in lines[0] and os.uname().nodename in lines[0] and says in lines[0], lines[0]
+    assert re.search(f"process {rank} of", lines[0]) and os.uname().nodename in lines[0] and says in lines[0], lines[0]
 
 
 def test_unreadable_case(data, tmp_path):
@@ -236,7 +237,7 @@ def test_unreadable_case(data, tmp_path):
 def test_all_fail_alike(data, tmp_path):
     done = mpi(4, "train", "--data", data.parent / "no such list.json", "-o", tmp_path / "m.safetensors", check=False)
     assert done.code == 2
-    one_message(done, 0, "no such list.json")
+    one_message(done, "[0-3]", "no such list.json")  # whichever is heard first
     done = mpi(2, "train", "--no-such-option", check=False)
     assert done.code == 2 and len(messages(done.err)) == 1 and "--no-such-option" in done.err
     assert mpi(2, "--help").out == run("--help").out
