@@ -5,8 +5,8 @@ by a cable that the test lays.
 """
 import json
 import os
-import re
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
