@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "rcn/rcn.h"
+#include "rcnFigure.h"
 #include "rcnFileBeside.h"
 
 namespace rcn
@@ -19,19 +20,9 @@ namespace
 const char* const ResultFile = "--returnparameterfile";
 const char* const Address = "--processinformationaddress";
 
-std::string Escape(const std::string& text)
-{
-  std::string out;
-  for (const char c : text)
-  {
-    out += c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : std::string(1, c);
-  }
-  return out;
-}
-
 std::string Element(const std::string& name, const std::string& text)
 {
-  return "<" + name + ">" + Escape(text) + "</" + name + ">\n";
+  return "<" + name + ">" + XmlEscape(text) + "</" + name + ">\n";
 }
 
 std::string Sentence(std::string words)
@@ -136,8 +127,8 @@ class SlicerListener : public Listener
 public:
   explicit SlicerListener(const SlicerProgram& program) : Name_(program.Name)
   {
-    this->Say("<filter-start>\n<filter-name>" + Escape(this->Name_) + "</filter-name>\n<filter-comment>" +
-      Escape(program.Title) + "</filter-comment>\n</filter-start>\n");
+    this->Say("<filter-start>\n<filter-name>" + XmlEscape(this->Name_) + "</filter-name>\n<filter-comment>" +
+      XmlEscape(program.Title) + "</filter-comment>\n</filter-start>\n");
     Terminal::SetListener(this);
   }
   ~SlicerListener() override { Terminal::SetListener(nullptr); }
@@ -149,7 +140,7 @@ public:
     if (now - this->Last_ > std::chrono::milliseconds(100))
     {
       this->Last_ = now;
-      this->Say("<filter-comment>" + Escape(stage) + "</filter-comment>\n<filter-progress>" + Number(fraction) + "</filter-progress>\n");
+      this->Say("<filter-comment>" + XmlEscape(stage) + "</filter-comment>\n<filter-progress>" + Number(fraction) + "</filter-progress>\n");
     }
   }
 
@@ -161,7 +152,7 @@ public:
 
   void End()
   {
-    this->Say("<filter-progress>1</filter-progress>\n<filter-end>\n<filter-name>" + Escape(this->Name_) +
+    this->Say("<filter-progress>1</filter-progress>\n<filter-end>\n<filter-name>" + XmlEscape(this->Name_) +
       "</filter-name>\n<filter-time>" + Number(this->Watch_.Lap()) + "</filter-time>\n</filter-end>\n");
   }
 
