@@ -47,6 +47,20 @@ QString Number(double value, int digits)
   return QString::fromStdString(rcn::Fixed(value, digits)).replace('-', QChar(0x2212));
 }
 
+/// "poor below 0, slight to 0.20, ... , then almost perfect"
+QString KappaScale()
+{
+  QStringList steps;
+  double upTo = 0;
+  for (int i = 0; const char* words = rcn_kappa_scale(&upTo, i); ++i)
+  {
+    steps << (upTo < 0 ? qRcnAgreement::tr("%1 below 0").arg(words)
+        : upTo < 1     ? qRcnAgreement::tr("%1 to %2").arg(words, Number(upTo, 2))
+                       : qRcnAgreement::tr("then %1").arg(words));
+  }
+  return steps.join(QStringLiteral(", "));
+}
+
 } // namespace
 
 class qRcnAgreementPrivate
@@ -85,10 +99,9 @@ public:
     this->Sentence->setText(text);
     this->Sentence->setToolTip(
       qRcnAgreement::tr("κ and α compare how often raters agree with how often they would by chance: 1 is perfect, 0 is chance. "
-                        "Words after Landis and Koch: slight up to 0.2, fair to 0.4, moderate to 0.6, substantial to 0.8, then almost "
-                        "perfect. They count the whole image, and easy background lifts them; only where anybody marked, Fleiss' κ is %1 "
-                        "and Gwet's AC1 %2.")
-        .arg(Number(all->on_union.fleiss_kappa, 2), Number(all->on_union.gwet_ac1, 2)));
+                        "Words after Landis and Koch: %1. They count the whole image, and easy background lifts them; only where anybody "
+                        "marked, Fleiss' κ is %2 and Gwet's AC1 %3.")
+        .arg(KappaScale(), Number(all->on_union.fleiss_kappa, 2), Number(all->on_union.gwet_ac1, 2)));
   }
 
   void refreshMatrix()

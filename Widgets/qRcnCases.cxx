@@ -153,7 +153,7 @@ public:
       shown += fits;
     }
     const int count = this->Table->rowCount();
-    const QString all = count == 1 ? qRcnCases::tr("1 case") : qRcnCases::tr("%1 cases").arg(count);
+    const QString all = qRcnStyle::counted(count, "case");
     this->Footer->setText(count == 0 ? qRcnCases::tr("Drop a data list, images with masks, or a DICOM folder here.")
         : shown < count              ? qRcnCases::tr("%1 of %2").arg(shown).arg(all)
                                      : all);

@@ -44,8 +44,8 @@ public:
       who->setData(qRcnDotsDelegate::CountRole, this->Raters.size());
       who->setData(Qt::AccessibleTextRole, this->names(region.marked_by));
       auto* where = new QTableWidgetItem(qRcnStyle::position(ras, 0));
-      const QString hint = qRcnDisputes::tr("%1 (%2 voxels) marked by %3, at most %4 of them in one place. Around %5 mm (right/left, anterior/posterior, superior/inferior).")
-                             .arg(qRcnStyle::millilitres(region.volume_ml), qRcnStyle::count(static_cast<double>(region.voxels)), this->names(region.marked_by))
+      const QString hint = qRcnDisputes::tr("%1 (%2) marked by %3, at most %4 of them in one place. Around %5 mm (right/left, anterior/posterior, superior/inferior).")
+                             .arg(qRcnStyle::millilitres(region.volume_ml), qRcnStyle::counted(region.voxels, "voxel"), this->names(region.marked_by))
                              .arg(region.max_votes)
                              .arg(qRcnStyle::position(ras, 1));
       int column = 0;
@@ -62,7 +62,7 @@ public:
   {
     const int count = static_cast<int>(this->Regions.size());
     this->Where->setText(count == 0 ? QString()
-        : this->Current < 0 ? (count == 1 ? qRcnDisputes::tr("1 region") : qRcnDisputes::tr("%1 regions").arg(count))
+        : this->Current < 0 ? qRcnStyle::counted(count, "region")
                             : qRcnDisputes::tr("%1 of %2").arg(this->Current + 1).arg(count));
     this->Previous->setEnabled(this->Current > 0);
     this->Next->setEnabled(this->Current + 1 < count);

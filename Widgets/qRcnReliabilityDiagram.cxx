@@ -265,9 +265,9 @@ public:
     {
       return qRcnReliabilityDiagram::tr("%1: no voxel").arg(range);
     }
-    QString text = qRcnReliabilityDiagram::tr("%1: the model says %2, raters mark %3 (%4 votes)")
+    QString text = qRcnReliabilityDiagram::tr("%1: the model says %2, raters mark %3 (%4)")
                      .arg(range, qRcnStyle::percent(bin.confidence, 1), qRcnStyle::percent(bin.frequency, 1),
-                       qRcnStyle::count(static_cast<double>(bin.count)));
+                       qRcnStyle::counted(bin.count, "vote"));
     const size_t i = static_cast<size_t>(index);
     if (i < shown.Report.BandLow.size() && std::isfinite(shown.Report.BandLow[i]))
     {
@@ -325,7 +325,7 @@ public:
       const rcn::EvaluationReport& report = this->Now.Report;
       const rcn_interval& interval = report.Interval[RCN_MR_ECE];
       QString head = qRcnReliabilityDiagram::tr("<b>MR-ECE %1</b>").arg(qRcnStyle::percent(report.Figures[RCN_MR_ECE], 2));
-      if (interval.draws > 0)
+      if (interval.draws > 0 && std::isfinite(interval.low))
       {
         head += qRcnReliabilityDiagram::tr(" (%1 to %2)").arg(qRcnStyle::percent(interval.low, 2), qRcnStyle::percent(interval.high, 2));
       }
@@ -352,7 +352,7 @@ public:
       keys << key(qRcnStyle::muted(palette), QStringLiteral("╌╌"), qRcnReliabilityDiagram::tr("as it should be"));
       keys << key(qRcnStyle::mixed(palette.color(QPalette::Base), qRcnStyle::warning(palette), 0.45), QStringLiteral("▆"), qRcnReliabilityDiagram::tr("gap"));
       keys << (HasBand(report) ? key(qRcnStyle::mixed(palette.color(QPalette::Base), qRcnStyle::accent(palette), 0.45), QStringLiteral("▆"),
-                                   qRcnReliabilityDiagram::tr("95&nbsp;% of %1 cases").arg(report.Cases))
+                                   qRcnReliabilityDiagram::tr("95&nbsp;% of %1").arg(qRcnStyle::counted(static_cast<int64_t>(report.Cases), "case")))
           : report.Cases > 1   ? qRcnReliabilityDiagram::tr("no interval for these bins")
                                : qRcnReliabilityDiagram::tr("one case: no interval"));
       this->Key->setText(keys.join(QStringLiteral(" &nbsp; ")));

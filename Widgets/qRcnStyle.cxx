@@ -12,6 +12,8 @@
 #include <QPainter>
 #include <QUrl>
 
+#include "rcnReport.h"
+
 namespace qRcnStyle
 {
 
@@ -129,6 +131,12 @@ QString count(double number)
     digits.insert(i, QChar(0x202f)); // a narrow space that does not break
   }
   return digits;
+}
+
+QString counted(int64_t number, const char* one, const char* many)
+{
+  const QString text = QString::fromStdString(rcn::Counted(number, one, many));
+  return count(static_cast<double>(number)) + text.mid(text.indexOf(' '));
 }
 
 QString position(const double ras[3], int digits)

@@ -50,6 +50,8 @@ QString millilitres(double volume);
 QString duration(double seconds);
 /// "12 345", "3.2 million"
 QString count(double number);
+/// "1 case", "12 345 cases": rcn::Counted with the number as count() writes it.
+QString counted(int64_t number, const char* one, const char* many = "");
 
 /// "R 12  A 30  S 4": millimetres to the right (or left, L), anterior (P), superior (I).
 QString position(const double ras[3], int digits);

@@ -129,7 +129,7 @@ public:
     const rcn::EvaluationReport* before = result.HasBefore ? &result.Before : nullptr;
     const auto figure = [&](const rcn::EvaluationReport* report, rcn_figure which) { return judged && report ? report->Figures[which] : NAN; };
     const double was = figure(before, RCN_MR_ECE), is = figure(&result.After, RCN_MR_ECE);
-    const QString cases = result.After.Cases == 1 ? qRcnTrainingMonitor::tr("1 validation case") : qRcnTrainingMonitor::tr("%1 validation cases").arg(result.After.Cases);
+    const QString cases = qRcnStyle::counted(static_cast<int64_t>(result.After.Cases), "validation case");
     QString text = result.Interrupted ? qRcnTrainingMonitor::tr("Stopped early. ") : QString();
     if (!judged)
     {

@@ -79,8 +79,7 @@ void CheckLevelCount(const Volume& prediction, int raters, const std::string& fi
   const int components = prediction.View().components;
   if (components != 1 && components != raters + 1)
   {
-    throw Error(RCN_EDATA, file + " has " + std::to_string(components) + " values per voxel; " + std::to_string(raters) +
-      (raters == 1 ? " rater needs " : " raters need ") + std::to_string(raters + 1) + " (levels 0 to " + std::to_string(raters) +
+    throw Error(RCN_EDATA, file + " has " + Counted(components, "value") + " per voxel; " + Counted(raters, "rater needs", "raters need") + " " + std::to_string(raters + 1) + " (levels 0 to " + std::to_string(raters) +
       ") or 1 (a probability).");
   }
 }
@@ -515,8 +514,8 @@ Volume ApplyRecalibration(rcn_context* context, const Recalibration& correction,
   {
     if (in.components != levels)
     {
-      throw Error(RCN_EINVALID, correction.Path + " corrects maps of " + std::to_string(levels) + " levels; " + file + " has " +
-        std::to_string(in.components) + (in.components == 1 ? " value per voxel." : " values per voxel."));
+      throw Error(RCN_EINVALID, correction.Path + " corrects maps of " + Counted(levels, "level") + "; " + file + " has " +
+        Counted(in.components, "value") + " per voxel.");
     }
     Volume out = Volume::Allocate(in.geometry, RCN_FLOAT32, in.components);
     Check(rcn_recalib_apply_levels(static_cast<float*>(out.Data()), context, &correction.Correction, &in), context, file);
@@ -933,7 +932,7 @@ void DrawHistogram(Figure& figure, const EvaluationReport& report, const Frame& 
     if (bin.count > 0)
     {
       const double share = std::log10(1 + static_cast<double>(bin.count)) / std::log10(1 + most);
-      figure.Hint("says " + Percent(bin.lower) + " to " + Percent(bin.upper) + ": " + std::to_string(bin.count) + " votes");
+      figure.Hint("says " + Percent(bin.lower) + " to " + Percent(bin.upper) + ": " + Counted(bin.count, "vote"));
       figure.Rectangle(frame.X(bin.lower) + 0.5, top + height * (1 - share),
         std::max(frame.X(bin.upper) - frame.X(bin.lower) - 1, 0.5), height * share, "#8a9bb0");
     }
@@ -951,7 +950,7 @@ std::string AverageInWords(const EvaluationReport& report)
 {
   const rcn_interval& interval = report.Interval[RCN_MR_ECE];
   std::string text = "MR-ECE " + Percent(report.Figures[RCN_MR_ECE], 2);
-  if (interval.draws > 0)
+  if (interval.draws > 0 && std::isfinite(interval.low))
   {
     text += " (95 %: " + Percent(interval.low, 2) + " to " + Percent(interval.high, 2) + ")";
   }
@@ -1080,7 +1079,7 @@ Figure ReliabilityDiagram(const EvaluationReport& report, const std::string& tit
     {
       figure.Hint("says " + Percent(bin.confidence, 1) + ", raters say " + Percent(bin.frequency, 1) +
         (std::isfinite(report.BandLow[b]) ? " (95 %: " + Percent(report.BandLow[b], 1) + " to " + Percent(report.BandHigh[b], 1) + ")" : "") +
-        ", " + std::to_string(bin.count) + " votes");
+        ", " + Counted(bin.count, "vote"));
       figure.Rectangle(frame.X(bin.lower), frame.Top, frame.X(bin.upper) - frame.X(bin.lower), frame.Side, "#fff", "none", 0);
     }
   }
@@ -1092,7 +1091,7 @@ Figure ReliabilityDiagram(const EvaluationReport& report, const std::string& tit
   }
   const bool band = std::any_of(report.BandLow.begin(), report.BandLow.end(), [](double low) { return std::isfinite(low); });
   figure.Text(frame.Left + 12, y += 16,
-    band ? "blue band: 95 % interval over " + std::to_string(report.Cases) + " cases"
+    band ? "blue band: 95 % interval over " + Counted(static_cast<int64_t>(report.Cases), "case")
          : report.Cases > 1 ? "bins of equal mass: no band" : "one case: no interval", 11, Anchor::Start, "#1f5f94");
   DrawHistogram(figure, report, frame, frame.Top + frame.Side + 14, 110);
   figure.Text(16, 658, "For research, not for clinical use.", 10, Anchor::Start, "#666");

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "rcn/rcn.h"
+#include "rcnReport.h"
 
 namespace rcn
 {
@@ -346,7 +347,7 @@ void Model::CheckRaters(const std::vector<std::string>& raters, const std::strin
 {
   if (raters.size() != this->Info_.Raters.size())
   {
-    throw Error(RCN_EINVALID, about + " has " + std::to_string(raters.size()) + " raters, but " + this->Path_ +
+    throw Error(RCN_EINVALID, about + " has " + Counted(static_cast<int64_t>(raters.size()), "rater") + ", but " + this->Path_ +
       " was trained on " + std::to_string(this->Info_.Raters.size()) + ".");
   }
   // A level counts raters, so their order plays no part.

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "rcnReport.h"
+
 namespace rcn
 {
 
@@ -46,7 +48,7 @@ void CheckImage(const Model& model, const std::vector<Volume>& images, const std
   }
   if (channels != model.Options().channels)
   {
-    throw Error(RCN_EDATA, about + " has " + std::to_string(channels) + (channels == 1 ? " channel" : " channels") + ", but " +
+    throw Error(RCN_EDATA, about + " has " + Counted(channels, "channel") + ", but " +
       model.Path() + " takes " + std::to_string(model.Options().channels) + ".");
   }
   if (model.Is3D() && images.front().Geometry().size[2] == 1)

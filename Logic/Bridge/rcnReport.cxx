@@ -17,11 +17,21 @@ std::string Fixed(double value, int digits)
   return text;
 }
 
+std::string FromTo(double low, double high, int digits)
+{
+  return std::isfinite(low) && std::isfinite(high) ? Fixed(low, digits) + " to " + Fixed(high, digits) : Fixed(NAN, digits);
+}
+
+std::string Counted(int64_t count, const std::string& one, const std::string& many)
+{
+  return std::to_string(count) + " " + (count == 1 ? one : many.empty() ? one + "s" : many);
+}
+
 std::string DescribeCase(const Workspace& workspace)
 {
   const rcn_geometry& geometry = *rcn_votes_geometry(workspace.Votes());
   const int dimensions = geometry.size[2] > 1 ? 3 : 2;
-  const size_t raters = NamesOf(rcn_votes_present(workspace.Votes()), workspace.RaterNames()).size();
+  const auto raters = static_cast<int64_t>(NamesOf(rcn_votes_present(workspace.Votes()), workspace.RaterNames()).size());
   std::string size, spacing;
   for (int a = 0; a < dimensions; ++a)
   {
@@ -30,7 +40,7 @@ std::string DescribeCase(const Workspace& workspace)
     size += (a ? " x " : "") + std::to_string(geometry.size[a]);
     spacing += (a ? " x " : "") + std::string(text);
   }
-  return std::to_string(raters) + (raters == 1 ? " rater, " : " raters, ") + size +
+  return Counted(raters, "rater") + ", " + size +
     (dimensions == 3 ? " voxels of " : " pixels of ") + spacing + " mm";
 }
 

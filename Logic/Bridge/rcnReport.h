@@ -20,6 +20,12 @@ json_t* FusionJson(const FusionReport& report, const rcn_fusion_options& options
 /// A number with so many digits after the point; "–" where it is not defined.
 std::string Fixed(double value, int digits);
 
+/// "1.20 to 3.40"; "–" where there is no interval.
+std::string FromTo(double low, double high, int digits);
+
+/// "1 case", "2 cases", "0 cases". Without many, one gets an s.
+std::string Counted(int64_t count, const std::string& one, const std::string& many = "");
+
 /// "3 raters, 256 x 256 x 160 voxels of 1 x 1 x 1 mm"
 std::string DescribeCase(const Workspace& workspace);
 

@@ -31,11 +31,6 @@ constexpr rcn_region Regions[] = { RCN_REGION_BOX, RCN_REGION_BAND, RCN_REGION_D
 const char* const RegionWords[] = { "around all marks", "near the contour", "where raters disagree" };
 constexpr double PanelWidth = 320;
 
-std::string Number(size_t count, const std::string& one, const std::string& many)
-{
-  return std::to_string(count) + " " + (count == 1 ? one : many);
-}
-
 std::string Percent(double share, int digits)
 {
   return Fixed(100 * share, digits) + " %";
@@ -82,7 +77,7 @@ public:
     PageCell cell(scale * this->Mean(), digits);
     if (this->Count_ > 1)
     {
-      cell.Small = Fixed(scale * this->Low_, digits) + " to " + Fixed(scale * this->High_, digits);
+      cell.Small = FromTo(scale * this->Low_, scale * this->High_, digits);
     }
     return cell;
   }
@@ -609,9 +604,9 @@ void Report::WriteSummary()
   const Agreement& sums = this->Sums_;
   const size_t cases = this->Cases_.size();
   const bool several = this->Raters_.size() > 1 && std::isfinite(sums.MeanDice.Mean());
-  page.SetSubtitle(Number(this->Raters_.size(), "rater", "raters") + ", " + Number(cases, "case", "cases") +
+  page.SetSubtitle(Counted(static_cast<int64_t>(this->Raters_.size()), "rater") + ", " + Counted(static_cast<int64_t>(cases), "case") +
     (this->Options_.Split.empty() ? "" : " (" + this->Options_.Split + ")") +
-    (this->Options_.Models.empty() ? "" : ", " + Number(this->Options_.Models.size(), "model", "models")));
+    (this->Options_.Models.empty() ? "" : ", " + Counted(static_cast<int64_t>(this->Options_.Models.size()), "model")));
   page.Section("summary", "In short");
   std::vector<PageTile> tiles;
   if (several)
@@ -633,7 +628,7 @@ void Report::WriteSummary()
   std::vector<std::string> lines;
   lines.push_back(this->Options_.Data.empty()
       ? "One case: " + this->SingleText_ + "."
-      : Number(this->Raters_.size(), "rater", "raters") + " outlined " + Number(cases, "case", "cases") + ".");
+      : Counted(static_cast<int64_t>(this->Raters_.size()), "rater") + " outlined " + Counted(static_cast<int64_t>(cases), "case") + ".");
   if (several)
   {
     lines.push_back("Two raters overlap with a Dice of " + Fixed(sums.MeanDice.Mean(), 2) +
@@ -668,7 +663,7 @@ void Report::WriteSummary()
     const rcn_interval& interval = report.Interval[RCN_MR_ECE];
     const std::string worst = WorstBinInWords(report);
     lines.push_back(series.Name + ": around the marks its probabilities are off by " + SmallPercent(report.Figures[RCN_MR_ECE]) +
-      " on average" + (interval.draws > 0 ? " (95 %: " + SmallPercent(interval.low) + " to " + SmallPercent(interval.high) + ")" : "") +
+      " on average" + (interval.draws > 0 && std::isfinite(interval.low) ? " (95 %: " + SmallPercent(interval.low) + " to " + SmallPercent(interval.high) + ")" : "") +
       ". " + worst);
   }
   for (const std::string& sentence : this->LeftOut_)
@@ -765,7 +760,7 @@ void Report::WriteRegions()
     PageTable table;
     const size_t raters = levels.second.size();
     table.Caption = "Levels of consensus: how much was marked by how many raters" +
-      (sums.Levels.size() > 1 ? " (cases with " + Number(raters, "rater", "raters") + ")" : std::string());
+      (sums.Levels.size() > 1 ? " (cases with " + Counted(static_cast<int64_t>(raters), "rater") + ")" : std::string());
     table.Columns = { "Marked by", sums.Heading, "Share of what anybody marked (%)" };
     double all = 0;
     for (const Spread& level : levels.second)
@@ -885,7 +880,7 @@ void Report::WriteModels()
           PageCell cell(scale * series.Reports[g].Figures[column.Figure], digits);
           if (interval.draws > 0 && std::isfinite(interval.low))
           {
-            cell.Small = Fixed(scale * interval.low, digits) + " to " + Fixed(scale * interval.high, digits);
+            cell.Small = FromTo(scale * interval.low, scale * interval.high, digits);
           }
           table.Rows.back().push_back(cell);
         }
@@ -920,8 +915,8 @@ void Report::WriteModels()
   }
   page.Add(table);
   page.Note("MR-ECE: how far the probability is from the share of raters who mark the voxel, on average over voxels and raters (" +
-    std::to_string(this->Options_.Judge.Calib.bins) + " bins). Around all marks: the box around them and " +
-    std::to_string(this->Options_.Judge.Region.margin) + " voxels; near the contour: within " + Fixed(this->Options_.Judge.Region.band_mm, 1) +
+    Counted(this->Options_.Judge.Calib.bins, "bin") + "). Around all marks: the box around them and " +
+    Counted(this->Options_.Judge.Region.margin, "voxel") + "; near the contour: within " + Fixed(this->Options_.Judge.Region.band_mm, 1) +
     " mm of it. Intervals resample cases, not voxels. AUC is taken from a histogram. Majority: the probability that a majority of raters marks "
     "the voxel; expected: the expected share of raters, the readout whose MR-ECE a perfect model brings to 0.");
   for (const Series& series : this->Series_)
@@ -1148,7 +1143,7 @@ void Report::WriteHow()
       { "Channels", std::to_string(model.Options().channels) }, { "Normalization", NormalizationText(info.Normalization) },
       { "Readout", ReadoutText(info.Readout, info.AtLeast) },
       { "Recalibration", info.Correction ? std::string(rcn_recalib_name(info.Correction->Correction.method)) + ", " +
-            CorrectionInWords(info.Correction->Correction) + ", fitted on " + Number(info.Correction->Cases.size(), "case", "cases") : "none" } };
+            CorrectionInWords(info.Correction->Correction) + ", fitted on " + Counted(static_cast<int64_t>(info.Correction->Cases.size()), "case") : "none" } };
     char* version = nullptr;
     rcn_context* context = this->Workspace_.Context();
     Check(rcn_model_read(&version, context, model.Path().c_str(), "version"), context);

@@ -528,7 +528,7 @@ std::string NameOf(const StudyRow& row)
 
 std::string IntervalText(const StudyCell& cell, const StudyColumn& column)
 {
-  return std::isfinite(cell.Low) ? StudyNumber(cell.Low, column) + " to " + StudyNumber(cell.High, column) : "";
+  return std::isfinite(cell.Low) && std::isfinite(cell.High) ? StudyNumber(cell.Low, column) + " to " + StudyNumber(cell.High, column) : "";
 }
 
 std::string BestInWords(const StudyResult& result, size_t column)
@@ -628,7 +628,8 @@ std::string JsonOf(const StudyResult& result)
 /// The page but for its pictures.
 void WritePage(Page& page, const StudyResult& result, const std::function<void()>& addPictures)
 {
-  page.SetSubtitle(std::to_string(result.Raters.size()) + " raters, " + std::to_string(result.TestCases) + " test cases that no training has seen");
+  page.SetSubtitle(Counted(static_cast<int64_t>(result.Raters.size()), "rater") + ", " + Counted(static_cast<int64_t>(result.TestCases), "test case") +
+    " that no training has seen");
   page.Section("summary", "In short");
   page.Paragraph("Every strategy was trained with the same network, course, data and seed.");
   page.List({ "Probabilities closest to the share of raters around the marks (MR-ECE, lower is better, %): " + BestInWords(result, 0),
@@ -785,8 +786,8 @@ std::string StudyTable(const StudyResult& result)
     }
     return head + "\n" + line + "\n" + body + "\n";
   };
-  std::string text = "# Study\n\n`rater-consensus study --data " + ChoicesText(result) + "`\n\n" + std::to_string(result.Raters.size()) + " raters, " +
-    std::to_string(result.TestCases) + " test cases. For research, not for clinical use.\n\n";
+  std::string text = "# Study\n\n`rater-consensus study --data " + ChoicesText(result) + "`\n\n" +
+    Counted(static_cast<int64_t>(result.Raters.size()), "rater") + ", " + Counted(static_cast<int64_t>(result.TestCases), "test case") + ". For research, not for clinical use.\n\n";
   text += table([](const StudyCell& cell, const StudyColumn& column) {
     const std::string value = StudyNumber(cell.Value, column), interval = IntervalText(cell, column);
     return (cell.Best ? "**" + value + "**" : (cell.Tie ? "≈ " : "") + value) + (interval.empty() ? "" : "<br>" + interval);

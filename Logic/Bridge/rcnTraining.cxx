@@ -515,7 +515,7 @@ void Training::ReadAll(const std::vector<Case>& cases, std::vector<size_t>& numb
     std::string trouble = errors.Get(i) ? json_string_value(errors.Get(i)) : "";
     if (trouble.empty() && this->Net_.channels && facts.Channels != this->Net_.channels)
     {
-      trouble = "Case " + cases[i].Id + " has " + std::to_string(facts.Channels) + " channels, the others have " +
+      trouble = "Case " + cases[i].Id + " has " + Counted(facts.Channels, "channel") + ", the others have " +
         std::to_string(this->Net_.channels) + ".";
       if (!this->Options_.SkipBad)
       {
@@ -614,13 +614,13 @@ void Training::ChooseNetwork()
     }
     if (from.channels != channels)
     {
-      throw Error(RCN_EINVALID, this->Options_.Init + " takes images of " + std::to_string(from.channels) + " channels; those of " +
+      throw Error(RCN_EINVALID, this->Options_.Init + " takes images of " + Counted(from.channels, "channel") + "; those of " +
         this->List_.Path + " have " + std::to_string(channels) + ".");
     }
     if (this->Init_->Info().Raters.size() != this->Raters_.size())
     {
-      throw Error(RCN_EINVALID, this->Options_.Init + " has learned from " + std::to_string(this->Init_->Info().Raters.size()) +
-        " raters; " + this->List_.Path + " has " + std::to_string(this->Raters_.size()) + ".");
+      throw Error(RCN_EINVALID, this->Options_.Init + " has learned from " + Counted(static_cast<int64_t>(this->Init_->Info().Raters.size()), "rater") +
+        "; " + this->List_.Path + " has " + std::to_string(this->Raters_.size()) + ".");
     }
     if (!this->Options_.OtherRaters)
     {
@@ -732,8 +732,8 @@ void Training::AdoptBatch()
     (this->Options_.Batch == 0 || (processes != this->Processes_.Count() && this->Options_.Batch * processes == batch)))
   {
     this->Train_.batch = batch;
-    this->Remark("Training goes on with steps of " + std::to_string(batch) + " samples, as it began with " +
-      std::to_string(processes) + (processes == 1 ? " process." : " processes."));
+    this->Remark("Training goes on with steps of " + Counted(batch, "sample") + ", as it began with " +
+      Counted(processes, "process", "processes") + ".");
   }
 }
 

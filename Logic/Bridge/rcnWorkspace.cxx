@@ -5,6 +5,7 @@
 #include <set>
 
 #include "rcnJson.h"
+#include "rcnReport.h"
 
 namespace rcn
 {
@@ -50,8 +51,8 @@ std::vector<RaterFile> ExpandRater(const RaterFile& rater, const Volume& volume)
   {
     if (rater.Channel >= volume.ChannelCount())
     {
-      throw Error(RCN_EDATA, rater.Path + " holds " + std::to_string(volume.ChannelCount()) +
-        " masks, but a mask for rater number " + std::to_string(rater.Channel + 1) + " is needed.");
+      throw Error(RCN_EDATA, rater.Path + " holds " + Counted(volume.ChannelCount(), "mask") +
+        ", but a mask for rater number " + std::to_string(rater.Channel + 1) + " is needed.");
     }
     return { rater };
   }

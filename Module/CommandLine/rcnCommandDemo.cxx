@@ -239,7 +239,7 @@ std::string JudgeFusions(const std::filesystem::path& folder, rcn_context* conte
     const EvaluationReport report = evaluations[m].Report();
     const rcn_interval& interval = report.Interval[RCN_MR_ECE];
     table.Add({ rcn_method_name(methods[m]), Fixed(100 * report.Figures[RCN_MR_ECE], 2),
-      Fixed(100 * interval.low, 2) + " to " + Fixed(100 * interval.high, 2), Fixed(report.Figures[RCN_BRIER], 4),
+      FromTo(100 * interval.low, 100 * interval.high, 2), Fixed(report.Figures[RCN_BRIER], 4),
       Fixed(report.Auc.reference, 4) });
     SaveFigure(ReliabilityDiagram(report, titles[m]), folder, std::string("reliability_") + rcn_method_name(methods[m]));
   }
@@ -331,7 +331,7 @@ std::string Learn(const std::filesystem::path& folder, const Arguments& argument
   {
     const rcn_interval& interval = row.Box.Interval[RCN_MR_ECE];
     table.Add({ row.Strategy, row.Readout.empty() ? "its probability" : row.Readout, Fixed(100 * row.Box.Figures[RCN_MR_ECE], 2),
-      Fixed(100 * interval.low, 2) + " to " + Fixed(100 * interval.high, 2), Fixed(row.Box.Figures[RCN_BRIER], 4),
+      FromTo(100 * interval.low, 100 * interval.high, 2), Fixed(row.Box.Figures[RCN_BRIER], 4),
       Fixed(row.Box.Auc.reference, 4) });
     SaveFigure(ReliabilityDiagram(row.Box, row.Strategy + (row.Readout.empty() ? "" : ", " + row.Readout) + ": test cases"), folder,
       "reliability_model_" + row.Strategy + (row.Readout.empty() ? "" : "_" + row.Readout));

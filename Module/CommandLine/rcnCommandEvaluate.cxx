@@ -216,7 +216,7 @@ std::string Cell(double value, bool percent)
 
 std::string IntervalCell(const rcn_interval& interval, bool percent)
 {
-  return interval.draws ? Cell(interval.low, percent) + " to " + Cell(interval.high, percent) : "–";
+  return FromTo((percent ? 100 : 1) * interval.low, (percent ? 100 : 1) * interval.high, percent ? 2 : 4);
 }
 
 std::string FigureTable(const EvaluationReport& report)
@@ -260,10 +260,9 @@ std::string BinTable(const EvaluationReport& report)
 std::string Heading(const EvaluationReport& report, const EvaluationOptions& options, bool levels)
 {
   static const char* const readouts[] = { "majority", "expected", "at least" };
-  std::string text = std::to_string(report.Cases) + (report.Cases == 1 ? " case, " : " cases, ") +
-    std::to_string(report.Voxels) + " voxels (" +
+  std::string text = Counted(static_cast<int64_t>(report.Cases), "case") + ", " + Counted(report.Voxels, "voxel") + " (" +
     (options.RegionMask.empty() ? rcn_region_name(options.Region.region) : options.RegionMask) + "), " +
-    std::to_string(report.Pairs) + " votes";
+    Counted(report.Pairs, "vote");
   if (levels)
   {
     text += std::string(", readout ") + readouts[options.Calib.readout] +
@@ -457,7 +456,7 @@ int RunRecalibrate(const Arguments& arguments)
   if (!arguments.Has("--quiet") && arguments.Get("--json") != "-")
   {
     WriteText("-", arguments.Get("--method") + ": " + CorrectionInWords(correction.Correction) + "\nMR-ECE on the " +
-        std::to_string(before.Cases) + (before.Cases == 1 ? " case" : " cases") + " it was fitted to: " +
+        Counted(static_cast<int64_t>(before.Cases), "case") + " it was fitted to: " +
         Cell(before.Figures[RCN_MR_ECE], true) + " % before, " + Cell(after.Figures[RCN_MR_ECE], true) +
         " % after. Judge it on others" +
         (arguments.Has("-o") ? ": rater-consensus evaluate --recalibration " + arguments.Get("-o") + " ...\n"

@@ -64,8 +64,8 @@ std::string FusionText(const FusionReport& report, const rcn_fusion_options& opt
   std::string text;
   if (options.method == RCN_STAPLE)
   {
-    text = "STAPLE: prior " + Fixed(figures.prior, 4) + ", " + std::to_string(figures.iterations) + " iterations, " +
-      std::to_string(figures.region_voxels) + " voxels\n";
+    text = "STAPLE: prior " + Fixed(figures.prior, 4) + ", " + Counted(figures.iterations, "iteration") + ", " +
+      Counted(figures.region_voxels, "voxel") + "\n";
     Table table({ "Rater", "Sensitivity", "Specificity" });
     for (size_t r = 0; r < names.size(); ++r)
     {
@@ -86,7 +86,7 @@ std::string FusionText(const FusionReport& report, const rcn_fusion_options& opt
   }
   else if (options.method == RCN_SIMPLE)
   {
-    text = "SIMPLE: " + std::to_string(figures.iterations) + " rounds\n";
+    text = "SIMPLE: " + Counted(figures.iterations, "round") + "\n";
     Table table({ "Rater", "Dice with the estimate", "Kept" });
     for (size_t r = 0; r < names.size(); ++r)
     {
@@ -187,7 +187,7 @@ int FuseList(const Arguments& arguments, Terminal& terminal)
   }
   if (!arguments.Has("--quiet") && arguments.Get("--json") != "-")
   {
-    WriteText("-", std::to_string(json_array_size(cases.get())) + " maps written to " + folder.string() + "\n");
+    WriteText("-", Counted(static_cast<int64_t>(json_array_size(cases.get())), "map") + " written to " + folder.string() + "\n");
   }
   if (arguments.Has("--json"))
   {

@@ -579,7 +579,7 @@ int ForEachCase(const DataList& list, const Arguments& arguments, Terminal& term
   }
   if (failed)
   {
-    terminal.Remark(std::to_string(failed) + " of " + std::to_string(chosen.size()) + " cases could not be used.");
+    terminal.Remark(std::to_string(failed) + " of " + Counted(static_cast<int64_t>(chosen.size()), "case") + " could not be used.");
   }
   return failed ? 1 : 0;
 }

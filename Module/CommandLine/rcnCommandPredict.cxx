@@ -222,7 +222,7 @@ int RunPredict(const Arguments& arguments)
   if (!arguments.Has("--quiet") && arguments.Get("--json") != "-")
   {
     const size_t count = json_array_size(cases.get());
-    WriteText("-", table.Text() + std::to_string(count) + (count == 1 ? " case" : " cases") + " written to " +
+    WriteText("-", table.Text() + Counted(static_cast<int64_t>(count), "case") + " written to " +
         arguments.Get("-o", ".") + "\n");
   }
   if (arguments.Has("--json"))

@@ -121,7 +121,7 @@ int RunReport(const Arguments& arguments)
   const ReportResult result = WriteReport(options);
   if (!arguments.Has("--quiet") && options.Output != "-")
   {
-    WriteText("-", "Written: " + options.Output + " (" + std::to_string(result.Cases) + (result.Cases == 1 ? " case" : " cases") +
+    WriteText("-", "Written: " + options.Output + " (" + Counted(static_cast<int64_t>(result.Cases), "case") +
         "). Open it in a browser.\n");
   }
   return result.LeftOut ? 1 : 0;

@@ -140,13 +140,13 @@ std::string EpochLine(const TrainingEpoch& epoch, int epochs)
 
 std::string Summary(const TrainingResult& result)
 {
-  std::string text = "Trained on " + std::to_string(result.TrainingCases.size()) + " cases; best after epoch " + std::to_string(result.Best) + "\n";
+  std::string text = "Trained on " + Counted(static_cast<int64_t>(result.TrainingCases.size()), "case") + "; best after epoch " + std::to_string(result.Best) + "\n";
   if (result.After.Cases > 0)
   {
     Table table({ "Validation, box around all marks", "MR-ECE (%)", "95 % interval", "Brier", "AUC", "Dice" });
     const auto add = [&table](const std::string& name, const EvaluationReport& report) {
       const rcn_interval& interval = report.Interval[RCN_MR_ECE];
-      table.Add({ name, Fixed(100 * report.Figures[RCN_MR_ECE], 2), Fixed(100 * interval.low, 2) + " to " + Fixed(100 * interval.high, 2),
+      table.Add({ name, Fixed(100 * report.Figures[RCN_MR_ECE], 2), FromTo(100 * interval.low, 100 * interval.high, 2),
         Fixed(report.Figures[RCN_BRIER], 4), Fixed(report.Auc.reference, 4), Fixed(report.Figures[RCN_DICE], 3) });
     };
     if (result.HasBefore)

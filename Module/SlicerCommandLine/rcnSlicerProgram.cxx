@@ -474,8 +474,8 @@ void AddRaters(std::vector<std::string>& words, const Arguments& given)
   }
   if (names.size() > count)
   {
-    throw Error(RCN_EINVALID, "There are " + std::to_string(names.size()) + " names for " + std::to_string(count) +
-      (count == 1 ? " rater." : " raters."));
+    throw Error(RCN_EINVALID, "There are " + Counted(static_cast<int64_t>(names.size()), "name") + " for " +
+      Counted(static_cast<int64_t>(count), "rater") + ".");
   }
 }
 

@@ -9,6 +9,7 @@
 #include <QVBoxLayout>
 
 #include "qRcnReliabilityDiagram.h"
+#include "qRcnStyle.h"
 
 qRcnCalibrationPanel::qRcnCalibrationPanel(QWidget* parent)
   : QWidget(parent), Model(new QComboBox), Split(new QComboBox), Evaluate(new QPushButton(tr("Evaluate"))), About(new QLabel),
@@ -122,7 +123,7 @@ void qRcnCalibrationPanel::showJudged(const rcn::Judged& judged, const QString& 
   {
     this->Diagram->clearSecond();
   }
-  const QString cases = judged.Cases.size() == 1 ? tr("1 case") : tr("%1 cases").arg(judged.Cases.size());
+  const QString cases = qRcnStyle::counted(static_cast<int64_t>(judged.Cases.size()), "case");
   this->About->setText(judged.HasBefore
       ? tr("%1 on %2 it was corrected with: MR-ECE %3 % before, %4 % after. Judge it on others.")
           .arg(model, cases)

@@ -8,6 +8,7 @@
 #include <QSignalBlocker>
 #include <QVBoxLayout>
 
+#include "qRcnStyle.h"
 #include "qRcnTrainingMonitor.h"
 
 namespace
@@ -97,8 +98,8 @@ void qRcnTrainingPanel::setCases(int training, int validation, bool volumes)
 {
   this->TrainingCases = training;
   this->Cases->setText(training == 0 ? tr("Open cases with raters to learn from.")
-      : validation > 0               ? tr("%1 cases to learn from, %2 to validate on.").arg(training).arg(validation)
-                                     : tr("%1 cases; some of them will be set aside to validate on.").arg(training));
+      : validation > 0               ? tr("%1 to learn from, %2 to validate on.").arg(qRcnStyle::counted(training, "case")).arg(validation)
+                                     : tr("%1; some of them will be set aside to validate on.").arg(qRcnStyle::counted(training, "case")));
   Q_UNUSED(volumes);
   this->update();
 }

@@ -101,6 +101,22 @@ static void corners(void) {
     CHECK(!strcmp(rcn_kappa_words(0.7), "substantial"));
     CHECK(!strcmp(rcn_kappa_words(-0.1), "poor"));
     CHECK(!strcmp(rcn_kappa_words(NAN), "not defined"));
+    /* One verdict for what is read as one value: all that is printed as 0.80 is substantial. */
+    CHECK(!strcmp(rcn_kappa_words(0.796), "substantial"));
+    CHECK(!strcmp(rcn_kappa_words(0.8), "substantial"));
+    CHECK(!strcmp(rcn_kappa_words(0.804), "substantial"));
+    CHECK(!strcmp(rcn_kappa_words(0.806), "almost perfect"));
+    CHECK(!strcmp(rcn_kappa_words(-0.004), "slight"));
+    CHECK(!strcmp(rcn_kappa_words(-0.006), "poor"));
+    for (int hundredths = -100; hundredths <= 100; ++hundredths) {
+        const double value = hundredths / 100.0;
+        CHECK(rcn_kappa_words(value) == rcn_kappa_words(value - 0.004));
+        CHECK(rcn_kappa_words(value) == rcn_kappa_words(value + 0.004));
+    }
+    double up_to = NAN;
+    for (int step = 0; step < 6; ++step)
+        CHECK(rcn_kappa_scale(&up_to, step) == rcn_kappa_words(up_to));
+    CHECK(up_to == 1.0 && !rcn_kappa_scale(&up_to, 6) && !rcn_kappa_scale(NULL, -1));
     rcn_context_destroy(ctx);
 }
 

@@ -111,6 +111,14 @@ def test_patches_and_one_case_without_validation(data, tmp_path):
     assert rows(tmp_path / "m.safetensors")[-1]["rps"] == ""
 
 
+def test_words_for_one_case(data, tmp_path):
+    """One case is not "1 cases", and an interval that there is none of is not "– to –"."""
+    one = edited(data, lambda d: d.update(training=d["training"][:1], validation=d["validation"][:1]), "one_each.json")
+    done = run("train", "--data", one, "-o", tmp_path / "m.safetensors", *quick())
+    assert "Trained on 1 case;" in done.out
+    assert "– to" not in done.out and "MR-ECE (%)" in done.out
+
+
 def test_missing_raters_and_volumes(tmp_path):
     """A 3-D network, volumes of two spacings, one rater missing here and there."""
     random = np.random.default_rng(1)

@@ -218,14 +218,27 @@ void rcn_agreement_destroy(rcn_agreement *agreement, rcn_context *ctx) {
     rcn__free(ctx, agreement);
 }
 
+/* Landis and Koch 1977, table 2. */
+static const struct {
+    double up_to;
+    const char *words;
+} kappa_scale[] = {{-0.01, "poor"},    {0.20, "slight"},      {0.40, "fair"},
+                   {0.60, "moderate"}, {0.80, "substantial"}, {1.00, "almost perfect"}};
+enum { KAPPA_STEPS = sizeof kappa_scale / sizeof *kappa_scale };
+
+const char *rcn_kappa_scale(double *up_to, int step) {
+    if (step < 0 || step >= KAPPA_STEPS) return NULL;
+    if (up_to) *up_to = kappa_scale[step].up_to;
+    return kappa_scale[step].words;
+}
+
 const char *rcn_kappa_words(double kappa) {
     if (isnan(kappa)) return "not defined";
-    if (kappa < 0) return "poor";
-    if (kappa <= 0.20) return "slight";
-    if (kappa <= 0.40) return "fair";
-    if (kappa <= 0.60) return "moderate";
-    if (kappa <= 0.80) return "substantial";
-    return "almost perfect";
+    /* Whole hundredths: 0.80 as it is read and its limit are the same number then. */
+    const double hundredths = round(100 * kappa);
+    for (int i = 0; i + 1 < KAPPA_STEPS; ++i)
+        if (hundredths <= round(100 * kappa_scale[i].up_to)) return kappa_scale[i].words;
+    return kappa_scale[KAPPA_STEPS - 1].words;
 }
 
 rcn_status rcn_agreement_entropy_map(float *out, rcn_context *ctx, const rcn_votes *votes) {

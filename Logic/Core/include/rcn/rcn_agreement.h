@@ -69,8 +69,13 @@ RCN_API rcn_status rcn_agreement_create(rcn_agreement **out, rcn_context *ctx,
 RCN_API void rcn_agreement_destroy(rcn_agreement *agreement, rcn_context *ctx);
 
 /* How good a kappa or alpha is, in words (Landis and Koch 1977): "poor" ... "almost perfect";
- * "not defined" for NaN. */
+ * "not defined" for NaN. The scale has two digits, and the value is rounded to them first: what is
+ * printed as 0.80 is "substantial", whether it is 0.796 or 0.804. */
 RCN_API const char *rcn_kappa_words(double kappa);
+
+/* The scale itself: the words of step 0, 1, ... and the largest value they stand for; NULL after
+ * the last one. up_to may be NULL. */
+RCN_API const char *rcn_kappa_scale(double *up_to, int step);
 
 /* out[voxel] = entropy of the mean vote in bits: 0 where all agree, 1 where half of them mark. */
 RCN_API rcn_status rcn_agreement_entropy_map(float *out, rcn_context *ctx, const rcn_votes *votes);
