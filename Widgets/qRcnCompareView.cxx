@@ -21,6 +21,7 @@ qRcnCompareView::qRcnCompareView(qRcnScene* scene, QWidget* parent)
   }
   this->Orientation->setAccessibleName(tr("Orientation of the slice"));
   this->Orientation->setToolTip(this->Orientation->accessibleName());
+  this->canvas()->setColorBar(true);
   auto* bar = new QHBoxLayout;
   bar->addWidget(this->Orientation);
   bar->addStretch(1);

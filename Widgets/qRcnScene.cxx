@@ -241,6 +241,12 @@ void qRcnScene::setCursor(const Voxel& voxel)
   this->set(this->CursorVoxel, inside, Cursor);
 }
 
+void qRcnScene::visit(const Voxel& voxel)
+{
+  this->setCursor(voxel);
+  emit this->visited();
+}
+
 std::array<double, 3> qRcnScene::rasOf(const Voxel& voxel) const
 {
   const double index[3] = { static_cast<double>(voxel[0]), static_cast<double>(voxel[1]),
@@ -281,6 +287,11 @@ void qRcnScene::setCursorRas(const std::array<double, 3>& ras)
 void qRcnScene::setCrosshairVisible(bool visible)
 {
   this->set(this->CrosshairVisible, visible, Cursor);
+}
+
+void qRcnScene::setColorBarVisible(bool visible)
+{
+  this->set(this->ColorBarVisible, visible, Cursor);
 }
 
 // ---- raters and their consensus
@@ -347,7 +358,7 @@ QVector<double> qRcnScene::levelVolumes() const
   QVector<double> volumes;
   if (this->Votes)
   {
-    volumes.fill(0, this->raterCount() + 1);
+    volumes.fill(0, CountBits(rcn_votes_present(this->Votes.get())) + 1);
     const rcn_pattern* patterns = rcn_votes_patterns(this->Votes.get());
     for (int64_t p = 0; p < rcn_votes_pattern_count(this->Votes.get()); ++p)
     {

@@ -101,7 +101,11 @@ public:
   std::array<double, 3> rasOf(const Voxel& voxel) const;
   /// The voxel nearest to a position in mm.
   void setCursorRas(const std::array<double, 3>& ras);
+  /// Moves the cursor there, and every view brings it into sight, however far it is zoomed in or was moved away.
+  void visit(const Voxel& voxel);
   bool isCrosshairVisible() const { return this->CrosshairVisible; }
+  /// Whether views explain the colours that lie over the image.
+  bool isColorBarVisible() const { return this->ColorBarVisible; }
 
   // ---- raters and their consensus
 
@@ -116,7 +120,7 @@ public:
   /// The only level shown; -1: all.
   int isolatedLevel() const { return this->IsolatedLevel; }
   rcn_palette levelPalette() const { return this->LevelPalette; }
-  /// Volume of each level 0 ... K in mL; empty without votes.
+  /// Volume of each level 0 ... K in mL, K being how many raters answered this case; empty without votes.
   QVector<double> levelVolumes() const;
 
   // ---- predictions
@@ -162,6 +166,7 @@ public:
 
 public slots:
   void setCrosshairVisible(bool visible);
+  void setColorBarVisible(bool visible);
   void setRaterVisible(int rater, bool visible);
   void setContoursVisible(bool visible);
   void setHeatMapVisible(bool visible);
@@ -179,6 +184,8 @@ public slots:
 
 signals:
   void changed(qRcnScene::Changes what);
+  /// The cursor is to be seen.
+  void visited();
   /// The volume above the threshold is another, or has been measured.
   void volumeChanged(double millilitres);
 
@@ -198,6 +205,7 @@ private:
   double Black = 0, White = 1;
   Voxel CursorVoxel{};
   bool CrosshairVisible = true;
+  bool ColorBarVisible = true;
   bool ContoursVisible = true;
   bool HeatMapVisible = true;
   double HeatMapOpacity = 0.5;

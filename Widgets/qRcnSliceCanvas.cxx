@@ -9,6 +9,8 @@
 #include <QPainter>
 #include <QWheelEvent>
 
+#include "rcnColorBar.h"
+
 namespace
 {
 
@@ -34,6 +36,7 @@ qRcnSliceCanvas::qRcnSliceCanvas(qRcnScene* scene, QWidget* parent)
   this->setMouseTracking(true);
   this->setPanels({ { rcnSlicePane::Content::Scene, 0, QString(), QColor() } }, 1);
   connect(scene, &qRcnScene::changed, this, &qRcnSliceCanvas::follow);
+  connect(scene, &qRcnScene::visited, this, &qRcnSliceCanvas::bringCursorIntoSight);
   this->follow(qRcnScene::Case);
 }
 
@@ -56,6 +59,7 @@ std::vector<std::pair<QString, QString>> qRcnSliceCanvas::shortcuts()
     { tr("1 ... 9"), tr("outline of that rater on and off") },
     { tr("P"), tr("next prediction, or none") },
     { tr("X"), tr("cross-hair on and off") },
+    { tr("B"), tr("color bar on and off") },
   };
 }
 
@@ -165,6 +169,35 @@ void qRcnSliceCanvas::fit()
   this->Zoom = 1;
   this->Center[0] = static_cast<double>(geometry.size[this->Plane.right] - 1) / 2;
   this->Center[1] = static_cast<double>(geometry.size[this->Plane.up] - 1) / 2;
+  this->update();
+}
+
+void qRcnSliceCanvas::bringCursorIntoSight()
+{
+  const QSizeF size = this->panelSize();
+  const double edge = 0.1 * std::min(size.width(), size.height());
+  const QRectF middle = QRectF(QPointF(0, 0), size).adjusted(edge, edge, -edge, -edge);
+  if (this->Scene->isEmpty() || this->Pointing || middle.contains(this->placeOf(this->Scene->cursor())))
+  {
+    return;
+  }
+  // Into the middle, but no further over the image's edge than its size makes necessary.
+  const rcn_geometry& geometry = this->Scene->geometry();
+  const int axes[2] = { this->Plane.right, this->Plane.up };
+  const double points[2] = { size.width(), size.height() };
+  for (int a = 0; a < 2; ++a)
+  {
+    const double voxels = static_cast<double>(geometry.size[axes[a]]);
+    const double half = points[a] / 2 * this->mmPerPoint() / geometry.spacing[axes[a]];
+    const double at = static_cast<double>(this->Scene->cursor()[static_cast<size_t>(axes[a])]);
+    this->Center[a] = 2 * half >= voxels ? (voxels - 1) / 2 : std::clamp(at, half - 0.5, voxels - 0.5 - half);
+  }
+  this->update();
+}
+
+void qRcnSliceCanvas::setColorBar(bool shown)
+{
+  this->ColorBar = shown;
   this->update();
 }
 
@@ -295,12 +328,31 @@ void qRcnSliceCanvas::paintEvent(QPaintEvent*)
       painter.drawRect(panel.adjusted(-0.5, -0.5, -0.5, -0.5));
     }
   }
+  painter.setClipping(false);
+  if (this->ColorBar && this->Scene->isColorBarVisible() && !this->Scene->isEmpty())
+  {
+    this->drawColorBars(painter);
+  }
   if (this->hasFocus())
   {
     // Keys go here.
-    painter.setClipping(false);
     painter.setPen(QColor(90, 140, 190));
     painter.drawRect(this->rect().adjusted(0, 0, -1, -1));
+  }
+}
+
+void qRcnSliceCanvas::drawColorBars(QPainter& painter) const
+{
+  // One of each scale: panels next to each other share their colours.
+  QList<QStringList> drawn;
+  for (size_t i = 0; i < this->Panes.size(); ++i)
+  {
+    const rcnColorBar bar(*this->Scene, this->Panels[i].Content, this->Panels[i].Number);
+    if (!bar.isEmpty() && !drawn.contains(bar.labels()))
+    {
+      bar.draw(painter, this->panelRect(i), i == 0 ? 26 : 10); // the first panel has a letter there
+      drawn << bar.labels();
+    }
   }
 }
 
@@ -339,8 +391,8 @@ QString qRcnSliceCanvas::windowText() const
 
 void qRcnSliceCanvas::drawTexts(QPainter& painter, const QRectF& panel, const Texts& texts) const
 {
-  const auto draw = [&](const QString& text, int where, const QColor& color, double above = 0) {
-    const QRectF room = panel.adjusted(6, 4, -6, -4 - above);
+  const auto draw = [&](const QString& text, int where, const QColor& color, double above = 0, double below = 0) {
+    const QRectF room = panel.adjusted(6, 4 + below, -6, -4 - above);
     painter.setPen(QColor(0, 0, 0, 200)); // a shadow, to be read over bright tissue
     painter.drawText(room.translated(1, 1), where, text);
     painter.setPen(color);
@@ -350,6 +402,7 @@ void qRcnSliceCanvas::drawTexts(QPainter& painter, const QRectF& panel, const Te
   font.setPixelSize(12);
   painter.setFont(font);
   draw(texts.Title, Qt::AlignLeft | Qt::AlignTop, texts.TitleColor);
+  const QSizeF title = QFontMetricsF(font).size(0, texts.Title);
   draw(texts.Place, Qt::AlignRight | Qt::AlignTop, TEXT_COLOR);
   draw(texts.Window, Qt::AlignLeft | Qt::AlignBottom, TEXT_COLOR);
   if (texts.Letters)
@@ -361,7 +414,9 @@ void qRcnSliceCanvas::drawTexts(QPainter& painter, const QRectF& panel, const Te
     painter.setFont(font);
     for (int i = 0; i < 4; ++i)
     {
-      draw(this->Plane.letters[i], where[i], QColor(0xf2, 0xcc, 0x5a));
+      // In a narrow panel the letter at the top stands below the title.
+      const bool beneath = where[i] & Qt::AlignTop && title.width() + 18 > panel.width() / 2;
+      draw(this->Plane.letters[i], where[i], QColor(0xf2, 0xcc, 0x5a), 0, beneath ? title.height() : 0);
     }
     font.setBold(false);
   }
@@ -544,7 +599,9 @@ void qRcnSliceCanvas::pointAt(const QPointF& place)
   qRcnScene::Voxel voxel{};
   if (this->voxelAt(place, &voxel))
   {
-    this->Scene->setCursor(voxel);
+    this->Pointing = true;
+    this->Scene->visit(voxel); // into the sight of the other views
+    this->Pointing = false;
   }
 }
 
@@ -631,6 +688,9 @@ void qRcnSliceCanvas::keyPressEvent(QKeyEvent* event)
       break;
     case Qt::Key_X:
       this->Scene->setCrosshairVisible(!this->Scene->isCrosshairVisible());
+      break;
+    case Qt::Key_B:
+      this->Scene->setColorBarVisible(!this->Scene->isColorBarVisible());
       break;
     case Qt::Key_P:
       this->Scene->setShownPrediction(this->Scene->shownPrediction() + 1);

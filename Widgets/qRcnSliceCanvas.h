@@ -58,6 +58,9 @@ public:
   /// Where a voxel's centre is drawn (in the first panel), whether or not it lies in the shown slice.
   QPointF placeOf(const qRcnScene::Voxel& voxel) const;
 
+  /// Whether the meaning of the colours is drawn into it (where the scene wants that): once is enough for views side by side.
+  void setColorBar(bool shown);
+
   /// What is drawn, at the size of the widget.
   QImage picture();
 
@@ -110,6 +113,8 @@ private:
   QString windowText() const;
   QRectF panelRect(size_t number) const;
   void fit();
+  void bringCursorIntoSight();
+  void drawColorBars(QPainter& painter) const;
   QSizeF panelSize() const;
   double mmPerPoint() const;
   void zoomAt(double factor, const QPointF& place);
@@ -127,6 +132,8 @@ private:
   Qt::MouseButton Button = Qt::NoButton;
   QPointF PressedAt, DraggedTo;
   double WheelRest = 0;
+  bool ColorBar = false;
+  bool Pointing = false; ///< the cursor is put where the mouse is: it is in sight
 };
 
 #endif

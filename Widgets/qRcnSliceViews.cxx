@@ -58,6 +58,7 @@ void qRcnSliceViews::arrange()
   for (size_t i = 0; i < 3; ++i)
   {
     this->Views[i]->setVisible(only < 0 || static_cast<size_t>(only) == i);
+    this->Views[i]->canvas()->setColorBar(only < 0 ? i == RCN_VIEW_AXIAL : static_cast<size_t>(only) == i);
   }
   auto* grid = static_cast<QGridLayout*>(this->layout());
   const bool left = only < 0 || only == RCN_VIEW_AXIAL, right = only != RCN_VIEW_AXIAL;

@@ -863,7 +863,7 @@ void qRcnMainWindow::jumpTo(int dispute)
   if (this->Open && dispute >= 0 && dispute < static_cast<int>(this->Open->Agreement.Regions.size()))
   {
     const rcn_dispute& region = this->Open->Agreement.Regions[static_cast<size_t>(dispute)];
-    this->Scene->setCursor({ region.at[0], region.at[1], region.at[2] });
+    this->Scene->visit({ region.at[0], region.at[1], region.at[2] });
   }
 }
 
@@ -984,8 +984,8 @@ void qRcnMainWindow::train()
   this->StopTraining = std::make_shared<std::atomic<bool>>(false);
   const std::shared_ptr<std::atomic<bool>> stop = this->StopTraining;
   qRcnTrainingMonitor* monitorWidget = this->Training->monitor();
-  const int cases = static_cast<int>(list->Cases.size());
-  monitorWidget->start(from ? tr("Retraining %1 on %2 cases").arg(Text(from->Name)).arg(cases) : tr("Training on %1 cases").arg(cases));
+  const QString cases = qRcnStyle::counted(static_cast<int64_t>(list->Cases.size()), "case");
+  monitorWidget->start(from ? tr("Retraining %1 on %2").arg(Text(from->Name), cases) : tr("Training on %1").arg(cases));
   this->TrainingWork->start(tr("Training"), [=](qRcnJob::Monitor& monitor) -> qRcnJob::Done {
     const std::shared_ptr<const rcn::DataList> kept = list; // as long as it is used
     rcn::TrainingOptions own = options;

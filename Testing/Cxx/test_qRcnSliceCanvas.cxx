@@ -9,6 +9,7 @@
 #include <QWheelEvent>
 
 #include "qRcnSliceCanvas.h"
+#include "rcnColorBar.h"
 #include "rcnSceneTest.h"
 
 namespace
@@ -107,6 +108,110 @@ class TestSliceCanvas : public QObject
 {
   Q_OBJECT
 private slots:
+  /// A place that is visited is in sight, however far a view is zoomed in and whereto it was moved.
+  void visitedPlaceIsInSight_data()
+  {
+    QTest::addColumn<double>("zoom");
+    for (const double zoom : { 0.2, 1.0, 3.0, 8.0, 64.0 })
+    {
+      QTest::addRow("%g", zoom) << zoom;
+    }
+  }
+
+  void visitedPlaceIsInSight()
+  {
+    QFETCH(double, zoom);
+    Stage stage(OneVoxel(Lying({ 1, 0, 0, 0, 1, 0, 0, 0, 1 }, 1, 1, 2), { 3, 4, 5 }));
+    qRcnSliceCanvas other(&stage.Scene);
+    other.setView(RCN_VIEW_CORONAL);
+    other.resize(300, 200);
+    other.show();
+    for (const Voxel& at : { Voxel{ 1, 2, 3 }, Voxel{ 22, 18, 14 }, Voxel{ 12, 10, 8 }, Voxel{ 0, 19, 0 } })
+    {
+      for (qRcnSliceCanvas* canvas : { stage.Canvas.get(), &other })
+      {
+        canvas->setZoom(zoom);
+        Drag(*canvas, Qt::MiddleButton, { 150, 100 }, { 150 + 2000, 100 - 1500 });
+      }
+      stage.Scene.visit(at);
+      for (qRcnSliceCanvas* canvas : { stage.Canvas.get(), &other })
+      {
+        QCOMPARE(canvas->zoom(), zoom); // as the reader chose it
+        const QPointF place = canvas->placeOf(at);
+        QVERIFY2(canvas->rect().adjusted(2, 2, -2, -2).contains(place.toPoint()),
+          qPrintable(QString("%1, %2 of %3 x %4").arg(place.x()).arg(place.y()).arg(canvas->width()).arg(canvas->height())));
+      }
+      // Visited once more after it was moved away: the cursor is the same, and the place comes back.
+      Drag(*stage.Canvas, Qt::MiddleButton, { 150, 100 }, { 150 - 3000, 100 });
+      stage.Scene.visit(at);
+      QVERIFY(stage.Canvas->rect().contains(stage.Canvas->placeOf(at).toPoint()));
+    }
+  }
+
+  /// What is in sight stays where it is; a click does not move the picture under the hand.
+  void pictureStaysWhereThePlaceIsInSight()
+  {
+    Stage stage(OneVoxel(Lying({ 1, 0, 0, 0, 1, 0, 0, 0, 1 }), { 3, 4, 5 }));
+    const QPointF before = stage.Canvas->placeOf({ 0, 0, 0 });
+    stage.Scene.visit({ 0, 0, 5 });
+    stage.Scene.visit({ 23, 19, 5 });
+    QCOMPARE(stage.Canvas->placeOf({ 0, 0, 0 }), before);
+    stage.Canvas->setZoom(4);
+    const QPointF zoomed = stage.Canvas->placeOf({ 0, 0, 0 });
+    qRcnSliceCanvas other(&stage.Scene);
+    other.setView(RCN_VIEW_SAGITTAL);
+    other.resize(300, 200);
+    other.setZoom(8);
+    other.show();
+    QTest::mouseClick(stage.Canvas.get(), Qt::LeftButton, Qt::NoModifier, QPoint(3, 3));
+    QCOMPARE(stage.Canvas->placeOf({ 0, 0, 0 }), zoomed);
+    QVERIFY(other.rect().contains(other.placeOf(stage.Scene.cursor()).toPoint())); // but the other view follows
+  }
+
+  /// Colours over the image come with their meaning.
+  void colorBarSaysWhatColorsMean()
+  {
+    Stage stage(OneVoxel(Lying({ 1, 0, 0, 0, 1, 0, 0, 0, 1 }), { 3, 4, 5 }));
+    using Content = rcnSlicePane::Content;
+    const auto bar = [&](Content content = Content::Scene, int number = 0) { return rcnColorBar(stage.Scene, content, number); };
+    QCOMPARE(bar().labels(), QStringList({ "none", "1" }));
+    QCOMPARE(bar().title(), QStringList("raters"));
+    TestCase four = MakePhantom(24, 20, 4, 4);
+    four.show(stage.Scene);
+    QCOMPARE(bar().labels(), QStringList({ "none", "1", "2", "3", "all 4" }));
+    QVERIFY(bar(Content::Rater).isEmpty());
+    stage.Scene.setHeatMapVisible(false);
+    QVERIFY(bar().isEmpty());
+    QCOMPARE(bar(Content::Consensus).labels().size(), 5);
+
+    // A map lies above: its name, how it is read, and per cent.
+    stage.Scene.addPrediction("net", MakeLevels(four, 0.9));
+    QVERIFY(bar().isEmpty());
+    stage.Scene.setShownPrediction(0);
+    QCOMPARE(bar().labels().join(' ').replace(QChar(0xa0), ' '), QString("0 % 25 % 50 % 75 % 100 %"));
+    QCOMPARE(bar().title(), QStringList({ "net", "majority" }));
+    stage.Scene.setReadout(RCN_READOUT_AT_LEAST, 1);
+    QCOMPARE(bar().title(), QStringList({ "net", "at least 1 rater" }));
+    stage.Scene.setReadout(RCN_SLICE_LEVEL, 2);
+    QCOMPARE(bar(Content::Prediction).title(), QStringList({ "net", "exactly 2 raters" }));
+
+    // It is in the picture where it is wished for, in the colours of the palette, and goes with B.
+    stage.Scene.setPredictionOpacity(0);
+    stage.Scene.setContoursVisible(false);
+    stage.Scene.setThresholdContourVisible(false);
+    stage.Scene.setThreshold(0);
+    const QColor top = Share(1), middle = Share(0.6);
+    QCOMPARE(CountNear(stage.Canvas->picture(), top, 6), 0);
+    stage.Canvas->setColorBar(true);
+    QVERIFY(CountNear(stage.Canvas->picture(), top, 6) > 10);
+    QVERIFY(CountNear(stage.Canvas->picture(), middle, 6) > 10);
+    stage.Scene.setThreshold(0.8); // nothing below it is coloured
+    QVERIFY(CountNear(stage.Canvas->picture(), top, 6) > 10);
+    QVERIFY(CountNear(stage.Canvas->picture(), middle, 6) == 0);
+    QTest::keyClick(stage.Canvas.get(), Qt::Key_B);
+    QCOMPARE(CountNear(stage.Canvas->picture(), top, 6), 0);
+  }
+
   void voxelsAreWhereTheyShouldBe_data()
   {
     QTest::addColumn<std::vector<double>>("direction");
