@@ -1,7 +1,6 @@
 #include "rcnMrmlTraining.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 
 #include <vtkMRMLScene.h>
@@ -101,26 +100,6 @@ std::string CheckTrainedModelFile(const std::string& model)
     }
   }
   return "";
-}
-
-TemporaryFolder::TemporaryFolder()
-{
-  for (int i = 0; i < 10000; ++i)
-  {
-    this->Path_ = fs::temp_directory_path() / ("raterconsensus-" + std::to_string(std::rand()) + "-" + std::to_string(i));
-    std::error_code error;
-    if (fs::create_directory(this->Path_, error))
-    {
-      return;
-    }
-  }
-  throw Error(RCN_EIO, "No folder for temporary files can be made in " + fs::temp_directory_path().string() + ".");
-}
-
-TemporaryFolder::~TemporaryFolder()
-{
-  std::error_code ignored;
-  fs::remove_all(this->Path_, ignored);
 }
 
 DataList WriteCases(const TemporaryFolder& folder, const std::vector<Input>& inputs)

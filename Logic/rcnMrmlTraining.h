@@ -8,6 +8,7 @@
 
 #include "rcnDataList.h"
 #include "rcnMrmlCase.h"
+#include "rcnTemporaryFolder.h"
 #include "rcnTraining.h"
 
 namespace rcn
@@ -28,21 +29,6 @@ std::string CheckTrainedModelFile(const std::string& model);
 
 /// The first of NAME-2, NAME-3, ... that nothing lies at.
 std::string NextModelFile(const std::string& model);
-
-/// A folder that goes with the object.
-class TemporaryFolder
-{
-public:
-  /// Throws Error.
-  TemporaryFolder();
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  std::string operator/(const std::string& name) const { return (this->Path_ / name).string(); }
-
-private:
-  std::filesystem::path Path_;
-};
 
 /// The scene's cases as files that training can read. For any thread.
 DataList WriteCases(const TemporaryFolder& folder, const std::vector<Input>& inputs);

@@ -1,10 +1,6 @@
 #include "rcnFigure.h"
 
-#include <atomic>
 #include <cstdio>
-#include <filesystem>
-
-#include <unistd.h>
 
 #ifdef RCN_HAVE_RSVG
 #include <librsvg/rsvg.h>
@@ -12,6 +8,7 @@
 
 #include "rcnImageIO.h"
 #include "rcnJson.h"
+#include "rcnTemporaryFolder.h"
 
 namespace rcn
 {
@@ -78,9 +75,8 @@ std::string Base64(const std::string& bytes)
 /// ITK writes files only: through a temporary one.
 std::string EncodePng(const std::vector<uint8_t>& rgb, int64_t columns, int64_t rows)
 {
-  static std::atomic<unsigned> number{ 0 };
-  const std::filesystem::path path = std::filesystem::temp_directory_path() /
-    ("rcn-picture-" + std::to_string(static_cast<long>(getpid())) + "-" + std::to_string(++number) + ".png");
+  const TemporaryFolder folder; // the picture may be of a patient
+  const std::string path = folder / "picture.png";
   std::vector<uint8_t> gray;
   for (size_t i = 0; i + 2 < rgb.size() && rgb[i] == rgb[i + 1] && rgb[i] == rgb[i + 2]; i += 3)
   {
@@ -89,10 +85,8 @@ std::string EncodePng(const std::vector<uint8_t>& rgb, int64_t columns, int64_t 
   const bool isGray = 3 * gray.size() == rgb.size();
   const rcn_image image = { const_cast<uint8_t*>((isGray ? gray : rgb).data()), RCN_UINT8, isGray ? 1 : 3,
     rcn_geometry_make(columns, rows, 1) };
-  WriteImage(path.string(), image, Content::Picture);
-  const std::string bytes = ReadText(path.string());
-  std::filesystem::remove(path);
-  return bytes;
+  WriteImage(path, image, Content::Picture);
+  return ReadText(path);
 }
 
 bool EndsWith(const std::string& text, const std::string& end)

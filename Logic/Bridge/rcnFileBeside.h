@@ -1,8 +1,9 @@
 /// A file that is written beside its target and then takes its place in one step, so that nobody ever
-/// sees a half-written result and a failure leaves the old one as it was.
+/// sees a half-written result and a failure leaves the old one as it was. The core's rcn_file.h in C++.
 #ifndef rcnFileBeside_h
 #define rcnFileBeside_h
 
+#include <memory>
 #include <string>
 
 #include "rcnError.h"
@@ -13,7 +14,7 @@ namespace rcn
 class FileBeside
 {
 public:
-  /// Makes an empty file ".rcn-...NAME" in the target's folder, with the target's extension. Throws
+  /// Makes an empty file ".rcn-...NAME" in the target's folder, with the target's extension; a link is followed. Throws
   /// Error (RCN_EIO) that says why when that is not possible.
   explicit FileBeside(const std::string& target);
   /// Removes the file unless Commit() succeeded.
@@ -34,8 +35,9 @@ public:
   static void RemoveAll() noexcept;
 
 private:
-  std::string Target_, Path_;
-  int Slot_ = -1;
+  struct Internals;
+  std::unique_ptr<Internals> Internals_;
+  std::string Path_;
 };
 
 } // namespace rcn

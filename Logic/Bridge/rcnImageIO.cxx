@@ -2,6 +2,7 @@
 
 #include "rcnFileBeside.h"
 #include "rcnFileCheck.h"
+#include "rcnTemporaryFolder.h"
 
 #include <algorithm>
 #include <atomic>
@@ -254,30 +255,14 @@ public:
     {
       return;
     }
-    std::string folder = (fs::temp_directory_path() / "rcn-XXXXXX").string();
-    if (!mkdtemp(folder.data()))
-    {
-      throw Error(RCN_EIO, path + " cannot be told from " + path.substr(0, path.size() - 3) +
-        " when reading; move one of them elsewhere.");
-    }
-    this->Folder_ = folder;
-    this->Path_ = (this->Folder_ / "image.nii.gz").string();
+    this->Folder_.reset(new TemporaryFolder);
+    this->Path_ = *this->Folder_ / "image.nii.gz";
     fs::create_symlink(fs::absolute(path), this->Path_);
   }
-  ~NiftiName()
-  {
-    std::error_code ignored;
-    if (!this->Folder_.empty())
-    {
-      fs::remove_all(this->Folder_, ignored);
-    }
-  }
-  NiftiName(const NiftiName&) = delete;
-  NiftiName& operator=(const NiftiName&) = delete;
   const std::string& Path() const { return this->Path_; }
 
 private:
-  fs::path Folder_;
+  std::unique_ptr<TemporaryFolder> Folder_;
   std::string Path_;
 };
 

@@ -5,6 +5,7 @@
 #include "rcnCommands.h"
 #include "rcnFileBeside.h"
 #include "rcnSlicerProgram.h"
+#include "rcnTemporaryFolder.h"
 
 namespace
 {
@@ -17,26 +18,6 @@ const struct
   const char* Map;
   const char* Parameter;
 } Outputs[] = { { "prob", "--probability" }, { "mask", "--mask" }, { "levels", "--levels" }, { "uncertainty", "--uncertainty" } };
-
-/// A folder beside the results, for the files on their way there.
-class FolderBeside
-{
-public:
-  explicit FolderBeside(const std::string& target) : Mark_(target), Path_(Mark_.Path() + ".maps")
-  {
-    rcn::MakeFolder(this->Path_);
-  }
-  ~FolderBeside()
-  {
-    std::error_code ignored;
-    fs::remove_all(this->Path_, ignored);
-  }
-  const std::string& Path() const { return this->Path_; }
-
-private:
-  rcn::FileBeside Mark_; // has a name that nobody else has
-  std::string Path_;
-};
 
 void Move(const std::string& from, const std::string& to)
 {
@@ -99,7 +80,9 @@ void Plan(rcn::SlicerPlan& plan, const rcn::Arguments& given)
   {
     throw rcn::Error(RCN_EINVALID, "Choose at least one volume for what the model says, such as the probability.");
   }
-  const auto folder = std::make_shared<FolderBeside>(wanted.front().second);
+  // Beside the results, so that they only have to be moved there.
+  const fs::path place = fs::path(wanted.front().second).parent_path();
+  const auto folder = std::make_shared<rcn::TemporaryFolder>(place.empty() ? "." : place.string());
   plan.Words.insert(plan.Words.end(), { "-o", folder->Path(), "--format", FormatOf(wanted.front().second) });
   if (!given.Has("--levels"))
   {

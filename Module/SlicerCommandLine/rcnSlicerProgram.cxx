@@ -4,12 +4,11 @@
 #include <cctype>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <memory>
 
 #include "rcn/rcn.h"
 #include "rcnFigure.h"
-#include "rcnFileBeside.h"
+#include "rcnTemporaryFolder.h"
 
 namespace rcn
 {
@@ -252,13 +251,12 @@ int SlicerProgram::Start(const Arguments& given) const
     throw Error(RCN_EIO, std::string(ResultFile) + " " + sentence);
   }
   // The command tells its results as JSON; where nobody asked for that file, it is a temporary one.
-  std::unique_ptr<FileBeside> temporary;
+  std::unique_ptr<TemporaryFolder> temporary;
   std::string json = given.Get("--json");
   if (json.empty() && (!resultFile.empty() || plan.Finish))
   {
-    const std::string beside = resultFile.empty() ? (std::filesystem::temp_directory_path() / this->Name).string() : resultFile;
-    temporary = std::make_unique<FileBeside>(beside + ".json");
-    json = temporary->Path();
+    temporary = std::make_unique<TemporaryFolder>();
+    json = *temporary / "results.json";
     plan.Words.insert(plan.Words.end(), { "--json", json });
   }
   SlicerListener listener(*this);

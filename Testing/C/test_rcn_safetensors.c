@@ -2,10 +2,11 @@
 
 #include "rcn_safetensors.h"
 
-#ifndef _WIN32
+#include <dirent.h>
 #include <signal.h>
 #include <sys/resource.h>
-#endif
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "rcn_test.h"
 
@@ -18,7 +19,34 @@ static int exists(const char *name) {
     return stream != NULL;
 }
 
-static int nothing_beside(void) { return !exists("test_rcn_safetensors.tmp.part"); }
+/* No file of ours on its way to the path. */
+static int nothing_beside(void) {
+    int count = 0;
+    DIR *stream = opendir(".");
+    for (const struct dirent *entry; (entry = readdir(stream));)
+        count += !strncmp(entry->d_name, ".rcn-", 5) && strstr(entry->d_name, path);
+    closedir(stream);
+    return count == 0;
+}
+
+/* The name that used to be taken, as a link to somebody's file: two writers at once, and neither
+ * follows it. */
+static void nothing_in_the_way(void) {
+    float x = 1;
+    rcn_context *ctx = make_context(1);
+    const rcn__tensor tensor = {"x", RCN_FLOAT32, 1, {1}, &x, 0};
+    const char *const trap = "test_rcn_safetensors.tmp.part", *const victim = "test_rcn_safetensors.victim";
+    FILE *stream = fopen(victim, "wb");
+    CHECK(stream && !fclose(stream) && !symlink(victim, trap));
+    CHECK_STATUS(rcn__safetensors_write(ctx, path, &tensor, 1, NULL, 0), RCN_OK);
+    struct stat is;
+    CHECK(!stat(victim, &is) && is.st_size == 0);
+    CHECK(!lstat(path, &is) && S_ISREG(is.st_mode));
+    remove(trap);
+    remove(victim);
+    remove(path);
+    rcn_context_destroy(ctx);
+}
 
 /* A file in memory: header text and `bytes` bytes of data, which count up. */
 static size_t make_file(unsigned char *out, const char *header, size_t bytes) {
@@ -301,7 +329,7 @@ static void refuses_to_write(void) {
     CHECK_ERROR(ctx, "'k' is there twice");
     CHECK_STATUS(rcn__safetensors_write(ctx, path, tensors, 2, &bad, 1), RCN_EINVALID);
     CHECK_STATUS(rcn__safetensors_write(ctx, "no/such/folder/f", tensors, 2, NULL, 0), RCN_EIO);
-    CHECK_ERROR(ctx, "No such file");
+    CHECK_ERROR(ctx, "the folder no/such/folder does not exist");
     CHECK(!exists(path) && nothing_beside());
     CHECK_STATUS(rcn__safetensors_write(ctx, path, tensors, 2, NULL, 0), RCN_OK);
     CHECK(exists(path));
@@ -417,6 +445,7 @@ int main(int count, char **arguments) {
     RUN(names_and_shapes);
     RUN(adapted_inputs);
     RUN(refuses_to_write);
+    RUN(nothing_in_the_way);
     RUN(full_disk_and_cancel);
     RUN(failing_allocations);
     return TEST_RESULT;

@@ -180,6 +180,23 @@ void FilesBeside()
   CHECK(!rcn::FileBeside::Check(folder / "a.txt/c").empty());
 }
 
+/// What a link names is written, whether it is there yet or not; the link stays one.
+void WritesThroughLinks()
+{
+  namespace fs = std::filesystem;
+  const Folder folder;
+  fs::create_directory(folder / "data");
+  fs::create_symlink("data/real.nrrd", folder / "link.nrrd");
+  const rcn::Volume volume = rcn::Volume::Allocate(rcn_geometry_make(4, 4, 4), RCN_UINT8);
+  std::fill_n(static_cast<uint8_t*>(volume.Data()), 64, uint8_t{ 1 });
+  for (int i = 0; i < 2; ++i)
+  {
+    rcn::WriteImage(folder / "link.nrrd", volume.View(), rcn::Content::Mask);
+    CHECK(fs::is_symlink(folder / "link.nrrd") && fs::is_regular_file(folder / "data/real.nrrd"));
+  }
+  CHECK(rcn::ReadImage(folder / "link.nrrd").Geometry().size[0] == 4 && folder.Count() == 2);
+}
+
 /// Exact Euclidean distance, the slow way.
 void DistancesAgainstBruteForce()
 {
@@ -269,6 +286,7 @@ int main()
   RUN(SeveralComponents);
   RUN(WritingFailsWithoutATrace);
   RUN(FilesBeside);
+  RUN(WritesThroughLinks);
   RUN(DistancesAgainstBruteForce);
   RUN(ResampleToANearGrid);
   RUN(BadFiles);

@@ -13,14 +13,13 @@
 
 #ifdef _WIN32
 #include <io.h>
-#include <windows.h>
 #else
-#include <fcntl.h>
 #include <unistd.h>
 #endif
 
 #include "rcn_context_private.h"
 #include "rcn_fastmath.h"
+#include "rcn_file_private.h"
 
 /* A header of ours has 50 kB. JSON takes some fifty times its size in memory, so there is a bound
  * to what a file may ask for. */
@@ -623,51 +622,24 @@ static int flush_to_disk(FILE *stream) {
 #endif
 }
 
-/* Replaces `path` by `part`; the directory's entry is flushed, too, where that can be done. */
-static int move_over(const char *part, const char *path) {
-#ifdef _WIN32
-    return MoveFileExA(part, path, MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH) ? 0 : -1;
-#else
-    if (rename(part, path)) return -1;
-    char *folder = malloc(strlen(path) + 2);
-    if (!folder) return 0;
-    strcpy(folder, path);
-    char *slash = strrchr(folder, '/');
-    if (slash)
-        slash[slash == folder] = '\0';
-    else
-        strcpy(folder, ".");
-    const int descriptor = open(folder, O_RDONLY);
-    if (descriptor >= 0) {
-        (void)fsync(descriptor);
-        close(descriptor);
-    }
-    free(folder);
-    return 0;
-#endif
-}
-
 rcn_status rcn__safetensors_write(rcn_context *ctx, const char *path, const rcn__tensor *tensors,
                                   int64_t count, const rcn__metadata *metadata,
                                   int64_t metadata_count) {
     rcn_status status;
-    char *part = NULL, *header = NULL;
+    char *header = NULL;
     int64_t *order = NULL;
+    rcn_file *file = NULL;
     FILE *stream = NULL;
-    int created = 0;
     rcn__clear(ctx);
     RCN_TRY(check_tensors(ctx, tensors, count));
     for (int64_t i = 0; i < count; ++i) RCN_TRY(check_values(ctx, &tensors[i]));
     RCN_ALLOC(order, ctx, count, "the order of tensors");
-    RCN_ALLOC(part, ctx, (int64_t)strlen(path) + 6, "a file name");
-    strcpy(part, path);
-    strcat(part, ".part");
     RCN_TRY(make_header(&header, order, ctx, tensors, count, metadata, metadata_count));
 
-    stream = fopen(part, "wb");
+    RCN_TRY(rcn_file_create(&file, ctx, path));
+    stream = rcn__file_open(file);
     if (!stream)
-        RCN_TRY(rcn__fail(ctx, RCN_EIO, "%s cannot be written: %s.", part, strerror(errno)));
-    created = 1;
+        RCN_TRY(rcn__fail(ctx, RCN_EIO, "%s cannot be written: %s.", path, strerror(errno)));
     unsigned char length[8];
     for (int i = 0; i < 8; ++i) length[i] = (unsigned char)((uint64_t)strlen(header) >> 8 * i);
     int good = fwrite(length, 1, 8, stream) == 8;
@@ -686,15 +658,11 @@ rcn_status rcn__safetensors_write(rcn_context *ctx, const char *path, const rcn_
         RCN_TRY(rcn__fail(ctx, RCN_EIO,
                           "%s could not be written: %s. What was there before is untouched.", path,
                           strerror(good ? errno : reason)));
-    if (move_over(part, path))
-        RCN_TRY(rcn__fail(ctx, RCN_EIO, "%s could not be renamed to %s: %s.", part, path,
-                          strerror(errno)));
-    created = 0;
+    RCN_TRY(rcn_file_commit(file, 1));
 done:
     if (stream) fclose(stream);
-    if (created) remove(part);
+    rcn_file_destroy(file);
     free(header);
-    rcn__free(ctx, part);
     rcn__free(ctx, order);
     return status;
 }

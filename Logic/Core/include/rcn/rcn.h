@@ -23,7 +23,8 @@
  * and jansson; in other builds their functions are declared but not there.
  *
  * Every fallible function returns an rcn_status; the sentence for a person is rcn_context_error().
- * Buffers belong to the caller. Nothing here prints, exits or changes global state.
+ * Buffers belong to the caller. Nothing here prints, exits or changes global state, but for the
+ * paths of files that are being written (rcn_file.h).
  */
 #ifndef RCN_H
 #define RCN_H
@@ -36,6 +37,7 @@
 #include "rcn_bootstrap.h"
 #include "rcn_calib.h"
 #include "rcn_data.h"
+#include "rcn_file.h"
 #include "rcn_image.h"
 #include "rcn_loss.h"
 #include "rcn_model.h"

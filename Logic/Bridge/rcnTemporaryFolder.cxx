@@ -1,0 +1,34 @@
+#include "rcnTemporaryFolder.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include <unistd.h> // mkdtemp, on macOS
+
+namespace rcn
+{
+
+namespace fs = std::filesystem;
+
+TemporaryFolder::TemporaryFolder(const std::string& parent)
+{
+  std::error_code failure;
+  const fs::path place = parent.empty() ? fs::temp_directory_path(failure) : fs::path(parent);
+  std::string name = (place / ".rcn-XXXXXX").string();
+  if (failure || !mkdtemp(name.data())) // mode 0700
+  {
+    throw Error(RCN_EIO, "No folder for temporary files can be made in " + (failure ? "the folder that TMPDIR names" : place.string()) +
+      ": " + (failure ? failure.message() : std::strerror(errno)) + ".");
+  }
+  this->Path_ = name;
+}
+
+TemporaryFolder::~TemporaryFolder()
+{
+  std::error_code ignored;
+  fs::remove_all(this->Path_, ignored);
+}
+
+} // namespace rcn

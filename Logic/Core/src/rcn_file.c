@@ -1,0 +1,390 @@
+#define _POSIX_C_SOURCE 200809L
+#define _FILE_OFFSET_BITS 64
+
+#include "rcn_file_private.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#ifdef _WIN32
+#include <io.h>
+#include <process.h>
+#include <windows.h>
+#else
+#include <sys/file.h>
+#include <unistd.h>
+#endif
+
+#include "rcn_context_private.h"
+
+enum {
+    MOST_LINKS = 40, /* followed one after another, as the kernel does */
+    LINK_BYTES = 4096,
+    LONGEST_NAME = 200, /* longer ones are cut at the front: the extension decides the format */
+    ATTEMPTS = 100
+};
+
+struct rcn_file {
+    rcn_context *ctx;
+    char *target; /* links followed */
+    char *path;
+    int descriptor; /* -1: handed out */
+    int slot;       /* -1: the table was full */
+    int committed;
+};
+
+struct rcn_file_lock {
+    rcn_context *ctx;
+    char *path;
+    int descriptor; /* -1: the file system knows no locks */
+    int slot;
+};
+
+/* ---- what a signal handler removes ----------------------------------------------------------- */
+
+#ifndef __STDC_NO_ATOMICS__
+#include <stdatomic.h>
+
+enum { MOST_FILES = 64 };
+static _Atomic(const char *) remembered[MOST_FILES];
+
+static int remember(const char *path) {
+    for (int slot = 0; slot < MOST_FILES; ++slot) {
+        const char *expected = NULL;
+        if (atomic_compare_exchange_strong(&remembered[slot], &expected, path)) return slot;
+    }
+    return -1;
+}
+
+static void forget(int slot) {
+    if (slot >= 0) atomic_store(&remembered[slot], NULL);
+}
+
+void rcn_file_remove_all(void) {
+    for (int slot = 0; slot < MOST_FILES; ++slot) {
+        const char *path = atomic_load(&remembered[slot]);
+        if (path) unlink(path);
+    }
+}
+#else
+static int remember(const char *path) {
+    (void)path;
+    return -1;
+}
+static void forget(int slot) { (void)slot; }
+void rcn_file_remove_all(void) {}
+#endif
+
+/* ---- paths ----------------------------------------------------------------------------------- */
+
+/* Bytes of the folder in front of the name, with its slash. */
+static size_t folder_bytes(const char *path) {
+    const char *slash = strrchr(path, '/');
+#ifdef _WIN32
+    const char *other = strrchr(path, '\\');
+    if (other && (!slash || other > slash)) slash = other;
+#endif
+    return slash ? (size_t)(slash - path) + 1 : 0;
+}
+
+/* *out = begin[0 ... bytes-1] and then `end`. */
+static rcn_status join(char **out, rcn_context *ctx, const char *begin, size_t bytes,
+                       const char *end) {
+    rcn_status status;
+    char *text = NULL;
+    RCN_ALLOC(text, ctx, (int64_t)(bytes + strlen(end) + 1), "a file name");
+    memcpy(text, begin, bytes);
+    strcpy(text + bytes, end);
+    *out = text;
+done:
+    return status;
+}
+
+/* *out = the file that `path` names at the end of all links, whether it is there or not. */
+static rcn_status follow_links(char **out, rcn_context *ctx, const char *path) {
+    rcn_status status;
+    char *now = NULL, *next = NULL;
+    RCN_TRY(join(&now, ctx, path, strlen(path), ""));
+#ifndef _WIN32
+    char text[LINK_BYTES];
+    for (int links = 0;; ++links) {
+        const ssize_t bytes = readlink(now, text, sizeof text);
+        if (bytes < 0) break; /* no link, or nothing there */
+        if (bytes >= (ssize_t)sizeof text || links == MOST_LINKS)
+            RCN_TRY(rcn__fail(ctx, RCN_EIO, "%s cannot be written: %s.", path,
+                              strerror(links == MOST_LINKS ? ELOOP : ENAMETOOLONG)));
+        text[bytes] = '\0';
+        RCN_TRY(join(&next, ctx, now, *text == '/' ? 0 : folder_bytes(now), text));
+        rcn__free(ctx, now);
+        now = next;
+        next = NULL;
+    }
+#endif
+    *out = now;
+    now = NULL;
+done:
+    rcn__free(ctx, now);
+    return status;
+}
+
+/* The sentence for a folder or a target that cannot be written to; `given` is the user's name for
+ * the target. */
+static rcn_status fail_to_write(rcn_context *ctx, const char *given, const char *target,
+                                int reason) {
+    struct stat is;
+    const int bytes = (int)folder_bytes(target);
+    char folder[LINK_BYTES];
+    snprintf(folder, sizeof folder, "%.*s", bytes > 1 ? bytes - 1 : bytes, target);
+    if (!*folder) strcpy(folder, ".");
+    const int missing = stat(folder, &is);
+    if (missing && errno == ENOENT)
+        return rcn__fail(ctx, RCN_EIO, "%s cannot be written: the folder %s does not exist.", given,
+                         folder);
+    if (!missing && (is.st_mode & S_IFMT) != S_IFDIR)
+        return rcn__fail(ctx, RCN_EIO, "%s cannot be written: %s is no folder.", given, folder);
+    if (reason == EACCES || reason == EPERM)
+        return rcn__fail(ctx, RCN_EIO, "%s cannot be written: no permission in %s (%s).", given,
+                         folder, strerror(reason));
+    return rcn__fail(ctx, RCN_EIO, "%s cannot be written: %s.", given, strerror(reason));
+}
+
+/* ---- files beside their target --------------------------------------------------------------- */
+
+/* Differs between processes, moments and calls. Nothing depends on its being secret: files are
+ * created exclusively. */
+static uint64_t random_number(const void *address, int attempt) {
+    struct timespec now = {0, 0};
+    timespec_get(&now, TIME_UTC);
+#ifdef _WIN32
+    const uint64_t process = (uint64_t)_getpid();
+#else
+    const uint64_t process = (uint64_t)getpid();
+#endif
+    uint64_t mixed = (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+    mixed ^= process << 40 ^ (uint64_t)(uintptr_t)address ^ (uint64_t)attempt << 56;
+    mixed = (mixed ^ mixed >> 30) * UINT64_C(0xbf58476d1ce4e5b9); /* splitmix64 */
+    mixed = (mixed ^ mixed >> 27) * UINT64_C(0x94d049bb133111eb);
+    return mixed ^ mixed >> 31;
+}
+
+static int create_exclusively(const char *path) {
+#ifdef _WIN32
+    return _open(path, _O_WRONLY | _O_CREAT | _O_EXCL | _O_BINARY | _O_NOINHERIT,
+                 _S_IREAD | _S_IWRITE);
+#else
+    return open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+#endif
+}
+
+static void close_descriptor(int descriptor) {
+    if (descriptor < 0) return;
+#ifdef _WIN32
+    _close(descriptor);
+#else
+    close(descriptor);
+#endif
+}
+
+rcn_status rcn_file_create(rcn_file **out, rcn_context *ctx, const char *target) {
+    rcn_status status;
+    rcn_file *file = NULL;
+    struct stat before;
+    if (!ctx) return RCN_EINVALID;
+    rcn__clear(ctx);
+    if (!out || !target || !*target)
+        return rcn__fail(ctx, RCN_EINVALID, "A file is written to a path.");
+    RCN_ALLOC_ZERO(file, ctx, 1, "a file");
+    file->ctx = ctx;
+    file->descriptor = file->slot = -1;
+    RCN_TRY(follow_links(&file->target, ctx, target));
+    const int is_there = stat(file->target, &before) == 0;
+    const size_t folder = folder_bytes(file->target);
+    if (!file->target[folder] || (is_there && (before.st_mode & S_IFMT) == S_IFDIR))
+        RCN_TRY(rcn__fail(ctx, RCN_EIO, "%s is a folder; give a file name.", target));
+    if (is_there && (before.st_mode & S_IFMT) != S_IFREG)
+        RCN_TRY(rcn__fail(ctx, RCN_EIO, "%s cannot be written: it is no ordinary file.", target));
+    const char *name = file->target + folder;
+    if (strlen(name) > LONGEST_NAME) name += strlen(name) - LONGEST_NAME;
+    for (int attempt = 0; file->descriptor < 0; ++attempt) {
+        char beside[LONGEST_NAME + 32];
+        snprintf(beside, sizeof beside, ".rcn-%016llx-%s",
+                 (unsigned long long)random_number(file, attempt), name);
+        rcn__free(ctx, file->path);
+        file->path = NULL;
+        RCN_TRY(join(&file->path, ctx, file->target, folder, beside));
+        file->descriptor = create_exclusively(file->path);
+        if (file->descriptor < 0 && (errno != EEXIST || attempt == ATTEMPTS)) {
+            const int reason = errno;
+            rcn__free(ctx, file->path); /* not ours: destroying must not remove it */
+            file->path = NULL;
+            RCN_TRY(fail_to_write(ctx, target, file->target, reason));
+        }
+    }
+    file->slot = remember(file->path);
+#ifndef _WIN32
+    /* What was private stays private. Where that is refused, the file is as any new one. */
+    if (is_there && fchmod(file->descriptor, before.st_mode & 0777)) errno = 0;
+#endif
+    *out = file;
+    file = NULL;
+done:
+    rcn_file_destroy(file);
+    return status;
+}
+
+const char *rcn_file_path(const rcn_file *file) { return file->path; }
+
+FILE *rcn__file_open(rcn_file *file) {
+#ifdef _WIN32
+    FILE *stream = _fdopen(file->descriptor, "wb");
+#else
+    FILE *stream = fdopen(file->descriptor, "wb");
+#endif
+    if (stream) file->descriptor = -1;
+    return stream;
+}
+
+/* The folder's entry on the disk, where that can be done. */
+static void flush_folder(const char *path) {
+#ifdef _WIN32
+    (void)path;
+#else
+    char folder[LINK_BYTES];
+    const size_t bytes = folder_bytes(path);
+    if (bytes >= sizeof folder) return;
+    memcpy(folder, path, bytes);
+    strcpy(folder + bytes, bytes ? "" : ".");
+    const int descriptor = open(folder, O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0) return;
+    (void)fsync(descriptor);
+    close(descriptor);
+#endif
+}
+
+rcn_status rcn_file_commit(rcn_file *file, int durable) {
+    rcn__clear(file->ctx);
+    close_descriptor(file->descriptor);
+    file->descriptor = -1;
+#ifdef _WIN32
+    const int moved = MoveFileExA(file->path, file->target,
+                                  MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH);
+#else
+    const int moved = rename(file->path, file->target) == 0;
+#endif
+    if (!moved)
+        return rcn__fail(file->ctx, RCN_EIO, "%s cannot be written: %s.", file->target,
+                         strerror(errno));
+    file->committed = 1;
+    forget(file->slot);
+    file->slot = -1;
+    if (durable) flush_folder(file->target);
+    return RCN_OK;
+}
+
+void rcn_file_destroy(rcn_file *file) {
+    if (!file) return;
+    rcn_context *ctx = file->ctx;
+    close_descriptor(file->descriptor);
+    if (file->path && !file->committed) remove(file->path);
+    forget(file->slot);
+    rcn__free(ctx, file->path);
+    rcn__free(ctx, file->target);
+    rcn__free(ctx, file);
+}
+
+/* ---- locks ----------------------------------------------------------------------------------- */
+
+#ifndef _WIN32
+/* Who holds the lock, by what it wrote into the file. */
+static void read_owner(char *out, size_t bytes, int descriptor) {
+    const ssize_t count = pread(descriptor, out, bytes - 1, 0);
+    out[count > 0 ? count : 0] = '\0';
+    out[strcspn(out, "\n")] = '\0';
+}
+
+static void write_owner(int descriptor) {
+    char text[320], host[256] = "";
+    gethostname(host, sizeof host - 1);
+    const int bytes = snprintf(text, sizeof text, "process %ld on %s\n", (long)getpid(), host);
+    /* Only for the sentence that the next one gets. */
+    if (ftruncate(descriptor, 0) || pwrite(descriptor, text, (size_t)bytes, 0) != bytes) errno = 0;
+}
+
+/* Whether the path still leads to the open file: its last owner may have removed it. */
+static int is_still_there(int descriptor, const char *path) {
+    struct stat open_file, named;
+    return !fstat(descriptor, &open_file) && !stat(path, &named) &&
+           open_file.st_dev == named.st_dev && open_file.st_ino == named.st_ino;
+}
+
+static rcn_status claim(rcn_file_lock *lock, const char *given) {
+    rcn_status status = RCN_OK;
+    struct stat is;
+    for (int attempt = 0;; ++attempt) {
+        lock->descriptor =
+            open(lock->path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
+        if (lock->descriptor < 0)
+            RCN_TRY(fail_to_write(lock->ctx, lock->path, lock->path, errno));
+        /* Never write into a file that somebody put there under this name. */
+        if (fstat(lock->descriptor, &is) || !S_ISREG(is.st_mode) || is.st_nlink > 1)
+            RCN_TRY(rcn__fail(lock->ctx, RCN_EIO, "%s is no lock of ours; remove it.", lock->path));
+        if (flock(lock->descriptor, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) {
+            char owner[320];
+            read_owner(owner, sizeof owner, lock->descriptor);
+            RCN_TRY(rcn__fail(lock->ctx, RCN_EIO,
+                              "%s is being trained already%s%s%s; wait for it to end, or write to "
+                              "another file.",
+                              given, *owner ? " (by " : "", owner, *owner ? ")" : ""));
+        }
+        if (is_still_there(lock->descriptor, lock->path) || attempt == ATTEMPTS) break;
+        close(lock->descriptor);
+    }
+    write_owner(lock->descriptor);
+done:
+    if (status != RCN_OK) {
+        close_descriptor(lock->descriptor);
+        lock->descriptor = -1;
+    }
+    return status;
+}
+#endif
+
+rcn_status rcn_file_lock_create(rcn_file_lock **out, rcn_context *ctx, const char *target) {
+    rcn_status status;
+    rcn_file_lock *lock = NULL;
+    char *resolved = NULL;
+    if (!ctx) return RCN_EINVALID;
+    rcn__clear(ctx);
+    if (!out || !target || !*target)
+        return rcn__fail(ctx, RCN_EINVALID, "A lock is of a file.");
+    RCN_ALLOC_ZERO(lock, ctx, 1, "a lock");
+    lock->ctx = ctx;
+    lock->descriptor = lock->slot = -1;
+    RCN_TRY(follow_links(&resolved, ctx, target));
+    RCN_TRY(join(&lock->path, ctx, resolved, strlen(resolved), ".lock"));
+#ifndef _WIN32
+    RCN_TRY(claim(lock, target));
+    lock->slot = remember(lock->path);
+#endif
+    *out = lock;
+    lock = NULL;
+done:
+    rcn__free(ctx, resolved);
+    rcn_file_lock_destroy(lock);
+    return status;
+}
+
+void rcn_file_lock_destroy(rcn_file_lock *lock) {
+    if (!lock) return;
+    rcn_context *ctx = lock->ctx;
+    if (lock->descriptor >= 0) remove(lock->path); /* while it is held, so that it is ours */
+    forget(lock->slot);
+    close_descriptor(lock->descriptor);
+    rcn__free(ctx, lock->path);
+    rcn__free(ctx, lock);
+}
