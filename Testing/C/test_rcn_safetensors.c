@@ -207,6 +207,15 @@ static void hostile_lengths(void) {
     CHECK_ERROR(ctx, "18446744073709551615 bytes is beyond reason");
     memset(bytes, 0, 8);
     CHECK_STATUS(rcn__safetensors_open_memory(&file, ctx, "none", bytes, size), RCN_EFORMAT);
+    /* What torch.save() wrote, now and formerly. */
+    static const char *const pytorch[] = {"PK\3\4\0\0\10\10\0\0archive/data.pkl",
+                                          "\x80\2\x8a\nl\xfc\x9c\x46\xf9 j\xa8P\x19.\x80\2M\xe9"};
+    for (int i = 0; i < 2; ++i) {
+        CHECK_STATUS(rcn__safetensors_open_memory(&file, ctx, "x.pth", pytorch[i], 18),
+                     RCN_EFORMAT);
+        CHECK_ERROR(ctx, "x.pth was written by torch.save()");
+        CHECK_ERROR(ctx, "safetensors.torch.save_file(model.state_dict(), ");
+    }
     /* JSON that nests without end. */
     enum { DEPTH = 1 << 20 };
     unsigned char *bomb = malloc(DEPTH + 8);

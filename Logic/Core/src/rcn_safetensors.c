@@ -183,10 +183,17 @@ static rcn_status check_metadata(const rcn__safetensors *file, rcn_context *ctx,
     return RCN_OK;
 }
 
+/* What torch.save() writes: a zip archive, or a bare pickle in old versions. A safetensors file has
+ * the brace of its header there. */
+static int is_pytorch(const unsigned char start[9]) {
+    return !memcmp(start, "PK\3\4", 4) ||
+           (start[0] == 0x80 && start[1] >= 2 && start[1] <= 5 && start[8] != '{');
+}
+
 static rcn_status parse_header(rcn__safetensors *file, rcn_context *ctx) {
     rcn_status status = RCN_OK;
     char *header = NULL;
-    unsigned char length_bytes[8];
+    unsigned char start[9] = {0}; /* the header's length in eight bytes, and its first one */
     uint64_t length = 0;
     const char *key;
     json_t *value;
@@ -194,8 +201,16 @@ static rcn_status parse_header(rcn__safetensors *file, rcn_context *ctx) {
     if (file->size < 8)
         return rcn__fail(ctx, RCN_EFORMAT, "%s: %lld bytes are too few for a safetensors file.",
                          file->name, (long long)file->size);
-    RCN_TRY(read_at(length_bytes, file, ctx, 0, 8));
-    for (int i = 7; i >= 0; --i) length = length << 8 | length_bytes[i];
+    RCN_TRY(read_at(start, file, ctx, 0, file->size > 8 ? 9 : 8));
+    if (is_pytorch(start))
+        return rcn__fail(
+            ctx, RCN_EFORMAT,
+            "%s was written by torch.save(), which is not read here; save it in Python "
+            "with safetensors.torch.save_file(model.state_dict(), "
+            "\"model.safetensors\", metadata={\"arch\": ..., \"channels\": ..., "
+            "\"raters\": ..., \"normalization\": ...}).",
+            file->name);
+    for (int i = 7; i >= 0; --i) length = length << 8 | start[i];
     if (length > (uint64_t)MAX_HEADER)
         return rcn__fail(ctx, RCN_EFORMAT,
                          "%s: a header of %llu bytes is beyond reason; is this a safetensors file?",
