@@ -16,6 +16,7 @@
  *      rcn_sample_draw()         a piece of a case, varied, to learn from (rcn_data.h)
  *      rcn_train_step()          all of it together, one step after another (rcn_train.h)
  *      rcn_model_load()          one from a file, as PyTorch writes it too (rcn_model.h)
+ *      rcn_image_reorder()       the axes that a network has learned (rcn_orient.h)
  *      rcn_normalize_fit()       from an image as read to what a network expects (rcn_normalize.h)
  *   6. rcn_predict_levels()      level probabilities of an image of any size (rcn_predict.h)
  *
@@ -44,6 +45,7 @@
 #include "rcn_net.h"
 #include "rcn_normalize.h"
 #include "rcn_optim.h"
+#include "rcn_orient.h"
 #include "rcn_phantom.h"
 #include "rcn_picture.h"
 #include "rcn_predict.h"
