@@ -154,7 +154,9 @@ static void test_refused_metadata(void) {
         {"unet", "1", "spacing", "[1, 1, \"1\"]", "\"spacing\""},
         {"unet", "1", "spacing", "1", "\"spacing\""},
         {"unet", "1", "spacing", "[1, 1, 1", "\"spacing\""},
-        {"unet", "1", "spacing", "[1, 0, 1]", "must be positive"},
+        {"unet", "1", "spacing", "[1, 0, 1]", "0.000001 to 1000000 mm"},
+        {"unet", "1", "spacing", "[1, 1e-9, 1]", "0.000001 to 1000000 mm"},
+        {"unet", "1", "spacing", "[1, 1, 1e300]", "0.000001 to 1000000 mm"},
         {"unet", "1", "dropout", "[0]", "\"dropout\""},
         {"unet", "1", "dropout", "much", "\"dropout\""},
     };

@@ -250,6 +250,36 @@ static void refit(rcn_context *ctx, const uint8_t *marks, const float *p, rcn_re
     rcn_votes_destroy(votes);
 }
 
+/* Any correction that passes the check gives probabilities, however steep or flat it is. */
+static void extremes_stay_probabilities(void) {
+    static const double extremes[] = {1e-9, 1e-3, 1, 1e3, 1e9};
+    const float in[2 * 4] = {0, 0.25f, 0.5f, 0.25f, 1, 0, 0, 0};
+    rcn_context *ctx = make_context(1);
+    for (size_t i = 0; i < sizeof extremes / sizeof *extremes; ++i) {
+        rcn_recalib fit;
+        rcn_image levels = {(void *)in, RCN_FLOAT32, 4, rcn_geometry_make(2, 1, 1)};
+        float out[8];
+        memset(&fit, 0, sizeof fit);
+        fit.method = RCN_RECALIB_TEMPERATURE;
+        fit.levels = 4;
+        fit.parameters[0] = extremes[i];
+        CHECK(rcn_recalib_check(&fit) == NULL);
+        CHECK_STATUS(rcn_recalib_apply_levels(out, ctx, &fit, &levels), RCN_OK);
+        for (int v = 0; v < 2; ++v)
+            CHECK_NEAR(out[4 * v] + out[4 * v + 1] + out[4 * v + 2] + out[4 * v + 3], 1, 1e-6);
+        fit.levels = 0;
+        for (int method = 0; method < 3; ++method) {
+            fit.method = (rcn_recalib_method)method;
+            fit.parameters[1] = method ? extremes[i] : 0;
+            for (int v = 0; v < 8; ++v) {
+                const double q = rcn_recalib_value(&fit, (double)in[v]);
+                CHECK(q >= 0 && q <= 1);
+            }
+        }
+    }
+    rcn_context_destroy(ctx);
+}
+
 static void ill_posed_and_bad_input(void) {
     const uint8_t none[4] = {0, 0, 0, 0}, all[4] = {1, 1, 1, 1}, half[4] = {0, 0, 1, 1};
     const float rising[4] = {.1f, .2f, .7f, .8f}, falling[4] = {.8f, .3f, .7f, .1f};
@@ -307,6 +337,8 @@ static void ill_posed_and_bad_input(void) {
     fit.levels = 0;
     fit.parameters[0] = INFINITY;
     CHECK(rcn_recalib_check(&fit) != NULL);
+    fit.parameters[0] = 1e300;
+    CHECK(rcn_recalib_check(&fit) != NULL);
     fit.method = RCN_RECALIB_ISOTONIC;
     fit.parameters[0] = 0;
     CHECK(rcn_recalib_check(&fit) != NULL);
@@ -354,6 +386,7 @@ int main(void) {
     RUN(temperature_is_the_best_one);
     RUN(isotonic_by_hand);
     RUN(threads);
+    RUN(extremes_stay_probabilities);
     RUN(ill_posed_and_bad_input);
     RUN(failing_allocations_and_cancel);
     return TEST_RESULT;

@@ -30,8 +30,8 @@ const char *rcn_net_check(const rcn_net_options *options) {
         if (options->norm != RCN_NORM_BATCH && options->norm != RCN_NORM_INSTANCE)
             return "The norm of a U-Net must be batch or instance.";
         for (int d = 0; d < 3; ++d)
-            if (!(options->spacing[d] > 0) || !isfinite(options->spacing[d]))
-                return "The spacing of a network's voxels must be positive.";
+            if (!(options->spacing[d] >= 1e-6 && options->spacing[d] <= 1e6))
+                return "The spacing of a network's voxels must be 0.000001 to 1000000 mm.";
     } else if (!(options->dropout >= 0 && options->dropout < 1)) {
         return "The share of dropout must be at least 0 and less than 1.";
     }

@@ -343,6 +343,10 @@ rcn_status rcn_predict_levels(float *levels, rcn_net *net, const rcn_loss *loss,
             progress.share = 0;
             RCN_TRY(rcn_loss_levels(probabilities, loss, ctx, logits, parameters, batch.images,
                                     voxels));
+            if (!rcn__all_finite(probabilities, batch.images * voxels * count))
+                RCN_TRY(rcn__fail(ctx, RCN_EDATA,
+                                  "The levels are not finite; the model's weights cannot be used "
+                                  "on this image."));
             for (int64_t b = 0; b < batch.images; ++b) {
                 blend_pass pass = {levels,
                                    count,

@@ -8,6 +8,9 @@
 /* As in the NLL: probabilities this close to 0 or 1 are not told apart. */
 #define CLIP 1e-7
 
+/* Of a parameter, and of what it is divided by: beyond, no product with a logit stays a number. */
+#define LARGEST 1e9
+
 const char *rcn_recalib_name(rcn_recalib_method method) {
     static const char *const names[] = {"temperature", "platt", "beta", "isotonic"};
     return (int)method >= 0 && method <= RCN_RECALIB_ISOTONIC ? names[method] : NULL;
@@ -17,13 +20,14 @@ const char *rcn_recalib_check(const rcn_recalib *recalib) {
     if (!recalib) return "There is no recalibration.";
     const double *p = recalib->parameters;
     for (int i = 0; i < 3; ++i)
-        if (!isfinite(p[i])) return "The parameters of a recalibration must be finite.";
+        if (!(fabs(p[i]) <= LARGEST))
+            return "The parameters of a recalibration must be -1e9 to 1e9.";
     if (recalib->levels && (recalib->method != RCN_RECALIB_TEMPERATURE || recalib->levels < 2 ||
                             recalib->levels > RCN_MAX_RATERS + 1))
         return "Only a temperature can be for levels, and for 2 to 65 of them.";
     switch (recalib->method) {
     case RCN_RECALIB_TEMPERATURE:
-        return p[0] > 0 ? NULL : "A temperature must be greater than zero.";
+        return p[0] >= 1 / LARGEST ? NULL : "A temperature must be greater than zero.";
     case RCN_RECALIB_PLATT: return p[0] > 0 ? NULL : "Platt's slope must be greater than zero.";
     case RCN_RECALIB_BETA:
         return p[0] >= 0 && p[1] >= 0 && p[0] + p[1] > 0
@@ -264,6 +268,10 @@ rcn_status rcn_recalib_fit(rcn_recalib *out, rcn_context *ctx, rcn_recalib_metho
         fit_isotonic(&fit, steps, cells, count);
     } else {
         RCN_TRY(fit_slopes(&fit, ctx, cells, count, pairs));
+        if (rcn_recalib_check(&fit)) /* a slope of next to nothing */
+            RCN_TRY(rcn__fail(ctx, RCN_EDATA,
+                              "The probabilities say nothing about the votes; no recalibration can "
+                              "help."));
     }
     fit.pairs = (int64_t)pairs;
     *out = fit;
@@ -511,9 +519,13 @@ typedef struct apply_job {
 } apply_job;
 
 static void apply_levels(float *out, const float *in, int count, double power) {
-    double values[RCN_MAX_RATERS + 1], sum = 0;
+    double values[RCN_MAX_RATERS + 1], sum = 0, largest = -INFINITY;
     for (int k = 0; k < count; ++k) {
-        values[k] = exp(power * log(clip((double)in[k])));
+        values[k] = power * log(clip((double)in[k]));
+        largest = fmax(largest, values[k]);
+    }
+    for (int k = 0; k < count; ++k) { /* the largest is 1, so that the sum is never 0 */
+        values[k] = exp(values[k] - largest);
         sum += values[k];
     }
     for (int k = 0; k < count; ++k) out[k] = (float)(values[k] / sum);

@@ -823,9 +823,10 @@ static int unpack_counters(counters *to, const int64_t from[COUNTERS], int64_t e
     to->setbacks = from[3];
     memcpy(&to->loss_sum, &from[4], sizeof(double));
     memcpy(&to->slower, &from[5], sizeof(double));
-    return to->step >= 0 && to->epoch >= 0 && to->epoch < 1 << 24 && to->in_epoch >= 0 &&
-           to->in_epoch < epoch_steps && to->setbacks >= 0 && to->setbacks <= RCN_TRAIN_SETBACKS &&
-           isfinite(to->loss_sum) && to->slower > 0 && to->slower <= 1;
+    return to->step >= 0 && to->step < INT64_C(1) << 53 && to->epoch >= 0 && to->epoch < 1 << 24 &&
+           to->in_epoch >= 0 && to->in_epoch < epoch_steps && to->setbacks >= 0 &&
+           to->setbacks <= RCN_TRAIN_SETBACKS && isfinite(to->loss_sum) && to->slower > 0 &&
+           to->slower <= 1;
 }
 
 enum { TENSORS = BLOCKS + 1 };
