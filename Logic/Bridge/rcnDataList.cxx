@@ -18,8 +18,6 @@ namespace
 
 namespace fs = std::filesystem;
 
-constexpr int64_t LargestLabel = int64_t(1) << 53;
-
 /// Parses one list; remembers what the error sentences need.
 class Parser
 {

@@ -22,6 +22,9 @@
 namespace rcn
 {
 
+/// Of a label value, and of its opposite: every element type that can hold it holds it exactly.
+constexpr int64_t LargestLabel = int64_t(1) << 53;
+
 /// Where one rater's mask is.
 struct RaterFile
 {

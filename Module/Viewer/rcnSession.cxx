@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <set>
 
@@ -332,7 +333,7 @@ Case ReadCase(const Reader& reader, const json_t* entry, const Session& session)
     rater.Channel = reader.Integer(file, "channel", -1, -1, 1 << 20);
     for (const json_t* value : reader.Array(file, "values"))
     {
-      if (!json_is_integer(value))
+      if (!json_is_integer(value) || std::llabs(json_integer_value(value)) > LargestLabel)
       {
         reader.Fail("case " + one.Id + ": a label value must be a whole number.");
       }
@@ -367,8 +368,8 @@ SessionView ReadView(const Reader& reader, const json_t* object)
     view.Cursor[a] = reader.Number(cursor[a], "cursor", -far, far);
   }
   view.HasWindow = json_object_get(object, "window") && json_object_get(object, "level");
-  view.Window = reader.Number(object, "window", view.Window, 0, 1e300);
-  view.Level = reader.Number(object, "level", view.Level, -1e300, 1e300);
+  view.Window = reader.Number(object, "window", view.Window, 0, 1e30);
+  view.Level = reader.Number(object, "level", view.Level, -1e30, 1e30);
   view.HiddenRaters = reader.Texts(object, "hidden_raters");
   view.HeatMap = reader.Boolean(object, "heat_map", view.HeatMap);
   view.Contours = reader.Boolean(object, "contours", view.Contours);

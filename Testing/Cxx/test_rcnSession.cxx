@@ -155,6 +155,10 @@ void RefusedFiles()
     RCN_EFORMAT, "whole number");
   CHECK_THROWS(parse(R"("raters": ["A"], "cases": [{"id": "x", "raters": [{"name": "A", "file": "a", "channel": -7}]}])"),
     RCN_EFORMAT, "channel");
+  CHECK_THROWS(parse(R"("raters": ["A"], "cases": [{"id": "x", "raters": [{"name": "A", "file": "a", "values": [9223372036854775807]}]}])"),
+    RCN_EFORMAT, "whole number");
+  CHECK_THROWS(parse(R"("view": {"window": 1e300})"), RCN_EFORMAT, "window");
+  CHECK_THROWS(parse(R"("view": {"cursor": [1, 2, -1e300]})"), RCN_EFORMAT, "cursor");
   CHECK_THROWS(parse(R"("current": "x")"), RCN_EFORMAT, "current");
   CHECK_THROWS(parse(R"("models": [{"name": "a/b", "file": "m"}])"), RCN_EFORMAT, "usable");
   CHECK_THROWS(parse(R"("model": "x")"), RCN_EFORMAT, "in use");
