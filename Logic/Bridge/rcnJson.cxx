@@ -73,7 +73,7 @@ std::string ReadText(const std::string& path)
 std::string JsonText(const json_t* value)
 {
   const std::unique_ptr<char, void (*)(void*)> text(
-    json_dumps(value, JSON_ENCODE_ANY | JSON_INDENT(1) | JSON_REAL_PRECISION(15)), std::free);
+    json_dumps(value, JSON_ENCODE_ANY | JSON_INDENT(1) | JSON_REAL_PRECISION(17)), std::free);
   if (!text)
   {
     throw Error(RCN_ENOMEM, "Out of memory for the JSON text.");

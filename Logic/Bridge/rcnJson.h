@@ -40,7 +40,7 @@ void MakeFolder(const std::string& path);
 /// All of a file; throws Error (RCN_EIO) with its name.
 std::string ReadText(const std::string& path);
 
-/// Pretty, with keys in the order they were added, and a line end.
+/// Pretty, with keys in the order they were added, and a line end. Numbers have 17 digits, so that they come back as they were.
 std::string JsonText(const json_t* value);
 
 } // namespace rcn
