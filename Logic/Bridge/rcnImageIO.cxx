@@ -272,11 +272,42 @@ private:
 
 Volume Volume::Allocate(const rcn_geometry& geometry, rcn_type type, int components)
 {
+  const char* sentence = rcn_geometry_check(&geometry);
+  if (!sentence && (components < 1 || rcn_geometry_voxels(&geometry) > INT64_MAX / 16 / components))
+  {
+    sentence = "An image of so many voxels does not fit into memory.";
+  }
+  if (sentence)
+  {
+    throw Error(RCN_EDATA, sentence);
+  }
   Volume volume;
   volume.Owner_ = AllocateBuffer(
     rcn_geometry_voxels(&geometry) * components, rcn_type_size(type), "an image");
   volume.View_ = rcn_image{ volume.Owner_.get(), type, components, geometry };
   return volume;
+}
+
+Volume Volume::Reordered(rcn_context* context, const rcn_order& order) const
+{
+  if (rcn_order_is_identity(&order))
+  {
+    return *this;
+  }
+  Volume out = *this;
+  const size_t bytes = static_cast<size_t>(rcn_geometry_voxels(&this->Geometry()) * this->View_.components) *
+    rcn_type_size(this->View_.type);
+  out.Owner_ = AllocateBuffer(this->Repeats_, bytes, "an image");
+  out.View_.data = out.Owner_.get();
+  out.View_.geometry = rcn_geometry_reorder(&this->Geometry(), &order);
+  for (int repeat = 0; repeat < this->Repeats_; ++repeat)
+  {
+    rcn_image one = this->View_;
+    one.data = static_cast<char*>(this->View_.data) + static_cast<size_t>(repeat) * bytes;
+    Check(rcn_image_reorder(static_cast<char*>(out.View_.data) + static_cast<size_t>(repeat) * bytes, context, &one, &order),
+      context);
+  }
+  return out;
 }
 
 Volume Volume::Share(const rcn_image& view, std::shared_ptr<void> owner)
@@ -902,18 +933,35 @@ Volume ResampleLinear(const Volume& volume, const rcn_geometry& reference)
   return out;
 }
 
-rcn_geometry GeometryAtSpacing(const rcn_geometry& geometry, const double spacing[3])
+std::string SpacingText(const double spacing[3])
+{
+  char text[96];
+  std::snprintf(text, sizeof text, "%.4g x %.4g x %.4g mm", spacing[0], spacing[1], spacing[2]);
+  return text;
+}
+
+rcn_geometry GeometryAtSpacing(const rcn_geometry& geometry, const double spacing[3], const std::string& about)
 {
   rcn_geometry out = geometry;
-  double corner[3];
+  double corner[3], voxels = 1;
   for (int a = 0; a < 3; ++a)
   {
+    voxels *= std::max(1.0, geometry.spacing[a] / spacing[a]);
+    if (!(spacing[a] > 0 && voxels <= 1000)) // also keeps the numbers below small
+    {
+      throw Error(RCN_EDATA, about + " has voxels of " + SpacingText(geometry.spacing) + ", which cannot be resampled to " +
+        SpacingText(spacing) + "; is one of the two spacings wrong?");
+    }
     const double extent = static_cast<double>(geometry.size[a]) * geometry.spacing[a];
     out.size[a] = std::max<int64_t>(1, std::llround(extent / spacing[a]));
     out.spacing[a] = spacing[a];
     corner[a] = (spacing[a] / geometry.spacing[a] - 1) / 2; // of the first voxel's centre, in voxels
   }
   rcn_geometry_to_world(out.origin, &geometry, corner);
+  if (const char* sentence = rcn_geometry_check(&out))
+  {
+    throw Error(RCN_EDATA, about + ": " + sentence);
+  }
   return out;
 }
 

@@ -11,6 +11,7 @@
 #include <itkVectorImage.h>
 
 #include "rcn/rcn_image.h"
+#include "rcn/rcn_orient.h"
 #include "rcnError.h"
 
 namespace rcn
@@ -44,7 +45,7 @@ public:
   /// The same for a buffer of any other owner, who lives as long as the volume and its copies.
   static Volume Share(const rcn_image& view, std::shared_ptr<void> owner);
 
-  /// An uninitialised image in a given geometry.
+  /// An uninitialised image in a given geometry, which is checked; throws Error.
   static Volume Allocate(const rcn_geometry& geometry, rcn_type type, int components = 1);
 
   /// An itk::Image over the same buffer; the volume must outlive it. T must be the element type.
@@ -53,6 +54,9 @@ public:
   const rcn_image& View() const { return this->View_; }
   const rcn_geometry& Geometry() const { return this->View_.geometry; }
   void* Data() const { return this->View_.data; }
+
+  /// The same image stored in another order; itself where nothing changes.
+  Volume Reordered(rcn_context* context, const rcn_order& order) const;
 
   int ChannelCount() const { return this->View_.components * this->Repeats_; }
   Channel GetChannel(int index) const;
@@ -115,9 +119,15 @@ Volume ResampleNearest(const Volume& volume, const rcn_geometry& reference);
 /// The same linearly, to float32; beyond the edge the edge goes on.
 Volume ResampleLinear(const Volume& volume, const rcn_geometry& reference);
 
+/// "0.7 x 0.7 x 3 mm"
+std::string SpacingText(const double spacing[3]);
+
 /// The same part of the world in voxels of another size: the first voxel's outer corner stays, the last one's within
-/// half a voxel.
-rcn_geometry GeometryAtSpacing(const rcn_geometry& geometry, const double spacing[3]);
+/// half a voxel. Throws Error (RCN_EDATA) where that would make more than a thousand voxels of one: no network was trained
+/// on voxels so much smaller, so one of the two spacings is
+/// wrong. `about` names the image.
+rcn_geometry GeometryAtSpacing(
+  const rcn_geometry& geometry, const double spacing[3], const std::string& about = "The image");
 
 /// The files of one image, a channel or more each. Throws Error that names the file: RCN_EDATA for one that is zero
 /// everywhere or has voxels that are not a number, RCN_EGEOMETRY for one of another geometry than the first.

@@ -30,6 +30,12 @@ json_t* NumberArray(const double* numbers, size_t count)
   return array;
 }
 
+/// What a file says, as it stands in a sentence: the beginning, where it is long.
+std::string Quoted(const std::string& text)
+{
+  return text.size() > 40 ? text.substr(0, 40) + "..." : text;
+}
+
 /// JSON on one line, for metadata.
 std::string Compact(const json_t* value)
 {
@@ -121,7 +127,7 @@ rcn_normalize ParseNormalization(const std::string& text, const std::string& abo
   if (!name || !rcn_normalize_name(static_cast<rcn_normalize_kind>(kind)))
   {
     Fail(about, "\"kind\" of its normalization must be fixed, zscore, percentile or window" +
-        (name ? std::string(", not ") + name : "") + ".");
+        (name ? ", not " + Quoted(name) : "") + ".");
   }
   out.kind = static_cast<rcn_normalize_kind>(kind);
   if (out.kind == RCN_NORMALIZE_FIXED)
@@ -166,6 +172,15 @@ void SaveModel(rcn_context* context, const std::string& path, const rcn_net* net
   {
     texts.emplace_back("recalibration", RecalibrationText(*info.Correction));
   }
+  if (!info.Axes.empty())
+  {
+    texts.emplace_back("axes", info.Axes);
+  }
+  if (info.PixelSize[0] > 0)
+  {
+    const JsonHandle size(NumberArray(info.PixelSize, 2));
+    texts.emplace_back("pixel_size", Compact(size.get()));
+  }
   texts.insert(texts.end(), more.begin(), more.end());
   std::vector<rcn_model_entry> entries;
   for (const auto& text : texts)
@@ -193,7 +208,7 @@ std::string Metadata(rcn_context* context, const std::string& path, const char* 
 void CheckVersion(const std::string& path, const std::string& version)
 {
   int theirs[2] = { 0, 0 };
-  if (version.empty() || std::sscanf(version.c_str(), "%d.%d", &theirs[0], &theirs[1]) != 2)
+  if (version.empty() || std::sscanf(version.c_str(), "%6d.%6d", &theirs[0], &theirs[1]) != 2)
   {
     return; // not ours: a state dict
   }
@@ -201,7 +216,7 @@ void CheckVersion(const std::string& path, const std::string& version)
   std::sscanf(RCN_VERSION, "%d.%d", &ours[0], &ours[1]);
   if (theirs[0] > ours[0] || (theirs[0] == ours[0] && theirs[1] > ours[1]))
   {
-    Fail(path, "the model was written by version " + version + ", newer than this one (" RCN_VERSION
+    Fail(path, "the model was written by version " + Quoted(version) + ", newer than this one (" RCN_VERSION
       "); update RaterConsensus to use it.");
   }
 }
@@ -253,7 +268,7 @@ rcn_loss_kind ReadLoss(const std::string& path, const std::string& name, int out
       return static_cast<rcn_loss_kind>(kind);
     }
   }
-  Fail(path, "its \"loss\" is not known here: " + name + ".");
+  Fail(path, "its \"loss\" is not known here: " + Quoted(name) + ".");
 }
 
 std::vector<float> ReadParameters(const std::string& path, const std::string& text)
@@ -267,13 +282,32 @@ std::vector<float> ReadParameters(const std::string& path, const std::string& te
   for (size_t i = 0; i < json_array_size(array.get()); ++i)
   {
     const json_t* number = json_array_get(array.get(), i);
-    numbers.push_back(static_cast<float>(json_number_value(number)));
-    if (!json_is_number(number) || !std::isfinite(numbers.back()))
+    // Biases and thresholds of logits: a network that needs more than a million has not learned anything.
+    if (!json_is_number(number) || !(std::fabs(json_number_value(number)) <= 1e6))
     {
-      Fail(path, "its \"loss_parameters\" must be an array of numbers.");
+      Fail(path, "its \"loss_parameters\" must be an array of numbers from -1e6 to 1e6.");
     }
+    numbers.push_back(static_cast<float>(json_number_value(number)));
   }
   return numbers;
+}
+
+void ReadPixelSize(double out[2], const std::string& path, const std::string& text)
+{
+  if (text.empty())
+  {
+    return;
+  }
+  const JsonHandle array = ParseJson(text, path, "pixel_size");
+  for (size_t a = 0; a < 2; ++a)
+  {
+    const json_t* number = json_array_get(array.get(), a);
+    out[a] = json_number_value(number);
+    if (json_array_size(array.get()) != 2 || !json_is_number(number) || !(out[a] >= 1e-6 && out[a] <= 1e6))
+    {
+      Fail(path, "its \"pixel_size\" must be two numbers from 0.000001 to 1000000 mm.");
+    }
+  }
 }
 
 } // namespace
@@ -301,10 +335,16 @@ Model::Model(rcn_context* context, const std::string& path) : Path_(path)
   }
   info.Strategy = metadata("strategy");
   info.HasSpacing = !metadata("spacing").empty();
+  info.Axes = metadata("axes");
+  if (!info.Axes.empty() && !rcn_axes_check(info.Axes.c_str()))
+  {
+    Fail(path, "its \"axes\" must be three letters such as LPS, not " + Quoted(info.Axes) + ".");
+  }
+  ReadPixelSize(info.PixelSize, path, metadata("pixel_size"));
   const std::string readout = metadata("readout");
   if (!readout.empty() && !ParseReadout(info.Readout, info.AtLeast, readout))
   {
-    Fail(path, "its \"readout\" must be majority, expected or at-least:T, not " + readout + ".");
+    Fail(path, "its \"readout\" must be majority, expected or at-least:T, not " + Quoted(readout) + ".");
   }
   if (info.Readout == RCN_READOUT_AT_LEAST && (info.AtLeast < 1 || info.AtLeast > this->RaterCount()))
   {

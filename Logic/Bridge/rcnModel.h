@@ -13,6 +13,9 @@
 ///   readout          majority, expected or at-least:T
 ///   recalibration    a recalibration, as its JSON file holds it
 ///   spacing          [x, y, z] mm: volumes are resampled to it for a 3-D network
+///   axes             "LPS", say: the order in which the network knows volumes (rcn_orient.h); a 2-D network goes through
+///                    slices across the last one. Absent: as they are stored
+///   pixel_size       [x, y] mm: of the slices that a 2-D network was trained on; absent where nobody knows
 ///   version          of this library that wrote it
 ///
 /// A state dict of PyTorch with `arch`, `channels`, `raters` and `normalization` is a model: with K + 1 outputs
@@ -43,6 +46,8 @@ struct ModelInfo
   rcn_readout Readout = RCN_READOUT_MAJORITY;
   int AtLeast = 0;
   std::shared_ptr<const Recalibration> Correction; ///< null: none
+  std::string Axes;                                ///< of volumes, see rcn_axes_check(); empty: as they are stored
+  double PixelSize[2] = { 0, 0 };                  ///< mm, of a 2-D network's slices; 0: not known
   bool HasSpacing = false;                         ///< of rcn_net_options; read, not written here
 };
 

@@ -1,5 +1,6 @@
 #include "rcnPrediction.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
@@ -32,14 +33,8 @@ const Recalibration* CorrectionOf(const Model& model, const PredictionOptions& o
   return !options.Recalibrate ? nullptr : options.Correction ? options.Correction : model.Info().Correction.get();
 }
 
-std::string SpacingText(const double spacing[3])
-{
-  char text[96];
-  std::snprintf(text, sizeof text, "%.4g x %.4g x %.4g mm", spacing[0], spacing[1], spacing[2]);
-  return text;
-}
-
-void CheckImage(const Model& model, const std::vector<Volume>& images, const std::string& about)
+/// Throws where the model cannot take the image; `seen` is its geometry along the model's axes.
+void CheckImage(const Model& model, const std::vector<Volume>& images, const rcn_geometry& seen, const std::string& about)
 {
   int channels = 0;
   for (const Volume& image : images)
@@ -51,10 +46,46 @@ void CheckImage(const Model& model, const std::vector<Volume>& images, const std
     throw Error(RCN_EDATA, about + " has " + Counted(channels, "channel") + ", but " +
       model.Path() + " takes " + std::to_string(model.Options().channels) + ".");
   }
-  if (model.Is3D() && images.front().Geometry().size[2] == 1)
+  if (model.Is3D() && *std::min_element(seen.size, seen.size + 3) == 1)
   {
     throw Error(RCN_EDATA, about + " is one slice, but " + model.Path() + " is for volumes.");
   }
+}
+
+/// The numbers of the image's axes in place of the model's.
+void ToImageAxes(double out[3], const double spacing[3], const rcn_order& order)
+{
+  for (int a = 0; a < 3; ++a)
+  {
+    out[order.from[a]] = spacing[a];
+  }
+}
+
+/// What a person should know of an image of another spacing than the training's; empty where it is alike.
+std::string SpacingRemark(const Model& model, const rcn_geometry& seen, const rcn_order& order, const std::string& about)
+{
+  const double* size = model.Info().PixelSize;
+  if (model.Is3D())
+  {
+    if (!model.Info().HasSpacing || !OtherSpacing(seen.spacing, model.Options().spacing))
+    {
+      return "";
+    }
+    double from[3], to[3];
+    ToImageAxes(from, seen.spacing, order);
+    ToImageAxes(to, model.Options().spacing, order);
+    return about + " was resampled from " + SpacingText(from) + " to the model's " + SpacingText(to) +
+      ", and the prediction back.";
+  }
+  if (!(size[0] > 0) || !HasPixelSize(seen) ||
+    (std::fabs(seen.spacing[0] - size[0]) <= 0.2 * size[0] && std::fabs(seen.spacing[1] - size[1]) <= 0.2 * size[1]))
+  {
+    return "";
+  }
+  char text[160];
+  std::snprintf(text, sizeof text, " has pixels of %.4g x %.4g mm, but the model was trained on pixels of %.4g x %.4g mm; "
+    "resample the image first.", seen.spacing[0], seen.spacing[1], size[0], size[1]);
+  return about + text;
 }
 
 } // namespace
@@ -85,23 +116,42 @@ bool OtherSpacing(const double a[3], const double b[3])
   return false;
 }
 
-Volume LevelsAtSpacing(const std::vector<Volume>& images, const double* spacing,
-  const std::function<Volume(const std::vector<rcn_channel>& channels, const rcn_geometry& seen)>& predict)
+bool HasPixelSize(const rcn_geometry& geometry)
+{
+  return geometry.dimension == 3 || geometry.spacing[0] != 1 || geometry.spacing[1] != 1;
+}
+
+rcn_scale FitScale(rcn_context* context, const rcn_normalize& rule, const std::vector<Volume>& images, const std::string& about)
+{
+  rcn_scale scale{};
+  const std::vector<rcn_channel> channels = ChannelsOf(images);
+  Check(rcn_normalize_fit(&scale, context, &rule, channels.data(), static_cast<int>(channels.size())), context, about);
+  return scale;
+}
+
+Volume PredictLevels(rcn_context* context, const LevelsOptions& options, const std::vector<Volume>& images, const std::string& about)
 {
   const rcn_geometry geometry = images.front().Geometry();
-  if (!spacing)
-  {
-    return predict(ChannelsOf(images), geometry);
-  }
-  const rcn_geometry seen = GeometryAtSpacing(geometry, spacing);
+  // On the image as it is, for that is what training saw: resampling takes some of the contrast away.
+  const rcn_scale scale = FitScale(context, *options.Normalization, images, about);
+  const bool resample = options.Spacing && OtherSpacing(geometry.spacing, options.Spacing);
+  const rcn_geometry seen = resample ? GeometryAtSpacing(geometry, options.Spacing, about) : geometry;
   std::vector<Volume> resampled;
   for (const Volume& image : images)
   {
-    resampled.push_back(ResampleLinear(image, seen));
+    resampled.push_back(resample ? ResampleLinear(image, seen) : image);
   }
-  const Volume levels = predict(ChannelsOf(resampled), seen);
+  const std::vector<rcn_channel> channels = ChannelsOf(resampled);
+  if (options.TileCount)
+  {
+    int64_t tile[3];
+    Check(rcn_predict_plan(tile, options.TileCount, options.Net, seen.size, options.Tiles), context, about);
+  }
+  const Volume levels = Volume::Allocate(seen, RCN_FLOAT32, rcn_loss_raters(options.Loss) + 1);
+  Check(rcn_predict_levels(static_cast<float*>(levels.Data()), options.Net, options.Loss, options.LossParameters, &scale,
+          channels.data(), options.Tiles), context, about);
   resampled.clear(); // not beside both grids of levels
-  return ResampleLinear(levels, geometry);
+  return resample ? ResampleLinear(levels, geometry) : levels;
 }
 
 std::string CheckPrediction(const Model& model, const PredictionOptions& options)
@@ -158,30 +208,42 @@ Prediction Predict(const Model& model, rcn_context* context, const std::vector<V
   {
     throw Error(RCN_EINVALID, sentence);
   }
-  CheckImage(model, images, about);
-  Prediction out;
   const rcn_geometry geometry = images.front().Geometry();
-  const double* spacing = model.Options().spacing;
-  const bool resample = model.Is3D() && model.Info().HasSpacing && OtherSpacing(geometry.spacing, spacing);
-  if (resample)
+  const rcn_order order = rcn_order_to(model.Info().Axes.c_str(), &geometry, !model.Is3D());
+  const rcn_geometry seen = rcn_geometry_reorder(&geometry, &order);
+  CheckImage(model, images, seen, about);
+  Prediction out;
+  const std::string remark = SpacingRemark(model, seen, order, about);
+  if (!remark.empty())
   {
-    out.Remarks.push_back(about + " was resampled from " + SpacingText(geometry.spacing) + " to the model's " +
-      SpacingText(spacing) + ", and the prediction back.");
+    out.Remarks.push_back(remark);
   }
-  const auto predict = [&](const std::vector<rcn_channel>& channels, const rcn_geometry& seen) {
-    rcn_scale scale{};
-    int64_t tile[3];
-    Check(rcn_normalize_fit(&scale, context, &model.Info().Normalization, channels.data(), static_cast<int>(channels.size())),
-      context, about);
-    Check(rcn_predict_plan(tile, &out.Tiles, model.Net(), seen.size, &options.Tiles), context, about);
-    Volume levels = Volume::Allocate(seen, RCN_FLOAT32, model.RaterCount() + 1);
-    const std::vector<float>& parameters = model.Info().LossParameters;
-    Check(rcn_predict_levels(static_cast<float*>(levels.Data()), model.Net(), model.Loss(),
-            parameters.empty() ? nullptr : parameters.data(), &scale, channels.data(), &options.Tiles),
-      context, about);
-    return levels;
-  };
-  Volume levels = LevelsAtSpacing(images, resample ? spacing : nullptr, predict);
+  char axes[4];
+  rcn_axes_of(axes, &seen);
+  if (!model.Is3D() && *axes && !model.Info().Axes.empty() && axes[2] != model.Info().Axes[2])
+  {
+    out.Remarks.push_back(about + " is a slice across another axis of the body than the slices that the model was trained on.");
+  }
+  std::vector<Volume> reordered;
+  for (const Volume& image : images)
+  {
+    reordered.push_back(image.Reordered(context, order));
+  }
+  const std::vector<float>& parameters = model.Info().LossParameters;
+  LevelsOptions how;
+  how.Net = model.Net();
+  how.Loss = model.Loss();
+  how.LossParameters = parameters.empty() ? nullptr : parameters.data();
+  how.Normalization = &model.Info().Normalization;
+  how.Spacing = model.Is3D() && model.Info().HasSpacing ? model.Options().spacing : nullptr;
+  how.Tiles = &options.Tiles;
+  how.TileCount = &out.Tiles;
+  Volume levels = PredictLevels(context, how, reordered, about);
+  reordered.clear();
+  levels = levels.Reordered(context, rcn_order_inverse(&order));
+  rcn_image view = levels.View();
+  view.geometry = geometry; // the very numbers, not those that turning there and back makes of them
+  levels = Volume::Share(view, std::make_shared<Volume>(levels));
 
   const Readout readout = ReadoutOf(model, options);
   const Recalibration* correction = CorrectionOf(model, options);

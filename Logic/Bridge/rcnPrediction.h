@@ -2,7 +2,6 @@
 #ifndef rcnPrediction_h
 #define rcnPrediction_h
 
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -40,16 +39,34 @@ std::vector<rcn_channel> ChannelsOf(const std::vector<Volume>& images);
 /// Whether voxels differ by more than rounding in a header.
 bool OtherSpacing(const double a[3], const double b[3]);
 
-/// The levels that `predict` gives for an image, made by way of another spacing: the image is resampled to it, the levels
-/// back. nullptr: as it is.
-Volume LevelsAtSpacing(const std::vector<Volume>& images, const double* spacing,
-  const std::function<Volume(const std::vector<rcn_channel>& channels, const rcn_geometry& seen)>& predict);
+/// Whether anybody knows how large the pixels are: a picture whose file does not say has 1 x 1.
+bool HasPixelSize(const rcn_geometry& geometry);
+
+/// The scale of an image by a model's rule: always of the image as it was read, before anything is resampled, so that a
+/// network sees in use what it saw in training. Throws Error; `about` names the image.
+rcn_scale FitScale(rcn_context* context, const rcn_normalize& rule, const std::vector<Volume>& images, const std::string& about);
+
+/// A network and how it sees an image.
+struct LevelsOptions
+{
+  rcn_net* Net = nullptr;
+  const rcn_loss* Loss = nullptr;
+  const float* LossParameters = nullptr; ///< null: it has none
+  const rcn_normalize* Normalization = nullptr;
+  const double* Spacing = nullptr;            ///< mm: the image is resampled to it and the levels back; null: as it is
+  const rcn_predict_options* Tiles = nullptr; ///< null: the defaults
+  int64_t* TileCount = nullptr;               ///< how many there were; null: not wanted
+};
+
+/// The levels of an image that lies along the network's axes: predictions and the validation of a training in one way.
+Volume PredictLevels(rcn_context* context, const LevelsOptions& options, const std::vector<Volume>& images, const std::string& about);
 
 /// The sentence Predict() would fail with because of the options alone; empty when they fit the model.
 std::string CheckPrediction(const Model& model, const PredictionOptions& options);
 
-/// Predicts one image (its files' channels in order; ReadImages()). A 2-D network goes through a volume slice by
-/// slice; for a 3-D network the volume is resampled to the spacing it was trained on, and the levels back. Throws Error,
+/// Predicts one image (its files' channels in order; ReadImages()). A volume is brought to the axes of training, and the
+/// maps back. A 2-D network goes through it slice by slice; for a 3-D network the volume is resampled to the spacing it
+/// was trained on, and the levels back. Throws Error,
 /// RCN_EDATA when the image is not one the model can take; `about` names it.
 Prediction Predict(const Model& model, rcn_context* context, const std::vector<Volume>& images, const std::string& about,
   const PredictionOptions& options);

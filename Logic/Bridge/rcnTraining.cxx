@@ -232,6 +232,17 @@ public:
     }
   }
 
+  /// Brings all cases to common axes: those in memory, those that are read later, and what is known of the others.
+  void SetAxes(const std::string& axes, bool slices)
+  {
+    this->Axes_ = axes;
+    this->Slices_ = slices;
+    for (LoadedCase& one : this->Cases_)
+    {
+      this->Turn(one);
+    }
+  }
+
   size_t Count() const { return this->Cases_.size(); }
 
   /// Gives a case a number; nothing is read yet.
@@ -296,6 +307,7 @@ private:
     {
       one.Marked = one.Marked || rcn_votes_marked(one.Votes.get(), r) > 0;
     }
+    this->Turn(one);
     one.Channels = ChannelsOf(one.Images);
     one.Bytes = static_cast<double>(rcn_geometry_voxels(&one.Geometry)) * rcn_votes_code_bytes(one.Votes.get());
     for (const rcn_channel& channel : one.Channels)
@@ -304,12 +316,36 @@ private:
     }
   }
 
+  /// To the common axes; a case that could not be read has no geometry.
+  void Turn(LoadedCase& one)
+  {
+    if (rcn_geometry_check(&one.Geometry))
+    {
+      return;
+    }
+    rcn_context* context = this->Workspace_.Context();
+    const rcn_order order = rcn_order_to(this->Axes_.c_str(), &one.Geometry, this->Slices_);
+    if (rcn_order_is_identity(&order))
+    {
+      return;
+    }
+    one.Geometry = rcn_geometry_reorder(&one.Geometry, &order);
+    for (Volume& image : one.Images)
+    {
+      image = image.Reordered(context, order);
+    }
+    one.Channels = ChannelsOf(one.Images);
+    if (one.Votes)
+    {
+      Check(rcn_votes_reorder(one.Votes.get(), context, &order), context, "Case " + one.Source.Id);
+    }
+  }
+
   void Prepare(LoadedCase& one)
   {
     rcn_context* context = this->Workspace_.Context();
     const std::string about = "Case " + one.Source.Id;
-    Check(rcn_normalize_fit(&one.Scale, context, &this->Normalize_, one.Channels.data(), static_cast<int>(one.Channels.size())),
-      context, about);
+    one.Scale = FitScale(context, this->Normalize_, one.Images, about);
     rcn_target* target = nullptr;
     Check(rcn_target_create(&target, context, one.Votes.get(), &this->Strategy_, &this->Fusion_), context, about);
     one.Target.reset(target);
@@ -339,6 +375,8 @@ private:
   rcn_fusion_options Fusion_ = RCN_FUSION_OPTIONS_INIT;
   rcn_normalize Normalize_ = RCN_NORMALIZE_INIT;
   bool HasRules_ = false;
+  std::string Axes_; // see SetAxes()
+  bool Slices_ = false;
   std::vector<LoadedCase> Cases_;
   std::list<size_t> Recent_; // last used last
 };
@@ -347,6 +385,13 @@ double NumberAt(const json_t* object, const char* key)
 {
   const json_t* value = json_object_get(object, key);
   return json_is_number(value) ? json_number_value(value) : NotANumber;
+}
+
+/// A count of a checkpoint, where anything may stand: 0 when it is none or beyond reason.
+int CountAt(const json_t* object, const char* key)
+{
+  const double value = NumberAt(object, key);
+  return value >= 0 && value <= 1 << 30 ? static_cast<int>(value) : 0;
 }
 
 // ---- one training -------------------------------------------------------------------------------
@@ -372,6 +417,7 @@ private:
   JsonHandle CheckpointState() const;
   double Agree(double at);
   void ChooseNetwork();
+  void ChooseAxes();
   void ChooseSamples();
   void ChooseNormalization();
   void MakeNetwork();
@@ -405,6 +451,8 @@ private:
   rcn_net_options Net_ = RCN_NET_OPTIONS_INIT;
   rcn_train_options Train_ = RCN_TRAIN_OPTIONS_INIT;
   rcn_normalize Normalize_ = RCN_NORMALIZE_INIT;
+  std::string Axes_;              // of volumes, see rcn_orient.h; empty: there are none
+  double PixelSize_[2] = { 0, 0 }; // of slices
   std::string StrategyName_;
   Handle<rcn_net> Network_;
   Handle<rcn_train> Trainer_;
@@ -660,13 +708,51 @@ void Training::ChooseNetwork()
   this->Net_.outputs = outputs;
 }
 
+/// The axes that most training cases are stored along, or those of the model to go on from. All cases are brought to them.
+void Training::ChooseAxes()
+{
+  std::map<std::string, int> counts;
+  std::vector<size_t> all = this->New_;
+  all.insert(all.end(), this->Old_.begin(), this->Old_.end());
+  const auto axesOf = [this](size_t number) {
+    char axes[4];
+    rcn_axes_of(axes, &this->Store_->Peek(number).Geometry);
+    return std::string(axes);
+  };
+  int most = 0;
+  for (const size_t number : all)
+  {
+    const std::string axes = axesOf(number);
+    most = std::max(most, axes.empty() ? 0 : ++counts[axes]);
+  }
+  this->Axes_ = this->Init_ ? this->Init_->Info().Axes : "";
+  for (size_t i = 0; i < all.size() && most > 0 && this->Axes_.empty(); ++i)
+  {
+    const std::string axes = axesOf(all[i]); // the first of those that are as frequent
+    this->Axes_ = !axes.empty() && counts[axes] == most ? axes : "";
+  }
+  all.insert(all.end(), this->Validation_.begin(), this->Validation_.end());
+  int others = 0;
+  for (const size_t number : all)
+  {
+    const std::string axes = axesOf(number);
+    others += !axes.empty() && axes != this->Axes_;
+  }
+  if (others > 0)
+  {
+    this->Remark(std::to_string(others) + (others == 1 ? " case is" : " cases are") + " stored along other axes than " +
+      this->Axes_ + "; " + (others == 1 ? "it is" : "they are") + " turned to these for the network.");
+  }
+  this->Store_->SetAxes(this->Axes_, this->Net_.arch != RCN_UNET3D);
+}
+
 /// Size and number of samples, and for volumes their spacing.
 void Training::ChooseSamples()
 {
   rcn_sample_options& sample = this->Train_.sample;
   const bool volumes = this->Net_.arch == RCN_UNET3D;
   int64_t largest[3] = { 1, 1, 1 };
-  bool alike = true;
+  bool alike = true, measured = true;
   double voxels = 0;
   std::vector<double> spacing[3];
   const rcn_geometry first = this->Store_->Peek(this->New_.front()).Geometry;
@@ -681,18 +767,24 @@ void Training::ChooseSamples()
         alike = alike && one.Geometry.size[a] == first.size[a];
         spacing[a].push_back(one.Geometry.spacing[a]);
       }
-      if (volumes && one.Geometry.size[2] == 1)
+      if (volumes && *std::min_element(one.Geometry.size, one.Geometry.size + 3) == 1)
       {
         throw Error(RCN_EDATA, "Case " + one.Source.Id + " is a slice; unet3d learns from volumes, unet and fpn-resnet from slices.");
       }
       voxels += static_cast<double>(rcn_geometry_voxels(&one.Geometry));
+      measured = measured && HasPixelSize(one.Geometry);
     }
   }
   voxels /= static_cast<double>(spacing[0].size());
-  for (int a = 0; volumes && a < 3; ++a)
+  for (int a = 0; a < (volumes ? 3 : 2); ++a)
   {
     std::nth_element(spacing[a].begin(), spacing[a].begin() + spacing[a].size() / 2, spacing[a].end());
     const double median = spacing[a][spacing[a].size() / 2];
+    if (!volumes)
+    {
+      this->PixelSize_[a] = measured ? median : 0;
+      continue;
+    }
     if (!this->Init_)
     {
       this->Net_.spacing[a] = this->Options_.Spacing[a] > 0 ? this->Options_.Spacing[a] : median;
@@ -726,8 +818,8 @@ void Training::AdoptBatch()
 {
   const JsonHandle state = this->CheckpointState();
   const json_t* then = json_object_get(state.get(), "protocol");
-  const int64_t batch = static_cast<int64_t>(NumberAt(then, "--batch"));
-  const json_int_t processes = std::max<json_int_t>(1, json_integer_value(json_object_get(state.get(), "processes")));
+  const int64_t batch = CountAt(then, "--batch");
+  const int64_t processes = std::max(1, CountAt(state.get(), "processes"));
   if (json_is_object(then) && batch != this->Train_.batch && batch >= this->Processes_.Count() &&
     (this->Options_.Batch == 0 || (processes != this->Processes_.Count() && this->Options_.Batch * processes == batch)))
   {
@@ -903,14 +995,13 @@ rcn_status Training::GiveCase(rcn_train_case* out, int64_t index, void* payload)
 /// Levels of a whole case, as components of voxels; volumes by way of the spacing that is trained on, as in use.
 Volume Training::PredictLevels(rcn_net* net, const rcn_loss* loss, const float* lossValues, LoadedCase& one)
 {
-  const bool resample = this->Net_.arch == RCN_UNET3D && OtherSpacing(one.Geometry.spacing, this->Net_.spacing);
-  return LevelsAtSpacing(one.Images, resample ? this->Net_.spacing : nullptr,
-    [&](const std::vector<rcn_channel>& channels, const rcn_geometry& seen) {
-      Volume levels = Volume::Allocate(seen, RCN_FLOAT32, static_cast<int>(this->Raters_.size()) + 1);
-      Check(rcn_predict_levels(static_cast<float*>(levels.Data()), net, loss, lossValues, &one.Scale, channels.data(), nullptr),
-        this->Context_, "Case " + one.Source.Id);
-      return levels;
-    });
+  LevelsOptions how;
+  how.Net = net;
+  how.Loss = loss;
+  how.LossParameters = lossValues;
+  how.Normalization = &this->Normalize_;
+  how.Spacing = this->Net_.arch == RCN_UNET3D ? this->Net_.spacing : nullptr;
+  return rcn::PredictLevels(this->Context_, how, one.Images, "Case " + one.Source.Id);
 }
 
 TrainingEpoch Training::Validate(rcn_net* net, const rcn_loss* loss, const float* lossValues)
@@ -1091,7 +1182,7 @@ json_t* EpochJson(const TrainingEpoch& epoch)
 TrainingEpoch EpochFrom(const json_t* json)
 {
   TrainingEpoch epoch;
-  epoch.Epoch = static_cast<int>(json_integer_value(json_object_get(json, "epoch")));
+  epoch.Epoch = CountAt(json, "epoch");
   epoch.Rate = NumberAt(json, "rate");
   epoch.Loss = NumberAt(json, "loss");
   epoch.Rps = NumberAt(json, "rps");
@@ -1204,13 +1295,14 @@ bool Training::ResumeState()
     this->Result_.Epochs.push_back(EpochFrom(value));
   }
   this->Pending_ = EpochFrom(json_object_get(state.get(), "pending"));
-  this->Result_.Best = static_cast<int>(json_integer_value(json_object_get(state.get(), "best")));
+  this->Result_.Best = CountAt(state.get(), "best");
   const double best = NumberAt(state.get(), "best_rps");
   this->BestRps_ = std::isfinite(best) ? best : INFINITY;
-  this->SinceBest_ = static_cast<int>(json_integer_value(json_object_get(state.get(), "since_best")));
+  this->SinceBest_ = CountAt(state.get(), "since_best");
   const char* readout = json_string_value(json_object_get(state.get(), "readout"));
   this->Result_.Readout = readout ? readout : "";
-  this->SecondsBefore_ = NumberAt(state.get(), "seconds");
+  const double seconds = NumberAt(state.get(), "seconds");
+  this->SecondsBefore_ = seconds >= 0 && seconds < 1e12 ? seconds : 0;
   this->Finished_ = json_is_true(json_object_get(state.get(), "finished"));
   return true;
 }
@@ -1230,6 +1322,8 @@ void Training::SaveBest()
   const float* values = rcn_train_loss_values(this->Trainer_.get());
   info.LossParameters.assign(values, values + (values ? count : 0));
   ParseReadout(info.Readout, info.AtLeast, this->Result_.Readout);
+  info.Axes = this->Axes_;
+  std::copy(this->PixelSize_, this->PixelSize_ + 2, info.PixelSize);
   const JsonHandle protocol = this->Protocol();
   SaveModel(this->Context_, this->Result_.Model, this->Network_.get(), info, { { "training", JsonText(protocol.get()) } });
 }
@@ -1369,6 +1463,7 @@ TrainingResult Training::Run()
   }
   this->ReadCases();
   this->ChooseNetwork();
+  this->ChooseAxes();
   this->ChooseSamples();
   this->AdoptBatch();
   this->ChooseNormalization();

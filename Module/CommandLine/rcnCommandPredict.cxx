@@ -244,7 +244,8 @@ Command PredictCommand()
   return { "predict", "what a model says about images: probabilities, levels of consensus, masks",
     { "--model MODEL --image FILE|DIR [-o DIR]", "--model MODEL --data LIST [-o DIR]" },
     "Writes <case>_prob (the readout), <case>_levels (the probabilities that 0, 1, ... K raters mark a voxel) and <case>_mask "
-    "in the image's own geometry. An image of any size is covered with overlapping tiles; a 2-D network goes through a "
+    "in the image's own geometry. A volume is turned to the axes that the model was trained on, and the maps back. An image "
+    "of any size is covered with overlapping tiles; a 2-D network goes through a "
     "volume slice by slice; for a 3-D network a volume is resampled to the spacing of training and back. The model's "
     "recalibration is applied. In a folder or a list, a case that fails does not stop the rest.",
     Join({ { "--model", "FILE", "a model made by train, or a state dict of PyTorch with its metadata (.safetensors)" },

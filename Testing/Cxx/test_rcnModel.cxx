@@ -55,6 +55,9 @@ void ComesBackAsWritten()
   info.LossParameters = { 1.5f, 0.1f, -2.25f };
   info.Readout = RCN_READOUT_AT_LEAST;
   info.AtLeast = 2;
+  info.Axes = "RIP";
+  info.PixelSize[0] = 0.742188;
+  info.PixelSize[1] = 0.1 + 0.2;
   rcn::Recalibration correction;
   correction.Correction.method = RCN_RECALIB_TEMPERATURE;
   correction.Correction.levels = 4;
@@ -72,9 +75,46 @@ void ComesBackAsWritten()
   CHECK(model.Info().Correction && model.Info().Correction->Correction.parameters[0] == 1.25);
   CHECK(model.Info().Correction && model.Info().Correction->Cases == correction.Cases);
   CHECK(model.Info().HasSpacing && !model.Is3D());
+  CHECK(model.Info().Axes == "RIP" && model.Info().PixelSize[0] == 0.742188 && model.Info().PixelSize[1] == 0.1 + 0.2);
   CHECK(!std::memcmp(rcn_net_values(model.Net()), rcn_net_values(bench.Net),
     sizeof(float) * static_cast<size_t>(rcn_net_floats(bench.Net))));
   CHECK(folder.Count() == 1);
+}
+
+/// What is written with fewer digits is another number when it is read.
+void NumbersComeBackAsTheyWere()
+{
+  const Folder folder;
+  const std::string path = folder / "m.safetensors";
+  for (const double number : { 0.3, 0.6, 0.9, 0.742188, 0.1 + 0.2, 1.0 / 3, 1e-5 / 7, 123456.7 })
+  {
+    const rcn::JsonHandle written(rcn::JsonNumber(number));
+    const rcn::JsonHandle read(json_loads(rcn::JsonText(written.get()).c_str(), JSON_DECODE_ANY, nullptr));
+    CHECK(json_number_value(read.get()) == number);
+    rcn_context* context = nullptr;
+    CHECK(rcn_context_create(&context, nullptr) == RCN_OK);
+    rcn_net_options options = RCN_NET_OPTIONS_INIT;
+    options.arch = RCN_UNET3D;
+    options.width = 8;
+    options.depth = 1;
+    options.outputs = 4;
+    options.spacing[1] = number;
+    rcn_net* net = nullptr;
+    CHECK(rcn_net_create(&net, context, &options) == RCN_OK);
+    rcn::ModelInfo info = Info(3);
+    rcn::Recalibration correction;
+    correction.Correction.method = RCN_RECALIB_TEMPERATURE;
+    correction.Correction.levels = 4;
+    correction.Correction.parameters[0] = number;
+    info.Correction = std::make_shared<rcn::Recalibration>(correction);
+    rcn::SaveModel(context, path, net, info);
+    rcn_net_destroy(net);
+    {
+      const rcn::Model model(context, path);
+      CHECK(model.Options().spacing[1] == number && model.Info().Correction->Correction.parameters[0] == number);
+    }
+    rcn_context_destroy(context);
+  }
 }
 
 void NormalizationsAreJson()
@@ -141,6 +181,10 @@ void WhatDoesNotFitIsRefused()
   refused({ raters, zscore, { "loss", "corn" } }, "gives 3 numbers per voxel, but this one gives 4");
   refused({ raters, zscore, { "loss_parameters", "[1]" } }, "must be 0 numbers, not 1");
   refused({ raters, zscore, { "loss_parameters", "[null]" } }, "array of numbers");
+  refused({ raters, zscore, { "loss_parameters", "[1e7]" } }, "-1e6 to 1e6");
+  refused({ raters, zscore, { "axes", "LPL" } }, "three letters such as LPS, not LPL");
+  refused({ raters, zscore, { "pixel_size", "[1]" } }, "\"pixel_size\" must be two numbers");
+  refused({ raters, zscore, { "pixel_size", "[0, 1]" } }, "\"pixel_size\" must be two numbers");
   refused({ raters, zscore, { "readout", "best" } }, "not best");
   refused({ raters, zscore, { "readout", "at-least:4" } }, "4 of 3");
   refused({ raters, zscore, { "recalibration", "{}" } }, "recalibration");
@@ -174,6 +218,7 @@ void RatersMustBeThoseOfTraining()
 int main()
 {
   RUN(ComesBackAsWritten);
+  RUN(NumbersComeBackAsTheyWere);
   RUN(NormalizationsAreJson);
   RUN(StateDictsAreModels);
   RUN(WhatDoesNotFitIsRefused);

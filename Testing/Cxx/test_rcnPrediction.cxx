@@ -1,7 +1,10 @@
 #include "rcnPrediction.h"
 
 #include <algorithm>
+#include <cstring>
+#include <map>
 
+#include "rcnJson.h"
 #include "rcnTest.h"
 
 namespace
@@ -14,13 +17,13 @@ struct Scene
   rcn_context* Context = nullptr;
   std::string Path;
 
-  explicit Scene(rcn_arch arch, const rcn::ModelInfo& info = Info(), double spacing = 1)
+  explicit Scene(rcn_arch arch, const rcn::ModelInfo& info = Info(), double spacing = 1, bool sees = false)
   {
     rcn_net_options options = RCN_NET_OPTIONS_INIT;
     options.arch = arch;
     options.width = 8;
     options.depth = 1;
-    options.outputs = 4;
+    options.outputs = info.LossParameters.empty() ? 4 : 1;
     options.spacing[2] = spacing;
     rcn_net* net = nullptr;
     CHECK(rcn_context_create(&this->Context, nullptr) == RCN_OK);
@@ -29,8 +32,11 @@ struct Scene
     const rcn_parameter* weight = rcn_net_find_parameter(net, "head.weight");
     const rcn_parameter* bias = rcn_net_find_parameter(net, "head.bias");
     float* values = rcn_net_edit_values(net);
-    std::fill(values + weight->offset, values + weight->offset + weight->count, 0.0F);
-    for (int k = 0; k < 4; ++k)
+    if (!sees)
+    {
+      std::fill(values + weight->offset, values + weight->offset + weight->count, 0.0F);
+    }
+    for (int k = 0; k < options.outputs; ++k)
     {
       values[bias->offset + k] = std::log(Levels[k]);
     }
@@ -157,6 +163,264 @@ void WhatDoesNotFitIsRefused()
   CHECK_THROWS(rcn::Predict(slices, flat.Context, { Image(16, 16, 1) }, "i", options), RCN_EINVALID, "threshold");
 }
 
+// ---- orientation -----------------------------------------------------------------------------------
+
+rcn_order OrderNumber(int number)
+{
+  rcn_order order = RCN_ORDER_INIT;
+  for (int k = 0; k < number / 8; ++k)
+  {
+    std::next_permutation(order.from, order.from + 3);
+  }
+  for (int a = 0; a < 3; ++a)
+  {
+    order.flip[a] = number >> a & 1;
+  }
+  return order;
+}
+
+float LargestDifference(const rcn::Volume& a, const rcn::Volume& b)
+{
+  const int64_t count = rcn_geometry_voxels(&a.Geometry()) * a.View().components;
+  float largest = 0;
+  for (int64_t i = 0; i < count; ++i)
+  {
+    largest = std::max(largest, std::fabs(static_cast<const float*>(a.Data())[i] - static_cast<const float*>(b.Data())[i]));
+  }
+  return largest;
+}
+
+/// However a volume is stored, every voxel gets the same levels: straight and oblique, slice by slice and in 3-D, with and
+/// without resampling, in one file and in a file per channel.
+void NetworksSeeAnatomy()
+{
+  rcn::ModelInfo info = Scene::Info();
+  info.Axes = "RPI";
+  info.PixelSize[0] = info.PixelSize[1] = 1;
+  const Scene flat(RCN_UNET, info, 1, true), deep(RCN_UNET3D, info, 2, true);
+  for (const Scene* scene : { &flat, &deep })
+  {
+    const rcn::Model model(scene->Context, scene->Path);
+    for (const bool oblique : { false, true })
+    {
+      rcn_geometry geometry = rcn_geometry_make(13, 11, 9);
+      const double turned[9] = { 0.96, -0.28, 0, 0.28, 0.96, 0, 0, 0, 1 };
+      std::copy(turned, turned + (oblique ? 9 : 0), geometry.direction);
+      const rcn::Volume image = rcn::Volume::Allocate(geometry, RCN_INT16);
+      for (int64_t i = 0; i < 13 * 11 * 9; ++i)
+      {
+        static_cast<int16_t*>(image.Data())[i] = static_cast<int16_t>(i * i * 37 % 1009);
+      }
+      const rcn::PredictionOptions options;
+      const rcn::Prediction expected = rcn::Predict(model, scene->Context, { image }, "i", options);
+      const float* levels = static_cast<const float*>(expected.Levels.Data());
+      CHECK(*std::max_element(levels, levels + 5148) - *std::min_element(levels, levels + 5148) > 0.1F); // it does see
+      for (int number = 1; number < 48; number += 5)
+      {
+        const rcn_order order = OrderNumber(number);
+        const rcn::Volume stored = image.Reordered(scene->Context, order);
+        const rcn::Prediction found = rcn::Predict(model, scene->Context, { stored }, "i", options);
+        CHECK(!std::memcmp(&found.Levels.Geometry(), &stored.Geometry(), sizeof(rcn_geometry)));
+        CHECK(!std::memcmp(&found.Mask.Geometry(), &stored.Geometry(), sizeof(rcn_geometry)));
+        CHECK(found.Remarks.size() == expected.Remarks.size());
+        CHECK(LargestDifference(expected.Levels.Reordered(scene->Context, order), found.Levels) < 1e-5F);
+        CHECK(LargestDifference(expected.Probability.Reordered(scene->Context, order), found.Probability) < 1e-5F);
+      }
+    }
+  }
+}
+
+/// Without a record of axes, images are taken as they are stored; 2-D images always.
+void PicturesAndOldModelsStayAsTheyAre()
+{
+  rcn::ModelInfo info = Scene::Info();
+  const Scene old(RCN_UNET, info, 1, true);
+  info.Axes = "SRA";
+  const Scene young(RCN_UNET, info, 1, true);
+  const rcn::Model before(old.Context, old.Path), now(young.Context, young.Path);
+  const rcn::PredictionOptions options;
+  const rcn::Prediction a = rcn::Predict(before, old.Context, { Image(12, 10, 1) }, "i", options);
+  const rcn::Prediction b = rcn::Predict(now, young.Context, { Image(12, 10, 1) }, "i", options);
+  CHECK(LargestDifference(a.Levels, b.Levels) == 0 && b.Remarks.empty());
+  // A slice of the body, wherever it lies, is seen as a slice; across another axis than in training there is a remark.
+  rcn_geometry across = rcn_geometry_make(1, 12, 10);
+  const rcn::Volume slice = rcn::Volume::Allocate(across, RCN_INT16);
+  std::memcpy(slice.Data(), Image(12, 10, 1).Data(), sizeof(int16_t) * 120);
+  const rcn::Prediction c = rcn::Predict(now, young.Context, { slice }, "i", options);
+  CHECK(c.Remarks.size() == 1 && c.Remarks[0].find("i is a slice across another axis of the body") == 0);
+  CHECK(c.Tiles == 1 && c.Levels.Geometry().size[0] == 1);
+}
+
+void OtherPixelsGetARemark()
+{
+  rcn::ModelInfo info = Scene::Info();
+  info.PixelSize[0] = 0.7;
+  info.PixelSize[1] = 0.9;
+  const Scene scene(RCN_UNET, info);
+  const rcn::Model model(scene.Context, scene.Path);
+  const auto remarks = [&](double x, double y) {
+    rcn_geometry geometry = rcn_geometry_make(12, 10, 1);
+    geometry.spacing[0] = x;
+    geometry.spacing[1] = y;
+    const rcn::Volume image = rcn::Volume::Allocate(geometry, RCN_INT16);
+    std::memcpy(image.Data(), Image(12, 10, 1).Data(), sizeof(int16_t) * 120);
+    return rcn::Predict(model, scene.Context, { image }, "i", rcn::PredictionOptions()).Remarks;
+  };
+  CHECK(remarks(0.7, 0.9).empty() && remarks(0.83, 1.07).empty() && remarks(0.57, 0.73).empty());
+  CHECK(remarks(0.85, 0.9).size() == 1 && remarks(0.7, 0.7).size() == 1);
+  CHECK(remarks(2, 0.9)[0] == "i has pixels of 2 x 0.9 mm, but the model was trained on pixels of 0.7 x 0.9 mm; "
+                              "resample the image first.");
+}
+
+// ---- hostile files ---------------------------------------------------------------------------------
+
+/// The file's metadata changed, whatever the key.
+void WriteChanged(const std::string& path, const std::string& from, const std::map<std::string, std::string>& changes)
+{
+  const std::string bytes = TextOf(from);
+  uint64_t length = 0;
+  std::memcpy(&length, bytes.data(), sizeof length);
+  const rcn::JsonHandle header(json_loadb(bytes.data() + 8, length, 0, nullptr));
+  json_t* metadata = json_object_get(header.get(), "__metadata__");
+  for (const auto& change : changes)
+  {
+    json_object_set_new(metadata, change.first.c_str(), json_string(change.second.c_str()));
+  }
+  const std::string weights = bytes.substr(8 + length), text = rcn::JsonText(header.get());
+  length = text.size();
+  std::ofstream file(path, std::ios::binary);
+  file.write(reinterpret_cast<const char*>(&length), sizeof length);
+  file << text << weights;
+}
+
+/// Everything that a file may hold in place of a number.
+std::vector<std::string> HostileValues()
+{
+  std::string array = "[0", word = "\"";
+  for (int i = 0; i < 20000; ++i)
+  {
+    array += ",0";
+    word += "x\\n";
+  }
+  return { "0", "-0.0", "-1", "1", "2", "0.001", "1e-6", "3.814697265625e-06", "1e6", "1e-9", "1e9", "1e-300", "1e300", "-1e300", "1e999", "NaN", "-Infinity", "2147483648",
+    "4294967296", "9223372036854775807", "-9223372036854775808", "18446744073709551617", "null", "true", "\"x\"", "{}", "[]",
+    "[[[1]]]", "", "1.0000000000000000000000000000000001", array + "]", word + "\"" };
+}
+
+/// Predicts with a changed file: maps of probabilities, or one sentence.
+void CheckHostile(const Scene& scene, const std::string& key, const std::string& value)
+{
+  const std::string path = scene.Files / "hostile.safetensors";
+  WriteChanged(path, scene.Path, { { key, value } });
+  std::string wrong;
+  try
+  {
+    const rcn::Model model(scene.Context, path);
+    const rcn::Prediction found = rcn::Predict(model, scene.Context, { Image(12, 10, 6) }, "i", rcn::PredictionOptions());
+    const float* probability = static_cast<const float*>(found.Probability.Data());
+    for (int64_t i = 0; i < 720; ++i)
+    {
+      wrong = probability[i] >= 0 && probability[i] <= 1 ? wrong : "no probability";
+    }
+  }
+  catch (const rcn::Error& error)
+  {
+    const std::string sentence = error.what();
+    wrong = error.Status() == RCN_EINTERNAL || sentence.empty() || sentence.size() > 1000 ? "\"" + sentence + "\"" : "";
+  }
+  catch (const std::exception& exception)
+  {
+    wrong = exception.what();
+  }
+  if (!wrong.empty())
+  {
+    ++Failures;
+    std::fprintf(stderr, "%s = %.200s gives %.200s\n", key.c_str(), value.c_str(), wrong.c_str());
+  }
+}
+
+/// The model file as an attack: any number in it may be anything.
+void HostileMetadataNeverCrash()
+{
+  rcn::ModelInfo info = Scene::Info();
+  const Scene flat(RCN_UNET, info), deep(RCN_UNET3D, info);
+  info.Loss = RCN_LOSS_CUMULATIVE_LINK;
+  info.LossParameters = { -1, 1, 1 };
+  const Scene link(RCN_UNET, info);
+  info.Loss = RCN_LOSS_CORAL;
+  const Scene coral(RCN_UNET, info);
+  const struct
+  {
+    const Scene& Model;
+    const char* Key;
+    std::vector<std::string> Values; // % is where the value goes
+  } places[] = {
+    { deep, "spacing", { "%", "[%, 1, 1]", "[1, 1, %]", "[%, %, %]" } },
+    { deep, "axes", { "%", "LP%" } },
+    { deep, "arch", { "%", "unet%" } },
+    { deep, "norm", { "%" } },
+    { flat, "channels", { "%" } },
+    { flat, "dropout", { "%" } },
+    { flat, "version", { "%", "%.%", "0.%" } },
+    { flat, "raters", { "%", "[%]", "[%, \"B\", \"C\"]" } },
+    { flat, "normalization", { "%", "{\"kind\": %}", "{\"kind\": \"fixed\", \"mean\": [%], \"std\": [1]}",
+        "{\"kind\": \"fixed\", \"mean\": [0], \"std\": [%]}", "{\"kind\": \"percentile\", \"lower\": %}",
+        "{\"kind\": \"percentile\", \"upper\": %}", "{\"kind\": \"window\", \"center\": %}", "{\"kind\": \"window\", \"width\": %}" } },
+    { flat, "readout", { "%", "at-least:%" } },
+    { flat, "strategy", { "%" } },
+    { flat, "training", { "%" } },
+    { flat, "loss", { "%" } },
+    { flat, "pixel_size", { "%", "[%, 1]", "[%, %]" } },
+    { link, "loss_parameters", { "%", "[%]", "[%, 1, 1]", "[-1, %, %]" } },
+    { coral, "loss_parameters", { "[%, %, %]" } },
+    { flat, "recalibration", { "%",
+        "{\"method\": \"temperature\", \"readout\": \"majority\", \"levels\": 4, \"parameters\": [%]}",
+        "{\"method\": \"temperature\", \"readout\": \"majority\", \"levels\": %, \"parameters\": [2]}",
+        "{\"method\": \"temperature\", \"readout\": \"majority\", \"parameters\": [%]}",
+        "{\"method\": \"platt\", \"readout\": \"majority\", \"parameters\": [%, 1]}",
+        "{\"method\": \"platt\", \"readout\": \"majority\", \"parameters\": [1, %]}",
+        "{\"method\": \"platt\", \"readout\": \"at-least\", \"at_least\": %, \"parameters\": [1, 1]}",
+        "{\"method\": \"beta\", \"readout\": \"majority\", \"parameters\": [%, %, %]}",
+        "{\"method\": \"isotonic\", \"readout\": \"majority\", \"x\": [0, %], \"y\": [0, %]}",
+        "{\"method\": \"isotonic\", \"readout\": \"majority\", \"x\": %, \"y\": %}" } },
+  };
+  for (const auto& place : places)
+  {
+    for (const std::string& pattern : place.Values)
+    {
+      for (const std::string& hostile : HostileValues())
+      {
+        std::string value = pattern;
+        for (std::string::size_type at = value.find('%'); at != std::string::npos; at = value.find('%', at + hostile.size()))
+        {
+          value.replace(at, 1, hostile);
+        }
+        CheckHostile(place.Model, place.Key, value);
+      }
+    }
+  }
+}
+
+/// Voxel counts that are small numbers only because they do not fit 64 bits.
+void NoSpacingMakesTooManyVoxels()
+{
+  const Scene deep(RCN_UNET3D);
+  const std::string path = deep.Files / "hostile.safetensors";
+  // 2^22 x 2^21 x 2^21 voxels: none, in 64 bits
+  WriteChanged(path, deep.Path, { { "spacing", "[3.814697265625e-06, 3.814697265625e-06, 3.814697265625e-06]" } });
+  const rcn::Model model(deep.Context, path);
+  CHECK_THROWS(rcn::Predict(model, deep.Context, { Image(16, 8, 8) }, "i", rcn::PredictionOptions()), RCN_EDATA,
+    "i has voxels of 1 x 1 x 1 mm, which cannot be resampled to 3.815e-06");
+  const rcn_geometry geometry = rcn_geometry_make(12, 10, 6);
+  const double fine[3] = { 0.1, 0.1, 0.1 }, finer[3] = { 0.1, 0.1, 0.09 }, none[3] = { 1, 0, 1 }, nan[3] = { 1, std::nan(""), 1 };
+  CHECK(rcn::GeometryAtSpacing(geometry, fine).size[0] == 120);
+  CHECK_THROWS(rcn::GeometryAtSpacing(geometry, finer, "x"), RCN_EDATA, "x has voxels");
+  CHECK_THROWS(rcn::GeometryAtSpacing(geometry, none), RCN_EDATA, "The image has voxels");
+  CHECK_THROWS(rcn::GeometryAtSpacing(geometry, nan), RCN_EDATA, "The image has voxels");
+  rcn_geometry huge = rcn_geometry_make(int64_t(1) << 32, int64_t(1) << 32, 2);
+  CHECK_THROWS(rcn::Volume::Allocate(huge, RCN_UINT8), RCN_EDATA, "more voxels than can be addressed");
+}
+
 void SpacingsKeepTheCorner()
 {
   rcn_geometry geometry = rcn_geometry_make(10, 7, 5);
@@ -190,5 +454,10 @@ int main()
   RUN(CorrectionsAreApplied);
   RUN(WhatDoesNotFitIsRefused);
   RUN(SpacingsKeepTheCorner);
+  RUN(NetworksSeeAnatomy);
+  RUN(PicturesAndOldModelsStayAsTheyAre);
+  RUN(OtherPixelsGetARemark);
+  RUN(HostileMetadataNeverCrash);
+  RUN(NoSpacingMakesTooManyVoxels);
   return Failures ? EXIT_FAILURE : EXIT_SUCCESS;
 }

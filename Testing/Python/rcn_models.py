@@ -27,6 +27,15 @@ def read_metadata(path):
     return json.loads(raw[8:8 + struct.unpack("<Q", raw[:8])[0]])["__metadata__"]
 
 
+def with_metadata(raw, **changes):
+    """The bytes of a model file with other metadata."""
+    end = 8 + struct.unpack("<Q", raw[:8])[0]
+    header = json.loads(raw[8:end])
+    header["__metadata__"].update(changes)
+    text = json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + raw[end:]
+
+
 def write_model(path, raters="ABC", arch="unet", channels=1, outputs=None, normalization=FIXED, depth=2, spacing=None, **metadata):
     """A small network with made-up weights; returns it to be asked (close() it). More metadata by keyword."""
     outputs = len(raters) + 1 if outputs is None else outputs

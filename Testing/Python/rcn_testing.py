@@ -272,7 +272,7 @@ def read_nrrd(path):
     sizes = [int(s) for s in fields["sizes"].split()]
     if fields["encoding"] in ("gzip", "gz"):
         data = gzip.decompress(data)
-    types = {"float": "<f4", "double": "<f8", "unsigned char": "u1", "uint8": "u1", "uint16": "<u2", "unsigned short": "<u2"}
+    types = {"float": "<f4", "double": "<f8", "unsigned char": "u1", "uint8": "u1", "int16": "<i2", "short": "<i2", "uint16": "<u2", "unsigned short": "<u2"}
     array = np.frombuffer(data, types[fields["type"]]).reshape(sizes[::-1])
     vectors = [np.array([float(v) for v in part.strip("()").split(",")])
                for part in fields["space directions"].split() if part != "none"]
@@ -363,6 +363,21 @@ def rotation(degrees, n=3):
     first[:2, :2] = turn
     second[1:, 1:] = turn
     return first @ second
+
+
+def reordered(array, axes, flips, spacing, origin, direction=None):
+    """The same volume in the same place, stored otherwise: new axis a (x, y, z) is the old axis axes[a], backwards where
+    flips[a]. The array [z, y, x, ...] and the geometry for a writer."""
+    direction = np.eye(3) if direction is None else np.asarray(direction, float)
+    spacing, sizes = np.asarray(spacing, float), array.shape[2::-1]
+    first = np.array([0.0, 0.0, 0.0])
+    for new, old in enumerate(axes):
+        first[old] = sizes[old] - 1 if flips[new] else 0
+    place = np.asarray(origin) + direction @ (spacing * first)
+    turned = array.transpose(*[2 - axes[2 - k] for k in range(3)], *range(3, array.ndim))
+    turned = np.flip(turned, [2 - a for a in range(3) if flips[a]])
+    return np.ascontiguousarray(turned), {
+        "spacing": spacing[list(axes)], "origin": place, "direction": direction[:, list(axes)] * np.where(flips, -1.0, 1.0)}
 
 
 def leftovers(folder):

@@ -9,7 +9,7 @@ import pytest
 
 import rcn_net
 from net_fill import numbers
-from rcn_models import levels_of, read_metadata, write_model
+from rcn_models import levels_of, read_metadata, with_metadata, write_model
 from rcn_testing import PROGRAM, leftovers, read_image, refused, rotation, run, write_image, write_png
 
 if rcn_net.library() is None:
@@ -345,6 +345,27 @@ def test_bad_models(flat, tmp_path):
     for name, says in (("none", "none"), ("short.safetensors", "short.safetensors"),
                        ("new.safetensors", ["version 7.2.0", "update"]), ("loss.safetensors", "corn"), ("c01.nrrd", "c01.nrrd")):
         refused("predict", "--model", tmp_path / name, "--image", image, "-o", out, says=says, folder=tmp_path)
+
+
+def test_files_of_torch_save_get_advice(flat, tmp_path):
+    _, image, _ = flat
+    for name, content in (("x.pth", b"PK\x03\x04" + bytes(60)), ("x.pt", b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.")):
+        (tmp_path / name).write_bytes(content)
+        says = [name, "torch.save()", "safetensors.torch.save_file(model.state_dict()"]
+        refused("predict", "--model", tmp_path / name, "--image", image, "-o", tmp_path / "out", says=says, folder=tmp_path)
+
+
+@pytest.mark.parametrize("like,spacing,says", [
+    ([1.0] * 3, [2.0**-18] * 3, ["v.nrrd has voxels of 1 x 1 x 1 mm", "spacings wrong"]),
+    ([1.0] * 3, [1e-300] * 3, ["m.safetensors", "0.000001 to 1000000 mm"]),
+    ([1e-6, 1e5, 1e5], [16 / (2**52 + 1), 8 / 2**6, 8 / 2**6], ["m.safetensors", "0.000001 to 1000000 mm"])])
+def test_spacings_of_too_many_voxels(tmp_path, like, spacing, says):
+    """2^22 x 2^21 x 2^21 voxels are none where 64 bits are counted with; (2^52 + 1) x 2^6 x 2^6 are 4096."""
+    model = tmp_path / "m.safetensors"
+    write_model(model, arch="unet3d", spacing=like).close()
+    model.write_bytes(with_metadata(model.read_bytes(), spacing=json.dumps(spacing)))
+    write_image(tmp_path / "v.nrrd", picture("coarse", 8, 8, 16))
+    refused("predict", "--model", model, "--image", tmp_path / "v.nrrd", "-o", tmp_path / "out", says=says)
 
 
 def test_bad_images(flat, tmp_path):

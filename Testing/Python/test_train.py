@@ -13,7 +13,8 @@ import time
 import numpy as np
 import pytest
 
-from rcn_testing import PROGRAM, refused, run, small_disk, write_nrrd, write_png
+from rcn_models import read_metadata
+from rcn_testing import PROGRAM, read_nrrd, refused, reordered, run, small_disk, write_nrrd, write_png
 
 if "train" not in run("--help").out:
     pytest.skip("built without networks", allow_module_level=True)
@@ -136,6 +137,82 @@ def test_missing_raters_and_volumes(tmp_path):
     run("train", "--data", tmp_path / "list.json", "-o", tmp_path / "m.safetensors", "--arch", "unet3d", *quick(batch=2), "--quiet",
         "--patch", "16x16x8", "--cache-gb", "0.00001")
     assert np.isfinite(float(rows(tmp_path / "m.safetensors")[-1]["rps"]))
+
+
+def make_volumes(folder, spacing, orders=(), training=4, validation=2, shape=(10, 14, 16)):
+    """A list of volumes with balls of different contrast; orders[i]: how the i-th is stored (axes from, flipped)."""
+    folder.mkdir(exist_ok=True)
+    random = np.random.default_rng(4)
+    z, y, x = np.mgrid[:shape[0], :shape[1], :shape[2]]
+    data = {"raters": RATERS, "training": [], "validation": []}
+    for i in range(training + validation):
+        centre, radius = random.uniform(5, 8, 3), random.uniform(3, 5)
+        distance = np.sqrt((z - centre[0]) ** 2 + (y - centre[1]) ** 2 + (1.3 * (x - centre[2])) ** 2)
+        image = random.normal(0, 40, shape) + 100 / (1 + np.exp(distance - radius)) + 5 * x
+        order = orders[i] if i < len(orders) else ((0, 1, 2), (0, 0, 0))
+
+        def write(name, array):
+            array, geometry = reordered(array, *order, spacing=spacing, origin=(3, -4, 5))
+            write_nrrd(folder / name, array, **geometry)
+            return name
+        case = {"id": f"v{i}", "image": write(f"v{i}.nrrd", image.astype(np.int16)), "label": {
+            rater: write(f"v{i}{rater}.nrrd", (distance < radius + shift).astype(np.uint8)) for rater, shift in zip(RATERS, (-1, 0, 1))}}
+        data["training" if i < training else "validation"].append(case)
+    (folder / "list.json").write_text(json.dumps(data))
+    return folder / "list.json"
+
+
+VOLUMES = ["--arch", "unet3d", "--quiet", *quick(batch=2, depth=1, patch="16x16x8", samples=2)]
+
+
+@pytest.mark.parametrize("normalize", ["zscore", "percentile"])
+def test_validation_says_what_predict_and_evaluate_say(normalize, tmp_path):
+    """At another spacing than the images': everybody normalises the image as it was read."""
+    data, model = make_volumes(tmp_path, (0.7, 0.7, 0.7)), tmp_path / "m.safetensors"
+    run("train", "--data", data, "-o", model, *VOLUMES, "--spacing", "1x1x1", "--normalize", normalize, "--readout", "expected",
+        "--json", tmp_path / "m.json")
+    trained = json.loads((tmp_path / "m.json").read_text("utf-8"))["validation"]
+    run("predict", "--model", model, "--data", data, "--split", "validation", "-o", tmp_path / "out", "--quiet")
+    judged = run("evaluate", "--data", data, "--split", "validation", "--pred", tmp_path / "out", "--region", "box",
+                 "--readout", "expected", "--json", "-").json
+    for figure in ("mr_ece", "dice", "auc", "brier", "rps", "nll"):
+        assert trained[figure] == pytest.approx(judged[figure], abs=1e-6), figure
+
+
+ORDERS = [((0, 1, 2), (0, 0, 0)), ((2, 1, 0), (0, 0, 0)), ((0, 1, 2), (0, 0, 0)), ((1, 2, 0), (1, 0, 1)),
+          ((0, 2, 1), (0, 1, 1)), ((0, 1, 2), (1, 1, 1))]
+
+
+@pytest.mark.parametrize("arch", ["unet", "unet3d"])
+def test_networks_learn_anatomy_and_not_storage_order(arch, tmp_path):
+    """The same volumes stored otherwise make the same network, and it says the same about them."""
+    straight, mixed = (make_volumes(tmp_path / name, (0.7, 0.8, 1.1), orders) for name, orders in (("s", ()), ("m", ORDERS)))
+    options = ["--arch", arch, *quick(batch=2, depth=1, patch="16x14" if arch == "unet" else "16x16x8", samples=2)]
+    run("train", "--data", straight, "-o", tmp_path / "s.safetensors", *options)
+    done = run("train", "--data", mixed, "-o", tmp_path / "m.safetensors", *options)
+    assert "4 cases are stored along other axes than LPS; they are turned" in done.err
+    assert weights(tmp_path / "s.safetensors") == weights(tmp_path / "m.safetensors")
+    metadata = read_metadata(tmp_path / "m.safetensors")
+    assert metadata["axes"] == "LPS"
+    assert json.loads(metadata["spacing" if arch == "unet3d" else "pixel_size"])[:2] == [0.7, 0.8]
+    for data in (straight, mixed):
+        run("predict", "--model", tmp_path / "m.safetensors", "--data", data, "-o", data.parent / "out", "--quiet")
+    for i, order in enumerate(ORDERS):
+        for kind in ("levels", "prob"):
+            one, other = (read_nrrd(tmp_path / name / "out" / f"v{i}_{kind}.nrrd") for name in "sm")
+            image = read_nrrd(tmp_path / "m" / f"v{i}.nrrd")
+            turned, _ = reordered(one.array, *order, spacing=one.spacing, origin=one.origin)
+            assert np.abs(turned - other.array).max() < 1e-5 and np.ptp(one.array) > 0.05
+            assert np.allclose(other.origin, image.origin) and np.allclose(other.direction, image.direction)
+
+
+@pytest.mark.parametrize("spacing", [float(np.float32(0.3)), float(np.float32(0.742188)), 0.1 + 0.2])  # as files have them
+def test_resume_at_any_spacing(spacing, tmp_path):
+    data = make_volumes(tmp_path, (spacing, 1, 1), training=2, validation=1)
+    run("train", "--data", data, "-o", tmp_path / "m.safetensors", *VOLUMES)
+    before = weights(tmp_path / "m.safetensors")
+    run("train", "--data", data, "-o", tmp_path / "m.safetensors", *VOLUMES, "--resume")
+    assert weights(tmp_path / "m.safetensors") == before
 
 
 def start(*words):

@@ -10,6 +10,7 @@ static const char SIDES[3][2] = {{'L', 'R'}, {'P', 'A'}, {'S', 'I'}};
 
 /* Which world axis a letter is about, and whether it is against it; -1: no letter of ours. */
 static int world_axis(int *against, char letter) {
+    *against = 0;
     for (int w = 0; w < 3; ++w)
         for (int side = 0; side < 2; ++side)
             if (letter == SIDES[w][side]) {
