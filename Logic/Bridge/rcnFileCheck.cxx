@@ -1,10 +1,15 @@
 #include "rcnFileCheck.h"
 
+#include "rcnPng.h"
+#include "rcn/rcn_image.h"
+
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <sstream>
 #include <vector>
 
@@ -44,8 +49,11 @@ double SizeOf(const std::string& path)
   return failure ? -1.0 : static_cast<double>(size);
 }
 
+/// Is shown the bytes of a file in their order.
+using Visitor = std::function<void(const unsigned char* bytes, size_t count)>;
+
 /// Unpacks a gzip or zlib stream to its end, where the checksum is, without keeping anything.
-std::string CheckStream(const std::string& path, std::streamoff offset, double bytes)
+std::string CheckStream(const std::string& path, std::streamoff offset, double bytes, const Visitor& visit = {})
 {
   std::ifstream file(path, std::ios::binary);
   file.seekg(offset);
@@ -84,6 +92,10 @@ std::string CheckStream(const std::string& path, std::streamoff offset, double b
     stream.avail_out = static_cast<unsigned int>(out.size());
     state = inflate(&stream, Z_NO_FLUSH);
     unpacked += static_cast<double>(out.size() - stream.avail_out);
+    if (visit)
+    {
+      visit(out.data(), out.size() - stream.avail_out);
+    }
     ended = state == Z_STREAM_END;
     if (!ended && state != Z_OK && state != Z_BUF_ERROR)
     {
@@ -114,16 +126,47 @@ template <class T> T Get(const unsigned char* at, bool swapped)
 
 struct NiftiHeader
 {
-  bool Known = false;  ///< a NIfTI-1 header
+  bool Known = false;  ///< a NIfTI-1 header, or its ancestor's (Analyze)
   bool Finite = true;  ///< the numbers about its place in space
-  double End = 0;      ///< bytes up to the end of the voxels, in the unpacked file
+  bool Swapped = false;
+  int Type = 0;        ///< NIfTI's own number for the type of a voxel
+  int64_t Size[3] = { 1, 1, 1 };
+  std::string Voxels;  ///< the file that holds them
+  double Begin = 0;    ///< where they begin in it, unpacked
+  double End = 0;      ///< and where they end
 };
+
+bool IsNifti(const std::string& path)
+{
+  for (const char* end : { ".nii", ".nii.gz", ".hdr", ".img", ".img.gz" })
+  {
+    if (EndsWith(path, end))
+    {
+      return true;
+    }
+  }
+  return false;
+}
+
+/// The header's file and the voxels' file of a pair (a.hdr and a.img or a.img.gz); of one file itself, twice.
+std::pair<std::string, std::string> NiftiFiles(const std::string& path)
+{
+  if (EndsWith(path, ".nii") || EndsWith(path, ".nii.gz"))
+  {
+    return { path, path };
+  }
+  const size_t end = EndsWith(path, ".gz") ? 7 : 4;
+  const std::string stem = path.substr(0, path.size() - end);
+  return { stem + ".hdr", SizeOf(stem + ".img") < 0 ? stem + ".img.gz" : stem + ".img" };
+}
 
 NiftiHeader ReadNiftiHeader(const std::string& path)
 {
   unsigned char data[348];
   NiftiHeader header;
-  const gzFile file = gzopen(path.c_str(), "rb"); // reads plain files too
+  const auto files = NiftiFiles(path);
+  const bool pair = files.first != files.second;
+  const gzFile file = gzopen(files.first.c_str(), "rb"); // reads plain files too
   if (!file)
   {
     return header;
@@ -131,21 +174,31 @@ NiftiHeader ReadNiftiHeader(const std::string& path)
   const int got = gzread(file, data, sizeof data);
   gzclose(file);
   const bool swapped = got == sizeof data && Get<int32_t>(data, true) == 348;
-  if (got != sizeof data || (!swapped && Get<int32_t>(data, false) != 348) || data[344] != 'n')
+  if (got != sizeof data || (!swapped && Get<int32_t>(data, false) != 348) || (!pair && data[344] != 'n'))
   {
     return header;
   }
   header.Known = true;
+  header.Swapped = swapped;
+  header.Voxels = files.second;
+  header.Type = Get<int16_t>(data + 70, swapped);
   double elements = 1;
   const int dimensions = Get<int16_t>(data + 40, swapped);
   for (int a = 1; a <= dimensions && a <= 7; ++a)
   {
-    elements *= std::max<int>(1, Get<int16_t>(data + 40 + 2 * a, swapped));
+    const int size = std::max<int>(1, Get<int16_t>(data + 40 + 2 * a, swapped));
+    elements *= size;
+    if (a <= 3)
+    {
+      header.Size[a - 1] = size;
+    }
   }
   const double offset = Get<float>(data + 108, swapped);
-  header.End = elements * Get<int16_t>(data + 72, swapped) / 8 + (offset > 0 ? offset : 0);
+  header.Begin = offset > 0 ? std::floor(offset) : 0;
+  header.End = elements * Get<int16_t>(data + 72, swapped) / 8 + header.Begin;
   header.Finite = std::isfinite(header.End);
-  for (int at = 256; at < 328; at += 4) // quaternion, offsets and the rows of the matrix
+  const bool analyze = data[344] != 'n'; // has something else in these places
+  for (int at = 256; at < 328 && !analyze; at += 4) // quaternion, offsets and the rows of the matrix
   {
     header.Finite = header.Finite && std::isfinite(Get<float>(data + at, swapped));
   }
@@ -154,6 +207,94 @@ NiftiHeader ReadNiftiHeader(const std::string& path)
     header.Finite = header.Finite && std::isfinite(Get<float>(data + at, swapped));
   }
   return header;
+}
+
+/// Looks for NaN and infinity among the stored voxels: niftilib makes zeros of them when it reads.
+class NotFiniteFinder
+{
+public:
+  explicit NotFiniteFinder(const NiftiHeader& header) : Header_(header)
+  {
+    switch (header.Type) // NIFTI_TYPE_FLOAT32, FLOAT64, COMPLEX64, COMPLEX128
+    {
+      case 16: this->Width_ = 4; break;
+      case 64: this->Width_ = 8; break;
+      case 32: this->Width_ = 4; this->Parts_ = 2; break;
+      case 1792: this->Width_ = 8; this->Parts_ = 2; break;
+      default: break;
+    }
+  }
+
+  bool IsNeeded() const { return this->Width_ > 0; }
+
+  void Look(const unsigned char* bytes, size_t count)
+  {
+    const double first = this->Seen_, last = first + static_cast<double>(count);
+    this->Seen_ = last;
+    const double from = std::max(first, this->Header_.Begin), to = std::min(last, this->Header_.End);
+    if (from >= to || !this->Found_.empty())
+    {
+      return;
+    }
+    this->Kept_.insert(this->Kept_.end(), bytes + static_cast<size_t>(from - first), bytes + static_cast<size_t>(to - first));
+    const size_t whole = this->Kept_.size() / this->Width_;
+    if (this->Header_.Swapped)
+    {
+      for (size_t i = 0; i < whole; ++i)
+      {
+        std::reverse(this->Kept_.begin() + static_cast<std::ptrdiff_t>(i * this->Width_),
+          this->Kept_.begin() + static_cast<std::ptrdiff_t>((i + 1) * this->Width_));
+      }
+    }
+    const rcn_image image = { this->Kept_.data(), this->Width_ == 4 ? RCN_FLOAT32 : RCN_FLOAT64, 1,
+      rcn_geometry_make(static_cast<int64_t>(whole), 1, 1) };
+    const int64_t bad = rcn_image_find_nonfinite(&image);
+    if (bad >= 0)
+    {
+      this->Found_ = NotFinite(rcn_image_element(&image, bad), (this->Elements_ + bad) / this->Parts_, this->Header_.Size);
+    }
+    this->Elements_ += static_cast<int64_t>(whole);
+    this->Kept_.erase(this->Kept_.begin(), this->Kept_.begin() + static_cast<std::ptrdiff_t>(whole * this->Width_));
+  }
+
+  const std::string& Sentence() const { return this->Found_; }
+
+private:
+  const NiftiHeader& Header_;
+  size_t Width_ = 0; // bytes of a number; 0: whole numbers are always finite
+  int64_t Parts_ = 1;
+  double Seen_ = 0;
+  int64_t Elements_ = 0;
+  std::vector<unsigned char> Kept_; // the beginning of a number that was cut, at most
+  std::string Found_;
+};
+
+std::string CheckNifti(const std::string& path)
+{
+  const NiftiHeader header = ReadNiftiHeader(path);
+  if (!header.Known)
+  {
+    return ""; // ITK reads no other
+  }
+  NotFiniteFinder finder(header);
+  const auto look = [&finder](const unsigned char* bytes, size_t count) { finder.Look(bytes, count); };
+  if (EndsWith(header.Voxels, ".gz"))
+  {
+    const std::string wrong = CheckStream(header.Voxels, 0, header.End, finder.IsNeeded() ? Visitor(look) : Visitor());
+    return wrong.empty() ? finder.Sentence() : wrong;
+  }
+  if (SizeOf(header.Voxels) < header.End)
+  {
+    return TooShort;
+  }
+  std::ifstream file(header.Voxels, std::ios::binary);
+  std::vector<char> bytes(finder.IsNeeded() ? 1 << 18 : 0);
+  while (!bytes.empty() && file && finder.Sentence().empty())
+  {
+    file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    look(reinterpret_cast<const unsigned char*>(bytes.data()), static_cast<size_t>(file.gcount()));
+  }
+  return finder.Sentence();
 }
 
 // ---- NRRD and MetaImage: lines of text, then voxels ------------------------------------------------
@@ -239,15 +380,9 @@ std::string CheckMeta(const std::string& path, double bytes)
 
 // ---- PNG -------------------------------------------------------------------------------------------
 
-uint32_t BigEndian(const unsigned char* at)
-{
-  return static_cast<uint32_t>(at[0]) << 24 | static_cast<uint32_t>(at[1]) << 16 |
-    static_cast<uint32_t>(at[2]) << 8 | at[3];
-}
-
 bool GoodPngHeader(const unsigned char* header)
 {
-  const uint32_t width = BigEndian(header), height = BigEndian(header + 4);
+  const uint32_t width = PngNumber(header), height = PngNumber(header + 4);
   const int depth = header[8], color = header[9];
   const bool depthFits = depth == 8 || (depth == 16 && color != 3) ||
     ((depth == 1 || depth == 2 || depth == 4) && (color == 0 || color == 3));
@@ -260,52 +395,29 @@ bool GoodPngHeader(const unsigned char* header)
 /// Walks over the chunks: right order, whole, and with the right checksums.
 bool GoodPng(const std::string& path)
 {
-  std::ifstream file(path, std::ios::binary);
-  unsigned char signature[8], head[8], tail[4];
-  static const unsigned char expected[8] = { 0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n' };
-  if (!file.read(reinterpret_cast<char*>(signature), 8) || std::memcmp(signature, expected, 8) != 0)
-  {
-    return false;
-  }
-  std::vector<unsigned char> body;
+  PngReader reader(path);
+  PngChunk chunk;
   bool palette = false, needsPalette = false, data = false;
-  for (int number = 0; file.read(reinterpret_cast<char*>(head), 8); ++number)
+  for (int number = 0; reader.Next(chunk); ++number)
   {
-    const uint32_t size = BigEndian(head);
-    const std::string kind(reinterpret_cast<char*>(head + 4), 4);
-    if (size > 0x7FFFFFFF || static_cast<double>(size) > SizeOf(path))
+    const bool critical = (chunk.Kind[0] & 0x20) == 0;
+    if ((critical && !chunk.Sound) || (chunk.Kind == "IHDR") != (number == 0))
     {
       return false;
     }
-    body.resize(size);
-    if (!file.read(reinterpret_cast<char*>(body.data()), size) || !file.read(reinterpret_cast<char*>(tail), 4))
+    if (chunk.Kind == "IHDR")
     {
-      return false;
-    }
-    uLong sum = crc32(0, head + 4, 4);
-    sum = size ? crc32(sum, body.data(), size) : sum;
-    const bool critical = (head[4] & 0x20) == 0;
-    if (critical && static_cast<uint32_t>(sum) != BigEndian(tail))
-    {
-      return false;
-    }
-    if ((kind == "IHDR") != (number == 0))
-    {
-      return false;
-    }
-    if (kind == "IHDR")
-    {
-      if (size != 13 || !GoodPngHeader(body.data()))
+      if (chunk.Body.size() != 13 || !GoodPngHeader(chunk.Body.data()))
       {
         return false;
       }
-      needsPalette = body[9] == 3;
+      needsPalette = chunk.Body[9] == 3;
     }
-    else if (kind == "PLTE")
+    else if (chunk.Kind == "PLTE")
     {
-      palette = size > 0 && size % 3 == 0 && size <= 768;
+      palette = !chunk.Body.empty() && chunk.Body.size() % 3 == 0 && chunk.Body.size() <= 768;
     }
-    else if (kind == "IDAT")
+    else if (chunk.Kind == "IDAT")
     {
       data = true;
       if (needsPalette && !palette)
@@ -313,7 +425,7 @@ bool GoodPng(const std::string& path)
         return false;
       }
     }
-    else if (kind == "IEND")
+    else if (chunk.Kind == "IEND")
     {
       return data;
     }
@@ -325,35 +437,160 @@ bool GoodPng(const std::string& path)
   return false;
 }
 
-} // namespace
+// ---- TIFF ------------------------------------------------------------------------------------------
 
-std::string CheckHeader(const std::string& path)
+/// What a page of a TIFF file says about its voxels; by the numbers of the tags.
+struct TiffPage
 {
-  if (EndsWith(path, ".png"))
+  uint64_t Width = 0, Height = 0, Bits = 1, Samples = 1, Format = 1, Kind = 0;
+  uint64_t Meaning = 2; ///< of the samples: 0 and 1 gray, 2 red, green and blue, 3 a palette's entry
+  uint64_t Next = 0; ///< where the next page is described; 0: nowhere
+};
+
+/// Reads what describes a page, in the classic format and in that for large files.
+class TiffReader
+{
+public:
+  explicit TiffReader(const std::string& path) : File_(path, std::ios::binary)
   {
-    return GoodPng(path) ? "" : "is no PNG file, or a damaged one.";
+    unsigned char head[16] = {};
+    this->File_.read(reinterpret_cast<char*>(head), sizeof head);
+    const uint16_t here = 1;
+    const bool bigEndian = head[0] == 'M', bigHost = *reinterpret_cast<const unsigned char*>(&here) == 0;
+    this->Swapped_ = bigEndian != bigHost;
+    const uint16_t version = Get<uint16_t>(head + 2, this->Swapped_);
+    this->Known_ = head[0] == head[1] && (head[0] == 'I' || head[0] == 'M') && (version == 42 || version == 43);
+    this->Large_ = version == 43;
+    this->First_ = this->Large_ ? Get<uint64_t>(head + 8, this->Swapped_) : Get<uint32_t>(head + 4, this->Swapped_);
+    this->File_.clear();
   }
-  if (EndsWith(path, ".nii") || EndsWith(path, ".nii.gz"))
+
+  bool IsTiff() const { return this->Known_; }
+  uint64_t First() const { return this->First_; }
+
+  /// False when there is no such place in the file.
+  bool Read(TiffPage& page, uint64_t at)
   {
-    return ReadNiftiHeader(path).Finite ? "" : "has numbers in its header that are not finite (spacing or position).";
+    unsigned char bytes[20] = {};
+    const size_t entry = this->Large_ ? 20 : 12, field = this->Large_ ? 8 : 4;
+    this->File_.seekg(static_cast<std::streamoff>(at));
+    if (!this->File_.read(reinterpret_cast<char*>(bytes), this->Large_ ? 8 : 2))
+    {
+      return false;
+    }
+    const uint64_t entries = this->Large_ ? Get<uint64_t>(bytes, this->Swapped_) : Get<uint16_t>(bytes, this->Swapped_);
+    for (uint64_t e = 0; e < entries; ++e)
+    {
+      if (!this->File_.read(reinterpret_cast<char*>(bytes), static_cast<std::streamsize>(entry)))
+      {
+        return false;
+      }
+      const uint16_t tag = Get<uint16_t>(bytes, this->Swapped_), type = Get<uint16_t>(bytes + 2, this->Swapped_);
+      const uint64_t count =
+        this->Large_ ? Get<uint64_t>(bytes + 4, this->Swapped_) : Get<uint32_t>(bytes + 4, this->Swapped_);
+      uint64_t* const wanted = tag == 254 ? &page.Kind : tag == 256 ? &page.Width : tag == 257 ? &page.Height
+        : tag == 258 ? &page.Bits : tag == 262 ? &page.Meaning : tag == 277 ? &page.Samples : tag == 339 ? &page.Format : nullptr;
+      if (!wanted || count == 0 || (type != 3 && type != 4))
+      {
+        continue;
+      }
+      const unsigned char* value = bytes + entry - field;
+      unsigned char elsewhere[4] = {};
+      const size_t width = type == 3 ? 2 : 4;
+      if (count > field / width) // one for each sample: the first stands for all
+      {
+        const std::streamoff here = this->File_.tellg();
+        this->File_.seekg(static_cast<std::streamoff>(
+          this->Large_ ? Get<uint64_t>(value, this->Swapped_) : Get<uint32_t>(value, this->Swapped_)));
+        this->File_.read(reinterpret_cast<char*>(elsewhere), static_cast<std::streamsize>(width));
+        this->File_.clear();
+        this->File_.seekg(here);
+        value = elsewhere;
+      }
+      *wanted = type == 3 ? Get<uint16_t>(value, this->Swapped_) : Get<uint32_t>(value, this->Swapped_);
+    }
+    if (!this->File_.read(reinterpret_cast<char*>(bytes), static_cast<std::streamsize>(field)))
+    {
+      return false;
+    }
+    page.Next = this->Large_ ? Get<uint64_t>(bytes, this->Swapped_) : Get<uint32_t>(bytes, this->Swapped_);
+    return true;
+  }
+
+private:
+  std::ifstream File_;
+  bool Swapped_ = false, Known_ = false, Large_ = false;
+  uint64_t First_ = 0;
+};
+
+/// ITK reads what it does not know as if it were 8- or 16-bit grey, so that other voxels come out than went in; and it takes
+/// every page to be like the first.
+std::string CheckTiff(TiffReader& reader)
+{
+  TiffPage first;
+  constexpr int most = 1 << 20; // pages; a damaged file can go round in circles
+  uint64_t at = reader.First();
+  for (int number = 0; at && number < most; ++number)
+  {
+    TiffPage page;
+    if (!reader.Read(page, at))
+    {
+      return number ? TooShort : ""; // libtiff says what is wrong with the first
+    }
+    at = page.Next;
+    if (page.Kind & 5)
+    {
+      continue; // a preview or a mask for another page, which nobody reads
+    }
+    const bool floating = page.Format == 3;
+    if (page.Bits > 16 ? page.Bits != 32 || !floating : page.Bits > 8 && (page.Bits != 16 || floating))
+    {
+      return "stores numbers of " + std::to_string(page.Bits) + " bits" + (floating ? " (floating point)" : "") +
+        ", which cannot be read from TIFF; save it with 8 or 16 bits, as 32-bit floating point, or as NRRD.";
+    }
+    if (page.Samples > 1 && (page.Meaning < 2 || page.Meaning == 3))
+    {
+      return "has " + std::to_string(page.Samples) + " values per voxel, such as gray and alpha, of which only the first has a "
+        "meaning in TIFF; save it without the others, or as PNG or NRRD.";
+    }
+    first = first.Width ? first : page;
+    if (page.Width != first.Width || page.Height != first.Height || page.Bits != first.Bits ||
+      page.Samples != first.Samples || page.Format != first.Format)
+    {
+      return "has pages of different size or type; save each as a file of its own.";
+    }
   }
   return "";
 }
 
+} // namespace
+
+std::string NotFinite(double value, int64_t voxel, const int64_t size[3])
+{
+  return std::string("has the value ") + (std::isnan(value) ? "nan" : value < 0 ? "-inf" : "inf") + " at voxel (" +
+    std::to_string(voxel % size[0]) + ", " + std::to_string(voxel / size[0] % size[1]) + ", " +
+    std::to_string(voxel / (size[0] * size[1]) % size[2]) + "); replace NaN and infinite voxels first.";
+}
+
+std::string CheckHeader(const std::string& path)
+{
+  if (EndsWith(path, ".png") || HasPngChunk(path, "IHDR"))
+  {
+    return GoodPng(path) ? "" : "is no PNG file, or a damaged one.";
+  }
+  if (IsNifti(path))
+  {
+    return ReadNiftiHeader(path).Finite ? "" : "has numbers in its header that are not finite (spacing or position).";
+  }
+  TiffReader tiff(path);
+  return tiff.IsTiff() ? CheckTiff(tiff) : "";
+}
+
 std::string CheckVoxels(const std::string& path, double bytes)
 {
-  if (EndsWith(path, ".nii") || EndsWith(path, ".nii.gz"))
+  if (IsNifti(path))
   {
-    const NiftiHeader header = ReadNiftiHeader(path);
-    if (!header.Known)
-    {
-      return ""; // NIfTI-2, or Analyze
-    }
-    if (EndsWith(path, ".gz"))
-    {
-      return CheckStream(path, 0, header.End);
-    }
-    return SizeOf(path) < header.End ? TooShort : "";
+    return CheckNifti(path);
   }
   if (EndsWith(path, ".nrrd"))
   {

@@ -2,6 +2,7 @@
 
 #include "rcnFileBeside.h"
 #include "rcnFileCheck.h"
+#include "rcnPng.h"
 #include "rcnTemporaryFolder.h"
 
 #include <algorithm>
@@ -243,21 +244,29 @@ Volume ReadSeries(const std::string& folder)
   return volume;
 }
 
-/// The name under which niftilib finds the right voxels: for a.nii.gz it takes those of a.nii where both
-/// exist, without a word. A link in a folder of its own has no such neighbour.
-class NiftiName
+/// The name under which a reader finds the right voxels.
+///
+/// niftilib takes the voxels of a.nii for a.nii.gz where both exist, without a word: a link in a folder of its own has no such
+/// neighbour. ITK makes alpha of a PNG's transparent color, and colors of its palette to have a place for it: a copy
+/// has none.
+class ReadableName
 {
 public:
-  explicit NiftiName(const std::string& path) : Path_(path)
+  explicit ReadableName(const std::string& path) : Path_(path)
   {
     std::error_code failure;
-    if (LowerExtension(path) != ".nii.gz" || !fs::exists(path.substr(0, path.size() - 3), failure))
+    if (LowerExtension(path) == ".nii.gz" && fs::exists(path.substr(0, path.size() - 3), failure))
     {
-      return;
+      this->Folder_.reset(new TemporaryFolder);
+      this->Path_ = *this->Folder_ / "image.nii.gz";
+      fs::create_symlink(fs::absolute(path), this->Path_);
     }
-    this->Folder_.reset(new TemporaryFolder);
-    this->Path_ = *this->Folder_ / "image.nii.gz";
-    fs::create_symlink(fs::absolute(path), this->Path_);
+    else if (HasPngChunk(path, "tRNS"))
+    {
+      this->Folder_.reset(new TemporaryFolder);
+      this->Path_ = *this->Folder_ / "image.png";
+      CopyPngWithout(path, "tRNS", this->Path_);
+    }
   }
   const std::string& Path() const { return this->Path_; }
 
@@ -318,6 +327,13 @@ Volume Volume::Share(const rcn_image& view, std::shared_ptr<void> owner)
   return volume;
 }
 
+rcn_image Volume::All() const
+{
+  rcn_image all = this->View_;
+  all.geometry.size[2] *= this->Repeats_;
+  return all;
+}
+
 Channel Volume::GetChannel(int index) const
 {
   Channel channel;
@@ -353,11 +369,17 @@ itk::ImageIOBase::Pointer FormatOf(const std::string& path, itk::IOFileModeEnum 
 
 // ---- reading --------------------------------------------------------------------------------------
 
+enum class Palette
+{
+  Colors,
+  Labels ///< the numbers of its entries
+};
+
 /// Opens one file: the header at once, the voxels on request.
 class ImageReader
 {
 public:
-  explicit ImageReader(const std::string& path) : Path_(path), Name_(path)
+  ImageReader(const std::string& path, Palette palette) : Path_(path), Name_(path)
   {
     const std::string wrong = CheckHeader(path);
     if (!wrong.empty())
@@ -370,6 +392,7 @@ public:
       this->Fail("is not an image in a format that can be read.");
     }
     this->Io_->SetFileName(this->Name_.Path());
+    this->Io_->SetExpandRGBPalette(palette == Palette::Colors);
     this->Io_->ReadImageInformation();
     this->ReadGeometry();
     if (!TypeOf(this->Volume_.View_.type, this->Io_->GetComponentType()))
@@ -377,8 +400,7 @@ public:
       this->Fail("has voxels of a type that cannot be used.");
     }
     this->Volume_.View_.components = static_cast<int>(this->Io_->GetNumberOfComponents());
-    this->Volume_.Color_ = this->Io_->GetPixelType() == itk::IOPixelEnum::RGB ||
-      this->Io_->GetPixelType() == itk::IOPixelEnum::RGBA;
+    this->ReadMeaning();
     this->Volume_.Segments_ = ReadSegments(this->Io_->GetMetaDataDictionary());
     const int64_t voxels = rcn_geometry_voxels(&this->Volume_.Geometry());
     if (this->Volume_.View_.components < 1 || this->Volume_.Repeats_ < 1 ||
@@ -389,7 +411,12 @@ public:
     this->CheckClaim();
   }
 
-  const Volume& Header() const { return this->Volume_; }
+  Volume Header() const
+  {
+    Volume header = this->Volume_;
+    header.View_.components -= this->Alpha_;
+    return header;
+  }
 
   Volume Read()
   {
@@ -412,6 +439,12 @@ public:
     if (!sentence.empty())
     {
       this->Fail(sentence);
+    }
+    if (this->Alpha_)
+    {
+      rcn_image all = volume.All();
+      rcn_image_keep_components(&all, all.components - this->Alpha_);
+      volume.View_.components = all.components;
     }
     return volume;
   }
@@ -445,6 +478,18 @@ private:
       std::snprintf(text, sizeof text, "%.3g", bytes / 1e9);
       this->Fail(std::string("claims ") + text + " GB of voxels, more than the file can hold; it is damaged.");
     }
+  }
+
+  /// What the components of a voxel are, and what its numbers mean. Alpha tells how to paint a picture, not what is on it.
+  void ReadMeaning()
+  {
+    const itk::IOPixelEnum pixel = this->Io_->GetPixelType();
+    const int components = this->Volume_.View_.components;
+    const bool isPng = std::string(this->Io_->GetNameOfClass()) == "PNGImageIO";
+    const bool isPicture = this->Volume_.View_.type == RCN_UINT8 || this->Volume_.View_.type == RCN_UINT16;
+    this->Volume_.Color_ = pixel == itk::IOPixelEnum::RGB || pixel == itk::IOPixelEnum::RGBA;
+    this->Alpha_ = isPicture && ((this->Volume_.Color_ && components == 4) || (isPng && components == 2)) ? 1 : 0;
+    this->Volume_.Scale_ = isPng ? PngScale(this->Path_) : 0;
   }
 
   void ReadGeometry()
@@ -482,15 +527,22 @@ private:
   }
 
   std::string Path_;
-  NiftiName Name_;
+  ReadableName Name_;
   itk::ImageIOBase::Pointer Io_;
+  int Alpha_ = 0; // components that are read and left out
   Volume Volume_;
 };
 
 namespace
 {
 
-Volume ReadAny(const std::string& path, bool voxels)
+enum class What
+{
+  Header,
+  Voxels
+};
+
+Volume ReadAny(const std::string& path, What what, Palette palette)
 {
   std::error_code ignored;
   if (!fs::exists(path, ignored))
@@ -508,13 +560,26 @@ Volume ReadAny(const std::string& path, bool voxels)
     {
       return ReadSeries(path);
     }
-    ImageReader reader(path);
-    return voxels ? reader.Read() : reader.Header();
+    ImageReader reader(path, palette);
+    return what == What::Voxels ? reader.Read() : reader.Header();
   }
   catch (const itk::ExceptionObject& exception)
   {
     throw Error(RCN_EFORMAT, path + " cannot be read as an image: " + Reason(exception) + ".");
   }
+}
+
+/// In no format and for no purpose is NaN or infinity a value: neither of an image nor a label nor a probability.
+Volume ReadVoxels(const std::string& path, Palette palette)
+{
+  const Volume volume = ReadAny(path, What::Voxels, palette);
+  const rcn_image all = volume.All();
+  const int64_t bad = rcn_image_find_nonfinite(&all);
+  if (bad >= 0)
+  {
+    throw Error(RCN_EDATA, path + " " + NotFinite(rcn_image_element(&all, bad), bad / all.components, volume.Geometry().size));
+  }
+  return volume;
 }
 
 } // namespace
@@ -526,12 +591,22 @@ void SetLibrariesQuiet(bool quiet)
 
 Volume ReadImage(const std::string& path)
 {
-  return ReadAny(path, true);
+  return ReadVoxels(path, Palette::Colors);
 }
 
 Volume ReadImageHeader(const std::string& path)
 {
-  return ReadAny(path, false);
+  return ReadAny(path, What::Header, Palette::Colors);
+}
+
+Volume ReadMask(const std::string& path)
+{
+  return ReadVoxels(path, Palette::Labels);
+}
+
+Volume ReadMaskHeader(const std::string& path)
+{
+  return ReadAny(path, What::Header, Palette::Labels);
 }
 
 namespace
@@ -763,6 +838,7 @@ std::string WriteImage(const std::string& path, const rcn_image& image, Content 
   const int64_t elements = rcn_geometry_voxels(&image.geometry) * image.components;
   rcn_image stored = image;
   std::shared_ptr<void> converted;
+  bool scaled = false;
   const bool wholeNumbers = StorageFor(sentence, path) == Storage::WholeNumbers;
   if (wholeNumbers && image.geometry.size[2] > 1)
   {
@@ -777,6 +853,7 @@ std::string WriteImage(const std::string& path, const rcn_image& image, Content 
     const float* in = static_cast<const float*>(image.data);
     const float scale =
       content == Content::Mask ? 255.0F : content == Content::Probability ? 65535.0F : 1.0F;
+    scaled = scale > 1;
     stored.type = content == Content::Probability ? RCN_UINT16 : RCN_UINT8;
     converted = AllocateBuffer(elements, rcn_type_size(stored.type), path);
     stored.data = converted.get();
@@ -816,6 +893,10 @@ std::string WriteImage(const std::string& path, const rcn_image& image, Content 
   try
   {
     WriteWithItk(beside.Path(), stored, content);
+    if (scaled)
+    {
+      SetPngScale(beside.Path());
+    }
   }
   catch (const itk::ExceptionObject& exception)
   {
@@ -974,15 +1055,6 @@ std::vector<Volume> ReadImages(rcn_context* context, const std::vector<std::stri
     if (IsAllZero(image))
     {
       throw Error(RCN_EDATA, path + " is zero everywhere; is it the right image?");
-    }
-    const int64_t bad = rcn_image_find_nonfinite(&image.View());
-    if (bad >= 0)
-    {
-      const int64_t voxel = bad / image.View().components;
-      const int64_t* size = image.Geometry().size;
-      throw Error(RCN_EDATA, path + " is not a number at voxel (" + std::to_string(voxel % size[0]) + ", " +
-        std::to_string(voxel / size[0] % size[1]) + ", " + std::to_string(voxel / (size[0] * size[1])) +
-        "); replace NaN and infinite voxels first.");
     }
     if (!images.empty())
     {

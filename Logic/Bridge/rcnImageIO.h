@@ -61,8 +61,14 @@ public:
   int ChannelCount() const { return this->View_.components * this->Repeats_; }
   Channel GetChannel(int index) const;
 
-  /// True for a colour picture (RGB or RGBA), whose components are no separate images.
+  /// The volumes of a 4-D file as one image, one behind the other; otherwise View().
+  rcn_image All() const;
+
+  /// True for a colour picture (RGB), whose components are no separate images.
   bool IsColor() const { return this->Color_; }
+
+  /// The stored number that means 1, where the file says so (WriteImage() to PNG); otherwise 0.
+  double Scale() const { return this->Scale_; }
   const std::vector<Segment>& Segments() const { return this->Segments_; }
 
 private:
@@ -72,16 +78,21 @@ private:
   rcn_image View_{};
   int Repeats_ = 1; // volumes of a 4-D file
   bool Color_ = false;
+  double Scale_ = 0;
   std::vector<Segment> Segments_;
 };
 
 /// Reads a file (NRRD, NIfTI, MetaImage, PNG, TIFF, JPEG, DICOM, ...) or a folder with one DICOM
 /// series. Throws Error naming the file: RCN_EIO when it cannot be opened, RCN_EFORMAT when it is no
-/// image that can be used.
+/// image that can be used, RCN_EDATA when a voxel is NaN or infinite. Alpha is left out: it is no channel.
 Volume ReadImage(const std::string& path);
 
 /// The same without the voxels: geometry, type, channels and segments. Data() is null.
 Volume ReadImageHeader(const std::string& path);
+
+/// The same for a mask: where a picture has a palette, the numbers of its entries are the labels, not their colours.
+Volume ReadMask(const std::string& path);
+Volume ReadMaskHeader(const std::string& path);
 
 /// The files of a folder that are named like images, sorted; none in a folder that may be a DICOM series. Throws Error
 /// (RCN_EIO) when the folder cannot be read.
@@ -102,8 +113,8 @@ enum class Content
 /// Writes float32 or uint8 voxels (any number of components) in the geometry's dimension, compressed
 /// where the format can, beside the target and then renamed: the target is never half written.
 ///
-/// Formats that hold whole numbers only (PNG) get masks as 0/255 and probabilities as 0 ... 65535; the
-/// returned sentence says so, and what of the geometry a format cannot keep (empty otherwise). Writing
+/// Formats that hold whole numbers only (PNG) get masks as 0/255 and probabilities as 0 ... 65535, and which number means 1
+/// (Volume::Scale()); the returned sentence says so, and what of the geometry a format cannot keep (empty otherwise). Writing
 /// itself cannot be stopped, but when `cancelled` says true afterwards the target stays as it was and
 /// RCN_ECANCELLED is thrown.
 std::string WriteImage(const std::string& path, const rcn_image& image, Content content,
@@ -130,7 +141,7 @@ rcn_geometry GeometryAtSpacing(
   const rcn_geometry& geometry, const double spacing[3], const std::string& about = "The image");
 
 /// The files of one image, a channel or more each. Throws Error that names the file: RCN_EDATA for one that is zero
-/// everywhere or has voxels that are not a number, RCN_EGEOMETRY for one of another geometry than the first.
+/// everywhere, RCN_EGEOMETRY for one of another geometry than the first.
 std::vector<Volume> ReadImages(rcn_context* context, const std::vector<std::string>& paths, double tolerance);
 
 /// distance[voxel] = mm from each voxel centre to the nearest voxel centre that is 1 in the mask.

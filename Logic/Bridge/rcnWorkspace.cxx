@@ -75,7 +75,7 @@ std::vector<RaterFile> ExpandRater(const RaterFile& rater, const Volume& volume)
   }
   if (volume.IsColor())
   {
-    throw Error(RCN_EDATA, rater.Path + " is a colour picture; a mask must have one value per voxel.");
+    throw Error(RCN_EDATA, rater.Path + " is a color picture; a mask must have one value per voxel. Save it in shades of gray or with a palette, with 8 bits or more.");
   }
   if (volume.ChannelCount() == 1)
   {
@@ -111,7 +111,7 @@ bool IsJpeg(const std::string& path)
 
 std::vector<RaterFile> RatersIn(const RaterFile& rater)
 {
-  return ExpandRater(rater, ReadImageHeader(rater.Path));
+  return ExpandRater(rater, ReadMaskHeader(rater.Path));
 }
 
 /// Collects a case's answers; the workspace takes them over when all went well.
@@ -268,7 +268,7 @@ void Workspace::LoadCase(const Case& one, const std::vector<std::string>& raters
   }
   for (const std::string& file : files)
   {
-    Volume volume = ReadImage(file);
+    Volume volume = ReadMask(file);
     ballot.Place(volume, file, " Use --resample to resample it.");
     for (const RaterFile& rater : byFile[file])
     {

@@ -189,7 +189,7 @@ struct Dropped
 
 Dropped LookAt(const std::string& path)
 {
-  const Volume header = ReadImageHeader(path);
+  const Volume header = ReadMaskHeader(path);
   if (!header.Segments().empty())
   {
     return { path, true };
@@ -199,7 +199,7 @@ Dropped LookAt(const std::string& path)
   {
     return { path, false };
   }
-  return { path, rcn_image_is_mask(&ReadImage(path).View()) != 0 };
+  return { path, rcn_image_is_mask(&ReadMask(path).View()) != 0 };
 }
 
 /// "Ada" of "c01_Ada" for the case c01; the whole name otherwise.

@@ -321,6 +321,36 @@ static void not_finite(void) {
     CHECK(rcn_image_find_nonfinite(&image) == -1);
 }
 
+static void elements_of_any_type(void) {
+    uint8_t u8[8] = {0, 1, 1, 0, 7, 255, 7, 3};
+    float f32[8] = {0, 1, 1, 0, -2.5f, 3, 1, 7};
+    rcn_image image = {u8, RCN_UINT8, 2, rcn_geometry_make(4, 1, 1)};
+    CHECK(rcn_image_find_beyond_one(&image) == 4 && rcn_image_element(&image, 5) == 255);
+    float out[8] = {9, 9, 9, 9, 9, 9, 9, 9};
+    rcn_image_to_float(out, 2, &image, 1, 255);
+    CHECK(out[0] == (float)(1.0 / 255) && out[2] == 0 && out[4] == 1 && out[1] == 9);
+    image.data = f32;
+    image.type = RCN_FLOAT32;
+    CHECK(rcn_image_find_beyond_one(&image) == 4 && rcn_image_element(&image, 4) == -2.5);
+    image.geometry = rcn_geometry_make(2, 1, 1);
+    CHECK(rcn_image_find_beyond_one(&image) == -1);
+
+    /* Labels: distinct and rising, without 0 and what stands for no answer; no more than asked. */
+    double labels[3] = {-1, -1, -1};
+    const int64_t unanswered = 255;
+    rcn_image plain = {u8, RCN_UINT8, 1, rcn_geometry_make(8, 1, 1)};
+    CHECK(rcn_image_labels(labels, 3, &plain, 0, NULL) == 3);
+    CHECK(labels[0] == 1 && labels[1] == 7 && labels[2] == 255);
+    CHECK(rcn_image_labels(labels, 3, &plain, 0, &unanswered) == 3 && labels[1] == 3);
+    CHECK(rcn_image_labels(labels, 2, &plain, 0, NULL) == 2 && labels[1] == 7);
+    plain.components = 2;
+    plain.geometry = rcn_geometry_make(4, 1, 1);
+    CHECK(rcn_image_labels(labels, 3, &plain, 0, NULL) == 2 && labels[0] == 1 && labels[1] == 7);
+
+    rcn_image_keep_components(&plain, 1);
+    CHECK(plain.components == 1 && u8[0] == 0 && u8[1] == 1 && u8[2] == 7 && u8[3] == 7);
+}
+
 static void looks_like_a_mask(void) {
     static const size_t bytes[] = {1, 1, 2, 2, 4, 4, 8, 8, 4, 8};
     for (int type = RCN_UINT8; type <= RCN_FLOAT64; ++type) {
@@ -354,6 +384,7 @@ int main(void) {
     RUN(failing_allocations_and_cancel);
     RUN(labels_out_of_range);
     RUN(not_finite);
+    RUN(elements_of_any_type);
     RUN(looks_like_a_mask);
     return TEST_RESULT;
 }

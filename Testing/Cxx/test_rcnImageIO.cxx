@@ -138,6 +138,32 @@ void SeveralComponents()
     const rcn::Volume in = rcn::ReadImage(folder / name);
     CHECK(in.ChannelCount() == 4 && !in.IsColor());
     CHECK(std::memcmp(in.Data(), out.Data(), 240 * sizeof(float)) == 0);
+    // Four bytes are four masks where a format does not say that they are a color.
+    rcn_image masks = out.View();
+    masks.type = RCN_UINT8;
+    rcn::WriteImage(folder / name, masks, rcn::Content::Levels);
+    CHECK(rcn::ReadImage(folder / name).ChannelCount() == 4 && rcn::ReadMaskHeader(folder / name).ChannelCount() == 4);
+  }
+}
+
+/// As many levels as one to four raters have, in a format that takes three values for a color and four for one with alpha.
+void LevelsInTiff()
+{
+  const Folder folder;
+  for (const int64_t slices : { 1, 3 })
+  {
+    for (int components = 2; components <= 5; ++components)
+    {
+      const rcn::Volume out = rcn::Volume::Allocate(rcn_geometry_make(4, 5, slices), RCN_FLOAT32, components);
+      const int64_t elements = 20 * slices * components;
+      for (int64_t i = 0; i < elements; ++i)
+      {
+        static_cast<float*>(out.Data())[i] = static_cast<float>(i) / 1000;
+      }
+      rcn::WriteImage(folder / "a.tif", out.View(), rcn::Content::Probability);
+      const rcn::Volume in = rcn::ReadImage(folder / "a.tif");
+      CHECK(in.ChannelCount() == components && std::memcmp(in.Data(), out.Data(), static_cast<size_t>(elements) * sizeof(float)) == 0);
+    }
   }
 }
 
@@ -284,6 +310,7 @@ int main()
   RUN(ToItkSharesTheBuffer);
   RUN(RoundTrips);
   RUN(SeveralComponents);
+  RUN(LevelsInTiff);
   RUN(WritingFailsWithoutATrace);
   RUN(FilesBeside);
   RUN(WritesThroughLinks);

@@ -209,26 +209,31 @@ def write_meta(path, array, spacing=None, origin=None, direction=None, compress=
     return path
 
 
-def write_png(path, array):
-    """[y, x] grey or [y, x, 3] colour; uint8 or uint16."""
+def png_chunk(kind, body):
+    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+
+def write_png(path, array, palette=None, transparent=None):
+    """[y, x] grey, [y, x, 2] grey and alpha, [y, x, 3] or [y, x, 4] colour; uint8 or uint16. palette: bytes, the array holds its
+    entries then. transparent: bytes of the chunk tRNS."""
     array = np.asarray(array)
     height, width = array.shape[:2]
     depth = 8 * array.dtype.itemsize
     rows = array.astype(array.dtype.newbyteorder(">")).reshape(height, -1)
     data = b"".join(b"\0" + row.tobytes() for row in rows)
-
-    def chunk(kind, body):
-        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+    kind = 3 if palette else 0 if array.ndim == 2 else {2: 4, 3: 2, 4: 6}[array.shape[2]]
     pathlib.Path(path).write_bytes(
-        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, depth, 2 if array.ndim == 3 else 0, 0, 0, 0))
-        + chunk(b"IDAT", zlib.compress(data)) + chunk(b"IEND", b""))
+        b"\x89PNG\r\n\x1a\n" + png_chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, depth, kind, 0, 0, 0))
+        + (png_chunk(b"PLTE", palette) if palette else b"") + (png_chunk(b"tRNS", transparent) if transparent else b"")
+        + png_chunk(b"IDAT", zlib.compress(data)) + png_chunk(b"IEND", b""))
     return path
 
 
-def write_tiff(path, array):
-    """[y, x] or [z, y, x] (a page per slice), uncompressed, little endian."""
+def write_tiff(path, array, samples=1, palette=None):
+    """[y, x] or [z, y, x] (a page per slice), uncompressed, little endian. samples: the last axis holds that many values per
+    voxel, the last of which is alpha. palette: 3 x 256 numbers of 16 bits; the array holds its entries then."""
     array = np.asarray(array)
-    pages = array if array.ndim == 3 else array[None]
+    pages = array if array.ndim == (3 if samples == 1 else 4) else array[None]
     kind = {"u": 1, "i": 2, "f": 3}[array.dtype.kind]
     out, last = bytearray(b"II*\0\0\0\0\0"), 4
     for page in pages:
@@ -236,9 +241,15 @@ def write_tiff(path, array):
         at = len(out)
         out += data + b"\0" * (len(data) % 2)
         tags = [(256, 4, page.shape[1]), (257, 4, page.shape[0]), (258, 3, 8 * page.dtype.itemsize), (259, 3, 1),
-                (262, 3, 1), (273, 4, at), (277, 3, 1), (278, 4, page.shape[0]), (279, 4, len(data)), (339, 3, kind)]
+                (262, 3, 3 if palette is not None else 1 if samples < 3 else 2), (273, 4, at), (277, 3, samples),
+                (278, 4, page.shape[0]), (279, 4, len(data)), (339, 3, kind)]
+        if samples > 1:
+            tags.insert(-1, (338, 3, 2))
+        if palette is not None:
+            tags.insert(-1, (320, 3, len(out)))
+            out += np.asarray(palette, "<u2").tobytes()
         struct.pack_into("<I", out, last, len(out))
-        out += struct.pack("<H", len(tags)) + b"".join(struct.pack("<HHII", t, f, 1, v) for t, f, v in tags)
+        out += struct.pack("<H", len(tags)) + b"".join(struct.pack("<HHII", t, f, 768 if t == 320 else 1, v) for t, f, v in tags)
         last = len(out)
         out += b"\0\0\0\0"
     pathlib.Path(path).write_bytes(bytes(out))

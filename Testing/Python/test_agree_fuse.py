@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from rcn_testing import (METHODS, PROGRAM, blobs, case, golden, leftovers, raters, read_image, read_png,  # noqa: F401
-                         rotation, run, write_image, write_meta, write_nifti, write_nrrd, write_nrrd_4d, write_png)
+                         rotation, run, write_image, write_meta, write_nifti, write_nrrd, write_nrrd_4d, write_png, write_tiff)
 
 
 def fuse(folder, files, method, *options, name="out.nrrd"):
@@ -412,6 +412,38 @@ def test_tiff(shape, tmp_path):
     assert answer["raters"]["O"]["voxels"] == (np.sum(masks, 0) > 0).sum()
     three = run("agree", "--rater", f"O={tmp_path / 'o.tif'}:3", "--json", "-").json
     assert three["raters"]["O"]["voxels"] == (np.sum(masks, 0) == 3).sum()
+
+
+COLORS = bytes([0, 0, 0, 255, 0, 0, 0, 255, 0, 9, 9, 9])
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16"])
+def test_alpha_is_no_rater(dtype, tmp_path):
+    mask, other = blobs(2, (20, 30))
+    alpha = np.full_like(mask, 255)
+    files = {"G": write_png(tmp_path / "g.png", (mask * 200).astype(dtype)), "O": write_png(tmp_path / "o.png", other)}
+    expected = run("agree", *raters(files), "--json", "-").json
+    for what in (write_png(tmp_path / "alpha.png", np.dstack([mask * 200, alpha]).astype(dtype)),
+                 write_png(tmp_path / "clear.png", (mask * 200).astype(dtype), transparent=b"\0\0")):
+        answer = run("agree", *raters({**files, "G": what}), "--json", "-").json
+        assert answer["raters"] == expected["raters"] and answer["pairs"] == expected["pairs"]
+        # An image has its grey values only.
+        run("agree", "--image", what, *raters(files))
+
+
+@pytest.mark.parametrize("name", ["a.png", "clear.png", "a.tif"])
+def test_palette_entries_are_labels(name, tmp_path):
+    """Two entries of one color, and black ones, are still different labels."""
+    labels = blobs(1, (20, 30))[0] + blobs(1, (20, 30), seed=8)[0]
+    labels[0, 0] = 3
+    path = tmp_path / name
+    if name == "a.tif":
+        write_tiff(path, labels, palette=np.zeros((3, 256), int))
+    else:
+        write_png(path, labels, palette=COLORS[:6] + COLORS[:6], transparent=b"\0" if name == "clear.png" else None)
+    for what, expected in ((path, labels > 0), (f"{path}:2", labels == 2), (f"{path}:1,3", (labels == 1) | (labels == 3))):
+        run("fuse", "--method", "median", "--rater", f"A={what}", "-o", tmp_path / "o.nrrd", "--quiet")
+        assert np.array_equal(read_image(tmp_path / "o.nrrd").array.reshape(labels.shape), expected)
 
 
 @pytest.mark.parametrize("extension", [".tif", ".png"])

@@ -109,11 +109,14 @@ def test_channels_from_several_files_and_colours(tmp_path):
     colour = ((numbers("rgb", 30 * 28 * 3) + 1) * 127).astype(np.uint8).reshape(30, 28, 3)
     x = np.moveaxis((colour - np.array([100.0, 90, 80])) / [50, 60, 70], -1, 0).astype(np.float32)
     write_png(tmp_path / "rgb.png", colour)
+    write_png(tmp_path / "rgba.png", np.dstack([colour, colour[..., :1]]))  # alpha is no channel
+    write_png(tmp_path / "clear.png", colour, transparent=bytes(6))
     files = [write_png(tmp_path / f"{i}.png", colour[..., i]) for i in range(3)]
     model = tmp_path / "m.safetensors"
-    run("predict", "--model", model, "--image", tmp_path / "rgb.png", "-o", tmp_path)
+    for name in ("rgb", "rgba", "clear"):
+        run("predict", "--model", model, "--image", tmp_path / f"{name}.png", "-o", tmp_path)
     run("predict", "--model", model, *[w for f in files for w in ("--image", f)], "-o", tmp_path)
-    for name in ("rgb", "0"):
+    for name in ("rgb", "rgba", "clear", "0"):
         assert np.abs(read_image(tmp_path / f"{name}_levels.nrrd").array - levels_of(net, x)).max() < 1e-5
     net.close()
 

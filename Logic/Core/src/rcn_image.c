@@ -158,6 +158,21 @@ int64_t rcn_image_find_nonfinite(const rcn_image *image) {
     return -1;
 }
 
+/* Calls DO(T) with the C type of an image's elements. */
+#define FOR_TYPE(type, DO)                                                                         \
+    switch (type) {                                                                                \
+    case RCN_UINT8: DO(uint8_t); break;                                                            \
+    case RCN_INT8: DO(int8_t); break;                                                              \
+    case RCN_UINT16: DO(uint16_t); break;                                                          \
+    case RCN_INT16: DO(int16_t); break;                                                            \
+    case RCN_UINT32: DO(uint32_t); break;                                                          \
+    case RCN_INT32: DO(int32_t); break;                                                            \
+    case RCN_UINT64: DO(uint64_t); break;                                                          \
+    case RCN_INT64: DO(int64_t); break;                                                            \
+    case RCN_FLOAT32: DO(float); break;                                                            \
+    case RCN_FLOAT64: DO(double); break;                                                           \
+    }
+
 #define ZERO_OR_ONE_VALUE(T)                                                                       \
     do {                                                                                           \
         const T *at = image->data;                                                                 \
@@ -170,17 +185,73 @@ int64_t rcn_image_find_nonfinite(const rcn_image *image) {
 
 int rcn_image_is_mask(const rcn_image *image) {
     const int64_t elements = rcn_geometry_voxels(&image->geometry) * image->components;
-    switch (image->type) {
-    case RCN_UINT8: ZERO_OR_ONE_VALUE(uint8_t);
-    case RCN_INT8: ZERO_OR_ONE_VALUE(int8_t);
-    case RCN_UINT16: ZERO_OR_ONE_VALUE(uint16_t);
-    case RCN_INT16: ZERO_OR_ONE_VALUE(int16_t);
-    case RCN_UINT32: ZERO_OR_ONE_VALUE(uint32_t);
-    case RCN_INT32: ZERO_OR_ONE_VALUE(int32_t);
-    case RCN_UINT64: ZERO_OR_ONE_VALUE(uint64_t);
-    case RCN_INT64: ZERO_OR_ONE_VALUE(int64_t);
-    case RCN_FLOAT32: ZERO_OR_ONE_VALUE(float);
-    case RCN_FLOAT64: ZERO_OR_ONE_VALUE(double);
-    }
+    FOR_TYPE(image->type, ZERO_OR_ONE_VALUE)
     return 0;
+}
+
+double rcn_image_element(const rcn_image *image, int64_t element) {
+#define ELEMENT(T) return (double)((const T *)image->data)[element]
+    FOR_TYPE(image->type, ELEMENT)
+    return NAN;
+}
+
+int64_t rcn_image_find_beyond_one(const rcn_image *image) {
+    const int64_t elements = rcn_geometry_voxels(&image->geometry) * image->components;
+#define BEYOND_ONE(T)                                                                              \
+    for (int64_t i = 0; i < elements; ++i) {                                                       \
+        const T value = ((const T *)image->data)[i];                                               \
+        if (value != (T)0 && value != (T)1) return i;                                              \
+    }
+    FOR_TYPE(image->type, BEYOND_ONE)
+    return -1;
+}
+
+void rcn_image_to_float(float *out, int64_t stride, const rcn_image *image, int component,
+                        double divisor) {
+    const int64_t voxels = rcn_geometry_voxels(&image->geometry), step = image->components;
+#define TO_FLOAT(T)                                                                                \
+    for (int64_t i = 0; i < voxels; ++i)                                                           \
+        out[i * stride] = (float)((double)((const T *)image->data)[i * step + component] / divisor);
+    FOR_TYPE(image->type, TO_FLOAT)
+}
+
+void rcn_image_keep_components(rcn_image *image, int count) {
+    const int64_t voxels = rcn_geometry_voxels(&image->geometry);
+    const size_t kept = (size_t)count * rcn_type_size(image->type);
+    const size_t step = (size_t)image->components * rcn_type_size(image->type);
+    char *data = image->data;
+    for (int64_t i = 1; i < voxels; ++i)
+        memmove(data + (size_t)i * kept, data + (size_t)i * step, kept);
+    image->components = count;
+}
+
+/* Puts a label into a rising list of distinct ones; returns how many there are now. */
+static int note_label(double *labels, int count, double label) {
+    int at = count;
+    while (at > 0 && labels[at - 1] >= label) --at;
+    if (at < count && labels[at] == label) return count;
+    memmove(labels + at + 1, labels + at, (size_t)(count - at) * sizeof *labels);
+    labels[at] = label;
+    return count + 1;
+}
+
+int rcn_image_labels(double *labels, int most, const rcn_image *image, int component,
+                     const int64_t *unanswered) {
+    const int64_t voxels = rcn_geometry_voxels(&image->geometry), step = image->components;
+    int count = 0;
+    /* Neighbours mostly agree: only a value that differs from the last one is looked at. */
+#define LABELS(T)                                                                                  \
+    do {                                                                                           \
+        const T *at = (const T *)image->data + component;                                          \
+        T last = 0;                                                                                \
+        for (int64_t i = 0; i < voxels && count < most; ++i) {                                     \
+            const T value = at[i * step];                                                          \
+            if (value == (T)0 || value == last) continue;                                          \
+            last = value;                                                                          \
+            if (!unanswered || (double)value != (double)*unanswered)                               \
+                count = note_label(labels, count, (double)value);                                  \
+        }                                                                                          \
+    } while (0)
+    FOR_TYPE(image->type, LABELS)
+    return count;
 }

@@ -86,6 +86,25 @@ RCN_API const char *rcn_image_check(const rcn_image *image);
  * is none. */
 RCN_API int64_t rcn_image_find_nonfinite(const rcn_image *image);
 
+/* An element as a number; counted over all components. */
+RCN_API double rcn_image_element(const rcn_image *image, int64_t element);
+
+/* Position of the first element that is neither 0 nor 1, counted over all components; -1 when there
+ * is none. */
+RCN_API int64_t rcn_image_find_beyond_one(const rcn_image *image);
+
+/* out[i * stride] = the component of voxel i, divided by `divisor`. */
+RCN_API void rcn_image_to_float(float *out, int64_t stride, const rcn_image *image, int component,
+                                double divisor);
+
+/* Keeps the first `count` components of every voxel, in place; the others are gone. */
+RCN_API void rcn_image_keep_components(rcn_image *image, int count);
+
+/* The distinct labels of one component that are neither 0 nor *unanswered (NULL: none means that),
+ * rising; looks no further once there are `most`. Returns how many were found. */
+RCN_API int rcn_image_labels(double *labels, int most, const rcn_image *image, int component,
+                             const int64_t *unanswered);
+
 /* Whether every element is 0 or one other value, as in a mask: for guessing what a file is. An
  * image ends the search soon. */
 RCN_API int rcn_image_is_mask(const rcn_image *image);

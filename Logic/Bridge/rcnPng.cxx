@@ -1,0 +1,189 @@
+#include "rcnPng.h"
+
+#include "rcnError.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+
+#include <itk_zlib.h>
+
+namespace rcn
+{
+
+namespace
+{
+
+const unsigned char Signature[8] = { 0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n' };
+
+std::string Bytes(uint32_t value)
+{
+  return { static_cast<char>(value >> 24), static_cast<char>(value >> 16), static_cast<char>(value >> 8),
+    static_cast<char>(value) };
+}
+
+uint32_t Checksum(const PngChunk& chunk)
+{
+  uLong sum = crc32(0, reinterpret_cast<const Bytef*>(chunk.Kind.data()), 4);
+  sum = chunk.Body.empty() ? sum : crc32(sum, chunk.Body.data(), static_cast<uInt>(chunk.Body.size()));
+  return static_cast<uint32_t>(sum);
+}
+
+std::string Packed(const PngChunk& chunk)
+{
+  return Bytes(static_cast<uint32_t>(chunk.Body.size())) + chunk.Kind +
+    std::string(chunk.Body.begin(), chunk.Body.end()) + Bytes(Checksum(chunk));
+}
+
+/// The largest number a voxel can hold; those of fewer than 8 bits are stretched to 8 when read.
+double LargestOf(const PngChunk& header)
+{
+  return header.Body.size() > 8 && header.Body[8] == 16 ? 65535 : 255;
+}
+
+void Write(const std::string& path, const std::string& content)
+{
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file.write(content.data(), static_cast<std::streamsize>(content.size()));
+  file.close();
+  if (!file)
+  {
+    throw Error(RCN_EIO, path + " cannot be written.");
+  }
+}
+
+/// All chunks as they stand in the file, changed by `change`, which appends one to the text.
+template <class TChange> std::string Rewritten(const std::string& path, TChange change)
+{
+  PngReader reader(path);
+  PngChunk chunk;
+  std::string text(reinterpret_cast<const char*>(Signature), sizeof Signature);
+  while (reader.Next(chunk))
+  {
+    change(text, chunk);
+  }
+  return text;
+}
+
+/// "name", x0, x1, kind of equation, number of parameters, "unit", parameters: the stored number that means 1, or 0.
+double ScaleFrom(const std::vector<unsigned char>& body, double largest)
+{
+  const std::string text(body.begin(), body.end());
+  const std::string::size_type name = text.find('\0');
+  if (name == std::string::npos || text.size() < name + 11)
+  {
+    return 0;
+  }
+  const unsigned char* fixed = body.data() + name + 1;
+  const std::string::size_type unit = text.find('\0', name + 11);
+  if (PngNumber(fixed) != 0 || PngNumber(fixed + 4) == 0 || fixed[8] != 0 || fixed[9] != 2 || unit == std::string::npos)
+  {
+    return 0;
+  }
+  const std::string::size_type between = text.find('\0', unit + 1);
+  if (between == std::string::npos || std::strtod(text.c_str() + unit + 1, nullptr) != 0)
+  {
+    return 0;
+  }
+  const double slope = std::strtod(text.c_str() + between + 1, nullptr);
+  return slope > 0 && std::isfinite(slope) ? largest / slope : 0;
+}
+
+} // namespace
+
+uint32_t PngNumber(const unsigned char* at)
+{
+  return static_cast<uint32_t>(at[0]) << 24 | static_cast<uint32_t>(at[1]) << 16 |
+    static_cast<uint32_t>(at[2]) << 8 | at[3];
+}
+
+PngReader::PngReader(const std::string& path) : File_(path, std::ios::binary)
+{
+  unsigned char signature[sizeof Signature];
+  std::error_code failure;
+  const auto size = std::filesystem::file_size(path, failure);
+  if (!failure && this->File_.read(reinterpret_cast<char*>(signature), sizeof signature) &&
+    std::equal(signature, signature + sizeof signature, Signature))
+  {
+    this->Size_ = static_cast<double>(size);
+  }
+}
+
+bool PngReader::Next(PngChunk& chunk)
+{
+  unsigned char head[8], tail[4];
+  if (this->Size_ == 0 || !this->File_.read(reinterpret_cast<char*>(head), 8))
+  {
+    return false;
+  }
+  const uint32_t size = PngNumber(head);
+  if (size > 0x7FFFFFFF || static_cast<double>(size) > this->Size_)
+  {
+    return false;
+  }
+  chunk.Kind.assign(reinterpret_cast<char*>(head + 4), 4);
+  chunk.Body.resize(size);
+  if (!this->File_.read(reinterpret_cast<char*>(chunk.Body.data()), size) ||
+    !this->File_.read(reinterpret_cast<char*>(tail), 4))
+  {
+    return false;
+  }
+  chunk.Sound = Checksum(chunk) == PngNumber(tail);
+  return true;
+}
+
+bool HasPngChunk(const std::string& path, const std::string& kind)
+{
+  PngReader reader(path);
+  PngChunk chunk;
+  while (reader.Next(chunk) && chunk.Kind != "IDAT")
+  {
+    if (chunk.Kind == kind)
+    {
+      return true;
+    }
+  }
+  return false;
+}
+
+void CopyPngWithout(const std::string& path, const std::string& kind, const std::string& copy)
+{
+  Write(copy, Rewritten(path, [&kind](std::string& text, const PngChunk& chunk) {
+    text += chunk.Kind == kind ? "" : Packed(chunk);
+  }));
+}
+
+double PngScale(const std::string& path)
+{
+  PngReader reader(path);
+  PngChunk chunk;
+  double largest = 0;
+  while (reader.Next(chunk) && chunk.Kind != "IDAT")
+  {
+    if (chunk.Kind == "IHDR")
+    {
+      largest = LargestOf(chunk);
+    }
+    else if (chunk.Kind == "pCAL" && chunk.Sound)
+    {
+      return ScaleFrom(chunk.Body, largest);
+    }
+  }
+  return 0;
+}
+
+void SetPngScale(const std::string& path)
+{
+  Write(path, Rewritten(path, [](std::string& text, const PngChunk& chunk) {
+    text += Packed(chunk);
+    if (chunk.Kind == "IHDR")
+    {
+      const std::string body = std::string("probability") + '\0' + Bytes(0) +
+        Bytes(static_cast<uint32_t>(LargestOf(chunk))) + '\0' + '\2' + '\0' + "0" + '\0' + "1";
+      text += Packed({ "pCAL", std::vector<unsigned char>(body.begin(), body.end()), true });
+    }
+  }));
+}
+
+} // namespace rcn
