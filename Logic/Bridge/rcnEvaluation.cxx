@@ -23,53 +23,37 @@ std::string LevelTooMany(const std::string& path, int channels)
   return path + " has " + std::to_string(channels) + " values per voxel of whole numbers; levels must be stored as float32.";
 }
 
-/// Elements of any type as float, channels interleaved; 4-D files have them one after the other.
-template <class T> void CopyAsFloat(float* out, const Volume& in, double scale)
-{
-  const int channels = in.ChannelCount();
-  const int64_t voxels = rcn_geometry_voxels(&in.Geometry());
-  for (int c = 0; c < channels; ++c)
-  {
-    const Channel channel = in.GetChannel(c);
-    const T* data = static_cast<const T*>(channel.Image.data) + channel.Component;
-    for (int64_t i = 0; i < voxels; ++i)
-    {
-      out[i * channels + c] = static_cast<float>(static_cast<double>(data[i * channel.Image.components]) * scale);
-    }
-  }
-}
-
-template <class T> double ScaleOfWholeNumbers(const Volume& in)
-{
-  const T* data = static_cast<const T*>(in.Data());
-  const int64_t voxels = rcn_geometry_voxels(&in.Geometry());
-  return *std::max_element(data, data + voxels) > 1 ? 1.0 / static_cast<double>(static_cast<T>(-1)) : 1.0;
-}
-
 } // namespace
 
-Volume ReadPrediction(const std::string& path)
+Volume ReadPrediction(const std::string& path, double scale)
 {
-  const Volume read = ReadImage(path);
-  const rcn_type type = read.View().type;
-  if (type == RCN_FLOAT32 && read.ChannelCount() == read.View().components)
+  const Volume read = ReadMap(path);
+  const rcn_image all = read.All();
+  const int channels = read.ChannelCount();
+  const bool whole = all.type != RCN_FLOAT32 && all.type != RCN_FLOAT64;
+  if (all.type == RCN_FLOAT32 && channels == all.components)
   {
     return read;
   }
-  Volume out = Volume::Allocate(read.Geometry(), RCN_FLOAT32, read.ChannelCount());
-  float* data = static_cast<float*>(out.Data());
-  if (type != RCN_FLOAT32 && type != RCN_FLOAT64 && read.ChannelCount() > 1)
+  if (whole && channels > 1)
   {
-    throw Error(RCN_EDATA, LevelTooMany(path, read.ChannelCount()));
+    throw Error(RCN_EDATA, LevelTooMany(path, channels));
   }
-  switch (type)
+  const double one = !whole ? 1 : scale > 0 ? scale : read.Scale();
+  const int64_t beyond = one > 0 ? -1 : rcn_image_find_beyond_one(&all);
+  if (beyond >= 0)
   {
-    case RCN_FLOAT32: CopyAsFloat<float>(data, read, 1); break;
-    case RCN_FLOAT64: CopyAsFloat<double>(data, read, 1); break;
-    case RCN_UINT8: CopyAsFloat<uint8_t>(data, read, ScaleOfWholeNumbers<uint8_t>(read)); break;
-    case RCN_UINT16: CopyAsFloat<uint16_t>(data, read, ScaleOfWholeNumbers<uint16_t>(read)); break;
-    default:
-      throw Error(RCN_EDATA, path + " holds " + rcn_type_name(type) + "; probabilities must be stored as float32, float64, uint8 or uint16.");
+    char value[32];
+    std::snprintf(value, sizeof value, "%.15g", rcn_image_element(&all, beyond));
+    throw Error(RCN_EDATA, path + " holds whole numbers (" + rcn_type_name(all.type) + ", such as " + value +
+      ") and does not say which of them means a probability of 1; say so with --scale (such as --scale 255), or store "
+      "probabilities as float32.");
+  }
+  Volume out = Volume::Allocate(read.Geometry(), RCN_FLOAT32, channels);
+  for (int c = 0; c < channels; ++c)
+  {
+    const Channel channel = read.GetChannel(c);
+    rcn_image_to_float(static_cast<float*>(out.Data()) + c, channels, &channel.Image, channel.Component, one > 0 ? one : 1);
   }
   return out;
 }
@@ -446,7 +430,12 @@ std::vector<uint8_t> RegionOf(const rcn_votes* judges, const EvaluationOptions& 
   count = voxels;
   if (!options.RegionMask.empty())
   {
-    const Volume mask = ReadImage(options.RegionMask);
+    const Volume mask = ReadMask(options.RegionMask);
+    if (mask.ChannelCount() != 1)
+    {
+      throw Error(RCN_EDATA, options.RegionMask + " has " + std::to_string(mask.ChannelCount()) +
+        " values per voxel; a mask must have one.");
+    }
     Check(rcn_geometry_compare(context, &mask.Geometry(), options.RegionMask.c_str(), &geometry, "the case",
             RCN_GEOMETRY_TOLERANCE), context);
     // A mask is a rater of one: the votes code already reads any type and refuses what is no label.

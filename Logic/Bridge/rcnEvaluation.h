@@ -60,6 +60,7 @@ struct EvaluationOptions
   rcn_binning Binning = RCN_BINS_WIDTH;
   std::string Reference = "majority"; ///< or "staple", or a rater's name
   double Tolerance = RCN_GEOMETRY_TOLERANCE; ///< in voxels, between prediction and masks
+  double Scale = 0; ///< for ReadPrediction()
   uint64_t Seed = 0;
   const Recalibration* Correction = nullptr; ///< applied before judging
   bool AllowFittedCases = false; ///< judge a correction on the cases it was fitted to
@@ -67,9 +68,9 @@ struct EvaluationOptions
   bool FitTemperature = false;   ///< also collect what temperature on levels needs
 };
 
-/// The prediction of a case: 1 component (probability) or K + 1 (levels), float32. Whole numbers are
-/// taken as stored by WriteImage(): 8-bit as 0 ... 255, 16-bit as 0 ... 65535 when above 1.
-Volume ReadPrediction(const std::string& path);
+/// The prediction of a case: 1 component (probability) or K + 1 (levels), float32. Whole numbers are divided by `scale`, the
+/// stored number that means 1. 0: by what the file says (Volume::Scale()); where it says nothing, only 0 and 1 are taken.
+Volume ReadPrediction(const std::string& path, double scale = 0);
 
 /// Throws Error (RCN_EDATA) unless it has one value per voxel, or a level for each number of raters; `file` names it.
 void CheckLevelCount(const Volume& prediction, int raters, const std::string& file);

@@ -1,7 +1,6 @@
 #include "rcnFileCheck.h"
 
 #include "rcnPng.h"
-#include "rcn/rcn_image.h"
 
 #include <algorithm>
 #include <cmath>
@@ -209,22 +208,21 @@ NiftiHeader ReadNiftiHeader(const std::string& path)
   return header;
 }
 
-/// Looks for NaN and infinity among the stored voxels: niftilib makes zeros of them when it reads.
+/// Looks for NaN and infinity among the stored voxels.
 class NotFiniteFinder
 {
 public:
-  explicit NotFiniteFinder(const NiftiHeader& header) : Header_(header)
+  /// Is told each of them with its place among the numbers; returns whether to go on.
+  using Found = std::function<bool(int64_t element, double value)>;
+
+  NotFiniteFinder(const NiftiHeader& header, Found found) : Header_(header), Found_(std::move(found))
   {
-    switch (header.Type) // NIFTI_TYPE_FLOAT32, FLOAT64, COMPLEX64, COMPLEX128
-    {
-      case 16: this->Width_ = 4; break;
-      case 64: this->Width_ = 8; break;
-      case 32: this->Width_ = 4; this->Parts_ = 2; break;
-      case 1792: this->Width_ = 8; this->Parts_ = 2; break;
-      default: break;
-    }
+    const bool wide = header.Type == 64 || header.Type == 1792; // NIFTI_TYPE_FLOAT64, COMPLEX128
+    const bool narrow = header.Type == 16 || header.Type == 32; // NIFTI_TYPE_FLOAT32, COMPLEX64
+    this->Width_ = wide ? 8 : narrow ? 4 : 0;
   }
 
+  /// Whole numbers are always finite.
   bool IsNeeded() const { return this->Width_ > 0; }
 
   void Look(const unsigned char* bytes, size_t count)
@@ -232,7 +230,7 @@ public:
     const double first = this->Seen_, last = first + static_cast<double>(count);
     this->Seen_ = last;
     const double from = std::max(first, this->Header_.Begin), to = std::min(last, this->Header_.End);
-    if (from >= to || !this->Found_.empty())
+    if (from >= to || this->Done_)
     {
       return;
     }
@@ -246,42 +244,40 @@ public:
           this->Kept_.begin() + static_cast<std::ptrdiff_t>((i + 1) * this->Width_));
       }
     }
-    const rcn_image image = { this->Kept_.data(), this->Width_ == 4 ? RCN_FLOAT32 : RCN_FLOAT64, 1,
-      rcn_geometry_make(static_cast<int64_t>(whole), 1, 1) };
-    const int64_t bad = rcn_image_find_nonfinite(&image);
-    if (bad >= 0)
+    for (size_t at = 0; at < whole && !this->Done_; ++at)
     {
-      this->Found_ = NotFinite(rcn_image_element(&image, bad), (this->Elements_ + bad) / this->Parts_, this->Header_.Size);
+      const rcn_image image = { this->Kept_.data() + at * this->Width_, this->Width_ == 4 ? RCN_FLOAT32 : RCN_FLOAT64, 1,
+        rcn_geometry_make(static_cast<int64_t>(whole - at), 1, 1) };
+      const int64_t bad = rcn_image_find_nonfinite(&image);
+      if (bad < 0)
+      {
+        break;
+      }
+      at += static_cast<size_t>(bad);
+      this->Done_ = !this->Found_(this->Elements_ + static_cast<int64_t>(at), rcn_image_element(&image, bad));
     }
     this->Elements_ += static_cast<int64_t>(whole);
     this->Kept_.erase(this->Kept_.begin(), this->Kept_.begin() + static_cast<std::ptrdiff_t>(whole * this->Width_));
   }
 
-  const std::string& Sentence() const { return this->Found_; }
-
 private:
   const NiftiHeader& Header_;
-  size_t Width_ = 0; // bytes of a number; 0: whole numbers are always finite
-  int64_t Parts_ = 1;
+  Found Found_;
+  size_t Width_ = 0; // bytes of a number
   double Seen_ = 0;
   int64_t Elements_ = 0;
   std::vector<unsigned char> Kept_; // the beginning of a number that was cut, at most
-  std::string Found_;
+  bool Done_ = false;
 };
 
-std::string CheckNifti(const std::string& path)
+/// Goes through the file that holds the voxels: whether there are enough of them, and which are not finite.
+std::string WalkNifti(const NiftiHeader& header, const NotFiniteFinder::Found& found)
 {
-  const NiftiHeader header = ReadNiftiHeader(path);
-  if (!header.Known)
-  {
-    return ""; // ITK reads no other
-  }
-  NotFiniteFinder finder(header);
+  NotFiniteFinder finder(header, found);
   const auto look = [&finder](const unsigned char* bytes, size_t count) { finder.Look(bytes, count); };
   if (EndsWith(header.Voxels, ".gz"))
   {
-    const std::string wrong = CheckStream(header.Voxels, 0, header.End, finder.IsNeeded() ? Visitor(look) : Visitor());
-    return wrong.empty() ? finder.Sentence() : wrong;
+    return CheckStream(header.Voxels, 0, header.End, finder.IsNeeded() ? Visitor(look) : Visitor());
   }
   if (SizeOf(header.Voxels) < header.End)
   {
@@ -289,12 +285,12 @@ std::string CheckNifti(const std::string& path)
   }
   std::ifstream file(header.Voxels, std::ios::binary);
   std::vector<char> bytes(finder.IsNeeded() ? 1 << 18 : 0);
-  while (!bytes.empty() && file && finder.Sentence().empty())
+  while (!bytes.empty() && file)
   {
     file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
     look(reinterpret_cast<const unsigned char*>(bytes.data()), static_cast<size_t>(file.gcount()));
   }
-  return finder.Sentence();
+  return "";
 }
 
 // ---- NRRD and MetaImage: lines of text, then voxels ------------------------------------------------
@@ -565,13 +561,6 @@ std::string CheckTiff(TiffReader& reader)
 
 } // namespace
 
-std::string NotFinite(double value, int64_t voxel, const int64_t size[3])
-{
-  return std::string("has the value ") + (std::isnan(value) ? "nan" : value < 0 ? "-inf" : "inf") + " at voxel (" +
-    std::to_string(voxel % size[0]) + ", " + std::to_string(voxel / size[0] % size[1]) + ", " +
-    std::to_string(voxel / (size[0] * size[1]) % size[2]) + "); replace NaN and infinite voxels first.";
-}
-
 std::string CheckHeader(const std::string& path)
 {
   if (EndsWith(path, ".png") || HasPngChunk(path, "IHDR"))
@@ -586,21 +575,49 @@ std::string CheckHeader(const std::string& path)
   return tiff.IsTiff() ? CheckTiff(tiff) : "";
 }
 
-std::string CheckVoxels(const std::string& path, double bytes)
+VoxelCheck CheckVoxels(const std::string& path, double bytes)
 {
+  VoxelCheck check;
   if (IsNifti(path))
   {
-    return CheckNifti(path);
+    const NiftiHeader header = ReadNiftiHeader(path);
+    if (header.Known) // ITK reads no other
+    {
+      check.Wrong = WalkNifti(header, [&check](int64_t, double) {
+        check.LosesNotFinite = true;
+        return false;
+      });
+    }
   }
-  if (EndsWith(path, ".nrrd"))
+  else if (EndsWith(path, ".nrrd"))
   {
-    return CheckNrrd(path, bytes);
+    check.Wrong = CheckNrrd(path, bytes);
   }
-  if (EndsWith(path, ".mha") || EndsWith(path, ".mhd"))
+  else if (EndsWith(path, ".mha") || EndsWith(path, ".mhd"))
   {
-    return CheckMeta(path, bytes);
+    check.Wrong = CheckMeta(path, bytes);
   }
-  return "";
+  return check;
+}
+
+void RestoreNotFinite(const rcn_image& image, const std::string& path)
+{
+  const NiftiHeader header = ReadNiftiHeader(path);
+  const int64_t voxels = rcn_geometry_voxels(&image.geometry), elements = voxels * image.components;
+  const bool complex = header.Type == 32 || header.Type == 1792;
+  WalkNifti(header, [&](int64_t element, double value) {
+    // NIfTI has one component of all voxels after the other; the two parts of a complex number stand together.
+    const int64_t at = complex ? element : element % voxels * image.components + element / voxels;
+    if (at < elements && image.type == RCN_FLOAT32)
+    {
+      static_cast<float*>(image.data)[at] = static_cast<float>(value);
+    }
+    else if (at < elements && image.type == RCN_FLOAT64)
+    {
+      static_cast<double*>(image.data)[at] = value;
+    }
+    return true;
+  });
 }
 
 } // namespace rcn

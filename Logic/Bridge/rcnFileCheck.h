@@ -6,8 +6,9 @@
 #ifndef rcnFileCheck_h
 #define rcnFileCheck_h
 
-#include <cstdint>
 #include <string>
+
+#include "rcn/rcn_image.h"
 
 namespace rcn
 {
@@ -16,13 +17,18 @@ namespace rcn
 /// nothing is, and for all other formats. Looks at a few bytes.
 std::string CheckHeader(const std::string& path);
 
-/// What is wrong with the voxels: too few of them, a checksum that does not fit, or one that is not finite in a NIfTI
-/// file, where only the file itself still tells. Reads NIfTI, NRRD and MetaImage files to the end; empty for formats whose readers find that out by themselves.
-/// `bytes`: size of the voxels in memory.
-std::string CheckVoxels(const std::string& path, double bytes);
+struct VoxelCheck
+{
+  std::string Wrong;           ///< "ends before ...": too few voxels, or a checksum that does not fit; empty: nothing is
+  bool LosesNotFinite = false; ///< there are NaN or infinite voxels that the reader makes zeros of
+};
 
-/// "has the value nan at voxel (1, 2, 3); ...": `voxel` counts through images of that size, one after the other.
-std::string NotFinite(double value, int64_t voxel, const int64_t size[3]);
+/// Reads NIfTI, NRRD and MetaImage files to the end; finds nothing in formats whose readers do so by themselves.
+/// `bytes`: size of the voxels in memory.
+VoxelCheck CheckVoxels(const std::string& path, double bytes);
+
+/// Puts the NaN and infinite voxels of a NIfTI file back into the image that was read from it.
+void RestoreNotFinite(const rcn_image& image, const std::string& path);
 
 } // namespace rcn
 

@@ -433,12 +433,16 @@ public:
       rcn_type_size(volume.View_.type), this->Path_);
     volume.View_.data = volume.Owner_.get();
     // Beside the reading, so that it costs a second core rather than time.
-    auto wrong = std::async(std::launch::async, CheckVoxels, this->Path_, this->Bytes());
+    auto checking = std::async(std::launch::async, CheckVoxels, this->Path_, this->Bytes());
     this->Io_->Read(volume.View_.data);
-    const std::string sentence = wrong.get();
-    if (!sentence.empty())
+    const VoxelCheck check = checking.get();
+    if (!check.Wrong.empty())
     {
-      this->Fail(sentence);
+      this->Fail(check.Wrong);
+    }
+    if (check.LosesNotFinite)
+    {
+      RestoreNotFinite(volume.All(), this->Path_);
     }
     if (this->Alpha_)
     {
@@ -569,15 +573,20 @@ Volume ReadAny(const std::string& path, What what, Palette palette)
   }
 }
 
-/// In no format and for no purpose is NaN or infinity a value: neither of an image nor a label nor a probability.
-Volume ReadVoxels(const std::string& path, Palette palette)
+/// NaN and infinity are no values: neither of an image nor labels.
+Volume ReadFinite(const std::string& path, Palette palette)
 {
   const Volume volume = ReadAny(path, What::Voxels, palette);
   const rcn_image all = volume.All();
   const int64_t bad = rcn_image_find_nonfinite(&all);
   if (bad >= 0)
   {
-    throw Error(RCN_EDATA, path + " " + NotFinite(rcn_image_element(&all, bad), bad / all.components, volume.Geometry().size));
+    const double value = rcn_image_element(&all, bad);
+    const int64_t* size = volume.Geometry().size;
+    const int64_t voxel = bad / all.components;
+    throw Error(RCN_EDATA, path + " has the value " + (std::isnan(value) ? "nan" : value < 0 ? "-inf" : "inf") + " at voxel (" +
+      std::to_string(voxel % size[0]) + ", " + std::to_string(voxel / size[0] % size[1]) + ", " +
+      std::to_string(voxel / (size[0] * size[1]) % size[2]) + "); replace NaN and infinite voxels first.");
   }
   return volume;
 }
@@ -591,7 +600,12 @@ void SetLibrariesQuiet(bool quiet)
 
 Volume ReadImage(const std::string& path)
 {
-  return ReadVoxels(path, Palette::Colors);
+  return ReadFinite(path, Palette::Colors);
+}
+
+Volume ReadMap(const std::string& path)
+{
+  return ReadAny(path, What::Voxels, Palette::Colors);
 }
 
 Volume ReadImageHeader(const std::string& path)
@@ -601,7 +615,7 @@ Volume ReadImageHeader(const std::string& path)
 
 Volume ReadMask(const std::string& path)
 {
-  return ReadVoxels(path, Palette::Labels);
+  return ReadFinite(path, Palette::Labels);
 }
 
 Volume ReadMaskHeader(const std::string& path)
@@ -754,7 +768,7 @@ bool ReadsBackAs(const std::string& path, const rcn_image& image)
 {
   try
   {
-    const Volume volume = ReadImage(path);
+    const Volume volume = ReadMap(path);
     const int64_t elements = rcn_geometry_voxels(&image.geometry) * image.components;
     return volume.View().type == image.type &&
       rcn_geometry_voxels(&volume.Geometry()) * volume.ChannelCount() == elements &&

@@ -87,6 +87,9 @@ private:
 /// image that can be used, RCN_EDATA when a voxel is NaN or infinite. Alpha is left out: it is no channel.
 Volume ReadImage(const std::string& path);
 
+/// The same for a map that is looked at in places only: elsewhere it may be NaN, so that it may be anywhere.
+Volume ReadMap(const std::string& path);
+
 /// The same without the voxels: geometry, type, channels and segments. Data() is null.
 Volume ReadImageHeader(const std::string& path);
 

@@ -402,7 +402,7 @@ Volume Report::PredictionOf(size_t model, const Case& one)
   {
     const std::string file = this->Options_.Data.empty() ? what.Predictions : FindPrediction(what.Predictions, one.Id);
     this->Files_.insert(file);
-    const Volume prediction = ReadPrediction(file);
+    const Volume prediction = ReadPrediction(file, this->Options_.Judge.Scale);
     CheckLevelCount(prediction, static_cast<int>(this->Raters_.size()), file);
     return prediction;
   }

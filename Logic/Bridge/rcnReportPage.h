@@ -36,7 +36,7 @@ struct ReportOptions
   size_t Pictures = 3;         ///< so many cases are shown, the most disputed first
   size_t Slices = 2;           ///< so many slices of each
   WorkspaceOptions Workspace;
-  EvaluationOptions Judge;     ///< bins, margin, band, reference, seed; region and readout are set here
+  EvaluationOptions Judge;     ///< bins, margin, band, reference, scale, seed; region and readout are set here
   std::string Command;         ///< as typed, for the last section
 
   /// How far it is; true: stop, and nothing is written.

@@ -184,6 +184,22 @@ std::vector<Option> ViewOptions()
   };
 }
 
+Option ScaleOption()
+{
+  return { "--scale", "N", "of maps that hold whole numbers: the one that means a probability of 1, such as 255 (0: as the file says, "
+      "as this program's PNG do; otherwise only 0 and 1 are taken)" };
+}
+
+double ScaleFrom(const Arguments& arguments)
+{
+  const double scale = arguments.GetNumber("--scale", 0);
+  if (scale < 0)
+  {
+    throw Error(RCN_EINVALID, "--scale must not be negative; give the stored number that means a probability of 1.");
+  }
+  return scale;
+}
+
 std::vector<Option> Join(std::vector<Option> a, const std::vector<Option>& b)
 {
   a.insert(a.end(), b.begin(), b.end());

@@ -55,6 +55,8 @@ Arguments ParseArguments(const std::vector<std::string>& words, const std::strin
 std::vector<Option> CaseOptions();   ///< --rater, --image, --data, --resample, ...
 std::vector<Option> OutputOptions(); ///< --json, --csv, --threads, --quiet
 std::vector<Option> ViewOptions();   ///< of `view`, and of the viewer itself
+Option ScaleOption();                ///< --scale, for whatever reads predictions
+double ScaleFrom(const Arguments& arguments);
 std::vector<Option> Join(std::vector<Option> a, const std::vector<Option>& b);
 
 /// The one case behind --rater and --image.

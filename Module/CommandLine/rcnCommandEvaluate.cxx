@@ -26,6 +26,7 @@ std::vector<Option> JudgeOptions()
   return {
     { "--prob", "FILE", "one case: the predicted probability, or K+1 level probabilities per voxel" },
     { "--pred", "DIR", "with --data: folder with <case>_levels or <case>_prob for each case" },
+    ScaleOption(),
     { "--readout", "WHICH", "of level maps: majority (default), expected, or at-least:T" },
     { "--region", "WHERE", "which voxels count (whole)", { "whole", "box", "band", "disputed" } },
     { "--margin", "VOXELS", "box: how far it reaches beyond the marks (20)" },
@@ -63,6 +64,7 @@ EvaluationOptions EvaluationOptionsFrom(const Arguments& arguments)
   options.Binning = arguments.Get("--binning", "width") == "mass" ? RCN_BINS_MASS : RCN_BINS_WIDTH;
   options.Reference = arguments.Get("--reference", "majority");
   options.Tolerance = arguments.GetNumber("--tolerance", RCN_GEOMETRY_TOLERANCE);
+  options.Scale = ScaleFrom(arguments);
   options.Seed = static_cast<uint64_t>(arguments.GetInteger("--seed", 0, 0, INT64_MAX));
   options.AllowFittedCases = arguments.Has("--allow-fitted-cases");
   return options;
@@ -162,7 +164,7 @@ Judged Judge(const Arguments& arguments, Terminal& terminal, Workspace& workspac
   if (!arguments.Has("--data"))
   {
     workspace.LoadCase(CaseFrom(arguments));
-    const Volume prediction = ReadPrediction(arguments.Get("--prob"));
+    const Volume prediction = ReadPrediction(arguments.Get("--prob"), options[0].Scale);
     judged.Raters = workspace.RaterNames();
     add("", 0, std::vector<Volume>(options.size(), prediction),
       std::vector<std::string>(options.size(), arguments.Get("--prob")));
@@ -181,7 +183,7 @@ Judged Judge(const Arguments& arguments, Terminal& terminal, Workspace& workspac
     for (size_t m = 0; m < options.size(); ++m)
     {
       files.push_back(FindPrediction(folders[m], one.Id));
-      predictions.push_back(m && folders[m] == folders[0] ? predictions[0] : ReadPrediction(files[m]));
+      predictions.push_back(m && folders[m] == folders[0] ? predictions[0] : ReadPrediction(files[m], options[m].Scale));
     }
     Case masks = one;
     masks.Images.clear(); // only the raters are needed

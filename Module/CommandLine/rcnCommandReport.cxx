@@ -113,6 +113,7 @@ int RunReport(const Arguments& arguments)
   options.Judge.Calib.bins = static_cast<int>(arguments.GetInteger("--bins", 15, 1, 1000));
   options.Judge.Region.margin = arguments.GetInteger("--margin", options.Judge.Region.margin, 0, 1 << 30);
   options.Judge.Region.band_mm = arguments.GetNumber("--band", options.Judge.Region.band_mm);
+  options.Judge.Scale = ScaleFrom(arguments);
   options.Judge.Tolerance = options.Workspace.Tolerance;
   options.Judge.Seed = static_cast<uint64_t>(arguments.GetInteger("--seed", 0, 0, INT64_MAX));
   options.Command = arguments.CommandLine("rater-consensus report");
@@ -141,6 +142,7 @@ Command ReportCommand()
                 { "--pred", "NAME=PATH", "a model's predictions: one case, the file; with --data, the folder with <case>_levels or <case>_prob. Several times: side by side", {}, true },
                 { "--model", "NAME=FILE", "a model: beside --pred of the same NAME, what it says about itself; alone, it predicts the cases", {}, true },
                 { "--recalibration", "NAME=FILE", "judge the model NAME with this correction too", {}, true },
+                ScaleOption(),
                 { "--readout", "WHICH", "of level maps: majority, expected, or at-least:T (majority and expected)" },
                 { "--surfaces", "", "also the Hausdorff (95 %) and mean surface distances of each pair, in mm" },
                 { "--pictures", "N", "show so many cases, the most disputed first (3)" },

@@ -95,6 +95,7 @@ int main(int argc, char** argv)
       { "string-enumeration", "binning", "Bins of", "--binning", "width", "", "equal width, or about equally many votes" },
       { "string", "reference", "Reference", "--reference", "majority" },
       { "double", "threshold", "Threshold", "--threshold", "0.5", "", "", "", { 0, 1, 0.01 } },
+      { "double", "scale", "Number that means 1", "--scale", "0", "", "", "0" },
       { "integer", "seed", "Draw of the bootstrap", "--seed", "0" },
       { "file", "recalibration", "Correction", "--recalibration", "", "fileExtensions=\".json\"" },
       { "boolean", "allow_fitted_cases", "Judge on fitted cases", "--allow-fitted-cases" } },

@@ -146,6 +146,36 @@ void SeveralComponents()
   }
 }
 
+/// A map keeps its NaN and infinite voxels, each where it was; an image has none.
+void NotFiniteVoxels()
+{
+  const Folder folder;
+  for (const char* name : { "a.nrrd", "a.nii", "a.nii.gz", "a.mha", "a.tif" })
+  {
+    for (const int components : { 1, 4 })
+    {
+      const rcn::Volume out = rcn::Volume::Allocate(rcn_geometry_make(6, 7, 5), RCN_FLOAT32, components);
+      float* values = static_cast<float*>(out.Data());
+      for (int i = 0; i < 210 * components; ++i)
+      {
+        values[i] = static_cast<float>(i) / 1000;
+      }
+      values[components * (1 + 6 * (2 + 7 * 3)) + components - 1] = NAN;
+      values[components * 209] = -INFINITY;
+      rcn::WriteImage(folder / name, out.View(), rcn::Content::Probability);
+      const rcn::Volume in = rcn::ReadMap(folder / name);
+      CHECK(in.ChannelCount() == components);
+      for (int i = 0; i < 210 * components; ++i)
+      {
+        const float value = static_cast<float*>(in.Data())[i];
+        CHECK(value == values[i] || (std::isnan(value) && std::isnan(values[i])));
+      }
+      CHECK_THROWS(rcn::ReadImage(folder / name), RCN_EDATA, "value nan at voxel (1, 2, 3)");
+      CHECK_THROWS(rcn::ReadMask(folder / name), RCN_EDATA, "value nan at voxel (1, 2, 3)");
+    }
+  }
+}
+
 /// As many levels as one to four raters have, in a format that takes three values for a color and four for one with alpha.
 void LevelsInTiff()
 {
@@ -310,6 +340,7 @@ int main()
   RUN(ToItkSharesTheBuffer);
   RUN(RoundTrips);
   RUN(SeveralComponents);
+  RUN(NotFiniteVoxels);
   RUN(LevelsInTiff);
   RUN(WritingFailsWithoutATrace);
   RUN(FilesBeside);

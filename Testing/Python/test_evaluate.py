@@ -9,7 +9,7 @@ import xml.etree.ElementTree as xml
 import numpy as np
 import pytest
 
-from rcn_testing import (blobs, case, golden, leftovers, needs_peers, raters, read_nrrd, refused, run,  # noqa: F401
+from rcn_testing import (blobs, case, golden, leftovers, needs_peers, raters, read_nrrd, read_png, refused, run,  # noqa: F401
                          write_image, write_nifti, write_nrrd, write_png)
 
 METHODS = ["temperature", "platt", "beta", "isotonic"]
@@ -192,14 +192,41 @@ def test_auc_as_scikit_learn(tmp_path):
 
 # ---- kinds of predictions ----------------------------------------------------------------------------
 
-@pytest.mark.parametrize("name, dtype, scale", [
-    ("p.nrrd", "float32", 1), ("p.nrrd", "float64", 1), ("p.nii.gz", "float32", 1), ("p.mha", "float64", 1),
-    ("p.nrrd", "uint8", 255), ("p.nrrd", "uint16", 65535), ("p.nii", "uint8", 255)])
-def test_plain_probabilities(name, dtype, scale, tmp_path):
+@pytest.mark.parametrize("name, dtype", [
+    ("p.nrrd", "float32"), ("p.nrrd", "float64"), ("p.nii.gz", "float32"), ("p.mha", "float64")])
+def test_plain_probabilities(name, dtype, tmp_path):
     files, masks, p = random_case(tmp_path)
-    stored = (p.astype(float) * scale).round().astype(dtype) if scale > 1 else p.astype(dtype)
+    stored = p.astype(dtype)
     answer = judge(write_image(tmp_path / name, stored), files)
-    assert_figures(answer, expected_figures(stored.astype(float) / scale, masks))
+    assert_figures(answer, expected_figures(stored.astype(float), masks))
+
+
+@pytest.mark.parametrize("name, dtype, scale", [
+    ("p.nrrd", "uint8", 255), ("p.nrrd", "uint16", 65535), ("p.nii", "uint8", 255), ("p.mha", "int16", 1000), ("p.nrrd", "uint8", 100)])
+def test_whole_numbers(name, dtype, scale, tmp_path):
+    """Which of them means 1 is said, never guessed: a map means the same whatever values occur in it."""
+    files, masks, p = random_case(tmp_path)
+    stored = (p.astype(float) * scale).round().astype(dtype)
+    path = write_image(tmp_path / name, stored)
+    both(["--prob", path, *raters(files)], [name, dtype, "--scale"], tmp_path)
+    assert_figures(judge(path, files, "--scale", str(scale)), expected_figures(stored.astype(float) / scale, masks))
+    # None above 1: still the number that was said, and 0 and 1 where none was.
+    stored = (p > .5).astype(dtype)
+    path = write_image(tmp_path / name, stored)
+    assert_figures(judge(path, files, "--scale", str(scale)), expected_figures(stored.astype(float) / scale, masks))
+    assert_figures(judge(path, files), expected_figures(stored.astype(float), masks))
+    # One of 2 does not change what the others mean.
+    stored[0, 0, 0] = 2
+    both(["--prob", write_image(tmp_path / name, stored), *raters(files)], [name, "such as 2", "--scale"], tmp_path)
+
+
+def test_scale_is_checked(case, golden_p, tmp_path):
+    both(["--prob", golden_p, *raters(case), "--scale", "-1"], ["--scale", "negative"], tmp_path)
+    both(["--prob", golden_p, *raters(case), "--scale", "x"], ["--scale", "number"], tmp_path)
+    stored = write_nrrd(tmp_path / "stored.nrrd", (GOLDEN_P * 255).round().astype(np.uint8))
+    both(["--prob", stored, *raters(case), "--scale", "100"], ["stored.nrrd", "probability"], tmp_path)
+    # It is for whole numbers: what is stored as a probability is one.
+    assert judge(golden_p, case, "--scale", "255")["mr_ece"] == judge(golden_p, case)["mr_ece"]
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16"])
@@ -209,7 +236,26 @@ def test_png_probabilities(dtype, tmp_path):
     p = (.6 * np.mean(masks, 0) + .4 * np.random.default_rng(0).random((40, 50))) * scale
     files = {n: write_png(tmp_path / f"{n}.png", m * 255) for n, m in zip("ABC", masks)}
     stored = p.round().astype(dtype)
-    assert_figures(judge(write_png(tmp_path / "p.png", stored), files), expected_figures(stored / float(scale), masks))
+    path = write_png(tmp_path / "p.png", stored)
+    both(["--prob", path, *raters(files)], ["p.png", "--scale"], tmp_path)
+    assert_figures(judge(path, files, "--scale", str(scale)), expected_figures(stored / float(scale), masks))
+
+
+def test_own_png_says_its_scale(tmp_path):
+    """What fuse writes is judged as it was meant, also where hardly any probability is above 0."""
+    masks = blobs(3, (40, 50), seed=5)
+    files = {n: write_png(tmp_path / f"{n}.png", m * 255) for n, m in zip("ABC", masks)}
+    for method in ("soft", "median"):
+        run("fuse", "--method", method, *raters(files), "-o", tmp_path / "f.png")
+        run("fuse", "--method", method, *raters(files), "-o", tmp_path / "f.nrrd")
+        assert judge(tmp_path / "f.png", files)["mr_ece"] == pytest.approx(judge(tmp_path / "f.nrrd", files)["mr_ece"], abs=1e-5)
+        assert judge(tmp_path / "f.png", files, "--scale", "131070")["mr_ece"] > .01  # what a person says counts
+    faint = {n: write_png(tmp_path / f"{n}.png", m) for n, m in zip("AB", np.zeros((2, 40, 50), np.uint8))}
+    write_png(tmp_path / "A.png", np.eye(40, 50, dtype=np.uint8))
+    run("fuse", "--method", "soft-gaussian", "--sigma", "9", *raters(faint), "-o", tmp_path / "f.png")
+    assert 1 < read_png(tmp_path / "f.png").max() < 65535
+    run("fuse", "--method", "soft-gaussian", "--sigma", "9", *raters(faint), "-o", tmp_path / "f.nrrd")
+    assert judge(tmp_path / "f.png", faint)["mr_ece"] == pytest.approx(judge(tmp_path / "f.nrrd", faint)["mr_ece"], abs=1e-5)
 
 
 def test_mask_is_a_sure_prediction(case, tmp_path):
