@@ -52,6 +52,19 @@ void CheckImage(const Model& model, const std::vector<Volume>& images, const rcn
   }
 }
 
+/// A channel as the network sees it.
+Volume Normalized(const rcn_channel& channel, const rcn_scale& scale, int number)
+{
+  const int64_t first[3] = { 0, 0, 0 };
+  rcn_scale own = scale;
+  own.channels = 1;
+  own.shift[0] = scale.shift[number];
+  own.factor[0] = scale.factor[number];
+  const Volume out = Volume::Allocate(channel.image.geometry, RCN_FLOAT32);
+  rcn_normalize_box(static_cast<float*>(out.Data()), &own, &channel, first, out.Geometry().size);
+  return out;
+}
+
 /// The numbers of the image's axes in place of the model's.
 void ToImageAxes(double out[3], const double spacing[3], const rcn_order& order)
 {
@@ -132,14 +145,19 @@ rcn_scale FitScale(rcn_context* context, const rcn_normalize& rule, const std::v
 Volume PredictLevels(rcn_context* context, const LevelsOptions& options, const std::vector<Volume>& images, const std::string& about)
 {
   const rcn_geometry geometry = images.front().Geometry();
-  // On the image as it is, for that is what training saw: resampling takes some of the contrast away.
-  const rcn_scale scale = FitScale(context, *options.Normalization, images, about);
+  rcn_scale scale = FitScale(context, *options.Normalization, images, about);
   const bool resample = options.Spacing && OtherSpacing(geometry.spacing, options.Spacing);
   const rcn_geometry seen = resample ? GeometryAtSpacing(geometry, options.Spacing, about) : geometry;
-  std::vector<Volume> resampled;
-  for (const Volume& image : images)
+  std::vector<Volume> resampled = resample ? std::vector<Volume>() : images;
+  if (resample)
   {
-    resampled.push_back(resample ? ResampleLinear(image, seen) : image);
+    // As training's samples are made: normalised first, and cut where the rule cuts, then between voxels.
+    for (const rcn_channel& channel : ChannelsOf(images))
+    {
+      resampled.push_back(ResampleLinear(Normalized(channel, scale, static_cast<int>(resampled.size())), seen));
+    }
+    std::fill(scale.shift, scale.shift + scale.channels, 0.0);
+    std::fill(scale.factor, scale.factor + scale.channels, 1.0);
   }
   const std::vector<rcn_channel> channels = ChannelsOf(resampled);
   if (options.TileCount)

@@ -230,6 +230,27 @@ void NetworksSeeAnatomy()
   }
 }
 
+/// What lies beyond the window is cut off before anything is resampled, as in training: how far beyond plays no part.
+void IntensitiesAreCutBeforeResampling()
+{
+  rcn::ModelInfo info = Scene::Info();
+  info.Normalization.kind = RCN_NORMALIZE_WINDOW;
+  info.Normalization.center = 50;
+  info.Normalization.width = 100;
+  const Scene scene(RCN_UNET3D, info, 2, true);
+  const rcn::Model model(scene.Context, scene.Path);
+  const rcn::Volume bright = Image(16, 14, 12), brighter = Image(16, 14, 12);
+  for (int64_t i = 5; i < 16 * 14 * 12; i += 97)
+  {
+    static_cast<int16_t*>(bright.Data())[i] = 100;
+    static_cast<int16_t*>(brighter.Data())[i] = 30000;
+  }
+  const rcn::PredictionOptions options;
+  const rcn::Prediction a = rcn::Predict(model, scene.Context, { bright }, "i", options);
+  const rcn::Prediction b = rcn::Predict(model, scene.Context, { brighter }, "i", options);
+  CHECK(a.Remarks.size() == 1 && LargestDifference(a.Levels, b.Levels) == 0);
+}
+
 /// Without a record of axes, images are taken as they are stored; 2-D images always.
 void PicturesAndOldModelsStayAsTheyAre()
 {
@@ -455,6 +476,7 @@ int main()
   RUN(WhatDoesNotFitIsRefused);
   RUN(SpacingsKeepTheCorner);
   RUN(NetworksSeeAnatomy);
+  RUN(IntensitiesAreCutBeforeResampling);
   RUN(PicturesAndOldModelsStayAsTheyAre);
   RUN(OtherPixelsGetARemark);
   RUN(HostileMetadataNeverCrash);

@@ -13,7 +13,7 @@ import time
 import numpy as np
 import pytest
 
-from rcn_models import read_metadata
+from rcn_models import read_metadata, with_metadata
 from rcn_testing import PROGRAM, read_nrrd, refused, reordered, run, small_disk, write_nrrd, write_png
 
 if "train" not in run("--help").out:
@@ -213,6 +213,23 @@ def test_resume_at_any_spacing(spacing, tmp_path):
     before = weights(tmp_path / "m.safetensors")
     run("train", "--data", data, "-o", tmp_path / "m.safetensors", *VOLUMES, "--resume")
     assert weights(tmp_path / "m.safetensors") == before
+
+
+@pytest.mark.parametrize("value", [-1, 1e300, 2**63 - 1, "x"])
+def test_checkpoints_are_not_believed(value, data, tmp_path):
+    """Any number of a checkpoint may be anything: training goes on or says what is wrong."""
+    model, checkpoint = tmp_path / "m.safetensors", tmp_path / "m.checkpoint.safetensors"
+    options = ["--data", data, "-o", model, "--quiet"]
+    run("train", *options, *quick(epochs=1))
+    state = json.loads(read_metadata(checkpoint)["training"])
+    for part in (state, state["pending"], *state["epochs"]):
+        for key, old in part.items():
+            part[key] = value if isinstance(old, (int, float)) and not isinstance(old, bool) else old
+    changed = {**state, "protocol": {**state["protocol"], "--batch": value}}
+    for content in (state, changed):
+        checkpoint.write_bytes(with_metadata(checkpoint.read_bytes(), training=json.dumps(content)))
+        done = run("train", *options, *quick(epochs=1), "--resume", check=False)
+        assert done.code in (0, 2) and done.err.count("\n") <= 2, (done.code, done.err)
 
 
 def start(*words):
