@@ -44,6 +44,13 @@ struct Case
   std::vector<RaterFile> Raters;
 };
 
+/// A case that could not be used, and why.
+struct LeftOutCase
+{
+  std::string Id;
+  std::string Sentence;
+};
+
 struct DataList
 {
   std::string Path;

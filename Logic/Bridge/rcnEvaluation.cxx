@@ -285,7 +285,7 @@ std::string RecalibrationText(const Recalibration& recalibration)
   json_object_set_new(root.get(), "pairs", json_integer(correction.pairs));
   json_object_set_new(root.get(), "cases", JsonStrings(recalibration.Cases));
   json_object_set_new(root.get(), "fingerprints", JsonStrings(recalibration.Fingerprints));
-  return JsonText(root.get());
+  return DocumentText(root.get());
 }
 
 // ---- evaluation ------------------------------------------------------------------------------------

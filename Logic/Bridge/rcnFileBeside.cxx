@@ -1,9 +1,16 @@
 #include "rcnFileBeside.h"
 
+#include <cstring>
+
 #include "rcn/rcn_file.h"
 
 namespace rcn
 {
+
+Error WriteError(const std::string& name, int reason)
+{
+  return Error(rcn_status_of_write(reason), name + " cannot be written: " + std::strerror(reason) + ".");
+}
 
 /// The core's file, with a context of its own for the sentence.
 struct FileBeside::Internals
@@ -47,6 +54,10 @@ std::string FileBeside::Check(const std::string& target)
   }
   catch (const Error& error)
   {
+    if (error.Status() == RCN_ESPACE)
+    {
+      throw; // nothing is wrong with the name
+    }
     return error.what();
   }
   return "";

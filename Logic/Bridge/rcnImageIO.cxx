@@ -902,7 +902,7 @@ std::string WriteImage(const std::string& path, const rcn_image& image, Content 
   // well into the little room there is.
   if (wholeNumbers && room == Room::TooLittle)
   {
-    throw Error(RCN_EIO, full);
+    throw Error(RCN_ESPACE, full);
   }
   try
   {
@@ -914,12 +914,16 @@ std::string WriteImage(const std::string& path, const rcn_image& image, Content 
   }
   catch (const itk::ExceptionObject& exception)
   {
-    throw Error(RCN_EIO, room == Room::Enough ? path + " cannot be written: " + Reason(exception) + "." : full);
+    if (room != Room::Enough)
+    {
+      throw Error(RCN_ESPACE, full);
+    }
+    throw Error(RCN_EIO, path + " cannot be written: " + Reason(exception) + ".");
   }
   // Some writers of ITK do not notice a full disk: where room was not certain, read it back.
   if (room != Room::Enough && !ReadsBackAs(beside.Path(), stored))
   {
-    throw Error(RCN_EIO, full);
+    throw Error(RCN_ESPACE, full);
   }
   if (!KeepsGeometry(beside.Path(), stored.geometry))
   {

@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "rcn/rcn.h"
 #include "rcnFileBeside.h"
 
 namespace rcn
@@ -53,7 +54,7 @@ void MakeFolder(const std::string& path)
   std::filesystem::create_directories(path, failure);
   if (failure)
   {
-    throw Error(RCN_EIO, path + " cannot be made: " + failure.message() + ".");
+    throw Error(rcn_status_of_write(failure.value()), path + " cannot be made: " + failure.message() + ".");
   }
 }
 
@@ -79,6 +80,14 @@ std::string JsonText(const json_t* value)
     throw Error(RCN_ENOMEM, "Out of memory for the JSON text.");
   }
   return std::string(text.get()) + "\n";
+}
+
+std::string DocumentText(const json_t* object)
+{
+  const JsonHandle document(json_object());
+  json_object_set_new(document.get(), "version", json_string(RCN_VERSION));
+  json_object_update_missing(document.get(), const_cast<json_t*>(object));
+  return JsonText(document.get());
 }
 
 namespace
@@ -117,7 +126,7 @@ void WriteFile(const std::string& path, const std::string& name, const std::stri
   }
   if (!good)
   {
-    throw Error(RCN_EIO, name + " cannot be written: " + std::strerror(reason) + ".");
+    throw WriteError(name, reason);
   }
 }
 
@@ -129,7 +138,7 @@ void WriteText(const std::string& path, const std::string& text)
   {
     if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
     {
-      throw Error(RCN_EIO, std::string("Standard output cannot be written: ") + std::strerror(errno) + ".");
+      throw WriteError("Standard output", errno);
     }
     return;
   }

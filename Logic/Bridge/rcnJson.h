@@ -43,6 +43,10 @@ std::string ReadText(const std::string& path);
 /// Pretty, with keys in the order they were added, and a line end. Numbers have 17 digits, so that they come back as they were.
 std::string JsonText(const json_t* value);
 
+/// The text of a file of results: the object with this program's "version" in front. Every JSON file that is written,
+/// except data lists, is made by this.
+std::string DocumentText(const json_t* object);
+
 } // namespace rcn
 
 #endif

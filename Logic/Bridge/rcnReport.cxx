@@ -6,6 +6,34 @@
 namespace rcn
 {
 
+json_t* LeftOutJson(const std::vector<LeftOutCase>& cases)
+{
+  json_t* array = json_array();
+  for (const LeftOutCase& one : cases)
+  {
+    json_t* entry = json_object();
+    json_object_set_new(entry, "case", JsonString(one.Id));
+    json_object_set_new(entry, "sentence", JsonString(one.Sentence));
+    json_array_append_new(array, entry);
+  }
+  return array;
+}
+
+std::vector<LeftOutCase> LeftOutFrom(const json_t* array)
+{
+  std::vector<LeftOutCase> cases;
+  for (size_t i = 0; i < json_array_size(array); ++i)
+  {
+    const char* id = json_string_value(json_object_get(json_array_get(array, i), "case"));
+    const char* sentence = json_string_value(json_object_get(json_array_get(array, i), "sentence"));
+    if (id && sentence)
+    {
+      cases.push_back({ id, sentence });
+    }
+  }
+  return cases;
+}
+
 std::string Fixed(double value, int digits)
 {
   if (!std::isfinite(value))

@@ -17,6 +17,10 @@ json_t* AgreementJson(const AgreementReport& report, const Workspace& workspace,
 /// specificity by rater, region_voxels; for SIMPLE iterations, weight, kept; for random kept.
 json_t* FusionJson(const FusionReport& report, const rcn_fusion_options& options, const Workspace& workspace);
 
+/// The cases that a command went on without, for the key "left_out": [{case, sentence}].
+json_t* LeftOutJson(const std::vector<LeftOutCase>& cases);
+std::vector<LeftOutCase> LeftOutFrom(const json_t* array);
+
 /// A number with so many digits after the point; "–" where it is not defined.
 std::string Fixed(double value, int digits);
 

@@ -1216,9 +1216,10 @@ ReportResult Report::Run()
         throw;
       }
       this->LeftOut_.push_back("Case " + one.Id + " was left out: " + error.what());
-      if (this->Options_.Remark)
+      const auto& tell = this->Options_.Warn ? this->Options_.Warn : this->Options_.Remark;
+      if (tell)
       {
-        this->Options_.Remark(this->LeftOut_.back());
+        tell(this->LeftOut_.back());
       }
     }
   }

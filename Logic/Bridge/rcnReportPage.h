@@ -42,12 +42,13 @@ struct ReportOptions
   /// How far it is; true: stop, and nothing is written.
   std::function<bool(double fraction, const std::string& stage)> Progress;
   std::function<void(const std::string&)> Remark;
+  std::function<void(const std::string&)> Warn; ///< a case was left out; empty: Remark
 };
 
 struct ReportResult
 {
   size_t Cases = 0;
-  size_t LeftOut = 0; ///< cases that could not be used; each was remarked and is named in the report
+  size_t LeftOut = 0; ///< cases that could not be used; each was told by Warn and is named in the report
 };
 
 /// Pictures side by side for a page: the image, what raters say, and what each prediction says (levels: the expected share

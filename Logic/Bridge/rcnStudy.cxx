@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <numeric>
+#include <set>
 
 #include "rcn/rcn.h"
 #include "rcnProcesses.h"
@@ -104,6 +105,10 @@ private:
     {
       this->Options_.Remark(sentence);
     }
+  }
+  void Warn(const std::string& sentence) const
+  {
+    this->Options_.Warn ? this->Options_.Warn(sentence) : this->Remark(sentence);
   }
   bool IsStopped(double fraction, const std::string& stage);
   void Show(double fraction, const std::string& stage);
@@ -205,7 +210,8 @@ void Study::CheckTestCases()
   {
     if (json_is_string(found.Get(i)))
     {
-      this->Remark("Test case " + this->Test_[i].Id + " was left out: " + json_string_value(found.Get(i)));
+      this->Result_.LeftOut.push_back({ this->Test_[i].Id, json_string_value(found.Get(i)) });
+      this->Warn("Test case " + this->Test_[i].Id + " was left out: " + this->Result_.LeftOut.back().Sentence);
     }
     else
     {
@@ -236,7 +242,7 @@ void Study::CheckProtocol()
   std::error_code ignored;
   if (!fs::exists(path, ignored))
   {
-    WriteText(path, JsonText(now.get()));
+    WriteText(path, DocumentText(now.get()));
     return;
   }
   const std::string text = ReadText(path);
@@ -315,6 +321,7 @@ void Study::Train(const Candidate& run, size_t number)
     options.Output = this->File("models", run.Name + ".safetensors");
     options.Resume = this->Processes_.FirstSays(fs::exists(this->File("models", run.Name + ".checkpoint.safetensors"), ignored));
     options.Remark = [&](const std::string& sentence) { this->Remark(run.Name + ": " + sentence); };
+    options.Warn = [&](const std::string& sentence) { this->Warn(run.Name + ": " + sentence); };
     options.Progress = [&](const TrainingProgress& progress) {
       std::string stage = run.Name + " (" + std::to_string(number + 1) + " of " + std::to_string(this->Runs_.size()) + ") " + progress.Stage;
       if (progress.Epoch > 0)
@@ -331,7 +338,7 @@ void Study::Train(const Candidate& run, size_t number)
     if (this->Processes_.IsFirst())
     {
       const JsonHandle json(TrainingJson(result));
-      WriteText(done, JsonText(json.get()));
+      WriteText(done, DocumentText(json.get()));
       fs::remove(result.Checkpoint, ignored);
     }
     this->Remark(run.Name + " is trained: best epoch " + std::to_string(result.Best) + " of " + std::to_string(options.Epochs) + ".");
@@ -622,7 +629,8 @@ std::string JsonOf(const StudyResult& result)
     json_array_append_new(rows, json);
   }
   json_object_set_new(root.get(), "rows", rows);
-  return JsonText(root.get());
+  json_object_set_new(root.get(), "left_out", LeftOutJson(result.LeftOut));
+  return DocumentText(root.get());
 }
 
 /// The page but for its pictures.
@@ -672,25 +680,39 @@ void WritePage(Page& page, const StudyResult& result, const std::function<void()
   page.List(result.Trained);
 }
 
-/// What the finished models' files say.
-std::string TrainedLine(const std::string& name, const std::string& path)
+/// The record of a finished model.
+JsonHandle TrainedRecord(const std::string& path)
 {
   const std::string text = ReadText(path);
-  const JsonHandle json(json_loadb(text.data(), text.size(), 0, nullptr));
-  const json_t* epochs = json_object_get(json.get(), "epochs");
+  return JsonHandle(json_loadb(text.data(), text.size(), 0, nullptr));
+}
+
+/// What it says of the training.
+std::string TrainedLine(const std::string& name, const json_t* record)
+{
+  const json_t* epochs = json_object_get(record, "epochs");
   const size_t count = json_array_size(epochs);
   const json_t* last = count ? json_array_get(epochs, count - 1) : nullptr;
   const double seconds = json_number_value(json_object_get(last, "seconds"));
-  return name + ": best epoch " + std::to_string(json_integer_value(json_object_get(json.get(), "best"))) + " of " +
+  return name + ": best epoch " + std::to_string(json_integer_value(json_object_get(record, "best"))) + " of " +
     std::to_string(json_integer_value(json_object_get(last, "epoch"))) + ", " + TimeText(seconds);
 }
 
 void Study::WriteTables()
 {
   StudyResult& result = this->Result_;
+  std::set<std::string> named; // every strategy leaves out the same cases
   for (const Candidate& run : this->Runs_)
   {
-    result.Trained.push_back(TrainedLine(run.Name, this->File("models", run.Name + ".json")));
+    const JsonHandle record = TrainedRecord(this->File("models", run.Name + ".json"));
+    result.Trained.push_back(TrainedLine(run.Name, record.get()));
+    for (const LeftOutCase& one : LeftOutFrom(json_object_get(record.get(), "left_out")))
+    {
+      if (named.insert(one.Id).second)
+      {
+        result.LeftOut.push_back(one);
+      }
+    }
   }
   result.Markdown = this->File("", "table.md");
   result.Json = this->File("", "table.json");

@@ -35,6 +35,7 @@ struct StudyOptions
   /// How far the whole study is; true: stop, to go on later.
   std::function<bool(double fraction, const std::string& stage)> Progress;
   std::function<void(const std::string&)> Remark;
+  std::function<void(const std::string&)> Warn; ///< a case was left out; empty: Remark
 };
 
 /// The columns of the table.
@@ -79,6 +80,7 @@ struct StudyResult
   std::vector<StudyRow> Rows;
   std::map<std::string, std::string> Choices;
   std::string Data;
+  std::vector<LeftOutCase> LeftOut; ///< training, validation and test cases that could not be used
   std::vector<std::string> Trained; ///< a line for each model: how long, which epoch was the best
   std::string Markdown, Html, Json; ///< files written
 };

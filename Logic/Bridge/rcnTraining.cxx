@@ -434,6 +434,7 @@ private:
   Volume PredictLevels(rcn_net* net, const rcn_loss* loss, const float* lossValues, LoadedCase& one);
   void Loop();
   void Remark(const std::string& sentence) const;
+  void LeaveOut(const std::string& id, const std::string& sentence);
   bool OnProgress(double fraction, const char* stage);
   double SecondsTrained() const { return this->SecondsBefore_ + SecondsNow() - this->Start_; }
   static rcn_status GiveCase(rcn_train_case* out, int64_t index, void* payload);
@@ -477,6 +478,16 @@ void Training::Remark(const std::string& sentence) const
   if (this->Options_.Remark)
   {
     this->Options_.Remark(sentence);
+  }
+}
+
+void Training::LeaveOut(const std::string& id, const std::string& sentence)
+{
+  this->Result_.LeftOut.push_back({ id, sentence });
+  const auto& tell = this->Options_.Warn ? this->Options_.Warn : this->Options_.Remark;
+  if (tell)
+  {
+    tell("Left out: " + sentence);
   }
 }
 
@@ -572,8 +583,7 @@ void Training::ReadAll(const std::vector<Case>& cases, std::vector<size_t>& numb
     }
     if (!trouble.empty())
     {
-      this->Remark("Left out: " + trouble);
-      this->Result_.SkippedCases.push_back(cases[i].Id);
+      this->LeaveOut(cases[i].Id, trouble);
       this->Store_->Release(first + i);
       continue;
     }
@@ -1618,8 +1628,14 @@ json_t* TrainingJson(const TrainingResult& result)
   json_t* cases = json_object();
   json_object_set_new(cases, "training", JsonStrings(result.TrainingCases));
   json_object_set_new(cases, "validation", JsonStrings(result.ValidationCases));
-  json_object_set_new(cases, "skipped", JsonStrings(result.SkippedCases));
+  std::vector<std::string> skipped;
+  for (const LeftOutCase& one : result.LeftOut)
+  {
+    skipped.push_back(one.Id);
+  }
+  json_object_set_new(cases, "skipped", JsonStrings(skipped));
   json_object_set_new(root, "cases", cases);
+  json_object_set_new(root, "left_out", LeftOutJson(result.LeftOut));
   json_t* seconds = json_object();
   json_object_set_new(seconds, "reading", JsonNumber(result.SecondsReading));
   json_object_set_new(seconds, "drawing", JsonNumber(result.SecondsDrawing));

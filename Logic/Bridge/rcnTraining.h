@@ -54,7 +54,7 @@ struct TrainingOptions
   // ---- data
   std::string Data;                 ///< the data list's file
   const DataList* List = nullptr;   ///< the list, already read; then Data is not opened
-  bool SkipBad = false;             ///< go on without cases that cannot be read (each is named by Remark)
+  bool SkipBad = false;             ///< go on without cases that cannot be read (each is named by Warn)
   int Folds = 0, Fold = 0;          ///< N > 1: fold 0 ... N-1 of training and validation cases validates
   double ValidationShare = 0.15;    ///< taken from training, by patient, where the list has no validation cases
   bool Split = false;               ///< make that split anew also where the list has validation cases
@@ -114,6 +114,7 @@ struct TrainingOptions
   std::function<bool(const TrainingProgress&)> Progress; ///< true: finish the step, save and return
   std::function<void(const TrainingEpoch&)> EpochDone;
   std::function<void(const std::string&)> Remark;        ///< a sentence that a person should see
+  std::function<void(const std::string&)> Warn;          ///< one that a person must see: a case was left out; empty: Remark
 };
 
 struct TrainingResult
@@ -124,7 +125,8 @@ struct TrainingResult
   int Best = 0;                      ///< Epoch of the best model
   std::string Readout;               ///< stored in the model
   std::vector<std::string> Raters;
-  std::vector<std::string> TrainingCases, ValidationCases, SkippedCases;
+  std::vector<std::string> TrainingCases, ValidationCases;
+  std::vector<LeftOutCase> LeftOut;
   int64_t Steps = 0;
   double SecondsReading = 0, SecondsDrawing = 0, SecondsStepping = 0, SecondsValidating = 0;
   double SecondsWaiting = 0; ///< of the steps: for other processes
@@ -146,7 +148,7 @@ std::string CheckTraining(const TrainingOptions& options);
 /// Trains; throws Error. An interrupted training is no error: the result says so.
 TrainingResult TrainModel(const TrainingOptions& options);
 
-/// The result for machines: epochs, best, readout, cases, seconds, validation (as EvaluationJson), before.
+/// The result for machines: epochs, best, readout, cases, left_out, seconds, validation (as EvaluationJson), before.
 json_t* TrainingJson(const TrainingResult& result);
 
 } // namespace rcn

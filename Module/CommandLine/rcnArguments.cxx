@@ -162,7 +162,7 @@ std::vector<Option> OutputOptions()
   return {
     { "--json", "FILE", "all results for machines; - is standard output" },
     { "--threads", "N", "how many threads (all cores)" },
-    { "--quiet", "", "no table, no progress, no remarks" },
+    { "--quiet", "", "no table, no progress, no remarks; a case that is left out is named all the same" },
   };
 }
 

@@ -263,7 +263,7 @@ int AgreeOne(const Arguments& arguments, Terminal& terminal)
   {
     const JsonHandle json(AgreementJson(report, workspace, regions));
     json_object_set_new(json.get(), "seconds", seconds.Json());
-    WriteText(arguments.Get("--json"), JsonText(json.get()));
+    WriteText(arguments.Get("--json"), DocumentText(json.get()));
   }
   return 0;
 }
@@ -306,7 +306,7 @@ int AgreeList(const Arguments& arguments, Terminal& terminal)
     json_object_set_new(record.get(), "seconds", spent.Json());
     return record;
   };
-  const int exitCode = ForEachCase(list, arguments, terminal, compare, [&](const Case& one, const json_t* record) {
+  const std::vector<LeftOutCase> leftOut = ForEachCase(list, arguments, terminal, compare, [&](const Case& one, const json_t* record) {
     const std::vector<double> numbers = NumbersFrom(json_object_get(record, "numbers"));
     summary.Add(numbers);
     csv += SummaryRow(one.Id, one.Split, numbers);
@@ -316,7 +316,7 @@ int AgreeList(const Arguments& arguments, Terminal& terminal)
   });
   if (!Processes::All().IsFirst())
   {
-    return exitCode;
+    return ExitCodeOf(leftOut);
   }
   const std::vector<std::string> names(header.begin() + 2, header.end());
   if (!arguments.Has("--quiet") && arguments.Get("--json") != "-" && arguments.Get("--csv") != "-")
@@ -331,11 +331,12 @@ int AgreeList(const Arguments& arguments, Terminal& terminal)
   {
     const JsonHandle json(json_object());
     json_object_set(json.get(), "cases", cases.get());
+    json_object_set_new(json.get(), "left_out", LeftOutJson(leftOut));
     json_object_set_new(json.get(), "summary", summary.Json(names));
     json_object_set_new(json.get(), "seconds", seconds.Json());
-    WriteText(arguments.Get("--json"), JsonText(json.get()));
+    WriteText(arguments.Get("--json"), DocumentText(json.get()));
   }
-  return exitCode;
+  return ExitCodeOf(leftOut);
 }
 
 int RunAgree(const Arguments& arguments)

@@ -378,7 +378,7 @@ int RunDemo(const Arguments& arguments)
   WriteText((folder / "agreement.txt").string(), text);
   {
     const JsonHandle json(AgreementJson(agreement, workspace, 20));
-    WriteText((folder / "agreement.json").string(), JsonText(json.get()));
+    WriteText((folder / "agreement.json").string(), DocumentText(json.get()));
   }
   Montage montage(workspace, SlicesToSee(workspace, agreement, 1).front());
   montage.AddPanel("image");

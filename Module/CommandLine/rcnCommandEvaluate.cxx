@@ -131,7 +131,7 @@ struct Judged
 {
   std::vector<std::unique_ptr<Evaluation>> Models;
   std::vector<std::string> Raters;
-  int ExitCode = 0;
+  std::vector<LeftOutCase> LeftOut;
 };
 
 Judged Judge(const Arguments& arguments, Terminal& terminal, Workspace& workspace,
@@ -191,12 +191,12 @@ Judged Judge(const Arguments& arguments, Terminal& terminal, Workspace& workspac
     add(one.Id, number, predictions, files);
     return JsonHandle();
   };
-  judged.ExitCode = ForEachCase(list, arguments, terminal, judge, [](const Case&, const json_t*) {});
+  judged.LeftOut = ForEachCase(list, arguments, terminal, judge, [](const Case&, const json_t*) {});
   for (const auto& model : judged.Models)
   {
     model->Share(processes);
   }
-  if (judged.Models.empty() || (processes.AreSeveral() && judged.ExitCode && judged.Models[0]->CaseIds().empty()))
+  if (judged.Models.empty() || (processes.AreSeveral() && !judged.LeftOut.empty() && judged.Models[0]->CaseIds().empty()))
   {
     throw Error(RCN_EDATA, "No case could be judged.");
   }
@@ -353,7 +353,7 @@ int RunEvaluate(const Arguments& arguments)
   seconds.Compute = watch.Lap();
   if (!Processes::All().IsFirst())
   {
-    return judged.ExitCode;
+    return ExitCodeOf(judged.LeftOut);
   }
   if (arguments.Has("--plot"))
   {
@@ -379,10 +379,11 @@ int RunEvaluate(const Arguments& arguments)
     {
       json_object_set_new(json.get(), "difference", DifferenceJson(difference));
     }
+    json_object_set_new(json.get(), "left_out", LeftOutJson(judged.LeftOut));
     json_object_set_new(json.get(), "seconds", seconds.Json());
-    WriteText(arguments.Get("--json"), JsonText(json.get()));
+    WriteText(arguments.Get("--json"), DocumentText(json.get()));
   }
-  return judged.ExitCode;
+  return ExitCodeOf(judged.LeftOut);
 }
 
 /// Into the model's file, where predict finds it.
@@ -470,9 +471,10 @@ int RunRecalibrate(const Arguments& arguments)
     json_object_set_new(json.get(), "method", json_string(arguments.Get("--method").c_str()));
     json_object_set_new(json.get(), "before", EvaluationJson(before, options, judged.Raters));
     json_object_set_new(json.get(), "after", EvaluationJson(after, corrected, judged.Raters));
-    WriteText(arguments.Get("--json"), JsonText(json.get()));
+    json_object_set_new(json.get(), "left_out", LeftOutJson(judged.LeftOut));
+    WriteText(arguments.Get("--json"), DocumentText(json.get()));
   }
-  return judged.ExitCode;
+  return ExitCodeOf(judged.LeftOut);
 }
 
 } // namespace

@@ -136,7 +136,7 @@ int FuseOne(const Arguments& arguments, Terminal& terminal)
     const JsonHandle json(FusionJson(report, options, workspace));
     json_object_set_new(json.get(), "output", JsonString(path));
     json_object_set_new(json.get(), "seconds", seconds.Json());
-    WriteText(arguments.Get("--json"), JsonText(json.get()));
+    WriteText(arguments.Get("--json"), DocumentText(json.get()));
   }
   return 0;
 }
@@ -173,7 +173,7 @@ int FuseList(const Arguments& arguments, Terminal& terminal)
     json_object_set_new(record.get(), "seconds", spent.Json());
     return record;
   };
-  const int exitCode = ForEachCase(list, arguments, terminal, fuse, [&](const Case&, const json_t* record) {
+  const std::vector<LeftOutCase> leftOut = ForEachCase(list, arguments, terminal, fuse, [&](const Case&, const json_t* record) {
     if (json_array_size(cases.get()) == 0)
     {
       terminal.Remark(json_string_value(json_object_get(record, "remark"))); // the same for all cases
@@ -183,7 +183,7 @@ int FuseList(const Arguments& arguments, Terminal& terminal)
   });
   if (!Processes::All().IsFirst())
   {
-    return exitCode;
+    return ExitCodeOf(leftOut);
   }
   if (!arguments.Has("--quiet") && arguments.Get("--json") != "-")
   {
@@ -193,10 +193,11 @@ int FuseList(const Arguments& arguments, Terminal& terminal)
   {
     const JsonHandle json(json_object());
     json_object_set(json.get(), "cases", cases.get());
+    json_object_set_new(json.get(), "left_out", LeftOutJson(leftOut));
     json_object_set_new(json.get(), "seconds", seconds.Json());
-    WriteText(arguments.Get("--json"), JsonText(json.get()));
+    WriteText(arguments.Get("--json"), DocumentText(json.get()));
   }
-  return exitCode;
+  return ExitCodeOf(leftOut);
 }
 
 int RunFuse(const Arguments& arguments)

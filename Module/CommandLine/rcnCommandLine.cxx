@@ -123,8 +123,7 @@ std::string ManPage(const std::vector<Command>& commands)
         ManEscape(HelpOf(option)) + "\n";
     }
   }
-  text += ".SH EXIT STATUS\n0 done, 1 failed while working, 2 wrong usage or bad input.\n"
-          ".SH NOTE\nFor research, not for clinical use.\n";
+  text += ".SH EXIT STATUS\n" + ManEscape(ExitCodesInWords) + "\n.SH NOTE\nFor research, not for clinical use.\n";
   return text;
 }
 
@@ -170,6 +169,9 @@ std::string BashCompletion(const std::vector<Command>& commands)
 
 // ---- programs --------------------------------------------------------------------------------------
 
+const char* const ExitCodesInWords = "0 done; 1 failed while working: cases were left out, the disk is full, out of memory; 2 wrong usage "
+                                     "or bad input; 130 stopped with Ctrl-C (128 and the number of the signal).";
+
 void BeginProgram()
 {
   // A person sees one line, whatever went wrong; warnings of the libraries below are not for them.
@@ -190,8 +192,18 @@ int RunProgram(const std::function<int()>& work, const std::function<void(const 
   catch (const Error& error)
   {
     sentence = error.what();
-    const rcn_status status = error.Status();
-    code = status == RCN_ENOMEM || status == RCN_ECANCELLED || status == RCN_EINTERNAL ? FailedWhileWorking : WrongUsageOrInput;
+    switch (error.Status())
+    {
+      case RCN_ECANCELLED:
+        code = Terminal::IsInterrupted() ? StoppedBySignal + Terminal::StopSignal() : FailedWhileWorking;
+        break;
+      case RCN_ENOMEM:
+      case RCN_ESPACE:
+      case RCN_EINTERNAL:
+        break;
+      default:
+        code = WrongUsageOrInput;
+    }
   }
   catch (const std::bad_alloc&)
   {
@@ -310,12 +322,12 @@ std::vector<std::string> StringsFrom(const json_t* array)
 namespace
 {
 
-std::atomic<int> Interrupted{ 0 };
+std::atomic<int> Interrupted{ 0 }; // the signal's number
 Listener* TheListener = nullptr;
 
 void OnInterrupt(int signal)
 {
-  if (Interrupted.exchange(1))
+  if (Interrupted.exchange(signal))
   {
     FileBeside::RemoveAll();
     std::signal(signal, SIG_DFL);
@@ -326,7 +338,7 @@ void OnInterrupt(int signal)
 } // namespace
 
 Terminal::Terminal(const Arguments& arguments)
-  : IsTerminal_(isatty(STDERR_FILENO) != 0), Quiet_(arguments.Has("--quiet") || !Processes::All().IsFirst())
+  : IsTerminal_(isatty(STDERR_FILENO) != 0), Quiet_(arguments.Has("--quiet")), Silent_(!Processes::All().IsFirst())
 {
   std::signal(SIGINT, OnInterrupt);
   std::signal(SIGTERM, OnInterrupt);
@@ -362,7 +374,7 @@ bool Terminal::Show(double fraction, const char* stage)
     return false;
   }
   const auto now = std::chrono::steady_clock::now();
-  if (this->IsTerminal_ && !this->Quiet_ && now - this->Last_ > std::chrono::milliseconds(100))
+  if (this->IsTerminal_ && !this->Quiet_ && !this->Silent_ && now - this->Last_ > std::chrono::milliseconds(100))
   {
     this->Last_ = now;
     const int filled = static_cast<int>(20 * std::min(std::max(fraction, 0.0), 1.0) + 0.5);
@@ -391,17 +403,21 @@ void Terminal::SetListener(Listener* listener)
   TheListener = listener;
 }
 
-void Terminal::Remark(const std::string& sentence)
+void Terminal::Say(const std::string& sentence, bool always)
 {
-  if (this->Hold_ && this->Remarks_ && !sentence.empty())
+  if (sentence.empty() || !this->Remarks_)
+  {
+    return;
+  }
+  if (this->Hold_)
   {
     this->Held_.push_back(sentence);
   }
-  else if (TheListener && this->Remarks_ && !sentence.empty())
+  else if (TheListener)
   {
     TheListener->Remark(OneLine(sentence));
   }
-  else if (!this->Quiet_ && this->Remarks_ && !sentence.empty())
+  else if (!this->Silent_ && (always || !this->Quiet_))
   {
     this->ClearLine();
     std::fprintf(stderr, "%s\n", OneLine(sentence).c_str());
@@ -416,9 +432,9 @@ std::vector<std::string> Terminal::HoldRemarks(bool hold)
   return held;
 }
 
-bool Terminal::IsInterrupted()
+int Terminal::StopSignal()
 {
-  return Interrupted != 0;
+  return Interrupted;
 }
 
 void Terminal::ThrowIfInterrupted() const
@@ -500,7 +516,7 @@ JsonHandle RecordOf(const Case& one, size_t number, Terminal& terminal, const st
   }
   catch (const Error& error)
   {
-    if (error.Status() == RCN_ECANCELLED || error.Status() == RCN_ENOMEM || error.Status() == RCN_EINVALID)
+    if (error.Status() == RCN_ECANCELLED || error.Status() == RCN_ENOMEM || error.Status() == RCN_ESPACE || error.Status() == RCN_EINVALID)
     {
       throw;
     }
@@ -511,7 +527,7 @@ JsonHandle RecordOf(const Case& one, size_t number, Terminal& terminal, const st
 
 } // namespace
 
-int ForEachCase(const DataList& list, const Arguments& arguments, Terminal& terminal,
+std::vector<LeftOutCase> ForEachCase(const DataList& list, const Arguments& arguments, Terminal& terminal,
   const std::function<JsonHandle(const Case&, size_t)>& work, const std::function<void(const Case&, const json_t*)>& collect)
 {
   Processes& processes = Processes::All();
@@ -527,7 +543,7 @@ int ForEachCase(const DataList& list, const Arguments& arguments, Terminal& term
   {
     throw Error(RCN_EINVALID, list.Path + " has no case in the split " + arguments.Get("--split") + ".");
   }
-  size_t failed = 0;
+  std::vector<LeftOutCase> leftOut;
   const auto finish = [&](size_t number, const json_t* record) {
     const Case& one = list.Cases[number];
     for (const std::string& remark : StringsFrom(json_object_get(record, "remarks")))
@@ -536,8 +552,8 @@ int ForEachCase(const DataList& list, const Arguments& arguments, Terminal& term
     }
     if (const char* error = json_string_value(json_object_get(record, "error")))
     {
-      ++failed;
-      terminal.Remark("Case " + one.Id + " was left out: " + error);
+      leftOut.push_back({ one.Id, error });
+      terminal.Warn("Case " + one.Id + " was left out: " + error);
     }
     else if (processes.IsFirst())
     {
@@ -577,11 +593,11 @@ int ForEachCase(const DataList& list, const Arguments& arguments, Terminal& term
       finish(number, records.Get(number));
     }
   }
-  if (failed)
+  if (!leftOut.empty())
   {
-    terminal.Remark(std::to_string(failed) + " of " + Counted(static_cast<int64_t>(chosen.size()), "case") + " could not be used.");
+    terminal.Warn(std::to_string(leftOut.size()) + " of " + Counted(static_cast<int64_t>(chosen.size()), "case") + " could not be used.");
   }
-  return failed ? 1 : 0;
+  return leftOut;
 }
 
 } // namespace rcn

@@ -36,9 +36,13 @@ std::string BashCompletion(const std::vector<Command>& commands);
 enum ExitCode
 {
   Done = 0,
-  FailedWhileWorking = 1,
-  WrongUsageOrInput = 2
+  FailedWhileWorking = 1, ///< also when cases were left out, or the disk is full
+  WrongUsageOrInput = 2,
+  StoppedBySignal = 128 ///< and the signal's number: 130 after Ctrl-C
 };
+
+/// Help and man page say the same of them.
+extern const char* const ExitCodesInWords;
 
 /// The first thing a program does: only its own sentences reach a person, and a full disk is an error, not the end.
 void BeginProgram();
@@ -99,22 +103,27 @@ public:
   /// Which case of how many.
   void SetCase(const std::string& name, size_t index, size_t count);
   /// One line on standard error, unless --quiet.
-  void Remark(const std::string& sentence);
+  void Remark(const std::string& sentence) { this->Say(sentence, false); }
+  /// The same for what a person must not miss: also with --quiet.
+  void Warn(const std::string& sentence) { this->Say(sentence, true); }
   /// False: no remarks from here on, for work that is done a second time.
   void SetRemarks(bool remarks) { this->Remarks_ = remarks; }
   /// Keeps remarks from now on, instead of showing them; gives those kept so far.
   std::vector<std::string> HoldRemarks(bool hold);
   /// From now on, for all terminals; it must outlive them. Null: the terminal again.
   static void SetListener(Listener* listener);
-  /// Whether Ctrl-C was pressed.
-  static bool IsInterrupted();
+  /// Whether Ctrl-C was pressed, or another signal asked to stop.
+  static bool IsInterrupted() { return StopSignal() != 0; }
+  /// Which signal; 0: none.
+  static int StopSignal();
   /// Throws RCN_ECANCELLED after Ctrl-C.
   void ThrowIfInterrupted() const;
 
 private:
   void ClearLine();
+  void Say(const std::string& sentence, bool always);
 
-  bool IsTerminal_, Quiet_, Drawn_ = false, Remarks_ = true, Hold_ = false;
+  bool IsTerminal_, Quiet_, Silent_, Drawn_ = false, Remarks_ = true, Hold_ = false;
   std::vector<std::string> Held_;
   std::string Case_;
   size_t CaseIndex_ = 0, CaseCount_ = 1;
@@ -130,13 +139,19 @@ WorkspaceOptions WorkspaceOptionsFrom(const Arguments& arguments);
 void CheckTextOutputs(const Arguments& arguments);
 
 /// Runs work(case, number) for every case of a list (of the --split asked for), and collect(case, what work returned) in
-/// the order of the list. A case that cannot be used is named and left out; Ctrl-C, no memory and wrong options end the
-/// whole run. Returns the program's exit code: 1 when cases were left out.
+/// the order of the list. A case that cannot be used is named (also with --quiet) and left out; Ctrl-C, no memory, a full disk
+/// and wrong options end the whole run. Returns the cases that were left out, in the order of the list.
 ///
 /// Several processes share the cases, the largest first; the first process collects. What work() returns is JSON, so that
 /// it can travel.
-int ForEachCase(const DataList& list, const Arguments& arguments, Terminal& terminal,
+std::vector<LeftOutCase> ForEachCase(const DataList& list, const Arguments& arguments, Terminal& terminal,
   const std::function<JsonHandle(const Case&, size_t)>& work, const std::function<void(const Case&, const json_t*)>& collect);
+
+/// The exit code of a command that went on without these cases.
+inline int ExitCodeOf(const std::vector<LeftOutCase>& leftOut)
+{
+  return leftOut.empty() ? Done : FailedWhileWorking;
+}
 
 /// The numbers and texts of an array that JsonNumber() and JsonStrings() made; NaN for null.
 std::vector<double> NumbersFrom(const json_t* array);

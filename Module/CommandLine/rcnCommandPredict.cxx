@@ -206,18 +206,18 @@ int RunPredict(const Arguments& arguments)
     json_array_append(cases.get(), json_object_get(record, "json"));
     seconds.Add(json_object_get(record, "seconds"));
   };
-  int exitCode = 0;
+  std::vector<LeftOutCase> leftOut;
   if (list.Cases.size() == 1 && !arguments.Has("--data"))
   {
     collect(list.Cases.front(), predict(list.Cases.front(), 0).get());
   }
   else
   {
-    exitCode = ForEachCase(list, arguments, terminal, predict, collect);
+    leftOut = ForEachCase(list, arguments, terminal, predict, collect);
   }
   if (!Processes::All().IsFirst())
   {
-    return exitCode;
+    return ExitCodeOf(leftOut);
   }
   if (!arguments.Has("--quiet") && arguments.Get("--json") != "-")
   {
@@ -231,10 +231,11 @@ int RunPredict(const Arguments& arguments)
     json_object_set_new(json.get(), "model", JsonString(model.Path()));
     json_object_set_new(json.get(), "raters", JsonStrings(model.Info().Raters));
     json_object_set(json.get(), "cases", cases.get());
+    json_object_set_new(json.get(), "left_out", LeftOutJson(leftOut));
     json_object_set_new(json.get(), "seconds", seconds.Json());
-    WriteText(arguments.Get("--json"), JsonText(json.get()));
+    WriteText(arguments.Get("--json"), DocumentText(json.get()));
   }
-  return exitCode;
+  return ExitCodeOf(leftOut);
 }
 
 } // namespace

@@ -119,6 +119,7 @@ int RunReport(const Arguments& arguments)
   options.Command = arguments.CommandLine("rater-consensus report");
   options.Progress = [&terminal](double fraction, const std::string& stage) { return terminal.Show(fraction, stage.c_str()); };
   options.Remark = [&terminal](const std::string& sentence) { terminal.Remark(sentence); };
+  options.Warn = [&terminal](const std::string& sentence) { terminal.Warn(sentence); };
   const ReportResult result = WriteReport(options);
   if (!arguments.Has("--quiet") && options.Output != "-")
   {
@@ -153,7 +154,7 @@ Command ReportCommand()
                 { "--band", "MM", "band: distance from the contour of the mean vote (5)" },
                 { "--seed", "N", "of the bootstrap (0)" } },
            CaseOptions()),
-      { { "--threads", "N", "how many threads (all cores)" }, { "--quiet", "", "no progress, no remarks" } }),
+      { { "--threads", "N", "how many threads (all cores)" }, { "--quiet", "", "no progress, no remarks; a case that is left out is named all the same" } }),
     RunReport };
 }
 

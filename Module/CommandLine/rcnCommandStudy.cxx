@@ -92,6 +92,7 @@ int RunStudyCommand(const Arguments& arguments)
     }
   }
   options.Remark = [&terminal](const std::string& sentence) { terminal.Remark(sentence); };
+  options.Warn = [&terminal](const std::string& sentence) { terminal.Warn(sentence); };
   options.Progress = [&terminal](double fraction, const std::string& stage) { return terminal.Show(fraction, stage.c_str()); };
   const StudyResult result = RunStudy(options);
   if (!Processes::All().IsFirst())

@@ -173,6 +173,7 @@ int RunTrain(const Arguments& arguments)
   options.Output = arguments.Get("-o");
   options.Resume = arguments.Has("--resume");
   options.Remark = [&terminal](const std::string& sentence) { terminal.Remark(sentence); };
+  options.Warn = [&terminal](const std::string& sentence) { terminal.Warn(sentence); };
   options.EpochDone = [&](const TrainingEpoch& epoch) { terminal.Remark(EpochLine(epoch, options.Epochs)); };
   options.Progress = [&terminal](const TrainingProgress& progress) {
     const std::string stage = progress.Epoch ? std::string(progress.Stage) + ", epoch " + std::to_string(progress.Epoch) + "/" +
@@ -185,7 +186,7 @@ int RunTrain(const Arguments& arguments)
   if (isFirst && arguments.Has("--json"))
   {
     const JsonHandle json(TrainingJson(result));
-    WriteText(arguments.Get("--json"), JsonText(json.get()));
+    WriteText(arguments.Get("--json"), DocumentText(json.get()));
   }
   Processes::All().Meet();
   if (result.Interrupted)

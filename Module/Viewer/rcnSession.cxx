@@ -191,7 +191,7 @@ std::string SessionText(const Session& session, const fs::path& folder)
   json_object_set_new(judgement, "bins", json_integer(judged.Bins));
   Set(judgement, "correction", Relative(judged.Correction, folder));
   json_object_set_new(root.get(), "judgement", judgement);
-  return JsonText(root.get());
+  return DocumentText(root.get());
 }
 
 // ---- reading ---------------------------------------------------------------------------------------
@@ -623,7 +623,7 @@ void CopyFile(const std::string& from, const std::string& to)
   fs::copy_file(from, beside.Path(), fs::copy_options::overwrite_existing, failure);
   if (failure)
   {
-    throw Error(RCN_EIO, from + " cannot be copied to " + to + ": " + failure.message() + ".");
+    throw Error(rcn_status_of_write(failure.value()), from + " cannot be copied to " + to + ": " + failure.message() + ".");
   }
   beside.Commit();
 }

@@ -1,5 +1,7 @@
 #include "rcn/rcn_context.h"
 
+#include <errno.h>
+
 #include "rcn/rcn_image.h"
 #include "rcn_test.h"
 
@@ -18,7 +20,11 @@ static void options_are_checked(void) {
     CHECK_STATUS(rcn_context_create(NULL, NULL), RCN_EINVALID);
     rcn_context_destroy(NULL);
     CHECK(!strcmp(rcn_status_name(RCN_EDATA), "RCN_EDATA"));
+    CHECK(!strcmp(rcn_status_name(RCN_ESPACE), "RCN_ESPACE"));
     CHECK(!strcmp(rcn_status_name((rcn_status)-99), "unknown status"));
+    CHECK_STATUS(rcn_status_of_write(ENOSPC), RCN_ESPACE);
+    CHECK_STATUS(rcn_status_of_write(EFBIG), RCN_ESPACE);
+    CHECK_STATUS(rcn_status_of_write(EACCES), RCN_EIO);
 }
 
 static void no_memory_for_a_context(void) {

@@ -362,7 +362,7 @@ static void full_disk_and_cancel(void) {
     limit = before;
     limit.rlim_cur = N;
     setrlimit(RLIMIT_FSIZE, &limit);
-    CHECK_STATUS(rcn__safetensors_write(ctx, path, large, 2, NULL, 0), RCN_EIO);
+    CHECK_STATUS(rcn__safetensors_write(ctx, path, large, 2, NULL, 0), RCN_ESPACE);
     setrlimit(RLIMIT_FSIZE, &before);
     CHECK_ERROR(ctx, "could not be written: File too large. What was there before is untouched");
 #endif

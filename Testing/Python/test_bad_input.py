@@ -504,10 +504,10 @@ def test_disk_full(option, name, flat, full_disk, tmp_path):
         files = {f"A{i:060}": flat["A"] for i in range(60)}  # long names: a large report
         words = ["agree", *raters(files), option, target]
         done = run(*words, check=False)
-        assert done.code == 2 and done.err.count("\n") == 1
+        assert done.code == 1 and done.err.count("\n") == 1
         assert name in done.err and "No space left" in done.err
     else:
-        refused(*words, says=[name, "disk is full"])
+        refused(*words, says=[name, "disk is full"], code=1)
     assert sorted(p.name for p in full_disk.iterdir()) == ["filler"]
 
 
@@ -527,7 +527,7 @@ def test_file_may_not_grow(option, name, signal_ignored, flat, tmp_path):
     if option == "--json":
         words = ["agree", *raters({f"A{i:060}": flat["A"] for i in range(60)}), "--quiet", option, target]
     done = run(*words, check=False, preexec_fn=limit)
-    assert done.code == 2, (done.code, done.err)
+    assert done.code == 1, (done.code, done.err)
     assert name in done.err and "cannot be written" in done.err and done.err.count("\n") == 1
     assert target.read_text("utf-8") == "old" and not leftovers(tmp_path)
 
@@ -540,7 +540,7 @@ def test_devices_are_not_replaced(case, tmp_path):
     assert json.loads(pipe.read_text("utf-8"))["mean_dice"] > 0
     assert process.wait() == 0 and pipe.is_fifo()
     done = run("agree", *raters(case), "--quiet", "--json", "/dev/full", check=False)
-    assert done.code == 2 and "No space left" in done.err
+    assert done.code == 1 and "No space left" in done.err
     assert pathlib.Path("/dev/full").is_char_device()
     image = tmp_path / "pipe.nrrd"
     os.mkfifo(image)
@@ -550,7 +550,7 @@ def test_devices_are_not_replaced(case, tmp_path):
 def test_standard_output_full(case):
     with open("/dev/full", "wb") as full:
         done = subprocess.run([str(PROGRAM), "agree", *map(str, raters(case)), "--json", "-"], stdout=full, stderr=subprocess.PIPE)
-    assert done.returncode == 2 and b"tandard output cannot be written" in done.stderr
+    assert done.returncode == 1 and b"tandard output cannot be written" in done.stderr
 
 
 def test_long_name_and_stale_temporary(case, tmp_path):

@@ -332,7 +332,7 @@ def test_stopped(flat, tmp_path):
         time.sleep(0.005)  # then it is about to read the image
     process.send_signal(signal.SIGINT)
     out, error = process.communicate(timeout=60)
-    assert process.returncode == 1 and out == b"" and error.count(b"\n") == 1
+    assert process.returncode == 130 and out == b"" and error.count(b"\n") == 1
     assert not list((tmp_path / "out").iterdir())
 
 

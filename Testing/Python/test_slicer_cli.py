@@ -344,7 +344,7 @@ def test_cancelled(tmp_path):
         pass
     process.send_signal(signal.SIGTERM)
     out, err = process.communicate(timeout=60)
-    assert process.returncode == 1 and err.startswith(b"RaterConsensusFuse: Cancelled") and err.count(b"\n") == 1, (process.returncode, err)
+    assert process.returncode == 128 + signal.SIGTERM and err.startswith(b"RaterConsensusFuse: Cancelled") and err.count(b"\n") == 1, (process.returncode, err)
     assert sorted(tmp_path.iterdir()) == before
 
 

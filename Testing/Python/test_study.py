@@ -133,7 +133,7 @@ def test_stopped_and_gone_on(tmp_path):
         time.sleep(0.005)
     process.send_signal(signal.SIGINT)
     _, error = process.communicate(timeout=60)
-    assert process.returncode == 1 and b"goes on from here" in error
+    assert process.returncode == 130 and b"goes on from here" in error
     assert not (tmp_path / "a" / "table.md").exists() and not leftovers(tmp_path)
     run(*words)
     words[words.index(tmp_path / "a")] = tmp_path / "b"

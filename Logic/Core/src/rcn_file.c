@@ -150,7 +150,8 @@ static rcn_status fail_to_write(rcn_context *ctx, const char *given, const char 
     if (reason == EACCES || reason == EPERM)
         return rcn__fail(ctx, RCN_EIO, "%s cannot be written: no permission in %s (%s).", given,
                          folder, strerror(reason));
-    return rcn__fail(ctx, RCN_EIO, "%s cannot be written: %s.", given, strerror(reason));
+    return rcn__fail(ctx, rcn_status_of_write(reason), "%s cannot be written: %s.", given,
+                     strerror(reason));
 }
 
 /* ---- files beside their target --------------------------------------------------------------- */
@@ -277,8 +278,8 @@ rcn_status rcn_file_commit(rcn_file *file, int durable) {
     const int moved = rename(file->path, file->target) == 0;
 #endif
     if (!moved)
-        return rcn__fail(file->ctx, RCN_EIO, "%s cannot be written: %s.", file->target,
-                         strerror(errno));
+        return rcn__fail(file->ctx, rcn_status_of_write(errno), "%s cannot be written: %s.",
+                         file->target, strerror(errno));
     file->committed = 1;
     forget(file->slot);
     file->slot = -1;

@@ -654,7 +654,8 @@ rcn_status rcn__safetensors_write(rcn_context *ctx, const char *path, const rcn_
     RCN_TRY(rcn_file_create(&file, ctx, path));
     stream = rcn__file_open(file);
     if (!stream)
-        RCN_TRY(rcn__fail(ctx, RCN_EIO, "%s cannot be written: %s.", path, strerror(errno)));
+        RCN_TRY(rcn__fail(ctx, rcn_status_of_write(errno), "%s cannot be written: %s.", path,
+                          strerror(errno)));
     unsigned char length[8];
     for (int i = 0; i < 8; ++i) length[i] = (unsigned char)((uint64_t)strlen(header) >> 8 * i);
     int good = fwrite(length, 1, 8, stream) == 8;
@@ -666,13 +667,14 @@ rcn_status rcn__safetensors_write(rcn_context *ctx, const char *path, const rcn_
         good = fwrite(tensor->data, 1, bytes, stream) == bytes;
     }
     good = good && flush_to_disk(stream) == 0;
-    const int reason = errno;
+    int reason = errno;
     const int closed = fclose(stream) == 0;
     stream = NULL;
+    reason = good ? errno : reason;
     if (!good || !closed)
-        RCN_TRY(rcn__fail(ctx, RCN_EIO,
+        RCN_TRY(rcn__fail(ctx, rcn_status_of_write(reason),
                           "%s could not be written: %s. What was there before is untouched.", path,
-                          strerror(good ? errno : reason)));
+                          strerror(reason)));
     RCN_TRY(rcn_file_commit(file, 1));
 done:
     if (stream) fclose(stream);

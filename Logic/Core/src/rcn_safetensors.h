@@ -93,7 +93,8 @@ typedef struct rcn__metadata {
 /* Writes a file: first beside it (rcn_file.h), flushed to the disk, then renamed; so `path` is the
  * old file or the new one at any moment, whatever happens. Refuses what could not be read
  * again: a name twice, text that is not UTF-8, NaN and infinity.
- *   RCN_EIO  e.g. the disk is full; the old file is untouched and nothing is left beside it */
+ *   RCN_ESPACE  the disk is full; the old file is untouched and nothing is left beside it
+ *   RCN_EIO     another reason; likewise */
 rcn_status rcn__safetensors_write(rcn_context *ctx, const char *path, const rcn__tensor *tensors,
                                   int64_t count, const rcn__metadata *metadata,
                                   int64_t metadata_count);

@@ -1,5 +1,7 @@
 #include "rcn/rcn_status.h"
 
+#include <errno.h>
+
 const char *rcn_status_name(rcn_status status) {
     switch (status) {
     case RCN_OK: return "RCN_OK";
@@ -12,6 +14,14 @@ const char *rcn_status_name(rcn_status status) {
     case RCN_EIO: return "RCN_EIO";
     case RCN_EUNSUPPORTED: return "RCN_EUNSUPPORTED";
     case RCN_EINTERNAL: return "RCN_EINTERNAL";
+    case RCN_ESPACE: return "RCN_ESPACE";
     }
     return "unknown status";
+}
+
+rcn_status rcn_status_of_write(int reason) {
+#ifdef EDQUOT
+    if (reason == EDQUOT) return RCN_ESPACE;
+#endif
+    return reason == ENOSPC || reason == EFBIG ? RCN_ESPACE : RCN_EIO;
 }

@@ -24,7 +24,8 @@ typedef struct rcn_file rcn_file;
 /* Makes ".rcn-<random>-NAME" in the target's folder, with the target's extension. It is created
  * exclusively: nothing that lies there already, and no link, is ever opened.
  *   target     what to replace; need not exist, its folder has to
- *   RCN_EIO    not possible; the sentence says why */
+ *   RCN_EIO    not possible; the sentence says why
+ *   RCN_ESPACE no room */
 RCN_API rcn_status rcn_file_create(rcn_file **out, rcn_context *ctx, const char *target);
 
 /* The file's place until it is committed. Borrowed. */

@@ -32,11 +32,15 @@ typedef enum rcn_status {
     RCN_EFORMAT = -6,      /* a file does not follow its format */
     RCN_EIO = -7,          /* reading or writing failed */
     RCN_EUNSUPPORTED = -8, /* right, but not available in this build or version */
-    RCN_EINTERNAL = -9     /* a defect of ours; please report it */
+    RCN_EINTERNAL = -9,    /* a defect of ours; please report it */
+    RCN_ESPACE = -10       /* no room to write: the disk or the quota is full, or the file is too large */
 } rcn_status;
 
 /* The code's name, e.g. "RCN_EDATA"; "unknown status" for any other number. Never NULL. */
 RCN_API const char *rcn_status_name(rcn_status status);
+
+/* The status of a failed write, from its errno: RCN_ESPACE where room is lacking, otherwise RCN_EIO. */
+RCN_API rcn_status rcn_status_of_write(int reason);
 
 #ifdef __cplusplus
 }
