@@ -12,9 +12,10 @@ import signal
 import subprocess
 import time
 
+import numpy as np
 import pytest
 
-from rcn_testing import PROGRAM, Result, run, small_disk
+from rcn_testing import PROGRAM, Result, run, small_disk, write_nrrd
 from test_train import make_list, quick, rows
 
 
@@ -190,6 +191,54 @@ def test_lists_give_the_same(data, alone, predicted, tmp_path, command, count):
         results.append((done.out, remarks, {p.relative_to(folder): without_times(p) for p in folder.rglob("*") if p.is_file()}))
     assert results[0][2].keys() == results[1][2].keys() and len(results[0][2]) > 1
     assert results[0] == results[1]
+
+
+@pytest.fixture(scope="module")
+def crowd(tmp_path_factory):
+    """Forty cases of many sizes, whose figures and their sums use all digits; with a probability for each."""
+    folder = tmp_path_factory.mktemp("crowd")
+    rng = np.random.default_rng(3)
+    content = {"raters": list("ABC"), "test": []}
+    for i in range(40):
+        shape = (int(rng.integers(9, 31)), int(rng.integers(9, 31)))
+        share = rng.random(shape)
+        label = {r: write_nrrd(folder / f"{i}{r}.nrrd", (share > rng.uniform(.3, .7)).astype(np.uint8), spacing=(.7 + i / 97, 1.3)).name
+                 for r in "ABC"}
+        write_nrrd(folder / f"c{i}_prob.nrrd", np.clip(share + rng.normal(0, .2, shape), 0, 1).astype(np.float32), spacing=(.7 + i / 97, 1.3))
+        content["test"].append({"id": f"c{i}", "label": label})
+    (folder / "list.json").write_text(json.dumps(content))
+    return folder
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_the_very_numbers(crowd, tmp_path, count):
+    """Means over many cases, in all digits, in the table, the JSON and the CSV."""
+    commands = [["agree", "--surfaces", "--json", "a.json", "--csv", "a.csv"],
+                ["fuse", "--method", "staple", "-o", "maps", "--json", "f.json"],
+                ["evaluate", "--pred", crowd, "--region", "box", "--json", "e.json", "--plot", "e.svg"]]
+    results = []
+    for folder, go in ((tmp_path / "one", run), (tmp_path / "many", lambda *w, **o: mpi(count, *w, **o))):
+        folder.mkdir()
+        outs = [go(command, "--data", crowd / "list.json", *words, "--threads", "1", cwd=folder).out for command, *words in commands]
+        # How long it took is the only thing that may differ.
+        texts = {p.name: re.sub(rb'"seconds": \{[^}]*\}', b"", p.read_bytes()) for p in folder.rglob("*") if p.is_file()}
+        results.append((outs, texts))
+    assert len(results[0][1]) == 45
+    assert results[0] == results[1]
+
+
+def test_a_study_judged_by_several(data, tmp_path):
+    """The same models, predicted and judged by one and by two: the same tables, byte for byte."""
+    words = ["study", "--data", data, "--strategies", "rps", *quick(epochs=1, threads=1)]
+    run(*words, "-o", tmp_path / "one")
+    shutil.copytree(tmp_path / "one", tmp_path / "two")
+    shutil.rmtree(tmp_path / "two" / "predictions")
+    tables = ["table.json", "table.md"]
+    for name in tables:
+        (tmp_path / "two" / name).unlink()
+    mpi(2, *words, "-o", tmp_path / "two")
+    for name in tables:
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
 
 
 def test_one_case_is_one_process_work(data, tmp_path):
