@@ -328,11 +328,10 @@ std::vector<std::string> HostileValues()
     "[[[1]]]", "", "1.0000000000000000000000000000000001", array + "]", word + "\"" };
 }
 
-/// Predicts with a changed file: maps of probabilities, or one sentence.
-void CheckHostile(const Scene& scene, const std::string& key, const std::string& value)
+/// Predicts with hostile.safetensors: maps of probabilities, or one sentence. `about` says what is in it.
+void CheckHostile(const Scene& scene, const std::string& about)
 {
   const std::string path = scene.Files / "hostile.safetensors";
-  WriteChanged(path, scene.Path, { { key, value } });
   std::string wrong;
   try
   {
@@ -356,7 +355,7 @@ void CheckHostile(const Scene& scene, const std::string& key, const std::string&
   if (!wrong.empty())
   {
     ++Failures;
-    std::fprintf(stderr, "%s = %.200s gives %.200s\n", key.c_str(), value.c_str(), wrong.c_str());
+    std::fprintf(stderr, "%.200s gives %.200s\n", about.c_str(), wrong.c_str());
   }
 }
 
@@ -416,8 +415,31 @@ void HostileMetadataNeverCrash()
         {
           value.replace(at, 1, hostile);
         }
-        CheckHostile(place.Model, place.Key, value);
+        WriteChanged(place.Model.Files / "hostile.safetensors", place.Model.Path, { { place.Key, value } });
+        CheckHostile(place.Model, place.Key + (" = " + value));
       }
+    }
+  }
+}
+
+/// Weights that no training makes: largest, smallest, negative variances, not a number.
+void HostileWeightsNeverCrash()
+{
+  const Scene flat(RCN_UNET), deep(RCN_UNET3D);
+  for (const Scene* scene : { &flat, &deep })
+  {
+    const std::string bytes = TextOf(scene->Path);
+    uint64_t length = 0;
+    std::memcpy(&length, bytes.data(), sizeof length);
+    for (const float value : { 3.4e38F, -3.4e38F, 1e-45F, -1.0F, 1e20F, NAN })
+    {
+      std::string changed = bytes.substr(0, 8 + length);
+      while (changed.size() < bytes.size())
+      {
+        changed.append(reinterpret_cast<const char*>(&value), std::min(sizeof value, bytes.size() - changed.size()));
+      }
+      std::ofstream(scene->Files / "hostile.safetensors", std::ios::binary) << changed;
+      CheckHostile(*scene, "weights of " + std::to_string(value));
     }
   }
 }
@@ -480,6 +502,7 @@ int main()
   RUN(PicturesAndOldModelsStayAsTheyAre);
   RUN(OtherPixelsGetARemark);
   RUN(HostileMetadataNeverCrash);
+  RUN(HostileWeightsNeverCrash);
   RUN(NoSpacingMakesTooManyVoxels);
   return Failures ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -382,7 +382,7 @@ def test_bad_images(flat, tmp_path):
     write_model(tmp_path / "c2.safetensors", channels=2, normalization={"kind": "zscore"}).close()
     (tmp_path / "empty").mkdir()
     for words, says in (
-            (("--model", model, "--image", tmp_path / "nan.nrrd"), ["nan.nrrd", "not a number"]),
+            (("--model", model, "--image", tmp_path / "nan.nrrd"), ["nan.nrrd", "nan at voxel"]),
             (("--model", model, "--image", tmp_path / "zero.nrrd"), "zero everywhere"),
             (("--model", model, "--image", tmp_path / "none.nrrd"), "none.nrrd"),
             (("--model", model, "--image", tmp_path / "empty"), "empty"),
