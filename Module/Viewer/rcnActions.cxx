@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "rcnFileBeside.h"
 #include "rcnJson.h"
@@ -364,6 +365,7 @@ void PredictCases(const Session& session, const std::string& name, const std::ve
   const Model model(work.Context(), entry.Path);
   const std::string folder = session.PredictionFolder(name);
   MakeFolder(folder);
+  std::set<std::string> said;
   for (size_t i = 0; i < ids.size(); ++i)
   {
     const Case& one = CaseOf(session, ids[i]);
@@ -388,9 +390,14 @@ void PredictCases(const Session& session, const std::string& name, const std::ve
     }
     files.Probability = (fs::path(folder) / (one.Id + "_prob.nrrd")).string();
     WriteImage(files.Probability, prediction.Probability.View(), Content::Probability);
-    if (remarks && i == 0)
+    for (const std::string& remark : prediction.Remarks)
     {
-      *remarks = prediction.Remarks; // they would be the same for each
+      // What is the same for many cases is said once, of the first.
+      const bool fresh = said.insert(remark.substr(remark.find(one.Images.front()) == 0 ? one.Images.front().size() : 0)).second;
+      if (remarks && fresh)
+      {
+        remarks->push_back(remark);
+      }
     }
     done(files);
   }
