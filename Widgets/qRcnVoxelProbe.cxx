@@ -89,6 +89,7 @@ class Bars : public QWidget
 public:
   using QWidget::QWidget;
   QVector<double> Levels;
+  QString Map;
   int Votes = -1;
   rcn_palette Palette = RCN_PALETTE_GREEN;
 
@@ -137,8 +138,9 @@ protected:
     }
     painter.setBrush(Qt::NoBrush);
     painter.setPen(qRcnStyle::muted(this->palette()));
-    painter.drawText(QRectF(0, this->height() - high - 2, this->width(), high), Qt::AlignCenter,
-      qRcnVoxelProbe::tr("raters who mark it, as the model expects"));
+    const QString caption = qRcnVoxelProbe::tr("raters who mark it, as %1 expects").arg(this->Map);
+    const bool fits = !this->Map.isEmpty() && this->fontMetrics().horizontalAdvance(caption) <= this->width();
+    painter.drawText(QRectF(0, this->height() - high - 2, this->width(), high), Qt::AlignCenter, fits ? caption : qRcnVoxelProbe::tr("raters who mark it"));
     painter.setPen(qRcnStyle::grid(this->palette()));
     painter.drawLine(room.bottomLeft(), room.bottomRight());
   }
@@ -175,7 +177,7 @@ public:
     const auto tr = [](const char* text) { return qRcnVoxelProbe::tr(text); };
     if (!this->Any)
     {
-      return tr("Point at the image to see what raters and model say about a voxel.");
+      return tr("Point at the image to see what is known about a voxel.");
     }
     const int answered = Bits(this->Voxel.Answered), marked = Bits(this->Voxel.Marked & this->Voxel.Answered);
     QString text = answered == 0  ? tr("No rater answered here")
@@ -186,7 +188,7 @@ public:
     const double share = this->expected();
     if (std::isfinite(share))
     {
-      text += (this->Voxel.Levels.isEmpty() ? tr("; the model says %1") : tr("; the model expects %1")).arg(qRcnStyle::percent(share));
+      text += (this->Voxel.Levels.isEmpty() ? tr("; %1 gives %2") : tr("; %1 expects %2")).arg(this->Voxel.Map, qRcnStyle::percent(share));
     }
     return text + '.';
   }
@@ -222,6 +224,7 @@ public:
     this->Who->Answered = this->Voxel.Answered;
     this->Who->Any = this->Any;
     this->Who->update();
+    this->Distribution->Map = this->Voxel.Map;
     this->Distribution->Levels = this->Any ? this->Voxel.Levels : QVector<double>();
     this->Distribution->Votes = this->Any && this->Voxel.Answered ? Bits(this->Voxel.Marked & this->Voxel.Answered) : -1;
     this->Distribution->update();
@@ -251,14 +254,12 @@ qRcnVoxelProbe::qRcnVoxelProbe(QWidget* parent)
   auto* p = this->d.get();
   p->Sentence = qRcnStyle::newNote(this);
   p->Sentence->setObjectName("sentence");
-  p->Sentence->setMinimumHeight(2 * this->fontMetrics().lineSpacing()); // so that nothing below it jumps
   p->Sentence->setAlignment(Qt::AlignTop | Qt::AlignLeft);
   QFont bold = p->Sentence->font();
   bold.setBold(true);
   p->Sentence->setFont(bold);
   p->Place = qRcnStyle::newNote(this);
   p->Place->setObjectName("place");
-  p->Place->setMinimumHeight(2 * this->fontMetrics().lineSpacing());
   p->Place->setAlignment(Qt::AlignTop | Qt::AlignLeft);
   p->Place->setToolTip(tr("Position in millimetres (R right, L left, A anterior, P posterior, S superior, I inferior), the voxel's "
                           "numbers from 0, and the image's value there."));
@@ -267,10 +268,9 @@ qRcnVoxelProbe::qRcnVoxelProbe(QWidget* parent)
   p->Who->setToolTip(tr("Filled: marked this voxel. Hollow: did not. Struck out: did not answer here."));
   p->Distribution = new Bars(this);
   p->Distribution->setObjectName("bars");
-  p->Distribution->setToolTip(tr("How likely it is, in the model's view, that so many raters mark this voxel. Bold: how many did."));
+  p->Distribution->setToolTip(tr("How likely it is, by the map that lies over the image, that so many raters mark this voxel. Bold: how many did."));
   p->Readouts = qRcnStyle::newNote(this);
   p->Readouts->setObjectName("readouts");
-  p->Readouts->setMinimumHeight(2 * this->fontMetrics().lineSpacing());
   p->Readouts->setAlignment(Qt::AlignTop | Qt::AlignLeft);
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(6, 6, 6, 6);
@@ -287,6 +287,20 @@ qRcnVoxelProbe::qRcnVoxelProbe(QWidget* parent)
 }
 
 qRcnVoxelProbe::~qRcnVoxelProbe() = default;
+
+void qRcnVoxelProbe::resizeEvent(QResizeEvent* event)
+{
+  QWidget::resizeEvent(event);
+  // As high as the longest of usual sentences, so that nothing jumps while the pointer moves.
+  const int width = this->width() - 12;
+  const auto reserve = [width](QLabel* label, const QString& text) {
+    label->setMinimumHeight(label->fontMetrics().boundingRect(0, 0, width, 10000, Qt::TextWordWrap, text).height());
+  };
+  reserve(this->d->Sentence, tr("None of %1 raters marked this voxel; %2 gives %3.").arg(10).arg(QStringLiteral("soft-gaussian"), qRcnStyle::percent(1)));
+  reserve(this->d->Readouts, tr("A majority marks it: %1. Any rater: %1. All of them: %1.").arg(qRcnStyle::percent(1)));
+  const double far[3] = { -100, -100, -100 };
+  reserve(this->d->Place, qRcnStyle::position(far, 1) + tr(" mm") + '\n' + tr("voxel %1, %1, %1").arg(100) + QStringLiteral("  ·  ") + tr("image %1").arg(1000));
+}
 
 void qRcnVoxelProbe::setRaters(const QStringList& raters)
 {

@@ -1,4 +1,4 @@
-/// What is known about one voxel: where it is, who marked it, what the model expects.
+/// What is known about one voxel: where it is, who marked it, what the map that lies over it says.
 #ifndef qRcnVoxelProbe_h
 #define qRcnVoxelProbe_h
 
@@ -19,8 +19,9 @@ struct qRcnVoxel
   int64_t Index[3] = { -1, -1, -1 };
   QVector<double> Image;              ///< one value per channel
   uint64_t Marked = 0, Answered = 0;  ///< bit r: rater r
-  QVector<double> Levels;             ///< the model's p_0 ... p_K
-  double Probability = NAN;           ///< of a model that gives only one
+  QString Map;                        ///< the name of what lies over the image: a model's, or of a fusion
+  QVector<double> Levels;             ///< its p_0 ... p_K
+  double Probability = NAN;           ///< of a map that has only one
 };
 
 class qRcnVoxelProbePrivate;
@@ -40,8 +41,11 @@ public:
   /// The pointer is over nothing.
   void clear();
 
-  /// "3 of 5 raters marked this voxel; the model expects 58 %."
+  /// "3 of 5 raters marked this voxel; rps expects 58 %."
   QString sentence() const;
+
+protected:
+  void resizeEvent(QResizeEvent* event) override;
 
 private:
   std::unique_ptr<qRcnVoxelProbePrivate> d;

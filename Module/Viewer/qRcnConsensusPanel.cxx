@@ -224,6 +224,7 @@ void qRcnConsensusPanel::showVoxel(bool inside, qint64 x, qint64 y, qint64 z)
   {
     const qRcnScene::Prediction& prediction = this->Scene->prediction(shown);
     const rcn_image& map = prediction.volume().View();
+    voxel.Map = prediction.Name;
     for (int k = 0; prediction.hasLevels() && k < map.components; ++k)
     {
       voxel.Levels.push_back(ElementOf(map, number * map.components + k));

@@ -21,6 +21,7 @@ class TestVoxelProbe : public QObject
     one.Image = { 87.25 };
     one.Marked = 0x0b;
     one.Answered = 0x1f;
+    one.Map = "rps";
     one.Levels = { 0.1, 0.15, 0.2, 0.25, 0.2, 0.1 };
     return one;
   }
@@ -38,7 +39,7 @@ private slots:
     qRcnVoxel one = voxel();
     probe.setVoxel(one);
     // .15/5 + .2*2/5 + .25*3/5 + .2*4/5 + .1 = .52
-    QCOMPARE(said(probe), QString("3 of 5 raters marked this voxel; the model expects 52 %."));
+    QCOMPARE(said(probe), QString("3 of 5 raters marked this voxel; rps expects 52 %."));
     QCOMPARE(probe.findChild<QLabel*>("readouts")->text().replace(QChar(0xa0), ' '), QString("A majority marks it: 55 %. Any rater: 90 %. All of them: 10 %."));
     const QString place = probe.findChild<QLabel*>("place")->text().replace(QChar(0xa0), ' ');
     QCOMPARE(place, QString("L 12.3  A 40.0  S 7.5 mm\nvoxel 31, 20, 4  ·  image 87.25"));
@@ -48,8 +49,9 @@ private slots:
     QVERIFY(!probe.findChild<QWidget*>("bars")->isVisibleTo(&probe));
     QCOMPARE(said(probe), QString("3 of 5 raters marked this voxel."));
     one.Probability = 0.584;
+    one.Map = "staple"; // no model says this
     probe.setVoxel(one);
-    QCOMPARE(said(probe), QString("3 of 5 raters marked this voxel; the model says 58 %."));
+    QCOMPARE(said(probe), QString("3 of 5 raters marked this voxel; staple gives 58 %."));
     one.Probability = NAN;
     one.Answered = 0x03;
     probe.setVoxel(one);
