@@ -5,11 +5,16 @@
 
 #include <QApplication>
 #include <QClipboard>
+#include <QDir>
+#include <QFileDialog>
+#include <QFileInfo>
 #include <QHeaderView>
 #include <QKeyEvent>
 #include <QLabel>
+#include <QMessageBox>
 #include <QMimeData>
 #include <QPainter>
+#include <QRegularExpression>
 #include <QUrl>
 
 #include "rcnReport.h"
@@ -157,6 +162,41 @@ QLabel* newNote(QWidget* parent, const QString& text)
   label->setTextFormat(Qt::PlainText);
   label->setTextInteractionFlags(Qt::TextSelectableByMouse);
   return label;
+}
+
+QString withExtension(const QString& path, const QString& filters, const QString& chosen)
+{
+  const auto extensions = [](const QString& text) {
+    QStringList found;
+    QRegularExpressionMatchIterator matches = QRegularExpression("\\*(\\.[\\w.]+)").globalMatch(text);
+    while (matches.hasNext())
+    {
+      found << matches.next().captured(1);
+    }
+    return found;
+  };
+  const QStringList known = extensions(filters), own = extensions(chosen.isEmpty() ? filters : chosen);
+  const bool typed = std::any_of(known.begin(), known.end(), [&path](const QString& end) { return path.endsWith(end, Qt::CaseInsensitive); });
+  if (path.isEmpty() || typed || own.isEmpty())
+  {
+    return path;
+  }
+  // "study.json" becomes "study.rcn.json", "study." has its point already.
+  const QString last = own.first().mid(own.first().lastIndexOf('.'));
+  const QString stem = path.endsWith(last, Qt::CaseInsensitive) ? path.chopped(last.size()) : path.endsWith('.') ? path.chopped(1) : path;
+  return stem + own.first();
+}
+
+QString askForFile(QWidget* parent, const QString& title, const QString& suggestion, const QString& filters)
+{
+  QString path = suggestion, chosen;
+  do
+  {
+    // The dialog itself would ask about the name as it was typed.
+    path = withExtension(QFileDialog::getSaveFileName(parent, title, path, filters, &chosen, QFileDialog::DontConfirmOverwrite), filters, chosen);
+  } while (QFileInfo::exists(path) &&
+    QMessageBox::question(parent, title, QObject::tr("%1 already exists. Replace it?").arg(QDir::toNativeSeparators(path))) != QMessageBox::Yes);
+  return path;
 }
 
 QStringList localFiles(const QMimeData* data)

@@ -58,6 +58,12 @@ QString position(const double ras[3], int digits);
 
 /// A label of the second rank that wraps; names of files and raters are never taken for markup.
 QLabel* newNote(QWidget* parent, const QString& text = QString());
+/// A name to save under: as typed where it ends in one of the extensions of a dialog's filters ("PNG (*.png);;Table (*.csv)"),
+/// otherwise with the first extension of the chosen filter.
+QString withExtension(const QString& path, const QString& filters, const QString& chosen);
+/// Asks where to save; the name has its extension, and before a file of that name is replaced, the person is asked. Empty:
+/// nowhere.
+QString askForFile(QWidget* parent, const QString& title, const QString& suggestion, const QString& filters);
 /// The files and folders among what is dragged or dropped.
 QStringList localFiles(const QMimeData* data);
 /// To the clipboard.

@@ -3,7 +3,6 @@
 #include <functional>
 #include <vector>
 
-#include <QFileDialog>
 #include <QFileInfo>
 #include <QHeaderView>
 #include <QLabel>
@@ -27,6 +26,7 @@
 #include "qRcnJob.h"
 #include "qRcnNotice.h"
 #include "qRcnReliabilityDiagram.h"
+#include "qRcnStyle.h"
 #include "qRcnTrainingMonitor.h"
 #include "qSlicerRaterConsensusViews.h"
 #include "rcnReport.h"
@@ -480,8 +480,8 @@ void qSlicerRaterConsensusModuleWidgetPrivate::showRaters()
 
 void qSlicerRaterConsensusModuleWidgetPrivate::exportAgreement()
 {
-  const QString path = QFileDialog::getSaveFileName(this->q_ptr, qSlicerRaterConsensusModuleWidget::tr("Save agreement as"),
-    "agreement.csv", qSlicerRaterConsensusModuleWidget::tr("Tables (*.csv)"));
+  const QString path = qRcnStyle::askForFile(this->q_ptr, qSlicerRaterConsensusModuleWidget::tr("Save agreement as"), "agreement.csv",
+    qSlicerRaterConsensusModuleWidget::tr("Tables (*.csv)"));
   if (path.isEmpty())
   {
     return;
