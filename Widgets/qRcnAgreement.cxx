@@ -202,6 +202,15 @@ public:
     }
     this->Table->setSortingEnabled(true);
     this->Table->setVisibleRows(std::min(std::max(count, 2), 8), 16);
+    // All columns have room; of a long name as much as tells it from others.
+    const QHeaderView* header = this->Table->horizontalHeader();
+    const int longest = this->Table->fontMetrics().horizontalAdvance(QStringLiteral("Rater name")) + 30;
+    int width = std::min(std::max(static_cast<const QAbstractItemView*>(this->Table)->sizeHintForColumn(0), header->sectionSizeHint(0)), longest);
+    for (int c = 1; c < 5; ++c)
+    {
+      width += std::max(static_cast<const QAbstractItemView*>(this->Table)->sizeHintForColumn(c), header->sectionSizeHint(c));
+    }
+    this->Table->setMinimumWidth(width + 2 * this->Table->frameWidth() + this->Table->style()->pixelMetric(QStyle::PM_ScrollBarExtent));
   }
 
   void refresh()

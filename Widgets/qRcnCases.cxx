@@ -164,14 +164,30 @@ public:
   /// In a narrow panel the icon tells the status, and the raters' dots move together: names must be told apart.
   void refreshColumns()
   {
+    QHeaderView* header = this->Table->horizontalHeader();
     const bool narrow = this->Owner->width() < 300;
-    this->Table->horizontalHeader()->setSectionResizeMode(RatersColumn, narrow ? QHeaderView::Fixed : QHeaderView::ResizeToContents);
+    const int raters = std::max(44, header->sectionSizeHint(RatersColumn));
+    header->setSectionResizeMode(RatersColumn, narrow ? QHeaderView::Fixed : QHeaderView::ResizeToContents);
     if (narrow)
     {
-      this->Table->horizontalHeader()->resizeSection(RatersColumn, 44);
+      header->resizeSection(RatersColumn, raters);
     }
+    // In a very narrow one the tool tip tells Dice.
+    const int names = std::max(static_cast<const QAbstractItemView*>(this->Table)->sizeHintForColumn(NameColumn), header->sectionSizeHint(NameColumn));
+    this->Table->setColumnHidden(DiceColumn, false); // a hidden one has no size
+    const int room = this->Owner->width() - this->leastWidth() + this->nameWidth() - std::min(names, this->nameWidth());
+    this->Table->setColumnHidden(DiceColumn, room < header->sectionSizeHint(DiceColumn));
     this->Table->setColumnHidden(StatusColumn, this->Owner->width() < 420);
     this->Table->setColumnHidden(SplitColumn, narrow || !this->SeveralSplits);
+  }
+
+  int nameWidth() const { return this->Table->fontMetrics().horizontalAdvance(QStringLiteral("training12")) + 34; }
+
+  /// A short name and who answered.
+  int leastWidth() const
+  {
+    return this->nameWidth() + std::max(44, this->Table->horizontalHeader()->sectionSizeHint(RatersColumn)) +
+      this->Table->style()->pixelMetric(QStyle::PM_ScrollBarExtent) + 2 * this->Table->frameWidth() + 12;
   }
 
   void activate(int row)
@@ -200,9 +216,9 @@ qRcnCases::qRcnCases(QWidget* parent)
   p->Owner = this;
   p->Search = new QLineEdit(this);
   p->Search->setObjectName("search");
-  p->Search->setPlaceholderText(tr("Search: name, rater, status"));
+  p->Search->setPlaceholderText(tr("Search"));
   p->Search->setClearButtonEnabled(true);
-  p->Search->setAccessibleName(tr("Search cases"));
+  qRcnStyle::describe(p->Search, tr("Search cases"), tr("Words of a case's name, set, status or raters."));
   p->Search->installEventFilter(this);
   p->Table = new qRcnTable(this);
   p->Table->setObjectName("cases");
@@ -243,6 +259,7 @@ qRcnCases::qRcnCases(QWidget* parent)
   connect(p->Search, &QLineEdit::textChanged, this, [p] { p->refreshFilter(); });
   connect(p->Search, &QLineEdit::returnPressed, this, [this, p] { p->activate(p->rowOf(this->shownCases().value(0))); });
   connect(p->Table, &qRcnTable::rowChosen, this, [p](int row) { p->activate(row); });
+  this->setMinimumWidth(p->leastWidth());
   p->refreshFilter();
 }
 

@@ -42,6 +42,8 @@ public:
   Status status(const QString& id) const;
   /// The ids that pass the search, in the order shown.
   QStringList shownCases() const;
+  /// The list takes the room there is, whatever the words below it would like to have.
+  bool hasHeightForWidth() const override { return false; }
 
 public slots:
   /// Marks the case that is open; sends no signal.

@@ -404,7 +404,9 @@ void qRcnSliceCanvas::drawTexts(QPainter& painter, const QRectF& panel, const Te
   draw(texts.Title, Qt::AlignLeft | Qt::AlignTop, texts.TitleColor);
   const QSizeF title = QFontMetricsF(font).size(0, texts.Title);
   draw(texts.Place, Qt::AlignRight | Qt::AlignTop, TEXT_COLOR);
+  const QSizeF place = QFontMetricsF(font).size(0, texts.Place);
   draw(texts.Window, Qt::AlignLeft | Qt::AlignBottom, TEXT_COLOR);
+  const double window = QFontMetricsF(font).horizontalAdvance(texts.Window);
   if (texts.Letters)
   {
     const int where[4] = { Qt::AlignLeft | Qt::AlignVCenter, Qt::AlignRight | Qt::AlignVCenter,
@@ -414,9 +416,15 @@ void qRcnSliceCanvas::drawTexts(QPainter& painter, const QRectF& panel, const Te
     painter.setFont(font);
     for (int i = 0; i < 4; ++i)
     {
-      // In a narrow panel the letter at the top stands below the title.
-      const bool beneath = where[i] & Qt::AlignTop && title.width() + 18 > panel.width() / 2;
-      draw(this->Plane.letters[i], where[i], QColor(0xf2, 0xcc, 0x5a), 0, beneath ? title.height() : 0);
+      // In a narrow panel the letter at the top stands below the title, that at the bottom above the window; in a very narrow
+      // one the scale is there, and the other three letters say it.
+      const bool top = where[i] & Qt::AlignTop, bottom = where[i] & Qt::AlignBottom;
+      const bool beneath = top && std::max(title.width(), place.width()) + 18 > panel.width() / 2;
+      const bool over = bottom && window + 18 > panel.width() / 2;
+      if (!over || panel.width() > 170)
+      {
+        draw(this->Plane.letters[i], where[i], QColor(0xf2, 0xcc, 0x5a), over ? 16 : 0, beneath ? std::max(title.height(), place.height()) : 0);
+      }
     }
     font.setBold(false);
   }
@@ -427,7 +435,7 @@ void qRcnSliceCanvas::drawTexts(QPainter& painter, const QRectF& panel, const Te
   const double width = QFontMetricsF(font).horizontalAdvance(texts.Warning);
   const bool letter = texts.Letters && width + 24 > panel.width() / 2;
   const bool scale = letter && width + 80 > 0.8 * panel.width();
-  draw(texts.Warning, Qt::AlignRight | Qt::AlignBottom, QColor(165, 165, 165), scale ? 36 : letter ? 18 : 0);
+  draw(texts.Warning, Qt::AlignRight | Qt::AlignBottom | Qt::TextWordWrap, QColor(165, 165, 165), scale ? 36 : letter ? 18 : 0);
 }
 
 void qRcnSliceCanvas::drawScaleBar(QPainter& painter, const QRectF& panel) const

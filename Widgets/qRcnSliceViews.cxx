@@ -21,14 +21,6 @@ qRcnSliceViews::qRcnSliceViews(qRcnScene* scene, QWidget* parent)
     connect(one, &qRcnSliceView::doubleClicked, this,
       [this, view]() { this->setMaximized(this->Maximized < 0 ? static_cast<int>(view) : -1); });
   }
-  // The axial view, which is read most, gets the most room.
-  grid->addWidget(this->Views[RCN_VIEW_AXIAL], 0, 0, 2, 1);
-  grid->addWidget(this->Views[RCN_VIEW_SAGITTAL], 0, 1);
-  grid->addWidget(this->Views[RCN_VIEW_CORONAL], 1, 1);
-  grid->setColumnStretch(0, 3);
-  grid->setColumnStretch(1, 2);
-  grid->setRowStretch(0, 1);
-  grid->setRowStretch(1, 1);
   connect(scene, &qRcnScene::changed, this, [this](qRcnScene::Changes what) {
     if (what & qRcnScene::Case)
     {
@@ -61,11 +53,48 @@ void qRcnSliceViews::arrange()
     this->Views[i]->canvas()->setColorBar(only < 0 ? i == RCN_VIEW_AXIAL : static_cast<size_t>(only) == i);
   }
   auto* grid = static_cast<QGridLayout*>(this->layout());
+  for (qRcnSliceView* view : this->Views)
+  {
+    grid->removeWidget(view);
+  }
+  this->Stacked = this->isNarrow();
+  if (this->Stacked)
+  {
+    // One above the other: side by side they would be too narrow for their texts.
+    int row = 0;
+    for (const rcn_view view : { RCN_VIEW_AXIAL, RCN_VIEW_SAGITTAL, RCN_VIEW_CORONAL })
+    {
+      grid->addWidget(this->Views[view], row, 0);
+      grid->setRowStretch(row++, only < 0 || only == view ? 1 : 0);
+    }
+    grid->setColumnStretch(0, 1);
+    grid->setColumnStretch(1, 0);
+    return;
+  }
+  // The axial view, which is read most, gets the most room.
+  grid->addWidget(this->Views[RCN_VIEW_AXIAL], 0, 0, 2, 1);
+  grid->addWidget(this->Views[RCN_VIEW_SAGITTAL], 0, 1);
+  grid->addWidget(this->Views[RCN_VIEW_CORONAL], 1, 1);
+  grid->setRowStretch(2, 0);
   const bool left = only < 0 || only == RCN_VIEW_AXIAL, right = only != RCN_VIEW_AXIAL;
   grid->setColumnStretch(0, left ? 3 : 0);
   grid->setColumnStretch(1, right ? 2 : 0);
   grid->setRowStretch(0, only == RCN_VIEW_CORONAL ? 0 : 1);
   grid->setRowStretch(1, only == RCN_VIEW_SAGITTAL ? 0 : 1);
+}
+
+bool qRcnSliceViews::isNarrow() const
+{
+  return this->width() < 500 && this->height() > this->width();
+}
+
+void qRcnSliceViews::resizeEvent(QResizeEvent* event)
+{
+  QWidget::resizeEvent(event);
+  if (this->isNarrow() != this->Stacked)
+  {
+    this->arrange();
+  }
 }
 
 QImage qRcnSliceViews::picture()

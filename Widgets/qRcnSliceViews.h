@@ -30,12 +30,17 @@ public slots:
 signals:
   void cursorMoved(bool inside, qint64 x, qint64 y, qint64 z);
 
+protected:
+  void resizeEvent(QResizeEvent* event) override;
+
 private:
   void arrange();
+  bool isNarrow() const;
 
   qRcnScene* Scene;
   std::array<qRcnSliceView*, 3> Views;
   int Maximized = -1;
+  bool Stacked = false;
 };
 
 #endif

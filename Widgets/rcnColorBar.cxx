@@ -80,13 +80,15 @@ void rcnColorBar::draw(QPainter& painter, const QRectF& panel, double fromEdge) 
   font.setPixelSize(11);
   painter.setFont(font);
   const QFontMetricsF metrics(font);
-  const double high = std::min(std::max(0.45 * panel.height(), 48.0), 200.0), wide = 12;
-  const double titles = static_cast<double>(this->Title.size()) * metrics.height();
-  if (high + titles + 8 > panel.height() || panel.width() < 90)
+  // Above and below it stand other texts.
+  const double titles = (static_cast<double>(this->Title.size()) + 0.5) * metrics.height() + 2, above = 22 + titles, below = 62;
+  const double high = std::min(std::min(0.45 * panel.height(), 200.0), panel.height() - above - below), wide = 12;
+  if (high < 30 || panel.width() < 90)
   {
     return; // it would hide the picture
   }
-  const QRectF bar(panel.right() - fromEdge - wide, panel.center().y() - (high - titles) / 2, wide, high);
+  const double top = std::min(std::max(panel.center().y() - (high - titles) / 2, panel.top() + above), panel.bottom() - below - high);
+  const QRectF bar(panel.right() - fromEdge - wide, top, wide, high);
   const auto write = [&painter](const QRectF& room, const QString& text) {
     painter.setPen(QColor(0, 0, 0, 220)); // a shadow, to be read over bright tissue
     painter.drawText(room.translated(1, 1), Qt::AlignRight | Qt::AlignVCenter, text);

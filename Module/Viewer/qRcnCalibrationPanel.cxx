@@ -24,15 +24,13 @@ qRcnCalibrationPanel::qRcnCalibrationPanel(QWidget* parent)
   this->Split->addItem(tr("training cases"), "training");
   this->Split->addItem(tr("all cases"), "");
   this->Evaluate->setObjectName("evaluate");
-  this->Evaluate->setToolTip(tr("Predicts where there is no prediction yet, then compares with all raters"));
   this->Recalibrate->setObjectName("recalibrate");
-  this->Recalibrate->setToolTip(tr("Fits a correction on the validation cases. It goes into a copy of the model."));
   this->Method->setObjectName("method");
-  this->Method->addItem(tr("temperature (one number)"), RCN_RECALIB_TEMPERATURE);
-  this->Method->addItem(tr("Platt (two numbers)"), RCN_RECALIB_PLATT);
-  this->Method->addItem(tr("beta (three numbers)"), RCN_RECALIB_BETA);
-  this->Method->addItem(tr("isotonic (a curve)"), RCN_RECALIB_ISOTONIC);
-  this->Method->setToolTip(tr("How the correction may bend the probabilities"));
+  this->Method->addItem(tr("temperature"), RCN_RECALIB_TEMPERATURE);
+  this->Method->addItem(tr("Platt"), RCN_RECALIB_PLATT);
+  this->Method->addItem(tr("beta"), RCN_RECALIB_BETA);
+  this->Method->addItem(tr("isotonic"), RCN_RECALIB_ISOTONIC);
+  this->Method->setToolTip(tr("How the correction may bend the probabilities: temperature by one number, Platt by two, beta by three, isotonic by a curve"));
   this->About->setObjectName("about");
   this->About->setWordWrap(true);
   this->About->setTextFormat(Qt::PlainText);
@@ -43,6 +41,7 @@ qRcnCalibrationPanel::qRcnCalibrationPanel(QWidget* parent)
     box->setAccessibleName(box->toolTip());
   }
   auto* form = new QFormLayout;
+  form->setRowWrapPolicy(QFormLayout::WrapLongRows);
   form->addRow(tr("Model"), this->Model);
   auto* judged = new QHBoxLayout;
   judged->addWidget(this->Split, 1);
@@ -142,6 +141,9 @@ void qRcnCalibrationPanel::clear()
 void qRcnCalibrationPanel::update()
 {
   const bool ready = !this->Busy && this->Model->count() > 0;
+  const QString missing = this->Model->count() == 0 ? tr("\nTrain a model or open one first.") : this->Busy ? tr("\nWait until the work under way is done.") : QString();
+  this->Evaluate->setToolTip(tr("Predicts where there is no prediction yet, then compares with all raters.") + missing);
+  this->Recalibrate->setToolTip(tr("Fits a correction on the validation cases. It goes into a copy of the model.") + missing);
   this->Evaluate->setEnabled(ready);
   this->Recalibrate->setEnabled(ready);
   this->Model->setEnabled(ready);

@@ -22,6 +22,7 @@
 #include <QStackedWidget>
 #include <QStandardPaths>
 #include <QStatusBar>
+#include <QStyle>
 #include <QTabWidget>
 #include <QTimer>
 #include <QToolBar>
@@ -71,9 +72,30 @@ rcn::SessionProgress ProgressOf(qRcnJob::Monitor& monitor)
   return [&monitor](double fraction, const char* stage) { return monitor.report(fraction, QString::fromUtf8(stage)); };
 }
 
+/// Scrolls up and down, and is as wide as its panel needs: nothing is cut at the side.
+class Scroller : public QScrollArea
+{
+public:
+  QSize minimumSizeHint() const override
+  {
+    const int bar = this->style()->pixelMetric(QStyle::PM_ScrollBarExtent);
+    return QSize(this->widget() ? this->widget()->minimumSizeHint().width() + bar : bar, QScrollArea::minimumSizeHint().height());
+  }
+
+protected:
+  bool eventFilter(QObject* watched, QEvent* event) override
+  {
+    if (event->type() == QEvent::LayoutRequest)
+    {
+      this->updateGeometry();
+    }
+    return QScrollArea::eventFilter(watched, event);
+  }
+};
+
 QWidget* Scrolled(QWidget* widget)
 {
-  auto* area = new QScrollArea;
+  auto* area = new Scroller;
   area->setWidget(widget);
   area->setWidgetResizable(true);
   area->setFrameShape(QFrame::NoFrame);
@@ -137,10 +159,11 @@ void qRcnMainWindow::makeCenter()
   layout->setSpacing(0);
   this->Center = new QStackedWidget;
   this->Welcome = new QLabel(tr("<div align='center'><p style='font-size:x-large'>Open or drop cases here</p>"
-                                "<p>a data list (.json), an image with its raters' masks, a DICOM folder,<br>"
+                                "<p>a data list (.json), an image with its raters' masks, a DICOM folder, "
                                 "a saved workspace (.rcn.json) or a model (.safetensors)</p>"
                                 "<p style='color:gray'>For research, not for clinical use.</p></div>"));
   static_cast<QLabel*>(this->Welcome)->setAlignment(Qt::AlignCenter);
+  static_cast<QLabel*>(this->Welcome)->setWordWrap(true);
   this->Slices = new qRcnSliceViews(this->Scene);
   this->Compare = new qRcnCompareView(this->Scene);
   this->Center->addWidget(this->Welcome);
@@ -159,18 +182,18 @@ void qRcnMainWindow::makePanels()
   this->Cases = new qRcnCases;
   auto* left = new QDockWidget(tr("Cases"), this);
   left->setObjectName("casesDock");
-  auto* leftSide = new QSplitter(Qt::Vertical);
-  leftSide->addWidget(this->Cases);
+  auto* leftSide = new QWidget;
+  auto* leftLayout = new QVBoxLayout(leftSide);
+  leftLayout->setContentsMargins(0, 0, 0, 0);
+  leftLayout->setSpacing(0);
+  leftLayout->addWidget(this->Cases, 1);
   left->setWidget(leftSide);
   this->addDockWidget(Qt::LeftDockWidgetArea, left);
 
   this->Consensus = new qRcnConsensusPanel(this->Scene);
   // Beside whatever panel is in front.
-  leftSide->addWidget(this->Consensus->probe());
+  leftLayout->addWidget(this->Consensus->probe());
   this->Consensus->probe()->show();
-  leftSide->setStretchFactor(0, 1);
-  leftSide->setStretchFactor(1, 0);
-  leftSide->setSizes({ 1000, 1 });
   this->Agreement = new qRcnAgreement;
   this->Disputes = new qRcnDisputes;
   this->Calibration = new qRcnCalibrationPanel;
@@ -183,6 +206,8 @@ void qRcnMainWindow::makePanels()
   this->Panels = new QTabWidget;
   this->Panels->setObjectName("panels");
   this->Panels->setDocumentMode(true);
+  this->Panels->setElideMode(Qt::ElideNone);
+  this->Panels->setUsesScrollButtons(false);
   this->Panels->addTab(Scrolled(this->Consensus), tr("Consensus"));
   this->Panels->addTab(agreement, tr("Agreement"));
   this->Panels->addTab(Scrolled(this->Calibration), tr("Calibration"));
@@ -201,6 +226,7 @@ QAction* qRcnMainWindow::addAction(const QString& name, const QString& text, con
   auto* action = new QAction(text, this);
   action->setObjectName(name);
   action->setToolTip(keys.isEmpty() ? hint : QString("%1 (%2)").arg(hint, keys.toString(QKeySequence::NativeText)));
+  action->setProperty("hint", action->toolTip());
   action->setStatusTip(hint);
   action->setShortcut(keys);
   connect(action, &QAction::triggered, this, run);
@@ -215,6 +241,7 @@ QMenu* qRcnMainWindow::addMenu(const QString& name, const QString& text, const Q
   menu->setObjectName(name);
   menu->setToolTipsVisible(true);
   menu->menuAction()->setToolTip(hint);
+  menu->menuAction()->setProperty("hint", hint);
   this->Actions[name] = menu->menuAction();
   return menu;
 }
@@ -273,12 +300,12 @@ void qRcnMainWindow::makeActions()
       }
     }));
   };
-  exporter("exportPicture", tr("Picture of the views…"), "views.png", tr("PNG (*.png)"), &qRcnMainWindow::exportPicture);
+  exporter("exportPicture", tr("Picture of the views…"), "views.png", tr("PNG (*.png);;JPEG (*.jpg *.jpeg)"), &qRcnMainWindow::exportPicture);
   exporter("exportAgreement", tr("Agreement as a table…"), "agreement.csv", tr("CSV (*.csv)"), &qRcnMainWindow::exportAgreement);
-  exporter("exportReliability", tr("Reliability diagram…"), "reliability.svg", tr("SVG (*.svg);;PNG (*.png);;Table (*.csv)"), &qRcnMainWindow::exportReliability);
-  exporter("exportOverlay", tr("Overlay as an image…"), "overlay.nrrd", tr("NRRD (*.nrrd);;NIfTI (*.nii.gz);;MetaImage (*.mha)"), &qRcnMainWindow::exportOverlay);
+  exporter("exportReliability", tr("Reliability diagram…"), "reliability.svg", tr("SVG (*.svg);;PNG (*.png);;CSV (*.csv)"), &qRcnMainWindow::exportReliability);
+  exporter("exportOverlay", tr("Overlay as an image…"), "overlay.nrrd", tr("NRRD (*.nrrd *.nhdr);;NIfTI (*.nii.gz *.nii);;MetaImage (*.mha *.mhd)"), &qRcnMainWindow::exportOverlay);
   exporter("exportModel", tr("Model…"), "model.safetensors", tr("Model (*.safetensors)"), &qRcnMainWindow::exportModel);
-  exporter("exportReport", tr("Report…"), "report.html", tr("Web page (*.html)"), &qRcnMainWindow::exportReport);
+  exporter("exportReport", tr("Report…"), "report.html", tr("Web page (*.html *.htm)"), &qRcnMainWindow::exportReport);
   QAction* save = this->addAction("save", tr("Save workspace"), tr("Save everything, to open it again as it is"), QKeySequence::Save, [this] {
     const QString path = this->Session.Path.empty() ? this->askForFile(tr("Save workspace"), "workspace.rcn.json", tr("Workspace (*.rcn.json)")) : Text(this->Session.Path);
     if (!path.isEmpty())
@@ -360,12 +387,17 @@ void qRcnMainWindow::makeActions()
       button->setPopupMode(QToolButton::InstantPopup);
     }
   }
+  this->WorkBar = bar;
+  this->LookBar = this->addToolBar(tr("Layout"));
+  this->LookBar->setObjectName("lookBar");
+  this->LookBar->setMovable(false);
+  this->LookBar->setToolButtonStyle(Qt::ToolButtonTextOnly);
   auto* gap = new QWidget;
   gap->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Preferred);
-  bar->addWidget(gap);
-  bar->addActions({ slices, side });
-  bar->addSeparator();
-  bar->addAction(help);
+  this->LookBar->addWidget(gap);
+  this->LookBar->addActions({ slices, side });
+  this->LookBar->addSeparator();
+  this->LookBar->addAction(help);
 
   qRcnShortcuts::List keys;
   for (const char* name : { "open", "save", "compareRaters", "train", "predictCase", "predictAll", "evaluate", "slices", "compare", "nextRegion", "previousRegion", "nextCase", "previousCase", "help" })
@@ -532,34 +564,47 @@ void qRcnMainWindow::updateActions()
   const bool open = this->Open != nullptr;
   const bool raters = open && this->Open->Work.Votes();
   const bool model = !this->Session.Model.empty();
-  const auto enable = [this](const char* name, bool enabled) { this->Actions[name]->setEnabled(enabled); };
-  enable("open", !busy);
-  enable("openFolder", !busy);
-  enable("reopen", !busy && !training);
-  enable("compareRaters", !busy && raters);
-  enable("consensus", !busy && raters);
-  for (QAction* action : this->Actions)
+  // A reason why not: what a person reads when the pointer rests on it.
+  const auto enable = [this](const QString& name, const QString& missing) {
+    QAction* action = this->Actions[name];
+    action->setEnabled(missing.isEmpty());
+    const QString hint = action->property("hint").toString();
+    action->setToolTip(missing.isEmpty() ? hint : hint + ".\n" + missing);
+  };
+  const QString none;
+  const QString wait = busy ? tr("Wait until it is done: %1.").arg(this->Work->what()) : none;
+  const QString noCase = open ? wait : tr("Open a case first.");
+  const QString noRaters = raters ? wait : open ? tr("This case has no raters' masks; open them first.") : tr("Open a case with raters' masks first.");
+  const QString noModel = model ? wait : tr("Train a model or open one first.");
+  enable("open", wait);
+  enable("openFolder", wait);
+  enable("reopen", training && wait.isEmpty() ? tr("Wait until training is done, or cancel it.") : wait);
+  enable("compareRaters", noRaters);
+  enable("consensus", noRaters);
+  for (const QString& name : this->Actions.keys())
   {
-    if (action->objectName().startsWith("fuse-"))
+    if (name.startsWith("fuse-"))
     {
-      action->setEnabled(!busy && raters);
+      enable(name, noRaters);
     }
   }
-  enable("predict", !busy && model && open);
-  enable("predictCase", !busy && model && open);
-  enable("predictAll", !busy && model && open);
-  enable("evaluate", !busy && model);
-  enable("recalibrate", !busy && model);
-  enable("export", open);
-  enable("exportAgreement", raters);
-  enable("exportReliability", this->LastJudged != nullptr);
-  enable("exportOverlay", !busy && this->Scene->shownPrediction() >= 0);
-  enable("exportModel", !busy && model);
-  enable("exportReport", !busy && raters);
-  enable("save", !busy && open);
-  enable("saveAs", !busy && open);
-  enable("nextRegion", raters);
-  enable("previousRegion", raters);
+  for (const char* name : { "predict", "predictCase", "predictAll" })
+  {
+    enable(name, open ? noModel : noCase);
+  }
+  enable("evaluate", noModel);
+  enable("recalibrate", noModel);
+  enable("export", open ? none : noCase);
+  enable("exportPicture", open ? none : noCase);
+  enable("exportAgreement", raters ? none : noRaters);
+  enable("exportReliability", this->LastJudged ? none : tr("Evaluate a model first."));
+  enable("exportOverlay", this->Scene->shownPrediction() >= 0 ? wait : tr("Choose an overlay first: a fusion or a model's prediction."));
+  enable("exportModel", noModel);
+  enable("exportReport", noRaters);
+  enable("save", noCase);
+  enable("saveAs", noCase);
+  enable("nextRegion", raters ? none : noRaters);
+  enable("previousRegion", raters ? none : noRaters);
   this->Calibration->setBusy(busy);
   this->Training->setBusy(training);
 }
@@ -874,7 +919,7 @@ void qRcnMainWindow::compareRaters()
   const rcn::OpenCasePointer open = this->Open;
   if (!open || !open->Work.Votes())
   {
-    this->Notice->showRemark(tr("Open a case with raters first."));
+    this->Notice->showRemark(tr("Open a case with raters' masks first."));
     return;
   }
   this->setPanelName("agreement");
@@ -923,7 +968,7 @@ void qRcnMainWindow::fuse(const QString& method)
   const rcn::OpenCasePointer open = this->Open;
   if (!open)
   {
-    this->Notice->showRemark(tr("Open a case with raters first."));
+    this->Notice->showRemark(tr("Open a case with raters' masks first."));
     return;
   }
   this->begin(tr("Fusing"), [=](qRcnJob::Monitor& monitor) -> qRcnJob::Done {
@@ -1103,6 +1148,12 @@ void qRcnMainWindow::predict(bool all)
 void qRcnMainWindow::evaluate()
 {
   this->setPanelName("calibration");
+  const std::string missing = rcn::CheckJudgement(this->Session, this->Calibration->judgement());
+  if (!missing.empty())
+  {
+    this->Notice->showError(Text(missing));
+    return;
+  }
   this->judge(this->Calibration->judgement(), true);
 }
 
@@ -1150,6 +1201,11 @@ void qRcnMainWindow::judge(const rcn::SessionJudgement& judgement, bool predictF
 void qRcnMainWindow::recalibrate()
 {
   this->setPanelName("calibration");
+  if (this->Session.Model.empty())
+  {
+    this->Notice->showError(tr("There is no model yet; open one or train one."));
+    return;
+  }
   rcn::Session session = this->Session;
   const rcn_recalib_method method = this->Calibration->method();
   rcn::SessionJudgement how = this->Calibration->judgement();
@@ -1173,7 +1229,7 @@ void qRcnMainWindow::recalibrate()
     }
     if (rcn::CasesOf(session, "validation", true).empty())
     {
-      throw rcn::Error(RCN_EDATA, tr("A correction is fitted on validation cases, and there are none; name some in the data list.").toStdString());
+      throw rcn::Error(RCN_EDATA, tr("A correction is fitted on validation cases with raters' masks, and there are none; name some in the data list.").toStdString());
     }
     const auto result = std::make_shared<const rcn::Recalibrated>(rcn::RecalibrateModel(session, model, "validation", method, how, ProgressOf(monitor)));
     return [=] {
@@ -1427,8 +1483,7 @@ void qRcnMainWindow::closeEvent(QCloseEvent* event)
 QString qRcnMainWindow::askForFile(const QString& title, const QString& name, const QString& filter)
 {
   const QString folder = this->Settings->value("exportFolder", QDir::homePath()).toString();
-  QString chosen = filter;
-  QString path = QFileDialog::getSaveFileName(this, title, QDir(folder).filePath(name), filter, &chosen);
+  const QString path = qRcnStyle::askForFile(this, title, QDir(folder).filePath(name), filter);
   if (!path.isEmpty())
   {
     this->Settings->setValue("exportFolder", QFileInfo(path).absolutePath());
@@ -1450,6 +1505,11 @@ void qRcnMainWindow::exportPicture(const QString& path)
 
 void qRcnMainWindow::exportAgreement(const QString& path)
 {
+  if (this->Agreement->csv().isEmpty())
+  {
+    this->Notice->showRemark(tr("Open a case with raters' masks first."));
+    return;
+  }
   const std::string text = this->Agreement->csv().toStdString();
   this->begin(tr("Exporting"), [=](qRcnJob::Monitor&) -> qRcnJob::Done {
     rcn::WriteText(path.toStdString(), text);
@@ -1505,7 +1565,7 @@ void qRcnMainWindow::exportModel(const QString& path)
   const rcn::SessionModel* model = this->Session.FindModel(this->Session.Model);
   if (!model)
   {
-    this->Notice->showRemark(tr("There is no model yet."));
+    this->Notice->showRemark(tr("Train a model or open one first."));
     return;
   }
   const std::string from = model->Path;
@@ -1520,6 +1580,11 @@ void qRcnMainWindow::exportReport(const QString& path)
   const rcn::Session session = this->Session;
   // What was judged, where something was; otherwise everything.
   const std::vector<std::string> ids = this->LastJudged ? this->LastJudged->Cases : rcn::CasesOf(session, "", true);
+  if (ids.empty())
+  {
+    this->Notice->showRemark(tr("Open a case with raters' masks first."));
+    return;
+  }
   this->begin(tr("Writing the report"), [=](qRcnJob::Monitor& monitor) -> qRcnJob::Done {
     std::vector<std::string> remarks;
     rcn::ReportOn(session, ids, path.toStdString(), ProgressOf(monitor), &remarks);
@@ -1565,6 +1630,17 @@ void qRcnMainWindow::setShortcutsVisible(bool visible)
   {
     this->Shortcuts->hide();
   }
+}
+
+void qRcnMainWindow::resizeEvent(QResizeEvent* event)
+{
+  // In a narrow window the second tool bar stands below the first: no button hides behind an arrow.
+  const bool narrow = this->WorkBar->sizeHint().width() + this->LookBar->sizeHint().width() > this->width();
+  if (narrow != this->toolBarBreak(this->LookBar))
+  {
+    narrow ? this->insertToolBarBreak(this->LookBar) : this->removeToolBarBreak(this->LookBar);
+  }
+  QMainWindow::resizeEvent(event);
 }
 
 void qRcnMainWindow::dragEnterEvent(QDragEnterEvent* event)

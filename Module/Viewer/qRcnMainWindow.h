@@ -112,6 +112,7 @@ signals:
 
 protected:
   void closeEvent(QCloseEvent* event) override;
+  void resizeEvent(QResizeEvent* event) override;
   void dragEnterEvent(QDragEnterEvent* event) override;
   void dropEvent(QDropEvent* event) override;
 
@@ -174,6 +175,7 @@ private:
   qRcnTrainingPanel* Training = nullptr;
   qRcnNotice* Notice = nullptr;
   qRcnShortcuts* Shortcuts = nullptr;
+  QToolBar *WorkBar = nullptr, *LookBar = nullptr;
   QProgressBar* Progress = nullptr;
   QLabel* ProgressText = nullptr;
   QToolButton* Cancel = nullptr;

@@ -19,13 +19,13 @@ QString StrategyWords(const QString& name)
 {
   static const QMap<QString, QString> words = {
     { "rps", qRcnTrainingPanel::tr("how many raters mark a voxel") },
-    { "random", qRcnTrainingPanel::tr("one rater at a time, drawn at random") },
+    { "random", qRcnTrainingPanel::tr("one rater, drawn each time") },
     { "median", qRcnTrainingPanel::tr("the majority") },
     { "soft", qRcnTrainingPanel::tr("the share of raters") },
-    { "soft-gaussian", qRcnTrainingPanel::tr("the share of raters, smoothed") },
+    { "soft-gaussian", qRcnTrainingPanel::tr("the share, smoothed") },
     { "staple", qRcnTrainingPanel::tr("the STAPLE mask") },
-    { "simple", qRcnTrainingPanel::tr("raters who agree well (SIMPLE)") },
-    { "svls", qRcnTrainingPanel::tr("the share of raters, smoothed near borders") },
+    { "simple", qRcnTrainingPanel::tr("raters who agree well") },
+    { "svls", qRcnTrainingPanel::tr("the share, smoothed at borders") },
   };
   return words.contains(name) ? QString("%1: %2").arg(name, words[name]) : name;
 }
@@ -40,8 +40,6 @@ qRcnTrainingPanel::qRcnTrainingPanel(QWidget* parent)
   this->From->setToolTip(tr("Go on from a model with the cases that are open, or begin anew"));
   this->Strategy->setObjectName("strategy");
   this->Strategy->setToolTip(tr("What the model learns from raters who disagree"));
-  this->Strategy->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
-  this->Strategy->setMinimumContentsLength(12);
   this->Network->setObjectName("network");
   this->Network->setToolTip(tr("unet is quick and small; fpn-resnet learns more and takes longer; unet3d is for volumes"));
   this->Minutes->setObjectName("minutes");
@@ -65,6 +63,7 @@ qRcnTrainingPanel::qRcnTrainingPanel(QWidget* parent)
   }
 #endif
   auto* form = new QFormLayout;
+  form->setRowWrapPolicy(QFormLayout::WrapLongRows);
   form->addRow(tr("Start from"), this->From);
   form->addRow(tr("Learn from"), this->Strategy);
   form->addRow(tr("Network"), this->Network);
@@ -140,5 +139,8 @@ void qRcnTrainingPanel::update()
   this->Minutes->setEnabled(!this->Busy);
   this->Train->setText(anew ? tr("Train") : tr("Retrain"));
   this->Train->setEnabled(!this->Busy && this->TrainingCases > 0 && this->Network->count() > 0);
-  this->Train->setToolTip(this->Network->count() > 0 ? QString() : tr("This program was built without networks."));
+  this->Train->setToolTip(this->Network->count() == 0 ? tr("This program was built without networks.")
+      : this->Busy                                    ? tr("Wait until training is done, or cancel it.")
+      : this->TrainingCases == 0                      ? tr("Open cases with raters to learn from.")
+                                                      : QString());
 }

@@ -355,6 +355,27 @@ const SessionModel& ModelOf(const Session& session, const std::string& name)
 
 } // namespace
 
+std::string CheckJudgement(const Session& session, const SessionJudgement& judgement)
+{
+  if (judgement.Model.empty())
+  {
+    return "There is no model yet; open one or train one.";
+  }
+  if (session.Cases.empty())
+  {
+    return "There are no cases to judge " + judgement.Model + " on; open images with raters' masks, or a data list.";
+  }
+  if (CasesOf(session, "", true).empty())
+  {
+    return "A model is judged by raters' masks, and no case has any; open masks, or a data list with labels.";
+  }
+  if (CasesOf(session, judgement.Split, true).empty())
+  {
+    return "There are no " + judgement.Split + " cases with raters' masks; judge on others.";
+  }
+  return "";
+}
+
 void PredictCases(const Session& session, const std::string& name, const std::vector<std::string>& ids, const SessionProgress& progress,
   const std::function<void(const SessionPrediction&)>& done, std::vector<std::string>* remarks)
 {
@@ -451,7 +472,7 @@ std::vector<std::unique_ptr<Evaluation>> JudgeSplit(Judged& out, Workspace& work
   }
   if (ids.empty())
   {
-    throw Error(RCN_EDATA, "There is no prediction of " + judgement.Model + " that raters could judge; predict first.");
+    throw Error(RCN_EDATA, "There is no prediction of " + judgement.Model + " for a case with raters' masks; predict first.");
   }
   for (size_t i = 0; i < ids.size(); ++i)
   {
@@ -501,6 +522,11 @@ std::string ReadoutFor(const Session& session, const SessionJudgement& judgement
 
 Judged Judge(const Session& session, const SessionJudgement& judgement, const SessionProgress& progress)
 {
+  const std::string missing = CheckJudgement(session, judgement);
+  if (!missing.empty())
+  {
+    throw Error(RCN_EDATA, missing);
+  }
   ModelOf(session, judgement.Model);
   Judged out;
   out.Readout = ReadoutFor(session, judgement);

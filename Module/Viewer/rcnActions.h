@@ -80,6 +80,9 @@ struct Judged
   std::vector<std::string> Remarks;
 };
 
+/// What is missing before a model can be judged so, as a sentence; empty: nothing, but for predictions.
+std::string CheckJudgement(const Session& session, const SessionJudgement& judgement);
+
 /// Judges a model on cases that have predictions of it (and raters). With a correction: after it, and before.
 Judged Judge(const Session& session, const SessionJudgement& judgement, const SessionProgress& progress = {});
 

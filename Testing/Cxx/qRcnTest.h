@@ -9,7 +9,9 @@
 #include <vector>
 
 #include <QAbstractButton>
+#include <QAbstractSpinBox>
 #include <QApplication>
+#include <QComboBox>
 #include <QDir>
 #include <QFont>
 #include <QHeaderView>
@@ -20,8 +22,10 @@
 #include <QScrollBar>
 #include <QStyle>
 #include <QStyleFactory>
+#include <QStyleOptionComboBox>
 #include <QTabBar>
 #include <QTabWidget>
+#include <QTableView>
 #include <QToolTip>
 #include <QWidget>
 #include <QtTest>
@@ -144,6 +148,98 @@ inline QString NamelessControl(const QWidget& widget)
     }
   }
   return QString();
+}
+
+/// What a person cannot read or reach of a window as it is laid out now: labels, buttons, boxes, tabs, headings and cells
+/// whose words do not fit, widgets that stick out of their parent, buttons behind a tool bar's arrow.
+inline QStringList CutOff(const QWidget& window)
+{
+  QStringList found;
+  const auto complain = [&found](const QWidget* widget, const QString& why) {
+    QString words = widget->objectName();
+    if (const auto* label = qobject_cast<const QLabel*>(widget))
+    {
+      words += ' ' + label->text();
+    }
+    else if (const auto* button = qobject_cast<const QAbstractButton*>(widget))
+    {
+      words += ' ' + button->text();
+    }
+    found << QStringLiteral("%1 '%2' (%3 x %4): %5").arg(widget->metaObject()->className(), words).arg(widget->width()).arg(widget->height()).arg(why);
+  };
+  for (const QWidget* widget : window.findChildren<QWidget*>())
+  {
+    if (!widget->isVisibleTo(&window) || widget->isWindow())
+    {
+      continue;
+    }
+    const QWidget* parent = widget->parentWidget();
+    const bool scrolls = parent->parentWidget() && qobject_cast<const QAbstractScrollArea*>(parent->parentWidget());
+    const QRect in = parent->rect(), own = widget->geometry();
+    if (own.left() < in.left() || own.right() > in.right() || (!scrolls && (own.top() < in.top() || own.bottom() > in.bottom())))
+    {
+      complain(widget, QStringLiteral("sticks out of %1 (%2 x %3)").arg(parent->metaObject()->className()).arg(parent->width()).arg(parent->height()));
+    }
+    if (const auto* label = qobject_cast<const QLabel*>(widget))
+    {
+      const bool wraps = label->wordWrap();
+      if (!label->text().isEmpty() &&
+        (wraps ? label->height() < label->heightForWidth(label->width()) || label->width() < label->minimumSizeHint().width()
+               : label->width() < label->sizeHint().width() || label->height() < label->sizeHint().height()))
+      {
+        complain(label, QStringLiteral("needs %1 x %2").arg(label->sizeHint().width()).arg(wraps ? label->heightForWidth(label->width()) : label->sizeHint().height()));
+      }
+    }
+    else if (const auto* box = qobject_cast<const QComboBox*>(widget))
+    {
+      QStyleOptionComboBox option;
+      option.initFrom(box);
+      option.subControls = QStyle::SC_All;
+      const int room = box->style()->subControlRect(QStyle::CC_ComboBox, &option, QStyle::SC_ComboBoxEditField, box).width();
+      const int icon = box->itemIcon(box->currentIndex()).isNull() ? 0 : box->iconSize().width() + 4;
+      const int words = box->fontMetrics().horizontalAdvance(box->currentText()) + icon;
+      if (words > room || box->height() < box->minimumSizeHint().height())
+      {
+        complain(box, QStringLiteral("'%1' needs %2, has %3").arg(box->currentText()).arg(words).arg(room));
+      }
+    }
+    else if (qobject_cast<const QAbstractButton*>(widget) || qobject_cast<const QAbstractSpinBox*>(widget))
+    {
+      const bool corner = widget->inherits("QTableCornerButton") || widget->objectName().startsWith("qt_");
+      if (!corner && (widget->width() < widget->minimumSizeHint().width() || widget->height() < widget->minimumSizeHint().height()))
+      {
+        complain(widget, QStringLiteral("needs %1 x %2").arg(widget->minimumSizeHint().width()).arg(widget->minimumSizeHint().height()));
+      }
+      if (widget->objectName() == "qt_toolbar_ext_button")
+      {
+        complain(widget, QStringLiteral("buttons are behind it"));
+      }
+    }
+    else if (const auto* tabs = qobject_cast<const QTabBar*>(widget))
+    {
+      if (tabs->count() > 0 && tabs->tabRect(tabs->count() - 1).right() > tabs->width())
+      {
+        complain(tabs, QStringLiteral("needs %1").arg(tabs->tabRect(tabs->count() - 1).right()));
+      }
+    }
+    else if (const auto* table = qobject_cast<const QTableView*>(widget))
+    {
+      const QHeaderView* header = table->horizontalHeader();
+      for (int c = 0; c < header->count(); ++c)
+      {
+        const int cells = static_cast<const QAbstractItemView*>(table)->sizeHintForColumn(c), heading = header->isHidden() ? 0 : header->sectionSizeHint(c);
+        if (!header->isSectionHidden(c) && header->sectionSize(c) < std::max(cells, heading))
+        {
+          complain(table, QStringLiteral("column %1 needs %2 and %3, has %4").arg(c).arg(cells).arg(heading).arg(header->sectionSize(c)));
+        }
+      }
+      if (header->length() > table->viewport()->width())
+      {
+        complain(table, QStringLiteral("columns need %1, have %2").arg(header->length()).arg(table->viewport()->width()));
+      }
+    }
+  }
+  return found;
 }
 
 /// Empty when the widget looks like Testing/Data/Widgets/NAME.png, otherwise what to do. With RCN_RENEW_PICTURES=1 in the

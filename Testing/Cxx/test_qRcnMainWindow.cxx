@@ -8,10 +8,14 @@
 #include <QApplication>
 #include <QCheckBox>
 #include <QComboBox>
+#include <QDialogButtonBox>
 #include <QDoubleSpinBox>
 #include <QDropEvent>
+#include <QFileDialog>
 #include <QLabel>
+#include <QLineEdit>
 #include <QListWidget>
+#include <QMessageBox>
 #include <QMimeData>
 #include <QPushButton>
 #include <QRegularExpression>
@@ -32,9 +36,12 @@
 #include "qRcnNotice.h"
 #include "qRcnReliabilityDiagram.h"
 #include "qRcnShortcuts.h"
+#include "qRcnSliceCanvas.h"
 #include "qRcnSliceViews.h"
 #include "qRcnTrainingMonitor.h"
+#include "qRcnTest.h"
 #include "qRcnTrainingPanel.h"
+#include "qRcnVoxelProbe.h"
 #include "rcnTestData.h"
 
 namespace
@@ -385,6 +392,261 @@ private slots:
       window.close();
       QVERIFY(!window.isVisible());
     }
+  }
+
+  /// Every panel and layout at small sizes, with usual and with large letters: before anything is open, with raters, with a
+  /// model that was trained, judged and corrected.
+  void nothingIsCutInASmallWindow_data()
+  {
+    QTest::addColumn<QSize>("size");
+    QTest::addColumn<int>("letters");
+    QTest::newRow("900 x 700") << QSize(900, 700) << 13;
+    QTest::newRow("900 x 700, large letters") << QSize(900, 700) << 15;
+    QTest::newRow("1280 x 720, large letters") << QSize(1280, 720) << 15;
+  }
+
+  void nothingIsCutInASmallWindow()
+  {
+    QFETCH(QSize, size);
+    QFETCH(int, letters);
+    const QFont before = QApplication::font();
+    QFont font("DejaVu Sans");
+    font.setPixelSize(letters);
+    QApplication::setFont(font);
+    const Folder folder;
+    Window window(folder);
+    const auto complaints = [&] {
+      QStringList cut = CutOff(window);
+      if (window.size() != size)
+      {
+        cut << QString("the window is %1 x %2").arg(window.width()).arg(window.height());
+      }
+      for (const qRcnSliceCanvas* canvas : window.slices()->findChildren<qRcnSliceCanvas*>())
+      {
+        if (canvas->isVisible() && canvas->width() < 200) // title, window and the line about research
+        {
+          cut << QString("a slice is only %1 wide").arg(canvas->width());
+        }
+      }
+      return cut;
+    };
+    const auto look = [&](const char* when) {
+      QStringList cut;
+      for (const char* layout : { "slices", "compare" })
+      {
+        window.setLayoutName(layout);
+        for (const char* panel : { "consensus", "agreement", "calibration", "training" })
+        {
+          window.setPanelName(panel);
+          window.resize(size);
+          (void)QTest::qWaitFor([&] { return complaints().isEmpty(); }, 2000); // layouts settle in events
+          for (const QString& one : complaints())
+          {
+            cut << QString("%1, %2, %3: %4").arg(when, layout, panel, one);
+          }
+          if (qEnvironmentVariableIsSet("RCN_SHOTS"))
+          {
+            window.grab().save(QString("%1/%2x%3_%4_%5_%6_%7.png").arg(qEnvironmentVariable("RCN_SHOTS")).arg(size.width()).arg(size.height()).arg(letters).arg(when, layout, panel));
+          }
+        }
+      }
+      return cut.join('\n');
+    };
+    QCOMPARE(look("empty"), QString());
+    QVERIFY(window.open(WritePhantomList(folder, Volumes())));
+    QCOMPARE(look("open"), QString());
+    window.action("compareRaters")->trigger();
+    QVERIFY(window.done());
+    window.action("fuse-soft-gaussian")->trigger();
+    QVERIFY(window.done());
+    window.consensus()->showVoxel(true, 20, 16, 3);
+    QCOMPARE(look("compared"), QString());
+    QVERIFY(window.trainQuickly());
+    QCOMPARE(look("trained"), QString());
+    window.keepModel();
+    window.action("predictCase")->trigger();
+    QVERIFY(window.done());
+    window.consensus()->showVoxel(true, 20, 16, 3);
+    window.action("evaluate")->trigger();
+    QVERIFY(window.done());
+    QCOMPARE(look("judged"), QString());
+    window.action("recalibrate")->trigger();
+    QVERIFY(window.done());
+    QCOMPARE(look("corrected"), QString());
+    window.closeAtOnce();
+    QApplication::setFont(before);
+  }
+
+  /// N goes there also in views that are zoomed in and moved elsewhere.
+  void disputedPlaceComesIntoSight()
+  {
+    const Folder folder;
+    Window window(folder);
+    QVERIFY(window.open(WritePhantomList(folder, Volumes())));
+    QVERIFY(window.disputes()->count() > 1);
+    for (const char* layout : { "slices", "compare" })
+    {
+      window.setLayoutName(layout);
+      QTest::qWait(20);
+      window.disputes()->setCurrent(0);
+      const QList<qRcnSliceCanvas*> canvases = window.findChildren<qRcnSliceCanvas*>();
+      for (qRcnSliceCanvas* canvas : canvases)
+      {
+        canvas->setZoom(32);
+      }
+      for (int i = 1; i < window.disputes()->count(); ++i)
+      {
+        QTest::keyClick(&window, Qt::Key_N);
+        QCOMPARE(window.disputes()->current(), i);
+        for (const qRcnSliceCanvas* canvas : canvases)
+        {
+          QVERIFY(!canvas->isVisible() || canvas->rect().contains(canvas->placeOf(window.scene()->cursor()).toPoint()));
+        }
+      }
+    }
+    window.closeAtOnce();
+  }
+
+  /// Each action without what it needs says which thing that is.
+  void saysWhatIsMissing()
+  {
+    const Folder folder;
+    const std::string list = WritePhantomList(folder, Volumes());
+    Window window(folder);
+    const auto hint = [&window](const char* name) { return window.action(name)->isEnabled() ? QString("enabled") : window.action(name)->toolTip().section('\n', 1); };
+    QCOMPARE(window.findChild<QAction*>("evaluate")->isEnabled(), false);
+    QCOMPARE(hint("evaluate"), QString("Train a model or open one first."));
+    QCOMPARE(hint("recalibrate"), QString("Train a model or open one first."));
+    QCOMPARE(hint("predictCase"), QString("Open a case first."));
+    QCOMPARE(hint("compareRaters"), QString("Open a case with raters' masks first."));
+    QCOMPARE(hint("fuse-staple"), QString("Open a case with raters' masks first."));
+    QCOMPARE(hint("save"), QString("Open a case first."));
+    QCOMPARE(hint("exportReliability"), QString("Evaluate a model first."));
+    window.evaluate(); // as by --do
+    QCOMPARE(window.notice()->text(), QString("There is no model yet; open one or train one."));
+    window.recalibrate();
+    QCOMPARE(window.notice()->text(), QString("There is no model yet; open one or train one."));
+
+    QVERIFY(window.open(list));
+    QCOMPARE(hint("predictCase"), QString("Train a model or open one first."));
+    QCOMPARE(hint("compareRaters"), QString("enabled"));
+    QCOMPARE(hint("exportOverlay").left(24), QString("Choose an overlay first:"));
+    QVERIFY(window.trainQuickly());
+    window.keepModel();
+    const std::string model = folder / "model.safetensors";
+    window.exportModel(Path(model));
+    QVERIFY(window.done());
+    window.closeAtOnce();
+
+    // A model and an image, but nobody's masks.
+    const Folder other;
+    Window alone(other);
+    QVERIFY(alone.open(model));
+    alone.action("evaluate")->trigger();
+    QVERIFY(alone.done());
+    QCOMPARE(alone.notice()->text(), QString("There are no cases to judge model on; open images with raters' masks, or a data list."));
+    QVERIFY(alone.open(folder / "c0.nrrd"));
+    QCOMPARE(alone.session().Cases.size(), size_t(1));
+    QVERIFY(!alone.action("compareRaters")->isEnabled());
+    QVERIFY(alone.action("compareRaters")->toolTip().contains("This case has no raters' masks"));
+    alone.action("evaluate")->trigger();
+    QVERIFY(alone.done());
+    QCOMPARE(alone.notice()->text(), QString("A model is judged by raters' masks, and no case has any; open masks, or a data list with labels."));
+    alone.action("recalibrate")->trigger();
+    QVERIFY(alone.done());
+    QVERIFY2(alone.notice()->text().contains("validation cases with raters' masks, and there are none"), qPrintable(alone.notice()->text()));
+    alone.closeAtOnce();
+  }
+
+  /// The probe names the map it reads.
+  void probeNamesTheOverlay()
+  {
+    const Folder folder;
+    Window window(folder);
+    QVERIFY(window.open(WritePhantomList(folder, Volumes())));
+    const qRcnScene::Voxel at = window.scene()->cursor();
+    const auto said = [&] {
+      window.consensus()->showVoxel(true, at[0], at[1], at[2]);
+      return window.consensus()->probe()->sentence().section(';', 1).replace(QChar(0xa0), ' ').simplified();
+    };
+    QCOMPARE(said(), QString());
+    window.action("fuse-staple")->trigger();
+    QVERIFY(window.done());
+    QVERIFY2(QRegularExpression("^staple gives \\d+ %\\.$").match(said()).hasMatch(), qPrintable(said()));
+    window.action("fuse-soft")->trigger();
+    QVERIFY(window.done());
+    QVERIFY2(said().startsWith("soft gives "), qPrintable(said()));
+    window.closeAtOnce();
+  }
+
+  /// A name that is typed without its extension gets it, and before a file of the whole name is replaced a person is asked.
+  void saveDialogsAddTheExtension()
+  {
+    const Folder folder;
+    Window window(folder);
+    QVERIFY(window.open(WritePhantomList(folder, Volumes())));
+    window.action("fuse-staple")->trigger();
+    QVERIFY(window.done());
+    QStringList asked;
+    const auto saveAs = [&](const char* action, const QString& typed, QMessageBox::StandardButton answer = QMessageBox::Yes) {
+      asked.clear();
+      bool given = false;
+      QTimer person; // sits before the screen
+      connect(&person, &QTimer::timeout, &person, [&] {
+        QWidget* before = QApplication::activeModalWidget();
+        if (auto* box = qobject_cast<QMessageBox*>(before))
+        {
+          asked << box->text();
+          box->button(answer)->click();
+        }
+        else if (auto* dialog = qobject_cast<QFileDialog*>(before))
+        {
+          if (given)
+          {
+            dialog->reject(); // asked again: enough
+            return;
+          }
+          given = true;
+          dialog->findChild<QLineEdit*>("fileNameEdit")->setText(Path(folder / typed.toStdString()));
+          dialog->findChild<QDialogButtonBox*>()->button(QDialogButtonBox::Save)->click();
+        }
+      });
+      person.start(50);
+      window.action(action)->trigger();
+      return given && window.done();
+    };
+    const auto there = [&](const char* name) { return std::filesystem::exists(folder / name); };
+    QVERIFY(saveAs("exportPicture", "pic"));
+    QVERIFY2(there("pic.png") && !there("pic"), qPrintable(window.notice()->text()));
+    QVERIFY(saveAs("exportPicture", "pic.of.case.1"));
+    QVERIFY(there("pic.of.case.1.png"));
+    QVERIFY(saveAs("exportPicture", "photo.jpg")); // another that it can write
+    QVERIFY(there("photo.jpg"));
+    QVERIFY(saveAs("exportAgreement", "table"));
+    QVERIFY(there("table.csv") && !there("table"));
+    QVERIFY(saveAs("exportOverlay", "map"));
+    QVERIFY(there("map.nrrd"));
+    QVERIFY(saveAs("exportOverlay", "map.nii.gz"));
+    QVERIFY(there("map.nii.gz"));
+    QVERIFY(saveAs("exportOverlay", "map.nii"));
+    QVERIFY(there("map.nii"));
+    QVERIFY(saveAs("exportReport", "page"));
+    QVERIFY2(there("page.html"), qPrintable(window.notice()->text()));
+    QVERIFY(saveAs("saveAs", "work"));
+    QVERIFY2(there("work.rcn.json") && !there("work"), qPrintable(window.notice()->text()));
+    QVERIFY(saveAs("saveAs", "other.json"));
+    QVERIFY2(there("other.rcn.json") && !there("other.json"), qPrintable(window.notice()->text()));
+    QCOMPARE(asked, QStringList());
+
+    // The file that would be replaced is named; "no" leaves it.
+    rcn::WriteText(folder / "table.csv", "old");
+    QVERIFY(saveAs("exportAgreement", "table", QMessageBox::No));
+    QCOMPARE(asked, QStringList(QString("%1 already exists. Replace it?").arg(Path(folder / "table.csv"))));
+    QCOMPARE(TextOf(folder / "table.csv"), std::string("old"));
+    QVERIFY(saveAs("exportAgreement", "table"));
+    QCOMPARE(asked.size(), 1);
+    QVERIFY(TextOf(folder / "table.csv") != "old");
+    window.closeAtOnce();
   }
 
   void badFilesChangeNothing()

@@ -190,6 +190,18 @@ private slots:
     QCOMPARE(scene.patternColors()[28], scene.patternColors()[29]);
   }
 
+  /// Colours go by who answered: with a rater missing, all others together are the top level.
+  void levelsGoByWhoAnswered()
+  {
+    const rcn_geometry geometry = rcn_geometry_make(4, 4, 1);
+    const std::vector<uint8_t> mask(16, 1);
+    qRcnScene scene;
+    scene.setCase({}, MakeVotes(geometry, { mask, mask, std::vector<uint8_t>() }), geometry, { "Ada", "Ben", "Cleo" });
+    QVERIFY(!scene.isRaterPresent(2));
+    QCOMPARE(scene.levelVolumes().size(), 3);
+    QVERIFY(scene.levelVolumes()[2] > 0);
+  }
+
   void measuresVolumes()
   {
     const TestCase one = MakePhantom(40, 38, 20, 4);

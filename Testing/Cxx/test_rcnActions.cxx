@@ -137,8 +137,20 @@ void TrainsPredictsJudgesAndCorrects()
   const rcn::Judged disputed = rcn::Judge(session, judgement);
   CHECK(disputed.Report.Bins.size() == 5 && disputed.Report.Voxels < judged.Report.Voxels);
   judgement.Split = "test";
+  CHECK_THROWS(rcn::Judge(session, judgement), RCN_EDATA, "There are no test cases with raters' masks");
+  judgement.Split = "training";
   CHECK_THROWS(rcn::Judge(session, judgement), RCN_EDATA, "predict first");
   CHECK_THROWS(rcn::Judge(session, judgement, [](double, const char*) { return true; }), RCN_EDATA, "predict first");
+  CHECK(rcn::CheckJudgement(session, judgement).empty());
+  rcn::Session unanswered = session;
+  for (rcn::Case& one : unanswered.Cases)
+  {
+    one.Raters.clear();
+  }
+  CHECK_THROWS(rcn::Judge(unanswered, judgement), RCN_EDATA, "no case has any");
+  unanswered.Cases.clear();
+  CHECK_THROWS(rcn::Judge(unanswered, judgement), RCN_EDATA, "There are no cases to judge first on");
+  CHECK(rcn::CheckJudgement(session, rcn::SessionJudgement()).find("There is no model yet") == 0);
   judgement.Split = "";
   CHECK_THROWS(rcn::Judge(session, judgement, [](double, const char*) { return true; }), RCN_ECANCELLED, "");
 
