@@ -1,5 +1,6 @@
 #include "rcnImageIO.h"
 
+#include "rcnDicomSeries.h"
 #include "rcnFileBeside.h"
 #include "rcnFileCheck.h"
 #include "rcnPng.h"
@@ -20,11 +21,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include <itkGDCMImageIO.h>
 #include <itkGDCMImageIOFactory.h>
-#include <itkGDCMSeriesFileNames.h>
 #include <itkImageIOFactory.h>
-#include <itkImageSeriesReader.h>
 #include <itkJPEGImageIOFactory.h>
 #include <itkLinearInterpolateImageFunction.h>
 #include <itkMetaDataObject.h>
@@ -123,26 +121,6 @@ std::string LowerExtension(const std::string& path)
   return extension;
 }
 
-bool TypeOf(rcn_type& type, itk::IOComponentEnum component)
-{
-  switch (component)
-  {
-    case itk::IOComponentEnum::UCHAR: type = RCN_UINT8; return true;
-    case itk::IOComponentEnum::CHAR: type = RCN_INT8; return true;
-    case itk::IOComponentEnum::USHORT: type = RCN_UINT16; return true;
-    case itk::IOComponentEnum::SHORT: type = RCN_INT16; return true;
-    case itk::IOComponentEnum::UINT: type = RCN_UINT32; return true;
-    case itk::IOComponentEnum::INT: type = RCN_INT32; return true;
-    case itk::IOComponentEnum::ULONG: type = sizeof(long) == 8 ? RCN_UINT64 : RCN_UINT32; return true;
-    case itk::IOComponentEnum::LONG: type = sizeof(long) == 8 ? RCN_INT64 : RCN_INT32; return true;
-    case itk::IOComponentEnum::ULONGLONG: type = RCN_UINT64; return true;
-    case itk::IOComponentEnum::LONGLONG: type = RCN_INT64; return true;
-    case itk::IOComponentEnum::FLOAT: type = RCN_FLOAT32; return true;
-    case itk::IOComponentEnum::DOUBLE: type = RCN_FLOAT64; return true;
-    default: return false;
-  }
-}
-
 /// Calls body(T()) with the C++ type of an element type.
 template <class TBody> void Dispatch(rcn_type type, TBody&& body)
 {
@@ -199,51 +177,6 @@ std::vector<Segment> ReadSegments(const itk::MetaDataDictionary& dictionary)
   }
 }
 
-/// The files of the one DICOM series in a folder.
-std::vector<std::string> SeriesFiles(const std::string& folder)
-{
-  auto names = itk::GDCMSeriesFileNames::New();
-  names->SetUseSeriesDetails(true);
-  names->SetDirectory(folder);
-  const std::vector<std::string> series = names->GetSeriesUIDs();
-  if (series.empty())
-  {
-    throw Error(RCN_EFORMAT, folder + " holds no DICOM series; give a file or a DICOM folder.");
-  }
-  if (series.size() > 1)
-  {
-    throw Error(RCN_EFORMAT, folder + " holds " + std::to_string(series.size()) +
-      " DICOM series; give a folder with one.");
-  }
-  return names->GetFileNames(series.front());
-}
-
-template <class T> Volume ReadSeriesAs(const std::vector<std::string>& files)
-{
-  using ImageType = itk::Image<T, 3>;
-  auto reader = itk::ImageSeriesReader<ImageType>::New();
-  reader->SetImageIO(itk::GDCMImageIO::New());
-  reader->SetFileNames(files);
-  reader->Update();
-  return Volume::FromItk(reader->GetOutput());
-}
-
-Volume ReadSeries(const std::string& folder)
-{
-  const std::vector<std::string> files = SeriesFiles(folder);
-  auto io = itk::GDCMImageIO::New();
-  io->SetFileName(files.front());
-  io->ReadImageInformation();
-  rcn_type type;
-  if (!TypeOf(type, io->GetComponentType()) || io->GetNumberOfComponents() != 1)
-  {
-    throw Error(RCN_EFORMAT, folder + " holds DICOM images that are not grey-scale.");
-  }
-  Volume volume;
-  Dispatch(type, [&](auto element) { volume = ReadSeriesAs<decltype(element)>(files); });
-  return volume;
-}
-
 /// The name under which a reader finds the right voxels.
 ///
 /// niftilib takes the voxels of a.nii for a.nii.gz where both exist, without a word: a link in a folder of its own has no such
@@ -276,6 +209,26 @@ private:
 };
 
 } // namespace
+
+bool TypeOf(rcn_type& type, itk::IOComponentEnum component)
+{
+  switch (component)
+  {
+    case itk::IOComponentEnum::UCHAR: type = RCN_UINT8; return true;
+    case itk::IOComponentEnum::CHAR: type = RCN_INT8; return true;
+    case itk::IOComponentEnum::USHORT: type = RCN_UINT16; return true;
+    case itk::IOComponentEnum::SHORT: type = RCN_INT16; return true;
+    case itk::IOComponentEnum::UINT: type = RCN_UINT32; return true;
+    case itk::IOComponentEnum::INT: type = RCN_INT32; return true;
+    case itk::IOComponentEnum::ULONG: type = sizeof(long) == 8 ? RCN_UINT64 : RCN_UINT32; return true;
+    case itk::IOComponentEnum::LONG: type = sizeof(long) == 8 ? RCN_INT64 : RCN_INT32; return true;
+    case itk::IOComponentEnum::ULONGLONG: type = RCN_UINT64; return true;
+    case itk::IOComponentEnum::LONGLONG: type = RCN_INT64; return true;
+    case itk::IOComponentEnum::FLOAT: type = RCN_FLOAT32; return true;
+    case itk::IOComponentEnum::DOUBLE: type = RCN_FLOAT64; return true;
+    default: return false;
+  }
+}
 
 // ---- Volume ---------------------------------------------------------------------------------------
 
@@ -562,7 +515,7 @@ Volume ReadAny(const std::string& path, What what, Palette palette)
   {
     if (fs::is_directory(path, ignored))
     {
-      return ReadSeries(path);
+      return ReadDicomSeries(path, what == What::Voxels);
     }
     ImageReader reader(path, palette);
     return what == What::Voxels ? reader.Read() : reader.Header();

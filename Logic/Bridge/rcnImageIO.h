@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <itkCommonEnums.h>
 #include <itkImage.h>
 #include <itkVectorImage.h>
 
@@ -158,6 +159,9 @@ bool IsAllZero(const Volume& volume);
 /// to a person switches that off for the time of reading and writing; inside another application
 /// (Slicer) it stays as it is, the default.
 void SetLibrariesQuiet(bool quiet);
+
+/// The core's name for a type of ITK's; false when it has none.
+bool TypeOf(rcn_type& type, itk::IOComponentEnum component);
 
 // ---- details of the templates -----------------------------------------------------------------
 

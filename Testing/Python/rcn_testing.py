@@ -256,6 +256,37 @@ def write_tiff(path, array, samples=1, palette=None):
     return path
 
 
+def write_dicom(path, array, position=(0, 0, 0), spacing=(1, 1), series="1.2.3.4", orientation=(1, 0, 0, 0, 1, 0), slope="1"):
+    """[y, x] of int16 as a CT slice, or [z, y, x] as the frames of one file; position None: it does not say."""
+    array = np.ascontiguousarray(array, "<i2")
+    text = "\\".join
+    secondary = "1.2.840.10008.5.1.4.1.1.2" if array.ndim == 2 else "1.2.840.10008.5.1.4.1.1.7.3"
+    uid = f"{series}.{abs(hash(str(path))) % 10**9}"
+
+    def element(group, number, kind, value):
+        value = value.encode() if isinstance(value, str) else value
+        value += (b"\0" if kind == "UI" else b" ") * (len(value) % 2)
+        size = struct.pack("<HI", 0, len(value)) if kind in ("OB", "OW") else struct.pack("<H", len(value))
+        return struct.pack("<HH", group, number) + kind.encode() + size + value
+
+    short = struct.Struct("<H").pack
+    meta = element(2, 1, "OB", b"\0\1") + element(2, 2, "UI", secondary) + element(2, 3, "UI", uid) + element(2, 0x10, "UI", "1.2.840.10008.1.2.1")
+    body = [element(8, 0x16, "UI", secondary), element(8, 0x18, "UI", uid), element(8, 0x60, "CS", "CT"),
+            element(0x20, 0xd, "UI", "1.2.3"), element(0x20, 0xe, "UI", series), element(0x20, 0x13, "IS", "1")]
+    if position is not None:
+        body.append(element(0x20, 0x32, "DS", text(f"{v:.10g}" for v in position)))
+    body += [element(0x20, 0x37, "DS", text(f"{v:.10g}" for v in orientation)), element(0x28, 2, "US", short(1)),
+             element(0x28, 4, "CS", "MONOCHROME2")]
+    if array.ndim == 3:
+        body.append(element(0x28, 8, "IS", str(len(array))))
+    body += [element(0x28, 0x10, "US", short(array.shape[-2])), element(0x28, 0x11, "US", short(array.shape[-1])),
+             element(0x28, 0x30, "DS", text(f"{v:.10g}" for v in spacing[::-1])), element(0x28, 0x100, "US", short(16)),
+             element(0x28, 0x101, "US", short(16)), element(0x28, 0x102, "US", short(15)), element(0x28, 0x103, "US", short(1)),
+             element(0x28, 0x1052, "DS", "0"), element(0x28, 0x1053, "DS", slope), element(0x7fe0, 0x10, "OW", array.tobytes())]
+    pathlib.Path(path).write_bytes(bytes(128) + b"DICM" + element(2, 0, "UL", struct.pack("<I", len(meta))) + meta + b"".join(body))
+    return path
+
+
 def write_image(path, array, **geometry):
     """By extension."""
     name = str(path)
