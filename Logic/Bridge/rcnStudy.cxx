@@ -61,6 +61,18 @@ std::string TimeText(double seconds)
   return seconds < 90 ? Fixed(std::ceil(seconds), 0) + " s" : seconds < 5400 ? Fixed(seconds / 60, 0) + " min" : Fixed(seconds / 3600, 1) + " h";
 }
 
+/// The strategies of a study that names none: the paper's.
+std::vector<std::string> PaperStrategies()
+{
+  const std::vector<std::string> known = StrategyNames();
+  return std::vector<std::string>(known.begin(), known.begin() + 8);
+}
+
+std::string RunName(const std::string& strategy, int seed)
+{
+  return strategy + (seed ? "-seed" + std::to_string(seed) : "");
+}
+
 /// One strategy with one seed.
 struct Candidate
 {
@@ -161,7 +173,7 @@ void Study::CheckList()
   const std::vector<std::string> known = StrategyNames();
   if (names.empty())
   {
-    names.assign(known.begin(), known.begin() + 8); // the paper's
+    names = PaperStrategies();
   }
   for (const std::string& name : names)
   {
@@ -178,7 +190,7 @@ void Study::CheckList()
   {
     for (const std::string& name : names)
     {
-      this->Runs_.push_back({ name, name + (seed ? "-seed" + std::to_string(seed) : ""), this->Options_.Training.Seed + static_cast<uint64_t>(seed) });
+      this->Runs_.push_back({ name, RunName(name, seed), this->Options_.Training.Seed + static_cast<uint64_t>(seed) });
     }
   }
 }
@@ -824,6 +836,33 @@ std::string StudyTable(const StudyResult& result)
     text += "- " + trained + "\n";
   }
   return text;
+}
+
+std::vector<std::string> StudyFiles(const StudyOptions& options, const DataList& list)
+{
+  const fs::path folder = options.Folder;
+  std::vector<std::string> files;
+  for (const char* name : { "study.json", "table.md", "table.json", "report.html" })
+  {
+    files.push_back((folder / name).string());
+  }
+  for (const std::string& strategy : options.Strategies.empty() ? PaperStrategies() : options.Strategies)
+  {
+    for (int seed = 0; seed < options.Seeds; ++seed)
+    {
+      const std::string name = RunName(strategy, seed);
+      files.push_back((folder / "models" / (name + ".json")).string());
+      files.push_back((folder / "models" / (name + ".safetensors")).string());
+      for (const Case& one : list.Cases)
+      {
+        if (one.Split == "test")
+        {
+          files.push_back((folder / "predictions" / name / (one.Id + "_levels.nrrd")).string());
+        }
+      }
+    }
+  }
+  return files;
 }
 
 StudyResult RunStudy(const StudyOptions& options)

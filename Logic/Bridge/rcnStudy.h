@@ -88,6 +88,9 @@ struct StudyResult
 /// Trains, predicts, judges and writes the tables; throws Error. RCN_ECANCELLED: stopped, and says how to go on.
 StudyResult RunStudy(const StudyOptions& options);
 
+/// The files that a study writes, but for the logs of its trainings.
+std::vector<std::string> StudyFiles(const StudyOptions& options, const DataList& list);
+
 /// The table as Markdown, with its legend.
 std::string StudyTable(const StudyResult& result);
 

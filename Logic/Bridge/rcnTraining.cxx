@@ -1461,8 +1461,8 @@ void Training::Loop()
 TrainingResult Training::Run()
 {
   this->Result_.Model = this->Options_.Output;
-  this->Result_.Checkpoint = Stem(this->Options_.Output) + ".checkpoint.safetensors";
-  this->Result_.Log = Stem(this->Options_.Output) + ".log.csv";
+  this->Result_.Checkpoint = TrainingFiles(this->Options_.Output)[1];
+  this->Result_.Log = TrainingFiles(this->Options_.Output)[2];
   for (const std::string& path : { this->Result_.Model, this->Result_.Checkpoint, this->Result_.Log })
   {
     const std::string sentence = this->Processes_.IsFirst() ? FileBeside::Check(path) : "";
@@ -1534,6 +1534,11 @@ TrainingResult Training::Run()
 } // namespace
 
 // ---- the interface ------------------------------------------------------------------------------
+
+std::vector<std::string> TrainingFiles(const std::string& model)
+{
+  return { model, Stem(model) + ".checkpoint.safetensors", Stem(model) + ".log.csv" };
+}
 
 std::vector<std::string> StrategyNames()
 {

@@ -145,6 +145,9 @@ std::vector<std::string> StrategyNames();
 /// The sentence TrainModel() would fail with because of the options alone; empty when they look fine.
 std::string CheckTraining(const TrainingOptions& options);
 
+/// The files of a training whose model is `model`: the model, its checkpoint and its log.
+std::vector<std::string> TrainingFiles(const std::string& model);
+
 /// Trains; throws Error. An interrupted training is no error: the result says so.
 TrainingResult TrainModel(const TrainingOptions& options);
 

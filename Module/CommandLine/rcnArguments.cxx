@@ -147,9 +147,9 @@ std::vector<Option> CaseOptions()
 {
   return {
     { "--rater", "NAME=FILE", "one rater's mask; NAME=FILE:3 takes label value 3, :1,3 several. A FILE alone "
-        "brings all raters it holds: segments of a .seg.nrrd, components, volumes of a 4-D file", {}, true },
-    { "--image", "FILE", "the image that was outlined; masks must have its geometry. A folder is a DICOM series" },
-    { "--data", "LIST", "instead of one case: all cases of a data list (JSON)" },
+        "brings all raters it holds: segments of a .seg.nrrd, components, volumes of a 4-D file", {}, true, FileUse::ReadRater },
+    { "--image", "FILE", "the image that was outlined; masks must have its geometry. A folder is a DICOM series", {}, false, FileUse::Read },
+    { "--data", "LIST", "instead of one case: all cases of a data list (JSON)", {}, false, FileUse::ReadList },
     { "--split", "WHICH", "with --data: only these cases", { "training", "validation", "test" } },
     { "--resample", "", "resample masks of another geometry (nearest neighbour) instead of refusing them" },
     { "--tolerance", "VOXELS", "how far voxels may lie apart and still count as the same place (0.01)" },
@@ -160,7 +160,7 @@ std::vector<Option> CaseOptions()
 std::vector<Option> OutputOptions()
 {
   return {
-    { "--json", "FILE", "all results for machines; - is standard output" },
+    { "--json", "FILE", "all results for machines; - is standard output", {}, false, FileUse::Written },
     { "--threads", "N", "how many threads (all cores)" },
     { "--quiet", "", "no table, no progress, no remarks; a case that is left out is named all the same" },
   };
@@ -169,18 +169,18 @@ std::vector<Option> OutputOptions()
 std::vector<Option> ViewOptions()
 {
   return {
-    { "FILE", "", "a workspace (.rcn.json), a data list, images and masks, a DICOM folder, or a model", {}, true },
-    { "--data", "LIST", "all cases of a data list (JSON)" },
-    { "--image", "FILE", "one case: the image. A folder is a DICOM series" },
-    { "--rater", "NAME=FILE", "one case: a rater's mask; NAME=FILE:3 takes label value 3. A FILE alone brings all raters it holds", {}, true },
-    { "--model", "FILE", "a model to predict with" },
+    { "FILE", "", "a workspace (.rcn.json), a data list, images and masks, a DICOM folder, or a model", {}, true, FileUse::Read },
+    { "--data", "LIST", "all cases of a data list (JSON)", {}, false, FileUse::ReadList },
+    { "--image", "FILE", "one case: the image. A folder is a DICOM series", {}, false, FileUse::Read },
+    { "--rater", "NAME=FILE", "one case: a rater's mask; NAME=FILE:3 takes label value 3. A FILE alone brings all raters it holds", {}, true, FileUse::ReadRater },
+    { "--model", "FILE", "a model to predict with", {}, false, FileUse::Read },
     { "--layout", "WHICH", "three linked slices, or raters and models side by side", { "slices", "compare" } },
     { "--panel", "WHICH", "the panel in front", { "consensus", "agreement", "calibration", "training" } },
     { "--case", "ID", "the case to show first" },
     { "--do", "ACTION", "do this first, as if a person had: compare-raters, fuse:METHOD, predict, predict-all, evaluate, recalibrate, "
         "next-region, save:FILE, report:FILE", {}, true },
     { "--size", "WxH", "of the window, in pixels" },
-    { "--screenshot", "FILE", "save a picture of the window (.png) and leave" },
+    { "--screenshot", "FILE", "save a picture of the window (.png) and leave", {}, false, FileUse::Written },
   };
 }
 

@@ -12,6 +12,17 @@
 namespace rcn
 {
 
+/// What a command does with the file that an option names. No command overwrites what it reads (CheckFiles()).
+enum class FileUse
+{
+  None,
+  Read,      ///< a file or a folder
+  ReadNamed, ///< NAME=FILE, or a FILE
+  ReadRater, ///< as ParseRater() takes it
+  ReadList,  ///< a data list, with the files of its cases
+  Written
+};
+
 /// One option of a command.
 struct Option
 {
@@ -20,6 +31,7 @@ struct Option
   std::string Help;
   std::vector<std::string> Choices = {}; ///< the words allowed, for checking, help and completion
   bool Repeats = false;
+  FileUse Use = FileUse::None;
 };
 
 /// The options a person gave.

@@ -381,9 +381,9 @@ Command AgreeCommand()
     Join(Join(CaseOptions(),
            { { "--surfaces", "", "also the Hausdorff (95 %) and mean surface distances of each pair, in mm" },
              { "--regions", "N", "list so many disputed regions (10)" },
-             { "--levels", "FILE", "also write how many raters marked each voxel" },
-             { "--entropy", "FILE", "also write the entropy of the raters' votes (bits)" },
-             { "--csv", "FILE", "one row of figures per case; - is standard output" } }),
+             { "--levels", "FILE", "also write how many raters marked each voxel", {}, false, FileUse::Written },
+             { "--entropy", "FILE", "also write the entropy of the raters' votes (bits)", {}, false, FileUse::Written },
+             { "--csv", "FILE", "one row of figures per case; - is standard output", {}, false, FileUse::Written } }),
       OutputOptions()),
     RunAgree };
 }

@@ -24,14 +24,14 @@ namespace
 std::vector<Option> JudgeOptions()
 {
   return {
-    { "--prob", "FILE", "one case: the predicted probability, or K+1 level probabilities per voxel" },
-    { "--pred", "DIR", "with --data: folder with <case>_levels or <case>_prob for each case" },
+    { "--prob", "FILE", "one case: the predicted probability, or K+1 level probabilities per voxel", {}, false, FileUse::Read },
+    { "--pred", "DIR", "with --data: folder with <case>_levels or <case>_prob for each case", {}, false, FileUse::Read },
     ScaleOption(),
     { "--readout", "WHICH", "of level maps: majority (default), expected, or at-least:T" },
     { "--region", "WHERE", "which voxels count (whole)", { "whole", "box", "band", "disputed" } },
     { "--margin", "VOXELS", "box: how far it reaches beyond the marks (20)" },
     { "--band", "MM", "band: distance from the contour of the mean vote (5)" },
-    { "--region-mask", "FILE", "one case: voxels that count, as a mask" },
+    { "--region-mask", "FILE", "one case: voxels that count, as a mask", {}, false, FileUse::Read },
     { "--bins", "N", "number of bins (15)" },
     { "--binning", "HOW", "bins of equal width (default) or of about equally many votes", { "width", "mass" } },
     { "--reference", "WHO", "for ECE, AUC and Dice: majority (default), staple, or a rater's name" },
@@ -487,10 +487,10 @@ Command EvaluateCommand()
     "mark the voxel), its relatives, Brier score, likelihood, AUC and Dice, with 95 % intervals from resampling cases, and "
     "a reliability diagram. --versus compares two folders of predictions case by case.",
     Join(Join(JudgeOptions(),
-           { { "--recalibration", "FILE", "apply a correction made by recalibrate before judging" },
+           { { "--recalibration", "FILE", "apply a correction made by recalibrate before judging", {}, false, FileUse::Read },
              { "--allow-fitted-cases", "", "judge a correction on the cases it was fitted to" },
-             { "--versus", "DIR", "with --data: another folder of predictions to compare with" },
-             { "--plot", "FILE", "reliability diagram, .svg or .png" } }),
+             { "--versus", "DIR", "with --data: another folder of predictions to compare with", {}, false, FileUse::Read },
+             { "--plot", "FILE", "reliability diagram, .svg or .png", {}, false, FileUse::Written } }),
       Join(CaseOptions(), OutputOptions())),
     RunEvaluate };
 }
@@ -503,12 +503,12 @@ Command RecalibrateCommand()
     "probabilities, so that all readouts stay coherent. platt, beta: two or three numbers on the log-odds. isotonic: the "
     "best rising step function. Apply it with evaluate --recalibration, or store it in the model with --model.",
     Join(Join({ { "--method", "METHOD", "how", { "temperature", "platt", "beta", "isotonic" } },
-                { "-o", "FILE", "the correction (JSON)" },
-                { "--model", "FILE", "the model that made the predictions: the correction is stored in it, and predict applies it" },
+                { "-o", "FILE", "the correction (JSON)", {}, false, FileUse::Written },
+                { "--model", "FILE", "the model that made the predictions: the correction is stored in it, and predict applies it", {}, false, FileUse::Read },
                 { "--replace", "", "with --model: in place of the correction that it has" } },
            JudgeOptions()),
       Join({ { "--allow-test-cases", "", "fit on the test split all the same" },
-             { "--plot", "FILE", "reliability diagram before and after, .svg or .png" } },
+             { "--plot", "FILE", "reliability diagram before and after, .svg or .png", {}, false, FileUse::Written } },
         Join(CaseOptions(), OutputOptions()))),
     RunRecalibrate };
 }

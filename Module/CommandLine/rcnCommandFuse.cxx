@@ -104,6 +104,24 @@ std::string FusionText(const FusionReport& report, const rcn_fusion_options& opt
   return text;
 }
 
+std::string MapFile(const Case& one, const Arguments& arguments)
+{
+  return (std::filesystem::path(arguments.Get("-o")) / (one.Id + "_" + arguments.Get("--method") + arguments.Get("--format", ".nrrd"))).string();
+}
+
+std::vector<NamedFile> FuseOutputs(const Arguments& arguments, const DataList& list)
+{
+  std::vector<NamedFile> files;
+  for (const Case& one : list.Cases)
+  {
+    if (IsAskedFor(one, arguments))
+    {
+      files.push_back({ "-o", MapFile(one, arguments) });
+    }
+  }
+  return arguments.Has("--data") ? files : std::vector<NamedFile>{ { "-o", arguments.Get("-o") } };
+}
+
 int FuseOne(const Arguments& arguments, Terminal& terminal)
 {
   const rcn_fusion_options options = FusionOptionsFrom(arguments);
@@ -153,8 +171,7 @@ int FuseList(const Arguments& arguments, Terminal& terminal)
   const JsonHandle cases(json_array());
   const uint64_t seed = options.seed;
   const auto fuse = [&](const Case& one, size_t number) {
-    const std::string path =
-      (folder / (one.Id + "_" + arguments.Get("--method") + arguments.Get("--format", ".nrrd"))).string();
+    const std::string path = MapFile(one, arguments);
     Seconds spent;
     Stopwatch watch;
     workspace.LoadCase(one, list.Raters);
@@ -239,7 +256,7 @@ Command FuseCommand()
              { "--type", "TYPE", "voxel type of masks and levels (float32)", { "float32", "uint8" } },
              { "--format", "EXT", "with --data: file format (.nrrd)", { ".nrrd", ".nii.gz", ".mha", ".tif", ".png" } } },
         OutputOptions())),
-    RunFuse };
+    RunFuse, FuseOutputs };
 }
 
 } // namespace rcn

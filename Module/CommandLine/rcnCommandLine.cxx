@@ -1,6 +1,7 @@
 #include "rcnCommandLine.h"
 
 #include "rcn/rcn.h"
+#include "rcnEvaluation.h"
 #include "rcnFileBeside.h"
 #include "rcnProcesses.h"
 
@@ -215,6 +216,120 @@ int RunProgram(const std::function<int()>& work, const std::function<void(const 
   }
   fail(sentence, code);
   return code;
+}
+
+// ---- files -----------------------------------------------------------------------------------------
+
+namespace
+{
+
+/// The list behind an option; an empty one where there is none, or it cannot be read: the command itself says so. What is
+/// no ordinary file can be read only once.
+DataList ListOf(const std::string& path)
+{
+  std::error_code ignored;
+  try
+  {
+    return std::filesystem::is_regular_file(path, ignored) ? ReadDataList(path) : DataList();
+  }
+  catch (const Error&)
+  {
+    return DataList();
+  }
+}
+
+/// What a command reads of a folder: predictions of the list's cases, otherwise images.
+std::vector<NamedFile> FilesIn(const std::string& folder, const std::string& name, const DataList& list)
+{
+  if (list.Cases.empty())
+  {
+    return { { name, folder } };
+  }
+  std::vector<NamedFile> files;
+  for (const Case& one : list.Cases)
+  {
+    try
+    {
+      files.push_back({ name, FindPrediction(folder, one.Id) });
+    }
+    catch (const Error&)
+    {
+      // none: nothing to overwrite
+    }
+  }
+  return files;
+}
+
+} // namespace
+
+std::vector<NamedFile> FilesRead(const std::vector<Option>& options, const Arguments& arguments)
+{
+  std::vector<NamedFile> files;
+  const auto add = [&files](const std::vector<NamedFile>& more) { files.insert(files.end(), more.begin(), more.end()); };
+  const DataList cases = ListOf(arguments.Get("--data"));
+  std::error_code ignored;
+  for (const Option& option : options)
+  {
+    for (std::string value : option.Use == FileUse::None ? std::vector<std::string>() : arguments.GetAll(option.Name))
+    {
+      std::string name = option.Name;
+      switch (option.Use)
+      {
+        case FileUse::ReadList:
+          add(FilesOf(ListOf(value), name));
+          continue;
+        case FileUse::Written:
+          continue;
+        case FileUse::ReadRater:
+          try
+          {
+            const RaterFile rater = ParseRater(value);
+            name += rater.Name.empty() ? "" : " " + rater.Name;
+            value = rater.Path;
+          }
+          catch (const Error&)
+          {
+            continue; // the command says what is wrong with it
+          }
+          break;
+        case FileUse::ReadNamed:
+          if (!std::filesystem::exists(value, ignored))
+          {
+            value = value.substr(value.find('=') + 1);
+          }
+          break;
+        default:
+          break;
+      }
+      add(std::filesystem::is_directory(value, ignored) ? FilesIn(value, name, cases) : std::vector<NamedFile>{ { name, value } });
+    }
+  }
+  return files;
+}
+
+std::string CheckFiles(const Command& command, const Arguments& arguments)
+{
+  std::vector<NamedFile> outputs;
+  for (const Option& option : command.Options)
+  {
+    if (option.Use == FileUse::Written && arguments.Has(option.Name))
+    {
+      outputs.push_back({ option.Name, arguments.Get(option.Name) });
+    }
+  }
+  if (command.Outputs)
+  {
+    try
+    {
+      const std::vector<NamedFile> more = command.Outputs(arguments, ListOf(arguments.Get("--data")));
+      outputs.insert(outputs.end(), more.begin(), more.end());
+    }
+    catch (const Error&)
+    {
+      // the command says what is wrong with its options
+    }
+  }
+  return CheckOverwrite(outputs, FilesRead(command.Options, arguments));
 }
 
 // ---- tables and numbers ----------------------------------------------------------------------------
@@ -487,6 +602,11 @@ void CheckTextOutputs(const Arguments& arguments)
   }
 }
 
+bool IsAskedFor(const Case& one, const Arguments& arguments)
+{
+  return !arguments.Has("--split") || one.Split == arguments.Get("--split");
+}
+
 namespace
 {
 
@@ -534,7 +654,7 @@ std::vector<LeftOutCase> ForEachCase(const DataList& list, const Arguments& argu
   std::vector<size_t> chosen;
   for (size_t i = 0; i < list.Cases.size(); ++i)
   {
-    if (!arguments.Has("--split") || list.Cases[i].Split == arguments.Get("--split"))
+    if (IsAskedFor(list.Cases[i], arguments))
     {
       chosen.push_back(i);
     }

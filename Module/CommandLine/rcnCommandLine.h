@@ -10,6 +10,7 @@
 
 #include "rcnArguments.h"
 #include "rcnJson.h"
+#include "rcnOverwrite.h"
 #include "rcnReport.h"
 #include "rcnWorkspace.h"
 
@@ -25,7 +26,16 @@ struct Command
   std::string Description;
   std::vector<Option> Options;
   int (*Run)(const Arguments& arguments);
+  /// Files that it writes beside those that options name; `list`: of --data, empty without.
+  std::vector<NamedFile> (*Outputs)(const Arguments& arguments, const DataList& list) = nullptr;
 };
+
+/// The files that a person's options make a command read.
+std::vector<NamedFile> FilesRead(const std::vector<Option>& options, const Arguments& arguments);
+
+/// The sentence with which a command is refused because it would overwrite what it reads, or write two results to one file;
+/// empty: nothing stands against it. To be asked before Run().
+std::string CheckFiles(const Command& command, const Arguments& arguments);
 
 std::string HelpText(const Command& command);
 std::string ManPage(const std::vector<Command>& commands);
@@ -146,6 +156,9 @@ void CheckTextOutputs(const Arguments& arguments);
 /// it can travel.
 std::vector<LeftOutCase> ForEachCase(const DataList& list, const Arguments& arguments, Terminal& terminal,
   const std::function<JsonHandle(const Case&, size_t)>& work, const std::function<void(const Case&, const json_t*)>& collect);
+
+/// Whether --split, if given, asks for the case.
+bool IsAskedFor(const Case& one, const Arguments& arguments);
 
 /// The exit code of a command that went on without these cases.
 inline int ExitCodeOf(const std::vector<LeftOutCase>& leftOut)

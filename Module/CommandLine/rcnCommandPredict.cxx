@@ -78,6 +78,29 @@ DataList ListFrom(const Arguments& arguments)
   return list;
 }
 
+/// <case>_NAME in the folder of -o.
+std::string MapFile(const Case& one, const std::string& name, const Arguments& arguments)
+{
+  return (fs::path(arguments.Get("-o", ".")) / (one.Id + "_" + name + arguments.Get("--format", ".nrrd"))).string();
+}
+
+/// All maps that there may be: those that are not asked for this time take away older ones.
+std::vector<NamedFile> PredictOutputs(const Arguments& arguments, const DataList& list)
+{
+  std::vector<NamedFile> files;
+  for (const Case& one : arguments.Has("--image") ? ListFrom(arguments).Cases : list.Cases)
+  {
+    for (const char* name : { "levels", "uncertainty", "mask", "prob" })
+    {
+      if (IsAskedFor(one, arguments))
+      {
+        files.push_back({ "-o", MapFile(one, name, arguments) });
+      }
+    }
+  }
+  return files;
+}
+
 // ---- the command -----------------------------------------------------------------------------------
 
 struct Output
@@ -104,8 +127,7 @@ json_t* WritePrediction(const Prediction& prediction, const Case& one, const Arg
   {
     if (output.Map && output.Map->Data())
     {
-      const std::string path =
-        (fs::path(arguments.Get("-o", ".")) / (one.Id + "_" + output.Name + arguments.Get("--format", ".nrrd"))).string();
+      const std::string path = MapFile(one, output.Name, arguments);
       terminal.Remark(WriteImage(path, output.Map->View(), output.What, Terminal::IsInterrupted));
       json_object_set_new(entry.get(), output.Name, JsonString(path));
     }
@@ -249,9 +271,9 @@ Command PredictCommand()
     "of any size is covered with overlapping tiles; a 2-D network goes through a "
     "volume slice by slice; for a 3-D network a volume is resampled to the spacing of training and back. The model's "
     "recalibration is applied. In a folder or a list, a case that fails does not stop the rest.",
-    Join({ { "--model", "FILE", "a model made by train, or a state dict of PyTorch with its metadata (.safetensors)" },
-      { "--image", "FILE", "an image, a DICOM folder or a folder of images; several times: one file per channel", {}, true },
-      { "--data", "LIST", "a data list: all its images" },
+    Join({ { "--model", "FILE", "a model made by train, or a state dict of PyTorch with its metadata (.safetensors)", {}, false, FileUse::Read },
+      { "--image", "FILE", "an image, a DICOM folder or a folder of images; several times: one file per channel", {}, true, FileUse::Read },
+      { "--data", "LIST", "a data list: all its images", {}, false, FileUse::ReadList },
       { "--split", "SPLIT", "with --data: only these cases", { "training", "validation", "test" } },
       { "-o", "DIR", "folder for the maps (.)" },
       { "--readout", "WHICH", "majority, expected or at-least:T (the model's own)" },
@@ -262,12 +284,12 @@ Command PredictCommand()
       { "--tile", "VOXELS", "size of a tile, N or X,Y,Z (as large as --memory allows)" },
       { "--overlap", "SHARE", "of neighbouring tiles (0.25)" },
       { "--memory", "MB", "about how much a tile may take in the network (256)" },
-      { "--recalibration", "FILE", "apply this correction, made by recalibrate, instead of the model's own" },
+      { "--recalibration", "FILE", "apply this correction, made by recalibrate, instead of the model's own", {}, false, FileUse::Read },
       { "--no-recalibration", "", "leave out the model's correction" },
       { "--format", "EXT", "file format (.nrrd)", { ".nrrd", ".nii.gz", ".mha", ".tif" } },
       { "--tolerance", "VOXELS", "how far channels of an image may lie apart (0.01)" } },
       OutputOptions()),
-    RunPredict };
+    RunPredict, PredictOutputs };
 }
 
 } // namespace rcn

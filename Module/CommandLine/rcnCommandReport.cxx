@@ -139,10 +139,10 @@ Command ReportCommand()
     "Writes one HTML file that needs nothing else: what raters agree on in plain words, in tables that sort and in pictures of the most "
     "disputed places with every rater and every model side by side, and reliability diagrams that tell whether models' probabilities "
     "mean what they say. It opens in any browser, in light or dark and on a phone, prints, and asks for nothing from anywhere.",
-    Join(Join({ { "-o", "FILE", "the page (.html); - is standard output" },
-                { "--pred", "NAME=PATH", "a model's predictions: one case, the file; with --data, the folder with <case>_levels or <case>_prob. Several times: side by side", {}, true },
-                { "--model", "NAME=FILE", "a model: beside --pred of the same NAME, what it says about itself; alone, it predicts the cases", {}, true },
-                { "--recalibration", "NAME=FILE", "judge the model NAME with this correction too", {}, true },
+    Join(Join({ { "-o", "FILE", "the page (.html); - is standard output", {}, false, FileUse::Written },
+                { "--pred", "NAME=PATH", "a model's predictions: one case, the file; with --data, the folder with <case>_levels or <case>_prob. Several times: side by side", {}, true, FileUse::ReadNamed },
+                { "--model", "NAME=FILE", "a model: beside --pred of the same NAME, what it says about itself; alone, it predicts the cases", {}, true, FileUse::ReadNamed },
+                { "--recalibration", "NAME=FILE", "judge the model NAME with this correction too", {}, true, FileUse::ReadNamed },
                 ScaleOption(),
                 { "--readout", "WHICH", "of level maps: majority, expected, or at-least:T (majority and expected)" },
                 { "--surfaces", "", "also the Hausdorff (95 %) and mean surface distances of each pair, in mm" },

@@ -66,6 +66,20 @@ std::string TableText(const StudyResult& result)
   return table.Text() + "*: the best; ≈: not told apart from it. Written: " + result.Markdown + ", " + result.Json + ", " + result.Html + "\n";
 }
 
+std::vector<NamedFile> StudyOutputs(const Arguments& arguments, const DataList& list)
+{
+  StudyOptions options;
+  options.Folder = arguments.Get("-o");
+  options.Strategies = StrategiesFrom(arguments);
+  options.Seeds = static_cast<int>(arguments.GetInteger("--seeds", 1, 1, 1000));
+  std::vector<NamedFile> files;
+  for (const std::string& path : StudyFiles(options, list))
+  {
+    files.push_back({ "-o", path });
+  }
+  return files;
+}
+
 int RunStudyCommand(const Arguments& arguments)
 {
   Terminal terminal(arguments);
@@ -120,7 +134,7 @@ Command StudyCommand()
     "table.md, table.json and report.html with MR-ECE, AUC, Dice and Brier, 95 % intervals from resampling test cases, the best "
     "in bold and those that cannot be told apart from it. Stopped at any moment, the same command goes on where it was; "
     "strategies and seeds can be added later, but another protocol needs another folder.",
-    Join(Join({ { "--data", "LIST", "the data list (JSON) with training, validation and test cases" },
+    Join(Join({ { "--data", "LIST", "the data list (JSON) with training, validation and test cases", {}, false, FileUse::ReadList },
                 { "-o", "DIR", "folder of the study: models, predictions, tables" },
                 { "--strategies", "NAMES", "which, separated by commas (the paper's eight)" },
                 { "--alternatives", "", "all strategies: also the ordinal alternatives to rps" },
@@ -131,7 +145,7 @@ Command StudyCommand()
                 { "--flips", "", "average predictions over all flips of the image" } },
            TrainingOptionTable()),
       OutputOptions()),
-    RunStudyCommand };
+    RunStudyCommand, StudyOutputs };
 }
 
 } // namespace rcn

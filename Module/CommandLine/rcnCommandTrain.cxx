@@ -205,6 +205,17 @@ int RunTrain(const Arguments& arguments)
   return 0;
 }
 
+/// Going on from a model in its own place is a way to train; anything else that is read stays.
+std::vector<NamedFile> TrainOutputs(const Arguments& arguments, const DataList&)
+{
+  std::vector<NamedFile> files;
+  for (const std::string& path : TrainingFiles(arguments.Get("-o")))
+  {
+    files.push_back({ "-o", path, path == arguments.Get("-o") ? "--init" : "" });
+  }
+  return files;
+}
+
 } // namespace
 
 TrainingOptions TrainingOptionsFrom(const Arguments& arguments)
@@ -283,10 +294,10 @@ std::vector<Option> TrainingOptionTable()
     { "--depth", "N", "unet: how often the resolution is halved (4)" },
     { "--norm", "KIND", "unet: norm (batch)", { "batch", "instance" } },
     { "--dropout", "P", "fpn: share of feature maps left out (0.2)" },
-    { "--init", "FILE", "start from a ResNet's weights (fpn), or go on from a model; then validation is shown before and after" },
+    { "--init", "FILE", "start from a ResNet's weights (fpn), or go on from a model; then validation is shown before and after", {}, false, FileUse::Read },
     { "--other-raters", "", "with --init: the model may have learned from raters of other names" },
     { "--freeze", "PART", "leave this part of the network as it is", { "encoder" } },
-    { "--rehearse", "LIST", "mix in as many old cases of this list, so that nothing is forgotten" },
+    { "--rehearse", "LIST", "mix in as many old cases of this list, so that nothing is forgotten", {}, false, FileUse::ReadList },
     { "--alpha", "A", "rps: weight of the ranked probability score (0.8)" },
     { "--bce-weight", "W", "rps: weight of the majority's cross-entropy (1)" },
     { "--expected-weight", "W", "K + 1 levels: weight of the cross-entropy of the expected share with the share of raters (0)" },
@@ -329,14 +340,14 @@ Command TrainCommand()
     "Trains a network on what the raters said: rps learns how many of them mark a voxel (the level), the others learn one "
     "map fused from their masks, or are alternatives to rps. The best model by validation RPS is kept, with a log of all epochs "
     "and a checkpoint; Ctrl-C finishes the step and saves, and --resume goes on to the same result as if nothing had happened.",
-    Join(Join({ { "--data", "LIST", "the data list (JSON): training, validation and test cases with their raters" },
+    Join(Join({ { "--data", "LIST", "the data list (JSON): training, validation and test cases with their raters", {}, false, FileUse::ReadList },
                 { "-o", "MODEL", "the model's file, MODEL.safetensors; beside it MODEL.log.csv and MODEL.checkpoint.safetensors" },
                 { "--strategy", "NAME", "what is learned (rps, or that of --init)", StrategyNames() },
                 { "--resume", "", "go on from the checkpoint" },
-                { "--figure", "FILE", "reliability diagram of the validation cases (.svg, .png); with --init before and after" } },
+                { "--figure", "FILE", "reliability diagram of the validation cases (.svg, .png); with --init before and after", {}, false, FileUse::Written } },
            TrainingOptionTable()),
       OutputOptions()),
-    RunTrain };
+    RunTrain, TrainOutputs };
 }
 
 } // namespace rcn

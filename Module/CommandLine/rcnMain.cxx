@@ -95,7 +95,14 @@ int Run(const std::vector<std::string>& words, const std::vector<rcn::Command>& 
     // What cannot be shared out is the first process's alone; the others wait for it to end.
     static const std::set<std::string> trains = { "study", "train" }, lists = { "agree", "evaluate", "fuse", "predict" };
     const bool shared = trains.count(command.Name) || (lists.count(command.Name) && arguments.Has("--data"));
-    const int code = shared || rcn::Processes::All().IsFirst() ? command.Run(arguments) : rcn::Done;
+    const bool isFirst = rcn::Processes::All().IsFirst();
+    const std::string sentence = isFirst ? rcn::CheckFiles(command, arguments) : "";
+    const std::string forAll = shared ? rcn::Processes::All().FromFirst(sentence) : sentence;
+    if (!forAll.empty())
+    {
+      throw rcn::Error(RCN_EINVALID, forAll);
+    }
+    const int code = shared || isFirst ? command.Run(arguments) : rcn::Done;
     rcn::Processes::Finish();
     return code;
   }

@@ -263,7 +263,9 @@ int SlicerProgram::Start(const Arguments& given) const
   int code = FailedWhileWorking;
   try
   {
-    code = this->What.Run(ParseArguments(plan.Words, this->Name, this->What.Options));
+    const Arguments arguments = ParseArguments(plan.Words, this->Name, this->What.Options);
+    this->CheckOutputs(given, arguments);
+    code = this->What.Run(arguments);
   }
   catch (const Error& error)
   {
@@ -293,6 +295,27 @@ int SlicerProgram::Start(const Arguments& given) const
     std::fprintf(stderr, "%s: %s\n", this->Name.c_str(), listener.LastRemark.c_str());
   }
   return code;
+}
+
+void SlicerProgram::CheckOutputs(const Arguments& given, const Arguments& planned) const
+{
+  std::vector<NamedFile> outputs;
+  for (const SlicerGroup& group : this->Groups)
+  {
+    for (const SlicerParameter& parameter : group.Parameters)
+    {
+      if (parameter.IsOutput && parameter.Tag != "directory" && given.Has("--" + parameter.Name))
+      {
+        outputs.push_back({ "--" + parameter.Name, given.Get("--" + parameter.Name) });
+      }
+    }
+  }
+  std::string sentence = CheckOverwrite(outputs, FilesRead(this->What.Options, planned));
+  sentence = sentence.empty() ? CheckFiles(this->What, planned) : sentence;
+  if (!sentence.empty())
+  {
+    throw Error(RCN_EINVALID, sentence);
+  }
 }
 
 std::string SlicerProgram::InPanelWords(std::string sentence, const Arguments& given) const

@@ -76,6 +76,7 @@ private:
   int Run(const std::vector<std::string>& words) const;
   int Start(const Arguments& given) const;
   /// The command's sentence in the panel's words: labels where it has options and the scene's temporary files.
+  void CheckOutputs(const Arguments& given, const Arguments& planned) const; ///< throws Error when they are inputs
   std::string InPanelWords(std::string sentence, const Arguments& given) const;
 };
 

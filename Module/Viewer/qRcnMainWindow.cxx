@@ -1491,10 +1491,19 @@ QString qRcnMainWindow::askForFile(const QString& title, const QString& name, co
   return path;
 }
 
+void qRcnMainWindow::beginExport(const QString& path, const qRcnJob::Work& write)
+{
+  const rcn::Session session = this->Session;
+  this->begin(tr("Exporting"), [=](qRcnJob::Monitor& monitor) -> qRcnJob::Done {
+    rcn::CheckExport(session, path.toStdString());
+    return write(monitor);
+  });
+}
+
 void qRcnMainWindow::exportPicture(const QString& path)
 {
   const QImage picture = this->layoutName() == "compare" ? this->Compare->picture() : this->Slices->picture();
-  this->begin(tr("Exporting"), [=](qRcnJob::Monitor&) -> qRcnJob::Done {
+  this->beginExport(path, [=](qRcnJob::Monitor&) -> qRcnJob::Done {
     if (!picture.save(path))
     {
       throw rcn::Error(RCN_EIO, tr("%1 cannot be written; choose another folder, and a name that ends in .png.").arg(path).toStdString());
@@ -1511,7 +1520,7 @@ void qRcnMainWindow::exportAgreement(const QString& path)
     return;
   }
   const std::string text = this->Agreement->csv().toStdString();
-  this->begin(tr("Exporting"), [=](qRcnJob::Monitor&) -> qRcnJob::Done {
+  this->beginExport(path, [=](qRcnJob::Monitor&) -> qRcnJob::Done {
     rcn::WriteText(path.toStdString(), text);
     return [=] { this->Notice->showRemark(tr("Saved as %1.").arg(path)); };
   });
@@ -1526,7 +1535,7 @@ void qRcnMainWindow::exportReliability(const QString& path)
     this->Notice->showRemark(tr("Evaluate a model first."));
     return;
   }
-  this->begin(tr("Exporting"), [=](qRcnJob::Monitor&) -> qRcnJob::Done {
+  this->beginExport(path, [=](qRcnJob::Monitor&) -> qRcnJob::Done {
     if (path.endsWith(".csv"))
     {
       std::string text = rcn::CsvRow({ "lower", "upper", "votes", "model_says", "raters_say" });
@@ -1553,7 +1562,7 @@ void qRcnMainWindow::exportOverlay(const QString& path)
     return;
   }
   const qRcnScene::Prediction prediction = this->Scene->prediction(shown);
-  this->begin(tr("Exporting"), [=](qRcnJob::Monitor&) -> qRcnJob::Done {
+  this->beginExport(path, [=](qRcnJob::Monitor&) -> qRcnJob::Done {
     const rcn::Volume& map = prediction.Probability.Data() ? prediction.Probability : prediction.Levels;
     const std::string remark = rcn::WriteImage(path.toStdString(), map.View(), rcn::Content::Probability);
     return [=] { this->Notice->showRemark(tr("Saved as %1. %2").arg(path, Text(remark)).trimmed()); };
@@ -1569,7 +1578,7 @@ void qRcnMainWindow::exportModel(const QString& path)
     return;
   }
   const std::string from = model->Path;
-  this->begin(tr("Exporting"), [=](qRcnJob::Monitor&) -> qRcnJob::Done {
+  this->beginExport(path, [=](qRcnJob::Monitor&) -> qRcnJob::Done {
     rcn::CopyFile(from, path.toStdString());
     return [=] { this->Notice->showRemark(tr("Saved as %1.").arg(path)); };
   });

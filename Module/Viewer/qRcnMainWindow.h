@@ -128,6 +128,8 @@ private:
   QMenu* addMenu(const QString& name, const QString& text, const QString& hint);
 
   bool begin(const QString& what, qRcnJob::Work work);
+  /// The same for writing a file, which must be none that the session reads.
+  void beginExport(const QString& path, const qRcnJob::Work& write);
   void watch(qRcnJob* job);
   void updateActions();
   void updateTitle();

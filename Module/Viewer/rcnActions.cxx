@@ -601,6 +601,7 @@ Recalibrated RecalibrateModel(const Session& session, const std::string& model, 
 void ReportOn(const Session& session, const std::vector<std::string>& ids, const std::string& path, const SessionProgress& progress,
   std::vector<std::string>* remarks)
 {
+  CheckExport(session, path);
   DataList list = session.Data();
   list.Cases.erase(std::remove_if(list.Cases.begin(), list.Cases.end(),
                      [&](const Case& one) { return std::find(ids.begin(), ids.end(), one.Id) == ids.end(); }), list.Cases.end());

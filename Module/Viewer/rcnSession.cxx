@@ -9,6 +9,7 @@
 #include "rcnFileBeside.h"
 #include "rcnImageIO.h"
 #include "rcnJson.h"
+#include "rcnOverwrite.h"
 
 namespace rcn
 {
@@ -616,6 +617,30 @@ std::string CheckSessionPath(const std::string& path)
   return IsSessionPath(path) ? CheckText(path) : path + " cannot be a workspace: its name must end in " + Ending + ".";
 }
 
+void CheckExport(const Session& session, const std::string& path)
+{
+  std::vector<NamedFile> inputs;
+  for (const Case& one : session.Cases)
+  {
+    const std::vector<NamedFile> files = FilesOf(one, "case " + one.Id);
+    inputs.insert(inputs.end(), files.begin(), files.end());
+  }
+  for (const SessionModel& model : session.Models)
+  {
+    inputs.push_back({ "the model " + model.Name, model.Path });
+  }
+  for (const SessionPrediction& prediction : session.Predictions)
+  {
+    inputs.push_back({ "the prediction for " + prediction.Case, prediction.Levels });
+    inputs.push_back({ "the prediction for " + prediction.Case, prediction.Probability });
+  }
+  const std::string sentence = CheckOverwrite({ { "The file", path } }, inputs);
+  if (!sentence.empty())
+  {
+    throw Error(RCN_EINVALID, sentence);
+  }
+}
+
 void CopyFile(const std::string& from, const std::string& to)
 {
   FileBeside beside(to);
@@ -635,6 +660,7 @@ Session SaveSession(const Session& session, const std::string& path, const Sessi
   {
     throw Error(RCN_EIO, sentence);
   }
+  CheckExport(session, path);
   Session saved = session;
   saved.Path = Absolute(path).string();
   saved.Folder = FolderOf(saved.Path);

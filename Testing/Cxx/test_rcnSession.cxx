@@ -189,6 +189,30 @@ void FailsToSave()
   CHECK(rcn::ReadText(folder / "study.rcn.json") == "old");
 }
 
+/// Whatever the viewer saves, it is never one of the files that are open.
+void OverwritesNothingThatIsOpen()
+{
+  const Folder folder;
+  rcn::Session session;
+  rcn::Case one;
+  one.Id = "c";
+  one.Images = { folder / "image.nrrd" };
+  one.Raters = { { "A", folder / "a.nrrd", {}, -1 } };
+  for (const std::string& path : { one.Images[0], one.Raters[0].Path, folder / "m.safetensors", folder / "p.nrrd" })
+  {
+    rcn::WriteText(path, "old");
+  }
+  session.AddCase(one);
+  session.AddModel(folder / "m.safetensors");
+  session.SetPrediction({ "c", "m", "majority", "", folder / "p.nrrd" });
+  fs::create_symlink(folder / "a.nrrd", folder / "link.nrrd");
+  CHECK_THROWS(rcn::CheckExport(session, folder / "image.nrrd"), RCN_EINVALID, "case c reads");
+  CHECK_THROWS(rcn::CheckExport(session, folder / "link.nrrd"), RCN_EINVALID, "a.nrrd");
+  CHECK_THROWS(rcn::CheckExport(session, folder / "m.safetensors"), RCN_EINVALID, "the model m");
+  CHECK_THROWS(rcn::CheckExport(session, folder / "p.nrrd"), RCN_EINVALID, "the prediction");
+  rcn::CheckExport(session, folder / "new.nrrd");
+}
+
 void NamesAreUnique()
 {
   rcn::Session session;
@@ -219,6 +243,7 @@ int main()
   RUN(MissingFilesAreNamed);
   RUN(RefusedFiles);
   RUN(FailsToSave);
+  RUN(OverwritesNothingThatIsOpen);
   RUN(NamesAreUnique);
   return Failures ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -1,15 +1,17 @@
-"""What all commands have in common: what --quiet does not hide, exit codes, and the version in every JSON."""
+"""What all commands have in common: what --quiet does not hide, exit codes, the version in every JSON, and that nothing
+is overwritten that is read."""
 import json
 import os
 import pathlib
 import resource
+import shutil
 import signal
 import subprocess
 import time
 
 import pytest
 
-from rcn_testing import PROGRAM, disc_list, leftovers, run
+from rcn_testing import PROGRAM, disc_list, leftovers, refused, run
 
 TINY = ["--epochs", "1", "--width", "8", "--depth", "1", "--batch", "4", "--threads", "1"]
 
@@ -170,3 +172,114 @@ def test_exit_codes_are_told():
     for words in (["--help"], ["--man"]):
         text = run(*words).out
         assert "130" in text and "disk is full" in text
+
+
+# ---- nothing that is read is overwritten ----
+
+def contents(folder):
+    return {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+@pytest.fixture
+def files(setting, tmp_path):
+    """Copies that a test may lose."""
+    shutil.copytree(setting, tmp_path / "f")
+    return tmp_path / "f"
+
+
+def spared(folder, *words, says):
+    before = contents(folder)
+    refused(*words, says=says, folder=folder, cwd=folder)
+    assert contents(folder) == before
+
+
+RATERS = ["--rater", "A=i0_A.nrrd", "--rater", "B=i0_B.nrrd", "--rater", "C=i0_C.nrrd"]
+ONE = [*RATERS, "--image", "i0.nrrd"]
+MANY = ["--data", "list.json"]
+JUDGED = ["--prob", "pred/c0_levels.nrrd", *RATERS]
+LISTED = [*MANY, "--pred", "pred"]
+OVERWRITES = [
+    (["fuse", "--method", "orc", *RATERS, "-o", "i0_A.nrrd"], ["-o i0_A.nrrd", "--rater A"]),
+    (["fuse", "--method", "orc", *RATERS, "-o", "./pred/../i0_B.nrrd"], ["i0_B.nrrd", "--rater B"]),
+    (["fuse", "--method", "orc", *ONE, "-o", "i0.nrrd"], ["-o i0.nrrd", "--image"]),
+    (["fuse", "--method", "orc", *RATERS, "-o", "new.nrrd", "--json", "i0_C.nrrd"], ["--json i0_C.nrrd", "--rater C"]),
+    (["fuse", "--method", "orc", "--rater", "X=i0_A.nrrd:1", "-o", "i0_A.nrrd"], ["--rater X"]),
+    (["fuse", "--method", "orc", *RATERS, "-o", "new.nrrd", "--json", "new.nrrd"], ["-o new.nrrd", "--json new.nrrd", "one file"]),
+    (["fuse", "--method", "orc", *MANY, "-o", "maps", "--json", "list.json"], ["--json list.json", "--data"]),
+    (["fuse", "--method", "orc", *MANY, "-o", "maps", "--json", "i5_B.nrrd"], ["i5_B.nrrd", "case c5"]),
+    (["agree", *RATERS, "--levels", "i0_A.nrrd"], ["--levels i0_A.nrrd", "--rater A"]),
+    (["agree", *RATERS, "--entropy", "i0_A.nrrd"], ["--entropy", "--rater A"]),
+    (["agree", *MANY, "--csv", "i3.nrrd"], ["--csv i3.nrrd", "case c3"]),
+    (["agree", *RATERS, "--json", "x", "--csv", "x"], ["--json x", "--csv x"]),
+    (["report", *ONE, "-o", "i0.nrrd"], ["-o i0.nrrd", "--image"]),
+    (["report", *ONE, "--pred", "m=pred/c0_levels.nrrd", "-o", "pred/c0_levels.nrrd"], ["--pred"]),
+    (["report", *LISTED, "-o", "pred/c4_levels.nrrd"], ["c4_levels.nrrd", "--pred"]),
+    (["report", *MANY, "--model", "m=m.safetensors", "-o", "m.safetensors"], ["-o m.safetensors", "--model"]),
+    (["evaluate", *JUDGED, "--json", "pred/c0_levels.nrrd"], ["--json", "--prob"]),
+    (["evaluate", *JUDGED, "--region-mask", "i0_B.nrrd", "--json", "i0_B.nrrd"], ["--json i0_B.nrrd"]),
+    (["evaluate", *LISTED, "--json", "pred/c1_levels.nrrd"], ["--json", "--pred"]),
+    (["evaluate", *LISTED, "--plot", "p.svg", "--json", "p.svg"], ["p.svg", "one file"]),
+    (["recalibrate", "--method", "platt", *LISTED, "-o", "list.json"], ["-o list.json", "--data"]),
+    (["recalibrate", "--method", "platt", *LISTED, "--model", "m.safetensors", "-o", "m.safetensors"], ["-o m.safetensors", "--model"]),
+    (["predict", "--model", "m.safetensors", *MANY, "-o", "new", "--json", "m.safetensors"], ["--json m.safetensors", "--model"]),
+    (["predict", "--model", "m.safetensors", "--image", "i0.nrrd", "-o", "new", "--json", "i0.nrrd"], ["--json i0.nrrd", "--image"]),
+    (["train", *MANY, "-o", "new.safetensors", "--json", "list.json"], ["--json list.json", "--data"]),
+    (["train", *MANY, "-o", "new.safetensors", "--init", "m.safetensors", "--json", "m.safetensors"], ["--json", "--init"]),
+    (["train", *MANY, "--init", "m.checkpoint.safetensors", "-o", "m.safetensors"], ["m.checkpoint.safetensors", "--init"]),
+    (["train", *MANY, "--rehearse", "broken.json", "-o", "new.safetensors", "--json", "broken.json"], ["--json broken.json", "--rehearse"]),
+    (["study", *MANY, "-o", "s", "--json", "i1.nrrd"], ["--json i1.nrrd", "case c1"]),
+    (["view", *ONE, "--screenshot", "i0.nrrd"], ["--screenshot i0.nrrd", "--image"]),
+]
+
+
+@pytest.mark.parametrize("words,says", OVERWRITES, ids=lambda value: " ".join(value[:1]) if isinstance(value, list) else "")
+def test_inputs_are_not_overwritten(words, says, files):
+    spared(files, *words, says=says)
+
+
+@pytest.mark.parametrize("link", ["symbolic", "hard"])
+def test_inputs_are_not_overwritten_through_links(link, files):
+    (files / "l.nrrd").symlink_to("i0_A.nrrd") if link == "symbolic" else os.link(files / "i0_A.nrrd", files / "l.nrrd")
+    spared(files, "fuse", "--method", "orc", *RATERS, "-o", "l.nrrd", says=["-o l.nrrd", "i0_A.nrrd", "--rater A"])
+    spared(files, "fuse", "--method", "orc", "--rater", "A=l.nrrd", "-o", "i0_A.nrrd", says=["-o i0_A.nrrd", "--rater A"])
+    (files / "d").symlink_to(files)
+    spared(files, "agree", *MANY, "--json", "d/list.json", says=["--json d/list.json", "--data"])
+    (files / "new1").symlink_to("new2")  # to a file that is not there yet
+    spared(files, "agree", *RATERS, "--json", "new1", "--csv", "new2", says=["--json new1", "--csv new2"])
+
+
+def test_maps_of_a_list_do_not_replace_its_images(files):
+    """The name that a map would get is that of an image or a mask."""
+    content = json.loads((files / "list.json").read_text("utf-8"))
+    one = content["test"][0]
+    (files / "in").mkdir()
+    for name in (f"{one['id']}_soft.nrrd", f"{one['id']}_prob.nrrd"):
+        shutil.copy(files / one["image"], files / "in" / name)
+    one["image"] = f"in/{one['id']}_prob.nrrd"
+    (files / "a.json").write_text(json.dumps(content))
+    spared(files, "predict", "--model", "m.safetensors", "--data", "a.json", "-o", "in", says=[one["image"], f"case {one['id']}"])
+    spared(files, "predict", "--model", "m.safetensors", "--data", "a.json", "--split", "test", "-o", "in", says=f"case {one['id']}")
+    run("predict", "--model", "m.safetensors", "--data", "a.json", "--split", "validation", "-o", "in", "--quiet", cwd=files)
+    one["image"] = f"in/{one['id']}_soft.nrrd"
+    (files / "a.json").write_text(json.dumps(content))
+    spared(files, "fuse", "--method", "soft", "--data", "a.json", "-o", "in", says=[one["image"], f"case {one['id']}"])
+    shutil.copy(files / "i4.nrrd", files / "in" / "c4.nrrd")  # whose maps lie beside it, as if they were images
+    spared(files, "predict", "--model", "m.safetensors", "--image", "in", "-o", "in", says="--image")
+
+
+def test_a_header_brings_its_data_file(files):
+    (files / "h.mhd").write_text("ObjectType = Image\nNDims = 2\nDimSize = 32 32\nElementType = MET_UCHAR\nElementDataFile = h.raw\n")
+    (files / "h.raw").write_bytes(bytes(32 * 32))
+    spared(files, "agree", *RATERS, "--image", "h.mhd", "--json", "h.raw", says=["--json h.raw", "--image"])
+
+
+def test_what_may_be_written(files):
+    """New files, older results, devices, and a model that goes on from itself."""
+    for _ in range(2):
+        run("fuse", "--method", "orc", *RATERS, "-o", "o.nrrd", "--json", "o.json", "--quiet", cwd=files)
+        run("evaluate", *LISTED, "--json", "pred/result.json", "--plot", "pred/plot.svg", "--quiet", cwd=files)
+        run("report", *ONE, "-o", "r.html", "--quiet", cwd=files)
+        run("agree", *RATERS, "--json", "/dev/null", "--csv", "/dev/null", "--quiet", cwd=files)
+        run("predict", "--model", "m.safetensors", *MANY, "-o", "pred", "--quiet", cwd=files)
+    done = run("train", *MANY, "--init", "m.safetensors", "-o", "m.safetensors", *TINY, "--quiet", check=False, cwd=files)
+    assert "overwrite what" not in done.err

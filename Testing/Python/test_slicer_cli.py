@@ -364,6 +364,22 @@ def test_what_was_not_chosen(masks, tmp_path):
     fails("RaterConsensusFuse", tmp_path, "cannot have the character =", **places(masks), rater_names="a=b", output=out)
 
 
+def test_inputs_are_not_overwritten(masks, tmp_path):
+    before = masks[1].read_bytes()
+    fails("RaterConsensusFuse", tmp_path, "would overwrite", **places(masks), method="orc", output=masks[1])
+    fails("RaterConsensusEvaluate", tmp_path, "would overwrite", prob=masks[0], **places(masks), reliability=masks[1])
+    assert masks[1].read_bytes() == before
+
+
+@needs_networks
+def test_the_image_is_not_overwritten(model, tmp_path):
+    file, image = model
+    before = image.read_bytes()
+    fails("RaterConsensusPredict", tmp_path, "would overwrite", model=file, image=image, probability=image)
+    fails("RaterConsensusPredict", tmp_path, "one file", model=file, image=image, probability=tmp_path / "p.nrrd", mask=tmp_path / "p.nrrd")
+    assert image.read_bytes() == before
+
+
 @needs_networks
 def test_what_was_not_chosen_to_predict(model, tmp_path):
     file, image = model
