@@ -582,6 +582,48 @@ static void labels_from_votes(void) {
     rcn_context_destroy(ctx);
 }
 
+/* 64 of 64 raters in one block and 63 in another: each voxel counts as it does alone. */
+static void most_raters_with_gaps(void) {
+    enum { K = 64, N = 1024 };
+    static uint8_t codes[N];
+    static float logits[(K + 1) * N], gradient[(K + 1) * N];
+    const rcn_loss_label labels[2] = {{20.0f / 64, 1, 20, 64}, {20.0f / 63, 1, 20, 63}};
+    uint32_t state = 3;
+    rcn_context *ctx = make_context(1);
+    for (int i = 0; i < (K + 1) * N; ++i) logits[i] = (float)noise(&state);
+    for (int kind = 0; kind < RCN_LOSS_KINDS; ++kind) {
+        rcn_loss *loss = make_loss(ctx, (rcn_loss_kind)kind, K);
+        float parameters[K];
+        rcn_loss_init_parameters(parameters, loss);
+        rcn_loss_target target = RCN_LOSS_TARGET_INIT;
+        target.codes = codes;
+        target.labels = labels;
+        target.label_count = 2;
+        rcn_loss_result mixed, alone;
+        double sum = 0;
+        for (int i = 0; i < N; ++i) codes[i] = i >= N / 2;
+        CHECK_STATUS(
+            rcn_loss_run(&mixed, gradient, NULL, loss, ctx, logits, parameters, &target, 1, N),
+            RCN_OK);
+        target.label_count = 1; /* one kind of label: no block is mixed */
+        for (int half = 0; half < 2; ++half) {
+            float *part = malloc((size_t)rcn_loss_channels(loss) * (N / 2) * sizeof *part);
+            for (int c = 0; c < rcn_loss_channels(loss); ++c)
+                memcpy(part + c * (N / 2), logits + c * N + half * (N / 2), N / 2 * sizeof *part);
+            memset(codes, 0, sizeof codes);
+            target.labels = &labels[half];
+            CHECK_STATUS(
+                rcn_loss_run(&alone, NULL, NULL, loss, ctx, part, parameters, &target, 1, N / 2),
+                RCN_OK);
+            sum += alone.loss / 2;
+            free(part);
+        }
+        CHECK_NEAR(mixed.loss, sum, 1e-6 * fabs(sum));
+        rcn_loss_destroy(loss);
+    }
+    rcn_context_destroy(ctx);
+}
+
 /* CORAL's own parameters may pass each other on the way: the levels are still probabilities. */
 static void coral_out_of_order(void) {
     rcn_context *ctx = make_context(1);
@@ -786,6 +828,7 @@ int main(void) {
     RUN(rps_by_hand);
     RUN(all_kinds_match_their_twins);
     RUN(most_raters);
+    RUN(most_raters_with_gaps);
     RUN(extreme_outputs);
     RUN(proper_with_missing_raters);
     RUN(binomial_is_soft_consensus);

@@ -787,9 +787,8 @@ static void run_mixed(block *b, const rcn_loss *loss, const constants *own) {
     for (int i = 0; i < LANES; ++i)
         if (b->weight[i] > 0) seen |= UINT64_C(1) << ((int)b->answered[i] - 1);
     if (!(seen & (seen - 1))) {
-        int a = 1;
-        while (seen >> a) ++a;
-        run_kernel(b, loss, own, a);
+        /* The place of the one bit, found without a shift: by 64 it would not be defined. */
+        run_kernel(b, loss, own, seen ? rcn__popcount(seen - 1) + 1 : 1);
         return;
     }
     for (int a = 1; a <= loss->options.raters; ++a) {
