@@ -30,8 +30,13 @@ const char *rcn_type_name(rcn_type type) {
 
 rcn_geometry rcn_geometry_make(int64_t x, int64_t y, int64_t z) {
     rcn_geometry geometry = {
-        z > 1 ? 3 : 2, {x, y, z}, {1, 1, 1}, {0, 0, 0}, {1, 0, 0, 0, 1, 0, 0, 0, 1}};
+        z > 1 ? 3 : 2, {x, y, z}, {1, 1, 1}, {0, 0, 0}, {1, 0, 0, 0, 1, 0, 0, 0, 1}, RCN_MM};
     return geometry;
+}
+
+static double determinant_of(const double *m) {
+    return m[0] * (m[4] * m[8] - m[5] * m[7]) - m[1] * (m[3] * m[8] - m[5] * m[6]) +
+           m[2] * (m[3] * m[7] - m[4] * m[6]);
 }
 
 const char *rcn_geometry_check(const rcn_geometry *geometry) {
@@ -50,10 +55,9 @@ const char *rcn_geometry_check(const rcn_geometry *geometry) {
     }
     if (geometry->dimension == 2 && geometry->size[2] != 1)
         return "A 2-D image must have one slice.";
-    const double *d = geometry->direction;
-    const double determinant = d[0] * (d[4] * d[8] - d[5] * d[7]) -
-                               d[1] * (d[3] * d[8] - d[5] * d[6]) +
-                               d[2] * (d[3] * d[7] - d[4] * d[6]);
+    if (geometry->unit != RCN_MM && geometry->unit != RCN_PIXELS)
+        return "An image must be measured in millimetres or in pixels.";
+    const double determinant = determinant_of(geometry->direction);
     if (!(fabs(determinant) > 1e-6) || !isfinite(determinant))
         return "The image directions must be three independent axes.";
     return NULL;
@@ -63,8 +67,43 @@ int64_t rcn_geometry_voxels(const rcn_geometry *geometry) {
     return geometry->size[0] * geometry->size[1] * geometry->size[2];
 }
 
+int rcn_geometry_thin_axis(const rcn_geometry *geometry) {
+    int axis = 2;
+    while (axis >= 0 && geometry->size[axis] != 1) --axis;
+    return axis;
+}
+
 double rcn_geometry_voxel_ml(const rcn_geometry *geometry) {
-    return geometry->spacing[0] * geometry->spacing[1] * geometry->spacing[2] * 1e-3;
+    const double *spacing = geometry->spacing;
+    if (geometry->unit == RCN_PIXELS) return NAN;
+    return fabs(determinant_of(geometry->direction)) * spacing[0] * spacing[1] * spacing[2] * 1e-3;
+}
+
+/* The cosine between two axes. */
+static double cosine(const rcn_geometry *geometry, int a, int b) {
+    double sum = 0;
+    for (int row = 0; row < 3; ++row)
+        sum += geometry->direction[3 * row + a] * geometry->direction[3 * row + b];
+    return sum;
+}
+
+double rcn_geometry_pixel_mm2(const rcn_geometry *geometry) {
+    const int thin = rcn_geometry_thin_axis(geometry);
+    if (thin < 0 || geometry->unit == RCN_PIXELS) return NAN;
+    const int a = (thin + 1) % 3, b = (thin + 2) % 3;
+    const double between = cosine(geometry, a, b);
+    return geometry->spacing[a] * geometry->spacing[b] * sqrt(1 - between * between);
+}
+
+int rcn_geometry_is_sheared(const rcn_geometry *geometry) {
+    /* Headers are rounded; at this limit a distance is off by less than a thousandth. */
+    const double limit = 1e-3;
+    const int thin = rcn_geometry_thin_axis(geometry);
+    for (int a = 0; a < 3; ++a) {
+        const int b = (a + 1) % 3;
+        if (a != thin && b != thin && fabs(cosine(geometry, a, b)) > limit) return 1;
+    }
+    return 0;
 }
 
 void rcn_geometry_to_world(double world[3], const rcn_geometry *geometry, const double index[3]) {
@@ -75,14 +114,37 @@ void rcn_geometry_to_world(double world[3], const rcn_geometry *geometry, const 
     }
 }
 
+void rcn_geometry_to_index(double index[3], const rcn_geometry *geometry, const double world[3]) {
+    const double *d = geometry->direction, determinant = determinant_of(d);
+    /* Cramer's rule: the direction with one column replaced by the way from the origin. */
+    for (int a = 0; a < 3; ++a) {
+        double replaced[9];
+        memcpy(replaced, d, sizeof replaced);
+        for (int row = 0; row < 3; ++row)
+            replaced[3 * row + a] = world[row] - geometry->origin[row];
+        index[a] = determinant_of(replaced) / determinant / geometry->spacing[a];
+    }
+}
+
+double rcn_geometry_distance_squared(const rcn_geometry *geometry, const double step[3]) {
+    double sum = 0;
+    for (int row = 0; row < 3; ++row) {
+        double along = 0;
+        for (int a = 0; a < 3; ++a)
+            along += geometry->direction[3 * row + a] * geometry->spacing[a] * step[a];
+        sum += along * along;
+    }
+    return sum;
+}
+
 static void describe(char *text, size_t bytes, const rcn_geometry *g) {
     const double *d = g->direction;
     snprintf(text, bytes,
-             "size %lldx%lldx%lld, spacing %.6gx%.6gx%.6g mm, origin (%.6g, %.6g, %.6g), "
+             "size %lldx%lldx%lld, spacing %.6gx%.6gx%.6g %s, origin (%.6g, %.6g, %.6g), "
              "direction (%.4g %.4g %.4g; %.4g %.4g %.4g; %.4g %.4g %.4g)",
              (long long)g->size[0], (long long)g->size[1], (long long)g->size[2], g->spacing[0],
-             g->spacing[1], g->spacing[2], g->origin[0], g->origin[1], g->origin[2], d[0], d[1],
-             d[2], d[3], d[4], d[5], d[6], d[7], d[8]);
+             g->spacing[1], g->spacing[2], g->unit == RCN_PIXELS ? "pixels" : "mm", g->origin[0],
+             g->origin[1], g->origin[2], d[0], d[1], d[2], d[3], d[4], d[5], d[6], d[7], d[8]);
 }
 
 /* The largest distance between two twin voxels is found at one of the eight corners: the
@@ -112,6 +174,8 @@ rcn_status rcn_geometry_compare(rcn_context *ctx, const rcn_geometry *a, const c
     const char *what = NULL;
     if (memcmp(a->size, reference->size, sizeof a->size)) {
         what = "size";
+    } else if (a->unit == RCN_PIXELS || reference->unit == RCN_PIXELS) {
+        return RCN_OK;
     } else if (largest_shift(a, reference) > tolerance * edge) {
         /* Name the first of spacing, direction, origin that makes the difference by itself. */
         rcn_geometry probe = *reference;

@@ -33,15 +33,20 @@ RCN_API size_t rcn_type_size(rcn_type type);
 /* "uint8" ... "float64"; NULL for a number that is no rcn_type. */
 RCN_API const char *rcn_type_name(rcn_type type);
 
-/* Where the voxels are. World coordinates are millimetres; the axes are those of the file format's
- * library (LPS for ITK). A 2-D image has size[2] = 1. Whether an algorithm works in two or three
- * dimensions is decided by size[2], so that a volume of one slice is a 2-D image everywhere. */
+/* What a step of 1 in the world is: a picture (PNG, JPEG) knows no spacing, and millimetres would
+ * be made up. */
+typedef enum rcn_unit { RCN_MM = 0, RCN_PIXELS = 1 } rcn_unit;
+
+/* Where the voxels are. The world's axes are those of the file format's library (LPS for ITK). A
+ * 2-D file has size[2] = 1; whether an algorithm works in two or three dimensions is decided by
+ * rcn_geometry_thin_axis(), so that a volume of one slice is a 2-D image everywhere. */
 typedef struct rcn_geometry {
     int dimension;       /* 2 or 3: as stored in the file */
     int64_t size[3];     /* voxels along x, y, z; each at least 1 */
-    double spacing[3];   /* mm between voxel centres; each > 0 */
+    double spacing[3];   /* mm (or pixels: 1) between voxel centres; each > 0 */
     double origin[3];    /* world position of the centre of voxel (0, 0, 0) */
-    double direction[9]; /* row major; column a is the world direction of axis a */
+    double direction[9]; /* row major; column a is the world direction of axis a, of length 1 */
+    rcn_unit unit;       /* of spacing and origin */
 } rcn_geometry;
 
 /* Size X x Y x Z (Z = 1 is 2-D), 1 mm voxels, origin 0, axes along the world's. */
@@ -54,20 +59,41 @@ RCN_API const char *rcn_geometry_check(const rcn_geometry *geometry);
 /* Number of voxels. */
 RCN_API int64_t rcn_geometry_voxels(const rcn_geometry *geometry);
 
-/* Volume of one voxel in millilitres (a 2-D image counts as spacing[2] mm thick). */
+/* The axis along which the image is one voxel thin, which makes it 2-D: 0, 1 or 2, and the last one
+ * where there are several; -1 for a volume. */
+RCN_API int rcn_geometry_thin_axis(const rcn_geometry *geometry);
+
+/* Volume of one voxel in millilitres (a 2-D image is as thick as its spacing says); NaN in pixels.
+ */
 RCN_API double rcn_geometry_voxel_ml(const rcn_geometry *geometry);
+
+/* Area of one pixel of a 2-D image, without its thin axis, in mm2; NaN in pixels and for a volume.
+ */
+RCN_API double rcn_geometry_pixel_mm2(const rcn_geometry *geometry);
+
+/* Non-zero when two axes (other than the thin one of a 2-D image) are not at right angles, as after
+ * a tilt of a CT's gantry: a distance then does not follow from steps along the axes alone. */
+RCN_API int rcn_geometry_is_sheared(const rcn_geometry *geometry);
 
 /* world[3] = the position of the (possibly fractional) voxel index[3]. */
 RCN_API void rcn_geometry_to_world(double world[3], const rcn_geometry *geometry,
                                    const double index[3]);
+
+/* index[3] = the (possibly fractional) voxel at the position world[3]. */
+RCN_API void rcn_geometry_to_index(double index[3], const rcn_geometry *geometry,
+                                   const double world[3]);
+
+/* How far apart two voxels are in the world that lie step[3] voxels apart: its square. */
+RCN_API double rcn_geometry_distance_squared(const rcn_geometry *geometry, const double step[3]);
 
 /* How far two geometries may differ and still count as the same: no voxel centre may lie further
  * from its twin than this fraction of a voxel's smallest edge. */
 #define RCN_GEOMETRY_TOLERANCE 0.01
 
 /* RCN_OK when a and b have the same size and every voxel of one lies within `tolerance` voxels of
- * its twin; otherwise RCN_EGEOMETRY with a sentence that begins "NAME has another size|spacing|
- * direction|origin than REFERENCE" and gives both geometries. */
+ * its twin (of an image in pixels nothing but the size is known); otherwise RCN_EGEOMETRY with a
+ * sentence that begins "NAME has another size|spacing| direction|origin than REFERENCE" and gives
+ * both geometries. */
 RCN_API rcn_status rcn_geometry_compare(rcn_context *ctx, const rcn_geometry *a, const char *name,
                                         const rcn_geometry *reference, const char *reference_name,
                                         double tolerance);
