@@ -312,11 +312,12 @@ static float m_at(const float *m, const int64_t *size, int64_t x, int64_t y, int
 
 /* SVLS and the Gaussian against their definitions, as one full sum over the neighbourhood. */
 static void neighbourhoods(void) {
-    static const int64_t sizes[][3] = {{8, 8, 8}, {37, 19, 1}, {1, 5, 4}, {513, 3, 1}};
+    static const int64_t sizes[][3] = {{8, 8, 8}, {37, 19, 1}, {1, 5, 4}, {513, 3, 1}, {6, 1, 9}};
     rcn_context *ctx = make_context(3);
     for (size_t t = 0; t < sizeof sizes / sizeof *sizes; ++t) {
         const int64_t *size = sizes[t], n = size[0] * size[1] * size[2];
-        const int planes = size[2] > 1;
+        /* One voxel thin along any axis is 2-D. */
+        const int rx = size[0] > 1, ry = size[1] > 1, rz = size[2] > 1, planes = rx + ry + rz == 3;
         uint8_t *data = malloc((size_t)(3 * n));
         float *m = malloc((size_t)n * sizeof *m), *map = malloc((size_t)n * sizeof *map);
         void *pointers[3] = {data, data + n, data + 2 * n};
@@ -336,9 +337,9 @@ static void neighbourhoods(void) {
             for (int64_t y = 0; y < size[1]; ++y)
                 for (int64_t x = 0; x < size[0]; ++x) {
                     double sum = 0;
-                    for (int dz = -planes; dz <= planes; ++dz)
-                        for (int dy = -1; dy <= 1; ++dy)
-                            for (int dx = -1; dx <= 1; ++dx)
+                    for (int dz = -rz; dz <= rz; ++dz)
+                        for (int dy = -ry; dy <= ry; ++dy)
+                            for (int dx = -rx; dx <= rx; ++dx)
                                 sum += (planes ? w3 : w2)[(dx != 0) + (dy != 0) + (dz != 0)] *
                                        m_at(m, size, x + dx, y + dy, z + dz);
                     CHECK_NEAR(map[x + size[0] * (y + size[1] * z)], sum, 2e-7);
@@ -357,11 +358,11 @@ static void neighbourhoods(void) {
                 const int64_t x = i % size[0], y = i / size[0] % size[1],
                               z = i / (size[0] * size[1]);
                 double sum = 0;
-                for (int dz = -radius * planes; dz <= radius * planes; ++dz)
-                    for (int dy = -radius; dy <= radius; ++dy)
-                        for (int dx = -radius; dx <= radius; ++dx)
-                            sum += kernel[abs(dx)] * kernel[abs(dy)] *
-                                   (planes ? kernel[abs(dz)] : 1) *
+                for (int dz = -radius * rz; dz <= radius * rz; ++dz)
+                    for (int dy = -radius * ry; dy <= radius * ry; ++dy)
+                        for (int dx = -radius * rx; dx <= radius * rx; ++dx)
+                            sum += (rx ? kernel[abs(dx)] : 1) * (ry ? kernel[abs(dy)] : 1) *
+                                   (rz ? kernel[abs(dz)] : 1) *
                                    m_at(m, size, x + dx, y + dy, z + dz);
                 CHECK_NEAR(map[i], sum, 1e-6);
             }
@@ -370,6 +371,59 @@ static void neighbourhoods(void) {
         free(data);
         free(m);
         free(map);
+    }
+    rcn_context_destroy(ctx);
+}
+
+/* Voxels that nobody answered are no background to their neighbours: beside a gap all ones stay
+ * ones, and elsewhere the weighted mean is that of the answers alone. */
+static void gaps_are_no_background(void) {
+    enum { X = 12, Y = 7, Z = 5, N = X * Y * Z };
+    static const double w3[] = {.5, .03082347, .01869538, .01133932};
+    const int64_t none = 9, size[3] = {X, Y, Z};
+    uint8_t data[2][N];
+    float map[N], m[N], answered[N];
+    rcn_context *ctx = make_context(2);
+    for (int all_marked = 0; all_marked < 2; ++all_marked) {
+        rcn_mask masks[2];
+        rcn_votes *votes = NULL;
+        uint32_t s = 17;
+        for (int i = 0; i < N; ++i) {
+            const int gap = i % X >= 5 && i % X < 8;
+            for (int r = 0; r < 2; ++r) {
+                s = 1664525u * s + 1013904223u;
+                /* the first rater also leaves out a voxel that the second answers */
+                data[r][i] = gap || (r == 0 && i % X == 2) ? 9 : all_marked || s >> 31;
+            }
+            answered[i] = !gap;
+            m[i] = gap ? 0 : i % X == 2 ? data[1][i] : 0.5f * (float)(data[0][i] + data[1][i]);
+        }
+        for (int r = 0; r < 2; ++r) {
+            const rcn_mask mask = {
+                {data[r], RCN_UINT8, 1, rcn_geometry_make(X, Y, Z)}, 0, NULL, 0, &none};
+            masks[r] = mask;
+        }
+        CHECK_STATUS(rcn_votes_from_masks(&votes, ctx, masks, 2), RCN_OK);
+        for (int method = 0; method < 2; ++method) {
+            const rcn_fusion_options options = options_for(method ? RCN_SVLS : RCN_SOFT_GAUSSIAN);
+            CHECK_STATUS(rcn_fuse(map, NULL, ctx, votes, &options), RCN_OK);
+            for (int i = 0; i < N; ++i) {
+                const int64_t x = i % X, y = i / X % Y, z = i / (X * Y), reach = method ? 1 : 4;
+                double sum = 0, weight = 0;
+                for (int64_t dz = -reach; dz <= reach; ++dz)
+                    for (int64_t dy = -reach; dy <= reach; ++dy)
+                        for (int64_t dx = -reach; dx <= reach; ++dx) {
+                            const double off = (double)(dx * dx + dy * dy + dz * dz);
+                            const double w =
+                                method ? w3[(dx != 0) + (dy != 0) + (dz != 0)] : exp(-0.5 * off);
+                            weight += w * m_at(answered, size, x + dx, y + dy, z + dz);
+                            sum += w * m_at(m, size, x + dx, y + dy, z + dz);
+                        }
+                CHECK_NEAR(map[i], answered[i] > 0 ? sum / weight : 0, 1e-6);
+                if (all_marked && answered[i] > 0) CHECK(map[i] > 0.999999f && map[i] <= 1);
+            }
+        }
+        rcn_votes_destroy(votes);
     }
     rcn_context_destroy(ctx);
 }
@@ -535,6 +589,7 @@ int main(void) {
     RUN(random_rater);
     RUN(simple_drops_the_outlier);
     RUN(neighbourhoods);
+    RUN(gaps_are_no_background);
     RUN(threads_and_permutation);
     RUN(from_masks);
     RUN(bad_options);

@@ -185,6 +185,29 @@ static void test_targets(void) {
     rcn_context_destroy(ctx);
 }
 
+/* Beside voxels that nobody answered, a smoothed target of all ones stays one. */
+static void test_targets_beside_a_gap(void) {
+    static uint8_t mask[VOXELS];
+    const int64_t none = 9;
+    rcn_context *ctx = make_context(1);
+    for (int i = 0; i < VOXELS; ++i) mask[i] = i % N == 7 ? 9 : 1;
+    const rcn_mask view = {{mask, RCN_UINT8, 1, rcn_geometry_make(N, N, 1)}, 0, NULL, 0, &none};
+    rcn_votes *votes = NULL;
+    CHECK_STATUS(rcn_votes_from_masks(&votes, ctx, &view, 1), RCN_OK);
+    for (int k = 0; k < 2; ++k) {
+        const rcn_fusion_options fusion = RCN_FUSION_OPTIONS_INIT;
+        rcn_strategy strategy;
+        rcn_target *target = NULL;
+        CHECK_STATUS(rcn_strategy_parse(&strategy, k ? "svls" : "soft-gaussian"), RCN_OK);
+        CHECK_STATUS(rcn_target_create(&target, ctx, votes, &strategy, &fusion), RCN_OK);
+        const float *map = rcn_target_map(target);
+        for (int i = 0; i < VOXELS; ++i) CHECK_NEAR(map[i], i % N == 7 ? -1 : 1, 1e-6);
+        rcn_target_destroy(target);
+    }
+    rcn_votes_destroy(votes);
+    rcn_context_destroy(ctx);
+}
+
 /* Every strategy learns: an epoch's loss falls well below the first one's. */
 static void test_every_strategy_learns(void) {
     rcn_context *ctx = make_context(2);
@@ -742,6 +765,7 @@ static void test_failing_allocations(void) {
 int main(void) {
     RUN(test_names);
     RUN(test_targets);
+    RUN(test_targets_beside_a_gap);
     RUN(test_every_strategy_learns);
     RUN(test_start);
     RUN(test_epochs);

@@ -376,8 +376,9 @@ static rcn_status fuse_patterns(float *table, rcn_fusion_result *result, rcn_con
 
 typedef struct smooth_job {
     const rcn_votes *votes; /* svls */
-    const float *table;     /* svls: m by pattern */
+    const float *table;     /* svls: what is smoothed, by pattern */
     const int64_t *size;    /* Gaussian */
+    int reach[3];           /* svls: 1; 0 across the thin axis of a 2-D image */
     float *out;
     double *lines; /* scratch per thread */
     int64_t line_room;
@@ -463,22 +464,22 @@ done:
     return status;
 }
 
-/* One row of voxels. The sums over x are the same for the whole row: gather nine (2-D: three) rows
- * of m by their distance off the axes, then run along x. */
+/* One row of voxels. The sums over x are the same for the whole row: gather nine (2-D: three, or
+ * one) rows by their distance off the axes, then run along x. */
 static void svls_row(int64_t row, int thread, void *payload) {
     const smooth_job *job = payload;
     const rcn_votes *votes = job->votes;
     const int64_t *size = votes->geometry.size;
     const int64_t y = row % size[1], z = row / size[1];
-    const int planes = size[2] > 1;
-    /* by[d][x]: sum of m over the rows that are off d of the axes y and z */
+    const int *reach = job->reach;
+    /* by[d][x]: sum over the rows that are off d of the axes y and z */
     double *by[3];
     for (int d = 0; d < 3; ++d) {
         by[d] = job->lines + thread * job->line_room + d * size[0];
         memset(by[d], 0, (size_t)size[0] * sizeof **by);
     }
-    for (int dz = -planes; dz <= planes; ++dz)
-        for (int dy = -1; dy <= 1; ++dy) {
+    for (int dz = -reach[2]; dz <= reach[2]; ++dz)
+        for (int dy = -reach[1]; dy <= reach[1]; ++dy) {
             const int64_t at =
                 size[0] * (clamp(y + dy, size[1]) + size[1] * clamp(z + dz, size[2]));
             double *sum = by[(dy != 0) + (dz != 0)];
@@ -492,8 +493,10 @@ static void svls_row(int64_t row, int thread, void *payload) {
     for (int64_t x = 0; x < size[0]; ++x) {
         const int64_t left = x ? x - 1 : 0, right = x + 1 < size[0] ? x + 1 : x;
         double value = 0;
-        for (int d = 0; d < 2 + planes; ++d)
-            value += job->svls[d] * by[d][x] + job->svls[d + 1] * (by[d][left] + by[d][right]);
+        for (int d = 0; d <= reach[1] + reach[2]; ++d) {
+            value += job->svls[d] * by[d][x];
+            if (reach[0]) value += job->svls[d + 1] * (by[d][left] + by[d][right]);
+        }
         job->out[size[0] * row + x] = (float)value;
     }
 }
@@ -502,12 +505,13 @@ static rcn_status smooth_svls(smooth_job *job, rcn_context *ctx, double sigma) {
     rcn_status status = RCN_OK;
     const int64_t *size = job->votes->geometry.size;
     static const double neighbours[2][4] = {{0, 4, 4, 0}, {0, 6, 12, 8}}; /* face, edge, corner */
-    const int planes = size[2] > 1;
+    const int thin = rcn_geometry_thin_axis(&job->votes->geometry);
     double sum = 0;
+    for (int a = 0; a < 3; ++a) job->reach[a] = a != thin;
     for (int d = 1; d <= 3; ++d) {
         /* Relative to a face neighbour, so that a narrow Gaussian leaves a sum to divide by. */
         job->svls[d] = d == 1 ? 1.0 : exp(-0.5 * (d - 1) / (sigma * sigma));
-        sum += neighbours[planes][d] * job->svls[d];
+        sum += neighbours[thin < 0][d] * job->svls[d];
     }
     job->svls[0] = 0.5;
     for (int d = 1; d <= 3; ++d) job->svls[d] *= 0.5 / sum;
@@ -516,6 +520,63 @@ static rcn_status smooth_svls(smooth_job *job, rcn_context *ctx, double sigma) {
     RCN_TRY(rcn__for_chunks(ctx, "smoothing", size[1] * size[2], svls_row, job));
 done:
     rcn__free(ctx, job->lines);
+    return status;
+}
+
+/* out = the table's values smoothed, as if every voxel counted. */
+static rcn_status smooth(float *out, rcn_context *ctx, const rcn_votes *votes, const float *table,
+                         const rcn_fusion_options *options) {
+    rcn_status status;
+    smooth_job job = {.votes = votes, .table = table, .out = out};
+    if (options->method == RCN_SVLS) return smooth_svls(&job, ctx, options->sigma);
+    RCN_TRY(rcn_votes_expand(out, ctx, votes, table));
+    RCN_TRY(rcn__smooth_gaussian(out, ctx, votes->geometry.size, options->sigma));
+done:
+    return status;
+}
+
+typedef struct gap_job {
+    const rcn_votes *votes;
+    const float *answered; /* by pattern: 1 where somebody did */
+    const float *weight;   /* the same smoothed, by voxel */
+    float *out;
+} gap_job;
+
+static void divide_chunk(int64_t chunk, int thread, void *payload) {
+    const gap_job *job = payload;
+    int64_t first, end;
+    uint32_t codes[256];
+    (void)thread;
+    rcn__chunk_range(&first, &end, chunk, job->votes->voxels, RCN_CHUNK);
+    for (; first < end; first += 256) {
+        const int64_t n = end - first < 256 ? end - first : 256;
+        rcn__votes_read(codes, job->votes, first, n);
+        for (int64_t i = 0; i < n; ++i)
+            job->out[first + i] = job->answered[codes[i]] > 0
+                                      ? fminf(job->out[first + i] / job->weight[first + i], 1.0f)
+                                      : 0.0f;
+    }
+}
+
+/* Normalised convolution (Knutsson and Westin 1993): a voxel that nobody answered is no background,
+ * so it has no weight in its neighbours' means. m is 0 there already; the sum of weights is
+ * missing.
+ */
+static rcn_status divide_by_answered(float *out, rcn_context *ctx, const rcn_votes *votes,
+                                     const rcn_fusion_options *options) {
+    rcn_status status;
+    float *answered = NULL, *weight = NULL;
+    RCN_ALLOC(answered, ctx, votes->pattern_count, "the values by pattern");
+    RCN_ALLOC(weight, ctx, votes->voxels, "the weights of answers");
+    for (int64_t p = 0; p < votes->pattern_count; ++p)
+        answered[p] = votes->patterns[p].answered ? 1.0f : 0.0f;
+    RCN_TRY(smooth(weight, ctx, votes, answered, options));
+    gap_job job = {votes, answered, weight, out};
+    RCN_TRY(rcn__for_chunks(ctx, "smoothing", rcn__chunk_count(votes->voxels, RCN_CHUNK),
+                            divide_chunk, &job));
+done:
+    rcn__free(ctx, weight);
+    rcn__free(ctx, answered);
     return status;
 }
 
@@ -557,13 +618,12 @@ rcn_status rcn_fuse(float *out, rcn_fusion_result *result, rcn_context *ctx, con
     memset(&found, 0, sizeof found);
     RCN_ALLOC(table, ctx, votes->pattern_count, "the values by pattern");
     RCN_TRY(fuse_patterns(table, &found, ctx, votes, options));
-    smooth_job job = {.votes = votes, .table = table, .out = out};
-    if (options->method == RCN_SVLS)
-        RCN_TRY(smooth_svls(&job, ctx, options->sigma));
-    else
+    if (options->method == RCN_SOFT_GAUSSIAN || options->method == RCN_SVLS) {
+        RCN_TRY(smooth(out, ctx, votes, table, options));
+        if (rcn_votes_has_unanswered(votes)) RCN_TRY(divide_by_answered(out, ctx, votes, options));
+    } else {
         RCN_TRY(rcn_votes_expand(out, ctx, votes, table));
-    if (options->method == RCN_SOFT_GAUSSIAN)
-        RCN_TRY(rcn__smooth_gaussian(out, ctx, votes->geometry.size, options->sigma));
+    }
     if (result) *result = found;
 done:
     rcn__free(ctx, table);

@@ -7,15 +7,22 @@
  *   RANDOM         one rater's mask, drawn uniformly with `seed`
  *   MEDIAN         1 where more than half marked, 0 where fewer did; a tie follows `tie`
  *   SOFT           m
- *   SOFT_GAUSSIAN  m smoothed by a normalised Gaussian of `sigma` voxels, cut at 4 sigma, the
- * border voxel repeated outwards STAPLE         Warfield, Zou and Wells 2004: the posterior
- * probability that the hidden true segmentation marks the voxel, or its mask at >= 0.5 SIMPLE
- * Langerak et al. 2010: majority of the raters who agree well with the majority SVLS Islam and
- * Glocker 2021: half m, half the Gaussian-weighted mean (`sigma`) of the 3^d - 1 neighbours, the
- * border voxel repeated outwards
  *
- * Whether neighbourhoods are 2-D or 3-D is decided by the number of slices. Results have the same
- * bits for any number of threads.
+ *   SOFT_GAUSSIAN  m smoothed by a normalised Gaussian of `sigma` voxels, cut at 4 sigma, the
+ *                  border voxel repeated outwards
+ *
+ *   STAPLE         Warfield, Zou and Wells 2004: the posterior probability that the hidden true
+ *                  segmentation marks the voxel, or its mask at >= 0.5
+ *
+ *   SIMPLE         Langerak et al. 2010: majority of the raters who agree well with the majority
+ *
+ *   SVLS           Islam and Glocker 2021: half m, half the Gaussian-weighted mean (`sigma`) of the
+ *                  3^d - 1 neighbours, the border voxel repeated outwards
+ *
+ * Where nobody answered, all of them give 0, and SOFT_GAUSSIAN and SVLS leave such voxels out of
+ * their neighbours' weighted means (normalised convolution): a gap is not background. Whether
+ * neighbourhoods are 2-D or 3-D is decided by rcn_geometry_thin_axis(). Results have the same bits
+ * for any number of threads.
  */
 #ifndef RCN_FUSION_H
 #define RCN_FUSION_H
