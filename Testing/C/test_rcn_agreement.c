@@ -204,6 +204,88 @@ static void surfaces(void) {
     }
 }
 
+/* One voxel thin along any axis: 2-D, so that the middle of a 5 x 5 square is no surface. */
+static void surfaces_of_thin_images(void) {
+    static const int64_t sizes[3][3] = {{1, 14, 9}, {14, 1, 9}, {14, 9, 1}};
+    rcn_context *ctx = make_context(1);
+    for (int thin = 0; thin < 3; ++thin) {
+        const int64_t *size = sizes[thin], width = thin == 0 ? size[1] : size[0];
+        uint8_t data[2][14 * 9];
+        for (int i = 0; i < 14 * 9; ++i) {
+            const int64_t x = i % width, y = i / width;
+            data[0][i] = x >= 1 && x < 6 && y >= 2 && y < 7;
+            data[1][i] = x >= 3 && x < 13 && y >= 3 && y < 6;
+        }
+        rcn_votes *votes =
+            votes_of(ctx, data[0], 2, rcn_geometry_make(size[0], size[1], size[2]), NULL);
+        rcn_surfaces *s = NULL;
+        CHECK_STATUS(rcn_surfaces_create(&s, ctx, votes), RCN_OK);
+        CHECK(rcn_surfaces_count(s, 0) == 16 && rcn_surfaces_count(s, 1) == 22);
+        rcn_surfaces_destroy(s);
+        rcn_votes_destroy(votes);
+    }
+    rcn_context_destroy(ctx);
+}
+
+/* A gantry tilt: volumes follow, distances are refused, the place to visit is the nearest one. */
+static void sheared(void) {
+    uint8_t data[2][27] = {{0}, {0}};
+    rcn_context *ctx = make_context(1);
+    rcn_geometry geometry = rcn_geometry_make(3, 3, 3);
+    const double angle = 25 * 3.14159265358979323846 / 180;
+    geometry.direction[5] = sin(angle); /* the third axis leans towards the second */
+    geometry.direction[8] = cos(angle);
+    data[0][13] = data[1][13] = data[0][14] = 1;
+    rcn_votes *votes = votes_of(ctx, data[0], 2, geometry, NULL);
+    rcn_agreement *a = NULL;
+    rcn_surfaces *s = NULL;
+    CHECK_STATUS(rcn_agreement_create(&a, ctx, votes), RCN_OK);
+    CHECK_NEAR(a->rater[0].volume_ml, 2e-3 * cos(angle), 1e-15);
+    CHECK_STATUS(rcn_surfaces_create(&s, ctx, votes), RCN_EGEOMETRY);
+    CHECK_ERROR(ctx, "not at right angles");
+    CHECK(s == NULL);
+    rcn_agreement_destroy(a, ctx);
+    rcn_votes_destroy(votes);
+    rcn_context_destroy(ctx);
+}
+
+/* Three raters: where the other two differ there is no majority, and whoever marks most gains
+ * nothing from it. Twelve voxels: A marks 0 to 9, B 0 to 3, C 2 to 5. */
+static void others_split_evenly(void) {
+    uint8_t data[3][12] = {{0}, {0}, {0}};
+    for (int i = 0; i < 12; ++i) {
+        data[0][i] = i < 10;
+        data[1][i] = i < 4;
+        data[2][i] = i >= 2 && i < 6;
+    }
+    rcn_context *ctx = make_context(1);
+    rcn_votes *votes = votes_of(ctx, data[0], 3, rcn_geometry_make(12, 1, 1), NULL);
+    rcn_agreement *a = NULL;
+    CHECK_STATUS(rcn_agreement_create(&a, ctx, votes), RCN_OK);
+    /* A: B and C agree on 2, 3 (marked) and 6 to 11 (not); A marks 2, 3 and 6 to 9 of them. */
+    CHECK(a->rater[0].others_split_voxels == 4);
+    CHECK_NEAR(a->rater[0].dice_to_others, 2.0 * 2 / (6 + 2), 1e-15);
+    CHECK_NEAR(a->rater[0].sensitivity_to_others, 1, 1e-15);
+    CHECK_NEAR(a->rater[0].specificity_to_others, 2.0 / 6, 1e-15);
+    /* B: A and C agree on 2 to 5 (marked) and 10, 11 (not). */
+    CHECK(a->rater[1].others_split_voxels == 6);
+    CHECK_NEAR(a->rater[1].dice_to_others, 2.0 * 2 / (2 + 4), 1e-15);
+    CHECK_NEAR(a->rater[1].sensitivity_to_others, 0.5, 1e-15);
+    CHECK_NEAR(a->rater[1].specificity_to_others, 1, 1e-15);
+    rcn_agreement_destroy(a, ctx);
+    rcn_votes_destroy(votes);
+
+    /* The others never agree: nothing to be compared with. */
+    memset(data[1], 0, sizeof data[1]);
+    memset(data[2], 1, sizeof data[2]);
+    votes = votes_of(ctx, data[0], 3, rcn_geometry_make(12, 1, 1), NULL);
+    CHECK_STATUS(rcn_agreement_create(&a, ctx, votes), RCN_OK);
+    CHECK(a->rater[0].others_split_voxels == 12 && isnan(a->rater[0].dice_to_others));
+    rcn_agreement_destroy(a, ctx);
+    rcn_votes_destroy(votes);
+    rcn_context_destroy(ctx);
+}
+
 /* Flood fill, the slow twin. */
 static int64_t flood(uint8_t *open, const int64_t *size, int64_t start, int64_t *stack) {
     int64_t top = 0, voxels = 0;
@@ -352,6 +434,9 @@ int main(void) {
     RUN(missing_answers);
     RUN(corners);
     RUN(surfaces);
+    RUN(surfaces_of_thin_images);
+    RUN(sheared);
+    RUN(others_split_evenly);
     RUN(disputed_regions);
     RUN(region_by_hand);
     RUN(failing_allocations_and_cancel);

@@ -10,7 +10,7 @@ typedef struct scene {
     rcn_votes *votes;
 } scene;
 
-static void scene_make(scene *s, rcn_context *ctx, int64_t depth) {
+static void scene_make(scene *s, rcn_context *ctx, int64_t depth, double tilt) {
     static const int64_t unanswered = 9;
     rcn_mask masks[3];
     uint32_t state = 11;
@@ -18,12 +18,14 @@ static void scene_make(scene *s, rcn_context *ctx, int64_t depth) {
     s->geometry.spacing[0] = 0.7;
     s->geometry.spacing[1] = 0.9;
     s->geometry.spacing[2] = 2.5;
+    s->geometry.direction[5] = sin(tilt); /* a gantry's: the third axis leans towards the second */
+    s->geometry.direction[8] = cos(tilt);
     for (int r = 0; r < 3; ++r) {
         for (int i = 0; i < N; ++i) {
             const int x = i % X - 9, y = i / X % Y - 8, z = (int)(i / (X * Y) - depth / 2) * 2;
             state = 1664525u * state + 1013904223u;
             s->marks[r][i] = x * x + y * y + z * z < 16 + (int)(state >> 28);
-            if (r == 2 && i % X == 3) s->marks[r][i] = 9;
+            if ((r == 2 && i % X == 3) || i % X == 10) s->marks[r][i] = 9;
         }
         rcn_mask mask = {{s->marks[r], RCN_UINT8, 1, s->geometry}, 0, NULL, 0, &unanswered};
         masks[r] = mask;
@@ -31,13 +33,18 @@ static void scene_make(scene *s, rcn_context *ctx, int64_t depth) {
     CHECK_STATUS(rcn_votes_from_masks(&s->votes, ctx, masks, 3), RCN_OK);
 }
 
+/* 1, 0, or -1 where nobody answered */
 static int majority(const scene *s, int64_t i) {
     int marked = 0, answered = 0;
     for (int r = 0; r < 3; ++r) {
         marked += s->marks[r][i] == 1;
         answered += s->marks[r][i] != 9;
     }
-    return 2 * marked >= answered;
+    return answered ? 2 * marked >= answered : -1;
+}
+
+static int other_side(const scene *s, int64_t i, int64_t j) {
+    return majority(s, i) >= 0 && majority(s, j) == 1 - majority(s, i);
 }
 
 /* Every voxel against every voxel of the contour. */
@@ -48,17 +55,19 @@ static void naive_band(uint8_t *out, const scene *s, double mm) {
     for (int64_t i = 0; i < count; ++i)
         for (int a = 0; a < 3; ++a) {
             const int64_t at = i / stride[a] % size[a];
-            if (at > 0 && majority(s, i) != majority(s, i - stride[a])) contour[i] = 1;
-            if (at + 1 < size[a] && majority(s, i) != majority(s, i + stride[a])) contour[i] = 1;
+            if (at > 0 && other_side(s, i, i - stride[a])) contour[i] = 1;
+            if (at + 1 < size[a] && other_side(s, i, i + stride[a])) contour[i] = 1;
         }
     for (int64_t i = 0; i < count; ++i) {
         out[i] = 0;
         for (int64_t j = 0; j < count && !out[i]; ++j) {
             double sum = 0;
             if (!contour[j]) continue;
-            for (int a = 0; a < 3; ++a) {
-                const double d = s->geometry.spacing[a] *
-                                 (double)(i / stride[a] % size[a] - j / stride[a] % size[a]);
+            for (int row = 0; row < 3; ++row) {
+                double d = 0;
+                for (int a = 0; a < 3; ++a)
+                    d += s->geometry.direction[3 * row + a] * s->geometry.spacing[a] *
+                         (double)(i / stride[a] % size[a] - j / stride[a] % size[a]);
                 sum += d * d;
             }
             out[i] = sum <= mm * mm + 1e-9;
@@ -70,9 +79,11 @@ static void naive_band(uint8_t *out, const scene *s, double mm) {
 static void band_is_exact(void) {
     static const double widths[] = {0, 0.7, 1.4, 2.5, 3.3, 100};
     rcn_context *one = make_context(1), *three = make_context(3);
-    for (int64_t depth = 1; depth <= Z; depth += Z - 1) {
+    for (int shape = 0; shape < 3;
+         ++shape) { /* a slice, a volume, a volume with a tilt of 25 degrees */
+        const int64_t depth = shape ? Z : 1;
         scene s;
-        scene_make(&s, one, depth);
+        scene_make(&s, one, depth, shape == 2 ? 0.4363 : 0);
         for (size_t w = 0; w < sizeof widths / sizeof *widths; ++w) {
             uint8_t out[N], naive[N];
             int64_t count = -1, expected = 0;
@@ -98,7 +109,7 @@ static void whole_box_disputed(void) {
     uint8_t out[N];
     int64_t count = 0;
     rcn_region_options options = RCN_REGION_OPTIONS_INIT;
-    scene_make(&s, ctx, Z);
+    scene_make(&s, ctx, Z, 0);
     CHECK_STATUS(rcn_region_fill(out, &count, ctx, s.votes, NULL), RCN_OK);
     CHECK(count == N);
     options.region = RCN_REGION_BOX;
@@ -176,11 +187,13 @@ static rcn_status fill(rcn_context *ctx, void *payload) {
 
 static void failing_allocations_and_cancel(void) {
     rcn_context *owner = make_context(1);
-    scene s;
-    scene_make(&s, owner, Z);
-    check_failing_allocations(fill, &s);
-    check_cancelling(fill, &s, 11);
-    rcn_votes_destroy(s.votes);
+    for (double tilt = 0; tilt < 0.5; tilt += 0.4) {
+        scene s;
+        scene_make(&s, owner, Z, tilt);
+        check_failing_allocations(fill, &s);
+        check_cancelling(fill, &s, 11);
+        rcn_votes_destroy(s.votes);
+    }
     rcn_context_destroy(owner);
 }
 

@@ -144,9 +144,13 @@ static void measure_rater(rcn_agreement *agreement, const rcn_votes *votes, int 
     for (int64_t p = 0; p < votes->pattern_count; ++p) {
         const rcn_pattern *pattern = &votes->patterns[p];
         const int others = rcn__popcount(pattern->answered & ~bit);
+        const int marked = rcn__popcount(pattern->marked & ~bit);
         if (!(pattern->answered & bit) || !others) continue;
-        count_two(&table, (pattern->marked & bit) != 0,
-                  2 * rcn__popcount(pattern->marked & ~bit) >= others, pattern->voxels);
+        /* No majority to be compared with; as marked it would favour whoever marks most. */
+        if (2 * marked == others)
+            rater->others_split_voxels += pattern->voxels;
+        else
+            count_two(&table, (pattern->marked & bit) != 0, 2 * marked > others, pattern->voxels);
     }
     const int64_t foreground = table.both + table.second, background = table.first + table.neither;
     if (foreground + background == 0) return;
@@ -304,12 +308,15 @@ static void surface_slice(int64_t slice, int thread, void *payload) {
     int64_t *counts = job->slice_count + slice * surfaces->raters;
     uint64_t *rows = job->rows + thread * 5 * width;
     static const int offset[5][2] = {{0, 0}, {-1, 0}, {1, 0}, {0, -1}, {0, 1}}; /* y, z */
-    const int neighbours = size[2] > 1 ? 5 : 3; /* a single slice is 2-D: nothing above or below */
+    const int thin = rcn_geometry_thin_axis(&job->votes->geometry);
     for (int64_t y = box->first[1]; y < box->end[1]; ++y) {
-        for (int n = 0; n < neighbours; ++n) {
+        for (int n = 0; n < 5; ++n) {
             const int64_t ny = y + offset[n][0], nz = z + offset[n][1];
             uint64_t *row = rows + n * width;
-            if (ny < 0 || ny >= size[1] || nz < 0 || nz >= size[2])
+            /* A 2-D image has no neighbours across: as if all were inside there. */
+            if ((thin == 1 && offset[n][0]) || (thin == 2 && offset[n][1]))
+                memset(row, 0xFF, (size_t)width * sizeof *row);
+            else if (ny < 0 || ny >= size[1] || nz < 0 || nz >= size[2])
                 memset(row, 0, (size_t)width * sizeof *row);
             else
                 read_marks(row, job->votes, box->first[0] + size[0] * (ny + size[1] * nz), width);
@@ -317,9 +324,9 @@ static void surface_slice(int64_t slice, int thread, void *payload) {
         for (int64_t x = 0; x < width; ++x) {
             if (!rows[x]) continue;
             /* Outside the box nobody marked anything. */
-            uint64_t inside = x > 0 ? rows[x - 1] : 0;
-            inside &= x + 1 < width ? rows[x + 1] : 0;
-            for (int n = 1; n < neighbours; ++n) inside &= rows[n * width + x];
+            uint64_t inside = thin == 0 ? ~UINT64_C(0) : x > 0 ? rows[x - 1] : 0;
+            inside &= thin == 0 ? ~UINT64_C(0) : x + 1 < width ? rows[x + 1] : 0;
+            for (int n = 1; n < 5; ++n) inside &= rows[n * width + x];
             for (uint64_t bits = rows[x] & ~inside; bits; bits &= bits - 1) {
                 const int r = rcn__popcount((bits & -bits) - 1);
                 if (job->fill)
@@ -335,6 +342,12 @@ rcn_status rcn_surfaces_create(rcn_surfaces **out, rcn_context *ctx, const rcn_v
     rcn_surfaces *surfaces = NULL;
     surface_job job = {votes, NULL, NULL, NULL, 0};
     rcn__clear(ctx);
+    if (rcn_geometry_is_sheared(&votes->geometry))
+        return rcn__fail(
+            ctx, RCN_EGEOMETRY,
+            "Distances between outlines cannot be measured: the image's axes are not at "
+            "right angles (gantry tilt); resample image and masks to a grid with axes at "
+            "right angles first.");
     RCN_ALLOC_ZERO(surfaces, ctx, 1, "the surfaces");
     surfaces->ctx = ctx;
     surfaces->raters = votes->raters;
@@ -605,11 +618,9 @@ static void visit_run(rcn_dispute *region, double *nearest, const run *r, int64_
     int64_t x = (int64_t)floor(region->centroid[0] + 0.5);
     x = x < r->first ? r->first : x >= r->end ? r->end - 1 : x;
     const int64_t at[3] = {x, y, z};
-    double distance = 0;
-    for (int a = 0; a < 3; ++a) {
-        const double d = ((double)at[a] - region->centroid[a]) * geometry->spacing[a];
-        distance += d * d;
-    }
+    double step[3];
+    for (int a = 0; a < 3; ++a) step[a] = (double)at[a] - region->centroid[a];
+    const double distance = rcn_geometry_distance_squared(geometry, step);
     if (*nearest < 0 || distance < *nearest) {
         *nearest = distance;
         memcpy(region->at, at, sizeof at);

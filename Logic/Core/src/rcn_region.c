@@ -31,8 +31,13 @@ static void fill_box(uint8_t *out, const int64_t size[3], const rcn_box *box) {
 /* ---- the band ----------------------------------------------------------------------------------
  */
 
+/* A voxel that nobody answered is on neither side of the contour. GAP differs from 0 and from 1 in
+ * another bit than those from each other. */
+enum { GAP = 2 };
+
 typedef struct band_job {
-    uint8_t *out; /* first: 1 where the mean vote is at least one half; then: the band */
+    uint8_t *out; /* first: 1 where the mean vote is at least one half, GAP where there is none;
+                     then: the band */
     const int64_t *size;
     rcn_box *boxes;  /* per thread: around the contour; empty: first > end */
     rcn_box box;     /* around the band */
@@ -44,9 +49,9 @@ static int on_contour(const band_job *job, int64_t x, int64_t y, int64_t z) {
     const int64_t *size = job->size, row = size[0], slice = size[0] * size[1];
     const uint8_t *at = job->out + x + row * y + slice * z;
     const int mine = *at;
-    return (x > 0 && at[-1] != mine) || (x + 1 < size[0] && at[1] != mine) ||
-           (y > 0 && at[-row] != mine) || (y + 1 < size[1] && at[row] != mine) ||
-           (z > 0 && at[-slice] != mine) || (z + 1 < size[2] && at[slice] != mine);
+    return (x > 0 && (at[-1] ^ mine) == 1) || (x + 1 < size[0] && (at[1] ^ mine) == 1) ||
+           (y > 0 && (at[-row] ^ mine) == 1) || (y + 1 < size[1] && (at[row] ^ mine) == 1) ||
+           (z > 0 && (at[-slice] ^ mine) == 1) || (z + 1 < size[2] && (at[slice] ^ mine) == 1);
 }
 
 static void contour_slice(int64_t z, int thread, void *payload) {
@@ -80,6 +85,81 @@ static void seed_slice(int64_t chunk, int thread, void *payload) {
                 on_contour(job, x, y, z) ? 0.0f : INFINITY;
 }
 
+/* Axes that are not at right angles: no transform goes axis by axis. But the voxels within the
+ * distance lie alike around each voxel of the contour, as rows along x. */
+typedef struct ball_row {
+    int64_t y, z, low, high; /* x from low to high */
+} ball_row;
+
+typedef struct ball_job {
+    const band_job *band;
+    uint8_t *contour; /* the box */
+    ball_row *rows;
+    int64_t count;
+} ball_job;
+
+static void mark_contour(int64_t chunk, int thread, void *payload) {
+    const ball_job *job = payload;
+    const rcn_box *box = &job->band->box;
+    const int64_t width = box->end[0] - box->first[0], height = box->end[1] - box->first[1];
+    (void)thread;
+    for (int64_t y = 0; y < height; ++y)
+        for (int64_t x = 0; x < width; ++x)
+            job->contour[x + width * (y + height * chunk)] = (uint8_t)on_contour(
+                job->band, box->first[0] + x, box->first[1] + y, box->first[2] + chunk);
+}
+
+static void stamp_slice(int64_t z, int thread, void *payload) {
+    const ball_job *job = payload;
+    const rcn_box *box = &job->band->box;
+    const int64_t width = box->end[0] - box->first[0], height = box->end[1] - box->first[1];
+    const int64_t depth = box->end[2] - box->first[2], *size = job->band->size;
+    (void)thread;
+    for (int64_t y = 0; y < height; ++y)
+        for (int64_t r = 0; r < job->count; ++r) {
+            const ball_row *row = &job->rows[r];
+            const int64_t from_y = y - row->y, from_z = z - row->z;
+            if (from_y < 0 || from_y >= height || from_z < 0 || from_z >= depth) continue;
+            const uint8_t *contour = job->contour + width * (from_y + height * from_z);
+            uint8_t *out = job->band->out + box->first[0] +
+                           size[0] * (box->first[1] + y + size[1] * (box->first[2] + z));
+            for (int64_t x = 0; x < width; ++x) {
+                if (!contour[x]) continue;
+                const int64_t low = x + row->low < 0 ? 0 : x + row->low;
+                const int64_t high = x + row->high < width ? x + row->high : width - 1;
+                if (low <= high) memset(out + low, 1, (size_t)(high - low + 1));
+            }
+        }
+}
+
+static rcn_status stamp_band(const band_job *band, rcn_context *ctx, const rcn_geometry *geometry,
+                             const int64_t reach[3], double limit) {
+    rcn_status status;
+    ball_job job = {band, NULL, NULL, 0};
+    int64_t extent[3];
+    for (int a = 0; a < 3; ++a) extent[a] = band->box.end[a] - band->box.first[a];
+    RCN_ALLOC(job.contour, ctx, extent[0] * extent[1] * extent[2], "the contour");
+    RCN_ALLOC(job.rows, ctx, (2 * reach[1] + 1) * (2 * reach[2] + 1), "the contour");
+    for (int64_t z = -reach[2]; z <= reach[2]; ++z)
+        for (int64_t y = -reach[1]; y <= reach[1]; ++y) {
+            ball_row row = {y, z, 1, 0};
+            for (int64_t x = -reach[0]; x <= reach[0]; ++x) {
+                const double step[3] = {(double)x, (double)y, (double)z};
+                if (rcn_geometry_distance_squared(geometry, step) > limit) continue;
+                if (row.low > row.high) row.low = x;
+                row.high = x;
+            }
+            if (row.low <= row.high) job.rows[job.count++] = row;
+        }
+    RCN_TRY(rcn__for_chunks(ctx, "finding the contour", extent[2], mark_contour, &job));
+    memset(band->out, 0, (size_t)rcn_geometry_voxels(geometry));
+    RCN_TRY(rcn__for_chunks(ctx, "cutting the band", extent[2], stamp_slice, &job));
+done:
+    rcn__free(ctx, job.contour);
+    rcn__free(ctx, job.rows);
+    return status;
+}
+
 static void cut_slice(int64_t chunk, int thread, void *payload) {
     const band_job *job = payload;
     const int64_t *size = job->size, z = job->box.first[2] + chunk;
@@ -91,18 +171,37 @@ static void cut_slice(int64_t chunk, int thread, void *payload) {
     }
 }
 
+/* How many voxels along each axis a ball of so many mm reaches, at most all of them. A step along
+ * an axis leaves the plane of the other two by 1 / |gradient of the index|. */
+static void ball_reach(int64_t reach[3], const rcn_geometry *geometry, double mm) {
+    double gradient[3] = {0, 0, 0};
+    rcn_geometry at_zero = *geometry;
+    memset(at_zero.origin, 0, sizeof at_zero.origin);
+    for (int w = 0; w < 3; ++w) {
+        double world[3] = {0, 0, 0}, index[3];
+        world[w] = 1;
+        rcn_geometry_to_index(index, &at_zero, world);
+        for (int a = 0; a < 3; ++a) gradient[a] += index[a] * index[a];
+    }
+    for (int a = 0; a < 3; ++a) {
+        const double most = mm * sqrt(gradient[a]) + 1.0;
+        reach[a] = most < (double)geometry->size[a] ? (int64_t)most : geometry->size[a];
+    }
+}
+
 static rcn_status fill_band(uint8_t *out, rcn_context *ctx, const rcn_votes *votes, double mm) {
     rcn_status status;
     const int64_t *size = votes->geometry.size;
     const double *spacing = votes->geometry.spacing;
     band_job job = {out, size, NULL, {{0, 0, 0}, {0, 0, 0}}, NULL, 0};
     uint8_t *table = NULL;
-    int64_t extent[3];
+    int64_t extent[3], reach[3];
     /* Distances are kept in float: what is on the limit must not drop out by rounding. */
     job.limit = (float)(mm * mm * (1.0 + 1e-5));
     RCN_ALLOC(table, ctx, votes->pattern_count, "the majority by pattern");
     for (int64_t p = 0; p < votes->pattern_count; ++p)
-        table[p] = rcn__pattern_mean(&votes->patterns[p]) >= 0.5;
+        table[p] =
+            votes->patterns[p].answered ? rcn__pattern_mean(&votes->patterns[p]) >= 0.5 : GAP;
     RCN_TRY(rcn_votes_expand_u8(out, ctx, votes, table));
     RCN_ALLOC(job.boxes, ctx, ctx->threads, "bookkeeping");
     for (int t = 0; t < ctx->threads; ++t)
@@ -121,12 +220,15 @@ static rcn_status fill_band(uint8_t *out, rcn_context *ctx, const rcn_votes *vot
         memset(out, 0, (size_t)votes->voxels);
         goto done;
     }
+    ball_reach(reach, &votes->geometry, mm);
     for (int a = 0; a < 3; ++a) {
-        const double reach = mm / spacing[a] + 1.0;
-        const int64_t margin = reach < (double)size[a] ? (int64_t)reach : size[a];
-        job.box.first[a] = job.box.first[a] < margin ? 0 : job.box.first[a] - margin;
-        job.box.end[a] = size[a] - job.box.end[a] < margin ? size[a] : job.box.end[a] + margin;
+        job.box.first[a] = job.box.first[a] < reach[a] ? 0 : job.box.first[a] - reach[a];
+        job.box.end[a] = size[a] - job.box.end[a] < reach[a] ? size[a] : job.box.end[a] + reach[a];
         extent[a] = job.box.end[a] - job.box.first[a];
+    }
+    if (rcn_geometry_is_sheared(&votes->geometry)) {
+        RCN_TRY(stamp_band(&job, ctx, &votes->geometry, reach, job.limit));
+        goto done;
     }
     RCN_ALLOC(job.distance, ctx, extent[0] * extent[1] * extent[2], "distances from the contour");
     RCN_TRY(rcn__for_chunks(ctx, "finding the contour", extent[2], seed_slice, &job));

@@ -14,25 +14,27 @@
 extern "C" {
 #endif
 
-/* One rater. "The others" are the remaining raters' majority at each voxel (a tie counts as
- * marked), where this rater and at least one other answered. */
+/* One rater. "The others" are the remaining raters' majority at each voxel, where this rater and at
+ * least one other answered; a voxel on which the others are split evenly has no majority and does
+ * not count. */
 typedef struct rcn_rater_agreement {
-    int present;    /* 0: did not answer this case; all else is NaN or 0 then */
-    int64_t voxels; /* marked */
-    double volume_ml;
+    int present;      /* 0: did not answer this case; all else is NaN or 0 then */
+    int64_t voxels;   /* marked */
+    double volume_ml; /* NaN for an image in pixels */
     double dice_to_others;
     double sensitivity_to_others; /* share of the others' foreground that this rater marks */
     double specificity_to_others;
-    double staple_sensitivity; /* as estimated by STAPLE on the whole image */
+    int64_t others_split_voxels; /* left out of these three: the others are split evenly */
+    double staple_sensitivity;   /* as estimated by STAPLE on the whole image */
     double staple_specificity;
 } rcn_rater_agreement;
 
 /* Two raters, over the voxels that both answered. */
 typedef struct rcn_pair_agreement {
-    double dice;            /* 2 |A and B| / (|A| + |B|); 1 when both are empty */
-    double jaccard;         /* |A and B| / |A or B|; 1 when both are empty */
-    double kappa;           /* Cohen's kappa */
-    double hausdorff95_mm;  /* see rcn_surfaces; NaN until measured */
+    double dice;           /* 2 |A and B| / (|A| + |B|); 1 when both are empty */
+    double jaccard;        /* |A and B| / |A or B|; 1 when both are empty */
+    double kappa;          /* Cohen's kappa */
+    double hausdorff95_mm; /* see rcn_surfaces; NaN until measured; pixels for an image in pixels */
     double mean_surface_mm; /* likewise */
 } rcn_pair_agreement;
 
@@ -55,8 +57,8 @@ typedef struct rcn_agreement {
     double mean_dice;               /* over all pairs of present raters */
     int64_t level_voxels[RCN_MAX_RATERS + 1]; /* voxels marked by exactly 0 ... K raters */
     double voxel_ml;
-    int64_t union_voxels;        /* marked by anybody */
-    int64_t majority_voxels;     /* marked by at least half of those who answered */
+    int64_t union_voxels;    /* marked by anybody */
+    int64_t majority_voxels; /* marked by at least half of those who answered: of two, by anybody */
     int64_t intersection_voxels; /* marked by all who answered */
     int64_t disputed_voxels;     /* marked by some, not by all who answered */
 } rcn_agreement;
@@ -84,11 +86,11 @@ RCN_API rcn_status rcn_agreement_entropy_map(float *out, rcn_context *ctx, const
  * ------------------------------------------------------------------------------------
  *
  * A mask's surface is its voxels that have a face neighbour outside the mask (beyond the image's
- * border counts as outside). The distance of two raters is taken from every surface voxel of one to
- * the nearest surface voxel of the other, in both directions:
- *   hausdorff95_mm   the larger of the two directions' 95th percentiles (linear interpolation)
- *   mean_surface_mm  the mean over both directions' distances together
- * Both are NaN when one mask is empty (0 when both are).
+ * border counts as outside; in a 2-D image there are no neighbours across the thin axis). Axes that
+ * are not at right angles are refused. The distance of two raters is taken from every surface voxel
+ * of one to the nearest surface voxel of the other, in both directions: hausdorff95_mm   the larger
+ * of the two directions' 95th percentiles (linear interpolation) mean_surface_mm  the mean over
+ * both directions' distances together Both are NaN when one mask is empty (0 when both are).
  *
  * The core finds the surfaces and does the statistics; the distance maps come from outside (ITK),
  * one per rater, so: rcn_surfaces_create(&s, ...); for each present rater r: distance map in mm of

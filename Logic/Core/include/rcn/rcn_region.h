@@ -7,10 +7,11 @@
  *   disputed  voxels on which the raters who answered differ
  *
  * The contour is the set of voxels that have a face neighbour on the other side of mean vote >= 1/2
- * (both sides belong to it; the image's border does not make a contour). A voxel belongs to the
- * band when its centre is at most so many millimetres from the centre of a voxel of the contour,
- * measured exactly, with the voxel spacing. A region is one byte per voxel, and a caller's own mask
- * is as good as any: rcn_calib_case.region.
+ * (both sides belong to it; neither the image's border nor voxels that nobody answered make a
+ * contour). A voxel belongs to the band when its centre is at most so many millimetres (of an image
+ * in pixels: so many pixels) from the centre of a voxel of the contour, measured exactly, with the
+ * voxel spacing and the directions of the axes. A region is one byte per voxel, and a caller's own
+ * mask is as good as any: rcn_calib_case.region.
  */
 #ifndef RCN_REGION_H
 #define RCN_REGION_H
