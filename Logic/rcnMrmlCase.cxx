@@ -10,6 +10,7 @@
 #include <vtkMRMLScalarVolumeNode.h>
 #include <vtkMRMLScene.h>
 #include <vtkMRMLSegmentationNode.h>
+#include <vtkMRMLStorageNode.h>
 #include <vtkMRMLTransformNode.h>
 #include <vtkOrientedImageData.h>
 #include <vtkOrientedImageDataResample.h>
@@ -45,7 +46,17 @@ Volume VolumeOf(vtkMRMLVolumeNode* node)
 {
   vtkNew<vtkMatrix4x4> ijkToRas;
   node->GetIJKToRASMatrix(ijkToRas);
-  return VolumeFromVtk(node->GetImageData(), ijkToRas, NameOf(node));
+  const Volume volume = VolumeFromVtk(node->GetImageData(), ijkToRas, NameOf(node));
+  // A volume that was loaded from a picture has the spacing 1 until somebody gives it a real one.
+  vtkMRMLStorageNode* const storage = node->GetStorageNode();
+  const double* const spacing = volume.Geometry().spacing;
+  if (!storage || !storage->GetFileName() || !IsPictureName(storage->GetFileName()) || spacing[0] != 1 || spacing[1] != 1)
+  {
+    return volume;
+  }
+  rcn_image picture = volume.View();
+  picture.geometry.unit = RCN_PIXELS;
+  return Volume::Share(picture, std::make_shared<Volume>(volume));
 }
 
 namespace

@@ -323,14 +323,21 @@ void PublishAgreement(Node* node, const AgreementReport& report, const std::vect
 {
   Publisher publisher(node);
   const rcn_agreement& figures = *report.Figures;
+  const Extent extent(geometry);
   using Value = double rcn_rater_agreement::*;
-  const std::pair<const char*, Value> perRater[] = { { "Volume (mL)", &rcn_rater_agreement::volume_ml },
-    { "Dice with the others' majority", &rcn_rater_agreement::dice_to_others },
+  const std::pair<const char*, Value> perRater[] = { { "Dice with the others' majority", &rcn_rater_agreement::dice_to_others },
     { "Sensitivity to the others", &rcn_rater_agreement::sensitivity_to_others },
     { "Specificity to the others", &rcn_rater_agreement::specificity_to_others },
     { "STAPLE sensitivity", &rcn_rater_agreement::staple_sensitivity },
     { "STAPLE specificity", &rcn_rater_agreement::staple_specificity } };
   std::vector<vtkSmartPointer<vtkAbstractArray>> columns{ TextColumn("Rater", raters) };
+  std::vector<std::string> extents;
+  for (int r = 0; r < figures.raters; ++r)
+  {
+    const rcn_rater_agreement& rater = figures.rater[r];
+    extents.push_back(Words(rater.present ? static_cast<double>(rater.voxels) * extent.PerVoxel : NAN));
+  }
+  columns.push_back(TextColumn(extent.Heading, extents));
   for (const auto& one : perRater)
   {
     std::vector<std::string> cells;
@@ -351,25 +358,33 @@ void PublishAgreement(Node* node, const AgreementReport& report, const std::vect
         cells.push_back(Words(surface ? pair.hausdorff95_mm : pair.dice));
       }
       columns.push_back(
-        TextColumn((surface ? "Hausdorff 95 % (mm) with " : "Dice with ") + raters[static_cast<size_t>(other)], cells));
+        TextColumn((surface ? "Hausdorff 95 % (" + extent.Length + ") with " : "Dice with ") + raters[static_cast<size_t>(other)], cells));
     }
   }
   publisher.ShowTable(Node::GetAgreementRole(), "agreement of raters", columns);
 
+  const std::string unit = extent.Unit.substr(1);
   const std::pair<std::string, double> summary[] = { { "Mean Dice of all pairs", figures.mean_dice },
     { "Fleiss kappa where anybody marked", figures.on_union.fleiss_kappa },
     { "Fleiss kappa, whole image", figures.whole.fleiss_kappa },
     { "Krippendorff alpha, whole image", figures.whole.krippendorff_alpha },
     { "Gwet AC1, whole image", figures.whole.gwet_ac1 },
-    { "Marked by anybody (mL)", static_cast<double>(figures.union_voxels) * figures.voxel_ml },
-    { "Marked by the majority (mL)", static_cast<double>(figures.majority_voxels) * figures.voxel_ml },
-    { "Marked by all (mL)", static_cast<double>(figures.intersection_voxels) * figures.voxel_ml },
-    { "Disputed (mL)", static_cast<double>(figures.disputed_voxels) * figures.voxel_ml } };
+    { "Marked by anybody (" + unit + ")", static_cast<double>(figures.union_voxels) * extent.PerVoxel },
+    { "Marked by the majority (" + unit + ")", static_cast<double>(figures.majority_voxels) * extent.PerVoxel },
+    { "Marked by all (" + unit + ")", static_cast<double>(figures.intersection_voxels) * extent.PerVoxel },
+    { "Disputed (" + unit + ")", static_cast<double>(figures.disputed_voxels) * extent.PerVoxel } };
   std::vector<std::string> names, values;
   for (const auto& one : summary)
   {
     names.push_back(one.first);
     values.push_back(Words(one.second));
+  }
+  names.push_back("Each rater's figures");
+  values.push_back(AgainstOthersText());
+  if (!MajorityRemark(figures.present_count).empty())
+  {
+    names.push_back("Majority");
+    values.push_back(MajorityRemark(figures.present_count));
   }
   publisher.ShowTable(
     Node::GetAgreementRole(), "agreement in one page", { TextColumn("What", names), TextColumn("Value", values) }, 1);
@@ -388,7 +403,7 @@ void PublishAgreement(Node* node, const AgreementReport& report, const std::vect
       position[a].push_back(world[a]);
     }
     number.push_back(std::to_string(number.size() + 1));
-    volume.push_back(region.volume_ml);
+    volume.push_back(static_cast<double>(region.voxels) * extent.PerVoxel);
     voxels.push_back(static_cast<double>(region.voxels));
     std::string marked;
     for (const std::string& name : NamesOf(region.marked_by, raters))
@@ -398,7 +413,7 @@ void PublishAgreement(Node* node, const AgreementReport& report, const std::vect
     by.push_back(marked);
   }
   publisher.ShowTable(Node::GetDisputesRole(), "disputed regions, largest first",
-    { TextColumn("Region", number), NumberColumn("Volume (mL)", volume), NumberColumn("Voxels", voxels),
+    { TextColumn("Region", number), NumberColumn(extent.Heading, volume), NumberColumn("Voxels", voxels),
       NumberColumn("R", position[0]), NumberColumn("A", position[1]), NumberColumn("S", position[2]),
       TextColumn("Marked by", by) });
 }

@@ -35,9 +35,9 @@ QVector<MeasureText> Measures()
       &rcn_pair_agreement::jaccard, false },
     { qRcnAgreement::tr("Cohen's κ"), qRcnAgreement::tr("Cohen's κ: agreement beyond what chance alone would give. 1: perfect, 0: as by chance."),
       &rcn_pair_agreement::kappa, false },
-    { qRcnAgreement::tr("Hausdorff 95 %"), qRcnAgreement::tr("Hausdorff distance, 95 %: all but the worst 5 % of the outlines are closer than this, in mm."),
+    { qRcnAgreement::tr("Hausdorff 95 %"), qRcnAgreement::tr("Hausdorff distance, 95 %: all but the worst 5 % of the outlines are closer than this."),
       &rcn_pair_agreement::hausdorff95_mm, true },
-    { qRcnAgreement::tr("Mean surface distance"), qRcnAgreement::tr("How far the two outlines are apart on average, in mm."),
+    { qRcnAgreement::tr("Mean surface distance"), qRcnAgreement::tr("How far the two outlines are apart on average."),
       &rcn_pair_agreement::mean_surface_mm, true },
   };
 }
@@ -68,6 +68,12 @@ class qRcnAgreementPrivate
 public:
   const rcn_agreement* figures() const { return this->Report.Figures.get(); }
 
+  rcn::Extent extent() const { return rcn::Extent(this->Report.Geometry); }
+  QString extentText(int64_t voxels) const
+  {
+    return qRcnStyle::extent(static_cast<double>(voxels) * this->extent().PerVoxel, QString::fromStdString(this->extent().Unit));
+  }
+
   const rcn_pair_agreement& pair(int a, int b) const { return this->figures()->pair[static_cast<int64_t>(a) * this->figures()->raters + b]; }
 
   QString name(int rater) const { return this->Raters.value(rater, QString::number(rater + 1)); }
@@ -94,9 +100,10 @@ public:
     {
       text += qRcnAgreement::tr(" %1 of what anybody marked is disputed (%2).")
                 .arg(qRcnStyle::percent(static_cast<double>(all->disputed_voxels) / static_cast<double>(all->union_voxels)),
-                  qRcnStyle::millilitres(static_cast<double>(all->disputed_voxels) * all->voxel_ml));
+                  this->extentText(all->disputed_voxels));
     }
-    this->Sentence->setText(text);
+    const std::string majority = rcn::MajorityRemark(all->present_count);
+    this->Sentence->setText(majority.empty() ? text : text + ' ' + QString::fromStdString(majority));
     this->Sentence->setToolTip(
       qRcnAgreement::tr("κ and α compare how often raters agree with how often they would by chance: 1 is perfect, 0 is chance. "
                         "Words after Landis and Koch: %1. They count the whole image, and easy background lifts them; only where anybody "
@@ -157,7 +164,7 @@ public:
           item->setForeground(qRcnStyle::textOn(color));
           item->setToolTip(qRcnAgreement::tr("%1 and %2: %3 %4%5\n%6")
                              .arg(this->name(a), this->name(b), measure.Name, Number(value, measure.Millimetres ? 2 : 3),
-                               measure.Millimetres ? QStringLiteral(" mm") : QString(), measure.Meaning));
+                               measure.Millimetres ? QString::fromStdString(" " + this->extent().Length) : QString(), measure.Meaning));
         }
         else
         {
@@ -180,17 +187,18 @@ public:
     const int count = all ? all->raters : 0;
     this->Table->setSortingEnabled(false);
     this->Table->setRowCount(count);
+    this->Table->horizontalHeaderItem(1)->setText(QString::fromStdString(this->extent().Name));
     for (int r = 0; r < count; ++r)
     {
       const rcn_rater_agreement& rater = all->rater[r];
       auto* name = new QTableWidgetItem(qRcnStyle::dotIcon(qRcnStyle::raterColor(r)), this->name(r));
       name->setToolTip(rater.present ? this->name(r) : qRcnAgreement::tr("%1 did not answer this case").arg(this->name(r)));
       this->Table->setItem(r, 0, name);
-      const double values[] = { rater.present ? rater.volume_ml : NAN, rater.dice_to_others, rater.sensitivity_to_others, rater.specificity_to_others };
+      const double values[] = { static_cast<double>(rater.voxels), rater.dice_to_others, rater.sensitivity_to_others, rater.specificity_to_others };
       for (int c = 0; c < 4; ++c)
       {
         const double value = rater.present ? values[c] : NAN;
-        const QString text = c == 0 ? qRcnStyle::millilitres(value) : c == 3 ? Number(value, 3) : Number(value, 2);
+        const QString text = c == 0 ? (rater.present ? this->extentText(rater.voxels) : Number(NAN, 0)) : c == 3 ? Number(value, 3) : Number(value, 2);
         auto* item = new qRcnNumberItem(text, value);
         if (c >= 2)
         {
@@ -275,7 +283,7 @@ qRcnAgreement::qRcnAgreement(QWidget* parent)
   p->Measure = new QToolButton(this);
   p->Measure->setObjectName("measureSurfaces");
   p->Measure->setText(tr("Measure"));
-  p->Measure->setToolTip(tr("Measure how far the outlines are apart, in mm; takes a moment."));
+  p->Measure->setToolTip(tr("Measure how far the outlines are apart; takes a moment."));
   auto* missing = new QHBoxLayout;
   missing->addWidget(p->Missing, 1);
   missing->addWidget(p->Measure);
@@ -285,8 +293,8 @@ qRcnAgreement::qRcnAgreement(QWidget* parent)
   p->Table->setAccessibleName(tr("Raters"));
   p->Table->setColumnCount(5);
   p->Table->setHorizontalHeaderLabels({ tr("Rater"), tr("Volume"), tr("Dice"), tr("Sens."), tr("Spec.") });
-  const QString hints[] = { tr("Click to sort."), tr("Volume of what the rater marked."),
-    tr("Dice with the majority of the other raters. 1: the same voxels."),
+  const QString hints[] = { tr("Click to sort."), tr("How much the rater marked."),
+    tr("Dice with the majority of the other raters. 1: the same voxels. Where the others are split evenly, voxels do not count."),
     tr("Sensitivity: the share of what the majority of the others marked that this rater marked too."),
     tr("Specificity: the share of what the majority of the others left out that this rater left out too.") };
   for (int c = 0; c < 5; ++c)
@@ -359,15 +367,17 @@ QString qRcnAgreement::csv() const
   }
   const auto name = [this](int rater) { return this->d->name(rater).toStdString(); };
   const auto number = [](double value) { return rcn::CsvNumber(value); };
+  const bool pixels = this->d->extent().InPixels;
   std::string text = rcn::CsvRow({ "rater", "with", "volume_ml", "dice", "sensitivity", "specificity", "staple_sensitivity",
-    "staple_specificity", "jaccard", "kappa", "hausdorff95_mm", "mean_surface_mm", "alpha", "ac1" });
+    "staple_specificity", "jaccard", "kappa", "hausdorff95_mm", "mean_surface_mm", "alpha", "ac1", "voxels", "hausdorff95_pixels",
+    "mean_surface_pixels" });
   for (int r = 0; r < all->raters; ++r)
   {
     const rcn_rater_agreement& rater = all->rater[r];
     const double nan = NAN;
     text += rcn::CsvRow({ name(r), "the others", number(rater.present ? rater.volume_ml : nan), number(rater.dice_to_others),
       number(rater.sensitivity_to_others), number(rater.specificity_to_others), number(rater.staple_sensitivity),
-      number(rater.staple_specificity), "", "", "", "", "", "" });
+      number(rater.staple_specificity), "", "", "", "", "", "", rater.present ? std::to_string(rater.voxels) : "", "", "" });
   }
   for (int a = 0; a < all->raters; ++a)
   {
@@ -375,13 +385,14 @@ QString qRcnAgreement::csv() const
     {
       const rcn_pair_agreement& pair = this->d->pair(a, b);
       text += rcn::CsvRow({ name(a), name(b), "", number(pair.dice), "", "", "", "", number(pair.jaccard), number(pair.kappa),
-        number(pair.hausdorff95_mm), number(pair.mean_surface_mm), "", "" });
+        number(pixels ? NAN : pair.hausdorff95_mm), number(pixels ? NAN : pair.mean_surface_mm), "", "", "",
+        number(pixels ? pair.hausdorff95_mm : NAN), number(pixels ? pair.mean_surface_mm : NAN) });
     }
   }
   text += rcn::CsvRow({ "all", "whole image", "", number(all->mean_dice), "", "", "", "", "", number(all->whole.fleiss_kappa), "", "",
-    number(all->whole.krippendorff_alpha), number(all->whole.gwet_ac1) });
+    number(all->whole.krippendorff_alpha), number(all->whole.gwet_ac1), "", "", "" });
   text += rcn::CsvRow({ "all", "where anybody marked", "", "", "", "", "", "", "", number(all->on_union.fleiss_kappa), "", "",
-    number(all->on_union.krippendorff_alpha), number(all->on_union.gwet_ac1) });
+    number(all->on_union.krippendorff_alpha), number(all->on_union.gwet_ac1), "", "", "" });
   return QString::fromStdString(text);
 }
 

@@ -108,11 +108,11 @@ public:
       const bool shown = this->Isolated < 0 || this->Isolated == level;
       const QColor color = level > 0 ? qRcnStyle::levelColor(this->Palette, static_cast<double>(level) / this->raters()) : QColor();
       auto* name = new QTableWidgetItem(Swatch(color, shown), this->words(level));
-      auto* volume = new qRcnNumberItem(qRcnStyle::millilitres(this->Volumes[level]), this->Volumes[level]);
+      auto* volume = new qRcnNumberItem(qRcnStyle::extent(this->Volumes[level], this->Unit), this->Volumes[level]);
       volume->setData(Qt::UserRole, level > 0 && largest > 0 ? this->Volumes[level] / largest : 0.0);
-      const QString hint = level == 0 ? qRcnConsensusLegend::tr("Voxels that nobody marked: %1. Click to show only these.").arg(qRcnStyle::millilitres(this->Volumes[level]))
+      const QString hint = level == 0 ? qRcnConsensusLegend::tr("Voxels that nobody marked: %1. Click to show only these.").arg(qRcnStyle::extent(this->Volumes[level], this->Unit))
                                       : qRcnConsensusLegend::tr("Voxels that exactly %1 marked: %2, %3 of all that somebody marked. Click to show only these; click again to show all.")
-                                          .arg(this->words(level), qRcnStyle::millilitres(this->Volumes[level]), qRcnStyle::percent(marked > 0 ? this->Volumes[level] / marked : NAN));
+                                          .arg(this->words(level), qRcnStyle::extent(this->Volumes[level], this->Unit), qRcnStyle::percent(marked > 0 ? this->Volumes[level] / marked : NAN));
       for (QTableWidgetItem* item : { name, static_cast<QTableWidgetItem*>(volume) })
       {
         item->setToolTip(hint);
@@ -135,6 +135,7 @@ public:
 
   qRcnConsensusLegend* Owner = nullptr;
   QVector<double> Volumes;
+  QString Unit = QStringLiteral(" mL");
   rcn_palette Palette = RCN_PALETTE_GREEN;
   int Isolated = -1;
   qRcnTable* Table = nullptr;
@@ -199,10 +200,11 @@ qRcnConsensusLegend::qRcnConsensusLegend(QWidget* parent)
 
 qRcnConsensusLegend::~qRcnConsensusLegend() = default;
 
-void qRcnConsensusLegend::setLevels(const QVector<double>& millilitres)
+void qRcnConsensusLegend::setLevels(const QVector<double>& extents, const QString& unit)
 {
-  this->d->Volumes = millilitres;
-  const bool gone = this->d->Isolated >= millilitres.size();
+  this->d->Volumes = extents;
+  this->d->Unit = unit;
+  const bool gone = this->d->Isolated >= extents.size();
   if (gone)
   {
     this->d->Isolated = -1;

@@ -18,9 +18,9 @@ public:
   explicit qRcnConsensusLegend(QWidget* parent = nullptr);
   ~qRcnConsensusLegend() override;
 
-  /// Volume of the voxels that exactly 0, 1, ... K raters marked; empty: no case. Isolation is kept where the level
-  /// exists.
-  void setLevels(const QVector<double>& millilitres);
+  /// Volume (area, pixels: by rcn::Extent's unit) of the voxels that exactly 0, 1, ... K raters marked; empty: no case.
+  /// Isolation is kept where the level exists.
+  void setLevels(const QVector<double>& extents, const QString& unit = QStringLiteral(" mL"));
 
   rcn_palette levelPalette() const;
   /// -1: all of them are shown.

@@ -32,22 +32,29 @@ public:
   {
     const QSignalBlocker blocker(this->Table);
     this->Table->clearContents();
+    this->Table->horizontalHeaderItem(0)->setText(QString::fromStdString(this->Extent.Name));
+    this->Table->horizontalHeaderItem(2)->setText(qRcnDisputes::tr("Where (%1)").arg(QString::fromStdString(this->Extent.Length)));
     this->Table->setRowCount(static_cast<int>(this->Regions.size()));
     for (int i = 0; i < this->Table->rowCount(); ++i)
     {
       const rcn_dispute& region = this->Regions[static_cast<size_t>(i)];
       double ras[3];
       rcn::ToRas(ras, region.centroid_world);
-      auto* volume = new qRcnNumberItem(qRcnStyle::millilitres(region.volume_ml), region.volume_ml);
+      const double measured = static_cast<double>(region.voxels) * this->Extent.PerVoxel;
+      const QString size = qRcnStyle::extent(measured, QString::fromStdString(this->Extent.Unit));
+      const QString pixel = QString::fromStdString(this->Extent.PlaceOf(region));
+      auto* volume = new qRcnNumberItem(size, measured);
       auto* who = new QTableWidgetItem;
       who->setData(qRcnDotsDelegate::SetRole, static_cast<qulonglong>(region.marked_by));
       who->setData(qRcnDotsDelegate::CountRole, this->Raters.size());
       who->setData(Qt::AccessibleTextRole, this->names(region.marked_by));
-      auto* where = new QTableWidgetItem(qRcnStyle::position(ras, 0));
-      const QString hint = qRcnDisputes::tr("%1 (%2) marked by %3, at most %4 of them in one place. Around %5 mm (right/left, anterior/posterior, superior/inferior).")
-                             .arg(qRcnStyle::millilitres(region.volume_ml), qRcnStyle::counted(region.voxels, "voxel"), this->names(region.marked_by))
+      auto* where = new QTableWidgetItem(this->Extent.InPixels ? pixel : qRcnStyle::position(ras, 0));
+      const QString hint = qRcnDisputes::tr("%1 (%2) marked by %3, at most %4 of them in one place. Around %5.")
+                             .arg(size, qRcnStyle::counted(region.voxels, "voxel"), this->names(region.marked_by))
                              .arg(region.max_votes)
-                             .arg(qRcnStyle::position(ras, 1));
+                             .arg(this->Extent.InPixels
+                                 ? qRcnDisputes::tr("pixel %1").arg(pixel)
+                                 : qRcnDisputes::tr("%1 mm (right/left, anterior/posterior, superior/inferior)").arg(qRcnStyle::position(ras, 1)));
       int column = 0;
       for (QTableWidgetItem* item : { static_cast<QTableWidgetItem*>(volume), who, where })
       {
@@ -90,6 +97,7 @@ public:
   qRcnDisputes* Owner = nullptr;
   std::vector<rcn_dispute> Regions;
   QStringList Raters;
+  rcn::Extent Extent{ rcn_geometry_make(2, 2, 2) };
   int Current = -1;
   qRcnTable* Table = nullptr;
   QLabel *Where = nullptr, *Hint = nullptr;
@@ -158,9 +166,11 @@ qRcnDisputes::qRcnDisputes(QWidget* parent)
 
 qRcnDisputes::~qRcnDisputes() = default;
 
-void qRcnDisputes::setRegions(std::vector<rcn_dispute> regions, const QStringList& raters)
+void qRcnDisputes::setRegions(std::vector<rcn_dispute> regions, const QStringList& raters,
+  const rcn_geometry& geometry)
 {
   this->d->Regions = std::move(regions);
+  this->d->Extent = rcn::Extent(geometry);
   this->d->Raters = raters;
   this->d->Current = -1;
   this->d->Hint->setText(raters.isEmpty() ? tr("Open a case with two or more raters to see where they disagree.")
@@ -170,7 +180,7 @@ void qRcnDisputes::setRegions(std::vector<rcn_dispute> regions, const QStringLis
 
 void qRcnDisputes::clear()
 {
-  this->setRegions({}, {});
+  this->setRegions({}, {}, rcn_geometry_make(2, 2, 2));
 }
 
 int qRcnDisputes::current() const

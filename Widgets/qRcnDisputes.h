@@ -20,7 +20,8 @@ public:
   ~qRcnDisputes() override;
 
   /// Largest first, as the core gives them; world positions are ITK's (LPS) and shown as RAS. Nothing is current then.
-  void setRegions(std::vector<rcn_dispute> regions, const QStringList& raters);
+  /// The geometry says what they measure.
+  void setRegions(std::vector<rcn_dispute> regions, const QStringList& raters, const rcn_geometry& geometry);
   void clear();
 
   /// -1: none yet.

@@ -91,7 +91,7 @@ public:
   void refreshVolume()
   {
     this->VolumeText->setText(std::isfinite(this->Volume)
-        ? qRcnOverlayControls::tr("%1 at or above %2").arg(qRcnStyle::millilitres(this->Volume), qRcnStyle::percent(this->Owner->threshold()))
+        ? qRcnOverlayControls::tr("%1 at or above %2").arg(qRcnStyle::extent(this->Volume, this->Unit), qRcnStyle::percent(this->Owner->threshold()))
         : QString());
     this->VolumeText->setVisible(std::isfinite(this->Volume));
   }
@@ -106,6 +106,7 @@ public:
   int Raters = 1;
   bool HasLevels = true;
   double Volume = NAN;
+  QString Unit = QStringLiteral(" mL");
   QComboBox* What = nullptr;
   QSpinBox* Number = nullptr;
   QLabel *Meaning = nullptr, *VolumeText = nullptr;
@@ -254,8 +255,9 @@ void qRcnOverlayControls::setLevelContoursShown(bool shown)
   this->d->LevelContours->setChecked(shown);
 }
 
-void qRcnOverlayControls::setVolume(double millilitres)
+void qRcnOverlayControls::setVolume(double extent, const QString& unit)
 {
-  this->d->Volume = millilitres;
+  this->d->Volume = extent;
+  this->d->Unit = unit;
   this->d->refreshVolume();
 }

@@ -44,7 +44,7 @@ public slots:
   void setContourShown(bool shown);
   void setLevelContoursShown(bool shown);
   /// Volume at or above the threshold; NaN: not known.
-  void setVolume(double millilitres);
+  void setVolume(double extent, const QString& unit = QStringLiteral(" mL"));
 
 signals:
   void readoutChanged(qRcnOverlayControls::Readout readout, int level);

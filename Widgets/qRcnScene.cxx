@@ -143,7 +143,7 @@ int qRcnScene::onlyView() const
   {
     rcn_plane plane;
     rcn_plane_make(&plane, &this->Geometry, view);
-    if (this->Geometry.size[2] == 1 && plane.axis == 2)
+    if (!this->isEmpty() && plane.axis == rcn_geometry_thin_axis(&this->Geometry))
     {
       return view;
     }
@@ -267,19 +267,14 @@ void qRcnScene::setCursorRas(const std::array<double, 3>& ras)
   {
     return;
   }
-  // Directions are orthonormal up to a header's rounding: the transpose is the inverse.
   const double sign = this->Geometry.dimension == 3 ? -1 : 1;
   const double world[3] = { sign * ras[0], sign * ras[1], ras[2] };
+  double index[3];
+  rcn_geometry_to_index(index, &this->Geometry, world);
   Voxel voxel{};
   for (size_t a = 0; a < 3; ++a)
   {
-    double along = 0;
-    for (size_t w = 0; w < 3; ++w)
-    {
-      along += this->Geometry.direction[3 * w + a] * (world[w] - this->Geometry.origin[w]);
-    }
-    const double index = along / this->Geometry.spacing[a];
-    voxel[a] = std::isfinite(index) ? static_cast<int64_t>(std::lround(std::clamp(index, -1e9, 1e9))) : 0;
+    voxel[a] = std::isfinite(index[a]) ? static_cast<int64_t>(std::lround(std::clamp(index[a], -1e9, 1e9))) : 0;
   }
   this->setCursor(voxel);
 }
@@ -363,7 +358,7 @@ QVector<double> qRcnScene::levelVolumes() const
     for (int64_t p = 0; p < rcn_votes_pattern_count(this->Votes.get()); ++p)
     {
       volumes[CountBits(patterns[p].marked)] +=
-        static_cast<double>(patterns[p].voxels) * rcn_geometry_voxel_ml(&this->Geometry);
+        static_cast<double>(patterns[p].voxels) * this->extent().PerVoxel;
     }
   }
   return volumes;
@@ -493,7 +488,7 @@ void qRcnScene::setThreshold(double threshold)
   if (inside != this->Threshold)
   {
     this->set(this->Threshold, inside, Overlay | Contours);
-    emit this->volumeChanged(this->volumeAboveThreshold());
+    emit this->volumeChanged(this->volumeAboveThreshold(), this->extentUnit());
   }
 }
 
@@ -563,13 +558,13 @@ double qRcnScene::volumeAboveThreshold() const
     return std::numeric_limits<double>::quiet_NaN();
   }
   const auto step = static_cast<size_t>(std::lround(this->Threshold * RCN_SLICE_STEPS));
-  return static_cast<double>(this->Counts[step]) * rcn_geometry_voxel_ml(&this->Geometry);
+  return static_cast<double>(this->Counts[step]) * this->extent().PerVoxel;
 }
 
 void qRcnScene::measureVolume()
 {
   this->Counts.clear();
-  emit this->volumeChanged(this->volumeAboveThreshold());
+  emit this->volumeChanged(this->volumeAboveThreshold(), this->extentUnit());
   if (this->ShownPrediction < 0)
   {
     this->Counting->cancel();
@@ -588,7 +583,7 @@ void qRcnScene::measureVolume()
     rcn::Check(rcn_slice_counts(counts.data(), context.get(), &volume.View(), readout, number), context.get());
     return [this, counts]() {
       this->Counts = counts;
-      emit this->volumeChanged(this->volumeAboveThreshold());
+      emit this->volumeChanged(this->volumeAboveThreshold(), this->extentUnit());
     };
   });
 }

@@ -20,6 +20,7 @@
 #include "rcn/rcn_picture.h"
 #include "rcn/rcn_slice.h"
 #include "rcnImageIO.h"
+#include "rcnReport.h"
 #include "rcnWorkspace.h"
 
 class qRcnJob;
@@ -120,7 +121,10 @@ public:
   /// The only level shown; -1: all.
   int isolatedLevel() const { return this->IsolatedLevel; }
   rcn_palette levelPalette() const { return this->LevelPalette; }
-  /// Volume of each level 0 ... K in mL, K being how many raters answered this case; empty without votes.
+  /// What voxels measure here: mL, mm² or pixels.
+  rcn::Extent extent() const { return rcn::Extent(this->Geometry); }
+  QString extentUnit() const { return QString::fromStdString(this->extent().Unit); }
+  /// Extent of each level 0 ... K, K being how many raters answered this case; empty without votes.
   QVector<double> levelVolumes() const;
 
   // ---- predictions
@@ -140,7 +144,7 @@ public:
   double threshold() const { return this->Threshold; }
   bool isThresholdContourVisible() const { return this->ThresholdContourVisible; }
   bool areLevelContoursVisible() const { return this->LevelContoursVisible; }
-  /// Volume at and above the threshold in the shown prediction; NaN while it is being measured, and without one.
+  /// Extent at and above the threshold in the shown prediction; NaN while it is being measured, and without one.
   double volumeAboveThreshold() const;
   /// A prediction's readout at a voxel; NaN where it has none.
   double readoutAt(int prediction, const Voxel& voxel) const;
@@ -187,7 +191,7 @@ signals:
   /// The cursor is to be seen.
   void visited();
   /// The volume above the threshold is another, or has been measured.
-  void volumeChanged(double millilitres);
+  void volumeChanged(double extent, const QString& unit);
 
 private:
   template <class T> void set(T& member, const T& value, Changes what);

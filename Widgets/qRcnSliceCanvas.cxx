@@ -370,10 +370,8 @@ QString qRcnSliceCanvas::placeText() const
   const int world = this->View == RCN_VIEW_AXIAL ? 2 : this->View == RCN_VIEW_CORONAL ? 1 : 0;
   const char* const letters[3] = { "LR", "PA", "IS" };
   const double mm = this->Scene->cursorRas()[static_cast<size_t>(world)];
-  return tr("%1 %2 / %3\n%4 %5 mm")
-    .arg(viewName(this->View))
-    .arg(this->slice() + 1)
-    .arg(this->sliceCount())
+  const QString number = tr("%1 %2 / %3").arg(viewName(this->View)).arg(this->slice() + 1).arg(this->sliceCount());
+  return this->Scene->geometry().unit == RCN_PIXELS ? number : number + tr("\n%1 %2 mm")
     .arg(QChar(letters[world][mm >= 0]))
     .arg(std::fabs(mm), 0, 'f', 1);
 }
@@ -446,10 +444,9 @@ void qRcnSliceCanvas::drawScaleBar(QPainter& painter, const QRectF& panel) const
   length *= 5 * length <= most ? 5 : 2 * length <= most ? 2 : 1;
   const QPointF left = panel.bottomLeft() + QPointF(8, -30), right = left + QPointF(length / mm, 0);
   // A picture file that knows no spacing is measured in pixels: millimetres would be made up.
-  const double* spacing = this->Scene->geometry().spacing;
-  const QString text = this->isPicture() && spacing[0] == 1 && spacing[1] == 1 ? tr("%1 px").arg(length)
-    : length >= 1                                                             ? tr("%1 mm").arg(length)
-                                                                              : tr("%1 \u00b5m").arg(1000 * length);
+  const QString text = this->Scene->geometry().unit == RCN_PIXELS ? tr("%1 px").arg(length)
+    : length >= 1                                                ? tr("%1 mm").arg(length)
+                                                                 : tr("%1 \u00b5m").arg(1000 * length);
   for (const bool shadow : { true, false })
   {
     const QPointF by = shadow ? QPointF(1, 1) : QPointF(0, 0);

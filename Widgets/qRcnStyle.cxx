@@ -97,15 +97,16 @@ QString percent(double share, int digits)
   return std::isfinite(share) ? QString::number(100 * share, 'f', digits) + QStringLiteral("\u00a0%") : QStringLiteral("–");
 }
 
-QString millilitres(double volume)
+QString extent(double value, const QString& unit)
 {
-  if (!std::isfinite(volume))
+  if (!std::isfinite(value))
   {
     return QStringLiteral("–");
   }
-  const double size = std::fabs(volume);
-  const int digits = size == 0 || size >= 100 ? 0 : size >= 10 ? 1 : size >= 0.1 ? 2 : 3;
-  return QString::number(volume, 'f', digits) + QStringLiteral("\u00a0mL");
+  const double size = std::fabs(value);
+  const bool counted = unit.endsWith(QStringLiteral("els")); // pixels, voxels
+  const int digits = size == 0 || size >= 100 || counted ? 0 : size >= 10 ? 1 : size >= 0.1 ? 2 : 3;
+  return QString::number(value, 'f', digits) + QString(unit).replace(' ', QChar(0xa0));
 }
 
 QString duration(double seconds)

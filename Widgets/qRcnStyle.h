@@ -44,8 +44,8 @@ QIcon dotIcon(const QColor& color);
 
 /// "58 %", "3.4 %"; "–" for NaN.
 QString percent(double share, int digits = 0);
-/// "12.3 mL", with digits as its size needs; "–" for NaN.
-QString millilitres(double volume);
+/// "12.3 mL", with digits as its size needs; "–" for NaN. The unit is rcn::Extent's.
+QString extent(double value, const QString& unit);
 /// "less than a minute", "3 minutes", "1 hour 20 minutes"
 QString duration(double seconds);
 /// "12 345", "3.2 million"

@@ -14,6 +14,8 @@
 
 #include <itk_zlib.h>
 
+#include "rcn/rcn_image.h"
+
 namespace rcn
 {
 
@@ -127,6 +129,7 @@ struct NiftiHeader
 {
   bool Known = false;  ///< a NIfTI-1 header, or its ancestor's (Analyze)
   bool Finite = true;  ///< the numbers about its place in space
+  bool Leans = false;  ///< its axes are not at right angles
   bool Swapped = false;
   int Type = 0;        ///< NIfTI's own number for the type of a voxel
   int64_t Size[3] = { 1, 1, 1 };
@@ -205,6 +208,23 @@ NiftiHeader ReadNiftiHeader(const std::string& path)
   {
     header.Finite = header.Finite && std::isfinite(Get<float>(data + at, swapped));
   }
+  // A quaternion cannot lean. Where it claims the same space as a matrix that does, ITK takes the quaternion.
+  const int quaternion = Get<int16_t>(data + 252, swapped), matrix = Get<int16_t>(data + 254, swapped);
+  rcn_geometry geometry = rcn_geometry_make(2, 2, 2);
+  for (int a = 0; a < 3; ++a)
+  {
+    double column[3];
+    for (int row = 0; row < 3; ++row)
+    {
+      column[row] = Get<float>(data + 280 + 16 * row + 4 * a, swapped);
+    }
+    const double length = std::hypot(column[0], column[1], column[2]);
+    for (int row = 0; row < 3 && length > 0; ++row)
+    {
+      geometry.direction[3 * row + a] = column[row] / length;
+    }
+  }
+  header.Leans = !analyze && matrix > 0 && (quaternion == matrix || quaternion <= 0) && rcn_geometry_is_sheared(&geometry);
   return header;
 }
 
@@ -569,7 +589,11 @@ std::string CheckHeader(const std::string& path)
   }
   if (IsNifti(path))
   {
-    return ReadNiftiHeader(path).Finite ? "" : "has numbers in its header that are not finite (spacing or position).";
+    const NiftiHeader header = ReadNiftiHeader(path);
+    return !header.Finite ? "has numbers in its header that are not finite (spacing or position)."
+      : header.Leans      ? "has axes that are not at right angles (gantry tilt), which cannot be read from NIfTI; resample it first, or "
+                            "store it as NRRD."
+                          : "";
   }
   TiffReader tiff(path);
   return tiff.IsTiff() ? CheckTiff(tiff) : "";

@@ -449,6 +449,26 @@ private:
     this->Volume_.Scale_ = isPng ? PngScale(this->Path_) : 0;
   }
 
+  /// Whether the spacing is the file's own. What a PNG or JPEG says is the size on paper (72 dots per inch, by default), not
+  /// in the world; a TIFF or a DICOM image may know it or not, and is then given a spacing of 1 by ITK.
+  bool KnowsSpacing() const
+  {
+    const std::string format = this->Io_->GetNameOfClass();
+    if (format == "PNGImageIO" || format == "JPEGImageIO" || format == "BMPImageIO")
+    {
+      return false;
+    }
+    const bool one = this->Io_->GetSpacing(0) == 1 && this->Io_->GetSpacing(1) == 1;
+    if (format == "GDCMImageIO")
+    {
+      const itk::MetaDataDictionary& tags = this->Io_->GetMetaDataDictionary();
+      const bool slice = this->Io_->GetNumberOfDimensions() == 2 || this->Io_->GetDimensions(2) == 1;
+      // Pixel Spacing, Imager Pixel Spacing, Nominal Scanned Pixel Spacing; several frames have it in a sequence.
+      return !one || !slice || tags.HasKey("0028|0030") || tags.HasKey("0018|1164") || tags.HasKey("0018|2010");
+    }
+    return format != "TIFFImageIO" || !one;
+  }
+
   void ReadGeometry()
   {
     rcn_geometry& geometry = this->Volume_.View_.geometry;
@@ -476,6 +496,11 @@ private:
         geometry.direction[3 * row + a] =
           row < direction.size() && row < used ? direction[row] : (row == a ? 1.0 : 0.0);
       }
+    }
+    geometry.unit = this->KnowsSpacing() ? RCN_MM : RCN_PIXELS;
+    if (geometry.unit == RCN_PIXELS)
+    {
+      geometry.spacing[0] = geometry.spacing[1] = geometry.spacing[2] = 1;
     }
     if (const char* sentence = rcn_geometry_check(&geometry))
     {
@@ -616,6 +641,12 @@ std::vector<std::string> ImagesIn(const std::string& folder)
   return images;
 }
 
+bool IsPictureName(const std::string& path)
+{
+  const std::string extension = LowerExtension(path);
+  return extension == ".png" || extension == ".jpg" || extension == ".jpeg" || extension == ".bmp";
+}
+
 std::string StemOf(const std::string& path)
 {
   const fs::path file(path);
@@ -710,8 +741,9 @@ bool KeepsGeometry(const std::string& path, const rcn_geometry& geometry)
   {
     return true;
   }
-  const rcn_status status = rcn_geometry_compare(context, &ReadImageHeader(path).Geometry(), "", &geometry, "",
-    RCN_GEOMETRY_TOLERANCE);
+  rcn_geometry written = ReadImageHeader(path).Geometry(), wanted = geometry;
+  written.unit = wanted.unit = RCN_MM; // pixels are compared by their number alone
+  const rcn_status status = rcn_geometry_compare(context, &written, "", &wanted, "", RCN_GEOMETRY_TOLERANCE);
   rcn_context_destroy(context);
   return status == RCN_OK;
 }

@@ -102,6 +102,10 @@ Volume ReadMaskHeader(const std::string& path);
 /// (RCN_EIO) when the folder cannot be read.
 std::vector<std::string> ImagesIn(const std::string& folder);
 
+/// Whether a file is a picture (PNG, JPEG, BMP) by its name. What such a file says is the size on paper, not in the world: it
+/// has no spacing, and rcn_geometry.unit is RCN_PIXELS.
+bool IsPictureName(const std::string& path);
+
 /// "c01" of "folder/c01.nii.gz", "series" of "folder/series/": a case's id from its file.
 std::string StemOf(const std::string& path);
 

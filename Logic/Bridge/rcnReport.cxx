@@ -55,35 +55,83 @@ std::string Counted(int64_t count, const std::string& one, const std::string& ma
   return std::to_string(count) + " " + (count == 1 ? one : many.empty() ? one + "s" : many);
 }
 
+namespace
+{
+
+/// One text per axis, with " x " between them, without the thin axis.
+template <class TText> std::string AlongAxes(const rcn_geometry& geometry, TText&& text)
+{
+  std::string all;
+  for (int a = 0; a < 3; ++a)
+  {
+    if (a != rcn_geometry_thin_axis(&geometry))
+    {
+      all += (all.empty() ? "" : " x ") + text(a);
+    }
+  }
+  return all;
+}
+
+} // namespace
+
+std::string SizeText(const rcn_geometry& geometry)
+{
+  return AlongAxes(geometry, [&](int a) { return std::to_string(geometry.size[a]); });
+}
+
 std::string DescribeCase(const Workspace& workspace)
 {
   const rcn_geometry& geometry = *rcn_votes_geometry(workspace.Votes());
-  const int dimensions = geometry.size[2] > 1 ? 3 : 2;
   const auto raters = static_cast<int64_t>(NamesOf(rcn_votes_present(workspace.Votes()), workspace.RaterNames()).size());
-  std::string size, spacing;
-  for (int a = 0; a < dimensions; ++a)
-  {
+  const std::string spacing = AlongAxes(geometry, [&](int a) {
     char text[32];
     std::snprintf(text, sizeof text, "%.4g", geometry.spacing[a]);
-    size += (a ? " x " : "") + std::to_string(geometry.size[a]);
-    spacing += (a ? " x " : "") + std::string(text);
-  }
-  return Counted(raters, "rater") + ", " + size +
-    (dimensions == 3 ? " voxels of " : " pixels of ") + spacing + " mm";
+    return std::string(text);
+  });
+  return Counted(raters, "rater") + ", " + SizeText(geometry) +
+    (rcn_geometry_thin_axis(&geometry) < 0 ? " voxels" : " pixels") +
+    (geometry.unit == RCN_PIXELS ? " (the file has no spacing)" : " of " + spacing + " mm");
 }
 
 Extent::Extent(const rcn_geometry& geometry)
 {
-  const bool flat = geometry.size[2] == 1;
-  this->Heading = flat ? "Area (mm²)" : "Volume (mL)";
-  this->Unit = flat ? " mm²" : " mL";
-  this->PerVoxel = flat ? geometry.spacing[0] * geometry.spacing[1] : rcn_geometry_voxel_ml(&geometry);
+  const bool flat = rcn_geometry_thin_axis(&geometry) >= 0;
+  this->InPixels = geometry.unit == RCN_PIXELS;
+  this->Name = flat ? "Area" : "Volume";
+  this->Unit = this->InPixels ? (flat ? " pixels" : " voxels") : flat ? " mm²" : " mL";
+  this->Heading = this->Name + " (" + this->Unit.substr(1) + ")";
+  this->Length = this->InPixels ? "pixels" : "mm";
+  this->PerVoxel = this->InPixels ? 1 : flat ? rcn_geometry_pixel_mm2(&geometry) : rcn_geometry_voxel_ml(&geometry);
+  this->PlaceHeading = this->InPixels ? (flat ? "Centre x, y (pixels)" : "Centre x, y, z (voxels)") : "Centre R, A, S (mm)";
 }
 
 std::string Extent::Text(int64_t voxels) const
 {
-  const double extent = static_cast<double>(voxels) * this->PerVoxel;
-  return Fixed(extent, extent >= 1000 ? 0 : extent >= 10 ? 1 : 3);
+  return this->InPixels ? std::to_string(voxels) : this->TextOf(static_cast<double>(voxels) * this->PerVoxel);
+}
+
+std::string Extent::TextOf(double extent) const
+{
+  return Fixed(extent, extent >= 1000 ? 0 : extent >= 10 || this->InPixels ? 1 : 3);
+}
+
+std::string Extent::PlaceOf(const rcn_dispute& region) const
+{
+  double ras[3];
+  ToRas(ras, region.centroid_world);
+  const double* const at = this->InPixels ? region.centroid : ras;
+  return Fixed(at[0], 1) + ", " + Fixed(at[1], 1) +
+    (this->InPixels && this->Name == "Area" ? "" : ", " + Fixed(at[2], 1));
+}
+
+std::string AgainstOthersText()
+{
+  return "Each rater against the majority of the others (voxels where the others are split evenly do not count)";
+}
+
+std::string MajorityRemark(int present)
+{
+  return present == 2 ? "With two raters the majority, at least half of them, is whatever anybody marked." : "";
 }
 
 std::string CsvNumber(double value)
@@ -157,9 +205,11 @@ json_t* GeometryJson(const rcn_geometry& geometry)
   double ras[3];
   ToRas(ras, geometry.origin);
   json_t* object = json_object();
+  const bool pixels = geometry.unit == RCN_PIXELS;
+  json_object_set_new(object, "unit", json_string(pixels ? "pixel" : "mm"));
   json_object_set_new(object, "size", JsonVector(geometry.size, geometry.dimension));
-  json_object_set_new(object, "spacing_mm", JsonVector(geometry.spacing, geometry.dimension));
-  json_object_set_new(object, "origin_ras_mm", JsonVector(ras, 3));
+  json_object_set_new(object, "spacing_mm", pixels ? json_null() : JsonVector(geometry.spacing, geometry.dimension));
+  json_object_set_new(object, "origin_ras_mm", pixels ? json_null() : JsonVector(ras, 3));
   return object;
 }
 
@@ -181,12 +231,13 @@ json_t* RaterJson(const rcn_rater_agreement& rater)
   json_object_set_new(object, "dice_to_others", JsonNumber(rater.dice_to_others));
   json_object_set_new(object, "sensitivity_to_others", JsonNumber(rater.sensitivity_to_others));
   json_object_set_new(object, "specificity_to_others", JsonNumber(rater.specificity_to_others));
+  json_object_set_new(object, "others_split_voxels", json_integer(rater.others_split_voxels));
   json_object_set_new(object, "staple_sensitivity", JsonNumber(rater.staple_sensitivity));
   json_object_set_new(object, "staple_specificity", JsonNumber(rater.staple_specificity));
   return object;
 }
 
-json_t* PairJson(const rcn_pair_agreement& pair, const std::string& a, const std::string& b, bool surfaces)
+json_t* PairJson(const rcn_pair_agreement& pair, const std::string& a, const std::string& b, bool surfaces, bool pixels)
 {
   json_t* object = json_object();
   json_object_set_new(object, "a", JsonString(a));
@@ -196,20 +247,25 @@ json_t* PairJson(const rcn_pair_agreement& pair, const std::string& a, const std
   json_object_set_new(object, "kappa", JsonNumber(pair.kappa));
   if (surfaces)
   {
-    json_object_set_new(object, "hausdorff95_mm", JsonNumber(pair.hausdorff95_mm));
-    json_object_set_new(object, "mean_surface_mm", JsonNumber(pair.mean_surface_mm));
+    json_object_set_new(object, "hausdorff95_mm", pixels ? json_null() : JsonNumber(pair.hausdorff95_mm));
+    json_object_set_new(object, "mean_surface_mm", pixels ? json_null() : JsonNumber(pair.mean_surface_mm));
+    if (pixels)
+    {
+      json_object_set_new(object, "hausdorff95_pixels", JsonNumber(pair.hausdorff95_mm));
+      json_object_set_new(object, "mean_surface_pixels", JsonNumber(pair.mean_surface_mm));
+    }
   }
   return object;
 }
 
-json_t* RegionJson(const rcn_dispute& region, const std::vector<std::string>& names)
+json_t* RegionJson(const rcn_dispute& region, const std::vector<std::string>& names, bool pixels)
 {
   double ras[3];
   ToRas(ras, region.centroid_world);
   json_t* object = json_object();
   json_object_set_new(object, "voxels", json_integer(region.voxels));
   json_object_set_new(object, "volume_ml", JsonNumber(region.volume_ml));
-  json_object_set_new(object, "centroid_ras_mm", JsonVector(ras, 3));
+  json_object_set_new(object, "centroid_ras_mm", pixels ? json_null() : JsonVector(ras, 3));
   json_object_set_new(object, "centroid_index", JsonVector(region.centroid, 3));
   json_object_set_new(object, "voxel", JsonVector(region.at, 3));
   json_object_set_new(object, "marked_by", JsonStrings(NamesOf(region.marked_by, names)));
@@ -239,7 +295,8 @@ json_t* AgreementJson(const AgreementReport& report, const Workspace& workspace,
   const rcn_agreement& figures = *report.Figures;
   const std::vector<std::string>& names = workspace.RaterNames();
   json_t* object = json_object();
-  json_object_set_new(object, "geometry", GeometryJson(*rcn_votes_geometry(workspace.Votes())));
+  json_object_set_new(object, "geometry", GeometryJson(report.Geometry));
+  const bool pixels = report.Geometry.unit == RCN_PIXELS;
   json_t* raters = json_object();
   json_t* pairs = json_array();
   for (int a = 0; a < figures.raters; ++a)
@@ -254,7 +311,7 @@ json_t* AgreementJson(const AgreementReport& report, const Workspace& workspace,
       if (figures.rater[b].present)
       {
         json_array_append_new(
-          pairs, PairJson(figures.pair[a * figures.raters + b], names[a], names[b], report.HasSurfaces));
+          pairs, PairJson(figures.pair[a * figures.raters + b], names[a], names[b], report.HasSurfaces, pixels));
       }
     }
   }
@@ -275,18 +332,21 @@ json_t* AgreementJson(const AgreementReport& report, const Workspace& workspace,
   }
   json_object_set_new(object, "levels", levels);
   json_t* volumes = json_object();
+  json_t* voxels = json_object();
   const std::pair<const char*, int64_t> parts[] = { { "union", figures.union_voxels },
     { "majority", figures.majority_voxels }, { "intersection", figures.intersection_voxels },
     { "disputed", figures.disputed_voxels } };
   for (const auto& part : parts)
   {
     json_object_set_new(volumes, part.first, JsonNumber(static_cast<double>(part.second) * figures.voxel_ml));
+    json_object_set_new(voxels, part.first, json_integer(part.second));
   }
   json_object_set_new(object, "volumes_ml", volumes);
+  json_object_set_new(object, "volumes_voxels", voxels);
   json_t* regions = json_array();
   for (size_t i = 0; i < report.Regions.size() && i < maxRegions; ++i)
   {
-    json_array_append_new(regions, RegionJson(report.Regions[i], names));
+    json_array_append_new(regions, RegionJson(report.Regions[i], names, pixels));
   }
   json_object_set_new(object, "disputed_regions", regions);
   json_object_set_new(object, "disputed_region_count", json_integer(static_cast<json_int_t>(report.Regions.size())));

@@ -9,8 +9,10 @@ namespace rcn
 {
 
 /// The agreement of one case. Keys: raters (by name), pairs, mean_dice, whole, union, levels,
-/// volumes_ml, disputed_regions (at most maxRegions), disputed_region_count. Not-defined numbers are
-/// null; world positions are RAS in mm, as Slicer shows them.
+/// volumes_ml, volumes_voxels, disputed_regions (at most maxRegions), disputed_region_count. Not-defined
+/// numbers are null; world positions are RAS in mm, as Slicer shows them. Of a picture without spacing
+/// (geometry.unit "pixel") whatever is in mm or mL is null; distances are in hausdorff95_pixels and
+/// mean_surface_pixels, places in centroid_index.
 json_t* AgreementJson(const AgreementReport& report, const Workspace& workspace, size_t maxRegions);
 
 /// What fusion found out: method, and for STAPLE prior, iterations, converged, sensitivity and
@@ -30,18 +32,35 @@ std::string FromTo(double low, double high, int digits);
 /// "1 case", "2 cases", "0 cases". Without many, one gets an s.
 std::string Counted(int64_t count, const std::string& one, const std::string& many = "");
 
+/// "256 x 256 x 160"; without the axis along which an image is one voxel thin.
+std::string SizeText(const rcn_geometry& geometry);
+
 /// "3 raters, 256 x 256 x 160 voxels of 1 x 1 x 1 mm"
 std::string DescribeCase(const Workspace& workspace);
 
-/// 2-D images are measured by area, volumes by volume.
+/// What is measured in what: volumes in mL, 2-D images by area in mm², pictures without spacing in pixels.
 struct Extent
 {
   explicit Extent(const rcn_geometry& geometry);
-  std::string Heading; ///< "Area (mm²)" or "Volume (mL)"
-  std::string Unit;    ///< " mm²" or " mL"
+  std::string Name;    ///< "Volume", "Area"
+  std::string Heading; ///< "Volume (mL)", "Area (mm²)", "Area (pixels)"
+  std::string Unit;    ///< " mL", " mm²", " pixels"
+  std::string Length;  ///< "mm", "pixels"
   double PerVoxel;
+  bool InPixels;
   std::string Text(int64_t voxels) const;
+  /// An extent that is measured already, such as a mean over cases.
+  std::string TextOf(double extent) const;
+
+  std::string PlaceHeading; ///< "Centre R, A, S (mm)", "Centre x, y (pixels)"
+  /// The middle of a region, as the heading says.
+  std::string PlaceOf(const rcn_dispute& region) const;
 };
+
+/// "Each rater against the majority of the others", and what does not count there.
+std::string AgainstOthersText();
+/// With two raters who answered, "at least half" is the same as "anybody": the sentence that says so; empty otherwise.
+std::string MajorityRemark(int present);
 
 /// A row of a CSV file; texts are quoted where needed, not-defined numbers are empty.
 std::string CsvRow(const std::vector<std::string>& cells);

@@ -100,6 +100,7 @@ struct Agreement
 {
   struct Rater
   {
+    size_t Cases = 0;
     Spread Extent, Dice, Sensitivity, Specificity, StapleSensitivity, StapleSpecificity;
   };
   struct Pair
@@ -111,7 +112,7 @@ struct Agreement
   Spread MeanDice, Kappa, Alpha, Ac1, Entropy, UnionKappa, UnionAlpha, UnionAc1, UnionEntropy;
   Spread Union, Majority, Intersection, Disputed, DisputedShare;
   std::map<int, std::vector<Spread>> Levels; ///< by how many raters answered: extent of levels 1 ... K
-  std::string Heading, Unit; ///< "Volume (mL)", " mL"
+  std::string Heading, Unit, Length; ///< "Volume (mL)", " mL", "mm"
   bool MixedExtents = false;
 
   void Add(const rcn_agreement& figures, const Extent& extent);
@@ -125,6 +126,7 @@ void Agreement::Add(const rcn_agreement& f, const Extent& extent)
   this->MixedExtents = this->MixedExtents || (!this->Heading.empty() && this->Heading != extent.Heading);
   this->Heading = extent.Heading;
   this->Unit = extent.Unit;
+  this->Length = extent.Length;
   for (size_t r = 0; r < count; ++r)
   {
     const rcn_rater_agreement& rater = f.rater[r];
@@ -133,6 +135,7 @@ void Agreement::Add(const rcn_agreement& f, const Extent& extent)
       continue;
     }
     Rater& sums = this->Raters[r];
+    ++sums.Cases;
     sums.Extent.Add(static_cast<double>(rater.voxels) * extent.PerVoxel);
     sums.Dice.Add(rater.dice_to_others);
     sums.Sensitivity.Add(rater.sensitivity_to_others);
@@ -175,6 +178,20 @@ void Agreement::Add(const rcn_agreement& f, const Extent& extent)
   for (size_t level = 0; level < levels.size(); ++level)
   {
     levels[level].Add(static_cast<double>(f.level_voxels[level + 1]) * extent.PerVoxel);
+  }
+  if (this->MixedExtents) // a mean of mL, mm² and pixels would mean nothing
+  {
+    this->Heading = "Extent (the cases' units differ)";
+    this->Unit.clear();
+    for (Rater& rater : this->Raters)
+    {
+      rater.Extent = Spread();
+    }
+    for (auto& one : this->Levels)
+    {
+      one.second.assign(one.second.size(), Spread());
+    }
+    this->Union = this->Majority = this->Intersection = this->Disputed = Spread();
   }
 }
 
@@ -696,7 +713,7 @@ void Report::WriteRaters()
   const Agreement& sums = this->Sums_;
   const size_t count = this->Raters_.size();
   PageTable raters;
-  raters.Caption = "Each rater against the majority of the others" + std::string(this->Cases_.size() > 1 ? ": mean, and range over cases" : "");
+  raters.Caption = AgainstOthersText() + std::string(this->Cases_.size() > 1 ? ": mean, and range over cases" : "");
   raters.Columns = { "Rater", { sums.Heading, "what the rater marked" }, { "Dice", "overlap with the majority of the others" },
     { "Sensitivity", "share of the others' marks that this rater marks too" }, { "Specificity", "share of what the others left out that this rater leaves out too" },
     { "STAPLE sensitivity", "the same against the hidden truth that STAPLE estimates" }, "STAPLE specificity" };
@@ -711,7 +728,7 @@ void Report::WriteRaters()
       rater.Specificity.Cell(4), rater.StapleSensitivity.Cell(3), rater.StapleSpecificity.Cell(4) });
     if (this->Cases_.size() > 1)
     {
-      raters.Rows.back().emplace_back(static_cast<double>(rater.Extent.Count()), 0);
+      raters.Rows.back().emplace_back(static_cast<double>(rater.Cases), 0);
     }
   }
   this->Page_.Add(raters);
@@ -729,8 +746,8 @@ void Report::WriteRaters()
   pairs.Columns = { "Pair", "Dice", "Jaccard", "Cohen's κ" };
   if (this->Options_.Surfaces)
   {
-    pairs.Columns.emplace_back("Hausdorff 95 % (mm)");
-    pairs.Columns.emplace_back("Mean surface distance (mm)");
+    pairs.Columns.emplace_back("Hausdorff 95 % (" + sums.Length + ")");
+    pairs.Columns.emplace_back("Mean surface distance (" + sums.Length + ")");
   }
   for (size_t a = 0; a < count; ++a)
   {
@@ -777,21 +794,20 @@ void Report::WriteRegions()
   }
   this->Page_.Paragraph("Anybody: " + this->ExtentText(sums.Union.Mean()) + "; at least half: " + this->ExtentText(sums.Majority.Mean()) +
     "; everybody: " + this->ExtentText(sums.Intersection.Mean()) + "; disputed: " + this->ExtentText(sums.Disputed.Mean()) +
-    (this->Cases_.size() > 1 ? " (means over cases)." : "."));
+    (this->Cases_.size() > 1 ? " (means over cases)." : ".") +
+    (sums.Levels.count(2) ? " " + MajorityRemark(2) : ""));
   if (this->Single_.Regions.empty())
   {
     return;
   }
   const size_t shown = std::min<size_t>(10, this->Single_.Regions.size());
-  const Extent extent(*rcn_votes_geometry(this->Workspace_.Votes()));
+  const Extent extent(this->Single_.Geometry);
   PageTable regions;
   regions.Caption = "Largest disputed regions (" + std::to_string(shown) + " of " + std::to_string(this->Single_.Regions.size()) + ")";
-  regions.Columns = { "#", extent.Heading, "Centre R, A, S (mm)", { "Slice", "the first is 0" }, "Marked by", "Most votes" };
+  regions.Columns = { "#", extent.Heading, extent.PlaceHeading, { "Slice", "the first is 0" }, "Marked by", "Most votes" };
   for (size_t i = 0; i < shown; ++i)
   {
     const rcn_dispute& region = this->Single_.Regions[i];
-    double ras[3];
-    ToRas(ras, region.centroid_world);
     std::string names;
     for (const std::string& name : NamesOf(region.marked_by, this->Raters_))
     {
@@ -799,7 +815,7 @@ void Report::WriteRegions()
     }
     regions.Rows.push_back({ PageCell(static_cast<double>(i + 1), 0),
       PageCell(static_cast<double>(region.voxels) * extent.PerVoxel, extent.Text(region.voxels)),
-      Fixed(ras[0], 1) + ", " + Fixed(ras[1], 1) + ", " + Fixed(ras[2], 1), PageCell(static_cast<double>(region.at[2]), 0), names,
+      extent.PlaceOf(region), PageCell(static_cast<double>(region.at[2]), 0), names,
       PageCell(region.max_votes, 0) });
   }
   this->Page_.Add(regions);
@@ -917,7 +933,7 @@ void Report::WriteModels()
   page.Note("MR-ECE: how far the probability is from the share of raters who mark the voxel, on average over voxels and raters (" +
     Counted(this->Options_.Judge.Calib.bins, "bin") + "). Around all marks: the box around them and " +
     Counted(this->Options_.Judge.Region.margin, "voxel") + "; near the contour: within " + Fixed(this->Options_.Judge.Region.band_mm, 1) +
-    " mm of it. Intervals resample cases, not voxels. AUC is taken from a histogram. Majority: the probability that a majority of raters marks "
+    " " + this->Sums_.Length + " of it. Intervals resample cases, not voxels. AUC is taken from a histogram. Majority: the probability that a majority of raters marks "
     "the voxel; expected: the expected share of raters, the readout whose MR-ECE a perfect model brings to 0.");
   for (const Series& series : this->Series_)
   {

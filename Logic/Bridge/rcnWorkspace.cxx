@@ -175,6 +175,18 @@ public:
       volume = ResampleNearest(volume, this->Reference_);
       this->Remarks_.push_back(place + " was resampled to the geometry of " + this->ReferenceName_ + ".");
     }
+    else if (volume.Geometry().unit != this->Reference_.unit)
+    {
+      // One of them is a picture without spacing. A grid of 1 mm was made from such pixels; any other deserves a word.
+      rcn_geometry mine = volume.Geometry(), theirs = this->Reference_;
+      mine.unit = theirs.unit = RCN_MM;
+      if (rcn_geometry_compare(this->Context_, &mine, "", &theirs, "", this->Options_.Tolerance) != RCN_OK)
+      {
+        const bool picture = this->Reference_.unit == RCN_PIXELS;
+        this->Remarks_.push_back((picture ? this->ReferenceName_ : place) + " has no spacing; its pixels are taken for those of " +
+          (picture ? place : this->ReferenceName_) + ", which has as many.");
+      }
+    }
     if (!this->Votes_)
     {
       rcn_votes* created = nullptr;
@@ -328,6 +340,7 @@ AgreementReport Workspace::Agree(bool surfaces) const
   rcn_agreement* agreement = nullptr;
   Check(rcn_agreement_create(&agreement, context, this->Votes_.get()), context);
   AgreementReport report;
+  report.Geometry = *rcn_votes_geometry(this->Votes_.get());
   report.Figures.reset(agreement, [owner = this->Context_](rcn_agreement* a) { rcn_agreement_destroy(a, owner.get()); });
   if (surfaces)
   {

@@ -49,6 +49,7 @@ struct AgreementReport
 {
   std::shared_ptr<const rcn_agreement> Figures;
   std::vector<rcn_dispute> Regions; ///< largest first
+  rcn_geometry Geometry = rcn_geometry_make(1, 1, 1); ///< of the case: what its voxels measure
   bool HasSurfaces = false;
 };
 

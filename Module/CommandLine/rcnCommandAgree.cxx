@@ -14,13 +14,6 @@ namespace
 /// More raters than this make more pairs than a person reads; the JSON has them all.
 constexpr int MostRatersInPairTable = 8;
 
-std::string Ras(const rcn_dispute& region)
-{
-  double ras[3];
-  ToRas(ras, region.centroid_world);
-  return Fixed(ras[0], 1) + ", " + Fixed(ras[1], 1) + ", " + Fixed(ras[2], 1);
-}
-
 std::string JoinNames(const std::vector<std::string>& names)
 {
   std::string text;
@@ -45,15 +38,15 @@ std::string RaterTable(const rcn_agreement& figures, const Workspace& workspace,
         Fixed(rater.staple_sensitivity, 3), Fixed(rater.staple_specificity, 4) });
     }
   }
-  return "Each rater against the majority of the others\n" + table.Text();
+  return AgainstOthersText() + "\n" + table.Text();
 }
 
-std::string PairTable(const rcn_agreement& figures, const Workspace& workspace, bool surfaces)
+std::string PairTable(const rcn_agreement& figures, const Workspace& workspace, bool surfaces, const Extent& extent)
 {
   std::vector<std::string> header = { "Pair", "Dice", "Jaccard", "Cohen's κ" };
   if (surfaces)
   {
-    header.insert(header.end(), { "Hausdorff 95 % (mm)", "Mean surface distance (mm)" });
+    header.insert(header.end(), { "Hausdorff 95 % (" + extent.Length + ")", "Mean surface distance (" + extent.Length + ")" });
   }
   Table table(header);
   for (int a = 0; a < figures.raters; ++a)
@@ -108,7 +101,8 @@ std::string LevelTable(const rcn_agreement& figures, const Extent& extent)
   table.Add({ "at least half", std::to_string(figures.majority_voxels), extent.Text(figures.majority_voxels), "" });
   table.Add({ "everybody", std::to_string(figures.intersection_voxels), extent.Text(figures.intersection_voxels), "" });
   table.Add({ "disputed", std::to_string(figures.disputed_voxels), extent.Text(figures.disputed_voxels), "" });
-  return table.Text();
+  const std::string remark = MajorityRemark(figures.present_count);
+  return table.Text() + (remark.empty() ? "" : remark + "\n");
 }
 
 std::string RegionTable(const AgreementReport& report, const Workspace& workspace, const Extent& extent, size_t most)
@@ -117,11 +111,11 @@ std::string RegionTable(const AgreementReport& report, const Workspace& workspac
   {
     return "No disputed regions: everybody marked the same voxels.\n";
   }
-  Table table({ "#", extent.Heading, "Voxels", "Centre R, A, S (mm)", "Visit voxel", "Marked by", "Most votes" });
+  Table table({ "#", extent.Heading, "Voxels", extent.PlaceHeading, "Visit voxel", "Marked by", "Most votes" });
   for (size_t i = 0; i < report.Regions.size() && i < most; ++i)
   {
     const rcn_dispute& region = report.Regions[i];
-    table.Add({ std::to_string(i + 1), extent.Text(region.voxels), std::to_string(region.voxels), Ras(region),
+    table.Add({ std::to_string(i + 1), extent.Text(region.voxels), std::to_string(region.voxels), extent.PlaceOf(region),
       "(" + std::to_string(region.at[0]) + ", " + std::to_string(region.at[1]) + ", " + std::to_string(region.at[2]) + ")",
       JoinNames(NamesOf(region.marked_by, workspace.RaterNames())), std::to_string(region.max_votes) });
   }
@@ -132,7 +126,8 @@ std::string RegionTable(const AgreementReport& report, const Workspace& workspac
 std::vector<std::string> SummaryHeader()
 {
   return { "case", "split", "raters", "voxels", "mean_dice", "fleiss_kappa", "krippendorff_alpha", "gwet_ac1",
-    "fleiss_kappa_union", "union_ml", "majority_ml", "intersection_ml", "disputed_ml", "disputed_regions" };
+    "fleiss_kappa_union", "union_ml", "majority_ml", "intersection_ml", "disputed_ml", "disputed_regions", "union_voxels",
+    "majority_voxels", "intersection_voxels", "disputed_voxels" };
 }
 
 std::vector<double> SummaryNumbers(const AgreementReport& report, const Workspace& workspace)
@@ -143,7 +138,8 @@ std::vector<double> SummaryNumbers(const AgreementReport& report, const Workspac
     f.whole.fleiss_kappa, f.whole.krippendorff_alpha, f.whole.gwet_ac1, f.on_union.fleiss_kappa,
     static_cast<double>(f.union_voxels) * f.voxel_ml, static_cast<double>(f.majority_voxels) * f.voxel_ml,
     static_cast<double>(f.intersection_voxels) * f.voxel_ml, static_cast<double>(f.disputed_voxels) * f.voxel_ml,
-    static_cast<double>(report.Regions.size()) };
+    static_cast<double>(report.Regions.size()), static_cast<double>(f.union_voxels), static_cast<double>(f.majority_voxels),
+    static_cast<double>(f.intersection_voxels), static_cast<double>(f.disputed_voxels) };
 }
 
 std::string SummaryRow(const std::string& id, const std::string& split, const std::vector<double>& numbers)
@@ -356,7 +352,7 @@ std::string AgreementText(const AgreementReport& report, const Workspace& worksp
   size_t regions)
 {
   const rcn_agreement& figures = *report.Figures;
-  const Extent extent(*rcn_votes_geometry(workspace.Votes()));
+  const Extent extent(report.Geometry);
   std::string text = title + ": " + DescribeCase(workspace) + "\n\n" + RaterTable(figures, workspace, extent) + "\n";
   if (figures.present_count > MostRatersInPairTable)
   {
@@ -364,7 +360,7 @@ std::string AgreementText(const AgreementReport& report, const Workspace& worksp
   }
   else if (figures.present_count > 1)
   {
-    text += PairTable(figures, workspace, report.HasSurfaces) + "\n";
+    text += PairTable(figures, workspace, report.HasSurfaces, extent) + "\n";
   }
   return text + OverallTable(figures) + "\n" + LevelTable(figures, extent) + "\n" +
     RegionTable(report, workspace, extent, regions);
@@ -375,11 +371,12 @@ Command AgreeCommand()
   return { "agree", "how far raters agree, and where they do not",
     { "--rater NAME=FILE --rater NAME=FILE ... [--image FILE]", "--data LIST [--csv FILE]" },
     "Compares the raters of one case (or of every case of a data list): Dice, Jaccard and Cohen's kappa of each pair, "
-    "each rater against the majority of the others, STAPLE's sensitivity and specificity, Fleiss' kappa, "
+    "each rater against the majority of the others (voxels where they are split evenly do not count), STAPLE's sensitivity and specificity, Fleiss' kappa, "
     "Krippendorff's alpha and Gwet's AC1 on the whole image and where anybody marked, the volume of each level of "
-    "consensus, and the disputed regions with their places, largest first.",
+    "consensus, and the disputed regions with their places, largest first. Volumes are in mL, 2-D images are measured by area "
+    "in mm², and a picture without spacing (PNG, JPEG) in pixels.",
     Join(Join(CaseOptions(),
-           { { "--surfaces", "", "also the Hausdorff (95 %) and mean surface distances of each pair, in mm" },
+           { { "--surfaces", "", "also the Hausdorff (95 %) and mean surface distances of each pair, in mm (a picture: pixels)" },
              { "--regions", "N", "list so many disputed regions (10)" },
              { "--levels", "FILE", "also write how many raters marked each voxel", {}, false, FileUse::Written },
              { "--entropy", "FILE", "also write the entropy of the raters' votes (bits)", {}, false, FileUse::Written },

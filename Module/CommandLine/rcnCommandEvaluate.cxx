@@ -30,7 +30,7 @@ std::vector<Option> JudgeOptions()
     { "--readout", "WHICH", "of level maps: majority (default), expected, or at-least:T" },
     { "--region", "WHERE", "which voxels count (whole)", { "whole", "box", "band", "disputed" } },
     { "--margin", "VOXELS", "box: how far it reaches beyond the marks (20)" },
-    { "--band", "MM", "band: distance from the contour of the mean vote (5)" },
+    { "--band", "MM", "band: distance from the contour of the mean vote, pixels for a picture without spacing (5)" },
     { "--region-mask", "FILE", "one case: voxels that count, as a mask", {}, false, FileUse::Read },
     { "--bins", "N", "number of bins (15)" },
     { "--binning", "HOW", "bins of equal width (default) or of about equally many votes", { "width", "mass" } },

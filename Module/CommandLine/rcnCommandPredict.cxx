@@ -217,9 +217,7 @@ int RunPredict(const Arguments& arguments)
     const Extent extent(geometry);
     json_object_set_new(record.get(), "row",
       JsonStrings({ one.Id,
-        std::to_string(geometry.size[0]) + " x " + std::to_string(geometry.size[1]) +
-          (geometry.size[2] > 1 ? " x " + std::to_string(geometry.size[2]) : ""),
-        extent.Text(std::count(mask, mask + rcn_geometry_voxels(&geometry), 1)) + (geometry.size[2] > 1 ? " mL" : " mm²"),
+        SizeText(geometry), extent.Text(std::count(mask, mask + rcn_geometry_voxels(&geometry), 1)) + extent.Unit,
         std::to_string(prediction.Tiles) }));
     return record;
   };

@@ -141,7 +141,7 @@ Command StudyCommand()
                 { "--seeds", "N", "train each strategy N times (1)" },
                 { "--bins", "N", "number of bins of MR-ECE (15)" },
                 { "--margin", "VOXELS", "how far the box reaches beyond the marks (20)" },
-                { "--band", "MM", "width of the band around the contour (5)" },
+                { "--band", "MM", "width of the band around the contour, pixels for pictures without spacing (5)" },
                 { "--flips", "", "average predictions over all flips of the image" } },
            TrainingOptionTable()),
       OutputOptions()),

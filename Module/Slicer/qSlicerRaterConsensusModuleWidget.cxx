@@ -581,7 +581,7 @@ void qSlicerRaterConsensusModuleWidgetPrivate::showResults()
   if (results.Agreement)
   {
     this->Agreement->setAgreement(*results.Agreement, names);
-    this->Disputes->setRegions(results.Agreement->Regions, names);
+    this->Disputes->setRegions(results.Agreement->Regions, names, results.Agreement->Geometry);
   }
   this->Diagram->setVisible(results.Evaluation != nullptr);
   if (results.Evaluation)

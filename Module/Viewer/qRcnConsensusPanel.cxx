@@ -128,7 +128,7 @@ void qRcnConsensusPanel::follow(qRcnScene::Changes what)
   if (what & qRcnScene::Case)
   {
     this->fillRaters();
-    this->Legend->setLevels(this->Scene->levelVolumes());
+    this->Legend->setLevels(this->Scene->levelVolumes(), this->Scene->extentUnit());
     this->Probe->setRaters(this->Scene->raterNames());
     this->Probe->clear();
   }
@@ -155,7 +155,7 @@ void qRcnConsensusPanel::follow(qRcnScene::Changes what)
     this->Controls->setThreshold(this->Scene->threshold());
     this->Controls->setContourShown(this->Scene->isThresholdContourVisible());
     this->Controls->setLevelContoursShown(this->Scene->areLevelContoursVisible());
-    this->Controls->setVolume(this->Scene->volumeAboveThreshold());
+    this->Controls->setVolume(this->Scene->volumeAboveThreshold(), this->Scene->extentUnit());
     this->Controls->setEnabled(shown >= 0);
     this->Legend->setIsolatedLevel(this->Scene->isolatedLevel());
     this->Legend->setLevelPalette(this->Scene->levelPalette());
@@ -200,8 +200,11 @@ void qRcnConsensusPanel::showVoxel(bool inside, qint64 x, qint64 y, qint64 z)
   }
   qRcnVoxel voxel;
   const qRcnScene::Voxel at = { x, y, z };
-  const std::array<double, 3> ras = this->Scene->rasOf(at);
-  std::copy(ras.begin(), ras.end(), voxel.Ras);
+  if (this->Scene->geometry().unit == RCN_MM)
+  {
+    const std::array<double, 3> ras = this->Scene->rasOf(at);
+    std::copy(ras.begin(), ras.end(), voxel.Ras);
+  }
   std::copy(at.begin(), at.end(), voxel.Index);
   const rcn_geometry& geometry = this->Scene->geometry();
   const int64_t number = x + geometry.size[0] * (y + geometry.size[1] * z);

@@ -867,7 +867,7 @@ void qRcnMainWindow::showCase(const rcn::OpenCasePointer& open)
   if (open->Agreement.Figures)
   {
     this->Agreement->setAgreement(open->Agreement, raters);
-    this->Disputes->setRegions(open->Agreement.Regions, raters);
+    this->Disputes->setRegions(open->Agreement.Regions, raters, open->Agreement.Geometry);
     if (!open->Agreement.Regions.empty())
     {
       // Where a reader would look first.

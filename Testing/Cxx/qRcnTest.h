@@ -391,6 +391,7 @@ struct PhantomCase
   rcn::AgreementReport Agree() const
   {
     rcn::AgreementReport report;
+    report.Geometry = this->Geometry;
     rcn_agreement* made = nullptr;
     rcn_agreement_create(&made, this->Context.get(), this->Votes.get());
     report.Figures.reset(made, [context = this->Context](const rcn_agreement* figures) { rcn_agreement_destroy(const_cast<rcn_agreement*>(figures), context.get()); });

@@ -118,6 +118,27 @@ private slots:
     QCOMPARE(table->item(4, 1)->text(), QString("–"));
   }
 
+  /// A picture without spacing is measured in pixels; two raters have no majority of their own.
+  void measuresPictures()
+  {
+    const PhantomCase one(2);
+    rcn::AgreementReport report = one.Agree();
+    report.Geometry = rcn_geometry_make(report.Geometry.size[0], report.Geometry.size[1] * report.Geometry.size[2], 1);
+    report.Geometry.unit = RCN_PIXELS;
+    qRcnAgreement panel;
+    panel.setAgreement(report, { "Ada", "Ben" });
+    auto* table = panel.findChild<qRcnTable*>("raters");
+    QCOMPARE(table->horizontalHeaderItem(1)->text(), QString("Area"));
+    QCOMPARE(table->item(0, 1)->text(), QString("%1\u00a0pixels").arg(report.Figures->rater[0].voxels));
+    QVERIFY(table->horizontalHeaderItem(2)->toolTip().contains("split evenly"));
+    const QString sentence = panel.findChild<QLabel*>("sentence")->text();
+    QVERIFY2(sentence.contains("pixels") && !sentence.contains("mL"), qPrintable(sentence));
+    QVERIFY(sentence.contains("With two raters the majority"));
+    const QStringList row = panel.csv().split('\n')[1].split(',');
+    QVERIFY(panel.csv().split('\n')[0].endsWith("voxels,hausdorff95_pixels,mean_surface_pixels"));
+    QCOMPARE(row[row.size() - 3], QString::number(report.Figures->rater[0].voxels));
+  }
+
   void copiesAndExports()
   {
     const PhantomCase one;

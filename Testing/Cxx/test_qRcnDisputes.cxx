@@ -30,14 +30,43 @@ class TestDisputes : public QObject
     return all;
   }
 
+  /// Voxels of 1 x 1 x 2.5 mm.
+  static rcn_geometry place()
+  {
+    rcn_geometry geometry = rcn_geometry_make(50, 50, 50);
+    geometry.spacing[2] = 2.5;
+    return geometry;
+  }
+
 private slots:
   void initTestCase() { SetUpLook(); }
+
+  void measures()
+  {
+    qRcnDisputes panel;
+    auto* table = panel.findChild<qRcnTable*>("regions");
+    std::vector<rcn_dispute> all = regions(1);
+    all[0].centroid[0] = 31.5;
+    all[0].centroid[1] = 7;
+    panel.setRegions(all, FiveRaters(), place());
+    QCOMPARE(table->item(0, 0)->text(), QString("2.50\u00a0mL"));
+    QCOMPARE(table->horizontalHeaderItem(2)->text(), QString("Where (mm)"));
+    // A picture without spacing: pixels, and no place in the world.
+    rcn_geometry picture = rcn_geometry_make(50, 50, 1);
+    picture.unit = RCN_PIXELS;
+    panel.setRegions(all, FiveRaters(), picture);
+    QCOMPARE(table->item(0, 0)->text(), QString("1000\u00a0pixels"));
+    QCOMPARE(table->item(0, 2)->text(), QString("31.5, 7.0"));
+    QCOMPARE(table->horizontalHeaderItem(0)->text(), QString("Area"));
+    QCOMPARE(table->horizontalHeaderItem(2)->text(), QString("Where (pixels)"));
+    QVERIFY(!table->item(0, 0)->toolTip().contains("mm"));
+  }
 
   void goesThrough()
   {
     qRcnDisputes panel;
     QSignalSpy went(&panel, &qRcnDisputes::regionActivated);
-    panel.setRegions(regions(5), FiveRaters());
+    panel.setRegions(regions(5), FiveRaters(), place());
     PictureOf(panel, QSize(350, 240));
     auto* where = panel.findChild<QLabel*>("where");
     auto* next = panel.findChild<QToolButton*>("next");
@@ -75,7 +104,7 @@ private slots:
     panel.setCurrent(1);
     QCOMPARE(went.count(), before + 5);
     QCOMPARE(where->text(), QString("2 of 5"));
-    panel.setRegions(regions(3), FiveRaters());
+    panel.setRegions(regions(3), FiveRaters(), place());
     QCOMPARE(panel.current(), -1);
     panel.clear();
     QCOMPARE(panel.count(), 0);
@@ -85,7 +114,7 @@ private slots:
   void saysWhereAndWho()
   {
     qRcnDisputes panel;
-    panel.setRegions(regions(3), FiveRaters());
+    panel.setRegions(regions(3), FiveRaters(), place());
     auto* table = panel.findChild<qRcnTable*>("regions");
     QString where = table->item(0, 2)->text();
     QCOMPARE(where.replace(QChar(0xa0), ' '), QString("R 12  P 30  S 0"));
@@ -98,7 +127,7 @@ private slots:
   void picture()
   {
     qRcnDisputes panel;
-    panel.setRegions(regions(7), FiveRaters());
+    panel.setRegions(regions(7), FiveRaters(), place());
     panel.setCurrent(1);
     COMPARE_PICTURES(panel, "disputes", 350, 240);
   }

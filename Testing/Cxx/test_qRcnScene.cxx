@@ -148,8 +148,8 @@ private slots:
 
   void countsLevels()
   {
-    // rater 0 marks 4 voxels, rater 1 two of them: 2 voxels of level 1, 2 of level 2, 1 mm each
-    const rcn_geometry geometry = rcn_geometry_make(4, 4, 1);
+    // rater 0 marks 4 pixels, rater 1 two of them: 2 pixels of level 1, 2 of level 2, 1 mm each
+    rcn_geometry geometry = rcn_geometry_make(4, 4, 1);
     std::vector<uint8_t> a(16), b(16);
     std::fill_n(a.begin(), 4, 1);
     std::fill_n(b.begin(), 2, 1);
@@ -158,9 +158,18 @@ private slots:
     QCOMPARE(scene.raterNames(), QStringList({ "Ada", "Rater 2" }));
     const QVector<double> volumes = scene.levelVolumes();
     QCOMPARE(volumes.size(), 3);
-    QCOMPARE(volumes[0], 0.012);
-    QCOMPARE(volumes[1], 0.002);
-    QCOMPARE(volumes[2], 0.002);
+    QCOMPARE(volumes[0], 12.0);
+    QCOMPARE(volumes[1], 2.0);
+    QCOMPARE(volumes[2], 2.0);
+    QCOMPARE(scene.extentUnit(), QString(" mm\u00b2"));
+    geometry.spacing[0] = 0.5;
+    scene.setCase({}, MakeVotes(geometry, { a, b }), geometry, { "Ada" });
+    QCOMPARE(scene.levelVolumes()[0], 6.0);
+    geometry.spacing[0] = 1;
+    geometry.unit = RCN_PIXELS;
+    scene.setCase({}, MakeVotes(geometry, { a, b }), geometry, { "Ada" });
+    QCOMPARE(scene.levelVolumes()[0], 12.0);
+    QCOMPARE(scene.extentUnit(), QString(" pixels"));
     int component = 0;
     QVERIFY(scene.shownImage(&component) == nullptr);
   }

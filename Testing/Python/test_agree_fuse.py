@@ -114,8 +114,9 @@ def test_golden_agreement(golden_case):
     assert len(answer["pairs"]) == k * (k - 1) // 2
     assert answer["volumes_ml"]["union"] == pytest.approx((votes > 0).sum() / 1000)
     assert answer["volumes_ml"]["disputed"] == pytest.approx(((votes > 0) & (votes < k)).sum() / 1000)
-    others = np.sum(masks[1:], 0) * 2 >= k - 1
-    dice = 2 * (others & (masks[0] > 0)).sum() / (others.sum() + masks[0].sum())
+    balance = np.sum(masks[1:], 0, dtype=int) * 2 - (k - 1)  # of the others: a voxel with 0 does not count
+    others, mine = balance > 0, (masks[0] > 0) & (balance != 0)
+    dice = 2 * (others & mine).sum() / (others.sum() + mine.sum())
     assert answer["raters"]["A"]["dice_to_others"] == pytest.approx(dice, abs=1e-12)
 
 
