@@ -5,6 +5,7 @@
 #include <cstring>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <set>
 
@@ -383,6 +384,40 @@ RaterFile ParseRater(const std::string& argument)
       return rater;
     }
     at = end + 1;
+  }
+}
+
+void CheckSplits(const DataList& list, bool redivided)
+{
+  std::map<std::string, const Case*> byImage, byPatient;
+  const auto refuse = [&](const std::string& what, const Case& other, const Case& one, const std::string& advice) {
+    throw Error(RCN_EINVALID, (list.Path.empty() ? "" : list.Path + ": ") + what + " is in " + other.Split + " (case " + other.Id +
+      ") and in " + one.Split + " (case " + one.Id + "); " + advice);
+  };
+  for (const Case& one : list.Cases)
+  {
+    for (const std::string& image : one.Images)
+    {
+      std::error_code ignored;
+      const std::filesystem::path path = std::filesystem::weakly_canonical(image, ignored);
+      const Case*& other = byImage[path.empty() ? image : path.string()];
+      if (other && other->Split != one.Split)
+      {
+        refuse("the image " + image, *other, one, "take it out of one of them.");
+      }
+      other = other ? other : &one;
+    }
+    if (one.Patient.empty())
+    {
+      continue;
+    }
+    const Case*& other = byPatient[one.Patient];
+    const bool apart = other && other->Split != one.Split && (!redivided || other->Split == "test" || one.Split == "test");
+    if (apart)
+    {
+      refuse("the patient " + one.Patient, *other, one, "keep all cases of a patient in one split.");
+    }
+    other = other ? other : &one;
   }
 }
 

@@ -62,6 +62,11 @@ struct DataList
 /// not opened.
 DataList ReadDataList(const std::string& path);
 
+/// Throws Error, naming the cases, when an image or a patient is in two splits: then nothing that is measured on one of them
+/// means anything. `redivided`: training and validation cases will be divided anew, by patient, so that only test cases must
+/// be apart from them.
+void CheckSplits(const DataList& list, bool redivided = false);
+
 /// The same from text; `folder` is where relative paths start, `name` stands in error sentences.
 DataList ParseDataList(const std::string& text, const std::string& folder, const std::string& name);
 

@@ -153,6 +153,7 @@ void Study::CheckList()
       this->Test_.push_back(one);
     }
   }
+  CheckSplits(this->List_, this->Options_.Training.Folds > 1 || this->Options_.Training.Split);
   if (!training || this->Test_.empty())
   {
     throw Error(RCN_EINVALID, this->Options_.Data + " has no " + (training ? "test" : "training") +
@@ -332,6 +333,11 @@ void Study::Train(const Candidate& run, size_t number)
     options.Seed = run.Seed;
     options.Output = this->File("models", run.Name + ".safetensors");
     options.Resume = this->Processes_.FirstSays(fs::exists(this->File("models", run.Name + ".checkpoint.safetensors"), ignored));
+    const std::string foreign = options.Resume ? "" : this->Processes_.FromFirst(TrainingFileInTheWay(options.Output));
+    if (!foreign.empty())
+    {
+      throw Error(RCN_EINVALID, foreign + " exists already, but this study has not trained it to the end; move it away, or choose another folder.");
+    }
     options.Remark = [&](const std::string& sentence) { this->Remark(run.Name + ": " + sentence); };
     options.Warn = [&](const std::string& sentence) { this->Warn(run.Name + ": " + sentence); };
     options.Progress = [&](const TrainingProgress& progress) {

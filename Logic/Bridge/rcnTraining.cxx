@@ -10,11 +10,13 @@
 #include <map>
 #include <random>
 #include <set>
+#include <utility>
 
 #ifndef _WIN32
 #include <sys/resource.h>
 #endif
 
+#include "rcn/rcn_file.h"
 #include "rcn/rcn_train.h"
 #include "rcnFileBeside.h"
 #include "rcnPrediction.h"
@@ -39,6 +41,7 @@ struct Deleter
   void operator()(rcn_train* train) const { rcn_train_destroy(train); }
   void operator()(rcn_calib* calib) const { rcn_calib_destroy(calib); }
   void operator()(rcn_auc* auc) const { rcn_auc_destroy(auc); }
+  void operator()(rcn_file_lock* lock) const { rcn_file_lock_destroy(lock); }
 };
 template <class T> using Handle = std::unique_ptr<T, Deleter>;
 
@@ -61,12 +64,6 @@ double PeakMegabytes(rcn_context* context)
   }
 #endif
   return static_cast<double>(rcn_context_peak_bytes(context)) / 1e6;
-}
-
-/// MODEL.safetensors -> MODEL
-std::string Stem(const std::string& output)
-{
-  return output.substr(0, output.size() - std::strlen(".safetensors"));
 }
 
 bool EndsWith(const std::string& text, const std::string& end)
@@ -126,45 +123,9 @@ void DivideByPatient(Split& split, const TrainingOptions& options)
   }
 }
 
-/// Throws when an image belongs to two splits: then nothing that is measured means anything.
-void RefuseOverlap(const DataList& list)
-{
-  std::map<std::string, const Case*> byImage;
-  for (const Case& one : list.Cases)
-  {
-    for (const std::string& image : one.Images)
-    {
-      std::error_code ignored;
-      const fs::path path = fs::weakly_canonical(image, ignored);
-      const Case*& other = byImage[path.empty() ? image : path.string()];
-      if (other && other->Split != one.Split)
-      {
-        throw Error(RCN_EINVALID, list.Path + ": the image " + image + " is in " + other->Split + " (case " + other->Id +
-          ") and in " + one.Split + " (case " + one.Id + "); take it out of one of them.");
-      }
-      other = other ? other : &one;
-    }
-  }
-  std::map<std::string, std::string> splitOf;
-  for (const Case& one : list.Cases)
-  {
-    if (one.Patient.empty() || one.Split == "validation")
-    {
-      continue;
-    }
-    std::string& split = splitOf[one.Patient];
-    if (!split.empty() && split != one.Split)
-    {
-      throw Error(RCN_EINVALID, list.Path + ": the patient " + one.Patient + " is in training and in test (case " + one.Id +
-        "); keep all cases of a patient together.");
-    }
-    split = one.Split;
-  }
-}
-
 Split DivideCases(const DataList& list, const TrainingOptions& options)
 {
-  RefuseOverlap(list);
+  CheckSplits(list, options.Folds > 1 || options.Split);
   Split split;
   for (const Case& one : list.Cases)
   {
@@ -203,18 +164,23 @@ struct LoadedCase
   std::unique_ptr<rcn_votes, VotesDeleter> Votes;
   Handle<rcn_target> Target;
   Handle<rcn_foci> Foci;
-  double Bytes = 0;
+  double Bytes = 0; // in memory now, or when it last was
 };
 
 /// All cases of a training, by number: new, old, validation. Beyond the memory allowed, those not used for longest
-/// are let go and read again when they are needed.
+/// are let go and read again when they are needed. Memory is counted as it is taken: what the core allocates for a case, and
+/// its images.
 class CaseStore
 {
 public:
-  CaseStore(Workspace& workspace, std::vector<std::string> raters, double gigabytes)
-    : Workspace_(workspace), Raters_(std::move(raters)), Room_(gigabytes > 0 ? gigabytes * 1e9 : INFINITY)
+  CaseStore(Workspace& workspace, std::vector<std::string> raters, double room)
+    : Workspace_(workspace), Raters_(std::move(raters)), Room_(room > 0 ? room : INFINITY)
   {
   }
+
+  /// Most bytes that were in memory at once; what is allowed.
+  double Peak() const { return this->Peak_; }
+  double Room() const { return this->Room_; }
 
   /// What every case's votes and image become, known only after the first look at all of them.
   void SetRules(const rcn_strategy& strategy, const rcn_fusion_options& fusion, const rcn_normalize& normalize)
@@ -223,11 +189,12 @@ public:
     this->Fusion_ = fusion;
     this->Normalize_ = normalize;
     this->HasRules_ = true;
-    for (size_t i = 0; i < this->Cases_.size(); ++i)
+    this->MakeRoom(std::isfinite(this->Room_) ? this->Room_ : 0); // how much more a case takes now shows with the first one
+    for (LoadedCase& one : this->Cases_)
     {
-      if (!this->Cases_[i].Images.empty())
+      if (!one.Images.empty())
       {
-        this->Prepare(this->Cases_[i]);
+        this->Prepare(one);
       }
     }
   }
@@ -267,31 +234,71 @@ public:
   LoadedCase& Get(size_t index)
   {
     LoadedCase& one = this->Cases_[index];
-    if (one.Images.empty())
-    {
-      this->Read(one);
-      if (this->HasRules_)
-      {
-        this->Prepare(one);
-      }
-      this->Held_ += one.Bytes;
-    }
     if (std::isfinite(this->Room_))
     {
       this->Recent_.remove(index);
-      this->Recent_.push_back(index);
-      while (this->Held_ > this->Room_ && this->Recent_.size() > 1)
+    }
+    if (one.Images.empty())
+    {
+      this->MakeRoom(this->Needs(one));
+      try
       {
-        this->LetGo(this->Cases_[this->Recent_.front()]);
-        this->Recent_.pop_front();
+        this->Read(one);
+        if (this->HasRules_)
+        {
+          this->Prepare(one);
+        }
       }
+      catch (...)
+      {
+        this->LetGo(one);
+        throw;
+      }
+      this->Largest_ = std::max(this->Largest_, one.Bytes);
+    }
+    if (std::isfinite(this->Room_))
+    {
+      this->MakeRoom(0); // it may have taken more than was expected
+      this->Recent_.push_back(index);
     }
     return one;
   }
 
 private:
+  /// What a case will take, before it is read: as the last time, or as the largest one so far.
+  double Needs(const LoadedCase& one) const
+  {
+    if (one.Bytes <= 0 || (this->HasRules_ && !one.Scale.channels))
+    {
+      return std::max(this->Largest_, one.Bytes);
+    }
+    return one.Bytes;
+  }
+
+  /// Lets cases go, those not used for longest first, until there is room for so many bytes more.
+  void MakeRoom(double bytes)
+  {
+    while (this->Held_ + bytes > this->Room_ && !this->Recent_.empty())
+    {
+      this->LetGo(this->Cases_[this->Recent_.front()]);
+      this->Recent_.pop_front();
+    }
+  }
+
+  void Account(LoadedCase& one, double bytes)
+  {
+    one.Bytes += bytes;
+    this->Held_ += bytes;
+    this->Peak_ = std::max(this->Peak_, this->Held_);
+  }
+
+  /// What the core has allocated; differences of it are what a case takes.
+  double CoreBytes() const { return static_cast<double>(rcn_context_bytes(this->Workspace_.Context())); }
+
   void Read(LoadedCase& one)
   {
+    one.Bytes = 0;
+    const double before = this->CoreBytes();
     try
     {
       this->Workspace_.LoadCase(one.Source, this->Raters_);
@@ -300,7 +307,7 @@ private:
     {
       throw Error(error.Status(), error.Status() == RCN_ECANCELLED ? error.what() : "Case " + one.Source.Id + ": " + error.what());
     }
-    one.Images = this->Workspace_.Images();
+    one.Images = this->Workspace_.TakeImages();
     one.Geometry = *rcn_votes_geometry(this->Workspace_.Votes());
     one.Votes = this->Workspace_.TakeVotes();
     for (int r = 0; r < rcn_votes_raters(one.Votes.get()); ++r)
@@ -309,10 +316,11 @@ private:
     }
     this->Turn(one);
     one.Channels = ChannelsOf(one.Images);
-    one.Bytes = static_cast<double>(rcn_geometry_voxels(&one.Geometry)) * rcn_votes_code_bytes(one.Votes.get());
-    for (const rcn_channel& channel : one.Channels)
+    this->Account(one, this->CoreBytes() - before);
+    for (const Volume& image : one.Images)
     {
-      one.Bytes += static_cast<double>(rcn_geometry_voxels(&one.Geometry)) * static_cast<double>(rcn_type_size(channel.image.type));
+      this->Account(one, static_cast<double>(rcn_geometry_voxels(&image.Geometry())) * image.ChannelCount() *
+        static_cast<double>(rcn_type_size(image.View().type)));
     }
   }
 
@@ -343,19 +351,17 @@ private:
 
   void Prepare(LoadedCase& one)
   {
+    const double before = this->CoreBytes();
     rcn_context* context = this->Workspace_.Context();
     const std::string about = "Case " + one.Source.Id;
     one.Scale = FitScale(context, this->Normalize_, one.Images, about);
     rcn_target* target = nullptr;
     Check(rcn_target_create(&target, context, one.Votes.get(), &this->Strategy_, &this->Fusion_), context, about);
     one.Target.reset(target);
-    if (rcn_target_map(target))
-    {
-      one.Bytes += 4.0 * static_cast<double>(rcn_geometry_voxels(&one.Geometry));
-    }
     rcn_foci* foci = nullptr;
     Check(rcn_foci_create(&foci, context, one.Votes.get()), context, about);
     one.Foci.reset(foci);
+    this->Account(one, this->CoreBytes() - before);
   }
 
   void LetGo(LoadedCase& one)
@@ -370,7 +376,7 @@ private:
 
   Workspace& Workspace_;
   std::vector<std::string> Raters_;
-  double Room_, Held_ = 0;
+  double Room_, Held_ = 0, Peak_ = 0, Largest_ = 0; // bytes
   rcn_strategy Strategy_{};
   rcn_fusion_options Fusion_ = RCN_FUSION_OPTIONS_INIT;
   rcn_normalize Normalize_ = RCN_NORMALIZE_INIT;
@@ -408,6 +414,8 @@ public:
   TrainingResult Run();
 
 private:
+  void ClaimFiles();
+  bool IsInPlace() const;
   void ReadCases();
   void ReadAll(const std::vector<Case>& cases, std::vector<size_t>& numbers, std::vector<std::string>* names, bool inTurns);
   int OwnerOf(size_t index, size_t count, bool inTurns) const;
@@ -429,11 +437,16 @@ private:
   void SaveBest();
   void WriteLog() const;
   void FinishEpoch();
+  void CompareWithStart();
+  void AsStart(const std::function<void()>& judge);
+  void CopyStart() const;
+  void JudgeBest(bool resumed);
   TrainingEpoch Validate(rcn_net* net, const rcn_loss* loss, const float* lossValues);
   EvaluationReport Judge(rcn_net* net, const rcn_loss* loss, const float* lossValues, rcn_readout readout);
   Volume PredictLevels(rcn_net* net, const rcn_loss* loss, const float* lossValues, LoadedCase& one);
   void Loop();
   void Remark(const std::string& sentence) const;
+  void Warn(const std::string& sentence) const;
   void LeaveOut(const std::string& id, const std::string& sentence);
   bool OnProgress(double fraction, const char* stage);
   double SecondsTrained() const { return this->SecondsBefore_ + SecondsNow() - this->Start_; }
@@ -447,6 +460,7 @@ private:
   std::vector<std::string> Raters_;
   std::unique_ptr<CaseStore> Store_;
   std::vector<size_t> New_, Old_, Validation_; // numbers in the store
+  Handle<rcn_file_lock> Lock_;                 // of the first process
   std::unique_ptr<Model> Init_;                // a whole model to go on from
   bool InitIsEncoder_ = false;
   rcn_net_options Net_ = RCN_NET_OPTIONS_INIT;
@@ -464,6 +478,7 @@ private:
   double BestRps_ = INFINITY;
   int SinceBest_ = 0;
   bool Finished_ = false;
+  bool HasCheckpoint_ = false;    // of this training
   TrainingEpoch Pending_;         // of the epoch under way
   double SecondsBefore_ = 0, Start_ = 0, LastCheckpoint_ = 0, ValidationSeconds_ = 0;
 
@@ -484,10 +499,16 @@ void Training::Remark(const std::string& sentence) const
 void Training::LeaveOut(const std::string& id, const std::string& sentence)
 {
   this->Result_.LeftOut.push_back({ id, sentence });
+  this->Warn("Left out: " + sentence);
+}
+
+/// What a person must see.
+void Training::Warn(const std::string& sentence) const
+{
   const auto& tell = this->Options_.Warn ? this->Options_.Warn : this->Options_.Remark;
   if (tell)
   {
-    tell("Left out: " + sentence);
+    tell(sentence);
   }
 }
 
@@ -622,8 +643,32 @@ void Training::ReadCases()
     {
       throw Error(RCN_EINVALID, this->Options_.Rehearse + " has no case under \"training\".");
     }
+    // Of images only: patients of two lists may have the same name by chance.
+    DataList both;
+    both.Path = this->Options_.Rehearse + " and " + this->List_.Path;
+    const auto add = [&both](Case one, const char* name) {
+      one.Split = name;
+      one.Patient.clear();
+      both.Cases.push_back(one);
+    };
+    for (const Case& one : split.Old)
+    {
+      add(one, "training");
+    }
+    for (const Case& one : split.Validation)
+    {
+      add(one, "validation");
+    }
+    CheckSplits(both);
   }
-  this->Store_.reset(new CaseStore(this->Workspace_, this->Raters_, this->Options_.CacheGb));
+  // Where an encoder is frozen, what it makes of the cases is kept in memory, too.
+  const double room = 1e9 * this->Options_.CacheGb;
+  if (room > 0)
+  {
+    this->Train_.feature_bytes = std::min(this->Train_.feature_bytes, static_cast<int64_t>(std::min(room / 2, 1e18)));
+  }
+  this->Store_.reset(new CaseStore(this->Workspace_, this->Raters_,
+    this->Options_.FreezeEncoder ? room - std::min(room, static_cast<double>(this->Train_.feature_bytes)) : room));
   this->Net_.channels = 0;
   this->ReadAll(split.Training, this->New_, &this->Result_.TrainingCases, false);
   this->ReadAll(split.Old, this->Old_, nullptr, false);
@@ -640,6 +685,11 @@ void Training::ReadCases()
   if (!marked)
   {
     throw Error(RCN_EDATA, this->List_.Path + ": nobody marked anything in any training case; there is nothing to learn.");
+  }
+  if (this->Validation_.empty() && this->IsInPlace())
+  {
+    throw Error(RCN_EINVALID, this->List_.Path + " has no validation case that could tell whether a retrained " + this->Options_.Output +
+      " is better; add some, or write to another file.");
   }
   if (this->Validation_.empty())
   {
@@ -660,6 +710,10 @@ void Training::ChooseNetwork()
     Check(rcn_model_read(&arch, this->Context_, this->Options_.Init.c_str(), "arch"), this->Context_);
     this->InitIsEncoder_ = !arch;
     rcn_model_free(arch, this->Context_);
+    if (this->InitIsEncoder_ && this->IsInPlace())
+    {
+      throw Error(RCN_EINVALID, this->Options_.Init + " holds an encoder's weights and is no model to retrain; write to another file.");
+    }
   }
   if (!this->Options_.Init.empty() && !this->InitIsEncoder_)
   {
@@ -1236,6 +1290,7 @@ void Training::WriteLog() const
 void Training::SaveCheckpoint()
 {
   this->LastCheckpoint_ = SecondsNow();
+  this->HasCheckpoint_ = true;
   if (!this->Processes_.IsFirst())
   {
     return;
@@ -1314,6 +1369,7 @@ bool Training::ResumeState()
   const double seconds = NumberAt(state.get(), "seconds");
   this->SecondsBefore_ = seconds >= 0 && seconds < 1e12 ? seconds : 0;
   this->Finished_ = json_is_true(json_object_get(state.get(), "finished"));
+  this->HasCheckpoint_ = true;
   return true;
 }
 
@@ -1352,6 +1408,15 @@ void Training::FinishEpoch()
   epoch.Best = this->Validation_.empty() || epoch.Rps < this->BestRps_;
   if (epoch.Best)
   {
+    if (!this->HasCheckpoint_)
+    {
+      this->SaveCheckpoint(); // a model without one is somebody else's, who would be refused if this process were killed now
+    }
+    if (this->Result_.Best == 0 && this->Init_ && this->Init_->Info().Correction)
+    {
+      this->Warn("The correction in " + this->Options_.Init + " was fitted to its weights and is dropped with them; fit a new one with "
+        "rater-consensus recalibrate.");
+    }
     this->BestRps_ = epoch.Rps;
     this->Result_.Best = epoch.Epoch;
     this->SinceBest_ = 0;
@@ -1458,19 +1523,124 @@ void Training::Loop()
   }
 }
 
-TrainingResult Training::Run()
+/// The file that training goes on from is the one that it writes.
+bool Training::IsInPlace() const
 {
-  this->Result_.Model = this->Options_.Output;
-  this->Result_.Checkpoint = TrainingFiles(this->Options_.Output)[1];
-  this->Result_.Log = TrainingFiles(this->Options_.Output)[2];
-  for (const std::string& path : { this->Result_.Model, this->Result_.Checkpoint, this->Result_.Log })
+  std::error_code ignored;
+  return !this->Options_.Init.empty() && fs::equivalent(this->Options_.Init, this->Options_.Output, ignored);
+}
+
+/// Nobody else writes them from here on, and nothing that is there is replaced unless a person said so: with --overwrite, with
+/// --resume, which goes on from a checkpoint, or by naming the model to go on from.
+void Training::ClaimFiles()
+{
+  if (!this->Processes_.IsFirst())
   {
-    const std::string sentence = this->Processes_.IsFirst() ? FileBeside::Check(path) : "";
+    return;
+  }
+  for (const std::string& path : TrainingFiles(this->Options_.Output))
+  {
+    const std::string sentence = FileBeside::Check(path);
     if (!sentence.empty())
     {
       throw Error(RCN_EIO, sentence);
     }
   }
+  rcn_file_lock* lock = nullptr;
+  Check(rcn_file_lock_create(&lock, this->Context_, this->Options_.Output.c_str()), this->Context_);
+  this->Lock_.reset(lock);
+  std::error_code ignored;
+  const bool canResume = fs::exists(this->Result_.Checkpoint, ignored);
+  const std::string file = TrainingFileInTheWay(this->Options_.Output);
+  if (file.empty() || this->Options_.Overwrite || (this->Options_.Resume && canResume) || this->IsInPlace())
+  {
+    return;
+  }
+  throw Error(RCN_EINVALID, file + " exists already" +
+    (canResume                ? "; use --resume to go on with its training, --overwrite to replace it, or another -o."
+        : this->Options_.Resume ? ", and there is no " + this->Result_.Checkpoint + " to resume from; use --overwrite to replace it, or another -o."
+                                : "; use --overwrite to replace it, or another -o."));
+}
+
+/// Judges the model that training starts from as it is in use: with its own normalization.
+void Training::AsStart(const std::function<void()>& judge)
+{
+  const rcn_normalize ours = std::exchange(this->Normalize_, this->Init_->Info().Normalization);
+  try
+  {
+    judge();
+  }
+  catch (...)
+  {
+    this->Normalize_ = ours; // a checkpoint is written when this was cancelled
+    throw;
+  }
+  this->Normalize_ = ours;
+}
+
+/// The model that training starts from is the best one so far.
+void Training::CompareWithStart()
+{
+  const ModelInfo& info = this->Init_->Info();
+  TrainingEpoch before;
+  this->AsStart([&] {
+    before = this->Validate(this->Network_.get(), this->Init_->Loss(), info.LossParameters.empty() ? nullptr : info.LossParameters.data());
+  });
+  before.Rate = before.Loss = NotANumber;
+  before.Seconds = this->SecondsTrained();
+  before.Megabytes = PeakMegabytes(this->Context_);
+  before.Best = true;
+  this->BestRps_ = std::isfinite(before.Rps) ? before.Rps : INFINITY;
+  this->Result_.Readout = ReadoutText(info.Readout, info.AtLeast);
+  this->Result_.Epochs.push_back(before);
+  if (this->Options_.EpochDone)
+  {
+    this->Options_.EpochDone(before);
+  }
+}
+
+/// No epoch was better: the model is the one that training started from, byte for byte.
+void Training::CopyStart() const
+{
+  if (this->IsInPlace())
+  {
+    return;
+  }
+  FileBeside beside(this->Options_.Output);
+  std::error_code failure;
+  fs::copy_file(this->Options_.Init, beside.Path(), fs::copy_options::overwrite_existing, failure);
+  if (failure)
+  {
+    throw Error(RCN_EIO, this->Options_.Init + " cannot be copied to " + this->Options_.Output + ": " + failure.message() + ".");
+  }
+  beside.Commit();
+}
+
+/// The best model, and the one that training started from.
+void Training::JudgeBest(bool resumed)
+{
+  const Model best(this->Context_, this->Result_.Model);
+  const rcn_readout readout = best.Info().Readout;
+  const auto valuesOf = [](const Model& model) {
+    return model.Info().LossParameters.empty() ? nullptr : model.Info().LossParameters.data();
+  };
+  // After a break, the file to go on from may be the one that was replaced.
+  if (this->Init_ && !(resumed && this->IsInPlace() && !this->Result_.KeptStart))
+  {
+    this->AsStart(
+      [&] { this->Result_.Before = this->Judge(this->Init_->Net(), this->Init_->Loss(), valuesOf(*this->Init_), readout); });
+    this->Result_.HasBefore = this->Result_.Before.Cases > 0;
+  }
+  this->Result_.After = this->Result_.KeptStart ? this->Result_.Before : this->Judge(best.Net(), best.Loss(), valuesOf(best), readout);
+}
+
+TrainingResult Training::Run()
+{
+  this->Result_.Model = this->Options_.Output;
+  const std::vector<std::string> files = TrainingFiles(this->Options_.Output);
+  this->Result_.Checkpoint = files[1];
+  this->Result_.Log = files[2];
+  this->ClaimFiles();
   this->ReadCases();
   this->ChooseNetwork();
   this->ChooseAxes();
@@ -1479,22 +1649,17 @@ TrainingResult Training::Run()
   this->ChooseNormalization();
   this->MakeNetwork();
   this->MakeTraining();
+  if (this->Store_->Peak() > this->Store_->Room())
+  {
+    this->Remark("One case alone takes more memory than --cache-gb allows: " + Fixed(this->Store_->Peak() / 1e9, 3) + " GB.");
+  }
   this->Start_ = SecondsNow();
   const bool resumed = this->Options_.Resume && this->ResumeState();
   try
   {
-    const rcn_loss* loss = rcn_train_loss(this->Trainer_.get());
     if (this->Init_ && !resumed && !this->Validation_.empty())
     {
-      TrainingEpoch before = this->Validate(this->Network_.get(), loss, rcn_train_loss_values(this->Trainer_.get()));
-      before.Rate = before.Loss = NotANumber;
-      before.Seconds = this->SecondsTrained();
-      before.Megabytes = PeakMegabytes(this->Context_);
-      this->Result_.Epochs.push_back(before);
-      if (this->Options_.EpochDone)
-      {
-        this->Options_.EpochDone(before);
-      }
+      this->CompareWithStart();
     }
     this->Loop();
   }
@@ -1514,31 +1679,24 @@ TrainingResult Training::Run()
     this->Result_.Interrupted = true;
     return std::move(this->Result_);
   }
+  this->Result_.KeptStart = this->Init_ && !this->Validation_.empty() && this->Result_.Best == 0;
+  this->Result_.DroppedCorrection = this->Init_ && !this->Result_.KeptStart && this->Init_->Info().Correction;
+  if (this->Result_.KeptStart && this->Processes_.IsFirst())
+  {
+    this->CopyStart();
+  }
   this->Processes_.Meet(); // the model is written
   if (!this->Validation_.empty())
   {
-    const Model best(this->Context_, this->Result_.Model);
-    const rcn_readout readout = best.Info().Readout;
-    const std::vector<float>& values = best.Info().LossParameters;
-    this->Result_.After = this->Judge(best.Net(), best.Loss(), values.empty() ? nullptr : values.data(), readout);
-    if (this->Init_)
-    {
-      const std::vector<float>& old = this->Init_->Info().LossParameters;
-      this->Result_.Before = this->Judge(this->Init_->Net(), this->Init_->Loss(), old.empty() ? nullptr : old.data(), readout);
-      this->Result_.HasBefore = this->Result_.Before.Cases > 0;
-    }
+    this->JudgeBest(resumed);
   }
+  this->Result_.CacheBytes = this->Store_->Peak();
   return std::move(this->Result_);
 }
 
 } // namespace
 
 // ---- the interface ------------------------------------------------------------------------------
-
-std::vector<std::string> TrainingFiles(const std::string& model)
-{
-  return { model, Stem(model) + ".checkpoint.safetensors", Stem(model) + ".log.csv" };
-}
 
 std::vector<std::string> StrategyNames()
 {
@@ -1548,6 +1706,40 @@ std::vector<std::string> StrategyNames()
     names.push_back(rcn_strategy_name(i));
   }
   return names;
+}
+
+std::vector<std::string> TrainingFiles(const std::string& model)
+{
+  const std::string ending = ".safetensors";
+  const std::string stem = EndsWith(model, ending) ? model.substr(0, model.size() - ending.size()) : model;
+  return { model, stem + ".checkpoint" + ending, stem + ".log.csv" };
+}
+
+std::string TrainingFileInTheWay(const std::string& model)
+{
+  std::error_code ignored;
+  for (const std::string& file : TrainingFiles(model))
+  {
+    if (fs::exists(file, ignored))
+    {
+      return file;
+    }
+  }
+  return "";
+}
+
+std::string RemoveTraining(const std::string& model)
+{
+  for (const std::string& file : TrainingFiles(model))
+  {
+    std::error_code failure;
+    fs::remove(file, failure);
+    if (failure)
+    {
+      return file + " cannot be removed: " + failure.message() + ".";
+    }
+  }
+  return "";
 }
 
 std::string CheckTraining(const TrainingOptions& options)
@@ -1627,6 +1819,9 @@ json_t* TrainingJson(const TrainingResult& result)
   json_object_set_new(root, "log", JsonString(result.Log));
   json_object_set_new(root, "interrupted", json_boolean(result.Interrupted));
   json_object_set_new(root, "best", json_integer(result.Best));
+  json_object_set_new(root, "kept_start", json_boolean(result.KeptStart));
+  json_object_set_new(root, "dropped_correction", json_boolean(result.DroppedCorrection));
+  json_object_set_new(root, "cache_bytes", JsonNumber(result.CacheBytes));
   json_object_set_new(root, "readout", JsonString(result.Readout));
   json_object_set_new(root, "steps", json_integer(result.Steps));
   json_object_set_new(root, "epochs", EpochsJson(result.Epochs));

@@ -59,7 +59,8 @@ struct TrainingOptions
   double ValidationShare = 0.15;    ///< taken from training, by patient, where the list has no validation cases
   bool Split = false;               ///< make that split anew also where the list has validation cases
   std::string Rehearse;             ///< a list of old cases; as many of them as new ones in each epoch
-  double CacheGb = 0;               ///< keep at most so much in memory and read again; 0: everything
+  double CacheGb = 0;               ///< each process keeps at most so much of its cases in memory (but always the one in
+                                    ///< use) and reads again; 0: everything
   WorkspaceOptions Workspace;       ///< threads, resampling of masks, ...
 
   // ---- model
@@ -108,13 +109,14 @@ struct TrainingOptions
 
   // ---- going on
   bool Resume = false;
+  bool Overwrite = false;           ///< replace a model, checkpoint or log that is there; Resume and Init = Output do so too
   double CheckpointSeconds = 30;    ///< at the end of an epoch when the last one is older; within an epoch ten times as old
 
   // ---- listeners, on the calling thread
   std::function<bool(const TrainingProgress&)> Progress; ///< true: finish the step, save and return
   std::function<void(const TrainingEpoch&)> EpochDone;
   std::function<void(const std::string&)> Remark;        ///< a sentence that a person should see
-  std::function<void(const std::string&)> Warn;          ///< one that a person must see: a case was left out; empty: Remark
+  std::function<void(const std::string&)> Warn;          ///< one that a person must see: a case was left out, a correction dropped; empty: Remark
 };
 
 struct TrainingResult
@@ -123,6 +125,9 @@ struct TrainingResult
   std::string Model, Checkpoint, Log;
   std::vector<TrainingEpoch> Epochs; ///< [0] is the starting model when there was one
   int Best = 0;                      ///< Epoch of the best model
+  bool KeptStart = false;            ///< no epoch was better than the model Init, which Model is, byte for byte
+  bool DroppedCorrection = false;    ///< that of Init, which was fitted to other weights
+  double CacheBytes = 0;             ///< most that the cases of this process took in memory at once
   std::string Readout;               ///< stored in the model
   std::vector<std::string> Raters;
   std::vector<std::string> TrainingCases, ValidationCases;
@@ -145,10 +150,17 @@ std::vector<std::string> StrategyNames();
 /// The sentence TrainModel() would fail with because of the options alone; empty when they look fine.
 std::string CheckTraining(const TrainingOptions& options);
 
-/// The files of a training whose model is `model`: the model, its checkpoint and its log.
+/// What a training writes: the model, where it stands, and its log.
 std::vector<std::string> TrainingFiles(const std::string& model);
 
-/// Trains; throws Error. An interrupted training is no error: the result says so.
+/// The first of them that is there already, which a new training must not replace unasked; empty: none.
+std::string TrainingFileInTheWay(const std::string& model);
+
+/// Removes them, of a training that nobody wants. Returns the sentence that says what cannot be removed; empty: all gone.
+std::string RemoveTraining(const std::string& model);
+
+/// Trains; throws Error. An interrupted training is no error: the result says so, and the best model so far is in its file.
+/// Nobody else can train to the same file meanwhile.
 TrainingResult TrainModel(const TrainingOptions& options);
 
 /// The result for machines: epochs, best, readout, cases, left_out, seconds, validation (as EvaluationJson), before.

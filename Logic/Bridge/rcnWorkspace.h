@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "rcn/rcn_agreement.h"
@@ -89,6 +90,8 @@ public:
   /// The image's first file; Images() has all of them, one or more channels each, in the same geometry.
   const Volume& Image() const;
   const std::vector<Volume>& Images() const { return this->Images_; }
+  /// Hands them over likewise.
+  std::vector<Volume> TakeImages() { return std::exchange(this->Images_, {}); }
   bool HasImage() const { return !this->Images_.empty(); }
   rcn_context* Context() const { return this->Context_.get(); }
 

@@ -416,6 +416,10 @@ int RunRecalibrate(const Arguments& arguments)
   {
     used.Set("--split", "validation");
   }
+  if (arguments.Has("--data"))
+  {
+    CheckSplits(ReadDataList(arguments.Get("--data"))); // or the correction would be judged on those it was fitted to
+  }
   EvaluationOptions options = EvaluationOptionsFrom(arguments);
   rcn_recalib_method method = RCN_RECALIB_TEMPERATURE;
   while (arguments.Get("--method") != rcn_recalib_name(method))

@@ -140,7 +140,8 @@ std::string EpochLine(const TrainingEpoch& epoch, int epochs)
 
 std::string Summary(const TrainingResult& result)
 {
-  std::string text = "Trained on " + Counted(static_cast<int64_t>(result.TrainingCases.size()), "case") + "; best after epoch " + std::to_string(result.Best) + "\n";
+  std::string text = "Trained on " + Counted(static_cast<int64_t>(result.TrainingCases.size()), "case") +
+    (result.KeptStart ? "; no epoch was better than the model that training started from" : "; best after epoch " + std::to_string(result.Best)) + "\n";
   if (result.After.Cases > 0)
   {
     Table table({ "Validation, box around all marks", "MR-ECE (%)", "95 % interval", "Brier", "AUC", "Dice" });
@@ -153,10 +154,11 @@ std::string Summary(const TrainingResult& result)
     {
       add("before", result.Before);
     }
-    add((result.HasBefore ? "after" : "model") + std::string(" (readout ") + result.Readout + ")", result.After);
+    add((result.KeptStart ? "after (unchanged, readout " : result.HasBefore ? "after (readout " : "model (readout ") + result.Readout + ")", result.After);
     text += table.Text() + WorstBinInWords(result.After) + "\n";
   }
-  return text + "Written: " + result.Model + " (the model), " + result.Log + " (each epoch)\n";
+  return text + (result.KeptStart ? "Unchanged: " : "Written: ") + result.Model + (result.KeptStart ? " (the model that training started from), " : " (the model), ") +
+    result.Log + " (each epoch)\n";
 }
 
 int RunTrain(const Arguments& arguments)
@@ -172,6 +174,7 @@ int RunTrain(const Arguments& arguments)
   options.Data = arguments.Get("--data");
   options.Output = arguments.Get("-o");
   options.Resume = arguments.Has("--resume");
+  options.Overwrite = arguments.Has("--overwrite");
   options.Remark = [&terminal](const std::string& sentence) { terminal.Remark(sentence); };
   options.Warn = [&terminal](const std::string& sentence) { terminal.Warn(sentence); };
   options.EpochDone = [&](const TrainingEpoch& epoch) { terminal.Remark(EpochLine(epoch, options.Epochs)); };
@@ -294,7 +297,8 @@ std::vector<Option> TrainingOptionTable()
     { "--depth", "N", "unet: how often the resolution is halved (4)" },
     { "--norm", "KIND", "unet: norm (batch)", { "batch", "instance" } },
     { "--dropout", "P", "fpn: share of feature maps left out (0.2)" },
-    { "--init", "FILE", "start from a ResNet's weights (fpn), or go on from a model; then validation is shown before and after", {}, false, FileUse::Read },
+    { "--init", "FILE", "start from a ResNet's weights (fpn), or go on from a model: validation is shown before and after, and the model stays "
+        "as it is where no epoch is better, also with -o naming the same file", {}, false, FileUse::Read },
     { "--other-raters", "", "with --init: the model may have learned from raters of other names" },
     { "--freeze", "PART", "leave this part of the network as it is", { "encoder" } },
     { "--rehearse", "LIST", "mix in as many old cases of this list, so that nothing is forgotten", {}, false, FileUse::ReadList },
@@ -324,7 +328,7 @@ std::vector<Option> TrainingOptionTable()
     { "--fold", "K", "which of them validates (0)" },
     { "--split", "SHARE", "make the split anew: this share validates, by patient (0.15 where the list has no validation cases)" },
     { "--skip-bad", "", "go on without cases that cannot be read" },
-    { "--cache-gb", "GB", "keep at most so much of the data in memory and read again beyond it (everything)" },
+    { "--cache-gb", "GB", "keep at most so much of the cases in memory, with mpirun in each process, and read again beyond it; one case is always kept (everything)" },
     { "--seed", "N", "another N, another training (0)" },
     { "--checkpoint-seconds", "S", "how old a checkpoint may get before the end of an epoch renews it; within an epoch ten times as old (30)" },
     { "--resample", "", "resample masks of another geometry (nearest neighbour) instead of refusing them" },
@@ -344,6 +348,7 @@ Command TrainCommand()
                 { "-o", "MODEL", "the model's file, MODEL.safetensors; beside it MODEL.log.csv and MODEL.checkpoint.safetensors" },
                 { "--strategy", "NAME", "what is learned (rps, or that of --init)", StrategyNames() },
                 { "--resume", "", "go on from the checkpoint" },
+                { "--overwrite", "", "replace the model, checkpoint and log that are there already" },
                 { "--figure", "FILE", "reliability diagram of the validation cases (.svg, .png); with --init before and after", {}, false, FileUse::Written } },
            TrainingOptionTable()),
       OutputOptions()),

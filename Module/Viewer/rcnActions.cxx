@@ -558,6 +558,7 @@ Recalibrated RecalibrateModel(const Session& session, const std::string& model, 
   SessionJudgement judgement = how;
   judgement.Model = model;
   judgement.Split = split;
+  CheckSplits(session.Data());
   Workspace work;
   if (Model(work.Context(), entry.Path).Info().Correction)
   {

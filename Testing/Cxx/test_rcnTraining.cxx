@@ -1,5 +1,8 @@
 #include "rcnTraining.h"
 
+#include "rcn/rcn_model.h"
+#include "rcnModel.h"
+
 #include "rcnTest.h"
 #include "rcnTestData.h"
 
@@ -113,6 +116,221 @@ void CasesCanBeReadAgain()
   CHECK(Weights(folder / "kept.safetensors") == Weights(folder / "again.safetensors"));
 }
 
+/// What cases take in memory is counted as it is allocated, and never more than allowed: while reading, training on new and
+/// old cases, and validating. svls keeps a map of each case, others next to nothing.
+void CasesKeepToTheirRoom()
+{
+  const Folder folder, elsewhere;
+  const rcn::DataList list = WritePhantoms(folder);
+  const std::string old = WritePhantomList(elsewhere);
+  int number = 0;
+  for (const char* strategy : { "svls", "rps" })
+  {
+    rcn::TrainingOptions options = Quick(list, folder / ("m" + std::to_string(++number) + ".safetensors"));
+    options.Strategy = strategy;
+    options.Rehearse = old;
+    std::vector<std::string> remarks;
+    options.Remark = [&](const std::string& remark) { remarks.push_back(remark); };
+    const double all = rcn::TrainModel(options).CacheBytes;
+    // 5 cases to learn from, 5 old ones and 2 to validate on; each has its image in float32 and 64 kB of places at least.
+    CHECK(all >= 12 * (4.0 * 32 * 32 + 65536));
+    for (const double cases : { 2.5, 7.5 })
+    {
+      options.Output = folder / ("m" + std::to_string(++number) + ".safetensors");
+      options.CacheGb = cases / 12 * all / 1e9;
+      const double held = rcn::TrainModel(options).CacheBytes;
+      CHECK(held <= 1e9 * options.CacheGb && held > (cases - 1) / 12 * all);
+    }
+    CHECK(remarks.empty());
+    // Not even room for one: it is held all the same, and said.
+    options.Output = folder / ("m" + std::to_string(++number) + ".safetensors");
+    options.CacheGb = 1e-9;
+    CHECK_NEAR(rcn::TrainModel(options).CacheBytes, all / 12, 0.01 * all / 12);
+    CHECK(remarks.size() == 1 && remarks.front().find("One case alone takes more memory") == 0);
+  }
+}
+
+/// The model to start from competes: where no epoch is better it stays, to the byte, with its correction.
+void AGoodModelStays()
+{
+  const Folder folder;
+  const rcn::DataList list = WritePhantoms(folder);
+  const std::string good = folder / "good.safetensors";
+  rcn::TrainingOptions options = Quick(list, good);
+  options.Epochs = 8;
+  rcn::TrainModel(options);
+  const std::string before = rcn::ReadText(good);
+  options.Epochs = 2;
+  options.Rate = 30; // ruins it
+  options.Init = good;
+  rcn::TrainingResult result = rcn::TrainModel(options); // in place
+  CHECK(result.KeptStart && result.Best == 0 && !result.DroppedCorrection && rcn::ReadText(good) == before);
+  CHECK(result.Epochs.size() == 3 && result.Epochs[0].Best && !result.Epochs[1].Best && !result.Epochs[2].Best);
+  CHECK(result.HasBefore && result.After.Figures[RCN_MR_ECE] == result.Before.Figures[RCN_MR_ECE]);
+  // Elsewhere: a copy. With another normalization: the old model is judged with its own.
+  options.Output = folder / "copy.safetensors";
+  options.HasNormalization = true;
+  options.Normalization.kind = RCN_NORMALIZE_PERCENTILE;
+  const rcn::TrainingResult copied = rcn::TrainModel(options);
+  CHECK(copied.KeptStart && rcn::ReadText(copied.Model) == before);
+  CHECK(copied.Epochs[0].Rps == result.Epochs[0].Rps && copied.After.Figures[RCN_MR_ECE] == result.After.Figures[RCN_MR_ECE]);
+  // A weak one is replaced by the first better epoch, and its correction goes with a sentence.
+  const std::string weak = folder / "weak.safetensors";
+  options = Quick(list, weak);
+  options.Epochs = 1;
+  options.Rate = 1e-5;
+  rcn::TrainModel(options);
+  rcn::Workspace workspace;
+  rcn::Recalibration correction;
+  correction.Correction.method = RCN_RECALIB_TEMPERATURE;
+  correction.Correction.levels = 4;
+  correction.Correction.parameters[0] = 1.5;
+  rcn::Check(rcn_model_set(workspace.Context(), weak.c_str(), "recalibration", rcn::RecalibrationText(correction).c_str()),
+    workspace.Context());
+  options.Epochs = 6;
+  options.Rate = 0.01;
+  options.Init = weak;
+  int said = 0;
+  options.Remark = [&](const std::string& remark) { said += remark.find("The correction in") == 0; };
+  result = rcn::TrainModel(options);
+  CHECK(!result.KeptStart && result.Best > 0 && result.DroppedCorrection && said == 1 && result.HasBefore);
+  CHECK(!rcn::Model(workspace.Context(), weak).Info().Correction);
+  // Nothing could tell whether it got better.
+  rcn::DataList unjudged = list;
+  unjudged.Cases.resize(1);
+  options.List = &unjudged;
+  CHECK_THROWS(rcn::TrainModel(options), RCN_EINVALID, "no validation case");
+}
+
+/// A training that goes on in place after a break: from its checkpoint, with the old model still to be beaten.
+void InPlaceGoesOn()
+{
+  const Folder folder;
+  const rcn::DataList list = WritePhantoms(folder);
+  const std::string model = folder / "m.safetensors";
+  rcn::TrainingOptions options = Quick(list, model);
+  options.Epochs = 1;
+  options.Rate = 1e-5;
+  rcn::TrainModel(options);
+  std::filesystem::copy_file(model, folder / "other.safetensors");
+  options.Epochs = 4;
+  options.Rate = 0.01;
+  options.Init = model;
+  options.Progress = [&](const rcn::TrainingProgress& progress) { return progress.Epoch == 3; };
+  CHECK(rcn::TrainModel(options).Interrupted && std::filesystem::exists(model));
+  options.Progress = nullptr;
+  options.Resume = true;
+  const rcn::TrainingResult result = rcn::TrainModel(options);
+  CHECK(!result.Interrupted && result.Best > 0 && result.Epochs.size() == 5 && !result.HasBefore);
+  options.Resume = false;
+  options.Init = folder / "other.safetensors";
+  options.Output = folder / "whole.safetensors";
+  rcn::TrainModel(options);
+  CHECK(Weights(model) == Weights(folder / "whole.safetensors"));
+}
+
+/// Nothing that is there is replaced unasked: model, checkpoint or log.
+void NothingIsOverwrittenUnasked()
+{
+  const Folder folder;
+  const rcn::DataList list = WritePhantoms(folder);
+  const std::string model = folder / "m.safetensors";
+  rcn::TrainingOptions options = Quick(list, model);
+  options.Epochs = 1;
+  rcn::TrainModel(options);
+  const std::string before = rcn::ReadText(model);
+  options.Seed = 7;
+  CHECK_THROWS(rcn::TrainModel(options), RCN_EINVALID, "m.safetensors exists already; use --resume to go on with its training, --overwrite");
+  std::filesystem::remove(folder / "m.checkpoint.safetensors");
+  CHECK_THROWS(rcn::TrainModel(options), RCN_EINVALID, "m.safetensors exists already; use --overwrite");
+  options.Resume = true;
+  CHECK_THROWS(rcn::TrainModel(options), RCN_EINVALID, "m.checkpoint.safetensors to resume from");
+  options.Resume = false;
+  CHECK(rcn::ReadText(model) == before);
+  options.Overwrite = true;
+  rcn::TrainModel(options);
+  CHECK(rcn::ReadText(model) != before);
+  options.Overwrite = false;
+  options.Output = folder / "n.safetensors";
+  std::ofstream(folder / "n.log.csv") << "of somebody else";
+  CHECK_THROWS(rcn::TrainModel(options), RCN_EINVALID, "n.log.csv exists already");
+  CHECK(TextOf(folder / "n.log.csv") == "of somebody else" && !std::filesystem::exists(folder / "n.safetensors.lock"));
+  CHECK(rcn::TrainingFileInTheWay(folder / "n.safetensors") == folder / "n.log.csv");
+  CHECK(rcn::RemoveTraining(folder / "n.safetensors").empty() && rcn::TrainingFileInTheWay(folder / "n.safetensors").empty());
+}
+
+/// Two trainings with one output, also by another name of it: the second one is refused, the first one undisturbed.
+void OneTrainingAtATime()
+{
+  const Folder folder;
+  const rcn::DataList list = WritePhantoms(folder);
+  std::filesystem::create_symlink("m.safetensors", folder / "link.safetensors");
+  rcn::TrainingOptions options = Quick(list, folder / "link.safetensors");
+  options.Epochs = 1;
+  int tried = 0;
+  options.Progress = [&](const rcn::TrainingProgress& progress) {
+    if (progress.Epoch > 0 && !tried++)
+    {
+      const rcn::TrainingOptions second = Quick(list, folder / "m.safetensors");
+      CHECK_THROWS(rcn::TrainModel(second), RCN_EIO, "m.safetensors is being trained already (by process " + std::to_string(getpid()));
+    }
+    return false;
+  };
+  CHECK(!rcn::TrainModel(options).Interrupted && tried > 0);
+  CHECK(std::filesystem::is_symlink(folder / "link.safetensors") && std::filesystem::is_regular_file(folder / "m.safetensors"));
+  CHECK(std::filesystem::exists(folder / "link.log.csv") && !std::filesystem::exists(folder / "m.safetensors.lock"));
+}
+
+/// Stopped after the first epoch: the best model so far is there, and no lock.
+void AnInterruptedTrainingKeepsItsModel()
+{
+  const Folder folder;
+  const rcn::DataList list = WritePhantoms(folder);
+  rcn::TrainingOptions options = Quick(list, folder / "m.safetensors");
+  bool epoch = false;
+  options.EpochDone = [&](const rcn::TrainingEpoch&) { epoch = true; };
+  options.Progress = [&](const rcn::TrainingProgress&) { return epoch; };
+  const rcn::TrainingResult result = rcn::TrainModel(options);
+  CHECK(result.Interrupted && result.Best == 1 && result.Epochs.size() == 1);
+  rcn::Workspace workspace;
+  CHECK(rcn::Model(workspace.Context(), result.Model).Info().Raters == list.Raters);
+  CHECK(!std::filesystem::exists(folder / "m.safetensors.lock"));
+}
+
+/// Nobody is in two splits; training and validation that are divided anew are one.
+void PatientsStayApart()
+{
+  const Folder folder;
+  rcn::DataList list = WritePhantoms(folder);
+  list.Cases[0].Patient = "P7";
+  rcn::TrainingOptions options = Quick(list, folder / "m.safetensors");
+  options.Epochs = 1;
+  for (rcn::Case& one : list.Cases)
+  {
+    if (one.Split == "validation")
+    {
+      one.Patient = "P7";
+    }
+  }
+  CHECK_THROWS(rcn::TrainModel(options), RCN_EINVALID, "the patient P7 is in training (case c0) and in validation (case c5); keep all");
+  options.Split = true;
+  options.ValidationShare = 0.3;
+  CHECK(!rcn::TrainModel(options).Interrupted);
+  list.Cases[1].Split = "test";
+  list.Cases[1].Patient = "P7";
+  options.Output = folder / "n.safetensors";
+  CHECK_THROWS(rcn::TrainModel(options), RCN_EINVALID, "the patient P7 is in training (case c0) and in test (case c1)");
+  // An old case that is rehearsed is not validated on.
+  list = WritePhantoms(folder);
+  const Folder elsewhere;
+  const std::string old = WritePhantomList(elsewhere);
+  const rcn::DataList olds = rcn::ReadDataList(old);
+  list.Cases[5].Images = olds.Cases[0].Images;
+  options = Quick(list, folder / "n.safetensors");
+  options.Rehearse = old;
+  CHECK_THROWS(rcn::TrainModel(options), RCN_EINVALID, "is in training (case c0) and in validation (case c5)");
+}
+
 void EndsOnTimeOrEarly()
 {
   const Folder folder;
@@ -123,6 +341,7 @@ void EndsOnTimeOrEarly()
   rcn::TrainingResult result = rcn::TrainModel(options);
   CHECK(!result.Interrupted && result.Steps > 0 && result.Steps < 100000);
   CHECK(std::filesystem::exists(result.Model) && result.Epochs.back().Rate < options.Rate);
+  options.Overwrite = true;
   options.Minutes = 0;
   options.Patience = 1;
   options.Rate = 10; // gets worse soon
@@ -138,6 +357,7 @@ void IsJudgedAsWished()
   rcn::TrainingOptions options = Quick(list, folder / "m.safetensors");
   options.Epochs = 1;
   const rcn::TrainingResult box = rcn::TrainModel(options);
+  options.Overwrite = true;
   options.Region = RCN_REGION_DISPUTED;
   options.Bins = 4;
   const rcn::TrainingResult disputed = rcn::TrainModel(options);
@@ -188,6 +408,13 @@ int main()
   RUN(TellsHowFarItIs);
   RUN(StopsAnywhere);
   RUN(CasesCanBeReadAgain);
+  RUN(CasesKeepToTheirRoom);
+  RUN(AGoodModelStays);
+  RUN(InPlaceGoesOn);
+  RUN(NothingIsOverwrittenUnasked);
+  RUN(OneTrainingAtATime);
+  RUN(AnInterruptedTrainingKeepsItsModel);
+  RUN(PatientsStayApart);
   RUN(EndsOnTimeOrEarly);
   RUN(IsJudgedAsWished);
   RUN(BadOptions);

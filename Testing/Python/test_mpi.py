@@ -431,6 +431,7 @@ def test_two_machines(data, alone, tmp_path, two_machines):
     content["training"][-1]["image"] = "away.png"
     (data.parent / "away.json").write_text(json.dumps(content))
     words[2] = str(data.parent / "away.json")
+    words.append("--overwrite")
     done = subprocess.run([*launch, *words], capture_output=True, timeout=240, env=ENVIRONMENT, text=True)
     lines = messages(done.stderr)
     assert done.returncode == 2 and len(lines) == 1 and "process 1 of 2 on second-machine" in lines[0] and "away.png" in lines[0], done.stderr

@@ -326,7 +326,11 @@ def test_bad_input(data, tmp_path):
 
     def patient(d):
         d["training"][0]["patient"] = d["test"][0]["patient"] = "P7"
-    train("P7", edited(data, patient, "c.json"))
+    train(["P7", "training (case tr0)", "test (case te0)"], edited(data, patient, "c.json"))
+
+    def validated(d):
+        d["training"][2]["patient"] = d["validation"][1]["patient"] = "P8"
+    train(["P8", "training (case tr2)", "validation (case va1)"], edited(data, validated, "h.json"))
     train("image", edited(data, lambda d: d["training"][1].pop("image"), "d.json"))
     train("label", edited(data, lambda d: d["training"][1].pop("label"), "e.json"))
     (data.parent / "bad.png").write_bytes(b"no image")
@@ -359,7 +363,7 @@ def test_splits(data, tmp_path):
     seen = []
     for fold in range(3):
         run("train", "--data", grouped, "-o", tmp_path / "m.safetensors", *quick(epochs=1), "--folds", "3", "--fold", str(fold),
-            "--json", tmp_path / "m.json", "--quiet")
+            "--json", tmp_path / "m.json", "--quiet", "--overwrite")
         cases = json.loads((tmp_path / "m.json").read_text("utf-8"))["cases"]
         assert not {patient[c] for c in cases["training"]} & {patient[c] for c in cases["validation"]}
         assert len(cases["training"]) + len(cases["validation"]) == 11
@@ -381,21 +385,93 @@ def test_retraining(data, tmp_path):
     assert [e["epoch"] for e in result["epochs"]][:2] == [0, 1]
     assert (tmp_path / "r.svg").read_text("utf-8").count("<svg") == 1
     # What does not fit the model is refused.
+    never = tmp_path / "never.safetensors"
     other = edited(shifted, lambda d: (d.update(raters=["A", "B", "D"]),
                                        [c["label"].update(D=c["label"].pop("C")) for s in ("training", "validation") for c in d[s]]), "other.json")
-    refused("train", "--data", other, "-o", new, "--init", old, says="D")
+    refused("train", "--data", other, "-o", never, "--init", old, says="D")
     fewer = edited(shifted, lambda d: (d.update(raters=["A", "B"]),
                                        [c["label"].pop("C") for s in ("training", "validation") for c in d[s]]), "fewer.json")
-    refused("train", "--data", fewer, "-o", new, "--init", old, says=["3 raters", "2"])
-    refused("train", "--data", shifted, "-o", new, "--init", old, "--strategy", "median", says="needs 1")
-    refused("train", "--data", shifted, "-o", new, "--init", old, "--arch", "fpn-resnet18", says="--arch")
+    refused("train", "--data", fewer, "-o", never, "--init", old, says=["3 raters", "2"])
+    refused("train", "--data", shifted, "-o", never, "--init", old, "--strategy", "median", says="needs 1")
+    refused("train", "--data", shifted, "-o", never, "--init", old, "--arch", "fpn-resnet18", says="--arch")
     content = old.read_bytes()
     end = 8 + int.from_bytes(content[:8], "little")
     header = json.loads(content[8:end])
     header["__metadata__"]["version"] = "99.0.0"
     text = json.dumps(header).encode()
     (tmp_path / "newer.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + content[end:])
-    refused("train", "--data", shifted, "-o", new, "--init", tmp_path / "newer.safetensors", says="99.0.0")
+    refused("train", "--data", shifted, "-o", never, "--init", tmp_path / "newer.safetensors", says="99.0.0")
+
+
+def test_the_starting_model_competes(data, tmp_path):
+    """Retrained in place and ruined: the file stays to the byte, with its correction, and the table says so."""
+    model = tmp_path / "m.safetensors"
+    run("train", "--data", data, "-o", model, *quick(epochs=8), "--quiet")
+    before = model.read_bytes()
+    ruin = ["--epochs", "1", "--batch", "4", "--rate", "30"]
+    done = run("train", "--data", data, "-o", model, "--init", model, *ruin, "--json", tmp_path / "r.json")
+    assert model.read_bytes() == before
+    assert "no epoch was better" in done.out and "after (unchanged" in done.out and f"Unchanged: {model}" in done.out
+    result = json.loads((tmp_path / "r.json").read_text("utf-8"))
+    assert result["kept_start"] and result["best"] == 0 and [e["best"] for e in result["epochs"]] == [True, False]
+    # To another file: a copy. With a link to it as well.
+    (tmp_path / "link.safetensors").symlink_to("copy.safetensors")
+    run("train", "--data", data, "-o", tmp_path / "link.safetensors", "--init", model, *ruin, "--quiet")
+    assert (tmp_path / "copy.safetensors").read_bytes() == before and (tmp_path / "link.safetensors").is_symlink()
+    # Without a case to compare on, nothing is replaced.
+    one = edited(data, lambda d: (d.update(training=d["training"][:1]), d.pop("validation")), "alone.json")
+    refused("train", "--data", one, "-o", model, "--init", model, *ruin, says="no validation case", folder=tmp_path)
+    assert model.read_bytes() == before
+
+
+def test_nothing_is_overwritten(data, tmp_path):
+    model = tmp_path / "m.safetensors"
+    words = ["train", "--data", data, "-o", model, "--quiet"]
+    run(*words, *quick(epochs=1))
+    before = model.read_bytes()
+    refused(*words, *quick(epochs=2), says=["m.safetensors exists already", "--resume", "--overwrite", "another -o"], folder=tmp_path)
+    (tmp_path / "m.checkpoint.safetensors").unlink()
+    refused(*words, *quick(epochs=2), "--resume", says=["no ", "m.checkpoint.safetensors to resume from", "--overwrite"], folder=tmp_path)
+    assert model.read_bytes() == before
+    run(*words, *quick(epochs=2), "--overwrite")
+    assert len(rows(model)) == 2
+
+
+def test_two_trainings_of_one_file(data, tmp_path):
+    """The second one is told to wait, also under another name of the file; the first one is undisturbed, and a killed one in
+    nobody's way. Nobody follows a link that lies under the name of a file to be written."""
+    model, link, victim = tmp_path / "m.safetensors", tmp_path / "link.safetensors", tmp_path / "victim"
+    link.symlink_to(model)
+    victim.write_text("precious")
+    for name in ("m.safetensors.part", "m.checkpoint.safetensors.part"):
+        (tmp_path / name).symlink_to(victim)
+    options = [*quick(epochs=200), "--checkpoint-seconds", "0"]
+    first = start("train", "--data", data, "-o", model, *options)
+    while b"Epoch 1" not in first.stderr.readline():
+        assert first.poll() is None
+    for name in (model, link):
+        done = run("train", "--data", data, "-o", name, *options, "--resume", check=False)
+        assert done.code != 0 and f"{name} is being trained already (by process {first.pid} on " in done.err, done.err
+    while b"Epoch 3" not in first.stderr.readline():
+        assert first.poll() is None
+    first.kill()
+    first.communicate()
+    second = start("train", "--data", data, "-o", model, *options, "--resume")
+    while b"Epoch 5" not in second.stderr.readline():
+        assert second.poll() is None
+    second.send_signal(signal.SIGINT)
+    second.communicate(timeout=60)
+    assert victim.read_text() == "precious" and not (tmp_path / "m.safetensors.lock").exists()
+
+
+def test_cache_keeps_its_limit(data, tmp_path):
+    words = ["train", "--data", data, *quick(epochs=2), "--strategy", "svls", "--quiet"]
+    run(*words, "-o", tmp_path / "all.safetensors", "--json", tmp_path / "all.json")
+    most = json.loads((tmp_path / "all.json").read_text("utf-8"))["cache_bytes"]
+    assert most > 11 * (48 * 48 * 5 + 65536)  # image, map, and where the marks are
+    run(*words, "-o", tmp_path / "few.safetensors", "--json", tmp_path / "few.json", "--cache-gb", str(0.4 * most / 1e9))
+    assert 0.2 * most < json.loads((tmp_path / "few.json").read_text("utf-8"))["cache_bytes"] <= 0.4 * most
+    assert weights(tmp_path / "few.safetensors") == weights(tmp_path / "all.safetensors")
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs /proc")
@@ -406,7 +482,7 @@ def test_waits_quietly(data, tmp_path):
         if given:
             environment["OMP_WAIT_POLICY"] = given
         process = subprocess.Popen([PROGRAM, "train", "--data", str(data), "-o", str(tmp_path / "m.safetensors"),
-                                    *quick(epochs=1000)], env=environment, stderr=subprocess.PIPE)
+                                    *quick(epochs=1000), "--overwrite"], env=environment, stderr=subprocess.PIPE)
         try:
             for _ in range(600):
                 text = open(f"/proc/{process.pid}/environ", "rb").read()

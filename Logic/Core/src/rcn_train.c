@@ -268,7 +268,6 @@ struct rcn_train {
 /* A frozen encoder sees each sample varied in so many ways, in turns, and keeps what it made of
  * them as far as the memory goes. */
 enum { VARIANTS = 8 };
-static const size_t KNOWN_BYTES = (size_t)1 << 30;
 
 static int64_t all_cases(const rcn_train *train) {
     return train->options.cases + train->options.old_cases;
@@ -637,7 +636,7 @@ static rcn_status encode_batch(rcn_train *train) {
         }
         RCN_TRY(rcn_net_encode(features, train->net, train->images + b * channels * train->voxels,
                                &one));
-        if (train->known_bytes + bytes > KNOWN_BYTES) continue;
+        if ((int64_t)(train->known_bytes + bytes) > train->options.feature_bytes) continue;
         RCN_ALLOC(*known, train->ctx, train->feature_floats, "the features of a sample");
         memcpy(*known, features, bytes);
         train->known_bytes += bytes;

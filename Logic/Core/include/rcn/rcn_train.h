@@ -99,18 +99,19 @@ typedef struct rcn_train_options {
     int64_t samples;    /* 1 (default): of each case in an epoch */
     int freeze_encoder; /* 0 (default); 1: the encoder stays, with the statistics of its norms.
                            Samples are then varied in eight ways, in turns, so that what it makes
-                           of them is computed once and kept (up to 1 GB) */
+                           of them is computed once and kept */
     uint64_t seed;      /* 0 (default) */
     rcn_comm *comm;     /* NULL (default): one process; otherwise each makes its share of a step's
                            samples, and the course is that of one process up to rounding */
     int local_norms;    /* 0 (default): batch norms over a step's whole batch; 1: over each
                            process's part, which saves messages */
+    int64_t feature_bytes; /* 1 GiB (default): most that a frozen encoder's features may take */
 } rcn_train_options;
 
 #define RCN_TRAIN_OPTIONS_INIT                                                                     \
     {                                                                                              \
         {RCN_LOSS_RPS, 0, RCN_ORC}, RCN_LOSS_OPTIONS_INIT, RCN_OPTIM_OPTIONS_INIT,                 \
-            RCN_SCHEDULE_INIT, RCN_SAMPLE_OPTIONS_INIT, 16, 0, 0, 1, 0, 0, 0, 0                    \
+            RCN_SCHEDULE_INIT, RCN_SAMPLE_OPTIONS_INIT, 16, 0, 0, 1, 0, 0, 0, 0, INT64_C(1) << 30  \
     }
 
 /* NULL if the options can be used, otherwise the sentence that says why not. */
