@@ -49,12 +49,6 @@ std::vector<Node*> TrainingCases(Node* node)
   return cases.empty() ? CasesOfScene(node->GetScene()) : cases;
 }
 
-std::vector<std::string> FilesOfTraining(const std::string& model)
-{
-  const std::string stem = model.substr(0, model.size() - std::min(model.size(), std::strlen(ModelEnding)));
-  return { model, stem + ".checkpoint" + ModelEnding, stem + ".log.csv" };
-}
-
 bool IsThere(const std::string& path)
 {
   std::error_code ignored;
@@ -73,8 +67,7 @@ std::string NextModelFile(const std::string& model)
   for (int number = 2;; ++number)
   {
     const std::string path = stem + "-" + std::to_string(number) + ModelEnding;
-    const std::vector<std::string> files = FilesOfTraining(path);
-    if (std::none_of(files.begin(), files.end(), IsThere))
+    if (TrainingFileInTheWay(path).empty())
     {
       return path;
     }
@@ -92,14 +85,8 @@ std::string CheckTrainedModelFile(const std::string& model)
   {
     return std::string("The name of a model's file ends with ") + ModelEnding + ".";
   }
-  for (const std::string& file : FilesOfTraining(model))
-  {
-    if (IsThere(file))
-    {
-      return file + " is there already; choose another file for the new model.";
-    }
-  }
-  return "";
+  const std::string file = TrainingFileInTheWay(model);
+  return file.empty() ? "" : file + " is there already; choose another file for the new model.";
 }
 
 DataList WriteCases(const TemporaryFolder& folder, const std::vector<Input>& inputs)
@@ -194,13 +181,9 @@ TrainingResult Trained(const TrainingOptions& options, const std::vector<Input>&
   }
   catch (const std::exception& error)
   {
-    for (const std::string& file : FilesOfTraining(options.Output))
+    if (!IsThere(options.Output))
     {
-      std::error_code ignored;
-      if (!IsThere(options.Output))
-      {
-        fs::remove(file, ignored);
-      }
+      RemoveTraining(options.Output);
     }
     if (const auto* const known = dynamic_cast<const Error*>(&error))
     {

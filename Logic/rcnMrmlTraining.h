@@ -21,9 +21,6 @@ std::vector<Node*> TrainingCases(Node* node);
 
 bool IsThere(const std::string& path);
 
-/// What training writes: the model, where it stands, and its log.
-std::vector<std::string> FilesOfTraining(const std::string& model);
-
 /// The sentence that says why no model can be written there; nothing that is there already may be overwritten.
 std::string CheckTrainedModelFile(const std::string& model);
 

@@ -544,7 +544,9 @@ vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Internals::Trai
     mine.Remark = [&](const std::string& remark) { remarks.push_back(remark); };
     const auto result = std::make_shared<const rcn::TrainingResult>(Trained(mine, own.Inputs()));
     const bool judged = result->After.Cases > 0;
-    remarks.push_back(judged ? rcn::WorstBinInWords(result->After) : "The new model could not be judged.");
+    remarks.push_back(result->Interrupted ? "Training was stopped early: the new model is the best one so far, that of epoch " + std::to_string(result->Best) + "."
+        : judged                          ? rcn::WorstBinInWords(result->After)
+                                          : "The new model could not be judged.");
     return [=] {
       Node* const target = own.Target();
       if (judged)
@@ -635,14 +637,10 @@ std::string vtkSlicerRaterConsensusLogic::Discard(Node* node)
   {
     return "There is no trained model to discard.";
   }
-  for (const std::string& file : FilesOfTraining(trained->Model))
+  const std::string sentence = rcn::RemoveTraining(trained->Model);
+  if (!sentence.empty())
   {
-    std::error_code error;
-    std::filesystem::remove(file, error);
-    if (error)
-    {
-      return file + " cannot be removed: " + error.message() + ".";
-    }
+    return sentence;
   }
   this->Private->ByNode[node->GetID()].Training = nullptr;
   node->Modified();

@@ -14,7 +14,7 @@
 /// What both threads hold.
 struct qRcnJob::Monitor::Shared
 {
-  std::atomic<bool> Cancel{ false };
+  std::atomic<bool> Cancel{ false }, Stop{ false };
   std::mutex Mutex;
   // Under the mutex: `Receiver` lives on the GUI thread and is cleared by its destructor.
   qRcnJob* Receiver = nullptr;
@@ -47,12 +47,17 @@ bool qRcnJob::Monitor::report(double fraction, const QString& stage)
       },
       Qt::QueuedConnection);
   }
-  return shared->Cancel;
+  return this->isStopped();
 }
 
 bool qRcnJob::Monitor::isCancelled() const
 {
   return this->S->Cancel;
+}
+
+bool qRcnJob::Monitor::isStopped() const
+{
+  return this->S->Cancel || this->S->Stop;
 }
 
 void qRcnJob::Monitor::throwIfCancelled() const
@@ -117,6 +122,14 @@ void qRcnJob::cancel()
   if (this->Current)
   {
     this->Current->Cancel = true;
+  }
+}
+
+void qRcnJob::stop()
+{
+  if (this->Current)
+  {
+    this->Current->Stop = true;
   }
 }
 

@@ -26,9 +26,11 @@ public:
   class Monitor
   {
   public:
-    /// How far it is: 0 ... 1, and what is being done. True: stop. May be called as often as one likes.
+    /// How far it is: 0 ... 1, and what is being done. True: end now (cancelled or stopped). May be called as often as one likes.
     bool report(double fraction, const QString& stage);
     bool isCancelled() const;
+    /// Likewise, or it should end with what it has got so far.
+    bool isStopped() const;
     /// Throws RCN_ECANCELLED when it should stop.
     void throwIfCancelled() const;
     /// Runs `update` on the GUI thread, after what was posted before; not if the job is gone by then.
@@ -57,8 +59,10 @@ public:
   void startInstead(const QString& what, Work work);
 
 public slots:
-  /// Asks the work to stop; returns at once. What waits is dropped.
+  /// Asks the work to stop; returns at once. What waits is dropped, and so is what the work has got so far.
   void cancel();
+  /// Asks the work to end early with what it has got so far, such as the best model of a training; returns at once.
+  void stop();
 
 signals:
   void started(const QString& what);

@@ -131,11 +131,15 @@ public:
     const double was = figure(before, RCN_MR_ECE), is = figure(&result.After, RCN_MR_ECE);
     const QString cases = qRcnStyle::counted(static_cast<int64_t>(result.After.Cases), "validation case");
     QString text = result.Interrupted ? qRcnTrainingMonitor::tr("Stopped early. ") : QString();
-    if (!judged)
+    if (!judged && result.Interrupted)
+    {
+      text += qRcnTrainingMonitor::tr("The new model is the best one so far, that of epoch %1.").arg(result.Best);
+    }
+    else if (!judged)
     {
       text += qRcnTrainingMonitor::tr("There were no validation cases to judge the model by.");
     }
-    else if (before && result.Best == 0)
+    else if (before && result.KeptStart)
     {
       text += qRcnTrainingMonitor::tr("Training brought nothing better: the model it started from is still the best on %1.").arg(cases);
     }
@@ -205,7 +209,7 @@ qRcnTrainingMonitor::qRcnTrainingMonitor(QWidget* parent)
   p->Bar->setAccessibleName(tr("Progress of the training"));
   p->Cancel = new QPushButton(tr("Cancel"), this);
   p->Cancel->setObjectName("cancel");
-  p->Cancel->setToolTip(tr("Finish the current step, save, and stop. Training can go on from there."));
+  p->Cancel->setToolTip(tr("Finish the current step and stop. The best model so far can be kept or discarded."));
   auto* row = new QHBoxLayout;
   row->addWidget(p->Bar, 1);
   row->addWidget(p->Cancel);

@@ -342,7 +342,8 @@ void qSlicerRaterConsensusModuleWidgetPrivate::connectJob()
 {
   qSlicerRaterConsensusModuleWidget* const q = this->q_ptr;
   QObject::connect(this->CancelButton, &QPushButton::clicked, this->Job, &qRcnJob::cancel);
-  QObject::connect(this->Training, &qRcnTrainingMonitor::cancelRequested, this->Job, &qRcnJob::cancel);
+  // What training has got so far is kept, unlike the result of other work.
+  QObject::connect(this->Training, &qRcnTrainingMonitor::cancelRequested, this->Job, &qRcnJob::stop);
   QObject::connect(this->Job, &qRcnJob::progressed, q, [this](double fraction, const QString& stage) {
     this->ProgressBar->setValue(static_cast<int>(1000 * fraction));
     this->StatusLabel->setText(this->Job->what() + ": " + stage);

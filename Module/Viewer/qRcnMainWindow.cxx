@@ -469,12 +469,7 @@ void qRcnMainWindow::connectPanels()
   connect(this->Calibration->diagram(), &qRcnReliabilityDiagram::binsChanged, this, again);
   connect(this->Calibration->diagram(), &qRcnReliabilityDiagram::binSelected, this, &qRcnMainWindow::highlight);
   connect(this->Training, &qRcnTrainingPanel::trainRequested, this, &qRcnMainWindow::train);
-  connect(this->Training->monitor(), &qRcnTrainingMonitor::cancelRequested, this, [this] {
-    if (this->StopTraining)
-    {
-      *this->StopTraining = true;
-    }
-  });
+  connect(this->Training->monitor(), &qRcnTrainingMonitor::cancelRequested, this->TrainingWork, &qRcnJob::stop);
   connect(this->Training->monitor(), &qRcnTrainingMonitor::keepRequested, this, &qRcnMainWindow::keepModel);
   connect(this->Training->monitor(), &qRcnTrainingMonitor::discardRequested, this, &qRcnMainWindow::discardModel);
 }
@@ -1014,7 +1009,7 @@ void qRcnMainWindow::train()
   options.Init = from ? from->Path : options.Init;
   const std::string base = from ? from->Name + "-retrained" : options.Strategy;
   std::string name = base;
-  for (int number = 2; this->Session.FindModel(name) || QFileInfo::exists(Text(this->Session.File("models", name + ".safetensors"))); ++number)
+  for (int number = 2; this->Session.FindModel(name) || !rcn::TrainingFileInTheWay(this->Session.File("models", name + ".safetensors")).empty(); ++number)
   {
     name = base + "-" + std::to_string(number);
   }
@@ -1026,8 +1021,6 @@ void qRcnMainWindow::train()
   }
   this->Notice->clear();
   this->Trained.reset();
-  this->StopTraining = std::make_shared<std::atomic<bool>>(false);
-  const std::shared_ptr<std::atomic<bool>> stop = this->StopTraining;
   qRcnTrainingMonitor* monitorWidget = this->Training->monitor();
   const QString cases = qRcnStyle::counted(static_cast<int64_t>(list->Cases.size()), "case");
   monitorWidget->start(from ? tr("Retraining %1 on %2").arg(Text(from->Name), cases) : tr("Training on %1").arg(cases));
@@ -1046,7 +1039,7 @@ void qRcnMainWindow::train()
           monitorWidget->setProgress(now);
         });
       }
-      return *stop || monitor.isCancelled();
+      return monitor.isStopped();
     };
     own.EpochDone = [&](const rcn::TrainingEpoch& epoch) { monitor.post([=] { monitorWidget->addEpoch(epoch); }); };
     own.Remark = [&](const std::string& sentence) { monitor.post([=] { this->Notice->showRemark(Text(sentence)); }); };
@@ -1056,6 +1049,7 @@ void qRcnMainWindow::train()
       const auto result = std::make_shared<const rcn::TrainingResult>(rcn::TrainModel(own));
       if (result->Interrupted && !QFileInfo::exists(Text(result->Model)))
       {
+        rcn::RemoveTraining(result->Model);
         throw rcn::Error(RCN_ECANCELLED, "");
       }
       return [=] {
@@ -1094,10 +1088,9 @@ void qRcnMainWindow::discardModel()
   {
     return;
   }
-  for (const std::string& file : { this->Trained->Model, this->Trained->Checkpoint, this->Trained->Log })
-  {
-    QFile::remove(Text(file));
-  }
+#ifdef RCN_HAVE_NETWORKS
+  rcn::RemoveTraining(this->Trained->Model);
+#endif
   this->Trained.reset();
   this->Training->monitor()->clear();
 }

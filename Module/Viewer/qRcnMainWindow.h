@@ -3,7 +3,6 @@
 #ifndef qRcnMainWindow_h
 #define qRcnMainWindow_h
 
-#include <atomic>
 #include <memory>
 
 #include <QMainWindow>
@@ -157,7 +156,6 @@ private:
   std::shared_ptr<const rcn::Judged> LastJudged;
   rcn::TrainingOptions TrainingDefaults;
   std::shared_ptr<const rcn::TrainingResult> Trained;
-  std::shared_ptr<std::atomic<bool>> StopTraining;
   QString PendingCase;
   bool Opening = false, Unsaved = false, Warned = false, Closing = false;
 

@@ -129,6 +129,38 @@ private slots:
     QCOMPARE(cancelled.count(), 2);
   }
 
+  /// Stopped, not cancelled: what there is so far is the result, or the sentence that says there is none.
+  void whatIsStoppedKeepsItsResult()
+  {
+    qRcnJob job;
+    QSignalSpy finished(&job, &qRcnJob::finished), cancelled(&job, &qRcnJob::cancelled), idle(&job, &qRcnJob::idle);
+    job.stop(); // nothing runs
+    int kept = 0;
+    job.start("Training", [&](qRcnJob::Monitor& monitor) -> qRcnJob::Done {
+      while (!monitor.report(0.5, "epoch 3"))
+      {
+        QThread::msleep(1);
+      }
+      return [&] { kept = 3; };
+    });
+    job.stop();
+    QVERIFY(idle.wait());
+    QCOMPARE(kept, 3);
+    QCOMPARE(finished.count(), 1);
+    QCOMPARE(cancelled.count(), 0);
+    job.start("Training", [](qRcnJob::Monitor& monitor) -> qRcnJob::Done {
+      while (!monitor.report(0, "epoch 0"))
+      {
+        QThread::msleep(1);
+      }
+      throw rcn::Error(RCN_ECANCELLED, "Stopped before there was a model.");
+    });
+    job.stop();
+    QVERIFY(idle.wait());
+    QCOMPARE(finished.count(), 1);
+    QCOMPARE(cancelled.count(), 1);
+  }
+
   void theLastOneTakesThePlace()
   {
     qRcnJob job;

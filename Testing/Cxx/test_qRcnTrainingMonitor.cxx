@@ -98,6 +98,10 @@ private slots:
     stopped.Interrupted = true;
     monitor.finish(stopped);
     QVERIFY(monitor.findChild<QLabel*>("verdict")->text().startsWith("Stopped early."));
+    stopped.After.Cases = 0; // as it comes: judging is not waited for
+    monitor.finish(stopped);
+    QCOMPARE(monitor.findChild<QLabel*>("verdict")->text(),
+      QString("Stopped early. The new model is the best one so far, that of epoch %1.").arg(stopped.Best));
     QVERIFY(!cancel->isVisible());
     monitor.setProgress(progress(0.53)); // too late
     QCOMPARE(monitor.state(), qRcnTrainingMonitor::Finished);
@@ -137,6 +141,7 @@ private slots:
     QCOMPARE(discard.count(), 1);
     rcn::TrainingResult useless = result(true);
     useless.Best = 0;
+    useless.KeptStart = true;
     monitor.finish(useless);
     QVERIFY(monitor.findChild<QLabel*>("verdict")->text().contains("nothing better"));
     monitor.finish(result(false));
