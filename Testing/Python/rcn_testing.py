@@ -257,7 +257,7 @@ def write_tiff(path, array, samples=1, palette=None):
 
 
 def write_dicom(path, array, position=(0, 0, 0), spacing=(1, 1), series="1.2.3.4", orientation=(1, 0, 0, 0, 1, 0), slope="1"):
-    """[y, x] of int16 as a CT slice, or [z, y, x] as the frames of one file; position None: it does not say."""
+    """[y, x] of int16 as a CT slice, or [z, y, x] as the frames of one file; position or spacing None: it does not say."""
     array = np.ascontiguousarray(array, "<i2")
     text = "\\".join
     secondary = "1.2.840.10008.5.1.4.1.1.2" if array.ndim == 2 else "1.2.840.10008.5.1.4.1.1.7.3"
@@ -279,9 +279,10 @@ def write_dicom(path, array, position=(0, 0, 0), spacing=(1, 1), series="1.2.3.4
              element(0x28, 4, "CS", "MONOCHROME2")]
     if array.ndim == 3:
         body.append(element(0x28, 8, "IS", str(len(array))))
-    body += [element(0x28, 0x10, "US", short(array.shape[-2])), element(0x28, 0x11, "US", short(array.shape[-1])),
-             element(0x28, 0x30, "DS", text(f"{v:.10g}" for v in spacing[::-1])), element(0x28, 0x100, "US", short(16)),
-             element(0x28, 0x101, "US", short(16)), element(0x28, 0x102, "US", short(15)), element(0x28, 0x103, "US", short(1)),
+    body += [element(0x28, 0x10, "US", short(array.shape[-2])), element(0x28, 0x11, "US", short(array.shape[-1]))]
+    if spacing is not None:
+        body.append(element(0x28, 0x30, "DS", text(f"{v:.10g}" for v in spacing[::-1])))
+    body += [element(0x28, 0x100, "US", short(16)), element(0x28, 0x101, "US", short(16)), element(0x28, 0x102, "US", short(15)), element(0x28, 0x103, "US", short(1)),
              element(0x28, 0x1052, "DS", "0"), element(0x28, 0x1053, "DS", slope), element(0x7fe0, 0x10, "OW", array.tobytes())]
     pathlib.Path(path).write_bytes(bytes(128) + b"DICM" + element(2, 0, "UL", struct.pack("<I", len(meta))) + meta + b"".join(body))
     return path

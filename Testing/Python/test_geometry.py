@@ -6,7 +6,7 @@ import struct
 import numpy as np
 import pytest
 
-from rcn_testing import blobs, raters, read_image, refused, run, write_image, write_png, write_tiff
+from rcn_testing import blobs, raters, read_image, refused, run, write_dicom, write_image, write_png, write_tiff
 
 
 def discs():
@@ -43,6 +43,12 @@ def test_pictures_are_measured_in_pixels(tmp_path, write):
     page = (tmp_path / "r.html").read_text()
     assert "Area (pixels)" in page and "Hausdorff 95 % (pixels)" in page and "Centre x, y (pixels)" in page
     assert "(mm" not in page and " mm²" not in page and " mL" not in page
+
+
+@pytest.mark.parametrize("spacing, unit", [((1, 1), "mm"), ((.5, .5), "mm"), (None, "pixel")])
+def test_dicom_without_spacing(spacing, unit, tmp_path):
+    path = write_dicom(tmp_path / "a.dcm", discs()[0], spacing=spacing)
+    assert run("agree", "--rater", f"A={path}", "--json", "-").json["geometry"]["unit"] == unit
 
 
 def test_masks_in_pixels_follow_the_image(tmp_path):
@@ -108,6 +114,16 @@ def test_tilted_axes(tmp_path, extension):
     # The band is measured in the world, not along the axes.
     run("fuse", "--method", "soft", *raters(files), "-o", tmp_path / "p.nrrd")
     run("evaluate", "--prob", tmp_path / "p.nrrd", *raters(files), "--region", "band")
+
+
+def test_tilted_dicom(tmp_path):
+    folder = tmp_path / "series"
+    folder.mkdir()
+    for z in range(6):
+        write_dicom(folder / f"{z}.dcm", np.ones((8, 10), np.int16), (0, 0, 5 * z), spacing=(2, 2),
+                    orientation=(1, 0, 0, 0, np.cos(TILT), np.sin(TILT)))
+    answer = run("agree", "--rater", f"A={folder}", "--json", "-").json
+    assert answer["raters"]["A"]["volume_ml"] == pytest.approx(6 * 80 * 2 * 2 * 5 / 1000 * np.cos(TILT))
 
 
 def test_tilted_nifti(tmp_path):
