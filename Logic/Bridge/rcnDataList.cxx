@@ -9,6 +9,7 @@
 #include <memory>
 #include <set>
 
+#include "rcnAddress.h"
 #include "rcnJson.h"
 
 namespace rcn
@@ -72,6 +73,7 @@ private:
 
   std::string Resolve(const char* path) const
   {
+    RefuseAddress(path, this->Name_ + ": ");
     const fs::path file(path);
     return file.is_absolute() ? file.string() : (fs::path(this->Folder_) / file).string();
   }
@@ -360,6 +362,7 @@ RaterFile ParseRater(const std::string& argument)
   {
     throw Error(RCN_EINVALID, "--rater " + argument + ": give a file after the '='.");
   }
+  RefuseAddress(rater.Path, "--rater "); // its colon is none of a label value
   const std::string::size_type colon = rater.Path.rfind(':');
   if (colon == std::string::npos || fs::exists(rater.Path, ignored))
   {

@@ -1,5 +1,6 @@
 #include "rcnImageIO.h"
 
+#include "rcnAddress.h"
 #include "rcnDicomSeries.h"
 #include "rcnFileBeside.h"
 #include "rcnFileCheck.h"
@@ -527,6 +528,7 @@ enum class What
 Volume ReadAny(const std::string& path, What what, Palette palette)
 {
   std::error_code ignored;
+  RefuseAddress(path);
   if (!fs::exists(path, ignored))
   {
     throw Error(RCN_EIO, path + " does not exist.");

@@ -1,5 +1,7 @@
 #include "rcnArguments.h"
 
+#include "rcnAddress.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
@@ -98,6 +100,7 @@ Arguments ParseArguments(const std::vector<std::string>& words, const std::strin
       option = std::find_if(options.begin(), options.end(), [&](const Option& o) { return o.Name[0] != '-'; });
       if (option != options.end())
       {
+        RefuseAddress(words[i]);
         arguments.Values_[option->Name].push_back(words[i]);
         continue;
       }
@@ -133,6 +136,12 @@ Arguments ParseArguments(const std::vector<std::string>& words, const std::strin
         choices += (choices.empty() ? "" : ", ") + choice;
       }
       throw Error(RCN_EINVALID, name + " is one of " + choices + ", not '" + value + "'.");
+    }
+    if (option->Argument != "TEXT")
+    {
+      // "NAME=http://..." too, but not an address that has a '=' further on.
+      const std::string::size_type equal = value.find('='), scheme = value.find("://");
+      RefuseAddress(equal < scheme ? value.substr(equal + 1) : value, name + " ");
     }
     if (!option->Repeats && arguments.Has(name))
     {

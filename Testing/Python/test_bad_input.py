@@ -325,6 +325,27 @@ def test_bad_rater_words(word, says):
     refused("agree", "--rater", word, says=says)
 
 
+@pytest.mark.parametrize("address", ["http://localhost:8080", "https://example.org/a.nii.gz:3", "s3://bucket/a=b.nrrd", "gs+x://a/1"])
+def test_address_is_no_file(address, case, tmp_path):
+    """Neither a file nor, behind its colon, a label value."""
+    says = [address, "is an address", "download"]
+    both({**case, "D": address}, says=["--rater", *says], folder=tmp_path)
+    refused("agree", "--rater", address, says=["--rater", *says], folder=tmp_path)
+    refused("agree", *raters(case), "--image", address, says=["--image", *says], folder=tmp_path)
+    refused("agree", *raters(case), f"--json={address}", says=["--json", *says], folder=tmp_path)
+    refused("evaluate", *raters(case), "--prob", address, says=["--prob", *says], folder=tmp_path)
+    refused("agree", "--data", address, says=["--data", *says], folder=tmp_path)
+    for entry in ({"image": address, "label": {"A": "a.nrrd"}}, {"label": {"A": address}}, {"label": {"A": {"file": address}}}):
+        (tmp_path / "list.json").write_text(json.dumps({"test": [{"id": "c", **entry}]}))
+        refused("agree", "--data", tmp_path / "list.json", says=["list.json", *says], folder=tmp_path)
+
+
+def test_address_of_a_file(case, tmp_path):
+    refused("agree", "--rater", f"A=file://{case['A']}", says=["file://", "without file://"], folder=tmp_path)
+    # A heading is no file.
+    run("report", *raters(case), "-o", tmp_path / "r.html", "--title", "http://localhost:8080")
+
+
 def test_rater_name_must_be_text(case):
     refused("agree", "--rater", b"\xff=" + str(case["A"]).encode(), says="UTF-8")
 
