@@ -584,6 +584,10 @@ void Report::Measure(const Case& one)
   summary.DisputedShare = f.union_voxels ? static_cast<double>(f.disputed_voxels) / static_cast<double>(f.union_voxels) : NAN;
   summary.Union = static_cast<double>(f.union_voxels) * extent.PerVoxel;
   this->Cases_.push_back(summary);
+  if (this->Options_.Remark && !this->Workspace_.LabelRemark().empty())
+  {
+    this->Options_.Remark(this->Workspace_.LabelRemark());
+  }
   for (const std::string& remark : this->Workspace_.Remarks())
   {
     this->Remarks_.push_back((this->Options_.Data.empty() ? "" : one.Id + ": ") + remark);

@@ -572,6 +572,10 @@ void Training::ReadAll(const std::vector<Case>& cases, std::vector<size_t>& numb
     try
     {
       const LoadedCase& loaded = this->Store_->Get(number);
+      if (!this->Workspace_.LabelRemark().empty())
+      {
+        this->Remark(this->Workspace_.LabelRemark());
+      }
       facts = { loaded.Geometry, static_cast<int32_t>(loaded.Channels.size()), loaded.Marked };
     }
     catch (const Error& error)

@@ -1,6 +1,7 @@
 #include "rcnWorkspace.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <map>
 #include <set>
 
@@ -209,6 +210,10 @@ public:
     mask.value_count = static_cast<int>(values.size());
     mask.unanswered = this->Options_.HasUnanswered ? &this->Options_.Unanswered : nullptr;
     Check(rcn_votes_add(this->Votes_.get(), this->Context_, index, &mask), this->Context_, rater + " (" + place + ")");
+    if (values.empty())
+    {
+      this->NoteLabels(rater + " (" + place + ")", mask);
+    }
     if (rcn_votes_marked(this->Votes_.get(), index) > 0)
     {
       return;
@@ -226,8 +231,18 @@ public:
     this->Remarks_.push_back("Rater " + rater + " marked nothing in " + place + ".");
   }
 
-  void HandOver(Workspace& workspace, const std::vector<Volume>& images)
+  /// `advice` ends the remark about masks with several labels.
+  void HandOver(Workspace& workspace, const std::vector<Volume>& images, const std::string& advice)
   {
+    workspace.LabelRemark_.clear();
+    if (!this->Labels_.empty() && !workspace.LabelsRemarked_)
+    {
+      const size_t others = this->Labels_.size() - 1;
+      workspace.LabelRemark_ = "Several label values count as marked: " + this->Labels_.front() +
+        (others == 0 ? "" : others == 1 ? ", and in another mask" : ", and in " + std::to_string(others) + " other masks") + "." + advice;
+      workspace.LabelsRemarked_ = true;
+      this->Remarks_.push_back(workspace.LabelRemark_);
+    }
     workspace.Votes_ = std::move(this->Votes_);
     workspace.Raters_ = this->Names_;
     workspace.Images_ = images;
@@ -235,10 +250,29 @@ public:
   }
 
 private:
+  /// Remembers a mask in which more than one label means "marked".
+  void NoteLabels(const std::string& who, const rcn_mask& mask)
+  {
+    constexpr int shown = 8;
+    double labels[shown + 1];
+    const int count = rcn_image_labels(labels, shown + 1, &mask.image, mask.component, mask.unanswered);
+    std::string text;
+    for (int i = 0; i < std::min(count, shown); ++i)
+    {
+      char number[32];
+      std::snprintf(number, sizeof number, "%.15g", labels[i]);
+      text += (i == 0 ? "" : i + 1 == count ? " and " : ", ") + std::string(number);
+    }
+    if (count > 1)
+    {
+      this->Labels_.push_back(text + (count > shown ? " and more" : "") + " of " + who);
+    }
+  }
+
   const WorkspaceOptions& Options_;
   rcn_context* Context_;
   bool Fixed_;
-  std::vector<std::string> Names_, Remarks_;
+  std::vector<std::string> Names_, Remarks_, Labels_;
   std::set<std::string> Answered_;
   rcn_geometry Reference_{};
   std::string ReferenceName_;
@@ -287,7 +321,7 @@ void Workspace::LoadCase(const Case& one, const std::vector<std::string>& raters
       ballot.Add(rater.Name, file, volume.GetChannel(rater.Channel), rater.Values);
     }
   }
-  ballot.HandOver(*this, images);
+  ballot.HandOver(*this, images, " To take one of them, give its value: NAME=FILE:3, or \"value\" in a data list.");
 }
 
 void Workspace::UseCase(const std::vector<Volume>& images, const std::string& imageName,
@@ -316,7 +350,7 @@ void Workspace::UseCase(const std::vector<Volume>& images, const std::string& im
     }
     ballot.Add(mask.Name, imageName, volume.GetChannel(mask.Channel), mask.Values);
   }
-  ballot.HandOver(*this, images);
+  ballot.HandOver(*this, images, " To take one of them, choose its value.");
 }
 
 const Volume& Workspace::Image() const

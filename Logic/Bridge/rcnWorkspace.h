@@ -98,6 +98,10 @@ public:
   /// Remarks about the case that a person should see, e.g. a rater who marked nothing.
   const std::vector<std::string>& Remarks() const { return this->Remarks_; }
 
+  /// The one of Remarks() about masks with several labels that all count as marked; a workspace makes it for one case only,
+  /// because those of a list are alike. Empty when there is none.
+  const std::string& LabelRemark() const { return this->LabelRemark_; }
+
   AgreementReport Agree(bool surfaces) const;
   FusionReport Fuse(const rcn_fusion_options& options) const;
   /// Entropy of the mean vote, in bits.
@@ -116,6 +120,8 @@ private:
   std::vector<std::string> Raters_;
   std::vector<Volume> Images_;
   std::vector<std::string> Remarks_;
+  std::string LabelRemark_;
+  bool LabelsRemarked_ = false;
 };
 
 /// What the map of a method holds.

@@ -280,6 +280,7 @@ int AgreeList(const Arguments& arguments, Terminal& terminal)
     Seconds spent;
     Stopwatch watch;
     workspace.LoadCase(one, list.Raters);
+    terminal.Remark(workspace.LabelRemark());
     spent.Read = watch.Lap();
     const AgreementReport report = workspace.Agree(arguments.Has("--surfaces"));
     spent.Compute = watch.Lap();

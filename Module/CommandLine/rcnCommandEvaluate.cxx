@@ -146,6 +146,7 @@ Judged Judge(const Arguments& arguments, Terminal& terminal, Workspace& workspac
   };
   const auto add = [&](const std::string& id, size_t number, const std::vector<Volume>& predictions, const std::vector<std::string>& files) {
     bool empty = false;
+    terminal.Remark(workspace.LabelRemark());
     open(workspace.RaterNames());
     for (size_t m = 0; m < options.size(); ++m)
     {

@@ -175,6 +175,7 @@ int FuseList(const Arguments& arguments, Terminal& terminal)
     Seconds spent;
     Stopwatch watch;
     workspace.LoadCase(one, list.Raters);
+    terminal.Remark(workspace.LabelRemark());
     spent.Read = watch.Lap();
     options.seed = seed + number; // another draw for each case
     const FusionReport report = workspace.Fuse(options);

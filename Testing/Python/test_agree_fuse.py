@@ -283,6 +283,36 @@ def test_several_labels_in_one_file(tmp_path):
     assert answer["mean_dice"] == 0
 
 
+def test_several_labels_that_count_as_one(tmp_path):
+    """Any value marks unless one is chosen: which values these are is said, once for a list."""
+    labels = np.zeros((4, 5, 6), np.int16)
+    labels[1:3, 1:4] = [[[1], [4], [2]], [[1], [2], [2]]]
+    many = np.arange(120, dtype=np.uint16).reshape(4, 5, 6)
+    files = {"A": write_nrrd(tmp_path / "a.nrrd", labels), "B": write_nifti(tmp_path / "b.nii", (labels == 2).astype(np.uint8) * 255)}
+    says = "Several label values count as marked: 1, 2 and 4 of A ("
+    for command in (["agree"], ["fuse", "--method", "soft", "-o", tmp_path / "o.nrrd"]):
+        done = run(*command, *raters(files))
+        assert says in done.err and "a.nrrd). To take one of them" in done.err and "NAME=FILE:3" in done.err and done.err.count("\n") == 1
+        assert run(*command, *raters({**files, "A": f"{files['A']}:2"})).err == ""
+        assert run(*command, *raters({**files, "A": f"{files['A']}:1,2,4"})).err == ""
+        assert "1 and 2 of A" in run(*command, *raters(files), "--unanswered", "4").err
+    assert "1, 2, 3, 4, 5, 6, 7, 8 and more of M" in run("agree", "--rater", f"M={write_nrrd(tmp_path / 'm.nrrd', many)}").err
+    both = run("agree", *raters({"A": files["A"], "B": files["A"], "C": files["A"]}), "--json", "-")
+    assert "a.nrrd), and in 2 other masks." in both.err and both.json["remarks"] == [both.err.strip()]
+    prob = write_nrrd(tmp_path / "p.nrrd", (labels > 0).astype(np.float32))
+    assert says in run("evaluate", "--prob", prob, *raters(files)).err
+    data = tmp_path / "list.json"
+    case_ = {"label": {"A": "a.nrrd", "B": "b.nii"}}
+    data.write_text(json.dumps({"test": [{"id": f"c{i}", **case_} for i in range(3)]}))
+    for i in range(3):
+        write_nrrd(tmp_path / f"c{i}_prob.nrrd", (labels > 0).astype(np.float32))
+    for words in (["agree"], ["fuse", "--method", "soft", "-o", tmp_path / "maps"], ["evaluate", "--pred", tmp_path],
+                  ["report", "-o", tmp_path / "r.html"]):
+        assert run(*words, "--data", data).err.count("Several label values") == 1, words
+    data.write_text(json.dumps({"test": [{"id": "c0", "label": {"A": {"file": "a.nrrd", "value": 2}, "B": "b.nii"}}]}))
+    assert "Several label values" not in run("agree", "--data", data).err
+
+
 def test_file_name_with_colon_and_equals(tmp_path):
     mask = blobs(1, (6, 6))[0]
     path = write_nrrd(tmp_path / "a=b:3.nrrd", mask)

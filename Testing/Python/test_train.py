@@ -120,6 +120,17 @@ def test_words_for_one_case(data, tmp_path):
     assert "– to" not in done.out and "MR-ECE (%)" in done.out
 
 
+def test_several_labels_are_said_once(tmp_path):
+    """Organs that become one without anybody having said so: the worst of surprises after a night of training."""
+    data = make_list(tmp_path / "data", training=2, validation=1, test=0)
+    for case_ in [*json.loads(data.read_text())["training"], *json.loads(data.read_text())["validation"]]:
+        mask = np.zeros((48, 48), np.uint8)
+        mask[10:20, 10:20], mask[25:30, 25:30] = 1, 2
+        write_png(data.parent / case_["label"]["B"], mask)
+    done = run("train", "--data", data, "-o", tmp_path / "m.safetensors", *quick(epochs=1))
+    assert done.err.count("Several label values count as marked: 1 and 2 of B (") == 1
+
+
 def test_missing_raters_and_volumes(tmp_path):
     """A 3-D network, volumes of two spacings, one rater missing here and there."""
     random = np.random.default_rng(1)
