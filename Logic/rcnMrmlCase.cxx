@@ -330,9 +330,11 @@ rcn_fusion_options FusionOptions(Node* node)
   return options;
 }
 
-void SetReadout(rcn_calib_options& options, const std::string& readout)
+void CheckReadout(const std::string& readout)
 {
-  if (!readout.empty() && !ParseReadout(options.readout, options.at_least, readout))
+  rcn_readout kind{};
+  int atLeast = 0;
+  if (!readout.empty() && !ParseReadout(kind, atLeast, readout))
   {
     throw Error(RCN_EINVALID, "There is no readout " + readout + ".");
   }
@@ -360,7 +362,8 @@ EvaluationOptions JudgingOptions(Node* node)
   if (!LevelNodes(node).empty())
   {
     const std::string made = ProvenanceOf(JudgedMap(node)).Readout;
-    SetReadout(options.Calib, node->GetReadout().empty() ? made : node->GetReadout());
+    CheckReadout(node->GetReadout());
+    ChooseReadout(options, node->GetReadout(), made, made == rcn_readout_name(RCN_READOUT_MORE_THAN_HALF));
   }
   if (const char* const sentence = rcn_calib_check(&options.Calib, std::max(1, node->GetNumberOfRaters())))
   {

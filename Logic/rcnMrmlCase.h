@@ -78,8 +78,8 @@ Judged GatherJudged(Node* node);
 ///@{
 rcn_fusion_options FusionOptions(Node* node);
 rcn_region RegionOf(Node* node);
-/// Empty: as it is.
-void SetReadout(rcn_calib_options& options, const std::string& readout);
+/// Empty is fine: whoever reads has its own.
+void CheckReadout(const std::string& readout);
 /// Levels by the node's readout, otherwise by the prediction's.
 EvaluationOptions JudgingOptions(Node* node);
 rcn_recalib_method RecalibrationMethod(Node* node);

@@ -29,6 +29,7 @@
 #include "rcnMrmlTraining.h"
 #include "rcnPhantom.h"
 #include "rcnPrediction.h"
+#include "rcnRecalibration.h"
 #include "rcnVtkImage.h"
 #include "vtkMRMLRaterConsensusNode.h"
 
@@ -203,8 +204,7 @@ namespace
 
 std::string CheckPredicting(Node* node)
 {
-  rcn_calib_options options = RCN_CALIB_OPTIONS_INIT;
-  SetReadout(options, node->GetReadout());
+  CheckReadout(node->GetReadout());
   if (node->GetModelFile().empty())
   {
     return "Choose a model file.";
@@ -409,7 +409,7 @@ vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Internals::Pred
       const std::string fitted = rcn::ReadoutText(correction.Readout, correction.AtLeast);
       const std::string readout =
         own.Readout.empty() ? rcn::ReadoutText(model.Info().Readout, model.Info().AtLeast) : own.Readout;
-      if (!correction.Correction.levels && fitted != readout)
+      if (!correction.Correction.levels && !correction.OneProbability && fitted != readout)
       {
         throw rcn::Error(RCN_EINVALID, "The correction " + file + " was fitted to the readout " + fitted +
           "; choose this one, or fit the correction anew.");
@@ -447,7 +447,6 @@ vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Internals::Judg
 {
   rcn::EvaluationOptions options = JudgingOptions(node);
   const rcn_recalib_method method = fit ? RecalibrationMethod(node) : RCN_RECALIB_PLATT;
-  options.FitTemperature = fit && method == RCN_RECALIB_TEMPERATURE;
   const bool otherRaters = node->GetNumberOfNodeReferences(Node::GetLevelRole()) > 0 && LevelNodes(node).empty();
   return [=, judged = GatherJudged(node), file = node->GetRecalibrationFile()](const Monitor& monitor) -> Publish {
     const std::shared_ptr<rcn::Workspace> workspace = job.Open(monitor);
@@ -466,9 +465,7 @@ vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Internals::Judg
       evaluation->CommitCase();
       return evaluation;
     };
-    const std::unique_ptr<rcn::Evaluation> first = judge(options);
-    auto report = std::make_shared<const rcn::EvaluationReport>(first->Report());
-    std::shared_ptr<const rcn::EvaluationReport> before;
+    std::shared_ptr<const rcn::EvaluationReport> report, before;
     std::vector<std::string> remarks = workspace->Remarks();
     if (otherRaters)
     {
@@ -480,20 +477,31 @@ vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Internals::Judg
     }
     if (fit)
     {
-      rcn::Recalibration correction = first->Fit(method);
+      const rcn::RecalibrationResult result = rcn::Recalibrate(options, method, [&](const std::vector<rcn::EvaluationOptions>& all) {
+        std::vector<std::unique_ptr<rcn::Evaluation>> evaluations;
+        for (const rcn::EvaluationOptions& how : all)
+        {
+          evaluations.push_back(judge(how));
+        }
+        return evaluations;
+      });
+      if (!result.Helps)
+      {
+        throw rcn::Error(RCN_EDATA, result.Sentence + " It was not stored.");
+      }
+      rcn::Recalibration correction = result.Correction;
       if (maps.size() == 1)
       {
         rcn::ParseReadout(correction.Readout, correction.AtLeast, judged.Made.Readout);
       }
-      rcn::EvaluationOptions corrected = options;
-      corrected.FitTemperature = false;
-      corrected.Correction = &correction;
-      corrected.AllowFittedCases = true;
-      before = report;
-      report = std::make_shared<const rcn::EvaluationReport>(judge(corrected)->Report());
+      before = std::make_shared<const rcn::EvaluationReport>(result.Before);
+      report = std::make_shared<const rcn::EvaluationReport>(result.After);
       rcn::WriteRecalibration(file, correction);
-      remarks.push_back(
-        "Fitted to this case: " + rcn::CorrectionInWords(correction.Correction) + ". How well it works shows on others.");
+      remarks.push_back("Fitted to this case: " + rcn::CorrectionInWords(correction.Correction) + ". " + result.Sentence);
+    }
+    else
+    {
+      report = std::make_shared<const rcn::EvaluationReport>(judge(options)->Report());
     }
     remarks.push_back(rcn::WorstBinInWords(*report));
     return [=] {

@@ -77,6 +77,7 @@ public:
       qRcnOverlayControls::tr("How likely a majority of the raters marks the voxel (a tie counts)."),
       qRcnOverlayControls::tr("What share of the raters is expected to mark the voxel."),
       qRcnOverlayControls::tr("How likely at least so many of the raters mark the voxel."),
+      qRcnOverlayControls::tr("How likely more than half of the raters mark the voxel (a tie does not count)."),
       qRcnOverlayControls::tr("How likely exactly so many of the raters mark the voxel."),
     };
     const QString text = this->HasLevels ? meaning[this->readout()]
@@ -131,6 +132,7 @@ qRcnOverlayControls::qRcnOverlayControls(QWidget* parent)
   p->What->addItem(tr("Expected share"), Expected);
   p->What->addItem(tr("At least"), AtLeast);
   p->What->addItem(tr("Exactly"), Level);
+  p->What->addItem(tr("More than half"), MoreThanHalf);
   p->What->setAccessibleName(tr("What the overlay shows"));
   p->What->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
   p->What->setMinimumContentsLength(12);

@@ -18,7 +18,8 @@ public:
     Majority = 0, ///< probability that a majority marks the voxel
     Expected = 1, ///< expected share of raters who mark it
     AtLeast = 2,  ///< probability that at least level() raters mark it
-    Level = 3     ///< probability that exactly level() raters mark it
+    MoreThanHalf = 3, ///< as Majority, but a tie does not count
+    Level = 4         ///< probability that exactly level() raters mark it
   };
   Q_ENUM(Readout)
 

@@ -137,7 +137,7 @@ public:
   /// The number of the prediction that lies over the image; -1: none.
   int shownPrediction() const { return this->ShownPrediction; }
 
-  /// Majority, Expected and AtLeast are rcn_readout's numbers; RCN_SLICE_LEVEL is exactly so many raters.
+  /// Majority, Expected, AtLeast and MoreThanHalf are rcn_readout's numbers; RCN_SLICE_LEVEL is exactly so many raters.
   int readout() const { return this->Readout; }
   int readoutNumber() const { return this->ReadoutNumber; }
   double predictionOpacity() const { return this->PredictionOpacity; }

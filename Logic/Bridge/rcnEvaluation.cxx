@@ -4,14 +4,11 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 
 #include "rcnReport.h"
 
 namespace rcn
 {
-
-namespace fs = std::filesystem;
 
 // ---- predictions -----------------------------------------------------------------------------------
 
@@ -68,33 +65,10 @@ void CheckLevelCount(const Volume& prediction, int raters, const std::string& fi
   }
 }
 
-std::string FindPrediction(const std::string& folder, const std::string& id)
-{
-  std::error_code ignored;
-  if (!fs::is_directory(folder, ignored))
-  {
-    throw Error(RCN_EIO, folder + " is no folder of predictions.");
-  }
-  for (const char* suffix : { "_levels", "_prob", "" })
-  {
-    for (const char* extension : { ".nrrd", ".nii.gz", ".nii", ".mha", ".tif", ".tiff", ".png" })
-    {
-      const fs::path path = fs::path(folder) / (id + suffix + extension);
-      if (fs::exists(path, ignored))
-      {
-        return path.string();
-      }
-    }
-  }
-  throw Error(RCN_EIO, folder + " holds no prediction for case " + id + " (" + id + "_levels.nrrd or " + id + "_prob.nrrd).");
-}
-
 // ---- recalibration files ---------------------------------------------------------------------------
 
 namespace
 {
-
-const char* const ReadoutNames[] = { "majority", "expected", "at-least" };
 
 [[noreturn]] void FailRecalibration(const std::string& path, const std::string& what)
 {
@@ -175,21 +149,131 @@ int ParameterCount(rcn_recalib_method method)
 
 std::string ReadoutText(rcn_readout readout, int atLeast)
 {
-  return ReadoutNames[readout] + (readout == RCN_READOUT_AT_LEAST ? ":" + std::to_string(atLeast) : "");
+  return rcn_readout_name(readout) + (readout == RCN_READOUT_AT_LEAST ? ":" + std::to_string(atLeast) : "");
 }
+
+const char* const ReadoutChoices = "majority, more-than-half, expected or at-least:T (such as at-least:2)";
 
 bool ParseReadout(rcn_readout& readout, int& atLeast, const std::string& text)
 {
   const bool counts = text.rfind("at-least:", 0) == 0 && text.size() > 9 && text.size() < 12 &&
     text.find_first_not_of("0123456789", 9) == std::string::npos;
-  if (!counts && text != "majority" && text != "expected")
+  for (int r = 0; rcn_readout_name(static_cast<rcn_readout>(r)); ++r)
   {
-    return false;
+    if (r == RCN_READOUT_AT_LEAST ? counts : text == rcn_readout_name(static_cast<rcn_readout>(r)))
+    {
+      readout = static_cast<rcn_readout>(r);
+      atLeast = counts ? std::stoi(text.substr(9)) : 0;
+      return true;
+    }
   }
-  readout = counts ? RCN_READOUT_AT_LEAST : text == "expected" ? RCN_READOUT_EXPECTED : RCN_READOUT_MAJORITY;
-  atLeast = counts ? std::stoi(text.substr(9)) : 0;
-  return true;
+  return false;
 }
+
+rcn_region_options UsualRegion()
+{
+  rcn_region_options region = RCN_REGION_OPTIONS_INIT;
+  region.region = RCN_REGION_BOX;
+  return region;
+}
+
+void ChooseReadout(EvaluationOptions& options, const std::string& asked, const std::string& made, bool tieBackground)
+{
+  const std::string readout = !asked.empty() ? asked : !made.empty() ? made : "expected";
+  if (!ParseReadout(options.Calib.readout, options.Calib.at_least, readout))
+  {
+    throw Error(RCN_EINVALID, std::string("--readout is ") + ReadoutChoices + ", not '" + readout + "'.");
+  }
+  if (tieBackground && options.Calib.readout == RCN_READOUT_MAJORITY)
+  {
+    options.Calib.readout = RCN_READOUT_MORE_THAN_HALF;
+  }
+  options.TieBackground = tieBackground || options.Calib.readout == RCN_READOUT_MORE_THAN_HALF;
+}
+
+std::string RegionInWords(const rcn_region_options& region, const std::string& mask)
+{
+  const std::string name = mask.empty() ? rcn_region_name(region.region) : mask;
+  if (mask.empty() && region.region == RCN_REGION_BOX)
+  {
+    return name + " (" + std::to_string(region.margin) + " voxels around the marks)";
+  }
+  return mask.empty() && region.region == RCN_REGION_BAND ? name + " (" + CsvNumber(region.band_mm) + " mm)" : name;
+}
+
+std::string FittedElsewhere(const Recalibration& correction, const EvaluationOptions& options)
+{
+  const std::string region = RegionInWords(correction.Region, correction.RegionMask);
+  const std::string judged = RegionInWords(options.Region, options.RegionMask);
+  std::string text;
+  if (correction.HasRegion && region != judged)
+  {
+    text = "The correction was fitted on the region " + region + "; this judges the region " + judged + ".";
+  }
+  const bool sameReadout = correction.Readout == options.Calib.readout && correction.AtLeast == options.Calib.at_least;
+  if (!sameReadout && !correction.OneProbability)
+  {
+    text += (text.empty() ? "" : " ") + std::string("The correction was fitted with the readout ") +
+      ReadoutText(correction.Readout, correction.AtLeast) + "; this judges the readout " +
+      ReadoutText(options.Calib.readout, options.Calib.at_least) + ".";
+  }
+  return text;
+}
+
+namespace
+{
+
+/// What corrections of earlier versions do not have: where it was fitted, and whether to one probability.
+void ReadFittedRegion(Recalibration& out, json_t* root, const std::string& path)
+{
+  const json_t* one = json_object_get(root, "one_probability");
+  if (one && !json_is_boolean(one))
+  {
+    FailRecalibration(path, "\"one_probability\" must be true or false.");
+  }
+  out.OneProbability = json_is_true(one);
+  if (out.OneProbability && out.Correction.levels)
+  {
+    FailRecalibration(path, "a correction of levels cannot be of one probability.");
+  }
+  const json_t* region = json_object_get(root, "region");
+  const json_t* mask = json_object_get(root, "region_mask");
+  if (!region && !mask)
+  {
+    return;
+  }
+  if ((region && !json_is_string(region)) || (mask && !json_is_string(mask)))
+  {
+    FailRecalibration(path, "\"region\" and \"region_mask\" must be texts.");
+  }
+  out.HasRegion = true;
+  out.RegionMask = mask ? json_string_value(mask) : "";
+  bool known = !region;
+  for (int r = 0; region && rcn_region_name(static_cast<rcn_region>(r)); ++r)
+  {
+    if (!std::strcmp(json_string_value(region), rcn_region_name(static_cast<rcn_region>(r))))
+    {
+      out.Region.region = static_cast<rcn_region>(r);
+      known = true;
+    }
+  }
+  const json_t* band = json_object_get(root, "band");
+  if (json_object_get(root, "margin"))
+  {
+    out.Region.margin = WholeNumber(root, "margin", 1 << 30, path);
+  }
+  if (band)
+  {
+    out.Region.band_mm = json_is_number(band) ? json_number_value(band) : NAN;
+  }
+  const char* sentence = known ? rcn_region_check(&out.Region) : "\"region\" must be whole, box, band or disputed.";
+  if (sentence)
+  {
+    FailRecalibration(path, sentence);
+  }
+}
+
+} // namespace
 
 Recalibration ReadRecalibration(const std::string& path)
 {
@@ -222,9 +306,9 @@ Recalibration ParseRecalibration(const std::string& text, const std::string& pat
   }
   const char* readout = json_string_value(json_object_get(root.get(), "readout"));
   known = false;
-  for (int r = 0; readout && r < 3; ++r)
+  for (int r = 0; readout && rcn_readout_name(static_cast<rcn_readout>(r)); ++r)
   {
-    if (!std::strcmp(readout, ReadoutNames[r]))
+    if (!std::strcmp(readout, rcn_readout_name(static_cast<rcn_readout>(r))))
     {
       out.Readout = static_cast<rcn_readout>(r);
       known = true;
@@ -232,7 +316,7 @@ Recalibration ParseRecalibration(const std::string& text, const std::string& pat
   }
   if (!known)
   {
-    FailRecalibration(path, "\"readout\" must be majority, expected or at-least.");
+    FailRecalibration(path, "\"readout\" must be majority, more-than-half, expected or at-least.");
   }
   out.AtLeast = static_cast<int>(WholeNumber(root.get(), "at_least", RCN_MAX_RATERS, path));
   if ((out.Readout == RCN_READOUT_AT_LEAST) != (out.AtLeast > 0))
@@ -241,6 +325,7 @@ Recalibration ParseRecalibration(const std::string& text, const std::string& pat
   }
   out.Correction.levels = static_cast<int>(WholeNumber(root.get(), "levels", RCN_MAX_RATERS + 1, path));
   out.Correction.pairs = WholeNumber(root.get(), "pairs", INT64_MAX, path);
+  ReadFittedRegion(out, root.get(), path);
   const std::vector<double> parameters = Numbers(root.get(), "parameters", path);
   const std::vector<double> x = Numbers(root.get(), "x", path);
   const std::vector<double> y = Numbers(root.get(), "y", path);
@@ -277,8 +362,20 @@ std::string RecalibrationText(const Recalibration& recalibration)
   const JsonHandle root(json_object());
   json_object_set_new(root.get(), "method", json_string(rcn_recalib_name(correction.method)));
   json_object_set_new(root.get(), "levels", json_integer(correction.levels));
-  json_object_set_new(root.get(), "readout", json_string(ReadoutNames[recalibration.Readout]));
+  json_object_set_new(root.get(), "readout", json_string(rcn_readout_name(recalibration.Readout)));
   json_object_set_new(root.get(), "at_least", json_integer(recalibration.AtLeast));
+  json_object_set_new(root.get(), "one_probability", json_boolean(recalibration.OneProbability));
+  if (recalibration.HasRegion && !recalibration.RegionMask.empty())
+  {
+    json_object_set_new(root.get(), "region_mask", JsonString(recalibration.RegionMask));
+  }
+  else if (recalibration.HasRegion)
+  {
+    const rcn_region_options& region = recalibration.Region;
+    json_object_set_new(root.get(), "region", json_string(rcn_region_name(region.region)));
+    json_object_set_new(root.get(), "margin", json_integer(region.margin));
+    json_object_set_new(root.get(), "band", JsonNumber(region.band_mm));
+  }
   json_object_set_new(root.get(), "parameters", JsonNumbers(correction.parameters, ParameterCount(correction.method)));
   json_object_set_new(root.get(), "x", JsonNumbers(correction.x, correction.knots));
   json_object_set_new(root.get(), "y", JsonNumbers(correction.y, correction.knots));
@@ -299,8 +396,21 @@ struct Evaluation::Handles
     void operator()(rcn_temperature* temperature) const { rcn_temperature_destroy(temperature); }
   };
   std::vector<std::unique_ptr<rcn_calib, Deleter>> Cases;
+  std::vector<std::unique_ptr<rcn_temperature, Deleter>> Temperatures; ///< by case, where they are wanted
   std::unique_ptr<rcn_auc, Deleter> Auc;
-  std::unique_ptr<rcn_temperature, Deleter> Temperature;
+
+  /// A copy of one case's sums with another's added to them; null: none.
+  static std::unique_ptr<rcn_calib, Deleter> Sum(rcn_context* context, const rcn_calib* one, const rcn_calib* other)
+  {
+    rcn_calib* copy = nullptr;
+    Check(rcn_calib_copy(&copy, context, one ? one : other), context);
+    std::unique_ptr<rcn_calib, Deleter> sum(copy);
+    if (one && other)
+    {
+      Check(rcn_calib_merge(copy, context, other), context);
+    }
+    return sum;
+  }
 
   /// The sums of all cases together.
   std::unique_ptr<rcn_calib, Deleter> Merged(rcn_context* context) const
@@ -309,14 +419,33 @@ struct Evaluation::Handles
     {
       throw Error(RCN_EDATA, "There is nothing to judge: the region is empty in every case.");
     }
-    rcn_calib* copy = nullptr;
-    Check(rcn_calib_copy(&copy, context, this->Cases.front().get()), context);
-    std::unique_ptr<rcn_calib, Deleter> merged(copy);
+    std::unique_ptr<rcn_calib, Deleter> merged = Sum(context, this->Cases.front().get(), nullptr);
     for (size_t i = 1; i < this->Cases.size(); ++i)
     {
-      Check(rcn_calib_merge(copy, context, this->Cases[i].get()), context);
+      Check(rcn_calib_merge(merged.get(), context, this->Cases[i].get()), context);
     }
     return merged;
+  }
+
+  static std::unique_ptr<rcn_temperature, Deleter> NewTemperature(rcn_context* context, size_t raters)
+  {
+    rcn_temperature* temperature = nullptr;
+    Check(rcn_temperature_create(&temperature, context, static_cast<int>(raters)), context);
+    return std::unique_ptr<rcn_temperature, Deleter>(temperature);
+  }
+
+  /// What all cases but number `without` say about the temperature.
+  std::unique_ptr<rcn_temperature, Deleter> Temperature(rcn_context* context, size_t raters, size_t without) const
+  {
+    std::unique_ptr<rcn_temperature, Deleter> all = NewTemperature(context, raters);
+    for (size_t i = 0; i < this->Temperatures.size(); ++i)
+    {
+      if (i != without)
+      {
+        Check(rcn_temperature_merge(all.get(), context, this->Temperatures[i].get()), context);
+      }
+    }
+    return all;
   }
 
   std::vector<const rcn_calib*> Pointers() const
@@ -336,7 +465,7 @@ struct Evaluation::Prepared
   std::string Id, Fingerprint;
   std::vector<uint8_t> Region, Reference;
   Volume Corrected;
-  bool Levels = false;
+  bool Levels = false, Ends = true;
   rcn_calib_case Case{}; // borrows the above and the votes
   std::unique_ptr<rcn_calib, Handles::Deleter> Sums;
 };
@@ -361,21 +490,28 @@ Evaluation::Evaluation(rcn_context* context, const std::vector<std::string>& rat
   rcn_auc* auc = nullptr;
   Check(rcn_auc_create(&auc, context, count, options.Calib.readout, options.Calib.at_least), context);
   this->Handles_->Auc.reset(auc);
-  if (options.FitTemperature)
-  {
-    rcn_temperature* temperature = nullptr;
-    Check(rcn_temperature_create(&temperature, context, count), context);
-    this->Handles_->Temperature.reset(temperature);
-  }
 }
 
 Evaluation::~Evaluation() = default;
 
+std::string HashOf(const float* numbers, int64_t count)
+{
+  uint64_t hash = 14695981039346656037ULL;
+  for (int64_t i = 0; i < count; ++i)
+  {
+    uint32_t word = 0;
+    std::memcpy(&word, numbers + i, sizeof word);
+    hash = (hash ^ word) * 1099511628211ULL;
+  }
+  char text[17];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash));
+  return text;
+}
+
 namespace
 {
 
-/// FNV-1a over the voxels: the same prediction under another name is found again. Empty for a constant
-/// map: a model that sees nothing in two cases has seen two cases.
+/// Empty for a constant map: a model that sees nothing in two cases has seen two cases.
 std::string Fingerprint(const Volume& prediction)
 {
   const int64_t elements = rcn_geometry_voxels(&prediction.Geometry()) * prediction.View().components;
@@ -385,32 +521,26 @@ std::string Fingerprint(const Volume& prediction)
   {
     return "";
   }
-  uint64_t hash = 14695981039346656037ULL;
-  for (int64_t i = 0; i < elements; ++i)
-  {
-    hash = (hash ^ words[i]) * 1099511628211ULL;
-  }
-  char text[17];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash));
-  return text;
+  return HashOf(static_cast<const float*>(prediction.Data()), elements);
 }
 
 std::vector<uint8_t> ReferenceTable(const rcn_votes* votes, const std::vector<std::string>& names,
-  const std::string& reference, rcn_context* context)
+  const EvaluationOptions& options, rcn_context* context)
 {
+  const std::string& reference = options.Reference;
   const size_t count = static_cast<size_t>(rcn_votes_pattern_count(votes));
   std::vector<uint8_t> table(count);
   if (reference == "majority")
   {
-    rcn_reference_majority(table.data(), votes);
+    rcn_reference_majority(table.data(), votes, options.TieBackground);
   }
   else if (reference == "staple")
   {
-    rcn_fusion_options options = RCN_FUSION_OPTIONS_INIT;
-    options.method = RCN_STAPLE;
-    options.staple_output = RCN_STAPLE_MASK;
+    rcn_fusion_options staple = RCN_FUSION_OPTIONS_INIT;
+    staple.method = RCN_STAPLE;
+    staple.staple_output = RCN_STAPLE_MASK;
     std::vector<float> mask(count);
-    Check(rcn_fuse_patterns(mask.data(), nullptr, context, votes, &options), context);
+    Check(rcn_fuse_patterns(mask.data(), nullptr, context, votes, &staple), context);
     std::copy(mask.begin(), mask.end(), table.begin());
   }
   else
@@ -514,7 +644,13 @@ Volume ApplyRecalibration(rcn_context* context, const Recalibration& correction,
   float* data = static_cast<float*>(out.Data());
   if (in.components > 1)
   {
-    if (correction.Readout != readout || correction.AtLeast != atLeast)
+    int ends = 0;
+    Check(rcn_levels_are_ends(&ends, context, &in), context, file);
+    if (correction.OneProbability && !ends)
+    {
+      throw Error(RCN_EINVALID, "The recalibration is for a model that gives one probability; " + file + " holds levels.");
+    }
+    if (!correction.OneProbability && (correction.Readout != readout || correction.AtLeast != atLeast))
     {
       throw Error(RCN_EINVALID, "The recalibration was fitted to the readout " + ReadoutText(correction.Readout, correction.AtLeast) +
         "; judge with the same --readout.");
@@ -529,12 +665,10 @@ Volume ApplyRecalibration(rcn_context* context, const Recalibration& correction,
   return out;
 }
 
-Volume Evaluation::Correct(const Volume& prediction, const std::string& file) const
+const Recalibration* Evaluation::CorrectionOf(const std::string& id) const
 {
-  const EvaluationOptions& options = this->Options_;
-  return options.Correction
-    ? ApplyRecalibration(this->Context_, *options.Correction, prediction, options.Calib.readout, options.Calib.at_least, file)
-    : prediction;
+  const auto own = this->Options_.CaseCorrections.find(id);
+  return own != this->Options_.CaseCorrections.end() ? &own->second : this->Options_.Correction;
 }
 
 bool Evaluation::PrepareCase(
@@ -550,6 +684,16 @@ bool Evaluation::PrepareCase(
   one->Id = id.empty() ? file : id;
   one->Fingerprint = Fingerprint(prediction);
   one->Levels = prediction.View().components > 1;
+  if (prediction.View().components > 2)
+  {
+    int ends = 0;
+    Check(rcn_levels_are_ends(&ends, this->Context_, &prediction.View()), this->Context_, file);
+    one->Ends = ends != 0;
+  }
+  else
+  {
+    one->Ends = !one->Levels; // of one rater, levels are that probability
+  }
   this->RefuseFittedCase(id, file, one->Fingerprint);
   int64_t inRegion = 0;
   one->Region = RegionOf(votes, this->Options_, inRegion, this->Context_);
@@ -562,8 +706,13 @@ bool Evaluation::PrepareCase(
     throw Error(RCN_EINVALID, file + (one->Levels ? " holds levels" : " holds one probability") +
       " and the cases before it do not; a temperature needs levels everywhere or nowhere.");
   }
-  one->Reference = ReferenceTable(votes, this->Raters_, this->Options_.Reference, this->Context_);
-  one->Corrected = this->Correct(this->Options_.Correction && !one->Region.empty() ? Inside(prediction, one->Region) : prediction, file);
+  one->Reference = ReferenceTable(votes, this->Raters_, this->Options_, this->Context_);
+  one->Corrected = prediction;
+  if (const Recalibration* correction = this->CorrectionOf(one->Id))
+  {
+    one->Corrected = ApplyRecalibration(this->Context_, *correction, one->Region.empty() ? prediction : Inside(prediction, one->Region),
+      this->Options_.Calib.readout, this->Options_.Calib.at_least, file);
+  }
   one->Case = { votes, one->Corrected.View(), one->Region.empty() ? nullptr : one->Region.data(), one->Reference.data() };
   rcn_calib* sums = nullptr;
   Check(rcn_calib_create(&sums, this->Context_, raters, &this->Options_.Calib), this->Context_);
@@ -584,11 +733,13 @@ void Evaluation::CommitCase(size_t number)
   {
     Check(rcn_auc_add(this->Handles_->Auc.get(), this->Context_, &one->Case), this->Context_);
   }
-  if (this->Handles_->Temperature && one->Levels)
+  if (this->Options_.FitTemperature && one->Levels)
   {
-    Check(rcn_temperature_add(this->Handles_->Temperature.get(), this->Context_, &one->Case), this->Context_);
+    this->Handles_->Temperatures.push_back(Handles::NewTemperature(this->Context_, this->Raters_.size()));
+    Check(rcn_temperature_add(this->Handles_->Temperatures.back().get(), this->Context_, &one->Case), this->Context_);
   }
   this->Levels_ = one->Levels;
+  this->Ends_ = this->Ends_ && one->Ends;
   this->Handles_->Cases.push_back(std::move(one->Sums));
   this->Ids_.push_back(one->Id);
   this->Fingerprints_.push_back(one->Fingerprint);
@@ -608,10 +759,13 @@ void Evaluation::Share(Processes& processes)
     json_object_set_new(record, "id", JsonString(this->Ids_[i]));
     json_object_set_new(record, "fingerprint", JsonString(this->Fingerprints_[i]));
     json_object_set_new(record, "levels", json_boolean(this->Levels_));
+    json_object_set_new(record, "ends", json_boolean(this->Ends_));
     records.Set(this->Numbers_[i], record);
   }
   records.Merge(processes);
   std::vector<std::unique_ptr<rcn_calib, Handles::Deleter>> mine = std::move(this->Handles_->Cases);
+  std::vector<std::unique_ptr<rcn_temperature, Handles::Deleter>> heat = std::move(this->Handles_->Temperatures);
+  this->Handles_->Temperatures.clear();
   const std::vector<size_t> numbers = std::move(this->Numbers_);
   this->Handles_->Cases.clear();
   this->Numbers_.clear();
@@ -639,10 +793,18 @@ void Evaluation::Share(Processes& processes)
     }
     Check(rcn_calib_share(sums.get(), this->Context_, processes.Comm()), this->Context_);
     this->Handles_->Cases.push_back(std::move(sums));
+    if (this->Options_.FitTemperature && json_is_true(json_object_get(record, "levels")))
+    {
+      std::unique_ptr<rcn_temperature, Handles::Deleter> temperature =
+        at < numbers.size() ? std::move(heat[at]) : Handles::NewTemperature(this->Context_, this->Raters_.size());
+      Check(rcn_temperature_share(temperature.get(), this->Context_, processes.Comm()), this->Context_);
+      this->Handles_->Temperatures.push_back(std::move(temperature));
+    }
     this->Ids_.push_back(json_string_value(json_object_get(record, "id")));
     this->Fingerprints_.push_back(json_string_value(json_object_get(record, "fingerprint")));
     this->Numbers_.push_back(number);
     this->Levels_ = json_is_true(json_object_get(record, "levels"));
+    this->Ends_ = this->Ends_ && json_is_true(json_object_get(record, "ends"));
   }
   this->Comm_ = processes.Comm();
 }
@@ -720,23 +882,66 @@ std::vector<rcn_interval> Evaluation::Compare(const Evaluation& other) const
   return difference;
 }
 
-Recalibration Evaluation::Fit(rcn_recalib_method method) const
+Recalibration Evaluation::FitTo(rcn_recalib_method method, const rcn_calib* sums, const rcn_temperature* temperature) const
 {
   Recalibration out;
-  const auto merged = this->Handles_->Merged(this->Context_);
-  if (method == RCN_RECALIB_TEMPERATURE && this->Levels_)
+  if (method == RCN_RECALIB_TEMPERATURE && this->Levels_ && !this->Ends_)
   {
-    Check(rcn_temperature_fit(&out.Correction, this->Context_, this->Handles_->Temperature.get()), this->Context_);
+    Check(rcn_temperature_fit(&out.Correction, this->Context_, temperature), this->Context_);
   }
   else
   {
-    Check(rcn_recalib_fit(&out.Correction, this->Context_, method, merged.get()), this->Context_);
+    // Levels of one probability have nothing between their ends that a temperature could weigh: its logit is scaled.
+    Check(rcn_recalib_fit(&out.Correction, this->Context_, method, sums), this->Context_);
+    out.OneProbability = this->HasOneProbability();
   }
   out.Readout = this->Options_.Calib.readout;
   out.AtLeast = this->Options_.Calib.at_least;
+  out.HasRegion = true;
+  out.Region = this->Options_.Region;
+  out.RegionMask = this->Options_.RegionMask;
+  return out;
+}
+
+Recalibration Evaluation::Fit(rcn_recalib_method method) const
+{
+  const auto merged = this->Handles_->Merged(this->Context_);
+  const auto temperature = this->Handles_->Temperature(this->Context_, this->Raters_.size(), this->Ids_.size());
+  Recalibration out = this->FitTo(method, merged.get(), temperature.get());
   out.Cases = this->Ids_;
   out.Fingerprints = this->Fingerprints_;
   return out;
+}
+
+std::map<std::string, Recalibration> Evaluation::FitWithoutEach(rcn_recalib_method method) const
+{
+  std::map<std::string, Recalibration> fits;
+  const size_t count = this->Ids_.size();
+  // The others of a case are those before it and those after it: sums of both kinds make it O(cases).
+  std::vector<std::unique_ptr<rcn_calib, Handles::Deleter>> after(count);
+  for (size_t i = count; i-- > 1;)
+  {
+    after[i - 1] = Handles::Sum(this->Context_, this->Handles_->Cases[i].get(), after[i].get());
+  }
+  std::unique_ptr<rcn_calib, Handles::Deleter> before;
+  for (size_t i = 0; count > 1 && i < count; ++i)
+  {
+    const auto others = Handles::Sum(this->Context_, before.get(), after[i].get());
+    const auto temperature = this->Handles_->Temperature(this->Context_, this->Raters_.size(), i);
+    try
+    {
+      fits[this->Ids_[i]] = this->FitTo(method, others.get(), temperature.get());
+    }
+    catch (const Error& error)
+    {
+      if (error.Status() != RCN_EDATA)
+      {
+        throw;
+      }
+    }
+    before = Handles::Sum(this->Context_, this->Handles_->Cases[i].get(), before.get());
+  }
+  return fits;
 }
 
 // ---- results ---------------------------------------------------------------------------------------
@@ -749,12 +954,13 @@ json_t* EvaluationJson(const EvaluationReport& report, const EvaluationOptions& 
   json_object_set_new(object, "voxels", json_integer(report.Voxels));
   json_object_set_new(object, "pairs", json_integer(report.Pairs));
   json_object_set_new(object, "region", json_string(options.RegionMask.empty() ? rcn_region_name(options.Region.region) : options.RegionMask.c_str()));
-  json_object_set_new(object, "readout", json_string(ReadoutNames[options.Calib.readout]));
+  json_object_set_new(object, "readout", json_string(rcn_readout_name(options.Calib.readout)));
   if (options.Calib.readout == RCN_READOUT_AT_LEAST)
   {
     json_object_set_new(object, "at_least", json_integer(options.Calib.at_least));
   }
   json_object_set_new(object, "reference", json_string(options.Reference.c_str()));
+  json_object_set_new(object, "tie", json_string(options.TieBackground ? "background" : "foreground"));
   json_t* intervals = json_object();
   json_t* paper = json_object();
   for (int f = 0; f < RCN_FIGURES; ++f)

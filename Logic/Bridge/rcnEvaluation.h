@@ -3,6 +3,7 @@
 #ifndef rcnEvaluation_h
 #define rcnEvaluation_h
 
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -26,8 +27,12 @@ struct Recalibration
 {
   std::string Path; ///< the file it was read from; empty for one that was just fitted
   rcn_recalib Correction{};
-  rcn_readout Readout = RCN_READOUT_MAJORITY; ///< of level maps, for corrections of one probability
+  rcn_readout Readout = RCN_READOUT_MAJORITY; ///< of level maps: what it was fitted to
   int AtLeast = 0;
+  bool OneProbability = false; ///< the model gives one probability, which every readout of its levels is
+  bool HasRegion = false;      ///< false: the file does not say where it was fitted
+  rcn_region_options Region = RCN_REGION_OPTIONS_INIT;
+  std::string RegionMask; ///< a mask's file instead
   std::vector<std::string> Cases;        ///< ids of the cases
   std::vector<std::string> Fingerprints; ///< of their predictions, so that renaming does not hide them; empty for
                                          ///< constant ones, which tell nothing
@@ -42,31 +47,55 @@ Recalibration ParseRecalibration(const std::string& text, const std::string& pat
 std::string RecalibrationText(const Recalibration& recalibration);
 
 /// A prediction with a correction applied: levels where the correction is for levels, otherwise one probability, for which
-/// levels are read out first. Throws Error when the correction is for something else; `file` names the prediction.
+/// levels are read out first: by the readout that the correction was fitted to, or by any where the model gives one
+/// probability. Throws Error when the correction is for something else; `file` names the prediction.
 Volume ApplyRecalibration(rcn_context* context, const Recalibration& correction, const Volume& prediction, rcn_readout readout,
   int atLeast, const std::string& file);
 
-/// "majority", "expected", "at-least:2": as --readout takes it.
+/// "majority", "expected", "at-least:2", "more-than-half": as --readout takes it.
 std::string ReadoutText(rcn_readout readout, int atLeast);
 
 /// The other way round; false when it is none of these.
 bool ParseReadout(rcn_readout& readout, int& atLeast, const std::string& text);
 
+/// FNV-1a: the same numbers under another name are found again.
+std::string HashOf(const float* numbers, int64_t count);
+
+/// What --readout accepts, for help and sentences.
+extern const char* const ReadoutChoices;
+
+/// Where predictions are judged and corrections fitted unless somebody says otherwise: around all marks. Background, which
+/// fills most of an image, would decide everything else.
+rcn_region_options UsualRegion();
+
 struct EvaluationOptions
 {
   rcn_calib_options Calib = RCN_CALIB_OPTIONS_INIT;
-  rcn_region_options Region = RCN_REGION_OPTIONS_INIT;
+  rcn_region_options Region = UsualRegion();
   std::string RegionMask; ///< a mask file instead of Region, for one case
   rcn_binning Binning = RCN_BINS_WIDTH;
   std::string Reference = "majority"; ///< or "staple", or a rater's name
+  bool TieBackground = false; ///< the majority of the reference: a tie is background
   double Tolerance = RCN_GEOMETRY_TOLERANCE; ///< in voxels, between prediction and masks
   double Scale = 0; ///< for ReadPrediction()
   uint64_t Seed = 0;
   const Recalibration* Correction = nullptr; ///< applied before judging
+  std::map<std::string, Recalibration> CaseCorrections; ///< the same by case, instead; a case without one stays as it is
   bool AllowFittedCases = false; ///< judge a correction on the cases it was fitted to
   bool ExactAuc = true; ///< false: from a histogram (rcn_calib.h), in memory that does not grow with the cases
   bool FitTemperature = false;   ///< also collect what temperature on levels needs
 };
+
+/// The readout that judges: the one that was asked for, otherwise the one that the maps were made with, otherwise (both
+/// empty) the expected share of raters. `tieBackground`: how the model that made them takes a tie; "majority" means that.
+/// Throws Error (RCN_EINVALID) when it is no readout.
+void ChooseReadout(EvaluationOptions& options, const std::string& asked, const std::string& made, bool tieBackground);
+
+/// What to say when a correction is judged elsewhere, or by another readout, than it was fitted; empty: nothing.
+std::string FittedElsewhere(const Recalibration& correction, const EvaluationOptions& options);
+
+/// "box (20 voxels around the marks)"
+std::string RegionInWords(const rcn_region_options& region, const std::string& mask);
 
 /// The prediction of a case: 1 component (probability) or K + 1 (levels), float32. Whole numbers are divided by `scale`, the
 /// stored number that means 1. 0: by what the file says (Volume::Scale()); where it says nothing, only 0 and 1 are taken.
@@ -74,9 +103,6 @@ Volume ReadPrediction(const std::string& path, double scale = 0);
 
 /// Throws Error (RCN_EDATA) unless it has one value per voxel, or a level for each number of raters; `file` names it.
 void CheckLevelCount(const Volume& prediction, int raters, const std::string& file);
-
-/// DIR/<id>_levels.EXT, otherwise DIR/<id>_prob.EXT, otherwise DIR/<id>.EXT; throws Error naming the case.
-std::string FindPrediction(const std::string& folder, const std::string& id);
 
 /// All that is known after the last case.
 struct EvaluationReport
@@ -126,15 +152,21 @@ public:
   /// Fits a correction to all cases added.
   Recalibration Fit(rcn_recalib_method method) const;
 
+  /// By case: the correction that all other cases give, from their sums. A case without which nothing can be fitted has none.
+  std::map<std::string, Recalibration> FitWithoutEach(rcn_recalib_method method) const;
+
   /// Whether the predictions were level maps.
   bool HasLevels() const { return this->Levels_; }
+  /// Whether they were, and only their ends: a model that gives one probability.
+  bool HasOneProbability() const { return this->Levels_ && this->Ends_; }
   const std::vector<std::string>& CaseIds() const { return this->Ids_; }
 
 private:
   struct Handles;
   struct Prepared;
   void RefuseFittedCase(const std::string& id, const std::string& file, const std::string& fingerprint) const;
-  Volume Correct(const Volume& prediction, const std::string& file) const;
+  const Recalibration* CorrectionOf(const std::string& id) const;
+  Recalibration FitTo(rcn_recalib_method method, const rcn_calib* sums, const rcn_temperature* temperature) const;
 
   rcn_context* Context_;
   std::vector<std::string> Raters_;
@@ -145,6 +177,7 @@ private:
   std::vector<size_t> Numbers_;
   rcn_comm* Comm_ = nullptr;
   bool Levels_ = false;
+  bool Ends_ = true;
 };
 
 /// Keys as in the command line's contract: mr_ece, ece, ..., auc, auc_pairs, bins, ci, ...

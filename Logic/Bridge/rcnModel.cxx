@@ -158,6 +158,10 @@ void SaveModel(rcn_context* context, const std::string& path, const rcn_net* net
   texts.emplace_back("normalization", NormalizationText(info.Normalization));
   texts.emplace_back("loss", rcn_loss_kind_name(info.Loss));
   texts.emplace_back("readout", ReadoutText(info.Readout, info.AtLeast));
+  if (info.TieBackground)
+  {
+    texts.emplace_back("tie", "background");
+  }
   if (!info.Strategy.empty())
   {
     texts.emplace_back("strategy", info.Strategy);
@@ -344,8 +348,14 @@ Model::Model(rcn_context* context, const std::string& path) : Path_(path)
   const std::string readout = metadata("readout");
   if (!readout.empty() && !ParseReadout(info.Readout, info.AtLeast, readout))
   {
-    Fail(path, "its \"readout\" must be majority, expected or at-least:T, not " + Quoted(readout) + ".");
+    Fail(path, std::string("its \"readout\" must be ") + ReadoutChoices + ", not " + Quoted(readout) + ".");
   }
+  const std::string tie = metadata("tie");
+  if (!tie.empty() && tie != "foreground" && tie != "background")
+  {
+    Fail(path, "its \"tie\" must be foreground or background, not " + Quoted(tie) + ".");
+  }
+  info.TieBackground = tie == "background";
   if (info.Readout == RCN_READOUT_AT_LEAST && (info.AtLeast < 1 || info.AtLeast > this->RaterCount()))
   {
     Fail(path, "its \"readout\" asks for " + std::to_string(info.AtLeast) + " of " +
@@ -381,6 +391,18 @@ Model::Model(rcn_context* context, const std::string& path) : Path_(path)
         std::to_string(options.raters + 1) + ".");
     }
   }
+}
+
+std::string Model::Hash() const
+{
+  std::vector<float> numbers(rcn_net_values(this->Net()), rcn_net_values(this->Net()) + rcn_net_floats(this->Net()));
+  numbers.insert(numbers.end(), this->Info_.LossParameters.begin(), this->Info_.LossParameters.end());
+  return HashOf(numbers.data(), static_cast<int64_t>(numbers.size()));
+}
+
+bool Model::GivesOneProbability() const
+{
+  return this->Info_.Loss == RCN_LOSS_BCE || this->Info_.Loss == RCN_LOSS_BINARY_BRIER;
 }
 
 void Model::CheckRaters(const std::vector<std::string>& raters, const std::string& about) const

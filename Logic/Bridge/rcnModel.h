@@ -10,7 +10,8 @@
 ///   strategy         how it was trained, by the name that `train --strategy` takes
 ///   loss             how outputs become levels: a name of rcn_loss_kind_name()
 ///   loss_parameters  [...]: of losses that have their own
-///   readout          majority, expected or at-least:T
+///   readout          majority, more-than-half, expected or at-least:T
+///   tie              background: how the majority of an even number of raters was trained; absent: foreground
 ///   recalibration    a recalibration, as its JSON file holds it
 ///   spacing          [x, y, z] mm: volumes are resampled to it for a 3-D network
 ///   axes             "LPS", say: the order in which the network knows volumes (rcn_orient.h); a 2-D network goes through
@@ -45,6 +46,7 @@ struct ModelInfo
   std::vector<float> LossParameters;
   rcn_readout Readout = RCN_READOUT_MAJORITY;
   int AtLeast = 0;
+  bool TieBackground = false; ///< "majority" means more than half then
   std::shared_ptr<const Recalibration> Correction; ///< null: none
   std::string Axes;                                ///< of volumes, see rcn_axes_check(); empty: as they are stored
   double PixelSize[2] = { 0, 0 };                  ///< mm, of a 2-D network's slices; 0: not known
@@ -71,6 +73,10 @@ public:
   const ModelInfo& Info() const { return this->Info_; }
   int RaterCount() const { return static_cast<int>(this->Info_.Raters.size()); }
   const rcn_net_options& Options() const { return *rcn_net_get_options(this->Net_.get()); }
+  /// Identifies the weights, whatever correction is stored beside them and in which order a file has them.
+  std::string Hash() const;
+  /// Of a fused target: its levels have nothing between none and all of the raters.
+  bool GivesOneProbability() const;
   bool Is3D() const { return this->Options().arch == RCN_UNET3D; }
   rcn_net* Net() const { return this->Net_.get(); }
   const rcn_loss* Loss() const { return this->Loss_.get(); }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 
 #include "rcnReport.h"
 
@@ -23,7 +24,11 @@ Readout ReadoutOf(const Model& model, const PredictionOptions& options)
   Readout readout = { model.Info().Readout, model.Info().AtLeast };
   if (!options.Readout.empty() && !ParseReadout(readout.Kind, readout.AtLeast, options.Readout))
   {
-    throw Error(RCN_EINVALID, "--readout is majority, expected or at-least:T (such as at-least:2), not '" + options.Readout + "'.");
+    throw Error(RCN_EINVALID, std::string("--readout is ") + ReadoutChoices + ", not '" + options.Readout + "'.");
+  }
+  if (readout.Kind == RCN_READOUT_MAJORITY && model.Info().TieBackground)
+  {
+    readout.Kind = RCN_READOUT_MORE_THAN_HALF; // the majority that it was trained for
   }
   return readout;
 }
@@ -172,6 +177,20 @@ Volume PredictLevels(rcn_context* context, const LevelsOptions& options, const s
   return resample ? ResampleLinear(levels, geometry) : levels;
 }
 
+PredictionRun RunOf(const Model& model, const PredictionOptions& options)
+{
+  const Readout readout = ReadoutOf(model, options);
+  const Recalibration* correction = CorrectionOf(model, options);
+  PredictionRun run;
+  run.Model = std::filesystem::absolute(model.Path()).string();
+  run.Hash = model.Hash();
+  run.Readout = ReadoutText(readout.Kind, readout.AtLeast);
+  run.TieBackground = model.Info().TieBackground;
+  run.Levels = !model.GivesOneProbability();
+  run.Correction = correction ? std::make_shared<Recalibration>(*correction) : nullptr;
+  return run;
+}
+
 std::string CheckPrediction(const Model& model, const PredictionOptions& options)
 {
   if (const char* sentence = rcn_predict_check(&options.Tiles))
@@ -209,6 +228,14 @@ std::string CheckPrediction(const Model& model, const PredictionOptions& options
   {
     return name + " corrects maps of " + std::to_string(levels) + " levels; the model gives " +
       std::to_string(model.RaterCount() + 1) + ".";
+  }
+  if (model.GivesOneProbability())
+  {
+    return levels > 2 ? name + " was fitted to levels, but the model gives one probability; fit it again, or say --no-recalibration." : "";
+  }
+  if (correction->OneProbability)
+  {
+    return name + " is for a model that gives one probability; this one gives levels.";
   }
   if (!levels && (correction->Readout != readout.Kind || correction->AtLeast != readout.AtLeast))
   {
@@ -283,8 +310,8 @@ Prediction Predict(const Model& model, rcn_context* context, const std::vector<V
   if (correction && !onLevels)
   {
     Check(rcn_recalib_apply(probability, context, &correction->Correction, &out.Probability.View()), context, about);
-    out.Remarks.push_back(std::string("The correction (") + rcn_recalib_name(correction->Correction.method) +
-      ") is for the readout " + out.Readout + ", so the levels are not written.");
+    out.Remarks.push_back(std::string("The correction (") + rcn_recalib_name(correction->Correction.method) + ") is for " +
+      (model.GivesOneProbability() ? "one probability" : "the readout " + out.Readout) + ", so the levels are not written.");
   }
   else
   {

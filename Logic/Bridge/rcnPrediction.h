@@ -7,6 +7,7 @@
 
 #include "rcn/rcn_predict.h"
 #include "rcnModel.h"
+#include "rcnPredictionFolder.h"
 
 namespace rcn
 {
@@ -23,7 +24,7 @@ struct PredictionOptions
 
 struct Prediction
 {
-  Volume Levels;      ///< float32, K + 1 components. Not there when a correction is for one readout only: levels that
+  Volume Levels;      ///< float32, K + 1 components. Not there when a correction is for one probability: levels that
                       ///< do not fit the probability beside them would be judged in its place
   Volume Probability; ///< float32, the readout
   Volume Mask;        ///< uint8
@@ -60,6 +61,9 @@ struct LevelsOptions
 
 /// The levels of an image that lies along the network's axes: predictions and the validation of a training in one way.
 Volume PredictLevels(rcn_context* context, const LevelsOptions& options, const std::vector<Volume>& images, const std::string& about);
+
+/// How a run with these options makes its maps, for the folder where they go (rcnPredictionFolder.h).
+PredictionRun RunOf(const Model& model, const PredictionOptions& options);
 
 /// The sentence Predict() would fail with because of the options alone; empty when they fit the model.
 std::string CheckPrediction(const Model& model, const PredictionOptions& options);

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "rcn/rcn.h"
+#include "rcnPredictionFolder.h"
 #include "rcnReport.h"
 #include "rcnSliceView.h"
 #ifdef RCN_HAVE_NETWORKS
@@ -365,6 +366,8 @@ private:
   std::vector<Series> Series_;
   std::vector<bool> PredictsLevels_; // by model
   std::vector<std::unique_ptr<Recalibration>> Corrections_; // by model
+  std::vector<std::shared_ptr<const PredictionFolder>> Folders_; // by model; null where there is none
+  std::vector<std::shared_ptr<const PredictionRun>> Runs_;       // by model; null: not known how predictions were made
   std::set<std::string> Files_;
   double Fraction_ = 0;
   std::string Stage_;
@@ -390,8 +393,24 @@ void Report::ReadModels()
   for (const ReportModel& one : this->Options_.Models)
   {
     this->Corrections_.emplace_back();
+    this->Folders_.emplace_back();
+    this->Runs_.emplace_back();
+    if (!one.Predictions.empty() && !this->Options_.Data.empty())
+    {
+      this->Folders_.back() = std::make_shared<PredictionFolder>(one.Predictions);
+      this->Runs_.back() = this->Folders_.back()->HasManifest() ? std::make_shared<PredictionRun>(this->Folders_.back()->Run()) : nullptr;
+    }
+    else if (!one.Predictions.empty())
+    {
+      this->Runs_.back() = PredictionFolder::RunOf(one.Predictions);
+    }
     if (!one.Recalibration.empty())
     {
+      if (this->Runs_.back() && this->Runs_.back()->Correction)
+      {
+        throw Error(RCN_EINVALID, one.Predictions + " holds predictions that are corrected already; predict with --no-recalibration, or leave "
+          "out --recalibration.");
+      }
       this->Corrections_.back().reset(new Recalibration(ReadRecalibration(one.Recalibration)));
       this->Files_.insert(one.Recalibration);
     }
@@ -417,7 +436,7 @@ Volume Report::PredictionOf(size_t model, const Case& one)
   const ReportModel& what = this->Options_.Models[model];
   if (!what.Predictions.empty())
   {
-    const std::string file = this->Options_.Data.empty() ? what.Predictions : FindPrediction(what.Predictions, one.Id);
+    const std::string file = this->Folders_[model] ? this->Folders_[model]->Find(one.Id) : what.Predictions;
     this->Files_.insert(file);
     const Volume prediction = ReadPrediction(file, this->Options_.Judge.Scale);
     CheckLevelCount(prediction, static_cast<int>(this->Raters_.size()), file);
@@ -441,15 +460,10 @@ Volume Report::PredictionOf(size_t model, const Case& one)
 /// Levels that are all or nothing: a model that gives one probability, stored as levels.
 bool Report::IsOneProbability(const Volume& prediction, const std::string& name) const
 {
-  const rcn_image& in = prediction.View();
+  int ends = 0;
   rcn_context* context = this->Workspace_.Context();
-  std::vector<float> any(static_cast<size_t>(rcn_geometry_voxels(&in.geometry))), all(any.size());
-  if (in.components > 1)
-  {
-    Check(rcn_readout_apply(any.data(), context, &in, RCN_READOUT_AT_LEAST, 1), context, name);
-    Check(rcn_readout_apply(all.data(), context, &in, RCN_READOUT_AT_LEAST, in.components - 1), context, name);
-  }
-  return any == all;
+  Check(rcn_levels_are_ends(&ends, context, &prediction.View()), context, name);
+  return ends != 0;
 }
 
 /// The first case tells whether a model predicts levels.
@@ -458,11 +472,21 @@ void Report::MakeSeries(size_t model, const Volume& prediction)
   const ReportModel& what = this->Options_.Models[model];
   const Recalibration* correction = this->Corrections_[model].get();
   std::vector<std::pair<rcn_readout, int>> readouts = { { RCN_READOUT_MAJORITY, 0 } };
+  const PredictionRun* run = this->Runs_[model].get();
+  if (run && run->TieBackground)
+  {
+    readouts[0].first = RCN_READOUT_MORE_THAN_HALF;
+  }
   const bool levels = !this->IsOneProbability(prediction, what.Predictions.empty() ? what.Name : what.Predictions);
   this->PredictsLevels_.push_back(levels);
   if (levels && this->Options_.Readout.empty())
   {
     readouts.emplace_back(RCN_READOUT_EXPECTED, 0);
+    std::pair<rcn_readout, int> own = readouts[0];
+    if (run && ParseReadout(own.first, own.second, run->Readout) && std::find(readouts.begin(), readouts.end(), own) == readouts.end())
+    {
+      readouts.insert(readouts.begin(), own);
+    }
   }
   else if (levels)
   {
@@ -477,7 +501,7 @@ void Report::MakeSeries(size_t model, const Volume& prediction)
     plain.Name = what.Name + (levels ? " (" + ReadoutText(readout.first, readout.second) + ")" : "");
     // A correction of one probability is for the readout that it was fitted to.
     const bool fits = correction &&
-      (prediction.View().components == 1 || correction->Correction.levels > 0 || (correction->Readout == readout.first && correction->AtLeast == readout.second));
+      (prediction.View().components == 1 || correction->Correction.levels > 0 || correction->OneProbability || (correction->Readout == readout.first && correction->AtLeast == readout.second));
     if (fits)
     {
       Series corrected;
@@ -534,6 +558,7 @@ void Report::JudgeCase(const Case& one)
         EvaluationOptions options = this->Options_.Judge;
         options.Region.region = region;
         options.ExactAuc = false;
+        options.TieBackground = this->Runs_[series.Model] && this->Runs_[series.Model]->TieBackground;
         series.Judges.emplace_back(new Evaluation(this->Workspace_.Context(), this->Raters_, options));
       }
     }
@@ -1078,7 +1103,10 @@ void Report::WriteCasePictures(const CaseSummary& summary)
     {
       rcn_readout readout = RCN_READOUT_EXPECTED;
       int atLeast = 0;
-      ParseReadout(readout, atLeast, this->Options_.Readout);
+      if (!ParseReadout(readout, atLeast, this->Options_.Readout) && this->Runs_[model])
+      {
+        ParseReadout(readout, atLeast, this->Runs_[model]->Readout);
+      }
       const std::string& name = this->Options_.Models[model].Name;
       panels.push_back(slice.Probability(name + (this->PredictsLevels_[model] ? " (" + ReadoutText(readout, atLeast) + ")" : ""),
         "The probability that model " + name + " predicts", slice.View.ReadoutMap(predictions[model], readout, atLeast)));
@@ -1310,7 +1338,7 @@ std::string CheckReport(const ReportOptions& options)
   int atLeast;
   if (!options.Readout.empty() && !ParseReadout(readout, atLeast, options.Readout))
   {
-    return "--readout is majority, expected or at-least:T (such as at-least:2), not '" + options.Readout + "'.";
+    return std::string("--readout is ") + ReadoutChoices + ", not '" + options.Readout + "'.";
   }
   std::set<std::string> names;
   for (const ReportModel& model : options.Models)

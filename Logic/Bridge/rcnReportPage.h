@@ -17,7 +17,7 @@ namespace rcn
 struct ReportModel
 {
   std::string Name;
-  std::string Predictions;   ///< one case: the file; a list: the folder (FindPrediction()). Empty: `Model` predicts
+  std::string Predictions;   ///< one case: the file; a list: the folder (PredictionFolder). Empty: `Model` predicts
   std::string Model;         ///< the model's file; beside predictions, for what it says about itself. May be empty
   std::string Recalibration; ///< a correction's file, judged with and without. Empty: a predicting model's own, if any
 };
@@ -31,7 +31,7 @@ struct ReportOptions
   const DataList* List = nullptr; ///< the list, already read; then Data is only its name
   Case One;           ///< without a list: this case
   std::vector<ReportModel> Models;
-  std::string Readout;         ///< of level maps; empty: majority and expected
+  std::string Readout;         ///< of level maps; empty: majority and expected, and the one they were made with
   bool Surfaces = false;       ///< also distances of the raters' surfaces
   size_t Pictures = 3;         ///< so many cases are shown, the most disputed first
   size_t Slices = 2;           ///< so many slices of each

@@ -388,6 +388,18 @@ void Study::PredictTest(const Candidate& run, size_t number)
     const Prediction prediction = Predict(*model, context, images, one.Images.front(), this->Options_.Prediction);
     WriteImage(path, prediction.Levels.View(), Content::Probability);
   });
+  this->Processes_.Meet(); // all of them are written
+  if (this->Processes_.IsFirst())
+  {
+    PredictionFolder folder(this->File("predictions", run.Name));
+    const Model made(this->Workspace_.Context(), this->File("models", run.Name + ".safetensors"));
+    folder.Begin(RunOf(made, this->Options_.Prediction), {});
+    for (const Case& one : this->Test_)
+    {
+      folder.Add(one.Id, { { "levels", this->LevelsFile(run.Name, one.Id) } });
+    }
+    folder.Finish();
+  }
 }
 
 // ---- judging ---------------------------------------------------------------------------------------
@@ -443,6 +455,7 @@ void Study::JudgeRegion(rcn_region region)
       {
         EvaluationOptions options = this->Options_.Judge;
         options.Region.region = region;
+        options.TieBackground = this->Options_.Training.TieBackground;
         models[r].emplace_back(new Evaluation(this->Workspace_.Context(), this->List_.Raters, options));
         names[r].push_back(run.Name);
       }
@@ -466,8 +479,11 @@ void Study::JudgeRegion(rcn_region region)
         }
         // One probability each: figures of two readouts can be compared, those of level maps cannot.
         const Volume probability = Volume::Allocate(levels[path].Geometry(), RCN_FLOAT32);
+        rcn_readout readout = RCN_READOUT_MAJORITY;
+        int atLeast = 0;
+        ParseReadout(readout, atLeast, rows[r].Readout);
         Check(rcn_readout_apply(static_cast<float*>(probability.Data()), this->Workspace_.Context(), &levels[path].View(),
-                rows[r].Readout == "expected" ? RCN_READOUT_EXPECTED : RCN_READOUT_MAJORITY, 0),
+                readout, atLeast),
           this->Workspace_.Context(), path);
         models[r][seed]->PrepareCase(this->Workspace_.Votes(), one.Id, probability, path);
         models[r][seed]->CommitCase(number); // nothing where the region is empty, which is so for all models
@@ -525,17 +541,15 @@ void Study::Judge()
     }
     const Model model(this->Workspace_.Context(), this->File("models", run.Name + ".safetensors"));
     model.CheckRaters(this->List_.Raters, this->Options_.Data);
-    const bool one = model.Info().Loss == RCN_LOSS_BCE || model.Info().Loss == RCN_LOSS_BINARY_BRIER;
-    for (const char* readout : { "majority", "expected" })
+    const bool one = model.GivesOneProbability();
+    const std::string majority = model.Info().TieBackground ? "more-than-half" : "majority";
+    for (const std::string& readout : one ? std::vector<std::string>{ "" } : std::vector<std::string>{ majority, "expected" })
     {
       StudyRow row;
       row.Strategy = run.Strategy;
-      row.Readout = one ? "" : readout;
+      row.Readout = readout;
       row.Cells.resize(StudyColumns().size());
-      if (!one || std::string(readout) == "majority")
-      {
-        this->Result_.Rows.push_back(row);
-      }
+      this->Result_.Rows.push_back(row);
     }
   }
   for (const rcn_region region : { RCN_REGION_BOX, RCN_REGION_BAND, RCN_REGION_DISPUTED, RCN_REGION_WHOLE })

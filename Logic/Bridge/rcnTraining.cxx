@@ -442,7 +442,7 @@ private:
   void CopyStart() const;
   void JudgeBest(bool resumed);
   TrainingEpoch Validate(rcn_net* net, const rcn_loss* loss, const float* lossValues);
-  EvaluationReport Judge(rcn_net* net, const rcn_loss* loss, const float* lossValues, rcn_readout readout);
+  EvaluationReport Judge(rcn_net* net, const rcn_loss* loss, const float* lossValues, const std::string& readout);
   Volume PredictLevels(rcn_net* net, const rcn_loss* loss, const float* lossValues, LoadedCase& one);
   void Loop();
   void Remark(const std::string& sentence) const;
@@ -1084,17 +1084,18 @@ TrainingEpoch Training::Validate(rcn_net* net, const rcn_loss* loss, const float
   this->Doing_ = Doing::Validating;
   this->Progress_.Stage = "validating";
   const int raters = static_cast<int>(this->Raters_.size());
-  rcn_calib_options expected = RCN_CALIB_OPTIONS_INIT;
+  rcn_calib_options half = RCN_CALIB_OPTIONS_INIT, expected = RCN_CALIB_OPTIONS_INIT;
+  half.readout = this->Options_.TieBackground ? RCN_READOUT_MORE_THAN_HALF : RCN_READOUT_MAJORITY;
   expected.readout = RCN_READOUT_EXPECTED;
   rcn_calib *whole = nullptr, *majority = nullptr, *mean = nullptr;
   Check(rcn_calib_create(&whole, this->Context_, raters, nullptr), this->Context_);
   const Handle<rcn_calib> keepWhole(whole);
-  Check(rcn_calib_create(&majority, this->Context_, raters, nullptr), this->Context_);
+  Check(rcn_calib_create(&majority, this->Context_, raters, &half), this->Context_);
   const Handle<rcn_calib> keepMajority(majority);
   Check(rcn_calib_create(&mean, this->Context_, raters, &expected), this->Context_);
   const Handle<rcn_calib> keepMean(mean);
   rcn_auc* auc = nullptr;
-  Check(rcn_auc_create(&auc, this->Context_, raters, RCN_READOUT_MAJORITY, 0), this->Context_);
+  Check(rcn_auc_create(&auc, this->Context_, raters, half.readout, 0), this->Context_);
   const Handle<rcn_auc> keepAuc(auc);
   rcn_region_options box = RCN_REGION_OPTIONS_INIT;
   box.region = RCN_REGION_BOX;
@@ -1138,12 +1139,12 @@ TrainingEpoch Training::Validate(rcn_net* net, const rcn_loss* loss, const float
   return epoch;
 }
 
-EvaluationReport Training::Judge(rcn_net* net, const rcn_loss* loss, const float* lossValues, rcn_readout readout)
+EvaluationReport Training::Judge(rcn_net* net, const rcn_loss* loss, const float* lossValues, const std::string& readout)
 {
   EvaluationOptions& options = this->Result_.Judged;
   options.Region.region = this->Options_.Region;
   options.Calib.bins = this->Options_.Bins;
-  options.Calib.readout = readout;
+  ChooseReadout(options, readout, "", this->Options_.TieBackground);
   Evaluation evaluation(this->Context_, this->Raters_, options);
   this->Doing_ = Doing::Validating;
   this->Progress_.Stage = "judging";
@@ -1392,6 +1393,7 @@ void Training::SaveBest()
   const float* values = rcn_train_loss_values(this->Trainer_.get());
   info.LossParameters.assign(values, values + (values ? count : 0));
   ParseReadout(info.Readout, info.AtLeast, this->Result_.Readout);
+  info.TieBackground = this->Options_.TieBackground;
   info.Axes = this->Axes_;
   std::copy(this->PixelSize_, this->PixelSize_ + 2, info.PixelSize);
   const JsonHandle protocol = this->Protocol();
@@ -1427,6 +1429,10 @@ void Training::FinishEpoch()
     this->Result_.Readout = this->Options_.Readout == "auto"
       ? (!this->Train_.strategy.fused && epoch.ExpectedMrEce < epoch.MajorityMrEce ? "expected" : "majority")
       : this->Options_.Readout;
+    if (this->Options_.TieBackground && this->Result_.Readout == "majority")
+    {
+      this->Result_.Readout = rcn_readout_name(RCN_READOUT_MORE_THAN_HALF); // the majority that was trained
+    }
     this->SaveBest();
   }
   else
@@ -1624,7 +1630,7 @@ void Training::CopyStart() const
 void Training::JudgeBest(bool resumed)
 {
   const Model best(this->Context_, this->Result_.Model);
-  const rcn_readout readout = best.Info().Readout;
+  const std::string readout = ReadoutText(best.Info().Readout, best.Info().AtLeast);
   const auto valuesOf = [](const Model& model) {
     return model.Info().LossParameters.empty() ? nullptr : model.Info().LossParameters.data();
   };

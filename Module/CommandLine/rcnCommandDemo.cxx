@@ -204,7 +204,6 @@ std::string JudgeFusions(const std::filesystem::path& folder, rcn_context* conte
   const int seen = static_cast<int>(PhantomRaters().size()) - 1;
   const std::vector<std::string> judge = { PhantomRaters().back() };
   EvaluationOptions options;
-  options.Region.region = RCN_REGION_BOX;
   const rcn_method methods[] = { RCN_STAPLE, RCN_SOFT_GAUSSIAN };
   const char* const titles[] = { "STAPLE of four raters, judged by a fifth", "Share of four raters (smoothed), judged by a fifth" };
   Table table({ "Fused from four raters", "MR-ECE (%)", "95 % interval", "Brier", "AUC" });

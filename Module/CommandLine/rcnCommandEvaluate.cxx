@@ -8,7 +8,9 @@
 
 #include "rcnCommands.h"
 #include "rcnEvaluation.h"
+#include "rcnPredictionFolder.h"
 #include "rcnProcesses.h"
+#include "rcnRecalibration.h"
 #ifdef RCN_HAVE_NETWORKS
 #include "rcnModel.h"
 #endif
@@ -27,8 +29,9 @@ std::vector<Option> JudgeOptions()
     { "--prob", "FILE", "one case: the predicted probability, or K+1 level probabilities per voxel", {}, false, FileUse::Read },
     { "--pred", "DIR", "with --data: folder with <case>_levels or <case>_prob for each case", {}, false, FileUse::Read },
     ScaleOption(),
-    { "--readout", "WHICH", "of level maps: majority (default), expected, or at-least:T" },
-    { "--region", "WHERE", "which voxels count (whole)", { "whole", "box", "band", "disputed" } },
+    { "--readout", "WHICH", "of level maps: majority, more-than-half, expected, or at-least:T (the one that predict used; expected where "
+                            "that is not known)" },
+    { "--region", "WHERE", "which voxels count (box)", { "whole", "box", "band", "disputed" } },
     { "--margin", "VOXELS", "box: how far it reaches beyond the marks (20)" },
     { "--band", "MM", "band: distance from the contour of the mean vote, pixels for a picture without spacing (5)" },
     { "--region-mask", "FILE", "one case: voxels that count, as a mask", {}, false, FileUse::Read },
@@ -45,12 +48,8 @@ EvaluationOptions EvaluationOptionsFrom(const Arguments& arguments)
   EvaluationOptions options;
   options.Calib.bins = static_cast<int>(arguments.GetInteger("--bins", 15, 1, 1000));
   options.Calib.threshold = arguments.GetNumber("--threshold", 0.5);
-  const std::string readout = arguments.Get("--readout", "majority");
-  if (!ParseReadout(options.Calib.readout, options.Calib.at_least, readout))
-  {
-    throw Error(RCN_EINVALID, "--readout is majority, expected or at-least:T (such as at-least:2), not '" + readout + "'.");
-  }
-  const std::string region = arguments.Get("--region", "whole");
+  ChooseReadout(options, arguments.Get("--readout"), "", false); // before any work; the predictions may know better
+  const std::string region = arguments.Get("--region");
   for (int r = RCN_REGION_WHOLE; r <= RCN_REGION_DISPUTED; ++r)
   {
     if (region == rcn_region_name(static_cast<rcn_region>(r)))
@@ -126,7 +125,46 @@ void CheckJudgeArguments(const Arguments& arguments)
   }
 }
 
-/// Judges one case or all cases of a list; `folders` are judged side by side.
+/// Predictions to judge: a folder, or the file of one case.
+class Source
+{
+public:
+  Source(const Arguments& arguments, const std::string& path) : Path(path)
+  {
+    if (arguments.Has("--data"))
+    {
+      this->Folder = std::make_shared<PredictionFolder>(path);
+      this->Run = this->Folder->HasManifest() ? std::make_shared<PredictionRun>(this->Folder->Run()) : nullptr;
+    }
+    else
+    {
+      this->Run = PredictionFolder::RunOf(path);
+    }
+  }
+
+  /// The readout that was asked for, otherwise the one they were made with.
+  void ChooseReadout(EvaluationOptions& options, const Arguments& arguments) const
+  {
+    rcn::ChooseReadout(options, arguments.Get("--readout"), this->Run ? this->Run->Readout : "", this->Run && this->Run->TieBackground);
+  }
+
+  /// A probability cannot be read out in another way than it was made.
+  void CheckReadout(const Volume& prediction, const EvaluationOptions& options, const std::string& file) const
+  {
+    const std::string wanted = ReadoutText(options.Calib.readout, options.Calib.at_least);
+    if (this->Run && this->Run->Levels && prediction.View().components == 1 && wanted != this->Run->Readout)
+    {
+      throw Error(RCN_EINVALID, file + " holds the probability of the readout " + this->Run->Readout + ", not of " + wanted +
+        "; leave out --readout, or predict with levels.");
+    }
+  }
+
+  std::string Path;
+  std::shared_ptr<const PredictionFolder> Folder; ///< null: one file
+  std::shared_ptr<const PredictionRun> Run;       ///< null: not known how they were made
+};
+
+/// Judges one case or all cases of a list; the sources are judged side by side, each with its options.
 struct Judged
 {
   std::vector<std::unique_ptr<Evaluation>> Models;
@@ -135,7 +173,7 @@ struct Judged
 };
 
 Judged Judge(const Arguments& arguments, Terminal& terminal, Workspace& workspace,
-  const std::vector<EvaluationOptions>& options, const std::vector<std::string>& folders)
+  const std::vector<EvaluationOptions>& options, const std::vector<Source>& sources)
 {
   Judged judged;
   const auto open = [&](const std::vector<std::string>& raters) {
@@ -150,6 +188,7 @@ Judged Judge(const Arguments& arguments, Terminal& terminal, Workspace& workspac
     open(workspace.RaterNames());
     for (size_t m = 0; m < options.size(); ++m)
     {
+      sources[m].CheckReadout(predictions[m], options[m], files[m]);
       empty = !judged.Models[m]->PrepareCase(workspace.Votes(), id, predictions[m], files[m]);
     }
     // Only now: a case counts for all models or for none.
@@ -183,8 +222,8 @@ Judged Judge(const Arguments& arguments, Terminal& terminal, Workspace& workspac
     std::vector<std::string> files;
     for (size_t m = 0; m < options.size(); ++m)
     {
-      files.push_back(FindPrediction(folders[m], one.Id));
-      predictions.push_back(m && folders[m] == folders[0] ? predictions[0] : ReadPrediction(files[m], options[m].Scale));
+      files.push_back(sources[m].Folder->Find(one.Id));
+      predictions.push_back(m && sources[m].Path == sources[0].Path ? predictions[0] : ReadPrediction(files[m], options[m].Scale));
     }
     Case masks = one;
     masks.Images.clear(); // only the raters are needed
@@ -260,16 +299,18 @@ std::string BinTable(const EvaluationReport& report)
   return table.Text();
 }
 
-std::string Heading(const EvaluationReport& report, const EvaluationOptions& options, bool levels)
+std::string Heading(const EvaluationReport& report, const EvaluationOptions& options, const Evaluation& judged, const Source& source)
 {
-  static const char* const readouts[] = { "majority", "expected", "at least" };
   std::string text = Counted(static_cast<int64_t>(report.Cases), "case") + ", " + Counted(report.Voxels, "voxel") + " (" +
     (options.RegionMask.empty() ? rcn_region_name(options.Region.region) : options.RegionMask) + "), " +
     Counted(report.Pairs, "vote");
-  if (levels)
+  if (judged.HasOneProbability() || (!judged.HasLevels() && !source.Run))
   {
-    text += std::string(", readout ") + readouts[options.Calib.readout] +
-      (options.Calib.at_least ? " " + std::to_string(options.Calib.at_least) : "");
+    text += ", one probability";
+  }
+  else
+  {
+    text += ", readout " + ReadoutText(options.Calib.readout, options.Calib.at_least);
   }
   return text + (report.Cases == 1 ? "\nOne case: no interval." : "") + "\n\n";
 }
@@ -317,29 +358,40 @@ int RunEvaluate(const Arguments& arguments)
   CheckJudgeArguments(arguments);
   // The model, the model before its correction (for the diagram), and the one it is compared with.
   std::vector<EvaluationOptions> options = { EvaluationOptionsFrom(arguments) };
-  std::vector<std::string> folders = { arguments.Get("--pred") };
+  std::vector<Source> sources = { Source(arguments, arguments.Get(arguments.Has("--data") ? "--pred" : "--prob")) };
+  sources[0].ChooseReadout(options[0], arguments);
   Recalibration correction;
   size_t before = 0, versus = 0;
   if (arguments.Has("--recalibration"))
   {
     correction = ReadRecalibration(arguments.Get("--recalibration"));
+    if (sources[0].Run && sources[0].Run->Correction)
+    {
+      throw Error(RCN_EINVALID, sources[0].Path + " holds predictions that are corrected already; predict with --no-recalibration, or leave "
+        "out --recalibration.");
+    }
     before = options.size();
     options.push_back(options[0]);
-    folders.push_back(folders[0]);
+    sources.push_back(sources[0]);
     options[0].Correction = &correction;
   }
   if (arguments.Has("--versus"))
   {
     versus = options.size();
     options.push_back(EvaluationOptionsFrom(arguments));
-    folders.push_back(arguments.Get("--versus"));
+    sources.emplace_back(arguments, arguments.Get("--versus"));
+    sources.back().ChooseReadout(options.back(), arguments);
   }
   Seconds seconds;
   Stopwatch watch;
   Workspace workspace(WorkspaceOptionsFrom(arguments));
   terminal.Watch(workspace);
-  const Judged judged = Judge(arguments, terminal, workspace, options, folders);
+  const Judged judged = Judge(arguments, terminal, workspace, options, sources);
   seconds.Read = watch.Lap();
+  if (const Recalibration* fitted = before ? &correction : sources[0].Run ? sources[0].Run->Correction.get() : nullptr)
+  {
+    terminal.Remark(FittedElsewhere(*fitted, options[0]));
+  }
   const EvaluationReport report = judged.Models[0]->Report();
   EvaluationReport uncorrected;
   if (before)
@@ -363,7 +415,7 @@ int RunEvaluate(const Arguments& arguments)
   if (!arguments.Has("--quiet") && arguments.Get("--json") != "-")
   {
     const std::string words = WorstBinInWords(report);
-    WriteText("-", Heading(report, options[0], judged.Models[0]->HasLevels()) + FigureTable(report) + "\n" + BinTable(report) +
+    WriteText("-", Heading(report, options[0], *judged.Models[0], sources[0]) + FigureTable(report) + "\n" + BinTable(report) +
         (words.empty() ? "" : "\n" + words + "\n") +
         (before ? "\nBefore recalibration: MR-ECE " + Cell(uncorrected.Figures[RCN_MR_ECE], true) + " %\n" : "") +
         (versus ? "\n" + DifferenceTable(difference) : ""));
@@ -422,64 +474,89 @@ int RunRecalibrate(const Arguments& arguments)
     CheckSplits(ReadDataList(arguments.Get("--data"))); // or the correction would be judged on those it was fitted to
   }
   EvaluationOptions options = EvaluationOptionsFrom(arguments);
+  const Source source(arguments, arguments.Get(arguments.Has("--data") ? "--pred" : "--prob"));
+  source.ChooseReadout(options, arguments);
+  if (source.Run && source.Run->Correction)
+  {
+    throw Error(RCN_EINVALID, source.Path + " holds predictions that are corrected already; predict with --no-recalibration.");
+  }
   rcn_recalib_method method = RCN_RECALIB_TEMPERATURE;
   while (arguments.Get("--method") != rcn_recalib_name(method))
   {
     method = static_cast<rcn_recalib_method>(method + 1);
   }
-  options.FitTemperature = method == RCN_RECALIB_TEMPERATURE;
   Workspace workspace(WorkspaceOptionsFrom(arguments));
   terminal.Watch(workspace);
 #ifdef RCN_HAVE_NETWORKS
-  if (arguments.Has("--model") && Model(workspace.Context(), arguments.Get("--model")).Info().Correction && !arguments.Has("--replace"))
-  {
-    throw Error(RCN_EINVALID, arguments.Get("--model") + " has a correction already, with which its predictions were made; predict with "
-      "--no-recalibration, and say --replace.");
-  }
-#endif
-  const Judged judged = Judge(used, terminal, workspace, { options }, { arguments.Get("--pred") });
-  const Recalibration correction = judged.Models[0]->Fit(method);
-  const EvaluationReport before = judged.Models[0]->Report();
-
-  // The same cases once more, corrected: what the fit achieves where it was fitted.
-  EvaluationOptions corrected = options;
-  corrected.Correction = &correction;
-  corrected.AllowFittedCases = true;
-  corrected.FitTemperature = false;
-  terminal.SetRemarks(false); // they would be the same ones
-  const Judged again = Judge(used, terminal, workspace, { corrected }, { arguments.Get("--pred") });
-  const EvaluationReport after = again.Models[0]->Report();
-  if (arguments.Has("-o"))
-  {
-    WriteRecalibration(arguments.Get("-o"), correction);
-  }
   if (arguments.Has("--model"))
   {
-    StoreCorrection(arguments.Get("--model"), correction, workspace);
+    const Model model(workspace.Context(), arguments.Get("--model"));
+    if (model.Info().Correction && !arguments.Has("--replace"))
+    {
+      throw Error(RCN_EINVALID, model.Path() + " has a correction already, with which its predictions were made; predict with "
+        "--no-recalibration, and say --replace.");
+    }
+    if (source.Run && source.Run->Hash != model.Hash())
+    {
+      throw Error(RCN_EINVALID, source.Path + " holds predictions of another model (" + source.Run->Model + ") than " + model.Path() +
+        "; predict with the model that the correction is for.");
+    }
+  }
+#endif
+  std::vector<LeftOutCase> leftOut;
+  std::vector<std::string> raters;
+  const RecalibrationResult result = Recalibrate(options, method, [&](const std::vector<EvaluationOptions>& how) {
+    Judged judged = Judge(used, terminal, workspace, how, std::vector<Source>(how.size(), source));
+    terminal.SetRemarks(false); // the second time they would be the same ones
+    leftOut = judged.LeftOut;
+    raters = judged.Raters;
+    return std::move(judged.Models);
+  });
+  terminal.SetRemarks(true);
+  const bool store = result.Helps || arguments.Has("--force");
+  if (!Processes::All().IsFirst())
+  {
+    return store ? ExitCodeOf(leftOut) : FailedWhileWorking;
+  }
+  if (store && arguments.Has("-o"))
+  {
+    WriteRecalibration(arguments.Get("-o"), result.Correction);
+  }
+  if (store && arguments.Has("--model"))
+  {
+    StoreCorrection(arguments.Get("--model"), result.Correction, workspace);
   }
   if (arguments.Has("--plot"))
   {
-    ReliabilityDiagram(after, "Recalibrated (on the cases it was fitted to)", &before).Save(arguments.Get("--plot"));
+    ReliabilityDiagram(result.After, "Recalibrated (on the cases it was fitted to)", &result.Before).Save(arguments.Get("--plot"));
   }
+  const std::string next = !store ? "It was not stored; --force stores it all the same."
+    : arguments.Has("-o") ? "Judge it on others: rater-consensus evaluate --recalibration " + arguments.Get("-o") + " ..."
+                          : "Judge it on others; predict applies it with " + arguments.Get("--model") + ".";
   if (!arguments.Has("--quiet") && arguments.Get("--json") != "-")
   {
-    WriteText("-", arguments.Get("--method") + ": " + CorrectionInWords(correction.Correction) + "\nMR-ECE on the " +
-        Counted(static_cast<int64_t>(before.Cases), "case") + " it was fitted to: " +
-        Cell(before.Figures[RCN_MR_ECE], true) + " % before, " + Cell(after.Figures[RCN_MR_ECE], true) +
-        " % after. Judge it on others" +
-        (arguments.Has("-o") ? ": rater-consensus evaluate --recalibration " + arguments.Get("-o") + " ...\n"
-                             : "; predict applies it with " + arguments.Get("--model") + ".\n"));
+    WriteText("-", arguments.Get("--method") + ": " + CorrectionInWords(result.Correction.Correction) + "\nfitted on the region " +
+        RegionInWords(options.Region, options.RegionMask) +
+        (result.Correction.OneProbability ? ", one probability" : ", readout " + ReadoutText(options.Calib.readout, options.Calib.at_least)) + "\n" +
+        result.Sentence + "\n" + next + "\n");
+  }
+  else if (!store)
+  {
+    terminal.Warn(result.Sentence + " " + next); // what was asked for is not there
   }
   if (arguments.Has("--json"))
   {
     const JsonHandle json(json_object());
     json_object_set_new(json.get(), "method", json_string(arguments.Get("--method").c_str()));
-    json_object_set_new(json.get(), "before", EvaluationJson(before, options, judged.Raters));
-    json_object_set_new(json.get(), "after", EvaluationJson(after, corrected, judged.Raters));
-    json_object_set_new(json.get(), "left_out", LeftOutJson(judged.LeftOut));
+    json_object_set_new(json.get(), "before", EvaluationJson(result.Before, options, raters));
+    json_object_set_new(json.get(), "after", EvaluationJson(result.After, options, raters));
+    json_object_set_new(json.get(), "leave_one_out", result.Tested ? EvaluationJson(result.LeftOut, options, raters) : json_null());
+    json_object_set_new(json.get(), "helps", json_boolean(result.Helps));
+    json_object_set_new(json.get(), "stored", json_boolean(store));
+    json_object_set_new(json.get(), "left_out", LeftOutJson(leftOut));
     WriteText(arguments.Get("--json"), DocumentText(json.get()));
   }
-  return ExitCodeOf(judged.LeftOut);
+  return store ? ExitCodeOf(leftOut) : FailedWhileWorking;
 }
 
 } // namespace
@@ -504,13 +581,16 @@ Command RecalibrateCommand()
 {
   return { "recalibrate", "fit a correction that makes 70 % mean 70 %",
     { "--method METHOD --data LIST --pred DIR -o FILE.json", "--method METHOD --data LIST --pred DIR --model MODEL", "--method METHOD --prob FILE --rater NAME=FILE ... -o FILE.json" },
-    "Fits a small correction on held-out cases (the validation split unless told) against all raters. temperature: one number, on the level "
+    "Fits a small correction on held-out cases (the validation split unless told) against all raters, on the region and with the readout "
+    "that evaluate judges. temperature: one number, on the level "
     "probabilities, so that all readouts stay coherent. platt, beta: two or three numbers on the log-odds. isotonic: the "
-    "best rising step function. Apply it with evaluate --recalibration, or store it in the model with --model.",
+    "best rising step function. Apply it with evaluate --recalibration, or store it in the model with --model. "
+    "A correction that does not help when each case is corrected by a fit to the others is not stored.",
     Join(Join({ { "--method", "METHOD", "how", { "temperature", "platt", "beta", "isotonic" } },
                 { "-o", "FILE", "the correction (JSON)", {}, false, FileUse::Written },
                 { "--model", "FILE", "the model that made the predictions: the correction is stored in it, and predict applies it", {}, false, FileUse::Read },
-                { "--replace", "", "with --model: in place of the correction that it has" } },
+                { "--replace", "", "with --model: in place of the correction that it has" },
+                { "--force", "", "store a correction that does not help, too" } },
            JudgeOptions()),
       Join({ { "--allow-test-cases", "", "fit on the test split all the same" },
              { "--plot", "FILE", "reliability diagram before and after, .svg or .png", {}, false, FileUse::Written } },

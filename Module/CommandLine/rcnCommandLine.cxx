@@ -1,8 +1,8 @@
 #include "rcnCommandLine.h"
 
 #include "rcn/rcn.h"
-#include "rcnEvaluation.h"
 #include "rcnFileBeside.h"
+#include "rcnPredictionFolder.h"
 #include "rcnProcesses.h"
 
 #include <algorithm>
@@ -245,12 +245,12 @@ std::vector<NamedFile> FilesIn(const std::string& folder, const std::string& nam
   {
     return { { name, folder } };
   }
-  std::vector<NamedFile> files;
+  std::vector<NamedFile> files = { { name, PredictionFolder::ManifestOf(folder) } };
   for (const Case& one : list.Cases)
   {
     try
     {
-      files.push_back({ name, FindPrediction(folder, one.Id) });
+      files.push_back({ name, PredictionFolder(folder).Find(one.Id) });
     }
     catch (const Error&)
     {

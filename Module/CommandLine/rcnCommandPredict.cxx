@@ -2,10 +2,12 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include "rcnCommands.h"
 #include "rcnPrediction.h"
+#include "rcnPredictionFolder.h"
 #include "rcnProcesses.h"
 
 namespace rcn
@@ -81,7 +83,7 @@ DataList ListFrom(const Arguments& arguments)
 /// <case>_NAME in the folder of -o.
 std::string MapFile(const Case& one, const std::string& name, const Arguments& arguments)
 {
-  return (fs::path(arguments.Get("-o", ".")) / (one.Id + "_" + name + arguments.Get("--format", ".nrrd"))).string();
+  return PredictionFolder::FileFor(arguments.Get("-o", "."), one.Id, name, arguments.Get("--format", ".nrrd"));
 }
 
 /// All maps that there may be: those that are not asked for this time take away older ones.
@@ -103,6 +105,34 @@ std::vector<NamedFile> PredictOutputs(const Arguments& arguments, const DataList
 
 // ---- the command -----------------------------------------------------------------------------------
 
+/// The cases that are to be predicted.
+std::vector<std::string> IdsOf(const DataList& list, const Arguments& arguments)
+{
+  std::vector<std::string> ids;
+  for (const Case& one : list.Cases)
+  {
+    if (IsAskedFor(one, arguments))
+    {
+      ids.push_back(one.Id);
+    }
+  }
+  return ids;
+}
+
+/// A case's maps in an entry for --json.
+std::map<std::string, std::string> FilesOf(const json_t* entry)
+{
+  std::map<std::string, std::string> files;
+  for (const char* map : { "levels", "prob", "mask", "uncertainty" })
+  {
+    if (const char* file = json_string_value(json_object_get(entry, map)))
+    {
+      files[map] = file;
+    }
+  }
+  return files;
+}
+
 struct Output
 {
   const char* Name;
@@ -110,9 +140,11 @@ struct Output
   Content What;
 };
 
-/// Writes the maps of a case; returns its entry for --json.
-json_t* WritePrediction(const Prediction& prediction, const Case& one, const Arguments& arguments, Terminal& terminal)
+/// Writes the maps of a case in place of those that an earlier run left; returns its entry for --json.
+json_t* WritePrediction(
+  const Prediction& prediction, const Case& one, const PredictionFolder& folder, const Arguments& arguments, Terminal& terminal)
 {
+  std::map<std::string, std::string> files;
   JsonHandle entry(json_object());
   json_object_set_new(entry.get(), "case", JsonString(one.Id));
   json_object_set_new(entry.get(), "readout", JsonString(prediction.Readout));
@@ -130,8 +162,10 @@ json_t* WritePrediction(const Prediction& prediction, const Case& one, const Arg
       const std::string path = MapFile(one, output.Name, arguments);
       terminal.Remark(WriteImage(path, output.Map->View(), output.What, Terminal::IsInterrupted));
       json_object_set_new(entry.get(), output.Name, JsonString(path));
+      files[output.Name] = path;
     }
   }
+  folder.RemoveOlder(one.Id, files, arguments.Get("--format", ".nrrd"));
   return entry.release();
 }
 
@@ -188,6 +222,13 @@ int RunPredict(const Arguments& arguments)
     list = ListFrom(arguments);
   }
   MakeFolder(arguments.Get("-o", "."));
+  // The manifest is one process's: it forgets the cases before anybody writes, and is complete after everybody has.
+  PredictionFolder folder(arguments.Get("-o", "."));
+  if (Processes::All().IsFirst())
+  {
+    terminal.Remark(folder.Begin(RunOf(model, options), IdsOf(list, arguments)));
+  }
+  Processes::All().Meet();
 
   Seconds seconds;
   Table table({ "Case", "Size", "Marked", "Tiles" });
@@ -209,7 +250,7 @@ int RunPredict(const Arguments& arguments)
     }
     spent.Compute = watch.Lap();
     JsonHandle record(json_object());
-    json_object_set_new(record.get(), "json", WritePrediction(prediction, one, arguments, terminal));
+    json_object_set_new(record.get(), "json", WritePrediction(prediction, one, folder, arguments, terminal));
     spent.Write = watch.Lap();
     json_object_set_new(record.get(), "seconds", spent.Json());
     const rcn_geometry& geometry = prediction.Mask.Geometry();
@@ -221,7 +262,8 @@ int RunPredict(const Arguments& arguments)
         std::to_string(prediction.Tiles) }));
     return record;
   };
-  const auto collect = [&](const Case&, const json_t* record) {
+  const auto collect = [&](const Case& one, const json_t* record) {
+    folder.Add(one.Id, FilesOf(json_object_get(record, "json")));
     table.Add(StringsFrom(json_object_get(record, "row")));
     json_array_append(cases.get(), json_object_get(record, "json"));
     seconds.Add(json_object_get(record, "seconds"));
@@ -239,6 +281,7 @@ int RunPredict(const Arguments& arguments)
   {
     return ExitCodeOf(leftOut);
   }
+  folder.Finish();
   if (!arguments.Has("--quiet") && arguments.Get("--json") != "-")
   {
     const size_t count = json_array_size(cases.get());
@@ -268,13 +311,15 @@ Command PredictCommand()
     "in the image's own geometry. A volume is turned to the axes that the model was trained on, and the maps back. An image "
     "of any size is covered with overlapping tiles; a 2-D network goes through a "
     "volume slice by slice; for a 3-D network a volume is resampled to the spacing of training and back. The model's "
-    "recalibration is applied. In a folder or a list, a case that fails does not stop the rest.",
+    "recalibration is applied. The folder gets predictions.json, which says how the maps were made and which they are; evaluate, "
+    "recalibrate and report go by it. What an earlier run wrote for a case is replaced. In a folder or a list, a case that fails does not "
+    "stop the rest.",
     Join({ { "--model", "FILE", "a model made by train, or a state dict of PyTorch with its metadata (.safetensors)", {}, false, FileUse::Read },
       { "--image", "FILE", "an image, a DICOM folder or a folder of images; several times: one file per channel", {}, true, FileUse::Read },
       { "--data", "LIST", "a data list: all its images", {}, false, FileUse::ReadList },
       { "--split", "SPLIT", "with --data: only these cases", { "training", "validation", "test" } },
       { "-o", "DIR", "folder for the maps (.)" },
-      { "--readout", "WHICH", "majority, expected or at-least:T (the model's own)" },
+      { "--readout", "WHICH", "majority, more-than-half, expected or at-least:T (the model's own)" },
       { "--threshold", "T", "from which probability on a voxel belongs to the mask (0.5)" },
       { "--uncertainty", "", "also write <case>_uncertainty: the entropy of the levels, in bits" },
       { "--no-levels", "", "do not write <case>_levels" },

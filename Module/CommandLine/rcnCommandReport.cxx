@@ -144,7 +144,7 @@ Command ReportCommand()
                 { "--model", "NAME=FILE", "a model: beside --pred of the same NAME, what it says about itself; alone, it predicts the cases", {}, true, FileUse::ReadNamed },
                 { "--recalibration", "NAME=FILE", "judge the model NAME with this correction too", {}, true, FileUse::ReadNamed },
                 ScaleOption(),
-                { "--readout", "WHICH", "of level maps: majority, expected, or at-least:T (majority and expected)" },
+                { "--readout", "WHICH", "of level maps: majority, more-than-half, expected, or at-least:T (majority and expected, and the one that predict used)" },
                 { "--surfaces", "", "also the Hausdorff (95 %) and mean surface distances of each pair, in mm (a picture: pixels)" },
                 { "--pictures", "N", "show so many cases, the most disputed first (3)" },
                 { "--slices", "N", "show so many slices of each (2)" },

@@ -51,7 +51,7 @@ void Plan(rcn::SlicerPlan& plan, const rcn::Arguments& given)
   }
   else
   {
-    plan.Words.insert(plan.Words.end(), { "--region", given.Get("--region", "whole") });
+    plan.Words.insert(plan.Words.end(), { "--region", given.Get("--region", "box") });
   }
   const std::string table = given.Get("--reliability");
   if (!table.empty())
@@ -75,13 +75,13 @@ int main(int argc, char** argv)
   program.Groups = { { "Prediction", "What to judge.", false,
     { { "image", "prob", "Probability", "--prob", "", "type=\"any\"", "the predicted probability, or K+1 level probabilities per voxel", "", {}, false, true },
       { "image", "image", "Image", "--image", "", "type=\"any\"", "the image that was outlined, if masks are to be checked against its geometry" },
-      { "string", "readout", "Readout of levels", "--readout", "majority" } } } };
+      { "string", "readout", "Readout of levels", "--readout", "", "", "majority, more-than-half, expected or at-least:T; empty: the one that predict used, or expected" } } } };
   for (const rcn::SlicerGroup& group : rcn::SlicerRaterGroups())
   {
     program.Groups.push_back(group);
   }
   program.Groups.push_back({ "Where and how", "Which voxels count, and what they are counted into.", false,
-    { { "string-enumeration", "region", "Region", "--region", "whole", "", "", "", {}, false, true },
+    { { "string-enumeration", "region", "Region", "--region", "box", "", "", "", {}, false, true },
       { "image", "region_mask", "Region as a mask", "--region-mask", "", "type=\"label\"", "voxels that count, instead of a region", "", {}, false, true },
       { "integer", "bins", "Bins", "--bins", "15", "", "", "", { 1, 100, 1 } },
       { "table", "reliability", "Reliability table", "", "", "", "the bins of the reliability diagram: model says, raters say, how many votes", "", {}, true },

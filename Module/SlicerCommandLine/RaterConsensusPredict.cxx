@@ -133,7 +133,7 @@ int main(int argc, char** argv)
         output("mask", "Mask", "", "label", "where that probability reaches the threshold"),
         output("levels", "Levels", "--no-levels", "vector", "the probabilities that 0, 1, ... K raters mark the voxel, as components"),
         output("uncertainty", "Uncertainty", "--uncertainty", "scalar", "the entropy of the levels, in bits"),
-        { "string", "readout", "Readout", "--readout", "", "", "majority, expected or at-least:T; empty: the model's own" },
+        { "string", "readout", "Readout", "--readout", "", "", "majority, more-than-half, expected or at-least:T; empty: the model's own" },
         { "double", "threshold", "Threshold", "--threshold", "0.5", "", "", "", { 0, 1, 0.01 } } } },
     rcn::SlicerListGroup({ { "directory", "output_folder", "Folder for maps", "-o", "", "", "where the cases' maps go", "", {}, true, true },
       { "boolean", "list_uncertainty", "Uncertainty, too", "--uncertainty", "", "", "", "", {}, false, true },

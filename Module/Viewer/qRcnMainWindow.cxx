@@ -1226,6 +1226,13 @@ void qRcnMainWindow::recalibrate()
     }
     const auto result = std::make_shared<const rcn::Recalibrated>(rcn::RecalibrateModel(session, model, "validation", method, how, ProgressOf(monitor)));
     return [=] {
+      if (result->Model.empty())
+      {
+        this->Calibration->showJudged(result->OnFittedCases, Text(model));
+        this->updateActions();
+        this->Notice->showRemark(tr("%1 stays as it is: %2").arg(Text(model), Text(result->Sentence)));
+        return;
+      }
       for (const rcn::SessionModel& old : std::vector<rcn::SessionModel>(this->Session.Models))
       {
         if (old.Path == result->Model)
@@ -1245,10 +1252,8 @@ void qRcnMainWindow::recalibrate()
       this->Calibration->showJudged(result->OnFittedCases, Text(model));
       this->updateActions();
       this->updateTitle();
-      const bool better = result->OnFittedCases.Report.Figures[RCN_MR_ECE] < result->OnFittedCases.Before.Figures[RCN_MR_ECE];
-      this->Notice->showRemark((better ? tr("%1 carries the correction and is the model in use now; evaluate it on test cases.")
-                                       : tr("%1 carries the correction, but its MR-ECE is no smaller; another way to correct may do better."))
-                                 .arg(Text(corrected)));
+      this->Notice->showRemark(tr("%1 carries the correction and is the model in use now; evaluate it on test cases. %2")
+                                 .arg(Text(corrected), Text(result->Sentence)));
     };
   });
 }

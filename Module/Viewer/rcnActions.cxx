@@ -6,6 +6,8 @@
 
 #include "rcnFileBeside.h"
 #include "rcnJson.h"
+#include "rcnPredictionFolder.h"
+#include "rcnRecalibration.h"
 #include "rcnReportPage.h"
 #ifdef RCN_HAVE_NETWORKS
 #include "rcnPrediction.h"
@@ -384,8 +386,14 @@ void PredictCases(const Session& session, const std::string& name, const std::ve
   Workspace work;
   ThrowIfStopped(progress, 0, "reading the model");
   const Model model(work.Context(), entry.Path);
-  const std::string folder = session.PredictionFolder(name);
-  MakeFolder(folder);
+  MakeFolder(session.PredictionFolder(name));
+  PredictionFolder folder(session.PredictionFolder(name));
+  const PredictionOptions options;
+  const std::string forgotten = folder.Begin(RunOf(model, options), ids);
+  if (remarks && !forgotten.empty())
+  {
+    remarks->push_back(forgotten);
+  }
   std::set<std::string> said;
   for (size_t i = 0; i < ids.size(); ++i)
   {
@@ -398,19 +406,23 @@ void PredictCases(const Session& session, const std::string& name, const std::ve
     }
     work.SetProgress(part);
     const std::vector<Volume> images = ReadImages(work.Context(), one.Images, RCN_GEOMETRY_TOLERANCE);
-    const Prediction prediction = Predict(model, work.Context(), images, one.Images.front(), PredictionOptions());
+    const Prediction prediction = Predict(model, work.Context(), images, one.Images.front(), options);
     ThrowIfStopped(part, 1, "writing");
     SessionPrediction files;
     files.Case = one.Id;
     files.Model = name;
     files.Readout = prediction.Readout;
+    files.Probability = PredictionFolder::FileFor(session.PredictionFolder(name), one.Id, "prob", ".nrrd");
+    WriteImage(files.Probability, prediction.Probability.View(), Content::Probability);
+    std::map<std::string, std::string> written = { { "prob", files.Probability } };
     if (prediction.Levels.Data())
     {
-      files.Levels = (fs::path(folder) / (one.Id + "_levels.nrrd")).string();
+      files.Levels = written["levels"] = PredictionFolder::FileFor(session.PredictionFolder(name), one.Id, "levels", ".nrrd");
       WriteImage(files.Levels, prediction.Levels.View(), Content::Probability);
     }
-    files.Probability = (fs::path(folder) / (one.Id + "_prob.nrrd")).string();
-    WriteImage(files.Probability, prediction.Probability.View(), Content::Probability);
+    folder.RemoveOlder(one.Id, written, ".nrrd");
+    folder.Add(one.Id, written);
+    folder.Finish(); // after each, because a person may stop after any
     for (const std::string& remark : prediction.Remarks)
     {
       // What is the same for many cases is said once, of the first.
@@ -435,14 +447,22 @@ void PredictCases(const Session& session, const std::string& name, const std::ve
 namespace
 {
 
-EvaluationOptions OptionsOf(const SessionJudgement& judgement, const std::string& readout)
+/// A prediction of the model, of any case; null: none.
+const SessionPrediction* AnyPrediction(const Session& session, const std::string& model)
+{
+  const auto found = std::find_if(session.Predictions.begin(), session.Predictions.end(),
+    [&](const SessionPrediction& prediction) { return prediction.Model == model; });
+  return found == session.Predictions.end() ? nullptr : &*found;
+}
+
+/// Judged as a person asked for, otherwise as the predictions were made.
+EvaluationOptions OptionsOf(const Session& session, const SessionJudgement& judgement)
 {
   EvaluationOptions options;
   options.Calib.bins = judgement.Bins;
-  if (!ParseReadout(options.Calib.readout, options.Calib.at_least, readout.empty() ? "majority" : readout))
-  {
-    throw Error(RCN_EINVALID, "There is no readout " + readout + ".");
-  }
+  const SessionPrediction* any = AnyPrediction(session, judgement.Model);
+  const std::shared_ptr<const PredictionRun> run = any ? PredictionFolder::RunOf(any->Probability) : nullptr;
+  ChooseReadout(options, judgement.Readout, any ? any->Readout : "", run && run->TieBackground);
   for (int r = RCN_REGION_WHOLE; r <= RCN_REGION_DISPUTED; ++r)
   {
     if (judgement.Region == rcn_region_name(static_cast<rcn_region>(r)))
@@ -506,18 +526,6 @@ std::vector<std::unique_ptr<Evaluation>> JudgeSplit(Judged& out, Workspace& work
   return judges;
 }
 
-/// The readout that a person asked for, otherwise the one the predictions were made with.
-std::string ReadoutFor(const Session& session, const SessionJudgement& judgement)
-{
-  if (!judgement.Readout.empty())
-  {
-    return judgement.Readout;
-  }
-  const auto found = std::find_if(session.Predictions.begin(), session.Predictions.end(),
-    [&](const SessionPrediction& p) { return p.Model == judgement.Model; });
-  return found == session.Predictions.end() ? "" : found->Readout;
-}
-
 } // namespace
 
 Judged Judge(const Session& session, const SessionJudgement& judgement, const SessionProgress& progress)
@@ -529,8 +537,8 @@ Judged Judge(const Session& session, const SessionJudgement& judgement, const Se
   }
   ModelOf(session, judgement.Model);
   Judged out;
-  out.Readout = ReadoutFor(session, judgement);
-  std::vector<EvaluationOptions> options = { OptionsOf(judgement, out.Readout) };
+  std::vector<EvaluationOptions> options = { OptionsOf(session, judgement) };
+  out.Readout = ReadoutText(options.front().Calib.readout, options.front().Calib.at_least);
   Recalibration correction;
   if (!judgement.Correction.empty())
   {
@@ -539,6 +547,11 @@ Judged Judge(const Session& session, const SessionJudgement& judgement, const Se
     options.front().Correction = &correction;
     options.front().AllowFittedCases = true; // the window says on which cases it was fitted
     out.HasBefore = true;
+    const std::string elsewhere = FittedElsewhere(correction, options.front());
+    if (!elsewhere.empty())
+    {
+      out.Remarks.push_back(elsewhere);
+    }
   }
   Workspace work;
   const auto judges = JudgeSplit(out, work, session, judgement, options, progress);
@@ -564,21 +577,28 @@ Recalibrated RecalibrateModel(const Session& session, const std::string& model, 
   {
     throw Error(RCN_EINVALID, "The model " + model + " has a correction already; recalibrate the one it was made from.");
   }
-  const std::string readout = ReadoutFor(session, judgement);
-  EvaluationOptions options = OptionsOf(judgement, readout);
-  options.FitTemperature = method == RCN_RECALIB_TEMPERATURE;
   Recalibrated out;
-  Judged fitted;
-  const auto judges = JudgeSplit(fitted, work, session, judgement, { options }, PartOf(progress, 0, 2, "fitting"));
-  out.Correction = judges.front()->Fit(method);
+  size_t pass = 0;
+  const RecalibrationResult result = Recalibrate(OptionsOf(session, judgement), method, [&](const std::vector<EvaluationOptions>& options) {
+    out.OnFittedCases.Remarks.clear(); // the second time they are the same ones
+    const size_t now = pass++;
+    return JudgeSplit(out.OnFittedCases, work, session, judgement, options, PartOf(progress, now, 2, now ? "checking" : "fitting"));
+  });
+  out.OnFittedCases.Readout = ReadoutText(result.Options.Calib.readout, result.Options.Calib.at_least);
+  out.OnFittedCases.HasBefore = true;
+  out.OnFittedCases.Before = result.Before;
+  out.OnFittedCases.Report = result.After;
+  out.Correction = result.Correction;
+  out.Sentence = result.Sentence;
+  if (!result.Helps)
+  {
+    return out;
+  }
   const std::string name = model + "-" + rcn_recalib_name(method);
   const std::string file = session.File("corrections", name + ".json");
   MakeFolder(fs::path(file).parent_path().string());
   WriteRecalibration(file, out.Correction);
   out.Correction.Path = file;
-  // The same cases once more, corrected: what the fit achieves where it was fitted.
-  judgement.Correction = file;
-  out.OnFittedCases = Judge(session, judgement, PartOf(progress, 1, 2, "checking"));
   out.Model = session.File("models", name + ".safetensors");
   MakeFolder(fs::path(out.Model).parent_path().string());
   // Beside its place first, so that a model there never lacks its correction.

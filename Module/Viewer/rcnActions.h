@@ -91,10 +91,12 @@ struct Recalibrated
 {
   Recalibration Correction;
   Judged OnFittedCases; ///< before and after
-  std::string Model;    ///< a copy of the model that carries the correction
+  std::string Model;    ///< a copy of the model that carries the correction; empty when the correction does not help
+  std::string Sentence; ///< whether it helps, with the figures
 };
 
-/// Fits a correction to the model's predictions on a split, and writes a copy of the model with it (models/NAME-METHOD).
+/// Fits a correction to the model's predictions on a split. Where it helps (rcnRecalibration.h), writes it and a copy of the
+/// model with it (models/NAME-METHOD).
 Recalibrated RecalibrateModel(const Session& session, const std::string& model, const std::string& split, rcn_recalib_method method,
   const SessionJudgement& how, const SessionProgress& progress = {});
 

@@ -690,6 +690,13 @@ Session SaveSession(const Session& session, const std::string& path, const Sessi
     const fs::path target = fs::path(saved.Folder) / Absolute(file).lexically_relative(Absolute(session.Folder));
     MakeFolder(target.parent_path().string());
     CopyFile(file, target.string());
+    // Predictions go with their manifest (rcnPredictionFolder.h).
+    const fs::path manifest = fs::path(file).parent_path() / "predictions.json";
+    std::error_code ignored;
+    if (fs::exists(manifest, ignored))
+    {
+      CopyFile(manifest.string(), (target.parent_path() / manifest.filename()).string());
+    }
     file = target.string();
   }
   WriteText(saved.Path, SessionText(saved, fs::path(saved.Path).parent_path()));

@@ -205,6 +205,13 @@ static void readouts_and_rps(void) {
     rcn_image five = map_of(tie, 5, 1, 1, 1);
     CHECK_STATUS(rcn_readout_apply(&out, ctx, &five, RCN_READOUT_MAJORITY, 0), RCN_OK);
     CHECK(out == 1);
+    /* Unless the readout says that it is not; with three raters there is none. */
+    CHECK_STATUS(rcn_readout_apply(&out, ctx, &five, RCN_READOUT_MORE_THAN_HALF, 0), RCN_OK);
+    CHECK(out == 0);
+    CHECK_STATUS(rcn_readout_apply(&out, ctx, &levels, RCN_READOUT_MORE_THAN_HALF, 0), RCN_OK);
+    CHECK_NEAR(out, .7, 1e-7);
+    CHECK(!strcmp(rcn_readout_name(RCN_READOUT_MORE_THAN_HALF), "more-than-half"));
+    CHECK(!rcn_readout_name((rcn_readout)4) && !rcn_readout_name((rcn_readout)-1));
     for (int level = 0; level < 4; ++level) {
         uint8_t marks[3];
         rcn_mask masks[3];
@@ -368,6 +375,66 @@ static void naive_figures(double *f, double *rater_ece, double *rater_brier, con
     f[RCN_DICE] = 2 * tp / (predicted + actual);
     for (int k = 0; k < 5; ++k) f[RCN_SOFT_DICE] += 2 * soft[k][0] / (soft[k][1] + soft[k][2]) / 5;
     free(sums);
+}
+
+/* Two of four raters mark: the reference takes the side that the readout takes. */
+static void ties(void) {
+    rcn_context *ctx = make_context(1);
+    uint8_t marks[4] = {1, 0, 1, 0}, table[16], voxel = 2;
+    rcn_mask masks[4];
+    for (int r = 0; r < 4; ++r) masks[r] = mask_of(&marks[r], 1, 1, 1);
+    rcn_votes *votes = NULL;
+    CHECK_STATUS(rcn_votes_from_masks(&votes, ctx, masks, 4), RCN_OK);
+    for (int strict = 0; strict < 2; ++strict) {
+        CHECK(rcn_votes_pattern_count(votes) <= 16);
+        rcn_reference_majority(table, votes, strict);
+        CHECK_STATUS(rcn_votes_expand_u8(&voxel, ctx, votes, table), RCN_OK);
+        CHECK(voxel == !strict);
+    }
+    const float tie[5] = {0, 0, 1, 0, 0};
+    for (int strict = 0; strict < 2; ++strict) {
+        rcn_calib_options options = RCN_CALIB_OPTIONS_INIT;
+        rcn_calib *calib = NULL;
+        double figures[RCN_FIGURES];
+        options.readout = strict ? RCN_READOUT_MORE_THAN_HALF : RCN_READOUT_MAJORITY;
+        const rcn_calib_case one = {votes, map_of(tie, 5, 1, 1, 1), NULL, NULL};
+        CHECK_STATUS(rcn_calib_create(&calib, ctx, 4, &options), RCN_OK);
+        CHECK_STATUS(rcn_calib_add(calib, ctx, &one), RCN_OK);
+        rcn_calib_figures(figures, calib);
+        CHECK_NEAR(figures[RCN_ECE_FOREGROUND], 0, 1e-9); /* readout and reference agree */
+        rcn_calib_destroy(calib);
+    }
+    rcn_votes_destroy(votes);
+    rcn_context_destroy(ctx);
+}
+
+static void ends_of_levels(void) {
+    enum { SIDE = 200 };
+    float *levels = calloc((size_t)SIDE * SIDE * 4, sizeof *levels);
+    rcn_image image = map_of(levels, 4, SIDE, SIDE, 1);
+    int ends = -1;
+    for (int i = 0; i < SIDE * SIDE; ++i) {
+        levels[4 * i + 3] = (float)(i % 100) / 100;
+        levels[4 * i] = 1 - levels[4 * i + 3];
+    }
+    for (int threads = 1; threads <= 3; threads += 2) {
+        rcn_context *ctx = make_context(threads);
+        CHECK_STATUS(rcn_levels_are_ends(&ends, ctx, &image), RCN_OK);
+        CHECK(ends == 1);
+        levels[4 * (SIDE * SIDE - 1) + 2] = 1e-30f;
+        CHECK_STATUS(rcn_levels_are_ends(&ends, ctx, &image), RCN_OK);
+        CHECK(ends == 0);
+        levels[4 * (SIDE * SIDE - 1) + 2] = 0;
+        const rcn_image probability = map_of(levels, 1, SIDE, SIDE, 1);
+        CHECK_STATUS(rcn_levels_are_ends(&ends, ctx, &probability), RCN_OK);
+        CHECK(ends == 1);
+        CHECK_STATUS(rcn_levels_are_ends(NULL, ctx, &image), RCN_EINVALID);
+        image.type = RCN_UINT8;
+        CHECK_STATUS(rcn_levels_are_ends(&ends, ctx, &image), RCN_EINVALID);
+        image.type = RCN_FLOAT32;
+        rcn_context_destroy(ctx);
+    }
+    free(levels);
 }
 
 static void same_as_naive(void) {
@@ -680,6 +747,8 @@ int main(void) {
     RUN(by_hand);
     RUN(perfect_ordinal_model);
     RUN(readouts_and_rps);
+    RUN(ties);
+    RUN(ends_of_levels);
     RUN(same_as_naive);
     RUN(is_ece_against_the_mean_vote);
     RUN(equal_mass_bins);

@@ -1,6 +1,7 @@
 #include "rcn/rcn_recalib.h"
 
 #include "rcn_test.h"
+#include "rcn_test_comm.h"
 
 enum { RATERS = 5, X = 200, Y = 300, N = X * Y };
 
@@ -189,6 +190,63 @@ static void temperature_is_the_best_one(void) {
     CHECK_NEAR(fit.parameters[0], best, 0.005);
     scene_free(&s);
     rcn_context_destroy(ctx);
+}
+
+static rcn_temperature *heat_of(rcn_context *ctx, const rcn_calib_case *one_case) {
+    rcn_temperature *temperature = NULL;
+    CHECK_STATUS(rcn_temperature_create(&temperature, ctx, RATERS), RCN_OK);
+    CHECK_STATUS(rcn_temperature_add(temperature, ctx, one_case), RCN_OK);
+    return temperature;
+}
+
+typedef struct heat_ranks {
+    rcn_context *ctx[2];
+    rcn_temperature *temperature[2];
+} heat_ranks;
+
+static void share_heat(rcn_comm *comm, void *payload) {
+    heat_ranks *all = payload;
+    const int rank = rcn_comm_rank(comm);
+    CHECK_STATUS(rcn_temperature_share(all->temperature[rank], all->ctx[rank], comm), RCN_OK);
+}
+
+/* Two cases in one, merged, or shared by two processes: the same temperature. */
+static void temperatures_of_cases(void) {
+    heat_ranks all = {{make_context(1), make_context(1)}, {NULL, NULL}};
+    static test_group group;
+    rcn_context *ctx = all.ctx[0];
+    scene a, b;
+    rcn_recalib together, merged, shared;
+    scene_make(&a, ctx, 2.0, 0, 5);
+    scene_make(&b, ctx, 1.2, 0, 6);
+    rcn_temperature *one = heat_of(ctx, &a.with_levels), *two = heat_of(ctx, &b.with_levels);
+    rcn_temperature *both = heat_of(ctx, &a.with_levels), *none = NULL;
+    CHECK_STATUS(rcn_temperature_add(both, ctx, &b.with_levels), RCN_OK);
+    CHECK_STATUS(rcn_temperature_fit(&together, ctx, both), RCN_OK);
+    CHECK_STATUS(rcn_temperature_merge(one, ctx, two), RCN_OK);
+    CHECK_STATUS(rcn_temperature_fit(&merged, ctx, one), RCN_OK);
+    CHECK(merged.pairs == together.pairs && merged.pairs == (int64_t)2 * RATERS * N);
+    CHECK_NEAR(merged.parameters[0], together.parameters[0], 1e-9);
+    all.temperature[0] = heat_of(ctx, &a.with_levels);
+    all.temperature[1] = two;
+    run_ranks(&group, 2, share_heat, &all);
+    for (int rank = 0; rank < 2; ++rank) {
+        CHECK_STATUS(rcn_temperature_fit(&shared, all.ctx[rank], all.temperature[rank]), RCN_OK);
+        CHECK(shared.parameters[0] == merged.parameters[0] && shared.pairs == merged.pairs);
+    }
+    CHECK_STATUS(rcn_temperature_share(one, ctx, NULL), RCN_OK);
+    CHECK_STATUS(rcn_temperature_create(&none, ctx, RATERS - 1), RCN_OK);
+    CHECK_STATUS(rcn_temperature_merge(one, ctx, none), RCN_EINVALID);
+    CHECK_STATUS(rcn_temperature_merge(one, ctx, NULL), RCN_EINVALID);
+    CHECK_STATUS(rcn_temperature_share(NULL, ctx, NULL), RCN_EINVALID);
+    rcn_temperature_destroy(one);
+    rcn_temperature_destroy(two);
+    rcn_temperature_destroy(both);
+    rcn_temperature_destroy(none);
+    rcn_temperature_destroy(all.temperature[0]);
+    scene_free(&a);
+    scene_free(&b);
+    for (int rank = 0; rank < 2; ++rank) rcn_context_destroy(all.ctx[rank]);
 }
 
 /* One rater's votes by hand: probabilities .25, .5, .75 with 1/4, 3/4, 1/4 marked. The last two
@@ -384,6 +442,7 @@ int main(void) {
     RUN(repairs);
     RUN(leaves_a_calibrated_model_alone);
     RUN(temperature_is_the_best_one);
+    RUN(temperatures_of_cases);
     RUN(isotonic_by_hand);
     RUN(threads);
     RUN(extremes_stay_probabilities);

@@ -173,9 +173,9 @@ static void readouts(void) {
     float levels[4 * N], map[N], slice_map[N];
     fill_levels(levels, 4);
     const rcn_image image = {levels, RCN_FLOAT32, 4, rcn_geometry_make(X, Y, Z)};
-    for (int readout = 0; readout < 4; ++readout) {
+    for (int readout = 0; readout <= RCN_SLICE_LEVEL; ++readout) {
         int64_t counts[RCN_SLICE_STEPS + 1];
-        if (readout < 3)
+        if (readout < RCN_SLICE_LEVEL)
             CHECK_STATUS(rcn_readout_apply(map, ctx, &image, (rcn_readout)readout, 2), RCN_OK);
         else
             for (int v = 0; v < N; ++v) map[v] = levels[4 * v + 2];

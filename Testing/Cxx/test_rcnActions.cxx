@@ -113,7 +113,8 @@ void TrainsPredictsJudgesAndCorrects()
   options.Workspace.Threads = 1;
   options.Net.width = 8;
   options.Net.depth = 2;
-  options.Epochs = 2;
+  options.Epochs = 6;
+  options.Rate = 0.01;
   rcn::TrainModel(options);
   session = rcn::OpenFiles(session, { options.Output });
   CHECK(session.Model == "first" && session.Cases.size() == 7);
@@ -157,6 +158,8 @@ void TrainsPredictsJudgesAndCorrects()
   const rcn::Recalibrated recalibrated = rcn::RecalibrateModel(session, "first", "validation", RCN_RECALIB_ISOTONIC, rcn::SessionJudgement());
   CHECK(recalibrated.OnFittedCases.HasBefore && recalibrated.OnFittedCases.Report.Cases == 2);
   CHECK(recalibrated.OnFittedCases.Report.Figures[RCN_MR_ECE] < recalibrated.OnFittedCases.Before.Figures[RCN_MR_ECE]);
+  CHECK(recalibrated.Sentence.find("The correction helps") != std::string::npos && recalibrated.Correction.HasRegion &&
+    recalibrated.Correction.Region.region == RCN_REGION_BOX);
   session = rcn::OpenFiles(session, { recalibrated.Model });
   CHECK(session.Model == "first-isotonic");
   told.clear();
@@ -164,6 +167,33 @@ void TrainsPredictsJudgesAndCorrects()
   CHECK(session.FindPrediction("c5", "first-isotonic")->Levels.empty()); // the correction is for one readout
   CHECK_THROWS(rcn::RecalibrateModel(session, session.Model, "validation", RCN_RECALIB_PLATT, rcn::SessionJudgement()), RCN_EINVALID,
     "already");
+  // A map that is right on average in each case: what one case teaches is wrong for the other, and nothing is kept.
+  rcn::Session right = session;
+  for (const std::string& id : ids)
+  {
+    const rcn::OpenCasePointer one = rcn::LoadCase(session, id);
+    int64_t marked = 0;
+    for (int r = 0; r < 3; ++r)
+    {
+      marked += rcn_votes_marked(one->Work.Votes(), r);
+    }
+    const rcn::Volume& was = one->Layers[0].Probability;
+    const int64_t voxels = rcn_geometry_voxels(&was.Geometry());
+    const rcn::Volume map = rcn::Volume::Allocate(was.Geometry(), RCN_FLOAT32);
+    std::fill_n(static_cast<float*>(map.Data()), voxels, static_cast<float>(marked) / static_cast<float>(3 * voxels));
+    rcn::SessionPrediction constant = *session.FindPrediction(id, "first");
+    constant.Levels.clear();
+    constant.Probability = folder / (id + "_right.nrrd");
+    rcn::WriteImage(constant.Probability, map.View(), rcn::Content::Probability);
+    right.SetPrediction(constant);
+  }
+  rcn::SessionJudgement whole;
+  whole.Region = "whole";
+  fs::remove(recalibrated.Correction.Path);
+  const rcn::Recalibrated useless = rcn::RecalibrateModel(right, "first", "validation", RCN_RECALIB_ISOTONIC, whole);
+  CHECK(useless.Model.empty() && !fs::exists(recalibrated.Correction.Path));
+  CHECK(useless.Sentence.find("0.00 % before") != std::string::npos && useless.Sentence.find("does not help") != std::string::npos);
+  rcn::WriteRecalibration(recalibrated.Correction.Path, recalibrated.Correction);
   // What was made is found again in the saved workspace.
   judgement.Correction = recalibrated.Correction.Path;
   judgement.Region = "box";

@@ -124,7 +124,7 @@ def test_golden(bins, case, golden_p):
     assert (answer["mr_ece"], answer["rater_ece"]) == pytest.approx(GOLDEN_ECE[bins], abs=1e-7)
     assert answer["rater_ece"] == pytest.approx(np.mean([r["ece"] for r in answer["raters"].values()]), abs=1e-12)
     assert [answer["raters"][n]["brier"] for n in "ABC"] == pytest.approx([.34089062, .33538281, .32487500], abs=1e-7)
-    assert (answer["cases"], answer["voxels"], answer["pairs"], answer["region"]) == (1, 512, 1536, "whole")
+    assert (answer["cases"], answer["voxels"], answer["pairs"], answer["region"]) == (1, 512, 1536, "box")  # 20 voxels around the marks: all of it
     assert answer["ci"] is None and answer["rps"] is None
     assert_figures(answer, expected_figures(GOLDEN_P, golden(3), bins=bins))
 
@@ -293,8 +293,9 @@ def test_perfect_ordinal_model(count, majority, tmp_path):
     files = {f"R{r}": write_nrrd(tmp_path / f"{r}.nrrd", (random.random(shape) < q).astype(np.uint8), compress=False)
              for r in range(count)}
     levels = write_nrrd(tmp_path / "l.nrrd", binomial(q, count), components=True, compress=False)
-    assert judge(levels, files)["mr_ece"] == pytest.approx(majority, abs=2e-3)
-    assert judge(levels, files, "--readout", "expected")["mr_ece"] < 2e-3
+    assert judge(levels, files, "--readout", "majority")["mr_ece"] == pytest.approx(majority, abs=2e-3)
+    answer = judge(levels, files)
+    assert answer["mr_ece"] < 2e-3 and answer["readout"] == "expected"  # also the default where nothing is known of the maps
 
 
 # ---- regions, references, thresholds ---------------------------------------------------------------
@@ -659,7 +660,7 @@ def test_overconfident_model_is_repaired(method, kind, studies, tmp_path):
 def test_calibrated_model_is_left_alone(method, kind, studies, tmp_path):
     study, out = studies["fine", kind], tmp_path / "r.json"
     readout = ["--readout", "expected"] if kind != "prob" else []
-    fit(study, method, out, *readout)
+    fit(study, method, out, *readout, "--force")  # it helps hardly or not at all
     stored = json.loads(out.read_text("utf-8"))
     identity = {"temperature": [1], "platt": [1, 0], "beta": [1, 1, 0], "isotonic": []}[method]
     assert stored["parameters"] == pytest.approx(identity, abs=.1)
@@ -676,7 +677,8 @@ def test_before_and_after(studies, tmp_path):
     fit(study, "platt", out)
     done = run("evaluate", *study.words, "--split", "test", "--recalibration", out, "--json", tmp_path / "o.json")
     before = evaluate(*study.words, "--split", "test")
-    del before["seconds"]
+    for key in ("seconds", "version", "left_out"):  # of the whole document
+        del before[key]
     assert json.loads((tmp_path / "o.json").read_text("utf-8"))["before_recalibration"] == before
     assert f"Before recalibration: MR-ECE {100 * before['mr_ece']:.2f} %" in done.out
 
@@ -685,6 +687,91 @@ def test_recalibrate_takes_validation_cases(tmp_path):
     study = study_of(tmp_path, 2)
     refused("recalibrate", "--method", "platt", *study.words, "-o", tmp_path / "r.json",
             says=["list.json", "split validation"], folder=None)
+
+
+def folded(folder, flip):
+    """Two cases, one too sure and the other too unsure (flip), or four that are all too sure."""
+    study = Study(folder)
+    for i in range(2 if flip else 4):
+        random = np.random.default_rng(70 + i)
+        z = random.normal(0, 1.5, SHAPE)
+        masks = {n: (random.random(SHAPE) < 1 / (1 + np.exp(-z))).astype(np.uint8) for n in "ABC"}
+        slope = 1 / 3 if flip and i else 3
+        study.add(f"c{i}", masks, (1 / (1 + np.exp(-slope * z))).astype(np.float32), "validation")
+    return study
+
+
+def left_out(study, method, folder):
+    """MR-ECE with each case corrected by a fit to the others: every fit and every correction through the program."""
+    parts = Study(folder)
+    for i, (id_, (masks, p)) in enumerate(study.cases.items()):
+        others = Study(folder / f"without{i}") if (folder / f"without{i}").mkdir() is None else None
+        for other in study.cases:
+            if other != id_:
+                others.add(other, *study.cases[other], "validation")
+        out = folder / f"{i}.json"
+        run("recalibrate", "--method", method, *others.words, "-o", out, "--force")
+        slope, shift = (json.loads(out.read_text("utf-8"))["parameters"] + [0])[:2]
+        z = np.log(p.astype(float).clip(1e-7, 1 - 1e-7) / (1 - p.astype(float).clip(1e-7, 1 - 1e-7)))
+        slope = 1 / slope if method == "temperature" else slope
+        parts.add(id_, masks, (1 / (1 + np.exp(-slope * z - shift))).astype(np.float32), "validation")
+    return evaluate(*parts.words)["mr_ece"]
+
+
+@pytest.mark.parametrize("method", ["platt", "temperature"])
+@pytest.mark.parametrize("flip", [True, False], ids=["each differently", "all alike"])
+def test_a_correction_must_help_cases_that_it_was_not_fitted_to(flip, method, tmp_path):
+    (tmp_path / "study").mkdir()
+    (tmp_path / "folds").mkdir()
+    study, out = folded(tmp_path / "study", flip), tmp_path / "r.json"
+    words = ["recalibrate", "--method", method, *study.words, "-o", out, "--json", tmp_path / "o.json"]
+    done = run(*words, check=False)
+    answer = json.loads((tmp_path / "o.json").read_text("utf-8"))
+    before, fair = answer["before"]["mr_ece"], answer["leave_one_out"]["mr_ece"]
+    assert fair == pytest.approx(left_out(study, method, tmp_path / "folds"), abs=1e-6)
+    assert f"{100 * before:.2f} % before" in done.out and f"{100 * fair:.2f} % with each case corrected by a fit to the others" in done.out
+    assert answer["helps"] == answer["stored"] == out.exists() == (fair < before) == (not flip)
+    assert (done.code == 0) == out.exists() and ("does not help" in done.out) == flip and ("--force" in done.out) == flip
+    if flip:
+        quiet = run(*words, "--quiet", check=False)
+        assert quiet.code == 1 and quiet.out == "" and "does not help" in quiet.err and not out.exists()
+        run(*words, "--force")
+        assert out.exists() and json.loads((tmp_path / "o.json").read_text("utf-8"))["stored"] is True
+
+
+def test_one_case_cannot_be_left_out(tmp_path):
+    files, _, p = random_case(tmp_path)
+    prob = write_nrrd(tmp_path / "p.nrrd", p)
+    done = run("recalibrate", "--method", "isotonic", "--prob", prob, *raters(files), "-o", tmp_path / "r.json", "--json", tmp_path / "o.json")
+    answer = json.loads((tmp_path / "o.json").read_text("utf-8"))
+    assert answer["leave_one_out"] is None and answer["stored"] is True
+    assert "With one case it cannot be tested whether the correction helps on others." in done.out
+
+
+def test_corrections_say_where_they_were_fitted(tmp_path):
+    """In the box, by the expected share, unless told; judging elsewhere gets a remark."""
+    study = Study(tmp_path)
+    for i in range(4):
+        random = np.random.default_rng(i)
+        masks = {n: np.zeros((60, 60), np.uint8) for n in "ABC"}
+        for n in masks:
+            masks[n][28:32, 28:32] = random.random((4, 4)) < .6
+        study.add(f"c{i}", masks, binomial(np.where(sum(masks.values()) > 0, .9, random.random((60, 60)) * .2), 3),
+                  "validation" if i < 2 else "test", "_levels.nrrd")
+    out = tmp_path / "r.json"
+    run("recalibrate", "--method", "temperature", *study.words, "-o", out, "--force")
+    stored = json.loads(out.read_text("utf-8"))
+    assert (stored["region"], stored["margin"], stored["readout"], stored["one_probability"]) == ("box", 20, "expected", False)
+    assert stored["pairs"] < 2 * 3 * 60 * 60
+    words = ["evaluate", *study.words, "--split", "test", "--recalibration", out]
+    assert run(*words).err == ""
+    for more, says in ((["--region", "whole"], "fitted on the region box (20 voxels around the marks); this judges the region whole."),
+                       (["--margin", "3"], "this judges the region box (3 voxels around the marks)."),
+                       (["--readout", "majority"], "fitted with the readout expected; this judges the readout majority.")):
+        assert says in run(*words, *more).err
+    del stored["region"], stored["margin"], stored["band"], stored["one_probability"]  # as earlier versions wrote it
+    out.write_text(json.dumps(stored))
+    assert run(*words, "--region", "whole").err == ""
 
 
 def test_recalibrate_json(studies, tmp_path):
@@ -847,7 +934,8 @@ def test_recalibration_by_hand(case, golden_p, tmp_path):
     {"parameters": [-1, 0]}, {"parameters": {"a": 1}}, {"parameters": None}, {"levels": 4}, {"levels": "4"},
     {"levels": .5}, {"levels": -1}, {"levels": 2**40}, {"readout": "median"}, {"readout": 7}, {"readout": "at-least"},
     {"readout": "at-least", "at_least": -1}, {"at_least": 2**40}, {"at_least": "2"}, {"cases": "c1"}, {"cases": [1]},
-    {"fingerprints": {"a": 1}}, {"method": "temperature", "parameters": [0]},
+    {"fingerprints": {"a": 1}}, {"region": "moon"}, {"region": 3}, {"region": "box", "margin": -1}, {"region": "band", "band": "x"},
+    {"region_mask": 3}, {"one_probability": 1}, {"method": "temperature", "parameters": [0]},
     {"method": "temperature", "parameters": [1], "levels": 1}, {"method": "temperature", "parameters": [1], "levels": 66},
     {"method": "temperature", "parameters": [1, 2]}, {"method": "beta", "parameters": [0, 0, 1]},
     {"method": "beta", "parameters": [-1, 1, 0]}, {"method": "isotonic", "parameters": []},

@@ -44,7 +44,7 @@ def test_maps_of_one_image(flat, tmp_path):
     entry, = done.json["cases"]
     assert entry["case"] == "c01" and entry["readout"] == "majority" and done.json["raters"] == ["A", "B", "C"]
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
-        "c01_levels.nrrd", "c01_mask.nrrd", "c01_prob.nrrd", "c01_uncertainty.nrrd"]
+        "c01_levels.nrrd", "c01_mask.nrrd", "c01_prob.nrrd", "c01_uncertainty.nrrd", "predictions.json"]
     maps = {kind: read_image(entry[kind]) for kind in ("levels", "mask", "prob", "uncertainty")}
     for one in maps.values():
         same_place(one, GEOMETRY)
@@ -291,7 +291,7 @@ def test_a_folder_with_a_bad_file(flat, tmp_path):
     done = run("predict", "--model", model, "--image", folder, "-o", tmp_path / "out", "--no-levels", check=False)
     assert done.code == 1
     assert "Case b was left out" in done.err and "Case d was left out" in done.err and "3 channels" in done.err
-    assert {p.name for p in (tmp_path / "out").iterdir()} == {f"{c}_{k}.nrrd" for c in "ace" for k in ("prob", "mask")}
+    assert {p.name for p in (tmp_path / "out").iterdir()} == {f"{c}_{k}.nrrd" for c in "ace" for k in ("prob", "mask")} | {"predictions.json"}
     assert not leftovers(tmp_path)
 
 
@@ -310,7 +310,8 @@ def test_a_list_and_its_evaluation(flat, tmp_path):
     model, _, _ = flat
     data = make_list(tmp_path)
     run("predict", "--model", model, "--data", data, "--split", "test", "-o", tmp_path / "out")
-    assert {p.name for p in (tmp_path / "out").iterdir()} == {f"k{i}_{k}.nrrd" for i in (1, 2) for k in ("levels", "prob", "mask")}
+    assert {p.name for p in (tmp_path / "out").iterdir()} == {
+        "predictions.json", *(f"k{i}_{k}.nrrd" for i in (1, 2) for k in ("levels", "prob", "mask"))}
     figures = run("evaluate", "--data", data, "--split", "test", "--pred", tmp_path / "out", "--json", "-").json
     assert 0 < figures["mr_ece"] < 1
 
@@ -334,6 +335,181 @@ def test_stopped(flat, tmp_path):
     out, error = process.communicate(timeout=60)
     assert process.returncode == 130 and out == b"" and error.count(b"\n") == 1
     assert not list((tmp_path / "out").iterdir())
+
+
+# ---- the folder ------------------------------------------------------------------------------------
+
+def manifest(folder):
+    return json.loads((folder / "predictions.json").read_text("utf-8"))
+
+
+def names(folder):
+    return {p.name for p in folder.iterdir()}
+
+
+def judged(data, folder, *options):
+    return run("evaluate", "--data", data, "--pred", folder, "--json", "-", *options).json
+
+
+def test_the_manifest(flat, tmp_path):
+    model, _, _ = flat
+    data, out = make_list(tmp_path), tmp_path / "out"
+    run("predict", "--model", model, "--data", data, "-o", out, "--readout", "expected", "--split", "test")
+    said = manifest(out)
+    assert said["model"] == str(model) and len(said["hash"]) == 16 and said["version"] == run("--version").out.split()[-1]
+    assert (said["readout"], said["tie"], said["levels"], said["correction"]) == ("expected", "foreground", True, None)
+    assert said["cases"] == [{"case": f"k{i}", "files": {k: f"k{i}_{k}.nrrd" for k in ("levels", "mask", "prob")}} for i in (1, 2)]
+    # Another run in the same way adds its cases.
+    run("predict", "--model", model, "--data", data, "-o", out, "--readout", "expected", "--split", "training", "--no-levels")
+    assert [c["case"] for c in manifest(out)["cases"]] == ["k0", "k1", "k2"] and "levels" not in manifest(out)["cases"][0]["files"]
+    # A run in another way does not mix with them.
+    done = run("predict", "--model", model, "--data", data, "-o", out, "--split", "training")
+    assert [c["case"] for c in manifest(out)["cases"]] == ["k0"] and manifest(out)["readout"] == "majority"
+    assert "no longer names 2 cases" in done.err
+    done = run("evaluate", "--data", data, "--pred", out, check=False)
+    assert done.code == 1 and "names no prediction for case k1" in done.err and (out / "k1_levels.nrrd").exists()
+
+
+def test_stale_maps_are_not_judged(flat, tmp_path):
+    """predict, recalibrate, predict: what the first run wrote is gone, or at least not looked at."""
+    model, _, _ = flat
+    data, out = make_list(tmp_path), tmp_path / "out"
+    run("predict", "--model", model, "--data", data, "-o", out, "--uncertainty", "--format", ".mha")
+    run("predict", "--model", model, "--data", data, "-o", out, "--uncertainty")
+    maps = {f"k{i}_{k}.nrrd" for i in range(3) for k in ("levels", "prob", "mask", "uncertainty")}
+    assert names(out) == maps | {"predictions.json"}  # no .mha is left
+    before = judged(data, out)
+    assert before["rps"] is not None
+    (out / "k0_notes.nrrd").write_bytes(b"of a person")
+    (out / "k0_levels.mha").write_bytes(b"of a person, too: no manifest names it any more")
+    run("recalibrate", "--method", "isotonic", "--data", data, "--split", "training", "--pred", out, "--model", model, "--force")
+    assert judged(data, out)["mr_ece"] == before["mr_ece"]
+    run("predict", "--model", model, "--data", data, "-o", out)
+    assert names(out) == {f"k{i}_{k}.nrrd" for i in range(3) for k in ("prob", "mask")} | {
+        "predictions.json", "k0_notes.nrrd", "k0_levels.mha"}
+    after = judged(data, out)
+    assert after["rps"] is None and after["mr_ece"] != before["mr_ece"]
+    assert manifest(out)["correction"]["method"] == "isotonic" and manifest(out)["correction"]["region"] == "box"
+    one = {r: f"{tmp_path}/i1_{r}.nrrd" for r in "ABC"}
+    alone = run("evaluate", "--prob", out / "k1_prob.nrrd", *(w for r, f in one.items() for w in ("--rater", f"{r}={f}")), "--json", "-").json
+    (tmp_path / "list1.json").write_text(json.dumps({"raters": list("ABC"), "test": [
+        {"id": "k1", "image": "i1.nrrd", "label": {r: f"i1_{r}.nrrd" for r in "ABC"}}]}))
+    assert judged(tmp_path / "list1.json", out)["mr_ece"] == alone["mr_ece"]
+    # What is corrected is not corrected again, and another model's predictions say nothing about this one.
+    for words in (("recalibrate", "--method", "platt", "-o", tmp_path / "r.json", "--split", "training"),
+                  ("evaluate", "--recalibration", tmp_path / "r.json")):
+        (tmp_path / "r.json").write_text(json.dumps(correction("platt", 0, [1, 0])))
+        refused(*words, "--data", data, "--pred", out, says=["corrected already", "--no-recalibration"])
+    write_model(tmp_path / "other.safetensors", normalization={"kind": "zscore"}).close()
+    other = tmp_path / "other.safetensors"
+    raw = bytearray(other.read_bytes())
+    raw[-2] ^= 1  # another weight
+    other.write_bytes(raw)
+    run("predict", "--model", model, "--data", data, "-o", tmp_path / "plain", "--no-recalibration")
+    refused("recalibrate", "--method", "platt", "--data", data, "--split", "training", "--pred", tmp_path / "plain", "--model", other,
+            says=["another model", "m.safetensors"])
+
+
+def test_judged_by_the_readout_that_was_predicted(flat, tmp_path):
+    model, _, _ = flat
+    data, out = make_list(tmp_path), tmp_path / "out"
+    for readout in ("expected", "at-least:1"):
+        run("predict", "--model", model, "--data", data, "-o", out, "--readout", readout)
+        assert judged(data, out)["mr_ece"] == judged(data, out, "--readout", readout)["mr_ece"]
+        assert judged(data, out)["mr_ece"] != judged(data, out, "--readout", "majority")["mr_ece"]
+        assert f", readout {readout}\n" in run("evaluate", "--data", data, "--pred", out).out
+        one = [w for r in "ABC" for w in ("--rater", f"{r}={tmp_path}/i1_{r}.nrrd")]
+        assert f", readout {readout}\n" in run("evaluate", "--prob", out / "k1_levels.nrrd", *one).out
+        assert ", readout majority\n" in run("evaluate", "--prob", out / "k1_levels.nrrd", *one, "--readout", "majority").out
+        assert json.loads(run("recalibrate", "--method", "platt", "--data", data, "--split", "training", "--pred", out, "--force", "-o",
+                              tmp_path / "r.json", "--json", "-").out)["before"]["readout"] == readout.split(":")[0]
+    # A probability has been read out already.
+    run("predict", "--model", model, "--data", data, "-o", out, "--no-levels", "--readout", "expected")
+    refused("evaluate", "--data", data, "--pred", out, "--readout", "majority", says=["k0_prob.nrrd", "readout expected", "majority"])
+    assert ", readout expected\n" in run("evaluate", "--data", data, "--pred", out).out
+
+
+def test_an_interrupted_run_leaves_no_stale_names(flat, tmp_path):
+    model, _, _ = flat
+    data, out = make_list(tmp_path), tmp_path / "out"
+    run("predict", "--model", model, "--data", data, "-o", out)
+    # The second case takes long; then the program is killed.
+    write_image(tmp_path / "i1.nrrd", np.tile(picture("large", 300, 300), (8, 8)))
+    process = subprocess.Popen([str(PROGRAM), "predict", "--model", model, "--data", data, "-o", out, "--flips"])
+    stamp = (out / "k0_prob.nrrd").stat().st_mtime_ns
+    while (out / "k0_prob.nrrd").stat().st_mtime_ns == stamp and process.poll() is None:
+        time.sleep(0.005)
+    process.kill()
+    assert process.wait() != 0 and manifest(out)["cases"] == []
+    done = run("evaluate", "--data", data, "--pred", out, check=False)
+    assert done.code != 0 and "names no prediction for case k0" in done.err
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", "my own predictions", json.dumps({"version": "1", "cases": []})])
+def test_a_file_of_somebody_else_is_no_manifest(flat, tmp_path, text):
+    model, image, _ = flat
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "predictions.json").write_text(text)
+    refused("predict", "--model", model, "--image", image, "-o", out, says=["predictions.json", "another folder"], folder=tmp_path)
+    assert (out / "predictions.json").read_text() == text
+
+
+@pytest.mark.parametrize("file", ["../k0_prob.nrrd", "..", "/etc/passwd", "a/b.nrrd", "", 3])
+def test_a_manifest_names_files_of_its_folder_only(flat, tmp_path, file):
+    model, _, _ = flat
+    data, out = make_list(tmp_path), tmp_path / "out"
+    run("predict", "--model", model, "--data", data, "-o", out)
+    said = manifest(out)
+    said["cases"][0]["files"]["prob"] = file
+    (out / "predictions.json").write_text(json.dumps(said))
+    refused("predict", "--model", model, "--data", data, "-o", out, says=["predictions.json", "names of files in this folder"], folder=tmp_path)
+
+
+# ---- one probability -------------------------------------------------------------------------------
+
+def unsure_list(folder, shape=(40, 44)):
+    """Cases whose raters disagree everywhere, so that a model that is too sure can be told."""
+    folder.mkdir(exist_ok=True)
+    cases = []
+    for i in range(3):
+        random = np.random.default_rng(i)
+        image = picture(f"u{i}", *shape)
+        write_image(folder / f"u{i}.nrrd", image)
+        share = (image - image.min()) / (image.max() - image.min())
+        labels = {r: str(write_image(folder / f"u{i}_{r}.nrrd", (random.random(shape) < share).astype(np.uint8))) for r in "ABC"}
+        cases.append({"id": f"u{i}", "image": f"u{i}.nrrd", "label": labels})
+    (folder / "list.json").write_text(json.dumps({"raters": list("ABC"), "validation": cases}))
+    return folder / "list.json"
+
+
+@pytest.mark.parametrize("method", ["temperature", "platt", "isotonic"])
+def test_correcting_a_model_that_gives_one_probability(method, tmp_path):
+    """Its levels are all or nothing: a temperature scales the one logit, and never makes the fitted cases less likely."""
+    model, data = tmp_path / "m.safetensors", unsure_list(tmp_path / "data")
+    write_model(model, outputs=1, loss="bce", strategy="soft").close()
+    run("predict", "--model", model, "--data", data, "-o", tmp_path / "before")
+    assert manifest(tmp_path / "before")["levels"] is False
+    levels = read_image(tmp_path / "before" / "u0_levels.nrrd").array
+    assert levels.shape[-1] == 4 and not levels[..., 1:3].any()
+    done = run("recalibrate", "--method", method, "--data", data, "--pred", tmp_path / "before", "--model", model, "--json", tmp_path / "o.json", "--force")
+    answer, stored = json.loads((tmp_path / "o.json").read_text("utf-8")), json.loads(read_metadata(model)["recalibration"])
+    assert answer["after"]["nll"] <= answer["before"]["nll"] and ", one probability\n" in done.out
+    assert stored["levels"] == 0 and stored["one_probability"] is True
+    # Applied by predict, whatever the readout: all of them are that probability.
+    for readout in ("majority", "expected", "at-least:3"):
+        out = tmp_path / readout.replace(":", "")
+        run("predict", "--model", model, "--data", data, "-o", out, "--readout", readout)
+        assert judged(data, out)["nll"] == pytest.approx(answer["after"]["nll"], abs=1e-7)
+        assert not (out / "u0_levels.nrrd").exists()
+    if method == "temperature":
+        p, q = levels[..., 3].astype(float).clip(1e-7, 1 - 1e-7), read_image(out / "u0_prob.nrrd").array.astype(float)
+        scaled = np.log(p / (1 - p)) / stored["parameters"][0]
+        assert np.abs(q - 1 / (1 + np.exp(-scaled))).max() < 1e-6
+    # A correction that was fitted to levels would fill the ones between.
+    (tmp_path / "t.json").write_text(json.dumps(correction("temperature", 4, [4.9])))
+    refused("predict", "--model", model, "--data", data, "-o", tmp_path / "x", "--recalibration", tmp_path / "t.json",
+            says=["t.json", "one probability"])
 
 
 # ---- bad input -------------------------------------------------------------------------------------

@@ -142,7 +142,7 @@ def test_recalibration_before_and_after(many, tmp_path):
     run(*words, "--split", "test", "--recalibration", f"net={tmp_path / 't.json'}", "-o", tmp_path / "r.html")
     page = (tmp_path / "r.html").read_text("utf-8")
     after = run("evaluate", "--data", data, "--split", "test", "--pred", folder / "levels", "--recalibration", tmp_path / "t.json",
-                "--region", "box", "--json", "-").json
+                "--region", "box", "--readout", "majority", "--json", "-").json
     rows = {row["Model"]: row for row in table_of(page, "Each model") if row["Region"] == "around all marks"}
     assert abs(float(rows["net (majority), recalibrated"]["MR-ECE (%)"]) - 100 * after["mr_ece"]) < 6e-3
     assert abs(float(rows["net (majority), as it is"]["MR-ECE (%)"]) - 100 * after["before_recalibration"]["mr_ece"]) < 6e-3

@@ -37,7 +37,7 @@ def test_files_and_table(study):
     out = folder / "out"
     assert {p.name for p in out.iterdir()} == {"models", "predictions", "study.json", "table.md", "table.json", "report.html"}
     assert {p.name for p in (out / "models").iterdir()} == {f"{s}.{e}" for s in ("rps", "median") for e in ("safetensors", "log.csv", "json")}
-    assert {p.name for p in (out / "predictions" / "rps").iterdir()} == {f"c{i}_levels.nrrd" for i in range(11, 16)}
+    assert {p.name for p in (out / "predictions" / "rps").iterdir()} == {"predictions.json", *(f"c{i}_levels.nrrd" for i in range(11, 16))}
     table = json.loads((out / "table.json").read_text("utf-8"))
     assert [(r["strategy"], r["readout"]) for r in table["rows"]] == [("rps", "majority"), ("rps", "expected"), ("median", None)]
     assert table["test_cases"] == 5 and table["raters"] == ["A", "B", "C"]
@@ -155,7 +155,7 @@ def test_seeds_and_alternatives(tmp_path):
         ("rps", "majority"), ("rps", "expected"), ("binomial", "majority"), ("binomial", "expected"), ("soft", None)]
     assert {p.name for p in (tmp_path / "out" / "predictions").iterdir()} == {f"{s}{e}" for s in ("rps", "binomial", "soft") for e in ("", "-seed1")}
     for strategy in ("rps", "soft"):
-        values = [run("evaluate", "--data", data, "--split", "test", "--region", "box", "--json", "-", "--pred",
+        values = [run("evaluate", "--data", data, "--split", "test", "--region", "box", "--readout", "majority", "--json", "-", "--pred",
                       tmp_path / "out" / "predictions" / (strategy + end)).json["mr_ece"] for end in ("", "-seed1")]
         one = cell(table, strategy, "majority" if strategy == "rps" else None, "box", "mr_ece")
         assert abs(one["value"] - np.mean(values)) < 1e-6 and values[0] != values[1]

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from rcn_models import read_metadata, with_metadata
-from rcn_testing import PROGRAM, read_nrrd, refused, reordered, run, small_disk, write_nrrd, write_png
+from rcn_testing import PROGRAM, read_image, read_nrrd, read_png, refused, reordered, run, small_disk, write_nrrd, write_png
 
 if "train" not in run("--help").out:
     pytest.skip("built without networks", allow_module_level=True)
@@ -75,6 +75,29 @@ def edited(data, change, name):
 def rows(model):
     with open(str(model).replace(".safetensors", ".log.csv"), newline="") as file:
         return list(csv.DictReader(file))
+
+
+def test_ties(tmp_path):
+    """--tie background is a rule of the model: its readout, its predictions and the reference that judges them follow it."""
+    data = make_list(tmp_path / "data", training=3, validation=2, test=1, raters=["A", "B"])
+    readouts = {}
+    for tie in ("foreground", "background"):
+        model, out = tmp_path / f"{tie}.safetensors", tmp_path / tie
+        run("train", "--data", data, "-o", model, *quick(epochs=1), "--readout", "majority", "--tie", tie)
+        run("predict", "--model", model, "--data", data, "--split", "test", "-o", out)
+        said = json.loads((out / "predictions.json").read_text("utf-8"))
+        readouts[tie] = (said["readout"], said["tie"])
+        levels, p = (read_image(out / f"te0_{kind}.nrrd").array for kind in ("levels", "prob"))
+        assert np.abs(p - (levels[..., 1:].sum(-1) if tie == "foreground" else levels[..., 2])).max() < 1e-6
+        words = ["evaluate", "--data", data, "--split", "test", "--pred", out, "--json", "-", "--threshold", "0"]
+        answer = run(*words).json
+        assert (answer["readout"], answer["tie"]) == readouts[tie] and run(*words, "--readout", "majority").json["mr_ece"] == answer["mr_ece"]
+        # Everything is marked at the threshold 0: Dice counts the reference, in the box that is the whole of this image.
+        masks = [read_png(data.parent / f"te0_{r}.png") > 0 for r in "AB"]
+        marked = (masks[0] | masks[1] if tie == "foreground" else masks[0] & masks[1]).sum()
+        assert answer["dice"] == pytest.approx(2 * marked / (marked + masks[0].size))
+        assert run(*words, "--readout", "expected").json["dice"] == answer["dice"]
+    assert readouts == {"foreground": ("majority", "foreground"), "background": ("more-than-half", "background")}
 
 
 def test_learns(data, tmp_path):

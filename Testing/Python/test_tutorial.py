@@ -17,8 +17,9 @@ if "--no-training" not in run("demo", "--help").out:
 
 
 def shortened(block):
-    """`./run demo` builds first, which has been done; less learning, and nothing else."""
+    """`./run demo` builds first, which has been done; less learning, after which a correction may not help, and nothing else."""
     block = block.replace("./run demo", "rater-consensus demo").replace('export PATH="$PWD/build/bin:$PATH"', "")
+    block = block.replace("rater-consensus recalibrate ", "rater-consensus recalibrate --force ")
     block = re.sub(r"--minutes \d+", "--minutes 0.05", block)
     return re.sub(r"--epochs \d+", "--epochs 1", block)
 

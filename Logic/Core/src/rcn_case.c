@@ -3,9 +3,15 @@
 #include <math.h>
 #include <string.h>
 
+const char *rcn_readout_name(rcn_readout readout) {
+    static const char *const names[] = {"majority", "expected", "at-least", "more-than-half"};
+    return (int)readout >= 0 && readout <= RCN_READOUT_MORE_THAN_HALF ? names[readout] : NULL;
+}
+
 const char *rcn__readout_weights(double *weights, int raters, rcn_readout readout, int at_least) {
     for (int k = 0; k <= raters; ++k) switch (readout) {
         case RCN_READOUT_MAJORITY: weights[k] = 2 * k >= raters; break;
+        case RCN_READOUT_MORE_THAN_HALF: weights[k] = 2 * k > raters; break;
         case RCN_READOUT_EXPECTED: weights[k] = (double)k / raters; break;
         case RCN_READOUT_AT_LEAST:
             if (at_least < 1 || at_least > raters)
@@ -17,11 +23,11 @@ const char *rcn__readout_weights(double *weights, int raters, rcn_readout readou
     return NULL;
 }
 
-void rcn_reference_majority(uint8_t *table, const rcn_votes *votes) {
+void rcn_reference_majority(uint8_t *table, const rcn_votes *votes, int tie_background) {
     for (int64_t p = 0; p < votes->pattern_count; ++p) {
         const int marked = rcn__popcount(votes->patterns[p].marked);
         const int answered = rcn__popcount(votes->patterns[p].answered);
-        table[p] = answered ? 2 * marked >= answered : RCN_NO_REFERENCE;
+        table[p] = answered ? 2 * marked >= answered + (tie_background != 0) : RCN_NO_REFERENCE;
     }
 }
 
@@ -87,7 +93,7 @@ rcn_status rcn__case_open(rcn__case *out, rcn_context *ctx, const rcn_calib_case
     const uint8_t *reference = one_case->reference;
     if (!reference) {
         RCN_ALLOC(majority, ctx, votes->pattern_count, "the majority by pattern");
-        rcn_reference_majority(majority, votes);
+        rcn_reference_majority(majority, votes, readout == RCN_READOUT_MORE_THAN_HALF);
         reference = majority;
     }
     for (int64_t p = 0; p < votes->pattern_count; ++p) {
@@ -283,5 +289,47 @@ rcn_status rcn_readout_apply(float *out, rcn_context *ctx, const rcn_image *leve
         status = rcn__fail_voxel(ctx, &levels->geometry, levels->data, levels->components, bad);
 done:
     rcn__free(ctx, job.bad);
+    return status;
+}
+
+/* ---- one probability as levels -----------------------------------------------------------------
+ */
+
+typedef struct ends_job {
+    const float *levels;
+    int components;
+    int64_t voxels;
+    int *between; /* per thread: whether a level between the ends was seen */
+} ends_job;
+
+static void ends_chunk(int64_t chunk, int thread, void *payload) {
+    ends_job *job = payload;
+    int64_t first, end;
+    rcn__chunk_range(&first, &end, chunk, job->voxels, RCN_CHUNK);
+    for (int64_t i = first; i < end && !job->between[thread]; ++i)
+        for (int k = 1; k + 1 < job->components; ++k)
+            if (job->levels[i * job->components + k] != 0.0f) job->between[thread] = 1;
+}
+
+rcn_status rcn_levels_are_ends(int *out, rcn_context *ctx, const rcn_image *levels) {
+    rcn_status status;
+    ends_job job = {NULL, 0, 0, NULL};
+    if (!ctx) return RCN_EINVALID;
+    rcn__clear(ctx);
+    const char *sentence = rcn_image_check(levels);
+    if (!sentence && !out) sentence = "There is no place for the answer.";
+    if (!sentence && levels->type != RCN_FLOAT32) sentence = "A level map must be float32.";
+    if (sentence) return rcn__fail(ctx, RCN_EINVALID, "%s", sentence);
+    job.levels = levels->data;
+    job.components = levels->components;
+    job.voxels = rcn_geometry_voxels(&levels->geometry);
+    RCN_ALLOC_ZERO(job.between, ctx, ctx->threads, "bookkeeping");
+    RCN_TRY(rcn__for_chunks(ctx, "reading levels", rcn__chunk_count(job.voxels, RCN_CHUNK),
+                            ends_chunk, &job));
+    int between = 0;
+    for (int t = 0; t < ctx->threads; ++t) between |= job.between[t];
+    *out = !between;
+done:
+    rcn__free(ctx, job.between);
     return status;
 }

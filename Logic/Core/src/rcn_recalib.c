@@ -294,6 +294,21 @@ struct rcn_temperature {
     double slope[NODES], curvature[NODES]; /* derivatives of the log-likelihood by the power */
 };
 
+/* The numbers that add up over cases. */
+enum { HEAT_SUMS = 2 * NODES + 1 };
+
+static void heat_pack(double sums[HEAT_SUMS], const rcn_temperature *temperature) {
+    memcpy(sums, temperature->slope, sizeof temperature->slope);
+    memcpy(sums + NODES, temperature->curvature, sizeof temperature->curvature);
+    sums[2 * NODES] = temperature->pairs;
+}
+
+static void heat_unpack(rcn_temperature *temperature, const double sums[HEAT_SUMS]) {
+    memcpy(temperature->slope, sums, sizeof temperature->slope);
+    memcpy(temperature->curvature, sums + NODES, sizeof temperature->curvature);
+    temperature->pairs = sums[2 * NODES];
+}
+
 static double node_power(int node) { return ldexp(node % 2 ? 1.5 : 1.0, node / 2 - 5); }
 
 rcn_status rcn_temperature_create(rcn_temperature **out, rcn_context *ctx, int raters) {
@@ -316,11 +331,36 @@ void rcn_temperature_destroy(rcn_temperature *temperature) {
     if (temperature) rcn__free(temperature->ctx, temperature);
 }
 
+rcn_status rcn_temperature_merge(rcn_temperature *temperature, rcn_context *ctx,
+                                 const rcn_temperature *other) {
+    double sums[HEAT_SUMS], more[HEAT_SUMS];
+    if (!ctx) return RCN_EINVALID;
+    rcn__clear(ctx);
+    if (!temperature || !other || temperature->raters != other->raters)
+        return rcn__fail(ctx, RCN_EINVALID, "Temperatures of different raters cannot be merged.");
+    heat_pack(sums, temperature);
+    heat_pack(more, other);
+    for (int i = 0; i < HEAT_SUMS; ++i) sums[i] += more[i];
+    heat_unpack(temperature, sums);
+    return RCN_OK;
+}
+
+rcn_status rcn_temperature_share(rcn_temperature *temperature, rcn_context *ctx, rcn_comm *comm) {
+    double sums[HEAT_SUMS];
+    if (!ctx) return RCN_EINVALID;
+    rcn__clear(ctx);
+    if (!temperature) return rcn__fail(ctx, RCN_EINVALID, "There is no temperature to share.");
+    heat_pack(sums, temperature);
+    const rcn_status status = rcn_comm_sum(comm, ctx, sums, HEAT_SUMS, RCN_COMM_DOUBLE);
+    if (status == RCN_OK) heat_unpack(temperature, sums);
+    return status;
+}
+
 typedef struct heat_job {
     rcn__case c;
     int64_t voxels;
     double *chances; /* [class][K + 1]: to see M marks of A answers at level k, up to a factor */
-    double *chunks;  /* [chunks][2 NODES + 1]: slopes, curvatures, pairs */
+    double *chunks;  /* [chunks][HEAT_SUMS]: slopes, curvatures, pairs */
 } heat_job;
 
 static int64_t vote_class(rcn__vote vote) {
@@ -377,12 +417,12 @@ static void heat_voxel(double *sums, const float *levels, const double *h, int c
 static void heat_chunk(int64_t chunk, int thread, void *payload) {
     heat_job *job = payload;
     const rcn__case *c = &job->c;
-    double *sums = job->chunks + chunk * (2 * NODES + 1);
+    double *sums = job->chunks + chunk * HEAT_SUMS;
     uint32_t codes[RCN_CHUNK];
     int64_t first, end;
     rcn__chunk_range(&first, &end, chunk, job->voxels, RCN_CHUNK);
     rcn__votes_read(codes, c->votes, first, end - first);
-    memset(sums, 0, sizeof *sums * (2 * NODES + 1));
+    memset(sums, 0, sizeof *sums * HEAT_SUMS);
     for (int64_t i = first; i < end; ++i) {
         const rcn__vote vote = c->patterns[codes[i - first]];
         if ((c->region && !c->region[i]) || !vote.answered) continue;
@@ -416,11 +456,11 @@ rcn_status rcn_temperature_add(rcn_temperature *temperature, rcn_context *ctx,
     RCN_ALLOC(job.chances, ctx, (int64_t)(raters + 1) * (raters + 2) / 2 * (raters + 1),
               "the chances of votes");
     fill_chances(job.chances, raters);
-    RCN_ALLOC(job.chunks, ctx, chunks * (2 * NODES + 1), "sums by chunk");
+    RCN_ALLOC(job.chunks, ctx, chunks * HEAT_SUMS, "sums by chunk");
     RCN_TRY(rcn__for_chunks(ctx, "fitting the temperature", chunks, heat_chunk, &job));
     RCN_TRY(rcn__case_result(ctx, &job.c));
     for (int64_t i = 0; i < chunks; ++i) {
-        const double *sums = job.chunks + i * (2 * NODES + 1);
+        const double *sums = job.chunks + i * HEAT_SUMS;
         for (int node = 0; node < NODES; ++node) {
             temperature->slope[node] += sums[node];
             temperature->curvature[node] += sums[NODES + node];

@@ -33,16 +33,25 @@ extern "C" {
  *
  * A network that predicts levels gives p_k = P(k of K raters mark the voxel), k = 0 ... K.
  *
- *   majority   sum of p_k, k >= K/2   a majority marks it; for even K a tie counts as foreground
- *   expected   sum of k/K p_k         the expected share of raters who mark it. The only readout
- *                                     with zero MR-ECE for a perfect ordinal model
- *   at least   sum of p_k, k >= t     t = 1: any rater; t = K: all of them
+ *   majority        sum of p_k, k >= K/2   a majority marks it; for even K a tie counts as
+ *                                          foreground
+ *   expected        sum of k/K p_k         the expected share of raters who mark it. The only
+ *                                          readout with zero MR-ECE for a perfect ordinal model
+ *   at least        sum of p_k, k >= t     t = 1: any rater; t = K: all of them
+ *   more than half  sum of p_k, k > K/2    the majority where a tie counts as background; with an
+ *                                          odd K the same as majority
+ *
+ * The rule for ties is part of the readout, so that it goes wherever the readout goes.
  */
 typedef enum rcn_readout {
     RCN_READOUT_MAJORITY = 0,
     RCN_READOUT_EXPECTED = 1,
-    RCN_READOUT_AT_LEAST = 2
+    RCN_READOUT_AT_LEAST = 2,
+    RCN_READOUT_MORE_THAN_HALF = 3
 } rcn_readout;
+
+/* "majority", "expected", "at-least", "more-than-half"; NULL for a number that is no readout. */
+RCN_API const char *rcn_readout_name(rcn_readout readout);
 
 /* How far the K + 1 levels of a voxel may be from adding up to one. */
 #define RCN_LEVEL_TOLERANCE 1e-3
@@ -55,6 +64,11 @@ typedef enum rcn_readout {
 RCN_API rcn_status rcn_readout_apply(float *out, rcn_context *ctx, const rcn_image *levels,
                                      rcn_readout readout, int at_least);
 
+/* *out = whether only level 0 and level K ever have a probability: the levels of a model that gives
+ * one probability (rcn_loss_levels()). Such levels know nothing of the numbers between, and what
+ * corrects them must not invent it. Of one rater, and of a map with one component, it is 1. */
+RCN_API rcn_status rcn_levels_are_ends(int *out, rcn_context *ctx, const rcn_image *levels);
+
 /* ---- a case ------------------------------------------------------------------------------------
  */
 
@@ -66,11 +80,13 @@ typedef struct rcn_calib_case {
     const rcn_votes *votes;
     rcn_image prediction;     /* float32; 1 component: a probability; K + 1 components: levels */
     const uint8_t *region;    /* non-zero where voxels count (rcn_region.h); NULL: everywhere */
-    const uint8_t *reference; /* by vote pattern: 0, 1 or RCN_NO_REFERENCE; NULL: the majority */
+    const uint8_t *reference; /* by vote pattern: 0, 1 or RCN_NO_REFERENCE; NULL: the majority, a
+                                 tie as the readout has it */
 } rcn_calib_case;
 
-/* table[pattern] = what the majority of those who answered says; a tie is foreground. */
-RCN_API void rcn_reference_majority(uint8_t *table, const rcn_votes *votes);
+/* table[pattern] = what the majority of those who answered says; a tie is foreground, or background
+ * if asked for. */
+RCN_API void rcn_reference_majority(uint8_t *table, const rcn_votes *votes, int tie_background);
 
 /* table[pattern] = what rater number `rater` says; RCN_NO_REFERENCE where he did not answer.
  * A STAPLE reference is the posterior by pattern, cut at one half, in the same kind of table. */

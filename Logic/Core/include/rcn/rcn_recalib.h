@@ -78,6 +78,15 @@ RCN_API void rcn_temperature_destroy(rcn_temperature *temperature);
 RCN_API rcn_status rcn_temperature_add(rcn_temperature *temperature, rcn_context *ctx,
                                        const rcn_calib_case *one_case);
 
+/* Adds the cases of another, of as many raters: one for each case can be put together in any way,
+ * so that leaving one out reads no voxel again. */
+RCN_API rcn_status rcn_temperature_merge(rcn_temperature *temperature, rcn_context *ctx,
+                                         const rcn_temperature *other);
+
+/* Adds up the cases of all processes, in all of them. NULL: nothing. */
+RCN_API rcn_status rcn_temperature_share(rcn_temperature *temperature, rcn_context *ctx,
+                                         rcn_comm *comm);
+
 /* The temperature of all cases. RCN_EDATA: no case, or the best one is not between 1/8 and 32. On
  * failure *out is unchanged. */
 RCN_API rcn_status rcn_temperature_fit(rcn_recalib *out, rcn_context *ctx,

@@ -69,7 +69,7 @@ RCN_API rcn_status rcn_slice_rgb(uint8_t *rgba, rcn_context *ctx, const rcn_imag
 
 /* The probability of exactly so many raters: a readout for looking at, beside those of rcn_readout.
  */
-#define RCN_SLICE_LEVEL 3
+#define RCN_SLICE_LEVEL 4
 
 /* out[pixels] = a readout of a map of levels (float32, K + 1 components): an rcn_readout, with
  * `number` = t of "at least", or RCN_SLICE_LEVEL with `number` = k. Of an image with one component,

@@ -1,0 +1,84 @@
+/// A folder of predictions: the maps of each case, and a manifest that says which they are and how they were made.
+///
+///   predictions.json   {"version": of this library, "model": its file, "hash": of its weights, "readout": of the probabilities,
+///                       "tie": "foreground" or "background", "levels": whether the model tells levels apart or gives one
+///                       probability, "correction": null, or as its JSON file holds it,
+///                       "cases": [{"case": id, "files": {"prob": NAME, "levels": NAME, "mask": NAME, "uncertainty": NAME}}]}
+///
+/// Whoever reads predictions goes by the manifest: a file that it does not name may be from an earlier run. Folders of other
+/// programs have none; there the files' names decide.
+#ifndef rcnPredictionFolder_h
+#define rcnPredictionFolder_h
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rcnEvaluation.h"
+
+namespace rcn
+{
+
+/// How predictions were made: the same for all cases of a manifest.
+struct PredictionRun
+{
+  std::string Model, Hash; ///< file, and what identifies its weights (Model::Hash())
+  std::string Readout;     ///< as --readout takes it
+  bool TieBackground = false;
+  bool Levels = true; ///< false: the model gives one probability
+  std::shared_ptr<const Recalibration> Correction; ///< null: none
+};
+
+class PredictionFolder
+{
+public:
+  /// Reads the manifest if there is one. Throws Error: RCN_EIO when there is no such folder, RCN_EFORMAT when the manifest
+  /// cannot be used.
+  explicit PredictionFolder(const std::string& path);
+
+  /// The manifest's file, there or not.
+  static std::string ManifestOf(const std::string& folder);
+
+  bool HasManifest() const { return this->HasManifest_; }
+  const PredictionRun& Run() const { return this->Run_; }
+
+  /// The map to judge a case by: its levels, otherwise its probability. Without a manifest <id>_levels.EXT, <id>_prob.EXT or
+  /// <id>.EXT. Throws Error (RCN_EIO) naming the case.
+  std::string Find(const std::string& id) const;
+
+  /// The run that wrote a file, by the manifest beside it; null when none names it.
+  static std::shared_ptr<const PredictionRun> RunOf(const std::string& file);
+
+  /// Before the first map of a run is written, in one process: the cases that it is going to write leave the manifest, so that
+  /// it never names what is half replaced; all cases leave it when they were made in another way, and a sentence says so.
+  std::string Begin(const PredictionRun& run, const std::vector<std::string>& ids);
+
+  /// Where a map of a case goes, such as "levels" with ".nrrd".
+  static std::string FileFor(const std::string& folder, const std::string& id, const std::string& map, const std::string& extension);
+
+  /// After the maps of a case were written (map -> file): removes what an earlier run left of it: what the manifest named when
+  /// it was read, and maps under the names that this run would have used.
+  void RemoveOlder(const std::string& id, const std::map<std::string, std::string>& files, const std::string& extension) const;
+
+  /// The case's maps as they are now.
+  void Add(const std::string& id, const std::map<std::string, std::string>& files);
+
+  /// Writes the manifest in one step; the last thing a run does.
+  void Finish();
+
+private:
+  using Files = std::map<std::string, std::string>; // map -> name in the folder
+
+  void Read();
+
+  std::string Path_;
+  bool HasManifest_ = false;
+  PredictionRun Run_;
+  std::map<std::string, Files> Cases_;
+  std::map<std::string, Files> Older_; // as they were read
+};
+
+} // namespace rcn
+
+#endif
