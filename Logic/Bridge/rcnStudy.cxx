@@ -95,6 +95,7 @@ private:
   void CheckList();
   void CheckTestCases();
   void CheckProtocol();
+  bool IsOwn(const std::string& path, const Candidate& run) const;
   void Train(const Candidate& run, size_t number);
   void PredictTest(const Candidate& run, size_t number);
   void Judge();
@@ -318,6 +319,22 @@ void Study::Show(double fraction, const std::string& stage)
 /// Training is nearly all of a study; the rest of a run's share is predicting.
 constexpr double TrainingShare = 0.95;
 
+/// Whether the model there was trained by this strategy with this seed, and may be trained anew.
+bool Study::IsOwn(const std::string& path, const Candidate& run) const
+{
+  rcn_context* context = this->Workspace_.Context();
+  char* text = nullptr;
+  if (rcn_model_read(&text, context, path.c_str(), "training") != RCN_OK)
+  {
+    return false;
+  }
+  const JsonHandle protocol(text ? json_loads(text, 0, nullptr) : nullptr);
+  rcn_model_free(text, context);
+  const char* strategy = json_string_value(json_object_get(protocol.get(), "--strategy"));
+  return strategy && strategy == run.Strategy &&
+    json_number_value(json_object_get(protocol.get(), "--seed")) == static_cast<double>(run.Seed);
+}
+
 void Study::Train(const Candidate& run, size_t number)
 {
   const std::string done = this->File("models", run.Name + ".json");
@@ -333,11 +350,11 @@ void Study::Train(const Candidate& run, size_t number)
     options.Seed = run.Seed;
     options.Output = this->File("models", run.Name + ".safetensors");
     options.Resume = this->Processes_.FirstSays(fs::exists(this->File("models", run.Name + ".checkpoint.safetensors"), ignored));
-    const std::string foreign = options.Resume ? "" : this->Processes_.FromFirst(TrainingFileInTheWay(options.Output));
-    if (!foreign.empty())
+    if (this->Processes_.FirstSays(fs::exists(options.Output, ignored) && !options.Resume && !this->IsOwn(options.Output, run)))
     {
-      throw Error(RCN_EINVALID, foreign + " exists already, but this study has not trained it to the end; move it away, or choose another folder.");
+      throw Error(RCN_EINVALID, options.Output + " exists already, and is no model of this study; move it away, or choose another folder.");
     }
+    options.Overwrite = true; // what is in the study's folder now is the study's
     options.Remark = [&](const std::string& sentence) { this->Remark(run.Name + ": " + sentence); };
     options.Warn = [&](const std::string& sentence) { this->Warn(run.Name + ": " + sentence); };
     options.Progress = [&](const TrainingProgress& progress) {

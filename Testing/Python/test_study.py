@@ -112,6 +112,18 @@ def test_run_again_adds_and_changes_nothing(study):
     assert [r["strategy"] for r in rows] == ["rps", "rps", "soft"]
 
 
+def test_a_foreign_model_is_not_replaced(study, tmp_path):
+    """A model that another training left in the folder of a study stays, and the sentence names it."""
+    folder, data, _ = study
+    (tmp_path / "models").mkdir()
+    foreign = tmp_path / "models" / "median.safetensors"
+    foreign.write_bytes((folder / "out" / "models" / "rps.safetensors").read_bytes())
+    before = foreign.read_bytes()
+    done = run("study", "--data", data, "-o", tmp_path, "--strategies", "median,rps", *PROTOCOL, check=False)
+    assert done.code == 2 and f"{foreign} exists already, and is no model of this study" in done.err
+    assert foreign.read_bytes() == before
+
+
 def test_another_protocol_is_refused(study):
     folder, data, _ = study
     words = ["study", "--data", data, "-o", folder / "out", "--strategies", "rps,median"]
