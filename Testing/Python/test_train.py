@@ -364,7 +364,10 @@ def test_bad_input(data, tmp_path):
 
     def validated(d):
         d["training"][2]["patient"] = d["validation"][1]["patient"] = "P8"
-    train(["P8", "training (case tr2)", "validation (case va1)"], edited(data, validated, "h.json"))
+    both = edited(data, validated, "h.json")
+    train(["P8", "training (case tr2)", "validation (case va1)"], both)
+    refused("recalibrate", "--data", both, "--pred", data.parent, "--method", "platt", "-o", tmp_path / "c.json", says="P8", folder=tmp_path)
+    refused("study", "--data", both, "-o", tmp_path / "study", "--strategies", "rps", *quick(), says="P8")
     train("image", edited(data, lambda d: d["training"][1].pop("image"), "d.json"))
     train("label", edited(data, lambda d: d["training"][1].pop("label"), "e.json"))
     (data.parent / "bad.png").write_bytes(b"no image")
