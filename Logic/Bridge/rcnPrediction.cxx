@@ -51,7 +51,7 @@ void CheckImage(const Model& model, const std::vector<Volume>& images, const rcn
     throw Error(RCN_EDATA, about + " has " + Counted(channels, "channel") + ", but " +
       model.Path() + " takes " + std::to_string(model.Options().channels) + ".");
   }
-  if (model.Is3D() && *std::min_element(seen.size, seen.size + 3) == 1)
+  if (model.Is3D() && rcn_geometry_thin_axis(&seen) >= 0)
   {
     throw Error(RCN_EDATA, about + " is one slice, but " + model.Path() + " is for volumes.");
   }
@@ -89,13 +89,17 @@ std::string SpacingRemark(const Model& model, const rcn_geometry& seen, const rc
     {
       return "";
     }
+    if (seen.unit == RCN_PIXELS)
+    {
+      return about + " has no spacing; it is taken as the model's, " + SpacingText(model.Options().spacing) + ".";
+    }
     double from[3], to[3];
     ToImageAxes(from, seen.spacing, order);
     ToImageAxes(to, model.Options().spacing, order);
     return about + " was resampled from " + SpacingText(from) + " to the model's " + SpacingText(to) +
       ", and the prediction back.";
   }
-  if (!(size[0] > 0) || !HasPixelSize(seen) ||
+  if (!(size[0] > 0) || seen.unit == RCN_PIXELS ||
     (std::fabs(seen.spacing[0] - size[0]) <= 0.2 * size[0] && std::fabs(seen.spacing[1] - size[1]) <= 0.2 * size[1]))
   {
     return "";
@@ -134,11 +138,6 @@ bool OtherSpacing(const double a[3], const double b[3])
   return false;
 }
 
-bool HasPixelSize(const rcn_geometry& geometry)
-{
-  return geometry.dimension == 3 || geometry.spacing[0] != 1 || geometry.spacing[1] != 1;
-}
-
 rcn_scale FitScale(rcn_context* context, const rcn_normalize& rule, const std::vector<Volume>& images, const std::string& about)
 {
   rcn_scale scale{};
@@ -151,7 +150,7 @@ Volume PredictLevels(rcn_context* context, const LevelsOptions& options, const s
 {
   const rcn_geometry geometry = images.front().Geometry();
   rcn_scale scale = FitScale(context, *options.Normalization, images, about);
-  const bool resample = options.Spacing && OtherSpacing(geometry.spacing, options.Spacing);
+  const bool resample = options.Spacing && geometry.unit == RCN_MM && OtherSpacing(geometry.spacing, options.Spacing);
   const rcn_geometry seen = resample ? GeometryAtSpacing(geometry, options.Spacing, about) : geometry;
   std::vector<Volume> resampled = resample ? std::vector<Volume>() : images;
   if (resample)

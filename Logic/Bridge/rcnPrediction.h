@@ -40,9 +40,6 @@ std::vector<rcn_channel> ChannelsOf(const std::vector<Volume>& images);
 /// Whether voxels differ by more than rounding in a header.
 bool OtherSpacing(const double a[3], const double b[3]);
 
-/// Whether anybody knows how large the pixels are: a picture whose file does not say has 1 x 1.
-bool HasPixelSize(const rcn_geometry& geometry);
-
 /// The scale of an image by a model's rule: always of the image as it was read, before anything is resampled, so that a
 /// network sees in use what it saw in training. Throws Error; `about` names the image.
 rcn_scale FitScale(rcn_context* context, const rcn_normalize& rule, const std::vector<Volume>& images, const std::string& about);

@@ -835,12 +835,12 @@ void Training::ChooseSamples()
         alike = alike && one.Geometry.size[a] == first.size[a];
         spacing[a].push_back(one.Geometry.spacing[a]);
       }
-      if (volumes && *std::min_element(one.Geometry.size, one.Geometry.size + 3) == 1)
+      if (volumes && rcn_geometry_thin_axis(&one.Geometry) >= 0)
       {
         throw Error(RCN_EDATA, "Case " + one.Source.Id + " is a slice; unet3d learns from volumes, unet and fpn-resnet from slices.");
       }
       voxels += static_cast<double>(rcn_geometry_voxels(&one.Geometry));
-      measured = measured && HasPixelSize(one.Geometry);
+      measured = measured && one.Geometry.unit == RCN_MM;
     }
   }
   voxels /= static_cast<double>(spacing[0].size());

@@ -104,6 +104,11 @@ static void axes_have_names(void) {
     geometry.dimension = 3;
     rcn_axes_of(axes, &geometry);
     CHECK(!strcmp(axes, "LPS"));
+    geometry = rcn_geometry_make(X, Y, Z); /* a stack of pictures */
+    geometry.unit = RCN_PIXELS;
+    rcn_axes_of(axes, &geometry);
+    const rcn_order stay = rcn_order_to("SAR", &geometry, 0);
+    CHECK(!strcmp(axes, "") && rcn_order_is_identity(&stay));
     CHECK(rcn_axes_check("LPS") && rcn_axes_check("IAR") && rcn_axes_check("PSL"));
     CHECK(!rcn_axes_check("LPL") && !rcn_axes_check("LR") && !rcn_axes_check("LPSS"));
     CHECK(!rcn_axes_check("lps") && !rcn_axes_check("") && !rcn_axes_check(NULL));

@@ -289,6 +289,16 @@ void OtherPixelsGetARemark()
   };
   CHECK(remarks(0.7, 0.9).empty() && remarks(0.83, 1.07).empty() && remarks(0.57, 0.73).empty());
   CHECK(remarks(0.85, 0.9).size() == 1 && remarks(0.7, 0.7).size() == 1);
+  // Pixels of no known size are no other size, and a stack of them is taken as it is.
+  rcn_geometry stack = rcn_geometry_make(12, 10, 6);
+  stack.unit = RCN_PIXELS;
+  const rcn::Volume pictures = rcn::Volume::Allocate(stack, RCN_INT16);
+  std::memcpy(pictures.Data(), Image(12, 10, 6).Data(), sizeof(int16_t) * 720);
+  CHECK(rcn::Predict(model, scene.Context, { pictures }, "i", rcn::PredictionOptions()).Remarks.empty());
+  const Scene deep(RCN_UNET3D, Scene::Info(), 2);
+  const rcn::Model volumes(deep.Context, deep.Path);
+  const rcn::Prediction taken = rcn::Predict(volumes, deep.Context, { pictures }, "i", rcn::PredictionOptions());
+  CHECK(taken.Remarks.size() == 1 && taken.Remarks[0] == "i has no spacing; it is taken as the model's, 1 x 1 x 2 mm.");
   CHECK(remarks(2, 0.9)[0] == "i has pixels of 2 x 0.9 mm, but the model was trained on pixels of 0.7 x 0.9 mm; "
                               "resample the image first.");
 }

@@ -30,15 +30,9 @@ int rcn_axes_check(const char *axes) {
     return seen == 7;
 }
 
-/* The axis along which an image is one slice; -1 when there is none or more than one. */
-static int slice_axis(const rcn_geometry *geometry) {
-    int thin = -1;
-    for (int a = 0; a < 3; ++a) {
-        if (geometry->size[a] > 1) continue;
-        if (thin >= 0) return -1;
-        thin = a;
-    }
-    return thin;
+/* Whether nobody knows where the image lies in the body. */
+static int is_picture(const rcn_geometry *geometry) {
+    return geometry->dimension == 2 || geometry->unit == RCN_PIXELS;
 }
 
 /* The letters of the image's axes: of the six ways to assign axes to those of the world, the one
@@ -71,9 +65,9 @@ static void make_last(char axes[4], int at) {
 
 void rcn_axes_of(char axes[4], const rcn_geometry *geometry) {
     axes[0] = '\0';
-    if (geometry->dimension == 2) return;
+    if (is_picture(geometry)) return;
     closest_axes(axes, geometry);
-    const int thin = slice_axis(geometry);
+    const int thin = rcn_geometry_thin_axis(geometry);
     if (thin >= 0) make_last(axes, thin);
 }
 
@@ -81,10 +75,10 @@ rcn_order rcn_order_to(const char *axes, const rcn_geometry *geometry, int slice
     rcn_order order = RCN_ORDER_INIT;
     char stored[4], wanted[4];
     int ignored, against[2];
-    if (geometry->dimension == 2 || !rcn_axes_check(axes)) return order;
+    if (is_picture(geometry) || !rcn_axes_check(axes)) return order;
     closest_axes(stored, geometry);
     memcpy(wanted, axes, sizeof wanted);
-    const int thin = slices ? slice_axis(geometry) : -1;
+    const int thin = slices ? rcn_geometry_thin_axis(geometry) : -1;
     for (int a = 2; thin >= 0 && a >= 0; --a)
         if (world_axis(&ignored, wanted[a]) == world_axis(&ignored, stored[thin])) {
             make_last(wanted, a);

@@ -32,11 +32,13 @@ typedef struct rcn_order {
 /* Whether the text names an order: three letters, one for each pair of sides. */
 RCN_API int rcn_axes_check(const char *axes);
 
-/* axes[4] = the letters of an image as it is stored; empty for a 2-D image, which has no place in
- * the body. For an image that is one slice, its thin axis counts as the last one. */
+/* axes[4] = the letters of an image as it is stored; empty for a 2-D image and for one in
+ * pixels, which have no place in the body. For an image that is one slice, its thin axis counts as
+ * the last one. */
 RCN_API void rcn_axes_of(char axes[4], const rcn_geometry *geometry);
 
-/* The order that brings an image to these axes. 2-D images and NULL or empty axes: as it is stored.
+/* The order that brings an image to these axes. Images without a place in the body, and NULL or
+ * empty axes: as it is stored.
  *   slices  non-zero: for work slice by slice. An image that is one slice is then that slice,
  *           wherever it lies: its thin axis becomes the last one, the others follow `axes` */
 RCN_API rcn_order rcn_order_to(const char *axes, const rcn_geometry *geometry, int slices);
