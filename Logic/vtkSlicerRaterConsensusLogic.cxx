@@ -455,7 +455,11 @@ vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Internals::Judg
     {
       maps.push_back(AsFloat(map));
     }
-    const rcn::Volume map = maps.size() > 1 ? rcn::Interleave(maps) : maps.front();
+    rcn::Volume map = maps.size() > 1 ? rcn::Interleave(maps) : maps.front();
+    if (judged.Made.Readout.empty()) // no prediction, but the consensus of these raters
+    {
+      map.SetNote(rcn::FusionNote("consensus", workspace->RaterNames()));
+    }
     const auto judge = [&](const rcn::EvaluationOptions& how) {
       auto evaluation = std::make_unique<rcn::Evaluation>(workspace->Context(), workspace->RaterNames(), how);
       if (!evaluation->PrepareCase(workspace->Votes(), job.Case().Id, map, judged.Name))
@@ -503,6 +507,8 @@ vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Internals::Judg
     {
       report = std::make_shared<const rcn::EvaluationReport>(judge(options)->Report());
     }
+    const std::vector<std::string> about = rcn::RemarksInWords(*report);
+    remarks.insert(remarks.end(), about.begin(), about.end());
     remarks.push_back(rcn::WorstBinInWords(*report));
     return [=] {
       PublishReliability(job.Target(), *report, before.get());

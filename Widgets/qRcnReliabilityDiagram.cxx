@@ -325,7 +325,7 @@ public:
       const rcn::EvaluationReport& report = this->Now.Report;
       const rcn_interval& interval = report.Interval[RCN_MR_ECE];
       QString head = qRcnReliabilityDiagram::tr("<b>MR-ECE %1</b>").arg(qRcnStyle::percent(report.Figures[RCN_MR_ECE], 2));
-      if (interval.draws > 0 && std::isfinite(interval.low))
+      if (interval.units > 0 && std::isfinite(interval.low))
       {
         head += qRcnReliabilityDiagram::tr(" (%1 to %2)").arg(qRcnStyle::percent(interval.low, 2), qRcnStyle::percent(interval.high, 2));
       }
@@ -339,6 +339,10 @@ public:
       words << qRcnReliabilityDiagram::tr("On average, its probability and the share of raters who mark the voxel are %1 apart.")
                  .arg(qRcnStyle::percent(report.Figures[RCN_MR_ECE], 1));
       words << QString::fromStdString(rcn::DirectionInWords(report)) << QString::fromStdString(rcn::WorstBinInWords(report));
+      for (const std::string& remark : rcn::RemarksInWords(report))
+      {
+        words << QString::fromStdString(remark);
+      }
       words.removeAll(QString());
       this->Words->setText(words.join(' ').replace(QStringLiteral(" %"), QStringLiteral("\u00a0%")));
       const auto key = [](const QColor& color, const QString& sign, const QString& text)
@@ -353,8 +357,8 @@ public:
       keys << key(qRcnStyle::mixed(palette.color(QPalette::Base), qRcnStyle::warning(palette), 0.45), QStringLiteral("▆"), qRcnReliabilityDiagram::tr("gap"));
       keys << (HasBand(report) ? key(qRcnStyle::mixed(palette.color(QPalette::Base), qRcnStyle::accent(palette), 0.45), QStringLiteral("▆"),
                                    qRcnReliabilityDiagram::tr("95&nbsp;% of %1").arg(qRcnStyle::counted(static_cast<int64_t>(report.Cases), "case")))
-          : report.Cases > 1   ? qRcnReliabilityDiagram::tr("no interval for these bins")
-                               : qRcnReliabilityDiagram::tr("one case: no interval"));
+          : rcn::NoIntervalInWords(report).empty() ? qRcnReliabilityDiagram::tr("no interval for these bins")
+                                                   : QString::fromStdString(rcn::NoIntervalInWords(report)));
       this->Key->setText(keys.join(QStringLiteral(" &nbsp; ")));
     }
     this->Curve->setAccessibleDescription(this->Words->text());

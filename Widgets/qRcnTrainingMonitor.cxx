@@ -154,7 +154,7 @@ public:
     }
     this->Verdict->setText(text);
     this->setRow(0, qRcnTrainingMonitor::tr("MR-ECE"), qRcnTrainingMonitor::tr("How far probabilities are from the share of raters who mark the voxel. Less is better."), was, is, true);
-    this->setRow(1, qRcnTrainingMonitor::tr("Dice"), qRcnTrainingMonitor::tr("Overlap with the raters' majority. More is better."), figure(before, RCN_DICE), figure(&result.After, RCN_DICE), false);
+    this->setRow(1, qRcnTrainingMonitor::tr("Dice"), qRcnTrainingMonitor::tr("Overlap with the raters' majority, mean over cases. More is better."), figure(before, RCN_DICE), figure(&result.After, RCN_DICE), false);
     this->setRow(2, qRcnTrainingMonitor::tr("AUC"), qRcnTrainingMonitor::tr("How well marked and unmarked voxels are told apart. 1 is perfect."), before && judged ? before->Auc.reference : NAN,
       judged ? result.After.Auc.reference : NAN, false);
     this->setRow(3, qRcnTrainingMonitor::tr("Brier"), qRcnTrainingMonitor::tr("Mean squared error of the probabilities against all raters. Less is better."), figure(before, RCN_BRIER), figure(&result.After, RCN_BRIER), false);

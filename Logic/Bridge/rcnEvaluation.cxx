@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <map>
+#include <set>
 
 #include "rcnReport.h"
 
@@ -47,6 +49,7 @@ Volume ReadPrediction(const std::string& path, double scale)
       "probabilities as float32.");
   }
   Volume out = Volume::Allocate(read.Geometry(), RCN_FLOAT32, channels);
+  out.SetNote(read.Note());
   for (int c = 0; c < channels; ++c)
   {
     const Channel channel = read.GetChannel(c);
@@ -463,6 +466,7 @@ struct Evaluation::Handles
 struct Evaluation::Prepared
 {
   std::string Id, Fingerprint;
+  bool Circular = false;
   std::vector<uint8_t> Region, Reference;
   Volume Corrected;
   bool Levels = false, Ends = true;
@@ -714,6 +718,11 @@ bool Evaluation::PrepareCase(
       this->Options_.Calib.readout, this->Options_.Calib.at_least, file);
   }
   one->Case = { votes, one->Corrected.View(), one->Region.empty() ? nullptr : one->Region.data(), one->Reference.data() };
+  rcn_calib_case raw = one->Case; // a correction leaves a fused map a fused map
+  raw.prediction = prediction.View();
+  int fused = 0;
+  Check(rcn_case_is_fused(&fused, this->Context_, &raw), this->Context_, file);
+  one->Circular = fused || IsFusedFrom(prediction.Note(), this->Raters_);
   rcn_calib* sums = nullptr;
   Check(rcn_calib_create(&sums, this->Context_, raters, &this->Options_.Calib), this->Context_);
   one->Sums.reset(sums);
@@ -722,7 +731,7 @@ bool Evaluation::PrepareCase(
   return true;
 }
 
-void Evaluation::CommitCase(size_t number)
+void Evaluation::CommitCase(size_t number, const std::string& patient)
 {
   if (!this->Prepared_)
   {
@@ -743,6 +752,8 @@ void Evaluation::CommitCase(size_t number)
   this->Handles_->Cases.push_back(std::move(one->Sums));
   this->Ids_.push_back(one->Id);
   this->Fingerprints_.push_back(one->Fingerprint);
+  this->Patients_.push_back(patient);
+  this->Circular_.push_back(one->Circular);
   this->Numbers_.push_back(number);
 }
 
@@ -758,6 +769,8 @@ void Evaluation::Share(Processes& processes)
     json_t* record = json_object();
     json_object_set_new(record, "id", JsonString(this->Ids_[i]));
     json_object_set_new(record, "fingerprint", JsonString(this->Fingerprints_[i]));
+    json_object_set_new(record, "patient", JsonString(this->Patients_[i]));
+    json_object_set_new(record, "circular", json_boolean(this->Circular_[i]));
     json_object_set_new(record, "levels", json_boolean(this->Levels_));
     json_object_set_new(record, "ends", json_boolean(this->Ends_));
     records.Set(this->Numbers_[i], record);
@@ -771,6 +784,8 @@ void Evaluation::Share(Processes& processes)
   this->Numbers_.clear();
   this->Ids_.clear();
   this->Fingerprints_.clear();
+  this->Patients_.clear();
+  this->Circular_.clear();
   for (size_t number = 0; number < records.Count(); ++number)
   {
     const json_t* record = records.Get(number);
@@ -802,11 +817,26 @@ void Evaluation::Share(Processes& processes)
     }
     this->Ids_.push_back(json_string_value(json_object_get(record, "id")));
     this->Fingerprints_.push_back(json_string_value(json_object_get(record, "fingerprint")));
+    this->Patients_.push_back(json_string_value(json_object_get(record, "patient")));
+    this->Circular_.push_back(json_is_true(json_object_get(record, "circular")));
     this->Numbers_.push_back(number);
     this->Levels_ = json_is_true(json_object_get(record, "levels"));
     this->Ends_ = this->Ends_ && json_is_true(json_object_get(record, "ends"));
   }
   this->Comm_ = processes.Comm();
+}
+
+std::vector<int> Evaluation::PatientNumbers() const
+{
+  std::map<std::string, int> known;
+  std::vector<int> numbers;
+  for (size_t i = 0; i < this->Patients_.size(); ++i)
+  {
+    const std::string& patient = this->Patients_[i];
+    const std::string key = patient.empty() ? "case " + std::to_string(i) : "patient " + patient;
+    numbers.push_back(known.emplace(key, static_cast<int>(known.size())).first->second);
+  }
+  return numbers;
 }
 
 EvaluationReport Evaluation::Report() const
@@ -845,18 +875,38 @@ EvaluationReport Evaluation::Report() const
     rcn_calib_rater_bins(report.RaterBins.back().data(), merged, r);
   }
   report.Brier = rcn_calib_brier(merged);
-  rcn_bootstrap_options options = RCN_BOOTSTRAP_OPTIONS_INIT;
-  options.seed = this->Options_.Seed;
+  for (size_t i = 0; i < cases.size(); ++i)
+  {
+    if (!std::isfinite(this->CaseFigures(i)[RCN_DICE]))
+    {
+      report.EmptyCases.push_back(this->Ids_[i]);
+    }
+    if (this->Circular_[i])
+    {
+      report.CircularCases.push_back(this->Ids_[i]);
+    }
+  }
+  const std::vector<int> patients = this->PatientNumbers();
+  report.Patients = std::set<int>(patients.begin(), patients.end()).size();
+  rcn_interval_options intervals = RCN_INTERVAL_OPTIONS_INIT;
+  intervals.patients = patients.data();
   const int64_t count = static_cast<int64_t>(cases.size());
-  Check(rcn_bootstrap(report.Interval, this->Context_, cases.data(), count, &options), this->Context_);
+  Check(rcn_interval_compute(report.Interval, this->Context_, cases.data(), nullptr, 1, count, &intervals), this->Context_);
+  // AUC is exact in tables and from a histogram in the interval, which is to hold it all the same.
+  const auto hold = [](rcn_interval& interval, double value) {
+    interval.low = std::min(interval.low, value);
+    interval.high = std::max(interval.high, value);
+  };
+  hold(report.Interval[RCN_AUC_HISTOGRAM], report.Auc.reference);
+  hold(report.Interval[RCN_AUC_PAIRS_HISTOGRAM], report.Auc.pairs);
   report.BandLow.assign(bins, NAN);
   report.BandHigh.assign(bins, NAN);
   if (this->Options_.Binning == RCN_BINS_WIDTH)
   {
-    Check(rcn_bootstrap_bins(report.BandLow.data(), report.BandHigh.data(), this->Context_, cases.data(), count, &options), this->Context_);
+    Check(rcn_interval_bins(report.BandLow.data(), report.BandHigh.data(), this->Context_, cases.data(), count, &intervals), this->Context_);
   }
-  options.draws = 10;
-  options.fraction = 0.6;
+  rcn_bootstrap_options options = RCN_BOOTSTRAP_OPTIONS_INIT;
+  options.seed = this->Options_.Seed;
   Check(rcn_bootstrap(report.Paper, this->Context_, cases.data(), count, &options), this->Context_);
   return report;
 }
@@ -870,16 +920,34 @@ std::vector<double> Evaluation::CaseFigures(size_t number) const
 
 std::vector<rcn_interval> Evaluation::Compare(const Evaluation& other) const
 {
-  if (this->Ids_ != other.Ids_)
-  {
-    throw Error(RCN_EDATA, "The two folders were judged on different cases.");
-  }
-  const std::vector<const rcn_calib*> first = this->Handles_->Pointers(), second = other.Handles_->Pointers();
-  rcn_bootstrap_options options = RCN_BOOTSTRAP_OPTIONS_INIT;
-  options.seed = this->Options_.Seed;
-  std::vector<rcn_interval> difference(RCN_FIGURES);
-  Check(rcn_bootstrap_paired(difference.data(), this->Context_, first.data(), second.data(), static_cast<int64_t>(first.size()), &options), this->Context_);
-  return difference;
+  return Together({ this }, { &other });
+}
+
+std::vector<rcn_interval> Evaluation::Together(
+  const std::vector<const Evaluation*>& first, const std::vector<const Evaluation*>& second)
+{
+  const Evaluation& like = *first.front();
+  const auto sums = [&like](const std::vector<const Evaluation*>& runs) {
+    std::vector<const rcn_calib*> all;
+    for (const Evaluation* run : runs)
+    {
+      if (run->Ids_ != like.Ids_)
+      {
+        throw Error(RCN_EDATA, "The two folders were judged on different cases.");
+      }
+      const std::vector<const rcn_calib*> own = run->Handles_->Pointers();
+      all.insert(all.end(), own.begin(), own.end());
+    }
+    return all;
+  };
+  const std::vector<const rcn_calib*> one = sums(first), other = sums(second);
+  const std::vector<int> patients = like.PatientNumbers();
+  rcn_interval_options options = RCN_INTERVAL_OPTIONS_INIT;
+  options.patients = patients.data();
+  std::vector<rcn_interval> out(RCN_FIGURES);
+  Check(rcn_interval_compute(out.data(), like.Context_, one.data(), other.empty() ? nullptr : other.data(),
+          static_cast<int>(first.size()), static_cast<int64_t>(like.Ids_.size()), &options), like.Context_);
+  return out;
 }
 
 Recalibration Evaluation::FitTo(rcn_recalib_method method, const rcn_calib* sums, const rcn_temperature* temperature) const
@@ -969,19 +1037,25 @@ json_t* EvaluationJson(const EvaluationReport& report, const EvaluationOptions& 
     // Draws know AUC from the histogram only; its intervals are to be found under the exact ones' names too.
     const char* exact = f == RCN_AUC_HISTOGRAM ? "auc" : f == RCN_AUC_PAIRS_HISTOGRAM ? "auc_pairs" : nullptr;
     json_object_set_new(object, name, JsonNumber(report.Figures[f]));
-    if (report.Interval[f].draws > 0)
+    if (report.Interval[f].units > 0)
     {
       const double ends[2] = { report.Interval[f].low, report.Interval[f].high };
       json_t* interval = JsonNumbers(ends, 2);
+      if (exact)
+      {
+        json_object_set(intervals, exact, interval);
+      }
+      json_object_set_new(intervals, name, interval);
+    }
+    if (report.Paper[f].draws > 0)
+    {
       json_t* one = json_object();
       json_object_set_new(one, "mean", JsonNumber(report.Paper[f].mean));
       json_object_set_new(one, "std", JsonNumber(report.Paper[f].std));
       if (exact)
       {
-        json_object_set(intervals, exact, interval);
         json_object_set(paper, exact, one);
       }
-      json_object_set_new(intervals, name, interval);
       json_object_set_new(paper, name, one);
     }
   }
@@ -1025,14 +1099,19 @@ json_t* EvaluationJson(const EvaluationReport& report, const EvaluationOptions& 
     json_array_append_new(bins, one);
   }
   json_object_set_new(object, "bins", bins);
-  json_object_set_new(object, "ci", report.Cases > 1 ? intervals : json_null());
-  json_object_set_new(object, "bootstrap_60", report.Cases > 1 ? paper : json_null());
-  if (report.Cases < 2)
+  const std::string none = NoIntervalInWords(report);
+  json_object_set_new(object, "ci", none.empty() ? json_incref(intervals) : json_null());
+  json_object_set_new(object, "bootstrap_60", report.Cases > 1 ? json_incref(paper) : json_null());
+  json_decref(intervals);
+  json_decref(paper);
+  if (!none.empty())
   {
-    json_decref(intervals);
-    json_decref(paper);
-    json_object_set_new(object, "ci_note", json_string("one case: no interval"));
+    json_object_set_new(object, "ci_note", JsonString(none));
   }
+  json_object_set_new(object, "patients", json_integer(static_cast<json_int_t>(report.Patients)));
+  json_object_set_new(object, "dice_empty_cases", JsonStrings(report.EmptyCases));
+  json_object_set_new(object, "circular", json_boolean(!report.CircularCases.empty()));
+  json_object_set_new(object, "remarks", JsonStrings(RemarksInWords(report)));
   return object;
 }
 
@@ -1145,7 +1224,7 @@ std::string AverageInWords(const EvaluationReport& report)
 {
   const rcn_interval& interval = report.Interval[RCN_MR_ECE];
   std::string text = "MR-ECE " + Percent(report.Figures[RCN_MR_ECE], 2);
-  if (interval.draws > 0 && std::isfinite(interval.low))
+  if (interval.units > 0 && std::isfinite(interval.low))
   {
     text += " (95 %: " + Percent(interval.low, 2) + " to " + Percent(interval.high, 2) + ")";
   }
@@ -1197,10 +1276,47 @@ const std::vector<FigureName>& FigureNames()
     { RCN_BRIER, "Brier", "mean squared error against all raters", false },
     { RCN_NLL, "NLL", "mean surprise at the raters' votes", false },
     { RCN_RPS, "RPS", "error of the level distribution", false },
-    { RCN_DICE, "Dice", "overlap with the reference", false },
-    { RCN_SOFT_DICE, "soft Dice", "overlap with the mean vote at five thresholds", false },
+    { RCN_DICE, "Dice, mean over cases", "overlap with the reference", false },
+    { RCN_DICE_POOLED, "Dice, pooled over voxels", "the same over all voxels together: large structures count most", false },
+    { RCN_SOFT_DICE, "soft Dice, pooled", "overlap with the mean vote at five thresholds", false },
   };
   return names;
+}
+
+std::string NoIntervalInWords(const EvaluationReport& report)
+{
+  return report.Cases == 1                   ? "one case: no interval"
+    : report.Patients >= RCN_INTERVAL_UNITS ? ""
+    : "fewer than " + std::to_string(RCN_INTERVAL_UNITS) + (report.Patients < report.Cases ? " patients" : " cases") + ": no interval";
+}
+
+std::vector<std::string> RemarksInWords(const EvaluationReport& report)
+{
+  std::vector<std::string> remarks;
+  // "3 of 12 cases (c01, c02, c05)"; "this case" where there is one.
+  const auto named = [&report](const std::vector<std::string>& ids) {
+    std::string names;
+    for (size_t i = 0; i < std::min<size_t>(ids.size(), 10); ++i)
+    {
+      names += (i ? ", " : "") + ids[i];
+    }
+    return report.Cases == 1 ? "this case"
+                             : std::to_string(ids.size()) + " of " + std::to_string(report.Cases) + " cases (" + names + (ids.size() > 10 ? ", ...)" : ")");
+  };
+  if (!report.CircularCases.empty())
+  {
+    remarks.push_back("Circular: the map of " + named(report.CircularCases) + " was made from the masks of the raters who judge it, so "
+      "it looks better than it is; judge it by raters who were left out.");
+  }
+  if (!report.EmptyCases.empty())
+  {
+    remarks.push_back("Dice: in " + named(report.EmptyCases) + " nobody marks anything and nothing is predicted; left out of the mean.");
+  }
+  if (report.Cases > 1 && report.Patients < RCN_INTERVAL_UNITS)
+  {
+    remarks.push_back("Intervals: " + NoIntervalInWords(report) + ".");
+  }
+  return remarks;
 }
 
 std::string CorrectionInWords(const rcn_recalib& correction)
@@ -1287,7 +1403,7 @@ Figure ReliabilityDiagram(const EvaluationReport& report, const std::string& tit
   const bool band = std::any_of(report.BandLow.begin(), report.BandLow.end(), [](double low) { return std::isfinite(low); });
   figure.Text(frame.Left + 12, y += 16,
     band ? "blue band: 95 % interval over " + Counted(static_cast<int64_t>(report.Cases), "case")
-         : report.Cases > 1 ? "bins of equal mass: no band" : "one case: no interval", 11, Anchor::Start, "#1f5f94");
+         : NoIntervalInWords(report).empty() ? "bins of equal mass: no band" : NoIntervalInWords(report), 11, Anchor::Start, "#1f5f94");
   DrawHistogram(figure, report, frame, frame.Top + frame.Side + 14, 110);
   figure.Text(16, 658, "For research, not for clinical use.", 10, Anchor::Start, "#666");
   return figure;

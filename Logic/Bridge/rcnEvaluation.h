@@ -12,6 +12,7 @@
 #include "rcn/rcn_auc.h"
 #include "rcn/rcn_bootstrap.h"
 #include "rcn/rcn_calib.h"
+#include "rcn/rcn_interval.h"
 #include "rcn/rcn_recalib.h"
 #include "rcn/rcn_region.h"
 #include "rcnFigure.h"
@@ -108,6 +109,9 @@ void CheckLevelCount(const Volume& prediction, int raters, const std::string& fi
 struct EvaluationReport
 {
   size_t Cases = 0;
+  size_t Patients = 0; ///< as many as cases where the list names none
+  std::vector<std::string> EmptyCases;    ///< nobody marks anything there and nothing is predicted: they have no Dice
+  std::vector<std::string> CircularCases; ///< their maps were made of the very raters who judge them
   int64_t Voxels = 0, Pairs = 0;
   double Figures[RCN_FIGURES];
   rcn_auc_result Auc;
@@ -117,8 +121,8 @@ struct EvaluationReport
   std::vector<std::vector<rcn_calib_bin>> RaterBins; ///< each rater's own, of equal width
   rcn_brier Brier;
   double MassEce, MassMce, MassAce;   ///< over all pairs, from Bins of equal mass; NaN with equal width
-  rcn_interval Interval[RCN_FIGURES]; ///< 95 %, 1000 draws
-  rcn_interval Paper[RCN_FIGURES];    ///< mean and deviation of 10 draws of 60 %
+  rcn_interval Interval[RCN_FIGURES]; ///< 95 %, over patients
+  rcn_spread Paper[RCN_FIGURES];      ///< mean and deviation of 10 draws of 60 %
 };
 
 /// Collects cases one by one; reads each voxel once.
@@ -134,8 +138,8 @@ public:
   /// models can agree on the cases that all of them can be judged on.
   bool PrepareCase(const rcn_votes* votes, const std::string& id, const Volume& prediction, const std::string& file);
   /// Adds the case that was prepared last; nothing if there is none. `number` is its place among all cases where several
-  /// processes judge them.
-  void CommitCase(size_t number = 0);
+  /// processes judge them. Cases of one `patient` are no independent evidence; empty: a patient of its own.
+  void CommitCase(size_t number = 0, const std::string& patient = "");
 
   /// After the last case, in all processes: each knows then what one process with all cases would know, to the same bits;
   /// only probabilities of voxels stay where they are, and all processes have to ask for Report() together.
@@ -148,6 +152,11 @@ public:
 
   /// This model minus another, case by case: the same cases must have been added in the same order.
   std::vector<rcn_interval> Compare(const Evaluation& other) const;
+
+  /// The mean of several trainings, judged on the same cases, with intervals over patients and trainings; `second` (may be
+  /// empty, otherwise as many) is subtracted.
+  static std::vector<rcn_interval> Together(
+    const std::vector<const Evaluation*>& first, const std::vector<const Evaluation*>& second = {});
 
   /// Fits a correction to all cases added.
   Recalibration Fit(rcn_recalib_method method) const;
@@ -167,13 +176,15 @@ private:
   void RefuseFittedCase(const std::string& id, const std::string& file, const std::string& fingerprint) const;
   const Recalibration* CorrectionOf(const std::string& id) const;
   Recalibration FitTo(rcn_recalib_method method, const rcn_calib* sums, const rcn_temperature* temperature) const;
+  std::vector<int> PatientNumbers() const;
 
   rcn_context* Context_;
   std::vector<std::string> Raters_;
   EvaluationOptions Options_;
   std::unique_ptr<Handles> Handles_;
   std::unique_ptr<Prepared> Prepared_;
-  std::vector<std::string> Ids_, Fingerprints_;
+  std::vector<std::string> Ids_, Fingerprints_, Patients_;
+  std::vector<bool> Circular_;
   std::vector<size_t> Numbers_;
   rcn_comm* Comm_ = nullptr;
   bool Levels_ = false;
@@ -195,6 +206,13 @@ struct FigureName
 
 /// Those that are shown, in order; AUC, which has an exact value besides, is not among them.
 const std::vector<FigureName>& FigureNames();
+
+/// Why there are no intervals: "one case: no interval", "fewer than 5 patients: no interval"; empty where there are.
+std::string NoIntervalInWords(const EvaluationReport& report);
+
+/// What a reader has to know beside the figures, one sentence each: cases without Dice, a map that is judged by the raters
+/// it was made of, too few cases for intervals.
+std::vector<std::string> RemarksInWords(const EvaluationReport& report);
 
 /// "temperature 1.3 (it was too sure)"
 std::string CorrectionInWords(const rcn_recalib& correction);

@@ -154,6 +154,9 @@ std::shared_ptr<void> AllocateBuffer(int64_t elements, size_t size, const std::s
 }
 
 /// "Segment0_Name", "Segment0_LabelValue", ... as Slicer writes them.
+/// ITK's name for a description; NRRD and MetaImage keep it.
+const char* const NoteKey = "ITK_FileNotes";
+
 std::vector<Segment> ReadSegments(const itk::MetaDataDictionary& dictionary)
 {
   std::vector<Segment> segments;
@@ -356,6 +359,7 @@ public:
     this->Volume_.View_.components = static_cast<int>(this->Io_->GetNumberOfComponents());
     this->ReadMeaning();
     this->Volume_.Segments_ = ReadSegments(this->Io_->GetMetaDataDictionary());
+    itk::ExposeMetaData(this->Io_->GetMetaDataDictionary(), NoteKey, this->Volume_.Note_);
     const int64_t voxels = rcn_geometry_voxels(&this->Volume_.Geometry());
     if (this->Volume_.View_.components < 1 || this->Volume_.Repeats_ < 1 ||
       voxels > INT64_MAX / 16 / this->Volume_.View_.components / this->Volume_.Repeats_)
@@ -778,7 +782,7 @@ itk::IOComponentEnum ComponentOf(rcn_type type)
   }
 }
 
-void WriteWithItk(const std::string& path, const rcn_image& image, Content content)
+void WriteWithItk(const std::string& path, const rcn_image& image, Content content, const std::string& note)
 {
   const Quiet quiet;
   itk::ImageIOBase::Pointer io = FormatOf(path, itk::IOFileModeEnum::WriteMode);
@@ -790,6 +794,10 @@ void WriteWithItk(const std::string& path, const rcn_image& image, Content conte
   const unsigned int dimensions = static_cast<unsigned int>(geometry.dimension);
   io->SetFileName(path);
   io->SetNumberOfDimensions(dimensions);
+  if (!note.empty())
+  {
+    itk::EncapsulateMetaData<std::string>(io->GetMetaDataDictionary(), NoteKey, note);
+  }
   itk::ImageIORegion region(dimensions);
   for (unsigned int a = 0; a < dimensions; ++a)
   {
@@ -829,7 +837,7 @@ std::string CheckOutput(const std::string& path, Content content)
 }
 
 std::string WriteImage(const std::string& path, const rcn_image& image, Content content,
-  const std::function<bool()>& cancelled)
+  const std::function<bool()>& cancelled, const std::string& note)
 {
   std::string remark, sentence = CheckOutput(path, content);
   if (!sentence.empty())
@@ -893,7 +901,7 @@ std::string WriteImage(const std::string& path, const rcn_image& image, Content 
   }
   try
   {
-    WriteWithItk(beside.Path(), stored, content);
+    WriteWithItk(beside.Path(), stored, content, note);
     if (scaled)
     {
       SetPngScale(beside.Path());

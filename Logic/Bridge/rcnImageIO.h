@@ -72,6 +72,10 @@ public:
   double Scale() const { return this->Scale_; }
   const std::vector<Segment>& Segments() const { return this->Segments_; }
 
+  /// What its file says about it (NRRD, MetaImage): WriteImage()'s note; empty where there is none.
+  const std::string& Note() const { return this->Note_; }
+  void SetNote(const std::string& note) { this->Note_ = note; }
+
 private:
   friend class ImageReader;
 
@@ -81,6 +85,7 @@ private:
   bool Color_ = false;
   double Scale_ = 0;
   std::vector<Segment> Segments_;
+  std::string Note_;
 };
 
 /// Reads a file (NRRD, NIfTI, MetaImage, PNG, TIFF, JPEG, DICOM, ...) or a folder with one DICOM
@@ -124,9 +129,9 @@ enum class Content
 /// Formats that hold whole numbers only (PNG) get masks as 0/255 and probabilities as 0 ... 65535, and which number means 1
 /// (Volume::Scale()); the returned sentence says so, and what of the geometry a format cannot keep (empty otherwise). Writing
 /// itself cannot be stopped, but when `cancelled` says true afterwards the target stays as it was and
-/// RCN_ECANCELLED is thrown.
+/// RCN_ECANCELLED is thrown. A `note` goes into the file where the format has a place for it (NRRD, MetaImage).
 std::string WriteImage(const std::string& path, const rcn_image& image, Content content,
-  const std::function<bool()>& cancelled = {});
+  const std::function<bool()>& cancelled = {}, const std::string& note = "");
 
 /// The sentence WriteImage() would fail with because of the path alone (unknown or unsuitable format,
 /// missing folder, no permission); empty when it looks writable. Lets long work fail early.

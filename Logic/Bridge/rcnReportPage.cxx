@@ -364,7 +364,7 @@ private:
   AgreementReport Single_; // of the only case
   std::string SingleText_;
   std::vector<Series> Series_;
-  std::vector<bool> PredictsLevels_; // by model
+  std::vector<bool> PredictsLevels_; // by model: the first case that all of them predict tells
   std::vector<std::unique_ptr<Recalibration>> Corrections_; // by model
   std::vector<std::shared_ptr<const PredictionFolder>> Folders_; // by model; null where there is none
   std::vector<std::shared_ptr<const PredictionRun>> Runs_;       // by model; null: not known how predictions were made
@@ -466,7 +466,6 @@ bool Report::IsOneProbability(const Volume& prediction, const std::string& name)
   return ends != 0;
 }
 
-/// The first case tells whether a model predicts levels.
 void Report::MakeSeries(size_t model, const Volume& prediction)
 {
   const ReportModel& what = this->Options_.Models[model];
@@ -477,8 +476,7 @@ void Report::MakeSeries(size_t model, const Volume& prediction)
   {
     readouts[0].first = RCN_READOUT_MORE_THAN_HALF;
   }
-  const bool levels = !this->IsOneProbability(prediction, what.Predictions.empty() ? what.Name : what.Predictions);
-  this->PredictsLevels_.push_back(levels);
+  const bool levels = this->PredictsLevels_[model];
   if (levels && this->Options_.Readout.empty())
   {
     readouts.emplace_back(RCN_READOUT_EXPECTED, 0);
@@ -547,6 +545,14 @@ void Report::JudgeCase(const Case& one)
   }
   if (this->Series_.empty())
   {
+    // All models first: what a bad map of the last one throws must not leave the others half made.
+    std::vector<bool> levels;
+    for (size_t model = 0; model < predictions.size(); ++model)
+    {
+      const ReportModel& what = this->Options_.Models[model];
+      levels.push_back(!this->IsOneProbability(predictions[model], what.Predictions.empty() ? what.Name : what.Predictions));
+    }
+    this->PredictsLevels_ = levels;
     for (size_t model = 0; model < predictions.size(); ++model)
     {
       this->MakeSeries(model, predictions[model]);
@@ -576,7 +582,7 @@ void Report::JudgeCase(const Case& one)
   {
     for (const auto& judge : series.Judges)
     {
-      judge->CommitCase();
+      judge->CommitCase(0, one.Patient);
     }
   }
 }
@@ -667,7 +673,9 @@ void Report::WriteSummary()
   const Series* best = this->BestSeries();
   if (best)
   {
-    tiles.push_back({ "Probabilities off by (MR-ECE)", SmallPercent(best->Reports[0].Figures[RCN_MR_ECE]), best->Name });
+    // Both: the box around the marks can be nearly all background.
+    tiles.push_back({ "Probabilities off by (MR-ECE)", SmallPercent(best->Reports[0].Figures[RCN_MR_ECE]),
+      (best->HasReport[1] ? "around the marks; near the contour " + SmallPercent(best->Reports[1].Figures[RCN_MR_ECE]) + "; " : "") + best->Name });
   }
   page.Tiles(tiles);
 
@@ -709,8 +717,12 @@ void Report::WriteSummary()
     const rcn_interval& interval = report.Interval[RCN_MR_ECE];
     const std::string worst = WorstBinInWords(report);
     lines.push_back(series.Name + ": around the marks its probabilities are off by " + SmallPercent(report.Figures[RCN_MR_ECE]) +
-      " on average" + (interval.draws > 0 && std::isfinite(interval.low) ? " (95 %: " + SmallPercent(interval.low) + " to " + SmallPercent(interval.high) + ")" : "") +
-      ". " + worst);
+      " on average" + (interval.units > 0 && std::isfinite(interval.low) ? " (95 %: " + SmallPercent(interval.low) + " to " + SmallPercent(interval.high) + ")" : "") +
+      (series.HasReport[1] ? ", near the contour by " + SmallPercent(series.Reports[1].Figures[RCN_MR_ECE]) : "") + ". " + worst);
+    for (const std::string& remark : RemarksInWords(report))
+    {
+      lines.push_back(series.Name + ": " + remark);
+    }
   }
   for (const std::string& sentence : this->LeftOut_)
   {
@@ -897,7 +909,8 @@ void Report::WriteModels()
     { RCN_SIGNED, "Signed (%)", "above 0: promises too much; below: too little", 0 },
     { RCN_BRIER, "Brier", "mean squared error against all raters; lower is better", -1 },
     { RCN_AUC_HISTOGRAM, "AUC", "does a higher probability mean foreground? against the majority of the raters; higher is better", 1 },
-    { RCN_DICE, "Dice", "overlap with the majority of the raters; higher is better", 1 },
+    { RCN_DICE, "Dice", "overlap with the majority of the raters, mean over cases; higher is better", 1 },
+    { RCN_DICE_POOLED, "Dice, pooled", "the same over all voxels together: large structures count most; higher is better", 1 },
   };
   PageTable table;
   table.Caption = "Each model " + std::string(this->Cases_.size() > 1 ? "with 95 % intervals over cases" : "on this case") +
@@ -923,7 +936,7 @@ void Report::WriteModels()
           const double scale = percent ? 100 : 1;
           const int digits = percent ? 2 : 4;
           PageCell cell(scale * series.Reports[g].Figures[column.Figure], digits);
-          if (interval.draws > 0 && std::isfinite(interval.low))
+          if (interval.units > 0 && std::isfinite(interval.low))
           {
             cell.Small = FromTo(scale * interval.low, scale * interval.high, digits);
           }
@@ -962,7 +975,8 @@ void Report::WriteModels()
   page.Note("MR-ECE: how far the probability is from the share of raters who mark the voxel, on average over voxels and raters (" +
     Counted(this->Options_.Judge.Calib.bins, "bin") + "). Around all marks: the box around them and " +
     Counted(this->Options_.Judge.Region.margin, "voxel") + "; near the contour: within " + Fixed(this->Options_.Judge.Region.band_mm, 1) +
-    " " + this->Sums_.Length + " of it. Intervals resample cases, not voxels. AUC is taken from a histogram. Majority: the probability that a majority of raters marks "
+    " " + this->Sums_.Length + " of it. Intervals: over patients where the list names them, otherwise over cases; none below " +
+    std::to_string(RCN_INTERVAL_UNITS) + ". AUC is taken from a histogram. Majority: the probability that a majority of raters marks "
     "the voxel; expected: the expected share of raters, the readout whose MR-ECE a perfect model brings to 0.");
   for (const Series& series : this->Series_)
   {
@@ -1056,7 +1070,8 @@ void Report::WriteCasePictures(const CaseSummary& summary)
   {
     predictions.push_back(this->PredictionOf(model, summary.One));
   }
-  const std::vector<int64_t> slices = SlicesToSee(workspace, agreement, this->Options_.Slices);
+  const std::vector<int64_t> slices = SlicesToSee(workspace, this->Options_.Slices);
+  const std::vector<rcn_slice_votes> counts = SliceCounts(workspace);
   const bool flat = rcn_votes_geometry(workspace.Votes())->size[2] == 1;
   if (!this->Options_.Data.empty())
   {
@@ -1071,7 +1086,9 @@ void Report::WriteCasePictures(const CaseSummary& summary)
     std::vector<PagePanel> panels, each;
     if (!flat)
     {
-      page.Note("Slice " + std::to_string(slices[s]) + (s == 0 && !agreement.Regions.empty() ? ", through the largest disputed region" : ""));
+      const rcn_slice_votes& here = counts[static_cast<size_t>(slices[s])];
+      page.Note("Slice " + std::to_string(slices[s]) + (here.disputed ? ": " + std::to_string(here.disputed) + " of " +
+            Counted(here.marked, "marked voxel") + " disputed" : ""));
     }
     if (workspace.HasImage())
     {
@@ -1163,8 +1180,8 @@ void Report::WriteHow()
 {
   Page& page = this->Page_;
   page.Section("how", "How this was made");
-  page.Paragraph("RaterConsensus " RCN_VERSION ", " + TimeText(std::time(nullptr)) + ". Intervals: 1000 draws of cases, seed " +
-    std::to_string(this->Options_.Judge.Seed) + ". The same files and options give the same figures.");
+  page.Paragraph("RaterConsensus " RCN_VERSION ", " + TimeText(std::time(nullptr)) + ". Intervals: jackknife over patients or cases, "
+    "Student's t. The same files and options give the same figures.");
   if (!this->Options_.Command.empty())
   {
     page.Code(this->Options_.Command);
@@ -1302,8 +1319,7 @@ ReportResult Report::Run()
 void AddComparison(Page& page, const Workspace& workspace, const std::string& id,
   const std::vector<std::pair<std::string, Volume>>& predictions)
 {
-  const AgreementReport agreement = workspace.Agree(false);
-  const SlicePanels slice(page, workspace, SlicesToSee(workspace, agreement, 1).front(), id);
+  const SlicePanels slice(page, workspace, SlicesToSee(workspace, 1).front(), id);
   std::vector<PagePanel> panels;
   if (workspace.HasImage())
   {

@@ -67,16 +67,27 @@ int Popcount(uint64_t bits)
 
 } // namespace
 
-std::vector<int64_t> SlicesToSee(const Workspace& workspace, const AgreementReport& agreement, size_t most)
+std::vector<rcn_slice_votes> SliceCounts(const Workspace& workspace)
 {
+  std::vector<rcn_slice_votes> counts(static_cast<size_t>(rcn_votes_geometry(workspace.Votes())->size[2]));
+  Check(rcn_votes_by_slice(counts.data(), workspace.Context(), workspace.Votes()), workspace.Context());
+  return counts;
+}
+
+std::vector<int64_t> SlicesToSee(const Workspace& workspace, size_t most)
+{
+  const std::vector<rcn_slice_votes> counts = SliceCounts(workspace);
   std::vector<int64_t> slices;
-  for (const rcn_dispute& region : agreement.Regions)
+  for (size_t z = 0; z < counts.size(); ++z)
   {
-    if (slices.size() < most && std::find(slices.begin(), slices.end(), region.at[2]) == slices.end())
+    if (counts[z].disputed)
     {
-      slices.push_back(region.at[2]);
+      slices.push_back(static_cast<int64_t>(z));
     }
   }
+  std::stable_sort(slices.begin(), slices.end(),
+    [&counts](int64_t a, int64_t b) { return counts[static_cast<size_t>(a)].disputed > counts[static_cast<size_t>(b)].disputed; });
+  slices.resize(std::min(slices.size(), most));
   if (slices.empty())
   {
     rcn_box box;

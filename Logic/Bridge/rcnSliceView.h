@@ -21,9 +21,12 @@ struct Place
   double X, Y, Width;
 };
 
-/// Slices worth a look, `most` at most: those of the largest disputed regions. The middle of the marks when nothing is
-/// disputed.
-std::vector<int64_t> SlicesToSee(const Workspace& workspace, const AgreementReport& agreement, size_t most);
+/// How much is marked and disputed in each slice.
+std::vector<rcn_slice_votes> SliceCounts(const Workspace& workspace);
+
+/// Slices worth a look, `most` at most: those with most disputed voxels, the first of them first. The middle of the marks
+/// when nothing is disputed.
+std::vector<int64_t> SlicesToSee(const Workspace& workspace, size_t most);
 
 class SliceView
 {

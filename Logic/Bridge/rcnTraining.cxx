@@ -1158,7 +1158,7 @@ EvaluationReport Training::Judge(rcn_net* net, const rcn_loss* loss, const float
     const Volume levels = this->PredictLevels(net, loss, lossValues, one);
     if (evaluation.PrepareCase(one.Votes.get(), one.Source.Id, levels, "The prediction of " + one.Source.Id))
     {
-      evaluation.CommitCase(i);
+      evaluation.CommitCase(i, one.Source.Patient);
     }
   }
   evaluation.Share(this->Processes_);

@@ -417,6 +417,40 @@ void Workspace::MeasureSurfaces(rcn_agreement* agreement) const
   Check(rcn_surfaces_finish(agreement, created, context), context);
 }
 
+namespace
+{
+
+const char* const FusionNoteBegin = "rater-consensus fuse ";
+
+} // namespace
+
+std::string FusionNote(const std::string& method, const std::vector<std::string>& raters)
+{
+  std::string note = FusionNoteBegin + method + ": ";
+  for (size_t r = 0; r < raters.size(); ++r)
+  {
+    note += (r ? "," : "") + raters[r];
+  }
+  return note;
+}
+
+bool IsFusedFrom(const std::string& note, const std::vector<std::string>& raters)
+{
+  if (note.rfind(FusionNoteBegin, 0) != 0)
+  {
+    return false;
+  }
+  std::istringstream names(note.substr(std::min(note.size(), note.find(": ") + 2)));
+  for (std::string name; std::getline(names, name, ',');)
+  {
+    if (std::find(raters.begin(), raters.end(), name) != raters.end())
+    {
+      return true;
+    }
+  }
+  return false;
+}
+
 FusionReport Workspace::Fuse(const rcn_fusion_options& options) const
 {
   this->RequireCase();
@@ -426,6 +460,15 @@ FusionReport Workspace::Fuse(const rcn_fusion_options& options) const
   report.MapContent = ContentOf(options);
   Check(rcn_fuse(static_cast<float*>(report.Map.Data()), &report.Figures, context, this->Votes_.get(),
           &options), context);
+  std::vector<std::string> present;
+  for (size_t r = 0; r < this->RaterNames().size(); ++r)
+  {
+    if (rcn_votes_present(this->Votes_.get()) >> r & 1)
+    {
+      present.push_back(this->RaterNames()[r]);
+    }
+  }
+  report.Map.SetNote(FusionNote(rcn_method_name(options.method), present));
   return report;
 }
 

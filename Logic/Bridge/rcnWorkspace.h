@@ -56,10 +56,16 @@ struct AgreementReport
 
 struct FusionReport
 {
-  Volume Map; ///< float32
+  Volume Map; ///< float32, with its FusionNote()
   Content MapContent = Content::Probability;
   rcn_fusion_result Figures{};
 };
+
+/// The note of a fused map: of whom it was made, so that nobody judges it by the same raters without being told.
+std::string FusionNote(const std::string& method, const std::vector<std::string>& raters);
+
+/// Whether a map with this note was made of one of these raters.
+bool IsFusedFrom(const std::string& note, const std::vector<std::string>& raters);
 
 /// The raters that a file stands for, each by name: itself, its segments, its components or its volumes. Reads the header.
 std::vector<RaterFile> RatersIn(const RaterFile& rater);

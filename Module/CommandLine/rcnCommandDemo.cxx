@@ -379,7 +379,7 @@ int RunDemo(const Arguments& arguments)
     const JsonHandle json(AgreementJson(agreement, workspace, 20));
     WriteText((folder / "agreement.json").string(), DocumentText(json.get()));
   }
-  Montage montage(workspace, SlicesToSee(workspace, agreement, 1).front());
+  Montage montage(workspace, SlicesToSee(workspace, 1).front());
   montage.AddPanel("image");
   montage.AddRaters();
   static const char* const captions[] = { "orc: how many marked it", "random: one rater, drawn",

@@ -39,7 +39,7 @@ std::vector<Option> JudgeOptions()
     { "--binning", "HOW", "bins of equal width (default) or of about equally many votes", { "width", "mass" } },
     { "--reference", "WHO", "for ECE, AUC and Dice: majority (default), staple, or a rater's name" },
     { "--threshold", "T", "from which probability on a voxel is foreground, for Dice (0.5)" },
-    { "--seed", "N", "of the bootstrap (0)" },
+    { "--seed", "N", "of the paper's ten draws of 60 % of the cases (0)" },
   };
 }
 
@@ -182,7 +182,8 @@ Judged Judge(const Arguments& arguments, Terminal& terminal, Workspace& workspac
       judged.Models.emplace_back(new Evaluation(workspace.Context(), raters, options[judged.Models.size()]));
     }
   };
-  const auto add = [&](const std::string& id, size_t number, const std::vector<Volume>& predictions, const std::vector<std::string>& files) {
+  const auto add = [&](const std::string& id, const std::string& patient, size_t number, const std::vector<Volume>& predictions,
+                     const std::vector<std::string>& files) {
     bool empty = false;
     terminal.Remark(workspace.LabelRemark());
     open(workspace.RaterNames());
@@ -194,7 +195,7 @@ Judged Judge(const Arguments& arguments, Terminal& terminal, Workspace& workspac
     // Only now: a case counts for all models or for none.
     for (const auto& model : judged.Models)
     {
-      model->CommitCase(number);
+      model->CommitCase(number, patient);
     }
     if (empty)
     {
@@ -206,7 +207,7 @@ Judged Judge(const Arguments& arguments, Terminal& terminal, Workspace& workspac
     workspace.LoadCase(CaseFrom(arguments));
     const Volume prediction = ReadPrediction(arguments.Get("--prob"), options[0].Scale);
     judged.Raters = workspace.RaterNames();
-    add("", 0, std::vector<Volume>(options.size(), prediction),
+    add("", "", 0, std::vector<Volume>(options.size(), prediction),
       std::vector<std::string>(options.size(), arguments.Get("--prob")));
     return judged;
   }
@@ -228,7 +229,7 @@ Judged Judge(const Arguments& arguments, Terminal& terminal, Workspace& workspac
     Case masks = one;
     masks.Images.clear(); // only the raters are needed
     workspace.LoadCase(masks, list.Raters);
-    add(one.Id, number, predictions, files);
+    add(one.Id, one.Patient, number, predictions, files);
     return JsonHandle();
   };
   judged.LeftOut = ForEachCase(list, arguments, terminal, judge, [](const Case&, const json_t*) {});
@@ -312,7 +313,13 @@ std::string Heading(const EvaluationReport& report, const EvaluationOptions& opt
   {
     text += ", readout " + ReadoutText(options.Calib.readout, options.Calib.at_least);
   }
-  return text + (report.Cases == 1 ? "\nOne case: no interval." : "") + "\n\n";
+  text += report.Patients < report.Cases ? ", " + Counted(static_cast<int64_t>(report.Patients), "patient") : "";
+  text += report.Cases == 1 ? "\nOne case: no interval." : "";
+  for (const std::string& remark : RemarksInWords(report))
+  {
+    text += "\n" + remark;
+  }
+  return text + "\n\n";
 }
 
 std::string DifferenceTable(const std::vector<rcn_interval>& difference)
@@ -322,7 +329,7 @@ std::string DifferenceTable(const std::vector<rcn_interval>& difference)
     const rcn_interval& one = difference[row.Figure];
     if (std::isfinite(one.value))
     {
-      table.Add({ row.Name, Cell(one.value, row.Percent), IntervalCell(one, row.Percent), one.draws ? Fixed(one.p_value, 3) : "–" });
+      table.Add({ row.Name, Cell(one.value, row.Percent), IntervalCell(one, row.Percent), one.units ? Fixed(one.p_value, 3) : "–" });
     }
   };
   std::for_each(FigureNames().begin(), FigureNames().end(), add);
@@ -566,8 +573,8 @@ Command EvaluateCommand()
   return { "evaluate", "does 70 % mean 70 %? calibration and discrimination of a prediction",
     { "--prob FILE --rater NAME=FILE ... [--plot OUT.svg]", "--data LIST --pred DIR [--versus DIR] [--plot OUT.svg]" },
     "Judges predicted probabilities against all raters: MR-ECE (how far the probability is from the share of raters who "
-    "mark the voxel), its relatives, Brier score, likelihood, AUC and Dice, with 95 % intervals from resampling cases, and "
-    "a reliability diagram. --versus compares two folders of predictions case by case.",
+    "mark the voxel), its relatives, Brier score, likelihood, AUC and Dice, with 95 % intervals over patients (where the list "
+    "names them, otherwise over cases; five at least), and a reliability diagram. --versus compares two folders of predictions case by case.",
     Join(Join(JudgeOptions(),
            { { "--recalibration", "FILE", "apply a correction made by recalibrate before judging", {}, false, FileUse::Read },
              { "--allow-fitted-cases", "", "judge a correction on the cases it was fitted to" },

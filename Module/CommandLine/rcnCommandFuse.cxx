@@ -39,7 +39,7 @@ std::string WriteMap(const std::string& path, const FusionReport& report, const 
   const rcn_image& map = report.Map.View();
   if (arguments.Get("--type", "float32") == "float32")
   {
-    return WriteImage(path, map, report.MapContent, Terminal::IsInterrupted);
+    return WriteImage(path, map, report.MapContent, Terminal::IsInterrupted, report.Map.Note());
   }
   if (report.MapContent == Content::Probability)
   {
@@ -53,7 +53,7 @@ std::string WriteMap(const std::string& path, const FusionReport& report, const 
   {
     out[i] = static_cast<uint8_t>(in[i]);
   }
-  return WriteImage(path, bytes.View(), report.MapContent, Terminal::IsInterrupted);
+  return WriteImage(path, bytes.View(), report.MapContent, Terminal::IsInterrupted, report.Map.Note());
 }
 
 std::string FusionText(const FusionReport& report, const rcn_fusion_options& options, const Workspace& workspace)

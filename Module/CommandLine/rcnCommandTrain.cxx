@@ -144,7 +144,7 @@ std::string Summary(const TrainingResult& result)
     (result.KeptStart ? "; no epoch was better than the model that training started from" : "; best after epoch " + std::to_string(result.Best)) + "\n";
   if (result.After.Cases > 0)
   {
-    Table table({ "Validation, box around all marks", "MR-ECE (%)", "95 % interval", "Brier", "AUC", "Dice" });
+    Table table({ "Validation, box around all marks", "MR-ECE (%)", "95 % interval", "Brier", "AUC", "Dice, mean" });
     const auto add = [&table](const std::string& name, const EvaluationReport& report) {
       const rcn_interval& interval = report.Interval[RCN_MR_ECE];
       table.Add({ name, Fixed(100 * report.Figures[RCN_MR_ECE], 2), FromTo(100 * interval.low, 100 * interval.high, 2),

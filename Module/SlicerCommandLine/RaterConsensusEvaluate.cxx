@@ -71,7 +71,7 @@ int main(int argc, char** argv)
   program.What = rcn::EvaluateCommand();
   program.Description = "Does 70 % mean 70 %? Judges predicted probabilities against all raters: MR-ECE (how far the probability is from the "
     "share of raters who mark the voxel), its relatives, Brier score, likelihood, AUC and Dice, with 95 % intervals where there are "
-    "several cases, and the bins of a reliability diagram.";
+    "five cases or more, and the bins of a reliability diagram.";
   program.Groups = { { "Prediction", "What to judge.", false,
     { { "image", "prob", "Probability", "--prob", "", "type=\"any\"", "the predicted probability, or K+1 level probabilities per voxel", "", {}, false, true },
       { "image", "image", "Image", "--image", "", "type=\"any\"", "the image that was outlined, if masks are to be checked against its geometry" },
@@ -96,14 +96,14 @@ int main(int argc, char** argv)
       { "string", "reference", "Reference", "--reference", "majority" },
       { "double", "threshold", "Threshold", "--threshold", "0.5", "", "", "", { 0, 1, 0.01 } },
       { "double", "scale", "Number that means 1", "--scale", "0", "", "", "0" },
-      { "integer", "seed", "Draw of the bootstrap", "--seed", "0" },
+      { "integer", "seed", "Draw of the paper's bootstrap", "--seed", "0" },
       { "file", "recalibration", "Correction", "--recalibration", "", "fileExtensions=\".json\"" },
       { "boolean", "allow_fitted_cases", "Judge on fitted cases", "--allow-fitted-cases" } },
     true));
   program.Results = {
     { "double", "mr_ece", "MR-ECE", "how far the probability is from the share of raters who mark the voxel", "mr_ece" },
-    { "double", "mr_ece_low", "MR-ECE, from", "its 95 % interval, where there are several cases", "ci.mr_ece.0" },
-    { "double", "mr_ece_high", "MR-ECE, to", "its 95 % interval, where there are several cases", "ci.mr_ece.1" },
+    { "double", "mr_ece_low", "MR-ECE, from", "its 95 % interval, where there are five cases or more", "ci.mr_ece.0" },
+    { "double", "mr_ece_high", "MR-ECE, to", "its 95 % interval, where there are five cases or more", "ci.mr_ece.1" },
     { "double", "ece", "ECE", "the same against the reference alone", "ece" },
     { "double", "mce", "MCE", "the largest gap of a bin", "mce" },
     { "double", "ace", "ACE", "the mean gap of the bins", "ace" },
@@ -112,11 +112,12 @@ int main(int argc, char** argv)
     { "double", "rps", "RPS", "ranked probability score of the levels", "rps" },
     { "double", "auc", "AUC", "does a higher probability mean foreground? against the reference", "auc" },
     { "double", "auc_pairs", "AUC, all votes", "the same over all voxel-rater pairs", "auc_pairs" },
-    { "double", "dice", "Dice", "of the mask at the threshold with the reference", "dice" },
+    { "double", "dice", "Dice, mean over cases", "of the mask at the threshold with the reference", "dice" },
+    { "double", "dice_pooled", "Dice, pooled over voxels", "the same over all voxels together", "dice_pooled" },
     { "integer", "cases", "Cases", "how many were judged", "cases" },
     { "integer", "voxels", "Voxels", "how many counted", "voxels" },
     { "double", "mr_ece_difference", "MR-ECE, difference", "this minus the predictions compared with", "difference.mr_ece.value" },
-    { "double", "mr_ece_difference_p", "p of the difference", "from resampling cases", "difference.mr_ece.p" },
+    { "double", "mr_ece_difference_p", "p of the difference", "over patients or cases", "difference.mr_ece.p" },
   };
   program.LeftOut = { "--quiet" };
   program.Plan = Plan;

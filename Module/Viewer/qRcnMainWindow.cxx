@@ -1562,7 +1562,7 @@ void qRcnMainWindow::exportOverlay(const QString& path)
   const qRcnScene::Prediction prediction = this->Scene->prediction(shown);
   this->beginExport(path, [=](qRcnJob::Monitor&) -> qRcnJob::Done {
     const rcn::Volume& map = prediction.Probability.Data() ? prediction.Probability : prediction.Levels;
-    const std::string remark = rcn::WriteImage(path.toStdString(), map.View(), rcn::Content::Probability);
+    const std::string remark = rcn::WriteImage(path.toStdString(), map.View(), rcn::Content::Probability, {}, map.Note());
     return [=] { this->Notice->showRemark(tr("Saved as %1. %2").arg(path, Text(remark)).trimmed()); };
   });
 }

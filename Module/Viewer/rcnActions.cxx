@@ -512,7 +512,7 @@ std::vector<std::unique_ptr<Evaluation>> JudgeSplit(Judged& out, Workspace& work
     }
     for (const auto& judge : judges)
     {
-      judge->CommitCase();
+      judge->CommitCase(i, masks.Patient);
     }
     if (empty)
     {

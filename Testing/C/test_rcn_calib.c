@@ -1,4 +1,5 @@
 #include "rcn/rcn_calib.h"
+#include "rcn/rcn_fusion.h"
 
 #include "rcn_test.h"
 
@@ -742,6 +743,47 @@ static void failing_allocations_and_cancel(void) {
     rcn_context_destroy(owner);
 }
 
+/* Maps that are made of the raters' answers are known; what a model says is not. */
+static void fused_maps(void) {
+    rcn_context *ctx = make_context(2);
+    enum { SIDE = 30, VOXELS = SIDE * SIDE };
+    uint8_t marks[2][VOXELS];
+    float map[VOXELS];
+    rcn_mask masks[2];
+    rcn_votes *votes = NULL;
+    int fused = -1;
+    for (int r = 0; r < 2; ++r) {
+        for (int i = 0; i < VOXELS; ++i)
+            marks[r][i] = i % SIDE >= 4 - r && i % SIDE < 8 && i / SIDE >= 4 && i / SIDE < 8;
+        const rcn_mask mask = {
+            {marks[r], RCN_UINT8, 1, rcn_geometry_make(SIDE, SIDE, 1)}, 0, NULL, 0, NULL};
+        masks[r] = mask;
+    }
+    CHECK_STATUS(rcn_votes_from_masks(&votes, ctx, masks, 2), RCN_OK);
+    const rcn_calib_case one = {
+        votes, {map, RCN_FLOAT32, 1, rcn_geometry_make(SIDE, SIDE, 1)}, NULL, NULL};
+    static const rcn_method methods[] = {RCN_SOFT, RCN_MEDIAN, RCN_STAPLE, RCN_SOFT_GAUSSIAN,
+                                         RCN_SVLS};
+    for (int m = 0; m < 5; ++m) {
+        rcn_fusion_options options = RCN_FUSION_OPTIONS_INIT;
+        options.method = methods[m];
+        CHECK_STATUS(rcn_fuse(map, NULL, ctx, votes, &options), RCN_OK);
+        CHECK_STATUS(rcn_case_is_fused(&fused, ctx, &one), RCN_OK);
+        CHECK(fused == 1);
+        map[5 * SIDE + 5] *= 0.99f; /* one voxel that is no function of the votes */
+        CHECK_STATUS(rcn_case_is_fused(&fused, ctx, &one), RCN_OK);
+        CHECK(fused == 0);
+    }
+    /* The same everywhere says nothing of anybody. */
+    memset(map, 0, sizeof map);
+    CHECK_STATUS(rcn_case_is_fused(&fused, ctx, &one), RCN_OK);
+    CHECK(fused == 0);
+    CHECK_STATUS(rcn_case_is_fused(NULL, ctx, &one), RCN_EINVALID);
+    rcn_votes_destroy(votes);
+    CHECK(rcn_context_bytes(ctx) == 0);
+    rcn_context_destroy(ctx);
+}
+
 int main(void) {
     RUN(golden_vectors);
     RUN(by_hand);
@@ -755,6 +797,7 @@ int main(void) {
     RUN(threads_and_merging);
     RUN(long_sums);
     RUN(bad_input);
+    RUN(fused_maps);
     RUN(failing_allocations_and_cancel);
     return TEST_RESULT;
 }

@@ -305,12 +305,12 @@ inline QString ComparePicture(QWidget& widget, const QString& name, const QSize&
 inline rcn::EvaluationReport MadeReport(double power, int bins = 10, size_t cases = 12)
 {
   rcn::EvaluationReport report;
-  report.Cases = cases;
+  report.Cases = report.Patients = cases;
   std::fill(report.Figures, report.Figures + RCN_FIGURES, NAN);
   for (int f = 0; f < RCN_FIGURES; ++f)
   {
-    report.Interval[f] = { NAN, NAN, NAN, NAN, NAN, NAN, 0 };
-    report.Paper[f] = report.Interval[f];
+    report.Interval[f] = { NAN, NAN, NAN, NAN, NAN, 0 };
+    report.Paper[f] = { NAN, NAN, 0 };
   }
   const int raters = 5;
   report.RaterBins.resize(raters);
@@ -348,7 +348,7 @@ inline rcn::EvaluationReport MadeReport(double power, int bins = 10, size_t case
   if (cases > 1)
   {
     const double ece = report.Figures[RCN_MR_ECE];
-    report.Interval[RCN_MR_ECE] = { ece, ece, 0.002, ece * 0.8, ece * 1.2, NAN, 1000 };
+    report.Interval[RCN_MR_ECE] = { ece, 0.002, ece * 0.8, ece * 1.2, NAN, static_cast<int>(cases) };
   }
   return report;
 }

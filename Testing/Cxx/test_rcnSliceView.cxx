@@ -45,8 +45,11 @@ struct Scene
 void SlicesWorthALook()
 {
   const Scene scene, nothing(false, false);
-  CHECK(rcn::SlicesToSee(scene.Work, scene.Work.Agree(false), 3) == std::vector<int64_t>{ 3 });
-  CHECK(rcn::SlicesToSee(nothing.Work, nothing.Work.Agree(false), 3) == std::vector<int64_t>{ 2 }); // the middle
+  CHECK(rcn::SlicesToSee(scene.Work, 3) == std::vector<int64_t>{ 3 });
+  const std::vector<rcn_slice_votes> counts = rcn::SliceCounts(scene.Work);
+  CHECK(counts.size() == 5 && counts[0].marked == 0 && counts[2].marked == 16 && counts[2].disputed == 0);
+  CHECK(counts[3].marked == 48 && counts[3].disputed == 32);
+  CHECK(rcn::SlicesToSee(nothing.Work, 3) == std::vector<int64_t>{ 2 }); // the middle
 }
 
 void Maps()

@@ -1,11 +1,11 @@
-"""rcn_calib, rcn_auc, rcn_bootstrap and rcn_recalib from Python; see rcn_ctypes.py."""
+"""rcn_calib, rcn_auc, rcn_interval and rcn_recalib from Python; see rcn_ctypes.py."""
 import ctypes as ct
 
 import numpy as np
 
 import rcn_ctypes
 
-FIGURES = 16
+FIGURES = 17
 
 
 class Case(ct.Structure):
@@ -21,9 +21,12 @@ class AucResult(ct.Structure):
     _fields_ = [("reference", ct.c_double), ("pairs", ct.c_double), ("counts", ct.c_int64 * 4)]
 
 
+class IntervalOptions(ct.Structure):
+    _fields_ = [("level", ct.c_double), ("patients", ct.c_void_p)]
+
+
 class Interval(ct.Structure):
-    _fields_ = [(name, ct.c_double) for name in ("value", "mean", "std", "low", "high", "p_value")] + [
-        ("draws", ct.c_int)]
+    _fields_ = [(name, ct.c_double) for name in ("value", "error", "low", "high", "p_value")] + [("units", ct.c_int)]
 
 
 class Recalib(ct.Structure):

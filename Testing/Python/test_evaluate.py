@@ -74,7 +74,8 @@ def expected_figures(p, masks, where=None, bins=15, reference=None, threshold=.5
         signed=np.mean(pairs_p - pairs_y), brier=np.mean((pairs_p - pairs_y) ** 2),
         nll=-np.mean(np.where(pairs_y > 0, np.log(clipped), np.log1p(-clipped))),
         auc=midrank_auc(p, reference), auc_pairs=midrank_auc(pairs_p, pairs_y),
-        dice=2 * (marked & reference).sum() / (marked.sum() + reference.sum()), soft_dice=np.mean(soft))
+        dice=2 * (marked & reference).sum() / (marked.sum() + reference.sum()),
+        dice_pooled=2 * (marked & reference).sum() / (marked.sum() + reference.sum()), soft_dice=np.mean(soft))
 
 
 def assert_figures(answer, expected, tolerance=1e-6):
@@ -414,7 +415,9 @@ def study_of(folder, count=5, shape=(4, 12, 12)):
 
 def pooled(study, ids):
     masks = [np.concatenate([study.cases[i][0][name] for i in ids]) for name in study.names]
-    return expected_figures(np.concatenate([study.cases[i][1] for i in ids]), masks)
+    figures = expected_figures(np.concatenate([study.cases[i][1] for i in ids]), masks)
+    each = [expected_figures(study.cases[i][1], [study.cases[i][0][name] for name in study.names]) for i in ids]
+    return {**figures, "dice": np.mean([one["dice"] for one in each])}
 
 
 def test_list_pools_cases(tmp_path):
@@ -422,21 +425,111 @@ def test_list_pools_cases(tmp_path):
     answer = evaluate(*study.words)
     assert answer["cases"] == 5
     assert_figures(answer, pooled(study, study.cases))
-    for key in ("mr_ece", "brier", "nll", "dice", "auc", "auc_pairs", "auc_histogram"):
+    assert abs(answer["dice"] - answer["dice_pooled"]) > 1e-3
+    for key in ("mr_ece", "brier", "nll", "dice", "dice_pooled", "auc", "auc_pairs", "auc_histogram"):
         low, high = answer["ci"][key]
         assert low < answer[key] < high, key
         assert answer["bootstrap_60"][key]["std"] > 0
     shown = [b for b in answer["bins"] if b["count"]]
-    assert all(0 <= b["low"] <= b["frequency"] <= b["high"] <= 1 for b in shown)
+    # Bins that fewer than five cases fill have no band.
+    banded = [b for b in shown if b["low"] is not None]
+    assert len(banded) > len(shown) / 2 and all(0 <= b["low"] <= b["frequency"] <= b["high"] <= 1 for b in banded)
 
 
-def test_intervals_are_seeded(tmp_path):
+def test_draws_are_seeded(tmp_path):
     words = study_of(tmp_path).words
     first, again, other = (evaluate(*words, *seed) for seed in ([], ["--seed", "0"], ["--seed", "1"]))
     for answer in (first, again, other):
         del answer["seconds"]
     assert first == again == {k: v for k, v in evaluate(*words, "--threads", "1").items() if k != "seconds"}
-    assert first["mr_ece"] == other["mr_ece"] and first["ci"]["mr_ece"] != other["ci"]["mr_ece"]
+    assert first["mr_ece"] == other["mr_ece"] and first["bootstrap_60"]["mr_ece"] != other["bootstrap_60"]["mr_ece"]
+    assert first["ci"] == other["ci"]  # nothing is drawn for them
+
+
+def test_intervals_are_over_patients(tmp_path):
+    """The same case five times is no evidence of five patients."""
+    study = study_of(tmp_path, 10)
+    alone = evaluate(*study.words)
+    assert alone["patients"] == alone["cases"] == 10
+    for i in range(10):
+        masks, p = study.cases[f"c{i}"]
+        study.add(f"again{i}", masks, p)
+        study.content["test"][i]["patient"] = study.content["test"][-1]["patient"] = f"P{i}"
+    both = evaluate(*study.words)
+    assert both["patients"] == 10 and both["cases"] == 20
+    for key in ("mr_ece", "dice", "auc"):
+        assert both["ci"][key] == pytest.approx(alone["ci"][key], abs=1e-6), key
+    assert "20 cases" in run("evaluate", *study.words).out and "10 patients" in run("evaluate", *study.words).out
+    for case in study.content["test"]:
+        del case["patient"]
+    low, high = evaluate(*study.words)["ci"]["mr_ece"]
+    assert high - low < .8 * (both["ci"]["mr_ece"][1] - both["ci"]["mr_ece"][0])
+
+
+def test_no_interval_below_five(tmp_path):
+    study = study_of(tmp_path, 5)
+    for i, case in enumerate(study.content["test"]):
+        case["patient"] = f"P{min(i, 3)}"
+    answer = evaluate(*study.words)
+    assert answer["ci"] is None and answer["ci_note"] == "fewer than 5 patients: no interval" and answer["patients"] == 4
+    assert "fewer than 5 patients: no interval" in run("evaluate", *study.words, "--plot", tmp_path / "r.svg").out
+    assert "fewer than 5 patients: no interval" in (tmp_path / "r.svg").read_text("utf-8")
+    del study.content["test"][4]["patient"]
+    assert evaluate(*study.words)["ci"]["mr_ece"]
+
+
+def test_an_interval_holds_its_value(tmp_path):
+    """Few cases that are off in all directions: draws of them are off even more, and so were their percentiles."""
+    random = np.random.default_rng(3)
+    for trial in range(6):
+        (tmp_path / str(trial)).mkdir()
+        study = Study(tmp_path / str(trial))
+        for i in range(6):
+            p = random.random((1, 20, 20)).astype(np.float32)
+            q = 1 / (1 + np.exp(-np.log(p / (1 - p)) + random.normal(0, .7)))
+            study.add(f"c{i}", {n: (random.random(p.shape) < q).astype(np.uint8) for n in "ABC"}, p)
+        answer = evaluate(*study.words)
+        for key, (low, high) in answer["ci"].items():
+            assert low <= answer[key] <= high, (trial, key)
+
+
+def test_cases_without_marks_have_no_dice(tmp_path):
+    study = study_of(tmp_path, 5)
+    expected = evaluate(*study.words)["dice"]
+    nothing = dict.fromkeys("ABC", np.zeros((4, 12, 12), np.uint8))
+    study.add("blank", nothing, np.full((4, 12, 12), .1, np.float32))
+    study.add("wrong", nothing, np.full((4, 12, 12), .9, np.float32))
+    done = run("evaluate", *study.words, "--json", tmp_path / "o.json")
+    answer = json.loads((tmp_path / "o.json").read_text("utf-8"))
+    assert answer["dice_empty_cases"] == ["blank"] and answer["dice"] == pytest.approx(expected * 5 / 6)
+    assert "Dice, mean over cases" in done.out and "Dice, pooled over voxels" in done.out
+    assert "1 of 7 cases (blank) nobody marks anything and nothing is predicted; left out of the mean." in done.out
+
+
+@pytest.mark.parametrize("method, end", [("soft", ".nrrd"), ("median", ".nrrd"), ("staple", ".tif"), ("soft-gaussian", ".nrrd"),
+                                         ("soft-gaussian", ".nii.gz"), ("svls", ".mha")])
+def test_a_map_judged_by_its_own_raters(method, end, tmp_path):
+    masks = blobs(3, (6, 40, 40), seed=1, noise=0)
+    files = {name: write_nrrd(tmp_path / f"{name}.nrrd", m) for name, m in zip("ABC", masks)}
+    p = (.7 * np.mean(masks, 0) + .3 * np.random.default_rng(1).random(masks[0].shape)).astype(np.float32)
+    fused = tmp_path / f"fused{end}"
+    run("fuse", "--method", method, *raters(files), "-o", fused)
+    done = run("evaluate", "--prob", fused, *raters(files), "--json", tmp_path / "o.json")
+    answer = json.loads((tmp_path / "o.json").read_text("utf-8"))
+    assert answer["circular"] and "Circular: the map of this case was made from the masks of the raters who judge it" in done.out
+    assert any("raters who were left out" in remark for remark in answer["remarks"])
+    # By a rater who was left out it is not, nor is a model's prediction.
+    some, left = dict(list(files.items())[:2]), dict(list(files.items())[2:])
+    run("fuse", "--method", method, *raters(some), "-o", fused)
+    assert not judge(fused, left)["circular"]
+    assert not judge(write_nrrd(tmp_path / "p.nrrd", p), files)["circular"]
+
+
+def test_a_list_of_fused_maps_is_circular(tmp_path):
+    study = study_of(tmp_path, 3)
+    study.predict("c1", np.mean(list(study.cases["c1"][0].values()), 0).astype(np.float32))
+    answer = evaluate(*study.words)
+    assert answer["circular"] and "1 of 3 cases (c1)" in answer["remarks"][0]
 
 
 def test_one_case_has_no_interval(case, golden_p):
@@ -587,7 +680,7 @@ def test_versus_uses_the_cases_both_have(folder, tmp_path):
     done = run("evaluate", *study.words, "--versus", other, "--json", "-", check=False)
     assert done.code == 1 and f"{folder}/c1_prob.nrrd" in done.err, done.err
     assert_figures(done.json, pooled(study, ["c0", "c2", "c3"]))
-    assert done.json["difference"]["mr_ece"]["p"] > 0
+    assert done.json["cases"] == 3 and done.json["difference"]["mr_ece"]["value"] != 0
 
 
 def test_versus_of_one_case(tmp_path):
@@ -1140,11 +1233,12 @@ def test_no_foreground(tmp_path):
 
 def test_no_foreground_in_a_list(tmp_path):
     study = Study(tmp_path)
-    for i in range(3):
+    for i in range(5):
         study.add(f"c{i}", dict.fromkeys("ABC", np.zeros((3, 4, 5), np.uint8)), np.full((3, 4, 5), .1 * i, np.float32))
     done = run("evaluate", *study.words, "--json", tmp_path / "o.json")
     answer = json.loads((tmp_path / "o.json").read_text("utf-8"))
     assert answer["auc"] is None and "auc" not in answer["ci"] and "mr_ece" in answer["ci"]
+    assert answer["dice"] is None and "dice" not in answer["ci"] and len(answer["dice_empty_cases"]) == 5
     assert "nan" not in done.out.lower()
 
 

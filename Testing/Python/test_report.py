@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from rcn_report_cases import levels_of, report_cases
-from rcn_testing import blobs, case, leftovers, raters, refused, run, write_nrrd  # noqa: F401
+from rcn_testing import blobs, case, leftovers, raters, read_nrrd, refused, run, write_nrrd  # noqa: F401
 
 
 def tables(page):
@@ -49,7 +49,7 @@ def volume(tmp_path_factory):
 @pytest.fixture(scope="module")
 def many(tmp_path_factory):
     folder = tmp_path_factory.mktemp("list")
-    data = report_cases(folder)
+    data = report_cases(folder, counts=(0, 3, 5))
     done = run("report", "--data", data, "--split", "test", "--pred", f"net={folder / 'levels'}", "--pred", f"plain={folder / 'prob'}",
                "--pictures", "2", "-o", folder / "many.html")
     return folder, data, (folder / "many.html").read_text("utf-8"), done
@@ -108,7 +108,7 @@ def test_pictures_of_one_case(volume):
 
 def test_a_list_case_by_case(many):
     folder, data, page, done = many
-    assert "4 cases" in done.out and is_self_contained(page)
+    assert "5 cases" in done.out and is_self_contained(page)
     figures = run("agree", "--data", data, "--split", "test", "--json", "-").json["cases"]
     rows = table_of(page, "Click")
     assert [row["Case"] for row in rows] == [one["case"] for one in figures]
@@ -126,9 +126,46 @@ def test_a_list_case_by_case(many):
     assert shown == [row["Case"] for row in disputed[:2]]
 
 
+def test_the_headline_stands_beside_the_contour(many):
+    """A box can be nearly all background."""
+    folder, data, page, _ = many
+    band = run("evaluate", "--data", data, "--split", "test", "--pred", folder / "prob", "--region", "band", "--json", "-").json["mr_ece"]
+    assert re.search(rf"plain: around the marks .* near the contour by {100 * band:.1f} %", page)
+    assert "around the marks; near the contour" in page
+
+
+def test_a_bad_first_case_of_the_second_model(tmp_path):
+    """Its levels do not sum to 1: the case is left out, and the others are judged."""
+    data = report_cases(tmp_path, counts=(0, 0, 3))
+    other = tmp_path / "other"
+    other.mkdir()
+    for path in sorted((tmp_path / "levels").iterdir()):
+        levels = read_nrrd(path).array
+        write_nrrd(other / path.name, levels * (.5 if path.name.startswith("c0") else 1), components=True)
+    done = run("report", "--data", data, "--pred", f"net={tmp_path / 'levels'}", "--pred", f"other={other}", "-o", tmp_path / "r.html", check=False)
+    page = (tmp_path / "r.html").read_text("utf-8")
+    assert "Case c0 was left out" in done.err and "Case c0 was left out" in page
+    rows = [row for row in table_of(page, "Each model") if row["Region"] == "around all marks"]
+    assert [row["Model"] for row in rows] == ["net (majority)", "net (expected)", "other (majority)", "other (expected)"]
+    assert all(float(row["MR-ECE (%)"]) > 0 for row in rows)
+
+
+def test_most_disputed_slices_of_one_lesion(tmp_path):
+    """One lesion, one disputed region: as many slices as asked for, the most disputed first."""
+    a = np.zeros((6, 30, 30), np.uint8)
+    a[1:5, 10:16, 10:16] = 1
+    b = a.copy()
+    for z, more in ((1, 1), (2, 2), (3, 5), (4, 3)):
+        b[z, 10:16, 16:16 + more] = 1
+    files = {"A": write_nrrd(tmp_path / "a.nrrd", a), "B": write_nrrd(tmp_path / "b.nrrd", b)}
+    run("report", *raters(files), "--slices", "3", "-o", tmp_path / "r.html")
+    notes = re.findall(r"Slice (\d+): (\d+) of (\d+) marked voxels disputed", (tmp_path / "r.html").read_text("utf-8"))
+    assert notes == [("3", "30", "66"), ("4", "18", "54"), ("2", "12", "48")]
+
+
 def test_how_it_was_made(many):
     folder, data, page, _ = many
-    assert re.search(r"<code>rater-consensus report --data .*list\.json --split test", page) and "seed 0" in page
+    assert re.search(r"<code>rater-consensus report --data .*list\.json --split test", page) and "jackknife over patients or cases" in page
     files = {row["File"]: row for row in table_of(page, "Files")}
     levels = folder / "levels" / "c3_levels.nrrd"
     assert float(files[str(levels)]["Bytes"]) == levels.stat().st_size and str(data) in files
@@ -201,7 +238,7 @@ def test_a_case_that_cannot_be_used(many, tmp_path):
     done = run("report", "--data", path, "--split", "test", "-o", tmp_path / "r.html", check=False)
     assert done.code == 1 and "was left out" in done.err and "missing.nrrd" in done.err
     page = (tmp_path / "r.html").read_text("utf-8")
-    assert "3 cases" in page and "was left out" in page
+    assert "4 cases" in page and "was left out" in page
 
 
 @pytest.mark.parametrize("words, says", [

@@ -96,6 +96,16 @@ const char *rcn__calib_differ(const rcn_calib *a, const rcn_calib *b) {
     return NULL;
 }
 
+rcn_status rcn__check_cases(rcn_context *ctx, const rcn_calib *const *cases, int64_t count,
+                            const rcn_calib *like) {
+    for (int64_t i = 0; i < count; ++i) {
+        const char *sentence = cases[i] ? rcn__calib_differ(cases[i], like) : "It has no sums.";
+        if (sentence)
+            return rcn__fail(ctx, RCN_EINVALID, "Case %lld: %s", (long long)i + 1, sentence);
+    }
+    return RCN_OK;
+}
+
 rcn_status rcn_calib_merge(rcn_calib *calib, rcn_context *ctx, const rcn_calib *other) {
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
@@ -587,6 +597,8 @@ done:
     return status;
 }
 
+static double dice_at_threshold(const double *grades);
+
 rcn_status rcn_calib_add(rcn_calib *calib, rcn_context *ctx, const rcn_calib_case *one_case) {
     rcn_status status;
     pass_job job;
@@ -633,6 +645,11 @@ rcn_status rcn_calib_add(rcn_calib *calib, rcn_context *ctx, const rcn_calib_cas
     sum_raters(sums, calib, &job, total);
     sum_classes(sums, calib, &job, total);
     sum_fine(sums, calib, &job, total);
+    const double dice = dice_at_threshold(sums + RCN_SUM_GRADES);
+    if (!isnan(dice)) {
+        sums[RCN_SUM_DICE] = ldexp(floor(ldexp(dice, 42) + 0.5), -42);
+        sums[RCN_SUM_DICE_CASES] = 1;
+    }
     for (int64_t i = 0; i < calib->length; ++i) calib->sums[i] += sums[i];
 done:
     for (int t = 0; t < ctx->threads; ++t) {
@@ -665,7 +682,8 @@ const char *rcn_figure_name(rcn_figure figure) {
                                                    "under",         "brier",
                                                    "nll",           "rps",
                                                    "auc_histogram", "auc_pairs_histogram",
-                                                   "dice",          "soft_dice"};
+                                                   "dice",          "dice_pooled",
+                                                   "soft_dice"};
     return (int)figure >= 0 && figure < RCN_FIGURES ? names[figure] : NULL;
 }
 
@@ -683,18 +701,18 @@ static double dice_of(double both, double a, double b) {
     return a + b > 0 ? 2.0 * both / (a + b) : 1.0;
 }
 
+/* NaN where nothing is predicted and the reference has nothing. */
 static double dice_at_threshold(const double *grades) {
-    double both = 0, predicted = 0, reference = 0, voxels = 0;
+    double both = 0, predicted = 0, reference = 0;
     for (int p = 0; p < 12; ++p)
         for (int m = 0; m < 18; ++m) {
             const double n = grades[18 * p + m];
             if (m % 3 == 2) continue;
-            voxels += n;
             predicted += p % 2 ? n : 0;
             reference += m % 3 == 1 ? n : 0;
             both += p % 2 && m % 3 == 1 ? n : 0;
         }
-    return voxels > 0 ? dice_of(both, predicted, reference) : NAN;
+    return predicted + reference > 0 ? dice_of(both, predicted, reference) : NAN;
 }
 
 static double soft_dice(const double *grades) {
@@ -799,15 +817,22 @@ void rcn__figures(double out[RCN_FIGURES], const rcn_calib *calib, const double 
     out[RCN_BRIER] = brier_of(calib, sums, 0, calib->raters);
     out[RCN_NLL] = sums[RCN_SUM_NLL] / n;
     if (sums[RCN_SUM_RPS_VOXELS] > 0) out[RCN_RPS] = sums[RCN_SUM_RPS] / sums[RCN_SUM_RPS_VOXELS];
-    out[RCN_DICE] = dice_at_threshold(sums + RCN_SUM_GRADES);
+    out[RCN_DICE_POOLED] = dice_at_threshold(sums + RCN_SUM_GRADES);
+    /* Of one case both are the same, and the pooled one is not rounded. */
+    const double cases = sums[RCN_SUM_DICE_CASES];
+    out[RCN_DICE] = cases > 1 ? sums[RCN_SUM_DICE] / cases : out[RCN_DICE_POOLED];
     out[RCN_SOFT_DICE] = soft_dice(sums + RCN_SUM_GRADES);
 }
 
-void rcn_calib_figures(double out[RCN_FIGURES], const rcn_calib *calib) {
-    rcn__figures(out, calib, calib->sums);
-    const double *fine = calib->sums + rcn__sum_fine(calib);
+void rcn__all_figures(double out[RCN_FIGURES], const rcn_calib *calib, const double *sums) {
+    rcn__figures(out, calib, sums);
+    const double *fine = sums + rcn__sum_fine(calib);
     out[RCN_AUC_HISTOGRAM] = rcn__auc_cells(fine + 3, fine + 4, 5, RCN_FINE);
     out[RCN_AUC_PAIRS_HISTOGRAM] = rcn__auc_cells(fine, fine + 1, 5, RCN_FINE);
+}
+
+void rcn_calib_figures(double out[RCN_FIGURES], const rcn_calib *calib) {
+    rcn__all_figures(out, calib, calib->sums);
 }
 
 int64_t rcn_calib_pairs(const rcn_calib *calib) {

@@ -28,6 +28,8 @@ enum {
     RCN_SUM_NLL,
     RCN_SUM_RPS,
     RCN_SUM_RPS_VOXELS,
+    RCN_SUM_DICE,       /* over cases, each in units of 2^-42: exact, in whatever order they come */
+    RCN_SUM_DICE_CASES, /* those with something marked in the reference or predicted */
     RCN_SUM_GRADES, /* [12][18]: voxels by grade of p and by grade of m and reference, see below */
     RCN_SUM_CONFIDENCE = RCN_SUM_GRADES + 12 * 18 /* [bins][3], then as below */
     /* confidence [bins][3]: voxels, sum of max(p, 1 - p), voxels predicted right
@@ -53,6 +55,8 @@ int64_t rcn__sum_fine(const rcn_calib *calib);
 
 /* The figures of `sums`, laid out as in `calib`; without the two from the fine histogram. */
 void rcn__figures(double out[RCN_FIGURES], const rcn_calib *calib, const double *sums);
+/* All of them. */
+void rcn__all_figures(double out[RCN_FIGURES], const rcn_calib *calib, const double *sums);
 
 /* AUC of cells in ascending order: cell i has all[i * stride] members, marked[i * stride] of them
  * positive. NaN when one of the classes is absent. */
@@ -60,6 +64,10 @@ double rcn__auc_cells(const double *all, const double *marked, int64_t stride, i
 
 /* NULL if two sums can be added, otherwise the sentence that says why not. */
 const char *rcn__calib_differ(const rcn_calib *a, const rcn_calib *b);
+
+/* RCN_EINVALID with the number of the first of `cases` that is absent or differs from `like`. */
+rcn_status rcn__check_cases(rcn_context *ctx, const rcn_calib *const *cases, int64_t count,
+                            const rcn_calib *like);
 
 /* ---- reading a case ----------------------------------------------------------------------------
  */

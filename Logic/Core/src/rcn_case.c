@@ -1,3 +1,4 @@
+#include "rcn/rcn_fusion.h"
 #include "rcn_calib_private.h"
 
 #include <math.h>
@@ -331,5 +332,87 @@ rcn_status rcn_levels_are_ends(int *out, rcn_context *ctx, const rcn_image *leve
     *out = !between;
 done:
     rcn__free(ctx, job.between);
+    return status;
+}
+
+/* ---- fused maps --------------------------------------------------------------------------------
+ */
+
+/* A smoothed map is exactly zero away from the marks, and nobody needs to smooth the votes to see
+ * that a network's is not. */
+static int may_be_smoothed(const rcn_calib_case *c) {
+    const float *data = c->prediction.data;
+    int64_t zeros = 0, voxels = 0;
+    if (c->prediction.components != 1) return 0;
+    for (int64_t i = 0; i < c->votes->voxels; ++i) {
+        if (c->region && !c->region[i]) continue;
+        zeros += data[i] == 0.0f;
+        if (++voxels == 4096 && !zeros) return 0;
+    }
+    return zeros > 0 && zeros < voxels;
+}
+
+static rcn_status is_smoothed(int *out, rcn_context *ctx, const rcn_calib_case *c) {
+    static const rcn_method methods[] = {RCN_SOFT_GAUSSIAN, RCN_SVLS};
+    rcn_status status = RCN_OK;
+    float *map = NULL;
+    const float *data = c->prediction.data;
+    *out = 0;
+    if (!may_be_smoothed(c)) return RCN_OK;
+    RCN_ALLOC(map, ctx, c->votes->voxels, "a fused map to compare with");
+    for (int m = 0; m < 2 && !*out; ++m) {
+        rcn_fusion_options options = RCN_FUSION_OPTIONS_INIT;
+        options.method = methods[m];
+        RCN_TRY(rcn_fuse(map, NULL, ctx, c->votes, &options));
+        *out = 1;
+        for (int64_t i = 0; i < c->votes->voxels && *out; ++i)
+            if (!c->region || c->region[i]) *out = fabsf(map[i] - data[i]) <= 1e-6f;
+    }
+done:
+    rcn__free(ctx, map);
+    return status;
+}
+
+rcn_status rcn_case_is_fused(int *out, rcn_context *ctx, const rcn_calib_case *one_case) {
+    rcn_status status;
+    int64_t *first_of = NULL; /* by pattern: the first voxel that has it; -1: none yet */
+    uint32_t codes[RCN_CASE_BLOCK];
+    int repeated = 0, same = 1;
+    int64_t seen = -1;
+    if (!ctx) return RCN_EINVALID;
+    rcn__clear(ctx);
+    if (!out || !one_case || !one_case->votes)
+        return rcn__fail(ctx, RCN_EINVALID, "There is no case to look at.");
+    const rcn_votes *votes = one_case->votes;
+    RCN_TRY(check_case(ctx, one_case, votes->raters));
+    const int components = one_case->prediction.components;
+    const float *data = one_case->prediction.data;
+    const size_t bytes = sizeof *data * (size_t)components;
+    RCN_ALLOC(first_of, ctx, votes->pattern_count, "the table of patterns");
+    for (int64_t p = 0; p < votes->pattern_count; ++p) first_of[p] = -1;
+    *out = 0;
+    for (int64_t i = 0; i < votes->voxels; ++i) {
+        const int64_t at = i % RCN_CASE_BLOCK;
+        if (!at) {
+            const int64_t left = votes->voxels - i;
+            rcn__votes_read(codes, votes, i, left < RCN_CASE_BLOCK ? left : RCN_CASE_BLOCK);
+        }
+        if (one_case->region && !one_case->region[i]) continue;
+        const rcn_pattern *pattern = &votes->patterns[codes[at]];
+        int64_t *first = &first_of[codes[at]];
+        if (seen < 0) seen = i;
+        same = same && !memcmp(data + i * components, data + seen * components, bytes);
+        if (*first < 0) {
+            *first = i;
+        } else if (memcmp(data + i * components, data + *first * components, bytes) != 0) {
+            RCN_TRY(is_smoothed(out, ctx, one_case));
+            goto done;
+        } else {
+            repeated |= pattern->marked && pattern->marked != pattern->answered;
+        }
+    }
+    *out = repeated && !same;
+done:
+    rcn__free(ctx, first_of);
     return status;
 }

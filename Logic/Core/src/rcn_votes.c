@@ -283,6 +283,38 @@ done:
     return status;
 }
 
+typedef struct slice_job {
+    const rcn_votes *votes;
+    rcn_slice_votes *out;
+} slice_job;
+
+static void tell_slice(int64_t slice, int thread, void *payload) {
+    const slice_job *job = payload;
+    const rcn_votes *votes = job->votes;
+    const int64_t voxels = votes->geometry.size[0] * votes->geometry.size[1];
+    rcn_slice_votes told = {0, 0};
+    uint32_t codes[256];
+    (void)thread;
+    for (int64_t first = 0; first < voxels; first += 256) {
+        const int64_t count = voxels - first < 256 ? voxels - first : 256;
+        rcn__votes_read(codes, votes, slice * voxels + first, count);
+        for (int64_t i = 0; i < count; ++i) {
+            const rcn_pattern *pattern = &votes->patterns[codes[i]];
+            told.marked += pattern->marked != 0;
+            told.disputed += pattern->marked && pattern->marked != pattern->answered;
+        }
+    }
+    job->out[slice] = told;
+}
+
+rcn_status rcn_votes_by_slice(rcn_slice_votes *out, rcn_context *ctx, const rcn_votes *votes) {
+    slice_job job = {votes, out};
+    if (!ctx) return RCN_EINVALID;
+    rcn__clear(ctx);
+    if (!out || !votes) return rcn__fail(ctx, RCN_EINVALID, "There are no votes to count.");
+    return rcn__for_chunks(ctx, "counting votes", votes->geometry.size[2], tell_slice, &job);
+}
+
 /* ---- creating ---------------------------------------------------------------------------------
  */
 

@@ -8,7 +8,7 @@
  *      rcn_agreement_create()    how far the raters agree, and where they do not (rcn_agreement.h)
  *   4. rcn_calib_add()           predicted probabilities against the raters (rcn_calib.h), on a
  *                                part of the image (rcn_region.h); exact AUC (rcn_auc.h)
- *      rcn_bootstrap()           how sure the figures are (rcn_bootstrap.h)
+ *      rcn_interval_compute()    how sure the figures are (rcn_interval.h)
  *      rcn_recalib_fit()         what makes 70 % mean 70 % (rcn_recalib.h)
  *   5. rcn_loss_run()            how far a network's outputs are from the votes (rcn_loss.h)
  *      rcn_optim_step()          one step of the optimiser over all parameters (rcn_optim.h)
@@ -40,6 +40,7 @@
 #include "rcn_data.h"
 #include "rcn_file.h"
 #include "rcn_image.h"
+#include "rcn_interval.h"
 #include "rcn_loss.h"
 #include "rcn_model.h"
 #include "rcn_net.h"

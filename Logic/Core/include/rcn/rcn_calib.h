@@ -3,7 +3,7 @@
  * One pass over a case reads the predicted probabilities and the raters' votes side by side and
  * fills a small vector of sums: bins, a fine histogram, a few totals. Every figure is derived from
  * these sums, so cases can be added one by one, merged, and resampled without reading a voxel
- * again (rcn_bootstrap.h), and recalibration is fitted from them (rcn_recalib.h).
+ * again (rcn_interval.h, rcn_bootstrap.h), and recalibration is fitted from them (rcn_recalib.h).
  *
  *     rcn_calib *calib;
  *     rcn_calib_create(&calib, ctx, raters, NULL);
@@ -83,6 +83,13 @@ typedef struct rcn_calib_case {
     const uint8_t *reference; /* by vote pattern: 0, 1 or RCN_NO_REFERENCE; NULL: the majority, a
                                  tie as the readout has it */
 } rcn_calib_case;
+
+/* *out = 1 where the prediction is made of the raters' answers alone: the same within each pattern
+ * of answers, some of them disputed, and not the same everywhere; or what rcn_fuse() gives with one
+ * of its smoothing methods and the default width. Judged by the raters it was made of, a map looks
+ * better than it is. Only voxels of the region are looked at, up to the first that tells otherwise:
+ * next to nothing for what a network predicts, which is hardly anywhere exactly zero. */
+RCN_API rcn_status rcn_case_is_fused(int *out, rcn_context *ctx, const rcn_calib_case *one_case);
 
 /* table[pattern] = what the majority of those who answered says; a tie is foreground, or background
  * if asked for. */
@@ -173,10 +180,13 @@ typedef enum rcn_figure {
     RCN_AUC_HISTOGRAM,  /* AUC against the reference and ... */
     RCN_AUC_PAIRS_HISTOGRAM, /* ... over all pairs, from the fine histogram: an approximation, for
                                 intervals; the exact ones are in rcn_auc.h */
-    RCN_DICE,      /* 2 |P and R| / (|P| + |R|), P: p >= threshold, R: the reference, pooled
-                      over cases; 1 when both are empty */
-    RCN_SOFT_DICE, /* mean Dice of p >= t and m >= t, t = .1, .3, .5, .7, .9 */
-    RCN_FIGURES    /* how many there are */
+    RCN_DICE,        /* 2 |P and R| / (|P| + |R|), P: p >= threshold, R: the reference; the mean
+                        over cases. Cases where both are empty are left out: nobody marks anything,
+                        nothing is predicted, and there is no overlap to measure */
+    RCN_DICE_POOLED, /* the same over the voxels of all cases together, so that large structures
+                        count most; NaN when both are empty everywhere */
+    RCN_SOFT_DICE,   /* mean Dice of p >= t and m >= t, t = .1, .3, .5, .7, .9; pooled */
+    RCN_FIGURES      /* how many there are */
 } rcn_figure;
 
 /* The key in JSON: "mr_ece", "rater_ece", "ece", ...; NULL for a number that is no figure. */

@@ -103,6 +103,15 @@ RCN_API rcn_status rcn_votes_expand(float *out, rcn_context *ctx, const rcn_vote
 RCN_API rcn_status rcn_votes_expand_u8(uint8_t *out, rcn_context *ctx, const rcn_votes *votes,
                                        const uint8_t *table);
 
+/* What is marked in a slice (the third axis): by anybody, and by some but not all who answered. */
+typedef struct rcn_slice_votes {
+    int64_t marked, disputed;
+} rcn_slice_votes;
+
+/* out[slice] for all slices. On failure or cancel `out` is partly written. */
+RCN_API rcn_status rcn_votes_by_slice(rcn_slice_votes *out, rcn_context *ctx,
+                                      const rcn_votes *votes);
+
 #ifdef __cplusplus
 }
 #endif

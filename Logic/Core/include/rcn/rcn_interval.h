@@ -1,0 +1,77 @@
+/* How sure is a figure? Between which values would it lie on further cases like these?
+ *
+ * Neighboring voxels are no independent evidence, patients are: each case (or, where the caller
+ * says which cases belong together, each patient) is left out once, and how much the figure moves
+ * is its standard error (the jackknife; Tukey 1958, Efron & Stein 1981). Keep one rcn_calib per
+ * case: leaving one out is a subtraction of sums, and no voxel is read again.
+ *
+ *   low, high  value -+ t * error with Student's t for (units - 1) degrees of freedom. A figure
+ *              between 0 and 1 gets the same on the arcsine scale asin(sqrt(x)) too, and the outer
+ *              ends of both: intervals near 0 or 1 are not symmetric. The error of a difference
+ *              has half of the jackknife's bias in it
+ *   runs       several trainings with other seeds: the figure is the mean over them, and each of
+ *              them is left out once as well. Both variances are added; the degrees of freedom are
+ *              Satterthwaite's (1946)
+ *
+ * It was chosen by its coverage in simulation (Testing/Benchmarks/bench_coverage.py) among
+ * percentile, basic, BCa and studentized bootstrap intervals: MR-ECE adds up absolute values, is
+ * biased upwards with few cases, and draws of cases are biased once more. An interval always holds
+ * its own value. Nothing is drawn at random: the same cases give the same bits for any number of
+ * threads.
+ */
+#ifndef RCN_INTERVAL_H
+#define RCN_INTERVAL_H
+
+#include "rcn_calib.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* There is no interval with fewer cases, or patients, than this. */
+#define RCN_INTERVAL_UNITS 5
+
+typedef struct rcn_interval_options {
+    double level;        /* 0.95 (default) */
+    const int *patients; /* [count]: cases with the same number are left out together; NULL
+                            (default): each case by itself */
+} rcn_interval_options;
+
+#define RCN_INTERVAL_OPTIONS_INIT                                                                  \
+    { 0.95, NULL }
+
+/* NULL if the options can be used, otherwise a sentence. */
+RCN_API const char *rcn_interval_check(const rcn_interval_options *options);
+
+typedef struct rcn_interval {
+    double value;     /* of all cases, the mean over runs; NaN: undefined */
+    double error;     /* standard error, see above; NaN where there is no interval */
+    double low, high; /* NaN where there is none */
+    double p_value;   /* of a difference: two-sided, that it is zero; otherwise NaN. Below 1 - level
+                         where the interval leaves zero out */
+    int units;        /* cases or patients it rests on. 0: there is no interval, because there are
+                         fewer than RCN_INTERVAL_UNITS, or the figure is undefined, also without one
+                         of them */
+} rcn_interval;
+
+/* out[figure] for all figures. cases[run * count + i] are the sums of case i in run number `run`;
+ * all must have the same raters and options. `second` (NULL: none) is another model on the same
+ * cases and as many runs: out[figure] is the difference then, first minus second.
+ * On failure or cancel `out` is unchanged. */
+RCN_API rcn_status rcn_interval_compute(rcn_interval out[RCN_FIGURES], rcn_context *ctx,
+                                        const rcn_calib *const *cases,
+                                        const rcn_calib *const *second, int runs, int64_t count,
+                                        const rcn_interval_options *options);
+
+/* The band around a reliability diagram: the interval of each bin's frequency, for the options'
+ * bins of equal width, over the units that put pairs into it; NaN where these are fewer than
+ * RCN_INTERVAL_UNITS. On failure or cancel the outputs are unchanged. */
+RCN_API rcn_status rcn_interval_bins(double *low, double *high, rcn_context *ctx,
+                                     const rcn_calib *const *cases, int64_t count,
+                                     const rcn_interval_options *options);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* RCN_INTERVAL_H */

@@ -1,0 +1,342 @@
+#include "rcn/rcn_interval.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "rcn_calib_private.h"
+
+const char *rcn_interval_check(const rcn_interval_options *options) {
+    if (options && !(options->level > 0 && options->level < 1))
+        return "The level of an interval must be between 0 and 1.";
+    return NULL;
+}
+
+/* ---- Student's t -------------------------------------------------------------------------------
+ */
+
+/* The continued fraction of the incomplete beta function (Abramowitz & Stegun 26.5.8), by the
+ * modified method of Lentz. */
+static double beta_fraction(double a, double b, double x) {
+    const double tiny = 1e-300;
+    double c = 1, d = 1 - (a + b) * x / (a + 1);
+    d = 1 / (fabs(d) < tiny ? tiny : d);
+    double fraction = d;
+    for (int m = 1; m <= 1000; ++m) {
+        const double even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
+        const double odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1));
+        d = 1 + even * d;
+        c = 1 + even / c;
+        d = 1 / (fabs(d) < tiny ? tiny : d);
+        c = fabs(c) < tiny ? tiny : c;
+        fraction *= d * c;
+        d = 1 + odd * d;
+        c = 1 + odd / c;
+        d = 1 / (fabs(d) < tiny ? tiny : d);
+        c = fabs(c) < tiny ? tiny : c;
+        fraction *= d * c;
+        if (fabs(d * c - 1) < 1e-15) break;
+    }
+    return fraction;
+}
+
+/* P(|T| >= t) with `freedom` degrees of freedom: I_x(freedom / 2, 1 / 2), x = f / (f + t^2). */
+static double student_tail(double t, double freedom) {
+    const double a = 0.5 * freedom, b = 0.5, x = freedom / (freedom + t * t);
+    if (!(t > 0)) return 1;
+    if (!(x > 0)) return 0;
+    const double front =
+        exp(lgamma(a + b) - lgamma(a) - lgamma(b) + a * log(x) + b * log(t * t / (freedom + t * t)));
+    return x < (a + 1) / (a + b + 2) ? front * beta_fraction(a, b, x) / a
+                                     : 1 - front * beta_fraction(b, a, 1 - x) / b;
+}
+
+/* The t that leaves 1 - level outside -t ... t. */
+static double student_quantile(double level, double freedom) {
+    double low = 0, high = 1;
+    while (student_tail(high, freedom) > 1 - level && high < 1e9) high *= 2;
+    for (int i = 0; i < 100; ++i) {
+        const double middle = 0.5 * (low + high);
+        if (student_tail(middle, freedom) > 1 - level)
+            low = middle;
+        else
+            high = middle;
+    }
+    return 0.5 * (low + high);
+}
+
+/* ---- from values without one unit to an interval -----------------------------------------------
+ */
+
+/* What leaving out tells of one figure: its value, and the values without each unit and run. */
+typedef struct left_out {
+    double value;
+    const double *units; /* [unit_count] those that say something about the figure */
+    int64_t unit_count;
+    const double *runs; /* [run_count]; looked at from two on */
+    int run_count;
+} left_out;
+
+static double arcsine(double x) { return asin(sqrt(fmin(fmax(x, 0), 1))); }
+static double identity(double x) { return x; }
+
+/* (n - 1) / n times the squared deviations. NaN where a value is. */
+static double variance(const double *values, int64_t count, double (*scale)(double)) {
+    double mean = 0, squares = 0;
+    for (int64_t i = 0; i < count; ++i) mean += scale(values[i]) / (double)count;
+    for (int64_t i = 0; i < count; ++i) {
+        const double deviation = scale(values[i]) - mean;
+        squares += deviation * deviation;
+    }
+    return squares * (double)(count - 1) / (double)count;
+}
+
+/* Half of the bias that leaving out units sees. A sum of absolute values is too large with few
+ * cases, and more so for the better of two models: a difference of them is off by what is no
+ * scatter. Half of it covers best in the simulation. */
+static double bias_of(const left_out *what) {
+    double mean = 0;
+    for (int64_t i = 0; i < what->unit_count; ++i)
+        mean += what->units[i] / (double)what->unit_count;
+    return 0.5 * (double)(what->unit_count - 1) * (mean - what->value);
+}
+
+/* Standard error on a scale, and its degrees of freedom. */
+static double error_of(double *freedom, const left_out *what, double (*scale)(double)) {
+    const double cases = variance(what->units, what->unit_count, scale);
+    const double runs =
+        what->run_count > 1 ? variance(what->runs, what->run_count, scale) : 0.0;
+    const double both = cases + runs;
+    *freedom = (double)(what->unit_count - 1);
+    if (runs > 0)
+        *freedom = both * both /
+                   (cases * cases / *freedom + runs * runs / (double)(what->run_count - 1));
+    return sqrt(both);
+}
+
+/* Everything but the value, which is there. `lowest` ... `highest`: what a figure can be; one that
+ * lies between 0 and 1 is looked at on the arcsine scale too. */
+static void find_ends(rcn_interval *out, const left_out *what, double level, double lowest,
+                      double highest, int is_difference) {
+    double freedom;
+    if (what->unit_count < RCN_INTERVAL_UNITS || isnan(what->value)) return;
+    const double bias = is_difference ? bias_of(what) : 0;
+    const double error = hypot(error_of(&freedom, what, identity), bias);
+    if (isnan(error)) return;
+    const double reach = student_quantile(level, freedom) * error;
+    out->units = (int)what->unit_count;
+    out->error = error;
+    out->low = what->value - reach;
+    out->high = what->value + reach;
+    if (is_difference)
+        out->p_value = error > 0 ? student_tail(fabs(what->value) / error, freedom)
+                                 : what->value == 0;
+    if (lowest == 0 && highest == 1) {
+        const double middle = arcsine(what->value), half_pi = asin(1.0);
+        const double turn = error_of(&freedom, what, arcsine);
+        const double step = student_quantile(level, freedom) * turn;
+        const double below = sin(fmax(middle - step, 0)), above = sin(fmin(middle + step, half_pi));
+        out->low = fmin(out->low, below * below);
+        out->high = fmax(out->high, above * above);
+    }
+    /* Rounding must not push the value out of its interval. */
+    out->low = fmin(fmax(out->low, lowest), what->value);
+    out->high = fmax(fmin(out->high, highest), what->value);
+}
+
+/* ---- leaving out -------------------------------------------------------------------------------
+ */
+
+/* Which cases go together: unit_of[case] is 0 ... *units - 1, in the order of first appearance. */
+static void find_units(int64_t *unit_of, int64_t *units, const int *patients, int64_t count) {
+    *units = 0;
+    for (int64_t i = 0; i < count; ++i) {
+        unit_of[i] = -1;
+        for (int64_t j = 0; patients && j < i && unit_of[i] < 0; ++j)
+            if (patients[j] == patients[i]) unit_of[i] = unit_of[j];
+        if (unit_of[i] < 0) unit_of[i] = (*units)++;
+    }
+}
+
+typedef struct leave_job {
+    const rcn_calib *const *models[2]; /* [runs][count] each; the second may be NULL */
+    int runs;
+    int64_t count, units, length;
+    int64_t *unit_of;  /* [count] */
+    double *totals[2]; /* [runs][length] */
+    double **scratch;  /* per thread: [length] */
+    double *figures;   /* [units][RCN_FIGURES]: without the unit */
+} leave_job;
+
+/* out[figure] of a run, the second model's subtracted; without unit number `unit` (-1: of all). */
+static void run_figures(double out[RCN_FIGURES], const leave_job *job, int run, int64_t unit,
+                        double *scratch) {
+    for (int m = 0; m < 2; ++m) {
+        const rcn_calib *const *cases = job->models[m];
+        double figures[RCN_FIGURES];
+        if (!cases) continue;
+        cases += run * job->count;
+        memcpy(scratch, job->totals[m] + run * job->length, sizeof *scratch * (size_t)job->length);
+        for (int64_t i = 0; unit >= 0 && i < job->count; ++i)
+            if (job->unit_of[i] == unit)
+                for (int64_t s = 0; s < job->length; ++s) scratch[s] -= cases[i]->sums[s];
+        rcn__all_figures(figures, cases[0], scratch);
+        for (int f = 0; f < RCN_FIGURES; ++f) out[f] = m ? out[f] - figures[f] : figures[f];
+    }
+}
+
+static void leave_unit(int64_t unit, int thread, void *payload) {
+    const leave_job *job = payload;
+    double *out = job->figures + unit * RCN_FIGURES, one[RCN_FIGURES];
+    memset(out, 0, sizeof *out * RCN_FIGURES);
+    for (int run = 0; run < job->runs; ++run) {
+        run_figures(one, job, run, unit, job->scratch[thread]);
+        for (int f = 0; f < RCN_FIGURES; ++f) out[f] += one[f] / job->runs;
+    }
+}
+
+/* Whether a unit says something about a figure: a case where nothing is marked has no Dice, and
+ * leaving it out would make a mean of few look like one of many. */
+static int says_something(const leave_job *job, int64_t unit, int figure) {
+    const int sum = figure == RCN_DICE  ? RCN_SUM_DICE_CASES
+                    : figure == RCN_RPS ? RCN_SUM_RPS_VOXELS
+                                        : RCN_SUM_VOXELS;
+    for (int m = 0; m < 2; ++m)
+        for (int64_t i = 0; job->models[m] && i < job->runs * job->count; ++i)
+            if (job->unit_of[i % job->count] == unit && job->models[m][i]->sums[sum] > 0) return 1;
+    return 0;
+}
+
+static rcn_status check_input(rcn_context *ctx, const void *out, const rcn_calib *const *cases,
+                              int runs, int64_t count, const rcn_interval_options *options) {
+    const char *sentence = rcn_interval_check(options);
+    if (!sentence && (!out || !cases || count < 1 || runs < 1))
+        sentence = "There are no cases to judge.";
+    if (sentence) return rcn__fail(ctx, RCN_EINVALID, "%s", sentence);
+    return rcn__check_cases(ctx, cases, runs * count, cases[0]);
+}
+
+/* What a figure can be. Differences and the signed error have no ends that matter; NLL has one. */
+static void range_of(double *lowest, double *highest, int figure, int is_difference) {
+    *lowest = is_difference || figure == RCN_SIGNED ? -HUGE_VAL : 0;
+    *highest = is_difference || figure == RCN_SIGNED || figure == RCN_NLL ? HUGE_VAL : 1;
+}
+
+rcn_status rcn_interval_compute(rcn_interval out[RCN_FIGURES], rcn_context *ctx,
+                                const rcn_calib *const *cases, const rcn_calib *const *second,
+                                int runs, int64_t count, const rcn_interval_options *options) {
+    static const rcn_interval_options defaults = RCN_INTERVAL_OPTIONS_INIT;
+    rcn_status status;
+    leave_job job;
+    double *by_run = NULL, *without_run = NULL, *column = NULL; /* [runs][RCN_FIGURES]; [runs] */
+    memset(&job, 0, sizeof job);
+    if (!ctx) return RCN_EINVALID;
+    rcn__clear(ctx);
+    if (!options) options = &defaults;
+    RCN_TRY(check_input(ctx, out, cases, runs, count, options));
+    if (second) RCN_TRY(rcn__check_cases(ctx, second, runs * count, cases[0]));
+    job.models[0] = cases;
+    job.models[1] = second;
+    job.runs = runs;
+    job.count = count;
+    job.length = cases[0]->length;
+    RCN_ALLOC(job.unit_of, ctx, count, "bookkeeping");
+    find_units(job.unit_of, &job.units, options->patients, count);
+    for (int m = 0; m < 2; ++m) {
+        if (!job.models[m]) continue;
+        RCN_ALLOC_ZERO(job.totals[m], ctx, runs * job.length, "the sums of all cases");
+        for (int64_t i = 0; i < runs * count; ++i)
+            for (int64_t s = 0; s < job.length; ++s)
+                job.totals[m][i / count * job.length + s] += job.models[m][i]->sums[s];
+    }
+    RCN_ALLOC_ZERO(job.scratch, ctx, ctx->threads, "bookkeeping");
+    for (int t = 0; t < ctx->threads; ++t)
+        RCN_ALLOC(job.scratch[t], ctx, job.length, "the sums without a case");
+    RCN_ALLOC(job.figures, ctx, job.units * RCN_FIGURES, "the figures without a case");
+    RCN_ALLOC(by_run, ctx, (int64_t)runs * RCN_FIGURES, "the figures of the runs");
+    RCN_ALLOC(without_run, ctx, runs, "the figures of the runs");
+    RCN_ALLOC(column, ctx, job.units, "the figures without a case");
+    for (int run = 0; run < runs; ++run)
+        run_figures(by_run + (int64_t)run * RCN_FIGURES, &job, run, -1, job.scratch[0]);
+    RCN_TRY(rcn__for_chunks(ctx, "leaving out cases", job.units, leave_unit, &job));
+    for (int f = 0; f < RCN_FIGURES; ++f) {
+        rcn_interval one = {0, NAN, NAN, NAN, NAN, 0};
+        left_out what = {0, column, 0, without_run, runs};
+        double lowest, highest;
+        for (int run = 0; run < runs; ++run)
+            one.value += by_run[(int64_t)run * RCN_FIGURES + f] / runs;
+        for (int run = 0; run < runs && runs > 1; ++run)
+            without_run[run] =
+                (runs * one.value - by_run[(int64_t)run * RCN_FIGURES + f]) / (runs - 1);
+        for (int64_t unit = 0; unit < job.units; ++unit)
+            if (says_something(&job, unit, f))
+                column[what.unit_count++] = job.figures[unit * RCN_FIGURES + f];
+        what.value = one.value;
+        range_of(&lowest, &highest, f, second != NULL);
+        find_ends(&one, &what, options->level, lowest, highest, second != NULL);
+        out[f] = one;
+    }
+done:
+    for (int t = 0; job.scratch && t < ctx->threads; ++t) rcn__free(ctx, job.scratch[t]);
+    rcn__free(ctx, job.scratch);
+    rcn__free(ctx, job.unit_of);
+    rcn__free(ctx, job.totals[0]);
+    rcn__free(ctx, job.totals[1]);
+    rcn__free(ctx, job.figures);
+    rcn__free(ctx, by_run);
+    rcn__free(ctx, without_run);
+    rcn__free(ctx, column);
+    return status;
+}
+
+rcn_status rcn_interval_bins(double *low, double *high, rcn_context *ctx,
+                             const rcn_calib *const *cases, int64_t count,
+                             const rcn_interval_options *options) {
+    static const rcn_interval_options defaults = RCN_INTERVAL_OPTIONS_INIT;
+    rcn_status status;
+    rcn_calib_bin *bins = NULL; /* [count][bins] */
+    int64_t *unit_of = NULL, units;
+    double *sums = NULL, *column = NULL; /* [units][2]: pairs, marked; [units] */
+    if (!ctx) return RCN_EINVALID;
+    rcn__clear(ctx);
+    if (!options) options = &defaults;
+    RCN_TRY(check_input(ctx, low && high ? low : NULL, cases, 1, count, options));
+    const int bin_count = cases[0]->options.bins;
+    RCN_ALLOC(unit_of, ctx, count, "bookkeeping");
+    find_units(unit_of, &units, options->patients, count);
+    RCN_ALLOC(bins, ctx, count * bin_count, "the bins of the cases");
+    RCN_ALLOC(sums, ctx, 2 * units, "the bins of the cases");
+    RCN_ALLOC(column, ctx, units, "the bins of the cases");
+    RCN_TRY(rcn__report(ctx, 0, "leaving out cases"));
+    for (int64_t i = 0; i < count; ++i)
+        rcn_calib_bins(bins + i * bin_count, cases[i], RCN_BINS_WIDTH);
+    for (int b = 0; b < bin_count; ++b) {
+        rcn_interval one = {NAN, NAN, NAN, NAN, NAN, 0};
+        left_out what = {NAN, column, 0, NULL, 1};
+        double pairs = 0, marked = 0;
+        memset(sums, 0, sizeof *sums * (size_t)(2 * units));
+        for (int64_t i = 0; i < count; ++i) {
+            const rcn_calib_bin *bin = &bins[i * bin_count + b];
+            if (!bin->count) continue;
+            sums[2 * unit_of[i]] += (double)bin->count;
+            sums[2 * unit_of[i] + 1] += (double)bin->count * bin->frequency;
+        }
+        for (int64_t unit = 0; unit < units; ++unit) {
+            pairs += sums[2 * unit];
+            marked += sums[2 * unit + 1];
+        }
+        for (int64_t unit = 0; unit < units; ++unit)
+            if (sums[2 * unit] > 0)
+                column[what.unit_count++] =
+                    (marked - sums[2 * unit + 1]) / (pairs - sums[2 * unit]);
+        if (pairs > 0) what.value = fmin(marked / pairs, 1);
+        find_ends(&one, &what, options->level, 0, 1, 0);
+        low[b] = one.low;
+        high[b] = one.high;
+    }
+done:
+    rcn__free(ctx, bins);
+    rcn__free(ctx, unit_of);
+    rcn__free(ctx, sums);
+    rcn__free(ctx, column);
+    return status;
+}

@@ -1,0 +1,307 @@
+#include "rcn/rcn_interval.h"
+
+#include "rcn_test_study.h"
+
+/* Student's t, two-sided 95 %, from tables. */
+static const double T29 = 2.045230, T4 = 2.776445, T9 = 2.262157;
+
+static void compute(rcn_interval *out, rcn_context *ctx, const study *first, const study *second,
+                    int64_t count) {
+    CHECK_STATUS(rcn_interval_compute(out, ctx, cases_of(first), second ? cases_of(second) : NULL,
+                                      1, count, NULL),
+                 RCN_OK);
+}
+
+/* The signed error is a mean of cases of one size: its interval is the one of textbooks. */
+static void mean_of_cases(void) {
+    rcn_context *ctx = make_context(2);
+    study s;
+    study_make(&s, ctx, 0.1, 1);
+    rcn_calib *all = NULL;
+    CHECK_STATUS(rcn_calib_create(&all, ctx, 1, NULL), RCN_OK);
+    double mean = 0, squares = 0, f[RCN_FIGURES];
+    for (int c = 0; c < CASES; ++c) {
+        CHECK_STATUS(rcn_calib_merge(all, ctx, s.cases[c]), RCN_OK);
+        rcn_calib_figures(f, s.cases[c]);
+        mean += f[RCN_SIGNED] / CASES;
+        squares += f[RCN_SIGNED] * f[RCN_SIGNED];
+    }
+    const double error = sqrt((squares - CASES * mean * mean) / (CASES * (CASES - 1.0)));
+    rcn_interval out[RCN_FIGURES];
+    compute(out, ctx, &s, NULL, CASES);
+    rcn_calib_figures(f, all);
+    for (int i = 0; i < RCN_FIGURES; ++i) {
+        if (isnan(f[i])) {
+            CHECK(isnan(out[i].value) && out[i].units == 0 && isnan(out[i].low));
+            continue;
+        }
+        CHECK_NEAR(out[i].value, f[i], 1e-12);
+        CHECK(out[i].units == CASES && isnan(out[i].p_value));
+        CHECK(out[i].low <= out[i].value && out[i].value <= out[i].high);
+    }
+    CHECK_NEAR(out[RCN_SIGNED].error, error, 1e-12);
+    CHECK_NEAR(out[RCN_SIGNED].low, mean - T29 * error, 1e-7);
+    CHECK_NEAR(out[RCN_SIGNED].high, mean + T29 * error, 1e-7);
+    compute(out, ctx, &s, NULL, 5);
+    CHECK_NEAR(out[RCN_SIGNED].high - out[RCN_SIGNED].low, 2 * T4 * out[RCN_SIGNED].error, 1e-7);
+    rcn_calib_destroy(all);
+    study_free(&s);
+    rcn_context_destroy(ctx);
+}
+
+/* Few cases that are off in all directions: the value is above what it estimates, draws of them
+ * even more, and percentiles of draws leave the value itself out. */
+static void holds_its_own_value(void) {
+    rcn_context *ctx = make_context(1);
+    for (uint32_t seed = 1; seed <= 40; ++seed) {
+        study a, b;
+        rcn_interval out[RCN_FIGURES];
+        study_make(&a, ctx, 0.0, seed);
+        study_make(&b, ctx, 0.02, seed + 100);
+        compute(out, ctx, &a, NULL, 5 + seed % 6);
+        for (int f = 0; f < RCN_FIGURES; ++f)
+            CHECK(isnan(out[f].value) || (out[f].low <= out[f].value && out[f].value <= out[f].high));
+        CHECK(out[RCN_MR_ECE].low >= 0 && out[RCN_AUC_HISTOGRAM].high <= 1);
+        compute(out, ctx, &a, &b, 5 + seed % 6);
+        CHECK(out[RCN_MR_ECE].low <= out[RCN_MR_ECE].value);
+        CHECK((out[RCN_MR_ECE].p_value < 0.05) ==
+              (out[RCN_MR_ECE].low > 0 || out[RCN_MR_ECE].high < 0));
+        study_free(&a);
+        study_free(&b);
+    }
+    rcn_context_destroy(ctx);
+}
+
+/* Cases of one patient are left out together: copies of a case are no further evidence. */
+static void patients(void) {
+    rcn_context *ctx = make_context(2);
+    study s;
+    study_make(&s, ctx, 0.1, 7);
+    const rcn_calib *copies[20];
+    int patient[20];
+    for (int i = 0; i < 20; ++i) {
+        copies[i] = s.cases[i / 2];
+        patient[i] = 100 - i / 2;
+    }
+    rcn_interval once[RCN_FIGURES], twice[RCN_FIGURES], naive[RCN_FIGURES];
+    rcn_interval_options options = RCN_INTERVAL_OPTIONS_INIT;
+    compute(once, ctx, &s, NULL, 10);
+    CHECK_STATUS(rcn_interval_compute(naive, ctx, copies, NULL, 1, 20, NULL), RCN_OK);
+    options.patients = patient;
+    CHECK_STATUS(rcn_interval_compute(twice, ctx, copies, NULL, 1, 20, &options), RCN_OK);
+    CHECK(twice[RCN_MR_ECE].units == 10 && naive[RCN_MR_ECE].units == 20);
+    for (int f = 0; f < RCN_FIGURES; ++f) {
+        if (isnan(once[f].value)) continue;
+        CHECK_NEAR(twice[f].low, once[f].low, 1e-9);
+        CHECK_NEAR(twice[f].high, once[f].high, 1e-9);
+    }
+    CHECK(naive[RCN_SIGNED].error < 0.8 * twice[RCN_SIGNED].error);
+    double low[15], high[15], low_once[15], high_once[15];
+    CHECK_STATUS(rcn_interval_bins(low, high, ctx, copies, 20, &options), RCN_OK);
+    CHECK_STATUS(rcn_interval_bins(low_once, high_once, ctx, cases_of(&s), 10, NULL), RCN_OK);
+    for (int b = 0; b < 15; ++b) {
+        CHECK_NEAR(low[b], low_once[b], 1e-9);
+        CHECK_NEAR(high[b], high_once[b], 1e-9);
+    }
+    study_free(&s);
+    rcn_context_destroy(ctx);
+}
+
+/* A case without any mark has no Dice and is no evidence of it. */
+static void empty_cases(void) {
+    rcn_context *ctx = make_context(1);
+    study s;
+    study_make(&s, ctx, 0.1, 8);
+    uint8_t marks[N];
+    float p[N];
+    memset(marks, 0, sizeof marks);
+    memset(p, 0, sizeof p);
+    rcn_mask mask = {{marks, RCN_UINT8, 1, rcn_geometry_make(N, 1, 1)}, 0, NULL, 0, NULL};
+    rcn_votes *votes = NULL;
+    CHECK_STATUS(rcn_votes_from_masks(&votes, ctx, &mask, 1), RCN_OK);
+    const rcn_calib_case nothing = {
+        votes, {p, RCN_FLOAT32, 1, rcn_geometry_make(N, 1, 1)}, NULL, NULL};
+    double dice = 0, f[RCN_FIGURES];
+    rcn_interval full[RCN_FIGURES], out[RCN_FIGURES];
+    compute(full, ctx, &s, NULL, 10);
+    for (int c = 0; c < 10; ++c) {
+        rcn_calib_figures(f, s.cases[c]);
+        CHECK(f[RCN_DICE] == f[RCN_DICE_POOLED]);
+        dice += f[RCN_DICE] / 10;
+    }
+    CHECK_NEAR(full[RCN_DICE].value, dice, 1e-12);
+    CHECK(fabs(full[RCN_DICE].value - full[RCN_DICE_POOLED].value) > 1e-9);
+    CHECK_NEAR(full[RCN_DICE].high, fmin(1, dice + T9 * full[RCN_DICE].error), 1e-3);
+    for (int c = 10; c < 14; ++c) {
+        rcn_calib_destroy(s.cases[c]);
+        CHECK_STATUS(rcn_calib_create(&s.cases[c], ctx, 1, NULL), RCN_OK);
+        CHECK_STATUS(rcn_calib_add(s.cases[c], ctx, &nothing), RCN_OK);
+        rcn_calib_figures(f, s.cases[c]);
+        CHECK(isnan(f[RCN_DICE]) && isnan(f[RCN_DICE_POOLED]) && f[RCN_MR_ECE] == 0);
+    }
+    compute(out, ctx, &s, NULL, 14);
+    CHECK(out[RCN_DICE].units == 10 && out[RCN_MR_ECE].units == 14);
+    CHECK(out[RCN_DICE].value == full[RCN_DICE].value && out[RCN_DICE].low == full[RCN_DICE].low);
+    rcn_votes_destroy(votes);
+    study_free(&s);
+    rcn_context_destroy(ctx);
+}
+
+/* A model against itself is no different; a worse one is, and in the other order it is better. */
+static void differences(void) {
+    rcn_context *ctx = make_context(2);
+    study good, bad;
+    study_make(&good, ctx, 0.05, 3);
+    study_make(&bad, ctx, 0.2, 4);
+    rcn_interval out[RCN_FIGURES], back[RCN_FIGURES];
+    compute(out, ctx, &good, &good, CASES);
+    CHECK(out[RCN_MR_ECE].value == 0 && out[RCN_MR_ECE].high == 0 && out[RCN_MR_ECE].p_value == 1);
+    compute(out, ctx, &bad, &good, CASES);
+    compute(back, ctx, &good, &bad, CASES);
+    CHECK(out[RCN_MR_ECE].low > 0 && out[RCN_MR_ECE].p_value < 1e-6);
+    CHECK_NEAR(out[RCN_MR_ECE].value, -back[RCN_MR_ECE].value, 1e-15);
+    CHECK_NEAR(out[RCN_MR_ECE].low, -back[RCN_MR_ECE].high, 1e-12);
+    CHECK_NEAR(out[RCN_MR_ECE].p_value, back[RCN_MR_ECE].p_value, 1e-12);
+    study_free(&good);
+    study_free(&bad);
+    rcn_context_destroy(ctx);
+}
+
+/* Trainings that differ make a figure less sure; trainings that do not change nothing. */
+static void runs(void) {
+    rcn_context *ctx = make_context(2);
+    study s[3];
+    for (int i = 0; i < 3; ++i) study_make(&s[i], ctx, 0.05 + 0.08 * i, 9);
+    const rcn_calib *same[3 * CASES], *other[3 * CASES];
+    for (int i = 0; i < 3 * CASES; ++i) {
+        same[i] = s[0].cases[i % CASES];
+        other[i] = s[i / CASES].cases[i % CASES];
+    }
+    rcn_interval one[RCN_FIGURES], equal[RCN_FIGURES], apart[RCN_FIGURES], alone[3][RCN_FIGURES];
+    compute(one, ctx, &s[0], NULL, CASES);
+    for (int i = 0; i < 3; ++i) compute(alone[i], ctx, &s[i], NULL, CASES);
+    CHECK_STATUS(rcn_interval_compute(equal, ctx, same, NULL, 3, CASES, NULL), RCN_OK);
+    CHECK_STATUS(rcn_interval_compute(apart, ctx, other, NULL, 3, CASES, NULL), RCN_OK);
+    CHECK_NEAR(equal[RCN_MR_ECE].value, one[RCN_MR_ECE].value, 1e-12);
+    CHECK_NEAR(equal[RCN_MR_ECE].low, one[RCN_MR_ECE].low, 1e-9);
+    double mean = 0, squares = 0;
+    for (int i = 0; i < 3; ++i) mean += alone[i][RCN_SIGNED].value / 3;
+    for (int i = 0; i < 3; ++i) squares += pow(alone[i][RCN_SIGNED].value - mean, 2);
+    CHECK_NEAR(apart[RCN_SIGNED].value, mean, 1e-12);
+    CHECK(apart[RCN_SIGNED].error > sqrt(squares / 6)); /* that of the runs alone */
+    /* About two degrees of freedom: t is 4.30. */
+    CHECK(apart[RCN_SIGNED].high - mean > 4 * apart[RCN_SIGNED].error);
+    CHECK(apart[RCN_SIGNED].high - mean < 4.31 * apart[RCN_SIGNED].error);
+    for (int i = 0; i < 3; ++i) study_free(&s[i]);
+    rcn_context_destroy(ctx);
+}
+
+static void threads(void) {
+    rcn_context *one = make_context(1), *three = make_context(3);
+    study s;
+    study_make(&s, one, 0.1, 2);
+    rcn_interval a[RCN_FIGURES], b[RCN_FIGURES];
+    compute(a, one, &s, NULL, CASES);
+    compute(b, three, &s, NULL, CASES);
+    for (int i = 0; i < RCN_FIGURES; ++i)
+        CHECK(!memcmp(&a[i].low, &b[i].low, sizeof a[i].low) && a[i].units == b[i].units &&
+              !memcmp(&a[i].high, &b[i].high, sizeof a[i].high));
+    study_free(&s);
+    rcn_context_destroy(one);
+    rcn_context_destroy(three);
+}
+
+/* The band holds the merged frequency, narrows with the cases, and is absent with four. */
+static void band(void) {
+    rcn_context *ctx = make_context(2);
+    study s;
+    study_make(&s, ctx, 0.1, 5);
+    rcn_calib *all = NULL;
+    CHECK_STATUS(rcn_calib_create(&all, ctx, 1, NULL), RCN_OK);
+    for (int c = 0; c < CASES; ++c) CHECK_STATUS(rcn_calib_merge(all, ctx, s.cases[c]), RCN_OK);
+    rcn_calib_bin bins[15];
+    double low[15], high[15], few_low[15], few_high[15], wide = 0, narrow = 0;
+    rcn_calib_bins(bins, all, RCN_BINS_WIDTH);
+    CHECK_STATUS(rcn_interval_bins(low, high, ctx, cases_of(&s), CASES, NULL), RCN_OK);
+    CHECK_STATUS(rcn_interval_bins(few_low, few_high, ctx, cases_of(&s), 6, NULL), RCN_OK);
+    for (int b = 0; b < 15; ++b) {
+        CHECK(low[b] <= bins[b].frequency + 1e-12 && bins[b].frequency <= high[b] + 1e-12);
+        narrow += high[b] - low[b];
+        wide += few_high[b] - few_low[b];
+    }
+    CHECK(narrow > 0 && narrow < wide);
+    CHECK_STATUS(rcn_interval_bins(low, high, ctx, cases_of(&s), 4, NULL), RCN_OK);
+    for (int b = 0; b < 15; ++b) CHECK(isnan(low[b]) && isnan(high[b]));
+    CHECK_STATUS(rcn_interval_bins(low, NULL, ctx, cases_of(&s), CASES, NULL), RCN_EINVALID);
+    int countdown = 0;
+    rcn_context_set_progress(ctx, cancel_after, &countdown);
+    low[0] = 7;
+    CHECK_STATUS(rcn_interval_bins(low, high, ctx, cases_of(&s), CASES, NULL), RCN_ECANCELLED);
+    CHECK(low[0] == 7);
+    rcn_context_set_progress(ctx, NULL, NULL);
+    rcn_calib_destroy(all);
+    study_free(&s);
+    CHECK(rcn_context_bytes(ctx) == 0);
+    rcn_context_destroy(ctx);
+}
+
+static void few_cases_and_bad_input(void) {
+    rcn_context *ctx = make_context(1);
+    study s;
+    study_make(&s, ctx, 0.1, 5);
+    rcn_interval out[RCN_FIGURES];
+    for (int64_t count = 1; count < RCN_INTERVAL_UNITS; ++count) {
+        compute(out, ctx, &s, NULL, count);
+        CHECK(out[RCN_MR_ECE].value > 0 && out[RCN_MR_ECE].units == 0);
+        CHECK(isnan(out[RCN_MR_ECE].low) && isnan(out[RCN_MR_ECE].error));
+    }
+    compute(out, ctx, &s, NULL, RCN_INTERVAL_UNITS);
+    CHECK(out[RCN_MR_ECE].units == RCN_INTERVAL_UNITS);
+    out[0].value = 7;
+    rcn_interval_options options = RCN_INTERVAL_OPTIONS_INIT;
+    options.level = 1;
+    CHECK(rcn_interval_check(&options) != NULL && rcn_interval_check(NULL) == NULL);
+    CHECK_STATUS(rcn_interval_compute(out, ctx, cases_of(&s), NULL, 1, 6, &options), RCN_EINVALID);
+    CHECK_STATUS(rcn_interval_compute(out, ctx, cases_of(&s), NULL, 1, 0, NULL), RCN_EINVALID);
+    CHECK_STATUS(rcn_interval_compute(out, ctx, cases_of(&s), NULL, 0, 6, NULL), RCN_EINVALID);
+    rcn_calib_destroy(s.cases[2]);
+    CHECK_STATUS(rcn_calib_create(&s.cases[2], ctx, 2, NULL), RCN_OK);
+    CHECK_STATUS(rcn_interval_compute(out, ctx, cases_of(&s), NULL, 1, 6, NULL), RCN_EINVALID);
+    CHECK_ERROR(ctx, "Case 3");
+    CHECK(out[0].value == 7);
+    study_free(&s);
+    rcn_context_destroy(ctx);
+}
+
+static rcn_status leave_out(rcn_context *ctx, void *payload) {
+    rcn_interval out[RCN_FIGURES];
+    out[0].value = -1;
+    const rcn_status status =
+        rcn_interval_compute(out, ctx, cases_of(payload), cases_of(payload), 1, CASES, NULL);
+    CHECK((status == RCN_OK) == (out[0].value != -1));
+    return status;
+}
+
+static void failing_allocations_and_cancel(void) {
+    rcn_context *owner = make_context(1);
+    study s;
+    study_make(&s, owner, 0.1, 6);
+    check_failing_allocations(leave_out, &s);
+    check_cancelling(leave_out, &s, 2);
+    study_free(&s);
+    rcn_context_destroy(owner);
+}
+
+int main(void) {
+    RUN(mean_of_cases);
+    RUN(holds_its_own_value);
+    RUN(patients);
+    RUN(empty_cases);
+    RUN(differences);
+    RUN(runs);
+    RUN(threads);
+    RUN(band);
+    RUN(few_cases_and_bad_input);
+    RUN(failing_allocations_and_cancel);
+    return TEST_RESULT;
+}
