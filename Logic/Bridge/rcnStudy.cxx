@@ -28,6 +28,7 @@ const std::vector<StudyColumn>& StudyColumns()
     { "MR-ECE, whole (%)", RCN_REGION_WHOLE, RCN_MR_ECE, true, false },
     { "AUC, box (%)", RCN_REGION_BOX, RCN_AUC_HISTOGRAM, true, true },
     { "Dice, box", RCN_REGION_BOX, RCN_DICE, false, true },
+    { "Dice pooled, box", RCN_REGION_BOX, RCN_DICE_POOLED, false, true },
     { "Brier, box", RCN_REGION_BOX, RCN_BRIER, false, false },
   };
   return columns;
@@ -426,6 +427,16 @@ double ValueOf(const EvaluationReport& report, rcn_figure figure)
   return figure == RCN_AUC_HISTOGRAM ? report.Auc.reference : report.Figures[figure];
 }
 
+std::vector<const Evaluation*> Pointers(const std::vector<std::unique_ptr<Evaluation>>& runs)
+{
+  std::vector<const Evaluation*> pointers;
+  for (const auto& run : runs)
+  {
+    pointers.push_back(run.get());
+  }
+  return pointers;
+}
+
 /// Finds the best of a column and those that cannot be told apart from it. models[row][seed].
 void Study::Mark(size_t column, const std::vector<std::vector<std::unique_ptr<Evaluation>>>& models)
 {
@@ -448,14 +459,9 @@ void Study::Mark(size_t column, const std::vector<std::vector<std::unique_ptr<Ev
   rows[best].Cells[column].Best = true;
   for (size_t r = 0; r < rows.size(); ++r)
   {
-    double low = 0, high = 0;
-    for (size_t seed = 0; r != best && seed < models[r].size(); ++seed)
-    {
-      const rcn_interval difference = models[r][seed]->Compare(*models[best][seed])[what.Figure];
-      low += difference.low;
-      high += difference.high;
-    }
-    rows[r].Cells[column].Tie = r != best && low <= 0 && high >= 0;
+    // Not told apart where there is no interval.
+    const rcn_interval difference = Evaluation::Together(Pointers(models[r]), Pointers(models[best]))[what.Figure];
+    rows[r].Cells[column].Tie = r != best && !(difference.low > 0 || difference.high < 0);
   }
 }
 
@@ -503,7 +509,7 @@ void Study::JudgeRegion(rcn_region region)
                 readout, atLeast),
           this->Workspace_.Context(), path);
         models[r][seed]->PrepareCase(this->Workspace_.Votes(), one.Id, probability, path);
-        models[r][seed]->CommitCase(number); // nothing where the region is empty, which is so for all models
+        models[r][seed]->CommitCase(number, one.Patient); // nothing where the region is empty, which is so for all models
       }
     }
   });
@@ -529,12 +535,24 @@ void Study::JudgeRegion(rcn_region region)
         const double value = ValueOf(report, figure);
         StudyCell& cell = rows[r].Cells[c];
         cell.Value += share * value;
-        cell.Low += share * report.Interval[figure].low;
-        cell.High += share * report.Interval[figure].high;
         cell.PaperMean += share * report.Paper[figure].mean;
         cell.PaperStd += share * report.Paper[figure].std;
         cell.SeedLow = seed ? std::min(cell.SeedLow, value) : value;
         cell.SeedHigh = seed ? std::max(cell.SeedHigh, value) : value;
+      }
+    }
+  }
+  for (size_t r = 0; r < rows.size(); ++r)
+  {
+    const std::vector<rcn_interval> together = Evaluation::Together(Pointers(models[r]));
+    for (size_t c = 0; c < StudyColumns().size(); ++c)
+    {
+      if (StudyColumns()[c].Region == region)
+      {
+        // AUC is exact in the table and from a histogram in the interval, which is to hold it all the same.
+        const rcn_interval& interval = together[StudyColumns()[c].Figure];
+        rows[r].Cells[c].Low = std::min(interval.low, rows[r].Cells[c].Value);
+        rows[r].Cells[c].High = std::max(interval.high, rows[r].Cells[c].Value);
       }
     }
   }
@@ -606,26 +624,37 @@ std::string BestInWords(const StudyResult& result, size_t column)
 }
 
 const char* const Legend =
-  "Bold: the best of the column. ≈: not told apart from the best (the 95 % interval of the paired difference over test cases "
-  "covers 0). Below each value: its 95 % interval over test cases. MR-ECE: how far the probability is from the share of raters "
+  "Bold: the best of the column. ≈: not told apart from the best (the 95 % interval of the paired difference "
+  "covers 0, or there are too few cases for one). Below each value: its 95 % interval over patients, where the list names them, "
+  "otherwise over test cases; none below five. MR-ECE: how far the probability is from the share of raters "
   "who mark the voxel, on average; box: around all marks and 20 voxels; band: near the contour; disputed: where raters disagree; "
-  "whole: the image. AUC, Dice and Brier: in the box, AUC and Dice against the majority of the raters, Brier against all of them. Strategies that predict levels "
+  "whole: the image. AUC, Dice and Brier: in the box, AUC and Dice against the majority of the raters, Brier against all of them; "
+  "Dice: the mean over cases, without those where nobody marks anything and nothing is predicted; pooled: over all voxels together. Strategies that predict levels "
   "are judged with both readouts: majority, the probability that a majority marks the voxel, and expected, the expected share of raters.";
 
 std::string SeedText(const StudyResult& result)
 {
-  return result.Seeds > 1 ? "Values are means over " + std::to_string(result.Seeds) + " trainings with different seeds, and so are the intervals; table.json has the range."
+  return result.Seeds > 1 ? "Values are means over " + std::to_string(result.Seeds) + " trainings with different seeds; intervals and ≈ are over "
+                            "patients (or cases) and trainings. table.json has the range over seeds."
                           : "One training per strategy: another seed would move the values, which the intervals do not show.";
 }
 
-std::string ChoicesText(const StudyResult& result)
+/// Which training a picture shows, where there are several.
+std::string SeedShown(const StudyResult& result)
 {
-  std::string text = result.Data;
+  return result.Seeds > 1 ? ", as the training with seed " + std::to_string(result.FirstSeed) + " predicts (one of " + std::to_string(result.Seeds) +
+      "; the table has the means)" : "";
+}
+
+/// What was typed; a program that calls for a study has no more than its choices.
+std::string CommandText(const StudyResult& result)
+{
+  std::string text = "rater-consensus study --data " + result.Data;
   for (const auto& choice : result.Choices)
   {
     text += " " + choice.first + (choice.second.empty() ? "" : " " + choice.second);
   }
-  return text;
+  return result.Command.empty() ? text : result.Command;
 }
 
 json_t* CellJson(const StudyCell& cell)
@@ -688,7 +717,7 @@ void WritePage(Page& page, const StudyResult& result, const std::function<void()
   page.SetSubtitle(Counted(static_cast<int64_t>(result.Raters.size()), "rater") + ", " + Counted(static_cast<int64_t>(result.TestCases), "test case") +
     " that no training has seen");
   page.Section("summary", "In short");
-  page.Paragraph("Every strategy was trained with the same network, course, data and seed.");
+  page.Paragraph("Every strategy was trained with the same network, course, data and seed" + std::string(result.Seeds > 1 ? "s." : "."));
   page.List({ "Probabilities closest to the share of raters around the marks (MR-ECE, lower is better, %): " + BestInWords(result, 0),
     "Best order of voxels (AUC, higher is better, %): " + BestInWords(result, 4) });
   PageTable table;
@@ -716,16 +745,16 @@ void WritePage(Page& page, const StudyResult& result, const std::function<void()
   page.Section("pictures", "Side by side");
   addPictures();
   page.Section("reliability", "Does 70 % mean 70 %?");
-  page.Paragraph("On the line, as many raters mark a voxel as the model says. Voxels of the box around all marks. Rest the pointer on a diagram, "
+  page.Paragraph("On the line, as many raters mark a voxel as the model says. Voxels of the box around all marks" + SeedShown(result) + ". Rest the pointer on a diagram, "
     "or touch it, to read its values.");
   std::vector<PagePanel> diagrams;
   for (const StudyRow& row : result.Rows)
   {
-    diagrams.push_back({ ReliabilityDiagram(row.Box, NameOf(row)), "" });
+    diagrams.push_back({ ReliabilityDiagram(row.Box, NameOf(row) + (result.Seeds > 1 ? ", seed " + std::to_string(result.FirstSeed) : "")), "" });
   }
   page.Add(diagrams, true);
   page.Section("how", "How this was made");
-  page.Code("rater-consensus study --data " + ChoicesText(result));
+  page.Code(CommandText(result));
   page.List(result.Trained);
 }
 
@@ -780,7 +809,7 @@ void Study::WriteTables()
 /// What each strategy says about the test cases on which raters differ most.
 void Study::AddPictures(Page& page)
 {
-  page.Note("The most disputed test cases. The stronger the color, the more raters mark the voxel, or are expected to.");
+  page.Note("The most disputed test cases" + SeedShown(this->Result_) + ". The stronger the color, the more raters mark the voxel, or are expected to.");
   page.Legend("Share of raters", ProbabilityLegend());
   std::vector<size_t> order(this->Test_.size());
   std::iota(order.begin(), order.end(), size_t{ 0 });
@@ -824,6 +853,8 @@ StudyResult Study::Run()
   this->Result_.Seeds = this->Options_.Seeds;
   this->Result_.Choices = this->Options_.Choices;
   this->Result_.Data = this->Options_.Data;
+  this->Result_.Command = this->Options_.Command;
+  this->Result_.FirstSeed = this->Options_.Training.Seed;
   for (size_t number = 0; number < this->Runs_.size(); ++number)
   {
     this->Train(this->Runs_[number], number);
@@ -857,7 +888,7 @@ std::string StudyTable(const StudyResult& result)
     }
     return head + "\n" + line + "\n" + body + "\n";
   };
-  std::string text = "# Study\n\n`rater-consensus study --data " + ChoicesText(result) + "`\n\n" +
+  std::string text = "# Study\n\n`" + CommandText(result) + "`\n\n" +
     Counted(static_cast<int64_t>(result.Raters.size()), "rater") + ", " + Counted(static_cast<int64_t>(result.TestCases), "test case") + ". For research, not for clinical use.\n\n";
   text += table([](const StudyCell& cell, const StudyColumn& column) {
     const std::string value = StudyNumber(cell.Value, column), interval = IntervalText(cell, column);

@@ -10,6 +10,7 @@
 #ifndef rcnStudy_h
 #define rcnStudy_h
 
+#include <cmath>
 #include <functional>
 #include <map>
 #include <string>
@@ -31,6 +32,8 @@ struct StudyOptions
   EvaluationOptions Judge;             ///< bins, margin, band, reference, seed of the bootstrap
   PredictionOptions Prediction;        ///< tiles and flips
   std::map<std::string, std::string> Choices; ///< what a person chose, by name; kept in study.json, and refused when changed
+
+  std::string Command; ///< what was typed, for "How this was made"; empty: the choices
 
   /// How far the whole study is; true: stop, to go on later.
   std::function<bool(double fraction, const std::string& stage)> Progress;
@@ -56,11 +59,11 @@ std::string StudyNumber(double value, const StudyColumn& column);
 struct StudyCell
 {
   double Value = 0;            ///< mean over seeds
-  double Low = 0, High = 0;    ///< 95 % interval over cases, mean over seeds; NaN where there is none
+  double Low = NAN, High = NAN; ///< 95 % interval over patients and seeds; NaN where there is none
   double PaperMean = 0, PaperStd = 0; ///< ten draws of 60 % of the cases, mean over seeds
   double SeedLow = 0, SeedHigh = 0;   ///< smallest and largest of the seeds
   bool Best = false;           ///< of its column
-  bool Tie = false;            ///< not told apart from the best: the interval of the paired difference covers 0
+  bool Tie = false;            ///< not told apart from the best: the interval of the paired difference covers 0, or there is none
 };
 
 /// A strategy with one of its readouts.
@@ -79,7 +82,8 @@ struct StudyResult
   int Seeds = 1;
   std::vector<StudyRow> Rows;
   std::map<std::string, std::string> Choices;
-  std::string Data;
+  std::string Data, Command;
+  uint64_t FirstSeed = 0; ///< the training that diagrams and pictures show
   std::vector<LeftOutCase> LeftOut; ///< training, validation and test cases that could not be used
   std::vector<std::string> Trained; ///< a line for each model: how long, which epoch was the best
   std::string Markdown, Html, Json; ///< files written

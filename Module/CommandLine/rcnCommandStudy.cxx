@@ -105,6 +105,7 @@ int RunStudyCommand(const Arguments& arguments)
       options.Choices[value.first] = value.second.back();
     }
   }
+  options.Command = arguments.CommandLine("rater-consensus study");
   options.Remark = [&terminal](const std::string& sentence) { terminal.Remark(sentence); };
   options.Warn = [&terminal](const std::string& sentence) { terminal.Warn(sentence); };
   options.Progress = [&terminal](double fraction, const std::string& stage) { return terminal.Show(fraction, stage.c_str()); };
@@ -131,7 +132,7 @@ Command StudyCommand()
   return { "study", "trains and judges every strategy under one protocol",
     { "--data LIST -o DIR [--strategies rps,median,...] [--seeds N] [training options]" },
     "Trains a model with each strategy (same network, course, data and seed), predicts the untouched test cases and writes "
-    "table.md, table.json and report.html with MR-ECE, AUC, Dice and Brier, 95 % intervals from resampling test cases, the best "
+    "table.md, table.json and report.html with MR-ECE, AUC, Dice and Brier, 95 % intervals over test patients (and seeds), the best "
     "in bold and those that cannot be told apart from it. Stopped at any moment, the same command goes on where it was; "
     "strategies and seeds can be added later, but another protocol needs another folder.",
     Join(Join({ { "--data", "LIST", "the data list (JSON) with training, validation and test cases", {}, false, FileUse::ReadList },

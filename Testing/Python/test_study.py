@@ -41,11 +41,11 @@ def test_files_and_table(study):
     table = json.loads((out / "table.json").read_text("utf-8"))
     assert [(r["strategy"], r["readout"]) for r in table["rows"]] == [("rps", "majority"), ("rps", "expected"), ("median", None)]
     assert table["test_cases"] == 5 and table["raters"] == ["A", "B", "C"]
-    columns = [(g, f) for g in ("box", "band", "disputed", "whole") for f in ("mr_ece",)] + [("box", f) for f in ("auc", "dice", "brier")]
+    columns = [(g, f) for g in ("box", "band", "disputed", "whole") for f in ("mr_ece",)] + [("box", f) for f in ("auc", "dice", "dice_pooled", "brier")]
     for region, figure in columns:
         cells = [row["figures"][region][figure] for row in table["rows"]]
         values = [c["value"] for c in cells]
-        best = max(values) if figure in ("auc", "dice") else min(values)
+        best = max(values) if figure in ("auc", "dice", "dice_pooled") else min(values)
         assert [c["best"] for c in cells] == [v == best for v in values]
         for one in cells:
             assert one["low"] <= one["value"] + 1e-3 and one["value"] - 1e-3 <= one["high"]
@@ -158,7 +158,7 @@ def test_stopped_and_gone_on(tmp_path):
 
 
 def test_seeds_and_alternatives(tmp_path):
-    data = disc_list(tmp_path, counts=(4, 2, 3))
+    data = disc_list(tmp_path, counts=(4, 2, 6))
     words = ["study", "--data", data, "-o", tmp_path / "out", "--strategies", "rps,binomial,soft", "--seeds", "2", "--epochs", "1",
              "--width", "8", "--depth", "1", "--batch", "4"]
     run(*words)
@@ -172,7 +172,36 @@ def test_seeds_and_alternatives(tmp_path):
         one = cell(table, strategy, "majority" if strategy == "rps" else None, "box", "mr_ece")
         assert abs(one["value"] - np.mean(values)) < 1e-6 and values[0] != values[1]
         assert abs(one["seed_low"] - min(values)) < 1e-6 and abs(one["seed_high"] - max(values)) < 1e-6
-    assert "means over 2 trainings" in (tmp_path / "out" / "table.md").read_text("utf-8")
+        # The spread between trainings is in the interval: with two of them it is wide.
+        apart = abs(values[0] - values[1])
+        assert one["low"] <= one["value"] - apart / 2 or one["low"] < 1e-9
+        assert one["high"] >= one["value"] + apart / 2
+    markdown = (tmp_path / "out" / "table.md").read_text("utf-8")
+    page = (tmp_path / "out" / "report.html").read_text("utf-8")
+    assert "means over 2 trainings" in markdown and "over patients (or cases) and trainings" in markdown
+    assert page.count("Reliability diagram: rps (majority), seed 0") == 1 and "training with seed 0 predicts (one of 2" in page
+    for option in ("--seeds 2", "--strategies rps,binomial,soft", "--epochs 1", "--batch 4"):
+        assert option in markdown and option in page, option
+
+
+def test_trainings_that_differ_are_not_told_apart(tmp_path):
+    """The best of one seed need not be the best of the next: told apart only where the difference of the means is larger than
+    what trainings differ by."""
+    data = disc_list(tmp_path, counts=(4, 2, 8))
+    run("study", "--data", data, "-o", tmp_path / "out", "--strategies", "median,soft", "--seeds", "2", "--epochs", "1",
+        "--width", "8", "--depth", "1", "--batch", "4")
+    table = json.loads((tmp_path / "out" / "table.json").read_text("utf-8"))
+    predictions = tmp_path / "out" / "predictions"
+    pairs = [run("evaluate", "--data", data, "--split", "test", "--region", "box", "--json", "-", "--pred", predictions / f"median{end}",
+                 "--versus", predictions / f"soft{end}").json["difference"] for end in ("", "-seed1")]
+    for figure in ("mr_ece", "brier", "dice"):
+        differences = [pair[figure]["value"] for pair in pairs]
+        told = abs(np.mean(differences)) > 12.7 * abs(differences[0] - differences[1]) / 2  # t with one degree of freedom
+        tie = any(r["figures"]["box"][figure]["tie"] for r in table["rows"])
+        if not told and abs(differences[0] - differences[1]) > 3 * max(pair[figure]["high"] - pair[figure]["low"] for pair in pairs):
+            assert tie, figure  # what trainings differ by is nearly all
+        if np.sign(differences[0]) != np.sign(differences[1]):
+            assert tie, figure
 
 
 def test_a_damaged_test_case(tmp_path):
