@@ -10,7 +10,7 @@ RCN_FLOAT32, RCN_UINT8 = 8, 0
 
 class Geometry(ct.Structure):
     _fields_ = [("dimension", ct.c_int), ("size", ct.c_int64 * 3), ("spacing", ct.c_double * 3),
-                ("origin", ct.c_double * 3), ("direction", ct.c_double * 9)]
+                ("origin", ct.c_double * 3), ("direction", ct.c_double * 9), ("unit", ct.c_int)]
 
 
 class Image(ct.Structure):
