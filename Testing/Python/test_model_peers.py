@@ -1,5 +1,6 @@
 """Model files and ten steps of training against PyTorch and segmentation_models_pytorch, live."""
 import ctypes
+import functools
 import os
 
 # Two OpenMP runtimes meet in this process: waiting threads of one must not hold up the other.
@@ -115,6 +116,23 @@ def test_encoder_from_a_resnet(tmp_path, channels):
     ours.close()
 
 
+@functools.lru_cache(1)  # both ways to convolve are compared with the same ten steps
+def ten_steps_of_pytorch(arch, rate, batch, size):
+    """The weights they begin with, and their losses."""
+    theirs = net_twins.fill(net_twins.make(arch, 1, 5)).train()
+    weights = {name: tensor.numpy().copy() for name, tensor in theirs.state_dict().items()}
+    peer = torch.optim.Adam(theirs.parameters(), rate)
+    images, level = net_fill.scene("ten steps", batch, 1, size, 4)
+    losses = []
+    for _ in range(10):
+        peer.zero_grad()
+        loss = net_twins.loss_of(theirs(torch.from_numpy(images)), level)
+        loss.backward()
+        peer.step()
+        losses.append(loss.item())
+    return weights, losses
+
+
 @pytest.mark.parametrize("direct", [False, True])
 @pytest.mark.parametrize("arch,rate,batch,size", [
     ("unet", 1e-3, 4, (64, 64)), ("unet3d", 1e-3, 2, (16, 32, 32)), ("fpn-resnet18", 1e-4, 4, (96, 96))])
@@ -124,20 +142,12 @@ def test_ten_steps(arch, rate, batch, size, direct):
     Parameters are filled so that rounding decides nothing (net_fill.py). From random weights with
     biases of zero the losses of ten steps are not a number that float32 could give: PyTorch's own
     change by up to 0.8 % for FPN-ResNet-18 at this rate when its image changes by 1e-7."""
-    theirs = net_twins.fill(net_twins.make(arch, 1, 5)).train()
+    weights, expected = ten_steps_of_pytorch(arch, rate, batch, size)
     ours = rcn_net.Net(arch, 1, 5, threads=1, direct=direct)
-    ours.load({name: tensor.numpy() for name, tensor in theirs.state_dict().items()})
+    ours.load(weights)
     trainer = net_training.Trainer(ours, threads=1)
-    peer = torch.optim.Adam(theirs.parameters(), rate)
     images, level = net_fill.scene("ten steps", batch, 1, size, 4)
-    losses = []
-    for _ in range(10):
-        peer.zero_grad()
-        expected = net_twins.loss_of(theirs(torch.from_numpy(images)), level)
-        expected.backward()
-        peer.step()
-        losses.append((trainer.step(images, level, rate), expected.item()))
-    losses = np.array(losses)
+    losses = np.array([(trainer.step(images, level, rate), loss) for loss in expected])
     assert np.abs(losses[:, 0] / losses[:, 1] - 1).max() < 1e-3, losses
     assert losses[-1, 0] < 0.5 * losses[0, 0], losses  # and it learns
     ours.close()
