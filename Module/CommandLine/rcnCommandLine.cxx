@@ -22,9 +22,6 @@ namespace rcn
 
 // ---- help, man page, completion --------------------------------------------------------------------
 
-namespace
-{
-
 std::string Wrap(const std::string& text, size_t indent, size_t first)
 {
   std::string out;
@@ -50,6 +47,9 @@ std::string Wrap(const std::string& text, size_t indent, size_t first)
   }
   return out;
 }
+
+namespace
+{
 
 std::string HelpOf(const Option& option)
 {

@@ -37,6 +37,9 @@ std::vector<NamedFile> FilesRead(const std::vector<Option>& options, const Argum
 /// empty: nothing stands against it. To be asked before Run().
 std::string CheckFiles(const Command& command, const Arguments& arguments);
 
+/// Text in lines of at most 96 columns; `first` are taken already, and later lines begin after `indent`.
+std::string Wrap(const std::string& text, size_t indent, size_t first);
+
 std::string HelpText(const Command& command);
 std::string ManPage(const std::vector<Command>& commands);
 std::string BashCompletion(const std::vector<Command>& commands);

@@ -22,7 +22,7 @@ std::string Overview(const std::vector<rcn::Command>& commands)
     name.resize(12, ' ');
     text += "  " + name + command.Summary + "\n";
   }
-  return text + "\nExit codes: " + rcn::ExitCodesInWords + "\nrater-consensus COMMAND --help tells more. For research, not for clinical use.\n";
+  return text + "\n" + rcn::Wrap(std::string("Exit codes: ") + rcn::ExitCodesInWords, 0, 0) + "\nrater-consensus COMMAND --help tells more. For research, not for clinical use.\n";
 }
 
 /// Threads of the OpenMP runtime that wait keep a core busy; training slows down as soon as another program wants that core.
