@@ -164,6 +164,12 @@ public:
   std::shared_ptr<const PredictionRun> Run;       ///< null: not known how they were made
 };
 
+/// The list of cases; an empty one for one case.
+DataList ListFrom(const Arguments& arguments)
+{
+  return arguments.Has("--data") ? ReadDataList(arguments.Get("--data")) : DataList();
+}
+
 /// Judges one case or all cases of a list; the sources are judged side by side, each with its options.
 struct Judged
 {
@@ -172,7 +178,7 @@ struct Judged
   std::vector<LeftOutCase> LeftOut;
 };
 
-Judged Judge(const Arguments& arguments, Terminal& terminal, Workspace& workspace,
+Judged Judge(const Arguments& arguments, Terminal& terminal, Workspace& workspace, const DataList& list,
   const std::vector<EvaluationOptions>& options, const std::vector<Source>& sources)
 {
   Judged judged;
@@ -211,7 +217,6 @@ Judged Judge(const Arguments& arguments, Terminal& terminal, Workspace& workspac
       std::vector<std::string>(options.size(), arguments.Get("--prob")));
     return judged;
   }
-  const DataList list = ReadDataList(arguments.Get("--data"));
   judged.Raters = list.Raters;
   Processes& processes = Processes::All();
   if (processes.AreSeveral())
@@ -393,7 +398,7 @@ int RunEvaluate(const Arguments& arguments)
   Stopwatch watch;
   Workspace workspace(WorkspaceOptionsFrom(arguments));
   terminal.Watch(workspace);
-  const Judged judged = Judge(arguments, terminal, workspace, options, sources);
+  const Judged judged = Judge(arguments, terminal, workspace, ListFrom(arguments), options, sources);
   seconds.Read = watch.Lap();
   if (const Recalibration* fitted = before ? &correction : sources[0].Run ? sources[0].Run->Correction.get() : nullptr)
   {
@@ -476,10 +481,8 @@ int RunRecalibrate(const Arguments& arguments)
   {
     used.Set("--split", "validation");
   }
-  if (arguments.Has("--data"))
-  {
-    CheckSplits(ReadDataList(arguments.Get("--data"))); // or the correction would be judged on those it was fitted to
-  }
+  const DataList list = ListFrom(arguments); // once: it may come through a pipe
+  CheckSplits(list); // or the correction would be judged on those it was fitted to
   EvaluationOptions options = EvaluationOptionsFrom(arguments);
   const Source source(arguments, arguments.Get(arguments.Has("--data") ? "--pred" : "--prob"));
   source.ChooseReadout(options, arguments);
@@ -513,7 +516,7 @@ int RunRecalibrate(const Arguments& arguments)
   std::vector<LeftOutCase> leftOut;
   std::vector<std::string> raters;
   const RecalibrationResult result = Recalibrate(options, method, [&](const std::vector<EvaluationOptions>& how) {
-    Judged judged = Judge(used, terminal, workspace, how, std::vector<Source>(how.size(), source));
+    Judged judged = Judge(used, terminal, workspace, list, how, std::vector<Source>(how.size(), source));
     terminal.SetRemarks(false); // the second time they would be the same ones
     leftOut = judged.LeftOut;
     raters = judged.Raters;

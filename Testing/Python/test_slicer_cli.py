@@ -273,7 +273,7 @@ def test_a_data_list_from_end_to_end(model, tmp_path):
     _, results = slicer("RaterConsensusPredict", tmp_path, model=file, data=data, split="test", output_folder=tmp_path / "maps", list_uncertainty=True)
     assert results["cases"] == "3"
     run("predict", "--model", file, "--data", data, "--split", "test", "-o", tmp_path / "own", "--uncertainty")
-    assert same_files(tmp_path / "maps", tmp_path / "own") == 12
+    assert same_files(tmp_path / "maps", tmp_path / "own") == 13  # with the manifest
     _, results = slicer("RaterConsensusFuse", tmp_path, data=data, split="test", output_folder=tmp_path / "fused", method="random", format=".nii.gz", seed=5)
     assert results["cases"] == "3" and results["raters"] == ""
     run("fuse", "--data", data, "--split", "test", "-o", tmp_path / "own_fused", "--method", "random", "--format", ".nii.gz", "--seed", "5")
