@@ -89,7 +89,7 @@ std::string MapFile(const Case& one, const std::string& name, const Arguments& a
 /// All maps that there may be: those that are not asked for this time take away older ones.
 std::vector<NamedFile> PredictOutputs(const Arguments& arguments, const DataList& list)
 {
-  std::vector<NamedFile> files;
+  std::vector<NamedFile> files = { { "-o", PredictionFolder::ManifestOf(arguments.Get("-o", ".")) } };
   for (const Case& one : arguments.Has("--image") ? ListFrom(arguments).Cases : list.Cases)
   {
     for (const char* name : { "levels", "uncertainty", "mask", "prob" })

@@ -223,6 +223,7 @@ OVERWRITES = [
     (["recalibrate", "--method", "platt", *LISTED, "--model", "m.safetensors", "-o", "m.safetensors"], ["-o m.safetensors", "--model"]),
     (["predict", "--model", "m.safetensors", *MANY, "-o", "new", "--json", "m.safetensors"], ["--json m.safetensors", "--model"]),
     (["predict", "--model", "m.safetensors", "--image", "i0.nrrd", "-o", "new", "--json", "i0.nrrd"], ["--json i0.nrrd", "--image"]),
+    (["predict", "--model", "m.safetensors", *MANY, "-o", "pred", "--json", "pred/predictions.json"], ["--json", "-o", "one file"]),
     (["train", *MANY, "-o", "new.safetensors", "--json", "list.json"], ["--json list.json", "--data"]),
     (["train", *MANY, "-o", "new.safetensors", "--init", "m.safetensors", "--json", "m.safetensors"], ["--json", "--init"]),
     (["train", *MANY, "--init", "m.checkpoint.safetensors", "-o", "m.safetensors"], ["m.checkpoint.safetensors", "--init"]),
