@@ -1423,9 +1423,6 @@ void Training::FinishEpoch()
       this->Warn("The correction in " + this->Options_.Init + " was fitted to its weights and is dropped with them; fit a new one with "
         "rater-consensus recalibrate.");
     }
-    this->BestRps_ = epoch.Rps;
-    this->Result_.Best = epoch.Epoch;
-    this->SinceBest_ = 0;
     this->Result_.Readout = this->Options_.Readout == "auto"
       ? (!this->Train_.strategy.fused && epoch.ExpectedMrEce < epoch.MajorityMrEce ? "expected" : "majority")
       : this->Options_.Readout;
@@ -1434,6 +1431,10 @@ void Training::FinishEpoch()
       this->Result_.Readout = rcn_readout_name(RCN_READOUT_MORE_THAN_HALF); // the majority that was trained
     }
     this->SaveBest();
+    // Only once it is on disk: when writing is cancelled, the epoch is validated again, and must win again.
+    this->BestRps_ = epoch.Rps;
+    this->Result_.Best = epoch.Epoch;
+    this->SinceBest_ = 0;
   }
   else
   {
