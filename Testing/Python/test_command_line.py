@@ -23,7 +23,7 @@ def setting(tmp_path_factory):
     data = disc_list(folder, counts=(4, 3, 3))
     run("train", "--data", data, "-o", folder / "m.safetensors", *TINY, "--quiet")
     run("predict", "--model", folder / "m.safetensors", "--data", data, "-o", folder / "pred", "--threads", "1", "--quiet")
-    content = json.loads(data.read_text())
+    content = json.loads(data.read_text("utf-8"))
     for split in ("training", "validation", "test"):
         one = content[split][0]
         content[split].append({**one, "id": split + "-bad", "image": split + "-gone.nrrd", "label": {r: split + "-gone.nrrd" for r in one["label"]}})

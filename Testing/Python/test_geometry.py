@@ -36,11 +36,11 @@ def test_pictures_are_measured_in_pixels(tmp_path, write):
     assert pair["hausdorff95_pixels"] == 2 and pair["mean_surface_pixels"] > 0
     region = answer["disputed_regions"][0]
     assert region["volume_ml"] is None and region["centroid_ras_mm"] is None and region["centroid_index"][2] == 0
-    row = next(csv.DictReader(io.StringIO((tmp_path / "a.csv").read_text())))
+    row = next(csv.DictReader(io.StringIO((tmp_path / "a.csv").read_text("utf-8"))))
     assert row["union_ml"] == "" and int(row["union_voxels"]) == np.any(masks, 0).sum()
     # The page as well.
     run("report", *raters(files), "--surfaces", "-o", tmp_path / "r.html")
-    page = (tmp_path / "r.html").read_text()
+    page = (tmp_path / "r.html").read_text("utf-8")
     assert "Area (pixels)" in page and "Hausdorff 95 % (pixels)" in page and "Centre x, y (pixels)" in page
     assert "(mm" not in page and " mm²" not in page and " mL" not in page
 
@@ -152,7 +152,7 @@ def test_a_tie_of_the_others_does_not_count(tmp_path):
     done = run("agree", *raters(files))
     assert "With two raters the majority, at least half of them, is whatever anybody marked." in done.out
     run("report", *raters(files), "-o", tmp_path / "r.html")
-    page = (tmp_path / "r.html").read_text()
+    page = (tmp_path / "r.html").read_text("utf-8")
     assert "With two raters the majority" in page and "split evenly do not count" in page
 
 

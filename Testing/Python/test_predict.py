@@ -452,7 +452,7 @@ def test_a_file_of_somebody_else_is_no_manifest(flat, tmp_path, text):
     out.mkdir()
     (out / "predictions.json").write_text(text)
     refused("predict", "--model", model, "--image", image, "-o", out, says=["predictions.json", "another folder"], folder=tmp_path)
-    assert (out / "predictions.json").read_text() == text
+    assert (out / "predictions.json").read_text("utf-8") == text
 
 
 @pytest.mark.parametrize("file", ["../k0_prob.nrrd", "..", "/etc/passwd", "a/b.nrrd", "", 3])

@@ -96,7 +96,10 @@ def test_a_volume_resampled_by_simpleitk(tmp_path):
         filter.SetInterpolator(sitk.sitkLinear)
         filter.UseNearestNeighborExtrapolatorOn()
         return filter.Execute(what)
-    seen = zscore(sitk.GetArrayFromImage(resampled(image, size, corner, spacing)))
+    # The scale is that of the image as it was read, as in training; resampling comes after.
+    scaled = sitk.GetImageFromArray(zscore(volume))
+    scaled.CopyInformation(image)
+    seen = sitk.GetArrayFromImage(resampled(scaled, size, corner, spacing))
     padded = np.pad(seen, [(0, -n % 4) for n in seen.shape], "edge")  # what the network does inside
     expected = levels_of(twin, padded)[:seen.shape[0], :seen.shape[1], :seen.shape[2]]
     levels = read_image(tmp_path / "v_levels.nrrd")

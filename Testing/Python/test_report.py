@@ -230,7 +230,7 @@ def test_pictures_are_the_right_way_up(tmp_path):
 
 def test_a_case_that_cannot_be_used(many, tmp_path):
     folder, data, _, _ = many
-    broken = json.loads(data.read_text())
+    broken = json.loads(data.read_text("utf-8"))
     broken["test"] = [dict(case) for case in broken["test"]]
     broken["test"][1]["label"] = dict(broken["test"][1]["label"], B="missing.nrrd")
     path = folder / "broken.json"

@@ -183,7 +183,7 @@ def test_fuse(method, masks, tmp_path):
 def test_options_reach_the_command(masks, tmp_path):
     values = dict(method="staple", mask=True, margin=2, type="uint8", confidence=2, image=masks[0])
     slicer("RaterConsensusFuse", tmp_path, **places(masks), **values, output=tmp_path / "a.nrrd")
-    run("fuse", "--method", "staple", *raters({f"R{i}": m for i, m in enumerate(masks)}), "--mask", "--margin", "2", "--type", "uint8",
+    run("fuse", "--method", "staple", *raters({f"Rater {i + 1}": m for i, m in enumerate(masks)}), "--mask", "--margin", "2", "--type", "uint8",
         "--confidence", "2", "-o", tmp_path / "b.nrrd")
     assert (tmp_path / "a.nrrd").read_bytes() == (tmp_path / "b.nrrd").read_bytes()
     assert read_nrrd(tmp_path / "a.nrrd").array.dtype == np.uint8
@@ -269,19 +269,19 @@ def test_a_data_list_from_end_to_end(model, tmp_path):
     file, _ = model
     work = tmp_path / "work"
     work.mkdir()
-    data = disc_list(work, counts=(2, 1, 3))
+    data = disc_list(work, counts=(2, 1, 5))
     _, results = slicer("RaterConsensusPredict", tmp_path, model=file, data=data, split="test", output_folder=tmp_path / "maps", list_uncertainty=True)
-    assert results["cases"] == "3"
+    assert results["cases"] == "5"
     run("predict", "--model", file, "--data", data, "--split", "test", "-o", tmp_path / "own", "--uncertainty")
-    assert same_files(tmp_path / "maps", tmp_path / "own") == 13  # with the manifest
+    assert same_files(tmp_path / "maps", tmp_path / "own") == 21  # with the manifest
     _, results = slicer("RaterConsensusFuse", tmp_path, data=data, split="test", output_folder=tmp_path / "fused", method="random", format=".nii.gz", seed=5)
-    assert results["cases"] == "3" and results["raters"] == ""
+    assert results["cases"] == "5" and results["raters"] == ""
     run("fuse", "--data", data, "--split", "test", "-o", tmp_path / "own_fused", "--method", "random", "--format", ".nii.gz", "--seed", "5")
-    assert same_files(tmp_path / "fused", tmp_path / "own_fused") == 3
+    assert same_files(tmp_path / "fused", tmp_path / "own_fused") == 5
     _, results = slicer("RaterConsensusEvaluate", tmp_path, data=data, split="test", pred=tmp_path / "maps", versus=tmp_path / "own", readout="expected")
     own = run("evaluate", "--data", data, "--split", "test", "--pred", tmp_path / "maps", "--versus", tmp_path / "own", "--readout", "expected",
               "--json", "-").json
-    assert float(results["mr_ece"]) == own["mr_ece"] and float(results["rps"]) == own["rps"] and results["cases"] == "3"
+    assert float(results["mr_ece"]) == own["mr_ece"] and float(results["rps"]) == own["rps"] and results["cases"] == "5"
     assert [float(results["mr_ece_low"]), float(results["mr_ece_high"])] == own["ci"]["mr_ece"]
     assert float(results["mr_ece_difference"]) == 0
     one, results = slicer("RaterConsensusEvaluate", tmp_path, prob=tmp_path / "maps" / "c3_prob.nrrd", rater1=work / "i3_A.nrrd",

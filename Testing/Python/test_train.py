@@ -146,7 +146,7 @@ def test_words_for_one_case(data, tmp_path):
 def test_several_labels_are_said_once(tmp_path):
     """Organs that become one without anybody having said so: the worst of surprises after a night of training."""
     data = make_list(tmp_path / "data", training=2, validation=1, test=0)
-    for case_ in [*json.loads(data.read_text())["training"], *json.loads(data.read_text())["validation"]]:
+    for case_ in [*json.loads(data.read_text("utf-8"))["training"], *json.loads(data.read_text("utf-8"))["validation"]]:
         mask = np.zeros((48, 48), np.uint8)
         mask[10:20, 10:20], mask[25:30, 25:30] = 1, 2
         write_png(data.parent / case_["label"]["B"], mask)
