@@ -11,6 +11,7 @@
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
+#include <memory>
 #include <new>
 
 #include <unistd.h>
@@ -246,11 +247,20 @@ std::vector<NamedFile> FilesIn(const std::string& folder, const std::string& nam
     return { { name, folder } };
   }
   std::vector<NamedFile> files = { { name, PredictionFolder::ManifestOf(folder) } };
+  std::unique_ptr<PredictionFolder> predictions;
+  try
+  {
+    predictions = std::make_unique<PredictionFolder>(folder); // once: a manifest is as long as the list
+  }
+  catch (const Error&)
+  {
+    return files; // the command says what is wrong with the folder
+  }
   for (const Case& one : list.Cases)
   {
     try
     {
-      files.push_back({ name, PredictionFolder(folder).Find(one.Id) });
+      files.push_back({ name, predictions->Find(one.Id) });
     }
     catch (const Error&)
     {
