@@ -200,10 +200,11 @@ qRcnConsensusLegend::qRcnConsensusLegend(QWidget* parent)
 
 qRcnConsensusLegend::~qRcnConsensusLegend() = default;
 
-void qRcnConsensusLegend::setLevels(const QVector<double>& extents, const QString& unit)
+void qRcnConsensusLegend::setLevels(const QVector<double>& extents, const QString& unit, const QString& name)
 {
   this->d->Volumes = extents;
   this->d->Unit = unit;
+  this->d->Table->horizontalHeaderItem(1)->setText(name);
   const bool gone = this->d->Isolated >= extents.size();
   if (gone)
   {

@@ -18,9 +18,10 @@ public:
   explicit qRcnConsensusLegend(QWidget* parent = nullptr);
   ~qRcnConsensusLegend() override;
 
-  /// Volume (area, pixels: by rcn::Extent's unit) of the voxels that exactly 0, 1, ... K raters marked; empty: no case.
+  /// Volume or area (by rcn::Extent's unit and name) of the voxels that exactly 0, 1, ... K raters marked; empty: no case.
   /// Isolation is kept where the level exists.
-  void setLevels(const QVector<double>& extents, const QString& unit = QStringLiteral(" mL"));
+  void setLevels(const QVector<double>& extents, const QString& unit = QStringLiteral(" mL"),
+    const QString& name = QStringLiteral("Volume"));
 
   rcn_palette levelPalette() const;
   /// -1: all of them are shown.

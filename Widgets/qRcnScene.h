@@ -124,6 +124,7 @@ public:
   /// What voxels measure here: mL, mm² or pixels.
   rcn::Extent extent() const { return rcn::Extent(this->Geometry); }
   QString extentUnit() const { return QString::fromStdString(this->extent().Unit); }
+  QString extentName() const { return QString::fromStdString(this->extent().Name); }
   /// Extent of each level 0 ... K, K being how many raters answered this case; empty without votes.
   QVector<double> levelVolumes() const;
 

@@ -128,7 +128,7 @@ void qRcnConsensusPanel::follow(qRcnScene::Changes what)
   if (what & qRcnScene::Case)
   {
     this->fillRaters();
-    this->Legend->setLevels(this->Scene->levelVolumes(), this->Scene->extentUnit());
+    this->Legend->setLevels(this->Scene->levelVolumes(), this->Scene->extentUnit(), this->Scene->extentName());
     this->Probe->setRaters(this->Scene->raterNames());
     this->Probe->clear();
   }

@@ -57,7 +57,9 @@ private slots:
     // A case with fewer raters has no such level.
     legend.setIsolatedLevel(5);
     const int count = isolated.count();
-    legend.setLevels({ 10, 2, 3 });
+    QCOMPARE(table->horizontalHeaderItem(1)->text(), QString("Volume"));
+    legend.setLevels({ 10, 2, 3 }, " pixels", "Area");
+    QCOMPARE(table->horizontalHeaderItem(1)->text(), QString("Area"));
     QCOMPARE(legend.isolatedLevel(), -1);
     QCOMPARE(isolated.count(), count + 1);
     legend.setIsolatedLevel(77);
