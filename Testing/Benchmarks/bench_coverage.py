@@ -11,7 +11,8 @@ the error. Percentile intervals of MR-ECE covered 17 to 53 % with 10 cases of "r
 jackknife over cases; for figures the hull of the plain and the arcsine scale, which was narrow among those that held.
 Half of the jackknife's bias went into the error of differences after a first run of this benchmark had found 89.1 %
 without it, and the verdict below allows for the simulation's own error since a run found 98.1 %. The populations are
-therefore those it was chosen on; --seed makes others of the same kind.
+therefore those it was chosen on; --seed makes others of the same kind. With --seed 99, run once the construction was fixed,
+coverage lies between 90.8 and 97.5 %.
 
 A population is 800 cases of two models, heterogeneous as real ones are: sizes vary (log-normal), cases are more or less
 difficult, and each has a bias of its own on the log-odds, which the two models share in part. Its true values are those
