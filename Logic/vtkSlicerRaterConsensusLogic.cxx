@@ -407,9 +407,8 @@ vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Internals::Pred
       own.Correction = &correction;
       out.Made.Correction = file;
       const std::string fitted = rcn::ReadoutText(correction.Readout, correction.AtLeast);
-      const std::string readout =
-        own.Readout.empty() ? rcn::ReadoutText(model.Info().Readout, model.Info().AtLeast) : own.Readout;
-      if (!correction.Correction.levels && !correction.OneProbability && fitted != readout)
+      const std::string readout = rcn::RunOf(model, own).Readout;
+      if (!correction.Correction.levels && !correction.OneProbability && !model.GivesOneProbability() && fitted != readout)
       {
         throw rcn::Error(RCN_EINVALID, "The correction " + file + " was fitted to the readout " + fitted +
           "; choose this one, or fit the correction anew.");

@@ -1310,7 +1310,7 @@ std::vector<std::string> RemarksInWords(const EvaluationReport& report)
   }
   if (!report.EmptyCases.empty())
   {
-    remarks.push_back("Dice: in " + named(report.EmptyCases) + " nobody marks anything and nothing is predicted; left out of the mean.");
+    remarks.push_back("Dice: in " + named(report.EmptyCases) + " neither the reference nor the prediction marks anything; left out of the mean.");
   }
   if (report.Cases > 1 && report.Patients < RCN_INTERVAL_UNITS)
   {
@@ -1402,7 +1402,7 @@ Figure ReliabilityDiagram(const EvaluationReport& report, const std::string& tit
   }
   const bool band = std::any_of(report.BandLow.begin(), report.BandLow.end(), [](double low) { return std::isfinite(low); });
   figure.Text(frame.Left + 12, y += 16,
-    band ? "blue band: 95 % interval over " + Counted(static_cast<int64_t>(report.Cases), "case")
+    band ? "blue band: 95 % interval over " + Counted(static_cast<int64_t>(report.Patients), report.Patients < report.Cases ? "patient" : "case")
          : NoIntervalInWords(report).empty() ? "bins of equal mass: no band" : NoIntervalInWords(report), 11, Anchor::Start, "#1f5f94");
   DrawHistogram(figure, report, frame, frame.Top + frame.Side + 14, 110);
   figure.Text(16, 658, "For research, not for clinical use.", 10, Anchor::Start, "#666");

@@ -110,7 +110,7 @@ struct EvaluationReport
 {
   size_t Cases = 0;
   size_t Patients = 0; ///< as many as cases where the list names none
-  std::vector<std::string> EmptyCases;    ///< nobody marks anything there and nothing is predicted: they have no Dice
+  std::vector<std::string> EmptyCases;    ///< neither the reference nor the prediction marks anything there: they have no Dice
   std::vector<std::string> CircularCases; ///< their maps were made of the very raters who judge them
   int64_t Voxels = 0, Pairs = 0;
   double Figures[RCN_FIGURES];

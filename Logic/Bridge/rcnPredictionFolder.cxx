@@ -71,6 +71,16 @@ bool IsSameRun(const PredictionRun& a, const PredictionRun& b)
 
 } // namespace
 
+void CheckReadout(const PredictionRun* run, const Volume& prediction, const EvaluationOptions& options, const std::string& file)
+{
+  const std::string wanted = ReadoutText(options.Calib.readout, options.Calib.at_least);
+  if (run && run->Levels && prediction.View().components == 1 && wanted != run->Readout)
+  {
+    throw Error(RCN_EINVALID, file + " holds the probability of the readout " + run->Readout + ", not of " + wanted +
+      "; judge by that readout, or predict with levels.");
+  }
+}
+
 std::string PredictionFolder::ManifestOf(const std::string& folder)
 {
   return (fs::path(folder) / "predictions.json").string();

@@ -30,6 +30,10 @@ struct PredictionRun
   std::shared_ptr<const Recalibration> Correction; ///< null: none
 };
 
+/// A probability cannot be read out in another way than it was made: throws Error (RCN_EINVALID) where `options` ask for
+/// that. `run` may be null; `file` names the prediction.
+void CheckReadout(const PredictionRun* run, const Volume& prediction, const EvaluationOptions& options, const std::string& file);
+
 class PredictionFolder
 {
 public:

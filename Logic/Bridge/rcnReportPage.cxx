@@ -331,6 +331,7 @@ private:
   void ReadModels();
   Volume PredictionOf(size_t model, const Case& one);
   bool IsOneProbability(const Volume& prediction, const std::string& name) const;
+  EvaluationOptions ReadoutFor(size_t model, const std::string& asked) const;
   void MakeSeries(size_t model, const Volume& prediction);
   Volume ProbabilityOf(const Series& series, const Volume& prediction) const;
   void Measure(const Case& one);
@@ -421,6 +422,12 @@ void Report::ReadModels()
       this->Models_.back().reset(new Model(this->Workspace_.Context(), one.Model));
       this->Files_.insert(one.Model);
       const ModelInfo& info = this->Models_.back()->Info();
+      if (one.Predictions.empty())
+      {
+        PredictionOptions options;
+        options.Recalibrate = false;
+        this->Runs_.back() = std::make_shared<PredictionRun>(RunOf(*this->Models_.back(), options));
+      }
       if (one.Predictions.empty() && info.Correction && !this->Corrections_.back())
       {
         this->Corrections_.back().reset(new Recalibration(*info.Correction));
@@ -466,6 +473,15 @@ bool Report::IsOneProbability(const Volume& prediction, const std::string& name)
   return ends != 0;
 }
 
+/// The readout and the rule for ties, as evaluate chooses them.
+EvaluationOptions Report::ReadoutFor(size_t model, const std::string& asked) const
+{
+  EvaluationOptions options;
+  const PredictionRun* run = this->Runs_[model].get();
+  ChooseReadout(options, asked, run ? run->Readout : "", run && run->TieBackground);
+  return options;
+}
+
 void Report::MakeSeries(size_t model, const Volume& prediction)
 {
   const ReportModel& what = this->Options_.Models[model];
@@ -488,7 +504,8 @@ void Report::MakeSeries(size_t model, const Volume& prediction)
   }
   else if (levels)
   {
-    ParseReadout(readouts[0].first, readouts[0].second, this->Options_.Readout);
+    const EvaluationOptions asked = this->ReadoutFor(model, this->Options_.Readout);
+    readouts[0] = { asked.Calib.readout, asked.Calib.at_least };
   }
   for (const auto& readout : readouts)
   {
@@ -564,7 +581,8 @@ void Report::JudgeCase(const Case& one)
         EvaluationOptions options = this->Options_.Judge;
         options.Region.region = region;
         options.ExactAuc = false;
-        options.TieBackground = this->Runs_[series.Model] && this->Runs_[series.Model]->TieBackground;
+        options.TieBackground = this->ReadoutFor(series.Model,
+          this->PredictsLevels_[series.Model] ? ReadoutText(series.Readout, series.AtLeast) : this->Options_.Readout).TieBackground;
         series.Judges.emplace_back(new Evaluation(this->Workspace_.Context(), this->Raters_, options));
       }
     }
@@ -1118,15 +1136,10 @@ void Report::WriteCasePictures(const CaseSummary& summary)
     panels.insert(panels.end(), each.begin(), each.end());
     for (size_t model = 0; model < predictions.size(); ++model)
     {
-      rcn_readout readout = RCN_READOUT_EXPECTED;
-      int atLeast = 0;
-      if (!ParseReadout(readout, atLeast, this->Options_.Readout) && this->Runs_[model])
-      {
-        ParseReadout(readout, atLeast, this->Runs_[model]->Readout);
-      }
+      const rcn_calib_options shown = this->ReadoutFor(model, this->Options_.Readout).Calib;
       const std::string& name = this->Options_.Models[model].Name;
-      panels.push_back(slice.Probability(name + (this->PredictsLevels_[model] ? " (" + ReadoutText(readout, atLeast) + ")" : ""),
-        "The probability that model " + name + " predicts", slice.View.ReadoutMap(predictions[model], readout, atLeast)));
+      panels.push_back(slice.Probability(name + (this->PredictsLevels_[model] ? " (" + ReadoutText(shown.readout, shown.at_least) + ")" : ""),
+        "The probability that model " + name + " predicts", slice.View.ReadoutMap(predictions[model], shown.readout, shown.at_least)));
     }
     page.Add(panels);
     if (s > 0)

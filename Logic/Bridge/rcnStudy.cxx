@@ -629,7 +629,7 @@ const char* const Legend =
   "otherwise over test cases; none below five. MR-ECE: how far the probability is from the share of raters "
   "who mark the voxel, on average; box: around all marks and 20 voxels; band: near the contour; disputed: where raters disagree; "
   "whole: the image. AUC, Dice and Brier: in the box, AUC and Dice against the majority of the raters, Brier against all of them; "
-  "Dice: the mean over cases, without those where nobody marks anything and nothing is predicted; pooled: over all voxels together. Strategies that predict levels "
+  "Dice: the mean over cases, without those where neither the reference nor the prediction marks anything; pooled: over all voxels together. Strategies that predict levels "
   "are judged with both readouts: majority, the probability that a majority marks the voxel, and expected, the expected share of raters.";
 
 std::string SeedText(const StudyResult& result)

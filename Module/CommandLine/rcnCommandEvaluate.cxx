@@ -148,17 +148,6 @@ public:
     rcn::ChooseReadout(options, arguments.Get("--readout"), this->Run ? this->Run->Readout : "", this->Run && this->Run->TieBackground);
   }
 
-  /// A probability cannot be read out in another way than it was made.
-  void CheckReadout(const Volume& prediction, const EvaluationOptions& options, const std::string& file) const
-  {
-    const std::string wanted = ReadoutText(options.Calib.readout, options.Calib.at_least);
-    if (this->Run && this->Run->Levels && prediction.View().components == 1 && wanted != this->Run->Readout)
-    {
-      throw Error(RCN_EINVALID, file + " holds the probability of the readout " + this->Run->Readout + ", not of " + wanted +
-        "; leave out --readout, or predict with levels.");
-    }
-  }
-
   std::string Path;
   std::shared_ptr<const PredictionFolder> Folder; ///< null: one file
   std::shared_ptr<const PredictionRun> Run;       ///< null: not known how they were made
@@ -195,7 +184,7 @@ Judged Judge(const Arguments& arguments, Terminal& terminal, Workspace& workspac
     open(workspace.RaterNames());
     for (size_t m = 0; m < options.size(); ++m)
     {
-      sources[m].CheckReadout(predictions[m], options[m], files[m]);
+      CheckReadout(sources[m].Run.get(), predictions[m], options[m], files[m]);
       empty = !judged.Models[m]->PrepareCase(workspace.Votes(), id, predictions[m], files[m]);
     }
     // Only now: a case counts for all models or for none.
@@ -310,7 +299,7 @@ std::string Heading(const EvaluationReport& report, const EvaluationOptions& opt
   std::string text = Counted(static_cast<int64_t>(report.Cases), "case") + ", " + Counted(report.Voxels, "voxel") + " (" +
     (options.RegionMask.empty() ? rcn_region_name(options.Region.region) : options.RegionMask) + "), " +
     Counted(report.Pairs, "vote");
-  if (judged.HasOneProbability() || (!judged.HasLevels() && !source.Run))
+  if (judged.HasOneProbability() || (!judged.HasLevels() && !(source.Run && source.Run->Levels)))
   {
     text += ", one probability";
   }
@@ -393,6 +382,18 @@ int RunEvaluate(const Arguments& arguments)
     options.push_back(EvaluationOptionsFrom(arguments));
     sources.emplace_back(arguments, arguments.Get("--versus"));
     sources.back().ChooseReadout(options.back(), arguments);
+    const std::string first = ReadoutText(options[0].Calib.readout, options[0].Calib.at_least);
+    const std::string second = ReadoutText(options.back().Calib.readout, options.back().Calib.at_least);
+    if (first != second)
+    {
+      terminal.Remark("The readout of " + sources[0].Path + " is " + first + ", that of " + sources.back().Path + " is " + second +
+        "; --readout judges both by one.");
+    }
+    if (options[0].TieBackground != options.back().TieBackground)
+    {
+      terminal.Remark("A tie of the raters is " + std::string(options[0].TieBackground ? "background" : "foreground") + " for " + sources[0].Path +
+        " and the opposite for " + sources.back().Path + ", so the two are judged by different majorities.");
+    }
   }
   Seconds seconds;
   Stopwatch watch;
@@ -510,6 +511,11 @@ int RunRecalibrate(const Arguments& arguments)
     {
       throw Error(RCN_EINVALID, source.Path + " holds predictions of another model (" + source.Run->Model + ") than " + model.Path() +
         "; predict with the model that the correction is for.");
+    }
+    if (!source.Run) // predict applies a correction to the readout that it was fitted to
+    {
+      const ModelInfo& info = model.Info();
+      ChooseReadout(options, arguments.Get("--readout"), ReadoutText(info.Readout, info.AtLeast), info.TieBackground);
     }
   }
 #endif

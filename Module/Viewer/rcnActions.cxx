@@ -455,13 +455,20 @@ const SessionPrediction* AnyPrediction(const Session& session, const std::string
   return found == session.Predictions.end() ? nullptr : &*found;
 }
 
+/// How the model's predictions were made; null: not known.
+std::shared_ptr<const PredictionRun> RunOfModel(const Session& session, const std::string& model)
+{
+  const SessionPrediction* any = AnyPrediction(session, model);
+  return any ? PredictionFolder::RunOf(any->Probability) : nullptr;
+}
+
 /// Judged as a person asked for, otherwise as the predictions were made.
 EvaluationOptions OptionsOf(const Session& session, const SessionJudgement& judgement)
 {
   EvaluationOptions options;
   options.Calib.bins = judgement.Bins;
   const SessionPrediction* any = AnyPrediction(session, judgement.Model);
-  const std::shared_ptr<const PredictionRun> run = any ? PredictionFolder::RunOf(any->Probability) : nullptr;
+  const std::shared_ptr<const PredictionRun> run = RunOfModel(session, judgement.Model);
   ChooseReadout(options, judgement.Readout, any ? any->Readout : "", run && run->TieBackground);
   for (int r = RCN_REGION_WHOLE; r <= RCN_REGION_DISPUTED; ++r)
   {
@@ -494,6 +501,7 @@ std::vector<std::unique_ptr<Evaluation>> JudgeSplit(Judged& out, Workspace& work
   {
     throw Error(RCN_EDATA, "There is no prediction of " + judgement.Model + " for a case with raters' masks; predict first.");
   }
+  const std::shared_ptr<const PredictionRun> run = RunOfModel(session, judgement.Model);
   for (size_t i = 0; i < ids.size(); ++i)
   {
     const SessionProgress part = PartOf(progress, i, ids.size(), ids[i]);
@@ -502,6 +510,7 @@ std::vector<std::unique_ptr<Evaluation>> JudgeSplit(Judged& out, Workspace& work
     const SessionPrediction& prediction = *session.FindPrediction(ids[i], judgement.Model);
     const std::string& file = prediction.Levels.empty() ? prediction.Probability : prediction.Levels;
     const Volume map = ReadPrediction(file);
+    CheckReadout(run.get(), map, options.front(), file);
     Case masks = CaseOf(session, ids[i]);
     masks.Images.clear(); // only the raters are needed
     work.LoadCase(masks, session.Raters);
@@ -547,11 +556,13 @@ Judged Judge(const Session& session, const SessionJudgement& judgement, const Se
     options.front().Correction = &correction;
     options.front().AllowFittedCases = true; // the window says on which cases it was fitted
     out.HasBefore = true;
-    const std::string elsewhere = FittedElsewhere(correction, options.front());
-    if (!elsewhere.empty())
-    {
-      out.Remarks.push_back(elsewhere);
-    }
+  }
+  const std::shared_ptr<const PredictionRun> run = RunOfModel(session, judgement.Model);
+  const Recalibration* fitted = out.HasBefore ? &correction : run ? run->Correction.get() : nullptr;
+  const std::string elsewhere = fitted ? FittedElsewhere(*fitted, options.front()) : "";
+  if (!elsewhere.empty())
+  {
+    out.Remarks.push_back(elsewhere);
   }
   Workspace work;
   const auto judges = JudgeSplit(out, work, session, judgement, options, progress);

@@ -165,6 +165,14 @@ void TrainsPredictsJudgesAndCorrects()
   told.clear();
   rcn::PredictCases(session, session.Model, { "c5" }, {}, keep);
   CHECK(session.FindPrediction("c5", "first-isotonic")->Levels.empty()); // the correction is for one readout
+  rcn::SessionJudgement corrected;
+  corrected.Model = session.Model;
+  CHECK(rcn::Judge(session, corrected).Remarks.empty());
+  corrected.Region = "whole";
+  const std::vector<std::string> elsewhere = rcn::Judge(session, corrected).Remarks;
+  CHECK(elsewhere.size() == 1 && elsewhere.front().find("fitted on the region box") != std::string::npos);
+  corrected.Readout = "at-least:1";
+  CHECK_THROWS(rcn::Judge(session, corrected), RCN_EINVALID, "not of at-least:1");
   CHECK_THROWS(rcn::RecalibrateModel(session, session.Model, "validation", RCN_RECALIB_PLATT, rcn::SessionJudgement()), RCN_EINVALID,
     "already");
   // A map that is right on average in each case: what one case teaches is wrong for the other, and nothing is kept.

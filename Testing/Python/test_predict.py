@@ -410,6 +410,33 @@ def test_stale_maps_are_not_judged(flat, tmp_path):
             says=["another model", "m.safetensors"])
 
 
+def test_two_models_are_compared_each_by_its_readout(flat, tmp_path):
+    model, _, _ = flat
+    data = make_list(tmp_path)
+    folders = {readout: tmp_path / readout for readout in ("expected", "majority")}
+    for readout, folder in folders.items():
+        run("predict", "--model", model, "--data", data, "-o", folder, "--readout", readout)
+    own = {readout: judged(data, folder)["mr_ece"] for readout, folder in folders.items()}
+    words = ("evaluate", "--data", data, "--pred", folders["expected"], "--versus", folders["majority"], "--json", "-")
+    done = run(*words)
+    assert done.json["difference"]["mr_ece"]["value"] == pytest.approx(own["expected"] - own["majority"]) != 0
+    assert "expected is expected" in done.err and "majority is majority" in done.err
+    done = run(*words, "--readout", "majority")
+    assert done.json["difference"]["mr_ece"]["value"] == 0 and "--readout" not in done.err
+
+
+def test_a_correction_fits_the_models_readout_without_a_manifest(flat, tmp_path):
+    """Or predict would refuse the model from then on."""
+    model, _, _ = flat
+    data, out = make_list(tmp_path), tmp_path / "out"
+    run("predict", "--model", model, "--data", data, "-o", out)
+    (out / "predictions.json").unlink()
+    done = run("recalibrate", "--method", "isotonic", "--data", data, "--split", "training", "--pred", out, "--model", model, "--force")
+    assert ", readout majority\n" in done.out
+    run("predict", "--model", model, "--data", data, "-o", out)
+    assert manifest(out)["correction"]["readout"] == "majority"
+
+
 def test_judged_by_the_readout_that_was_predicted(flat, tmp_path):
     model, _, _ = flat
     data, out = make_list(tmp_path), tmp_path / "out"

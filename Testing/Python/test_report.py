@@ -6,8 +6,9 @@ import re
 import numpy as np
 import pytest
 
+from rcn_models import write_model
 from rcn_report_cases import levels_of, report_cases
-from rcn_testing import blobs, case, leftovers, raters, read_nrrd, refused, run, write_nrrd  # noqa: F401
+from rcn_testing import blobs, case, disc_list, leftovers, raters, read_nrrd, refused, run, write_nrrd  # noqa: F401
 
 
 def tables(page):
@@ -132,6 +133,24 @@ def test_the_headline_stands_beside_the_contour(many):
     band = run("evaluate", "--data", data, "--split", "test", "--pred", folder / "prob", "--region", "band", "--json", "-").json["mr_ece"]
     assert re.search(rf"plain: around the marks .* near the contour by {100 * band:.1f} %", page)
     assert "around the marks; near the contour" in page
+
+
+def test_ties_are_taken_as_evaluate_takes_them(tmp_path):
+    """Two raters, a model for which a tie is background: its predictions, the model alone, and maps that nobody knows."""
+    data = disc_list(tmp_path, counts=(0, 0, 2), raters="AB")
+    write_model(tmp_path / "m.safetensors", raters="AB", tie="background", readout="more-than-half").close()
+    run("predict", "--model", tmp_path / "m.safetensors", "--data", data, "-o", tmp_path / "known")
+    (tmp_path / "maps").mkdir()
+    for file in (tmp_path / "known").glob("*_levels.nrrd"):
+        (tmp_path / "maps" / file.name).write_bytes(file.read_bytes())
+    judged = run("evaluate", "--data", data, "--pred", tmp_path / "known", "--json", "-").json
+    assert judged["tie"] == "background" and judged["readout"] == "more-than-half"
+    for words in (("--pred", f"net={tmp_path / 'known'}"), ("--pred", f"net={tmp_path / 'known'}", "--readout", "majority"),
+                  ("--model", f"net={tmp_path / 'm.safetensors'}"), ("--pred", f"net={tmp_path / 'maps'}", "--readout", "more-than-half")):
+        run("report", "--data", data, *words, "-o", tmp_path / "o.html")
+        row = next(r for r in table_of((tmp_path / "o.html").read_text("utf-8"), "Each model") if list(r.values())[0] == "net (more-than-half)")
+        assert float(row["Dice"]) == pytest.approx(judged["dice"], abs=1e-4), words
+        assert float(row["MR-ECE (%)"]) == pytest.approx(100 * judged["mr_ece"], abs=.01), words
 
 
 def test_a_bad_first_case_of_the_second_model(tmp_path):

@@ -234,7 +234,14 @@ rcn_status rcn_interval_compute(rcn_interval out[RCN_FIGURES], rcn_context *ctx,
     rcn__clear(ctx);
     if (!options) options = &defaults;
     RCN_TRY(check_input(ctx, out, cases, runs, count, options));
-    if (second) RCN_TRY(rcn__check_cases(ctx, second, runs * count, cases[0]));
+    if (second) {
+        RCN_TRY(rcn__check_cases(ctx, second, runs * count, second[0]));
+        rcn_calib like = *second[0]; /* each model has a readout of its own */
+        like.options.readout = cases[0]->options.readout;
+        like.options.at_least = cases[0]->options.at_least;
+        const char *sentence = rcn__calib_differ(&like, cases[0]);
+        if (sentence) RCN_TRY(rcn__fail(ctx, RCN_EINVALID, "The two models: %s", sentence));
+    }
     job.models[0] = cases;
     job.models[1] = second;
     job.runs = runs;
