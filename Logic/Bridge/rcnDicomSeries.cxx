@@ -1,5 +1,7 @@
 #include "rcnDicomSeries.h"
 
+#include "rcnFileCheck.h"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -125,6 +127,11 @@ public:
         geometry.direction[3 * row + a] = axes[a][row];
       }
     }
+    if (!std::all_of(this->Slices_.begin(), this->Slices_.end(), [](const Slice& slice) { return DicomKnowsSpacing(*slice.Io); }))
+    {
+      geometry.unit = RCN_PIXELS;
+      std::fill(geometry.spacing, geometry.spacing + 3, 1.0);
+    }
     if (const char* sentence = rcn_geometry_check(&geometry))
     {
       this->Fail(std::string("cannot be used: ") + sentence);
@@ -155,6 +162,12 @@ public:
         region.SetSize(a, slice.Io->GetDimensions(a));
       }
       slice.Io->SetIORegion(region);
+      const VoxelCheck check =
+        CheckVoxels(slice.Io->GetFileName(), static_cast<double>(voxels) * static_cast<double>(rcn_type_size(slice.Type)));
+      if (!check.Wrong.empty())
+      {
+        throw Error(RCN_EFORMAT, std::string(slice.Io->GetFileName()) + " " + check.Wrong);
+      }
       if (slice.Type == out.View().type)
       {
         slice.Io->Read(data);
@@ -310,6 +323,15 @@ private:
 };
 
 } // namespace
+
+bool DicomKnowsSpacing(const itk::ImageIOBase& io)
+{
+  const itk::MetaDataDictionary& tags = io.GetMetaDataDictionary();
+  const bool one = io.GetSpacing(0) == 1 && io.GetSpacing(1) == 1;
+  const bool slice = io.GetNumberOfDimensions() == 2 || io.GetDimensions(2) == 1;
+  // Pixel Spacing, Imager Pixel Spacing, Nominal Scanned Pixel Spacing; several frames have it in a sequence.
+  return !one || !slice || tags.HasKey("0028|0030") || tags.HasKey("0018|1164") || tags.HasKey("0018|2010");
+}
 
 Volume ReadDicomSeries(const std::string& folder, bool voxels)
 {

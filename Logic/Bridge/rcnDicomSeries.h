@@ -9,6 +9,8 @@
 
 #include "rcnImageIO.h"
 
+#include <itkImageIOBase.h>
+
 namespace rcn
 {
 
@@ -16,6 +18,9 @@ namespace rcn
 /// two at one position, different sizes, spacings or orientations. With a gantry tilt the third axis is oblique, as it was.
 /// Without `voxels` Data() is null.
 Volume ReadDicomSeries(const std::string& folder, bool voxels);
+
+/// Whether a DICOM file whose header was read says how large its pixels are; ITK gives it a spacing of 1 where it does not.
+bool DicomKnowsSpacing(const itk::ImageIOBase& io);
 
 } // namespace rcn
 

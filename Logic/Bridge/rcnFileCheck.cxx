@@ -458,7 +458,7 @@ bool GoodPng(const std::string& path)
 /// What a page of a TIFF file says about its voxels; by the numbers of the tags.
 struct TiffPage
 {
-  uint64_t Width = 0, Height = 0, Bits = 1, Samples = 1, Format = 1, Kind = 0;
+  uint64_t Width = 0, Height = 0, Bits = 1, Samples = 1, Format = 1, Kind = 0, TileWidth = 0;
   uint64_t Meaning = 2; ///< of the samples: 0 and 1 gray, 2 red, green and blue, 3 a palette's entry
   uint64_t Next = 0; ///< where the next page is described; 0: nowhere
 };
@@ -505,7 +505,8 @@ public:
       const uint64_t count =
         this->Large_ ? Get<uint64_t>(bytes + 4, this->Swapped_) : Get<uint32_t>(bytes + 4, this->Swapped_);
       uint64_t* const wanted = tag == 254 ? &page.Kind : tag == 256 ? &page.Width : tag == 257 ? &page.Height
-        : tag == 258 ? &page.Bits : tag == 262 ? &page.Meaning : tag == 277 ? &page.Samples : tag == 339 ? &page.Format : nullptr;
+        : tag == 258 ? &page.Bits : tag == 262 ? &page.Meaning : tag == 277 ? &page.Samples : tag == 322 ? &page.TileWidth
+        : tag == 339 ? &page.Format : nullptr;
       if (!wanted || count == 0 || (type != 3 && type != 4))
       {
         continue;
@@ -569,12 +570,57 @@ std::string CheckTiff(TiffReader& reader)
       return "has " + std::to_string(page.Samples) + " values per voxel, such as gray and alpha, of which only the first has a "
         "meaning in TIFF; save it without the others, or as PNG or NRRD.";
     }
+    if (page.TileWidth && page.Meaning != 2)
+    {
+      return "stores its voxels in tiles, which cannot be read from TIFF unless they are colors; save it without tiles, or as PNG or NRRD.";
+    }
     first = first.Width ? first : page;
     if (page.Width != first.Width || page.Height != first.Height || page.Bits != first.Bits ||
       page.Samples != first.Samples || page.Format != first.Format)
     {
       return "has pages of different size or type; save each as a file of its own.";
     }
+  }
+  return "";
+}
+
+// ---- DICOM -----------------------------------------------------------------------------------------
+
+/// Whether the file ends before its pixels do, of which GDCM says nothing: it makes the rest 0. Compressed pixels have no length
+/// that could be compared. `bytes` is how many there are as they are read, to tell them from a preview's.
+std::string CheckDicom(const std::string& path, double bytes)
+{
+  std::ifstream file(path, std::ios::binary);
+  char mark[132] = {};
+  if (!file.read(mark, sizeof mark) || std::memcmp(mark + 128, "DICM", 4) != 0)
+  {
+    return "";
+  }
+  const std::string tag("\xE0\x7F\x10\x00", 4); // Pixel Data
+  const double size = SizeOf(path);
+  constexpr size_t longest = 12; // tag, kind and length of an element
+  std::string text;
+  std::vector<char> block(1 << 16);
+  double before = sizeof mark; // in the file before the text
+  while (file.read(block.data(), static_cast<std::streamsize>(block.size())) || file.gcount() > 0)
+  {
+    text.append(block.data(), static_cast<size_t>(file.gcount()));
+    for (size_t at = text.find(tag); at != std::string::npos && at + longest <= text.size(); at = text.find(tag, at + 1))
+    {
+      const auto* element = reinterpret_cast<const unsigned char*>(text.data()) + at;
+      const bool named = element[4] == 'O' && (element[5] == 'W' || element[5] == 'B');
+      const uint16_t here = 1;
+      const bool swapped = *reinterpret_cast<const unsigned char*>(&here) == 0;
+      const double length = Get<uint32_t>(element + (named ? 8 : 4), swapped);
+      if (length >= bytes / 8 && length <= 2 * bytes)
+      {
+        // Some writers leave out the byte that makes the length even.
+        return before + static_cast<double>(at) + (named ? 12 : 8) + length > size + 1 ? TooShort : "";
+      }
+    }
+    const size_t done = text.size() - std::min(text.size(), longest - 1);
+    text.erase(0, done);
+    before += static_cast<double>(done);
   }
   return "";
 }
@@ -620,6 +666,10 @@ VoxelCheck CheckVoxels(const std::string& path, double bytes)
   else if (EndsWith(path, ".mha") || EndsWith(path, ".mhd"))
   {
     check.Wrong = CheckMeta(path, bytes);
+  }
+  else
+  {
+    check.Wrong = CheckDicom(path, bytes);
   }
   return check;
 }

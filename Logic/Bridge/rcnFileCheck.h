@@ -1,6 +1,6 @@
 /// Whether an image file holds what its header promises.
 ///
-/// The readers below ITK trust their files: niftilib and MetaIO give a truncated file without a word, niftilib reads NaN
+/// The readers below ITK trust their files: niftilib, MetaIO and GDCM give a truncated file without a word, niftilib reads NaN
 /// as 0, teem does not look at the checksum, libpng ends the program over a bad header, and ITK's own TIFF reader gives
 /// other numbers for types it does not know. This looks first.
 #ifndef rcnFileCheck_h
@@ -23,7 +23,7 @@ struct VoxelCheck
   bool LosesNotFinite = false; ///< there are NaN or infinite voxels that the reader makes zeros of
 };
 
-/// Reads NIfTI, NRRD and MetaImage files to the end; finds nothing in formats whose readers do so by themselves.
+/// Reads NIfTI, NRRD and MetaImage files to the end, and looks where a DICOM file should end; finds nothing in formats whose readers do so by themselves.
 /// `bytes`: size of the voxels in memory.
 VoxelCheck CheckVoxels(const std::string& path, double bytes);
 

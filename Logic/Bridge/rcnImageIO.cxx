@@ -22,13 +22,13 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <itkExtrapolateImageFunction.h>
 #include <itkGDCMImageIOFactory.h>
 #include <itkImageIOFactory.h>
 #include <itkJPEGImageIOFactory.h>
 #include <itkLinearInterpolateImageFunction.h>
 #include <itkMetaDataObject.h>
 #include <itkMetaImageIOFactory.h>
-#include <itkNearestNeighborExtrapolateImageFunction.h>
 #include <itkNearestNeighborInterpolateImageFunction.h>
 #include <itkNiftiImageIOFactory.h>
 #include <itkNrrdImageIOFactory.h>
@@ -466,10 +466,7 @@ private:
     const bool one = this->Io_->GetSpacing(0) == 1 && this->Io_->GetSpacing(1) == 1;
     if (format == "GDCMImageIO")
     {
-      const itk::MetaDataDictionary& tags = this->Io_->GetMetaDataDictionary();
-      const bool slice = this->Io_->GetNumberOfDimensions() == 2 || this->Io_->GetDimensions(2) == 1;
-      // Pixel Spacing, Imager Pixel Spacing, Nominal Scanned Pixel Spacing; several frames have it in a sequence.
-      return !one || !slice || tags.HasKey("0028|0030") || tags.HasKey("0018|1164") || tags.HasKey("0018|2010");
+      return DicomKnowsSpacing(*this->Io_);
     }
     return format != "TIFFImageIO" || !one;
   }
@@ -923,7 +920,7 @@ std::string WriteImage(const std::string& path, const rcn_image& image, Content 
   if (!KeepsGeometry(beside.Path(), stored.geometry))
   {
     remark += (remark.empty() ? "" : " ") + path +
-      " cannot keep the whole geometry (origin, spacing, direction); use .nrrd, .nii.gz or .mha for that.";
+      " cannot keep the whole geometry (origin, spacing, direction); use .nrrd or .mha for that.";
   }
   if (cancelled && cancelled())
   {
@@ -953,6 +950,46 @@ Volume ExtractChannel(const Channel& channel)
   return out;
 }
 
+/// Outside: the value at the edge, linear along it. ITK's own takes the nearest voxel, along the edge as well.
+template <class TImage> class EdgeExtrapolator : public itk::ExtrapolateImageFunction<TImage, double>
+{
+public:
+  using Self = EdgeExtrapolator;
+  using Superclass = itk::ExtrapolateImageFunction<TImage, double>;
+  using Pointer = itk::SmartPointer<Self>;
+  using typename Superclass::ContinuousIndexType;
+  using typename Superclass::IndexType;
+  using typename Superclass::InputImageType;
+  using typename Superclass::OutputType;
+  itkNewMacro(Self);
+
+  void SetInputImage(const InputImageType* image) override
+  {
+    Superclass::SetInputImage(image);
+    this->Linear_->SetInputImage(image);
+  }
+
+  OutputType EvaluateAtContinuousIndex(const ContinuousIndexType& index) const override
+  {
+    ContinuousIndexType inside = index;
+    for (unsigned int a = 0; a < TImage::ImageDimension; ++a)
+    {
+      inside[a] = std::min(std::max(index[a], static_cast<double>(this->GetStartIndex()[a])),
+        static_cast<double>(this->GetEndIndex()[a]));
+    }
+    return this->Linear_->EvaluateAtContinuousIndex(inside);
+  }
+
+  OutputType EvaluateAtIndex(const IndexType& index) const override
+  {
+    return this->EvaluateAtContinuousIndex(ContinuousIndexType(index));
+  }
+
+private:
+  typename itk::LinearInterpolateImageFunction<TImage, double>::Pointer Linear_ =
+    itk::LinearInterpolateImageFunction<TImage, double>::New();
+};
+
 /// Nearest neighbour and 0 outside, or linear and the edge's value outside.
 template <class T, class TOut>
 void ResampleChannel(TOut* out, int64_t stride, const Volume& in, const rcn_geometry& reference, bool linear)
@@ -978,7 +1015,7 @@ void ResampleChannel(TOut* out, int64_t stride, const Volume& in, const rcn_geom
   if (linear)
   {
     filter->SetInterpolator(itk::LinearInterpolateImageFunction<ImageType, double>::New());
-    filter->SetExtrapolator(itk::NearestNeighborExtrapolateImageFunction<ImageType, double>::New());
+    filter->SetExtrapolator(EdgeExtrapolator<ImageType>::New());
   }
   else
   {

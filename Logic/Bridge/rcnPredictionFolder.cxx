@@ -13,8 +13,6 @@ namespace
 
 namespace fs = std::filesystem;
 
-const char* const MapNames[] = { "levels", "prob", "mask", "uncertainty" };
-
 [[noreturn]] void Fail(const std::string& path, const std::string& what)
 {
   throw Error(RCN_EFORMAT, path + " is no manifest of predictions that can be used: " + what + " Remove it, or use another folder.");
@@ -28,6 +26,17 @@ std::string TextAt(const json_t* object, const char* key, const std::string& pat
     Fail(path, std::string("\"") + key + "\" must be a text.");
   }
   return json_string_value(text);
+}
+
+/// Of a file in the folder only: nothing that a manifest says may reach elsewhere.
+std::string FileName(const json_t* name, const std::string& path)
+{
+  const std::string file = json_is_string(name) ? json_string_value(name) : "";
+  if (file.empty() || file == "." || file == ".." || fs::path(file).filename() != file)
+  {
+    Fail(path, "\"files\" must be names of files in this folder.");
+  }
+  return file;
 }
 
 PredictionRun RunFrom(const json_t* root, const std::string& path)
@@ -118,21 +127,27 @@ void PredictionFolder::Read()
   for (size_t i = 0; i < json_array_size(cases); ++i)
   {
     const json_t* one = json_array_get(cases, i);
-    Files& files = this->Cases_[TextAt(one, "case", path)];
+    const std::string id = TextAt(one, "case", path);
     const char* map;
     json_t* name;
     json_object_foreach(json_object_get(one, "files"), map, name)
     {
-      // Files of this folder only: nothing that a manifest says may reach elsewhere.
-      const std::string file = json_is_string(name) ? json_string_value(name) : "";
-      if (file.empty() || file == "." || file == ".." || fs::path(file).filename() != file)
-      {
-        Fail(path, "\"files\" must be names of files in this folder.");
-      }
-      files[map] = file;
+      this->Cases_[id][map] = FileName(name, path);
+      this->Older_[id].insert(FileName(name, path));
     }
   }
-  this->Older_ = this->Cases_;
+  const json_t* superseded = json_object_get(root.get(), "superseded");
+  for (size_t i = 0; i < json_array_size(superseded); ++i)
+  {
+    const json_t* one = json_array_get(superseded, i);
+    const std::string id = TextAt(one, "case", path);
+    const json_t* files = json_object_get(one, "files");
+    for (size_t f = 0; f < json_array_size(files); ++f)
+    {
+      this->Superseded_[id].insert(FileName(json_array_get(files, f), path));
+    }
+    this->Older_[id].insert(this->Superseded_[id].begin(), this->Superseded_[id].end());
+  }
   this->HasManifest_ = true;
 }
 
@@ -198,16 +213,23 @@ std::shared_ptr<const PredictionRun> PredictionFolder::RunOf(const std::string& 
 std::string PredictionFolder::Begin(const PredictionRun& run, const std::vector<std::string>& ids)
 {
   std::string remark;
-  for (const std::string& id : ids)
-  {
+  const auto supersede = [this](const std::string& id) {
+    for (const auto& map : this->Cases_[id])
+    {
+      this->Superseded_[id].insert(map.second);
+    }
     this->Cases_.erase(id);
-  }
+  };
+  std::for_each(ids.begin(), ids.end(), supersede);
   if (!this->Cases_.empty() && !IsSameRun(run, this->Run_))
   {
     remark = ManifestOf(this->Path_) + " no longer names " + std::to_string(this->Cases_.size()) +
       (this->Cases_.size() == 1 ? " case" : " cases") + " that another model, readout or correction predicted; predict " +
       (this->Cases_.size() == 1 ? "it" : "them") + " again, or use one folder for each.";
-    this->Cases_.clear();
+    while (!this->Cases_.empty())
+    {
+      supersede(std::string(this->Cases_.begin()->first));
+    }
   }
   this->Run_ = run;
   this->Finish();
@@ -220,30 +242,17 @@ std::string PredictionFolder::FileFor(
   return (fs::path(folder) / (id + "_" + map + extension)).string();
 }
 
-void PredictionFolder::RemoveOlder(
-  const std::string& id, const std::map<std::string, std::string>& files, const std::string& extension) const
+void PredictionFolder::RemoveOlder(const std::string& id, const std::map<std::string, std::string>& files) const
 {
-  std::vector<std::string> older;
-  const auto named = this->Older_.find(id);
-  if (named != this->Older_.end())
+  const auto older = this->Older_.find(id);
+  for (const std::string& file : older == this->Older_.end() ? std::set<std::string>() : older->second)
   {
-    for (const auto& map : named->second)
-    {
-      older.push_back((fs::path(this->Path_) / map.second).string());
-    }
-  }
-  for (const char* map : MapNames)
-  {
-    older.push_back(FileFor(this->Path_, id, map, extension));
-  }
-  for (const std::string& file : older)
-  {
-    const bool fresh = std::any_of(files.begin(), files.end(),
-      [&](const auto& one) { return fs::path(one.second).filename() == fs::path(file).filename(); });
+    const bool fresh =
+      std::any_of(files.begin(), files.end(), [&](const auto& one) { return fs::path(one.second).filename() == file; });
     std::error_code ignored;
     if (!fresh)
     {
-      fs::remove(file, ignored);
+      fs::remove(fs::path(this->Path_) / file, ignored);
     }
   }
 }
@@ -256,6 +265,7 @@ void PredictionFolder::Add(const std::string& id, const std::map<std::string, st
   {
     own[one.first] = fs::path(one.second).filename().string();
   }
+  this->Superseded_.erase(id);
 }
 
 void PredictionFolder::Finish()
@@ -290,6 +300,15 @@ void PredictionFolder::Finish()
     json_array_append_new(cases, entry);
   }
   json_object_set_new(root.get(), "cases", cases);
+  json_t* superseded = json_array();
+  for (const auto& one : this->Superseded_)
+  {
+    json_t* entry = json_object();
+    json_object_set_new(entry, "case", JsonString(one.first));
+    json_object_set_new(entry, "files", JsonStrings({ one.second.begin(), one.second.end() }));
+    json_array_append_new(superseded, entry);
+  }
+  json_object_set_new(root.get(), "superseded", superseded);
   WriteText(ManifestOf(this->Path_), JsonText(root.get()));
 }
 

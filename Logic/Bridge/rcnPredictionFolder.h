@@ -3,7 +3,9 @@
 ///   predictions.json   {"version": of this library, "model": its file, "hash": of its weights, "readout": of the probabilities,
 ///                       "tie": "foreground" or "background", "levels": whether the model tells levels apart or gives one
 ///                       probability, "correction": null, or as its JSON file holds it,
-///                       "cases": [{"case": id, "files": {"prob": NAME, "levels": NAME, "mask": NAME, "uncertainty": NAME}}]}
+///                       "cases": [{"case": id, "files": {"prob": NAME, "levels": NAME, "mask": NAME, "uncertainty": NAME}}],
+///                       "superseded": [{"case": id, "files": [NAME, ...]}]: of earlier runs, no longer judged, and removed
+///                       when the case is predicted again}
 ///
 /// Whoever reads predictions goes by the manifest: a file that it does not name may be from an earlier run. Folders of other
 /// programs have none; there the files' names decide.
@@ -12,6 +14,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -61,9 +64,9 @@ public:
   /// Where a map of a case goes, such as "levels" with ".nrrd".
   static std::string FileFor(const std::string& folder, const std::string& id, const std::string& map, const std::string& extension);
 
-  /// After the maps of a case were written (map -> file): removes what an earlier run left of it: what the manifest named when
-  /// it was read, and maps under the names that this run would have used.
-  void RemoveOlder(const std::string& id, const std::map<std::string, std::string>& files, const std::string& extension) const;
+  /// After the maps of a case were written (map -> file): removes what an earlier run left of it, as the manifest named it when
+  /// it was read. Files that no manifest names are not ours to remove.
+  void RemoveOlder(const std::string& id, const std::map<std::string, std::string>& files) const;
 
   /// The case's maps as they are now.
   void Add(const std::string& id, const std::map<std::string, std::string>& files);
@@ -80,7 +83,8 @@ private:
   bool HasManifest_ = false;
   PredictionRun Run_;
   std::map<std::string, Files> Cases_;
-  std::map<std::string, Files> Older_; // as they were read
+  std::map<std::string, std::set<std::string>> Superseded_; // case -> files of earlier runs
+  std::map<std::string, std::set<std::string>> Older_;      // case -> all of its files, as the manifest was read
 };
 
 } // namespace rcn

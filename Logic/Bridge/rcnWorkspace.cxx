@@ -169,9 +169,11 @@ public:
       this->ReferenceName_.c_str(), this->Options_.Tolerance);
     if (same != RCN_OK)
     {
-      if (!this->Options_.Resample)
+      const bool pixels = volume.Geometry().unit == RCN_PIXELS || this->Reference_.unit == RCN_PIXELS;
+      if (!this->Options_.Resample || pixels)
       {
-        throw Error(same, rcn_context_error(this->Context_) + advice);
+        throw Error(same, rcn_context_error(this->Context_) +
+          (pixels ? " A picture without spacing cannot be resampled; give a mask of the same size." : advice));
       }
       volume = ResampleNearest(volume, this->Reference_);
       this->Remarks_.push_back(place + " was resampled to the geometry of " + this->ReferenceName_ + ".");

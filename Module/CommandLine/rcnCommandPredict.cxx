@@ -165,7 +165,7 @@ json_t* WritePrediction(
       files[output.Name] = path;
     }
   }
-  folder.RemoveOlder(one.Id, files, arguments.Get("--format", ".nrrd"));
+  folder.RemoveOlder(one.Id, files);
   return entry.release();
 }
 

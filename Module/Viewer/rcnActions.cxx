@@ -420,7 +420,7 @@ void PredictCases(const Session& session, const std::string& name, const std::ve
       files.Levels = written["levels"] = PredictionFolder::FileFor(session.PredictionFolder(name), one.Id, "levels", ".nrrd");
       WriteImage(files.Levels, prediction.Levels.View(), Content::Probability);
     }
-    folder.RemoveOlder(one.Id, written, ".nrrd");
+    folder.RemoveOlder(one.Id, written);
     folder.Add(one.Id, written);
     folder.Finish(); // after each, because a person may stop after any
     for (const std::string& remark : prediction.Remarks)

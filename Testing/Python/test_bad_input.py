@@ -154,6 +154,14 @@ def test_hostile_tiff(tmp_path):
     refused("agree", "--rater", f"A={path}", says="bad.tif", folder=tmp_path)
 
 
+def test_tiff_in_tiles(tmp_path):
+    path = write_tiff(tmp_path / "tiles.tif", np.eye(16, dtype=np.uint16))
+    rows = struct.pack("<HHII", 278, 4, 1, 16)
+    assert rows in path.read_bytes()
+    path.write_bytes(path.read_bytes().replace(rows, struct.pack("<HHII", 322, 4, 1, 16)))
+    refused("agree", "--rater", f"A={path}", says=["tiles.tif", "in tiles", "save it without tiles"], folder=tmp_path)
+
+
 # ---- geometry --------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("what,geometry", [

@@ -145,3 +145,14 @@ def test_slices_with_scales_of_their_own(tmp_path):
     folder = write_series(tmp_path / "series", range(4))
     write_dicom(folder / "02.dcm", VOXELS[2], (0, 0, 2), spacing=(.5, .75), slope="0.5")
     refused("agree", "--rater", f"A={folder}", says=["whole number", "(1, 0, 2)"], folder=tmp_path)
+
+
+def test_files_that_end_too_early(tmp_path):
+    folder = write_series(tmp_path / "series", range(3))
+    file = folder / "02.dcm"
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-20])
+    is_refused(folder, tmp_path, "02.dcm", "ends before its voxels do")
+    is_refused(file, tmp_path, "ends before its voxels do")
+    file.write_bytes(whole)
+    assert geometry_of(folder)["size"] == [7, 6, 3]

@@ -49,6 +49,11 @@ def test_pictures_are_measured_in_pixels(tmp_path, write):
 def test_dicom_without_spacing(spacing, unit, tmp_path):
     path = write_dicom(tmp_path / "a.dcm", discs()[0], spacing=spacing)
     assert run("agree", "--rater", f"A={path}", "--json", "-").json["geometry"]["unit"] == unit
+    # In a folder too, alone and with others.
+    for number in range(2):
+        write_dicom(tmp_path / f"{number}.dcm", discs()[0], (0, 0, 2 * number), spacing=spacing)
+        path.unlink(missing_ok=True)
+        assert run("agree", "--rater", f"A={tmp_path}", "--json", "-").json["geometry"]["unit"] == unit
 
 
 def test_masks_in_pixels_follow_the_image(tmp_path):
@@ -63,6 +68,9 @@ def test_masks_in_pixels_follow_the_image(tmp_path):
     # Of another size they are refused as ever.
     write_png(tmp_path / "A.png", masks[0][:, 1:] * 255)
     refused("agree", *raters(files), "--image", image, says="another size")
+    # Nor is a pixel taken for a millimeter.
+    refused("agree", *raters(files), "--image", image, "--resample", says=["another size", "without spacing cannot be resampled"])
+    refused("agree", *raters(files), "--resample", says=["another size", "without spacing cannot be resampled"])
 
 
 def test_band_counts_pixels(tmp_path):

@@ -193,16 +193,18 @@ def at_spacing(array, old, new):
     return array
 
 
-def test_a_volume_of_another_spacing(tmp_path):
-    spacing = [1.0, 1.0, 1.5]
+@pytest.mark.parametrize("spacing, shape, inner", [([1.0, 1.0, 1.5], (9, 20, 24), (12, 16, 30)),
+                                                   ([1.0, 1.3, 1.5], (9, 12, 16), (12, 7, 20))])
+def test_a_volume_of_another_spacing(spacing, shape, inner, tmp_path):
+    """In the second grid the last rows lie outside of what the network saw."""
     net = write_model(tmp_path / "m.safetensors", arch="unet3d", spacing=spacing)
-    volume = picture("coarse", 9, 20, 24)
+    volume = picture("coarse", *shape)
     geometry = {"spacing": [1.25, 0.8, 2.0], "origin": [1, 2, 3], "direction": rotation(15)}
     write_image(tmp_path / "v.nrrd", volume, **geometry)
     done = run("predict", "--model", tmp_path / "m.safetensors", "--image", tmp_path / "v.nrrd", "-o", tmp_path)
-    assert "resampled from 1.25 x 0.8 x 2 mm to the model's 1 x 1 x 1.5 mm" in done.err
+    assert f"resampled from 1.25 x 0.8 x 2 mm to the model's 1 x {spacing[1]:g} x 1.5 mm" in done.err
     seen = at_spacing(volume.astype(np.float64), geometry["spacing"], spacing)
-    assert seen.shape == (12, 16, 30)
+    assert seen.shape == inner
     inside = levels_of(net, ((seen - 0.5) / 2).astype(np.float32)[None])
     # Back: along each axis the old centres in new voxels.
     expected = inside
@@ -216,7 +218,7 @@ def test_a_volume_of_another_spacing(tmp_path):
     same_place(levels, geometry)
     assert np.abs(levels.array - expected).max() < 1e-5
     # The model's own spacing, within a header's rounding: nothing is resampled.
-    write_image(tmp_path / "w.nrrd", volume, spacing=[1.0001, 1, 1.5])
+    write_image(tmp_path / "w.nrrd", volume, spacing=[1.0001, *spacing[1:]])
     assert "resampled" not in run("predict", "--model", tmp_path / "m.safetensors", "--image", tmp_path / "w.nrrd", "-o", tmp_path).err
     net.close()
 
@@ -454,6 +456,25 @@ def test_judged_by_the_readout_that_was_predicted(flat, tmp_path):
     run("predict", "--model", model, "--data", data, "-o", out, "--no-levels", "--readout", "expected")
     refused("evaluate", "--data", data, "--pred", out, "--readout", "majority", says=["k0_prob.nrrd", "readout expected", "majority"])
     assert ", readout expected\n" in run("evaluate", "--data", data, "--pred", out).out
+
+
+def test_only_what_a_manifest_names_is_removed(flat, tmp_path):
+    model, _, _ = flat
+    data, out = make_list(tmp_path), tmp_path / "out"
+    out.mkdir()
+    (out / "k0_uncertainty.nrrd").write_bytes(b"of a person")
+    run("predict", "--model", model, "--data", data, "-o", out)
+    assert (out / "k0_uncertainty.nrrd").read_bytes() == b"of a person"
+    # Predicted in another way: what was written for the others is not judged any more, and goes when they are predicted again.
+    one = json.loads(data.read_text("utf-8"))
+    one = {"raters": one["raters"], "test": [case for split in ("training", "validation", "test") for case in one.get(split, []) if case["id"] == "k1"]}
+    (tmp_path / "one.json").write_text(json.dumps(one))
+    run("predict", "--model", model, "--data", tmp_path / "one.json", "-o", out, "--readout", "at-least:1")
+    assert [entry["case"] for entry in manifest(out)["cases"]] == ["k1"] and (out / "k2_levels.nrrd").exists()
+    assert [entry["case"] for entry in manifest(out)["superseded"]] == ["k0", "k2"]
+    run("predict", "--model", model, "--data", data, "-o", out, "--readout", "at-least:1", "--no-levels")
+    assert names(out) == {f"k{i}_{k}.nrrd" for i in range(3) for k in ("prob", "mask")} | {"predictions.json", "k0_uncertainty.nrrd"}
+    assert manifest(out)["superseded"] == []
 
 
 def test_an_interrupted_run_leaves_no_stale_names(flat, tmp_path):
