@@ -170,6 +170,7 @@ TrainingResult Trained(const TrainingOptions& options, const std::vector<Input>&
     list = WriteCases(*folder, inputs);
     own.List = &list;
   }
+  const bool isFree = TrainingFileInTheWay(options.Output).empty(); // otherwise somebody else has begun to train to this file
   try
   {
     TrainingResult result = TrainModel(own);
@@ -181,7 +182,7 @@ TrainingResult Trained(const TrainingOptions& options, const std::vector<Input>&
   }
   catch (const std::exception& error)
   {
-    if (!IsThere(options.Output))
+    if (isFree && !IsThere(options.Output))
     {
       RemoveTraining(options.Output);
     }

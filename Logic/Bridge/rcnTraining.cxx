@@ -479,6 +479,7 @@ private:
   int SinceBest_ = 0;
   bool Finished_ = false;
   bool HasCheckpoint_ = false;    // of this training
+  bool LabelsSaid_ = false;
   TrainingEpoch Pending_;         // of the epoch under way
   double SecondsBefore_ = 0, Start_ = 0, LastCheckpoint_ = 0, ValidationSeconds_ = 0;
 
@@ -559,6 +560,7 @@ void Training::ReadAll(const std::vector<Case>& cases, std::vector<size_t>& numb
   };
   SharedRecords errors;
   std::string mine; // Facts, one after another
+  std::string labels;
   const size_t first = this->Store_->Count();
   for (size_t i = 0; i < cases.size(); ++i)
   {
@@ -572,10 +574,7 @@ void Training::ReadAll(const std::vector<Case>& cases, std::vector<size_t>& numb
     try
     {
       const LoadedCase& loaded = this->Store_->Get(number);
-      if (!this->Workspace_.LabelRemark().empty())
-      {
-        this->Remark(this->Workspace_.LabelRemark());
-      }
+      labels = labels.empty() ? this->Workspace_.LabelRemark() : labels;
       facts = { loaded.Geometry, static_cast<int32_t>(loaded.Channels.size()), loaded.Marked };
     }
     catch (const Error& error)
@@ -589,6 +588,14 @@ void Training::ReadAll(const std::vector<Case>& cases, std::vector<size_t>& numb
     mine.append(reinterpret_cast<const char*>(&facts), sizeof facts);
   }
   errors.Merge(this->Processes_);
+  for (const std::string& remark : this->Processes_.Gather(labels))
+  {
+    if (!remark.empty() && !this->LabelsSaid_)
+    {
+      this->Remark(remark); // once, whichever process has read the case
+      this->LabelsSaid_ = true;
+    }
+  }
   const std::vector<std::string> all = this->Processes_.Gather(mine);
   std::vector<size_t> taken(all.size(), 0);
   for (size_t i = 0; i < cases.size(); ++i)
@@ -1355,7 +1362,7 @@ bool Training::ResumeState()
     if (!json_equal(value, json_object_get(then, key)))
     {
       throw Error(RCN_EINVALID, path + " was made with another value of " + key +
-        "; resume with the options that it was started with, or start anew without --resume.");
+        "; resume with the options that it was started with, or start anew with --overwrite instead of --resume.");
     }
   }
   Check(rcn_train_load(this->Trainer_.get(), path.c_str()), this->Context_);

@@ -157,7 +157,7 @@ std::string Summary(const TrainingResult& result)
     add((result.KeptStart ? "after (unchanged, readout " : result.HasBefore ? "after (readout " : "model (readout ") + result.Readout + ")", result.After);
     text += table.Text() + WorstBinInWords(result.After) + "\n";
   }
-  return text + (result.KeptStart ? "Unchanged: " : "Written: ") + result.Model + (result.KeptStart ? " (the model that training started from), " : " (the model), ") +
+  return text + (result.KeptStart ? "Unchanged: " : "Written: ") + result.Model + (result.KeptStart ? " (the model that training started from); written: " : " (the model), ") +
     result.Log + " (each epoch)\n";
 }
 

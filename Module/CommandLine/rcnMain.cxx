@@ -93,7 +93,7 @@ int Run(const std::vector<std::string>& words, const std::vector<rcn::Command>& 
     const rcn::Arguments arguments = rcn::ParseArguments(rest, "rater-consensus " + command.Name, command.Options);
     rcn::Processes::Start();
     // What cannot be shared out is the first process's alone; the others wait for it to end.
-    static const std::set<std::string> trains = { "study", "train" }, lists = { "agree", "evaluate", "fuse", "predict" };
+    static const std::set<std::string> trains = { "study", "train" }, lists = { "agree", "evaluate", "fuse", "predict", "recalibrate" };
     const bool shared = trains.count(command.Name) || (lists.count(command.Name) && arguments.Has("--data"));
     const bool isFirst = rcn::Processes::All().IsFirst();
     const std::string sentence = isFirst ? rcn::CheckFiles(command, arguments) : "";

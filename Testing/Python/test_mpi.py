@@ -166,14 +166,16 @@ def without_times(path):
     return json.dumps(result)
 
 
-@pytest.mark.parametrize("command", ["agree", "fuse", "predict", "evaluate"])
+@pytest.mark.parametrize("command", ["agree", "fuse", "predict", "evaluate", "recalibrate"])
 @pytest.mark.parametrize("count", [2, 4])
 def test_lists_give_the_same(data, alone, predicted, tmp_path, command, count):
     """Files, tables, remarks and exit code are those of one process, where one case of the list is damaged."""
     words = {"agree": ["--csv", "a.csv", "--json", "a.json"],
              "fuse": ["--method", "random", "-o", "maps", "--format", ".png", "--type", "uint8", "--json", "f.json"],
              "predict": ["--model", alone, "-o", "maps", "--json", "p.json"],
-             "evaluate": ["--pred", predicted, "--versus", predicted, "--region", "box", "--json", "e.json", "--plot", "e.svg"]}[command]
+             "evaluate": ["--pred", predicted, "--versus", predicted, "--region", "box", "--json", "e.json", "--plot", "e.svg"],
+             "recalibrate": ["--method", "temperature", "--split", "training", "--pred", predicted, "-o", "c.json", "--json", "r.json",
+                             "--force"]}[command]
     content = json.loads(data.read_text("utf-8"))
     bad = {**content["training"][2], "id": "damaged", "image": "damaged.png"}
     bad["label"] = {name: "damaged.png" for name in bad["label"]}
