@@ -356,7 +356,7 @@ public:
       keys << key(qRcnStyle::muted(palette), QStringLiteral("╌╌"), qRcnReliabilityDiagram::tr("as it should be"));
       keys << key(qRcnStyle::mixed(palette.color(QPalette::Base), qRcnStyle::warning(palette), 0.45), QStringLiteral("▆"), qRcnReliabilityDiagram::tr("gap"));
       keys << (HasBand(report) ? key(qRcnStyle::mixed(palette.color(QPalette::Base), qRcnStyle::accent(palette), 0.45), QStringLiteral("▆"),
-                                   qRcnReliabilityDiagram::tr("95&nbsp;% of %1").arg(qRcnStyle::counted(static_cast<int64_t>(report.Cases), "case")))
+                                   qRcnReliabilityDiagram::tr("95&nbsp;% of %1").arg(QString::fromStdString(rcn::UnitsInWords(report))))
           : rcn::NoIntervalInWords(report).empty() ? qRcnReliabilityDiagram::tr("no interval for these bins")
                                                    : QString::fromStdString(rcn::NoIntervalInWords(report)));
       this->Key->setText(keys.join(QStringLiteral(" &nbsp; ")));

@@ -1283,6 +1283,13 @@ const std::vector<FigureName>& FigureNames()
   return names;
 }
 
+std::string UnitsInWords(const EvaluationReport& report)
+{
+  const bool patients = report.Patients < report.Cases;
+  return patients ? Counted(static_cast<int64_t>(report.Patients), "patient")
+                  : Counted(static_cast<int64_t>(report.Cases), "case");
+}
+
 std::string NoIntervalInWords(const EvaluationReport& report)
 {
   return report.Cases == 1                   ? "one case: no interval"
@@ -1310,7 +1317,8 @@ std::vector<std::string> RemarksInWords(const EvaluationReport& report)
   }
   if (!report.EmptyCases.empty())
   {
-    remarks.push_back("Dice: in " + named(report.EmptyCases) + " neither the reference nor the prediction marks anything; left out of the mean.");
+    remarks.push_back("Dice: in " + named(report.EmptyCases) +
+      " the reference marks nothing and nothing is predicted, or the reference is missing; left out of the mean.");
   }
   if (report.Cases > 1 && report.Patients < RCN_INTERVAL_UNITS)
   {
@@ -1402,8 +1410,11 @@ Figure ReliabilityDiagram(const EvaluationReport& report, const std::string& tit
   }
   const bool band = std::any_of(report.BandLow.begin(), report.BandLow.end(), [](double low) { return std::isfinite(low); });
   figure.Text(frame.Left + 12, y += 16,
-    band ? "blue band: 95 % interval over " + Counted(static_cast<int64_t>(report.Patients), report.Patients < report.Cases ? "patient" : "case")
-         : NoIntervalInWords(report).empty() ? "bins of equal mass: no band" : NoIntervalInWords(report), 11, Anchor::Start, "#1f5f94");
+    band ? "blue band: 95 % interval over " + UnitsInWords(report)
+      : !NoIntervalInWords(report).empty() ? NoIntervalInWords(report)
+      : std::isfinite(report.MassEce)      ? "bins of equal mass: no band"
+                                           : "fewer than " + std::to_string(RCN_INTERVAL_UNITS) + " in each bin: no band",
+    11, Anchor::Start, "#1f5f94");
   DrawHistogram(figure, report, frame, frame.Top + frame.Side + 14, 110);
   figure.Text(16, 658, "For research, not for clinical use.", 10, Anchor::Start, "#666");
   return figure;

@@ -110,7 +110,7 @@ struct EvaluationReport
 {
   size_t Cases = 0;
   size_t Patients = 0; ///< as many as cases where the list names none
-  std::vector<std::string> EmptyCases;    ///< neither the reference nor the prediction marks anything there: they have no Dice
+  std::vector<std::string> EmptyCases;    ///< the reference marks nothing there and nothing is predicted, or it is missing: they have no Dice
   std::vector<std::string> CircularCases; ///< their maps were made of the very raters who judge them
   int64_t Voxels = 0, Pairs = 0;
   double Figures[RCN_FIGURES];
@@ -206,6 +206,9 @@ struct FigureName
 
 /// Those that are shown, in order; AUC, which has an exact value besides, is not among them.
 const std::vector<FigureName>& FigureNames();
+
+/// What intervals are over: "12 patients" where there are fewer of them than cases, otherwise "20 cases".
+std::string UnitsInWords(const EvaluationReport& report);
 
 /// Why there are no intervals: "one case: no interval", "fewer than 5 patients: no interval"; empty where there are.
 std::string NoIntervalInWords(const EvaluationReport& report);

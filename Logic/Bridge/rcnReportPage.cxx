@@ -114,7 +114,7 @@ struct Agreement
   Spread Union, Majority, Intersection, Disputed, DisputedShare;
   std::map<int, std::vector<Spread>> Levels; ///< by how many raters answered: extent of levels 1 ... K
   std::string Heading, Unit, Length; ///< "Volume (mL)", " mL", "mm"
-  bool MixedExtents = false;
+  bool MixedExtents = false, MixedLengths = false;
 
   void Add(const rcn_agreement& figures, const Extent& extent);
 };
@@ -125,6 +125,7 @@ void Agreement::Add(const rcn_agreement& f, const Extent& extent)
   this->Raters.resize(count);
   this->Pairs.resize(count * count);
   this->MixedExtents = this->MixedExtents || (!this->Heading.empty() && this->Heading != extent.Heading);
+  this->MixedLengths = this->MixedLengths || (!this->Length.empty() && this->Length != extent.Length);
   this->Heading = extent.Heading;
   this->Unit = extent.Unit;
   this->Length = extent.Length;
@@ -193,6 +194,14 @@ void Agreement::Add(const rcn_agreement& f, const Extent& extent)
       one.second.assign(one.second.size(), Spread());
     }
     this->Union = this->Majority = this->Intersection = this->Disputed = Spread();
+  }
+  if (this->MixedLengths) // nor would one of millimetres and pixels
+  {
+    this->Length = "mm or pixels";
+    for (Pair& pair : this->Pairs)
+    {
+      pair.Hausdorff = pair.Surface = Spread();
+    }
   }
 }
 
@@ -931,7 +940,7 @@ void Report::WriteModels()
     { RCN_DICE_POOLED, "Dice, pooled", "the same over all voxels together: large structures count most; higher is better", 1 },
   };
   PageTable table;
-  table.Caption = "Each model " + std::string(this->Cases_.size() > 1 ? "with 95 % intervals over cases" : "on this case") +
+  table.Caption = "Each model " + std::string(this->Cases_.size() > 1 ? "with 95 % intervals" : "on this case") +
     "; the best of its region is marked, ≈ those that cannot be told apart from it";
   table.Columns = { "Model", "Region" };
   for (const auto& column : columns)
@@ -978,10 +987,11 @@ void Report::WriteModels()
       table.Rows[firstRow + best][c + 2].Mark = CellMark::Best;
       for (size_t i = 0; i < shown.size(); ++i)
       {
-        if (i != best && std::isfinite(value(i)) && this->Cases_.size() > 1)
+        if (i != best && std::isfinite(value(i)))
         {
+          // Not told apart where there is no interval.
           const rcn_interval difference = shown[i]->Judges[g]->Compare(*shown[best]->Judges[g])[columns[c].Figure];
-          if (difference.low <= 0 && difference.high >= 0)
+          if (!(difference.low > 0 || difference.high < 0))
           {
             table.Rows[firstRow + i][c + 2].Mark = CellMark::Tie;
           }

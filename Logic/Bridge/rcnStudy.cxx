@@ -620,6 +620,14 @@ std::string BestInWords(const StudyResult& result, size_t column)
       ties += (ties.empty() ? "" : ", ") + NameOf(row);
     }
   }
+  if (best.empty())
+  {
+    return "undefined on these test cases.";
+  }
+  if (result.Rows.size() == 1)
+  {
+    return best + "; there is no other to compare with.";
+  }
   return best + (ties.empty() ? "; all others are told apart from it." : "; not told apart from it: " + ties + ".");
 }
 
@@ -629,7 +637,7 @@ const char* const Legend =
   "otherwise over test cases; none below five. MR-ECE: how far the probability is from the share of raters "
   "who mark the voxel, on average; box: around all marks and 20 voxels; band: near the contour; disputed: where raters disagree; "
   "whole: the image. AUC, Dice and Brier: in the box, AUC and Dice against the majority of the raters, Brier against all of them; "
-  "Dice: the mean over cases, without those where neither the reference nor the prediction marks anything; pooled: over all voxels together. Strategies that predict levels "
+  "Dice: the mean over cases, without those where no majority marks anything and nothing is predicted; pooled: over all voxels together. Strategies that predict levels "
   "are judged with both readouts: majority, the probability that a majority marks the voxel, and expected, the expected share of raters.";
 
 std::string SeedText(const StudyResult& result)
@@ -914,7 +922,8 @@ std::vector<std::string> StudyFiles(const StudyOptions& options, const DataList&
   {
     files.push_back((folder / name).string());
   }
-  for (const std::string& strategy : options.Strategies.empty() ? PaperStrategies() : options.Strategies)
+  const std::vector<std::string> names = options.Strategies.empty() ? PaperStrategies() : options.Strategies;
+  for (const std::string& strategy : std::set<std::string>(names.begin(), names.end())) // the study refuses one that is named twice
   {
     for (int seed = 0; seed < options.Seeds; ++seed)
     {

@@ -142,6 +142,24 @@ static void empty_cases(void) {
     compute(out, ctx, &s, NULL, 14);
     CHECK(out[RCN_DICE].units == 10 && out[RCN_MR_ECE].units == 14);
     CHECK(out[RCN_DICE].value == full[RCN_DICE].value && out[RCN_DICE].low == full[RCN_DICE].low);
+    CHECK(out[RCN_DICE_POOLED].units == 10);
+    CHECK(out[RCN_DICE_POOLED].low == full[RCN_DICE_POOLED].low);
+    /* Nor is a case without a reference evidence of what is measured against it. */
+    uint8_t none[2] = {RCN_NO_REFERENCE, RCN_NO_REFERENCE};
+    rcn_calib_case unanswered = nothing;
+    unanswered.reference = none;
+    CHECK(rcn_votes_pattern_count(votes) <= 2);
+    for (int c = 4; c < 14; ++c) {
+        rcn_calib_destroy(s.cases[c]);
+        CHECK_STATUS(rcn_calib_create(&s.cases[c], ctx, 1, NULL), RCN_OK);
+        CHECK_STATUS(rcn_calib_add(s.cases[c], ctx, &unanswered), RCN_OK);
+    }
+    compute(out, ctx, &s, NULL, 14);
+    CHECK(out[RCN_MR_ECE].units == 14 && isfinite(out[RCN_ECE].value));
+    for (int i = 0; i < RCN_FIGURES; ++i)
+        if (i == RCN_ECE || i == RCN_ECE_FOREGROUND || i == RCN_AUC_HISTOGRAM ||
+            i == RCN_DICE || i == RCN_DICE_POOLED)
+            CHECK(out[i].units == 0 && isnan(out[i].low));
     rcn_votes_destroy(votes);
     study_free(&s);
     rcn_context_destroy(ctx);

@@ -460,6 +460,8 @@ def test_intervals_are_over_patients(tmp_path):
     for key in ("mr_ece", "dice", "auc"):
         assert both["ci"][key] == pytest.approx(alone["ci"][key], abs=1e-6), key
     assert "20 cases" in run("evaluate", *study.words).out and "10 patients" in run("evaluate", *study.words).out
+    run("evaluate", *study.words, "--plot", tmp_path / "patients.svg")
+    assert "blue band: 95 % interval over 10 patients" in (tmp_path / "patients.svg").read_text("utf-8")
     for case in study.content["test"]:
         del case["patient"]
     low, high = evaluate(*study.words)["ci"]["mr_ece"]
@@ -504,7 +506,11 @@ def test_cases_without_marks_have_no_dice(tmp_path):
     assert answer["dice_empty_cases"] == ["blank"] and answer["dice"] == pytest.approx(expected * 5 / 6)
     assert "nobody" not in " ".join(answer["remarks"])  # one of three may have marked something: that is no majority
     assert "Dice, mean over cases" in done.out and "Dice, pooled over voxels" in done.out
-    assert "1 of 7 cases (blank) neither the reference nor the prediction marks anything; left out of the mean." in done.out
+    assert "1 of 7 cases (blank) the reference marks nothing and nothing is predicted, or the reference is missing; left out of the mean." in done.out
+    # Marks of a minority are marks: the box holds them, and nobody says that there are none.
+    study.add("minority", {**nothing, "A": np.pad(np.ones((2, 4, 4), np.uint8), ((1, 1), (4, 4), (4, 4)))}, np.full((4, 12, 12), .1, np.float32))
+    done = run("evaluate", *study.words)
+    assert "2 of 8 cases (blank, minority) the reference marks nothing" in done.out and "nobody marks" not in done.out
 
 
 @pytest.mark.parametrize("method, end", [("soft", ".nrrd"), ("median", ".nrrd"), ("staple", ".tif"), ("soft-gaussian", ".nrrd"),

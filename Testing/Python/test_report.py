@@ -8,7 +8,7 @@ import pytest
 
 from rcn_models import write_model
 from rcn_report_cases import levels_of, report_cases
-from rcn_testing import blobs, case, disc_list, leftovers, raters, read_nrrd, refused, run, write_nrrd  # noqa: F401
+from rcn_testing import blobs, case, disc_list, leftovers, raters, read_nrrd, refused, run, write_nrrd, write_png  # noqa: F401
 
 
 def tables(page):
@@ -125,6 +125,33 @@ def test_a_list_case_by_case(many):
     shown = re.findall(r"<h3>(c\d+)</h3>", page)
     disputed = sorted(rows, key=lambda row: -float(row["Disputed (%)"]))
     assert shown == [row["Case"] for row in disputed[:2]]
+
+
+def test_few_cases_tell_no_models_apart(tmp_path):
+    """Without an interval of the difference nothing is known about it."""
+    data = report_cases(tmp_path, counts=(0, 3, 3))
+    run("report", "--data", data, "--split", "test", "--pred", f"net={tmp_path / 'levels'}", "--pred", f"plain={tmp_path / 'prob'}",
+        "--readout", "expected", "-o", tmp_path / "r.html")
+    page = (tmp_path / "r.html").read_text("utf-8")
+    table = page[page.index("Each model"):]
+    table = table[:table.index("</table>")]
+    assert table.count("number best") == 15 and table.count("≈ ") == 15 + 1  # the caption
+
+
+def test_lengths_in_pixels_and_in_millimeters_have_no_mean(tmp_path):
+    y, x = np.mgrid[:32, :32]
+    cases = []
+    for i in range(2):
+        label = {}
+        for name, radius in (("A", 6), ("B", 9)):
+            mask = (np.hypot(y - 16, x - 16) < radius).astype(np.uint8)
+            label[name] = f"{i}{name}" + (".nrrd" if i else ".png")
+            write_nrrd(tmp_path / label[name], mask, spacing=(5, 5)) if i else write_png(tmp_path / label[name], 255 * mask)
+        cases.append({"id": f"c{i}", "label": label})
+    (tmp_path / "list.json").write_text(json.dumps({"raters": ["A", "B"], "test": cases}))
+    run("report", "--data", tmp_path / "list.json", "--surfaces", "-o", tmp_path / "r.html")
+    pair, = table_of((tmp_path / "r.html").read_text("utf-8"), "Pairs of raters")
+    assert pair["Hausdorff 95 % (mm or pixels)"] == pair["Mean surface distance (mm or pixels)"] == "–" and float(pair["Dice"]) > 0
 
 
 def test_the_headline_stands_beside_the_contour(many):

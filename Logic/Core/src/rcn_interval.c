@@ -195,15 +195,30 @@ static void leave_unit(int64_t unit, int thread, void *payload) {
     }
 }
 
+/* How much of a case a figure rests on: voxels, or cases. */
+static double weight_of(const rcn_calib *calib, int figure) {
+    const double *reference = calib->sums + rcn__sum_reference(calib);
+    double voxels = 0;
+    switch (figure) {
+        case RCN_DICE:
+        case RCN_DICE_POOLED: return calib->sums[RCN_SUM_DICE_CASES];
+        case RCN_RPS: return calib->sums[RCN_SUM_RPS_VOXELS];
+        case RCN_ECE:
+        case RCN_ECE_FOREGROUND:
+        case RCN_AUC_HISTOGRAM: /* a rater who is the reference may not have answered the case */
+            for (int b = 0; b < calib->options.bins; ++b) voxels += reference[3 * b];
+            return voxels;
+        default: return calib->sums[RCN_SUM_VOXELS];
+    }
+}
+
 /* Whether a unit says something about a figure: a case where nothing is marked has no Dice, and
  * leaving it out would make a mean of few look like one of many. */
 static int says_something(const leave_job *job, int64_t unit, int figure) {
-    const int sum = figure == RCN_DICE  ? RCN_SUM_DICE_CASES
-                    : figure == RCN_RPS ? RCN_SUM_RPS_VOXELS
-                                        : RCN_SUM_VOXELS;
     for (int m = 0; m < 2; ++m)
         for (int64_t i = 0; job->models[m] && i < job->runs * job->count; ++i)
-            if (job->unit_of[i % job->count] == unit && job->models[m][i]->sums[sum] > 0) return 1;
+            if (job->unit_of[i % job->count] == unit && weight_of(job->models[m][i], figure) > 0)
+                return 1;
     return 0;
 }
 

@@ -181,8 +181,8 @@ typedef enum rcn_figure {
     RCN_AUC_PAIRS_HISTOGRAM, /* ... over all pairs, from the fine histogram: an approximation, for
                                 intervals; the exact ones are in rcn_auc.h */
     RCN_DICE,        /* 2 |P and R| / (|P| + |R|), P: p >= threshold, R: the reference; the mean
-                        over cases. Cases where both are empty are left out: nobody marks anything,
-                        nothing is predicted, and there is no overlap to measure */
+                        over cases. Cases where both are empty are left out, as are those without
+                        a reference: there is no overlap to measure */
     RCN_DICE_POOLED, /* the same over the voxels of all cases together, so that large structures
                         count most; NaN when both are empty everywhere */
     RCN_SOFT_DICE,   /* mean Dice of p >= t and m >= t, t = .1, .3, .5, .7, .9; pooled */
