@@ -427,7 +427,7 @@ def test_two_machines(data, alone, tmp_path, two_machines):
               "10.213.77.0/24", str(PROGRAM)]
     model = tmp_path / "m.safetensors"
     words = ["train", "--data", str(data), "-o", str(model), *quick(batch=4, samples=2, rate=0.003, threads=1)]
-    done = subprocess.run([*launch, *words], capture_output=True, timeout=240, env=ENVIRONMENT, text=True)
+    done = subprocess.run([*launch, *words], capture_output=True, timeout=240, env=ENVIRONMENT, text=True, encoding="utf-8")
     assert done.returncode == 0, done.stderr
     same_course(alone, model)
     content = json.loads(data.read_text("utf-8"))
@@ -435,6 +435,6 @@ def test_two_machines(data, alone, tmp_path, two_machines):
     (data.parent / "away.json").write_text(json.dumps(content))
     words[2] = str(data.parent / "away.json")
     words.append("--overwrite")
-    done = subprocess.run([*launch, *words], capture_output=True, timeout=240, env=ENVIRONMENT, text=True)
+    done = subprocess.run([*launch, *words], capture_output=True, timeout=240, env=ENVIRONMENT, text=True, encoding="utf-8")
     lines = messages(done.stderr)
     assert done.returncode == 2 and len(lines) == 1 and "process 1 of 2 on second-machine" in lines[0] and "away.png" in lines[0], done.stderr
