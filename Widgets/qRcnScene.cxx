@@ -357,8 +357,11 @@ QVector<double> qRcnScene::levelVolumes() const
     const rcn_pattern* patterns = rcn_votes_patterns(this->Votes.get());
     for (int64_t p = 0; p < rcn_votes_pattern_count(this->Votes.get()); ++p)
     {
-      volumes[CountBits(patterns[p].marked)] +=
-        static_cast<double>(patterns[p].voxels) * this->extent().PerVoxel;
+      // The table also has patterns that no voxel carries, with marks of raters who did not answer.
+      if (patterns[p].voxels > 0)
+      {
+        volumes[CountBits(patterns[p].marked)] += static_cast<double>(patterns[p].voxels) * this->extent().PerVoxel;
+      }
     }
   }
   return volumes;
