@@ -153,10 +153,10 @@ std::shared_ptr<void> AllocateBuffer(int64_t elements, size_t size, const std::s
   return std::shared_ptr<void>(buffer, std::free);
 }
 
-/// "Segment0_Name", "Segment0_LabelValue", ... as Slicer writes them.
 /// ITK's name for a description; NRRD and MetaImage keep it.
 const char* const NoteKey = "ITK_FileNotes";
 
+/// "Segment0_Name", "Segment0_LabelValue", ... as Slicer writes them.
 std::vector<Segment> ReadSegments(const itk::MetaDataDictionary& dictionary)
 {
   std::vector<Segment> segments;

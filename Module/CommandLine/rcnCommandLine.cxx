@@ -270,13 +270,11 @@ std::vector<NamedFile> FilesIn(const std::string& folder, const std::string& nam
   return files;
 }
 
-} // namespace
-
-std::vector<NamedFile> FilesRead(const std::vector<Option>& options, const Arguments& arguments)
+/// `cases`: of --data, which is read once.
+std::vector<NamedFile> FilesReadFor(const std::vector<Option>& options, const Arguments& arguments, const DataList& cases)
 {
   std::vector<NamedFile> files;
   const auto add = [&files](const std::vector<NamedFile>& more) { files.insert(files.end(), more.begin(), more.end()); };
-  const DataList cases = ListOf(arguments.Get("--data"));
   std::error_code ignored;
   for (const Option& option : options)
   {
@@ -286,7 +284,7 @@ std::vector<NamedFile> FilesRead(const std::vector<Option>& options, const Argum
       switch (option.Use)
       {
         case FileUse::ReadList:
-          add(FilesOf(ListOf(value), name));
+          add(FilesOf(name == "--data" ? cases : ListOf(value), name));
           continue;
         case FileUse::Written:
           continue;
@@ -317,8 +315,16 @@ std::vector<NamedFile> FilesRead(const std::vector<Option>& options, const Argum
   return files;
 }
 
+} // namespace
+
+std::vector<NamedFile> FilesRead(const std::vector<Option>& options, const Arguments& arguments)
+{
+  return FilesReadFor(options, arguments, ListOf(arguments.Get("--data")));
+}
+
 std::string CheckFiles(const Command& command, const Arguments& arguments)
 {
+  const DataList cases = ListOf(arguments.Get("--data"));
   std::vector<NamedFile> outputs;
   for (const Option& option : command.Options)
   {
@@ -331,7 +337,7 @@ std::string CheckFiles(const Command& command, const Arguments& arguments)
   {
     try
     {
-      const std::vector<NamedFile> more = command.Outputs(arguments, ListOf(arguments.Get("--data")));
+      const std::vector<NamedFile> more = command.Outputs(arguments, cases);
       outputs.insert(outputs.end(), more.begin(), more.end());
     }
     catch (const Error&)
@@ -339,7 +345,7 @@ std::string CheckFiles(const Command& command, const Arguments& arguments)
       // the command says what is wrong with its options
     }
   }
-  return CheckOverwrite(outputs, FilesRead(command.Options, arguments));
+  return CheckOverwrite(outputs, FilesReadFor(command.Options, arguments, cases));
 }
 
 // ---- tables and numbers ----------------------------------------------------------------------------

@@ -10,6 +10,7 @@
 #include "rcnImageIO.h"
 #include "rcnJson.h"
 #include "rcnOverwrite.h"
+#include "rcnPredictionFolder.h"
 
 namespace rcn
 {
@@ -690,8 +691,8 @@ Session SaveSession(const Session& session, const std::string& path, const Sessi
     const fs::path target = fs::path(saved.Folder) / Absolute(file).lexically_relative(Absolute(session.Folder));
     MakeFolder(target.parent_path().string());
     CopyFile(file, target.string());
-    // Predictions go with their manifest (rcnPredictionFolder.h).
-    const fs::path manifest = fs::path(file).parent_path() / "predictions.json";
+    // Predictions go with their manifest.
+    const fs::path manifest = PredictionFolder::ManifestOf(fs::path(file).parent_path().string());
     std::error_code ignored;
     if (fs::exists(manifest, ignored))
     {
