@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "rcnMrmlCase.h"
 
 #include <algorithm>
@@ -63,8 +64,8 @@ namespace
 {
 
 /// A mask in the image's grid, whatever transforms are above the two of them; nearest neighbour, 0 outside.
-Volume InGridOf(vtkMRMLScalarVolumeNode* image, vtkOrientedImageData* mask, vtkMRMLTransformableNode* owner,
-  const std::string& name)
+Volume InGridOf(
+  vtkMRMLScalarVolumeNode* image, vtkOrientedImageData* mask, vtkMRMLTransformableNode* owner, const std::string& name)
 {
   vtkNew<vtkOrientedImageData> reference, resampled;
   reference->SetExtent(image->GetImageData()->GetExtent());
@@ -86,8 +87,8 @@ RaterMask SegmentMask(Node* node, int n, vtkMRMLSegmentationNode* segmentation)
   const std::string name = node->GetNthRaterName(n), id = node->GetNthRaterSegmentID(n);
   if (!segmentation->GetSegmentation() || !segmentation->GetSegmentation()->GetSegment(id))
   {
-    throw Error(RCN_EDATA, "The segment of rater " + name + " is no longer in " + NameOf(segmentation) +
-      "; choose the raters again.");
+    throw Error(
+      RCN_EDATA, "The segment of rater " + name + " is no longer in " + NameOf(segmentation) + "; choose the raters again.");
   }
   vtkNew<vtkOrientedImageData> mask;
   // Of several segments in one layer the node takes out the one; only what has no label map yet is converted, by itself.
@@ -204,9 +205,8 @@ Input Gather(Node* node, bool raters)
   {
     vtkMRMLNode* const source = node->GetNthRaterNode(n);
     auto* const segmentation = vtkMRMLSegmentationNode::SafeDownCast(source);
-    input.Masks.push_back(segmentation
-        ? SegmentMask(node, n, segmentation)
-        : LabelMapMask(node, n, vtkMRMLScalarVolumeNode::SafeDownCast(source)));
+    input.Masks.push_back(
+      segmentation ? SegmentMask(node, n, segmentation) : LabelMapMask(node, n, vtkMRMLScalarVolumeNode::SafeDownCast(source)));
   }
   return input;
 }
@@ -275,8 +275,7 @@ Provenance ProvenanceOf(vtkMRMLNode* map)
 vtkMRMLScalarVolumeNode* JudgedMap(Node* node)
 {
   auto* const probability = vtkMRMLScalarVolumeNode::SafeDownCast(node->GetNodeReference(Node::GetProbabilityRole()));
-  return probability ? probability
-                     : vtkMRMLScalarVolumeNode::SafeDownCast(node->GetNodeReference(Node::GetHeatmapRole()));
+  return probability ? probability : vtkMRMLScalarVolumeNode::SafeDownCast(node->GetNodeReference(Node::GetHeatmapRole()));
 }
 
 std::vector<vtkMRMLScalarVolumeNode*> LevelNodes(Node* node)

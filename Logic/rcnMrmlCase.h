@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A case of a scene as the work sees it: voxels, names and options by value, without MRML. For the main thread.
 #ifndef rcnMrmlCase_h
 #define rcnMrmlCase_h
@@ -53,8 +54,8 @@ void CheckFinite(const Input& input);
 /// What a probability's node remembers of the prediction it came from, beyond the voxels.
 struct Provenance
 {
-  std::string Readout;    ///< empty: no prediction, but a consensus map
-  std::string Correction; ///< the file it was corrected by, or the model's; empty: by none
+  std::string Readout;     ///< empty: no prediction, but a consensus map
+  std::string Correction;  ///< the file it was corrected by, or the model's; empty: by none
   bool FittedHere = false; ///< the correction was fitted to this very case
 };
 void SetProvenance(vtkMRMLNode* map, const Provenance& provenance);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "rcnMrmlResults.h"
 
 #include <algorithm>
@@ -81,8 +82,8 @@ vtkMRMLColorTableNode* ConsensusColors(vtkMRMLScene* scene)
       return vtkMRMLColorTableNode::SafeDownCast(one);
     }
   }
-  auto* const colors = vtkMRMLColorTableNode::SafeDownCast(
-    scene->AddNewNodeByClass("vtkMRMLColorTableNode", "Rater Consensus"));
+  auto* const colors =
+    vtkMRMLColorTableNode::SafeDownCast(scene->AddNewNodeByClass("vtkMRMLColorTableNode", "Rater Consensus"));
   colors->SetTypeToUser();
   colors->SetAttribute(PaletteAttribute, rcn_palette_name(RCN_PALETTE_GREEN));
   colors->SetDescription("Share of raters, or probability: dark green is few, yellow is all");
@@ -99,8 +100,8 @@ vtkMRMLColorTableNode* ConsensusColors(vtkMRMLScene* scene)
   return colors;
 }
 
-void AddSegment(vtkMRMLSegmentationNode* segmentation, const std::string& id, const std::string& name,
-  const Volume& mask, const uint8_t rgb[3])
+void AddSegment(vtkMRMLSegmentationNode* segmentation, const std::string& id, const std::string& name, const Volume& mask,
+  const uint8_t rgb[3])
 {
   vtkNew<vtkOrientedImageData> image;
   image->vtkImageData::DeepCopy(VtkFromVolume(mask));
@@ -162,8 +163,8 @@ public:
     return result;
   }
 
-  vtkMRMLScalarVolumeNode* ShowMap(const char* role, const std::string& what, vtkImageData* image,
-    const rcn_geometry& geometry, double most, int n = 0)
+  vtkMRMLScalarVolumeNode* ShowMap(
+    const char* role, const std::string& what, vtkImageData* image, const rcn_geometry& geometry, double most, int n = 0)
   {
     auto* const volume = this->Result<vtkMRMLScalarVolumeNode>(role, "vtkMRMLScalarVolumeNode", what, n);
     vtkNew<vtkMatrix4x4> ijkToRas;
@@ -232,8 +233,7 @@ public:
       rcn_color_share(rgb, static_cast<double>(k) / static_cast<double>(masks.size()));
       this->ShowMask(prefix + std::to_string(k), "At least " + std::to_string(k) + " of " + count + whose, masks[k - 1], rgb);
     }
-    auto* const segmentation =
-      vtkMRMLSegmentationNode::SafeDownCast(this->Node_->GetNodeReference(Node::GetMaskRole()));
+    auto* const segmentation = vtkMRMLSegmentationNode::SafeDownCast(this->Node_->GetNodeReference(Node::GetMaskRole()));
     for (size_t n = masks.size() + 1; segmentation && n <= RCN_MAX_RATERS; ++n)
     {
       Drop(segmentation, prefix + std::to_string(n));
@@ -263,8 +263,8 @@ public:
     }
   }
 
-  vtkMRMLTableNode* ShowTable(const char* role, const std::string& what, const std::vector<vtkSmartPointer<vtkAbstractArray>>& columns,
-    int n = 0)
+  vtkMRMLTableNode* ShowTable(
+    const char* role, const std::string& what, const std::vector<vtkSmartPointer<vtkAbstractArray>>& columns, int n = 0)
   {
     auto* const node = this->Result<vtkMRMLTableNode>(role, "vtkMRMLTableNode", what, n);
     vtkNew<vtkTable> table;
@@ -318,8 +318,8 @@ std::string Words(double value)
 
 } // namespace
 
-void PublishAgreement(Node* node, const AgreementReport& report, const std::vector<std::string>& raters,
-  const rcn_geometry& geometry)
+void PublishAgreement(
+  Node* node, const AgreementReport& report, const std::vector<std::string>& raters, const rcn_geometry& geometry)
 {
   Publisher publisher(node);
   const rcn_agreement& figures = *report.Figures;
@@ -357,8 +357,8 @@ void PublishAgreement(Node* node, const AgreementReport& report, const std::vect
         const rcn_pair_agreement& pair = figures.pair[r * figures.raters + other];
         cells.push_back(Words(surface ? pair.hausdorff95_mm : pair.dice));
       }
-      columns.push_back(
-        TextColumn((surface ? "Hausdorff 95 % (" + extent.Length + ") with " : "Dice with ") + raters[static_cast<size_t>(other)], cells));
+      columns.push_back(TextColumn(
+        (surface ? "Hausdorff 95 % (" + extent.Length + ") with " : "Dice with ") + raters[static_cast<size_t>(other)], cells));
     }
   }
   publisher.ShowTable(Node::GetAgreementRole(), "agreement of raters", columns);
@@ -470,8 +470,8 @@ void PublishPrediction(Node* node, const PredictionNodes& prediction)
   Publisher publisher(node);
   const Prediction& maps = prediction.Maps;
   const rcn_geometry& geometry = maps.Probability.Geometry();
-  vtkMRMLScalarVolumeNode* const probability = publisher.ShowMap(Node::GetProbabilityRole(),
-    "probability (" + maps.Readout + ")", VtkFromVolume(maps.Probability), geometry, 1);
+  vtkMRMLScalarVolumeNode* const probability = publisher.ShowMap(
+    Node::GetProbabilityRole(), "probability (" + maps.Readout + ")", VtkFromVolume(maps.Probability), geometry, 1);
   SetProvenance(probability, prediction.Made);
   const std::string raters = std::to_string(std::max<size_t>(prediction.Levels.size(), 1) - 1);
   std::vector<vtkMRMLScalarVolumeNode*> volumes;
@@ -492,8 +492,8 @@ void PublishReliability(Node* node, const EvaluationReport& report, const Evalua
 {
   Publisher publisher(node);
   const std::string title = TitleOf(node);
-  auto* const chart = publisher.Result<vtkMRMLPlotChartNode>(
-    Node::GetChartRole(), "vtkMRMLPlotChartNode", "predicted and observed");
+  auto* const chart =
+    publisher.Result<vtkMRMLPlotChartNode>(Node::GetChartRole(), "vtkMRMLPlotChartNode", "predicted and observed");
   chart->RemoveAllPlotSeriesNodeIDs();
   chart->SetTitle((title + ": promised and observed").c_str());
   chart->SetTitleFontSize(16); // a plot view is small
@@ -507,8 +507,7 @@ void PublishReliability(Node* node, const EvaluationReport& report, const Evalua
   int n = 0;
   const auto addSeries = [&](vtkMRMLTableNode* table, const char* y, const std::string& name, double r, double g, double b,
                            bool line) {
-    auto* const series =
-      publisher.Result<vtkMRMLPlotSeriesNode>(Node::GetSeriesRole(), "vtkMRMLPlotSeriesNode", name, n++);
+    auto* const series = publisher.Result<vtkMRMLPlotSeriesNode>(Node::GetSeriesRole(), "vtkMRMLPlotSeriesNode", name, n++);
     series->SetName(name.c_str());
     series->SetAndObserveTableNodeID(table->GetID());
     series->SetXColumnName("Predicted");
@@ -544,8 +543,7 @@ void PublishReliability(Node* node, const EvaluationReport& report, const Evalua
         pairs.push_back(static_cast<double>(bin.count));
       }
     }
-    vtkMRMLTableNode* const table = publisher.ShowTable(Node::GetReliabilityRole(),
-      std::string("reliability, ") + curve.second,
+    vtkMRMLTableNode* const table = publisher.ShowTable(Node::GetReliabilityRole(), std::string("reliability, ") + curve.second,
       { NumberColumn("Predicted", predicted), NumberColumn("Observed", observed), NumberColumn("From", lower),
         NumberColumn("To", upper), NumberColumn("Voxel-rater pairs", pairs) },
       curve.first == before ? 2 : 1);

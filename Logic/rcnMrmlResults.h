@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Results as ordinary nodes of a scene: those the parameter node refers to, new ones where there are none. For the main
 /// thread.
 #ifndef rcnMrmlResults_h
@@ -34,12 +35,12 @@ void AddSegment(vtkMRMLSegmentationNode* segmentation, const std::string& id, co
 void ShowOutlines(vtkMRMLSegmentationNode* segmentation);
 
 /// Tables: raters, summary, disputed regions.
-void PublishAgreement(Node* node, const AgreementReport& report, const std::vector<std::string>& raters,
-  const rcn_geometry& geometry);
+void PublishAgreement(
+  Node* node, const AgreementReport& report, const std::vector<std::string>& raters, const rcn_geometry& geometry);
 
 /// The consensus map; of levels also a segment for each "at least k" (masks, otherwise empty).
-void PublishFusion(Node* node, const FusionReport& report, const std::string& method, int raters,
-  const std::vector<Volume>& masks);
+void PublishFusion(
+  Node* node, const FusionReport& report, const std::string& method, int raters, const std::vector<Volume>& masks);
 
 /// A prediction ready for the scene.
 struct PredictionNodes

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "rcnMrmlTraining.h"
 
 #include <algorithm>
@@ -101,7 +102,8 @@ DataList WriteCases(const TemporaryFolder& folder, const std::vector<Input>& inp
     const std::string stem = "c" + std::to_string(i);
     Case one;
     one.Id = inputs[i].Id;
-    for (int number = 2; std::any_of(list.Cases.begin(), list.Cases.end(), [&](const Case& c) { return c.Id == one.Id; }); ++number)
+    for (int number = 2; std::any_of(list.Cases.begin(), list.Cases.end(), [&](const Case& c) { return c.Id == one.Id; });
+      ++number)
     {
       one.Id = inputs[i].Id + " (" + std::to_string(number) + ")";
     }
@@ -116,8 +118,7 @@ DataList WriteCases(const TemporaryFolder& folder, const std::vector<Input>& inp
       {
         table[p] = patterns[p].marked >> r & 1;
       }
-      Check(
-        rcn_votes_expand_u8(static_cast<uint8_t*>(mask.Data()), workspace->Context(), votes, table.data()),
+      Check(rcn_votes_expand_u8(static_cast<uint8_t*>(mask.Data()), workspace->Context(), votes, table.data()),
         workspace->Context());
       RaterFile file;
       file.Name = workspace->RaterNames()[r];

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Training on the cases of a scene: which they are, as what files training reads them, and the files that it writes.
 #ifndef rcnMrmlTraining_h
 #define rcnMrmlTraining_h

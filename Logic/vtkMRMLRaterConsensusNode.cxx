@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vtkMRMLRaterConsensusNode.h"
 
 #include <vtkObjectFactory.h>
@@ -83,8 +84,7 @@ vtkMRMLRaterConsensusNode::vtkMRMLRaterConsensusNode()
   this->HideFromEditors = 0;
   this->AddNodeReferenceRole(ImageRole, "imageNodeRef");
   for (const char* const role : { GetHeatmapRole(), GetProbabilityRole(), GetLevelRole(), GetMaskRole(), GetAgreementRole(),
-         GetDisputesRole(), GetFiguresRole(), GetReliabilityRole(), GetSeriesRole(), GetChartRole(),
-         GetTrainingCaseRole() })
+         GetDisputesRole(), GetFiguresRole(), GetReliabilityRole(), GetSeriesRole(), GetChartRole(), GetTrainingCaseRole() })
   {
     this->AddNodeReferenceRole(role, (std::string(role) + "NodeRef").c_str());
   }
@@ -213,8 +213,7 @@ std::string vtkMRMLRaterConsensusNode::GetRaters() const
   std::string text;
   for (const Rater& rater : this->Raters)
   {
-    text += (text.empty() ? "" : ";") + Encode(rater.Name) + "," + Encode(rater.SegmentID) + "," +
-      std::to_string(rater.Value);
+    text += (text.empty() ? "" : ";") + Encode(rater.Name) + "," + Encode(rater.SegmentID) + "," + std::to_string(rater.Value);
   }
   return text;
 }
@@ -239,11 +238,11 @@ void vtkMRMLRaterConsensusNode::SetRaters(const std::string& text)
 }
 
 // One list of what is kept, for all that goes over it.
-#define RATERCONSENSUS_PROPERTIES(Text, Number, Whole, Flag)                                                              \
-  Text(raters, Raters) Flag(resample, Resample) Flag(surfaces, Surfaces) Text(method, Method) Number(sigma, Sigma)         \
-    Flag(tieBackground, TieBackground) Text(modelFile, ModelFile) Text(readout, Readout) Number(threshold, Threshold)      \
-      Text(region, Region) Whole(bins, Bins) Text(recalibrationMethod, RecalibrationMethod)                                \
-        Text(recalibrationFile, RecalibrationFile) Flag(corrected, Corrected) Text(dataListFile, DataListFile)             \
+#define RATERCONSENSUS_PROPERTIES(Text, Number, Whole, Flag)                                                          \
+  Text(raters, Raters) Flag(resample, Resample) Flag(surfaces, Surfaces) Text(method, Method) Number(sigma, Sigma)    \
+    Flag(tieBackground, TieBackground) Text(modelFile, ModelFile) Text(readout, Readout) Number(threshold, Threshold) \
+      Text(region, Region) Whole(bins, Bins) Text(recalibrationMethod, RecalibrationMethod)                           \
+        Text(recalibrationFile, RecalibrationFile) Flag(corrected, Corrected) Text(dataListFile, DataListFile)        \
           Text(trainedModelFile, TrainedModelFile) Number(trainingMinutes, TrainingMinutes)
 
 void vtkMRMLRaterConsensusNode::ReadXMLAttributes(const char** atts)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// What the Rater Consensus module knows about one case: inputs, choices, and where the results are. Saved with the scene.
 ///
 /// From Python:

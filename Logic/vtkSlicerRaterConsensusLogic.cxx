@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vtkSlicerRaterConsensusLogic.h"
 
 #include <algorithm>
@@ -68,7 +69,10 @@ class vtkSlicerRaterConsensusLogic::Internals::Job
 {
 public:
   Job(vtkSlicerRaterConsensusLogic* logic, Node* node)
-    : Logic_(logic), State_(logic->Private->Shared), Scene_(State_->Scene), Id_(node->GetID()),
+    : Logic_(logic),
+      State_(logic->Private->Shared),
+      Scene_(State_->Scene),
+      Id_(node->GetID()),
       Inputs_(std::make_shared<std::vector<Input>>())
   {
   }
@@ -82,9 +86,8 @@ public:
 
   rcn::Workspace::ProgressFunction Progress(const Monitor& monitor) const
   {
-    return [state = this->State_, report = monitor.Progress](double fraction, const char* stage) {
-      return (report && report(fraction, stage)) || state->Cancel;
-    };
+    return [state = this->State_, report = monitor.Progress](
+             double fraction, const char* stage) { return (report && report(fraction, stage)) || state->Cancel; };
   }
 
   std::shared_ptr<rcn::Workspace> Open(const Monitor& monitor) const
@@ -105,8 +108,8 @@ public:
     Node* const found = Node::SafeDownCast(this->Logic_->GetMRMLScene()->GetNodeByID(this->Id_));
     if (!found || (this->ModelFile_.empty() && !ImageOf(found)))
     {
-      throw rcn::Error(RCN_EDATA,
-        "The image or the parameters left the scene while this was computed; nothing was changed." + kept);
+      throw rcn::Error(
+        RCN_EDATA, "The image or the parameters left the scene while this was computed; nothing was changed." + kept);
     }
     return found;
   }
@@ -315,9 +318,7 @@ std::string vtkSlicerRaterConsensusLogic::Check(int action, Node* node)
       case FuseAction: FusionOptions(node); return "";
       case PredictAction: return CheckPredicting(node);
       case EvaluateAction: return CheckJudging(node);
-      case RecalibrateAction:
-        sentence = CheckRecalibrating(node);
-        return sentence.empty() ? CheckJudging(node) : sentence;
+      case RecalibrateAction: sentence = CheckRecalibrating(node); return sentence.empty() ? CheckJudging(node) : sentence;
       default: return "";
     }
   }
@@ -364,8 +365,8 @@ vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Internals::Agre
     held->Report = held->Workspace->Agree(surfaces);
     held->Workspace->SetProgress({});
     return [=] {
-      PublishAgreement(job.Target(), held->Report, held->Workspace->RaterNames(),
-        *rcn_votes_geometry(held->Workspace->Votes()));
+      PublishAgreement(
+        job.Target(), held->Report, held->Workspace->RaterNames(), *rcn_votes_geometry(held->Workspace->Votes()));
       job.Remember(held->Workspace->Remarks());
       job.Found().Agreement = { held, &held->Report };
     };
@@ -377,8 +378,7 @@ vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Internals::Fuse
   return [job, options = FusionOptions(node)](const Monitor& monitor) -> Publish {
     const std::shared_ptr<rcn::Workspace> workspace = job.Open(monitor);
     const rcn::FusionReport report = workspace->Fuse(options);
-    const std::vector<rcn::Volume> masks =
-      options.method == RCN_ORC ? AtLeastMasks(*workspace) : std::vector<rcn::Volume>();
+    const std::vector<rcn::Volume> masks = options.method == RCN_ORC ? AtLeastMasks(*workspace) : std::vector<rcn::Volume>();
     const int raters = static_cast<int>(workspace->RaterNames().size());
     const std::vector<std::string> remarks = workspace->Remarks();
     return [=] {
@@ -410,8 +410,8 @@ vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Internals::Pred
       const std::string readout = rcn::RunOf(model, own).Readout;
       if (!correction.Correction.levels && !correction.OneProbability && !model.GivesOneProbability() && fitted != readout)
       {
-        throw rcn::Error(RCN_EINVALID, "The correction " + file + " was fitted to the readout " + fitted +
-          "; choose this one, or fit the correction anew.");
+        throw rcn::Error(RCN_EINVALID,
+          "The correction " + file + " was fitted to the readout " + fitted + "; choose this one, or fit the correction anew.");
       }
     }
     else if (model.Info().Correction)
@@ -427,8 +427,7 @@ vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Internals::Pred
     CheckFinite(job.Case());
     out.Maps = rcn::Predict(model, workspace.Context(), { job.Case().Image }, job.Case().ImageName, own);
     out.Made.Readout = out.Maps.Readout;
-    out.Made.FittedHere =
-      std::find(correction.Cases.begin(), correction.Cases.end(), job.Case().Id) != correction.Cases.end();
+    out.Made.FittedHere = std::find(correction.Cases.begin(), correction.Cases.end(), job.Case().Id) != correction.Cases.end();
     if (out.Maps.Levels.Data())
     {
       out.Levels = rcn::ComponentsOf(out.Maps.Levels);
@@ -480,14 +479,15 @@ vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Internals::Judg
     }
     if (fit)
     {
-      const rcn::RecalibrationResult result = rcn::Recalibrate(options, method, [&](const std::vector<rcn::EvaluationOptions>& all) {
-        std::vector<std::unique_ptr<rcn::Evaluation>> evaluations;
-        for (const rcn::EvaluationOptions& how : all)
-        {
-          evaluations.push_back(judge(how));
-        }
-        return evaluations;
-      });
+      const rcn::RecalibrationResult result =
+        rcn::Recalibrate(options, method, [&](const std::vector<rcn::EvaluationOptions>& all) {
+          std::vector<std::unique_ptr<rcn::Evaluation>> evaluations;
+          for (const rcn::EvaluationOptions& how : all)
+          {
+            evaluations.push_back(judge(how));
+          }
+          return evaluations;
+        });
       if (!result.Helps)
       {
         throw rcn::Error(RCN_EDATA, result.Sentence + " It was not stored.");
@@ -557,9 +557,10 @@ vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Internals::Trai
     mine.Remark = [&](const std::string& remark) { remarks.push_back(remark); };
     const auto result = std::make_shared<const rcn::TrainingResult>(Trained(mine, own.Inputs()));
     const bool judged = result->After.Cases > 0;
-    remarks.push_back(result->Interrupted ? "Training was stopped early: the new model is the best one so far, that of epoch " + std::to_string(result->Best) + "."
-        : judged                          ? rcn::WorstBinInWords(result->After)
-                                          : "The new model could not be judged.");
+    remarks.push_back(result->Interrupted ? "Training was stopped early: the new model is the best one so far, that of epoch " +
+          std::to_string(result->Best) + "."
+        : judged ? rcn::WorstBinInWords(result->After)
+                 : "The new model could not be judged.");
     return [=] {
       Node* const target = own.Target();
       if (judged)
@@ -669,8 +670,8 @@ Node* vtkSlicerRaterConsensusLogic::AddExampleCase()
   }
   std::vector<vtkMRMLNode*> nodes;
   scene->GetNodesByClass("vtkMRMLRaterConsensusNode", nodes);
-  const auto number = static_cast<int>(std::count_if(
-    nodes.begin(), nodes.end(), [](vtkMRMLNode* one) { return one->GetAttribute(ExampleAttribute) != nullptr; }));
+  const auto number = static_cast<int>(
+    std::count_if(nodes.begin(), nodes.end(), [](vtkMRMLNode* one) { return one->GetAttribute(ExampleAttribute) != nullptr; }));
   const rcn::Workspace workspace; // for its context
   const rcn::Phantom example = rcn::MakeExample(workspace.Context(), number);
   const std::string name = "Example " + std::to_string(number + 1);
@@ -685,8 +686,7 @@ Node* vtkSlicerRaterConsensusLogic::AddExampleCase()
     vtkMRMLSegmentationNode::SafeDownCast(scene->AddNewNodeByClass("vtkMRMLSegmentationNode", name + " - raters"));
   rcn::mrml::ShowOutlines(raters);
   raters->SetReferenceImageGeometryParameterFromVolumeNode(image);
-  auto* const node =
-    Node::SafeDownCast(scene->AddNewNodeByClass("vtkMRMLRaterConsensusNode", name + " - rater consensus"));
+  auto* const node = Node::SafeDownCast(scene->AddNewNodeByClass("vtkMRMLRaterConsensusNode", name + " - rater consensus"));
   node->SetAttribute(ExampleAttribute, std::to_string(number).c_str());
   const MRMLNodeModifyBlocker blocker(node);
   node->SetImageNodeID(image->GetID());
@@ -703,8 +703,7 @@ Node* vtkSlicerRaterConsensusLogic::AddExampleCase()
 
 int vtkSlicerRaterConsensusLogic::GetNumberOfDisputes(Node* node)
 {
-  auto* const table =
-    node ? vtkMRMLTableNode::SafeDownCast(node->GetNodeReference(Node::GetDisputesRole())) : nullptr;
+  auto* const table = node ? vtkMRMLTableNode::SafeDownCast(node->GetNodeReference(Node::GetDisputesRole())) : nullptr;
   return table && table->GetTable() ? static_cast<int>(table->GetTable()->GetNumberOfRows()) : 0;
 }
 
@@ -739,8 +738,8 @@ bool vtkSlicerRaterConsensusLogic::ShowDispute(Node* node, int index)
   {
     vtkMRMLSliceNode::SafeDownCast(one)->JumpSliceByCentering(position[0], position[1], position[2]);
   }
-  if (auto* const crosshair = vtkMRMLCrosshairNode::SafeDownCast(
-        this->GetMRMLScene()->GetFirstNodeByClass("vtkMRMLCrosshairNode")))
+  if (auto* const crosshair =
+        vtkMRMLCrosshairNode::SafeDownCast(this->GetMRMLScene()->GetFirstNodeByClass("vtkMRMLCrosshairNode")))
   {
     crosshair->SetCrosshairRAS(position);
   }

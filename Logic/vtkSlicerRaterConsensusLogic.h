@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Rater Consensus for scenes: one method per action of a person. Each returns the sentence that says what went wrong, empty
 /// when all is fine. Works without the module's panel, e.g. from the Python console:
 ///

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "qRcnAgreement.h"
 
 #include <algorithm>
@@ -21,7 +22,7 @@ namespace
 struct MeasureText
 {
   QString Name, Meaning;
-  double rcn_pair_agreement::*Value;
+  double rcn_pair_agreement::* Value;
   bool Millimetres; ///< a distance: less is better
 };
 
@@ -29,13 +30,17 @@ struct MeasureText
 QVector<MeasureText> Measures()
 {
   return {
-    { qRcnAgreement::tr("Dice"), qRcnAgreement::tr("Dice: how much of what two raters marked is common to both. 1: the same voxels, 0: none."),
+    { qRcnAgreement::tr("Dice"),
+      qRcnAgreement::tr("Dice: how much of what two raters marked is common to both. 1: the same voxels, 0: none."),
       &rcn_pair_agreement::dice, false },
-    { qRcnAgreement::tr("Jaccard"), qRcnAgreement::tr("Jaccard: common voxels divided by those that either marked. 1: the same voxels, 0: none."),
+    { qRcnAgreement::tr("Jaccard"),
+      qRcnAgreement::tr("Jaccard: common voxels divided by those that either marked. 1: the same voxels, 0: none."),
       &rcn_pair_agreement::jaccard, false },
-    { qRcnAgreement::tr("Cohen's κ"), qRcnAgreement::tr("Cohen's κ: agreement beyond what chance alone would give. 1: perfect, 0: as by chance."),
+    { qRcnAgreement::tr("Cohen's κ"),
+      qRcnAgreement::tr("Cohen's κ: agreement beyond what chance alone would give. 1: perfect, 0: as by chance."),
       &rcn_pair_agreement::kappa, false },
-    { qRcnAgreement::tr("Hausdorff 95 %"), qRcnAgreement::tr("Hausdorff distance, 95 %: all but the worst 5 % of the outlines are closer than this."),
+    { qRcnAgreement::tr("Hausdorff 95 %"),
+      qRcnAgreement::tr("Hausdorff distance, 95 %: all but the worst 5 % of the outlines are closer than this."),
       &rcn_pair_agreement::hausdorff95_mm, true },
     { qRcnAgreement::tr("Mean surface distance"), qRcnAgreement::tr("How far the two outlines are apart on average."),
       &rcn_pair_agreement::mean_surface_mm, true },
@@ -71,10 +76,14 @@ public:
   rcn::Extent extent() const { return rcn::Extent(this->Report.Geometry); }
   QString extentText(int64_t voxels) const
   {
-    return qRcnStyle::extent(static_cast<double>(voxels) * this->extent().PerVoxel, QString::fromStdString(this->extent().Unit));
+    return qRcnStyle::extent(
+      static_cast<double>(voxels) * this->extent().PerVoxel, QString::fromStdString(this->extent().Unit));
   }
 
-  const rcn_pair_agreement& pair(int a, int b) const { return this->figures()->pair[static_cast<int64_t>(a) * this->figures()->raters + b]; }
+  const rcn_pair_agreement& pair(int a, int b) const
+  {
+    return this->figures()->pair[static_cast<int64_t>(a) * this->figures()->raters + b];
+  }
 
   QString name(int rater) const { return this->Raters.value(rater, QString::number(rater + 1)); }
 
@@ -94,7 +103,8 @@ public:
     QString text = std::isnan(all->whole.fleiss_kappa)
       ? qRcnAgreement::tr("Overall agreement is not defined: all raters marked everything, or nothing.")
       : qRcnAgreement::tr("Overall agreement is %1 (Fleiss' κ %2, Krippendorff's α %3).")
-          .arg(rcn_kappa_words(all->whole.fleiss_kappa), Number(all->whole.fleiss_kappa, 2), Number(all->whole.krippendorff_alpha, 2));
+          .arg(rcn_kappa_words(all->whole.fleiss_kappa), Number(all->whole.fleiss_kappa, 2),
+            Number(all->whole.krippendorff_alpha, 2));
     text += qRcnAgreement::tr(" Two raters have a Dice of %1 on average.").arg(Number(all->mean_dice, 2));
     if (all->union_voxels > 0)
     {
@@ -104,10 +114,10 @@ public:
     }
     const std::string majority = rcn::MajorityRemark(all->present_count);
     this->Sentence->setText(majority.empty() ? text : text + ' ' + QString::fromStdString(majority));
-    this->Sentence->setToolTip(
-      qRcnAgreement::tr("κ and α compare how often raters agree with how often they would by chance: 1 is perfect, 0 is chance. "
-                        "Words after Landis and Koch: %1. They count the whole image, and easy background lifts them; only where anybody "
-                        "marked, Fleiss' κ is %2 and Gwet's AC1 %3.")
+    this->Sentence->setToolTip(qRcnAgreement::tr(
+      "κ and α compare how often raters agree with how often they would by chance: 1 is perfect, 0 is chance. "
+      "Words after Landis and Koch: %1. They count the whole image, and easy background lifts them; only where anybody "
+      "marked, Fleiss' κ is %2 and Gwet's AC1 %3.")
         .arg(KappaScale(), Number(all->on_union.fleiss_kappa, 2), Number(all->on_union.gwet_ac1, 2)));
   }
 
@@ -158,18 +168,20 @@ public:
         {
           // Bright is good. Agreement is colored from half of the way below the worst pair, so that differences are seen.
           const double range = measure.Millimetres ? most : 1 - std::min(least, 0.9);
-          const double share = range > 0 ? (measure.Millimetres ? 1 - value / (range * 1.25) : 1 - 0.75 * (1 - value) / range) : 1;
+          const double share =
+            range > 0 ? (measure.Millimetres ? 1 - value / (range * 1.25) : 1 - 0.75 * (1 - value) / range) : 1;
           const QColor color = qRcnStyle::levelColor(RCN_PALETTE_GREEN, share);
           item->setBackground(color);
           item->setForeground(qRcnStyle::textOn(color));
           item->setToolTip(qRcnAgreement::tr("%1 and %2: %3 %4%5\n%6")
-                             .arg(this->name(a), this->name(b), measure.Name, Number(value, measure.Millimetres ? 2 : 3),
-                               measure.Millimetres ? QString::fromStdString(" " + this->extent().Length) : QString(), measure.Meaning));
+              .arg(this->name(a), this->name(b), measure.Name, Number(value, measure.Millimetres ? 2 : 3),
+                measure.Millimetres ? QString::fromStdString(" " + this->extent().Length) : QString(), measure.Meaning));
         }
         else
         {
           item->setForeground(qRcnStyle::mixed(base, this->Owner->palette().color(QPalette::Text), 0.4));
-          item->setToolTip(a == b ? qRcnAgreement::tr("%1 against %1: nothing to compare").arg(this->name(a)) : qRcnAgreement::tr("Not defined or not measured"));
+          item->setToolTip(a == b ? qRcnAgreement::tr("%1 against %1: nothing to compare").arg(this->name(a))
+                                  : qRcnAgreement::tr("Not defined or not measured"));
         }
         this->Matrix->setItem(a, b, item);
       }
@@ -194,16 +206,19 @@ public:
       auto* name = new QTableWidgetItem(qRcnStyle::dotIcon(qRcnStyle::raterColor(r)), this->name(r));
       name->setToolTip(rater.present ? this->name(r) : qRcnAgreement::tr("%1 did not answer this case").arg(this->name(r)));
       this->Table->setItem(r, 0, name);
-      const double values[] = { static_cast<double>(rater.voxels), rater.dice_to_others, rater.sensitivity_to_others, rater.specificity_to_others };
+      const double values[] = { static_cast<double>(rater.voxels), rater.dice_to_others, rater.sensitivity_to_others,
+        rater.specificity_to_others };
       for (int c = 0; c < 4; ++c)
       {
         const double value = rater.present ? values[c] : NAN;
-        const QString text = c == 0 ? (rater.present ? this->extentText(rater.voxels) : Number(NAN, 0)) : c == 3 ? Number(value, 3) : Number(value, 2);
+        const QString text = c == 0 ? (rater.present ? this->extentText(rater.voxels) : Number(NAN, 0))
+          : c == 3                  ? Number(value, 3)
+                                    : Number(value, 2);
         auto* item = new qRcnNumberItem(text, value);
         if (c >= 2)
         {
           item->setToolTip(qRcnAgreement::tr("By STAPLE's estimate of the hidden truth: sensitivity %1, specificity %2")
-                             .arg(Number(rater.staple_sensitivity, 3), Number(rater.staple_specificity, 4)));
+              .arg(Number(rater.staple_sensitivity, 3), Number(rater.staple_specificity, 4)));
         }
         this->Table->setItem(r, c + 1, item);
       }
@@ -213,12 +228,14 @@ public:
     // All columns have room; of a long name as much as tells it from others.
     const QHeaderView* header = this->Table->horizontalHeader();
     const int longest = this->Table->fontMetrics().horizontalAdvance(QStringLiteral("Rater name")) + 30;
-    int width = std::min(std::max(static_cast<const QAbstractItemView*>(this->Table)->sizeHintForColumn(0), header->sectionSizeHint(0)), longest);
+    int width = std::min(
+      std::max(static_cast<const QAbstractItemView*>(this->Table)->sizeHintForColumn(0), header->sectionSizeHint(0)), longest);
     for (int c = 1; c < 5; ++c)
     {
       width += std::max(static_cast<const QAbstractItemView*>(this->Table)->sizeHintForColumn(c), header->sectionSizeHint(c));
     }
-    this->Table->setMinimumWidth(width + 2 * this->Table->frameWidth() + this->Table->style()->pixelMetric(QStyle::PM_ScrollBarExtent));
+    this->Table->setMinimumWidth(
+      width + 2 * this->Table->frameWidth() + this->Table->style()->pixelMetric(QStyle::PM_ScrollBarExtent));
   }
 
   void refresh()
@@ -243,8 +260,7 @@ public:
   qRcnTable *Matrix = nullptr, *Table = nullptr;
 };
 
-qRcnAgreement::qRcnAgreement(QWidget* parent)
-  : QWidget(parent), d(new qRcnAgreementPrivate)
+qRcnAgreement::qRcnAgreement(QWidget* parent) : QWidget(parent), d(new qRcnAgreementPrivate)
 {
   auto* p = this->d.get();
   p->Owner = this;
@@ -294,7 +310,8 @@ qRcnAgreement::qRcnAgreement(QWidget* parent)
   p->Table->setColumnCount(5);
   p->Table->setHorizontalHeaderLabels({ tr("Rater"), tr("Volume"), tr("Dice"), tr("Sens."), tr("Spec.") });
   const QString hints[] = { tr("Click to sort."), tr("How much the rater marked."),
-    tr("Dice with the majority of the other raters. 1: the same voxels. Where the others are split evenly, voxels do not count."),
+    tr("Dice with the majority of the other raters. 1: the same voxels. Where the others are split evenly, voxels do not "
+       "count."),
     tr("Sensitivity: the share of what the majority of the others marked that this rater marked too."),
     tr("Specificity: the share of what the majority of the others left out that this rater left out too.") };
   for (int c = 0; c < 5; ++c)
@@ -368,9 +385,9 @@ QString qRcnAgreement::csv() const
   const auto name = [this](int rater) { return this->d->name(rater).toStdString(); };
   const auto number = [](double value) { return rcn::CsvNumber(value); };
   const bool pixels = this->d->extent().InPixels;
-  std::string text = rcn::CsvRow({ "rater", "with", "volume_ml", "dice", "sensitivity", "specificity", "staple_sensitivity",
-    "staple_specificity", "jaccard", "kappa", "hausdorff95_mm", "mean_surface_mm", "alpha", "ac1", "voxels", "hausdorff95_pixels",
-    "mean_surface_pixels" });
+  std::string text = rcn::CsvRow(
+    { "rater", "with", "volume_ml", "dice", "sensitivity", "specificity", "staple_sensitivity", "staple_specificity", "jaccard",
+      "kappa", "hausdorff95_mm", "mean_surface_mm", "alpha", "ac1", "voxels", "hausdorff95_pixels", "mean_surface_pixels" });
   for (int r = 0; r < all->raters; ++r)
   {
     const rcn_rater_agreement& rater = all->rater[r];
@@ -389,8 +406,8 @@ QString qRcnAgreement::csv() const
         number(pixels ? pair.hausdorff95_mm : NAN), number(pixels ? pair.mean_surface_mm : NAN) });
     }
   }
-  text += rcn::CsvRow({ "all", "whole image", "", number(all->mean_dice), "", "", "", "", "", number(all->whole.fleiss_kappa), "", "",
-    number(all->whole.krippendorff_alpha), number(all->whole.gwet_ac1), "", "", "" });
+  text += rcn::CsvRow({ "all", "whole image", "", number(all->mean_dice), "", "", "", "", "", number(all->whole.fleiss_kappa),
+    "", "", number(all->whole.krippendorff_alpha), number(all->whole.gwet_ac1), "", "", "" });
   text += rcn::CsvRow({ "all", "where anybody marked", "", "", "", "", "", "", "", number(all->on_union.fleiss_kappa), "", "",
     number(all->on_union.krippendorff_alpha), number(all->on_union.gwet_ac1), "", "", "" });
   return QString::fromStdString(text);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// How far the raters of a case agree: a sentence, each pair as a heat map with numbers, each rater in a table.
 #ifndef qRcnAgreement_h
 #define qRcnAgreement_h

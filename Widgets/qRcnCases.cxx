@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "qRcnCases.h"
 
 #include <algorithm>
@@ -45,14 +46,10 @@ public:
   {
     switch (state.Status)
     {
-      case qRcnCases::NotRead:
-        return qRcnCases::tr("not read");
-      case qRcnCases::Reading:
-        return qRcnCases::tr("reading");
-      case qRcnCases::Read:
-        return qRcnCases::tr("read");
-      case qRcnCases::Predicted:
-        return qRcnCases::tr("predicted");
+      case qRcnCases::NotRead: return qRcnCases::tr("not read");
+      case qRcnCases::Reading: return qRcnCases::tr("reading");
+      case qRcnCases::Read: return qRcnCases::tr("read");
+      case qRcnCases::Predicted: return qRcnCases::tr("predicted");
       case qRcnCases::Problem:
         return state.Sentence.isEmpty() ? qRcnCases::tr("problem") : qRcnCases::tr("problem: %1").arg(state.Sentence);
     }
@@ -101,7 +98,8 @@ public:
       : status == qRcnCases::Problem                 ? qRcnStyle::warning(palette)
                                                      : qRcnStyle::accent(palette);
     QIcon icon(statusSign(status, line, palette.color(QPalette::Base)));
-    icon.addPixmap(statusSign(status, palette.color(QPalette::HighlightedText), palette.color(QPalette::Highlight)), QIcon::Selected);
+    icon.addPixmap(
+      statusSign(status, palette.color(QPalette::HighlightedText), palette.color(QPalette::Highlight)), QIcon::Selected);
     return icon;
   }
 
@@ -128,11 +126,14 @@ public:
     QFont font = this->Table->font();
     font.setBold(id == this->Current);
     name->setFont(font);
-    this->Table->setItem(row, DiceColumn, new qRcnNumberItem(std::isfinite(state.Dice) ? QString::number(state.Dice, 'f', 2) : QString(), state.Dice));
+    this->Table->setItem(row, DiceColumn,
+      new qRcnNumberItem(std::isfinite(state.Dice) ? QString::number(state.Dice, 'f', 2) : QString(), state.Dice));
     this->Table->item(row, StatusColumn)->setText(statusText(state));
-    const QString hint = qRcnCases::tr("%1 (%2): %3\nRaters: %4%5")
-                           .arg(id, this->Table->item(row, SplitColumn)->text(), statusText(state), this->Table->item(row, RatersColumn)->data(Qt::AccessibleTextRole).toString(),
-                             std::isfinite(state.Dice) ? qRcnCases::tr("\nMean Dice of two raters: %1").arg(state.Dice, 0, 'f', 3) : QString());
+    const QString hint =
+      qRcnCases::tr("%1 (%2): %3\nRaters: %4%5")
+        .arg(id, this->Table->item(row, SplitColumn)->text(), statusText(state),
+          this->Table->item(row, RatersColumn)->data(Qt::AccessibleTextRole).toString(),
+          std::isfinite(state.Dice) ? qRcnCases::tr("\nMean Dice of two raters: %1").arg(state.Dice, 0, 'f', 3) : QString());
     for (int c = 0; c < ColumnCount; ++c)
     {
       this->Table->item(row, c)->setToolTip(hint);
@@ -145,10 +146,12 @@ public:
     int shown = 0;
     for (int row = 0; row < this->Table->rowCount(); ++row)
     {
-      const QString text = QStringList({ this->idOf(row), this->Table->item(row, SplitColumn)->text(), this->Table->item(row, StatusColumn)->text(),
-                                         this->Table->item(row, RatersColumn)->data(Qt::AccessibleTextRole).toString() })
+      const QString text = QStringList(
+        { this->idOf(row), this->Table->item(row, SplitColumn)->text(), this->Table->item(row, StatusColumn)->text(),
+          this->Table->item(row, RatersColumn)->data(Qt::AccessibleTextRole).toString() })
                              .join(' ');
-      const bool fits = std::all_of(words.begin(), words.end(), [&text](const QString& word) { return text.contains(word, Qt::CaseInsensitive); });
+      const bool fits = std::all_of(
+        words.begin(), words.end(), [&text](const QString& word) { return text.contains(word, Qt::CaseInsensitive); });
       this->Table->setRowHidden(row, !fits);
       shown += fits;
     }
@@ -173,7 +176,8 @@ public:
       header->resizeSection(RatersColumn, raters);
     }
     // In a very narrow one the tool tip tells Dice.
-    const int names = std::max(static_cast<const QAbstractItemView*>(this->Table)->sizeHintForColumn(NameColumn), header->sectionSizeHint(NameColumn));
+    const int names = std::max(
+      static_cast<const QAbstractItemView*>(this->Table)->sizeHintForColumn(NameColumn), header->sectionSizeHint(NameColumn));
     this->Table->setColumnHidden(DiceColumn, false); // a hidden one has no size
     const int room = this->Owner->width() - this->leastWidth() + this->nameWidth() - std::min(names, this->nameWidth());
     this->Table->setColumnHidden(DiceColumn, room < header->sectionSizeHint(DiceColumn));
@@ -209,8 +213,7 @@ public:
   QLabel* Footer = nullptr;
 };
 
-qRcnCases::qRcnCases(QWidget* parent)
-  : QWidget(parent), d(new qRcnCasesPrivate)
+qRcnCases::qRcnCases(QWidget* parent) : QWidget(parent), d(new qRcnCasesPrivate)
 {
   auto* p = this->d.get();
   p->Owner = this;
@@ -231,7 +234,8 @@ qRcnCases::qRcnCases(QWidget* parent)
   for (int c = 0; c < ColumnCount; ++c)
   {
     p->Table->horizontalHeaderItem(c)->setToolTip(hints[c]);
-    p->Table->horizontalHeader()->setSectionResizeMode(c, c == NameColumn ? QHeaderView::Stretch : QHeaderView::ResizeToContents);
+    p->Table->horizontalHeader()->setSectionResizeMode(
+      c, c == NameColumn ? QHeaderView::Stretch : QHeaderView::ResizeToContents);
   }
   p->Table->horizontalHeader()->setSectionResizeMode(StatusColumn, QHeaderView::Interactive);
   p->Table->horizontalHeader()->resizeSection(StatusColumn, 120);

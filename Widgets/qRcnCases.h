@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The cases: who answered them, how far these agree, what was done with them. Files can be dropped on the list.
 #ifndef qRcnCases_h
 #define qRcnCases_h

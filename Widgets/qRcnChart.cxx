@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "qRcnChart.h"
 
 #include <algorithm>
@@ -25,8 +26,7 @@ double Share(const qRcnChart::Axis& axis, double value)
 
 } // namespace
 
-qRcnChart::qRcnChart(QWidget* parent)
-  : QWidget(parent)
+qRcnChart::qRcnChart(QWidget* parent) : QWidget(parent)
 {
   this->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Expanding);
 }
@@ -106,9 +106,9 @@ QString qRcnChart::tickText(const Axis& axis, double value, double step) const
 {
   if (axis.Log)
   {
-    return value >= 1e6   ? QString::number(value / 1e6) + tr("M")
-      : value >= 1e3      ? QString::number(value / 1e3) + tr("k")
-                          : QString::number(value);
+    return value >= 1e6 ? QString::number(value / 1e6) + tr("M")
+      : value >= 1e3    ? QString::number(value / 1e3) + tr("k")
+                        : QString::number(value);
   }
   const double unit = axis.Percent ? 100 : 1;
   const int digits = std::max(0, static_cast<int>(std::ceil(-std::log10(step * unit) - 1e-9)));
@@ -131,7 +131,8 @@ void qRcnChart::paintEvent(QPaintEvent*)
   const QFont small = this->tickFont();
   const QFontMetricsF metrics(small);
   painter.setFont(small);
-  const QVector<double> columns = ticks(this->X, static_cast<int>(area.width() / (metrics.horizontalAdvance(QStringLiteral("100\u00a0%")) * 1.6)));
+  const QVector<double> columns =
+    ticks(this->X, static_cast<int>(area.width() / (metrics.horizontalAdvance(QStringLiteral("100\u00a0%")) * 1.6)));
   const QVector<double> rows = ticks(this->Y, static_cast<int>(area.height() / (metrics.height() * 1.9)));
   for (const double x : columns)
   {
@@ -176,7 +177,8 @@ void qRcnChart::paintEvent(QPaintEvent*)
   painter.restore();
 
   painter.setBrush(Qt::NoBrush);
-  painter.setPen(this->hasFocus() ? palette.color(QPalette::Highlight) : qRcnStyle::mixed(grid, palette.color(QPalette::Text), 0.3));
+  painter.setPen(
+    this->hasFocus() ? palette.color(QPalette::Highlight) : qRcnStyle::mixed(grid, palette.color(QPalette::Text), 0.3));
   painter.drawRect(area);
 }
 
@@ -195,10 +197,7 @@ bool qRcnChart::event(QEvent* event)
   return QWidget::event(event);
 }
 
-qRcnCurves::qRcnCurves(QWidget* parent)
-  : qRcnChart(parent), Mark(NAN)
-{
-}
+qRcnCurves::qRcnCurves(QWidget* parent) : qRcnChart(parent), Mark(NAN) {}
 
 void qRcnCurves::setCurves(const QVector<Curve>& curves, const Axis& x, const Axis& y)
 {
@@ -306,7 +305,8 @@ QString qRcnCurves::hintAt(const QPointF& position) const
   {
     for (const QPointF& point : curve.Points)
     {
-      if (!(std::fabs(this->toPixel(point.x(), 1).x() - position.x()) >= std::fabs(this->toPixel(nearest, 1).x() - position.x())))
+      if (!(std::fabs(this->toPixel(point.x(), 1).x() - position.x()) >=
+            std::fabs(this->toPixel(nearest, 1).x() - position.x())))
       {
         nearest = point.x();
       }
@@ -319,8 +319,8 @@ QString qRcnCurves::hintAt(const QPointF& position) const
     {
       if (point.x() == nearest && std::isfinite(point.y()))
       {
-        lines << QStringLiteral("%1: %2").arg(curve.Name,
-          this->yAxis().Percent ? qRcnStyle::percent(point.y(), 2) : QString::number(point.y(), 'g', 4));
+        lines << QStringLiteral("%1: %2").arg(
+          curve.Name, this->yAxis().Percent ? qRcnStyle::percent(point.y(), 2) : QString::number(point.y(), 'g', 4));
       }
     }
   }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Charts for panels: axes, grid, hints under the pointer. Painted by Qt rather than by a VTK chart: a panel then needs no
 /// OpenGL context of its own, its text is the panel's font at any resolution, and it follows light and dark palettes.
 #ifndef qRcnChart_h

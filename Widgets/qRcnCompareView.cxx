@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "qRcnCompareView.h"
 
 #include <algorithm>
@@ -12,8 +13,7 @@
 #include "qRcnSliceView.h"
 
 qRcnCompareView::qRcnCompareView(qRcnScene* scene, QWidget* parent)
-  : QWidget(parent), Scene(scene), Slices(new qRcnSliceView(scene, RCN_VIEW_AXIAL, this)),
-    Orientation(new QComboBox(this))
+  : QWidget(parent), Scene(scene), Slices(new qRcnSliceView(scene, RCN_VIEW_AXIAL, this)), Orientation(new QComboBox(this))
 {
   for (const rcn_view view : { RCN_VIEW_AXIAL, RCN_VIEW_CORONAL, RCN_VIEW_SAGITTAL })
   {

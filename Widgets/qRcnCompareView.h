@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// One slice, side by side: each rater's mask, their consensus, and every prediction, in the same colours. Slice, zoom and
 /// place are those of all panels.
 #ifndef qRcnCompareView_h

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "qRcnConsensusLegend.h"
 
 #include <algorithm>
@@ -77,9 +78,10 @@ public:
 
   QString words(int level) const
   {
-    return level == 0              ? qRcnConsensusLegend::tr("no rater")
-      : level == this->raters()    ? (level == 1 ? qRcnConsensusLegend::tr("the only rater") : qRcnConsensusLegend::tr("all %1 raters").arg(level))
-                                   : qRcnConsensusLegend::tr("%1 of %2 raters").arg(level).arg(this->raters());
+    return level == 0 ? qRcnConsensusLegend::tr("no rater")
+      : level == this->raters()
+      ? (level == 1 ? qRcnConsensusLegend::tr("the only rater") : qRcnConsensusLegend::tr("all %1 raters").arg(level))
+      : qRcnConsensusLegend::tr("%1 of %2 raters").arg(level).arg(this->raters());
   }
 
   void isolate(int level)
@@ -106,13 +108,17 @@ public:
     {
       const int level = this->levelOf(row);
       const bool shown = this->Isolated < 0 || this->Isolated == level;
-      const QColor color = level > 0 ? qRcnStyle::levelColor(this->Palette, static_cast<double>(level) / this->raters()) : QColor();
+      const QColor color =
+        level > 0 ? qRcnStyle::levelColor(this->Palette, static_cast<double>(level) / this->raters()) : QColor();
       auto* name = new QTableWidgetItem(Swatch(color, shown), this->words(level));
       auto* volume = new qRcnNumberItem(qRcnStyle::extent(this->Volumes[level], this->Unit), this->Volumes[level]);
       volume->setData(Qt::UserRole, level > 0 && largest > 0 ? this->Volumes[level] / largest : 0.0);
-      const QString hint = level == 0 ? qRcnConsensusLegend::tr("Voxels that nobody marked: %1. Click to show only these.").arg(qRcnStyle::extent(this->Volumes[level], this->Unit))
-                                      : qRcnConsensusLegend::tr("Voxels that exactly %1 marked: %2, %3 of all that somebody marked. Click to show only these; click again to show all.")
-                                          .arg(this->words(level), qRcnStyle::extent(this->Volumes[level], this->Unit), qRcnStyle::percent(marked > 0 ? this->Volumes[level] / marked : NAN));
+      const QString hint = level == 0 ? qRcnConsensusLegend::tr("Voxels that nobody marked: %1. Click to show only these.")
+                                          .arg(qRcnStyle::extent(this->Volumes[level], this->Unit))
+                                      : qRcnConsensusLegend::tr("Voxels that exactly %1 marked: %2, %3 of all that somebody "
+                                                                "marked. Click to show only these; click again to show all.")
+                                          .arg(this->words(level), qRcnStyle::extent(this->Volumes[level], this->Unit),
+                                            qRcnStyle::percent(marked > 0 ? this->Volumes[level] / marked : NAN));
       for (QTableWidgetItem* item : { name, static_cast<QTableWidgetItem*>(volume) })
       {
         item->setToolTip(hint);
@@ -121,7 +127,8 @@ public:
         item->setFont(font);
         if (!shown)
         {
-          item->setForeground(qRcnStyle::mixed(this->Owner->palette().color(QPalette::Base), this->Owner->palette().color(QPalette::Text), 0.5));
+          item->setForeground(
+            qRcnStyle::mixed(this->Owner->palette().color(QPalette::Base), this->Owner->palette().color(QPalette::Text), 0.5));
         }
       }
       this->Table->setItem(row, 0, name);
@@ -144,8 +151,7 @@ public:
   QLabel* Hint = nullptr;
 };
 
-qRcnConsensusLegend::qRcnConsensusLegend(QWidget* parent)
-  : QWidget(parent), d(new qRcnConsensusLegendPrivate)
+qRcnConsensusLegend::qRcnConsensusLegend(QWidget* parent) : QWidget(parent), d(new qRcnConsensusLegendPrivate)
 {
   auto* p = this->d.get();
   p->Owner = this;
@@ -167,12 +173,15 @@ qRcnConsensusLegend::qRcnConsensusLegend(QWidget* parent)
   p->Colors = new QComboBox(this);
   p->Colors->setObjectName("palette");
   p->Colors->setIconSize(QSize(48, 12));
-  const QString names[RCN_PALETTES] = { tr("Green to yellow"), tr("Blue to yellow"), tr("Violet to cream"), tr("Dark to white") };
+  const QString names[RCN_PALETTES] = { tr("Green to yellow"), tr("Blue to yellow"), tr("Violet to cream"),
+    tr("Dark to white") };
   for (int i = 0; i < RCN_PALETTES; ++i)
   {
     p->Colors->addItem(Ramp(static_cast<rcn_palette>(i)), names[i], i);
   }
-  qRcnStyle::describe(p->Colors, tr("Colors"), tr("Colors of the levels. In each of them more raters are brighter, so that levels can be told apart without seeing red or green."));
+  qRcnStyle::describe(p->Colors, tr("Colors"),
+    tr("Colors of the levels. In each of them more raters are brighter, so that levels can be told apart without seeing red or "
+       "green."));
   p->All = new QPushButton(tr("Show all"), this);
   p->All->setObjectName("all");
   p->All->setToolTip(tr("Show all levels again (Esc)"));

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The levels of consensus, 0 ... K raters: color, words, volume. A click isolates a level.
 #ifndef qRcnConsensusLegend_h
 #define qRcnConsensusLegend_h

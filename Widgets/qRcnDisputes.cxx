@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "qRcnDisputes.h"
 
 #include <algorithm>
@@ -33,7 +34,8 @@ public:
     const QSignalBlocker blocker(this->Table);
     this->Table->clearContents();
     this->Table->horizontalHeaderItem(0)->setText(QString::fromStdString(this->Extent.Name));
-    this->Table->horizontalHeaderItem(2)->setText(qRcnDisputes::tr("Where (%1)").arg(QString::fromStdString(this->Extent.Length)));
+    this->Table->horizontalHeaderItem(2)->setText(
+      qRcnDisputes::tr("Where (%1)").arg(QString::fromStdString(this->Extent.Length)));
     this->Table->setRowCount(static_cast<int>(this->Regions.size()));
     for (int i = 0; i < this->Table->rowCount(); ++i)
     {
@@ -49,12 +51,13 @@ public:
       who->setData(qRcnDotsDelegate::CountRole, this->Raters.size());
       who->setData(Qt::AccessibleTextRole, this->names(region.marked_by));
       auto* where = new QTableWidgetItem(this->Extent.InPixels ? pixel : qRcnStyle::position(ras, 0));
-      const QString hint = qRcnDisputes::tr("%1 (%2) marked by %3, at most %4 of them in one place. Around %5.")
-                             .arg(size, qRcnStyle::counted(region.voxels, "voxel"), this->names(region.marked_by))
-                             .arg(region.max_votes)
-                             .arg(this->Extent.InPixels
-                                 ? qRcnDisputes::tr("pixel %1").arg(pixel)
-                                 : qRcnDisputes::tr("%1 mm (right/left, anterior/posterior, superior/inferior)").arg(qRcnStyle::position(ras, 1)));
+      const QString hint =
+        qRcnDisputes::tr("%1 (%2) marked by %3, at most %4 of them in one place. Around %5.")
+          .arg(size, qRcnStyle::counted(region.voxels, "voxel"), this->names(region.marked_by))
+          .arg(region.max_votes)
+          .arg(this->Extent.InPixels
+              ? qRcnDisputes::tr("pixel %1").arg(pixel)
+              : qRcnDisputes::tr("%1 mm (right/left, anterior/posterior, superior/inferior)").arg(qRcnStyle::position(ras, 1)));
       int column = 0;
       for (QTableWidgetItem* item : { static_cast<QTableWidgetItem*>(volume), who, where })
       {
@@ -69,8 +72,8 @@ public:
   {
     const int count = static_cast<int>(this->Regions.size());
     this->Where->setText(count == 0 ? QString()
-        : this->Current < 0 ? qRcnStyle::counted(count, "region")
-                            : qRcnDisputes::tr("%1 of %2").arg(this->Current + 1).arg(count));
+        : this->Current < 0         ? qRcnStyle::counted(count, "region")
+                                    : qRcnDisputes::tr("%1 of %2").arg(this->Current + 1).arg(count));
     this->Previous->setEnabled(this->Current > 0);
     this->Next->setEnabled(this->Current + 1 < count);
     this->Hint->setVisible(count == 0);
@@ -104,8 +107,7 @@ public:
   QToolButton *Previous = nullptr, *Next = nullptr;
 };
 
-qRcnDisputes::qRcnDisputes(QWidget* parent)
-  : QWidget(parent), d(new qRcnDisputesPrivate)
+qRcnDisputes::qRcnDisputes(QWidget* parent) : QWidget(parent), d(new qRcnDisputesPrivate)
 {
   auto* p = this->d.get();
   p->Owner = this;
@@ -166,8 +168,7 @@ qRcnDisputes::qRcnDisputes(QWidget* parent)
 
 qRcnDisputes::~qRcnDisputes() = default;
 
-void qRcnDisputes::setRegions(std::vector<rcn_dispute> regions, const QStringList& raters,
-  const rcn_geometry& geometry)
+void qRcnDisputes::setRegions(std::vector<rcn_dispute> regions, const QStringList& raters, const rcn_geometry& geometry)
 {
   this->d->Regions = std::move(regions);
   this->d->Extent = rcn::Extent(geometry);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The disputed regions of a case, largest first, to visit one after another.
 #ifndef qRcnDisputes_h
 #define qRcnDisputes_h

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Work off the GUI thread: one piece at a time, with progress, Cancel, and its end told on the GUI thread.
 ///
 ///   job.start(tr("Fusing"), [=](qRcnJob::Monitor& monitor) -> qRcnJob::Done {

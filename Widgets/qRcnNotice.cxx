@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "qRcnNotice.h"
 
 #include <QHBoxLayout>
@@ -5,8 +6,7 @@
 #include <QStyle>
 #include <QToolButton>
 
-qRcnNotice::qRcnNotice(QWidget* parent)
-  : QFrame(parent), Label(new QLabel(this))
+qRcnNotice::qRcnNotice(QWidget* parent) : QFrame(parent), Label(new QLabel(this))
 {
   this->setFrameShape(QFrame::StyledPanel);
   this->setAutoFillBackground(true);

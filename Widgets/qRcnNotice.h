@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A bar inside the window for one sentence: an error, or something a person should know. No pop-up ever.
 #ifndef qRcnNotice_h
 #define qRcnNotice_h

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "qRcnOverlayControls.h"
 
 #include <algorithm>
@@ -39,7 +40,8 @@ public:
     label->setBuddy(share.Box);
     QString plain = title;
     plain.remove('&');
-    for (QWidget* widget : { static_cast<QWidget*>(share.Slider), static_cast<QWidget*>(share.Box), static_cast<QWidget*>(label) })
+    for (QWidget* widget :
+      { static_cast<QWidget*>(share.Slider), static_cast<QWidget*>(share.Box), static_cast<QWidget*>(label) })
     {
       qRcnStyle::describe(widget, plain, toolTip);
     }
@@ -64,7 +66,10 @@ public:
     return static_cast<qRcnOverlayControls::Readout>(this->What->currentData().toInt());
   }
 
-  bool hasLevel() const { return this->readout() == qRcnOverlayControls::AtLeast || this->readout() == qRcnOverlayControls::Level; }
+  bool hasLevel() const
+  {
+    return this->readout() == qRcnOverlayControls::AtLeast || this->readout() == qRcnOverlayControls::Level;
+  }
 
   /// "exactly" may be 0 raters; "at least 0" says nothing.
   void refresh()
@@ -80,8 +85,9 @@ public:
       qRcnOverlayControls::tr("How likely more than half of the raters mark the voxel (a tie does not count)."),
       qRcnOverlayControls::tr("How likely exactly so many of the raters mark the voxel."),
     };
-    const QString text = this->HasLevels ? meaning[this->readout()]
-                                         : qRcnOverlayControls::tr("This map holds one probability for each voxel: there are no levels to choose from.");
+    const QString text = this->HasLevels
+      ? meaning[this->readout()]
+      : qRcnOverlayControls::tr("This map holds one probability for each voxel: there are no levels to choose from.");
     this->Meaning->setText(text);
     this->What->setToolTip(text);
     this->What->setEnabled(this->HasLevels);
@@ -92,7 +98,8 @@ public:
   void refreshVolume()
   {
     this->VolumeText->setText(std::isfinite(this->Volume)
-        ? qRcnOverlayControls::tr("%1 at or above %2").arg(qRcnStyle::extent(this->Volume, this->Unit), qRcnStyle::percent(this->Owner->threshold()))
+        ? qRcnOverlayControls::tr("%1 at or above %2")
+            .arg(qRcnStyle::extent(this->Volume, this->Unit), qRcnStyle::percent(this->Owner->threshold()))
         : QString());
     this->VolumeText->setVisible(std::isfinite(this->Volume));
   }
@@ -115,8 +122,7 @@ public:
   QCheckBox *Contour = nullptr, *LevelContours = nullptr;
 };
 
-qRcnOverlayControls::qRcnOverlayControls(QWidget* parent)
-  : QWidget(parent), d(new qRcnOverlayControlsPrivate)
+qRcnOverlayControls::qRcnOverlayControls(QWidget* parent) : QWidget(parent), d(new qRcnOverlayControlsPrivate)
 {
   auto* p = this->d.get();
   p->Owner = this;
@@ -148,7 +154,8 @@ qRcnOverlayControls::qRcnOverlayControls(QWidget* parent)
   grid->addWidget(p->Meaning, 1, 1, 1, 2);
 
   p->Opacity = p->addShare(grid, 2, "opacity", tr("&Opacity"), tr("How much of the image the overlay covers."));
-  p->Threshold = p->addShare(grid, 3, "threshold", tr("&Threshold"), tr("Only voxels with at least this probability are shown and counted."));
+  p->Threshold = p->addShare(
+    grid, 3, "threshold", tr("&Threshold"), tr("Only voxels with at least this probability are shown and counted."));
   p->set(p->Opacity, 0.5);
   p->set(p->Threshold, 0.5);
   p->VolumeText = qRcnStyle::newNote(this);

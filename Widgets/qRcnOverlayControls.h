@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// What is laid over the image, and how: readout, opacity, threshold with its volume and contour, a contour per level.
 #ifndef qRcnOverlayControls_h
 #define qRcnOverlayControls_h
@@ -15,9 +16,9 @@ public:
   /// The numbers of the first three are those of rcn_readout.
   enum Readout
   {
-    Majority = 0, ///< probability that a majority marks the voxel
-    Expected = 1, ///< expected share of raters who mark it
-    AtLeast = 2,  ///< probability that at least level() raters mark it
+    Majority = 0,     ///< probability that a majority marks the voxel
+    Expected = 1,     ///< expected share of raters who mark it
+    AtLeast = 2,      ///< probability that at least level() raters mark it
     MoreThanHalf = 3, ///< as Majority, but a tie does not count
     Level = 4         ///< probability that exactly level() raters mark it
   };

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "qRcnReliabilityDiagram.h"
 
 #include <algorithm>
@@ -175,7 +176,8 @@ public:
       {
         if (bin.count > 0)
         {
-          painter.fillRect(QRectF(this->toPixel(bin.lower, bin.confidence), this->toPixel(bin.upper, bin.frequency)).normalized(), gap);
+          painter.fillRect(
+            QRectF(this->toPixel(bin.lower, bin.confidence), this->toPixel(bin.upper, bin.frequency)).normalized(), gap);
         }
       }
       const QColor accent = qRcnStyle::accent(palette);
@@ -260,7 +262,8 @@ public:
   static QString inWords(const Shown& shown, int index)
   {
     const rcn_calib_bin& bin = shown.Report.Bins[static_cast<size_t>(index)];
-    const QString range = qRcnReliabilityDiagram::tr("%1 to %2").arg(qRcnStyle::percent(bin.lower, 1), qRcnStyle::percent(bin.upper, 1));
+    const QString range =
+      qRcnReliabilityDiagram::tr("%1 to %2").arg(qRcnStyle::percent(bin.lower, 1), qRcnStyle::percent(bin.upper, 1));
     if (bin.count == 0)
     {
       return qRcnReliabilityDiagram::tr("%1: no voxel").arg(range);
@@ -279,7 +282,8 @@ public:
       const auto& own = shown.Report.RaterBins[r];
       if (shown.RaterShown[r] && i < own.size() && own[i].count > 0)
       {
-        text += QStringLiteral("\n%1: %2").arg(shown.Raters.value(static_cast<int>(r)), qRcnStyle::percent(own[i].frequency, 1));
+        text +=
+          QStringLiteral("\n%1: %2").arg(shown.Raters.value(static_cast<int>(r)), qRcnStyle::percent(own[i].frequency, 1));
       }
     }
     return text;
@@ -327,7 +331,8 @@ public:
       QString head = qRcnReliabilityDiagram::tr("<b>MR-ECE %1</b>").arg(qRcnStyle::percent(report.Figures[RCN_MR_ECE], 2));
       if (interval.units > 0 && std::isfinite(interval.low))
       {
-        head += qRcnReliabilityDiagram::tr(" (%1 to %2)").arg(qRcnStyle::percent(interval.low, 2), qRcnStyle::percent(interval.high, 2));
+        head += qRcnReliabilityDiagram::tr(" (%1 to %2)")
+                  .arg(qRcnStyle::percent(interval.low, 2), qRcnStyle::percent(interval.high, 2));
       }
       if (this->Now.HasSecond)
       {
@@ -336,7 +341,8 @@ public:
       }
       this->Headline->setText(head);
       QStringList words;
-      words << qRcnReliabilityDiagram::tr("On average, its probability and the share of raters who mark the voxel are %1 apart.")
+      words << qRcnReliabilityDiagram::tr(
+        "On average, its probability and the share of raters who mark the voxel are %1 apart.")
                  .arg(qRcnStyle::percent(report.Figures[RCN_MR_ECE], 1));
       words << QString::fromStdString(rcn::DirectionInWords(report)) << QString::fromStdString(rcn::WorstBinInWords(report));
       for (const std::string& remark : rcn::RemarksInWords(report))
@@ -345,8 +351,10 @@ public:
       }
       words.removeAll(QString());
       this->Words->setText(words.join(' ').replace(QStringLiteral(" %"), QStringLiteral("\u00a0%")));
-      const auto key = [](const QColor& color, const QString& sign, const QString& text)
-      { return QStringLiteral("<span style='white-space:nowrap'><span style='color:%1'><b>%2</b></span>&nbsp;%3</span>").arg(color.name(), sign, text); };
+      const auto key = [](const QColor& color, const QString& sign, const QString& text) {
+        return QStringLiteral("<span style='white-space:nowrap'><span style='color:%1'><b>%2</b></span>&nbsp;%3</span>")
+          .arg(color.name(), sign, text);
+      };
       QStringList keys;
       keys << key(qRcnStyle::accent(palette), QStringLiteral("━"), this->Now.Name.toHtmlEscaped());
       if (this->Now.HasSecond)
@@ -354,9 +362,11 @@ public:
         keys << key(secondColor(palette), QStringLiteral("━"), this->Now.SecondName.toHtmlEscaped());
       }
       keys << key(qRcnStyle::muted(palette), QStringLiteral("╌╌"), qRcnReliabilityDiagram::tr("as it should be"));
-      keys << key(qRcnStyle::mixed(palette.color(QPalette::Base), qRcnStyle::warning(palette), 0.45), QStringLiteral("▆"), qRcnReliabilityDiagram::tr("gap"));
-      keys << (HasBand(report) ? key(qRcnStyle::mixed(palette.color(QPalette::Base), qRcnStyle::accent(palette), 0.45), QStringLiteral("▆"),
-                                   qRcnReliabilityDiagram::tr("95&nbsp;% of %1").arg(QString::fromStdString(rcn::UnitsInWords(report))))
+      keys << key(qRcnStyle::mixed(palette.color(QPalette::Base), qRcnStyle::warning(palette), 0.45), QStringLiteral("▆"),
+        qRcnReliabilityDiagram::tr("gap"));
+      keys << (HasBand(report)
+          ? key(qRcnStyle::mixed(palette.color(QPalette::Base), qRcnStyle::accent(palette), 0.45), QStringLiteral("▆"),
+              qRcnReliabilityDiagram::tr("95&nbsp;% of %1").arg(QString::fromStdString(rcn::UnitsInWords(report))))
           : rcn::NoIntervalInWords(report).empty() ? qRcnReliabilityDiagram::tr("no interval for these bins")
                                                    : QString::fromStdString(rcn::NoIntervalInWords(report)));
       this->Key->setText(keys.join(QStringLiteral(" &nbsp; ")));
@@ -394,10 +404,12 @@ public:
       box->setObjectName(QStringLiteral("rater%1").arg(r));
       box->setIcon(qRcnStyle::dotIcon(qRcnStyle::raterColor(r)));
       box->setChecked(kept.contains(this->Now.Raters[r]));
-      const double own = r < static_cast<int>(this->Now.Report.RaterEce.size()) ? this->Now.Report.RaterEce[static_cast<size_t>(r)] : NAN;
+      const double own =
+        r < static_cast<int>(this->Now.Report.RaterEce.size()) ? this->Now.Report.RaterEce[static_cast<size_t>(r)] : NAN;
       qRcnStyle::describe(box, qRcnReliabilityDiagram::tr("Curve of %1").arg(this->Now.Raters[r]),
-        std::isfinite(own) ? qRcnReliabilityDiagram::tr("Measured against this rater alone: %1 off on average").arg(qRcnStyle::percent(own, 2))
-                           : qRcnReliabilityDiagram::tr("This rater answered nothing here"));
+        std::isfinite(own)
+          ? qRcnReliabilityDiagram::tr("Measured against this rater alone: %1 off on average").arg(qRcnStyle::percent(own, 2))
+          : qRcnReliabilityDiagram::tr("This rater answered nothing here"));
       box->setEnabled(std::isfinite(own));
       this->Now.RaterShown.push_back(box->isChecked());
       QObject::connect(box, &QCheckBox::toggled, this->Owner, [this, r](bool on) {
@@ -420,14 +432,14 @@ public:
   QVector<QCheckBox*> Boxes;
 };
 
-qRcnReliabilityDiagram::qRcnReliabilityDiagram(QWidget* parent)
-  : QWidget(parent), d(new qRcnReliabilityDiagramPrivate)
+qRcnReliabilityDiagram::qRcnReliabilityDiagram(QWidget* parent) : QWidget(parent), d(new qRcnReliabilityDiagramPrivate)
 {
   auto* p = this->d.get();
   p->Owner = this;
-  const QString meaning = tr("MR-ECE, multi-rater expected calibration error: how far the predicted probability is from the share of "
-                             "raters who mark the voxel, on average over all voxels and raters. 0 % is perfect. In brackets: the 95 % "
-                             "interval when the cases are drawn anew.");
+  const QString meaning =
+    tr("MR-ECE, multi-rater expected calibration error: how far the predicted probability is from the share of "
+       "raters who mark the voxel, on average over all voxels and raters. 0 % is perfect. In brackets: the 95 % "
+       "interval when the cases are drawn anew.");
   p->Headline = new QLabel(this);
   p->Headline->setObjectName("headline");
   p->Headline->setTextFormat(Qt::RichText);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Does 70 % mean 70 %? The curve of a model against all raters and against each of them, its interval, how many voxels
 /// stand behind it, and what that means in words. The owner computes: region and bins are wishes told by signals.
 #ifndef qRcnReliabilityDiagram_h

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "qRcnScene.h"
 
 #include <algorithm>
@@ -199,8 +200,7 @@ const rcn_image* qRcnScene::shownImage(int* component) const
 
 void qRcnScene::setWindow(double black, double white)
 {
-  if (!std::isfinite(black) || !std::isfinite(white) || !(black < white) ||
-    (black == this->Black && white == this->White))
+  if (!std::isfinite(black) || !std::isfinite(white) || !(black < white) || (black == this->Black && white == this->White))
   {
     return;
   }
@@ -249,8 +249,7 @@ void qRcnScene::visit(const Voxel& voxel)
 
 std::array<double, 3> qRcnScene::rasOf(const Voxel& voxel) const
 {
-  const double index[3] = { static_cast<double>(voxel[0]), static_cast<double>(voxel[1]),
-    static_cast<double>(voxel[2]) };
+  const double index[3] = { static_cast<double>(voxel[0]), static_cast<double>(voxel[1]), static_cast<double>(voxel[2]) };
   std::array<double, 3> world{};
   rcn_geometry_to_world(world.data(), &this->Geometry, index);
   if (this->Geometry.dimension == 3)
@@ -427,8 +426,8 @@ int qRcnScene::addPrediction(const QString& name, const rcn::Volume& levels, con
   {
     throw rcn::Error(RCN_EINVALID, "The prediction is empty.");
   }
-  const auto same = std::find_if(this->PredictionList.begin(), this->PredictionList.end(),
-    [&name](const Prediction& one) { return one.Name == name; });
+  const auto same = std::find_if(
+    this->PredictionList.begin(), this->PredictionList.end(), [&name](const Prediction& one) { return one.Name == name; });
   const int number = static_cast<int>(same - this->PredictionList.begin());
   if (same == this->PredictionList.end())
   {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// What is shown: images, raters, predictions, colours, the cursor. All slice views share one scene and follow it.
 ///
 /// The scene shares ownership of everything it shows (a volume holds its buffer, votes come as shared_ptr), so that a job
@@ -62,8 +63,8 @@ public:
   /// Shows another case; predictions, highlight, zoom and window go, settings (heat map, readout, ...) stay. Images may be
   /// empty, votes null; what is given must have the geometry's size. Throws rcn::Error (RCN_EGEOMETRY) otherwise, and
   /// the scene stays as it was.
-  void setCase(const std::vector<rcn::Volume>& images, std::shared_ptr<const rcn_votes> votes,
-    const rcn_geometry& geometry, const QStringList& raters);
+  void setCase(const std::vector<rcn::Volume>& images, std::shared_ptr<const rcn_votes> votes, const rcn_geometry& geometry,
+    const QStringList& raters);
   /// Nothing is shown.
   void clear();
   bool isEmpty() const { return this->Geometry.size[0] == 0; }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "qRcnSliceCanvas.h"
 
 #include <algorithm>
@@ -28,8 +29,7 @@ const QColor TEXT_COLOR(225, 225, 225);
 
 } // namespace
 
-qRcnSliceCanvas::qRcnSliceCanvas(qRcnScene* scene, QWidget* parent)
-  : QWidget(parent), Scene(scene)
+qRcnSliceCanvas::qRcnSliceCanvas(qRcnScene* scene, QWidget* parent) : QWidget(parent), Scene(scene)
 {
   this->setAttribute(Qt::WA_OpaquePaintEvent); // every pixel is drawn here
   this->setFocusPolicy(Qt::StrongFocus);
@@ -143,12 +143,9 @@ bool qRcnSliceCanvas::isAscending() const
   const double* direction = this->Scene->geometry().direction;
   switch (this->isPicture() ? RCN_VIEW_AXIAL : this->View)
   {
-    case RCN_VIEW_CORONAL:
-      return direction[3 + this->Plane.axis] < 0;
-    case RCN_VIEW_SAGITTAL:
-      return direction[this->Plane.axis] < 0;
-    default:
-      return direction[6 + this->Plane.axis] >= 0;
+    case RCN_VIEW_CORONAL: return direction[3 + this->Plane.axis] < 0;
+    case RCN_VIEW_SAGITTAL: return direction[this->Plane.axis] < 0;
+    default: return direction[6 + this->Plane.axis] >= 0;
   }
 }
 
@@ -213,8 +210,8 @@ QSizeF qRcnSliceCanvas::panelSize() const
 {
   const int count = static_cast<int>(this->Panes.size());
   const int rows = std::max((count + this->Columns - 1) / this->Columns, 1);
-  return QSizeF(
-    std::max(1.0, static_cast<double>(this->width()) / this->Columns), std::max(1.0, static_cast<double>(this->height()) / rows));
+  return QSizeF(std::max(1.0, static_cast<double>(this->width()) / this->Columns),
+    std::max(1.0, static_cast<double>(this->height()) / rows));
 }
 
 double qRcnSliceCanvas::mmPerPoint() const
@@ -306,9 +303,7 @@ void qRcnSliceCanvas::paintEvent(QPaintEvent*)
     const bool first = i == 0, last = i + 1 == this->Panes.size();
     Texts texts;
     texts.Title = several ? this->Panels[i].Title : this->placeText();
-    texts.TitleColor = several ? this->Panels[i].Color
-      : this->isPicture()      ? TEXT_COLOR
-                               : viewColor(this->View);
+    texts.TitleColor = several ? this->Panels[i].Color : this->isPicture() ? TEXT_COLOR : viewColor(this->View);
     texts.Place = several && first ? this->placeText() : QString();
     texts.Window = first ? this->windowText() : QString();
     texts.Warning = last ? tr("For research, not for clinical use") : QString();
@@ -371,9 +366,9 @@ QString qRcnSliceCanvas::placeText() const
   const char* const letters[3] = { "LR", "PA", "IS" };
   const double mm = this->Scene->cursorRas()[static_cast<size_t>(world)];
   const QString number = tr("%1 %2 / %3").arg(viewName(this->View)).arg(this->slice() + 1).arg(this->sliceCount());
-  return this->Scene->geometry().unit == RCN_PIXELS ? number : number + tr("\n%1 %2 mm")
-    .arg(QChar(letters[world][mm >= 0]))
-    .arg(std::fabs(mm), 0, 'f', 1);
+  return this->Scene->geometry().unit == RCN_PIXELS
+    ? number
+    : number + tr("\n%1 %2 mm").arg(QChar(letters[world][mm >= 0])).arg(std::fabs(mm), 0, 'f', 1);
 }
 
 QString qRcnSliceCanvas::windowText() const
@@ -421,7 +416,8 @@ void qRcnSliceCanvas::drawTexts(QPainter& painter, const QRectF& panel, const Te
       const bool over = bottom && window + 18 > panel.width() / 2;
       if (!over || panel.width() > 170)
       {
-        draw(this->Plane.letters[i], where[i], QColor(0xf2, 0xcc, 0x5a), over ? 16 : 0, beneath ? std::max(title.height(), place.height()) : 0);
+        draw(this->Plane.letters[i], where[i], QColor(0xf2, 0xcc, 0x5a), over ? 16 : 0,
+          beneath ? std::max(title.height(), place.height()) : 0);
       }
     }
     font.setBold(false);
@@ -445,8 +441,8 @@ void qRcnSliceCanvas::drawScaleBar(QPainter& painter, const QRectF& panel) const
   const QPointF left = panel.bottomLeft() + QPointF(8, -30), right = left + QPointF(length / mm, 0);
   // A picture file that knows no spacing is measured in pixels: millimetres would be made up.
   const QString text = this->Scene->geometry().unit == RCN_PIXELS ? tr("%1 px").arg(length)
-    : length >= 1                                                ? tr("%1 mm").arg(length)
-                                                                 : tr("%1 \u00b5m").arg(1000 * length);
+    : length >= 1                                                 ? tr("%1 mm").arg(length)
+                                                                  : tr("%1 \u00b5m").arg(1000 * length);
   for (const bool shadow : { true, false })
   {
     const QPointF by = shadow ? QPointF(1, 1) : QPointF(0, 0);
@@ -508,17 +504,10 @@ void qRcnSliceCanvas::mousePressEvent(QMouseEvent* event)
   this->PressedAt = this->DraggedTo = positionOf(event);
   switch (event->button())
   {
-    case Qt::LeftButton:
-      this->Dragging = event->modifiers() & Qt::ControlModifier ? Drag::Pan : Drag::Click;
-      break;
-    case Qt::MiddleButton:
-      this->Dragging = Drag::Pan;
-      break;
-    case Qt::RightButton:
-      this->Dragging = Drag::Zoom;
-      break;
-    default:
-      break;
+    case Qt::LeftButton: this->Dragging = event->modifiers() & Qt::ControlModifier ? Drag::Pan : Drag::Click; break;
+    case Qt::MiddleButton: this->Dragging = Drag::Pan; break;
+    case Qt::RightButton: this->Dragging = Drag::Zoom; break;
+    default: break;
   }
 }
 
@@ -528,8 +517,7 @@ void qRcnSliceCanvas::mouseMoveEvent(QMouseEvent* event)
   qRcnScene::Voxel voxel{};
   const bool inside = this->voxelAt(place, &voxel);
   emit this->cursorMoved(inside, voxel[0], voxel[1], voxel[2]);
-  if (this->Dragging == Drag::Click &&
-    (place - this->PressedAt).manhattanLength() >= QApplication::startDragDistance())
+  if (this->Dragging == Drag::Click && (place - this->PressedAt).manhattanLength() >= QApplication::startDragDistance())
   {
     this->Dragging = Drag::Window;
   }
@@ -541,8 +529,7 @@ void qRcnSliceCanvas::mouseMoveEvent(QMouseEvent* event)
         this->pointAt(place);
       }
       return;
-    case Drag::Click:
-      return;
+    case Drag::Click: return;
     case Drag::Window:
     {
       // As far as the view is wide doubles or halves the window; the level moves with what is on the screen.
@@ -552,9 +539,7 @@ void qRcnSliceCanvas::mouseMoveEvent(QMouseEvent* event)
       this->Scene->setWindow(level - wider / 2, level + wider / 2);
       break;
     }
-    case Drag::Zoom:
-      this->zoomAt(std::exp2(-step.y() / 100), this->PressedAt);
-      break;
+    case Drag::Zoom: this->zoomAt(std::exp2(-step.y() / 100), this->PressedAt); break;
     case Drag::Pan:
     {
       const rcn_geometry& geometry = this->Scene->geometry();
@@ -656,50 +641,22 @@ void qRcnSliceCanvas::keyPressEvent(QKeyEvent* event)
   switch (event->key())
   {
     case Qt::Key_Up:
-    case Qt::Key_Right:
-      this->scroll(1);
-      break;
+    case Qt::Key_Right: this->scroll(1); break;
     case Qt::Key_Down:
-    case Qt::Key_Left:
-      this->scroll(-1);
-      break;
-    case Qt::Key_PageUp:
-      this->scroll(10);
-      break;
-    case Qt::Key_PageDown:
-      this->scroll(-10);
-      break;
-    case Qt::Key_Home:
-      this->scroll(-this->sliceCount());
-      break;
-    case Qt::Key_End:
-      this->scroll(this->sliceCount());
-      break;
+    case Qt::Key_Left: this->scroll(-1); break;
+    case Qt::Key_PageUp: this->scroll(10); break;
+    case Qt::Key_PageDown: this->scroll(-10); break;
+    case Qt::Key_Home: this->scroll(-this->sliceCount()); break;
+    case Qt::Key_End: this->scroll(this->sliceCount()); break;
     case Qt::Key_Plus:
-    case Qt::Key_Equal:
-      this->zoomAt(std::exp2(0.25), middle);
-      break;
-    case Qt::Key_Minus:
-      this->zoomAt(std::exp2(-0.25), middle);
-      break;
-    case Qt::Key_R:
-      this->resetView();
-      break;
-    case Qt::Key_H:
-      this->Scene->setHeatMapVisible(!this->Scene->isHeatMapVisible());
-      break;
-    case Qt::Key_C:
-      this->Scene->setContoursVisible(!this->Scene->areContoursVisible());
-      break;
-    case Qt::Key_X:
-      this->Scene->setCrosshairVisible(!this->Scene->isCrosshairVisible());
-      break;
-    case Qt::Key_B:
-      this->Scene->setColorBarVisible(!this->Scene->isColorBarVisible());
-      break;
-    case Qt::Key_P:
-      this->Scene->setShownPrediction(this->Scene->shownPrediction() + 1);
-      break;
+    case Qt::Key_Equal: this->zoomAt(std::exp2(0.25), middle); break;
+    case Qt::Key_Minus: this->zoomAt(std::exp2(-0.25), middle); break;
+    case Qt::Key_R: this->resetView(); break;
+    case Qt::Key_H: this->Scene->setHeatMapVisible(!this->Scene->isHeatMapVisible()); break;
+    case Qt::Key_C: this->Scene->setContoursVisible(!this->Scene->areContoursVisible()); break;
+    case Qt::Key_X: this->Scene->setCrosshairVisible(!this->Scene->isCrosshairVisible()); break;
+    case Qt::Key_B: this->Scene->setColorBarVisible(!this->Scene->isColorBarVisible()); break;
+    case Qt::Key_P: this->Scene->setShownPrediction(this->Scene->shownPrediction() + 1); break;
     default:
       if (event->key() >= Qt::Key_1 && event->key() <= Qt::Key_9)
       {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The drawing area of slice views: one or several panels of the same slice, and what mouse and keys do there.
 ///
 /// Mouse: wheel scrolls, Ctrl + wheel zooms; click moves the cross-hair (with Shift it follows the mouse); left drag

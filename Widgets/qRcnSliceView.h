@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// One slice view: axial, coronal or sagittal, with a slider. Follows the scene.
 #ifndef qRcnSliceView_h
 #define qRcnSliceView_h

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "qRcnSliceViews.h"
 
 #include <algorithm>
@@ -7,8 +8,7 @@
 #include "qRcnSliceCanvas.h"
 #include "qRcnSliceView.h"
 
-qRcnSliceViews::qRcnSliceViews(qRcnScene* scene, QWidget* parent)
-  : QWidget(parent), Scene(scene)
+qRcnSliceViews::qRcnSliceViews(qRcnScene* scene, QWidget* parent) : QWidget(parent), Scene(scene)
 {
   auto* grid = new QGridLayout(this);
   grid->setContentsMargins(0, 0, 0, 0);

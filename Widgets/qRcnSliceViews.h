@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Three linked slice views; one for a 2-D image. A double click makes one large, and small again.
 #ifndef qRcnSliceViews_h
 #define qRcnSliceViews_h

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "qRcnStyle.h"
 
 #include <algorithm>
@@ -177,14 +178,17 @@ QString withExtension(const QString& path, const QString& filters, const QString
     return found;
   };
   const QStringList known = extensions(filters), own = extensions(chosen.isEmpty() ? filters : chosen);
-  const bool typed = std::any_of(known.begin(), known.end(), [&path](const QString& end) { return path.endsWith(end, Qt::CaseInsensitive); });
+  const bool typed =
+    std::any_of(known.begin(), known.end(), [&path](const QString& end) { return path.endsWith(end, Qt::CaseInsensitive); });
   if (path.isEmpty() || typed || own.isEmpty())
   {
     return path;
   }
   // "study.json" becomes "study.rcn.json", "study." has its point already.
   const QString last = own.first().mid(own.first().lastIndexOf('.'));
-  const QString stem = path.endsWith(last, Qt::CaseInsensitive) ? path.chopped(last.size()) : path.endsWith('.') ? path.chopped(1) : path;
+  const QString stem = path.endsWith(last, Qt::CaseInsensitive) ? path.chopped(last.size())
+    : path.endsWith('.')                                        ? path.chopped(1)
+                                                                : path;
   return stem + own.first();
 }
 
@@ -194,9 +198,11 @@ QString askForFile(QWidget* parent, const QString& title, const QString& suggest
   do
   {
     // The dialog itself would ask about the name as it was typed.
-    path = withExtension(QFileDialog::getSaveFileName(parent, title, path, filters, &chosen, QFileDialog::DontConfirmOverwrite), filters, chosen);
+    path = withExtension(
+      QFileDialog::getSaveFileName(parent, title, path, filters, &chosen, QFileDialog::DontConfirmOverwrite), filters, chosen);
   } while (QFileInfo::exists(path) &&
-    QMessageBox::question(parent, title, QObject::tr("%1 already exists. Replace it?").arg(QDir::toNativeSeparators(path))) != QMessageBox::Yes);
+    QMessageBox::question(parent, title, QObject::tr("%1 already exists. Replace it?").arg(QDir::toNativeSeparators(path))) !=
+      QMessageBox::Yes);
   return path;
 }
 
@@ -227,8 +233,7 @@ void describe(QWidget* widget, const QString& name, const QString& toolTip)
 
 } // namespace qRcnStyle
 
-qRcnTable::qRcnTable(QWidget* parent)
-  : QTableWidget(parent)
+qRcnTable::qRcnTable(QWidget* parent) : QTableWidget(parent)
 {
   this->setEditTriggers(QAbstractItemView::NoEditTriggers);
   this->setWordWrap(false);
@@ -249,7 +254,8 @@ QString qRcnTable::copyText() const
   for (int i = 0; i < this->rowCount(); ++i)
   {
     const int row = this->verticalHeader()->logicalIndex(i);
-    if (selected.isEmpty() || std::any_of(selected.begin(), selected.end(), [row](const QModelIndex& index) { return index.row() == row; }))
+    if (selected.isEmpty() ||
+      std::any_of(selected.begin(), selected.end(), [row](const QModelIndex& index) { return index.row() == row; }))
     {
       rows << row;
     }
@@ -257,7 +263,8 @@ QString qRcnTable::copyText() const
   for (int i = 0; i < this->columnCount(); ++i)
   {
     const int column = this->horizontalHeader()->logicalIndex(i);
-    if (selected.isEmpty() || std::any_of(selected.begin(), selected.end(), [column](const QModelIndex& index) { return index.column() == column; }))
+    if (selected.isEmpty() ||
+      std::any_of(selected.begin(), selected.end(), [column](const QModelIndex& index) { return index.column() == column; }))
     {
       columns << column;
     }
@@ -341,11 +348,12 @@ QSize qRcnTable::sizeHint() const
 QSize qRcnTable::minimumSizeHint() const
 {
   const int rows = std::min(this->rowCount(), this->Least);
-  return QSize(120, this->sizeHint().height() - (std::min(std::max(this->rowCount(), this->Least), this->Most) - rows) * this->verticalHeader()->defaultSectionSize());
+  return QSize(120,
+    this->sizeHint().height() -
+      (std::min(std::max(this->rowCount(), this->Least), this->Most) - rows) * this->verticalHeader()->defaultSectionSize());
 }
 
-qRcnNumberItem::qRcnNumberItem(const QString& text, double number)
-  : QTableWidgetItem(text), Number(number)
+qRcnNumberItem::qRcnNumberItem(const QString& text, double number) : QTableWidgetItem(text), Number(number)
 {
   this->setTextAlignment(Qt::AlignRight | Qt::AlignVCenter);
 }
@@ -384,8 +392,7 @@ QSize qRcnDotsDelegate::sizeHint(const QStyleOptionViewItem& option, const QMode
   return QSize(18 + 13 * std::max(count - 1, 0), QStyledItemDelegate::sizeHint(option, index).height());
 }
 
-qRcnFlowLayout::qRcnFlowLayout(QWidget* parent)
-  : QLayout(parent)
+qRcnFlowLayout::qRcnFlowLayout(QWidget* parent) : QLayout(parent)
 {
   this->setContentsMargins(0, 0, 0, 0);
   this->setSpacing(8);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// What the panels share: colors that suit light and dark palettes, words for numbers, a table that can be copied, a row
 /// of widgets that wraps.
 #ifndef qRcnStyle_h

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "qRcnTrainingMonitor.h"
 
 #include <algorithm>
@@ -67,7 +68,8 @@ public:
       parts << this->Stage;
       if (std::isfinite(this->SecondsLeft))
       {
-        parts << (this->SecondsLeft >= 60 ? qRcnTrainingMonitor::tr("about %1 left") : qRcnTrainingMonitor::tr("%1 left")).arg(qRcnStyle::duration(this->SecondsLeft));
+        parts << (this->SecondsLeft >= 60 ? qRcnTrainingMonitor::tr("about %1 left") : qRcnTrainingMonitor::tr("%1 left"))
+                   .arg(qRcnStyle::duration(this->SecondsLeft));
       }
     }
     if (this->Megabytes > 0)
@@ -84,7 +86,8 @@ public:
     x.Title = qRcnTrainingMonitor::tr("epoch");
     x.Whole = true;
     x.High = std::max(this->EpochCount, 1);
-    qRcnCurves::Curve steps{ qRcnTrainingMonitor::tr("within an epoch"), qRcnStyle::mixed(palette.color(QPalette::Base), qRcnStyle::accent(palette), 0.45), this->Steps, false };
+    qRcnCurves::Curve steps{ qRcnTrainingMonitor::tr("within an epoch"),
+      qRcnStyle::mixed(palette.color(QPalette::Base), qRcnStyle::accent(palette), 0.45), this->Steps, false };
     qRcnCurves::Curve loss{ qRcnTrainingMonitor::tr("loss"), qRcnStyle::accent(palette), {}, false };
     const QColor warm = qRcnStyle::isDark(palette) ? QColor(0xf0, 0xb0, 0x5a) : QColor(0xb8, 0x66, 0x00);
     qRcnCurves::Curve majority{ qRcnTrainingMonitor::tr("majority"), qRcnStyle::accent(palette), {}, false };
@@ -116,7 +119,9 @@ public:
     this->Figures->setVerticalHeaderItem(row, heading);
     for (int c = 0; c < 2; ++c)
     {
-      const QString text = !std::isfinite(values[c]) ? QStringLiteral("–") : percent ? qRcnStyle::percent(values[c], 2) : QString::number(values[c], 'f', 4);
+      const QString text = !std::isfinite(values[c]) ? QStringLiteral("–")
+        : percent                                    ? qRcnStyle::percent(values[c], 2)
+                                                     : QString::number(values[c], 'f', 4);
       auto* item = new qRcnNumberItem(text, values[c]);
       item->setToolTip(toolTip);
       this->Figures->setItem(row, c, item);
@@ -127,7 +132,9 @@ public:
   {
     const bool judged = result.After.Cases > 0;
     const rcn::EvaluationReport* before = result.HasBefore ? &result.Before : nullptr;
-    const auto figure = [&](const rcn::EvaluationReport* report, rcn_figure which) { return judged && report ? report->Figures[which] : NAN; };
+    const auto figure = [&](const rcn::EvaluationReport* report, rcn_figure which) {
+      return judged && report ? report->Figures[which] : NAN;
+    };
     const double was = figure(before, RCN_MR_ECE), is = figure(&result.After, RCN_MR_ECE);
     const QString cases = qRcnStyle::counted(static_cast<int64_t>(result.After.Cases), "validation case");
     QString text = result.Interrupted ? qRcnTrainingMonitor::tr("Stopped early. ") : QString();
@@ -141,23 +148,34 @@ public:
     }
     else if (before && result.KeptStart)
     {
-      text += qRcnTrainingMonitor::tr("Training brought nothing better: the model it started from is still the best on %1.").arg(cases);
+      text += qRcnTrainingMonitor::tr("Training brought nothing better: the model it started from is still the best on %1.")
+                .arg(cases);
     }
     else if (before)
     {
-      text += (is < was ? qRcnTrainingMonitor::tr("MR-ECE fell from %1 to %2 on %3.") : qRcnTrainingMonitor::tr("MR-ECE went from %1 to %2 on %3."))
+      text += (is < was ? qRcnTrainingMonitor::tr("MR-ECE fell from %1 to %2 on %3.")
+                        : qRcnTrainingMonitor::tr("MR-ECE went from %1 to %2 on %3."))
                 .arg(qRcnStyle::percent(was, 2), qRcnStyle::percent(is, 2), cases);
     }
     else
     {
-      text += qRcnTrainingMonitor::tr("MR-ECE is %1 on %2; the best model is that of epoch %3.").arg(qRcnStyle::percent(is, 2), cases).arg(result.Best);
+      text += qRcnTrainingMonitor::tr("MR-ECE is %1 on %2; the best model is that of epoch %3.")
+                .arg(qRcnStyle::percent(is, 2), cases)
+                .arg(result.Best);
     }
     this->Verdict->setText(text);
-    this->setRow(0, qRcnTrainingMonitor::tr("MR-ECE"), qRcnTrainingMonitor::tr("How far probabilities are from the share of raters who mark the voxel. Less is better."), was, is, true);
-    this->setRow(1, qRcnTrainingMonitor::tr("Dice"), qRcnTrainingMonitor::tr("Overlap with the raters' majority, mean over cases. More is better."), figure(before, RCN_DICE), figure(&result.After, RCN_DICE), false);
-    this->setRow(2, qRcnTrainingMonitor::tr("AUC"), qRcnTrainingMonitor::tr("How well marked and unmarked voxels are told apart. 1 is perfect."), before && judged ? before->Auc.reference : NAN,
-      judged ? result.After.Auc.reference : NAN, false);
-    this->setRow(3, qRcnTrainingMonitor::tr("Brier"), qRcnTrainingMonitor::tr("Mean squared error of the probabilities against all raters. Less is better."), figure(before, RCN_BRIER), figure(&result.After, RCN_BRIER), false);
+    this->setRow(0, qRcnTrainingMonitor::tr("MR-ECE"),
+      qRcnTrainingMonitor::tr("How far probabilities are from the share of raters who mark the voxel. Less is better."), was,
+      is, true);
+    this->setRow(1, qRcnTrainingMonitor::tr("Dice"),
+      qRcnTrainingMonitor::tr("Overlap with the raters' majority, mean over cases. More is better."), figure(before, RCN_DICE),
+      figure(&result.After, RCN_DICE), false);
+    this->setRow(2, qRcnTrainingMonitor::tr("AUC"),
+      qRcnTrainingMonitor::tr("How well marked and unmarked voxels are told apart. 1 is perfect."),
+      before && judged ? before->Auc.reference : NAN, judged ? result.After.Auc.reference : NAN, false);
+    this->setRow(3, qRcnTrainingMonitor::tr("Brier"),
+      qRcnTrainingMonitor::tr("Mean squared error of the probabilities against all raters. Less is better."),
+      figure(before, RCN_BRIER), figure(&result.After, RCN_BRIER), false);
     this->Figures->setColumnHidden(0, !before);
     this->Diagram->setVisible(judged);
     this->Diagram->clear();
@@ -192,8 +210,7 @@ public:
   qRcnReliabilityDiagram* Diagram = nullptr;
 };
 
-qRcnTrainingMonitor::qRcnTrainingMonitor(QWidget* parent)
-  : QWidget(parent), d(new qRcnTrainingMonitorPrivate)
+qRcnTrainingMonitor::qRcnTrainingMonitor(QWidget* parent) : QWidget(parent), d(new qRcnTrainingMonitorPrivate)
 {
   auto* p = this->d.get();
   p->Owner = this;
@@ -222,11 +239,13 @@ qRcnTrainingMonitor::qRcnTrainingMonitor(QWidget* parent)
   auto* course = new QWidget(p->Tabs);
   p->LossChart = new qRcnCurves(course);
   p->LossChart->setObjectName("loss");
-  qRcnStyle::describe(p->LossChart, tr("Loss"), tr("Loss: what training makes small, on the training cases. It should fall and then flatten."));
+  qRcnStyle::describe(
+    p->LossChart, tr("Loss"), tr("Loss: what training makes small, on the training cases. It should fall and then flatten."));
   p->EceChart = new qRcnCurves(course);
   p->EceChart->setObjectName("ece");
   qRcnStyle::describe(p->EceChart, tr("MR-ECE"),
-    tr("MR-ECE on the validation cases after each epoch: how far probabilities are from the share of raters who mark the voxel."));
+    tr("MR-ECE on the validation cases after each epoch: how far probabilities are from the share of raters who mark the "
+       "voxel."));
   auto* charts = new QVBoxLayout(course);
   charts->setContentsMargins(0, 6, 0, 0);
   charts->addWidget(p->LossChart);
@@ -310,7 +329,8 @@ void qRcnTrainingMonitor::setProgress(const rcn::TrainingProgress& progress)
   p->SecondsLeft = progress.SecondsLeft;
   p->EpochCount = std::max(p->EpochCount, progress.Epochs);
   const double x = progress.Fraction * progress.Epochs;
-  if (progress.Epoch > 0 && std::isfinite(progress.Loss) && progress.Loss > 0 && (p->Steps.isEmpty() || x > p->Steps.last().x()))
+  if (progress.Epoch > 0 && std::isfinite(progress.Loss) && progress.Loss > 0 &&
+    (p->Steps.isEmpty() || x > p->Steps.last().x()))
   {
     p->Steps << QPointF(x, progress.Loss);
     if (p->Steps.size() > MostSteps)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Training as it goes: curves of loss and MR-ECE, time left, memory, Cancel; then the result before and after, to keep or
 /// to discard.
 #ifndef qRcnTrainingMonitor_h

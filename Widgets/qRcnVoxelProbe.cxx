@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "qRcnVoxelProbe.h"
 
 #include <algorithm>
@@ -26,8 +27,7 @@ int Bits(uint64_t set)
 class Chips : public QWidget
 {
 public:
-  explicit Chips(QWidget* parent)
-    : QWidget(parent)
+  explicit Chips(QWidget* parent) : QWidget(parent)
   {
     QSizePolicy policy(QSizePolicy::Expanding, QSizePolicy::Preferred);
     policy.setHeightForWidth(true);
@@ -114,15 +114,17 @@ protected:
       const QRectF column(room.left() + k * step, room.top(), step, room.height());
       QRectF bar = column.adjusted(step * 0.12, 0, -step * 0.12, 0);
       bar.setTop(bar.bottom() - std::max(share / full * bar.height(), 1.0));
-      painter.fillRect(bar, k == 0 ? qRcnStyle::grid(this->palette()).darker(qRcnStyle::isDark(this->palette()) ? 80 : 125)
-                                   : qRcnStyle::levelColor(this->Palette, static_cast<double>(k) / (count - 1)));
+      painter.fillRect(bar,
+        k == 0 ? qRcnStyle::grid(this->palette()).darker(qRcnStyle::isDark(this->palette()) ? 80 : 125)
+               : qRcnStyle::levelColor(this->Palette, static_cast<double>(k) / (count - 1)));
       painter.setPen(QColor(128, 128, 128, 160));
       painter.drawRect(bar);
       // Numbers where there is room for them.
       if (step > this->fontMetrics().horizontalAdvance(QStringLiteral("100 %")))
       {
         painter.setPen(this->palette().color(QPalette::WindowText));
-        painter.drawText(QRectF(column.left(), std::max(bar.top() - high - 1, 0.0), step, high), Qt::AlignCenter, qRcnStyle::percent(share));
+        painter.drawText(
+          QRectF(column.left(), std::max(bar.top() - high - 1, 0.0), step, high), Qt::AlignCenter, qRcnStyle::percent(share));
       }
       QFont font = this->font();
       font.setBold(k == this->Votes);
@@ -133,14 +135,16 @@ protected:
       if (k == this->Votes)
       {
         painter.setPen(QPen(this->palette().color(QPalette::WindowText), 2));
-        painter.drawLine(QPointF(column.left() + step * 0.12, room.bottom()), QPointF(column.right() - step * 0.12, room.bottom()));
+        painter.drawLine(
+          QPointF(column.left() + step * 0.12, room.bottom()), QPointF(column.right() - step * 0.12, room.bottom()));
       }
     }
     painter.setBrush(Qt::NoBrush);
     painter.setPen(qRcnStyle::muted(this->palette()));
     const QString caption = qRcnVoxelProbe::tr("raters who mark it, as %1 expects").arg(this->Map);
     const bool fits = !this->Map.isEmpty() && this->fontMetrics().horizontalAdvance(caption) <= this->width();
-    painter.drawText(QRectF(0, this->height() - high - 2, this->width(), high), Qt::AlignCenter, fits ? caption : qRcnVoxelProbe::tr("raters who mark it"));
+    painter.drawText(QRectF(0, this->height() - high - 2, this->width(), high), Qt::AlignCenter,
+      fits ? caption : qRcnVoxelProbe::tr("raters who mark it"));
     painter.setPen(qRcnStyle::grid(this->palette()));
     painter.drawLine(room.bottomLeft(), room.bottomRight());
   }
@@ -180,15 +184,17 @@ public:
       return tr("Point at the image to see what is known about a voxel.");
     }
     const int answered = Bits(this->Voxel.Answered), marked = Bits(this->Voxel.Marked & this->Voxel.Answered);
-    QString text = answered == 0  ? tr("No rater answered here")
-      : answered == 1             ? (marked ? tr("The one rater who answered marked this voxel") : tr("The one rater who answered did not mark this voxel"))
-      : marked == 0               ? tr("None of %1 raters marked this voxel").arg(answered)
-      : marked == answered        ? tr("All %1 raters marked this voxel").arg(answered)
-                                  : tr("%1 of %2 raters marked this voxel").arg(marked).arg(answered);
+    QString text = answered == 0 ? tr("No rater answered here")
+      : answered == 1
+      ? (marked ? tr("The one rater who answered marked this voxel") : tr("The one rater who answered did not mark this voxel"))
+      : marked == 0        ? tr("None of %1 raters marked this voxel").arg(answered)
+      : marked == answered ? tr("All %1 raters marked this voxel").arg(answered)
+                           : tr("%1 of %2 raters marked this voxel").arg(marked).arg(answered);
     const double share = this->expected();
     if (std::isfinite(share))
     {
-      text += (this->Voxel.Levels.isEmpty() ? tr("; %1 gives %2") : tr("; %1 expects %2")).arg(this->Voxel.Map, qRcnStyle::percent(share));
+      text += (this->Voxel.Levels.isEmpty() ? tr("; %1 gives %2") : tr("; %1 expects %2"))
+                .arg(this->Voxel.Map, qRcnStyle::percent(share));
     }
     return text + '.';
   }
@@ -205,7 +211,10 @@ public:
       }
       if (this->Voxel.Index[0] >= 0)
       {
-        inImage << qRcnVoxelProbe::tr("voxel %1, %2, %3").arg(this->Voxel.Index[0]).arg(this->Voxel.Index[1]).arg(this->Voxel.Index[2]);
+        inImage << qRcnVoxelProbe::tr("voxel %1, %2, %3")
+                     .arg(this->Voxel.Index[0])
+                     .arg(this->Voxel.Index[1])
+                     .arg(this->Voxel.Index[2]);
       }
       QStringList values;
       for (const double value : this->Voxel.Image)
@@ -235,9 +244,11 @@ public:
       this->Readouts->setVisible(!this->Voxel.Levels.isEmpty());
     }
     const int raters = this->Voxel.Levels.size() - 1;
-    this->Readouts->setText(!this->Any || raters < 1 ? QString()
+    this->Readouts->setText(!this->Any || raters < 1
+        ? QString()
         : qRcnVoxelProbe::tr("A majority marks it: %1. Any rater: %2. All of them: %3.")
-            .arg(qRcnStyle::percent(this->atLeast(raters / 2.0)), qRcnStyle::percent(this->atLeast(1)), qRcnStyle::percent(this->atLeast(raters))));
+            .arg(qRcnStyle::percent(this->atLeast(raters / 2.0)), qRcnStyle::percent(this->atLeast(1)),
+              qRcnStyle::percent(this->atLeast(raters))));
   }
 
   QStringList Raters;
@@ -248,8 +259,7 @@ public:
   Bars* Distribution = nullptr;
 };
 
-qRcnVoxelProbe::qRcnVoxelProbe(QWidget* parent)
-  : QWidget(parent), d(new qRcnVoxelProbePrivate)
+qRcnVoxelProbe::qRcnVoxelProbe(QWidget* parent) : QWidget(parent), d(new qRcnVoxelProbePrivate)
 {
   auto* p = this->d.get();
   p->Sentence = qRcnStyle::newNote(this);
@@ -261,14 +271,16 @@ qRcnVoxelProbe::qRcnVoxelProbe(QWidget* parent)
   p->Place = qRcnStyle::newNote(this);
   p->Place->setObjectName("place");
   p->Place->setAlignment(Qt::AlignTop | Qt::AlignLeft);
-  p->Place->setToolTip(tr("Position in millimetres (R right, L left, A anterior, P posterior, S superior, I inferior), the voxel's "
-                          "numbers from 0, and the image's value there."));
+  p->Place->setToolTip(
+    tr("Position in millimetres (R right, L left, A anterior, P posterior, S superior, I inferior), the voxel's "
+       "numbers from 0, and the image's value there."));
   p->Who = new Chips(this);
   p->Who->setObjectName("who");
   p->Who->setToolTip(tr("Filled: marked this voxel. Hollow: did not. Struck out: did not answer here."));
   p->Distribution = new Bars(this);
   p->Distribution->setObjectName("bars");
-  p->Distribution->setToolTip(tr("How likely it is, by the map that lies over the image, that so many raters mark this voxel. Bold: how many did."));
+  p->Distribution->setToolTip(
+    tr("How likely it is, by the map that lies over the image, that so many raters mark this voxel. Bold: how many did."));
   p->Readouts = qRcnStyle::newNote(this);
   p->Readouts->setObjectName("readouts");
   p->Readouts->setAlignment(Qt::AlignTop | Qt::AlignLeft);
@@ -296,10 +308,15 @@ void qRcnVoxelProbe::resizeEvent(QResizeEvent* event)
   const auto reserve = [width](QLabel* label, const QString& text) {
     label->setMinimumHeight(label->fontMetrics().boundingRect(0, 0, width, 10000, Qt::TextWordWrap, text).height());
   };
-  reserve(this->d->Sentence, tr("None of %1 raters marked this voxel; %2 gives %3.").arg(10).arg(QStringLiteral("soft-gaussian"), qRcnStyle::percent(1)));
+  reserve(this->d->Sentence,
+    tr("None of %1 raters marked this voxel; %2 gives %3.")
+      .arg(10)
+      .arg(QStringLiteral("soft-gaussian"), qRcnStyle::percent(1)));
   reserve(this->d->Readouts, tr("A majority marks it: %1. Any rater: %1. All of them: %1.").arg(qRcnStyle::percent(1)));
   const double far[3] = { -100, -100, -100 };
-  reserve(this->d->Place, qRcnStyle::position(far, 1) + tr(" mm") + '\n' + tr("voxel %1, %1, %1").arg(100) + QStringLiteral("  ·  ") + tr("image %1").arg(1000));
+  reserve(this->d->Place,
+    qRcnStyle::position(far, 1) + tr(" mm") + '\n' + tr("voxel %1, %1, %1").arg(100) + QStringLiteral("  ·  ") +
+      tr("image %1").arg(1000));
 }
 
 void qRcnVoxelProbe::setRaters(const QStringList& raters)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// What is known about one voxel: where it is, who marked it, what the map that lies over it says.
 #ifndef qRcnVoxelProbe_h
 #define qRcnVoxelProbe_h
@@ -15,13 +16,13 @@
 /// One voxel. What is not known stays as it is here.
 struct qRcnVoxel
 {
-  double Ras[3] = { NAN, NAN, NAN };  ///< mm
+  double Ras[3] = { NAN, NAN, NAN }; ///< mm
   int64_t Index[3] = { -1, -1, -1 };
-  QVector<double> Image;              ///< one value per channel
-  uint64_t Marked = 0, Answered = 0;  ///< bit r: rater r
-  QString Map;                        ///< the name of what lies over the image: a model's, or of a fusion
-  QVector<double> Levels;             ///< its p_0 ... p_K
-  double Probability = NAN;           ///< of a map that has only one
+  QVector<double> Image;             ///< one value per channel
+  uint64_t Marked = 0, Answered = 0; ///< bit r: rater r
+  QString Map;                       ///< the name of what lies over the image: a model's, or of a fusion
+  QVector<double> Levels;            ///< its p_0 ... p_K
+  double Probability = NAN;          ///< of a map that has only one
 };
 
 class qRcnVoxelProbePrivate;

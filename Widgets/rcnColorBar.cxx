@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "rcnColorBar.h"
 
 #include <algorithm>
@@ -27,11 +28,12 @@ void rcnColorBar::addLevels(const qRcnScene& scene)
   for (int level = 0; level <= raters; ++level)
   {
     const bool shown = scene.isolatedLevel() < 0 ? level > 0 : level == scene.isolatedLevel();
-    this->Steps.push_back(shown ? qRcnStyle::levelColor(scene.levelPalette(), static_cast<double>(level) / std::max(raters, 1)) : QColor());
+    this->Steps.push_back(
+      shown ? qRcnStyle::levelColor(scene.levelPalette(), static_cast<double>(level) / std::max(raters, 1)) : QColor());
     this->Labels.push_back({ (level + 0.5) / (raters + 1),
-      level == 0           ? qRcnScene::tr("none")
-        : level == raters  ? (raters > 1 ? qRcnScene::tr("all %1").arg(raters) : QString::number(raters))
-                           : QString::number(level) });
+      level == 0          ? qRcnScene::tr("none")
+        : level == raters ? (raters > 1 ? qRcnScene::tr("all %1").arg(raters) : QString::number(raters))
+                          : QString::number(level) });
   }
   this->Title = QStringList(qRcnScene::tr("raters"));
 }
@@ -55,8 +57,8 @@ void rcnColorBar::addProbabilities(const qRcnScene& scene, int prediction)
     const int number = scene.readoutNumber();
     this->Title << (scene.readout() == RCN_READOUT_MAJORITY ? qRcnScene::tr("majority")
         : scene.readout() == RCN_READOUT_EXPECTED           ? qRcnScene::tr("expected share")
-        : scene.readout() == RCN_READOUT_AT_LEAST           ? qRcnScene::tr("at least %1").arg(qRcnStyle::counted(number, "rater"))
-                                                            : qRcnScene::tr("exactly %1").arg(qRcnStyle::counted(number, "rater")));
+        : scene.readout() == RCN_READOUT_AT_LEAST ? qRcnScene::tr("at least %1").arg(qRcnStyle::counted(number, "rater"))
+                                                  : qRcnScene::tr("exactly %1").arg(qRcnStyle::counted(number, "rater")));
   }
 }
 
@@ -87,7 +89,8 @@ void rcnColorBar::draw(QPainter& painter, const QRectF& panel, double fromEdge) 
   {
     return; // it would hide the picture
   }
-  const double top = std::min(std::max(panel.center().y() - (high - titles) / 2, panel.top() + above), panel.bottom() - below - high);
+  const double top =
+    std::min(std::max(panel.center().y() - (high - titles) / 2, panel.top() + above), panel.bottom() - below - high);
   const QRectF bar(panel.right() - fromEdge - wide, top, wide, high);
   const auto write = [&painter](const QRectF& room, const QString& text) {
     painter.setPen(QColor(0, 0, 0, 220)); // a shadow, to be read over bright tissue
@@ -102,7 +105,8 @@ void rcnColorBar::draw(QPainter& painter, const QRectF& panel, double fromEdge) 
     if (this->Steps[i].isValid())
     {
       // Down to the bottom: no seams between the steps.
-      painter.fillRect(QRectF(bar.left(), bar.bottom() - (static_cast<double>(i) + 1) * step, wide, step + (i ? 0.5 : 0)), this->Steps[i]);
+      painter.fillRect(
+        QRectF(bar.left(), bar.bottom() - (static_cast<double>(i) + 1) * step, wide, step + (i ? 0.5 : 0)), this->Steps[i]);
     }
   }
   painter.setBrush(Qt::NoBrush);
@@ -111,12 +115,14 @@ void rcnColorBar::draw(QPainter& painter, const QRectF& panel, double fromEdge) 
   if (this->Mark >= 0)
   {
     painter.setPen(QPen(Qt::white, 2));
-    painter.drawLine(QPointF(bar.left() - 2, bar.bottom() - this->Mark * high), QPointF(bar.right() + 2, bar.bottom() - this->Mark * high));
+    painter.drawLine(
+      QPointF(bar.left() - 2, bar.bottom() - this->Mark * high), QPointF(bar.right() + 2, bar.bottom() - this->Mark * high));
   }
   // As many labels as there is room for: the top one always, then every second, third, ... down from it.
   const size_t count = this->Labels.size();
   size_t every = 1;
-  while (every < count && high * static_cast<double>(every) / static_cast<double>(std::max<size_t>(count, 2) - 1) < metrics.height())
+  while (
+    every < count && high * static_cast<double>(every) / static_cast<double>(std::max<size_t>(count, 2) - 1) < metrics.height())
   {
     ++every;
   }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// What the colours over an image mean: a bar with labels in a panel of slices. How many raters marked a voxel, in steps, or
 /// how likely it is, from 0 to 100 %. Not a widget: qRcnSliceCanvas draws it into its panels, so that pictures have it, too.
 #ifndef rcnColorBar_h

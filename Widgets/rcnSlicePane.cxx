@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "rcnSlicePane.h"
 
 #include <algorithm>
@@ -130,9 +131,8 @@ void rcnSlicePane::readSlice()
   if (image)
   {
     this->Pixels.resize(static_cast<size_t>(4 * this->Size[0] * this->Size[1]));
-    status = component < 0
-      ? rcn_slice_rgb(this->Pixels.data(), this->Scene->context(), image, slice, black, white)
-      : rcn_slice_gray(this->Pixels.data(), this->Scene->context(), image, component, slice, black, white);
+    status = component < 0 ? rcn_slice_rgb(this->Pixels.data(), this->Scene->context(), image, slice, black, white)
+                           : rcn_slice_gray(this->Pixels.data(), this->Scene->context(), image, component, slice, black, white);
   }
   if (status != RCN_OK)
   {
@@ -144,12 +144,9 @@ int rcnSlicePane::shownPrediction() const
 {
   switch (this->What)
   {
-    case Content::Scene:
-      return this->Scene->shownPrediction();
-    case Content::Prediction:
-      return this->Number < this->Scene->predictionCount() ? this->Number : -1;
-    default:
-      return -1;
+    case Content::Scene: return this->Scene->shownPrediction();
+    case Content::Prediction: return this->Number < this->Scene->predictionCount() ? this->Number : -1;
+    default: return -1;
   }
 }
 
@@ -173,8 +170,8 @@ const std::vector<float>& rcnSlicePane::values()
   if (this->Values.empty() && shown >= 0)
   {
     this->Values.resize(static_cast<size_t>(this->Size[0] * this->Size[1]));
-    if (rcn_slice_readout(this->Values.data(), this->Scene->context(),
-          &this->Scene->prediction(shown).volume().View(), this->Scene->readout(), this->Scene->readoutNumber(),
+    if (rcn_slice_readout(this->Values.data(), this->Scene->context(), &this->Scene->prediction(shown).volume().View(),
+          this->Scene->readout(), this->Scene->readoutNumber(),
           rcn_slice{ this->Shown.Plane.axis, this->Shown.Slice }) != RCN_OK)
     {
       this->Values.clear();
@@ -186,8 +183,7 @@ const std::vector<float>& rcnSlicePane::values()
 void rcnSlicePane::paintLayer()
 {
   const int64_t pixels = this->Size[0] * this->Size[1];
-  const bool consensus =
-    this->What == Content::Consensus || (this->What == Content::Scene && this->Scene->isHeatMapVisible());
+  const bool consensus = this->What == Content::Consensus || (this->What == Content::Scene && this->Scene->isHeatMapVisible());
   const bool rater = this->What == Content::Rater && this->Scene->isRaterPresent(this->Number);
   this->Layer.clear();
   if ((consensus || rater) && !this->codes().empty())
@@ -247,8 +243,8 @@ void rcnSlicePane::drawContours(const Pen& pen)
   }
   const auto draw = [&](double level, QRgb color) {
     rcn_contours* contours = nullptr;
-    if (rcn_contours_create(
-          &contours, this->Scene->context(), this->Values.data(), this->Size[0], this->Size[1], level) != RCN_OK)
+    if (rcn_contours_create(&contours, this->Scene->context(), this->Values.data(), this->Size[0], this->Size[1], level) !=
+      RCN_OK)
     {
       return;
     }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// One panel of a slice view: the image, a layer of colours, outlines, cross-hair and texts. Not a widget:
 /// qRcnSliceCanvas puts one or several of them next to each other.
 ///

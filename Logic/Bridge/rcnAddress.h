@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Addresses (URL) that were given where a file belongs.
 #ifndef rcnAddress_h
 #define rcnAddress_h
@@ -24,8 +25,9 @@ inline void RefuseAddress(const std::string& path, const std::string& about = ""
   std::error_code ignored;
   if (isScheme && !std::filesystem::exists(path, ignored))
   {
-    throw Error(RCN_EINVALID, about + path + " is an address, and only files can be read and written; " +
-      (path.rfind("file:", 0) == 0 ? "give the path without file://." : "download it and give the path of the file."));
+    throw Error(RCN_EINVALID,
+      about + path + " is an address, and only files can be read and written; " +
+        (path.rfind("file:", 0) == 0 ? "give the path without file://." : "download it and give the path of the file."));
   }
 }
 

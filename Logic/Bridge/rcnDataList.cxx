@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "rcnDataList.h"
 
 #include <algorithm>
@@ -32,8 +33,8 @@ public:
     JsonHandle root(json_loadb(text.data(), text.size(), JSON_REJECT_DUPLICATES, &error));
     if (!root)
     {
-      throw Error(RCN_EFORMAT, this->Name_ + " is no valid JSON: " + error.text + " (line " +
-        std::to_string(error.line) + ").");
+      throw Error(
+        RCN_EFORMAT, this->Name_ + " is no valid JSON: " + error.text + " (line " + std::to_string(error.line) + ").");
     }
     if (!json_is_object(root.get()))
     {
@@ -117,8 +118,7 @@ private:
     for (size_t i = 0; i < count; ++i)
     {
       json_t* one = json_is_array(value) ? json_array_get(value, i) : value;
-      if (!json_is_integer(one) || json_integer_value(one) > LargestLabel ||
-        json_integer_value(one) < -LargestLabel)
+      if (!json_is_integer(one) || json_integer_value(one) > LargestLabel || json_integer_value(one) < -LargestLabel)
       {
         this->Fail(where, "\"value\" must be a whole number or an array of them.");
       }
@@ -128,8 +128,7 @@ private:
   }
 
   /// A file name, or {"file": name, "value": ...}; false for null.
-  bool ReadFile(RaterFile& file, json_t* label, const std::string& where,
-    const std::vector<int64_t>& values) const
+  bool ReadFile(RaterFile& file, json_t* label, const std::string& where, const std::vector<int64_t>& values) const
   {
     if (!label || json_is_null(label))
     {
@@ -298,8 +297,8 @@ private:
   {
     if (!other.empty())
     {
-      this->Fail(where, "gives labels another way (by name or in order) than case " + other +
-        "; list the names under \"raters\".");
+      this->Fail(
+        where, "gives labels another way (by name or in order) than case " + other + "; list the names under \"raters\".");
     }
   }
 
@@ -378,8 +377,8 @@ RaterFile ParseRater(const std::string& argument)
     const long long value = std::strtoll(at, &end, 10);
     if (end == at || errno || (*end && *end != ',') || value > LargestLabel || value < -LargestLabel)
     {
-      throw Error(RCN_EINVALID, "--rater " + argument + ": '" + values +
-        "' after the colon is no label value; give whole numbers such as :3 or :1,3.");
+      throw Error(RCN_EINVALID,
+        "--rater " + argument + ": '" + values + "' after the colon is no label value; give whole numbers such as :3 or :1,3.");
     }
     rater.Values.push_back(value);
     if (!*end)
@@ -394,8 +393,9 @@ void CheckSplits(const DataList& list, bool redivided)
 {
   std::map<std::string, const Case*> byImage, byPatient;
   const auto refuse = [&](const std::string& what, const Case& other, const Case& one, const std::string& advice) {
-    throw Error(RCN_EINVALID, (list.Path.empty() ? "" : list.Path + ": ") + what + " is in " + other.Split + " (case " + other.Id +
-      ") and in " + one.Split + " (case " + one.Id + "); " + advice);
+    throw Error(RCN_EINVALID,
+      (list.Path.empty() ? "" : list.Path + ": ") + what + " is in " + other.Split + " (case " + other.Id + ") and in " +
+        one.Split + " (case " + one.Id + "); " + advice);
   };
   for (const Case& one : list.Cases)
   {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Data lists: the MONAI/Decathlon JSON with several raters where one label stood.
 ///
 ///   {"raters": ["A", "B"],
@@ -38,8 +39,8 @@ struct RaterFile
 struct Case
 {
   std::string Id;
-  std::string Split; ///< "training", "validation" or "test"
-  std::string Patient; ///< for grouped splits; empty: none given
+  std::string Split;               ///< "training", "validation" or "test"
+  std::string Patient;             ///< for grouped splits; empty: none given
   std::vector<std::string> Images; ///< one file per channel
   std::vector<RaterFile> Raters;
 };

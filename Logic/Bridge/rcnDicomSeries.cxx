@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "rcnDicomSeries.h"
 
 #include "rcnFileCheck.h"
@@ -127,7 +128,8 @@ public:
         geometry.direction[3 * row + a] = axes[a][row];
       }
     }
-    if (!std::all_of(this->Slices_.begin(), this->Slices_.end(), [](const Slice& slice) { return DicomKnowsSpacing(*slice.Io); }))
+    if (!std::all_of(
+          this->Slices_.begin(), this->Slices_.end(), [](const Slice& slice) { return DicomKnowsSpacing(*slice.Io); }))
     {
       geometry.unit = RCN_PIXELS;
       std::fill(geometry.spacing, geometry.spacing + 3, 1.0);
@@ -142,8 +144,8 @@ public:
   /// What all voxels fit into. Each slice has its own scale in PET, and whole numbers where that is one.
   rcn_type Type() const
   {
-    const bool same = std::all_of(this->Slices_.begin(), this->Slices_.end(),
-      [this](const Slice& slice) { return slice.Type == this->First_.Type; });
+    const bool same = std::all_of(
+      this->Slices_.begin(), this->Slices_.end(), [this](const Slice& slice) { return slice.Type == this->First_.Type; });
     return same ? this->First_.Type : RCN_FLOAT32;
   }
 
@@ -205,8 +207,7 @@ private:
       slice.Column[a] = column[a];
     }
     // In newer kinds of files the position stands elsewhere, from where GDCM has it.
-    slice.HasPosition =
-      itk::ExposeMetaData(slice.Io->GetMetaDataDictionary(), "0020|0032", text) || Length(slice.Position) > 0;
+    slice.HasPosition = itk::ExposeMetaData(slice.Io->GetMetaDataDictionary(), "0020|0032", text) || Length(slice.Position) > 0;
     return slice;
   }
 
@@ -296,9 +297,10 @@ private:
       const Vector off = slices[i].Position - slices.front().Position - expected;
       if (std::fabs(Dot(off, this->Normal_)) > allowed)
       {
-        const size_t widest = static_cast<size_t>(
-          std::max_element(distance.begin(), distance.end(),
-            [usual](double a, double b) { return std::fabs(a - usual) < std::fabs(b - usual); }) - distance.begin());
+        const size_t widest =
+          static_cast<size_t>(std::max_element(distance.begin(), distance.end(),
+                                [usual](double a, double b) { return std::fabs(a - usual) < std::fabs(b - usual); }) -
+            distance.begin());
         this->Fail((distance[widest] > 1.5 * usual ? "misses slices: " : "has slices at uneven distances: ") +
           this->PairAt(widest) + " are " + Number(distance[widest]) + " mm apart where " + Number(usual) +
           " mm are expected; get the whole series, or resample it.");

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A folder with the files of one DICOM series as a volume.
 ///
 /// ITK takes the distance of the first and the last slice and divides it by their number, whatever lies between them. This

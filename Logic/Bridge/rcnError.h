@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// How the C++ side fails: one exception with the core's status and one sentence.
 #ifndef rcnError_h
 #define rcnError_h
@@ -33,10 +34,7 @@ inline std::string OneLine(std::string text)
 class RCN_VISIBLE Error : public std::runtime_error
 {
 public:
-  Error(rcn_status status, const std::string& sentence)
-    : std::runtime_error(OneLine(sentence)), Status_(status)
-  {
-  }
+  Error(rcn_status status, const std::string& sentence) : std::runtime_error(OneLine(sentence)), Status_(status) {}
   rcn_status Status() const { return this->Status_; }
 
 private:

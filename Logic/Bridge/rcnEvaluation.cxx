@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "rcnEvaluation.h"
 
 #include <algorithm>
@@ -44,9 +45,10 @@ Volume ReadPrediction(const std::string& path, double scale)
   {
     char value[32];
     std::snprintf(value, sizeof value, "%.15g", rcn_image_element(&all, beyond));
-    throw Error(RCN_EDATA, path + " holds whole numbers (" + rcn_type_name(all.type) + ", such as " + value +
-      ") and does not say which of them means a probability of 1; say so with --scale (such as --scale 255), or store "
-      "probabilities as float32.");
+    throw Error(RCN_EDATA,
+      path + " holds whole numbers (" + rcn_type_name(all.type) + ", such as " + value +
+        ") and does not say which of them means a probability of 1; say so with --scale (such as --scale 255), or store "
+        "probabilities as float32.");
   }
   Volume out = Volume::Allocate(read.Geometry(), RCN_FLOAT32, channels);
   out.SetNote(read.Note());
@@ -63,8 +65,9 @@ void CheckLevelCount(const Volume& prediction, int raters, const std::string& fi
   const int components = prediction.View().components;
   if (components != 1 && components != raters + 1)
   {
-    throw Error(RCN_EDATA, file + " has " + Counted(components, "value") + " per voxel; " + Counted(raters, "rater needs", "raters need") + " " + std::to_string(raters + 1) + " (levels 0 to " + std::to_string(raters) +
-      ") or 1 (a probability).");
+    throw Error(RCN_EDATA,
+      file + " has " + Counted(components, "value") + " per voxel; " + Counted(raters, "rater needs", "raters need") + " " +
+        std::to_string(raters + 1) + " (levels 0 to " + std::to_string(raters) + ") or 1 (a probability).");
   }
 }
 
@@ -335,7 +338,8 @@ Recalibration ParseRecalibration(const std::string& text, const std::string& pat
   const int count = ParameterCount(out.Correction.method);
   if (parameters.size() != static_cast<size_t>(count))
   {
-    FailRecalibration(path, std::string(method) + " has " + std::to_string(count) + " parameters, not " + std::to_string(parameters.size()) + ".");
+    FailRecalibration(path,
+      std::string(method) + " has " + std::to_string(count) + " parameters, not " + std::to_string(parameters.size()) + ".");
   }
   if (x.size() != y.size() || x.size() > RCN_RECALIB_KNOTS)
   {
@@ -528,8 +532,8 @@ std::string Fingerprint(const Volume& prediction)
   return HashOf(static_cast<const float*>(prediction.Data()), elements);
 }
 
-std::vector<uint8_t> ReferenceTable(const rcn_votes* votes, const std::vector<std::string>& names,
-  const EvaluationOptions& options, rcn_context* context)
+std::vector<uint8_t> ReferenceTable(
+  const rcn_votes* votes, const std::vector<std::string>& names, const EvaluationOptions& options, rcn_context* context)
 {
   const std::string& reference = options.Reference;
   const size_t count = static_cast<size_t>(rcn_votes_pattern_count(votes));
@@ -549,14 +553,13 @@ std::vector<uint8_t> ReferenceTable(const rcn_votes* votes, const std::vector<st
   }
   else
   {
-    rcn_reference_rater(table.data(), votes,
-      static_cast<int>(std::find(names.begin(), names.end(), reference) - names.begin()));
+    rcn_reference_rater(
+      table.data(), votes, static_cast<int>(std::find(names.begin(), names.end(), reference) - names.begin()));
   }
   return table;
 }
 
-std::vector<uint8_t> RegionOf(const rcn_votes* judges, const EvaluationOptions& options, int64_t& count,
-  rcn_context* context)
+std::vector<uint8_t> RegionOf(const rcn_votes* judges, const EvaluationOptions& options, int64_t& count, rcn_context* context)
 {
   const rcn_geometry& geometry = *rcn_votes_geometry(judges);
   const int64_t voxels = rcn_geometry_voxels(&geometry);
@@ -567,11 +570,12 @@ std::vector<uint8_t> RegionOf(const rcn_votes* judges, const EvaluationOptions& 
     const Volume mask = ReadMask(options.RegionMask);
     if (mask.ChannelCount() != 1)
     {
-      throw Error(RCN_EDATA, options.RegionMask + " has " + std::to_string(mask.ChannelCount()) +
-        " values per voxel; a mask must have one.");
+      throw Error(RCN_EDATA,
+        options.RegionMask + " has " + std::to_string(mask.ChannelCount()) + " values per voxel; a mask must have one.");
     }
-    Check(rcn_geometry_compare(context, &mask.Geometry(), options.RegionMask.c_str(), &geometry, "the case",
-            RCN_GEOMETRY_TOLERANCE), context);
+    Check(rcn_geometry_compare(
+            context, &mask.Geometry(), options.RegionMask.c_str(), &geometry, "the case", RCN_GEOMETRY_TOLERANCE),
+      context);
     // A mask is a rater of one: the votes code already reads any type and refuses what is no label.
     rcn_mask view{};
     view.image = mask.View();
@@ -622,8 +626,9 @@ void Evaluation::RefuseFittedCase(const std::string& id, const std::string& file
   };
   if (holds(correction->Cases, id) || holds(correction->Fingerprints, fingerprint))
   {
-    throw Error(RCN_EINVALID, "The recalibration was fitted on case " + (id.empty() ? file : id) +
-      "; judge it on other cases, or say --allow-fitted-cases.");
+    throw Error(RCN_EINVALID,
+      "The recalibration was fitted on case " + (id.empty() ? file : id) +
+        "; judge it on other cases, or say --allow-fitted-cases.");
   }
 }
 
@@ -637,8 +642,9 @@ Volume ApplyRecalibration(rcn_context* context, const Recalibration& correction,
   {
     if (in.components != levels)
     {
-      throw Error(RCN_EINVALID, correction.Path + " corrects maps of " + Counted(levels, "level") + "; " + file + " has " +
-        Counted(in.components, "value") + " per voxel.");
+      throw Error(RCN_EINVALID,
+        correction.Path + " corrects maps of " + Counted(levels, "level") + "; " + file + " has " +
+          Counted(in.components, "value") + " per voxel.");
     }
     Volume out = Volume::Allocate(in.geometry, RCN_FLOAT32, in.components);
     Check(rcn_recalib_apply_levels(static_cast<float*>(out.Data()), context, &correction.Correction, &in), context, file);
@@ -656,8 +662,9 @@ Volume ApplyRecalibration(rcn_context* context, const Recalibration& correction,
     }
     if (!correction.OneProbability && (correction.Readout != readout || correction.AtLeast != atLeast))
     {
-      throw Error(RCN_EINVALID, "The recalibration was fitted to the readout " + ReadoutText(correction.Readout, correction.AtLeast) +
-        "; judge with the same --readout.");
+      throw Error(RCN_EINVALID,
+        "The recalibration was fitted to the readout " + ReadoutText(correction.Readout, correction.AtLeast) +
+          "; judge with the same --readout.");
     }
     Check(rcn_readout_apply(data, context, &in, readout, atLeast), context, file);
   }
@@ -675,13 +682,13 @@ const Recalibration* Evaluation::CorrectionOf(const std::string& id) const
   return own != this->Options_.CaseCorrections.end() ? &own->second : this->Options_.Correction;
 }
 
-bool Evaluation::PrepareCase(
-  const rcn_votes* votes, const std::string& id, const Volume& prediction, const std::string& file)
+bool Evaluation::PrepareCase(const rcn_votes* votes, const std::string& id, const Volume& prediction, const std::string& file)
 {
   this->Prepared_.reset();
   const rcn_geometry& geometry = *rcn_votes_geometry(votes);
-  Check(rcn_geometry_compare(this->Context_, &prediction.Geometry(), file.c_str(), &geometry, "the raters' masks",
-          this->Options_.Tolerance), this->Context_);
+  Check(rcn_geometry_compare(
+          this->Context_, &prediction.Geometry(), file.c_str(), &geometry, "the raters' masks", this->Options_.Tolerance),
+    this->Context_);
   const int raters = static_cast<int>(this->Raters_.size());
   CheckLevelCount(prediction, raters, file);
   std::unique_ptr<Prepared> one(new Prepared);
@@ -707,15 +714,17 @@ bool Evaluation::PrepareCase(
   }
   if (this->Options_.FitTemperature && !this->Handles_->Cases.empty() && one->Levels != this->Levels_)
   {
-    throw Error(RCN_EINVALID, file + (one->Levels ? " holds levels" : " holds one probability") +
-      " and the cases before it do not; a temperature needs levels everywhere or nowhere.");
+    throw Error(RCN_EINVALID,
+      file + (one->Levels ? " holds levels" : " holds one probability") +
+        " and the cases before it do not; a temperature needs levels everywhere or nowhere.");
   }
   one->Reference = ReferenceTable(votes, this->Raters_, this->Options_, this->Context_);
   one->Corrected = prediction;
   if (const Recalibration* correction = this->CorrectionOf(one->Id))
   {
-    one->Corrected = ApplyRecalibration(this->Context_, *correction, one->Region.empty() ? prediction : Inside(prediction, one->Region),
-      this->Options_.Calib.readout, this->Options_.Calib.at_least, file);
+    one->Corrected =
+      ApplyRecalibration(this->Context_, *correction, one->Region.empty() ? prediction : Inside(prediction, one->Region),
+        this->Options_.Calib.readout, this->Options_.Calib.at_least, file);
   }
   one->Case = { votes, one->Corrected.View(), one->Region.empty() ? nullptr : one->Region.data(), one->Reference.data() };
   rcn_calib_case raw = one->Case; // a correction leaves a fused map a fused map
@@ -803,7 +812,8 @@ void Evaluation::Share(Processes& processes)
     else
     {
       rcn_calib* zeros = nullptr;
-      Check(rcn_calib_create(&zeros, this->Context_, static_cast<int>(this->Raters_.size()), &this->Options_.Calib), this->Context_);
+      Check(rcn_calib_create(&zeros, this->Context_, static_cast<int>(this->Raters_.size()), &this->Options_.Calib),
+        this->Context_);
       sums.reset(zeros);
     }
     Check(rcn_calib_share(sums.get(), this->Context_, processes.Comm()), this->Context_);
@@ -903,7 +913,8 @@ EvaluationReport Evaluation::Report() const
   report.BandHigh.assign(bins, NAN);
   if (this->Options_.Binning == RCN_BINS_WIDTH)
   {
-    Check(rcn_interval_bins(report.BandLow.data(), report.BandHigh.data(), this->Context_, cases.data(), count, &intervals), this->Context_);
+    Check(rcn_interval_bins(report.BandLow.data(), report.BandHigh.data(), this->Context_, cases.data(), count, &intervals),
+      this->Context_);
   }
   rcn_bootstrap_options options = RCN_BOOTSTRAP_OPTIONS_INIT;
   options.seed = this->Options_.Seed;
@@ -946,7 +957,8 @@ std::vector<rcn_interval> Evaluation::Together(
   options.patients = patients.data();
   std::vector<rcn_interval> out(RCN_FIGURES);
   Check(rcn_interval_compute(out.data(), like.Context_, one.data(), other.empty() ? nullptr : other.data(),
-          static_cast<int>(first.size()), static_cast<int64_t>(like.Ids_.size()), &options), like.Context_);
+          static_cast<int>(first.size()), static_cast<int64_t>(like.Ids_.size()), &options),
+    like.Context_);
   return out;
 }
 
@@ -1014,14 +1026,14 @@ std::map<std::string, Recalibration> Evaluation::FitWithoutEach(rcn_recalib_meth
 
 // ---- results ---------------------------------------------------------------------------------------
 
-json_t* EvaluationJson(const EvaluationReport& report, const EvaluationOptions& options,
-  const std::vector<std::string>& raters)
+json_t* EvaluationJson(const EvaluationReport& report, const EvaluationOptions& options, const std::vector<std::string>& raters)
 {
   json_t* object = json_object();
   json_object_set_new(object, "cases", json_integer(static_cast<json_int_t>(report.Cases)));
   json_object_set_new(object, "voxels", json_integer(report.Voxels));
   json_object_set_new(object, "pairs", json_integer(report.Pairs));
-  json_object_set_new(object, "region", json_string(options.RegionMask.empty() ? rcn_region_name(options.Region.region) : options.RegionMask.c_str()));
+  json_object_set_new(object, "region",
+    json_string(options.RegionMask.empty() ? rcn_region_name(options.Region.region) : options.RegionMask.c_str()));
   json_object_set_new(object, "readout", json_string(rcn_readout_name(options.Calib.readout)));
   if (options.Calib.readout == RCN_READOUT_AT_LEAST)
   {
@@ -1257,11 +1269,11 @@ std::string DirectionInWords(const EvaluationReport& report)
   {
     return "It is surer than the raters are.";
   }
-  return votes == 0                    ? "It is sure everywhere: no probability between 5 % and 95 %."
-    : (over + under) / votes < 0.02    ? "Between 5 % and 95 % its probabilities mean what they say."
-    : over > 3 * under                 ? "Between 5 % and 95 % it promises too much."
-    : under > 3 * over                 ? "Between 5 % and 95 % it promises too little."
-                                       : "Between 5 % and 95 % it is off in both directions.";
+  return votes == 0                 ? "It is sure everywhere: no probability between 5 % and 95 %."
+    : (over + under) / votes < 0.02 ? "Between 5 % and 95 % its probabilities mean what they say."
+    : over > 3 * under              ? "Between 5 % and 95 % it promises too much."
+    : under > 3 * over              ? "Between 5 % and 95 % it promises too little."
+                                    : "Between 5 % and 95 % it is off in both directions.";
 }
 
 const std::vector<FigureName>& FigureNames()
@@ -1292,9 +1304,10 @@ std::string UnitsInWords(const EvaluationReport& report)
 
 std::string NoIntervalInWords(const EvaluationReport& report)
 {
-  return report.Cases == 1                   ? "one case: no interval"
+  return report.Cases == 1                  ? "one case: no interval"
     : report.Patients >= RCN_INTERVAL_UNITS ? ""
-    : "fewer than " + std::to_string(RCN_INTERVAL_UNITS) + (report.Patients < report.Cases ? " patients" : " cases") + ": no interval";
+                                            : "fewer than " + std::to_string(RCN_INTERVAL_UNITS) +
+      (report.Patients < report.Cases ? " patients" : " cases") + ": no interval";
 }
 
 std::vector<std::string> RemarksInWords(const EvaluationReport& report)
@@ -1308,11 +1321,13 @@ std::vector<std::string> RemarksInWords(const EvaluationReport& report)
       names += (i ? ", " : "") + ids[i];
     }
     return report.Cases == 1 ? "this case"
-                             : std::to_string(ids.size()) + " of " + std::to_string(report.Cases) + " cases (" + names + (ids.size() > 10 ? ", ...)" : ")");
+                             : std::to_string(ids.size()) + " of " + std::to_string(report.Cases) + " cases (" + names +
+        (ids.size() > 10 ? ", ...)" : ")");
   };
   if (!report.CircularCases.empty())
   {
-    remarks.push_back("Circular: the map of " + named(report.CircularCases) + " was made from the masks of the raters who judge it, so "
+    remarks.push_back("Circular: the map of " + named(report.CircularCases) +
+      " was made from the masks of the raters who judge it, so "
       "it looks better than it is; judge it by raters who were left out.");
   }
   if (!report.EmptyCases.empty())
@@ -1333,7 +1348,10 @@ std::string CorrectionInWords(const rcn_recalib& correction)
   switch (correction.method)
   {
     case RCN_RECALIB_TEMPERATURE:
-      return "temperature " + Fixed(p[0], 3) + (p[0] > 1.02 ? " (it was too sure)" : p[0] < 0.98 ? " (it was too unsure)" : " (it was fine)");
+      return "temperature " + Fixed(p[0], 3) +
+        (p[0] > 1.02      ? " (it was too sure)"
+            : p[0] < 0.98 ? " (it was too unsure)"
+                          : " (it was fine)");
     case RCN_RECALIB_PLATT: return "slope " + Fixed(p[0], 3) + ", shift " + Fixed(p[1], 3) + " on the log-odds";
     case RCN_RECALIB_BETA: return "a " + Fixed(p[0], 3) + ", b " + Fixed(p[1], 3) + ", c " + Fixed(p[2], 3);
     default: return std::to_string(correction.knots) + " steps";
@@ -1353,7 +1371,8 @@ std::string WorstBinInWords(const EvaluationReport& report)
       worst = &bin;
     }
   }
-  return worst ? "Where it says " + Percent(worst->confidence) + ", " + Percent(worst->frequency) + " of the raters mark it." : "";
+  return worst ? "Where it says " + Percent(worst->confidence) + ", " + Percent(worst->frequency) + " of the raters mark it."
+               : "";
 }
 
 Figure ReliabilityDiagram(const EvaluationReport& report, const std::string& title, const EvaluationReport* before)
@@ -1397,7 +1416,9 @@ Figure ReliabilityDiagram(const EvaluationReport& report, const std::string& tit
     if (bin.count > 0)
     {
       figure.Hint("says " + Percent(bin.confidence, 1) + ", raters say " + Percent(bin.frequency, 1) +
-        (std::isfinite(report.BandLow[b]) ? " (95 %: " + Percent(report.BandLow[b], 1) + " to " + Percent(report.BandHigh[b], 1) + ")" : "") +
+        (std::isfinite(report.BandLow[b])
+            ? " (95 %: " + Percent(report.BandLow[b], 1) + " to " + Percent(report.BandHigh[b], 1) + ")"
+            : "") +
         ", " + Counted(bin.count, "vote"));
       figure.Rectangle(frame.X(bin.lower), frame.Top, frame.X(bin.upper) - frame.X(bin.lower), frame.Side, "#fff", "none", 0);
     }
@@ -1410,7 +1431,7 @@ Figure ReliabilityDiagram(const EvaluationReport& report, const std::string& tit
   }
   const bool band = std::any_of(report.BandLow.begin(), report.BandLow.end(), [](double low) { return std::isfinite(low); });
   figure.Text(frame.Left + 12, y += 16,
-    band ? "blue band: 95 % interval over " + UnitsInWords(report)
+    band                                   ? "blue band: 95 % interval over " + UnitsInWords(report)
       : !NoIntervalInWords(report).empty() ? NoIntervalInWords(report)
       : std::isfinite(report.MassEce)      ? "bins of equal mass: no band"
                                            : "fewer than " + std::to_string(RCN_INTERVAL_UNITS) + " in each bin: no band",

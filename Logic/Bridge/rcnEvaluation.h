@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Judging predictions against raters: cases in, calibration figures with intervals out; and the
 /// correction (recalibration) fitted from the same pass.
 #ifndef rcnEvaluation_h
@@ -33,7 +34,7 @@ struct Recalibration
   bool OneProbability = false; ///< the model gives one probability, which every readout of its levels is
   bool HasRegion = false;      ///< false: the file does not say where it was fitted
   rcn_region_options Region = RCN_REGION_OPTIONS_INIT;
-  std::string RegionMask; ///< a mask's file instead
+  std::string RegionMask;                ///< a mask's file instead
   std::vector<std::string> Cases;        ///< ids of the cases
   std::vector<std::string> Fingerprints; ///< of their predictions, so that renaming does not hide them; empty for
                                          ///< constant ones, which tell nothing
@@ -75,16 +76,16 @@ struct EvaluationOptions
   rcn_region_options Region = UsualRegion();
   std::string RegionMask; ///< a mask file instead of Region, for one case
   rcn_binning Binning = RCN_BINS_WIDTH;
-  std::string Reference = "majority"; ///< or "staple", or a rater's name
-  bool TieBackground = false; ///< the majority of the reference: a tie is background
+  std::string Reference = "majority";        ///< or "staple", or a rater's name
+  bool TieBackground = false;                ///< the majority of the reference: a tie is background
   double Tolerance = RCN_GEOMETRY_TOLERANCE; ///< in voxels, between prediction and masks
-  double Scale = 0; ///< for ReadPrediction()
+  double Scale = 0;                          ///< for ReadPrediction()
   uint64_t Seed = 0;
-  const Recalibration* Correction = nullptr; ///< applied before judging
+  const Recalibration* Correction = nullptr;            ///< applied before judging
   std::map<std::string, Recalibration> CaseCorrections; ///< the same by case, instead; a case without one stays as it is
-  bool AllowFittedCases = false; ///< judge a correction on the cases it was fitted to
-  bool ExactAuc = true; ///< false: from a histogram (rcn_calib.h), in memory that does not grow with the cases
-  bool FitTemperature = false;   ///< also collect what temperature on levels needs
+  bool AllowFittedCases = false;                        ///< judge a correction on the cases it was fitted to
+  bool ExactAuc = true;        ///< false: from a histogram (rcn_calib.h), in memory that does not grow with the cases
+  bool FitTemperature = false; ///< also collect what temperature on levels needs
 };
 
 /// The readout that judges: the one that was asked for, otherwise the one that the maps were made with, otherwise (both
@@ -110,7 +111,8 @@ struct EvaluationReport
 {
   size_t Cases = 0;
   size_t Patients = 0; ///< as many as cases where the list names none
-  std::vector<std::string> EmptyCases;    ///< the reference marks nothing there and nothing is predicted, or it is missing: they have no Dice
+  std::vector<std::string>
+    EmptyCases; ///< the reference marks nothing there and nothing is predicted, or it is missing: they have no Dice
   std::vector<std::string> CircularCases; ///< their maps were made of the very raters who judge them
   int64_t Voxels = 0, Pairs = 0;
   double Figures[RCN_FIGURES];
@@ -192,8 +194,8 @@ private:
 };
 
 /// Keys as in the command line's contract: mr_ece, ece, ..., auc, auc_pairs, bins, ci, ...
-json_t* EvaluationJson(const EvaluationReport& report, const EvaluationOptions& options,
-  const std::vector<std::string>& raters);
+json_t* EvaluationJson(
+  const EvaluationReport& report, const EvaluationOptions& options, const std::vector<std::string>& raters);
 
 /// A figure as people read it.
 struct FigureName
@@ -229,8 +231,7 @@ std::string DirectionInWords(const EvaluationReport& report);
 
 /// The reliability diagram: curve with band, the ideal line, the gap shaded, how many voxels, and words.
 /// `before` (may be null) is drawn in grey behind it.
-Figure ReliabilityDiagram(const EvaluationReport& report, const std::string& title,
-  const EvaluationReport* before = nullptr);
+Figure ReliabilityDiagram(const EvaluationReport& report, const std::string& title, const EvaluationReport* before = nullptr);
 
 } // namespace rcn
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "rcnFigure.h"
 
 #include <cstdio>
@@ -144,8 +145,7 @@ void Figure::Shape(const std::string& element)
   this->Hint_.clear();
 }
 
-void Figure::Text(double x, double y, const std::string& text, double size, Anchor anchor, const std::string& color,
-  bool bold)
+void Figure::Text(double x, double y, const std::string& text, double size, Anchor anchor, const std::string& color, bool bold)
 {
   static const char* const anchors[] = { "start", "middle", "end" };
   this->Body_ += "<text" + Attribute("x", x) + Attribute("y", y) + Attribute("font-size", size) +
@@ -170,16 +170,14 @@ void Figure::SlantedText(double x, double y, const std::string& text, double siz
   this->TurnedText(x, y, text, size, 45, "start");
 }
 
-void Figure::Rectangle(double x, double y, double width, double height, const std::string& fill,
-  const std::string& stroke, double opacity)
+void Figure::Rectangle(
+  double x, double y, double width, double height, const std::string& fill, const std::string& stroke, double opacity)
 {
-  this->Shape("<rect" + Attribute("x", x) + Attribute("y", y) + Attribute("width", width) +
-    Attribute("height", height) + Attribute("fill", fill) + Attribute("stroke", stroke) +
-    Attribute("fill-opacity", opacity));
+  this->Shape("<rect" + Attribute("x", x) + Attribute("y", y) + Attribute("width", width) + Attribute("height", height) +
+    Attribute("fill", fill) + Attribute("stroke", stroke) + Attribute("fill-opacity", opacity));
 }
 
-void Figure::Line(double x1, double y1, double x2, double y2, const std::string& color, double width,
-  const std::string& dashes)
+void Figure::Line(double x1, double y1, double x2, double y2, const std::string& color, double width, const std::string& dashes)
 {
   this->Shape("<line" + Attribute("x1", x1) + Attribute("y1", y1) + Attribute("x2", x2) + Attribute("y2", y2) +
     Attribute("stroke", color) + Attribute("stroke-width", width) +
@@ -188,14 +186,13 @@ void Figure::Line(double x1, double y1, double x2, double y2, const std::string&
 
 void Figure::Polyline(const std::vector<double>& xy, const std::string& color, double width)
 {
-  this->Shape("<polyline" + Attribute("points", Points(xy)) + Attribute("stroke", color) +
-    Attribute("stroke-width", width) + " fill=\"none\" stroke-linejoin=\"round\"");
+  this->Shape("<polyline" + Attribute("points", Points(xy)) + Attribute("stroke", color) + Attribute("stroke-width", width) +
+    " fill=\"none\" stroke-linejoin=\"round\"");
 }
 
 void Figure::Polygon(const std::vector<double>& xy, const std::string& fill, double opacity)
 {
-  this->Shape("<polygon" + Attribute("points", Points(xy)) + Attribute("fill", fill) +
-    Attribute("fill-opacity", opacity));
+  this->Shape("<polygon" + Attribute("points", Points(xy)) + Attribute("fill", fill) + Attribute("fill-opacity", opacity));
 }
 
 void Figure::Circle(double x, double y, double radius, const std::string& fill)
@@ -203,11 +200,11 @@ void Figure::Circle(double x, double y, double radius, const std::string& fill)
   this->Shape("<circle" + Attribute("cx", x) + Attribute("cy", y) + Attribute("r", radius) + Attribute("fill", fill));
 }
 
-void Figure::Picture(double x, double y, double width, double height, const std::vector<uint8_t>& rgb,
-  int64_t columns, int64_t rows)
+void Figure::Picture(
+  double x, double y, double width, double height, const std::vector<uint8_t>& rgb, int64_t columns, int64_t rows)
 {
-  this->Shape("<image" + Attribute("x", x) + Attribute("y", y) + Attribute("width", width) +
-    Attribute("height", height) + " preserveAspectRatio=\"none\" style=\"image-rendering:pixelated\"" +
+  this->Shape("<image" + Attribute("x", x) + Attribute("y", y) + Attribute("width", width) + Attribute("height", height) +
+    " preserveAspectRatio=\"none\" style=\"image-rendering:pixelated\"" +
     Attribute("xlink:href", PictureAddress(rgb, columns, rows)));
 }
 
@@ -216,8 +213,8 @@ void Figure::SharedPicture(const std::string& id)
   this->Shape("<use" + Attribute("xlink:href", "#" + id));
 }
 
-void Figure::Area(const std::vector<std::vector<double>>& lines, const std::string& fill, const std::string& stroke,
-  double width)
+void Figure::Area(
+  const std::vector<std::vector<double>>& lines, const std::string& fill, const std::string& stroke, double width)
 {
   std::string path;
   for (const std::vector<double>& line : lines)
@@ -243,18 +240,17 @@ std::string Figure::Inline() const
   // No title element of its own: browsers would show it wherever the pointer rests.
   return "<svg class=\"fig\"" + Attribute("viewBox", "0 0 " + Number(this->Width_) + " " + Number(this->Height_)) +
     Attribute("width", this->Width_) + Attribute("height", this->Height_) + " role=\"img\"" +
-    Attribute("aria-label", this->Title_ + (this->Description_.empty() ? "" : ". " + this->Description_)) + ">\n" + this->Body_ +
-    "</svg>\n";
+    Attribute("aria-label", this->Title_ + (this->Description_.empty() ? "" : ". " + this->Description_)) + ">\n" +
+    this->Body_ + "</svg>\n";
 }
 
 std::string Figure::Svg() const
 {
   return "<svg xmlns=\"http://www.w3.org/2000/svg\" xmlns:xlink=\"http://www.w3.org/1999/xlink\"" +
-    Attribute("viewBox", "0 0 " + Number(this->Width_) + " " + Number(this->Height_)) +
-    Attribute("width", this->Width_) + Attribute("height", this->Height_) +
-    " role=\"img\" font-family=\"DejaVu Sans, Helvetica, Arial, sans-serif\">\n<title>" + XmlEscape(this->Title_) +
-    "</title>\n<desc>" + XmlEscape(this->Description_) + "</desc>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n" +
-    this->Body_ + "</svg>\n";
+    Attribute("viewBox", "0 0 " + Number(this->Width_) + " " + Number(this->Height_)) + Attribute("width", this->Width_) +
+    Attribute("height", this->Height_) + " role=\"img\" font-family=\"DejaVu Sans, Helvetica, Arial, sans-serif\">\n<title>" +
+    XmlEscape(this->Title_) + "</title>\n<desc>" + XmlEscape(this->Description_) +
+    "</desc>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n" + this->Body_ + "</svg>\n";
 }
 
 std::string Figure::CheckPath(const std::string& path)
@@ -289,8 +285,7 @@ void Figure::Save(const std::string& path) const
 #ifdef RCN_HAVE_RSVG
   const std::string svg = this->Svg();
   GError* error = nullptr;
-  RsvgHandle* handle =
-    rsvg_handle_new_from_data(reinterpret_cast<const guint8*>(svg.data()), svg.size(), &error);
+  RsvgHandle* handle = rsvg_handle_new_from_data(reinterpret_cast<const guint8*>(svg.data()), svg.size(), &error);
   if (!handle)
   {
     const std::string reason = error ? error->message : "unknown reason";
@@ -304,7 +299,8 @@ void Figure::Save(const std::string& path) const
   const RsvgRectangle viewport = { 0, 0, this->Width_ * scale, this->Height_ * scale };
   const bool drawn = rsvg_handle_render_document(handle, cairo, &viewport, &error);
   std::string png;
-  const cairo_status_t status = cairo_surface_write_to_png_stream(surface,
+  const cairo_status_t status = cairo_surface_write_to_png_stream(
+    surface,
     [](void* closure, const unsigned char* data, unsigned int length) {
       static_cast<std::string*>(closure)->append(reinterpret_cast<const char*>(data), length);
       return CAIRO_STATUS_SUCCESS;

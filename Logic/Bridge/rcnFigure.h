@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Figures for people: SVG written here, and PNG rendered from the same SVG by librsvg. The one way
 /// anything is drawn outside the widgets.
 #ifndef rcnFigure_h
@@ -31,8 +32,8 @@ public:
   void VerticalText(double x, double y, const std::string& text, double size = 13);
   /// Turned by 45 degrees to read upwards from x, y.
   void SlantedText(double x, double y, const std::string& text, double size = 13);
-  void Rectangle(double x, double y, double width, double height, const std::string& fill,
-    const std::string& stroke = "none", double opacity = 1);
+  void Rectangle(double x, double y, double width, double height, const std::string& fill, const std::string& stroke = "none",
+    double opacity = 1);
   void Line(double x1, double y1, double x2, double y2, const std::string& color = "#444", double width = 1,
     const std::string& dashes = "");
   void Polyline(const std::vector<double>& xy, const std::string& color, double width = 2);
@@ -45,8 +46,7 @@ public:
   void BeginGroup(double opacity);
   void EndGroup();
   /// 8-bit RGB, shown with sharp pixels.
-  void Picture(double x, double y, double width, double height, const std::vector<uint8_t>& rgb, int64_t columns,
-    int64_t rows);
+  void Picture(double x, double y, double width, double height, const std::vector<uint8_t>& rgb, int64_t columns, int64_t rows);
   /// A picture that a page holds once for many figures (Page::SharedPicture()); it stands at 0, 0 and has its own size.
   void SharedPicture(const std::string& id);
   /// Shown while the pointer rests on the next shape drawn.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "rcnFileBeside.h"
 
 #include <cstring>
@@ -34,7 +35,8 @@ struct FileBeside::Internals
   rcn_file* File = nullptr;
 };
 
-FileBeside::FileBeside(const std::string& target) : Internals_(new Internals(target)), Path_(rcn_file_path(this->Internals_->File))
+FileBeside::FileBeside(const std::string& target)
+  : Internals_(new Internals(target)), Path_(rcn_file_path(this->Internals_->File))
 {
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A file that is written beside its target and then takes its place in one step, so that nobody ever
 /// sees a half-written result and a failure leaves the old one as it was. The core's rcn_file.h in C++.
 #ifndef rcnFileBeside_h

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "rcnFileCheck.h"
 
 #include "rcnPng.h"
@@ -127,15 +128,15 @@ template <class T> T Get(const unsigned char* at, bool swapped)
 
 struct NiftiHeader
 {
-  bool Known = false;  ///< a NIfTI-1 header, or its ancestor's (Analyze)
-  bool Finite = true;  ///< the numbers about its place in space
-  bool Leans = false;  ///< its axes are not at right angles
+  bool Known = false; ///< a NIfTI-1 header, or its ancestor's (Analyze)
+  bool Finite = true; ///< the numbers about its place in space
+  bool Leans = false; ///< its axes are not at right angles
   bool Swapped = false;
-  int Type = 0;        ///< NIfTI's own number for the type of a voxel
+  int Type = 0; ///< NIfTI's own number for the type of a voxel
   int64_t Size[3] = { 1, 1, 1 };
-  std::string Voxels;  ///< the file that holds them
-  double Begin = 0;    ///< where they begin in it, unpacked
-  double End = 0;      ///< and where they end
+  std::string Voxels; ///< the file that holds them
+  double Begin = 0;   ///< where they begin in it, unpacked
+  double End = 0;     ///< and where they end
 };
 
 bool IsNifti(const std::string& path)
@@ -199,7 +200,7 @@ NiftiHeader ReadNiftiHeader(const std::string& path)
   header.Begin = offset > 0 ? std::floor(offset) : 0;
   header.End = elements * Get<int16_t>(data + 72, swapped) / 8 + header.Begin;
   header.Finite = std::isfinite(header.End);
-  const bool analyze = data[344] != 'n'; // has something else in these places
+  const bool analyze = data[344] != 'n';            // has something else in these places
   for (int at = 256; at < 328 && !analyze; at += 4) // quaternion, offsets and the rows of the matrix
   {
     header.Finite = header.Finite && std::isfinite(Get<float>(data + at, swapped));
@@ -400,8 +401,8 @@ bool GoodPngHeader(const unsigned char* header)
 {
   const uint32_t width = PngNumber(header), height = PngNumber(header + 4);
   const int depth = header[8], color = header[9];
-  const bool depthFits = depth == 8 || (depth == 16 && color != 3) ||
-    ((depth == 1 || depth == 2 || depth == 4) && (color == 0 || color == 3));
+  const bool depthFits =
+    depth == 8 || (depth == 16 && color != 3) || ((depth == 1 || depth == 2 || depth == 4) && (color == 0 || color == 3));
   constexpr uint32_t most = 1000000; // libpng's own limit
   return width >= 1 && width <= most && height >= 1 && height <= most && depthFits &&
     (color == 0 || color == 2 || color == 3 || color == 4 || color == 6) && header[10] == 0 && header[11] == 0 &&
@@ -460,7 +461,7 @@ struct TiffPage
 {
   uint64_t Width = 0, Height = 0, Bits = 1, Samples = 1, Format = 1, Kind = 0, TileWidth = 0;
   uint64_t Meaning = 2; ///< of the samples: 0 and 1 gray, 2 red, green and blue, 3 a palette's entry
-  uint64_t Next = 0; ///< where the next page is described; 0: nowhere
+  uint64_t Next = 0;    ///< where the next page is described; 0: nowhere
 };
 
 /// Reads what describes a page, in the classic format and in that for large files.
@@ -502,11 +503,16 @@ public:
         return false;
       }
       const uint16_t tag = Get<uint16_t>(bytes, this->Swapped_), type = Get<uint16_t>(bytes + 2, this->Swapped_);
-      const uint64_t count =
-        this->Large_ ? Get<uint64_t>(bytes + 4, this->Swapped_) : Get<uint32_t>(bytes + 4, this->Swapped_);
-      uint64_t* const wanted = tag == 254 ? &page.Kind : tag == 256 ? &page.Width : tag == 257 ? &page.Height
-        : tag == 258 ? &page.Bits : tag == 262 ? &page.Meaning : tag == 277 ? &page.Samples : tag == 322 ? &page.TileWidth
-        : tag == 339 ? &page.Format : nullptr;
+      const uint64_t count = this->Large_ ? Get<uint64_t>(bytes + 4, this->Swapped_) : Get<uint32_t>(bytes + 4, this->Swapped_);
+      uint64_t* const wanted = tag == 254 ? &page.Kind
+        : tag == 256                      ? &page.Width
+        : tag == 257                      ? &page.Height
+        : tag == 258                      ? &page.Bits
+        : tag == 262                      ? &page.Meaning
+        : tag == 277                      ? &page.Samples
+        : tag == 322                      ? &page.TileWidth
+        : tag == 339                      ? &page.Format
+                                          : nullptr;
       if (!wanted || count == 0 || (type != 3 && type != 4))
       {
         continue;
@@ -567,16 +573,18 @@ std::string CheckTiff(TiffReader& reader)
     }
     if (page.Samples > 1 && (page.Meaning < 2 || page.Meaning == 3))
     {
-      return "has " + std::to_string(page.Samples) + " values per voxel, such as gray and alpha, of which only the first has a "
+      return "has " + std::to_string(page.Samples) +
+        " values per voxel, such as gray and alpha, of which only the first has a "
         "meaning in TIFF; save it without the others, or as PNG or NRRD.";
     }
     if (page.TileWidth && page.Meaning != 2)
     {
-      return "stores its voxels in tiles, which cannot be read from TIFF unless they are colors; save it without tiles, or as PNG or NRRD.";
+      return "stores its voxels in tiles, which cannot be read from TIFF unless they are colors; save it without tiles, or as "
+             "PNG or NRRD.";
     }
     first = first.Width ? first : page;
-    if (page.Width != first.Width || page.Height != first.Height || page.Bits != first.Bits ||
-      page.Samples != first.Samples || page.Format != first.Format)
+    if (page.Width != first.Width || page.Height != first.Height || page.Bits != first.Bits || page.Samples != first.Samples ||
+      page.Format != first.Format)
     {
       return "has pages of different size or type; save each as a file of its own.";
     }
@@ -637,9 +645,10 @@ std::string CheckHeader(const std::string& path)
   {
     const NiftiHeader header = ReadNiftiHeader(path);
     return !header.Finite ? "has numbers in its header that are not finite (spacing or position)."
-      : header.Leans      ? "has axes that are not at right angles (gantry tilt), which cannot be read from NIfTI; resample it first, or "
-                            "store it as NRRD."
-                          : "";
+      : header.Leans
+      ? "has axes that are not at right angles (gantry tilt), which cannot be read from NIfTI; resample it first, or "
+        "store it as NRRD."
+      : "";
   }
   TiffReader tiff(path);
   return tiff.IsTiff() ? CheckTiff(tiff) : "";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Whether an image file holds what its header promises.
 ///
 /// The readers below ITK trust their files: niftilib, MetaIO and GDCM give a truncated file without a word, niftilib reads NaN

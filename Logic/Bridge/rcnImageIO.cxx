@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "rcnImageIO.h"
 
 #include "rcnAddress.h"
@@ -248,8 +249,7 @@ Volume Volume::Allocate(const rcn_geometry& geometry, rcn_type type, int compone
     throw Error(RCN_EDATA, sentence);
   }
   Volume volume;
-  volume.Owner_ = AllocateBuffer(
-    rcn_geometry_voxels(&geometry) * components, rcn_type_size(type), "an image");
+  volume.Owner_ = AllocateBuffer(rcn_geometry_voxels(&geometry) * components, rcn_type_size(type), "an image");
   volume.View_ = rcn_image{ volume.Owner_.get(), type, components, geometry };
   return volume;
 }
@@ -261,8 +261,8 @@ Volume Volume::Reordered(rcn_context* context, const rcn_order& order) const
     return *this;
   }
   Volume out = *this;
-  const size_t bytes = static_cast<size_t>(rcn_geometry_voxels(&this->Geometry()) * this->View_.components) *
-    rcn_type_size(this->View_.type);
+  const size_t bytes =
+    static_cast<size_t>(rcn_geometry_voxels(&this->Geometry()) * this->View_.components) * rcn_type_size(this->View_.type);
   out.Owner_ = AllocateBuffer(this->Repeats_, bytes, "an image");
   out.View_.data = out.Owner_.get();
   out.View_.geometry = rcn_geometry_reorder(&this->Geometry(), &order);
@@ -298,8 +298,8 @@ Channel Volume::GetChannel(int index) const
   channel.Component = index % this->View_.components;
   const int64_t repeat = index / this->View_.components;
   channel.Image.data = static_cast<char*>(this->View_.data) +
-    static_cast<size_t>(repeat * rcn_geometry_voxels(&this->View_.geometry) *
-      this->View_.components) * rcn_type_size(this->View_.type);
+    static_cast<size_t>(repeat * rcn_geometry_voxels(&this->View_.geometry) * this->View_.components) *
+      rcn_type_size(this->View_.type);
   return channel;
 }
 
@@ -387,8 +387,8 @@ public:
     }
     this->Io_->SetIORegion(region);
     Volume& volume = this->Volume_;
-    volume.Owner_ = AllocateBuffer(rcn_geometry_voxels(&volume.Geometry()) * volume.ChannelCount(),
-      rcn_type_size(volume.View_.type), this->Path_);
+    volume.Owner_ = AllocateBuffer(
+      rcn_geometry_voxels(&volume.Geometry()) * volume.ChannelCount(), rcn_type_size(volume.View_.type), this->Path_);
     volume.View_.data = volume.Owner_.get();
     // Beside the reading, so that it costs a second core rather than time.
     auto checking = std::async(std::launch::async, CheckVoxels, this->Path_, this->Bytes());
@@ -412,10 +412,7 @@ public:
   }
 
 private:
-  [[noreturn]] void Fail(const std::string& what) const
-  {
-    throw Error(RCN_EFORMAT, this->Path_ + " " + what);
-  }
+  [[noreturn]] void Fail(const std::string& what) const { throw Error(RCN_EFORMAT, this->Path_ + " " + what); }
 
   double Bytes() const
   {
@@ -428,8 +425,8 @@ private:
   {
     const double bytes = this->Bytes();
     const std::string extension = LowerExtension(this->Path_);
-    const bool oneFile = extension == ".nrrd" || extension == ".nii" || extension == ".nii.gz" ||
-      extension == ".mha" || extension == ".png";
+    const bool oneFile =
+      extension == ".nrrd" || extension == ".nii" || extension == ".nii.gz" || extension == ".mha" || extension == ".png";
     std::error_code failure;
     const double size = static_cast<double>(fs::file_size(this->Path_, failure));
     // Deflate makes 1032 bytes out of one at most; bzip2 (NRRD only) about 45 thousand.
@@ -481,8 +478,8 @@ private:
     }
     if (used < 2 || used > 4)
     {
-      this->Fail("has " + std::to_string(used) +
-        " dimensions; 2-D and 3-D images, and 4-D files of several 3-D images, can be used.");
+      this->Fail(
+        "has " + std::to_string(used) + " dimensions; 2-D and 3-D images, and 4-D files of several 3-D images, can be used.");
     }
     geometry = rcn_geometry_make(1, 1, 1);
     geometry.dimension = used == 2 ? 2 : 3;
@@ -495,8 +492,7 @@ private:
       const std::vector<double> direction = this->Io_->GetDirection(a);
       for (unsigned int row = 0; row < 3; ++row)
       {
-        geometry.direction[3 * row + a] =
-          row < direction.size() && row < used ? direction[row] : (row == a ? 1.0 : 0.0);
+        geometry.direction[3 * row + a] = row < direction.size() && row < used ? direction[row] : (row == a ? 1.0 : 0.0);
       }
     }
     geometry.unit = this->KnowsSpacing() ? RCN_MM : RCN_PIXELS;
@@ -565,9 +561,13 @@ Volume ReadFinite(const std::string& path, Palette palette)
     const double value = rcn_image_element(&all, bad);
     const int64_t* size = volume.Geometry().size;
     const int64_t voxel = bad / all.components;
-    throw Error(RCN_EDATA, path + " has the value " + (std::isnan(value) ? "nan" : value < 0 ? "-inf" : "inf") + " at voxel (" +
-      std::to_string(voxel % size[0]) + ", " + std::to_string(voxel / size[0] % size[1]) + ", " +
-      std::to_string(voxel / (size[0] * size[1]) % size[2]) + "); replace NaN and infinite voxels first.");
+    throw Error(RCN_EDATA,
+      path + " has the value " +
+        (std::isnan(value) ? "nan"
+            : value < 0    ? "-inf"
+                           : "inf") +
+        " at voxel (" + std::to_string(voxel % size[0]) + ", " + std::to_string(voxel / size[0] % size[1]) + ", " +
+        std::to_string(voxel / (size[0] * size[1]) % size[2]) + "); replace NaN and infinite voxels first.");
   }
   return volume;
 }
@@ -758,10 +758,8 @@ bool ReadsBackAs(const std::string& path, const rcn_image& image)
   {
     const Volume volume = ReadMap(path);
     const int64_t elements = rcn_geometry_voxels(&image.geometry) * image.components;
-    return volume.View().type == image.type &&
-      rcn_geometry_voxels(&volume.Geometry()) * volume.ChannelCount() == elements &&
-      std::memcmp(volume.Data(), image.data,
-        static_cast<size_t>(elements) * rcn_type_size(image.type)) == 0;
+    return volume.View().type == image.type && rcn_geometry_voxels(&volume.Geometry()) * volume.ChannelCount() == elements &&
+      std::memcmp(volume.Data(), image.data, static_cast<size_t>(elements) * rcn_type_size(image.type)) == 0;
   }
   catch (const Error&)
   {
@@ -833,8 +831,8 @@ std::string CheckOutput(const std::string& path, Content content)
   return FileBeside::Check(path);
 }
 
-std::string WriteImage(const std::string& path, const rcn_image& image, Content content,
-  const std::function<bool()>& cancelled, const std::string& note)
+std::string WriteImage(const std::string& path, const rcn_image& image, Content content, const std::function<bool()>& cancelled,
+  const std::string& note)
 {
   std::string remark, sentence = CheckOutput(path, content);
   if (!sentence.empty())
@@ -857,8 +855,7 @@ std::string WriteImage(const std::string& path, const rcn_image& image, Content 
   if (wholeNumbers && image.type == RCN_FLOAT32)
   {
     const float* in = static_cast<const float*>(image.data);
-    const float scale =
-      content == Content::Mask ? 255.0F : content == Content::Probability ? 65535.0F : 1.0F;
+    const float scale = content == Content::Mask ? 255.0F : content == Content::Probability ? 65535.0F : 1.0F;
     scaled = scale > 1;
     stored.type = content == Content::Probability ? RCN_UINT16 : RCN_UINT8;
     converted = AllocateBuffer(elements, rcn_type_size(stored.type), path);
@@ -888,8 +885,7 @@ std::string WriteImage(const std::string& path, const rcn_image& image, Content 
   FileBeside beside(path);
   const int64_t bytes = elements * static_cast<int64_t>(rcn_type_size(stored.type)) + 65536;
   const Room room = RoomFor(beside.Path(), bytes + bytes / 64);
-  const std::string full =
-    path + " cannot be written: the disk is full, or the file is not allowed to become so large.";
+  const std::string full = path + " cannot be written: the disk is full, or the file is not allowed to become so large.";
   // ITK's PNG writer does not survive a failing write; the others fail, or write what is compressed
   // well into the little room there is.
   if (wholeNumbers && room == Room::TooLittle)
@@ -974,8 +970,8 @@ public:
     ContinuousIndexType inside = index;
     for (unsigned int a = 0; a < TImage::ImageDimension; ++a)
     {
-      inside[a] = std::min(std::max(index[a], static_cast<double>(this->GetStartIndex()[a])),
-        static_cast<double>(this->GetEndIndex()[a]));
+      inside[a] = std::min(
+        std::max(index[a], static_cast<double>(this->GetStartIndex()[a])), static_cast<double>(this->GetEndIndex()[a]));
     }
     return this->Linear_->EvaluateAtContinuousIndex(inside);
   }
@@ -1080,8 +1076,9 @@ rcn_geometry GeometryAtSpacing(const rcn_geometry& geometry, const double spacin
     voxels *= std::max(1.0, geometry.spacing[a] / spacing[a]);
     if (!(spacing[a] > 0 && voxels <= 1000)) // also keeps the numbers below small
     {
-      throw Error(RCN_EDATA, about + " has voxels of " + SpacingText(geometry.spacing) + ", which cannot be resampled to " +
-        SpacingText(spacing) + "; is one of the two spacings wrong?");
+      throw Error(RCN_EDATA,
+        about + " has voxels of " + SpacingText(geometry.spacing) + ", which cannot be resampled to " + SpacingText(spacing) +
+          "; is one of the two spacings wrong?");
     }
     const double extent = static_cast<double>(geometry.size[a]) * geometry.spacing[a];
     out.size[a] = std::max<int64_t>(1, std::llround(extent / spacing[a]));
@@ -1108,8 +1105,9 @@ std::vector<Volume> ReadImages(rcn_context* context, const std::vector<std::stri
     }
     if (!images.empty())
     {
-      Check(rcn_geometry_compare(context, &image.Geometry(), path.c_str(), &images.front().Geometry(),
-              paths.front().c_str(), tolerance), context);
+      Check(rcn_geometry_compare(
+              context, &image.Geometry(), path.c_str(), &images.front().Geometry(), paths.front().c_str(), tolerance),
+        context);
     }
     images.push_back(image);
   }
@@ -1139,8 +1137,8 @@ void DistanceMap(float* distance, const uint8_t* mask, const rcn_geometry& geome
 bool IsAllZero(const Volume& volume)
 {
   const char* bytes = static_cast<const char*>(volume.Data());
-  const size_t count = static_cast<size_t>(rcn_geometry_voxels(&volume.Geometry()) * volume.ChannelCount()) *
-    rcn_type_size(volume.View().type);
+  const size_t count =
+    static_cast<size_t>(rcn_geometry_voxels(&volume.Geometry()) * volume.ChannelCount()) * rcn_type_size(volume.View().type);
   // A buffer of zeros equals itself shifted by one, and starts with zero.
   return count == 0 || (bytes[0] == 0 && std::memcmp(bytes, bytes + 1, count - 1) == 0);
 }

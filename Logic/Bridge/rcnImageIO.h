@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Images in and out, with ITK: files, DICOM folders, and itk::Image objects without a copy.
 #ifndef rcnImageIO_h
 #define rcnImageIO_h
@@ -5,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <itkCommonEnums.h>
@@ -150,8 +152,7 @@ std::string SpacingText(const double spacing[3]);
 /// half a voxel. Throws Error (RCN_EDATA) where that would make more than a thousand voxels of one: no network was trained
 /// on voxels so much smaller, so one of the two spacings is
 /// wrong. `about` names the image.
-rcn_geometry GeometryAtSpacing(
-  const rcn_geometry& geometry, const double spacing[3], const std::string& about = "The image");
+rcn_geometry GeometryAtSpacing(const rcn_geometry& geometry, const double spacing[3], const std::string& about = "The image");
 
 /// The files of one image, a channel or more each. Throws Error that names the file: RCN_EDATA for one that is zero
 /// everywhere, RCN_EGEOMETRY for one of another geometry than the first.
@@ -174,26 +175,20 @@ bool TypeOf(rcn_type& type, itk::IOComponentEnum component);
 
 // ---- details of the templates -----------------------------------------------------------------
 
-template <class T> struct ElementType;
-template <> struct ElementType<unsigned char> { static constexpr rcn_type value = RCN_UINT8; };
-template <> struct ElementType<signed char> { static constexpr rcn_type value = RCN_INT8; };
-template <> struct ElementType<char> { static constexpr rcn_type value = RCN_INT8; };
-template <> struct ElementType<unsigned short> { static constexpr rcn_type value = RCN_UINT16; };
-template <> struct ElementType<short> { static constexpr rcn_type value = RCN_INT16; };
-template <> struct ElementType<unsigned int> { static constexpr rcn_type value = RCN_UINT32; };
-template <> struct ElementType<int> { static constexpr rcn_type value = RCN_INT32; };
-template <> struct ElementType<unsigned long>
+/// The core's name for a C++ number type.
+template <class T> struct ElementType
 {
-  static constexpr rcn_type value = sizeof(long) == 8 ? RCN_UINT64 : RCN_UINT32;
+  static constexpr int Size = static_cast<int>(sizeof(T));
+  static constexpr rcn_type value = std::is_floating_point_v<T> ? (Size == 4 ? RCN_FLOAT32 : RCN_FLOAT64)
+    : std::is_signed_v<T>                                       ? (Size == 1      ? RCN_INT8
+                                                                      : Size == 2 ? RCN_INT16
+                                                                      : Size == 4 ? RCN_INT32
+                                                                                  : RCN_INT64)
+                                                                : (Size == 1      ? RCN_UINT8
+                                                                      : Size == 2 ? RCN_UINT16
+                                                                      : Size == 4 ? RCN_UINT32
+                                                                                  : RCN_UINT64);
 };
-template <> struct ElementType<long>
-{
-  static constexpr rcn_type value = sizeof(long) == 8 ? RCN_INT64 : RCN_INT32;
-};
-template <> struct ElementType<unsigned long long> { static constexpr rcn_type value = RCN_UINT64; };
-template <> struct ElementType<long long> { static constexpr rcn_type value = RCN_INT64; };
-template <> struct ElementType<float> { static constexpr rcn_type value = RCN_FLOAT32; };
-template <> struct ElementType<double> { static constexpr rcn_type value = RCN_FLOAT64; };
 
 template <class TImage> Volume Volume::FromItk(TImage* image)
 {
@@ -248,8 +243,7 @@ template <class T> typename itk::Image<T, 3>::Pointer Volume::ToItk() const
   image->SetOrigin(origin);
   image->SetSpacing(spacing);
   image->SetDirection(direction);
-  image->GetPixelContainer()->SetImportPointer(
-    static_cast<T*>(this->View_.data), size[0] * size[1] * size[2], false);
+  image->GetPixelContainer()->SetImportPointer(static_cast<T*>(this->View_.data), size[0] * size[1] * size[2], false);
   return image;
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Small helpers around jansson, and text files that are never half written.
 #ifndef rcnJson_h
 #define rcnJson_h

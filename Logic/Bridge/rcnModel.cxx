@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "rcnModel.h"
 
 #include <cmath>
@@ -126,8 +127,9 @@ rcn_normalize ParseNormalization(const std::string& text, const std::string& abo
   }
   if (!name || !rcn_normalize_name(static_cast<rcn_normalize_kind>(kind)))
   {
-    Fail(about, "\"kind\" of its normalization must be fixed, zscore, percentile or window" +
-        (name ? ", not " + Quoted(name) : "") + ".");
+    Fail(about,
+      "\"kind\" of its normalization must be fixed, zscore, percentile or window" + (name ? ", not " + Quoted(name) : "") +
+        ".");
   }
   out.kind = static_cast<rcn_normalize_kind>(kind);
   if (out.kind == RCN_NORMALIZE_FIXED)
@@ -220,8 +222,9 @@ void CheckVersion(const std::string& path, const std::string& version)
   std::sscanf(RCN_VERSION, "%d.%d", &ours[0], &ours[1]);
   if (theirs[0] > ours[0] || (theirs[0] == ours[0] && theirs[1] > ours[1]))
   {
-    Fail(path, "the model was written by version " + Quoted(version) + ", newer than this one (" RCN_VERSION
-      "); update RaterConsensus to use it.");
+    Fail(path,
+      "the model was written by version " + Quoted(version) +
+        ", newer than this one (" RCN_VERSION "); update RaterConsensus to use it.");
   }
 }
 
@@ -260,8 +263,9 @@ rcn_loss_kind ReadLoss(const std::string& path, const std::string& name, int out
   {
     if (outputs != 1 && outputs != raters + 1)
     {
-      Fail(path, "it gives " + std::to_string(outputs) + " numbers per voxel, which is neither one probability nor the " +
-        std::to_string(raters + 1) + " levels of " + std::to_string(raters) + " raters.");
+      Fail(path,
+        "it gives " + std::to_string(outputs) + " numbers per voxel, which is neither one probability nor the " +
+          std::to_string(raters + 1) + " levels of " + std::to_string(raters) + " raters.");
     }
     return outputs == 1 ? RCN_LOSS_BCE : RCN_LOSS_RPS;
   }
@@ -334,8 +338,9 @@ Model::Model(rcn_context* context, const std::string& path) : Path_(path)
   const int channels = this->Options().channels, outputs = this->Options().outputs;
   if (info.Normalization.kind == RCN_NORMALIZE_FIXED && info.Normalization.channels != channels)
   {
-    Fail(path, "the network takes " + std::to_string(channels) + " channels, but its normalization has " +
-      std::to_string(info.Normalization.channels) + ".");
+    Fail(path,
+      "the network takes " + std::to_string(channels) + " channels, but its normalization has " +
+        std::to_string(info.Normalization.channels) + ".");
   }
   info.Strategy = metadata("strategy");
   info.HasSpacing = !metadata("spacing").empty();
@@ -358,8 +363,8 @@ Model::Model(rcn_context* context, const std::string& path) : Path_(path)
   info.TieBackground = tie == "background";
   if (info.Readout == RCN_READOUT_AT_LEAST && (info.AtLeast < 1 || info.AtLeast > this->RaterCount()))
   {
-    Fail(path, "its \"readout\" asks for " + std::to_string(info.AtLeast) + " of " +
-      std::to_string(this->RaterCount()) + " raters.");
+    Fail(path,
+      "its \"readout\" asks for " + std::to_string(info.AtLeast) + " of " + std::to_string(this->RaterCount()) + " raters.");
   }
 
   rcn_loss_options options = RCN_LOSS_OPTIONS_INIT;
@@ -370,15 +375,17 @@ Model::Model(rcn_context* context, const std::string& path) : Path_(path)
   this->Loss_.reset(loss);
   if (rcn_loss_channels(loss) != outputs)
   {
-    Fail(path, std::string("a network trained with ") + rcn_loss_kind_name(info.Loss) + " for " +
-      std::to_string(options.raters) + " raters gives " + std::to_string(rcn_loss_channels(loss)) +
-      " numbers per voxel, but this one gives " + std::to_string(outputs) + ".");
+    Fail(path,
+      std::string("a network trained with ") + rcn_loss_kind_name(info.Loss) + " for " + std::to_string(options.raters) +
+        " raters gives " + std::to_string(rcn_loss_channels(loss)) + " numbers per voxel, but this one gives " +
+        std::to_string(outputs) + ".");
   }
   info.LossParameters = ReadParameters(path, metadata("loss_parameters"));
   if (info.LossParameters.size() != static_cast<size_t>(rcn_loss_parameters(loss)))
   {
-    Fail(path, std::string("its \"loss_parameters\" must be ") + std::to_string(rcn_loss_parameters(loss)) +
-      " numbers, not " + std::to_string(info.LossParameters.size()) + ".");
+    Fail(path,
+      std::string("its \"loss_parameters\" must be ") + std::to_string(rcn_loss_parameters(loss)) + " numbers, not " +
+        std::to_string(info.LossParameters.size()) + ".");
   }
   const std::string recalibration = metadata("recalibration");
   if (!recalibration.empty())
@@ -387,8 +394,8 @@ Model::Model(rcn_context* context, const std::string& path) : Path_(path)
     const int levels = info.Correction->Correction.levels;
     if (levels && levels != options.raters + 1)
     {
-      Fail(path, "its recalibration is for " + std::to_string(levels) + " levels, not for " +
-        std::to_string(options.raters + 1) + ".");
+      Fail(path,
+        "its recalibration is for " + std::to_string(levels) + " levels, not for " + std::to_string(options.raters + 1) + ".");
     }
   }
 }
@@ -409,8 +416,9 @@ void Model::CheckRaters(const std::vector<std::string>& raters, const std::strin
 {
   if (raters.size() != this->Info_.Raters.size())
   {
-    throw Error(RCN_EINVALID, about + " has " + Counted(static_cast<int64_t>(raters.size()), "rater") + ", but " + this->Path_ +
-      " was trained on " + std::to_string(this->Info_.Raters.size()) + ".");
+    throw Error(RCN_EINVALID,
+      about + " has " + Counted(static_cast<int64_t>(raters.size()), "rater") + ", but " + this->Path_ + " was trained on " +
+        std::to_string(this->Info_.Raters.size()) + ".");
   }
   // A level counts raters, so their order plays no part.
   const std::set<std::string> known(this->Info_.Raters.begin(), this->Info_.Raters.end());
@@ -418,8 +426,8 @@ void Model::CheckRaters(const std::vector<std::string>& raters, const std::strin
   {
     if (!known.count(rater))
     {
-      throw Error(RCN_EINVALID, about + " has a rater " + rater + ", on whom " + this->Path_ +
-        " was not trained; name the raters as in training.");
+      throw Error(RCN_EINVALID,
+        about + " has a rater " + rater + ", on whom " + this->Path_ + " was not trained; name the raters as in training.");
     }
   }
 }

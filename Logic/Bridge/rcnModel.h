@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Model files for the shells: a network with everything that is needed to use it.
 ///
 /// The core (rcn_model.h) knows the weights and what network they are; this adds what else stands in the
@@ -46,7 +47,7 @@ struct ModelInfo
   std::vector<float> LossParameters;
   rcn_readout Readout = RCN_READOUT_MAJORITY;
   int AtLeast = 0;
-  bool TieBackground = false; ///< "majority" means more than half then
+  bool TieBackground = false;                      ///< "majority" means more than half then
   std::shared_ptr<const Recalibration> Correction; ///< null: none
   std::string Axes;                                ///< of volumes, see rcn_axes_check(); empty: as they are stored
   double PixelSize[2] = { 0, 0 };                  ///< mm, of a 2-D network's slices; 0: not known

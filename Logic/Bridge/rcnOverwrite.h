@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Nothing that is read is overwritten: whether a file to be written is one of the files to be read.
 #ifndef rcnOverwrite_h
 #define rcnOverwrite_h

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "rcnPage.h"
 
 #include <cstdio>
@@ -199,8 +200,10 @@ void Page::Tiles(const std::vector<PageTile>& tiles)
   std::string list;
   for (const PageTile& tile : tiles)
   {
-    list += Element("div", Element("dt", XmlEscape(tile.Name)) + Element("dd", XmlEscape(tile.Value), "value") +
-        Element("dd", XmlEscape(tile.Words), "words")) + "\n";
+    list += Element("div",
+              Element("dt", XmlEscape(tile.Name)) + Element("dd", XmlEscape(tile.Value), "value") +
+                Element("dd", XmlEscape(tile.Words), "words")) +
+      "\n";
   }
   this->Body_ += tiles.empty() ? "" : Element("dl", "\n" + list, "tiles") + "\n";
 }
@@ -232,8 +235,10 @@ void Page::Add(const PageTable& table)
   }
   // A box of its own to scroll sideways in: the page never does.
   const std::string id = "table" + std::to_string(++this->TableCount_);
-  this->Body_ += "<p class=\"caption\" id=\"" + id + "\">" + XmlEscape(table.Caption) + "</p>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" "
-    "aria-labelledby=\"" + id + "\"><table aria-labelledby=\"" + id + "\"" + (table.Rows.size() > 1 ? " class=\"sort\"" : "") + ">\n<thead><tr>" +
+  this->Body_ += "<p class=\"caption\" id=\"" + id + "\">" + XmlEscape(table.Caption) +
+    "</p>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" "
+    "aria-labelledby=\"" +
+    id + "\"><table aria-labelledby=\"" + id + "\"" + (table.Rows.size() > 1 ? " class=\"sort\"" : "") + ">\n<thead><tr>" +
     head + "</tr></thead>\n<tbody>\n" + body + "</tbody></table></div>\n";
 }
 
@@ -267,21 +272,29 @@ std::string Page::SharedPicture(const std::vector<uint8_t>& rgb, int64_t columns
 {
   const std::string id = "picture" + std::to_string(++this->SharedCount_);
   this->Shared_ += "<image id=\"" + id + "\" width=\"" + Fixed(width, 2) + "\" height=\"" + Fixed(height, 2) +
-    "\" preserveAspectRatio=\"none\" style=\"image-rendering:pixelated\" xlink:href=\"" + PictureAddress(rgb, columns, rows) + "\"/>\n";
+    "\" preserveAspectRatio=\"none\" style=\"image-rendering:pixelated\" xlink:href=\"" + PictureAddress(rgb, columns, rows) +
+    "\"/>\n";
   return id;
 }
 
 std::string Page::Html() const
 {
   return "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-    "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
-    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none';style-src 'unsafe-inline';img-src data:;script-src '" +
-    std::string(ScriptFingerprint) + "';base-uri 'none';form-action 'none'\">\n"
-    "<meta name=\"generator\" content=\"RaterConsensus " RCN_VERSION "\">\n" + Element("title", XmlEscape(this->Title_)) +
-    "\n<style>" + Style + "</style>\n</head>\n<body>\n<p class=\"banner\">For research, not for clinical use.</p>\n<header>\n" +
-    Element("h1", XmlEscape(this->Title_)) + "\n" + (this->Subtitle_.empty() ? "" : Element("p", XmlEscape(this->Subtitle_), "lead") + "\n") +
-    (this->Contents_.empty() ? "" : "<nav aria-label=\"Contents\"><ul>\n" + this->Contents_ + "</ul></nav>\n") + "</header>\n<main>\n" +
-    (this->Shared_.empty() ? "" : "<svg width=\"0\" height=\"0\" style=\"position:absolute\" aria-hidden=\"true\"><defs>\n" + this->Shared_ + "</defs></svg>\n") +
+         "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
+         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none';style-src 'unsafe-inline';img-src "
+         "data:;script-src '" +
+    std::string(ScriptFingerprint) +
+    "';base-uri 'none';form-action 'none'\">\n"
+    "<meta name=\"generator\" content=\"RaterConsensus " RCN_VERSION "\">\n" +
+    Element("title", XmlEscape(this->Title_)) + "\n<style>" + Style +
+    "</style>\n</head>\n<body>\n<p class=\"banner\">For research, not for clinical use.</p>\n<header>\n" +
+    Element("h1", XmlEscape(this->Title_)) + "\n" +
+    (this->Subtitle_.empty() ? "" : Element("p", XmlEscape(this->Subtitle_), "lead") + "\n") +
+    (this->Contents_.empty() ? "" : "<nav aria-label=\"Contents\"><ul>\n" + this->Contents_ + "</ul></nav>\n") +
+    "</header>\n<main>\n" +
+    (this->Shared_.empty() ? ""
+                           : "<svg width=\"0\" height=\"0\" style=\"position:absolute\" aria-hidden=\"true\"><defs>\n" +
+          this->Shared_ + "</defs></svg>\n") +
     this->Body_ + (this->InSection_ ? "</section>\n" : "") +
     "</main>\n<footer>RaterConsensus " RCN_VERSION ". For research, not for clinical use.</footer>\n<script>" + Script +
     "</script>\n</body>\n</html>\n";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Pages for people: one HTML file that needs nothing else. Figures and pictures are inside it, nothing is asked from
 /// anywhere (and a policy in it forbids that), it follows the reader's choice of light or dark, prints, and fits a phone.
 ///

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Built-in cases (rcn/rcn_phantom.h) in memory: an image and five raters who disagree, for people without data of their own.
 #ifndef rcnPhantom_h
 #define rcnPhantom_h

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "rcnPng.h"
 
 #include "rcnError.h"
@@ -32,8 +33,8 @@ uint32_t Checksum(const PngChunk& chunk)
 
 std::string Packed(const PngChunk& chunk)
 {
-  return Bytes(static_cast<uint32_t>(chunk.Body.size())) + chunk.Kind +
-    std::string(chunk.Body.begin(), chunk.Body.end()) + Bytes(Checksum(chunk));
+  return Bytes(static_cast<uint32_t>(chunk.Body.size())) + chunk.Kind + std::string(chunk.Body.begin(), chunk.Body.end()) +
+    Bytes(Checksum(chunk));
 }
 
 /// The largest number a voxel can hold; those of fewer than 8 bits are stretched to 8 when read.
@@ -94,8 +95,7 @@ double ScaleFrom(const std::vector<unsigned char>& body, double largest)
 
 uint32_t PngNumber(const unsigned char* at)
 {
-  return static_cast<uint32_t>(at[0]) << 24 | static_cast<uint32_t>(at[1]) << 16 |
-    static_cast<uint32_t>(at[2]) << 8 | at[3];
+  return static_cast<uint32_t>(at[0]) << 24 | static_cast<uint32_t>(at[1]) << 16 | static_cast<uint32_t>(at[2]) << 8 | at[3];
 }
 
 PngReader::PngReader(const std::string& path) : File_(path, std::ios::binary)
@@ -149,9 +149,8 @@ bool HasPngChunk(const std::string& path, const std::string& kind)
 
 void CopyPngWithout(const std::string& path, const std::string& kind, const std::string& copy)
 {
-  Write(copy, Rewritten(path, [&kind](std::string& text, const PngChunk& chunk) {
-    text += chunk.Kind == kind ? "" : Packed(chunk);
-  }));
+  Write(copy,
+    Rewritten(path, [&kind](std::string& text, const PngChunk& chunk) { text += chunk.Kind == kind ? "" : Packed(chunk); }));
 }
 
 double PngScale(const std::string& path)
@@ -179,8 +178,8 @@ void SetPngScale(const std::string& path)
     text += Packed(chunk);
     if (chunk.Kind == "IHDR")
     {
-      const std::string body = std::string("probability") + '\0' + Bytes(0) +
-        Bytes(static_cast<uint32_t>(LargestOf(chunk))) + '\0' + '\2' + '\0' + "0" + '\0' + "1";
+      const std::string body = std::string("probability") + '\0' + Bytes(0) + Bytes(static_cast<uint32_t>(LargestOf(chunk))) +
+        '\0' + '\2' + '\0' + "0" + '\0' + "1";
       text += Packed({ "pCAL", std::vector<unsigned char>(body.begin(), body.end()), true });
     }
   }));

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The chunks of a PNG file: what ITK does not tell about one, and what it does not write.
 #ifndef rcnPng_h
 #define rcnPng_h

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "rcnPrediction.h"
 
 #include <algorithm>
@@ -48,8 +49,9 @@ void CheckImage(const Model& model, const std::vector<Volume>& images, const rcn
   }
   if (channels != model.Options().channels)
   {
-    throw Error(RCN_EDATA, about + " has " + Counted(channels, "channel") + ", but " +
-      model.Path() + " takes " + std::to_string(model.Options().channels) + ".");
+    throw Error(RCN_EDATA,
+      about + " has " + Counted(channels, "channel") + ", but " + model.Path() + " takes " +
+        std::to_string(model.Options().channels) + ".");
   }
   if (model.Is3D() && rcn_geometry_thin_axis(&seen) >= 0)
   {
@@ -105,8 +107,10 @@ std::string SpacingRemark(const Model& model, const rcn_geometry& seen, const rc
     return "";
   }
   char text[160];
-  std::snprintf(text, sizeof text, " has pixels of %.4g x %.4g mm, but the model was trained on pixels of %.4g x %.4g mm; "
-    "resample the image first.", seen.spacing[0], seen.spacing[1], size[0], size[1]);
+  std::snprintf(text, sizeof text,
+    " has pixels of %.4g x %.4g mm, but the model was trained on pixels of %.4g x %.4g mm; "
+    "resample the image first.",
+    seen.spacing[0], seen.spacing[1], size[0], size[1]);
   return about + text;
 }
 
@@ -146,7 +150,8 @@ rcn_scale FitScale(rcn_context* context, const rcn_normalize& rule, const std::v
   return scale;
 }
 
-Volume PredictLevels(rcn_context* context, const LevelsOptions& options, const std::vector<Volume>& images, const std::string& about)
+Volume PredictLevels(
+  rcn_context* context, const LevelsOptions& options, const std::vector<Volume>& images, const std::string& about)
 {
   const rcn_geometry geometry = images.front().Geometry();
   rcn_scale scale = FitScale(context, *options.Normalization, images, about);
@@ -171,7 +176,8 @@ Volume PredictLevels(rcn_context* context, const LevelsOptions& options, const s
   }
   const Volume levels = Volume::Allocate(seen, RCN_FLOAT32, rcn_loss_raters(options.Loss) + 1);
   Check(rcn_predict_levels(static_cast<float*>(levels.Data()), options.Net, options.Loss, options.LossParameters, &scale,
-          channels.data(), options.Tiles), context, about);
+          channels.data(), options.Tiles),
+    context, about);
   resampled.clear(); // not beside both grids of levels
   return resample ? ResampleLinear(levels, geometry) : levels;
 }
@@ -230,7 +236,9 @@ std::string CheckPrediction(const Model& model, const PredictionOptions& options
   }
   if (model.GivesOneProbability())
   {
-    return levels > 2 ? name + " was fitted to levels, but the model gives one probability; fit it again, or say --no-recalibration." : "";
+    return levels > 2
+      ? name + " was fitted to levels, but the model gives one probability; fit it again, or say --no-recalibration."
+      : "";
   }
   if (correction->OneProbability)
   {
@@ -317,8 +325,8 @@ Prediction Predict(const Model& model, rcn_context* context, const std::vector<V
     out.Levels = levels;
   }
   out.Mask = Volume::Allocate(geometry, RCN_UINT8);
-  Check(rcn_predict_mask(static_cast<uint8_t*>(out.Mask.Data()), context, &out.Probability.View(), options.Threshold),
-    context, about);
+  Check(rcn_predict_mask(static_cast<uint8_t*>(out.Mask.Data()), context, &out.Probability.View(), options.Threshold), context,
+    about);
   return out;
 }
 
@@ -328,7 +336,8 @@ std::vector<Volume> LevelMasks(rcn_context* context, const Volume& levels, doubl
   std::vector<Volume> masks;
   for (int k = 1; k < levels.View().components; ++k)
   {
-    Check(rcn_readout_apply(static_cast<float*>(probability.Data()), context, &levels.View(), RCN_READOUT_AT_LEAST, k), context);
+    Check(
+      rcn_readout_apply(static_cast<float*>(probability.Data()), context, &levels.View(), RCN_READOUT_AT_LEAST, k), context);
     masks.push_back(Volume::Allocate(levels.Geometry(), RCN_UINT8));
     Check(rcn_predict_mask(static_cast<uint8_t*>(masks.back().Data()), context, &probability.View(), threshold), context);
   }

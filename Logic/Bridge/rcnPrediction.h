@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// From a model and an image to maps in the image's own geometry.
 #ifndef rcnPrediction_h
 #define rcnPrediction_h
@@ -42,7 +43,8 @@ bool OtherSpacing(const double a[3], const double b[3]);
 
 /// The scale of an image by a model's rule: always of the image as it was read, before anything is resampled, so that a
 /// network sees in use what it saw in training. Throws Error; `about` names the image.
-rcn_scale FitScale(rcn_context* context, const rcn_normalize& rule, const std::vector<Volume>& images, const std::string& about);
+rcn_scale FitScale(
+  rcn_context* context, const rcn_normalize& rule, const std::vector<Volume>& images, const std::string& about);
 
 /// A network and how it sees an image.
 struct LevelsOptions
@@ -57,7 +59,8 @@ struct LevelsOptions
 };
 
 /// The levels of an image that lies along the network's axes: predictions and the validation of a training in one way.
-Volume PredictLevels(rcn_context* context, const LevelsOptions& options, const std::vector<Volume>& images, const std::string& about);
+Volume PredictLevels(
+  rcn_context* context, const LevelsOptions& options, const std::vector<Volume>& images, const std::string& about);
 
 /// How a run with these options makes its maps, for the folder where they go (rcnPredictionFolder.h).
 PredictionRun RunOf(const Model& model, const PredictionOptions& options);

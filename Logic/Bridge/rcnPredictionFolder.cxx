@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "rcnPredictionFolder.h"
 
 #include <algorithm>
@@ -15,7 +16,8 @@ namespace fs = std::filesystem;
 
 [[noreturn]] void Fail(const std::string& path, const std::string& what)
 {
-  throw Error(RCN_EFORMAT, path + " is no manifest of predictions that can be used: " + what + " Remove it, or use another folder.");
+  throw Error(
+    RCN_EFORMAT, path + " is no manifest of predictions that can be used: " + what + " Remove it, or use another folder.");
 }
 
 std::string TextAt(const json_t* object, const char* key, const std::string& path)
@@ -85,8 +87,9 @@ void CheckReadout(const PredictionRun* run, const Volume& prediction, const Eval
   const std::string wanted = ReadoutText(options.Calib.readout, options.Calib.at_least);
   if (run && run->Levels && prediction.View().components == 1 && wanted != run->Readout)
   {
-    throw Error(RCN_EINVALID, file + " holds the probability of the readout " + run->Readout + ", not of " + wanted +
-      "; judge by that readout, or predict with levels.");
+    throw Error(RCN_EINVALID,
+      file + " holds the probability of the readout " + run->Readout + ", not of " + wanted +
+        "; judge by that readout, or predict with levels.");
   }
 }
 
@@ -166,12 +169,14 @@ std::string PredictionFolder::Find(const std::string& id) const
       const std::string file = (fs::path(this->Path_) / found->second.at(map)).string();
       if (!fs::exists(file, ignored))
       {
-        throw Error(RCN_EIO, file + ", which " + ManifestOf(this->Path_) + " names, is not there any more; predict case " + id + " again.");
+        throw Error(RCN_EIO,
+          file + ", which " + ManifestOf(this->Path_) + " names, is not there any more; predict case " + id + " again.");
       }
       return file;
     }
-    throw Error(RCN_EIO, ManifestOf(this->Path_) + " names no prediction for case " + id +
-      "; predict it, by the same model and in the same way as the others of this folder.");
+    throw Error(RCN_EIO,
+      ManifestOf(this->Path_) + " names no prediction for case " + id +
+        "; predict it, by the same model and in the same way as the others of this folder.");
   }
   for (const char* suffix : { "_levels", "_prob", "" })
   {
@@ -184,7 +189,8 @@ std::string PredictionFolder::Find(const std::string& id) const
       }
     }
   }
-  throw Error(RCN_EIO, this->Path_ + " holds no prediction for case " + id + " (" + id + "_levels.nrrd or " + id + "_prob.nrrd).");
+  throw Error(
+    RCN_EIO, this->Path_ + " holds no prediction for case " + id + " (" + id + "_levels.nrrd or " + id + "_prob.nrrd).");
 }
 
 std::shared_ptr<const PredictionRun> PredictionFolder::RunOf(const std::string& file)
@@ -284,8 +290,8 @@ void PredictionFolder::Finish()
   json_object_set_new(root.get(), "levels", json_boolean(this->Run_.Levels));
   json_error_t error;
   const std::string correction = this->Run_.Correction ? RecalibrationText(*this->Run_.Correction) : "";
-  json_object_set_new(root.get(), "correction",
-    correction.empty() ? json_null() : json_loadb(correction.data(), correction.size(), 0, &error));
+  json_object_set_new(
+    root.get(), "correction", correction.empty() ? json_null() : json_loadb(correction.data(), correction.size(), 0, &error));
   json_t* cases = json_array();
   for (const auto& one : this->Cases_)
   {

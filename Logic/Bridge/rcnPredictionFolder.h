@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A folder of predictions: the maps of each case, and a manifest that says which they are and how they were made.
 ///
 ///   predictions.json   {"version": of this library, "model": its file, "hash": of its weights, "readout": of the probabilities,
@@ -29,13 +30,14 @@ struct PredictionRun
   std::string Model, Hash; ///< file, and what identifies its weights (Model::Hash())
   std::string Readout;     ///< as --readout takes it
   bool TieBackground = false;
-  bool Levels = true; ///< false: the model gives one probability
+  bool Levels = true;                              ///< false: the model gives one probability
   std::shared_ptr<const Recalibration> Correction; ///< null: none
 };
 
 /// A probability cannot be read out in another way than it was made: throws Error (RCN_EINVALID) where `options` ask for
 /// that. `run` may be null; `file` names the prediction.
-void CheckReadout(const PredictionRun* run, const Volume& prediction, const EvaluationOptions& options, const std::string& file);
+void CheckReadout(
+  const PredictionRun* run, const Volume& prediction, const EvaluationOptions& options, const std::string& file);
 
 class PredictionFolder
 {
@@ -62,7 +64,8 @@ public:
   std::string Begin(const PredictionRun& run, const std::vector<std::string>& ids);
 
   /// Where a map of a case goes, such as "levels" with ".nrrd".
-  static std::string FileFor(const std::string& folder, const std::string& id, const std::string& map, const std::string& extension);
+  static std::string FileFor(
+    const std::string& folder, const std::string& id, const std::string& map, const std::string& extension);
 
   /// After the maps of a case were written (map -> file): removes what an earlier run left of it, as the manifest named it when
   /// it was read. Files that no manifest names are not ours to remove.

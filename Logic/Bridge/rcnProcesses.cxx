@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "rcnProcesses.h"
 
 #include <cstdio>
@@ -90,8 +91,9 @@ void Processes::Start()
     {
       std::exit(2);
     }
-    throw Error(RCN_EINVALID, std::to_string(started) + " processes were started, but the MPI that this program was built with sees " +
-      std::to_string(found) + "; start it with the mpirun of the same MPI.");
+    throw Error(RCN_EINVALID,
+      std::to_string(started) + " processes were started, but the MPI that this program was built with sees " +
+        std::to_string(found) + "; start it with the mpirun of the same MPI.");
   }
 #else
   if (started > 1)
@@ -100,8 +102,9 @@ void Processes::Start()
     {
       std::exit(2);
     }
-    throw Error(RCN_EUNSUPPORTED, std::to_string(started) +
-      " processes were started, but this program was built without MPI (RCN_MPI); start it without mpirun.");
+    throw Error(RCN_EUNSUPPORTED,
+      std::to_string(started) +
+        " processes were started, but this program was built without MPI (RCN_MPI); start it without mpirun.");
   }
 #endif
 }

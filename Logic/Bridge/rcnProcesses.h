@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The processes that mpirun (or a scheduler) started together to do one command's work. Without it there is one, and
 /// nothing here costs anything. Only rcnProcessesMpi.cxx knows MPI.
 ///

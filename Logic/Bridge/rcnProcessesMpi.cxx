@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Processes over MPI (Open MPI, MPICH): the only file that includes mpi.h.
 #include "rcnProcessesMpi.h"
 
@@ -221,7 +222,8 @@ int MpiProcesses::Sum(void* values, int64_t count, rcn_comm_type type, void* pay
   {
     MPI_Request request;
     const int size = static_cast<int>(std::min<int64_t>(Piece, count - at));
-    if (MPI_Iallreduce(MPI_IN_PLACE, At(values, at, type), size, TypeOf(type), MPI_SUM, self->World_, &request) != MPI_SUCCESS ||
+    if (MPI_Iallreduce(MPI_IN_PLACE, At(values, at, type), size, TypeOf(type), MPI_SUM, self->World_, &request) !=
+        MPI_SUCCESS ||
       WaitFor(&request))
     {
       return 1;
@@ -274,7 +276,8 @@ int MpiProcesses::Broadcast(void* bytes, int64_t count, int root, void* payload)
   {
     MPI_Request request;
     const int size = static_cast<int>(std::min<int64_t>(Piece, count - at));
-    if (MPI_Ibcast(static_cast<char*>(bytes) + at, size, MPI_BYTE, root, self->World_, &request) != MPI_SUCCESS || WaitFor(&request))
+    if (MPI_Ibcast(static_cast<char*>(bytes) + at, size, MPI_BYTE, root, self->World_, &request) != MPI_SUCCESS ||
+      WaitFor(&request))
     {
       return 1;
     }
@@ -361,7 +364,8 @@ void MpiProcesses::Listen()
       std::string text(static_cast<size_t>(length), '\0');
       MPI_Recv(&text[0], length, MPI_BYTE, status.MPI_SOURCE, Failure, this->Control_, MPI_STATUS_IGNORE);
       const size_t first = text.find('\n'), second = text.find('\n', first + 1); // exit code, host, sentence
-      this->End(status.MPI_SOURCE, text.substr(first + 1, second - first - 1), text.substr(second + 1), std::atoi(text.c_str()));
+      this->End(
+        status.MPI_SOURCE, text.substr(first + 1, second - first - 1), text.substr(second + 1), std::atoi(text.c_str()));
     }
     if (found)
     {
@@ -429,8 +433,8 @@ void MpiProcesses::End(int rank, const std::string& host, const std::string& sen
 {
   this->EndMutex_.lock(); // for good: the first message is the only one
   FileBeside::RemoveAll();
-  const std::string line = "rater-consensus: process " + std::to_string(rank) + " of " + std::to_string(this->Count()) + " on " + host +
-    ": " + sentence + "\n";
+  const std::string line = "rater-consensus: process " + std::to_string(rank) + " of " + std::to_string(this->Count()) +
+    " on " + host + ": " + sentence + "\n";
   // Not through stderr, which the other thread may have turned away from the terminal while it reads an image.
   if (write(this->Messages_, line.data(), line.size()) < 0)
   {
@@ -456,7 +460,8 @@ void MpiProcesses::Fail(const std::string& sentence, int exitCode)
     if (this->HasListener_)
     {
       MPI_Request request;
-      MPI_Isend(text.data(), static_cast<int>(std::min<size_t>(text.size(), 1 << 20)), MPI_BYTE, 0, Failure, this->Control_, &request);
+      MPI_Isend(
+        text.data(), static_cast<int>(std::min<size_t>(text.size(), 1 << 20)), MPI_BYTE, 0, Failure, this->Control_, &request);
       for (int i = 0; i < 2000; ++i) // twenty seconds: ending processes elsewhere takes its time
       {
         int done = 0;

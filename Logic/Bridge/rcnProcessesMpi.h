@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// What the one file that knows MPI offers.
 #ifndef rcnProcessesMpi_h
 #define rcnProcessesMpi_h

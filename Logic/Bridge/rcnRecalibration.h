@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Recalibrating, the same in every shell: fit a correction, judge it again, and say whether it helps.
 #ifndef rcnRecalibration_h
 #define rcnRecalibration_h
@@ -18,12 +19,12 @@ using JudgeCases = std::function<std::vector<std::unique_ptr<Evaluation>>(const 
 struct RecalibrationResult
 {
   Recalibration Correction;
-  EvaluationOptions Options; ///< with which Before was judged
+  EvaluationOptions Options;      ///< with which Before was judged
   EvaluationReport Before, After; ///< on the cases it was fitted to
   EvaluationReport LeftOut;       ///< each case corrected by a fit to all others; of no case when there is only one
-  bool Tested = false; ///< there were several cases, so that one could be left out
-  bool Helps = false;  ///< MR-ECE is smaller with cases left out, or where there is one case, on that. Otherwise it is not
-                       ///< to be stored unless somebody insists
+  bool Tested = false;            ///< there were several cases, so that one could be left out
+  bool Helps = false;   ///< MR-ECE is smaller with cases left out, or where there is one case, on that. Otherwise it is not
+                        ///< to be stored unless somebody insists
   std::string Sentence; ///< both figures in words, and what they mean
 };
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "rcnReport.h"
 
 #include <cmath>
@@ -120,8 +121,7 @@ std::string Extent::PlaceOf(const rcn_dispute& region) const
   double ras[3];
   ToRas(ras, region.centroid_world);
   const double* const at = this->InPixels ? region.centroid : ras;
-  return Fixed(at[0], 1) + ", " + Fixed(at[1], 1) +
-    (this->InPixels && this->Name == "Area" ? "" : ", " + Fixed(at[2], 1));
+  return Fixed(at[0], 1) + ", " + Fixed(at[1], 1) + (this->InPixels && this->Name == "Area" ? "" : ", " + Fixed(at[2], 1));
 }
 
 std::string AgainstOthersText()
@@ -193,9 +193,9 @@ template <class T> json_t* JsonVector(const T* values, int count)
   json_t* array = json_array();
   for (int i = 0; i < count; ++i)
   {
-    json_array_append_new(array, std::is_integral<T>::value
-        ? json_integer(static_cast<json_int_t>(values[i]))
-        : JsonNumber(static_cast<double>(values[i])));
+    json_array_append_new(array,
+      std::is_integral<T>::value ? json_integer(static_cast<json_int_t>(values[i]))
+                                 : JsonNumber(static_cast<double>(values[i])));
   }
   return array;
 }
@@ -326,16 +326,14 @@ json_t* AgreementJson(const AgreementReport& report, const Workspace& workspace,
     json_t* one = json_object();
     json_object_set_new(one, "votes", json_integer(level));
     json_object_set_new(one, "voxels", json_integer(figures.level_voxels[level]));
-    json_object_set_new(one, "volume_ml",
-      JsonNumber(static_cast<double>(figures.level_voxels[level]) * figures.voxel_ml));
+    json_object_set_new(one, "volume_ml", JsonNumber(static_cast<double>(figures.level_voxels[level]) * figures.voxel_ml));
     json_array_append_new(levels, one);
   }
   json_object_set_new(object, "levels", levels);
   json_t* volumes = json_object();
   json_t* voxels = json_object();
-  const std::pair<const char*, int64_t> parts[] = { { "union", figures.union_voxels },
-    { "majority", figures.majority_voxels }, { "intersection", figures.intersection_voxels },
-    { "disputed", figures.disputed_voxels } };
+  const std::pair<const char*, int64_t> parts[] = { { "union", figures.union_voxels }, { "majority", figures.majority_voxels },
+    { "intersection", figures.intersection_voxels }, { "disputed", figures.disputed_voxels } };
   for (const auto& part : parts)
   {
     json_object_set_new(volumes, part.first, JsonNumber(static_cast<double>(part.second) * figures.voxel_ml));
@@ -359,8 +357,7 @@ json_t* FusionJson(const FusionReport& report, const rcn_fusion_options& options
   const rcn_fusion_result& figures = report.Figures;
   json_t* object = json_object();
   json_object_set_new(object, "method", json_string(rcn_method_name(options.method)));
-  json_object_set_new(object, "raters",
-    JsonStrings(NamesOf(rcn_votes_present(workspace.Votes()), workspace.RaterNames())));
+  json_object_set_new(object, "raters", JsonStrings(NamesOf(rcn_votes_present(workspace.Votes()), workspace.RaterNames())));
   if (options.method == RCN_STAPLE)
   {
     json_object_set_new(object, "prior", JsonNumber(figures.prior));

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Results as JSON: one place decides the keys, whoever asks for them.
 #ifndef rcnReport_h
 #define rcnReport_h

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "rcnReportPage.h"
 
 #include <algorithm>
@@ -113,7 +114,7 @@ struct Agreement
   Spread MeanDice, Kappa, Alpha, Ac1, Entropy, UnionKappa, UnionAlpha, UnionAc1, UnionEntropy;
   Spread Union, Majority, Intersection, Disputed, DisputedShare;
   std::map<int, std::vector<Spread>> Levels; ///< by how many raters answered: extent of levels 1 ... K
-  std::string Heading, Unit, Length; ///< "Volume (mL)", " mL", "mm"
+  std::string Heading, Unit, Length;         ///< "Volume (mL)", " mL", "mm"
   bool MixedExtents = false, MixedLengths = false;
 
   void Add(const rcn_agreement& figures, const Extent& extent);
@@ -271,7 +272,8 @@ class SlicePanels
 {
 public:
   SlicePanels(Page& page, const Workspace& workspace, int64_t slice, const std::string& id)
-    : View(workspace, slice), Where_(" of case " + id + (rcn_votes_geometry(workspace.Votes())->size[2] > 1 ? ", slice " + std::to_string(slice) : ""))
+    : View(workspace, slice),
+      Where_(" of case " + id + (rcn_votes_geometry(workspace.Votes())->size[2] > 1 ? ", slice " + std::to_string(slice) : ""))
   {
     int64_t columns, rows;
     const std::vector<uint8_t> rgb = this->View.Picture(columns, rows);
@@ -312,7 +314,7 @@ struct Series
   rcn_readout Readout = RCN_READOUT_MAJORITY;
   int AtLeast = 0;
   const Recalibration* Correction = nullptr;
-  int Before = -1; ///< the same without the correction: its number
+  int Before = -1;                                 ///< the same without the correction: its number
   std::vector<std::unique_ptr<Evaluation>> Judges; ///< by region
   std::vector<EvaluationReport> Reports;           ///< by region, where there is one
   bool HasReport[3] = { false, false, false };
@@ -322,10 +324,7 @@ struct Series
 class Report
 {
 public:
-  explicit Report(const ReportOptions& options)
-    : Options_(options), Workspace_(options.Workspace), Page_(TitleOf(options))
-  {
-  }
+  explicit Report(const ReportOptions& options) : Options_(options), Workspace_(options.Workspace), Page_(TitleOf(options)) {}
 
   ReportResult Run();
 
@@ -359,7 +358,10 @@ private:
   void WriteLevelPanels(const SlicePanels& slice, size_t model, const Volume& prediction);
   void WriteHow();
 
-  std::string ExtentText(double extent) const { return Fixed(extent, extent >= 1000 ? 0 : extent >= 10 ? 1 : 3) + this->Sums_.Unit; }
+  std::string ExtentText(double extent) const
+  {
+    return Fixed(extent, extent >= 1000 ? 0 : extent >= 10 ? 1 : 3) + this->Sums_.Unit;
+  }
   /// The series that a reader should look at first: the best corrected one around the marks.
   const Series* BestSeries() const;
 
@@ -374,8 +376,8 @@ private:
   AgreementReport Single_; // of the only case
   std::string SingleText_;
   std::vector<Series> Series_;
-  std::vector<bool> PredictsLevels_; // by model: the first case that all of them predict tells
-  std::vector<std::unique_ptr<Recalibration>> Corrections_; // by model
+  std::vector<bool> PredictsLevels_;                             // by model: the first case that all of them predict tells
+  std::vector<std::unique_ptr<Recalibration>> Corrections_;      // by model
   std::vector<std::shared_ptr<const PredictionFolder>> Folders_; // by model; null where there is none
   std::vector<std::shared_ptr<const PredictionRun>> Runs_;       // by model; null: not known how predictions were made
   std::set<std::string> Files_;
@@ -408,7 +410,8 @@ void Report::ReadModels()
     if (!one.Predictions.empty() && !this->Options_.Data.empty())
     {
       this->Folders_.back() = std::make_shared<PredictionFolder>(one.Predictions);
-      this->Runs_.back() = this->Folders_.back()->HasManifest() ? std::make_shared<PredictionRun>(this->Folders_.back()->Run()) : nullptr;
+      this->Runs_.back() =
+        this->Folders_.back()->HasManifest() ? std::make_shared<PredictionRun>(this->Folders_.back()->Run()) : nullptr;
     }
     else if (!one.Predictions.empty())
     {
@@ -418,8 +421,10 @@ void Report::ReadModels()
     {
       if (this->Runs_.back() && this->Runs_.back()->Correction)
       {
-        throw Error(RCN_EINVALID, one.Predictions + " holds predictions that are corrected already; predict with --no-recalibration, or leave "
-          "out --recalibration.");
+        throw Error(RCN_EINVALID,
+          one.Predictions +
+            " holds predictions that are corrected already; predict with --no-recalibration, or leave "
+            "out --recalibration.");
       }
       this->Corrections_.back().reset(new Recalibration(ReadRecalibration(one.Recalibration)));
       this->Files_.insert(one.Recalibration);
@@ -506,7 +511,8 @@ void Report::MakeSeries(size_t model, const Volume& prediction)
   {
     readouts.emplace_back(RCN_READOUT_EXPECTED, 0);
     std::pair<rcn_readout, int> own = readouts[0];
-    if (run && ParseReadout(own.first, own.second, run->Readout) && std::find(readouts.begin(), readouts.end(), own) == readouts.end())
+    if (run && ParseReadout(own.first, own.second, run->Readout) &&
+      std::find(readouts.begin(), readouts.end(), own) == readouts.end())
     {
       readouts.insert(readouts.begin(), own);
     }
@@ -525,7 +531,8 @@ void Report::MakeSeries(size_t model, const Volume& prediction)
     plain.Name = what.Name + (levels ? " (" + ReadoutText(readout.first, readout.second) + ")" : "");
     // A correction of one probability is for the readout that it was fitted to.
     const bool fits = correction &&
-      (prediction.View().components == 1 || correction->Correction.levels > 0 || correction->OneProbability || (correction->Readout == readout.first && correction->AtLeast == readout.second));
+      (prediction.View().components == 1 || correction->Correction.levels > 0 || correction->OneProbability ||
+        (correction->Readout == readout.first && correction->AtLeast == readout.second));
     if (fits)
     {
       Series corrected;
@@ -551,14 +558,16 @@ Volume Report::ProbabilityOf(const Series& series, const Volume& prediction) con
 {
   rcn_context* context = this->Workspace_.Context();
   const std::string& name = this->Options_.Models[series.Model].Name;
-  const Volume corrected =
-    series.Correction ? ApplyRecalibration(context, *series.Correction, prediction, series.Readout, series.AtLeast, name) : prediction;
+  const Volume corrected = series.Correction
+    ? ApplyRecalibration(context, *series.Correction, prediction, series.Readout, series.AtLeast, name)
+    : prediction;
   if (corrected.View().components == 1)
   {
     return corrected;
   }
   const Volume probability = Volume::Allocate(corrected.Geometry(), RCN_FLOAT32);
-  Check(rcn_readout_apply(static_cast<float*>(probability.Data()), context, &corrected.View(), series.Readout, series.AtLeast), context, name);
+  Check(rcn_readout_apply(static_cast<float*>(probability.Data()), context, &corrected.View(), series.Readout, series.AtLeast),
+    context, name);
   return probability;
 }
 
@@ -590,8 +599,11 @@ void Report::JudgeCase(const Case& one)
         EvaluationOptions options = this->Options_.Judge;
         options.Region.region = region;
         options.ExactAuc = false;
-        options.TieBackground = this->ReadoutFor(series.Model,
-          this->PredictsLevels_[series.Model] ? ReadoutText(series.Readout, series.AtLeast) : this->Options_.Readout).TieBackground;
+        options.TieBackground =
+          this
+            ->ReadoutFor(series.Model,
+              this->PredictsLevels_[series.Model] ? ReadoutText(series.Readout, series.AtLeast) : this->Options_.Readout)
+            .TieBackground;
         series.Judges.emplace_back(new Evaluation(this->Workspace_.Context(), this->Raters_, options));
       }
     }
@@ -601,7 +613,8 @@ void Report::JudgeCase(const Case& one)
     const Volume probability = this->ProbabilityOf(series, predictions[series.Model]);
     for (const auto& judge : series.Judges)
     {
-      judge->PrepareCase(this->Workspace_.Votes(), one.Id, probability, this->Options_.Models[series.Model].Name + ", case " + one.Id);
+      judge->PrepareCase(
+        this->Workspace_.Votes(), one.Id, probability, this->Options_.Models[series.Model].Name + ", case " + one.Id);
     }
   }
   // Only now: a case counts for all models or for none.
@@ -683,15 +696,16 @@ void Report::WriteSummary()
   const Agreement& sums = this->Sums_;
   const size_t cases = this->Cases_.size();
   const bool several = this->Raters_.size() > 1 && std::isfinite(sums.MeanDice.Mean());
-  page.SetSubtitle(Counted(static_cast<int64_t>(this->Raters_.size()), "rater") + ", " + Counted(static_cast<int64_t>(cases), "case") +
-    (this->Options_.Split.empty() ? "" : " (" + this->Options_.Split + ")") +
+  page.SetSubtitle(Counted(static_cast<int64_t>(this->Raters_.size()), "rater") + ", " +
+    Counted(static_cast<int64_t>(cases), "case") + (this->Options_.Split.empty() ? "" : " (" + this->Options_.Split + ")") +
     (this->Options_.Models.empty() ? "" : ", " + Counted(static_cast<int64_t>(this->Options_.Models.size()), "model")));
   page.Section("summary", "In short");
   std::vector<PageTile> tiles;
   if (several)
   {
     tiles.push_back({ "Agreement (Fleiss' κ)", Fixed(sums.Kappa.Mean(), 2), rcn_kappa_words(sums.Kappa.Mean()) });
-    tiles.push_back({ "Overlap of two raters (Dice)", Fixed(sums.MeanDice.Mean(), 2), cases > 1 ? "mean over pairs and cases" : "mean over pairs" });
+    tiles.push_back({ "Overlap of two raters (Dice)", Fixed(sums.MeanDice.Mean(), 2),
+      cases > 1 ? "mean over pairs and cases" : "mean over pairs" });
   }
   if (sums.DisputedShare.Count())
   {
@@ -702,14 +716,16 @@ void Report::WriteSummary()
   {
     // Both: the box around the marks can be nearly all background.
     tiles.push_back({ "Probabilities off by (MR-ECE)", SmallPercent(best->Reports[0].Figures[RCN_MR_ECE]),
-      (best->HasReport[1] ? "around the marks; near the contour " + SmallPercent(best->Reports[1].Figures[RCN_MR_ECE]) + "; " : "") + best->Name });
+      (best->HasReport[1] ? "around the marks; near the contour " + SmallPercent(best->Reports[1].Figures[RCN_MR_ECE]) + "; "
+                          : "") +
+        best->Name });
   }
   page.Tiles(tiles);
 
   std::vector<std::string> lines;
-  lines.push_back(this->Options_.Data.empty()
-      ? "One case: " + this->SingleText_ + "."
-      : Counted(static_cast<int64_t>(this->Raters_.size()), "rater") + " outlined " + Counted(static_cast<int64_t>(cases), "case") + ".");
+  lines.push_back(this->Options_.Data.empty() ? "One case: " + this->SingleText_ + "."
+                                              : Counted(static_cast<int64_t>(this->Raters_.size()), "rater") + " outlined " +
+        Counted(static_cast<int64_t>(cases), "case") + ".");
   if (several)
   {
     lines.push_back("Two raters overlap with a Dice of " + Fixed(sums.MeanDice.Mean(), 2) +
@@ -743,9 +759,13 @@ void Report::WriteSummary()
     const EvaluationReport& report = series.Reports[0];
     const rcn_interval& interval = report.Interval[RCN_MR_ECE];
     const std::string worst = WorstBinInWords(report);
-    lines.push_back(series.Name + ": around the marks its probabilities are off by " + SmallPercent(report.Figures[RCN_MR_ECE]) +
-      " on average" + (interval.units > 0 && std::isfinite(interval.low) ? " (95 %: " + SmallPercent(interval.low) + " to " + SmallPercent(interval.high) + ")" : "") +
-      (series.HasReport[1] ? ", near the contour by " + SmallPercent(series.Reports[1].Figures[RCN_MR_ECE]) : "") + ". " + worst);
+    lines.push_back(series.Name + ": around the marks its probabilities are off by " +
+      SmallPercent(report.Figures[RCN_MR_ECE]) + " on average" +
+      (interval.units > 0 && std::isfinite(interval.low)
+          ? " (95 %: " + SmallPercent(interval.low) + " to " + SmallPercent(interval.high) + ")"
+          : "") +
+      (series.HasReport[1] ? ", near the contour by " + SmallPercent(series.Reports[1].Figures[RCN_MR_ECE]) : "") + ". " +
+      worst);
     for (const std::string& remark : RemarksInWords(report))
     {
       lines.push_back(series.Name + ": " + remark);
@@ -763,16 +783,19 @@ void Report::WriteOverall()
   const Agreement& sums = this->Sums_;
   PageTable overall;
   overall.Caption = "All raters together, corrected for chance";
-  overall.Columns = { "Figure", "Whole image", "In words", { "Where anybody marked", "only voxels that at least one rater marked" } };
+  overall.Columns = { "Figure", "Whole image", "In words",
+    { "Where anybody marked", "only voxels that at least one rater marked" } };
   const auto add = [&](const std::string& name, const Spread& whole, const Spread& marked, bool words) {
-    overall.Rows.push_back({ name, whole.Cell(words ? 3 : 4), words ? rcn_kappa_words(whole.Mean()) : "", marked.Cell(words ? 3 : 4) });
+    overall.Rows.push_back(
+      { name, whole.Cell(words ? 3 : 4), words ? rcn_kappa_words(whole.Mean()) : "", marked.Cell(words ? 3 : 4) });
   };
   add("Fleiss' κ", sums.Kappa, sums.UnionKappa, true);
   add("Krippendorff's α", sums.Alpha, sums.UnionAlpha, true);
   add("Gwet's AC1", sums.Ac1, sums.UnionAc1, true);
   add("Mean entropy (bits)", sums.Entropy, sums.UnionEntropy, false);
   this->Page_.Add(overall);
-  this->Page_.Note("Words after Landis and Koch 1977. Where anybody marked, the easy background is left out; agreement by chance is high "
+  this->Page_.Note(
+    "Words after Landis and Koch 1977. Where anybody marked, the easy background is left out; agreement by chance is high "
     "there, and κ can be near or below 0 although raters overlap well.");
 }
 
@@ -783,7 +806,8 @@ void Report::WriteRaters()
   PageTable raters;
   raters.Caption = AgainstOthersText() + std::string(this->Cases_.size() > 1 ? ": mean, and range over cases" : "");
   raters.Columns = { "Rater", { sums.Heading, "what the rater marked" }, { "Dice", "overlap with the majority of the others" },
-    { "Sensitivity", "share of the others' marks that this rater marks too" }, { "Specificity", "share of what the others left out that this rater leaves out too" },
+    { "Sensitivity", "share of the others' marks that this rater marks too" },
+    { "Specificity", "share of what the others left out that this rater leaves out too" },
     { "STAPLE sensitivity", "the same against the hidden truth that STAPLE estimates" }, "STAPLE specificity" };
   if (this->Cases_.size() > 1)
   {
@@ -826,7 +850,8 @@ void Report::WriteRaters()
       {
         continue;
       }
-      pairs.Rows.push_back({ this->Raters_[a] + " – " + this->Raters_[b], pair.Dice.Cell(3), pair.Jaccard.Cell(3), pair.Kappa.Cell(3) });
+      pairs.Rows.push_back(
+        { this->Raters_[a] + " – " + this->Raters_[b], pair.Dice.Cell(3), pair.Jaccard.Cell(3), pair.Kappa.Cell(3) });
       if (this->Options_.Surfaces)
       {
         pairs.Rows.back().push_back(pair.Hausdorff.Cell(2));
@@ -855,15 +880,15 @@ void Report::WriteRegions()
     for (size_t level = 1; level <= raters; ++level)
     {
       const Spread& one = levels.second[level - 1];
-      table.Rows.push_back({ PageCell(static_cast<double>(level), std::to_string(level) + " of " + std::to_string(raters)), one.Cell(2),
-        PageCell(all > 0 ? 100 * one.Mean() / all : NAN, 1) });
+      table.Rows.push_back({ PageCell(static_cast<double>(level), std::to_string(level) + " of " + std::to_string(raters)),
+        one.Cell(2), PageCell(all > 0 ? 100 * one.Mean() / all : NAN, 1) });
     }
     this->Page_.Add(table);
   }
-  this->Page_.Paragraph("Anybody: " + this->ExtentText(sums.Union.Mean()) + "; at least half: " + this->ExtentText(sums.Majority.Mean()) +
+  this->Page_.Paragraph("Anybody: " + this->ExtentText(sums.Union.Mean()) +
+    "; at least half: " + this->ExtentText(sums.Majority.Mean()) +
     "; everybody: " + this->ExtentText(sums.Intersection.Mean()) + "; disputed: " + this->ExtentText(sums.Disputed.Mean()) +
-    (this->Cases_.size() > 1 ? " (means over cases)." : ".") +
-    (sums.Levels.count(2) ? " " + MajorityRemark(2) : ""));
+    (this->Cases_.size() > 1 ? " (means over cases)." : ".") + (sums.Levels.count(2) ? " " + MajorityRemark(2) : ""));
   if (this->Single_.Regions.empty())
   {
     return;
@@ -871,7 +896,8 @@ void Report::WriteRegions()
   const size_t shown = std::min<size_t>(10, this->Single_.Regions.size());
   const Extent extent(this->Single_.Geometry);
   PageTable regions;
-  regions.Caption = "Largest disputed regions (" + std::to_string(shown) + " of " + std::to_string(this->Single_.Regions.size()) + ")";
+  regions.Caption =
+    "Largest disputed regions (" + std::to_string(shown) + " of " + std::to_string(this->Single_.Regions.size()) + ")";
   regions.Columns = { "#", extent.Heading, extent.PlaceHeading, { "Slice", "the first is 0" }, "Marked by", "Most votes" };
   for (size_t i = 0; i < shown; ++i)
   {
@@ -882,9 +908,8 @@ void Report::WriteRegions()
       names += (names.empty() ? "" : ", ") + name;
     }
     regions.Rows.push_back({ PageCell(static_cast<double>(i + 1), 0),
-      PageCell(static_cast<double>(region.voxels) * extent.PerVoxel, extent.Text(region.voxels)),
-      extent.PlaceOf(region), PageCell(static_cast<double>(region.at[2]), 0), names,
-      PageCell(region.max_votes, 0) });
+      PageCell(static_cast<double>(region.voxels) * extent.PerVoxel, extent.Text(region.voxels)), extent.PlaceOf(region),
+      PageCell(static_cast<double>(region.at[2]), 0), names, PageCell(region.max_votes, 0) });
   }
   this->Page_.Add(regions);
 }
@@ -908,7 +933,8 @@ void Report::WriteModels()
   }
   Page& page = this->Page_;
   page.Section("models", "Does 70 % mean 70 %?");
-  page.Paragraph("A model's probability is compared with the share of raters who really mark the voxel. On the line of a diagram both are "
+  page.Paragraph(
+    "A model's probability is compared with the share of raters who really mark the voxel. On the line of a diagram both are "
     "the same. Rest the pointer on a diagram, or touch it, to read its values.");
   for (const Series& series : this->Series_)
   {
@@ -935,7 +961,8 @@ void Report::WriteModels()
     { RCN_MR_ECE, "MR-ECE (%)", "how far probabilities are from the share of raters, on average; lower is better", -1 },
     { RCN_SIGNED, "Signed (%)", "above 0: promises too much; below: too little", 0 },
     { RCN_BRIER, "Brier", "mean squared error against all raters; lower is better", -1 },
-    { RCN_AUC_HISTOGRAM, "AUC", "does a higher probability mean foreground? against the majority of the raters; higher is better", 1 },
+    { RCN_AUC_HISTOGRAM, "AUC",
+      "does a higher probability mean foreground? against the majority of the raters; higher is better", 1 },
     { RCN_DICE, "Dice", "overlap with the majority of the raters, mean over cases; higher is better", 1 },
     { RCN_DICE_POOLED, "Dice, pooled", "the same over all voxels together: large structures count most; higher is better", 1 },
   };
@@ -1000,11 +1027,14 @@ void Report::WriteModels()
     }
   }
   page.Add(table);
-  page.Note("MR-ECE: how far the probability is from the share of raters who mark the voxel, on average over voxels and raters (" +
+  page.Note(
+    "MR-ECE: how far the probability is from the share of raters who mark the voxel, on average over voxels and raters (" +
     Counted(this->Options_.Judge.Calib.bins, "bin") + "). Around all marks: the box around them and " +
-    Counted(this->Options_.Judge.Region.margin, "voxel") + "; near the contour: within " + Fixed(this->Options_.Judge.Region.band_mm, 1) +
-    " " + this->Sums_.Length + " of it. Intervals: over patients where the list names them, otherwise over cases; none below " +
-    std::to_string(RCN_INTERVAL_UNITS) + ". AUC is taken from a histogram. Majority: the probability that a majority of raters marks "
+    Counted(this->Options_.Judge.Region.margin, "voxel") + "; near the contour: within " +
+    Fixed(this->Options_.Judge.Region.band_mm, 1) + " " + this->Sums_.Length +
+    " of it. Intervals: over patients where the list names them, otherwise over cases; none below " +
+    std::to_string(RCN_INTERVAL_UNITS) +
+    ". AUC is taken from a histogram. Majority: the probability that a majority of raters marks "
     "the voxel; expected: the expected share of raters, the readout whose MR-ECE a perfect model brings to 0.");
   for (const Series& series : this->Series_)
   {
@@ -1019,7 +1049,9 @@ void Report::WriteModels()
       if (series.HasReport[g])
       {
         const Series* before = series.Before >= 0 ? &this->Series_[static_cast<size_t>(series.Before)] : nullptr;
-        panels.push_back({ ReliabilityDiagram(series.Reports[g], RegionWords[g], before && before->HasReport[g] ? &before->Reports[g] : nullptr), "" });
+        panels.push_back({ ReliabilityDiagram(
+                             series.Reports[g], RegionWords[g], before && before->HasReport[g] ? &before->Reports[g] : nullptr),
+          "" });
       }
     }
     if (!panels.empty())
@@ -1040,21 +1072,23 @@ void Report::WriteCases()
   PageTable table;
   table.Caption = "Click on a heading to sort";
   table.Columns = { "Case", "Split", "Raters", { "Mean Dice", "of two raters" }, { "Fleiss' κ", "whole image" },
-    { "κ where marked", "where anybody marked" }, { "Disputed (%)", "of what anybody marked" }, { this->Sums_.Heading, "of what anybody marked" } };
+    { "κ where marked", "where anybody marked" }, { "Disputed (%)", "of what anybody marked" },
+    { this->Sums_.Heading, "of what anybody marked" } };
   for (const Series& series : this->Series_)
   {
     table.Columns.emplace_back("MR-ECE (%), " + series.Name, "around all marks");
   }
   for (const CaseSummary& one : this->Cases_)
   {
-    table.Rows.push_back({ one.One.Id, one.One.Split, PageCell(one.Raters, 0), PageCell(one.MeanDice, 3), PageCell(one.Kappa, 3),
-      PageCell(one.UnionKappa, 3), PageCell(100 * one.DisputedShare, 1), PageCell(one.Union, 2) });
+    table.Rows.push_back({ one.One.Id, one.One.Split, PageCell(one.Raters, 0), PageCell(one.MeanDice, 3),
+      PageCell(one.Kappa, 3), PageCell(one.UnionKappa, 3), PageCell(100 * one.DisputedShare, 1), PageCell(one.Union, 2) });
     for (const Series& series : this->Series_)
     {
       const std::vector<std::string>& ids = series.Judges[0]->CaseIds();
       const auto found = std::find(ids.begin(), ids.end(), one.One.Id);
       table.Rows.back().emplace_back(
-        found == ids.end() ? NAN : 100 * series.Judges[0]->CaseFigures(static_cast<size_t>(found - ids.begin()))[RCN_MR_ECE], 2);
+        found == ids.end() ? NAN : 100 * series.Judges[0]->CaseFigures(static_cast<size_t>(found - ids.begin()))[RCN_MR_ECE],
+        2);
     }
   }
   this->Page_.Add(table);
@@ -1068,20 +1102,23 @@ void Report::WriteLevelPanels(const SlicePanels& slice, size_t model, const Volu
   const std::string& name = this->Options_.Models[model].Name;
   const int raters = prediction.View().components - 1;
   const std::string of = " of " + std::to_string(raters);
-  Figure lines = slice.Begin("Contours of " + name, "Where it is as likely as not that at least 1, 2, ... raters mark the voxel");
+  Figure lines =
+    slice.Begin("Contours of " + name, "Where it is as likely as not that at least 1, 2, ... raters mark the voxel");
   for (int level = 1; level <= raters; ++level)
   {
     uint8_t color[3];
     rcn_color_share(color, static_cast<double>(level) / raters);
     lines.Hint("at least " + std::to_string(level) + of + " raters: 50 %");
-    slice.View.DrawLine(lines, slice.All, slice.View.ReadoutMap(prediction, RCN_READOUT_AT_LEAST, level), 0.5, HexColor(color), 3);
+    slice.View.DrawLine(
+      lines, slice.All, slice.View.ReadoutMap(prediction, RCN_READOUT_AT_LEAST, level), 0.5, HexColor(color), 3);
     lines.Hint("");
   }
   std::vector<PagePanel> panels = { { lines, name + ": at least 1 … " + std::to_string(raters) + " raters, 50 % contours" } };
   for (int level = 1; level <= raters; ++level)
   {
     panels.push_back(slice.Probability("Exactly " + std::to_string(level) + of,
-      "The probability by " + name + " that exactly " + std::to_string(level) + of + " raters mark the voxel", slice.View.LevelMap(prediction, level)));
+      "The probability by " + name + " that exactly " + std::to_string(level) + of + " raters mark the voxel",
+      slice.View.LevelMap(prediction, level)));
   }
   this->Page_.Add(panels);
 }
@@ -1104,8 +1141,8 @@ void Report::WriteCasePictures(const CaseSummary& summary)
   if (!this->Options_.Data.empty())
   {
     page.Heading(summary.One.Id);
-    page.Paragraph("Mean Dice " + Fixed(summary.MeanDice, 2) + ", Fleiss' κ " + Fixed(summary.Kappa, 2) + " (" + rcn_kappa_words(summary.Kappa) +
-      "); " + Percent(summary.DisputedShare, 0) + " of what anybody marked is disputed.");
+    page.Paragraph("Mean Dice " + Fixed(summary.MeanDice, 2) + ", Fleiss' κ " + Fixed(summary.Kappa, 2) + " (" +
+      rcn_kappa_words(summary.Kappa) + "); " + Percent(summary.DisputedShare, 0) + " of what anybody marked is disputed.");
   }
   page.Legend("Marked by", LevelLegend(figures, *rcn_votes_geometry(workspace.Votes())));
   for (size_t s = 0; s < slices.size(); ++s)
@@ -1115,8 +1152,9 @@ void Report::WriteCasePictures(const CaseSummary& summary)
     if (!flat)
     {
       const rcn_slice_votes& here = counts[static_cast<size_t>(slices[s])];
-      page.Note("Slice " + std::to_string(slices[s]) + (here.disputed ? ": " + std::to_string(here.disputed) + " of " +
-            Counted(here.marked, "marked voxel") + " disputed" : ""));
+      page.Note("Slice " + std::to_string(slices[s]) +
+        (here.disputed ? ": " + std::to_string(here.disputed) + " of " + Counted(here.marked, "marked voxel") + " disputed"
+                       : ""));
     }
     if (workspace.HasImage())
     {
@@ -1148,8 +1186,10 @@ void Report::WriteCasePictures(const CaseSummary& summary)
     {
       const rcn_calib_options shown = this->ReadoutFor(model, this->Options_.Readout).Calib;
       const std::string& name = this->Options_.Models[model].Name;
-      panels.push_back(slice.Probability(name + (this->PredictsLevels_[model] ? " (" + ReadoutText(shown.readout, shown.at_least) + ")" : ""),
-        "The probability that model " + name + " predicts", slice.View.ReadoutMap(predictions[model], shown.readout, shown.at_least)));
+      panels.push_back(
+        slice.Probability(name + (this->PredictsLevels_[model] ? " (" + ReadoutText(shown.readout, shown.at_least) + ")" : ""),
+          "The probability that model " + name + " predicts",
+          slice.View.ReadoutMap(predictions[model], shown.readout, shown.at_least)));
     }
     page.Add(panels);
     if (s > 0)
@@ -1178,7 +1218,8 @@ void Report::WritePictures()
   {
     order[i] = i;
   }
-  const auto share = [this](size_t i) { return std::isfinite(this->Cases_[i].DisputedShare) ? this->Cases_[i].DisputedShare : -1; };
+  const auto share = [this](
+                       size_t i) { return std::isfinite(this->Cases_[i].DisputedShare) ? this->Cases_[i].DisputedShare : -1; };
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return share(a) > share(b); });
   order.resize(std::min(order.size(), this->Options_.Pictures));
   if (order.empty())
@@ -1186,9 +1227,11 @@ void Report::WritePictures()
     return;
   }
   this->Page_.Section("pictures", "Where they disagree");
-  this->Page_.Note(std::string(this->Cases_.size() > order.size() ? "The most disputed cases: " + std::to_string(order.size()) + " of " +
-        std::to_string(this->Cases_.size()) + ". " : "") +
-    "Outlines and areas show their meaning when the pointer rests on them. Pictures are cut to what raters marked and what is around it.");
+  this->Page_.Note(std::string(this->Cases_.size() > order.size() ? "The most disputed cases: " + std::to_string(order.size()) +
+                         " of " + std::to_string(this->Cases_.size()) + ". "
+                                                                  : "") +
+    "Outlines and areas show their meaning when the pointer rests on them. Pictures are cut to what raters marked and what is "
+    "around it.");
   for (size_t i = 0; i < order.size(); ++i)
   {
     const CaseSummary& one = this->Cases_[order[i]];
@@ -1203,7 +1246,8 @@ void Report::WriteHow()
 {
   Page& page = this->Page_;
   page.Section("how", "How this was made");
-  page.Paragraph("RaterConsensus " RCN_VERSION ", " + TimeText(std::time(nullptr)) + ". Intervals: jackknife over patients or cases, "
+  page.Paragraph("RaterConsensus " RCN_VERSION ", " + TimeText(std::time(nullptr)) +
+    ". Intervals: jackknife over patients or cases, "
     "Student's t. The same files and options give the same figures.");
   if (!this->Options_.Command.empty())
   {
@@ -1230,8 +1274,11 @@ void Report::WriteHow()
       { "Learned by", info.Strategy.empty() ? "not known" : info.Strategy }, { "From raters", raters },
       { "Channels", std::to_string(model.Options().channels) }, { "Normalization", NormalizationText(info.Normalization) },
       { "Readout", ReadoutText(info.Readout, info.AtLeast) },
-      { "Recalibration", info.Correction ? std::string(rcn_recalib_name(info.Correction->Correction.method)) + ", " +
-            CorrectionInWords(info.Correction->Correction) + ", fitted on " + Counted(static_cast<int64_t>(info.Correction->Cases.size()), "case") : "none" } };
+      { "Recalibration",
+        info.Correction ? std::string(rcn_recalib_name(info.Correction->Correction.method)) + ", " +
+            CorrectionInWords(info.Correction->Correction) + ", fitted on " +
+            Counted(static_cast<int64_t>(info.Correction->Cases.size()), "case")
+                        : "none" } };
     char* version = nullptr;
     rcn_context* context = this->Workspace_.Context();
     Check(rcn_model_read(&version, context, model.Path().c_str(), "version"), context);
@@ -1276,8 +1323,9 @@ ReportResult Report::Run()
     }
     if (this->List_.Cases.empty())
     {
-      throw Error(RCN_EINVALID, this->Options_.Data + " has no case" +
-        (this->Options_.Split.empty() ? "." : " in the split " + this->Options_.Split + "."));
+      throw Error(RCN_EINVALID,
+        this->Options_.Data + " has no case" +
+          (this->Options_.Split.empty() ? "." : " in the split " + this->Options_.Split + "."));
     }
   }
   else
@@ -1299,7 +1347,8 @@ ReportResult Report::Run()
     }
     catch (const Error& error)
     {
-      if (this->Options_.Data.empty() || error.Status() == RCN_ECANCELLED || error.Status() == RCN_ENOMEM || error.Status() == RCN_EINVALID)
+      if (this->Options_.Data.empty() || error.Status() == RCN_ECANCELLED || error.Status() == RCN_ENOMEM ||
+        error.Status() == RCN_EINVALID)
       {
         throw;
       }
@@ -1339,8 +1388,8 @@ ReportResult Report::Run()
 
 } // namespace
 
-void AddComparison(Page& page, const Workspace& workspace, const std::string& id,
-  const std::vector<std::pair<std::string, Volume>>& predictions)
+void AddComparison(
+  Page& page, const Workspace& workspace, const std::string& id, const std::vector<std::pair<std::string, Volume>>& predictions)
 {
   const SlicePanels slice(page, workspace, SlicesToSee(workspace, 1).front(), id);
   std::vector<PagePanel> panels;

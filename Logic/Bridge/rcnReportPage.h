@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The report: one page (rcnPage.h) about how far raters agree, where they do not, and whether models' probabilities mean
 /// what they say. Every shell writes it with WriteReport().
 #ifndef rcnReportPage_h
@@ -25,19 +26,19 @@ struct ReportModel
 struct ReportOptions
 {
   std::string Output;
-  std::string Title;  ///< empty: made of the data's name
-  std::string Data;   ///< a data list's file, and ...
-  std::string Split;  ///< ... which of its cases; empty: all
+  std::string Title;              ///< empty: made of the data's name
+  std::string Data;               ///< a data list's file, and ...
+  std::string Split;              ///< ... which of its cases; empty: all
   const DataList* List = nullptr; ///< the list, already read; then Data is only its name
-  Case One;           ///< without a list: this case
+  Case One;                       ///< without a list: this case
   std::vector<ReportModel> Models;
-  std::string Readout;         ///< of level maps; empty: majority and expected, and the one they were made with
-  bool Surfaces = false;       ///< also distances of the raters' surfaces
-  size_t Pictures = 3;         ///< so many cases are shown, the most disputed first
-  size_t Slices = 2;           ///< so many slices of each
+  std::string Readout;   ///< of level maps; empty: majority and expected, and the one they were made with
+  bool Surfaces = false; ///< also distances of the raters' surfaces
+  size_t Pictures = 3;   ///< so many cases are shown, the most disputed first
+  size_t Slices = 2;     ///< so many slices of each
   WorkspaceOptions Workspace;
-  EvaluationOptions Judge;     ///< bins, margin, band, reference, scale, seed; region and readout are set here
-  std::string Command;         ///< as typed, for the last section
+  EvaluationOptions Judge; ///< bins, margin, band, reference, scale, seed; region and readout are set here
+  std::string Command;     ///< as typed, for the last section
 
   /// How far it is; true: stop, and nothing is written.
   std::function<bool(double fraction, const std::string& stage)> Progress;

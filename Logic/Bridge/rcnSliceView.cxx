@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "rcnSliceView.h"
 
 #include <algorithm>
@@ -85,8 +86,9 @@ std::vector<int64_t> SlicesToSee(const Workspace& workspace, size_t most)
       slices.push_back(static_cast<int64_t>(z));
     }
   }
-  std::stable_sort(slices.begin(), slices.end(),
-    [&counts](int64_t a, int64_t b) { return counts[static_cast<size_t>(a)].disputed > counts[static_cast<size_t>(b)].disputed; });
+  std::stable_sort(slices.begin(), slices.end(), [&counts](int64_t a, int64_t b) {
+    return counts[static_cast<size_t>(a)].disputed > counts[static_cast<size_t>(b)].disputed;
+  });
   slices.resize(std::min(slices.size(), most));
   if (slices.empty())
   {
@@ -148,7 +150,8 @@ std::vector<float> SliceView::RaterMap(int rater) const
     table.push_back(static_cast<float>(rcn_votes_patterns(votes)[i].marked >> rater & 1));
   }
   std::vector<float> map(static_cast<size_t>(this->Geometry_.size[0] * this->Geometry_.size[1]));
-  Check(rcn_picture_votes(map.data(), this->Workspace_.Context(), votes, table.data(), this->Slice_), this->Workspace_.Context());
+  Check(
+    rcn_picture_votes(map.data(), this->Workspace_.Context(), votes, table.data(), this->Slice_), this->Workspace_.Context());
   return map;
 }
 
@@ -163,7 +166,8 @@ std::vector<float> SliceView::ShareMap() const
     table.push_back(answered ? static_cast<float>(Popcount(pattern.marked)) / static_cast<float>(answered) : 0.0F);
   }
   std::vector<float> map(static_cast<size_t>(this->Geometry_.size[0] * this->Geometry_.size[1]));
-  Check(rcn_picture_votes(map.data(), this->Workspace_.Context(), votes, table.data(), this->Slice_), this->Workspace_.Context());
+  Check(
+    rcn_picture_votes(map.data(), this->Workspace_.Context(), votes, table.data(), this->Slice_), this->Workspace_.Context());
   return map;
 }
 
@@ -257,8 +261,8 @@ std::vector<std::vector<double>> SliceView::LinesOf(const std::vector<float>& ma
   return lines;
 }
 
-void SliceView::DrawLine(Figure& figure, const Place& place, const std::vector<float>& map, double level, const std::string& color,
-  double width) const
+void SliceView::DrawLine(
+  Figure& figure, const Place& place, const std::vector<float>& map, double level, const std::string& color, double width) const
 {
   const std::vector<std::vector<double>> lines = this->LinesOf(map, level, place);
   if (!lines.empty())
@@ -327,7 +331,8 @@ std::vector<std::pair<std::string, std::string>> LevelLegend(const rcn_agreement
   for (int level = 1; level <= figures.present_count; ++level)
   {
     colors.emplace_back(ColorOfShare(static_cast<double>(level) / figures.present_count),
-      std::to_string(level) + " of " + std::to_string(figures.present_count) + ": " + extent.Text(figures.level_voxels[level]) + extent.Unit);
+      std::to_string(level) + " of " + std::to_string(figures.present_count) + ": " + extent.Text(figures.level_voxels[level]) +
+        extent.Unit);
   }
   return colors;
 }

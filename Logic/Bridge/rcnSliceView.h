@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// One slice of a case as a person wants to see it: cut to what raters marked, the right way up, and outlines, levels of
 /// consensus and probabilities over it as lines and areas that stay sharp at any size.
 #ifndef rcnSliceView_h

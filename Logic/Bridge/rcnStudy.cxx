@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "rcnStudy.h"
 
 #include <algorithm>
@@ -59,7 +60,9 @@ std::string HashOf(const std::string& text)
 
 std::string TimeText(double seconds)
 {
-  return seconds < 90 ? Fixed(std::ceil(seconds), 0) + " s" : seconds < 5400 ? Fixed(seconds / 60, 0) + " min" : Fixed(seconds / 3600, 1) + " h";
+  return seconds < 90 ? Fixed(std::ceil(seconds), 0) + " s"
+    : seconds < 5400  ? Fixed(seconds / 60, 0) + " min"
+                      : Fixed(seconds / 3600, 1) + " h";
 }
 
 /// The strategies of a study that names none: the paper's.
@@ -120,10 +123,7 @@ private:
       this->Options_.Remark(sentence);
     }
   }
-  void Warn(const std::string& sentence) const
-  {
-    this->Options_.Warn ? this->Options_.Warn(sentence) : this->Remark(sentence);
-  }
+  void Warn(const std::string& sentence) const { this->Options_.Warn ? this->Options_.Warn(sentence) : this->Remark(sentence); }
   bool IsStopped(double fraction, const std::string& stage);
   void Show(double fraction, const std::string& stage);
 
@@ -137,7 +137,7 @@ private:
   StudyResult Result_;
   std::chrono::steady_clock::time_point Start_ = std::chrono::steady_clock::now();
   double Fraction_ = 0;
-  std::string Stage_; // shown last
+  std::string Stage_;   // shown last
   double Skipped_ = -1; // how far the study was when this sitting began to work
 };
 
@@ -158,8 +158,9 @@ void Study::CheckList()
   CheckSplits(this->List_, this->Options_.Training.Folds > 1 || this->Options_.Training.Split);
   if (!training || this->Test_.empty())
   {
-    throw Error(RCN_EINVALID, this->Options_.Data + " has no " + (training ? "test" : "training") +
-      " cases; a study trains on \"training\" and judges on \"test\".");
+    throw Error(RCN_EINVALID,
+      this->Options_.Data + " has no " + (training ? "test" : "training") +
+        " cases; a study trains on \"training\" and judges on \"test\".");
   }
   if (this->List_.Raters.size() < 2)
   {
@@ -207,8 +208,9 @@ void Study::CheckTestCases()
     {
       this->Workspace_.LoadCase(this->Test_[i], this->List_.Raters);
       const AgreementReport agreement = this->Workspace_.Agree(false);
-      found.Set(i, JsonNumber(static_cast<double>(agreement.Figures->disputed_voxels) /
-        static_cast<double>(std::max<int64_t>(agreement.Figures->union_voxels, 1))));
+      found.Set(i,
+        JsonNumber(static_cast<double>(agreement.Figures->disputed_voxels) /
+          static_cast<double>(std::max<int64_t>(agreement.Figures->union_voxels, 1))));
     }
     catch (const Error& error)
     {
@@ -288,7 +290,8 @@ void Study::CheckProtocol()
   {
     if (!this->Options_.Choices.count(key))
     {
-      refuse(std::string(key) + " was " + (json_string_value(value) ? json_string_value(value) : "given") + ", now it is not given.");
+      refuse(std::string(key) + " was " + (json_string_value(value) ? json_string_value(value) : "given") +
+        ", now it is not given.");
     }
   }
 }
@@ -350,16 +353,19 @@ void Study::Train(const Candidate& run, size_t number)
     options.Strategy = run.Strategy;
     options.Seed = run.Seed;
     options.Output = this->File("models", run.Name + ".safetensors");
-    options.Resume = this->Processes_.FirstSays(fs::exists(this->File("models", run.Name + ".checkpoint.safetensors"), ignored));
+    options.Resume =
+      this->Processes_.FirstSays(fs::exists(this->File("models", run.Name + ".checkpoint.safetensors"), ignored));
     if (this->Processes_.FirstSays(fs::exists(options.Output, ignored) && !options.Resume && !this->IsOwn(options.Output, run)))
     {
-      throw Error(RCN_EINVALID, options.Output + " exists already, and is no model of this study; move it away, or choose another folder.");
+      throw Error(RCN_EINVALID,
+        options.Output + " exists already, and is no model of this study; move it away, or choose another folder.");
     }
     options.Overwrite = true; // what is in the study's folder now is the study's
     options.Remark = [&](const std::string& sentence) { this->Remark(run.Name + ": " + sentence); };
     options.Warn = [&](const std::string& sentence) { this->Warn(run.Name + ": " + sentence); };
     options.Progress = [&](const TrainingProgress& progress) {
-      std::string stage = run.Name + " (" + std::to_string(number + 1) + " of " + std::to_string(this->Runs_.size()) + ") " + progress.Stage;
+      std::string stage =
+        run.Name + " (" + std::to_string(number + 1) + " of " + std::to_string(this->Runs_.size()) + ") " + progress.Stage;
       if (progress.Epoch > 0)
       {
         stage += ", epoch " + std::to_string(progress.Epoch) + "/" + std::to_string(progress.Epochs);
@@ -377,7 +383,8 @@ void Study::Train(const Candidate& run, size_t number)
       WriteText(done, DocumentText(json.get()));
       fs::remove(result.Checkpoint, ignored);
     }
-    this->Remark(run.Name + " is trained: best epoch " + std::to_string(result.Best) + " of " + std::to_string(options.Epochs) + ".");
+    this->Remark(
+      run.Name + " is trained: best epoch " + std::to_string(result.Best) + " of " + std::to_string(options.Epochs) + ".");
   }
 }
 
@@ -395,7 +402,8 @@ void Study::PredictTest(const Candidate& run, size_t number)
       return;
     }
     this->Show((static_cast<double>(number) + TrainingShare +
-                 (1 - TrainingShare) * static_cast<double>(i) / static_cast<double>(this->Test_.size())) * each,
+                 (1 - TrainingShare) * static_cast<double>(i) / static_cast<double>(this->Test_.size())) *
+        each,
       run.Name + " predicting " + one.Id);
     rcn_context* context = this->Workspace_.Context();
     if (!model)
@@ -505,8 +513,8 @@ void Study::JudgeRegion(rcn_region region)
         rcn_readout readout = RCN_READOUT_MAJORITY;
         int atLeast = 0;
         ParseReadout(readout, atLeast, rows[r].Readout);
-        Check(rcn_readout_apply(static_cast<float*>(probability.Data()), this->Workspace_.Context(), &levels[path].View(),
-                readout, atLeast),
+        Check(rcn_readout_apply(
+                static_cast<float*>(probability.Data()), this->Workspace_.Context(), &levels[path].View(), readout, atLeast),
           this->Workspace_.Context(), path);
         models[r][seed]->PrepareCase(this->Workspace_.Votes(), one.Id, probability, path);
         models[r][seed]->CommitCase(number, one.Patient); // nothing where the region is empty, which is so for all models
@@ -602,7 +610,9 @@ std::string NameOf(const StudyRow& row)
 
 std::string IntervalText(const StudyCell& cell, const StudyColumn& column)
 {
-  return std::isfinite(cell.Low) && std::isfinite(cell.High) ? StudyNumber(cell.Low, column) + " to " + StudyNumber(cell.High, column) : "";
+  return std::isfinite(cell.Low) && std::isfinite(cell.High)
+    ? StudyNumber(cell.Low, column) + " to " + StudyNumber(cell.High, column)
+    : "";
 }
 
 std::string BestInWords(const StudyResult& result, size_t column)
@@ -633,25 +643,32 @@ std::string BestInWords(const StudyResult& result, size_t column)
 
 const char* const Legend =
   "Bold: the best of the column. ≈: not told apart from the best (the 95 % interval of the paired difference "
-  "covers 0, or there are too few cases for one). Below each value: its 95 % interval over patients, where the list names them, "
+  "covers 0, or there are too few cases for one). Below each value: its 95 % interval over patients, where the list names "
+  "them, "
   "otherwise over test cases; none below five. MR-ECE: how far the probability is from the share of raters "
-  "who mark the voxel, on average; box: around all marks and 20 voxels; band: near the contour; disputed: where raters disagree; "
-  "whole: the image. AUC, Dice and Brier: in the box, AUC and Dice against the majority of the raters, Brier against all of them; "
-  "Dice: the mean over cases, without those where no majority marks anything and nothing is predicted; pooled: over all voxels together. Strategies that predict levels "
-  "are judged with both readouts: majority, the probability that a majority marks the voxel, and expected, the expected share of raters.";
+  "who mark the voxel, on average; box: around all marks and 20 voxels; band: near the contour; disputed: where raters "
+  "disagree; "
+  "whole: the image. AUC, Dice and Brier: in the box, AUC and Dice against the majority of the raters, Brier against all of "
+  "them; "
+  "Dice: the mean over cases, without those where no majority marks anything and nothing is predicted; pooled: over all voxels "
+  "together. Strategies that predict levels "
+  "are judged with both readouts: majority, the probability that a majority marks the voxel, and expected, the expected share "
+  "of raters.";
 
 std::string SeedText(const StudyResult& result)
 {
-  return result.Seeds > 1 ? "Values are means over " + std::to_string(result.Seeds) + " trainings with different seeds; intervals and ≈ are over "
-                            "patients (or cases) and trainings. table.json has the range over seeds."
+  return result.Seeds > 1 ? "Values are means over " + std::to_string(result.Seeds) +
+      " trainings with different seeds; intervals and ≈ are over "
+      "patients (or cases) and trainings. table.json has the range over seeds."
                           : "One training per strategy: another seed would move the values, which the intervals do not show.";
 }
 
 /// Which training a picture shows, where there are several.
 std::string SeedShown(const StudyResult& result)
 {
-  return result.Seeds > 1 ? ", as the training with seed " + std::to_string(result.FirstSeed) + " predicts (one of " + std::to_string(result.Seeds) +
-      "; the table has the means)" : "";
+  return result.Seeds > 1 ? ", as the training with seed " + std::to_string(result.FirstSeed) + " predicts (one of " +
+      std::to_string(result.Seeds) + "; the table has the means)"
+                          : "";
 }
 
 /// What was typed; a program that calls for a study has no more than its choices.
@@ -709,7 +726,8 @@ std::string JsonOf(const StudyResult& result)
         region = json_object();
         json_object_set_new(figures, rcn_region_name(column.Region), region);
       }
-      json_object_set_new(region, column.Figure == RCN_AUC_HISTOGRAM ? "auc" : rcn_figure_name(column.Figure), CellJson(row.Cells[c]));
+      json_object_set_new(
+        region, column.Figure == RCN_AUC_HISTOGRAM ? "auc" : rcn_figure_name(column.Figure), CellJson(row.Cells[c]));
     }
     json_object_set_new(json, "figures", figures);
     json_array_append_new(rows, json);
@@ -722,12 +740,14 @@ std::string JsonOf(const StudyResult& result)
 /// The page but for its pictures.
 void WritePage(Page& page, const StudyResult& result, const std::function<void()>& addPictures)
 {
-  page.SetSubtitle(Counted(static_cast<int64_t>(result.Raters.size()), "rater") + ", " + Counted(static_cast<int64_t>(result.TestCases), "test case") +
-    " that no training has seen");
+  page.SetSubtitle(Counted(static_cast<int64_t>(result.Raters.size()), "rater") + ", " +
+    Counted(static_cast<int64_t>(result.TestCases), "test case") + " that no training has seen");
   page.Section("summary", "In short");
-  page.Paragraph("Every strategy was trained with the same network, course, data and seed" + std::string(result.Seeds > 1 ? "s." : "."));
-  page.List({ "Probabilities closest to the share of raters around the marks (MR-ECE, lower is better, %): " + BestInWords(result, 0),
-    "Best order of voxels (AUC, higher is better, %): " + BestInWords(result, 4) });
+  page.Paragraph(
+    "Every strategy was trained with the same network, course, data and seed" + std::string(result.Seeds > 1 ? "s." : "."));
+  page.List(
+    { "Probabilities closest to the share of raters around the marks (MR-ECE, lower is better, %): " + BestInWords(result, 0),
+      "Best order of voxels (AUC, higher is better, %): " + BestInWords(result, 4) });
   PageTable table;
   table.Caption = "Every strategy on the test cases";
   table.Columns = { "Strategy" };
@@ -753,12 +773,16 @@ void WritePage(Page& page, const StudyResult& result, const std::function<void()
   page.Section("pictures", "Side by side");
   addPictures();
   page.Section("reliability", "Does 70 % mean 70 %?");
-  page.Paragraph("On the line, as many raters mark a voxel as the model says. Voxels of the box around all marks" + SeedShown(result) + ". Rest the pointer on a diagram, "
+  page.Paragraph("On the line, as many raters mark a voxel as the model says. Voxels of the box around all marks" +
+    SeedShown(result) +
+    ". Rest the pointer on a diagram, "
     "or touch it, to read its values.");
   std::vector<PagePanel> diagrams;
   for (const StudyRow& row : result.Rows)
   {
-    diagrams.push_back({ ReliabilityDiagram(row.Box, NameOf(row) + (result.Seeds > 1 ? ", seed " + std::to_string(result.FirstSeed) : "")), "" });
+    diagrams.push_back(
+      { ReliabilityDiagram(row.Box, NameOf(row) + (result.Seeds > 1 ? ", seed " + std::to_string(result.FirstSeed) : "")),
+        "" });
   }
   page.Add(diagrams, true);
   page.Section("how", "How this was made");
@@ -817,7 +841,8 @@ void Study::WriteTables()
 /// What each strategy says about the test cases on which raters differ most.
 void Study::AddPictures(Page& page)
 {
-  page.Note("The most disputed test cases" + SeedShown(this->Result_) + ". The stronger the color, the more raters mark the voxel, or are expected to.");
+  page.Note("The most disputed test cases" + SeedShown(this->Result_) +
+    ". The stronger the color, the more raters mark the voxel, or are expected to.");
   page.Legend("Share of raters", ProbabilityLegend());
   std::vector<size_t> order(this->Test_.size());
   std::iota(order.begin(), order.end(), size_t{ 0 });
@@ -897,7 +922,8 @@ std::string StudyTable(const StudyResult& result)
     return head + "\n" + line + "\n" + body + "\n";
   };
   std::string text = "# Study\n\n`" + CommandText(result) + "`\n\n" +
-    Counted(static_cast<int64_t>(result.Raters.size()), "rater") + ", " + Counted(static_cast<int64_t>(result.TestCases), "test case") + ". For research, not for clinical use.\n\n";
+    Counted(static_cast<int64_t>(result.Raters.size()), "rater") + ", " +
+    Counted(static_cast<int64_t>(result.TestCases), "test case") + ". For research, not for clinical use.\n\n";
   text += table([](const StudyCell& cell, const StudyColumn& column) {
     const std::string value = StudyNumber(cell.Value, column), interval = IntervalText(cell, column);
     return (cell.Best ? "**" + value + "**" : (cell.Tie ? "≈ " : "") + value) + (interval.empty() ? "" : "<br>" + interval);
@@ -923,7 +949,8 @@ std::vector<std::string> StudyFiles(const StudyOptions& options, const DataList&
     files.push_back((folder / name).string());
   }
   const std::vector<std::string> names = options.Strategies.empty() ? PaperStrategies() : options.Strategies;
-  for (const std::string& strategy : std::set<std::string>(names.begin(), names.end())) // the study refuses one that is named twice
+  for (const std::string& strategy :
+    std::set<std::string>(names.begin(), names.end())) // the study refuses one that is named twice
   {
     for (int seed = 0; seed < options.Seeds; ++seed)
     {

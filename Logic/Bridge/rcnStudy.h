@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The paper's comparison on anyone's data: every strategy trained under one protocol and judged on the same untouched
 /// test cases.
 ///
@@ -24,13 +25,13 @@ namespace rcn
 
 struct StudyOptions
 {
-  std::string Data;                    ///< the data list's file: training, validation and test cases
+  std::string Data; ///< the data list's file: training, validation and test cases
   std::string Folder;
-  std::vector<std::string> Strategies; ///< empty: the paper's eight
-  int Seeds = 1;                       ///< each strategy is trained so often
-  TrainingOptions Training;            ///< what all have in common; strategy, files, seed and listeners are set here
-  EvaluationOptions Judge;             ///< bins, margin, band, reference, seed of the bootstrap
-  PredictionOptions Prediction;        ///< tiles and flips
+  std::vector<std::string> Strategies;        ///< empty: the paper's eight
+  int Seeds = 1;                              ///< each strategy is trained so often
+  TrainingOptions Training;                   ///< what all have in common; strategy, files, seed and listeners are set here
+  EvaluationOptions Judge;                    ///< bins, margin, band, reference, seed of the bootstrap
+  PredictionOptions Prediction;               ///< tiles and flips
   std::map<std::string, std::string> Choices; ///< what a person chose, by name; kept in study.json, and refused when changed
 
   std::string Command; ///< what was typed, for "How this was made"; empty: the choices
@@ -47,7 +48,7 @@ struct StudyColumn
   const char* Name;
   rcn_region Region;
   rcn_figure Figure;
-  bool Percent;        ///< shown times 100
+  bool Percent; ///< shown times 100
   bool HigherIsBetter;
 };
 const std::vector<StudyColumn>& StudyColumns();
@@ -58,12 +59,12 @@ std::string StudyNumber(double value, const StudyColumn& column);
 /// One value of the table.
 struct StudyCell
 {
-  double Value = 0;            ///< mean over seeds
-  double Low = NAN, High = NAN; ///< 95 % interval over patients and seeds; NaN where there is none
+  double Value = 0;                   ///< mean over seeds
+  double Low = NAN, High = NAN;       ///< 95 % interval over patients and seeds; NaN where there is none
   double PaperMean = 0, PaperStd = 0; ///< ten draws of 60 % of the cases, mean over seeds
   double SeedLow = 0, SeedHigh = 0;   ///< smallest and largest of the seeds
-  bool Best = false;           ///< of its column
-  bool Tie = false;            ///< not told apart from the best: the interval of the paired difference covers 0, or there is none
+  bool Best = false;                  ///< of its column
+  bool Tie = false; ///< not told apart from the best: the interval of the paired difference covers 0, or there is none
 };
 
 /// A strategy with one of its readouts.
@@ -83,7 +84,7 @@ struct StudyResult
   std::vector<StudyRow> Rows;
   std::map<std::string, std::string> Choices;
   std::string Data, Command;
-  uint64_t FirstSeed = 0; ///< the training that diagrams and pictures show
+  uint64_t FirstSeed = 0;           ///< the training that diagrams and pictures show
   std::vector<LeftOutCase> LeftOut; ///< training, validation and test cases that could not be used
   std::vector<std::string> Trained; ///< a line for each model: how long, which epoch was the best
   std::string Markdown, Html, Json; ///< files written

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "rcnTemporaryFolder.h"
 
 #include <cerrno>
@@ -19,8 +20,9 @@ TemporaryFolder::TemporaryFolder(const std::string& parent)
   std::string name = (place / ".rcn-XXXXXX").string();
   if (failure || !mkdtemp(name.data())) // mode 0700
   {
-    throw Error(RCN_EIO, "No folder for temporary files can be made in " + (failure ? "the folder that TMPDIR names" : place.string()) +
-      ": " + (failure ? failure.message() : std::strerror(errno)) + ".");
+    throw Error(RCN_EIO,
+      "No folder for temporary files can be made in " + (failure ? "the folder that TMPDIR names" : place.string()) + ": " +
+        (failure ? failure.message() : std::strerror(errno)) + ".");
   }
   this->Path_ = name;
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A folder for files that nobody else may read and that go with the object: images of patients, say.
 #ifndef rcnTemporaryFolder_h
 #define rcnTemporaryFolder_h

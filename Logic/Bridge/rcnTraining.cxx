@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "rcnTraining.h"
 
 #include <algorithm>
@@ -104,8 +105,9 @@ void DivideByPatient(Split& split, const TrainingOptions& options)
   {
     if (groups.size() < static_cast<size_t>(options.Folds))
     {
-      throw Error(RCN_EINVALID, std::to_string(options.Folds) + " folds need at least as many cases (or patients); there are " +
-        std::to_string(groups.size()) + ".");
+      throw Error(RCN_EINVALID,
+        std::to_string(options.Folds) + " folds need at least as many cases (or patients); there are " +
+          std::to_string(groups.size()) + ".");
     }
     for (size_t i = static_cast<size_t>(options.Fold); i < groups.size(); i += static_cast<size_t>(options.Folds))
     {
@@ -115,7 +117,8 @@ void DivideByPatient(Split& split, const TrainingOptions& options)
   else if (groups.size() > 1)
   {
     const size_t count = static_cast<size_t>(options.ValidationShare * static_cast<double>(groups.size()) + 0.5);
-    chosen.insert(groups.begin(), groups.begin() + std::min(std::max<size_t>(count, options.ValidationShare > 0), groups.size() - 1));
+    chosen.insert(
+      groups.begin(), groups.begin() + std::min(std::max<size_t>(count, options.ValidationShare > 0), groups.size() - 1));
   }
   for (const Case& one : pool)
   {
@@ -305,7 +308,8 @@ private:
     }
     catch (const Error& error)
     {
-      throw Error(error.Status(), error.Status() == RCN_ECANCELLED ? error.what() : "Case " + one.Source.Id + ": " + error.what());
+      throw Error(
+        error.Status(), error.Status() == RCN_ECANCELLED ? error.what() : "Case " + one.Source.Id + ": " + error.what());
     }
     one.Images = this->Workspace_.TakeImages();
     one.Geometry = *rcn_votes_geometry(this->Workspace_.Votes());
@@ -319,8 +323,9 @@ private:
     this->Account(one, this->CoreBytes() - before);
     for (const Volume& image : one.Images)
     {
-      this->Account(one, static_cast<double>(rcn_geometry_voxels(&image.Geometry())) * image.ChannelCount() *
-        static_cast<double>(rcn_type_size(image.View().type)));
+      this->Account(one,
+        static_cast<double>(rcn_geometry_voxels(&image.Geometry())) * image.ChannelCount() *
+          static_cast<double>(rcn_type_size(image.View().type)));
     }
   }
 
@@ -466,7 +471,7 @@ private:
   rcn_net_options Net_ = RCN_NET_OPTIONS_INIT;
   rcn_train_options Train_ = RCN_TRAIN_OPTIONS_INIT;
   rcn_normalize Normalize_ = RCN_NORMALIZE_INIT;
-  std::string Axes_;              // of volumes, see rcn_orient.h; empty: there are none
+  std::string Axes_;               // of volumes, see rcn_orient.h; empty: there are none
   double PixelSize_[2] = { 0, 0 }; // of slices
   std::string StrategyName_;
   Handle<rcn_net> Network_;
@@ -478,13 +483,18 @@ private:
   double BestRps_ = INFINITY;
   int SinceBest_ = 0;
   bool Finished_ = false;
-  bool HasCheckpoint_ = false;    // of this training
+  bool HasCheckpoint_ = false; // of this training
   bool LabelsSaid_ = false;
-  TrainingEpoch Pending_;         // of the epoch under way
+  TrainingEpoch Pending_; // of the epoch under way
   double SecondsBefore_ = 0, Start_ = 0, LastCheckpoint_ = 0, ValidationSeconds_ = 0;
 
   // what OnProgress() shows
-  enum class Doing { Reading, Stepping, Validating } Doing_ = Doing::Reading;
+  enum class Doing
+  {
+    Reading,
+    Stepping,
+    Validating
+  } Doing_ = Doing::Reading;
   bool StopAsked_ = false, Stop_ = false; // of this process; of all of them
   TrainingProgress Progress_;
 };
@@ -551,7 +561,8 @@ bool Training::IsMine(size_t index, size_t count, bool inTurns) const
 }
 
 /// Every process reads its share and tells the others what they have to know of it.
-void Training::ReadAll(const std::vector<Case>& cases, std::vector<size_t>& numbers, std::vector<std::string>* names, bool inTurns)
+void Training::ReadAll(
+  const std::vector<Case>& cases, std::vector<size_t>& numbers, std::vector<std::string>* names, bool inTurns)
 {
   struct Facts
   {
@@ -699,8 +710,9 @@ void Training::ReadCases()
   }
   if (this->Validation_.empty() && this->IsInPlace())
   {
-    throw Error(RCN_EINVALID, this->List_.Path + " has no validation case that could tell whether a retrained " + this->Options_.Output +
-      " is better; add some, or write to another file.");
+    throw Error(RCN_EINVALID,
+      this->List_.Path + " has no validation case that could tell whether a retrained " + this->Options_.Output +
+        " is better; add some, or write to another file.");
   }
   if (this->Validation_.empty())
   {
@@ -723,7 +735,8 @@ void Training::ChooseNetwork()
     rcn_model_free(arch, this->Context_);
     if (this->InitIsEncoder_ && this->IsInPlace())
     {
-      throw Error(RCN_EINVALID, this->Options_.Init + " holds an encoder's weights and is no model to retrain; write to another file.");
+      throw Error(
+        RCN_EINVALID, this->Options_.Init + " holds an encoder's weights and is no model to retrain; write to another file.");
     }
   }
   if (!this->Options_.Init.empty() && !this->InitIsEncoder_)
@@ -732,18 +745,21 @@ void Training::ChooseNetwork()
     const rcn_net_options& from = this->Init_->Options();
     if (this->Options_.HasNet && from.arch != this->Options_.Net.arch)
     {
-      throw Error(RCN_EINVALID, this->Options_.Init + " is a " + rcn_arch_name(from.arch) + ", not a " +
-        rcn_arch_name(this->Options_.Net.arch) + "; leave --arch out to go on with it.");
+      throw Error(RCN_EINVALID,
+        this->Options_.Init + " is a " + rcn_arch_name(from.arch) + ", not a " + rcn_arch_name(this->Options_.Net.arch) +
+          "; leave --arch out to go on with it.");
     }
     if (from.channels != channels)
     {
-      throw Error(RCN_EINVALID, this->Options_.Init + " takes images of " + Counted(from.channels, "channel") + "; those of " +
-        this->List_.Path + " have " + std::to_string(channels) + ".");
+      throw Error(RCN_EINVALID,
+        this->Options_.Init + " takes images of " + Counted(from.channels, "channel") + "; those of " + this->List_.Path +
+          " have " + std::to_string(channels) + ".");
     }
     if (this->Init_->Info().Raters.size() != this->Raters_.size())
     {
-      throw Error(RCN_EINVALID, this->Options_.Init + " has learned from " + Counted(static_cast<int64_t>(this->Init_->Info().Raters.size()), "rater") +
-        "; " + this->List_.Path + " has " + std::to_string(this->Raters_.size()) + ".");
+      throw Error(RCN_EINVALID,
+        this->Options_.Init + " has learned from " + Counted(static_cast<int64_t>(this->Init_->Info().Raters.size()), "rater") +
+          "; " + this->List_.Path + " has " + std::to_string(this->Raters_.size()) + ".");
     }
     if (!this->Options_.OtherRaters)
     {
@@ -776,8 +792,9 @@ void Training::ChooseNetwork()
   rcn_loss_destroy(loss);
   if (this->Init_ && this->Net_.outputs != outputs)
   {
-    throw Error(RCN_EINVALID, this->Options_.Init + " gives " + std::to_string(this->Net_.outputs) + " numbers per voxel, but " +
-      this->StrategyName_ + " needs " + std::to_string(outputs) + "; go on with its own strategy.");
+    throw Error(RCN_EINVALID,
+      this->Options_.Init + " gives " + std::to_string(this->Net_.outputs) + " numbers per voxel, but " + this->StrategyName_ +
+        " needs " + std::to_string(outputs) + "; go on with its own strategy.");
   }
   this->Net_.channels = channels;
   this->Net_.outputs = outputs;
@@ -844,7 +861,8 @@ void Training::ChooseSamples()
       }
       if (volumes && rcn_geometry_thin_axis(&one.Geometry) >= 0)
       {
-        throw Error(RCN_EDATA, "Case " + one.Source.Id + " is a slice; unet3d learns from volumes, unet and fpn-resnet from slices.");
+        throw Error(
+          RCN_EDATA, "Case " + one.Source.Id + " is a slice; unet3d learns from volumes, unet and fpn-resnet from slices.");
       }
       voxels += static_cast<double>(rcn_geometry_voxels(&one.Geometry));
       measured = measured && one.Geometry.unit == RCN_MM;
@@ -919,7 +937,8 @@ void Training::ChooseNormalization()
       if (this->IsMine(i, this->New_.size(), false))
       {
         const LoadedCase& one = this->Store_->Get(this->New_[i]);
-        Check(rcn_moments_add(&moments, this->Context_, one.Channels.data(), static_cast<int>(one.Channels.size())), this->Context_);
+        Check(rcn_moments_add(&moments, this->Context_, one.Channels.data(), static_cast<int>(one.Channels.size())),
+          this->Context_);
       }
     }
     Check(rcn_moments_share(&moments, this->Context_, this->Processes_.Comm()), this->Context_);
@@ -939,8 +958,8 @@ void Training::MakeNetwork()
   Check(rcn_net_initialize(net, this->Options_.Seed), this->Context_);
   if (this->Init_)
   {
-    std::memcpy(rcn_net_edit_values(net), rcn_net_values(this->Init_->Net()),
-      sizeof(float) * static_cast<size_t>(rcn_net_floats(net)));
+    std::memcpy(
+      rcn_net_edit_values(net), rcn_net_values(this->Init_->Net()), sizeof(float) * static_cast<size_t>(rcn_net_floats(net)));
   }
   else if (this->InitIsEncoder_)
   {
@@ -965,8 +984,8 @@ void Training::MakeTraining()
   train.schedule.kind = this->Options_.Schedule;
   train.schedule.rate = this->Options_.Rate;
   train.schedule.steps = std::max<int64_t>(2, rcn_train_epoch_steps(&train) * this->Options_.Epochs);
-  train.schedule.warmup = std::min(train.schedule.steps - 1,
-    static_cast<int64_t>(this->Options_.Warmup * static_cast<double>(train.schedule.steps) + 0.5));
+  train.schedule.warmup = std::min(
+    train.schedule.steps - 1, static_cast<int64_t>(this->Options_.Warmup * static_cast<double>(train.schedule.steps) + 0.5));
   rcn_train* created = nullptr;
   Check(rcn_train_create(&created, this->Context_, this->Network_.get(), &train, GiveCase, this), this->Context_);
   this->Trainer_.reset(created);
@@ -991,8 +1010,8 @@ void Training::ShareCases()
   {
     if ((i < first || i >= end) && (i < oldFirst || i >= oldEnd))
     {
-      this->Store_->Release(i < this->Train_.cases ? this->New_[static_cast<size_t>(i)]
-                                                   : this->Old_[static_cast<size_t>(i - this->Train_.cases)]);
+      this->Store_->Release(
+        i < this->Train_.cases ? this->New_[static_cast<size_t>(i)] : this->Old_[static_cast<size_t>(i - this->Train_.cases)]);
     }
   }
 }
@@ -1025,7 +1044,8 @@ std::vector<double> Training::LevelShares()
       }
     }
   }
-  Check(rcn_comm_sum(this->Processes_.Comm(), this->Context_, shares.data(), static_cast<int64_t>(shares.size()), RCN_COMM_DOUBLE),
+  Check(
+    rcn_comm_sum(this->Processes_.Comm(), this->Context_, shares.data(), static_cast<int64_t>(shares.size()), RCN_COMM_DOUBLE),
     this->Context_);
   for (size_t k = 0; k <= raters; ++k)
   {
@@ -1181,7 +1201,8 @@ JsonHandle Training::Protocol() const
   const rcn_augment& augment = train.sample.augment;
   JsonHandle root(json_object());
   const auto number = [&root](const char* key, double value) { json_object_set_new(root.get(), key, JsonNumber(value)); };
-  const auto text = [&root](const char* key, const std::string& value) { json_object_set_new(root.get(), key, JsonString(value)); };
+  const auto text = [&root](
+                      const char* key, const std::string& value) { json_object_set_new(root.get(), key, JsonString(value)); };
   text("--strategy", this->StrategyName_);
   text("--arch", rcn_arch_name(this->Net_.arch));
   number("--width", this->Net_.width);
@@ -1224,9 +1245,9 @@ JsonHandle Training::Protocol() const
   json_object_set_new(root.get(), "--patch", sizes);
   json_object_set_new(root.get(), "--spacing", spacing);
   json_t* varied = json_array();
-  for (const double amount : { static_cast<double>(augment.flips), static_cast<double>(augment.turns), augment.share, augment.rotate,
-         augment.scale, augment.shear, augment.shift, augment.elastic, augment.gamma, augment.brightness, augment.contrast,
-         augment.noise, augment.blur })
+  for (const double amount : { static_cast<double>(augment.flips), static_cast<double>(augment.turns), augment.share,
+         augment.rotate, augment.scale, augment.shear, augment.shift, augment.elastic, augment.gamma, augment.brightness,
+         augment.contrast, augment.noise, augment.blur })
   {
     json_array_append_new(varied, JsonNumber(amount));
   }
@@ -1288,8 +1309,8 @@ void Training::WriteLog() const
   {
     return;
   }
-  std::string text = CsvRow({ "epoch", "rate", "loss", "rps", "mr_ece_majority", "mr_ece_expected", "auc", "dice", "seconds",
-    "megabytes", "best" });
+  std::string text = CsvRow(
+    { "epoch", "rate", "loss", "rps", "mr_ece_majority", "mr_ece_expected", "auc", "dice", "seconds", "megabytes", "best" });
   for (const TrainingEpoch& epoch : this->Result_.Epochs)
   {
     text += CsvRow({ std::to_string(epoch.Epoch), CsvNumber(epoch.Rate), CsvNumber(epoch.Loss), CsvNumber(epoch.Rps),
@@ -1361,8 +1382,9 @@ bool Training::ResumeState()
   {
     if (!json_equal(value, json_object_get(then, key)))
     {
-      throw Error(RCN_EINVALID, path + " was made with another value of " + key +
-        "; resume with the options that it was started with, or start anew with --overwrite instead of --resume.");
+      throw Error(RCN_EINVALID,
+        path + " was made with another value of " + key +
+          "; resume with the options that it was started with, or start anew with --overwrite instead of --resume.");
     }
   }
   Check(rcn_train_load(this->Trainer_.get(), path.c_str()), this->Context_);
@@ -1427,7 +1449,8 @@ void Training::FinishEpoch()
     }
     if (this->Result_.Best == 0 && this->Init_ && this->Init_->Info().Correction)
     {
-      this->Warn("The correction in " + this->Options_.Init + " was fitted to its weights and is dropped with them; fit a new one with "
+      this->Warn("The correction in " + this->Options_.Init +
+        " was fitted to its weights and is dropped with them; fit a new one with "
         "rater-consensus recalibrate.");
     }
     this->Result_.Readout = this->Options_.Readout == "auto"
@@ -1574,10 +1597,12 @@ void Training::ClaimFiles()
   {
     return;
   }
-  throw Error(RCN_EINVALID, file + " exists already" +
-    (canResume                ? "; use --resume to go on with its training, --overwrite to replace it, or another -o."
-        : this->Options_.Resume ? ", and there is no " + this->Result_.Checkpoint + " to resume from; use --overwrite to replace it, or another -o."
-                                : "; use --overwrite to replace it, or another -o."));
+  throw Error(RCN_EINVALID,
+    file + " exists already" +
+      (canResume ? "; use --resume to go on with its training, --overwrite to replace it, or another -o."
+          : this->Options_.Resume
+          ? ", and there is no " + this->Result_.Checkpoint + " to resume from; use --overwrite to replace it, or another -o."
+          : "; use --overwrite to replace it, or another -o."));
 }
 
 /// Judges the model that training starts from as it is in use: with its own normalization.
@@ -1602,7 +1627,8 @@ void Training::CompareWithStart()
   const ModelInfo& info = this->Init_->Info();
   TrainingEpoch before;
   this->AsStart([&] {
-    before = this->Validate(this->Network_.get(), this->Init_->Loss(), info.LossParameters.empty() ? nullptr : info.LossParameters.data());
+    before = this->Validate(
+      this->Network_.get(), this->Init_->Loss(), info.LossParameters.empty() ? nullptr : info.LossParameters.data());
   });
   before.Rate = before.Loss = NotANumber;
   before.Seconds = this->SecondsTrained();
@@ -1629,7 +1655,8 @@ void Training::CopyStart() const
   fs::copy_file(this->Options_.Init, beside.Path(), fs::copy_options::overwrite_existing, failure);
   if (failure)
   {
-    throw Error(RCN_EIO, this->Options_.Init + " cannot be copied to " + this->Options_.Output + ": " + failure.message() + ".");
+    throw Error(
+      RCN_EIO, this->Options_.Init + " cannot be copied to " + this->Options_.Output + ": " + failure.message() + ".");
   }
   beside.Commit();
 }
@@ -1649,7 +1676,8 @@ void Training::JudgeBest(bool resumed)
       [&] { this->Result_.Before = this->Judge(this->Init_->Net(), this->Init_->Loss(), valuesOf(*this->Init_), readout); });
     this->Result_.HasBefore = this->Result_.Before.Cases > 0;
   }
-  this->Result_.After = this->Result_.KeptStart ? this->Result_.Before : this->Judge(best.Net(), best.Loss(), valuesOf(best), readout);
+  this->Result_.After =
+    this->Result_.KeptStart ? this->Result_.Before : this->Judge(best.Net(), best.Loss(), valuesOf(best), readout);
 }
 
 TrainingResult Training::Run()

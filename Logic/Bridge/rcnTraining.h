@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Training: from a data list to a model file, in one call that every shell uses.
 ///
 /// Beside MODEL.safetensors (the best model so far, by validation RPS) lie MODEL.checkpoint.safetensors
@@ -26,12 +27,12 @@ namespace rcn
 /// What one epoch came to. Figures are NaN where they are not defined.
 struct TrainingEpoch
 {
-  int Epoch = 0; ///< 1, 2, ...; 0: the model that training started from
+  int Epoch = 0;   ///< 1, 2, ...; 0: the model that training started from
   double Rate = 0; ///< of the last step
   double Loss = 0; ///< mean over the epoch's steps
-  double Rps = 0; ///< of the validation cases, whole images; decides which model is the best. A model of one
-                  ///< probability counts as sure that all raters agree, which makes it K / (K + 1) times its Brier
-                  ///< score against all raters
+  double Rps = 0;  ///< of the validation cases, whole images; decides which model is the best. A model of one
+                   ///< probability counts as sure that all raters agree, which makes it K / (K + 1) times its Brier
+                   ///< score against all raters
   double MajorityMrEce = 0, ExpectedMrEce = 0; ///< box around all marks and 20 voxels
   double Auc = 0, Dice = 0;                    ///< majority readout, the same box
   double Seconds = 0;                          ///< since training began, breaks left out
@@ -52,29 +53,29 @@ struct TrainingProgress
 struct TrainingOptions
 {
   // ---- data
-  std::string Data;                 ///< the data list's file
-  const DataList* List = nullptr;   ///< the list, already read; then Data is not opened
-  bool SkipBad = false;             ///< go on without cases that cannot be read (each is named by Warn)
-  int Folds = 0, Fold = 0;          ///< N > 1: fold 0 ... N-1 of training and validation cases validates
-  double ValidationShare = 0.15;    ///< taken from training, by patient, where the list has no validation cases
-  bool Split = false;               ///< make that split anew also where the list has validation cases
-  std::string Rehearse;             ///< a list of old cases; as many of them as new ones in each epoch
-  double CacheGb = 0;               ///< each process keeps at most so much of its cases in memory (but always the one in
-                                    ///< use) and reads again; 0: everything
-  WorkspaceOptions Workspace;       ///< threads, resampling of masks, ...
+  std::string Data;               ///< the data list's file
+  const DataList* List = nullptr; ///< the list, already read; then Data is not opened
+  bool SkipBad = false;           ///< go on without cases that cannot be read (each is named by Warn)
+  int Folds = 0, Fold = 0;        ///< N > 1: fold 0 ... N-1 of training and validation cases validates
+  double ValidationShare = 0.15;  ///< taken from training, by patient, where the list has no validation cases
+  bool Split = false;             ///< make that split anew also where the list has validation cases
+  std::string Rehearse;           ///< a list of old cases; as many of them as new ones in each epoch
+  double CacheGb = 0;             ///< each process keeps at most so much of its cases in memory (but always the one in
+                                  ///< use) and reads again; 0: everything
+  WorkspaceOptions Workspace;     ///< threads, resampling of masks, ...
 
   // ---- model
-  std::string Output;               ///< MODEL.safetensors
-  std::string Strategy;             ///< StrategyNames(); empty: as Init, otherwise rps
-  bool HasNet = false;              ///< false: the network of Init, if that is a whole model
+  std::string Output;                         ///< MODEL.safetensors
+  std::string Strategy;                       ///< StrategyNames(); empty: as Init, otherwise rps
+  bool HasNet = false;                        ///< false: the network of Init, if that is a whole model
   rcn_net_options Net = RCN_NET_OPTIONS_INIT; ///< channels, outputs and spacing are found out
-  std::string Init;                 ///< a ResNet's weights (FPN), or a model to go on from
-  bool OtherRaters = false;         ///< allow Init to have learned from raters of other names
+  std::string Init;                           ///< a ResNet's weights (FPN), or a model to go on from
+  bool OtherRaters = false;                   ///< allow Init to have learned from raters of other names
   bool FreezeEncoder = false;
-  bool HasNormalization = false;    ///< false: z-score, or what Init was trained with
+  bool HasNormalization = false;                    ///< false: z-score, or what Init was trained with
   rcn_normalize Normalization = RCN_NORMALIZE_INIT; ///< fixed with channels = 0: measured on the training cases
-  double Spacing[3] = { 0, 0, 0 };  ///< unet3d: mm; 0: the median of the training cases
-  std::string Readout = "auto";     ///< stored in the model: majority, expected, or the better one in validation
+  double Spacing[3] = { 0, 0, 0 };                  ///< unet3d: mm; 0: the median of the training cases
+  std::string Readout = "auto"; ///< stored in the model: majority, expected, or the better one in validation
 
   // ---- loss
   double Alpha = 0.8;
@@ -82,25 +83,25 @@ struct TrainingOptions
   double ExpectedWeight = 0;
   double UnimodalWeight = 0;
   bool TieBackground = false;
-  double Sigma = 1;                 ///< soft-gaussian, svls
+  double Sigma = 1; ///< soft-gaussian, svls
 
   // ---- course
   int Epochs = 40;
-  double Minutes = 0;               ///< > 0: the rate falls with the time and training ends when it is up
-  int Batch = 0;                    ///< samples in a step, of each process; 0: about 262144 voxels, 2 to 16 samples in all
-  bool LocalNorms = false;          ///< several processes: batch norms over each one's samples, not over all of a step
-  int Samples = 0;                  ///< per case and epoch; 0: as many patches as cover a case, at most 16
+  double Minutes = 0;      ///< > 0: the rate falls with the time and training ends when it is up
+  int Batch = 0;           ///< samples in a step, of each process; 0: about 262144 voxels, 2 to 16 samples in all
+  bool LocalNorms = false; ///< several processes: batch norms over each one's samples, not over all of a step
+  int Samples = 0;         ///< per case and epoch; 0: as many patches as cover a case, at most 16
   rcn_schedule_kind Schedule = RCN_SCHEDULE_ONE_CYCLE;
   double Rate = 1e-3;
-  double Warmup = 0.3;              ///< share of the steps
+  double Warmup = 0.3; ///< share of the steps
   double WeightDecay = 0;
   double ClipNorm = 0;
-  int Patience = 0;                 ///< stop after so many epochs without a better validation RPS; 0: never
+  int Patience = 0; ///< stop after so many epochs without a better validation RPS; 0: never
   uint64_t Seed = 0;
 
   // ---- samples
-  int64_t Patch[3] = { 0, 0, 0 };   ///< voxels; 0: whole images where they are small and alike, otherwise patches
-  double Foreground = 0.5;          ///< share of patches around a voxel that somebody marked
+  int64_t Patch[3] = { 0, 0, 0 }; ///< voxels; 0: whole images where they are small and alike, otherwise patches
+  double Foreground = 0.5;        ///< share of patches around a voxel that somebody marked
   rcn_augment Augment = RCN_AUGMENT_INIT;
 
   // ---- judging before and after
@@ -109,19 +110,20 @@ struct TrainingOptions
 
   // ---- going on
   bool Resume = false;
-  bool Overwrite = false;           ///< replace a model, checkpoint or log that is there; Resume and Init = Output do so too
-  double CheckpointSeconds = 30;    ///< at the end of an epoch when the last one is older; within an epoch ten times as old
+  bool Overwrite = false;        ///< replace a model, checkpoint or log that is there; Resume and Init = Output do so too
+  double CheckpointSeconds = 30; ///< at the end of an epoch when the last one is older; within an epoch ten times as old
 
   // ---- listeners, on the calling thread
   std::function<bool(const TrainingProgress&)> Progress; ///< true: finish the step, save and return
   std::function<void(const TrainingEpoch&)> EpochDone;
-  std::function<void(const std::string&)> Remark;        ///< a sentence that a person should see
-  std::function<void(const std::string&)> Warn;          ///< one that a person must see: a case was left out, a correction dropped; empty: Remark
+  std::function<void(const std::string&)> Remark; ///< a sentence that a person should see
+  std::function<void(const std::string&)>
+    Warn; ///< one that a person must see: a case was left out, a correction dropped; empty: Remark
 };
 
 struct TrainingResult
 {
-  bool Interrupted = false;          ///< Progress asked to stop; Resume goes on
+  bool Interrupted = false; ///< Progress asked to stop; Resume goes on
   std::string Model, Checkpoint, Log;
   std::vector<TrainingEpoch> Epochs; ///< [0] is the starting model when there was one
   int Best = 0;                      ///< Epoch of the best model

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "rcnWorkspace.h"
 
 #include <algorithm>
@@ -37,8 +38,7 @@ int Workspace::ForwardProgress(double fraction, const char* stage, void* payload
 void Workspace::SetProgress(ProgressFunction progress)
 {
   this->Progress_ = std::move(progress);
-  rcn_context_set_progress(
-    this->Context_.get(), this->Progress_ ? ForwardProgress : nullptr, this);
+  rcn_context_set_progress(this->Context_.get(), this->Progress_ ? ForwardProgress : nullptr, this);
 }
 
 namespace
@@ -52,8 +52,9 @@ std::vector<RaterFile> ExpandRater(const RaterFile& rater, const Volume& volume)
   {
     if (rater.Channel >= volume.ChannelCount())
     {
-      throw Error(RCN_EDATA, rater.Path + " holds " + Counted(volume.ChannelCount(), "mask") +
-        ", but a mask for rater number " + std::to_string(rater.Channel + 1) + " is needed.");
+      throw Error(RCN_EDATA,
+        rater.Path + " holds " + Counted(volume.ChannelCount(), "mask") + ", but a mask for rater number " +
+          std::to_string(rater.Channel + 1) + " is needed.");
     }
     return { rater };
   }
@@ -76,7 +77,10 @@ std::vector<RaterFile> ExpandRater(const RaterFile& rater, const Volume& volume)
   }
   if (volume.IsColor())
   {
-    throw Error(RCN_EDATA, rater.Path + " is a color picture; a mask must have one value per voxel. Save it in shades of gray or with a palette, with 8 bits or more.");
+    throw Error(RCN_EDATA,
+      rater.Path +
+        " is a color picture; a mask must have one value per voxel. Save it in shades of gray or with a palette, with 8 bits "
+        "or more.");
   }
   if (volume.ChannelCount() == 1)
   {
@@ -158,8 +162,8 @@ public:
   {
     if (this->Names_.size() > RCN_MAX_RATERS)
     {
-      throw Error(RCN_EINVALID, "There must be 1 to " + std::to_string(RCN_MAX_RATERS) + " raters, not " +
-        std::to_string(this->Names_.size()) + ".");
+      throw Error(RCN_EINVALID,
+        "There must be 1 to " + std::to_string(RCN_MAX_RATERS) + " raters, not " + std::to_string(this->Names_.size()) + ".");
     }
     if (this->ReferenceName_.empty())
     {
@@ -172,8 +176,9 @@ public:
       const bool pixels = volume.Geometry().unit == RCN_PIXELS || this->Reference_.unit == RCN_PIXELS;
       if (!this->Options_.Resample || pixels)
       {
-        throw Error(same, rcn_context_error(this->Context_) +
-          (pixels ? " A picture without spacing cannot be resampled; give a mask of the same size." : advice));
+        throw Error(same,
+          rcn_context_error(this->Context_) +
+            (pixels ? " A picture without spacing cannot be resampled; give a mask of the same size." : advice));
       }
       volume = ResampleNearest(volume, this->Reference_);
       this->Remarks_.push_back(place + " was resampled to the geometry of " + this->ReferenceName_ + ".");
@@ -186,15 +191,16 @@ public:
       if (rcn_geometry_compare(this->Context_, &mine, "", &theirs, "", this->Options_.Tolerance) != RCN_OK)
       {
         const bool picture = this->Reference_.unit == RCN_PIXELS;
-        this->Remarks_.push_back((picture ? this->ReferenceName_ : place) + " has no spacing; its pixels are taken for those of " +
-          (picture ? place : this->ReferenceName_) + ", which has as many.");
+        this->Remarks_.push_back((picture ? this->ReferenceName_ : place) +
+          " has no spacing; its pixels are taken for those of " + (picture ? place : this->ReferenceName_) +
+          ", which has as many.");
       }
     }
     if (!this->Votes_)
     {
       rcn_votes* created = nullptr;
-      Check(rcn_votes_create(&created, this->Context_, &this->Reference_, static_cast<int>(this->Names_.size())),
-        this->Context_);
+      Check(
+        rcn_votes_create(&created, this->Context_, &this->Reference_, static_cast<int>(this->Names_.size())), this->Context_);
       this->Votes_.reset(created);
     }
   }
@@ -202,8 +208,7 @@ public:
   /// A rater's answer in a volume that was placed.
   void Add(const std::string& rater, const std::string& place, const Channel& channel, const std::vector<int64_t>& values)
   {
-    const int index =
-      static_cast<int>(std::find(this->Names_.begin(), this->Names_.end(), rater) - this->Names_.begin());
+    const int index = static_cast<int>(std::find(this->Names_.begin(), this->Names_.end(), rater) - this->Names_.begin());
     rcn_mask mask{};
     mask.image = channel.Image;
     mask.image.geometry = this->Reference_; // compared before
@@ -227,8 +232,8 @@ public:
       {
         text += (text.empty() ? "" : " or ") + std::to_string(value);
       }
-      throw Error(RCN_EDATA, "The label value " + text + " does not occur in " + place + "; which value did " + rater +
-        " use?");
+      throw Error(
+        RCN_EDATA, "The label value " + text + " does not occur in " + place + "; which value did " + rater + " use?");
     }
     this->Remarks_.push_back("Rater " + rater + " marked nothing in " + place + ".");
   }
@@ -241,7 +246,10 @@ public:
     {
       const size_t others = this->Labels_.size() - 1;
       workspace.LabelRemark_ = "Several label values count as marked: " + this->Labels_.front() +
-        (others == 0 ? "" : others == 1 ? ", and in another mask" : ", and in " + std::to_string(others) + " other masks") + "." + advice;
+        (others == 0      ? ""
+            : others == 1 ? ", and in another mask"
+                          : ", and in " + std::to_string(others) + " other masks") +
+        "." + advice;
       workspace.LabelsRemarked_ = true;
       this->Remarks_.push_back(workspace.LabelRemark_);
     }
@@ -326,8 +334,8 @@ void Workspace::LoadCase(const Case& one, const std::vector<std::string>& raters
   ballot.HandOver(*this, images, " To take one of them, give its value: NAME=FILE:3, or \"value\" in a data list.");
 }
 
-void Workspace::UseCase(const std::vector<Volume>& images, const std::string& imageName,
-  const std::vector<RaterMask>& masks, const std::vector<std::string>& raters)
+void Workspace::UseCase(const std::vector<Volume>& images, const std::string& imageName, const std::vector<RaterMask>& masks,
+  const std::vector<std::string>& raters)
 {
   Ballot ballot(*this, raters);
   if (!images.empty())
@@ -460,8 +468,7 @@ FusionReport Workspace::Fuse(const rcn_fusion_options& options) const
   FusionReport report;
   report.Map = Volume::Allocate(*rcn_votes_geometry(this->Votes_.get()), RCN_FLOAT32);
   report.MapContent = ContentOf(options);
-  Check(rcn_fuse(static_cast<float*>(report.Map.Data()), &report.Figures, context, this->Votes_.get(),
-          &options), context);
+  Check(rcn_fuse(static_cast<float*>(report.Map.Data()), &report.Figures, context, this->Votes_.get(), &options), context);
   std::vector<std::string> present;
   for (size_t r = 0; r < this->RaterNames().size(); ++r)
   {
@@ -478,8 +485,8 @@ Volume Workspace::EntropyMap() const
 {
   this->RequireCase();
   Volume map = Volume::Allocate(*rcn_votes_geometry(this->Votes_.get()), RCN_FLOAT32);
-  Check(rcn_agreement_entropy_map(static_cast<float*>(map.Data()), this->Context_.get(),
-          this->Votes_.get()), this->Context_.get());
+  Check(
+    rcn_agreement_entropy_map(static_cast<float*>(map.Data()), this->Context_.get(), this->Votes_.get()), this->Context_.get());
   return map;
 }
 
@@ -491,8 +498,7 @@ Content ContentOf(const rcn_fusion_options& options)
     case RCN_RANDOM:
     case RCN_MEDIAN:
     case RCN_SIMPLE: return Content::Mask;
-    case RCN_STAPLE:
-      return options.staple_output == RCN_STAPLE_MASK ? Content::Mask : Content::Probability;
+    case RCN_STAPLE: return options.staple_output == RCN_STAPLE_MASK ? Content::Mask : Content::Probability;
     default: return Content::Probability;
   }
 }

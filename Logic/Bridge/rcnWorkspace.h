@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The workspace: one case's raters, and what can be asked about them. Every shell (command line,
 /// viewer, Slicer) maps a person's action to one call here.
 #ifndef rcnWorkspace_h
@@ -28,10 +29,10 @@ struct VotesDeleter
 
 struct WorkspaceOptions
 {
-  int Threads = 0;                            ///< 0: all cores
-  bool Resample = false;                      ///< resample masks of another geometry (nearest)
-  double Tolerance = RCN_GEOMETRY_TOLERANCE;  ///< in voxels, see rcn_geometry_compare()
-  bool HasUnanswered = false;                 ///< whether a label value means "did not answer here"
+  int Threads = 0;                           ///< 0: all cores
+  bool Resample = false;                     ///< resample masks of another geometry (nearest)
+  double Tolerance = RCN_GEOMETRY_TOLERANCE; ///< in voxels, see rcn_geometry_compare()
+  bool HasUnanswered = false;                ///< whether a label value means "did not answer here"
   int64_t Unanswered = 0;
   bool AbsentLabelIsError = true; ///< a label value that does not occur is a mistake, not an empty mask
 };
@@ -49,7 +50,7 @@ struct RaterMask
 struct AgreementReport
 {
   std::shared_ptr<const rcn_agreement> Figures;
-  std::vector<rcn_dispute> Regions; ///< largest first
+  std::vector<rcn_dispute> Regions;                   ///< largest first
   rcn_geometry Geometry = rcn_geometry_make(1, 1, 1); ///< of the case: what its voxels measure
   bool HasSurfaces = false;
 };

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "rcnVtkImage.h"
 
 #include <algorithm>
@@ -138,8 +139,8 @@ vtkSmartPointer<vtkImageData> VtkFromVolume(const Volume& volume)
   scalars->AddObserver(vtkCommand::DeleteEvent, keeper);
 
   auto image = vtkSmartPointer<vtkImageData>::New();
-  image->SetDimensions(static_cast<int>(view.geometry.size[0]), static_cast<int>(view.geometry.size[1]),
-    static_cast<int>(view.geometry.size[2]));
+  image->SetDimensions(
+    static_cast<int>(view.geometry.size[0]), static_cast<int>(view.geometry.size[1]), static_cast<int>(view.geometry.size[2]));
   image->GetPointData()->SetScalars(scalars);
   return image;
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// VTK images as volumes and back, without copying voxels.
 ///
 /// Slicer keeps an image as vtkImageData (extent and voxels) with a matrix from voxel indices to RAS millimetres beside it;

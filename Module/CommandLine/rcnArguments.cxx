@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "rcnArguments.h"
 
 #include "rcnAddress.h"
@@ -55,8 +56,8 @@ long long Arguments::GetInteger(const std::string& name, long long fallback, lon
   const long long value = std::strtoll(text.c_str(), &end, 10);
   if (text.empty() || *end || errno || value < low || value > high)
   {
-    throw Error(RCN_EINVALID, name + " takes a whole number from " + std::to_string(low) + " to " +
-      std::to_string(high) + ", not '" + text + "'.");
+    throw Error(RCN_EINVALID,
+      name + " takes a whole number from " + std::to_string(low) + " to " + std::to_string(high) + ", not '" + text + "'.");
   }
   return value;
 }
@@ -77,8 +78,7 @@ double Arguments::GetNumber(const std::string& name, double fallback) const
   return value;
 }
 
-Arguments ParseArguments(const std::vector<std::string>& words, const std::string& program,
-  const std::vector<Option>& options)
+Arguments ParseArguments(const std::vector<std::string>& words, const std::string& program, const std::vector<Option>& options)
 {
   Arguments arguments;
   arguments.Words_ = words;
@@ -119,16 +119,15 @@ Arguments ParseArguments(const std::vector<std::string>& words, const std::strin
     else if (!attached)
     {
       // "--json --quiet" is a forgotten file name; "--json=--quiet" is not.
-      const bool forgotten = i + 1 < words.size() && std::any_of(options.begin(), options.end(),
-        [&](const Option& o) { return o.Name == words[i + 1]; });
+      const bool forgotten = i + 1 < words.size() &&
+        std::any_of(options.begin(), options.end(), [&](const Option& o) { return o.Name == words[i + 1]; });
       if (i + 1 == words.size() || forgotten)
       {
         throw Error(RCN_EINVALID, name + " needs " + option->Argument + advice);
       }
       value = words[++i];
     }
-    if (!option->Choices.empty() &&
-      std::find(option->Choices.begin(), option->Choices.end(), value) == option->Choices.end())
+    if (!option->Choices.empty() && std::find(option->Choices.begin(), option->Choices.end(), value) == option->Choices.end())
     {
       std::string choices;
       for (const std::string& choice : option->Choices)
@@ -155,9 +154,12 @@ Arguments ParseArguments(const std::vector<std::string>& words, const std::strin
 std::vector<Option> CaseOptions()
 {
   return {
-    { "--rater", "NAME=FILE", "one rater's mask; NAME=FILE:3 takes label value 3, :1,3 several. A FILE alone "
-        "brings all raters it holds: segments of a .seg.nrrd, components, volumes of a 4-D file", {}, true, FileUse::ReadRater },
-    { "--image", "FILE", "the image that was outlined; masks must have its geometry. A folder is a DICOM series", {}, false, FileUse::Read },
+    { "--rater", "NAME=FILE",
+      "one rater's mask; NAME=FILE:3 takes label value 3, :1,3 several. A FILE alone "
+      "brings all raters it holds: segments of a .seg.nrrd, components, volumes of a 4-D file",
+      {}, true, FileUse::ReadRater },
+    { "--image", "FILE", "the image that was outlined; masks must have its geometry. A folder is a DICOM series", {}, false,
+      FileUse::Read },
     { "--data", "LIST", "instead of one case: all cases of a data list (JSON)", {}, false, FileUse::ReadList },
     { "--split", "WHICH", "with --data: only these cases", { "training", "validation", "test" } },
     { "--resample", "", "resample masks of another geometry (nearest neighbour) instead of refusing them" },
@@ -178,16 +180,21 @@ std::vector<Option> OutputOptions()
 std::vector<Option> ViewOptions()
 {
   return {
-    { "FILE", "", "a workspace (.rcn.json), a data list, images and masks, a DICOM folder, or a model", {}, true, FileUse::Read },
+    { "FILE", "", "a workspace (.rcn.json), a data list, images and masks, a DICOM folder, or a model", {}, true,
+      FileUse::Read },
     { "--data", "LIST", "all cases of a data list (JSON)", {}, false, FileUse::ReadList },
     { "--image", "FILE", "one case: the image. A folder is a DICOM series", {}, false, FileUse::Read },
-    { "--rater", "NAME=FILE", "one case: a rater's mask; NAME=FILE:3 takes label value 3. A FILE alone brings all raters it holds", {}, true, FileUse::ReadRater },
+    { "--rater", "NAME=FILE",
+      "one case: a rater's mask; NAME=FILE:3 takes label value 3. A FILE alone brings all raters it holds", {}, true,
+      FileUse::ReadRater },
     { "--model", "FILE", "a model to predict with", {}, false, FileUse::Read },
     { "--layout", "WHICH", "three linked slices, or raters and models side by side", { "slices", "compare" } },
     { "--panel", "WHICH", "the panel in front", { "consensus", "agreement", "calibration", "training" } },
     { "--case", "ID", "the case to show first" },
-    { "--do", "ACTION", "do this first, as if a person had: compare-raters, fuse:METHOD, predict, predict-all, evaluate, recalibrate, "
-        "next-region, save:FILE, report:FILE", {}, true },
+    { "--do", "ACTION",
+      "do this first, as if a person had: compare-raters, fuse:METHOD, predict, predict-all, evaluate, recalibrate, "
+      "next-region, save:FILE, report:FILE",
+      {}, true },
     { "--size", "WxH", "of the window, in pixels" },
     { "--screenshot", "FILE", "save a picture of the window (.png) and leave", {}, false, FileUse::Written },
   };
@@ -195,8 +202,9 @@ std::vector<Option> ViewOptions()
 
 Option ScaleOption()
 {
-  return { "--scale", "N", "of maps that hold whole numbers: the one that means a probability of 1, such as 255 (0: as the file says, "
-      "as this program's PNG do; otherwise only 0 and 1 are taken)" };
+  return { "--scale", "N",
+    "of maps that hold whole numbers: the one that means a probability of 1, such as 255 (0: as the file says, "
+    "as this program's PNG do; otherwise only 0 and 1 are taken)" };
 }
 
 double ScaleFrom(const Arguments& arguments)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Options of a command, described once (they give parsing, --help, the man page and bash completion),
 /// and the words a person typed. Knows no images, so that it can be tested and fuzzed alone.
 #ifndef rcnArguments_h
@@ -60,8 +61,7 @@ private:
 
 /// Throws Error (RCN_EINVALID) for words that do not fit; `program`, such as "rater-consensus fuse", is where its sentence
 /// sends a person for help.
-Arguments ParseArguments(const std::vector<std::string>& words, const std::string& program,
-  const std::vector<Option>& options);
+Arguments ParseArguments(const std::vector<std::string>& words, const std::string& program, const std::vector<Option>& options);
 
 /// Options that several commands have.
 std::vector<Option> CaseOptions();   ///< --rater, --image, --data, --resample, ...

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// rater-consensus agree: how far raters agree, and where they do not.
 #include <cmath>
 #include <cstdio>
@@ -26,16 +27,16 @@ std::string JoinNames(const std::vector<std::string>& names)
 
 std::string RaterTable(const rcn_agreement& figures, const Workspace& workspace, const Extent& extent)
 {
-  Table table({ "Rater", extent.Heading, "Dice to others", "Sensitivity", "Specificity", "STAPLE sensitivity",
-    "STAPLE specificity" });
+  Table table(
+    { "Rater", extent.Heading, "Dice to others", "Sensitivity", "Specificity", "STAPLE sensitivity", "STAPLE specificity" });
   for (int r = 0; r < figures.raters; ++r)
   {
     const rcn_rater_agreement& rater = figures.rater[r];
     if (rater.present)
     {
       table.Add({ workspace.RaterNames()[r], extent.Text(rater.voxels), Fixed(rater.dice_to_others, 3),
-        Fixed(rater.sensitivity_to_others, 3), Fixed(rater.specificity_to_others, 4),
-        Fixed(rater.staple_sensitivity, 3), Fixed(rater.staple_specificity, 4) });
+        Fixed(rater.sensitivity_to_others, 3), Fixed(rater.specificity_to_others, 4), Fixed(rater.staple_sensitivity, 3),
+        Fixed(rater.staple_specificity, 4) });
     }
   }
   return AgainstOthersText() + "\n" + table.Text();
@@ -58,8 +59,8 @@ std::string PairTable(const rcn_agreement& figures, const Workspace& workspace, 
       {
         continue;
       }
-      std::vector<std::string> row = { workspace.RaterNames()[a] + " – " + workspace.RaterNames()[b],
-        Fixed(pair.dice, 3), Fixed(pair.jaccard, 3), Fixed(pair.kappa, 3) };
+      std::vector<std::string> row = { workspace.RaterNames()[a] + " – " + workspace.RaterNames()[b], Fixed(pair.dice, 3),
+        Fixed(pair.jaccard, 3), Fixed(pair.kappa, 3) };
       if (surfaces)
       {
         row.insert(row.end(), { Fixed(pair.hausdorff95_mm, 2), Fixed(pair.mean_surface_mm, 2) });
@@ -79,8 +80,8 @@ std::string OverallTable(const rcn_agreement& figures)
 {
   Table table({ "All raters together", "whole image", "where anybody marked" });
   table.Add({ "Fleiss' κ", WithWords(figures.whole.fleiss_kappa), WithWords(figures.on_union.fleiss_kappa) });
-  table.Add({ "Krippendorff's α", WithWords(figures.whole.krippendorff_alpha),
-    WithWords(figures.on_union.krippendorff_alpha) });
+  table.Add(
+    { "Krippendorff's α", WithWords(figures.whole.krippendorff_alpha), WithWords(figures.on_union.krippendorff_alpha) });
   table.Add({ "Gwet's AC1", WithWords(figures.whole.gwet_ac1), WithWords(figures.on_union.gwet_ac1) });
   table.Add({ "mean entropy (bits)", Fixed(figures.whole.mean_entropy, 4), Fixed(figures.on_union.mean_entropy, 4) });
   return table.Text();
@@ -94,8 +95,7 @@ std::string LevelTable(const rcn_agreement& figures, const Extent& extent)
     const int64_t voxels = figures.level_voxels[level];
     table.Add({ std::to_string(level) + " of " + std::to_string(figures.present_count), std::to_string(voxels),
       extent.Text(voxels),
-      Fixed(figures.union_voxels ? 100.0 * static_cast<double>(voxels) / static_cast<double>(figures.union_voxels)
-                                 : NAN, 1) });
+      Fixed(figures.union_voxels ? 100.0 * static_cast<double>(voxels) / static_cast<double>(figures.union_voxels) : NAN, 1) });
   }
   table.Add({ "anybody", std::to_string(figures.union_voxels), extent.Text(figures.union_voxels), "" });
   table.Add({ "at least half", std::to_string(figures.majority_voxels), extent.Text(figures.majority_voxels), "" });
@@ -134,12 +134,12 @@ std::vector<double> SummaryNumbers(const AgreementReport& report, const Workspac
 {
   const rcn_agreement& f = *report.Figures;
   return { static_cast<double>(f.present_count),
-    static_cast<double>(rcn_geometry_voxels(rcn_votes_geometry(workspace.Votes()))), f.mean_dice,
-    f.whole.fleiss_kappa, f.whole.krippendorff_alpha, f.whole.gwet_ac1, f.on_union.fleiss_kappa,
-    static_cast<double>(f.union_voxels) * f.voxel_ml, static_cast<double>(f.majority_voxels) * f.voxel_ml,
-    static_cast<double>(f.intersection_voxels) * f.voxel_ml, static_cast<double>(f.disputed_voxels) * f.voxel_ml,
-    static_cast<double>(report.Regions.size()), static_cast<double>(f.union_voxels), static_cast<double>(f.majority_voxels),
-    static_cast<double>(f.intersection_voxels), static_cast<double>(f.disputed_voxels) };
+    static_cast<double>(rcn_geometry_voxels(rcn_votes_geometry(workspace.Votes()))), f.mean_dice, f.whole.fleiss_kappa,
+    f.whole.krippendorff_alpha, f.whole.gwet_ac1, f.on_union.fleiss_kappa, static_cast<double>(f.union_voxels) * f.voxel_ml,
+    static_cast<double>(f.majority_voxels) * f.voxel_ml, static_cast<double>(f.intersection_voxels) * f.voxel_ml,
+    static_cast<double>(f.disputed_voxels) * f.voxel_ml, static_cast<double>(report.Regions.size()),
+    static_cast<double>(f.union_voxels), static_cast<double>(f.majority_voxels), static_cast<double>(f.intersection_voxels),
+    static_cast<double>(f.disputed_voxels) };
 }
 
 std::string SummaryRow(const std::string& id, const std::string& split, const std::vector<double>& numbers)
@@ -240,11 +240,13 @@ int AgreeOne(const Arguments& arguments, Terminal& terminal)
   if (arguments.Has("--levels"))
   {
     rcn_fusion_options options = RCN_FUSION_OPTIONS_INIT;
-    terminal.Remark(WriteImage(arguments.Get("--levels"), workspace.Fuse(options).Map.View(), Content::Levels, Terminal::IsInterrupted));
+    terminal.Remark(
+      WriteImage(arguments.Get("--levels"), workspace.Fuse(options).Map.View(), Content::Levels, Terminal::IsInterrupted));
   }
   if (arguments.Has("--entropy"))
   {
-    terminal.Remark(WriteImage(arguments.Get("--entropy"), workspace.EntropyMap().View(), Content::Probability, Terminal::IsInterrupted));
+    terminal.Remark(
+      WriteImage(arguments.Get("--entropy"), workspace.EntropyMap().View(), Content::Probability, Terminal::IsInterrupted));
   }
   seconds.Write = watch.Lap();
   if (!arguments.Has("--quiet") && arguments.Get("--json") != "-" && arguments.Get("--csv") != "-")
@@ -303,14 +305,15 @@ int AgreeList(const Arguments& arguments, Terminal& terminal)
     json_object_set_new(record.get(), "seconds", spent.Json());
     return record;
   };
-  const std::vector<LeftOutCase> leftOut = ForEachCase(list, arguments, terminal, compare, [&](const Case& one, const json_t* record) {
-    const std::vector<double> numbers = NumbersFrom(json_object_get(record, "numbers"));
-    summary.Add(numbers);
-    csv += SummaryRow(one.Id, one.Split, numbers);
-    table.Add(StringsFrom(json_object_get(record, "row")));
-    json_array_append(cases.get(), json_object_get(record, "json"));
-    seconds.Add(json_object_get(record, "seconds"));
-  });
+  const std::vector<LeftOutCase> leftOut =
+    ForEachCase(list, arguments, terminal, compare, [&](const Case& one, const json_t* record) {
+      const std::vector<double> numbers = NumbersFrom(json_object_get(record, "numbers"));
+      summary.Add(numbers);
+      csv += SummaryRow(one.Id, one.Split, numbers);
+      table.Add(StringsFrom(json_object_get(record, "row")));
+      json_array_append(cases.get(), json_object_get(record, "json"));
+      seconds.Add(json_object_get(record, "seconds"));
+    });
   if (!Processes::All().IsFirst())
   {
     return ExitCodeOf(leftOut);
@@ -349,8 +352,7 @@ int RunAgree(const Arguments& arguments)
 
 } // namespace
 
-std::string AgreementText(const AgreementReport& report, const Workspace& workspace, const std::string& title,
-  size_t regions)
+std::string AgreementText(const AgreementReport& report, const Workspace& workspace, const std::string& title, size_t regions)
 {
   const rcn_agreement& figures = *report.Figures;
   const Extent extent(report.Geometry);
@@ -372,16 +374,18 @@ Command AgreeCommand()
   return { "agree", "how far raters agree, and where they do not",
     { "--rater NAME=FILE --rater NAME=FILE ... [--image FILE]", "--data LIST [--csv FILE]" },
     "Compares the raters of one case (or of every case of a data list): Dice, Jaccard and Cohen's kappa of each pair, "
-    "each rater against the majority of the others (voxels where they are split evenly do not count), STAPLE's sensitivity and specificity, Fleiss' kappa, "
+    "each rater against the majority of the others (voxels where they are split evenly do not count), STAPLE's sensitivity and "
+    "specificity, Fleiss' kappa, "
     "Krippendorff's alpha and Gwet's AC1 on the whole image and where anybody marked, the volume of each level of "
     "consensus, and the disputed regions with their places, largest first. Volumes are in mL, 2-D images are measured by area "
     "in mm², and a picture without spacing (PNG, JPEG) in pixels.",
-    Join(Join(CaseOptions(),
-           { { "--surfaces", "", "also the Hausdorff (95 %) and mean surface distances of each pair, in mm (a picture: pixels)" },
-             { "--regions", "N", "list so many disputed regions (10)" },
-             { "--levels", "FILE", "also write how many raters marked each voxel", {}, false, FileUse::Written },
-             { "--entropy", "FILE", "also write the entropy of the raters' votes (bits)", {}, false, FileUse::Written },
-             { "--csv", "FILE", "one row of figures per case; - is standard output", {}, false, FileUse::Written } }),
+    Join(
+      Join(CaseOptions(),
+        { { "--surfaces", "", "also the Hausdorff (95 %) and mean surface distances of each pair, in mm (a picture: pixels)" },
+          { "--regions", "N", "list so many disputed regions (10)" },
+          { "--levels", "FILE", "also write how many raters marked each voxel", {}, false, FileUse::Written },
+          { "--entropy", "FILE", "also write the entropy of the raters' votes (bits)", {}, false, FileUse::Written },
+          { "--csv", "FILE", "one row of figures per case; - is standard output", {}, false, FileUse::Written } }),
       OutputOptions()),
     RunAgree };
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// rater-consensus demo: the whole story on a built-in phantom.
 #include <cmath>
 #include <cstring>
@@ -91,7 +92,8 @@ std::string WriteLearningCases(const std::filesystem::path& folder, rcn_context*
       options.lesions = 3;
       options.seed = ++seed;
       const rcn_geometry geometry = rcn_geometry_make(options.size[0], options.size[1], 1);
-      json_array_append_new(cases, CaseJson(WriteCase(folder, MakePhantom(context, options, geometry), split.Name + std::to_string(i + 1))));
+      json_array_append_new(
+        cases, CaseJson(WriteCase(folder, MakePhantom(context, options, geometry), split.Name + std::to_string(i + 1))));
     }
     json_object_set_new(list.get(), split.Name, cases);
   }
@@ -124,7 +126,8 @@ class Montage
 {
 public:
   Montage(const Workspace& workspace, int64_t slice)
-    : Workspace_(workspace), View_(workspace, slice, false),
+    : Workspace_(workspace),
+      View_(workspace, slice, false),
       Figure_(4 * Step + 24, 4 * (PanelHeight + 30) + 122, "Consensus of five raters",
         "One slice of a phantom: the image, the outlines of five raters, how many of them marked each voxel, eight ways "
         "to fuse their masks, and where they disagree")
@@ -174,14 +177,18 @@ public:
       uint8_t color[3];
       rcn_color_share(color, static_cast<double>(level) / figures.present_count);
       this->Figure_.Rectangle(x, y - 12, 18, 15, HexColor(color), "#666");
-      this->Figure_.Text(x + 24, y, std::to_string(level) + " of " + std::to_string(figures.present_count) + ": " +
-          Fixed(static_cast<double>(figures.level_voxels[level]) * figures.voxel_ml, 1) + " mL", 12.5);
+      this->Figure_.Text(x + 24, y,
+        std::to_string(level) + " of " + std::to_string(figures.present_count) + ": " +
+          Fixed(static_cast<double>(figures.level_voxels[level]) * figures.voxel_ml, 1) + " mL",
+        12.5);
       x += 130;
     }
-    this->Figure_.Text(16, y + 26, "Mean Dice of two raters " + Fixed(figures.mean_dice, 2) + ", Fleiss' κ " +
-        Fixed(figures.whole.fleiss_kappa, 2) + " (" + rcn_kappa_words(figures.whole.fleiss_kappa) + "); disputed: " +
+    this->Figure_.Text(16, y + 26,
+      "Mean Dice of two raters " + Fixed(figures.mean_dice, 2) + ", Fleiss' κ " + Fixed(figures.whole.fleiss_kappa, 2) + " (" +
+        rcn_kappa_words(figures.whole.fleiss_kappa) + "); disputed: " +
         Fixed(100.0 * static_cast<double>(figures.disputed_voxels) / static_cast<double>(figures.union_voxels), 0) +
-        " % of what anybody marked.", 12.5);
+        " % of what anybody marked.",
+      12.5);
     this->Figure_.Text(16, y + 48, "Synthetic data. For research, not for clinical use.", 11, Anchor::Start, "#666");
   }
 
@@ -205,7 +212,8 @@ std::string JudgeFusions(const std::filesystem::path& folder, rcn_context* conte
   const std::vector<std::string> judge = { PhantomRaters().back() };
   EvaluationOptions options;
   const rcn_method methods[] = { RCN_STAPLE, RCN_SOFT_GAUSSIAN };
-  const char* const titles[] = { "STAPLE of four raters, judged by a fifth", "Share of four raters (smoothed), judged by a fifth" };
+  const char* const titles[] = { "STAPLE of four raters, judged by a fifth",
+    "Share of four raters (smoothed), judged by a fifth" };
   Table table({ "Fused from four raters", "MR-ECE (%)", "95 % interval", "Brier", "AUC" });
   Evaluation evaluations[] = { { context, judge, options }, { context, judge, options } };
   for (int seed = 1; seed <= cases; ++seed)
@@ -251,12 +259,15 @@ class PredictionSheet
 {
 public:
   explicit PredictionSheet(const DataList& list)
-    : List_(list), Figure_(4 * Step + 24, Cases * (Panel + 12) + 104, "Predictions of two models beside the raters",
-        "Three test cases: the image, the share of raters who marked each voxel, and the probabilities of a model that learned "
+    : List_(list),
+      Figure_(4 * Step + 24, Cases * (Panel + 12) + 104, "Predictions of two models beside the raters",
+        "Three test cases: the image, the share of raters who marked each voxel, and the probabilities of a model that "
+        "learned "
         "how many raters mark a voxel and of one that learned their majority")
   {
     this->Figure_.Text(16, 28, "What two models say about cases they have not seen", 18, Anchor::Start, "#111", true);
-    const char* const captions[] = { "image", "share of five raters", "rps: learned the levels", "median: learned the majority" };
+    const char* const captions[] = { "image", "share of five raters", "rps: learned the levels",
+      "median: learned the majority" };
     for (int c = 0; c < 4; ++c)
     {
       this->Figure_.Text(16 + Step * c, 52, captions[c], 12.5);
@@ -329,11 +340,11 @@ std::string Learn(const std::filesystem::path& folder, const Arguments& argument
   for (const StudyRow& row : result.Rows)
   {
     const rcn_interval& interval = row.Box.Interval[RCN_MR_ECE];
-    table.Add({ row.Strategy, row.Readout.empty() ? "its probability" : row.Readout, Fixed(100 * row.Box.Figures[RCN_MR_ECE], 2),
-      FromTo(100 * interval.low, 100 * interval.high, 2), Fixed(row.Box.Figures[RCN_BRIER], 4),
-      Fixed(row.Box.Auc.reference, 4) });
-    SaveFigure(ReliabilityDiagram(row.Box, row.Strategy + (row.Readout.empty() ? "" : ", " + row.Readout) + ": test cases"), folder,
-      "reliability_model_" + row.Strategy + (row.Readout.empty() ? "" : "_" + row.Readout));
+    table.Add({ row.Strategy, row.Readout.empty() ? "its probability" : row.Readout,
+      Fixed(100 * row.Box.Figures[RCN_MR_ECE], 2), FromTo(100 * interval.low, 100 * interval.high, 2),
+      Fixed(row.Box.Figures[RCN_BRIER], 4), Fixed(row.Box.Auc.reference, 4) });
+    SaveFigure(ReliabilityDiagram(row.Box, row.Strategy + (row.Readout.empty() ? "" : ", " + row.Readout) + ": test cases"),
+      folder, "reliability_model_" + row.Strategy + (row.Readout.empty() ? "" : "_" + row.Readout));
   }
   const DataList list = ReadDataList(options.Data);
   PredictionSheet sheet(list);
@@ -382,9 +393,9 @@ int RunDemo(const Arguments& arguments)
   Montage montage(workspace, SlicesToSee(workspace, 1).front());
   montage.AddPanel("image");
   montage.AddRaters();
-  static const char* const captions[] = { "orc: how many marked it", "random: one rater, drawn",
-    "median: at least half", "soft: share who marked", "soft-gaussian: smoothed", "staple: hidden truth",
-    "simple: best raters' majority", "svls: smoothed labels" };
+  static const char* const captions[] = { "orc: how many marked it", "random: one rater, drawn", "median: at least half",
+    "soft: share who marked", "soft-gaussian: smoothed", "staple: hidden truth", "simple: best raters' majority",
+    "svls: smoothed labels" };
   for (int method = RCN_ORC; method <= RCN_SVLS; ++method)
   {
     rcn_fusion_options options = RCN_FUSION_OPTIONS_INIT;
@@ -418,19 +429,25 @@ int RunDemo(const Arguments& arguments)
   {
     learned = "\n" + Learn(folder, arguments, terminal, workspace);
     WriteText((folder / "models.txt").string(), learned);
-    learnedFiles = "  cases/, study/                                     the small cases and their data list; models, predictions, report.html\n"
-                   "  predictions.svg, .png, models.txt                  what the two models say, and how far it can be trusted\n"
-                   "  reliability_model_<model>.svg, .png                the same in bins\n"
-                   "  report_models.html                                 all of it on one page\n";
+    learnedFiles =
+      "  cases/, study/                                     the small cases and their data list; models, predictions, "
+      "report.html\n"
+      "  predictions.svg, .png, models.txt                  what the two models say, and how far it can be trusted\n"
+      "  reliability_model_<model>.svg, .png                the same in bins\n"
+      "  report_models.html                                 all of it on one page\n";
   }
 #endif
-  WriteText("-", text + "\n" + judged + learned + "\nWritten to " + folder.string() + ":\n"
-    "  phantom.nrrd, phantom_<rater>.nrrd, dataset.json   the image, five raters' masks and their data list\n"
-    "  agreement.txt, agreement.json                      the table above, for people and for machines\n"
-    "  phantom_<method>.nrrd                              the masks fused in eight ways\n"
-    "  consensus.svg, consensus.png                       all of it in one picture: look at this one first\n"
-    "  report.html                                        agreement and where it ends, to read in a browser, to print and to send\n"
-    "  reliability_<method>.svg, .png, calibration.txt    whether a fused map means what it says\n" + learnedFiles);
+  WriteText("-",
+    text + "\n" + judged + learned + "\nWritten to " + folder.string() +
+      ":\n"
+      "  phantom.nrrd, phantom_<rater>.nrrd, dataset.json   the image, five raters' masks and their data list\n"
+      "  agreement.txt, agreement.json                      the table above, for people and for machines\n"
+      "  phantom_<method>.nrrd                              the masks fused in eight ways\n"
+      "  consensus.svg, consensus.png                       all of it in one picture: look at this one first\n"
+      "  report.html                                        agreement and where it ends, to read in a browser, to print and to "
+      "send\n"
+      "  reliability_<method>.svg, .png, calibration.txt    whether a fused map means what it says\n" +
+      learnedFiles);
   return 0;
 }
 
@@ -440,11 +457,13 @@ Command DemoCommand()
 {
   return { "demo", "the whole story on built-in data", { "[-o DIR]" },
     "Makes a phantom with five raters who disagree, compares them, fuses their masks in all eight ways, draws the "
-    "result, and checks whether fused maps keep their promise to a rater they have not seen. Then two models learn from small cases of "
-    "the same raters, one how many of them mark a voxel and one their majority, and are judged on cases they have not seen. About two "
+    "result, and checks whether fused maps keep their promise to a rater they have not seen. Then two models learn from small "
+    "cases of "
+    "the same raters, one how many of them mark a voxel and one their majority, and are judged on cases they have not seen. "
+    "About two "
     "minutes on two cores; everything lands in a folder to look at.",
-    { { "-o", "DIR", "where to put it (rater-consensus-demo)" },
-      { "--no-training", "", "without the two models" }, { "--epochs", "N", "how long they learn (40)" }, { "--threads", "N", "how many threads (all cores)" },
+    { { "-o", "DIR", "where to put it (rater-consensus-demo)" }, { "--no-training", "", "without the two models" },
+      { "--epochs", "N", "how long they learn (40)" }, { "--threads", "N", "how many threads (all cores)" },
       { "--quiet", "", "no progress" } },
     RunDemo };
 }

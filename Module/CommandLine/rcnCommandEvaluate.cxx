@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// rater-consensus evaluate and recalibrate: does 70 % mean 70 %, and how to make it so.
 #include <algorithm>
 #include <cmath>
@@ -29,8 +30,9 @@ std::vector<Option> JudgeOptions()
     { "--prob", "FILE", "one case: the predicted probability, or K+1 level probabilities per voxel", {}, false, FileUse::Read },
     { "--pred", "DIR", "with --data: folder with <case>_levels or <case>_prob for each case", {}, false, FileUse::Read },
     ScaleOption(),
-    { "--readout", "WHICH", "of level maps: majority, more-than-half, expected, or at-least:T (the one that predict used; expected where "
-                            "that is not known)" },
+    { "--readout", "WHICH",
+      "of level maps: majority, more-than-half, expected, or at-least:T (the one that predict used; expected where "
+      "that is not known)" },
     { "--region", "WHERE", "which voxels count (box)", { "whole", "box", "band", "disputed" } },
     { "--margin", "VOXELS", "box: how far it reaches beyond the marks (20)" },
     { "--band", "MM", "band: distance from the contour of the mean vote, pixels for a picture without spacing (5)" },
@@ -77,8 +79,8 @@ void CheckJudgeArguments(const Arguments& arguments)
   }
   if (arguments.Has("--data") ? !arguments.Has("--pred") : !arguments.Has("--prob"))
   {
-    throw Error(RCN_EINVALID, arguments.Has("--data") ? "Say where the predictions are with --pred DIR."
-                                                      : "Say what to judge with --prob FILE.");
+    throw Error(RCN_EINVALID,
+      arguments.Has("--data") ? "Say where the predictions are with --pred DIR." : "Say what to judge with --prob FILE.");
   }
   for (const char* option : { "--pred", "--split", "--versus" })
   {
@@ -145,7 +147,8 @@ public:
   /// The readout that was asked for, otherwise the one they were made with.
   void ChooseReadout(EvaluationOptions& options, const Arguments& arguments) const
   {
-    rcn::ChooseReadout(options, arguments.Get("--readout"), this->Run ? this->Run->Readout : "", this->Run && this->Run->TieBackground);
+    rcn::ChooseReadout(
+      options, arguments.Get("--readout"), this->Run ? this->Run->Readout : "", this->Run && this->Run->TieBackground);
   }
 
   std::string Path;
@@ -218,7 +221,8 @@ Judged Judge(const Arguments& arguments, Terminal& terminal, Workspace& workspac
     for (size_t m = 0; m < options.size(); ++m)
     {
       files.push_back(sources[m].Folder->Find(one.Id));
-      predictions.push_back(m && sources[m].Path == sources[0].Path ? predictions[0] : ReadPrediction(files[m], options[m].Scale));
+      predictions.push_back(
+        m && sources[m].Path == sources[0].Path ? predictions[0] : ReadPrediction(files[m], options[m].Scale));
     }
     Case masks = one;
     masks.Images.clear(); // only the raters are needed
@@ -294,7 +298,8 @@ std::string BinTable(const EvaluationReport& report)
   return table.Text();
 }
 
-std::string Heading(const EvaluationReport& report, const EvaluationOptions& options, const Evaluation& judged, const Source& source)
+std::string Heading(
+  const EvaluationReport& report, const EvaluationOptions& options, const Evaluation& judged, const Source& source)
 {
   std::string text = Counted(static_cast<int64_t>(report.Cases), "case") + ", " + Counted(report.Voxels, "voxel") + " (" +
     (options.RegionMask.empty() ? rcn_region_name(options.Region.region) : options.RegionMask) + "), " +
@@ -323,7 +328,8 @@ std::string DifferenceTable(const std::vector<rcn_interval>& difference)
     const rcn_interval& one = difference[row.Figure];
     if (std::isfinite(one.value))
     {
-      table.Add({ row.Name, Cell(one.value, row.Percent), IntervalCell(one, row.Percent), one.units ? Fixed(one.p_value, 3) : "–" });
+      table.Add(
+        { row.Name, Cell(one.value, row.Percent), IntervalCell(one, row.Percent), one.units ? Fixed(one.p_value, 3) : "–" });
     }
   };
   std::for_each(FigureNames().begin(), FigureNames().end(), add);
@@ -368,8 +374,10 @@ int RunEvaluate(const Arguments& arguments)
     correction = ReadRecalibration(arguments.Get("--recalibration"));
     if (sources[0].Run && sources[0].Run->Correction)
     {
-      throw Error(RCN_EINVALID, sources[0].Path + " holds predictions that are corrected already; predict with --no-recalibration, or leave "
-        "out --recalibration.");
+      throw Error(RCN_EINVALID,
+        sources[0].Path +
+          " holds predictions that are corrected already; predict with --no-recalibration, or leave "
+          "out --recalibration.");
     }
     before = options.size();
     options.push_back(options[0]);
@@ -386,13 +394,14 @@ int RunEvaluate(const Arguments& arguments)
     const std::string second = ReadoutText(options.back().Calib.readout, options.back().Calib.at_least);
     if (first != second)
     {
-      terminal.Remark("The readout of " + sources[0].Path + " is " + first + ", that of " + sources.back().Path + " is " + second +
-        "; --readout judges both by one.");
+      terminal.Remark("The readout of " + sources[0].Path + " is " + first + ", that of " + sources.back().Path + " is " +
+        second + "; --readout judges both by one.");
     }
     if (options[0].TieBackground != options.back().TieBackground)
     {
-      terminal.Remark("A tie of the raters is " + std::string(options[0].TieBackground ? "background" : "foreground") + " for " + sources[0].Path +
-        " and the opposite for " + sources.back().Path + ", so the two are judged by different majorities.");
+      terminal.Remark("A tie of the raters is " + std::string(options[0].TieBackground ? "background" : "foreground") +
+        " for " + sources[0].Path + " and the opposite for " + sources.back().Path +
+        ", so the two are judged by different majorities.");
     }
   }
   Seconds seconds;
@@ -428,7 +437,8 @@ int RunEvaluate(const Arguments& arguments)
   if (!arguments.Has("--quiet") && arguments.Get("--json") != "-")
   {
     const std::string words = WorstBinInWords(report);
-    WriteText("-", Heading(report, options[0], *judged.Models[0], sources[0]) + FigureTable(report) + "\n" + BinTable(report) +
+    WriteText("-",
+      Heading(report, options[0], *judged.Models[0], sources[0]) + FigureTable(report) + "\n" + BinTable(report) +
         (words.empty() ? "" : "\n" + words + "\n") +
         (before ? "\nBefore recalibration: MR-ECE " + Cell(uncorrected.Figures[RCN_MR_ECE], true) + " %\n" : "") +
         (versus ? "\n" + DifferenceTable(difference) : ""));
@@ -471,11 +481,13 @@ int RunRecalibrate(const Arguments& arguments)
   CheckJudgeArguments(arguments);
   if (!arguments.Has("--method") || (!arguments.Has("-o") && !arguments.Has("--model")))
   {
-    throw Error(RCN_EINVALID, arguments.Has("--method") ? "Say where to write with -o or --model." : "Say how to recalibrate with --method.");
+    throw Error(RCN_EINVALID,
+      arguments.Has("--method") ? "Say where to write with -o or --model." : "Say how to recalibrate with --method.");
   }
   if (arguments.Get("--split") == "test" && !arguments.Has("--allow-test-cases"))
   {
-    throw Error(RCN_EINVALID, "A correction fitted on test cases can no longer be judged on them; use --split validation, or say --allow-test-cases.");
+    throw Error(RCN_EINVALID,
+      "A correction fitted on test cases can no longer be judged on them; use --split validation, or say --allow-test-cases.");
   }
   Arguments used = arguments;
   if (arguments.Has("--data") && !arguments.Has("--split"))
@@ -483,7 +495,7 @@ int RunRecalibrate(const Arguments& arguments)
     used.Set("--split", "validation");
   }
   const DataList list = ListFrom(arguments); // once: it may come through a pipe
-  CheckSplits(list); // or the correction would be judged on those it was fitted to
+  CheckSplits(list);                         // or the correction would be judged on those it was fitted to
   EvaluationOptions options = EvaluationOptionsFrom(arguments);
   const Source source(arguments, arguments.Get(arguments.Has("--data") ? "--pred" : "--prob"));
   source.ChooseReadout(options, arguments);
@@ -504,13 +516,16 @@ int RunRecalibrate(const Arguments& arguments)
     const Model model(workspace.Context(), arguments.Get("--model"));
     if (model.Info().Correction && !arguments.Has("--replace"))
     {
-      throw Error(RCN_EINVALID, model.Path() + " has a correction already, with which its predictions were made; predict with "
-        "--no-recalibration, and say --replace.");
+      throw Error(RCN_EINVALID,
+        model.Path() +
+          " has a correction already, with which its predictions were made; predict with "
+          "--no-recalibration, and say --replace.");
     }
     if (source.Run && source.Run->Hash != model.Hash())
     {
-      throw Error(RCN_EINVALID, source.Path + " holds predictions of another model (" + source.Run->Model + ") than " + model.Path() +
-        "; predict with the model that the correction is for.");
+      throw Error(RCN_EINVALID,
+        source.Path + " holds predictions of another model (" + source.Run->Model + ") than " + model.Path() +
+          "; predict with the model that the correction is for.");
     }
     if (!source.Run) // predict applies a correction to the readout that it was fitted to
     {
@@ -544,17 +559,20 @@ int RunRecalibrate(const Arguments& arguments)
   }
   if (arguments.Has("--plot"))
   {
-    ReliabilityDiagram(result.After, "Recalibrated (on the cases it was fitted to)", &result.Before).Save(arguments.Get("--plot"));
+    ReliabilityDiagram(result.After, "Recalibrated (on the cases it was fitted to)", &result.Before)
+      .Save(arguments.Get("--plot"));
   }
   const std::string next = !store ? "It was not stored; --force stores it all the same."
     : arguments.Has("-o") ? "Judge it on others: rater-consensus evaluate --recalibration " + arguments.Get("-o") + " ..."
                           : "Judge it on others; predict applies it with " + arguments.Get("--model") + ".";
   if (!arguments.Has("--quiet") && arguments.Get("--json") != "-")
   {
-    WriteText("-", arguments.Get("--method") + ": " + CorrectionInWords(result.Correction.Correction) + "\nfitted on the region " +
+    WriteText("-",
+      arguments.Get("--method") + ": " + CorrectionInWords(result.Correction.Correction) + "\nfitted on the region " +
         RegionInWords(options.Region, options.RegionMask) +
-        (result.Correction.OneProbability ? ", one probability" : ", readout " + ReadoutText(options.Calib.readout, options.Calib.at_least)) + "\n" +
-        result.Sentence + "\n" + next + "\n");
+        (result.Correction.OneProbability ? ", one probability"
+                                          : ", readout " + ReadoutText(options.Calib.readout, options.Calib.at_least)) +
+        "\n" + result.Sentence + "\n" + next + "\n");
   }
   else if (!store)
   {
@@ -566,7 +584,8 @@ int RunRecalibrate(const Arguments& arguments)
     json_object_set_new(json.get(), "method", json_string(arguments.Get("--method").c_str()));
     json_object_set_new(json.get(), "before", EvaluationJson(result.Before, options, raters));
     json_object_set_new(json.get(), "after", EvaluationJson(result.After, options, raters));
-    json_object_set_new(json.get(), "leave_one_out", result.Tested ? EvaluationJson(result.LeftOut, options, raters) : json_null());
+    json_object_set_new(
+      json.get(), "leave_one_out", result.Tested ? EvaluationJson(result.LeftOut, options, raters) : json_null());
     json_object_set_new(json.get(), "helps", json_boolean(result.Helps));
     json_object_set_new(json.get(), "stored", json_boolean(store));
     json_object_set_new(json.get(), "left_out", LeftOutJson(leftOut));
@@ -583,7 +602,8 @@ Command EvaluateCommand()
     { "--prob FILE --rater NAME=FILE ... [--plot OUT.svg]", "--data LIST --pred DIR [--versus DIR] [--plot OUT.svg]" },
     "Judges predicted probabilities against all raters: MR-ECE (how far the probability is from the share of raters who "
     "mark the voxel), its relatives, Brier score, likelihood, AUC and Dice, with 95 % intervals over patients (where the list "
-    "names them, otherwise over cases; five at least), and a reliability diagram. --versus compares two folders of predictions case by case.",
+    "names them, otherwise over cases; five at least), and a reliability diagram. --versus compares two folders of predictions "
+    "case by case.",
     Join(Join(JudgeOptions(),
            { { "--recalibration", "FILE", "apply a correction made by recalibrate before judging", {}, false, FileUse::Read },
              { "--allow-fitted-cases", "", "judge a correction on the cases it was fitted to" },
@@ -596,18 +616,22 @@ Command EvaluateCommand()
 Command RecalibrateCommand()
 {
   return { "recalibrate", "fit a correction that makes 70 % mean 70 %",
-    { "--method METHOD --data LIST --pred DIR -o FILE.json", "--method METHOD --data LIST --pred DIR --model MODEL", "--method METHOD --prob FILE --rater NAME=FILE ... -o FILE.json" },
-    "Fits a small correction on held-out cases (the validation split unless told) against all raters, on the region and with the readout "
+    { "--method METHOD --data LIST --pred DIR -o FILE.json", "--method METHOD --data LIST --pred DIR --model MODEL",
+      "--method METHOD --prob FILE --rater NAME=FILE ... -o FILE.json" },
+    "Fits a small correction on held-out cases (the validation split unless told) against all raters, on the region and with "
+    "the readout "
     "that evaluate judges. temperature: one number, on the level "
     "probabilities, so that all readouts stay coherent. platt, beta: two or three numbers on the log-odds. isotonic: the "
     "best rising step function. Apply it with evaluate --recalibration, or store it in the model with --model. "
     "A correction that does not help when each case is corrected by a fit to the others is not stored.",
-    Join(Join({ { "--method", "METHOD", "how", { "temperature", "platt", "beta", "isotonic" } },
-                { "-o", "FILE", "the correction (JSON)", {}, false, FileUse::Written },
-                { "--model", "FILE", "the model that made the predictions: the correction is stored in it, and predict applies it", {}, false, FileUse::Read },
-                { "--replace", "", "with --model: in place of the correction that it has" },
-                { "--force", "", "store a correction that does not help, too" } },
-           JudgeOptions()),
+    Join(
+      Join({ { "--method", "METHOD", "how", { "temperature", "platt", "beta", "isotonic" } },
+             { "-o", "FILE", "the correction (JSON)", {}, false, FileUse::Written },
+             { "--model", "FILE", "the model that made the predictions: the correction is stored in it, and predict applies it",
+               {}, false, FileUse::Read },
+             { "--replace", "", "with --model: in place of the correction that it has" },
+             { "--force", "", "store a correction that does not help, too" } },
+        JudgeOptions()),
       Join({ { "--allow-test-cases", "", "fit on the test split all the same" },
              { "--plot", "FILE", "reliability diagram before and after, .svg or .png", {}, false, FileUse::Written } },
         Join(CaseOptions(), OutputOptions()))),

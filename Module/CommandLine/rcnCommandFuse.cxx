@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// rater-consensus fuse: one target map out of several raters' masks.
 #include <cstdio>
 #include <filesystem>
@@ -106,7 +107,9 @@ std::string FusionText(const FusionReport& report, const rcn_fusion_options& opt
 
 std::string MapFile(const Case& one, const Arguments& arguments)
 {
-  return (std::filesystem::path(arguments.Get("-o")) / (one.Id + "_" + arguments.Get("--method") + arguments.Get("--format", ".nrrd"))).string();
+  return (std::filesystem::path(arguments.Get("-o")) /
+    (one.Id + "_" + arguments.Get("--method") + arguments.Get("--format", ".nrrd")))
+    .string();
 }
 
 std::vector<NamedFile> FuseOutputs(const Arguments& arguments, const DataList& list)
@@ -205,7 +208,8 @@ int FuseList(const Arguments& arguments, Terminal& terminal)
   }
   if (!arguments.Has("--quiet") && arguments.Get("--json") != "-")
   {
-    WriteText("-", Counted(static_cast<int64_t>(json_array_size(cases.get())), "map") + " written to " + folder.string() + "\n");
+    WriteText(
+      "-", Counted(static_cast<int64_t>(json_array_size(cases.get())), "map") + " written to " + folder.string() + "\n");
   }
   if (arguments.Has("--json"))
   {
@@ -247,15 +251,16 @@ Command FuseCommand()
                   { "orc", "random", "median", "soft", "soft-gaussian", "staple", "simple", "svls" } },
                 { "-o", "OUT", "the map's file (.nrrd, .nii.gz, .mha, .tif, .png), or a folder with --data" } },
            CaseOptions()),
-      Join({ { "--tie", "RULE", "median, simple: what exactly half means (foreground)", { "foreground", "background" } },
-             { "--sigma", "VOXELS", "soft-gaussian, svls: width of the Gaussian (1)" },
-             { "--seed", "N", "random: which draw (0)" },
-             { "--mask", "", "staple: write the mask (probability at least 0.5) instead of the probability" },
-             { "--margin", "VOXELS", "staple: estimate on the box around all marks grown by so much, instead of the whole image" },
-             { "--confidence", "W", "staple: factor on the prior probability (1)" },
-             { "--alpha", "A", "simple: drop raters below mean - A standard deviations (1)" },
-             { "--type", "TYPE", "voxel type of masks and levels (float32)", { "float32", "uint8" } },
-             { "--format", "EXT", "with --data: file format (.nrrd)", { ".nrrd", ".nii.gz", ".mha", ".tif", ".png" } } },
+      Join(
+        { { "--tie", "RULE", "median, simple: what exactly half means (foreground)", { "foreground", "background" } },
+          { "--sigma", "VOXELS", "soft-gaussian, svls: width of the Gaussian (1)" },
+          { "--seed", "N", "random: which draw (0)" },
+          { "--mask", "", "staple: write the mask (probability at least 0.5) instead of the probability" },
+          { "--margin", "VOXELS", "staple: estimate on the box around all marks grown by so much, instead of the whole image" },
+          { "--confidence", "W", "staple: factor on the prior probability (1)" },
+          { "--alpha", "A", "simple: drop raters below mean - A standard deviations (1)" },
+          { "--type", "TYPE", "voxel type of masks and levels (float32)", { "float32", "uint8" } },
+          { "--format", "EXT", "with --data: file format (.nrrd)", { ".nrrd", ".nii.gz", ".mha", ".tif", ".png" } } },
         OutputOptions())),
     RunFuse, FuseOutputs };
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "rcnCommandLine.h"
 
 #include "rcn/rcn.h"
@@ -156,23 +157,27 @@ std::string BashCompletion(const std::vector<Command>& commands)
          "  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} options=\n"
          "  COMPREPLY=()\n"
          "  if [ \"$COMP_CWORD\" = 1 ]; then\n"
-         "    COMPREPLY=($(compgen -W '" + names + " --help --version' -- \"$word\")); return\n"
-         "  fi\n"
-         "  case ${COMP_WORDS[1]} in\n" + cases +
-         "  esac\n"
-         "  case $word in\n"
-         "    -*) COMPREPLY=($(compgen -W \"$options --help\" -- \"$word\")) ;;\n"
-         "    *=*) ;;\n"
-         "    *) COMPREPLY=($(compgen -f -- \"$word\")) ;;\n"
-         "  esac\n"
-         "}\n"
-         "complete -o default -o filenames -F _rater_consensus rater-consensus\n";
+         "    COMPREPLY=($(compgen -W '" +
+    names +
+    " --help --version' -- \"$word\")); return\n"
+    "  fi\n"
+    "  case ${COMP_WORDS[1]} in\n" +
+    cases +
+    "  esac\n"
+    "  case $word in\n"
+    "    -*) COMPREPLY=($(compgen -W \"$options --help\" -- \"$word\")) ;;\n"
+    "    *=*) ;;\n"
+    "    *) COMPREPLY=($(compgen -f -- \"$word\")) ;;\n"
+    "  esac\n"
+    "}\n"
+    "complete -o default -o filenames -F _rater_consensus rater-consensus\n";
 }
 
 // ---- programs --------------------------------------------------------------------------------------
 
-const char* const ExitCodesInWords = "0 done; 1 failed while working: cases were left out, the disk is full, out of memory; 2 wrong usage "
-                                     "or bad input; 130 stopped with Ctrl-C (128 and the number of the signal).";
+const char* const ExitCodesInWords =
+  "0 done; 1 failed while working: cases were left out, the disk is full, out of memory; 2 wrong usage "
+  "or bad input; 130 stopped with Ctrl-C (128 and the number of the signal).";
 
 void BeginProgram()
 {
@@ -201,10 +206,8 @@ int RunProgram(const std::function<int()>& work, const std::function<void(const 
         break;
       case RCN_ENOMEM:
       case RCN_ESPACE:
-      case RCN_EINTERNAL:
-        break;
-      default:
-        code = WrongUsageOrInput;
+      case RCN_EINTERNAL: break;
+      default: code = WrongUsageOrInput;
     }
   }
   catch (const std::bad_alloc&)
@@ -283,11 +286,8 @@ std::vector<NamedFile> FilesReadFor(const std::vector<Option>& options, const Ar
       std::string name = option.Name;
       switch (option.Use)
       {
-        case FileUse::ReadList:
-          add(FilesOf(name == "--data" ? cases : ListOf(value), name));
-          continue;
-        case FileUse::Written:
-          continue;
+        case FileUse::ReadList: add(FilesOf(name == "--data" ? cases : ListOf(value), name)); continue;
+        case FileUse::Written: continue;
         case FileUse::ReadRater:
           try
           {
@@ -306,10 +306,10 @@ std::vector<NamedFile> FilesReadFor(const std::vector<Option>& options, const Ar
             value = value.substr(value.find('=') + 1);
           }
           break;
-        default:
-          break;
+        default: break;
       }
-      add(std::filesystem::is_directory(value, ignored) ? FilesIn(value, name, cases) : std::vector<NamedFile>{ { name, value } });
+      add(std::filesystem::is_directory(value, ignored) ? FilesIn(value, name, cases)
+                                                        : std::vector<NamedFile>{ { name, value } });
     }
   }
   return files;
@@ -356,8 +356,7 @@ namespace
 /// Columns a UTF-8 text takes on a terminal, near enough: code points.
 size_t WidthOf(const std::string& text)
 {
-  return static_cast<size_t>(
-    std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
 }
 
 bool LooksNumeric(const std::string& cell)
@@ -499,7 +498,8 @@ bool Terminal::Show(double fraction, const char* stage)
   if (TheListener)
   {
     // A case has several stages, each from 0 to 1; among many cases only the way forward is of interest.
-    const double all = (static_cast<double>(this->CaseIndex_) + std::min(std::max(fraction, 0.0), 1.0)) / static_cast<double>(this->CaseCount_);
+    const double all =
+      (static_cast<double>(this->CaseIndex_) + std::min(std::max(fraction, 0.0), 1.0)) / static_cast<double>(this->CaseCount_);
     this->Furthest_ = this->CaseCount_ > 1 ? std::max(this->Furthest_, all) : all;
     TheListener->Progress(this->Furthest_, this->Case_ + stage);
     return false;
@@ -641,7 +641,8 @@ double SizeOf(const Case& one)
 }
 
 /// One case's record: what work() returned under "result", or why there is nothing under "error".
-JsonHandle RecordOf(const Case& one, size_t number, Terminal& terminal, const std::function<JsonHandle(const Case&, size_t)>& work)
+JsonHandle RecordOf(
+  const Case& one, size_t number, Terminal& terminal, const std::function<JsonHandle(const Case&, size_t)>& work)
 {
   JsonHandle record(json_object());
   terminal.ThrowIfInterrupted();
@@ -652,7 +653,8 @@ JsonHandle RecordOf(const Case& one, size_t number, Terminal& terminal, const st
   }
   catch (const Error& error)
   {
-    if (error.Status() == RCN_ECANCELLED || error.Status() == RCN_ENOMEM || error.Status() == RCN_ESPACE || error.Status() == RCN_EINVALID)
+    if (error.Status() == RCN_ECANCELLED || error.Status() == RCN_ENOMEM || error.Status() == RCN_ESPACE ||
+      error.Status() == RCN_EINVALID)
     {
       throw;
     }
@@ -731,7 +733,8 @@ std::vector<LeftOutCase> ForEachCase(const DataList& list, const Arguments& argu
   }
   if (!leftOut.empty())
   {
-    terminal.Warn(std::to_string(leftOut.size()) + " of " + Counted(static_cast<int64_t>(chosen.size()), "case") + " could not be used.");
+    terminal.Warn(
+      std::to_string(leftOut.size()) + " of " + Counted(static_cast<int64_t>(chosen.size()), "case") + " could not be used.");
   }
   return leftOut;
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// What all commands of rater-consensus share: help, man page and bash completion out of the options'
 /// descriptions, aligned tables, progress, and files for machines.
 #ifndef rcnCommandLine_h

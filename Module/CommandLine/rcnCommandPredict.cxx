@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// rater-consensus predict: what a model says about images.
 #include <algorithm>
 #include <cstdio>
@@ -44,8 +45,8 @@ PredictionOptions PredictionOptionsFrom(const Arguments& arguments)
   }
   options.Tiles.overlap = arguments.GetNumber("--overlap", options.Tiles.overlap);
   options.Tiles.flips = arguments.Has("--flips");
-  options.Tiles.memory = static_cast<size_t>(
-    arguments.GetInteger("--memory", static_cast<long long>(options.Tiles.memory >> 20), 1, 1 << 20)) << 20;
+  options.Tiles.memory =
+    static_cast<size_t>(arguments.GetInteger("--memory", static_cast<long long>(options.Tiles.memory >> 20), 1, 1 << 20)) << 20;
   options.Readout = arguments.Get("--readout");
   options.Recalibrate = !arguments.Has("--no-recalibration");
   options.Threshold = arguments.GetNumber("--threshold", options.Threshold);
@@ -72,8 +73,9 @@ DataList ListFrom(const Arguments& arguments)
     one.Id = StemOf(one.Images.front());
     if (!ids.insert(one.Id).second)
     {
-      throw Error(RCN_EINVALID, one.Images.front() + " would be written under the same name (" + one.Id +
-        ") as another image of the folder; rename one of them.");
+      throw Error(RCN_EINVALID,
+        one.Images.front() + " would be written under the same name (" + one.Id +
+          ") as another image of the folder; rename one of them.");
     }
     list.Cases.push_back(one);
   }
@@ -258,9 +260,9 @@ int RunPredict(const Arguments& arguments)
     const uint8_t* mask = static_cast<const uint8_t*>(prediction.Mask.Data());
     const Extent extent(geometry);
     json_object_set_new(record.get(), "row",
-      JsonStrings({ one.Id,
-        SizeText(geometry), extent.Text(std::count(mask, mask + rcn_geometry_voxels(&geometry), 1)) + extent.Unit,
-        std::to_string(prediction.Tiles) }));
+      JsonStrings(
+        { one.Id, SizeText(geometry), extent.Text(std::count(mask, mask + rcn_geometry_voxels(&geometry), 1)) + extent.Unit,
+          std::to_string(prediction.Tiles) }));
     return record;
   };
   const auto collect = [&](const Case& one, const json_t* record) {
@@ -286,8 +288,8 @@ int RunPredict(const Arguments& arguments)
   if (!arguments.Has("--quiet") && arguments.Get("--json") != "-")
   {
     const size_t count = json_array_size(cases.get());
-    WriteText("-", table.Text() + Counted(static_cast<int64_t>(count), "case") + " written to " +
-        arguments.Get("-o", ".") + "\n");
+    WriteText(
+      "-", table.Text() + Counted(static_cast<int64_t>(count), "case") + " written to " + arguments.Get("-o", ".") + "\n");
   }
   if (arguments.Has("--json"))
   {
@@ -312,26 +314,31 @@ Command PredictCommand()
     "in the image's own geometry. A volume is turned to the axes that the model was trained on, and the maps back. An image "
     "of any size is covered with overlapping tiles; a 2-D network goes through a "
     "volume slice by slice; for a 3-D network a volume is resampled to the spacing of training and back. The model's "
-    "recalibration is applied. The folder gets predictions.json, which says how the maps were made and which they are; evaluate, "
-    "recalibrate and report go by it. What an earlier run wrote for a case is replaced. In a folder or a list, a case that fails does not "
+    "recalibration is applied. The folder gets predictions.json, which says how the maps were made and which they are; "
+    "evaluate, "
+    "recalibrate and report go by it. What an earlier run wrote for a case is replaced. In a folder or a list, a case that "
+    "fails does not "
     "stop the rest.",
-    Join({ { "--model", "FILE", "a model made by train, or a state dict of PyTorch with its metadata (.safetensors)", {}, false, FileUse::Read },
-      { "--image", "FILE", "an image, a DICOM folder or a folder of images; several times: one file per channel", {}, true, FileUse::Read },
-      { "--data", "LIST", "a data list: all its images", {}, false, FileUse::ReadList },
-      { "--split", "SPLIT", "with --data: only these cases", { "training", "validation", "test" } },
-      { "-o", "DIR", "folder for the maps (.)" },
-      { "--readout", "WHICH", "majority, more-than-half, expected or at-least:T (the model's own)" },
-      { "--threshold", "T", "from which probability on a voxel belongs to the mask (0.5)" },
-      { "--uncertainty", "", "also write <case>_uncertainty: the entropy of the levels, in bits" },
-      { "--no-levels", "", "do not write <case>_levels" },
-      { "--flips", "", "average over all flips of the image: 4 times the work, 8 times for a 3-D network" },
-      { "--tile", "VOXELS", "size of a tile, N or X,Y,Z (as large as --memory allows)" },
-      { "--overlap", "SHARE", "of neighbouring tiles (0.25)" },
-      { "--memory", "MB", "about how much a tile may take in the network (256)" },
-      { "--recalibration", "FILE", "apply this correction, made by recalibrate, instead of the model's own", {}, false, FileUse::Read },
-      { "--no-recalibration", "", "leave out the model's correction" },
-      { "--format", "EXT", "file format (.nrrd)", { ".nrrd", ".nii.gz", ".mha", ".tif" } },
-      { "--tolerance", "VOXELS", "how far channels of an image may lie apart (0.01)" } },
+    Join({ { "--model", "FILE", "a model made by train, or a state dict of PyTorch with its metadata (.safetensors)", {}, false,
+             FileUse::Read },
+           { "--image", "FILE", "an image, a DICOM folder or a folder of images; several times: one file per channel", {}, true,
+             FileUse::Read },
+           { "--data", "LIST", "a data list: all its images", {}, false, FileUse::ReadList },
+           { "--split", "SPLIT", "with --data: only these cases", { "training", "validation", "test" } },
+           { "-o", "DIR", "folder for the maps (.)" },
+           { "--readout", "WHICH", "majority, more-than-half, expected or at-least:T (the model's own)" },
+           { "--threshold", "T", "from which probability on a voxel belongs to the mask (0.5)" },
+           { "--uncertainty", "", "also write <case>_uncertainty: the entropy of the levels, in bits" },
+           { "--no-levels", "", "do not write <case>_levels" },
+           { "--flips", "", "average over all flips of the image: 4 times the work, 8 times for a 3-D network" },
+           { "--tile", "VOXELS", "size of a tile, N or X,Y,Z (as large as --memory allows)" },
+           { "--overlap", "SHARE", "of neighbouring tiles (0.25)" },
+           { "--memory", "MB", "about how much a tile may take in the network (256)" },
+           { "--recalibration", "FILE", "apply this correction, made by recalibrate, instead of the model's own", {}, false,
+             FileUse::Read },
+           { "--no-recalibration", "", "leave out the model's correction" },
+           { "--format", "EXT", "file format (.nrrd)", { ".nrrd", ".nii.gz", ".mha", ".tif" } },
+           { "--tolerance", "VOXELS", "how far channels of an image may lie apart (0.01)" } },
       OutputOptions()),
     RunPredict, PredictOutputs };
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// rater-consensus report: one page to read, to print and to send.
 #include <algorithm>
 #include <filesystem>
@@ -73,7 +74,9 @@ std::vector<ReportModel> ModelsFrom(const Arguments& arguments)
     const auto found = named(one.first);
     if (found == models.end())
     {
-      throw Error(RCN_EINVALID, "--recalibration " + argument + " is for a model that is not there; give it as NAME=FILE, with the NAME of a --pred or --model.");
+      throw Error(RCN_EINVALID,
+        "--recalibration " + argument +
+          " is for a model that is not there; give it as NAME=FILE, with the NAME of a --pred or --model.");
     }
     found->Recalibration = one.second;
   }
@@ -123,8 +126,8 @@ int RunReport(const Arguments& arguments)
   const ReportResult result = WriteReport(options);
   if (!arguments.Has("--quiet") && options.Output != "-")
   {
-    WriteText("-", "Written: " + options.Output + " (" + Counted(static_cast<int64_t>(result.Cases), "case") +
-        "). Open it in a browser.\n");
+    WriteText("-",
+      "Written: " + options.Output + " (" + Counted(static_cast<int64_t>(result.Cases), "case") + "). Open it in a browser.\n");
   }
   return result.LeftOut ? 1 : 0;
 }
@@ -136,25 +139,35 @@ Command ReportCommand()
   return { "report", "one page to read, to print and to send: agreement, pictures, calibration",
     { "--rater NAME=FILE --rater NAME=FILE ... [--image FILE] [--pred NAME=FILE ...] -o FILE.html",
       "--data LIST [--split test] [--pred NAME=DIR ...] [--model NAME=FILE ...] -o FILE.html" },
-    "Writes one HTML file that needs nothing else: what raters agree on in plain words, in tables that sort and in pictures of the most "
-    "disputed places with every rater and every model side by side, and reliability diagrams that tell whether models' probabilities "
+    "Writes one HTML file that needs nothing else: what raters agree on in plain words, in tables that sort and in pictures of "
+    "the most "
+    "disputed places with every rater and every model side by side, and reliability diagrams that tell whether models' "
+    "probabilities "
     "mean what they say. It opens in any browser, in light or dark and on a phone, prints, and asks for nothing from anywhere.",
-    Join(Join({ { "-o", "FILE", "the page (.html); - is standard output", {}, false, FileUse::Written },
-                { "--pred", "NAME=PATH", "a model's predictions: one case, the file; with --data, the folder with <case>_levels or <case>_prob. Several times: side by side", {}, true, FileUse::ReadNamed },
-                { "--model", "NAME=FILE", "a model: beside --pred of the same NAME, what it says about itself; alone, it predicts the cases", {}, true, FileUse::ReadNamed },
-                { "--recalibration", "NAME=FILE", "judge the model NAME with this correction too", {}, true, FileUse::ReadNamed },
-                ScaleOption(),
-                { "--readout", "WHICH", "of level maps: majority, more-than-half, expected, or at-least:T (majority and expected, and the one that predict used)" },
-                { "--surfaces", "", "also the Hausdorff (95 %) and mean surface distances of each pair, in mm (a picture: pixels)" },
-                { "--pictures", "N", "show so many cases, the most disputed first (3)" },
-                { "--slices", "N", "show so many slices of each (2)" },
-                { "--title", "TEXT", "heading of the page" },
-                { "--bins", "N", "number of bins (15)" },
-                { "--margin", "VOXELS", "box: how far it reaches beyond the marks (20)" },
-                { "--band", "MM", "band: distance from the contour of the mean vote, pixels for a picture without spacing (5)" },
-                { "--seed", "N", "of the paper's ten draws of 60 % of the cases (0)" } },
-           CaseOptions()),
-      { { "--threads", "N", "how many threads (all cores)" }, { "--quiet", "", "no progress, no remarks; a case that is left out is named all the same" } }),
+    Join(
+      Join(
+        { { "-o", "FILE", "the page (.html); - is standard output", {}, false, FileUse::Written },
+          { "--pred", "NAME=PATH",
+            "a model's predictions: one case, the file; with --data, the folder with <case>_levels or <case>_prob. Several "
+            "times: side by side",
+            {}, true, FileUse::ReadNamed },
+          { "--model", "NAME=FILE",
+            "a model: beside --pred of the same NAME, what it says about itself; alone, it predicts the cases", {}, true,
+            FileUse::ReadNamed },
+          { "--recalibration", "NAME=FILE", "judge the model NAME with this correction too", {}, true, FileUse::ReadNamed },
+          ScaleOption(),
+          { "--readout", "WHICH",
+            "of level maps: majority, more-than-half, expected, or at-least:T (majority and expected, and the one that predict "
+            "used)" },
+          { "--surfaces", "", "also the Hausdorff (95 %) and mean surface distances of each pair, in mm (a picture: pixels)" },
+          { "--pictures", "N", "show so many cases, the most disputed first (3)" },
+          { "--slices", "N", "show so many slices of each (2)" }, { "--title", "TEXT", "heading of the page" },
+          { "--bins", "N", "number of bins (15)" }, { "--margin", "VOXELS", "box: how far it reaches beyond the marks (20)" },
+          { "--band", "MM", "band: distance from the contour of the mean vote, pixels for a picture without spacing (5)" },
+          { "--seed", "N", "of the paper's ten draws of 60 % of the cases (0)" } },
+        CaseOptions()),
+      { { "--threads", "N", "how many threads (all cores)" },
+        { "--quiet", "", "no progress, no remarks; a case that is left out is named all the same" } }),
     RunReport };
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// rater-consensus study: every strategy under one protocol, judged on the same test cases.
 #include <cmath>
 #include <sstream>
@@ -63,7 +64,8 @@ std::string TableText(const StudyResult& result)
     }
     table.Add(cells);
   }
-  return table.Text() + "*: the best; ≈: not told apart from it. Written: " + result.Markdown + ", " + result.Json + ", " + result.Html + "\n";
+  return table.Text() + "*: the best; ≈: not told apart from it. Written: " + result.Markdown + ", " + result.Json + ", " +
+    result.Html + "\n";
 }
 
 std::vector<NamedFile> StudyOutputs(const Arguments& arguments, const DataList& list)
@@ -86,7 +88,8 @@ int RunStudyCommand(const Arguments& arguments)
   CheckTextOutputs(arguments);
   if (!arguments.Has("--data") || !arguments.Has("-o"))
   {
-    throw Error(RCN_EINVALID, arguments.Has("-o") ? "Say what to learn from with --data LIST." : "Say where the study is kept with -o DIR.");
+    throw Error(RCN_EINVALID,
+      arguments.Has("-o") ? "Say what to learn from with --data LIST." : "Say where the study is kept with -o DIR.");
   }
   StudyOptions options;
   options.Data = arguments.Get("--data");
@@ -132,15 +135,16 @@ Command StudyCommand()
   return { "study", "trains and judges every strategy under one protocol",
     { "--data LIST -o DIR [--strategies rps,median,...] [--seeds N] [training options]" },
     "Trains a model with each strategy (same network, course, data and seed), predicts the untouched test cases and writes "
-    "table.md, table.json and report.html with MR-ECE, AUC, Dice and Brier, 95 % intervals over test patients (and seeds), the best "
+    "table.md, table.json and report.html with MR-ECE, AUC, Dice and Brier, 95 % intervals over test patients (and seeds), the "
+    "best "
     "in bold and those that cannot be told apart from it. Stopped at any moment, the same command goes on where it was; "
     "strategies and seeds can be added later, but another protocol needs another folder.",
-    Join(Join({ { "--data", "LIST", "the data list (JSON) with training, validation and test cases", {}, false, FileUse::ReadList },
+    Join(Join({ { "--data", "LIST", "the data list (JSON) with training, validation and test cases", {}, false,
+                  FileUse::ReadList },
                 { "-o", "DIR", "folder of the study: models, predictions, tables" },
                 { "--strategies", "NAMES", "which, separated by commas (the paper's eight)" },
                 { "--alternatives", "", "all strategies: also the ordinal alternatives to rps" },
-                { "--seeds", "N", "train each strategy N times (1)" },
-                { "--bins", "N", "number of bins of MR-ECE (15)" },
+                { "--seeds", "N", "train each strategy N times (1)" }, { "--bins", "N", "number of bins of MR-ECE (15)" },
                 { "--margin", "VOXELS", "how far the box reaches beyond the marks (20)" },
                 { "--band", "MM", "width of the band around the contour, pixels for pictures without spacing (5)" },
                 { "--flips", "", "average predictions over all flips of the image" } },

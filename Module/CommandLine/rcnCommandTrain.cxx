@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// rater-consensus train: from a data list to a model.
 #include <cmath>
 #include <cstdio>
@@ -44,7 +45,8 @@ void ReadSizes(double* out, const Arguments& arguments, const std::string& optio
   {
     char* end = nullptr;
     out[count] = std::strtod(word.c_str(), &end);
-    if (word.empty() || *end || !(out[count] > 0) || !(out[count] <= 1 << 20) || (whole && out[count] != std::floor(out[count])))
+    if (word.empty() || *end || !(out[count] > 0) || !(out[count] <= 1 << 20) ||
+      (whole && out[count] != std::floor(out[count])))
     {
       count = 4;
     }
@@ -52,8 +54,9 @@ void ReadSizes(double* out, const Arguments& arguments, const std::string& optio
   }
   if (count == 0 || count > 3 || !words.eof())
   {
-    throw Error(RCN_EINVALID, option + " is " + (whole ? "a size in voxels such as 128x128 or 96x96x48" : "a spacing in mm such as 1x1x2.5") +
-      ", not '" + text + "'.");
+    throw Error(RCN_EINVALID,
+      option + " is " + (whole ? "a size in voxels such as 128x128 or 96x96x48" : "a spacing in mm such as 1x1x2.5") +
+        ", not '" + text + "'.");
   }
   if (count == 1)
   {
@@ -91,7 +94,8 @@ rcn_normalize NormalizationFrom(const std::string& text)
   }
   else
   {
-    throw Error(RCN_EINVALID, "--normalize is zscore, fixed, percentile, percentile:LOW,HIGH, window or window:CENTER,WIDTH, not '" + text + "'.");
+    throw Error(RCN_EINVALID,
+      "--normalize is zscore, fixed, percentile, percentile:LOW,HIGH, window or window:CENTER,WIDTH, not '" + text + "'.");
   }
   const char* sentence = rule.kind == RCN_NORMALIZE_FIXED ? nullptr : rcn_normalize_check(&rule);
   if (sentence)
@@ -130,18 +134,23 @@ std::string Minutes(double seconds)
 
 std::string EpochLine(const TrainingEpoch& epoch, int epochs)
 {
-  const std::string about = epoch.Epoch ? "Epoch " + std::to_string(epoch.Epoch) + "/" + std::to_string(epochs) + ": loss " + Fixed(epoch.Loss, 4)
-                                        : "Before training";
-  return about + (std::isfinite(epoch.Rps) ? ", validation RPS " + Fixed(epoch.Rps, 5) + ", MR-ECE " + Fixed(100 * epoch.MajorityMrEce, 2) +
-      " % (majority) " + Fixed(100 * epoch.ExpectedMrEce, 2) + " % (expected), AUC " + Fixed(epoch.Auc, 4) + ", Dice " + Fixed(epoch.Dice, 3)
-                                           : "") +
+  const std::string about = epoch.Epoch
+    ? "Epoch " + std::to_string(epoch.Epoch) + "/" + std::to_string(epochs) + ": loss " + Fixed(epoch.Loss, 4)
+    : "Before training";
+  return about +
+    (std::isfinite(epoch.Rps)
+        ? ", validation RPS " + Fixed(epoch.Rps, 5) + ", MR-ECE " + Fixed(100 * epoch.MajorityMrEce, 2) + " % (majority) " +
+          Fixed(100 * epoch.ExpectedMrEce, 2) + " % (expected), AUC " + Fixed(epoch.Auc, 4) + ", Dice " + Fixed(epoch.Dice, 3)
+        : "") +
     "; " + Fixed(epoch.Seconds, 0) + " s, " + Fixed(epoch.Megabytes, 0) + " MB" + (epoch.Best ? "  *" : "");
 }
 
 std::string Summary(const TrainingResult& result)
 {
   std::string text = "Trained on " + Counted(static_cast<int64_t>(result.TrainingCases.size()), "case") +
-    (result.KeptStart ? "; no epoch was better than the model that training started from" : "; best after epoch " + std::to_string(result.Best)) + "\n";
+    (result.KeptStart ? "; no epoch was better than the model that training started from"
+                      : "; best after epoch " + std::to_string(result.Best)) +
+    "\n";
   if (result.After.Cases > 0)
   {
     Table table({ "Validation, box around all marks", "MR-ECE (%)", "95 % interval", "Brier", "AUC", "Dice, mean" });
@@ -154,11 +163,16 @@ std::string Summary(const TrainingResult& result)
     {
       add("before", result.Before);
     }
-    add((result.KeptStart ? "after (unchanged, readout " : result.HasBefore ? "after (readout " : "model (readout ") + result.Readout + ")", result.After);
+    add((result.KeptStart      ? "after (unchanged, readout "
+            : result.HasBefore ? "after (readout "
+                               : "model (readout ") +
+        result.Readout + ")",
+      result.After);
     text += table.Text() + WorstBinInWords(result.After) + "\n";
   }
-  return text + (result.KeptStart ? "Unchanged: " : "Written: ") + result.Model + (result.KeptStart ? " (the model that training started from); written: " : " (the model), ") +
-    result.Log + " (each epoch)\n";
+  return text + (result.KeptStart ? "Unchanged: " : "Written: ") + result.Model +
+    (result.KeptStart ? " (the model that training started from); written: " : " (the model), ") + result.Log +
+    " (each epoch)\n";
 }
 
 int RunTrain(const Arguments& arguments)
@@ -194,12 +208,14 @@ int RunTrain(const Arguments& arguments)
   Processes::All().Meet();
   if (result.Interrupted)
   {
-    throw Error(RCN_ECANCELLED, "Stopped after step " + std::to_string(result.Steps) + "; the same command with --resume goes on from " +
-      result.Checkpoint + ".");
+    throw Error(RCN_ECANCELLED,
+      "Stopped after step " + std::to_string(result.Steps) + "; the same command with --resume goes on from " +
+        result.Checkpoint + ".");
   }
   if (isFirst && !figure.empty() && result.After.Cases > 0)
   {
-    ReliabilityDiagram(result.After, "Validation cases after training", result.HasBefore ? &result.Before : nullptr).Save(figure);
+    ReliabilityDiagram(result.After, "Validation cases after training", result.HasBefore ? &result.Before : nullptr)
+      .Save(figure);
   }
   if (isFirst && !arguments.Has("--quiet") && arguments.Get("--json") != "-")
   {
@@ -262,7 +278,9 @@ TrainingOptions TrainingOptionsFrom(const Arguments& arguments)
   options.Batch = static_cast<int>(arguments.GetInteger("--batch", 0, 1, 65536));
   options.Samples = static_cast<int>(arguments.GetInteger("--samples", 0, 1, 1 << 20));
   const std::string schedule = arguments.Get("--schedule", "one-cycle");
-  options.Schedule = schedule == "cosine" ? RCN_SCHEDULE_COSINE : schedule == "constant" ? RCN_SCHEDULE_CONSTANT : RCN_SCHEDULE_ONE_CYCLE;
+  options.Schedule = schedule == "cosine" ? RCN_SCHEDULE_COSINE
+    : schedule == "constant"              ? RCN_SCHEDULE_CONSTANT
+                                          : RCN_SCHEDULE_ONE_CYCLE;
   options.Rate = arguments.GetNumber("--rate", options.Rate);
   options.Warmup = arguments.GetNumber("--warmup", schedule == "one-cycle" ? options.Warmup : 0.05);
   options.WeightDecay = arguments.GetNumber("--weight-decay", 0);
@@ -297,14 +315,18 @@ std::vector<Option> TrainingOptionTable()
     { "--depth", "N", "unet: how often the resolution is halved (4)" },
     { "--norm", "KIND", "unet: norm (batch)", { "batch", "instance" } },
     { "--dropout", "P", "fpn: share of feature maps left out (0.2)" },
-    { "--init", "FILE", "start from a ResNet's weights (fpn), or go on from a model: validation is shown before and after, and the model stays "
-        "as it is where no epoch is better, also with -o naming the same file", {}, false, FileUse::Read },
+    { "--init", "FILE",
+      "start from a ResNet's weights (fpn), or go on from a model: validation is shown before and after, and the model stays "
+      "as it is where no epoch is better, also with -o naming the same file",
+      {}, false, FileUse::Read },
     { "--other-raters", "", "with --init: the model may have learned from raters of other names" },
     { "--freeze", "PART", "leave this part of the network as it is", { "encoder" } },
-    { "--rehearse", "LIST", "mix in as many old cases of this list, so that nothing is forgotten", {}, false, FileUse::ReadList },
+    { "--rehearse", "LIST", "mix in as many old cases of this list, so that nothing is forgotten", {}, false,
+      FileUse::ReadList },
     { "--alpha", "A", "rps: weight of the ranked probability score (0.8)" },
     { "--bce-weight", "W", "rps: weight of the majority's cross-entropy (1)" },
-    { "--expected-weight", "W", "K + 1 levels: weight of the cross-entropy of the expected share with the share of raters (0)" },
+    { "--expected-weight", "W",
+      "K + 1 levels: weight of the cross-entropy of the expected share with the share of raters (0)" },
     { "--unimodal-weight", "W", "K + 1 levels: weight of the penalty on more than one peak (0)" },
     { "--tie", "RULE", "what exactly half of the raters means (foreground)", { "foreground", "background" } },
     { "--sigma", "VOXELS", "soft-gaussian, svls: width of the Gaussian (1)" },
@@ -314,23 +336,32 @@ std::vector<Option> TrainingOptionTable()
     { "--weight-decay", "W", "AdamW instead of Adam (0)" },
     { "--clip", "NORM", "largest norm of a gradient (none)" },
     { "--patience", "N", "stop after N epochs without a better validation RPS (never)" },
-    { "--batch", "N", "samples in a step, with mpirun of each process (about 262144 voxels, 2 to 16 samples, of all processes together)" },
-    { "--batch-norm", "SCOPE", "with mpirun: batch norms over all processes' samples, or over each one's own (global)", { "global", "local" } },
-    { "--patch", "SIZE", "voxels of a sample, 128x128 or 96x96x48 (whole images up to 256x256, otherwise patches of 256x256 or 96x96x64)" },
+    { "--batch", "N",
+      "samples in a step, with mpirun of each process (about 262144 voxels, 2 to 16 samples, of all processes together)" },
+    { "--batch-norm", "SCOPE", "with mpirun: batch norms over all processes' samples, or over each one's own (global)",
+      { "global", "local" } },
+    { "--patch", "SIZE",
+      "voxels of a sample, 128x128 or 96x96x48 (whole images up to 256x256, otherwise patches of 256x256 or 96x96x64)" },
     { "--samples", "N", "samples of each case in an epoch (as many as cover it, at most 16)" },
     { "--foreground", "SHARE", "share of patches around a voxel that somebody marked (0.5)" },
     { "--augment", "SET", "how samples are varied (mild)", { "none", "flips", "mild", "strong" } },
-    { "--normalize", "RULE", "intensities: zscore, fixed (mean and deviation of the training images), percentile[:LOW,HIGH], "
-        "window[:CENTER,WIDTH] (zscore, or that of --init)" },
+    { "--normalize", "RULE",
+      "intensities: zscore, fixed (mean and deviation of the training images), percentile[:LOW,HIGH], "
+      "window[:CENTER,WIDTH] (zscore, or that of --init)" },
     { "--spacing", "MM", "unet3d: volumes are resampled to it, 1x1x2.5 (the median of the training cases)" },
-    { "--readout", "WHICH", "stored in the model (auto: the better calibrated one in validation)", { "auto", "majority", "expected" } },
+    { "--readout", "WHICH", "stored in the model (auto: the better calibrated one in validation)",
+      { "auto", "majority", "expected" } },
     { "--folds", "N", "make N folds of the training and validation cases, by patient" },
     { "--fold", "K", "which of them validates (0)" },
-    { "--split", "SHARE", "make the split anew: this share validates, by patient (0.15 where the list has no validation cases)" },
+    { "--split", "SHARE",
+      "make the split anew: this share validates, by patient (0.15 where the list has no validation cases)" },
     { "--skip-bad", "", "go on without cases that cannot be read" },
-    { "--cache-gb", "GB", "keep at most so much of the cases in memory, with mpirun in each process, and read again beyond it; one case is always kept (everything)" },
+    { "--cache-gb", "GB",
+      "keep at most so much of the cases in memory, with mpirun in each process, and read again beyond it; one case is always "
+      "kept (everything)" },
     { "--seed", "N", "another N, another training (0)" },
-    { "--checkpoint-seconds", "S", "how old a checkpoint may get before the end of an epoch renews it; within an epoch ten times as old (30)" },
+    { "--checkpoint-seconds", "S",
+      "how old a checkpoint may get before the end of an epoch renews it; within an epoch ten times as old (30)" },
     { "--resample", "", "resample masks of another geometry (nearest neighbour) instead of refusing them" },
     { "--unanswered", "VALUE", "label value of voxels that a rater did not look at" },
   };
@@ -339,18 +370,23 @@ std::vector<Option> TrainingOptionTable()
 Command TrainCommand()
 {
   return { "train", "learns from a data list",
-    { "--data LIST -o MODEL.safetensors [--strategy rps] [--arch unet] [--epochs 40]", "--data LIST -o MODEL.safetensors ... --resume",
+    { "--data LIST -o MODEL.safetensors [--strategy rps] [--arch unet] [--epochs 40]",
+      "--data LIST -o MODEL.safetensors ... --resume",
       "--data NEW -o MODEL.safetensors --init OLD.safetensors [--minutes 2] [--rehearse OLD-LIST]" },
     "Trains a network on what the raters said: rps learns how many of them mark a voxel (the level), the others learn one "
-    "map fused from their masks, or are alternatives to rps. The best model by validation RPS is kept, with a log of all epochs "
+    "map fused from their masks, or are alternatives to rps. The best model by validation RPS is kept, with a log of all "
+    "epochs "
     "and a checkpoint; Ctrl-C finishes the step and saves, and --resume goes on to the same result as if nothing had happened.",
-    Join(Join({ { "--data", "LIST", "the data list (JSON): training, validation and test cases with their raters", {}, false, FileUse::ReadList },
-                { "-o", "MODEL", "the model's file, MODEL.safetensors; beside it MODEL.log.csv and MODEL.checkpoint.safetensors" },
-                { "--strategy", "NAME", "what is learned (rps, or that of --init)", StrategyNames() },
-                { "--resume", "", "go on from the checkpoint" },
-                { "--overwrite", "", "replace the model, checkpoint and log that are there already" },
-                { "--figure", "FILE", "reliability diagram of the validation cases (.svg, .png); with --init before and after", {}, false, FileUse::Written } },
-           TrainingOptionTable()),
+    Join(
+      Join({ { "--data", "LIST", "the data list (JSON): training, validation and test cases with their raters", {}, false,
+               FileUse::ReadList },
+             { "-o", "MODEL", "the model's file, MODEL.safetensors; beside it MODEL.log.csv and MODEL.checkpoint.safetensors" },
+             { "--strategy", "NAME", "what is learned (rps, or that of --init)", StrategyNames() },
+             { "--resume", "", "go on from the checkpoint" },
+             { "--overwrite", "", "replace the model, checkpoint and log that are there already" },
+             { "--figure", "FILE", "reliability diagram of the validation cases (.svg, .png); with --init before and after", {},
+               false, FileUse::Written } },
+        TrainingOptionTable()),
       OutputOptions()),
     RunTrain, TrainOutputs };
 }

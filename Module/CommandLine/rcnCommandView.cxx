@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// rater-consensus view: starts the viewer, a program of its own beside this one, so that a machine without a screen does not
 /// need what windows need.
 #include <cerrno>
@@ -45,7 +46,8 @@ int RunView(const Arguments& arguments)
 #ifdef __linux__
   if (!std::getenv("DISPLAY") && !std::getenv("WAYLAND_DISPLAY") && !std::getenv("QT_QPA_PLATFORM"))
   {
-    throw Error(RCN_EUNSUPPORTED, "There is no screen: neither DISPLAY nor WAYLAND_DISPLAY is set. For a picture without one, start it with xvfb-run.");
+    throw Error(RCN_EUNSUPPORTED,
+      "There is no screen: neither DISPLAY nor WAYLAND_DISPLAY is set. For a picture without one, start it with xvfb-run.");
   }
 #endif
   std::vector<std::string> words = WordsOf(arguments);
@@ -68,7 +70,8 @@ Command ViewCommand()
 {
   return { "view", "look at cases, raters and models in a window",
     { "[FILE ...]", "--data LIST [--model MODEL]", "--image FILE --rater NAME=FILE ..." },
-    "Opens the viewer: raters' outlines and their consensus on linked slices, agreement, disputed regions, models' predictions, "
+    "Opens the viewer: raters' outlines and their consensus on linked slices, agreement, disputed regions, models' "
+    "predictions, "
     "their calibration, training and export. Files can be dropped on the window; ? lists keys.",
     ViewOptions(), RunView };
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The commands, one file each.
 #ifndef rcnCommands_h
 #define rcnCommands_h
@@ -28,8 +29,7 @@ TrainingOptions TrainingOptionsFrom(const Arguments& arguments);
 #endif
 
 /// The tables of `agree`, as text.
-std::string AgreementText(const AgreementReport& report, const Workspace& workspace, const std::string& title,
-  size_t regions);
+std::string AgreementText(const AgreementReport& report, const Workspace& workspace, const std::string& title, size_t regions);
 
 } // namespace rcn
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// rater-consensus: the command line.
 #include <cstdio>
 #include <cstdlib>
@@ -15,14 +16,16 @@ namespace
 
 std::string Overview(const std::vector<rcn::Command>& commands)
 {
-  std::string text = "rater-consensus " RCN_VERSION ": agreement, consensus and calibration of several raters' segmentations\n\n";
+  std::string text =
+    "rater-consensus " RCN_VERSION ": agreement, consensus and calibration of several raters' segmentations\n\n";
   for (const rcn::Command& command : commands)
   {
     std::string name = command.Name;
     name.resize(12, ' ');
     text += "  " + name + command.Summary + "\n";
   }
-  return text + "\n" + rcn::Wrap(std::string("Exit codes: ") + rcn::ExitCodesInWords, 0, 0) + "\nrater-consensus COMMAND --help tells more. For research, not for clinical use.\n";
+  return text + "\n" + rcn::Wrap(std::string("Exit codes: ") + rcn::ExitCodesInWords, 0, 0) +
+    "\nrater-consensus COMMAND --help tells more. For research, not for clinical use.\n";
 }
 
 /// Threads of the OpenMP runtime that wait keep a core busy; training slows down as soon as another program wants that core.
@@ -93,7 +96,8 @@ int Run(const std::vector<std::string>& words, const std::vector<rcn::Command>& 
     const rcn::Arguments arguments = rcn::ParseArguments(rest, "rater-consensus " + command.Name, command.Options);
     rcn::Processes::Start();
     // What cannot be shared out is the first process's alone; the others wait for it to end.
-    static const std::set<std::string> trains = { "study", "train" }, lists = { "agree", "evaluate", "fuse", "predict", "recalibrate" };
+    static const std::set<std::string> trains = { "study", "train" },
+                                       lists = { "agree", "evaluate", "fuse", "predict", "recalibrate" };
     const bool shared = trains.count(command.Name) || (lists.count(command.Name) && arguments.Has("--data"));
     const bool isFirst = rcn::Processes::All().IsFirst();
     const std::string sentence = isFirst ? rcn::CheckFiles(command, arguments) : "";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The module as the application sees it: title, help, dependencies, logic and panel.
 #ifndef qSlicerRaterConsensusModule_h
 #define qSlicerRaterConsensusModule_h

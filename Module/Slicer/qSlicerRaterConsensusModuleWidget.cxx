@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "qSlicerRaterConsensusModuleWidget.h"
 
 #include <functional>
@@ -481,8 +482,8 @@ void qSlicerRaterConsensusModuleWidgetPrivate::showRaters()
 
 void qSlicerRaterConsensusModuleWidgetPrivate::exportAgreement()
 {
-  const QString path = qRcnStyle::askForFile(this->q_ptr, qSlicerRaterConsensusModuleWidget::tr("Save agreement as"), "agreement.csv",
-    qSlicerRaterConsensusModuleWidget::tr("Tables (*.csv)"));
+  const QString path = qRcnStyle::askForFile(this->q_ptr, qSlicerRaterConsensusModuleWidget::tr("Save agreement as"),
+    "agreement.csv", qSlicerRaterConsensusModuleWidget::tr("Tables (*.csv)"));
   if (path.isEmpty())
   {
     return;
@@ -562,7 +563,7 @@ void qSlicerRaterConsensusModuleWidgetPrivate::finishTraining(bool keep)
     if (keep)
     {
       this->Notice->showRemark(qSlicerRaterConsensusModuleWidget::tr("The new model is kept, and in use from now on: %1")
-                                 .arg(QString::fromStdString(node->GetModelFile())));
+          .arg(QString::fromStdString(node->GetModelFile())));
     }
     else
     {
@@ -601,8 +602,7 @@ void qSlicerRaterConsensusModuleWidgetPrivate::showResults()
 // ------------------------------------------------------------------------------------------------------
 
 qSlicerRaterConsensusModuleWidget::qSlicerRaterConsensusModuleWidget(QWidget* parent)
-    : Superclass(parent),
-      d_ptr(new qSlicerRaterConsensusModuleWidgetPrivate(*this))
+  : Superclass(parent), d_ptr(new qSlicerRaterConsensusModuleWidgetPrivate(*this))
 {
 }
 
@@ -772,7 +772,7 @@ void qSlicerRaterConsensusModuleWidget::updateFromNode()
   d->TieCheckBox->setVisible(method == "median");
   d->CasesComboBox->setEnabled(node && node->GetDataListFile().empty());
   d->TrainButton->setText((node && node->GetModelFile().empty() ? tr("Train for %1 minutes") : tr("Retrain for %1 minutes"))
-                            .arg(d->MinutesSpinBox->value()));
+      .arg(d->MinutesSpinBox->value()));
   for (QPushButton* const button : { d->RemoveButton, d->RemoveAllButton })
   {
     button->setEnabled(node && node->GetNumberOfRaters() > 0);

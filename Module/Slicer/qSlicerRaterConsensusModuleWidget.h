@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The panel: raters, agreement, consensus, model, calibration, in the order of a person's work.
 ///
 /// What it shows comes from the parameter node and goes there; what it does is one action of the

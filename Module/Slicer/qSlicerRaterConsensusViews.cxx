@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "qSlicerRaterConsensusViews.h"
 
 #include <algorithm>
@@ -195,8 +196,7 @@ void qSlicerRaterConsensusViews::showBin(Node* node, double lower, double upper)
   vtkMRMLNode* const probability = node ? node->GetNodeReference(Node::GetProbabilityRole()) : nullptr;
   vtkMRMLNode* const map = probability || !node ? probability : node->GetNodeReference(Node::GetHeatmapRole());
   auto* const volume = vtkMRMLScalarVolumeNode::SafeDownCast(map);
-  auto* const display =
-    vtkMRMLScalarVolumeDisplayNode::SafeDownCast(volume ? volume->GetScalarVolumeDisplayNode() : nullptr);
+  auto* const display = vtkMRMLScalarVolumeDisplayNode::SafeDownCast(volume ? volume->GetScalarVolumeDisplayNode() : nullptr);
   if (display)
   {
     display->SetThreshold(lower < 0 ? 0.001 : lower, lower < 0 || upper >= 1 ? 1 : std::nextafter(upper, 0.0));

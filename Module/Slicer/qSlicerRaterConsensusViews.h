@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// What the panel shows in the application's views. A layout changes only when a person asks for
 /// it, and what was there before comes back.
 #ifndef qSlicerRaterConsensusViews_h

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// RaterConsensusEvaluate: `rater-consensus evaluate` for Slicer's scene, or for a data list.
 #include "rcnCommands.h"
 #include "rcnSlicerProgram.h"
@@ -20,7 +21,8 @@ std::string BinTable(const json_t* json, char separator)
     std::string row;
     for (const char* column : columns)
     {
-      row += (row.empty() ? std::string() : std::string(1, separator)) + rcn::TextOf(json_object_get(json_array_get(bins, b), column));
+      row += (row.empty() ? std::string() : std::string(1, separator)) +
+        rcn::TextOf(json_object_get(json_array_get(bins, b), column));
     }
     text += "\n" + row;
   }
@@ -69,29 +71,36 @@ int main(int argc, char** argv)
   program.Name = "RaterConsensusEvaluate";
   program.Title = "Rater Consensus Evaluate";
   program.What = rcn::EvaluateCommand();
-  program.Description = "Does 70 % mean 70 %? Judges predicted probabilities against all raters: MR-ECE (how far the probability is from the "
-    "share of raters who mark the voxel), its relatives, Brier score, likelihood, AUC and Dice, with 95 % intervals where there are "
+  program.Description =
+    "Does 70 % mean 70 %? Judges predicted probabilities against all raters: MR-ECE (how far the probability is from the "
+    "share of raters who mark the voxel), its relatives, Brier score, likelihood, AUC and Dice, with 95 % intervals where "
+    "there are "
     "five cases or more, and the bins of a reliability diagram.";
   program.Groups = { { "Prediction", "What to judge.", false,
-    { { "image", "prob", "Probability", "--prob", "", "type=\"any\"", "the predicted probability, or K+1 level probabilities per voxel", "", {}, false, true },
-      { "image", "image", "Image", "--image", "", "type=\"any\"", "the image that was outlined, if masks are to be checked against its geometry" },
-      { "string", "readout", "Readout of levels", "--readout", "", "", "majority, more-than-half, expected or at-least:T; empty: the one that predict used, or expected" } } } };
+    { { "image", "prob", "Probability", "--prob", "", "type=\"any\"",
+        "the predicted probability, or K+1 level probabilities per voxel", "", {}, false, true },
+      { "image", "image", "Image", "--image", "", "type=\"any\"",
+        "the image that was outlined, if masks are to be checked against its geometry" },
+      { "string", "readout", "Readout of levels", "--readout", "", "",
+        "majority, more-than-half, expected or at-least:T; empty: the one that predict used, or expected" } } } };
   for (const rcn::SlicerGroup& group : rcn::SlicerRaterGroups())
   {
     program.Groups.push_back(group);
   }
   program.Groups.push_back({ "Where and how", "Which voxels count, and what they are counted into.", false,
     { { "string-enumeration", "region", "Region", "--region", "box", "", "", "", {}, false, true },
-      { "image", "region_mask", "Region as a mask", "--region-mask", "", "type=\"label\"", "voxels that count, instead of a region", "", {}, false, true },
+      { "image", "region_mask", "Region as a mask", "--region-mask", "", "type=\"label\"",
+        "voxels that count, instead of a region", "", {}, false, true },
       { "integer", "bins", "Bins", "--bins", "15", "", "", "", { 1, 100, 1 } },
-      { "table", "reliability", "Reliability table", "", "", "", "the bins of the reliability diagram: model says, raters say, how many votes", "", {}, true },
+      { "table", "reliability", "Reliability table", "", "", "",
+        "the bins of the reliability diagram: model says, raters say, how many votes", "", {}, true },
       { "file", "plot", "Reliability diagram", "--plot", "", "fileExtensions=\".svg,.png\"", "", "", {}, true } } });
-  program.Groups.push_back(rcn::SlicerListGroup(
-    { { "directory", "pred", "Predictions", "--pred", "", "", "folder with <case>_levels or <case>_prob for each case", "", {}, false, true },
+  program.Groups.push_back(
+    rcn::SlicerListGroup({ { "directory", "pred", "Predictions", "--pred", "", "",
+                             "folder with <case>_levels or <case>_prob for each case", "", {}, false, true },
       { "directory", "versus", "Compare with", "--versus", "", "", "another folder of predictions", "", {}, false, true } }));
   program.Groups.push_back(rcn::SlicerDetailGroup(
-    { { "integer", "margin", "Box margin (voxels)", "--margin", "20" },
-      { "double", "band", "Band (mm)", "--band", "5" },
+    { { "integer", "margin", "Box margin (voxels)", "--margin", "20" }, { "double", "band", "Band (mm)", "--band", "5" },
       { "string-enumeration", "binning", "Bins of", "--binning", "width", "", "equal width, or about equally many votes" },
       { "string", "reference", "Reference", "--reference", "majority" },
       { "double", "threshold", "Threshold", "--threshold", "0.5", "", "", "", { 0, 1, 0.01 } },
@@ -116,7 +125,8 @@ int main(int argc, char** argv)
     { "double", "dice_pooled", "Dice, pooled over voxels", "the same over all voxels together", "dice_pooled" },
     { "integer", "cases", "Cases", "how many were judged", "cases" },
     { "integer", "voxels", "Voxels", "how many counted", "voxels" },
-    { "double", "mr_ece_difference", "MR-ECE, difference", "this minus the predictions compared with", "difference.mr_ece.value" },
+    { "double", "mr_ece_difference", "MR-ECE, difference", "this minus the predictions compared with",
+      "difference.mr_ece.value" },
     { "double", "mr_ece_difference_p", "p of the difference", "over patients or cases", "difference.mr_ece.p" },
   };
   program.LeftOut = { "--quiet" };

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// RaterConsensusPredict: `rater-consensus predict` for Slicer's scene, or for a data list.
 #include <filesystem>
 #include <memory>
@@ -17,7 +18,8 @@ const struct
 {
   const char* Map;
   const char* Parameter;
-} Outputs[] = { { "prob", "--probability" }, { "mask", "--mask" }, { "levels", "--levels" }, { "uncertainty", "--uncertainty" } };
+} Outputs[] = { { "prob", "--probability" }, { "mask", "--mask" }, { "levels", "--levels" },
+  { "uncertainty", "--uncertainty" } };
 
 void Move(const std::string& from, const std::string& to)
 {
@@ -43,8 +45,9 @@ void Plan(rcn::SlicerPlan& plan, const rcn::Arguments& given)
 {
   if (rcn::IsList(given, { "image", "image2", "image3", "image4" }, "Choose an image"))
   {
-    plan.Words.insert(plan.Words.end(), { "-o", rcn::Required(given, "output_folder", "Choose a folder for the maps."), "--format",
-      given.Get("--format", ".nrrd") });
+    plan.Words.insert(plan.Words.end(),
+      { "-o", rcn::Required(given, "output_folder", "Choose a folder for the maps."), "--format",
+        given.Get("--format", ".nrrd") });
     if (given.Has("--list_uncertainty"))
     {
       plan.Words.push_back("--uncertainty");
@@ -72,7 +75,8 @@ void Plan(rcn::SlicerPlan& plan, const rcn::Arguments& given)
     }
     if (!wanted.empty() && FormatOf(path) != FormatOf(wanted.front().second))
     {
-      throw rcn::Error(RCN_EINVALID, path + " and " + wanted.front().second + " are files of different formats; choose one format.");
+      throw rcn::Error(
+        RCN_EINVALID, path + " and " + wanted.front().second + " are files of different formats; choose one format.");
     }
     wanted.emplace_back(output.Map, path);
   }
@@ -95,7 +99,8 @@ void Plan(rcn::SlicerPlan& plan, const rcn::Arguments& given)
   plan.Finish = [folder, wanted](const json_t* json) {
     for (const auto& one : wanted)
     {
-      const std::string path = rcn::TextOf(json_object_get(json_array_get(json_object_get(json, "cases"), 0), one.first.c_str()));
+      const std::string path =
+        rcn::TextOf(json_object_get(json_array_get(json_object_get(json, "cases"), 0), one.first.c_str()));
       if (path.empty())
       {
         throw rcn::Error(RCN_EDATA, "This model gives no " + one.first + "; leave that volume out.");
@@ -110,7 +115,8 @@ void Plan(rcn::SlicerPlan& plan, const rcn::Arguments& given)
 int main(int argc, char** argv)
 {
   const auto output = [](const char* name, const char* label, const char* option, const char* type, const char* help) {
-    return rcn::SlicerParameter{ "image", name, label, option, "", std::string("type=\"") + type + "\" reference=\"image\"", help, "", {}, true, true };
+    return rcn::SlicerParameter{ "image", name, label, option, "", std::string("type=\"") + type + "\" reference=\"image\"",
+      help, "", {}, true, true };
   };
   const auto image = [](const char* name, const char* label, const char* help) {
     return rcn::SlicerParameter{ "image", name, label, "--image", "", "type=\"any\"", help, "", {}, false, true };
@@ -119,28 +125,36 @@ int main(int argc, char** argv)
   program.Name = "RaterConsensusPredict";
   program.Title = "Rater Consensus Predict";
   program.What = rcn::PredictCommand();
-  program.Description = "What a model, trained on several raters, says about an image: how probable it is that raters mark a voxel, the "
+  program.Description =
+    "What a model, trained on several raters, says about an image: how probable it is that raters mark a voxel, the "
     "probabilities of every level of consensus, and a mask, in the image's own geometry. The model's recalibration is applied.";
   program.Groups = {
     { "Input", "The model and the image.", false,
-      { { "file", "model", "Model", "--model", "", "fileExtensions=\".safetensors\"", "a model made by training (.safetensors)" },
+      { { "file", "model", "Model", "--model", "", "fileExtensions=\".safetensors\"",
+          "a model made by training (.safetensors)" },
         image("image", "Image", "the image, or its first channel") } },
     { "More channels", "For models that want several images of the same place.", true,
-      { image("image2", "Second channel", "another image of the same place"), image("image3", "Third channel", "another image of the same place"),
+      { image("image2", "Second channel", "another image of the same place"),
+        image("image3", "Third channel", "another image of the same place"),
         image("image4", "Fourth channel", "another image of the same place") } },
     { "Output", "Choose what you want.", false,
       { output("probability", "Probability", "-o", "scalar", "the probability that the readout asks for"),
         output("mask", "Mask", "", "label", "where that probability reaches the threshold"),
-        output("levels", "Levels", "--no-levels", "vector", "the probabilities that 0, 1, ... K raters mark the voxel, as components"),
+        output("levels", "Levels", "--no-levels", "vector",
+          "the probabilities that 0, 1, ... K raters mark the voxel, as components"),
         output("uncertainty", "Uncertainty", "--uncertainty", "scalar", "the entropy of the levels, in bits"),
-        { "string", "readout", "Readout", "--readout", "", "", "majority, more-than-half, expected or at-least:T; empty: the model's own" },
+        { "string", "readout", "Readout", "--readout", "", "",
+          "majority, more-than-half, expected or at-least:T; empty: the model's own" },
         { "double", "threshold", "Threshold", "--threshold", "0.5", "", "", "", { 0, 1, 0.01 } } } },
-    rcn::SlicerListGroup({ { "directory", "output_folder", "Folder for maps", "-o", "", "", "where the cases' maps go", "", {}, true, true },
-      { "boolean", "list_uncertainty", "Uncertainty, too", "--uncertainty", "", "", "", "", {}, false, true },
-      { "boolean", "no_levels", "Without levels", "--no-levels", "", "", "", "", {}, false, true },
-      { "string-enumeration", "format", "File format", "--format", ".nrrd", "", "of the maps in the folder", "", {}, false, true } }),
+    rcn::SlicerListGroup(
+      { { "directory", "output_folder", "Folder for maps", "-o", "", "", "where the cases' maps go", "", {}, true, true },
+        { "boolean", "list_uncertainty", "Uncertainty, too", "--uncertainty", "", "", "", "", {}, false, true },
+        { "boolean", "no_levels", "Without levels", "--no-levels", "", "", "", "", {}, false, true },
+        { "string-enumeration", "format", "File format", "--format", ".nrrd", "", "of the maps in the folder", "", {}, false,
+          true } }),
     rcn::SlicerDetailGroup({ { "boolean", "flips", "Average over flips", "--flips" },
-                             { "string", "tile", "Tile (voxels)", "--tile", "", "", "size of a tile, N or X,Y,Z; empty: as large as the memory below allows" },
+                             { "string", "tile", "Tile (voxels)", "--tile", "", "",
+                               "size of a tile, N or X,Y,Z; empty: as large as the memory below allows" },
                              { "double", "overlap", "Overlap of tiles", "--overlap", "0.25", "", "", "", { 0, 0.9, 0.05 } },
                              { "integer", "memory", "Memory (MB)", "--memory", "256" },
                              { "file", "recalibration", "Correction", "--recalibration", "", "fileExtensions=\".json\"" },

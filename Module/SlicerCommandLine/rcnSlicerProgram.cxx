@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "rcnSlicerProgram.h"
 
 #include <algorithm>
@@ -43,7 +44,8 @@ std::string Number(double value)
 
 const Option& FindOption(const Command& command, const std::string& name)
 {
-  const auto found = std::find_if(command.Options.begin(), command.Options.end(), [&](const Option& o) { return o.Name == name; });
+  const auto found =
+    std::find_if(command.Options.begin(), command.Options.end(), [&](const Option& o) { return o.Name == name; });
   if (found == command.Options.end())
   {
     throw Error(RCN_EINTERNAL, "rater-consensus " + command.Name + " has no option " + name + " for Slicer's panel.");
@@ -65,7 +67,8 @@ Option PanelOption(const SlicerParameter& parameter, const Command& command)
     if (!parameter.IsPlanned &&
       ((parameter.Tag == "boolean") != own.Argument.empty() || (parameter.Tag == "string-enumeration") != !own.Choices.empty()))
     {
-      throw Error(RCN_EINTERNAL, "Slicer's panel has " + parameter.Name + " as " + parameter.Tag + ", which " + own.Name + " is not.");
+      throw Error(
+        RCN_EINTERNAL, "Slicer's panel has " + parameter.Name + " as " + parameter.Tag + ", which " + own.Name + " is not.");
     }
   }
   if (!parameter.Help.empty())
@@ -85,7 +88,8 @@ std::string ParameterXml(const SlicerParameter& parameter, const Command& comman
   std::string xml = "<" + parameter.Tag + (parameter.Attributes.empty() ? "" : " " + parameter.Attributes) + ">\n" +
     Element("name", parameter.Name) + Element("longflag", parameter.Name) + Element("label", parameter.Label) +
     Element("description", Sentence(option.Help));
-  const bool isFile = parameter.Tag == "image" || parameter.Tag == "table" || parameter.Tag == "file" || parameter.Tag == "directory";
+  const bool isFile =
+    parameter.Tag == "image" || parameter.Tag == "table" || parameter.Tag == "file" || parameter.Tag == "directory";
   if (isFile)
   {
     xml += Element("channel", parameter.IsOutput ? "output" : "input");
@@ -113,7 +117,8 @@ const json_t* Find(const json_t* json, const std::string& key)
   {
     const std::string::size_type end = std::min(key.find('.', at), key.size());
     const std::string part = key.substr(at, end - at);
-    json = json_is_array(json) ? json_array_get(json, std::strtoul(part.c_str(), nullptr, 10)) : json_object_get(json, part.c_str());
+    json =
+      json_is_array(json) ? json_array_get(json, std::strtoul(part.c_str(), nullptr, 10)) : json_object_get(json, part.c_str());
     at = end + 1;
   }
   return json;
@@ -139,7 +144,8 @@ public:
     if (now - this->Last_ > std::chrono::milliseconds(100))
     {
       this->Last_ = now;
-      this->Say("<filter-comment>" + XmlEscape(stage) + "</filter-comment>\n<filter-progress>" + Number(fraction) + "</filter-progress>\n");
+      this->Say("<filter-comment>" + XmlEscape(stage) + "</filter-comment>\n<filter-progress>" + Number(fraction) +
+        "</filter-progress>\n");
     }
   }
 
@@ -198,11 +204,13 @@ std::string SlicerProgram::Xml() const
       throw Error(RCN_EINTERNAL, "Slicer's panel for " + this->What.Name + " knows nothing of " + option.Name + ".");
     }
   }
-  xml += "<parameters>\n" + Element("label", "Results") + Element("description", "What came out; empty where it is not defined.");
+  xml +=
+    "<parameters>\n" + Element("label", "Results") + Element("description", "What came out; empty where it is not defined.");
   for (const SlicerResult& result : this->Results)
   {
     xml += "<" + result.Tag + ">\n" + Element("name", result.Name) + Element("label", result.Label) +
-      Element("description", Sentence(result.Help)) + Element("channel", "output") + Element("default", "") + "</" + result.Tag + ">\n";
+      Element("description", Sentence(result.Help)) + Element("channel", "output") + Element("default", "") + "</" +
+      result.Tag + ">\n";
   }
   return xml + "</parameters>\n</executable>\n";
 }
@@ -232,7 +240,8 @@ int SlicerProgram::Start(const Arguments& given) const
     for (const SlicerParameter& parameter : group.Parameters)
     {
       const std::string name = "--" + parameter.Name;
-      if (parameter.Option.empty() || parameter.IsPlanned || !given.Has(name) || (!parameter.Unset.empty() && given.Get(name) == parameter.Unset))
+      if (parameter.Option.empty() || parameter.IsPlanned || !given.Has(name) ||
+        (!parameter.Unset.empty() && given.Get(name) == parameter.Unset))
       {
         continue;
       }
@@ -325,7 +334,8 @@ std::string SlicerProgram::InPanelWords(std::string sentence, const Arguments& g
     while (at != std::string::npos)
     {
       const char next = at + what.size() < sentence.size() ? sentence[at + what.size()] : ' ';
-      const bool isWhole = !std::isalnum(static_cast<unsigned char>(next)) && next != '-'; // "--region" is in "--region-mask", too
+      const bool isWhole =
+        !std::isalnum(static_cast<unsigned char>(next)) && next != '-'; // "--region" is in "--region-mask", too
       if (isWhole)
       {
         sentence.replace(at, what.size(), label);
@@ -366,8 +376,12 @@ int SlicerProgram::Run(const std::vector<std::string>& words) const
     }
     if (word == "--help" || word == "-h")
     {
-      const Command self = { this->Name, this->Title, {}, this->Description + " For research, not for clinical use. Slicer starts "
-        "this program; people at a terminal use rater-consensus " + this->What.Name + ".", this->PanelOptions(), nullptr };
+      const Command self = { this->Name, this->Title, {},
+        this->Description +
+          " For research, not for clinical use. Slicer starts "
+          "this program; people at a terminal use rater-consensus " +
+          this->What.Name + ".",
+        this->PanelOptions(), nullptr };
       WriteText("-", HelpText(self));
       return Done;
     }
@@ -406,7 +420,8 @@ std::string TextOf(const json_t* value)
   }
   if (json_is_object(value))
   {
-    for (void* at = json_object_iter(const_cast<json_t*>(value)); at; at = json_object_iter_next(const_cast<json_t*>(value), at))
+    for (void* at = json_object_iter(const_cast<json_t*>(value)); at;
+      at = json_object_iter_next(const_cast<json_t*>(value), at))
     {
       add(json_object_iter_value(at));
     }
@@ -442,14 +457,17 @@ std::string Required(const Arguments& given, const std::string& name, const std:
 
 std::vector<SlicerGroup> SlicerRaterGroups()
 {
-  SlicerGroup first = { "Raters", "Who outlined the structure: a label map for each, or a segmentation whose segments are the raters.", false, {} };
-  SlicerGroup more = { "More raters", "For more than these, use a segmentation with a segment for each, or a data list.", true, {} };
+  SlicerGroup first = { "Raters",
+    "Who outlined the structure: a label map for each, or a segmentation whose segments are the raters.", false, {} };
+  SlicerGroup more = { "More raters", "For more than these, use a segmentation with a segment for each, or a data list.", true,
+    {} };
   for (int r = 1; r <= SlicerRaterPlaces; ++r)
   {
     const std::string number = std::to_string(r);
-    (2 * r <= SlicerRaterPlaces ? first : more).Parameters.push_back({ "image", "rater" + number, "Rater " + number, "--rater", "",
-      "type=\"label\"", "one rater's label map, where any value but 0 is marked, or a segmentation; several segments are several raters",
-      "", {}, false, true });
+    (2 * r <= SlicerRaterPlaces ? first : more)
+      .Parameters.push_back({ "image", "rater" + number, "Rater " + number, "--rater", "", "type=\"label\"",
+        "one rater's label map, where any value but 0 is marked, or a segmentation; several segments are several raters", "",
+        {}, false, true });
   }
   first.Parameters.push_back({ "string", "rater_names", "Names", "", "", "",
     "names of the raters above in this order, with commas between; a segmentation of several raters brings its own" });
@@ -495,8 +513,9 @@ void AddRaters(std::vector<std::string>& words, const Arguments& given)
   }
   if (names.size() > count)
   {
-    throw Error(RCN_EINVALID, "There are " + Counted(static_cast<int64_t>(names.size()), "name") + " for " +
-      Counted(static_cast<int64_t>(count), "rater") + ".");
+    throw Error(RCN_EINVALID,
+      "There are " + Counted(static_cast<int64_t>(names.size()), "name") + " for " +
+        Counted(static_cast<int64_t>(count), "rater") + ".");
   }
 }
 
@@ -511,10 +530,12 @@ SlicerGroup SlicerListGroup(const std::vector<SlicerParameter>& more)
 
 bool IsList(const Arguments& given, const std::vector<std::string>& volumes, const std::string& advice)
 {
-  const bool isScene = std::any_of(volumes.begin(), volumes.end(), [&](const std::string& name) { return given.Has("--" + name); });
+  const bool isScene =
+    std::any_of(volumes.begin(), volumes.end(), [&](const std::string& name) { return given.Has("--" + name); });
   if (isScene == given.Has("--data"))
   {
-    throw Error(RCN_EINVALID, isScene ? "Choose either volumes of the scene or a data list, not both." : advice + ", or a data list.");
+    throw Error(
+      RCN_EINVALID, isScene ? "Choose either volumes of the scene or a data list, not both." : advice + ", or a data list.");
   }
   return !isScene;
 }
@@ -529,7 +550,8 @@ SlicerGroup SlicerDetailGroup(const std::vector<SlicerParameter>& first, bool ma
   }
   group.Parameters.push_back({ "double", "tolerance", "Tolerance (voxels)", "--tolerance", "0.01" });
   group.Parameters.push_back({ "integer", "threads", "Threads", "--threads", "0", "", "how many threads; 0: all cores" });
-  group.Parameters.push_back({ "file", "json", "Results (JSON)", "--json", "", "fileExtensions=\".json\"", "file for all results, for other programs", "", {}, true });
+  group.Parameters.push_back({ "file", "json", "Results (JSON)", "--json", "", "fileExtensions=\".json\"",
+    "file for all results, for other programs", "", {}, true });
   return group;
 }
 

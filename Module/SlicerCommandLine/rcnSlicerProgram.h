@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A command of rater-consensus as a program that Slicer starts by itself (a "command-line module").
 ///
 /// Slicer asks such a program once, with --xml, what it wants, builds a panel from the answer, and then starts it with the
@@ -22,14 +23,15 @@ namespace rcn
 /// One thing a person can set in the panel.
 struct SlicerParameter
 {
-  std::string Tag;        ///< Slicer's kind: "image", "file", "directory", "boolean", "integer", "double", "string", "string-enumeration", "table"
-  std::string Name;       ///< letters, digits and _ only: it is the flag, too
-  std::string Label;      ///< on screen
-  std::string Option;     ///< the command's option that it stands for, if any
-  std::string Default = {};    ///< Slicer always gives numbers and choices, so they need one
-  std::string Attributes = {}; ///< of the XML element
-  std::string Help = {};       ///< empty: the option's
-  std::string Unset = {};      ///< this value means that the option is not given
+  std::string
+    Tag; ///< Slicer's kind: "image", "file", "directory", "boolean", "integer", "double", "string", "string-enumeration", "table"
+  std::string Name;               ///< letters, digits and _ only: it is the flag, too
+  std::string Label;              ///< on screen
+  std::string Option;             ///< the command's option that it stands for, if any
+  std::string Default = {};       ///< Slicer always gives numbers and choices, so they need one
+  std::string Attributes = {};    ///< of the XML element
+  std::string Help = {};          ///< empty: the option's
+  std::string Unset = {};         ///< this value means that the option is not given
   std::vector<double> Range = {}; ///< minimum, maximum, step
   bool IsOutput = false;
   bool IsPlanned = false; ///< the program's Plan gives the option, not the table

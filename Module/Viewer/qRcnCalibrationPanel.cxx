@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "qRcnCalibrationPanel.h"
 
 #include <QComboBox>
@@ -12,8 +13,14 @@
 #include "qRcnStyle.h"
 
 qRcnCalibrationPanel::qRcnCalibrationPanel(QWidget* parent)
-  : QWidget(parent), Model(new QComboBox), Split(new QComboBox), Evaluate(new QPushButton(tr("Evaluate"))), About(new QLabel),
-    Diagram(new qRcnReliabilityDiagram), Method(new QComboBox), Recalibrate(new QPushButton(tr("Recalibrate")))
+  : QWidget(parent),
+    Model(new QComboBox),
+    Split(new QComboBox),
+    Evaluate(new QPushButton(tr("Evaluate"))),
+    About(new QLabel),
+    Diagram(new qRcnReliabilityDiagram),
+    Method(new QComboBox),
+    Recalibrate(new QPushButton(tr("Recalibrate")))
 {
   this->Model->setObjectName("model");
   this->Model->setToolTip(tr("The model in use: for predictions, evaluation and recalibration"));
@@ -30,7 +37,8 @@ qRcnCalibrationPanel::qRcnCalibrationPanel(QWidget* parent)
   this->Method->addItem(tr("Platt"), RCN_RECALIB_PLATT);
   this->Method->addItem(tr("beta"), RCN_RECALIB_BETA);
   this->Method->addItem(tr("isotonic"), RCN_RECALIB_ISOTONIC);
-  this->Method->setToolTip(tr("How the correction may bend the probabilities: temperature by one number, Platt by two, beta by three, isotonic by a curve"));
+  this->Method->setToolTip(tr("How the correction may bend the probabilities: temperature by one number, Platt by two, beta by "
+                              "three, isotonic by a curve"));
   this->About->setObjectName("about");
   this->About->setWordWrap(true);
   this->About->setTextFormat(Qt::PlainText);
@@ -141,7 +149,9 @@ void qRcnCalibrationPanel::clear()
 void qRcnCalibrationPanel::update()
 {
   const bool ready = !this->Busy && this->Model->count() > 0;
-  const QString missing = this->Model->count() == 0 ? tr("\nTrain a model or open one first.") : this->Busy ? tr("\nWait until the work under way is done.") : QString();
+  const QString missing = this->Model->count() == 0 ? tr("\nTrain a model or open one first.")
+    : this->Busy                                    ? tr("\nWait until the work under way is done.")
+                                                    : QString();
   this->Evaluate->setToolTip(tr("Predicts where there is no prediction yet, then compares with all raters.") + missing);
   this->Recalibrate->setToolTip(tr("Fits a correction on the validation cases. It goes into a copy of the model.") + missing);
   this->Evaluate->setEnabled(ready);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Does 70 % mean 70 %? Which model is judged on which cases, its reliability diagram, and a correction.
 #ifndef qRcnCalibrationPanel_h
 #define qRcnCalibrationPanel_h

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "qRcnConsensusPanel.h"
 
 #include <QCheckBox>
@@ -69,9 +70,15 @@ uint32_t CodeOf(const rcn_votes* votes, int64_t voxel)
 } // namespace
 
 qRcnConsensusPanel::qRcnConsensusPanel(qRcnScene* scene, QWidget* parent)
-  : QWidget(parent), Scene(scene), Raters(new QListWidget), HeatMap(new QCheckBox(tr("Consensus colors"))),
-    Contours(new QCheckBox(tr("Outlines"))), Layers(new QComboBox), Legend(new qRcnConsensusLegend),
-    Controls(new qRcnOverlayControls), Probe(new qRcnVoxelProbe(this))
+  : QWidget(parent),
+    Scene(scene),
+    Raters(new QListWidget),
+    HeatMap(new QCheckBox(tr("Consensus colors"))),
+    Contours(new QCheckBox(tr("Outlines"))),
+    Layers(new QComboBox),
+    Legend(new qRcnConsensusLegend),
+    Controls(new qRcnOverlayControls),
+    Probe(new qRcnVoxelProbe(this))
 {
   this->Raters->setObjectName("raters");
   this->Raters->setAccessibleName(tr("Raters' outlines"));
@@ -170,7 +177,8 @@ void qRcnConsensusPanel::fillRaters()
   for (int r = 0; r < names.size(); ++r)
   {
     const bool present = this->Scene->isRaterPresent(r);
-    auto* item = new QListWidgetItem(Dot(this->Scene->raterColor(r)), present ? names[r] : tr("%1 (did not answer)").arg(names[r]));
+    auto* item =
+      new QListWidgetItem(Dot(this->Scene->raterColor(r)), present ? names[r] : tr("%1 (did not answer)").arg(names[r]));
     item->setFlags(present ? Qt::ItemIsUserCheckable | Qt::ItemIsEnabled | Qt::ItemIsSelectable : Qt::NoItemFlags);
     item->setCheckState(this->Scene->isRaterVisible(r) ? Qt::Checked : Qt::Unchecked);
     this->Raters->addItem(item);

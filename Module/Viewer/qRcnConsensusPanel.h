@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// What lies over the image: the raters' outlines by name, the levels of consensus, the map of a model or a fusion; and
 /// what is known about the voxel under the mouse. Shows and changes the scene, nothing else.
 #ifndef qRcnConsensusPanel_h

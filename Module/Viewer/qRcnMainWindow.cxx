@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "qRcnMainWindow.h"
 
 #include <QAction>
@@ -79,7 +80,8 @@ public:
   QSize minimumSizeHint() const override
   {
     const int bar = this->style()->pixelMetric(QStyle::PM_ScrollBarExtent);
-    return QSize(this->widget() ? this->widget()->minimumSizeHint().width() + bar : bar, QScrollArea::minimumSizeHint().height());
+    return QSize(
+      this->widget() ? this->widget()->minimumSizeHint().width() + bar : bar, QScrollArea::minimumSizeHint().height());
   }
 
 protected:
@@ -122,7 +124,8 @@ qRcnMainWindow::qRcnMainWindow(const Places& places, QWidget* parent)
   {
     this->Where.Unsaved = QStandardPaths::writableLocation(QStandardPaths::AppLocalDataLocation) + "/unsaved";
   }
-  this->Settings.reset(this->Where.Settings.isEmpty() ? new QSettings : new QSettings(this->Where.Settings, QSettings::IniFormat));
+  this->Settings.reset(
+    this->Where.Settings.isEmpty() ? new QSettings : new QSettings(this->Where.Settings, QSettings::IniFormat));
   this->Session.Folder = this->newUnsavedFolder().toStdString();
   this->TrainingDefaults.Epochs = 1000000; // the time decides
   this->setAcceptDrops(true);
@@ -220,8 +223,8 @@ void qRcnMainWindow::makePanels()
   this->resizeDocks({ left, right }, { 280, 400 }, Qt::Horizontal);
 }
 
-QAction* qRcnMainWindow::addAction(const QString& name, const QString& text, const QString& hint, const QKeySequence& keys,
-  const std::function<void()>& run)
+QAction* qRcnMainWindow::addAction(
+  const QString& name, const QString& text, const QString& hint, const QKeySequence& keys, const std::function<void()>& run)
 {
   auto* action = new QAction(text, this);
   action->setObjectName(name);
@@ -248,25 +251,31 @@ QMenu* qRcnMainWindow::addMenu(const QString& name, const QString& text, const Q
 
 void qRcnMainWindow::makeActions()
 {
-  QAction* open = this->addAction("open", tr("Open"), tr("Open a data list, images, masks, a workspace or a model"), QKeySequence::Open, [this] {
-    const QStringList paths = QFileDialog::getOpenFileNames(this, tr("Open"), this->Settings->value("folder").toString(),
-      tr("All that can be opened (*.json *.nrrd *.nhdr *.nii *.nii.gz *.mha *.mhd *.png *.tif *.tiff *.jpg *.dcm *.safetensors);;All files (*)"));
-    if (!paths.isEmpty())
-    {
-      this->Settings->setValue("folder", QFileInfo(paths.first()).absolutePath());
-      this->openFiles(paths);
-    }
-  });
-  QAction* openFolder = this->addAction("openFolder", tr("Open folder…"), tr("Open a DICOM folder or a folder of images"), QKeySequence("Ctrl+Shift+O"), [this] {
-    const QString path = QFileDialog::getExistingDirectory(this, tr("Open folder"), this->Settings->value("folder").toString());
-    if (!path.isEmpty())
-    {
-      this->openFiles({ path });
-    }
-  });
-  QAction* reopen = this->addAction("reopen", tr("Reopen unsaved work"), tr("Open the newest workspace that was never saved"), {}, [this] { this->reopenUnsaved(); });
-  QAction* compare = this->addAction("compareRaters", tr("Compare raters"), tr("Measure how far the raters agree, with surface distances, in all cases"),
-    QKeySequence("Ctrl+R"), [this] { this->compareRaters(); });
+  QAction* open = this->addAction(
+    "open", tr("Open"), tr("Open a data list, images, masks, a workspace or a model"), QKeySequence::Open, [this] {
+      const QStringList paths = QFileDialog::getOpenFileNames(this, tr("Open"), this->Settings->value("folder").toString(),
+        tr("All that can be opened (*.json *.nrrd *.nhdr *.nii *.nii.gz *.mha *.mhd *.png *.tif *.tiff *.jpg *.dcm "
+           "*.safetensors);;All files (*)"));
+      if (!paths.isEmpty())
+      {
+        this->Settings->setValue("folder", QFileInfo(paths.first()).absolutePath());
+        this->openFiles(paths);
+      }
+    });
+  QAction* openFolder = this->addAction(
+    "openFolder", tr("Open folder…"), tr("Open a DICOM folder or a folder of images"), QKeySequence("Ctrl+Shift+O"), [this] {
+      const QString path =
+        QFileDialog::getExistingDirectory(this, tr("Open folder"), this->Settings->value("folder").toString());
+      if (!path.isEmpty())
+      {
+        this->openFiles({ path });
+      }
+    });
+  QAction* reopen = this->addAction("reopen", tr("Reopen unsaved work"), tr("Open the newest workspace that was never saved"),
+    {}, [this] { this->reopenUnsaved(); });
+  QAction* compare = this->addAction("compareRaters", tr("Compare raters"),
+    tr("Measure how far the raters agree, with surface distances, in all cases"), QKeySequence("Ctrl+R"),
+    [this] { this->compareRaters(); });
   QMenu* consensus = this->addMenu("consensus", tr("Consensus"), tr("Fuse the raters' masks into one map"));
   const std::vector<std::pair<const char*, QString>> methods = {
     { "soft", tr("Share of raters") },
@@ -281,17 +290,24 @@ void qRcnMainWindow::makeActions()
   for (const auto& method : methods)
   {
     const QString name = method.first;
-    QAction* fuse = this->addAction("fuse-" + name, method.second, tr("Show this fusion over the image"), {}, [this, name] { this->fuse(name); });
+    QAction* fuse = this->addAction(
+      "fuse-" + name, method.second, tr("Show this fusion over the image"), {}, [this, name] { this->fuse(name); });
     consensus->addAction(fuse);
   }
-  QAction* train = this->addAction("train", tr("Train"), tr("Train a model on the cases that are open, or go on from one"), QKeySequence("Ctrl+T"), [this] { this->setPanelName("training"); });
+  QAction* train = this->addAction("train", tr("Train"), tr("Train a model on the cases that are open, or go on from one"),
+    QKeySequence("Ctrl+T"), [this] { this->setPanelName("training"); });
   QMenu* predict = this->addMenu("predict", tr("Predict"), tr("What the model says"));
-  predict->addAction(this->addAction("predictCase", tr("This case"), tr("Predict the case that is open"), QKeySequence("Ctrl+P"), [this] { this->predict(false); }));
-  predict->addAction(this->addAction("predictAll", tr("All cases"), tr("Predict every case that has an image"), QKeySequence("Ctrl+Shift+P"), [this] { this->predict(true); }));
-  QAction* evaluate = this->addAction("evaluate", tr("Evaluate"), tr("Judge the model against all raters"), QKeySequence("Ctrl+E"), [this] { this->evaluate(); });
-  QAction* recalibrate = this->addAction("recalibrate", tr("Recalibrate"), tr("Fit a correction on the validation cases"), {}, [this] { this->recalibrate(); });
+  predict->addAction(this->addAction("predictCase", tr("This case"), tr("Predict the case that is open"),
+    QKeySequence("Ctrl+P"), [this] { this->predict(false); }));
+  predict->addAction(this->addAction("predictAll", tr("All cases"), tr("Predict every case that has an image"),
+    QKeySequence("Ctrl+Shift+P"), [this] { this->predict(true); }));
+  QAction* evaluate = this->addAction(
+    "evaluate", tr("Evaluate"), tr("Judge the model against all raters"), QKeySequence("Ctrl+E"), [this] { this->evaluate(); });
+  QAction* recalibrate = this->addAction(
+    "recalibrate", tr("Recalibrate"), tr("Fit a correction on the validation cases"), {}, [this] { this->recalibrate(); });
   QMenu* share = this->addMenu("export", tr("Export"), tr("Pictures, tables, maps, a report"));
-  const auto exporter = [this, share](const QString& name, const QString& text, const QString& file, const QString& filter, void (qRcnMainWindow::*slot)(const QString&)) {
+  const auto exporter = [this, share](const QString& name, const QString& text, const QString& file, const QString& filter,
+                          void (qRcnMainWindow::*slot)(const QString&)) {
     share->addAction(this->addAction(name, text, text, {}, [=] {
       const QString path = this->askForFile(text, file, filter);
       if (!path.isEmpty())
@@ -300,29 +316,39 @@ void qRcnMainWindow::makeActions()
       }
     }));
   };
-  exporter("exportPicture", tr("Picture of the views…"), "views.png", tr("PNG (*.png);;JPEG (*.jpg *.jpeg)"), &qRcnMainWindow::exportPicture);
-  exporter("exportAgreement", tr("Agreement as a table…"), "agreement.csv", tr("CSV (*.csv)"), &qRcnMainWindow::exportAgreement);
-  exporter("exportReliability", tr("Reliability diagram…"), "reliability.svg", tr("SVG (*.svg);;PNG (*.png);;CSV (*.csv)"), &qRcnMainWindow::exportReliability);
-  exporter("exportOverlay", tr("Overlay as an image…"), "overlay.nrrd", tr("NRRD (*.nrrd *.nhdr);;NIfTI (*.nii.gz *.nii);;MetaImage (*.mha *.mhd)"), &qRcnMainWindow::exportOverlay);
+  exporter("exportPicture", tr("Picture of the views…"), "views.png", tr("PNG (*.png);;JPEG (*.jpg *.jpeg)"),
+    &qRcnMainWindow::exportPicture);
+  exporter(
+    "exportAgreement", tr("Agreement as a table…"), "agreement.csv", tr("CSV (*.csv)"), &qRcnMainWindow::exportAgreement);
+  exporter("exportReliability", tr("Reliability diagram…"), "reliability.svg", tr("SVG (*.svg);;PNG (*.png);;CSV (*.csv)"),
+    &qRcnMainWindow::exportReliability);
+  exporter("exportOverlay", tr("Overlay as an image…"), "overlay.nrrd",
+    tr("NRRD (*.nrrd *.nhdr);;NIfTI (*.nii.gz *.nii);;MetaImage (*.mha *.mhd)"), &qRcnMainWindow::exportOverlay);
   exporter("exportModel", tr("Model…"), "model.safetensors", tr("Model (*.safetensors)"), &qRcnMainWindow::exportModel);
   exporter("exportReport", tr("Report…"), "report.html", tr("Web page (*.html *.htm)"), &qRcnMainWindow::exportReport);
-  QAction* save = this->addAction("save", tr("Save workspace"), tr("Save everything, to open it again as it is"), QKeySequence::Save, [this] {
-    const QString path = this->Session.Path.empty() ? this->askForFile(tr("Save workspace"), "workspace.rcn.json", tr("Workspace (*.rcn.json)")) : Text(this->Session.Path);
-    if (!path.isEmpty())
-    {
-      this->saveWorkspace(path);
-    }
-  });
-  QAction* saveAs = this->addAction("saveAs", tr("Save workspace as…"), tr("Save everything in another place"), QKeySequence("Ctrl+Shift+S"), [this] {
-    const QString path = this->askForFile(tr("Save workspace"), "workspace.rcn.json", tr("Workspace (*.rcn.json)"));
-    if (!path.isEmpty())
-    {
-      this->saveWorkspace(path);
-    }
-  });
+  QAction* save =
+    this->addAction("save", tr("Save workspace"), tr("Save everything, to open it again as it is"), QKeySequence::Save, [this] {
+      const QString path = this->Session.Path.empty()
+        ? this->askForFile(tr("Save workspace"), "workspace.rcn.json", tr("Workspace (*.rcn.json)"))
+        : Text(this->Session.Path);
+      if (!path.isEmpty())
+      {
+        this->saveWorkspace(path);
+      }
+    });
+  QAction* saveAs = this->addAction(
+    "saveAs", tr("Save workspace as…"), tr("Save everything in another place"), QKeySequence("Ctrl+Shift+S"), [this] {
+      const QString path = this->askForFile(tr("Save workspace"), "workspace.rcn.json", tr("Workspace (*.rcn.json)"));
+      if (!path.isEmpty())
+      {
+        this->saveWorkspace(path);
+      }
+    });
   QAction* quit = this->addAction("quit", tr("Quit"), tr("Close the window"), QKeySequence::Quit, [this] { this->close(); });
-  QAction* slices = this->addAction("slices", tr("Slices"), tr("Three linked slices"), QKeySequence("Ctrl+1"), [this] { this->setLayoutName("slices"); });
-  QAction* side = this->addAction("compare", tr("Side by side"), tr("Each rater, their consensus and every model on one slice"), QKeySequence("Ctrl+2"), [this] { this->setLayoutName("compare"); });
+  QAction* slices = this->addAction(
+    "slices", tr("Slices"), tr("Three linked slices"), QKeySequence("Ctrl+1"), [this] { this->setLayoutName("slices"); });
+  QAction* side = this->addAction("compare", tr("Side by side"), tr("Each rater, their consensus and every model on one slice"),
+    QKeySequence("Ctrl+2"), [this] { this->setLayoutName("compare"); });
   auto* layouts = new QActionGroup(this);
   for (QAction* layout : { slices, side })
   {
@@ -330,11 +356,16 @@ void qRcnMainWindow::makeActions()
     layouts->addAction(layout);
   }
   slices->setChecked(true);
-  QAction* next = this->addAction("nextRegion", tr("Next disputed region"), tr("Go to the next place where raters disagree"), QKeySequence("N"), [this] { this->Disputes->next(); });
-  QAction* previous = this->addAction("previousRegion", tr("Previous disputed region"), tr("Go back to the place before"), QKeySequence("Shift+N"), [this] { this->Disputes->previous(); });
-  QAction* nextCase = this->addAction("nextCase", tr("Next case"), tr("Open the next case"), QKeySequence("Ctrl+Down"), [this] { this->nextCase(); });
-  QAction* previousCase = this->addAction("previousCase", tr("Previous case"), tr("Open the case before"), QKeySequence("Ctrl+Up"), [this] { this->previousCase(); });
-  QAction* help = this->addAction("help", tr("Short-cuts"), tr("What keys and mouse do"), QKeySequence("?"), [this] { this->setShortcutsVisible(!this->Shortcuts->isVisible()); });
+  QAction* next = this->addAction("nextRegion", tr("Next disputed region"), tr("Go to the next place where raters disagree"),
+    QKeySequence("N"), [this] { this->Disputes->next(); });
+  QAction* previous = this->addAction("previousRegion", tr("Previous disputed region"), tr("Go back to the place before"),
+    QKeySequence("Shift+N"), [this] { this->Disputes->previous(); });
+  QAction* nextCase = this->addAction(
+    "nextCase", tr("Next case"), tr("Open the next case"), QKeySequence("Ctrl+Down"), [this] { this->nextCase(); });
+  QAction* previousCase = this->addAction(
+    "previousCase", tr("Previous case"), tr("Open the case before"), QKeySequence("Ctrl+Up"), [this] { this->previousCase(); });
+  QAction* help = this->addAction("help", tr("Short-cuts"), tr("What keys and mouse do"), QKeySequence("?"),
+    [this] { this->setShortcutsVisible(!this->Shortcuts->isVisible()); });
 
   QMenu* file = this->menuBar()->addMenu(tr("&File"));
   file->addActions({ open, openFolder, reopen });
@@ -400,7 +431,8 @@ void qRcnMainWindow::makeActions()
   this->LookBar->addAction(help);
 
   qRcnShortcuts::List keys;
-  for (const char* name : { "open", "save", "compareRaters", "train", "predictCase", "predictAll", "evaluate", "slices", "compare", "nextRegion", "previousRegion", "nextCase", "previousCase", "help" })
+  for (const char* name : { "open", "save", "compareRaters", "train", "predictCase", "predictAll", "evaluate", "slices",
+         "compare", "nextRegion", "previousRegion", "nextCase", "previousCase", "help" })
   {
     const QAction* action = this->Actions[name];
     keys.emplace_back(action->shortcut().toString(QKeySequence::NativeText), action->statusTip());
@@ -569,7 +601,9 @@ void qRcnMainWindow::updateActions()
   const QString none;
   const QString wait = busy ? tr("Wait until it is done: %1.").arg(this->Work->what()) : none;
   const QString noCase = open ? wait : tr("Open a case first.");
-  const QString noRaters = raters ? wait : open ? tr("This case has no raters' masks; open them first.") : tr("Open a case with raters' masks first.");
+  const QString noRaters = raters ? wait
+    : open                        ? tr("This case has no raters' masks; open them first.")
+                                  : tr("Open a case with raters' masks first.");
   const QString noModel = model ? wait : tr("Train a model or open one first.");
   enable("open", wait);
   enable("openFolder", wait);
@@ -593,7 +627,8 @@ void qRcnMainWindow::updateActions()
   enable("exportPicture", open ? none : noCase);
   enable("exportAgreement", raters ? none : noRaters);
   enable("exportReliability", this->LastJudged ? none : tr("Evaluate a model first."));
-  enable("exportOverlay", this->Scene->shownPrediction() >= 0 ? wait : tr("Choose an overlay first: a fusion or a model's prediction."));
+  enable("exportOverlay",
+    this->Scene->shownPrediction() >= 0 ? wait : tr("Choose an overlay first: a fusion or a model's prediction."));
   enable("exportModel", noModel);
   enable("exportReport", noRaters);
   enable("save", noCase);
@@ -673,7 +708,8 @@ void qRcnMainWindow::openFiles(const QStringList& paths)
 void qRcnMainWindow::openSession(const rcn::Session& session)
 {
   this->begin(tr("Opening"), [=](qRcnJob::Monitor& monitor) -> qRcnJob::Done {
-    const rcn::OpenCasePointer open = session.Current.empty() ? nullptr : rcn::LoadCase(session, session.Current, ProgressOf(monitor));
+    const rcn::OpenCasePointer open =
+      session.Current.empty() ? nullptr : rcn::LoadCase(session, session.Current, ProgressOf(monitor));
     return [=] { this->adopt(session, open, {}); };
   });
 }
@@ -684,7 +720,8 @@ void qRcnMainWindow::adopt(const rcn::Session& next, const rcn::OpenCasePointer&
   const std::string before = this->Session.Current;
   if (another && this->TrainingWork->isRunning())
   {
-    throw rcn::Error(RCN_EINVALID, tr("A model is being trained on what is open; wait for it, or cancel it first.").toStdString());
+    throw rcn::Error(
+      RCN_EINVALID, tr("A model is being trained on what is open; wait for it, or cancel it first.").toStdString());
   }
   rcn::Session adopted = next;
   const bool restored = another && !next.Path.empty();
@@ -1009,7 +1046,9 @@ void qRcnMainWindow::train()
   options.Init = from ? from->Path : options.Init;
   const std::string base = from ? from->Name + "-retrained" : options.Strategy;
   std::string name = base;
-  for (int number = 2; this->Session.FindModel(name) || !rcn::TrainingFileInTheWay(this->Session.File("models", name + ".safetensors")).empty(); ++number)
+  for (int number = 2;
+    this->Session.FindModel(name) || !rcn::TrainingFileInTheWay(this->Session.File("models", name + ".safetensors")).empty();
+    ++number)
   {
     name = base + "-" + std::to_string(number);
   }
@@ -1059,7 +1098,8 @@ void qRcnMainWindow::train()
     }
     catch (const rcn::Error& error)
     {
-      const QString sentence = error.Status() == RCN_ECANCELLED ? tr("Training was cancelled before there was a model.") : QString::fromUtf8(error.what());
+      const QString sentence = error.Status() == RCN_ECANCELLED ? tr("Training was cancelled before there was a model.")
+                                                                : QString::fromUtf8(error.what());
       return [=] { monitorWidget->fail(sentence); };
     }
   });
@@ -1118,13 +1158,16 @@ void qRcnMainWindow::predict(bool all)
   this->begin(tr("Predicting"), [=](qRcnJob::Monitor& monitor) -> qRcnJob::Done {
     std::vector<std::string> remarks;
     std::shared_ptr<rcn::CaseLayer> layer;
-    rcn::PredictCases(session, session.Model, ids, ProgressOf(monitor), [&](const rcn::SessionPrediction& prediction) {
-      monitor.post([=] { this->keepPrediction(prediction); });
-      if (open && prediction.Case == open->Id)
-      {
-        layer = std::make_shared<rcn::CaseLayer>(rcn::LoadLayer(prediction));
-      }
-    }, &remarks);
+    rcn::PredictCases(
+      session, session.Model, ids, ProgressOf(monitor),
+      [&](const rcn::SessionPrediction& prediction) {
+        monitor.post([=] { this->keepPrediction(prediction); });
+        if (open && prediction.Case == open->Id)
+        {
+          layer = std::make_shared<rcn::CaseLayer>(rcn::LoadLayer(prediction));
+        }
+      },
+      &remarks);
     return [=] {
       if (layer && this->Open == open)
       {
@@ -1167,14 +1210,15 @@ void qRcnMainWindow::judge(const rcn::SessionJudgement& judgement, bool predictF
     if (!missing.empty())
     {
       rcn::Session* known = &session;
-      rcn::PredictCases(rcn::Session(session), judgement.Model, missing, ProgressOf(monitor), [&](const rcn::SessionPrediction& prediction) {
-        known->SetPrediction(prediction);
-        monitor.post([=] { this->keepPrediction(prediction); });
-        if (open && prediction.Case == open->Id)
-        {
-          layer = std::make_shared<rcn::CaseLayer>(rcn::LoadLayer(prediction));
-        }
-      });
+      rcn::PredictCases(
+        rcn::Session(session), judgement.Model, missing, ProgressOf(monitor), [&](const rcn::SessionPrediction& prediction) {
+          known->SetPrediction(prediction);
+          monitor.post([=] { this->keepPrediction(prediction); });
+          if (open && prediction.Case == open->Id)
+          {
+            layer = std::make_shared<rcn::CaseLayer>(rcn::LoadLayer(prediction));
+          }
+        });
     }
     const auto judged = std::make_shared<const rcn::Judged>(rcn::Judge(session, judgement, ProgressOf(monitor)));
     return [=] {
@@ -1215,16 +1259,20 @@ void qRcnMainWindow::recalibrate()
     rcn::Session* known = &session;
     if (!missing.empty())
     {
-      rcn::PredictCases(rcn::Session(session), model, missing, ProgressOf(monitor), [&](const rcn::SessionPrediction& prediction) {
-        known->SetPrediction(prediction);
-        monitor.post([=] { this->keepPrediction(prediction); });
-      });
+      rcn::PredictCases(
+        rcn::Session(session), model, missing, ProgressOf(monitor), [&](const rcn::SessionPrediction& prediction) {
+          known->SetPrediction(prediction);
+          monitor.post([=] { this->keepPrediction(prediction); });
+        });
     }
     if (rcn::CasesOf(session, "validation", true).empty())
     {
-      throw rcn::Error(RCN_EDATA, tr("A correction is fitted on validation cases with raters' masks, and there are none; name some in the data list.").toStdString());
+      throw rcn::Error(RCN_EDATA,
+        tr("A correction is fitted on validation cases with raters' masks, and there are none; name some in the data list.")
+          .toStdString());
     }
-    const auto result = std::make_shared<const rcn::Recalibrated>(rcn::RecalibrateModel(session, model, "validation", method, how, ProgressOf(monitor)));
+    const auto result = std::make_shared<const rcn::Recalibrated>(
+      rcn::RecalibrateModel(session, model, "validation", method, how, ProgressOf(monitor)));
     return [=] {
       if (result->Model.empty())
       {
@@ -1253,7 +1301,7 @@ void qRcnMainWindow::recalibrate()
       this->updateActions();
       this->updateTitle();
       this->Notice->showRemark(tr("%1 carries the correction and is the model in use now; evaluate it on test cases. %2")
-                                 .arg(Text(corrected), Text(result->Sentence)));
+          .arg(Text(corrected), Text(result->Sentence)));
     };
   });
 }
@@ -1282,7 +1330,8 @@ void qRcnMainWindow::highlight(double lower, double upper)
       return;
     }
   }
-  this->Notice->showRemark(tr("There is no prediction of %1 for this case yet; Predict makes one, and the bin's voxels light up.").arg(model));
+  this->Notice->showRemark(
+    tr("There is no prediction of %1 for this case yet; Predict makes one, and the bin's voxels light up.").arg(model));
 }
 
 // ---- the workspace's file --------------------------------------------------------------------------
@@ -1333,7 +1382,8 @@ void qRcnMainWindow::restoreView()
   for (int r = 0; r < this->Scene->raterNames().size(); ++r)
   {
     const std::string name = this->Scene->raterNames()[r].toStdString();
-    this->Scene->setRaterVisible(r, std::find(view.HiddenRaters.begin(), view.HiddenRaters.end(), name) == view.HiddenRaters.end());
+    this->Scene->setRaterVisible(
+      r, std::find(view.HiddenRaters.begin(), view.HiddenRaters.end(), name) == view.HiddenRaters.end());
   }
   this->Scene->setHeatMapVisible(view.HeatMap);
   this->Scene->setContoursVisible(view.Contours);
@@ -1386,7 +1436,8 @@ void qRcnMainWindow::saveWorkspace(const QString& path)
     return;
   }
   const std::string file = path.toStdString();
-  const QString temporary = this->isUnsavedPlace(Text(session.Folder)) ? QFileInfo(Text(session.Folder)).absolutePath() : QString();
+  const QString temporary =
+    this->isUnsavedPlace(Text(session.Folder)) ? QFileInfo(Text(session.Folder)).absolutePath() : QString();
   this->begin(tr("Saving"), [=](qRcnJob::Monitor& monitor) -> qRcnJob::Done {
     const rcn::Session saved = rcn::SaveSession(session, file, ProgressOf(monitor));
     if (!temporary.isEmpty() && saved.Folder != session.Folder)
@@ -1452,7 +1503,8 @@ void qRcnMainWindow::closeEvent(QCloseEvent* event)
   {
     this->Warned = true;
     this->Notice->showRemark(this->Session.Path.empty()
-        ? tr("There are results that no workspace knows of. Save the workspace, or close again; “Reopen unsaved work” finds them later.")
+        ? tr("There are results that no workspace knows of. Save the workspace, or close again; “Reopen unsaved work” finds "
+             "them later.")
         : tr("There are results that the workspace does not know of yet. Save it, or close again to leave them."));
     event->ignore();
     return;
@@ -1504,7 +1556,8 @@ void qRcnMainWindow::exportPicture(const QString& path)
   this->beginExport(path, [=](qRcnJob::Monitor&) -> qRcnJob::Done {
     if (!picture.save(path))
     {
-      throw rcn::Error(RCN_EIO, tr("%1 cannot be written; choose another folder, and a name that ends in .png.").arg(path).toStdString());
+      throw rcn::Error(
+        RCN_EIO, tr("%1 cannot be written; choose another folder, and a name that ends in .png.").arg(path).toStdString());
     }
     return [=] { this->Notice->showRemark(tr("Saved as %1.").arg(path)); };
   });
@@ -1539,7 +1592,8 @@ void qRcnMainWindow::exportReliability(const QString& path)
       std::string text = rcn::CsvRow({ "lower", "upper", "votes", "model_says", "raters_say" });
       for (const rcn_calib_bin& bin : judged->Report.Bins)
       {
-        text += rcn::CsvRow({ rcn::CsvNumber(bin.lower), rcn::CsvNumber(bin.upper), std::to_string(bin.count), rcn::CsvNumber(bin.confidence), rcn::CsvNumber(bin.frequency) });
+        text += rcn::CsvRow({ rcn::CsvNumber(bin.lower), rcn::CsvNumber(bin.upper), std::to_string(bin.count),
+          rcn::CsvNumber(bin.confidence), rcn::CsvNumber(bin.frequency) });
       }
       rcn::WriteText(path.toStdString(), text);
     }

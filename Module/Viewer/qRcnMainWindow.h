@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The viewer's window: cases on the left, views in the middle, panels on the right, one bar for what a person should know.
 /// An action is one call of rcnActions.h in a job; what comes back is shown. No pop-ups but file dialogs.
 #ifndef qRcnMainWindow_h
@@ -122,8 +123,8 @@ private:
   void makeActions();
   void makeStatus();
   void connectPanels();
-  QAction* addAction(const QString& name, const QString& text, const QString& hint, const QKeySequence& keys,
-    const std::function<void()>& run);
+  QAction* addAction(
+    const QString& name, const QString& text, const QString& hint, const QKeySequence& keys, const std::function<void()>& run);
   QMenu* addMenu(const QString& name, const QString& text, const QString& hint);
 
   bool begin(const QString& what, qRcnJob::Work work);

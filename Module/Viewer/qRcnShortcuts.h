@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The list under `?`: what keys and mouse do, laid over the window. Esc or a click closes it.
 #ifndef qRcnShortcuts_h
 #define qRcnShortcuts_h

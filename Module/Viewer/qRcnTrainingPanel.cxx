@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "qRcnTrainingPanel.h"
 
 #include <QComboBox>
@@ -33,8 +34,14 @@ QString StrategyWords(const QString& name)
 } // namespace
 
 qRcnTrainingPanel::qRcnTrainingPanel(QWidget* parent)
-  : QWidget(parent), From(new QComboBox), Strategy(new QComboBox), Network(new QComboBox), Minutes(new QDoubleSpinBox),
-    Cases(new QLabel), Train(new QPushButton(tr("Train"))), Monitor(new qRcnTrainingMonitor)
+  : QWidget(parent),
+    From(new QComboBox),
+    Strategy(new QComboBox),
+    Network(new QComboBox),
+    Minutes(new QDoubleSpinBox),
+    Cases(new QLabel),
+    Train(new QPushButton(tr("Train"))),
+    Monitor(new qRcnTrainingMonitor)
 {
   this->From->setObjectName("from");
   this->From->setToolTip(tr("Go on from a model with the cases that are open, or begin anew"));
@@ -97,8 +104,8 @@ void qRcnTrainingPanel::setCases(int training, int validation, bool volumes)
 {
   this->TrainingCases = training;
   this->Cases->setText(training == 0 ? tr("Open cases with raters to learn from.")
-      : validation > 0               ? tr("%1 to learn from, %2 to validate on.").arg(qRcnStyle::counted(training, "case")).arg(validation)
-                                     : tr("%1; some of them will be set aside to validate on.").arg(qRcnStyle::counted(training, "case")));
+      : validation > 0 ? tr("%1 to learn from, %2 to validate on.").arg(qRcnStyle::counted(training, "case")).arg(validation)
+                       : tr("%1; some of them will be set aside to validate on.").arg(qRcnStyle::counted(training, "case")));
   Q_UNUSED(volumes);
   this->update();
 }

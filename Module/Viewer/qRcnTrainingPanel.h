@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// From which model, how, and for how long to train; below it the training as it goes.
 #ifndef qRcnTrainingPanel_h
 #define qRcnTrainingPanel_h

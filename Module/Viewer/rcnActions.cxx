@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "rcnActions.h"
 
 #include <algorithm>
@@ -84,7 +85,8 @@ OpenCasePointer LoadCase(const Session& session, const std::string& id, const Se
   const OpenCasePointer open = std::make_shared<OpenCase>();
   open->Id = id;
   ThrowIfStopped(progress, 0, "reading");
-  open->Work.SetProgress([progress](double fraction, const char* stage) { return progress && progress(0.7 * fraction, stage); });
+  open->Work.SetProgress(
+    [progress](double fraction, const char* stage) { return progress && progress(0.7 * fraction, stage); });
   if (one.Raters.empty())
   {
     open->Images = ReadImages(open->Work.Context(), one.Images, RCN_GEOMETRY_TOLERANCE);
@@ -227,10 +229,12 @@ void AddRater(Session& session, Case& one, const std::string& path)
   }
   for (const RaterFile& rater : found)
   {
-    const auto same = std::find_if(one.Raters.begin(), one.Raters.end(), [&](const RaterFile& r) { return r.Name == rater.Name; });
+    const auto same =
+      std::find_if(one.Raters.begin(), one.Raters.end(), [&](const RaterFile& r) { return r.Name == rater.Name; });
     if (same != one.Raters.end())
     {
-      throw Error(RCN_EINVALID, path + ": the case " + one.Id + " has an answer of " + rater.Name + " already (" + same->Path + ").");
+      throw Error(
+        RCN_EINVALID, path + ": the case " + one.Id + " has an answer of " + rater.Name + " already (" + same->Path + ").");
     }
     one.Raters.push_back(rater);
     if (std::find(session.Raters.begin(), session.Raters.end(), rater.Name) == session.Raters.end())
@@ -285,7 +289,8 @@ void AddImages(Session& session, const std::vector<Dropped>& files)
     }
     if (target.empty())
     {
-      throw Error(RCN_EINVALID, file.Path + " is a mask, but of which image? Begin its name with the image's, or drop it on an open case.");
+      throw Error(RCN_EINVALID,
+        file.Path + " is a mask, but of which image? Begin its name with the image's, or drop it on an open case.");
     }
     const auto found = std::find_if(session.Cases.begin(), session.Cases.end(), [&](const Case& c) { return c.Id == target; });
     AddRater(session, *found, file.Path);
@@ -329,8 +334,7 @@ Session OpenFiles(const Session& base, const std::vector<std::string>& paths, st
 #endif
       continue;
     }
-    const std::vector<std::string> found =
-      fs::is_directory(path, ignored) ? ImagesIn(path) : std::vector<std::string>{ path };
+    const std::vector<std::string> found = fs::is_directory(path, ignored) ? ImagesIn(path) : std::vector<std::string>{ path };
     for (const std::string& image : found.empty() ? std::vector<std::string>{ path } : found)
     {
       images.push_back(LookAt(image));
@@ -350,7 +354,8 @@ const SessionModel& ModelOf(const Session& session, const std::string& name)
   const SessionModel* model = session.FindModel(name);
   if (!model)
   {
-    throw Error(RCN_EINVALID, name.empty() ? "There is no model yet; open one or train one." : "There is no model " + name + ".");
+    throw Error(
+      RCN_EINVALID, name.empty() ? "There is no model yet; open one or train one." : "There is no model " + name + ".");
   }
   return *model;
 }
@@ -378,8 +383,8 @@ std::string CheckJudgement(const Session& session, const SessionJudgement& judge
   return "";
 }
 
-void PredictCases(const Session& session, const std::string& name, const std::vector<std::string>& ids, const SessionProgress& progress,
-  const std::function<void(const SessionPrediction&)>& done, std::vector<std::string>* remarks)
+void PredictCases(const Session& session, const std::string& name, const std::vector<std::string>& ids,
+  const SessionProgress& progress, const std::function<void(const SessionPrediction&)>& done, std::vector<std::string>* remarks)
 {
 #ifdef RCN_HAVE_NETWORKS
   const SessionModel& entry = ModelOf(session, name);
@@ -426,7 +431,8 @@ void PredictCases(const Session& session, const std::string& name, const std::ve
     for (const std::string& remark : prediction.Remarks)
     {
       // What is the same for many cases is said once, of the first.
-      const bool fresh = said.insert(remark.substr(remark.find(one.Images.front()) == 0 ? one.Images.front().size() : 0)).second;
+      const bool fresh =
+        said.insert(remark.substr(remark.find(one.Images.front()) == 0 ? one.Images.front().size() : 0)).second;
       if (remarks && fresh)
       {
         remarks->push_back(remark);
@@ -574,8 +580,8 @@ Judged Judge(const Session& session, const SessionJudgement& judgement, const Se
   return out;
 }
 
-Recalibrated RecalibrateModel(const Session& session, const std::string& model, const std::string& split, rcn_recalib_method method,
-  const SessionJudgement& how, const SessionProgress& progress)
+Recalibrated RecalibrateModel(const Session& session, const std::string& model, const std::string& split,
+  rcn_recalib_method method, const SessionJudgement& how, const SessionProgress& progress)
 {
 #ifdef RCN_HAVE_NETWORKS
   const SessionModel& entry = ModelOf(session, model);
@@ -590,11 +596,13 @@ Recalibrated RecalibrateModel(const Session& session, const std::string& model, 
   }
   Recalibrated out;
   size_t pass = 0;
-  const RecalibrationResult result = Recalibrate(OptionsOf(session, judgement), method, [&](const std::vector<EvaluationOptions>& options) {
-    out.OnFittedCases.Remarks.clear(); // the second time they are the same ones
-    const size_t now = pass++;
-    return JudgeSplit(out.OnFittedCases, work, session, judgement, options, PartOf(progress, now, 2, now ? "checking" : "fitting"));
-  });
+  const RecalibrationResult result =
+    Recalibrate(OptionsOf(session, judgement), method, [&](const std::vector<EvaluationOptions>& options) {
+      out.OnFittedCases.Remarks.clear(); // the second time they are the same ones
+      const size_t now = pass++;
+      return JudgeSplit(
+        out.OnFittedCases, work, session, judgement, options, PartOf(progress, now, 2, now ? "checking" : "fitting"));
+    });
   out.OnFittedCases.Readout = ReadoutText(result.Options.Calib.readout, result.Options.Calib.at_least);
   out.OnFittedCases.HasBefore = true;
   out.OnFittedCases.Before = result.Before;
@@ -615,7 +623,8 @@ Recalibrated RecalibrateModel(const Session& session, const std::string& model, 
   // Beside its place first, so that a model there never lacks its correction.
   FileBeside beside(out.Model);
   CopyFile(entry.Path, beside.Path());
-  Check(rcn_model_set(work.Context(), beside.Path().c_str(), "recalibration", RecalibrationText(out.Correction).c_str()), work.Context());
+  Check(rcn_model_set(work.Context(), beside.Path().c_str(), "recalibration", RecalibrationText(out.Correction).c_str()),
+    work.Context());
   beside.Commit();
   return out;
 #else
@@ -630,17 +639,19 @@ Recalibrated RecalibrateModel(const Session& session, const std::string& model, 
 
 // ---- the report ------------------------------------------------------------------------------------
 
-void ReportOn(const Session& session, const std::vector<std::string>& ids, const std::string& path, const SessionProgress& progress,
-  std::vector<std::string>* remarks)
+void ReportOn(const Session& session, const std::vector<std::string>& ids, const std::string& path,
+  const SessionProgress& progress, std::vector<std::string>* remarks)
 {
   CheckExport(session, path);
   DataList list = session.Data();
   list.Cases.erase(std::remove_if(list.Cases.begin(), list.Cases.end(),
-                     [&](const Case& one) { return std::find(ids.begin(), ids.end(), one.Id) == ids.end(); }), list.Cases.end());
+                     [&](const Case& one) { return std::find(ids.begin(), ids.end(), one.Id) == ids.end(); }),
+    list.Cases.end());
   ReportOptions options;
   options.Output = path;
   options.Data = list.Path;
-  options.Title = session.Path.empty() ? "How far the raters agree" : "How far the raters of " + StemOf(session.Path) + " agree";
+  options.Title =
+    session.Path.empty() ? "How far the raters agree" : "How far the raters of " + StemOf(session.Path) + " agree";
   options.List = &list;
   for (const SessionModel& model : session.Models)
   {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// What a person can ask of the viewer, without a window: each is one call that may take its time, for any thread. A
 /// session goes in and comes out changed, so that a failure leaves everything as it was. All throw Error.
 #ifndef rcnActions_h
@@ -65,15 +66,16 @@ std::vector<std::string> CasesOf(const Session& session, const std::string& spli
 
 /// Predicts cases with a model of the session and keeps the maps as files; returns what was predicted, also when it was
 /// stopped: `done` is told about each case.
-void PredictCases(const Session& session, const std::string& model, const std::vector<std::string>& ids, const SessionProgress& progress,
-  const std::function<void(const SessionPrediction&)>& done, std::vector<std::string>* remarks = nullptr);
+void PredictCases(const Session& session, const std::string& model, const std::vector<std::string>& ids,
+  const SessionProgress& progress, const std::function<void(const SessionPrediction&)>& done,
+  std::vector<std::string>* remarks = nullptr);
 
 /// What judging found.
 struct Judged
 {
   EvaluationReport Report;
   bool HasBefore = false;
-  EvaluationReport Before;      ///< without the correction
+  EvaluationReport Before; ///< without the correction
   std::vector<std::string> Raters;
   std::vector<std::string> Cases;
   std::string Readout;
@@ -97,12 +99,12 @@ struct Recalibrated
 
 /// Fits a correction to the model's predictions on a split. Where it helps (rcnRecalibration.h), writes it and a copy of the
 /// model with it (models/NAME-METHOD).
-Recalibrated RecalibrateModel(const Session& session, const std::string& model, const std::string& split, rcn_recalib_method method,
-  const SessionJudgement& how, const SessionProgress& progress = {});
+Recalibrated RecalibrateModel(const Session& session, const std::string& model, const std::string& split,
+  rcn_recalib_method method, const SessionJudgement& how, const SessionProgress& progress = {});
 
 /// Writes the report (rcnReportPage.h) on these cases, with every model that has predictions of all of them.
-void ReportOn(const Session& session, const std::vector<std::string>& ids, const std::string& path, const SessionProgress& progress = {},
-  std::vector<std::string>* remarks = nullptr);
+void ReportOn(const Session& session, const std::vector<std::string>& ids, const std::string& path,
+  const SessionProgress& progress = {}, std::vector<std::string>* remarks = nullptr);
 
 } // namespace rcn
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "rcnSession.h"
 
 #include <algorithm>
@@ -124,8 +125,7 @@ json_t* ViewJson(const SessionView& view)
   json_t* object = json_object();
   if (view.HasCursor)
   {
-    json_object_set_new(object, "cursor",
-      json_pack("[fff]", view.Cursor[0], view.Cursor[1], view.Cursor[2]));
+    json_object_set_new(object, "cursor", json_pack("[fff]", view.Cursor[0], view.Cursor[1], view.Cursor[2]));
   }
   if (view.HasWindow)
   {
@@ -424,10 +424,12 @@ void Session::SetPrediction(const SessionPrediction& prediction)
 
 void Session::RemoveModel(const std::string& name)
 {
-  this->Models.erase(std::remove_if(this->Models.begin(), this->Models.end(),
-                       [&](const SessionModel& m) { return m.Name == name; }), this->Models.end());
+  this->Models.erase(
+    std::remove_if(this->Models.begin(), this->Models.end(), [&](const SessionModel& m) { return m.Name == name; }),
+    this->Models.end());
   this->Predictions.erase(std::remove_if(this->Predictions.begin(), this->Predictions.end(),
-                            [&](const SessionPrediction& p) { return p.Model == name; }), this->Predictions.end());
+                            [&](const SessionPrediction& p) { return p.Model == name; }),
+    this->Predictions.end());
   if (this->Model == name)
   {
     this->Model = this->Models.empty() ? "" : this->Models.back().Name;
@@ -440,7 +442,8 @@ void Session::RemoveModel(const std::string& name)
 
 std::string Session::AddModel(const std::string& path)
 {
-  const std::string name = Unique(NameFrom(StemOf(path)), [this](const std::string& n) { return this->FindModel(n) != nullptr; });
+  const std::string name =
+    Unique(NameFrom(StemOf(path)), [this](const std::string& n) { return this->FindModel(n) != nullptr; });
   this->Models.push_back({ name, path });
   this->Model = name;
   return name;

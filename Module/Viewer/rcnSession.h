@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// What a person has before them in the viewer: cases, models, predictions, what was judged, and how it is shown. Saved
 /// as NAME.rcn.json, with the files that the viewer itself made (models it trained, predictions, corrections) in the
 /// folder NAME.rcn beside it. Knows no window.
@@ -37,37 +38,37 @@ struct SessionView
   double Window = 1, Level = 0;
   std::vector<std::string> HiddenRaters;
   bool HeatMap = true, Contours = true;
-  int IsolatedLevel = -1;          ///< -1: all of them
-  std::string Palette;             ///< by name; empty: the first
-  std::string Overlay;             ///< the model or fusion method that is shown; empty: none
+  int IsolatedLevel = -1;           ///< -1: all of them
+  std::string Palette;              ///< by name; empty: the first
+  std::string Overlay;              ///< the model or fusion method that is shown; empty: none
   std::string Readout = "majority"; ///< or expected, at-least:T, level:K
   double Opacity = 0.5, Threshold = 0.5;
   bool ThresholdContour = false, LevelContours = false;
-  std::string Layout = "slices";   ///< or "compare"
-  std::string Panel;               ///< the side panel in front, by name
+  std::string Layout = "slices"; ///< or "compare"
+  std::string Panel;             ///< the side panel in front, by name
 };
 
 /// What was judged last; its figures are computed anew from the files.
 struct SessionJudgement
 {
-  std::string Model;        ///< empty: nothing was judged
-  std::string Split;        ///< "training", "validation", "test", or empty: all cases that have a prediction
+  std::string Model; ///< empty: nothing was judged
+  std::string Split; ///< "training", "validation", "test", or empty: all cases that have a prediction
   std::string Region = "box";
-  std::string Readout;      ///< empty: the model's own
+  std::string Readout; ///< empty: the model's own
   int Bins = 15;
-  std::string Correction;   ///< file of a recalibration to show beside it; empty: none
+  std::string Correction; ///< file of a recalibration to show beside it; empty: none
 };
 
 class Session
 {
 public:
-  std::string Path;    ///< NAME.rcn.json; empty: never saved
-  std::string Folder;  ///< where the viewer's own files are
+  std::string Path;   ///< NAME.rcn.json; empty: never saved
+  std::string Folder; ///< where the viewer's own files are
   std::vector<std::string> Raters;
   std::vector<Case> Cases; ///< a case without raters is an image to predict on
   std::string Current;     ///< id of the case shown; empty: none
   std::vector<SessionModel> Models;
-  std::string Model;       ///< name of the model in use; empty: none
+  std::string Model; ///< name of the model in use; empty: none
   std::vector<SessionPrediction> Predictions;
   std::vector<std::string> Fusions; ///< methods by name, shown beside the models
   SessionView View;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// rater-consensus-viewer: the window. Started by `rater-consensus view`.
 #include <csignal>
 #include <cstdio>
@@ -58,7 +59,8 @@ void Resize(QWidget& window, const std::string& size)
 {
   int width = 0, height = 0;
   char rest = 0;
-  if (std::sscanf(size.c_str(), "%dx%d%c", &width, &height, &rest) != 2 || width < 200 || height < 200 || width > 16384 || height > 16384)
+  if (std::sscanf(size.c_str(), "%dx%d%c", &width, &height, &rest) != 2 || width < 200 || height < 200 || width > 16384 ||
+    height > 16384)
   {
     throw rcn::Error(RCN_EINVALID, "--size is a size in pixels such as 1440x900, not '" + size + "'.");
   }
@@ -150,7 +152,8 @@ int main(int argc, char** argv)
   rcn::Arguments arguments;
   try
   {
-    arguments = rcn::ParseArguments(std::vector<std::string>(argv + 1, argv + argc), "rater-consensus view", rcn::ViewOptions());
+    arguments =
+      rcn::ParseArguments(std::vector<std::string>(argv + 1, argv + argc), "rater-consensus view", rcn::ViewOptions());
     QApplication application(argc, argv);
     QApplication::setApplicationName("Viewer");
     QApplication::setOrganizationName("RaterConsensus");

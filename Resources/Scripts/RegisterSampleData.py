@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Run once by the module when Slicer has started: the example case in the Sample Data module, which only Python can reach.
 def registerRaterConsensusSample():
     import os

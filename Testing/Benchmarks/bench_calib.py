@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calibration of 2^25 voxels x 5 raters, side by side with NumPy, torchmetrics and scikit-learn.
 
 ./run bench calib [--small]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How often do the 95 % intervals hold the true value?
 
 ./run bench coverage [--repeats N]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """./run bench fusion: STAPLE against ITK's own filter, agreement against NumPy, and how time grows.
 
 Both sides get the same masks in memory and are checked to give the same answer before any time is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The BCE + RPS loss with its gradient, alone: this library and PyTorch in one run.
 
 Both are given the same outputs and votes and the same number of threads; what they compute is

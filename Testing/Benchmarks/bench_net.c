@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Times one network, for bench_net.py; prints JSON.
  *
  *   bench_net peak THREADS                      GFLOP/s of fused multiply-adds
@@ -48,10 +49,10 @@ __attribute__((target("avx2,fma"), optimize("fp-contract=fast")))
 static double
 multiply_adds(int64_t rounds)
 {
-  lanes a[12], x = (lanes){0} + 0.999f, y = (lanes){0} + 1e-3f;
+  lanes a[12], x = (lanes){ 0 } + 0.999f, y = (lanes){ 0 } + 1e-3f;
   double sum = 0;
   for (int k = 0; k < 12; ++k)
-    a[k] = (lanes){0} + (float)k;
+    a[k] = (lanes){ 0 } + (float)k;
   for (int64_t r = 0; r < rounds; ++r)
     for (int k = 0; k < 12; ++k)
       a[k] = a[k] * x + y;
@@ -129,12 +130,10 @@ static rcn_status make_training(work* w)
   for (int64_t i = 0; i < w->voxels; ++i)
     w->levels[i] = (uint8_t)((fill_number(seed, i) + 1) / 2 * outputs);
   for (int k = 0; k < outputs; ++k)
-    w->labels[k] =
-        (rcn_loss_label){(float)k / (float)options.raters, 1, (uint8_t)k, (uint8_t)options.raters};
+    w->labels[k] = (rcn_loss_label){ (float)k / (float)options.raters, 1, (uint8_t)k, (uint8_t)options.raters };
   w->targets = malloc((size_t)w->batch.images * sizeof *w->targets);
   for (int64_t n = 0; n < w->batch.images; ++n)
-    w->targets[n] = (rcn_loss_target){
-        w->levels + n * (w->voxels / w->batch.images), 1, w->labels, outputs, NULL, 1.0};
+    w->targets[n] = (rcn_loss_target){ w->levels + n * (w->voxels / w->batch.images), 1, w->labels, outputs, NULL, 1.0 };
   w->moments = calloc((size_t)trained * 2, sizeof(float));
   w->state.first = w->moments;
   w->state.second = w->moments + trained;
@@ -147,13 +146,13 @@ static rcn_status make_training(work* w)
 static rcn_status train(work* w, double* loss, float* kept)
 {
   static const rcn_optim_options adam = RCN_OPTIM_OPTIONS_INIT;
-  rcn_loss_result result = {0, 0};
+  rcn_loss_result result = { 0, 0 };
   rcn_status status = rcn_net_forward(w->logits, w->net, w->images, &w->batch, 1);
   if (kept)
     memcpy(kept, w->logits, (size_t)w->count * sizeof *kept);
   if (!status)
-    status = rcn_loss_run(&result, w->logits, NULL, w->loss, w->ctx, w->logits, NULL, w->targets,
-                          w->batch.images, w->voxels / w->batch.images);
+    status = rcn_loss_run(
+      &result, w->logits, NULL, w->loss, w->ctx, w->logits, NULL, w->targets, w->batch.images, w->voxels / w->batch.images);
   if (!status)
     status = rcn_net_backward(w->net, w->logits);
   if (!status)
@@ -181,14 +180,14 @@ static void print_memory(const work* w)
 {
   struct rusage usage;
   getrusage(RUSAGE_SELF, &usage);
-  printf(", \"library_bytes\": %zu, \"peak_bytes\": %lld}\n", rcn_context_peak_bytes(w->ctx),
-         (long long)usage.ru_maxrss * 1024);
+  printf(
+    ", \"library_bytes\": %zu, \"peak_bytes\": %lld}\n", rcn_context_peak_bytes(w->ctx), (long long)usage.ru_maxrss * 1024);
 }
 
 static int run_start(char** argv)
 {
   rcn_context_options context_options = RCN_CONTEXT_OPTIONS_INIT;
-  work w = {.batch = {1, {atoll(argv[3]), atoll(argv[4]), atoll(argv[5])}}};
+  work w = { .batch = { 1, { atoll(argv[3]), atoll(argv[4]), atoll(argv[5]) } } };
   context_options.threads = atoi(argv[6]);
   if (rcn_context_create(&w.ctx, &context_options) || rcn_model_load(&w.net, w.ctx, argv[2]))
     return fail(&w);
@@ -210,7 +209,7 @@ static int run_work(char** argv)
   const int training = !strcmp(argv[2], "train"), repeats = atoi(argv[10]);
   rcn_context_options context_options = RCN_CONTEXT_OPTIONS_INIT;
   rcn_net_options options = RCN_NET_OPTIONS_INIT;
-  work w = {.batch = {atoll(argv[3]), {atoll(argv[6]), atoll(argv[7]), atoll(argv[8])}}};
+  work w = { .batch = { atoll(argv[3]), { atoll(argv[6]), atoll(argv[7]), atoll(argv[8]) } } };
   context_options.threads = atoi(argv[9]);
   while (rcn_arch_name(options.arch) && strcmp(rcn_arch_name(options.arch), argv[1]))
     options.arch = (rcn_arch)(options.arch + 1);
@@ -266,8 +265,9 @@ int main(int argc, char** argv)
     return run_start(argv);
   if (argc == 11 && atoi(argv[10]) > 0)
     return run_work(argv);
-  fprintf(stderr, "bench_net peak THREADS\n"
-                  "bench_net ARCH train|predict BATCH CHANNELS OUTPUTS X Y Z THREADS REPEATS\n"
-                  "bench_net start MODEL X Y Z THREADS\n");
+  fprintf(stderr,
+    "bench_net peak THREADS\n"
+    "bench_net ARCH train|predict BATCH CHANNELS OUTPUTS X Y Z THREADS REPEATS\n"
+    "bench_net start MODEL X Y Z THREADS\n");
   return 2;
 }

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Networks, ours and PyTorch's, each in its own process with the same number of threads.
 
 Prints for each work: seconds per pass, ratio, peak memory, GFLOP/s and the share of the measured

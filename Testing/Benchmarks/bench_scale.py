@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Training by several processes: what a step waits for, measured with two processes here, and what 2 to 256 processes on a
 cluster can be expected to reach.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// STAPLE, from label buffers in memory to the posterior in memory: RaterConsensus and ITK's own
 /// itk::STAPLEImageFilter on the same masks in one run. Each engine runs in a child process of its own,
 /// so that its peak memory can be read off; results travel back through shared memory and are compared.
@@ -94,9 +95,9 @@ std::vector<rcn_mask> MaskViews(const Task& task, uint8_t* masks)
   std::vector<rcn_mask> views(static_cast<size_t>(task.Raters));
   for (int r = 0; r < task.Raters; ++r)
   {
-    views[r] = rcn_mask{ { masks + r * task.Voxels(), RCN_UINT8, 1,
-                           rcn_geometry_make(task.Size[0], task.Size[1], task.Size[2]) },
-      0, nullptr, 0, nullptr };
+    views[r] =
+      rcn_mask{ { masks + r * task.Voxels(), RCN_UINT8, 1, rcn_geometry_make(task.Size[0], task.Size[1], task.Size[2]) }, 0,
+        nullptr, 0, nullptr };
   }
   return views;
 }
@@ -217,7 +218,8 @@ int main(int argc, char** argv)
     std::fprintf(stderr, "bench_staple X Y Z RATERS THREADS [ours-only]\n");
     return 2;
   }
-  const Task task = { { std::atoll(argv[1]), std::atoll(argv[2]), std::atoll(argv[3]) }, std::atoi(argv[4]), std::atoi(argv[5]) };
+  const Task task = { { std::atoll(argv[1]), std::atoll(argv[2]), std::atoll(argv[3]) }, std::atoi(argv[4]),
+    std::atoi(argv[5]) };
   const bool oursOnly = argc > 6;
   const size_t mapBytes = static_cast<size_t>(task.Voxels()) * sizeof(float);
   uint8_t* masks = static_cast<uint8_t*>(Shared(static_cast<size_t>(task.Raters * task.Voxels())));

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Training from files to weights, ours and PyTorch's with its DataLoader: an epoch of the same network, batch and cases.
 
 Both read the images and all raters' masks from disk, vary them (flips and right-angle turns; a rotation and scale by

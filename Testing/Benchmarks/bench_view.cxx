@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// How fast slices follow the wheel: a phantom's volume with heat map and the outlines of all raters in three linked views,
 /// scrolled as a person does, until the picture is on the screen. bench_view.py runs it and prints what it says.
 ///
@@ -130,8 +131,8 @@ int main(int argc, char** argv)
   {
     const double start = Seconds(), used = ProcessorSeconds();
     const QPointF middle(axial->width() / 2.0, axial->height() / 2.0);
-    QWheelEvent wheel(middle, axial->mapToGlobal(middle.toPoint()), QPoint(), QPoint(0, 120), Qt::NoButton,
-      Qt::NoModifier, Qt::NoScrollPhase, false);
+    QWheelEvent wheel(middle, axial->mapToGlobal(middle.toPoint()), QPoint(), QPoint(0, 120), Qt::NoButton, Qt::NoModifier,
+      Qt::NoScrollPhase, false);
     QApplication::sendEvent(axial, &wheel);
     wait();
     wall.push_back(1000 * (Seconds() - start));

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Scrolling through a volume with heat map and outlines in three linked views, without a graphics card.
 
 A phantom of 512 x 512 x 300 voxels and five raters is opened in the slice views on a virtual screen (Xvfb) and scrolled

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Any bytes as a model file: refused with a sentence, or read; never more. Run it as
  *   fuzz_rcn_safetensors CORPUS -max_len=65536
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* libFuzzer: any bytes as masks and options -> votes -> fusion, agreement, surfaces, regions. Every
  * answer must be a status with a sentence or a result that keeps its promises; the sanitizers watch
  * the rest. */

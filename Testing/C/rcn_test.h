@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* A test program in C: a list of functions, CHECK macros that go on after a failure, and an
  * allocator that fails on demand. */
 #ifndef RCN_TEST_H

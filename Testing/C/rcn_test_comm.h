@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Processes played by threads: a rcn_comm that needs no MPI. Sums that have begun hold a copy of
  * their values and leave NaN in their place until they are finished, so that whoever touches them
  * in between is found out. */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Values for parameters and images that any language can make again from their names: no weights
  * need to be stored for a comparison. Element i of `name` is SplitMix64 of
  * FNV-1a(name) + i * 0x9E3779B97F4A7C15, taken as a number in [-1, 1). */

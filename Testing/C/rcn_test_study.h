@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Cases of a model that is judged, for the tests of how sure figures are. */
 #ifndef RCN_TEST_STUDY_H
 #define RCN_TEST_STUDY_H

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Installs the library to a temporary place and builds the documented example against it, once through
 # pkg-config and once through the CMake package.
 #   test_install.sh BUILD_DIRECTORY SOURCE_DIRECTORY C_COMPILER FLAGS GENERATOR

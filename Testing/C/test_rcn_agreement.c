@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "rcn/rcn_agreement.h"
 
 #include "rcn_test.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Processes as the core sees them: one alone, several, and several that lost each other. */
 #include "rcn_test_comm.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Samples: where their voxels come from, what varies, and that nothing depends on threads. */
 #include "rcn/rcn_data.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #define _XOPEN_SOURCE 700
 
 #include "rcn/rcn_file.h"
@@ -85,9 +86,8 @@ static void follows_links(void) {
     CHECK_STATUS(replace(ctx, "links/lost", "x"), RCN_EIO);
     CHECK_ERROR(ctx, "links/lost cannot be written: the folder links/gone does not exist");
     CHECK_STATUS(replace(ctx, "links/round", "x"), RCN_EIO);
-    for (const char *const *name =
-             (const char *const[]){"links/one", "links/two", "links/lost", "links/round",
-                                   "data/real", NULL};
+    for (const char *const *name = (const char *const[]){"links/one", "links/two", "links/lost",
+                                                         "links/round", "data/real", NULL};
          *name; ++name)
         CHECK(!remove(*name));
     CHECK(!rmdir("links") && !rmdir("data") && entries() == 0);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "rcn/rcn_interval.h"
 
 #include "rcn_test_study.h"
@@ -60,7 +61,8 @@ static void holds_its_own_value(void) {
         study_make(&b, ctx, 0.02, seed + 100);
         compute(out, ctx, &a, NULL, 5 + seed % 6);
         for (int f = 0; f < RCN_FIGURES; ++f)
-            CHECK(isnan(out[f].value) || (out[f].low <= out[f].value && out[f].value <= out[f].high));
+            CHECK(isnan(out[f].value) ||
+                  (out[f].low <= out[f].value && out[f].value <= out[f].high));
         CHECK(out[RCN_MR_ECE].low >= 0 && out[RCN_AUC_HISTOGRAM].high <= 1);
         compute(out, ctx, &a, &b, 5 + seed % 6);
         CHECK(out[RCN_MR_ECE].low <= out[RCN_MR_ECE].value);
@@ -157,8 +159,8 @@ static void empty_cases(void) {
     compute(out, ctx, &s, NULL, 14);
     CHECK(out[RCN_MR_ECE].units == 14 && isfinite(out[RCN_ECE].value));
     for (int i = 0; i < RCN_FIGURES; ++i)
-        if (i == RCN_ECE || i == RCN_ECE_FOREGROUND || i == RCN_AUC_HISTOGRAM ||
-            i == RCN_DICE || i == RCN_DICE_POOLED)
+        if (i == RCN_ECE || i == RCN_ECE_FOREGROUND || i == RCN_AUC_HISTOGRAM || i == RCN_DICE ||
+            i == RCN_DICE_POOLED)
             CHECK(out[i].units == 0 && isnan(out[i].low));
     rcn_votes_destroy(votes);
     study_free(&s);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Model files: what is written comes back, and what does not fit is refused. */
 #include "rcn_test.h"
 #include "rcn_test_fill.h"

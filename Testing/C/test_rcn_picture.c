@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Colours: what is brighter has more raters, and neighbouring levels can be told apart by
  * everybody. Contours against what the pixels say. (The pictures themselves are looked at in
  * test_rcn_phantom.c.) */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Prediction of whole images: tiles, slices and flips against naive twins, and bounded memory. */
 #include "rcn/rcn_predict.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #define _XOPEN_SOURCE 700
 
 #include "rcn_safetensors.h"
@@ -35,7 +36,8 @@ static void nothing_in_the_way(void) {
     float x = 1;
     rcn_context *ctx = make_context(1);
     const rcn__tensor tensor = {"x", RCN_FLOAT32, 1, {1}, &x, 0};
-    const char *const trap = "test_rcn_safetensors.tmp.part", *const victim = "test_rcn_safetensors.victim";
+    const char *const trap = "test_rcn_safetensors.tmp.part", *const victim =
+                                                                  "test_rcn_safetensors.victim";
     FILE *stream = fopen(victim, "wb");
     CHECK(stream && !fclose(stream) && !symlink(victim, trap));
     CHECK_STATUS(rcn__safetensors_write(ctx, path, &tensor, 1, NULL, 0), RCN_OK);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Slices: how volumes lie before the reader, pixels against their voxels, outlines, windows and
  * volumes. */
 #include "rcn/rcn_slice.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Training: it learns, goes on from a file to the same bits, and survives numbers out of hand. */
 #include "rcn/rcn_train.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// libFuzzer: any words as options, and any word as --rater. Numbers are asked
 /// for as the commands do.
 #include <cmath>

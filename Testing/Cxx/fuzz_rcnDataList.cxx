@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// libFuzzer: any text as a data list. It is refused with one sentence, or every promise of
 /// rcnDataList.h holds.
 #include <cstdlib>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// What the tests of widgets share: reports made from nothing, and pictures compared with stored ones.
 #ifndef qRcnTest_h
 #define qRcnTest_h
@@ -138,9 +139,11 @@ inline QString NamelessControl(const QWidget& widget)
   for (const QWidget* child : widget.findChildren<QWidget*>())
   {
     const auto* button = qobject_cast<const QAbstractButton*>(child);
-    const bool own = child->objectName().startsWith("qt_") || qobject_cast<const QScrollBar*>(child) || qobject_cast<const QHeaderView*>(child) ||
-      qobject_cast<const QTabBar*>(child) || qobject_cast<const QTabWidget*>(child) || qobject_cast<const QLabel*>(child) || child->inherits("QComboBoxPrivateContainer") ||
-      child->inherits("QComboBoxListView") || child->inherits("QTableCornerButton");
+    const bool own = child->objectName().startsWith("qt_") || qobject_cast<const QScrollBar*>(child) ||
+      qobject_cast<const QHeaderView*>(child) || qobject_cast<const QTabBar*>(child) ||
+      qobject_cast<const QTabWidget*>(child) || qobject_cast<const QLabel*>(child) ||
+      child->inherits("QComboBoxPrivateContainer") || child->inherits("QComboBoxListView") ||
+      child->inherits("QTableCornerButton");
     const bool controls = child->focusPolicy() != Qt::NoFocus && !own;
     if (controls && child->accessibleName().isEmpty() && !(button && !button->text().isEmpty()))
     {
@@ -165,7 +168,11 @@ inline QStringList CutOff(const QWidget& window)
     {
       words += ' ' + button->text();
     }
-    found << QStringLiteral("%1 '%2' (%3 x %4): %5").arg(widget->metaObject()->className(), words).arg(widget->width()).arg(widget->height()).arg(why);
+    found << QStringLiteral("%1 '%2' (%3 x %4): %5")
+               .arg(widget->metaObject()->className(), words)
+               .arg(widget->width())
+               .arg(widget->height())
+               .arg(why);
   };
   for (const QWidget* widget : window.findChildren<QWidget*>())
   {
@@ -176,9 +183,14 @@ inline QStringList CutOff(const QWidget& window)
     const QWidget* parent = widget->parentWidget();
     const bool scrolls = parent->parentWidget() && qobject_cast<const QAbstractScrollArea*>(parent->parentWidget());
     const QRect in = parent->rect(), own = widget->geometry();
-    if (own.left() < in.left() || own.right() > in.right() || (!scrolls && (own.top() < in.top() || own.bottom() > in.bottom())))
+    if (own.left() < in.left() || own.right() > in.right() ||
+      (!scrolls && (own.top() < in.top() || own.bottom() > in.bottom())))
     {
-      complain(widget, QStringLiteral("sticks out of %1 (%2 x %3)").arg(parent->metaObject()->className()).arg(parent->width()).arg(parent->height()));
+      complain(widget,
+        QStringLiteral("sticks out of %1 (%2 x %3)")
+          .arg(parent->metaObject()->className())
+          .arg(parent->width())
+          .arg(parent->height()));
     }
     if (const auto* label = qobject_cast<const QLabel*>(widget))
     {
@@ -187,7 +199,10 @@ inline QStringList CutOff(const QWidget& window)
         (wraps ? label->height() < label->heightForWidth(label->width()) || label->width() < label->minimumSizeHint().width()
                : label->width() < label->sizeHint().width() || label->height() < label->sizeHint().height()))
       {
-        complain(label, QStringLiteral("needs %1 x %2").arg(label->sizeHint().width()).arg(wraps ? label->heightForWidth(label->width()) : label->sizeHint().height()));
+        complain(label,
+          QStringLiteral("needs %1 x %2")
+            .arg(label->sizeHint().width())
+            .arg(wraps ? label->heightForWidth(label->width()) : label->sizeHint().height()));
       }
     }
     else if (const auto* box = qobject_cast<const QComboBox*>(widget))
@@ -206,9 +221,11 @@ inline QStringList CutOff(const QWidget& window)
     else if (qobject_cast<const QAbstractButton*>(widget) || qobject_cast<const QAbstractSpinBox*>(widget))
     {
       const bool corner = widget->inherits("QTableCornerButton") || widget->objectName().startsWith("qt_");
-      if (!corner && (widget->width() < widget->minimumSizeHint().width() || widget->height() < widget->minimumSizeHint().height()))
+      if (!corner &&
+        (widget->width() < widget->minimumSizeHint().width() || widget->height() < widget->minimumSizeHint().height()))
       {
-        complain(widget, QStringLiteral("needs %1 x %2").arg(widget->minimumSizeHint().width()).arg(widget->minimumSizeHint().height()));
+        complain(widget,
+          QStringLiteral("needs %1 x %2").arg(widget->minimumSizeHint().width()).arg(widget->minimumSizeHint().height()));
       }
       if (widget->objectName() == "qt_toolbar_ext_button")
       {
@@ -227,10 +244,12 @@ inline QStringList CutOff(const QWidget& window)
       const QHeaderView* header = table->horizontalHeader();
       for (int c = 0; c < header->count(); ++c)
       {
-        const int cells = static_cast<const QAbstractItemView*>(table)->sizeHintForColumn(c), heading = header->isHidden() ? 0 : header->sectionSizeHint(c);
+        const int cells = static_cast<const QAbstractItemView*>(table)->sizeHintForColumn(c),
+                  heading = header->isHidden() ? 0 : header->sectionSizeHint(c);
         if (!header->isSectionHidden(c) && header->sectionSize(c) < std::max(cells, heading))
         {
-          complain(table, QStringLiteral("column %1 needs %2 and %3, has %4").arg(c).arg(cells).arg(heading).arg(header->sectionSize(c)));
+          complain(table,
+            QStringLiteral("column %1 needs %2 and %3, has %4").arg(c).arg(cells).arg(heading).arg(header->sectionSize(c)));
         }
       }
       if (header->length() > table->viewport()->width())
@@ -281,24 +300,24 @@ inline QString ComparePicture(QWidget& widget, const QString& name, const QSize&
     .arg(seen);
 }
 
-#define COMPARE_PICTURE(widget, name, width, height)                                                \
-  do                                                                                                \
-  {                                                                                                 \
-    const QString complaint_ = ComparePicture(widget, name, QSize(width, height));                  \
-    QVERIFY2(complaint_.isEmpty(), qPrintable(complaint_));                                         \
+#define COMPARE_PICTURE(widget, name, width, height)                               \
+  do                                                                               \
+  {                                                                                \
+    const QString complaint_ = ComparePicture(widget, name, QSize(width, height)); \
+    QVERIFY2(complaint_.isEmpty(), qPrintable(complaint_));                        \
   } while (0)
 
 /// The light picture NAME and the dark one NAME_dark.
-#define COMPARE_PICTURES(widget, name, width, height)                                               \
-  do                                                                                                \
-  {                                                                                                 \
-    COMPARE_PICTURE(widget, name, width, height);                                                   \
-    const QPalette light_ = QApplication::palette();                                                \
-    QApplication::setPalette(DarkPalette());                                                        \
-    QApplication::processEvents();                                                                  \
+#define COMPARE_PICTURES(widget, name, width, height)                                                      \
+  do                                                                                                       \
+  {                                                                                                        \
+    COMPARE_PICTURE(widget, name, width, height);                                                          \
+    const QPalette light_ = QApplication::palette();                                                       \
+    QApplication::setPalette(DarkPalette());                                                               \
+    QApplication::processEvents();                                                                         \
     const QString complaint_ = ComparePicture(widget, QStringLiteral(name "_dark"), QSize(width, height)); \
-    QApplication::setPalette(light_);                                                               \
-    QVERIFY2(complaint_.isEmpty(), qPrintable(complaint_));                                         \
+    QApplication::setPalette(light_);                                                                      \
+    QVERIFY2(complaint_.isEmpty(), qPrintable(complaint_));                                                \
   } while (0)
 
 /// A model that promises too much: where it says p, raters mark p^power. Five raters; every figure follows from the bins.
@@ -316,7 +335,8 @@ inline rcn::EvaluationReport MadeReport(double power, int bins = 10, size_t case
   report.RaterBins.resize(raters);
   for (int b = 0; b < bins; ++b)
   {
-    rcn_calib_bin bin = { static_cast<double>(b) / bins, (b + 1.0) / bins, static_cast<int64_t>(1e6 / (1 + 30 * std::sin(3.14159 * (b + 0.5) / bins))), 0, 0 };
+    rcn_calib_bin bin = { static_cast<double>(b) / bins, (b + 1.0) / bins,
+      static_cast<int64_t>(1e6 / (1 + 30 * std::sin(3.14159 * (b + 0.5) / bins))), 0, 0 };
     bin.confidence = (b + 0.5) / bins;
     bin.frequency = std::pow(bin.confidence, power);
     report.Bins.push_back(bin);
@@ -381,7 +401,8 @@ struct PhantomCase
     for (int r = 0; r < raters; ++r)
     {
       masks[static_cast<size_t>(r)] = {};
-      masks[static_cast<size_t>(r)].image = { r == missing ? nullptr : this->Masks.data() + r * voxels, RCN_UINT8, 1, this->Geometry };
+      masks[static_cast<size_t>(r)].image = { r == missing ? nullptr : this->Masks.data() + r * voxels, RCN_UINT8, 1,
+        this->Geometry };
     }
     rcn_votes* votes = nullptr;
     rcn_votes_from_masks(&votes, made, masks.data(), raters);
@@ -394,7 +415,9 @@ struct PhantomCase
     report.Geometry = this->Geometry;
     rcn_agreement* made = nullptr;
     rcn_agreement_create(&made, this->Context.get(), this->Votes.get());
-    report.Figures.reset(made, [context = this->Context](const rcn_agreement* figures) { rcn_agreement_destroy(const_cast<rcn_agreement*>(figures), context.get()); });
+    report.Figures.reset(made, [context = this->Context](const rcn_agreement* figures) {
+      rcn_agreement_destroy(const_cast<rcn_agreement*>(figures), context.get());
+    });
     rcn_dispute* regions = nullptr;
     int64_t count = 0;
     rcn_disputes_create(&regions, &count, this->Context.get(), this->Votes.get());

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The panel in use: a person's clicks, from the first case to a retrained model, and everything
 // that may go wrong meanwhile.
 //
@@ -360,8 +361,8 @@ void ModelsAreRetrainedKeptAndJudged()
   CHECK(w.Find<qRcnReliabilityDiagram>()->hasReport());
   w.Picture("calibration");
   // A bin of the diagram lights up alone.
-  auto* const display = vtkMRMLScalarVolumeNode::SafeDownCast(node->GetNodeReference(Node::GetProbabilityRole()))
-                          ->GetScalarVolumeDisplayNode();
+  auto* const display =
+    vtkMRMLScalarVolumeNode::SafeDownCast(node->GetNodeReference(Node::GetProbabilityRole()))->GetScalarVolumeDisplayNode();
   QMetaObject::invokeMethod(w.Find<qRcnReliabilityDiagram>(), "binSelected", Q_ARG(double, 0.4), Q_ARG(double, 0.5));
   CHECK(display->GetLowerThreshold() == 0.4 && display->GetUpperThreshold() < 0.5 && display->GetUpperThreshold() > 0.49);
   QMetaObject::invokeMethod(w.Find<qRcnReliabilityDiagram>(), "binSelected", Q_ARG(double, -1.0), Q_ARG(double, -1.0));

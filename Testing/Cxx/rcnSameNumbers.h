@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// One case, asked of a shell and of the command line program: both must give the same numbers and the same voxels.
 #ifndef rcnSameNumbers_h
 #define rcnSameNumbers_h
@@ -55,7 +56,7 @@ struct ShellNumbers
   rcn::AgreementReport Agreement;           ///< with surfaces
   std::map<std::string, rcn::Volume> Fused; ///< by method
   rcn::Volume Probability, Levels;
-  rcn::EvaluationReport Evaluation;         ///< of the levels, box, 15 bins, the model's own readout
+  rcn::EvaluationReport Evaluation; ///< of the levels, box, 15 bins, the model's own readout
 };
 
 /// Runs the program; its words go nowhere.
@@ -134,7 +135,8 @@ inline void CheckSameNumbers(const std::string& program, const ExampleFiles& exa
   RunProgram(program, { "predict", "--model", example.Model, "--image", example.Case.Images[0], "-o", folder / "predicted" });
   CheckSameVoxels(shell.Probability, folder / "predicted/example_prob.nrrd");
   CheckSameVoxels(shell.Levels, folder / "predicted/example_levels.nrrd");
-  run({ "evaluate", "--prob", folder / "predicted/example_levels.nrrd", "--region", "box", "--json", folder / "evaluate.json" });
+  run(
+    { "evaluate", "--prob", folder / "predicted/example_levels.nrrd", "--region", "box", "--json", folder / "evaluate.json" });
   rcn::EvaluationOptions options;
   options.Region.region = RCN_REGION_BOX;
   CheckSameJson(rcn::EvaluationJson(shell.Evaluation, options, rcn::PhantomRaters()), folder / "evaluate.json");

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Cases for tests of what shows slices: phantoms, and volumes that lie in the world in their own way.
 #ifndef rcnSceneTest_h
 #define rcnSceneTest_h
@@ -38,8 +39,7 @@ inline std::shared_ptr<rcn_votes> MakeVotes(const rcn_geometry& geometry, const 
   std::vector<rcn_mask> views(masks.size());
   for (size_t r = 0; r < masks.size(); ++r)
   {
-    views[r].image =
-      rcn_image{ masks[r].empty() ? nullptr : const_cast<uint8_t*>(masks[r].data()), RCN_UINT8, 1, geometry };
+    views[r].image = rcn_image{ masks[r].empty() ? nullptr : const_cast<uint8_t*>(masks[r].data()), RCN_UINT8, 1, geometry };
   }
   rcn_votes* votes = nullptr;
   rcn::Check(rcn_votes_from_masks(&votes, TestContext(), views.data(), static_cast<int>(views.size())), TestContext());

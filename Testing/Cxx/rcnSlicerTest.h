@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// What tests inside Slicer need that are not started by the application.
 #ifndef rcnSlicerTest_h
 #define rcnSlicerTest_h

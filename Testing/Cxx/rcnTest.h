@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A test program in C++: CHECK macros that go on after a failure, a folder of its own, and phantoms.
 #ifndef rcnTest_h
 #define rcnTest_h
@@ -17,47 +18,47 @@
 
 inline int Failures = 0;
 
-#define CHECK(condition)                                                       \
-  do                                                                           \
-  {                                                                            \
-    if (!(condition))                                                          \
-    {                                                                          \
-      ++Failures;                                                              \
-      std::fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);     \
-    }                                                                          \
+#define CHECK(condition)                                                   \
+  do                                                                       \
+  {                                                                        \
+    if (!(condition))                                                      \
+    {                                                                      \
+      ++Failures;                                                          \
+      std::fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
+    }                                                                      \
   } while (0)
 
 #define CHECK_NEAR(actual, expected, tolerance) CHECK(std::fabs((actual) - (expected)) <= (tolerance))
 
 /// The statement throws rcn::Error with that status, and a sentence with those words.
-#define CHECK_THROWS(statement, status, words)                                                          \
-  do                                                                                                    \
-  {                                                                                                     \
-    std::string sentence_ = "(nothing was thrown)";                                                     \
-    rcn_status status_ = RCN_OK;                                                                        \
-    try                                                                                                 \
-    {                                                                                                   \
-      statement;                                                                                        \
-    }                                                                                                   \
-    catch (const rcn::Error& error_)                                                                    \
-    {                                                                                                   \
-      sentence_ = error_.what();                                                                        \
-      status_ = error_.Status();                                                                        \
-    }                                                                                                   \
-    if (status_ != (status) || sentence_.find(words) == std::string::npos)                              \
-    {                                                                                                   \
-      ++Failures;                                                                                       \
-      std::fprintf(stderr, "%s:%d: %s gives %s \"%s\"\n", __FILE__, __LINE__, #statement,               \
-        rcn_status_name(status_), sentence_.c_str());                                                   \
-    }                                                                                                   \
+#define CHECK_THROWS(statement, status, words)                                                                               \
+  do                                                                                                                         \
+  {                                                                                                                          \
+    std::string sentence_ = "(nothing was thrown)";                                                                          \
+    rcn_status status_ = RCN_OK;                                                                                             \
+    try                                                                                                                      \
+    {                                                                                                                        \
+      statement;                                                                                                             \
+    }                                                                                                                        \
+    catch (const rcn::Error& error_)                                                                                         \
+    {                                                                                                                        \
+      sentence_ = error_.what();                                                                                             \
+      status_ = error_.Status();                                                                                             \
+    }                                                                                                                        \
+    if (status_ != (status) || sentence_.find(words) == std::string::npos)                                                   \
+    {                                                                                                                        \
+      ++Failures;                                                                                                            \
+      std::fprintf(                                                                                                          \
+        stderr, "%s:%d: %s gives %s \"%s\"\n", __FILE__, __LINE__, #statement, rcn_status_name(status_), sentence_.c_str()); \
+    }                                                                                                                        \
   } while (0)
 
-#define RUN(test)                                                                  \
-  do                                                                               \
-  {                                                                                \
-    const int before_ = Failures;                                                  \
-    test();                                                                        \
-    std::printf("%s %s\n", Failures == before_ ? "ok  " : "FAIL", #test);          \
+#define RUN(test)                                                         \
+  do                                                                      \
+  {                                                                       \
+    const int before_ = Failures;                                         \
+    test();                                                               \
+    std::printf("%s %s\n", Failures == before_ ? "ok  " : "FAIL", #test); \
   } while (0)
 
 /// A folder that goes away with the test.
@@ -74,8 +75,8 @@ public:
   std::string operator/(const std::string& name) const { return (this->Path_ / name).string(); }
   size_t Count() const
   {
-    return static_cast<size_t>(std::distance(
-      std::filesystem::directory_iterator(this->Path_), std::filesystem::directory_iterator()));
+    return static_cast<size_t>(
+      std::distance(std::filesystem::directory_iterator(this->Path_), std::filesystem::directory_iterator()));
   }
 
 private:

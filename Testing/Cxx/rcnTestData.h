@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Phantoms as files, for tests of what reads files.
 #ifndef rcnTestData_h
 #define rcnTestData_h
@@ -33,8 +34,10 @@ inline rcn::DataList WritePhantoms(const Folder& folder, const PhantomSet& set =
     options.seed = static_cast<uint64_t>(i) + 1;
     const rcn_geometry geometry = rcn_geometry_make(set.Size[0], set.Size[1], set.Size[2]);
     const int64_t voxels = rcn_geometry_voxels(&geometry);
-    const rcn::Volume image = rcn::Volume::Allocate(geometry, RCN_FLOAT32), masks = rcn::Volume::Allocate(geometry, RCN_UINT8, raters);
-    rcn::Check(rcn_phantom_make(static_cast<float*>(image.Data()), static_cast<uint8_t*>(masks.Data()), workspace.Context(), &options),
+    const rcn::Volume image = rcn::Volume::Allocate(geometry, RCN_FLOAT32),
+                      masks = rcn::Volume::Allocate(geometry, RCN_UINT8, raters);
+    rcn::Check(
+      rcn_phantom_make(static_cast<float*>(image.Data()), static_cast<uint8_t*>(masks.Data()), workspace.Context(), &options),
       workspace.Context());
     rcn::Case one;
     one.Id = "c" + std::to_string(i);
@@ -46,7 +49,8 @@ inline rcn::DataList WritePhantoms(const Folder& folder, const PhantomSet& set =
       rcn::RaterFile rater;
       rater.Name = list.Raters[static_cast<size_t>(r)];
       rater.Path = folder / (one.Id + rater.Name + ".nrrd");
-      rcn::WriteImage(rater.Path, { static_cast<uint8_t*>(masks.Data()) + r * voxels, RCN_UINT8, 1, geometry }, rcn::Content::Mask);
+      rcn::WriteImage(
+        rater.Path, { static_cast<uint8_t*>(masks.Data()) + r * voxels, RCN_UINT8, 1, geometry }, rcn::Content::Mask);
       one.Raters.push_back(rater);
     }
     list.Cases.push_back(one);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Agreement: the sentence, the heat map, the table, and what leaves through clipboard and CSV.
 #include "qRcnTest.h"
 
@@ -15,10 +16,7 @@ class TestAgreement : public QObject
 {
   Q_OBJECT
 private slots:
-  void initTestCase()
-  {
-    SetUpLook();
-  }
+  void initTestCase() { SetUpLook(); }
 
   void showsFigures()
   {
@@ -105,7 +103,8 @@ private slots:
     auto* table = panel.findChild<qRcnTable*>("raters");
     QCOMPARE(table->item(0, 0)->text(), QString("Ada"));
     const QHeaderView* header = table->horizontalHeader();
-    QTest::mouseClick(header->viewport(), Qt::LeftButton, Qt::NoModifier, QPoint(header->sectionViewportPosition(1) + 12, header->height() / 2));
+    QTest::mouseClick(header->viewport(), Qt::LeftButton, Qt::NoModifier,
+      QPoint(header->sectionViewportPosition(1) + 12, header->height() / 2));
     double last = -1;
     for (int row = 0; row < 4; ++row)
     {
@@ -172,7 +171,8 @@ private slots:
     {
       QCOMPARE(row.count(','), rows[0].count(','));
     }
-    QCOMPARE(rows[1].split(',')[2].toDouble(), std::stod(QString::number(report.Figures->rater[0].volume_ml, 'g', 10).toStdString()));
+    QCOMPARE(
+      rows[1].split(',')[2].toDouble(), std::stod(QString::number(report.Figures->rater[0].volume_ml, 'g', 10).toStdString()));
   }
 
   void fewRaters()

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The cases: status, search, keyboard, and files that are dropped.
 #include "qRcnTest.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The comparison: a panel for each rater, their consensus and each prediction; all show the same place.
 #include <QtTest>
 

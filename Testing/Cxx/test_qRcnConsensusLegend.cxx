@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The legend of levels: words, volumes, palettes, and a click that isolates.
 #include "qRcnTest.h"
 

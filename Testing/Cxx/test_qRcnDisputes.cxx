@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Disputed regions: one after another by button, key and click.
 #include "qRcnTest.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Work off the GUI thread: progress, its result, its error, Cancel, and a job that goes away while it works.
 #include <QtTest>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The viewer as a person uses it: the steps of the tutorial, bad files, closing at a bad moment, and a GUI thread that is
 /// never kept busy for long.
 #include <QtTest>
@@ -112,8 +113,7 @@ QString Path(const std::string& path)
 class Window : public qRcnMainWindow
 {
 public:
-  explicit Window(const Folder& folder)
-    : qRcnMainWindow({ Path(folder / "settings.ini"), Path(folder / "unsaved") })
+  explicit Window(const Folder& folder) : qRcnMainWindow({ Path(folder / "settings.ini"), Path(folder / "unsaved") })
   {
     rcn::TrainingOptions tiny;
     tiny.Workspace.Threads = 1;
@@ -131,8 +131,14 @@ public:
 
   QAction* action(const char* name) { return this->findChild<QAction*>(name); }
 
-  bool done() { return QTest::qWaitFor([this] { return !this->work()->isRunning(); }, Patience); }
-  bool doneTraining() { return QTest::qWaitFor([this] { return !this->trainingWork()->isRunning(); }, Patience); }
+  bool done()
+  {
+    return QTest::qWaitFor([this] { return !this->work()->isRunning(); }, Patience);
+  }
+  bool doneTraining()
+  {
+    return QTest::qWaitFor([this] { return !this->trainingWork()->isRunning(); }, Patience);
+  }
 
   bool open(const std::string& path)
   {
@@ -166,7 +172,8 @@ public:
         if (table->item(row, column) && table->item(row, column)->text() == id)
         {
           table->scrollToItem(table->item(row, column));
-          QTest::mouseClick(table->viewport(), Qt::LeftButton, Qt::NoModifier, table->visualItemRect(table->item(row, column)).center());
+          QTest::mouseClick(
+            table->viewport(), Qt::LeftButton, Qt::NoModifier, table->visualItemRect(table->item(row, column)).center());
           return;
         }
       }
@@ -446,7 +453,12 @@ private slots:
           }
           if (qEnvironmentVariableIsSet("RCN_SHOTS"))
           {
-            window.grab().save(QString("%1/%2x%3_%4_%5_%6_%7.png").arg(qEnvironmentVariable("RCN_SHOTS")).arg(size.width()).arg(size.height()).arg(letters).arg(when, layout, panel));
+            window.grab().save(QString("%1/%2x%3_%4_%5_%6_%7.png")
+                .arg(qEnvironmentVariable("RCN_SHOTS"))
+                .arg(size.width())
+                .arg(size.height())
+                .arg(letters)
+                .arg(when, layout, panel));
           }
         }
       }
@@ -513,7 +525,9 @@ private slots:
     const Folder folder;
     const std::string list = WritePhantomList(folder, Volumes());
     Window window(folder);
-    const auto hint = [&window](const char* name) { return window.action(name)->isEnabled() ? QString("enabled") : window.action(name)->toolTip().section('\n', 1); };
+    const auto hint = [&window](const char* name) {
+      return window.action(name)->isEnabled() ? QString("enabled") : window.action(name)->toolTip().section('\n', 1);
+    };
     QCOMPARE(window.findChild<QAction*>("evaluate")->isEnabled(), false);
     QCOMPARE(hint("evaluate"), QString("Train a model or open one first."));
     QCOMPARE(hint("recalibrate"), QString("Train a model or open one first."));
@@ -544,17 +558,20 @@ private slots:
     QVERIFY(alone.open(model));
     alone.action("evaluate")->trigger();
     QVERIFY(alone.done());
-    QCOMPARE(alone.notice()->text(), QString("There are no cases to judge model on; open images with raters' masks, or a data list."));
+    QCOMPARE(
+      alone.notice()->text(), QString("There are no cases to judge model on; open images with raters' masks, or a data list."));
     QVERIFY(alone.open(folder / "c0.nrrd"));
     QCOMPARE(alone.session().Cases.size(), size_t(1));
     QVERIFY(!alone.action("compareRaters")->isEnabled());
     QVERIFY(alone.action("compareRaters")->toolTip().contains("This case has no raters' masks"));
     alone.action("evaluate")->trigger();
     QVERIFY(alone.done());
-    QCOMPARE(alone.notice()->text(), QString("A model is judged by raters' masks, and no case has any; open masks, or a data list with labels."));
+    QCOMPARE(alone.notice()->text(),
+      QString("A model is judged by raters' masks, and no case has any; open masks, or a data list with labels."));
     alone.action("recalibrate")->trigger();
     QVERIFY(alone.done());
-    QVERIFY2(alone.notice()->text().contains("validation cases with raters' masks, and there are none"), qPrintable(alone.notice()->text()));
+    QVERIFY2(alone.notice()->text().contains("validation cases with raters' masks, and there are none"),
+      qPrintable(alone.notice()->text()));
     alone.closeAtOnce();
   }
 
@@ -665,12 +682,12 @@ private slots:
     const auto unchanged = [&] {
       const rcn::Session now = window.session();
       return now.Cases.size() == 8 && now.Raters.size() == 3 && now.Current == "c0" && now.Models.empty() &&
-        now.FindCase("c0")->Raters.size() == 3 && window.scene()->cursor() == qRcnScene::Voxel{ 3, 4, 5 } && window.scene()->raterCount() == 3 &&
-        window.cases()->currentCase() == "c0" && window.windowTitle().startsWith("c0");
+        now.FindCase("c0")->Raters.size() == 3 && window.scene()->cursor() == qRcnScene::Voxel{ 3, 4, 5 } &&
+        window.scene()->raterCount() == 3 && window.cases()->currentCase() == "c0" && window.windowTitle().startsWith("c0");
     };
     QVERIFY(unchanged());
-    for (const std::string& name : { std::string("c1B.nrrd"), std::string("notes.txt"), std::string("empty"), std::string("cut.rcn.json"),
-           std::string("bad.safetensors"), std::string("nowhere.nrrd") })
+    for (const std::string& name : { std::string("c1B.nrrd"), std::string("notes.txt"), std::string("empty"),
+           std::string("cut.rcn.json"), std::string("bad.safetensors"), std::string("nowhere.nrrd") })
     {
       window.drop({ other / name });
       QVERIFY(window.done());
@@ -698,7 +715,8 @@ private slots:
     QVERIFY2(window.windowTitle().startsWith("c0"), qPrintable(window.notice()->text()));
     QCOMPARE(window.scene()->raterCount(), 0);
     QCOMPARE(window.consensus()->raters()->count(), 0);
-    QVERIFY(!window.action("compareRaters")->isEnabled() && !window.action("fuse-staple")->isEnabled() && !window.action("predictCase")->isEnabled());
+    QVERIFY(!window.action("compareRaters")->isEnabled() && !window.action("fuse-staple")->isEnabled() &&
+      !window.action("predictCase")->isEnabled());
     QVERIFY(window.action("save")->isEnabled());
     window.drop({ folder / "c0A.nrrd", folder / "c0B.nrrd" });
     QVERIFY(window.done());
@@ -753,7 +771,8 @@ private slots:
     QTest::qWait(300);
     QTest::mouseClick(window.training()->monitor()->findChild<QPushButton*>("cancel"), Qt::LeftButton);
     QVERIFY(window.doneTraining());
-    QVERIFY(window.training()->monitor()->state() == qRcnTrainingMonitor::Finished || window.training()->monitor()->state() == qRcnTrainingMonitor::Failed);
+    QVERIFY(window.training()->monitor()->state() == qRcnTrainingMonitor::Finished ||
+      window.training()->monitor()->state() == qRcnTrainingMonitor::Failed);
     QVERIFY(window.session().Models.empty());
     window.discardModel();
     // What was thrown away leaves no model behind.
@@ -878,9 +897,11 @@ private slots:
     const Folder folder;
     constexpr int64_t size = Sanitized ? 96 : 256;
     const auto write = [&](const std::string& name, const std::vector<uint8_t>& voxels) {
-      std::ofstream(folder / (name + ".raw"), std::ios::binary).write(reinterpret_cast<const char*>(voxels.data()), static_cast<std::streamsize>(voxels.size()));
-      std::ofstream(folder / (name + ".mhd")) << "ObjectType = Image\nNDims = 3\nDimSize = " << size << ' ' << size << ' ' << size
-                                             << "\nElementSpacing = 1 1 1\nElementType = MET_UCHAR\nElementDataFile = " << name << ".raw\n";
+      std::ofstream(folder / (name + ".raw"), std::ios::binary)
+        .write(reinterpret_cast<const char*>(voxels.data()), static_cast<std::streamsize>(voxels.size()));
+      std::ofstream(folder / (name + ".mhd"))
+        << "ObjectType = Image\nNDims = 3\nDimSize = " << size << ' ' << size << ' ' << size
+        << "\nElementSpacing = 1 1 1\nElementType = MET_UCHAR\nElementDataFile = " << name << ".raw\n";
     };
     const int64_t sizes[3] = { size, size, size };
     const double middle = static_cast<double>(size) / 2;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The bar for one sentence: shown, closed by a click, and never taken for markup.
 #include <QtTest>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The overlay's controls: each one tells, restoring a workspace tells nothing.
 #include "qRcnTest.h"
 
@@ -61,8 +62,10 @@ private slots:
     qRcnOverlayControls controls;
     controls.setRaterCount(5);
     PictureOf(controls, QSize(350, 260));
-    QSignalSpy opacity(&controls, &qRcnOverlayControls::opacityChanged), threshold(&controls, &qRcnOverlayControls::thresholdChanged);
-    QSignalSpy contour(&controls, &qRcnOverlayControls::contourShownChanged), levels(&controls, &qRcnOverlayControls::levelContoursShownChanged);
+    QSignalSpy opacity(&controls, &qRcnOverlayControls::opacityChanged),
+      threshold(&controls, &qRcnOverlayControls::thresholdChanged);
+    QSignalSpy contour(&controls, &qRcnOverlayControls::contourShownChanged),
+      levels(&controls, &qRcnOverlayControls::levelContoursShownChanged);
     controls.setOpacity(0.25);
     controls.setThreshold(0.7);
     controls.setContourShown(true);
@@ -110,7 +113,8 @@ private slots:
     auto* slider = controls.findChild<QSlider*>("thresholdSlider");
     slider->setValue(60);
     QVERIFY(text->text().isEmpty());
-    QObject::connect(&controls, &qRcnOverlayControls::thresholdChanged, &controls, [&](double share) { controls.setVolume(100 * share); });
+    QObject::connect(
+      &controls, &qRcnOverlayControls::thresholdChanged, &controls, [&](double share) { controls.setVolume(100 * share); });
     slider->setValue(70);
     QVERIFY2(text->text().startsWith("70"), qPrintable(text->text()));
   }

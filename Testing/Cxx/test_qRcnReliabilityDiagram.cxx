@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The reliability diagram: what it says, what a click and a key select, and what is drawn.
 #include "qRcnTest.h"
 
@@ -32,7 +33,10 @@ private slots:
     QVERIFY(diagram.hasReport());
     const QString headline = diagram.findChild<QLabel*>("headline")->text();
     QVERIFY2(headline.contains(QString::number(100 * report.Figures[RCN_MR_ECE], 'f', 2)), qPrintable(headline));
-    QVERIFY(diagram.findChild<QLabel*>("words")->text().replace(QChar(0xa0), ' ').contains(QString::fromStdString(rcn::WorstBinInWords(report))));
+    QVERIFY(diagram.findChild<QLabel*>("words")
+        ->text()
+        .replace(QChar(0xa0), ' ')
+        .contains(QString::fromStdString(rcn::WorstBinInWords(report))));
     // A name is no markup.
     QVERIFY(diagram.findChild<QLabel*>("key")->text().contains("new &lt;model&gt;"));
     QVERIFY(!diagram.findChild<QLabel*>("key")->text().contains("before"));
@@ -135,7 +139,8 @@ private slots:
     QCOMPARE(diagram.shownRaters(), QStringList("Ada & Co"));
     // The curve is drawn: also the proof that a picture test sees one curve that is missing.
     const QImage with = PictureOf(diagram, QSize(350, 620));
-    QVERIFY2(PictureDifference(without, with) > PictureTolerance, qPrintable(QString::number(PictureDifference(without, with))));
+    QVERIFY2(
+      PictureDifference(without, with) > PictureTolerance, qPrintable(QString::number(PictureDifference(without, with))));
     // It stays when the owner recomputes.
     diagram.setReport(MadeReport(1.2), "model", { "Ada & Co", "Ben", "Cleo", "Dan", "Eve" });
     QCOMPARE(diagram.shownRaters(), QStringList("Ada & Co"));
@@ -201,7 +206,8 @@ private slots:
     QTest::keyClick(diagram.findChild<qRcnChart*>("curve"), Qt::Key_Left);
     const QImage stored(QStringLiteral(RCN_PICTURES "/reliability.png"));
     QVERIFY(!stored.isNull());
-    QVERIFY(PictureDifference(PictureOf(diagram, QSize(350, 640)), stored.convertToFormat(QImage::Format_RGB32)) > 1.5 * PictureTolerance);
+    QVERIFY(PictureDifference(PictureOf(diagram, QSize(350, 640)), stored.convertToFormat(QImage::Format_RGB32)) >
+      1.5 * PictureTolerance);
   }
 };
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The scene: what it keeps alive, what it refuses, what it tells, and the numbers it answers with.
 #include <QtTest>
 
@@ -78,8 +79,7 @@ private slots:
     QVERIFY(refused([&] { scene.setCase({}, nullptr, rcn_geometry{}, {}); }, ""));
     QVERIFY(refused([&] { scene.addPrediction("x", MakeLevels(other)); }, "The prediction has another"));
     QVERIFY(refused([&] { scene.addPrediction("x", rcn::Volume()); }, "empty"));
-    QVERIFY(refused(
-      [&] { scene.addPrediction("x", rcn::Volume::Allocate(one.Geometry, RCN_UINT8)); }, "float32"));
+    QVERIFY(refused([&] { scene.addPrediction("x", rcn::Volume::Allocate(one.Geometry, RCN_UINT8)); }, "float32"));
     QCOMPARE(spy.count(), 0);
     QCOMPARE(scene.raterCount(), 3);
     QCOMPARE(scene.predictionCount(), 0);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Slices by mouse and keyboard: the right voxel at the right place, whichever way the volume lies in the world, and the
 /// right colours in the picture.
 #include <QtTest>
@@ -32,8 +33,8 @@ rcn_geometry Lying(const std::vector<double>& direction, double sx = 1, double s
 void Turn(QWidget& widget, int steps, Qt::KeyboardModifiers modifiers = Qt::NoModifier, int parts = 120)
 {
   const QPointF middle(widget.width() / 2.0, widget.height() / 2.0);
-  QWheelEvent event(middle, widget.mapToGlobal(middle.toPoint()), QPoint(), QPoint(0, parts * steps), Qt::NoButton,
-    modifiers, Qt::NoScrollPhase, false);
+  QWheelEvent event(middle, widget.mapToGlobal(middle.toPoint()), QPoint(), QPoint(0, parts * steps), Qt::NoButton, modifiers,
+    Qt::NoScrollPhase, false);
   QApplication::sendEvent(&widget, &event);
 }
 
@@ -93,9 +94,8 @@ TestCase OneVoxel(const rcn_geometry& geometry, const Voxel& at)
 {
   TestCase made;
   made.Geometry = geometry;
-  made.Images.push_back(MakeVolume(geometry, [&at](int64_t x, int64_t y, int64_t z) {
-    return x == at[0] && y == at[1] && z == at[2] ? 1.0 : 0.0;
-  }));
+  made.Images.push_back(MakeVolume(
+    geometry, [&at](int64_t x, int64_t y, int64_t z) { return x == at[0] && y == at[1] && z == at[2] ? 1.0 : 0.0; }));
   std::vector<uint8_t> mask(static_cast<size_t>(rcn_geometry_voxels(&geometry)));
   mask[static_cast<size_t>(at[0] + geometry.size[0] * (at[1] + geometry.size[1] * at[2]))] = 1;
   made.Votes = MakeVotes(geometry, { mask });
@@ -173,7 +173,8 @@ private slots:
   {
     Stage stage(OneVoxel(Lying({ 1, 0, 0, 0, 1, 0, 0, 0, 1 }), { 3, 4, 5 }));
     using Content = rcnSlicePane::Content;
-    const auto bar = [&](Content content = Content::Scene, int number = 0) { return rcnColorBar(stage.Scene, content, number); };
+    const auto bar = [&](
+                       Content content = Content::Scene, int number = 0) { return rcnColorBar(stage.Scene, content, number); };
     QCOMPARE(bar().labels(), QStringList({ "none", "1" }));
     QCOMPARE(bar().title(), QStringList("raters"));
     TestCase four = MakePhantom(24, 20, 4, 4);
@@ -256,8 +257,8 @@ private slots:
       const double area = toRight.x() * -toUp.y();
       const int marked = CountNear(picture, Share(1), 2);
       QVERIFY2(std::fabs(marked - area) < 0.35 * area + 10, qPrintable(QString("%1 for %2").arg(marked).arg(area)));
-      QVERIFY(CountNear(picture.copy(QRectF(place - QPointF(toRight.x(), -toUp.y()), QSizeF(2 * toRight.x(), -2 * toUp.y()))
-                                       .toRect()),
+      QVERIFY(CountNear(
+                picture.copy(QRectF(place - QPointF(toRight.x(), -toUp.y()), QSizeF(2 * toRight.x(), -2 * toUp.y())).toRect()),
                 Share(1), 2) == marked);
       // in the proportions of the voxel
       QVERIFY(std::fabs(toRight.x() / -toUp.y() - geometry.spacing[plane.right] / geometry.spacing[plane.up]) < 1e-6);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The linked views: a click in one moves the others, the slider scrolls, a double click makes one large.
 #include <QtTest>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The training monitor: its states, what it says on the way, Cancel, and the result.
 #include "qRcnTest.h"
 

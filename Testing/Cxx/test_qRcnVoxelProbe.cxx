@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The probe: the sentence for every kind of voxel, and what is drawn.
 #include "qRcnTest.h"
 
@@ -40,7 +41,8 @@ private slots:
     probe.setVoxel(one);
     // .15/5 + .2*2/5 + .25*3/5 + .2*4/5 + .1 = .52
     QCOMPARE(said(probe), QString("3 of 5 raters marked this voxel; rps expects 52 %."));
-    QCOMPARE(probe.findChild<QLabel*>("readouts")->text().replace(QChar(0xa0), ' '), QString("A majority marks it: 55 %. Any rater: 90 %. All of them: 10 %."));
+    QCOMPARE(probe.findChild<QLabel*>("readouts")->text().replace(QChar(0xa0), ' '),
+      QString("A majority marks it: 55 %. Any rater: 90 %. All of them: 10 %."));
     const QString place = probe.findChild<QLabel*>("place")->text().replace(QChar(0xa0), ' ');
     QCOMPARE(place, QString("L 12.3  A 40.0  S 7.5 mm\nvoxel 31, 20, 4  ·  image 87.25"));
     QVERIFY(probe.findChild<QWidget*>("bars")->isVisibleTo(&probe));

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// What a person can ask of the viewer, asked without a window.
 #include "rcnActions.h"
 
@@ -38,7 +39,8 @@ void MasksFindTheirImage()
   fs::rename(folder / "c0A.nrrd", folder / "c0_Ada.nrrd");
   fs::rename(folder / "c1A.nrrd", folder / "c1_Ada.nrrd");
   // By name, whatever the order.
-  rcn::Session session = rcn::OpenFiles(Base(folder), { folder / "c1_Ada.nrrd", folder / "c0.nrrd", folder / "c0_Ada.nrrd", folder / "c1.nrrd" });
+  rcn::Session session =
+    rcn::OpenFiles(Base(folder), { folder / "c1_Ada.nrrd", folder / "c0.nrrd", folder / "c0_Ada.nrrd", folder / "c1.nrrd" });
   CHECK(session.Cases.size() == 2 && session.Raters == std::vector<std::string>{ "Ada" } && session.Current == "c0");
   CHECK(session.Cases[0].Raters.size() == 1 && session.Cases[0].Raters[0].Path == folder / "c0_Ada.nrrd");
   CHECK(session.Cases[1].Id == "c1" && session.Cases[1].Raters.size() == 1);
@@ -49,7 +51,8 @@ void MasksFindTheirImage()
   session = rcn::OpenFiles(Base(folder), { folder / "c3.nrrd", folder / "c4B.nrrd", folder / "c4C.nrrd" });
   CHECK(session.Cases.size() == 1 && session.Cases[0].Raters.size() == 2);
   // Of which image?
-  CHECK_THROWS(rcn::OpenFiles(Base(folder), { folder / "c3.nrrd", folder / "c4.nrrd", folder / "c5B.nrrd" }), RCN_EINVALID, "of which image");
+  CHECK_THROWS(rcn::OpenFiles(Base(folder), { folder / "c3.nrrd", folder / "c4.nrrd", folder / "c5B.nrrd" }), RCN_EINVALID,
+    "of which image");
   // Nothing but masks.
   session = rcn::OpenFiles(Base(folder), { folder / "c5A.nrrd", folder / "c5B.nrrd" });
   CHECK(session.Cases.size() == 1 && session.Cases[0].Images.empty() && session.Cases[0].Raters.size() == 2);
@@ -104,7 +107,8 @@ void TrainsPredictsJudgesAndCorrects()
   const Folder folder;
   rcn::Session session = rcn::OpenFiles(Base(folder), { WritePhantomList(folder) });
   session.Folder = folder / "work.rcn";
-  CHECK_THROWS(rcn::PredictCases(session, "", { "c0" }, {}, [](const rcn::SessionPrediction&) {}), RCN_EINVALID, "no model yet");
+  CHECK_THROWS(
+    rcn::PredictCases(session, "", { "c0" }, {}, [](const rcn::SessionPrediction&) {}), RCN_EINVALID, "no model yet");
   const rcn::DataList data = session.Data();
   rcn::TrainingOptions options;
   options.List = &data;
@@ -127,7 +131,8 @@ void TrainsPredictsJudgesAndCorrects()
   rcn::PredictCases(session, "first", ids, {}, keep);
   CHECK(told == ids && session.Predictions.size() == 2);
   const rcn::OpenCasePointer open = rcn::LoadCase(session, "c5");
-  CHECK(open->Layers.size() == 1 && open->Layers[0].Levels.ChannelCount() == 4 && open->Layers[0].Probability.ChannelCount() == 1);
+  CHECK(
+    open->Layers.size() == 1 && open->Layers[0].Levels.ChannelCount() == 4 && open->Layers[0].Probability.ChannelCount() == 1);
 
   rcn::SessionJudgement judgement;
   judgement.Model = "first";
@@ -155,7 +160,8 @@ void TrainsPredictsJudgesAndCorrects()
   judgement.Split = "";
   CHECK_THROWS(rcn::Judge(session, judgement, [](double, const char*) { return true; }), RCN_ECANCELLED, "");
 
-  const rcn::Recalibrated recalibrated = rcn::RecalibrateModel(session, "first", "validation", RCN_RECALIB_ISOTONIC, rcn::SessionJudgement());
+  const rcn::Recalibrated recalibrated =
+    rcn::RecalibrateModel(session, "first", "validation", RCN_RECALIB_ISOTONIC, rcn::SessionJudgement());
   CHECK(recalibrated.OnFittedCases.HasBefore && recalibrated.OnFittedCases.Report.Cases == 2);
   CHECK(recalibrated.OnFittedCases.Report.Figures[RCN_MR_ECE] < recalibrated.OnFittedCases.Before.Figures[RCN_MR_ECE]);
   CHECK(recalibrated.Sentence.find("The correction helps") != std::string::npos && recalibrated.Correction.HasRegion &&
@@ -173,8 +179,8 @@ void TrainsPredictsJudgesAndCorrects()
   CHECK(elsewhere.size() == 1 && elsewhere.front().find("fitted on the region box") != std::string::npos);
   corrected.Readout = "at-least:1";
   CHECK_THROWS(rcn::Judge(session, corrected), RCN_EINVALID, "not of at-least:1");
-  CHECK_THROWS(rcn::RecalibrateModel(session, session.Model, "validation", RCN_RECALIB_PLATT, rcn::SessionJudgement()), RCN_EINVALID,
-    "already");
+  CHECK_THROWS(rcn::RecalibrateModel(session, session.Model, "validation", RCN_RECALIB_PLATT, rcn::SessionJudgement()),
+    RCN_EINVALID, "already");
   // A map that is right on average in each case: what one case teaches is wrong for the other, and nothing is kept.
   rcn::Session right = session;
   for (const std::string& id : ids)
@@ -200,7 +206,8 @@ void TrainsPredictsJudgesAndCorrects()
   fs::remove(recalibrated.Correction.Path);
   const rcn::Recalibrated useless = rcn::RecalibrateModel(right, "first", "validation", RCN_RECALIB_ISOTONIC, whole);
   CHECK(useless.Model.empty() && !fs::exists(recalibrated.Correction.Path));
-  CHECK(useless.Sentence.find("0.00 % before") != std::string::npos && useless.Sentence.find("does not help") != std::string::npos);
+  CHECK(
+    useless.Sentence.find("0.00 % before") != std::string::npos && useless.Sentence.find("does not help") != std::string::npos);
   rcn::WriteRecalibration(recalibrated.Correction.Path, recalibrated.Correction);
   // What was made is found again in the saved workspace.
   judgement.Correction = recalibrated.Correction.Path;

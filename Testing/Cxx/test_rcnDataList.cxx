@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "rcnDataList.h"
 
 #include "rcnTest.h"
@@ -36,10 +37,10 @@ void RefusedLists()
   CHECK_THROWS(Parse("[]"), RCN_EFORMAT, "object");
   CHECK_THROWS(Parse("{}"), RCN_EFORMAT, "no case");
   CHECK_THROWS(Parse(R"({"test": [{"id": "a\nb/c", "label": {"A": "a"}}]})"), RCN_EFORMAT, "case a b/c");
-  CHECK_THROWS(Parse(R"({"test": [{"id": "a", "label": {"r2": "a"}}, {"id": "b", "label": ["a", "b"]}]})"), RCN_EFORMAT,
-    "another way");
-  CHECK_THROWS(Parse(R"({"test": [{"id": "a", "label": ["a", "b"]}, {"id": "b", "label": {"X": "a"}}]})"), RCN_EFORMAT,
-    "another way");
+  CHECK_THROWS(
+    Parse(R"({"test": [{"id": "a", "label": {"r2": "a"}}, {"id": "b", "label": ["a", "b"]}]})"), RCN_EFORMAT, "another way");
+  CHECK_THROWS(
+    Parse(R"({"test": [{"id": "a", "label": ["a", "b"]}, {"id": "b", "label": {"X": "a"}}]})"), RCN_EFORMAT, "another way");
   CHECK_THROWS(rcn::ReadDataList("/nowhere/list.json"), RCN_EIO, "does not exist");
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "rcnImageIO.h"
 
 #include "rcnFileBeside.h"
@@ -192,7 +193,8 @@ void LevelsInTiff()
       }
       rcn::WriteImage(folder / "a.tif", out.View(), rcn::Content::Probability);
       const rcn::Volume in = rcn::ReadImage(folder / "a.tif");
-      CHECK(in.ChannelCount() == components && std::memcmp(in.Data(), out.Data(), static_cast<size_t>(elements) * sizeof(float)) == 0);
+      CHECK(in.ChannelCount() == components &&
+        std::memcmp(in.Data(), out.Data(), static_cast<size_t>(elements) * sizeof(float)) == 0);
     }
   }
 }
@@ -207,8 +209,8 @@ void WritingFailsWithoutATrace()
   CHECK_THROWS(rcn::WriteImage(folder / "no/a.nrrd", volume.View(), rcn::Content::Mask), RCN_EIO, "does not exist");
   CHECK(folder.Count() == 0);
   std::ofstream(folder / "a.nrrd") << "old";
-  CHECK_THROWS(rcn::WriteImage(folder / "a.nrrd", volume.View(), rcn::Content::Mask, [] { return true; }),
-    RCN_ECANCELLED, "Cancelled");
+  CHECK_THROWS(
+    rcn::WriteImage(folder / "a.nrrd", volume.View(), rcn::Content::Mask, [] { return true; }), RCN_ECANCELLED, "Cancelled");
   CHECK(TextOf(folder / "a.nrrd") == "old" && folder.Count() == 1);
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "rcnModel.h"
 
 #include <cstring>
@@ -76,8 +77,8 @@ void ComesBackAsWritten()
   CHECK(model.Info().Correction && model.Info().Correction->Cases == correction.Cases);
   CHECK(model.Info().HasSpacing && !model.Is3D());
   CHECK(model.Info().Axes == "RIP" && model.Info().PixelSize[0] == 0.742188 && model.Info().PixelSize[1] == 0.1 + 0.2);
-  CHECK(!std::memcmp(rcn_net_values(model.Net()), rcn_net_values(bench.Net),
-    sizeof(float) * static_cast<size_t>(rcn_net_floats(bench.Net))));
+  CHECK(!std::memcmp(
+    rcn_net_values(model.Net()), rcn_net_values(bench.Net), sizeof(float) * static_cast<size_t>(rcn_net_floats(bench.Net))));
   CHECK(folder.Count() == 1);
 }
 
@@ -135,8 +136,10 @@ void NormalizationsAreJson()
   CHECK_THROWS(rcn::ParseNormalization("{", "m"), RCN_EFORMAT, "m: its \"normalization\" is no valid JSON");
   CHECK_THROWS(rcn::ParseNormalization("{\"kind\": \"log\"}", "m"), RCN_EFORMAT, "not log");
   CHECK_THROWS(rcn::ParseNormalization("[]", "m"), RCN_EFORMAT, "fixed, zscore, percentile or window");
-  CHECK_THROWS(rcn::ParseNormalization("{\"kind\": \"fixed\", \"mean\": [0], \"std\": [1, 1]}", "m"), RCN_EFORMAT, "same length");
-  CHECK_THROWS(rcn::ParseNormalization("{\"kind\": \"fixed\", \"mean\": [0], \"std\": [0]}", "m"), RCN_EFORMAT, "greater than 0");
+  CHECK_THROWS(
+    rcn::ParseNormalization("{\"kind\": \"fixed\", \"mean\": [0], \"std\": [1, 1]}", "m"), RCN_EFORMAT, "same length");
+  CHECK_THROWS(
+    rcn::ParseNormalization("{\"kind\": \"fixed\", \"mean\": [0], \"std\": [0]}", "m"), RCN_EFORMAT, "greater than 0");
   CHECK_THROWS(rcn::ParseNormalization("{\"kind\": \"fixed\", \"mean\": [\"a\"], \"std\": [1]}", "m"), RCN_EFORMAT, "numbers");
   CHECK_THROWS(rcn::ParseNormalization("{\"kind\": \"window\", \"width\": \"x\"}", "m"), RCN_EFORMAT, "width");
 }
@@ -176,7 +179,8 @@ void WhatDoesNotFitIsRefused()
   refused({ { "raters", "[\"A\", \"A\", \"B\"]" }, zscore }, "twice");
   refused({ { "raters", "[1, 2, 3]" }, zscore }, "array of names");
   refused({ raters }, "no \"normalization\"");
-  refused({ raters, { "normalization", "{\"kind\":\"fixed\",\"mean\":[0,0],\"std\":[1,1]}" } }, "takes 1 channels, but its normalization has 2");
+  refused({ raters, { "normalization", "{\"kind\":\"fixed\",\"mean\":[0,0],\"std\":[1,1]}" } },
+    "takes 1 channels, but its normalization has 2");
   refused({ raters, zscore, { "loss", "hinge" } }, "not known here: hinge");
   refused({ raters, zscore, { "loss", "corn" } }, "gives 3 numbers per voxel, but this one gives 4");
   refused({ raters, zscore, { "loss_parameters", "[1]" } }, "must be 0 numbers, not 1");
@@ -188,7 +192,8 @@ void WhatDoesNotFitIsRefused()
   refused({ raters, zscore, { "readout", "best" } }, "not best");
   refused({ raters, zscore, { "readout", "at-least:4" } }, "4 of 3");
   refused({ raters, zscore, { "recalibration", "{}" } }, "recalibration");
-  refused({ raters, zscore, { "recalibration", "{\"method\":\"temperature\",\"readout\":\"majority\",\"levels\":3,\"parameters\":[2]}" } },
+  refused({ raters, zscore,
+            { "recalibration", "{\"method\":\"temperature\",\"readout\":\"majority\",\"levels\":3,\"parameters\":[2]}" } },
     "for 3 levels, not for 4");
   Save(bench, path, { raters, zscore });
   std::string bytes = TextOf(path);

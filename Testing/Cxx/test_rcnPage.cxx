@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "rcnPage.h"
 
 #include "rcnTest.h"
@@ -99,8 +100,10 @@ void Parts()
   CHECK(CountOf(html, "≈ –") == 1 && CountOf(html, "class=\"number best\"") == 1);
   CHECK(CountOf(html, "href=\"data:image/png;base64,") == 1 && CountOf(html, "<use xlink:href=\"#picture1\"") == 3);
   // Nothing is asked from anywhere.
-  CHECK(CountOf(html, "http:") == 0 && CountOf(html, "https:") == 0 && CountOf(html, "src=\"") == 0 && CountOf(html, "url(") == 0);
-  CHECK(CountOf(html, "default-src 'none'") == 1 && CountOf(html, "@media print") == 1 && CountOf(html, "prefers-color-scheme") == 1);
+  CHECK(
+    CountOf(html, "http:") == 0 && CountOf(html, "https:") == 0 && CountOf(html, "src=\"") == 0 && CountOf(html, "url(") == 0);
+  CHECK(CountOf(html, "default-src 'none'") == 1 && CountOf(html, "@media print") == 1 &&
+    CountOf(html, "prefers-color-scheme") == 1);
 }
 
 /// Names from files do not become part of the page.
@@ -109,7 +112,8 @@ void HostileText()
   const std::string hostile = "</title></style></script><script>alert(\"1\")</script><img src=x onerror='x'>&amp;\n\x01";
   const std::string html = MakePage(hostile).Html();
   CHECK(IsBalanced(html));
-  CHECK(CountOf(html, "<script") == 1 && CountOf(html, "</script") == 1 && CountOf(html, "</style") == 1 && CountOf(html, "<img") == 0);
+  CHECK(CountOf(html, "<script") == 1 && CountOf(html, "</script") == 1 && CountOf(html, "</style") == 1 &&
+    CountOf(html, "<img") == 0);
   CHECK(CountOf(html, "alert(\"") == 0 && CountOf(html, "&amp;amp;") > 10 && CountOf(html, "\x01") == 0);
 }
 
@@ -134,7 +138,8 @@ void Figures()
   figure.Hint("hint");
   figure.Circle(1, 2, 3, "#111");
   figure.Circle(1, 2, 3, "#111");
-  CHECK(CountOf(figure.Svg(), "<title>") == 2 && CountOf(figure.Svg(), "<desc>Words</desc>") == 1 && CountOf(figure.Svg(), "xmlns=") == 1);
+  CHECK(CountOf(figure.Svg(), "<title>") == 2 && CountOf(figure.Svg(), "<desc>Words</desc>") == 1 &&
+    CountOf(figure.Svg(), "xmlns=") == 1);
   CHECK(CountOf(figure.Inline(), "<title>hint</title>") == 1 && CountOf(figure.Inline(), "<title>") == 1);
   CHECK(CountOf(figure.Inline(), "xmlns") == 0 && IsBalanced(figure.Inline()));
   const std::vector<uint8_t> gray = { 9, 9, 9, 200, 200, 200 }, color = { 9, 9, 9, 200, 100, 200 };

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The built-in cases: what the core makes, by name, and the demo's own volume.
 #include "rcnPhantom.h"
 

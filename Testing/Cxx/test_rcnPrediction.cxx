@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "rcnPrediction.h"
 
 #include <algorithm>
@@ -117,7 +118,8 @@ void VolumesComeBackInTheirOwnGeometry()
   const rcn::Model model(scene.Context, scene.Path);
   const rcn::Volume image = Image(16, 14, 12);
   const rcn::Prediction prediction = rcn::Predict(model, scene.Context, { image }, "i", rcn::PredictionOptions());
-  CHECK(prediction.Remarks.size() == 1 && prediction.Remarks[0].find("i was resampled from 1 x 1 x 1 mm to the model's 1 x 1 x 2 mm") == 0);
+  CHECK(prediction.Remarks.size() == 1 &&
+    prediction.Remarks[0].find("i was resampled from 1 x 1 x 1 mm to the model's 1 x 1 x 2 mm") == 0);
   CHECK(prediction.Levels.Geometry().size[2] == 12 && prediction.Levels.Geometry().spacing[2] == 1);
   const float* levels = static_cast<const float*>(prediction.Levels.Data());
   for (int64_t i = 0; i < 4 * 16 * 14 * 12; ++i)
@@ -152,7 +154,8 @@ void WhatDoesNotFitIsRefused()
   const rcn::Model slices(flat.Context, flat.Path), volumes(deep.Context, deep.Path);
   rcn::PredictionOptions options;
   CHECK_THROWS(rcn::Predict(slices, flat.Context, { Image(16, 16, 1, 2) }, "i", options), RCN_EDATA, "i has 2 channels, but");
-  CHECK_THROWS(rcn::Predict(slices, flat.Context, { Image(16, 16, 1), Image(16, 16, 1) }, "i", options), RCN_EDATA, "2 channels");
+  CHECK_THROWS(
+    rcn::Predict(slices, flat.Context, { Image(16, 16, 1), Image(16, 16, 1) }, "i", options), RCN_EDATA, "2 channels");
   CHECK_THROWS(rcn::Predict(volumes, deep.Context, { Image(16, 16, 1) }, "i", options), RCN_EDATA, "i is one slice");
   options.Readout = "at-least:4";
   CHECK_THROWS(rcn::Predict(slices, flat.Context, { Image(16, 16, 1) }, "i", options), RCN_EINVALID, "number of raters");
@@ -299,8 +302,9 @@ void OtherPixelsGetARemark()
   const rcn::Model volumes(deep.Context, deep.Path);
   const rcn::Prediction taken = rcn::Predict(volumes, deep.Context, { pictures }, "i", rcn::PredictionOptions());
   CHECK(taken.Remarks.size() == 1 && taken.Remarks[0] == "i has no spacing; it is taken as the model's, 1 x 1 x 2 mm.");
-  CHECK(remarks(2, 0.9)[0] == "i has pixels of 2 x 0.9 mm, but the model was trained on pixels of 0.7 x 0.9 mm; "
-                              "resample the image first.");
+  CHECK(remarks(2, 0.9)[0] ==
+    "i has pixels of 2 x 0.9 mm, but the model was trained on pixels of 0.7 x 0.9 mm; "
+    "resample the image first.");
 }
 
 // ---- hostile files ---------------------------------------------------------------------------------
@@ -333,9 +337,10 @@ std::vector<std::string> HostileValues()
     array += ",0";
     word += "x\\n";
   }
-  return { "0", "-0.0", "-1", "1", "2", "0.001", "1e-6", "3.814697265625e-06", "1e6", "1e-9", "1e9", "1e-300", "1e300", "-1e300", "1e999", "NaN", "-Infinity", "2147483648",
-    "4294967296", "9223372036854775807", "-9223372036854775808", "18446744073709551617", "null", "true", "\"x\"", "{}", "[]",
-    "[[[1]]]", "", "1.0000000000000000000000000000000001", array + "]", word + "\"" };
+  return { "0", "-0.0", "-1", "1", "2", "0.001", "1e-6", "3.814697265625e-06", "1e6", "1e-9", "1e9", "1e-300", "1e300",
+    "-1e300", "1e999", "NaN", "-Infinity", "2147483648", "4294967296", "9223372036854775807", "-9223372036854775808",
+    "18446744073709551617", "null", "true", "\"x\"", "{}", "[]", "[[[1]]]", "", "1.0000000000000000000000000000000001",
+    array + "]", word + "\"" };
 }
 
 /// Predicts with hostile.safetensors: maps of probabilities, or one sentence. `about` says what is in it.
@@ -393,9 +398,11 @@ void HostileMetadataNeverCrash()
     { flat, "dropout", { "%" } },
     { flat, "version", { "%", "%.%", "0.%" } },
     { flat, "raters", { "%", "[%]", "[%, \"B\", \"C\"]" } },
-    { flat, "normalization", { "%", "{\"kind\": %}", "{\"kind\": \"fixed\", \"mean\": [%], \"std\": [1]}",
+    { flat, "normalization",
+      { "%", "{\"kind\": %}", "{\"kind\": \"fixed\", \"mean\": [%], \"std\": [1]}",
         "{\"kind\": \"fixed\", \"mean\": [0], \"std\": [%]}", "{\"kind\": \"percentile\", \"lower\": %}",
-        "{\"kind\": \"percentile\", \"upper\": %}", "{\"kind\": \"window\", \"center\": %}", "{\"kind\": \"window\", \"width\": %}" } },
+        "{\"kind\": \"percentile\", \"upper\": %}", "{\"kind\": \"window\", \"center\": %}",
+        "{\"kind\": \"window\", \"width\": %}" } },
     { flat, "readout", { "%", "at-least:%" } },
     { flat, "strategy", { "%" } },
     { flat, "training", { "%" } },
@@ -403,8 +410,8 @@ void HostileMetadataNeverCrash()
     { flat, "pixel_size", { "%", "[%, 1]", "[%, %]" } },
     { link, "loss_parameters", { "%", "[%]", "[%, 1, 1]", "[-1, %, %]" } },
     { coral, "loss_parameters", { "[%, %, %]" } },
-    { flat, "recalibration", { "%",
-        "{\"method\": \"temperature\", \"readout\": \"majority\", \"levels\": 4, \"parameters\": [%]}",
+    { flat, "recalibration",
+      { "%", "{\"method\": \"temperature\", \"readout\": \"majority\", \"levels\": 4, \"parameters\": [%]}",
         "{\"method\": \"temperature\", \"readout\": \"majority\", \"levels\": %, \"parameters\": [2]}",
         "{\"method\": \"temperature\", \"readout\": \"majority\", \"parameters\": [%]}",
         "{\"method\": \"platt\", \"readout\": \"majority\", \"parameters\": [%, 1]}",
@@ -465,7 +472,8 @@ void NoSpacingMakesTooManyVoxels()
   CHECK_THROWS(rcn::Predict(model, deep.Context, { Image(16, 8, 8) }, "i", rcn::PredictionOptions()), RCN_EDATA,
     "i has voxels of 1 x 1 x 1 mm, which cannot be resampled to 3.815e-06");
   const rcn_geometry geometry = rcn_geometry_make(12, 10, 6);
-  const double fine[3] = { 0.1, 0.1, 0.1 }, finer[3] = { 0.1, 0.1, 0.09 }, none[3] = { 1, 0, 1 }, nan[3] = { 1, std::nan(""), 1 };
+  const double fine[3] = { 0.1, 0.1, 0.1 }, finer[3] = { 0.1, 0.1, 0.09 }, none[3] = { 1, 0, 1 },
+               nan[3] = { 1, std::nan(""), 1 };
   CHECK(rcn::GeometryAtSpacing(geometry, fine).size[0] == 120);
   CHECK_THROWS(rcn::GeometryAtSpacing(geometry, finer, "x"), RCN_EDATA, "x has voxels");
   CHECK_THROWS(rcn::GeometryAtSpacing(geometry, none), RCN_EDATA, "The image has voxels");

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Words that every shell shares: counts and intervals.
 #include "rcnReport.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A workspace that is saved and read again is the same; a hostile file is one sentence.
 #include "rcnSession.h"
 
@@ -155,7 +156,9 @@ void RefusedFiles()
     RCN_EFORMAT, "whole number");
   CHECK_THROWS(parse(R"("raters": ["A"], "cases": [{"id": "x", "raters": [{"name": "A", "file": "a", "channel": -7}]}])"),
     RCN_EFORMAT, "channel");
-  CHECK_THROWS(parse(R"("raters": ["A"], "cases": [{"id": "x", "raters": [{"name": "A", "file": "a", "values": [9223372036854775807]}]}])"),
+  CHECK_THROWS(
+    parse(
+      R"("raters": ["A"], "cases": [{"id": "x", "raters": [{"name": "A", "file": "a", "values": [9223372036854775807]}]}])"),
     RCN_EFORMAT, "whole number");
   CHECK_THROWS(parse(R"("view": {"window": 1e300})"), RCN_EFORMAT, "window");
   CHECK_THROWS(parse(R"("view": {"cursor": [1, 2, -1e300]})"), RCN_EFORMAT, "cursor");

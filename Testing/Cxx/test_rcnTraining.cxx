@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "rcnTraining.h"
 
 #include "rcn/rcn_model.h"
@@ -240,7 +241,8 @@ void NothingIsOverwrittenUnasked()
   rcn::TrainModel(options);
   const std::string before = rcn::ReadText(model);
   options.Seed = 7;
-  CHECK_THROWS(rcn::TrainModel(options), RCN_EINVALID, "m.safetensors exists already; use --resume to go on with its training, --overwrite");
+  CHECK_THROWS(rcn::TrainModel(options), RCN_EINVALID,
+    "m.safetensors exists already; use --resume to go on with its training, --overwrite");
   std::filesystem::remove(folder / "m.checkpoint.safetensors");
   CHECK_THROWS(rcn::TrainModel(options), RCN_EINVALID, "m.safetensors exists already; use --overwrite");
   options.Resume = true;
@@ -272,7 +274,8 @@ void OneTrainingAtATime()
     if (progress.Epoch > 0 && !tried++)
     {
       const rcn::TrainingOptions second = Quick(list, folder / "m.safetensors");
-      CHECK_THROWS(rcn::TrainModel(second), RCN_EIO, "m.safetensors is being trained already (by process " + std::to_string(getpid()));
+      CHECK_THROWS(
+        rcn::TrainModel(second), RCN_EIO, "m.safetensors is being trained already (by process " + std::to_string(getpid()));
     }
     return false;
   };
@@ -312,7 +315,8 @@ void PatientsStayApart()
       one.Patient = "P7";
     }
   }
-  CHECK_THROWS(rcn::TrainModel(options), RCN_EINVALID, "the patient P7 is in training (case c0) and in validation (case c5); keep all");
+  CHECK_THROWS(
+    rcn::TrainModel(options), RCN_EINVALID, "the patient P7 is in training (case c0) and in validation (case c5); keep all");
   options.Split = true;
   options.ValidationShare = 0.3;
   CHECK(!rcn::TrainModel(options).Interrupted);

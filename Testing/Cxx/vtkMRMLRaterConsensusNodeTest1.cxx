@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The parameter node: what it keeps through copying, saving and loading, and when nodes leave the scene.
 #include "vtkMRMLRaterConsensusNode.h"
 
@@ -25,8 +26,7 @@ vtkSmartPointer<vtkMRMLScene> MakeScene()
 
 vtkMRMLRaterConsensusNode* Fill(vtkMRMLScene* scene)
 {
-  auto* const node =
-    vtkMRMLRaterConsensusNode::SafeDownCast(scene->AddNewNodeByClass("vtkMRMLRaterConsensusNode", "Case 1"));
+  auto* const node = vtkMRMLRaterConsensusNode::SafeDownCast(scene->AddNewNodeByClass("vtkMRMLRaterConsensusNode", "Case 1"));
   node->SetImageNodeID(scene->AddNewNodeByClass("vtkMRMLScalarVolumeNode", "CT")->GetID());
   vtkMRMLNode* const labels = scene->AddNewNodeByClass("vtkMRMLLabelMapVolumeNode", "L1");
   vtkMRMLNode* const more = scene->AddNewNodeByClass("vtkMRMLLabelMapVolumeNode", "L2");
@@ -123,8 +123,7 @@ void SurvivesTheSceneFile()
   other->SetLoadFromXMLString(1);
   other->SetSceneXMLString(text);
   other->Import();
-  auto* const read =
-    vtkMRMLRaterConsensusNode::SafeDownCast(other->GetFirstNodeByClass("vtkMRMLRaterConsensusNode"));
+  auto* const read = vtkMRMLRaterConsensusNode::SafeDownCast(other->GetFirstNodeByClass("vtkMRMLRaterConsensusNode"));
   CHECK(read != nullptr);
   if (read)
   {

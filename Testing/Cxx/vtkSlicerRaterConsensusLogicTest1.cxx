@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The actions on a scene: results as nodes, the same numbers as the workspace gives, and bad input.
 #include "vtkSlicerRaterConsensusLogic.h"
 
@@ -120,8 +121,7 @@ struct Fixture
       segment->AddRepresentation(vtkSegmentationConverter::GetSegmentationBinaryLabelmapRepresentationName(), mask);
       this->Segmentation->GetSegmentation()->AddSegment(segment, r ? "b" : "a");
     }
-    this->Labels =
-      vtkMRMLLabelMapVolumeNode::SafeDownCast(this->Scene->AddNewNodeByClass("vtkMRMLLabelMapVolumeNode", "Cleo"));
+    this->Labels = vtkMRMLLabelMapVolumeNode::SafeDownCast(this->Scene->AddNewNodeByClass("vtkMRMLLabelMapVolumeNode", "Cleo"));
     this->Labels->SetAndObserveImageData(ImageOfBall(2, VTK_SHORT));
     this->Labels->SetIJKToRASMatrix(grid);
     this->Parameters = Node::SafeDownCast(this->Scene->AddNewNodeByClass("vtkMRMLRaterConsensusNode", name));
@@ -158,7 +158,9 @@ void UseBalls(rcn::Workspace& workspace)
   std::vector<rcn::RaterMask> masks;
   for (int r = 0; r < 3; ++r)
   {
-    masks.push_back({ r == 0 ? "Anna" : r == 1 ? "Ben" : "Cleo",
+    masks.push_back({ r == 0 ? "Anna"
+        : r == 1             ? "Ben"
+                             : "Cleo",
       rcn::VolumeFromVtk(ImageOfBall(r, VTK_UNSIGNED_CHAR), grid, "mask"), {}, 0 });
   }
   workspace.UseCase({ rcn::VolumeFromVtk(ImageOfBall(1, VTK_SHORT), grid, "CT") }, "CT", masks);
@@ -173,8 +175,7 @@ void AgreementIsTheWorkspaces()
   UseBalls(workspace);
   const rcn::AgreementReport expected = workspace.Agree(true);
   CHECK(expected.Figures->mean_dice > 0.5 && expected.Figures->mean_dice < 0.95);
-  CHECK(f.Cell(Node::GetAgreementRole(), "Mean Dice of all pairs", "Value", 1) ==
-    rcn::CsvNumber(expected.Figures->mean_dice));
+  CHECK(f.Cell(Node::GetAgreementRole(), "Mean Dice of all pairs", "Value", 1) == rcn::CsvNumber(expected.Figures->mean_dice));
   CHECK(f.Cell(Node::GetAgreementRole(), "Anna", "Dice with Cleo") == rcn::CsvNumber(expected.Figures->pair[2].dice));
   CHECK(f.Cell(Node::GetAgreementRole(), "Ben", "Hausdorff 95 % (mm) with Anna") ==
     rcn::CsvNumber(expected.Figures->pair[3].hausdorff95_mm));
@@ -276,12 +277,11 @@ void TransformsAreHardened()
   f.Segmentation->SetAndObserveTransformNodeID(nullptr);
   f.Labels->SetAndObserveTransformNodeID(shift->GetID());
   CHECK(f.Actions->Agreement(f.Parameters) == "");
-  CHECK(f.Cell(Node::GetAgreementRole(), "Ben", "Dice with Cleo") ==
-    f.Cell(Node::GetAgreementRole(), "Cleo", "Dice with Ben"));
+  CHECK(f.Cell(Node::GetAgreementRole(), "Ben", "Dice with Cleo") == f.Cell(Node::GetAgreementRole(), "Cleo", "Dice with Ben"));
   rcn::Workspace workspace;
   UseBalls(workspace);
-  CHECK(f.Cell(Node::GetAgreementRole(), "Anna", "Dice with Ben") ==
-    rcn::CsvNumber(workspace.Agree(false).Figures->pair[1].dice));
+  CHECK(
+    f.Cell(Node::GetAgreementRole(), "Anna", "Dice with Ben") == rcn::CsvNumber(workspace.Agree(false).Figures->pair[1].dice));
 }
 
 /// A rater who drew a surface, with no voxels yet.
@@ -350,8 +350,8 @@ void BadInputGetsASentence()
   other->SetElement(0, 3, 0);
   f.Labels->SetIJKToRASMatrix(other);
   const std::string geometry = f.Actions->Agreement(f.Parameters);
-  CHECK(geometry.find("Cleo has another origin than CT") != std::string::npos &&
-    geometry.find("resampling") != std::string::npos);
+  CHECK(
+    geometry.find("Cleo has another origin than CT") != std::string::npos && geometry.find("resampling") != std::string::npos);
   f.Parameters->ResampleOn();
   CHECK(f.Actions->Agreement(f.Parameters) == "");
   f.Parameters->ResampleOff();
@@ -465,7 +465,8 @@ void ModelsPredictIntoTheScene()
   CHECK(!f.Result<vtkMRMLNode>(Node::GetLevelRole(), 4));
   const int before = f.Scene->GetNumberOfNodes();
   CHECK(f.Actions->Predict(f.Parameters) == "" && f.Scene->GetNumberOfNodes() == before);
-  CHECK(hierarchy->GetNumberOfItemChildren(hierarchy->GetItemChildWithName(hierarchy->GetSceneItemID(), "Case 1: levels")) == 4);
+  CHECK(
+    hierarchy->GetNumberOfItemChildren(hierarchy->GetItemChildWithName(hierarchy->GetSceneItemID(), "Case 1: levels")) == 4);
   // The same numbers as without a scene.
   rcn::Workspace workspace;
   UseBalls(workspace);
@@ -474,8 +475,8 @@ void ModelsPredictIntoTheScene()
   options.Readout = "expected";
   const rcn::Prediction expected = rcn::Predict(model, workspace.Context(), workspace.Images(), "CT", options);
   const float* const wanted = static_cast<const float*>(expected.Probability.Data());
-  CHECK(std::equal(wanted, wanted + Size[0] * Size[1] * Size[2],
-    static_cast<const float*>(probability->GetImageData()->GetScalarPointer())));
+  CHECK(std::equal(
+    wanted, wanted + Size[0] * Size[1] * Size[2], static_cast<const float*>(probability->GetImageData()->GetScalarPointer())));
   f.Parameters->SetReadout("at-least:9");
   CHECK(f.Actions->Predict(f.Parameters) != "");
   std::ofstream(folder / "broken.safetensors") << "no model";
@@ -526,7 +527,8 @@ rcn::Prediction PredictBalls(rcn::Workspace& workspace, const std::string& path,
   return rcn::Predict(model, workspace.Context(), workspace.Images(), "CT", options);
 }
 
-std::string JudgeBalls(const rcn::Workspace& workspace, const rcn::Volume& map, rcn::EvaluationOptions options, rcn_figure figure)
+std::string JudgeBalls(
+  const rcn::Workspace& workspace, const rcn::Volume& map, rcn::EvaluationOptions options, rcn_figure figure)
 {
   options.Region.region = RCN_REGION_BOX;
   rcn::Evaluation evaluation(workspace.Context(), workspace.RaterNames(), options);
@@ -636,8 +638,8 @@ void CorrectionsGoRound()
   const rcn::Prediction expected = PredictBalls(workspace, f.Parameters->GetModelFile(), options);
   const float* const wanted = static_cast<const float*>(expected.Probability.Data());
   auto* const probability = f.Result<vtkMRMLScalarVolumeNode>(Node::GetProbabilityRole());
-  CHECK(std::equal(wanted, wanted + Size[0] * Size[1] * Size[2],
-    static_cast<const float*>(probability->GetImageData()->GetScalarPointer())));
+  CHECK(std::equal(
+    wanted, wanted + Size[0] * Size[1] * Size[2], static_cast<const float*>(probability->GetImageData()->GetScalarPointer())));
   CHECK(probability->GetAttribute("RaterConsensus.Correction") == folder / "c.json");
   CHECK(f.Actions->Recalibrate(f.Parameters).find("corrected already") != std::string::npos);
   CHECK(f.Actions->Evaluate(f.Parameters) == "");
@@ -677,7 +679,8 @@ void CorrectionsGoRound()
     CHECK(f.Scene->GetNumberOfNodes() == nodes);
   }
   rcn::Check(rcn_model_set(workspace.Context(), f.Parameters->GetModelFile().c_str(), "recalibration",
-               rcn::RecalibrationText(fitted).c_str()), workspace.Context());
+               rcn::RecalibrationText(fitted).c_str()),
+    workspace.Context());
   CHECK(f.Actions->Predict(f.Parameters) == "");
   CHECK(f.Actions->Recalibrate(f.Parameters).find("corrected already (in the model)") != std::string::npos);
 }
@@ -810,8 +813,8 @@ void ExamplesAreCases()
     static_cast<const float*>(image->GetImageData()->GetScalarPointer())));
   Node* const second = f.Actions->AddExampleCase();
   CHECK(second != node && f.Actions->Agreement(second) == "");
-  CHECK(f.Actions->GetResults(second).Agreement->Figures->mean_dice !=
-    f.Actions->GetResults(node).Agreement->Figures->mean_dice);
+  CHECK(
+    f.Actions->GetResults(second).Agreement->Figures->mean_dice != f.Actions->GetResults(node).Agreement->Figures->mean_dice);
 }
 
 /// From a data list, without any image in the scene: chart and tables, by the node's region and bins.

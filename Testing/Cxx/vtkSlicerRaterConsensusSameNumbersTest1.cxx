@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The Slicer module and the command line program, on one case. The argument is the program.
 #include <vtkImageData.h>
 #include <vtkMRMLScalarVolumeNode.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tutorial in a scene of Slicer: agreement, consensus, training, prediction, calibration, correction, saving.
 
 Inside Slicer it is a test of the module, run by CTest where Slicer has Python, or from the Python console:

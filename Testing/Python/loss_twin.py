@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The paper's loss as one would write it in PyTorch, for tests and benchmarks."""
 import torch
 import torch.nn.functional as F

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes Testing/Data/net_reference.json: what PyTorch in double precision computes for the networks
 of net_cases.py with the loss that they are trained with, at sampled positions. Needs the peers.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The pictures of the documentation, made from the demo's output: make_screenshots.py DEMO [OUT]
 
 The viewer runs on a screen of its own (xvfb-run), pages are opened in Chromium. Pictures stay under 300 kB: ImageMagick gives

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The networks that are compared with stored results: arguments, and the shape (B, size)."""
 
 CASES = {

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parameters and images made from their names, as in Testing/C/rcn_test_fill.h.
 
 The values before a ReLU have a mean of about 2 and a deviation of about 1: one in fifty is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One step of training, here: network, BCE + RPS and Adam together."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The networks in PyTorch, parameters filled from their names as in Testing/C/rcn_test_fill.h."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """rcn_phantom and rcn_agreement from Python; see rcn_ctypes.py."""
 import ctypes as ct
 

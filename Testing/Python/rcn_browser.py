@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Chromium, driven over WebDriver with nothing but the standard library: pages are opened as a reader's browser opens them."""
 import base64
 import json

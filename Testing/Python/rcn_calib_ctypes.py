@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """rcn_calib, rcn_auc, rcn_interval and rcn_recalib from Python; see rcn_ctypes.py."""
 import ctypes as ct
 

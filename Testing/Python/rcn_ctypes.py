@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The C core from Python, for tests and benchmarks: librcn-testing under $RCN_BUILD/lib."""
 import ctypes as ct
 import os

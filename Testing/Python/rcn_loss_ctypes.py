@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """rcn_loss.h and rcn_optim.h through ctypes, for tests and benchmarks that compare with PyTorch."""
 import ctypes
 import glob

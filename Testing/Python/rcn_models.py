@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Model files for tests, written with NumPy alone, and what their networks say."""
 import json
 import struct

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The C network through ctypes, for tests and benchmarks."""
 
 import ctypes as c

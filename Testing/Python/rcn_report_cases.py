@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cases for tests of the report: a data list and the predictions of two models, one of levels and one of a probability."""
 import json
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the tests share: the program, small image writers and readers, and phantom raters.
 
 Arrays are indexed [z, y, x] (or [y, x]), x fastest in memory, as everywhere in the project. Writers

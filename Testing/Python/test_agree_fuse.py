@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """agree and fuse, from files to tables, JSON and maps."""
 import csv
 import io

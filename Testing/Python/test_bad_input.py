@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bad input: one line that names the file or option and says what to do, exit code 2, nothing left behind."""
 import gzip
 import json

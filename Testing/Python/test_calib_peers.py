@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calibration against independent implementations: ./run test --peers."""
 import os
 

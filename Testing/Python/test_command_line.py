@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What all commands have in common: what --quiet does not hide, exit codes, the version in every JSON, and that nothing
 is overwritten that is read."""
 import json

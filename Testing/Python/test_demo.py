@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The demo leaves a folder in which every file is what it says, and tells what a person should see."""
 import json
 import re

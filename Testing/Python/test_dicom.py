@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DICOM folders: a volume where the slices are one, and otherwise a sentence that names what is wrong with which of them."""
 import numpy as np
 import pytest

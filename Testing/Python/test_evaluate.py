@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """evaluate and recalibrate, from files to tables, JSON, diagrams and corrections."""
 import json
 import math

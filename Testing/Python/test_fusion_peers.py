@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fusion and agreement against other packages: SimpleITK, scikit-learn, scikit-image, SciPy, plain NumPy."""
 import itertools
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What voxels measure: pictures without spacing, images that are one voxel thin, axes that are not at right angles."""
 import csv
 import io

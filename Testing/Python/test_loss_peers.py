@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Losses against PyTorch: the same formulas in plain autograd, in double, live.
 
 CORAL and CORN follow coral-pytorch, the cumulative link follows spacecutter; both are written out

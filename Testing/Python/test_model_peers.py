@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Model files and ten steps of training against PyTorch and segmentation_models_pytorch, live."""
 import ctypes
 import functools

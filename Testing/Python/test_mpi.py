@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Several processes through MPI: one model, the same results, and one message when something goes wrong.
 
 Two and four processes on this machine, more than it has cores; and two in network namespaces of their own, joined

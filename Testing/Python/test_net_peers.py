@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The networks against PyTorch and segmentation_models_pytorch, live."""
 
 import copy

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The networks against stored results of PyTorch (make_net_reference.py); needs no PyTorch."""
 
 import json

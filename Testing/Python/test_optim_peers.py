@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Optimisers and learning rates against torch.optim, live."""
 import ctypes
 import os

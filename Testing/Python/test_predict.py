@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """rater-consensus predict: maps against what NumPy makes of the same network's logits."""
 import json
 import signal

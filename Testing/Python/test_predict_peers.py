@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Prediction against PyTorch (the same network, naive tiles) and SimpleITK (resampling there and back)."""
 import os
 

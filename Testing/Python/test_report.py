@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """rater-consensus report: the page says what agree and evaluate say, and bad input gets one sentence."""
 import html
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The report in a real browser: it needs nothing from anywhere, fits, sorts, shows values, and can be printed."""
 import re
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Model files against Python's safetensors: what one writes, the other reads; what one refuses, so
 does the other."""
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The programs that Slicer starts by itself: what they tell about themselves, and what they do with the words it gives them.
 
 Slicer is not needed: `words` builds a command line as its code does, and `follows_the_rules` checks what its parser checks.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What Slicer gets from us, without the application: the colour table file, and maps shown in its colours.
 
 The second half runs in real MRML (package slicer-core): ./run test --peers.

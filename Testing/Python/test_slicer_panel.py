@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Slicer module's panel as far as it can be checked without Slicer: its form, its sources and its guide fit together."""
 import pathlib
 import re

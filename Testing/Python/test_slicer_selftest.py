@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The self test of the Slicer module and the lines that headers give to users of its Python console, without Slicer:
 they compile, and call only what the headers declare. RaterConsensusSelfTest.py itself runs inside Slicer.
 """

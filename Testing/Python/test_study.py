@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """rater-consensus study: all strategies under one protocol, resumed, refused, and judged as evaluate judges."""
 import json
 import os

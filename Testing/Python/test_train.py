@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """train: learns from a list, stops and goes on to the same bits, and says what is wrong with its input.
 
 The data are made here: discs of different contrast on noise, outlined by three raters, one of whom overlooks

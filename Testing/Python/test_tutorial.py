@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every command of the tutorial runs, in order, in an empty folder; only times and numbers of epochs are made smaller."""
 import os
 import pathlib

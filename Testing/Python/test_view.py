@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """rater-consensus view: a window that opens, does as it is told, and leaves a picture."""
 import json
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Import this before a package that imports torchvision (timm, torchmetrics).
 
 torchvision's compiled operators have no CPU build for every PyTorch; it is installed without them, and

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Inside of the calibration sums, and how a case is read, for the files that judge predictions. */
 #ifndef RCN_CALIB_PRIVATE_H
 #define RCN_CALIB_PRIVATE_H

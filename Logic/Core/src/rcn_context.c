@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifdef __linux__
 #define _DEFAULT_SOURCE /* madvise */
 #endif

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* What the library's own files share about the context: failing, reporting, memory. */
 #ifndef RCN_CONTEXT_PRIVATE_H
 #define RCN_CONTEXT_PRIVATE_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Convolutions, by the faster of two ways: oneDNN's direct kernels, or ours with fewer
  * multiplications (rcn_winograd.h) where they apply.
  *

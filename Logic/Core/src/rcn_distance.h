@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* The exact Euclidean distance to the nearest of some voxels. */
 #ifndef RCN_DISTANCE_H
 #define RCN_DISTANCE_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* oneDNN's convolutions: the only door to it (rcn_dnn.c alone includes its header).
  *
  * Functions are those of rcn_conv.h, for this one way of convolving.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* exp and log for hot loops: plain arithmetic without branches, calls or tables, so that the
  * compiler can work on as many voxels at once as the machine's registers hold. At most 2 units in
  * the last place from the exact result (tested against the C library over their whole range).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #define _POSIX_C_SOURCE 200809L
 #define _FILE_OFFSET_BITS 64
 
@@ -272,8 +273,8 @@ rcn_status rcn_file_commit(rcn_file *file, int durable) {
     close_descriptor(file->descriptor);
     file->descriptor = -1;
 #ifdef _WIN32
-    const int moved = MoveFileExA(file->path, file->target,
-                                  MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH);
+    const int moved =
+        MoveFileExA(file->path, file->target, MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH);
 #else
     const int moved = rename(file->path, file->target) == 0;
 #endif
@@ -329,8 +330,7 @@ static rcn_status claim(rcn_file_lock *lock, const char *given) {
     for (int attempt = 0;; ++attempt) {
         lock->descriptor =
             open(lock->path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
-        if (lock->descriptor < 0)
-            RCN_TRY(fail_to_write(lock->ctx, lock->path, lock->path, errno));
+        if (lock->descriptor < 0) RCN_TRY(fail_to_write(lock->ctx, lock->path, lock->path, errno));
         /* Never write into a file that somebody put there under this name. */
         if (fstat(lock->descriptor, &is) || !S_ISREG(is.st_mode) || is.st_nlink > 1)
             RCN_TRY(rcn__fail(lock->ctx, RCN_EIO, "%s is no lock of ours; remove it.", lock->path));
@@ -361,8 +361,7 @@ rcn_status rcn_file_lock_create(rcn_file_lock **out, rcn_context *ctx, const cha
     char *resolved = NULL;
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
-    if (!out || !target || !*target)
-        return rcn__fail(ctx, RCN_EINVALID, "A lock is of a file.");
+    if (!out || !target || !*target) return rcn__fail(ctx, RCN_EINVALID, "A lock is of a file.");
     RCN_ALLOC_ZERO(lock, ctx, 1, "a lock");
     lock->ctx = ctx;
     lock->descriptor = lock->slot = -1;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* What the library's own writers need of a file beside its target. */
 #ifndef RCN_FILE_PRIVATE_H
 #define RCN_FILE_PRIVATE_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "rcn/rcn_image.h"
 
 #include <math.h>

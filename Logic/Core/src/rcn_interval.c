@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "rcn/rcn_interval.h"
 
 #include <math.h>
@@ -44,8 +45,8 @@ static double student_tail(double t, double freedom) {
     const double a = 0.5 * freedom, b = 0.5, x = freedom / (freedom + t * t);
     if (!(t > 0)) return 1;
     if (!(x > 0)) return 0;
-    const double front =
-        exp(lgamma(a + b) - lgamma(a) - lgamma(b) + a * log(x) + b * log(t * t / (freedom + t * t)));
+    const double front = exp(lgamma(a + b) - lgamma(a) - lgamma(b) + a * log(x) +
+                             b * log(t * t / (freedom + t * t)));
     return x < (a + 1) / (a + b + 2) ? front * beta_fraction(a, b, x) / a
                                      : 1 - front * beta_fraction(b, a, 1 - x) / b;
 }
@@ -104,13 +105,12 @@ static double bias_of(const left_out *what) {
 /* Standard error on a scale, and its degrees of freedom. */
 static double error_of(double *freedom, const left_out *what, double (*scale)(double)) {
     const double cases = variance(what->units, what->unit_count, scale);
-    const double runs =
-        what->run_count > 1 ? variance(what->runs, what->run_count, scale) : 0.0;
+    const double runs = what->run_count > 1 ? variance(what->runs, what->run_count, scale) : 0.0;
     const double both = cases + runs;
     *freedom = (double)(what->unit_count - 1);
     if (runs > 0)
-        *freedom = both * both /
-                   (cases * cases / *freedom + runs * runs / (double)(what->run_count - 1));
+        *freedom =
+            both * both / (cases * cases / *freedom + runs * runs / (double)(what->run_count - 1));
     return sqrt(both);
 }
 
@@ -129,8 +129,8 @@ static void find_ends(rcn_interval *out, const left_out *what, double level, dou
     out->low = what->value - reach;
     out->high = what->value + reach;
     if (is_difference)
-        out->p_value = error > 0 ? student_tail(fabs(what->value) / error, freedom)
-                                 : what->value == 0;
+        out->p_value =
+            error > 0 ? student_tail(fabs(what->value) / error, freedom) : what->value == 0;
     if (lowest == 0 && highest == 1) {
         const double middle = arcsine(what->value), half_pi = asin(1.0);
         const double turn = error_of(&freedom, what, arcsine);
@@ -200,15 +200,15 @@ static double weight_of(const rcn_calib *calib, int figure) {
     const double *reference = calib->sums + rcn__sum_reference(calib);
     double voxels = 0;
     switch (figure) {
-        case RCN_DICE:
-        case RCN_DICE_POOLED: return calib->sums[RCN_SUM_DICE_CASES];
-        case RCN_RPS: return calib->sums[RCN_SUM_RPS_VOXELS];
-        case RCN_ECE:
-        case RCN_ECE_FOREGROUND:
-        case RCN_AUC_HISTOGRAM: /* a rater who is the reference may not have answered the case */
-            for (int b = 0; b < calib->options.bins; ++b) voxels += reference[3 * b];
-            return voxels;
-        default: return calib->sums[RCN_SUM_VOXELS];
+    case RCN_DICE:
+    case RCN_DICE_POOLED: return calib->sums[RCN_SUM_DICE_CASES];
+    case RCN_RPS: return calib->sums[RCN_SUM_RPS_VOXELS];
+    case RCN_ECE:
+    case RCN_ECE_FOREGROUND:
+    case RCN_AUC_HISTOGRAM: /* a rater who is the reference may not have answered the case */
+        for (int b = 0; b < calib->options.bins; ++b) voxels += reference[3 * b];
+        return voxels;
+    default: return calib->sums[RCN_SUM_VOXELS];
     }
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* One block of channels (rcn_conv.h) as the compiler's vector: an AVX2 register or a pair of SSE
  * ones. Vectors are not passed to or returned from functions that are not inlined, so that files
  * may be compiled for either. */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "rcn_layers.h"
 
 #include <math.h>
@@ -802,8 +803,8 @@ RCN_DISPATCH static void bilinear_row(int64_t chunk, const up_job *job) {
 /* Adds one row of gradients into the two input rows it was made from. */
 #define SCATTER(plane_rows, y, x, width, g)                                                        \
     do {                                                                                           \
-        float *upper_ = (plane_rows) + (y).low * (width)*RCN_LANES;                                \
-        float *lower_ = (plane_rows) + (y).high * (width)*RCN_LANES;                               \
+        float *upper_ = (plane_rows) + (y).low * (width) * RCN_LANES;                              \
+        float *lower_ = (plane_rows) + (y).high * (width) * RCN_LANES;                             \
         const int64_t low_ = (x).low * RCN_LANES, high_ = (x).high * RCN_LANES;                    \
         const lanes above_ = (g) * (1.0f - (y).weight), below_ = (g) * (y).weight;                 \
         STORE(upper_ + low_, LANES_AT(upper_ + low_) + above_ * (1.0f - (x).weight));              \

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* The layers that are not convolutions, on blocked tensors (B, C / 8, Z, Y, X, 8).
  *
  * All of them are bound by memory, so each does in one pass what belongs together: normalisation

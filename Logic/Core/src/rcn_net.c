@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "rcn_net_private.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* FPN on ResNet, layer by layer and name by name as segmentation_models_pytorch.FPN with its
  * defaults: pyramid of 256 channels, segmentation blocks of 128, merged by addition. */
 #include "rcn_net_private.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Plans: the kernels of a network for one input shape, and where every tensor lies.
  *
  * Steps are numbered: operation i runs at step i forward, and backward after all of them, the last

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* A network inside: a graph that knows no image size, and plans that run it for one size.
  *
  * The graph (rcn_net_graph.c; the architectures in rcn_net_unet.c and rcn_net_fpn.c) is a list of

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* U-Net (Ronneberger et al. 2015) in two and three dimensions. Each level: twice 3x3 convolution,
  * norm, ReLU. The PyTorch twin is in Testing/Python/net_twins.py. */
 #include "rcn_net_private.h"

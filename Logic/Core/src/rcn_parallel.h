@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* The one way work is split over threads: fixed chunks, whatever the number of threads.
  *
  * Because the chunks are fixed, a sum kept per chunk and added up in the order of chunks has the

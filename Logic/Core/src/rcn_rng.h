@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Random numbers: SplitMix64 (Steele, Lea and Flood 2014). Eight bytes of state, any seed is good,
  * and independent streams come from hashing a seed with a stream number. */
 #ifndef RCN_RNG_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Safetensors: named tensors in a file, as Python's `safetensors` reads and writes them.
  *
  * A file is eight bytes with the length of a header (little endian), the header (JSON: for each
@@ -64,8 +65,7 @@ typedef struct rcn__load_options {
     const char *adapt_inputs;
 } rcn__load_options;
 
-#define RCN_LOAD_OPTIONS_INIT                                                                      \
-    { 0, 0, 0, 0 }
+#define RCN_LOAD_OPTIONS_INIT {0, 0, 0, 0}
 
 /* What did not meet. Lists and names are borrowed from handle and tensors. */
 typedef struct rcn__load_report {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Smoothing, for targets and for samples alike. */
 #ifndef RCN_SMOOTH_H
 #define RCN_SMOOTH_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "rcn_votes_private.h"
 
 #include <math.h>
@@ -66,7 +67,7 @@ DEFINE_FIND_FRACTION(double, find_fraction_f64, floor)
             for (int64_t i = 0; i < count; ++i) out[i] = (uint8_t)(in[i * stride] != 0);           \
         }                                                                                          \
         if (mask->unanswered) {                                                                    \
-            const T value = (T)*mask->unanswered;                                                  \
+            const T value = (T) * mask->unanswered;                                                \
             if (HOLDS(T, value, *mask->unanswered))                                                \
                 for (int64_t i = 0; i < count; ++i)                                                \
                     if (in[i * stride] == value) out[i] = UNANSWERED;                              \
@@ -459,10 +460,10 @@ static void dense_chunk(int64_t chunk, int thread, void *payload) {
 static void remove_bit(rcn_votes *votes, int rater) {
     if (votes->code_bytes == 1) {
         uint8_t *codes = votes->codes;
-        for (int64_t i = 0; i < votes->voxels; ++i) codes[i] &= (uint8_t) ~(1u << rater);
+        for (int64_t i = 0; i < votes->voxels; ++i) codes[i] &= (uint8_t)~(1u << rater);
     } else {
         uint16_t *codes = votes->codes;
-        for (int64_t i = 0; i < votes->voxels; ++i) codes[i] &= (uint16_t) ~(1u << rater);
+        for (int64_t i = 0; i < votes->voxels; ++i) codes[i] &= (uint16_t)~(1u << rater);
     }
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Inside of the votes, for the library's own voxel passes. */
 #ifndef RCN_VOTES_PRIVATE_H
 #define RCN_VOTES_PRIVATE_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Compiled for AVX2 and FMA (CMakeLists.txt), whatever the rest is compiled for. */
 #include "rcn_winograd.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* 3x3 convolutions with a quarter of the multiplications (Winograd; Lavin and Gray 2016, F(4x4,
  * 3x3)).
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* RaterConsensus, the C library: what several raters' masks tell, and what can be learned from
  * them.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Agreement: how far K raters agree on one case, and where they do not.
  *
  * Everything but the surfaces and the disputed regions follows from the table of patterns, without

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* The area under the ROC curve, exactly: ties count one half (mid-rank).
  *
  * AUC is the share of (positive, negative) couples in which the positive one has the higher

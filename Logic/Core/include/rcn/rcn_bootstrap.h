@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* The paper's way to say how sure a figure is: mean and standard deviation over ten draws of 60 % of
  * the cases. For an interval that holds what it promises see rcn_interval.h.
  *
@@ -20,8 +21,7 @@ typedef struct rcn_bootstrap_options {
     uint64_t seed;   /* 0 (default) */
 } rcn_bootstrap_options;
 
-#define RCN_BOOTSTRAP_OPTIONS_INIT                                                                 \
-    { 10, 0.6, 0 }
+#define RCN_BOOTSTRAP_OPTIONS_INIT {10, 0.6, 0}
 
 /* NULL if the options can be used, otherwise a sentence. */
 RCN_API const char *rcn_bootstrap_check(const rcn_bootstrap_options *options);

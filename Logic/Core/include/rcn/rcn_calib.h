@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Calibration: does 70 % mean that 70 % of the raters mark the voxel?
  *
  * One pass over a case reads the predicted probabilities and the raters' votes side by side and
@@ -113,8 +114,7 @@ typedef struct rcn_calib_options {
     int at_least;        /* t of the readout "at least"; 0 (default) with the others */
 } rcn_calib_options;
 
-#define RCN_CALIB_OPTIONS_INIT                                                                     \
-    { 15, 0.5, RCN_READOUT_MAJORITY, 0 }
+#define RCN_CALIB_OPTIONS_INIT {15, 0.5, RCN_READOUT_MAJORITY, 0}
 
 /* NULL if the options can be used with so many raters, otherwise a sentence. */
 RCN_API const char *rcn_calib_check(const rcn_calib_options *options, int raters);

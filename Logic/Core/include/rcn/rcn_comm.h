@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Several processes that work together, as the core sees them.
  *
  * The core knows no MPI. It is given a small table of functions, and whoever starts the processes

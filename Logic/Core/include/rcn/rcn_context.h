@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* The context: threads, the error sentence, memory, progress and cancelling.
  *
  * Every call that can fail takes one. A context serves one calling thread at a time (its work is
@@ -40,8 +41,7 @@ typedef struct rcn_context_options {
     void *progress_payload;
 } rcn_context_options;
 
-#define RCN_CONTEXT_OPTIONS_INIT                                                                   \
-    { 0, {0, 0, 0}, 0, 0 }
+#define RCN_CONTEXT_OPTIONS_INIT {0, {0, 0, 0}, 0, 0}
 
 /* NULL if the options can be used, otherwise the sentence that says why not. */
 RCN_API const char *rcn_context_check(const rcn_context_options *options);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Samples for training: a piece of a case, turned and bent, with the votes on it.
  *
  * A case is an image as it was read and the votes on it. A sample is drawn in one pass: every voxel
@@ -42,12 +43,10 @@ typedef struct rcn_augment {
     double blur;  /* 0 (default): sigma of a Gaussian in voxels */
 } rcn_augment;
 
-#define RCN_AUGMENT_INIT                                                                           \
-    { 1, 1, 0.3, 15, 0.15, 0, 0, 0, 0.2, 0.1, 0.1, 0, 0 }
+#define RCN_AUGMENT_INIT {1, 1, 0.3, 15, 0.15, 0, 0, 0, 0.2, 0.1, 0.1, 0, 0}
 
 /* Nothing is varied. */
-#define RCN_AUGMENT_NONE                                                                           \
-    { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define RCN_AUGMENT_NONE {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /* NULL if it can be used, otherwise the sentence that says why not. */
 RCN_API const char *rcn_augment_check(const rcn_augment *augment);
@@ -91,8 +90,7 @@ typedef struct rcn_sample_options {
     rcn_augment augment;
 } rcn_sample_options;
 
-#define RCN_SAMPLE_OPTIONS_INIT                                                                    \
-    { {128, 128, 1}, {0, 0, 0}, 0.5, RCN_AUGMENT_INIT }
+#define RCN_SAMPLE_OPTIONS_INIT {{128, 128, 1}, {0, 0, 0}, 0.5, RCN_AUGMENT_INIT}
 
 /* NULL if usable, otherwise a sentence. */
 RCN_API const char *rcn_sample_check(const rcn_sample_options *options);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Files that nobody ever sees half-written, and files that only one process may write.
  *
  *   rcn_file_create()    an empty file beside the target, under a name of its own

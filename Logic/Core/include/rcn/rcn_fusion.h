@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Fusion: one map out of K raters' masks.
  *
  * The methods, all computed from votes (m = share of the raters who marked a voxel, among those who
@@ -75,7 +76,7 @@ typedef struct rcn_fusion_options {
 } rcn_fusion_options;
 
 #define RCN_FUSION_OPTIONS_INIT                                                                    \
-    { RCN_ORC, RCN_TIE_FOREGROUND, 1.0, 0, RCN_STAPLE_POSTERIOR, 1.0, 1e-7, 10000, -1, 1.0 }
+    {RCN_ORC, RCN_TIE_FOREGROUND, 1.0, 0, RCN_STAPLE_POSTERIOR, 1.0, 1e-7, 10000, -1, 1.0}
 
 /* NULL if usable, otherwise the sentence that says why not. */
 RCN_API const char *rcn_fusion_check(const rcn_fusion_options *options);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Image views: a caller's buffer with its element type and its place in the world.
  *
  * x runs fastest, as in ITK and VTK buffers: voxel (x, y, z) is number x + X * (y + Y * z). Several

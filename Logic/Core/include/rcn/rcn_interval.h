@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* How sure is a figure? Between which values would it lie on further cases like these?
  *
  * Neighboring voxels are no independent evidence, patients are: each case (or, where the caller
@@ -37,8 +38,7 @@ typedef struct rcn_interval_options {
                             (default): each case by itself */
 } rcn_interval_options;
 
-#define RCN_INTERVAL_OPTIONS_INIT                                                                  \
-    { 0.95, NULL }
+#define RCN_INTERVAL_OPTIONS_INIT {0.95, NULL}
 
 /* NULL if the options can be used, otherwise a sentence. */
 RCN_API const char *rcn_interval_check(const rcn_interval_options *options);

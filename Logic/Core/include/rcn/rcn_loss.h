@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Losses: how far a network's raw outputs are from what the raters said, and the gradient.
  *
  * All strategies share one interface. A loss says how many output channels it needs of the network
@@ -115,8 +116,7 @@ typedef struct rcn_loss_options {
     double unimodal_weight;
 } rcn_loss_options;
 
-#define RCN_LOSS_OPTIONS_INIT                                                                      \
-    { RCN_LOSS_RPS, 0, 1.0, 0.8, 0, 0.0, 0.0 }
+#define RCN_LOSS_OPTIONS_INIT {RCN_LOSS_RPS, 0, 1.0, 0.8, 0, 0.0, 0.0}
 
 /* NULL if the options can be used, otherwise the sentence that says why not. */
 RCN_API const char *rcn_loss_check(const rcn_loss_options *options);
@@ -164,8 +164,7 @@ typedef struct rcn_loss_target {
     double weight;    /* 1 (default): of this sample; >= 0 */
 } rcn_loss_target;
 
-#define RCN_LOSS_TARGET_INIT                                                                       \
-    { 0, 1, 0, 0, 0, 1.0 }
+#define RCN_LOSS_TARGET_INIT {0, 1, 0, 0, 0, 1.0}
 
 typedef struct rcn_loss_result {
     double loss;   /* the weighted mean over the voxels that count */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Model files: a network's weights with what is needed to use them, as safetensors.
  *
  * Tensors have PyTorch's names, so that weights travel both ways: a state dict saved by

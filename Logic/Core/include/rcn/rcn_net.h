@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Networks: from an image to K + 1 logits per voxel, and back for training.
  *
  *   rcn_net_create()     the architecture; rcn_net_initialize() or a weights file fills it
@@ -62,8 +63,7 @@ typedef struct rcn_net_options {
                           third more time; default 0 */
 } rcn_net_options;
 
-#define RCN_NET_OPTIONS_INIT                                                                       \
-    { RCN_UNET, 1, 2, 16, 4, RCN_NORM_BATCH, {1, 1, 1}, 0.2, 0, 0 }
+#define RCN_NET_OPTIONS_INIT {RCN_UNET, 1, 2, 16, 4, RCN_NORM_BATCH, {1, 1, 1}, 0.2, 0, 0}
 
 /* NULL if the options can be used, otherwise the sentence that says why not. */
 RCN_API const char *rcn_net_check(const rcn_net_options *options);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Normalisation: from an image as it was read to the numbers a network expects.
  *
  * Images stay in memory as they were read (8 or 16 bits, say) and are normalised on the fly, a
@@ -46,8 +47,7 @@ typedef struct rcn_normalize {
     double center, width; /* window: width > 0; default 40, 400 (soft tissue) */
 } rcn_normalize;
 
-#define RCN_NORMALIZE_INIT                                                                         \
-    { RCN_NORMALIZE_ZSCORE, 0, {0}, {0}, 0.5, 99.5, 40, 400 }
+#define RCN_NORMALIZE_INIT {RCN_NORMALIZE_ZSCORE, 0, {0}, {0}, 0.5, 99.5, 40, 400}
 
 /* NULL if the rule can be used, otherwise the sentence that says why not. */
 RCN_API const char *rcn_normalize_check(const rcn_normalize *normalize);

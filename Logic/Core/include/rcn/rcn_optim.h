@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Optimisers: one step of Adam, AdamW or SGD over a network's parameters, and the learning rate.
  *
  * All parameters lie in one block of floats; gradients and moments lie in blocks of the same layout
@@ -47,8 +48,7 @@ typedef struct rcn_optim_options {
     double clip_norm;
 } rcn_optim_options;
 
-#define RCN_OPTIM_OPTIONS_INIT                                                                     \
-    { RCN_OPTIM_ADAM, 0.9, 0.999, 1e-8, 0.9, 0, 0.0, 0.0 }
+#define RCN_OPTIM_OPTIONS_INIT {RCN_OPTIM_ADAM, 0.9, 0.999, 1e-8, 0.9, 0, 0.0, 0.0}
 
 /* NULL if the options can be used, otherwise the sentence that says why not. */
 RCN_API const char *rcn_optim_check(const rcn_optim_options *options);
@@ -101,8 +101,7 @@ typedef struct rcn_schedule {
     double final; /* 0 (default) */
 } rcn_schedule;
 
-#define RCN_SCHEDULE_INIT                                                                          \
-    { RCN_SCHEDULE_CONSTANT, 1e-3, 0, 0, 0.04, 0.0 }
+#define RCN_SCHEDULE_INIT {RCN_SCHEDULE_CONSTANT, 1e-3, 0, 0, 0.04, 0.0}
 
 /* NULL if usable, otherwise a sentence. */
 RCN_API const char *rcn_schedule_check(const rcn_schedule *schedule);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Orientation: the same voxels stored along other axes.
  *
  * Files store a volume in any order: from left to right or back, slices across the body or along
@@ -24,10 +25,7 @@ typedef struct rcn_order {
     int flip[3];
 } rcn_order;
 
-#define RCN_ORDER_INIT                                                                             \
-    {                                                                                              \
-        {0, 1, 2}, { 0, 0, 0 }                                                                     \
-    }
+#define RCN_ORDER_INIT {{0, 1, 2}, {0, 0, 0}}
 
 /* Whether the text names an order: three letters, one for each pair of sides. */
 RCN_API int rcn_axes_check(const char *axes);

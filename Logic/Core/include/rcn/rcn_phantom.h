@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* A phantom: an image with real ambiguity and raters who disagree about it, made from a seed.
  *
  * The image shows a few lesions, round but uneven, with soft borders and different contrast, over a
@@ -26,8 +27,7 @@ typedef struct rcn_phantom_options {
     double disagreement; /* 0: all raters outline the same; 1 (default): as people do */
 } rcn_phantom_options;
 
-#define RCN_PHANTOM_OPTIONS_INIT                                                                   \
-    { {128, 128, 1}, 5, 4, 1, 1, 2.5, 0.12, 1.0 }
+#define RCN_PHANTOM_OPTIONS_INIT {{128, 128, 1}, 5, 4, 1, 1, 2.5, 0.12, 1.0}
 
 /* NULL if usable, otherwise a sentence. */
 RCN_API const char *rcn_phantom_check(const rcn_phantom_options *options);

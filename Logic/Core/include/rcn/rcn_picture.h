@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Pictures of slices: grey image, consensus colours, contours. 8-bit RGB, row after row.
  *
  * The colours of the levels run from dark green (a single rater) to yellow (all of them); their

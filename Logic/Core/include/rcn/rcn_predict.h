@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Prediction: level probabilities of an image of any size, in bounded memory.
  *
  * The image is covered with overlapping tiles, each goes through the network, and where tiles
@@ -30,8 +31,7 @@ typedef struct rcn_predict_options {
     size_t memory; /* about how many bytes a tile may take in the network; default 256 MB */
 } rcn_predict_options;
 
-#define RCN_PREDICT_OPTIONS_INIT                                                                   \
-    { {0, 0, 0}, 0.25, 0, (size_t)256 << 20 }
+#define RCN_PREDICT_OPTIONS_INIT {{0, 0, 0}, 0.25, 0, (size_t)256 << 20}
 
 /* NULL if the options can be used, otherwise the sentence that says why not. */
 RCN_API const char *rcn_predict_check(const rcn_predict_options *options);

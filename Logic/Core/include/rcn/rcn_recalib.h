@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Recalibration: a small correction, fitted on held-out cases, that makes 70 % mean 70 %.
  *
  * All methods are fitted against all raters (every voxel-rater pair counts); a fit to the majority

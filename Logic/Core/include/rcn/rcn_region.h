@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Regions: where voxels count. Background dominates a whole image, and a model that is right about
  * air looks well calibrated; so every figure can be had on a part of it.
  *
@@ -38,8 +39,7 @@ typedef struct rcn_region_options {
     double band_mm;    /* 5 (default): largest distance from the contour */
 } rcn_region_options;
 
-#define RCN_REGION_OPTIONS_INIT                                                                    \
-    { RCN_REGION_WHOLE, 20, 5.0 }
+#define RCN_REGION_OPTIONS_INIT {RCN_REGION_WHOLE, 20, 5.0}
 
 /* NULL if the options can be used, otherwise a sentence. */
 RCN_API const char *rcn_region_check(const rcn_region_options *options);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Slices: what a viewer shows of a volume, one plane at a time, along the volume's own axes.
  *
  *     rcn_plane_make(&plane, &geometry, RCN_VIEW_AXIAL);       which axis, and how it lies on

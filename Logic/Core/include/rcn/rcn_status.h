@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Status codes: how every fallible function of the library answers.
  *
  * Zero is success, failures are negative, and the values never change meaning. The code is for
@@ -33,7 +34,7 @@ typedef enum rcn_status {
     RCN_EIO = -7,          /* reading or writing failed */
     RCN_EUNSUPPORTED = -8, /* right, but not available in this build or version */
     RCN_EINTERNAL = -9,    /* a defect of ours; please report it */
-    RCN_ESPACE = -10       /* no room to write: the disk or the quota is full, or the file is too large */
+    RCN_ESPACE = -10 /* no room to write: the disk or the quota is full, or the file is too large */
 } rcn_status;
 
 /* The code's name, e.g. "RCN_EDATA"; "unknown status" for any other number. Never NULL. */

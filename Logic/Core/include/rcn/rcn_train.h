@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Training: a network, cases and a strategy; one step after another.
  *
  *   rcn_strategy_parse()  what is learned from the votes: levels (rps, ...) or one fused map
@@ -109,10 +110,20 @@ typedef struct rcn_train_options {
 } rcn_train_options;
 
 #define RCN_TRAIN_OPTIONS_INIT                                                                     \
-    {                                                                                              \
-        {RCN_LOSS_RPS, 0, RCN_ORC}, RCN_LOSS_OPTIONS_INIT, RCN_OPTIM_OPTIONS_INIT,                 \
-            RCN_SCHEDULE_INIT, RCN_SAMPLE_OPTIONS_INIT, 16, 0, 0, 1, 0, 0, 0, 0, INT64_C(1) << 30  \
-    }
+    {{RCN_LOSS_RPS, 0, RCN_ORC},                                                                   \
+     RCN_LOSS_OPTIONS_INIT,                                                                        \
+     RCN_OPTIM_OPTIONS_INIT,                                                                       \
+     RCN_SCHEDULE_INIT,                                                                            \
+     RCN_SAMPLE_OPTIONS_INIT,                                                                      \
+     16,                                                                                           \
+     0,                                                                                            \
+     0,                                                                                            \
+     1,                                                                                            \
+     0,                                                                                            \
+     0,                                                                                            \
+     0,                                                                                            \
+     0,                                                                                            \
+     INT64_C(1) << 30}
 
 /* NULL if the options can be used, otherwise the sentence that says why not. */
 RCN_API const char *rcn_train_check(const rcn_train_options *options);

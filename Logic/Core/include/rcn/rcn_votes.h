@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Votes: what K raters said about each voxel, packed. Everything else starts here.
  *
  * A voxel's K answers form a pattern: who marked it and who answered at all. Few distinct patterns
