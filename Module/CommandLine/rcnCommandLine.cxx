@@ -274,7 +274,7 @@ std::vector<NamedFile> FilesIn(const std::string& folder, const std::string& nam
 }
 
 /// `cases`: of --data, which is read once.
-std::vector<NamedFile> FilesReadFor(const std::vector<Option>& options, const Arguments& arguments, const DataList& cases)
+std::vector<NamedFile> FilesRead(const std::vector<Option>& options, const Arguments& arguments, const DataList& cases)
 {
   std::vector<NamedFile> files;
   const auto add = [&files](const std::vector<NamedFile>& more) { files.insert(files.end(), more.begin(), more.end()); };
@@ -317,11 +317,6 @@ std::vector<NamedFile> FilesReadFor(const std::vector<Option>& options, const Ar
 
 } // namespace
 
-std::vector<NamedFile> FilesRead(const std::vector<Option>& options, const Arguments& arguments)
-{
-  return FilesReadFor(options, arguments, ListOf(arguments.Get("--data")));
-}
-
 std::string CheckFiles(const Command& command, const Arguments& arguments)
 {
   const DataList cases = ListOf(arguments.Get("--data"));
@@ -345,7 +340,7 @@ std::string CheckFiles(const Command& command, const Arguments& arguments)
       // the command says what is wrong with its options
     }
   }
-  return CheckOverwrite(outputs, FilesReadFor(command.Options, arguments, cases));
+  return CheckOverwrite(outputs, FilesRead(command.Options, arguments, cases));
 }
 
 // ---- tables and numbers ----------------------------------------------------------------------------
@@ -453,7 +448,6 @@ namespace
 {
 
 std::atomic<int> Interrupted{ 0 }; // the signal's number
-Listener* TheListener = nullptr;
 
 void OnInterrupt(int signal)
 {
@@ -495,15 +489,6 @@ bool Terminal::Show(double fraction, const char* stage)
   {
     return true;
   }
-  if (TheListener)
-  {
-    // A case has several stages, each from 0 to 1; among many cases only the way forward is of interest.
-    const double all =
-      (static_cast<double>(this->CaseIndex_) + std::min(std::max(fraction, 0.0), 1.0)) / static_cast<double>(this->CaseCount_);
-    this->Furthest_ = this->CaseCount_ > 1 ? std::max(this->Furthest_, all) : all;
-    TheListener->Progress(this->Furthest_, this->Case_ + stage);
-    return false;
-  }
   const auto now = std::chrono::steady_clock::now();
   if (this->IsTerminal_ && !this->Quiet_ && !this->Silent_ && now - this->Last_ > std::chrono::milliseconds(100))
   {
@@ -525,13 +510,6 @@ void Terminal::Watch(Workspace& workspace)
 void Terminal::SetCase(const std::string& name, size_t index, size_t count)
 {
   this->Case_ = "case " + std::to_string(index + 1) + "/" + std::to_string(count) + " " + name + " ";
-  this->CaseIndex_ = index;
-  this->CaseCount_ = count;
-}
-
-void Terminal::SetListener(Listener* listener)
-{
-  TheListener = listener;
 }
 
 void Terminal::Say(const std::string& sentence, bool always)
@@ -543,10 +521,6 @@ void Terminal::Say(const std::string& sentence, bool always)
   if (this->Hold_)
   {
     this->Held_.push_back(sentence);
-  }
-  else if (TheListener)
-  {
-    TheListener->Remark(OneLine(sentence));
   }
   else if (!this->Silent_ && (always || !this->Quiet_))
   {

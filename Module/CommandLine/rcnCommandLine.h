@@ -31,9 +31,6 @@ struct Command
   std::vector<NamedFile> (*Outputs)(const Arguments& arguments, const DataList& list) = nullptr;
 };
 
-/// The files that a person's options make a command read.
-std::vector<NamedFile> FilesRead(const std::vector<Option>& options, const Arguments& arguments);
-
 /// The sentence with which a command is refused because it would overwrite what it reads, or write two results to one file;
 /// empty: nothing stands against it. To be asked before Run().
 std::string CheckFiles(const Command& command, const Arguments& arguments);
@@ -93,16 +90,6 @@ struct Seconds
   void Add(const json_t* json); ///< as Json() made it
 };
 
-/// Hears of progress and remarks instead of the terminal, for a program that another one watches.
-class Listener
-{
-public:
-  virtual ~Listener() = default;
-  /// `fraction` of all cases; `stage` in words.
-  virtual void Progress(double fraction, const std::string& stage) = 0;
-  virtual void Remark(const std::string& sentence) = 0;
-};
-
 /// A bar on standard error while it is a terminal, and Ctrl-C: the first asks to stop, the second ends
 /// the program at once.
 class Terminal
@@ -124,8 +111,6 @@ public:
   void SetRemarks(bool remarks) { this->Remarks_ = remarks; }
   /// Keeps remarks from now on, instead of showing them; gives those kept so far.
   std::vector<std::string> HoldRemarks(bool hold);
-  /// From now on, for all terminals; it must outlive them. Null: the terminal again.
-  static void SetListener(Listener* listener);
   /// Whether Ctrl-C was pressed, or another signal asked to stop.
   static bool IsInterrupted() { return StopSignal() != 0; }
   /// Which signal; 0: none.
@@ -140,8 +125,6 @@ private:
   bool IsTerminal_, Quiet_, Silent_, Drawn_ = false, Remarks_ = true, Hold_ = false;
   std::vector<std::string> Held_;
   std::string Case_;
-  size_t CaseIndex_ = 0, CaseCount_ = 1;
-  double Furthest_ = 0;
   std::chrono::steady_clock::time_point Last_;
 };
 
