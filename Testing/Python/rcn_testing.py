@@ -12,6 +12,7 @@ import os
 import pathlib
 import struct
 import subprocess
+import time
 import zlib
 
 import numpy as np
@@ -36,14 +37,48 @@ class Result:
         return json.loads(self.out)
 
 
-def run(*words, check=True, timeout=120, **options):
-    """Runs the program. With check it must succeed and be silent on standard error's bad side."""
-    done = subprocess.run([str(PROGRAM), *map(os.fspath, words)], capture_output=True,
-                          timeout=timeout, stdin=subprocess.DEVNULL, **options)
+def execute(words, check=True, timeout=120, **options):
+    """Runs any command to its end. With check it must succeed."""
+    done = subprocess.run(words, capture_output=True, timeout=timeout, stdin=subprocess.DEVNULL, **options)
     result = Result(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
     if check:
         assert result.code == 0, result.err
     return result
+
+
+def run(*words, **options):
+    """Runs rater-consensus; the options are those of execute."""
+    return execute([str(PROGRAM), *map(os.fspath, words)], **options)
+
+
+def start(*words, **options):
+    """Starts rater-consensus and does not wait for it. Its output can be read through pipes."""
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL, **options}
+    return subprocess.Popen([str(PROGRAM), *map(os.fspath, words)], **options)
+
+
+def wait_until(condition, seconds=60):
+    """Asks until the condition is true; a test never waits for a fixed time instead."""
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(.002)
+    return value
+
+
+def signals(process, field):
+    """A set of signals from /proc: SigCgt, which the process handles, or ShdPnd, which were sent and not delivered yet."""
+    status = pathlib.Path(f"/proc/{process.pid}/status").read_text("utf-8")
+    bits = int(status.split(field + ":")[1].split()[0], 16)
+    return {number for number in range(1, 65) if bits >> (number - 1) & 1}
+
+
+def wait_for_handler(process, kind):
+    """Until the program has begun to listen to a signal."""
+    def listens():
+        assert process.poll() is None
+        return kind in signals(process, "SigCgt")
+    wait_until(listens)
 
 
 def refused(*words, says, folder=None, code=2, **options):
@@ -427,12 +462,6 @@ def reordered(array, axes, flips, spacing, origin, direction=None):
 def leftovers(folder):
     """Temporary files that a run forgot."""
     return [p for p in pathlib.Path(folder).rglob("*") if p.name.startswith(".rcn-")]
-
-
-@pytest.fixture
-def case(tmp_path):
-    """Three golden raters as files."""
-    return {name: write_nrrd(tmp_path / f"{name}.nrrd", mask) for name, mask in zip("ABC", golden(3))}
 
 
 def disc_list(folder, counts=(8, 3, 5), raters="ABC", name="list.json"):

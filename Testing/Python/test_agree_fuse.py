@@ -14,8 +14,9 @@ import time
 import numpy as np
 import pytest
 
-from rcn_testing import (METHODS, PROGRAM, blobs, case, golden, leftovers, raters, read_image, read_png,  # noqa: F401
-                         rotation, run, write_image, write_meta, write_nifti, write_nrrd, write_nrrd_4d, write_png, write_tiff)
+from rcn_testing import (METHODS, PROGRAM, blobs, golden, leftovers, raters, read_image, read_png, rotation, run, signals, start,
+                         wait_for_handler, wait_until, write_image, write_nifti, write_nrrd, write_nrrd_4d, write_png,
+                         write_tiff)
 
 
 def fuse(folder, files, method, *options, name="out.nrrd"):
@@ -712,7 +713,7 @@ def large(tmp_path_factory):
 def on_terminal(words):
     """Standard error on a pseudo terminal; what was shown, and the exit code."""
     master, slave = pty.openpty()
-    process = subprocess.Popen([str(PROGRAM), *map(str, words)], stderr=slave, stdout=subprocess.DEVNULL)
+    process = start(*words, stderr=slave, stdout=subprocess.DEVNULL)
     os.close(slave)
     shown = b""
     while True:
@@ -736,35 +737,51 @@ def test_progress_on_a_terminal_only(case, tmp_path):
     assert run(*words).err == ""
 
 
+def has_written(folder):
+    return any(p.stat().st_size for p in leftovers(folder) if p.exists())
+
+
 def wait_until_writing(folder):
-    deadline = time.time() + 30
-    while time.time() < deadline:
-        if any(p.stat().st_size for p in leftovers(folder) if p.exists()):
-            return
-        time.sleep(.005)
-    raise AssertionError("nothing was written")
+    wait_until(lambda: has_written(folder))
 
 
-def interrupt(words, delay, kind):
-    process = subprocess.Popen([str(PROGRAM), *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    handled = 0
-    while not handled >> (kind - 1) & 1:  # it has started
-        handled = int(pathlib.Path(f"/proc/{process.pid}/status").read_text("utf-8").split("SigCgt:")[1].split()[0], 16)
-    time.sleep(delay)
-    process.send_signal(kind)
-    out, err = process.communicate(timeout=60)
-    return process.returncode, err.decode()
+def has_open(process, path):
+    """Whether a process has a file open."""
+    folder = pathlib.Path(f"/proc/{process.pid}/fd")
+    try:
+        return any(os.path.realpath(name) == str(path) for name in folder.iterdir())
+    except OSError:  # the process or a file of it is gone
+        return False
 
 
-@pytest.mark.parametrize("delay,kind", [(0, signal.SIGINT), (.2, signal.SIGINT), (.5, signal.SIGTERM), (1, signal.SIGINT)])
-def test_interrupt(delay, kind, large, tmp_path):
+def wait_until_it(does, process, files, folder):
+    """Until the program starts, reads, computes (all files are read) or writes; or until a quick machine is done with it."""
+    def done():
+        return process.poll() is not None
+
+    if does == "reads":
+        wait_until(lambda: has_open(process, files["A"]) or done())
+    elif does == "computes":
+        wait_until(lambda: has_open(process, files["E"]) or done())
+        wait_until(lambda: not has_open(process, files["E"]))
+    elif does == "writes":
+        wait_until(lambda: has_written(folder) or done())
+
+
+@pytest.mark.parametrize("does,kind", [("starts", signal.SIGINT), ("reads", signal.SIGINT), ("computes", signal.SIGTERM),
+                                       ("writes", signal.SIGINT)])
+def test_interrupt(does, kind, large, tmp_path):
     """Whatever it was doing: reading, computing or writing."""
     _, files = large
     out = tmp_path / "o.nrrd"
     out.write_text("old")
-    words = ["fuse", "--method", "soft-gaussian", "--sigma", "2", *raters(files), "-o", out]
-    code, err = interrupt(words, delay, kind=kind)
-    if code == 0 and delay > 0:  # a quick machine was done before: then the new file is whole
+    process = start("fuse", "--method", "soft-gaussian", "--sigma", "2", *raters(files), "-o", out)
+    wait_for_handler(process, kind)
+    wait_until_it(does, process, files, tmp_path)
+    process.send_signal(kind)
+    err = process.communicate(timeout=60)[1].decode()
+    code = process.returncode
+    if code == 0 and does != "starts":  # a quick machine was done before: then the new file is whole
         assert out.read_bytes().startswith(b"NRRD") and not leftovers(tmp_path)
         return
     assert code == 128 + kind, err
@@ -776,8 +793,7 @@ def test_interrupt_while_writing(large, tmp_path):
     _, files = large
     out = tmp_path / "o.nrrd"
     out.write_text("old")
-    process = subprocess.Popen([str(PROGRAM), "fuse", "--method", "soft", *map(str, raters(files)), "-o", str(out)],
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = start("fuse", "--method", "soft", *raters(files), "-o", out)
     wait_until_writing(tmp_path)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
@@ -788,12 +804,10 @@ def test_interrupt_while_writing(large, tmp_path):
 def test_second_interrupt_ends_at_once(large, tmp_path):
     _, files = large
     out = tmp_path / "o.nrrd"
-    words = ["fuse", "--method", "soft-gaussian", *raters(files), "-o", out, "--threads", "1"]
-    process = subprocess.Popen([str(PROGRAM), *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = start("fuse", "--method", "soft-gaussian", *raters(files), "-o", out, "--threads", "1")
     wait_until_writing(tmp_path)
-    time.sleep(.1)
     process.send_signal(signal.SIGINT)
-    time.sleep(.05)
+    wait_until(lambda: process.poll() is not None or signal.SIGINT not in signals(process, "ShdPnd"))  # it has heard it
     ended = process.poll() is not None  # the first one was enough
     process.send_signal(signal.SIGINT)
     started = time.time()
@@ -807,10 +821,8 @@ def test_kill_leaves_the_old_output(large, tmp_path):
     _, files = large
     out = tmp_path / "o.nrrd"
     out.write_text("old")
-    words = ["fuse", "--method", "soft-gaussian", *raters(files), "-o", out]
-    process = subprocess.Popen([str(PROGRAM), *map(str, words)], stdout=subprocess.DEVNULL)
+    process = start("fuse", "--method", "soft-gaussian", *raters(files), "-o", out, stdout=subprocess.DEVNULL, stderr=None)
     wait_until_writing(tmp_path)
-    time.sleep(.1)
     process.kill()
     process.wait()
     assert process.returncode == -signal.SIGKILL

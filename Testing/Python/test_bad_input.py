@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bad input: one line that names the file or option and says what to do, exit code 2, nothing left behind."""
-import gzip
 import json
 import os
 import pathlib
@@ -12,7 +11,7 @@ import zlib
 import numpy as np
 import pytest
 
-from rcn_testing import (PROGRAM, blobs, case, golden, leftovers, raters, read_nrrd, refused, rotation, run, small_disk, write_image,  # noqa: F401
+from rcn_testing import (PROGRAM, blobs, golden, leftovers, raters, read_nrrd, refused, rotation, run, small_disk, start, write_image,
                          write_meta, write_nifti, write_nrrd, write_nrrd_4d, write_png, write_tiff)
 
 ROOT = os.geteuid() == 0
@@ -566,7 +565,7 @@ def test_devices_are_not_replaced(case, tmp_path):
     """A pipe or device is written to; as root it would be possible to replace /dev/null."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    process = subprocess.Popen([str(PROGRAM), "agree", *map(str, raters(case)), "--quiet", "--json", str(pipe)])
+    process = start("agree", *raters(case), "--quiet", "--json", pipe, stdout=None, stderr=None)
     assert json.loads(pipe.read_text("utf-8"))["mean_dice"] > 0
     assert process.wait() == 0 and pipe.is_fifo()
     done = run("agree", *raters(case), "--quiet", "--json", "/dev/full", check=False)

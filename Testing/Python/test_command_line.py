@@ -3,16 +3,13 @@
 is overwritten that is read."""
 import json
 import os
-import pathlib
 import resource
 import shutil
 import signal
-import subprocess
-import time
 
 import pytest
 
-from rcn_testing import PROGRAM, disc_list, leftovers, refused, run
+from rcn_testing import disc_list, leftovers, refused, run, start, wait_for_handler, wait_until
 
 TINY = ["--epochs", "1", "--width", "8", "--depth", "1", "--batch", "4", "--threads", "1"]
 
@@ -128,19 +125,19 @@ def test_full_disk_with_one_case(words, setting, tmp_path):
 
 def interrupted(words, pipe, content, how):
     """The command waits for its data list, hears the signal, and gets the list only then."""
-    process = subprocess.Popen([str(PROGRAM), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    handled = 0
-    while not handled >> (how - 1) & 1:
-        assert process.poll() is None
-        handled = int(pathlib.Path(f"/proc/{process.pid}/status").read_text("utf-8").split("SigCgt:")[1].split()[0], 16)
-    process.send_signal(how)
-    while pipe and process.poll() is None:
+    def hand_over():
         try:  # nobody reads the list where the signal was heard before
             with os.fdopen(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK), "w") as stream:
                 stream.write(content)
-            break
+            return True
         except OSError:
-            time.sleep(.005)
+            return process.poll() is not None
+
+    process = start(*words)
+    wait_for_handler(process, how)
+    process.send_signal(how)
+    if pipe:
+        wait_until(hand_over)
     out, err = process.communicate(timeout=60)
     return process.returncode, out, err.decode()
 

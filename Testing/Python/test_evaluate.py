@@ -10,8 +10,8 @@ import xml.etree.ElementTree as xml
 import numpy as np
 import pytest
 
-from rcn_testing import (blobs, case, golden, leftovers, needs_peers, raters, read_nrrd, read_png, refused, run,  # noqa: F401
-                         write_image, write_nifti, write_nrrd, write_png)
+from rcn_testing import (blobs, golden, leftovers, needs_peers, raters, read_nrrd, read_png, refused, run, write_image, write_nifti,
+                         write_nrrd, write_png)
 
 METHODS = ["temperature", "platt", "beta", "isotonic"]
 KEYS = ["mr_ece", "ece", "mce", "ace", "brier", "nll", "rps", "auc", "auc_pairs", "dice", "bins", "ci"]

@@ -16,7 +16,7 @@ import time
 import numpy as np
 import pytest
 
-from rcn_testing import PROGRAM, Result, run, small_disk, write_nrrd
+from rcn_testing import PROGRAM, execute, run, small_disk, wait_until, write_nrrd
 from test_train import make_list, quick, rows
 
 
@@ -42,14 +42,9 @@ def mpi_words(count, *words):
     return [MPIRUN, *several, "-n", str(count), str(PROGRAM), *map(os.fspath, words)]
 
 
-def mpi(count, *words, check=True, timeout=240, **options):
+def mpi(count, *words, **options):
     """Runs the program as so many processes."""
-    done = subprocess.run(mpi_words(count, *words), capture_output=True, timeout=timeout, stdin=subprocess.DEVNULL, env=ENVIRONMENT,
-                          **options)
-    result = Result(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
-    if check:
-        assert result.code == 0, result.err
-    return result
+    return execute(mpi_words(count, *words), **{"timeout": 240, "env": ENVIRONMENT, **options})
 
 
 def messages(text):
@@ -377,9 +372,7 @@ def test_killed(data, tmp_path, rank):
         assert f"process rank {rank}" in rest and os.uname().nodename in rest and "signal 9" in rest
     assert not messages(rest), rest
     # mpirun may end a moment before the last process that it told to.
-    while any(is_running(pid) for pid in ranks.values()):
-        assert time.monotonic() - began < 60, "a process went on alone"
-        time.sleep(0.1)
+    wait_until(lambda: not any(is_running(pid) for pid in ranks.values()))
     epochs = len(rows(model))
     process = subprocess.Popen(mpi_words(2, *words, "--resume"), env=ENVIRONMENT, stderr=subprocess.PIPE, text=True)
     seen = [line for line, _ in zip(process.stderr, range(2)) if line.startswith("Epoch")]

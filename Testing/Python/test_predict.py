@@ -2,8 +2,6 @@
 """rater-consensus predict: maps against what NumPy makes of the same network's logits."""
 import json
 import signal
-import subprocess
-import time
 
 import numpy as np
 import pytest
@@ -11,7 +9,7 @@ import pytest
 import rcn_net
 from net_fill import numbers
 from rcn_models import levels_of, read_metadata, with_metadata, write_model
-from rcn_testing import PROGRAM, leftovers, read_image, refused, rotation, run, write_image, write_png
+from rcn_testing import leftovers, read_image, refused, rotation, run, start, wait_until, write_image, write_png
 
 if rcn_net.library() is None:
     pytest.skip("built without networks", allow_module_level=True)
@@ -330,10 +328,8 @@ def test_raters_that_differ(flat, tmp_path):
 def test_stopped(flat, tmp_path):
     model, _, _ = flat
     write_image(tmp_path / "large.nrrd", np.tile(picture("large", 300, 300), (10, 10)))
-    process = subprocess.Popen([str(PROGRAM), "predict", "--model", model, "--image", tmp_path / "large.nrrd", "-o", tmp_path / "out", "--flips"],
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    while not (tmp_path / "out").exists() and process.poll() is None:
-        time.sleep(0.005)  # then it is about to read the image
+    process = start("predict", "--model", model, "--image", tmp_path / "large.nrrd", "-o", tmp_path / "out", "--flips")
+    wait_until(lambda: (tmp_path / "out").exists() or process.poll() is not None)  # then it is about to read the image
     process.send_signal(signal.SIGINT)
     out, error = process.communicate(timeout=60)
     assert process.returncode == 130 and out == b"" and error.count(b"\n") == 1
@@ -484,10 +480,9 @@ def test_an_interrupted_run_leaves_no_stale_names(flat, tmp_path):
     run("predict", "--model", model, "--data", data, "-o", out)
     # The second case takes long; then the program is killed.
     write_image(tmp_path / "i1.nrrd", np.tile(picture("large", 300, 300), (8, 8)))
-    process = subprocess.Popen([str(PROGRAM), "predict", "--model", model, "--data", data, "-o", out, "--flips"])
     stamp = (out / "k0_prob.nrrd").stat().st_mtime_ns
-    while (out / "k0_prob.nrrd").stat().st_mtime_ns == stamp and process.poll() is None:
-        time.sleep(0.005)
+    process = start("predict", "--model", model, "--data", data, "-o", out, "--flips", stdout=None, stderr=None)
+    wait_until(lambda: (out / "k0_prob.nrrd").stat().st_mtime_ns != stamp or process.poll() is not None)
     process.kill()
     assert process.wait() != 0 and manifest(out)["cases"] == []
     done = run("evaluate", "--data", data, "--pred", out, check=False)

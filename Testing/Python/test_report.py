@@ -9,7 +9,7 @@ import pytest
 
 from rcn_models import write_model
 from rcn_report_cases import levels_of, report_cases
-from rcn_testing import blobs, case, disc_list, leftovers, raters, read_nrrd, refused, run, write_nrrd, write_png  # noqa: F401
+from rcn_testing import blobs, disc_list, leftovers, raters, read_nrrd, refused, run, write_nrrd, write_png
 
 
 def tables(page):

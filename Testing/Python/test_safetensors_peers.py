@@ -6,7 +6,6 @@ import os
 import struct
 import subprocess
 
-import numpy as np
 import pytest
 
 if os.environ.get("RCN_PEERS") != "1":

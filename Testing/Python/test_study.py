@@ -1,17 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """rater-consensus study: all strategies under one protocol, resumed, refused, and judged as evaluate judges."""
 import json
-import os
 import re
 import signal
-import subprocess
-import time
 
 import numpy as np
 import pytest
 
 import rcn_net
-from rcn_testing import PROGRAM, disc_list, leftovers, refused, run
+from rcn_testing import disc_list, leftovers, refused, run, start, wait_until
 
 if rcn_net.library() is None:
     pytest.skip("built without networks", allow_module_level=True)
@@ -140,10 +137,8 @@ def test_another_protocol_is_refused(study):
 def test_stopped_and_gone_on(tmp_path):
     data = disc_list(tmp_path)
     words = ["study", "--data", data, "-o", tmp_path / "a", "--strategies", "median,soft", "--epochs", "8", *PROTOCOL[2:]]
-    process = subprocess.Popen([str(PROGRAM), *map(os.fspath, words)], stderr=subprocess.PIPE, stdout=subprocess.PIPE)
-    deadline = time.time() + 60
-    while not (tmp_path / "a" / "models" / "median.log.csv").exists() and time.time() < deadline:
-        time.sleep(0.005)
+    process = start(*words)
+    wait_until((tmp_path / "a" / "models" / "median.log.csv").exists)
     process.send_signal(signal.SIGINT)
     _, error = process.communicate(timeout=60)
     assert process.returncode == 130 and b"goes on from here" in error

@@ -7,6 +7,7 @@ the faint ones.
 import csv
 import json
 import os
+import pathlib
 import signal
 import subprocess
 import time
@@ -15,7 +16,7 @@ import numpy as np
 import pytest
 
 from rcn_models import read_metadata, with_metadata
-from rcn_testing import PROGRAM, read_image, read_nrrd, read_png, refused, reordered, run, small_disk, write_nrrd, write_png
+from rcn_testing import read_image, read_nrrd, read_png, refused, reordered, run, small_disk, start, wait_until, write_nrrd, write_png
 
 if "train" not in run("--help").out:
     pytest.skip("built without networks", allow_module_level=True)
@@ -267,11 +268,6 @@ def test_checkpoints_are_not_believed(value, data, tmp_path):
         assert done.code in (0, 2) and done.err.count("\n") <= 2, (done.code, done.err)
 
 
-def start(*words):
-    return subprocess.Popen([str(PROGRAM), *map(os.fspath, words)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                            stdin=subprocess.DEVNULL)
-
-
 def weights(path):
     """All bytes of a safetensors file but its header, which has times in it."""
     content = path.read_bytes()
@@ -519,15 +515,12 @@ def test_waits_quietly(data, tmp_path):
         environment = {name: value for name, value in os.environ.items() if name not in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")}
         if given:
             environment["OMP_WAIT_POLICY"] = given
-        process = subprocess.Popen([PROGRAM, "train", "--data", str(data), "-o", str(tmp_path / "m.safetensors"),
-                                    *quick(epochs=1000), "--overwrite"], env=environment, stderr=subprocess.PIPE)
+        process = start("train", "--data", data, "-o", tmp_path / "m.safetensors", *quick(epochs=1000), "--overwrite", env=environment,
+                        stdout=subprocess.DEVNULL)
         try:
-            for _ in range(600):
-                text = open(f"/proc/{process.pid}/environ", "rb").read()
-                if f"OMP_WAIT_POLICY={found}".encode() in text or process.poll() is not None:
-                    break
-                time.sleep(0.1)
-            assert f"OMP_WAIT_POLICY={found}".encode() in text
+            own = pathlib.Path(f"/proc/{process.pid}/environ")
+            wait_until(lambda: f"OMP_WAIT_POLICY={found}".encode() in own.read_bytes() or process.poll() is not None)
+            assert f"OMP_WAIT_POLICY={found}".encode() in own.read_bytes()
         finally:
             process.kill()
             process.wait()
