@@ -5,7 +5,7 @@ cluster can be expected to reach.
 Measured: a step of one process with one thread; the same work per process with two processes of one thread each, and how
 much of a step they wait in MPI; the size of the gradients. Simulated, from these numbers and a network's latency and
 bandwidth: steps of N processes with the same work each (weak scaling). The assumptions are printed with the table and
-stand in Resources/Docs/scaling.md.
+stand in Resources/Docs/cluster.md.
 """
 import argparse
 import json
