@@ -41,13 +41,13 @@ FIGURES = ("mr_ece", "dice", "auc_histogram")
 POPULATIONS = {
     "right on average, nearly alike": (0.0, 0.3, 1.0, 800, 0.0),
     "right on average, cases differ": (0.0, 0.5, 1.0, 800, 0.0),
-    "promises a little too much": (0.15, 0.5, 1.0, 800, 0.0),
-    "promises too much": (0.3, 0.5, 1.0, 800, 0.0),
-    "promises too much, cases differ": (0.3, 1.0, 1.0, 800, 0.0),
-    "promises far too much": (1.0, 0.5, 1.0, 800, 0.0),
-    "too sure": (0.0, 0.3, 0.6, 800, 0.0),
+    "slightly too high": (0.15, 0.5, 1.0, 800, 0.0),
+    "too high": (0.3, 0.5, 1.0, 800, 0.0),
+    "too high, cases differ": (0.3, 1.0, 1.0, 800, 0.0),
+    "far too high": (1.0, 0.5, 1.0, 800, 0.0),
+    "overconfident": (0.0, 0.3, 0.6, 800, 0.0),
     "right on average, some bad": (0.0, 0.5, 1.0, 800, 0.1),
-    "too sure, some cases bad": (0.3, 0.5, 0.8, 800, 0.1),
+    "overconfident, some cases bad": (0.3, 0.5, 0.8, 800, 0.1),
     "small structures": (0.3, 0.5, 1.0, 150, 0.0),
 }
 
@@ -150,7 +150,7 @@ def main():
                 alone.add(intervals(lib, ctx, first))
                 paired.add(intervals(lib, ctx, first, second))
             show(title, count, (alone, paired))
-        if title == "promises too much":
+        if title == "too high":
             # Patients of two cases that are alike: case 2 i + 1 repeats the bias of case 2 i.
             biases = np.repeat(rng.normal(size=POPULATION // 2), 2)
             two = [[make_sums(lib, ctx, rng, shift + 0.5 * z, 1.0, 800) for z in biases] for shift in (0.3, 0.5)]

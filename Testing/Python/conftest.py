@@ -6,7 +6,7 @@ from rcn_testing import golden, write_nrrd
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "slow: takes more than three seconds of processor time; ./run test --quick leaves it out")
+    config.addinivalue_line("markers", "slow: a file that trains networks, starts several processes or needs a browser; ./run test --quick leaves it out")
 
 
 @pytest.fixture

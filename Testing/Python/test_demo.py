@@ -10,6 +10,8 @@ import pytest
 
 from rcn_testing import METHODS, leftovers, read_nrrd, refused, run
 
+pytestmark = pytest.mark.slow
+
 
 NETWORKS = "--no-training" in run("demo", "--help").out
 

@@ -19,6 +19,8 @@ import pytest
 from rcn_testing import PROGRAM, execute, run, small_disk, wait_until, write_nrrd
 from test_train import make_list, quick, rows
 
+pytestmark = pytest.mark.slow
+
 
 def linked_mpi():
     """The mpirun that belongs to the MPI that the program was built with; None without one."""

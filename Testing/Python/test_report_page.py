@@ -8,7 +8,7 @@ from rcn_browser import Browser, needs_chromium
 from rcn_report_cases import report_cases
 from rcn_testing import run
 
-pytestmark = needs_chromium
+pytestmark = [needs_chromium, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,8 @@ import pytest
 import rcn_net
 from rcn_testing import disc_list, leftovers, refused, run, start, wait_until
 
+pytestmark = pytest.mark.slow
+
 if rcn_net.library() is None:
     pytest.skip("built without networks", allow_module_level=True)
 

@@ -18,6 +18,8 @@ import pytest
 from rcn_models import read_metadata, with_metadata
 from rcn_testing import read_image, read_nrrd, read_png, refused, reordered, run, small_disk, start, wait_until, write_nrrd, write_png
 
+pytestmark = pytest.mark.slow
+
 if "train" not in run("--help").out:
     pytest.skip("built without networks", allow_module_level=True)
 

@@ -9,6 +9,8 @@ import pytest
 
 from rcn_testing import PROGRAM, run
 
+pytestmark = pytest.mark.slow
+
 TUTORIAL = pathlib.Path(__file__).parents[2] / "Resources" / "Docs" / "tutorial.md"
 TEXT = TUTORIAL.read_text("utf-8")
 BLOCKS = re.findall(r"^```sh\n(.*?)^```", TEXT, re.S | re.M)
