@@ -1,37 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The viewer's window: cases on the left, views in the middle, panels on the right, one bar for what a person should know.
-/// An action is one call of rcnActions.h in a job; what comes back is shown. No pop-ups but file dialogs.
+/// No pop-ups but file dialogs. It lays out its parts and connects them; what they do is elsewhere:
+///
+///   qRcnMenus     actions, menus, shortcuts, what is enabled and why
+///   qRcnJobs      long work, its progress, Cancel
+///   qRcnDocument  what is open, and where it is saved
+///   qRcnTasks     compare, fuse, train, predict, evaluate, recalibrate
+///   qRcnExport    files for use elsewhere
 #ifndef qRcnMainWindow_h
 #define qRcnMainWindow_h
 
 #include <memory>
 
 #include <QMainWindow>
-#include <QMap>
-#include <QStringList>
 
-#include "qRcnJob.h"
-#include "qRcnScene.h"
 #include "rcnActions.h"
 #include "rcnTraining.h"
 
-class QAction;
-class QLabel;
-class QMenu;
-class QProgressBar;
 class QSettings;
 class QStackedWidget;
 class QTabWidget;
-class QToolButton;
 class qRcnAgreement;
 class qRcnCalibrationPanel;
 class qRcnCases;
 class qRcnCompareView;
 class qRcnConsensusPanel;
 class qRcnDisputes;
+class qRcnDocument;
+class qRcnExport;
+class qRcnJobs;
+class qRcnMenus;
 class qRcnNotice;
+class qRcnScene;
 class qRcnShortcuts;
 class qRcnSliceViews;
+class qRcnTasks;
 class qRcnTrainingPanel;
 
 class qRcnMainWindow : public QMainWindow
@@ -48,12 +51,13 @@ public:
   explicit qRcnMainWindow(const Places& places = Places(), QWidget* parent = nullptr);
   ~qRcnMainWindow() override;
 
-  /// Everything as it is now, also how it is shown.
-  rcn::Session session() const;
-  /// Whether results were made that no workspace file knows of.
-  bool hasUnsavedResults() const { return this->Unsaved; }
+  qRcnDocument* document() const { return this->Document; }
+  qRcnTasks* tasks() const { return this->Tasks; }
+  qRcnExport* exporter() const { return this->Exporter; }
+  qRcnJobs* jobs() const { return this->Jobs; }
+  QSettings* settings() const { return this->Settings.get(); }
 
-  qRcnScene* scene() const { return this->Scene; }
+  qRcnScene* scene() const;
   qRcnCases* cases() const { return this->Cases; }
   qRcnSliceViews* slices() const { return this->Slices; }
   qRcnCompareView* compare() const { return this->Compare; }
@@ -64,51 +68,30 @@ public:
   qRcnTrainingPanel* training() const { return this->Training; }
   qRcnNotice* notice() const { return this->Notice; }
   qRcnShortcuts* shortcuts() const { return this->Shortcuts; }
-  /// Opening, comparing, predicting, ...; and training, which may run beside them.
-  qRcnJob* work() const { return this->Work; }
-  qRcnJob* trainingWork() const { return this->TrainingWork; }
 
   /// "slices" or "compare"
   QString layoutName() const;
   /// The panel in front: "consensus", "agreement", "calibration" or "training".
   QString panelName() const;
+  /// The views as they are shown.
+  QImage picture() const;
+  /// How far raters agree in the open case, as CSV text; empty without raters.
+  QString agreementTable() const;
+  /// Asks where to save; the next dialog starts there. Empty: nowhere.
+  QString askForFile(const QString& title, const QString& name, const QString& filter);
 
   /// What the training panel does not ask for.
   void setTrainingDefaults(const rcn::TrainingOptions& options) { this->TrainingDefaults = options; }
 
 public slots:
-  /// Opens or adds files, as rcn::OpenFiles() says. On failure everything stays as it was.
-  void openFiles(const QStringList& paths);
-  /// Takes this in place of what is open.
-  void openSession(const rcn::Session& session);
-  void openCase(const QString& id);
-  void nextCase();
-  void previousCase();
-  /// Surface distances of this case, and how far raters agree in all others.
-  void compareRaters();
-  void fuse(const QString& method);
-  void train();
-  void keepModel();
-  void discardModel();
-  /// The case that is open, or all that have an image.
-  void predict(bool all);
-  void evaluate();
-  void recalibrate();
-  void useModel(const QString& name);
-  void saveWorkspace(const QString& path);
-  void exportPicture(const QString& path);
-  void exportAgreement(const QString& path);
-  void exportOverlay(const QString& path);
-  void exportReliability(const QString& path);
-  void exportModel(const QString& path);
-  void exportReport(const QString& path);
   void setLayoutName(const QString& name);
   void setPanelName(const QString& name);
-  void setShortcutsVisible(bool visible);
-
-signals:
-  /// A case is before the person.
-  void caseShown(const QString& id);
+  /// So many cases down the list.
+  void goToCase(int step);
+  /// The tasks, as the panels are set.
+  void train();
+  void evaluate();
+  void recalibrate();
 
 protected:
   void closeEvent(QCloseEvent* event) override;
@@ -117,56 +100,31 @@ protected:
   void dropEvent(QDropEvent* event) override;
 
 private:
-  struct Adopted;
   void makeCenter();
   void makePanels();
-  void makeActions();
-  void makeStatus();
+  void makeStatusBar();
+  void connectDocument();
   void connectPanels();
-  QAction* addAction(
-    const QString& name, const QString& text, const QString& hint, const QKeySequence& keys, const std::function<void()>& run);
-  QMenu* addMenu(const QString& name, const QString& text, const QString& hint);
-
-  bool begin(const QString& what, qRcnJob::Work work);
-  /// The same for writing a file, which must be none that the session reads.
-  void beginExport(const QString& path, const qRcnJob::Work& write);
-  void watch(qRcnJob* job);
-  void updateActions();
-  void updateTitle();
-  void updateModels();
-  void say(const std::vector<std::string>& remarks);
-
-  void adopt(const rcn::Session& next, const rcn::OpenCasePointer& open, const std::vector<std::string>& remarks);
-  void showCase(const rcn::OpenCasePointer& open);
-  void showLayer(const rcn::CaseLayer& layer, bool inFront);
-  void restoreView();
+  void connectTraining();
+  void refresh();
+  void showCases();
+  void showCase(const rcn::OpenCase& open);
   void jumpTo(int dispute);
-  void highlight(double lower, double upper);
-  void keepPrediction(const rcn::SessionPrediction& prediction);
-  void judge(const rcn::SessionJudgement& judgement, bool predictFirst);
-  bool isUnsavedPlace(const QString& path) const;
-  void keepUnsaved();
-  QString newUnsavedFolder() const;
-  void reopenUnsaved();
-  QString askForFile(const QString& title, const QString& name, const QString& filter);
 
-  Places Where;
   std::unique_ptr<QSettings> Settings;
-  rcn::Session Session;
-  rcn::OpenCasePointer Open;
-  std::shared_ptr<const rcn::Judged> LastJudged;
   rcn::TrainingOptions TrainingDefaults;
-  std::shared_ptr<const rcn::TrainingResult> Trained;
-  QString PendingCase;
-  bool Opening = false, Unsaved = false, Warned = false, Closing = false;
+  bool Warned = false, Closing = false;
 
-  qRcnScene* Scene;
-  qRcnJob* Work;
-  qRcnJob* TrainingWork;
+  qRcnNotice* Notice;
+  qRcnJobs* Jobs;
+  qRcnDocument* Document;
+  qRcnTasks* Tasks;
+  qRcnExport* Exporter;
+  qRcnMenus* Menus = nullptr;
   QStackedWidget* Center = nullptr;
+  QWidget* Welcome = nullptr;
   qRcnSliceViews* Slices = nullptr;
   qRcnCompareView* Compare = nullptr;
-  QWidget* Welcome = nullptr;
   QTabWidget* Panels = nullptr;
   qRcnCases* Cases = nullptr;
   qRcnConsensusPanel* Consensus = nullptr;
@@ -174,13 +132,7 @@ private:
   qRcnDisputes* Disputes = nullptr;
   qRcnCalibrationPanel* Calibration = nullptr;
   qRcnTrainingPanel* Training = nullptr;
-  qRcnNotice* Notice = nullptr;
   qRcnShortcuts* Shortcuts = nullptr;
-  QToolBar *WorkBar = nullptr, *LookBar = nullptr;
-  QProgressBar* Progress = nullptr;
-  QLabel* ProgressText = nullptr;
-  QToolButton* Cancel = nullptr;
-  QMap<QString, QAction*> Actions;
 };
 
 #endif

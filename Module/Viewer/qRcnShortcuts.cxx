@@ -12,7 +12,7 @@ qRcnShortcuts::qRcnShortcuts(QWidget* parent) : QFrame(parent)
   this->setFrameShape(QFrame::StyledPanel);
   this->setAutoFillBackground(true);
   this->setFocusPolicy(Qt::StrongFocus);
-  this->setAccessibleName(tr("Keyboard short-cuts"));
+  this->setAccessibleName(tr("Keyboard shortcuts"));
   this->setLayout(new QHBoxLayout);
   this->layout()->setContentsMargins(24, 20, 24, 20);
   this->layout()->setSpacing(32);
@@ -47,8 +47,13 @@ void qRcnShortcuts::setLists(const std::vector<std::pair<QString, List>>& lists)
   }
 }
 
-void qRcnShortcuts::popUp()
+void qRcnShortcuts::toggle()
 {
+  if (this->isVisible())
+  {
+    this->hide();
+    return;
+  }
   this->adjustSize();
   const QRect room = this->parentWidget()->rect();
   this->move(qMax(0, (room.width() - this->width()) / 2), qMax(0, (room.height() - this->height()) / 2));

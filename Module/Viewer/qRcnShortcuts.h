@@ -18,8 +18,8 @@ public:
 
   /// Key or gesture, and what it does, under headings.
   void setLists(const std::vector<std::pair<QString, List>>& lists);
-  /// In the middle of the parent, in front of everything.
-  void popUp();
+  /// Shows it in the middle of the parent, in front of everything, or hides it.
+  void toggle();
 
 protected:
   void mousePressEvent(QMouseEvent* event) override;

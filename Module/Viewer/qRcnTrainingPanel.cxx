@@ -100,13 +100,12 @@ void qRcnTrainingPanel::setModels(const QStringList& names)
   this->update();
 }
 
-void qRcnTrainingPanel::setCases(int training, int validation, bool volumes)
+void qRcnTrainingPanel::setCases(int training, int validation)
 {
   this->TrainingCases = training;
   this->Cases->setText(training == 0 ? tr("Open cases with raters to learn from.")
       : validation > 0 ? tr("%1 to learn from, %2 to validate on.").arg(qRcnStyle::counted(training, "case")).arg(validation)
                        : tr("%1; some of them will be set aside to validate on.").arg(qRcnStyle::counted(training, "case")));
-  Q_UNUSED(volumes);
   this->update();
 }
 

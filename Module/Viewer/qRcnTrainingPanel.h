@@ -22,7 +22,7 @@ public:
   /// Models to go on from, by name.
   void setModels(const QStringList& names);
   /// How many cases there are to learn from and to validate on; the person sees it.
-  void setCases(int training, int validation, bool volumes);
+  void setCases(int training, int validation);
   void setBusy(bool busy);
 
   /// Empty: a new model.

@@ -2,6 +2,7 @@
 #include "rcnActions.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <set>
 
@@ -138,6 +139,32 @@ AgreementReport CompareCase(OpenCase& one, const SessionProgress& progress)
   ThrowIfStopped(progress, 0, "measuring surfaces");
   const Watched watched(one.Work, progress);
   return one.Work.Agree(true);
+}
+
+void CompareOtherCases(const Session& session, const std::string& but, const SessionProgress& progress,
+  const std::function<void(const std::string& id, double meanDice, const std::string& problem)>& done)
+{
+  const std::vector<std::string> ids = CasesOf(session, "", true);
+  Workspace work;
+  for (size_t i = 0; i < ids.size(); ++i)
+  {
+    ThrowIfStopped(progress, static_cast<double>(i + 1) / static_cast<double>(ids.size() + 1), ids[i].c_str());
+    if (ids[i] == but)
+    {
+      continue;
+    }
+    Case masks = CaseOf(session, ids[i]);
+    masks.Images.clear(); // only the raters are needed
+    try
+    {
+      work.LoadCase(masks, session.Raters);
+      done(ids[i], work.Agree(false).Figures->mean_dice, "");
+    }
+    catch (const Error& error)
+    {
+      done(ids[i], NAN, error.what());
+    }
+  }
 }
 
 CaseLayer FuseCase(OpenCase& one, const std::string& method, const SessionProgress& progress)
@@ -361,6 +388,17 @@ const SessionModel& ModelOf(const Session& session, const std::string& name)
 }
 
 } // namespace
+
+SessionJudgement NextJudgement(const Session& session)
+{
+  SessionJudgement judgement = session.Judgement;
+  for (const char* split : { "", "validation", "test" })
+  {
+    const bool nothing = CasesOf(session, split, true).empty();
+    judgement.Split = session.Judgement.Model.empty() && !nothing ? split : judgement.Split;
+  }
+  return judgement;
+}
 
 std::string CheckJudgement(const Session& session, const SessionJudgement& judgement)
 {

@@ -49,6 +49,10 @@ CaseLayer FuseCase(OpenCase& one, const std::string& method, const SessionProgre
 /// How far the case's raters agree, with surface distances.
 AgreementReport CompareCase(OpenCase& one, const SessionProgress& progress = {});
 
+/// The mean Dice of all cases with raters but one, each told with its id; `problem` is a sentence where a case cannot be read.
+void CompareOtherCases(const Session& session, const std::string& but, const SessionProgress& progress,
+  const std::function<void(const std::string& id, double meanDice, const std::string& problem)>& done);
+
 /// What opening or dropping these files makes of a session; `base` is what is open now (its View, Folder and models are
 /// kept where cases are only added).
 ///   a workspace, a data list, or a folder with dataset.json: takes the place of what is open; must come alone
@@ -81,6 +85,9 @@ struct Judged
   std::string Readout;
   std::vector<std::string> Remarks;
 };
+
+/// What to judge next: what was judged last, otherwise cases that the model did not learn from, where there are any.
+SessionJudgement NextJudgement(const Session& session);
 
 /// What is missing before a model can be judged so, as a sentence; empty: nothing, but for predictions.
 std::string CheckJudgement(const Session& session, const SessionJudgement& judgement);

@@ -11,8 +11,12 @@
 #include <itkObject.h>
 
 #include "qRcnDisputes.h"
+#include "qRcnDocument.h"
+#include "qRcnExport.h"
+#include "qRcnJobs.h"
 #include "qRcnMainWindow.h"
 #include "qRcnNotice.h"
+#include "qRcnTasks.h"
 #include "rcn/rcn.h"
 #include "rcnArguments.h"
 
@@ -73,17 +77,17 @@ std::function<void()> ActionFrom(qRcnMainWindow& window, const std::string& text
   const std::string name = text.substr(0, text.find(':'));
   const QString word = QString::fromStdString(text).mid(static_cast<int>(name.size()) + 1);
   const std::map<std::string, std::function<void()>> plain = {
-    { "compare-raters", [&window] { window.compareRaters(); } },
-    { "predict", [&window] { window.predict(false); } },
-    { "predict-all", [&window] { window.predict(true); } },
+    { "compare-raters", [&window] { window.tasks()->compareRaters(); } },
+    { "predict", [&window] { window.tasks()->predict(false); } },
+    { "predict-all", [&window] { window.tasks()->predict(true); } },
     { "evaluate", [&window] { window.evaluate(); } },
     { "recalibrate", [&window] { window.recalibrate(); } },
     { "next-region", [&window] { window.disputes()->next(); } },
   };
   const std::map<std::string, std::function<void()>> withWord = {
-    { "fuse", [&window, word] { window.fuse(word); } },
-    { "save", [&window, word] { window.saveWorkspace(word); } },
-    { "report", [&window, word] { window.exportReport(word); } },
+    { "fuse", [&window, word] { window.tasks()->fuse(word); } },
+    { "save", [&window, word] { window.document()->saveWorkspace(word); } },
+    { "report", [&window, word] { window.exporter()->report(word); } },
   };
   const auto& table = word.isEmpty() ? plain : withWord;
   const auto found = table.find(name);
@@ -106,7 +110,7 @@ public:
 protected:
   void timerEvent(QTimerEvent* event) override
   {
-    if (this->Window_.work()->isRunning() || this->Window_.trainingWork()->isRunning())
+    if (this->Window_.jobs()->isRunning())
     {
       return;
     }
@@ -169,7 +173,7 @@ int main(int argc, char** argv)
     window.show();
     if (!session.Cases.empty() || !session.Models.empty())
     {
-      window.openSession(session);
+      window.document()->openSession(session);
     }
     else if (arguments.Has("FILE"))
     {
@@ -178,7 +182,7 @@ int main(int argc, char** argv)
       {
         files << QString::fromStdString(file);
       }
-      window.openFiles(files);
+      window.document()->openFiles(files);
     }
     // What was asked for on the command line goes before what a workspace remembers.
     std::vector<std::function<void()>> steps;

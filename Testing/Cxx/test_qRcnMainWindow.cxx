@@ -33,6 +33,9 @@
 #include "qRcnCompareView.h"
 #include "qRcnConsensusPanel.h"
 #include "qRcnDisputes.h"
+#include "qRcnDocument.h"
+#include "qRcnExport.h"
+#include "qRcnJobs.h"
 #include "qRcnMainWindow.h"
 #include "qRcnNotice.h"
 #include "qRcnReliabilityDiagram.h"
@@ -40,6 +43,7 @@
 #include "qRcnSliceCanvas.h"
 #include "qRcnSliceViews.h"
 #include "qRcnTrainingMonitor.h"
+#include "qRcnTasks.h"
 #include "qRcnTest.h"
 #include "qRcnTrainingPanel.h"
 #include "qRcnVoxelProbe.h"
@@ -133,16 +137,16 @@ public:
 
   bool done()
   {
-    return QTest::qWaitFor([this] { return !this->work()->isRunning(); }, Patience);
+    return QTest::qWaitFor([this] { return !this->jobs()->work()->isRunning(); }, Patience);
   }
   bool doneTraining()
   {
-    return QTest::qWaitFor([this] { return !this->trainingWork()->isRunning(); }, Patience);
+    return QTest::qWaitFor([this] { return !this->jobs()->training()->isRunning(); }, Patience);
   }
 
   bool open(const std::string& path)
   {
-    this->openFiles({ Path(path) });
+    this->document()->openFiles({ Path(path) });
     return this->done();
   }
 
@@ -247,7 +251,7 @@ private slots:
       // Open a data list; click a case.
       QVERIFY(window.open(list));
       QCOMPARE(window.notice()->text(), QString());
-      QCOMPARE(window.session().Cases.size(), size_t(8));
+      QCOMPARE(window.document()->session().Cases.size(), size_t(8));
       QVERIFY(window.windowTitle().startsWith("c0"));
       window.clickCase("c2");
       QVERIFY(window.done());
@@ -293,13 +297,13 @@ private slots:
       window.action("train")->trigger();
       QCOMPARE(window.panelName(), QString("training"));
       window.training()->findChild<QPushButton*>("train")->click();
-      QVERIFY(window.trainingWork()->isRunning());
+      QVERIFY(window.jobs()->training()->isRunning());
       QCOMPARE(window.training()->monitor()->state(), qRcnTrainingMonitor::Running);
       QVERIFY(window.doneTraining());
       QCOMPARE(window.training()->monitor()->state(), qRcnTrainingMonitor::Finished);
       QTest::mouseClick(window.training()->monitor()->findChild<QPushButton*>("keep"), Qt::LeftButton);
-      QCOMPARE(window.session().Model, std::string("rps"));
-      QVERIFY(window.hasUnsavedResults());
+      QCOMPARE(window.document()->session().Model, std::string("rps"));
+      QVERIFY(window.document()->isUnsaved());
 
       // Predict, evaluate, click a bin.
       window.action("predictCase")->trigger();
@@ -309,7 +313,7 @@ private slots:
       window.action("evaluate")->trigger();
       QVERIFY(window.done());
       QVERIFY2(window.calibration()->diagram()->hasReport(), qPrintable(window.notice()->text()));
-      QCOMPARE(window.session().Judgement.Split, std::string("test"));
+      QCOMPARE(window.document()->session().Judgement.Split, std::string("test"));
       QCOMPARE(window.cases()->status("c7"), qRcnCases::Predicted);
       auto* curve = window.calibration()->diagram()->findChild<QWidget*>("curve");
       QVERIFY(curve);
@@ -327,32 +331,32 @@ private slots:
       window.action("recalibrate")->trigger();
       QVERIFY(window.done());
       QVERIFY2(!window.notice()->isError(), qPrintable(window.notice()->text()));
-      QCOMPARE(window.session().Model, std::string("rps-temperature"));
+      QCOMPARE(window.document()->session().Model, std::string("rps-temperature"));
       QVERIFY(window.calibration()->findChild<QLabel*>("about")->text().contains("before"));
 
       // Export.
-      window.exportPicture(Path(folder / "views.png"));
+      window.exporter()->picture(window.picture(), Path(folder / "views.png"));
       QVERIFY(window.done());
       QVERIFY(!QImage(Path(folder / "views.png")).isNull());
-      window.exportAgreement(Path(folder / "agreement.csv"));
+      window.exporter()->agreement(window.agreementTable(), Path(folder / "agreement.csv"));
       QVERIFY(window.done());
       QVERIFY(TextOf(folder / "agreement.csv").find("B") != std::string::npos);
-      window.exportReliability(Path(folder / "reliability.svg"));
+      window.exporter()->reliability(Path(folder / "reliability.svg"));
       QVERIFY(window.done());
       QVERIFY(TextOf(folder / "reliability.svg").find("<svg") != std::string::npos);
-      window.exportReliability(Path(folder / "reliability.csv"));
+      window.exporter()->reliability(Path(folder / "reliability.csv"));
       QVERIFY(window.done());
       QVERIFY(TextOf(folder / "reliability.csv").find("model_says") != std::string::npos);
-      window.exportOverlay(Path(folder / "overlay.nrrd"));
+      window.exporter()->overlay(Path(folder / "overlay.nrrd"));
       QVERIFY(window.done());
       QCOMPARE(rcn::ReadImageHeader(folder / "overlay.nrrd").Geometry().size[0], int64_t(40));
-      window.exportModel(Path(folder / "mine.safetensors"));
+      window.exporter()->model(Path(folder / "mine.safetensors"));
       QVERIFY(window.done());
       QVERIFY(std::filesystem::file_size(folder / "mine.safetensors") > 1000);
-      window.exportReport(Path(folder / "report.html"));
+      window.exporter()->report(Path(folder / "report.html"));
       QVERIFY(window.done());
       QVERIFY2(TextOf(folder / "report.html").find("</html>") != std::string::npos, qPrintable(window.notice()->text()));
-      window.exportPicture(Path(folder / "nowhere/views.png"));
+      window.exporter()->picture(window.picture(), Path(folder / "nowhere/views.png"));
       QVERIFY(window.done());
       QVERIFY(window.notice()->isError());
 
@@ -363,10 +367,10 @@ private slots:
       window.scene()->setPredictionOpacity(0.8);
       window.setLayoutName("compare");
       window.setPanelName("calibration");
-      window.saveWorkspace(Path(saved));
+      window.document()->saveWorkspace(Path(saved));
       QVERIFY(window.done());
       QVERIFY2(std::filesystem::exists(saved), qPrintable(window.notice()->text()));
-      QVERIFY(!window.hasUnsavedResults());
+      QVERIFY(!window.document()->isUnsaved());
       QVERIFY(window.windowTitle().contains("study.rcn.json"));
       window.close();
       QVERIFY(!window.isVisible());
@@ -377,9 +381,9 @@ private slots:
       Window window(folder);
       QVERIFY(window.open(saved));
       QVERIFY(window.done()); // evaluating anew
-      QCOMPARE(window.session().Current, std::string("c2"));
-      QCOMPARE(window.session().Model, std::string("rps-temperature"));
-      QCOMPARE(window.session().Models.size(), size_t(2));
+      QCOMPARE(window.document()->session().Current, std::string("c2"));
+      QCOMPARE(window.document()->session().Model, std::string("rps-temperature"));
+      QCOMPARE(window.document()->session().Models.size(), size_t(2));
       QCOMPARE(window.scene()->cursor(), (qRcnScene::Voxel{ 11, 12, 3 }));
       QCOMPARE(window.scene()->black(), -0.25);
       QCOMPARE(window.scene()->white(), 1.25);
@@ -395,7 +399,7 @@ private slots:
       QVERIFY(window.done());
       QVERIFY(window.calibration()->findChild<QLabel*>("about")->text().contains("before"));
       QCOMPARE(window.compare()->titles().size(), 2 + 1 + 2); // a hidden rater has no panel
-      QVERIFY(!window.hasUnsavedResults());
+      QVERIFY(!window.document()->isUnsaved());
       window.close();
       QVERIFY(!window.isVisible());
     }
@@ -475,7 +479,7 @@ private slots:
     QCOMPARE(look("compared"), QString());
     QVERIFY(window.trainQuickly());
     QCOMPARE(look("trained"), QString());
-    window.keepModel();
+    window.tasks()->keepModel();
     window.action("predictCase")->trigger();
     QVERIFY(window.done());
     window.consensus()->showVoxel(true, 20, 16, 3);
@@ -546,9 +550,9 @@ private slots:
     QCOMPARE(hint("compareRaters"), QString("enabled"));
     QCOMPARE(hint("exportOverlay").left(24), QString("Choose an overlay first:"));
     QVERIFY(window.trainQuickly());
-    window.keepModel();
+    window.tasks()->keepModel();
     const std::string model = folder / "model.safetensors";
-    window.exportModel(Path(model));
+    window.exporter()->model(Path(model));
     QVERIFY(window.done());
     window.closeAtOnce();
 
@@ -561,7 +565,7 @@ private slots:
     QCOMPARE(
       alone.notice()->text(), QString("There are no cases to judge model on; open images with raters' masks, or a data list."));
     QVERIFY(alone.open(folder / "c0.nrrd"));
-    QCOMPARE(alone.session().Cases.size(), size_t(1));
+    QCOMPARE(alone.document()->session().Cases.size(), size_t(1));
     QVERIFY(!alone.action("compareRaters")->isEnabled());
     QVERIFY(alone.action("compareRaters")->toolTip().contains("This case has no raters' masks"));
     alone.action("evaluate")->trigger();
@@ -680,7 +684,7 @@ private slots:
     QVERIFY(window.open(WritePhantomList(folder, Volumes())));
     window.scene()->setCursor({ 3, 4, 5 });
     const auto unchanged = [&] {
-      const rcn::Session now = window.session();
+      const rcn::Session now = window.document()->session();
       return now.Cases.size() == 8 && now.Raters.size() == 3 && now.Current == "c0" && now.Models.empty() &&
         now.FindCase("c0")->Raters.size() == 3 && window.scene()->cursor() == qRcnScene::Voxel{ 3, 4, 5 } &&
         window.scene()->raterCount() == 3 && window.cases()->currentCase() == "c0" && window.windowTitle().startsWith("c0");
@@ -700,7 +704,7 @@ private slots:
     window.drop({ folder / "c0.nrrd" });
     QVERIFY(window.done());
     QCOMPARE(window.notice()->text(), QString());
-    QCOMPARE(window.session().Cases.size(), size_t(9));
+    QCOMPARE(window.document()->session().Cases.size(), size_t(9));
     window.closeAtOnce();
   }
 
@@ -721,7 +725,7 @@ private slots:
     window.drop({ folder / "c0A.nrrd", folder / "c0B.nrrd" });
     QVERIFY(window.done());
     QCOMPARE(window.scene()->raterNames(), QStringList({ "c0A", "c0B" }));
-    QCOMPARE(window.session().Cases.size(), size_t(1));
+    QCOMPARE(window.document()->session().Cases.size(), size_t(1));
     QVERIFY(window.action("compareRaters")->isEnabled());
     window.closeAtOnce();
   }
@@ -767,16 +771,16 @@ private slots:
     window.clickCase("c1");
     QVERIFY(window.done());
     QVERIFY(window.windowTitle().startsWith("c1"));
-    QVERIFY(window.trainingWork()->isRunning());
+    QVERIFY(window.jobs()->training()->isRunning());
     QTest::qWait(300);
     QTest::mouseClick(window.training()->monitor()->findChild<QPushButton*>("cancel"), Qt::LeftButton);
     QVERIFY(window.doneTraining());
     QVERIFY(window.training()->monitor()->state() == qRcnTrainingMonitor::Finished ||
       window.training()->monitor()->state() == qRcnTrainingMonitor::Failed);
-    QVERIFY(window.session().Models.empty());
-    window.discardModel();
+    QVERIFY(window.document()->session().Models.empty());
+    window.tasks()->discardModel();
     // What was thrown away leaves no model behind.
-    const QDir models(Path(window.session().File("models", "")));
+    const QDir models(Path(window.document()->session().File("models", "")));
     QCOMPARE(models.entryList({ "*.log.csv" }, QDir::Files).size(), 0);
     window.closeAtOnce();
   }
@@ -797,7 +801,7 @@ private slots:
     window.clickCase("c1");
     window.close(); // returns at once
     QVERIFY(QTest::qWaitFor([&] { return !window.isVisible(); }, Patience));
-    QVERIFY(!window.trainingWork()->isRunning() && !window.work()->isRunning());
+    QVERIFY(!window.jobs()->training()->isRunning() && !window.jobs()->work()->isRunning());
     // And when it is simply taken away.
     auto* gone = new Window(folder);
     gone->setTrainingDefaults(endless);
@@ -814,7 +818,7 @@ private slots:
       Window window(folder);
       QVERIFY(window.open(WritePhantomList(folder, Volumes())));
       QVERIFY(window.trainQuickly());
-      window.keepModel();
+      window.tasks()->keepModel();
       window.close();
       QVERIFY(window.isVisible()); // asks once, in the bar
       QVERIFY(window.notice()->text().contains("close again"));
@@ -824,8 +828,8 @@ private slots:
     Window window(folder);
     window.action("reopen")->trigger();
     QVERIFY(window.done());
-    QCOMPARE(window.session().Model, std::string("rps"));
-    window.predict(false);
+    QCOMPARE(window.document()->session().Model, std::string("rps"));
+    window.tasks()->predict(false);
     QVERIFY(window.done());
     QVERIFY2(!window.notice()->isError(), qPrintable(window.notice()->text()));
     QCOMPARE(window.consensus()->layers()->currentText(), QString("rps"));
@@ -944,11 +948,11 @@ private slots:
       window.scene()->setCursor({ size / 2, size / 2 + z, size / 2 - z });
       QTest::qWait(20);
     }
-    window.fuse("staple");
+    window.tasks()->fuse("staple");
     QVERIFY(window.done());
     window.scene()->setThreshold(0.7);
     QTest::qWait(300);
-    QVERIFY(window.trainingWork()->isRunning());
+    QVERIFY(window.jobs()->training()->isRunning());
     qInfo("longest event: %.1f ms (%s)", watchdog->Longest, watchdog->Who.constData());
     if (!Sanitized)
     {

@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "qRcnDocument.h"
+
+#include <algorithm>
+
+#include <QCoreApplication>
+#include <QDateTime>
+#include <QDir>
+#include <QFileInfo>
+
+#include "qRcnJobs.h"
+#include "qRcnText.h"
+#include "qRcnViewState.h"
+
+using qRcnText::Text;
+using qRcnText::Texts;
+
+namespace
+{
+
+/// The case to show; null when the session has none.
+rcn::OpenCasePointer LoadCurrent(const rcn::Session& session, qRcnJob::Monitor& monitor)
+{
+  return session.Current.empty() ? nullptr : rcn::LoadCase(session, session.Current, qRcnJobs::progressOf(monitor));
+}
+
+} // namespace
+
+qRcnDocument::qRcnDocument(qRcnJobs* jobs, const QString& unsaved, QObject* parent)
+  : QObject(parent), Jobs(jobs), UnsavedFolder(unsaved), Scene(new qRcnScene(this))
+{
+  this->Session.Folder = this->newUnsavedFolder().toStdString();
+  connect(jobs, &qRcnJobs::gaveUp, this, [this](const QString& sentence) {
+    // A case did not open: the list shows again the one that is open.
+    if (!this->PendingCase.isEmpty())
+    {
+      emit this->statusChanged(this->PendingCase, sentence.isEmpty() ? qRcnCases::NotRead : qRcnCases::Problem, sentence);
+    }
+    this->PendingCase.clear();
+    emit this->currentChanged(Text(this->Session.Current));
+  });
+}
+
+rcn::Session qRcnDocument::session() const
+{
+  rcn::Session session = this->Session;
+  qRcnViewState::store(session.View, *this->Scene);
+  return session;
+}
+
+void qRcnDocument::setShown(const QString& layout, const QString& panel)
+{
+  this->Session.View.Layout = layout.toStdString();
+  this->Session.View.Panel = panel.toStdString();
+}
+
+// ---- opening ---------------------------------------------------------------------------------------
+
+void qRcnDocument::openFiles(const QStringList& paths)
+{
+  if (paths.isEmpty())
+  {
+    return;
+  }
+  const rcn::Session base = this->session();
+  std::vector<std::string> files;
+  for (const QString& path : paths)
+  {
+    files.push_back(QDir::toNativeSeparators(path).toStdString());
+  }
+  this->Jobs->begin(tr("Opening"), [=](qRcnJob::Monitor& monitor) -> qRcnJob::Done {
+    std::vector<std::string> remarks;
+    const rcn::Session next = rcn::OpenFiles(base, files, &remarks);
+    const rcn::OpenCasePointer open = LoadCurrent(next, monitor);
+    return [=] { this->adopt(next, open, remarks); };
+  });
+}
+
+void qRcnDocument::openSession(const rcn::Session& session)
+{
+  this->Jobs->begin(tr("Opening"), [=](qRcnJob::Monitor& monitor) -> qRcnJob::Done {
+    const rcn::OpenCasePointer open = LoadCurrent(session, monitor);
+    return [=] { this->adopt(session, open, {}); };
+  });
+}
+
+void qRcnDocument::adopt(const rcn::Session& next, const rcn::OpenCasePointer& open, const std::vector<std::string>& remarks)
+{
+  // Files that were only added leave the session in its folder.
+  const bool another = next.Folder != this->Session.Folder;
+  if (another && this->Jobs->training()->isRunning())
+  {
+    throw rcn::Error(
+      RCN_EINVALID, tr("A model is being trained on the cases that are open. Wait for it, or cancel it first.").toStdString());
+  }
+  rcn::Session adopted = next;
+  const bool restored = another && !next.Path.empty();
+  const bool unsaved = restored && this->isUnsavedPlace(Text(next.Path));
+  if (another)
+  {
+    this->keepUnsaved();
+    if (unsaved)
+    {
+      adopted.Path.clear(); // the person has not given it a place yet
+    }
+    if (adopted.Folder.empty())
+    {
+      adopted.Folder = this->newUnsavedFolder().toStdString();
+    }
+  }
+  this->showCase(adopted, open);
+  if (another)
+  {
+    this->Judged.reset();
+    this->Trained.reset();
+    this->Unsaved = unsaved;
+  }
+  emit this->casesChanged();
+  if (open)
+  {
+    this->announce(*open);
+  }
+  if (another)
+  {
+    emit this->replaced();
+    if (restored)
+    {
+      qRcnViewState::restore(*this->Scene, next.View);
+      emit this->layoutWanted(Text(next.View.Layout));
+      emit this->panelWanted(Text(next.View.Panel));
+    }
+  }
+  emit this->changed();
+  this->Jobs->remark(Texts(remarks.empty() && open ? open->Remarks : remarks).join(" "));
+}
+
+void qRcnDocument::openCase(const QString& id)
+{
+  if (id == Text(this->Session.Current))
+  {
+    return;
+  }
+  const rcn::Session session = this->Session;
+  const std::string name = id.toStdString();
+  const qRcnJob::Work work = [=](qRcnJob::Monitor& monitor) -> qRcnJob::Done {
+    const rcn::OpenCasePointer open = rcn::LoadCase(session, name, qRcnJobs::progressOf(monitor));
+    return [=] {
+      rcn::Session next = this->session(); // with the overlay that is in front now
+      next.Current = name;
+      this->showCase(next, open);
+      if (this->PendingCase == id)
+      {
+        this->PendingCase.clear();
+      }
+      this->announce(*open);
+      emit this->changed();
+      this->Jobs->remark(Texts(open->Remarks).join(" "));
+    };
+  };
+  const QString what = tr("Opening %1").arg(id);
+  if (!this->PendingCase.isEmpty())
+  {
+    // The person has changed their mind: the last of several clicks counts.
+    emit this->statusChanged(this->PendingCase, qRcnCases::NotRead, {});
+    this->Jobs->beginInstead(what, work);
+  }
+  else if (!this->Jobs->begin(what, work))
+  {
+    emit this->currentChanged(Text(this->Session.Current));
+    return;
+  }
+  this->PendingCase = id;
+  emit this->statusChanged(id, qRcnCases::Reading, {});
+}
+
+/// The scene may refuse a case; then neither the session nor the scene has changed.
+void qRcnDocument::showCase(const rcn::Session& session, const rcn::OpenCasePointer& open)
+{
+  if (open)
+  {
+    const rcn_votes* votes = open->Work.Votes();
+    const rcn_geometry geometry = votes ? *rcn_votes_geometry(votes) : open->Images.front().Geometry();
+    const QStringList raters = votes ? Texts(open->Work.RaterNames()) : QStringList();
+    this->Scene->setCase(open->Images, std::shared_ptr<const rcn_votes>(open, votes), geometry, raters);
+  }
+  this->Session = session;
+  if (!open)
+  {
+    return;
+  }
+  this->Open = open;
+  for (const rcn::CaseLayer& layer : open->Layers)
+  {
+    this->showLayer(layer, layer.Name == session.View.Overlay);
+  }
+  emit this->caseShown(open);
+}
+
+/// What the list of cases shows of a case that was read.
+void qRcnDocument::announce(const rcn::OpenCase& open)
+{
+  const QString id = Text(open.Id);
+  const bool predicted = this->Session.FindPrediction(open.Id, this->Session.Model) != nullptr;
+  emit this->statusChanged(id, predicted ? qRcnCases::Predicted : qRcnCases::Read, {});
+  if (open.Agreement.Figures)
+  {
+    emit this->agreementChanged(id, open.Agreement.Figures->mean_dice);
+  }
+  emit this->currentChanged(id);
+}
+
+// ---- results ---------------------------------------------------------------------------------------
+
+void qRcnDocument::keepPrediction(const rcn::SessionPrediction& prediction)
+{
+  this->Session.SetPrediction(prediction);
+  this->Unsaved = true;
+  emit this->statusChanged(Text(prediction.Case), qRcnCases::Predicted, {});
+  emit this->changed();
+}
+
+void qRcnDocument::showLayer(const rcn::CaseLayer& layer, bool inFront)
+{
+  std::vector<std::string>& fusions = this->Session.Fusions;
+  if (layer.IsFusion && std::find(fusions.begin(), fusions.end(), layer.Name) == fusions.end())
+  {
+    fusions.push_back(layer.Name);
+  }
+  try
+  {
+    const int number = this->Scene->addPrediction(Text(layer.Name), layer.Levels, layer.Probability);
+    if (inFront)
+    {
+      this->Scene->setShownPrediction(number);
+    }
+  }
+  catch (const rcn::Error& error)
+  {
+    this->Jobs->complain(QString::fromUtf8(error.what()));
+  }
+}
+
+bool qRcnDocument::showOverlay(const QString& name)
+{
+  for (int p = 0; p < this->Scene->predictionCount(); ++p)
+  {
+    if (this->Scene->prediction(p).Name == name)
+    {
+      this->Scene->setShownPrediction(p);
+      return true;
+    }
+  }
+  return false;
+}
+
+void qRcnDocument::setJudged(const rcn::SessionJudgement& judgement, const std::shared_ptr<const rcn::Judged>& judged)
+{
+  this->Session.Judgement = judgement;
+  this->Judged = judged;
+  emit this->changed();
+}
+
+QString qRcnDocument::addModel(const std::string& path)
+{
+  const std::vector<rcn::SessionModel> models = this->Session.Models;
+  for (const rcn::SessionModel& old : models)
+  {
+    if (old.Path == path)
+    {
+      this->Session.RemoveModel(old.Name);
+    }
+  }
+  const std::string name = this->Session.AddModel(path);
+  this->Unsaved = true;
+  emit this->changed();
+  return Text(name);
+}
+
+void qRcnDocument::useModel(const QString& name)
+{
+  if (this->Session.FindModel(name.toStdString()))
+  {
+    this->Session.Model = name.toStdString();
+    emit this->changed();
+  }
+}
+
+// ---- saving ----------------------------------------------------------------------------------------
+
+void qRcnDocument::saveWorkspace(const QString& path)
+{
+  const rcn::Session session = this->session();
+  if (this->Jobs->training()->isRunning() && path != Text(session.Path))
+  {
+    this->Jobs->remark(tr("Training writes into the workspace's folder. Save it elsewhere when training has ended."));
+    return;
+  }
+  if (this->Trained)
+  {
+    this->Jobs->remark(tr("Keep or discard the trained model first."));
+    emit this->panelWanted("training");
+    return;
+  }
+  const QString temporary =
+    this->isUnsavedPlace(Text(session.Folder)) ? QFileInfo(Text(session.Folder)).absolutePath() : QString();
+  this->Jobs->begin(tr("Saving"), [=](qRcnJob::Monitor& monitor) -> qRcnJob::Done {
+    const rcn::Session saved = rcn::SaveSession(session, path.toStdString(), qRcnJobs::progressOf(monitor));
+    if (!temporary.isEmpty() && saved.Folder != session.Folder)
+    {
+      QDir(temporary).removeRecursively(); // everything has been copied
+    }
+    return [=] {
+      this->Session = saved;
+      this->Unsaved = false;
+      emit this->changed();
+      this->Jobs->remark(tr("Saved as %1.").arg(Text(saved.Path)));
+    };
+  });
+}
+
+QString qRcnDocument::newUnsavedFolder() const
+{
+  // By time, so that the newest sorts last, and by process, because two windows may start in one millisecond.
+  const QString stamp = QDateTime::currentDateTime().toString("yyyyMMdd-hhmmss-zzz");
+  return QString("%1/%2-%3/workspace.rcn").arg(this->UnsavedFolder, stamp).arg(QCoreApplication::applicationPid());
+}
+
+bool qRcnDocument::isUnsavedPlace(const QString& path) const
+{
+  return QFileInfo(path).absoluteFilePath().startsWith(QFileInfo(this->UnsavedFolder).absoluteFilePath() + "/");
+}
+
+void qRcnDocument::keepUnsaved()
+{
+  if (this->Unsaved && this->Session.Path.empty() && QDir(Text(this->Session.Folder)).exists())
+  {
+    try
+    {
+      rcn::SaveSession(this->session(), this->Session.Folder + ".json");
+    }
+    catch (const rcn::Error& error)
+    {
+      this->Jobs->complain(QString::fromUtf8(error.what()));
+    }
+  }
+}
+
+void qRcnDocument::reopenUnsaved()
+{
+  const QDir unsaved(this->UnsavedFolder);
+  const QStringList folders = unsaved.entryList(QDir::Dirs | QDir::NoDotAndDotDot, QDir::Name | QDir::Reversed);
+  for (const QString& folder : folders)
+  {
+    const QString file = unsaved.filePath(folder + "/workspace.rcn.json");
+    if (QFileInfo::exists(file))
+    {
+      this->openFiles({ file });
+      return;
+    }
+  }
+  this->Jobs->remark(tr("There is no unsaved work."));
+}

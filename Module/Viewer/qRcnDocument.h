@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What is open in the window: the session (cases, models, predictions), the case that is shown with its scene, what was
+/// judged and trained last, and where all of it is saved. Knows no widget: others listen to its signals.
+///
+/// Reading and writing run as jobs (qRcnJobs.h); until a job has succeeded, everything stays as it was.
+#ifndef qRcnDocument_h
+#define qRcnDocument_h
+
+#include <memory>
+
+#include <QObject>
+#include <QStringList>
+
+#include "qRcnCases.h"
+#include "qRcnScene.h"
+#include "rcnActions.h"
+#include "rcnTraining.h"
+
+class qRcnJobs;
+
+class qRcnDocument : public QObject
+{
+  Q_OBJECT
+public:
+  /// `unsaved`: a folder for results of workspaces that have no file yet.
+  qRcnDocument(qRcnJobs* jobs, const QString& unsaved, QObject* parent = nullptr);
+
+  qRcnScene* scene() const { return this->Scene; }
+  /// Everything as it is now, also how it is shown.
+  rcn::Session session() const;
+  /// The same without a look at the scene.
+  const rcn::Session& stored() const { return this->Session; }
+  /// Null: no case is open.
+  const rcn::OpenCasePointer& shownCase() const { return this->Open; }
+  bool hasRaters() const { return this->Open && this->Open->Work.Votes(); }
+  /// What evaluating found last; null: nothing was evaluated.
+  const std::shared_ptr<const rcn::Judged>& judged() const { return this->Judged; }
+  /// A trained model that waits for the person's decision; null: none.
+  const std::shared_ptr<const rcn::TrainingResult>& trained() const { return this->Trained; }
+  /// Whether there are results that no workspace file contains.
+  bool isUnsaved() const { return this->Unsaved; }
+
+  /// Which layout and panel are in front, for the session.
+  void setShown(const QString& layout, const QString& panel);
+
+  // ---- results of tasks (qRcnTasks.h)
+
+  void keepPrediction(const rcn::SessionPrediction& prediction);
+  /// Lays a map over the open case; a fusion is shown again with each case.
+  void showLayer(const rcn::CaseLayer& layer, bool inFront);
+  /// Brings the map of this name to the front; false when the open case has none.
+  bool showOverlay(const QString& name);
+  void setJudged(const rcn::SessionJudgement& judgement, const std::shared_ptr<const rcn::Judged>& judged);
+  void setTrained(const std::shared_ptr<const rcn::TrainingResult>& trained) { this->Trained = trained; }
+  /// In place of models that came from the same file. Returns its name; it is the model in use.
+  QString addModel(const std::string& path);
+
+public slots:
+  /// Opens or adds files, as rcn::OpenFiles() says.
+  void openFiles(const QStringList& paths);
+  /// Takes this in place of what is open.
+  void openSession(const rcn::Session& session);
+  void openCase(const QString& id);
+  void useModel(const QString& name);
+  void saveWorkspace(const QString& path);
+  /// Opens the newest of the workspaces that keepUnsaved() left.
+  void reopenUnsaved();
+  /// Results that have no workspace stay in the unsaved folder, with a workspace file for them.
+  void keepUnsaved();
+
+signals:
+  /// Title, menus and lists of models may show something else now.
+  void changed();
+  /// Other cases, or more of them.
+  void casesChanged();
+  /// Another session took the place of what was open.
+  void replaced();
+  void caseShown(const rcn::OpenCasePointer& open);
+  void currentChanged(const QString& id);
+  void statusChanged(const QString& id, qRcnCases::Status status, const QString& sentence);
+  void agreementChanged(const QString& id, double meanDice);
+  void layoutWanted(const QString& name);
+  void panelWanted(const QString& name);
+
+private:
+  void adopt(const rcn::Session& next, const rcn::OpenCasePointer& open, const std::vector<std::string>& remarks);
+  void showCase(const rcn::Session& session, const rcn::OpenCasePointer& open);
+  void announce(const rcn::OpenCase& open);
+  bool isUnsavedPlace(const QString& path) const;
+  QString newUnsavedFolder() const;
+
+  qRcnJobs* Jobs;
+  QString UnsavedFolder;
+  qRcnScene* Scene;
+  rcn::Session Session;
+  rcn::OpenCasePointer Open;
+  std::shared_ptr<const rcn::Judged> Judged;
+  std::shared_ptr<const rcn::TrainingResult> Trained;
+  QString PendingCase; ///< being read by openCase(); empty: none
+  bool Unsaved = false;
+};
+
+#endif

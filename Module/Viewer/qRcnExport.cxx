@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "qRcnExport.h"
+
+#include "qRcnDocument.h"
+#include "qRcnJobs.h"
+#include "qRcnText.h"
+#include "rcnFigure.h"
+#include "rcnJson.h"
+#include "rcnReport.h"
+
+using qRcnText::Text;
+using qRcnText::Texts;
+
+qRcnExport::qRcnExport(qRcnDocument* document, qRcnJobs* jobs, QObject* parent)
+  : QObject(parent), Document(document), Jobs(jobs)
+{
+}
+
+void qRcnExport::write(const QString& path, const std::function<std::string(const rcn::SessionProgress&)>& write)
+{
+  const rcn::Session session = this->Document->stored();
+  this->Jobs->begin(tr("Exporting"), [=](qRcnJob::Monitor& monitor) -> qRcnJob::Done {
+    rcn::CheckExport(session, path.toStdString());
+    const QString remark = Text(write(qRcnJobs::progressOf(monitor)));
+    return [=] { this->Jobs->remark(tr("Saved as %1. %2").arg(path, remark).trimmed()); };
+  });
+}
+
+void qRcnExport::picture(const QImage& picture, const QString& path)
+{
+  this->write(path, [=](const rcn::SessionProgress&) {
+    if (!picture.save(path))
+    {
+      throw rcn::Error(
+        RCN_EIO, tr("%1 cannot be written. Choose another folder, and a name that ends in .png.").arg(path).toStdString());
+    }
+    return "";
+  });
+}
+
+void qRcnExport::agreement(const QString& csv, const QString& path)
+{
+  if (csv.isEmpty())
+  {
+    this->Jobs->remark(tr("Open a case with raters' masks first."));
+    return;
+  }
+  this->write(path, [=](const rcn::SessionProgress&) {
+    rcn::WriteText(path.toStdString(), csv.toStdString());
+    return "";
+  });
+}
+
+void qRcnExport::reliability(const QString& path)
+{
+  const std::shared_ptr<const rcn::Judged> judged = this->Document->judged();
+  const std::string title = this->Document->stored().Judgement.Model;
+  if (!judged)
+  {
+    this->Jobs->remark(tr("Evaluate a model first."));
+    return;
+  }
+  this->write(path, [=](const rcn::SessionProgress&) {
+    if (!path.endsWith(".csv"))
+    {
+      rcn::ReliabilityDiagram(judged->Report, title, judged->HasBefore ? &judged->Before : nullptr).Save(path.toStdString());
+      return "";
+    }
+    std::string text = rcn::CsvRow({ "lower", "upper", "votes", "model_says", "raters_say" });
+    for (const rcn_calib_bin& bin : judged->Report.Bins)
+    {
+      text += rcn::CsvRow({ rcn::CsvNumber(bin.lower), rcn::CsvNumber(bin.upper), std::to_string(bin.count),
+        rcn::CsvNumber(bin.confidence), rcn::CsvNumber(bin.frequency) });
+    }
+    rcn::WriteText(path.toStdString(), text);
+    return "";
+  });
+}
+
+void qRcnExport::overlay(const QString& path)
+{
+  const qRcnScene* scene = this->Document->scene();
+  if (scene->shownPrediction() < 0)
+  {
+    this->Jobs->remark(tr("Choose an overlay first: a fusion or a model's prediction."));
+    return;
+  }
+  const qRcnScene::Prediction shown = scene->prediction(scene->shownPrediction());
+  this->write(path, [=](const rcn::SessionProgress&) {
+    const rcn::Volume& map = shown.Probability.Data() ? shown.Probability : shown.Levels;
+    return rcn::WriteImage(path.toStdString(), map.View(), rcn::Content::Probability, {}, map.Note());
+  });
+}
+
+void qRcnExport::model(const QString& path)
+{
+  const rcn::SessionModel* model = this->Document->stored().FindModel(this->Document->stored().Model);
+  if (!model)
+  {
+    this->Jobs->remark(tr("Train a model or open one first."));
+    return;
+  }
+  this->write(path, [=, from = model->Path](const rcn::SessionProgress&) {
+    rcn::CopyFile(from, path.toStdString());
+    return "";
+  });
+}
+
+void qRcnExport::report(const QString& path)
+{
+  const rcn::Session session = this->Document->stored();
+  const std::shared_ptr<const rcn::Judged> judged = this->Document->judged();
+  const std::vector<std::string> ids = judged ? judged->Cases : rcn::CasesOf(session, "", true);
+  if (ids.empty())
+  {
+    this->Jobs->remark(tr("Open a case with raters' masks first."));
+    return;
+  }
+  this->write(path, [=](const rcn::SessionProgress& progress) {
+    std::vector<std::string> remarks;
+    rcn::ReportOn(session, ids, path.toStdString(), progress, &remarks);
+    return Texts(remarks).join(" ").toStdString();
+  });
+}
