@@ -49,6 +49,204 @@ json_t* JsonStrings(const std::vector<std::string>& strings)
   return array;
 }
 
+JsonHandle ParseJson(const std::string& text, const std::string& about)
+{
+  json_error_t error; // without JSON_ALLOW_NUL: no text hides an end in its middle
+  JsonHandle root(json_loadb(text.data(), text.size(), JSON_REJECT_DUPLICATES, &error));
+  if (!root)
+  {
+    throw Error(RCN_EFORMAT,
+      about + ": it is not valid JSON (line " + std::to_string(error.line) + ": " + std::string(error.text) + ").");
+  }
+  return root;
+}
+
+// ---- checked fields --------------------------------------------------------------------------------
+
+namespace
+{
+
+bool IsWithin(const json_t* value, int64_t low, int64_t high)
+{
+  return json_is_integer(value) && json_integer_value(value) >= low && json_integer_value(value) <= high;
+}
+
+bool IsWithin(const json_t* value, double low, double high)
+{
+  return json_is_number(value) && json_number_value(value) >= low && json_number_value(value) <= high;
+}
+
+/// " from 0 to 1"; nothing where there is no limit.
+std::string RangeText(double low, double high)
+{
+  const auto text = [](double number) {
+    char digits[32];
+    std::snprintf(digits, sizeof digits, "%.15g", number);
+    return std::string(digits);
+  };
+  return std::isfinite(low) && std::isfinite(high) ? " from " + text(low) + " to " + text(high) : "";
+}
+
+std::string RangeText(int64_t low, int64_t high)
+{
+  return " from " + std::to_string(low) + " to " + std::to_string(high);
+}
+
+} // namespace
+
+void JsonReader::Fail(const std::string& what) const
+{
+  throw Error(RCN_EFORMAT, this->About_ + ": " + what + (this->Remedy_.empty() ? "" : " " + this->Remedy_));
+}
+
+void JsonReader::Refuse(const std::string& key, const std::string& kind) const
+{
+  this->Fail("\"" + key + "\" must be " + kind + ".");
+}
+
+std::string JsonReader::Text(const std::string& key) const
+{
+  const json_t* value = this->Get(key);
+  if (!json_is_string(value))
+  {
+    this->Refuse(key, "a text");
+  }
+  return json_string_value(value);
+}
+
+bool JsonReader::Boolean(const std::string& key) const
+{
+  const json_t* value = this->Get(key);
+  if (!json_is_boolean(value))
+  {
+    this->Refuse(key, "true or false");
+  }
+  return json_is_true(value);
+}
+
+int64_t JsonReader::WholeNumber(const std::string& key, int64_t low, int64_t high) const
+{
+  const json_t* value = this->Get(key);
+  if (!IsWithin(value, low, high))
+  {
+    this->Refuse(key, "a whole number" + RangeText(low, high));
+  }
+  return json_integer_value(value);
+}
+
+double JsonReader::Number(const std::string& key, double low, double high) const
+{
+  const json_t* value = this->Get(key);
+  if (!IsWithin(value, low, high))
+  {
+    this->Refuse(key, "a number" + RangeText(low, high));
+  }
+  return json_number_value(value);
+}
+
+std::string JsonReader::Text(const std::string& key, const std::string& fallback) const
+{
+  return this->Has(key) ? this->Text(key) : fallback;
+}
+
+bool JsonReader::Boolean(const std::string& key, bool fallback) const
+{
+  return this->Has(key) ? this->Boolean(key) : fallback;
+}
+
+int64_t JsonReader::WholeNumber(const std::string& key, int64_t low, int64_t high, int64_t fallback) const
+{
+  return this->Has(key) ? this->WholeNumber(key, low, high) : fallback;
+}
+
+double JsonReader::Number(const std::string& key, double low, double high, double fallback) const
+{
+  return this->Has(key) ? this->Number(key, low, high) : fallback;
+}
+
+std::vector<const json_t*> JsonReader::Array(const std::string& key) const
+{
+  const json_t* array = this->Get(key);
+  if (array && !json_is_array(array))
+  {
+    this->Refuse(key, "a list");
+  }
+  std::vector<const json_t*> elements(json_array_size(array));
+  for (size_t i = 0; i < elements.size(); ++i)
+  {
+    elements[i] = json_array_get(array, i);
+  }
+  return elements;
+}
+
+std::vector<double> JsonReader::Numbers(const std::string& key, double low, double high) const
+{
+  std::vector<double> numbers;
+  for (const json_t* element : this->Array(key))
+  {
+    if (!IsWithin(element, low, high))
+    {
+      this->Refuse(key, "a list of numbers" + RangeText(low, high));
+    }
+    numbers.push_back(json_number_value(element));
+  }
+  return numbers;
+}
+
+std::vector<int64_t> JsonReader::WholeNumbers(const std::string& key, int64_t low, int64_t high) const
+{
+  std::vector<int64_t> numbers;
+  for (const json_t* element : this->Array(key))
+  {
+    if (!IsWithin(element, low, high))
+    {
+      this->Refuse(key, "a list of whole numbers" + RangeText(low, high));
+    }
+    numbers.push_back(json_integer_value(element));
+  }
+  return numbers;
+}
+
+std::vector<std::string> JsonReader::Texts(const std::string& key) const
+{
+  std::vector<std::string> texts;
+  for (const json_t* element : this->Array(key))
+  {
+    if (!json_is_string(element))
+    {
+      this->Refuse(key, "a list of texts");
+    }
+    texts.push_back(json_string_value(element));
+  }
+  return texts;
+}
+
+JsonReader JsonReader::Object(const std::string& key) const
+{
+  const json_t* object = this->Get(key);
+  if (object && !json_is_object(object))
+  {
+    this->Refuse(key, "an object");
+  }
+  return JsonReader(object, this->About_, this->Remedy_);
+}
+
+std::vector<JsonReader> JsonReader::Objects(const std::string& key) const
+{
+  std::vector<JsonReader> objects;
+  for (const json_t* element : this->Array(key))
+  {
+    if (!json_is_object(element))
+    {
+      this->Refuse(key, "a list of objects");
+    }
+    objects.emplace_back(element, this->About_, this->Remedy_);
+  }
+  return objects;
+}
+
+// ---- files -----------------------------------------------------------------------------------------
+
 void MakeFolder(const std::string& path)
 {
   std::error_code failure;
@@ -72,23 +270,38 @@ std::string ReadText(const std::string& path)
   return text.str();
 }
 
-std::string JsonText(const json_t* value)
+namespace
 {
+
+std::string Dump(const json_t* value, size_t flags)
+{
+  // 17 digits: a double comes back with the same bits.
   const std::unique_ptr<char, void (*)(void*)> text(
-    json_dumps(value, JSON_ENCODE_ANY | JSON_INDENT(1) | JSON_REAL_PRECISION(17)), std::free);
+    json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(17) | flags), std::free);
   if (!text)
   {
     throw Error(RCN_ENOMEM, "Out of memory for the JSON text.");
   }
-  return std::string(text.get()) + "\n";
+  return text.get();
+}
+
+} // namespace
+
+std::string JsonText(const json_t* value)
+{
+  return Dump(value, JSON_INDENT(1)) + "\n";
+}
+
+std::string CompactJsonText(const json_t* value)
+{
+  return Dump(value, JSON_COMPACT);
 }
 
 std::string DocumentText(const json_t* object)
 {
-  const JsonHandle document(json_object());
-  json_object_set_new(document.get(), "version", json_string(RCN_VERSION));
-  json_object_update_missing(document.get(), const_cast<json_t*>(object));
-  return JsonText(document.get());
+  const JsonObject document{ { "version", RCN_VERSION } };
+  json_object_update_missing(document.Get(), const_cast<json_t*>(object));
+  return JsonText(document.Get());
 }
 
 namespace

@@ -9,15 +9,12 @@ namespace rcn
 
 json_t* LeftOutJson(const std::vector<LeftOutCase>& cases)
 {
-  json_t* array = json_array();
+  JsonArray array;
   for (const LeftOutCase& one : cases)
   {
-    json_t* entry = json_object();
-    json_object_set_new(entry, "case", JsonString(one.Id));
-    json_object_set_new(entry, "sentence", JsonString(one.Sentence));
-    json_array_append_new(array, entry);
+    array.Add(JsonObject{ { "case", one.Id }, { "sentence", one.Sentence } });
   }
-  return array;
+  return array.Release();
 }
 
 std::vector<LeftOutCase> LeftOutFrom(const json_t* array)
@@ -188,101 +185,71 @@ void ToRas(double ras[3], const double lps[3])
 namespace
 {
 
-template <class T> json_t* JsonVector(const T* values, int count)
+/// What is measured in mm or mL: null for a picture without spacing.
+Json InMillimeters(bool pixels, const Json& value)
 {
-  json_t* array = json_array();
-  for (int i = 0; i < count; ++i)
-  {
-    json_array_append_new(array,
-      std::is_integral<T>::value ? json_integer(static_cast<json_int_t>(values[i]))
-                                 : JsonNumber(static_cast<double>(values[i])));
-  }
-  return array;
+  return pixels ? Json(nullptr) : value;
 }
 
-json_t* GeometryJson(const rcn_geometry& geometry)
+Json GeometryJson(const rcn_geometry& geometry)
 {
   double ras[3];
   ToRas(ras, geometry.origin);
-  json_t* object = json_object();
   const bool pixels = geometry.unit == RCN_PIXELS;
-  json_object_set_new(object, "unit", json_string(pixels ? "pixel" : "mm"));
-  json_object_set_new(object, "size", JsonVector(geometry.size, geometry.dimension));
-  json_object_set_new(object, "spacing_mm", pixels ? json_null() : JsonVector(geometry.spacing, geometry.dimension));
-  json_object_set_new(object, "origin_ras_mm", pixels ? json_null() : JsonVector(ras, 3));
-  return object;
+  const auto axes = static_cast<size_t>(geometry.dimension);
+  return JsonObject{ { "unit", pixels ? "pixel" : "mm" }, { "size", Json(geometry.size, axes) },
+    { "spacing_mm", InMillimeters(pixels, Json(geometry.spacing, axes)) },
+    { "origin_ras_mm", InMillimeters(pixels, Json(ras, 3)) } };
 }
 
-json_t* OverallJson(const rcn_overall_agreement& overall)
+Json OverallJson(const rcn_overall_agreement& overall)
 {
-  json_t* object = json_object();
-  json_object_set_new(object, "fleiss_kappa", JsonNumber(overall.fleiss_kappa));
-  json_object_set_new(object, "krippendorff_alpha", JsonNumber(overall.krippendorff_alpha));
-  json_object_set_new(object, "gwet_ac1", JsonNumber(overall.gwet_ac1));
-  json_object_set_new(object, "mean_entropy_bits", JsonNumber(overall.mean_entropy));
-  return object;
+  return JsonObject{ { "fleiss_kappa", overall.fleiss_kappa }, { "krippendorff_alpha", overall.krippendorff_alpha },
+    { "gwet_ac1", overall.gwet_ac1 }, { "mean_entropy_bits", overall.mean_entropy } };
 }
 
-json_t* RaterJson(const rcn_rater_agreement& rater)
+Json RaterJson(const rcn_rater_agreement& rater)
 {
-  json_t* object = json_object();
-  json_object_set_new(object, "voxels", json_integer(rater.voxels));
-  json_object_set_new(object, "volume_ml", JsonNumber(rater.volume_ml));
-  json_object_set_new(object, "dice_to_others", JsonNumber(rater.dice_to_others));
-  json_object_set_new(object, "sensitivity_to_others", JsonNumber(rater.sensitivity_to_others));
-  json_object_set_new(object, "specificity_to_others", JsonNumber(rater.specificity_to_others));
-  json_object_set_new(object, "others_split_voxels", json_integer(rater.others_split_voxels));
-  json_object_set_new(object, "staple_sensitivity", JsonNumber(rater.staple_sensitivity));
-  json_object_set_new(object, "staple_specificity", JsonNumber(rater.staple_specificity));
-  return object;
+  return JsonObject{ { "voxels", rater.voxels }, { "volume_ml", rater.volume_ml }, { "dice_to_others", rater.dice_to_others },
+    { "sensitivity_to_others", rater.sensitivity_to_others }, { "specificity_to_others", rater.specificity_to_others },
+    { "others_split_voxels", rater.others_split_voxels }, { "staple_sensitivity", rater.staple_sensitivity },
+    { "staple_specificity", rater.staple_specificity } };
 }
 
-json_t* PairJson(const rcn_pair_agreement& pair, const std::string& a, const std::string& b, bool surfaces, bool pixels)
+Json PairJson(const rcn_pair_agreement& pair, const std::string& a, const std::string& b, bool surfaces, bool pixels)
 {
-  json_t* object = json_object();
-  json_object_set_new(object, "a", JsonString(a));
-  json_object_set_new(object, "b", JsonString(b));
-  json_object_set_new(object, "dice", JsonNumber(pair.dice));
-  json_object_set_new(object, "jaccard", JsonNumber(pair.jaccard));
-  json_object_set_new(object, "kappa", JsonNumber(pair.kappa));
+  JsonObject object{ { "a", a }, { "b", b }, { "dice", pair.dice }, { "jaccard", pair.jaccard }, { "kappa", pair.kappa } };
   if (surfaces)
   {
-    json_object_set_new(object, "hausdorff95_mm", pixels ? json_null() : JsonNumber(pair.hausdorff95_mm));
-    json_object_set_new(object, "mean_surface_mm", pixels ? json_null() : JsonNumber(pair.mean_surface_mm));
+    object.Set("hausdorff95_mm", InMillimeters(pixels, pair.hausdorff95_mm));
+    object.Set("mean_surface_mm", InMillimeters(pixels, pair.mean_surface_mm));
     if (pixels)
     {
-      json_object_set_new(object, "hausdorff95_pixels", JsonNumber(pair.hausdorff95_mm));
-      json_object_set_new(object, "mean_surface_pixels", JsonNumber(pair.mean_surface_mm));
+      object.Set("hausdorff95_pixels", pair.hausdorff95_mm).Set("mean_surface_pixels", pair.mean_surface_mm);
     }
   }
   return object;
 }
 
-json_t* RegionJson(const rcn_dispute& region, const std::vector<std::string>& names, bool pixels)
+Json RegionJson(const rcn_dispute& region, const std::vector<std::string>& names, bool pixels)
 {
   double ras[3];
   ToRas(ras, region.centroid_world);
-  json_t* object = json_object();
-  json_object_set_new(object, "voxels", json_integer(region.voxels));
-  json_object_set_new(object, "volume_ml", JsonNumber(region.volume_ml));
-  json_object_set_new(object, "centroid_ras_mm", pixels ? json_null() : JsonVector(ras, 3));
-  json_object_set_new(object, "centroid_index", JsonVector(region.centroid, 3));
-  json_object_set_new(object, "voxel", JsonVector(region.at, 3));
-  json_object_set_new(object, "marked_by", JsonStrings(NamesOf(region.marked_by, names)));
-  json_object_set_new(object, "most_votes", json_integer(region.max_votes));
-  return object;
+  return JsonObject{ { "voxels", region.voxels }, { "volume_ml", region.volume_ml },
+    { "centroid_ras_mm", InMillimeters(pixels, Json(ras, 3)) }, { "centroid_index", Json(region.centroid, 3) },
+    { "voxel", Json(region.at, 3) }, { "marked_by", NamesOf(region.marked_by, names) }, { "most_votes", region.max_votes } };
 }
 
 /// {"A": value, ...} for the raters who answered.
-json_t* ByRater(const double* values, const Workspace& workspace)
+Json ByRater(const double* values, const Workspace& workspace)
 {
-  json_t* object = json_object();
+  JsonObject object;
   const uint64_t present = rcn_votes_present(workspace.Votes());
   for (size_t r = 0; r < workspace.RaterNames().size(); ++r)
   {
     if (present >> r & 1)
     {
-      json_object_set_new(object, workspace.RaterNames()[r].c_str(), JsonNumber(values[r]));
+      object.Set(workspace.RaterNames()[r], values[r]);
     }
   }
   return object;
@@ -294,93 +261,75 @@ json_t* AgreementJson(const AgreementReport& report, const Workspace& workspace,
 {
   const rcn_agreement& figures = *report.Figures;
   const std::vector<std::string>& names = workspace.RaterNames();
-  json_t* object = json_object();
-  json_object_set_new(object, "geometry", GeometryJson(report.Geometry));
   const bool pixels = report.Geometry.unit == RCN_PIXELS;
-  json_t* raters = json_object();
-  json_t* pairs = json_array();
+  JsonObject raters, volumes, voxels;
+  JsonArray pairs, levels, regions;
   for (int a = 0; a < figures.raters; ++a)
   {
     if (!figures.rater[a].present)
     {
       continue;
     }
-    json_object_set_new(raters, names[a].c_str(), RaterJson(figures.rater[a]));
+    raters.Set(names[a], RaterJson(figures.rater[a]));
     for (int b = a + 1; b < figures.raters; ++b)
     {
       if (figures.rater[b].present)
       {
-        json_array_append_new(
-          pairs, PairJson(figures.pair[a * figures.raters + b], names[a], names[b], report.HasSurfaces, pixels));
+        pairs.Add(PairJson(figures.pair[a * figures.raters + b], names[a], names[b], report.HasSurfaces, pixels));
       }
     }
   }
-  json_object_set_new(object, "raters", raters);
-  json_object_set_new(object, "pairs", pairs);
-  json_object_set_new(object, "mean_dice", JsonNumber(figures.mean_dice));
-  json_object_set_new(object, "whole", OverallJson(figures.whole));
-  json_object_set_new(object, "union", OverallJson(figures.on_union));
-  json_t* levels = json_array();
   for (int level = 0; level <= figures.present_count; ++level)
   {
-    json_t* one = json_object();
-    json_object_set_new(one, "votes", json_integer(level));
-    json_object_set_new(one, "voxels", json_integer(figures.level_voxels[level]));
-    json_object_set_new(one, "volume_ml", JsonNumber(static_cast<double>(figures.level_voxels[level]) * figures.voxel_ml));
-    json_array_append_new(levels, one);
+    const int64_t count = figures.level_voxels[level];
+    levels.Add(
+      JsonObject{ { "votes", level }, { "voxels", count }, { "volume_ml", static_cast<double>(count) * figures.voxel_ml } });
   }
-  json_object_set_new(object, "levels", levels);
-  json_t* volumes = json_object();
-  json_t* voxels = json_object();
   const std::pair<const char*, int64_t> parts[] = { { "union", figures.union_voxels }, { "majority", figures.majority_voxels },
     { "intersection", figures.intersection_voxels }, { "disputed", figures.disputed_voxels } };
   for (const auto& part : parts)
   {
-    json_object_set_new(volumes, part.first, JsonNumber(static_cast<double>(part.second) * figures.voxel_ml));
-    json_object_set_new(voxels, part.first, json_integer(part.second));
+    volumes.Set(part.first, static_cast<double>(part.second) * figures.voxel_ml);
+    voxels.Set(part.first, part.second);
   }
-  json_object_set_new(object, "volumes_ml", volumes);
-  json_object_set_new(object, "volumes_voxels", voxels);
-  json_t* regions = json_array();
   for (size_t i = 0; i < report.Regions.size() && i < maxRegions; ++i)
   {
-    json_array_append_new(regions, RegionJson(report.Regions[i], names, pixels));
+    regions.Add(RegionJson(report.Regions[i], names, pixels));
   }
-  json_object_set_new(object, "disputed_regions", regions);
-  json_object_set_new(object, "disputed_region_count", json_integer(static_cast<json_int_t>(report.Regions.size())));
-  json_object_set_new(object, "remarks", JsonStrings(workspace.Remarks()));
-  return object;
+  return JsonObject{
+    { "geometry", GeometryJson(report.Geometry) }, { "raters", raters }, { "pairs", pairs }, { "mean_dice", figures.mean_dice },
+    { "whole", OverallJson(figures.whole) }, { "union", OverallJson(figures.on_union) }, { "levels", levels },
+    { "volumes_ml", volumes }, { "volumes_voxels", voxels }, { "disputed_regions", regions },
+    { "disputed_region_count", report.Regions.size() }, { "remarks", workspace.Remarks() }
+  }.Release();
 }
 
 json_t* FusionJson(const FusionReport& report, const rcn_fusion_options& options, const Workspace& workspace)
 {
   const rcn_fusion_result& figures = report.Figures;
-  json_t* object = json_object();
-  json_object_set_new(object, "method", json_string(rcn_method_name(options.method)));
-  json_object_set_new(object, "raters", JsonStrings(NamesOf(rcn_votes_present(workspace.Votes()), workspace.RaterNames())));
+  const std::vector<std::string>& names = workspace.RaterNames();
+  JsonObject object{ { "method", rcn_method_name(options.method) },
+    { "raters", NamesOf(rcn_votes_present(workspace.Votes()), names) } };
   if (options.method == RCN_STAPLE)
   {
-    json_object_set_new(object, "prior", JsonNumber(figures.prior));
-    json_object_set_new(object, "region_voxels", json_integer(figures.region_voxels));
-    json_object_set_new(object, "sensitivity", ByRater(figures.sensitivity, workspace));
-    json_object_set_new(object, "specificity", ByRater(figures.specificity, workspace));
-    json_object_set_new(object, "inverted", JsonStrings(NamesOf(figures.inverted, workspace.RaterNames())));
+    object.Set("prior", figures.prior).Set("region_voxels", figures.region_voxels);
+    object.Set("sensitivity", ByRater(figures.sensitivity, workspace));
+    object.Set("specificity", ByRater(figures.specificity, workspace));
+    object.Set("inverted", NamesOf(figures.inverted, names));
   }
   if (options.method == RCN_STAPLE || options.method == RCN_SIMPLE)
   {
-    json_object_set_new(object, "iterations", json_integer(figures.iterations));
-    json_object_set_new(object, "converged", json_boolean(figures.converged));
+    object.Set("iterations", figures.iterations).Set("converged", figures.converged != 0);
   }
   if (options.method == RCN_SIMPLE)
   {
-    json_object_set_new(object, "weight", ByRater(figures.weight, workspace));
+    object.Set("weight", ByRater(figures.weight, workspace));
   }
   if (options.method == RCN_SIMPLE || options.method == RCN_RANDOM)
   {
-    json_object_set_new(object, "kept", JsonStrings(NamesOf(figures.kept, workspace.RaterNames())));
+    object.Set("kept", NamesOf(figures.kept, names));
   }
-  json_object_set_new(object, "remarks", JsonStrings(workspace.Remarks()));
-  return object;
+  return object.Set("remarks", workspace.Remarks()).Release();
 }
 
 } // namespace rcn
