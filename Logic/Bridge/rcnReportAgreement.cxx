@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The section about the raters' agreement, and the sums over cases that it shows.
+#include "rcnReportParts.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace rcn
+{
+namespace report
+{
+
+void AgreementSums::Add(const rcn_agreement& f, const Extent& extent)
+{
+  const size_t count = static_cast<size_t>(f.raters);
+  this->Raters.resize(count);
+  this->Pairs.resize(count * count);
+  this->MixedExtents = this->MixedExtents || (!this->Heading.empty() && this->Heading != extent.Heading);
+  this->MixedLengths = this->MixedLengths || (!this->Length.empty() && this->Length != extent.Length);
+  this->Heading = extent.Heading;
+  this->Unit = extent.Unit;
+  this->Length = extent.Length;
+  for (size_t r = 0; r < count; ++r)
+  {
+    const rcn_rater_agreement& rater = f.rater[r];
+    if (!rater.present)
+    {
+      continue;
+    }
+    Rater& sums = this->Raters[r];
+    ++sums.Cases;
+    sums.Extent.Add(static_cast<double>(rater.voxels) * extent.PerVoxel);
+    sums.Dice.Add(rater.dice_to_others);
+    sums.Sensitivity.Add(rater.sensitivity_to_others);
+    sums.Specificity.Add(rater.specificity_to_others);
+    sums.StapleSensitivity.Add(rater.staple_sensitivity);
+    sums.StapleSpecificity.Add(rater.staple_specificity);
+    for (size_t other = 0; other < count; ++other)
+    {
+      const rcn_pair_agreement& pair = f.pair[r * count + other];
+      if (other != r && f.rater[other].present)
+      {
+        Pair& both = this->Pairs[r * count + other];
+        both.Dice.Add(pair.dice);
+        both.Jaccard.Add(pair.jaccard);
+        both.Kappa.Add(pair.kappa);
+        both.Hausdorff.Add(pair.hausdorff95_mm);
+        both.Surface.Add(pair.mean_surface_mm);
+      }
+    }
+  }
+  this->MeanDice.Add(f.mean_dice);
+  this->Kappa.Add(f.whole.fleiss_kappa);
+  this->Alpha.Add(f.whole.krippendorff_alpha);
+  this->Ac1.Add(f.whole.gwet_ac1);
+  this->Entropy.Add(f.whole.mean_entropy);
+  this->UnionKappa.Add(f.on_union.fleiss_kappa);
+  this->UnionAlpha.Add(f.on_union.krippendorff_alpha);
+  this->UnionAc1.Add(f.on_union.gwet_ac1);
+  this->UnionEntropy.Add(f.on_union.mean_entropy);
+  this->Union.Add(static_cast<double>(f.union_voxels) * extent.PerVoxel);
+  this->Majority.Add(static_cast<double>(f.majority_voxels) * extent.PerVoxel);
+  this->Intersection.Add(static_cast<double>(f.intersection_voxels) * extent.PerVoxel);
+  this->Disputed.Add(static_cast<double>(f.disputed_voxels) * extent.PerVoxel);
+  if (f.union_voxels)
+  {
+    this->DisputedShare.Add(static_cast<double>(f.disputed_voxels) / static_cast<double>(f.union_voxels));
+  }
+  std::vector<Spread>& levels = this->Levels[f.present_count];
+  levels.resize(static_cast<size_t>(f.present_count));
+  for (size_t level = 0; level < levels.size(); ++level)
+  {
+    levels[level].Add(static_cast<double>(f.level_voxels[level + 1]) * extent.PerVoxel);
+  }
+  if (this->MixedExtents) // a mean of mL, mm² and pixels would mean nothing
+  {
+    this->Heading = "Extent (the cases' units differ)";
+    this->Unit.clear();
+    for (Rater& rater : this->Raters)
+    {
+      rater.Extent = Spread();
+    }
+    for (auto& one : this->Levels)
+    {
+      one.second.assign(one.second.size(), Spread());
+    }
+    this->Union = this->Majority = this->Intersection = this->Disputed = Spread();
+  }
+  if (this->MixedLengths) // nor would one of millimetres and pixels
+  {
+    this->Length = "mm or pixels";
+    for (Pair& pair : this->Pairs)
+    {
+      pair.Hausdorff = pair.Surface = Spread();
+    }
+  }
+}
+
+namespace
+{
+
+/// The pairs of raters as a matrix of colored cells.
+Figure PairMatrix(const AgreementSums& agreement, const std::vector<std::string>& names)
+{
+  const size_t count = names.size();
+  const bool numbers = count <= MostRatersInPairs;
+  const double cell = numbers ? (count <= 6 ? 58 : 44) : 16, left = 110, top = 96;
+  double lowest = 1;
+  for (const AgreementSums::Pair& pair : agreement.Pairs)
+  {
+    lowest = std::fmin(lowest, pair.Dice.Mean());
+  }
+  const double from = std::min(0.9, std::floor(10 * lowest) / 10);
+  const double side = cell * static_cast<double>(count);
+  Figure figure(left + side + 16, top + side + 58, "Overlap of each pair of raters (Dice)",
+    "A matrix of " + std::to_string(count) + " by " + std::to_string(count) + " cells; the table below has the numbers");
+  figure.Text(12, 24, "Overlap of two raters (Dice)", 15, Anchor::Start, "#111", true);
+  const auto shorten = [](const std::string& name) {
+    size_t end = std::min<size_t>(name.size(), 13);
+    while (end < name.size() && end > 0 && (static_cast<unsigned char>(name[end]) & 0xC0) == 0x80)
+    {
+      --end; // not inside a letter
+    }
+    return end < name.size() ? name.substr(0, end) + "…" : name;
+  };
+  for (size_t a = 0; a < count; ++a)
+  {
+    const double at = cell * (static_cast<double>(a) + 0.5);
+    const double size = numbers ? 12 : 9;
+    figure.Text(left - 8, top + at + 4, shorten(names[a]), size, Anchor::End);
+    figure.SlantedText(left + at, top - 8, shorten(names[a]), size);
+    for (size_t b = 0; b < count; ++b)
+    {
+      const double value = agreement.Pairs[a * count + b].Dice.Mean();
+      const double x = left + cell * static_cast<double>(b), y = top + cell * static_cast<double>(a);
+      uint8_t color[3];
+      rcn_color_share(color, (value - from) / (1 - from));
+      const bool defined = a != b && std::isfinite(value);
+      if (defined)
+      {
+        figure.Hint(names[a] + " and " + names[b] + ": " + Fixed(value, 3));
+      }
+      figure.Rectangle(x + 1, y + 1, cell - 2, cell - 2, defined ? HexColor(color) : "#fafafa", "none");
+      if (defined && numbers)
+      {
+        const bool bright = 299 * color[0] + 587 * color[1] + 114 * color[2] > 128000;
+        figure.Text(x + cell / 2, y + cell / 2 + 4.5, Fixed(value, 2), 12.5, Anchor::Middle, bright ? "#000000" : "#ffffff");
+      }
+    }
+  }
+  // The scale.
+  for (int step = 0; step < 20; ++step)
+  {
+    uint8_t color[3];
+    rcn_color_share(color, (step + 0.5) / 20);
+    figure.Rectangle(left + 6.0 * step, top + side + 22, 6.2, 10, HexColor(color));
+  }
+  figure.Text(left, top + side + 48, Fixed(from, 1), 11, Anchor::Start, "#444");
+  figure.Text(left + 120, top + side + 48, "1", 11, Anchor::End, "#444");
+  return figure;
+}
+
+void WriteOverall(Page& page, const ReportData& data)
+{
+  const AgreementSums& sums = data.Sums;
+  PageTable overall;
+  overall.Caption = "All raters together, corrected for chance";
+  overall.Columns = { "Figure", "Whole image", "In words",
+    { "Where anybody marked", "only voxels that at least one rater marked" } };
+  const auto add = [&](const std::string& name, const Spread& whole, const Spread& marked, bool words) {
+    overall.Rows.push_back(
+      { name, whole.Cell(words ? 3 : 4), words ? rcn_kappa_words(whole.Mean()) : "", marked.Cell(words ? 3 : 4) });
+  };
+  add("Fleiss' κ", sums.Kappa, sums.UnionKappa, true);
+  add("Krippendorff's α", sums.Alpha, sums.UnionAlpha, true);
+  add("Gwet's AC1", sums.Ac1, sums.UnionAc1, true);
+  add("Mean entropy (bits)", sums.Entropy, sums.UnionEntropy, false);
+  page.Add(overall);
+  page.Note(
+    "Words after Landis and Koch 1977. Where anybody marked, the easy background is left out; agreement by chance is high "
+    "there, and κ can be near or below 0 although raters overlap well.");
+}
+
+void WriteRaters(Page& page, const ReportData& data)
+{
+  const AgreementSums& sums = data.Sums;
+  const size_t count = data.Raters.size();
+  PageTable raters;
+  raters.Caption = AgainstOthersText() + std::string(data.Cases.size() > 1 ? ": mean, and range over cases" : "");
+  raters.Columns = { "Rater", { sums.Heading, "what the rater marked" }, { "Dice", "overlap with the majority of the others" },
+    { "Sensitivity", "share of the others' marks that this rater marks too" },
+    { "Specificity", "share of what the others left out that this rater leaves out too" },
+    { "STAPLE sensitivity", "the same against the hidden truth that STAPLE estimates" }, "STAPLE specificity" };
+  if (data.Cases.size() > 1)
+  {
+    raters.Columns.emplace_back("Cases");
+  }
+  for (size_t r = 0; r < count; ++r)
+  {
+    const AgreementSums::Rater& rater = sums.Raters[r];
+    raters.Rows.push_back({ data.Raters[r], rater.Extent.Cell(2), rater.Dice.Cell(3), rater.Sensitivity.Cell(3),
+      rater.Specificity.Cell(4), rater.StapleSensitivity.Cell(3), rater.StapleSpecificity.Cell(4) });
+    if (data.Cases.size() > 1)
+    {
+      raters.Rows.back().emplace_back(static_cast<double>(rater.Cases), 0);
+    }
+  }
+  page.Add(raters);
+  if (count < 2)
+  {
+    return;
+  }
+  page.Add(PairMatrix(sums, data.Raters), "1 is the same outline, 0 no overlap.");
+  if (count > MostRatersInPairs)
+  {
+    return;
+  }
+  PageTable pairs;
+  pairs.Caption = "Pairs of raters" + std::string(data.Cases.size() > 1 ? ": mean, and range over cases" : "");
+  pairs.Columns = { "Pair", "Dice", "Jaccard", "Cohen's κ" };
+  if (data.Options.Surfaces)
+  {
+    pairs.Columns.emplace_back("Hausdorff 95 % (" + sums.Length + ")");
+    pairs.Columns.emplace_back("Mean surface distance (" + sums.Length + ")");
+  }
+  for (size_t a = 0; a < count; ++a)
+  {
+    for (size_t b = a + 1; b < count; ++b)
+    {
+      const AgreementSums::Pair& pair = sums.Pairs[a * count + b];
+      if (!pair.Dice.Count())
+      {
+        continue;
+      }
+      pairs.Rows.push_back(
+        { data.Raters[a] + " – " + data.Raters[b], pair.Dice.Cell(3), pair.Jaccard.Cell(3), pair.Kappa.Cell(3) });
+      if (data.Options.Surfaces)
+      {
+        pairs.Rows.back().push_back(pair.Hausdorff.Cell(2));
+        pairs.Rows.back().push_back(pair.Surface.Cell(2));
+      }
+    }
+  }
+  page.Add(pairs);
+}
+
+void WriteRegions(Page& page, const ReportData& data)
+{
+  const AgreementSums& sums = data.Sums;
+  for (const auto& levels : sums.Levels)
+  {
+    PageTable table;
+    const size_t raters = levels.second.size();
+    table.Caption = "Levels of consensus: how much was marked by how many raters" +
+      (sums.Levels.size() > 1 ? " (cases with " + Counted(static_cast<int64_t>(raters), "rater") + ")" : std::string());
+    table.Columns = { "Marked by", sums.Heading, "Share of what anybody marked (%)" };
+    double all = 0;
+    for (const Spread& level : levels.second)
+    {
+      all += level.Mean();
+    }
+    for (size_t level = 1; level <= raters; ++level)
+    {
+      const Spread& one = levels.second[level - 1];
+      table.Rows.push_back({ PageCell(static_cast<double>(level), std::to_string(level) + " of " + std::to_string(raters)),
+        one.Cell(2), PageCell(all > 0 ? 100 * one.Mean() / all : NAN, 1) });
+    }
+    page.Add(table);
+  }
+  page.Paragraph("Anybody: " + data.ExtentText(sums.Union.Mean()) +
+    "; at least half: " + data.ExtentText(sums.Majority.Mean()) + "; everybody: " + data.ExtentText(sums.Intersection.Mean()) +
+    "; disputed: " + data.ExtentText(sums.Disputed.Mean()) + (data.Cases.size() > 1 ? " (means over cases)." : ".") +
+    (sums.Levels.count(2) ? " " + MajorityRemark(2) : ""));
+  if (data.Single.Regions.empty())
+  {
+    return;
+  }
+  const size_t shown = std::min<size_t>(10, data.Single.Regions.size());
+  const Extent extent(data.Single.Geometry);
+  PageTable regions;
+  regions.Caption =
+    "Largest disputed regions (" + std::to_string(shown) + " of " + std::to_string(data.Single.Regions.size()) + ")";
+  regions.Columns = { "#", extent.Heading, extent.PlaceHeading, { "Slice", "the first is 0" }, "Marked by", "Most votes" };
+  for (size_t i = 0; i < shown; ++i)
+  {
+    const rcn_dispute& region = data.Single.Regions[i];
+    std::string names;
+    for (const std::string& name : NamesOf(region.marked_by, data.Raters))
+    {
+      names += (names.empty() ? "" : ", ") + name;
+    }
+    regions.Rows.push_back({ PageCell(static_cast<double>(i + 1), 0),
+      PageCell(static_cast<double>(region.voxels) * extent.PerVoxel, extent.Text(region.voxels)), extent.PlaceOf(region),
+      PageCell(static_cast<double>(region.at[2]), 0), names, PageCell(region.max_votes, 0) });
+  }
+  page.Add(regions);
+}
+
+} // namespace
+
+void WriteAgreement(Page& page, const ReportData& data)
+{
+  page.Section("agreement", "How far raters agree");
+  if (data.Raters.size() > 1)
+  {
+    WriteOverall(page, data);
+  }
+  WriteRaters(page, data);
+  WriteRegions(page, data);
+}
+
+} // namespace report
+} // namespace rcn

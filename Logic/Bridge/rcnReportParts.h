@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The parts of the report, private to rcnReport*.cxx: what is measured, who judges the models, and who writes which section
+/// of the page. rcnReportPage.cxx puts them together.
+#ifndef rcnReportParts_h
+#define rcnReportParts_h
+
+#include <cmath>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "rcn/rcn.h"
+#include "rcnPredictionFolder.h"
+#include "rcnReport.h"
+#include "rcnReportPage.h"
+#ifdef RCN_HAVE_NETWORKS
+#include "rcnPrediction.h"
+#endif
+
+namespace rcn
+{
+namespace report
+{
+
+/// More raters than this make tables and matrices that nobody reads number by number.
+constexpr size_t MostRatersInPairs = 12;
+
+/// Every model is judged in these; the first is where a reader looks first.
+constexpr rcn_region Regions[] = { RCN_REGION_BOX, RCN_REGION_BAND, RCN_REGION_DISPUTED };
+constexpr size_t RegionCount = 3;
+const char* const RegionWords[] = { "around all marks", "near the contour", "where raters disagree" };
+
+inline std::string Percent(double share, int digits)
+{
+  return Fixed(100 * share, digits) + " %";
+}
+
+/// With three significant digits or so.
+inline std::string SmallPercent(double share)
+{
+  return Percent(share, std::fabs(share) < 0.01 ? 2 : 1);
+}
+
+// ---- what is measured ------------------------------------------------------------------------------
+
+/// Mean, smallest and largest of what is defined.
+class Spread
+{
+public:
+  void Add(double value)
+  {
+    if (std::isfinite(value))
+    {
+      this->Sum_ += value;
+      this->Low_ = this->Count_ ? std::min(this->Low_, value) : value;
+      this->High_ = this->Count_ ? std::max(this->High_, value) : value;
+      ++this->Count_;
+    }
+  }
+  double Mean() const { return this->Count_ ? this->Sum_ / static_cast<double>(this->Count_) : NAN; }
+  size_t Count() const { return this->Count_; }
+
+  /// The mean, and over several cases the range below it.
+  PageCell Cell(int digits, double scale = 1) const
+  {
+    PageCell cell(scale * this->Mean(), digits);
+    if (this->Count_ > 1)
+    {
+      cell.Small = FromTo(scale * this->Low_, scale * this->High_, digits);
+    }
+    return cell;
+  }
+
+private:
+  double Sum_ = 0, Low_ = NAN, High_ = NAN;
+  size_t Count_ = 0;
+};
+
+/// What is remembered of a case after its voxels are gone.
+struct CaseSummary
+{
+  Case One;
+  int Raters = 0;
+  double MeanDice, Kappa, UnionKappa, DisputedShare, Union;
+};
+
+/// The raters' agreement over all cases.
+struct AgreementSums
+{
+  struct Rater
+  {
+    size_t Cases = 0;
+    Spread Extent, Dice, Sensitivity, Specificity, StapleSensitivity, StapleSpecificity;
+  };
+  struct Pair
+  {
+    Spread Dice, Jaccard, Kappa, Hausdorff, Surface;
+  };
+  std::vector<Rater> Raters;
+  std::vector<Pair> Pairs; ///< raters * raters
+  Spread MeanDice, Kappa, Alpha, Ac1, Entropy, UnionKappa, UnionAlpha, UnionAc1, UnionEntropy;
+  Spread Union, Majority, Intersection, Disputed, DisputedShare;
+  std::map<int, std::vector<Spread>> Levels; ///< by how many raters answered: extent of levels 1 ... K
+  std::string Heading, Unit, Length;         ///< "Volume (mL)", " mL", "mm"
+  bool MixedExtents = false, MixedLengths = false;
+
+  void Add(const rcn_agreement& figures, const Extent& extent);
+};
+
+/// What the sections are written from.
+struct ReportData
+{
+  explicit ReportData(const ReportOptions& options) : Options(options) {}
+
+  bool IsList() const { return !this->Options.Data.empty(); }
+  std::string ExtentText(double extent) const
+  {
+    return Fixed(extent, extent >= 1000 ? 0 : extent >= 10 ? 1 : 3) + this->Sums.Unit;
+  }
+
+  const ReportOptions& Options;
+  std::vector<std::string> Raters;
+  std::vector<CaseSummary> Cases;
+  AgreementSums Sums;
+  AgreementReport Single; ///< of the only case
+  std::string SingleText;
+  std::set<std::string> Files; ///< that were read
+};
+
+// ---- models: reading and judging (rcnReportJudge.cxx) ----------------------------------------------
+
+/// One line of the table of models: a model, a readout, and how it is corrected.
+struct JudgedSeries
+{
+  size_t Model;
+  std::string Name;
+  rcn_readout Readout = RCN_READOUT_MAJORITY;
+  int AtLeast = 0;
+  const Recalibration* Correction = nullptr;
+  int Before = -1;                                 ///< the same without the correction: its number
+  std::vector<std::unique_ptr<Evaluation>> Judges; ///< by region
+  std::vector<EvaluationReport> Reports;           ///< by region, where there is one
+  bool HasReport[3] = { false, false, false };
+};
+
+/// The models of a report: gets their predictions and judges them case by case.
+class ModelJudge
+{
+public:
+  ModelJudge(const ReportOptions& options, Workspace& workspace, std::set<std::string>& files)
+    : Options_(options), Workspace_(workspace), Files_(files)
+  {
+  }
+
+  void ReadModels();
+  /// The prediction for the workspace's case, without a correction.
+  Volume PredictionOf(size_t model, const Case& one);
+  /// The readout and the rule for ties, as evaluate chooses them.
+  EvaluationOptions ReadoutFor(size_t model, const std::string& asked) const;
+  bool PredictsLevels(size_t model) const { return this->PredictsLevels_[model]; }
+  /// The workspace's case, for all models or, where this throws, for none.
+  void JudgeCase(const Case& one);
+  /// After the last case: makes the reports; `show` is called before each.
+  void Finish(const std::function<void(const std::string& stage)>& show);
+
+  const std::vector<JudgedSeries>& Series() const { return this->Series_; }
+  /// The series that a reader should look at first: the one with the smallest error around the marks. May be null.
+  const JudgedSeries* Best() const;
+#ifdef RCN_HAVE_NETWORKS
+  /// By model; null where only predictions are known.
+  const std::vector<std::unique_ptr<Model>>& Models() const { return this->Models_; }
+#endif
+
+private:
+  bool IsOneProbability(const Volume& prediction, const std::string& name) const;
+  void MakeSeries(size_t model, const Volume& prediction);
+  void StartJudges(const std::vector<Volume>& predictions);
+  Volume ProbabilityOf(const JudgedSeries& series, const Volume& prediction) const;
+
+  const ReportOptions& Options_;
+  Workspace& Workspace_;
+  std::set<std::string>& Files_;
+  std::vector<JudgedSeries> Series_;
+  std::vector<bool> PredictsLevels_;                             // by model, known from the first case that all of them predict
+  std::vector<std::unique_ptr<Recalibration>> Corrections_;      // by model
+  std::vector<std::shared_ptr<const PredictionFolder>> Folders_; // by model; null where there is none
+  std::vector<std::shared_ptr<const PredictionRun>> Runs_;       // by model; null: not known how predictions were made
+#ifdef RCN_HAVE_NETWORKS
+  std::vector<std::unique_ptr<Model>> Models_; // by model; null where there is none
+#endif
+};
+
+// ---- sections --------------------------------------------------------------------------------------
+
+/// rcnReportAgreement.cxx
+void WriteAgreement(Page& page, const ReportData& data);
+/// rcnReportModels.cxx
+void WriteModels(Page& page, const ReportData& data, const ModelJudge& judge);
+/// rcnReportPictures.cxx; the workspace holds the case.
+void WriteCasePictures(
+  Page& page, const Workspace& workspace, const CaseSummary& summary, ModelJudge& judge, const ReportOptions& options);
+
+} // namespace report
+} // namespace rcn
+
+#endif

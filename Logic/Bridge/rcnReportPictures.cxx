@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Pictures of the report: slices of a case with what raters marked and what models predict.
+#include "rcnReportParts.h"
+
+#include "rcnSliceView.h"
+
+namespace rcn
+{
+namespace report
+{
+
+namespace
+{
+
+constexpr double PanelWidth = 320;
+
+/// Panels of one slice: the image below them is in the page once.
+class SlicePanels
+{
+public:
+  SlicePanels(Page& page, const Workspace& workspace, int64_t slice, const std::string& id)
+    : View(workspace, slice),
+      Where_(" of case " + id + (rcn_votes_geometry(workspace.Votes())->size[2] > 1 ? ", slice " + std::to_string(slice) : ""))
+  {
+    int64_t columns, rows;
+    const std::vector<uint8_t> rgb = this->View.Picture(columns, rows);
+    this->Base_ = page.SharedPicture(rgb, columns, rows, PanelWidth, this->View.HeightOf(PanelWidth));
+  }
+
+  Figure Begin(const std::string& title, const std::string& words) const
+  {
+    Figure figure(PanelWidth, this->View.HeightOf(PanelWidth), title + this->Where_, words);
+    figure.SharedPicture(this->Base_);
+    return figure;
+  }
+  PagePanel Levels() const
+  {
+    Figure levels = this->Begin("Consensus levels", "How many raters marked each voxel, from dark (one) to bright (all)");
+    this->View.DrawLevels(levels, this->All);
+    return { levels, "How many raters marked it" };
+  }
+  PagePanel Probability(const std::string& name, const std::string& words, const std::vector<float>& map) const
+  {
+    Figure figure = this->Begin(name, words);
+    this->View.DrawProbability(figure, this->All, map);
+    return { figure, name };
+  }
+
+  const SliceView View;
+  const Place All = { 0, 0, PanelWidth };
+
+private:
+  std::string Where_, Base_;
+};
+
+/// What a model says level by level, on one slice.
+void WriteLevelPanels(Page& page, const SlicePanels& slice, const std::string& name, const Volume& prediction)
+{
+  const int raters = prediction.View().components - 1;
+  const std::string of = " of " + std::to_string(raters);
+  Figure lines =
+    slice.Begin("Contours of " + name, "Where it is as likely as not that at least 1, 2, ... raters mark the voxel");
+  for (int level = 1; level <= raters; ++level)
+  {
+    uint8_t color[3];
+    rcn_color_share(color, static_cast<double>(level) / raters);
+    lines.Hint("at least " + std::to_string(level) + of + " raters: 50 %");
+    slice.View.DrawLine(
+      lines, slice.All, slice.View.ReadoutMap(prediction, RCN_READOUT_AT_LEAST, level), 0.5, HexColor(color), 3);
+    lines.Hint("");
+  }
+  std::vector<PagePanel> panels = { { lines, name + ": at least 1 … " + std::to_string(raters) + " raters, 50 % contours" } };
+  for (int level = 1; level <= raters; ++level)
+  {
+    panels.push_back(slice.Probability("Exactly " + std::to_string(level) + of,
+      "The probability by " + name + " that exactly " + std::to_string(level) + of + " raters mark the voxel",
+      slice.View.LevelMap(prediction, level)));
+  }
+  page.Add(panels);
+}
+
+} // namespace
+
+void WriteCasePictures(
+  Page& page, const Workspace& workspace, const CaseSummary& summary, ModelJudge& judge, const ReportOptions& options)
+{
+  const AgreementReport agreement = workspace.Agree(false);
+  const rcn_agreement& figures = *agreement.Figures;
+  std::vector<Volume> predictions;
+  for (size_t model = 0; model < options.Models.size(); ++model)
+  {
+    predictions.push_back(judge.PredictionOf(model, summary.One));
+  }
+  const std::vector<int64_t> slices = SlicesToSee(workspace, options.Slices);
+  const std::vector<rcn_slice_votes> counts = SliceCounts(workspace);
+  const bool flat = rcn_votes_geometry(workspace.Votes())->size[2] == 1;
+  if (!options.Data.empty())
+  {
+    page.Heading(summary.One.Id);
+    page.Paragraph("Mean Dice " + Fixed(summary.MeanDice, 2) + ", Fleiss' κ " + Fixed(summary.Kappa, 2) + " (" +
+      rcn_kappa_words(summary.Kappa) + "); " + Percent(summary.DisputedShare, 0) + " of what anybody marked is disputed.");
+  }
+  page.Legend("Marked by", LevelLegend(figures, *rcn_votes_geometry(workspace.Votes())));
+  for (size_t s = 0; s < slices.size(); ++s)
+  {
+    const SlicePanels slice(page, workspace, slices[s], summary.One.Id);
+    std::vector<PagePanel> panels, each;
+    if (!flat)
+    {
+      const rcn_slice_votes& here = counts[static_cast<size_t>(slices[s])];
+      page.Note("Slice " + std::to_string(slices[s]) +
+        (here.disputed ? ": " + std::to_string(here.disputed) + " of " + Counted(here.marked, "marked voxel") + " disputed"
+                       : ""));
+    }
+    if (workspace.HasImage())
+    {
+      panels.push_back({ slice.Begin("Image", "The image alone"), "Image" });
+    }
+    Figure all = slice.Begin("Outlines", "The outlines of all raters over the image");
+    for (int r = 0; r < figures.raters; ++r)
+    {
+      if (!figures.rater[r].present)
+      {
+        continue;
+      }
+      const std::string& name = workspace.RaterNames()[static_cast<size_t>(r)];
+      slice.View.DrawRater(all, slice.All, r);
+      if (s == 0 && figures.present_count <= static_cast<int>(MostRatersInPairs))
+      {
+        Figure one = slice.Begin(name, "The outline of rater " + name);
+        slice.View.DrawRater(one, slice.All, r);
+        each.push_back({ one, name });
+      }
+    }
+    panels.push_back({ all, "All outlines" });
+    panels.push_back(slice.Levels());
+    Figure contours = slice.Begin("Consensus contours", "Contours of what at least 1, 2, ... raters marked");
+    slice.View.DrawLevelLines(contours, slice.All);
+    panels.push_back({ contours, "At least 1 … " + std::to_string(figures.present_count) + " raters" });
+    panels.insert(panels.end(), each.begin(), each.end());
+    for (size_t model = 0; model < predictions.size(); ++model)
+    {
+      const rcn_calib_options shown = judge.ReadoutFor(model, options.Readout).Calib;
+      const std::string& name = options.Models[model].Name;
+      panels.push_back(
+        slice.Probability(name + (judge.PredictsLevels(model) ? " (" + ReadoutText(shown.readout, shown.at_least) + ")" : ""),
+          "The probability that model " + name + " predicts",
+          slice.View.ReadoutMap(predictions[model], shown.readout, shown.at_least)));
+    }
+    page.Add(panels);
+    if (s > 0)
+    {
+      continue;
+    }
+    page.Legend("Outlines", RaterLegend(workspace.RaterNames()));
+    if (!predictions.empty())
+    {
+      page.Legend("Probability", ProbabilityLegend());
+    }
+    for (size_t model = 0; model < predictions.size(); ++model)
+    {
+      if (judge.PredictsLevels(model))
+      {
+        WriteLevelPanels(page, slice, options.Models[model].Name, predictions[model]);
+      }
+    }
+  }
+}
+
+} // namespace report
+
+void AddComparison(
+  Page& page, const Workspace& workspace, const std::string& id, const std::vector<std::pair<std::string, Volume>>& predictions)
+{
+  const report::SlicePanels slice(page, workspace, SlicesToSee(workspace, 1).front(), id);
+  std::vector<PagePanel> panels;
+  if (workspace.HasImage())
+  {
+    panels.push_back({ slice.Begin("Image", "The image alone"), "Image" });
+  }
+  panels.push_back(slice.Levels());
+  for (const auto& prediction : predictions)
+  {
+    panels.push_back(slice.Probability(prediction.first, "The expected share of raters that " + prediction.first + " predicts",
+      slice.View.ReadoutMap(prediction.second, RCN_READOUT_EXPECTED)));
+  }
+  page.Heading(id);
+  page.Add(panels);
+}
+
+} // namespace rcn
