@@ -216,7 +216,7 @@ std::shared_ptr<Workspace> Open(const Input& input)
   auto workspace = std::make_shared<Workspace>(input.Options);
   try
   {
-    workspace->UseCase({ input.Image }, input.ImageName, input.Masks);
+    workspace->LoadCase(CaseOf(input.Id, { input.Image }, input.ImageName, input.Masks));
   }
   catch (const Error& error)
   {

@@ -399,7 +399,8 @@ void CheckSplits(const DataList& list, bool redivided)
   };
   for (const Case& one : list.Cases)
   {
-    for (const std::string& image : one.Images)
+    // Images in memory have names that two of them may share; only files can be known to be the same.
+    for (const std::string& image : one.Memory ? std::vector<std::string>() : one.Images)
     {
       std::error_code ignored;
       const std::filesystem::path path = std::filesystem::weakly_canonical(image, ignored);

@@ -14,6 +14,7 @@
 #ifndef rcnDataList_h
 #define rcnDataList_h
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -35,7 +36,10 @@ struct RaterFile
   int Channel = -1;            ///< component or volume in the file; -1: the only one
 };
 
-/// One case: an image (may be empty) and who answered.
+struct CaseInMemory; // rcnWorkspace.h; this header needs no image library
+
+/// One case: an image (may be empty) and who answered. Its voxels are in files or, where Memory is set, in memory; then paths
+/// are names for sentences, and whoever leaves out the images or some raters of the case leaves them out of both.
 struct Case
 {
   std::string Id;
@@ -43,6 +47,7 @@ struct Case
   std::string Patient;             ///< for grouped splits; empty: none given
   std::vector<std::string> Images; ///< one file per channel
   std::vector<RaterFile> Raters;
+  std::shared_ptr<const CaseInMemory> Memory; ///< null: files
 };
 
 /// A case that could not be used, and why.
@@ -54,7 +59,7 @@ struct LeftOutCase
 
 struct DataList
 {
-  std::string Path;
+  std::string Path;                ///< the file, or what else the cases come from ("the scene"); stands in sentences
   std::vector<std::string> Raters; ///< all raters of the set, in order
   std::vector<Case> Cases;
 };

@@ -410,7 +410,7 @@ void Study::PredictTest(const Candidate& run, size_t number)
     {
       model.reset(new Model(context, this->File("models", run.Name + ".safetensors")));
     }
-    const std::vector<Volume> images = ReadImages(context, one.Images, this->Options_.Training.Workspace.Tolerance);
+    const std::vector<Volume> images = ImagesOf(context, one, this->Options_.Training.Workspace.Tolerance);
     const Prediction prediction = Predict(*model, context, images, one.Images.front(), this->Options_.Prediction);
     WriteImage(path, prediction.Levels.View(), Content::Probability);
   });

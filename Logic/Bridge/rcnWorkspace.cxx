@@ -114,6 +114,32 @@ bool IsJpeg(const std::string& path)
 
 } // namespace
 
+Case CaseOf(
+  const std::string& id, const std::vector<Volume>& images, const std::string& imageName, const std::vector<RaterMask>& masks)
+{
+  Case one;
+  one.Id = id;
+  one.Images.assign(images.size(), imageName);
+  one.Memory = std::make_shared<CaseInMemory>(CaseInMemory{ images, masks });
+  for (const RaterMask& mask : masks)
+  {
+    RaterFile rater;
+    rater.Name = mask.Name;
+    rater.Path = imageName;
+    one.Raters.push_back(rater);
+  }
+  return one;
+}
+
+std::vector<Volume> ImagesOf(rcn_context* context, const Case& one, double tolerance)
+{
+  if (one.Memory)
+  {
+    return one.Images.empty() ? std::vector<Volume>() : one.Memory->Images;
+  }
+  return ReadImages(context, one.Images, tolerance);
+}
+
 std::vector<RaterFile> RatersIn(const RaterFile& rater)
 {
   return ExpandRater(rater, ReadMaskHeader(rater.Path));
@@ -291,7 +317,7 @@ private:
 
 void Workspace::LoadCase(const Case& one, const std::vector<std::string>& raters)
 {
-  const std::vector<Volume> images = ReadImages(this->Context_.get(), one.Images, this->Options_.Tolerance);
+  const std::vector<Volume> images = ImagesOf(this->Context_.get(), one, this->Options_.Tolerance);
   Ballot ballot(*this, raters);
   if (!images.empty())
   {
@@ -299,11 +325,27 @@ void Workspace::LoadCase(const Case& one, const std::vector<std::string>& raters
   }
   if (one.Raters.empty())
   {
-    throw Error(RCN_EINVALID, "There is no rater; give at least one mask with --rater NAME=FILE.");
+    throw Error(RCN_EINVALID,
+      one.Memory ? "There is no rater; choose at least one."
+                 : "There is no rater; give at least one mask with --rater NAME=FILE.");
   }
+  if (one.Memory)
+  {
+    CountMasks(ballot, one);
+  }
+  else
+  {
+    CountFiles(ballot, one);
+  }
+  ballot.HandOver(*this, images,
+    one.Memory ? " To take one of them, choose its value."
+               : " To take one of them, give its value: NAME=FILE:3, or \"value\" in a data list.");
+}
 
-  // Headers first: they tell how many raters there are. Then each file's voxels once, packed while in
-  // memory, so that a case never needs room for more than one file and the votes.
+/// Headers first: they show how many raters there are. Then each file's voxels once, packed while in memory, so that a case
+/// never needs room for more than one file and the votes.
+void Workspace::CountFiles(Ballot& ballot, const Case& one)
+{
   std::vector<std::string> files;
   std::map<std::string, std::vector<RaterFile>> byFile;
   for (const RaterFile& rater : one.Raters)
@@ -331,36 +373,28 @@ void Workspace::LoadCase(const Case& one, const std::vector<std::string>& raters
       ballot.Add(rater.Name, file, volume.GetChannel(rater.Channel), rater.Values);
     }
   }
-  ballot.HandOver(*this, images, " To take one of them, give its value: NAME=FILE:3, or \"value\" in a data list.");
 }
 
-void Workspace::UseCase(const std::vector<Volume>& images, const std::string& imageName, const std::vector<RaterMask>& masks,
-  const std::vector<std::string>& raters)
+void Workspace::CountMasks(Ballot& ballot, const Case& one)
 {
-  Ballot ballot(*this, raters);
-  if (!images.empty())
+  for (const RaterFile& rater : one.Raters)
   {
-    ballot.SetReference(images.front().Geometry(), imageName);
+    ballot.Name(rater.Name, "the raters");
   }
-  if (masks.empty())
+  for (const RaterFile& rater : one.Raters)
   {
-    throw Error(RCN_EINVALID, "There is no rater; choose at least one.");
-  }
-  for (const RaterMask& mask : masks)
-  {
-    ballot.Name(mask.Name, "the raters");
-  }
-  for (const RaterMask& mask : masks)
-  {
-    Volume volume = mask.Mask;
-    ballot.Place(volume, mask.Name, "");
-    if (mask.Channel < 0 || mask.Channel >= volume.ChannelCount())
+    const std::vector<RaterMask>& masks = one.Memory->Masks;
+    const auto mask = std::find_if(masks.begin(), masks.end(), [&](const RaterMask& m) { return m.Name == rater.Name; });
+    if (mask == masks.end() || mask->Channel < 0 || mask->Channel >= mask->Mask.ChannelCount())
     {
-      throw Error(RCN_EINVALID, mask.Name + " has no component number " + std::to_string(mask.Channel + 1) + ".");
+      throw Error(RCN_EINVALID,
+        rater.Name +
+          (mask == masks.end() ? " has no mask." : " has no component number " + std::to_string(mask->Channel + 1) + "."));
     }
-    ballot.Add(mask.Name, imageName, volume.GetChannel(mask.Channel), mask.Values);
+    Volume volume = mask->Mask; // shares the voxels
+    ballot.Place(volume, rater.Name, "");
+    ballot.Add(rater.Name, rater.Path, volume.GetChannel(mask->Channel), mask->Values);
   }
-  ballot.HandOver(*this, images, " To take one of them, choose its value.");
 }
 
 const Volume& Workspace::Image() const

@@ -46,6 +46,20 @@ struct RaterMask
   int Channel = 0;
 };
 
+/// A case whose voxels are in memory already, such as a scene's.
+struct CaseInMemory
+{
+  std::vector<Volume> Images;   ///< in the order of Case::Images
+  std::vector<RaterMask> Masks; ///< found by the names in Case::Raters
+};
+
+/// The case of images and masks in memory. `imageName` stands in sentences.
+Case CaseOf(
+  const std::string& id, const std::vector<Volume>& images, const std::string& imageName, const std::vector<RaterMask>& masks);
+
+/// The case's images, read where they are files: one or more channels each, all in the same geometry. Throws Error.
+std::vector<Volume> ImagesOf(rcn_context* context, const Case& one, double tolerance = RCN_GEOMETRY_TOLERANCE);
+
 /// What rcn_agreement_create() measured, with names and the disputed regions. May outlive the workspace.
 struct AgreementReport
 {
@@ -80,15 +94,11 @@ public:
   using ProgressFunction = std::function<bool(double fraction, const char* stage)>;
   void SetProgress(ProgressFunction progress);
 
-  /// Reads the case's image (where given) and masks, checks their geometry against the image (or the
+  /// Gets the case's image (where given) and masks from files or memory, checks their geometry against the image (or the
   /// first mask) and packs the votes. `raters` is the full list of slots, in order; raters of it who
   /// are not in the case did not answer. Empty: the case's own raters.
   /// On failure the workspace keeps the case it had.
   void LoadCase(const Case& one, const std::vector<std::string>& raters = {});
-
-  /// The same for images and masks that are in memory, such as a scene's. `imageName` stands in sentences.
-  void UseCase(const std::vector<Volume>& images, const std::string& imageName, const std::vector<RaterMask>& masks,
-    const std::vector<std::string>& raters = {});
 
   const std::vector<std::string>& RaterNames() const { return this->Raters_; }
   const rcn_votes* Votes() const { return this->Votes_.get(); }
@@ -116,6 +126,8 @@ public:
 
 private:
   class Ballot;
+  static void CountFiles(Ballot& ballot, const Case& one);
+  static void CountMasks(Ballot& ballot, const Case& one);
   void RequireCase() const;
   void MeasureSurfaces(rcn_agreement* agreement) const;
   static int ForwardProgress(double fraction, const char* stage, void* payload);

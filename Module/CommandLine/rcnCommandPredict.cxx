@@ -244,7 +244,7 @@ int RunPredict(const Arguments& arguments)
     {
       throw Error(RCN_EDATA, "the list gives no image.");
     }
-    const std::vector<Volume> images = ReadImages(workspace.Context(), one.Images, tolerance);
+    const std::vector<Volume> images = ImagesOf(workspace.Context(), one, tolerance);
     spent.Read = watch.Lap();
     const Prediction prediction = Predict(model, workspace.Context(), images, one.Images.front(), options);
     for (const std::string& remark : prediction.Remarks)

@@ -90,7 +90,7 @@ OpenCasePointer LoadCase(const Session& session, const std::string& id, const Se
     [progress](double fraction, const char* stage) { return progress && progress(0.7 * fraction, stage); });
   if (one.Raters.empty())
   {
-    open->Images = ReadImages(open->Work.Context(), one.Images, RCN_GEOMETRY_TOLERANCE);
+    open->Images = ImagesOf(open->Work.Context(), one);
   }
   else
   {
@@ -448,7 +448,7 @@ void PredictCases(const Session& session, const std::string& name, const std::ve
       throw Error(RCN_EDATA, "The case " + one.Id + " has no image to predict on.");
     }
     work.SetProgress(part);
-    const std::vector<Volume> images = ReadImages(work.Context(), one.Images, RCN_GEOMETRY_TOLERANCE);
+    const std::vector<Volume> images = ImagesOf(work.Context(), one);
     const Prediction prediction = Predict(model, work.Context(), images, one.Images.front(), options);
     ThrowIfStopped(part, 1, "writing");
     SessionPrediction files;

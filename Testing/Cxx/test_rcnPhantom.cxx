@@ -49,7 +49,7 @@ void ExamplesDiffer()
   const std::vector<rcn::RaterMask> kept = first.Raters;
   const rcn::Volume image = first.Image;
   first = rcn::Phantom();
-  work.UseCase({ image }, "example", kept);
+  work.LoadCase(rcn::CaseOf("example", { image }, "example", kept));
   const double dice = work.Agree(false).Figures->mean_dice;
   CHECK(dice > 0.5 && dice < 0.95);
 }

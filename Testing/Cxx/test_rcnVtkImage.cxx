@@ -167,7 +167,7 @@ void SegmentsThatCoverAPart()
   rcn::WorkspaceOptions options;
   options.Resample = true;
   rcn::Workspace workspace(options);
-  workspace.UseCase({ image }, "image", { { "A", image, {}, 0 }, { "B", segment, {}, 0 } });
+  workspace.LoadCase(rcn::CaseOf("c", { image }, "image", { { "A", image, {}, 0 }, { "B", segment, {}, 0 } }));
   const rcn::AgreementReport report = workspace.Agree(false);
   CHECK(report.Figures->rater[0].voxels > 50 && report.Figures->mean_dice == 1 && report.Regions.empty());
 }

@@ -68,31 +68,66 @@ void TakesMasksFromMemory()
     masks.push_back({ rater.Name, rcn::ReadImage(rater.Path), {}, 0 });
   }
   const rcn::Volume image = rcn::Volume::Allocate(masks[0].Mask.Geometry(), RCN_FLOAT32);
-  memory.UseCase({ image }, "CT", masks);
+  memory.LoadCase(rcn::CaseOf("c", { image }, "CT", masks));
   CHECK(memory.RaterNames() == files.RaterNames() && memory.HasImage() && memory.Image().Data() == image.Data());
   CHECK(memory.Agree(true).Figures->mean_dice == files.Agree(true).Figures->mean_dice);
   CHECK(memory.Agree(true).Figures->pair[1].hausdorff95_mm == files.Agree(true).Figures->pair[1].hausdorff95_mm);
 
   std::vector<rcn::RaterMask> bad = masks;
   bad[1].Name = "A";
-  CHECK_THROWS(memory.UseCase({ image }, "CT", bad), RCN_EINVALID, "A is named twice");
+  CHECK_THROWS(memory.LoadCase(rcn::CaseOf("c", { image }, "CT", bad)), RCN_EINVALID, "A is named twice");
   bad = masks;
   bad[1].Channel = 1;
-  CHECK_THROWS(memory.UseCase({ image }, "CT", bad), RCN_EINVALID, "B has no component number 2");
+  CHECK_THROWS(memory.LoadCase(rcn::CaseOf("c", { image }, "CT", bad)), RCN_EINVALID, "B has no component number 2");
   bad = masks;
   bad[2].Values = { 7 };
-  CHECK_THROWS(memory.UseCase({ image }, "CT", bad), RCN_EDATA, "label value 7 does not occur");
+  CHECK_THROWS(memory.LoadCase(rcn::CaseOf("c", { image }, "CT", bad)), RCN_EDATA, "label value 7 does not occur");
   bad = masks;
   bad[0].Mask = rcn::Volume::Allocate(rcn_geometry_make(3, 3, 3), RCN_UINT8);
   std::fill_n(static_cast<uint8_t*>(bad[0].Mask.Data()), 27, uint8_t(1));
-  CHECK_THROWS(memory.UseCase({ image }, "CT", bad), RCN_EGEOMETRY, "A has another size than CT");
-  CHECK_THROWS(memory.UseCase({ image }, "CT", {}), RCN_EINVALID, "no rater");
-  CHECK_THROWS(memory.UseCase({ image }, "CT", masks, { "A", "B" }), RCN_EINVALID, "not among");
+  CHECK_THROWS(memory.LoadCase(rcn::CaseOf("c", { image }, "CT", bad)), RCN_EGEOMETRY, "A has another size than CT");
+  CHECK_THROWS(memory.LoadCase(rcn::CaseOf("c", { image }, "CT", {})), RCN_EINVALID, "no rater");
+  CHECK_THROWS(memory.LoadCase(rcn::CaseOf("c", { image }, "CT", masks), { "A", "B" }), RCN_EINVALID, "not among");
   CHECK(memory.RaterNames().size() == 3);
   std::fill_n(static_cast<uint8_t*>(masks[1].Mask.Data()), Size[0] * Size[1] * Size[2], uint8_t(0));
-  memory.UseCase({ image }, "CT", masks, { "A", "B", "C", "D" });
+  memory.LoadCase(rcn::CaseOf("c", { image }, "CT", masks), { "A", "B", "C", "D" });
   CHECK(memory.Remarks().size() == 1 && memory.Remarks()[0] == "Rater B marked nothing in CT.");
   CHECK(rcn_votes_raters(memory.Votes()) == 4);
+}
+
+/// A case in memory can be narrowed down like one of files, and a list of such cases divided like one.
+void CasesInMemoryAreCases()
+{
+  const Folder folder;
+  const rcn::Case files = MakeCase(folder);
+  std::vector<rcn::RaterMask> masks;
+  for (const rcn::RaterFile& rater : files.Raters)
+  {
+    masks.push_back({ rater.Name, rcn::ReadImage(rater.Path), {}, 0 });
+  }
+  const rcn::Volume image = rcn::Volume::Allocate(masks[0].Mask.Geometry(), RCN_FLOAT32);
+  const rcn::Case whole = rcn::CaseOf("c", { image }, "CT", masks);
+  rcn::Workspace workspace;
+  CHECK(rcn::ImagesOf(workspace.Context(), whole).size() == 1);
+  CHECK(rcn::ImagesOf(workspace.Context(), whole)[0].Data() == image.Data());
+  rcn::Case part = whole;
+  part.Images.clear();
+  part.Raters.erase(part.Raters.begin());
+  workspace.LoadCase(part, { "A", "B", "C" });
+  CHECK(!workspace.HasImage() && rcn_votes_present(workspace.Votes()) == 6);
+  CHECK(rcn::ImagesOf(workspace.Context(), part).empty());
+  part.Raters[0].Name = "D";
+  CHECK_THROWS(workspace.LoadCase(part), RCN_EINVALID, "D has no mask");
+
+  // Two images of one name are two images; a patient is one wherever the voxels are.
+  rcn::DataList list;
+  list.Path = "the scene";
+  list.Cases = { whole, whole };
+  list.Cases[0].Split = "training";
+  list.Cases[1].Split = "test";
+  rcn::CheckSplits(list);
+  list.Cases[0].Patient = list.Cases[1].Patient = "P";
+  CHECK_THROWS(rcn::CheckSplits(list), RCN_EINVALID, "the scene: the patient P is in training");
 }
 
 void MissingRatersHaveSlots()
@@ -222,6 +257,7 @@ int main()
   rcn::SetLibrariesQuiet(true);
   RUN(LoadsAndAnswers);
   RUN(TakesMasksFromMemory);
+  RUN(CasesInMemoryAreCases);
   RUN(MissingRatersHaveSlots);
   RUN(FailureKeepsTheOldCase);
   RUN(CancelAnywhere);

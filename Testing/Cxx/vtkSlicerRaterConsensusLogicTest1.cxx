@@ -163,7 +163,7 @@ void UseBalls(rcn::Workspace& workspace)
                              : "Cleo",
       rcn::VolumeFromVtk(ImageOfBall(r, VTK_UNSIGNED_CHAR), grid, "mask"), {}, 0 });
   }
-  workspace.UseCase({ rcn::VolumeFromVtk(ImageOfBall(1, VTK_SHORT), grid, "CT") }, "CT", masks);
+  workspace.LoadCase(rcn::CaseOf("c", { rcn::VolumeFromVtk(ImageOfBall(1, VTK_SHORT), grid, "CT") }, "CT", masks));
 }
 
 void AgreementIsTheWorkspaces()
@@ -805,7 +805,7 @@ void ExamplesAreCases()
   // The same voxels as the demo's.
   rcn::Workspace workspace;
   const rcn::Phantom phantom = rcn::MakeExample(workspace.Context());
-  workspace.UseCase({ phantom.Image }, "image", phantom.Raters);
+  workspace.LoadCase(rcn::CaseOf("c", { phantom.Image }, "image", phantom.Raters));
   CHECK(f.Actions->GetResults(node).Agreement->Figures->mean_dice == workspace.Agree(false).Figures->mean_dice);
   const float* const wanted = static_cast<const float*>(phantom.Image.Data());
   auto* const image = vtkMRMLScalarVolumeNode::SafeDownCast(f.Scene->GetNodeByID(node->GetImageNodeID()));
