@@ -29,7 +29,7 @@
 #include <vtkSegmentationConverter.h>
 #include <vtkSlicerColorLogic.h>
 
-#include "rcn/rcn_picture.h"
+#include "rcn/rcn_color.h"
 #include "rcnReport.h"
 #include "rcnVtkImage.h"
 #include "vtkMRMLRaterConsensusNode.h"

@@ -24,7 +24,7 @@
 #include <vtkMRMLTableNode.h>
 #include <vtkMRMLTransformNode.h>
 
-#include "rcn/rcn_picture.h"
+#include "rcn/rcn_color.h"
 #include "rcnMrmlCase.h"
 #include "rcnMrmlResults.h"
 #include "rcnMrmlTraining.h"

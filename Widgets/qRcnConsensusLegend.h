@@ -8,7 +8,7 @@
 #include <QVector>
 #include <QWidget>
 
-#include "rcn/rcn_picture.h"
+#include "rcn/rcn_color.h"
 
 class qRcnConsensusLegendPrivate;
 

@@ -18,7 +18,6 @@
 #include <QStringList>
 #include <QVector>
 
-#include "rcn/rcn_picture.h"
 #include "rcn/rcn_slice.h"
 #include "rcnImageIO.h"
 #include "rcnReport.h"

@@ -15,7 +15,7 @@
 #include <QTableWidget>
 #include <QVector>
 
-#include "rcn/rcn_picture.h"
+#include "rcn/rcn_color.h"
 
 class QLabel;
 class QMimeData;

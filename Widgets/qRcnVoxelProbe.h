@@ -11,7 +11,7 @@
 #include <QVector>
 #include <QWidget>
 
-#include "rcn/rcn_picture.h"
+#include "rcn/rcn_color.h"
 
 /// One voxel. What is not known stays as it is here.
 struct qRcnVoxel

@@ -7,6 +7,7 @@
 #include <librsvg/rsvg.h>
 #endif
 
+#include "rcn/rcn_color.h"
 #include "rcnImageIO.h"
 #include "rcnJson.h"
 #include "rcnTemporaryFolder.h"
@@ -125,6 +126,20 @@ std::string HexColor(const uint8_t rgb[3])
   char text[8];
   std::snprintf(text, sizeof text, "#%02x%02x%02x", rgb[0], rgb[1], rgb[2]);
   return text;
+}
+
+std::string ShareColor(double share)
+{
+  uint8_t color[3];
+  rcn_color_share(color, share);
+  return HexColor(color);
+}
+
+std::string RaterColor(int rater)
+{
+  uint8_t color[3];
+  rcn_color_rater(color, rater);
+  return HexColor(color);
 }
 
 Figure::Figure(double width, double height, const std::string& title, const std::string& description)

@@ -77,6 +77,9 @@ std::string PictureAddress(const std::vector<uint8_t>& rgb, int64_t columns, int
 
 /// "#rrggbb"
 std::string HexColor(const uint8_t rgb[3]);
+/// The same of the color of a share of raters or a probability (rcn_color.h), and of a rater's own.
+std::string ShareColor(double share);
+std::string RaterColor(int rater);
 
 /// The text with <, >, & and quotes as entities.
 std::string XmlEscape(const std::string& text);

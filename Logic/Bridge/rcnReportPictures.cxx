@@ -2,7 +2,7 @@
 /// Pictures of the report: slices of a case with what raters marked and what models predict.
 #include "rcnReportParts.h"
 
-#include "rcnSliceView.h"
+#include "rcnSliceFigure.h"
 
 namespace rcn
 {
@@ -46,7 +46,7 @@ public:
     return { figure, name };
   }
 
-  const SliceView View;
+  const SliceFigure View;
   const Place All = { 0, 0, PanelWidth };
 
 private:
@@ -74,7 +74,7 @@ void WriteLevelPanels(Page& page, const SlicePanels& slice, const std::string& n
   {
     panels.push_back(slice.Probability("Exactly " + std::to_string(level) + of,
       "The probability by " + name + " that exactly " + std::to_string(level) + of + " raters mark the voxel",
-      slice.View.LevelMap(prediction, level)));
+      slice.View.ReadoutMap(prediction, RCN_SLICE_LEVEL, level)));
   }
   page.Add(panels);
 }

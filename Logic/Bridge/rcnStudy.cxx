@@ -13,7 +13,7 @@
 #include "rcnProcesses.h"
 #include "rcnReport.h"
 #include "rcnReportPage.h"
-#include "rcnSliceView.h"
+#include "rcnSliceFigure.h"
 
 namespace rcn
 {

@@ -9,7 +9,7 @@
 #include "rcnEvaluation.h"
 #include "rcnPhantom.h"
 #include "rcnReportPage.h"
-#include "rcnSliceView.h"
+#include "rcnSliceFigure.h"
 #ifdef RCN_HAVE_NETWORKS
 #include "rcnStudy.h"
 #endif
@@ -147,7 +147,7 @@ public:
 
   void AddMap(const std::string& caption, const Volume& map)
   {
-    this->View_.DrawProbability(this->Figure_, this->AddPanel(caption), this->View_.MapOf(map));
+    this->View_.DrawProbability(this->Figure_, this->AddPanel(caption), this->View_.ReadoutMap(map, RCN_READOUT_EXPECTED));
   }
 
   void AddLevels(const std::string& caption) { this->View_.DrawLevels(this->Figure_, this->AddPanel(caption)); }
@@ -197,7 +197,7 @@ public:
 private:
   static constexpr double PanelWidth = 200, PanelHeight = 160, Step = 212;
   const Workspace& Workspace_;
-  SliceView View_;
+  SliceFigure View_;
   Figure Figure_;
   int Count_ = 0;
 };
@@ -283,7 +283,7 @@ public:
         workspace.LoadCase(one, this->List_.Raters);
       }
     }
-    const SliceView view(workspace, 0, false);
+    const SliceFigure view(workspace, 0, false);
     this->AddPanel(view);
     view.DrawLevels(this->Figure_, this->AddPanel(view));
     for (const char* name : { "rps", "median" })
@@ -305,7 +305,7 @@ public:
 
 private:
   /// The image; returns where more can be drawn over it.
-  Place AddPanel(const SliceView& view)
+  Place AddPanel(const SliceFigure& view)
   {
     const Place place = { 16 + Step * (this->Count_ % 4), 62 + (Panel + 12) * (this->Count_ / 4), Panel };
     view.DrawPicture(this->Figure_, place);

@@ -2,7 +2,6 @@
 #include "rcn/rcn_phantom.h"
 
 #include "rcn/rcn_agreement.h"
-#include "rcn/rcn_picture.h"
 #include "rcn_test.h"
 
 enum { X = 96, Y = 80, Z = 12 };
@@ -95,43 +94,6 @@ static void bad_options(void) {
     rcn_context_destroy(ctx);
 }
 
-static void pictures(void) {
-    const rcn_geometry geometry = rcn_geometry_make(4, 3, 2);
-    uint8_t mask_data[24] = {0}, rgb[3 * 12], color[3], last[3];
-    float data[24], map[24] = {0};
-    for (int i = 0; i < 24; ++i) data[i] = (float)i;
-    for (int i = 12; i < 24; ++i) mask_data[i] = i != 12;
-    rcn_context *ctx = make_context(1);
-    const rcn_image image = {data, RCN_FLOAT32, 1, geometry};
-    CHECK_STATUS(rcn_picture_gray(rgb, ctx, &image, 0), RCN_OK);
-    CHECK(rgb[0] == 0 && rgb[3 * 11] == 255 && rgb[3 * 5] == rgb[3 * 5 + 2]);
-    CHECK_STATUS(rcn_picture_gray(rgb, ctx, &image, 2), RCN_EINVALID);
-    map[13] = 1;
-    CHECK_STATUS(rcn_picture_gray(rgb, ctx, &image, 1), RCN_OK);
-    CHECK_STATUS(rcn_picture_overlay(rgb, ctx, map, &geometry, 1, 0.1, 1), RCN_OK);
-    rcn_color_share(color, 1);
-    CHECK(!memcmp(rgb + 3, color, 3) && rgb[0] == 0);
-    /* brighter with every step */
-    int dark = 0;
-    for (int i = 0; i <= 8; ++i) {
-        rcn_color_share(last, i / 8.0);
-        const int bright = 299 * last[0] + 587 * last[1] + 114 * last[2];
-        CHECK(bright > dark);
-        dark = bright;
-    }
-    rcn_mask mask = {{mask_data, RCN_UINT8, 1, geometry}, 0, NULL, 0, NULL};
-    rcn_votes *votes = NULL;
-    CHECK_STATUS(rcn_votes_from_masks(&votes, ctx, &mask, 1), RCN_OK);
-    memset(rgb, 0, sizeof rgb);
-    const uint8_t red[3] = {255, 0, 0};
-    CHECK_STATUS(rcn_picture_contour(rgb, ctx, votes, 0, 1, red), RCN_OK);
-    /* all but the unmarked corner and the two voxels with four marked neighbours */
-    for (int i = 0; i < 12; ++i) CHECK(rgb[3 * i] == (i == 0 || i == 5 || i == 6 ? 0 : 255));
-    CHECK_STATUS(rcn_picture_contour(rgb, ctx, votes, 1, 1, red), RCN_EINVALID);
-    rcn_votes_destroy(votes);
-    rcn_context_destroy(ctx);
-}
-
 static rcn_status small(rcn_context *ctx, void *payload) {
     static float image[64];
     static uint8_t masks[5 * 64];
@@ -147,7 +109,6 @@ int main(void) {
     RUN(repeatable);
     RUN(ambiguous);
     RUN(bad_options);
-    RUN(pictures);
     RUN(failing_allocations);
     return TEST_RESULT;
 }

@@ -65,6 +65,15 @@ static void planes(void) {
     picture.dimension = 2;
     check_plane(&picture, RCN_VIEW_AXIAL, 2, 0, 1, 1, -1, "");
     check_plane(&picture, RCN_VIEW_SAGITTAL, 2, 0, 1, 1, -1, "");
+    /* by the axis that is cut: the view that cuts it, whichever that is */
+    for (int axis = 0; axis < 3; ++axis) {
+        rcn_plane_along(&plane, &slab, axis);
+        CHECK(plane.axis == axis && strlen(plane.letters[0]) == 1);
+    }
+    rcn_plane_along(&plane, &slab, 2);
+    CHECK(plane.right == 0 && plane.up == 1 && plane.letters[0][0] == 'A');
+    rcn_plane_along(&plane, &picture, 2);
+    CHECK(plane.right == 0 && plane.up_sign == -1);
 }
 
 /* The pixels of a slice, one by one. */
@@ -77,7 +86,10 @@ static void pixels(void) {
     rcn_context *ctx = make_context(2);
     int16_t data[2 * N];
     for (int i = 0; i < 2 * N; ++i) data[i] = (int16_t)(i * 7 - 100);
+    int16_t second[N];
+    for (int i = 0; i < N; ++i) second[i] = data[2 * i + 1];
     const rcn_image image = {data, RCN_INT16, 2, rcn_geometry_make(X, Y, Z)};
+    const rcn_image alone = {second, RCN_INT16, 1, rcn_geometry_make(X, Y, Z)};
     for (int axis = 0; axis < 3; ++axis)
         for (int64_t index = 0; index < sizes[axis]; ++index) {
             const rcn_slice slice = {axis, index};
@@ -86,7 +98,7 @@ static void pixels(void) {
             int64_t size[2];
             CHECK(rcn_slice_size(size, &image.geometry, axis) == N / sizes[axis]);
             CHECK(size[0] == sizes[axis == 0] && size[1] == sizes[axis == 2 ? 1 : 2]);
-            CHECK_STATUS(rcn_slice_values(values, ctx, &image, 1, slice), RCN_OK);
+            CHECK_STATUS(rcn_slice_readout(values, ctx, &alone, 0, 0, slice), RCN_OK);
             CHECK_STATUS(rcn_slice_gray(rgba, ctx, &image, 1, slice, 0, 510), RCN_OK);
             for (int64_t j = 0; j < size[1]; ++j)
                 for (int64_t i = 0; i < size[0]; ++i) {
@@ -112,7 +124,7 @@ static void colors_and_numbers_that_are_none(void) {
     const float odd[4] = {NAN, INFINITY, -INFINITY, 1};
     const rcn_image image = {(void *)odd, RCN_FLOAT32, 1, rcn_geometry_make(4, 1, 1)};
     float values[4];
-    CHECK_STATUS(rcn_slice_values(values, ctx, &image, 0, (rcn_slice){2, 0}), RCN_OK);
+    CHECK_STATUS(rcn_slice_readout(values, ctx, &image, 0, 0, (rcn_slice){2, 0}), RCN_OK);
     for (int i = 0; i < 4; ++i) CHECK(isfinite(values[i]));
     CHECK(values[0] == 0 && values[3] == 1);
     rcn_context_destroy(ctx);
@@ -126,13 +138,14 @@ static void bad_arguments(void) {
     double low = 7, high = 7;
     rcn_image image = {data, RCN_FLOAT32, 2, rcn_geometry_make(X, Y, Z)};
     const rcn_slice first = {2, 0}, axis = {3, 0}, below = {0, -1}, above = {1, Y};
-    CHECK(rcn_slice_check(&image.geometry, first) == NULL);
-    CHECK_STATUS(rcn_slice_values(out, ctx, &image, 0, axis), RCN_EINVALID);
+    CHECK_STATUS(rcn_slice_gray(rgba, ctx, &image, 0, first, 0, 1), RCN_OK);
+    rgba[0] = 7;
+    CHECK_STATUS(rcn_slice_readout(out, ctx, &image, 0, 0, axis), RCN_EINVALID);
     CHECK_ERROR(ctx, "axis 0, 1 or 2");
-    CHECK_STATUS(rcn_slice_values(out, ctx, &image, 0, below), RCN_EINVALID);
-    CHECK_STATUS(rcn_slice_values(out, ctx, &image, 0, above), RCN_EINVALID);
-    CHECK_ERROR(ctx, "no slice of that number");
-    CHECK_STATUS(rcn_slice_values(out, ctx, &image, 2, first), RCN_EINVALID);
+    CHECK_STATUS(rcn_slice_readout(out, ctx, &image, 0, 0, below), RCN_EINVALID);
+    CHECK_STATUS(rcn_slice_readout(out, ctx, &image, 0, 0, above), RCN_EINVALID);
+    CHECK_ERROR(ctx, "no slice 4 among 4");
+    CHECK_STATUS(rcn_slice_gray(rgba, ctx, &image, 2, first, 0, 1), RCN_EINVALID);
     CHECK_ERROR(ctx, "no component");
     CHECK_STATUS(rcn_slice_gray(rgba, ctx, &image, -1, first, 0, 1), RCN_EINVALID);
     CHECK_STATUS(rcn_slice_gray(rgba, ctx, &image, 0, first, 1, 1), RCN_EINVALID);
@@ -144,13 +157,15 @@ static void bad_arguments(void) {
     CHECK_STATUS(rcn_slice_readout(out, ctx, &image, RCN_SLICE_LEVEL, 2, first), RCN_EINVALID);
     CHECK_STATUS(rcn_slice_counts(counts, ctx, &image, RCN_SLICE_LEVEL, -1), RCN_EINVALID);
     CHECK_STATUS(rcn_slice_window(&low, &high, ctx, &image, 5), RCN_EINVALID);
+    CHECK_STATUS(rcn_slice_contrast(&low, &high, ctx, &image, 0, Z), RCN_EINVALID);
+    CHECK_STATUS(rcn_slice_contrast(&low, &high, ctx, &image, 2, 0), RCN_EINVALID);
     image.type = RCN_INT32;
     CHECK_STATUS(rcn_slice_readout(out, ctx, &image, RCN_READOUT_MAJORITY, 0, first), RCN_EINVALID);
     CHECK_ERROR(ctx, "float32");
     image.components = 1;
     CHECK_STATUS(rcn_slice_counts(counts, ctx, &image, 0, 0), RCN_EINVALID);
     image.data = NULL;
-    CHECK_STATUS(rcn_slice_values(out, ctx, &image, 0, first), RCN_EINVALID);
+    CHECK_STATUS(rcn_slice_readout(out, ctx, &image, 0, 0, first), RCN_EINVALID);
     CHECK(out[0] == 7 && rgba[0] == 7 && counts[0] == 7 && low == 7 && high == 7);
     rcn_context_destroy(ctx);
 }
@@ -456,6 +471,76 @@ static void windows(void) {
     rcn_context_destroy(ctx);
 }
 
+/* Of one slice: its smallest and largest value, or so many deviations from the mean. */
+static void contrast(void) {
+    enum { SIDE = 20, PIXELS = SIDE * SIDE };
+    static int16_t data[2 * 2 * PIXELS]; /* two components, two slices */
+    static float odd[PIXELS];
+    double low = 0, high = 0, mean = 0, squares = 0;
+    rcn_context *ctx = make_context(2);
+    const rcn_image image = {data, RCN_INT16, 2, rcn_geometry_make(SIDE, SIDE, 2)};
+    for (int i = 0; i < PIXELS; ++i) data[2 * (PIXELS + i) + 1] = (int16_t)(i % 12);
+    CHECK_STATUS(rcn_slice_contrast(&low, &high, ctx, &image, 1, 1), RCN_OK);
+    CHECK_NEAR(low, 0, 1e-5);
+    CHECK_NEAR(high, 11, 1e-5);
+    CHECK_STATUS(rcn_slice_contrast(&low, &high, ctx, &image, 1, 0), RCN_OK); /* constant */
+    CHECK(low == 0 && high == 1);
+    data[2 * PIXELS + 1] = 30000; /* one bright and one dark pixel do not spoil the others */
+    data[2 * PIXELS + 3] = -30000;
+    CHECK_STATUS(rcn_slice_contrast(&low, &high, ctx, &image, 1, 1), RCN_OK);
+    for (int i = 0; i < PIXELS; ++i) mean += data[2 * (PIXELS + i) + 1] / (double)PIXELS;
+    for (int i = 0; i < PIXELS; ++i) squares += pow(data[2 * (PIXELS + i) + 1] - mean, 2);
+    CHECK_NEAR(low, mean - 2.5 * sqrt(squares / PIXELS), 0.01);
+    CHECK_NEAR(high, mean + 4 * sqrt(squares / PIXELS), 0.01);
+    for (int i = 0; i < PIXELS; ++i) odd[i] = i % 2 ? NAN : (float)(1000 + i % 10);
+    const rcn_image holes = {odd, RCN_FLOAT32, 1, rcn_geometry_make(SIDE, SIDE, 1)};
+    CHECK_STATUS(rcn_slice_contrast(&low, &high, ctx, &holes, 0, 0), RCN_OK);
+    CHECK_NEAR(low, 1000, 1e-3);
+    CHECK_NEAR(high, 1008, 1e-3);
+    rcn_context_destroy(ctx);
+}
+
+static void expanding(void) {
+    const rcn_geometry geometry = rcn_geometry_make(3, 2, 2);
+    uint8_t marks[2][12] = {{0}};
+    float out[6] = {7};
+    rcn_context *ctx = make_context(1);
+    marks[0][7] = marks[1][7] = marks[1][8] = 1;
+    rcn_mask masks[2] = {{{marks[0], RCN_UINT8, 1, geometry}, 0, NULL, 0, NULL},
+                         {{marks[1], RCN_UINT8, 1, geometry}, 0, NULL, 0, NULL}};
+    rcn_votes *votes = NULL;
+    CHECK_STATUS(rcn_votes_from_masks(&votes, ctx, masks, 2), RCN_OK);
+    const float table[4] = {0, 10, 20, 30};
+    CHECK_STATUS(rcn_slice_expand(out, ctx, votes, table, (rcn_slice){2, -1}), RCN_EINVALID);
+    CHECK_STATUS(rcn_slice_expand(out, ctx, votes, table, (rcn_slice){3, 0}), RCN_EINVALID);
+    CHECK(out[0] == 7);
+    CHECK_STATUS(rcn_slice_expand(out, ctx, votes, table, (rcn_slice){2, 1}), RCN_OK);
+    for (int i = 0; i < 6; ++i) CHECK(out[i] == (i == 1 ? 30 : i == 2 ? 20 : 0));
+    CHECK_STATUS(rcn_slice_expand(out, ctx, votes, table, (rcn_slice){0, 2}), RCN_OK);
+    for (int i = 0; i < 4; ++i) CHECK(out[i] == (i == 2 ? 20 : 0));
+    rcn_votes_destroy(votes);
+    rcn_context_destroy(ctx);
+}
+
+static void fitting(void) {
+    uint8_t rgba[4 * 24], out[3 * 24];
+    for (int i = 0; i < 24; ++i)
+        for (int c = 0; c < 4; ++c) rgba[4 * i + c] = (uint8_t)(10 * (i % 6) + i / 6);
+    rcn_slice_part part = {6, {2, 1}, {6, 3}, {0, 0}, 0};
+    rcn_slice_fit(out, 4, 2, rgba, &part); /* cut only */
+    CHECK(out[0] == 21 && out[3 * 3] == 51 && out[3 * 4] == 22 && out[3 * 7 + 2] == 52);
+    rcn_slice_fit(out, 2, 1, rgba, &part); /* means of 2 x 2 */
+    CHECK(out[0] == (21 + 31 + 22 + 32 + 2) / 4 && out[3] == (41 + 51 + 42 + 52 + 2) / 4);
+    rcn_slice_fit(out, 8, 2, rgba, &part); /* every pixel twice */
+    CHECK(out[0] == 21 && out[3] == 21 && out[6] == 31);
+    part.flip[0] = part.flip[1] = 1;
+    rcn_slice_fit(out, 4, 2, rgba, &part);
+    CHECK(out[0] == 52 && out[3 * 3] == 22 && out[3 * 4] == 51 && out[3 * 7] == 21);
+    part.transposed = 1; /* y across, x down, both still from their ends */
+    rcn_slice_fit(out, 2, 4, rgba, &part);
+    CHECK(out[0] == 52 && out[3] == 51 && out[3 * 2] == 42 && out[3 * 7] == 21);
+}
+
 static rcn_status use_memory(rcn_context *ctx, void *payload) {
     static float data[N];
     const rcn_image image = {data, RCN_FLOAT32, 1, rcn_geometry_make(X, Y, Z)};
@@ -466,6 +551,7 @@ static rcn_status use_memory(rcn_context *ctx, void *payload) {
     (void)payload;
     if (status == RCN_OK)
         status = rcn_slice_gray(rgba, ctx, &image, 0, (rcn_slice){1, 1}, low, high);
+    if (status == RCN_OK) status = rcn_slice_contrast(&low, &high, ctx, &image, 0, 1);
     if (status == RCN_OK) status = rcn_slice_counts(counts, ctx, &image, 0, 0);
     if (status == RCN_OK) {
         uint32_t pixels[100];
@@ -501,6 +587,9 @@ int main(void) {
     RUN(drawing);
     RUN(lines);
     RUN(windows);
+    RUN(contrast);
+    RUN(expanding);
+    RUN(fitting);
     RUN(failing_and_cancelling);
     return TEST_RESULT;
 }

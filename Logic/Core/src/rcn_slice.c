@@ -77,14 +77,23 @@ void rcn_plane_make(rcn_plane *out, const rcn_geometry *geometry, rcn_view view)
     name_direction(out->letters[3], direction, out->up, out->up_sign);
 }
 
+void rcn_plane_along(rcn_plane *out, const rcn_geometry *geometry, int axis) {
+    for (int view = RCN_VIEW_AXIAL; view <= RCN_VIEW_SAGITTAL; ++view) {
+        rcn_plane_make(out, geometry, (rcn_view)view);
+        if (out->axis == axis) return;
+    }
+}
+
 /* ---- reading a slice --------------------------------------------------------------------------
  */
 
-const char *rcn_slice_check(const rcn_geometry *geometry, rcn_slice slice) {
-    if (slice.axis < 0 || slice.axis > 2) return "A slice cuts axis 0, 1 or 2.";
+static rcn_status check_slice(rcn_context *ctx, const rcn_geometry *geometry, rcn_slice slice) {
+    if (slice.axis < 0 || slice.axis > 2)
+        return rcn__fail(ctx, RCN_EINVALID, "A slice cuts axis 0, 1 or 2, not %d.", slice.axis);
     if (slice.index < 0 || slice.index >= geometry->size[slice.axis])
-        return "The volume has no slice of that number.";
-    return NULL;
+        return rcn__fail(ctx, RCN_EINVALID, "There is no slice %lld among %lld.",
+                         (long long)slice.index, (long long)geometry->size[slice.axis]);
+    return RCN_OK;
 }
 
 /* The axes of a slice's pixels. */
@@ -119,10 +128,10 @@ static rcn_status check_image(rcn_context *ctx, const rcn_image *image, int comp
                               rcn_slice slice) {
     rcn__clear(ctx);
     const char *sentence = rcn_image_check(image);
-    if (!sentence) sentence = rcn_slice_check(&image->geometry, slice);
     if (!sentence && (component < 0 || component >= image->components))
         sentence = "The image has no component of that number.";
-    return sentence ? rcn__fail(ctx, RCN_EINVALID, "%s", sentence) : RCN_OK;
+    return sentence ? rcn__fail(ctx, RCN_EINVALID, "%s", sentence)
+                    : check_slice(ctx, &image->geometry, slice);
 }
 
 /* out[pixels] = (value - shift) * factor, cut to [low, high]. A slice is a box one voxel thick. */
@@ -145,14 +154,6 @@ static rcn_scale make_scale(double shift, double factor, double low, double high
     scale.low = low;
     scale.high = high;
     return scale;
-}
-
-rcn_status rcn_slice_values(float *out, rcn_context *ctx, const rcn_image *image, int component,
-                            rcn_slice slice) {
-    const rcn_scale scale = make_scale(0, 1, -FLT_MAX, FLT_MAX);
-    const rcn_status status = check_image(ctx, image, component, slice);
-    if (status == RCN_OK) read_slice(out, image, component, slice, &scale);
-    return status;
 }
 
 static rcn_status paint_bytes(uint8_t *rgba, rcn_context *ctx, const rcn_image *image,
@@ -210,7 +211,11 @@ rcn_status rcn_slice_readout(float *out, rcn_context *ctx, const rcn_image *leve
     if (status != RCN_OK) return status;
     const char *sentence = find_weights(weights, levels, readout, number);
     if (sentence) return rcn__fail(ctx, RCN_EINVALID, "%s", sentence);
-    if (levels->components == 1) return rcn_slice_values(out, ctx, levels, 0, slice);
+    if (levels->components == 1) {
+        const rcn_scale plain = make_scale(0, 1, -FLT_MAX, FLT_MAX);
+        read_slice(out, levels, 0, slice, &plain);
+        return RCN_OK;
+    }
     find_place(&at, &levels->geometry, slice);
     for (int64_t j = 0; j < at.size[1]; ++j) {
         const int64_t row = at.first + j * at.step[1];
@@ -228,8 +233,8 @@ rcn_status rcn_slice_codes(uint32_t *codes, rcn_context *ctx, const rcn_votes *v
                            rcn_slice slice) {
     place at;
     rcn__clear(ctx);
-    const char *sentence = rcn_slice_check(&votes->geometry, slice);
-    if (sentence) return rcn__fail(ctx, RCN_EINVALID, "%s", sentence);
+    const rcn_status status = check_slice(ctx, &votes->geometry, slice);
+    if (status != RCN_OK) return status;
     find_place(&at, &votes->geometry, slice);
     for (int64_t j = 0; j < at.size[1]; ++j) {
         const int64_t row = at.first + j * at.step[1];
@@ -243,11 +248,27 @@ rcn_status rcn_slice_codes(uint32_t *codes, rcn_context *ctx, const rcn_votes *v
     return RCN_OK;
 }
 
+rcn_status rcn_slice_expand(float *out, rcn_context *ctx, const rcn_votes *votes,
+                            const float *table, rcn_slice slice) {
+    uint32_t *codes = NULL;
+    int64_t size[2];
+    rcn__clear(ctx);
+    rcn_status status = check_slice(ctx, &votes->geometry, slice);
+    if (status != RCN_OK) return status;
+    const int64_t pixels = rcn_slice_size(size, &votes->geometry, slice.axis);
+    RCN_ALLOC(codes, ctx, pixels, "a slice");
+    RCN_TRY(rcn_slice_codes(codes, ctx, votes, slice));
+    for (int64_t i = 0; i < pixels; ++i) out[i] = table[codes[i]];
+done:
+    rcn__free(ctx, codes);
+    return status;
+}
+
 /* ---- painting ---------------------------------------------------------------------------------
  */
 
-/* Lays a colour over a pixel: Porter and Duff's "over" (1984) with plain, not premultiplied,
- * colours. */
+/* Lays a color over a pixel: Porter and Duff's "over" (1984) with plain, not premultiplied,
+ * colors. */
 static void lay_over(uint8_t *pixel, const uint8_t *color) {
     const int above = color[3];
     if (above == 0) return;
@@ -480,7 +501,36 @@ void rcn_screen_line(const rcn_screen *screen, const double from[2], const doubl
         }
 }
 
-/* ---- about a whole volume ---------------------------------------------------------------------
+/* ---- into a picture for a page -----------------------------------------------------------------
+ */
+
+/* The slice's pixels behind pixel i of `count` along one axis of a picture. */
+static void pixels_behind(int64_t range[2], int64_t i, int64_t count, const rcn_slice_part *part,
+                          int axis) {
+    const int64_t first = part->first[axis], length = part->end[axis] - first;
+    const int64_t at = part->flip[axis] ? count - 1 - i : i;
+    range[0] = first + at * length / count;
+    range[1] = first + (at + 1) * length / count;
+    if (range[1] <= range[0]) range[1] = range[0] + 1; /* it grows: the same pixel again */
+}
+
+void rcn_slice_fit(uint8_t *rgb, int64_t columns, int64_t rows, const uint8_t *rgba,
+                   const rcn_slice_part *part) {
+    const int across = part->transposed ? 1 : 0;
+    for (int64_t j = 0; j < rows; ++j)
+        for (int64_t i = 0; i < columns; ++i, rgb += 3) {
+            int64_t range[2][2], sum[3] = {0};
+            pixels_behind(range[across], i, columns, part, across);
+            pixels_behind(range[1 - across], j, rows, part, 1 - across);
+            for (int64_t y = range[1][0]; y < range[1][1]; ++y)
+                for (int64_t x = range[0][0]; x < range[0][1]; ++x)
+                    for (int c = 0; c < 3; ++c) sum[c] += rgba[4 * (x + part->width * y) + c];
+            const int64_t count = (range[0][1] - range[0][0]) * (range[1][1] - range[1][0]);
+            for (int c = 0; c < 3; ++c) rgb[c] = (uint8_t)((sum[c] + count / 2) / count);
+        }
+}
+
+/* ---- which range of gray ---------------------------------------------------------------------
  */
 
 rcn_status rcn_slice_window(double *low, double *high, rcn_context *ctx, const rcn_image *image,
@@ -496,7 +546,7 @@ rcn_status rcn_slice_window(double *low, double *high, rcn_context *ctx, const r
     if (status != RCN_OK) return status;
     const int64_t all = image->geometry.size[2], count = all < SLICES ? all : SLICES;
     const int64_t pixels = rcn_slice_size(size, &image->geometry, 2);
-    RCN_ALLOC(values, ctx, count * pixels, "the range of grey");
+    RCN_ALLOC(values, ctx, count * pixels, "the range of gray");
     for (int64_t s = 0; s < count; ++s) {
         const rcn_slice slice = {2, (2 * s + 1) * all / (2 * count)};
         read_slice(values + s * pixels, image, component, slice, &plain);
@@ -512,6 +562,48 @@ done:
     rcn__free(ctx, values);
     return status;
 }
+
+rcn_status rcn_slice_contrast(double *low, double *high, rcn_context *ctx, const rcn_image *image,
+                              int component, int64_t z) {
+    /* Most of a slice is air, so the bright end needs more room than the dark one. */
+    enum { DARK = -5, BRIGHT = 8 }; /* half standard deviations */
+    rcn_normalize rule = RCN_NORMALIZE_INIT;
+    rcn_channel sample = {*image, component};
+    rcn_scale scale;
+    float *values = NULL, least = 0, most = 0;
+    int64_t size[2];
+    rcn_status status = check_image(ctx, image, component, (rcn_slice){2, z});
+    if (status != RCN_OK) return status;
+    const int64_t pixels = rcn_slice_size(size, &image->geometry, 2);
+    /* A slice along z is an image of its own in memory. */
+    sample.image.data = (char *)image->data + (size_t)z * (size_t)pixels *
+                                                  (size_t)image->components *
+                                                  rcn_type_size(image->type);
+    sample.image.geometry = rcn_geometry_make(size[0], size[1], 1);
+    rule.kind = RCN_NORMALIZE_ZSCORE;
+    RCN_TRY(rcn_normalize_fit(&scale, ctx, &rule, &sample, 1));
+    RCN_ALLOC(values, ctx, pixels, "the range of gray");
+    scale.low = DARK / 2.0;
+    scale.high = BRIGHT / 2.0;
+    /* What is not finite becomes 0, the mean, and so does not widen the range. */
+    read_slice(values, &sample.image, component, (rcn_slice){2, 0}, &scale);
+    for (int64_t i = 0; i < pixels; ++i) {
+        least = fminf(least, values[i]);
+        most = fmaxf(most, values[i]);
+    }
+    *low = scale.shift[0];
+    *high = scale.shift[0] + 1;
+    if (scale.factor[0] > 0) {
+        *low = scale.shift[0] + (double)least / scale.factor[0];
+        *high = scale.shift[0] + (double)most / scale.factor[0];
+    }
+done:
+    rcn__free(ctx, values);
+    return status;
+}
+
+/* ---- volumes -----------------------------------------------------------------------------------
+ */
 
 typedef struct count_job {
     const rcn_image *levels;

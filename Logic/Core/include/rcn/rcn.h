@@ -32,8 +32,10 @@
 #define RCN_H
 
 #include "rcn_agreement.h"
+#include "rcn_color.h"
 #include "rcn_comm.h"
 #include "rcn_context.h"
+#include "rcn_contours.h"
 #include "rcn_fusion.h"
 #include "rcn_auc.h"
 #include "rcn_bootstrap.h"
@@ -49,7 +51,6 @@
 #include "rcn_optim.h"
 #include "rcn_orient.h"
 #include "rcn_phantom.h"
-#include "rcn_picture.h"
 #include "rcn_predict.h"
 #include "rcn_recalib.h"
 #include "rcn_region.h"

@@ -1,11 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Slices: what a viewer shows of a volume, one plane at a time, along the volume's own axes.
+/* Slices: what a page or a viewer shows of a volume, one plane at a time, along the volume's own
+ * axes. Everything that is drawn of a volume in two dimensions is drawn from here.
  *
- *     rcn_plane_make(&plane, &geometry, RCN_VIEW_AXIAL);       which axis, and how it lies on
- * screen rcn_slice_gray(rgba, ctx, &image, 0, slice, low, high);  the image below
- *     rcn_slice_codes(codes, ctx, votes, slice);               the votes, once per slice, then
- *     rcn_slice_paint_codes(rgba, codes, pixels, colors);      ... a colour for each voxel
- *     rcn_slice_outlines(votes, codes, size, raters, draw, 0); ... and the raters' outlines
+ *   which axis is cut, and how the slice lies on the screen
+ *     rcn_plane_make(&plane, &geometry, RCN_VIEW_AXIAL);
+ *   the image
+ *     rcn_slice_window(&low, &high, ctx, &image, 0);
+ *     rcn_slice_gray(rgba, ctx, &image, 0, slice, low, high);
+ *   the votes, read once per slice, as a color for each voxel and as the raters' outlines
+ *     rcn_slice_codes(codes, ctx, votes, slice);
+ *     rcn_slice_paint_codes(rgba, codes, pixels, colors);
+ *     rcn_slice_outlines(votes, codes, size, raters, draw, payload);
+ *   a prediction, as colors and as lines where it reaches a level (rcn_contours.h)
+ *     rcn_slice_readout(map, ctx, &levels, RCN_READOUT_EXPECTED, 0, slice);
+ *     rcn_slice_paint_values(rgba, map, pixels, 0.05, 1, colors);
+ *     rcn_contours_create(&contours, ctx, map, size[0], size[1], 0.5);
+ *   onto a screen at any zoom, or into a picture for a page
+ *     rcn_slice_draw(&screen, ctx, image, layer, &place);
+ *     rcn_slice_fit(rgb, columns, rows, rgba, &part);
  *
  * A slice cuts one axis at one index. Its pixels are those of the other two axes, the one of the
  * lower number running fastest: a slice along z has X * Y pixels, one along x has Y * Z. Pixels are
@@ -15,6 +27,8 @@
 #define RCN_SLICE_H
 
 #include "rcn_calib.h"
+#include "rcn_color.h"
+#include "rcn_contours.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -41,6 +55,10 @@ typedef struct rcn_plane {
  * are ITK's (x to the left, y to the back, z to the head). */
 RCN_API void rcn_plane_make(rcn_plane *out, const rcn_geometry *geometry, rcn_view view);
 
+/* The same for the slices along one axis of the volume: the plane of the view that cuts this axis.
+ */
+RCN_API void rcn_plane_along(rcn_plane *out, const rcn_geometry *geometry, int axis);
+
 /* ---- reading a slice --------------------------------------------------------------------------
  */
 
@@ -49,18 +67,13 @@ typedef struct rcn_slice {
     int64_t index;
 } rcn_slice;
 
-/* NULL if the volume has this slice, otherwise a sentence. */
-RCN_API const char *rcn_slice_check(const rcn_geometry *geometry, rcn_slice slice);
-
 /* size[0], size[1] = pixels along the axes across `axis`, in ascending order; returns their
  * product. */
 RCN_API int64_t rcn_slice_size(int64_t size[2], const rcn_geometry *geometry, int axis);
 
-/* out[pixels] = one component as it is; 0 where it is not a number. */
-RCN_API rcn_status rcn_slice_values(float *out, rcn_context *ctx, const rcn_image *image,
-                                    int component, rcn_slice slice);
-
-/* rgba[4 * pixels] = one component in grey: `low` and less is black, `high` and more white. */
+/* rgba[4 * pixels] = one component in gray: `low` and less is black, `high` and more white; black
+ * where it is not a number.
+ *   RCN_EINVALID  no such slice or component; low not below high */
 RCN_API rcn_status rcn_slice_gray(uint8_t *rgba, rcn_context *ctx, const rcn_image *image,
                                   int component, rcn_slice slice, double low, double high);
 
@@ -82,9 +95,13 @@ RCN_API rcn_status rcn_slice_readout(float *out, rcn_context *ctx, const rcn_ima
 RCN_API rcn_status rcn_slice_codes(uint32_t *codes, rcn_context *ctx, const rcn_votes *votes,
                                    rcn_slice slice);
 
+/* out[pixels] = table[vote code of the voxel]: rcn_votes_expand() for one slice. */
+RCN_API rcn_status rcn_slice_expand(float *out, rcn_context *ctx, const rcn_votes *votes,
+                                    const float *table, rcn_slice slice);
+
 /* ---- painting ---------------------------------------------------------------------------------
  *
- * Each lays colours with their opacity (the fourth byte) over what is in rgba; all zeros are an
+ * Each lays colors with their opacity (the fourth byte) over what is in rgba; all zeros are an
  * empty, transparent layer.
  */
 
@@ -98,8 +115,8 @@ RCN_API void rcn_slice_paint_values(uint8_t *rgba, const float *values, int64_t 
 
 /* ---- outlines ---------------------------------------------------------------------------------
  *
- * Half way between pixel centres; pixel (0, 0) has its centre at 0, 0. What reaches the edge of the
- * slice is closed half a pixel beyond the last centre. Two pixels that touch by a corner are not
+ * Half way between pixel centers; pixel (0, 0) has its center at 0, 0. What reaches the edge of the
+ * slice is closed half a pixel beyond the last center. Two pixels that touch by a corner are not
  * joined. (Contours of maps: rcn_contours_create().)
  */
 
@@ -122,7 +139,7 @@ typedef struct rcn_screen {
     int64_t columns, rows;
 } rcn_screen;
 
-/* Where a slice lies on a screen: the slice's pixel that is seen at the centre of the screen's
+/* Where a slice lies on a screen: the slice's pixel that is seen at the center of the screen's
  * first pixel, and how many slice pixels a screen pixel steps; both along the screen's columns and
  * rows. A negative step turns the slice over. */
 typedef struct rcn_slice_place {
@@ -133,23 +150,50 @@ typedef struct rcn_slice_place {
 } rcn_slice_place;
 
 /* Draws image and layer (each 4 * size[0] * size[1] bytes or NULL), black elsewhere. The image is
- * interpolated; the layer is not, so that every voxel keeps its own colour. The same bits for any
+ * interpolated; the layer is not, so that every voxel keeps its own color. The same bits for any
  * number of threads. */
 RCN_API rcn_status rcn_slice_draw(const rcn_screen *screen, rcn_context *ctx, const uint8_t *image,
                                   const uint8_t *layer, const rcn_slice_place *lies);
 
-/* A smooth line with round ends between two points of the screen (a pixel's centre is at a whole
+/* A smooth line with round ends between two points of the screen (a pixel's center is at a whole
  * number), `width` pixels wide, over what is there. Parts outside are cut off. */
 RCN_API void rcn_screen_line(const rcn_screen *screen, const double from[2], const double to[2],
                              double width, const uint8_t color[3]);
 
-/* ---- about a whole volume ---------------------------------------------------------------------
+/* ---- into a picture for a page -----------------------------------------------------------------
+ *
+ * Pages get pixels, not a zoom: a browser scales them. A picture is 8-bit RGB, row after row.
  */
 
-/* A range of grey that suits the image: percentiles 0.5 and 99.5 of some of its slices, spread
+/* The part of a slice that a picture shows, and how it is turned; all by the slice's own axes. */
+typedef struct rcn_slice_part {
+    int64_t width;            /* of the whole slice: pixels in a row */
+    int64_t first[2], end[2]; /* end is excluded */
+    int flip[2];              /* non-zero: the last index comes first */
+    int transposed;           /* non-zero: the slice's second axis runs along the picture's rows */
+} rcn_slice_part;
+
+/* rgb[3 * columns * rows] = that part of the slice. Where it shrinks, a pixel is the mean of those
+ * it stands for; where it grows, the nearest one. */
+RCN_API void rcn_slice_fit(uint8_t *rgb, int64_t columns, int64_t rows, const uint8_t *rgba,
+                           const rcn_slice_part *part);
+
+/* ---- which range of gray ---------------------------------------------------------------------
+ */
+
+/* A range of gray that suits the image: percentiles 0.5 and 99.5 of some of its slices, spread
  * evenly. Of a constant image [value - 0.5, value + 0.5]. */
 RCN_API rcn_status rcn_slice_window(double *low, double *high, rcn_context *ctx,
                                     const rcn_image *image, int component);
+
+/* A range that suits slice z alone, for a picture without a slider: mean - 2.5 to mean + 4 standard
+ * deviations, or the smallest and largest value where these are nearer. Numbers that are not finite
+ * do not count. Of a constant slice [value, value + 1]. */
+RCN_API rcn_status rcn_slice_contrast(double *low, double *high, rcn_context *ctx,
+                                      const rcn_image *image, int component, int64_t z);
+
+/* ---- volumes -----------------------------------------------------------------------------------
+ */
 
 #define RCN_SLICE_STEPS 1000
 

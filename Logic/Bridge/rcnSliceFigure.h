@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/// One slice of a case as a person wants to see it: cut to what raters marked, the right way up, and outlines, levels of
-/// consensus and probabilities over it as lines and areas that stay sharp at any size.
-#ifndef rcnSliceView_h
-#define rcnSliceView_h
+/// One slice of a case drawn into a Figure, for pages and demo: cut to what raters marked, the right way up, and outlines,
+/// levels of consensus and probabilities over it as lines and areas that stay sharp at any size.
+///
+/// The core (rcn_slice.h) reads the slice, chooses its grays and traces the lines, here as in the viewer; this class places
+/// them. (In the viewer the same is done by rcnSliceRenderer, at any zoom.)
+#ifndef rcnSliceFigure_h
+#define rcnSliceFigure_h
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "rcn/rcn_picture.h"
 #include "rcn/rcn_slice.h"
 #include "rcnFigure.h"
 #include "rcnWorkspace.h"
@@ -29,25 +32,21 @@ std::vector<rcn_slice_votes> SliceCounts(const Workspace& workspace);
 /// when nothing is disputed.
 std::vector<int64_t> SlicesToSee(const Workspace& workspace, size_t most);
 
-class SliceView
+class SliceFigure
 {
 public:
   /// The workspace must outlive it. `cut`: only what raters marked and what is around it; otherwise all of the slice.
-  SliceView(const Workspace& workspace, int64_t slice, bool cut = true);
+  SliceFigure(const Workspace& workspace, int64_t slice, bool cut = true);
 
-  int64_t Slice() const { return this->Slice_; }
-  double HeightOf(double width) const { return width * this->Aspect_; }
+  double HeightOf(double width) const { return width * this->ExtentAlong(this->Down_) / this->ExtentAlong(this->Right_); }
 
   // ---- maps of the slice: one value per pixel of the whole slice
 
   std::vector<float> RaterMap(int rater) const;
   /// The share of those who answered that marked it.
   std::vector<float> ShareMap() const;
-  std::vector<float> MapOf(const Volume& volume) const;
-  /// What a prediction says there: its probability, or an rcn_readout of its levels (`number`: t of "at least").
+  /// A prediction's or fused map's probability, or a readout of its levels: as rcn_slice_readout().
   std::vector<float> ReadoutMap(const Volume& prediction, int readout, int number = 0) const;
-  /// The probability of exactly so many raters.
-  std::vector<float> LevelMap(const Volume& prediction, int level) const;
 
   // ---- drawing, from the back to the front
 
@@ -66,14 +65,19 @@ public:
   void DrawLevelLines(Figure& figure, const Place& place) const;
 
 private:
+  /// A value for each pattern of answers, looked up for each pixel.
+  std::vector<float> VotesMap(const std::function<double(const rcn_pattern&)>& value) const;
+  /// Pixels of the part along one of the slice's axes.
+  int64_t PixelsAlong(int axis) const { return this->Part_.end[axis] - this->Part_.first[axis]; }
+  double ExtentAlong(int axis) const { return static_cast<double>(this->PixelsAlong(axis)) * this->Geometry_.spacing[axis]; }
   /// The lines in the figure's units.
   std::vector<std::vector<double>> LinesOf(const std::vector<float>& map, double level, const Place& place) const;
 
   const Workspace& Workspace_;
   int64_t Slice_;
   rcn_geometry Geometry_;
-  rcn_picture_part Part_{};
-  double Aspect_ = 1;
+  rcn_slice_part Part_{};
+  int Right_ = 0, Down_ = 1; ///< the slice's axes along the figure's
 };
 
 /// Colors and words of the levels 1 ... K with their volumes (areas of a 2-D image), for a legend.

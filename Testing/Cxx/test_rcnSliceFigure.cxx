@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rcnSliceView.h"
+#include "rcnSliceFigure.h"
 
 #include <algorithm>
 
@@ -15,13 +15,25 @@ struct Scene
   rcn_geometry Geometry;
   rcn::Workspace Work;
 
-  explicit Scene(bool turned = false, bool marks = true, int64_t columns = 60) : Geometry(rcn_geometry_make(columns, 40, 5))
+  enum Way
+  {
+    Plain,
+    Turned,    ///< x to the right, y to the front
+    Transposed ///< x to the back, y to the left
+  };
+
+  explicit Scene(Way way = Plain, bool marks = true, int64_t columns = 60) : Geometry(rcn_geometry_make(columns, 40, 5))
   {
     this->Geometry.spacing[1] = 2;
     this->Geometry.spacing[2] = 3;
-    if (turned)
+    if (way == Turned)
     {
       this->Geometry.direction[0] = this->Geometry.direction[4] = -1;
+    }
+    else if (way == Transposed)
+    {
+      this->Geometry.direction[0] = this->Geometry.direction[4] = 0;
+      this->Geometry.direction[1] = this->Geometry.direction[3] = 1;
     }
     rcn::Case one;
     one.Id = "scene";
@@ -45,7 +57,7 @@ struct Scene
 
 void SlicesWorthALook()
 {
-  const Scene scene, nothing(false, false);
+  const Scene scene, nothing(Scene::Plain, false);
   CHECK(rcn::SlicesToSee(scene.Work, 3) == std::vector<int64_t>{ 3 });
   const std::vector<rcn_slice_votes> counts = rcn::SliceCounts(scene.Work);
   CHECK(counts.size() == 5 && counts[0].marked == 0 && counts[2].marked == 16 && counts[2].disputed == 0);
@@ -56,7 +68,7 @@ void SlicesWorthALook()
 void Maps()
 {
   const Scene scene;
-  const rcn::SliceView view(scene.Work, 3);
+  const rcn::SliceFigure view(scene.Work, 3);
   const std::vector<float> a = view.RaterMap(0), b = view.RaterMap(1), share = view.ShareMap();
   CHECK(a.size() == 60 * 40 && std::count(a.begin(), a.end(), 1.0F) == 16 && std::count(b.begin(), b.end(), 1.0F) == 48);
   for (size_t i = 0; i < a.size(); ++i)
@@ -71,10 +83,10 @@ void Maps()
     voxel[1] = i / 2400 == 3 ? 0.3F : 0.5F;
     voxel[2] = 0.5F - voxel[1];
   }
-  CHECK_NEAR(view.LevelMap(levels, 1)[7], 0.3, 1e-6);
+  CHECK_NEAR(view.ReadoutMap(levels, RCN_SLICE_LEVEL, 1)[7], 0.3, 1e-6);
   CHECK_NEAR(view.ReadoutMap(levels, RCN_READOUT_EXPECTED)[7], 0.35, 1e-6);
   CHECK_NEAR(view.ReadoutMap(levels, RCN_READOUT_AT_LEAST, 2)[7], 0.2, 1e-6);
-  CHECK_THROWS(rcn::SliceView(scene.Work, 9).RaterMap(0), RCN_EINVALID, "no slice 9");
+  CHECK_THROWS(rcn::SliceFigure(scene.Work, 9).RaterMap(0), RCN_EINVALID, "no slice 9");
 }
 
 /// The coordinates of the first path in a figure.
@@ -96,13 +108,13 @@ std::vector<double> PathOf(const rcn::Figure& figure)
 /// Turned over or not, the same outline at the same place; x and y in millimetres have one scale.
 void OutlinesAreWhereTheyBelong()
 {
-  const Scene plain, turned(true);
+  const Scene plain, turned(Scene::Turned);
   double low[2][2], high[2][2];
   int64_t columns = 0, rows = 0;
   const Scene* scenes[2] = { &plain, &turned };
   for (int s = 0; s < 2; ++s)
   {
-    const rcn::SliceView view(scenes[s]->Work, 3, false);
+    const rcn::SliceFigure view(scenes[s]->Work, 3, false);
     rcn::Figure figure(120, view.HeightOf(120), "", "");
     view.DrawRater(figure, { 0, 0, 120 }, 0);
     const std::vector<double> xy = PathOf(figure);
@@ -129,10 +141,28 @@ void OutlinesAreWhereTheyBelong()
   CHECK_NEAR(low[1][1], 4 * (40 - 14), 0.01);
 }
 
+/// A file whose first axis runs to the back is shown as the viewer shows it: back down, left to the right.
+void ColumnsBeforeRows()
+{
+  const Scene scene(Scene::Transposed);
+  const rcn::SliceFigure view(scene.Work, 3, false);
+  CHECK_NEAR(view.HeightOf(160), 120, 1e-9); // 40 x 60 voxels of 2 x 1 mm
+  int64_t columns = 0, rows = 0;
+  view.Picture(columns, rows);
+  CHECK(columns == 40 && rows == 60);
+  rcn::Figure figure(160, 120, "", "");
+  view.DrawRater(figure, { 0, 0, 160 }, 0);
+  const std::vector<double> xy = PathOf(figure);
+  for (size_t i = 0; i < xy.size(); i += 2)
+  {
+    CHECK(xy[i] >= 4 * 10 - 0.01 && xy[i] <= 4 * 14 + 0.01 && xy[i + 1] >= 2 * 20 - 0.01 && xy[i + 1] <= 2 * 24 + 0.01);
+  }
+}
+
 void CutToTheMarks()
 {
-  const Scene scene(false, true, 200);
-  const rcn::SliceView view(scene.Work, 3);
+  const Scene scene(Scene::Plain, true, 200);
+  const rcn::SliceFigure view(scene.Work, 3);
   int64_t columns = 0, rows = 0;
   const std::vector<uint8_t> rgb = view.Picture(columns, rows);
   // All 80 mm of the height, and in the width no strip: four fifths of that.
@@ -156,6 +186,7 @@ int main()
   RUN(SlicesWorthALook);
   RUN(Maps);
   RUN(OutlinesAreWhereTheyBelong);
+  RUN(ColumnsBeforeRows);
   RUN(CutToTheMarks);
   RUN(Legends);
   return Failures ? EXIT_FAILURE : EXIT_SUCCESS;
