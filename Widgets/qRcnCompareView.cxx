@@ -72,7 +72,7 @@ void qRcnCompareView::follow(qRcnScene::Changes what)
 
 void qRcnCompareView::arrange()
 {
-  using Content = rcnSlicePane::Content;
+  using Content = rcnSliceRenderer::Content;
   const QColor white(235, 235, 235);
   std::vector<qRcnSliceCanvas::Panel> panels;
   for (int r = 0; r < this->Scene->raterCount(); ++r)

@@ -34,7 +34,7 @@ qRcnSliceCanvas::qRcnSliceCanvas(qRcnScene* scene, QWidget* parent) : QWidget(pa
   this->setAttribute(Qt::WA_OpaquePaintEvent); // every pixel is drawn here
   this->setFocusPolicy(Qt::StrongFocus);
   this->setMouseTracking(true);
-  this->setPanels({ { rcnSlicePane::Content::Scene, 0, QString(), QColor() } }, 1);
+  this->setPanels({ { rcnSliceRenderer::Content::Scene, 0, QString(), QColor() } }, 1);
   connect(scene, &qRcnScene::changed, this, &qRcnSliceCanvas::follow);
   connect(scene, &qRcnScene::visited, this, &qRcnSliceCanvas::bringCursorIntoSight);
   this->follow(qRcnScene::Case);
@@ -95,7 +95,7 @@ void qRcnSliceCanvas::setPanels(const std::vector<Panel>& panels, int columns)
   this->Columns = std::max(columns, 1);
   for (const Panel& panel : panels)
   {
-    this->Panes.push_back(std::make_unique<rcnSlicePane>(this->Scene, panel.Content, panel.Number));
+    this->Panes.push_back(std::make_unique<rcnSliceRenderer>(this->Scene, panel.Content, panel.Number));
   }
   this->update();
 }
@@ -286,7 +286,7 @@ void qRcnSliceCanvas::paintEvent(QPaintEvent*)
   QPainter painter(this);
   const double ratio = this->devicePixelRatioF();
   const bool several = this->Panes.size() > 1;
-  rcnSlicePane::Camera camera;
+  rcnSliceRenderer::Camera camera;
   camera.Plane = this->Plane;
   camera.Slice = this->slice();
   camera.Center[0] = this->Center[0];

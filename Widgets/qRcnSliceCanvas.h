@@ -17,7 +17,7 @@
 #include <QWidget>
 
 #include "qRcnScene.h"
-#include "rcnSlicePane.h"
+#include "rcnSliceRenderer.h"
 
 class qRcnSliceCanvas : public QWidget
 {
@@ -39,7 +39,7 @@ public:
   /// The panels, row after row in so many columns. Titles stand in the upper left corner.
   struct Panel
   {
-    rcnSlicePane::Content Content;
+    rcnSliceRenderer::Content Content;
     int Number;
     QString Title;
     QColor Color;
@@ -124,7 +124,7 @@ private:
   qRcnScene* Scene;
   rcn_view View = RCN_VIEW_AXIAL;
   rcn_plane Plane{};
-  std::vector<std::unique_ptr<rcnSlicePane>> Panes;
+  std::vector<std::unique_ptr<rcnSliceRenderer>> Panes;
   std::vector<Panel> Panels;
   int Columns = 1;
   double Zoom = 1;

@@ -8,9 +8,9 @@
 
 #include "qRcnStyle.h"
 
-rcnColorBar::rcnColorBar(const qRcnScene& scene, rcnSlicePane::Content content, int number)
+rcnColorBar::rcnColorBar(const qRcnScene& scene, rcnSliceRenderer::Content content, int number)
 {
-  using Content = rcnSlicePane::Content;
+  using Content = rcnSliceRenderer::Content;
   const int prediction = content == Content::Prediction ? number : content == Content::Scene ? scene.shownPrediction() : -1;
   if (prediction >= 0 && prediction < scene.predictionCount())
   {

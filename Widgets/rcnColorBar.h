@@ -11,14 +11,14 @@
 #include <QStringList>
 
 #include "qRcnScene.h"
-#include "rcnSlicePane.h"
+#include "rcnSliceRenderer.h"
 
 class rcnColorBar
 {
 public:
   /// The bar of what lies over the image in such a pane; isEmpty() where nothing has a scale. Of two scales (the heat map
   /// below a prediction) it is that of the upper one.
-  rcnColorBar(const qRcnScene& scene, rcnSlicePane::Content content, int number);
+  rcnColorBar(const qRcnScene& scene, rcnSliceRenderer::Content content, int number);
 
   bool isEmpty() const { return this->Steps.empty(); }
   /// What is measured: "raters", or the name of the map and how it is read.

@@ -31,7 +31,7 @@
 #include "qRcnNotice.h"
 #include "qRcnReliabilityDiagram.h"
 #include "qRcnShortcuts.h"
-#include "qRcnSliceViews.h"
+#include "qRcnOrthogonalViews.h"
 #include "qRcnStyle.h"
 #include "qRcnTasks.h"
 #include "qRcnText.h"
@@ -132,7 +132,7 @@ void qRcnMainWindow::makeCenter()
   welcome->setAlignment(Qt::AlignCenter);
   welcome->setWordWrap(true);
   this->Welcome = welcome;
-  this->Slices = new qRcnSliceViews(this->scene());
+  this->Slices = new qRcnOrthogonalViews(this->scene());
   this->Compare = new qRcnCompareView(this->scene());
   this->Center->addWidget(this->Welcome);
   this->Center->addWidget(this->Slices);
@@ -236,7 +236,7 @@ void qRcnMainWindow::connectPanels()
   connect(this->Cases, &qRcnCases::caseActivated, this->Document, &qRcnDocument::openCase);
   connect(this->Cases, &qRcnCases::filesDropped, this->Document, &qRcnDocument::openFiles);
   connect(this->Disputes, &qRcnDisputes::regionActivated, this, &qRcnMainWindow::jumpTo);
-  connect(this->Slices, &qRcnSliceViews::cursorMoved, this->Consensus, &qRcnConsensusPanel::showVoxel);
+  connect(this->Slices, &qRcnOrthogonalViews::cursorMoved, this->Consensus, &qRcnConsensusPanel::showVoxel);
   connect(this->Compare, &qRcnCompareView::cursorMoved, this->Consensus, &qRcnConsensusPanel::showVoxel);
   connect(this->Agreement, &qRcnAgreement::exportRequested, this->Menus->action("exportAgreement"), &QAction::trigger);
   connect(this->Agreement, &qRcnAgreement::surfacesRequested, this->Tasks, &qRcnTasks::compareRaters);

@@ -33,7 +33,7 @@ class qRcnMenus;
 class qRcnNotice;
 class qRcnScene;
 class qRcnShortcuts;
-class qRcnSliceViews;
+class qRcnOrthogonalViews;
 class qRcnTasks;
 class qRcnTrainingPanel;
 
@@ -59,7 +59,7 @@ public:
 
   qRcnScene* scene() const;
   qRcnCases* cases() const { return this->Cases; }
-  qRcnSliceViews* slices() const { return this->Slices; }
+  qRcnOrthogonalViews* slices() const { return this->Slices; }
   qRcnCompareView* compare() const { return this->Compare; }
   qRcnConsensusPanel* consensus() const { return this->Consensus; }
   qRcnAgreement* agreement() const { return this->Agreement; }
@@ -123,7 +123,7 @@ private:
   qRcnMenus* Menus = nullptr;
   QStackedWidget* Center = nullptr;
   QWidget* Welcome = nullptr;
-  qRcnSliceViews* Slices = nullptr;
+  qRcnOrthogonalViews* Slices = nullptr;
   qRcnCompareView* Compare = nullptr;
   QTabWidget* Panels = nullptr;
   qRcnCases* Cases = nullptr;

@@ -21,7 +21,7 @@
 #include "qRcnScene.h"
 #include "qRcnSliceCanvas.h"
 #include "qRcnSliceView.h"
-#include "qRcnSliceViews.h"
+#include "qRcnOrthogonalViews.h"
 #include "rcn/rcn_phantom.h"
 
 namespace
@@ -103,7 +103,7 @@ int main(int argc, char** argv)
   const std::shared_ptr<const rcn_votes> votes(packed, rcn_votes_destroy);
 
   qRcnScene scene;
-  qRcnSliceViews views(&scene);
+  qRcnOrthogonalViews views(&scene);
   views.resize(1400, 900);
   views.show();
   for (int i = 0; i < 50; ++i)

@@ -7,7 +7,7 @@
 
 #include "qRcnCompareView.h"
 #include "qRcnSliceCanvas.h"
-#include "qRcnSliceViews.h"
+#include "qRcnOrthogonalViews.h"
 #include "qRcnTest.h"
 #include "rcnSceneTest.h"
 
@@ -131,7 +131,7 @@ private slots:
     one.show(scene);
     scene.setWindow(-4, 4); // little noise, small files
     scene.addPrediction("Model", MakeLevels(one, 0.96));
-    qRcnSliceViews views(&scene);
+    qRcnOrthogonalViews views(&scene);
     COMPARE_PICTURE(views, "slices", 560, 360);
     const QImage all = PictureOf(views, QSize(560, 360));
     scene.setContoursVisible(false);

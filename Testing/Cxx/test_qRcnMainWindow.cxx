@@ -41,7 +41,7 @@
 #include "qRcnReliabilityDiagram.h"
 #include "qRcnShortcuts.h"
 #include "qRcnSliceCanvas.h"
-#include "qRcnSliceViews.h"
+#include "qRcnOrthogonalViews.h"
 #include "qRcnTrainingMonitor.h"
 #include "qRcnTasks.h"
 #include "qRcnTest.h"

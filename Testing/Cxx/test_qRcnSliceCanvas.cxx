@@ -172,7 +172,7 @@ private slots:
   void colorBarSaysWhatColorsMean()
   {
     Stage stage(OneVoxel(Lying({ 1, 0, 0, 0, 1, 0, 0, 0, 1 }), { 3, 4, 5 }));
-    using Content = rcnSlicePane::Content;
+    using Content = rcnSliceRenderer::Content;
     const auto bar = [&](
                        Content content = Content::Scene, int number = 0) { return rcnColorBar(stage.Scene, content, number); };
     QCOMPARE(bar().labels(), QStringList({ "none", "1" }));

@@ -5,8 +5,8 @@
 /// The core draws the slice into a picture of its own, which is kept until something in it changes; cross-hair and texts
 /// are laid over it with QPainter. So a view whose cross-hair moves costs next to nothing, on machines without a graphics
 /// card and over remote desktops, too, where OpenGL in software would take most of the time to copy frames around.
-#ifndef rcnSlicePane_h
-#define rcnSlicePane_h
+#ifndef rcnSliceRenderer_h
+#define rcnSliceRenderer_h
 
 #include <vector>
 
@@ -14,7 +14,7 @@
 
 #include "qRcnScene.h"
 
-class rcnSlicePane
+class rcnSliceRenderer
 {
 public:
   /// What lies over the image.
@@ -37,7 +37,7 @@ public:
     bool operator==(const Camera& other) const;
   };
 
-  rcnSlicePane(qRcnScene* scene, Content content, int number);
+  rcnSliceRenderer(qRcnScene* scene, Content content, int number);
 
   /// Tells that something of the scene is another; done by the next draw().
   void invalidate(qRcnScene::Changes what) { this->Stale |= what; }

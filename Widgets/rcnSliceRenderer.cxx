@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rcnSlicePane.h"
+#include "rcnSliceRenderer.h"
 
 #include <algorithm>
 #include <cmath>
@@ -12,7 +12,7 @@ const double CONTOUR_WIDTH = 1.6;
 } // namespace
 
 /// From pixels of the slice to pixels of the screen.
-struct rcnSlicePane::Pen
+struct rcnSliceRenderer::Pen
 {
   rcn_screen Screen{};
   rcn_slice_place Place{};
@@ -46,7 +46,7 @@ private:
   }
 };
 
-bool rcnSlicePane::Camera::operator==(const Camera& other) const
+bool rcnSliceRenderer::Camera::operator==(const Camera& other) const
 {
   return this->Slice == other.Slice && this->Plane.axis == other.Plane.axis && this->Plane.right == other.Plane.right &&
     this->Plane.right_sign == other.Plane.right_sign && this->Plane.up_sign == other.Plane.up_sign &&
@@ -54,12 +54,12 @@ bool rcnSlicePane::Camera::operator==(const Camera& other) const
     this->PixelRatio == other.PixelRatio;
 }
 
-rcnSlicePane::rcnSlicePane(qRcnScene* scene, Content content, int number)
+rcnSliceRenderer::rcnSliceRenderer(qRcnScene* scene, Content content, int number)
   : Scene(scene), What(content), Number(number), Stale(~qRcnScene::Changes())
 {
 }
 
-const QImage& rcnSlicePane::draw(const Camera& camera, const QSize& size)
+const QImage& rcnSliceRenderer::draw(const Camera& camera, const QSize& size)
 {
   // Where only the cursor moved within the slice, the picture is the same.
   this->Stale &= ~qRcnScene::Changes(qRcnScene::Cursor);
@@ -121,7 +121,7 @@ const QImage& rcnSlicePane::draw(const Camera& camera, const QSize& size)
   return this->Picture;
 }
 
-void rcnSlicePane::readSlice()
+void rcnSliceRenderer::readSlice()
 {
   int component = 0;
   const rcn_image* image = this->Scene->shownImage(&component);
@@ -140,7 +140,7 @@ void rcnSlicePane::readSlice()
   }
 }
 
-int rcnSlicePane::shownPrediction() const
+int rcnSliceRenderer::shownPrediction() const
 {
   switch (this->What)
   {
@@ -150,7 +150,7 @@ int rcnSlicePane::shownPrediction() const
   }
 }
 
-const std::vector<uint32_t>& rcnSlicePane::codes()
+const std::vector<uint32_t>& rcnSliceRenderer::codes()
 {
   if (this->Codes.empty() && this->Scene->votes())
   {
@@ -164,7 +164,7 @@ const std::vector<uint32_t>& rcnSlicePane::codes()
   return this->Codes;
 }
 
-const std::vector<float>& rcnSlicePane::values()
+const std::vector<float>& rcnSliceRenderer::values()
 {
   const int shown = this->shownPrediction();
   if (this->Values.empty() && shown >= 0)
@@ -180,7 +180,7 @@ const std::vector<float>& rcnSlicePane::values()
   return this->Values;
 }
 
-void rcnSlicePane::paintLayer()
+void rcnSliceRenderer::paintLayer()
 {
   const int64_t pixels = this->Size[0] * this->Size[1];
   const bool consensus = this->What == Content::Consensus || (this->What == Content::Scene && this->Scene->isHeatMapVisible());
@@ -214,7 +214,7 @@ void rcnSlicePane::paintLayer()
   }
 }
 
-void rcnSlicePane::drawOutlines(Pen& pen)
+void rcnSliceRenderer::drawOutlines(Pen& pen)
 {
   uint64_t raters = 0;
   if (this->What == Content::Rater)
@@ -235,7 +235,7 @@ void rcnSlicePane::drawOutlines(Pen& pen)
   }
 }
 
-void rcnSlicePane::drawContours(const Pen& pen)
+void rcnSliceRenderer::drawContours(const Pen& pen)
 {
   if (this->values().empty())
   {

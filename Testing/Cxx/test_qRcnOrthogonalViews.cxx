@@ -7,7 +7,7 @@
 
 #include "qRcnSliceCanvas.h"
 #include "qRcnSliceView.h"
-#include "qRcnSliceViews.h"
+#include "qRcnOrthogonalViews.h"
 #include "rcnSceneTest.h"
 
 class TestSliceViews : public QObject
@@ -17,7 +17,7 @@ private slots:
   void clicksMoveTheOthers()
   {
     qRcnScene scene;
-    qRcnSliceViews views(&scene);
+    qRcnOrthogonalViews views(&scene);
     views.resize(900, 600);
     views.show();
     // sagittal slices, feet first, thick: the axes are all mixed up
@@ -48,7 +48,7 @@ private slots:
       QVERIFY(canvas->voxelAt(canvas->placeOf(target), &found));
       QVERIFY(found == target);
     }
-    QSignalSpy spy(&views, &qRcnSliceViews::cursorMoved);
+    QSignalSpy spy(&views, &qRcnOrthogonalViews::cursorMoved);
     QMouseEvent move(QEvent::MouseMove, coronal->placeOf(target), Qt::NoButton, Qt::NoButton, Qt::NoModifier);
     QApplication::sendEvent(coronal, &move);
     QCOMPARE(spy.count(), 1);
@@ -86,7 +86,7 @@ private slots:
   void oneLargeViewAndBack()
   {
     qRcnScene scene;
-    qRcnSliceViews views(&scene);
+    qRcnOrthogonalViews views(&scene);
     MakePhantom(30, 26, 12, 3).show(scene);
     views.resize(900, 600);
     views.show();
@@ -127,7 +127,7 @@ private slots:
   void aPictureHasOneView()
   {
     qRcnScene scene;
-    qRcnSliceViews views(&scene);
+    qRcnOrthogonalViews views(&scene);
     views.resize(600, 400);
     views.show();
     const auto shown = [&views]() {
@@ -161,4 +161,4 @@ private slots:
 };
 
 QTEST_MAIN(TestSliceViews)
-#include "test_qRcnSliceViews.moc"
+#include "test_qRcnOrthogonalViews.moc"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Three linked slice views; one for a 2-D image. A double click makes one large, and small again.
-#ifndef qRcnSliceViews_h
-#define qRcnSliceViews_h
+#ifndef qRcnOrthogonalViews_h
+#define qRcnOrthogonalViews_h
 
 #include <array>
 
@@ -11,11 +11,11 @@
 
 class qRcnSliceView;
 
-class qRcnSliceViews : public QWidget
+class qRcnOrthogonalViews : public QWidget
 {
   Q_OBJECT
 public:
-  explicit qRcnSliceViews(qRcnScene* scene, QWidget* parent = nullptr);
+  explicit qRcnOrthogonalViews(qRcnScene* scene, QWidget* parent = nullptr);
 
   /// Axial, coronal, sagittal: by rcn_view.
   qRcnSliceView* view(rcn_view which) const { return this->Views[static_cast<size_t>(which)]; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "qRcnSliceViews.h"
+#include "qRcnOrthogonalViews.h"
 
 #include <algorithm>
 
@@ -8,7 +8,7 @@
 #include "qRcnSliceCanvas.h"
 #include "qRcnSliceView.h"
 
-qRcnSliceViews::qRcnSliceViews(qRcnScene* scene, QWidget* parent) : QWidget(parent), Scene(scene)
+qRcnOrthogonalViews::qRcnOrthogonalViews(qRcnScene* scene, QWidget* parent) : QWidget(parent), Scene(scene)
 {
   auto* grid = new QGridLayout(this);
   grid->setContentsMargins(0, 0, 0, 0);
@@ -17,7 +17,7 @@ qRcnSliceViews::qRcnSliceViews(qRcnScene* scene, QWidget* parent) : QWidget(pare
   {
     auto* one = new qRcnSliceView(scene, view, this);
     this->Views[static_cast<size_t>(view)] = one;
-    connect(one, &qRcnSliceView::cursorMoved, this, &qRcnSliceViews::cursorMoved);
+    connect(one, &qRcnSliceView::cursorMoved, this, &qRcnOrthogonalViews::cursorMoved);
     connect(one, &qRcnSliceView::doubleClicked, this,
       [this, view]() { this->setMaximized(this->Maximized < 0 ? static_cast<int>(view) : -1); });
   }
@@ -30,13 +30,13 @@ qRcnSliceViews::qRcnSliceViews(qRcnScene* scene, QWidget* parent) : QWidget(pare
   this->arrange();
 }
 
-void qRcnSliceViews::setMaximized(int view)
+void qRcnOrthogonalViews::setMaximized(int view)
 {
   this->Maximized = view >= 0 && view < 3 ? view : -1;
   this->arrange();
 }
 
-void qRcnSliceViews::resetViews()
+void qRcnOrthogonalViews::resetViews()
 {
   for (qRcnSliceView* view : this->Views)
   {
@@ -44,7 +44,7 @@ void qRcnSliceViews::resetViews()
   }
 }
 
-void qRcnSliceViews::arrange()
+void qRcnOrthogonalViews::arrange()
 {
   const int only = this->Scene->onlyView() >= 0 ? this->Scene->onlyView() : this->Maximized;
   for (size_t i = 0; i < 3; ++i)
@@ -83,12 +83,12 @@ void qRcnSliceViews::arrange()
   grid->setRowStretch(1, only == RCN_VIEW_SAGITTAL ? 0 : 1);
 }
 
-bool qRcnSliceViews::isNarrow() const
+bool qRcnOrthogonalViews::isNarrow() const
 {
   return this->width() < 500 && this->height() > this->width();
 }
 
-void qRcnSliceViews::resizeEvent(QResizeEvent* event)
+void qRcnOrthogonalViews::resizeEvent(QResizeEvent* event)
 {
   QWidget::resizeEvent(event);
   if (this->isNarrow() != this->Stacked)
@@ -97,7 +97,7 @@ void qRcnSliceViews::resizeEvent(QResizeEvent* event)
   }
 }
 
-QImage qRcnSliceViews::picture()
+QImage qRcnOrthogonalViews::picture()
 {
   return this->grab().toImage();
 }
