@@ -8,9 +8,9 @@
 #endif
 
 #include "rcn/rcn_color.h"
-#include "rcnImageIO.h"
+#include "rcnError.h"
 #include "rcnJson.h"
-#include "rcnTemporaryFolder.h"
+#include "rcnPng.h"
 
 namespace rcn
 {
@@ -74,23 +74,6 @@ std::string Base64(const std::string& bytes)
   return text;
 }
 
-/// ITK writes files only: through a temporary one.
-std::string EncodePng(const std::vector<uint8_t>& rgb, int64_t columns, int64_t rows)
-{
-  const TemporaryFolder folder; // the picture may be of a patient
-  const std::string path = folder / "picture.png";
-  std::vector<uint8_t> gray;
-  for (size_t i = 0; i + 2 < rgb.size() && rgb[i] == rgb[i + 1] && rgb[i] == rgb[i + 2]; i += 3)
-  {
-    gray.push_back(rgb[i]);
-  }
-  const bool isGray = 3 * gray.size() == rgb.size();
-  const rcn_image image = { const_cast<uint8_t*>((isGray ? gray : rgb).data()), RCN_UINT8, isGray ? 1 : 3,
-    rcn_geometry_make(columns, rows, 1) };
-  WriteImage(path, image, Content::Picture);
-  return ReadText(path);
-}
-
 bool EndsWith(const std::string& text, const std::string& end)
 {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
@@ -118,7 +101,13 @@ std::string XmlEscape(const std::string& text)
 
 std::string PictureAddress(const std::vector<uint8_t>& rgb, int64_t columns, int64_t rows)
 {
-  return "data:image/png;base64," + Base64(EncodePng(rgb, columns, rows));
+  std::vector<uint8_t> gray;
+  for (size_t i = 0; i + 2 < rgb.size() && rgb[i] == rgb[i + 1] && rgb[i] == rgb[i + 2]; i += 3)
+  {
+    gray.push_back(rgb[i]);
+  }
+  const bool isGray = 3 * gray.size() == rgb.size();
+  return "data:image/png;base64," + Base64(EncodePng(isGray ? gray : rgb, columns, rows, isGray ? 1 : 3));
 }
 
 std::string HexColor(const uint8_t rgb[3])

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The chunks of a PNG file: what ITK does not tell about one, and what it does not write.
+/// PNG without ITK: pictures made in memory, for pages, and the chunks of a file that ITK neither reports nor writes.
 #ifndef rcnPng_h
 #define rcnPng_h
 
@@ -27,13 +27,16 @@ class PngReader
 public:
   explicit PngReader(const std::string& path);
 
-  /// False at the end, for what is no chunk, and for a file that is no PNG.
+  /// False at the end, for what is not a chunk, and for a file that is not a PNG.
   bool Next(PngChunk& chunk);
 
 private:
   std::ifstream File_;
   double Size_ = 0;
 };
+
+/// A picture as the bytes of a PNG file: 8-bit pixels, row after row; `channels` is 1 (gray) or 3 (red, green, blue).
+std::string EncodePng(const std::vector<uint8_t>& pixels, int64_t columns, int64_t rows, int channels);
 
 /// Whether there is a chunk of this kind before the voxels.
 bool HasPngChunk(const std::string& path, const std::string& kind);
