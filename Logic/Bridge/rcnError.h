@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/// How the C++ side fails: one exception with the core's status and one sentence.
+/// How the C++ side fails: one exception with the core's status, one sentence, and a key of what it is about.
+///
+/// A sentence made in Logic/ names files, cases and values, but neither options of the command line nor widgets: it does not
+/// know who reads it. Where a person can do something about it, the error carries a key ("scale", "raters", "output", ...),
+/// and each shell adds its own way out by key: the command line " Use --scale 255.", a window the name of a control.
+/// The keys are those of the table in Module/CommandLine/rcnWayOut.cxx.
 #ifndef rcnError_h
 #define rcnError_h
 
@@ -34,11 +39,24 @@ inline std::string OneLine(std::string text)
 class RCN_VISIBLE Error : public std::runtime_error
 {
 public:
-  Error(rcn_status status, const std::string& sentence) : std::runtime_error(OneLine(sentence)), Status_(status) {}
+  /// `sentence` ends with a full stop, so that another one can follow. `key` is a literal: an exception that is copied must
+  /// not need memory.
+  Error(rcn_status status, const std::string& sentence, const char* key = "")
+    : std::runtime_error(OneLine(sentence)), Status_(status), Key_(key)
+  {
+  }
   rcn_status Status() const { return this->Status_; }
+  /// What it is about; empty: nothing that a shell could help with.
+  const char* Key() const { return this->Key_; }
+  /// The same with the name of what was being done in front: "c01: Rater 2 ...".
+  Error In(const std::string& about) const
+  {
+    return Error(this->Status_, this->Status_ == RCN_ECANCELLED ? this->what() : about + ": " + this->what(), this->Key_);
+  }
 
 private:
   rcn_status Status_;
+  const char* Key_;
 };
 
 /// Throws the context's sentence unless the call succeeded.
@@ -55,8 +73,7 @@ inline void Check(rcn_status status, const rcn_context* context, const std::stri
 {
   if (status != RCN_OK)
   {
-    const std::string sentence = rcn_context_error(context);
-    throw Error(status, status == RCN_ECANCELLED ? sentence : about + ": " + sentence);
+    throw Error(status, rcn_context_error(context)).In(about);
   }
 }
 

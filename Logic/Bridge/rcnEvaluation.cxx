@@ -47,8 +47,8 @@ Volume ReadPrediction(const std::string& path, double scale)
     std::snprintf(value, sizeof value, "%.15g", rcn_image_element(&all, beyond));
     throw Error(RCN_EDATA,
       path + " holds whole numbers (" + rcn_type_name(all.type) + ", such as " + value +
-        ") and does not say which of them means a probability of 1; say so with --scale (such as --scale 255), or store "
-        "probabilities as float32.");
+        ") and does not state which of them means a probability of 1. Store probabilities as float32, or give that number.",
+      "scale");
   }
   Volume out = Volume::Allocate(read.Geometry(), RCN_FLOAT32, channels);
   out.SetNote(read.Note());
@@ -153,29 +153,6 @@ int ParameterCount(rcn_recalib_method method)
 
 } // namespace
 
-std::string ReadoutText(rcn_readout readout, int atLeast)
-{
-  return rcn_readout_name(readout) + (readout == RCN_READOUT_AT_LEAST ? ":" + std::to_string(atLeast) : "");
-}
-
-const char* const ReadoutChoices = "majority, more-than-half, expected or at-least:T (such as at-least:2)";
-
-bool ParseReadout(rcn_readout& readout, int& atLeast, const std::string& text)
-{
-  const bool counts = text.rfind("at-least:", 0) == 0 && text.size() > 9 && text.size() < 12 &&
-    text.find_first_not_of("0123456789", 9) == std::string::npos;
-  for (int r = 0; rcn_readout_name(static_cast<rcn_readout>(r)); ++r)
-  {
-    if (r == RCN_READOUT_AT_LEAST ? counts : text == rcn_readout_name(static_cast<rcn_readout>(r)))
-    {
-      readout = static_cast<rcn_readout>(r);
-      atLeast = counts ? std::stoi(text.substr(9)) : 0;
-      return true;
-    }
-  }
-  return false;
-}
-
 rcn_region_options UsualRegion()
 {
   rcn_region_options region = RCN_REGION_OPTIONS_INIT;
@@ -188,7 +165,7 @@ void ChooseReadout(EvaluationOptions& options, const std::string& asked, const s
   const std::string readout = !asked.empty() ? asked : !made.empty() ? made : "expected";
   if (!ParseReadout(options.Calib.readout, options.Calib.at_least, readout))
   {
-    throw Error(RCN_EINVALID, std::string("--readout is ") + ReadoutChoices + ", not '" + readout + "'.");
+    throw Error(RCN_EINVALID, std::string("The readout must be ") + ReadoutChoices + ", not '" + readout + "'.", "readout");
   }
   if (tieBackground && options.Calib.readout == RCN_READOUT_MAJORITY)
   {
@@ -493,7 +470,8 @@ Evaluation::Evaluation(rcn_context* context, const std::vector<std::string>& rat
   if (options.Reference != "majority" && options.Reference != "staple" &&
     std::find(raters.begin(), raters.end(), options.Reference) == raters.end())
   {
-    throw Error(RCN_EINVALID, "--reference is majority, staple or a rater's name, not '" + options.Reference + "'.");
+    throw Error(
+      RCN_EINVALID, "The reference must be majority, staple or a rater's name, not '" + options.Reference + "'.", "reference");
   }
   rcn_auc* auc = nullptr;
   Check(rcn_auc_create(&auc, context, count, options.Calib.readout, options.Calib.at_least), context);
@@ -627,8 +605,7 @@ void Evaluation::RefuseFittedCase(const std::string& id, const std::string& file
   if (holds(correction->Cases, id) || holds(correction->Fingerprints, fingerprint))
   {
     throw Error(RCN_EINVALID,
-      "The recalibration was fitted on case " + (id.empty() ? file : id) +
-        "; judge it on other cases, or say --allow-fitted-cases.");
+      "The recalibration was fitted on case " + (id.empty() ? file : id) + " and cannot be evaluated on it.", "fitted-cases");
   }
 }
 
@@ -664,7 +641,8 @@ Volume ApplyRecalibration(rcn_context* context, const Recalibration& correction,
     {
       throw Error(RCN_EINVALID,
         "The recalibration was fitted to the readout " + ReadoutText(correction.Readout, correction.AtLeast) +
-          "; judge with the same --readout.");
+          ", not to this one.",
+        "readout");
     }
     Check(rcn_readout_apply(data, context, &in, readout, atLeast), context, file);
   }

@@ -18,6 +18,7 @@
 #include "rcn/rcn_region.h"
 #include "rcnFigure.h"
 #include "rcnJson.h"
+#include "rcnNames.h"
 #include "rcnProcesses.h"
 #include "rcnWorkspace.h"
 
@@ -54,17 +55,8 @@ std::string RecalibrationText(const Recalibration& recalibration);
 Volume ApplyRecalibration(rcn_context* context, const Recalibration& correction, const Volume& prediction, rcn_readout readout,
   int atLeast, const std::string& file);
 
-/// "majority", "expected", "at-least:2", "more-than-half": as --readout takes it.
-std::string ReadoutText(rcn_readout readout, int atLeast);
-
-/// The other way round; false when it is none of these.
-bool ParseReadout(rcn_readout& readout, int& atLeast, const std::string& text);
-
 /// FNV-1a: the same numbers under another name are found again.
 std::string HashOf(const float* numbers, int64_t count);
-
-/// What --readout accepts, for help and sentences.
-extern const char* const ReadoutChoices;
 
 /// Where predictions are judged and corrections fitted unless somebody says otherwise: around all marks. Background, which
 /// fills most of an image, would decide everything else.

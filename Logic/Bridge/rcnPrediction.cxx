@@ -25,7 +25,8 @@ Readout ReadoutOf(const Model& model, const PredictionOptions& options)
   Readout readout = { model.Info().Readout, model.Info().AtLeast };
   if (!options.Readout.empty() && !ParseReadout(readout.Kind, readout.AtLeast, options.Readout))
   {
-    throw Error(RCN_EINVALID, std::string("--readout is ") + ReadoutChoices + ", not '" + options.Readout + "'.");
+    throw Error(
+      RCN_EINVALID, std::string("The readout must be ") + ReadoutChoices + ", not '" + options.Readout + "'.", "readout");
   }
   if (readout.Kind == RCN_READOUT_MAJORITY && model.Info().TieBackground)
   {

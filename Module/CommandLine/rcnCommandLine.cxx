@@ -5,6 +5,7 @@
 #include "rcnFileBeside.h"
 #include "rcnPredictionFolder.h"
 #include "rcnProcesses.h"
+#include "rcnWayOut.h"
 
 #include <algorithm>
 #include <atomic>
@@ -198,7 +199,7 @@ int RunProgram(const std::function<int()>& work, const std::function<void(const 
   }
   catch (const Error& error)
   {
-    sentence = error.what();
+    sentence = SentenceOf(error);
     switch (error.Status())
     {
       case RCN_ECANCELLED:
@@ -632,7 +633,7 @@ JsonHandle RecordOf(
     {
       throw;
     }
-    json_object_set_new(record.get(), "error", JsonString(error.what()));
+    json_object_set_new(record.get(), "error", JsonString(SentenceOf(error)));
   }
   return record;
 }
