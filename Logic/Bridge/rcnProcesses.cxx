@@ -27,9 +27,9 @@ int FromEnvironment(const char* name)
   return text && *text ? std::atoi(text) : -1;
 }
 
-/// How many processes were started together. Open MPI's mpirun and MPICH's say so; a scheduler that speaks PMIx says only
-/// that there may be several (0). 1: nobody started several. SLURM's own variables tell nothing: a plain program in a
-/// batch script has them too.
+/// How many processes were started together. The mpirun of Open MPI and MPICH sets the number; with PMIx alone it is known only
+/// that there may be several (0). 1: a single process. The variables of SLURM are not used: a plain program in a batch script
+/// has them too.
 int StartedByEnvironment()
 {
   for (const char* name : { "OMPI_COMM_WORLD_SIZE", "PMI_SIZE" })
@@ -85,7 +85,7 @@ void Processes::Start()
   const int found = Current()->Count();
   if (started > 1 && found != started)
   {
-    // Each believes to be alone: all of them would do all of the work and write the same files.
+    // Each process sees only itself: all of them would do all of the work and write the same files.
     Finish();
     if (!IsFirstByEnvironment())
     {
@@ -136,7 +136,7 @@ bool Processes::FirstSays(bool yes)
   return this->FromFirst(yes ? "yes" : "") == "yes";
 }
 
-void Processes::HandOut(size_t count, const std::function<void(size_t)>& body)
+void Processes::Distribute(size_t count, const std::function<void(size_t)>& body)
 {
   for (size_t i = 0; i < count; ++i)
   {
@@ -144,11 +144,11 @@ void Processes::HandOut(size_t count, const std::function<void(size_t)>& body)
   }
 }
 
-void Processes::Meet()
+void Processes::WaitForAll()
 {
   if (this->AreSeveral() && this->Comm_.barrier(this->Comm_.payload))
   {
-    throw Error(RCN_EIO, "The processes that work together lost each other.");
+    throw Error(RCN_EIO, "The connection between the processes was lost.");
   }
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The processes that mpirun (or a scheduler) started together to do one command's work. Without it there is one, and
-/// nothing here costs anything. Only rcnProcessesMpi.cxx knows MPI.
+/// The processes that mpirun (or a scheduler) started together for one command. Without mpirun there is one process, and
+/// nothing here costs anything. Only rcnProcessesMpi.cxx includes MPI.
 ///
-/// Every process runs the same command and comes by the same calls in the same order. The first one prints and writes
-/// what belongs to all.
+/// Every process runs the same command and makes the same calls in the same order. The first one prints, and writes what
+/// belongs to all.
 #ifndef rcnProcesses_h
 #define rcnProcesses_h
 
@@ -30,10 +30,10 @@ public:
   /// cannot work together.
   static void Start();
 
-  /// Waits for the others and takes leave of them, at the end of all work.
+  /// Waits for the other processes and leaves MPI, at the end of all work.
   static void Finish();
 
-  /// As far as the environment tells, before Start(): whether this is the first or the only process.
+  /// Before Start(), by the environment: whether this is the first or the only process.
   static bool IsFirstByEnvironment();
 
   int Rank() const { return this->Comm_.rank; }
@@ -44,7 +44,7 @@ public:
   /// For the core; null for one process.
   rcn_comm* Comm() { return this->AreSeveral() ? &this->Comm_ : nullptr; }
 
-  /// Threads that a process should use when nobody says how many: its share of the machine's cores; 0: all.
+  /// Default number of threads of this process: its share of the machine's cores; 0: all.
   int Threads() const { return this->Threads_; }
 
   /// "process 1 of 4 on node07"; empty for one process.
@@ -56,14 +56,14 @@ public:
   /// The first process's text, in every process.
   std::string FromFirst(const std::string& text);
 
-  /// Whether the first process says so.
+  /// The answer of the first process, for what only one process can decide, such as a clock.
   bool FirstSays(bool yes);
 
-  /// Runs body(i) for i = 0 ... count - 1, each in whichever process is free. Returns when nothing is left to begin.
-  virtual void HandOut(size_t count, const std::function<void(size_t)>& body);
+  /// Runs body(i) for i = 0 ... count - 1, each in whichever process is free. Returns when all have begun.
+  virtual void Distribute(size_t count, const std::function<void(size_t)>& body);
 
-  /// Waits for all.
-  void Meet();
+  /// A barrier: returns when every process has called it.
+  void WaitForAll();
 
   /// Ends all processes with one message, this one's unless another has failed first.
   [[noreturn]] virtual void Fail(const std::string& sentence, int exitCode);
@@ -75,8 +75,8 @@ protected:
   std::string Host_;
 };
 
-/// A table of records (JSON objects by number) that processes fill together: each knows its own, and after Merge() all
-/// of them know all.
+/// A table of records (JSON objects by number) that processes fill together: each has its own, and after Merge() all
+/// processes have all records.
 class SharedRecords
 {
 public:

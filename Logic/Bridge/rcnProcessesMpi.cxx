@@ -30,7 +30,7 @@ namespace rcn
 namespace
 {
 
-/// Messages to the first process's listener, and its answers.
+/// Messages to the listener of the first process, and its answers.
 enum Tag
 {
   AskForWork = 1,
@@ -38,9 +38,9 @@ enum Tag
   Failure = 3
 };
 
-constexpr int Piece = 1 << 28; // elements that one call of MPI takes: its counts are int
+constexpr int Piece = 1 << 28; // elements per call: counts of MPI are int, and a block of parameters can have more
 
-/// Waits without keeping a core busy for long: the other processes of this machine may need it.
+/// Waits with longer and longer pauses. MPI_Wait() of Open MPI keeps a core busy, which other processes of this machine need.
 class Patience
 {
 public:
@@ -86,7 +86,7 @@ public:
   ~MpiProcesses() override;
 
   std::vector<std::string> Gather(const std::string& text) override;
-  void HandOut(size_t count, const std::function<void(size_t)>& body) override;
+  void Distribute(size_t count, const std::function<void(size_t)>& body) override;
   [[noreturn]] void Fail(const std::string& sentence, int exitCode) override;
 
 private:
@@ -120,7 +120,7 @@ private:
   std::atomic<bool> Stop_{ false };
   int Messages_ = dup(STDERR_FILENO);
   std::mutex EndMutex_;
-  // Work handed out: by the listener to others, and to the first process itself.
+  // Work that is distributed: taken by the listener for other processes, and by the first process for itself.
   std::mutex WorkMutex_;
   int64_t NextWork_ = 0, WorkCount_ = -1; // -1: none yet
   int64_t TakeWork()
@@ -140,7 +140,7 @@ MpiProcesses::MpiProcesses()
   int provided = MPI_THREAD_SINGLE;
   if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided) != MPI_SUCCESS)
   {
-    throw Error(RCN_EIO, "MPI cannot be started; start the program without mpirun, or look after mpirun's own messages.");
+    throw Error(RCN_EIO, "MPI cannot be started; see the messages of mpirun, or start the program without it.");
   }
   MPI_Comm_dup(MPI_COMM_WORLD, &this->World_);
   MPI_Comm_dup(MPI_COMM_WORLD, &this->Behind_);
@@ -186,7 +186,8 @@ MpiProcesses::~MpiProcesses()
   MPI_Finalize();
 }
 
-/// A core that several processes may run on is shared among them; mpirun may have given each its own.
+/// The threads of this process: its share of the cores it may run on. mpirun may have given each process cores of its own, or
+/// all processes the same ones, so each core counts 1 / (number of processes that may use it).
 void MpiProcesses::ShareCores()
 {
 #ifdef __linux__
@@ -248,7 +249,7 @@ int MpiProcesses::BeginSum(void* values, int64_t count, rcn_comm_type type, void
   return Poll(payload);
 }
 
-/// Most networks move on only while somebody calls MPI.
+/// Most networks transfer data only while a function of MPI is running, so the core calls this between its own steps.
 int MpiProcesses::Poll(void* payload)
 {
   MpiProcesses* self = static_cast<MpiProcesses*>(payload);
@@ -340,15 +341,15 @@ std::vector<std::string> MpiProcesses::Gather(const std::string& text)
   }
   if (failed)
   {
-    throw Error(RCN_EIO, "The processes that work together lost each other.");
+    throw Error(RCN_EIO, "The connection between the processes was lost.");
   }
   return texts;
 }
 
-/// The first process's second thread: hands out work while that process works itself, and speaks for whoever fails.
+/// The second thread of the first process: distributes work while the first thread works, and reports failures of others.
 void MpiProcesses::Listen()
 {
-  std::vector<int> waiting; // asked before there was work
+  std::vector<int> waiting; // processes that asked before there was work
   while (!this->Stop_)
   {
     int found = 0;
@@ -386,9 +387,9 @@ void MpiProcesses::Listen()
   }
 }
 
-void MpiProcesses::HandOut(size_t count, const std::function<void(size_t)>& body)
+void MpiProcesses::Distribute(size_t count, const std::function<void(size_t)>& body)
 {
-  if (!this->HasListener_) // an MPI without threads: in turns
+  if (!this->HasListener_) // an MPI without threads cannot answer while it works: a fixed share for each process
   {
     for (size_t i = static_cast<size_t>(this->Rank()); i < count; i += static_cast<size_t>(this->Count()))
     {
@@ -415,14 +416,14 @@ void MpiProcesses::HandOut(size_t count, const std::function<void(size_t)>& body
     const int64_t ask = 0;
     if (MPI_Send(&ask, 1, MPI_INT64_T, 0, AskForWork, this->Control_) != MPI_SUCCESS || WaitFor(&answer))
     {
-      throw Error(RCN_EIO, "The processes that work together lost each other.");
+      throw Error(RCN_EIO, "The connection between the processes was lost.");
     }
     if (next >= 0)
     {
       body(static_cast<size_t>(next));
     }
   }
-  this->Meet(); // nobody asks any more
+  this->WaitForAll(); // no process asks for work any more
   const std::lock_guard<std::mutex> lock(this->WorkMutex_);
   this->WorkCount_ = -1;
 }
@@ -431,7 +432,7 @@ void MpiProcesses::HandOut(size_t count, const std::function<void(size_t)>& body
 
 void MpiProcesses::End(int rank, const std::string& host, const std::string& sentence, int exitCode)
 {
-  this->EndMutex_.lock(); // for good: the first message is the only one
+  this->EndMutex_.lock(); // never unlocked: only the first message is printed
   FileBeside::RemoveAll();
   const std::string line = "rater-consensus: process " + std::to_string(rank) + " of " + std::to_string(this->Count()) +
     " on " + host + ": " + sentence + "\n";
@@ -440,7 +441,7 @@ void MpiProcesses::End(int rank, const std::string& host, const std::string& sen
   {
     std::fputs(line.c_str(), stderr);
   }
-  // mpirun passes the line on when it comes to it, and drops what it has not passed on when told to abort.
+  // mpirun forwards the line with a delay, and MPI_Abort() makes it drop what it has not forwarded.
   std::this_thread::sleep_for(std::chrono::milliseconds(500));
   MPI_Abort(MPI_COMM_WORLD, exitCode);
   std::_Exit(exitCode);
@@ -455,7 +456,8 @@ void MpiProcesses::Fail(const std::string& sentence, int exitCode)
   FileBeside::RemoveAll();
   if (!this->IsFirst())
   {
-    // The first process speaks, so that one message comes when several fail at once; and it ends all. If it cannot:
+    // The first process prints the message and ends all, so that one message comes when several fail at once. This process
+    // ends all by itself only when the first one does not answer.
     const std::string text = std::to_string(exitCode) + "\n" + this->Host_ + "\n" + sentence;
     if (this->HasListener_)
     {

@@ -93,7 +93,7 @@ static void lost(rcn_comm *comm, void *payload) {
     int differs = 4;
     (void)payload;
     CHECK_STATUS(rcn_comm_sum(comm, ctx, &value, 1, RCN_COMM_DOUBLE), RCN_EIO);
-    CHECK_ERROR(ctx, "lost each other");
+    CHECK_ERROR(ctx, "connection between the processes was lost");
     CHECK_STATUS(rcn_comm_poll(comm, ctx), RCN_EIO);
     CHECK_STATUS(rcn_comm_barrier(comm, ctx), RCN_EIO);
     CHECK_STATUS(rcn_comm_broadcast(comm, ctx, &value, 8, 0), RCN_EIO);

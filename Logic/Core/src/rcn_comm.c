@@ -13,7 +13,7 @@ int rcn_comm_size(const rcn_comm *comm) { return comm ? comm->size : 1; }
 /* Ends a call that began at `start`. */
 static rcn_status ended(rcn_comm *comm, rcn_context *ctx, double start, int failed) {
     comm->seconds += rcn__seconds() - start;
-    if (failed) return rcn__fail(ctx, RCN_EIO, "The processes that work together lost each other.");
+    if (failed) return rcn__fail(ctx, RCN_EIO, "The connection between the processes was lost.");
     return RCN_OK;
 }
 
