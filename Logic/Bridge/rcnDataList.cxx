@@ -350,18 +350,18 @@ RaterFile ParseRater(const std::string& argument)
     rater.Path = argument.substr(equals + 1);
     if (rater.Name.empty())
     {
-      throw Error(RCN_EINVALID, "--rater " + argument + ": give the rater a name before the '='.");
+      throw Error(RCN_EINVALID, argument + ": give the rater a name before the '='.");
     }
   }
   if (!rater.Name.empty() && !JsonHandle(json_string(rater.Name.c_str())))
   {
-    throw Error(RCN_EINVALID, "--rater " + argument + ": the rater's name is not UTF-8 text; give another one.");
+    throw Error(RCN_EINVALID, argument + ": the rater's name is not UTF-8 text; give another one.");
   }
   if (rater.Path.empty() || rater.Path[0] == ':')
   {
-    throw Error(RCN_EINVALID, "--rater " + argument + ": give a file after the '='.");
+    throw Error(RCN_EINVALID, argument + ": give a file after the '='.");
   }
-  RefuseAddress(rater.Path, "--rater "); // its colon is none of a label value
+  RefuseAddress(rater.Path); // its colon does not begin a label value
   const std::string::size_type colon = rater.Path.rfind(':');
   if (colon == std::string::npos || fs::exists(rater.Path, ignored))
   {
@@ -378,7 +378,7 @@ RaterFile ParseRater(const std::string& argument)
     if (end == at || errno || (*end && *end != ',') || value > LargestLabel || value < -LargestLabel)
     {
       throw Error(RCN_EINVALID,
-        "--rater " + argument + ": '" + values + "' after the colon is no label value; give whole numbers such as :3 or :1,3.");
+        argument + ": '" + values + "' after the colon is not a label value; give whole numbers such as :3 or :1,3.");
     }
     rater.Values.push_back(value);
     if (!*end)

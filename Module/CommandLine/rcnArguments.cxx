@@ -78,6 +78,40 @@ double Arguments::GetNumber(const std::string& name, double fallback) const
   return value;
 }
 
+namespace
+{
+
+/// The option with that name; for a word that is no option, the one that takes words ("FILE"). Null: none.
+const Option* FindOption(const std::vector<Option>& options, const std::string& name)
+{
+  const bool isWord = name.empty() || name[0] != '-';
+  const auto found =
+    std::find_if(options.begin(), options.end(), [&](const Option& o) { return isWord ? o.Name[0] != '-' : o.Name == name; });
+  return found == options.end() ? nullptr : &*found;
+}
+
+/// Throws Error unless the option takes that value.
+void CheckValue(const Option& option, const std::string& value)
+{
+  if (!option.Choices.empty() && std::find(option.Choices.begin(), option.Choices.end(), value) == option.Choices.end())
+  {
+    std::string choices;
+    for (const std::string& choice : option.Choices)
+    {
+      choices += (choices.empty() ? "" : ", ") + choice;
+    }
+    throw Error(RCN_EINVALID, option.Name + " must be one of " + choices + ", not '" + value + "'.");
+  }
+  if (option.Argument != "TEXT")
+  {
+    // "NAME=http://..." too, but not an address that has a '=' further on.
+    const std::string::size_type equal = value.find('='), scheme = value.find("://");
+    RefuseAddress(equal < scheme ? value.substr(equal + 1) : value, option.Name[0] == '-' ? option.Name + " " : "");
+  }
+}
+
+} // namespace
+
 Arguments ParseArguments(const std::vector<std::string>& words, const std::string& program, const std::vector<Option>& options)
 {
   Arguments arguments;
@@ -93,55 +127,33 @@ Arguments ParseArguments(const std::vector<std::string>& words, const std::strin
       value = name.substr(equals + 1);
       name.resize(equals);
     }
-    auto option =
-      std::find_if(options.begin(), options.end(), [&](const Option& o) { return o.Name == name && name[0] == '-'; });
-    if (option == options.end() && words[i][0] != '-')
+    const Option* const option = FindOption(options, name);
+    if (!option)
     {
-      option = std::find_if(options.begin(), options.end(), [&](const Option& o) { return o.Name[0] != '-'; });
-      if (option != options.end())
-      {
-        RefuseAddress(words[i]);
-        arguments.Values_[option->Name].push_back(words[i]);
-        continue;
-      }
+      throw Error(RCN_EINVALID,
+        (name.rfind('-', 0) == 0 ? "Unknown option " + words[i] : "Unexpected argument '" + words[i] + "'") + advice);
     }
-    if (option == options.end())
+    if (option->Name[0] != '-')
     {
-      throw Error(RCN_EINVALID, (name.rfind('-', 0) == 0 ? "There is no option " : "What is ") + words[i] + advice);
+      name = option->Name;
+      value = words[i];
     }
-    if (option->Argument.empty())
+    else if (option->Argument.empty() && attached)
     {
-      if (attached)
-      {
-        throw Error(RCN_EINVALID, name + " takes no value" + advice);
-      }
+      throw Error(RCN_EINVALID, name + " takes no value" + advice);
     }
-    else if (!attached)
+    else if (!option->Argument.empty() && !attached)
     {
       // "--json --quiet" is a forgotten file name; "--json=--quiet" is not.
-      const bool forgotten = i + 1 < words.size() &&
+      const bool forgotten = i + 1 == words.size() ||
         std::any_of(options.begin(), options.end(), [&](const Option& o) { return o.Name == words[i + 1]; });
-      if (i + 1 == words.size() || forgotten)
+      if (forgotten)
       {
         throw Error(RCN_EINVALID, name + " needs " + option->Argument + advice);
       }
       value = words[++i];
     }
-    if (!option->Choices.empty() && std::find(option->Choices.begin(), option->Choices.end(), value) == option->Choices.end())
-    {
-      std::string choices;
-      for (const std::string& choice : option->Choices)
-      {
-        choices += (choices.empty() ? "" : ", ") + choice;
-      }
-      throw Error(RCN_EINVALID, name + " is one of " + choices + ", not '" + value + "'.");
-    }
-    if (option->Argument != "TEXT")
-    {
-      // "NAME=http://..." too, but not an address that has a '=' further on.
-      const std::string::size_type equal = value.find('='), scheme = value.find("://");
-      RefuseAddress(equal < scheme ? value.substr(equal + 1) : value, name + " ");
-    }
+    CheckValue(*option, value);
     if (!option->Repeats && arguments.Has(name))
     {
       throw Error(RCN_EINVALID, name + " is given twice.");
@@ -155,56 +167,55 @@ std::vector<Option> CaseOptions()
 {
   return {
     { "--rater", "NAME=FILE",
-      "one rater's mask; NAME=FILE:3 takes label value 3, :1,3 several. A FILE alone "
-      "brings all raters it holds: segments of a .seg.nrrd, components, volumes of a 4-D file",
+      "mask of one rater; NAME=FILE:3 uses label value 3, :1,3 several values. FILE without NAME= uses all raters in the "
+      "file: segments of a .seg.nrrd, components, volumes of a 4-D file",
       {}, true, FileUse::ReadRater },
-    { "--image", "FILE", "the image that was outlined; masks must have its geometry. A folder is a DICOM series", {}, false,
-      FileUse::Read },
-    { "--data", "LIST", "instead of one case: all cases of a data list (JSON)", {}, false, FileUse::ReadList },
-    { "--split", "WHICH", "with --data: only these cases", { "training", "validation", "test" } },
-    { "--resample", "", "resample masks of another geometry (nearest neighbour) instead of refusing them" },
-    { "--tolerance", "VOXELS", "how far voxels may lie apart and still count as the same place (0.01)" },
-    { "--unanswered", "VALUE", "label value of voxels that a rater did not look at" },
+    { "--image", "FILE", "image that was segmented; masks must have its geometry. A folder is read as a DICOM series", {},
+      false, FileUse::Read },
+    { "--data", "LIST", "process all cases of a data list (JSON) instead of one case", {}, false, FileUse::ReadList },
+    { "--split", "WHICH", "with --data: use only these cases", { "training", "validation", "test" } },
+    { "--resample", "", "resample masks of another geometry (nearest neighbor) instead of rejecting them" },
+    { "--tolerance", "VOXELS", "largest distance between voxels that count as the same place (0.01)" },
+    { "--unanswered", "VALUE", "label value of voxels that a rater did not assess" },
   };
 }
 
 std::vector<Option> OutputOptions()
 {
   return {
-    { "--json", "FILE", "all results for machines; - is standard output", {}, false, FileUse::Written },
-    { "--threads", "N", "how many threads (all cores)" },
-    { "--quiet", "", "no table, no progress, no remarks; a case that is left out is named all the same" },
+    { "--json", "FILE", "write all results as JSON; - is standard output", {}, false, FileUse::Written },
+    { "--threads", "N", "number of threads (all cores)" },
+    { "--quiet", "", "no tables, progress or remarks; cases that are left out are still reported" },
   };
 }
 
 std::vector<Option> ViewOptions()
 {
   return {
-    { "FILE", "", "a workspace (.rcn.json), a data list, images and masks, a DICOM folder, or a model", {}, true,
-      FileUse::Read },
-    { "--data", "LIST", "all cases of a data list (JSON)", {}, false, FileUse::ReadList },
-    { "--image", "FILE", "one case: the image. A folder is a DICOM series", {}, false, FileUse::Read },
+    { "FILE", "", "workspace (.rcn.json), data list, images and masks, DICOM folder, or model", {}, true, FileUse::Read },
+    { "--data", "LIST", "open all cases of a data list (JSON)", {}, false, FileUse::ReadList },
+    { "--image", "FILE", "image of one case; a folder is read as a DICOM series", {}, false, FileUse::Read },
     { "--rater", "NAME=FILE",
-      "one case: a rater's mask; NAME=FILE:3 takes label value 3. A FILE alone brings all raters it holds", {}, true,
+      "mask of one rater; NAME=FILE:3 uses label value 3. FILE without NAME= uses all raters in the file", {}, true,
       FileUse::ReadRater },
-    { "--model", "FILE", "a model to predict with", {}, false, FileUse::Read },
+    { "--model", "FILE", "model to predict with", {}, false, FileUse::Read },
     { "--layout", "WHICH", "three linked slices, or raters and models side by side", { "slices", "compare" } },
-    { "--panel", "WHICH", "the panel in front", { "consensus", "agreement", "calibration", "training" } },
-    { "--case", "ID", "the case to show first" },
+    { "--panel", "WHICH", "panel to show first", { "consensus", "agreement", "calibration", "training" } },
+    { "--case", "ID", "case to show first" },
     { "--do", "ACTION",
-      "do this first, as if a person had: compare-raters, fuse:METHOD, predict, predict-all, evaluate, recalibrate, "
-      "next-region, save:FILE, report:FILE",
+      "run an action at the start: compare-raters, fuse:METHOD, predict, predict-all, evaluate, recalibrate, next-region, "
+      "save:FILE, report:FILE",
       {}, true },
-    { "--size", "WxH", "of the window, in pixels" },
-    { "--screenshot", "FILE", "save a picture of the window (.png) and leave", {}, false, FileUse::Written },
+    { "--size", "WxH", "size of the window in pixels" },
+    { "--screenshot", "FILE", "save a picture of the window (.png) and exit", {}, false, FileUse::Written },
   };
 }
 
 Option ScaleOption()
 {
   return { "--scale", "N",
-    "of maps that hold whole numbers: the one that means a probability of 1, such as 255 (0: as the file says, "
-    "as this program's PNG do; otherwise only 0 and 1 are taken)" };
+    "for maps of whole numbers: the number that means a probability of 1, such as 255 (0: as stored in the file, otherwise "
+    "only 0 and 1 are accepted)" };
 }
 
 double ScaleFrom(const Arguments& arguments)
@@ -223,18 +234,29 @@ std::vector<Option> Join(std::vector<Option> a, const std::vector<Option>& b)
   return a;
 }
 
+std::vector<RaterFile> RatersFrom(const Arguments& arguments)
+{
+  std::vector<RaterFile> raters;
+  for (const std::string& rater : arguments.GetAll("--rater"))
+  {
+    try
+    {
+      raters.push_back(ParseRater(rater));
+    }
+    catch (const Error& error)
+    {
+      throw Error(error.Status(), std::string("--rater ") + error.what());
+    }
+  }
+  return raters;
+}
+
 Case CaseFrom(const Arguments& arguments)
 {
   Case one;
   one.Id = "case";
-  if (arguments.Has("--image"))
-  {
-    one.Images.push_back(arguments.Get("--image"));
-  }
-  for (const std::string& rater : arguments.GetAll("--rater"))
-  {
-    one.Raters.push_back(ParseRater(rater));
-  }
+  one.Images = arguments.GetAll("--image");
+  one.Raters = RatersFrom(arguments);
   if (one.Raters.empty())
   {
     throw Error(RCN_EINVALID, "There is no rater; give at least one mask with --rater NAME=FILE, or a list with --data.");

@@ -71,6 +71,9 @@ Option ScaleOption();                ///< --scale, for whatever reads prediction
 double ScaleFrom(const Arguments& arguments);
 std::vector<Option> Join(std::vector<Option> a, const std::vector<Option>& b);
 
+/// The masks behind --rater. Throws Error that names the option.
+std::vector<RaterFile> RatersFrom(const Arguments& arguments);
+
 /// The one case behind --rater and --image.
 Case CaseFrom(const Arguments& arguments);
 

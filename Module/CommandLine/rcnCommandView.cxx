@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// rater-consensus view: starts the viewer, a program of its own beside this one, so that a machine without a screen does not
-/// need what windows need.
+/// rater-consensus view: starts the viewer, a separate program beside this one, so that the command line needs no Qt.
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -41,13 +40,13 @@ int RunView(const Arguments& arguments)
   const std::string viewer = (own.parent_path() / "rater-consensus-viewer").string();
   if (access(viewer.c_str(), X_OK) != 0)
   {
-    throw Error(RCN_EUNSUPPORTED, "The viewer was not built: it needs Qt (qtbase5-dev); install it and build again.");
+    throw Error(RCN_EUNSUPPORTED, "The viewer was not built because Qt was not found; install qtbase5-dev and build again.");
   }
 #ifdef __linux__
   if (!std::getenv("DISPLAY") && !std::getenv("WAYLAND_DISPLAY") && !std::getenv("QT_QPA_PLATFORM"))
   {
     throw Error(RCN_EUNSUPPORTED,
-      "There is no screen: neither DISPLAY nor WAYLAND_DISPLAY is set. For a picture without one, start it with xvfb-run.");
+      "There is no screen: neither DISPLAY nor WAYLAND_DISPLAY is set. Use xvfb-run for pictures without a screen.");
   }
 #endif
   std::vector<std::string> words = WordsOf(arguments);
@@ -58,7 +57,7 @@ int RunView(const Arguments& arguments)
     raw.push_back(word.data());
   }
   raw.push_back(nullptr);
-  // Threads that wait must leave the cores to the window.
+  // Waiting threads would take cores from the window.
   setenv("OMP_WAIT_POLICY", "passive", 0);
   execv(viewer.c_str(), raw.data());
   throw Error(RCN_EIO, viewer + " cannot be started: " + std::strerror(errno) + ".");
@@ -68,11 +67,10 @@ int RunView(const Arguments& arguments)
 
 Command ViewCommand()
 {
-  return { "view", "look at cases, raters and models in a window",
+  return { "view", "show cases, raters and models in a window",
     { "[FILE ...]", "--data LIST [--model MODEL]", "--image FILE --rater NAME=FILE ..." },
-    "Opens the viewer: raters' outlines and their consensus on linked slices, agreement, disputed regions, models' "
-    "predictions, "
-    "their calibration, training and export. Files can be dropped on the window; ? lists keys.",
+    "Opens the viewer: outlines and consensus of the raters on linked slices, agreement, disputed regions, predictions and "
+    "their calibration, training and export. Drop files on the window to open them; press ? for the keys.",
     ViewOptions(), RunView };
 }
 

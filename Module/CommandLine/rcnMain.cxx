@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// rater-consensus: the command line.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <set>
@@ -25,12 +26,12 @@ std::string Overview(const std::vector<rcn::Command>& commands)
     text += "  " + name + command.Summary + "\n";
   }
   return text + "\n" + rcn::Wrap(std::string("Exit codes: ") + rcn::ExitCodesInWords, 0, 0) +
-    "\nrater-consensus COMMAND --help tells more. For research, not for clinical use.\n";
+    "\nrater-consensus COMMAND --help describes a command. For research, not for clinical use.\n";
 }
 
-/// Threads of the OpenMP runtime that wait keep a core busy; training slows down as soon as another program wants that core.
-/// How they wait is read when the runtime is loaded, so the program starts once more with that said. Returns where it
-/// has been said already, or cannot be.
+/// Waiting threads of the OpenMP runtime keep a core busy, which slows training down as soon as another program needs that
+/// core. The runtime reads how to wait when it is loaded, so the program starts itself again with the variable set. Returns
+/// where the variable is set already, or on a system where this is not possible.
 void WaitQuietly(char** argv)
 {
 #ifdef __linux__
@@ -43,74 +44,65 @@ void WaitQuietly(char** argv)
 #endif
 }
 
+/// What --help, --version and the like print; empty: not one of them.
+std::string TextFor(const std::string& word, const std::vector<rcn::Command>& commands)
+{
+  return word == "--help" || word == "-h" || word == "help" ? Overview(commands)
+    : word == "--version"                                   ? "rater-consensus " RCN_VERSION "\n"
+    : word == "--man"                                       ? rcn::ManPage(commands)
+    : word == "--bash-completion"                           ? rcn::BashCompletion(commands)
+                                                            : "";
+}
+
+int RunCommand(const rcn::Command& command, const std::vector<std::string>& words)
+{
+  const rcn::Arguments arguments = rcn::ParseArguments(words, "rater-consensus " + command.Name, command.Options);
+  rcn::Processes::Start();
+  // Work that cannot be shared is done by the first process; the others wait for it to end.
+  static const std::set<std::string> trains = { "study", "train" },
+                                     lists = { "agree", "evaluate", "fuse", "predict", "recalibrate" };
+  const bool shared = trains.count(command.Name) || (lists.count(command.Name) && arguments.Has("--data"));
+  const bool isFirst = rcn::Processes::All().IsFirst();
+  const std::string mine = isFirst ? rcn::CheckFiles(command, arguments) : "";
+  const std::string sentence = shared ? rcn::Processes::All().FromFirst(mine) : mine;
+  if (!sentence.empty())
+  {
+    throw rcn::Error(RCN_EINVALID, sentence);
+  }
+  const int code = shared || isFirst ? command.Run(arguments) : rcn::Done;
+  rcn::Processes::Finish();
+  return code;
+}
+
 int Run(const std::vector<std::string>& words, const std::vector<rcn::Command>& commands)
 {
-  const bool quiet = !rcn::Processes::IsFirstByEnvironment(); // one help text is enough
+  const bool isFirst = rcn::Processes::IsFirstByEnvironment(); // one of several processes prints help
   if (words.empty())
   {
-    std::fputs(quiet ? "" : Overview(commands).c_str(), stderr);
+    std::fputs(isFirst ? Overview(commands).c_str() : "", stderr);
     return rcn::WrongUsageOrInput;
   }
-  if (quiet && (words[0][0] == '-' || words[0] == "help"))
+  std::string text = TextFor(words[0], commands);
+  const auto command =
+    std::find_if(commands.begin(), commands.end(), [&](const rcn::Command& one) { return one.Name == words[0]; });
+  if (text.empty() && command == commands.end())
   {
-    return rcn::Done;
+    throw rcn::Error(RCN_EINVALID, "Unknown command '" + words[0] + "'; see rater-consensus --help.");
   }
-  if (words[0] == "--help" || words[0] == "-h" || words[0] == "help")
+  const std::vector<std::string> rest(words.begin() + 1, words.end());
+  if (text.empty() && std::any_of(rest.begin(), rest.end(), [](const auto& word) { return word == "--help" || word == "-h"; }))
   {
-    rcn::WriteText("-", Overview(commands));
-    return rcn::Done;
+    text = rcn::HelpText(*command);
   }
-  if (words[0] == "--version")
+  if (text.empty())
   {
-    rcn::WriteText("-", "rater-consensus " RCN_VERSION "\n");
-    return rcn::Done;
+    return RunCommand(*command, rest);
   }
-  if (words[0] == "--man")
+  if (isFirst)
   {
-    rcn::WriteText("-", rcn::ManPage(commands));
-    return rcn::Done;
+    rcn::WriteText("-", text);
   }
-  if (words[0] == "--bash-completion")
-  {
-    rcn::WriteText("-", rcn::BashCompletion(commands));
-    return rcn::Done;
-  }
-  for (const rcn::Command& command : commands)
-  {
-    if (command.Name != words[0])
-    {
-      continue;
-    }
-    const std::vector<std::string> rest(words.begin() + 1, words.end());
-    for (const std::string& word : rest)
-    {
-      if (word == "--help" || word == "-h")
-      {
-        if (!quiet)
-        {
-          rcn::WriteText("-", rcn::HelpText(command));
-        }
-        return rcn::Done;
-      }
-    }
-    const rcn::Arguments arguments = rcn::ParseArguments(rest, "rater-consensus " + command.Name, command.Options);
-    rcn::Processes::Start();
-    // What cannot be shared out is the first process's alone; the others wait for it to end.
-    static const std::set<std::string> trains = { "study", "train" },
-                                       lists = { "agree", "evaluate", "fuse", "predict", "recalibrate" };
-    const bool shared = trains.count(command.Name) || (lists.count(command.Name) && arguments.Has("--data"));
-    const bool isFirst = rcn::Processes::All().IsFirst();
-    const std::string sentence = isFirst ? rcn::CheckFiles(command, arguments) : "";
-    const std::string forAll = shared ? rcn::Processes::All().FromFirst(sentence) : sentence;
-    if (!forAll.empty())
-    {
-      throw rcn::Error(RCN_EINVALID, forAll);
-    }
-    const int code = shared || isFirst ? command.Run(arguments) : rcn::Done;
-    rcn::Processes::Finish();
-    return code;
-  }
-  throw rcn::Error(RCN_EINVALID, "There is no command '" + words[0] + "'; see rater-consensus --help.");
+  return rcn::Done;
 }
 
 /// Ends the program, and the processes that work with it, with one line.
@@ -145,7 +137,7 @@ int main(int argc, char** argv)
     rcn::DemoCommand(),
   };
   rcn::BeginProgram();
-  // For work that takes minutes; for seconds, starting twice would cost more than it saves.
+  // Only for work that takes minutes: starting twice costs more than it saves for work of seconds.
   static const std::set<std::string> longWork = { "demo", "study", "train" };
   if (argc > 1 && longWork.count(argv[1]))
   {
