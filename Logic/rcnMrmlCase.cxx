@@ -316,7 +316,7 @@ Judged GatherJudged(Node* node)
 rcn_fusion_options FusionOptions(Node* node)
 {
   rcn_fusion_options options = RCN_FUSION_OPTIONS_INIT;
-  if (rcn_method_parse(&options.method, node->GetMethod().c_str()) != RCN_OK)
+  if (!Parse(options.method, node->GetMethod()))
   {
     throw Error(RCN_EINVALID, "There is no method " + node->GetMethod() + ".");
   }
@@ -341,14 +341,12 @@ void CheckReadout(const std::string& readout)
 
 rcn_region RegionOf(Node* node)
 {
-  for (int region = 0; rcn_region_name(static_cast<rcn_region>(region)); ++region)
+  rcn_region region{};
+  if (!Parse(region, node->GetRegion()))
   {
-    if (node->GetRegion() == rcn_region_name(static_cast<rcn_region>(region)))
-    {
-      return static_cast<rcn_region>(region);
-    }
+    throw Error(RCN_EINVALID, "There is no region " + node->GetRegion() + ".");
   }
-  throw Error(RCN_EINVALID, "There is no region " + node->GetRegion() + ".");
+  return region;
 }
 
 EvaluationOptions JudgingOptions(Node* node)
@@ -373,16 +371,12 @@ EvaluationOptions JudgingOptions(Node* node)
 
 rcn_recalib_method RecalibrationMethod(Node* node)
 {
-  int method = 0;
-  while (const char* const name = rcn_recalib_name(static_cast<rcn_recalib_method>(method)))
+  rcn_recalib_method method{};
+  if (!Parse(method, node->GetRecalibrationMethod()))
   {
-    if (node->GetRecalibrationMethod() == name)
-    {
-      return static_cast<rcn_recalib_method>(method);
-    }
-    ++method;
+    throw Error(RCN_EINVALID, "There is no recalibration " + node->GetRecalibrationMethod() + ".");
   }
-  throw Error(RCN_EINVALID, "There is no recalibration " + node->GetRecalibrationMethod() + ".");
+  return method;
 }
 
 } // namespace mrml

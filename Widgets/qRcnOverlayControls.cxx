@@ -14,6 +14,7 @@
 #include <QSpinBox>
 
 #include "qRcnStyle.h"
+#include "rcnNames.h"
 
 class qRcnOverlayControlsPrivate
 {
@@ -78,15 +79,11 @@ public:
     this->Number->setRange(this->readout() == qRcnOverlayControls::AtLeast ? 1 : 0, std::max(this->Raters, 1));
     this->Number->setSuffix(qRcnOverlayControls::tr(" of %1").arg(this->Raters));
     this->Number->setVisible(this->hasLevel());
-    const QString meaning[] = {
-      qRcnOverlayControls::tr("How likely a majority of the raters marks the voxel (a tie counts)."),
-      qRcnOverlayControls::tr("What share of the raters is expected to mark the voxel."),
-      qRcnOverlayControls::tr("How likely at least so many of the raters mark the voxel."),
-      qRcnOverlayControls::tr("How likely more than half of the raters mark the voxel (a tie does not count)."),
-      qRcnOverlayControls::tr("How likely exactly so many of the raters mark the voxel."),
-    };
+    const rcn::Choice* const choice = rcn::FindChoice(rcn::Readouts(), this->readout()); // null: exactly so many
+    const QString meaning = choice ? qRcnOverlayControls::tr(choice->Meaning)
+                                   : qRcnOverlayControls::tr("the probability that exactly this many raters mark the voxel");
     const QString text = this->HasLevels
-      ? meaning[this->readout()]
+      ? meaning.left(1).toUpper() + meaning.mid(1) + "."
       : qRcnOverlayControls::tr("This map holds one probability for each voxel: there are no levels to choose from.");
     this->Meaning->setText(text);
     this->What->setToolTip(text);
@@ -134,11 +131,11 @@ qRcnOverlayControls::qRcnOverlayControls(QWidget* parent) : QWidget(parent), d(n
   auto* show = new QLabel(tr("&Show"), this);
   p->What = new QComboBox(this);
   p->What->setObjectName("readout");
-  p->What->addItem(tr("Majority"), Majority);
-  p->What->addItem(tr("Expected share"), Expected);
-  p->What->addItem(tr("At least"), AtLeast);
+  for (const rcn::Choice& readout : rcn::Readouts())
+  {
+    p->What->addItem(tr(readout.Label), readout.Value);
+  }
   p->What->addItem(tr("Exactly"), Level);
-  p->What->addItem(tr("More than half"), MoreThanHalf);
   p->What->setAccessibleName(tr("What the overlay shows"));
   p->What->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
   p->What->setMinimumContentsLength(12);

@@ -452,10 +452,10 @@ qRcnReliabilityDiagram::qRcnReliabilityDiagram(QWidget* parent) : QWidget(parent
   p->Controls = new QWidget(this);
   p->Region = new QComboBox(p->Controls);
   p->Region->setObjectName("region");
-  p->Region->addItem(tr("Whole image"), RCN_REGION_WHOLE);
-  p->Region->addItem(tr("Around the marks"), RCN_REGION_BOX);
-  p->Region->addItem(tr("Near the contour"), RCN_REGION_BAND);
-  p->Region->addItem(tr("Disputed voxels"), RCN_REGION_DISPUTED);
+  for (const rcn::Choice& region : rcn::Regions())
+  {
+    p->Region->addItem(tr(region.Label), region.Value);
+  }
   qRcnStyle::describe(p->Region, tr("Region"),
     tr("Where voxels count. Easy background dominates a whole image and hides what happens near the structure."));
   p->Bins = new QSpinBox(p->Controls);

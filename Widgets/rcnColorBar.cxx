@@ -7,6 +7,7 @@
 #include <QPainter>
 
 #include "qRcnStyle.h"
+#include "rcnNames.h"
 
 rcnColorBar::rcnColorBar(const qRcnScene& scene, rcnSliceRenderer::Content content, int number)
 {
@@ -55,10 +56,9 @@ void rcnColorBar::addProbabilities(const qRcnScene& scene, int prediction)
   if (scene.prediction(prediction).hasLevels())
   {
     const int number = scene.readoutNumber();
-    this->Title << (scene.readout() == RCN_READOUT_MAJORITY ? qRcnScene::tr("majority")
-        : scene.readout() == RCN_READOUT_EXPECTED           ? qRcnScene::tr("expected share")
-        : scene.readout() == RCN_READOUT_AT_LEAST ? qRcnScene::tr("at least %1").arg(qRcnStyle::counted(number, "rater"))
-                                                  : qRcnScene::tr("exactly %1").arg(qRcnStyle::counted(number, "rater")));
+    this->Title << (scene.readout() == RCN_SLICE_LEVEL
+        ? qRcnScene::tr("exactly %1").arg(qRcnStyle::counted(number, "rater"))
+        : QString::fromStdString(rcn::ReadoutLabel(static_cast<rcn_readout>(scene.readout()), number)).toLower());
   }
 }
 

@@ -68,7 +68,7 @@ std::string TimeText(double seconds)
 /// The strategies of a study that names none: the paper's.
 std::vector<std::string> PaperStrategies()
 {
-  const std::vector<std::string> known = StrategyNames();
+  const std::vector<std::string> known = ChoiceNames(Strategies());
   return std::vector<std::string>(known.begin(), known.begin() + 8);
 }
 
@@ -174,7 +174,7 @@ void Study::CheckList()
     }
   }
   std::vector<std::string> names = this->Options_.Strategies;
-  const std::vector<std::string> known = StrategyNames();
+  const std::vector<std::string> known = ChoiceNames(Strategies());
   if (names.empty())
   {
     names = PaperStrategies();
@@ -203,7 +203,7 @@ void Study::CheckList()
 void Study::CheckTestCases()
 {
   SharedRecords found; // the share that is disputed, or why a case cannot be used
-  this->Processes_.HandOut(this->Test_.size(), [&](size_t i) {
+  this->Processes_.Distribute(this->Test_.size(), [&](size_t i) {
     try
     {
       this->Workspace_.LoadCase(this->Test_[i], this->List_.Raters);
@@ -393,7 +393,7 @@ void Study::PredictTest(const Candidate& run, size_t number)
   MakeFolder(this->File("predictions", run.Name));
   std::unique_ptr<Model> model; // only when there is something to predict
   const double each = 1.0 / static_cast<double>(this->Runs_.size());
-  this->Processes_.HandOut(this->Test_.size(), [&](size_t i) {
+  this->Processes_.Distribute(this->Test_.size(), [&](size_t i) {
     const Case& one = this->Test_[i];
     std::error_code ignored;
     const std::string path = this->LevelsFile(run.Name, one.Id);
@@ -414,7 +414,7 @@ void Study::PredictTest(const Candidate& run, size_t number)
     const Prediction prediction = Predict(*model, context, images, one.Images.front(), this->Options_.Prediction);
     WriteImage(path, prediction.Levels.View(), Content::Probability);
   });
-  this->Processes_.Meet(); // all of them are written
+  this->Processes_.WaitForAll(); // all of them are written
   if (this->Processes_.IsFirst())
   {
     PredictionFolder folder(this->File("predictions", run.Name));
@@ -492,7 +492,7 @@ void Study::JudgeRegion(rcn_region region)
       }
     }
   }
-  this->Processes_.HandOut(this->Test_.size(), [&](size_t number) {
+  this->Processes_.Distribute(this->Test_.size(), [&](size_t number) {
     const Case& one = this->Test_[number];
     this->Show(1, std::string("judging on the region ") + rcn_region_name(region) + ", case " + one.Id);
     Case masks = one;
@@ -893,7 +893,7 @@ StudyResult Study::Run()
     this->Train(this->Runs_[number], number);
     this->PredictTest(this->Runs_[number], number);
   }
-  this->Processes_.Meet(); // models and their records are written
+  this->Processes_.WaitForAll(); // models and their records are written
   this->Judge();
   this->WriteTables();
   return this->Result_;

@@ -1721,7 +1721,7 @@ TrainingResult Training::Run()
   {
     this->Doing_ = Doing::Stepping; // writing is not cancelled
     this->SaveCheckpoint();
-    this->Processes_.Meet(); // nobody ends before it is written
+    this->Processes_.WaitForAll(); // nobody ends before it is written
     this->Result_.Interrupted = true;
     return std::move(this->Result_);
   }
@@ -1731,7 +1731,7 @@ TrainingResult Training::Run()
   {
     this->CopyStart();
   }
-  this->Processes_.Meet(); // the model is written
+  this->Processes_.WaitForAll(); // the model is written
   if (!this->Validation_.empty())
   {
     this->JudgeBest(resumed);
@@ -1743,16 +1743,6 @@ TrainingResult Training::Run()
 } // namespace
 
 // ---- the interface ------------------------------------------------------------------------------
-
-std::vector<std::string> StrategyNames()
-{
-  std::vector<std::string> names;
-  for (int i = 0; rcn_strategy_name(i); ++i)
-  {
-    names.push_back(rcn_strategy_name(i));
-  }
-  return names;
-}
 
 std::vector<std::string> TrainingFiles(const std::string& model)
 {

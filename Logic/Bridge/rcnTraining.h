@@ -66,7 +66,7 @@ struct TrainingOptions
 
   // ---- model
   std::string Output;                         ///< MODEL.safetensors
-  std::string Strategy;                       ///< StrategyNames(); empty: as Init, otherwise rps
+  std::string Strategy;                       ///< a name of Strategies(); empty: as Init, otherwise rps
   bool HasNet = false;                        ///< false: the network of Init, if that is a whole model
   rcn_net_options Net = RCN_NET_OPTIONS_INIT; ///< channels, outputs and spacing are found out
   std::string Init;                           ///< a ResNet's weights (FPN), or a model to go on from
@@ -145,9 +145,6 @@ struct TrainingResult
   bool HasBefore = false;
   EvaluationReport Before;
 };
-
-/// All names that Strategy may have: the paper's eight, then the ordinal alternatives.
-std::vector<std::string> StrategyNames();
 
 /// The sentence TrainModel() would fail with because of the options alone; empty when they look fine.
 std::string CheckTraining(const TrainingOptions& options);

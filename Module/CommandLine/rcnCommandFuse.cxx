@@ -19,7 +19,7 @@ rcn_fusion_options FusionOptionsFrom(const Arguments& arguments)
   {
     throw Error(RCN_EINVALID, "Say how to fuse with --method; see rater-consensus fuse --help.");
   }
-  rcn_method_parse(&options.method, arguments.Get("--method").c_str());
+  Parse(options.method, arguments.Get("--method"));
   options.tie = arguments.Get("--tie", "foreground") == "foreground" ? RCN_TIE_FOREGROUND : RCN_TIE_BACKGROUND;
   options.sigma = arguments.GetNumber("--sigma", options.sigma);
   options.seed = static_cast<uint64_t>(arguments.GetInteger("--seed", 0, 0, INT64_MAX));
@@ -243,12 +243,8 @@ Command FuseCommand()
 {
   return { "fuse", "one target map out of several raters' masks",
     { "--method METHOD --rater NAME=FILE --rater NAME=FILE ... -o OUT", "--method METHOD --data LIST -o DIR" },
-    "orc: how many raters marked each voxel. random: one rater, drawn. median: what at least half marked. soft: the "
-    "share who marked. soft-gaussian: that, smoothed. staple: the probability that the hidden truth marks the voxel. "
-    "simple: majority of the raters who agree well. svls: spatially varying label smoothing. Maps are float32, "
-    "compressed, in the input's geometry.",
-    Join(Join({ { "--method", "METHOD", "how",
-                  { "orc", "random", "median", "soft", "soft-gaussian", "staple", "simple", "svls" } },
+    "Fuses the masks of the raters into one map: float32, compressed, in the geometry of the input. " + ChoicesHelp(Methods()),
+    Join(Join({ { "--method", "METHOD", "how", ChoiceNames(Methods()) },
                 { "-o", "OUT", "the map's file (.nrrd, .nii.gz, .mha, .tif, .png), or a folder with --data" } },
            CaseOptions()),
       Join(

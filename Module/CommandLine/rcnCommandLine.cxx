@@ -693,7 +693,7 @@ std::vector<LeftOutCase> ForEachCase(const DataList& list, const Arguments& argu
     std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return sizes[a] > sizes[b]; });
     SharedRecords records;
     terminal.HoldRemarks(true);
-    processes.HandOut(order.size(), [&](size_t k) {
+    processes.Distribute(order.size(), [&](size_t k) {
       terminal.SetCase(list.Cases[order[k]].Id, k, order.size());
       JsonHandle record = RecordOf(list.Cases[order[k]], order[k], terminal, work);
       json_object_set_new(record.get(), "remarks", JsonStrings(terminal.HoldRemarks(true)));

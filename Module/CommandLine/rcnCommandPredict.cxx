@@ -226,12 +226,12 @@ int RunPredict(const Arguments& arguments)
   MakeFolder(arguments.Get("-o", "."));
   // The manifest is one process's: it forgets the cases before anybody writes, and is complete after everybody has.
   PredictionFolder folder(arguments.Get("-o", "."));
-  Processes::All().Meet(); // all have read which maps are older
+  Processes::All().WaitForAll(); // all have read which maps are older
   if (Processes::All().IsFirst())
   {
     terminal.Remark(folder.Begin(RunOf(model, options), IdsOf(list, arguments)));
   }
-  Processes::All().Meet();
+  Processes::All().WaitForAll();
 
   Seconds seconds;
   Table table({ "Case", "Size", "Marked", "Tiles" });

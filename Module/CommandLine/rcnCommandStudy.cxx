@@ -35,7 +35,7 @@ std::vector<std::string> StrategiesFrom(const Arguments& arguments)
   }
   if (arguments.Has("--alternatives"))
   {
-    return StrategyNames();
+    return ChoiceNames(Strategies());
   }
   std::vector<std::string> strategies;
   std::istringstream words(arguments.Get("--strategies"));

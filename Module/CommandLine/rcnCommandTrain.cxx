@@ -14,26 +14,6 @@ namespace rcn
 namespace
 {
 
-rcn_arch ArchFrom(const std::string& name)
-{
-  int arch = RCN_UNET;
-  while (name != rcn_arch_name(static_cast<rcn_arch>(arch)))
-  {
-    ++arch; // one of the choices, so it comes
-  }
-  return static_cast<rcn_arch>(arch);
-}
-
-std::vector<std::string> ArchNames()
-{
-  std::vector<std::string> names;
-  for (int arch = RCN_UNET; rcn_arch_name(static_cast<rcn_arch>(arch)); ++arch)
-  {
-    names.push_back(rcn_arch_name(static_cast<rcn_arch>(arch)));
-  }
-  return names;
-}
-
 /// "128", "128x96", "96x96x48"
 void ReadSizes(double* out, const Arguments& arguments, const std::string& option, bool whole)
 {
@@ -205,7 +185,7 @@ int RunTrain(const Arguments& arguments)
     const JsonHandle json(TrainingJson(result));
     WriteText(arguments.Get("--json"), DocumentText(json.get()));
   }
-  Processes::All().Meet();
+  Processes::All().WaitForAll();
   if (result.Interrupted)
   {
     throw Error(RCN_ECANCELLED,
@@ -251,7 +231,7 @@ TrainingOptions TrainingOptionsFrom(const Arguments& arguments)
   options.CacheGb = arguments.GetNumber("--cache-gb", 0);
   options.Strategy = arguments.Get("--strategy");
   options.HasNet = arguments.Has("--arch");
-  options.Net.arch = ArchFrom(arguments.Get("--arch", "unet"));
+  Parse(options.Net.arch, arguments.Get("--arch", "unet"));
   options.Net.width = static_cast<int>(arguments.GetInteger("--width", options.Net.width, 8, 512));
   options.Net.depth = static_cast<int>(arguments.GetInteger("--depth", options.Net.depth, 1, 6));
   options.Net.norm = arguments.Get("--norm", "batch") == "instance" ? RCN_NORM_INSTANCE : RCN_NORM_BATCH;
@@ -310,7 +290,7 @@ std::vector<Option> TrainingOptionTable()
   return {
     { "--epochs", "N", "how often every case is seen (40)" },
     { "--minutes", "M", "stop when the time is up; the rate falls with the time" },
-    { "--arch", "NET", "network (unet, or that of --init)", ArchNames() },
+    { "--arch", "NET", "network (unet, or that of --init)", ChoiceNames(Networks()) },
     { "--width", "N", "unet: channels of the first level (16)" },
     { "--depth", "N", "unet: how often the resolution is halved (4)" },
     { "--norm", "KIND", "unet: norm (batch)", { "batch", "instance" } },
@@ -381,7 +361,7 @@ Command TrainCommand()
       Join({ { "--data", "LIST", "the data list (JSON): training, validation and test cases with their raters", {}, false,
                FileUse::ReadList },
              { "-o", "MODEL", "the model's file, MODEL.safetensors; beside it MODEL.log.csv and MODEL.checkpoint.safetensors" },
-             { "--strategy", "NAME", "what is learned (rps, or that of --init)", StrategyNames() },
+             { "--strategy", "NAME", "what is learned (rps, or that of --init)", ChoiceNames(Strategies()) },
              { "--resume", "", "go on from the checkpoint" },
              { "--overwrite", "", "replace the model, checkpoint and log that are there already" },
              { "--figure", "FILE", "reliability diagram of the validation cases (.svg, .png); with --init before and after", {},

@@ -158,20 +158,13 @@ public:
 void qSlicerRaterConsensusModuleWidgetPrivate::fillChoices()
 {
   using Widget = qSlicerRaterConsensusModuleWidget;
-  const std::pair<const char*, QString> methods[] = { { "orc", Widget::tr("How many raters (levels)") },
-    { "soft", Widget::tr("Share of raters") }, { "soft-gaussian", Widget::tr("Share of raters, smoothed") },
-    { "median", Widget::tr("Majority") }, { "staple", Widget::tr("STAPLE") }, { "simple", Widget::tr("SIMPLE") },
-    { "svls", Widget::tr("Smoothed at the edges (SVLS)") }, { "random", Widget::tr("One rater, drawn at random") } };
-  for (const auto& method : methods)
+  for (const rcn::Choice& method : rcn::Methods())
   {
-    this->MethodComboBox->addItem(method.second, method.first);
+    this->MethodComboBox->addItem(Widget::tr(method.Label), method.Name);
   }
-  const std::pair<const char*, QString> corrections[] = { { "temperature", Widget::tr("temperature (one number)") },
-    { "platt", Widget::tr("Platt (two numbers)") }, { "beta", Widget::tr("beta (three numbers)") },
-    { "isotonic", Widget::tr("isotonic (a curve)") } };
-  for (const auto& correction : corrections)
+  for (const rcn::Choice& correction : rcn::Corrections())
   {
-    this->RecalibrationComboBox->addItem(correction.second, correction.first);
+    this->RecalibrationComboBox->addItem(Widget::tr(correction.Label), correction.Name);
   }
   this->RatersTable->setHorizontalHeaderLabels({ Widget::tr("Rater"), Widget::tr("Mask") });
   this->RatersTable->horizontalHeader()->setStretchLastSection(true);
@@ -732,12 +725,15 @@ void qSlicerRaterConsensusModuleWidget::updateFromNode()
     d->ModelPath->setCurrentPath(QString::fromStdString(node->GetModelFile()));
     d->ReadoutComboBox->clear();
     d->ReadoutComboBox->addItem(tr("(as the model was made for)"), "");
-    d->ReadoutComboBox->addItem(tr("a majority of raters marks it"), "majority");
-    d->ReadoutComboBox->addItem(tr("a rater marks it (expected share)"), "expected");
+    const auto addReadout = [d](rcn_readout readout, int atLeast) {
+      d->ReadoutComboBox->addItem(QString::fromStdString(rcn::ReadoutLabel(readout, atLeast)),
+        QString::fromStdString(rcn::ReadoutText(readout, atLeast)));
+    };
+    addReadout(RCN_READOUT_MAJORITY, 0);
+    addReadout(RCN_READOUT_EXPECTED, 0);
     for (int k = 1; k <= node->GetNumberOfRaters(); ++k)
     {
-      d->ReadoutComboBox->addItem(
-        k == 1 ? tr("at least one rater marks it") : tr("at least %1 raters mark it").arg(k), QString("at-least:%1").arg(k));
+      addReadout(RCN_READOUT_AT_LEAST, k);
     }
     Choose(d->ReadoutComboBox, node->GetReadout());
     d->ThresholdSlider->setValue(node->GetThreshold());
@@ -756,13 +752,9 @@ void qSlicerRaterConsensusModuleWidget::updateFromNode()
     d->MinutesSpinBox->setValue(node->GetTrainingMinutes());
     Choose(d->RecalibrationComboBox, node->GetRecalibrationMethod());
     d->RecalibrationPath->setCurrentPath(QString::fromStdString(node->GetRecalibrationFile()));
-    for (int region = RCN_REGION_WHOLE; region <= RCN_REGION_DISPUTED; ++region)
-    {
-      if (node->GetRegion() == rcn_region_name(static_cast<rcn_region>(region)))
-      {
-        d->Diagram->setRegion(static_cast<rcn_region>(region));
-      }
-    }
+    rcn_region region = d->Diagram->region();
+    rcn::Parse(region, node->GetRegion());
+    d->Diagram->setRegion(region);
     d->Diagram->setBins(node->GetBins());
   }
   const std::string method = Chosen(d->MethodComboBox);

@@ -33,12 +33,11 @@ qRcnCalibrationPanel::qRcnCalibrationPanel(QWidget* parent)
   this->Evaluate->setObjectName("evaluate");
   this->Recalibrate->setObjectName("recalibrate");
   this->Method->setObjectName("method");
-  this->Method->addItem(tr("temperature"), RCN_RECALIB_TEMPERATURE);
-  this->Method->addItem(tr("Platt"), RCN_RECALIB_PLATT);
-  this->Method->addItem(tr("beta"), RCN_RECALIB_BETA);
-  this->Method->addItem(tr("isotonic"), RCN_RECALIB_ISOTONIC);
-  this->Method->setToolTip(tr("How the correction may bend the probabilities: temperature by one number, Platt by two, beta by "
-                              "three, isotonic by a curve"));
+  for (const rcn::Choice& correction : rcn::Corrections())
+  {
+    this->Method->addItem(tr(correction.Label), correction.Value);
+  }
+  this->Method->setToolTip(tr("How the correction may change the probabilities"));
   this->About->setObjectName("about");
   this->About->setWordWrap(true);
   this->About->setTextFormat(Qt::PlainText);
@@ -99,13 +98,9 @@ rcn::SessionJudgement qRcnCalibrationPanel::judgement() const
 void qRcnCalibrationPanel::setJudgement(const rcn::SessionJudgement& judgement)
 {
   this->Split->setCurrentIndex(qMax(0, this->Split->findData(QString::fromStdString(judgement.Split))));
-  for (int r = RCN_REGION_WHOLE; r <= RCN_REGION_DISPUTED; ++r)
-  {
-    if (judgement.Region == rcn_region_name(static_cast<rcn_region>(r)))
-    {
-      this->Diagram->setRegion(static_cast<rcn_region>(r));
-    }
-  }
+  rcn_region region = this->Diagram->region();
+  rcn::Parse(region, judgement.Region);
+  this->Diagram->setRegion(region);
   this->Diagram->setBins(judgement.Bins);
 }
 

@@ -12,27 +12,6 @@
 #include "qRcnStyle.h"
 #include "qRcnTrainingMonitor.h"
 
-namespace
-{
-
-/// What a strategy learns from, in words.
-QString StrategyWords(const QString& name)
-{
-  static const QMap<QString, QString> words = {
-    { "rps", qRcnTrainingPanel::tr("how many raters mark a voxel") },
-    { "random", qRcnTrainingPanel::tr("one rater, drawn each time") },
-    { "median", qRcnTrainingPanel::tr("the majority") },
-    { "soft", qRcnTrainingPanel::tr("the share of raters") },
-    { "soft-gaussian", qRcnTrainingPanel::tr("the share, smoothed") },
-    { "staple", qRcnTrainingPanel::tr("the STAPLE mask") },
-    { "simple", qRcnTrainingPanel::tr("raters who agree well") },
-    { "svls", qRcnTrainingPanel::tr("the share, smoothed at borders") },
-  };
-  return words.contains(name) ? QString("%1: %2").arg(name, words[name]) : name;
-}
-
-} // namespace
-
 qRcnTrainingPanel::qRcnTrainingPanel(QWidget* parent)
   : QWidget(parent),
     From(new QComboBox),
@@ -48,7 +27,7 @@ qRcnTrainingPanel::qRcnTrainingPanel(QWidget* parent)
   this->Strategy->setObjectName("strategy");
   this->Strategy->setToolTip(tr("What the model learns from raters who disagree"));
   this->Network->setObjectName("network");
-  this->Network->setToolTip(tr("unet is quick and small; fpn-resnet learns more and takes longer; unet3d is for volumes"));
+  this->Network->setToolTip(tr("U-Net is small and fast; FPN learns more and takes longer; U-Net, 3-D is for volumes"));
   this->Minutes->setObjectName("minutes");
   this->Minutes->setRange(0.05, 24 * 60);
   this->Minutes->setDecimals(1);
@@ -58,17 +37,15 @@ qRcnTrainingPanel::qRcnTrainingPanel(QWidget* parent)
   this->Train->setObjectName("train");
   this->Cases->setObjectName("cases");
   this->Cases->setWordWrap(true);
-#ifdef RCN_HAVE_NETWORKS
-  for (const std::string& name : rcn::StrategyNames())
+  for (const rcn::Choice& strategy : rcn::Strategies())
   {
-    const QString text = QString::fromStdString(name);
-    this->Strategy->addItem(StrategyWords(text), text);
+    this->Strategy->addItem(tr(strategy.Label), strategy.Name);
+    this->Strategy->setItemData(this->Strategy->count() - 1, tr(strategy.Meaning), Qt::ToolTipRole);
   }
-  for (int arch = RCN_UNET; rcn_arch_name(static_cast<rcn_arch>(arch)); ++arch)
+  for (const rcn::Choice& network : rcn::Networks())
   {
-    this->Network->addItem(rcn_arch_name(static_cast<rcn_arch>(arch)), arch);
+    this->Network->addItem(tr(network.Label), network.Value);
   }
-#endif
   auto* form = new QFormLayout;
   form->setRowWrapPolicy(QFormLayout::WrapLongRows);
   form->addRow(tr("Start from"), this->From);

@@ -171,9 +171,9 @@ CaseLayer FuseCase(OpenCase& one, const std::string& method, const SessionProgre
 {
   RequireRaters(one);
   rcn_fusion_options options = RCN_FUSION_OPTIONS_INIT;
-  if (rcn_method_parse(&options.method, method.c_str()) != RCN_OK)
+  if (!Parse(options.method, method))
   {
-    throw Error(RCN_EINVALID, "There is no way to fuse that is called " + method + ".");
+    throw Error(RCN_EINVALID, "There is no method '" + method + "'. Use " + ChoicesText(Methods()) + ".");
   }
   // The share of raters is the level divided by K.
   options.method = options.method == RCN_ORC ? RCN_SOFT : options.method;
@@ -514,13 +514,7 @@ EvaluationOptions OptionsOf(const Session& session, const SessionJudgement& judg
   const SessionPrediction* any = AnyPrediction(session, judgement.Model);
   const std::shared_ptr<const PredictionRun> run = RunOfModel(session, judgement.Model);
   ChooseReadout(options, judgement.Readout, any ? any->Readout : "", run && run->TieBackground);
-  for (int r = RCN_REGION_WHOLE; r <= RCN_REGION_DISPUTED; ++r)
-  {
-    if (judgement.Region == rcn_region_name(static_cast<rcn_region>(r)))
-    {
-      options.Region.region = static_cast<rcn_region>(r);
-    }
-  }
+  Parse(options.Region.region, judgement.Region);
   return options;
 }
 

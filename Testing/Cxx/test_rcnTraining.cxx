@@ -402,7 +402,7 @@ void BadOptions()
   CHECK(!rcn::CheckTraining(options).empty());
   options.List = nullptr;
   CHECK(!rcn::CheckTraining(options).empty());
-  CHECK(rcn::StrategyNames().size() == 16 && rcn::StrategyNames().front() == "rps");
+  CHECK(rcn::Strategies().size() == 16 && rcn::Strategies().front().Name == std::string("rps"));
 }
 
 } // namespace
