@@ -27,7 +27,8 @@ public:
   class Monitor
   {
   public:
-    /// How far it is: 0 ... 1, and what is being done. True: end now (cancelled or stopped). May be called as often as one likes.
+    /// How far it is: 0 ... 1, and what is being done. True: end now (canceled or stopped). May be
+    /// called as often as one likes.
     bool report(double fraction, const QString& stage);
     bool isCancelled() const;
     /// Likewise, or it should end with what it has got so far.

@@ -594,8 +594,8 @@ std::string CheckTiff(TiffReader& reader)
 
 // ---- DICOM -----------------------------------------------------------------------------------------
 
-/// Whether the file ends before its pixels do, of which GDCM says nothing: it makes the rest 0. Compressed pixels have no length
-/// that could be compared. `bytes` is how many there are as they are read, to tell them from a preview's.
+/// Whether the file ends before its pixels do: GDCM does not report that and fills the rest with 0. Compressed pixels have no
+/// length that could be compared. `bytes` is how many there are as they are read, to tell them from those of a preview.
 std::string CheckDicom(const std::string& path, double bytes)
 {
   std::ifstream file(path, std::ios::binary);

@@ -24,7 +24,8 @@ struct VoxelCheck
   bool LosesNotFinite = false; ///< there are NaN or infinite voxels that the reader makes zeros of
 };
 
-/// Reads NIfTI, NRRD and MetaImage files to the end, and looks where a DICOM file should end; finds nothing in formats whose readers do so by themselves.
+/// Reads NIfTI, NRRD and MetaImage files to the end, and checks where a DICOM file should end; finds nothing in formats whose
+/// readers do so by themselves.
 /// `bytes`: size of the voxels in memory.
 VoxelCheck CheckVoxels(const std::string& path, double bytes);
 

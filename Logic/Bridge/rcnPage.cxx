@@ -22,9 +22,11 @@ const char* const Style = R"(
 --blue:#8cc3ee}}
 *{box-sizing:border-box}
 html{-webkit-text-size-adjust:100%;scroll-behavior:smooth}
-body{margin:0;background:var(--paper);color:var(--ink);font:16px/1.55 system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif}
+body{margin:0;background:var(--paper);color:var(--ink);
+font:16px/1.55 system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif}
 header,main,footer{max-width:72rem;margin:0 auto;padding:0 1.25rem}
-.banner{background:var(--warnpaper);color:var(--warn);text-align:center;margin:0;max-width:none;padding:.35rem 1rem;font-size:.9rem;font-weight:600}
+.banner{background:var(--warnpaper);color:var(--warn);text-align:center;margin:0;max-width:none;
+padding:.35rem 1rem;font-size:.9rem;font-weight:600}
 h1{font-size:clamp(1.5rem,4vw,2.1rem);line-height:1.2;margin:1.6rem 0 .3rem;overflow-wrap:anywhere}
 h2{font-size:1.35rem;margin:2.6rem 0 .6rem;padding-top:.9rem;border-top:2px solid var(--line)}
 h3{font-size:1.05rem;margin:1.8rem 0 .5rem;overflow-wrap:anywhere}
@@ -58,7 +60,8 @@ th[aria-sort=ascending] button::after{content:"\2191";color:var(--accent)}
 th[aria-sort=descending] button::after{content:"\2193";color:var(--accent)}
 figure{margin:.8rem 0 1.2rem}
 figcaption{color:var(--dim);font-size:.88rem;max-width:46rem;padding-top:.25rem}
-.panels{display:grid;grid-template-columns:repeat(auto-fill,minmax(9.5rem,1fr));gap:.8rem;margin:.8rem 0 1.2rem;align-items:start}
+.panels{display:grid;grid-template-columns:repeat(auto-fill,minmax(9.5rem,1fr));gap:.8rem;
+margin:.8rem 0 1.2rem;align-items:start}
 .panels.large{grid-template-columns:repeat(auto-fit,minmax(min(100%,19rem),1fr));max-width:none}
 .panels figure{margin:0}
 svg.fig{display:block;max-width:100%;height:auto;border-radius:.35rem}
@@ -66,21 +69,22 @@ svg.fig{display:block;max-width:100%;height:auto;border-radius:.35rem}
 .large svg.fig{max-width:30rem}
 .legend{list-style:none;display:flex;flex-wrap:wrap;gap:.25rem 1.1rem;padding:0;margin:.6rem 0;font-size:.9rem;max-width:none}
 .legend svg{width:1.1em;height:.8em;margin-right:.4em;vertical-align:-.05em}
-code{display:block;background:var(--card);border:1px solid var(--line);border-radius:.4rem;padding:.6rem .8rem;white-space:pre-wrap;
-overflow-wrap:anywhere;font-size:.85rem;margin:.6rem 0}
+code{display:block;background:var(--card);border:1px solid var(--line);border-radius:.4rem;padding:.6rem .8rem;
+white-space:pre-wrap;overflow-wrap:anywhere;font-size:.85rem;margin:.6rem 0}
 footer{color:var(--dim);font-size:.85rem;margin-top:3rem;padding-bottom:2rem}
-#tip{position:fixed;z-index:9;pointer-events:none;background:var(--ink);color:var(--paper);padding:.25rem .55rem;border-radius:.35rem;
-font-size:.85rem;max-width:min(20rem,90vw)}
+#tip{position:fixed;z-index:9;pointer-events:none;background:var(--ink);color:var(--paper);padding:.25rem .55rem;
+border-radius:.35rem;font-size:.85rem;max-width:min(20rem,90vw)}
 .fig text[fill="#111"],.fig text[fill="#222"]{fill:var(--ink)}
 .fig text[fill="#444"],.fig text[fill="#555"],.fig text[fill="#666"],.fig text[fill="#777"]{fill:var(--dim)}
 .fig text[fill="#1f5f94"]{fill:var(--blue)}
 .fig [fill="#fafafa"]{fill:var(--plot)}
 .fig [stroke="#e4e4e4"]{stroke:var(--grid)}
 .fig [stroke="#999"]{stroke:var(--frame)}
-@media print{:root{--ink:#000;--dim:#444;--line:#bbb;--paper:#fff;--card:#fff;--plot:#fff;--grid:#ddd;--frame:#888;--accent:#000;
---best:#e6e6e6;--tie:#f6f6f6;--warn:#000;--warnpaper:#fff;--blue:#1f5f94;color-scheme:light}
+@media print{:root{--ink:#000;--dim:#444;--line:#bbb;--paper:#fff;--card:#fff;--plot:#fff;--grid:#ddd;--frame:#888;
+--accent:#000;--best:#e6e6e6;--tie:#f6f6f6;--warn:#000;--warnpaper:#fff;--blue:#1f5f94;color-scheme:light}
 body{font-size:10pt}header,main,footer{max-width:none;padding:0}nav,#tip{display:none}th button::after{content:""}
-.scroll{overflow:visible;border:0}table{font-size:8.5pt}th,td{padding:.2rem .4rem;white-space:normal}thead{display:table-header-group}
+.scroll{overflow:visible;border:0}table{font-size:8.5pt}th,td{padding:.2rem .4rem;white-space:normal}
+thead{display:table-header-group}
 h2,h3,.caption{break-after:avoid}figure,tr,.tiles div,.legend{break-inside:avoid}
 .panels{grid-template-columns:repeat(4,1fr)}.panels.large{grid-template-columns:repeat(2,1fr)}
 .tiles{grid-template-columns:repeat(4,1fr)}*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
@@ -104,7 +108,8 @@ body.append(...[...body.rows].sort((a,b)=>{const x=key(a,i),y=key(b,i);
 if(gone(x)||gone(y))return gone(x)-gone(y);
 const d=typeof x==="number"&&typeof y==="number"?x-y:String(x).localeCompare(String(y),undefined,{numeric:true});
 return up?d:-d}))})})}
-const tip=document.createElement("div");tip.id="tip";tip.hidden=true;tip.setAttribute("role","tooltip");document.body.append(tip);
+const tip=document.createElement("div");tip.id="tip";tip.hidden=true;tip.setAttribute("role","tooltip");
+document.body.append(tip);
 for(const t of document.querySelectorAll("svg.fig title")){t.parentNode.dataset.tip=t.textContent;t.remove()}
 const show=e=>{const text=e.target.dataset&&e.target.dataset.tip;tip.hidden=!text;if(!text)return;tip.textContent=text;
 tip.style.left=Math.max(4,Math.min(e.clientX+12,innerWidth-tip.offsetWidth-8))+"px";

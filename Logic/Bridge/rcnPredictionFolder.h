@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// A folder of predictions: the maps of each case, and a manifest that says which they are and how they were made.
 ///
-///   predictions.json   {"version": of this library, "model": its file, "hash": of its weights, "readout": of the probabilities,
-///                       "tie": "foreground" or "background", "levels": whether the model tells levels apart or gives one
-///                       probability, "correction": null, or as its JSON file holds it,
+///   predictions.json   {"version": of this library, "model": its file, "hash": of its weights,
+///                       "readout": of the probabilities, "tie": "foreground" or "background", "levels": whether the model
+///                       gives levels or one probability, "correction": null, or as its JSON file holds it,
 ///                       "cases": [{"case": id, "files": {"prob": NAME, "levels": NAME, "mask": NAME, "uncertainty": NAME}}],
 ///                       "superseded": [{"case": id, "files": [NAME, ...]}]: of earlier runs, no longer judged, and removed
 ///                       when the case is predicted again}

@@ -14,7 +14,8 @@ rcn::DataList Parse(const std::string& text)
 void EveryKindOfLabel()
 {
   const rcn::DataList list = Parse(R"({"raters": ["A", "B", "C"], "value": 5,
-    "training": [{"id": "c1", "patient": "p", "image": ["t1.nii", "/abs/t2.nii"], "label": {"B": "b.nii", "A": {"file": "a.nii", "value": [1, 2]}}},
+    "training": [{"id": "c1", "patient": "p", "image": ["t1.nii", "/abs/t2.nii"],
+                  "label": {"B": "b.nii", "A": {"file": "a.nii", "value": [1, 2]}}},
                  {"image": "c2.nii.gz", "label": ["a.nii", null, {"file": "c.nii"}], "value": 7}],
     "test": [{"id": 9, "label": "all.nii"}]})");
   CHECK(list.Raters == (std::vector<std::string>{ "A", "B", "C" }) && list.Cases.size() == 3);

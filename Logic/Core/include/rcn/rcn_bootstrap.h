@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The paper's way to say how sure a figure is: mean and standard deviation over ten draws of 60 % of
- * the cases. For an interval that holds what it promises see rcn_interval.h.
+/* The paper's measure of uncertainty: mean and standard deviation over ten draws of 60 % of the
+ * cases. For an interval with the promised coverage see rcn_interval.h.
  *
  * Keep one rcn_calib per case. A draw takes cases with replacement and adds up their sums, so that
  * it costs (cases x bins), and reads no voxel. Draws are numbered and each has its own stream of

@@ -40,7 +40,7 @@ typedef enum rcn_status {
 /* The code's name, e.g. "RCN_EDATA"; "unknown status" for any other number. Never NULL. */
 RCN_API const char *rcn_status_name(rcn_status status);
 
-/* The status of a failed write, from its errno: RCN_ESPACE where room is lacking, otherwise RCN_EIO. */
+/* The status of a failed write, from its errno: RCN_ESPACE if the disk is full, else RCN_EIO. */
 RCN_API rcn_status rcn_status_of_write(int reason);
 
 #ifdef __cplusplus
