@@ -61,7 +61,7 @@ def main(words):
     for problem in problems:
         print(problem, file=sys.stderr)
     if problems and not fix:
-        print("Run ./run format, then mend by hand what it leaves.", file=sys.stderr)
+        print("Run ./run format, then fix by hand what it reports.", file=sys.stderr)
     return 1 if problems else 0
 
 
