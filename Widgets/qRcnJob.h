@@ -57,7 +57,7 @@ public:
 
   /// Begins; false when something runs already.
   bool start(const QString& what, Work work);
-  /// Begins as soon as what runs has been cancelled; of several that wait only the last one is done.
+  /// Begins as soon as what runs has been canceled; of several that wait only the last one is done.
   void startInstead(const QString& what, Work work);
 
 public slots:

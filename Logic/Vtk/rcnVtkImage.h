@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// VTK images as volumes and back, without copying voxels.
 ///
-/// Slicer keeps an image as vtkImageData (extent and voxels) with a matrix from voxel indices to RAS millimetres beside it;
+/// Slicer keeps an image as vtkImageData (extent and voxels) with a matrix from voxel indices to RAS millimeters beside it;
 /// a segment's image may cover only a part of the grid, so that its extent begins anywhere. The bridge and ITK have the
-/// first voxel as number 0 and LPS millimetres.
+/// first voxel as number 0 and LPS millimeters.
 #ifndef rcnVtkImage_h
 #define rcnVtkImage_h
 

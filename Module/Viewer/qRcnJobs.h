@@ -44,7 +44,7 @@ public:
 signals:
   /// Something began or ended.
   void changed();
-  /// Work failed, with a sentence, or was cancelled, without one; the notice bar says so already.
+  /// Work failed, with a sentence, or was canceled, without one; the notice bar says so already.
   void gaveUp(const QString& sentence);
   /// Neither work nor training runs any more.
   void idle();

@@ -129,7 +129,7 @@ static void test_flips_and_turns(void) {
     for (uint64_t stream = 0; stream < 64; ++stream) {
         CHECK_STATUS(rcn_sample_draw(image, codes, map, s.ctx, &s.from, &options, 5, stream),
                      RCN_OK);
-        /* The first voxel and its neighbours tell orientation and place. */
+        /* The first voxel and its neighbors tell orientation and place. */
         const int origin = (int)image[0], ox = origin % 100, oy = origin / 100;
         const int dx = (int)image[1] - origin, dy = (int)image[N] - origin;
         const int mirrored = (abs(dx) == 1) ? (dx > 0) != (dy > 0) : (dx > 0) == (dy > 0);
@@ -173,7 +173,7 @@ static void test_votes_follow_the_image(void) {
             if (y < 0.6 || y > Y - 1.6) continue;
             moved += fabs(x - floor(x + 0.5)) > 0.01;
             const double fx = x - floor(x), fy = y - floor(y);
-            if (fabs(fx - 0.5) < 0.02 || fabs(fy - 0.5) < 0.02) continue; /* either neighbour */
+            if (fabs(fx - 0.5) < 0.02 || fabs(fy - 0.5) < 0.02) continue; /* either neighbor */
             const int u = (int)floor(x + 0.5), v = (int)floor(y + 0.5);
             ++checked;
             CHECK(codes[i] == code_of(&s, u + X * v));
@@ -197,7 +197,7 @@ static void test_resampling_to_the_training_spacing(void) {
     CHECK_STATUS(rcn_sample_draw(image, codes, map, s.ctx, &s.from, &options, 1, 2), RCN_OK);
     for (int z = 0; z < D; ++z)
         for (int y = 0; y < H; ++y)
-            for (int x = 0; x < W; ++x) /* centres of pairs of voxels */
+            for (int x = 0; x < W; ++x) /* centers of pairs of voxels */
                 CHECK_NEAR(image[x + W * (y + H * z)],
                            (2 * x + 0.5) + 100 * (2 * y + 0.5) + 4000 * z, 0.01);
     free_setting(&s);
@@ -364,7 +364,7 @@ static rcn_status draw_one(rcn_context *ctx, void *payload) {
     return status;
 }
 
-static void test_failing_and_cancelling(void) {
+static void test_failing_and_canceling(void) {
     setting s;
     make_setting(&s, make_context(1), Z);
     check_failing_allocations(draw_one, &s);
@@ -384,6 +384,6 @@ int main(void) {
     RUN(test_intensities);
     RUN(test_same_bits_for_any_threads);
     RUN(test_bad_arguments);
-    RUN(test_failing_and_cancelling);
+    RUN(test_failing_and_canceling);
     return TEST_RESULT;
 }

@@ -311,8 +311,8 @@ static float m_at(const float *m, const int64_t *size, int64_t x, int64_t y, int
     return m[x + size[0] * (y + size[1] * z)];
 }
 
-/* SVLS and the Gaussian against their definitions, as one full sum over the neighbourhood. */
-static void neighbourhoods(void) {
+/* SVLS and the Gaussian against their definitions, as one full sum over the neighborhood. */
+static void neighborhoods(void) {
     static const int64_t sizes[][3] = {{8, 8, 8}, {37, 19, 1}, {1, 5, 4}, {513, 3, 1}, {6, 1, 9}};
     rcn_context *ctx = make_context(3);
     for (size_t t = 0; t < sizeof sizes / sizeof *sizes; ++t) {
@@ -376,7 +376,7 @@ static void neighbourhoods(void) {
     rcn_context_destroy(ctx);
 }
 
-/* Voxels that nobody answered are no background to their neighbours: beside a gap all ones stay
+/* Voxels that nobody answered are no background to their neighbors: beside a gap all ones stay
  * ones, and elsewhere the weighted mean is that of the answers alone. */
 static void gaps_are_no_background(void) {
     enum { X = 12, Y = 7, Z = 5, N = X * Y * Z };
@@ -589,7 +589,7 @@ int main(void) {
     RUN(levels_median_soft);
     RUN(random_rater);
     RUN(simple_drops_the_outlier);
-    RUN(neighbourhoods);
+    RUN(neighborhoods);
     RUN(gaps_are_no_background);
     RUN(threads_and_permutation);
     RUN(from_masks);

@@ -71,7 +71,7 @@ static void scales_are_those_of_a_naive_pass(void) {
     rcn_context_destroy(ctx);
 }
 
-static void boxes_are_normalised(void) {
+static void boxes_are_normalized(void) {
     static scene s;
     static float out[3 * N];
     const int64_t first[3] = {3, 5, 2}, size[3] = {11, 7, 4}, origin[3] = {0, 0, 0},
@@ -287,7 +287,7 @@ static void failing_allocations_and_cancel(void) {
 
 int main(void) {
     RUN(scales_are_those_of_a_naive_pass);
-    RUN(boxes_are_normalised);
+    RUN(boxes_are_normalized);
     RUN(nothing_is_ever_nan);
     RUN(a_data_set_has_one_mean);
     RUN(processes_measure_together);

@@ -444,7 +444,7 @@ int qSlicerRaterConsensusModuleWidgetTest1(int argc, char* argv[])
   qMRMLWidget::postInitializeApplication();
   RegisterWhatModulesRegister();
   std::setvbuf(stdout, nullptr, _IONBF, 0);
-  vtkNew<vtkMRMLColorLogic> colors; // images are grey by the Colors module
+  vtkNew<vtkMRMLColorLogic> colors; // images are gray by the Colors module
   colors->SetMRMLScene(application.mrmlScene());
   RUN(AnEmptyPanelSaysWhatIsMissing);
   RUN(FromRatersToConsensus);

@@ -71,7 +71,7 @@ inline TestCase MakePhantom(int64_t x, int64_t y, int64_t z, int raters = 5)
   return made;
 }
 
-/// Levels that follow the raters' votes, a little blurred towards their neighbours: what a model might say.
+/// Levels that follow the raters' votes, a little blurred towards their neighbors: what a model might say.
 inline rcn::Volume MakeLevels(const TestCase& one, double sure = 0.8)
 {
   const int raters = rcn_votes_raters(one.Votes.get());

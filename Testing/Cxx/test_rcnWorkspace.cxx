@@ -172,7 +172,7 @@ void FailureKeepsTheOldCase()
   CHECK(workspace.Agree(false).Figures->mean_dice == dice);
 }
 
-/// Cancelling at any report is RCN_ECANCELLED and leaves the workspace usable.
+/// Canceling at any report is RCN_ECANCELLED and leaves the workspace usable.
 void CancelAnywhere()
 {
   const Folder folder;

@@ -37,7 +37,7 @@ rcn_status rcn__report(rcn_context *ctx, double fraction, const char *stage);
         if (status != RCN_OK) goto done;                                                           \
     } while (0)
 
-/* *out = zeroed or uninitialised memory for count elements, 64-byte aligned. `what` names its
+/* *out = zeroed or uninitialized memory for count elements, 64-byte aligned. `what` names its
  * purpose in the error sentence. Zero elements give a valid pointer. On failure *out is NULL. */
 rcn_status rcn__alloc(void **out, rcn_context *ctx, int64_t count, size_t size, const char *what);
 rcn_status rcn__alloc_zero(void **out, rcn_context *ctx, int64_t count, size_t size,

@@ -152,7 +152,7 @@ static void rotate(double a[9], int i, int j, double degrees) {
     multiply(a, turn);
 }
 
-/* Mirror, turn, rotation, scale and shear as one matrix, in millimetres. */
+/* Mirror, turn, rotation, scale and shear as one matrix, in millimeters. */
 static void draw_matrix(double matrix[9], const rcn_sample_options *options, rcn_rng *rng) {
     static const double quarter[9] = {0, -1, 0, 1, 0, 0, 0, 0, 1};
     const rcn_augment *augment = &options->augment;
@@ -271,7 +271,7 @@ typedef struct draw_job {
     const rcn_data_case *from;
     const int64_t *sample; /* size of the sample */
     const mapping *map;
-    const float *box; /* (channels, ...): the part of the image that is needed, normalised */
+    const float *box; /* (channels, ...): the part of the image that is needed, normalized */
     int64_t first[3], extent[3];
     float *image;
     uint32_t *codes;

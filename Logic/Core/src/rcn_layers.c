@@ -41,7 +41,7 @@ static int64_t range_count(const rcn__extent *extent) {
     return planes_of(extent) * rcn__chunk_count(rcn__extent_voxels(extent), SEGMENT);
 }
 
-/* ---- normalisation --------------------------------------------------------------------------- */
+/* ---- normalization --------------------------------------------------------------------------- */
 
 /* Two sums for each chunk and lane. */
 int64_t rcn__norm_partials(const rcn__extent *extent) {
@@ -345,7 +345,7 @@ static void back_apply_body(int64_t chunk, int thread, void *payload) {
 }
 
 /* What the mean and the variance of a cell send back: sums over it of the gradient to the
- * normalised value, and of its product with the normalised value. Adds the parameters' gradients,
+ * normalized value, and of its product with the normalized value. Adds the parameters' gradients,
  * of this process's images alone. */
 static void cell_gradients(double out[2], float *dweight, float *dbias, const rcn__norm *norm,
                            const cell *part, const float *weight) {
@@ -763,7 +763,7 @@ void rcn__nearest_add_backward(float *dsmall, int accumulate, const rcn__extent 
     rcn__for_all(ctx, planes_of(extent) * (extent->size[1] / 2), nearest_back_body, &job);
 }
 
-/* Where output position `at` reads on an axis: lower neighbour, upper neighbour, weight of the
+/* Where output position `at` reads on an axis: lower neighbor, upper neighbor, weight of the
  * upper. Computed in float, as PyTorch does. */
 typedef struct tap {
     int64_t low, high;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The layers that are not convolutions, on blocked tensors (B, C / 8, Z, Y, X, 8).
  *
- * All of them are bound by memory, so each does in one pass what belongs together: normalisation
+ * All of them are bound by memory, so each does in one pass what belongs together: normalization
  * with its residual sum and ReLU, upsampling with its addition. Batch, instance and group
- * normalisation are one code: sums per image and channel, combined over different cells, end as one
+ * normalization are one code: sums per image and channel, combined over different cells, end as one
  * scale and shift per image and channel.
  *
  * Work is cut into fixed chunks and sums are added up in the order of chunks: the results do not
@@ -25,7 +25,7 @@ typedef struct rcn__extent {
 int64_t rcn__extent_voxels(const rcn__extent *extent); /* of one image */
 int64_t rcn__extent_floats(const rcn__extent *extent); /* of the blocked tensor */
 
-/* ---- normalisation --------------------------------------------------------------------------- */
+/* ---- normalization --------------------------------------------------------------------------- */
 
 /* What a cell of the statistics spans. */
 typedef enum rcn__norm_kind {

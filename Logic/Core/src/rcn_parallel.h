@@ -21,7 +21,7 @@ typedef void (*rcn__chunk_fn)(int64_t chunk, int thread, void *payload);
 rcn_status rcn__for_chunks(rcn_context *ctx, const char *stage, int64_t chunks, rcn__chunk_fn body,
                            void *payload);
 
-/* The same for short work that is neither reported nor cancelled: whoever runs it asks in between.
+/* The same for short work that is neither reported nor canceled: whoever runs it asks in between.
  */
 void rcn__for_all(rcn_context *ctx, int64_t chunks, rcn__chunk_fn body, void *payload);
 

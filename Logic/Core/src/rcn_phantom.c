@@ -30,7 +30,7 @@ static field make_field(rcn_rng *rng, double length, int planes) {
     return f;
 }
 
-/* out[x] = the field along one row. Neighbours differ by a fixed angle, so each wave's cosine
+/* out[x] = the field along one row. Neighbors differ by a fixed angle, so each wave's cosine
  * follows from the two before it: cos(n + 1) = 2 cos(step) cos(n) - cos(n - 1). */
 static void field_row(double *out, const field *f, int64_t width, double y, double z) {
     for (int64_t x = 0; x < width; ++x) out[x] = 0;

@@ -21,7 +21,7 @@ uint64_t rcn__rng_next(rcn_rng *rng) {
 }
 
 uint64_t rcn__rng_below(rcn_rng *rng, uint64_t n) {
-    /* Draws above the last whole multiple of n would favour small results: throw them away. */
+    /* Draws above the last whole multiple of n would favor small results: throw them away. */
     const uint64_t limit = UINT64_MAX - UINT64_MAX % n;
     uint64_t draw;
     do draw = rcn__rng_next(rng);

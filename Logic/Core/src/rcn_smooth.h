@@ -5,8 +5,8 @@
 
 #include "rcn/rcn_context.h"
 
-/* Smooths one float per voxel in its place by a normalised Gaussian of `sigma` voxels (at most 64),
- * cut at 4 sigma, the border repeated outwards; not across axes of one voxel. Failed or cancelled:
+/* Smooths one float per voxel in its place by a normalized Gaussian of `sigma` voxels (at most 64),
+ * cut at 4 sigma, the border repeated outwards; not across axes of one voxel. Failed or canceled:
  * partly done. */
 rcn_status rcn__smooth_gaussian(float *map, rcn_context *ctx, const int64_t size[3], double sigma);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The context: threads, the error sentence, memory, progress and cancelling.
+/* The context: threads, the error sentence, memory, progress and canceling.
  *
  * Every call that can fail takes one. A context serves one calling thread at a time (its work is
  * split over its own threads inside); use one context per concurrent caller. Objects created with

@@ -71,7 +71,7 @@ RCN_API int64_t rcn_foci_voxel(const rcn_foci *foci, int disputed, int64_t k);
 typedef struct rcn_data_case {
     const rcn_channel *channels;
     int channel_count;
-    const rcn_scale *scale; /* how its intensities are normalised */
+    const rcn_scale *scale; /* how its intensities are normalized */
     const rcn_votes *votes;
     const float *map;     /* NULL, or a target per voxel (smoothed ones), interpolated linearly;
                              negative: void */
@@ -100,7 +100,7 @@ RCN_API const char *rcn_sample_check(const rcn_sample_options *options);
  *   codes  (Z, Y, X): vote codes of the case, or RCN_VOID_CODE()
  *   map    (Z, Y, X): the case's map; negative where void. NULL when the case has none
  *   seed, stream  which sample
- * Failed or cancelled: the outputs are partly written. */
+ * Failed or canceled: the outputs are partly written. */
 RCN_API rcn_status rcn_sample_draw(float *image, uint32_t *codes, float *map, rcn_context *ctx,
                                    const rcn_data_case *from, const rcn_sample_options *options,
                                    uint64_t seed, uint64_t stream);

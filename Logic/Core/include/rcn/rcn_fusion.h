@@ -9,7 +9,7 @@
  *   MEDIAN         1 where more than half marked, 0 where fewer did; a tie follows `tie`
  *   SOFT           m
  *
- *   SOFT_GAUSSIAN  m smoothed by a normalised Gaussian of `sigma` voxels, cut at 4 sigma, the
+ *   SOFT_GAUSSIAN  m smoothed by a normalized Gaussian of `sigma` voxels, cut at 4 sigma, the
  *                  border voxel repeated outwards
  *
  *   STAPLE         Warfield, Zou and Wells 2004: the posterior probability that the hidden true
@@ -18,11 +18,11 @@
  *   SIMPLE         Langerak et al. 2010: majority of the raters who agree well with the majority
  *
  *   SVLS           Islam and Glocker 2021: half m, half the Gaussian-weighted mean (`sigma`) of the
- *                  3^d - 1 neighbours, the border voxel repeated outwards
+ *                  3^d - 1 neighbors, the border voxel repeated outwards
  *
  * Where nobody answered, all of them give 0, and SOFT_GAUSSIAN and SVLS leave such voxels out of
- * their neighbours' weighted means (normalised convolution): a gap is not background. Whether
- * neighbourhoods are 2-D or 3-D is decided by rcn_geometry_thin_axis(). Results have the same bits
+ * their neighbors' weighted means (normalized convolution): a gap is not background. Whether
+ * neighborhoods are 2-D or 3-D is decided by rcn_geometry_thin_axis(). Results have the same bits
  * for any number of threads.
  */
 #ifndef RCN_FUSION_H
@@ -97,7 +97,7 @@ typedef struct rcn_fusion_result {
 } rcn_fusion_result;
 
 /* Writes one float per voxel to out. result may be NULL. On failure out and result are unchanged,
- * except that a cancelled call may have written part of out. */
+ * except that a canceled call may have written part of out. */
 RCN_API rcn_status rcn_fuse(float *out, rcn_fusion_result *result, rcn_context *ctx,
                             const rcn_votes *votes, const rcn_fusion_options *options);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Normalisation: from an image as it was read to the numbers a network expects.
+/* Normalization: from an image as it was read to the numbers a network expects.
  *
- * Images stay in memory as they were read (8 or 16 bits, say) and are normalised on the fly, a
+ * Images stay in memory as they were read (8 or 16 bits, say) and are normalized on the fly, a
  * tile or a sample at a time. Two steps, so that what needs the whole image is done once per
  * image:
  *
@@ -76,7 +76,7 @@ RCN_API rcn_status rcn_normalize_fit(rcn_scale *out, rcn_context *ctx,
                                      const rcn_normalize *normalize, const rcn_channel *channels,
                                      int count);
 
-/* out (channels, Z, Y, X) = the box [first, first + size) of the image, normalised. The box must
+/* out (channels, Z, Y, X) = the box [first, first + size) of the image, normalized. The box must
  * lie inside, and the scale must be that of so many channels. Does not fail; on the calling thread.
  */
 RCN_API void rcn_normalize_box(float *out, const rcn_scale *scale, const rcn_channel *channels,

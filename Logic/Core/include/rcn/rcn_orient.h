@@ -50,7 +50,7 @@ RCN_API int rcn_order_is_identity(const rcn_order *order);
 /* The geometry of the image stored anew: every voxel keeps its place in the world. */
 RCN_API rcn_geometry rcn_geometry_reorder(const rcn_geometry *geometry, const rcn_order *order);
 
-/* out = the image's voxels in the new order, of the same type and number of components. Cancelled:
+/* out = the image's voxels in the new order, of the same type and number of components. Canceled:
  * partly written. */
 RCN_API rcn_status rcn_image_reorder(void *out, rcn_context *ctx, const rcn_image *image,
                                      const rcn_order *order);

@@ -33,7 +33,7 @@ typedef struct rcn_phantom_options {
 RCN_API const char *rcn_phantom_check(const rcn_phantom_options *options);
 
 /* image[voxels]: intensities around 0 (background) to 1 (full contrast); masks: raters times voxels
- * bytes, 0 or 1, rater after rater. Cancelled: both are partly written. */
+ * bytes, 0 or 1, rater after rater. Canceled: both are partly written. */
 RCN_API rcn_status rcn_phantom_make(float *image, uint8_t *masks, rcn_context *ctx,
                                     const rcn_phantom_options *options);
 

@@ -25,7 +25,7 @@ extern "C" {
 
 typedef struct rcn_predict_options {
     int64_t tile[3]; /* voxels along x, y, z; 0 (default): as many as `memory` allows */
-    double overlap;  /* 0.25 (default): share of a tile that its neighbour covers too, 0 ... 0.9 */
+    double overlap;  /* 0.25 (default): share of a tile that its neighbor covers too, 0 ... 0.9 */
     int flips;     /* 0 (default); 1: the mean over all flips of the image's axes, 4 times the work
                       in 2-D and 8 times in 3-D */
     size_t memory; /* about how many bytes a tile may take in the network; default 256 MB */
@@ -43,17 +43,17 @@ RCN_API rcn_status rcn_predict_plan(int64_t tile[3], int64_t *tiles, rcn_net *ne
 
 /* levels (voxels, K + 1), the levels of a voxel next to each other, x fastest: their probabilities.
  *   loss, parameters  how the network's outputs become levels; NULL when it has no parameters
- *   scale, channels   the image and how it is normalised; as many channels as the network takes
+ *   scale, channels   the image and how it is normalized; as many channels as the network takes
  *   RCN_EINVALID      network, loss and image do not fit each other
  *   RCN_EDATA         the network's outputs are not finite: its weights cannot be used
- * The same bits for the same number of threads. Failed or cancelled: levels are partly written. */
+ * The same bits for the same number of threads. Failed or canceled: levels are partly written. */
 RCN_API rcn_status rcn_predict_levels(float *levels, rcn_net *net, const rcn_loss *loss,
                                       const float *parameters, const rcn_scale *scale,
                                       const rcn_channel *channels,
                                       const rcn_predict_options *options);
 
 /* out[voxel] = the entropy of a voxel's levels in bits: 0 where the network is sure, log2(K + 1)
- * where it knows nothing. `levels` is float32 with K + 1 components. Cancelled: partly written. */
+ * where it knows nothing. `levels` is float32 with K + 1 components. Canceled: partly written. */
 RCN_API rcn_status rcn_predict_entropy(float *out, rcn_context *ctx, const rcn_image *levels);
 
 /* out[voxel] = 1 from the threshold on, otherwise 0, of one float per voxel. */
