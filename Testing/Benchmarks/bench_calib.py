@@ -4,7 +4,7 @@
 ./run bench calib [--small]
 
 Every measurement runs in a process of its own, on the same arrays; answers are compared before times are. Memory is
-what a process held at most beyond what it was given. Neighbouring voxels are unrelated here, which is the hardest case
+what a process held at most beyond what it was given. Neighboring voxels are unrelated here, which is the hardest case
 for counting in tables.
 """
 import argparse

@@ -3,7 +3,7 @@
 
 Both read the images and all raters' masks from disk, vary them (flips and right-angle turns; a rotation and scale by
 up to 15 degrees and 15 %, gamma, brightness and contrast, each for 3 samples of 10), and train with the same loss and
-optimiser. Ours reads each file once and keeps it packed; PyTorch's loader reads where it is asked, as loaders do.
+optimizer. Ours reads each file once and keeps it packed; PyTorch's loader reads where it is asked, as loaders do.
 Real masks are needed (--data LIST); without them there is nothing to measure.
 """
 

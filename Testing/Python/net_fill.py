@@ -52,8 +52,8 @@ def scene(name, batch, channels, size, raters):
     levels = np.zeros((batch, *size), np.uint8)
     for b in range(batch):
         axes = (slice(None), *(None,) * len(size))
-        centre = (np.array(size) * (0.5 + 0.15 * place[b, 1:]))[axes]
-        radius = np.sqrt(((grid - centre) ** 2).sum(0)) / min(size)
+        center = (np.array(size) * (0.5 + 0.15 * place[b, 1:]))[axes]
+        radius = np.sqrt(((grid - center) ** 2).sum(0)) / min(size)
         for r in range(raters):
             levels[b] += radius < 0.25 + 0.05 * place[b, 0] + 0.15 * r / raters
     images = levels[:, None] / raters + 0.3 * image(f"noise of {name}", batch, channels, *size)

@@ -57,5 +57,5 @@ def softmax(logits):
 
 
 def levels_of(net, image):
-    """(..., K+1) of one image (C, [Z,] Y, X), already normalised."""
+    """(..., K+1) of one image (C, [Z,] Y, X), already normalized."""
     return np.moveaxis(softmax(net.run(image[None])[0].astype(np.float64)), 0, -1)

@@ -137,8 +137,8 @@ def blobs(count, shape, seed=0, noise=.05):
     grid = np.stack(np.meshgrid(*[np.linspace(-1, 1, n) for n in shape], indexing="ij"), -1)
     masks = []
     for _ in range(count):
-        centre = random.uniform(-.15, .15, len(shape))
-        mask = (((grid - centre) / random.uniform(.45, .65)) ** 2).sum(-1) < 1
+        center = random.uniform(-.15, .15, len(shape))
+        mask = (((grid - center) / random.uniform(.45, .65)) ** 2).sum(-1) < 1
         masks.append((mask ^ (random.random(shape) < noise)).astype(np.uint8))
     return masks
 
@@ -250,7 +250,7 @@ def png_chunk(kind, body):
 
 
 def write_png(path, array, palette=None, transparent=None):
-    """[y, x] grey, [y, x, 2] grey and alpha, [y, x, 3] or [y, x, 4] colour; uint8 or uint16. palette: bytes, the array holds its
+    """[y, x] gray, [y, x, 2] gray and alpha, [y, x, 3] or [y, x, 4] color; uint8 or uint16. palette: bytes, the array holds its
     entries then. transparent: bytes of the chunk tRNS."""
     array = np.asarray(array)
     height, width = array.shape[:2]
@@ -393,18 +393,18 @@ def read_meta(path):
 
 
 def read_png(path):
-    """Grey, unfiltered by us: all five filters of the format."""
+    """Gray, unfiltered by us: all five filters of the format."""
     raw = pathlib.Path(path).read_bytes()
     at, data = 8, b""
     while at < len(raw):
         size, kind = struct.unpack_from(">I4s", raw, at)
         body = raw[at + 8:at + 8 + size]
         if kind == b"IHDR":
-            width, height, depth, colour = struct.unpack_from(">IIBB", body)
+            width, height, depth, color = struct.unpack_from(">IIBB", body)
         if kind == b"IDAT":
             data += body
         at += 12 + size
-    assert colour == 0
+    assert color == 0
     step = depth // 8
     stride = width * step
     lines, data = [], zlib.decompress(data)

@@ -361,7 +361,7 @@ def test_components_as_raters(tmp_path):
     assert [r["voxels"] for r in answer["raters"].values()] == [m.sum() for m in masks]
 
 
-def test_nifti_neighbours(tmp_path):
+def test_nifti_neighbors(tmp_path):
     """a.nii and a.nii.gz in one folder are two files; niftilib takes the voxels of a.nii for both."""
     a, b = blobs(2, (4, 5, 6))
     files = {"A": write_nifti(tmp_path / "a.nii", a), "B": write_nifti(tmp_path / "a.nii.gz", b)}
@@ -460,7 +460,7 @@ def test_alpha_is_no_rater(dtype, tmp_path):
                  write_png(tmp_path / "clear.png", (mask * 200).astype(dtype), transparent=b"\0\0")):
         answer = run("agree", *raters({**files, "G": what}), "--json", "-").json
         assert answer["raters"] == expected["raters"] and answer["pairs"] == expected["pairs"]
-        # An image has its grey values only.
+        # An image has its gray values only.
         run("agree", "--image", what, *raters(files))
 
 

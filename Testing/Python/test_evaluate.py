@@ -918,7 +918,7 @@ def test_fitted_cases_are_refused(studies, tmp_path):
     assert evaluate(*words, "--split", "test")["cases"] == 4
 
 
-def test_renamed_cases_are_recognised(studies, tmp_path):
+def test_renamed_cases_are_recognized(studies, tmp_path):
     study, out = studies["sharp", "prob"], tmp_path / "r.json"
     fit(study, "platt", out)
     masks, p = study.cases["c2"]

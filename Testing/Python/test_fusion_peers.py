@@ -192,8 +192,8 @@ def test_disputed_regions(shape, tmp_path):
     assert len(found) == labels.max()
     want = {}
     for region in measure.regionprops(labels):
-        centre = (list(region.centroid[::-1]) + [0])[:3]
-        want[tuple(np.round(centre, 6))] = region
+        center = (list(region.centroid[::-1]) + [0])[:3]
+        want[tuple(np.round(center, 6))] = region
     for region in found:
         peer = want[tuple(np.round(region["centroid_index"], 6))]
         inside = labels == peer.label
@@ -219,10 +219,10 @@ def test_svls(shape, tmp_path):
     masks = blobs(3, shape)
     offsets = np.stack(np.meshgrid(*[[-1, 0, 1]] * len(shape), indexing="ij"), -1)
     kernel = np.exp(-.5 * (offsets**2).sum(-1))
-    centre = (1,) * len(shape)
-    kernel[centre] = 0
+    center = (1,) * len(shape)
+    kernel[center] = 0
     kernel *= .5 / kernel.sum()
-    kernel[centre] = .5
+    kernel[center] = .5
     ours, _ = fuse(tmp_path, files_of(tmp_path, masks), "svls")
     assert np.abs(ours - ndimage.convolve(np.mean(masks, 0), kernel, mode="nearest")).max() < 1e-6
 

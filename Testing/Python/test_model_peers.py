@@ -138,7 +138,7 @@ def ten_steps_of_pytorch(arch, rate, batch, size):
 @pytest.mark.parametrize("arch,rate,batch,size", [
     ("unet", 1e-3, 4, (64, 64)), ("unet3d", 1e-3, 2, (16, 32, 32)), ("fpn-resnet18", 1e-4, 4, (96, 96))])
 def test_ten_steps(arch, rate, batch, size, direct):
-    """Network, loss and optimiser together: the same losses as PyTorch's on the way down.
+    """Network, loss and optimizer together: the same losses as PyTorch's on the way down.
 
     Parameters are filled so that rounding decides nothing (net_fill.py). From random weights with
     biases of zero the losses of ten steps are not a number that float32 could give: PyTorch's own

@@ -103,14 +103,14 @@ def test_normalizations(tmp_path, normalization):
     net.close()
 
 
-def test_channels_from_several_files_and_colours(tmp_path):
+def test_channels_from_several_files_and_colors(tmp_path):
     net = write_model(tmp_path / "m.safetensors", channels=3, normalization={"kind": "fixed", "mean": [100, 90, 80], "std": [50, 60, 70]})
-    colour = ((numbers("rgb", 30 * 28 * 3) + 1) * 127).astype(np.uint8).reshape(30, 28, 3)
-    x = np.moveaxis((colour - np.array([100.0, 90, 80])) / [50, 60, 70], -1, 0).astype(np.float32)
-    write_png(tmp_path / "rgb.png", colour)
-    write_png(tmp_path / "rgba.png", np.dstack([colour, colour[..., :1]]))  # alpha is no channel
-    write_png(tmp_path / "clear.png", colour, transparent=bytes(6))
-    files = [write_png(tmp_path / f"{i}.png", colour[..., i]) for i in range(3)]
+    color = ((numbers("rgb", 30 * 28 * 3) + 1) * 127).astype(np.uint8).reshape(30, 28, 3)
+    x = np.moveaxis((color - np.array([100.0, 90, 80])) / [50, 60, 70], -1, 0).astype(np.float32)
+    write_png(tmp_path / "rgb.png", color)
+    write_png(tmp_path / "rgba.png", np.dstack([color, color[..., :1]]))  # alpha is no channel
+    write_png(tmp_path / "clear.png", color, transparent=bytes(6))
+    files = [write_png(tmp_path / f"{i}.png", color[..., i]) for i in range(3)]
     model = tmp_path / "m.safetensors"
     for name in ("rgb", "rgba", "clear"):
         run("predict", "--model", model, "--image", tmp_path / f"{name}.png", "-o", tmp_path)
@@ -205,7 +205,7 @@ def test_a_volume_of_another_spacing(spacing, shape, inner, tmp_path):
     seen = at_spacing(volume.astype(np.float64), geometry["spacing"], spacing)
     assert seen.shape == inner
     inside = levels_of(net, ((seen - 0.5) / 2).astype(np.float32)[None])
-    # Back: along each axis the old centres in new voxels.
+    # Back: along each axis the old centers in new voxels.
     expected = inside
     for axis, (a, b) in zip((2, 1, 0), zip(spacing, geometry["spacing"])):
         size = expected.shape[axis]

@@ -54,7 +54,7 @@ def test_nothing_can_be_requested(opened):
 def test_figures_are_visible(opened):
     sizes = opened.run("return [...document.querySelectorAll('svg.fig')].map(f => {const b = f.getBoundingClientRect(); return [b.width, b.height]})")
     assert len(sizes) > 30 and all(width > 80 and height > 40 for width, height in sizes)
-    # The shared picture is really painted: a panel without it would be one colour.
+    # The shared picture is really painted: a panel without it would be one color.
     pictures = opened.run("return [...document.querySelectorAll('use')].map(u => {const b = u.getBoundingClientRect(); return b.width * b.height})")
     assert len(pictures) > 20 and min(pictures) > 1000
     assert opened.run("return [...document.querySelectorAll('svg.fig')].every(f => f.getAttribute('aria-label').length > 5)")

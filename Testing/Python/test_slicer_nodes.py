@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Slicer gets from us, without the application: the colour table file, and maps shown in its colours.
+"""What Slicer gets from us, without the application: the color table file, and maps shown in its colors.
 
 The second half runs in real MRML (package slicer-core): ./run test --peers.
 """
@@ -79,7 +79,7 @@ def test_map_in_slicers_colors(tmp_path):
     shown = end.GetProducer().GetOutputDataObject(end.GetIndex())
     picture = vtk_numpy.vtk_to_numpy(shown.GetPointData().GetScalars()).reshape(3, 32, 32, -1)[1]
 
-    # All of them, two, one, nobody: colours of 1, 2/3, 1/3, and clear.
+    # All of them, two, one, nobody: colors of 1, 2/3, 1/3, and clear.
     table = np.array([[int(c) for c in row[2:5]] for row in rows()])
     for place, share in ((16, 1), (16 + 4, 2 / 3), (16 + 7, 1 / 3)):
         pixel = picture[16, place]
@@ -117,7 +117,7 @@ def test_scene_opens_without_the_module():
     assert 0 <= low < 0.01 and 0.9 < high <= 1
     display = consensus.GetDisplayNode()
     assert (display.GetWindowLevelMin(), display.GetWindowLevelMax()) == (0, 1)
-    # Our colours, as the file that everybody can have.
+    # Our colors, as the file that everybody can have.
     colors = display.GetColorNode()
     assert colors.GetName() == "Rater Consensus" and colors.GetNumberOfColors() == 256
     rgba = [0.0] * 4
@@ -126,7 +126,7 @@ def test_scene_opens_without_the_module():
         assert [round(255 * c) for c in rgba] == [int(c) for c in row[2:]]
     legend = next(iter(nodes("vtkMRMLColorLegendDisplayNode").values()))
     assert legend.GetTitleText() == "consensus (soft-gaussian)"
-    # A segment for each "at least k of 3 raters", with colour and terminology.
+    # A segment for each "at least k of 3 raters", with color and terminology.
     segmentation = nodes("vtkMRMLSegmentationNode")["CT - consensus"].GetSegmentation()
     assert [segmentation.GetNthSegment(n).GetName() for n in range(3)] == [f"At least {k} of 3" for k in (1, 2, 3)]
     for n in range(3):
