@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The documentation: its links lead somewhere, and it knows the program's commands and options, all of them and no other."""
+import functools
 import pathlib
 import re
 
@@ -23,6 +24,7 @@ def section(name):
     return REFERENCE.split(f"\n## {name}\n")[1].split("\n## ")[0]
 
 
+@functools.lru_cache(maxsize=None)
 def options_of(command):
     return set(re.findall(r"^  (?:-\w, )?(--?[a-z][\w-]*)", run(command, "--help").out, re.M))
 
