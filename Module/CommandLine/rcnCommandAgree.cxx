@@ -278,11 +278,11 @@ int AgreeList(const Arguments& arguments, Terminal& terminal)
   Summary summary;
   Seconds seconds;
   const JsonHandle cases(json_array());
-  const auto compare = [&](const Case& one, size_t) {
+  const auto compare = [&](const Case& one, size_t, std::vector<std::string>& remarks) {
     Seconds spent;
     Stopwatch watch;
     workspace.LoadCase(one, list.Raters);
-    terminal.Remark(workspace.LabelRemark());
+    remarks.push_back(workspace.LabelRemark());
     spent.Read = watch.Lap();
     const AgreementReport report = workspace.Agree(arguments.Has("--surfaces"));
     spent.Compute = watch.Lap();
@@ -306,7 +306,7 @@ int AgreeList(const Arguments& arguments, Terminal& terminal)
     return record;
   };
   const std::vector<LeftOutCase> leftOut =
-    ForEachCase(list, arguments, terminal, compare, [&](const Case& one, const json_t* record) {
+    ForEachCase(list, LoopFor(arguments, terminal), compare, [&](const Case& one, const json_t* record) {
       const std::vector<double> numbers = NumbersFrom(json_object_get(record, "numbers"));
       summary.Add(numbers);
       csv += SummaryRow(one.Id, one.Split, numbers);

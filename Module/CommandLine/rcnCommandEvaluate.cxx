@@ -215,7 +215,7 @@ Judged Judge(const Arguments& arguments, Terminal& terminal, Workspace& workspac
   {
     open(list.Raters); // also where no case comes
   }
-  const auto judge = [&](const Case& one, size_t number) {
+  const auto judge = [&](const Case& one, size_t number, std::vector<std::string>&) {
     std::vector<Volume> predictions;
     std::vector<std::string> files;
     for (size_t m = 0; m < options.size(); ++m)
@@ -230,7 +230,7 @@ Judged Judge(const Arguments& arguments, Terminal& terminal, Workspace& workspac
     add(one.Id, one.Patient, number, predictions, files);
     return JsonHandle();
   };
-  judged.LeftOut = ForEachCase(list, arguments, terminal, judge, [](const Case&, const json_t*) {});
+  judged.LeftOut = ForEachCase(list, LoopFor(arguments, terminal), judge);
   for (const auto& model : judged.Models)
   {
     model->Share(processes);

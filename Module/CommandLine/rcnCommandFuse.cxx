@@ -173,12 +173,12 @@ int FuseList(const Arguments& arguments, Terminal& terminal)
   Seconds seconds;
   const JsonHandle cases(json_array());
   const uint64_t seed = options.seed;
-  const auto fuse = [&](const Case& one, size_t number) {
+  const auto fuse = [&](const Case& one, size_t number, std::vector<std::string>& remarks) {
     const std::string path = MapFile(one, arguments);
     Seconds spent;
     Stopwatch watch;
     workspace.LoadCase(one, list.Raters);
-    terminal.Remark(workspace.LabelRemark());
+    remarks.push_back(workspace.LabelRemark());
     spent.Read = watch.Lap();
     options.seed = seed + number; // another draw for each case
     const FusionReport report = workspace.Fuse(options);
@@ -194,14 +194,15 @@ int FuseList(const Arguments& arguments, Terminal& terminal)
     json_object_set_new(record.get(), "seconds", spent.Json());
     return record;
   };
-  const std::vector<LeftOutCase> leftOut = ForEachCase(list, arguments, terminal, fuse, [&](const Case&, const json_t* record) {
-    if (json_array_size(cases.get()) == 0)
-    {
-      terminal.Remark(json_string_value(json_object_get(record, "remark"))); // the same for all cases
-    }
-    json_array_append(cases.get(), json_object_get(record, "json"));
-    seconds.Add(json_object_get(record, "seconds"));
-  });
+  const std::vector<LeftOutCase> leftOut =
+    ForEachCase(list, LoopFor(arguments, terminal), fuse, [&](const Case&, const json_t* record) {
+      if (json_array_size(cases.get()) == 0)
+      {
+        terminal.Remark(json_string_value(json_object_get(record, "remark"))); // the same for all cases
+      }
+      json_array_append(cases.get(), json_object_get(record, "json"));
+      seconds.Add(json_object_get(record, "seconds"));
+    });
   if (!Processes::All().IsFirst())
   {
     return ExitCodeOf(leftOut);

@@ -519,23 +519,11 @@ void Terminal::Say(const std::string& sentence, bool always)
   {
     return;
   }
-  if (this->Hold_)
-  {
-    this->Held_.push_back(sentence);
-  }
-  else if (!this->Silent_ && (always || !this->Quiet_))
+  if (!this->Silent_ && (always || !this->Quiet_))
   {
     this->ClearLine();
     std::fprintf(stderr, "%s\n", OneLine(sentence).c_str());
   }
-}
-
-std::vector<std::string> Terminal::HoldRemarks(bool hold)
-{
-  this->Hold_ = hold;
-  std::vector<std::string> held;
-  held.swap(this->Held_);
-  return held;
 }
 
 int Terminal::StopSignal()
@@ -593,125 +581,18 @@ void CheckTextOutputs(const Arguments& arguments)
   }
 }
 
-bool IsAskedFor(const Case& one, const Arguments& arguments)
+CaseLoop LoopFor(const Arguments& arguments, Terminal& terminal)
 {
-  return !arguments.Has("--split") || one.Split == arguments.Get("--split");
-}
-
-namespace
-{
-
-/// Bytes of a case's files: near enough to how long it takes.
-double SizeOf(const Case& one)
-{
-  double bytes = 0;
-  std::error_code ignored;
-  const auto add = [&](const std::string& path) {
-    const auto size = std::filesystem::file_size(path, ignored);
-    bytes += ignored ? 0 : static_cast<double>(size);
+  CaseLoop loop;
+  loop.Split = arguments.Get("--split");
+  loop.Begin = [&terminal](const std::string& id, size_t index, size_t count) {
+    terminal.ThrowIfInterrupted();
+    terminal.SetCase(id, index, count);
   };
-  std::for_each(one.Images.begin(), one.Images.end(), add);
-  std::for_each(one.Raters.begin(), one.Raters.end(), [&](const RaterFile& rater) { add(rater.Path); });
-  return bytes;
-}
-
-/// One case's record: what work() returned under "result", or why there is nothing under "error".
-JsonHandle RecordOf(
-  const Case& one, size_t number, Terminal& terminal, const std::function<JsonHandle(const Case&, size_t)>& work)
-{
-  JsonHandle record(json_object());
-  terminal.ThrowIfInterrupted();
-  try
-  {
-    JsonHandle result = work(one, number);
-    json_object_set_new(record.get(), "result", result ? result.release() : json_null());
-  }
-  catch (const Error& error)
-  {
-    if (error.Status() == RCN_ECANCELLED || error.Status() == RCN_ENOMEM || error.Status() == RCN_ESPACE ||
-      error.Status() == RCN_EINVALID)
-    {
-      throw;
-    }
-    json_object_set_new(record.get(), "error", JsonString(SentenceOf(error)));
-  }
-  return record;
-}
-
-} // namespace
-
-std::vector<LeftOutCase> ForEachCase(const DataList& list, const Arguments& arguments, Terminal& terminal,
-  const std::function<JsonHandle(const Case&, size_t)>& work, const std::function<void(const Case&, const json_t*)>& collect)
-{
-  Processes& processes = Processes::All();
-  std::vector<size_t> chosen;
-  for (size_t i = 0; i < list.Cases.size(); ++i)
-  {
-    if (IsAskedFor(list.Cases[i], arguments))
-    {
-      chosen.push_back(i);
-    }
-  }
-  if (chosen.empty())
-  {
-    throw Error(RCN_EINVALID, list.Path + " has no case in the split " + arguments.Get("--split") + ".");
-  }
-  std::vector<LeftOutCase> leftOut;
-  const auto finish = [&](size_t number, const json_t* record) {
-    const Case& one = list.Cases[number];
-    for (const std::string& remark : StringsFrom(json_object_get(record, "remarks")))
-    {
-      terminal.Remark(remark);
-    }
-    if (const char* error = json_string_value(json_object_get(record, "error")))
-    {
-      leftOut.push_back({ one.Id, error });
-      terminal.Warn("Case " + one.Id + " was left out: " + error);
-    }
-    else if (processes.IsFirst())
-    {
-      collect(one, json_object_get(record, "result"));
-    }
-  };
-  if (!processes.AreSeveral())
-  {
-    for (size_t k = 0; k < chosen.size(); ++k)
-    {
-      const size_t number = chosen[k];
-      terminal.SetCase(list.Cases[number].Id, k, chosen.size());
-      finish(number, RecordOf(list.Cases[number], number, terminal, work).get());
-    }
-  }
-  else
-  {
-    std::vector<size_t> order = chosen;
-    std::vector<double> sizes;
-    for (const Case& one : list.Cases)
-    {
-      sizes.push_back(SizeOf(one));
-    }
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return sizes[a] > sizes[b]; });
-    SharedRecords records;
-    terminal.HoldRemarks(true);
-    processes.Distribute(order.size(), [&](size_t k) {
-      terminal.SetCase(list.Cases[order[k]].Id, k, order.size());
-      JsonHandle record = RecordOf(list.Cases[order[k]], order[k], terminal, work);
-      json_object_set_new(record.get(), "remarks", JsonStrings(terminal.HoldRemarks(true)));
-      records.Set(order[k], record.release());
-    });
-    terminal.HoldRemarks(false);
-    records.Merge(processes);
-    for (const size_t number : chosen)
-    {
-      finish(number, records.Get(number));
-    }
-  }
-  if (!leftOut.empty())
-  {
-    terminal.Warn(
-      std::to_string(leftOut.size()) + " of " + Counted(static_cast<int64_t>(chosen.size()), "case") + " could not be used.");
-  }
-  return leftOut;
+  loop.Remark = [&terminal](const std::string& sentence) { terminal.Remark(sentence); };
+  loop.Warn = [&terminal](const std::string& sentence) { terminal.Warn(sentence); };
+  loop.SentenceOf = [](const Error& error) { return SentenceOf(error); };
+  return loop;
 }
 
 } // namespace rcn

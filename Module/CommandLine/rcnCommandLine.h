@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "rcnArguments.h"
+#include "rcnCases.h"
 #include "rcnJson.h"
 #include "rcnOverwrite.h"
 #include "rcnReport.h"
@@ -109,8 +110,6 @@ public:
   void Warn(const std::string& sentence) { this->Say(sentence, true); }
   /// False: no remarks from here on, for work that is done a second time.
   void SetRemarks(bool remarks) { this->Remarks_ = remarks; }
-  /// Keeps remarks from now on, instead of showing them; gives those kept so far.
-  std::vector<std::string> HoldRemarks(bool hold);
   /// Whether Ctrl-C was pressed, or another signal asked to stop.
   static bool IsInterrupted() { return StopSignal() != 0; }
   /// Which signal; 0: none.
@@ -122,8 +121,7 @@ private:
   void ClearLine();
   void Say(const std::string& sentence, bool always);
 
-  bool IsTerminal_, Quiet_, Silent_, Drawn_ = false, Remarks_ = true, Hold_ = false;
-  std::vector<std::string> Held_;
+  bool IsTerminal_, Quiet_, Silent_, Drawn_ = false, Remarks_ = true;
   std::string Case_;
   std::chrono::steady_clock::time_point Last_;
 };
@@ -135,17 +133,14 @@ WorkspaceOptions WorkspaceOptionsFrom(const Arguments& arguments);
 /// early.
 void CheckTextOutputs(const Arguments& arguments);
 
-/// Runs work(case, number) for every case of a list (of the --split asked for), and collect(case, what work returned) in
-/// the order of the list. A case that cannot be used is named (also with --quiet) and left out; Ctrl-C, no memory, a full disk
-/// and wrong options end the whole run. Returns the cases that were left out, in the order of the list.
-///
-/// Several processes share the cases, the largest first; the first process collects. What work() returns is JSON, so that
-/// it can travel.
-std::vector<LeftOutCase> ForEachCase(const DataList& list, const Arguments& arguments, Terminal& terminal,
-  const std::function<JsonHandle(const Case&, size_t)>& work, const std::function<void(const Case&, const json_t*)>& collect);
-
 /// Whether --split, if given, asks for the case.
-bool IsAskedFor(const Case& one, const Arguments& arguments);
+inline bool IsAskedFor(const Case& one, const Arguments& arguments)
+{
+  return !arguments.Has("--split") || one.Split == arguments.Get("--split");
+}
+
+/// The loop over cases (rcnCases.h) of the --split asked for, shown on the terminal and stopped by Ctrl-C.
+CaseLoop LoopFor(const Arguments& arguments, Terminal& terminal);
 
 /// The exit code of a command that went on without these cases.
 inline int ExitCodeOf(const std::vector<LeftOutCase>& leftOut)

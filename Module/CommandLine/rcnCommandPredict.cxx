@@ -143,8 +143,8 @@ struct Output
 };
 
 /// Writes the maps of a case in place of those that an earlier run left; returns its entry for --json.
-json_t* WritePrediction(
-  const Prediction& prediction, const Case& one, const PredictionFolder& folder, const Arguments& arguments, Terminal& terminal)
+json_t* WritePrediction(const Prediction& prediction, const Case& one, const PredictionFolder& folder,
+  const Arguments& arguments, std::vector<std::string>& remarks)
 {
   std::map<std::string, std::string> files;
   JsonHandle entry(json_object());
@@ -162,7 +162,7 @@ json_t* WritePrediction(
     if (output.Map && output.Map->Data())
     {
       const std::string path = MapFile(one, output.Name, arguments);
-      terminal.Remark(WriteImage(path, output.Map->View(), output.What, Terminal::IsInterrupted));
+      remarks.push_back(WriteImage(path, output.Map->View(), output.What, Terminal::IsInterrupted));
       json_object_set_new(entry.get(), output.Name, JsonString(path));
       files[output.Name] = path;
     }
@@ -237,7 +237,7 @@ int RunPredict(const Arguments& arguments)
   Table table({ "Case", "Size", "Marked", "Tiles" });
   const JsonHandle cases(json_array());
   const double tolerance = arguments.GetNumber("--tolerance", RCN_GEOMETRY_TOLERANCE);
-  const auto predict = [&](const Case& one, size_t) {
+  const auto predict = [&](const Case& one, size_t, std::vector<std::string>& remarks) {
     Seconds spent;
     Stopwatch watch;
     if (one.Images.empty())
@@ -247,13 +247,10 @@ int RunPredict(const Arguments& arguments)
     const std::vector<Volume> images = ImagesOf(workspace.Context(), one, tolerance);
     spent.Read = watch.Lap();
     const Prediction prediction = Predict(model, workspace.Context(), images, one.Images.front(), options);
-    for (const std::string& remark : prediction.Remarks)
-    {
-      terminal.Remark(remark);
-    }
+    remarks.insert(remarks.end(), prediction.Remarks.begin(), prediction.Remarks.end());
     spent.Compute = watch.Lap();
     JsonHandle record(json_object());
-    json_object_set_new(record.get(), "json", WritePrediction(prediction, one, folder, arguments, terminal));
+    json_object_set_new(record.get(), "json", WritePrediction(prediction, one, folder, arguments, remarks));
     spent.Write = watch.Lap();
     json_object_set_new(record.get(), "seconds", spent.Json());
     const rcn_geometry& geometry = prediction.Mask.Geometry();
@@ -271,15 +268,9 @@ int RunPredict(const Arguments& arguments)
     json_array_append(cases.get(), json_object_get(record, "json"));
     seconds.Add(json_object_get(record, "seconds"));
   };
-  std::vector<LeftOutCase> leftOut;
-  if (list.Cases.size() == 1 && !arguments.Has("--data"))
-  {
-    collect(list.Cases.front(), predict(list.Cases.front(), 0).get());
-  }
-  else
-  {
-    leftOut = ForEachCase(list, arguments, terminal, predict, collect);
-  }
+  CaseLoop loop = LoopFor(arguments, terminal);
+  loop.LeaveOut = list.Cases.size() > 1 || arguments.Has("--data");
+  const std::vector<LeftOutCase> leftOut = ForEachCase(list, loop, predict, collect);
   if (!Processes::All().IsFirst())
   {
     return ExitCodeOf(leftOut);
