@@ -458,15 +458,7 @@ vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Internals::Judg
     {
       map.SetNote(rcn::FusionNote("consensus", workspace->RaterNames()));
     }
-    const auto judge = [&](const rcn::EvaluationOptions& how) {
-      auto evaluation = std::make_unique<rcn::Evaluation>(workspace->Context(), workspace->RaterNames(), how);
-      if (!evaluation->PrepareCase(workspace->Votes(), job.Case().Id, map, judged.Name))
-      {
-        throw rcn::Error(RCN_EDATA, "The region has no voxels in this case; choose another one.");
-      }
-      evaluation->CommitCase();
-      return evaluation;
-    };
+    const rcn::JudgeInput input = rcn::CaseInWorkspace(*workspace, job.Case().Id, rcn::PredictionInMemory(map, judged.Name));
     std::shared_ptr<const rcn::EvaluationReport> report, before;
     std::vector<std::string> remarks = workspace->Remarks();
     if (otherRaters)
@@ -479,15 +471,7 @@ vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Internals::Judg
     }
     if (fit)
     {
-      const rcn::RecalibrationResult result =
-        rcn::Recalibrate(options, method, [&](const std::vector<rcn::EvaluationOptions>& all) {
-          std::vector<std::unique_ptr<rcn::Evaluation>> evaluations;
-          for (const rcn::EvaluationOptions& how : all)
-          {
-            evaluations.push_back(judge(how));
-          }
-          return evaluations;
-        });
+      const rcn::RecalibrationResult result = rcn::Recalibrate(*workspace, input, options, method);
       if (!result.Helps)
       {
         throw rcn::Error(RCN_EDATA, result.Sentence + " It was not stored.");
@@ -504,7 +488,8 @@ vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Internals::Judg
     }
     else
     {
-      report = std::make_shared<const rcn::EvaluationReport>(judge(options)->Report());
+      report = std::make_shared<const rcn::EvaluationReport>(
+        rcn::JudgeCases(*workspace, input, { { 0, options } }).Evaluations.front()->Report());
     }
     const std::vector<std::string> about = rcn::RemarksInWords(*report);
     remarks.insert(remarks.end(), about.begin(), about.end());

@@ -401,7 +401,7 @@ struct Evaluation::Handles
   {
     if (this->Cases.empty())
     {
-      throw Error(RCN_EDATA, "There is nothing to judge: the region is empty in every case.");
+      throw Error(RCN_EDATA, "There is nothing to judge: the region has no voxels in any case; choose another region.");
     }
     std::unique_ptr<rcn_calib, Deleter> merged = Sum(context, this->Cases.front().get(), nullptr);
     for (size_t i = 1; i < this->Cases.size(); ++i)
@@ -409,6 +409,14 @@ struct Evaluation::Handles
       Check(rcn_calib_merge(merged.get(), context, this->Cases[i].get()), context);
     }
     return merged;
+  }
+
+  /// Sums of no case yet.
+  static std::unique_ptr<rcn_calib, Deleter> NewSums(rcn_context* context, size_t raters, const EvaluationOptions& options)
+  {
+    rcn_calib* sums = nullptr;
+    Check(rcn_calib_create(&sums, context, static_cast<int>(raters), &options.Calib), context);
+    return std::unique_ptr<rcn_calib, Deleter>(sums);
   }
 
   static std::unique_ptr<rcn_temperature, Deleter> NewTemperature(rcn_context* context, size_t raters)
@@ -446,12 +454,10 @@ struct Evaluation::Handles
 /// A case that was judged and is not yet counted.
 struct Evaluation::Prepared
 {
-  std::string Id, Fingerprint;
+  JudgedCase Judged;
   bool Circular = false;
-  std::vector<uint8_t> Region, Reference;
-  Volume Corrected;
-  bool Levels = false, Ends = true;
-  rcn_calib_case Case{}; // borrows the above and the votes
+  std::vector<uint8_t> Reference;
+  rcn_calib_case Case{}; // borrows the above
   std::unique_ptr<rcn_calib, Handles::Deleter> Sums;
 };
 
@@ -494,11 +500,7 @@ std::string HashOf(const float* numbers, int64_t count)
   return text;
 }
 
-namespace
-{
-
-/// Empty for a constant map: a model that sees nothing in two cases has seen two cases.
-std::string Fingerprint(const Volume& prediction)
+std::string FingerprintOf(const Volume& prediction)
 {
   const int64_t elements = rcn_geometry_voxels(&prediction.Geometry()) * prediction.View().components;
   const uint32_t* words = static_cast<const uint32_t*>(prediction.Data());
@@ -509,6 +511,9 @@ std::string Fingerprint(const Volume& prediction)
   }
   return HashOf(static_cast<const float*>(prediction.Data()), elements);
 }
+
+namespace
+{
 
 std::vector<uint8_t> ReferenceTable(
   const rcn_votes* votes, const std::vector<std::string>& names, const EvaluationOptions& options, rcn_context* context)
@@ -537,75 +542,22 @@ std::vector<uint8_t> ReferenceTable(
   return table;
 }
 
-std::vector<uint8_t> RegionOf(const rcn_votes* judges, const EvaluationOptions& options, int64_t& count, rcn_context* context)
-{
-  const rcn_geometry& geometry = *rcn_votes_geometry(judges);
-  const int64_t voxels = rcn_geometry_voxels(&geometry);
-  std::vector<uint8_t> region;
-  count = voxels;
-  if (!options.RegionMask.empty())
-  {
-    const Volume mask = ReadMask(options.RegionMask);
-    if (mask.ChannelCount() != 1)
-    {
-      throw Error(RCN_EDATA,
-        options.RegionMask + " has " + std::to_string(mask.ChannelCount()) + " values per voxel; a mask must have one.");
-    }
-    Check(rcn_geometry_compare(
-            context, &mask.Geometry(), options.RegionMask.c_str(), &geometry, "the case", RCN_GEOMETRY_TOLERANCE),
-      context);
-    // A mask is a rater of one: the votes code already reads any type and refuses what is no label.
-    rcn_mask view{};
-    view.image = mask.View();
-    rcn_votes* votes = nullptr;
-    Check(rcn_votes_from_masks(&votes, context, &view, 1), context, options.RegionMask);
-    const std::unique_ptr<rcn_votes, VotesDeleter> keep(votes);
-    const uint8_t table[2] = { 0, 1 };
-    region.resize(static_cast<size_t>(voxels));
-    Check(rcn_votes_expand_u8(region.data(), context, votes, table), context);
-    count = rcn_votes_marked(votes, 0);
-  }
-  else if (options.Region.region != RCN_REGION_WHOLE)
-  {
-    region.resize(static_cast<size_t>(voxels));
-    Check(rcn_region_fill(region.data(), &count, context, judges, &options.Region), context);
-  }
-  return region;
-}
-
-/// A copy that is sure background outside the region, where a prediction may hold anything.
-Volume Inside(const Volume& prediction, const std::vector<uint8_t>& region)
-{
-  const rcn_image& in = prediction.View();
-  Volume out = Volume::Allocate(in.geometry, RCN_FLOAT32, in.components);
-  const float* from = static_cast<const float*>(in.data);
-  float* to = static_cast<float*>(out.Data());
-  for (size_t i = 0; i < region.size(); ++i, from += in.components, to += in.components)
-  {
-    for (int c = 0; c < in.components; ++c)
-    {
-      to[c] = region[i] ? from[c] : in.components > 1 && c == 0 ? 1.0f : 0.0f;
-    }
-  }
-  return out;
-}
-
 } // namespace
 
-void Evaluation::RefuseFittedCase(const std::string& id, const std::string& file, const std::string& fingerprint) const
+void Evaluation::RefuseFittedCase(const JudgedCase& one) const
 {
   const Recalibration* correction = this->Options_.Correction;
   if (!correction || this->Options_.AllowFittedCases)
   {
     return;
   }
-  const auto holds = [](const std::vector<std::string>& all, const std::string& one) {
-    return !one.empty() && std::find(all.begin(), all.end(), one) != all.end();
+  const auto holds = [](const std::vector<std::string>& all, const std::string& name) {
+    return !name.empty() && std::find(all.begin(), all.end(), name) != all.end();
   };
-  if (holds(correction->Cases, id) || holds(correction->Fingerprints, fingerprint))
+  if (holds(correction->Cases, one.Id) || holds(correction->Fingerprints, one.Fingerprint))
   {
     throw Error(RCN_EINVALID,
-      "The recalibration was fitted on case " + (id.empty() ? file : id) + " and cannot be evaluated on it.", "fitted-cases");
+      "The recalibration was fitted on case " + one.Name() + " and cannot be evaluated on it.", "fitted-cases");
   }
 }
 
@@ -660,94 +612,79 @@ const Recalibration* Evaluation::CorrectionOf(const std::string& id) const
   return own != this->Options_.CaseCorrections.end() ? &own->second : this->Options_.Correction;
 }
 
-bool Evaluation::PrepareCase(const rcn_votes* votes, const std::string& id, const Volume& prediction, const std::string& file)
+void Evaluation::Prepare(const JudgedCase& judged)
 {
   this->Prepared_.reset();
-  const rcn_geometry& geometry = *rcn_votes_geometry(votes);
-  Check(rcn_geometry_compare(
-          this->Context_, &prediction.Geometry(), file.c_str(), &geometry, "the raters' masks", this->Options_.Tolerance),
-    this->Context_);
-  const int raters = static_cast<int>(this->Raters_.size());
-  CheckLevelCount(prediction, raters, file);
-  std::unique_ptr<Prepared> one(new Prepared);
-  one->Id = id.empty() ? file : id;
-  one->Fingerprint = Fingerprint(prediction);
-  one->Levels = prediction.View().components > 1;
-  if (prediction.View().components > 2)
-  {
-    int ends = 0;
-    Check(rcn_levels_are_ends(&ends, this->Context_, &prediction.View()), this->Context_, file);
-    one->Ends = ends != 0;
-  }
-  else
-  {
-    one->Ends = !one->Levels; // of one rater, levels are that probability
-  }
-  this->RefuseFittedCase(id, file, one->Fingerprint);
-  int64_t inRegion = 0;
-  one->Region = RegionOf(votes, this->Options_, inRegion, this->Context_);
-  if (inRegion == 0)
-  {
-    return false;
-  }
-  if (this->Options_.FitTemperature && !this->Handles_->Cases.empty() && one->Levels != this->Levels_)
+  if (this->Options_.FitTemperature && !this->Handles_->Cases.empty() && judged.Levels != this->Levels_)
   {
     throw Error(RCN_EINVALID,
-      file + (one->Levels ? " holds levels" : " holds one probability") +
+      judged.File + (judged.Levels ? " holds levels" : " holds one probability") +
         " and the cases before it do not; a temperature needs levels everywhere or nowhere.");
   }
-  one->Reference = ReferenceTable(votes, this->Raters_, this->Options_, this->Context_);
-  one->Corrected = prediction;
-  if (const Recalibration* correction = this->CorrectionOf(one->Id))
+  std::unique_ptr<Prepared> one(new Prepared);
+  one->Judged = judged;
+  one->Reference = ReferenceTable(judged.Votes, this->Raters_, this->Options_, this->Context_);
+  const uint8_t* region = judged.Region ? judged.Region->data() : nullptr;
+  one->Case = { judged.Votes, one->Judged.Map.View(), region, one->Reference.data() };
+  if (this->Options_.PerCase)
   {
-    one->Corrected =
-      ApplyRecalibration(this->Context_, *correction, one->Region.empty() ? prediction : Inside(prediction, one->Region),
-        this->Options_.Calib.readout, this->Options_.Calib.at_least, file);
+    rcn_calib_case raw = one->Case; // a correction leaves a fused map a fused map
+    raw.prediction = one->Judged.Prediction.View();
+    int fused = 0;
+    Check(rcn_case_is_fused(&fused, this->Context_, &raw), this->Context_, judged.File);
+    one->Circular = fused || IsFusedFrom(judged.Prediction.Note(), this->Raters_);
   }
-  one->Case = { votes, one->Corrected.View(), one->Region.empty() ? nullptr : one->Region.data(), one->Reference.data() };
-  rcn_calib_case raw = one->Case; // a correction leaves a fused map a fused map
-  raw.prediction = prediction.View();
-  int fused = 0;
-  Check(rcn_case_is_fused(&fused, this->Context_, &raw), this->Context_, file);
-  one->Circular = fused || IsFusedFrom(prediction.Note(), this->Raters_);
-  rcn_calib* sums = nullptr;
-  Check(rcn_calib_create(&sums, this->Context_, raters, &this->Options_.Calib), this->Context_);
-  one->Sums.reset(sums);
-  Check(rcn_calib_add(sums, this->Context_, &one->Case), this->Context_, file);
+  one->Sums = Handles::NewSums(this->Context_, this->Raters_.size(), this->Options_);
+  Check(rcn_calib_add(one->Sums.get(), this->Context_, &one->Case), this->Context_, judged.File);
   this->Prepared_ = std::move(one);
-  return true;
 }
 
-void Evaluation::CommitCase(size_t number, const std::string& patient)
+void Evaluation::Commit()
 {
   if (!this->Prepared_)
   {
     return;
   }
   const std::unique_ptr<Prepared> one = std::move(this->Prepared_);
+  const JudgedCase& judged = one->Judged;
   if (this->Options_.ExactAuc)
   {
     Check(rcn_auc_add(this->Handles_->Auc.get(), this->Context_, &one->Case), this->Context_);
   }
-  if (this->Options_.FitTemperature && one->Levels)
+  if (this->Options_.FitTemperature && judged.Levels)
   {
     this->Handles_->Temperatures.push_back(Handles::NewTemperature(this->Context_, this->Raters_.size()));
     Check(rcn_temperature_add(this->Handles_->Temperatures.back().get(), this->Context_, &one->Case), this->Context_);
   }
-  this->Levels_ = one->Levels;
-  this->Ends_ = this->Ends_ && one->Ends;
+  this->Levels_ = judged.Levels;
+  this->Ends_ = this->Ends_ && judged.Ends;
+  if (!this->Options_.PerCase && !this->Handles_->Cases.empty())
+  {
+    Check(rcn_calib_merge(this->Handles_->Cases.front().get(), this->Context_, one->Sums.get()), this->Context_);
+    return;
+  }
   this->Handles_->Cases.push_back(std::move(one->Sums));
-  this->Ids_.push_back(one->Id);
-  this->Fingerprints_.push_back(one->Fingerprint);
-  this->Patients_.push_back(patient);
+  this->Ids_.push_back(judged.Name());
+  this->Fingerprints_.push_back(judged.Fingerprint);
+  this->Patients_.push_back(judged.Patient);
   this->Circular_.push_back(one->Circular);
-  this->Numbers_.push_back(number);
+  this->Numbers_.push_back(judged.Number);
 }
 
 void Evaluation::Share(Processes& processes)
 {
   if (!processes.AreSeveral())
   {
+    return;
+  }
+  this->Comm_ = processes.Comm();
+  if (!this->Options_.PerCase)
+  {
+    if (this->Handles_->Cases.empty())
+    {
+      this->Handles_->Cases.push_back(Handles::NewSums(this->Context_, this->Raters_.size(), this->Options_));
+    }
+    Check(rcn_calib_share(this->Handles_->Cases.front().get(), this->Context_, this->Comm_), this->Context_);
     return;
   }
   SharedRecords records; // what is no sum
@@ -782,18 +719,8 @@ void Evaluation::Share(Processes& processes)
     }
     // One process has the sums and the others zeros: adding up changes no bit.
     const size_t at = static_cast<size_t>(std::find(numbers.begin(), numbers.end(), number) - numbers.begin());
-    std::unique_ptr<rcn_calib, Handles::Deleter> sums;
-    if (at < numbers.size())
-    {
-      sums = std::move(mine[at]);
-    }
-    else
-    {
-      rcn_calib* zeros = nullptr;
-      Check(rcn_calib_create(&zeros, this->Context_, static_cast<int>(this->Raters_.size()), &this->Options_.Calib),
-        this->Context_);
-      sums.reset(zeros);
-    }
+    std::unique_ptr<rcn_calib, Handles::Deleter> sums =
+      at < numbers.size() ? std::move(mine[at]) : Handles::NewSums(this->Context_, this->Raters_.size(), this->Options_);
     Check(rcn_calib_share(sums.get(), this->Context_, processes.Comm()), this->Context_);
     this->Handles_->Cases.push_back(std::move(sums));
     if (this->Options_.FitTemperature && json_is_true(json_object_get(record, "levels")))
@@ -811,7 +738,6 @@ void Evaluation::Share(Processes& processes)
     this->Levels_ = json_is_true(json_object_get(record, "levels"));
     this->Ends_ = this->Ends_ && json_is_true(json_object_get(record, "ends"));
   }
-  this->Comm_ = processes.Comm();
 }
 
 std::vector<int> Evaluation::PatientNumbers() const
@@ -827,6 +753,33 @@ std::vector<int> Evaluation::PatientNumbers() const
   return numbers;
 }
 
+std::vector<double> Evaluation::Figures() const
+{
+  std::vector<double> figures(RCN_FIGURES, NAN);
+  if (!this->Handles_->Cases.empty())
+  {
+    rcn_calib_figures(figures.data(), this->Handles_->Merged(this->Context_).get());
+  }
+  return figures;
+}
+
+rcn_auc_result Evaluation::Auc() const
+{
+  return this->AucOf(this->Figures().data());
+}
+
+rcn_auc_result Evaluation::AucOf(const double* figures) const
+{
+  rcn_auc_result auc{};
+  auc.reference = figures[RCN_AUC_HISTOGRAM];
+  auc.pairs = figures[RCN_AUC_PAIRS_HISTOGRAM];
+  if (this->Options_.ExactAuc)
+  {
+    Check(rcn_auc_compute_shared(&auc, this->Context_, this->Handles_->Auc.get(), this->Comm_), this->Context_);
+  }
+  return auc;
+}
+
 EvaluationReport Evaluation::Report() const
 {
   const auto all = this->Handles_->Merged(this->Context_);
@@ -837,16 +790,7 @@ EvaluationReport Evaluation::Report() const
   report.Voxels = rcn_calib_voxels(merged);
   report.Pairs = rcn_calib_pairs(merged);
   rcn_calib_figures(report.Figures, merged);
-  if (this->Options_.ExactAuc)
-  {
-    Check(rcn_auc_compute_shared(&report.Auc, this->Context_, this->Handles_->Auc.get(), this->Comm_), this->Context_);
-  }
-  else
-  {
-    report.Auc = {};
-    report.Auc.reference = report.Figures[RCN_AUC_HISTOGRAM];
-    report.Auc.pairs = report.Figures[RCN_AUC_PAIRS_HISTOGRAM];
-  }
+  report.Auc = this->AucOf(report.Figures);
   const size_t bins = static_cast<size_t>(this->Options_.Calib.bins);
   report.Bins.resize(bins);
   rcn_calib_bins(report.Bins.data(), merged, this->Options_.Binning);

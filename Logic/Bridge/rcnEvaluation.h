@@ -78,6 +78,11 @@ struct EvaluationOptions
   bool AllowFittedCases = false;                        ///< judge a correction on the cases it was fitted to
   bool ExactAuc = true;        ///< false: from a histogram (rcn_calib.h), in memory that does not grow with the cases
   bool FitTemperature = false; ///< also collect what temperature on levels needs
+  /// Levels are read out first and judged as one probability: figures of two readouts can then be compared, which those of
+  /// level maps (RPS) cannot.
+  bool AsProbability = false;
+  /// False: one sum of all cases, in memory that does not grow with them, for Figures() and Auc() alone: no intervals, no fit.
+  bool PerCase = true;
 };
 
 /// The readout that judges: the one that was asked for, otherwise the one that the maps were made with, otherwise (both
@@ -94,6 +99,10 @@ std::string RegionInWords(const rcn_region_options& region, const std::string& m
 /// The prediction of a case: 1 component (probability) or K + 1 (levels), float32. Whole numbers are divided by `scale`, the
 /// stored number that means 1. 0: by what the file says (Volume::Scale()); where it says nothing, only 0 and 1 are taken.
 Volume ReadPrediction(const std::string& path, double scale = 0);
+
+/// What identifies a prediction under another name (FNV-1a of its values); empty for a constant one: a model that sees nothing
+/// in two cases has seen two cases.
+std::string FingerprintOf(const Volume& prediction);
 
 /// Throws Error (RCN_EDATA) unless it has one value per voxel, or a level for each number of raters; `file` names it.
 void CheckLevelCount(const Volume& prediction, int raters, const std::string& file);
@@ -119,26 +128,43 @@ struct EvaluationReport
   rcn_spread Paper[RCN_FIGURES];      ///< mean and deviation of 10 draws of 60 %
 };
 
-/// Collects cases one by one; reads each voxel once.
+/// A case as an Evaluation takes it. Judging (rcnJudge.h) fills it and shares between evaluations what several of them need.
+struct JudgedCase
+{
+  std::string Id;      ///< empty: it has none, and its prediction's file stands for it
+  std::string Patient; ///< cases of one patient are no independent evidence; empty: a patient of its own
+  size_t Number = 0;   ///< its place among all cases, where several processes judge them
+  std::string File;    ///< names the prediction in sentences
+  const rcn_votes* Votes = nullptr;
+  Volume Prediction; ///< as it was made
+  Volume Map;        ///< what is judged: corrected or read out where the options ask for it
+  std::string Fingerprint;
+  bool Levels = false;                                ///< the prediction is a level map
+  bool Ends = true;                                   ///< and only its ends have a probability (rcn_levels_are_ends())
+  std::shared_ptr<const std::vector<uint8_t>> Region; ///< by voxel; null: everywhere
+
+  std::string Name() const { return this->Id.empty() ? this->File : this->Id; }
+};
+
+/// Collects cases one by one, for Judging and JudgeCases() (rcnJudge.h), which make and fill it; reads each voxel once.
 class Evaluation
 {
 public:
   Evaluation(rcn_context* context, const std::vector<std::string>& raters, const EvaluationOptions& options);
   ~Evaluation();
 
-  /// Judges a case by its raters' votes; `file` is the prediction's name in sentences, and the case's where it
-  /// has no id (a file of that name elsewhere is not the same case: only voxels tell then). False when the region is
-  /// empty there, so that the case says nothing. Nothing is added before CommitCase(), so that several
-  /// models can agree on the cases that all of them can be judged on.
-  bool PrepareCase(const rcn_votes* votes, const std::string& id, const Volume& prediction, const std::string& file);
-  /// Adds the case that was prepared last; nothing if there is none. `number` is its place among all cases where several
-  /// processes judge them. Cases of one `patient` are no independent evidence; empty: a patient of its own.
-  void CommitCase(size_t number = 0, const std::string& patient = "");
-
   /// After the last case, in all processes: each knows then what one process with all cases would know, to the same bits;
   /// only probabilities of voxels stay where they are, and all processes have to ask for Report() together.
   void Share(Processes& processes);
 
+  const EvaluationOptions& Options() const { return this->Options_; }
+
+  /// The figures of all cases together (rcn_calib_figures()), without intervals; NaN without a case.
+  std::vector<double> Figures() const;
+  /// The area under the curve; from a histogram unless EvaluationOptions::ExactAuc.
+  rcn_auc_result Auc() const;
+
+  /// Everything, with intervals. Throws Error (RCN_EDATA) without a case. Needs EvaluationOptions::PerCase.
   EvaluationReport Report() const;
 
   /// The figures of one case alone, in the order in which they were added.
@@ -165,9 +191,15 @@ public:
   const std::vector<std::string>& CaseIds() const { return this->Ids_; }
 
 private:
+  friend class Judging;
   struct Handles;
   struct Prepared;
-  void RefuseFittedCase(const std::string& id, const std::string& file, const std::string& fingerprint) const;
+  /// Judges a case; nothing is added before Commit(), so that a case counts for all evaluations or for none.
+  void Prepare(const JudgedCase& one);
+  /// Adds the case that was prepared last; nothing if there is none.
+  void Commit();
+  void RefuseFittedCase(const JudgedCase& one) const;
+  rcn_auc_result AucOf(const double* figures) const;
   const Recalibration* CorrectionOf(const std::string& id) const;
   Recalibration FitTo(rcn_recalib_method method, const rcn_calib* sums, const rcn_temperature* temperature) const;
   std::vector<int> PatientNumbers() const;

@@ -24,36 +24,45 @@ std::string InWords(const RecalibrationResult& result)
                     : "The correction does not help even there.");
   }
   return "MR-ECE on the " + std::to_string(result.Before.Cases) + " cases it was fitted to: " + before + " before, " + after +
-    " after, " + MrEce(result.LeftOut) + " with each case corrected by a fit to the others. " +
+    " after, " + MrEce(result.EachLeftOut) + " with each case corrected by a fit to the others. " +
     (result.Helps ? "The correction helps on cases that it was not fitted to."
                   : "The correction does not help on cases that it was not fitted to.");
 }
 
 } // namespace
 
-RecalibrationResult Recalibrate(const EvaluationOptions& options, rcn_recalib_method method, const JudgeCases& judge)
+RecalibrationResult Recalibrate(
+  Workspace& workspace, JudgeInput input, const EvaluationOptions& options, rcn_recalib_method method, double keep)
 {
   RecalibrationResult result;
   result.Options = options;
   result.Options.FitTemperature = method == RCN_RECALIB_TEMPERATURE;
   EvaluationOptions corrected = options, leftOut = options;
+  CaseMemory memory(keep);
+  input.Memory = &memory;
   {
-    const std::vector<std::unique_ptr<Evaluation>> first = judge({ result.Options });
-    result.Correction = first.front()->Fit(method);
-    result.Before = first.front()->Report();
-    leftOut.CaseCorrections = first.front()->FitWithoutEach(method);
+    const JudgeResult first = JudgeCases(workspace, input, { { 0, result.Options } });
+    const Evaluation& fitted = *first.Evaluations.front();
+    result.Correction = fitted.Fit(method);
+    result.Before = fitted.Report();
+    result.Cases = fitted.CaseIds();
+    result.Raters = first.Raters;
+    result.LeftOut = first.LeftOut;
+    leftOut.CaseCorrections = fitted.FitWithoutEach(method);
   }
   corrected.Correction = &result.Correction;
   corrected.AllowFittedCases = true;
-  leftOut.ExactAuc = false; // it is not asked for, and takes memory
-  const std::vector<std::unique_ptr<Evaluation>> again = judge({ corrected, leftOut });
-  result.After = again[0]->Report();
+  leftOut.ExactAuc = false;                                                    // it is not asked for, and takes memory
+  input.Loop.Remark = input.Loop.Warn = nullptr;                               // they would be the same ones
+  input.Loop.IsMine = [&memory](size_t number) { return memory.Has(number); }; // where they are in memory
+  const JudgeResult again = JudgeCases(workspace, input, { { 0, corrected }, { 0, leftOut } });
+  result.After = again.Evaluations[0]->Report();
   result.Tested = result.Before.Cases > 1;
   if (result.Tested)
   {
-    result.LeftOut = again[1]->Report();
+    result.EachLeftOut = again.Evaluations[1]->Report();
   }
-  const EvaluationReport& fair = result.Tested ? result.LeftOut : result.After;
+  const EvaluationReport& fair = result.Tested ? result.EachLeftOut : result.After;
   result.Helps = fair.Figures[RCN_MR_ECE] < result.Before.Figures[RCN_MR_ECE];
   result.Sentence = InWords(result);
   return result;

@@ -3,33 +3,37 @@
 #ifndef rcnRecalibration_h
 #define rcnRecalibration_h
 
-#include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "rcnEvaluation.h"
+#include "rcnJudge.h"
 
 namespace rcn
 {
 
-/// Runs all cases through evaluations with these options, side by side, and returns them.
-using JudgeCases = std::function<std::vector<std::unique_ptr<Evaluation>>(const std::vector<EvaluationOptions>& options)>;
+/// Bytes of votes and predictions that stay in memory between fitting and judging again, so that files are read once: 1 GB
+/// holds thirty volumes of two million voxels with the levels of three raters, and leaves a laptop's memory to its owner.
+/// Cases beyond it are read again.
+constexpr double MostBytesKept = 1024.0 * 1024 * 1024;
 
 struct RecalibrationResult
 {
   Recalibration Correction;
   EvaluationOptions Options;      ///< with which Before was judged
   EvaluationReport Before, After; ///< on the cases it was fitted to
-  EvaluationReport LeftOut;       ///< each case corrected by a fit to all others; of no case when there is only one
+  EvaluationReport EachLeftOut;   ///< each case corrected by a fit to all others; of no case when there is only one
   bool Tested = false;            ///< there were several cases, so that one could be left out
   bool Helps = false;   ///< MR-ECE is smaller with cases left out, or where there is one case, on that. Otherwise it is not
                         ///< to be stored unless somebody insists
   std::string Sentence; ///< both figures in words, and what they mean
+  std::vector<std::string> Raters, Cases; ///< who judged, and on which cases
+  std::vector<LeftOutCase> LeftOut;
 };
 
-/// Fits a correction to the cases that `judge` runs through (twice), and tests it with each case left out.
-RecalibrationResult Recalibrate(const EvaluationOptions& options, rcn_recalib_method method, const JudgeCases& judge);
+/// Fits a correction to the first of the predictions, judges it on the same cases, and tests it with each case left out. The
+/// loop's Begin is called twice for each case; its remarks are made once. `keep`: bytes, as above.
+RecalibrationResult Recalibrate(Workspace& workspace, JudgeInput input, const EvaluationOptions& options,
+  rcn_recalib_method method, double keep = MostBytesKept);
 
 } // namespace rcn
 

@@ -160,81 +160,59 @@ void ModelJudge::MakeSeries(size_t model, const Volume& prediction)
   }
 }
 
-/// One probability per voxel: figures of two readouts can be compared, those of level maps cannot.
-Volume ModelJudge::ProbabilityOf(const JudgedSeries& series, const Volume& prediction) const
+/// The series of all models, and who judges them, once the first case says which models tell levels apart.
+void ModelJudge::StartJudges(const std::vector<CasePrediction>& predictions)
 {
-  rcn_context* context = this->Workspace_.Context();
-  const std::string& name = this->Options_.Models[series.Model].Name;
-  const Volume corrected = series.Correction
-    ? ApplyRecalibration(context, *series.Correction, prediction, series.Readout, series.AtLeast, name)
-    : prediction;
-  if (corrected.View().components == 1)
-  {
-    return corrected;
-  }
-  const Volume probability = Volume::Allocate(corrected.Geometry(), RCN_FLOAT32);
-  Check(rcn_readout_apply(static_cast<float*>(probability.Data()), context, &corrected.View(), series.Readout, series.AtLeast),
-    context, name);
-  return probability;
-}
-
-/// All models first: what a bad map of the last one throws must not leave the others half made.
-void ModelJudge::StartJudges(const std::vector<Volume>& predictions)
-{
+  // All models first: what a bad map of the last one throws must not leave the others half made.
   std::vector<bool> levels;
   for (size_t model = 0; model < predictions.size(); ++model)
   {
     const ReportModel& what = this->Options_.Models[model];
-    levels.push_back(!this->IsOneProbability(predictions[model], what.Predictions.empty() ? what.Name : what.Predictions));
+    levels.push_back(!this->IsOneProbability(predictions[model].Map, what.Predictions.empty() ? what.Name : what.Predictions));
   }
   this->PredictsLevels_ = levels;
   for (size_t model = 0; model < predictions.size(); ++model)
   {
-    this->MakeSeries(model, predictions[model]);
+    this->MakeSeries(model, predictions[model].Map);
   }
-  for (JudgedSeries& series : this->Series_)
+  std::vector<JudgeTask> tasks;
+  for (const JudgedSeries& series : this->Series_)
   {
-    const bool hasLevels = this->PredictsLevels_[series.Model];
-    const std::string readout = hasLevels ? ReadoutText(series.Readout, series.AtLeast) : this->Options_.Readout;
+    const std::string readout =
+      this->PredictsLevels_[series.Model] ? ReadoutText(series.Readout, series.AtLeast) : this->Options_.Readout;
+    EvaluationOptions options = this->Options_.Judge;
+    options.ExactAuc = false;
+    options.TieBackground = this->ReadoutFor(series.Model, readout).TieBackground;
+    options.Calib.readout = series.Readout;
+    options.Calib.at_least = series.AtLeast;
+    options.AsProbability = true;
+    options.Correction = series.Correction;
+    options.AllowFittedCases = true; // the page says on which cases it was fitted
     for (const rcn_region region : Regions)
     {
-      EvaluationOptions options = this->Options_.Judge;
       options.Region.region = region;
-      options.ExactAuc = false;
-      options.TieBackground = this->ReadoutFor(series.Model, readout).TieBackground;
-      series.Judges.emplace_back(new Evaluation(this->Workspace_.Context(), this->Workspace_.RaterNames(), options));
+      tasks.push_back({ series.Model, options });
     }
+  }
+  this->Judging_.reset(new Judging(this->Workspace_.Context(), this->Workspace_.RaterNames(), tasks));
+  for (size_t t = 0; t < tasks.size(); ++t)
+  {
+    this->Series_[t / RegionCount].Judges.push_back(this->Judging_->Evaluations()[t].get());
   }
 }
 
 void ModelJudge::JudgeCase(const Case& one)
 {
-  std::vector<Volume> predictions;
+  std::vector<CasePrediction> predictions;
   for (size_t model = 0; model < this->Options_.Models.size(); ++model)
   {
-    predictions.push_back(this->PredictionOf(model, one));
+    predictions.push_back({ this->PredictionOf(model, one), this->Options_.Models[model].Name + ", case " + one.Id });
   }
-  if (this->Series_.empty())
+  if (!this->Judging_)
   {
     this->StartJudges(predictions);
   }
-  for (JudgedSeries& series : this->Series_)
-  {
-    const Volume probability = this->ProbabilityOf(series, predictions[series.Model]);
-    for (const auto& judge : series.Judges)
-    {
-      judge->PrepareCase(
-        this->Workspace_.Votes(), one.Id, probability, this->Options_.Models[series.Model].Name + ", case " + one.Id);
-    }
-  }
-  // Only now: a case counts for all models or for none.
-  for (JudgedSeries& series : this->Series_)
-  {
-    for (const auto& judge : series.Judges)
-    {
-      judge->CommitCase(0, one.Patient);
-    }
-  }
+  this->Judging_->Add(one, 0, this->Workspace_.Votes(), predictions);
 }
 
 void ModelJudge::Finish(const std::function<void(const std::string& stage)>& show)

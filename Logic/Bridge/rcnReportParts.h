@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "rcn/rcn.h"
-#include "rcnPredictionFolder.h"
+#include "rcnJudge.h"
 #include "rcnReport.h"
 #include "rcnReportPage.h"
 #ifdef RCN_HAVE_NETWORKS
@@ -139,9 +139,9 @@ struct JudgedSeries
   rcn_readout Readout = RCN_READOUT_MAJORITY;
   int AtLeast = 0;
   const Recalibration* Correction = nullptr;
-  int Before = -1;                                 ///< the same without the correction: its number
-  std::vector<std::unique_ptr<Evaluation>> Judges; ///< by region
-  std::vector<EvaluationReport> Reports;           ///< by region, where there is one
+  int Before = -1;                       ///< the same without the correction: its number
+  std::vector<const Evaluation*> Judges; ///< by region; they belong to the ModelJudge
+  std::vector<EvaluationReport> Reports; ///< by region, where there is one
   bool HasReport[3] = { false, false, false };
 };
 
@@ -176,13 +176,13 @@ public:
 private:
   bool IsOneProbability(const Volume& prediction, const std::string& name) const;
   void MakeSeries(size_t model, const Volume& prediction);
-  void StartJudges(const std::vector<Volume>& predictions);
-  Volume ProbabilityOf(const JudgedSeries& series, const Volume& prediction) const;
+  void StartJudges(const std::vector<CasePrediction>& predictions);
 
   const ReportOptions& Options_;
   Workspace& Workspace_;
   std::set<std::string>& Files_;
   std::vector<JudgedSeries> Series_;
+  std::unique_ptr<Judging> Judging_;                             // all series on all regions; null before the first case
   std::vector<bool> PredictsLevels_;                             // by model, known from the first case that all of them predict
   std::vector<std::unique_ptr<Recalibration>> Corrections_;      // by model
   std::vector<std::shared_ptr<const PredictionFolder>> Folders_; // by model; null where there is none

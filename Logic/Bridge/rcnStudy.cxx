@@ -10,6 +10,7 @@
 #include <set>
 
 #include "rcn/rcn.h"
+#include "rcnJudge.h"
 #include "rcnProcesses.h"
 #include "rcnReport.h"
 #include "rcnReportPage.h"
@@ -103,7 +104,8 @@ private:
   void Train(const Candidate& run, size_t number);
   void PredictTest(const Candidate& run, size_t number);
   void Judge();
-  void JudgeRegion(rcn_region region);
+  void JudgeRegions(const std::vector<rcn_region>& regions);
+  void FillColumns(rcn_region region, const std::vector<std::vector<std::unique_ptr<Evaluation>>>& models);
   void Mark(size_t column, const std::vector<std::vector<std::unique_ptr<Evaluation>>>& models);
   void WriteTables();
   void AddPictures(Page& page);
@@ -445,6 +447,27 @@ std::vector<const Evaluation*> Pointers(const std::vector<std::unique_ptr<Evalua
   return pointers;
 }
 
+/// One value of the table out of the seeds' reports.
+StudyCell CellOf(const std::vector<EvaluationReport>& seeds, const std::vector<rcn_interval>& together, rcn_figure figure)
+{
+  StudyCell cell;
+  const double share = 1 / static_cast<double>(seeds.size());
+  cell.SeedLow = cell.SeedHigh = ValueOf(seeds.front(), figure);
+  for (const EvaluationReport& seed : seeds)
+  {
+    const double value = ValueOf(seed, figure);
+    cell.Value += share * value;
+    cell.PaperMean += share * seed.Paper[figure].mean;
+    cell.PaperStd += share * seed.Paper[figure].std;
+    cell.SeedLow = std::min(cell.SeedLow, value);
+    cell.SeedHigh = std::max(cell.SeedHigh, value);
+  }
+  // AUC is exact in the table and from a histogram in the interval, which is to hold it all the same.
+  cell.Low = std::min(together[figure].low, cell.Value);
+  cell.High = std::max(together[figure].high, cell.Value);
+  return cell;
+}
+
 /// Finds the best of a column and those that cannot be told apart from it. models[row][seed].
 void Study::Mark(size_t column, const std::vector<std::vector<std::unique_ptr<Evaluation>>>& models)
 {
@@ -473,94 +496,80 @@ void Study::Mark(size_t column, const std::vector<std::vector<std::unique_ptr<Ev
   }
 }
 
-void Study::JudgeRegion(rcn_region region)
+/// Judges all rows and seeds on these regions; each file is read once.
+void Study::JudgeRegions(const std::vector<rcn_region>& regions)
+{
+  JudgeInput input;
+  input.List = this->List_;
+  input.List.Cases = this->Test_;
+  input.Loop.LeaveOut = false; // they were all read before the training
+  input.Loop.Begin = [this](const std::string& id, size_t, size_t) { this->Show(1, "judging case " + id); };
+  for (const Candidate& run : this->Runs_)
+  {
+    input.Predictions.push_back({ run.Name,
+      [this, run](const Case& one, size_t) {
+        const std::string path = this->LevelsFile(run.Name, one.Id);
+        return CasePrediction{ ReadPrediction(path), path };
+      },
+      nullptr });
+  }
+  const std::vector<StudyRow>& rows = this->Result_.Rows;
+  std::vector<JudgeTask> tasks;
+  for (const rcn_region region : regions)
+  {
+    for (const StudyRow& row : rows)
+    {
+      for (size_t run = 0; run < this->Runs_.size(); ++run)
+      {
+        if (this->Runs_[run].Strategy == row.Strategy)
+        {
+          tasks.push_back({ run, this->Options_.Judge });
+          EvaluationOptions& options = tasks.back().Options;
+          options.Region.region = region;
+          options.TieBackground = this->Options_.Training.TieBackground;
+          ParseReadout(options.Calib.readout, options.Calib.at_least, row.Readout);
+          options.AsProbability = true;
+          options.ExactAuc = region == RCN_REGION_BOX; // the only region with a column for it; it holds every voxel
+        }
+      }
+    }
+  }
+  JudgeResult judged = JudgeCases(this->Workspace_, input, tasks);
+  auto next = judged.Evaluations.begin();
+  for (const rcn_region region : regions)
+  {
+    std::vector<std::vector<std::unique_ptr<Evaluation>>> models(rows.size());
+    for (std::vector<std::unique_ptr<Evaluation>>& seeds : models)
+    {
+      std::move(next, next + this->Options_.Seeds, std::back_inserter(seeds));
+      next += this->Options_.Seeds;
+    }
+    this->FillColumns(region, models);
+  }
+}
+
+/// The columns of a region. models[row][seed].
+void Study::FillColumns(rcn_region region, const std::vector<std::vector<std::unique_ptr<Evaluation>>>& models)
 {
   std::vector<StudyRow>& rows = this->Result_.Rows;
-  std::vector<std::vector<std::unique_ptr<Evaluation>>> models(rows.size());
-  std::vector<std::vector<std::string>> names(rows.size());
   for (size_t r = 0; r < rows.size(); ++r)
   {
-    for (const Candidate& run : this->Runs_)
+    this->Show(1, std::string("judging on the region ") + rcn_region_name(region) + ", " + rows[r].Strategy);
+    std::vector<EvaluationReport> reports;
+    for (const auto& model : models[r])
     {
-      if (run.Strategy == rows[r].Strategy)
-      {
-        EvaluationOptions options = this->Options_.Judge;
-        options.Region.region = region;
-        options.TieBackground = this->Options_.Training.TieBackground;
-        models[r].emplace_back(new Evaluation(this->Workspace_.Context(), this->List_.Raters, options));
-        names[r].push_back(run.Name);
-      }
+      reports.push_back(model->Report());
     }
-  }
-  this->Processes_.Distribute(this->Test_.size(), [&](size_t number) {
-    const Case& one = this->Test_[number];
-    this->Show(1, std::string("judging on the region ") + rcn_region_name(region) + ", case " + one.Id);
-    Case masks = one;
-    masks.Images.clear();
-    this->Workspace_.LoadCase(masks, this->List_.Raters);
-    std::map<std::string, Volume> levels;
-    for (size_t r = 0; r < rows.size(); ++r)
+    if (region == RCN_REGION_BOX)
     {
-      for (size_t seed = 0; seed < models[r].size(); ++seed)
-      {
-        const std::string path = this->LevelsFile(names[r][seed], one.Id);
-        if (!levels.count(path))
-        {
-          levels[path] = ReadPrediction(path);
-        }
-        // One probability each: figures of two readouts can be compared, those of level maps cannot.
-        const Volume probability = Volume::Allocate(levels[path].Geometry(), RCN_FLOAT32);
-        rcn_readout readout = RCN_READOUT_MAJORITY;
-        int atLeast = 0;
-        ParseReadout(readout, atLeast, rows[r].Readout);
-        Check(rcn_readout_apply(
-                static_cast<float*>(probability.Data()), this->Workspace_.Context(), &levels[path].View(), readout, atLeast),
-          this->Workspace_.Context(), path);
-        models[r][seed]->PrepareCase(this->Workspace_.Votes(), one.Id, probability, path);
-        models[r][seed]->CommitCase(number, one.Patient); // nothing where the region is empty, which is so for all models
-      }
+      rows[r].Box = reports.front();
     }
-  });
-  for (size_t r = 0; r < rows.size(); ++r)
-  {
-    for (size_t seed = 0; seed < models[r].size(); ++seed)
-    {
-      this->Show(1, std::string("judging on the region ") + rcn_region_name(region) + ", " + rows[r].Strategy);
-      models[r][seed]->Share(this->Processes_);
-      const EvaluationReport report = models[r][seed]->Report();
-      if (region == RCN_REGION_BOX && seed == 0)
-      {
-        rows[r].Box = report;
-      }
-      const double share = 1 / static_cast<double>(models[r].size());
-      for (size_t c = 0; c < StudyColumns().size(); ++c)
-      {
-        if (StudyColumns()[c].Region != region)
-        {
-          continue;
-        }
-        const rcn_figure figure = StudyColumns()[c].Figure;
-        const double value = ValueOf(report, figure);
-        StudyCell& cell = rows[r].Cells[c];
-        cell.Value += share * value;
-        cell.PaperMean += share * report.Paper[figure].mean;
-        cell.PaperStd += share * report.Paper[figure].std;
-        cell.SeedLow = seed ? std::min(cell.SeedLow, value) : value;
-        cell.SeedHigh = seed ? std::max(cell.SeedHigh, value) : value;
-      }
-    }
-  }
-  for (size_t r = 0; r < rows.size(); ++r)
-  {
     const std::vector<rcn_interval> together = Evaluation::Together(Pointers(models[r]));
     for (size_t c = 0; c < StudyColumns().size(); ++c)
     {
       if (StudyColumns()[c].Region == region)
       {
-        // AUC is exact in the table and from a histogram in the interval, which is to hold it all the same.
-        const rcn_interval& interval = together[StudyColumns()[c].Figure];
-        rows[r].Cells[c].Low = std::min(interval.low, rows[r].Cells[c].Value);
-        rows[r].Cells[c].High = std::max(interval.high, rows[r].Cells[c].Value);
+        rows[r].Cells[c] = CellOf(reports, together, StudyColumns()[c].Figure);
       }
     }
   }
@@ -595,9 +604,18 @@ void Study::Judge()
       this->Result_.Rows.push_back(row);
     }
   }
-  for (const rcn_region region : { RCN_REGION_BOX, RCN_REGION_BAND, RCN_REGION_DISPUTED, RCN_REGION_WHOLE })
+  // All regions in one pass over the files, unless the sums of so many cases would not fit.
+  constexpr double bytesOfSums = 0.3e6, mostBytes = 2e9; // of one case in one evaluation (rcn_calib.h); of all of them
+  const std::vector<rcn_region> regions = { RCN_REGION_BOX, RCN_REGION_BAND, RCN_REGION_DISPUTED, RCN_REGION_WHOLE };
+  const double each = bytesOfSums * static_cast<double>(this->Result_.Rows.size() * this->Test_.size()) * this->Options_.Seeds;
+  if (each * static_cast<double>(regions.size()) <= mostBytes)
   {
-    this->JudgeRegion(region);
+    this->JudgeRegions(regions);
+    return;
+  }
+  for (const rcn_region region : regions)
+  {
+    this->JudgeRegions({ region });
   }
 }
 

@@ -20,6 +20,7 @@
 #include "rcn/rcn_file.h"
 #include "rcn/rcn_train.h"
 #include "rcnFileBeside.h"
+#include "rcnJudge.h"
 #include "rcnPrediction.h"
 #include "rcnProcesses.h"
 #include "rcnReport.h"
@@ -1172,7 +1173,7 @@ EvaluationReport Training::Judge(rcn_net* net, const rcn_loss* loss, const float
   options.Region.region = this->Options_.Region;
   options.Calib.bins = this->Options_.Bins;
   ChooseReadout(options, readout, "", this->Options_.TieBackground);
-  Evaluation evaluation(this->Context_, this->Raters_, options);
+  Judging judging(this->Context_, this->Raters_, { { 0, options } });
   this->Doing_ = Doing::Validating;
   this->Progress_.Stage = "judging";
   for (size_t i = 0; i < this->Validation_.size(); ++i)
@@ -1183,11 +1184,9 @@ EvaluationReport Training::Judge(rcn_net* net, const rcn_loss* loss, const float
     }
     LoadedCase& one = this->Store_->Get(this->Validation_[i]);
     const Volume levels = this->PredictLevels(net, loss, lossValues, one);
-    if (evaluation.PrepareCase(one.Votes.get(), one.Source.Id, levels, "The prediction of " + one.Source.Id))
-    {
-      evaluation.CommitCase(i, one.Source.Patient);
-    }
+    judging.Add(one.Source, i, one.Votes.get(), { { levels, "The prediction of " + one.Source.Id } });
   }
+  Evaluation& evaluation = *judging.Evaluations().front();
   evaluation.Share(this->Processes_);
   return evaluation.CaseIds().empty() ? EvaluationReport() : evaluation.Report(); // no reason to lose a model over it
 }

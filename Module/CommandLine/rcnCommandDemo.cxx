@@ -6,7 +6,7 @@
 
 #include "rcn/rcn.h"
 #include "rcnCommands.h"
-#include "rcnEvaluation.h"
+#include "rcnJudge.h"
 #include "rcnPhantom.h"
 #include "rcnReportPage.h"
 #include "rcnSliceFigure.h"
@@ -215,14 +215,14 @@ std::string JudgeFusions(const std::filesystem::path& folder, rcn_context* conte
   const char* const titles[] = { "STAPLE of four raters, judged by a fifth",
     "Share of four raters (smoothed), judged by a fifth" };
   Table table({ "Fused from four raters", "MR-ECE (%)", "95 % interval", "Brier", "AUC" });
-  Evaluation evaluations[] = { { context, judge, options }, { context, judge, options } };
+  Judging judging(context, judge, { { 0, options }, { 1, options } });
   for (int seed = 1; seed <= cases; ++seed)
   {
     rcn_phantom_options small = RCN_PHANTOM_OPTIONS_INIT;
     small.seed = static_cast<uint64_t>(seed);
     const rcn_geometry geometry = rcn_geometry_make(small.size[0], small.size[1], small.size[2]);
     const Phantom phantom = MakePhantom(context, small, geometry);
-    const Volume map = Volume::Allocate(geometry, RCN_FLOAT32);
+    std::vector<CasePrediction> maps;
     std::vector<rcn_mask> views;
     for (const RaterMask& rater : phantom.Raters)
     {
@@ -232,18 +232,21 @@ std::string JudgeFusions(const std::filesystem::path& folder, rcn_context* conte
     rcn_votes* votes = nullptr;
     Check(rcn_votes_from_masks(&votes, context, &views.back(), 1), context);
     const std::unique_ptr<rcn_votes, VotesDeleter> keep(votes);
-    for (int m = 0; m < 2; ++m)
+    for (const rcn_method method : methods)
     {
       rcn_fusion_options fusion = RCN_FUSION_OPTIONS_INIT;
-      fusion.method = methods[m];
-      Check(rcn_fuse_masks(static_cast<float*>(map.Data()), nullptr, context, views.data(), seen, &fusion), context);
-      evaluations[m].PrepareCase(votes, std::to_string(seed), map, "The fused map");
-      evaluations[m].CommitCase();
+      fusion.method = method;
+      maps.push_back({ Volume::Allocate(geometry, RCN_FLOAT32), "The fused map" });
+      Check(
+        rcn_fuse_masks(static_cast<float*>(maps.back().Map.Data()), nullptr, context, views.data(), seen, &fusion), context);
     }
+    Case one;
+    one.Id = std::to_string(seed);
+    judging.Add(one, 0, votes, maps);
   }
-  for (int m = 0; m < 2; ++m)
+  for (size_t m = 0; m < 2; ++m)
   {
-    const EvaluationReport report = evaluations[m].Report();
+    const EvaluationReport report = judging.Evaluations()[m]->Report();
     const rcn_interval& interval = report.Interval[RCN_MR_ECE];
     table.Add({ rcn_method_name(methods[m]), Fixed(100 * report.Figures[RCN_MR_ECE], 2),
       FromTo(100 * interval.low, 100 * interval.high, 2), Fixed(report.Figures[RCN_BRIER], 4),

@@ -8,8 +8,6 @@
 #include <iterator>
 
 #include "rcnCommands.h"
-#include "rcnEvaluation.h"
-#include "rcnPredictionFolder.h"
 #include "rcnProcesses.h"
 #include "rcnRecalibration.h"
 #ifdef RCN_HAVE_NETWORKS
@@ -65,7 +63,6 @@ EvaluationOptions EvaluationOptionsFrom(const Arguments& arguments)
   options.Binning = arguments.Get("--binning", "width") == "mass" ? RCN_BINS_MASS : RCN_BINS_WIDTH;
   options.Reference = arguments.Get("--reference", "majority");
   options.Tolerance = arguments.GetNumber("--tolerance", RCN_GEOMETRY_TOLERANCE);
-  options.Scale = ScaleFrom(arguments);
   options.Seed = static_cast<uint64_t>(arguments.GetInteger("--seed", 0, 0, INT64_MAX));
   options.AllowFittedCases = arguments.Has("--allow-fitted-cases");
   return options;
@@ -128,118 +125,35 @@ void CheckJudgeArguments(const Arguments& arguments)
 }
 
 /// Predictions to judge: a folder, or the file of one case.
-class Source
+PredictionSource SourceFrom(const Arguments& arguments, const std::string& option)
 {
-public:
-  Source(const Arguments& arguments, const std::string& path) : Path(path)
-  {
-    if (arguments.Has("--data"))
-    {
-      this->Folder = std::make_shared<PredictionFolder>(path);
-      this->Run = this->Folder->HasManifest() ? std::make_shared<PredictionRun>(this->Folder->Run()) : nullptr;
-    }
-    else
-    {
-      this->Run = PredictionFolder::RunOf(path);
-    }
-  }
-
-  /// The readout that was asked for, otherwise the one they were made with.
-  void ChooseReadout(EvaluationOptions& options, const Arguments& arguments) const
-  {
-    rcn::ChooseReadout(
-      options, arguments.Get("--readout"), this->Run ? this->Run->Readout : "", this->Run && this->Run->TieBackground);
-  }
-
-  std::string Path;
-  std::shared_ptr<const PredictionFolder> Folder; ///< null: one file
-  std::shared_ptr<const PredictionRun> Run;       ///< null: not known how they were made
-};
-
-/// The list of cases; an empty one for one case.
-DataList ListFrom(const Arguments& arguments)
-{
-  return arguments.Has("--data") ? ReadDataList(arguments.Get("--data")) : DataList();
+  const std::string path = arguments.Get(arguments.Has("--data") ? option : "--prob");
+  return arguments.Has("--data") ? PredictionsOfFolder(path, ScaleFrom(arguments))
+                                 : PredictionOfFile(path, ScaleFrom(arguments));
 }
 
-/// Judges one case or all cases of a list; the sources are judged side by side, each with its options.
-struct Judged
+/// The options with the readout that was asked for, otherwise with the one that the predictions were made with.
+EvaluationOptions OptionsFor(const PredictionSource& source, const Arguments& arguments)
 {
-  std::vector<std::unique_ptr<Evaluation>> Models;
-  std::vector<std::string> Raters;
-  std::vector<LeftOutCase> LeftOut;
-};
+  EvaluationOptions options = EvaluationOptionsFrom(arguments);
+  const PredictionRun* run = source.Run.get();
+  ChooseReadout(options, arguments.Get("--readout"), run ? run->Readout : "", run && run->TieBackground);
+  return options;
+}
 
-Judged Judge(const Arguments& arguments, Terminal& terminal, Workspace& workspace, const DataList& list,
-  const std::vector<EvaluationOptions>& options, const std::vector<Source>& sources)
+/// One case, or the cases of a list.
+JudgeInput InputFrom(const Arguments& arguments, Terminal& terminal)
 {
-  Judged judged;
-  const auto open = [&](const std::vector<std::string>& raters) {
-    while (judged.Models.size() < options.size())
-    {
-      judged.Models.emplace_back(new Evaluation(workspace.Context(), raters, options[judged.Models.size()]));
-    }
-  };
-  const auto add = [&](const std::string& id, const std::string& patient, size_t number, const std::vector<Volume>& predictions,
-                     const std::vector<std::string>& files) {
-    bool empty = false;
-    terminal.Remark(workspace.LabelRemark());
-    open(workspace.RaterNames());
-    for (size_t m = 0; m < options.size(); ++m)
-    {
-      CheckReadout(sources[m].Run.get(), predictions[m], options[m], files[m]);
-      empty = !judged.Models[m]->PrepareCase(workspace.Votes(), id, predictions[m], files[m]);
-    }
-    // Only now: a case counts for all models or for none.
-    for (const auto& model : judged.Models)
-    {
-      model->CommitCase(number, patient);
-    }
-    if (empty)
-    {
-      terminal.Remark("Case " + (id.empty() ? files[0] : id) + ": the region is empty, so it says nothing.");
-    }
-  };
-  if (!arguments.Has("--data"))
+  JudgeInput input;
+  input.Loop = LoopFor(arguments, terminal);
+  if (arguments.Has("--data"))
   {
-    workspace.LoadCase(CaseFrom(arguments));
-    const Volume prediction = ReadPrediction(arguments.Get("--prob"), options[0].Scale);
-    judged.Raters = workspace.RaterNames();
-    add("", "", 0, std::vector<Volume>(options.size(), prediction),
-      std::vector<std::string>(options.size(), arguments.Get("--prob")));
-    return judged;
+    input.List = ReadDataList(arguments.Get("--data"));
+    return input;
   }
-  judged.Raters = list.Raters;
-  Processes& processes = Processes::All();
-  if (processes.AreSeveral())
-  {
-    open(list.Raters); // also where no case comes
-  }
-  const auto judge = [&](const Case& one, size_t number, std::vector<std::string>&) {
-    std::vector<Volume> predictions;
-    std::vector<std::string> files;
-    for (size_t m = 0; m < options.size(); ++m)
-    {
-      files.push_back(sources[m].Folder->Find(one.Id));
-      predictions.push_back(
-        m && sources[m].Path == sources[0].Path ? predictions[0] : ReadPrediction(files[m], options[m].Scale));
-    }
-    Case masks = one;
-    masks.Images.clear(); // only the raters are needed
-    workspace.LoadCase(masks, list.Raters);
-    add(one.Id, one.Patient, number, predictions, files);
-    return JsonHandle();
-  };
-  judged.LeftOut = ForEachCase(list, LoopFor(arguments, terminal), judge);
-  for (const auto& model : judged.Models)
-  {
-    model->Share(processes);
-  }
-  if (judged.Models.empty() || (processes.AreSeveral() && !judged.LeftOut.empty() && judged.Models[0]->CaseIds().empty()))
-  {
-    throw Error(RCN_EDATA, "No case could be judged.");
-  }
-  return judged;
+  input.List.Cases = { CaseFrom(arguments) };
+  input.List.Cases.front().Id.clear(); // a file of that name elsewhere is not the same case: only voxels identify it
+  return input;
 }
 
 // ---- text ------------------------------------------------------------------------------------------
@@ -299,7 +213,7 @@ std::string BinTable(const EvaluationReport& report)
 }
 
 std::string Heading(
-  const EvaluationReport& report, const EvaluationOptions& options, const Evaluation& judged, const Source& source)
+  const EvaluationReport& report, const EvaluationOptions& options, const Evaluation& judged, const PredictionSource& source)
 {
   std::string text = Counted(static_cast<int64_t>(report.Cases), "case") + ", " + Counted(report.Voxels, "voxel") + " (" +
     (options.RegionMask.empty() ? rcn_region_name(options.Region.region) : options.RegionMask) + "), " +
@@ -359,71 +273,80 @@ json_t* DifferenceJson(const std::vector<rcn_interval>& difference)
   return object;
 }
 
+/// Says where two folders are judged differently, because each is judged as it was made.
+void RemarkOnDifferences(const JudgeInput& input, const EvaluationOptions& one, const EvaluationOptions& other)
+{
+  const std::string& first = input.Predictions.front().Name;
+  const std::string& second = input.Predictions.back().Name;
+  const std::string readout = ReadoutText(one.Calib.readout, one.Calib.at_least);
+  const std::string otherReadout = ReadoutText(other.Calib.readout, other.Calib.at_least);
+  if (readout != otherReadout)
+  {
+    input.Loop.Remark("The readout of " + first + " is " + readout + ", that of " + second + " is " + otherReadout +
+      "; --readout judges both by one.");
+  }
+  if (one.TieBackground != other.TieBackground)
+  {
+    input.Loop.Remark("A tie of the raters is " + std::string(one.TieBackground ? "background" : "foreground") + " for " +
+      first + " and the opposite for " + second + ", so the two are judged by different majorities.");
+  }
+}
+
 int RunEvaluate(const Arguments& arguments)
 {
   Terminal terminal(arguments);
   CheckJudgeArguments(arguments);
+  EvaluationOptionsFrom(arguments); // wrong options are refused before any work
+  JudgeInput input = InputFrom(arguments, terminal);
+  input.Predictions = { SourceFrom(arguments, "--pred") };
+  const PredictionSource first = input.Predictions.front();
   // The model, the model before its correction (for the diagram), and the one it is compared with.
-  std::vector<EvaluationOptions> options = { EvaluationOptionsFrom(arguments) };
-  std::vector<Source> sources = { Source(arguments, arguments.Get(arguments.Has("--data") ? "--pred" : "--prob")) };
-  sources[0].ChooseReadout(options[0], arguments);
+  std::vector<JudgeTask> tasks = { { 0, OptionsFor(first, arguments) } };
   Recalibration correction;
   size_t before = 0, versus = 0;
   if (arguments.Has("--recalibration"))
   {
     correction = ReadRecalibration(arguments.Get("--recalibration"));
-    if (sources[0].Run && sources[0].Run->Correction)
+    if (first.Run && first.Run->Correction)
     {
       throw Error(RCN_EINVALID,
-        sources[0].Path +
+        first.Name +
           " holds predictions that are corrected already; predict with --no-recalibration, or leave "
           "out --recalibration.");
     }
-    before = options.size();
-    options.push_back(options[0]);
-    sources.push_back(sources[0]);
-    options[0].Correction = &correction;
+    before = tasks.size();
+    tasks.push_back(tasks.front());
+    tasks.front().Options.Correction = &correction;
   }
   if (arguments.Has("--versus"))
   {
-    versus = options.size();
-    options.push_back(EvaluationOptionsFrom(arguments));
-    sources.emplace_back(arguments, arguments.Get("--versus"));
-    sources.back().ChooseReadout(options.back(), arguments);
-    const std::string first = ReadoutText(options[0].Calib.readout, options[0].Calib.at_least);
-    const std::string second = ReadoutText(options.back().Calib.readout, options.back().Calib.at_least);
-    if (first != second)
-    {
-      terminal.Remark("The readout of " + sources[0].Path + " is " + first + ", that of " + sources.back().Path + " is " +
-        second + "; --readout judges both by one.");
-    }
-    if (options[0].TieBackground != options.back().TieBackground)
-    {
-      terminal.Remark("A tie of the raters is " + std::string(options[0].TieBackground ? "background" : "foreground") +
-        " for " + sources[0].Path + " and the opposite for " + sources.back().Path +
-        ", so the two are judged by different majorities.");
-    }
+    input.Predictions.push_back(SourceFrom(arguments, "--versus"));
+    versus = tasks.size();
+    tasks.push_back({ 1, OptionsFor(input.Predictions.back(), arguments) });
+    RemarkOnDifferences(input, tasks.front().Options, tasks.back().Options);
   }
   Seconds seconds;
   Stopwatch watch;
   Workspace workspace(WorkspaceOptionsFrom(arguments));
   terminal.Watch(workspace);
-  const Judged judged = Judge(arguments, terminal, workspace, ListFrom(arguments), options, sources);
+  const JudgeResult judged = JudgeCases(workspace, input, tasks);
+  const EvaluationOptions& options = tasks.front().Options;
+  const Evaluation& model = *judged.Evaluations.front();
   seconds.Read = watch.Lap();
-  if (const Recalibration* fitted = before ? &correction : sources[0].Run ? sources[0].Run->Correction.get() : nullptr)
+  if (const Recalibration* fitted = before ? &correction : first.Run ? first.Run->Correction.get() : nullptr)
   {
-    terminal.Remark(FittedElsewhere(*fitted, options[0]));
+    terminal.Remark(FittedElsewhere(*fitted, options));
   }
-  const EvaluationReport report = judged.Models[0]->Report();
+  const EvaluationReport report = model.Report();
   EvaluationReport uncorrected;
   if (before)
   {
-    uncorrected = judged.Models[before]->Report();
+    uncorrected = judged.Evaluations[before]->Report();
   }
   std::vector<rcn_interval> difference;
   if (versus)
   {
-    difference = judged.Models[0]->Compare(*judged.Models[versus]);
+    difference = model.Compare(*judged.Evaluations[versus]);
   }
   seconds.Compute = watch.Lap();
   if (!Processes::All().IsFirst())
@@ -438,7 +361,7 @@ int RunEvaluate(const Arguments& arguments)
   {
     const std::string words = WorstBinInWords(report);
     WriteText("-",
-      Heading(report, options[0], *judged.Models[0], sources[0]) + FigureTable(report) + "\n" + BinTable(report) +
+      Heading(report, options, model, first) + FigureTable(report) + "\n" + BinTable(report) +
         (words.empty() ? "" : "\n" + words + "\n") +
         (before ? "\nBefore recalibration: MR-ECE " + Cell(uncorrected.Figures[RCN_MR_ECE], true) + " %\n" : "") +
         (versus ? "\n" + DifferenceTable(difference) : ""));
@@ -446,10 +369,10 @@ int RunEvaluate(const Arguments& arguments)
   seconds.Write = watch.Lap();
   if (arguments.Has("--json"))
   {
-    const JsonHandle json(EvaluationJson(report, options[0], judged.Raters));
+    const JsonHandle json(EvaluationJson(report, options, judged.Raters));
     if (before)
     {
-      json_object_set_new(json.get(), "before_recalibration", EvaluationJson(uncorrected, options[before], judged.Raters));
+      json_object_set_new(json.get(), "before_recalibration", EvaluationJson(uncorrected, options, judged.Raters));
     }
     if (versus)
     {
@@ -489,19 +412,19 @@ int RunRecalibrate(const Arguments& arguments)
     throw Error(RCN_EINVALID,
       "A correction fitted on test cases can no longer be judged on them; use --split validation, or say --allow-test-cases.");
   }
-  Arguments used = arguments;
+  JudgeInput input = InputFrom(arguments, terminal);
   if (arguments.Has("--data") && !arguments.Has("--split"))
   {
-    used.Set("--split", "validation");
+    input.Loop.Split = "validation";
   }
-  const DataList list = ListFrom(arguments); // once: it may come through a pipe
-  CheckSplits(list);                         // or the correction would be judged on those it was fitted to
-  EvaluationOptions options = EvaluationOptionsFrom(arguments);
-  const Source source(arguments, arguments.Get(arguments.Has("--data") ? "--pred" : "--prob"));
-  source.ChooseReadout(options, arguments);
+  CheckSplits(input.List);          // or the correction would be judged on those it was fitted to
+  EvaluationOptionsFrom(arguments); // wrong options are refused before any work
+  input.Predictions = { SourceFrom(arguments, "--pred") };
+  const PredictionSource& source = input.Predictions.front();
+  EvaluationOptions options = OptionsFor(source, arguments);
   if (source.Run && source.Run->Correction)
   {
-    throw Error(RCN_EINVALID, source.Path + " holds predictions that are corrected already; predict with --no-recalibration.");
+    throw Error(RCN_EINVALID, source.Name + " holds predictions that are corrected already; predict with --no-recalibration.");
   }
   rcn_recalib_method method = RCN_RECALIB_TEMPERATURE;
   while (arguments.Get("--method") != rcn_recalib_name(method))
@@ -524,7 +447,7 @@ int RunRecalibrate(const Arguments& arguments)
     if (source.Run && source.Run->Hash != model.Hash())
     {
       throw Error(RCN_EINVALID,
-        source.Path + " holds predictions of another model (" + source.Run->Model + ") than " + model.Path() +
+        source.Name + " holds predictions of another model (" + source.Run->Model + ") than " + model.Path() +
           "; predict with the model that the correction is for.");
     }
     if (!source.Run) // predict applies a correction to the readout that it was fitted to
@@ -534,20 +457,11 @@ int RunRecalibrate(const Arguments& arguments)
     }
   }
 #endif
-  std::vector<LeftOutCase> leftOut;
-  std::vector<std::string> raters;
-  const RecalibrationResult result = Recalibrate(options, method, [&](const std::vector<EvaluationOptions>& how) {
-    Judged judged = Judge(used, terminal, workspace, list, how, std::vector<Source>(how.size(), source));
-    terminal.SetRemarks(false); // the second time they would be the same ones
-    leftOut = judged.LeftOut;
-    raters = judged.Raters;
-    return std::move(judged.Models);
-  });
-  terminal.SetRemarks(true);
+  const RecalibrationResult result = Recalibrate(workspace, input, options, method);
   const bool store = result.Helps || arguments.Has("--force");
   if (!Processes::All().IsFirst())
   {
-    return store ? ExitCodeOf(leftOut) : FailedWhileWorking;
+    return store ? ExitCodeOf(result.LeftOut) : FailedWhileWorking;
   }
   if (store && arguments.Has("-o"))
   {
@@ -582,16 +496,16 @@ int RunRecalibrate(const Arguments& arguments)
   {
     const JsonHandle json(json_object());
     json_object_set_new(json.get(), "method", json_string(arguments.Get("--method").c_str()));
-    json_object_set_new(json.get(), "before", EvaluationJson(result.Before, options, raters));
-    json_object_set_new(json.get(), "after", EvaluationJson(result.After, options, raters));
+    json_object_set_new(json.get(), "before", EvaluationJson(result.Before, options, result.Raters));
+    json_object_set_new(json.get(), "after", EvaluationJson(result.After, options, result.Raters));
     json_object_set_new(
-      json.get(), "leave_one_out", result.Tested ? EvaluationJson(result.LeftOut, options, raters) : json_null());
+      json.get(), "leave_one_out", result.Tested ? EvaluationJson(result.EachLeftOut, options, result.Raters) : json_null());
     json_object_set_new(json.get(), "helps", json_boolean(result.Helps));
     json_object_set_new(json.get(), "stored", json_boolean(store));
-    json_object_set_new(json.get(), "left_out", LeftOutJson(leftOut));
+    json_object_set_new(json.get(), "left_out", LeftOutJson(result.LeftOut));
     WriteText(arguments.Get("--json"), DocumentText(json.get()));
   }
-  return store ? ExitCodeOf(leftOut) : FailedWhileWorking;
+  return store ? ExitCodeOf(result.LeftOut) : FailedWhileWorking;
 }
 
 } // namespace

@@ -515,11 +515,7 @@ void Terminal::SetCase(const std::string& name, size_t index, size_t count)
 
 void Terminal::Say(const std::string& sentence, bool always)
 {
-  if (sentence.empty() || !this->Remarks_)
-  {
-    return;
-  }
-  if (!this->Silent_ && (always || !this->Quiet_))
+  if (!sentence.empty() && !this->Silent_ && (always || !this->Quiet_))
   {
     this->ClearLine();
     std::fprintf(stderr, "%s\n", OneLine(sentence).c_str());

@@ -108,8 +108,6 @@ public:
   void Remark(const std::string& sentence) { this->Say(sentence, false); }
   /// The same for what a person must not miss: also with --quiet.
   void Warn(const std::string& sentence) { this->Say(sentence, true); }
-  /// False: no remarks from here on, for work that is done a second time.
-  void SetRemarks(bool remarks) { this->Remarks_ = remarks; }
   /// Whether Ctrl-C was pressed, or another signal asked to stop.
   static bool IsInterrupted() { return StopSignal() != 0; }
   /// Which signal; 0: none.
@@ -121,7 +119,7 @@ private:
   void ClearLine();
   void Say(const std::string& sentence, bool always);
 
-  bool IsTerminal_, Quiet_, Silent_, Drawn_ = false, Remarks_ = true;
+  bool IsTerminal_, Quiet_, Silent_, Drawn_ = false;
   std::string Case_;
   std::chrono::steady_clock::time_point Last_;
 };

@@ -8,7 +8,6 @@
 
 #include "rcnFileBeside.h"
 #include "rcnJson.h"
-#include "rcnPredictionFolder.h"
 #include "rcnRecalibration.h"
 #include "rcnReportPage.h"
 #ifdef RCN_HAVE_NETWORKS
@@ -518,59 +517,43 @@ EvaluationOptions OptionsOf(const Session& session, const SessionJudgement& judg
   return options;
 }
 
-/// Judges all cases of the split that have a prediction, with several options side by side.
-std::vector<std::unique_ptr<Evaluation>> JudgeSplit(Judged& out, Workspace& work, const Session& session,
-  const SessionJudgement& judgement, const std::vector<EvaluationOptions>& options, const SessionProgress& progress)
+/// The cases of the split that have a prediction, with these predictions. `done` counts the cases that were begun, of `passes`
+/// times as many; all are borrowed.
+JudgeInput InputOf(Judged& out, Workspace& work, const Session& session, const SessionJudgement& judgement,
+  const SessionProgress& progress, size_t& done, size_t passes)
 {
-  std::vector<std::unique_ptr<Evaluation>> judges;
-  for (const EvaluationOptions& one : options)
-  {
-    judges.emplace_back(new Evaluation(work.Context(), session.Raters, one));
-  }
-  std::vector<std::string> ids;
+  JudgeInput input;
+  input.List = session.Data();
+  input.List.Raters = session.Raters;
+  input.List.Cases.clear();
   for (const std::string& id : CasesOf(session, judgement.Split, true))
   {
     if (session.FindPrediction(id, judgement.Model))
     {
-      ids.push_back(id);
+      input.List.Cases.push_back(CaseOf(session, id));
     }
   }
-  if (ids.empty())
+  if (input.List.Cases.empty())
   {
     throw Error(RCN_EDATA, "There is no prediction of " + judgement.Model + " for a case with raters' masks; predict first.");
   }
-  const std::shared_ptr<const PredictionRun> run = RunOfModel(session, judgement.Model);
-  for (size_t i = 0; i < ids.size(); ++i)
-  {
-    const SessionProgress part = PartOf(progress, i, ids.size(), ids[i]);
+  input.Loop.LeaveOut = false;
+  input.Loop.Begin = [&, passes](const std::string& id, size_t, size_t count) {
+    const SessionProgress part = PartOf(progress, done++, passes * count, id);
     ThrowIfStopped(part, 0, "judging");
     work.SetProgress(part);
-    const SessionPrediction& prediction = *session.FindPrediction(ids[i], judgement.Model);
+  };
+  input.Loop.Remark = [&out](const std::string& remark) { out.Remarks.push_back(remark); };
+  PredictionSource source;
+  source.Name = judgement.Model;
+  source.Run = RunOfModel(session, judgement.Model);
+  source.Read = [&](const Case& one, size_t) {
+    const SessionPrediction& prediction = *session.FindPrediction(one.Id, judgement.Model);
     const std::string& file = prediction.Levels.empty() ? prediction.Probability : prediction.Levels;
-    const Volume map = ReadPrediction(file);
-    CheckReadout(run.get(), map, options.front(), file);
-    Case masks = CaseOf(session, ids[i]);
-    masks.Images.clear(); // only the raters are needed
-    work.LoadCase(masks, session.Raters);
-    bool empty = false;
-    for (const auto& judge : judges)
-    {
-      empty = !judge->PrepareCase(work.Votes(), ids[i], map, file);
-    }
-    for (const auto& judge : judges)
-    {
-      judge->CommitCase(i, masks.Patient);
-    }
-    if (empty)
-    {
-      out.Remarks.push_back("Case " + ids[i] + ": the region is empty, so it says nothing.");
-    }
-  }
-  work.SetProgress({});
-  ThrowIfStopped(progress, 1, "intervals");
-  out.Raters = session.Raters;
-  out.Cases = judges.front()->CaseIds();
-  return judges;
+    return CasePrediction{ ReadPrediction(file), file };
+  };
+  input.Predictions = { source };
+  return input;
 }
 
 } // namespace
@@ -584,30 +567,37 @@ Judged Judge(const Session& session, const SessionJudgement& judgement, const Se
   }
   ModelOf(session, judgement.Model);
   Judged out;
-  std::vector<EvaluationOptions> options = { OptionsOf(session, judgement) };
-  out.Readout = ReadoutText(options.front().Calib.readout, options.front().Calib.at_least);
+  const EvaluationOptions plain = OptionsOf(session, judgement);
+  EvaluationOptions options = plain;
+  out.Readout = ReadoutText(options.Calib.readout, options.Calib.at_least);
   Recalibration correction;
   if (!judgement.Correction.empty())
   {
     correction = ReadRecalibration(judgement.Correction);
-    options.push_back(options.front());
-    options.front().Correction = &correction;
-    options.front().AllowFittedCases = true; // the window says on which cases it was fitted
+    options.Correction = &correction;
+    options.AllowFittedCases = true; // the window says on which cases it was fitted
     out.HasBefore = true;
   }
   const std::shared_ptr<const PredictionRun> run = RunOfModel(session, judgement.Model);
   const Recalibration* fitted = out.HasBefore ? &correction : run ? run->Correction.get() : nullptr;
-  const std::string elsewhere = fitted ? FittedElsewhere(*fitted, options.front()) : "";
+  const std::string elsewhere = fitted ? FittedElsewhere(*fitted, options) : "";
   if (!elsewhere.empty())
   {
     out.Remarks.push_back(elsewhere);
   }
   Workspace work;
-  const auto judges = JudgeSplit(out, work, session, judgement, options, progress);
-  out.Report = judges.front()->Report();
+  const std::vector<JudgeTask> tasks = { { 0, options }, { 0, plain } }; // the second is what Before shows
+  size_t done = 0;
+  const JudgeResult judged = JudgeCases(work, InputOf(out, work, session, judgement, progress, done, 1),
+    { tasks.begin(), tasks.begin() + (out.HasBefore ? 2 : 1) });
+  work.SetProgress({});
+  ThrowIfStopped(progress, 1, "intervals");
+  out.Raters = judged.Raters;
+  out.Cases = judged.Evaluations.front()->CaseIds();
+  out.Report = judged.Evaluations.front()->Report();
   if (out.HasBefore)
   {
-    out.Before = judges.back()->Report();
+    out.Before = judged.Evaluations.back()->Report();
   }
   return out;
 }
@@ -627,14 +617,12 @@ Recalibrated RecalibrateModel(const Session& session, const std::string& model, 
     throw Error(RCN_EINVALID, "The model " + model + " has a correction already; recalibrate the one it was made from.");
   }
   Recalibrated out;
-  size_t pass = 0;
-  const RecalibrationResult result =
-    Recalibrate(OptionsOf(session, judgement), method, [&](const std::vector<EvaluationOptions>& options) {
-      out.OnFittedCases.Remarks.clear(); // the second time they are the same ones
-      const size_t now = pass++;
-      return JudgeSplit(
-        out.OnFittedCases, work, session, judgement, options, PartOf(progress, now, 2, now ? "checking" : "fitting"));
-    });
+  size_t done = 0;
+  const RecalibrationResult result = Recalibrate(
+    work, InputOf(out.OnFittedCases, work, session, judgement, progress, done, 2), OptionsOf(session, judgement), method);
+  work.SetProgress({});
+  out.OnFittedCases.Raters = result.Raters;
+  out.OnFittedCases.Cases = result.Cases;
   out.OnFittedCases.Readout = ReadoutText(result.Options.Calib.readout, result.Options.Calib.at_least);
   out.OnFittedCases.HasBefore = true;
   out.OnFittedCases.Before = result.Before;

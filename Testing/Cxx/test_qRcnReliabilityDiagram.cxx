@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The reliability diagram: what it says, what a click and a key select, and what is drawn.
 #include "qRcnTest.h"
+#include "rcnJudge.h"
 
 #include <QCheckBox>
 #include <QComboBox>
@@ -153,15 +154,14 @@ private slots:
     rcn::EvaluationOptions options;
     options.Region.region = RCN_REGION_BOX;
     options.Calib.bins = 8;
-    rcn::Evaluation evaluation(one.Context.get(), { "A", "B", "C" }, options);
     const rcn::Volume prediction = rcn::Volume::Allocate(one.Geometry, RCN_FLOAT32);
     for (size_t i = 0; i < one.Image.size(); ++i)
     {
       static_cast<float*>(prediction.Data())[i] = std::min(std::max(one.Image[i], 0.f), 1.f);
     }
-    QVERIFY(evaluation.PrepareCase(one.Votes.get(), "one", prediction, "one"));
-    evaluation.CommitCase();
-    const rcn::EvaluationReport report = evaluation.Report();
+    rcn::Judging judging(one.Context.get(), { "A", "B", "C" }, { { 0, options } });
+    QVERIFY(judging.Add(rcn::Case(), 0, one.Votes.get(), { { prediction, "one" } }));
+    const rcn::EvaluationReport report = judging.Evaluations().front()->Report();
     QCOMPARE(report.RaterBins.size(), size_t(3));
     double marks = 0;
     for (size_t b = 0; b < 8; ++b)

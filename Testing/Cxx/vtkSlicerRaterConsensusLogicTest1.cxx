@@ -36,6 +36,7 @@
 #include <vtkSphereSource.h>
 #include <vtkTable.h>
 
+#include "rcnJudge.h"
 #include "rcnPhantom.h"
 #include "rcnPrediction.h"
 #include "rcnReport.h"
@@ -496,10 +497,9 @@ void CalibrationIsAChart()
   fusion.method = RCN_SOFT_GAUSSIAN;
   rcn::EvaluationOptions options;
   options.Region.region = RCN_REGION_BOX;
-  rcn::Evaluation evaluation(workspace.Context(), workspace.RaterNames(), options);
-  CHECK(evaluation.PrepareCase(workspace.Votes(), "Case 1", workspace.Fuse(fusion).Map, "map"));
-  evaluation.CommitCase();
-  const rcn::EvaluationReport expected = evaluation.Report();
+  rcn::Judging judging(workspace.Context(), workspace.RaterNames(), { { 0, options } });
+  CHECK(judging.Add(rcn::Case(), 0, workspace.Votes(), { { workspace.Fuse(fusion).Map, "map" } }));
+  const rcn::EvaluationReport expected = judging.Evaluations().front()->Report();
   CHECK(f.Cell(Node::GetFiguresRole(), "mr_ece", "Value") == rcn::CsvNumber(expected.Figures[RCN_MR_ECE]));
   CHECK(f.Cell(Node::GetFiguresRole(), "auc_pairs", "Value") == rcn::CsvNumber(expected.Auc.pairs));
   auto* const chart = f.Result<vtkMRMLPlotChartNode>(Node::GetChartRole());
@@ -531,10 +531,9 @@ std::string JudgeBalls(
   const rcn::Workspace& workspace, const rcn::Volume& map, rcn::EvaluationOptions options, rcn_figure figure)
 {
   options.Region.region = RCN_REGION_BOX;
-  rcn::Evaluation evaluation(workspace.Context(), workspace.RaterNames(), options);
-  CHECK(evaluation.PrepareCase(workspace.Votes(), "", map, "map"));
-  evaluation.CommitCase();
-  return rcn::CsvNumber(evaluation.Report().Figures[figure]);
+  rcn::Judging judging(workspace.Context(), workspace.RaterNames(), { { 0, options } });
+  CHECK(judging.Add(rcn::Case(), 0, workspace.Votes(), { { map, "map" } }));
+  return rcn::CsvNumber(judging.Evaluations().front()->Report().Figures[figure]);
 }
 
 void LevelsAreJudged()
