@@ -401,7 +401,7 @@ struct Evaluation::Handles
   {
     if (this->Cases.empty())
     {
-      throw Error(RCN_EDATA, "There is nothing to judge: the region has no voxels in any case; choose another region.");
+      throw Error(RCN_EDATA, "There is nothing to judge: the region is empty in every case; choose another region.");
     }
     std::unique_ptr<rcn_calib, Deleter> merged = Sum(context, this->Cases.front().get(), nullptr);
     for (size_t i = 1; i < this->Cases.size(); ++i)

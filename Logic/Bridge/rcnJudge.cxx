@@ -358,7 +358,7 @@ JudgeResult JudgeCases(Workspace& workspace, const JudgeInput& input, const std:
     if (!judging->Add(one, number, (known ? known : &now)->Votes.get(), predictions))
     {
       remarks.push_back("Case " + (one.Id.empty() ? predictions[*needed.begin()].File : one.Id) +
-        ": the region has no voxels, so the case does not count.");
+        ": the region is empty, so the case does not count.");
     }
     if (input.Memory && !known)
     {
