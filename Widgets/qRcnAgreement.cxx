@@ -23,7 +23,7 @@ struct MeasureText
 {
   QString Name, Meaning;
   double rcn_pair_agreement::* Value;
-  bool Millimetres; ///< a distance: less is better
+  bool Millimeters; ///< a distance: less is better
 };
 
 /// In the order of qRcnAgreement::Measure.
@@ -162,20 +162,20 @@ public:
       for (int b = 0; b < count; ++b)
       {
         const double value = a == b ? NAN : this->pair(a, b).*measure.Value;
-        auto* item = new qRcnNumberItem(Number(value, measure.Millimetres ? 1 : 2), value);
+        auto* item = new qRcnNumberItem(Number(value, measure.Millimeters ? 1 : 2), value);
         item->setTextAlignment(Qt::AlignCenter);
         if (std::isfinite(value))
         {
           // Bright is good. Agreement is colored from half of the way below the worst pair, so that differences are seen.
-          const double range = measure.Millimetres ? most : 1 - std::min(least, 0.9);
+          const double range = measure.Millimeters ? most : 1 - std::min(least, 0.9);
           const double share =
-            range > 0 ? (measure.Millimetres ? 1 - value / (range * 1.25) : 1 - 0.75 * (1 - value) / range) : 1;
+            range > 0 ? (measure.Millimeters ? 1 - value / (range * 1.25) : 1 - 0.75 * (1 - value) / range) : 1;
           const QColor color = qRcnStyle::levelColor(RCN_PALETTE_GREEN, share);
           item->setBackground(color);
           item->setForeground(qRcnStyle::textOn(color));
           item->setToolTip(qRcnAgreement::tr("%1 and %2: %3 %4%5\n%6")
-              .arg(this->name(a), this->name(b), measure.Name, Number(value, measure.Millimetres ? 2 : 3),
-                measure.Millimetres ? QString::fromStdString(" " + this->extent().Length) : QString(), measure.Meaning));
+              .arg(this->name(a), this->name(b), measure.Name, Number(value, measure.Millimeters ? 2 : 3),
+                measure.Millimeters ? QString::fromStdString(" " + this->extent().Length) : QString(), measure.Meaning));
         }
         else
         {
@@ -187,7 +187,7 @@ public:
       }
     }
     this->Matrix->setVisibleRows(std::min(std::max(count, 2), 8), 16);
-    const bool missing = measure.Millimetres && all && all->present_count > 1 && !this->Report.HasSurfaces;
+    const bool missing = measure.Millimeters && all && all->present_count > 1 && !this->Report.HasSurfaces;
     this->Missing->setVisible(missing);
     this->Measure->setVisible(missing);
     this->Choice->setToolTip(measure.Meaning);
@@ -264,8 +264,7 @@ qRcnAgreement::qRcnAgreement(QWidget* parent) : QWidget(parent), d(new qRcnAgree
 {
   auto* p = this->d.get();
   p->Owner = this;
-  p->Sentence = qRcnStyle::newNote(this);
-  p->Sentence->setObjectName("sentence");
+  p->Sentence = qRcnStyle::newNote(this, "sentence");
 
   p->Tools = new QWidget(this);
   p->Choice = new QComboBox(p->Tools);
@@ -275,63 +274,42 @@ qRcnAgreement::qRcnAgreement(QWidget* parent) : QWidget(parent), d(new qRcnAgree
   {
     p->Choice->addItem(measure.Name);
   }
-  auto* copy = new QToolButton(p->Tools);
-  copy->setObjectName("copy");
-  copy->setText(tr("Copy"));
-  qRcnStyle::describe(copy, tr("Copy"), tr("Copy both tables, for a spreadsheet (Ctrl+C in a table copies that one)."));
-  auto* save = new QToolButton(p->Tools);
-  save->setObjectName("export");
-  save->setText(tr("Export ..."));
-  qRcnStyle::describe(save, tr("Export"), tr("Save every figure of every rater and pair as a CSV file."));
+  QToolButton* copy = qRcnStyle::newTool(
+    p->Tools, "copy", tr("Copy"), tr("Copy both tables, for a spreadsheet (Ctrl+C in a table copies that one)."));
+  QToolButton* save =
+    qRcnStyle::newTool(p->Tools, "export", tr("Export ..."), tr("Save every figure of every rater and pair as a CSV file."));
   auto* tools = new QHBoxLayout(p->Tools);
   tools->setContentsMargins(0, 0, 0, 0);
   tools->addWidget(p->Choice, 1);
   tools->addWidget(copy);
   tools->addWidget(save);
 
-  p->Matrix = new qRcnTable(this);
-  p->Matrix->setObjectName("matrix");
-  p->Matrix->setAccessibleName(tr("Agreement of each pair of raters"));
+  p->Matrix = new qRcnTable(this, "matrix", tr("Agreement of each pair of raters"));
   p->Matrix->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
   p->Matrix->horizontalHeader()->setMinimumSectionSize(34);
   p->Matrix->setCornerButtonEnabled(false);
-  p->Missing = qRcnStyle::newNote(this, tr("Distances of outlines have not been measured yet."));
-  p->Measure = new QToolButton(this);
-  p->Measure->setObjectName("measureSurfaces");
-  p->Measure->setText(tr("Measure"));
-  p->Measure->setToolTip(tr("Measure how far the outlines are apart; takes a moment."));
+  p->Missing = qRcnStyle::newNote(this, "missing", tr("Distances of outlines have not been measured yet."));
+  p->Measure =
+    qRcnStyle::newTool(this, "measureSurfaces", tr("Measure"), tr("Measure how far the outlines are apart; takes a moment."));
   auto* missing = new QHBoxLayout;
   missing->addWidget(p->Missing, 1);
   missing->addWidget(p->Measure);
 
-  p->Table = new qRcnTable(this);
-  p->Table->setObjectName("raters");
-  p->Table->setAccessibleName(tr("Raters"));
-  p->Table->setColumnCount(5);
-  p->Table->setHorizontalHeaderLabels({ tr("Rater"), tr("Volume"), tr("Dice"), tr("Sens."), tr("Spec.") });
-  const QString hints[] = { tr("Click to sort."), tr("How much the rater marked."),
-    tr("Dice with the majority of the other raters. 1: the same voxels. Where the others are split evenly, voxels do not "
-       "count."),
-    tr("Sensitivity: the share of what the majority of the others marked that this rater marked too."),
-    tr("Specificity: the share of what the majority of the others left out that this rater left out too.") };
-  for (int c = 0; c < 5; ++c)
-  {
-    p->Table->horizontalHeaderItem(c)->setToolTip(hints[c]);
-    p->Table->horizontalHeader()->setSectionResizeMode(c, c == 0 ? QHeaderView::Stretch : QHeaderView::ResizeToContents);
-  }
-  p->Table->horizontalHeader()->setMinimumSectionSize(34);
+  p->Table = new qRcnTable(this, "raters", tr("Raters"));
+  p->Table->setHeadings({ tr("Rater"), tr("Volume"), tr("Dice"), tr("Sens."), tr("Spec.") },
+    { tr("Click to sort."), tr("How much the rater marked."),
+      tr("Dice with the majority of the other raters. 1: the same voxels. Where the others are split evenly, voxels do not "
+         "count."),
+      tr("Sensitivity: the share of what the majority of the others marked that this rater marked too."),
+      tr("Specificity: the share of what the majority of the others left out that this rater left out too.") });
+  p->Table->setRowsOnly();
+  p->Table->setSelectionMode(QAbstractItemView::ExtendedSelection); // several rows can be copied
+  p->Table->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
+  p->Table->horizontalHeader()->setSectionResizeMode(0, QHeaderView::Stretch);
   p->Table->horizontalHeader()->setSortIndicator(-1, Qt::AscendingOrder);
-  p->Table->verticalHeader()->hide();
-  p->Table->setSelectionBehavior(QAbstractItemView::SelectRows);
-  p->Table->setAlternatingRowColors(true);
-  p->Table->setShowGrid(false);
 
-  auto* layout = new QVBoxLayout(this);
-  layout->setContentsMargins(6, 6, 6, 6);
+  auto* layout = qRcnStyle::newColumn(this, { p->Sentence, p->Tools, p->Matrix });
   layout->setSpacing(6);
-  layout->addWidget(p->Sentence);
-  layout->addWidget(p->Tools);
-  layout->addWidget(p->Matrix);
   layout->addLayout(missing);
   layout->addWidget(p->Table);
   layout->addStretch(1);

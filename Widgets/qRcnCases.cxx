@@ -223,41 +223,22 @@ qRcnCases::qRcnCases(QWidget* parent) : QWidget(parent), d(new qRcnCasesPrivate)
   p->Search->setClearButtonEnabled(true);
   qRcnStyle::describe(p->Search, tr("Search cases"), tr("Words of a case's name, set, status or raters."));
   p->Search->installEventFilter(this);
-  p->Table = new qRcnTable(this);
-  p->Table->setObjectName("cases");
-  p->Table->setAccessibleName(tr("Cases"));
-  p->Table->setColumnCount(ColumnCount);
-  p->Table->setHorizontalHeaderLabels({ tr("Case"), tr("Raters"), tr("Dice"), tr("Set"), tr("Status") });
-  const QString hints[] = { tr("Click a heading to sort."), tr("Who answered: filled; who did not: hollow."),
-    tr("How far the raters of the case agree: mean Dice of two of them. 1: the same voxels."),
-    tr("What the case is for: training, validation or test."), tr("What was done with the case.") };
-  for (int c = 0; c < ColumnCount; ++c)
-  {
-    p->Table->horizontalHeaderItem(c)->setToolTip(hints[c]);
-    p->Table->horizontalHeader()->setSectionResizeMode(
-      c, c == NameColumn ? QHeaderView::Stretch : QHeaderView::ResizeToContents);
-  }
+  p->Table = new qRcnTable(this, "cases", tr("Cases"));
+  p->Table->setHeadings({ tr("Case"), tr("Raters"), tr("Dice"), tr("Set"), tr("Status") },
+    { tr("Click a heading to sort."), tr("Filled: the rater answered this case. Hollow: did not."),
+      tr("How far the raters of the case agree: mean Dice of two of them. 1: the same voxels."),
+      tr("What the case is for: training, validation or test."), tr("What was done with the case.") });
+  p->Table->setRowsOnly();
+  p->Table->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
+  p->Table->horizontalHeader()->setSectionResizeMode(NameColumn, QHeaderView::Stretch);
   p->Table->horizontalHeader()->setSectionResizeMode(StatusColumn, QHeaderView::Interactive);
   p->Table->horizontalHeader()->resizeSection(StatusColumn, 120);
-  p->Table->horizontalHeader()->setMinimumSectionSize(34);
-  p->Table->horizontalHeader()->setHighlightSections(false);
   p->Table->horizontalHeader()->setSortIndicator(-1, Qt::AscendingOrder);
-  p->Table->verticalHeader()->hide();
-  p->Table->setShowGrid(false);
   p->Table->setTextElideMode(Qt::ElideMiddle); // names of cases differ at their ends
-  p->Table->setAlternatingRowColors(true);
-  p->Table->setSelectionBehavior(QAbstractItemView::SelectRows);
-  p->Table->setSelectionMode(QAbstractItemView::SingleSelection);
   p->Table->setItemDelegateForColumn(RatersColumn, new qRcnDotsDelegate(p->Table));
   p->Table->setVisibleRows(3, 30);
-  p->Footer = qRcnStyle::newNote(this);
-  p->Footer->setObjectName("footer");
-  auto* layout = new QVBoxLayout(this);
-  layout->setContentsMargins(6, 6, 6, 6);
-  layout->setSpacing(4);
-  layout->addWidget(p->Search);
-  layout->addWidget(p->Table, 1);
-  layout->addWidget(p->Footer);
+  p->Footer = qRcnStyle::newNote(this, "footer");
+  qRcnStyle::newColumn(this, { p->Search, p->Table, p->Footer })->setStretch(1, 1);
   this->setAcceptDrops(true);
 
   connect(p->Search, &QLineEdit::textChanged, this, [p] { p->refreshFilter(); });
@@ -295,9 +276,7 @@ void qRcnCases::setCases(const std::vector<rcn::Case>& cases, const QStringList&
       set |= index >= 0 ? quint64(1) << index : 0;
     }
     auto* who = new qRcnNumberItem(QString(), names.size());
-    who->setData(qRcnDotsDelegate::SetRole, set);
-    who->setData(qRcnDotsDelegate::CountRole, raters.size());
-    who->setData(Qt::AccessibleTextRole, names.join(QStringLiteral(", ")));
+    qRcnDotsDelegate::setRaters(who, set, static_cast<int>(raters.size()), names.join(QStringLiteral(", ")));
     p->Table->setItem(row, NameColumn, name);
     p->Table->setItem(row, RatersColumn, who);
     p->Table->setItem(row, SplitColumn, new QTableWidgetItem(QString::fromStdString(one.Split)));

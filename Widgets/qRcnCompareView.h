@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// One slice, side by side: each rater's mask, their consensus, and every prediction, in the same colours. Slice, zoom and
+/// One slice, side by side: each rater's mask, their consensus, and every prediction, in the same colors. Slice, zoom and
 /// place are those of all panels.
 #ifndef qRcnCompareView_h
 #define qRcnCompareView_h
@@ -41,7 +41,7 @@ private:
   qRcnSliceView* Slices;
   QComboBox* Orientation;
   QStringList Titles;
-  QStringList Shown; // titles with colours: what the panels were made for
+  QStringList Shown; // titles with colors: what the panels were made for
   int Columns = 0;
 };
 

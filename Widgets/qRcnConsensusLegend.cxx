@@ -155,17 +155,12 @@ qRcnConsensusLegend::qRcnConsensusLegend(QWidget* parent) : QWidget(parent), d(n
 {
   auto* p = this->d.get();
   p->Owner = this;
-  p->Table = new qRcnTable(this);
-  p->Table->setObjectName("levels");
-  p->Table->setAccessibleName(tr("Levels of consensus"));
-  p->Table->setColumnCount(2);
-  p->Table->setHorizontalHeaderLabels({ tr("Marked by"), tr("Volume") });
-  p->Table->horizontalHeader()->setSectionResizeMode(0, QHeaderView::Stretch);
-  p->Table->horizontalHeader()->setSectionResizeMode(1, QHeaderView::Stretch);
+  p->Table = new qRcnTable(this, "levels", tr("Levels of consensus"));
+  p->Table->setHeadings({ tr("Marked by"), tr("Volume") });
+  p->Table->setRowsOnly();
+  p->Table->setAlternatingRowColors(false); // the levels' own colors stand in the rows
+  p->Table->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
   p->Table->horizontalHeader()->setSectionsClickable(false);
-  p->Table->horizontalHeader()->setHighlightSections(false);
-  p->Table->verticalHeader()->hide();
-  p->Table->setShowGrid(false);
   p->Table->setIconSize(QSize(28, 16));
   p->Table->setSelectionMode(QAbstractItemView::NoSelection);
   p->Table->setItemDelegateForColumn(1, new BarDelegate(p->Table));
@@ -185,15 +180,11 @@ qRcnConsensusLegend::qRcnConsensusLegend(QWidget* parent) : QWidget(parent), d(n
   p->All = new QPushButton(tr("Show all"), this);
   p->All->setObjectName("all");
   p->All->setToolTip(tr("Show all levels again (Esc)"));
-  p->Hint = qRcnStyle::newNote(this, tr("Open a case with raters to see how many of them agree where."));
+  p->Hint = qRcnStyle::newNote(this, "hint", tr("Open a case with raters to see where they agree."));
   auto* row = new QHBoxLayout;
   row->addWidget(p->Colors, 1);
   row->addWidget(p->All);
-  auto* layout = new QVBoxLayout(this);
-  layout->setContentsMargins(6, 6, 6, 6);
-  layout->setSpacing(4);
-  layout->addWidget(p->Hint);
-  layout->addWidget(p->Table);
+  auto* layout = qRcnStyle::newColumn(this, { p->Hint, p->Table });
   layout->addLayout(row);
   layout->addStretch(1);
   p->Table->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Maximum);

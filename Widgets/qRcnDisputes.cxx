@@ -47,9 +47,7 @@ public:
       const QString pixel = QString::fromStdString(this->Extent.PlaceOf(region));
       auto* volume = new qRcnNumberItem(size, measured);
       auto* who = new QTableWidgetItem;
-      who->setData(qRcnDotsDelegate::SetRole, static_cast<qulonglong>(region.marked_by));
-      who->setData(qRcnDotsDelegate::CountRole, this->Raters.size());
-      who->setData(Qt::AccessibleTextRole, this->names(region.marked_by));
+      qRcnDotsDelegate::setRaters(who, region.marked_by, static_cast<int>(this->Raters.size()), this->names(region.marked_by));
       auto* where = new QTableWidgetItem(this->Extent.InPixels ? pixel : qRcnStyle::position(ras, 0));
       const QString hint =
         qRcnDisputes::tr("%1 (%2) marked by %3, at most %4 of them in one place. Around %5.")
@@ -111,14 +109,8 @@ qRcnDisputes::qRcnDisputes(QWidget* parent) : QWidget(parent), d(new qRcnDispute
 {
   auto* p = this->d.get();
   p->Owner = this;
-  p->Previous = new QToolButton(this);
-  p->Previous->setObjectName("previous");
-  p->Previous->setText(tr("‹ Previous"));
-  qRcnStyle::describe(p->Previous, tr("Previous"), tr("Go to the previous, larger disputed region."));
-  p->Next = new QToolButton(this);
-  p->Next->setObjectName("next");
-  p->Next->setText(tr("Next ›"));
-  qRcnStyle::describe(p->Next, tr("Next"), tr("Go to the next, smaller disputed region."));
+  p->Previous = qRcnStyle::newTool(this, "previous", tr("‹ Previous"), tr("Go to the previous, larger disputed region."));
+  p->Next = qRcnStyle::newTool(this, "next", tr("Next ›"), tr("Go to the next, smaller disputed region."));
   p->Where = new QLabel(this);
   p->Where->setObjectName("where");
   p->Where->setAlignment(Qt::AlignCenter);
@@ -127,28 +119,16 @@ qRcnDisputes::qRcnDisputes(QWidget* parent) : QWidget(parent), d(new qRcnDispute
   row->addWidget(p->Where, 1);
   row->addWidget(p->Next);
 
-  p->Hint = qRcnStyle::newNote(this, tr("Nothing is disputed: wherever one rater marked, all did."));
-  p->Hint->setObjectName("hint");
-  p->Table = new qRcnTable(this);
-  p->Table->setObjectName("regions");
-  p->Table->setAccessibleName(tr("Disputed regions, largest first"));
-  p->Table->setColumnCount(3);
-  p->Table->setHorizontalHeaderLabels({ tr("Volume"), tr("Marked by"), tr("Where (mm)") });
+  p->Hint = qRcnStyle::newNote(this, "hint");
+  p->Table = new qRcnTable(this, "regions", tr("Disputed regions, largest first"));
+  p->Table->setHeadings({ tr("Volume"), tr("Marked by"), tr("Where (mm)") });
+  p->Table->setRowsOnly();
   p->Table->horizontalHeader()->setSectionsClickable(false);
-  p->Table->horizontalHeader()->setHighlightSections(false);
-  p->Table->horizontalHeader()->setSectionResizeMode(0, QHeaderView::ResizeToContents);
-  p->Table->horizontalHeader()->setSectionResizeMode(1, QHeaderView::ResizeToContents);
+  p->Table->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
   p->Table->horizontalHeader()->setSectionResizeMode(2, QHeaderView::Stretch);
-  p->Table->verticalHeader()->hide();
-  p->Table->setShowGrid(false);
-  p->Table->setAlternatingRowColors(true);
-  p->Table->setSelectionBehavior(QAbstractItemView::SelectRows);
-  p->Table->setSelectionMode(QAbstractItemView::SingleSelection);
   p->Table->setItemDelegateForColumn(1, new qRcnDotsDelegate(p->Table));
   p->Table->setVisibleRows(4, 14);
-  auto* layout = new QVBoxLayout(this);
-  layout->setContentsMargins(6, 6, 6, 6);
-  layout->setSpacing(4);
+  auto* layout = qRcnStyle::newColumn(this);
   layout->addLayout(row);
   layout->addWidget(p->Hint);
   layout->addWidget(p->Table, 1);
@@ -163,7 +143,7 @@ qRcnDisputes::qRcnDisputes(QWidget* parent) : QWidget(parent), d(new qRcnDispute
     }
   });
   connect(p->Table, &qRcnTable::rowChosen, this, [p](int line) { p->activate(line); });
-  p->refresh();
+  this->clear();
 }
 
 qRcnDisputes::~qRcnDisputes() = default;

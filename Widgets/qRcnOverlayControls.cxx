@@ -146,8 +146,7 @@ qRcnOverlayControls::qRcnOverlayControls(QWidget* parent) : QWidget(parent), d(n
   grid->addWidget(show, 0, 0);
   grid->addWidget(p->What, 0, 1);
   grid->addWidget(p->Number, 0, 2);
-  p->Meaning = qRcnStyle::newNote(this);
-  p->Meaning->setObjectName("meaning");
+  p->Meaning = qRcnStyle::newNote(this, "meaning");
   grid->addWidget(p->Meaning, 1, 1, 1, 2);
 
   p->Opacity = p->addShare(grid, 2, "opacity", tr("&Opacity"), tr("How much of the image the overlay covers."));
@@ -155,8 +154,7 @@ qRcnOverlayControls::qRcnOverlayControls(QWidget* parent) : QWidget(parent), d(n
     grid, 3, "threshold", tr("&Threshold"), tr("Only voxels with at least this probability are shown and counted."));
   p->set(p->Opacity, 0.5);
   p->set(p->Threshold, 0.5);
-  p->VolumeText = qRcnStyle::newNote(this);
-  p->VolumeText->setObjectName("volume");
+  p->VolumeText = qRcnStyle::newNote(this, "volume");
   grid->addWidget(p->VolumeText, 4, 1, 1, 2);
   p->Contour = new QCheckBox(tr("&Contour at the threshold"), this);
   p->Contour->setObjectName("contour");

@@ -165,48 +165,19 @@ public:
       {
         painter.setPen(qRcnStyle::muted(palette));
         painter.drawText(this->plotArea().adjusted(20, 20, -20, -20), Qt::AlignCenter | Qt::TextWordWrap,
-          qRcnReliabilityDiagram::tr("Evaluate a prediction to see whether its probabilities mean what they say."));
+          qRcnReliabilityDiagram::tr("Evaluate a prediction to see how well its probabilities match the raters."));
         return;
       }
-      const rcn::EvaluationReport& report = this->Now.Report;
-      // The gap between what is promised and what raters do.
-      QColor gap = qRcnStyle::warning(palette);
-      gap.setAlphaF(0.2);
-      for (const rcn_calib_bin& bin : report.Bins)
-      {
-        if (bin.count > 0)
-        {
-          painter.fillRect(
-            QRectF(this->toPixel(bin.lower, bin.confidence), this->toPixel(bin.upper, bin.frequency)).normalized(), gap);
-        }
-      }
       const QColor accent = qRcnStyle::accent(palette);
-      QPolygonF band;
-      QVector<QPointF> lower;
-      for (size_t i = 0; i < report.Bins.size() && i < report.BandLow.size(); ++i)
-      {
-        if (report.Bins[i].count > 0 && std::isfinite(report.BandLow[i]) && std::isfinite(report.BandHigh[i]))
-        {
-          band << this->toPixel(report.Bins[i].confidence, report.BandHigh[i]);
-          lower.prepend(this->toPixel(report.Bins[i].confidence, report.BandLow[i]));
-        }
-      }
-      for (const QPointF& point : lower)
-      {
-        band << point;
-      }
-      QColor pale = accent;
-      pale.setAlphaF(0.25);
-      painter.setPen(Qt::NoPen);
-      painter.setBrush(pale);
-      painter.drawPolygon(band);
+      this->paintGaps(painter);
+      this->paintBand(painter, accent);
       painter.setBrush(Qt::NoBrush);
-      for (size_t r = 0; r < this->Now.RaterShown.size() && r < report.RaterBins.size(); ++r)
+      for (size_t r = 0; r < this->Now.RaterShown.size() && r < this->Now.Report.RaterBins.size(); ++r)
       {
         if (this->Now.RaterShown[r])
         {
           painter.setPen(QPen(qRcnStyle::raterColor(static_cast<int>(r)), 1.6));
-          painter.drawPath(CurveOf(report.RaterBins[r], *this));
+          painter.drawPath(CurveOf(this->Now.Report.RaterBins[r], *this));
         }
       }
       if (this->Now.HasSecond)
@@ -215,10 +186,10 @@ public:
         painter.drawPath(CurveOf(this->Now.Second.Bins, *this));
       }
       painter.setPen(QPen(accent, 2.4, Qt::SolidLine, Qt::RoundCap, Qt::RoundJoin));
-      painter.drawPath(CurveOf(report.Bins, *this));
+      painter.drawPath(CurveOf(this->Now.Report.Bins, *this));
       painter.setPen(QPen(palette.color(QPalette::Base), 1));
       painter.setBrush(accent);
-      for (const rcn_calib_bin& bin : report.Bins)
+      for (const rcn_calib_bin& bin : this->Now.Report.Bins)
       {
         if (bin.count > 0)
         {
@@ -226,6 +197,41 @@ public:
         }
       }
       this->paintSelection(painter);
+    }
+
+  private:
+    /// From what is predicted to what raters do, as wide as the bin.
+    void paintGaps(QPainter& painter) const
+    {
+      QColor gap = qRcnStyle::warning(this->palette());
+      gap.setAlphaF(0.2);
+      for (const rcn_calib_bin& bin : this->Now.Report.Bins)
+      {
+        if (bin.count > 0)
+        {
+          painter.fillRect(
+            QRectF(this->toPixel(bin.lower, bin.confidence), this->toPixel(bin.upper, bin.frequency)).normalized(), gap);
+        }
+      }
+    }
+
+    /// The 95 % interval: forth along its upper edge, back along the lower one.
+    void paintBand(QPainter& painter, QColor color) const
+    {
+      const rcn::EvaluationReport& report = this->Now.Report;
+      QPolygonF upper, lower;
+      for (size_t i = 0; i < report.Bins.size() && i < report.BandLow.size(); ++i)
+      {
+        if (report.Bins[i].count > 0 && std::isfinite(report.BandLow[i]) && std::isfinite(report.BandHigh[i]))
+        {
+          upper << this->toPixel(report.Bins[i].confidence, report.BandHigh[i]);
+          lower.prepend(this->toPixel(report.Bins[i].confidence, report.BandLow[i]));
+        }
+      }
+      color.setAlphaF(0.25);
+      painter.setPen(Qt::NoPen);
+      painter.setBrush(color);
+      painter.drawPolygon(upper + lower);
     }
   };
 
@@ -268,7 +274,7 @@ public:
     {
       return qRcnReliabilityDiagram::tr("%1: no voxel").arg(range);
     }
-    QString text = qRcnReliabilityDiagram::tr("%1: the model says %2, raters mark %3 (%4)")
+    QString text = qRcnReliabilityDiagram::tr("%1: predicted %2, marked by %3 of the raters (%4)")
                      .arg(range, qRcnStyle::percent(bin.confidence, 1), qRcnStyle::percent(bin.frequency, 1),
                        qRcnStyle::counted(bin.count, "vote"));
     const size_t i = static_cast<size_t>(index);
@@ -315,62 +321,76 @@ public:
     this->Votes->update();
   }
 
-  void refreshWords()
+  QString headline() const
+  {
+    const rcn_interval& interval = this->Now.Report.Interval[RCN_MR_ECE];
+    QString head =
+      qRcnReliabilityDiagram::tr("<b>MR-ECE %1</b>").arg(qRcnStyle::percent(this->Now.Report.Figures[RCN_MR_ECE], 2));
+    if (interval.units > 0 && std::isfinite(interval.low))
+    {
+      head += qRcnReliabilityDiagram::tr(" (%1 to %2)")
+                .arg(qRcnStyle::percent(interval.low, 2), qRcnStyle::percent(interval.high, 2));
+    }
+    if (this->Now.HasSecond)
+    {
+      head += qRcnReliabilityDiagram::tr("; %1: %2")
+                .arg(this->Now.SecondName.toHtmlEscaped(), qRcnStyle::percent(this->Now.Second.Figures[RCN_MR_ECE], 2));
+    }
+    return head;
+  }
+
+  QString words() const
+  {
+    const rcn::EvaluationReport& report = this->Now.Report;
+    QStringList words;
+    words << qRcnReliabilityDiagram::tr(
+      "On average, the predicted probability and the share of raters who mark the voxel differ by %1.")
+               .arg(qRcnStyle::percent(report.Figures[RCN_MR_ECE], 1));
+    words << QString::fromStdString(rcn::DirectionInWords(report)) << QString::fromStdString(rcn::WorstBinInWords(report));
+    for (const std::string& remark : rcn::RemarksInWords(report))
+    {
+      words << QString::fromStdString(remark);
+    }
+    words.removeAll(QString());
+    return words.join(' ').replace(QStringLiteral(" %"), QStringLiteral("\u00a0%"));
+  }
+
+  /// What each line and color of the plot stands for.
+  QString key() const
   {
     const QPalette& palette = this->Owner->palette();
-    if (!this->Now.HasReport)
+    const auto pale = [&palette](const QColor& color) { return qRcnStyle::mixed(palette.color(QPalette::Base), color, 0.45); };
+    QStringList keys;
+    const auto add = [&keys](const QColor& color, const QString& sign, const QString& text) {
+      keys << QStringLiteral("<span style='white-space:nowrap'><span style='color:%1'><b>%2</b></span>&nbsp;%3</span>")
+                .arg(color.name(), sign, text);
+    };
+    add(qRcnStyle::accent(palette), QStringLiteral("━"), this->Now.Name.toHtmlEscaped());
+    if (this->Now.HasSecond)
     {
-      this->Headline->clear();
-      this->Words->clear();
-      this->Key->clear();
+      add(secondColor(palette), QStringLiteral("━"), this->Now.SecondName.toHtmlEscaped());
+    }
+    add(qRcnStyle::muted(palette), QStringLiteral("╌╌"), qRcnReliabilityDiagram::tr("perfect calibration"));
+    add(pale(qRcnStyle::warning(palette)), QStringLiteral("▆"), qRcnReliabilityDiagram::tr("gap"));
+    const std::string without = rcn::NoIntervalInWords(this->Now.Report);
+    if (HasBand(this->Now.Report))
+    {
+      add(pale(qRcnStyle::accent(palette)), QStringLiteral("▆"),
+        qRcnReliabilityDiagram::tr("95&nbsp;% interval, %1").arg(QString::fromStdString(rcn::UnitsInWords(this->Now.Report))));
     }
     else
     {
-      const rcn::EvaluationReport& report = this->Now.Report;
-      const rcn_interval& interval = report.Interval[RCN_MR_ECE];
-      QString head = qRcnReliabilityDiagram::tr("<b>MR-ECE %1</b>").arg(qRcnStyle::percent(report.Figures[RCN_MR_ECE], 2));
-      if (interval.units > 0 && std::isfinite(interval.low))
-      {
-        head += qRcnReliabilityDiagram::tr(" (%1 to %2)")
-                  .arg(qRcnStyle::percent(interval.low, 2), qRcnStyle::percent(interval.high, 2));
-      }
-      if (this->Now.HasSecond)
-      {
-        head += qRcnReliabilityDiagram::tr("; %1: %2")
-                  .arg(this->Now.SecondName.toHtmlEscaped(), qRcnStyle::percent(this->Now.Second.Figures[RCN_MR_ECE], 2));
-      }
-      this->Headline->setText(head);
-      QStringList words;
-      words << qRcnReliabilityDiagram::tr(
-        "On average, its probability and the share of raters who mark the voxel are %1 apart.")
-                 .arg(qRcnStyle::percent(report.Figures[RCN_MR_ECE], 1));
-      words << QString::fromStdString(rcn::DirectionInWords(report)) << QString::fromStdString(rcn::WorstBinInWords(report));
-      for (const std::string& remark : rcn::RemarksInWords(report))
-      {
-        words << QString::fromStdString(remark);
-      }
-      words.removeAll(QString());
-      this->Words->setText(words.join(' ').replace(QStringLiteral(" %"), QStringLiteral("\u00a0%")));
-      const auto key = [](const QColor& color, const QString& sign, const QString& text) {
-        return QStringLiteral("<span style='white-space:nowrap'><span style='color:%1'><b>%2</b></span>&nbsp;%3</span>")
-          .arg(color.name(), sign, text);
-      };
-      QStringList keys;
-      keys << key(qRcnStyle::accent(palette), QStringLiteral("━"), this->Now.Name.toHtmlEscaped());
-      if (this->Now.HasSecond)
-      {
-        keys << key(secondColor(palette), QStringLiteral("━"), this->Now.SecondName.toHtmlEscaped());
-      }
-      keys << key(qRcnStyle::muted(palette), QStringLiteral("╌╌"), qRcnReliabilityDiagram::tr("as it should be"));
-      keys << key(qRcnStyle::mixed(palette.color(QPalette::Base), qRcnStyle::warning(palette), 0.45), QStringLiteral("▆"),
-        qRcnReliabilityDiagram::tr("gap"));
-      keys << (HasBand(report)
-          ? key(qRcnStyle::mixed(palette.color(QPalette::Base), qRcnStyle::accent(palette), 0.45), QStringLiteral("▆"),
-              qRcnReliabilityDiagram::tr("95&nbsp;% of %1").arg(QString::fromStdString(rcn::UnitsInWords(report))))
-          : rcn::NoIntervalInWords(report).empty() ? qRcnReliabilityDiagram::tr("no interval for these bins")
-                                                   : QString::fromStdString(rcn::NoIntervalInWords(report)));
-      this->Key->setText(keys.join(QStringLiteral(" &nbsp; ")));
+      keys << (without.empty() ? qRcnReliabilityDiagram::tr("no interval for these bins") : QString::fromStdString(without));
     }
+    return keys.join(QStringLiteral(" &nbsp; "));
+  }
+
+  void refreshWords()
+  {
+    const bool any = this->Now.HasReport;
+    this->Headline->setText(any ? this->headline() : QString());
+    this->Words->setText(any ? this->words() : QString());
+    this->Key->setText(any ? this->key() : QString());
     this->Curve->setAccessibleDescription(this->Words->text());
   }
 
@@ -382,9 +402,9 @@ public:
       most = std::max(most, static_cast<double>(bin.count));
     }
     qRcnChart::Axis x, y;
-    x.Title = qRcnReliabilityDiagram::tr("the model says");
+    x.Title = qRcnReliabilityDiagram::tr("Predicted probability");
     x.Percent = true;
-    y.Title = qRcnReliabilityDiagram::tr("votes");
+    y.Title = qRcnReliabilityDiagram::tr("Votes");
     y.Log = true;
     y.Low = least * 0.7;
     y.High = most * 1.6;
@@ -408,8 +428,8 @@ public:
         r < static_cast<int>(this->Now.Report.RaterEce.size()) ? this->Now.Report.RaterEce[static_cast<size_t>(r)] : NAN;
       qRcnStyle::describe(box, qRcnReliabilityDiagram::tr("Curve of %1").arg(this->Now.Raters[r]),
         std::isfinite(own)
-          ? qRcnReliabilityDiagram::tr("Measured against this rater alone: %1 off on average").arg(qRcnStyle::percent(own, 2))
-          : qRcnReliabilityDiagram::tr("This rater answered nothing here"));
+          ? qRcnReliabilityDiagram::tr("Calibration error against this rater alone: %1").arg(qRcnStyle::percent(own, 2))
+          : qRcnReliabilityDiagram::tr("This rater did not answer these cases"));
       box->setEnabled(std::isfinite(own));
       this->Now.RaterShown.push_back(box->isChecked());
       QObject::connect(box, &QCheckBox::toggled, this->Owner, [this, r](bool on) {
@@ -439,14 +459,13 @@ qRcnReliabilityDiagram::qRcnReliabilityDiagram(QWidget* parent) : QWidget(parent
   const QString meaning =
     tr("MR-ECE, multi-rater expected calibration error: how far the predicted probability is from the share of "
        "raters who mark the voxel, on average over all voxels and raters. 0 % is perfect. In brackets: the 95 % "
-       "interval when the cases are drawn anew.");
+       "interval from resampling the cases.");
   p->Headline = new QLabel(this);
   p->Headline->setObjectName("headline");
   p->Headline->setTextFormat(Qt::RichText);
   p->Headline->setWordWrap(true);
   qRcnStyle::describe(p->Headline, tr("Calibration error"), meaning);
-  p->Words = qRcnStyle::newNote(this);
-  p->Words->setObjectName("words");
+  p->Words = qRcnStyle::newNote(this, "words");
   p->Words->setToolTip(meaning);
 
   p->Controls = new QWidget(this);
@@ -464,7 +483,7 @@ qRcnReliabilityDiagram::qRcnReliabilityDiagram(QWidget* parent) : QWidget(parent
   p->Bins->setValue(15);
   p->Bins->setSuffix(tr(" bins"));
   p->Bins->setKeyboardTracking(false); // one signal for a typed number
-  qRcnStyle::describe(p->Bins, tr("Bins"), tr("Into how many ranges the probabilities 0 to 100 % are cut."));
+  qRcnStyle::describe(p->Bins, tr("Bins"), tr("Number of ranges that the probabilities from 0 to 100 % are divided into."));
   auto* controls = new QHBoxLayout(p->Controls);
   controls->setContentsMargins(0, 0, 0, 0);
   controls->addWidget(p->Region, 1);
@@ -477,7 +496,7 @@ qRcnReliabilityDiagram::qRcnReliabilityDiagram(QWidget* parent) : QWidget(parent
   qRcnChart::Axis x, y;
   x.Percent = y.Percent = true;
   x.Labels = false;
-  y.Title = tr("raters who marked it");
+  y.Title = tr("Raters who marked it");
   p->Curve->setAxes(x, y);
   p->Votes = new qRcnReliabilityDiagramPrivate::Histogram(p->Now, select, this);
   p->Votes->setObjectName("votes");
@@ -489,20 +508,12 @@ qRcnReliabilityDiagram::qRcnReliabilityDiagram(QWidget* parent) : QWidget(parent
   p->Key->setWordWrap(true);
   p->BoxRow = new QWidget(this);
   new qRcnFlowLayout(p->BoxRow);
-  p->Selection = qRcnStyle::newNote(this);
-  p->Selection->setObjectName("selection");
+  p->Selection = qRcnStyle::newNote(this, "selection");
 
-  auto* layout = new QVBoxLayout(this);
-  layout->setContentsMargins(6, 6, 6, 6);
-  layout->setSpacing(4);
-  layout->addWidget(p->Controls);
-  layout->addWidget(p->Headline);
-  layout->addWidget(p->Words);
-  layout->addWidget(p->Curve, 5);
-  layout->addWidget(p->Votes, 2);
-  layout->addWidget(p->Key);
-  layout->addWidget(p->BoxRow);
-  layout->addWidget(p->Selection);
+  QVBoxLayout* layout =
+    qRcnStyle::newColumn(this, { p->Controls, p->Headline, p->Words, p->Curve, p->Votes, p->Key, p->BoxRow, p->Selection });
+  layout->setStretchFactor(p->Curve, 5);
+  layout->setStretchFactor(p->Votes, 2);
 
   connect(p->Region, QOverload<int>::of(&QComboBox::currentIndexChanged), this, [this] { emit regionChanged(this->region()); });
   connect(p->Bins, QOverload<int>::of(&QSpinBox::valueChanged), this, &qRcnReliabilityDiagram::binsChanged);

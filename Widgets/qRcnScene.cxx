@@ -8,6 +8,7 @@
 #include <QSignalBlocker>
 
 #include "qRcnJob.h"
+#include "qRcnStyle.h"
 #include "rcnError.h"
 
 namespace
@@ -32,16 +33,6 @@ void RequireSize(const rcn_geometry& geometry, const rcn_geometry& other, const 
   {
     throw rcn::Error(RCN_EGEOMETRY, std::string(what) + " another number of voxels than the case.");
   }
-}
-
-int CountBits(uint64_t bits)
-{
-  int count = 0;
-  for (; bits; bits &= bits - 1)
-  {
-    ++count;
-  }
-  return count;
 }
 
 } // namespace
@@ -92,16 +83,13 @@ void qRcnScene::setCase(const std::vector<rcn::Volume>& images, std::shared_ptr<
   this->RaterColors.clear();
   for (int r = 0; r < this->raterCount(); ++r)
   {
-    uint8_t rgb[3];
-    rcn_color_rater(rgb, r);
-    this->RaterColors.push_back(QColor(rgb[0], rgb[1], rgb[2]));
+    this->RaterColors.push_back(qRcnStyle::raterColor(r));
     if (r >= this->RaterNames.size())
     {
       this->RaterNames << tr("Rater %1").arg(r + 1);
     }
   }
   this->HiddenRaters = 0;
-  this->ImageChannel = 0;
   if (this->IsolatedLevel > this->raterCount())
   {
     this->IsolatedLevel = -1;
@@ -140,16 +128,9 @@ void qRcnScene::clear()
 
 int qRcnScene::onlyView() const
 {
-  for (const rcn_view view : { RCN_VIEW_AXIAL, RCN_VIEW_CORONAL, RCN_VIEW_SAGITTAL })
-  {
-    rcn_plane plane;
-    rcn_plane_make(&plane, &this->Geometry, view);
-    if (!this->isEmpty() && plane.axis == rcn_geometry_thin_axis(&this->Geometry))
-    {
-      return view;
-    }
-  }
-  return -1;
+  rcn_plane plane;
+  const int thin = this->isEmpty() ? -1 : rcn_geometry_thin_axis(&this->Geometry);
+  return thin < 0 ? -1 : rcn_plane_along(&plane, &this->Geometry, thin);
 }
 
 bool qRcnScene::isRaterPresent(int rater) const
@@ -157,45 +138,16 @@ bool qRcnScene::isRaterPresent(int rater) const
   return rater >= 0 && rater < this->raterCount() && (rcn_votes_present(this->Votes.get()) >> rater & 1);
 }
 
-int qRcnScene::imageChannelCount() const
-{
-  int count = 0;
-  for (const rcn::Volume& image : this->Images)
-  {
-    count += image.IsColor() ? 1 : image.ChannelCount();
-  }
-  return count;
-}
-
-void qRcnScene::setImageChannel(int channel)
-{
-  if (channel < 0 || channel >= this->imageChannelCount() || channel == this->ImageChannel)
-  {
-    return;
-  }
-  this->ImageChannel = channel;
-  {
-    const QSignalBlocker quiet(this);
-    this->resetWindow();
-  }
-  emit this->changed(Image);
-}
-
 const rcn_image* qRcnScene::shownImage(int* component) const
 {
-  int channel = this->ImageChannel;
-  for (const rcn::Volume& image : this->Images)
+  if (this->Images.empty())
   {
-    const int count = image.IsColor() ? 1 : image.ChannelCount();
-    if (channel < count)
-    {
-      *component = image.IsColor() ? -1 : image.GetChannel(channel).Component;
-      this->ShownImage = image.IsColor() ? image.View() : image.GetChannel(channel).Image;
-      return &this->ShownImage;
-    }
-    channel -= count;
+    return nullptr;
   }
-  return nullptr;
+  const rcn::Volume& image = this->Images.front();
+  *component = image.IsColor() ? -1 : image.GetChannel(0).Component;
+  this->ShownImage = image.IsColor() ? image.View() : image.GetChannel(0).Image;
+  return &this->ShownImage;
 }
 
 void qRcnScene::setWindow(double black, double white)
@@ -216,7 +168,7 @@ void qRcnScene::resetWindow()
   double black = 0, white = 1;
   if (image && component < 0 && image->type == RCN_UINT8)
   {
-    white = 255; // colours are meant as they are
+    white = 255; // colors are meant as they are
   }
   else if (image)
   {
@@ -352,59 +304,58 @@ QVector<double> qRcnScene::levelVolumes() const
   QVector<double> volumes;
   if (this->Votes)
   {
-    volumes.fill(0, CountBits(rcn_votes_present(this->Votes.get())) + 1);
+    volumes.fill(0, qRcnStyle::countRaters(rcn_votes_present(this->Votes.get())) + 1);
     const rcn_pattern* patterns = rcn_votes_patterns(this->Votes.get());
     for (int64_t p = 0; p < rcn_votes_pattern_count(this->Votes.get()); ++p)
     {
       // The table also has patterns that no voxel carries, with marks of raters who did not answer.
       if (patterns[p].voxels > 0)
       {
-        volumes[CountBits(patterns[p].marked)] += static_cast<double>(patterns[p].voxels) * this->extent().PerVoxel;
+        volumes[qRcnStyle::countRaters(patterns[p].marked)] +=
+          static_cast<double>(patterns[p].voxels) * this->extent().PerVoxel;
       }
     }
   }
   return volumes;
 }
 
+std::vector<uint8_t> qRcnScene::colorPatterns(const std::function<QColor(const rcn_pattern&)>& color) const
+{
+  const rcn_pattern* patterns = rcn_votes_patterns(this->Votes.get());
+  const auto count = static_cast<size_t>(rcn_votes_pattern_count(this->Votes.get()));
+  const auto opacity = static_cast<uint8_t>(std::lround(255 * this->HeatMapOpacity));
+  std::vector<uint8_t> colors(4 * count, 0);
+  for (size_t p = 0; p < count; ++p)
+  {
+    const QColor own = color(patterns[p]);
+    if (own.isValid())
+    {
+      const uint8_t rgba[4] = { static_cast<uint8_t>(own.red()), static_cast<uint8_t>(own.green()),
+        static_cast<uint8_t>(own.blue()), opacity };
+      std::copy(rgba, rgba + 4, colors.begin() + static_cast<std::ptrdiff_t>(4 * p));
+    }
+  }
+  return colors;
+}
+
 const std::vector<uint8_t>& qRcnScene::patternColors() const
 {
   if (this->PatternColors.empty() && this->Votes)
   {
-    const rcn_pattern* patterns = rcn_votes_patterns(this->Votes.get());
-    const auto count = static_cast<size_t>(rcn_votes_pattern_count(this->Votes.get()));
-    this->PatternColors.assign(4 * count, 0);
-    for (size_t p = 0; p < count; ++p)
-    {
-      const int marked = CountBits(patterns[p].marked), answered = CountBits(patterns[p].answered);
-      if (this->IsolatedLevel >= 0 ? marked != this->IsolatedLevel : marked == 0)
-      {
-        continue;
-      }
-      uint8_t* color = this->PatternColors.data() + 4 * p;
-      rcn_color_palette(color, this->LevelPalette, answered > 0 ? static_cast<double>(marked) / answered : 0);
-      color[3] = static_cast<uint8_t>(std::lround(255 * this->HeatMapOpacity));
-    }
+    this->PatternColors = this->colorPatterns([this](const rcn_pattern& pattern) {
+      const int marked = qRcnStyle::countRaters(pattern.marked), answered = qRcnStyle::countRaters(pattern.answered);
+      const bool shown = this->IsolatedLevel >= 0 ? marked == this->IsolatedLevel : marked > 0;
+      return shown ? qRcnStyle::levelColor(this->LevelPalette, answered > 0 ? static_cast<double>(marked) / answered : 0)
+                   : QColor();
+    });
   }
   return this->PatternColors;
 }
 
 std::vector<uint8_t> qRcnScene::raterColors(int rater) const
 {
-  const rcn_pattern* patterns = rcn_votes_patterns(this->Votes.get());
-  const auto count = static_cast<size_t>(rcn_votes_pattern_count(this->Votes.get()));
-  const QColor color = this->raterColor(rater);
-  std::vector<uint8_t> colors(4 * count, 0);
-  for (size_t p = 0; p < count; ++p)
-  {
-    if (patterns[p].marked >> rater & 1)
-    {
-      colors[4 * p] = static_cast<uint8_t>(color.red());
-      colors[4 * p + 1] = static_cast<uint8_t>(color.green());
-      colors[4 * p + 2] = static_cast<uint8_t>(color.blue());
-      colors[4 * p + 3] = static_cast<uint8_t>(std::lround(255 * this->HeatMapOpacity));
-    }
-  }
-  return colors;
+  return this->colorPatterns(
+    [this, rater](const rcn_pattern& pattern) { return pattern.marked >> rater & 1 ? this->raterColor(rater) : QColor(); });
 }
 
 // ---- predictions
@@ -525,30 +476,6 @@ std::array<uint8_t, 1024> qRcnScene::probabilityColors(double opacity) const
     colors[4 * i + 3] = static_cast<uint8_t>(std::lround(255 * opacity));
   }
   return colors;
-}
-
-double qRcnScene::readoutAt(int prediction, const Voxel& voxel) const
-{
-  if (prediction < 0 || prediction >= this->predictionCount())
-  {
-    return std::numeric_limits<double>::quiet_NaN();
-  }
-  // A view of that one voxel.
-  rcn_image one = this->prediction(prediction).volume().View();
-  const int64_t* size = this->Geometry.size;
-  for (size_t a = 0; a < 3; ++a)
-  {
-    if (voxel[a] < 0 || voxel[a] >= size[a])
-    {
-      return std::numeric_limits<double>::quiet_NaN();
-    }
-  }
-  one.data = static_cast<float*>(one.data) + (voxel[0] + size[0] * (voxel[1] + size[1] * voxel[2])) * one.components;
-  one.geometry = rcn_geometry_make(1, 1, 1);
-  float value = 0;
-  const rcn_status status =
-    rcn_slice_readout(&value, this->context(), &one, this->Readout, this->ReadoutNumber, rcn_slice{ 2, 0 });
-  return status == RCN_OK ? static_cast<double>(value) : std::numeric_limits<double>::quiet_NaN();
 }
 
 // ---- the volume above the threshold: counted once per readout, off the GUI thread

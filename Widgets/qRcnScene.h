@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What is shown: images, raters, predictions, colours, the cursor. All slice views share one scene and follow it.
+/// What is shown: images, raters, predictions, colors, the cursor. All slice views share one scene and follow it.
 ///
 /// The scene shares ownership of everything it shows (a volume holds its buffer, votes come as shared_ptr), so that a job
 /// may replace the case at any time. It must outlive its views. A setter that changes nothing sends no signal.
@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -78,11 +79,7 @@ public:
   /// Whether the rater answered this case.
   bool isRaterPresent(int rater) const;
 
-  /// Which image and channel of it, counted over all images. A colour picture is one.
-  int imageChannelCount() const;
-  int imageChannel() const { return this->ImageChannel; }
-  void setImageChannel(int channel);
-  /// The image that is shown; null when there is none. *component = -1 for a colour picture.
+  /// The image that is shown, the first of the case; null when there is none. *component = -1 for a color picture.
   const rcn_image* shownImage(int* component) const;
 
   /// Black and white. Level is their middle, window their distance.
@@ -105,7 +102,7 @@ public:
   /// Moves the cursor there, and every view brings it into sight, however far it is zoomed in or was moved away.
   void visit(const Voxel& voxel);
   bool isCrosshairVisible() const { return this->CrosshairVisible; }
-  /// Whether views explain the colours that lie over the image.
+  /// Whether views explain the colors that lie over the image.
   bool isColorBarVisible() const { return this->ColorBarVisible; }
 
   // ---- raters and their consensus
@@ -147,8 +144,6 @@ public:
   bool areLevelContoursVisible() const { return this->LevelContoursVisible; }
   /// Extent at and above the threshold in the shown prediction; NaN while it is being measured, and without one.
   double volumeAboveThreshold() const;
-  /// A prediction's readout at a voxel; NaN where it has none.
-  double readoutAt(int prediction, const Voxel& voxel) const;
 
   // ---- highlight: voxels whose probability lies in a range
 
@@ -159,14 +154,14 @@ public:
   // ---- for the views
 
   rcn_context* context() const { return this->Context.get(); }
-  /// Four bytes per pattern of the votes: the consensus in colours, with opacity and isolation.
+  /// Four bytes per pattern of the votes: the consensus in colors, with opacity and isolation.
   const std::vector<uint8_t>& patternColors() const;
-  /// The same for the mask of one rater, in the rater's colour.
+  /// The same for the mask of one rater, in the rater's color.
   std::vector<uint8_t> raterColors(int rater) const;
-  /// The smallest probability that gets a colour: what is practically nobody's is left clear, as level 0 is in the heat
+  /// The smallest probability that gets a color: what is practically nobody's is left clear, as level 0 is in the heat
   /// map; without the threshold's contour, all below the threshold.
   double lowestShown() const { return this->ThresholdContourVisible ? 0.05 : std::max(this->Threshold, 0.001); }
-  /// A colour with an opacity for each of 256 steps of probability.
+  /// A color with an opacity for each of 256 steps of probability.
   std::array<uint8_t, 1024> probabilityColors(double opacity) const;
 
 public slots:
@@ -196,6 +191,8 @@ signals:
 
 private:
   template <class T> void set(T& member, const T& value, Changes what);
+  /// A color for each pattern of the votes; an invalid one leaves its voxels clear.
+  std::vector<uint8_t> colorPatterns(const std::function<QColor(const rcn_pattern&)>& color) const;
   void measureVolume();
 
   std::unique_ptr<rcn_context, rcn::ContextDeleter> Context;
@@ -205,7 +202,6 @@ private:
   QStringList RaterNames;
   std::vector<QColor> RaterColors;
   uint64_t HiddenRaters = 0;
-  int ImageChannel = 0;
   mutable rcn_image ShownImage{};
   double Black = 0, White = 1;
   Voxel CursorVoxel{};

@@ -10,6 +10,7 @@
 #include <QPainter>
 #include <QWheelEvent>
 
+#include "qRcnStyle.h"
 #include "rcnColorBar.h"
 
 namespace
@@ -338,7 +339,7 @@ void qRcnSliceCanvas::paintEvent(QPaintEvent*)
 
 void qRcnSliceCanvas::drawColorBars(QPainter& painter) const
 {
-  // One of each scale: panels next to each other share their colours.
+  // One of each scale: panels next to each other share their colors.
   QList<QStringList> drawn;
   for (size_t i = 0; i < this->Panes.size(); ++i)
   {
@@ -385,11 +386,7 @@ QString qRcnSliceCanvas::windowText() const
 void qRcnSliceCanvas::drawTexts(QPainter& painter, const QRectF& panel, const Texts& texts) const
 {
   const auto draw = [&](const QString& text, int where, const QColor& color, double above = 0, double below = 0) {
-    const QRectF room = panel.adjusted(6, 4 + below, -6, -4 - above);
-    painter.setPen(QColor(0, 0, 0, 200)); // a shadow, to be read over bright tissue
-    painter.drawText(room.translated(1, 1), where, text);
-    painter.setPen(color);
-    painter.drawText(room, where, text);
+    qRcnStyle::drawOverImage(painter, panel.adjusted(6, 4 + below, -6, -4 - above), where, text, color);
   };
   QFont font = this->font();
   font.setPixelSize(12);
@@ -434,12 +431,12 @@ void qRcnSliceCanvas::drawTexts(QPainter& painter, const QRectF& panel, const Te
 
 void qRcnSliceCanvas::drawScaleBar(QPainter& painter, const QRectF& panel) const
 {
-  // About a fifth of the width, a round number of millimetres long.
+  // About a fifth of the width, a round number of millimeters long.
   const double mm = this->mmPerPoint(), most = panel.width() * mm / 5;
   double length = std::pow(10, std::floor(std::log10(most)));
   length *= 5 * length <= most ? 5 : 2 * length <= most ? 2 : 1;
   const QPointF left = panel.bottomLeft() + QPointF(8, -30), right = left + QPointF(length / mm, 0);
-  // A picture file that knows no spacing is measured in pixels: millimetres would be made up.
+  // A picture file that knows no spacing is measured in pixels: millimeters would be made up.
   const QString text = this->Scene->geometry().unit == RCN_PIXELS ? tr("%1 px").arg(length)
     : length >= 1                                                 ? tr("%1 mm").arg(length)
                                                                   : tr("%1 \u00b5m").arg(1000 * length);
@@ -460,7 +457,7 @@ void qRcnSliceCanvas::drawCrosshair(QPainter& painter, const QRectF& panel) cons
   {
     return;
   }
-  // Each line in the colour of the view whose slice it is; a gap keeps the voxel itself to be seen.
+  // Each line in the color of the view whose slice it is; a gap keeps the voxel itself to be seen.
   const QPointF at = this->placeOf(this->Scene->cursor()) + panel.topLeft();
   const double gap = 9;
   painter.setOpacity(this->Panes.size() > 1 ? 0.4 : 0.85); // small panels have less to hide
@@ -475,16 +472,8 @@ void qRcnSliceCanvas::drawCrosshair(QPainter& painter, const QRectF& panel) cons
 
 QColor qRcnSliceCanvas::lineColor(int axis) const
 {
-  for (const rcn_view view : { RCN_VIEW_AXIAL, RCN_VIEW_CORONAL, RCN_VIEW_SAGITTAL })
-  {
-    rcn_plane plane;
-    rcn_plane_make(&plane, &this->Scene->geometry(), view);
-    if (plane.axis == axis && !this->isPicture())
-    {
-      return viewColor(view);
-    }
-  }
-  return QColor(120, 200, 255);
+  rcn_plane plane;
+  return this->isPicture() ? QColor(120, 200, 255) : viewColor(rcn_plane_along(&plane, &this->Scene->geometry(), axis));
 }
 
 QImage qRcnSliceCanvas::picture()

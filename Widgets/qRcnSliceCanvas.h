@@ -29,7 +29,7 @@ public:
   /// Key or gesture, and what it does, for the list under `?`.
   static std::vector<std::pair<QString, QString>> shortcuts();
   static QString viewName(rcn_view view);
-  /// The colour that stands for a view: its title, and its line in the cross-hairs of the others.
+  /// The color that stands for a view: its title, and its line in the cross-hairs of the others.
   static QColor viewColor(rcn_view view);
 
   rcn_view view() const { return this->View; }
@@ -56,10 +56,10 @@ public:
 
   /// The voxel at a place of the widget; false where there is none.
   bool voxelAt(const QPointF& place, qRcnScene::Voxel* voxel) const;
-  /// Where a voxel's centre is drawn (in the first panel), whether or not it lies in the shown slice.
+  /// Where a voxel's center is drawn (in the first panel), whether or not it lies in the shown slice.
   QPointF placeOf(const qRcnScene::Voxel& voxel) const;
 
-  /// Whether the meaning of the colours is drawn into it (where the scene wants that): once is enough for views side by side.
+  /// Whether the meaning of the colors is drawn into it (where the scene wants that): once is enough for views side by side.
   void setColorBar(bool shown);
 
   /// What is drawn, at the size of the widget.

@@ -48,8 +48,3 @@ void qRcnSliceView::followSlice(qint64 slice, qint64 count)
   this->Slider->setInvertedControls(!this->Canvas->isAscending());
   this->Slider->setValue(static_cast<int>(slice));
 }
-
-QImage qRcnSliceView::picture()
-{
-  return this->Canvas->picture();
-}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// One slice view: axial, coronal or sagittal, with a slider. Follows the scene.
+/// A canvas of slices with its slider: axial, coronal or sagittal. Follows the scene.
 #ifndef qRcnSliceView_h
 #define qRcnSliceView_h
 
@@ -20,8 +20,6 @@ public:
   QSlider* slider() const { return this->Slider; }
   rcn_view view() const;
   void setView(rcn_view view);
-  /// The canvas as a picture.
-  QImage picture();
 
 signals:
   /// The voxel under the mouse; inside is false where there is none.

@@ -16,7 +16,9 @@
 #include <QMimeData>
 #include <QPainter>
 #include <QRegularExpression>
+#include <QToolButton>
 #include <QUrl>
+#include <QVBoxLayout>
 
 #include "rcnReport.h"
 
@@ -71,6 +73,14 @@ QColor accent(const QPalette& palette)
 QColor warning(const QPalette& palette)
 {
   return isDark(palette) ? QColor(0xff, 0x8a, 0x80) : QColor(0xc6, 0x28, 0x28);
+}
+
+void drawOverImage(QPainter& painter, const QRectF& room, int flags, const QString& text, const QColor& color)
+{
+  painter.setPen(QColor(0, 0, 0, 200));
+  painter.drawText(room.translated(1, 1), flags, text);
+  painter.setPen(color);
+  painter.drawText(room, flags, text);
 }
 
 void paintDot(QPainter& painter, const QPointF& center, double radius, const QColor& color, bool filled)
@@ -157,13 +167,35 @@ QString position(const double ras[3], int digits)
   return parts.join(QStringLiteral("  "));
 }
 
-QLabel* newNote(QWidget* parent, const QString& text)
+QLabel* newNote(QWidget* parent, const char* name, const QString& text)
 {
   auto* label = new QLabel(text, parent);
+  label->setObjectName(name);
   label->setWordWrap(true);
   label->setTextFormat(Qt::PlainText);
   label->setTextInteractionFlags(Qt::TextSelectableByMouse);
   return label;
+}
+
+QToolButton* newTool(QWidget* parent, const char* name, const QString& text, const QString& toolTip)
+{
+  auto* button = new QToolButton(parent);
+  button->setObjectName(name);
+  button->setText(text);
+  describe(button, QString(text).remove(QRegularExpression("[^\\w ]")).trimmed(), toolTip); // without arrows and dots
+  return button;
+}
+
+QVBoxLayout* newColumn(QWidget* panel, std::initializer_list<QWidget*> widgets)
+{
+  auto* column = new QVBoxLayout(panel);
+  column->setContentsMargins(6, 6, 6, 6);
+  column->setSpacing(4);
+  for (QWidget* widget : widgets)
+  {
+    column->addWidget(widget);
+  }
+  return column;
 }
 
 QString withExtension(const QString& path, const QString& filters, const QString& chosen)
@@ -233,8 +265,10 @@ void describe(QWidget* widget, const QString& name, const QString& toolTip)
 
 } // namespace qRcnStyle
 
-qRcnTable::qRcnTable(QWidget* parent) : QTableWidget(parent)
+qRcnTable::qRcnTable(QWidget* parent, const char* name, const QString& title) : QTableWidget(parent)
 {
+  this->setObjectName(name);
+  this->setAccessibleName(title);
   this->setEditTriggers(QAbstractItemView::NoEditTriggers);
   this->setWordWrap(false);
   this->setHorizontalScrollMode(QAbstractItemView::ScrollPerPixel);
@@ -244,6 +278,27 @@ qRcnTable::qRcnTable(QWidget* parent) : QTableWidget(parent)
   this->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Preferred);
   this->setTabKeyNavigation(false); // Tab goes to the next widget
   connect(this, &QTableWidget::cellClicked, this, [this](int row) { emit rowChosen(row); });
+}
+
+void qRcnTable::setHeadings(const QStringList& headings, const QStringList& hints)
+{
+  this->setColumnCount(headings.size());
+  this->setHorizontalHeaderLabels(headings);
+  this->horizontalHeader()->setMinimumSectionSize(34);
+  for (int c = 0; c < hints.size(); ++c)
+  {
+    this->horizontalHeaderItem(c)->setToolTip(hints[c]);
+  }
+}
+
+void qRcnTable::setRowsOnly()
+{
+  this->horizontalHeader()->setHighlightSections(false);
+  this->verticalHeader()->hide();
+  this->setShowGrid(false);
+  this->setAlternatingRowColors(true);
+  this->setSelectionBehavior(QAbstractItemView::SelectRows);
+  this->setSelectionMode(QAbstractItemView::SingleSelection);
 }
 
 QString qRcnTable::copyText() const
@@ -370,6 +425,24 @@ bool qRcnNumberItem::operator<(const QTableWidgetItem& other) const
     return !std::isnan(this->Number) && std::isnan(item->Number);
   }
   return this->Number < item->Number;
+}
+
+namespace
+{
+
+enum DotsRole
+{
+  SetRole = Qt::UserRole + 1,
+  CountRole
+};
+
+} // namespace
+
+void qRcnDotsDelegate::setRaters(QTableWidgetItem* cell, quint64 set, int count, const QString& names)
+{
+  cell->setData(SetRole, set);
+  cell->setData(CountRole, count);
+  cell->setData(Qt::AccessibleTextRole, names);
 }
 
 void qRcnDotsDelegate::paint(QPainter* painter, const QStyleOptionViewItem& option, const QModelIndex& index) const

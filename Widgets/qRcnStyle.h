@@ -4,7 +4,9 @@
 #ifndef qRcnStyle_h
 #define qRcnStyle_h
 
+#include <bitset>
 #include <cstdint>
+#include <initializer_list>
 
 #include <QColor>
 #include <QIcon>
@@ -19,6 +21,8 @@
 
 class QLabel;
 class QMimeData;
+class QToolButton;
+class QVBoxLayout;
 
 namespace qRcnStyle
 {
@@ -39,6 +43,8 @@ QColor accent(const QPalette& palette);
 /// For what is off: a red.
 QColor warning(const QPalette& palette);
 
+/// Words over an image: with a shadow, so that they can be read over bright tissue, too.
+void drawOverImage(QPainter& painter, const QRectF& room, int flags, const QString& text, const QColor& color);
 /// A colored disc with a thin rim, so that yellow is seen on white.
 void paintDot(QPainter& painter, const QPointF& center, double radius, const QColor& color, bool filled = true);
 QIcon dotIcon(const QColor& color);
@@ -54,11 +60,21 @@ QString count(double number);
 /// "1 case", "12 345 cases": rcn::Counted with the number as count() writes it.
 QString counted(int64_t number, const char* one, const char* many = "");
 
-/// "R 12  A 30  S 4": millimetres to the right (or left, L), anterior (P), superior (I).
+/// How many raters are in a set of bits.
+inline int countRaters(uint64_t set)
+{
+  return static_cast<int>(std::bitset<64>(set).count());
+}
+
+/// "R 12  A 30  S 4": millimeters to the right (or left, L), anterior (P), superior (I).
 QString position(const double ras[3], int digits);
 
-/// A label of the second rank that wraps; names of files and raters are never taken for markup.
-QLabel* newNote(QWidget* parent, const QString& text = QString());
+/// A label of the second rank that wraps; names of files and raters are never taken for markup. `name` is for tests.
+QLabel* newNote(QWidget* parent, const char* name, const QString& text = QString());
+/// A small button with words; the tool tip is read by screen readers, too.
+QToolButton* newTool(QWidget* parent, const char* name, const QString& text, const QString& toolTip);
+/// The widgets one below the other, with the margins that all panels have.
+QVBoxLayout* newColumn(QWidget* panel, std::initializer_list<QWidget*> widgets = {});
 /// A name to save under: as typed where it ends in one of the extensions of a dialog's filters ("PNG (*.png);;Table (*.csv)"),
 /// otherwise with the first extension of the chosen filter.
 QString withExtension(const QString& path, const QString& filters, const QString& chosen);
@@ -80,8 +96,13 @@ class qRcnTable : public QTableWidget
 {
   Q_OBJECT
 public:
-  explicit qRcnTable(QWidget* parent = nullptr);
+  /// `name` is for tests, `title` is read by screen readers.
+  qRcnTable(QWidget* parent, const char* name, const QString& title);
 
+  /// Headings of the columns and the hints under the pointer there.
+  void setHeadings(const QStringList& headings, const QStringList& hints = QStringList());
+  /// For a list of things with a name: whole rows are chosen, without row headings and grid.
+  void setRowsOnly();
   QString copyText() const;
   /// As high as its rows need, between two numbers of them; then it scrolls.
   void setVisibleRows(int least, int most);
@@ -117,18 +138,14 @@ private:
   double Number;
 };
 
-/// Paints raters as dots: filled for those who are in the set, hollow for the others. The cell's Qt::UserRole + 1 holds the
-/// set as a number, Qt::UserRole + 2 how many raters there are.
+/// Paints raters as dots: filled for those who are in the set, hollow for the others.
 class qRcnDotsDelegate : public QStyledItemDelegate
 {
   Q_OBJECT
 public:
-  enum
-  {
-    SetRole = Qt::UserRole + 1,
-    CountRole
-  };
   using QStyledItemDelegate::QStyledItemDelegate;
+  /// Says in a cell who is in the set: bits, of how many raters, and their names for screen readers and copies.
+  static void setRaters(QTableWidgetItem* cell, quint64 set, int count, const QString& names);
   void paint(QPainter* painter, const QStyleOptionViewItem& option, const QModelIndex& index) const override;
   QSize sizeHint(const QStyleOptionViewItem& option, const QModelIndex& index) const override;
 };

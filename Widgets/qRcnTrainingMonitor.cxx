@@ -61,7 +61,7 @@ public:
     QStringList parts;
     if (this->State == qRcnTrainingMonitor::Cancelling)
     {
-      parts << qRcnTrainingMonitor::tr("Stopping: the step is finished and the model saved");
+      parts << qRcnTrainingMonitor::tr("Stopping after this step; the best model is kept");
     }
     else if (!this->Stage.isEmpty())
     {
@@ -83,7 +83,7 @@ public:
   {
     const QPalette& palette = this->Owner->palette();
     qRcnChart::Axis x, y;
-    x.Title = qRcnTrainingMonitor::tr("epoch");
+    x.Title = qRcnTrainingMonitor::tr("Epoch");
     x.Whole = true;
     x.High = std::max(this->EpochCount, 1);
     qRcnCurves::Curve steps{ qRcnTrainingMonitor::tr("within an epoch"),
@@ -103,7 +103,7 @@ public:
       expected.Points << QPointF(epoch.Epoch, epoch.ExpectedMrEce);
       best = epoch.Best ? epoch.Epoch : best;
     }
-    y.Title = qRcnTrainingMonitor::tr("loss");
+    y.Title = qRcnTrainingMonitor::tr("Loss");
     this->LossChart->setCurves({ steps, loss }, x, y);
     y.Title = qRcnTrainingMonitor::tr("MR-ECE");
     y.Percent = true;
@@ -144,11 +144,11 @@ public:
     }
     else if (!judged)
     {
-      text += qRcnTrainingMonitor::tr("There were no validation cases to judge the model by.");
+      text += qRcnTrainingMonitor::tr("There were no validation cases to evaluate the model on.");
     }
     else if (before && result.KeptStart)
     {
-      text += qRcnTrainingMonitor::tr("Training brought nothing better: the model it started from is still the best on %1.")
+      text += qRcnTrainingMonitor::tr("Training did not improve the model: the one it started from is still the best on %1.")
                 .arg(cases);
     }
     else if (before)
@@ -194,6 +194,48 @@ public:
     }
   }
 
+  /// Curves while it trains.
+  QWidget* newCourse()
+  {
+    auto* course = new QWidget(this->Tabs);
+    this->LossChart = new qRcnCurves(course);
+    this->LossChart->setObjectName("loss");
+    qRcnStyle::describe(this->LossChart, qRcnTrainingMonitor::tr("Loss"),
+      qRcnTrainingMonitor::tr("The loss that training minimizes, on the training cases. It should fall and then flatten."));
+    this->EceChart = new qRcnCurves(course);
+    this->EceChart->setObjectName("ece");
+    qRcnStyle::describe(this->EceChart, qRcnTrainingMonitor::tr("MR-ECE"),
+      qRcnTrainingMonitor::tr(
+        "MR-ECE on the validation cases after each epoch: how far probabilities are from the share of raters who mark the "
+        "voxel."));
+    auto* charts = new QVBoxLayout(course);
+    charts->setContentsMargins(0, 6, 0, 0);
+    charts->addWidget(this->LossChart);
+    charts->addWidget(this->EceChart);
+    return course;
+  }
+
+  /// Before and after, once it is done.
+  QWidget* newOutcome()
+  {
+    auto* outcome = new QWidget(this->Tabs);
+    this->Verdict = qRcnStyle::newNote(outcome, "verdict");
+    this->Figures = new qRcnTable(outcome, "figures", qRcnTrainingMonitor::tr("Before and after training"));
+    this->Figures->setHeadings({ qRcnTrainingMonitor::tr("Before"), qRcnTrainingMonitor::tr("After") });
+    this->Figures->setRowCount(4);
+    this->Figures->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
+    this->Figures->setVisibleRows(4, 4);
+    this->Diagram = new qRcnReliabilityDiagram(outcome);
+    this->Diagram->setObjectName("diagram");
+    this->Diagram->setControlsVisible(false);
+    auto* results = new QVBoxLayout(outcome);
+    results->setContentsMargins(0, 6, 0, 0);
+    results->addWidget(this->Verdict);
+    results->addWidget(this->Figures);
+    results->addWidget(this->Diagram, 1);
+    return outcome;
+  }
+
   qRcnTrainingMonitor* Owner = nullptr;
   qRcnTrainingMonitor::State State = qRcnTrainingMonitor::Idle;
   QString Stage;
@@ -214,8 +256,7 @@ qRcnTrainingMonitor::qRcnTrainingMonitor(QWidget* parent) : QWidget(parent), d(n
 {
   auto* p = this->d.get();
   p->Owner = this;
-  p->Title = qRcnStyle::newNote(this);
-  p->Title->setObjectName("title");
+  p->Title = qRcnStyle::newNote(this, "title");
   QFont bold = p->Title->font();
   bold.setBold(true);
   p->Title->setFont(bold);
@@ -230,63 +271,25 @@ qRcnTrainingMonitor::qRcnTrainingMonitor(QWidget* parent) : QWidget(parent), d(n
   auto* row = new QHBoxLayout;
   row->addWidget(p->Bar, 1);
   row->addWidget(p->Cancel);
-  p->Status = qRcnStyle::newNote(this);
-  p->Status->setObjectName("status");
+  p->Status = qRcnStyle::newNote(this, "status");
 
   p->Tabs = new QTabWidget(this);
   p->Tabs->setObjectName("tabs");
   p->Tabs->setDocumentMode(true);
-  auto* course = new QWidget(p->Tabs);
-  p->LossChart = new qRcnCurves(course);
-  p->LossChart->setObjectName("loss");
-  qRcnStyle::describe(
-    p->LossChart, tr("Loss"), tr("Loss: what training makes small, on the training cases. It should fall and then flatten."));
-  p->EceChart = new qRcnCurves(course);
-  p->EceChart->setObjectName("ece");
-  qRcnStyle::describe(p->EceChart, tr("MR-ECE"),
-    tr("MR-ECE on the validation cases after each epoch: how far probabilities are from the share of raters who mark the "
-       "voxel."));
-  auto* charts = new QVBoxLayout(course);
-  charts->setContentsMargins(0, 6, 0, 0);
-  charts->addWidget(p->LossChart);
-  charts->addWidget(p->EceChart);
-  p->Tabs->addTab(course, tr("Course"));
-
-  auto* outcome = new QWidget(p->Tabs);
-  p->Verdict = qRcnStyle::newNote(outcome);
-  p->Verdict->setObjectName("verdict");
-  p->Figures = new qRcnTable(outcome);
-  p->Figures->setObjectName("figures");
-  p->Figures->setAccessibleName(tr("Before and after training"));
-  p->Figures->setColumnCount(2);
-  p->Figures->setRowCount(4);
-  p->Figures->setHorizontalHeaderLabels({ tr("Before"), tr("After") });
-  p->Figures->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
-  p->Figures->setVisibleRows(4, 4);
-  p->Diagram = new qRcnReliabilityDiagram(outcome);
-  p->Diagram->setObjectName("diagram");
-  p->Diagram->setControlsVisible(false);
-  auto* results = new QVBoxLayout(outcome);
-  results->setContentsMargins(0, 6, 0, 0);
-  results->addWidget(p->Verdict);
-  results->addWidget(p->Figures);
-  results->addWidget(p->Diagram, 1);
-  p->Tabs->addTab(outcome, tr("Result"));
+  p->Tabs->addTab(p->newCourse(), tr("Progress"));
+  p->Tabs->addTab(p->newOutcome(), tr("Result"));
 
   p->Keep = new QPushButton(tr("Keep the new model"), this);
   p->Keep->setObjectName("keep");
   p->Keep->setToolTip(tr("Use the new model from now on."));
   p->Discard = new QPushButton(tr("Discard"), this);
   p->Discard->setObjectName("discard");
-  p->Discard->setToolTip(tr("Stay with the model there was before."));
+  p->Discard->setToolTip(tr("Go on with the model from before the training."));
   auto* answer = new QHBoxLayout;
   answer->addWidget(p->Keep, 1);
   answer->addWidget(p->Discard);
 
-  auto* layout = new QVBoxLayout(this);
-  layout->setContentsMargins(6, 6, 6, 6);
-  layout->setSpacing(4);
-  layout->addWidget(p->Title);
+  auto* layout = qRcnStyle::newColumn(this, { p->Title });
   layout->addLayout(row);
   layout->addWidget(p->Status);
   layout->addWidget(p->Tabs, 1);
@@ -387,7 +390,7 @@ void qRcnTrainingMonitor::clear()
   p->Megabytes = 0;
   p->EpochCount = 0;
   p->Bar->setValue(0);
-  p->Title->setText(tr("Train a model to follow its course here."));
+  p->Title->setText(tr("The progress of a training is shown here."));
   p->setState(Idle);
   p->refreshStatus();
   p->refreshCurves();

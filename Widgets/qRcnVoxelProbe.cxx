@@ -13,16 +13,6 @@
 namespace
 {
 
-int Bits(uint64_t set)
-{
-  int count = 0;
-  for (; set; set &= set - 1)
-  {
-    ++count;
-  }
-  return count;
-}
-
 /// Raters by name and color, in rows that wrap: filled who marked, hollow who did not, struck out who did not answer.
 class Chips : public QWidget
 {
@@ -183,7 +173,8 @@ public:
     {
       return tr("Point at the image to see what is known about a voxel.");
     }
-    const int answered = Bits(this->Voxel.Answered), marked = Bits(this->Voxel.Marked & this->Voxel.Answered);
+    const int answered = qRcnStyle::countRaters(this->Voxel.Answered);
+    const int marked = qRcnStyle::countRaters(this->Voxel.Marked & this->Voxel.Answered);
     QString text = answered == 0 ? tr("No rater answered here")
       : answered == 1
       ? (marked ? tr("The one rater who answered marked this voxel") : tr("The one rater who answered did not mark this voxel"))
@@ -235,7 +226,8 @@ public:
     this->Who->update();
     this->Distribution->Map = this->Voxel.Map;
     this->Distribution->Levels = this->Any ? this->Voxel.Levels : QVector<double>();
-    this->Distribution->Votes = this->Any && this->Voxel.Answered ? Bits(this->Voxel.Marked & this->Voxel.Answered) : -1;
+    this->Distribution->Votes =
+      this->Any && this->Voxel.Answered ? qRcnStyle::countRaters(this->Voxel.Marked & this->Voxel.Answered) : -1;
     this->Distribution->update();
     if (this->Any)
     {
@@ -262,17 +254,15 @@ public:
 qRcnVoxelProbe::qRcnVoxelProbe(QWidget* parent) : QWidget(parent), d(new qRcnVoxelProbePrivate)
 {
   auto* p = this->d.get();
-  p->Sentence = qRcnStyle::newNote(this);
-  p->Sentence->setObjectName("sentence");
+  p->Sentence = qRcnStyle::newNote(this, "sentence");
   p->Sentence->setAlignment(Qt::AlignTop | Qt::AlignLeft);
   QFont bold = p->Sentence->font();
   bold.setBold(true);
   p->Sentence->setFont(bold);
-  p->Place = qRcnStyle::newNote(this);
-  p->Place->setObjectName("place");
+  p->Place = qRcnStyle::newNote(this, "place");
   p->Place->setAlignment(Qt::AlignTop | Qt::AlignLeft);
   p->Place->setToolTip(
-    tr("Position in millimetres (R right, L left, A anterior, P posterior, S superior, I inferior), the voxel's "
+    tr("Position in millimeters (R right, L left, A anterior, P posterior, S superior, I inferior), the voxel's "
        "numbers from 0, and the image's value there."));
   p->Who = new Chips(this);
   p->Who->setObjectName("who");
@@ -281,18 +271,9 @@ qRcnVoxelProbe::qRcnVoxelProbe(QWidget* parent) : QWidget(parent), d(new qRcnVox
   p->Distribution->setObjectName("bars");
   p->Distribution->setToolTip(
     tr("How likely it is, by the map that lies over the image, that so many raters mark this voxel. Bold: how many did."));
-  p->Readouts = qRcnStyle::newNote(this);
-  p->Readouts->setObjectName("readouts");
+  p->Readouts = qRcnStyle::newNote(this, "readouts");
   p->Readouts->setAlignment(Qt::AlignTop | Qt::AlignLeft);
-  auto* layout = new QVBoxLayout(this);
-  layout->setContentsMargins(6, 6, 6, 6);
-  layout->setSpacing(4);
-  layout->addWidget(p->Sentence);
-  layout->addWidget(p->Who);
-  layout->addWidget(p->Distribution);
-  layout->addWidget(p->Readouts);
-  layout->addWidget(p->Place);
-  layout->addStretch(1);
+  qRcnStyle::newColumn(this, { p->Sentence, p->Who, p->Distribution, p->Readouts, p->Place })->addStretch(1);
   p->Distribution->hide();
   p->Readouts->hide();
   p->refresh();

@@ -93,10 +93,7 @@ void rcnColorBar::draw(QPainter& painter, const QRectF& panel, double fromEdge) 
     std::min(std::max(panel.center().y() - (high - titles) / 2, panel.top() + above), panel.bottom() - below - high);
   const QRectF bar(panel.right() - fromEdge - wide, top, wide, high);
   const auto write = [&painter](const QRectF& room, const QString& text) {
-    painter.setPen(QColor(0, 0, 0, 220)); // a shadow, to be read over bright tissue
-    painter.drawText(room.translated(1, 1), Qt::AlignRight | Qt::AlignVCenter, text);
-    painter.setPen(QColor(225, 225, 225));
-    painter.drawText(room, Qt::AlignRight | Qt::AlignVCenter, text);
+    qRcnStyle::drawOverImage(painter, room, Qt::AlignRight | Qt::AlignVCenter, text, QColor(225, 225, 225));
   };
   painter.fillRect(bar, QColor(0, 0, 0, 160));
   const double step = high / static_cast<double>(this->Steps.size());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the colours over an image mean: a bar with labels in a panel of slices. How many raters marked a voxel, in steps, or
+/// What the colors over an image mean: a bar with labels in a panel of slices. How many raters marked a voxel, in steps, or
 /// how likely it is, from 0 to 100 %. Not a widget: qRcnSliceCanvas draws it into its panels, so that pictures have it, too.
 #ifndef rcnColorBar_h
 #define rcnColorBar_h
@@ -39,7 +39,7 @@ private:
     QString Text;
   };
   QStringList Title;
-  std::vector<QColor> Steps; ///< from the bottom to the top, equally high; invalid: no colour is laid over the image
+  std::vector<QColor> Steps; ///< from the bottom to the top, equally high; invalid: no color is laid over the image
   std::vector<Label> Labels;
   double Mark = -1; ///< where the threshold is; -1: nowhere
 };

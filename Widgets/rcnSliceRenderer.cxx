@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "qRcnStyle.h"
+
 namespace
 {
 
@@ -83,8 +85,6 @@ const QImage& rcnSliceRenderer::draw(const Camera& camera, const QSize& size)
   if (other || (this->Stale & qRcnScene::Case))
   {
     this->Stale |= ~qRcnScene::Changes();
-    this->Axes[0] = camera.Plane.axis == 0 ? 1 : 0;
-    this->Axes[1] = camera.Plane.axis == 2 ? 1 : 2;
     rcn_slice_size(this->Size, &this->Scene->geometry(), camera.Plane.axis);
     this->Codes.clear();
   }
@@ -103,7 +103,7 @@ const QImage& rcnSliceRenderer::draw(const Camera& camera, const QSize& size)
   const double* spacing = this->Scene->geometry().spacing;
   pen.Place.size[0] = this->Size[0];
   pen.Place.size[1] = this->Size[1];
-  pen.Place.transposed = camera.Plane.right != this->Axes[0];
+  pen.Place.transposed = camera.Plane.right > camera.Plane.up; // a slice's axes are in ascending order
   pen.Place.step[0] = camera.Plane.right_sign * camera.MmPerPixel / spacing[camera.Plane.right];
   pen.Place.step[1] = -camera.Plane.up_sign * camera.MmPerPixel / spacing[camera.Plane.up]; // rows run down
   pen.Place.first[0] = camera.Center[0] - pen.Place.step[0] * (size.width() - 1) / 2.0;
@@ -254,7 +254,7 @@ void rcnSliceRenderer::drawContours(const Pen& pen)
       for (int64_t i = first; i < end; ++i)
       {
         const float *a = contours->xy + 2 * i, *b = contours->xy + 2 * (i + 1 < end ? i + 1 : first);
-        // Pixels have their centre at a half there, at a whole number here.
+        // Pixels have their center at a half there, at a whole number here.
         pen.line(a[0] - 0.5, a[1] - 0.5, b[0] - 0.5, b[1] - 0.5, color);
       }
     }
@@ -265,9 +265,7 @@ void rcnSliceRenderer::drawContours(const Pen& pen)
     const int raters = std::max(this->Scene->raterCount(), 1);
     for (int k = 1; k <= raters; ++k)
     {
-      uint8_t rgb[3];
-      rcn_color_palette(rgb, this->Scene->levelPalette(), static_cast<double>(k) / raters);
-      draw((k - 0.5) / raters, qRgb(rgb[0], rgb[1], rgb[2]));
+      draw((k - 0.5) / raters, qRcnStyle::levelColor(this->Scene->levelPalette(), static_cast<double>(k) / raters).rgb());
     }
   }
   if (this->Scene->isThresholdContourVisible())

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/// One panel of a slice view: the image, a layer of colours, outlines, cross-hair and texts. Not a widget:
-/// qRcnSliceCanvas puts one or several of them next to each other.
+/// The picture of one panel: a slice of the scene at some zoom, with a layer of colors and outlines over it. Not a widget:
+/// qRcnSliceCanvas shows one or several of them next to each other and lays cross-hair and texts over them.
 ///
-/// The core draws the slice into a picture of its own, which is kept until something in it changes; cross-hair and texts
-/// are laid over it with QPainter. So a view whose cross-hair moves costs next to nothing, on machines without a graphics
-/// card and over remote desktops, too, where OpenGL in software would take most of the time to copy frames around.
+/// The core (rcn_slice.h) reads and draws the slice. The picture is kept until something in it changes, so that a view
+/// whose cross-hair moves costs next to nothing, on machines without a graphics card and over remote desktops, too, where
+/// OpenGL in software would take most of the time to copy frames around.
 #ifndef rcnSliceRenderer_h
 #define rcnSliceRenderer_h
 
@@ -42,7 +42,7 @@ public:
   /// Tells that something of the scene is another; done by the next draw().
   void invalidate(qRcnScene::Changes what) { this->Stale |= what; }
 
-  /// The slice with its colours and outlines, so many pixels wide and high.
+  /// The slice with its colors and outlines, so many pixels wide and high.
   const QImage& draw(const Camera& camera, const QSize& size);
 
 private:
@@ -62,7 +62,6 @@ private:
   Camera Shown;
   QImage Picture;
 
-  int Axes[2] = { 0, 1 }; // of the slice's pixels
   int64_t Size[2] = { 0, 0 };
   std::vector<uint8_t> Pixels; // RGBA; empty: there is no image
   std::vector<uint8_t> Layer;  // RGBA; empty: nothing lies over the image

@@ -54,7 +54,7 @@ public:
 
   /// A file of its own.
   std::string Svg() const;
-  /// The same as a part of a page, which gives it its background and, by their values, its greys (rcnPage.cxx).
+  /// The same as a part of a page, which gives it its background and, by their values, its grays (rcnPage.cxx).
   std::string Inline() const;
 
   /// Writes .svg or .png (twice the normal size); throws Error for other endings, or for .png in a
@@ -72,7 +72,7 @@ private:
   std::string Title_, Description_, Body_, Hint_;
 };
 
-/// 8-bit RGB as a PNG inside an address ("data:..."); one channel where all pixels are grey.
+/// 8-bit RGB as a PNG inside an address ("data:..."); one channel where all pixels are gray.
 std::string PictureAddress(const std::vector<uint8_t>& rgb, int64_t columns, int64_t rows);
 
 /// "#rrggbb"

@@ -50,7 +50,7 @@ public:
 
   // ---- drawing, from the back to the front
 
-  /// The image, in grey or in its colors; plain grey without one.
+  /// The image, in gray or in its colors; plain gray without one.
   std::vector<uint8_t> Picture(int64_t& columns, int64_t& rows) const;
   void DrawPicture(Figure& figure, const Place& place) const;
   /// The lines where a map reaches a level; their width is for a view of 320.

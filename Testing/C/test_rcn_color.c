@@ -14,7 +14,7 @@ static double lab_curve(double t) {
     return t > 216.0 / 24389 ? cbrt(t) : t * 24389 / 27 / 116 + 16.0 / 116;
 }
 
-/* CIE L*a*b* (D65) of a colour as seen through `eye`, a matrix on linear sRGB. */
+/* CIE L*a*b* (D65) of a color as seen through `eye`, a matrix on linear sRGB. */
 static void lab_seen(double lab[3], const uint8_t rgb[3], const double eye[3][3]) {
     static const double to_xyz[3][3] = {{0.4124564, 0.3575761, 0.1804375},
                                         {0.2126729, 0.7151522, 0.0721750},
@@ -43,7 +43,7 @@ static const double protanope[3][3] = {
     {0.11238, 0.88762, 0}, {0.11238, 0.88762, 0}, {0.00401, -0.00401, 1}};
 static const double deuteranope[3][3] = {
     {0.29275, 0.70725, 0}, {0.29275, 0.70725, 0}, {-0.02234, 0.02234, 1}};
-/* No colour at all. */
+/* No color at all. */
 static const double monochromat[3][3] = {{0.2126729, 0.7151522, 0.0721750},
                                          {0.2126729, 0.7151522, 0.0721750},
                                          {0.2126729, 0.7151522, 0.0721750}};

@@ -23,7 +23,7 @@ static void one_pixel(void) {
     rcn_context *ctx = make_context(1);
     rcn_contours *contours = NULL;
     CHECK_STATUS(rcn_contours_create(&contours, ctx, map, 3, 3, 0.5), RCN_OK);
-    /* a diamond around the centre (1.5, 1.5), half a pixel to each side */
+    /* a diamond around the center (1.5, 1.5), half a pixel to each side */
     CHECK(contours->lines == 1 && contours->first[1] == 4);
     for (int i = 0; i < 4; ++i) {
         const double x = contours->xy[2 * i], y = contours->xy[2 * i + 1];
@@ -75,7 +75,7 @@ static void saddles(void) {
     rcn_context_destroy(ctx);
 }
 
-/* On a random map: every pixel's centre is inside by the even-odd rule exactly where it is at or
+/* On a random map: every pixel's center is inside by the even-odd rule exactly where it is at or
  * above the level, and every crossing is used once. */
 static void as_the_pixels_say(void) {
     enum { X = 37, Y = 29 };
@@ -92,7 +92,7 @@ static void as_the_pixels_say(void) {
         CHECK_STATUS(rcn_contours_create(&contours, ctx, map, X, Y, level), RCN_OK);
         int wrong = 0;
         for (int i = 0; i < X * Y; ++i) {
-            /* a hair off the centre: lines run through centres' rows only between them */
+            /* a hair off the center: lines run through centers' rows only between them */
             const double x = i % X + 0.5, y = i / X + 0.5 + 1e-4;
             int inside = 0;
             for (int64_t line = 0; line < contours->lines; ++line) {
@@ -105,7 +105,7 @@ static void as_the_pixels_say(void) {
                         inside = !inside;
                 }
             }
-            /* centres within a hair of the level may fall on either side */
+            /* centers within a hair of the level may fall on either side */
             wrong += inside != (map[i] >= level) && fabs(map[i] - level) > 0.01;
         }
         CHECK(wrong == 0);

@@ -70,9 +70,9 @@ static void planes(void) {
         rcn_plane_along(&plane, &slab, axis);
         CHECK(plane.axis == axis && strlen(plane.letters[0]) == 1);
     }
-    rcn_plane_along(&plane, &slab, 2);
+    CHECK(rcn_plane_along(&plane, &slab, 2) == RCN_VIEW_SAGITTAL);
     CHECK(plane.right == 0 && plane.up == 1 && plane.letters[0][0] == 'A');
-    rcn_plane_along(&plane, &picture, 2);
+    CHECK(rcn_plane_along(&plane, &picture, 2) == RCN_VIEW_AXIAL);
     CHECK(plane.right == 0 && plane.up_sign == -1);
 }
 
@@ -297,7 +297,7 @@ static void votes_and_outlines(void) {
 }
 
 static void painting(void) {
-    /* over nothing: the colour itself; over something: mixed by opacity; clear: untouched */
+    /* over nothing: the color itself; over something: mixed by opacity; clear: untouched */
     const uint32_t codes[4] = {0, 1, 2, 1};
     const uint8_t colors[12] = {9, 9, 9, 0, 200, 100, 0, 128, 0, 0, 255, 255};
     uint8_t rgba[16] = {0};
@@ -374,7 +374,7 @@ static void drawing(void) {
                 seen += expected >= 0;
             }
         CHECK(seen > 100 && seen < 3 * COLUMNS * ROWS); /* both inside and outside are tested */
-        /* the layer: each voxel's own colour where it is opaque, the image where it is clear */
+        /* the layer: each voxel's own color where it is opaque, the image where it is clear */
         CHECK_STATUS(rcn_slice_draw(&screen, many, image, layer, &lies), RCN_OK);
         for (int64_t i = 0; i < COLUMNS * ROWS; ++i) {
             int64_t near[2];

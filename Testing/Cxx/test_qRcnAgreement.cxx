@@ -32,7 +32,7 @@ private slots:
     QCOMPARE(matrix->rowCount(), 5);
     QCOMPARE(matrix->item(1, 3)->text(), QString::number(report.Figures->pair[1 * 5 + 3].dice, 'f', 2));
     QCOMPARE(matrix->item(3, 1)->text(), matrix->item(1, 3)->text());
-    // Another measure: other numbers, other colours.
+    // Another measure: other numbers, other colors.
     QTest::keyClick(panel.findChild<QComboBox*>("measure"), Qt::Key_Down);
     QCOMPARE(panel.measure(), qRcnAgreement::Jaccard);
     QCOMPARE(matrix->item(1, 3)->text(), QString::number(report.Figures->pair[1 * 5 + 3].jaccard, 'f', 2));

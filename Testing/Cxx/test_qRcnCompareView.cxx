@@ -39,7 +39,7 @@ private slots:
     QVERIFY(!view.picture().isNull());
   }
 
-  /// Each panel has its own mask: a block that only that rater marked has the rater's colour there, and there alone.
+  /// Each panel has its own mask: a block that only that rater marked has the rater's color there, and there alone.
   void eachPanelHasItsOwnMask()
   {
     const rcn_geometry geometry = rcn_geometry_make(20, 20, 3);

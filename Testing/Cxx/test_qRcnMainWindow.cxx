@@ -215,7 +215,7 @@ bool IsColor(const QColor& a, const QColor& b)
   return std::abs(a.red() - b.red()) + std::abs(a.green() - b.green()) + std::abs(a.blue() - b.blue()) < 60;
 }
 
-/// Pixels of about this colour.
+/// Pixels of about this color.
 int Count(const QImage& picture, const QColor& color)
 {
   int count = 0;

@@ -199,7 +199,7 @@ private slots:
     QCOMPARE(scene.patternColors()[28], scene.patternColors()[29]);
   }
 
-  /// Colours go by who answered: with a rater missing, all others together are the top level.
+  /// Colors go by who answered: with a rater missing, all others together are the top level.
   void levelsGoByWhoAnswered()
   {
     const rcn_geometry geometry = rcn_geometry_make(4, 4, 1);
@@ -247,26 +247,6 @@ private slots:
     scene.removePredictions();
     QCOMPARE(scene.shownPrediction(), -1);
     QVERIFY(std::isnan(scene.volumeAboveThreshold()));
-  }
-
-  void readsOneVoxel()
-  {
-    const TestCase one = MakePhantom(40, 38, 20, 4);
-    const rcn::Volume levels = MakeLevels(one, 0.8);
-    qRcnScene scene;
-    one.show(scene);
-    scene.addPrediction("Model", levels);
-    scene.setReadout(RCN_SLICE_LEVEL, 3);
-    const auto* data = static_cast<const float*>(levels.Data());
-    for (const qRcnScene::Voxel& at : { qRcnScene::Voxel{ 0, 0, 0 }, { 39, 37, 19 }, { 17, 5, 11 } })
-    {
-      const int64_t index = at[0] + 40 * (at[1] + 38 * at[2]);
-      QVERIFY(std::fabs(scene.readoutAt(0, at) - static_cast<double>(data[5 * index + 3])) < 1e-6);
-    }
-    QVERIFY(std::isnan(scene.readoutAt(0, { 40, 0, 0 })));
-    QVERIFY(std::isnan(scene.readoutAt(1, { 0, 0, 0 })));
-    scene.setReadout(RCN_READOUT_AT_LEAST, 9);
-    QVERIFY(std::isnan(scene.readoutAt(0, { 0, 0, 0 })));
   }
 
   void endsWhileCounting()

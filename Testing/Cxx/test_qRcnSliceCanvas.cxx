@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Slices by mouse and keyboard: the right voxel at the right place, whichever way the volume lies in the world, and the
-/// right colours in the picture.
+/// right colors in the picture.
 #include <QtTest>
 
 #include <cmath>
@@ -73,7 +73,7 @@ QColor Share(double share)
   return QColor(rgb[0], rgb[1], rgb[2]);
 }
 
-/// A canvas of a size, on a scene whose picture is easy to read: no cross-hair, opaque colours.
+/// A canvas of a size, on a scene whose picture is easy to read: no cross-hair, opaque colors.
 struct Stage
 {
   explicit Stage(const TestCase& shown, rcn_view view = RCN_VIEW_AXIAL)
@@ -168,7 +168,7 @@ private slots:
     QVERIFY(other.rect().contains(other.placeOf(stage.Scene.cursor()).toPoint())); // but the other view follows
   }
 
-  /// Colours over the image come with their meaning.
+  /// Colors over the image come with their meaning.
   void colorBarSaysWhatColorsMean()
   {
     Stage stage(OneVoxel(Lying({ 1, 0, 0, 0, 1, 0, 0, 0, 1 }), { 3, 4, 5 }));
@@ -195,8 +195,10 @@ private slots:
     QCOMPARE(bar().title(), QStringList({ "net", "at least 1 rater" }));
     stage.Scene.setReadout(RCN_SLICE_LEVEL, 2);
     QCOMPARE(bar(Content::Prediction).title(), QStringList({ "net", "exactly 2 raters" }));
+    stage.Scene.setReadout(RCN_READOUT_MORE_THAN_HALF, 0);
+    QCOMPARE(bar().title(), QStringList({ "net", "more than half" }));
 
-    // It is in the picture where it is wished for, in the colours of the palette, and goes with B.
+    // It is in the picture where it is wished for, in the colors of the palette, and goes with B.
     stage.Scene.setPredictionOpacity(0);
     stage.Scene.setContoursVisible(false);
     stage.Scene.setThresholdContourVisible(false);
@@ -206,7 +208,7 @@ private slots:
     stage.Canvas->setColorBar(true);
     QVERIFY(CountNear(stage.Canvas->picture(), top, 6) > 10);
     QVERIFY(CountNear(stage.Canvas->picture(), middle, 6) > 10);
-    stage.Scene.setThreshold(0.8); // nothing below it is coloured
+    stage.Scene.setThreshold(0.8); // nothing below it is colored
     QVERIFY(CountNear(stage.Canvas->picture(), top, 6) > 10);
     QVERIFY(CountNear(stage.Canvas->picture(), middle, 6) == 0);
     QTest::keyClick(stage.Canvas.get(), Qt::Key_B);
@@ -229,7 +231,7 @@ private slots:
     QTest::newRow("oblique and turned") << std::vector<double>{ 0, -c, s, 0, -s, -c, 1, 0, 0 } << 1.5;
   }
 
-  /// One voxel is marked. In each view its colour is at the place the canvas gives for it and nowhere else; a click there
+  /// One voxel is marked. In each view its color is at the place the canvas gives for it and nowhere else; a click there
   /// moves the cursor to it; and what lies more to the left (the front, the head) in the world is so on the screen.
   void voxelsAreWhereTheyShouldBe()
   {
@@ -399,7 +401,7 @@ private slots:
     QCOMPARE(twice.count(), 1);
   }
 
-  /// Each rater's outline is there in its colour, and goes with its key; the heat map has the colours of its levels.
+  /// Each rater's outline is there in its color, and goes with its key; the heat map has the colors of its levels.
   void ratersComeAndGo()
   {
     Stage stage(MakePhantom(120, 110, 12, 5));
@@ -429,7 +431,7 @@ private slots:
     {
       QVERIFY(CountNear(canvas.picture(), stage.Scene.raterColor(r)) < std::max(lines[r] / 10, 3));
     }
-    // gray image below: colours belong to levels alone
+    // gray image below: colors belong to levels alone
     QTest::keyClick(&canvas, Qt::Key_H);
     int seen = 0;
     for (int k = 1; k <= 5; ++k)
@@ -468,13 +470,13 @@ private slots:
     QVERIFY(sure > 100);
     stage.Scene.setThresholdContourVisible(false);
     QVERIFY(CountNear(canvas.picture(), Qt::white, 8) < white / 2);
-    // without the contour the colours end at the threshold
+    // without the contour the colors end at the threshold
     stage.Scene.setThreshold(0.999);
     QCOMPARE(CountNear(canvas.picture(), Share(0.98), 5), 0);
     stage.Scene.setThreshold(0.5);
     stage.Scene.setReadout(RCN_READOUT_AT_LEAST, 4);
     QVERIFY(CountNear(canvas.picture(), Share(0.96), 5) < sure);
-    // iso-contours bring the levels' colours
+    // iso-contours bring the levels' colors
     stage.Scene.setReadout(RCN_READOUT_EXPECTED, 0);
     stage.Scene.setPredictionOpacity(0);
     QVERIFY(CountNear(canvas.picture(), Share(0.5), 6) < 5);
@@ -511,7 +513,7 @@ private slots:
     one.Images.push_back(MakeVolume(one.Geometry, [](int64_t, int64_t, int64_t) { return -3.0; }));
     one.show(scene);
     QVERIFY(std::abs(canvas.picture().pixelColor(100, 120).red() - 128) <= 2);
-    // masks without an image: colours over black
+    // masks without an image: colors over black
     const rcn_geometry flat = rcn_geometry_make(30, 30, 1);
     std::vector<uint8_t> mask(900, 0);
     std::fill(mask.begin() + 300, mask.begin() + 600, 1);
@@ -522,7 +524,7 @@ private slots:
     scene.setHeatMapOpacity(1);
     QCOMPARE(canvas.picture().pixelColor(100, 100), Share(1));
     QCOMPARE(canvas.picture().pixelColor(100, 40), QColor(Qt::black));
-    // a colour picture, as it is stored, y down; no window to speak of
+    // a color picture, as it is stored, y down; no window to speak of
     QTemporaryDir folder;
     QImage colors(8, 8, QImage::Format_RGB888);
     colors.fill(Qt::blue);
@@ -535,7 +537,6 @@ private slots:
     picture.Images.push_back(rcn::ReadImage(folder.filePath("colors.png").toStdString()));
     picture.Geometry = picture.Images[0].Geometry();
     picture.show(scene);
-    QCOMPARE(scene.imageChannelCount(), 1);
     QCOMPARE(canvas.picture().pixelColor(100, 50), QColor(200, 100, 0));
     QCOMPARE(canvas.picture().pixelColor(100, 150), QColor(Qt::blue));
     // many raters, some of whom did not answer

@@ -87,7 +87,7 @@ private slots:
     QCOMPARE(monitor.findChild<qRcnCurves*>("ece")->curves()[0].Points.last().y(), epoch(5).MajorityMrEce);
     QVERIFY(PictureDifference(empty, PictureOf(monitor, QSize(350, 520))) > PictureTolerance);
     auto* ece = monitor.findChild<qRcnCurves*>("ece");
-    QCOMPARE(HintAt(ece, ece->toPixel(4.1, 0.02).toPoint()), QString("epoch 4\nmajority: 5.45 %\nexpected share: 3.64 %"));
+    QCOMPARE(HintAt(ece, ece->toPixel(4.1, 0.02).toPoint()), QString("Epoch 4\nmajority: 5.45 %\nexpected share: 3.64 %"));
     QSignalSpy asked(&monitor, &qRcnTrainingMonitor::cancelRequested);
     QTest::mouseClick(cancel, Qt::LeftButton);
     QCOMPARE(asked.count(), 1);
@@ -144,7 +144,7 @@ private slots:
     useless.Best = 0;
     useless.KeptStart = true;
     monitor.finish(useless);
-    QVERIFY(monitor.findChild<QLabel*>("verdict")->text().contains("nothing better"));
+    QVERIFY(monitor.findChild<QLabel*>("verdict")->text().contains("did not improve"));
     monitor.finish(result(false));
     QVERIFY(figures->isColumnHidden(0));
     rcn::TrainingResult unjudged = result(false);

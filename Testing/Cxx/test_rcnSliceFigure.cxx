@@ -167,7 +167,7 @@ void CutToTheMarks()
   const std::vector<uint8_t> rgb = view.Picture(columns, rows);
   // All 80 mm of the height, and in the width no strip: four fifths of that.
   CHECK(columns == 64 && rows == 40 && rgb.size() == static_cast<size_t>(3 * columns * rows));
-  CHECK(rgb.front() == 96 && rgb.back() == 96); // no image: plain grey
+  CHECK(rgb.front() == 96 && rgb.back() == 96); // no image: plain gray
 }
 
 void Legends()

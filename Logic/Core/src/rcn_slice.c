@@ -77,11 +77,13 @@ void rcn_plane_make(rcn_plane *out, const rcn_geometry *geometry, rcn_view view)
     name_direction(out->letters[3], direction, out->up, out->up_sign);
 }
 
-void rcn_plane_along(rcn_plane *out, const rcn_geometry *geometry, int axis) {
-    for (int view = RCN_VIEW_AXIAL; view <= RCN_VIEW_SAGITTAL; ++view) {
+rcn_view rcn_plane_along(rcn_plane *out, const rcn_geometry *geometry, int axis) {
+    for (int view = RCN_VIEW_CORONAL; view <= RCN_VIEW_SAGITTAL; ++view) {
         rcn_plane_make(out, geometry, (rcn_view)view);
-        if (out->axis == axis) return;
+        if (out->axis == axis && geometry->dimension != 2) return (rcn_view)view;
     }
+    rcn_plane_make(out, geometry, RCN_VIEW_AXIAL);
+    return RCN_VIEW_AXIAL;
 }
 
 /* ---- reading a slice --------------------------------------------------------------------------

@@ -55,9 +55,9 @@ typedef struct rcn_plane {
  * are ITK's (x to the left, y to the back, z to the head). */
 RCN_API void rcn_plane_make(rcn_plane *out, const rcn_geometry *geometry, rcn_view view);
 
-/* The same for the slices along one axis of the volume: the plane of the view that cuts this axis.
- */
-RCN_API void rcn_plane_along(rcn_plane *out, const rcn_geometry *geometry, int axis);
+/* The same for the slices along one axis of the volume: returns the view that cuts this axis. (A
+ * file with two dimensions has slices along z only.) */
+RCN_API rcn_view rcn_plane_along(rcn_plane *out, const rcn_geometry *geometry, int axis);
 
 /* ---- reading a slice --------------------------------------------------------------------------
  */
