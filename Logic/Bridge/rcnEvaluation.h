@@ -254,7 +254,7 @@ std::string WorstBinInWords(const EvaluationReport& report);
 std::string DirectionInWords(const EvaluationReport& report);
 
 /// The reliability diagram: curve with band, the ideal line, the gap shaded, how many voxels, and words.
-/// `before` (may be null) is drawn in grey behind it.
+/// `before` (may be null) is drawn in gray behind it.
 Figure ReliabilityDiagram(const EvaluationReport& report, const std::string& title, const EvaluationReport* before = nullptr);
 
 } // namespace rcn

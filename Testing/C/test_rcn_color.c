@@ -61,9 +61,9 @@ static void brightness_grows(void) {
     }
 }
 
-/* The smallest distance (CIE 1976) between neighbouring levels 1 ... K. A difference of 2.3 is just
+/* The smallest distance (CIE 1976) between neighboring levels 1 ... K. A difference of 2.3 is just
  * noticed side by side; levels lie apart in a picture, so several times that is asked for. */
-static double nearest_neighbours(rcn_palette palette, int raters, const double eye[3][3]) {
+static double nearest_neighbors(rcn_palette palette, int raters, const double eye[3][3]) {
     double nearest = INFINITY;
     for (int k = 1; k < raters; ++k) {
         uint8_t rgb[2][3];
@@ -81,10 +81,10 @@ static double nearest_neighbours(rcn_palette palette, int raters, const double e
 static void levels_differ_for_all_eyes(void) {
     for (int p = 0; p < RCN_PALETTES; ++p)
         for (int raters = 2; raters <= 7; ++raters) {
-            CHECK(nearest_neighbours((rcn_palette)p, raters, normal_eye) > 8);
-            CHECK(nearest_neighbours((rcn_palette)p, raters, protanope) > 8);
-            CHECK(nearest_neighbours((rcn_palette)p, raters, deuteranope) > 8);
-            CHECK(nearest_neighbours((rcn_palette)p, raters, monochromat) > 6);
+            CHECK(nearest_neighbors((rcn_palette)p, raters, normal_eye) > 8);
+            CHECK(nearest_neighbors((rcn_palette)p, raters, protanope) > 8);
+            CHECK(nearest_neighbors((rcn_palette)p, raters, deuteranope) > 8);
+            CHECK(nearest_neighbors((rcn_palette)p, raters, monochromat) > 6);
         }
 }
 

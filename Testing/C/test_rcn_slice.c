@@ -567,7 +567,7 @@ static rcn_status count_volumes(rcn_context *ctx, void *payload) {
     return rcn_slice_counts(counts, ctx, payload, 0, 0);
 }
 
-static void failing_and_cancelling(void) {
+static void failing_and_canceling(void) {
     enum { SIDE = 64 };
     float *data = calloc(SIDE * SIDE * SIDE, sizeof *data);
     rcn_image image = {data, RCN_FLOAT32, 1, rcn_geometry_make(SIDE, SIDE, SIDE)};
@@ -590,6 +590,6 @@ int main(void) {
     RUN(contrast);
     RUN(expanding);
     RUN(fitting);
-    RUN(failing_and_cancelling);
+    RUN(failing_and_canceling);
     return TEST_RESULT;
 }

@@ -105,7 +105,7 @@ std::vector<double> PathOf(const rcn::Figure& figure)
   return numbers;
 }
 
-/// Turned over or not, the same outline at the same place; x and y in millimetres have one scale.
+/// Turned over or not, the same outline at the same place; x and y in millimeters have one scale.
 void OutlinesAreWhereTheyBelong()
 {
   const Scene plain, turned(Scene::Turned);

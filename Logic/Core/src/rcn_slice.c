@@ -353,7 +353,7 @@ void rcn_slice_outlines(const rcn_votes *votes, const uint32_t *codes, const int
 /* ---- onto the screen --------------------------------------------------------------------------
  */
 
-/* What a screen's column or row sees of the slice: two neighbours and the share of the second in
+/* What a screen's column or row sees of the slice: two neighbors and the share of the second in
  * 1/256, and the nearest. nearest < 0: beyond the slice. */
 typedef struct sight {
     int32_t low, high, share, nearest;

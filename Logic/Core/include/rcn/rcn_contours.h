@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Contours: where a map crosses a level, as closed lines: marching squares with linear interpolation
+/* Contours: closed lines where a map crosses a level, by marching squares with linear interpolation
  * (Lorensen and Cline 1987 in two dimensions). Pixel (i, j) covers the square from (i, j) to
  * (i + 1, j + 1), and its value is that of the center; beyond the border the map is below every
  * level, so that lines close along the border. Where two corners of a cell face each other, its
