@@ -495,7 +495,7 @@ void PublishReliability(Node* node, const EvaluationReport& report, const Evalua
   auto* const chart =
     publisher.Result<vtkMRMLPlotChartNode>(Node::GetChartRole(), "vtkMRMLPlotChartNode", "predicted and observed");
   chart->RemoveAllPlotSeriesNodeIDs();
-  chart->SetTitle((title + ": promised and observed").c_str());
+  chart->SetTitle((title + ": predicted and observed").c_str());
   chart->SetTitleFontSize(16); // a plot view is small
   chart->SetXAxisTitle("Probability that is shown");
   chart->SetYAxisTitle("Share of raters who marked");
@@ -522,7 +522,7 @@ void PublishReliability(Node* node, const EvaluationReport& report, const Evalua
   vtkMRMLTableNode* const ideal = publisher.ShowTable(Node::GetReliabilityRole(), "ideal reliability",
     { NumberColumn("Predicted", { 0, 1 }), NumberColumn("Observed", { 0, 1 }) });
   ideal->SetUseFirstColumnAsRowHeader(false);
-  addSeries(ideal, "Observed", "Every promise kept", 0.5, 0.5, 0.5, true);
+  addSeries(ideal, "Observed", "Perfect calibration", 0.5, 0.5, 0.5, true);
   const std::pair<const EvaluationReport*, const char*> curves[] = { { &report, before ? "After" : "Observed" },
     { before, "Before" } };
   for (const auto& curve : curves)

@@ -202,8 +202,8 @@ private:
   int Count_ = 0;
 };
 
-/// What a fused map promises about a rater it has not seen: four raters of twenty small cases are fused,
-/// the fifth judges. The share who marked keeps its promise; STAPLE, which looks for one hidden truth, is
+/// How well a fused map is calibrated for a rater it has not seen: four raters of twenty small cases are
+/// fused, the fifth judges. The share who marked is well calibrated; STAPLE, which looks for one hidden truth, is
 /// surer than raters are.
 std::string JudgeFusions(const std::filesystem::path& folder, rcn_context* context)
 {
@@ -458,15 +458,14 @@ int RunDemo(const Arguments& arguments)
 
 Command DemoCommand()
 {
-  return { "demo", "the whole story on built-in data", { "[-o DIR]" },
-    "Makes a phantom with five raters who disagree, compares them, fuses their masks in all eight ways, draws the "
-    "result, and checks whether fused maps keep their promise to a rater they have not seen. Then two models learn from small "
-    "cases of "
-    "the same raters, one how many of them mark a voxel and one their majority, and are judged on cases they have not seen. "
-    "About two "
-    "minutes on two cores; everything lands in a folder to look at.",
-    { { "-o", "DIR", "where to put it (rater-consensus-demo)" }, { "--no-training", "", "without the two models" },
-      { "--epochs", "N", "how long they learn (40)" }, { "--threads", "N", "how many threads (all cores)" },
+  return { "demo", "all of it on built-in data", { "[-o DIR]" },
+    "Makes a phantom with five raters who disagree, compares them, fuses their masks by all eight methods, draws the result, "
+    "and "
+    "checks how well fused maps are calibrated for a rater who was left out. Then two models are trained on small cases of the "
+    "same raters, one on how many of them mark a voxel and one on their majority, and evaluated on cases they have not seen. "
+    "About two minutes on two cores.",
+    { { "-o", "DIR", "folder for the results (rater-consensus-demo)" }, { "--no-training", "", "without the two models" },
+      { "--epochs", "N", "epochs of training (40)" }, { "--threads", "N", "how many threads (all cores)" },
       { "--quiet", "", "no progress" } },
     RunDemo };
 }
