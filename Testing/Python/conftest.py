@@ -9,6 +9,11 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "slow: a file that trains networks, starts several processes or needs a browser; ./run test --quick leaves it out")
 
 
+def pytest_collection_modifyitems(items):
+    """Slow files first: two of them run side by side, and the short ones fill what is left at the end."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
 @pytest.fixture
 def case(tmp_path):
     """Three golden raters as files."""
