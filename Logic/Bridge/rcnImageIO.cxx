@@ -854,24 +854,12 @@ std::string WriteImage(const std::string& path, const rcn_image& image, Content 
   }
   if (wholeNumbers && image.type == RCN_FLOAT32)
   {
-    const float* in = static_cast<const float*>(image.data);
     const float scale = content == Content::Mask ? 255.0F : content == Content::Probability ? 65535.0F : 1.0F;
     scaled = scale > 1;
     stored.type = content == Content::Probability ? RCN_UINT16 : RCN_UINT8;
     converted = AllocateBuffer(elements, rcn_type_size(stored.type), path);
     stored.data = converted.get();
-    for (int64_t i = 0; i < elements; ++i)
-    {
-      const float value = in[i] * scale + 0.5F;
-      if (stored.type == RCN_UINT16)
-      {
-        static_cast<uint16_t*>(stored.data)[i] = static_cast<uint16_t>(value);
-      }
-      else
-      {
-        static_cast<uint8_t*>(stored.data)[i] = static_cast<uint8_t>(value);
-      }
-    }
+    rcn_image_from_float(&stored, static_cast<const float*>(image.data), scale);
     remark = content == Content::Probability ? path + ": PNG holds whole numbers, so 0 ... 1 is stored as 0 ... 65535."
       : content == Content::Mask             ? path + ": PNG holds whole numbers, so the mask is stored as 0 and 255."
                                              : "";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// rater-consensus fuse: one target map out of several raters' masks.
+/// rater-consensus fuse: fuses masks of several raters into one map.
 #include <cstdio>
 #include <filesystem>
 
@@ -17,7 +17,7 @@ rcn_fusion_options FusionOptionsFrom(const Arguments& arguments)
   rcn_fusion_options options = RCN_FUSION_OPTIONS_INIT;
   if (!arguments.Has("--method"))
   {
-    throw Error(RCN_EINVALID, "Say how to fuse with --method; see rater-consensus fuse --help.");
+    throw Error(RCN_EINVALID, "Use --method to choose a method; see rater-consensus fuse --help.");
   }
   Parse(options.method, arguments.Get("--method"));
   options.tie = arguments.Get("--tie", "foreground") == "foreground" ? RCN_TIE_FOREGROUND : RCN_TIE_BACKGROUND;
@@ -47,14 +47,9 @@ std::string WriteMap(const std::string& path, const FusionReport& report, const 
     throw Error(RCN_EINVALID, "--type uint8 cannot hold probabilities; leave it out.");
   }
   const Volume bytes = Volume::Allocate(map.geometry, RCN_UINT8);
-  const float* in = static_cast<const float*>(map.data);
-  uint8_t* out = static_cast<uint8_t*>(bytes.Data());
-  const int64_t voxels = rcn_geometry_voxels(&map.geometry);
-  for (int64_t i = 0; i < voxels; ++i)
-  {
-    out[i] = static_cast<uint8_t>(in[i]);
-  }
-  return WriteImage(path, bytes.View(), report.MapContent, Terminal::IsInterrupted, report.Map.Note());
+  rcn_image stored = bytes.View();
+  rcn_image_from_float(&stored, static_cast<const float*>(map.data), 1);
+  return WriteImage(path, stored, report.MapContent, Terminal::IsInterrupted, report.Map.Note());
 }
 
 std::string FusionText(const FusionReport& report, const rcn_fusion_options& options, const Workspace& workspace)
@@ -82,7 +77,7 @@ std::string FusionText(const FusionReport& report, const rcn_fusion_options& opt
     }
     if (!figures.converged)
     {
-      text += "Warning: STAPLE did not settle; the result is its last estimate.\n";
+      text += "Warning: STAPLE did not converge; the result is its last estimate.\n";
     }
   }
   else if (options.method == RCN_SIMPLE)
@@ -148,30 +143,23 @@ int FuseOne(const Arguments& arguments, Terminal& terminal)
   seconds.Compute = watch.Lap();
   terminal.Remark(WriteMap(path, report, arguments));
   seconds.Write = watch.Lap();
-  if (!arguments.Has("--quiet") && arguments.Get("--json") != "-")
-  {
-    WriteText("-", DescribeCase(workspace) + "\n" + FusionText(report, options, workspace) + "Written: " + path + "\n");
-  }
-  if (arguments.Has("--json"))
-  {
-    const JsonHandle json(FusionJson(report, options, workspace));
-    json_object_set_new(json.get(), "output", JsonString(path));
-    json_object_set_new(json.get(), "seconds", seconds.Json());
-    WriteText(arguments.Get("--json"), DocumentText(json.get()));
-  }
-  return 0;
+  Print(arguments, DescribeCase(workspace) + "\n" + FusionText(report, options, workspace) + "Written: " + path + "\n");
+  const Json json(FusionJson(report, options, workspace));
+  json_object_set_new(json.Get(), "output", JsonString(path));
+  json_object_set_new(json.Get(), "seconds", seconds.Json());
+  WriteResults(arguments, json);
+  return Done;
 }
 
 int FuseList(const Arguments& arguments, Terminal& terminal)
 {
   rcn_fusion_options options = FusionOptionsFrom(arguments);
   const DataList list = ReadDataList(arguments.Get("--data"));
-  const std::filesystem::path folder = arguments.Get("-o");
-  MakeFolder(folder.string());
+  MakeFolder(arguments.Get("-o"));
   Workspace workspace(WorkspaceOptionsFrom(arguments));
   terminal.Watch(workspace);
   Seconds seconds;
-  const JsonHandle cases(json_array());
+  JsonArray cases;
   const uint64_t seed = options.seed;
   const auto fuse = [&](const Case& one, size_t number, std::vector<std::string>& remarks) {
     const std::string path = MapFile(one, arguments);
@@ -180,46 +168,29 @@ int FuseList(const Arguments& arguments, Terminal& terminal)
     workspace.LoadCase(one, list.Raters);
     remarks.push_back(workspace.LabelRemark());
     spent.Read = watch.Lap();
-    options.seed = seed + number; // another draw for each case
+    options.seed = seed + number; // another draw for each case, the same one for any number of processes
     const FusionReport report = workspace.Fuse(options);
     spent.Compute = watch.Lap();
     const std::string remark = WriteMap(path, report, arguments);
     spent.Write = watch.Lap();
-    json_t* json = FusionJson(report, options, workspace);
-    json_object_set_new(json, "case", JsonString(one.Id));
-    json_object_set_new(json, "output", JsonString(path));
-    JsonHandle record(json_object());
-    json_object_set_new(record.get(), "json", json);
-    json_object_set_new(record.get(), "remark", JsonString(remark));
-    json_object_set_new(record.get(), "seconds", spent.Json());
-    return record;
+    const Json json(FusionJson(report, options, workspace));
+    json_object_set_new(json.Get(), "case", JsonString(one.Id));
+    json_object_set_new(json.Get(), "output", JsonString(path));
+    return JsonHandle(JsonObject{ { "json", json }, { "remark", remark }, { "seconds", spent.Json() } }.Release());
   };
-  const std::vector<LeftOutCase> leftOut =
-    ForEachCase(list, LoopFor(arguments, terminal), fuse, [&](const Case&, const json_t* record) {
-      if (json_array_size(cases.get()) == 0)
-      {
-        terminal.Remark(json_string_value(json_object_get(record, "remark"))); // the same for all cases
-      }
-      json_array_append(cases.get(), json_object_get(record, "json"));
-      seconds.Add(json_object_get(record, "seconds"));
-    });
-  if (!Processes::All().IsFirst())
-  {
-    return ExitCodeOf(leftOut);
-  }
-  if (!arguments.Has("--quiet") && arguments.Get("--json") != "-")
-  {
-    WriteText(
-      "-", Counted(static_cast<int64_t>(json_array_size(cases.get())), "map") + " written to " + folder.string() + "\n");
-  }
-  if (arguments.Has("--json"))
-  {
-    const JsonHandle json(json_object());
-    json_object_set(json.get(), "cases", cases.get());
-    json_object_set_new(json.get(), "left_out", LeftOutJson(leftOut));
-    json_object_set_new(json.get(), "seconds", seconds.Json());
-    WriteText(arguments.Get("--json"), DocumentText(json.get()));
-  }
+  const auto collect = [&](const Case&, const json_t* record) {
+    if (json_array_size(cases.Get()) == 0)
+    {
+      terminal.Remark(json_string_value(json_object_get(record, "remark"))); // the same for all cases
+    }
+    cases.Add(json_incref(json_object_get(record, "json")));
+    seconds.Add(json_object_get(record, "seconds"));
+  };
+  const std::vector<LeftOutCase> leftOut = ForEachCase(list, LoopFor(arguments, terminal), fuse, collect);
+  Print(arguments,
+    Counted(static_cast<int64_t>(json_array_size(cases.Get())), "map") + " written to " + arguments.Get("-o") + "\n");
+  WriteResults(
+    arguments, JsonObject{ { "cases", cases }, { "left_out", LeftOutJson(leftOut) }, { "seconds", seconds.Json() } });
   return ExitCodeOf(leftOut);
 }
 
@@ -228,11 +199,11 @@ int RunFuse(const Arguments& arguments)
   Terminal terminal(arguments);
   if (arguments.Has("--data") == arguments.Has("--rater"))
   {
-    throw Error(RCN_EINVALID, "Give either masks with --rater NAME=FILE or a list with --data LIST.");
+    throw Error(RCN_EINVALID, "Use either --rater NAME=FILE or --data LIST.");
   }
   if (!arguments.Has("-o"))
   {
-    throw Error(RCN_EINVALID, "Say where to write with -o.");
+    throw Error(RCN_EINVALID, "Use -o to name the output.");
   }
   CheckTextOutputs(arguments);
   return arguments.Has("--data") ? FuseList(arguments, terminal) : FuseOne(arguments, terminal);
@@ -242,22 +213,22 @@ int RunFuse(const Arguments& arguments)
 
 Command FuseCommand()
 {
-  return { "fuse", "one target map out of several raters' masks",
+  return { "fuse", "fuse masks of several raters into one map",
     { "--method METHOD --rater NAME=FILE --rater NAME=FILE ... -o OUT", "--method METHOD --data LIST -o DIR" },
     "Fuses the masks of the raters into one map: float32, compressed, in the geometry of the input. " + ChoicesHelp(Methods()),
-    Join(Join({ { "--method", "METHOD", "how", ChoiceNames(Methods()) },
-                { "-o", "OUT", "the map's file (.nrrd, .nii.gz, .mha, .tif, .png), or a folder with --data" } },
+    Join(Join({ { "--method", "METHOD", "method of fusion", ChoiceNames(Methods()) },
+                { "-o", "OUT", "file of the map (.nrrd, .nii.gz, .mha, .tif, .png); with --data a folder" } },
            CaseOptions()),
-      Join(
-        { { "--tie", "RULE", "median, simple: what exactly half means (foreground)", { "foreground", "background" } },
-          { "--sigma", "VOXELS", "soft-gaussian, svls: width of the Gaussian (1)" },
-          { "--seed", "N", "random: which draw (0)" },
-          { "--mask", "", "staple: write the mask (probability at least 0.5) instead of the probability" },
-          { "--margin", "VOXELS", "staple: estimate on the box around all marks grown by so much, instead of the whole image" },
-          { "--confidence", "W", "staple: factor on the prior probability (1)" },
-          { "--alpha", "A", "simple: drop raters below mean - A standard deviations (1)" },
-          { "--type", "TYPE", "voxel type of masks and levels (float32)", { "float32", "uint8" } },
-          { "--format", "EXT", "with --data: file format (.nrrd)", { ".nrrd", ".nii.gz", ".mha", ".tif", ".png" } } },
+      Join({ { "--tie", "RULE", "median, simple: result where exactly half of the raters marked (foreground)",
+               { "foreground", "background" } },
+             { "--sigma", "VOXELS", "soft-gaussian, svls: standard deviation of the Gaussian (1)" },
+             { "--seed", "N", "random: random seed (0)" },
+             { "--mask", "", "staple: write the mask (probability at least 0.5) instead of the probability" },
+             { "--margin", "VOXELS", "staple: estimate only in the box around all marks, with this margin (whole image)" },
+             { "--confidence", "W", "staple: factor on the prior probability (1)" },
+             { "--alpha", "A", "simple: drop raters below mean - A standard deviations (1)" },
+             { "--type", "TYPE", "voxel type of masks and levels (float32)", { "float32", "uint8" } },
+             { "--format", "EXT", "with --data: file format (.nrrd)", { ".nrrd", ".nii.gz", ".mha", ".tif", ".png" } } },
         OutputOptions())),
     RunFuse, FuseOutputs };
 }

@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 /// rater-consensus: the command line.
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <new>
 #include <set>
 #ifdef __linux__
 #include <unistd.h>
 #endif
 
+#include <itkObject.h>
+
 #include "rcn/rcn.h"
 #include "rcnCommands.h"
+#include "rcnHelp.h"
 #include "rcnProcesses.h"
 
 namespace
@@ -25,7 +30,7 @@ std::string Overview(const std::vector<rcn::Command>& commands)
     name.resize(12, ' ');
     text += "  " + name + command.Summary + "\n";
   }
-  return text + "\n" + rcn::Wrap(std::string("Exit codes: ") + rcn::ExitCodesInWords, 0, 0) +
+  return text + "\n" + rcn::Wrap(std::string("Exit codes: ") + rcn::ExitCodesInWords) +
     "\nrater-consensus COMMAND --help describes a command. For research, not for clinical use.\n";
 }
 
@@ -106,7 +111,7 @@ int Run(const std::vector<std::string>& words, const std::vector<rcn::Command>& 
 }
 
 /// Ends the program, and the processes that work with it, with one line.
-void Fail(const std::string& sentence, int code)
+int Fail(const std::string& sentence, int code)
 {
   if (rcn::Processes::All().AreSeveral())
   {
@@ -115,6 +120,20 @@ void Fail(const std::string& sentence, int code)
   if (rcn::Processes::IsFirstByEnvironment())
   {
     std::fprintf(stderr, "rater-consensus: %s\n", sentence.c_str());
+  }
+  return code;
+}
+
+int ExitCodeOf(const rcn::Error& error)
+{
+  switch (error.Status())
+  {
+    case RCN_ECANCELLED:
+      return rcn::Terminal::IsInterrupted() ? rcn::StoppedBySignal + rcn::Terminal::StopSignal() : rcn::FailedWhileWorking;
+    case RCN_ENOMEM:
+    case RCN_ESPACE:
+    case RCN_EINTERNAL: return rcn::FailedWhileWorking;
+    default: return rcn::WrongUsageOrInput;
   }
 }
 
@@ -136,12 +155,31 @@ int main(int argc, char** argv)
     rcn::ViewCommand(),
     rcn::DemoCommand(),
   };
-  rcn::BeginProgram();
+  // An error is one line: messages of libraries would come in addition.
+  itk::Object::GlobalWarningDisplayOff();
+  rcn::SetLibrariesQuiet(true);
+  // A file that exceeds its size limit is an error to report, not the end of the program.
+  std::signal(SIGXFSZ, SIG_IGN);
   // Only for work that takes minutes: starting twice costs more than it saves for work of seconds.
   static const std::set<std::string> longWork = { "demo", "study", "train" };
   if (argc > 1 && longWork.count(argv[1]))
   {
     WaitQuietly(argv);
   }
-  return rcn::RunProgram([&] { return Run(std::vector<std::string>(argv + 1, argv + argc), commands); }, Fail);
+  try
+  {
+    return Run(std::vector<std::string>(argv + 1, argv + argc), commands);
+  }
+  catch (const rcn::Error& error)
+  {
+    return Fail(rcn::SentenceOf(error), ExitCodeOf(error));
+  }
+  catch (const std::bad_alloc&)
+  {
+    return Fail("Out of memory.", rcn::FailedWhileWorking);
+  }
+  catch (const std::exception& error)
+  {
+    return Fail(rcn::OneLine(error.what()), rcn::FailedWhileWorking);
+  }
 }

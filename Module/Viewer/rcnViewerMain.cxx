@@ -39,9 +39,9 @@ rcn::Session SessionFrom(const rcn::Arguments& arguments)
     {
       one.Images = { arguments.Get("--image") };
     }
-    for (const std::string& rater : arguments.GetAll("--rater"))
+    for (const rcn::RaterFile& rater : rcn::RatersFrom(arguments))
     {
-      for (const rcn::RaterFile& single : rcn::RatersIn(rcn::ParseRater(rater)))
+      for (const rcn::RaterFile& single : rcn::RatersIn(rater))
       {
         one.Raters.push_back(single);
       }

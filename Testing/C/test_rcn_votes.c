@@ -352,6 +352,19 @@ static void elements_of_any_type(void) {
     CHECK(plain.components == 1 && u8[0] == 0 && u8[1] == 1 && u8[2] == 7 && u8[3] == 7);
 }
 
+static void whole_numbers_from_float(void) {
+    const float in[4] = {0, 0.25f, 0.999f, 1};
+    uint16_t room[5] = {7, 7, 7, 7, 7};
+    rcn_image image = {room, RCN_UINT16, 2, rcn_geometry_make(2, 1, 1)};
+    rcn_image_from_float(&image, in, 65535);
+    CHECK(room[0] == 0 && room[1] == 16384 && room[2] == 65469 && room[3] == 65535 && room[4] == 7);
+    uint8_t *bytes = (uint8_t *)room;
+    image.type = RCN_UINT8;
+    rcn_image_from_float(&image, in, 255);
+    CHECK(bytes[0] == 0 && bytes[1] == 64 && bytes[2] == 255 && bytes[3] == 255 &&
+          room[2] == 65469);
+}
+
 static void looks_like_a_mask(void) {
     static const size_t bytes[] = {1, 1, 2, 2, 4, 4, 8, 8, 4, 8};
     for (int type = RCN_UINT8; type <= RCN_FLOAT64; ++type) {
@@ -386,6 +399,7 @@ int main(void) {
     RUN(labels_out_of_range);
     RUN(not_finite);
     RUN(elements_of_any_type);
+    RUN(whole_numbers_from_float);
     RUN(looks_like_a_mask);
     return TEST_RESULT;
 }

@@ -282,3 +282,37 @@ def test_what_may_be_written(files):
         run("predict", "--model", "m.safetensors", *MANY, "-o", "pred", "--quiet", cwd=files)
     done = run("train", *MANY, "--init", "m.safetensors", "-o", "m.safetensors", *TINY, "--quiet", check=False, cwd=files)
     assert "overwrite what" not in done.err
+
+
+# ---- help and the way out ----
+
+REGIONS = ["whole", "box", "band", "disputed"]
+METHODS = ["orc", "random", "median", "soft", "soft-gaussian", "staple", "simple", "svls"]
+CHOICES = [
+    ("fuse", "--method", METHODS), ("evaluate", "--region", REGIONS), ("recalibrate", "--region", REGIONS),
+    ("recalibrate", "--method", ["temperature", "platt", "beta", "isotonic"]),
+    ("train", "--arch", ["unet", "fpn-resnet18", "fpn-resnet34", "fpn-resnet50", "unet3d"]),
+    ("train", "--strategy", ["rps", *METHODS[1:], "ce", "brier", "emd", "corn", "coral", "cumulative-link", "binomial", "beta-binomial"])]
+
+
+@pytest.mark.parametrize("command, option, names", CHOICES)
+def test_choices_are_the_contract(command, option, names):
+    """Help lists the names of the contract, all of them and no others; anything else is refused with the same list."""
+    text = " ".join(run(command, "--help").out.split())
+    entries = [entry for entry in text.split(f" {option} ") if f": {', '.join(names)} -" in entry]
+    assert entries, text
+    refused(command, option, "Majority", says=[option, ", ".join(names) + ", not 'Majority'"])
+
+
+def test_lines_of_help_are_short_and_have_no_spaces_at_the_end():
+    for command in ["", *LISTS, "view", "demo"]:
+        lines = run(*([command] if command else []), "--help").out.splitlines()
+        assert lines and not [line for line in lines if line != line.rstrip()]
+        assert not [line for line in lines if len(line) > 96 and not line.startswith("  rater-consensus")]
+
+
+def test_words_that_do_not_fit():
+    refused("fuse", "--methode", "soft", says="Unknown option --methode; see rater-consensus fuse --help.")
+    refused("fuse", "soft", says="Unexpected argument 'soft'; see rater-consensus fuse --help.")
+    refused("fusion", says="Unknown command 'fusion'; see rater-consensus --help.")
+    refused("agree", "--rater", "=a.nrrd", says="--rater =a.nrrd: give the rater a name")

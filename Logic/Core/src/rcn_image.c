@@ -280,6 +280,16 @@ void rcn_image_to_float(float *out, int64_t stride, const rcn_image *image, int 
     FOR_TYPE(image->type, TO_FLOAT)
 }
 
+void rcn_image_from_float(rcn_image *image, const float *in, float factor) {
+    const int64_t elements = rcn_geometry_voxels(&image->geometry) * image->components;
+    uint8_t *bytes = image->data;
+    uint16_t *words = image->data;
+    if (image->type == RCN_UINT8)
+        for (int64_t i = 0; i < elements; ++i) bytes[i] = (uint8_t)(in[i] * factor + 0.5f);
+    if (image->type == RCN_UINT16)
+        for (int64_t i = 0; i < elements; ++i) words[i] = (uint16_t)(in[i] * factor + 0.5f);
+}
+
 void rcn_image_keep_components(rcn_image *image, int count) {
     const int64_t voxels = rcn_geometry_voxels(&image->geometry);
     const size_t kept = (size_t)count * rcn_type_size(image->type);

@@ -124,6 +124,10 @@ RCN_API int64_t rcn_image_find_beyond_one(const rcn_image *image);
 RCN_API void rcn_image_to_float(float *out, int64_t stride, const rcn_image *image, int component,
                                 double divisor);
 
+/* The other way round, for formats that hold whole numbers: every element of `image` (uint8 or
+ * uint16) becomes in[i] * factor, rounded, which must fit. */
+RCN_API void rcn_image_from_float(rcn_image *image, const float *in, float factor);
+
 /* Keeps the first `count` components of every voxel, in place; the others are gone. */
 RCN_API void rcn_image_keep_components(rcn_image *image, int count);
 
