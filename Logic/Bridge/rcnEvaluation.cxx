@@ -231,14 +231,9 @@ void ReadFittedRegion(Recalibration& out, json_t* root, const std::string& path)
   }
   out.HasRegion = true;
   out.RegionMask = mask ? json_string_value(mask) : "";
-  bool known = !region;
-  for (int r = 0; region && rcn_region_name(static_cast<rcn_region>(r)); ++r)
+  if (region && !Parse(out.Region.region, json_string_value(region)))
   {
-    if (!std::strcmp(json_string_value(region), rcn_region_name(static_cast<rcn_region>(r))))
-    {
-      out.Region.region = static_cast<rcn_region>(r);
-      known = true;
-    }
+    FailRecalibration(path, "\"region\" must be " + ChoicesText(Regions()) + ".");
   }
   const json_t* band = json_object_get(root, "band");
   if (json_object_get(root, "margin"))
@@ -249,8 +244,7 @@ void ReadFittedRegion(Recalibration& out, json_t* root, const std::string& path)
   {
     out.Region.band_mm = json_is_number(band) ? json_number_value(band) : NAN;
   }
-  const char* sentence = known ? rcn_region_check(&out.Region) : "\"region\" must be whole, box, band or disputed.";
-  if (sentence)
+  if (const char* sentence = rcn_region_check(&out.Region))
   {
     FailRecalibration(path, sentence);
   }
@@ -274,32 +268,14 @@ Recalibration ParseRecalibration(const std::string& text, const std::string& pat
   Recalibration out;
   out.Path = path;
   const char* method = json_string_value(json_object_get(root.get(), "method"));
-  bool known = false;
-  for (int m = RCN_RECALIB_TEMPERATURE; method && m <= RCN_RECALIB_ISOTONIC; ++m)
+  if (!method || !Parse(out.Correction.method, method))
   {
-    if (!std::strcmp(method, rcn_recalib_name(static_cast<rcn_recalib_method>(m))))
-    {
-      out.Correction.method = static_cast<rcn_recalib_method>(m);
-      known = true;
-    }
-  }
-  if (!known)
-  {
-    FailRecalibration(path, "\"method\" must be temperature, platt, beta or isotonic.");
+    FailRecalibration(path, "\"method\" must be " + ChoicesText(Corrections()) + ".");
   }
   const char* readout = json_string_value(json_object_get(root.get(), "readout"));
-  known = false;
-  for (int r = 0; readout && rcn_readout_name(static_cast<rcn_readout>(r)); ++r)
+  if (!readout || !Parse(out.Readout, readout))
   {
-    if (!std::strcmp(readout, rcn_readout_name(static_cast<rcn_readout>(r))))
-    {
-      out.Readout = static_cast<rcn_readout>(r);
-      known = true;
-    }
-  }
-  if (!known)
-  {
-    FailRecalibration(path, "\"readout\" must be majority, more-than-half, expected or at-least.");
+    FailRecalibration(path, "\"readout\" must be " + ChoicesText(Readouts()) + ".");
   }
   out.AtLeast = static_cast<int>(WholeNumber(root.get(), "at_least", RCN_MAX_RATERS, path));
   if ((out.Readout == RCN_READOUT_AT_LEAST) != (out.AtLeast > 0))

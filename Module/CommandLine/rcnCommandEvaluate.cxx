@@ -31,7 +31,7 @@ std::vector<Option> JudgeOptions()
     { "--readout", "WHICH",
       "of level maps: majority, more-than-half, expected, or at-least:T (the one that predict used; expected where "
       "that is not known)" },
-    { "--region", "WHERE", "which voxels count (box)", { "whole", "box", "band", "disputed" } },
+    { "--region", "WHERE", "which voxels count (box)", ChoiceNames(Regions()) },
     { "--margin", "VOXELS", "box: how far it reaches beyond the marks (20)" },
     { "--band", "MM", "band: distance from the contour of the mean vote, pixels for a picture without spacing (5)" },
     { "--region-mask", "FILE", "one case: voxels that count, as a mask", {}, false, FileUse::Read },
@@ -49,14 +49,7 @@ EvaluationOptions EvaluationOptionsFrom(const Arguments& arguments)
   options.Calib.bins = static_cast<int>(arguments.GetInteger("--bins", 15, 1, 1000));
   options.Calib.threshold = arguments.GetNumber("--threshold", 0.5);
   ChooseReadout(options, arguments.Get("--readout"), "", false); // before any work; the predictions may know better
-  const std::string region = arguments.Get("--region");
-  for (int r = RCN_REGION_WHOLE; r <= RCN_REGION_DISPUTED; ++r)
-  {
-    if (region == rcn_region_name(static_cast<rcn_region>(r)))
-    {
-      options.Region.region = static_cast<rcn_region>(r);
-    }
-  }
+  Parse(options.Region.region, arguments.Get("--region"));
   options.Region.margin = arguments.GetInteger("--margin", options.Region.margin, 0, 1 << 30);
   options.Region.band_mm = arguments.GetNumber("--band", options.Region.band_mm);
   options.RegionMask = arguments.Get("--region-mask");
@@ -427,10 +420,7 @@ int RunRecalibrate(const Arguments& arguments)
     throw Error(RCN_EINVALID, source.Name + " holds predictions that are corrected already; predict with --no-recalibration.");
   }
   rcn_recalib_method method = RCN_RECALIB_TEMPERATURE;
-  while (arguments.Get("--method") != rcn_recalib_name(method))
-  {
-    method = static_cast<rcn_recalib_method>(method + 1);
-  }
+  Parse(method, arguments.Get("--method"));
   Workspace workspace(WorkspaceOptionsFrom(arguments));
   terminal.Watch(workspace);
 #ifdef RCN_HAVE_NETWORKS
@@ -539,7 +529,7 @@ Command RecalibrateCommand()
     "best rising step function. Apply it with evaluate --recalibration, or store it in the model with --model. "
     "A correction that does not help when each case is corrected by a fit to the others is not stored.",
     Join(
-      Join({ { "--method", "METHOD", "how", { "temperature", "platt", "beta", "isotonic" } },
+      Join({ { "--method", "METHOD", "how", ChoiceNames(Corrections()) },
              { "-o", "FILE", "the correction (JSON)", {}, false, FileUse::Written },
              { "--model", "FILE", "the model that made the predictions: the correction is stored in it, and predict applies it",
                {}, false, FileUse::Read },

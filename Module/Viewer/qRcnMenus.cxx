@@ -23,6 +23,7 @@
 #include "qRcnStyle.h"
 #include "qRcnTasks.h"
 #include "qRcnText.h"
+#include "rcnNames.h"
 
 qRcnMenus::qRcnMenus(qRcnMainWindow* window) : QObject(window), Window(window)
 {
@@ -73,21 +74,11 @@ void qRcnMenus::addRaterActions()
   {
     this->add(row);
   }
-  const std::vector<std::pair<QString, QString>> methods = {
-    { "soft", tr("Share of raters") },
-    { "median", tr("Majority") },
-    { "staple", tr("STAPLE (probability of the hidden truth)") },
-    { "simple", tr("SIMPLE (raters who agree well)") },
-    { "soft-gaussian", tr("Share of raters, smoothed") },
-    { "svls", tr("Share of raters, smoothed near borders (SVLS)") },
-    { "random", tr("One rater, drawn at random") },
-    { "orc", tr("Levels (how many raters)") },
-  };
   std::vector<Row> fusions;
-  for (const auto& method : methods)
+  for (const rcn::Choice& method : rcn::Methods())
   {
-    fusions.push_back({ "fuse-" + method.first, method.second, tr("Show this fusion over the image"), {}, Case | Raters | Idle,
-      [this, name = method.first] { this->Window->tasks()->fuse(name); } });
+    fusions.push_back({ QStringLiteral("fuse-") + method.Name, tr(method.Label), tr("Show %1").arg(tr(method.Meaning)), {},
+      Case | Raters | Idle, [this, name = QString(method.Name)] { this->Window->tasks()->fuse(name); } });
   }
   this->addMenu("consensus", tr("Consensus"), tr("Fuse the raters' masks into one map"), Case | Raters | Idle, fusions);
 }
