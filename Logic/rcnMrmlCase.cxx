@@ -220,7 +220,7 @@ std::shared_ptr<Workspace> Open(const Input& input)
   }
   catch (const Error& error)
   {
-    if (error.Status() != RCN_EGEOMETRY)
+    if (std::string(error.Key()) != "geometry")
     {
       throw;
     }

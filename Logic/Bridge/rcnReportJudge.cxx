@@ -30,10 +30,7 @@ void ModelJudge::ReadModels()
     {
       if (this->Runs_.back() && this->Runs_.back()->Correction)
       {
-        throw Error(RCN_EINVALID,
-          one.Predictions +
-            " holds predictions that are corrected already; predict with --no-recalibration, or leave "
-            "out --recalibration.");
+        throw Error(RCN_EINVALID, one.Predictions + " holds predictions that are corrected already.", "corrected");
       }
       this->Corrections_.back().reset(new Recalibration(ReadRecalibration(one.Recalibration)));
       this->Files_.insert(one.Recalibration);
@@ -82,7 +79,7 @@ Volume ModelJudge::PredictionOf(size_t model, const Case& one)
   net.CheckRaters(this->Workspace_.RaterNames(), "the data");
   return Predict(net, this->Workspace_.Context(), this->Workspace_.Images(), one.Images.front(), options).Levels;
 #else
-  throw Error(RCN_EUNSUPPORTED, "This program was built without networks; give predictions with --pred NAME=FILE.");
+  throw Error(RCN_EUNSUPPORTED, "This program was built without networks and cannot predict.", "predictions");
 #endif
 }
 

@@ -431,27 +431,28 @@ ReportResult Report::Run()
   return result;
 }
 
-} // namespace
-std::string CheckReport(const ReportOptions& options)
+/// Throws Error for options that cannot make a report, before any work.
+void CheckOptions(const ReportOptions& options)
 {
   if (options.Output.empty())
   {
-    return "Say where to write the report with -o FILE.html.";
+    throw Error(RCN_EINVALID, "The report needs an output file (.html).", "output");
   }
   const std::string sentence = CheckText(options.Output);
   if (!sentence.empty())
   {
-    return sentence;
+    throw Error(RCN_EINVALID, sentence);
   }
   if (options.Data.empty() == options.One.Raters.empty())
   {
-    return "Give either masks with --rater NAME=FILE or a list with --data LIST.";
+    throw Error(RCN_EINVALID, "A report is about either one case or a data list.", "input");
   }
   rcn_readout readout;
   int atLeast;
   if (!options.Readout.empty() && !ParseReadout(readout, atLeast, options.Readout))
   {
-    return std::string("--readout is ") + ReadoutChoices + ", not '" + options.Readout + "'.";
+    throw Error(
+      RCN_EINVALID, std::string("The readout must be ") + ReadoutChoices + ", not '" + options.Readout + "'.", "readout");
   }
   std::set<std::string> names;
   for (const ReportModel& model : options.Models)
@@ -459,37 +460,35 @@ std::string CheckReport(const ReportOptions& options)
     std::error_code ignored;
     if (model.Name.empty() || (model.Predictions.empty() && model.Model.empty()))
     {
-      return "A model needs a name and its predictions: --pred NAME=" + std::string(options.Data.empty() ? "FILE." : "DIR.");
+      throw Error(RCN_EINVALID, "A model needs a name and its predictions.", "predictions");
     }
     if (!names.insert(model.Name).second)
     {
-      return "The model " + model.Name + " is named twice; give each another name.";
+      throw Error(RCN_EINVALID, "The model " + model.Name + " is named twice; give each another name.");
     }
-    if (!options.Data.empty() && !model.Predictions.empty() && !fs::is_directory(model.Predictions, ignored))
+    const bool isFolder = fs::is_directory(model.Predictions, ignored);
+    if (!options.Data.empty() && !model.Predictions.empty() && !isFolder)
     {
-      return model.Predictions + " is no folder of predictions.";
+      throw Error(RCN_EINVALID, model.Predictions + " is not a folder of predictions.");
     }
-    if (options.Data.empty() && fs::is_directory(model.Predictions, ignored))
+    if (options.Data.empty() && isFolder)
     {
-      return model.Predictions + " is a folder; for one case, give the prediction's file.";
+      throw Error(RCN_EINVALID, model.Predictions + " is a folder; for one case, give the file of the prediction.");
     }
 #ifndef RCN_HAVE_NETWORKS
     if (!model.Model.empty())
     {
-      return model.Model + ": this program was built without networks and cannot read a model.";
+      throw Error(RCN_EINVALID, model.Model + ": this program was built without networks and cannot read a model.");
     }
 #endif
   }
-  return "";
 }
+
+} // namespace
 
 ReportResult WriteReport(const ReportOptions& options)
 {
-  const std::string sentence = CheckReport(options);
-  if (!sentence.empty())
-  {
-    throw Error(RCN_EINVALID, sentence);
-  }
+  CheckOptions(options);
   return Report(options).Run();
 }
 

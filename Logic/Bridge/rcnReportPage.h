@@ -57,9 +57,6 @@ struct ReportResult
 void AddComparison(Page& page, const Workspace& workspace, const std::string& id,
   const std::vector<std::pair<std::string, Volume>>& predictions);
 
-/// The sentence WriteReport() would fail with because of the options alone; empty when they look fine.
-std::string CheckReport(const ReportOptions& options);
-
 /// Reads case after case (twice those that are shown), in the memory of one of them and about 0.3 MB for each case, model,
 /// readout and region. Throws Error; the old file stays then.
 ReportResult WriteReport(const ReportOptions& options);

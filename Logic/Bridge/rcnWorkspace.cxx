@@ -183,8 +183,8 @@ public:
     }
   }
 
-  /// The volume where raters answered, in the reference's geometry from now on. `advice` ends the sentence when it is not.
-  void Place(Volume& volume, const std::string& place, const std::string& advice)
+  /// The volume where raters answered, in the reference's geometry from now on.
+  void Place(Volume& volume, const std::string& place)
   {
     if (this->Names_.size() > RCN_MAX_RATERS)
     {
@@ -202,9 +202,8 @@ public:
       const bool pixels = volume.Geometry().unit == RCN_PIXELS || this->Reference_.unit == RCN_PIXELS;
       if (!this->Options_.Resample || pixels)
       {
-        throw Error(same,
-          rcn_context_error(this->Context_) +
-            (pixels ? " A picture without spacing cannot be resampled; give a mask of the same size." : advice));
+        const char* const more = pixels ? " A picture without spacing cannot be resampled; give a mask of the same size." : "";
+        throw Error(same, rcn_context_error(this->Context_) + std::string(more), pixels ? "" : "geometry");
       }
       volume = ResampleNearest(volume, this->Reference_);
       this->Remarks_.push_back(place + " was resampled to the geometry of " + this->ReferenceName_ + ".");
@@ -325,9 +324,7 @@ void Workspace::LoadCase(const Case& one, const std::vector<std::string>& raters
   }
   if (one.Raters.empty())
   {
-    throw Error(RCN_EINVALID,
-      one.Memory ? "There is no rater; choose at least one."
-                 : "There is no rater; give at least one mask with --rater NAME=FILE.");
+    throw Error(RCN_EINVALID, "There is no rater; at least one is needed.", "raters");
   }
   if (one.Memory)
   {
@@ -367,7 +364,7 @@ void Workspace::CountFiles(Ballot& ballot, const Case& one)
   for (const std::string& file : files)
   {
     Volume volume = ReadMask(file);
-    ballot.Place(volume, file, " Use --resample to resample it.");
+    ballot.Place(volume, file);
     for (const RaterFile& rater : byFile[file])
     {
       ballot.Add(rater.Name, file, volume.GetChannel(rater.Channel), rater.Values);
@@ -392,7 +389,7 @@ void Workspace::CountMasks(Ballot& ballot, const Case& one)
           (mask == masks.end() ? " has no mask." : " has no component number " + std::to_string(mask->Channel + 1) + "."));
     }
     Volume volume = mask->Mask; // shares the voxels
-    ballot.Place(volume, rater.Name, "");
+    ballot.Place(volume, rater.Name);
     ballot.Add(rater.Name, rater.Path, volume.GetChannel(mask->Channel), mask->Values);
   }
 }

@@ -697,11 +697,6 @@ void ReportOn(const Session& session, const std::vector<std::string>& ids, const
       remarks->push_back(sentence);
     }
   };
-  const std::string sentence = CheckReport(options);
-  if (!sentence.empty())
-  {
-    throw Error(RCN_EIO, sentence);
-  }
   WriteReport(options);
 }
 

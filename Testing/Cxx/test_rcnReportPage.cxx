@@ -85,20 +85,18 @@ void Stopped()
 void WrongOptions()
 {
   const Scene good;
-  CHECK(rcn::CheckReport(good.Options).empty());
   const auto says = [&good](const std::function<void(rcn::ReportOptions&)>& change, const std::string& words) {
     rcn::ReportOptions options = good.Options;
     change(options);
-    CHECK(rcn::CheckReport(options).find(words) != std::string::npos);
     CHECK_THROWS(rcn::WriteReport(options), RCN_EINVALID, words);
   };
-  says([](rcn::ReportOptions& o) { o.Output.clear(); }, "-o FILE.html");
+  says([](rcn::ReportOptions& o) { o.Output.clear(); }, "output file");
   says([&](rcn::ReportOptions& o) { o.Output = good.Files / "no/r.html"; }, "no/r.html");
   says([](rcn::ReportOptions& o) { o.One.Raters.clear(); }, "either");
   says([](rcn::ReportOptions& o) { o.Data = "list.json"; }, "either");
-  says([](rcn::ReportOptions& o) { o.Readout = "best"; }, "--readout");
+  says([](rcn::ReportOptions& o) { o.Readout = "best"; }, "The readout must be majority");
   says([](rcn::ReportOptions& o) { o.Models.push_back(o.Models[0]); }, "named twice");
-  says([](rcn::ReportOptions& o) { o.Models[0].Predictions.clear(); }, "--pred NAME=FILE");
+  says([](rcn::ReportOptions& o) { o.Models[0].Predictions.clear(); }, "its predictions");
   CHECK(good.Files.Count() == 3);
 }
 

@@ -293,7 +293,7 @@ def test_a_case_that_cannot_be_used(many, tmp_path):
     (["--data", "{data}", "--rater", "A={folder}/i3_A.nrrd"], "either"),
     (["--rater", "A={folder}/i3_A.nrrd", "--split", "test"], "--split"),
     (["--data", "{data}", "--image", "x.nrrd"], "--image"),
-    (["--data", "{data}", "--pred", "net={folder}/nowhere"], "no folder"),
+    (["--data", "{data}", "--pred", "net={folder}/nowhere"], "not a folder"),
     (["--data", "{data}", "--pred", "=x"], "NAME=FILE"),
     (["--data", "{data}", "--pred", "net={folder}/levels", "--pred", "net={folder}/prob"], "named twice"),
     (["--data", "{data}", "--readout", "best"], "--readout"),
