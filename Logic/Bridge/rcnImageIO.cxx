@@ -35,7 +35,6 @@
 #include <itkNrrdImageIOFactory.h>
 #include <itkPNGImageIOFactory.h>
 #include <itkResampleImageFilter.h>
-#include <itkSignedMaurerDistanceMapImageFilter.h>
 #include <itkTIFFImageIOFactory.h>
 
 namespace rcn
@@ -1100,26 +1099,6 @@ std::vector<Volume> ReadImages(rcn_context* context, const std::vector<std::stri
     images.push_back(image);
   }
   return images;
-}
-
-void DistanceMap(float* distance, const uint8_t* mask, const rcn_geometry& geometry)
-{
-  using MaskType = itk::Image<uint8_t, 3>;
-  using MapType = itk::Image<float, 3>;
-  Volume in = Volume::Allocate(geometry, RCN_UINT8);
-  const int64_t voxels = rcn_geometry_voxels(&geometry);
-  std::memcpy(in.Data(), mask, static_cast<size_t>(voxels));
-  auto filter = itk::SignedMaurerDistanceMapImageFilter<MaskType, MapType>::New();
-  filter->SetInput(in.ToItk<uint8_t>());
-  filter->SetUseImageSpacing(true);
-  filter->SetSquaredDistance(false);
-  filter->Update();
-  const float* out = filter->GetOutput()->GetBufferPointer();
-  for (int64_t i = 0; i < voxels; ++i)
-  {
-    // The filter is signed: inside the mask it measures to the outside.
-    distance[i] = mask[i] ? 0.0F : out[i];
-  }
 }
 
 bool IsAllZero(const Volume& volume)

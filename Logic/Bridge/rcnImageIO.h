@@ -158,10 +158,6 @@ rcn_geometry GeometryAtSpacing(const rcn_geometry& geometry, const double spacin
 /// everywhere, RCN_EGEOMETRY for one of another geometry than the first.
 std::vector<Volume> ReadImages(rcn_context* context, const std::vector<std::string>& paths, double tolerance);
 
-/// distance[voxel] = mm from each voxel centre to the nearest voxel centre that is 1 in the mask.
-/// Exact Euclidean (Maurer et al. 2003). The mask must not be empty.
-void DistanceMap(float* distance, const uint8_t* mask, const rcn_geometry& geometry);
-
 /// Whether every voxel of every channel is zero.
 bool IsAllZero(const Volume& volume);
 

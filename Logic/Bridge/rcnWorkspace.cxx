@@ -419,7 +419,7 @@ AgreementReport Workspace::Agree(bool surfaces) const
   report.Figures.reset(agreement, [owner = this->Context_](rcn_agreement* a) { rcn_agreement_destroy(a, owner.get()); });
   if (surfaces)
   {
-    this->MeasureSurfaces(agreement);
+    Check(rcn_agreement_measure_surfaces(agreement, context, this->Votes_.get()), context);
     report.HasSurfaces = true;
   }
   rcn_dispute* regions = nullptr;
@@ -428,34 +428,6 @@ AgreementReport Workspace::Agree(bool surfaces) const
   report.Regions.assign(regions, regions + count);
   rcn_disputes_destroy(regions, context);
   return report;
-}
-
-void Workspace::MeasureSurfaces(rcn_agreement* agreement) const
-{
-  rcn_context* context = this->Context_.get();
-  rcn_surfaces* created = nullptr;
-  Check(rcn_surfaces_create(&created, context, this->Votes_.get()), context);
-  const std::unique_ptr<rcn_surfaces, void (*)(rcn_surfaces*)> found(created, rcn_surfaces_destroy);
-  const rcn_box* box = rcn_surfaces_box(created);
-  rcn_geometry cropped = *rcn_votes_geometry(this->Votes_.get());
-  for (int a = 0; a < 3; ++a)
-  {
-    cropped.size[a] = box->end[a] - box->first[a];
-  }
-  const size_t voxels = static_cast<size_t>(rcn_geometry_voxels(&cropped));
-  std::vector<uint8_t> mask(voxels);
-  std::vector<float> distance(voxels);
-  for (int r = 0; r < agreement->raters; ++r)
-  {
-    if (!rcn_surfaces_count(created, r))
-    {
-      continue;
-    }
-    rcn_surfaces_mask(mask.data(), created, r);
-    DistanceMap(distance.data(), mask.data(), cropped);
-    Check(rcn_surfaces_measure(created, context, r, distance.data()), context);
-  }
-  Check(rcn_surfaces_finish(agreement, created, context), context);
 }
 
 namespace

@@ -129,7 +129,6 @@ private:
   static void CountFiles(Ballot& ballot, const Case& one);
   static void CountMasks(Ballot& ballot, const Case& one);
   void RequireCase() const;
-  void MeasureSurfaces(rcn_agreement* agreement) const;
   static int ForwardProgress(double fraction, const char* stage, void* payload);
 
   WorkspaceOptions Options_;

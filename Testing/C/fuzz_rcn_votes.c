@@ -85,7 +85,6 @@ static void fuse(bytes *in, rcn_context *ctx, const rcn_votes *votes) {
 
 static void agree(rcn_context *ctx, const rcn_votes *votes) {
     rcn_agreement *agreement = NULL;
-    rcn_surfaces *surfaces = NULL;
     rcn_dispute *regions = NULL;
     int64_t count = 0;
     const int64_t voxels = rcn_geometry_voxels(rcn_votes_geometry(votes));
@@ -100,21 +99,9 @@ static void agree(rcn_context *ctx, const rcn_votes *votes) {
             REQUIRE(isnan(agreement->pair[p].dice) ||
                     (agreement->pair[p].dice >= 0 && agreement->pair[p].dice <= 1));
     }
-    if (agreement && good(ctx, rcn_surfaces_create(&surfaces, ctx, votes))) {
-        const rcn_box *box = rcn_surfaces_box(surfaces);
-        int64_t inside = 1;
-        for (int a = 0; a < 3; ++a) inside *= box->end[a] - box->first[a];
-        uint8_t *mask = malloc((size_t)inside);
-        float *distance = calloc((size_t)inside, sizeof *distance);
-        REQUIRE(mask && distance);
-        for (int r = 0; r < agreement->raters; ++r) {
-            rcn_surfaces_mask(mask, surfaces, r);
-            (void)good(ctx, rcn_surfaces_measure(surfaces, ctx, r, distance));
-        }
-        (void)good(ctx, rcn_surfaces_finish(agreement, surfaces, ctx));
-        free(mask);
-        free(distance);
-    }
+    if (agreement && good(ctx, rcn_agreement_measure_surfaces(agreement, ctx, votes)))
+        for (int p = 0; p < agreement->raters * agreement->raters; ++p)
+            REQUIRE(!(agreement->pair[p].hausdorff95_mm < 0));
     if (good(ctx, rcn_disputes_create(&regions, &count, ctx, votes))) {
         int64_t sum = 0;
         for (int64_t k = 0; k < count; ++k) {
@@ -127,7 +114,6 @@ static void agree(rcn_context *ctx, const rcn_votes *votes) {
         REQUIRE(!agreement || sum == agreement->disputed_voxels);
     }
     rcn_disputes_destroy(regions, ctx);
-    rcn_surfaces_destroy(surfaces);
     rcn_agreement_destroy(agreement, ctx);
 }
 

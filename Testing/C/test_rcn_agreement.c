@@ -121,111 +121,105 @@ static void corners(void) {
     rcn_context_destroy(ctx);
 }
 
-/* Two boxes, 4 and 7 voxels apart on either end: distances by brute force. */
-static void surfaces(void) {
-    enum { X = 14, Y = 9, Z = 6, N = X * Y * Z };
-    uint8_t data[3][N] = {{0}};
-    for (int i = 0; i < N; ++i) {
-        const int x = i % X, y = i / X % Y, z = i / (X * Y);
-        data[0][i] = x >= 1 && x < 6 && y >= 2 && y < 7 && z < 5;
-        data[1][i] = x >= 3 && x < 13 && y >= 3 && y < 6 && z >= 1;
+/* The surface voxels of a mask, one by one: out[i] = 1 there. Returns how many. */
+static int64_t naive_surface(uint8_t *out, const uint8_t *mask, const rcn_geometry *geometry) {
+    const int64_t *size = geometry->size, voxels = rcn_geometry_voxels(geometry);
+    int64_t count = 0;
+    for (int64_t i = 0; i < voxels; ++i) {
+        int64_t stride = 1;
+        out[i] = 0;
+        for (int a = 0; a < 3; stride *= size[a++]) {
+            const int64_t at = i / stride % size[a];
+            if (!mask[i] || size[a] == 1) continue;
+            if (at == 0 || at + 1 == size[a] || !mask[i - stride] || !mask[i + stride]) out[i] = 1;
+        }
+        count += out[i];
     }
-    for (int planes = 0; planes < 2; ++planes) {
-        rcn_geometry geometry = rcn_geometry_make(X, Y, planes ? Z : 1);
+    return count;
+}
+
+static int ascending(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* The 95th percentile of the distances from one surface to another, every voxel against every
+ * voxel; adds the distances to *sum. */
+static double naive_distances(double *sum, const uint8_t *from, const uint8_t *to,
+                              const rcn_geometry *geometry) {
+    const int64_t *size = geometry->size, voxels = rcn_geometry_voxels(geometry);
+    double *all = malloc((size_t)voxels * sizeof *all);
+    int64_t count = 0;
+    for (int64_t i = 0; i < voxels; ++i) {
+        if (!from[i]) continue;
+        all[count] = INFINITY;
+        for (int64_t j = 0; j < voxels; ++j) {
+            if (!to[j]) continue;
+            const double step[3] = {(double)(i % size[0] - j % size[0]),
+                                    (double)(i / size[0] % size[1] - j / size[0] % size[1]),
+                                    (double)(i / size[0] / size[1] - j / size[0] / size[1])};
+            all[count] = fmin(all[count], sqrt(rcn_geometry_distance_squared(geometry, step)));
+        }
+        *sum += all[count++];
+    }
+    qsort(all, (size_t)count, sizeof *all, ascending);
+    const double position = 0.95 * (double)(count - 1);
+    const int64_t k = (int64_t)position;
+    const double percentile = all[k] + (position - (double)k) * (all[k + (k + 1 < count)] - all[k]);
+    free(all);
+    return percentile;
+}
+
+/* Two boxes that overlap and an empty mask, in 3-D and in images that are one voxel thin along any
+ * axis: those are 2-D, so that the middle of a 5 x 5 square is no surface. Against brute force, and
+ * the same bits for one and for several threads. */
+static void surfaces(void) {
+    static const int64_t sizes[4][3] = {{14, 9, 6}, {1, 14, 9}, {14, 1, 9}, {14, 9, 1}};
+    /* 3-D: 5x5x5 minus 3x3x3 and 10x3x5 minus 8x1x3; they touch the border, which is outside */
+    static const int64_t counts[4][2] = {{125 - 27, 150 - 24}, {16, 22}, {16, 22}, {16, 22}};
+    for (int shape = 0; shape < 4; ++shape) {
+        uint8_t data[3][14 * 9 * 6] = {{0}}, surface[2][14 * 9 * 6];
+        const int64_t *size = sizes[shape], voxels = size[0] * size[1] * size[2];
+        const int64_t width = shape == 1 ? size[1] : size[0];
+        rcn_geometry geometry = rcn_geometry_make(size[0], size[1], size[2]);
         geometry.spacing[0] = 0.5;
         geometry.spacing[1] = 2;
         geometry.spacing[2] = 3;
-        uint8_t slices[3][X * Y];
-        for (int r = 0; r < 3; ++r) memcpy(slices[r], data[r] + 2 * X * Y, X * Y);
-        rcn_context *ctx = make_context(2);
-        rcn_votes *votes = votes_of(ctx, planes ? data[0] : slices[0], 3, geometry, NULL);
-        rcn_agreement *a = NULL;
-        rcn_surfaces *s = NULL;
-        CHECK_STATUS(rcn_agreement_create(&a, ctx, votes), RCN_OK);
-        CHECK_STATUS(rcn_surfaces_create(&s, ctx, votes), RCN_OK);
-        const rcn_box *box = rcn_surfaces_box(s);
-        const int64_t w = box->end[0] - box->first[0], h = box->end[1] - box->first[1];
-        const int64_t n = w * h * (box->end[2] - box->first[2]);
-        CHECK(w == 12 && h == 5);
-        uint8_t *mask[2];
-        double all[2][2000], sum = 0;
-        int64_t count[2] = {0, 0};
-        float *distance = malloc((size_t)n * sizeof *distance);
+        for (int64_t i = 0; i < voxels; ++i) {
+            const int64_t x = i % width, y = i / width % 9, z = i / (width * 9);
+            data[0][i] = x >= 1 && x < 6 && y >= 2 && y < 7 && z < 5;
+            data[1][i] = x >= 3 && x < 13 && y >= 3 && y < 6 && (shape || z >= 1);
+        }
+        uint8_t packed[3 * 14 * 9 * 6];
+        for (int r = 0; r < 3; ++r) memcpy(packed + r * voxels, data[r], (size_t)voxels);
+        int64_t total = 0;
         for (int r = 0; r < 2; ++r) {
-            mask[r] = malloc((size_t)n);
-            rcn_surfaces_mask(mask[r], s, r);
+            CHECK(naive_surface(surface[r], data[r], &geometry) == counts[shape][r]);
+            total += counts[shape][r];
         }
-        /* 2-D: a 5x5 box has 16 border pixels, a 10x3 box has 22 */
-        if (!planes) CHECK(rcn_surfaces_count(s, 0) == 16 && rcn_surfaces_count(s, 1) == 22);
-        /* 3-D: 5x5x5 minus 3x3x3; the boxes touch the image's border, which counts as outside */
-        if (planes)
-            CHECK(rcn_surfaces_count(s, 0) == 125 - 27 && rcn_surfaces_count(s, 1) == 150 - 24);
-        for (int r = 0; r < 3; ++r) {
-            for (int64_t i = 0; i < n; ++i) {
-                double best = INFINITY;
-                for (int64_t j = 0; r < 2 && j < n; ++j) {
-                    if (!mask[r][j]) continue;
-                    const double dx = (i % w - j % w) * 0.5, dy = (i / w % h - j / w % h) * 2.0;
-                    const double dz = (i / (w * h) - j / (w * h)) * 3.0;
-                    best = fmin(best, sqrt(dx * dx + dy * dy + dz * dz));
-                }
-                distance[i] = (float)best;
-                if (r < 2 && mask[1 - r][i]) {
-                    all[r][count[r]++] = (float)best;
-                    sum += (float)best;
-                }
-            }
-            if (r < 2) CHECK_STATUS(rcn_surfaces_measure(s, ctx, r, distance), RCN_OK);
+        double sum = 0;
+        const double there = naive_distances(&sum, surface[0], surface[1], &geometry);
+        const double back = naive_distances(&sum, surface[1], surface[0], &geometry);
+        rcn_agreement *found[2] = {NULL, NULL};
+        rcn_context *ctx[2] = {make_context(1), make_context(3)};
+        for (int t = 0; t < 2; ++t) {
+            rcn_votes *votes = votes_of(ctx[t], packed, 3, geometry, NULL);
+            CHECK_STATUS(rcn_agreement_create(&found[t], ctx[t], votes), RCN_OK);
+            CHECK_STATUS(rcn_agreement_measure_surfaces(found[t], ctx[t], votes), RCN_OK);
+            rcn_votes_destroy(votes);
         }
-        CHECK_STATUS(rcn_surfaces_finish(a, s, ctx), RCN_OK);
-        double worst = 0;
-        for (int r = 0; r < 2; ++r) {
-            for (int64_t i = 0; i < count[r]; ++i) /* insertion sort */
-                for (int64_t j = i; j > 0 && all[r][j] < all[r][j - 1]; --j) {
-                    const double swap = all[r][j];
-                    all[r][j] = all[r][j - 1];
-                    all[r][j - 1] = swap;
-                }
-            const double position = 0.95 * (double)(count[r] - 1);
-            const int64_t k = (int64_t)position;
-            const double next = k + 1 < count[r] ? all[r][k + 1] : all[r][k];
-            worst = fmax(worst, all[r][k] + (position - (double)k) * (next - all[r][k]));
+        const rcn_pair_agreement *pair = found[0]->pair;
+        CHECK_NEAR(pair[1].hausdorff95_mm, fmax(there, back), 1e-6);
+        CHECK_NEAR(pair[1].mean_surface_mm, sum / (double)total, 1e-6);
+        CHECK(pair[3].hausdorff95_mm == pair[1].hausdorff95_mm);
+        CHECK(isnan(pair[2].hausdorff95_mm)); /* against an empty mask */
+        CHECK(pair[0].hausdorff95_mm == 0 && pair[8].mean_surface_mm == 0);
+        CHECK(!memcmp(pair, found[1]->pair, 9 * sizeof *pair));
+        for (int t = 0; t < 2; ++t) {
+            rcn_agreement_destroy(found[t], ctx[t]);
+            rcn_context_destroy(ctx[t]);
         }
-        CHECK_NEAR(a->pair[1].hausdorff95_mm, worst, 1e-9);
-        CHECK_NEAR(a->pair[3].hausdorff95_mm, worst, 1e-9);
-        CHECK_NEAR(a->pair[1].mean_surface_mm, sum / (double)(count[0] + count[1]), 1e-9);
-        CHECK(isnan(a->pair[2].hausdorff95_mm)); /* against an empty mask */
-        CHECK(a->pair[0].hausdorff95_mm == 0);
-        for (int r = 0; r < 2; ++r) free(mask[r]);
-        free(distance);
-        rcn_surfaces_destroy(s);
-        rcn_agreement_destroy(a, ctx);
-        rcn_votes_destroy(votes);
-        rcn_context_destroy(ctx);
     }
-}
-
-/* One voxel thin along any axis: 2-D, so that the middle of a 5 x 5 square is no surface. */
-static void surfaces_of_thin_images(void) {
-    static const int64_t sizes[3][3] = {{1, 14, 9}, {14, 1, 9}, {14, 9, 1}};
-    rcn_context *ctx = make_context(1);
-    for (int thin = 0; thin < 3; ++thin) {
-        const int64_t *size = sizes[thin], width = thin == 0 ? size[1] : size[0];
-        uint8_t data[2][14 * 9];
-        for (int i = 0; i < 14 * 9; ++i) {
-            const int64_t x = i % width, y = i / width;
-            data[0][i] = x >= 1 && x < 6 && y >= 2 && y < 7;
-            data[1][i] = x >= 3 && x < 13 && y >= 3 && y < 6;
-        }
-        rcn_votes *votes =
-            votes_of(ctx, data[0], 2, rcn_geometry_make(size[0], size[1], size[2]), NULL);
-        rcn_surfaces *s = NULL;
-        CHECK_STATUS(rcn_surfaces_create(&s, ctx, votes), RCN_OK);
-        CHECK(rcn_surfaces_count(s, 0) == 16 && rcn_surfaces_count(s, 1) == 22);
-        rcn_surfaces_destroy(s);
-        rcn_votes_destroy(votes);
-    }
-    rcn_context_destroy(ctx);
 }
 
 /* A gantry tilt: volumes follow, distances are refused, the place to visit is the nearest one. */
@@ -239,12 +233,14 @@ static void sheared(void) {
     data[0][13] = data[1][13] = data[0][14] = 1;
     rcn_votes *votes = votes_of(ctx, data[0], 2, geometry, NULL);
     rcn_agreement *a = NULL;
-    rcn_surfaces *s = NULL;
     CHECK_STATUS(rcn_agreement_create(&a, ctx, votes), RCN_OK);
     CHECK_NEAR(a->rater[0].volume_ml, 2e-3 * cos(angle), 1e-15);
-    CHECK_STATUS(rcn_surfaces_create(&s, ctx, votes), RCN_EGEOMETRY);
+    CHECK_STATUS(rcn_agreement_measure_surfaces(a, ctx, votes), RCN_EGEOMETRY);
     CHECK_ERROR(ctx, "not at right angles");
-    CHECK(s == NULL);
+    CHECK(isnan(a->pair[1].hausdorff95_mm) && isnan(a->pair[0].mean_surface_mm));
+    CHECK_STATUS(rcn_agreement_measure_surfaces(NULL, ctx, votes), RCN_EINVALID);
+    CHECK_STATUS(rcn_agreement_measure_surfaces(a, ctx, NULL), RCN_EINVALID);
+    CHECK_STATUS(rcn_agreement_measure_surfaces(a, NULL, votes), RCN_EINVALID);
     rcn_agreement_destroy(a, ctx);
     rcn_votes_destroy(votes);
     rcn_context_destroy(ctx);
@@ -402,9 +398,7 @@ static rcn_status everything(rcn_context *ctx, void *payload) {
     rcn_mask masks[4];
     rcn_votes *votes = NULL;
     rcn_agreement *agreement = NULL;
-    rcn_surfaces *found = NULL;
     rcn_dispute *regions = NULL;
-    float distance[GOLDEN_VOXELS] = {0};
     int64_t count;
     (void)payload;
     make_golden(golden);
@@ -415,11 +409,10 @@ static rcn_status everything(rcn_context *ctx, void *payload) {
     }
     rcn_status status = rcn_votes_from_masks(&votes, ctx, masks, 4);
     if (status == RCN_OK) status = rcn_agreement_create(&agreement, ctx, votes);
-    if (status == RCN_OK) status = rcn_surfaces_create(&found, ctx, votes);
-    if (status == RCN_OK) status = rcn_surfaces_measure(found, ctx, 0, distance);
+    if (status == RCN_OK) status = rcn_agreement_measure_surfaces(agreement, ctx, votes);
+    if (agreement) CHECK(isnan(agreement->pair[1].hausdorff95_mm) == (status != RCN_OK));
     if (status == RCN_OK) status = rcn_disputes_create(&regions, &count, ctx, votes);
     rcn_disputes_destroy(regions, ctx);
-    rcn_surfaces_destroy(found);
     rcn_agreement_destroy(agreement, ctx);
     rcn_votes_destroy(votes);
     return status;
@@ -435,7 +428,6 @@ int main(void) {
     RUN(missing_answers);
     RUN(corners);
     RUN(surfaces);
-    RUN(surfaces_of_thin_images);
     RUN(sheared);
     RUN(others_split_evenly);
     RUN(disputed_regions);

@@ -235,8 +235,7 @@ static void readouts_and_rps(void) {
     rcn_context_destroy(ctx);
 }
 
-/* ---- a naive twin ------------------------------------------------------------------------------
- */
+/* ---- a naive twin ---------------------------------------------------------------------------- */
 
 enum { TX = 61, TY = 43, TZ = 17, TN = TX * TY * TZ };
 typedef struct twin {

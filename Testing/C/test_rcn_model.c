@@ -54,8 +54,7 @@ static rcn_net *make_net(rcn_context *ctx, rcn_arch arch, int channels, int outp
     return net;
 }
 
-/* ---- round trips ------------------------------------------------------------------------------
- */
+/* ---- round trips ----------------------------------------------------------------------------- */
 
 static void check_round_trip(const rcn_net_options *options) {
     const rcn_model_entry entries[] = {{"raters", "[\"A\", \"\xc3\x89\"]"},
@@ -117,8 +116,7 @@ static void test_round_trip_of_unusual_options(void) {
     check_round_trip(&options);
 }
 
-/* ---- refusals ---------------------------------------------------------------------------------
- */
+/* ---- refusals -------------------------------------------------------------------------------- */
 
 /* Loading must fail this way, and must not make a network. */
 static void check_refused(const char *file, rcn_status expected, const char *words) {
@@ -337,8 +335,7 @@ static void test_bad_arguments(void) {
     rcn_context_destroy(ctx);
 }
 
-/* ---- starting from a ResNet -------------------------------------------------------------------
- */
+/* ---- starting from a ResNet ------------------------------------------------------------------ */
 
 typedef struct names {
     int count;
@@ -457,8 +454,7 @@ static void test_init_encoder_refuses(void) {
     rcn_context_destroy(ctx);
 }
 
-/* ---- memory and cancelling --------------------------------------------------------------------
- */
+/* ---- memory and cancelling ------------------------------------------------------------------- */
 
 static rcn_status save_and_load(rcn_context *ctx, void *payload) {
     const rcn_model_entry entry = {"raters", "[]"};

@@ -255,33 +255,6 @@ void WritesThroughLinks()
   CHECK(rcn::ReadImage(folder / "link.nrrd").Geometry().size[0] == 4 && folder.Count() == 2);
 }
 
-/// Exact Euclidean distance, the slow way.
-void DistancesAgainstBruteForce()
-{
-  for (const int64_t slices : { 1, 6 })
-  {
-    const rcn_geometry geometry = Slanted(9, 8, slices);
-    const std::vector<uint8_t> mask = Ball(geometry.size, 5, 2, slices / 2, 2.5);
-    std::vector<float> distance(mask.size());
-    rcn::DistanceMap(distance.data(), mask.data(), geometry);
-    for (size_t v = 0; v < mask.size(); ++v)
-    {
-      double nearest = INFINITY;
-      for (size_t w = 0; w < mask.size(); ++w)
-      {
-        if (mask[w])
-        {
-          const double dx = (double(v % 9) - double(w % 9)) * geometry.spacing[0];
-          const double dy = (double(v / 9 % 8) - double(w / 9 % 8)) * geometry.spacing[1];
-          const double dz = (double(v / 72) - double(w / 72)) * geometry.spacing[2];
-          nearest = std::fmin(nearest, dx * dx + dy * dy + dz * dz);
-        }
-      }
-      CHECK_NEAR(distance[v], std::sqrt(nearest), 1e-5);
-    }
-  }
-}
-
 void ResampleToANearGrid()
 {
   // Twice as fine, the same place: every coarse voxel is the fine one at its center.
@@ -347,7 +320,6 @@ int main()
   RUN(WritingFailsWithoutATrace);
   RUN(FilesBeside);
   RUN(WritesThroughLinks);
-  RUN(DistancesAgainstBruteForce);
   RUN(ResampleToANearGrid);
   RUN(BadFiles);
   return Failures ? EXIT_FAILURE : EXIT_SUCCESS;

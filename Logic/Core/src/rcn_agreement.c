@@ -4,10 +4,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "rcn_distance.h"
 #include "rcn_votes_private.h"
 
-/* ---- what the patterns tell
- * ---------------------------------------------------------------------- */
+/* ---- what the patterns tell ------------------------------------------------------------------ */
 
 /* Sums over a set of voxels from which the chance-corrected coefficients follow. */
 typedef struct overall_sums {
@@ -259,29 +259,26 @@ done:
     return status;
 }
 
-/* ---- surfaces
- * ------------------------------------------------------------------------------------ */
+/* ---- surfaces -------------------------------------------------------------------------------- */
 
 /* Distances from the surface of one rater to that of another. */
 typedef struct directed {
-    int measured;
     double percentile95;
     double sum;
 } directed;
 
-struct rcn_surfaces {
-    rcn_context *ctx;
+/* The surface voxels of every rater, in the box around all marks: background costs nothing. */
+typedef struct surface_set {
     rcn_box box;
+    int64_t extent[3]; /* of the box */
     int raters;
-    uint64_t present;
     int64_t *at[RCN_MAX_RATERS]; /* voxels of the box, ascending */
     int64_t count[RCN_MAX_RATERS];
-    directed *from_to; /* [raters * raters] */
-};
+} surface_set;
 
 typedef struct surface_job {
     const rcn_votes *votes;
-    rcn_surfaces *surfaces;
+    surface_set *surfaces;
     int64_t
         *slice_count; /* [slices * raters]: first how many, then where the slice's voxels start */
     uint64_t *rows;   /* per thread: who marked, for five rows of the box */
@@ -301,7 +298,7 @@ static void read_marks(uint64_t *out, const rcn_votes *votes, int64_t first, int
  * patterns: marked AND NOT (AND of the neighbours), for all raters at once. */
 static void surface_slice(int64_t slice, int thread, void *payload) {
     const surface_job *job = payload;
-    rcn_surfaces *surfaces = job->surfaces;
+    surface_set *surfaces = job->surfaces;
     const int64_t *size = job->votes->geometry.size;
     const rcn_box *box = &surfaces->box;
     const int64_t width = box->end[0] - box->first[0], height = box->end[1] - box->first[1];
@@ -338,68 +335,32 @@ static void surface_slice(int64_t slice, int thread, void *payload) {
     }
 }
 
-rcn_status rcn_surfaces_create(rcn_surfaces **out, rcn_context *ctx, const rcn_votes *votes) {
+/* Two passes, so that each rater's list is allocated once and needs no lock: count the surface
+ * voxels of every slice, then write them where the slice's part of the list starts. */
+static rcn_status find_surfaces(surface_set *out, rcn_context *ctx, const rcn_votes *votes) {
     rcn_status status;
-    rcn_surfaces *surfaces = NULL;
-    surface_job job = {votes, NULL, NULL, NULL, 0};
-    rcn__clear(ctx);
-    if (rcn_geometry_is_sheared(&votes->geometry))
-        return rcn__fail(
-            ctx, RCN_EGEOMETRY,
-            "Distances between outlines cannot be measured: the image's axes are not at "
-            "right angles (gantry tilt); resample image and masks to a grid with axes at "
-            "right angles first.");
-    RCN_ALLOC_ZERO(surfaces, ctx, 1, "the surfaces");
-    surfaces->ctx = ctx;
-    surfaces->raters = votes->raters;
-    surfaces->present = votes->present;
-    RCN_TRY(rcn_votes_union_box(&surfaces->box, ctx, votes, 0));
-    const int64_t slices = surfaces->box.end[2] - surfaces->box.first[2];
-    const int64_t width = surfaces->box.end[0] - surfaces->box.first[0];
-    RCN_ALLOC_ZERO(surfaces->from_to, ctx, (int64_t)votes->raters * votes->raters, "the surfaces");
-    job.surfaces = surfaces;
+    surface_job job = {votes, out, NULL, NULL, 0};
+    out->raters = votes->raters;
+    RCN_TRY(rcn_votes_union_box(&out->box, ctx, votes, 0));
+    for (int a = 0; a < 3; ++a) out->extent[a] = out->box.end[a] - out->box.first[a];
+    const int64_t slices = out->extent[2];
     RCN_ALLOC_ZERO(job.slice_count, ctx, slices * votes->raters, "the surfaces");
-    RCN_ALLOC(job.rows, ctx, 5 * width * ctx->threads, "the surfaces");
+    RCN_ALLOC(job.rows, ctx, 5 * out->extent[0] * ctx->threads, "the surfaces");
     RCN_TRY(rcn__for_chunks(ctx, "finding surfaces", slices, surface_slice, &job));
     for (int r = 0; r < votes->raters; ++r) {
         for (int64_t s = 0; s < slices; ++s) {
             const int64_t here = job.slice_count[s * votes->raters + r];
-            job.slice_count[s * votes->raters + r] = surfaces->count[r];
-            surfaces->count[r] += here;
+            job.slice_count[s * votes->raters + r] = out->count[r];
+            out->count[r] += here;
         }
-        RCN_ALLOC(surfaces->at[r], ctx, surfaces->count[r], "the surfaces");
+        RCN_ALLOC(out->at[r], ctx, out->count[r], "the surfaces");
     }
     job.fill = 1;
     RCN_TRY(rcn__for_chunks(ctx, "finding surfaces", slices, surface_slice, &job));
-    *out = surfaces;
-    surfaces = NULL;
 done:
     rcn__free(ctx, job.slice_count);
     rcn__free(ctx, job.rows);
-    rcn_surfaces_destroy(surfaces);
     return status;
-}
-
-void rcn_surfaces_destroy(rcn_surfaces *surfaces) {
-    if (!surfaces) return;
-    rcn_context *ctx = surfaces->ctx;
-    for (int r = 0; r < surfaces->raters; ++r) rcn__free(ctx, surfaces->at[r]);
-    rcn__free(ctx, surfaces->from_to);
-    rcn__free(ctx, surfaces);
-}
-
-const rcn_box *rcn_surfaces_box(const rcn_surfaces *surfaces) { return &surfaces->box; }
-
-int64_t rcn_surfaces_count(const rcn_surfaces *surfaces, int rater) {
-    return surfaces->count[rater];
-}
-
-void rcn_surfaces_mask(uint8_t *out, const rcn_surfaces *surfaces, int rater) {
-    const rcn_box *box = &surfaces->box;
-    memset(out, 0,
-           (size_t)((box->end[0] - box->first[0]) * (box->end[1] - box->first[1]) *
-                    (box->end[2] - box->first[2])));
-    for (int64_t i = 0; i < surfaces->count[rater]; ++i) out[surfaces->at[rater][i]] = 1;
 }
 
 /* Puts the k-th smallest value at position k, smaller ones before it, larger ones after (Hoare). */
@@ -439,61 +400,90 @@ static double percentile95(float *values, int64_t count) {
     return values[k] + (position - (double)k) * (next - values[k]);
 }
 
-rcn_status rcn_surfaces_measure(rcn_surfaces *surfaces, rcn_context *ctx, int rater,
-                                const float *distance_mm) {
-    rcn_status status = RCN_OK;
-    float *values = NULL;
-    int64_t most = 0;
-    rcn__clear(ctx);
-    if (rater < 0 || rater >= surfaces->raters)
-        return rcn__fail(ctx, RCN_EINVALID, "There is no rater %d among %d.", rater + 1,
-                         surfaces->raters);
-    for (int r = 0; r < surfaces->raters; ++r)
-        if (surfaces->count[r] > most) most = surfaces->count[r];
-    RCN_ALLOC(values, ctx, most, "surface distances");
+/* distance: room for the box; values: room for the longest list. Both are scratch. */
+static rcn_status measure_to_rater(directed *from_to, rcn_context *ctx, const surface_set *surfaces,
+                                   int to, const double spacing[3], float *distance,
+                                   float *values) {
+    rcn_status status;
+    const int64_t *extent = surfaces->extent, voxels = extent[0] * extent[1] * extent[2];
+    for (int64_t i = 0; i < voxels; ++i) distance[i] = INFINITY;
+    for (int64_t i = 0; i < surfaces->count[to]; ++i) distance[surfaces->at[to][i]] = 0;
+    RCN_TRY(rcn__distance_squared(distance, ctx, extent, spacing));
     for (int r = 0; r < surfaces->raters; ++r) {
         const int64_t count = surfaces->count[r];
-        if (r == rater || !count) continue;
+        if (r == to || !count) continue;
         RCN_TRY(rcn__report(ctx, (double)r / surfaces->raters, "measuring surface distances"));
-        directed *here = &surfaces->from_to[r * surfaces->raters + rater];
-        here->measured = 1;
+        directed *here = &from_to[r * surfaces->raters + to];
         here->sum = 0;
         for (int64_t i = 0; i < count; ++i) {
-            values[i] = distance_mm[surfaces->at[r][i]];
+            values[i] = sqrtf(distance[surfaces->at[r][i]]);
             here->sum += values[i];
         }
         here->percentile95 = percentile95(values, count);
     }
 done:
-    rcn__free(ctx, values);
     return status;
 }
 
-rcn_status rcn_surfaces_finish(rcn_agreement *agreement, rcn_surfaces *surfaces, rcn_context *ctx) {
+static void finish_surfaces(rcn_agreement *agreement, const surface_set *surfaces, uint64_t present,
+                            const directed *from_to) {
     const int raters = surfaces->raters;
-    rcn__clear(ctx);
-    if (agreement->raters != raters)
-        return rcn__fail(ctx, RCN_EINVALID, "Agreement and surfaces are of different raters.");
     for (int a = 0; a < raters; ++a)
         for (int b = 0; b < raters; ++b) {
             const uint64_t both = UINT64_C(1) << a | UINT64_C(1) << b;
-            const directed *there = &surfaces->from_to[a * raters + b];
-            const directed *back = &surfaces->from_to[b * raters + a];
+            const directed *there = &from_to[a * raters + b], *back = &from_to[b * raters + a];
             rcn_pair_agreement *pair = &agreement->pair[a * raters + b];
             const int64_t voxels = surfaces->count[a] + surfaces->count[b];
-            if ((surfaces->present & both) != both) continue;
+            if ((present & both) != both) continue;
             if (a == b || voxels == 0) {
                 pair->hausdorff95_mm = pair->mean_surface_mm = 0;
-            } else if (there->measured && back->measured) {
+            } else if (surfaces->count[a] && surfaces->count[b]) {
                 pair->hausdorff95_mm = fmax(there->percentile95, back->percentile95);
                 pair->mean_surface_mm = (there->sum + back->sum) / (double)voxels;
             }
         }
-    return RCN_OK;
 }
 
-/* ---- disputed regions
- * ---------------------------------------------------------------------------- */
+rcn_status rcn_agreement_measure_surfaces(rcn_agreement *agreement, rcn_context *ctx,
+                                          const rcn_votes *votes) {
+    rcn_status status;
+    surface_set surfaces;
+    directed *from_to = NULL;
+    float *distance = NULL, *values = NULL;
+    int64_t most = 0;
+    if (!ctx) return RCN_EINVALID;
+    rcn__clear(ctx);
+    if (!agreement || !votes || agreement->raters != votes->raters)
+        return rcn__fail(ctx, RCN_EINVALID, "The agreement is not that of these votes.");
+    if (rcn_geometry_is_sheared(&votes->geometry))
+        return rcn__fail(
+            ctx, RCN_EGEOMETRY,
+            "Distances between outlines cannot be measured: the image's axes are not at "
+            "right angles (gantry tilt); resample image and masks to a grid with axes at "
+            "right angles first.");
+    memset(&surfaces, 0, sizeof surfaces);
+    RCN_TRY(find_surfaces(&surfaces, ctx, votes));
+    for (int r = 0; r < votes->raters; ++r)
+        if (surfaces.count[r] > most) most = surfaces.count[r];
+    RCN_ALLOC(from_to, ctx, (int64_t)votes->raters * votes->raters, "surface distances");
+    RCN_ALLOC(values, ctx, most, "surface distances");
+    RCN_ALLOC(distance, ctx, surfaces.extent[0] * surfaces.extent[1] * surfaces.extent[2],
+              "surface distances");
+    /* One distance map at a time: the map of rater r serves all pairs that end at r. */
+    for (int r = 0; r < votes->raters; ++r)
+        if (surfaces.count[r])
+            RCN_TRY(measure_to_rater(from_to, ctx, &surfaces, r, votes->geometry.spacing, distance,
+                                     values));
+    finish_surfaces(agreement, &surfaces, votes->present, from_to);
+done:
+    for (int r = 0; r < votes->raters; ++r) rcn__free(ctx, surfaces.at[r]);
+    rcn__free(ctx, from_to);
+    rcn__free(ctx, values);
+    rcn__free(ctx, distance);
+    return status;
+}
+
+/* ---- disputed regions ------------------------------------------------------------------------ */
 
 /* A run of disputed voxels along x. Regions are sets of runs that touch. */
 typedef struct run {

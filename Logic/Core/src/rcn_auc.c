@@ -65,8 +65,7 @@ void rcn_auc_destroy(rcn_auc *auc) {
     rcn__free(ctx, auc);
 }
 
-/* ---- dealing -----------------------------------------------------------------------------------
- */
+/* ---- dealing --------------------------------------------------------------------------------- */
 
 typedef struct deal_job {
     rcn__case c;
@@ -152,8 +151,7 @@ done:
     return status;
 }
 
-/* ---- counting ----------------------------------------------------------------------------------
- */
+/* ---- counting -------------------------------------------------------------------------------- */
 
 /* Positives and negatives, and the couples won among them (ties one half), twice. */
 typedef struct tally {

@@ -19,8 +19,7 @@ enum { FRACTION_BITS = 38, FLUSH_VOXELS = 1 << 19 };
 /* More cells than this for segment x pattern, and the pass counts segment x rater instead. */
 enum { MAX_CELLS = 1 << 17 };
 
-/* ---- layout ------------------------------------------------------------------------------------
- */
+/* ---- layout ---------------------------------------------------------------------------------- */
 
 int64_t rcn__sum_reference(const rcn_calib *calib) {
     return RCN_SUM_CONFIDENCE + INT64_C(3) * calib->options.bins;
@@ -45,8 +44,7 @@ double rcn__fine_edge(int cell) {
     return ldexp(1.0 + (cell - 1) % 64 / 64.0, (cell - 1) / 64 - 24);
 }
 
-/* ---- creating ----------------------------------------------------------------------------------
- */
+/* ---- creating -------------------------------------------------------------------------------- */
 
 const char *rcn_calib_check(const rcn_calib_options *options, int raters) {
     double weights[RCN_MAX_RATERS + 1];
@@ -224,8 +222,7 @@ static void segments_make(segments *out, int bins, float threshold) {
     }
 }
 
-/* ---- the pass ----------------------------------------------------------------------------------
- */
+/* ---- the pass -------------------------------------------------------------------------------- */
 
 /* What is counted together: voxels of one pattern; or, where there are too many patterns, pairs of
  * one rater and answer, and voxels of one class (reference and grade of m). */
@@ -463,8 +460,7 @@ static void pass_chunk(int64_t chunk, int thread, void *payload) {
     job->rps[chunk] = rps;
 }
 
-/* ---- from integers to sums ---------------------------------------------------------------------
- */
+/* ---- from integers to sums ------------------------------------------------------------------- */
 
 /* Lower bits and upper bits of a slot, added up. */
 typedef struct wide {
@@ -672,8 +668,7 @@ done:
     return status;
 }
 
-/* ---- figures -----------------------------------------------------------------------------------
- */
+/* ---- figures --------------------------------------------------------------------------------- */
 
 const char *rcn_figure_name(rcn_figure figure) {
     static const char *const names[RCN_FIGURES] = {"mr_ece",        "rater_ece",

@@ -70,8 +70,7 @@ const char *rcn__calib_differ(const rcn_calib *a, const rcn_calib *b);
 rcn_status rcn__check_cases(rcn_context *ctx, const rcn_calib *const *cases, int64_t count,
                             const rcn_calib *like);
 
-/* ---- reading a case ----------------------------------------------------------------------------
- */
+/* ---- reading a case -------------------------------------------------------------------------- */
 
 /* Voxels read at once: with all scratch they stay in the first-level cache. */
 enum { RCN_CASE_BLOCK = 256 };

@@ -40,8 +40,7 @@ void rcn_reference_rater(uint8_t *table, const rcn_votes *votes, int rater) {
                        : RCN_NO_REFERENCE;
 }
 
-/* ---- opening -----------------------------------------------------------------------------------
- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static rcn_status check_case(rcn_context *ctx, const rcn_calib_case *in, int raters) {
     if (!in || !in->votes) return rcn__fail(ctx, RCN_EINVALID, "The case has no votes.");
@@ -121,8 +120,7 @@ void rcn__case_close(rcn__case *c, rcn_context *ctx) {
     c->patterns = NULL;
 }
 
-/* ---- reading -----------------------------------------------------------------------------------
- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 RCN_DISPATCH static int any_outside(const float *p, int64_t count) {
     int outside = 0;
@@ -239,8 +237,7 @@ rcn_status rcn__case_result(rcn_context *ctx, const rcn__case *c) {
     return rcn__fail_voxel(ctx, &c->votes->geometry, c->data, c->components, bad);
 }
 
-/* ---- a readout as a map ------------------------------------------------------------------------
- */
+/* ---- a readout as a map ---------------------------------------------------------------------- */
 
 typedef struct readout_job {
     float *out;
@@ -294,8 +291,7 @@ done:
     return status;
 }
 
-/* ---- one probability as levels -----------------------------------------------------------------
- */
+/* ---- one probability as levels --------------------------------------------------------------- */
 
 typedef struct ends_job {
     const float *levels;
@@ -336,8 +332,7 @@ done:
     return status;
 }
 
-/* ---- fused maps --------------------------------------------------------------------------------
- */
+/* ---- fused maps ------------------------------------------------------------------------------ */
 
 /* A smoothed map is exactly zero away from the marks, and nobody needs to smooth the votes to see
  * that a network's is not. */

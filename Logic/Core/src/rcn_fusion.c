@@ -8,8 +8,7 @@
 #include "rcn_smooth.h"
 #include "rcn_votes_private.h"
 
-/* ---- names and options --------------------------------------------------------------------------
- */
+/* ---- names and options ----------------------------------------------------------------------- */
 
 static const char *const METHOD_NAMES[] = {"orc",           "random", "median", "soft",
                                            "soft-gaussian", "staple", "simple", "svls"};
@@ -44,8 +43,7 @@ const char *rcn_fusion_check(const rcn_fusion_options *options) {
     return NULL;
 }
 
-/* ---- STAPLE -------------------------------------------------------------------------------------
- */
+/* ---- STAPLE ---------------------------------------------------------------------------------- */
 
 /* Patterns in a chunk of the E step. */
 enum { PATTERN_CHUNK = 4096 };
@@ -237,8 +235,7 @@ done:
     return status;
 }
 
-/* ---- SIMPLE -------------------------------------------------------------------------------------
- */
+/* ---- SIMPLE ---------------------------------------------------------------------------------- */
 
 /* 1, 0 or the tie rule for `marked` against the rest. */
 static uint8_t majority(double marked, double unmarked, rcn_tie tie) {
@@ -333,8 +330,7 @@ done:
     return status;
 }
 
-/* ---- the methods that look at one pattern at a time
- * ---------------------------------------------- */
+/* ---- the methods that look at one pattern at a time ------------------------------------------ */
 
 static int draw_rater(const rcn_votes *votes, uint64_t seed) {
     rcn_rng rng = rcn__rng_make(seed, 0);
@@ -372,8 +368,7 @@ static rcn_status fuse_patterns(float *table, rcn_fusion_result *result, rcn_con
     }
 }
 
-/* ---- neighbourhoods
- * ------------------------------------------------------------------------------ */
+/* ---- neighbourhoods -------------------------------------------------------------------------- */
 
 typedef struct smooth_job {
     const rcn_votes *votes; /* svls */
@@ -581,8 +576,7 @@ done:
     return status;
 }
 
-/* ---- entries
- * ------------------------------------------------------------------------------------- */
+/* ---- entries --------------------------------------------------------------------------------- */
 
 static rcn_status check_arguments(rcn_context *ctx, const void *out, const rcn_votes *votes,
                                   const rcn_fusion_options *options) {

@@ -12,8 +12,7 @@ const char *rcn_interval_check(const rcn_interval_options *options) {
     return NULL;
 }
 
-/* ---- Student's t -------------------------------------------------------------------------------
- */
+/* ---- Student's t ----------------------------------------------------------------------------- */
 
 /* The continued fraction of the incomplete beta function (Abramowitz & Stegun 26.5.8), by the
  * modified method of Lentz. */
@@ -65,8 +64,7 @@ static double student_quantile(double level, double freedom) {
     return 0.5 * (low + high);
 }
 
-/* ---- from values without one unit to an interval -----------------------------------------------
- */
+/* ---- from values without one unit to an interval --------------------------------------------- */
 
 /* What leaving out tells of one figure: its value, and the values without each unit and run. */
 typedef struct left_out {
@@ -144,8 +142,7 @@ static void find_ends(rcn_interval *out, const left_out *what, double level, dou
     out->high = fmax(fmin(out->high, highest), what->value);
 }
 
-/* ---- leaving out -------------------------------------------------------------------------------
- */
+/* ---- leaving out ----------------------------------------------------------------------------- */
 
 /* Which cases go together: unit_of[case] is 0 ... *units - 1, in the order of first appearance. */
 static void find_units(int64_t *unit_of, int64_t *units, const int *patients, int64_t count) {

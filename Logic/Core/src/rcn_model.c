@@ -76,8 +76,7 @@ done:
     return status;
 }
 
-/* ---- what network a file is
- * ------------------------------------------------------------------------ */
+/* ---- what network a file is ------------------------------------------------------------------ */
 
 /* Shape of a tensor of the file; 0 when there is no such tensor. */
 static int find_shape(int64_t shape[RCN_TENSOR_RANK], const rcn__safetensors *file,
@@ -186,8 +185,7 @@ done:
     return status;
 }
 
-/* ---- entries
- * ----------------------------------------------------------------------------------------- */
+/* ---- entries --------------------------------------------------------------------------------- */
 
 rcn_status rcn_model_load(rcn_net **out, rcn_context *ctx, const char *path) {
     rcn_status status;

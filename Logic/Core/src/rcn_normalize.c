@@ -43,8 +43,7 @@ const char *rcn_normalize_check(const rcn_normalize *normalize) {
     return "A normalisation is fixed, zscore, percentile or window.";
 }
 
-/* ---- reading any type --------------------------------------------------------------------------
- */
+/* ---- reading any type ------------------------------------------------------------------------ */
 
 #define READ(T)                                                                                    \
     do {                                                                                           \
@@ -86,8 +85,7 @@ static rcn_status check_channels(rcn_context *ctx, const rcn_channel *channels, 
     return RCN_OK;
 }
 
-/* ---- moments -----------------------------------------------------------------------------------
- */
+/* ---- moments --------------------------------------------------------------------------------- */
 
 typedef struct moment {
     double count, mean, squares;
@@ -318,8 +316,7 @@ done:
     return status;
 }
 
-/* ---- the scale of an image ---------------------------------------------------------------------
- */
+/* ---- the scale of an image ------------------------------------------------------------------- */
 
 /* Where low becomes -1 and high 1. */
 static void set_range(rcn_scale *scale, int channel, double low, double high) {

@@ -27,8 +27,7 @@ const char *rcn_predict_check(const rcn_predict_options *options) {
     return NULL;
 }
 
-/* ---- covering an image -------------------------------------------------------------------------
- */
+/* ---- covering an image ----------------------------------------------------------------------- */
 
 /* One axis: `count` tiles of `tile` voxels, and their weights, which add up to one at every voxel.
  * The weight of a tile in 3-D is the product of its weights along the axes, and so is the sum of
@@ -165,8 +164,7 @@ done:
     return status;
 }
 
-/* ---- a tile ------------------------------------------------------------------------------------
- */
+/* ---- a tile ---------------------------------------------------------------------------------- */
 
 /* The part of the whole that is being done now, for whoever waits. */
 typedef struct part {
@@ -249,8 +247,7 @@ static void finish_chunk(int64_t chunk, int thread, void *payload) {
     }
 }
 
-/* ---- an image ----------------------------------------------------------------------------------
- */
+/* ---- an image -------------------------------------------------------------------------------- */
 
 static rcn_status check_fit(rcn_net *net, const rcn_loss *loss, const float *parameters,
                             const rcn_scale *scale, const rcn_channel *channels) {
@@ -376,8 +373,7 @@ done:
     return status;
 }
 
-/* ---- what levels tell --------------------------------------------------------------------------
- */
+/* ---- what levels tell ------------------------------------------------------------------------ */
 
 typedef struct map_pass {
     void *out;

@@ -49,8 +49,7 @@ const char *rcn_recalib_check(const rcn_recalib *recalib) {
     return NULL;
 }
 
-/* ---- one probability: logistic methods ---------------------------------------------------------
- */
+/* ---- one probability: logistic methods ------------------------------------------------------- */
 
 static double clip(double p) { return p < CLIP ? CLIP : p > 1.0 - CLIP ? 1.0 - CLIP : p; }
 
@@ -150,8 +149,7 @@ static int fit_logistic(double w[3], rcn_recalib_method method, const cell *cell
     return 1;
 }
 
-/* ---- one probability: isotonic -----------------------------------------------------------------
- */
+/* ---- one probability: isotonic --------------------------------------------------------------- */
 
 typedef struct step {
     double first, last; /* mean probabilities of its first and last cell */
@@ -203,8 +201,7 @@ static int fit_isotonic(rcn_recalib *out, step *steps, const cell *cells, int64_
     return out->knots;
 }
 
-/* ---- one probability: fitting ------------------------------------------------------------------
- */
+/* ---- one probability: fitting ---------------------------------------------------------------- */
 
 static rcn_status fit_slopes(rcn_recalib *fit, rcn_context *ctx, const cell *cells, int64_t count,
                              double pairs) {
@@ -282,8 +279,7 @@ done:
     return status;
 }
 
-/* ---- temperature on levels ---------------------------------------------------------------------
- */
+/* ---- temperature on levels ------------------------------------------------------------------- */
 
 /* Powers 1/T = 2^-5, 1.5 2^-5, 2^-4, ... 2^3: square roots and squares give all of them. */
 enum { NODES = 17 };
@@ -521,8 +517,7 @@ rcn_status rcn_temperature_fit(rcn_recalib *out, rcn_context *ctx,
     return RCN_OK;
 }
 
-/* ---- applying ----------------------------------------------------------------------------------
- */
+/* ---- applying -------------------------------------------------------------------------------- */
 
 static double interpolate(const rcn_recalib *r, double p) {
     int low = 0, high = r->knots - 1;

@@ -29,8 +29,7 @@ static void fill_box(uint8_t *out, const int64_t size[3], const rcn_box *box) {
                    (size_t)(box->end[0] - box->first[0]));
 }
 
-/* ---- the band ----------------------------------------------------------------------------------
- */
+/* ---- the band -------------------------------------------------------------------------------- */
 
 /* A voxel that nobody answered is on neither side of the contour. GAP differs from 0 and from 1 in
  * another bit than those from each other. */
@@ -243,8 +242,7 @@ done:
     return status;
 }
 
-/* ---- all of them -------------------------------------------------------------------------------
- */
+/* ---- all of them ----------------------------------------------------------------------------- */
 
 static rcn_status fill_disputed(uint8_t *out, rcn_context *ctx, const rcn_votes *votes) {
     rcn_status status;

@@ -316,8 +316,7 @@ rcn_status rcn_votes_by_slice(rcn_slice_votes *out, rcn_context *ctx, const rcn_
     return rcn__for_chunks(ctx, "counting votes", votes->geometry.size[2], tell_slice, &job);
 }
 
-/* ---- creating ---------------------------------------------------------------------------------
- */
+/* ---- creating -------------------------------------------------------------------------------- */
 
 /* Votes without room for codes: only their table. */
 static rcn_status create_table(rcn_votes **out, rcn_context *ctx, const rcn_geometry *geometry,
@@ -722,8 +721,7 @@ rcn_status rcn__votes_expand_masks(float *out, rcn_context *ctx, const rcn_votes
                            dense_chunk, &job);
 }
 
-/* ---- reading ----------------------------------------------------------------------------------
- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 const rcn_geometry *rcn_votes_geometry(const rcn_votes *votes) { return &votes->geometry; }
 int rcn_votes_raters(const rcn_votes *votes) { return votes->raters; }

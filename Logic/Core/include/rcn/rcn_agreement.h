@@ -32,11 +32,11 @@ typedef struct rcn_rater_agreement {
 
 /* Two raters, over the voxels that both answered. */
 typedef struct rcn_pair_agreement {
-    double dice;           /* 2 |A and B| / (|A| + |B|); 1 when both are empty */
-    double jaccard;        /* |A and B| / |A or B|; 1 when both are empty */
-    double kappa;          /* Cohen's kappa */
-    double hausdorff95_mm; /* see rcn_surfaces; NaN until measured; pixels for an image in pixels */
-    double mean_surface_mm; /* likewise */
+    double dice;            /* 2 |A and B| / (|A| + |B|); 1 when both are empty */
+    double jaccard;         /* |A and B| / |A or B|; 1 when both are empty */
+    double kappa;           /* Cohen's kappa */
+    /* NaN until rcn_agreement_measure_surfaces(); in pixels where the image is. */
+    double hausdorff95_mm, mean_surface_mm;
 } rcn_pair_agreement;
 
 /* Chance-corrected agreement of all raters over a set of voxels. */
@@ -64,9 +64,27 @@ typedef struct rcn_agreement {
     int64_t disputed_voxels;     /* marked by some, not by all who answered */
 } rcn_agreement;
 
-/* Measures everything that the patterns tell. The surface distances are NaN afterwards. */
+/* Measures everything that follows from the table of patterns. The surface distances are NaN until
+ * rcn_agreement_measure_surfaces(). *out belongs to the caller. RCN_EINVALID when no rater answered.
+ */
 RCN_API rcn_status rcn_agreement_create(rcn_agreement **out, rcn_context *ctx,
                                         const rcn_votes *votes);
+
+/* Fills in hausdorff95_mm and mean_surface_mm of every pair; `votes` are those of the agreement.
+ *
+ * A mask's surface is its voxels that have a face neighbor outside the mask. Beyond the image's
+ * border counts as outside; a 2-D image has no neighbors across its thin axis. Distances are exact
+ * (Euclidean, between voxel centers, with the voxel spacing), from every surface voxel of one rater
+ * to the nearest surface voxel of the other, in both directions:
+ *
+ *   hausdorff95_mm   the larger of the two directions' 95th percentiles (linear interpolation)
+ *   mean_surface_mm  the mean over both directions' distances together
+ *
+ * Both are 0 when both masks are empty and NaN when one is. Needs four bytes for each voxel of the
+ * box around all marks. RCN_EGEOMETRY when the image's axes are not at right angles; on failure or
+ * cancel the agreement is unchanged. */
+RCN_API rcn_status rcn_agreement_measure_surfaces(rcn_agreement *agreement, rcn_context *ctx,
+                                                  const rcn_votes *votes);
 
 /* NULL is fine. */
 RCN_API void rcn_agreement_destroy(rcn_agreement *agreement, rcn_context *ctx);
@@ -83,47 +101,7 @@ RCN_API const char *rcn_kappa_scale(double *up_to, int step);
 /* out[voxel] = entropy of the mean vote in bits: 0 where all agree, 1 where half of them mark. */
 RCN_API rcn_status rcn_agreement_entropy_map(float *out, rcn_context *ctx, const rcn_votes *votes);
 
-/* ---- surfaces
- * ------------------------------------------------------------------------------------
- *
- * A mask's surface is its voxels that have a face neighbour outside the mask (beyond the image's
- * border counts as outside; in a 2-D image there are no neighbours across the thin axis). Axes that
- * are not at right angles are refused. The distance of two raters is taken from every surface voxel
- * of one to the nearest surface voxel of the other, in both directions: hausdorff95_mm   the larger
- * of the two directions' 95th percentiles (linear interpolation) mean_surface_mm  the mean over
- * both directions' distances together Both are NaN when one mask is empty (0 when both are).
- *
- * The core finds the surfaces and does the statistics; the distance maps come from outside (ITK),
- * one per rater, so: rcn_surfaces_create(&s, ...); for each present rater r: distance map in mm of
- * rcn_surfaces_mask(s, r) -> rcn_surfaces_measure() rcn_surfaces_finish(agreement, s);
- */
-typedef struct rcn_surfaces rcn_surfaces;
-
-/* Works on the box around all marks, so that empty background costs nothing. */
-RCN_API rcn_status rcn_surfaces_create(rcn_surfaces **out, rcn_context *ctx,
-                                       const rcn_votes *votes);
-RCN_API void rcn_surfaces_destroy(rcn_surfaces *surfaces);
-
-/* The box, for the geometry of the mask and the distance map. */
-RCN_API const rcn_box *rcn_surfaces_box(const rcn_surfaces *surfaces);
-
-/* Number of surface voxels of a rater. */
-RCN_API int64_t rcn_surfaces_count(const rcn_surfaces *surfaces, int rater);
-
-/* out[voxel of the box] = 1 on the surface of `rater`, 0 elsewhere. */
-RCN_API void rcn_surfaces_mask(uint8_t *out, const rcn_surfaces *surfaces, int rater);
-
-/* Takes the distance in mm from every voxel of the box to the surface of `rater` and reads it at
- * the surfaces of all other raters. */
-RCN_API rcn_status rcn_surfaces_measure(rcn_surfaces *surfaces, rcn_context *ctx, int rater,
-                                        const float *distance_mm);
-
-/* Fills in hausdorff95_mm and mean_surface_mm of all pairs that were measured both ways. */
-RCN_API rcn_status rcn_surfaces_finish(rcn_agreement *agreement, rcn_surfaces *surfaces,
-                                       rcn_context *ctx);
-
-/* ---- disputed regions
- * ---------------------------------------------------------------------------- */
+/* ---- disputed regions ------------------------------------------------------------------------ */
 
 /* A connected set of disputed voxels (marked by some, not by all who answered); voxels that touch
  * by a face, edge or corner belong together. */

@@ -70,8 +70,7 @@ RCN_API rcn_status rcn_readout_apply(float *out, rcn_context *ctx, const rcn_ima
  * corrects them must not invent it. Of one rater, and of a map with one component, it is 1. */
 RCN_API rcn_status rcn_levels_are_ends(int *out, rcn_context *ctx, const rcn_image *levels);
 
-/* ---- a case ------------------------------------------------------------------------------------
- */
+/* ---- a case ---------------------------------------------------------------------------------- */
 
 /* The reference does not know this pattern: such voxels are left out of what needs one. */
 #define RCN_NO_REFERENCE 255
@@ -100,8 +99,7 @@ RCN_API void rcn_reference_majority(uint8_t *table, const rcn_votes *votes, int 
  * A STAPLE reference is the posterior by pattern, cut at one half, in the same kind of table. */
 RCN_API void rcn_reference_rater(uint8_t *table, const rcn_votes *votes, int rater);
 
-/* ---- sums --------------------------------------------------------------------------------------
- */
+/* ---- sums ------------------------------------------------------------------------------------ */
 
 typedef struct rcn_calib rcn_calib;
 

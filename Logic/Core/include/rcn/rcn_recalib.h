@@ -54,8 +54,7 @@ typedef struct rcn_recalib {
 /* NULL if usable, otherwise a sentence: for what was read from a file. */
 RCN_API const char *rcn_recalib_check(const rcn_recalib *recalib);
 
-/* ---- fitting -----------------------------------------------------------------------------------
- */
+/* ---- fitting --------------------------------------------------------------------------------- */
 
 /* Any method for one probability, from the fine histogram of the sums (its cells are 1/4096 wide,
  * or 1/64 of p or 1 - p where that is finer). The sums' region is the fit's region.
@@ -93,8 +92,7 @@ RCN_API rcn_status rcn_temperature_share(rcn_temperature *temperature, rcn_conte
 RCN_API rcn_status rcn_temperature_fit(rcn_recalib *out, rcn_context *ctx,
                                        const rcn_temperature *temperature);
 
-/* ---- applying ----------------------------------------------------------------------------------
- */
+/* ---- applying -------------------------------------------------------------------------------- */
 
 /* What one probability becomes; for recalibrations with levels = 0. */
 RCN_API double rcn_recalib_value(const rcn_recalib *recalib, double p);
