@@ -9,6 +9,7 @@
 #include <limits>
 #include <list>
 #include <map>
+#include <numeric>
 #include <random>
 #include <set>
 #include <utility>
@@ -1017,12 +1018,11 @@ void Training::ShareCases()
   }
 }
 
-/// How often each level occurs; a voxel that not everybody answered counts for the levels next to its share.
+/// How often each level occurs in the cases of all processes.
 std::vector<double> Training::LevelShares()
 {
   const size_t raters = this->Raters_.size();
-  std::vector<double> shares(raters + 2, 0);
-  double& sum = shares.back();
+  std::vector<double> shares(raters + 1, 0);
   for (size_t i = 0; i < this->New_.size(); ++i)
   {
     if (!this->IsMine(i, this->New_.size(), false))
@@ -1030,27 +1030,15 @@ std::vector<double> Training::LevelShares()
       continue;
     }
     const LoadedCase& one = this->Store_->Get(this->New_[i]);
-    const rcn_pattern* patterns = rcn_votes_patterns(one.Votes.get());
-    const rcn_loss_label* labels = rcn_target_labels(one.Target.get());
-    for (int64_t p = 0; p < rcn_votes_pattern_count(one.Votes.get()); ++p)
-    {
-      if (labels[p].answered > 0)
-      {
-        const double level = static_cast<double>(labels[p].marked) / labels[p].answered * static_cast<double>(raters);
-        const size_t below = static_cast<size_t>(level);
-        const double voxels = static_cast<double>(patterns[p].voxels), part = level - static_cast<double>(below);
-        shares[below] += (1 - part) * voxels;
-        shares[std::min(below + 1, raters)] += part * voxels;
-        sum += voxels;
-      }
-    }
+    rcn_target_add_levels(shares.data(), one.Target.get(), one.Votes.get());
   }
   Check(
     rcn_comm_sum(this->Processes_.Comm(), this->Context_, shares.data(), static_cast<int64_t>(shares.size()), RCN_COMM_DOUBLE),
     this->Context_);
-  for (size_t k = 0; k <= raters; ++k)
+  const double voxels = std::accumulate(shares.begin(), shares.end(), 0.0);
+  for (double& share : shares)
   {
-    shares[k] /= sum;
+    share /= voxels;
   }
   return shares;
 }

@@ -9,13 +9,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "rcn/rcn_hash.h"
 #include "rcn/rcn_net.h"
-
-static inline uint64_t fill_hash(const char *name) {
-    uint64_t hash = UINT64_C(0xCBF29CE484222325);
-    for (; *name; ++name) hash = (hash ^ (unsigned char)*name) * UINT64_C(0x100000001B3);
-    return hash;
-}
 
 static inline double fill_number(uint64_t seed, int64_t i) {
     uint64_t z = seed + (uint64_t)i * UINT64_C(0x9E3779B97F4A7C15);
@@ -28,7 +23,7 @@ static inline double fill_number(uint64_t seed, int64_t i) {
 /* offset + scale * number. */
 static inline void fill_values(float *out, const char *name, int64_t count, double scale,
                                double offset) {
-    const uint64_t seed = fill_hash(name);
+    const uint64_t seed = rcn_hash_bytes(RCN_HASH_START, name, strlen(name));
     for (int64_t i = 0; i < count; ++i) out[i] = (float)(offset + scale * fill_number(seed, i));
 }
 

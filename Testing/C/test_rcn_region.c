@@ -175,6 +175,28 @@ static void nothing_marked_and_bad_input(void) {
     rcn_context_destroy(ctx);
 }
 
+/* Inside as it was, outside certain background: of one probability and of three levels. */
+static void cut_outside(void) {
+    static float in[3 * N], out[3 * N];
+    uint8_t region[N];
+    for (int i = 0; i < 3 * N; ++i) in[i] = (float)(i % 17) + 2.0f;
+    for (int i = 0; i < N; ++i) region[i] = i % 5 == 0;
+    rcn_context *ctx = make_context(2);
+    for (int components = 1; components <= 3; components += 2) {
+        rcn_image image = {in, RCN_FLOAT32, components, rcn_geometry_make(X, Y, Z)};
+        CHECK_STATUS(rcn_region_cut(out, ctx, &image, region), RCN_OK);
+        for (int i = 0; i < N * components; ++i)
+            CHECK(out[i] == (region[i / components]         ? in[i]
+                             : components > 1 && i % 3 == 0 ? 1.0f
+                                                            : 0.0f));
+        CHECK_STATUS(rcn_region_cut(NULL, ctx, &image, region), RCN_EINVALID);
+        CHECK_STATUS(rcn_region_cut(out, ctx, &image, NULL), RCN_EINVALID);
+        image.type = RCN_FLOAT64;
+        CHECK_STATUS(rcn_region_cut(out, ctx, &image, region), RCN_EINVALID);
+    }
+    rcn_context_destroy(ctx);
+}
+
 static rcn_status fill(rcn_context *ctx, void *payload) {
     uint8_t out[N];
     rcn_status status = RCN_OK;
@@ -202,6 +224,7 @@ int main(void) {
     RUN(band_is_exact);
     RUN(whole_box_disputed);
     RUN(nothing_marked_and_bad_input);
+    RUN(cut_outside);
     RUN(failing_allocations_and_cancel);
     return TEST_RESULT;
 }

@@ -322,6 +322,21 @@ static void not_finite(void) {
     CHECK(rcn_image_find_nonfinite(&image) == -1);
 }
 
+/* Voxels of two elements: the same ones everywhere, or not. */
+static void constant_images(void) {
+    uint16_t data[6] = {3, 4, 3, 4, 3, 4};
+    rcn_image image = {data, RCN_UINT16, 2, rcn_geometry_make(3, 1, 1)};
+    CHECK(rcn_image_is_constant(&image));
+    image.components = 1; /* 3, 4, 3 */
+    CHECK(!rcn_image_is_constant(&image));
+    image.geometry.size[0] = 1;
+    CHECK(rcn_image_is_constant(&image));
+    data[5] = 5;
+    image.components = 2;
+    image.geometry.size[0] = 3;
+    CHECK(!rcn_image_is_constant(&image));
+}
+
 static void elements_of_any_type(void) {
     uint8_t u8[8] = {0, 1, 1, 0, 7, 255, 7, 3};
     float f32[8] = {0, 1, 1, 0, -2.5f, 3, 1, 7};
@@ -398,6 +413,7 @@ int main(void) {
     RUN(failing_allocations_and_cancel);
     RUN(labels_out_of_range);
     RUN(not_finite);
+    RUN(constant_images);
     RUN(elements_of_any_type);
     RUN(whole_numbers_from_float);
     RUN(looks_like_a_mask);

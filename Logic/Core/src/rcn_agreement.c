@@ -25,8 +25,7 @@ static double entropy_bits(double m) {
 
 static void add_overall(overall_sums *sums, const rcn_pattern *pattern, uint64_t present) {
     const double n = (double)pattern->voxels;
-    const double answered = rcn__popcount(pattern->answered),
-                 marked = rcn__popcount(pattern->marked);
+    const double answered = rcn_popcount(pattern->answered), marked = rcn_popcount(pattern->marked);
     const double unmarked = answered - marked;
     if (answered == 0) return;
     sums->answered += n;
@@ -144,8 +143,8 @@ static void measure_rater(rcn_agreement *agreement, const rcn_votes *votes, int 
     rater->volume_ml = (double)rater->voxels * agreement->voxel_ml;
     for (int64_t p = 0; p < votes->pattern_count; ++p) {
         const rcn_pattern *pattern = &votes->patterns[p];
-        const int others = rcn__popcount(pattern->answered & ~bit);
-        const int marked = rcn__popcount(pattern->marked & ~bit);
+        const int others = rcn_popcount(pattern->answered & ~bit);
+        const int marked = rcn_popcount(pattern->marked & ~bit);
         if (!(pattern->answered & bit) || !others) continue;
         /* No majority to be compared with; as marked it would favour whoever marks most. */
         if (2 * marked == others)
@@ -175,7 +174,7 @@ rcn_status rcn_agreement_create(rcn_agreement **out, rcn_context *ctx, const rcn
     RCN_ALLOC(posterior, ctx, count, "STAPLE's posterior");
     RCN_ALLOC(voxels, ctx, count, "the histogram of patterns");
     agreement->raters = votes->raters;
-    agreement->present_count = rcn__popcount(votes->present);
+    agreement->present_count = rcn_popcount(votes->present);
     agreement->voxel_ml = rcn_geometry_voxel_ml(&votes->geometry);
 
     overall_sums whole, on_union;
@@ -185,8 +184,8 @@ rcn_status rcn_agreement_create(rcn_agreement **out, rcn_context *ctx, const rcn
         const rcn_pattern *pattern = &votes->patterns[p];
         voxels[p] = pattern->voxels;
         if (!pattern->voxels) continue;
-        const int marked = rcn__popcount(pattern->marked),
-                  answered = rcn__popcount(pattern->answered);
+        const int marked = rcn_popcount(pattern->marked),
+                  answered = rcn_popcount(pattern->answered);
         agreement->level_voxels[marked] += pattern->voxels;
         add_overall(&whole, pattern, votes->present);
         if (!marked) continue;
@@ -326,7 +325,7 @@ static void surface_slice(int64_t slice, int thread, void *payload) {
             inside &= thin == 0 ? ~UINT64_C(0) : x + 1 < width ? rows[x + 1] : 0;
             for (int n = 1; n < 5; ++n) inside &= rows[n * width + x];
             for (uint64_t bits = rows[x] & ~inside; bits; bits &= bits - 1) {
-                const int r = rcn__popcount((bits & -bits) - 1);
+                const int r = rcn_popcount((bits & -bits) - 1);
                 if (job->fill)
                     surfaces->at[r][counts[r]] = x + width * (y - box->first[1] + height * slice);
                 ++counts[r];
@@ -529,7 +528,7 @@ static void scan_row(int64_t row, int thread, void *payload) {
             }
             inside = disputed;
             if (!disputed || !job->runs) continue;
-            const int votes_here = rcn__popcount(pattern->marked);
+            const int votes_here = rcn_popcount(pattern->marked);
             current->end = x + i + 1;
             current->marked_by |= pattern->marked;
             if (votes_here > current->max_votes) current->max_votes = votes_here;

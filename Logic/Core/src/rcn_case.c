@@ -27,8 +27,8 @@ const char *rcn__readout_weights(double *weights, int raters, rcn_readout readou
 
 void rcn_reference_majority(uint8_t *table, const rcn_votes *votes, int tie_background) {
     for (int64_t p = 0; p < votes->pattern_count; ++p) {
-        const int marked = rcn__popcount(votes->patterns[p].marked);
-        const int answered = rcn__popcount(votes->patterns[p].answered);
+        const int marked = rcn_popcount(votes->patterns[p].marked);
+        const int answered = rcn_popcount(votes->patterns[p].answered);
         table[p] = answered ? 2 * marked >= answered + (tie_background != 0) : RCN_NO_REFERENCE;
     }
 }
@@ -98,8 +98,8 @@ rcn_status rcn__case_open(rcn__case *out, rcn_context *ctx, const rcn_calib_case
         reference = majority;
     }
     for (int64_t p = 0; p < votes->pattern_count; ++p) {
-        const int marked = rcn__popcount(votes->patterns[p].marked);
-        const int answered = rcn__popcount(votes->patterns[p].answered);
+        const int marked = rcn_popcount(votes->patterns[p].marked);
+        const int answered = rcn_popcount(votes->patterns[p].answered);
         int grade = 0;
         while (grade < 5 && 10 * marked >= (2 * grade + 1) * answered) ++grade;
         out->patterns[p].marked = (uint8_t)marked;

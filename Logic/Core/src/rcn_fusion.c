@@ -280,7 +280,7 @@ static rcn_status fuse_simple(float *table, rcn_fusion_result *result, rcn_conte
     uint8_t *estimate = NULL, *last = NULL;
     double weight[RCN_MAX_RATERS], performance[RCN_MAX_RATERS] = {0};
     uint64_t kept = votes->present;
-    const int present = rcn__popcount(kept);
+    const int present = rcn_popcount(kept);
     const int at_least = (present + 1) / 2 > 2 ? (present + 1) / 2 : 2;
     RCN_ALLOC(estimate, ctx, votes->pattern_count, "SIMPLE's estimate");
     RCN_ALLOC(last, ctx, votes->pattern_count, "SIMPLE's estimate");
@@ -296,7 +296,7 @@ static rcn_status fuse_simple(float *table, rcn_fusion_result *result, rcn_conte
         RCN_TRY(rcn__report(ctx, (double)iterations / limit, "selecting raters"));
         simple_performance(performance, votes, estimate);
         double mean = 0, variance = 0;
-        const int now = rcn__popcount(kept);
+        const int now = rcn_popcount(kept);
         for (int r = 0; r < votes->raters; ++r)
             if (kept >> r & 1) mean += performance[r] / now;
         for (int r = 0; r < votes->raters; ++r)
@@ -306,7 +306,7 @@ static rcn_status fuse_simple(float *table, rcn_fusion_result *result, rcn_conte
         const double cut = mean - options->simple_alpha * sqrt(variance) - 1e-12;
         uint64_t next = kept;
         /* Worst first, so that the smallest permitted number keeps the best. */
-        while (rcn__popcount(next) > at_least) {
+        while (rcn_popcount(next) > at_least) {
             int worst = -1;
             for (int r = 0; r < votes->raters; ++r)
                 if (next >> r & 1 && (worst < 0 || performance[r] < performance[worst])) worst = r;
@@ -334,7 +334,7 @@ done:
 
 static int draw_rater(const rcn_votes *votes, uint64_t seed) {
     rcn_rng rng = rcn__rng_make(seed, 0);
-    int left = (int)rcn__rng_below(&rng, (uint64_t)rcn__popcount(votes->present));
+    int left = (int)rcn__rng_below(&rng, (uint64_t)rcn_popcount(votes->present));
     int r = 0;
     for (;; ++r) {
         if (!(votes->present >> r & 1)) continue;
@@ -349,7 +349,7 @@ static rcn_status fuse_patterns(float *table, rcn_fusion_result *result, rcn_con
     int drawn;
     switch (options->method) {
     case RCN_ORC:
-        for (int64_t i = 0; i < count; ++i) table[i] = (float)rcn__popcount(patterns[i].marked);
+        for (int64_t i = 0; i < count; ++i) table[i] = (float)rcn_popcount(patterns[i].marked);
         return RCN_OK;
     case RCN_RANDOM:
         drawn = draw_rater(votes, options->seed);
@@ -358,8 +358,8 @@ static rcn_status fuse_patterns(float *table, rcn_fusion_result *result, rcn_con
         return RCN_OK;
     case RCN_MEDIAN:
         for (int64_t i = 0; i < count; ++i) {
-            const int marked = rcn__popcount(patterns[i].marked);
-            table[i] = majority(marked, rcn__popcount(patterns[i].answered) - marked, options->tie);
+            const int marked = rcn_popcount(patterns[i].marked);
+            table[i] = majority(marked, rcn_popcount(patterns[i].answered) - marked, options->tie);
         }
         return RCN_OK;
     case RCN_STAPLE: return fuse_staple(table, result, ctx, votes, options);

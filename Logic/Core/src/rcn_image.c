@@ -207,6 +207,13 @@ const char *rcn_image_check(const rcn_image *image) {
     return NULL;
 }
 
+int rcn_image_is_constant(const rcn_image *image) {
+    const size_t voxel = (size_t)image->components * rcn_type_size(image->type);
+    const size_t bytes = (size_t)rcn_geometry_voxels(&image->geometry) * voxel;
+    /* What equals itself shifted by one voxel is the same everywhere; memcmp() ends early. */
+    return memcmp((const char *)image->data + voxel, image->data, bytes - voxel) == 0;
+}
+
 #define FIND_NONFINITE(T)                                                                          \
     do {                                                                                           \
         const T *at = image->data;                                                                 \

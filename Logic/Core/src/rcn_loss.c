@@ -789,7 +789,7 @@ static void run_mixed(block *b, const rcn_loss *loss, const constants *own) {
         if (b->weight[i] > 0) seen |= UINT64_C(1) << ((int)b->answered[i] - 1);
     if (!(seen & (seen - 1))) {
         /* The place of the one bit, found without a shift: by 64 it would not be defined. */
-        run_kernel(b, loss, own, seen ? rcn__popcount(seen - 1) + 1 : 1);
+        run_kernel(b, loss, own, seen ? rcn_popcount(seen - 1) + 1 : 1);
         return;
     }
     for (int a = 1; a <= loss->options.raters; ++a) {
@@ -932,8 +932,8 @@ void rcn_loss_labels(rcn_loss_label *labels, const rcn_pattern *patterns, int64_
     for (int64_t p = 0; p < count; ++p) {
         labels[p].value = (float)rcn__pattern_mean(&patterns[p]);
         labels[p].weight = patterns[p].answered ? 1.0f : 0.0f;
-        labels[p].marked = (uint8_t)rcn__popcount(patterns[p].marked & patterns[p].answered);
-        labels[p].answered = (uint8_t)rcn__popcount(patterns[p].answered);
+        labels[p].marked = (uint8_t)rcn_popcount(patterns[p].marked & patterns[p].answered);
+        labels[p].answered = (uint8_t)rcn_popcount(patterns[p].answered);
     }
 }
 

@@ -285,3 +285,39 @@ rcn_status rcn_region_fill(uint8_t *out, int64_t *count, rcn_context *ctx, const
 done:
     return status;
 }
+
+/* ---- outside of a region ------------------------------------------------------------------------ */
+
+typedef struct cut_job {
+    float *out;
+    const rcn_image *prediction;
+    const uint8_t *region;
+    int64_t voxels;
+} cut_job;
+
+static void cut_chunk(int64_t chunk, int thread, void *payload) {
+    const cut_job *job = payload;
+    const int components = job->prediction->components;
+    int64_t first, end;
+    (void)thread;
+    rcn__chunk_range(&first, &end, chunk, job->voxels, RCN_CHUNK);
+    for (int64_t i = first; i < end; ++i) {
+        const float *in = (const float *)job->prediction->data + i * components;
+        float *out = job->out + i * components;
+        for (int c = 0; c < components; ++c) out[c] = job->region[i] ? in[c] : 0.0f;
+        if (!job->region[i] && components > 1) out[0] = 1.0f; /* nobody marks it */
+    }
+}
+
+rcn_status rcn_region_cut(float *out, rcn_context *ctx, const rcn_image *prediction,
+                          const uint8_t *region) {
+    if (!ctx) return RCN_EINVALID;
+    rcn__clear(ctx);
+    const char *sentence = rcn_image_check(prediction);
+    if (!sentence && prediction->type != RCN_FLOAT32) sentence = "A prediction holds floats.";
+    if (!sentence && (!out || !region)) sentence = "There is no region, or no place for the copy.";
+    if (sentence) return rcn__fail(ctx, RCN_EINVALID, "%s", sentence);
+    cut_job job = {out, prediction, region, rcn_geometry_voxels(&prediction->geometry)};
+    return rcn__for_chunks(ctx, "cutting a prediction", rcn__chunk_count(job.voxels, RCN_CHUNK),
+                           cut_chunk, &job);
+}

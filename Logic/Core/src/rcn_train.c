@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "rcn/rcn_hash.h"
 #include "rcn_fastmath.h"
 #include "rcn_rng.h"
 #include "rcn_safetensors.h"
@@ -127,9 +128,19 @@ void rcn_target_destroy(rcn_target *target) {
 
 const rcn_loss_label *rcn_target_labels(const rcn_target *target) { return target->labels; }
 
-int64_t rcn_target_label_count(const rcn_target *target) { return target->count; }
-
 const float *rcn_target_map(const rcn_target *target) { return target->map; }
+
+void rcn_target_add_levels(double *voxels, const rcn_target *target, const rcn_votes *votes) {
+    for (int64_t p = 0; p < votes->pattern_count; ++p) {
+        const rcn_loss_label *label = &target->labels[p];
+        if (!label->answered) continue;
+        const double level = (double)label->marked / label->answered * votes->raters;
+        const int below = (int)level;
+        const double above = level - below, count = (double)votes->patterns[p].voxels;
+        voxels[below] += (1 - above) * count;
+        voxels[below < votes->raters ? below + 1 : below] += above * count;
+    }
+}
 
 /* ---- options --------------------------------------------------------------------------------- */
 
@@ -553,7 +564,7 @@ done:
 /* One rater's answers as labels. */
 static void label_by_rater(rcn_loss_label *labels, const rcn_votes *votes, rcn_rng *rng) {
     int rater = 0;
-    uint64_t skip = rcn__rng_below(rng, (uint64_t)rcn__popcount(votes->present));
+    uint64_t skip = rcn__rng_below(rng, (uint64_t)rcn_popcount(votes->present));
     while (!(votes->present >> rater & 1) || skip-- > 0) ++rater;
     for (int64_t p = 0; p < votes->pattern_count; ++p) {
         labels[p].value = (float)(votes->patterns[p].marked >> rater & 1);
@@ -705,16 +716,10 @@ done:
 }
 
 uint64_t rcn_train_hash(const rcn_train *train) {
-    uint64_t hash = UINT64_C(14695981039346656037); /* FNV-1a, by words */
-    for (int b = 0; b < BLOCKS; ++b) {
-        const float *values = b ? train->current.at[b] : rcn_net_values(train->net);
-        const int64_t count = block_floats(train, b);
-        for (int64_t i = 0; i < count; ++i) {
-            uint32_t word;
-            memcpy(&word, &values[i], sizeof word);
-            hash = (hash ^ word) * UINT64_C(1099511628211);
-        }
-    }
+    uint64_t hash = RCN_HASH_START;
+    for (int b = 0; b < BLOCKS; ++b)
+        hash = rcn_hash_floats(hash, b ? train->current.at[b] : rcn_net_values(train->net),
+                               block_floats(train, b));
     return hash;
 }
 

@@ -13,7 +13,7 @@ enum { DENSE_RATERS = 16 };
 /* A chunk's answers before they are packed. */
 enum { NOT_MARKED = 0, MARKED = 1, UNANSWERED = 2 };
 
-int rcn__popcount(uint64_t bits) {
+int rcn_popcount(uint64_t bits) {
 #if defined(__GNUC__)
     return __builtin_popcountll(bits);
 #else
@@ -24,8 +24,8 @@ int rcn__popcount(uint64_t bits) {
 }
 
 double rcn__pattern_mean(const rcn_pattern *pattern) {
-    const int answered = rcn__popcount(pattern->answered);
-    return answered ? (double)rcn__popcount(pattern->marked) / answered : 0.0;
+    const int answered = rcn_popcount(pattern->answered);
+    return answered ? (double)rcn_popcount(pattern->marked) / answered : 0.0;
 }
 
 void rcn__votes_mean_table(float *table, const rcn_votes *votes) {

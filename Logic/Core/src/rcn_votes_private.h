@@ -37,8 +37,6 @@ rcn_status rcn__votes_count_masks(rcn_votes **out, rcn_context *ctx, const rcn_m
 rcn_status rcn__votes_expand_masks(float *out, rcn_context *ctx, const rcn_votes *votes,
                                    const rcn_mask *masks, const float *table);
 
-int rcn__popcount(uint64_t bits);
-
 /* The share of raters who marked, among those who answered; 0 where nobody did. */
 double rcn__pattern_mean(const rcn_pattern *pattern);
 

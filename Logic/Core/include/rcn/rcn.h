@@ -42,6 +42,7 @@
 #include "rcn_calib.h"
 #include "rcn_data.h"
 #include "rcn_file.h"
+#include "rcn_hash.h"
 #include "rcn_image.h"
 #include "rcn_interval.h"
 #include "rcn_loss.h"

@@ -32,9 +32,9 @@ typedef struct rcn_rater_agreement {
 
 /* Two raters, over the voxels that both answered. */
 typedef struct rcn_pair_agreement {
-    double dice;            /* 2 |A and B| / (|A| + |B|); 1 when both are empty */
-    double jaccard;         /* |A and B| / |A or B|; 1 when both are empty */
-    double kappa;           /* Cohen's kappa */
+    double dice;    /* 2 |A and B| / (|A| + |B|); 1 when both are empty */
+    double jaccard; /* |A and B| / |A or B|; 1 when both are empty */
+    double kappa;   /* Cohen's kappa */
     /* NaN until rcn_agreement_measure_surfaces(); in pixels where the image is. */
     double hausdorff95_mm, mean_surface_mm;
 } rcn_pair_agreement;

@@ -113,6 +113,10 @@ RCN_API const char *rcn_image_check(const rcn_image *image);
  * is none. */
 RCN_API int64_t rcn_image_find_nonfinite(const rcn_image *image);
 
+/* Whether all voxels hold the same bytes; 1 for a single voxel. Such a prediction tells nothing,
+ * and an image like it is probably the wrong file. */
+RCN_API int rcn_image_is_constant(const rcn_image *image);
+
 /* An element as a number; counted over all components. */
 RCN_API double rcn_image_element(const rcn_image *image, int64_t element);
 

@@ -51,6 +51,12 @@ RCN_API const char *rcn_region_check(const rcn_region_options *options);
 RCN_API rcn_status rcn_region_fill(uint8_t *out, int64_t *count, rcn_context *ctx,
                                    const rcn_votes *votes, const rcn_region_options *options);
 
+/* out = a copy of the prediction (float, C values per voxel) that is certain background outside of
+ * the region, where it may hold anything: 0, or level 0 of several. region: one byte per voxel,
+ * zero outside. On failure or cancel `out` is partly written. */
+RCN_API rcn_status rcn_region_cut(float *out, rcn_context *ctx, const rcn_image *prediction,
+                                  const uint8_t *region);
+
 #ifdef __cplusplus
 }
 #endif

@@ -71,10 +71,15 @@ RCN_API void rcn_target_destroy(rcn_target *target);
 
 /* One label per vote code and a void one for RCN_VOID_CODE(). Borrowed. */
 RCN_API const rcn_loss_label *rcn_target_labels(const rcn_target *target);
-RCN_API int64_t rcn_target_label_count(const rcn_target *target);
 
 /* The smoothed map, negative where nobody answered; NULL for the strategies that have none. */
 RCN_API const float *rcn_target_map(const rcn_target *target);
+
+/* Adds to voxels[0 ... K] how many voxels of the case have each level: voxels that not all K raters
+ * answered count for the two levels next to K times their share, voxels that nobody answered not at
+ * all. For rcn_train_start(), divided by their sum over all cases. `votes` are the target's. */
+RCN_API void rcn_target_add_levels(double *voxels, const rcn_target *target,
+                                   const rcn_votes *votes);
 
 /* ---- the course ------------------------------------------------------------------------------ */
 

@@ -40,6 +40,9 @@ typedef struct rcn_pattern {
     int64_t voxels; /* how many voxels carry it; may be 0 */
 } rcn_pattern;
 
+/* How many bits are set: how many raters marked, answered or are present. */
+RCN_API int rcn_popcount(uint64_t bits);
+
 /* Votes of `raters` raters (1 ... RCN_MAX_RATERS) none of whom has answered yet. */
 RCN_API rcn_status rcn_votes_create(rcn_votes **out, rcn_context *ctx, const rcn_geometry *geometry,
                                     int raters);
