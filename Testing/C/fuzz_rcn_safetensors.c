@@ -19,7 +19,7 @@ static void try_file(const uint8_t *data, size_t size) {
         for (int64_t i = 0; i < rcn__safetensors_count(file); ++i) {
             const rcn__load_options options = {0, 1, 1, rcn__safetensors_tensor(file, i).name};
             for (int adapt = 0; adapt < 2; ++adapt) {
-                rcn__tensor tensor = rcn__safetensors_tensor(file, i);
+                rcn__file_tensor tensor = rcn__safetensors_tensor(file, i);
                 int64_t bytes = (int64_t)rcn_type_size(tensor.type);
                 if (adapt && tensor.rank > 1) tensor.shape[1] = 2;
                 for (int d = 0; d < tensor.rank && bytes <= LARGEST; ++d) {

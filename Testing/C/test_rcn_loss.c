@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rcn/rcn_loss.h"
+#include "rcn_loss_private.h"
 
 #include "rcn_fastmath.h"
 #include "rcn_test.h"
@@ -583,6 +583,29 @@ static void labels_from_votes(void) {
     rcn_context_destroy(ctx);
 }
 
+/* Outputs with the biases for some levels predict these levels; a loss that knows a mean alone
+ * predicts their mean. */
+static void biases_for_levels(void) {
+    enum { K = 3 };
+    const double wanted[K + 1] = {0.7, 0.15, 0.05, 0.1}, mean = (0.15 + 2 * 0.05 + 3 * 0.1) / K;
+    rcn_context *ctx = make_context(1);
+    for (int kind = 0; kind < RCN_LOSS_KINDS; ++kind) {
+        rcn_loss *loss = make_loss(ctx, (rcn_loss_kind)kind, K);
+        float parameters[K] = {0}, biases[K + 1] = {0}, levels[K + 1];
+        double found = 0;
+        rcn_loss_init_parameters(parameters, loss);
+        rcn__loss_biases(biases, parameters, loss, wanted);
+        CHECK_STATUS(rcn_loss_levels(levels, loss, ctx, biases, parameters, 1, 1), RCN_OK);
+        for (int k = 0; k <= K; ++k) {
+            if (kind < RCN_LOSS_BINOMIAL) CHECK_NEAR(levels[k], wanted[k], 1e-5);
+            found += k * (double)levels[k] / K;
+        }
+        CHECK_NEAR(found, mean, 1e-5);
+        rcn_loss_destroy(loss);
+    }
+    rcn_context_destroy(ctx);
+}
+
 /* 64 of 64 raters in one block and 63 in another: each voxel counts as it does alone. */
 static void most_raters_with_gaps(void) {
     enum { K = 64, N = 1024 };
@@ -835,6 +858,7 @@ int main(void) {
     RUN(binomial_is_soft_consensus);
     RUN(what_counts);
     RUN(labels_from_votes);
+    RUN(biases_for_levels);
     RUN(coral_out_of_order);
     RUN(threads_and_in_place);
     RUN(bad_arguments);

@@ -12,7 +12,7 @@ enum { MOST = 512 };
 
 /* A network's parameters as tensors that a test may spoil before they are written. */
 typedef struct table {
-    rcn__tensor tensors[MOST];
+    rcn__file_tensor tensors[MOST];
     int64_t counters[MOST];
     int64_t count;
 } table;
@@ -22,7 +22,7 @@ static table *make_table(rcn_net *net) {
     out->count = rcn_net_parameter_count(net);
     for (int p = 0; p < (int)out->count; ++p) {
         const rcn_parameter *parameter = rcn_net_parameter(net, p);
-        rcn__tensor *tensor = &out->tensors[p];
+        rcn__file_tensor *tensor = &out->tensors[p];
         tensor->name = parameter->name;
         tensor->rank = parameter->dimensions;
         tensor->type = parameter->kind == RCN_COUNTER ? RCN_INT64 : RCN_FLOAT32;
@@ -34,7 +34,7 @@ static table *make_table(rcn_net *net) {
     return out;
 }
 
-static rcn__tensor *find(table *in, const char *name) {
+static rcn__file_tensor *find(table *in, const char *name) {
     for (int64_t i = 0; i < in->count; ++i)
         if (!strcmp(in->tensors[i].name, name)) return &in->tensors[i];
     CHECK(!"the tensor is there");
@@ -111,8 +111,7 @@ static void test_round_trips(void) {
 }
 
 static void test_round_trip_of_unusual_options(void) {
-    rcn_net_options options = {RCN_UNET3D,        2,   1, 24, 6, RCN_NORM_INSTANCE,
-                               {0.1, 1.0 / 3, 5}, 0.0, 0, 0};
+    rcn_net_options options = {RCN_UNET3D, 2, 1, 24, 6, RCN_NORM_INSTANCE, {0.1, 1.0 / 3, 5}, 0.0};
     check_round_trip(&options);
 }
 
@@ -190,7 +189,7 @@ static void spoil_extra(table *all) {
 static void spoil_shape(table *all) { find(all, "up.0.bias")->shape[0] = 7; }
 
 static void spoil_rank(table *all) {
-    rcn__tensor *tensor = find(all, "up.0.bias");
+    rcn__file_tensor *tensor = find(all, "up.0.bias");
     tensor->rank = 2;
     tensor->shape[1] = 1;
 }
@@ -358,7 +357,7 @@ static void write_resnet(rcn_context *ctx, rcn_net *net, const char *leave_out) 
         all->tensors[count].name += 8;
         if (!leave_out || strcmp(all->tensors[count].name, leave_out)) ++count;
     }
-    all->tensors[count++] = (rcn__tensor){"fc.bias", RCN_FLOAT32, 1, {10}, classifier, 0};
+    all->tensors[count++] = (rcn__file_tensor){"fc.bias", RCN_FLOAT32, 1, {10}, classifier, 0};
     CHECK_STATUS(rcn__safetensors_write(ctx, path, all->tensors, count, NULL, 0), RCN_OK);
     free(all);
 }

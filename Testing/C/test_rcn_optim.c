@@ -43,21 +43,14 @@ static void first_steps_by_hand(void) {
     state.step = 0;
     CHECK_STATUS(rcn_optim_step(NULL, &state, ctx, 0.1, &options, NULL, 0), RCN_OK);
     CHECK_NEAR(w[0], 0.85, 1e-6);
-    /* SGD, two steps: 1 - .1*2, then m = .9*2 + 2. */
+    /* Clipped to norm 1: g = (2, -.01, 3) / |g|, of which m is a tenth after the first step. */
     options = (rcn_optim_options)RCN_OPTIM_OPTIONS_INIT;
-    options.kind = RCN_OPTIM_SGD;
-    w[0] = 1, m[0] = 0, g[0] = 2;
-    state.second = NULL;
-    CHECK_STATUS(rcn_optim_step(NULL, &state, ctx, 0.1, &options, NULL, 0), RCN_OK);
-    CHECK_NEAR(w[0], 0.8, 1e-6);
-    CHECK_STATUS(rcn_optim_step(NULL, &state, ctx, 0.1, &options, NULL, 0), RCN_OK);
-    CHECK_NEAR(w[0], 0.42, 1e-6);
-    /* Clipped to norm 1: g = (2, -.01, 3) / |g|. */
-    w[0] = 1, m[0] = 0;
     options.clip_norm = 1;
+    g[0] = 2, m[0] = v[0] = 0;
+    state.step = 0;
     CHECK_STATUS(rcn_optim_step(&norm, &state, ctx, 0.1, &options, NULL, 0), RCN_OK);
     CHECK_NEAR(norm, sqrt(13.0001), 1e-6);
-    CHECK_NEAR(w[0], 1 - 0.1 * 2 / sqrt(13.0001), 1e-6);
+    CHECK_NEAR(m[0], 0.1 * 2 / sqrt(13.0001), 1e-6);
     rcn_context_destroy(ctx);
 }
 
@@ -68,50 +61,42 @@ static void matches_naive(void) {
     static const rcn_optim_range ranges[] = {
         {3, 17, 0.1, 0}, {8190, 20000, 0, 1}, {20000, N, 1, 0}};
     rcn_context *ctx = make_context(2);
-    for (int kind = RCN_OPTIM_ADAM; kind <= RCN_OPTIM_SGD; ++kind)
-        for (int nesterov = 0; nesterov < 2; ++nesterov) {
-            rcn_optim_options options = RCN_OPTIM_OPTIONS_INIT;
-            rcn_optim_state state = fill(&b, 1);
-            uint32_t seed = 77;
-            options.kind = (rcn_optim_kind)kind;
-            options.nesterov = nesterov;
-            options.weight_decay = 0.1;
-            options.clip_norm = 20;
-            for (int i = 0; i < N; ++i) w[i] = b.w[i], m[i] = v[i] = 0;
-            for (int t = 1; t <= 10; ++t) {
-                double norm = 0, expected = 0;
-                for (int i = 0; i < N; ++i) {
-                    b.g[i] = (float)(noise(&seed) / t);
-                    if (i < 8190 || i >= 20000) expected += (double)b.g[i] * b.g[i];
-                }
-                expected = sqrt(expected);
-                const double clip = fmin(1, 20 / (expected + 1e-6)), rate = 0.01;
-                for (int i = 0; i < N; ++i) {
-                    if (i >= 8190 && i < 20000) continue;
-                    const double r = i >= 3 && i < 17 ? 0.1 * rate : rate;
-                    const double decay = (i >= 3 && i < 17) || i >= 20000 ? 0 : 0.1;
-                    double g = b.g[i] * clip;
-                    if (kind == RCN_OPTIM_ADAMW)
-                        w[i] -= r * decay * w[i];
-                    else
-                        g += decay * w[i];
-                    if (kind == RCN_OPTIM_SGD) {
-                        m[i] = 0.9 * m[i] + g;
-                        w[i] -= r * (nesterov ? g + 0.9 * m[i] : m[i]);
-                    } else {
-                        m[i] = 0.9 * m[i] + 0.1 * g;
-                        v[i] = 0.999 * v[i] + 0.001 * g * g;
-                        w[i] -= r * (m[i] / (1 - pow(0.9, t))) /
-                                (sqrt(v[i] / (1 - pow(0.999, t))) + 1e-8);
-                    }
-                }
-                CHECK_STATUS(rcn_optim_step(&norm, &state, ctx, rate, &options, ranges, 3), RCN_OK);
-                CHECK_NEAR(norm, expected, 1e-9 * expected);
+    for (int kind = RCN_OPTIM_ADAM; kind <= RCN_OPTIM_ADAMW; ++kind) {
+        rcn_optim_options options = RCN_OPTIM_OPTIONS_INIT;
+        rcn_optim_state state = fill(&b, 1);
+        uint32_t seed = 77;
+        options.kind = (rcn_optim_kind)kind;
+        options.weight_decay = 0.1;
+        options.clip_norm = 20;
+        for (int i = 0; i < N; ++i) w[i] = b.w[i], m[i] = v[i] = 0;
+        for (int t = 1; t <= 10; ++t) {
+            double norm = 0, expected = 0;
+            for (int i = 0; i < N; ++i) {
+                b.g[i] = (float)(noise(&seed) / t);
+                if (i < 8190 || i >= 20000) expected += (double)b.g[i] * b.g[i];
             }
-            double worst = 0;
-            for (int i = 0; i < N; ++i) worst = fmax(worst, fabs(w[i] - b.w[i]));
-            CHECK_NEAR(worst, 0, 2e-6);
+            expected = sqrt(expected);
+            const double clip = fmin(1, 20 / (expected + 1e-6)), rate = 0.01;
+            for (int i = 0; i < N; ++i) {
+                if (i >= 8190 && i < 20000) continue;
+                const double r = i >= 3 && i < 17 ? 0.1 * rate : rate;
+                const double decay = (i >= 3 && i < 17) || i >= 20000 ? 0 : 0.1;
+                double g = b.g[i] * clip;
+                if (kind == RCN_OPTIM_ADAMW)
+                    w[i] -= r * decay * w[i];
+                else
+                    g += decay * w[i];
+                m[i] = 0.9 * m[i] + 0.1 * g;
+                v[i] = 0.999 * v[i] + 0.001 * g * g;
+                w[i] -= r * (m[i] / (1 - pow(0.9, t))) / (sqrt(v[i] / (1 - pow(0.999, t))) + 1e-8);
+            }
+            CHECK_STATUS(rcn_optim_step(&norm, &state, ctx, rate, &options, ranges, 3), RCN_OK);
+            CHECK_NEAR(norm, expected, 1e-9 * expected);
         }
+        double worst = 0;
+        for (int i = 0; i < N; ++i) worst = fmax(worst, fabs(w[i] - b.w[i]));
+        CHECK_NEAR(worst, 0, 2e-6);
+    }
     rcn_context_destroy(ctx);
 }
 
@@ -177,7 +162,7 @@ static void bad_arguments(void) {
     options.clip_norm = NAN;
     CHECK(rcn_optim_check(&options) != NULL);
     options.clip_norm = 0;
-    options.kind = (rcn_optim_kind)3;
+    options.kind = (rcn_optim_kind)2;
     CHECK(rcn_optim_check(&options) != NULL);
     options.kind = RCN_OPTIM_ADAM;
     CHECK_STATUS(rcn_optim_step(NULL, &state, ctx, NAN, &options, NULL, 0), RCN_EINVALID);

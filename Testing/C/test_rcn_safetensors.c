@@ -35,7 +35,7 @@ static int nothing_beside(void) {
 static void nothing_in_the_way(void) {
     float x = 1;
     rcn_context *ctx = make_context(1);
-    const rcn__tensor tensor = {"x", RCN_FLOAT32, 1, {1}, &x, 0};
+    const rcn__file_tensor tensor = {"x", RCN_FLOAT32, 1, {1}, &x, 0};
     const char *const trap = "test_rcn_safetensors.tmp.part", *const victim =
                                                                   "test_rcn_safetensors.victim";
     FILE *stream = fopen(victim, "wb");
@@ -63,10 +63,10 @@ static void round_trip(void) {
     float weight[2 * 3] = {1, -2, 3.5f, 1e-40f, 5, 6}, scalar[1] = {7};
     int64_t tracked[1] = {123456789012345};
     uint8_t bytes[3] = {1, 2, 255};
-    const rcn__tensor out[] = {{"a.bytes", RCN_UINT8, 1, {3}, bytes, 0},
-                               {"conv.weight", RCN_FLOAT32, 2, {2, 3}, weight, 0},
-                               {"bn.num_batches_tracked", RCN_INT64, 0, {0}, tracked, 0},
-                               {"scale", RCN_FLOAT32, 1, {1}, scalar, 0}};
+    const rcn__file_tensor out[] = {{"a.bytes", RCN_UINT8, 1, {3}, bytes, 0},
+                                    {"conv.weight", RCN_FLOAT32, 2, {2, 3}, weight, 0},
+                                    {"bn.num_batches_tracked", RCN_INT64, 0, {0}, tracked, 0},
+                                    {"scale", RCN_FLOAT32, 1, {1}, scalar, 0}};
     const rcn__metadata metadata[] = {{"arch", "unet"}, {"raters", "[\"A\", \"B\xc3\xa9\"]"}};
     rcn_context *ctx = make_context(1);
     CHECK_STATUS(rcn__safetensors_write(ctx, path, out, 4, metadata, 2), RCN_OK);
@@ -81,7 +81,7 @@ static void round_trip(void) {
     float weight_in[6] = {0}, scalar_in[1] = {0};
     int64_t tracked_in[1] = {0};
     uint8_t bytes_in[3] = {0};
-    rcn__tensor in[4];
+    rcn__file_tensor in[4];
     memcpy(in, out, sizeof in);
     in[0].data = bytes_in;
     in[1].data = weight_in;
@@ -114,9 +114,9 @@ static void other_precisions(void) {
     memcpy(bytes + size - 20, bfloat, 4);
     memcpy(bytes + size - 16, wide, 16);
     float h[6], b[2], d[2];
-    const rcn__tensor tensors[] = {{"h", RCN_FLOAT32, 1, {6}, h, 0},
-                                   {"b", RCN_FLOAT32, 1, {2}, b, 0},
-                                   {"d", RCN_FLOAT32, 1, {2}, d, 0}};
+    const rcn__file_tensor tensors[] = {{"h", RCN_FLOAT32, 1, {6}, h, 0},
+                                        {"b", RCN_FLOAT32, 1, {2}, b, 0},
+                                        {"d", RCN_FLOAT32, 1, {2}, d, 0}};
     rcn_context *ctx = make_context(1);
     rcn__safetensors *file = NULL;
     CHECK_STATUS(rcn__safetensors_open_memory(&file, ctx, "memory", bytes, size), RCN_OK);
@@ -242,9 +242,10 @@ static void names_and_shapes(void) {
     memset(bytes + size - 16, 0, 16);
     float first[2] = {9, 9}, second[1] = {9};
     int64_t tracked = 5;
-    rcn__tensor tensors[] = {{"encoder.conv1.weight", RCN_FLOAT32, 1, {2}, first, 0},
-                             {"encoder.bn1.num_batches_tracked", RCN_INT64, 0, {0}, &tracked, 1},
-                             {"decoder.weight", RCN_FLOAT32, 1, {1}, second, 0}};
+    rcn__file_tensor tensors[] = {
+        {"encoder.conv1.weight", RCN_FLOAT32, 1, {2}, first, 0},
+        {"encoder.bn1.num_batches_tracked", RCN_INT64, 0, {0}, &tracked, 1},
+        {"decoder.weight", RCN_FLOAT32, 1, {1}, second, 0}};
     rcn_context *ctx = make_context(1);
     rcn__safetensors *file = NULL;
     rcn__load_report report;
@@ -294,13 +295,13 @@ static void adapted_inputs(void) {
     float kernel[O * I * A], out[O * 5 * A];
     for (int i = 0; i < O * I * A; ++i) kernel[i] = (float)(i * i % 17);
     rcn_context *ctx = make_context(1);
-    const rcn__tensor saved = {"conv1.weight", RCN_FLOAT32, 4, {O, I, 2, 2}, kernel, 0};
+    const rcn__file_tensor saved = {"conv1.weight", RCN_FLOAT32, 4, {O, I, 2, 2}, kernel, 0};
     CHECK_STATUS(rcn__safetensors_write(ctx, path, &saved, 1, NULL, 0), RCN_OK);
     rcn__safetensors *file = NULL;
     CHECK_STATUS(rcn__safetensors_open(&file, ctx, path), RCN_OK);
     for (int inputs = 1; inputs <= 5; ++inputs) {
         rcn__load_options options = RCN_LOAD_OPTIONS_INIT;
-        const rcn__tensor tensor = {"conv1.weight", RCN_FLOAT32, 4, {O, inputs, 2, 2}, out, 0};
+        const rcn__file_tensor tensor = {"conv1.weight", RCN_FLOAT32, 4, {O, inputs, 2, 2}, out, 0};
         CHECK_STATUS(rcn__safetensors_load(NULL, file, ctx, &tensor, 1, &options),
                      inputs == I ? RCN_OK : RCN_EFORMAT);
         options.adapt_inputs = "conv1.weight";
@@ -322,7 +323,8 @@ static void adapted_inputs(void) {
 static void refuses_to_write(void) {
     float x[4] = {0, 1, NAN, 3}, y[1] = {0};
     rcn_context *ctx = make_context(1);
-    rcn__tensor tensors[2] = {{"x", RCN_FLOAT32, 1, {4}, x, 0}, {"y", RCN_FLOAT32, 1, {1}, y, 0}};
+    rcn__file_tensor tensors[2] = {{"x", RCN_FLOAT32, 1, {4}, x, 0},
+                                   {"y", RCN_FLOAT32, 1, {1}, y, 0}};
     const rcn__metadata twice[] = {{"k", "1"}, {"k", "2"}}, bad = {"k", "\xff"};
     CHECK_STATUS(rcn__safetensors_write(ctx, path, tensors, 2, NULL, 0), RCN_EDATA);
     CHECK_ERROR(ctx, "'x' has a value that is NaN");
@@ -353,9 +355,9 @@ static void full_disk_and_cancel(void) {
     enum { N = 1 << 20 };
     float *x = calloc(N, sizeof *x), old = 1;
     rcn_context *ctx = make_context(1);
-    const rcn__tensor small = {"old", RCN_FLOAT32, 1, {1}, &old, 0};
-    const rcn__tensor large[2] = {{"x", RCN_FLOAT32, 1, {N}, x, 0},
-                                  {"y", RCN_FLOAT32, 1, {1}, &old, 0}};
+    const rcn__file_tensor small = {"old", RCN_FLOAT32, 1, {1}, &old, 0};
+    const rcn__file_tensor large[2] = {{"x", RCN_FLOAT32, 1, {N}, x, 0},
+                                       {"y", RCN_FLOAT32, 1, {1}, &old, 0}};
     CHECK_STATUS(rcn__safetensors_write(ctx, path, &small, 1, NULL, 0), RCN_OK);
 #ifndef _WIN32
     struct rlimit before, limit;
@@ -390,8 +392,8 @@ static void full_disk_and_cancel(void) {
 
 static rcn_status write_and_read(rcn_context *ctx, void *payload) {
     float kernel[12] = {0}, one[4];
-    const rcn__tensor saved = {"w", RCN_FLOAT32, 3, {2, 3, 2}, kernel, 0};
-    const rcn__tensor wanted = {"w", RCN_FLOAT32, 3, {2, 1, 2}, one, 0};
+    const rcn__file_tensor saved = {"w", RCN_FLOAT32, 3, {2, 3, 2}, kernel, 0};
+    const rcn__file_tensor wanted = {"w", RCN_FLOAT32, 3, {2, 1, 2}, one, 0};
     rcn__load_options options = RCN_LOAD_OPTIONS_INIT;
     rcn__safetensors *file = NULL;
     (void)payload;
@@ -414,10 +416,10 @@ static int exchange(const char *what, const char *name) {
     float weight[24], half[5], bfloat[5];
     int64_t tracked = 7;
     const rcn__metadata metadata[] = {{"arch", "unet"}, {"raters", "[\"A\", \"\xc3\x89\"]"}};
-    const rcn__tensor tensors[] = {{"half", RCN_FLOAT32, 1, {5}, half, 0},
-                                   {"conv.weight", RCN_FLOAT32, 3, {2, 3, 4}, weight, 0},
-                                   {"bn.num_batches_tracked", RCN_INT64, 0, {0}, &tracked, 0},
-                                   {"bfloat", RCN_FLOAT32, 1, {5}, bfloat, 0}};
+    const rcn__file_tensor tensors[] = {{"half", RCN_FLOAT32, 1, {5}, half, 0},
+                                        {"conv.weight", RCN_FLOAT32, 3, {2, 3, 4}, weight, 0},
+                                        {"bn.num_batches_tracked", RCN_INT64, 0, {0}, &tracked, 0},
+                                        {"bfloat", RCN_FLOAT32, 1, {5}, bfloat, 0}};
     rcn_context *ctx = make_context(1);
     const int reading = !strcmp(what, "--check");
     for (int i = 0; i < 24; ++i) weight[i] = (float)i * 0.5f - 3;

@@ -77,8 +77,8 @@ static rcn_status fill_case(one_case *one, rcn_context *ctx, const rcn_strategy 
 
 /* Of the process that this thread plays. */
 static _Thread_local rcn_comm *processes;
-static _Thread_local rcn_net_options net_shape = {RCN_UNET,       1,         2,   8, 2,
-                                                  RCN_NORM_BATCH, {1, 1, 1}, 0.2, 0, 0};
+static _Thread_local rcn_net_options net_shape = {RCN_UNET,       1,         2,  8, 2,
+                                                  RCN_NORM_BATCH, {1, 1, 1}, 0.2};
 
 static rcn_train_options options_for(const setting *s) {
     rcn_train_options options = RCN_TRAIN_OPTIONS_INIT;
@@ -610,20 +610,18 @@ static void local(rcn_train_options *options) {
 
 /* 1 x 4, 2 x 2, 4 x 1 samples and parts of different size (3 processes) make one course. */
 static void test_processes_make_one_course(void) {
-    static const rcn_net_options unet = {RCN_UNET,       1,         2,   8, 2,
-                                         RCN_NORM_BATCH, {1, 1, 1}, 0.2, 0, 0};
+    static const rcn_net_options unet = {RCN_UNET, 1, 2, 8, 2, RCN_NORM_BATCH, {1, 1, 1}, 0.2};
     static const struct {
         const char *strategy;
         void (*change)(rcn_train_options *);
         rcn_arch arch;
         rcn_norm norm;
-        int checkpoints;
     } cases[] = {
-        {"rps", old_and_new, RCN_UNET, RCN_NORM_BATCH, 0},
-        {"beta-binomial", old_and_new, RCN_UNET, RCN_NORM_BATCH, 1}, /* parameters of its own */
-        {"random", old_and_new, RCN_UNET, RCN_NORM_INSTANCE, 0},
-        {"svls", frozen, RCN_UNET, RCN_NORM_BATCH, 0},
-        {"rps", old_and_new, RCN_FPN_RESNET18, RCN_NORM_BATCH, 0}, /* dropout, many buckets */
+        {"rps", old_and_new, RCN_UNET, RCN_NORM_BATCH},
+        {"beta-binomial", old_and_new, RCN_UNET, RCN_NORM_BATCH}, /* parameters of its own */
+        {"random", old_and_new, RCN_UNET, RCN_NORM_INSTANCE},
+        {"svls", frozen, RCN_UNET, RCN_NORM_BATCH},
+        {"rps", old_and_new, RCN_FPN_RESNET18, RCN_NORM_BATCH}, /* dropout, many buckets */
     };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; ++k) {
         static course one, many;
@@ -633,7 +631,6 @@ static void test_processes_make_one_course(void) {
         one.shape = unet;
         one.shape.arch = cases[k].arch;
         one.shape.norm = cases[k].norm;
-        one.shape.checkpoints = cases[k].checkpoints;
         many = one;
         take_course(NULL, &one);
         for (int size = 2; size <= (k == 0 ? 4 : 2); ++size) {

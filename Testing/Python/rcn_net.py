@@ -29,8 +29,6 @@ class NetOptions(c.Structure):
         ("norm", c.c_int),
         ("spacing", c.c_double * 3),
         ("dropout", c.c_double),
-        ("direct", c.c_int),
-        ("checkpoints", c.c_int),
     ]
 
 
@@ -72,8 +70,7 @@ def pointer(array):
 
 class Net:
     def __init__(
-        self, arch, channels, outputs, width=16, depth=4, norm="batch", spacing=(1, 1, 1), dropout=0.0, threads=2,
-        direct=False,
+        self, arch, channels, outputs, width=16, depth=4, norm="batch", spacing=(1, 1, 1), dropout=0.0, threads=2
     ):
         self.lib = library()
         self.ctx, self.net = c.c_void_p(), c.c_void_p()
@@ -89,7 +86,6 @@ class Net:
             ["batch", "instance"].index(norm),
             (c.c_double * 3)(*spacing),
             dropout,
-            direct,
         )
         self.check(self.lib.rcn_net_create(c.byref(self.net), self.ctx, c.byref(options)))
         self.table = {}

@@ -14,20 +14,16 @@ from net_training import relative
 
 pytestmark = pytest.mark.skipif(os.environ.get("RCN_PEERS") != "1", reason="needs the peers")
 
-# direct: convolutions tap by tap; else as by default, by Winograd's way where that is quicker.
 CASES = {
     "unet": dict(arch="unet", channels=1, outputs=5, shape=(2, 64, 48)),
-    "unet-direct": dict(arch="unet", channels=1, outputs=5, shape=(2, 64, 48), direct=True),
     "unet-instance": dict(arch="unet", channels=3, outputs=4, shape=(2, 64, 64), norm="instance", depth=3, width=8),
     "unet-two-channels": dict(arch="unet", channels=2, outputs=8, shape=(3, 32, 32), depth=2),
     "unet-wide": dict(arch="unet", channels=4, outputs=9, shape=(2, 32, 48), depth=4, width=32),
     "unet3d": dict(arch="unet3d", channels=1, outputs=5, shape=(1, 32, 32, 32), depth=3),
-    "unet3d-direct": dict(arch="unet3d", channels=1, outputs=5, shape=(1, 32, 32, 32), depth=3, direct=True),
     "unet3d-thick": dict(
         arch="unet3d", channels=2, outputs=3, shape=(1, 12, 32, 32), spacing=(0.7, 0.8, 3.0), norm="instance", depth=3
     ),
     "fpn-resnet18": dict(arch="fpn-resnet18", channels=1, outputs=4, shape=(2, 96, 128)),
-    "fpn-resnet18-direct": dict(arch="fpn-resnet18", channels=1, outputs=4, shape=(2, 96, 128), direct=True),
     "fpn-resnet34": dict(arch="fpn-resnet34", channels=3, outputs=8, shape=(2, 96, 96)),
     "fpn-resnet50": dict(arch="fpn-resnet50", channels=3, outputs=8, shape=(2, 96, 96)),
 }
@@ -43,9 +39,9 @@ def pair(request):
         pytest.skip("built without networks")
     torch.set_num_threads(2)
     case = dict(CASES[request.param])
-    shape, direct = case.pop("shape"), case.pop("direct", False)
+    shape = case.pop("shape")
     theirs = net_twins.fill(net_twins.make(**case))
-    ours = rcn_net.Net(**case, direct=direct)
+    ours = rcn_net.Net(**case)
     ours.load({name: tensor.numpy() for name, tensor in theirs.state_dict().items()})
     yield ours, theirs, (shape[0], case["channels"], shape[1:], case["outputs"] - 1)
     ours.close()

@@ -18,17 +18,13 @@ COUNT = 30011
 
 @pytest.mark.parametrize("clip", [0.0, 3.0])
 @pytest.mark.parametrize("decay", [0.0, 0.05])
-@pytest.mark.parametrize("kind,nesterov", [("adam", False), ("adamw", False), ("sgd", False), ("sgd", True)])
-def test_ten_steps(kind, nesterov, decay, clip):
+@pytest.mark.parametrize("kind", ["adam", "adamw"])
+def test_ten_steps(kind, decay, clip):
     generator = np.random.default_rng(4)
     start = generator.standard_normal(COUNT).astype(np.float32)
-    ours = rcn.Optimiser(rcn.Context(2), start.copy(), kind, nesterov=nesterov, weight_decay=decay,
-                         clip_norm=clip)
+    ours = rcn.Optimiser(rcn.Context(2), start.copy(), kind, weight_decay=decay, clip_norm=clip)
     theirs = torch.nn.Parameter(torch.from_numpy(start.copy()))
-    if kind == "sgd":
-        peer = torch.optim.SGD([theirs], 0.01, momentum=0.9, nesterov=nesterov, weight_decay=decay)
-    else:
-        peer = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[kind]([theirs], 0.01, weight_decay=decay)
+    peer = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[kind]([theirs], 0.01, weight_decay=decay)
     for _ in range(10):
         gradient = generator.standard_normal(COUNT).astype(np.float32)
         theirs.grad = torch.from_numpy(gradient.copy())

@@ -39,7 +39,7 @@ typedef struct rcn__conv_shape {
     int relu;           /* forward ends with max(0, .) */
     int training;       /* make the backward kernels too */
     int input_gradient; /* of these, the one for the input */
-    int direct;         /* never by Winograd's way */
+    int direct;         /* never by Winograd's way, as on machines without AVX2: for the tests */
 } rcn__conv_shape;
 
 typedef struct rcn__conv rcn__conv;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rcn/rcn_loss.h"
+#include "rcn_loss_private.h"
 
 #include <math.h>
 #include <string.h>
@@ -233,6 +233,43 @@ void rcn_loss_init_parameters(float *parameters, const rcn_loss *loss) {
         default: parameters[j] = (float)log(0.1 / 0.9);
         }
         before = threshold;
+    }
+}
+
+static double logit(double p) { return log(p) - log1p(-p); }
+
+void rcn__loss_biases(float *biases, float *parameters, const rcn_loss *loss,
+                      const double *levels) {
+    const int raters = loss->options.raters;
+    double above[RCN_MAX_RATERS + 1] = {0}, mean = 0; /* above[j] = P(y > j) */
+    for (int j = raters - 1; j >= 0; --j) above[j] = levels[j + 1] + above[j + 1];
+    for (int j = 0; j < raters; ++j) mean += above[j] / raters;
+    switch (loss->options.kind) {
+    case RCN_LOSS_RPS:
+    case RCN_LOSS_CE:
+    case RCN_LOSS_BRIER:
+    case RCN_LOSS_EMD:
+        for (int k = 0; k <= raters; ++k) biases[k] = (float)log(levels[k]);
+        break;
+    case RCN_LOSS_CORN: /* outputs are conditional: P(y > j | y > j - 1) */
+        for (int j = 0; j < raters; ++j)
+            biases[j] = (float)logit(above[j] / (j ? above[j - 1] : 1));
+        break;
+    case RCN_LOSS_CORAL:
+        for (int j = 0; j < raters; ++j) parameters[j] = (float)logit(above[j]);
+        break;
+    case RCN_LOSS_CUMULATIVE_LINK: /* t_j = t_(j-1) + v_j^2 + LINK_GAP; s(t_j) = P(y <= j) */
+        parameters[0] = (float)-logit(above[0]);
+        for (int j = 1; j < raters; ++j) {
+            const double gap = logit(above[j - 1]) - logit(above[j]) - LINK_GAP;
+            /* A step of 0 would have no slope to grow from. */
+            parameters[j] = (float)sqrt(gap > 1e-6 ? gap : 1e-6);
+        }
+        break;
+    case RCN_LOSS_BINOMIAL:
+    case RCN_LOSS_BETA_BINOMIAL:
+    case RCN_LOSS_BCE:
+    case RCN_LOSS_BINARY_BRIER: biases[0] = (float)logit(mean); break;
     }
 }
 
@@ -941,14 +978,14 @@ rcn_status rcn_loss_run(rcn_loss_result *result, float *gradient, float *paramet
                         const rcn_loss *loss, rcn_context *ctx, const float *logits,
                         const float *parameters, const rcn_loss_target *targets, int64_t samples,
                         int64_t voxels) {
-    return rcn_loss_run_shared(result, gradient, parameter_gradient, loss, ctx, NULL, logits,
-                               parameters, targets, samples, voxels);
+    return rcn__loss_run_shared(result, gradient, parameter_gradient, loss, ctx, NULL, logits,
+                                parameters, targets, samples, voxels);
 }
 
-rcn_status rcn_loss_run_shared(rcn_loss_result *result, float *gradient, float *parameter_gradient,
-                               const rcn_loss *loss, rcn_context *ctx, rcn_comm *comm,
-                               const float *logits, const float *parameters,
-                               const rcn_loss_target *targets, int64_t samples, int64_t voxels) {
+rcn_status rcn__loss_run_shared(rcn_loss_result *result, float *gradient, float *parameter_gradient,
+                                const rcn_loss *loss, rcn_context *ctx, rcn_comm *comm,
+                                const float *logits, const float *parameters,
+                                const rcn_loss_target *targets, int64_t samples, int64_t voxels) {
     rcn_status status;
     int *answered = NULL;
     double *totals = NULL;

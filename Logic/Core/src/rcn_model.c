@@ -14,7 +14,7 @@
 /* A network's parameters as tensors of a file. Counters are one float in the network and an int64
  * in a file, so they pass through `counters`. `values` is the network's block or a copy of it. */
 typedef struct tensor_table {
-    rcn__tensor *tensors;
+    rcn__file_tensor *tensors;
     int64_t *counters;
     int64_t count;
 } tensor_table;
@@ -32,7 +32,7 @@ static rcn_status make_table(tensor_table *out, rcn_context *ctx, const rcn_net 
     RCN_ALLOC_ZERO(out->counters, ctx, out->count, "the table of tensors");
     for (int i = 0; i < (int)out->count; ++i) {
         const rcn_parameter *parameter = rcn_net_parameter(net, i);
-        rcn__tensor *tensor = &out->tensors[i];
+        rcn__file_tensor *tensor = &out->tensors[i];
         tensor->name = parameter->name;
         tensor->rank = parameter->dimensions;
         memcpy(tensor->shape, parameter->shape, sizeof parameter->shape);
@@ -82,7 +82,7 @@ done:
 static int find_shape(int64_t shape[RCN_TENSOR_RANK], const rcn__safetensors *file,
                       const char *name) {
     for (int64_t i = 0; i < rcn__safetensors_count(file); ++i) {
-        const rcn__tensor tensor = rcn__safetensors_tensor(file, i);
+        const rcn__file_tensor tensor = rcn__safetensors_tensor(file, i);
         if (!strcmp(tensor.name, name)) {
             memcpy(shape, tensor.shape, sizeof tensor.shape);
             return tensor.rank;
@@ -284,7 +284,7 @@ rcn_status rcn_model_set(rcn_context *ctx, const char *path, const char *key, co
     static const char *const own[] = {"arch", "channels", "norm", "spacing", "dropout", "version"};
     rcn_status status;
     rcn__safetensors *file = NULL;
-    rcn__tensor *tensors = NULL;
+    rcn__file_tensor *tensors = NULL;
     rcn__metadata *metadata = NULL;
     const rcn__load_options strict = RCN_LOAD_OPTIONS_INIT;
     int64_t count = 0, strings = 0;

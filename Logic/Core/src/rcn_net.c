@@ -23,7 +23,6 @@ const char *rcn_net_check(const rcn_net_options *options) {
         return "A network takes images of 1 to 1024 channels.";
     if (options->outputs < 1 || options->outputs > 1024)
         return "A network gives 1 to 1024 logits per voxel.";
-    if (options->checkpoints && !is_unet(options->arch)) return "Checkpoints are for U-Nets.";
     if (is_unet(options->arch)) {
         if (options->width < RCN_LANES || options->width > 512 || options->width % RCN_LANES)
             return "The width of a U-Net must be a multiple of 8, from 8 to 512.";

@@ -22,7 +22,7 @@ static int add_parameter(rcn_net *net, const char *name, const char *suffix,
 
 static int add_tensor(rcn_net *net, int64_t channels, const int64_t stride[3]) {
     assert(net->tensor_count < RCN_MAX_TENSORS);
-    rcn__tensor *tensor = &net->tensors[net->tensor_count];
+    rcn__graph_tensor *tensor = &net->tensors[net->tensor_count];
     tensor->channels = channels;
     tensor->producer = net->op_count - 1;
     memcpy(tensor->stride, stride, sizeof tensor->stride);
@@ -50,7 +50,7 @@ static int put_axes(int64_t *out, const rcn_net *net, const int64_t at[3]) {
 
 int rcn__graph_conv(rcn_net *net, const char *name, int in, int other, int64_t out,
                     rcn__axes kernel, rcn__axes stride, int bias) {
-    const rcn__tensor *from = &net->tensors[in];
+    const rcn__graph_tensor *from = &net->tensors[in];
     const int64_t channels =
         from->channels + (other == RCN_NONE ? 0 : net->tensors[other].channels);
     int64_t shape[5] = {out, channels}, reached[3];
@@ -68,7 +68,7 @@ int rcn__graph_conv(rcn_net *net, const char *name, int in, int other, int64_t o
 }
 
 int rcn__graph_transposed(rcn_net *net, const char *name, int in, int64_t out, rcn__axes stride) {
-    const rcn__tensor *from = &net->tensors[in];
+    const rcn__graph_tensor *from = &net->tensors[in];
     const int64_t taps = stride.at[0] * stride.at[1] * stride.at[2];
     int64_t shape[5] = {from->channels, out}, reached[3];
     rcn__op *conv = add_op(net, RCN_OP_CONV, in, RCN_NONE);

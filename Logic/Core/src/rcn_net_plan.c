@@ -7,10 +7,6 @@
  * what is kept anyway: a norm's output from its input, in one cheap pass, which halves the memory
  * of training.
  *
- * With checkpoints, operations form segments, one for each resolution on the way down and up. Only
- * tensors that go from one segment to another are kept; before the backward steps of a segment its
- * operations run once more (they are redone), with the statistics of the first time.
- *
  * For prediction, batch norms disappear into the convolutions before them, with their residual sums
  * and ReLUs.
  */
@@ -21,8 +17,8 @@
 
 #include "rcn_rng.h"
 
-/* Phases of a step in training. */
-typedef enum phase { FORWARD = 0, BACKWARD = 1, REDO = 2 } phase;
+/* The two passes of a step in training; prediction has the first alone. */
+enum { FORWARD = 0, BACKWARD = 1, PASSES = 2 };
 
 enum { MAX_BUFFERS = 10 * RCN_MAX_TENSORS, LINE = 64 };
 
@@ -35,7 +31,6 @@ typedef struct buffer {
 typedef struct place {
     rcn__extent extent;
     int value;    /* as made in the forward pass */
-    int redone;   /* as made once more for the backward pass (checkpoints) */
     int again;    /* made again in the backward pass */
     int again_at; /* the operation before whose backward step that happens */
     int gradient;
@@ -44,16 +39,15 @@ typedef struct place {
 /* What a plan knows of an operation. */
 typedef struct stage {
     rcn__conv *convs[2];
-    int scratch[3]; /* buffers: the kernels' scratch memory in each phase, */
-    int weights[3]; /* and packed weights (training) */
-    int back, redo; /* steps; redo may be RCN_NONE */
-    int segment;
-    size_t packed[2]; /* prediction: where its weights are in `prepared`, */
-    size_t folded;    /* and its bias */
-    int folds;        /* prediction: the batch norm that it takes in, or RCN_NONE */
-    int skipped;      /* prediction: taken in by another operation */
-    int writes;       /* the tensor that it makes */
-    int copies;       /* prediction: residual to copy into its output first, or RCN_NONE */
+    int scratch[PASSES]; /* buffers: the kernels' scratch memory in each pass, */
+    int weights[PASSES]; /* and packed weights (training) */
+    int back;            /* the step of its backward pass */
+    size_t packed[2];    /* prediction: where its weights are in `prepared`, */
+    size_t folded;       /* and its bias */
+    int folds;           /* prediction: the batch norm that it takes in, or RCN_NONE */
+    int skipped;         /* prediction: taken in by another operation */
+    int writes;          /* the tensor that it makes */
+    int copies;          /* prediction: residual to copy into its output first, or RCN_NONE */
     rcn__norm norm;
     rcn__pool pool;
     int choice;                    /* buffer: pooling's choices */
@@ -66,7 +60,6 @@ struct rcn__plan {
     rcn_batch batch;
     int training, threads;
     int first; /* operation: the first of the decoder when the encoder's tensors are given */
-    phase phase;
     int64_t size[3], padded[3]; /* z, y, x */
     place places[RCN_MAX_TENSORS];
     stage stages[RCN_MAX_TENSORS];
@@ -169,52 +162,12 @@ static int is_given(const rcn__plan *plan, const rcn_net *net, int tensor) {
     return tensor == 0 || net->tensors[tensor].producer < plan->first;
 }
 
-/* Numbers the steps. A segment begins where the resolution changes; the last one has only just been
- * computed when the backward pass begins. */
-static void plan_steps(rcn__plan *plan, const rcn_net *net) {
-    stage *stages = plan->stages;
-    int segment = 0, step = net->op_count;
-    for (int i = 0; i < net->op_count; ++i) {
-        const rcn__op *op = &net->ops[i];
-        if (net->options.checkpoints && (op->kind == RCN_OP_POOL || op->transposed)) ++segment;
-        stages[i].segment = segment;
-    }
-    for (int last = net->op_count - 1; last >= plan->first;) {
-        int first = last;
-        while (first > plan->first && stages[first - 1].segment == stages[last].segment) --first;
-        for (int i = first; i <= last; ++i)
-            stages[i].redo = stages[i].segment < segment ? step++ : RCN_NONE;
-        for (int i = last; i >= first; --i) stages[i].back = step++;
-        last = first - 1;
-    }
-}
-
-/* Non-zero when a tensor is made once more before the backward steps of its segment, so that it
- * need not be kept: it is used nowhere else. */
-static int is_redone(const rcn__plan *plan, const rcn_net *net, int tensor) {
-    const int producer = net->tensors[tensor].producer;
-    if (is_given(plan, net, tensor) || plan->stages[producer].redo == RCN_NONE) return 0;
-    for (int i = 0; i < net->op_count; ++i)
-        for (int k = 0; k < net->ops[i].inputs; ++k)
-            if (net->ops[i].in[k] == tensor &&
-                plan->stages[i].segment != plan->stages[producer].segment)
-                return 0;
-    return 1;
-}
-
 /* Non-zero when a tensor can be made again from what the backward pass of its own norm needs
  * anyway. */
 static int can_be_remade(const rcn__plan *plan, const rcn_net *net, int tensor) {
     const int producer = net->tensors[tensor].producer;
     if (is_given(plan, net, tensor)) return 0;
-    if (net->ops[producer].kind != RCN_OP_NORM || net->ops[producer].inputs != 1) return 0;
-    return plan->stages[producer].redo == RCN_NONE || plan->places[tensor].redone != RCN_NONE;
-}
-
-/* Where the backward pass finds a tensor. */
-static int kept_value(const rcn__plan *plan, int tensor) {
-    const place *p = &plan->places[tensor];
-    return p->redone == RCN_NONE ? p->value : p->redone;
+    return net->ops[producer].kind == RCN_OP_NORM && net->ops[producer].inputs == 1;
 }
 
 static void plan_training_values(rcn__plan *plan, const rcn_net *net) {
@@ -228,17 +181,16 @@ static void plan_training_values(rcn__plan *plan, const rcn_net *net) {
         for (int k = 0; k < op->inputs; ++k) {
             const int in = op->in[k];
             use(plan, places[in].value, i);
-            if (s->redo != RCN_NONE) use(plan, kept_value(plan, in), s->redo);
             if (op->kind == RCN_OP_CONV) {
                 if (can_be_remade(plan, net, in)) {
                     /* The last user in the forward pass is the first in the backward pass. */
                     places[in].again_at = i;
                 } else {
-                    use(plan, kept_value(plan, in), s->back);
+                    use(plan, places[in].value, s->back);
                 }
             }
         }
-        if (op->kind == RCN_OP_NORM) use(plan, kept_value(plan, op->in[0]), s->back);
+        if (op->kind == RCN_OP_NORM) use(plan, places[op->in[0]].value, s->back);
         if (op->out == RCN_NONE) continue;
         if (op->kind == RCN_OP_NEAREST)
             places[op->out].value = places[op->in[1]].value;
@@ -246,12 +198,9 @@ static void plan_training_values(rcn__plan *plan, const rcn_net *net) {
             places[op->out].value = places[op->in[0]].value;
         else
             places[op->out].value = add_buffer(plan, tensor_bytes(plan, op->out), i);
-        if (is_redone(plan, net, op->out))
-            places[op->out].redone = add_buffer(plan, tensor_bytes(plan, op->out), s->redo);
         if (op->kind == RCN_OP_NORM && op->inputs == 2) use(plan, places[op->out].value, s->back);
         if (op->kind == RCN_OP_POOL) {
-            s->choice = add_buffer(plan, tensor_bytes(plan, op->out) / 4,
-                                   s->redo == RCN_NONE ? i : s->redo);
+            s->choice = add_buffer(plan, tensor_bytes(plan, op->out) / 4, i);
             use(plan, s->choice, s->back);
         }
     }
@@ -264,7 +213,7 @@ static void plan_training_values(rcn__plan *plan, const rcn_net *net) {
             if (p->again == RCN_NONE) {
                 p->again = add_buffer(plan, tensor_bytes(plan, op->in[k]), step);
                 /* Made from the norm's input. */
-                use(plan, kept_value(plan, net->ops[net->tensors[op->in[k]].producer].in[0]), step);
+                use(plan, places[net->ops[net->tensors[op->in[k]].producer].in[0]].value, step);
             }
             use(plan, p->again, step);
         }
@@ -372,7 +321,6 @@ static rcn_status make_convs(rcn__plan *plan, rcn_net *net, int index) {
                                  .in = in->channels,
                                  .out = plan->places[op->out].extent.channels,
                                  .training = plan->training,
-                                 .direct = net->options.direct,
                                  .input_gradient = !is_given(plan, net, op->in[k])};
         memcpy(shape.size, in->size, sizeof shape.size);
         memcpy(shape.kernel, op->kernel, sizeof shape.kernel);
@@ -388,11 +336,10 @@ static rcn_status make_convs(rcn__plan *plan, rcn_net *net, int index) {
         if (one_scratch > scratch) scratch = one_scratch;
         if (one_packed > packed) packed = one_packed;
     }
-    const int steps[3] = {index, plan->training ? s->back : RCN_NONE, s->redo};
-    for (int p = 0; p < 3; ++p) {
-        if (steps[p] == RCN_NONE) continue;
-        s->scratch[p] = add_buffer(plan, scratch, steps[p]);
-        if (plan->training) s->weights[p] = add_buffer(plan, packed, steps[p]);
+    for (int pass = FORWARD; pass <= (plan->training ? BACKWARD : FORWARD); ++pass) {
+        const int step = pass == FORWARD ? index : s->back;
+        s->scratch[pass] = add_buffer(plan, scratch, step);
+        if (plan->training) s->weights[pass] = add_buffer(plan, packed, step);
     }
     size_t plain = (size_t)net->parameters[op->weight].count * sizeof(float);
     if (op->in[0] == 0)
@@ -472,13 +419,14 @@ static rcn_status plan_create(rcn__plan **out, rcn_net *net, const rcn_batch *ba
         p->extent.batch = batch->images;
         p->extent.channels = net->tensors[t].channels;
         for (int d = 0; d < 3; ++d) p->extent.size[d] = plan->padded[d] / net->tensors[t].stride[d];
-        p->value = p->redone = p->again = p->again_at = p->gradient = RCN_NONE;
+        p->value = p->again = p->again_at = p->gradient = RCN_NONE;
     }
     for (int i = 0; i < net->op_count; ++i) {
         const rcn__op *op = &net->ops[i];
         stage *s = &plan->stages[i];
-        s->folds = s->copies = s->choice = s->redo = RCN_NONE;
+        s->folds = s->copies = s->choice = RCN_NONE;
         s->writes = op->out;
+        s->back = 2 * net->op_count - 1 - i;
         for (int k = 0; k < RCN_MAX_INPUTS; ++k) s->temporary[k] = RCN_NONE;
         if (op->kind == RCN_OP_NORM) {
             s->norm.extent = plan->places[op->out].extent;
@@ -498,10 +446,7 @@ static rcn_status plan_create(rcn__plan **out, rcn_net *net, const rcn_batch *ba
     }
     plan->places[0].extent.channels = stored_channels(net);
     plan->input_layout = net->options.channels <= 3 ? RCN_PLANAR : RCN_BLOCKED;
-    if (training)
-        plan_steps(plan, net);
-    else
-        plan_folding(plan, net);
+    if (!training) plan_folding(plan, net);
     for (int i = first; i < net->op_count; ++i)
         if (net->ops[i].kind == RCN_OP_CONV) RCN_TRY(make_convs(plan, net, i));
 
@@ -587,8 +532,7 @@ static float *at_buffer(const rcn__plan *plan, const rcn_net *net, int index) {
 }
 
 static float *value_of(const rcn__plan *plan, const rcn_net *net, int tensor) {
-    return at_buffer(
-        plan, net, plan->phase == FORWARD ? plan->places[tensor].value : kept_value(plan, tensor));
+    return at_buffer(plan, net, plan->places[tensor].value);
 }
 
 static float *gradient_of(const rcn__plan *plan, const rcn_net *net, int tensor) {
@@ -727,13 +671,13 @@ static rcn_status conv_forward(rcn__plan *plan, rcn_net *net, int index, const f
     for (int k = 0; k < op->inputs; ++k) {
         const float *in =
             op->in[k] == 0 && !plan->copies_input ? images : value_of(plan, net, op->in[k]);
-        void *packed = plan->training ? (void *)at_buffer(plan, net, s->weights[plan->phase])
+        void *packed = plan->training ? (void *)at_buffer(plan, net, s->weights[FORWARD])
                                       : plan->prepared + s->packed[k];
         if (plan->training)
             RCN_TRY(rcn__conv_pack(packed, s->convs[k], net->ctx, weights, first,
                                    input_channels(plan, op), 0));
         RCN_TRY(rcn__conv_forward(out, s->convs[k], net->ctx, in, packed, bias,
-                                  at_buffer(plan, net, s->scratch[plan->phase])));
+                                  at_buffer(plan, net, s->scratch[FORWARD])));
         first += plan->places[op->in[k]].extent.channels;
     }
 done:
@@ -768,11 +712,6 @@ static rcn_status run_forward_op(rcn__plan *plan, rcn_net *net, int index, float
         s->norm.partial = at_offset(net, plan->partial);
         s->norm.shared = plan->shared;
         s->norm.comm = plan->training && !net->local_norms ? net->comm : NULL;
-        if (plan->phase == REDO) {
-            if (plan->places[op->out].redone != RCN_NONE)
-                rcn__norm_apply(out, &s->norm, ctx, in, other);
-            break;
-        }
         if (!plan->training && op->norm == RCN_CELL_BATCH)
             rcn__norm_fixed(&s->norm, weight, bias, parameter_of(net, op->mean),
                             parameter_of(net, op->variance));
@@ -785,11 +724,7 @@ static rcn_status run_forward_op(rcn__plan *plan, rcn_net *net, int index, float
         break;
     }
     case RCN_OP_POOL:
-        rcn__pool_forward(out,
-                          plan->phase == FORWARD && s->redo != RCN_NONE
-                              ? NULL
-                              : (uint8_t *)at_buffer(plan, net, s->choice),
-                          &s->pool, ctx, in);
+        rcn__pool_forward(out, (uint8_t *)at_buffer(plan, net, s->choice), &s->pool, ctx, in);
         break;
     case RCN_OP_SHUFFLE:
         rcn__shuffle_forward(out, &plan->places[op->out].extent, ctx, op->stride, in,
@@ -837,7 +772,6 @@ static rcn_status run_forward(rcn__plan *plan, rcn_net *net, int end, float *log
                               const float *images, uint64_t seed) {
     static const char *const stages[2] = {"predicting", "training: forward"};
     rcn_status status = RCN_OK;
-    plan->phase = FORWARD;
     if (plan->first) copy_features(plan, net, NULL, images);
     if (!plan->training) RCN_TRY(prepare(plan, net));
     if (plan->copies_input) {
@@ -995,20 +929,7 @@ rcn_status rcn__plan_backward(rcn__plan *plan, rcn_net *net, const float *images
                               const float *dlogits) {
     rcn_status status = RCN_OK;
     int64_t sent = net->trained_floats;
-    int segment = plan->stages[net->op_count - 1].segment;
     for (int i = net->op_count - 1; i >= plan->first; --i) {
-        if (plan->stages[i].segment != segment) {
-            int first = i;
-            segment = plan->stages[i].segment;
-            while (first > plan->first && plan->stages[first - 1].segment == segment) --first;
-            plan->phase = REDO;
-            for (int k = first; k <= i; ++k) {
-                RCN_TRY(rcn__report(net->ctx, 1 - (double)(i + 1) / net->op_count,
-                                    "training: backward"));
-                RCN_TRY(run_forward_op(plan, net, k, NULL, images, 0));
-            }
-        }
-        plan->phase = BACKWARD;
         RCN_TRY(rcn__report(net->ctx, 1 - (double)(i + 1) / net->op_count, "training: backward"));
         RCN_TRY(run_backward_op(plan, net, i, images, dlogits));
         RCN_TRY(send_gradients(&sent, plan, net, i));

@@ -45,11 +45,11 @@ typedef struct rcn__op {
     int64_t factor;
 } rcn__op;
 
-typedef struct rcn__tensor {
+typedef struct rcn__graph_tensor {
     int64_t channels;
     int64_t stride[3]; /* voxels of the image that one of it stands for: z, y, x */
     int producer;      /* operation; RCN_NONE for the image */
-} rcn__tensor;
+} rcn__graph_tensor;
 
 typedef struct rcn__plan rcn__plan;
 
@@ -58,7 +58,7 @@ struct rcn_net {
     rcn_net_options options;
     int dimensions;
 
-    rcn__tensor tensors[RCN_MAX_TENSORS]; /* 0 is the image */
+    rcn__graph_tensor tensors[RCN_MAX_TENSORS]; /* 0 is the image */
     int tensor_count;
     rcn__op ops[RCN_MAX_TENSORS];
     int op_count;

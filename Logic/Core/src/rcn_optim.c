@@ -13,11 +13,11 @@ static int is_share(double x) { return x >= 0 && x < 1; }
 static int is_amount(double x) { return isfinite(x) && x >= 0; }
 
 const char *rcn_optim_check(const rcn_optim_options *options) {
-    if (!options) return "An optimiser needs its options.";
-    if (options->kind < RCN_OPTIM_ADAM || options->kind > RCN_OPTIM_SGD)
-        return "There is no such optimiser.";
-    if (!is_share(options->beta1) || !is_share(options->beta2) || !is_share(options->momentum))
-        return "beta1, beta2 and momentum must be at least 0 and below 1.";
+    if (!options) return "An optimizer needs its options.";
+    if (options->kind != RCN_OPTIM_ADAM && options->kind != RCN_OPTIM_ADAMW)
+        return "There is no such optimizer.";
+    if (!is_share(options->beta1) || !is_share(options->beta2))
+        return "beta1 and beta2 must be at least 0 and below 1.";
     if (!(options->epsilon > 0) || !isfinite(options->epsilon))
         return "epsilon must be larger than 0.";
     if (!is_amount(options->weight_decay) || !is_amount(options->clip_norm))
@@ -34,7 +34,6 @@ typedef struct factors {
     float root_correction; /* sqrt(1 - b2^t) */
     float epsilon;
     float rate; /* of the step, bias correction included */
-    float momentum;
 } factors;
 
 typedef struct optim_job {
@@ -66,17 +65,6 @@ RCN_DISPATCH static void update_adam(float *restrict w, float *restrict m, float
         m[i] += f.one_minus_beta1 * (g - m[i]);
         v[i] = v[i] * f.beta2 + f.one_minus_beta2 * (g * g);
         w[i] = w[i] * f.keep - f.rate * m[i] / (sqrtf(v[i]) / f.root_correction + f.epsilon);
-    }
-}
-
-RCN_DISPATCH static void update_sgd(float *restrict w, float *restrict m,
-                                    const float *restrict gradient, int64_t count,
-                                    const factors *by, int nesterov) {
-    const factors f = *by;
-    for (int64_t i = 0; i < count; ++i) {
-        const float g = gradient[i] * f.clip + f.decay * w[i];
-        m[i] = m[i] * f.momentum + g;
-        w[i] -= f.rate * (nesterov ? g + f.momentum * m[i] : m[i]);
     }
 }
 
@@ -138,13 +126,6 @@ static void update_chunk(int64_t chunk, int thread, void *payload) {
         f.clip = (float)job->clip;
         f.decay = options->kind == RCN_OPTIM_ADAMW ? 0.0f : (float)decay;
         f.keep = options->kind == RCN_OPTIM_ADAMW ? (float)(1 - rate * decay) : 1.0f;
-        if (options->kind == RCN_OPTIM_SGD) {
-            f.rate = (float)rate;
-            f.momentum = (float)options->momentum;
-            update_sgd(state->parameters + first, state->first + first, state->gradients + first,
-                       count, &f, options->nesterov);
-            continue;
-        }
         f.beta1 = (float)options->beta1;
         f.one_minus_beta1 = (float)(1 - options->beta1);
         f.beta2 = (float)options->beta2;
@@ -162,8 +143,7 @@ static rcn_status check_step(rcn_context *ctx, const rcn_optim_state *state, dou
                              int range_count) {
     const char *sentence = rcn_optim_check(options);
     if (sentence) return rcn__fail(ctx, RCN_EINVALID, "%s", sentence);
-    if (!state || !state->parameters || !state->gradients || !state->first ||
-        (!state->second && options->kind != RCN_OPTIM_SGD))
+    if (!state || !state->parameters || !state->gradients || !state->first || !state->second)
         return rcn__fail(ctx, RCN_EINVALID,
                          "A block of parameters, gradients or moments is missing.");
     if (state->count < 1 || state->step < 0)

@@ -328,9 +328,9 @@ const char *rcn__safetensors_metadata_key(const rcn__safetensors *file, int64_t 
 
 int64_t rcn__safetensors_count(const rcn__safetensors *file) { return file->count; }
 
-rcn__tensor rcn__safetensors_tensor(const rcn__safetensors *file, int64_t i) {
+rcn__file_tensor rcn__safetensors_tensor(const rcn__safetensors *file, int64_t i) {
     const entry *from = &file->entries[i];
-    rcn__tensor tensor = {from->name, from->dtype->type, from->rank, {0}, NULL, 0};
+    rcn__file_tensor tensor = {from->name, from->dtype->type, from->rank, {0}, NULL, 0};
     memcpy(tensor.shape, from->shape, sizeof tensor.shape);
     return tensor;
 }
@@ -400,7 +400,7 @@ static entry *find_entry(const rcn__safetensors *file, const char *name, const c
     return NULL;
 }
 
-static int is_narrow(const rcn__tensor *to, const entry *from) {
+static int is_narrow(const rcn__file_tensor *to, const entry *from) {
     return to->type == RCN_FLOAT32 && from->dtype->type == RCN_FLOAT64;
 }
 
@@ -414,7 +414,7 @@ static void shape_text(char *out, size_t size, const int64_t *shape, int rank) {
 }
 
 /* May the inputs (dimension 1) differ, everything else being the same? */
-static int is_adaptable(const rcn__tensor *to, const entry *from,
+static int is_adaptable(const rcn__file_tensor *to, const entry *from,
                         const rcn__load_options *options) {
     if (!options->adapt_inputs || strcmp(to->name, options->adapt_inputs)) return 0;
     if (to->type != RCN_FLOAT32 || to->rank < 2 || from->rank != to->rank || from->elements == 0)
@@ -424,8 +424,9 @@ static int is_adaptable(const rcn__tensor *to, const entry *from,
     return 1;
 }
 
-static rcn_status check_fit(const rcn__safetensors *file, rcn_context *ctx, const rcn__tensor *to,
-                            const entry *from, const rcn__load_options *options) {
+static rcn_status check_fit(const rcn__safetensors *file, rcn_context *ctx,
+                            const rcn__file_tensor *to, const entry *from,
+                            const rcn__load_options *options) {
     char wanted[200], found[200];
     if (from->dtype->type != to->type && !is_narrow(to, from))
         return rcn__fail(ctx, RCN_EFORMAT, "%s: tensor '%.200s' has the dtype %s; %s is needed.",
@@ -442,7 +443,7 @@ static rcn_status check_fit(const rcn__safetensors *file, rcn_context *ctx, cons
 }
 
 /* As segmentation_models_pytorch.encoders._utils.patch_first_conv. */
-static rcn_status read_adapted(const rcn__tensor *to, const rcn__safetensors *file,
+static rcn_status read_adapted(const rcn__file_tensor *to, const rcn__safetensors *file,
                                rcn_context *ctx, const entry *from) {
     rcn_status status;
     float *kernel = NULL, *out = to->data;
@@ -466,9 +467,9 @@ done:
     return status;
 }
 
-static rcn_status check_tensors(rcn_context *ctx, const rcn__tensor *tensors, int64_t count) {
+static rcn_status check_tensors(rcn_context *ctx, const rcn__file_tensor *tensors, int64_t count) {
     for (int64_t i = 0; i < count; ++i) {
-        const rcn__tensor *tensor = &tensors[i];
+        const rcn__file_tensor *tensor = &tensors[i];
         int64_t elements = 1;
         if (!tensor->name || !tensor->data || !dtype_of_type(tensor->type) || tensor->rank < 0 ||
             tensor->rank > RCN_TENSOR_RANK)
@@ -497,7 +498,7 @@ static rcn_status fail_names(const rcn__safetensors *file, rcn_context *ctx,
 }
 
 rcn_status rcn__safetensors_load(rcn__load_report *report, rcn__safetensors *file, rcn_context *ctx,
-                                 const rcn__tensor *tensors, int64_t count,
+                                 const rcn__file_tensor *tensors, int64_t count,
                                  const rcn__load_options *options) {
     static const rcn__load_options defaults = RCN_LOAD_OPTIONS_INIT;
     rcn_status status;
@@ -551,13 +552,13 @@ done:
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-static int64_t tensor_bytes(const rcn__tensor *tensor) {
+static int64_t tensor_bytes(const rcn__file_tensor *tensor) {
     int64_t bytes = (int64_t)rcn_type_size(tensor->type);
     for (int d = 0; d < tensor->rank; ++d) bytes *= tensor->shape[d];
     return bytes;
 }
 
-static rcn_status check_values(rcn_context *ctx, const rcn__tensor *tensor) {
+static rcn_status check_values(rcn_context *ctx, const rcn__file_tensor *tensor) {
     if (tensor->type == RCN_FLOAT32 && !rcn__all_finite(tensor->data, tensor_bytes(tensor) / 4))
         return rcn__fail(ctx, RCN_EDATA,
                          "Tensor '%.200s' has a value that is NaN or infinite; it is not written.",
@@ -566,7 +567,7 @@ static rcn_status check_values(rcn_context *ctx, const rcn__tensor *tensor) {
 }
 
 /* Adds one tensor to the header; non-zero when its name is no UTF-8 or memory is short. */
-static int describe_tensor(json_t *root, const rcn__tensor *tensor, int64_t begin) {
+static int describe_tensor(json_t *root, const rcn__file_tensor *tensor, int64_t begin) {
     json_t *shape = json_array();
     for (int d = 0; d < tensor->rank; ++d)
         json_array_append_new(shape, json_integer((json_int_t)tensor->shape[d]));
@@ -580,7 +581,7 @@ static int describe_tensor(json_t *root, const rcn__tensor *tensor, int64_t begi
 /* *out = the header's text, padded so that the data begin at a multiple of eight; free() it. order
  * = the tensors by descending size of an element, so that each begins at a multiple of its own. */
 static rcn_status make_header(char **out, int64_t *order, rcn_context *ctx,
-                              const rcn__tensor *tensors, int64_t count,
+                              const rcn__file_tensor *tensors, int64_t count,
                               const rcn__metadata *metadata, int64_t metadata_count) {
     rcn_status status = RCN_OK;
     int64_t begin = 0, placed = 0;
@@ -638,9 +639,9 @@ static int flush_to_disk(FILE *stream) {
 #endif
 }
 
-rcn_status rcn__safetensors_write(rcn_context *ctx, const char *path, const rcn__tensor *tensors,
-                                  int64_t count, const rcn__metadata *metadata,
-                                  int64_t metadata_count) {
+rcn_status rcn__safetensors_write(rcn_context *ctx, const char *path,
+                                  const rcn__file_tensor *tensors, int64_t count,
+                                  const rcn__metadata *metadata, int64_t metadata_count) {
     rcn_status status;
     char *header = NULL;
     int64_t *order = NULL;
@@ -662,7 +663,7 @@ rcn_status rcn__safetensors_write(rcn_context *ctx, const char *path, const rcn_
     int good = fwrite(length, 1, 8, stream) == 8;
     good = good && fwrite(header, 1, strlen(header), stream) == strlen(header);
     for (int64_t i = 0; good && i < count; ++i) {
-        const rcn__tensor *tensor = &tensors[order[i]];
+        const rcn__file_tensor *tensor = &tensors[order[i]];
         const size_t bytes = (size_t)tensor_bytes(tensor);
         RCN_TRY(rcn__report(ctx, (double)i / (double)count, "writing weights"));
         good = fwrite(tensor->data, 1, bytes, stream) == bytes;

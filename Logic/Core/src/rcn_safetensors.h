@@ -17,14 +17,14 @@
 enum { RCN_TENSOR_RANK = 8 };
 
 /* A tensor in memory: where it is read to or written from. */
-typedef struct rcn__tensor {
+typedef struct rcn__file_tensor {
     const char *name;
     rcn_type type; /* reading: RCN_FLOAT32 takes F32, F16, BF16 and F64; others only their own */
     int rank;      /* 0 ... RCN_TENSOR_RANK; 0: a single number */
     int64_t shape[RCN_TENSOR_RANK];
     void *data;
     int optional; /* reading: may be missing, and then keeps its value (num_batches_tracked) */
-} rcn__tensor;
+} rcn__file_tensor;
 
 typedef struct rcn__safetensors rcn__safetensors;
 
@@ -51,7 +51,7 @@ const char *rcn__safetensors_metadata_key(const rcn__safetensors *file, int64_t 
 /* What is inside: name, type, rank and shape of tensor i (data is NULL; F16 and BF16 show as
  * RCN_FLOAT32, into which they are read). Names are borrowed from the handle. */
 int64_t rcn__safetensors_count(const rcn__safetensors *file);
-rcn__tensor rcn__safetensors_tensor(const rcn__safetensors *file, int64_t i);
+rcn__file_tensor rcn__safetensors_tensor(const rcn__safetensors *file, int64_t i);
 
 typedef struct rcn__load_options {
     /* NULL (default): all tensors. Otherwise only those whose name begins with it; the file may
@@ -82,7 +82,7 @@ typedef struct rcn__load_report {
  *   RCN_EDATA    NaN or infinity; the tensors are partly written
  *   RCN_EIO      reading failed, or cancelled: the tensors are partly written */
 rcn_status rcn__safetensors_load(rcn__load_report *report, rcn__safetensors *file, rcn_context *ctx,
-                                 const rcn__tensor *tensors, int64_t count,
+                                 const rcn__file_tensor *tensors, int64_t count,
                                  const rcn__load_options *options);
 
 typedef struct rcn__metadata {
@@ -95,8 +95,8 @@ typedef struct rcn__metadata {
  * again: a name twice, text that is not UTF-8, NaN and infinity.
  *   RCN_ESPACE  the disk is full; the old file is untouched and nothing is left beside it
  *   RCN_EIO     another reason; likewise */
-rcn_status rcn__safetensors_write(rcn_context *ctx, const char *path, const rcn__tensor *tensors,
-                                  int64_t count, const rcn__metadata *metadata,
-                                  int64_t metadata_count);
+rcn_status rcn__safetensors_write(rcn_context *ctx, const char *path,
+                                  const rcn__file_tensor *tensors, int64_t count,
+                                  const rcn__metadata *metadata, int64_t metadata_count);
 
 #endif /* RCN_SAFETENSORS_H */

@@ -6,6 +6,7 @@
 
 #include "rcn/rcn_hash.h"
 #include "rcn_fastmath.h"
+#include "rcn_loss_private.h"
 #include "rcn_rng.h"
 #include "rcn_safetensors.h"
 #include "rcn_votes_private.h"
@@ -455,43 +456,10 @@ void rcn_train_where(int64_t *step, int64_t *epoch, const rcn_train *train) {
     *epoch = train->now.epoch;
 }
 
-static double logit(double p) { return log(p) - log1p(-p); }
-
-/* Writes the outputs whose levels are `p` into bias; a loss with thresholds of its own gets those
- * instead, beside an output of 0. p[k] > 0, above[j] = P(y > j). */
-static void start_outputs(float *bias, float *values, rcn_loss_kind kind, int raters,
-                          const double *p, const double *above) {
-    double mean = 0;
-    for (int j = 0; j < raters; ++j) mean += above[j] / raters;
-    switch (kind) {
-    case RCN_LOSS_RPS:
-    case RCN_LOSS_CE:
-    case RCN_LOSS_BRIER:
-    case RCN_LOSS_EMD:
-        for (int k = 0; k <= raters; ++k) bias[k] = (float)log(p[k]);
-        break;
-    case RCN_LOSS_CORN:
-        for (int j = 0; j < raters; ++j) bias[j] = (float)logit(above[j] / (j ? above[j - 1] : 1));
-        break;
-    case RCN_LOSS_CORAL:
-        for (int j = 0; j < raters; ++j) values[j] = (float)logit(above[j]);
-        break;
-    case RCN_LOSS_CUMULATIVE_LINK:
-        /* t_j = t_(j-1) + v_j^2 + 0.001 */
-        values[0] = (float)-logit(above[0]);
-        for (int j = 1; j < raters; ++j) {
-            const double gap = logit(above[j - 1]) - logit(above[j]) - 0.001;
-            values[j] = (float)sqrt(gap > 1e-6 ? gap : 1e-6);
-        }
-        break;
-    default: bias[0] = (float)logit(mean); break;
-    }
-}
-
 rcn_status rcn_train_start(rcn_train *train, const double *shares) {
     /* No level is impossible. */
     const double least = 1e-4;
-    double p[RCN_MAX_RATERS + 1], above[RCN_MAX_RATERS], sum = 0;
+    double p[RCN_MAX_RATERS + 1], sum = 0;
     if (!train) return RCN_EINVALID;
     rcn__clear(train->ctx);
     const int raters = train->options.loss.raters;
@@ -501,10 +469,7 @@ rcn_status rcn_train_start(rcn_train *train, const double *shares) {
     }
     if (!shares || !isfinite(sum))
         return rcn__fail(train->ctx, RCN_EINVALID, "Shares of the levels must be numbers.");
-    for (int k = raters; k >= 0; --k) {
-        p[k] /= sum;
-        if (k < raters) above[k] = p[k + 1] + (k + 1 < raters ? above[k + 1] : 0);
-    }
+    for (int k = 0; k <= raters; ++k) p[k] /= sum;
     const rcn_parameter *weight = rcn_net_find_parameter(train->net, "head.weight");
     const rcn_parameter *bias = rcn_net_find_parameter(train->net, "head.bias");
     if (!weight) weight = rcn_net_find_parameter(train->net, "segmentation_head.0.weight");
@@ -513,8 +478,7 @@ rcn_status rcn_train_start(rcn_train *train, const double *shares) {
         return rcn__fail(train->ctx, RCN_EINTERNAL, "The network has no last layer.");
     float *values = rcn_net_edit_values(train->net);
     for (int64_t i = 0; i < weight->count; ++i) values[weight->offset + i] *= 0.1f;
-    start_outputs(values + bias->offset, train->current.at[3], train->options.loss.kind, raters, p,
-                  above);
+    rcn__loss_biases(values + bias->offset, train->current.at[3], train->loss, p);
     keep_state(train);
     return RCN_OK;
 }
@@ -686,7 +650,7 @@ static rcn_status move_weights(rcn_train_report *report, rcn_train *train) {
     } else {
         RCN_TRY(rcn_net_forward(train->logits, train->net, train->images, &batch, dropout));
     }
-    RCN_TRY(rcn_loss_run_shared(
+    RCN_TRY(rcn__loss_run_shared(
         &loss, train->logits, train->loss_count ? train->loss_gradient : NULL, train->loss,
         train->ctx, train->options.comm, train->logits, rcn_train_loss_values(train),
         train->targets, train->mine, train->voxels));
@@ -837,7 +801,7 @@ static int unpack_counters(counters *to, const int64_t from[COUNTERS], int64_t e
 enum { TENSORS = BLOCKS + 1 };
 
 /* The state as tensors; blocks without elements are left out. Returns how many there are. */
-static int list_tensors(rcn__tensor tensors[TENSORS], const rcn_train *train,
+static int list_tensors(rcn__file_tensor tensors[TENSORS], const rcn_train *train,
                         float *const blocks_at[BLOCKS], int64_t numbers[COUNTERS]) {
     int count = 0;
     memset(tensors, 0, sizeof *tensors * TENSORS);
@@ -861,7 +825,7 @@ rcn_status rcn_train_save(const rcn_train *train, const char *path, const rcn_mo
                           int count) {
     rcn_status status;
     rcn__metadata *metadata = NULL;
-    rcn__tensor tensors[TENSORS];
+    rcn__file_tensor tensors[TENSORS];
     int64_t numbers[COUNTERS];
     if (!train) return RCN_EINVALID;
     rcn__clear(train->ctx);
@@ -885,7 +849,7 @@ done:
 rcn_status rcn_train_load(rcn_train *train, const char *path) {
     rcn_status status;
     rcn__safetensors *file = NULL;
-    rcn__tensor tensors[TENSORS];
+    rcn__file_tensor tensors[TENSORS];
     int64_t numbers[COUNTERS] = {0};
     counters found;
     blocks read = {{NULL}};

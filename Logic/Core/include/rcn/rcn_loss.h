@@ -185,15 +185,6 @@ RCN_API rcn_status rcn_loss_run(rcn_loss_result *result, float *gradient, float 
                                 const float *parameters, const rcn_loss_target *targets,
                                 int64_t samples, int64_t voxels);
 
-/* The same for a batch that is shared out over processes, each with its own samples: the mean and
- * the gradients are those of the whole batch, and result and parameter_gradient the same
- * everywhere. NULL: rcn_loss_run(). */
-RCN_API rcn_status rcn_loss_run_shared(rcn_loss_result *result, float *gradient,
-                                       float *parameter_gradient, const rcn_loss *loss,
-                                       rcn_context *ctx, rcn_comm *comm, const float *logits,
-                                       const float *parameters, const rcn_loss_target *targets,
-                                       int64_t samples, int64_t voxels);
-
 /* levels (samples, K+1, voxels) = the probabilities of the consensus levels; they are never
  * negative and sum to one up to rounding. The kinds with a binary target give level K the
  * probability s(z) and level 0 the rest, so that every readout is s(z), the number that they were

@@ -55,15 +55,9 @@ typedef struct rcn_net_options {
                           than the finest is neither pooled nor convolved over until the others
                           have caught up; default 1, 1, 1 */
     double dropout;    /* FPN: share of feature maps left out in training; default 0.2 */
-    int direct;        /* non-zero: 3x3 convolutions are summed up tap by tap; default 0: with fewer
-                          multiplications (Winograd), which takes half the time and rounds about
-                          2.5 times as much */
-    int checkpoints;   /* U-Nets: non-zero: training keeps what passes from one resolution to the
-                          next and computes the rest again, to the same bits: less memory for a
-                          third more time; default 0 */
 } rcn_net_options;
 
-#define RCN_NET_OPTIONS_INIT {RCN_UNET, 1, 2, 16, 4, RCN_NORM_BATCH, {1, 1, 1}, 0.2, 0, 0}
+#define RCN_NET_OPTIONS_INIT {RCN_UNET, 1, 2, 16, 4, RCN_NORM_BATCH, {1, 1, 1}, 0.2}
 
 /* NULL if the options can be used, otherwise the sentence that says why not. */
 RCN_API const char *rcn_net_check(const rcn_net_options *options);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Optimisers: one step of Adam, AdamW or SGD over a network's parameters, and the learning rate.
+/* Optimizers: one step of Adam or AdamW over a network's parameters, and the learning rate.
  *
  * All parameters lie in one block of floats; gradients and moments lie in blocks of the same layout
  * that the caller keeps (and writes into a checkpoint: blocks and step number are the whole state,
@@ -30,9 +30,7 @@ typedef enum rcn_optim_kind {
      * w -= rate * m/(1-b1^t) / (sqrt(v/(1-b2^t)) + epsilon) (Kingma and Ba 2015). */
     RCN_OPTIM_ADAM = 0,
     /* The same, but w *= 1 - rate * decay instead of changing g (Loshchilov and Hutter 2019). */
-    RCN_OPTIM_ADAMW = 1,
-    /* g += decay w; m = momentum m + g; w -= rate * m, or rate * (g + momentum m) (Nesterov). */
-    RCN_OPTIM_SGD = 2
+    RCN_OPTIM_ADAMW = 1
 } rcn_optim_kind;
 
 typedef struct rcn_optim_options {
@@ -40,15 +38,13 @@ typedef struct rcn_optim_options {
     double beta1;        /* 0.9 (default) */
     double beta2;        /* 0.999 (default) */
     double epsilon;      /* 1e-8 (default) */
-    double momentum;     /* 0.9 (default); SGD only */
-    int nesterov;        /* 0 (default); SGD only */
     double weight_decay; /* 0 (default) */
     /* The norm of all gradients together that a step may use; larger ones are scaled down to it. 0
      * (default): never. */
     double clip_norm;
 } rcn_optim_options;
 
-#define RCN_OPTIM_OPTIONS_INIT {RCN_OPTIM_ADAM, 0.9, 0.999, 1e-8, 0.9, 0, 0.0, 0.0}
+#define RCN_OPTIM_OPTIONS_INIT {RCN_OPTIM_ADAM, 0.9, 0.999, 1e-8, 0.0, 0.0}
 
 /* NULL if the options can be used, otherwise the sentence that says why not. */
 RCN_API const char *rcn_optim_check(const rcn_optim_options *options);
@@ -65,7 +61,7 @@ typedef struct rcn_optim_state {
     float *parameters;
     const float *gradients;
     float *first;  /* moments m; zero at the start */
-    float *second; /* moments v; zero at the start; NULL for SGD */
+    float *second; /* moments v; zero at the start */
     int64_t count; /* elements in each block */
     int64_t step;  /* steps done; 0 at the start */
 } rcn_optim_state;
