@@ -123,7 +123,7 @@ static rcn_status make_training(work* w)
 {
   rcn_loss_options options = RCN_LOSS_OPTIONS_INIT;
   const int outputs = rcn_net_get_options(w->net)->outputs;
-  const uint64_t seed = fill_hash("levels");
+  const uint64_t seed = rcn_hash_bytes(RCN_HASH_START, "levels", strlen("levels"));
   const int64_t trained = rcn_net_trained_floats(w->net);
   options.raters = outputs - 1;
   w->levels = malloc((size_t)w->voxels);
