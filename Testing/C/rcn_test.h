@@ -126,7 +126,7 @@ static inline rcn_context *make_context(int threads) {
     return ctx;
 }
 
-/* Runs action(ctx, payload) cancelled at its first report of progress, at its second, ..., until it
+/* Runs action(ctx, payload) canceled at its first report of progress, at its second, ..., until it
  * gets through. Each time it must say so and leave nothing behind; there must be `at_least`
  * reports. */
 static inline void check_cancelling(rcn_status (*action)(rcn_context *, void *), void *payload,

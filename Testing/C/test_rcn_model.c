@@ -453,7 +453,7 @@ static void test_init_encoder_refuses(void) {
     rcn_context_destroy(ctx);
 }
 
-/* ---- memory and cancelling ------------------------------------------------------------------- */
+/* ---- memory and canceling ------------------------------------------------------------------- */
 
 static rcn_status save_and_load(rcn_context *ctx, void *payload) {
     const rcn_model_entry entry = {"raters", "[]"};
@@ -531,15 +531,15 @@ static void test_failing_allocations(void) {
 static void test_cancel(void) {
     int countdown = 5;
     rcn_context_options options = RCN_CONTEXT_OPTIONS_INIT;
-    rcn_context *ctx = make_context(1), *cancelling = NULL;
+    rcn_context *ctx = make_context(1), *canceling = NULL;
     rcn_net *net = make_net(ctx, RCN_UNET, 1, 3), *again = NULL;
     options.progress = cancel_after;
     options.progress_payload = &countdown;
     CHECK_STATUS(rcn_model_save(ctx, path, net, NULL, 0), RCN_OK);
-    CHECK_STATUS(rcn_context_create(&cancelling, &options), RCN_OK);
-    CHECK_STATUS(rcn_model_load(&again, cancelling, path), RCN_ECANCELLED);
-    CHECK(!again && rcn_context_bytes(cancelling) == 0);
-    rcn_context_destroy(cancelling);
+    CHECK_STATUS(rcn_context_create(&canceling, &options), RCN_OK);
+    CHECK_STATUS(rcn_model_load(&again, canceling, path), RCN_ECANCELLED);
+    CHECK(!again && rcn_context_bytes(canceling) == 0);
+    rcn_context_destroy(canceling);
     rcn_net_destroy(net);
     rcn_context_destroy(ctx);
 }

@@ -146,7 +146,7 @@ static void measure_rater(rcn_agreement *agreement, const rcn_votes *votes, int 
         const int others = rcn_popcount(pattern->answered & ~bit);
         const int marked = rcn_popcount(pattern->marked & ~bit);
         if (!(pattern->answered & bit) || !others) continue;
-        /* No majority to be compared with; as marked it would favour whoever marks most. */
+        /* No majority to be compared with; as marked it would favor whoever marks most. */
         if (2 * marked == others)
             rater->others_split_voxels += pattern->voxels;
         else
@@ -293,8 +293,8 @@ static void read_marks(uint64_t *out, const rcn_votes *votes, int64_t first, int
     }
 }
 
-/* A voxel is on the surface of rater r when r marked it and not all of its face neighbours. In
- * patterns: marked AND NOT (AND of the neighbours), for all raters at once. */
+/* A voxel is on the surface of rater r when r marked it and not all of its face neighbors. In
+ * patterns: marked AND NOT (AND of the neighbors), for all raters at once. */
 static void surface_slice(int64_t slice, int thread, void *payload) {
     const surface_job *job = payload;
     surface_set *surfaces = job->surfaces;
@@ -310,7 +310,7 @@ static void surface_slice(int64_t slice, int thread, void *payload) {
         for (int n = 0; n < 5; ++n) {
             const int64_t ny = y + offset[n][0], nz = z + offset[n][1];
             uint64_t *row = rows + n * width;
-            /* A 2-D image has no neighbours across: as if all were inside there. */
+            /* A 2-D image has no neighbors across: as if all were inside there. */
             if ((thin == 1 && offset[n][0]) || (thin == 2 && offset[n][1]))
                 memset(row, 0xFF, (size_t)width * sizeof *row);
             else if (ny < 0 || ny >= size[1] || nz < 0 || nz >= size[2])
@@ -385,7 +385,7 @@ static void select_kth(float *values, int64_t count, int64_t k) {
     }
 }
 
-/* The 95th percentile with linear interpolation between neighbours, as NumPy's default. */
+/* The 95th percentile with linear interpolation between neighbors, as NumPy's default. */
 static double percentile95(float *values, int64_t count) {
     const double position = 0.95 * (double)(count - 1);
     const int64_t k = (int64_t)position;

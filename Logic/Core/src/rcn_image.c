@@ -321,7 +321,7 @@ int rcn_image_labels(double *labels, int most, const rcn_image *image, int compo
                      const int64_t *unanswered) {
     const int64_t voxels = rcn_geometry_voxels(&image->geometry), step = image->components;
     int count = 0;
-    /* Neighbours mostly agree: only a value that differs from the last one is looked at. */
+    /* Neighbors mostly agree: only a value that differs from the last one is looked at. */
 #define LABELS(T)                                                                                  \
     do {                                                                                           \
         const T *at = (const T *)image->data + component;                                          \

@@ -9,7 +9,7 @@
 #include "rcn_votes_private.h"
 
 /* Voxels are taken through a kernel LANES at a time, channel by channel: every inner loop runs over
- * LANES neighbours and becomes vector code, and a block of 8 channels stays in the first cache. */
+ * LANES neighbors and becomes vector code, and a block of 8 channels stays in the first cache. */
 enum { LANES = 64, MAX_LEVELS = RCN_MAX_RATERS + 1 };
 
 /* Raw outputs are used within these bounds, so that their differences stay finite; the logarithm of

@@ -5,7 +5,7 @@
 
 #include "rcn_parallel.h"
 
-/* Sums of squares are kept in this many lanes, so that they vectorise in a fixed order. */
+/* Sums of squares are kept in this many lanes, so that they vectorize in a fixed order. */
 enum { LANES = 16 };
 
 static int is_share(double x) { return x >= 0 && x < 1; }

@@ -162,7 +162,7 @@ static step join(step a, step b) {
 }
 
 /* Pool adjacent violators (Ayer et al. 1955); then, while there are more steps than knots can hold,
- * the two neighbours whose joining costs least are joined. */
+ * the two neighbors whose joining costs least are joined. */
 static int fit_isotonic(rcn_recalib *out, step *steps, const cell *cells, int64_t count) {
     int64_t n = 0;
     for (int64_t i = 0; i < count; ++i) {

@@ -80,7 +80,7 @@ typedef struct rcn__load_report {
  *   report       may be NULL; filled also when names are the reason to fail
  *   RCN_EFORMAT  names, shapes or dtypes do not fit: nothing was written
  *   RCN_EDATA    NaN or infinity; the tensors are partly written
- *   RCN_EIO      reading failed, or cancelled: the tensors are partly written */
+ *   RCN_EIO      reading failed, or canceled: the tensors are partly written */
 rcn_status rcn__safetensors_load(rcn__load_report *report, rcn__safetensors *file, rcn_context *ctx,
                                  const rcn__file_tensor *tensors, int64_t count,
                                  const rcn__load_options *options);

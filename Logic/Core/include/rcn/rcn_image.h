@@ -34,7 +34,7 @@ RCN_API size_t rcn_type_size(rcn_type type);
 /* "uint8" ... "float64"; NULL for a number that is no rcn_type. */
 RCN_API const char *rcn_type_name(rcn_type type);
 
-/* What a step of 1 in the world is: a picture (PNG, JPEG) knows no spacing, and millimetres would
+/* What a step of 1 in the world is: a picture (PNG, JPEG) knows no spacing, and millimeters would
  * be made up. */
 typedef enum rcn_unit { RCN_MM = 0, RCN_PIXELS = 1 } rcn_unit;
 
@@ -44,8 +44,8 @@ typedef enum rcn_unit { RCN_MM = 0, RCN_PIXELS = 1 } rcn_unit;
 typedef struct rcn_geometry {
     int dimension;       /* 2 or 3: as stored in the file */
     int64_t size[3];     /* voxels along x, y, z; each at least 1 */
-    double spacing[3];   /* mm (or pixels: 1) between voxel centres; each > 0 */
-    double origin[3];    /* world position of the centre of voxel (0, 0, 0) */
+    double spacing[3];   /* mm (or pixels: 1) between voxel centers; each > 0 */
+    double origin[3];    /* world position of the center of voxel (0, 0, 0) */
     double direction[9]; /* row major; column a is the world direction of axis a, of length 1 */
     rcn_unit unit;       /* of spacing and origin */
 } rcn_geometry;
@@ -64,7 +64,7 @@ RCN_API int64_t rcn_geometry_voxels(const rcn_geometry *geometry);
  * where there are several; -1 for a volume. */
 RCN_API int rcn_geometry_thin_axis(const rcn_geometry *geometry);
 
-/* Volume of one voxel in millilitres (a 2-D image is as thick as its spacing says); NaN in pixels.
+/* Volume of one voxel in milliliters (a 2-D image is as thick as its spacing says); NaN in pixels.
  */
 RCN_API double rcn_geometry_voxel_ml(const rcn_geometry *geometry);
 
@@ -87,7 +87,7 @@ RCN_API void rcn_geometry_to_index(double index[3], const rcn_geometry *geometry
 /* How far apart two voxels are in the world that lie step[3] voxels apart: its square. */
 RCN_API double rcn_geometry_distance_squared(const rcn_geometry *geometry, const double step[3]);
 
-/* How far two geometries may differ and still count as the same: no voxel centre may lie further
+/* How far two geometries may differ and still count as the same: no voxel center may lie further
  * from its twin than this fraction of a voxel's smallest edge. */
 #define RCN_GEOMETRY_TOLERANCE 0.01
 

@@ -179,7 +179,7 @@ typedef struct rcn_loss_result {
  *   parameters          the loss's own; NULL when it has none
  *   targets             one per sample
  *   RCN_EDATA           a code without a label
- * Failed or cancelled: result is unchanged, the gradients are partly written. */
+ * Failed or canceled: result is unchanged, the gradients are partly written. */
 RCN_API rcn_status rcn_loss_run(rcn_loss_result *result, float *gradient, float *parameter_gradient,
                                 const rcn_loss *loss, rcn_context *ctx, const float *logits,
                                 const float *parameters, const rcn_loss_target *targets,
@@ -189,7 +189,7 @@ RCN_API rcn_status rcn_loss_run(rcn_loss_result *result, float *gradient, float 
  * negative and sum to one up to rounding. The kinds with a binary target give level K the
  * probability s(z) and level 0 the rest, so that every readout is s(z), the number that they were
  * trained for. RCN_LOSS_CORAL while its parameters are out of order: P(y > j) is the smallest of
- * those up to j. Cancelled: partly written. */
+ * those up to j. Canceled: partly written. */
 RCN_API rcn_status rcn_loss_levels(float *levels, const rcn_loss *loss, rcn_context *ctx,
                                    const float *logits, const float *parameters, int64_t samples,
                                    int64_t voxels);

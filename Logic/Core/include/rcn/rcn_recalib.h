@@ -11,11 +11,11 @@
  *   beta         logit q = a log p - b log(1 - p) + c, a, b >= 0   (Kull et al. 2017)
  *   isotonic     the best rising step function (pool adjacent violators), linear between steps
  *
- * Temperature on levels minimises the negative log-likelihood of the votes: the level where all K
+ * Temperature on levels minimizes the negative log-likelihood of the votes: the level where all K
  * raters answered, and where M of only A < K answered the chance to see that from level k
  * (hypergeometric, raters exchangeable). The likelihood is a proper score of the whole
  * distribution and, with all raters present, convex in 1/T, which the likelihood of a readout is
- * not; and it has no favourite among the readouts. Platt, beta and isotonic correct one readout:
+ * not; and it has no favorite among the readouts. Platt, beta and isotonic correct one readout:
  * they are fitted to the sums of that readout and must be applied to it, not to levels.
  */
 #ifndef RCN_RECALIB_H

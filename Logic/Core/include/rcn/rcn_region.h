@@ -7,10 +7,10 @@
  *   band      what is near the contour of the mean vote at one half
  *   disputed  voxels on which the raters who answered differ
  *
- * The contour is the set of voxels that have a face neighbour on the other side of mean vote >= 1/2
+ * The contour is the set of voxels that have a face neighbor on the other side of mean vote >= 1/2
  * (both sides belong to it; neither the image's border nor voxels that nobody answered make a
- * contour). A voxel belongs to the band when its centre is at most so many millimetres (of an image
- * in pixels: so many pixels) from the centre of a voxel of the contour, measured exactly, with the
+ * contour). A voxel belongs to the band when its center is at most so many millimeters (of an image
+ * in pixels: so many pixels) from the center of a voxel of the contour, measured exactly, with the
  * voxel spacing and the directions of the axes. A region is one byte per voxel, and a caller's own
  * mask is as good as any: rcn_calib_case.region.
  */

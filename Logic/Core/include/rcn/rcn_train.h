@@ -3,7 +3,7 @@
  *
  *   rcn_strategy_parse()  what is learned from the votes: levels (rps, ...) or one fused map
  *   rcn_target_create()   what that makes of one case's votes, once
- *   rcn_train_create()    the optimiser's and the data's state around a network
+ *   rcn_train_create()    the optimizer's and the data's state around a network
  *   rcn_train_step()      draws a batch, runs the network forwards and backwards, moves it
  *   rcn_train_save()      everything that the next step depends on, in one file
  *   rcn_train_load()      goes on from there, to the same bits as if it had never stopped
@@ -13,7 +13,7 @@
  *
  * Several processes (rcn_comm.h) train one model: each makes its share of every step's samples,
  * from its share of the cases, and all of them hold the same weights. A step must then not be
- * cancelled in one process alone.
+ * canceled in one process alone.
  *
  * Divergence: when the loss or a gradient is not a number, everything goes back to the last good
  * state (the last whole epoch, or where training was begun or loaded) and goes on with half the
@@ -60,7 +60,7 @@ RCN_API rcn_status rcn_strategy_parse(rcn_strategy *out, const char *name);
 typedef struct rcn_target rcn_target;
 
 /* fusion: tie, sigma and the like for fused maps; its method is the strategy's. Takes four bytes
- * per voxel for methods that look at neighbours, and next to nothing for the others. On failure or
+ * per voxel for methods that look at neighbors, and next to nothing for the others. On failure or
  * cancel *out is unchanged. */
 RCN_API rcn_status rcn_target_create(rcn_target **out, rcn_context *ctx, const rcn_votes *votes,
                                      const rcn_strategy *strategy,
