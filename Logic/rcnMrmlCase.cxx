@@ -229,16 +229,11 @@ std::shared_ptr<Workspace> Open(const Input& input)
   return workspace;
 }
 
-Volume AsFloat(const Volume& volume)
+void CheckFinite(const Volume& image, const std::string& name)
 {
-  return volume.View().type == RCN_FLOAT32 ? volume : ResampleLinear(volume, volume.Geometry());
-}
-
-void CheckFinite(const Input& input)
-{
-  if (rcn_image_find_nonfinite(&input.Image.View()) >= 0)
+  if (rcn_image_find_nonfinite(&image.View()) >= 0)
   {
-    throw Error(RCN_EDATA, input.ImageName + " has voxels that are not a number.");
+    throw Error(RCN_EDATA, name + " has voxels that are not a number.");
   }
 }
 
@@ -246,6 +241,12 @@ void CheckFinite(const Input& input)
 
 namespace
 {
+
+/// As a prediction has to be.
+Volume AsFloat(const Volume& volume)
+{
+  return volume.View().type == RCN_FLOAT32 ? volume : ResampleLinear(volume, volume.Geometry());
+}
 
 const char* const ReadoutAttribute = "RaterConsensus.Readout";
 const char* const CorrectionAttribute = "RaterConsensus.Correction";
@@ -294,19 +295,23 @@ std::vector<vtkMRMLScalarVolumeNode*> LevelNodes(Node* node)
   return node->GetNodeReference(Node::GetProbabilityRole()) ? levels : std::vector<vtkMRMLScalarVolumeNode*>();
 }
 
-Judged GatherJudged(Node* node)
+Judged GatherJudged(Node* node, const KeptLevels& kept)
 {
   vtkMRMLScalarVolumeNode* const map = JudgedMap(node);
   Judged judged;
   judged.Name = NameOf(map);
   judged.Made = ProvenanceOf(map);
-  for (vtkMRMLScalarVolumeNode* const level : LevelNodes(node))
+  const std::vector<vtkMRMLScalarVolumeNode*> levels = LevelNodes(node);
+  const bool same = !levels.empty() &&
+    std::equal(levels.begin(), levels.end(), kept.Times.begin(), kept.Times.end(),
+      [](vtkMRMLScalarVolumeNode* level, vtkMTimeType time) { return level->GetImageData()->GetMTime() == time; });
+  for (size_t k = 0; k < levels.size() && !same; ++k)
   {
-    judged.Maps.push_back(VolumeOf(level));
+    judged.Maps.push_back(AsFloat(VolumeOf(levels[k]))); // after a scene was loaded, or a volume changed
   }
   if (judged.Maps.empty())
   {
-    judged.Maps.push_back(VolumeOf(map));
+    judged.Maps.push_back(same ? kept.Levels : AsFloat(VolumeOf(map)));
   }
   return judged;
 }

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include <vtkType.h>
+
 #include "rcnEvaluation.h"
 #include "rcnWorkspace.h"
 
@@ -45,11 +47,8 @@ Input Gather(Node* node, bool raters);
 /// For any thread. Throws Error.
 std::shared_ptr<Workspace> Open(const Input& input);
 
-/// Float32, as a prediction has to be.
-Volume AsFloat(const Volume& volume);
-
 /// Throws Error when the image has voxels that a network cannot take.
-void CheckFinite(const Input& input);
+void CheckFinite(const Volume& image, const std::string& name);
 
 /// What a probability's node remembers of the prediction it came from, beyond the voxels.
 struct Provenance
@@ -66,14 +65,22 @@ vtkMRMLScalarVolumeNode* JudgedMap(Node* node);
 /// The level volumes of the last prediction, as many as the raters ask for; empty when they do not fit or are not there.
 std::vector<vtkMRMLScalarVolumeNode*> LevelNodes(Node* node);
 
-/// The same as voxels.
+/// The levels of a prediction as the model gave them, one voxel's beside each other, so that they need not be put together
+/// from the scene's volumes to be judged. They are those of the scene as long as nobody touched these.
+struct KeptLevels
+{
+  Volume Levels;
+  std::vector<vtkMTimeType> Times; ///< of the level nodes' voxels
+};
+
+/// The same as voxels, in float32.
 struct Judged
 {
   std::string Name;
-  std::vector<Volume> Maps; ///< K + 1 levels, or one probability
+  std::vector<Volume> Maps; ///< K + 1 levels one by one, or one map: of levels or of a probability
   Provenance Made;
 };
-Judged GatherJudged(Node* node);
+Judged GatherJudged(Node* node, const KeptLevels& kept);
 
 /// \name The node's choices; they throw Error with the sentence that says what is wrong with them
 ///@{

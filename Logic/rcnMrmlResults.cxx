@@ -465,7 +465,7 @@ void PutIntoFolder(Node* node, const std::vector<vtkMRMLScalarVolumeNode*>& volu
 
 } // namespace
 
-void PublishPrediction(Node* node, const PredictionNodes& prediction)
+KeptLevels PublishPrediction(Node* node, const PredictionNodes& prediction)
 {
   Publisher publisher(node);
   const Prediction& maps = prediction.Maps;
@@ -486,6 +486,13 @@ void PublishPrediction(Node* node, const PredictionNodes& prediction)
   uint8_t rgb[3];
   rcn_color_share(rgb, 1);
   publisher.ShowMask("RaterConsensus_prediction", "Model: " + maps.Readout, maps.Mask, rgb);
+  KeptLevels kept;
+  kept.Levels = maps.Levels;
+  for (vtkMRMLScalarVolumeNode* const volume : volumes)
+  {
+    kept.Times.push_back(volume->GetImageData()->GetMTime());
+  }
+  return kept;
 }
 
 void PublishReliability(Node* node, const EvaluationReport& report, const EvaluationReport* before)

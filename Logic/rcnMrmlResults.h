@@ -46,13 +46,13 @@ void PublishFusion(
 struct PredictionNodes
 {
   Prediction Maps;
-  std::vector<vtkSmartPointer<vtkImageData>> Levels; ///< ComponentsOf() them; may be empty
+  std::vector<vtkSmartPointer<vtkImageData>> Levels; ///< ComponentsOf() the maps' levels; may be empty
   std::vector<Volume> LevelMasks;                    ///< K of them, or none
   Provenance Made;
 };
 /// Probability, its mask, the level volumes in a folder and a segment for each "at least k"; those of an earlier prediction
-/// that this one does not have leave the scene.
-void PublishPrediction(Node* node, const PredictionNodes& prediction);
+/// that this one does not have leave the scene. Returns the levels to judge by.
+KeptLevels PublishPrediction(Node* node, const PredictionNodes& prediction);
 
 /// Tables, series and their chart; `before` may be null.
 void PublishReliability(Node* node, const EvaluationReport& report, const EvaluationReport* before);

@@ -2,7 +2,6 @@
 #include "rcnMrmlTraining.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include <vtkMRMLScene.h>
 
@@ -17,7 +16,6 @@ namespace
 {
 
 namespace fs = std::filesystem;
-const char* const ModelEnding = ".safetensors";
 
 std::vector<Node*> CasesOfScene(vtkMRMLScene* scene)
 {
@@ -67,7 +65,7 @@ std::string NextModelFile(const std::string& model)
   }
   for (int number = 2;; ++number)
   {
-    const std::string path = stem + "-" + std::to_string(number) + ModelEnding;
+    const std::string path = stem + "-" + std::to_string(number) + ".safetensors";
     if (TrainingFileInTheWay(path).empty())
     {
       return path;
@@ -81,115 +79,70 @@ std::string CheckTrainedModelFile(const std::string& model)
   {
     return "Choose the file to store the new model in.";
   }
-  if (model.size() <= std::strlen(ModelEnding) ||
-    model.compare(model.size() - std::strlen(ModelEnding), std::string::npos, ModelEnding) != 0)
+  if (!IsModelName(model))
   {
-    return std::string("The name of a model's file ends with ") + ModelEnding + ".";
+    return "The name of a model file ends with .safetensors.";
   }
   const std::string file = TrainingFileInTheWay(model);
-  return file.empty() ? "" : file + " is there already; choose another file for the new model.";
+  return file.empty() ? "" : file + " already exists; choose another file for the new model.";
 }
 
-DataList WriteCases(const TemporaryFolder& folder, const std::vector<Input>& inputs)
+DataList CasesOf(const std::vector<Input>& inputs)
 {
   DataList list;
-  for (size_t i = 0; i < inputs.size(); ++i)
+  list.Path = "The scene";
+  for (const Input& input : inputs)
   {
-    CheckFinite(inputs[i]);
-    const std::shared_ptr<Workspace> workspace = Open(inputs[i]);
-    const rcn_votes* const votes = workspace->Votes();
-    const rcn_pattern* const patterns = rcn_votes_patterns(votes);
-    const std::string stem = "c" + std::to_string(i);
-    Case one;
-    one.Id = inputs[i].Id;
-    for (int number = 2; std::any_of(list.Cases.begin(), list.Cases.end(), [&](const Case& c) { return c.Id == one.Id; });
-      ++number)
+    std::string id = input.Id;
+    const auto isTaken = [&id](const Case& one) { return one.Id == id; };
+    for (int number = 2; std::any_of(list.Cases.begin(), list.Cases.end(), isTaken); ++number)
     {
-      one.Id = inputs[i].Id + " (" + std::to_string(number) + ")";
+      id = input.Id + " (" + std::to_string(number) + ")";
     }
-    one.Split = "training";
-    one.Images = { folder / (stem + ".nrrd") };
-    WriteImage(one.Images[0], AsFloat(inputs[i].Image).View(), Content::Probability);
-    const Volume mask = Volume::Allocate(*rcn_votes_geometry(votes), RCN_UINT8);
-    std::vector<uint8_t> table(static_cast<size_t>(rcn_votes_pattern_count(votes)));
-    for (size_t r = 0; r < workspace->RaterNames().size(); ++r)
+    list.Cases.push_back(CaseOf(id, { input.Image }, input.ImageName, input.Masks));
+    list.Cases.back().Split = "training";
+    for (const RaterMask& mask : input.Masks)
     {
-      for (size_t p = 0; p < table.size(); ++p)
+      if (std::find(list.Raters.begin(), list.Raters.end(), mask.Name) == list.Raters.end())
       {
-        table[p] = patterns[p].marked >> r & 1;
-      }
-      Check(rcn_votes_expand_u8(static_cast<uint8_t*>(mask.Data()), workspace->Context(), votes, table.data()),
-        workspace->Context());
-      RaterFile file;
-      file.Name = workspace->RaterNames()[r];
-      file.Path = folder / (stem + "_" + std::to_string(r) + ".nrrd");
-      WriteImage(file.Path, mask.View(), Content::Mask);
-      one.Raters.push_back(file);
-      if (std::find(list.Raters.begin(), list.Raters.end(), file.Name) == list.Raters.end())
-      {
-        list.Raters.push_back(file.Name);
+        list.Raters.push_back(mask.Name);
       }
     }
-    list.Cases.push_back(one);
   }
   return list;
 }
 
-namespace
+TrainingResult Trained(TrainingOptions options)
 {
-
-/// A sentence about a temporary file is one about what was written there.
-std::string InWordsOfTheScene(std::string sentence, const DataList& list, const std::vector<Input>& inputs)
-{
-  const auto replace = [&sentence](const std::string& from, const std::string& to) {
-    for (size_t at = sentence.find(from); at != std::string::npos; at = sentence.find(from, at + to.size()))
-    {
-      sentence.replace(at, from.size(), to);
-    }
-  };
-  for (size_t i = 0; i < list.Cases.size(); ++i)
+  for (Case& one : options.List.Cases)
   {
-    for (const RaterFile& rater : list.Cases[i].Raters)
+    if (!one.Memory)
     {
-      replace(rater.Path, inputs[i].Id + ", " + rater.Name);
+      continue;
     }
-    replace(list.Cases[i].Images.front(), inputs[i].ImageName);
-  }
-  return sentence;
-}
-
-} // namespace
-
-TrainingResult Trained(const TrainingOptions& options, const std::vector<Input>& inputs)
-{
-  TrainingOptions own = options;
-  DataList list;
-  std::unique_ptr<TemporaryFolder> folder;
-  if (!inputs.empty())
-  {
-    folder.reset(new TemporaryFolder);
-    list = WriteCases(*folder, inputs);
-    own.List = &list;
+    auto own = std::make_shared<CaseInMemory>(*one.Memory);
+    for (Volume& image : own->Images)
+    {
+      CheckFinite(image, one.Images.front());
+      image = ResampleLinear(image, image.Geometry()); // a copy: a person may change the scene meanwhile
+    }
+    one.Memory = own;
   }
   const bool isFree = TrainingFileInTheWay(options.Output).empty(); // otherwise somebody else has begun to train to this file
   try
   {
-    TrainingResult result = TrainModel(own);
+    TrainingResult result = TrainModel(options);
     if (!IsThere(result.Model))
     {
       throw Error(RCN_ECANCELLED, "Training was stopped before there was a model.");
     }
     return result;
   }
-  catch (const std::exception& error)
+  catch (const std::exception&)
   {
     if (isFree && !IsThere(options.Output))
     {
       RemoveTraining(options.Output);
-    }
-    if (const auto* const known = dynamic_cast<const Error*>(&error))
-    {
-      throw Error(known->Status(), InWordsOfTheScene(known->what(), list, inputs));
     }
     throw;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Training on the cases of a scene: which they are, as what files training reads them, and the files that it writes.
+/// Training on the cases of a scene: which they are, and the files that training writes.
 #ifndef rcnMrmlTraining_h
 #define rcnMrmlTraining_h
 
@@ -9,7 +9,6 @@
 
 #include "rcnDataList.h"
 #include "rcnMrmlCase.h"
-#include "rcnTemporaryFolder.h"
 #include "rcnTraining.h"
 
 namespace rcn
@@ -28,12 +27,11 @@ std::string CheckTrainedModelFile(const std::string& model);
 /// The first of NAME-2, NAME-3, ... that nothing lies at.
 std::string NextModelFile(const std::string& model);
 
-/// The scene's cases as files that training can read. For any thread.
-DataList WriteCases(const TemporaryFolder& folder, const std::vector<Input>& inputs);
+/// The scene's cases as they are in memory, all of them for training, each with another id. No voxel is looked at.
+DataList CasesOf(const std::vector<Input>& inputs);
 
-/// Trains, on the scene's cases where there are any; files of a training that ends without a model go with it. For any
-/// thread. Throws Error.
-TrainingResult Trained(const TrainingOptions& options, const std::vector<Input>& inputs);
+/// Trains; files of a training that ends without a model are removed. For any thread. Throws Error.
+TrainingResult Trained(TrainingOptions options);
 
 } // namespace mrml
 } // namespace rcn

@@ -55,6 +55,7 @@ public:
   std::shared_ptr<State> Shared = std::make_shared<State>();
   std::string Remarks;
   std::map<std::string, Results> ByNode;
+  std::map<std::string, KeptLevels> Levels; ///< by node, too
 
   /// What every work needs, by value: it may run when the node is long gone.
   class Job;
@@ -73,13 +74,12 @@ public:
       State_(logic->Private->Shared),
       Scene_(State_->Scene),
       Id_(node->GetID()),
-      Inputs_(std::make_shared<std::vector<Input>>())
+      Input_(std::make_shared<Input>())
   {
   }
 
-  void Add(Input input) { this->Inputs_->push_back(std::move(input)); }
-  const std::vector<Input>& Inputs() const { return *this->Inputs_; }
-  const Input& Case() const { return this->Inputs_->front(); }
+  void SetCase(Input input) { *this->Input_ = std::move(input); }
+  const Input& Case() const { return *this->Input_; }
 
   /// A case may do without its image: training can, and says where the model is when its parameters have gone.
   void SetModelFile(const std::string& path) { this->ModelFile_ = path; }
@@ -123,6 +123,8 @@ public:
     }
   }
 
+  void Keep(KeptLevels levels) const { this->Logic_->Private->Levels[this->Id_] = std::move(levels); }
+  KeptLevels Kept() const { return this->Logic_->Private->Levels[this->Id_]; }
   Results& Found() const { return this->Logic_->Private->ByNode[this->Id_]; }
 
 private:
@@ -130,7 +132,7 @@ private:
   std::shared_ptr<State> State_;
   int Scene_;
   std::string Id_, ModelFile_;
-  std::shared_ptr<std::vector<Input>> Inputs_;
+  std::shared_ptr<Input> Input_;
 };
 
 vtkStandardNewMacro(vtkSlicerRaterConsensusLogic);
@@ -170,6 +172,7 @@ void vtkSlicerRaterConsensusLogic::OnMRMLSceneStartClose()
   this->Cancel();
   ++this->Private->Shared->Scene;
   this->Private->ByNode.clear();
+  this->Private->Levels.clear();
 }
 
 void vtkSlicerRaterConsensusLogic::OnMRMLSceneNodeRemoved(vtkMRMLNode* node)
@@ -177,6 +180,7 @@ void vtkSlicerRaterConsensusLogic::OnMRMLSceneNodeRemoved(vtkMRMLNode* node)
   if (Node::SafeDownCast(node) && node->GetID())
   {
     this->Private->ByNode.erase(node->GetID());
+    this->Private->Levels.erase(node->GetID());
   }
 }
 
@@ -342,7 +346,7 @@ vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Prepare(int act
   {
     return Internals::Train(job, node);
   }
-  job.Add(Gather(node, action != PredictAction));
+  job.SetCase(Gather(node, action != PredictAction));
   switch (action)
   {
     case AgreementAction: return Internals::Agree(job, node);
@@ -424,7 +428,7 @@ vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Internals::Pred
     {
       throw rcn::Error(RCN_EINVALID, unfit);
     }
-    CheckFinite(job.Case());
+    CheckFinite(job.Case().Image, job.Case().ImageName);
     out.Maps = rcn::Predict(model, workspace.Context(), { job.Case().Image }, job.Case().ImageName, own);
     out.Made.Readout = out.Maps.Readout;
     out.Made.FittedHere = std::find(correction.Cases.begin(), correction.Cases.end(), job.Case().Id) != correction.Cases.end();
@@ -432,10 +436,9 @@ vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Internals::Pred
     {
       out.Levels = rcn::ComponentsOf(out.Maps.Levels);
       out.LevelMasks = rcn::LevelMasks(workspace.Context(), out.Maps.Levels, own.Threshold);
-      out.Maps.Levels = rcn::Volume(); // the scene has them one by one
     }
     return [=] {
-      PublishPrediction(job.Target(), out);
+      job.Keep(PublishPrediction(job.Target(), out));
       job.Remember(out.Maps.Remarks);
     };
   };
@@ -446,14 +449,9 @@ vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Internals::Judg
   rcn::EvaluationOptions options = JudgingOptions(node);
   const rcn_recalib_method method = fit ? RecalibrationMethod(node) : RCN_RECALIB_PLATT;
   const bool otherRaters = node->GetNumberOfNodeReferences(Node::GetLevelRole()) > 0 && LevelNodes(node).empty();
-  return [=, judged = GatherJudged(node), file = node->GetRecalibrationFile()](const Monitor& monitor) -> Publish {
+  return [=, judged = GatherJudged(node, job.Kept()), file = node->GetRecalibrationFile()](const Monitor& monitor) -> Publish {
     const std::shared_ptr<rcn::Workspace> workspace = job.Open(monitor);
-    std::vector<rcn::Volume> maps;
-    for (const rcn::Volume& map : judged.Maps)
-    {
-      maps.push_back(AsFloat(map));
-    }
-    rcn::Volume map = maps.size() > 1 ? rcn::Interleave(maps) : maps.front();
+    rcn::Volume map = judged.Maps.size() > 1 ? rcn::Interleave(judged.Maps) : judged.Maps.front();
     if (judged.Made.Readout.empty()) // no prediction, but the consensus of these raters
     {
       map.SetNote(rcn::FusionNote("consensus", workspace->RaterNames()));
@@ -477,7 +475,7 @@ vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Internals::Judg
         throw rcn::Error(RCN_EDATA, result.Sentence + " It was not stored.");
       }
       rcn::Recalibration correction = result.Correction;
-      if (maps.size() == 1)
+      if (map.ChannelCount() == 1)
       {
         rcn::ParseReadout(correction.Readout, correction.AtLeast, judged.Made.Readout);
       }
@@ -507,20 +505,25 @@ vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Internals::Trai
 {
   Job own = job;
   rcn::TrainingOptions options;
-  options.Data = node->GetDataListFile();
   options.Output = node->GetTrainedModelFile();
   options.Init = node->GetModelFile();
   options.Minutes = node->GetTrainingMinutes();
   options.Region = RegionOf(node);
   options.Bins = node->GetBins();
   own.SetModelFile(options.Output);
-  if (options.Data.empty())
+  if (node->GetDataListFile().empty())
   {
+    options.Workspace.AbsentLabelIsError = false; // a rater who marked nothing has answered, too
+    std::vector<Input> inputs;
     for (Node* const one : TrainingCases(node))
     {
-      own.Add(Gather(one, true));
+      inputs.push_back(Gather(one, true));
     }
-    options.Data = "the cases of the scene"; // not opened
+    options.List = CasesOf(inputs);
+  }
+  else
+  {
+    options.List = rcn::ReadDataList(node->GetDataListFile());
   }
   const std::string unfit = rcn::CheckTraining(options);
   if (!unfit.empty())
@@ -540,7 +543,7 @@ vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Internals::Trai
     };
     mine.EpochDone = monitor.Epoch;
     mine.Remark = [&](const std::string& remark) { remarks.push_back(remark); };
-    const auto result = std::make_shared<const rcn::TrainingResult>(Trained(mine, own.Inputs()));
+    const auto result = std::make_shared<const rcn::TrainingResult>(Trained(mine));
     const bool judged = result->After.Cases > 0;
     remarks.push_back(result->Interrupted ? "Training was stopped early: the new model is the best one so far, that of epoch " +
           std::to_string(result->Best) + "."

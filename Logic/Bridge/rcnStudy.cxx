@@ -13,6 +13,7 @@
 #include "rcnJudge.h"
 #include "rcnProcesses.h"
 #include "rcnReport.h"
+#include "rcnTrainingFiles.h"
 #include "rcnReportPage.h"
 #include "rcnSliceFigure.h"
 
@@ -329,16 +330,18 @@ constexpr double TrainingShare = 0.95;
 bool Study::IsOwn(const std::string& path, const Candidate& run) const
 {
   rcn_context* context = this->Workspace_.Context();
-  char* text = nullptr;
-  if (rcn_model_read(&text, context, path.c_str(), "training") != RCN_OK)
+  JsonHandle protocol;
+  try
+  {
+    protocol = ReadTrainingEntry(context, path);
+  }
+  catch (const Error&)
   {
     return false;
   }
-  const JsonHandle protocol(text ? json_loads(text, 0, nullptr) : nullptr);
-  rcn_model_free(text, context);
-  const char* strategy = json_string_value(json_object_get(protocol.get(), "--strategy"));
+  const char* strategy = json_string_value(ProtocolValue(protocol.get(), "strategy"));
   return strategy && strategy == run.Strategy &&
-    json_number_value(json_object_get(protocol.get(), "--seed")) == static_cast<double>(run.Seed);
+    json_number_value(ProtocolValue(protocol.get(), "seed")) == static_cast<double>(run.Seed);
 }
 
 void Study::Train(const Candidate& run, size_t number)
@@ -350,8 +353,7 @@ void Study::Train(const Candidate& run, size_t number)
   if (this->Processes_.FirstSays(!fs::exists(done, ignored)))
   {
     TrainingOptions options = this->Options_.Training;
-    options.Data = this->Options_.Data;
-    options.List = &this->List_;
+    options.List = this->List_;
     options.Strategy = run.Strategy;
     options.Seed = run.Seed;
     options.Output = this->File("models", run.Name + ".safetensors");

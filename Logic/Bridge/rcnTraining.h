@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Training: from a data list to a model file, in one call that every shell uses.
+/// Training: from cases to a model file, in one call that every shell uses. The cases may be files or in memory (rcnDataList.h).
 ///
 /// Beside MODEL.safetensors (the best model so far, by validation RPS) lie MODEL.checkpoint.safetensors
 /// (where training stands; resuming from it leads to the same bits as never having stopped) and
@@ -53,16 +53,15 @@ struct TrainingProgress
 struct TrainingOptions
 {
   // ---- data
-  std::string Data;               ///< the data list's file
-  const DataList* List = nullptr; ///< the list, already read; then Data is not opened
-  bool SkipBad = false;           ///< go on without cases that cannot be read (each is named by Warn)
-  int Folds = 0, Fold = 0;        ///< N > 1: fold 0 ... N-1 of training and validation cases validates
-  double ValidationShare = 0.15;  ///< taken from training, by patient, where the list has no validation cases
-  bool Split = false;             ///< make that split anew also where the list has validation cases
-  std::string Rehearse;           ///< a list of old cases; as many of them as new ones in each epoch
-  double CacheGb = 0;             ///< each process keeps at most so much of its cases in memory (but always the one in
-                                  ///< use) and reads again; 0: everything
-  WorkspaceOptions Workspace;     ///< threads, resampling of masks, ...
+  DataList List;                 ///< cases in files or in memory
+  bool SkipBad = false;          ///< go on without cases that cannot be read (each is named by Warn)
+  int Folds = 0, Fold = 0;       ///< N > 1: fold 0 ... N-1 of training and validation cases validates
+  double ValidationShare = 0.15; ///< taken from training, by patient, where the list has no validation cases
+  bool Split = false;            ///< make that split anew also where the list has validation cases
+  DataList Rehearse;             ///< old cases; as many of them as new ones in each epoch. Without cases: none
+  double CacheGb = 0;            ///< each process keeps at most so much of its cases in memory (but always the one in
+                                 ///< use) and reads again; 0: everything
+  WorkspaceOptions Workspace;    ///< threads, resampling of masks, ...
 
   // ---- model
   std::string Output;                         ///< MODEL.safetensors
@@ -148,6 +147,9 @@ struct TrainingResult
 
 /// The sentence TrainModel() would fail with because of the options alone; empty when they look fine.
 std::string CheckTraining(const TrainingOptions& options);
+
+/// Whether a model can have this file name: it ends with .safetensors.
+bool IsModelName(const std::string& path);
 
 /// What a training writes: the model, where it stands, and its log.
 std::vector<std::string> TrainingFiles(const std::string& model);

@@ -158,6 +158,14 @@ std::string Summary(const TrainingResult& result)
 int RunTrain(const Arguments& arguments)
 {
   Terminal terminal(arguments);
+  if (!arguments.Has("--data"))
+  {
+    throw Error(RCN_EINVALID, "Give the cases to learn from with --data LIST.");
+  }
+  if (!IsModelName(arguments.Get("-o")))
+  {
+    throw Error(RCN_EINVALID, "Give the file for the model with -o MODEL.safetensors.");
+  }
   CheckTextOutputs(arguments);
   const std::string figure = arguments.Get("--figure");
   if (!figure.empty() && !Figure::CheckPath(figure).empty())
@@ -165,7 +173,7 @@ int RunTrain(const Arguments& arguments)
     throw Error(RCN_EIO, "--figure " + Figure::CheckPath(figure));
   }
   TrainingOptions options = TrainingOptionsFrom(arguments);
-  options.Data = arguments.Get("--data");
+  options.List = ReadDataList(arguments.Get("--data"));
   options.Output = arguments.Get("-o");
   options.Resume = arguments.Has("--resume");
   options.Overwrite = arguments.Has("--overwrite");
@@ -227,7 +235,10 @@ TrainingOptions TrainingOptionsFrom(const Arguments& arguments)
   options.Fold = static_cast<int>(arguments.GetInteger("--fold", 0, 0, 999));
   options.Split = arguments.Has("--split");
   options.ValidationShare = arguments.GetNumber("--split", options.ValidationShare);
-  options.Rehearse = arguments.Get("--rehearse");
+  if (arguments.Has("--rehearse"))
+  {
+    options.Rehearse = ReadDataList(arguments.Get("--rehearse"));
+  }
   options.CacheGb = arguments.GetNumber("--cache-gb", 0);
   options.Strategy = arguments.Get("--strategy");
   options.HasNet = arguments.Has("--arch");

@@ -123,19 +123,16 @@ void qRcnTasks::train(rcn::TrainingOptions options, const QString& start)
     return;
   }
   const rcn::Session& session = this->Document->stored();
-  const auto list = std::make_shared<const rcn::DataList>(session.Data());
   const rcn::SessionModel* from = session.FindModel(start.toStdString());
-  options.List = list.get();
+  options.List = session.Data();
   options.Init = from ? from->Path : options.Init;
   const std::string name = FreeModelName(session, from ? from->Name + "-retrained" : options.Strategy);
   options.Output = session.File("models", name + ".safetensors");
   this->Document->setTrained(nullptr);
-  const QString cases = qRcnStyle::counted(static_cast<int64_t>(list->Cases.size()), "case");
+  const QString cases = qRcnStyle::counted(static_cast<int64_t>(options.List.Cases.size()), "case");
   emit this->trainingStarted(from ? tr("Retraining %1 on %2").arg(Text(from->Name), cases) : tr("Training on %1").arg(cases));
-  this->Jobs->training()->start(tr("Training"), [=](qRcnJob::Monitor& monitor) -> qRcnJob::Done {
-    const std::shared_ptr<const rcn::DataList> kept = list; // as long as it is used
-    return this->runTraining(options, monitor);
-  });
+  this->Jobs->training()->start(
+    tr("Training"), [=](qRcnJob::Monitor& monitor) -> qRcnJob::Done { return this->runTraining(options, monitor); });
 #else
   (void)options;
   (void)start;

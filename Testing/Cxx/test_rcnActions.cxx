@@ -109,9 +109,8 @@ void TrainsPredictsJudgesAndCorrects()
   session.Folder = folder / "work.rcn";
   CHECK_THROWS(
     rcn::PredictCases(session, "", { "c0" }, {}, [](const rcn::SessionPrediction&) {}), RCN_EINVALID, "no model yet");
-  const rcn::DataList data = session.Data();
   rcn::TrainingOptions options;
-  options.List = &data;
+  options.List = session.Data();
   options.Output = session.File("models", "first.safetensors");
   rcn::MakeFolder(session.Folder + "/models");
   options.Workspace.Threads = 1;

@@ -3,6 +3,7 @@
 
 #include "rcn/rcn_model.h"
 #include "rcnModel.h"
+#include "rcnTrainingFiles.h"
 
 #include "rcnTest.h"
 #include "rcnTestData.h"
@@ -13,7 +14,7 @@ namespace
 rcn::TrainingOptions Quick(const rcn::DataList& list, const std::string& output)
 {
   rcn::TrainingOptions options;
-  options.List = &list;
+  options.List = list;
   options.Output = output;
   options.Workspace.Threads = 1;
   options.Net.width = 8;
@@ -129,7 +130,7 @@ void CasesKeepToTheirRoom()
   {
     rcn::TrainingOptions options = Quick(list, folder / ("m" + std::to_string(++number) + ".safetensors"));
     options.Strategy = strategy;
-    options.Rehearse = old;
+    options.Rehearse = rcn::ReadDataList(old);
     std::vector<std::string> remarks;
     options.Remark = [&](const std::string& remark) { remarks.push_back(remark); };
     const double all = rcn::TrainModel(options).CacheBytes;
@@ -199,7 +200,7 @@ void AGoodModelStays()
   // Nothing could tell whether it got better.
   rcn::DataList unjudged = list;
   unjudged.Cases.resize(1);
-  options.List = &unjudged;
+  options.List = unjudged;
   CHECK_THROWS(rcn::TrainModel(options), RCN_EINVALID, "no validation case");
 }
 
@@ -230,6 +231,73 @@ void InPlaceGoesOn()
   CHECK(Weights(model) == Weights(folder / "whole.safetensors"));
 }
 
+/// Cases in memory lead to the same weights and figures as the same cases in files, and sentences name what they come from.
+void LearnsFromMemory()
+{
+  const Folder folder;
+  const rcn::DataList files = WritePhantoms(folder);
+  rcn::DataList memory;
+  memory.Path = "the scene";
+  memory.Raters = files.Raters;
+  rcn::Workspace workspace;
+  for (const rcn::Case& one : files.Cases)
+  {
+    std::vector<rcn::RaterMask> masks;
+    for (const rcn::RaterFile& rater : one.Raters)
+    {
+      masks.push_back({ rater.Name, rcn::ReadImage(rater.Path), {}, 0 });
+    }
+    memory.Cases.push_back(rcn::CaseOf(one.Id, rcn::ImagesOf(workspace.Context(), one), "image of " + one.Id, masks));
+    memory.Cases.back().Split = one.Split;
+    memory.Cases.back().Patient = one.Patient;
+  }
+  const rcn::TrainingResult fromFiles = rcn::TrainModel(Quick(files, folder / "f.safetensors"));
+  rcn::TrainingOptions options = Quick(memory, folder / "m.safetensors");
+  options.Rehearse = memory;
+  const rcn::TrainingResult rehearsed = rcn::TrainModel(options);
+  CHECK(rehearsed.TrainingCases == fromFiles.TrainingCases);
+  options.Rehearse = rcn::DataList();
+  options.Output = folder / "n.safetensors";
+  const rcn::TrainingResult fromMemory = rcn::TrainModel(options);
+  CHECK(Weights(folder / "f.safetensors") == Weights(folder / "n.safetensors"));
+  CHECK(fromFiles.After.Figures[RCN_MR_ECE] == fromMemory.After.Figures[RCN_MR_ECE]);
+  CHECK(fromFiles.Epochs.back().Rps == fromMemory.Epochs.back().Rps);
+  options.List.Cases[0].Images.clear();
+  CHECK_THROWS(rcn::TrainModel(options), RCN_EINVALID, "n.safetensors already exists");
+  options.Output = folder / "o.safetensors";
+  CHECK_THROWS(rcn::TrainModel(options), RCN_EINVALID, "the scene: case " + options.List.Cases[0].Id + " has no image");
+}
+
+/// A checkpoint of an earlier version, which stored options by their flags, is resumed all the same.
+void OlderCheckpointsAreResumed()
+{
+  const Folder folder;
+  rcn::TrainingOptions options = Quick(WritePhantoms(folder), folder / "m.safetensors");
+  options.Progress = [](const rcn::TrainingProgress& progress) { return progress.Epoch == 2; };
+  CHECK(rcn::TrainModel(options).Interrupted);
+  const std::string checkpoint = folder / "m.checkpoint.safetensors";
+  rcn::Workspace workspace;
+  const rcn::JsonHandle state = rcn::ReadTrainingEntry(workspace.Context(), checkpoint);
+  const rcn::JsonHandle older(json_object());
+  const char* key;
+  json_t* value;
+  json_object_foreach(json_object_get(state.get(), "protocol"), key, value)
+  {
+    const bool flag = std::strcmp(key, "raters") != 0 && !std::strchr(key, ' ');
+    json_object_set(older.get(), ((flag ? "--" : "") + std::string(key)).c_str(), value);
+  }
+  CHECK(json_object_get(older.get(), "--alpha") && !json_object_get(older.get(), "alpha"));
+  json_object_set(state.get(), "protocol", older.get());
+  rcn::Check(rcn_model_set(workspace.Context(), checkpoint.c_str(), "training", rcn::JsonText(state.get()).c_str()),
+    workspace.Context());
+  options.Resume = true;
+  options.Progress = nullptr;
+  options.Alpha = 2;
+  CHECK_THROWS(rcn::TrainModel(options), RCN_EINVALID, "was made with another value of alpha");
+  options.Alpha = 0.8;
+  CHECK(!rcn::TrainModel(options).Interrupted);
+}
+
 /// Nothing that is there is replaced unasked: model, checkpoint or log.
 void NothingIsOverwrittenUnasked()
 {
@@ -241,10 +309,9 @@ void NothingIsOverwrittenUnasked()
   rcn::TrainModel(options);
   const std::string before = rcn::ReadText(model);
   options.Seed = 7;
-  CHECK_THROWS(rcn::TrainModel(options), RCN_EINVALID,
-    "m.safetensors exists already; use --resume to go on with its training, --overwrite");
+  CHECK_THROWS(rcn::TrainModel(options), RCN_EINVALID, "m.safetensors already exists.");
   std::filesystem::remove(folder / "m.checkpoint.safetensors");
-  CHECK_THROWS(rcn::TrainModel(options), RCN_EINVALID, "m.safetensors exists already; use --overwrite");
+  CHECK_THROWS(rcn::TrainModel(options), RCN_EINVALID, "m.safetensors already exists.");
   options.Resume = true;
   CHECK_THROWS(rcn::TrainModel(options), RCN_EINVALID, "m.checkpoint.safetensors to resume from");
   options.Resume = false;
@@ -255,7 +322,7 @@ void NothingIsOverwrittenUnasked()
   options.Overwrite = false;
   options.Output = folder / "n.safetensors";
   std::ofstream(folder / "n.log.csv") << "of somebody else";
-  CHECK_THROWS(rcn::TrainModel(options), RCN_EINVALID, "n.log.csv exists already");
+  CHECK_THROWS(rcn::TrainModel(options), RCN_EINVALID, "n.log.csv already exists");
   CHECK(TextOf(folder / "n.log.csv") == "of somebody else" && !std::filesystem::exists(folder / "n.safetensors.lock"));
   CHECK(rcn::TrainingFileInTheWay(folder / "n.safetensors") == folder / "n.log.csv");
   CHECK(rcn::RemoveTraining(folder / "n.safetensors").empty() && rcn::TrainingFileInTheWay(folder / "n.safetensors").empty());
@@ -315,6 +382,7 @@ void PatientsStayApart()
       one.Patient = "P7";
     }
   }
+  options.List = list;
   CHECK_THROWS(
     rcn::TrainModel(options), RCN_EINVALID, "the patient P7 is in training (case c0) and in validation (case c5); keep all");
   options.Split = true;
@@ -322,6 +390,7 @@ void PatientsStayApart()
   CHECK(!rcn::TrainModel(options).Interrupted);
   list.Cases[1].Split = "test";
   list.Cases[1].Patient = "P7";
+  options.List = list;
   options.Output = folder / "n.safetensors";
   CHECK_THROWS(rcn::TrainModel(options), RCN_EINVALID, "the patient P7 is in training (case c0) and in test (case c1)");
   // An old case that is rehearsed is not validated on.
@@ -331,7 +400,7 @@ void PatientsStayApart()
   const rcn::DataList olds = rcn::ReadDataList(old);
   list.Cases[5].Images = olds.Cases[0].Images;
   options = Quick(list, folder / "n.safetensors");
-  options.Rehearse = old;
+  options.Rehearse = rcn::ReadDataList(old);
   CHECK_THROWS(rcn::TrainModel(options), RCN_EINVALID, "is in training (case c0) and in validation (case c5)");
 }
 
@@ -373,7 +442,7 @@ void IsJudgedAsWished()
   {
     one.Raters[1].Path = one.Raters[2].Path = one.Raters[0].Path; // nobody disputes anything
   }
-  options.List = &alike;
+  options.List = alike;
   options.Output = folder / "alike.safetensors";
   const rcn::TrainingResult nothing = rcn::TrainModel(options);
   CHECK(nothing.After.Cases == 0 && !nothing.HasBefore && std::filesystem::exists(nothing.Model));
@@ -381,7 +450,8 @@ void IsJudgedAsWished()
 
 void BadOptions()
 {
-  const rcn::DataList none;
+  rcn::DataList none;
+  none.Cases.resize(1);
   rcn::TrainingOptions options = Quick(none, "m.safetensors");
   CHECK(rcn::CheckTraining(options).empty());
   CHECK_THROWS(rcn::TrainModel(options), RCN_EINVALID, "training");
@@ -400,7 +470,9 @@ void BadOptions()
   options.Bins = 15;
   options.Augment.blur = -1;
   CHECK(!rcn::CheckTraining(options).empty());
-  options.List = nullptr;
+  options.Augment.blur = 0;
+  CHECK(rcn::CheckTraining(options).empty());
+  options.List = rcn::DataList();
   CHECK(!rcn::CheckTraining(options).empty());
   CHECK(rcn::Strategies().size() == 16 && rcn::Strategies().front().Name == std::string("rps"));
 }
@@ -415,6 +487,8 @@ int main()
   RUN(CasesKeepToTheirRoom);
   RUN(AGoodModelStays);
   RUN(InPlaceGoesOn);
+  RUN(LearnsFromMemory);
+  RUN(OlderCheckpointsAreResumed);
   RUN(NothingIsOverwrittenUnasked);
   RUN(OneTrainingAtATime);
   RUN(AnInterruptedTrainingKeepsItsModel);

@@ -594,7 +594,7 @@ std::string LearnModel(const Folder& folder)
     list.Cases.push_back(one);
   }
   rcn::TrainingOptions options;
-  options.List = &list;
+  options.List = list;
   options.Output = folder / "learned.safetensors";
   options.Net.width = 8;
   options.Net.depth = 2;
@@ -754,10 +754,10 @@ void TrainsOnTheScenesCases()
   CHECK(f.Parameters->GetTrainedModelFile() == folder / "new-2.safetensors");
   CHECK(f.Actions->Check(Logic::TrainAction, f.Parameters) == "");
   f.Parameters->SetTrainedModelFile(folder / "new.safetensors");
-  CHECK(f.Actions->Train(f.Parameters).find("new.safetensors is there already") != std::string::npos);
+  CHECK(f.Actions->Train(f.Parameters).find("new.safetensors already exists") != std::string::npos);
   f.Parameters->SetTrainedModelFile(folder / "other.safetensors");
   std::ofstream(folder / "other.log.csv") << "of somebody else";
-  CHECK(f.Actions->Train(f.Parameters).find("other.log.csv is there already") != std::string::npos);
+  CHECK(f.Actions->Train(f.Parameters).find("other.log.csv already exists") != std::string::npos);
   f.Parameters->SetTrainedModelFile(folder / "other.pt");
   CHECK(f.Actions->Train(f.Parameters).find("ends with .safetensors") != std::string::npos);
   CHECK(f.Actions->Predict(f.Parameters) == "");

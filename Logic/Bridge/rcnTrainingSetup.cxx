@@ -1,0 +1,511 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Before the first step: which cases, which network, which samples.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <numeric>
+
+#include "rcnPrediction.h"
+#include "rcnReport.h"
+#include "rcnTrainingCourse.h"
+#include "rcnTrainingFiles.h"
+#include "rcnTrainingSplit.h"
+
+namespace rcn
+{
+
+/// The process that reads case `index` of `count`. Those that one trains on lie together.
+int Training::OwnerOf(size_t index, size_t count, bool inTurns) const
+{
+  const int processes = this->Processes_.Count();
+  int owner = inTurns ? static_cast<int>(index % static_cast<size_t>(processes)) : -1;
+  for (int64_t first = 0, end = 0; !inTurns && static_cast<int64_t>(index) >= end;)
+  {
+    rcn_comm_share(&first, &end, static_cast<int64_t>(count), ++owner, processes);
+  }
+  return owner;
+}
+
+bool Training::IsMine(size_t index, size_t count, bool inTurns) const
+{
+  return this->OwnerOf(index, count, inTurns) == this->Processes_.Rank();
+}
+
+/// Every process reads its share and tells the others what they have to know of it.
+void Training::ReadAll(
+  const std::vector<Case>& cases, std::vector<size_t>& numbers, std::vector<std::string>* names, bool inTurns)
+{
+  struct Facts
+  {
+    rcn_geometry Geometry;
+    int32_t Channels, Marked;
+  };
+  SharedRecords errors;
+  std::string mine; // Facts, one after another
+  std::string labels;
+  const size_t first = this->Store_->Count();
+  for (size_t i = 0; i < cases.size(); ++i)
+  {
+    const size_t number = this->Store_->Add(cases[i]);
+    if (!this->IsMine(i, cases.size(), inTurns))
+    {
+      continue;
+    }
+    Facts facts;
+    std::memset(static_cast<void*>(&facts), 0, sizeof facts);
+    try
+    {
+      const LoadedCase& loaded = this->Store_->Get(number);
+      labels = labels.empty() ? this->Workspace_.LabelRemark() : labels;
+      facts = { loaded.Geometry, static_cast<int32_t>(loaded.Channels.size()), loaded.Marked };
+    }
+    catch (const Error& error)
+    {
+      if (!this->Options_.SkipBad || error.Status() == RCN_ECANCELLED || error.Status() == RCN_ENOMEM)
+      {
+        throw;
+      }
+      errors.Set(i, JsonString(error.what()));
+    }
+    mine.append(reinterpret_cast<const char*>(&facts), sizeof facts);
+  }
+  errors.Merge(this->Processes_);
+  for (const std::string& remark : this->Processes_.Gather(labels))
+  {
+    if (!remark.empty() && !this->LabelsSaid_)
+    {
+      this->Remark(remark); // once, whichever process has read the case
+      this->LabelsSaid_ = true;
+    }
+  }
+  const std::vector<std::string> all = this->Processes_.Gather(mine);
+  std::vector<size_t> taken(all.size(), 0);
+  for (size_t i = 0; i < cases.size(); ++i)
+  {
+    const size_t owner = static_cast<size_t>(this->OwnerOf(i, cases.size(), inTurns));
+    Facts facts;
+    std::memcpy(static_cast<void*>(&facts), all[owner].data() + sizeof facts * taken[owner]++, sizeof facts);
+    std::string trouble = errors.Get(i) ? json_string_value(errors.Get(i)) : "";
+    if (trouble.empty() && this->Net_.channels && facts.Channels != this->Net_.channels)
+    {
+      trouble = "Case " + cases[i].Id + " has " + Counted(facts.Channels, "channel") + ", the others have " +
+        std::to_string(this->Net_.channels) + ".";
+      if (!this->Options_.SkipBad)
+      {
+        throw Error(RCN_EDATA, trouble);
+      }
+    }
+    if (!trouble.empty())
+    {
+      this->LeaveOut(cases[i].Id, trouble);
+      this->Store_->Release(first + i);
+      continue;
+    }
+    this->Net_.channels = facts.Channels;
+    this->Store_->Peek(first + i).Geometry = facts.Geometry;
+    this->Store_->Peek(first + i).Marked = facts.Marked != 0;
+    numbers.push_back(first + i);
+    if (names)
+    {
+      names->push_back(cases[i].Id);
+    }
+  }
+}
+
+void Training::ReadCases()
+{
+  const double start = SecondsNow();
+  const TrainingSplit split = DivideCases(this->Options_);
+  this->Result_.Raters = this->Raters_;
+  // Where an encoder is frozen, what it makes of the cases is kept in memory, too.
+  const double room = 1e9 * this->Options_.CacheGb;
+  if (room > 0)
+  {
+    this->Train_.feature_bytes = std::min(this->Train_.feature_bytes, static_cast<int64_t>(std::min(room / 2, 1e18)));
+  }
+  this->Store_.reset(new CaseStore(this->Workspace_, this->Raters_,
+    this->Options_.FreezeEncoder ? room - std::min(room, static_cast<double>(this->Train_.feature_bytes)) : room));
+  this->Net_.channels = 0;
+  this->ReadAll(split.Training, this->New_, &this->Result_.TrainingCases, false);
+  this->ReadAll(split.Old, this->Old_, nullptr, false);
+  this->ReadAll(split.Validation, this->Validation_, &this->Result_.ValidationCases, true);
+  if (this->New_.empty())
+  {
+    throw Error(RCN_EDATA, this->List_.Path + ": no training case could be read.");
+  }
+  bool marked = false;
+  for (const size_t number : this->New_)
+  {
+    marked = marked || this->Store_->Peek(number).Marked;
+  }
+  if (!marked)
+  {
+    throw Error(RCN_EDATA, this->List_.Path + ": nobody marked anything in any training case; there is nothing to learn.");
+  }
+  if (this->Validation_.empty() && this->IsInPlace())
+  {
+    throw Error(RCN_EINVALID,
+      this->List_.Path + " has no validation case to show whether a retrained " + this->Options_.Output +
+        " is better; add some, or write to another file.");
+  }
+  if (this->Validation_.empty())
+  {
+    this->Remark("There is no validation case: the last model is kept, and how good it is stays unknown.");
+  }
+  this->Result_.SecondsReading = SecondsNow() - start;
+}
+
+/// The model that training goes on from, if Init is one; whether raters and channels fit it.
+void Training::ReadInit(int channels)
+{
+  const std::string& path = this->Options_.Init;
+  char* arch = nullptr;
+  Check(rcn_model_read(&arch, this->Context_, path.c_str(), "arch"), this->Context_);
+  this->InitIsEncoder_ = !arch;
+  rcn_model_free(arch, this->Context_);
+  if (this->InitIsEncoder_)
+  {
+    if (this->IsInPlace())
+    {
+      throw Error(
+        RCN_EINVALID, path + " holds the weights of an encoder and is not a model to retrain; write to another file.");
+    }
+    return;
+  }
+  this->Init_.reset(new Model(this->Context_, path));
+  const rcn_net_options& from = this->Init_->Options();
+  const ModelInfo& info = this->Init_->Info();
+  if (this->Options_.HasNet && from.arch != this->Options_.Net.arch)
+  {
+    throw Error(RCN_EINVALID,
+      path + " is a " + rcn_arch_name(from.arch) + ", not a " + rcn_arch_name(this->Options_.Net.arch) + ".", "network");
+  }
+  if (from.channels != channels)
+  {
+    throw Error(RCN_EINVALID,
+      path + " takes images of " + Counted(from.channels, "channel") + "; those of " + this->List_.Path + " have " +
+        std::to_string(channels) + ".");
+  }
+  if (info.Raters.size() != this->Raters_.size())
+  {
+    throw Error(RCN_EINVALID,
+      path + " has learned from " + Counted(static_cast<int64_t>(info.Raters.size()), "rater") + "; " + this->List_.Path +
+        " has " + std::to_string(this->Raters_.size()) + ".");
+  }
+  if (!this->Options_.OtherRaters)
+  {
+    this->Init_->CheckRaters(this->Raters_, this->List_.Path);
+  }
+  this->Net_ = from;
+  this->StrategyName_ = this->StrategyName_.empty() ? info.Strategy : this->StrategyName_;
+}
+
+/// Which network and loss, by the options or by the model to go on from.
+void Training::ChooseNetwork()
+{
+  const int channels = this->Net_.channels;
+  this->StrategyName_ = this->Options_.Strategy;
+  this->Net_ = this->Options_.Net;
+  if (!this->Options_.Init.empty())
+  {
+    this->ReadInit(channels);
+  }
+  this->StrategyName_ = this->StrategyName_.empty() ? "rps" : this->StrategyName_;
+  if (rcn_strategy_parse(&this->Train_.strategy, this->StrategyName_.c_str()) != RCN_OK)
+  {
+    throw Error(RCN_EINVALID, "There is no strategy '" + this->StrategyName_ + "'.");
+  }
+  this->Train_.loss.kind = this->Train_.strategy.loss;
+  this->Train_.loss.raters = static_cast<int>(this->Raters_.size());
+  this->Train_.loss.alpha = this->Options_.Alpha;
+  this->Train_.loss.bce_weight = this->Options_.BceWeight;
+  this->Train_.loss.expected_weight = this->Options_.ExpectedWeight;
+  this->Train_.loss.unimodal_weight = this->Options_.UnimodalWeight;
+  this->Train_.loss.tie_background = this->Options_.TieBackground;
+  rcn_loss* loss = nullptr;
+  Check(rcn_loss_create(&loss, this->Context_, &this->Train_.loss), this->Context_);
+  const int outputs = rcn_loss_channels(loss);
+  rcn_loss_destroy(loss);
+  if (this->Init_ && this->Net_.outputs != outputs)
+  {
+    throw Error(RCN_EINVALID,
+      this->Options_.Init + " gives " + std::to_string(this->Net_.outputs) + " numbers per voxel, but " + this->StrategyName_ +
+        " needs " + std::to_string(outputs) + "; go on with its own strategy.");
+  }
+  this->Net_.channels = channels;
+  this->Net_.outputs = outputs;
+}
+
+/// The axes that most training cases are stored along, or those of the model to go on from. All cases are brought to them.
+void Training::ChooseAxes()
+{
+  std::map<std::string, int> counts;
+  std::vector<size_t> all = this->New_;
+  all.insert(all.end(), this->Old_.begin(), this->Old_.end());
+  const auto axesOf = [this](size_t number) {
+    char axes[4];
+    rcn_axes_of(axes, &this->Store_->Peek(number).Geometry);
+    return std::string(axes);
+  };
+  int most = 0;
+  for (const size_t number : all)
+  {
+    const std::string axes = axesOf(number);
+    most = std::max(most, axes.empty() ? 0 : ++counts[axes]);
+  }
+  this->Axes_ = this->Init_ ? this->Init_->Info().Axes : "";
+  for (size_t i = 0; i < all.size() && most > 0 && this->Axes_.empty(); ++i)
+  {
+    const std::string axes = axesOf(all[i]); // the first of those that are as frequent
+    this->Axes_ = !axes.empty() && counts[axes] == most ? axes : "";
+  }
+  all.insert(all.end(), this->Validation_.begin(), this->Validation_.end());
+  int others = 0;
+  for (const size_t number : all)
+  {
+    const std::string axes = axesOf(number);
+    others += !axes.empty() && axes != this->Axes_;
+  }
+  if (others > 0)
+  {
+    this->Remark(std::to_string(others) + (others == 1 ? " case is" : " cases are") + " stored along other axes than " +
+      this->Axes_ + "; " + (others == 1 ? "it is" : "they are") + " turned to these for the network.");
+  }
+  this->Store_->SetAxes(this->Axes_, this->Net_.arch != RCN_UNET3D);
+}
+
+/// Size and number of samples, and for volumes their spacing.
+void Training::ChooseSamples()
+{
+  rcn_sample_options& sample = this->Train_.sample;
+  const bool volumes = this->Net_.arch == RCN_UNET3D;
+  int64_t largest[3] = { 1, 1, 1 };
+  bool alike = true, measured = true;
+  double voxels = 0;
+  std::vector<double> spacing[3];
+  const rcn_geometry first = this->Store_->Peek(this->New_.front()).Geometry;
+  for (const std::vector<size_t>* numbers : { &this->New_, &this->Old_ })
+  {
+    for (const size_t number : *numbers)
+    {
+      const LoadedCase& one = this->Store_->Peek(number);
+      for (int a = 0; a < 3; ++a)
+      {
+        largest[a] = std::max(largest[a], one.Geometry.size[a]);
+        alike = alike && one.Geometry.size[a] == first.size[a];
+        spacing[a].push_back(one.Geometry.spacing[a]);
+      }
+      if (volumes && rcn_geometry_thin_axis(&one.Geometry) >= 0)
+      {
+        throw Error(
+          RCN_EDATA, "Case " + one.Source.Id + " is a slice; unet3d learns from volumes, unet and fpn-resnet from slices.");
+      }
+      voxels += static_cast<double>(rcn_geometry_voxels(&one.Geometry));
+      measured = measured && one.Geometry.unit == RCN_MM;
+    }
+  }
+  voxels /= static_cast<double>(spacing[0].size());
+  for (int a = 0; a < (volumes ? 3 : 2); ++a)
+  {
+    std::nth_element(spacing[a].begin(), spacing[a].begin() + spacing[a].size() / 2, spacing[a].end());
+    const double median = spacing[a][spacing[a].size() / 2];
+    if (!volumes)
+    {
+      this->PixelSize_[a] = measured ? median : 0;
+      continue;
+    }
+    if (!this->Init_)
+    {
+      this->Net_.spacing[a] = this->Options_.Spacing[a] > 0 ? this->Options_.Spacing[a] : median;
+    }
+    sample.spacing[a] = this->Net_.spacing[a];
+  }
+  const int64_t usual[3] = { volumes ? 96 : 256, volumes ? 96 : 256, volumes ? 64 : 1 };
+  for (int a = 0; a < 3; ++a)
+  {
+    const int64_t rounded = (largest[a] + 15) / 16 * 16;
+    const bool whole = alike && !volumes && a < 2 && largest[0] * largest[1] <= 65536;
+    sample.size[a] = this->Options_.Patch[a] > 0 ? this->Options_.Patch[a] : whole ? largest[a] : std::min(rounded, usual[a]);
+    if (a == 2 && !volumes)
+    {
+      sample.size[a] = 1;
+    }
+  }
+  sample.foreground = this->Options_.Foreground;
+  sample.augment = this->Options_.Augment;
+  const double size = static_cast<double>(sample.size[0] * sample.size[1] * sample.size[2]);
+  this->Train_.samples = this->Options_.Samples > 0 ? this->Options_.Samples
+                                                    : std::max<int64_t>(1, std::min<int64_t>(16, std::llround(voxels / size)));
+  // Of all processes together: as many as one would take, or what each is told to take.
+  const int64_t usualBatch = std::max<int64_t>(2, std::min<int64_t>(16, std::llround(262144 / size)));
+  const int64_t processes = this->Processes_.Count();
+  this->Train_.batch = this->Options_.Batch > 0 ? this->Options_.Batch * processes : std::max(usualBatch, processes);
+}
+
+/// Training that goes on with another number of processes keeps the size of its steps.
+void Training::AdoptBatch()
+{
+  const JsonHandle state = this->CheckpointState();
+  const json_t* then = json_object_get(state.get(), "protocol");
+  const double stored = json_number_value(ProtocolValue(then, "batch")); // 0 where it is no number
+  const int64_t batch = stored > 0 && stored <= 1 << 30 ? static_cast<int64_t>(stored) : 0;
+  const int64_t processes = std::max(1, CountAt(state.get(), "processes"));
+  if (json_is_object(then) && batch != this->Train_.batch && batch >= this->Processes_.Count() &&
+    (this->Options_.Batch == 0 || (processes != this->Processes_.Count() && this->Options_.Batch * processes == batch)))
+  {
+    this->Train_.batch = batch;
+    this->Remark("Training goes on with steps of " + Counted(batch, "sample") + ", as it began with " +
+      Counted(processes, "process", "processes") + ".");
+  }
+}
+
+void Training::ChooseNormalization()
+{
+  this->Normalize_ = this->Options_.Normalization;
+  if (!this->Options_.HasNormalization && this->Init_)
+  {
+    this->Normalize_ = this->Init_->Info().Normalization;
+  }
+  if (this->Normalize_.kind == RCN_NORMALIZE_FIXED && this->Normalize_.channels == 0)
+  {
+    rcn_moments moments{};
+    for (size_t i = 0; i < this->New_.size(); ++i)
+    {
+      if (this->IsMine(i, this->New_.size(), false))
+      {
+        const LoadedCase& one = this->Store_->Get(this->New_[i]);
+        Check(rcn_moments_add(&moments, this->Context_, one.Channels.data(), static_cast<int>(one.Channels.size())),
+          this->Context_);
+      }
+    }
+    Check(rcn_moments_share(&moments, this->Context_, this->Processes_.Comm()), this->Context_);
+    Check(rcn_moments_normalize(&this->Normalize_, this->Context_, &moments), this->Context_);
+  }
+  rcn_fusion_options fusion = RCN_FUSION_OPTIONS_INIT;
+  fusion.tie = this->Options_.TieBackground ? RCN_TIE_BACKGROUND : RCN_TIE_FOREGROUND;
+  fusion.sigma = this->Options_.Sigma;
+  this->Store_->SetRules(this->Train_.strategy, fusion, this->Normalize_);
+}
+
+void Training::MakeNetwork()
+{
+  rcn_net* net = nullptr;
+  Check(rcn_net_create(&net, this->Context_, &this->Net_), this->Context_);
+  this->Network_.reset(net);
+  Check(rcn_net_initialize(net, this->Options_.Seed), this->Context_);
+  if (this->Init_)
+  {
+    std::memcpy(
+      rcn_net_edit_values(net), rcn_net_values(this->Init_->Net()), sizeof(float) * static_cast<size_t>(rcn_net_floats(net)));
+  }
+  else if (this->InitIsEncoder_)
+  {
+    int64_t loaded = 0;
+    Check(rcn_model_init_encoder(&loaded, net, this->Context_, this->Options_.Init.c_str(), nullptr, nullptr), this->Context_);
+    this->Remark("The encoder starts from " + this->Options_.Init + " (" + std::to_string(loaded) + " tensors).");
+  }
+}
+
+void Training::MakeTraining()
+{
+  rcn_train_options& train = this->Train_;
+  train.cases = static_cast<int64_t>(this->New_.size());
+  train.old_cases = static_cast<int64_t>(this->Old_.size());
+  train.freeze_encoder = this->Options_.FreezeEncoder;
+  train.seed = this->Options_.Seed;
+  train.comm = this->Processes_.Comm();
+  train.local_norms = this->Options_.LocalNorms;
+  train.optim.weight_decay = this->Options_.WeightDecay;
+  train.optim.kind = this->Options_.WeightDecay > 0 ? RCN_OPTIM_ADAMW : RCN_OPTIM_ADAM;
+  train.optim.clip_norm = this->Options_.ClipNorm;
+  train.schedule.kind = this->Options_.Schedule;
+  train.schedule.rate = this->Options_.Rate;
+  train.schedule.steps = std::max<int64_t>(2, rcn_train_epoch_steps(&train) * this->Options_.Epochs);
+  train.schedule.warmup = std::min(
+    train.schedule.steps - 1, static_cast<int64_t>(this->Options_.Warmup * static_cast<double>(train.schedule.steps) + 0.5));
+  rcn_train* created = nullptr;
+  Check(rcn_train_create(&created, this->Context_, this->Network_.get(), &train, GiveCase, this), this->Context_);
+  this->Trainer_.reset(created);
+  if (this->Init_ && this->Init_->Info().Loss == train.strategy.loss && !this->Init_->Info().LossParameters.empty())
+  {
+    const std::vector<float>& values = this->Init_->Info().LossParameters;
+    Check(rcn_train_set_loss_values(created, values.data(), static_cast<int>(values.size())), this->Context_);
+  }
+  if (!this->Init_)
+  {
+    Check(rcn_train_start(created, this->LevelShares().data()), this->Context_);
+  }
+  this->ShareCases();
+}
+
+/// Lets go of cases that were read for a first look and that other processes train on.
+void Training::ShareCases()
+{
+  int64_t first = 0, end = 0, oldFirst = 0, oldEnd = 0;
+  rcn_train_share(&first, &end, &oldFirst, &oldEnd, &this->Train_, this->Processes_.Rank(), this->Processes_.Count());
+  for (int64_t i = 0; i < this->Train_.cases + this->Train_.old_cases; ++i)
+  {
+    if ((i < first || i >= end) && (i < oldFirst || i >= oldEnd))
+    {
+      this->Store_->Release(
+        i < this->Train_.cases ? this->New_[static_cast<size_t>(i)] : this->Old_[static_cast<size_t>(i - this->Train_.cases)]);
+    }
+  }
+}
+
+/// How often each level occurs in the cases of all processes.
+std::vector<double> Training::LevelShares()
+{
+  std::vector<double> shares(this->Raters_.size() + 1, 0);
+  for (size_t i = 0; i < this->New_.size(); ++i)
+  {
+    if (this->IsMine(i, this->New_.size(), false))
+    {
+      const LoadedCase& one = this->Store_->Get(this->New_[i]);
+      rcn_target_add_levels(shares.data(), one.Target.get(), one.Votes.get());
+    }
+  }
+  Check(
+    rcn_comm_sum(this->Processes_.Comm(), this->Context_, shares.data(), static_cast<int64_t>(shares.size()), RCN_COMM_DOUBLE),
+    this->Context_);
+  const double voxels = std::accumulate(shares.begin(), shares.end(), 0.0);
+  for (double& share : shares)
+  {
+    share /= voxels;
+  }
+  return shares;
+}
+
+/// C++ exceptions must not pass through the core: kept here and thrown after the step.
+rcn_status Training::GiveCase(rcn_train_case* out, int64_t index, void* payload)
+{
+  Training* self = static_cast<Training*>(payload);
+  try
+  {
+    const size_t number = static_cast<size_t>(index);
+    const LoadedCase& one =
+      self->Store_->Get(number < self->New_.size() ? self->New_[number] : self->Old_[number - self->New_.size()]);
+    out->data.channels = one.Channels.data();
+    out->data.channel_count = static_cast<int>(one.Channels.size());
+    out->data.scale = &one.Scale;
+    out->data.votes = one.Votes.get();
+    out->data.map = rcn_target_map(one.Target.get());
+    out->data.foci = one.Foci.get();
+    out->target = one.Target.get();
+    return RCN_OK;
+  }
+  catch (const Error& error)
+  {
+    self->CaseError_ = error.what();
+    self->CaseStatus_ = error.Status();
+  }
+  catch (const std::exception& error)
+  {
+    self->CaseError_ = error.what();
+    self->CaseStatus_ = RCN_ENOMEM;
+  }
+  return self->CaseStatus_ == RCN_EDATA ? RCN_EIO : self->CaseStatus_;
+}
+
+} // namespace rcn
