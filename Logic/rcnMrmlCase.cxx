@@ -214,18 +214,7 @@ Input Gather(Node* node, bool raters)
 std::shared_ptr<Workspace> Open(const Input& input)
 {
   auto workspace = std::make_shared<Workspace>(input.Options);
-  try
-  {
-    workspace->LoadCase(CaseOf(input.Id, { input.Image }, input.ImageName, input.Masks));
-  }
-  catch (const Error& error)
-  {
-    if (std::string(error.Key()) != "geometry")
-    {
-      throw;
-    }
-    throw Error(error.Status(), std::string(error.what()) + " Switch on resampling, or draw on the image itself.");
-  }
+  workspace->LoadCase(CaseOf(input.Id, { input.Image }, input.ImageName, input.Masks));
   return workspace;
 }
 

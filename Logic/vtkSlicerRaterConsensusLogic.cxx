@@ -332,7 +332,39 @@ std::string vtkSlicerRaterConsensusLogic::Check(int action, Node* node)
   }
 }
 
+namespace
+{
+
+/// What a person can do about an error, in words of the panel.
+std::string WayOut(const std::string& key)
+{
+  return key == "geometry"   ? " Switch on resampling, or draw on the image itself."
+    : key == "recalibration" ? " Apply the model without it, or fit it again."
+                             : "";
+}
+
+/// Does it; whoever catches an error sees the way out, too.
+template <class T> auto WithWayOut(const T& step) -> decltype(step())
+{
+  try
+  {
+    return step();
+  }
+  catch (const rcn::Error& error)
+  {
+    throw rcn::Error(error.Status(), error.what() + WayOut(error.Key()));
+  }
+}
+
+} // namespace
+
 vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Prepare(int action, Node* node)
+{
+  const Work work = WithWayOut([&] { return this->Begin(action, node); });
+  return [work](const Monitor& monitor) { return WithWayOut([&] { return work(monitor); }); };
+}
+
+vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Begin(int action, Node* node)
 {
   const std::string sentence = this->Check(action, node);
   if (!sentence.empty())
@@ -410,24 +442,13 @@ vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Internals::Pred
       correction = rcn::ReadRecalibration(file);
       own.Correction = &correction;
       out.Made.Correction = file;
-      const std::string fitted = rcn::ReadoutText(correction.Readout, correction.AtLeast);
-      const std::string readout = rcn::RunOf(model, own).Readout;
-      if (!correction.Correction.levels && !correction.OneProbability && !model.GivesOneProbability() && fitted != readout)
-      {
-        throw rcn::Error(RCN_EINVALID,
-          "The correction " + file + " was fitted to the readout " + fitted + "; choose this one, or fit the correction anew.");
-      }
     }
     else if (model.Info().Correction)
     {
       correction = *model.Info().Correction;
       out.Made.Correction = "in the model";
     }
-    const std::string unfit = rcn::CheckPrediction(model, own);
-    if (!unfit.empty())
-    {
-      throw rcn::Error(RCN_EINVALID, unfit);
-    }
+    rcn::CheckPrediction(model, own);
     CheckFinite(job.Case().Image, job.Case().ImageName);
     out.Maps = rcn::Predict(model, workspace.Context(), { job.Case().Image }, job.Case().ImageName, own);
     out.Made.Readout = out.Maps.Readout;

@@ -141,6 +141,9 @@ protected:
 
 private:
   std::string Do(int action, vtkMRMLRaterConsensusNode* node);
+#ifndef __VTK_WRAP__
+  Work Begin(int action, vtkMRMLRaterConsensusNode* node);
+#endif
 
   class Internals;
   std::unique_ptr<Internals> Private;

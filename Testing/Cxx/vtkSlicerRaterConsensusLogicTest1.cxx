@@ -550,6 +550,16 @@ void LevelsAreJudged()
     CHECK(f.Cell(Node::GetFiguresRole(), rcn_figure_name(figure), "Value") ==
       JudgeBalls(workspace, expected.Levels, options, figure));
   }
+  // Volumes that were touched, as those of a scene that was loaded, are put together again; what was changed counts.
+  vtkImageData* const level = f.Result<vtkMRMLScalarVolumeNode>(Node::GetLevelRole())->GetImageData();
+  const std::string before = f.Cell(Node::GetFiguresRole(), "rps", "Value");
+  level->Modified();
+  CHECK(f.Actions->Evaluate(f.Parameters) == "" && f.Cell(Node::GetFiguresRole(), "rps", "Value") == before);
+  level->GetPointData()->GetScalars()->Fill(0.5);
+  level->GetPointData()->GetScalars()->Modified();
+  CHECK(f.Actions->Evaluate(f.Parameters) != "" || f.Cell(Node::GetFiguresRole(), "rps", "Value") != before);
+  CHECK(f.Actions->Predict(f.Parameters) == "" && f.Actions->Evaluate(f.Parameters) == "");
+  CHECK(f.Cell(Node::GetFiguresRole(), "rps", "Value") == before);
   // By another readout, without predicting anew; more raters than levels are a matter of the probability.
   f.Parameters->SetReadout("expected");
   options.Calib.readout = RCN_READOUT_EXPECTED;
