@@ -263,7 +263,7 @@ def test_checkpoints_are_not_believed(value, data, tmp_path):
     for part in (state, state["pending"], *state["epochs"]):
         for key, old in part.items():
             part[key] = value if isinstance(old, (int, float)) and not isinstance(old, bool) else old
-    changed = {**state, "protocol": {**state["protocol"], "--batch": value}}
+    changed = {**state, "protocol": {**state["protocol"], "batch": value}}
     for content in (state, changed):
         checkpoint.write_bytes(with_metadata(checkpoint.read_bytes(), training=json.dumps(content)))
         done = run("train", *options, *quick(epochs=1), "--resume", check=False)
@@ -298,7 +298,7 @@ def test_interrupted_and_resumed_is_uninterrupted(how, data, tmp_path):
     before = weights(parts)
     run("train", "--data", data, "-o", parts, *options, "--resume")
     assert weights(parts) == before
-    refused("train", "--data", data, "-o", parts, *options, "--resume", "--alpha", "2", says=["--alpha", "parts.checkpoint"])
+    refused("train", "--data", data, "-o", parts, *options, "--resume", "--alpha", "2", says=["another value of alpha", "--overwrite instead of --resume", "parts.checkpoint"])
 
 
 def test_killed(data, tmp_path):
@@ -388,6 +388,94 @@ def test_bad_input(data, tmp_path):
     assert json.loads((tmp_path / "s.json").read_text("utf-8"))["cases"]["skipped"] == ["tr1"]
 
 
+def tensors(path):
+    """The bytes of every tensor of a safetensors file, by name."""
+    content = path.read_bytes()
+    start = 8 + int.from_bytes(content[:8], "little")
+    header = json.loads(content[8:start])
+    return {name: content[start + first:start + end] for name, entry in header.items() if name != "__metadata__"
+            for first, end in [entry["data_offsets"]]}
+
+
+@pytest.fixture(scope="module")
+def plain(data, tmp_path_factory):
+    """Two epochs with every option as it is by itself."""
+    model = tmp_path_factory.mktemp("plain") / "m.safetensors"
+    run("train", "--data", data, "-o", model, *quick(epochs=2), "--quiet")
+    return model
+
+
+@pytest.mark.parametrize("option", [
+    "--bce-weight 0", "--expected-weight 1", "--unimodal-weight 10", "--warmup 0.9", "--weight-decay 0.5", "--clip 0.001",
+    "--schedule cosine", "--schedule constant", "--seed 5", "--norm instance", "--samples 2", "--augment none"])
+def test_options_change_what_is_learned(option, data, plain, tmp_path):
+    """Another value leads to other weights; the default, given explicitly, to the same."""
+    model = tmp_path / "m.safetensors"
+    run("train", "--data", data, "-o", model, *quick(epochs=2), *option.split(), "--quiet")
+    assert tensors(model) != tensors(plain)
+    rates = [float(row["rate"]) for row in rows(model)]
+    if option == "--schedule constant":
+        assert rates == [0.01, 0.01]
+    elif option == "--schedule cosine":
+        assert rates[0] > rates[1] and rates[1] < 0.001
+    elif option == "--warmup 0.9":
+        assert rates[0] < float(rows(plain)[0]["rate"])
+
+
+def test_defaults_are_what_help_says(data, plain, tmp_path):
+    model = tmp_path / "m.safetensors"
+    words = ("--bce-weight 1 --expected-weight 0 --unimodal-weight 0 --warmup 0.3 --weight-decay 0 --schedule one-cycle --seed 0 "
+             "--alpha 0.8 --norm batch --tie foreground --foreground 0.5 --augment mild --normalize zscore --strategy rps")
+    run("train", "--data", data, "-o", model, *quick(epochs=2), *words.split(), "--quiet")
+    assert tensors(model) == tensors(plain)
+
+
+def test_sigma_is_the_width_of_soft_labels(data, tmp_path):
+    words = ["train", "--data", data, *quick(epochs=1), "--strategy", "soft-gaussian", "--quiet"]
+    models = {sigma: tmp_path / f"{sigma}.safetensors" for sigma in ("", "1", "3")}
+    for sigma, model in models.items():
+        run(*words, "-o", model, *(["--sigma", sigma] if sigma else []))
+    assert tensors(models[""]) == tensors(models["1"]) != tensors(models["3"])
+
+
+def test_freeze_and_dropout(data, tmp_path):
+    """A frozen encoder keeps its weights while the decoder learns; feature maps are left out of the decoder while training."""
+    words = ["train", "--data", data, "--quiet", "-o"]
+    first, frozen, dropped = (tmp_path / f"{name}.safetensors" for name in ("first", "frozen", "dropped"))
+    run(*words, first, *quick(epochs=1, batch=8, rate=1e-5), "--arch", "fpn-resnet18", "--dropout", "0")
+    run(*words, dropped, *quick(epochs=1, batch=8, rate=1e-5), "--arch", "fpn-resnet18", "--dropout", "0.5")
+    assert tensors(first) != tensors(dropped)
+    run(*words, frozen, *quick(epochs=2, batch=8), "--init", first, "--freeze", "encoder", "--json", tmp_path / "f.json")
+    assert not json.loads((tmp_path / "f.json").read_text("utf-8"))["kept_start"]
+    before, after = tensors(first), tensors(frozen)
+    encoder = {name for name in before if name.startswith("encoder.")}
+    assert encoder and all(before[name] == after[name] for name in encoder)
+    assert any(before[name] != after[name] for name in before.keys() - encoder)
+
+
+def test_models_of_other_raters(data, plain, tmp_path):
+    def rename(content):
+        content["raters"] = ["X", "Y", "Z"]
+        for split in ("training", "validation", "test"):
+            for one in content[split]:
+                one["label"] = dict(zip("XYZ", one["label"].values()))
+
+    others = edited(data, rename, "others.json")
+    words = ["train", "--data", others, "-o", tmp_path / "m.safetensors", "--init", plain, *quick(epochs=1), "--quiet"]
+    refused(*words, says=["others.json has a rater X"])
+    run(*words, "--other-raters")
+    assert len(rows(tmp_path / "m.safetensors")) == 2
+
+
+def test_time_and_patience(data, tmp_path):
+    words = ["train", "--data", data, "--quiet"]
+    run(*words, "-o", tmp_path / "m.safetensors", *quick(epochs=100000), "--minutes", "0.02")
+    assert 0 < len(rows(tmp_path / "m.safetensors")) < 100000
+    run(*words, "-o", tmp_path / "p.safetensors", *quick(epochs=60, rate=30), "--patience", "2")
+    best = [row["best"] for row in rows(tmp_path / "p.safetensors")]
+    assert len(best) < 60 and best[-2:] == ["0", "0"] and best[-3] == "1"
+
+
 def test_splits(data, tmp_path):
     """Patients stay together; folds cover everything once."""
     def patients(d):
@@ -465,7 +553,7 @@ def test_nothing_is_overwritten(data, tmp_path):
     words = ["train", "--data", data, "-o", model, "--quiet"]
     run(*words, *quick(epochs=1))
     before = model.read_bytes()
-    refused(*words, *quick(epochs=2), says=["m.safetensors exists already", "--resume", "--overwrite", "another -o"], folder=tmp_path)
+    refused(*words, *quick(epochs=2), says=["m.safetensors already exists", "--resume", "--overwrite", "another -o"], folder=tmp_path)
     (tmp_path / "m.checkpoint.safetensors").unlink()
     refused(*words, *quick(epochs=2), "--resume", says=["no ", "m.checkpoint.safetensors to resume from", "--overwrite"], folder=tmp_path)
     assert model.read_bytes() == before
