@@ -29,16 +29,10 @@ public:
 
   DataList Parse(const std::string& text)
   {
-    json_error_t error;
-    JsonHandle root(json_loadb(text.data(), text.size(), JSON_REJECT_DUPLICATES, &error));
-    if (!root)
-    {
-      throw Error(
-        RCN_EFORMAT, this->Name_ + " is no valid JSON: " + error.text + " (line " + std::to_string(error.line) + ").");
-    }
+    const JsonHandle root = ParseJson(text, this->Name_ + " cannot be used");
     if (!json_is_object(root.get()))
     {
-      this->Fail("", "must hold an object with \"raters\", \"training\", ...");
+      this->Fail("", "must be an object with \"raters\", \"training\", ...");
     }
     this->List_.Path = this->Name_;
     this->ReadRaterNames(json_object_get(root.get(), "raters"));
@@ -61,7 +55,7 @@ public:
     }
     if (this->List_.Cases.empty())
     {
-      this->Fail("", "holds no case under \"training\", \"validation\" or \"test\".");
+      this->Fail("", "has no case under \"training\", \"validation\" or \"test\".");
     }
     return this->List_;
   }
@@ -184,7 +178,7 @@ private:
     }
     if (!this->Ids_.insert(one.Id).second)
     {
-      this->Fail(one.Id, "stands in the list twice.");
+      this->Fail(one.Id, "is in the list twice.");
     }
 
     std::vector<int64_t> values = listValues;
@@ -205,7 +199,7 @@ private:
     }
     if (id && !json_is_null(id) && !json_is_string(id))
     {
-      this->Fail(number, "\"id\" must be a text.");
+      this->Fail(number, "\"id\" must be text.");
     }
     if (json_string_length(id) > 0)
     {
@@ -284,7 +278,7 @@ private:
     }
     if (one.Raters.empty())
     {
-      this->Fail(one.Id, "was answered by no rater.");
+      this->Fail(one.Id, "has no rater.");
     }
     if (this->List_.Raters.size() > RCN_MAX_RATERS)
     {

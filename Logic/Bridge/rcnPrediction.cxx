@@ -197,70 +197,88 @@ PredictionRun RunOf(const Model& model, const PredictionOptions& options)
   return run;
 }
 
-std::string CheckPrediction(const Model& model, const PredictionOptions& options)
+void CheckPrediction(const Model& model, const PredictionOptions& options)
 {
-  if (const char* sentence = rcn_predict_check(&options.Tiles))
-  {
-    return sentence;
-  }
-  Readout readout{};
-  try
-  {
-    readout = ReadoutOf(model, options);
-  }
-  catch (const Error& error)
-  {
-    return error.what();
-  }
+  const auto refuseIf = [](const char* sentence) {
+    if (sentence)
+    {
+      throw Error(RCN_EINVALID, sentence);
+    }
+  };
+  refuseIf(rcn_predict_check(&options.Tiles));
+  const Readout readout = ReadoutOf(model, options);
   rcn_calib_options calib = RCN_CALIB_OPTIONS_INIT;
   calib.readout = readout.Kind;
   calib.at_least = readout.AtLeast;
-  if (const char* sentence = rcn_calib_check(&calib, model.RaterCount()))
-  {
-    return sentence;
-  }
-  if (!(options.Threshold >= 0 && options.Threshold <= 1))
-  {
-    return "The threshold of the mask must be between 0 and 1.";
-  }
+  refuseIf(rcn_calib_check(&calib, model.RaterCount()));
+  refuseIf(options.Threshold >= 0 && options.Threshold <= 1 ? nullptr : "The threshold of the mask must be between 0 and 1.");
   const Recalibration* correction = CorrectionOf(model, options);
   if (!correction)
   {
-    return "";
+    return;
   }
-  const std::string name = correction->Path.empty() ? "The recalibration" : correction->Path;
+  const auto refuse = [correction](const std::string& why) {
+    throw Error(RCN_EINVALID, (correction->Path.empty() ? "The recalibration" : correction->Path) + why, "recalibration");
+  };
   const int levels = correction->Correction.levels;
   if (levels && levels != model.RaterCount() + 1)
   {
-    return name + " corrects maps of " + std::to_string(levels) + " levels; the model gives " +
-      std::to_string(model.RaterCount() + 1) + ".";
+    refuse(" corrects maps of " + std::to_string(levels) + " levels; the model gives " +
+      std::to_string(model.RaterCount() + 1) + ".");
   }
   if (model.GivesOneProbability())
   {
-    return levels > 2
-      ? name + " was fitted to levels, but the model gives one probability; fit it again, or say --no-recalibration."
-      : "";
+    if (levels > 2)
+    {
+      refuse(" was fitted to levels, but the model gives one probability; fit it again.");
+    }
+    return;
   }
   if (correction->OneProbability)
   {
-    return name + " is for a model that gives one probability; this one gives levels.";
+    refuse(" is for a model that gives one probability; this one gives levels.");
   }
   if (!levels && (correction->Readout != readout.Kind || correction->AtLeast != readout.AtLeast))
   {
-    return name + " was fitted to the readout " + ReadoutText(correction->Readout, correction->AtLeast) +
-      "; use the same --readout, or say --no-recalibration.";
+    refuse(" was fitted to the readout " + ReadoutText(correction->Readout, correction->AtLeast) + "; use the same readout.");
   }
-  return "";
 }
+
+namespace
+{
+
+/// What the network gives for the image as its voxels are stored.
+Volume LevelsOf(const Model& model, rcn_context* context, const std::vector<Volume>& images, const rcn_order& order,
+  const std::string& about, const PredictionOptions& options, int64_t& tiles)
+{
+  std::vector<Volume> reordered;
+  for (const Volume& image : images)
+  {
+    reordered.push_back(image.Reordered(context, order));
+  }
+  const std::vector<float>& parameters = model.Info().LossParameters;
+  LevelsOptions how;
+  how.Net = model.Net();
+  how.Loss = model.Loss();
+  how.LossParameters = parameters.empty() ? nullptr : parameters.data();
+  how.Normalization = &model.Info().Normalization;
+  how.Spacing = model.Is3D() && model.Info().HasSpacing ? model.Options().spacing : nullptr;
+  how.Tiles = &options.Tiles;
+  how.TileCount = &tiles;
+  Volume levels = PredictLevels(context, how, reordered, about);
+  reordered.clear();
+  levels = levels.Reordered(context, rcn_order_inverse(&order));
+  rcn_image view = levels.View();
+  view.geometry = images.front().Geometry(); // the very numbers, not those that turning there and back makes of them
+  return Volume::Share(view, std::make_shared<Volume>(levels));
+}
+
+} // namespace
 
 Prediction Predict(const Model& model, rcn_context* context, const std::vector<Volume>& images, const std::string& about,
   const PredictionOptions& options)
 {
-  const std::string sentence = CheckPrediction(model, options);
-  if (!sentence.empty())
-  {
-    throw Error(RCN_EINVALID, sentence);
-  }
+  CheckPrediction(model, options);
   const rcn_geometry geometry = images.front().Geometry();
   const rcn_order order = rcn_order_to(model.Info().Axes.c_str(), &geometry, !model.Is3D());
   const rcn_geometry seen = rcn_geometry_reorder(&geometry, &order);
@@ -277,27 +295,7 @@ Prediction Predict(const Model& model, rcn_context* context, const std::vector<V
   {
     out.Remarks.push_back(about + " is a slice across another axis of the body than the slices that the model was trained on.");
   }
-  std::vector<Volume> reordered;
-  for (const Volume& image : images)
-  {
-    reordered.push_back(image.Reordered(context, order));
-  }
-  const std::vector<float>& parameters = model.Info().LossParameters;
-  LevelsOptions how;
-  how.Net = model.Net();
-  how.Loss = model.Loss();
-  how.LossParameters = parameters.empty() ? nullptr : parameters.data();
-  how.Normalization = &model.Info().Normalization;
-  how.Spacing = model.Is3D() && model.Info().HasSpacing ? model.Options().spacing : nullptr;
-  how.Tiles = &options.Tiles;
-  how.TileCount = &out.Tiles;
-  Volume levels = PredictLevels(context, how, reordered, about);
-  reordered.clear();
-  levels = levels.Reordered(context, rcn_order_inverse(&order));
-  rcn_image view = levels.View();
-  view.geometry = geometry; // the very numbers, not those that turning there and back makes of them
-  levels = Volume::Share(view, std::make_shared<Volume>(levels));
-
+  const Volume levels = LevelsOf(model, context, images, order, about, options, out.Tiles);
   const Readout readout = ReadoutOf(model, options);
   const Recalibration* correction = CorrectionOf(model, options);
   const bool onLevels = correction && correction->Correction.levels;

@@ -65,8 +65,8 @@ Volume PredictLevels(
 /// How a run with these options makes its maps, for the folder where they go (rcnPredictionFolder.h).
 PredictionRun RunOf(const Model& model, const PredictionOptions& options);
 
-/// The sentence Predict() would fail with because of the options alone; empty when they fit the model.
-std::string CheckPrediction(const Model& model, const PredictionOptions& options);
+/// Throws the Error that Predict() would throw because of the options alone.
+void CheckPrediction(const Model& model, const PredictionOptions& options);
 
 /// Predicts one image (its files' channels in order; ReadImages()). A volume is brought to the axes of training, and the
 /// maps back. A 2-D network goes through it slice by slice; for a 3-D network the volume is resampled to the spacing it

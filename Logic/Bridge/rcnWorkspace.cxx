@@ -263,8 +263,7 @@ public:
     this->Remarks_.push_back("Rater " + rater + " marked nothing in " + place + ".");
   }
 
-  /// `advice` ends the remark about masks with several labels.
-  void HandOver(Workspace& workspace, const std::vector<Volume>& images, const std::string& advice)
+  void HandOver(Workspace& workspace, const std::vector<Volume>& images)
   {
     workspace.LabelRemark_.clear();
     if (!this->Labels_.empty() && !workspace.LabelsRemarked_)
@@ -274,7 +273,7 @@ public:
         (others == 0      ? ""
             : others == 1 ? ", and in another mask"
                           : ", and in " + std::to_string(others) + " other masks") +
-        "." + advice;
+        ". To take one of them, give its value (NAME=FILE:3 for a file, \"value\" in a data list).";
       workspace.LabelsRemarked_ = true;
       this->Remarks_.push_back(workspace.LabelRemark_);
     }
@@ -334,9 +333,7 @@ void Workspace::LoadCase(const Case& one, const std::vector<std::string>& raters
   {
     CountFiles(ballot, one);
   }
-  ballot.HandOver(*this, images,
-    one.Memory ? " To take one of them, choose its value."
-               : " To take one of them, give its value: NAME=FILE:3, or \"value\" in a data list.");
+  ballot.HandOver(*this, images);
 }
 
 /// Headers first: they show how many raters there are. Then each file's voxels once, packed while in memory, so that a case

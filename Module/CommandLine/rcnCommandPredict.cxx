@@ -143,14 +143,11 @@ struct Output
 };
 
 /// Writes the maps of a case in place of those that an earlier run left; returns its entry for --json.
-json_t* WritePrediction(const Prediction& prediction, const Case& one, const PredictionFolder& folder,
+JsonObject WritePrediction(const Prediction& prediction, const Case& one, const PredictionFolder& folder,
   const Arguments& arguments, std::vector<std::string>& remarks)
 {
   std::map<std::string, std::string> files;
-  JsonHandle entry(json_object());
-  json_object_set_new(entry.get(), "case", JsonString(one.Id));
-  json_object_set_new(entry.get(), "readout", JsonString(prediction.Readout));
-  json_object_set_new(entry.get(), "tiles", json_integer(prediction.Tiles));
+  JsonObject entry{ { "case", one.Id }, { "readout", prediction.Readout }, { "tiles", prediction.Tiles } };
   const Output outputs[] = {
     { "levels", arguments.Has("--no-levels") ? nullptr : &prediction.Levels, Content::Probability },
     { "uncertainty", &prediction.Uncertainty, Content::Probability },
@@ -163,20 +160,19 @@ json_t* WritePrediction(const Prediction& prediction, const Case& one, const Pre
     {
       const std::string path = MapFile(one, output.Name, arguments);
       remarks.push_back(WriteImage(path, output.Map->View(), output.What, Terminal::IsInterrupted));
-      json_object_set_new(entry.get(), output.Name, JsonString(path));
+      entry.Set(output.Name, path);
       files[output.Name] = path;
     }
   }
   folder.RemoveOlder(one.Id, files);
-  return entry.release();
+  return entry;
 }
 
-int RunPredict(const Arguments& arguments)
+void CheckArguments(const Arguments& arguments)
 {
-  Terminal terminal(arguments);
   if (!arguments.Has("--model"))
   {
-    throw Error(RCN_EINVALID, "Say which model with --model FILE.");
+    throw Error(RCN_EINVALID, "Give the model with --model FILE.");
   }
   if (arguments.Has("--data") == arguments.Has("--image"))
   {
@@ -191,6 +187,58 @@ int RunPredict(const Arguments& arguments)
     throw Error(RCN_EINVALID, "Give either --recalibration or --no-recalibration.");
   }
   CheckTextOutputs(arguments);
+}
+
+/// The cases of --data, whose raters must be the model's, or of --image.
+DataList CasesFrom(const Arguments& arguments, const Model& model)
+{
+  if (!arguments.Has("--data"))
+  {
+    return ListFrom(arguments);
+  }
+  const DataList list = ReadDataList(arguments.Get("--data"));
+  try
+  {
+    model.CheckRaters(list.Raters, list.Path);
+  }
+  catch (const Error& error)
+  {
+    throw Error(error.Status(), std::string(error.what()) + " (To predict all the same, give the images with --image.)");
+  }
+  return list;
+}
+
+/// One case: its entry for --json, its row in the table, and the time it took.
+JsonHandle PredictCase(const Case& one, const Model& model, const PredictionOptions& options, Workspace& workspace,
+  const PredictionFolder& folder, const Arguments& arguments, std::vector<std::string>& remarks)
+{
+  Seconds spent;
+  Stopwatch watch;
+  if (one.Images.empty())
+  {
+    throw Error(RCN_EDATA, "the list gives no image.");
+  }
+  const double tolerance = arguments.GetNumber("--tolerance", RCN_GEOMETRY_TOLERANCE);
+  const std::vector<Volume> images = ImagesOf(workspace.Context(), one, tolerance);
+  spent.Read = watch.Lap();
+  const Prediction prediction = Predict(model, workspace.Context(), images, one.Images.front(), options);
+  remarks.insert(remarks.end(), prediction.Remarks.begin(), prediction.Remarks.end());
+  spent.Compute = watch.Lap();
+  JsonObject record{ { "json", WritePrediction(prediction, one, folder, arguments, remarks) } };
+  spent.Write = watch.Lap();
+  const rcn_geometry& geometry = prediction.Mask.Geometry();
+  const uint8_t* mask = static_cast<const uint8_t*>(prediction.Mask.Data());
+  const Extent extent(geometry);
+  const std::string marked = extent.Text(std::count(mask, mask + rcn_geometry_voxels(&geometry), 1)) + extent.Unit;
+  record.Set("seconds", spent.Json());
+  record.Set("row", std::vector<std::string>{ one.Id, SizeText(geometry), marked, std::to_string(prediction.Tiles) });
+  return JsonHandle(record.Release());
+}
+
+int RunPredict(const Arguments& arguments)
+{
+  Terminal terminal(arguments);
+  CheckArguments(arguments);
   PredictionOptions options = PredictionOptionsFrom(arguments);
   Recalibration correction;
   if (arguments.Has("--recalibration"))
@@ -201,28 +249,8 @@ int RunPredict(const Arguments& arguments)
   Workspace workspace(WorkspaceOptionsFrom(arguments));
   terminal.Watch(workspace);
   const Model model(workspace.Context(), arguments.Get("--model"));
-  const std::string sentence = CheckPrediction(model, options);
-  if (!sentence.empty())
-  {
-    throw Error(RCN_EINVALID, sentence);
-  }
-  DataList list;
-  if (arguments.Has("--data"))
-  {
-    list = ReadDataList(arguments.Get("--data"));
-    try
-    {
-      model.CheckRaters(list.Raters, list.Path);
-    }
-    catch (const Error& error)
-    {
-      throw Error(error.Status(), std::string(error.what()) + " (To predict all the same, give the images with --image.)");
-    }
-  }
-  else
-  {
-    list = ListFrom(arguments);
-  }
+  CheckPrediction(model, options);
+  const DataList list = CasesFrom(arguments, model);
   MakeFolder(arguments.Get("-o", "."));
   // The manifest is one process's: it forgets the cases before anybody writes, and is complete after everybody has.
   PredictionFolder folder(arguments.Get("-o", "."));
@@ -235,37 +263,14 @@ int RunPredict(const Arguments& arguments)
 
   Seconds seconds;
   Table table({ "Case", "Size", "Marked", "Tiles" });
-  const JsonHandle cases(json_array());
-  const double tolerance = arguments.GetNumber("--tolerance", RCN_GEOMETRY_TOLERANCE);
+  JsonArray cases;
   const auto predict = [&](const Case& one, size_t, std::vector<std::string>& remarks) {
-    Seconds spent;
-    Stopwatch watch;
-    if (one.Images.empty())
-    {
-      throw Error(RCN_EDATA, "the list gives no image.");
-    }
-    const std::vector<Volume> images = ImagesOf(workspace.Context(), one, tolerance);
-    spent.Read = watch.Lap();
-    const Prediction prediction = Predict(model, workspace.Context(), images, one.Images.front(), options);
-    remarks.insert(remarks.end(), prediction.Remarks.begin(), prediction.Remarks.end());
-    spent.Compute = watch.Lap();
-    JsonHandle record(json_object());
-    json_object_set_new(record.get(), "json", WritePrediction(prediction, one, folder, arguments, remarks));
-    spent.Write = watch.Lap();
-    json_object_set_new(record.get(), "seconds", spent.Json());
-    const rcn_geometry& geometry = prediction.Mask.Geometry();
-    const uint8_t* mask = static_cast<const uint8_t*>(prediction.Mask.Data());
-    const Extent extent(geometry);
-    json_object_set_new(record.get(), "row",
-      JsonStrings(
-        { one.Id, SizeText(geometry), extent.Text(std::count(mask, mask + rcn_geometry_voxels(&geometry), 1)) + extent.Unit,
-          std::to_string(prediction.Tiles) }));
-    return record;
+    return PredictCase(one, model, options, workspace, folder, arguments, remarks);
   };
   const auto collect = [&](const Case& one, const json_t* record) {
     folder.Add(one.Id, FilesOf(json_object_get(record, "json")));
     table.Add(StringsFrom(json_object_get(record, "row")));
-    json_array_append(cases.get(), json_object_get(record, "json"));
+    json_array_append(cases.Get(), json_object_get(record, "json"));
     seconds.Add(json_object_get(record, "seconds"));
   };
   CaseLoop loop = LoopFor(arguments, terminal);
@@ -278,19 +283,14 @@ int RunPredict(const Arguments& arguments)
   folder.Finish();
   if (!arguments.Has("--quiet") && arguments.Get("--json") != "-")
   {
-    const size_t count = json_array_size(cases.get());
-    WriteText(
-      "-", table.Text() + Counted(static_cast<int64_t>(count), "case") + " written to " + arguments.Get("-o", ".") + "\n");
+    const auto count = static_cast<int64_t>(json_array_size(cases.Get()));
+    WriteText("-", table.Text() + Counted(count, "case") + " written to " + arguments.Get("-o", ".") + "\n");
   }
   if (arguments.Has("--json"))
   {
-    const JsonHandle json(json_object());
-    json_object_set_new(json.get(), "model", JsonString(model.Path()));
-    json_object_set_new(json.get(), "raters", JsonStrings(model.Info().Raters));
-    json_object_set(json.get(), "cases", cases.get());
-    json_object_set_new(json.get(), "left_out", LeftOutJson(leftOut));
-    json_object_set_new(json.get(), "seconds", seconds.Json());
-    WriteText(arguments.Get("--json"), DocumentText(json.get()));
+    const JsonObject json{ { "model", model.Path() }, { "raters", model.Info().Raters }, { "cases", cases },
+      { "left_out", LeftOutJson(leftOut) }, { "seconds", seconds.Json() } };
+    WriteText(arguments.Get("--json"), DocumentText(json.Get()));
   }
   return ExitCodeOf(leftOut);
 }

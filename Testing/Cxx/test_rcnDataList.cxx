@@ -34,7 +34,7 @@ void EveryKindOfLabel()
 
 void RefusedLists()
 {
-  CHECK_THROWS(Parse("{"), RCN_EFORMAT, "no valid JSON");
+  CHECK_THROWS(Parse("{"), RCN_EFORMAT, "not valid JSON");
   CHECK_THROWS(Parse("[]"), RCN_EFORMAT, "object");
   CHECK_THROWS(Parse("{}"), RCN_EFORMAT, "no case");
   CHECK_THROWS(Parse(R"({"test": [{"id": "a\nb/c", "label": {"A": "a"}}]})"), RCN_EFORMAT, "case a b/c");

@@ -143,9 +143,9 @@ void CorrectionsAreApplied()
   CHECK_NEAR(First(corrected.Probability), 1 / (1 + std::exp(-(std::log(0.3 / 0.7) + 1))), 1e-5);
   CHECK(!corrected.Levels.Data() && corrected.Remarks.size() == 1);
   options.Readout = "expected";
-  CHECK(rcn::CheckPrediction(model, options).find("fitted to the readout majority") != std::string::npos);
+  CHECK_THROWS(rcn::CheckPrediction(model, options), RCN_EINVALID, "fitted to the readout majority");
   options.Recalibrate = false;
-  CHECK(rcn::CheckPrediction(model, options).empty());
+  rcn::CheckPrediction(model, options);
 }
 
 void WhatDoesNotFitIsRefused()

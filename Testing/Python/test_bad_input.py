@@ -409,8 +409,8 @@ ONE = '{"id": "c", "label": {"A": "A.nrrd"}}'
 
 
 @pytest.mark.parametrize("text,says", [
-    ("", "no valid JSON"), ("{", "no valid JSON"), ("[]", "object"), ("7", "no valid JSON"), ("{}", "holds no case"),
-    ('{"training": []}', "holds no case"), ('{"training": {}}', '"training" must be an array'),
+    ("", "not valid JSON"), ("{", "not valid JSON"), ("[]", "object"), ("7", "not valid JSON"), ("{}", "has no case"),
+    ('{"training": []}', "has no case"), ('{"training": {}}', '"training" must be an array'),
     ('{"training": [7]}', "must be an object"), ('{"training": [{"label": "a"}]}', 'neither "id" nor "image"'),
     ('{"training": [{"id": "c"}]}', 'has no "label"'), ('{"training": [{"id": "c", "label": 7}]}', "a label must be"),
     ('{"training": [{"id": "c", "label": {}}]}', "no rater"), ('{"training": [{"id": "c", "label": [null]}]}', "no rater"),
@@ -421,7 +421,7 @@ ONE = '{"id": "c", "label": {"A": "A.nrrd"}}'
     ('{"training": [{"id": "a/b", "label": {"A": "a"}}]}', "usable as a file name"),
     ('{"training": [{"id": "..", "label": {"A": "a"}}]}', "usable as a file name"),
     (f'{{"training": [{ONE}], "test": [{ONE}]}}', "in the list twice"),
-    ('{"training": [{"id": "c", "id": "d", "label": "a"}]}', "no valid JSON"),
+    ('{"training": [{"id": "c", "id": "d", "label": "a"}]}', "not valid JSON"),
     ('{"raters": "A", "training": []}', '"raters" must be an array'), ('{"raters": [""], "training": []}', '"raters" must be'),
     ('{"raters": ["A", "A"], "training": []}', "the rater A twice"),
     (f'{{"raters": ["B"], "training": [{ONE}]}}', "not among"),
@@ -431,7 +431,7 @@ ONE = '{"id": "c", "label": {"A": "A.nrrd"}}'
     ('{"training": [{"id": "c", "image": 7, "label": "a"}]}', '"image" must be'),
     ('{"training": [{"id": "c", "label": {"A": {"value": 3}}}]}', "a label must be"),
     ('{"training": [{"id": "c", "label": [' + ",".join(f'"{i}"' for i in range(65)) + "]}]}", "more than 64 raters"),
-    ("[" * 100000, "no valid JSON"), ('{"a": "\xff"}'.encode("latin1"), "no valid JSON")])
+    ("[" * 100000, "not valid JSON"), ('{"a": "\xff"}'.encode("latin1"), "not valid JSON")])
 def test_bad_list(text, says, tmp_path):
     path = tmp_path / "list.json"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
