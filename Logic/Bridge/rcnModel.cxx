@@ -3,7 +3,6 @@
 
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <set>
 
@@ -21,42 +20,15 @@ namespace
   throw Error(RCN_EFORMAT, about + ": " + what);
 }
 
-json_t* NumberArray(const double* numbers, size_t count)
-{
-  json_t* array = json_array();
-  for (size_t i = 0; i < count; ++i)
-  {
-    json_array_append_new(array, JsonNumber(numbers[i]));
-  }
-  return array;
-}
-
 /// What a file says, as it stands in a sentence: the beginning, where it is long.
 std::string Quoted(const std::string& text)
 {
   return text.size() > 40 ? text.substr(0, 40) + "..." : text;
 }
 
-/// JSON on one line, for metadata.
-std::string Compact(const json_t* value)
+JsonHandle ParseKey(const std::string& text, const std::string& about, const std::string& key)
 {
-  const std::unique_ptr<char, void (*)(void*)> text(json_dumps(value, JSON_COMPACT | JSON_REAL_PRECISION(17)), std::free);
-  if (!text)
-  {
-    throw Error(RCN_ENOMEM, "Out of memory for the JSON text.");
-  }
-  return text.get();
-}
-
-JsonHandle ParseJson(const std::string& text, const std::string& about, const char* key)
-{
-  json_error_t error;
-  JsonHandle json(json_loadb(text.data(), text.size(), JSON_REJECT_DUPLICATES, &error));
-  if (!json)
-  {
-    Fail(about, std::string("its \"") + key + "\" is no valid JSON (" + error.text + ").");
-  }
-  return json;
+  return ParseJson(text, about + ": its \"" + key + "\" cannot be read");
 }
 
 double Number(const json_t* object, const char* key, double absent, const std::string& about)
@@ -93,30 +65,21 @@ int ReadChannels(double* out, const json_t* object, const char* key, const std::
 
 std::string NormalizationText(const rcn_normalize& normalize)
 {
-  const JsonHandle root(json_object());
-  json_object_set_new(root.get(), "kind", json_string(rcn_normalize_name(normalize.kind)));
+  JsonObject root{ { "kind", rcn_normalize_name(normalize.kind) } };
+  const auto channels = static_cast<size_t>(normalize.channels);
   switch (normalize.kind)
   {
-    case RCN_NORMALIZE_FIXED:
-      json_object_set_new(root.get(), "mean", NumberArray(normalize.mean, static_cast<size_t>(normalize.channels)));
-      json_object_set_new(root.get(), "std", NumberArray(normalize.std, static_cast<size_t>(normalize.channels)));
-      break;
+    case RCN_NORMALIZE_FIXED: root.Set("mean", Json(normalize.mean, channels)).Set("std", Json(normalize.std, channels)); break;
     case RCN_NORMALIZE_ZSCORE: break;
-    case RCN_NORMALIZE_PERCENTILE:
-      json_object_set_new(root.get(), "lower", JsonNumber(normalize.lower));
-      json_object_set_new(root.get(), "upper", JsonNumber(normalize.upper));
-      break;
-    case RCN_NORMALIZE_WINDOW:
-      json_object_set_new(root.get(), "center", JsonNumber(normalize.center));
-      json_object_set_new(root.get(), "width", JsonNumber(normalize.width));
-      break;
+    case RCN_NORMALIZE_PERCENTILE: root.Set("lower", normalize.lower).Set("upper", normalize.upper); break;
+    case RCN_NORMALIZE_WINDOW: root.Set("center", normalize.center).Set("width", normalize.width); break;
   }
-  return Compact(root.get());
+  return CompactJsonText(root.Get());
 }
 
 rcn_normalize ParseNormalization(const std::string& text, const std::string& about)
 {
-  const JsonHandle root = ParseJson(text, about, "normalization");
+  const JsonHandle root = ParseKey(text, about, "normalization");
   rcn_normalize out = RCN_NORMALIZE_INIT;
   const char* name = json_string_value(json_object_get(root.get(), "kind"));
   int kind = RCN_NORMALIZE_FIXED;
@@ -155,8 +118,7 @@ void SaveModel(rcn_context* context, const std::string& path, const rcn_net* net
   const std::vector<std::pair<std::string, std::string>>& more)
 {
   std::vector<std::pair<std::string, std::string>> texts;
-  const JsonHandle raters(JsonStrings(info.Raters));
-  texts.emplace_back("raters", Compact(raters.get()));
+  texts.emplace_back("raters", CompactJsonText(Json(info.Raters).Get()));
   texts.emplace_back("normalization", NormalizationText(info.Normalization));
   texts.emplace_back("loss", rcn_loss_kind_name(info.Loss));
   texts.emplace_back("readout", ReadoutText(info.Readout, info.AtLeast));
@@ -171,8 +133,7 @@ void SaveModel(rcn_context* context, const std::string& path, const rcn_net* net
   if (!info.LossParameters.empty())
   {
     const std::vector<double> numbers(info.LossParameters.begin(), info.LossParameters.end());
-    const JsonHandle parameters(NumberArray(numbers.data(), numbers.size()));
-    texts.emplace_back("loss_parameters", Compact(parameters.get()));
+    texts.emplace_back("loss_parameters", CompactJsonText(Json(numbers).Get()));
   }
   if (info.Correction)
   {
@@ -184,8 +145,7 @@ void SaveModel(rcn_context* context, const std::string& path, const rcn_net* net
   }
   if (info.PixelSize[0] > 0)
   {
-    const JsonHandle size(NumberArray(info.PixelSize, 2));
-    texts.emplace_back("pixel_size", Compact(size.get()));
+    texts.emplace_back("pixel_size", CompactJsonText(Json(info.PixelSize, 2).Get()));
   }
   texts.insert(texts.end(), more.begin(), more.end());
   std::vector<rcn_model_entry> entries;
@@ -234,7 +194,7 @@ std::vector<std::string> ReadRaters(const std::string& path, const std::string& 
   {
     Fail(path, "it does not say whom it learned from: its metadata has no \"raters\".");
   }
-  const JsonHandle array = ParseJson(text, path, "raters");
+  const JsonHandle array = ParseKey(text, path, "raters");
   std::vector<std::string> raters;
   for (size_t i = 0; i < json_array_size(array.get()); ++i)
   {
@@ -286,7 +246,7 @@ std::vector<float> ReadParameters(const std::string& path, const std::string& te
   {
     return numbers;
   }
-  const JsonHandle array = ParseJson(text, path, "loss_parameters");
+  const JsonHandle array = ParseKey(text, path, "loss_parameters");
   for (size_t i = 0; i < json_array_size(array.get()); ++i)
   {
     const json_t* number = json_array_get(array.get(), i);
@@ -306,7 +266,7 @@ void ReadPixelSize(double out[2], const std::string& path, const std::string& te
   {
     return;
   }
-  const JsonHandle array = ParseJson(text, path, "pixel_size");
+  const JsonHandle array = ParseKey(text, path, "pixel_size");
   for (size_t a = 0; a < 2; ++a)
   {
     const json_t* number = json_array_get(array.get(), a);
@@ -332,7 +292,7 @@ Model::Model(rcn_context* context, const std::string& path) : Path_(path)
   const std::string normalization = metadata("normalization");
   if (normalization.empty())
   {
-    Fail(path, "it does not say how images are normalised: its metadata has no \"normalization\".");
+    Fail(path, "it does not say how images are normalized: its metadata has no \"normalization\".");
   }
   info.Normalization = ParseNormalization(normalization, path);
   const int channels = this->Options().channels, outputs = this->Options().outputs;

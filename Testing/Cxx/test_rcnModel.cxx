@@ -133,7 +133,7 @@ void NormalizationsAreJson()
   CHECK(rcn::NormalizationText(rcn::ParseNormalization("{\"kind\": \"zscore\"}", "m")) == "{\"kind\":\"zscore\"}");
   const rcn_normalize percentile = rcn::ParseNormalization("{\"kind\": \"percentile\", \"lower\": 1}", "m");
   CHECK(percentile.lower == 1 && percentile.upper == 99.5);
-  CHECK_THROWS(rcn::ParseNormalization("{", "m"), RCN_EFORMAT, "m: its \"normalization\" is no valid JSON");
+  CHECK_THROWS(rcn::ParseNormalization("{", "m"), RCN_EFORMAT, "m: its \"normalization\" cannot be read: it is not valid JSON");
   CHECK_THROWS(rcn::ParseNormalization("{\"kind\": \"log\"}", "m"), RCN_EFORMAT, "not log");
   CHECK_THROWS(rcn::ParseNormalization("[]", "m"), RCN_EFORMAT, "fixed, zscore, percentile or window");
   CHECK_THROWS(
