@@ -113,6 +113,34 @@ Volume Training::PredictLevels(rcn_net* net, const rcn_loss* loss, const float* 
   return rcn::PredictLevels(this->Context_, how, one.Images, "Case " + one.Source.Id);
 }
 
+/// Judges a network on the validation cases, each process its share of them: one evaluation for each of the options.
+std::vector<std::unique_ptr<Evaluation>> Training::JudgeValidation(
+  rcn_net* net, const rcn_loss* loss, const float* lossValues, const std::vector<EvaluationOptions>& options)
+{
+  this->Doing_ = Doing::Validating;
+  std::vector<JudgeTask> tasks;
+  for (const EvaluationOptions& one : options)
+  {
+    tasks.push_back({ 0, one });
+  }
+  Judging judging(this->Context_, this->Raters_, tasks);
+  for (size_t i = 0; i < this->Validation_.size(); ++i)
+  {
+    if (this->IsMine(i, this->Validation_.size(), true))
+    {
+      LoadedCase& one = this->Store_->Get(this->Validation_[i]);
+      const Volume levels = this->PredictLevels(net, loss, lossValues, one);
+      judging.Add(one.Source, i, one.Votes.get(), { { levels, "The prediction of " + one.Source.Id } });
+    }
+  }
+  std::vector<std::unique_ptr<Evaluation>> evaluations = judging.TakeEvaluations();
+  for (const std::unique_ptr<Evaluation>& evaluation : evaluations)
+  {
+    evaluation->Share(this->Processes_);
+  }
+  return evaluations;
+}
+
 TrainingEpoch Training::Validate(rcn_net* net, const rcn_loss* loss, const float* lossValues)
 {
   TrainingEpoch epoch;
@@ -122,59 +150,25 @@ TrainingEpoch Training::Validate(rcn_net* net, const rcn_loss* loss, const float
     return epoch;
   }
   const double start = SecondsNow();
-  this->Doing_ = Doing::Validating;
   this->Progress_.Stage = "validating";
-  const int raters = static_cast<int>(this->Raters_.size());
-  rcn_calib_options half = RCN_CALIB_OPTIONS_INIT, expected = RCN_CALIB_OPTIONS_INIT;
-  half.readout = this->Options_.TieBackground ? RCN_READOUT_MORE_THAN_HALF : RCN_READOUT_MAJORITY;
-  expected.readout = RCN_READOUT_EXPECTED;
-  rcn_calib *whole = nullptr, *majority = nullptr, *mean = nullptr;
-  Check(rcn_calib_create(&whole, this->Context_, raters, nullptr), this->Context_);
-  const TrainingHandle<rcn_calib> keepWhole(whole);
-  Check(rcn_calib_create(&majority, this->Context_, raters, &half), this->Context_);
-  const TrainingHandle<rcn_calib> keepMajority(majority);
-  Check(rcn_calib_create(&mean, this->Context_, raters, &expected), this->Context_);
-  const TrainingHandle<rcn_calib> keepMean(mean);
-  rcn_auc* auc = nullptr;
-  Check(rcn_auc_create(&auc, this->Context_, raters, half.readout, 0), this->Context_);
-  const TrainingHandle<rcn_auc> keepAuc(auc);
-  rcn_region_options box = RCN_REGION_OPTIONS_INIT;
-  box.region = RCN_REGION_BOX;
-  std::vector<uint8_t> region;
-  for (size_t i = 0; i < this->Validation_.size(); ++i)
+  std::vector<EvaluationOptions> options(3);
+  for (EvaluationOptions& one : options)
   {
-    if (!this->IsMine(i, this->Validation_.size(), true))
-    {
-      continue;
-    }
-    LoadedCase& one = this->Store_->Get(this->Validation_[i]);
-    const Volume levels = this->PredictLevels(net, loss, lossValues, one);
-    region.resize(static_cast<size_t>(rcn_geometry_voxels(&one.Geometry)));
-    Check(rcn_region_fill(region.data(), nullptr, this->Context_, one.Votes.get(), &box), this->Context_);
-    rcn_calib_case judged = { one.Votes.get(), levels.View(), nullptr, nullptr };
-    const std::string about = "Case " + one.Source.Id;
-    Check(rcn_calib_add(whole, this->Context_, &judged), this->Context_, about);
-    judged.region = region.data();
-    Check(rcn_calib_add(majority, this->Context_, &judged), this->Context_, about);
-    Check(rcn_calib_add(mean, this->Context_, &judged), this->Context_, about);
-    Check(rcn_auc_add(auc, this->Context_, &judged), this->Context_, about);
+    one.PerCase = one.ExactAuc = false; // no intervals: an epoch is a row of a log
   }
-  for (rcn_calib* sums : { whole, majority, mean })
-  {
-    Check(rcn_calib_share(sums, this->Context_, this->Processes_.Comm()), this->Context_);
-  }
-  double figures[RCN_FIGURES];
-  rcn_calib_figures(figures, whole);
+  EvaluationOptions &whole = options[0], &majority = options[1], &expected = options[2];
+  whole.Region.region = RCN_REGION_WHOLE;
+  majority.Calib.readout = this->Options_.TieBackground ? RCN_READOUT_MORE_THAN_HALF : RCN_READOUT_MAJORITY;
+  majority.ExactAuc = true;
+  expected.Calib.readout = RCN_READOUT_EXPECTED;
+  const auto judged = this->JudgeValidation(net, loss, lossValues, options);
+  const std::vector<double> all = judged[0]->Figures(), box = judged[1]->Figures();
   // With raters missing in every case there is no RPS of all K; the Brier score against those who answered is as proper.
-  epoch.Rps = std::isfinite(figures[RCN_RPS]) ? figures[RCN_RPS] : figures[RCN_BRIER];
-  rcn_calib_figures(figures, mean);
-  epoch.ExpectedMrEce = figures[RCN_MR_ECE];
-  rcn_calib_figures(figures, majority);
-  epoch.MajorityMrEce = figures[RCN_MR_ECE];
-  epoch.Dice = figures[RCN_DICE];
-  rcn_auc_result area;
-  Check(rcn_auc_compute_shared(&area, this->Context_, auc, this->Processes_.Comm()), this->Context_);
-  epoch.Auc = area.reference;
+  epoch.Rps = std::isfinite(all[RCN_RPS]) ? all[RCN_RPS] : all[RCN_BRIER];
+  epoch.MajorityMrEce = box[RCN_MR_ECE];
+  epoch.Dice = box[RCN_DICE];
+  epoch.ExpectedMrEce = judged[2]->Figures()[RCN_MR_ECE];
+  epoch.Auc = judged[1]->Auc().reference;
   this->ValidationSeconds_ = SecondsNow() - start;
   this->Result_.SecondsValidating += this->ValidationSeconds_;
   return epoch;
@@ -186,22 +180,9 @@ EvaluationReport Training::Judge(rcn_net* net, const rcn_loss* loss, const float
   options.Region.region = this->Options_.Region;
   options.Calib.bins = this->Options_.Bins;
   ChooseReadout(options, readout, "", this->Options_.TieBackground);
-  Judging judging(this->Context_, this->Raters_, { { 0, options } });
-  this->Doing_ = Doing::Validating;
   this->Progress_.Stage = "judging";
-  for (size_t i = 0; i < this->Validation_.size(); ++i)
-  {
-    if (!this->IsMine(i, this->Validation_.size(), true))
-    {
-      continue;
-    }
-    LoadedCase& one = this->Store_->Get(this->Validation_[i]);
-    const Volume levels = this->PredictLevels(net, loss, lossValues, one);
-    judging.Add(one.Source, i, one.Votes.get(), { { levels, "The prediction of " + one.Source.Id } });
-  }
-  Evaluation& evaluation = *judging.Evaluations().front();
-  evaluation.Share(this->Processes_);
-  return evaluation.CaseIds().empty() ? EvaluationReport() : evaluation.Report(); // no reason to lose a model over it
+  const std::unique_ptr<Evaluation> evaluation = std::move(this->JudgeValidation(net, loss, lossValues, { options }).front());
+  return evaluation->CaseIds().empty() ? EvaluationReport() : evaluation->Report(); // no reason to lose a model over it
 }
 
 /// Everything that decides the bits of a training, by neutral names: a shell shows them.

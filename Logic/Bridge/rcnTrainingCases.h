@@ -5,8 +5,6 @@
 
 #include <list>
 
-#include "rcn/rcn_auc.h"
-#include "rcn/rcn_calib.h"
 #include "rcn/rcn_data.h"
 #include "rcn/rcn_train.h"
 #include "rcnWorkspace.h"
@@ -20,8 +18,6 @@ struct TrainingDeleter
   void operator()(rcn_foci* foci) const { rcn_foci_destroy(foci); }
   void operator()(rcn_net* net) const { rcn_net_destroy(net); }
   void operator()(rcn_train* train) const { rcn_train_destroy(train); }
-  void operator()(rcn_calib* calib) const { rcn_calib_destroy(calib); }
-  void operator()(rcn_auc* auc) const { rcn_auc_destroy(auc); }
 };
 template <class T> using TrainingHandle = std::unique_ptr<T, TrainingDeleter>;
 

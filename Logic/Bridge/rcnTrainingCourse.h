@@ -66,6 +66,8 @@ private:
   void AsStart(const std::function<void()>& judge);
   void CopyStart() const;
   void JudgeBest(bool resumed);
+  std::vector<std::unique_ptr<Evaluation>> JudgeValidation(
+    rcn_net* net, const rcn_loss* loss, const float* lossValues, const std::vector<EvaluationOptions>& options);
   TrainingEpoch Validate(rcn_net* net, const rcn_loss* loss, const float* lossValues);
   EvaluationReport Judge(rcn_net* net, const rcn_loss* loss, const float* lossValues, const std::string& readout);
   Volume PredictLevels(rcn_net* net, const rcn_loss* loss, const float* lossValues, LoadedCase& one);

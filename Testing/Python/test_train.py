@@ -417,7 +417,7 @@ def test_options_change_what_is_learned(option, data, plain, tmp_path):
     if option == "--schedule constant":
         assert rates == [0.01, 0.01]
     elif option == "--schedule cosine":
-        assert rates[0] > rates[1] and rates[1] < 0.001
+        assert 0.01 > rates[0] > 2 * rates[1]
     elif option == "--warmup 0.9":
         assert rates[0] < float(rows(plain)[0]["rate"])
 
@@ -440,17 +440,18 @@ def test_sigma_is_the_width_of_soft_labels(data, tmp_path):
 
 def test_freeze_and_dropout(data, tmp_path):
     """A frozen encoder keeps its weights while the decoder learns; feature maps are left out of the decoder while training."""
-    words = ["train", "--data", data, "--quiet", "-o"]
-    first, frozen, dropped = (tmp_path / f"{name}.safetensors" for name in ("first", "frozen", "dropped"))
-    run(*words, first, *quick(epochs=1, batch=8, rate=1e-5), "--arch", "fpn-resnet18", "--dropout", "0")
-    run(*words, dropped, *quick(epochs=1, batch=8, rate=1e-5), "--arch", "fpn-resnet18", "--dropout", "0.5")
-    assert tensors(first) != tensors(dropped)
-    run(*words, frozen, *quick(epochs=2, batch=8), "--init", first, "--freeze", "encoder", "--json", tmp_path / "f.json")
-    assert not json.loads((tmp_path / "f.json").read_text("utf-8"))["kept_start"]
-    before, after = tensors(first), tensors(frozen)
-    encoder = {name for name in before if name.startswith("encoder.")}
-    assert encoder and all(before[name] == after[name] for name in encoder)
-    assert any(before[name] != after[name] for name in before.keys() - encoder)
+    models = {}
+    for name, rate, dropout, options in (("slow", 0.001, 0, ["--freeze", "encoder"]), ("fast", 0.01, 0, ["--freeze", "encoder"]),
+                                         ("free", 0.01, 0, []), ("dropped", 0.01, 0.5, [])):
+        path = tmp_path / f"{name}.safetensors"
+        run("train", "--data", data, "-o", path, *quick(epochs=1, batch=8, rate=rate, dropout=dropout), *options,
+            "--arch", "fpn-resnet18", "--quiet")
+        models[name] = tensors(path)
+    encoder = {name for name in models["slow"] if name.startswith("encoder.")}
+    assert encoder and all(models["slow"][name] == models["fast"][name] for name in encoder)
+    assert any(models["slow"][name] != models["fast"][name] for name in models["slow"].keys() - encoder)
+    assert any(models["free"][name] != models["fast"][name] for name in encoder)
+    assert models["free"] != models["dropped"]
 
 
 def test_models_of_other_raters(data, plain, tmp_path):
