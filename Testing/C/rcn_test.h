@@ -61,7 +61,7 @@ static int rcn_test_failures;
 
 #define TEST_RESULT (rcn_test_failures ? EXIT_FAILURE : EXIT_SUCCESS)
 
-/* ---- an allocator that counts, and fails at allocation number fail_at (1, 2, ...; 0: never) ---- */
+/* ---- an allocator that counts, and fails at allocation number fail_at (1, 2, ...; 0: never) -- */
 typedef struct test_memory {
     int64_t live;
     int64_t calls;
@@ -146,7 +146,7 @@ static inline void check_cancelling(rcn_status (*action)(rcn_context *, void *),
     }
 }
 
-/* ---- the golden raters of the definitions: 8x8x8, a cube of 4x4x4, up to four noisy raters ---- */
+/* ---- the golden raters of the definitions: 8x8x8, a cube of 4x4x4, up to four noisy raters --- */
 #define GOLDEN_VOXELS 512
 
 static inline void make_golden(uint8_t raters[4][GOLDEN_VOXELS]) {

@@ -208,7 +208,7 @@ static void test_levels_of_a_target(void) {
     rcn_target_destroy(target);
     rcn_votes_destroy(votes);
 
-    /* Three raters, one of whom left the voxel out: one of two marked is one and a half of three. */
+    /* Three raters, one of whom left the voxel out: one of two marked is 1.5 of three. */
     uint8_t marks[3] = {1, 0, 9};
     rcn_mask three[3];
     for (int r = 0; r < 3; ++r) {

@@ -65,7 +65,7 @@ typedef struct rcn_agreement {
 } rcn_agreement;
 
 /* Measures everything that follows from the table of patterns. The surface distances are NaN until
- * rcn_agreement_measure_surfaces(). *out belongs to the caller. RCN_EINVALID when no rater answered.
+ * rcn_agreement_measure_surfaces(). *out belongs to the caller. RCN_EINVALID if no rater answered.
  */
 RCN_API rcn_status rcn_agreement_create(rcn_agreement **out, rcn_context *ctx,
                                         const rcn_votes *votes);
