@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "rcnRanking.h"
+
 namespace rcn
 {
 namespace report
@@ -40,19 +42,18 @@ void WriteModels(Page& page, const ReportData& data, const ModelJudge& judge)
     rcn_figure Figure;
     const char* Name;
     const char* Meaning;
-    int Sign; ///< 1: higher is better, -1: lower, 0: neither
   } columns[] = {
-    { RCN_MR_ECE, "MR-ECE (%)", "how far probabilities are from the share of raters, on average; lower is better", -1 },
-    { RCN_SIGNED, "Signed (%)", "above 0: promises too much; below: too little", 0 },
-    { RCN_BRIER, "Brier", "mean squared error against all raters; lower is better", -1 },
+    { RCN_MR_ECE, "MR-ECE (%)", "how far probabilities are from the share of raters, on average; lower is better" },
+    { RCN_SIGNED, "Signed (%)", "above 0: promises too much; below: too little" },
+    { RCN_BRIER, "Brier", "mean squared error against all raters; lower is better" },
     { RCN_AUC_HISTOGRAM, "AUC",
-      "does a higher probability mean foreground? against the majority of the raters; higher is better", 1 },
-    { RCN_DICE, "Dice", "overlap with the majority of the raters, mean over cases; higher is better", 1 },
-    { RCN_DICE_POOLED, "Dice, pooled", "the same over all voxels together: large structures count most; higher is better", 1 },
+      "does a higher probability mean foreground? against the majority of the raters; higher is better" },
+    { RCN_DICE, "Dice", "overlap with the majority of the raters, mean over cases; higher is better" },
+    { RCN_DICE_POOLED, "Dice, pooled", "the same over all voxels together: large structures count most; higher is better" },
   };
   PageTable table;
   table.Caption = "Each model " + std::string(data.Cases.size() > 1 ? "with 95 % intervals" : "on this case") +
-    "; the best of its region is marked, ≈ those that cannot be told apart from it";
+    "; the best of its region is marked, ≈ those that are not significantly different from it";
   table.Columns = { "Model", "Region" };
   for (const auto& column : columns)
   {
@@ -83,30 +84,21 @@ void WriteModels(Page& page, const ReportData& data, const ModelJudge& judge)
         shown.push_back(&series);
       }
     }
-    for (size_t c = 0; shown.size() > 1 && c < sizeof columns / sizeof *columns; ++c)
+    for (size_t c = 0; shown.size() > 1 && c < std::size(columns); ++c)
     {
-      const auto value = [&](size_t i) { return columns[c].Sign * table.Rows[firstRow + i][c + 2].Value; };
-      size_t best = shown.size();
+      std::vector<std::vector<const Evaluation*>> models;
+      std::vector<double> values;
       for (size_t i = 0; i < shown.size(); ++i)
       {
-        best = std::isfinite(value(i)) && (best == shown.size() || value(i) > value(best)) ? i : best;
+        models.push_back({ shown[i]->Judges[g] });
+        values.push_back(table.Rows[firstRow + i][c + 2].Value);
       }
-      if (!columns[c].Sign || best == shown.size())
-      {
-        continue;
-      }
-      table.Rows[firstRow + best][c + 2].Mark = CellMark::Best;
+      const std::vector<Rank> ranks = RankModels(models, values, columns[c].Figure, Regions[g]);
       for (size_t i = 0; i < shown.size(); ++i)
       {
-        if (i != best && std::isfinite(value(i)))
-        {
-          // Not told apart where there is no interval.
-          const rcn_interval difference = shown[i]->Judges[g]->Compare(*shown[best]->Judges[g])[columns[c].Figure];
-          if (!(difference.low > 0 || difference.high < 0))
-          {
-            table.Rows[firstRow + i][c + 2].Mark = CellMark::Tie;
-          }
-        }
+        table.Rows[firstRow + i][c + 2].Mark = ranks[i] == Rank::Best ? CellMark::Best
+          : ranks[i] == Rank::Tie                                     ? CellMark::Tie
+                                                                      : CellMark::None;
       }
     }
   }
@@ -119,7 +111,8 @@ void WriteModels(Page& page, const ReportData& data, const ModelJudge& judge)
     " of it. Intervals: over patients where the list names them, otherwise over cases; none below " +
     std::to_string(RCN_INTERVAL_UNITS) +
     ". AUC is taken from a histogram. Majority: the probability that a majority of raters marks "
-    "the voxel; expected: the expected share of raters, the readout whose MR-ECE a perfect model brings to 0.");
+    "the voxel; expected: the expected share of raters, the readout whose MR-ECE a perfect model brings to 0. " +
+    NotRankedInWords);
   for (const JudgedSeries& series : judge.Series())
   {
     bool replaced = false; // shown in grey in the diagram of the corrected one

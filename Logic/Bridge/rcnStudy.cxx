@@ -12,6 +12,7 @@
 #include "rcn/rcn.h"
 #include "rcnJudge.h"
 #include "rcnProcesses.h"
+#include "rcnRanking.h"
 #include "rcnReport.h"
 #include "rcnTrainingFiles.h"
 #include "rcnReportPage.h"
@@ -107,7 +108,6 @@ private:
   void Judge();
   void JudgeRegions(const std::vector<rcn_region>& regions);
   void FillColumns(rcn_region region, const std::vector<std::vector<std::unique_ptr<Evaluation>>>& models);
-  void Mark(size_t column, const std::vector<std::vector<std::unique_ptr<Evaluation>>>& models);
   void WriteTables();
   void AddPictures(Page& page);
 
@@ -470,34 +470,6 @@ StudyCell CellOf(const std::vector<EvaluationReport>& seeds, const std::vector<r
   return cell;
 }
 
-/// Finds the best of a column and those that cannot be told apart from it. models[row][seed].
-void Study::Mark(size_t column, const std::vector<std::vector<std::unique_ptr<Evaluation>>>& models)
-{
-  std::vector<StudyRow>& rows = this->Result_.Rows;
-  const StudyColumn& what = StudyColumns()[column];
-  size_t best = rows.size();
-  for (size_t r = 0; r < rows.size(); ++r)
-  {
-    const double value = rows[r].Cells[column].Value;
-    const double other = best < rows.size() ? rows[best].Cells[column].Value : NAN;
-    if (std::isfinite(value) && (best == rows.size() || (what.HigherIsBetter ? value > other : value < other)))
-    {
-      best = r;
-    }
-  }
-  if (best == rows.size())
-  {
-    return;
-  }
-  rows[best].Cells[column].Best = true;
-  for (size_t r = 0; r < rows.size(); ++r)
-  {
-    // Not told apart where there is no interval.
-    const rcn_interval difference = Evaluation::Together(Pointers(models[r]), Pointers(models[best]))[what.Figure];
-    rows[r].Cells[column].Tie = r != best && !(difference.low > 0 || difference.high < 0);
-  }
-}
-
 /// Judges all rows and seeds on these regions; each file is read once.
 void Study::JudgeRegions(const std::vector<rcn_region>& regions)
 {
@@ -575,12 +547,22 @@ void Study::FillColumns(rcn_region region, const std::vector<std::vector<std::un
       }
     }
   }
+  this->Show(1, std::string("comparing on the region ") + rcn_region_name(region));
+  std::vector<std::vector<const Evaluation*>> compared;
+  std::transform(models.begin(), models.end(), std::back_inserter(compared), Pointers);
   for (size_t c = 0; c < StudyColumns().size(); ++c)
   {
     if (StudyColumns()[c].Region == region)
     {
-      this->Show(1, std::string("comparing on the region ") + rcn_region_name(region));
-      this->Mark(c, models);
+      std::vector<double> values;
+      std::transform(
+        rows.begin(), rows.end(), std::back_inserter(values), [c](const StudyRow& row) { return row.Cells[c].Value; });
+      const std::vector<Rank> ranks = RankModels(compared, values, StudyColumns()[c].Figure, region);
+      for (size_t r = 0; r < rows.size(); ++r)
+      {
+        rows[r].Cells[c].Best = ranks[r] == Rank::Best;
+        rows[r].Cells[c].Tie = ranks[r] == Rank::Tie;
+      }
     }
   }
 }
@@ -658,22 +640,27 @@ std::string BestInWords(const StudyResult& result, size_t column)
   {
     return best + "; there is no other to compare with.";
   }
-  return best + (ties.empty() ? "; all others are told apart from it." : "; not told apart from it: " + ties + ".");
+  return best +
+    (ties.empty() ? "; all others are significantly different from it."
+                  : "; not significantly different from it: " + ties + ".");
 }
 
-const char* const Legend =
-  "Bold: the best of the column. ≈: not told apart from the best (the 95 % interval of the paired difference "
-  "covers 0, or there are too few cases for one). Below each value: its 95 % interval over patients, where the list names "
-  "them, "
-  "otherwise over test cases; none below five. MR-ECE: how far the probability is from the share of raters "
-  "who mark the voxel, on average; box: around all marks and 20 voxels; band: near the contour; disputed: where raters "
-  "disagree; "
-  "whole: the image. AUC, Dice and Brier: in the box, AUC and Dice against the majority of the raters, Brier against all of "
-  "them; "
-  "Dice: the mean over cases, without those where no majority marks anything and nothing is predicted; pooled: over all voxels "
-  "together. Strategies that predict levels "
-  "are judged with both readouts: majority, the probability that a majority marks the voxel, and expected, the expected share "
-  "of raters.";
+/// What the marks, regions and figures of the table mean.
+std::string Legend()
+{
+  return "Bold: the best of the column. ≈: not significantly different from the best (the 95 % interval of the paired "
+         "difference covers 0, or there are too few cases for one). " +
+    std::string(NotRankedInWords) +
+    " Below each value: its 95 % interval over patients, where the list names them, otherwise over test cases; none below "
+    "five. MR-ECE: how far the probability is from the share of raters who mark the voxel, on average; box: around all marks "
+    "and 20 voxels; band: near the contour; disputed: where raters disagree; whole: the image. AUC, Dice and Brier: in the "
+    "box, "
+    "AUC and Dice against the majority of the raters, Brier against all of them; Dice: the mean over cases, without those "
+    "where "
+    "no majority marks anything and nothing is predicted; pooled: over all voxels together. Strategies that predict levels are "
+    "judged with both readouts: majority, the probability that a majority marks the voxel, and expected, the expected share of "
+    "raters.";
+}
 
 std::string SeedText(const StudyResult& result)
 {
@@ -789,7 +776,7 @@ void WritePage(Page& page, const StudyResult& result, const std::function<void()
   }
   page.Section("table", "How to learn from raters who disagree");
   page.Add(table);
-  page.Note(std::string(Legend) + " " + SeedText(result));
+  page.Note(Legend() + " " + SeedText(result));
   page.Section("pictures", "Side by side");
   addPictures();
   page.Section("reliability", "Does 70 % mean 70 %?");
@@ -948,7 +935,7 @@ std::string StudyTable(const StudyResult& result)
     const std::string value = StudyNumber(cell.Value, column), interval = IntervalText(cell, column);
     return (cell.Best ? "**" + value + "**" : (cell.Tie ? "≈ " : "") + value) + (interval.empty() ? "" : "<br>" + interval);
   });
-  text += std::string(Legend) + " " + SeedText(result) +
+  text += Legend() + " " + SeedText(result) +
     "\n\nThe paper's bootstrap (mean ± deviation of ten draws of 60 % of the test cases):\n\n";
   text += table([](const StudyCell& cell, const StudyColumn& column) {
     return StudyNumber(cell.PaperMean, column) + " ± " + StudyNumber(cell.PaperStd, column);

@@ -63,8 +63,8 @@ struct StudyCell
   double Low = NAN, High = NAN;       ///< 95 % interval over patients and seeds; NaN where there is none
   double PaperMean = 0, PaperStd = 0; ///< ten draws of 60 % of the cases, mean over seeds
   double SeedLow = 0, SeedHigh = 0;   ///< smallest and largest of the seeds
-  bool Best = false;                  ///< of its column
-  bool Tie = false; ///< not told apart from the best: the interval of the paired difference covers 0, or there is none
+  bool Best = false;                  ///< of its column; never where raters disagree
+  bool Tie = false;                   ///< not significantly different from the best (rcnRanking.h)
 };
 
 /// A strategy with one of its readouts.

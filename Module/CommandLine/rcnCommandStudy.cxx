@@ -64,8 +64,8 @@ std::string TableText(const StudyResult& result)
     }
     table.Add(cells);
   }
-  return table.Text() + "*: the best; ≈: not told apart from it. Written: " + result.Markdown + ", " + result.Json + ", " +
-    result.Html + "\n";
+  return table.Text() + "*: the best; ≈: not significantly different from it. Written: " + result.Markdown + ", " +
+    result.Json + ", " + result.Html + "\n";
 }
 
 std::vector<NamedFile> StudyOutputs(const Arguments& arguments, const DataList& list)
@@ -137,7 +137,8 @@ Command StudyCommand()
     "Trains a model with each strategy (same network, course, data and seed), predicts the untouched test cases and writes "
     "table.md, table.json and report.html with MR-ECE, AUC, Dice and Brier, 95 % intervals over test patients (and seeds), the "
     "best "
-    "in bold and those that cannot be told apart from it. Stopped at any moment, the same command goes on where it was; "
+    "in bold and those that are not significantly different from it. Stopped at any moment, the same command goes on where it "
+    "was; "
     "strategies and seeds can be added later, but another protocol needs another folder.",
     Join(Join({ { "--data", "LIST", "the data list (JSON) with training, validation and test cases", {}, false,
                   FileUse::ReadList },
