@@ -2,6 +2,7 @@
 #include "rcn/rcn_auc.h"
 
 #include "rcn_test_comm.h"
+#include "rcn_comm_private.h"
 
 static rcn_mask mask_of(void *data, int64_t x, int64_t y, int64_t z) {
     rcn_mask mask = {{data, RCN_UINT8, 1, rcn_geometry_make(x, y, z)}, 0, NULL, 0, NULL};
@@ -155,11 +156,10 @@ static void cases_threads_and_histogram(void) {
     rcn_auc_result both;
     CHECK_STATUS(rcn_auc_compute(&both, three, auc), RCN_OK);
     CHECK(!memcmp(&a, &both, sizeof a));
-    double f[RCN_FIGURES], reference, pairs;
+    double f[RCN_FIGURES];
     rcn_calib_figures(f, calib);
-    rcn_calib_auc_error(&reference, &pairs, calib);
-    CHECK(fabs(f[RCN_AUC_HISTOGRAM] - a.reference) <= reference && reference < 2e-4);
-    CHECK(fabs(f[RCN_AUC_PAIRS_HISTOGRAM] - a.pairs) <= pairs && pairs < 2e-4);
+    CHECK(fabs(f[RCN_AUC_HISTOGRAM] - a.reference) < 2e-4);
+    CHECK(fabs(f[RCN_AUC_PAIRS_HISTOGRAM] - a.pairs) < 2e-4);
     CHECK(f[RCN_AUC_HISTOGRAM] != a.reference);
     rcn_auc_destroy(auc);
     rcn_calib_destroy(calib);
@@ -236,7 +236,7 @@ static void judge_share(rcn_comm *comm, void *payload) {
     rcn_context *ctx = make_context(1);
     rcn_auc *auc = NULL;
     rcn_calib *calib = NULL;
-    const int me = rcn_comm_rank(comm), size = rcn_comm_size(comm);
+    const int me = rcn__comm_rank(comm), size = rcn__comm_size(comm);
     CHECK_STATUS(rcn_auc_create(&auc, ctx, 3, RCN_READOUT_MAJORITY, 0), RCN_OK);
     CHECK_STATUS(rcn_calib_create(&calib, ctx, 3, NULL), RCN_OK);
     for (int i = 0; i < 7; ++i) {

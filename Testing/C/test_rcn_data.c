@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Samples: where their voxels come from, what varies, and that nothing depends on threads. */
-#include "rcn/rcn_data.h"
+#include "rcn_data_private.h"
 
 #include "rcn_test.h"
 
@@ -84,7 +84,7 @@ static void test_whole_image_is_copied(void) {
     setting s;
     make_setting(&s, make_context(2), Z);
     const rcn_sample_options options = plain(X, Y, Z);
-    CHECK_STATUS(rcn_sample_draw(image, codes, map, s.ctx, &s.from, &options, 1, 2), RCN_OK);
+    CHECK_STATUS(rcn__sample_draw(image, codes, map, s.ctx, &s.from, &options, 1, 2), RCN_OK);
     for (int i = 0; i < VOXELS; ++i) {
         CHECK(image[i] == s.image[i] && image[VOXELS + i] == 2.0f * s.image[i]);
         CHECK(codes[i] == code_of(&s, i) && map[i] == s.map[i]);
@@ -101,7 +101,7 @@ static void test_small_image_is_continued(void) {
     setting s;
     make_setting(&s, make_context(1), 1);
     const rcn_sample_options options = plain(W, H, 1);
-    CHECK_STATUS(rcn_sample_draw(image, codes, map, s.ctx, &s.from, &options, 1, 2), RCN_OK);
+    CHECK_STATUS(rcn__sample_draw(image, codes, map, s.ctx, &s.from, &options, 1, 2), RCN_OK);
     for (int y = 0; y < H; ++y)
         for (int x = 0; x < W; ++x) {
             const int u = x - 3, v = y - 2; /* 5 more: 3 before, 2 behind */
@@ -127,7 +127,7 @@ static void test_flips_and_turns(void) {
     options.foreground = 0;
     options.augment.flips = options.augment.turns = 1;
     for (uint64_t stream = 0; stream < 64; ++stream) {
-        CHECK_STATUS(rcn_sample_draw(image, codes, map, s.ctx, &s.from, &options, 5, stream),
+        CHECK_STATUS(rcn__sample_draw(image, codes, map, s.ctx, &s.from, &options, 5, stream),
                      RCN_OK);
         /* The first voxel and its neighbors tell orientation and place. */
         const int origin = (int)image[0], ox = origin % 100, oy = origin / 100;
@@ -164,7 +164,7 @@ static void test_votes_follow_the_image(void) {
     const rcn_augment bent = {1, 1, 1, 30, 0.2, 0.1, 2, 0.7, 0, 0, 0, 0, 0};
     options.augment = bent;
     for (uint64_t stream = 0; stream < 50; ++stream) {
-        CHECK_STATUS(rcn_sample_draw(image, codes, map, s.ctx, &s.from, &options, 9, stream),
+        CHECK_STATUS(rcn__sample_draw(image, codes, map, s.ctx, &s.from, &options, 9, stream),
                      RCN_OK);
         for (int i = 0; i < N * N; ++i) {
             const double x = (double)map[i] * X;
@@ -194,7 +194,7 @@ static void test_resampling_to_the_training_spacing(void) {
     rcn_sample_options options = plain(W, H, D);
     options.spacing[0] = options.spacing[1] = 2;
     options.spacing[2] = 1;
-    CHECK_STATUS(rcn_sample_draw(image, codes, map, s.ctx, &s.from, &options, 1, 2), RCN_OK);
+    CHECK_STATUS(rcn__sample_draw(image, codes, map, s.ctx, &s.from, &options, 1, 2), RCN_OK);
     for (int z = 0; z < D; ++z)
         for (int y = 0; y < H; ++y)
             for (int x = 0; x < W; ++x) /* centers of pairs of voxels */
@@ -211,10 +211,10 @@ static void test_foci(void) {
     int with = 0, without = 0;
     setting s;
     make_setting(&s, make_context(1), 1);
-    CHECK(rcn_foci_marked(s.foci) == 5 * 4);   /* all three raters: y = 8 ... 11 */
-    CHECK(rcn_foci_disputed(s.foci) == 5 * 2); /* y = 12, 13 */
-    for (int64_t k = 0; k < rcn_foci_disputed(s.foci); ++k) {
-        const int64_t y = rcn_foci_voxel(s.foci, 1, k) / X;
+    CHECK(s.foci->count[0] == 5 * 4); /* all three raters: y = 8 ... 11 */
+    CHECK(s.foci->count[1] == 5 * 2); /* y = 12, 13 */
+    for (int64_t k = 0; k < s.foci->count[1]; ++k) {
+        const int64_t y = s.foci->voxels[1][k] / X;
         CHECK(y == 12 || y == 13);
     }
     rcn_sample_options options = plain(N, N, 1);
@@ -222,7 +222,7 @@ static void test_foci(void) {
         options.foreground = round;
         for (uint64_t stream = 0; stream < 100; ++stream) {
             int marked = 0;
-            CHECK_STATUS(rcn_sample_draw(image, codes, map, s.ctx, &s.from, &options, 3, stream),
+            CHECK_STATUS(rcn__sample_draw(image, codes, map, s.ctx, &s.from, &options, 3, stream),
                          RCN_OK);
             for (int i = 0; i < N * N; ++i) marked |= codes[i] != 0;
             *(round ? &with : &without) += marked;
@@ -250,11 +250,11 @@ static void test_foci_of_a_large_mask(void) {
     view.image.geometry = rcn_geometry_make(W, H, 1);
     CHECK_STATUS(rcn_votes_from_masks(&votes, ctx, &view, 1), RCN_OK);
     CHECK_STATUS(rcn_foci_create(&foci, ctx, votes), RCN_OK);
-    CHECK(rcn_foci_disputed(foci) == 0 && rcn_foci_marked(foci) == RCN_FOCI);
+    CHECK(foci->count[1] == 0 && foci->count[0] == RCN_FOCI);
     double mean = 0;
     for (int64_t k = 0; k < RCN_FOCI; ++k) {
-        mean += (double)rcn_foci_voxel(foci, 0, k) / RCN_FOCI;
-        CHECK(k == 0 || rcn_foci_voxel(foci, 0, k) > rcn_foci_voxel(foci, 0, k - 1));
+        mean += (double)foci->voxels[0][k] / RCN_FOCI;
+        CHECK(k == 0 || foci->voxels[0][k] > foci->voxels[0][k - 1]);
     }
     CHECK_NEAR(mean, W * H / 2, 100);
     rcn_foci_destroy(foci);
@@ -270,7 +270,7 @@ static void test_intensities(void) {
     make_setting(&s, make_context(1), 1);
     s.from.map = NULL;
     rcn_sample_options options = plain(X, Y, 1);
-    CHECK_STATUS(rcn_sample_draw(image, codes, NULL, s.ctx, &s.from, &options, 1, 2), RCN_OK);
+    CHECK_STATUS(rcn__sample_draw(image, codes, NULL, s.ctx, &s.from, &options, 1, 2), RCN_OK);
     double low = image[0], high = image[0];
     for (int i = 0; i < X * Y; ++i) {
         low = image[i] < low ? image[i] : low;
@@ -283,7 +283,8 @@ static void test_intensities(void) {
     for (int k = 0; k < 5; ++k) {
         double difference = 0, shift = 0;
         *amounts[k] = 0.5;
-        CHECK_STATUS(rcn_sample_draw(changed, codes, NULL, s.ctx, &s.from, &options, 1, 4), RCN_OK);
+        CHECK_STATUS(rcn__sample_draw(changed, codes, NULL, s.ctx, &s.from, &options, 1, 4),
+                     RCN_OK);
         for (int i = 0; i < X * Y; ++i) {
             difference += fabs(changed[i] - image[i]) / (X * Y);
             shift += (changed[i] - image[i]) / (X * Y);
@@ -310,8 +311,8 @@ static void test_same_bits_for_any_threads(void) {
     for (int k = 0; k < 3; ++k) {
         setting s;
         make_setting(&s, make_context(k == 1 ? 4 : 1), Z);
-        CHECK_STATUS(rcn_sample_draw(image[k], codes[k], map[k], s.ctx, &s.from, &options, 7,
-                                     k == 2 ? 12 : 11),
+        CHECK_STATUS(rcn__sample_draw(image[k], codes[k], map[k], s.ctx, &s.from, &options, 7,
+                                      k == 2 ? 12 : 11),
                      RCN_OK);
         free_setting(&s);
         rcn_context_destroy(s.ctx);
@@ -328,21 +329,22 @@ static void test_bad_arguments(void) {
     setting s;
     make_setting(&s, make_context(1), 1);
     rcn_sample_options options = plain(X, Y, 1);
-    CHECK_STATUS(rcn_sample_draw(image, codes, NULL, s.ctx, &s.from, &options, 1, 2), RCN_EINVALID);
+    CHECK_STATUS(rcn__sample_draw(image, codes, NULL, s.ctx, &s.from, &options, 1, 2),
+                 RCN_EINVALID);
     CHECK_ERROR(s.ctx, "target map");
-    CHECK_STATUS(rcn_sample_draw(NULL, codes, map, s.ctx, &s.from, &options, 1, 2), RCN_EINVALID);
+    CHECK_STATUS(rcn__sample_draw(NULL, codes, map, s.ctx, &s.from, &options, 1, 2), RCN_EINVALID);
     options.size[1] = 0;
-    CHECK_STATUS(rcn_sample_draw(image, codes, map, s.ctx, &s.from, &options, 1, 2), RCN_EINVALID);
+    CHECK_STATUS(rcn__sample_draw(image, codes, map, s.ctx, &s.from, &options, 1, 2), RCN_EINVALID);
     options = plain(X, Y, 1);
     options.foreground = NAN;
-    CHECK(rcn_sample_check(&options) != NULL);
+    CHECK(rcn__sample_check(&options) != NULL);
     options = plain(X, Y, 1);
     options.augment.gamma = -1;
-    CHECK(rcn_sample_check(&options) != NULL);
+    CHECK(rcn__sample_check(&options) != NULL);
     options = plain(X, Y, 1);
-    CHECK(rcn_sample_check(&options) == NULL);
+    CHECK(rcn__sample_check(&options) == NULL);
     s.scale.channels = 1;
-    CHECK_STATUS(rcn_sample_draw(image, codes, map, s.ctx, &s.from, &options, 1, 2), RCN_EINVALID);
+    CHECK_STATUS(rcn__sample_draw(image, codes, map, s.ctx, &s.from, &options, 1, 2), RCN_EINVALID);
     CHECK_ERROR(s.ctx, "channels");
     CHECK_STATUS(rcn_foci_create(&s.foci, s.ctx, NULL), RCN_EINVALID);
     free_setting(&s);
@@ -359,7 +361,7 @@ static rcn_status draw_one(rcn_context *ctx, void *payload) {
     options.augment = all;
     rcn_status status = rcn_foci_create(&foci, ctx, s->votes);
     if (status == RCN_OK)
-        status = rcn_sample_draw(image, codes, map, ctx, &s->from, &options, 1, 4);
+        status = rcn__sample_draw(image, codes, map, ctx, &s->from, &options, 1, 4);
     rcn_foci_destroy(foci);
     return status;
 }

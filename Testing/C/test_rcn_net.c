@@ -3,6 +3,7 @@
 
 #include "rcn/rcn_net.h"
 #include "rcn_test_fill.h"
+#include "rcn_net_private.h"
 
 static rcn_net *make_net(rcn_context *ctx, rcn_net_options options) {
     rcn_net *net = NULL;
@@ -165,7 +166,7 @@ static void known_answer(void) {
     CHECK(rcn_net_parameter(net, -1) == NULL);
     CHECK(rcn_net_parameter(net, rcn_net_parameter_count(net)) == NULL);
     int64_t padded[3];
-    rcn_net_padded_size(padded, net, batch.size);
+    rcn__net_padded_size(padded, net, batch.size);
     CHECK(padded[0] == X && padded[1] == Y + 1 && padded[2] == 1);
     rcn_net_destroy(net);
     rcn_context_destroy(ctx);
@@ -309,7 +310,7 @@ static void features_stand_for_images(void) {
     rcn_net_options options = small_unet();
     options.norm = RCN_NORM_INSTANCE;
     rcn_net *net = make_net(ctx, options);
-    const int64_t floats = rcn_net_feature_floats(net, batch.size);
+    const int64_t floats = rcn__net_feature_floats(net, batch.size);
     /* 8, 16 and 32 channels at 24 x 16, 12 x 8 and 6 x 4 */
     CHECK(floats == 8 * 24 * 16 + 16 * 12 * 8 + 32 * 6 * 4);
     float *images = malloc((size_t)voxels * sizeof *images);
@@ -323,8 +324,8 @@ static void features_stand_for_images(void) {
     CHECK_STATUS(rcn_net_backward(net, logits + 2 * outputs), RCN_OK);
     memcpy(gradients, rcn_net_gradients(net), trained * sizeof *gradients);
     memset(rcn_net_gradients(net), 0, trained * sizeof *gradients);
-    CHECK_STATUS(rcn_net_encode(features, net, images, &batch), RCN_OK);
-    CHECK_STATUS(rcn_net_forward_features(logits + outputs, net, features, &batch, 7), RCN_OK);
+    CHECK_STATUS(rcn__net_encode(features, net, images, &batch), RCN_OK);
+    CHECK_STATUS(rcn__net_forward_features(logits + outputs, net, features, &batch, 7), RCN_OK);
     CHECK_STATUS(rcn_net_backward(net, logits + 2 * outputs), RCN_OK);
     for (int64_t i = 0; i < outputs; ++i) CHECK_NEAR(logits[i], logits[outputs + i], 1e-4);
     for (int p = 0; p < rcn_net_parameter_count(net); ++p) {
@@ -339,7 +340,7 @@ static void features_stand_for_images(void) {
         }
         CHECK(difference <= (encoder ? 0 : 1e-4 * size));
     }
-    CHECK_STATUS(rcn_net_encode(NULL, net, images, &batch), RCN_EINVALID);
+    CHECK_STATUS(rcn__net_encode(NULL, net, images, &batch), RCN_EINVALID);
     CHECK_STATUS(rcn_net_backward(net, logits), RCN_EINVALID);
     free(images);
     free(logits);
@@ -396,7 +397,7 @@ static void bad_arguments(void) {
         CHECK_STATUS(rcn_net_predict(logits, net, images, &some), RCN_OK);
     }
     size_t bytes = 0;
-    CHECK_STATUS(rcn_net_measure(&bytes, net, &batch, 1), RCN_OK);
+    CHECK_STATUS(rcn__net_measure(&bytes, net, &batch, 1), RCN_OK);
     CHECK(bytes > VOXELS * 8 * sizeof(float));
     rcn_net_destroy(net);
     rcn_context_destroy(ctx);

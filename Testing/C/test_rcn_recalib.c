@@ -3,6 +3,7 @@
 
 #include "rcn_test.h"
 #include "rcn_test_comm.h"
+#include "rcn_comm_private.h"
 
 enum { RATERS = 5, X = 200, Y = 300, N = X * Y };
 
@@ -207,7 +208,7 @@ typedef struct heat_ranks {
 
 static void share_heat(rcn_comm *comm, void *payload) {
     heat_ranks *all = payload;
-    const int rank = rcn_comm_rank(comm);
+    const int rank = rcn__comm_rank(comm);
     CHECK_STATUS(rcn_temperature_share(all->temperature[rank], all->ctx[rank], comm), RCN_OK);
 }
 

@@ -4,6 +4,7 @@
 
 #include "rcn/rcn_phantom.h"
 #include "rcn_test_comm.h"
+#include "rcn_comm_private.h"
 
 enum { N = 32, VOXELS = N * N, RATERS = 3, CASES = 6 };
 
@@ -550,7 +551,7 @@ static void take_course(rcn_comm *comm, void *payload) {
     setting s;
     rcn_train_report report;
     rcn_context *ctx = make_context(1);
-    const int me = rcn_comm_rank(comm);
+    const int me = rcn__comm_rank(comm);
     const rcn_net_options usual = net_shape;
     processes = comm;
     net_shape = c->shape;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "rcn_calib_private.h"
+#include "rcn_comm_private.h"
 
 /* An item is a voxel: the lower bits of its probability, and its class above them. A class says how
  * many raters answered, how many marked, and the reference: (A (A + 1) / 2 + M) * 3 + reference. */
@@ -294,7 +295,7 @@ static void cut_buckets(int64_t *borders, const int64_t *totals, int size) {
 static rcn_status exchange_items(rcn_auc **part, rcn_context *ctx, const rcn_auc *auc,
                                  rcn_comm *comm) {
     rcn_status status;
-    const int size = rcn_comm_size(comm);
+    const int size = rcn__comm_size(comm);
     int64_t *own_counts = NULL, *totals = NULL, *borders = NULL, *theirs = NULL;
     int64_t *in_bytes = NULL, *out_bytes = NULL, *at = NULL;
     uint32_t *out = NULL, *in = NULL;
@@ -322,7 +323,7 @@ static rcn_status exchange_items(rcn_auc **part, rcn_context *ctx, const rcn_auc
         out_bytes[r] = (borders[r + 1] - borders[r]) * (int64_t)sizeof *own_counts;
         in_bytes[r] = width * (int64_t)sizeof *own_counts;
     }
-    RCN_TRY(rcn_comm_exchange(comm, ctx, theirs, in_bytes, own_counts, out_bytes));
+    RCN_TRY(rcn__comm_exchange(comm, ctx, theirs, in_bytes, own_counts, out_bytes));
     int64_t received = 0;
     for (int r = 0; r < size; ++r) {
         int64_t sent = 0, comes = 0;
@@ -342,7 +343,7 @@ static rcn_status exchange_items(rcn_auc **part, rcn_context *ctx, const rcn_auc
             memcpy(out + n, auc->deals[d].items + from, sizeof *out * (size_t)count);
             n += count;
         }
-    RCN_TRY(rcn_comm_exchange(comm, ctx, in, in_bytes, out, out_bytes));
+    RCN_TRY(rcn__comm_exchange(comm, ctx, in, in_bytes, out, out_bytes));
     rcn__free(ctx, out);
     out = NULL;
 
@@ -416,7 +417,7 @@ rcn_status rcn_auc_compute_shared(rcn_auc_result *out, rcn_context *ctx, const r
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
     if (!auc || !out) return rcn__fail(ctx, RCN_EINVALID, "There is no AUC to compute.");
-    if (rcn_comm_size(comm) > 1) {
+    if (rcn__comm_size(comm) > 1) {
         RCN_TRY(exchange_items(&part, ctx, auc, comm));
         auc = part;
     }

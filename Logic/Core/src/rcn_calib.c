@@ -132,10 +132,6 @@ rcn_status rcn_calib_copy(rcn_calib **out, rcn_context *ctx, const rcn_calib *ca
     return status;
 }
 
-int rcn_calib_raters(const rcn_calib *calib) { return calib->raters; }
-
-const rcn_calib_options *rcn_calib_get_options(const rcn_calib *calib) { return &calib->options; }
-
 int64_t rcn_calib_voxels(const rcn_calib *calib) { return (int64_t)calib->sums[RCN_SUM_VOXELS]; }
 
 /* ---- segments ----------------------------------------------------------------------------------
@@ -736,23 +732,6 @@ double rcn__auc_cells(const double *all, const double *marked, int64_t stride, i
         negative += n;
     }
     return positive > 0 && negative > 0 ? wins / (positive * negative) : NAN;
-}
-
-static double auc_error(const rcn_calib *calib, int all, int marked) {
-    const double *fine = calib->sums + rcn__sum_fine(calib);
-    double positive = 0, negative = 0, ties = 0;
-    for (int64_t i = 0; i < RCN_FINE; ++i) {
-        const double p = fine[5 * i + marked], n = fine[5 * i + all] - p;
-        ties += 0.5 * p * n;
-        positive += p;
-        negative += n;
-    }
-    return positive > 0 && negative > 0 ? ties / (positive * negative) : NAN;
-}
-
-void rcn_calib_auc_error(double *reference, double *pairs, const rcn_calib *calib) {
-    *reference = auc_error(calib, 3, 4);
-    *pairs = auc_error(calib, 0, 1);
 }
 
 /* All raters' bins added up. */

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rcn/rcn_comm.h"
+#include "rcn_comm_private.h"
 
 #include <string.h>
 
-#include "rcn_context_private.h"
 #include "rcn_parallel.h"
 
-int rcn_comm_rank(const rcn_comm *comm) { return comm ? comm->rank : 0; }
+int rcn__comm_rank(const rcn_comm *comm) { return comm ? comm->rank : 0; }
 
-int rcn_comm_size(const rcn_comm *comm) { return comm ? comm->size : 1; }
+int rcn__comm_size(const rcn_comm *comm) { return comm ? comm->size : 1; }
 
 /* Ends a call that began at `start`. */
 static rcn_status ended(rcn_comm *comm, rcn_context *ctx, double start, int failed) {
@@ -19,46 +18,40 @@ static rcn_status ended(rcn_comm *comm, rcn_context *ctx, double start, int fail
 
 rcn_status rcn_comm_sum(rcn_comm *comm, rcn_context *ctx, void *values, int64_t count,
                         rcn_comm_type type) {
-    if (rcn_comm_size(comm) == 1 || !count) return RCN_OK;
+    if (rcn__comm_size(comm) == 1 || !count) return RCN_OK;
     const double start = rcn__seconds();
     return ended(comm, ctx, start, comm->sum(values, count, type, comm->payload));
 }
 
-rcn_status rcn_comm_begin_sum(rcn_comm *comm, rcn_context *ctx, void *values, int64_t count,
-                              rcn_comm_type type) {
-    if (rcn_comm_size(comm) == 1 || !count) return RCN_OK;
+rcn_status rcn__comm_begin_sum(rcn_comm *comm, rcn_context *ctx, void *values, int64_t count,
+                               rcn_comm_type type) {
+    if (rcn__comm_size(comm) == 1 || !count) return RCN_OK;
     const double start = rcn__seconds();
     return ended(comm, ctx, start, comm->begin_sum(values, count, type, comm->payload));
 }
 
-rcn_status rcn_comm_poll(rcn_comm *comm, rcn_context *ctx) {
-    if (rcn_comm_size(comm) == 1) return RCN_OK;
+rcn_status rcn__comm_poll(rcn_comm *comm, rcn_context *ctx) {
+    if (rcn__comm_size(comm) == 1) return RCN_OK;
     const double start = rcn__seconds();
     return ended(comm, ctx, start, comm->poll(comm->payload));
 }
 
-rcn_status rcn_comm_finish(rcn_comm *comm, rcn_context *ctx) {
-    if (rcn_comm_size(comm) == 1) return RCN_OK;
+rcn_status rcn__comm_finish(rcn_comm *comm, rcn_context *ctx) {
+    if (rcn__comm_size(comm) == 1) return RCN_OK;
     const double start = rcn__seconds();
     return ended(comm, ctx, start, comm->finish(comm->payload));
 }
 
-rcn_status rcn_comm_broadcast(rcn_comm *comm, rcn_context *ctx, void *bytes, int64_t count,
-                              int root) {
-    if (rcn_comm_size(comm) == 1 || !count) return RCN_OK;
+rcn_status rcn__comm_broadcast(rcn_comm *comm, rcn_context *ctx, void *bytes, int64_t count,
+                               int root) {
+    if (rcn__comm_size(comm) == 1 || !count) return RCN_OK;
     const double start = rcn__seconds();
     return ended(comm, ctx, start, comm->broadcast(bytes, count, root, comm->payload));
 }
 
-rcn_status rcn_comm_barrier(rcn_comm *comm, rcn_context *ctx) {
-    if (rcn_comm_size(comm) == 1) return RCN_OK;
-    const double start = rcn__seconds();
-    return ended(comm, ctx, start, comm->barrier(comm->payload));
-}
-
-rcn_status rcn_comm_exchange(rcn_comm *comm, rcn_context *ctx, void *in, const int64_t *in_bytes,
-                             const void *out, const int64_t *out_bytes) {
-    if (rcn_comm_size(comm) == 1) {
+rcn_status rcn__comm_exchange(rcn_comm *comm, rcn_context *ctx, void *in, const int64_t *in_bytes,
+                              const void *out, const int64_t *out_bytes) {
+    if (rcn__comm_size(comm) == 1) {
         memcpy(in, out, (size_t)in_bytes[0]);
         return RCN_OK;
     }
@@ -72,18 +65,18 @@ void rcn_comm_share(int64_t *first, int64_t *end, int64_t count, int rank, int s
     *end = *first + each + (rank < more);
 }
 
-rcn_status rcn_comm_compare(int *differs, rcn_comm *comm, rcn_context *ctx, const void *bytes,
-                            int64_t count) {
+rcn_status rcn__comm_compare(int *differs, rcn_comm *comm, rcn_context *ctx, const void *bytes,
+                             int64_t count) {
     rcn_status status = RCN_OK;
     void *theirs = NULL;
     int64_t *flags = NULL;
-    const int size = rcn_comm_size(comm);
+    const int size = rcn__comm_size(comm);
     int found = -1;
     if (size > 1) {
         RCN_TRY(rcn__alloc(&theirs, ctx, count, 1, "comparing"));
         RCN_ALLOC_ZERO(flags, ctx, size, "comparing");
         memcpy(theirs, bytes, (size_t)count);
-        RCN_TRY(rcn_comm_broadcast(comm, ctx, theirs, count, 0));
+        RCN_TRY(rcn__comm_broadcast(comm, ctx, theirs, count, 0));
         flags[comm->rank] = memcmp(theirs, bytes, (size_t)count) != 0;
         RCN_TRY(rcn_comm_sum(comm, ctx, flags, size, RCN_COMM_INT64));
         for (int r = size - 1; r >= 0; --r)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rcn/rcn_data.h"
+#include "rcn_data_private.h"
 
 #include <math.h>
 #include <string.h>
@@ -33,7 +33,7 @@ const char *rcn_augment_check(const rcn_augment *augment) {
     return NULL;
 }
 
-const char *rcn_sample_check(const rcn_sample_options *options) {
+const char *rcn__sample_check(const rcn_sample_options *options) {
     if (!options) return "There is nothing that says what a sample is.";
     double voxels = 1;
     for (int a = 0; a < 3; ++a) {
@@ -50,12 +50,6 @@ const char *rcn_sample_check(const rcn_sample_options *options) {
 }
 
 /* ---- foci ------------------------------------------------------------------------------------ */
-
-struct rcn_foci {
-    rcn_context *ctx;
-    int64_t count[2]; /* marked by all, disputed */
-    int64_t voxels[2][RCN_FOCI];
-};
 
 /* 0: marked by all who answered, 1: disputed, -1: marked by nobody. */
 static int kind_of(const rcn_pattern *pattern) {
@@ -101,14 +95,6 @@ done:
 
 void rcn_foci_destroy(rcn_foci *foci) {
     if (foci) rcn__free(foci->ctx, foci);
-}
-
-int64_t rcn_foci_disputed(const rcn_foci *foci) { return foci->count[1]; }
-
-int64_t rcn_foci_marked(const rcn_foci *foci) { return foci->count[0]; }
-
-int64_t rcn_foci_voxel(const rcn_foci *foci, int disputed, int64_t k) {
-    return foci->voxels[!!disputed][k];
 }
 
 /* ---- where a sample's voxels come from ------------------------------------------------------- */
@@ -504,16 +490,16 @@ static const char *check_case(const rcn_data_case *from, const float *map) {
     return NULL;
 }
 
-rcn_status rcn_sample_draw(float *image, uint32_t *codes, float *map, rcn_context *ctx,
-                           const rcn_data_case *from, const rcn_sample_options *options,
-                           uint64_t seed, uint64_t stream) {
+rcn_status rcn__sample_draw(float *image, uint32_t *codes, float *map, rcn_context *ctx,
+                            const rcn_data_case *from, const rcn_sample_options *options,
+                            uint64_t seed, uint64_t stream) {
     rcn_status status = RCN_OK;
     mapping *mapped = NULL;
     float *box = NULL;
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
     if (!image || !codes) return rcn__fail(ctx, RCN_EINVALID, "There is no place for the sample.");
-    const char *sentence = rcn_sample_check(options);
+    const char *sentence = rcn__sample_check(options);
     if (!sentence) sentence = check_case(from, map);
     if (sentence) return rcn__fail(ctx, RCN_EINVALID, "%s", sentence);
 

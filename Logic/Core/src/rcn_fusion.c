@@ -615,7 +615,7 @@ rcn_status rcn_fuse(float *out, rcn_fusion_result *result, rcn_context *ctx, con
     RCN_TRY(fuse_patterns(table, &found, ctx, votes, options));
     if (options->method == RCN_SOFT_GAUSSIAN || options->method == RCN_SVLS) {
         RCN_TRY(smooth(out, ctx, votes, table, options));
-        if (rcn_votes_has_unanswered(votes)) RCN_TRY(divide_by_answered(out, ctx, votes, options));
+        if (votes->unanswered) RCN_TRY(divide_by_answered(out, ctx, votes, options));
     } else {
         RCN_TRY(rcn_votes_expand(out, ctx, votes, table));
     }

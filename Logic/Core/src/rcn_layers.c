@@ -6,6 +6,7 @@
 
 #include "rcn_lanes.h"
 #include "rcn_parallel.h"
+#include "rcn_comm_private.h"
 
 enum {
     SEGMENT = 4096, /* voxels in a chunk: 128 KB, half of a second-level cache */
@@ -165,7 +166,7 @@ static moments cell_moments(const rcn__norm *norm, const cell *c, const float *x
 
 /* A norm whose cells reach into other processes' parts of the batch. */
 static int is_shared(const rcn__norm *norm) {
-    return norm->kind == RCN_CELL_BATCH && rcn_comm_size(norm->comm) > 1;
+    return norm->kind == RCN_CELL_BATCH && rcn__comm_size(norm->comm) > 1;
 }
 
 /* norm->shared = the count, then for each channel the sums of the distances from `origin` and of

@@ -164,7 +164,7 @@ rcn_status rcn_net_initialize(rcn_net *net, uint64_t seed) {
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-void rcn_net_padded_size(int64_t padded[3], const rcn_net *net, const int64_t size[3]) {
+void rcn__net_padded_size(int64_t padded[3], const rcn_net *net, const int64_t size[3]) {
     for (int d = 0; d < 3; ++d) {
         const int64_t multiple = net->multiple[2 - d];
         padded[d] = (size[d] + multiple - 1) / multiple * multiple;
@@ -190,11 +190,11 @@ static rcn_status check_batch(rcn_net *net, const rcn_batch *batch) {
                          (long long)batch->size[2]);
     if (floats > 1e15)
         return rcn__fail(ctx, RCN_EINVALID, "The batch is too large for any memory.");
-    rcn_net_padded_size(padded, net, batch->size);
+    rcn__net_padded_size(padded, net, batch->size);
     return RCN_OK;
 }
 
-rcn_status rcn_net_measure(size_t *bytes, rcn_net *net, const rcn_batch *batch, int training) {
+rcn_status rcn__net_measure(size_t *bytes, rcn_net *net, const rcn_batch *batch, int training) {
     rcn_status status = RCN_OK;
     rcn__plan *plan = NULL;
     if (!net) return RCN_EINVALID;
@@ -250,7 +250,7 @@ rcn_status rcn_net_forward(float *logits, rcn_net *net, const float *images, con
     return run_forward(logits, net, images, batch, seed, 1, 0);
 }
 
-void rcn_net_share(rcn_net *net, rcn_comm *comm, int64_t first_image, int local_norms) {
+void rcn__net_share(rcn_net *net, rcn_comm *comm, int64_t first_image, int local_norms) {
     net->comm = comm;
     net->first_image = first_image;
     net->local_norms = local_norms;
@@ -266,9 +266,9 @@ int rcn__is_feature(const rcn_net *net, int tensor) {
     return 0;
 }
 
-int64_t rcn_net_feature_floats(const rcn_net *net, const int64_t size[3]) {
+int64_t rcn__net_feature_floats(const rcn_net *net, const int64_t size[3]) {
     int64_t padded[3], floats = 0;
-    rcn_net_padded_size(padded, net, size);
+    rcn__net_padded_size(padded, net, size);
     for (int t = 1; t < net->tensor_count; ++t) {
         if (!rcn__is_feature(net, t)) continue;
         rcn__extent extent = {1, net->tensors[t].channels, {0, 0, 0}};
@@ -278,8 +278,8 @@ int64_t rcn_net_feature_floats(const rcn_net *net, const int64_t size[3]) {
     return floats;
 }
 
-rcn_status rcn_net_encode(float *features, rcn_net *net, const float *images,
-                          const rcn_batch *batch) {
+rcn_status rcn__net_encode(float *features, rcn_net *net, const float *images,
+                           const rcn_batch *batch) {
     rcn_status status = RCN_OK;
     rcn__plan *plan = NULL;
     RCN_TRY(begin_pass(&plan, net, features, "features", images, batch, 0, 0));
@@ -288,8 +288,8 @@ done:
     return status;
 }
 
-rcn_status rcn_net_forward_features(float *logits, rcn_net *net, const float *features,
-                                    const rcn_batch *batch, uint64_t seed) {
+rcn_status rcn__net_forward_features(float *logits, rcn_net *net, const float *features,
+                                     const rcn_batch *batch, uint64_t seed) {
     return run_forward(logits, net, features, batch, seed, 1, 1);
 }
 

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "rcn_rng.h"
+#include "rcn_comm_private.h"
 
 /* The two passes of a step in training; prediction has the first alone. */
 enum { FORWARD = 0, BACKWARD = 1, PASSES = 2 };
@@ -409,7 +410,7 @@ static rcn_status plan_create(rcn__plan **out, rcn_net *net, const rcn_batch *ba
     plan->training = training;
     plan->threads = ctx->threads;
     plan->first = first;
-    rcn_net_padded_size(padded, net, batch->size);
+    rcn__net_padded_size(padded, net, batch->size);
     for (int d = 0; d < 3; ++d) {
         plan->size[d] = batch->size[2 - d];
         plan->padded[d] = padded[2 - d];
@@ -751,7 +752,7 @@ done:
 /* Between the encoder's tensors and (B, all of one image's one after another). */
 static void copy_features(rcn__plan *plan, rcn_net *net, float *features, const float *given) {
     const int64_t images = plan->batch.images;
-    const int64_t floats = rcn_net_feature_floats(net, plan->batch.size);
+    const int64_t floats = rcn__net_feature_floats(net, plan->batch.size);
     int64_t at = 0;
     for (int t = 1; t < net->tensor_count; ++t) {
         if (!rcn__is_feature(net, t)) continue;
@@ -916,13 +917,13 @@ static int64_t first_gradient(const rcn__plan *plan, const rcn_net *net) {
  * there are enough of them to be worth a message; *sent is where those on their way begin. Layers
  * lie in the block in the order of running, so what is ready grows from its end. */
 static rcn_status send_gradients(int64_t *sent, const rcn__plan *plan, rcn_net *net, int index) {
-    if (rcn_comm_size(net->comm) == 1) return RCN_OK;
+    if (rcn__comm_size(net->comm) == 1) return RCN_OK;
     const int last = index == plan->first;
     const int64_t from = last ? first_gradient(plan, net) : ready_from(plan, net, index);
-    if (*sent - from < RCN_BUCKET && !last) return rcn_comm_poll(net->comm, net->ctx);
+    if (*sent - from < RCN_BUCKET && !last) return rcn__comm_poll(net->comm, net->ctx);
     const int64_t count = *sent > from ? *sent - from : 0;
     *sent = from;
-    return rcn_comm_begin_sum(net->comm, net->ctx, net->gradients + from, count, RCN_COMM_FLOAT);
+    return rcn__comm_begin_sum(net->comm, net->ctx, net->gradients + from, count, RCN_COMM_FLOAT);
 }
 
 rcn_status rcn__plan_backward(rcn__plan *plan, rcn_net *net, const float *images,
@@ -934,7 +935,7 @@ rcn_status rcn__plan_backward(rcn__plan *plan, rcn_net *net, const float *images
         RCN_TRY(run_backward_op(plan, net, i, images, dlogits));
         RCN_TRY(send_gradients(&sent, plan, net, i));
     }
-    RCN_TRY(rcn_comm_finish(net->comm, net->ctx));
+    RCN_TRY(rcn__comm_finish(net->comm, net->ctx));
 done:
     return status;
 }

@@ -125,4 +125,37 @@ rcn_status rcn__plan_encode(rcn__plan *plan, rcn_net *net, float *features, cons
 rcn_status rcn__plan_backward(rcn__plan *plan, rcn_net *net, const float *images,
                               const float *dlogits);
 
+/* ---- running, for training and prediction ----------------------------------------------------- */
+
+/* padded[3] = the size (x, y, z) that images of this size are extended to inside. */
+void rcn__net_padded_size(int64_t padded[3], const rcn_net *net, const int64_t size[3]);
+
+/* From now on a batch in training is one process's part of a larger one, which begins with its
+ * image number first_image. Batch norms take their statistics over the whole batch (local_norms
+ * non-zero: over this part; then running statistics drift apart), dropout is drawn for the whole
+ * batch, and rcn_net_backward() leaves the sums of all processes' gradients: they travel in pieces
+ * while the layers before them still compute theirs. comm is borrowed; NULL: one process (default).
+ */
+void rcn__net_share(rcn_net *net, rcn_comm *comm, int64_t first_image, int local_norms);
+
+/* ---- a frozen encoder ----
+ * The parameters named "encoder." belong to the encoder. Where they stay as they are, what it makes
+ * of an image is computed once: */
+
+/* Floats that the encoder makes of one image of this size (x, y, z). */
+int64_t rcn__net_feature_floats(const rcn_net *net, const int64_t size[3]);
+
+/* features (B, rcn__net_feature_floats()) of images, with running statistics, as in prediction. */
+rcn_status rcn__net_encode(float *features, rcn_net *net, const float *images,
+                           const rcn_batch *batch);
+
+/* rcn_net_forward() of the rest of the network, from features in place of images (aligned to 64
+ * bytes or not); rcn_net_backward() after it leaves the encoder's gradients alone. */
+rcn_status rcn__net_forward_features(float *logits, rcn_net *net, const float *features,
+                                     const rcn_batch *batch, uint64_t seed);
+
+/* Bytes of memory for activations that a batch needs, without running anything but the making of
+ * its kernels. training: for rcn_net_forward() and _backward(), otherwise for rcn_net_predict(). */
+rcn_status rcn__net_measure(size_t *bytes, rcn_net *net, const rcn_batch *batch, int training);
+
 #endif /* RCN_NET_PRIVATE_H */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "rcn_parallel.h"
+#include "rcn_comm_private.h"
 
 /* Beyond this no network can make sense of a number, and its square still fits a float. */
 static const double LARGEST = 1e6;
@@ -183,9 +184,9 @@ rcn_status rcn_moments_share(rcn_moments *moments, rcn_context *ctx, rcn_comm *c
     rcn__clear(ctx);
     if (!moments) return rcn__fail(ctx, RCN_EINVALID, "There are no moments to share.");
     memset(&sum, 0, sizeof sum);
-    for (int r = 0; r < rcn_comm_size(comm); ++r) {
+    for (int r = 0; r < rcn__comm_size(comm); ++r) {
         rcn_moments theirs = *moments;
-        RCN_TRY(rcn_comm_broadcast(comm, ctx, &theirs, sizeof theirs, r));
+        RCN_TRY(rcn__comm_broadcast(comm, ctx, &theirs, sizeof theirs, r));
         if (!theirs.channels) continue; /* had no image */
         sum.channels = theirs.channels;
         for (int c = 0; c < theirs.channels; ++c) {

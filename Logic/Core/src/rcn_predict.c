@@ -79,7 +79,7 @@ done:
 
 static int64_t padded_voxels(const rcn_net *net, const int64_t size[3]) {
     int64_t padded[3];
-    rcn_net_padded_size(padded, net, size);
+    rcn__net_padded_size(padded, net, size);
     return padded[0] * padded[1] * padded[2];
 }
 
@@ -91,7 +91,7 @@ static rcn_status measure_voxel(double *bytes, rcn_net *net, const int64_t size[
     rcn_batch batch = {1, {1, 1, 1}};
     size_t measured = 0;
     for (int d = 0; d < net->dimensions; ++d) batch.size[d] = size[d] < side ? size[d] : side;
-    RCN_TRY(rcn_net_measure(&measured, net, &batch, 0));
+    RCN_TRY(rcn__net_measure(&measured, net, &batch, 0));
     *bytes = (double)measured / (double)padded_voxels(net, batch.size) +
              (double)sizeof(float) * (2.0 * net->options.channels + 2.0 * net->options.outputs);
 done:

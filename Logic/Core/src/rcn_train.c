@@ -10,6 +10,9 @@
 #include "rcn_rng.h"
 #include "rcn_safetensors.h"
 #include "rcn_votes_private.h"
+#include "rcn_data_private.h"
+#include "rcn_net_private.h"
+#include "rcn_comm_private.h"
 
 /* ---- strategies ------------------------------------------------------------------------------ */
 
@@ -81,7 +84,7 @@ static rcn_status make_map(rcn_target *target, rcn_context *ctx, const rcn_votes
     float *answered = NULL, *mask = NULL;
     RCN_ALLOC(target->map, ctx, votes->voxels, "the target map");
     RCN_TRY(rcn_fuse(target->map, NULL, ctx, votes, fusion));
-    if (rcn_votes_has_unanswered(votes)) {
+    if (votes->unanswered) {
         RCN_ALLOC(answered, ctx, votes->pattern_count, "the labels");
         RCN_ALLOC(mask, ctx, votes->voxels, "the target map");
         for (int64_t p = 0; p < votes->pattern_count; ++p)
@@ -152,7 +155,7 @@ const char *rcn_train_check(const rcn_train_options *options) {
     const char *sentence = rcn_loss_check(&loss);
     if (!sentence) sentence = rcn_optim_check(&options->optim);
     if (!sentence) sentence = rcn_schedule_check(&options->schedule);
-    if (!sentence) sentence = rcn_sample_check(&options->sample);
+    if (!sentence) sentence = rcn__sample_check(&options->sample);
     if (sentence) return sentence;
     if (options->batch < 1 || options->batch > 65536) return "A batch has 1 to 65536 samples.";
     if (options->cases < 1) return "There is no case to learn from.";
@@ -313,7 +316,7 @@ static rcn_status freeze_encoder(rcn_train *train) {
     }
     if (!train->range_count)
         RCN_TRY(rcn__fail(train->ctx, RCN_EINVALID, "The network has no encoder to freeze."));
-    train->feature_floats = rcn_net_feature_floats(train->net, train->options.sample.size);
+    train->feature_floats = rcn__net_feature_floats(train->net, train->options.sample.size);
     train->known_count = all_cases(train) * train->options.samples * VARIANTS;
     RCN_ALLOC(train->features, train->ctx, train->mine * train->feature_floats,
               "a batch of features");
@@ -376,14 +379,14 @@ rcn_status rcn_train_create(rcn_train **out, rcn_context *ctx, rcn_net *net,
     const int64_t *size = options->sample.size;
     int64_t end;
     train->batch = batch_of(options);
-    rcn_comm_share(&train->first, &end, train->batch, rcn_comm_rank(options->comm),
-                   rcn_comm_size(options->comm));
+    rcn_comm_share(&train->first, &end, train->batch, rcn__comm_rank(options->comm),
+                   rcn__comm_size(options->comm));
     train->mine = end - train->first;
-    if (train->batch < rcn_comm_size(options->comm))
+    if (train->batch < rcn__comm_size(options->comm))
         RCN_TRY(rcn__fail(ctx, RCN_EINVALID,
                           "A step has %lld samples, too few for %d processes; start fewer, or take "
                           "more samples of each case.",
-                          (long long)train->batch, rcn_comm_size(options->comm)));
+                          (long long)train->batch, rcn__comm_size(options->comm)));
     train->voxels = size[0] * size[1] * size[2];
     const int64_t floats = train->mine * train->voxels;
     for (int b = 0; b < BLOCKS; ++b) {
@@ -400,7 +403,7 @@ rcn_status rcn_train_create(rcn_train **out, rcn_context *ctx, rcn_net *net,
         RCN_ALLOC(train->maps, ctx, floats, "a batch of targets");
     RCN_ALLOC_ZERO(train->targets, ctx, train->mine, "a batch of targets");
     if (options->freeze_encoder) RCN_TRY(freeze_encoder(train));
-    rcn_net_share(net, options->comm, train->first, options->local_norms);
+    rcn__net_share(net, options->comm, train->first, options->local_norms);
     rcn_loss_init_parameters(train->current.at[3], train->loss);
     keep_state(train);
     *out = train;
@@ -413,7 +416,7 @@ done:
 void rcn_train_destroy(rcn_train *train) {
     if (!train) return;
     rcn_context *ctx = train->ctx;
-    rcn_net_share(train->net, NULL, 0, 0);
+    rcn__net_share(train->net, NULL, 0, 0);
     rcn_loss_destroy(train->loss);
     for (int b = 0; b < BLOCKS; ++b) {
         if (b > 0) rcn__free(ctx, train->current.at[b]);
@@ -568,10 +571,10 @@ static rcn_status draw_batch(rcn_train *train) {
             RCN_TRY(rcn__fail(train->ctx, RCN_EINVALID,
                               "Case %lld has other channels or raters than the network.",
                               (long long)number + 1));
-        RCN_TRY(rcn_sample_draw(train->images + b * channels * train->voxels,
-                                train->codes + b * train->voxels, map, train->ctx, &one.data,
-                                &train->options.sample, seed_for(train, FOR_SAMPLES),
-                                train->features ? variant : stream));
+        RCN_TRY(rcn__sample_draw(train->images + b * channels * train->voxels,
+                                 train->codes + b * train->voxels, map, train->ctx, &one.data,
+                                 &train->options.sample, seed_for(train, FOR_SAMPLES),
+                                 train->features ? variant : stream));
         RCN_TRY(reserve_labels(train, used, one.target->count));
         memcpy(train->labels + used, one.target->labels,
                sizeof *train->labels * (size_t)one.target->count);
@@ -610,8 +613,8 @@ static rcn_status encode_batch(rcn_train *train) {
             memcpy(features, *known, bytes);
             continue;
         }
-        RCN_TRY(rcn_net_encode(features, train->net, train->images + b * channels * train->voxels,
-                               &one));
+        RCN_TRY(rcn__net_encode(features, train->net, train->images + b * channels * train->voxels,
+                                &one));
         if ((int64_t)(train->known_bytes + bytes) > train->options.feature_bytes) continue;
         RCN_ALLOC(*known, train->ctx, train->feature_floats, "the features of a sample");
         memcpy(*known, features, bytes);
@@ -624,7 +627,7 @@ done:
 /* Norms of each process's own: the running statistics become the mean of all. */
 static rcn_status average_statistics(rcn_train *train) {
     rcn_status status = RCN_OK;
-    const int size = rcn_comm_size(train->options.comm);
+    const int size = rcn__comm_size(train->options.comm);
     if (size == 1) return RCN_OK;
     const int64_t first = rcn_net_trained_floats(train->net);
     float *values = rcn_net_edit_values(train->net);
@@ -646,7 +649,7 @@ static rcn_status move_weights(rcn_train_report *report, rcn_train *train) {
     if (train->features) {
         RCN_TRY(encode_batch(train));
         RCN_TRY(
-            rcn_net_forward_features(train->logits, train->net, train->features, &batch, dropout));
+            rcn__net_forward_features(train->logits, train->net, train->features, &batch, dropout));
     } else {
         RCN_TRY(rcn_net_forward(train->logits, train->net, train->images, &batch, dropout));
     }
@@ -691,9 +694,9 @@ uint64_t rcn_train_hash(const rcn_train *train) {
 static rcn_status compare_processes(rcn_train *train) {
     rcn_status status = RCN_OK;
     int differs = -1;
-    if (rcn_comm_size(train->options.comm) == 1) return RCN_OK;
+    if (rcn__comm_size(train->options.comm) == 1) return RCN_OK;
     const uint64_t hash = rcn_train_hash(train);
-    RCN_TRY(rcn_comm_compare(&differs, train->options.comm, train->ctx, &hash, sizeof hash));
+    RCN_TRY(rcn__comm_compare(&differs, train->options.comm, train->ctx, &hash, sizeof hash));
     if (differs >= 0)
         RCN_TRY(rcn__fail(train->ctx, RCN_EINTERNAL,
                           "After epoch %lld process %d has other weights than process 0; start all "

@@ -726,7 +726,6 @@ rcn_status rcn__votes_expand_masks(float *out, rcn_context *ctx, const rcn_votes
 const rcn_geometry *rcn_votes_geometry(const rcn_votes *votes) { return &votes->geometry; }
 int rcn_votes_raters(const rcn_votes *votes) { return votes->raters; }
 uint64_t rcn_votes_present(const rcn_votes *votes) { return votes->present; }
-int rcn_votes_has_unanswered(const rcn_votes *votes) { return votes->unanswered; }
 const rcn_pattern *rcn_votes_patterns(const rcn_votes *votes) { return votes->patterns; }
 int64_t rcn_votes_pattern_count(const rcn_votes *votes) { return votes->pattern_count; }
 const void *rcn_votes_codes(const rcn_votes *votes) { return votes->codes; }

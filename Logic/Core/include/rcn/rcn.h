@@ -14,7 +14,6 @@
  *   5. rcn_loss_run()            how far a network's outputs are from the votes (rcn_loss.h)
  *      rcn_optim_step()          one step of the optimiser over all parameters (rcn_optim.h)
  *      rcn_net_create()          a network to train on them and to predict with (rcn_net.h)
- *      rcn_sample_draw()         a piece of a case, varied, to learn from (rcn_data.h)
  *      rcn_train_step()          all of it together, one step after another (rcn_train.h)
  *      rcn_model_load()          one from a file, as PyTorch writes it too (rcn_model.h)
  *      rcn_image_reorder()       the axes that a network has learned (rcn_orient.h)

@@ -146,9 +146,6 @@ RCN_API rcn_status rcn_calib_share(rcn_calib *calib, rcn_context *ctx, rcn_comm 
 /* A copy with a life of its own. */
 RCN_API rcn_status rcn_calib_copy(rcn_calib **out, rcn_context *ctx, const rcn_calib *calib);
 
-RCN_API int rcn_calib_raters(const rcn_calib *calib);
-RCN_API const rcn_calib_options *rcn_calib_get_options(const rcn_calib *calib);
-
 /* Voxels of the region that somebody answered, and voxel-rater pairs. */
 RCN_API int64_t rcn_calib_voxels(const rcn_calib *calib);
 RCN_API int64_t rcn_calib_pairs(const rcn_calib *calib);
@@ -192,10 +189,6 @@ RCN_API const char *rcn_figure_name(rcn_figure figure);
 
 /* All of them. */
 RCN_API void rcn_calib_figures(double out[RCN_FIGURES], const rcn_calib *calib);
-
-/* How far RCN_AUC_HISTOGRAM and RCN_AUC_PAIRS_HISTOGRAM can be from the exact ones: half the share
- * of positive-negative pairs that fall into one cell of the fine histogram. NaN if undefined. */
-RCN_API void rcn_calib_auc_error(double *reference, double *pairs, const rcn_calib *calib);
 
 /* One rater alone. NaN where he answered nothing. */
 RCN_API double rcn_calib_rater_ece(const rcn_calib *calib, int rater);

@@ -53,32 +53,14 @@ typedef struct rcn_comm {
     double seconds; /* spent waiting in calls from the core so far */
 } rcn_comm;
 
-/* 0 and 1 for NULL. */
-RCN_API int rcn_comm_rank(const rcn_comm *comm);
-RCN_API int rcn_comm_size(const rcn_comm *comm);
-
-/* The calls above, checked and timed; nothing happens for NULL or one process.
- *   RCN_EIO  the processes cannot reach each other */
+/* values[0 ... count - 1] = their sums over all processes, checked and timed; nothing happens for
+ * NULL or one process. RCN_EIO: the processes cannot reach each other. */
 RCN_API rcn_status rcn_comm_sum(rcn_comm *comm, rcn_context *ctx, void *values, int64_t count,
                                 rcn_comm_type type);
-RCN_API rcn_status rcn_comm_begin_sum(rcn_comm *comm, rcn_context *ctx, void *values, int64_t count,
-                                      rcn_comm_type type);
-RCN_API rcn_status rcn_comm_poll(rcn_comm *comm, rcn_context *ctx);
-RCN_API rcn_status rcn_comm_finish(rcn_comm *comm, rcn_context *ctx);
-RCN_API rcn_status rcn_comm_broadcast(rcn_comm *comm, rcn_context *ctx, void *bytes, int64_t count,
-                                      int root);
-RCN_API rcn_status rcn_comm_barrier(rcn_comm *comm, rcn_context *ctx);
-RCN_API rcn_status rcn_comm_exchange(rcn_comm *comm, rcn_context *ctx, void *in,
-                                     const int64_t *in_bytes, const void *out,
-                                     const int64_t *out_bytes);
 
 /* The part [*first, *end) of `count` things in a row that falls to process `rank` of `size`: parts
  * differ by one at most. */
 RCN_API void rcn_comm_share(int64_t *first, int64_t *end, int64_t count, int rank, int size);
-
-/* *differs = the first process whose bytes are not those of process 0, or -1. */
-RCN_API rcn_status rcn_comm_compare(int *differs, rcn_comm *comm, rcn_context *ctx,
-                                    const void *bytes, int64_t count);
 
 #ifdef __cplusplus
 }

@@ -62,11 +62,6 @@ RCN_API rcn_status rcn_foci_create(rcn_foci **out, rcn_context *ctx, const rcn_v
 /* NULL is fine. */
 RCN_API void rcn_foci_destroy(rcn_foci *foci);
 
-/* How many voxels are kept of each kind; the k-th of them. */
-RCN_API int64_t rcn_foci_disputed(const rcn_foci *foci);
-RCN_API int64_t rcn_foci_marked(const rcn_foci *foci);
-RCN_API int64_t rcn_foci_voxel(const rcn_foci *foci, int disputed, int64_t k);
-
 /* A case to draw from. Everything is borrowed. */
 typedef struct rcn_data_case {
     const rcn_channel *channels;
@@ -91,19 +86,6 @@ typedef struct rcn_sample_options {
 } rcn_sample_options;
 
 #define RCN_SAMPLE_OPTIONS_INIT {{128, 128, 1}, {0, 0, 0}, 0.5, RCN_AUGMENT_INIT}
-
-/* NULL if usable, otherwise a sentence. */
-RCN_API const char *rcn_sample_check(const rcn_sample_options *options);
-
-/* Draws a sample.
- *   image  (channels, Z, Y, X)
- *   codes  (Z, Y, X): vote codes of the case, or RCN_VOID_CODE()
- *   map    (Z, Y, X): the case's map; negative where void. NULL when the case has none
- *   seed, stream  which sample
- * Failed or canceled: the outputs are partly written. */
-RCN_API rcn_status rcn_sample_draw(float *image, uint32_t *codes, float *map, rcn_context *ctx,
-                                   const rcn_data_case *from, const rcn_sample_options *options,
-                                   uint64_t seed, uint64_t stream);
 
 #ifdef __cplusplus
 }

@@ -16,8 +16,7 @@
  * and number of threads give the same bits.
  *
  * Images are (B, C, Z, Y, X), x fastest; a 2-D network has Z = 1. Sizes need not suit the network:
- * images are extended inside by repeating their last voxels and logits cut to the image
- * (rcn_net_padded_size() tells).
+ * images are extended inside by repeating their last voxels and logits cut to the image.
  *
  * A network works with the context it was created with; its error sentences are there.
  */
@@ -123,9 +122,6 @@ typedef struct rcn_batch {
     int64_t size[3]; /* x, y, z; z = 1 for a 2-D network */
 } rcn_batch;
 
-/* padded[3] = the size (x, y, z) that images of this size are extended to inside. */
-RCN_API void rcn_net_padded_size(int64_t padded[3], const rcn_net *net, const int64_t size[3]);
-
 /* logits (B, outputs, Z, Y, X) of images (B, channels, Z, Y, X), with running statistics and
  * without dropout. Cancelled or failed: logits are partly written. */
 RCN_API rcn_status rcn_net_predict(float *logits, rcn_net *net, const float *images,
@@ -140,35 +136,6 @@ RCN_API rcn_status rcn_net_forward(float *logits, rcn_net *net, const float *ima
 /* Gradients from those of the logits, for the last call if that was rcn_net_forward(), whose images
  * must still be in their place; RCN_EINVALID otherwise. Once per forward pass. */
 RCN_API rcn_status rcn_net_backward(rcn_net *net, const float *dlogits);
-
-/* From now on a batch in training is one process's part of a larger one, which begins with its
- * image number first_image. Batch norms take their statistics over the whole batch (local_norms
- * non-zero: over this part; then running statistics drift apart), dropout is drawn for the whole
- * batch, and rcn_net_backward() leaves the sums of all processes' gradients: they travel in pieces
- * while the layers before them still compute theirs. comm is borrowed; NULL: one process (default).
- */
-RCN_API void rcn_net_share(rcn_net *net, rcn_comm *comm, int64_t first_image, int local_norms);
-
-/* ---- a frozen encoder ----
- * The parameters named "encoder." belong to the encoder. Where they stay as they are, what it makes
- * of an image is computed once: */
-
-/* Floats that the encoder makes of one image of this size (x, y, z). */
-RCN_API int64_t rcn_net_feature_floats(const rcn_net *net, const int64_t size[3]);
-
-/* features (B, rcn_net_feature_floats()) of images, with running statistics, as in prediction. */
-RCN_API rcn_status rcn_net_encode(float *features, rcn_net *net, const float *images,
-                                  const rcn_batch *batch);
-
-/* rcn_net_forward() of the rest of the network, from features in place of images (aligned to 64
- * bytes or not); rcn_net_backward() after it leaves the encoder's gradients alone. */
-RCN_API rcn_status rcn_net_forward_features(float *logits, rcn_net *net, const float *features,
-                                            const rcn_batch *batch, uint64_t seed);
-
-/* Bytes of memory for activations that a batch needs, without running anything but the making of
- * its kernels. training: for rcn_net_forward() and _backward(), otherwise for rcn_net_predict(). */
-RCN_API rcn_status rcn_net_measure(size_t *bytes, rcn_net *net, const rcn_batch *batch,
-                                   int training);
 
 #ifdef __cplusplus
 }

@@ -72,9 +72,6 @@ RCN_API int rcn_votes_raters(const rcn_votes *votes);
 /* Bit r is set when rater r answered this case. */
 RCN_API uint64_t rcn_votes_present(const rcn_votes *votes);
 
-/* Non-zero when some rater who is present left voxels unanswered. */
-RCN_API int rcn_votes_has_unanswered(const rcn_votes *votes);
-
 /* The table of patterns; a voxel's code is the index of its pattern. Borrowed, valid until the next
  * rcn_votes_add(). */
 RCN_API const rcn_pattern *rcn_votes_patterns(const rcn_votes *votes);
