@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "rcn/rcn_hash.h"
 #include "rcnReport.h"
 
 namespace rcn
@@ -462,15 +463,8 @@ Evaluation::Evaluation(rcn_context* context, const std::vector<std::string>& rat
 
 Evaluation::~Evaluation() = default;
 
-std::string HashOf(const float* numbers, int64_t count)
+std::string HashText(uint64_t hash)
 {
-  uint64_t hash = 14695981039346656037ULL;
-  for (int64_t i = 0; i < count; ++i)
-  {
-    uint32_t word = 0;
-    std::memcpy(&word, numbers + i, sizeof word);
-    hash = (hash ^ word) * 1099511628211ULL;
-  }
   char text[17];
   std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash));
   return text;
@@ -478,14 +472,10 @@ std::string HashOf(const float* numbers, int64_t count)
 
 std::string FingerprintOf(const Volume& prediction)
 {
-  const int64_t elements = rcn_geometry_voxels(&prediction.Geometry()) * prediction.View().components;
-  const uint32_t* words = static_cast<const uint32_t*>(prediction.Data());
-  const int64_t voxel = prediction.View().components;
-  if (std::equal(words + voxel, words + elements, words))
-  {
-    return "";
-  }
-  return HashOf(static_cast<const float*>(prediction.Data()), elements);
+  const rcn_image& map = prediction.View();
+  const int64_t elements = rcn_geometry_voxels(&map.geometry) * map.components;
+  return rcn_image_is_constant(&map) ? ""
+                                     : HashText(rcn_hash_floats(RCN_HASH_START, static_cast<const float*>(map.data), elements));
 }
 
 namespace
@@ -532,8 +522,8 @@ void Evaluation::RefuseFittedCase(const JudgedCase& one) const
   };
   if (holds(correction->Cases, one.Id) || holds(correction->Fingerprints, one.Fingerprint))
   {
-    throw Error(RCN_EINVALID,
-      "The recalibration was fitted on case " + one.Name() + " and cannot be evaluated on it.", "fitted-cases");
+    throw Error(
+      RCN_EINVALID, "The recalibration was fitted on case " + one.Name() + " and cannot be evaluated on it.", "fitted-cases");
   }
 }
 

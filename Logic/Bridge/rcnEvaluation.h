@@ -55,8 +55,8 @@ std::string RecalibrationText(const Recalibration& recalibration);
 Volume ApplyRecalibration(rcn_context* context, const Recalibration& correction, const Volume& prediction, rcn_readout readout,
   int atLeast, const std::string& file);
 
-/// FNV-1a: the same numbers under another name are found again.
-std::string HashOf(const float* numbers, int64_t count);
+/// A hash of the core (rcn_hash.h) as sixteen digits, for files: the same numbers under another name are found again.
+std::string HashText(uint64_t hash);
 
 /// Where predictions are judged and corrections fitted unless somebody says otherwise: around all marks. Background, which
 /// fills most of an image, would decide everything else.

@@ -141,19 +141,11 @@ private:
 };
 
 /// A copy that is sure background outside the region, where a prediction may hold anything.
-static Volume InsideOf(const Volume& prediction, const std::vector<uint8_t>& region)
+static Volume InsideOf(rcn_context* context, const Volume& prediction, const std::vector<uint8_t>& region)
 {
   const rcn_image& in = prediction.View();
   Volume out = Volume::Allocate(in.geometry, RCN_FLOAT32, in.components);
-  const float* from = static_cast<const float*>(in.data);
-  float* to = static_cast<float*>(out.Data());
-  for (size_t i = 0; i < region.size(); ++i, from += in.components, to += in.components)
-  {
-    for (int c = 0; c < in.components; ++c)
-    {
-      to[c] = region[i] ? from[c] : in.components > 1 && c == 0 ? 1.0f : 0.0f;
-    }
-  }
+  Check(rcn_region_cut(static_cast<float*>(out.Data()), context, &in, region.data()), context);
   return out;
 }
 
@@ -184,7 +176,7 @@ public:
       return known->second;
     }
     const Regions::Voxels inside = this->Regions_.All();
-    Volume map = inside ? InsideOf(prediction.Map, *inside) : prediction.Map;
+    Volume map = inside ? InsideOf(this->Context_, prediction.Map, *inside) : prediction.Map;
     if (correction)
     {
       map = ApplyRecalibration(this->Context_, *correction, map, readout, atLeast, prediction.File);

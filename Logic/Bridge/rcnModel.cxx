@@ -362,9 +362,9 @@ Model::Model(rcn_context* context, const std::string& path) : Path_(path)
 
 std::string Model::Hash() const
 {
-  std::vector<float> numbers(rcn_net_values(this->Net()), rcn_net_values(this->Net()) + rcn_net_floats(this->Net()));
-  numbers.insert(numbers.end(), this->Info_.LossParameters.begin(), this->Info_.LossParameters.end());
-  return HashOf(numbers.data(), static_cast<int64_t>(numbers.size()));
+  const std::vector<float>& own = this->Info_.LossParameters;
+  const uint64_t net = rcn_hash_floats(RCN_HASH_START, rcn_net_values(this->Net()), rcn_net_floats(this->Net()));
+  return HashText(rcn_hash_floats(net, own.data(), static_cast<int64_t>(own.size())));
 }
 
 bool Model::GivesOneProbability() const

@@ -48,19 +48,6 @@ std::string StudyNumber(double value, const StudyColumn& column)
 namespace
 {
 
-/// FNV-1a, as text: whether a list is still the one it was.
-std::string HashOf(const std::string& text)
-{
-  uint64_t hash = 14695981039346656037ULL;
-  for (const char c : text)
-  {
-    hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
-  }
-  char out[17];
-  std::snprintf(out, sizeof out, "%016llx", static_cast<unsigned long long>(hash));
-  return out;
-}
-
 std::string TimeText(double seconds)
 {
   return seconds < 90 ? Fixed(std::ceil(seconds), 0) + " s"
@@ -249,9 +236,10 @@ void Study::CheckTestCases()
 /// A folder holds one protocol: figures of two would stand in one table.
 void Study::CheckProtocol()
 {
+  const std::string list = ReadText(this->Options_.Data);
   const JsonHandle now(json_object());
   json_object_set_new(now.get(), "data", JsonString(fs::weakly_canonical(this->Options_.Data).string()));
-  json_object_set_new(now.get(), "list", JsonString(HashOf(ReadText(this->Options_.Data))));
+  json_object_set_new(now.get(), "list", JsonString(HashText(rcn_hash_bytes(RCN_HASH_START, list.data(), list.size()))));
   json_t* choices = json_object();
   for (const auto& choice : this->Options_.Choices)
   {
