@@ -251,7 +251,7 @@ static void bad_rules_are_refused(void) {
     rule.channels = 1;
     rule.std[0] = 1;
     CHECK_STATUS(rcn_normalize_fit(&scale, ctx, &rule, s.channels, 3), RCN_EINVALID);
-    CHECK_ERROR(ctx, "3 channels, but the normalisation is for 1");
+    CHECK_ERROR(ctx, "3 channels, but the normalization is for 1");
     rule.kind = RCN_NORMALIZE_ZSCORE;
     s.channels[1].component = 2;
     CHECK_STATUS(rcn_normalize_fit(&scale, ctx, &rule, s.channels, 3), RCN_EINVALID);

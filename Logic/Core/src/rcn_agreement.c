@@ -278,9 +278,8 @@ typedef struct surface_set {
 typedef struct surface_job {
     const rcn_votes *votes;
     surface_set *surfaces;
-    int64_t
-        *slice_count; /* [slices * raters]: first how many, then where the slice's voxels start */
-    uint64_t *rows;   /* per thread: who marked, for five rows of the box */
+    int64_t *slice_count; /* [slices * raters]: how many; then where the slice's voxels start */
+    uint64_t *rows;       /* per thread: who marked, for five rows of the box */
     int fill;
 } surface_job;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The calls of an rcn_comm, checked and timed, for the library's own files. Nothing happens for NULL
- * or one process. RCN_EIO: the processes cannot reach each other. */
+/* The calls of an rcn_comm, checked and timed, for the library's own files. Nothing happens for
+ * NULL or one process. RCN_EIO: the processes cannot reach each other. */
 #ifndef RCN_COMM_PRIVATE_H
 #define RCN_COMM_PRIVATE_H
 

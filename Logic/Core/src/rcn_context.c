@@ -119,7 +119,7 @@ void rcn__clear(rcn_context *ctx) { ctx->error[0] = '\0'; }
 
 rcn_status rcn__report(rcn_context *ctx, double fraction, const char *stage) {
     if (ctx->progress && ctx->progress(fraction, stage, ctx->progress_payload))
-        return rcn__fail(ctx, RCN_ECANCELLED, "Cancelled while %s.", stage);
+        return rcn__fail(ctx, RCN_ECANCELLED, "Canceled while %s.", stage);
     return RCN_OK;
 }
 

@@ -481,7 +481,7 @@ static const char *check_case(const rcn_data_case *from, const float *map) {
     if (!from || !from->votes || !from->channels || !from->scale || from->channel_count < 1)
         return "A sample is drawn from an image with votes.";
     if (from->scale->channels != from->channel_count)
-        return "The image has another number of channels than its normalisation.";
+        return "The image has another number of channels than its normalization.";
     if (!from->map != !map) return "The target map is wanted where the case has one.";
     for (int c = 0; c < from->channel_count; ++c)
         for (int a = 0; a < 3; ++a)

@@ -368,7 +368,7 @@ static rcn_status fuse_patterns(float *table, rcn_fusion_result *result, rcn_con
     }
 }
 
-/* ---- neighbourhoods -------------------------------------------------------------------------- */
+/* ---- neighborhoods -------------------------------------------------------------------------- */
 
 typedef struct smooth_job {
     const rcn_votes *votes; /* svls */
@@ -378,25 +378,24 @@ typedef struct smooth_job {
     float *out;
     double *lines; /* scratch per thread */
     int64_t line_room;
-    double kernel[8 * MAX_SIGMA + 1]; /* half of the Gaussian, centre first */
+    double kernel[8 * MAX_SIGMA + 1]; /* half of the Gaussian, center first */
     int radius;
     int axis;
-    double
-        svls[4]; /* weight of a neighbour by how many axes it is off: centre, face, edge, corner */
+    double svls[4]; /* weight of a neighbor that is off along 0, 1, 2 or 3 axes */
 } smooth_job;
 
 /* Lines along an axis are filtered this many at a time, side by side, so that the compiler can use
- * wide registers. Neighbouring lines lie one voxel apart, or one row apart along x. */
+ * wide registers. Neighboring lines lie one voxel apart, or one row apart along x. */
 enum { LINES = 16 };
 
 static int64_t clamp(int64_t i, int64_t end) { return i < 0 ? 0 : i >= end ? end - 1 : i; }
 
-RCN_DISPATCH static void gaussian_point(double *restrict sum, const double *restrict centre,
+RCN_DISPATCH static void gaussian_point(double *restrict sum, const double *restrict center,
                                         const double *restrict kernel, int64_t radius) {
-    for (int w = 0; w < LINES; ++w) sum[w] = kernel[0] * centre[w];
+    for (int w = 0; w < LINES; ++w) sum[w] = kernel[0] * center[w];
     for (int64_t k = 1; k <= radius; ++k)
         for (int w = 0; w < LINES; ++w)
-            sum[w] += kernel[k] * (centre[w - k * LINES] + centre[w + k * LINES]);
+            sum[w] += kernel[k] * (center[w - k * LINES] + center[w + k * LINES]);
 }
 
 static void gaussian_chunk(int64_t chunk, int thread, void *payload) {
@@ -500,14 +499,14 @@ static void svls_row(int64_t row, int thread, void *payload) {
 static rcn_status smooth_svls(smooth_job *job, rcn_context *ctx, double sigma) {
     rcn_status status = RCN_OK;
     const int64_t *size = job->votes->geometry.size;
-    static const double neighbours[2][4] = {{0, 4, 4, 0}, {0, 6, 12, 8}}; /* face, edge, corner */
+    static const double neighbors[2][4] = {{0, 4, 4, 0}, {0, 6, 12, 8}}; /* face, edge, corner */
     const int thin = rcn_geometry_thin_axis(&job->votes->geometry);
     double sum = 0;
     for (int a = 0; a < 3; ++a) job->reach[a] = a != thin;
     for (int d = 1; d <= 3; ++d) {
-        /* Relative to a face neighbour, so that a narrow Gaussian leaves a sum to divide by. */
+        /* Relative to a face neighbor, so that a narrow Gaussian leaves a sum to divide by. */
         job->svls[d] = d == 1 ? 1.0 : exp(-0.5 * (d - 1) / (sigma * sigma));
-        sum += neighbours[thin < 0][d] * job->svls[d];
+        sum += neighbors[thin < 0][d] * job->svls[d];
     }
     job->svls[0] = 0.5;
     for (int d = 1; d <= 3; ++d) job->svls[d] *= 0.5 / sum;
@@ -554,8 +553,8 @@ static void divide_chunk(int64_t chunk, int thread, void *payload) {
     }
 }
 
-/* Normalised convolution (Knutsson and Westin 1993): a voxel that nobody answered is no background,
- * so it has no weight in its neighbours' means. m is 0 there already; the sum of weights is
+/* Normalized convolution (Knutsson and Westin 1993): a voxel that nobody answered is no background,
+ * so it has no weight in its neighbors' means. m is 0 there already; the sum of weights is
  * missing.
  */
 static rcn_status divide_by_answered(float *out, rcn_context *ctx, const rcn_votes *votes,
@@ -595,7 +594,7 @@ rcn_status rcn_fuse_patterns(float *table, rcn_fusion_result *result, rcn_contex
     rcn_status status = check_arguments(ctx, table, votes, options);
     if (status != RCN_OK) return status;
     if (options->method == RCN_SOFT_GAUSSIAN || options->method == RCN_SVLS)
-        return rcn__fail(ctx, RCN_EINVALID, "%s looks at neighbours, not at patterns alone.",
+        return rcn__fail(ctx, RCN_EINVALID, "%s looks at neighbors, not at patterns alone.",
                          rcn_method_name(options->method));
     memset(&found, 0, sizeof found);
     status = fuse_patterns(table, &found, ctx, votes, options);

@@ -125,7 +125,7 @@ rcn_status rcn__plan_encode(rcn__plan *plan, rcn_net *net, float *features, cons
 rcn_status rcn__plan_backward(rcn__plan *plan, rcn_net *net, const float *images,
                               const float *dlogits);
 
-/* ---- running, for training and prediction ----------------------------------------------------- */
+/* ---- running, for training and prediction ---------------------------------------------------- */
 
 /* padded[3] = the size (x, y, z) that images of this size are extended to inside. */
 void rcn__net_padded_size(int64_t padded[3], const rcn_net *net, const int64_t size[3]);

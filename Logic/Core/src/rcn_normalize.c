@@ -20,15 +20,15 @@ const char *rcn_normalize_name(rcn_normalize_kind kind) {
 }
 
 const char *rcn_normalize_check(const rcn_normalize *normalize) {
-    if (!normalize) return "There is no rule to normalise by.";
+    if (!normalize) return "There is no rule to normalize by.";
     switch (normalize->kind) {
     case RCN_NORMALIZE_FIXED:
         if (normalize->channels < 1 || normalize->channels > RCN_NORMALIZE_CHANNELS)
-            return "A fixed normalisation needs mean and std for 1 to 64 channels.";
+            return "A fixed normalization needs mean and std for 1 to 64 channels.";
         for (int c = 0; c < normalize->channels; ++c)
             if (!isfinite(normalize->mean[c]) || !isfinite(normalize->std[c]) ||
                 !(normalize->std[c] > 0))
-                return "A fixed normalisation needs a finite mean and a std greater than 0.";
+                return "A fixed normalization needs a finite mean and a std greater than 0.";
         return NULL;
     case RCN_NORMALIZE_ZSCORE: return NULL;
     case RCN_NORMALIZE_PERCENTILE:
@@ -41,7 +41,7 @@ const char *rcn_normalize_check(const rcn_normalize *normalize) {
                    ? NULL
                    : "A window needs a finite center and a width greater than 0.";
     }
-    return "A normalisation is fixed, zscore, percentile or window.";
+    return "A normalization is fixed, zscore, percentile or window.";
 }
 
 /* ---- reading any type ------------------------------------------------------------------------ */
@@ -210,7 +210,7 @@ rcn_status rcn_moments_normalize(rcn_normalize *out, rcn_context *ctx, const rcn
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
     if (!out || !moments)
-        return rcn__fail(ctx, RCN_EINVALID, "There are no moments to normalise by.");
+        return rcn__fail(ctx, RCN_EINVALID, "There are no moments to normalize by.");
     if (moments->channels < 1)
         return rcn__fail(ctx, RCN_EDATA, "There is no image to take a mean of.");
     fixed.kind = RCN_NORMALIZE_FIXED;
@@ -337,7 +337,7 @@ rcn_status rcn_normalize_fit(rcn_scale *out, rcn_context *ctx, const rcn_normali
     RCN_TRY(check_channels(ctx, channels, count));
     if (normalize->kind == RCN_NORMALIZE_FIXED && normalize->channels != count)
         return rcn__fail(ctx, RCN_EINVALID,
-                         "The image has %d channel%s, but the normalisation is for %d.", count,
+                         "The image has %d channel%s, but the normalization is for %d.", count,
                          count == 1 ? "" : "s", normalize->channels);
     const int cut =
         normalize->kind == RCN_NORMALIZE_PERCENTILE || normalize->kind == RCN_NORMALIZE_WINDOW;

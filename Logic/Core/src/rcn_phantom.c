@@ -48,7 +48,7 @@ static void field_row(double *out, const field *f, int64_t width, double y, doub
 }
 
 typedef struct lesion {
-    double centre[3], radius, stretch[3];
+    double center[3], radius, stretch[3];
     double contrast; /* 0.35 (faint) ... 1 */
 } lesion;
 
@@ -94,7 +94,7 @@ const char *rcn_phantom_check(const rcn_phantom_options *options) {
 static double depth_in(const lesion *l, const double at[3], double uneven) {
     double sum = 0;
     for (int a = 0; a < 3; ++a) {
-        const double d = (at[a] - l->centre[a]) / l->stretch[a];
+        const double d = (at[a] - l->center[a]) / l->stretch[a];
         sum += d * d;
     }
     return l->radius * (1 + 0.12 * uneven) - sqrt(sum);
@@ -166,7 +166,7 @@ rcn_status rcn_phantom_make(float *image, uint8_t *masks, rcn_context *ctx,
             one->stretch[a] = (0.8 + 0.4 * rcn__rng_uniform(&rng)) * (a == 2 ? flat : 1);
             const double margin =
                 fmin(one->radius * one->stretch[a] + 3, 0.5 * (double)(options->size[a] - 1));
-            one->centre[a] =
+            one->center[a] =
                 margin + ((double)(options->size[a] - 1) - 2 * margin) * rcn__rng_uniform(&rng);
         }
     }

@@ -182,7 +182,7 @@ static void write_codes(void *codes, int code_bytes, int64_t first, const uint32
     }
 }
 
-/* Counts bytes. Neighbours mostly agree, so eight equal bytes are counted at once. */
+/* Counts bytes. Neighbors mostly agree, so eight equal bytes are counted at once. */
 static void count_u8(int64_t *counts, const uint8_t *codes, int64_t count) {
     int64_t i = 0;
     for (; i + 8 <= count; i += 8) {

@@ -12,7 +12,7 @@
  *      rcn_interval_compute()    how sure the figures are (rcn_interval.h)
  *      rcn_recalib_fit()         what makes 70 % mean 70 % (rcn_recalib.h)
  *   5. rcn_loss_run()            how far a network's outputs are from the votes (rcn_loss.h)
- *      rcn_optim_step()          one step of the optimiser over all parameters (rcn_optim.h)
+ *      rcn_optim_step()          one step of the optimizer over all parameters (rcn_optim.h)
  *      rcn_net_create()          a network to train on them and to predict with (rcn_net.h)
  *      rcn_train_step()          all of it together, one step after another (rcn_train.h)
  *      rcn_model_load()          one from a file, as PyTorch writes it too (rcn_model.h)

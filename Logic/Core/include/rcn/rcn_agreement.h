@@ -51,8 +51,7 @@ typedef struct rcn_agreement {
     int raters;        /* K slots */
     int present_count; /* how many answered this case */
     rcn_rater_agreement rater[RCN_MAX_RATERS];
-    rcn_pair_agreement
-        *pair; /* [raters * raters], symmetric; the diagonal is a rater with itself */
+    rcn_pair_agreement *pair;       /* [raters * raters]; the diagonal is a rater with itself */
     rcn_overall_agreement whole;    /* over the whole image */
     rcn_overall_agreement on_union; /* over the voxels that somebody marked: no easy background */
     double mean_dice;               /* over all pairs of present raters */
@@ -64,9 +63,8 @@ typedef struct rcn_agreement {
     int64_t disputed_voxels;     /* marked by some, not by all who answered */
 } rcn_agreement;
 
-/* Measures everything that follows from the table of patterns. The surface distances are NaN until
- * rcn_agreement_measure_surfaces(). *out belongs to the caller. RCN_EINVALID if no rater answered.
- */
+/* Measures everything that follows from the table of patterns; surface distances stay NaN until
+ * rcn_agreement_measure_surfaces(). *out belongs to the caller. RCN_EINVALID: no rater answered. */
 RCN_API rcn_status rcn_agreement_create(rcn_agreement **out, rcn_context *ctx,
                                         const rcn_votes *votes);
 

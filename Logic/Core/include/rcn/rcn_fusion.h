@@ -90,8 +90,7 @@ typedef struct rcn_fusion_result {
     int64_t region_voxels; /* STAPLE: how many voxels took part */
     double sensitivity[RCN_MAX_RATERS]; /* STAPLE, by rater */
     double specificity[RCN_MAX_RATERS]; /* STAPLE, by rater */
-    uint64_t
-        inverted; /* STAPLE: raters with sensitivity + specificity < 1, who mark the opposite */
+    uint64_t inverted; /* STAPLE: those with sensitivity + specificity < 1, who mark the opposite */
     double weight[RCN_MAX_RATERS]; /* SIMPLE: Dice with the estimate, by rater */
     uint64_t kept;                 /* SIMPLE: the raters kept; RANDOM: the rater drawn */
 } rcn_fusion_result;

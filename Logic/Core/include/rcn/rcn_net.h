@@ -123,12 +123,12 @@ typedef struct rcn_batch {
 } rcn_batch;
 
 /* logits (B, outputs, Z, Y, X) of images (B, channels, Z, Y, X), with running statistics and
- * without dropout. Cancelled or failed: logits are partly written. */
+ * without dropout. Canceled or failed: logits are partly written. */
 RCN_API rcn_status rcn_net_predict(float *logits, rcn_net *net, const float *images,
                                    const rcn_batch *batch);
 
 /* The same in training: statistics of the batch (the running ones follow them), dropout drawn from
- * `seed`. Keeps what rcn_net_backward() needs. Failed or cancelled: running statistics may have
+ * `seed`. Keeps what rcn_net_backward() needs. Failed or canceled: running statistics may have
  * moved. */
 RCN_API rcn_status rcn_net_forward(float *logits, rcn_net *net, const float *images,
                                    const rcn_batch *batch, uint64_t seed);

@@ -96,7 +96,7 @@ RCN_API rcn_status rcn_votes_union_box(rcn_box *out, rcn_context *ctx, const rcn
                                        int64_t margin);
 
 /* out[voxel] = table[code of the voxel]: turns any number that depends on the pattern into a map.
- * out has one float per voxel, table one per pattern. Cancelled: out is partly written. */
+ * out has one float per voxel, table one per pattern. Canceled: out is partly written. */
 RCN_API rcn_status rcn_votes_expand(float *out, rcn_context *ctx, const rcn_votes *votes,
                                     const float *table);
 
