@@ -398,26 +398,11 @@ static void need_partials(rcn__plan *plan, const rcn__extent *extent) {
     if (bytes > plan->partial) plan->partial = bytes;
 }
 
-static rcn_status plan_create(rcn__plan **out, rcn_net *net, const rcn_batch *batch, int training,
-                              int first) {
-    rcn_context *ctx = net->ctx;
-    rcn_status status = RCN_OK;
-    rcn__plan *plan = NULL;
-    int64_t padded[3];
-    *out = NULL;
-    RCN_ALLOC_ZERO(plan, ctx, 1, "a network's plan");
-    plan->batch = *batch;
-    plan->training = training;
-    plan->threads = ctx->threads;
-    plan->first = first;
-    rcn__net_padded_size(padded, net, batch->size);
-    for (int d = 0; d < 3; ++d) {
-        plan->size[d] = batch->size[2 - d];
-        plan->padded[d] = padded[2 - d];
-    }
+/* What follows from the graph and the shape alone: extents of tensors, sizes of layers, steps. */
+static void describe(rcn__plan *plan, const rcn_net *net) {
     for (int t = 0; t < net->tensor_count; ++t) {
         place *p = &plan->places[t];
-        p->extent.batch = batch->images;
+        p->extent.batch = plan->batch.images;
         p->extent.channels = net->tensors[t].channels;
         for (int d = 0; d < 3; ++d) p->extent.size[d] = plan->padded[d] / net->tensors[t].stride[d];
         p->value = p->again = p->again_at = p->gradient = RCN_NONE;
@@ -445,6 +430,26 @@ static rcn_status plan_create(rcn__plan **out, rcn_net *net, const rcn_batch *ba
             memcpy(s->pool.pad, op->pad, sizeof s->pool.pad);
         }
     }
+}
+
+static rcn_status plan_create(rcn__plan **out, rcn_net *net, const rcn_batch *batch, int training,
+                              int first) {
+    rcn_context *ctx = net->ctx;
+    rcn_status status = RCN_OK;
+    rcn__plan *plan = NULL;
+    int64_t padded[3];
+    *out = NULL;
+    RCN_ALLOC_ZERO(plan, ctx, 1, "a network's plan");
+    plan->batch = *batch;
+    plan->training = training;
+    plan->threads = ctx->threads;
+    plan->first = first;
+    rcn__net_padded_size(padded, net, batch->size);
+    for (int d = 0; d < 3; ++d) {
+        plan->size[d] = batch->size[2 - d];
+        plan->padded[d] = padded[2 - d];
+    }
+    describe(plan, net);
     plan->places[0].extent.channels = stored_channels(net);
     plan->input_layout = net->options.channels <= 3 ? RCN_PLANAR : RCN_BLOCKED;
     if (!training) plan_folding(plan, net);
