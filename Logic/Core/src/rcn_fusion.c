@@ -122,6 +122,37 @@ static void staple_posterior_chunk(int64_t chunk, int thread, void *payload) {
     }
 }
 
+/* The M step for one rater (Warfield et al. 2004): p = sum(W y) / sum(W) and
+ * q = sum((1 - W)(1 - y)) / sum(1 - W), from the chunks' sums. Returns how far p or q moved;
+ * infinity the first time. */
+static double staple_update_rater(rcn_fusion_result *found, staple_job *job, int r,
+                                  int64_t chunks) {
+    double w = 0, w_marked = 0, b = 0, b_unmarked = 0, change = 0;
+    for (int64_t c = 0; c < chunks; ++c) {
+        w += job->sums[c].w[r];
+        w_marked += job->sums[c].w_marked[r];
+        b += job->sums[c].b[r];
+        b_unmarked += job->sums[c].b_unmarked[r];
+    }
+    /* Without foreground (or background) there is nothing to be sensitive to. */
+    const double p = w > 0 ? fmin(w_marked / w, 1.0) : NAN;
+    const double q = b > 0 ? fmin(b_unmarked / b, 1.0) : NAN;
+    if (found->iterations == 0) {
+        change = INFINITY;
+    } else {
+        if (!isnan(p)) change = fmax(change, fabs(p - found->sensitivity[r]));
+        if (!isnan(q)) change = fmax(change, fabs(q - found->specificity[r]));
+    }
+    found->sensitivity[r] = p;
+    found->specificity[r] = q;
+    /* An undefined factor belongs to a side whose prior is already impossible. */
+    job->log_p[r] = isnan(p) ? 0 : log(p);
+    job->log_miss[r] = isnan(p) ? 0 : log(1.0 - p);
+    job->log_q[r] = isnan(q) ? 0 : log(q);
+    job->log_alarm[r] = isnan(q) ? 0 : log(1.0 - q);
+    return change;
+}
+
 rcn_status rcn_staple(double *posterior, rcn_fusion_result *result, rcn_context *ctx,
                       const rcn_pattern *patterns, const int64_t *voxels, int64_t count, int raters,
                       const rcn_fusion_options *options) {
@@ -162,31 +193,8 @@ rcn_status rcn_staple(double *posterior, rcn_fusion_result *result, rcn_context 
         double change = 0;
         RCN_TRY(
             rcn__for_chunks(ctx, "estimating raters' performance", chunks, staple_sum_chunk, &job));
-        for (int r = 0; r < raters; ++r) {
-            double w = 0, w_marked = 0, b = 0, b_unmarked = 0;
-            for (int64_t c = 0; c < chunks; ++c) {
-                w += job.sums[c].w[r];
-                w_marked += job.sums[c].w_marked[r];
-                b += job.sums[c].b[r];
-                b_unmarked += job.sums[c].b_unmarked[r];
-            }
-            /* Without foreground (or background) there is nothing to be sensitive to. */
-            const double p = w > 0 ? fmin(w_marked / w, 1.0) : NAN;
-            const double q = b > 0 ? fmin(b_unmarked / b, 1.0) : NAN;
-            if (iteration == 0) {
-                change = INFINITY;
-            } else {
-                if (!isnan(p)) change = fmax(change, fabs(p - found.sensitivity[r]));
-                if (!isnan(q)) change = fmax(change, fabs(q - found.specificity[r]));
-            }
-            found.sensitivity[r] = p;
-            found.specificity[r] = q;
-            /* An undefined factor belongs to a side whose prior is already impossible. */
-            job.log_p[r] = isnan(p) ? 0 : log(p);
-            job.log_miss[r] = isnan(p) ? 0 : log(1.0 - p);
-            job.log_q[r] = isnan(q) ? 0 : log(q);
-            job.log_alarm[r] = isnan(q) ? 0 : log(1.0 - q);
-        }
+        for (int r = 0; r < raters; ++r)
+            change = fmax(change, staple_update_rater(&found, &job, r, chunks));
         RCN_TRY(rcn__for_chunks(ctx, "estimating the hidden truth", chunks, staple_posterior_chunk,
                                 &job));
         found.iterations = iteration + 1;
