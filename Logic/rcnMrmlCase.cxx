@@ -20,6 +20,7 @@
 #include <vtkSegmentationConverter.h>
 #include <vtkSlicerSegmentationsModuleLogic.h>
 
+#include "rcnResample.h"
 #include "rcnVtkImage.h"
 #include "vtkMRMLRaterConsensusNode.h"
 

@@ -2,6 +2,7 @@
 #include "rcnDicomSeries.h"
 
 #include "rcnFileCheck.h"
+#include "rcnImageFormat.h"
 
 #include <algorithm>
 #include <array>
@@ -157,13 +158,7 @@ public:
     char* data = static_cast<char*>(out.Data());
     for (const Slice& slice : this->Slices_)
     {
-      itk::ImageIORegion region(3);
-      for (unsigned int a = 0; a < 3; ++a)
-      {
-        region.SetIndex(a, 0);
-        region.SetSize(a, slice.Io->GetDimensions(a));
-      }
-      slice.Io->SetIORegion(region);
+      slice.Io->SetIORegion(WholeRegion(*slice.Io));
       const VoxelCheck check =
         CheckVoxels(slice.Io->GetFileName(), static_cast<double>(voxels) * static_cast<double>(rcn_type_size(slice.Type)));
       if (!check.Wrong.empty())

@@ -8,9 +8,12 @@
 
 #include <string>
 
-#include "rcnImageIO.h"
+#include "rcnVolume.h"
 
-#include <itkImageIOBase.h>
+namespace itk
+{
+class ImageIOBase;
+}
 
 namespace rcn
 {

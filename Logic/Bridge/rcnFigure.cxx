@@ -9,6 +9,7 @@
 
 #include "rcn/rcn_color.h"
 #include "rcnError.h"
+#include "rcnFileName.h"
 #include "rcnJson.h"
 #include "rcnPng.h"
 
@@ -72,11 +73,6 @@ std::string Base64(const std::string& bytes)
     }
   }
   return text;
-}
-
-bool EndsWith(const std::string& text, const std::string& end)
-{
-  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
 } // namespace
@@ -259,12 +255,12 @@ std::string Figure::Svg() const
 
 std::string Figure::CheckPath(const std::string& path)
 {
-  if (EndsWith(path, ".svg"))
+  if (HasExtension(path, ".svg"))
   {
     return "";
   }
 #ifdef RCN_HAVE_RSVG
-  if (EndsWith(path, ".png"))
+  if (HasExtension(path, ".png"))
   {
     return "";
   }
@@ -281,7 +277,7 @@ void Figure::Save(const std::string& path) const
   {
     throw Error(RCN_EINVALID, sentence);
   }
-  if (EndsWith(path, ".svg"))
+  if (HasExtension(path, ".svg"))
   {
     WriteText(path, this->Svg());
     return;

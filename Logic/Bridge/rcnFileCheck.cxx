@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rcnFileCheck.h"
 
+#include "rcnFileName.h"
 #include "rcnPng.h"
 
 #include <algorithm>
@@ -27,22 +28,6 @@ namespace fs = std::filesystem;
 
 const char* const TooShort = "ends before its voxels do; it is truncated or damaged.";
 const char* const Damaged = "is damaged: its compressed voxels cannot be unpacked.";
-
-bool EndsWith(const std::string& text, const std::string& end)
-{
-  if (text.size() < end.size())
-  {
-    return false;
-  }
-  for (size_t i = 0; i < end.size(); ++i)
-  {
-    if (std::tolower(static_cast<unsigned char>(text[text.size() - end.size() + i])) != end[i])
-    {
-      return false;
-    }
-  }
-  return true;
-}
 
 double SizeOf(const std::string& path)
 {
@@ -143,7 +128,7 @@ bool IsNifti(const std::string& path)
 {
   for (const char* end : { ".nii", ".nii.gz", ".hdr", ".img", ".img.gz" })
   {
-    if (EndsWith(path, end))
+    if (HasExtension(path, end))
     {
       return true;
     }
@@ -154,11 +139,11 @@ bool IsNifti(const std::string& path)
 /// The header's file and the voxels' file of a pair (a.hdr and a.img or a.img.gz); of one file itself, twice.
 std::pair<std::string, std::string> NiftiFiles(const std::string& path)
 {
-  if (EndsWith(path, ".nii") || EndsWith(path, ".nii.gz"))
+  if (HasExtension(path, ".nii") || HasExtension(path, ".nii.gz"))
   {
     return { path, path };
   }
-  const size_t end = EndsWith(path, ".gz") ? 7 : 4;
+  const size_t end = HasExtension(path, ".gz") ? 7 : 4;
   const std::string stem = path.substr(0, path.size() - end);
   return { stem + ".hdr", SizeOf(stem + ".img") < 0 ? stem + ".img.gz" : stem + ".img" };
 }
@@ -296,7 +281,7 @@ std::string WalkNifti(const NiftiHeader& header, const NotFiniteFinder::Found& f
 {
   NotFiniteFinder finder(header, found);
   const auto look = [&finder](const unsigned char* bytes, size_t count) { finder.Look(bytes, count); };
-  if (EndsWith(header.Voxels, ".gz"))
+  if (HasExtension(header.Voxels, ".gz"))
   {
     return CheckStream(header.Voxels, 0, header.End, finder.IsNeeded() ? Visitor(look) : Visitor());
   }
@@ -637,7 +622,7 @@ std::string CheckDicom(const std::string& path, double bytes)
 
 std::string CheckHeader(const std::string& path)
 {
-  if (EndsWith(path, ".png") || HasPngChunk(path, "IHDR"))
+  if (HasExtension(path, ".png") || HasPngChunk(path, "IHDR"))
   {
     return GoodPng(path) ? "" : "is no PNG file, or a damaged one.";
   }
@@ -668,11 +653,11 @@ VoxelCheck CheckVoxels(const std::string& path, double bytes)
       });
     }
   }
-  else if (EndsWith(path, ".nrrd"))
+  else if (HasExtension(path, ".nrrd"))
   {
     check.Wrong = CheckNrrd(path, bytes);
   }
-  else if (EndsWith(path, ".mha") || EndsWith(path, ".mhd"))
+  else if (HasExtension(path, ".mha") || HasExtension(path, ".mhd"))
   {
     check.Wrong = CheckMeta(path, bytes);
   }

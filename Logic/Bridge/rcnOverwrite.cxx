@@ -52,26 +52,19 @@ bool Identify(Identity& out, std::string path)
   return true;
 }
 
-std::string LowerExtension(const fs::path& path)
-{
-  std::string extension = path.extension().string();
-  std::transform(extension.begin(), extension.end(), extension.begin(), [](unsigned char c) { return std::tolower(c); });
-  return extension;
-}
-
 bool IsDicom(const fs::path& path)
 {
   char head[132] = "";
   std::ifstream file(path, std::ios::binary);
   file.read(head, sizeof head);
-  const std::string extension = LowerExtension(path);
+  const std::string extension = ExtensionOf(path.string());
   return extension.empty() || extension == ".dcm" || extension == ".ima" || (file && std::memcmp(head + 128, "DICM", 4) == 0);
 }
 
 /// The data file that a header names, or the other half of a pair.
 std::string DataFileOf(const fs::path& header)
 {
-  const std::string extension = LowerExtension(header);
+  const std::string extension = ExtensionOf(header.string());
   if (extension == ".hdr" || extension == ".img")
   {
     return fs::path(header).replace_extension(extension == ".hdr" ? ".img" : ".hdr").string();

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "rcnReport.h"
+#include "rcnResample.h"
 
 namespace rcn
 {

@@ -2,12 +2,14 @@
 #include "rcnWorkspace.h"
 
 #include <algorithm>
+#include <sstream>
 #include <cstdio>
 #include <map>
 #include <set>
 
 #include "rcnJson.h"
 #include "rcnReport.h"
+#include "rcnResample.h"
 
 namespace rcn
 {
@@ -102,14 +104,6 @@ std::vector<RaterFile> ExpandRater(const RaterFile& rater, const Volume& volume)
     expanded.push_back(one);
   }
   return expanded;
-}
-
-bool IsJpeg(const std::string& path)
-{
-  const std::string::size_type dot = path.rfind('.');
-  std::string extension = dot == std::string::npos ? "" : path.substr(dot);
-  std::transform(extension.begin(), extension.end(), extension.begin(), ::tolower);
-  return extension == ".jpg" || extension == ".jpeg";
 }
 
 } // namespace
@@ -344,7 +338,7 @@ void Workspace::CountFiles(Ballot& ballot, const Case& one)
   std::map<std::string, std::vector<RaterFile>> byFile;
   for (const RaterFile& rater : one.Raters)
   {
-    if (IsJpeg(rater.Path))
+    if (HasExtension(rater.Path, ".jpg") || HasExtension(rater.Path, ".jpeg"))
     {
       throw Error(RCN_EDATA, rater.Path + ": JPEG changes values and cannot hold a mask; use PNG or NRRD.");
     }

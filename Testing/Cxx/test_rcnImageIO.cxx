@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rcnImageIO.h"
+#include "rcnItkImage.h"
+#include "rcnResample.h"
 
 #include "rcnFileBeside.h"
 #include "rcnTest.h"
@@ -58,7 +60,7 @@ void FromItkBorrowsTheBuffer()
   {
     auto image = MakeItk<ImageType>();
     image->FillBuffer(7);
-    volume = rcn::Volume::FromItk(image.GetPointer());
+    volume = rcn::FromItk(image.GetPointer());
     CHECK(volume.Data() == image->GetBufferPointer());
   }
   // The volume keeps the image alive.
@@ -71,7 +73,7 @@ void FromItkBorrowsTheBuffer()
 void FromItkFlatAndVectors()
 {
   auto flat = MakeItk<itk::Image<float, 2>>();
-  const rcn::Volume plane = rcn::Volume::FromItk(flat.GetPointer());
+  const rcn::Volume plane = rcn::FromItk(flat.GetPointer());
   CHECK(plane.Geometry().dimension == 2 && plane.Geometry().size[2] == 1 && plane.View().type == RCN_FLOAT32);
   auto vectors = itk::VectorImage<unsigned char, 3>::New();
   itk::ImageRegion<3> region;
@@ -81,7 +83,7 @@ void FromItkFlatAndVectors()
   vectors->SetRegions(region);
   vectors->SetNumberOfComponentsPerPixel(3);
   vectors->Allocate();
-  const rcn::Volume three = rcn::Volume::FromItk(vectors.GetPointer());
+  const rcn::Volume three = rcn::FromItk(vectors.GetPointer());
   CHECK(three.View().components == 3 && three.ChannelCount() == 3 && three.GetChannel(2).Component == 2);
   CHECK(three.Data() == vectors->GetBufferPointer());
 }
@@ -89,10 +91,10 @@ void FromItkFlatAndVectors()
 void ToItkSharesTheBuffer()
 {
   const rcn::Volume volume = rcn::Volume::Allocate(Slanted(3, 4, 5), RCN_UINT8);
-  const auto image = volume.ToItk<uint8_t>();
+  const auto image = rcn::ToItk<uint8_t>(volume);
   CHECK(image->GetBufferPointer() == volume.Data());
-  CHECK(SameGeometry(rcn::Volume::FromItk(image.GetPointer()).Geometry(), volume.Geometry(), 1e-12));
-  CHECK_THROWS(volume.ToItk<float>(), RCN_EINTERNAL, "another type");
+  CHECK(SameGeometry(rcn::FromItk(image.GetPointer()).Geometry(), volume.Geometry(), 1e-12));
+  CHECK_THROWS(rcn::ToItk<float>(volume), RCN_EINTERNAL, "another type");
 }
 
 void RoundTrips()

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "rcnJson.h"
+#include "rcnResample.h"
 #include "rcnTest.h"
 
 namespace

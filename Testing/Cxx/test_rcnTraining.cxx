@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rcnTraining.h"
 
+#include <cstring>
+
 #include "rcn/rcn_model.h"
 #include "rcnModel.h"
 #include "rcnTrainingFiles.h"

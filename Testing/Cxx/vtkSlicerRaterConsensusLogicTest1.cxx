@@ -40,6 +40,7 @@
 #include "rcnPhantom.h"
 #include "rcnPrediction.h"
 #include "rcnReport.h"
+#include "rcnResample.h"
 #include "rcnSlicerTest.h"
 #include "rcnTestData.h"
 #include "rcnTraining.h"

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The writing half of rcnImageIO.h.
+#include "rcnImageIO.h"
+
+#include <cerrno>
+#include <cstring>
+
+#include <fcntl.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <itkMetaDataObject.h>
+
+#include "rcnFileBeside.h"
+#include "rcnFileName.h"
+#include "rcnImageFormat.h"
+#include "rcnPng.h"
+
+namespace rcn
+{
+
+namespace
+{
+
+enum class Storage
+{
+  AsIs,
+  WholeNumbers, // PNG: 8 or 16 bits
+  No
+};
+
+/// What a file format can hold, by its extension; a sentence when it will not do.
+Storage StorageFor(std::string& sentence, const std::string& path)
+{
+  const std::string extension = ExtensionOf(path);
+  for (const char* known : { ".nrrd", ".nii", ".nii.gz", ".mha", ".tif", ".tiff" })
+  {
+    if (extension == known)
+    {
+      return Storage::AsIs;
+    }
+  }
+  if (extension == ".png")
+  {
+    return Storage::WholeNumbers;
+  }
+  if (extension == ".mhd" || extension == ".nhdr" || extension == ".hdr" || extension == ".img")
+  {
+    sentence = path + ": a header with a separate data file cannot be replaced in one step; use .mha, .nrrd or .nii.gz.";
+  }
+  else if (extension == ".jpg" || extension == ".jpeg")
+  {
+    sentence = path + ": JPEG changes values; use .png or .nrrd.";
+  }
+  else
+  {
+    sentence = path + ": give the output a format that can be written: .nrrd, .nii.gz, .mha, .tif or .png.";
+  }
+  return Storage::No;
+}
+
+enum class Room
+{
+  Enough,
+  Unsure,
+  TooLittle
+};
+
+/// Whether so many bytes can be written: reserves them and gives them back, so that a writer that
+/// ignores write errors cannot run out of disk. File systems that cannot reserve are asked what is free.
+Room RoomFor(const std::string& path, int64_t bytes)
+{
+#ifdef __linux__
+  const int file = open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  if (file >= 0)
+  {
+    const int failure = fallocate(file, 0, 0, bytes) == 0 ? 0 : errno;
+    const bool emptied = ftruncate(file, 0) == 0;
+    close(file);
+    if (!failure && emptied)
+    {
+      return Room::Enough;
+    }
+    if (failure == ENOSPC || failure == EFBIG || failure == EDQUOT)
+    {
+      return Room::TooLittle;
+    }
+  }
+#endif
+  struct statvfs system;
+  return statvfs(path.c_str(), &system) == 0 &&
+      static_cast<double>(system.f_bavail) * static_cast<double>(system.f_frsize) < static_cast<double>(bytes)
+    ? Room::TooLittle
+    : Room::Unsure;
+}
+
+/// Whether what a file says about its place in space is what was to be written.
+bool KeepsGeometry(const std::string& path, const rcn_geometry& geometry)
+{
+  rcn_context* context = nullptr;
+  rcn_context_options options = RCN_CONTEXT_OPTIONS_INIT;
+  options.threads = 1;
+  if (rcn_context_create(&context, &options) != RCN_OK)
+  {
+    return true;
+  }
+  rcn_geometry written = ReadImageHeader(path).Geometry(), wanted = geometry;
+  written.unit = wanted.unit = RCN_MM; // pixels are compared by their number alone
+  const rcn_status status = rcn_geometry_compare(context, &written, "", &wanted, "", RCN_GEOMETRY_TOLERANCE);
+  rcn_context_destroy(context);
+  return status == RCN_OK;
+}
+
+/// Whether a file holds exactly these elements.
+bool ReadsBackAs(const std::string& path, const rcn_image& image)
+{
+  try
+  {
+    const Volume volume = ReadMap(path);
+    const int64_t elements = rcn_geometry_voxels(&image.geometry) * image.components;
+    return volume.View().type == image.type && rcn_geometry_voxels(&volume.Geometry()) * volume.ChannelCount() == elements &&
+      std::memcmp(volume.Data(), image.data, static_cast<size_t>(elements) * rcn_type_size(image.type)) == 0;
+  }
+  catch (const Error&)
+  {
+    return false;
+  }
+}
+
+itk::IOComponentEnum ComponentOf(rcn_type type)
+{
+  switch (type)
+  {
+    case RCN_UINT8: return itk::IOComponentEnum::UCHAR;
+    case RCN_UINT16: return itk::IOComponentEnum::USHORT;
+    default: return itk::IOComponentEnum::FLOAT;
+  }
+}
+
+void WriteWithItk(const std::string& path, const rcn_image& image, Content content, const std::string& note)
+{
+  const Quiet quiet;
+  itk::ImageIOBase::Pointer io = FormatOf(path, itk::IOFileModeEnum::WriteMode);
+  if (!io)
+  {
+    throw Error(RCN_EUNSUPPORTED, path + ": this format cannot be written here.");
+  }
+  const rcn_geometry& geometry = image.geometry;
+  const unsigned int dimensions = static_cast<unsigned int>(geometry.dimension);
+  io->SetFileName(path);
+  io->SetNumberOfDimensions(dimensions);
+  if (!note.empty())
+  {
+    itk::EncapsulateMetaData<std::string>(io->GetMetaDataDictionary(), NoteKey, note);
+  }
+  for (unsigned int a = 0; a < dimensions; ++a)
+  {
+    std::vector<double> direction(dimensions);
+    for (unsigned int row = 0; row < dimensions; ++row)
+    {
+      direction[row] = geometry.direction[3 * row + a];
+    }
+    io->SetDimensions(a, static_cast<itk::SizeValueType>(geometry.size[a]));
+    io->SetSpacing(a, geometry.spacing[a]);
+    io->SetOrigin(a, geometry.origin[a]);
+    io->SetDirection(a, direction);
+  }
+  io->SetIORegion(WholeRegion(*io));
+  io->SetComponentType(ComponentOf(image.type));
+  io->SetNumberOfComponents(static_cast<unsigned int>(image.components));
+  io->SetPixelType(content == Content::Picture && image.components == 3 ? itk::IOPixelEnum::RGB
+      : image.components > 1                                            ? itk::IOPixelEnum::VECTOR
+                                                                        : itk::IOPixelEnum::SCALAR);
+  io->SetUseCompression(true);
+  io->Write(image.data);
+}
+
+} // namespace
+
+std::string CheckOutput(const std::string& path, Content content)
+{
+  std::string sentence;
+  (void)content;
+  if (StorageFor(sentence, path) == Storage::No)
+  {
+    return sentence;
+  }
+  return FileBeside::Check(path);
+}
+
+std::string WriteImage(const std::string& path, const rcn_image& image, Content content, const std::function<bool()>& cancelled,
+  const std::string& note)
+{
+  std::string remark, sentence = CheckOutput(path, content);
+  if (!sentence.empty())
+  {
+    throw Error(RCN_EIO, sentence);
+  }
+  const int64_t elements = rcn_geometry_voxels(&image.geometry) * image.components;
+  rcn_image stored = image;
+  std::shared_ptr<void> converted;
+  bool scaled = false;
+  const bool wholeNumbers = StorageFor(sentence, path) == Storage::WholeNumbers;
+  if (wholeNumbers && image.geometry.size[2] > 1)
+  {
+    throw Error(RCN_EIO, path + ": PNG holds one slice; use .nrrd or .nii.gz for a volume.");
+  }
+  if (wholeNumbers && image.components > 1 && content != Content::Picture)
+  {
+    throw Error(RCN_EIO, path + ": PNG cannot hold several values per voxel; use .nrrd or .tif.");
+  }
+  if (wholeNumbers && image.type == RCN_FLOAT32)
+  {
+    const float scale = content == Content::Mask ? 255.0F : content == Content::Probability ? 65535.0F : 1.0F;
+    scaled = scale > 1;
+    stored.type = content == Content::Probability ? RCN_UINT16 : RCN_UINT8;
+    converted = AllocateBuffer(elements, rcn_type_size(stored.type), path);
+    stored.data = converted.get();
+    rcn_image_from_float(&stored, static_cast<const float*>(image.data), scale);
+    remark = content == Content::Probability ? path + ": PNG holds whole numbers, so 0 ... 1 is stored as 0 ... 65535."
+      : content == Content::Mask             ? path + ": PNG holds whole numbers, so the mask is stored as 0 and 255."
+                                             : "";
+  }
+
+  if (wholeNumbers)
+  {
+    stored.geometry.dimension = 2;
+  }
+
+  FileBeside beside(path);
+  const int64_t bytes = elements * static_cast<int64_t>(rcn_type_size(stored.type)) + 65536;
+  const Room room = RoomFor(beside.Path(), bytes + bytes / 64);
+  const std::string full = path + " cannot be written: the disk is full, or the file is not allowed to become so large.";
+  // ITK's PNG writer does not survive a failing write; the others fail, or write what is compressed
+  // well into the little room there is.
+  if (wholeNumbers && room == Room::TooLittle)
+  {
+    throw Error(RCN_ESPACE, full);
+  }
+  try
+  {
+    WriteWithItk(beside.Path(), stored, content, note);
+    if (scaled)
+    {
+      SetPngScale(beside.Path());
+    }
+  }
+  catch (const itk::ExceptionObject& exception)
+  {
+    if (room != Room::Enough)
+    {
+      throw Error(RCN_ESPACE, full);
+    }
+    throw Error(RCN_EIO, path + " cannot be written: " + ReasonOf(exception) + ".");
+  }
+  // Some writers of ITK do not notice a full disk: where room was not certain, read it back.
+  if (room != Room::Enough && !ReadsBackAs(beside.Path(), stored))
+  {
+    throw Error(RCN_ESPACE, full);
+  }
+  if (!KeepsGeometry(beside.Path(), stored.geometry))
+  {
+    remark += (remark.empty() ? "" : " ") + path +
+      " cannot keep the whole geometry (origin, spacing, direction); use .nrrd or .mha for that.";
+  }
+  if (cancelled && cancelled())
+  {
+    throw Error(RCN_ECANCELLED, "Cancelled while writing " + path + ".");
+  }
+  beside.Commit();
+  return remark;
+}
+
+} // namespace rcn
