@@ -30,6 +30,7 @@
 #include <vtkSlicerColorLogic.h>
 
 #include "rcn/rcn_color.h"
+#include "rcnAgreementFigures.h"
 #include "rcnReport.h"
 #include "rcnVtkImage.h"
 #include "vtkMRMLRaterConsensusNode.h"
@@ -324,12 +325,6 @@ void PublishAgreement(
   Publisher publisher(node);
   const rcn_agreement& figures = *report.Figures;
   const Extent extent(geometry);
-  using Value = double rcn_rater_agreement::*;
-  const std::pair<const char*, Value> perRater[] = { { "Dice with the others' majority", &rcn_rater_agreement::dice_to_others },
-    { "Sensitivity to the others", &rcn_rater_agreement::sensitivity_to_others },
-    { "Specificity to the others", &rcn_rater_agreement::specificity_to_others },
-    { "STAPLE sensitivity", &rcn_rater_agreement::staple_sensitivity },
-    { "STAPLE specificity", &rcn_rater_agreement::staple_specificity } };
   std::vector<vtkSmartPointer<vtkAbstractArray>> columns{ TextColumn("Rater", raters) };
   std::vector<std::string> extents;
   for (int r = 0; r < figures.raters; ++r)
@@ -338,27 +333,26 @@ void PublishAgreement(
     extents.push_back(Words(rater.present ? static_cast<double>(rater.voxels) * extent.PerVoxel : NAN));
   }
   columns.push_back(TextColumn(extent.Heading, extents));
-  for (const auto& one : perRater)
+  for (const auto& figure : RaterFigures())
   {
     std::vector<std::string> cells;
     for (int r = 0; r < figures.raters; ++r)
     {
-      cells.push_back(Words(figures.rater[r].*one.second));
+      cells.push_back(Words(figure.Of(figures.rater[r])));
     }
-    columns.push_back(TextColumn(one.first, cells));
+    columns.push_back(TextColumn(figure.Name, cells));
   }
-  for (const bool surface : { false, true })
+  for (const auto& figure : PairFigures())
   {
-    for (int other = 0; other < figures.raters && (!surface || report.HasSurfaces); ++other)
+    const bool shown = figure.Key == "dice" || (figure.Key == "hausdorff95_mm" && report.HasSurfaces);
+    for (int other = 0; other < figures.raters && shown; ++other)
     {
       std::vector<std::string> cells;
       for (int r = 0; r < figures.raters; ++r)
       {
-        const rcn_pair_agreement& pair = figures.pair[r * figures.raters + other];
-        cells.push_back(Words(surface ? pair.hausdorff95_mm : pair.dice));
+        cells.push_back(Words(figure.Of(figures.pair[r * figures.raters + other])));
       }
-      columns.push_back(TextColumn(
-        (surface ? "Hausdorff 95 % (" + extent.Length + ") with " : "Dice with ") + raters[static_cast<size_t>(other)], cells));
+      columns.push_back(TextColumn(figure.Heading(extent.Length) + " with " + raters[static_cast<size_t>(other)], cells));
     }
   }
   publisher.ShowTable(Node::GetAgreementRole(), "agreement of raters", columns);

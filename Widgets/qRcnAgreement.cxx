@@ -14,38 +14,28 @@
 #include <QVBoxLayout>
 
 #include "qRcnStyle.h"
+#include "rcnAgreementFigures.h"
 #include "rcnReport.h"
 
 namespace
 {
 
-struct MeasureText
-{
-  QString Name, Meaning;
-  double rcn_pair_agreement::* Value;
-  bool Millimeters; ///< a distance: less is better
-};
-
 /// In the order of qRcnAgreement::Measure.
-QVector<MeasureText> Measures()
+const std::vector<rcn::AgreementFigure<rcn_pair_agreement>>& Measures()
 {
-  return {
-    { qRcnAgreement::tr("Dice"),
-      qRcnAgreement::tr("Dice: how much of what two raters marked is common to both. 1: the same voxels, 0: none."),
-      &rcn_pair_agreement::dice, false },
-    { qRcnAgreement::tr("Jaccard"),
-      qRcnAgreement::tr("Jaccard: common voxels divided by those that either marked. 1: the same voxels, 0: none."),
-      &rcn_pair_agreement::jaccard, false },
-    { qRcnAgreement::tr("Cohen's κ"),
-      qRcnAgreement::tr("Cohen's κ: agreement beyond what chance alone would give. 1: perfect, 0: as by chance."),
-      &rcn_pair_agreement::kappa, false },
-    { qRcnAgreement::tr("Hausdorff 95 %"),
-      qRcnAgreement::tr("Hausdorff distance, 95 %: all but the worst 5 % of the outlines are closer than this."),
-      &rcn_pair_agreement::hausdorff95_mm, true },
-    { qRcnAgreement::tr("Mean surface distance"), qRcnAgreement::tr("How far the two outlines are apart on average."),
-      &rcn_pair_agreement::mean_surface_mm, true },
-  };
+  return rcn::PairFigures();
 }
+
+QString Text(const std::string& text)
+{
+  return QString::fromStdString(text);
+}
+
+/// A table of a narrow panel shows a digit less than a page does.
+constexpr int FewerDigits = 1;
+
+/// The figures of RaterFigures() in the table of raters; the others are in its hints.
+constexpr size_t RaterColumns = 3;
 
 QString Number(double value, int digits)
 {
@@ -76,8 +66,7 @@ public:
   rcn::Extent extent() const { return rcn::Extent(this->Report.Geometry); }
   QString extentText(int64_t voxels) const
   {
-    return qRcnStyle::extent(
-      static_cast<double>(voxels) * this->extent().PerVoxel, QString::fromStdString(this->extent().Unit));
+    return qRcnStyle::extent(static_cast<double>(voxels) * this->extent().PerVoxel, Text(this->extent().Unit));
   }
 
   const rcn_pair_agreement& pair(int a, int b) const
@@ -113,7 +102,7 @@ public:
                   this->extentText(all->disputed_voxels));
     }
     const std::string majority = rcn::MajorityRemark(all->present_count);
-    this->Sentence->setText(majority.empty() ? text : text + ' ' + QString::fromStdString(majority));
+    this->Sentence->setText(majority.empty() ? text : text + ' ' + Text(majority));
     this->Sentence->setToolTip(qRcnAgreement::tr(
       "κ and α compare how often raters agree with how often they would by chance: 1 is perfect, 0 is chance. "
       "Words after Landis and Koch: %1. They count the whole image, and easy background lifts them; only where anybody "
@@ -125,13 +114,14 @@ public:
   {
     const rcn_agreement* all = this->figures();
     const int count = all ? all->raters : 0;
-    const MeasureText measure = Measures()[this->Choice->currentIndex()];
+    const auto& measure = Measures()[static_cast<size_t>(this->Choice->currentIndex())];
+    const bool distance = measure.IsDistance(); // less is better
     double least = INFINITY, most = -INFINITY;
     for (int a = 0; a < count; ++a)
     {
       for (int b = 0; b < a; ++b)
       {
-        const double value = this->pair(a, b).*measure.Value;
+        const double value = measure.Of(this->pair(a, b));
         if (std::isfinite(value))
         {
           least = std::min(least, value);
@@ -161,21 +151,20 @@ public:
       }
       for (int b = 0; b < count; ++b)
       {
-        const double value = a == b ? NAN : this->pair(a, b).*measure.Value;
-        auto* item = new qRcnNumberItem(Number(value, measure.Millimeters ? 1 : 2), value);
+        const double value = a == b ? NAN : measure.Of(this->pair(a, b));
+        auto* item = new qRcnNumberItem(Number(value, measure.Digits - FewerDigits), value);
         item->setTextAlignment(Qt::AlignCenter);
         if (std::isfinite(value))
         {
           // Bright is good. Agreement is colored from half of the way below the worst pair, so that differences are seen.
-          const double range = measure.Millimeters ? most : 1 - std::min(least, 0.9);
-          const double share =
-            range > 0 ? (measure.Millimeters ? 1 - value / (range * 1.25) : 1 - 0.75 * (1 - value) / range) : 1;
+          const double range = distance ? most : 1 - std::min(least, 0.9);
+          const double share = range > 0 ? (distance ? 1 - value / (range * 1.25) : 1 - 0.75 * (1 - value) / range) : 1;
           const QColor color = qRcnStyle::levelColor(RCN_PALETTE_GREEN, share);
           item->setBackground(color);
           item->setForeground(qRcnStyle::textOn(color));
           item->setToolTip(qRcnAgreement::tr("%1 and %2: %3 %4%5\n%6")
-              .arg(this->name(a), this->name(b), measure.Name, Number(value, measure.Millimeters ? 2 : 3),
-                measure.Millimeters ? QString::fromStdString(" " + this->extent().Length) : QString(), measure.Meaning));
+              .arg(this->name(a), this->name(b), Text(measure.Name), Number(value, measure.Digits),
+                distance ? Text(" " + this->extent().Length) : QString(), Text(measure.Meaning)));
         }
         else
         {
@@ -187,10 +176,10 @@ public:
       }
     }
     this->Matrix->setVisibleRows(std::min(std::max(count, 2), 8), 16);
-    const bool missing = measure.Millimeters && all && all->present_count > 1 && !this->Report.HasSurfaces;
+    const bool missing = distance && all && all->present_count > 1 && !this->Report.HasSurfaces;
     this->Missing->setVisible(missing);
     this->Measure->setVisible(missing);
-    this->Choice->setToolTip(measure.Meaning);
+    this->Choice->setToolTip(Text(measure.Meaning));
   }
 
   void refreshTable()
@@ -199,28 +188,27 @@ public:
     const int count = all ? all->raters : 0;
     this->Table->setSortingEnabled(false);
     this->Table->setRowCount(count);
-    this->Table->horizontalHeaderItem(1)->setText(QString::fromStdString(this->extent().Name));
+    this->Table->horizontalHeaderItem(1)->setText(Text(this->extent().Name));
     for (int r = 0; r < count; ++r)
     {
       const rcn_rater_agreement& rater = all->rater[r];
       auto* name = new QTableWidgetItem(qRcnStyle::dotIcon(qRcnStyle::raterColor(r)), this->name(r));
       name->setToolTip(rater.present ? this->name(r) : qRcnAgreement::tr("%1 did not answer this case").arg(this->name(r)));
       this->Table->setItem(r, 0, name);
-      const double values[] = { static_cast<double>(rater.voxels), rater.dice_to_others, rater.sensitivity_to_others,
-        rater.specificity_to_others };
-      for (int c = 0; c < 4; ++c)
+      this->Table->setItem(r, 1,
+        new qRcnNumberItem(rater.present ? this->extentText(rater.voxels) : Number(NAN, 0),
+          rater.present ? static_cast<double>(rater.voxels) : NAN));
+      for (size_t c = 0; c < RaterColumns; ++c)
       {
-        const double value = rater.present ? values[c] : NAN;
-        const QString text = c == 0 ? (rater.present ? this->extentText(rater.voxels) : Number(NAN, 0))
-          : c == 3                  ? Number(value, 3)
-                                    : Number(value, 2);
-        auto* item = new qRcnNumberItem(text, value);
-        if (c >= 2)
+        const auto& figure = rcn::RaterFigures()[c];
+        const double value = rater.present ? figure.Of(rater) : NAN;
+        auto* item = new qRcnNumberItem(Number(value, figure.Digits - FewerDigits), value);
+        if (c > 0)
         {
           item->setToolTip(qRcnAgreement::tr("By STAPLE's estimate of the hidden truth: sensitivity %1, specificity %2")
               .arg(Number(rater.staple_sensitivity, 3), Number(rater.staple_specificity, 4)));
         }
-        this->Table->setItem(r, c + 1, item);
+        this->Table->setItem(r, static_cast<int>(c) + 2, item);
       }
     }
     this->Table->setSortingEnabled(true);
@@ -270,9 +258,9 @@ qRcnAgreement::qRcnAgreement(QWidget* parent) : QWidget(parent), d(new qRcnAgree
   p->Choice = new QComboBox(p->Tools);
   p->Choice->setObjectName("measure");
   p->Choice->setAccessibleName(tr("Measure of two raters"));
-  for (const MeasureText& measure : Measures())
+  for (const auto& measure : Measures())
   {
-    p->Choice->addItem(measure.Name);
+    p->Choice->addItem(Text(measure.Name));
   }
   QToolButton* copy = qRcnStyle::newTool(
     p->Tools, "copy", tr("Copy"), tr("Copy both tables, for a spreadsheet (Ctrl+C in a table copies that one)."));
@@ -295,13 +283,14 @@ qRcnAgreement::qRcnAgreement(QWidget* parent) : QWidget(parent), d(new qRcnAgree
   missing->addWidget(p->Missing, 1);
   missing->addWidget(p->Measure);
 
+  QStringList headings = { tr("Rater"), tr("Volume") }, hints = { tr("Click to sort."), tr("How much the rater marked.") };
+  for (size_t c = 0; c < RaterColumns; ++c)
+  {
+    headings << Text(rcn::RaterFigures()[c].Short);
+    hints << Text(rcn::RaterFigures()[c].Meaning);
+  }
   p->Table = new qRcnTable(this, "raters", tr("Raters"));
-  p->Table->setHeadings({ tr("Rater"), tr("Volume"), tr("Dice"), tr("Sens."), tr("Spec.") },
-    { tr("Click to sort."), tr("How much the rater marked."),
-      tr("Dice with the majority of the other raters. 1: the same voxels. Where the others are split evenly, voxels do not "
-         "count."),
-      tr("Sensitivity: the share of what the majority of the others marked that this rater marked too."),
-      tr("Specificity: the share of what the majority of the others left out that this rater left out too.") });
+  p->Table->setHeadings(headings, hints);
   p->Table->setRowsOnly();
   p->Table->setSelectionMode(QAbstractItemView::ExtendedSelection); // several rows can be copied
   p->Table->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
@@ -360,35 +349,12 @@ QString qRcnAgreement::csv() const
   {
     return QString();
   }
-  const auto name = [this](int rater) { return this->d->name(rater).toStdString(); };
-  const auto number = [](double value) { return rcn::CsvNumber(value); };
-  const bool pixels = this->d->extent().InPixels;
-  std::string text = rcn::CsvRow(
-    { "rater", "with", "volume_ml", "dice", "sensitivity", "specificity", "staple_sensitivity", "staple_specificity", "jaccard",
-      "kappa", "hausdorff95_mm", "mean_surface_mm", "alpha", "ac1", "voxels", "hausdorff95_pixels", "mean_surface_pixels" });
+  std::vector<std::string> names;
   for (int r = 0; r < all->raters; ++r)
   {
-    const rcn_rater_agreement& rater = all->rater[r];
-    const double nan = NAN;
-    text += rcn::CsvRow({ name(r), "the others", number(rater.present ? rater.volume_ml : nan), number(rater.dice_to_others),
-      number(rater.sensitivity_to_others), number(rater.specificity_to_others), number(rater.staple_sensitivity),
-      number(rater.staple_specificity), "", "", "", "", "", "", rater.present ? std::to_string(rater.voxels) : "", "", "" });
+    names.push_back(this->d->name(r).toStdString());
   }
-  for (int a = 0; a < all->raters; ++a)
-  {
-    for (int b = a + 1; b < all->raters; ++b)
-    {
-      const rcn_pair_agreement& pair = this->d->pair(a, b);
-      text += rcn::CsvRow({ name(a), name(b), "", number(pair.dice), "", "", "", "", number(pair.jaccard), number(pair.kappa),
-        number(pixels ? NAN : pair.hausdorff95_mm), number(pixels ? NAN : pair.mean_surface_mm), "", "", "",
-        number(pixels ? pair.hausdorff95_mm : NAN), number(pixels ? pair.mean_surface_mm : NAN) });
-    }
-  }
-  text += rcn::CsvRow({ "all", "whole image", "", number(all->mean_dice), "", "", "", "", "", number(all->whole.fleiss_kappa),
-    "", "", number(all->whole.krippendorff_alpha), number(all->whole.gwet_ac1), "", "", "" });
-  text += rcn::CsvRow({ "all", "where anybody marked", "", "", "", "", "", "", "", number(all->on_union.fleiss_kappa), "", "",
-    number(all->on_union.krippendorff_alpha), number(all->on_union.gwet_ac1), "", "", "" });
-  return QString::fromStdString(text);
+  return Text(rcn::AgreementCsv(this->d->Report, names));
 }
 
 void qRcnAgreement::changeEvent(QEvent* event)

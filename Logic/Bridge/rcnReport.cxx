@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rcnReport.h"
 
+#include "rcnAgreementFigures.h"
+
 #include <cmath>
 #include <cstdio>
+#include <map>
 
 namespace rcn
 {
@@ -46,6 +49,22 @@ std::string Fixed(double value, int digits)
 std::string FromTo(double low, double high, int digits)
 {
   return std::isfinite(low) && std::isfinite(high) ? Fixed(low, digits) + " to " + Fixed(high, digits) : Fixed(NAN, digits);
+}
+
+void Spread::Add(double value)
+{
+  if (std::isfinite(value))
+  {
+    this->Sum_ += value;
+    this->Low_ = std::fmin(this->Low_, value);
+    this->High_ = std::fmax(this->High_, value);
+    ++this->Count_;
+  }
+}
+
+double Spread::Mean() const
+{
+  return this->Count_ ? this->Sum_ / static_cast<double>(this->Count_) : NAN;
 }
 
 std::string Counted(int64_t count, const std::string& one, const std::string& many)
@@ -202,30 +221,41 @@ Json GeometryJson(const rcn_geometry& geometry)
     { "origin_ras_mm", InMillimeters(pixels, Json(ras, 3)) } };
 }
 
+template <class TRecord>
+void SetFigures(JsonObject& object, const std::vector<AgreementFigure<TRecord>>& figures, const TRecord& record)
+{
+  for (const AgreementFigure<TRecord>& figure : figures)
+  {
+    object.Set(figure.Key, figure.Of(record));
+  }
+}
+
 Json OverallJson(const rcn_overall_agreement& overall)
 {
-  return JsonObject{ { "fleiss_kappa", overall.fleiss_kappa }, { "krippendorff_alpha", overall.krippendorff_alpha },
-    { "gwet_ac1", overall.gwet_ac1 }, { "mean_entropy_bits", overall.mean_entropy } };
+  JsonObject object;
+  SetFigures(object, OverallFigures(), overall);
+  return object;
 }
 
 Json RaterJson(const rcn_rater_agreement& rater)
 {
-  return JsonObject{ { "voxels", rater.voxels }, { "volume_ml", rater.volume_ml }, { "dice_to_others", rater.dice_to_others },
-    { "sensitivity_to_others", rater.sensitivity_to_others }, { "specificity_to_others", rater.specificity_to_others },
-    { "others_split_voxels", rater.others_split_voxels }, { "staple_sensitivity", rater.staple_sensitivity },
-    { "staple_specificity", rater.staple_specificity } };
+  JsonObject object{ { "voxels", rater.voxels }, { "volume_ml", rater.volume_ml } };
+  SetFigures(object, RaterFigures(), rater);
+  return object.Set("others_split_voxels", rater.others_split_voxels);
 }
 
 Json PairJson(const rcn_pair_agreement& pair, const std::string& a, const std::string& b, bool surfaces, bool pixels)
 {
-  JsonObject object{ { "a", a }, { "b", b }, { "dice", pair.dice }, { "jaccard", pair.jaccard }, { "kappa", pair.kappa } };
-  if (surfaces)
+  JsonObject object{ { "a", a }, { "b", b } };
+  for (const auto& figure : PairFigures())
   {
-    object.Set("hausdorff95_mm", InMillimeters(pixels, pair.hausdorff95_mm));
-    object.Set("mean_surface_mm", InMillimeters(pixels, pair.mean_surface_mm));
-    if (pixels)
+    if (surfaces || !figure.IsDistance())
     {
-      object.Set("hausdorff95_pixels", pair.hausdorff95_mm).Set("mean_surface_pixels", pair.mean_surface_mm);
+      object.Set(figure.Key, InMillimeters(pixels && figure.IsDistance(), figure.Of(pair)));
+    }
+    if (surfaces && pixels && figure.IsDistance())
+    {
+      object.Set(figure.PixelKey, figure.Of(pair));
     }
   }
   return object;
@@ -285,12 +315,11 @@ json_t* AgreementJson(const AgreementReport& report, const Workspace& workspace,
     levels.Add(
       JsonObject{ { "votes", level }, { "voxels", count }, { "volume_ml", static_cast<double>(count) * figures.voxel_ml } });
   }
-  const std::pair<const char*, int64_t> parts[] = { { "union", figures.union_voxels }, { "majority", figures.majority_voxels },
-    { "intersection", figures.intersection_voxels }, { "disputed", figures.disputed_voxels } };
-  for (const auto& part : parts)
+  for (const AgreementPart& part : AgreementParts())
   {
-    volumes.Set(part.first, static_cast<double>(part.second) * figures.voxel_ml);
-    voxels.Set(part.first, part.second);
+    const int64_t count = figures.*part.Voxels;
+    volumes.Set(part.Key, static_cast<double>(count) * figures.voxel_ml);
+    voxels.Set(part.Key, count);
   }
   for (size_t i = 0; i < report.Regions.size() && i < maxRegions; ++i)
   {
@@ -302,6 +331,58 @@ json_t* AgreementJson(const AgreementReport& report, const Workspace& workspace,
     { "volumes_ml", volumes }, { "volumes_voxels", voxels }, { "disputed_regions", regions },
     { "disputed_region_count", report.Regions.size() }, { "remarks", workspace.Remarks() }
   }.Release();
+}
+
+std::string AgreementCsv(const AgreementReport& report, const std::vector<std::string>& raters)
+{
+  const rcn_agreement& figures = *report.Figures;
+  const bool pixels = report.Geometry.unit == RCN_PIXELS;
+  const std::vector<std::string> header = { "rater", "with", "volume_ml", "dice", "sensitivity", "specificity",
+    "staple_sensitivity", "staple_specificity", "jaccard", "kappa", "hausdorff95_mm", "mean_surface_mm", "alpha", "ac1",
+    "voxels", "hausdorff95_pixels", "mean_surface_pixels" };
+  std::string text = CsvRow(header);
+  // A row has the figures that there are for it; all other cells are empty.
+  const auto add = [&](const std::string& rater, const std::string& with, const std::map<std::string, double>& numbers) {
+    std::vector<std::string> row = { rater, with };
+    for (size_t c = row.size(); c < header.size(); ++c)
+    {
+      const auto found = numbers.find(header[c]);
+      row.push_back(found == numbers.end() ? "" : CsvNumber(found->second));
+    }
+    text += CsvRow(row);
+  };
+  for (int r = 0; r < figures.raters; ++r)
+  {
+    const rcn_rater_agreement& rater = figures.rater[r];
+    std::map<std::string, double> numbers = { { "dice", rater.dice_to_others }, { "sensitivity", rater.sensitivity_to_others },
+      { "specificity", rater.specificity_to_others }, { "staple_sensitivity", rater.staple_sensitivity },
+      { "staple_specificity", rater.staple_specificity } };
+    if (rater.present)
+    {
+      numbers["volume_ml"] = rater.volume_ml;
+      numbers["voxels"] = static_cast<double>(rater.voxels);
+    }
+    add(raters[static_cast<size_t>(r)], "the others", numbers);
+  }
+  for (int a = 0; a < figures.raters; ++a)
+  {
+    for (int b = a + 1; b < figures.raters; ++b)
+    {
+      std::map<std::string, double> numbers;
+      for (const auto& figure : PairFigures())
+      {
+        numbers[figure.IsDistance() && pixels ? figure.PixelKey : figure.Key] = figure.Of(figures.pair[a * figures.raters + b]);
+      }
+      add(raters[static_cast<size_t>(a)], raters[static_cast<size_t>(b)], numbers);
+    }
+  }
+  const auto overall = [](const rcn_overall_agreement& one, double dice) {
+    return std::map<std::string, double>{ { "dice", dice }, { "kappa", one.fleiss_kappa }, { "alpha", one.krippendorff_alpha },
+      { "ac1", one.gwet_ac1 } };
+  };
+  add("all", "whole image", overall(figures.whole, figures.mean_dice));
+  add("all", "where anybody marked", overall(figures.on_union, NAN));
+  return text;
 }
 
 json_t* FusionJson(const FusionReport& report, const rcn_fusion_options& options, const Workspace& workspace)

@@ -3,6 +3,8 @@
 #ifndef rcnReport_h
 #define rcnReport_h
 
+#include <cmath>
+
 #include "rcnJson.h"
 #include "rcnWorkspace.h"
 
@@ -16,7 +18,10 @@ namespace rcn
 /// mean_surface_pixels, places in centroid_index.
 json_t* AgreementJson(const AgreementReport& report, const Workspace& workspace, size_t maxRegions);
 
-/// What fusion found out: method, and for STAPLE prior, iterations, converged, sensitivity and
+/// The same figures as rows for a spreadsheet: each rater (with the others), each pair, and all of them.
+std::string AgreementCsv(const AgreementReport& report, const std::vector<std::string>& raters);
+
+/// What fusion found: method, and for STAPLE prior, iterations, converged, sensitivity and
 /// specificity by rater, region_voxels; for SIMPLE iterations, weight, kept; for random kept.
 json_t* FusionJson(const FusionReport& report, const rcn_fusion_options& options, const Workspace& workspace);
 
@@ -29,6 +34,21 @@ std::string Fixed(double value, int digits);
 
 /// "1.20 to 3.40"; "–" where there is no interval.
 std::string FromTo(double low, double high, int digits);
+
+/// Mean, smallest and largest of the values that are defined; NaN while there is none.
+class Spread
+{
+public:
+  void Add(double value);
+  double Mean() const;
+  double Low() const { return this->Low_; }
+  double High() const { return this->High_; }
+  size_t Count() const { return this->Count_; }
+
+private:
+  double Sum_ = 0, Low_ = NAN, High_ = NAN;
+  size_t Count_ = 0;
+};
 
 /// "1 case", "2 cases", "0 cases". Without many, one gets an s.
 std::string Counted(int64_t count, const std::string& one, const std::string& many = "");

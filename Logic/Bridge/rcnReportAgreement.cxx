@@ -10,11 +10,27 @@ namespace rcn
 namespace report
 {
 
+namespace
+{
+
+template <class TRecord>
+void AddFigures(std::vector<Spread>& sums, const std::vector<AgreementFigure<TRecord>>& figures, const TRecord& record)
+{
+  sums.resize(figures.size());
+  for (size_t i = 0; i < figures.size(); ++i)
+  {
+    sums[i].Add(figures[i].Of(record));
+  }
+}
+
+} // namespace
+
 void AgreementSums::Add(const rcn_agreement& f, const Extent& extent)
 {
   const size_t count = static_cast<size_t>(f.raters);
+  const auto size = [&](int64_t voxels) { return static_cast<double>(voxels) * extent.PerVoxel; };
   this->Raters.resize(count);
-  this->Pairs.resize(count * count);
+  this->Pairs.resize(count * count, Pair(PairFigures().size()));
   this->MixedExtents = this->MixedExtents || (!this->Heading.empty() && this->Heading != extent.Heading);
   this->MixedLengths = this->MixedLengths || (!this->Length.empty() && this->Length != extent.Length);
   this->Heading = extent.Heading;
@@ -22,55 +38,37 @@ void AgreementSums::Add(const rcn_agreement& f, const Extent& extent)
   this->Length = extent.Length;
   for (size_t r = 0; r < count; ++r)
   {
-    const rcn_rater_agreement& rater = f.rater[r];
-    if (!rater.present)
+    Rater& sums = this->Raters[r];
+    sums.Figures.resize(RaterFigures().size());
+    if (!f.rater[r].present)
     {
       continue;
     }
-    Rater& sums = this->Raters[r];
     ++sums.Cases;
-    sums.Extent.Add(static_cast<double>(rater.voxels) * extent.PerVoxel);
-    sums.Dice.Add(rater.dice_to_others);
-    sums.Sensitivity.Add(rater.sensitivity_to_others);
-    sums.Specificity.Add(rater.specificity_to_others);
-    sums.StapleSensitivity.Add(rater.staple_sensitivity);
-    sums.StapleSpecificity.Add(rater.staple_specificity);
+    sums.Extent.Add(size(f.rater[r].voxels));
+    AddFigures(sums.Figures, RaterFigures(), f.rater[r]);
     for (size_t other = 0; other < count; ++other)
     {
-      const rcn_pair_agreement& pair = f.pair[r * count + other];
       if (other != r && f.rater[other].present)
       {
-        Pair& both = this->Pairs[r * count + other];
-        both.Dice.Add(pair.dice);
-        both.Jaccard.Add(pair.jaccard);
-        both.Kappa.Add(pair.kappa);
-        both.Hausdorff.Add(pair.hausdorff95_mm);
-        both.Surface.Add(pair.mean_surface_mm);
+        AddFigures(this->Pairs[r * count + other], PairFigures(), f.pair[r * count + other]);
       }
     }
   }
   this->MeanDice.Add(f.mean_dice);
-  this->Kappa.Add(f.whole.fleiss_kappa);
-  this->Alpha.Add(f.whole.krippendorff_alpha);
-  this->Ac1.Add(f.whole.gwet_ac1);
-  this->Entropy.Add(f.whole.mean_entropy);
-  this->UnionKappa.Add(f.on_union.fleiss_kappa);
-  this->UnionAlpha.Add(f.on_union.krippendorff_alpha);
-  this->UnionAc1.Add(f.on_union.gwet_ac1);
-  this->UnionEntropy.Add(f.on_union.mean_entropy);
-  this->Union.Add(static_cast<double>(f.union_voxels) * extent.PerVoxel);
-  this->Majority.Add(static_cast<double>(f.majority_voxels) * extent.PerVoxel);
-  this->Intersection.Add(static_cast<double>(f.intersection_voxels) * extent.PerVoxel);
-  this->Disputed.Add(static_cast<double>(f.disputed_voxels) * extent.PerVoxel);
-  if (f.union_voxels)
+  AddFigures(this->Whole, OverallFigures(), f.whole);
+  AddFigures(this->OnUnion, OverallFigures(), f.on_union);
+  this->DisputedShare.Add(rcn::DisputedShare(f));
+  this->Parts.resize(AgreementParts().size());
+  for (size_t i = 0; i < this->Parts.size(); ++i)
   {
-    this->DisputedShare.Add(static_cast<double>(f.disputed_voxels) / static_cast<double>(f.union_voxels));
+    this->Parts[i].Add(size(f.*AgreementParts()[i].Voxels));
   }
   std::vector<Spread>& levels = this->Levels[f.present_count];
   levels.resize(static_cast<size_t>(f.present_count));
   for (size_t level = 0; level < levels.size(); ++level)
   {
-    levels[level].Add(static_cast<double>(f.level_voxels[level + 1]) * extent.PerVoxel);
+    levels[level].Add(size(f.level_voxels[level + 1]));
   }
   if (this->MixedExtents) // a mean of mL, mm² and pixels would mean nothing
   {
@@ -84,14 +82,17 @@ void AgreementSums::Add(const rcn_agreement& f, const Extent& extent)
     {
       one.second.assign(one.second.size(), Spread());
     }
-    this->Union = this->Majority = this->Intersection = this->Disputed = Spread();
+    this->Parts.assign(this->Parts.size(), Spread());
   }
-  if (this->MixedLengths) // nor would one of millimetres and pixels
+  if (this->MixedLengths) // nor would one of millimeters and pixels
   {
     this->Length = "mm or pixels";
     for (Pair& pair : this->Pairs)
     {
-      pair.Hausdorff = pair.Surface = Spread();
+      for (size_t i = 0; i < pair.size(); ++i)
+      {
+        pair[i] = PairFigures()[i].IsDistance() ? Spread() : pair[i];
+      }
     }
   }
 }
@@ -108,7 +109,7 @@ Figure PairMatrix(const AgreementSums& agreement, const std::vector<std::string>
   double lowest = 1;
   for (const AgreementSums::Pair& pair : agreement.Pairs)
   {
-    lowest = std::fmin(lowest, pair.Dice.Mean());
+    lowest = std::fmin(lowest, pair.front().Mean());
   }
   const double from = std::min(0.9, std::floor(10 * lowest) / 10);
   const double side = cell * static_cast<double>(count);
@@ -131,7 +132,7 @@ Figure PairMatrix(const AgreementSums& agreement, const std::vector<std::string>
     figure.SlantedText(left + at, top - 8, shorten(names[a]), size);
     for (size_t b = 0; b < count; ++b)
     {
-      const double value = agreement.Pairs[a * count + b].Dice.Mean();
+      const double value = agreement.Dice(a, b);
       const double x = left + cell * static_cast<double>(b), y = top + cell * static_cast<double>(a);
       uint8_t color[3];
       rcn_color_share(color, (value - from) / (1 - from));
@@ -167,14 +168,12 @@ void WriteOverall(Page& page, const ReportData& data)
   overall.Caption = "All raters together, corrected for chance";
   overall.Columns = { "Figure", "Whole image", "In words",
     { "Where anybody marked", "only voxels that at least one rater marked" } };
-  const auto add = [&](const std::string& name, const Spread& whole, const Spread& marked, bool words) {
-    overall.Rows.push_back(
-      { name, whole.Cell(words ? 3 : 4), words ? rcn_kappa_words(whole.Mean()) : "", marked.Cell(words ? 3 : 4) });
-  };
-  add("Fleiss' κ", sums.Kappa, sums.UnionKappa, true);
-  add("Krippendorff's α", sums.Alpha, sums.UnionAlpha, true);
-  add("Gwet's AC1", sums.Ac1, sums.UnionAc1, true);
-  add("Mean entropy (bits)", sums.Entropy, sums.UnionEntropy, false);
+  for (size_t i = 0; i < OverallFigures().size(); ++i)
+  {
+    const auto& figure = OverallFigures()[i];
+    overall.Rows.push_back({ figure.Name, CellOf(sums.Whole[i], figure.Digits),
+      figure.Digits == 3 ? rcn_kappa_words(sums.Whole[i].Mean()) : "", CellOf(sums.OnUnion[i], figure.Digits) });
+  }
   page.Add(overall);
   page.Note(
     "Words after Landis and Koch 1977. Where anybody marked, the easy background is left out; agreement by chance is high "
@@ -187,10 +186,11 @@ void WriteRaters(Page& page, const ReportData& data)
   const size_t count = data.Raters.size();
   PageTable raters;
   raters.Caption = AgainstOthersText() + std::string(data.Cases.size() > 1 ? ": mean, and range over cases" : "");
-  raters.Columns = { "Rater", { sums.Heading, "what the rater marked" }, { "Dice", "overlap with the majority of the others" },
-    { "Sensitivity", "share of the others' marks that this rater marks too" },
-    { "Specificity", "share of what the others left out that this rater leaves out too" },
-    { "STAPLE sensitivity", "the same against the hidden truth that STAPLE estimates" }, "STAPLE specificity" };
+  raters.Columns = { "Rater", { sums.Heading, "How much the rater marked." } };
+  for (const auto& figure : RaterFigures())
+  {
+    raters.Columns.emplace_back(figure.Name, figure.Meaning);
+  }
   if (data.Cases.size() > 1)
   {
     raters.Columns.emplace_back("Cases");
@@ -198,8 +198,11 @@ void WriteRaters(Page& page, const ReportData& data)
   for (size_t r = 0; r < count; ++r)
   {
     const AgreementSums::Rater& rater = sums.Raters[r];
-    raters.Rows.push_back({ data.Raters[r], rater.Extent.Cell(2), rater.Dice.Cell(3), rater.Sensitivity.Cell(3),
-      rater.Specificity.Cell(4), rater.StapleSensitivity.Cell(3), rater.StapleSpecificity.Cell(4) });
+    raters.Rows.push_back({ data.Raters[r], CellOf(rater.Extent, 2) });
+    for (size_t i = 0; i < RaterFigures().size(); ++i)
+    {
+      raters.Rows.back().push_back(CellOf(rater.Figures[i], RaterFigures()[i].Digits));
+    }
     if (data.Cases.size() > 1)
     {
       raters.Rows.back().emplace_back(static_cast<double>(rater.Cases), 0);
@@ -217,27 +220,30 @@ void WriteRaters(Page& page, const ReportData& data)
   }
   PageTable pairs;
   pairs.Caption = "Pairs of raters" + std::string(data.Cases.size() > 1 ? ": mean, and range over cases" : "");
-  pairs.Columns = { "Pair", "Dice", "Jaccard", "Cohen's κ" };
-  if (data.Options.Surfaces)
+  pairs.Columns = { "Pair" };
+  for (const auto& figure : PairFigures())
   {
-    pairs.Columns.emplace_back("Hausdorff 95 % (" + sums.Length + ")");
-    pairs.Columns.emplace_back("Mean surface distance (" + sums.Length + ")");
+    if (data.Options.Surfaces || !figure.IsDistance())
+    {
+      pairs.Columns.emplace_back(figure.Heading(sums.Length), figure.Meaning);
+    }
   }
   for (size_t a = 0; a < count; ++a)
   {
     for (size_t b = a + 1; b < count; ++b)
     {
       const AgreementSums::Pair& pair = sums.Pairs[a * count + b];
-      if (!pair.Dice.Count())
+      if (!pair.front().Count())
       {
         continue;
       }
-      pairs.Rows.push_back(
-        { data.Raters[a] + " – " + data.Raters[b], pair.Dice.Cell(3), pair.Jaccard.Cell(3), pair.Kappa.Cell(3) });
-      if (data.Options.Surfaces)
+      pairs.Rows.push_back({ data.Raters[a] + " – " + data.Raters[b] });
+      for (size_t i = 0; i < PairFigures().size(); ++i)
       {
-        pairs.Rows.back().push_back(pair.Hausdorff.Cell(2));
-        pairs.Rows.back().push_back(pair.Surface.Cell(2));
+        if (data.Options.Surfaces || !PairFigures()[i].IsDistance())
+        {
+          pairs.Rows.back().push_back(CellOf(pair[i], PairFigures()[i].Digits));
+        }
       }
     }
   }
@@ -263,14 +269,18 @@ void WriteRegions(Page& page, const ReportData& data)
     {
       const Spread& one = levels.second[level - 1];
       table.Rows.push_back({ PageCell(static_cast<double>(level), std::to_string(level) + " of " + std::to_string(raters)),
-        one.Cell(2), PageCell(all > 0 ? 100 * one.Mean() / all : NAN, 1) });
+        CellOf(one, 2), PageCell(all > 0 ? 100 * one.Mean() / all : NAN, 1) });
     }
     page.Add(table);
   }
-  page.Paragraph("Anybody: " + data.ExtentText(sums.Union.Mean()) +
-    "; at least half: " + data.ExtentText(sums.Majority.Mean()) + "; everybody: " + data.ExtentText(sums.Intersection.Mean()) +
-    "; disputed: " + data.ExtentText(sums.Disputed.Mean()) + (data.Cases.size() > 1 ? " (means over cases)." : ".") +
-    (sums.Levels.count(2) ? " " + MajorityRemark(2) : ""));
+  std::string parts;
+  for (size_t i = 0; i < AgreementParts().size(); ++i)
+  {
+    parts += (parts.empty() ? "" : "; ") + AgreementParts()[i].Name + ": " + data.ExtentText(sums.Parts[i].Mean());
+  }
+  parts[0] = 'A'; // "Anybody: ..."
+  page.Paragraph(
+    parts + (data.Cases.size() > 1 ? " (means over cases)." : ".") + (sums.Levels.count(2) ? " " + MajorityRemark(2) : ""));
   if (data.Single.Regions.empty())
   {
     return;

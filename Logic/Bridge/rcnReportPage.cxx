@@ -111,7 +111,7 @@ void Report::Measure(const Case& one)
   summary.MeanDice = f.mean_dice;
   summary.Kappa = f.whole.fleiss_kappa;
   summary.UnionKappa = f.on_union.fleiss_kappa;
-  summary.DisputedShare = f.union_voxels ? static_cast<double>(f.disputed_voxels) / static_cast<double>(f.union_voxels) : NAN;
+  summary.DisputedShare = DisputedShare(f);
   summary.Union = static_cast<double>(f.union_voxels) * extent.PerVoxel;
   this->Data_.Cases.push_back(summary);
   if (this->Options_.Remark && !this->Workspace_.LabelRemark().empty())
@@ -149,7 +149,7 @@ void Report::WriteSummary()
   std::vector<PageTile> tiles;
   if (several)
   {
-    tiles.push_back({ "Agreement (Fleiss' κ)", Fixed(sums.Kappa.Mean(), 2), rcn_kappa_words(sums.Kappa.Mean()) });
+    tiles.push_back({ "Agreement (Fleiss' κ)", Fixed(sums.Kappa(), 2), rcn_kappa_words(sums.Kappa()) });
     tiles.push_back({ "Overlap of two raters (Dice)", Fixed(sums.MeanDice.Mean(), 2),
       cases > 1 ? "mean over pairs and cases" : "mean over pairs" });
   }
@@ -175,8 +175,8 @@ void Report::WriteSummary()
   if (several)
   {
     lines.push_back("Two raters overlap with a Dice of " + Fixed(sums.MeanDice.Mean(), 2) +
-      " on average. Corrected for chance, their agreement is " + rcn_kappa_words(sums.Kappa.Mean()) + " (Fleiss' κ " +
-      Fixed(sums.Kappa.Mean(), 2) + ", Krippendorff's α " + Fixed(sums.Alpha.Mean(), 2) + ").");
+      " on average. Corrected for chance, their agreement is " + rcn_kappa_words(sums.Kappa()) + " (Fleiss' κ " +
+      Fixed(sums.Kappa(), 2) + ", Krippendorff's α " + Fixed(sums.Alpha(), 2) + ").");
     size_t most = 0, least = 0;
     for (size_t r = 0; r < sums.Raters.size(); ++r)
     {

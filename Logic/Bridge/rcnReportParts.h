@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "rcn/rcn.h"
+#include "rcnAgreementFigures.h"
 #include "rcnJudge.h"
 #include "rcnReport.h"
 #include "rcnReportPage.h"
@@ -45,38 +46,16 @@ inline std::string SmallPercent(double share)
 
 // ---- what is measured ------------------------------------------------------------------------------
 
-/// Mean, smallest and largest of what is defined.
-class Spread
+/// The mean, and over several cases the range below it.
+inline PageCell CellOf(const Spread& spread, int digits)
 {
-public:
-  void Add(double value)
+  PageCell cell(spread.Mean(), digits);
+  if (spread.Count() > 1)
   {
-    if (std::isfinite(value))
-    {
-      this->Sum_ += value;
-      this->Low_ = this->Count_ ? std::min(this->Low_, value) : value;
-      this->High_ = this->Count_ ? std::max(this->High_, value) : value;
-      ++this->Count_;
-    }
+    cell.Small = FromTo(spread.Low(), spread.High(), digits);
   }
-  double Mean() const { return this->Count_ ? this->Sum_ / static_cast<double>(this->Count_) : NAN; }
-  size_t Count() const { return this->Count_; }
-
-  /// The mean, and over several cases the range below it.
-  PageCell Cell(int digits, double scale = 1) const
-  {
-    PageCell cell(scale * this->Mean(), digits);
-    if (this->Count_ > 1)
-    {
-      cell.Small = FromTo(scale * this->Low_, scale * this->High_, digits);
-    }
-    return cell;
-  }
-
-private:
-  double Sum_ = 0, Low_ = NAN, High_ = NAN;
-  size_t Count_ = 0;
-};
+  return cell;
+}
 
 /// What is remembered of a case after its voxels are gone.
 struct CaseSummary
@@ -92,21 +71,24 @@ struct AgreementSums
   struct Rater
   {
     size_t Cases = 0;
-    Spread Extent, Dice, Sensitivity, Specificity, StapleSensitivity, StapleSpecificity;
+    Spread Extent;
+    std::vector<Spread> Figures; ///< as RaterFigures()
   };
-  struct Pair
-  {
-    Spread Dice, Jaccard, Kappa, Hausdorff, Surface;
-  };
+  using Pair = std::vector<Spread>; ///< as PairFigures()
+
   std::vector<Rater> Raters;
   std::vector<Pair> Pairs; ///< raters * raters
-  Spread MeanDice, Kappa, Alpha, Ac1, Entropy, UnionKappa, UnionAlpha, UnionAc1, UnionEntropy;
-  Spread Union, Majority, Intersection, Disputed, DisputedShare;
+  Spread MeanDice, DisputedShare;
+  std::vector<Spread> Whole, OnUnion;        ///< as OverallFigures()
+  std::vector<Spread> Parts;                 ///< as AgreementParts(): extents
   std::map<int, std::vector<Spread>> Levels; ///< by how many raters answered: extent of levels 1 ... K
   std::string Heading, Unit, Length;         ///< "Volume (mL)", " mL", "mm"
   bool MixedExtents = false, MixedLengths = false;
 
   void Add(const rcn_agreement& figures, const Extent& extent);
+  double Dice(size_t a, size_t b) const { return this->Pairs[a * this->Raters.size() + b].front().Mean(); }
+  double Kappa() const { return this->Whole[0].Mean(); }
+  double Alpha() const { return this->Whole[1].Mean(); }
 };
 
 /// What the sections are written from.

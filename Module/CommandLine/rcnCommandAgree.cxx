@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "rcnAgreementFigures.h"
 #include "rcnCommands.h"
 #include "rcnProcesses.h"
 
@@ -27,43 +28,55 @@ std::string JoinNames(const std::vector<std::string>& names)
 
 std::string RaterTable(const rcn_agreement& figures, const Workspace& workspace, const Extent& extent)
 {
-  Table table(
-    { "Rater", extent.Heading, "Dice to others", "Sensitivity", "Specificity", "STAPLE sensitivity", "STAPLE specificity" });
+  std::vector<std::string> header = { "Rater", extent.Heading };
+  for (const auto& figure : RaterFigures())
+  {
+    header.push_back(figure.Name);
+  }
+  Table table(header);
   for (int r = 0; r < figures.raters; ++r)
   {
     const rcn_rater_agreement& rater = figures.rater[r];
-    if (rater.present)
+    if (!rater.present)
     {
-      table.Add({ workspace.RaterNames()[r], extent.Text(rater.voxels), Fixed(rater.dice_to_others, 3),
-        Fixed(rater.sensitivity_to_others, 3), Fixed(rater.specificity_to_others, 4), Fixed(rater.staple_sensitivity, 3),
-        Fixed(rater.staple_specificity, 4) });
+      continue;
     }
+    std::vector<std::string> row = { workspace.RaterNames()[r], extent.Text(rater.voxels) };
+    for (const auto& figure : RaterFigures())
+    {
+      row.push_back(Fixed(figure.Of(rater), figure.Digits));
+    }
+    table.Add(row);
   }
   return AgainstOthersText() + "\n" + table.Text();
 }
 
 std::string PairTable(const rcn_agreement& figures, const Workspace& workspace, bool surfaces, const Extent& extent)
 {
-  std::vector<std::string> header = { "Pair", "Dice", "Jaccard", "Cohen's κ" };
-  if (surfaces)
+  std::vector<std::string> header = { "Pair" };
+  for (const auto& figure : PairFigures())
   {
-    header.insert(header.end(), { "Hausdorff 95 % (" + extent.Length + ")", "Mean surface distance (" + extent.Length + ")" });
+    if (surfaces || !figure.IsDistance())
+    {
+      header.push_back(figure.Heading(extent.Length));
+    }
   }
   Table table(header);
   for (int a = 0; a < figures.raters; ++a)
   {
     for (int b = a + 1; b < figures.raters; ++b)
     {
-      const rcn_pair_agreement& pair = figures.pair[a * figures.raters + b];
       if (!figures.rater[a].present || !figures.rater[b].present)
       {
         continue;
       }
-      std::vector<std::string> row = { workspace.RaterNames()[a] + " – " + workspace.RaterNames()[b], Fixed(pair.dice, 3),
-        Fixed(pair.jaccard, 3), Fixed(pair.kappa, 3) };
-      if (surfaces)
+      std::vector<std::string> row = { workspace.RaterNames()[a] + " – " + workspace.RaterNames()[b] };
+      for (const auto& figure : PairFigures())
       {
-        row.insert(row.end(), { Fixed(pair.hausdorff95_mm, 2), Fixed(pair.mean_surface_mm, 2) });
+        if (surfaces || !figure.IsDistance())
+        {
+          row.push_back(Fixed(figure.Of(figures.pair[a * figures.raters + b]), figure.Digits));
+        }
       }
       table.Add(row);
     }
@@ -71,19 +84,18 @@ std::string PairTable(const rcn_agreement& figures, const Workspace& workspace, 
   return "Pairs of raters (mean Dice " + Fixed(figures.mean_dice, 3) + ")\n" + table.Text();
 }
 
-std::string WithWords(double value)
-{
-  return std::isnan(value) ? "not defined" : Fixed(value, 3) + " (" + rcn_kappa_words(value) + ")";
-}
-
 std::string OverallTable(const rcn_agreement& figures)
 {
   Table table({ "All raters together", "whole image", "where anybody marked" });
-  table.Add({ "Fleiss' κ", WithWords(figures.whole.fleiss_kappa), WithWords(figures.on_union.fleiss_kappa) });
-  table.Add(
-    { "Krippendorff's α", WithWords(figures.whole.krippendorff_alpha), WithWords(figures.on_union.krippendorff_alpha) });
-  table.Add({ "Gwet's AC1", WithWords(figures.whole.gwet_ac1), WithWords(figures.on_union.gwet_ac1) });
-  table.Add({ "mean entropy (bits)", Fixed(figures.whole.mean_entropy, 4), Fixed(figures.on_union.mean_entropy, 4) });
+  for (const auto& figure : OverallFigures())
+  {
+    const auto text = [&](double value) {
+      return figure.Digits != 3 ? Fixed(value, figure.Digits)
+        : std::isnan(value)     ? std::string("not defined")
+                                : Fixed(value, figure.Digits) + " (" + rcn_kappa_words(value) + ")";
+    };
+    table.Add({ figure.Name, text(figure.Of(figures.whole)), text(figure.Of(figures.on_union)) });
+  }
   return table.Text();
 }
 
@@ -97,10 +109,11 @@ std::string LevelTable(const rcn_agreement& figures, const Extent& extent)
       extent.Text(voxels),
       Fixed(figures.union_voxels ? 100.0 * static_cast<double>(voxels) / static_cast<double>(figures.union_voxels) : NAN, 1) });
   }
-  table.Add({ "anybody", std::to_string(figures.union_voxels), extent.Text(figures.union_voxels), "" });
-  table.Add({ "at least half", std::to_string(figures.majority_voxels), extent.Text(figures.majority_voxels), "" });
-  table.Add({ "everybody", std::to_string(figures.intersection_voxels), extent.Text(figures.intersection_voxels), "" });
-  table.Add({ "disputed", std::to_string(figures.disputed_voxels), extent.Text(figures.disputed_voxels), "" });
+  for (const AgreementPart& part : AgreementParts())
+  {
+    const int64_t voxels = figures.*part.Voxels;
+    table.Add({ part.Name, std::to_string(voxels), extent.Text(voxels), "" });
+  }
   const std::string remark = MajorityRemark(figures.present_count);
   return table.Text() + (remark.empty() ? "" : remark + "\n");
 }
@@ -123,93 +136,93 @@ std::string RegionTable(const AgreementReport& report, const Workspace& workspac
     std::to_string(report.Regions.size()) + ")\n" + table.Text();
 }
 
-std::vector<std::string> SummaryHeader()
+/// The figures of a case in a row of the CSV file, by name; over several cases they are averaged.
+JsonObject SummaryFigures(const rcn_agreement& f, int64_t voxels, size_t regions)
 {
-  return { "case", "split", "raters", "voxels", "mean_dice", "fleiss_kappa", "krippendorff_alpha", "gwet_ac1",
-    "fleiss_kappa_union", "union_ml", "majority_ml", "intersection_ml", "disputed_ml", "disputed_regions", "union_voxels",
-    "majority_voxels", "intersection_voxels", "disputed_voxels" };
-}
-
-std::vector<double> SummaryNumbers(const AgreementReport& report, const Workspace& workspace)
-{
-  const rcn_agreement& f = *report.Figures;
-  return { static_cast<double>(f.present_count),
-    static_cast<double>(rcn_geometry_voxels(rcn_votes_geometry(workspace.Votes()))), f.mean_dice, f.whole.fleiss_kappa,
-    f.whole.krippendorff_alpha, f.whole.gwet_ac1, f.on_union.fleiss_kappa, static_cast<double>(f.union_voxels) * f.voxel_ml,
-    static_cast<double>(f.majority_voxels) * f.voxel_ml, static_cast<double>(f.intersection_voxels) * f.voxel_ml,
-    static_cast<double>(f.disputed_voxels) * f.voxel_ml, static_cast<double>(report.Regions.size()),
-    static_cast<double>(f.union_voxels), static_cast<double>(f.majority_voxels), static_cast<double>(f.intersection_voxels),
-    static_cast<double>(f.disputed_voxels) };
-}
-
-std::string SummaryRow(const std::string& id, const std::string& split, const std::vector<double>& numbers)
-{
-  std::vector<std::string> row = { id, split };
-  for (const double number : numbers)
+  JsonObject figures{ { "raters", f.present_count }, { "voxels", voxels }, { "mean_dice", f.mean_dice },
+    { "fleiss_kappa", f.whole.fleiss_kappa }, { "krippendorff_alpha", f.whole.krippendorff_alpha },
+    { "gwet_ac1", f.whole.gwet_ac1 }, { "fleiss_kappa_union", f.on_union.fleiss_kappa } };
+  for (const AgreementPart& part : AgreementParts())
   {
-    row.push_back(CsvNumber(number));
+    figures.Set(part.Key + "_ml", static_cast<double>(f.*part.Voxels) * f.voxel_ml);
   }
-  return CsvRow(row);
+  figures.Set("disputed_regions", regions);
+  for (const AgreementPart& part : AgreementParts())
+  {
+    figures.Set(part.Key + "_voxels", f.*part.Voxels);
+  }
+  return figures;
 }
 
-/// Mean, smallest and largest of each number over the cases where it is defined.
+/// The CSV file, and mean, smallest and largest of each figure over the cases where it is defined.
 class Summary
 {
 public:
-  void Add(const std::vector<double>& numbers)
+  Summary()
   {
-    this->Columns_.resize(numbers.size());
-    for (size_t i = 0; i < numbers.size(); ++i)
+    std::vector<std::string> header = { "case", "split" };
+    const JsonObject none = SummaryFigures(rcn_agreement{}, 0, 0);
+    const char* name;
+    json_t* ignored;
+    json_object_foreach(none.Get(), name, ignored)
     {
-      if (std::isfinite(numbers[i]))
-      {
-        this->Columns_[i].push_back(numbers[i]);
-      }
+      header.push_back(name);
+      this->Names_.push_back(name);
     }
+    this->Csv_ = CsvRow(header);
   }
 
-  std::string Text(const std::vector<std::string>& names) const
+  /// Figures as SummaryFigures() made them, in this process or another.
+  void Add(const std::string& id, const std::string& split, const json_t* figures)
+  {
+    std::vector<std::string> row = { id, split };
+    this->Columns_.resize(this->Names_.size());
+    for (size_t i = 0; i < this->Names_.size(); ++i)
+    {
+      const json_t* figure = json_object_get(figures, this->Names_[i].c_str());
+      const double value = json_is_number(figure) ? json_number_value(figure) : NAN;
+      row.push_back(CsvNumber(value));
+      this->Columns_[i].Add(value);
+    }
+    this->Csv_ += CsvRow(row);
+  }
+
+  const std::string& Csv() const { return this->Csv_; }
+
+  std::string Text() const
   {
     Table table({ "Over all cases", "mean", "lowest", "highest", "cases" });
-    this->ForEach(names, [&](const std::string& name, double mean, double low, double high, size_t count) {
-      table.Add({ name, Fixed(mean, 3), Fixed(low, 3), Fixed(high, 3), std::to_string(count) });
-    });
+    for (size_t i = 0; i < this->Columns_.size(); ++i)
+    {
+      const Spread& one = this->Columns_[i];
+      table.Add(
+        { this->Names_[i], Fixed(one.Mean(), 3), Fixed(one.Low(), 3), Fixed(one.High(), 3), std::to_string(one.Count()) });
+    }
     return table.Text();
   }
 
-  json_t* Json(const std::vector<std::string>& names) const
+  JsonObject Json() const
   {
-    json_t* object = json_object();
-    this->ForEach(names, [&](const std::string& name, double mean, double low, double high, size_t count) {
-      json_t* one = json_object();
-      json_object_set_new(one, "mean", JsonNumber(mean));
-      json_object_set_new(one, "lowest", JsonNumber(low));
-      json_object_set_new(one, "highest", JsonNumber(high));
-      json_object_set_new(one, "cases", json_integer(static_cast<json_int_t>(count)));
-      json_object_set_new(object, name.c_str(), one);
-    });
+    JsonObject object;
+    for (size_t i = 0; i < this->Columns_.size(); ++i)
+    {
+      const Spread& one = this->Columns_[i];
+      object.Set(this->Names_[i],
+        JsonObject{ { "mean", one.Mean() }, { "lowest", one.Low() }, { "highest", one.High() }, { "cases", one.Count() } });
+    }
     return object;
   }
 
 private:
-  template <class TBody> void ForEach(const std::vector<std::string>& names, TBody&& body) const
-  {
-    for (size_t i = 0; i < this->Columns_.size(); ++i)
-    {
-      double sum = 0, low = NAN, high = NAN;
-      for (const double value : this->Columns_[i])
-      {
-        sum += value;
-        low = std::fmin(low, value);
-        high = std::fmax(high, value);
-      }
-      const size_t count = this->Columns_[i].size();
-      body(names[i], count ? sum / static_cast<double>(count) : NAN, low, high, count);
-    }
-  }
-
-  std::vector<std::vector<double>> Columns_;
+  std::string Csv_;
+  std::vector<std::string> Names_;
+  std::vector<Spread> Columns_; // by name; none before the first case
 };
+
+JsonObject SummaryJson(const AgreementReport& report)
+{
+  return SummaryFigures(*report.Figures, rcn_geometry_voxels(&report.Geometry), report.Regions.size());
+}
 
 int AgreeOne(const Arguments& arguments, Terminal& terminal)
 {
@@ -255,7 +268,9 @@ int AgreeOne(const Arguments& arguments, Terminal& terminal)
   }
   if (arguments.Has("--csv"))
   {
-    WriteText(arguments.Get("--csv"), CsvRow(SummaryHeader()) + SummaryRow("case", "", SummaryNumbers(report, workspace)));
+    Summary summary;
+    summary.Add("case", "", SummaryJson(report).Get());
+    WriteText(arguments.Get("--csv"), summary.Csv());
   }
   if (arguments.Has("--json"))
   {
@@ -272,8 +287,6 @@ int AgreeList(const Arguments& arguments, Terminal& terminal)
   const size_t regions = static_cast<size_t>(arguments.GetInteger("--regions", 10, 0, 1000000));
   Workspace workspace(WorkspaceOptionsFrom(arguments));
   terminal.Watch(workspace);
-  std::vector<std::string> header = SummaryHeader();
-  std::string csv = CsvRow(header);
   Table table({ "Case", "Raters", "Mean Dice", "Fleiss' κ", "κ where marked", "Disputed (% of union)" });
   Summary summary;
   Seconds seconds;
@@ -287,29 +300,19 @@ int AgreeList(const Arguments& arguments, Terminal& terminal)
     const AgreementReport report = workspace.Agree(arguments.Has("--surfaces"));
     spent.Compute = watch.Lap();
     const rcn_agreement& f = *report.Figures;
-    const double disputed = static_cast<double>(f.disputed_voxels) / static_cast<double>(f.union_voxels);
-    json_t* json = AgreementJson(report, workspace, regions);
-    json_object_set_new(json, "case", JsonString(one.Id));
-    json_object_set_new(json, "split", JsonString(one.Split));
-    JsonHandle record(json_object());
-    json_object_set_new(record.get(), "json", json);
-    json_t* numbers = json_array();
-    for (const double number : SummaryNumbers(report, workspace))
-    {
-      json_array_append_new(numbers, JsonNumber(number));
-    }
-    json_object_set_new(record.get(), "numbers", numbers);
-    json_object_set_new(record.get(), "row",
-      JsonStrings({ one.Id, std::to_string(f.present_count), Fixed(f.mean_dice, 3), Fixed(f.whole.fleiss_kappa, 3),
-        Fixed(f.on_union.fleiss_kappa, 3), Fixed(100 * disputed, 1) }));
-    json_object_set_new(record.get(), "seconds", spent.Json());
+    const JsonHandle json(AgreementJson(report, workspace, regions));
+    json_object_set_new(json.get(), "case", JsonString(one.Id));
+    json_object_set_new(json.get(), "split", JsonString(one.Split));
+    const std::vector<std::string> row = { one.Id, std::to_string(f.present_count), Fixed(f.mean_dice, 3),
+      Fixed(f.whole.fleiss_kappa, 3), Fixed(f.on_union.fleiss_kappa, 3), Fixed(100 * DisputedShare(f), 1) };
+    JsonHandle record(JsonObject{
+      { "json", json_incref(json.get()) }, { "figures", SummaryJson(report) }, { "row", row }, { "seconds", spent.Json() } }
+        .Release());
     return record;
   };
   const std::vector<LeftOutCase> leftOut =
     ForEachCase(list, LoopFor(arguments, terminal), compare, [&](const Case& one, const json_t* record) {
-      const std::vector<double> numbers = NumbersFrom(json_object_get(record, "numbers"));
-      summary.Add(numbers);
-      csv += SummaryRow(one.Id, one.Split, numbers);
+      summary.Add(one.Id, one.Split, json_object_get(record, "figures"));
       table.Add(StringsFrom(json_object_get(record, "row")));
       json_array_append(cases.get(), json_object_get(record, "json"));
       seconds.Add(json_object_get(record, "seconds"));
@@ -318,23 +321,19 @@ int AgreeList(const Arguments& arguments, Terminal& terminal)
   {
     return ExitCodeOf(leftOut);
   }
-  const std::vector<std::string> names(header.begin() + 2, header.end());
   if (!arguments.Has("--quiet") && arguments.Get("--json") != "-" && arguments.Get("--csv") != "-")
   {
-    WriteText("-", table.Text() + "\n" + summary.Text(names));
+    WriteText("-", table.Text() + "\n" + summary.Text());
   }
   if (arguments.Has("--csv"))
   {
-    WriteText(arguments.Get("--csv"), csv);
+    WriteText(arguments.Get("--csv"), summary.Csv());
   }
   if (arguments.Has("--json"))
   {
-    const JsonHandle json(json_object());
-    json_object_set(json.get(), "cases", cases.get());
-    json_object_set_new(json.get(), "left_out", LeftOutJson(leftOut));
-    json_object_set_new(json.get(), "summary", summary.Json(names));
-    json_object_set_new(json.get(), "seconds", seconds.Json());
-    WriteText(arguments.Get("--json"), DocumentText(json.get()));
+    const JsonObject json{ { "cases", json_incref(cases.get()) }, { "left_out", LeftOutJson(leftOut) },
+      { "summary", summary.Json() }, { "seconds", seconds.Json() } };
+    WriteText(arguments.Get("--json"), DocumentText(json.Get()));
   }
   return ExitCodeOf(leftOut);
 }
