@@ -12,8 +12,8 @@ namespace rcn
 namespace
 {
 
-/// Colours by name, so that light and dark differ in one place. Figures (rcnFigure.h) say their greys by value; the rules at
-/// the end give these values the page's colours.
+/// Colors by name, so that light and dark differ in one place. Figures (rcnFigure.h) have their grays by value; the rules at
+/// the end give these values the page's colors.
 const char* const Style = R"(
 :root{--ink:#1b2420;--dim:#5a6660;--line:#d9dfdb;--paper:#fff;--card:#f5f8f6;--plot:#fafafa;--grid:#e4e4e4;--frame:#999;
 --accent:#0b6b3f;--best:#dcefe2;--tie:#f0f6f2;--warn:#7a4a00;--warnpaper:#fff4de;--blue:#1f5f94;color-scheme:light dark}
@@ -91,7 +91,7 @@ h2,h3,.caption{break-after:avoid}figure,tr,.tiles div,.legend{break-inside:avoid
 )";
 
 /// Sorting and hints. Without it everything is still there, in the order it was written. The policy names it by its
-/// fingerprint, so that no other script can ever run; a test tells the new one when a letter changes.
+/// fingerprint, so that no other script can ever run; a test prints the new one when a letter changes.
 const char* const Script = R"(
 for(const table of document.querySelectorAll("table.sort")){
 const heads=[...table.tHead.rows[0].cells],body=table.tBodies[0];

@@ -310,7 +310,7 @@ void WriteRegions(Page& page, const ReportData& data)
 
 void WriteAgreement(Page& page, const ReportData& data)
 {
-  page.Section("agreement", "How far raters agree");
+  page.Section("agreement", "Agreement of the raters");
   if (data.Raters.size() > 1)
   {
     WriteOverall(page, data);

@@ -73,7 +73,7 @@ Volume ModelJudge::PredictionOf(size_t model, const Case& one)
   options.Recalibrate = false;
   if (!this->Workspace_.HasImage())
   {
-    throw Error(RCN_EDATA, "the model " + what.Name + " needs an image to predict.");
+    throw Error(RCN_EDATA, "the model " + what.Name + " needs an image.");
   }
   const Model& net = *this->Models_[model];
   net.CheckRaters(this->Workspace_.RaterNames(), "the data");
@@ -146,7 +146,7 @@ void ModelJudge::MakeSeries(size_t model, const Volume& prediction)
       corrected.Name = plain.Name + ", recalibrated";
       corrected.Correction = correction;
       corrected.Before = static_cast<int>(this->Series_.size());
-      plain.Name += ", as it is";
+      plain.Name += ", uncorrected";
       this->Series_.push_back(std::move(plain));
       this->Series_.push_back(std::move(corrected));
     }

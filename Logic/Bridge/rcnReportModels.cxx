@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "rcnRanking.h"
 
@@ -12,120 +13,131 @@ namespace rcn
 namespace report
 {
 
-void WriteModels(Page& page, const ReportData& data, const ModelJudge& judge)
+namespace
 {
-  if (judge.Series().empty())
+
+/// A column of the table of models.
+struct ModelColumn
+{
+  rcn_figure Figure;
+  const char* Name;
+  const char* Meaning;
+
+  bool IsPercent() const { return this->Figure == RCN_MR_ECE || this->Figure == RCN_SIGNED; }
+};
+
+const ModelColumn Columns[] = {
+  { RCN_MR_ECE, "MR-ECE (%)", "mean distance of the probability from the share of raters; lower is better" },
+  { RCN_SIGNED, "Signed (%)", "above 0: probabilities are too high; below 0: too low" },
+  { RCN_BRIER, "Brier", "mean squared error against all raters; lower is better" },
+  { RCN_AUC_HISTOGRAM, "AUC",
+    "how well the probability separates foreground from background, by the majority of the raters; higher is better" },
+  { RCN_DICE, "Dice", "overlap with the majority of the raters, mean over cases; higher is better" },
+  { RCN_DICE_POOLED, "Dice, pooled", "the same over all voxels together: large structures count most; higher is better" },
+};
+
+/// Model and region stand in front of the figures.
+constexpr size_t FirstFigure = 2;
+
+PageCell FigureCell(const EvaluationReport& report, const ModelColumn& column)
+{
+  const double scale = column.IsPercent() ? 100 : 1;
+  const int digits = column.IsPercent() ? 2 : 4;
+  const rcn_interval& interval = report.Interval[column.Figure];
+  PageCell cell(scale * report.Figures[column.Figure], digits);
+  if (interval.units > 0 && std::isfinite(interval.low))
   {
-    return;
+    cell.Small = FromTo(scale * interval.low, scale * interval.high, digits);
   }
-  page.Section("models", "Does 70 % mean 70 %?");
-  page.Paragraph(
-    "A model's probability is compared with the share of raters who really mark the voxel. On the line of a diagram both are "
-    "the same. Rest the pointer on a diagram, or touch it, to read its values.");
-  for (const JudgedSeries& series : judge.Series())
+  return cell;
+}
+
+/// Marks the best of a column among the rows of one region, and those that are not significantly different from it.
+void MarkBest(PageTable& table, size_t firstRow, size_t c, const std::vector<const JudgedSeries*>& shown, size_t region)
+{
+  const auto cell = [&](size_t i) -> PageCell& { return table.Rows[firstRow + i][FirstFigure + c]; };
+  std::vector<std::vector<const Evaluation*>> models;
+  std::vector<double> values;
+  for (size_t i = 0; i < shown.size(); ++i)
   {
-    if (series.Correction)
-    {
-      size_t fitted = 0;
-      for (const CaseSummary& one : data.Cases)
-      {
-        fitted += std::count(series.Correction->Cases.begin(), series.Correction->Cases.end(), one.One.Id) > 0;
-      }
-      page.Paragraph(series.Name + ": " + rcn_recalib_name(series.Correction->Correction.method) + ", " +
-        CorrectionInWords(series.Correction->Correction) +
-        (fitted ? ". It was fitted on " + std::to_string(fitted) + " of these cases; judged there, it looks better than it is."
-                : "."));
-    }
+    models.push_back({ shown[i]->Judges[region] });
+    values.push_back(cell(i).Value);
   }
-  static const struct
+  const std::vector<Rank> ranks = RankModels(models, values, Columns[c].Figure, Regions[region]);
+  for (size_t i = 0; i < shown.size(); ++i)
   {
-    rcn_figure Figure;
-    const char* Name;
-    const char* Meaning;
-  } columns[] = {
-    { RCN_MR_ECE, "MR-ECE (%)", "how far probabilities are from the share of raters, on average; lower is better" },
-    { RCN_SIGNED, "Signed (%)", "above 0: promises too much; below: too little" },
-    { RCN_BRIER, "Brier", "mean squared error against all raters; lower is better" },
-    { RCN_AUC_HISTOGRAM, "AUC",
-      "does a higher probability mean foreground? against the majority of the raters; higher is better" },
-    { RCN_DICE, "Dice", "overlap with the majority of the raters, mean over cases; higher is better" },
-    { RCN_DICE_POOLED, "Dice, pooled", "the same over all voxels together: large structures count most; higher is better" },
-  };
+    cell(i).Mark = ranks[i] == Rank::Best ? CellMark::Best : ranks[i] == Rank::Tie ? CellMark::Tie : CellMark::None;
+  }
+}
+
+PageTable ModelTable(const std::vector<JudgedSeries>& all, bool severalCases)
+{
   PageTable table;
-  table.Caption = "Each model " + std::string(data.Cases.size() > 1 ? "with 95 % intervals" : "on this case") +
+  table.Caption = "Each model " + std::string(severalCases ? "with 95 % intervals" : "on this case") +
     "; the best of its region is marked, ≈ those that are not significantly different from it";
   table.Columns = { "Model", "Region" };
-  for (const auto& column : columns)
+  for (const ModelColumn& column : Columns)
   {
     table.Columns.emplace_back(column.Name, column.Meaning);
   }
-  for (size_t g = 0; g < 3; ++g)
+  for (size_t g = 0; g < RegionCount; ++g)
   {
     const size_t firstRow = table.Rows.size();
     std::vector<const JudgedSeries*> shown;
-    for (const JudgedSeries& series : judge.Series())
+    for (const JudgedSeries& series : all)
     {
       if (series.HasReport[g])
       {
         table.Rows.push_back({ series.Name, RegionWords[g] });
-        for (const auto& column : columns)
+        for (const ModelColumn& column : Columns)
         {
-          const bool percent = column.Figure == RCN_MR_ECE || column.Figure == RCN_SIGNED;
-          const rcn_interval& interval = series.Reports[g].Interval[column.Figure];
-          const double scale = percent ? 100 : 1;
-          const int digits = percent ? 2 : 4;
-          PageCell cell(scale * series.Reports[g].Figures[column.Figure], digits);
-          if (interval.units > 0 && std::isfinite(interval.low))
-          {
-            cell.Small = FromTo(scale * interval.low, scale * interval.high, digits);
-          }
-          table.Rows.back().push_back(cell);
+          table.Rows.back().push_back(FigureCell(series.Reports[g], column));
         }
         shown.push_back(&series);
       }
     }
-    for (size_t c = 0; shown.size() > 1 && c < std::size(columns); ++c)
+    for (size_t c = 0; shown.size() > 1 && c < std::size(Columns); ++c)
     {
-      std::vector<std::vector<const Evaluation*>> models;
-      std::vector<double> values;
-      for (size_t i = 0; i < shown.size(); ++i)
-      {
-        models.push_back({ shown[i]->Judges[g] });
-        values.push_back(table.Rows[firstRow + i][c + 2].Value);
-      }
-      const std::vector<Rank> ranks = RankModels(models, values, columns[c].Figure, Regions[g]);
-      for (size_t i = 0; i < shown.size(); ++i)
-      {
-        table.Rows[firstRow + i][c + 2].Mark = ranks[i] == Rank::Best ? CellMark::Best
-          : ranks[i] == Rank::Tie                                     ? CellMark::Tie
-                                                                      : CellMark::None;
-      }
+      MarkBest(table, firstRow, c, shown, g);
     }
   }
-  page.Add(table);
-  page.Note(
-    "MR-ECE: how far the probability is from the share of raters who mark the voxel, on average over voxels and raters (" +
-    Counted(data.Options.Judge.Calib.bins, "bin") + "). Around all marks: the box around them and " +
-    Counted(data.Options.Judge.Region.margin, "voxel") + "; near the contour: within " +
-    Fixed(data.Options.Judge.Region.band_mm, 1) + " " + data.Sums.Length +
-    " of it. Intervals: over patients where the list names them, otherwise over cases; none below " +
-    std::to_string(RCN_INTERVAL_UNITS) +
-    ". AUC is taken from a histogram. Majority: the probability that a majority of raters marks "
-    "the voxel; expected: the expected share of raters, the readout whose MR-ECE a perfect model brings to 0. " +
-    NotRankedInWords);
-  for (const JudgedSeries& series : judge.Series())
+  return table;
+}
+
+/// What was corrected, and how.
+void WriteCorrections(Page& page, const ReportData& data, const std::vector<JudgedSeries>& all)
+{
+  for (const JudgedSeries& series : all)
   {
-    bool replaced = false; // shown in grey in the diagram of the corrected one
-    for (const JudgedSeries& other : judge.Series())
+    if (!series.Correction)
     {
-      replaced = replaced || (other.Before >= 0 && &judge.Series()[static_cast<size_t>(other.Before)] == &series);
+      continue;
+    }
+    const std::vector<std::string>& ids = series.Correction->Cases;
+    const auto fitted = std::count_if(data.Cases.begin(), data.Cases.end(),
+      [&](const CaseSummary& one) { return std::find(ids.begin(), ids.end(), one.One.Id) != ids.end(); });
+    page.Paragraph(series.Name + ": " + rcn_recalib_name(series.Correction->Correction.method) + ", " +
+      CorrectionInWords(series.Correction->Correction) +
+      (fitted ? ". It was fitted on " + std::to_string(fitted) + " of these cases, where it looks better than it is." : "."));
+  }
+}
+
+/// A diagram for each region; what was corrected has its uncorrected self in gray instead of a row of its own.
+void WriteDiagrams(Page& page, const std::vector<JudgedSeries>& all)
+{
+  for (size_t s = 0; s < all.size(); ++s)
+  {
+    const JudgedSeries& series = all[s];
+    if (std::any_of(all.begin(), all.end(), [s](const JudgedSeries& other) { return other.Before == static_cast<int>(s); }))
+    {
+      continue;
     }
     std::vector<PagePanel> panels;
-    for (size_t g = 0; g < 3 && !replaced; ++g)
+    for (size_t g = 0; g < RegionCount; ++g)
     {
       if (series.HasReport[g])
       {
-        const JudgedSeries* before = series.Before >= 0 ? &judge.Series()[static_cast<size_t>(series.Before)] : nullptr;
+        const JudgedSeries* before = series.Before >= 0 ? &all[static_cast<size_t>(series.Before)] : nullptr;
         panels.push_back({ ReliabilityDiagram(
                              series.Reports[g], RegionWords[g], before && before->HasReport[g] ? &before->Reports[g] : nullptr),
           "" });
@@ -137,6 +149,33 @@ void WriteModels(Page& page, const ReportData& data, const ModelJudge& judge)
       page.Add(panels, true);
     }
   }
+}
+
+} // namespace
+
+void WriteModels(Page& page, const ReportData& data, const ModelJudge& judge)
+{
+  if (judge.Series().empty())
+  {
+    return;
+  }
+  page.Section("models", "Calibration: does 70 % mean 70 %?");
+  page.Paragraph(
+    "The predicted probability is compared with the share of raters who mark the voxel. On the diagonal of a diagram both are "
+    "equal: perfect calibration. Rest the pointer on a diagram, or touch it, to read its values.");
+  WriteCorrections(page, data, judge.Series());
+  page.Add(ModelTable(judge.Series(), data.Cases.size() > 1));
+  const EvaluationOptions& options = data.Options.Judge;
+  page.Note("MR-ECE: mean distance of the predicted probability from the share of raters who mark the voxel, over voxels and "
+            "raters (" +
+    Counted(options.Calib.bins, "bin") + "). Around all marks: the box around them and " +
+    Counted(options.Region.margin, "voxel") + "; near the contour: within " + Fixed(options.Region.band_mm, 1) + " " +
+    data.Sums.Length + " of it. Intervals: over patients where the list names them, otherwise over cases; none below " +
+    std::to_string(RCN_INTERVAL_UNITS) +
+    ". AUC is computed from a histogram. Majority: the probability that a majority of raters marks the voxel; expected: the "
+    "expected share of raters, the readout whose MR-ECE is 0 for a perfect model. " +
+    NotRankedInWords);
+  WriteDiagrams(page, judge.Series());
 }
 
 } // namespace report

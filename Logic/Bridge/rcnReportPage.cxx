@@ -52,8 +52,8 @@ private:
   static std::string TitleOf(const ReportOptions& options)
   {
     return !options.Title.empty() ? options.Title
-      : options.Data.empty()      ? "How far the raters agree"
-                                  : "How far the raters of " + fs::path(options.Data).filename().string() + " agree";
+      : options.Data.empty()      ? "Agreement of the raters"
+                                  : "Agreement of the raters of " + fs::path(options.Data).filename().string();
   }
 
   void ChooseCases();
@@ -145,7 +145,7 @@ void Report::WriteSummary()
   page.SetSubtitle(Counted(static_cast<int64_t>(this->Data_.Raters.size()), "rater") + ", " +
     Counted(static_cast<int64_t>(cases), "case") + (this->Options_.Split.empty() ? "" : " (" + this->Options_.Split + ")") +
     (this->Options_.Models.empty() ? "" : ", " + Counted(static_cast<int64_t>(this->Options_.Models.size()), "model")));
-  page.Section("summary", "In short");
+  page.Section("summary", "Summary");
   std::vector<PageTile> tiles;
   if (several)
   {

@@ -671,7 +671,7 @@ void ReportOn(const Session& session, const std::vector<std::string>& ids, const
   options.Output = path;
   options.Data = list.Path;
   options.Title =
-    session.Path.empty() ? "How far the raters agree" : "How far the raters of " + StemOf(session.Path) + " agree";
+    session.Path.empty() ? "Agreement of the raters" : "Agreement of the raters of " + StemOf(session.Path);
   options.List = &list;
   for (const SessionModel& model : session.Models)
   {

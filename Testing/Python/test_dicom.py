@@ -109,7 +109,7 @@ def test_slices_that_are_not_alike(tmp_path):
 def test_slices_without_position(tmp_path):
     folder = write_series(tmp_path / "series", range(5))
     write_dicom(folder / "lost.dcm", VOXELS[5], None, spacing=(.5, .75))
-    is_refused(folder, tmp_path, "lost.dcm", "where they lie")
+    is_refused(folder, tmp_path, "lost.dcm", "without a position")
     alone = tmp_path / "alone"
     alone.mkdir()
     write_dicom(alone / "lost.dcm", VOXELS[5], None)
