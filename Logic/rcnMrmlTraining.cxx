@@ -5,6 +5,7 @@
 
 #include <vtkMRMLScene.h>
 
+#include "rcnResample.h"
 #include "vtkMRMLRaterConsensusNode.h"
 
 namespace rcn

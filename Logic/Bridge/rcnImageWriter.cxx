@@ -11,7 +11,7 @@
 
 #include <itkMetaDataObject.h>
 
-#include "rcnFileBeside.h"
+#include "rcnFile.h"
 #include "rcnFileName.h"
 #include "rcnImageFormat.h"
 #include "rcnPng.h"
@@ -185,7 +185,7 @@ std::string CheckOutput(const std::string& path, Content content)
   {
     return sentence;
   }
-  return FileBeside::Check(path);
+  return AtomicFile::Check(path);
 }
 
 std::string WriteImage(const std::string& path, const rcn_image& image, Content content, const std::function<bool()>& cancelled,
@@ -227,7 +227,7 @@ std::string WriteImage(const std::string& path, const rcn_image& image, Content 
     stored.geometry.dimension = 2;
   }
 
-  FileBeside beside(path);
+  AtomicFile beside(path);
   const int64_t bytes = elements * static_cast<int64_t>(rcn_type_size(stored.type)) + 65536;
   const Room room = RoomFor(beside.Path(), bytes + bytes / 64);
   const std::string full = path + " cannot be written: the disk is full, or the file is not allowed to become so large.";

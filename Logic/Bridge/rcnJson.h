@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Small helpers around jansson, and text files that are never half written.
+/// Small helpers around jansson.
 ///
 /// Writing: every value becomes a Json by itself, so that an object reads like the JSON that it makes.
 ///
@@ -28,6 +28,7 @@
 #include <jansson.h>
 
 #include "rcnError.h"
+#include "rcnFile.h"
 
 namespace rcn
 {
@@ -168,19 +169,6 @@ private:
   const json_t* Object_;
   std::string About_, Remedy_;
 };
-
-/// Writes text beside the target and renames it; "-" is standard output; pipes and devices are written
-/// to. Throws Error (RCN_EIO).
-void WriteText(const std::string& path, const std::string& text);
-
-/// The sentence WriteText() would fail with because of the path alone; empty when it looks writable.
-std::string CheckText(const std::string& path);
-
-/// Makes a folder for results, with those above it; throws Error (RCN_EIO) when it cannot.
-void MakeFolder(const std::string& path);
-
-/// All of a file; throws Error (RCN_EIO) with its name.
-std::string ReadText(const std::string& path);
 
 /// Pretty, with keys in the order they were added, and a line end. Numbers have 17 digits, so that they come back as they were.
 std::string JsonText(const json_t* value);

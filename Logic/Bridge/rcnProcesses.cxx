@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "rcnFileBeside.h"
+#include "rcnFile.h"
 #include "rcnProcessesMpi.h"
 
 namespace rcn
@@ -154,7 +154,7 @@ void Processes::WaitForAll()
 
 void Processes::Fail(const std::string& sentence, int exitCode)
 {
-  FileBeside::RemoveAll();
+  AtomicFile::RemoveAll();
   std::fprintf(stderr, "rater-consensus: %s\n", sentence.c_str());
   std::exit(exitCode);
 }

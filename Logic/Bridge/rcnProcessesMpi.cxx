@@ -21,7 +21,7 @@
 #include <sched.h>
 #endif
 
-#include "rcnFileBeside.h"
+#include "rcnFile.h"
 #include "rcnProcesses.h"
 
 namespace rcn
@@ -433,7 +433,7 @@ void MpiProcesses::Distribute(size_t count, const std::function<void(size_t)>& b
 void MpiProcesses::End(int rank, const std::string& host, const std::string& sentence, int exitCode)
 {
   this->EndMutex_.lock(); // never unlocked: only the first message is printed
-  FileBeside::RemoveAll();
+  AtomicFile::RemoveAll();
   const std::string line = "rater-consensus: process " + std::to_string(rank) + " of " + std::to_string(this->Count()) +
     " on " + host + ": " + sentence + "\n";
   // Not through stderr, which the other thread may have turned away from the terminal while it reads an image.
@@ -453,7 +453,7 @@ void MpiProcesses::Fail(const std::string& sentence, int exitCode)
   {
     Processes::Fail(sentence, exitCode);
   }
-  FileBeside::RemoveAll();
+  AtomicFile::RemoveAll();
   if (!this->IsFirst())
   {
     // The first process prints the message and ends all, so that one message comes when several fail at once. This process

@@ -12,7 +12,7 @@
 #include <sys/resource.h>
 #endif
 
-#include "rcnFileBeside.h"
+#include "rcnFile.h"
 #include "rcnJudge.h"
 #include "rcnPrediction.h"
 #include "rcnReport.h"
@@ -493,19 +493,10 @@ void Training::CompareWithStart()
 /// No epoch was better: the model is the one that training started from, byte for byte.
 void Training::CopyStart() const
 {
-  if (this->IsInPlace())
+  if (!this->IsInPlace())
   {
-    return;
+    CopyFile(this->Options_.Init, this->Options_.Output);
   }
-  FileBeside beside(this->Options_.Output);
-  std::error_code failure;
-  fs::copy_file(this->Options_.Init, beside.Path(), fs::copy_options::overwrite_existing, failure);
-  if (failure)
-  {
-    throw Error(
-      RCN_EIO, this->Options_.Init + " cannot be copied to " + this->Options_.Output + ": " + failure.message() + ".");
-  }
-  beside.Commit();
 }
 
 /// The best model, and the one that training started from.

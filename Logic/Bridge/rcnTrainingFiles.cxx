@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "rcn/rcn_model.h"
-#include "rcnFileBeside.h"
+#include "rcnFile.h"
 #include "rcnReport.h"
 
 namespace rcn
@@ -138,7 +138,7 @@ std::shared_ptr<rcn_file_lock> ClaimTrainingFiles(rcn_context* context, const Tr
   const std::vector<std::string> files = TrainingFiles(options.Output);
   for (const std::string& path : files)
   {
-    const std::string sentence = FileBeside::Check(path);
+    const std::string sentence = AtomicFile::Check(path);
     if (!sentence.empty())
     {
       throw Error(RCN_EIO, sentence);

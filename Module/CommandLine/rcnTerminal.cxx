@@ -9,7 +9,7 @@
 
 #include <unistd.h>
 
-#include "rcnFileBeside.h"
+#include "rcnFile.h"
 #include "rcnProcesses.h"
 
 namespace rcn
@@ -81,7 +81,7 @@ void OnInterrupt(int signal)
 {
   if (Interrupted.exchange(signal))
   {
-    FileBeside::RemoveAll();
+    AtomicFile::RemoveAll();
     std::signal(signal, SIG_DFL);
     std::raise(signal);
   }

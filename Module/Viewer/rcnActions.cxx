@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <set>
 
-#include "rcnFileBeside.h"
+#include "rcnFile.h"
 #include "rcnJson.h"
 #include "rcnRecalibration.h"
 #include "rcnReportPage.h"
@@ -641,7 +641,7 @@ Recalibrated RecalibrateModel(const Session& session, const std::string& model, 
   out.Model = session.File("models", name + ".safetensors");
   MakeFolder(fs::path(out.Model).parent_path().string());
   // Beside its place first, so that a model there never lacks its correction.
-  FileBeside beside(out.Model);
+  AtomicFile beside(out.Model);
   CopyFile(entry.Path, beside.Path());
   Check(rcn_model_set(work.Context(), beside.Path().c_str(), "recalibration", RecalibrationText(out.Correction).c_str()),
     work.Context());
@@ -670,8 +670,7 @@ void ReportOn(const Session& session, const std::vector<std::string>& ids, const
   ReportOptions options;
   options.Output = path;
   options.Data = list.Path;
-  options.Title =
-    session.Path.empty() ? "Agreement of the raters" : "Agreement of the raters of " + StemOf(session.Path);
+  options.Title = session.Path.empty() ? "Agreement of the raters" : "Agreement of the raters of " + StemOf(session.Path);
   options.List = &list;
   for (const SessionModel& model : session.Models)
   {

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <set>
 
-#include "rcnFileBeside.h"
+#include "rcnFile.h"
 #include "rcnImageIO.h"
 #include "rcnJson.h"
 #include "rcnOverwrite.h"
@@ -643,18 +643,6 @@ void CheckExport(const Session& session, const std::string& path)
   {
     throw Error(RCN_EINVALID, sentence);
   }
-}
-
-void CopyFile(const std::string& from, const std::string& to)
-{
-  FileBeside beside(to);
-  std::error_code failure;
-  fs::copy_file(from, beside.Path(), fs::copy_options::overwrite_existing, failure);
-  if (failure)
-  {
-    throw Error(rcn_status_of_write(failure.value()), from + " cannot be copied to " + to + ": " + failure.message() + ".");
-  }
-  beside.Commit();
 }
 
 Session SaveSession(const Session& session, const std::string& path, const SessionProgress& progress)

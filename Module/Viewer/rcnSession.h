@@ -115,9 +115,6 @@ std::string CheckSessionPath(const std::string& path);
 /// Throws Error (RCN_EINVALID) when the file is one that the session reads: an image, a mask, a model or a prediction.
 void CheckExport(const Session& session, const std::string& path);
 
-/// Copies a file beside its target and renames it; throws Error with both names.
-void CopyFile(const std::string& from, const std::string& to);
-
 /// Whether a file's name is that of a workspace.
 bool IsSessionPath(const std::string& path);
 

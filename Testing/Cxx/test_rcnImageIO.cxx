@@ -3,7 +3,7 @@
 #include "rcnItkImage.h"
 #include "rcnResample.h"
 
-#include "rcnFileBeside.h"
+#include "rcnFile.h"
 #include "rcnTest.h"
 
 namespace
@@ -220,24 +220,24 @@ void FilesBeside()
 {
   const Folder folder;
   {
-    rcn::FileBeside dropped(folder / "a.txt");
+    rcn::AtomicFile dropped(folder / "a.txt");
     CHECK(std::filesystem::exists(dropped.Path()) && dropped.Path().find(".txt") != std::string::npos);
-    rcn::FileBeside second(folder / "a.txt");
+    rcn::AtomicFile second(folder / "a.txt");
     CHECK(second.Path() != dropped.Path());
   }
   CHECK(folder.Count() == 0);
   {
-    rcn::FileBeside kept(folder / "a.txt");
+    rcn::AtomicFile kept(folder / "a.txt");
     kept.Commit();
   }
-  CHECK(folder.Count() == 1 && rcn::FileBeside::Check(folder / "a.txt").empty());
+  CHECK(folder.Count() == 1 && rcn::AtomicFile::Check(folder / "a.txt").empty());
   {
-    rcn::FileBeside removed(folder / "b.txt");
-    rcn::FileBeside::RemoveAll();
+    rcn::AtomicFile removed(folder / "b.txt");
+    rcn::AtomicFile::RemoveAll();
     CHECK(folder.Count() == 1);
     CHECK_THROWS(removed.Commit(), RCN_EIO, "b.txt cannot be written");
   }
-  CHECK(!rcn::FileBeside::Check(folder / "a.txt/c").empty());
+  CHECK(!rcn::AtomicFile::Check(folder / "a.txt/c").empty());
 }
 
 /// What a link names is written, whether it is there yet or not; the link stays one.
