@@ -240,8 +240,8 @@ private:
       }
       if (!slice.HasPosition)
       {
-        this->Fail("has slices that do not say where they lie (" + slice.Name +
-          " has no Image Position (Patient)), so that they are no volume.");
+        this->Fail("has slices without a position (" + slice.Name +
+          " has no Image Position (Patient)), so that they cannot form a volume.");
       }
     }
   }
@@ -302,8 +302,8 @@ private:
       }
       if (Length(off) > allowed)
       {
-        this->Fail("has slices that are shifted against each other: " + slices[i].Name + " lies " + Number(Length(off)) +
-          " mm beside the line from " + slices.front().Name + " to " + slices.back().Name + ".");
+        this->Fail("has slices that are shifted relative to each other: " + slices[i].Name + " lies " + Number(Length(off)) +
+          " mm off the line from " + slices.front().Name + " to " + slices.back().Name + ".");
       }
     }
     // Rounded positions are no gantry tilt: what adds up to nothing over all slices is left out.

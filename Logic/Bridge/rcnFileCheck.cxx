@@ -531,7 +531,7 @@ private:
   uint64_t First_ = 0;
 };
 
-/// ITK reads what it does not know as if it were 8- or 16-bit grey, so that other voxels come out than went in; and it takes
+/// ITK reads what it does not know as if it were 8- or 16-bit gray, so that other voxels come out than went in; and it takes
 /// every page to be like the first.
 std::string CheckTiff(TiffReader& reader)
 {
@@ -579,8 +579,8 @@ std::string CheckTiff(TiffReader& reader)
 
 // ---- DICOM -----------------------------------------------------------------------------------------
 
-/// Whether the file ends before its pixels do: GDCM does not report that and fills the rest with 0. Compressed pixels have no
-/// length that could be compared. `bytes` is how many there are as they are read, to tell them from those of a preview.
+/// Whether the file ends before its pixels do. GDCM does not report that: it makes the rest 0. Compressed pixels have no
+/// length that could be compared. `bytes` is how many there are as they are read, to tell them from a preview's.
 std::string CheckDicom(const std::string& path, double bytes)
 {
   std::ifstream file(path, std::ios::binary);
@@ -624,7 +624,7 @@ std::string CheckHeader(const std::string& path)
 {
   if (HasExtension(path, ".png") || HasPngChunk(path, "IHDR"))
   {
-    return GoodPng(path) ? "" : "is no PNG file, or a damaged one.";
+    return GoodPng(path) ? "" : "is not a PNG file, or is damaged.";
   }
   if (IsNifti(path))
   {

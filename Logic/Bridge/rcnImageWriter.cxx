@@ -175,6 +175,46 @@ void WriteWithItk(const std::string& path, const rcn_image& image, Content conte
   io->Write(image.data);
 }
 
+/// An image as PNG holds it: whole numbers in one slice.
+struct PngImage
+{
+  rcn_image Image{};
+  std::shared_ptr<void> Owner; ///< of converted voxels
+  bool Scaled = false;         ///< 1 is stored as 255 or 65535
+  std::string Remark;
+};
+
+PngImage ToPng(const std::string& path, const rcn_image& image, Content content)
+{
+  if (image.geometry.size[2] > 1)
+  {
+    throw Error(RCN_EIO, path + ": PNG holds one slice; use .nrrd or .nii.gz for a volume.");
+  }
+  if (image.components > 1 && content != Content::Picture)
+  {
+    throw Error(RCN_EIO, path + ": PNG cannot hold several values per voxel; use .nrrd or .tif.");
+  }
+  PngImage png;
+  png.Image = image;
+  png.Image.geometry.dimension = 2;
+  if (image.type != RCN_FLOAT32)
+  {
+    return png;
+  }
+  const bool wide = content == Content::Probability;
+  const float scale = wide ? 65535.0F : content == Content::Mask ? 255.0F : 1.0F;
+  const int64_t elements = rcn_geometry_voxels(&image.geometry) * image.components;
+  png.Image.type = wide ? RCN_UINT16 : RCN_UINT8;
+  png.Owner = AllocateBuffer(elements, rcn_type_size(png.Image.type), path);
+  png.Image.data = png.Owner.get();
+  png.Scaled = scale > 1;
+  rcn_image_from_float(&png.Image, static_cast<const float*>(image.data), scale);
+  png.Remark = !png.Scaled ? ""
+    : wide                 ? path + ": PNG holds whole numbers, so 0 ... 1 is stored as 0 ... 65535."
+                           : path + ": PNG holds whole numbers, so the mask is stored as 0 and 255.";
+  return png;
+}
+
 } // namespace
 
 std::string CheckOutput(const std::string& path, Content content)
@@ -191,58 +231,32 @@ std::string CheckOutput(const std::string& path, Content content)
 std::string WriteImage(const std::string& path, const rcn_image& image, Content content, const std::function<bool()>& cancelled,
   const std::string& note)
 {
-  std::string remark, sentence = CheckOutput(path, content);
+  std::string sentence = CheckOutput(path, content);
   if (!sentence.empty())
   {
     throw Error(RCN_EIO, sentence);
   }
-  const int64_t elements = rcn_geometry_voxels(&image.geometry) * image.components;
-  rcn_image stored = image;
-  std::shared_ptr<void> converted;
-  bool scaled = false;
-  const bool wholeNumbers = StorageFor(sentence, path) == Storage::WholeNumbers;
-  if (wholeNumbers && image.geometry.size[2] > 1)
-  {
-    throw Error(RCN_EIO, path + ": PNG holds one slice; use .nrrd or .nii.gz for a volume.");
-  }
-  if (wholeNumbers && image.components > 1 && content != Content::Picture)
-  {
-    throw Error(RCN_EIO, path + ": PNG cannot hold several values per voxel; use .nrrd or .tif.");
-  }
-  if (wholeNumbers && image.type == RCN_FLOAT32)
-  {
-    const float scale = content == Content::Mask ? 255.0F : content == Content::Probability ? 65535.0F : 1.0F;
-    scaled = scale > 1;
-    stored.type = content == Content::Probability ? RCN_UINT16 : RCN_UINT8;
-    converted = AllocateBuffer(elements, rcn_type_size(stored.type), path);
-    stored.data = converted.get();
-    rcn_image_from_float(&stored, static_cast<const float*>(image.data), scale);
-    remark = content == Content::Probability ? path + ": PNG holds whole numbers, so 0 ... 1 is stored as 0 ... 65535."
-      : content == Content::Mask             ? path + ": PNG holds whole numbers, so the mask is stored as 0 and 255."
-                                             : "";
-  }
-
-  if (wholeNumbers)
-  {
-    stored.geometry.dimension = 2;
-  }
-
-  AtomicFile beside(path);
+  const bool isPng = StorageFor(sentence, path) == Storage::WholeNumbers;
+  const PngImage png = isPng ? ToPng(path, image, content) : PngImage();
+  const rcn_image& stored = isPng ? png.Image : image;
+  std::string remark = png.Remark;
+  AtomicFile file(path);
+  const int64_t elements = rcn_geometry_voxels(&stored.geometry) * stored.components;
   const int64_t bytes = elements * static_cast<int64_t>(rcn_type_size(stored.type)) + 65536;
-  const Room room = RoomFor(beside.Path(), bytes + bytes / 64);
+  const Room room = RoomFor(file.Path(), bytes + bytes / 64);
   const std::string full = path + " cannot be written: the disk is full, or the file is not allowed to become so large.";
   // ITK's PNG writer does not survive a failing write; the others fail, or write what is compressed
   // well into the little room there is.
-  if (wholeNumbers && room == Room::TooLittle)
+  if (isPng && room == Room::TooLittle)
   {
     throw Error(RCN_ESPACE, full);
   }
   try
   {
-    WriteWithItk(beside.Path(), stored, content, note);
-    if (scaled)
+    WriteWithItk(file.Path(), stored, content, note);
+    if (png.Scaled)
     {
-      SetPngScale(beside.Path());
+      SetPngScale(file.Path());
     }
   }
   catch (const itk::ExceptionObject& exception)
@@ -254,11 +268,11 @@ std::string WriteImage(const std::string& path, const rcn_image& image, Content 
     throw Error(RCN_EIO, path + " cannot be written: " + ReasonOf(exception) + ".");
   }
   // Some writers of ITK do not notice a full disk: where room was not certain, read it back.
-  if (room != Room::Enough && !ReadsBackAs(beside.Path(), stored))
+  if (room != Room::Enough && !ReadsBackAs(file.Path(), stored))
   {
     throw Error(RCN_ESPACE, full);
   }
-  if (!KeepsGeometry(beside.Path(), stored.geometry))
+  if (!KeepsGeometry(file.Path(), stored.geometry))
   {
     remark += (remark.empty() ? "" : " ") + path +
       " cannot keep the whole geometry (origin, spacing, direction); use .nrrd or .mha for that.";
@@ -267,7 +281,7 @@ std::string WriteImage(const std::string& path, const rcn_image& image, Content 
   {
     throw Error(RCN_ECANCELLED, "Cancelled while writing " + path + ".");
   }
-  beside.Commit();
+  file.Commit();
   return remark;
 }
 

@@ -194,6 +194,16 @@ std::vector<std::string> NamesOf(uint64_t raters, const std::vector<std::string>
   return chosen;
 }
 
+std::string JoinNames(const std::vector<std::string>& names)
+{
+  std::string text;
+  for (const std::string& name : names)
+  {
+    text += (text.empty() ? "" : ", ") + name;
+  }
+  return text;
+}
+
 void ToRas(double ras[3], const double lps[3])
 {
   ras[0] = 0.0 - lps[0]; // no negative zero

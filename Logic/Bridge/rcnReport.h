@@ -90,6 +90,9 @@ std::string CsvNumber(double value);
 /// Names of the raters whose bit is set.
 std::vector<std::string> NamesOf(uint64_t raters, const std::vector<std::string>& names);
 
+/// "A, B, C"
+std::string JoinNames(const std::vector<std::string>& names);
+
 /// ITK's world (LPS) as Slicer shows it (RAS).
 void ToRas(double ras[3], const double lps[3]);
 

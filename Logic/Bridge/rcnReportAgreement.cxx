@@ -294,14 +294,10 @@ void WriteRegions(Page& page, const ReportData& data)
   for (size_t i = 0; i < shown; ++i)
   {
     const rcn_dispute& region = data.Single.Regions[i];
-    std::string names;
-    for (const std::string& name : NamesOf(region.marked_by, data.Raters))
-    {
-      names += (names.empty() ? "" : ", ") + name;
-    }
     regions.Rows.push_back({ PageCell(static_cast<double>(i + 1), 0),
       PageCell(static_cast<double>(region.voxels) * extent.PerVoxel, extent.Text(region.voxels)), extent.PlaceOf(region),
-      PageCell(static_cast<double>(region.at[2]), 0), names, PageCell(region.max_votes, 0) });
+      PageCell(static_cast<double>(region.at[2]), 0), JoinNames(NamesOf(region.marked_by, data.Raters)),
+      PageCell(region.max_votes, 0) });
   }
   page.Add(regions);
 }

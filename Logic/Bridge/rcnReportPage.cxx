@@ -311,13 +311,8 @@ void Report::WriteHow()
     PageTable table;
     table.Caption = "Model " + this->Options_.Models[m].Name;
     table.Columns = { "What", "Value" };
-    std::string raters, spacing;
-    for (const std::string& name : info.Raters)
-    {
-      raters += (raters.empty() ? "" : ", ") + name;
-    }
     table.Rows = { { "File", model.Path() }, { "Network", rcn_arch_name(model.Options().arch) },
-      { "Learned by", info.Strategy.empty() ? "not known" : info.Strategy }, { "From raters", raters },
+      { "Learned by", info.Strategy.empty() ? "not known" : info.Strategy }, { "From raters", JoinNames(info.Raters) },
       { "Channels", std::to_string(model.Options().channels) }, { "Normalization", NormalizationText(info.Normalization) },
       { "Readout", ReadoutText(info.Readout, info.AtLeast) },
       { "Recalibration",

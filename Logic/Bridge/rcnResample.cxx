@@ -108,7 +108,7 @@ void ResampleChannel(TOut* out, int64_t stride, const Volume& in, const rcn_geom
   }
 }
 
-/// Copies bits, so that types of one size are one: half a minute less to compile. ITK passes values through a double, which
+/// Copies bits, so that types of one size are one and fewer filters are compiled. ITK passes values through a double, which
 /// holds the bits of up to four bytes; types of eight bytes go through it as the numbers they are.
 void ResampleNearestChannel(const Volume& out, int index, const Volume& channel)
 {

@@ -16,16 +16,6 @@ namespace
 /// More raters than this make more pairs than a person reads; the JSON has them all.
 constexpr int MostRatersInPairTable = 8;
 
-std::string JoinNames(const std::vector<std::string>& names)
-{
-  std::string text;
-  for (const std::string& name : names)
-  {
-    text += (text.empty() ? "" : ", ") + name;
-  }
-  return text;
-}
-
 std::string RaterTable(const rcn_agreement& figures, const Workspace& workspace, const Extent& extent)
 {
   std::vector<std::string> header = { "Rater", extent.Heading };

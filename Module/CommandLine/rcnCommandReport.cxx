@@ -20,10 +20,7 @@ std::pair<std::string, std::string> NameAndFile(const std::string& argument, con
   const std::string::size_type equals = argument.find('=');
   if (equals == std::string::npos || std::filesystem::exists(argument, ignored))
   {
-    std::filesystem::path path = argument;
-    path = path.has_filename() ? path : path.parent_path();
-    const std::string name = path.filename().string();
-    return { name.substr(0, name.find('.', 1)), argument };
+    return { StemOf(argument), argument };
   }
   if (equals == 0 || equals + 1 == argument.size())
   {
@@ -76,7 +73,7 @@ std::vector<ReportModel> ModelsFrom(const Arguments& arguments)
     {
       throw Error(RCN_EINVALID,
         "--recalibration " + argument +
-          " is for a model that is not there; give it as NAME=FILE, with the NAME of a --pred or --model.");
+          " is for a model that is not given; use NAME=FILE, with the NAME of a --pred or --model.");
     }
     found->Recalibration = one.second;
   }
@@ -141,9 +138,9 @@ Command ReportCommand()
       "--data LIST [--split test] [--pred NAME=DIR ...] [--model NAME=FILE ...] -o FILE.html" },
     "Writes one HTML file that needs nothing else: what raters agree on in plain words, in tables that sort and in pictures of "
     "the most "
-    "disputed places with every rater and every model side by side, and reliability diagrams that tell whether models' "
-    "probabilities "
-    "mean what they say. It opens in any browser, in light or dark and on a phone, prints, and asks for nothing from anywhere.",
+    "disputed places with every rater and every model side by side, and reliability diagrams that show "
+    "whether predicted probabilities match how often raters mark a voxel. It opens in any browser, in light or dark and on a "
+    "phone, prints, and loads nothing from elsewhere.",
     Join(
       Join(
         { { "-o", "FILE", "the page (.html); - is standard output", {}, false, FileUse::Written },

@@ -100,7 +100,7 @@ def test_slices_that_are_not_alike(tmp_path):
     is_refused(folder, tmp_path, "different orientations", "other.dcm")
     folder = write_series(tmp_path / "shifted", range(5))
     write_dicom(folder / "03.dcm", VOXELS[2], (0, 1.5, 2), spacing=(.5, .75))
-    is_refused(folder, tmp_path, "shifted against each other", "03.dcm", "1.5 mm")
+    is_refused(folder, tmp_path, "shifted relative to each other", "03.dcm", "1.5 mm")
     folder = write_series(tmp_path / "two", range(5))
     write_dicom(folder / "other.dcm", VOXELS[5], (0, 0, 5), spacing=(.5, .75), series="1.2.9")
     is_refused(folder, tmp_path, "2 DICOM series")

@@ -297,7 +297,7 @@ def test_a_case_that_cannot_be_used(many, tmp_path):
     (["--data", "{data}", "--pred", "=x"], "NAME=FILE"),
     (["--data", "{data}", "--pred", "net={folder}/levels", "--pred", "net={folder}/prob"], "named twice"),
     (["--data", "{data}", "--readout", "best"], "--readout"),
-    (["--data", "{data}", "--recalibration", "other=x.json"], "a model that is not there"),
+    (["--data", "{data}", "--recalibration", "other=x.json"], "a model that is not given"),
     (["--data", "{data}", "--split", "training"], "no case in the split training"),
     (["--rater", "A={folder}/i3_A.nrrd", "--pred", "net={folder}/levels"], "is a folder"),
     (["--rater", "A={folder}/i3_A.nrrd", "--pred", "net={folder}/list.json"], "list.json"),
