@@ -399,12 +399,7 @@ void PublishAgreement(
     number.push_back(std::to_string(number.size() + 1));
     volume.push_back(static_cast<double>(region.voxels) * extent.PerVoxel);
     voxels.push_back(static_cast<double>(region.voxels));
-    std::string marked;
-    for (const std::string& name : NamesOf(region.marked_by, raters))
-    {
-      marked += (marked.empty() ? "" : ", ") + name;
-    }
-    by.push_back(marked);
+    by.push_back(JoinNames(NamesOf(region.marked_by, raters)));
   }
   publisher.ShowTable(Node::GetDisputesRole(), "disputed regions, largest first",
     { TextColumn("Region", number), NumberColumn(extent.Heading, volume), NumberColumn("Voxels", voxels),

@@ -70,11 +70,6 @@ void RequireRaters(const OpenCase& one)
   }
 }
 
-bool EndsWith(const std::string& text, const std::string& end)
-{
-  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
-}
-
 } // namespace
 
 // ---- cases -----------------------------------------------------------------------------------------
@@ -341,7 +336,7 @@ Session OpenFiles(const Session& base, const std::vector<std::string>& paths, st
     {
       path = (fs::path(path) / "dataset.json").string();
     }
-    if (EndsWith(path, ".json"))
+    if (HasExtension(path, ".json"))
     {
       if (paths.size() > 1)
       {
@@ -349,7 +344,7 @@ Session OpenFiles(const Session& base, const std::vector<std::string>& paths, st
       }
       return IsSessionPath(path) ? ReadSession(path, remarks) : SessionOf(ReadDataList(path));
     }
-    if (EndsWith(path, ".safetensors"))
+    if (HasExtension(path, ".safetensors"))
     {
 #ifdef RCN_HAVE_NETWORKS
       const Workspace work;
