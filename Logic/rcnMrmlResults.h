@@ -25,7 +25,7 @@ namespace mrml
 /// masks[k - 1]: where at least k raters marked. For any thread.
 std::vector<Volume> AtLeastMasks(const Workspace& workspace);
 
-/// The colours of shares of raters and of probabilities; made when the scene has none.
+/// The colors of shares of raters and of probabilities; made when the scene has none.
 vtkMRMLColorTableNode* ConsensusColors(vtkMRMLScene* scene);
 
 void AddSegment(vtkMRMLSegmentationNode* segmentation, const std::string& id, const std::string& name, const Volume& mask,

@@ -94,7 +94,7 @@ public:
   /// Remarks of the last action that a person should see, one per line.
   std::string GetRemarks() const;
 
-  /// The colours of shares of raters and of probabilities; made when the scene has none.
+  /// The colors of shares of raters and of probabilities; made when the scene has none.
   vtkMRMLColorTableNode* GetColorNode();
 
   /// Moves all slice views and the cross-hair to a disputed region, 0 the largest. False when there is no such region.

@@ -65,7 +65,7 @@ void qRcnJob::Monitor::throwIfCancelled() const
 {
   if (this->isCancelled())
   {
-    throw rcn::Error(RCN_ECANCELLED, "Cancelled.");
+    throw rcn::Error(RCN_ECANCELLED, "Canceled.");
   }
 }
 

@@ -323,7 +323,7 @@ Command PredictCommand()
            { "--no-levels", "", "do not write <case>_levels" },
            { "--flips", "", "average over all flips of the image: 4 times the work, 8 times for a 3-D network" },
            { "--tile", "VOXELS", "size of a tile, N or X,Y,Z (as large as --memory allows)" },
-           { "--overlap", "SHARE", "of neighbouring tiles (0.25)" },
+           { "--overlap", "SHARE", "of neighboring tiles (0.25)" },
            { "--memory", "MB", "about how much a tile may take in the network (256)" },
            { "--recalibration", "FILE", "apply this correction, made by recalibrate, instead of the model's own", {}, false,
              FileUse::Read },

@@ -353,7 +353,7 @@ std::vector<Option> TrainingOptionTable()
     { "--seed", "N", "another N, another training (0)" },
     { "--checkpoint-seconds", "S",
       "how old a checkpoint may get before the end of an epoch renews it; within an epoch ten times as old (30)" },
-    { "--resample", "", "resample masks of another geometry (nearest neighbour) instead of refusing them" },
+    { "--resample", "", "resample masks of another geometry (nearest neighbor) instead of refusing them" },
     { "--unanswered", "VALUE", "label value of voxels that a rater did not look at" },
   };
 }

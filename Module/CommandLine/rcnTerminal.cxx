@@ -158,7 +158,7 @@ void Terminal::ThrowIfInterrupted() const
 {
   if (IsInterrupted())
   {
-    throw Error(RCN_ECANCELLED, "Cancelled.");
+    throw Error(RCN_ECANCELLED, "Canceled.");
   }
 }
 

@@ -369,7 +369,7 @@ void qSlicerRaterConsensusModuleWidgetPrivate::connectJob()
     }
   });
   QObject::connect(this->Job, &qRcnJob::cancelled, q, [this] {
-    this->Notice->showRemark(qSlicerRaterConsensusModuleWidget::tr("Cancelled. Nothing was changed."));
+    this->Notice->showRemark(qSlicerRaterConsensusModuleWidget::tr("Canceled. Nothing was changed."));
     if (this->RunningAction == Logic::TrainAction)
     {
       this->Training->clear();

@@ -82,7 +82,7 @@ void qRcnJobs::watchWork()
   connect(this->Work, &qRcnJob::cancelled, this, [this] {
     if (!this->Replaced)
     {
-      this->remark(tr("Cancelled."));
+      this->remark(tr("Canceled."));
       emit this->gaveUp({});
     }
   });

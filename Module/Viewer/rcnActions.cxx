@@ -35,7 +35,7 @@ void ThrowIfStopped(const SessionProgress& progress, double fraction, const char
 {
   if (progress && progress(fraction, stage))
   {
-    throw Error(RCN_ECANCELLED, "Cancelled.");
+    throw Error(RCN_ECANCELLED, "Canceled.");
   }
 }
 

@@ -17,7 +17,7 @@ class Trainer:
         self.net = net
         self.context = rcn_loss_ctypes.Context(threads)
         self.loss = rcn_loss_ctypes.Loss(self.context, "rps", net.outputs - 1)
-        self.optimiser = rcn_loss_ctypes.Optimiser(
+        self.optimizer = rcn_loss_ctypes.Optimizer(
             self.context, net.block()[: net.lib.rcn_net_trained_floats(net.net)], "adam"
         )
 
@@ -32,7 +32,7 @@ class Trainer:
 
     def step(self, images, level, rate):
         loss, _ = self.gradients(images, level)
-        self.optimiser.gradients[:] = self.net.block(gradients=True)
+        self.optimizer.gradients[:] = self.net.block(gradients=True)
         self.net.block()  # tells the network that its values change
-        self.optimiser.step(rate)
+        self.optimizer.step(rate)
         return loss

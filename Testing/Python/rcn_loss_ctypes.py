@@ -129,7 +129,7 @@ class Schedule(ctypes.Structure):
                 ("warmup", ctypes.c_int64), ("start", ctypes.c_double), ("final", ctypes.c_double)]
 
 
-class Optimiser:
+class Optimizer:
     """A block of float32 parameters, its moments, and rcn_optim_step()."""
 
     def __init__(self, context, parameters, kind, weight_decay=0.0, clip_norm=0.0):

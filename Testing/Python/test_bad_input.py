@@ -271,8 +271,8 @@ def test_bad_label_value(suffix, case, tmp_path):
     both({"A": f"{case['A']}{suffix}"}, says=["--rater", suffix, "label value"], folder=tmp_path)
 
 
-def test_colour_picture(tmp_path):
-    for path in (write_png(tmp_path / "colour.png", np.zeros((6, 7, 3), np.uint8)),
+def test_color_picture(tmp_path):
+    for path in (write_png(tmp_path / "color.png", np.zeros((6, 7, 3), np.uint8)),
                  write_png(tmp_path / "alpha.png", np.zeros((6, 7, 4), np.uint8)),
                  write_png(tmp_path / "clear.png", np.zeros((6, 7, 3), np.uint8), transparent=bytes(6)),
                  write_tiff(tmp_path / "alpha.tif", np.zeros((6, 7, 4), np.uint8), samples=4)):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Optimisers and learning rates against torch.optim, live."""
+"""Optimizers and learning rates against torch.optim, live."""
 import ctypes
 import os
 
@@ -22,7 +22,7 @@ COUNT = 30011
 def test_ten_steps(kind, decay, clip):
     generator = np.random.default_rng(4)
     start = generator.standard_normal(COUNT).astype(np.float32)
-    ours = rcn.Optimiser(rcn.Context(2), start.copy(), kind, weight_decay=decay, clip_norm=clip)
+    ours = rcn.Optimizer(rcn.Context(2), start.copy(), kind, weight_decay=decay, clip_norm=clip)
     theirs = torch.nn.Parameter(torch.from_numpy(start.copy()))
     peer = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[kind]([theirs], 0.01, weight_decay=decay)
     for _ in range(10):
@@ -44,11 +44,11 @@ def rates(schedule, steps):
 
 
 def peer_rates(make, steps):
-    optimiser = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], 0.02)
-    schedule, found = make(optimiser), []
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], 0.02)
+    schedule, found = make(optimizer), []
     for _ in range(steps):
-        found.append(optimiser.param_groups[0]["lr"])
-        optimiser.step()
+        found.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
         schedule.step()
     return found
 

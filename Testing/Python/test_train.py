@@ -184,8 +184,8 @@ def make_volumes(folder, spacing, orders=(), training=4, validation=2, shape=(10
     z, y, x = np.mgrid[:shape[0], :shape[1], :shape[2]]
     data = {"raters": RATERS, "training": [], "validation": []}
     for i in range(training + validation):
-        centre, radius = random.uniform(5, 8, 3), random.uniform(3, 5)
-        distance = np.sqrt((z - centre[0]) ** 2 + (y - centre[1]) ** 2 + (1.3 * (x - centre[2])) ** 2)
+        center, radius = random.uniform(5, 8, 3), random.uniform(3, 5)
+        distance = np.sqrt((z - center[0]) ** 2 + (y - center[1]) ** 2 + (1.3 * (x - center[2])) ** 2)
         image = random.normal(0, 40, shape) + 100 / (1 + np.exp(distance - radius)) + 5 * x
         order = orders[i] if i < len(orders) else ((0, 1, 2), (0, 0, 0))
 
@@ -205,7 +205,7 @@ VOLUMES = ["--arch", "unet3d", "--quiet", *quick(batch=2, depth=1, patch="16x16x
 
 @pytest.mark.parametrize("normalize", ["zscore", "percentile"])
 def test_validation_says_what_predict_and_evaluate_say(normalize, tmp_path):
-    """At another spacing than the images': everybody normalises the image as it was read."""
+    """At another spacing than the images': everybody normalizes the image as it was read."""
     data, model = make_volumes(tmp_path, (0.7, 0.7, 0.7)), tmp_path / "m.safetensors"
     run("train", "--data", data, "-o", model, *VOLUMES, "--spacing", "1x1x1", "--normalize", normalize, "--readout", "expected",
         "--json", tmp_path / "m.json")

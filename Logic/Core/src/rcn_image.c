@@ -57,7 +57,7 @@ const char *rcn_geometry_check(const rcn_geometry *geometry) {
     if (geometry->dimension == 2 && geometry->size[2] != 1)
         return "A 2-D image must have one slice.";
     if (geometry->unit != RCN_MM && geometry->unit != RCN_PIXELS)
-        return "An image must be measured in millimetres or in pixels.";
+        return "An image must be measured in millimeters or in pixels.";
     const double determinant = determinant_of(geometry->direction);
     if (!(fabs(determinant) > 1e-6) || !isfinite(determinant))
         return "The image directions must be three independent axes.";
