@@ -1090,7 +1090,7 @@ void DrawAxes(Figure& figure, const Frame& frame)
     figure.Text(frame.Left - 8, frame.Y(p) + 4, Percent(p), 11, Anchor::End, "#444");
   }
   figure.Line(frame.X(0), frame.Y(0), frame.X(1), frame.Y(1), "#777", 1.5, "5,4");
-  figure.VerticalText(frame.Left - 50, frame.Top + frame.Side / 2, "raters who marked it", 13);
+  figure.VerticalText(frame.Left - 50, frame.Top + frame.Side / 2, "Raters who marked it", 13);
 }
 
 void DrawHistogram(Figure& figure, const EvaluationReport& report, const Frame& frame, double top, double height)
@@ -1116,8 +1116,8 @@ void DrawHistogram(Figure& figure, const EvaluationReport& report, const Frame& 
     figure.Text(frame.X(tick / 5.0), top + height + 16, Percent(tick / 5.0), 11, Anchor::Middle, "#444");
   }
   figure.Text(frame.Left - 8, top + 10, Count(most), 10, Anchor::End, "#444");
-  figure.VerticalText(frame.Left - 66, top + height / 2, "votes (log)", 11);
-  figure.Text(frame.X(0.5), top + height + 36, "the model says", 13, Anchor::Middle);
+  figure.VerticalText(frame.Left - 66, top + height / 2, "Votes (log)", 11);
+  figure.Text(frame.X(0.5), top + height + 36, "Predicted probability", 13, Anchor::Middle);
 }
 
 std::string AverageInWords(const EvaluationReport& report)
@@ -1303,7 +1303,7 @@ Figure ReliabilityDiagram(const EvaluationReport& report, const std::string& tit
     const rcn_calib_bin& bin = report.Bins[b];
     if (bin.count > 0)
     {
-      figure.Hint("says " + Percent(bin.confidence, 1) + ", raters say " + Percent(bin.frequency, 1) +
+      figure.Hint("predicted " + Percent(bin.confidence, 1) + ", marked by " + Percent(bin.frequency, 1) +
         (std::isfinite(report.BandLow[b])
             ? " (95 %: " + Percent(report.BandLow[b], 1) + " to " + Percent(report.BandHigh[b], 1) + ")"
             : "") +
@@ -1312,10 +1312,10 @@ Figure ReliabilityDiagram(const EvaluationReport& report, const std::string& tit
     }
   }
   double y = frame.Top + 16;
-  figure.Text(frame.Left + 12, y, "– – as it should be", 11, Anchor::Start, "#555");
+  figure.Text(frame.Left + 12, y, "– – perfect calibration", 11, Anchor::Start, "#555");
   if (before)
   {
-    figure.Text(frame.Left + 12, y += 16, "grey: before recalibration", 11, Anchor::Start, "#777");
+    figure.Text(frame.Left + 12, y += 16, "gray: before recalibration", 11, Anchor::Start, "#777");
   }
   const bool band = std::any_of(report.BandLow.begin(), report.BandLow.end(), [](double low) { return std::isfinite(low); });
   figure.Text(frame.Left + 12, y += 16,

@@ -1118,7 +1118,7 @@ def test_plot_before_and_after(studies, tmp_path):
     for path in (tmp_path / "fit.svg", tmp_path / "r.svg"):
         root, name = svg_of(path)
         assert len(list(root.iter(name + "polyline"))) == 2
-        assert any(t.text == "grey: before recalibration" for t in root.iter(name + "text"))
+        assert any(t.text == "gray: before recalibration" for t in root.iter(name + "text"))
 
 
 def test_words_say_which_way(studies):

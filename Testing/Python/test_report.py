@@ -104,7 +104,7 @@ def test_pictures_of_one_case(volume):
     # The image of a slice is there once, however many panels show it.
     assert page.count("data:image/png") == len(re.findall(r'<image id="picture\d+"', page)) == 2
     assert page.count('xlink:href="#picture1"') > 8
-    assert page.count("Reliability diagram") == 6 and "raters say" in page
+    assert page.count("Reliability diagram") == 6 and " %, marked by " in page
     assert all(label.strip() for label in re.findall(r'role="img" aria-label="(.*?)"', page))
 
 
@@ -230,7 +230,7 @@ def test_recalibration_before_and_after(many, tmp_path):
     rows = {row["Model"]: row for row in table_of(page, "Each model") if row["Region"] == "around all marks"}
     assert abs(float(rows["net (majority), recalibrated"]["MR-ECE (%)"]) - 100 * after["mr_ece"]) < 6e-3
     assert abs(float(rows["net (majority), uncorrected"]["MR-ECE (%)"]) - 100 * after["before_recalibration"]["mr_ece"]) < 6e-3
-    assert "grey: before recalibration" in page and "looks better than it is" not in page and "<image" not in page
+    assert "gray: before recalibration" in page and "looks better than it is" not in page and "<image" not in page
     run(*words, "--recalibration", tmp_path / "t.json", "-o", tmp_path / "r.html")  # validation cases too; the only model is meant
     assert "fitted on 3 of these cases" in (tmp_path / "r.html").read_text("utf-8")
 

@@ -111,14 +111,14 @@ def test_not_defined_is_last_both_ways(browser, tmp_path, page):
 def test_values_show_under_the_pointer(opened):
     x, y = opened.run("""const f = [...document.querySelectorAll("svg.fig")].find(f => f.getAttribute("aria-label").startsWith("Reliability"));
         f.scrollIntoView({block: "center", behavior: "instant"});
-        const t = [...f.querySelectorAll("[data-tip]")].find(e => e.dataset.tip.includes("raters say")).getBoundingClientRect();
+        const t = [...f.querySelectorAll("[data-tip]")].find(e => e.dataset.tip.includes(" %, marked by ")).getBoundingClientRect();
         // The page hears of the scrolling with the next frame, and hides values then.
         return new Promise(done => requestAnimationFrame(() => requestAnimationFrame(
           () => done([t.x + t.width / 2, t.y + t.height / 2]))))""")
     assert opened.run("return document.getElementById('tip').hidden")
     opened.move_to(x, y)
     tip = opened.run("const t = document.getElementById('tip'), b = t.getBoundingClientRect(); return [t.textContent, t.hidden, b.left, b.right, b.top]")
-    assert re.match(r"says [\d.]+ %, raters say [\d.]+ %.* votes$", tip[0]) and not tip[1]
+    assert re.match(r"predicted [\d.]+ %, marked by [\d.]+ %.* votes$", tip[0]) and not tip[1]
     assert 0 <= tip[2] < tip[3] <= 1200 and tip[4] >= 0
     opened.move_to(1, 1)
     assert opened.run("return document.getElementById('tip').hidden")
@@ -181,4 +181,4 @@ def test_without_scripts_everything_is_there(browser, page):
     finally:
         browser.devtools("Emulation.setScriptExecutionDisabled", value=False)
     assert browser.run("return document.querySelectorAll('th button, #tip').length") == 0
-    assert browser.run("return [...document.querySelectorAll('svg.fig title')].some(t => t.textContent.includes('raters say'))")
+    assert browser.run("return [...document.querySelectorAll('svg.fig title')].some(t => t.textContent.includes(' %, marked by '))")
