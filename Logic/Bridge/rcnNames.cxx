@@ -73,10 +73,10 @@ const std::vector<Choice>& Readouts()
 const std::vector<Choice>& Corrections()
 {
   static const Words words[] = {
-    { "Temperature (one number)", "one factor on the logits" },
-    { "Platt (two numbers)", "factor and offset on the logit" },
-    { "Beta (three numbers)", "a beta curve" },
-    { "Isotonic (a curve)", "any rising curve; needs more cases than the others" },
+    { "Temperature", "one factor on the logits" },
+    { "Platt", "factor and offset on the logit" },
+    { "Beta", "a beta curve" },
+    { "Isotonic", "any rising curve; needs more cases than the others" },
   };
   static const std::vector<Choice> choices =
     Make([](int value) { return rcn_recalib_name(static_cast<rcn_recalib_method>(value)); }, words);
