@@ -73,14 +73,14 @@ PredictionRun RunFrom(const json_t* root, const std::string& path)
   return run;
 }
 
+} // namespace
+
 bool IsSameRun(const PredictionRun& a, const PredictionRun& b)
 {
   const auto correction = [](const PredictionRun& run) { return run.Correction ? RecalibrationText(*run.Correction) : ""; };
   return a.Hash == b.Hash && a.Readout == b.Readout && a.TieBackground == b.TieBackground && a.Levels == b.Levels &&
     correction(a) == correction(b);
 }
-
-} // namespace
 
 void CheckReadout(const PredictionRun* run, const Volume& prediction, const EvaluationOptions& options, const std::string& file)
 {

@@ -34,6 +34,9 @@ struct PredictionRun
   std::shared_ptr<const Recalibration> Correction; ///< null: none
 };
 
+/// Whether predictions of both can be judged together: the same weights, readout and correction.
+bool IsSameRun(const PredictionRun& a, const PredictionRun& b);
+
 /// A probability cannot be read out in another way than it was made: throws Error (RCN_EINVALID) where `options` ask for
 /// that. `run` may be null; `file` names the prediction.
 void CheckReadout(

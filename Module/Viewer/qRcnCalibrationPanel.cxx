@@ -25,7 +25,7 @@ qRcnCalibrationPanel::qRcnCalibrationPanel(QWidget* parent)
   this->Model->setObjectName("model");
   this->Model->setToolTip(tr("The model in use: for predictions, evaluation and recalibration"));
   this->Split->setObjectName("split");
-  this->Split->setToolTip(tr("The cases it is judged on. Cases it learned from make it look better than it is."));
+  this->Split->setToolTip(tr("The cases to evaluate on. On cases that it was trained on, a model looks better than it is."));
   this->Split->addItem(tr("test cases"), "test");
   this->Split->addItem(tr("validation cases"), "validation");
   this->Split->addItem(tr("training cases"), "training");
@@ -53,11 +53,9 @@ qRcnCalibrationPanel::qRcnCalibrationPanel(QWidget* parent)
   auto* judged = new QHBoxLayout;
   judged->addWidget(this->Split, 1);
   judged->addWidget(this->Evaluate);
-  form->addRow(tr("Judge on"), judged);
-  auto* corrected = new QHBoxLayout;
-  corrected->addWidget(this->Method, 1);
-  corrected->addWidget(this->Recalibrate);
-  form->addRow(tr("Correct by"), corrected);
+  form->addRow(tr("Evaluate on"), judged);
+  form->addRow(tr("Correct by"), this->Method);
+  form->addRow(this->Recalibrate); // beside the method its name would be cut in a small window
   auto* layout = new QVBoxLayout(this);
   layout->addLayout(form);
   layout->addWidget(this->About);
@@ -127,7 +125,7 @@ void qRcnCalibrationPanel::showJudged(const rcn::Judged& judged, const QString& 
   }
   const QString cases = qRcnStyle::counted(static_cast<int64_t>(judged.Cases.size()), "case");
   this->About->setText(judged.HasBefore
-      ? tr("%1 on %2 it was corrected with: MR-ECE %3 % before, %4 % after. Judge it on others.")
+      ? tr("%1 on the %2 that the correction was fitted to: MR-ECE %3 % before, %4 % after. Evaluate it on other cases.")
           .arg(model, cases)
           .arg(100 * judged.Before.Figures[RCN_MR_ECE], 0, 'f', 2)
           .arg(100 * judged.Report.Figures[RCN_MR_ECE], 0, 'f', 2)
@@ -145,16 +143,16 @@ void qRcnCalibrationPanel::update()
 {
   const bool ready = !this->Busy && this->Model->count() > 0;
   const QString missing = this->Model->count() == 0 ? tr("\nTrain a model or open one first.")
-    : this->Busy                                    ? tr("\nWait until the work under way is done.")
+    : this->Busy                                    ? tr("\nWait until the current work is done.")
                                                     : QString();
-  this->Evaluate->setToolTip(tr("Predicts where there is no prediction yet, then compares with all raters.") + missing);
-  this->Recalibrate->setToolTip(tr("Fits a correction on the validation cases. It goes into a copy of the model.") + missing);
+  this->Evaluate->setToolTip(tr("Predicts cases that have no prediction yet, then compares with all raters.") + missing);
+  this->Recalibrate->setToolTip(
+    tr("Fits a correction on the validation cases and stores it in a copy of the model.") + missing);
   this->Evaluate->setEnabled(ready);
   this->Recalibrate->setEnabled(ready);
   this->Model->setEnabled(ready);
-  this->About->setVisible(true);
   if (this->Model->count() == 0)
   {
-    this->About->setText(tr("Train a model or open one to judge it."));
+    this->About->setText(tr("Train a model or open one to evaluate it."));
   }
 }

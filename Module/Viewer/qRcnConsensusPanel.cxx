@@ -6,12 +6,12 @@
 #include <QHBoxLayout>
 #include <QLabel>
 #include <QListWidget>
-#include <QPainter>
 #include <QSignalBlocker>
 #include <QVBoxLayout>
 
 #include "qRcnConsensusLegend.h"
 #include "qRcnOverlayControls.h"
+#include "qRcnStyle.h"
 #include "qRcnVoxelProbe.h"
 
 namespace
@@ -26,45 +26,16 @@ QLabel* Heading(const QString& text)
   return label;
 }
 
-QIcon Dot(const QColor& color)
+/// The code of a voxel: the index of its pattern in the table of votes.
+size_t CodeOf(const rcn_votes* votes, int64_t voxel)
 {
-  QPixmap pixmap(32, 32);
-  pixmap.fill(Qt::transparent);
-  QPainter painter(&pixmap);
-  painter.setRenderHint(QPainter::Antialiasing);
-  painter.setBrush(color);
-  painter.setPen(Qt::NoPen);
-  painter.drawEllipse(4, 4, 24, 24);
-  return QIcon(pixmap);
-}
-
-double ElementOf(const rcn_image& image, int64_t element)
-{
-  switch (image.type)
-  {
-    case RCN_UINT8: return static_cast<const uint8_t*>(image.data)[element];
-    case RCN_INT8: return static_cast<const int8_t*>(image.data)[element];
-    case RCN_UINT16: return static_cast<const uint16_t*>(image.data)[element];
-    case RCN_INT16: return static_cast<const int16_t*>(image.data)[element];
-    case RCN_UINT32: return static_cast<const uint32_t*>(image.data)[element];
-    case RCN_INT32: return static_cast<const int32_t*>(image.data)[element];
-    case RCN_UINT64: return static_cast<double>(static_cast<const uint64_t*>(image.data)[element]);
-    case RCN_INT64: return static_cast<double>(static_cast<const int64_t*>(image.data)[element]);
-    case RCN_FLOAT32: return static_cast<const float*>(image.data)[element];
-    case RCN_FLOAT64: return static_cast<const double*>(image.data)[element];
-  }
-  return NAN;
-}
-
-uint32_t CodeOf(const rcn_votes* votes, int64_t voxel)
-{
-  const void* codes = rcn_votes_codes(votes);
-  switch (rcn_votes_code_bytes(votes))
-  {
-    case 1: return static_cast<const uint8_t*>(codes)[voxel];
-    case 2: return static_cast<const uint16_t*>(codes)[voxel];
-    default: return static_cast<const uint32_t*>(codes)[voxel];
-  }
+  const int bytes = rcn_votes_code_bytes(votes);
+  const rcn_image codes = { const_cast<void*>(rcn_votes_codes(votes)),
+    bytes == 1     ? RCN_UINT8
+      : bytes == 2 ? RCN_UINT16
+                   : RCN_UINT32,
+    1, *rcn_votes_geometry(votes) };
+  return static_cast<size_t>(rcn_image_element(&codes, voxel));
 }
 
 } // namespace
@@ -89,7 +60,7 @@ qRcnConsensusPanel::qRcnConsensusPanel(qRcnScene* scene, QWidget* parent)
   this->Contours->setObjectName("contours");
   this->Contours->setToolTip(tr("Draw the raters' outlines (key C)"));
   this->Layers->setObjectName("layers");
-  this->Layers->setToolTip(tr("The map of a model, or of a fusion, that lies over the image"));
+  this->Layers->setToolTip(tr("The map of a model or of a fusion that is shown over the image"));
   this->Layers->setAccessibleName(this->Layers->toolTip());
 
   this->Probe->hide(); // until it has a place
@@ -177,8 +148,8 @@ void qRcnConsensusPanel::fillRaters()
   for (int r = 0; r < names.size(); ++r)
   {
     const bool present = this->Scene->isRaterPresent(r);
-    auto* item =
-      new QListWidgetItem(Dot(this->Scene->raterColor(r)), present ? names[r] : tr("%1 (did not answer)").arg(names[r]));
+    auto* item = new QListWidgetItem(
+      qRcnStyle::dotIcon(this->Scene->raterColor(r)), present ? names[r] : tr("%1 (no mask)").arg(names[r]));
     item->setFlags(present ? Qt::ItemIsUserCheckable | Qt::ItemIsEnabled | Qt::ItemIsSelectable : Qt::NoItemFlags);
     item->setCheckState(this->Scene->isRaterVisible(r) ? Qt::Checked : Qt::Unchecked);
     this->Raters->addItem(item);
@@ -221,7 +192,7 @@ void qRcnConsensusPanel::showVoxel(bool inside, qint64 x, qint64 y, qint64 z)
     for (int c = 0; c < image.ChannelCount(); ++c)
     {
       const rcn::Channel channel = image.GetChannel(c);
-      voxel.Image.push_back(ElementOf(channel.Image, number * channel.Image.components + channel.Component));
+      voxel.Image.push_back(rcn_image_element(&channel.Image, number * channel.Image.components + channel.Component));
     }
   }
   if (const rcn_votes* votes = this->Scene->votes())
@@ -238,9 +209,9 @@ void qRcnConsensusPanel::showVoxel(bool inside, qint64 x, qint64 y, qint64 z)
     voxel.Map = prediction.Name;
     for (int k = 0; prediction.hasLevels() && k < map.components; ++k)
     {
-      voxel.Levels.push_back(ElementOf(map, number * map.components + k));
+      voxel.Levels.push_back(rcn_image_element(&map, number * map.components + k));
     }
-    voxel.Probability = prediction.hasLevels() ? NAN : ElementOf(map, number);
+    voxel.Probability = prediction.hasLevels() ? NAN : rcn_image_element(&map, number);
   }
   this->Probe->setVoxel(voxel);
 }

@@ -15,17 +15,6 @@
 using qRcnText::Text;
 using qRcnText::Texts;
 
-namespace
-{
-
-/// The case to show; null when the session has none.
-rcn::OpenCasePointer LoadCurrent(const rcn::Session& session, qRcnJob::Monitor& monitor)
-{
-  return session.Current.empty() ? nullptr : rcn::LoadCase(session, session.Current, qRcnJobs::progressOf(monitor));
-}
-
-} // namespace
-
 qRcnDocument::qRcnDocument(qRcnJobs* jobs, const QString& unsaved, QObject* parent)
   : QObject(parent), Jobs(jobs), UnsavedFolder(unsaved), Scene(new qRcnScene(this))
 {
@@ -68,19 +57,33 @@ void qRcnDocument::openFiles(const QStringList& paths)
   {
     files.push_back(QDir::toNativeSeparators(path).toStdString());
   }
-  this->Jobs->begin(tr("Opening"), [=](qRcnJob::Monitor& monitor) -> qRcnJob::Done {
-    std::vector<std::string> remarks;
-    const rcn::Session next = rcn::OpenFiles(base, files, &remarks);
-    const rcn::OpenCasePointer open = LoadCurrent(next, monitor);
-    return [=] { this->adopt(next, open, remarks); };
-  });
+  this->open([=](std::vector<std::string>& remarks) { return rcn::OpenFiles(base, files, &remarks); });
 }
 
 void qRcnDocument::openSession(const rcn::Session& session)
 {
+  this->open([=](std::vector<std::string>&) { return session; });
+}
+
+void qRcnDocument::open(const std::function<rcn::Session(std::vector<std::string>& remarks)>& read)
+{
+  const rcn::Session base = this->Session;
+  const bool keep = this->isForUnsavedFolder();
   this->Jobs->begin(tr("Opening"), [=](qRcnJob::Monitor& monitor) -> qRcnJob::Done {
-    const rcn::OpenCasePointer open = LoadCurrent(session, monitor);
-    return [=] { this->adopt(session, open, {}); };
+    std::vector<std::string> remarks;
+    const rcn::Session next = read(remarks);
+    const rcn::OpenCasePointer open =
+      next.Current.empty() ? nullptr : rcn::LoadCase(next, next.Current, qRcnJobs::progressOf(monitor));
+    // What is open goes: its predictions in memory are written here, off the GUI thread.
+    const bool goes = keep && next.Folder != base.Folder;
+    const rcn::Session kept = goes ? rcn::WritePredictions(base, qRcnJobs::progressOf(monitor)) : base;
+    return [=] {
+      if (goes)
+      {
+        this->Session.Predictions = kept.Predictions;
+      }
+      this->adopt(next, open, remarks);
+    };
   });
 }
 
@@ -215,6 +218,10 @@ void qRcnDocument::keepPrediction(const rcn::SessionPrediction& prediction)
 {
   this->Session.SetPrediction(prediction);
   this->Unsaved = true;
+  if (prediction.Maps && this->Open && this->Open->Id == prediction.Case)
+  {
+    this->showLayer(rcn::LoadLayer(prediction), false);
+  }
   emit this->statusChanged(Text(prediction.Case), qRcnCases::Predicted, {});
   emit this->changed();
 }
@@ -330,19 +337,49 @@ bool qRcnDocument::isUnsavedPlace(const QString& path) const
   return QFileInfo(path).absoluteFilePath().startsWith(QFileInfo(this->UnsavedFolder).absoluteFilePath() + "/");
 }
 
-void qRcnDocument::keepUnsaved()
+bool qRcnDocument::keepUnsaved()
 {
-  if (this->Unsaved && this->Session.Path.empty() && QDir(Text(this->Session.Folder)).exists())
+  if (!this->isForUnsavedFolder())
+  {
+    return true;
+  }
+  rcn::Session session = this->session();
+  std::vector<rcn::SessionPrediction>& all = session.Predictions;
+  const auto inMemory =
+    std::remove_if(all.begin(), all.end(), [](const rcn::SessionPrediction& one) { return one.Probability.empty(); });
+  if (inMemory != all.end() && !this->CannotKeep)
+  {
+    this->Jobs->allowWork();
+    return !this->Jobs->begin(
+      tr("Keeping unsaved results"), [=, open = this->Session](qRcnJob::Monitor& monitor) -> qRcnJob::Done {
+        try
+        {
+          const rcn::Session written = rcn::WritePredictions(open, qRcnJobs::progressOf(monitor));
+          return [=] { this->Session.Predictions = written.Predictions; };
+        }
+        catch (const rcn::Error& error)
+        {
+          const QString sentence = QString::fromUtf8(error.what());
+          return [=] {
+            this->CannotKeep = true;
+            emit this->cannotKeep(sentence);
+          };
+        }
+      });
+  }
+  all.erase(inMemory, all.end());
+  if (QDir(Text(session.Folder)).exists())
   {
     try
     {
-      rcn::SaveSession(this->session(), this->Session.Folder + ".json");
+      rcn::SaveSession(session, session.Folder + ".json");
     }
     catch (const rcn::Error& error)
     {
       this->Jobs->complain(QString::fromUtf8(error.what()));
     }
   }
+  return true;
 }
 
 void qRcnDocument::reopenUnsaved()

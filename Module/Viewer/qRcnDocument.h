@@ -43,8 +43,14 @@ public:
   /// Which layout and panel are in front, for the session.
   void setShown(const QString& layout, const QString& panel);
 
+  /// For a window that closes: results that have no workspace go to the unsaved folder, with a workspace file for them. False:
+  /// a job writes predictions first; ask again when it has ended. If it fails, cannotKeep() is sent, and the next time these
+  /// predictions are left out.
+  bool keepUnsaved();
+
   // ---- results of tasks (qRcnTasks.h)
 
+  /// Shows its map, too, if it is of the open case and in memory.
   void keepPrediction(const rcn::SessionPrediction& prediction);
   /// Lays a map over the open case; a fusion is shown again with each case.
   void showLayer(const rcn::CaseLayer& layer, bool inFront);
@@ -65,8 +71,6 @@ public slots:
   void saveWorkspace(const QString& path);
   /// Opens the newest of the workspaces that keepUnsaved() left.
   void reopenUnsaved();
-  /// Results that have no workspace stay in the unsaved folder, with a workspace file for them.
-  void keepUnsaved();
 
 signals:
   /// Title, menus and lists of models may show something else now.
@@ -79,10 +83,14 @@ signals:
   void currentChanged(const QString& id);
   void statusChanged(const QString& id, qRcnCases::Status status, const QString& sentence);
   void agreementChanged(const QString& id, double meanDice);
+  void cannotKeep(const QString& sentence);
   void layoutWanted(const QString& name);
   void panelWanted(const QString& name);
 
 private:
+  /// Whether the unsaved folder is where results go when what is open goes.
+  bool isForUnsavedFolder() const { return this->Unsaved && this->Session.Path.empty(); }
+  void open(const std::function<rcn::Session(std::vector<std::string>& remarks)>& read);
   void adopt(const rcn::Session& next, const rcn::OpenCasePointer& open, const std::vector<std::string>& remarks);
   void showCase(const rcn::Session& session, const rcn::OpenCasePointer& open);
   void announce(const rcn::OpenCase& open);
@@ -98,6 +106,7 @@ private:
   std::shared_ptr<const rcn::TrainingResult> Trained;
   QString PendingCase; ///< being read by openCase(); empty: none
   bool Unsaved = false;
+  bool CannotKeep = false; ///< predictions could not be written to the unsaved folder
 };
 
 #endif

@@ -208,6 +208,12 @@ void qRcnMainWindow::connectDocument()
       this->close();
     }
   });
+  connect(this->Document, &qRcnDocument::cannotKeep, this, [this](const QString& sentence) {
+    this->Closing = false;
+    this->Warned = true;
+    this->setEnabled(true);
+    this->Notice->showError(tr("%1 Save the workspace elsewhere, or close again to lose its predictions.").arg(sentence));
+  });
   connect(this->Document, &qRcnDocument::changed, this, &qRcnMainWindow::refresh);
   connect(this->Document, &qRcnDocument::casesChanged, this, &qRcnMainWindow::showCases);
   connect(this->Document, &qRcnDocument::caseShown, this, [this](const rcn::OpenCasePointer& open) { this->showCase(*open); });
@@ -453,7 +459,14 @@ void qRcnMainWindow::closeEvent(QCloseEvent* event)
     event->ignore();
     return;
   }
-  this->Document->keepUnsaved();
+  if (!this->Document->keepUnsaved())
+  {
+    this->Closing = true;
+    this->setEnabled(false);
+    this->Notice->showRemark(tr("Keeping unsaved results, then closing…"));
+    event->ignore();
+    return;
+  }
   this->Settings->setValue("geometry", this->saveGeometry());
   this->Settings->setValue("state", this->saveState());
   this->Settings->setValue("panel", this->panelName());

@@ -86,9 +86,9 @@ void qRcnMenus::addRaterActions()
 void qRcnMenus::addModelActions()
 {
   const std::vector<Row> rows = {
-    { "train", tr("Train"), tr("Train a model on the cases that are open, or go on from one"), QKeySequence("Ctrl+T"), 0,
+    { "train", tr("Train"), tr("Train a model on the cases that are open, or continue with one"), QKeySequence("Ctrl+T"), 0,
       [this] { this->Window->setPanelName("training"); } },
-    { "evaluate", tr("Evaluate"), tr("Judge the model against all raters"), QKeySequence("Ctrl+E"), Model | Idle,
+    { "evaluate", tr("Evaluate"), tr("Compare the model's probabilities with all raters"), QKeySequence("Ctrl+E"), Model | Idle,
       [this] { this->Window->evaluate(); } },
     { "recalibrate", tr("Recalibrate"), tr("Fit a correction on the validation cases"), {}, Model | Idle,
       [this] { this->Window->recalibrate(); } },

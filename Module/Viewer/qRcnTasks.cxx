@@ -226,14 +226,7 @@ void qRcnTasks::predictCases(rcn::Session& session, const std::string& model, co
     before, model, ids, qRcnJobs::progressOf(monitor),
     [&](const rcn::SessionPrediction& prediction) {
       session.SetPrediction(prediction);
-      const auto layer = std::make_shared<const rcn::CaseLayer>(rcn::LoadLayer(prediction));
-      monitor.post([=] {
-        this->Document->keepPrediction(prediction);
-        if (this->Document->shownCase() && this->Document->shownCase()->Id == prediction.Case)
-        {
-          this->Document->showLayer(*layer, false);
-        }
-      });
+      monitor.post([=] { this->Document->keepPrediction(prediction); });
     },
     remarks);
 }

@@ -23,7 +23,7 @@ qRcnTrainingPanel::qRcnTrainingPanel(QWidget* parent)
     Monitor(new qRcnTrainingMonitor)
 {
   this->From->setObjectName("from");
-  this->From->setToolTip(tr("Go on from a model with the cases that are open, or begin anew"));
+  this->From->setToolTip(tr("Continue from a model with the cases that are open, or train a new one"));
   this->Strategy->setObjectName("strategy");
   this->Strategy->setToolTip(tr("What the model learns from raters who disagree"));
   this->Network->setObjectName("network");
@@ -80,9 +80,9 @@ void qRcnTrainingPanel::setModels(const QStringList& names)
 void qRcnTrainingPanel::setCases(int training, int validation)
 {
   this->TrainingCases = training;
-  this->Cases->setText(training == 0 ? tr("Open cases with raters to learn from.")
-      : validation > 0 ? tr("%1 to learn from, %2 to validate on.").arg(qRcnStyle::counted(training, "case")).arg(validation)
-                       : tr("%1; some of them will be set aside to validate on.").arg(qRcnStyle::counted(training, "case")));
+  this->Cases->setText(training == 0 ? tr("Open cases with raters' masks to train on.")
+      : validation > 0 ? tr("%1 for training, %2 for validation.").arg(qRcnStyle::counted(training, "case")).arg(validation)
+                       : tr("%1; some of them will be set aside for validation.").arg(qRcnStyle::counted(training, "case")));
   this->update();
 }
 
@@ -124,6 +124,6 @@ void qRcnTrainingPanel::update()
   this->Train->setEnabled(!this->Busy && this->TrainingCases > 0 && this->Network->count() > 0);
   this->Train->setToolTip(this->Network->count() == 0 ? tr("This program was built without networks.")
       : this->Busy                                    ? tr("Wait until training is done, or cancel it.")
-      : this->TrainingCases == 0                      ? tr("Open cases with raters to learn from.")
+      : this->TrainingCases == 0                      ? tr("Open cases with raters' masks to train on.")
                                                       : QString());
 }

@@ -21,7 +21,7 @@ public:
 
   /// Models to go on from, by name.
   void setModels(const QStringList& names);
-  /// How many cases there are to learn from and to validate on; the person sees it.
+  /// How many cases there are for training and validation, which is shown.
   void setCases(int training, int validation);
   void setBusy(bool busy);
 

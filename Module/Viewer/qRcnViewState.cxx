@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "rcnEvaluation.h"
+#include "rcnNames.h"
 
 namespace
 {

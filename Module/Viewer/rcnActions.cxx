@@ -66,7 +66,7 @@ void RequireRaters(const OpenCase& one)
 {
   if (!one.Work.Votes())
   {
-    throw Error(RCN_EINVALID, "Nobody outlined " + one.Id + ", so there is nothing to compare or to fuse.");
+    throw Error(RCN_EINVALID, "No raters' masks are open for " + one.Id + ", so there is nothing to compare or fuse.");
   }
 }
 
@@ -119,6 +119,12 @@ CaseLayer LoadLayer(const SessionPrediction& prediction)
   CaseLayer layer;
   layer.Name = prediction.Model;
   layer.Readout = prediction.Readout;
+  if (prediction.Maps)
+  {
+    layer.Levels = prediction.Maps->Levels;
+    layer.Probability = prediction.Maps->Probability;
+    return layer;
+  }
   if (!prediction.Levels.empty())
   {
     layer.Levels = ReadPrediction(prediction.Levels);
@@ -255,7 +261,7 @@ void AddRater(Session& session, Case& one, const std::string& path)
     if (same != one.Raters.end())
     {
       throw Error(
-        RCN_EINVALID, path + ": the case " + one.Id + " has an answer of " + rater.Name + " already (" + same->Path + ").");
+        RCN_EINVALID, path + ": the case " + one.Id + " already has a mask of " + rater.Name + " (" + same->Path + ").");
     }
     one.Raters.push_back(rater);
     if (std::find(session.Raters.begin(), session.Raters.end(), rater.Name) == session.Raters.end())
@@ -311,7 +317,8 @@ void AddImages(Session& session, const std::vector<Dropped>& files)
     if (target.empty())
     {
       throw Error(RCN_EINVALID,
-        file.Path + " is a mask, but of which image? Begin its name with the image's, or drop it on an open case.");
+        file.Path +
+          " is a mask, but it is not clear of which image. Begin its name with that of the image, or open the image first.");
     }
     const auto found = std::find_if(session.Cases.begin(), session.Cases.end(), [&](const Case& c) { return c.Id == target; });
     AddRater(session, *found, file.Path);
@@ -340,7 +347,7 @@ Session OpenFiles(const Session& base, const std::vector<std::string>& paths, st
     {
       if (paths.size() > 1)
       {
-        throw Error(RCN_EINVALID, path + " takes the place of what is open; open it alone.");
+        throw Error(RCN_EINVALID, path + " replaces what is open; open it alone.");
       }
       return IsSessionPath(path) ? ReadSession(path, remarks) : SessionOf(ReadDataList(path));
     }
@@ -381,6 +388,21 @@ const SessionModel& ModelOf(const Session& session, const std::string& name)
   return *model;
 }
 
+/// A prediction of the model, of any case; null: none.
+const SessionPrediction* AnyPrediction(const Session& session, const std::string& model)
+{
+  const auto found = std::find_if(session.Predictions.begin(), session.Predictions.end(),
+    [&](const SessionPrediction& prediction) { return prediction.Model == model; });
+  return found == session.Predictions.end() ? nullptr : &*found;
+}
+
+/// How the model's predictions were made; null: not known.
+std::shared_ptr<const PredictionRun> RunOfModel(const Session& session, const std::string& model)
+{
+  const SessionPrediction* any = AnyPrediction(session, model);
+  return !any ? nullptr : any->Maps ? any->Maps->Run : PredictionFolder::RunOf(any->Probability);
+}
+
 } // namespace
 
 SessionJudgement NextJudgement(const Session& session)
@@ -402,15 +424,15 @@ std::string CheckJudgement(const Session& session, const SessionJudgement& judge
   }
   if (session.Cases.empty())
   {
-    return "There are no cases to judge " + judgement.Model + " on; open images with raters' masks, or a data list.";
+    return "There are no cases to evaluate " + judgement.Model + " on; open images with raters' masks, or a data list.";
   }
   if (CasesOf(session, "", true).empty())
   {
-    return "A model is judged by raters' masks, and no case has any; open masks, or a data list with labels.";
+    return "No case has raters' masks to evaluate a model with; open masks, or a data list with labels.";
   }
   if (CasesOf(session, judgement.Split, true).empty())
   {
-    return "There are no " + judgement.Split + " cases with raters' masks; judge on others.";
+    return "There are no " + judgement.Split + " cases with raters' masks; choose others to evaluate on.";
   }
   return "";
 }
@@ -423,14 +445,15 @@ void PredictCases(const Session& session, const std::string& name, const std::ve
   Workspace work;
   ThrowIfStopped(progress, 0, "reading the model");
   const Model model(work.Context(), entry.Path);
-  MakeFolder(session.PredictionFolder(name));
-  PredictionFolder folder(session.PredictionFolder(name));
   const PredictionOptions options;
-  const std::string forgotten = folder.Begin(RunOf(model, options), ids);
-  if (remarks && !forgotten.empty())
+  const auto run = std::make_shared<const PredictionRun>(RunOf(model, options));
+  const std::shared_ptr<const PredictionRun> before = RunOfModel(session, name);
+  if (remarks && before && !IsSameRun(*before, *run))
   {
-    remarks->push_back(forgotten);
+    remarks->push_back(
+      "The file of the model " + name + " has changed since cases were predicted with it; predict all cases again.");
   }
+  Session known = session;
   std::set<std::string> said;
   for (size_t i = 0; i < ids.size(); ++i)
   {
@@ -444,22 +467,8 @@ void PredictCases(const Session& session, const std::string& name, const std::ve
     work.SetProgress(part);
     const std::vector<Volume> images = ImagesOf(work.Context(), one);
     const Prediction prediction = Predict(model, work.Context(), images, one.Images.front(), options);
-    ThrowIfStopped(part, 1, "writing");
-    SessionPrediction files;
-    files.Case = one.Id;
-    files.Model = name;
-    files.Readout = prediction.Readout;
-    files.Probability = PredictionFolder::FileFor(session.PredictionFolder(name), one.Id, "prob", ".nrrd");
-    WriteImage(files.Probability, prediction.Probability.View(), Content::Probability);
-    std::map<std::string, std::string> written = { { "prob", files.Probability } };
-    if (prediction.Levels.Data())
-    {
-      files.Levels = written["levels"] = PredictionFolder::FileFor(session.PredictionFolder(name), one.Id, "levels", ".nrrd");
-      WriteImage(files.Levels, prediction.Levels.View(), Content::Probability);
-    }
-    folder.RemoveOlder(one.Id, written);
-    folder.Add(one.Id, written);
-    folder.Finish(); // after each, because a person may stop after any
+    SessionPrediction made = { one.Id, name, prediction.Readout, "", "" };
+    made.Maps = std::make_shared<const PredictionMaps>(PredictionMaps{ prediction.Levels, prediction.Probability, run });
     for (const std::string& remark : prediction.Remarks)
     {
       // What is the same for many cases is said once, of the first.
@@ -470,7 +479,9 @@ void PredictCases(const Session& session, const std::string& name, const std::ve
         remarks->push_back(remark);
       }
     }
-    done(files);
+    known.SetPrediction(made);
+    done(made);
+    LimitPredictionMemory(known, done);
   }
 #else
   (void)ids;
@@ -484,21 +495,6 @@ void PredictCases(const Session& session, const std::string& name, const std::ve
 
 namespace
 {
-
-/// A prediction of the model, of any case; null: none.
-const SessionPrediction* AnyPrediction(const Session& session, const std::string& model)
-{
-  const auto found = std::find_if(session.Predictions.begin(), session.Predictions.end(),
-    [&](const SessionPrediction& prediction) { return prediction.Model == model; });
-  return found == session.Predictions.end() ? nullptr : &*found;
-}
-
-/// How the model's predictions were made; null: not known.
-std::shared_ptr<const PredictionRun> RunOfModel(const Session& session, const std::string& model)
-{
-  const SessionPrediction* any = AnyPrediction(session, model);
-  return any ? PredictionFolder::RunOf(any->Probability) : nullptr;
-}
 
 /// Judged as a person asked for, otherwise as the predictions were made.
 EvaluationOptions OptionsOf(const Session& session, const SessionJudgement& judgement)
@@ -544,6 +540,10 @@ JudgeInput InputOf(Judged& out, Workspace& work, const Session& session, const S
   source.Run = RunOfModel(session, judgement.Model);
   source.Read = [&](const Case& one, size_t) {
     const SessionPrediction& prediction = *session.FindPrediction(one.Id, judgement.Model);
+    if (prediction.Maps)
+    {
+      return CasePrediction{ prediction.Maps->Map(), "The prediction of " + judgement.Model + " for " + one.Id };
+    }
     const std::string& file = prediction.Levels.empty() ? prediction.Probability : prediction.Levels;
     return CasePrediction{ ReadPrediction(file), file };
   };
@@ -609,7 +609,7 @@ Recalibrated RecalibrateModel(const Session& session, const std::string& model, 
   Workspace work;
   if (Model(work.Context(), entry.Path).Info().Correction)
   {
-    throw Error(RCN_EINVALID, "The model " + model + " has a correction already; recalibrate the one it was made from.");
+    throw Error(RCN_EINVALID, "The model " + model + " already has a correction; recalibrate the model it was made from.");
   }
   Recalibrated out;
   size_t done = 0;
@@ -654,10 +654,12 @@ Recalibrated RecalibrateModel(const Session& session, const std::string& model, 
 
 // ---- the report ------------------------------------------------------------------------------------
 
-void ReportOn(const Session& session, const std::vector<std::string>& ids, const std::string& path,
+void ReportOn(const Session& open, const std::vector<std::string>& ids, const std::string& path,
   const SessionProgress& progress, std::vector<std::string>* remarks)
 {
-  CheckExport(session, path);
+  CheckExport(open, path);
+  // The report reads folders of predictions.
+  const Session session = WritePredictions(open, progress);
   DataList list = session.Data();
   list.Cases.erase(std::remove_if(list.Cases.begin(), list.Cases.end(),
                      [&](const Case& one) { return std::find(ids.begin(), ids.end(), one.Id) == ids.end(); }),

@@ -40,7 +40,7 @@ using OpenCasePointer = std::shared_ptr<OpenCase>;
 /// Reads a case with its predictions and fusions.
 OpenCasePointer LoadCase(const Session& session, const std::string& id, const SessionProgress& progress = {});
 
-/// A layer out of the files of a prediction.
+/// A layer out of a prediction, from memory or from its files.
 CaseLayer LoadLayer(const SessionPrediction& prediction);
 
 /// Fuses the case's raters; the name of the method is the layer's. A map of levels becomes the share of raters.
@@ -68,8 +68,8 @@ Session SessionOf(const DataList& list);
 /// Which cases: of a split ("" or "all": of any), that raters answered or not.
 std::vector<std::string> CasesOf(const Session& session, const std::string& split, bool withRaters);
 
-/// Predicts cases with a model of the session and keeps the maps as files; returns what was predicted, also when it was
-/// stopped: `done` is told about each case.
+/// Predicts cases with a model of the session. `done` is told about each case as soon as it is predicted, because a person may
+/// stop after any; and about older predictions that went to files to make room (Session::PredictionMemory).
 void PredictCases(const Session& session, const std::string& model, const std::vector<std::string>& ids,
   const SessionProgress& progress, const std::function<void(const SessionPrediction&)>& done,
   std::vector<std::string>* remarks = nullptr);

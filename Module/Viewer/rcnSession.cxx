@@ -2,8 +2,6 @@
 #include "rcnSession.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <set>
 
@@ -84,263 +82,100 @@ template <class TTaken> std::string Unique(const std::string& wanted, const TTak
 
 // ---- writing ---------------------------------------------------------------------------------------
 
-void Set(json_t* object, const char* key, const std::string& value)
+Json CaseJson(const Case& one, const fs::path& folder)
 {
-  json_object_set_new(object, key, JsonString(value));
-}
-
-json_t* CaseJson(const Case& one, const fs::path& folder)
-{
-  json_t* entry = json_object();
-  Set(entry, "id", one.Id);
-  Set(entry, "split", one.Split);
-  Set(entry, "patient", one.Patient);
-  json_t* images = json_array();
+  JsonArray images, raters;
   for (const std::string& image : one.Images)
   {
-    json_array_append_new(images, JsonString(Relative(image, folder)));
+    images.Add(Relative(image, folder));
   }
-  json_object_set_new(entry, "images", images);
-  json_t* raters = json_array();
   for (const RaterFile& rater : one.Raters)
   {
-    json_t* file = json_object();
-    Set(file, "name", rater.Name);
-    Set(file, "file", Relative(rater.Path, folder));
-    json_t* values = json_array();
-    for (const int64_t value : rater.Values)
-    {
-      json_array_append_new(values, json_integer(value));
-    }
-    json_object_set_new(file, "values", values);
-    json_object_set_new(file, "channel", json_integer(rater.Channel));
-    json_array_append_new(raters, file);
+    raters.Add(JsonObject{ { "name", rater.Name }, { "file", Relative(rater.Path, folder) }, { "values", rater.Values },
+      { "channel", rater.Channel } });
   }
-  json_object_set_new(entry, "raters", raters);
-  return entry;
+  return JsonObject{ { "id", one.Id }, { "split", one.Split }, { "patient", one.Patient }, { "images", images },
+    { "raters", raters } };
 }
 
-json_t* ViewJson(const SessionView& view)
+Json ViewJson(const SessionView& view)
 {
-  json_t* object = json_object();
+  JsonObject object;
   if (view.HasCursor)
   {
-    json_object_set_new(object, "cursor", json_pack("[fff]", view.Cursor[0], view.Cursor[1], view.Cursor[2]));
+    object.Set("cursor", Json(view.Cursor, 3));
   }
   if (view.HasWindow)
   {
-    json_object_set_new(object, "window", JsonNumber(view.Window));
-    json_object_set_new(object, "level", JsonNumber(view.Level));
+    object.Set("window", view.Window).Set("level", view.Level);
   }
-  json_object_set_new(object, "hidden_raters", JsonStrings(view.HiddenRaters));
-  json_object_set_new(object, "heat_map", json_boolean(view.HeatMap));
-  json_object_set_new(object, "contours", json_boolean(view.Contours));
-  json_object_set_new(object, "isolated_level", json_integer(view.IsolatedLevel));
-  Set(object, "palette", view.Palette);
-  Set(object, "overlay", view.Overlay);
-  Set(object, "readout", view.Readout);
-  json_object_set_new(object, "opacity", JsonNumber(view.Opacity));
-  json_object_set_new(object, "threshold", JsonNumber(view.Threshold));
-  json_object_set_new(object, "threshold_contour", json_boolean(view.ThresholdContour));
-  json_object_set_new(object, "level_contours", json_boolean(view.LevelContours));
-  Set(object, "layout", view.Layout);
-  Set(object, "panel", view.Panel);
-  return object;
+  return object.Set("hidden_raters", view.HiddenRaters)
+    .Set("heat_map", view.HeatMap)
+    .Set("contours", view.Contours)
+    .Set("isolated_level", view.IsolatedLevel)
+    .Set("palette", view.Palette)
+    .Set("overlay", view.Overlay)
+    .Set("readout", view.Readout)
+    .Set("opacity", view.Opacity)
+    .Set("threshold", view.Threshold)
+    .Set("threshold_contour", view.ThresholdContour)
+    .Set("level_contours", view.LevelContours)
+    .Set("layout", view.Layout)
+    .Set("panel", view.Panel);
 }
 
 std::string SessionText(const Session& session, const fs::path& folder)
 {
-  const JsonHandle root(json_object());
-  json_object_set_new(root.get(), "rcn_workspace", json_integer(Version));
-  json_object_set_new(root.get(), "raters", JsonStrings(session.Raters));
-  json_t* cases = json_array();
+  JsonArray cases, models, predictions;
   for (const Case& one : session.Cases)
   {
-    json_array_append_new(cases, CaseJson(one, folder));
+    cases.Add(CaseJson(one, folder));
   }
-  json_object_set_new(root.get(), "cases", cases);
-  Set(root.get(), "current", session.Current);
-  json_t* models = json_array();
   for (const SessionModel& model : session.Models)
   {
-    json_t* entry = json_object();
-    Set(entry, "name", model.Name);
-    Set(entry, "file", Relative(model.Path, folder));
-    json_array_append_new(models, entry);
+    models.Add(JsonObject{ { "name", model.Name }, { "file", Relative(model.Path, folder) } });
   }
-  json_object_set_new(root.get(), "models", models);
-  Set(root.get(), "model", session.Model);
-  json_t* predictions = json_array();
   for (const SessionPrediction& prediction : session.Predictions)
   {
-    json_t* entry = json_object();
-    Set(entry, "case", prediction.Case);
-    Set(entry, "model", prediction.Model);
-    Set(entry, "readout", prediction.Readout);
-    Set(entry, "levels", Relative(prediction.Levels, folder));
-    Set(entry, "probability", Relative(prediction.Probability, folder));
-    json_array_append_new(predictions, entry);
+    predictions.Add(JsonObject{ { "case", prediction.Case }, { "model", prediction.Model }, { "readout", prediction.Readout },
+      { "levels", Relative(prediction.Levels, folder) }, { "probability", Relative(prediction.Probability, folder) } });
   }
-  json_object_set_new(root.get(), "predictions", predictions);
-  json_object_set_new(root.get(), "fusions", JsonStrings(session.Fusions));
-  json_object_set_new(root.get(), "view", ViewJson(session.View));
   const SessionJudgement& judged = session.Judgement;
-  json_t* judgement = json_object();
-  Set(judgement, "model", judged.Model);
-  Set(judgement, "split", judged.Split);
-  Set(judgement, "region", judged.Region);
-  Set(judgement, "readout", judged.Readout);
-  json_object_set_new(judgement, "bins", json_integer(judged.Bins));
-  Set(judgement, "correction", Relative(judged.Correction, folder));
-  json_object_set_new(root.get(), "judgement", judgement);
-  return DocumentText(root.get());
+  const JsonObject judgement{ { "model", judged.Model }, { "split", judged.Split }, { "region", judged.Region },
+    { "readout", judged.Readout }, { "bins", judged.Bins }, { "correction", Relative(judged.Correction, folder) } };
+  const JsonObject root{ { "rcn_workspace", Version }, { "raters", session.Raters }, { "cases", cases },
+    { "current", session.Current }, { "models", models }, { "model", session.Model }, { "predictions", predictions },
+    { "fusions", session.Fusions }, { "view", ViewJson(session.View) }, { "judgement", judgement } };
+  return DocumentText(root.Get());
 }
 
 // ---- reading ---------------------------------------------------------------------------------------
 
-/// Reads values of a file that may hold anything: another type than expected is an error with the key's name.
-class Reader
-{
-public:
-  explicit Reader(const std::string& path) : Path_(path), Folder_(Absolute(path).parent_path()) {}
-
-  [[noreturn]] void Fail(const std::string& what) const { throw Error(RCN_EFORMAT, this->Path_ + ": " + what); }
-
-  std::string Text(const json_t* object, const char* key, const std::string& fallback = "") const
-  {
-    const json_t* value = json_object_get(object, key);
-    if (!value)
-    {
-      return fallback;
-    }
-    if (!json_is_string(value) || json_string_length(value) != std::string(json_string_value(value)).size())
-    {
-      this->Fail(std::string("\"") + key + "\" must be a text.");
-    }
-    return json_string_value(value);
-  }
-
-  std::string File(const json_t* object, const char* key) const { return Resolve(this->Text(object, key), this->Folder_); }
-
-  bool Boolean(const json_t* object, const char* key, bool fallback) const
-  {
-    const json_t* value = json_object_get(object, key);
-    if (value && !json_is_boolean(value))
-    {
-      this->Fail(std::string("\"") + key + "\" must be true or false.");
-    }
-    return value ? json_is_true(value) : fallback;
-  }
-
-  double Number(const json_t* value, const std::string& key, double low, double high) const
-  {
-    const double number = json_number_value(value);
-    if (!json_is_number(value) || !(number >= low) || !(number <= high))
-    {
-      this->Fail("\"" + key + "\" must be a number that makes sense there.");
-    }
-    return number;
-  }
-
-  double Number(const json_t* object, const char* key, double fallback, double low, double high) const
-  {
-    const json_t* value = json_object_get(object, key);
-    return value ? this->Number(value, key, low, high) : fallback;
-  }
-
-  int Integer(const json_t* object, const char* key, int fallback, int low, int high) const
-  {
-    const json_t* value = json_object_get(object, key);
-    if (value && !json_is_integer(value))
-    {
-      this->Fail(std::string("\"") + key + "\" must be a whole number.");
-    }
-    return static_cast<int>(this->Number(object, key, fallback, low, high));
-  }
-
-  /// The elements of an array; none when the key is not there.
-  std::vector<const json_t*> Array(const json_t* object, const char* key) const
-  {
-    const json_t* array = json_object_get(object, key);
-    if (array && !json_is_array(array))
-    {
-      this->Fail(std::string("\"") + key + "\" must be an array.");
-    }
-    std::vector<const json_t*> elements;
-    for (size_t i = 0; i < json_array_size(array); ++i)
-    {
-      elements.push_back(json_array_get(array, i));
-    }
-    return elements;
-  }
-
-  std::vector<const json_t*> Objects(const json_t* object, const char* key) const
-  {
-    const std::vector<const json_t*> elements = this->Array(object, key);
-    for (const json_t* element : elements)
-    {
-      if (!json_is_object(element))
-      {
-        this->Fail(std::string("\"") + key + "\" must be an array of objects.");
-      }
-    }
-    return elements;
-  }
-
-  std::vector<std::string> Texts(const json_t* object, const char* key) const
-  {
-    std::vector<std::string> texts;
-    for (const json_t* element : this->Array(object, key))
-    {
-      if (!json_is_string(element))
-      {
-        this->Fail(std::string("\"") + key + "\" must be an array of texts.");
-      }
-      texts.push_back(json_string_value(element));
-    }
-    return texts;
-  }
-
-  const std::string& Path() const { return this->Path_; }
-  const fs::path& Folder() const { return this->Folder_; }
-
-private:
-  std::string Path_;
-  fs::path Folder_;
-};
-
-Case ReadCase(const Reader& reader, const json_t* entry, const Session& session)
+Case ReadCase(const JsonReader& reader, const Session& session, const fs::path& folder)
 {
   Case one;
-  one.Id = reader.Text(entry, "id");
+  one.Id = reader.Text("id", "");
   if (!IsFileName(one.Id) || session.FindCase(one.Id))
   {
-    reader.Fail("the id \"" + one.Id + "\" of a case stands there twice or is not usable as a file name.");
+    reader.Fail("the id \"" + one.Id + "\" of a case occurs twice or cannot be used as a file name.");
   }
-  one.Split = reader.Text(entry, "split");
+  one.Split = reader.Text("split", "");
   if (!one.Split.empty() && one.Split != "training" && one.Split != "validation" && one.Split != "test")
   {
     reader.Fail("case " + one.Id + ": there is no split \"" + one.Split + "\".");
   }
-  one.Patient = reader.Text(entry, "patient");
-  for (const std::string& image : reader.Texts(entry, "images"))
+  one.Patient = reader.Text("patient", "");
+  for (const std::string& image : reader.Texts("images"))
   {
-    one.Images.push_back(Resolve(image, reader.Folder()));
+    one.Images.push_back(Resolve(image, folder));
   }
-  for (const json_t* file : reader.Objects(entry, "raters"))
+  for (const JsonReader& file : reader.Objects("raters"))
   {
     RaterFile rater;
-    rater.Name = reader.Text(file, "name");
-    rater.Path = reader.File(file, "file");
-    rater.Channel = reader.Integer(file, "channel", -1, -1, 1 << 20);
-    for (const json_t* value : reader.Array(file, "values"))
-    {
-      if (!json_is_integer(value) || std::llabs(json_integer_value(value)) > LargestLabel)
-      {
-        reader.Fail("case " + one.Id + ": a label value must be a whole number.");
-      }
-      rater.Values.push_back(json_integer_value(value));
-    }
+    rater.Name = file.Text("name", "");
+    rater.Path = Resolve(file.Text("file", ""), folder);
+    rater.Channel = static_cast<int>(file.WholeNumber("channel", -1, 1 << 20, -1));
+    rater.Values = file.WholeNumbers("values", -LargestLabel, LargestLabel);
     const bool known = std::find(session.Raters.begin(), session.Raters.end(), rater.Name) != session.Raters.end();
     if (rater.Path.empty() || !known)
     {
@@ -355,37 +190,46 @@ Case ReadCase(const Reader& reader, const json_t* entry, const Session& session)
   return one;
 }
 
-SessionView ReadView(const Reader& reader, const json_t* object)
+SessionView ReadView(const JsonReader& reader)
 {
-  constexpr double far = 1e9;
+  constexpr double far = 1e9, bright = 1e30;
   SessionView view;
-  const std::vector<const json_t*> cursor = reader.Array(object, "cursor");
+  const std::vector<double> cursor = reader.Numbers("cursor", -far, far);
   view.HasCursor = !cursor.empty();
   if (view.HasCursor && cursor.size() != 3)
   {
     reader.Fail("\"cursor\" must be three numbers.");
   }
-  for (size_t a = 0; a < cursor.size(); ++a)
-  {
-    view.Cursor[a] = reader.Number(cursor[a], "cursor", -far, far);
-  }
-  view.HasWindow = json_object_get(object, "window") && json_object_get(object, "level");
-  view.Window = reader.Number(object, "window", view.Window, 0, 1e30);
-  view.Level = reader.Number(object, "level", view.Level, -1e30, 1e30);
-  view.HiddenRaters = reader.Texts(object, "hidden_raters");
-  view.HeatMap = reader.Boolean(object, "heat_map", view.HeatMap);
-  view.Contours = reader.Boolean(object, "contours", view.Contours);
-  view.IsolatedLevel = reader.Integer(object, "isolated_level", view.IsolatedLevel, -1, RCN_MAX_RATERS);
-  view.Palette = reader.Text(object, "palette");
-  view.Overlay = reader.Text(object, "overlay");
-  view.Readout = reader.Text(object, "readout", view.Readout);
-  view.Opacity = reader.Number(object, "opacity", view.Opacity, 0, 1);
-  view.Threshold = reader.Number(object, "threshold", view.Threshold, 0, 1);
-  view.ThresholdContour = reader.Boolean(object, "threshold_contour", view.ThresholdContour);
-  view.LevelContours = reader.Boolean(object, "level_contours", view.LevelContours);
-  view.Layout = reader.Text(object, "layout", view.Layout);
-  view.Panel = reader.Text(object, "panel");
+  std::copy(cursor.begin(), cursor.end(), view.Cursor);
+  view.HasWindow = reader.Has("window") && reader.Has("level");
+  view.Window = reader.Number("window", 0, bright, view.Window);
+  view.Level = reader.Number("level", -bright, bright, view.Level);
+  view.HiddenRaters = reader.Texts("hidden_raters");
+  view.HeatMap = reader.Boolean("heat_map", view.HeatMap);
+  view.Contours = reader.Boolean("contours", view.Contours);
+  view.IsolatedLevel = static_cast<int>(reader.WholeNumber("isolated_level", -1, RCN_MAX_RATERS, view.IsolatedLevel));
+  view.Palette = reader.Text("palette", "");
+  view.Overlay = reader.Text("overlay", "");
+  view.Readout = reader.Text("readout", view.Readout);
+  view.Opacity = reader.Number("opacity", 0, 1, view.Opacity);
+  view.Threshold = reader.Number("threshold", 0, 1, view.Threshold);
+  view.ThresholdContour = reader.Boolean("threshold_contour", view.ThresholdContour);
+  view.LevelContours = reader.Boolean("level_contours", view.LevelContours);
+  view.Layout = reader.Text("layout", view.Layout);
+  view.Panel = reader.Text("panel", "");
   return view;
+}
+
+SessionJudgement ReadJudgement(const JsonReader& reader, const fs::path& folder)
+{
+  SessionJudgement judgement;
+  judgement.Model = reader.Text("model", "");
+  judgement.Split = reader.Text("split", "");
+  judgement.Region = reader.Text("region", judgement.Region);
+  judgement.Readout = reader.Text("readout", "");
+  judgement.Bins = static_cast<int>(reader.WholeNumber("bins", 1, 1000, judgement.Bins));
+  judgement.Correction = Resolve(reader.Text("correction", ""), folder);
+  return judgement;
 }
 
 } // namespace
@@ -416,8 +260,7 @@ void Session::SetPrediction(const SessionPrediction& prediction)
 {
   if (const SessionPrediction* old = this->FindPrediction(prediction.Case, prediction.Model))
   {
-    this->Predictions[static_cast<size_t>(old - this->Predictions.data())] = prediction;
-    return;
+    this->Predictions.erase(this->Predictions.begin() + (old - this->Predictions.data()));
   }
   this->Predictions.push_back(prediction);
 }
@@ -491,85 +334,62 @@ std::string Session::File(const std::string& kind, const std::string& name) cons
 
 Session ParseSession(const std::string& text, const std::string& path)
 {
-  const Reader reader(path);
-  json_error_t error;
-  const JsonHandle root(json_loadb(text.data(), text.size(), JSON_REJECT_DUPLICATES, &error));
-  if (!root)
+  const JsonHandle root = ParseJson(text, path);
+  const JsonReader reader(root.get(), path);
+  if (!json_is_integer(reader.Get("rcn_workspace")))
   {
-    throw Error(RCN_EFORMAT, path + " is no valid JSON: " + error.text + " (line " + std::to_string(error.line) + ").");
+    reader.Fail("this is not a saved workspace.");
   }
-  const json_t* version = json_object_get(root.get(), "rcn_workspace");
-  if (!json_is_integer(version))
-  {
-    reader.Fail("this is no saved workspace.");
-  }
-  if (json_integer_value(version) > Version)
+  if (json_integer_value(reader.Get("rcn_workspace")) > Version)
   {
     reader.Fail("a newer version of this program saved it; please update.");
   }
+  const fs::path folder = Absolute(path).parent_path();
   Session session;
   session.Path = path;
   session.Folder = FolderOf(Absolute(path).string());
-  session.Raters = reader.Texts(root.get(), "raters");
+  session.Raters = reader.Texts("raters");
   if (session.Raters.size() > RCN_MAX_RATERS ||
     std::set<std::string>(session.Raters.begin(), session.Raters.end()).size() != session.Raters.size())
   {
     reader.Fail("\"raters\" must be at most " + std::to_string(RCN_MAX_RATERS) + " different names.");
   }
-  for (const json_t* entry : reader.Objects(root.get(), "cases"))
+  for (const JsonReader& entry : reader.Objects("cases"))
   {
-    session.Cases.push_back(ReadCase(reader, entry, session));
+    session.Cases.push_back(ReadCase(entry, session, folder));
   }
-  session.Current = reader.Text(root.get(), "current");
+  session.Current = reader.Text("current", "");
   if (!session.Current.empty() && !session.FindCase(session.Current))
   {
     reader.Fail("the current case " + session.Current + " is not among the cases.");
   }
-  for (const json_t* entry : reader.Objects(root.get(), "models"))
+  for (const JsonReader& entry : reader.Objects("models"))
   {
-    const SessionModel model = { reader.Text(entry, "name"), reader.File(entry, "file") };
+    const SessionModel model = { entry.Text("name", ""), Resolve(entry.Text("file", ""), folder) };
     if (!IsFileName(model.Name) || model.Path.empty() || session.FindModel(model.Name))
     {
-      reader.Fail("the model \"" + model.Name + "\" stands there twice or has no file or no usable name.");
+      reader.Fail("the model \"" + model.Name + "\" occurs twice or has no file or no usable name.");
     }
     session.Models.push_back(model);
   }
-  session.Model = reader.Text(root.get(), "model");
+  session.Model = reader.Text("model", "");
   if (!session.Model.empty() && !session.FindModel(session.Model))
   {
     reader.Fail("the model in use, " + session.Model + ", is not among the models.");
   }
-  for (const json_t* entry : reader.Objects(root.get(), "predictions"))
+  for (const JsonReader& entry : reader.Objects("predictions"))
   {
-    SessionPrediction prediction;
-    prediction.Case = reader.Text(entry, "case");
-    prediction.Model = reader.Text(entry, "model");
-    prediction.Readout = reader.Text(entry, "readout");
-    prediction.Levels = reader.File(entry, "levels");
-    prediction.Probability = reader.File(entry, "probability");
+    const SessionPrediction prediction = { entry.Text("case", ""), entry.Text("model", ""), entry.Text("readout", ""),
+      Resolve(entry.Text("levels", ""), folder), Resolve(entry.Text("probability", ""), folder) };
     if (!session.FindCase(prediction.Case) || !session.FindModel(prediction.Model) || prediction.Probability.empty())
     {
-      reader.Fail("a prediction is of no case or no model of the workspace, or has no file.");
+      reader.Fail("a prediction has no file, or its case or model is not in the workspace.");
     }
     session.SetPrediction(prediction);
   }
-  session.Fusions = reader.Texts(root.get(), "fusions");
-  const auto object = [&](const char* key) {
-    const json_t* value = json_object_get(root.get(), key);
-    if (value && !json_is_object(value))
-    {
-      reader.Fail(std::string("\"") + key + "\" must be an object.");
-    }
-    return value;
-  };
-  session.View = ReadView(reader, object("view"));
-  const json_t* judgement = object("judgement");
-  session.Judgement.Model = reader.Text(judgement, "model");
-  session.Judgement.Split = reader.Text(judgement, "split");
-  session.Judgement.Region = reader.Text(judgement, "region", session.Judgement.Region);
-  session.Judgement.Readout = reader.Text(judgement, "readout");
-  session.Judgement.Bins = reader.Integer(judgement, "bins", session.Judgement.Bins, 1, 1000);
-  session.Judgement.Correction = reader.File(judgement, "correction");
+  session.Fusions = reader.Texts("fusions");
+  session.View = ReadView(reader.Object("view"));
+  session.Judgement = ReadJudgement(reader.Object("judgement"), folder);
   return session;
 }
 
@@ -584,7 +404,7 @@ Session ReadSession(const std::string& path, std::vector<std::string>* remarks)
   {
     if (missing(model.Path))
     {
-      gone.push_back("The model " + model.Path + " is not there any more.");
+      gone.push_back("The model " + model.Path + " no longer exists.");
       session.RemoveModel(model.Name);
     }
   }
@@ -593,7 +413,7 @@ Session ReadSession(const std::string& path, std::vector<std::string>* remarks)
   {
     if (missing(prediction.Levels) || missing(prediction.Probability))
     {
-      gone.push_back("The prediction " + prediction.Probability + " is not there any more.");
+      gone.push_back("The prediction " + prediction.Probability + " no longer exists.");
       continue;
     }
     kept.push_back(prediction);
@@ -601,7 +421,7 @@ Session ReadSession(const std::string& path, std::vector<std::string>* remarks)
   session.Predictions = kept;
   if (missing(session.Judgement.Correction))
   {
-    gone.push_back("The correction " + session.Judgement.Correction + " is not there any more.");
+    gone.push_back("The correction " + session.Judgement.Correction + " no longer exists.");
     session.Judgement.Correction.clear();
   }
   if (remarks)
@@ -618,7 +438,7 @@ bool IsSessionPath(const std::string& path)
 
 std::string CheckSessionPath(const std::string& path)
 {
-  return IsSessionPath(path) ? CheckText(path) : path + " cannot be a workspace: its name must end in " + Ending + ".";
+  return IsSessionPath(path) ? CheckText(path) : path + " cannot be a workspace; its name must end in " + Ending + ".";
 }
 
 void CheckExport(const Session& session, const std::string& path)
@@ -642,6 +462,83 @@ void CheckExport(const Session& session, const std::string& path)
   if (!sentence.empty())
   {
     throw Error(RCN_EINVALID, sentence);
+  }
+}
+
+size_t PredictionMaps::Bytes() const
+{
+  const auto bytes = [](const Volume& map) {
+    return map.Data() ? sizeof(float) * static_cast<size_t>(rcn_geometry_voxels(&map.Geometry()) * map.ChannelCount()) : 0;
+  };
+  return bytes(this->Levels) + bytes(this->Probability);
+}
+
+namespace
+{
+
+/// Its maps go to files, with the manifest of their folder.
+void WritePrediction(SessionPrediction& prediction, const std::string& path)
+{
+  MakeFolder(path);
+  PredictionFolder folder(path);
+  folder.Begin(*prediction.Maps->Run, { prediction.Case });
+  std::map<std::string, std::string> files;
+  const auto write = [&](const char* kind, const Volume& map) {
+    if (map.Data())
+    {
+      files[kind] = PredictionFolder::FileFor(path, prediction.Case, kind, ".nrrd");
+      WriteImage(files[kind], map.View(), Content::Probability);
+    }
+  };
+  write("prob", prediction.Maps->Probability);
+  write("levels", prediction.Maps->Levels);
+  prediction.Probability = files["prob"];
+  prediction.Levels = prediction.Maps->Levels.Data() ? files["levels"] : "";
+  folder.RemoveOlder(prediction.Case, files);
+  folder.Add(prediction.Case, files);
+  folder.Finish();
+}
+
+} // namespace
+
+Session WritePredictions(const Session& session, const SessionProgress& progress)
+{
+  Session written = session;
+  for (size_t i = 0; i < written.Predictions.size(); ++i)
+  {
+    SessionPrediction& prediction = written.Predictions[i];
+    const double share = static_cast<double>(i) / static_cast<double>(written.Predictions.size());
+    if (progress && progress(share, "writing predictions"))
+    {
+      throw Error(RCN_ECANCELLED, "Saving was cancelled.");
+    }
+    if (prediction.Probability.empty())
+    {
+      WritePrediction(prediction, session.PredictionFolder(prediction.Model));
+    }
+  }
+  return written;
+}
+
+void LimitPredictionMemory(Session& session, const std::function<void(const SessionPrediction&)>& changed)
+{
+  size_t bytes = 0;
+  for (const SessionPrediction& prediction : session.Predictions)
+  {
+    bytes += prediction.Maps ? prediction.Maps->Bytes() : 0;
+  }
+  for (SessionPrediction& prediction : session.Predictions)
+  {
+    if (bytes > session.PredictionMemory && prediction.Maps)
+    {
+      bytes -= prediction.Maps->Bytes();
+      if (prediction.Probability.empty())
+      {
+        WritePrediction(prediction, session.PredictionFolder(prediction.Model));
+      }
+      prediction.Maps.reset();
+      changed(prediction);
+    }
   }
 }
 
@@ -691,6 +588,8 @@ Session SaveSession(const Session& session, const std::string& path, const Sessi
     }
     file = target.string();
   }
+  // After the copies, so that a manifest that was copied names these, too.
+  saved = WritePredictions(saved, progress);
   WriteText(saved.Path, SessionText(saved, fs::path(saved.Path).parent_path()));
   return saved;
 }

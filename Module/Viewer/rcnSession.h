@@ -6,13 +6,17 @@
 #define rcnSession_h
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "rcnDataList.h"
+#include "rcnVolume.h"
 
 namespace rcn
 {
+
+struct PredictionRun;
 
 struct SessionModel
 {
@@ -20,13 +24,27 @@ struct SessionModel
   std::string Path;
 };
 
-/// What a model says about a case, as files.
+/// The maps of a prediction in memory.
+struct PredictionMaps
+{
+  Volume Levels;                            ///< K + 1 components; without voxels when the correction allows none
+  Volume Probability;                       ///< its readout
+  std::shared_ptr<const PredictionRun> Run; ///< how it was made; never null
+
+  size_t Bytes() const;
+  /// The one to judge by.
+  const Volume& Map() const { return this->Levels.Data() ? this->Levels : this->Probability; }
+};
+
+/// A model's prediction of a case: in memory, in files, or both. It is made in memory; files are written when the workspace is
+/// saved, or when there are more predictions than memory for them.
 struct SessionPrediction
 {
   std::string Case, Model;
-  std::string Readout;     ///< of Probability, as --readout takes it
+  std::string Readout;     ///< of Probability, as rcn::ReadoutText() writes it
   std::string Levels;      ///< file with K + 1 probabilities per voxel; empty when the correction allows none
-  std::string Probability; ///< file
+  std::string Probability; ///< file; empty: in memory only
+  std::shared_ptr<const PredictionMaps> Maps = nullptr; ///< null: in files only
 };
 
 /// How it is shown.
@@ -68,8 +86,11 @@ public:
   std::vector<Case> Cases; ///< a case without raters is an image to predict on
   std::string Current;     ///< id of the case shown; empty: none
   std::vector<SessionModel> Models;
-  std::string Model; ///< name of the model in use; empty: none
-  std::vector<SessionPrediction> Predictions;
+  std::string Model;                          ///< name of the model in use; empty: none
+  std::vector<SessionPrediction> Predictions; ///< oldest first
+  /// Bytes of maps that may stay in memory; beyond it the oldest are written to Folder. Two gigabytes are the levels of thirty
+  /// volumes of four million voxels with three raters, and leave a laptop's memory to its owner.
+  size_t PredictionMemory = size_t(2) << 30;
   std::vector<std::string> Fusions; ///< methods by name, shown beside the models
   SessionView View;
   SessionJudgement Judgement;
@@ -105,7 +126,13 @@ Session ReadSession(const std::string& path, std::vector<std::string>* remarks =
 /// The same from text; relative paths start at the file's folder. Looks at no other file.
 Session ParseSession(const std::string& text, const std::string& path);
 
-/// Writes the workspace to NAME.rcn.json and copies the viewer's own files into NAME.rcn unless they are there; returns
+/// Writes the maps that are only in memory into the session's folder; returns the session that knows their files.
+Session WritePredictions(const Session& session, const SessionProgress& progress = {});
+
+/// Where the maps in memory take more than PredictionMemory, the oldest go to files, and `changed` is told of each.
+void LimitPredictionMemory(Session& session, const std::function<void(const SessionPrediction&)>& changed);
+
+/// Writes the workspace to NAME.rcn.json, with the predictions that are only in memory, and copies the viewer's own files into NAME.rcn unless they are there; returns
 /// the session as it is now. Throws Error; then NAME.rcn.json is as it was.
 Session SaveSession(const Session& session, const std::string& path, const SessionProgress& progress = {});
 

@@ -206,32 +206,102 @@ inline QString NamelessControl(const QWidget& widget)
   return QString();
 }
 
+/// Why the words of a widget do not fit into it; empty: they do.
+inline QString CutWords(const QLabel& label)
+{
+  const bool wraps = label.wordWrap();
+  const QSize room = label.size(), wanted = label.sizeHint();
+  const int height = wraps ? label.heightForWidth(room.width()) : wanted.height();
+  const int width = wraps ? label.minimumSizeHint().width() : wanted.width();
+  const bool fits = label.text().isEmpty() || (room.width() >= width && room.height() >= height);
+  return fits ? QString() : QStringLiteral("needs %1 x %2").arg(wanted.width()).arg(height);
+}
+
+inline QString CutWords(const QComboBox& box)
+{
+  QStyleOptionComboBox option;
+  option.initFrom(&box);
+  option.subControls = QStyle::SC_All;
+  const int room = box.style()->subControlRect(QStyle::CC_ComboBox, &option, QStyle::SC_ComboBoxEditField, &box).width();
+  const int icon = box.itemIcon(box.currentIndex()).isNull() ? 0 : box.iconSize().width() + 4;
+  const int words = box.fontMetrics().horizontalAdvance(box.currentText()) + icon;
+  const bool fits = words <= room && box.height() >= box.minimumSizeHint().height();
+  return fits ? QString() : QStringLiteral("'%1' needs %2, has %3").arg(box.currentText()).arg(words).arg(room);
+}
+
+inline QString CutWords(const QTabBar& tabs)
+{
+  const int end = tabs.count() > 0 ? tabs.tabRect(tabs.count() - 1).right() : 0;
+  return end <= tabs.width() ? QString() : QStringLiteral("needs %1").arg(end);
+}
+
+inline QString CutWords(const QTableView& table)
+{
+  const QHeaderView* header = table.horizontalHeader();
+  for (int c = 0; c < header->count(); ++c)
+  {
+    const int cells = static_cast<const QAbstractItemView&>(table).sizeHintForColumn(c);
+    const int heading = header->isHidden() ? 0 : header->sectionSizeHint(c);
+    if (!header->isSectionHidden(c) && header->sectionSize(c) < std::max(cells, heading))
+    {
+      return QStringLiteral("column %1 needs %2 and %3, has %4").arg(c).arg(cells).arg(heading).arg(header->sectionSize(c));
+    }
+  }
+  return header->length() <= table.viewport()->width()
+    ? QString()
+    : QStringLiteral("columns need %1, have %2").arg(header->length()).arg(table.viewport()->width());
+}
+
+/// Buttons and spin boxes.
+inline QString CutWords(const QWidget& control)
+{
+  if (control.objectName() == "qt_toolbar_ext_button")
+  {
+    return QStringLiteral("buttons are behind it");
+  }
+  const QSize wanted = control.minimumSizeHint();
+  const bool fits = control.width() >= wanted.width() && control.height() >= wanted.height();
+  const bool own = control.inherits("QTableCornerButton") || control.objectName().startsWith("qt_");
+  return fits || own ? QString() : QStringLiteral("needs %1 x %2").arg(wanted.width()).arg(wanted.height());
+}
+
 /// What a person cannot read or reach of a window as it is laid out now: labels, buttons, boxes, tabs, headings and cells
 /// whose words do not fit, widgets that stick out of their parent, buttons behind a tool bar's arrow.
 inline QStringList CutOff(const QWidget& window)
 {
   QStringList found;
-  const auto complain = [&found](const QWidget* widget, const QString& why) {
-    QString words = widget->objectName();
-    if (const auto* label = qobject_cast<const QLabel*>(widget))
-    {
-      words += ' ' + label->text();
-    }
-    else if (const auto* button = qobject_cast<const QAbstractButton*>(widget))
-    {
-      words += ' ' + button->text();
-    }
-    found << QStringLiteral("%1 '%2' (%3 x %4): %5")
-               .arg(widget->metaObject()->className(), words)
-               .arg(widget->width())
-               .arg(widget->height())
-               .arg(why);
-  };
   for (const QWidget* widget : window.findChildren<QWidget*>())
   {
     if (!widget->isVisibleTo(&window) || widget->isWindow())
     {
       continue;
+    }
+    QString words = widget->objectName(), why;
+    if (const auto* label = qobject_cast<const QLabel*>(widget))
+    {
+      words += ' ' + label->text();
+      why = CutWords(*label);
+    }
+    else if (const auto* box = qobject_cast<const QComboBox*>(widget))
+    {
+      why = CutWords(*box);
+    }
+    else if (const auto* tabs = qobject_cast<const QTabBar*>(widget))
+    {
+      why = CutWords(*tabs);
+    }
+    else if (const auto* table = qobject_cast<const QTableView*>(widget))
+    {
+      why = CutWords(*table);
+    }
+    else if (const auto* button = qobject_cast<const QAbstractButton*>(widget))
+    {
+      words += ' ' + button->text();
+      why = CutWords(*widget);
+    }
+    else if (qobject_cast<const QAbstractSpinBox*>(widget))
+    {
+      why = CutWords(*widget);
     }
     const QWidget* parent = widget->parentWidget();
     const bool scrolls = parent->parentWidget() && qobject_cast<const QAbstractScrollArea*>(parent->parentWidget());
@@ -239,76 +309,18 @@ inline QStringList CutOff(const QWidget& window)
     if (own.left() < in.left() || own.right() > in.right() ||
       (!scrolls && (own.top() < in.top() || own.bottom() > in.bottom())))
     {
-      complain(widget,
-        QStringLiteral("sticks out of %1 (%2 x %3)")
-          .arg(parent->metaObject()->className())
-          .arg(parent->width())
-          .arg(parent->height()));
+      why += QStringLiteral(" sticks out of %1 (%2 x %3)")
+               .arg(parent->metaObject()->className())
+               .arg(parent->width())
+               .arg(parent->height());
     }
-    if (const auto* label = qobject_cast<const QLabel*>(widget))
+    if (!why.isEmpty())
     {
-      const bool wraps = label->wordWrap();
-      if (!label->text().isEmpty() &&
-        (wraps ? label->height() < label->heightForWidth(label->width()) || label->width() < label->minimumSizeHint().width()
-               : label->width() < label->sizeHint().width() || label->height() < label->sizeHint().height()))
-      {
-        complain(label,
-          QStringLiteral("needs %1 x %2")
-            .arg(label->sizeHint().width())
-            .arg(wraps ? label->heightForWidth(label->width()) : label->sizeHint().height()));
-      }
-    }
-    else if (const auto* box = qobject_cast<const QComboBox*>(widget))
-    {
-      QStyleOptionComboBox option;
-      option.initFrom(box);
-      option.subControls = QStyle::SC_All;
-      const int room = box->style()->subControlRect(QStyle::CC_ComboBox, &option, QStyle::SC_ComboBoxEditField, box).width();
-      const int icon = box->itemIcon(box->currentIndex()).isNull() ? 0 : box->iconSize().width() + 4;
-      const int words = box->fontMetrics().horizontalAdvance(box->currentText()) + icon;
-      if (words > room || box->height() < box->minimumSizeHint().height())
-      {
-        complain(box, QStringLiteral("'%1' needs %2, has %3").arg(box->currentText()).arg(words).arg(room));
-      }
-    }
-    else if (qobject_cast<const QAbstractButton*>(widget) || qobject_cast<const QAbstractSpinBox*>(widget))
-    {
-      const bool corner = widget->inherits("QTableCornerButton") || widget->objectName().startsWith("qt_");
-      if (!corner &&
-        (widget->width() < widget->minimumSizeHint().width() || widget->height() < widget->minimumSizeHint().height()))
-      {
-        complain(widget,
-          QStringLiteral("needs %1 x %2").arg(widget->minimumSizeHint().width()).arg(widget->minimumSizeHint().height()));
-      }
-      if (widget->objectName() == "qt_toolbar_ext_button")
-      {
-        complain(widget, QStringLiteral("buttons are behind it"));
-      }
-    }
-    else if (const auto* tabs = qobject_cast<const QTabBar*>(widget))
-    {
-      if (tabs->count() > 0 && tabs->tabRect(tabs->count() - 1).right() > tabs->width())
-      {
-        complain(tabs, QStringLiteral("needs %1").arg(tabs->tabRect(tabs->count() - 1).right()));
-      }
-    }
-    else if (const auto* table = qobject_cast<const QTableView*>(widget))
-    {
-      const QHeaderView* header = table->horizontalHeader();
-      for (int c = 0; c < header->count(); ++c)
-      {
-        const int cells = static_cast<const QAbstractItemView*>(table)->sizeHintForColumn(c),
-                  heading = header->isHidden() ? 0 : header->sectionSizeHint(c);
-        if (!header->isSectionHidden(c) && header->sectionSize(c) < std::max(cells, heading))
-        {
-          complain(table,
-            QStringLiteral("column %1 needs %2 and %3, has %4").arg(c).arg(cells).arg(heading).arg(header->sectionSize(c)));
-        }
-      }
-      if (header->length() > table->viewport()->width())
-      {
-        complain(table, QStringLiteral("columns need %1, have %2").arg(header->length()).arg(table->viewport()->width()));
-      }
+      found << QStringLiteral("%1 '%2' (%3 x %4): %5")
+                 .arg(widget->metaObject()->className(), words)
+                 .arg(widget->width())
+                 .arg(widget->height())
+                 .arg(why);
     }
   }
   return found;

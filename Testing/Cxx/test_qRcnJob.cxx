@@ -181,11 +181,12 @@ private slots:
 
   void goesAwayWhileItWorks()
   {
-    std::atomic<bool> ended{ false };
+    std::atomic<bool> begun{ false }, ended{ false };
     bool shown = false;
     {
       qRcnJob job;
       job.start("Endless", [&](qRcnJob::Monitor& monitor) -> qRcnJob::Done {
+        begun = true;
         while (!monitor.report(0, ""))
         {
           monitor.post([&] { shown = true; });
@@ -194,7 +195,10 @@ private slots:
         ended = true;
         return [&] { shown = true; };
       });
-      QThread::msleep(20);
+      while (!begun)
+      {
+        QThread::msleep(1); // nothing that was posted is shown meanwhile
+      }
     }
     QVERIFY(ended);
     QCoreApplication::processEvents();

@@ -117,7 +117,10 @@ QString Path(const std::string& path)
 class Window : public qRcnMainWindow
 {
 public:
-  explicit Window(const Folder& folder) : qRcnMainWindow({ Path(folder / "settings.ini"), Path(folder / "unsaved") })
+  static constexpr int Endless = 1000000;
+
+  explicit Window(const Folder& folder, int epochs = 3)
+    : qRcnMainWindow({ Path(folder / "settings.ini"), Path(folder / "unsaved") })
   {
     rcn::TrainingOptions tiny;
     tiny.Workspace.Threads = 1;
@@ -125,8 +128,9 @@ public:
     tiny.Net.depth = 2;
     tiny.Batch = 2;
     tiny.Rate = 0.01;
-    tiny.Epochs = 3;
+    tiny.Epochs = epochs;
     this->setTrainingDefaults(tiny);
+    connect(this->tasks(), &qRcnTasks::trainingProgressed, this, [this] { ++this->Steps; });
     this->resize(1500, 950);
     this->show();
     (void)QTest::qWaitForWindowExposed(this);
@@ -185,18 +189,30 @@ public:
     QFAIL(qPrintable("no case " + id));
   }
 
+  /// Presses Train, and waits until the network learns.
+  bool beginTraining()
+  {
+    this->Steps = 0;
+    this->training()->findChild<QPushButton*>("train")->click();
+    return QTest::qWaitFor([this] { return this->Steps > 0; }, Patience);
+  }
+
   bool trainQuickly()
   {
     this->training()->findChild<QPushButton*>("train")->click();
     return this->doneTraining() && this->training()->monitor()->state() == qRcnTrainingMonitor::Finished;
   }
 
-  /// Another window that closes without a question.
-  void closeAtOnce()
+  /// Closes without a question.
+  bool closeAtOnce()
   {
     this->close();
     this->close();
+    return QTest::qWaitFor([this] { return !this->isVisible(); }, Patience);
   }
+
+private:
+  int Steps = 0; ///< of the training that the window has shown
 };
 
 PhantomSet Volumes()
@@ -449,8 +465,11 @@ private slots:
         for (const char* panel : { "consensus", "agreement", "calibration", "training" })
         {
           window.setPanelName(panel);
-          window.resize(size);
-          (void)QTest::qWaitFor([&] { return complaints().isEmpty(); }, 2000); // layouts settle in events
+          const auto settled = [&] {
+            window.resize(size); // again, because what was wider before its layout settled has held the window
+            return complaints().isEmpty();
+          };
+          (void)QTest::qWaitFor(settled, 2000);
           for (const QString& one : complaints())
           {
             cut << QString("%1, %2, %3: %4").arg(when, layout, panel, one);
@@ -489,7 +508,7 @@ private slots:
     window.action("recalibrate")->trigger();
     QVERIFY(window.done());
     QCOMPARE(look("corrected"), QString());
-    window.closeAtOnce();
+    QVERIFY(window.closeAtOnce());
     QApplication::setFont(before);
   }
 
@@ -503,7 +522,8 @@ private slots:
     for (const char* layout : { "slices", "compare" })
     {
       window.setLayoutName(layout);
-      QTest::qWait(20);
+      const QWidget* views = QString(layout) == "compare" ? static_cast<QWidget*>(window.compare()) : window.slices();
+      QTRY_VERIFY(views->isVisible() && !views->findChildren<qRcnSliceCanvas*>().isEmpty());
       window.disputes()->setCurrent(0);
       const QList<qRcnSliceCanvas*> canvases = window.findChildren<qRcnSliceCanvas*>();
       for (qRcnSliceCanvas* canvas : canvases)
@@ -520,7 +540,7 @@ private slots:
         }
       }
     }
-    window.closeAtOnce();
+    QVERIFY(window.closeAtOnce());
   }
 
   /// Each action without what it needs says which thing that is.
@@ -554,7 +574,7 @@ private slots:
     const std::string model = folder / "model.safetensors";
     window.exporter()->model(Path(model));
     QVERIFY(window.done());
-    window.closeAtOnce();
+    QVERIFY(window.closeAtOnce());
 
     // A model and an image, but nobody's masks.
     const Folder other;
@@ -562,8 +582,8 @@ private slots:
     QVERIFY(alone.open(model));
     alone.action("evaluate")->trigger();
     QVERIFY(alone.done());
-    QCOMPARE(
-      alone.notice()->text(), QString("There are no cases to judge model on; open images with raters' masks, or a data list."));
+    QCOMPARE(alone.notice()->text(),
+      QString("There are no cases to evaluate model on; open images with raters' masks, or a data list."));
     QVERIFY(alone.open(folder / "c0.nrrd"));
     QCOMPARE(alone.document()->session().Cases.size(), size_t(1));
     QVERIFY(!alone.action("compareRaters")->isEnabled());
@@ -571,12 +591,12 @@ private slots:
     alone.action("evaluate")->trigger();
     QVERIFY(alone.done());
     QCOMPARE(alone.notice()->text(),
-      QString("A model is judged by raters' masks, and no case has any; open masks, or a data list with labels."));
+      QString("No case has raters' masks to evaluate a model with; open masks, or a data list with labels."));
     alone.action("recalibrate")->trigger();
     QVERIFY(alone.done());
     QVERIFY2(alone.notice()->text().contains("validation cases with raters' masks, and there are none"),
       qPrintable(alone.notice()->text()));
-    alone.closeAtOnce();
+    QVERIFY(alone.closeAtOnce());
   }
 
   /// The probe names the map it reads.
@@ -597,7 +617,7 @@ private slots:
     window.action("fuse-soft")->trigger();
     QVERIFY(window.done());
     QVERIFY2(said().startsWith("soft gives "), qPrintable(said()));
-    window.closeAtOnce();
+    QVERIFY(window.closeAtOnce());
   }
 
   /// A name that is typed without its extension gets it, and before a file of the whole name is replaced a person is asked.
@@ -667,7 +687,7 @@ private slots:
     QVERIFY(saveAs("exportAgreement", "table"));
     QCOMPARE(asked.size(), 1);
     QVERIFY(TextOf(folder / "table.csv") != "old");
-    window.closeAtOnce();
+    QVERIFY(window.closeAtOnce());
   }
 
   void badFilesChangeNothing()
@@ -705,7 +725,7 @@ private slots:
     QVERIFY(window.done());
     QCOMPARE(window.notice()->text(), QString());
     QCOMPARE(window.document()->session().Cases.size(), size_t(9));
-    window.closeAtOnce();
+    QVERIFY(window.closeAtOnce());
   }
 
   /// An image that nobody outlined, of one slice: there is nothing to compare, and masks can come later.
@@ -727,7 +747,7 @@ private slots:
     QCOMPARE(window.scene()->raterNames(), QStringList({ "c0A", "c0B" }));
     QCOMPARE(window.document()->session().Cases.size(), size_t(1));
     QVERIFY(window.action("compareRaters")->isEnabled());
-    window.closeAtOnce();
+    QVERIFY(window.closeAtOnce());
   }
 
   void aBrokenCaseIsNamedAndTheOldOneStays()
@@ -750,29 +770,22 @@ private slots:
     window.clickCase("c4");
     QVERIFY(window.done());
     QVERIFY(QTest::qWaitFor([&] { return window.windowTitle().startsWith("c4"); }, Patience));
-    window.closeAtOnce();
+    QVERIFY(window.closeAtOnce());
   }
 
   void trainingIsCancelledKeptOrDiscarded()
   {
     const Folder folder;
-    Window window(folder);
-    rcn::TrainingOptions endless;
-    endless.Workspace.Threads = 1;
-    endless.Net.width = 8;
-    endless.Net.depth = 2;
-    endless.Epochs = 1000000;
-    window.setTrainingDefaults(endless);
+    Window window(folder, Window::Endless);
     QVERIFY(window.open(WritePhantomList(folder, Volumes())));
     window.training()->findChild<QDoubleSpinBox*>("minutes")->setValue(60);
-    window.training()->findChild<QPushButton*>("train")->click();
+    QVERIFY(window.beginTraining());
     QVERIFY(!window.training()->findChild<QPushButton*>("train")->isEnabled());
     // Other work goes on beside it.
     window.clickCase("c1");
     QVERIFY(window.done());
     QVERIFY(window.windowTitle().startsWith("c1"));
     QVERIFY(window.jobs()->training()->isRunning());
-    QTest::qWait(300);
     QTest::mouseClick(window.training()->monitor()->findChild<QPushButton*>("cancel"), Qt::LeftButton);
     QVERIFY(window.doneTraining());
     QVERIFY(window.training()->monitor()->state() == qRcnTrainingMonitor::Finished ||
@@ -782,32 +795,23 @@ private slots:
     // What was thrown away leaves no model behind.
     const QDir models(Path(window.document()->session().File("models", "")));
     QCOMPARE(models.entryList({ "*.log.csv" }, QDir::Files).size(), 0);
-    window.closeAtOnce();
+    QVERIFY(window.closeAtOnce());
   }
 
   void closingDuringTrainingIsSafe()
   {
     const Folder folder;
-    Window window(folder);
-    rcn::TrainingOptions endless;
-    endless.Workspace.Threads = 1;
-    endless.Net.width = 8;
-    endless.Net.depth = 2;
-    endless.Epochs = 1000000;
-    window.setTrainingDefaults(endless);
+    Window window(folder, Window::Endless);
     QVERIFY(window.open(WritePhantomList(folder, Volumes())));
-    window.training()->findChild<QPushButton*>("train")->click();
-    QTest::qWait(200);
+    QVERIFY(window.beginTraining());
     window.clickCase("c1");
     window.close(); // returns at once
     QVERIFY(QTest::qWaitFor([&] { return !window.isVisible(); }, Patience));
     QVERIFY(!window.jobs()->training()->isRunning() && !window.jobs()->work()->isRunning());
     // And when it is simply taken away.
-    auto* gone = new Window(folder);
-    gone->setTrainingDefaults(endless);
+    auto* gone = new Window(folder, Window::Endless);
     QVERIFY(gone->open(folder / "list.json"));
-    gone->training()->findChild<QPushButton*>("train")->click();
-    QTest::qWait(100);
+    QVERIFY(gone->beginTraining());
     delete gone;
   }
 
@@ -819,21 +823,69 @@ private slots:
       QVERIFY(window.open(WritePhantomList(folder, Volumes())));
       QVERIFY(window.trainQuickly());
       window.tasks()->keepModel();
+      window.tasks()->predict(false);
+      QVERIFY(window.done());
+      // The map is in memory: no file of it yet.
+      const rcn::Session session = window.document()->session();
+      QVERIFY(session.Predictions.size() == 1 && session.Predictions[0].Maps && session.Predictions[0].Probability.empty());
+      QVERIFY(!std::filesystem::exists(session.PredictionFolder("rps")));
       window.close();
       QVERIFY(window.isVisible()); // asks once, in the bar
       QVERIFY(window.notice()->text().contains("close again"));
       window.close();
-      QVERIFY(!window.isVisible());
+      QTRY_VERIFY_WITH_TIMEOUT(!window.isVisible(), Patience);
+      QVERIFY(std::filesystem::exists(session.PredictionFolder("rps")));
     }
     Window window(folder);
     window.action("reopen")->trigger();
     QVERIFY(window.done());
     QCOMPARE(window.document()->session().Model, std::string("rps"));
+    QCOMPARE(window.scene()->predictionCount(), 1);
+    QCOMPARE(window.cases()->status("c0"), qRcnCases::Predicted);
     window.tasks()->predict(false);
     QVERIFY(window.done());
     QVERIFY2(!window.notice()->isError(), qPrintable(window.notice()->text()));
     QCOMPARE(window.consensus()->layers()->currentText(), QString("rps"));
-    window.closeAtOnce();
+    QVERIFY(window.closeAtOnce());
+  }
+
+  /// Another list in the place of unsaved results: they are written before they go.
+  void openingAnotherKeepsUnsavedResults()
+  {
+    const Folder folder;
+    const std::string list = WritePhantomList(folder, Volumes());
+    Window window(folder);
+    QVERIFY(window.open(list) && window.trainQuickly());
+    window.tasks()->keepModel();
+    window.tasks()->predict(false);
+    QVERIFY(window.done());
+    const std::string before = window.document()->session().Folder;
+    QVERIFY(window.open(list));
+    QVERIFY(!window.document()->isUnsaved() && window.document()->session().Predictions.empty());
+    const rcn::Session kept = rcn::ReadSession(before + ".json");
+    QCOMPARE(kept.Predictions.size(), size_t(1));
+    QVERIFY(std::filesystem::exists(kept.Predictions[0].Levels));
+    QVERIFY(window.closeAtOnce());
+  }
+
+  /// Where predictions cannot be kept, the window stays open and says why; closed again, it closes.
+  void closingSaysWhatCannotBeKept()
+  {
+    const Folder folder;
+    Window window(folder);
+    QVERIFY(window.open(WritePhantomList(folder, Volumes())) && window.trainQuickly());
+    window.tasks()->keepModel();
+    window.tasks()->predict(false);
+    QVERIFY(window.done());
+    const std::string place = window.document()->session().File("predictions", "");
+    rcn::WriteText(place.substr(0, place.size() - 1), "no folder");
+    window.close();
+    window.close();
+    QTRY_VERIFY_WITH_TIMEOUT(window.notice()->isError(), Patience);
+    QVERIFY(window.isVisible() && window.isEnabled());
+    QVERIFY2(window.notice()->text().contains("predictions"), qPrintable(window.notice()->text()));
+    window.close();
+    QVERIFY(!window.isVisible());
   }
 
   void remembersItsLayoutAndListsItsKeys()
@@ -919,47 +971,40 @@ private slots:
     write("big_B", Ball(sizes, middle + 4, middle, middle, middle / 2));
     write("big_C", Ball(sizes, middle, middle + 9, middle, middle / 3));
 
-    Window window(folder);
-    rcn::TrainingOptions endless;
-    endless.Workspace.Threads = 1;
-    endless.Net.width = 8;
-    endless.Net.depth = 2;
-    endless.Epochs = 1000000;
-    window.setTrainingDefaults(endless);
+    Window window(folder, Window::Endless);
     QVERIFY(window.open(WritePhantomList(folder, Volumes())));
     // The first pictures compile shaders inside the graphics library; that is not what is measured here.
     window.setLayoutName("compare");
-    QTest::qWait(300);
+    window.grab();
     window.setLayoutName("slices");
     for (const char* panel : { "agreement", "calibration", "training" })
     {
       window.setPanelName(panel);
-      QTest::qWait(200);
+      window.grab();
     }
+    QApplication::processEvents();
     Watchdog* watchdog = static_cast<Watchdog*>(qApp);
     watchdog->forget();
-    window.training()->findChild<QPushButton*>("train")->click();
-    QTest::qWait(500);
+    QVERIFY(window.beginTraining());
     window.drop({ folder / "big.mhd", folder / "big_A.mhd", folder / "big_B.mhd", folder / "big_C.mhd" });
     QVERIFY(window.done());
     QVERIFY2(window.windowTitle().startsWith("big"), qPrintable(window.notice()->text()));
     for (int z = 0; z < 20; ++z)
     {
       window.scene()->setCursor({ size / 2, size / 2 + z, size / 2 - z });
-      QTest::qWait(20);
+      QApplication::processEvents(); // draws
     }
     window.tasks()->fuse("staple");
     QVERIFY(window.done());
     window.scene()->setThreshold(0.7);
-    QTest::qWait(300);
+    QTRY_VERIFY_WITH_TIMEOUT(!std::isnan(window.scene()->volumeAboveThreshold()), Patience);
     QVERIFY(window.jobs()->training()->isRunning());
     qInfo("longest event: %.1f ms (%s)", watchdog->Longest, watchdog->Who.constData());
     if (!Sanitized)
     {
       QVERIFY2(watchdog->Longest < 100, qPrintable(QString("%1 ms: %2").arg(watchdog->Longest).arg(QString(watchdog->Who))));
     }
-    window.closeAtOnce();
-    QVERIFY(QTest::qWaitFor([&] { return !window.isVisible(); }, Patience));
+    QVERIFY(window.closeAtOnce());
   }
 };
 

@@ -102,6 +102,32 @@ void LoadsFusesAndStops()
 }
 
 #ifdef RCN_HAVE_NETWORKS
+/// Room for two predictions: of four, the two oldest are in files only.
+void OldestGoToFiles(rcn::Session session, const Folder& folder)
+{
+  session.Folder = folder / "limited.rcn";
+  session.Predictions.clear();
+  std::vector<std::string> told;
+  const auto keep = [&](const rcn::SessionPrediction& prediction) {
+    session.SetPrediction(prediction);
+    told.push_back(prediction.Case + (prediction.Maps ? " in memory" : " in files"));
+  };
+  rcn::PredictCases(session, "first", { "c0" }, {}, keep);
+  session.PredictionMemory = 2 * session.Predictions[0].Maps->Bytes();
+  CHECK(session.Predictions[0].Maps->Bytes() == 32 * 32 * 5 * sizeof(float)); // four levels and the probability
+  rcn::PredictCases(session, "first", { "c1", "c2", "c3" }, {}, keep);
+  CHECK(told ==
+    (std::vector<std::string>{ "c0 in memory", "c1 in memory", "c2 in memory", "c0 in files", "c3 in memory", "c1 in files" }));
+  const rcn::SessionPrediction* oldest = session.FindPrediction("c0", "first");
+  CHECK(oldest && fs::exists(oldest->Levels) && fs::exists(oldest->Probability));
+  CHECK(rcn::LoadLayer(*oldest).Levels.ChannelCount() == 4);
+  rcn::SessionJudgement judgement;
+  judgement.Model = "first";
+  CHECK(rcn::Judge(session, judgement).Report.Cases == 4);
+  const rcn::Session saved = rcn::SaveSession(session, folder / "elsewhere.rcn.json");
+  CHECK(rcn::Judge(rcn::ReadSession(saved.Path), judgement).Report.Cases == 4);
+}
+
 void TrainsPredictsJudgesAndCorrects()
 {
   const Folder folder;
@@ -129,6 +155,8 @@ void TrainsPredictsJudgesAndCorrects()
   const std::vector<std::string> ids = rcn::CasesOf(session, "validation", true);
   rcn::PredictCases(session, "first", ids, {}, keep);
   CHECK(told == ids && session.Predictions.size() == 2);
+  CHECK(
+    session.Predictions[0].Maps && session.Predictions[0].Probability.empty() && !fs::exists(session.Folder + "/predictions"));
   const rcn::OpenCasePointer open = rcn::LoadCase(session, "c5");
   CHECK(
     open->Layers.size() == 1 && open->Layers[0].Levels.ChannelCount() == 4 && open->Layers[0].Probability.ChannelCount() == 1);
@@ -152,9 +180,9 @@ void TrainsPredictsJudgesAndCorrects()
   {
     one.Raters.clear();
   }
-  CHECK_THROWS(rcn::Judge(unanswered, judgement), RCN_EDATA, "no case has any");
+  CHECK_THROWS(rcn::Judge(unanswered, judgement), RCN_EDATA, "No case has raters' masks");
   unanswered.Cases.clear();
-  CHECK_THROWS(rcn::Judge(unanswered, judgement), RCN_EDATA, "There are no cases to judge first on");
+  CHECK_THROWS(rcn::Judge(unanswered, judgement), RCN_EDATA, "There are no cases to evaluate first on");
   CHECK(rcn::CheckJudgement(session, rcn::SessionJudgement()).find("There is no model yet") == 0);
   judgement.Split = "";
   CHECK_THROWS(rcn::Judge(session, judgement, [](double, const char*) { return true; }), RCN_ECANCELLED, "");
@@ -195,9 +223,7 @@ void TrainsPredictsJudgesAndCorrects()
     const rcn::Volume map = rcn::Volume::Allocate(was.Geometry(), RCN_FLOAT32);
     std::fill_n(static_cast<float*>(map.Data()), voxels, static_cast<float>(marked) / static_cast<float>(3 * voxels));
     rcn::SessionPrediction constant = *session.FindPrediction(id, "first");
-    constant.Levels.clear();
-    constant.Probability = folder / (id + "_right.nrrd");
-    rcn::WriteImage(constant.Probability, map.View(), rcn::Content::Probability);
+    constant.Maps = std::make_shared<const rcn::PredictionMaps>(rcn::PredictionMaps{ {}, map, constant.Maps->Run });
     right.SetPrediction(constant);
   }
   rcn::SessionJudgement whole;
@@ -212,12 +238,22 @@ void TrainsPredictsJudgesAndCorrects()
   judgement.Correction = recalibrated.Correction.Path;
   judgement.Region = "box";
   session.Judgement = judgement;
+  std::vector<std::string> remarks;
+  rcn::ReportOn(session, ids, folder / "report.html", {}, &remarks);
+  CHECK(rcn::ReadText(folder / "report.html").find("first") != std::string::npos);
   rcn::SaveSession(session, folder / "all.rcn.json");
   fs::remove_all(session.Folder);
   const rcn::Session read = rcn::ReadSession(folder / "all.rcn.json");
   CHECK(read.Models.size() == 2 && read.Predictions.size() == 3);
   const rcn::Judged again = rcn::Judge(read, read.Judgement);
   CHECK(again.HasBefore && again.Report.Bins.size() == 5 && again.Before.Voxels == judged.Report.Voxels);
+  // From files the same is judged as from memory.
+  judgement.Correction.clear();
+  const rcn::Judged inMemory = rcn::Judge(session, judgement), inFiles = rcn::Judge(read, judgement);
+  CHECK(!read.Predictions[0].Maps && session.Predictions[0].Maps);
+  CHECK(inMemory.Report.Figures[RCN_MR_ECE] == inFiles.Report.Figures[RCN_MR_ECE] &&
+    inMemory.Report.Figures[RCN_BRIER] == inFiles.Report.Figures[RCN_BRIER]);
+  OldestGoToFiles(read, folder);
 }
 #endif
 

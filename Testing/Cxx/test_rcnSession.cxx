@@ -141,10 +141,10 @@ void RefusedFiles()
   const auto parse = [](const std::string& rest) {
     return rcn::ParseSession("{\"rcn_workspace\": 1, " + rest + "}", "w.rcn.json");
   };
-  CHECK_THROWS(rcn::ParseSession("[]", "w.rcn.json"), RCN_EFORMAT, "no saved workspace");
-  CHECK_THROWS(rcn::ParseSession("{\"training\": []}", "w.rcn.json"), RCN_EFORMAT, "no saved workspace");
+  CHECK_THROWS(rcn::ParseSession("[]", "w.rcn.json"), RCN_EFORMAT, "not a saved workspace");
+  CHECK_THROWS(rcn::ParseSession("{\"training\": []}", "w.rcn.json"), RCN_EFORMAT, "not a saved workspace");
   CHECK_THROWS(rcn::ParseSession("{\"rcn_workspace\": 99}", "w.rcn.json"), RCN_EFORMAT, "newer");
-  CHECK_THROWS(parse(R"("raters": "A")"), RCN_EFORMAT, "array");
+  CHECK_THROWS(parse(R"("raters": "A")"), RCN_EFORMAT, "list");
   CHECK_THROWS(parse(R"("raters": ["A", "A"])"), RCN_EFORMAT, "different");
   CHECK_THROWS(parse(R"("cases": [{"id": "../x", "images": ["a"]}])"), RCN_EFORMAT, "file name");
   CHECK_THROWS(parse(R"("cases": [{"id": "x", "images": ["a"]}, {"id": "x", "images": ["a"]}])"), RCN_EFORMAT, "twice");
