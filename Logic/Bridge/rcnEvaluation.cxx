@@ -1159,8 +1159,8 @@ std::string DirectionInWords(const EvaluationReport& report)
   }
   return votes == 0                 ? "It is sure everywhere: no probability between 5 % and 95 %."
     : (over + under) / votes < 0.02 ? "Between 5 % and 95 % its probabilities mean what they say."
-    : over > 3 * under              ? "Between 5 % and 95 % it promises too much."
-    : under > 3 * over              ? "Between 5 % and 95 % it promises too little."
+    : over > 3 * under              ? "Between 5 % and 95 % its probabilities are too high."
+    : under > 3 * over              ? "Between 5 % and 95 % its probabilities are too low."
                                     : "Between 5 % and 95 % it is off in both directions.";
 }
 
@@ -1169,7 +1169,7 @@ const std::vector<FigureName>& FigureNames()
   static const std::vector<FigureName> names = {
     { RCN_MR_ECE, "MR-ECE (%)", "how far probabilities are from the share of raters, on average", true },
     { RCN_RATER_ECE, "mean of raters' ECEs (%)", "the same against each rater alone", true },
-    { RCN_SIGNED, "signed (%)", "above 0: promises too much; below: too little", true },
+    { RCN_SIGNED, "signed (%)", "above 0: probabilities are too high; below: too low", true },
     { RCN_ECE, "ECE (%)", "confidence of the thresholded prediction against the reference", true },
     { RCN_MCE, "MCE (%)", "the worst bin", true },
     { RCN_ACE, "ACE (%)", "bins counted equally", true },

@@ -250,7 +250,7 @@ std::string CorrectionInWords(const rcn_recalib& correction);
 /// a percentage point.
 std::string WorstBinInWords(const EvaluationReport& report);
 
-/// Which way the model is off, in words: "Between 5 % and 95 % it promises too much."
+/// Which way the model is off, in words: "Between 5 % and 95 % its probabilities are too high."
 std::string DirectionInWords(const EvaluationReport& report);
 
 /// The reliability diagram: curve with band, the ideal line, the gap shaded, how many voxels, and words.

@@ -279,7 +279,7 @@ std::string WriteImage(const std::string& path, const rcn_image& image, Content 
   }
   if (cancelled && cancelled())
   {
-    throw Error(RCN_ECANCELLED, "Cancelled while writing " + path + ".");
+    throw Error(RCN_ECANCELLED, "Canceled while writing " + path + ".");
   }
   file.Commit();
   return remark;

@@ -119,7 +119,7 @@ Extent::Extent(const rcn_geometry& geometry)
   this->Heading = this->Name + " (" + this->Unit.substr(1) + ")";
   this->Length = this->InPixels ? "pixels" : "mm";
   this->PerVoxel = this->InPixels ? 1 : flat ? rcn_geometry_pixel_mm2(&geometry) : rcn_geometry_voxel_ml(&geometry);
-  this->PlaceHeading = this->InPixels ? (flat ? "Centre x, y (pixels)" : "Centre x, y, z (voxels)") : "Centre R, A, S (mm)";
+  this->PlaceHeading = this->InPixels ? (flat ? "Center x, y (pixels)" : "Center x, y, z (voxels)") : "Center R, A, S (mm)";
 }
 
 std::string Extent::Text(int64_t voxels) const

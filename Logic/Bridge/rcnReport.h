@@ -73,7 +73,7 @@ struct Extent
   /// An extent that is measured already, such as a mean over cases.
   std::string TextOf(double extent) const;
 
-  std::string PlaceHeading; ///< "Centre R, A, S (mm)", "Centre x, y (pixels)"
+  std::string PlaceHeading; ///< "Center R, A, S (mm)", "Center x, y (pixels)"
   /// The middle of a region, as the heading says.
   std::string PlaceOf(const rcn_dispute& region) const;
 };

@@ -82,7 +82,7 @@ void Report::Show(double fraction, const std::string& stage)
   this->Stage_ = stage;
   if (this->Options_.Progress && this->Options_.Progress(fraction, stage))
   {
-    throw Error(RCN_ECANCELLED, "Cancelled.");
+    throw Error(RCN_ECANCELLED, "Canceled.");
   }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Training: from cases to a model file, in one call that every shell uses. The cases may be files or in memory (rcnDataList.h).
+/// Training: from cases to a model file, in one call that every shell uses. The cases may be files or in memory
+/// (rcnDataList.h).
 ///
 /// Beside MODEL.safetensors (the best model so far, by validation RPS) lie MODEL.checkpoint.safetensors
 /// (where training stands; resuming from it leads to the same bits as never having stopped) and

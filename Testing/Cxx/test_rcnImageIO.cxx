@@ -212,7 +212,7 @@ void WritingFailsWithoutATrace()
   CHECK(folder.Count() == 0);
   std::ofstream(folder / "a.nrrd") << "old";
   CHECK_THROWS(
-    rcn::WriteImage(folder / "a.nrrd", volume.View(), rcn::Content::Mask, [] { return true; }), RCN_ECANCELLED, "Cancelled");
+    rcn::WriteImage(folder / "a.nrrd", volume.View(), rcn::Content::Mask, [] { return true; }), RCN_ECANCELLED, "Canceled");
   CHECK(TextOf(folder / "a.nrrd") == "old" && folder.Count() == 1);
 }
 

@@ -99,7 +99,7 @@ void ErrorsCarryAKey()
   const rcn::Error in = error.In("c01");
   CHECK(std::string(in.what()) == "c01: a.png holds whole numbers." && std::string(in.Key()) == "scale");
   CHECK(in.Status() == RCN_EDATA);
-  CHECK(std::string(rcn::Error(RCN_ECANCELLED, "Cancelled.").In("c01").what()) == "Cancelled.");
+  CHECK(std::string(rcn::Error(RCN_ECANCELLED, "Canceled.").In("c01").what()) == "Canceled.");
 }
 
 } // namespace

@@ -201,7 +201,7 @@ void CancelAnywhere()
     }
     catch (const rcn::Error& error)
     {
-      CHECK(error.Status() == RCN_ECANCELLED && std::string(error.what()).rfind("Cancelled", 0) == 0);
+      CHECK(error.Status() == RCN_ECANCELLED && std::string(error.what()).rfind("Canceled", 0) == 0);
       ++reached;
     }
   }

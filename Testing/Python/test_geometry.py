@@ -24,7 +24,7 @@ def test_pictures_are_measured_in_pixels(tmp_path, write):
     files = {k: write(tmp_path / f"{k}{'.png' if write is write_png else '.tif'}", m * 255) for k, m in zip("ABC", masks)}
     done = run("agree", *raters(files), "--surfaces", "--json", tmp_path / "a.json", "--csv", tmp_path / "a.csv")
     assert "40 x 30 pixels (the file has no spacing)" in done.out
-    assert "Area (pixels)" in done.out and "Hausdorff 95 % (pixels)" in done.out and "Centre x, y (pixels)" in done.out
+    assert "Area (pixels)" in done.out and "Hausdorff 95 % (pixels)" in done.out and "Center x, y (pixels)" in done.out
     assert "mm" not in done.out and "mL" not in done.out and not done.err
     answer = run("agree", *raters(files), "--surfaces", "--json", "-").json
     assert answer["geometry"]["unit"] == "pixel" and answer["geometry"]["spacing_mm"] is None
@@ -42,7 +42,7 @@ def test_pictures_are_measured_in_pixels(tmp_path, write):
     # The page as well.
     run("report", *raters(files), "--surfaces", "-o", tmp_path / "r.html")
     page = (tmp_path / "r.html").read_text("utf-8")
-    assert "Area (pixels)" in page and "Hausdorff 95 % (pixels)" in page and "Centre x, y (pixels)" in page
+    assert "Area (pixels)" in page and "Hausdorff 95 % (pixels)" in page and "Center x, y (pixels)" in page
     assert "(mm" not in page and " mm²" not in page and " mL" not in page
 
 

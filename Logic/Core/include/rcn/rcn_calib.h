@@ -165,7 +165,7 @@ typedef enum rcn_figure {
     RCN_ECE_FOREGROUND, /* one reference: p against how often it is foreground */
     RCN_MCE,            /* over all pairs: the largest gap of a bin */
     RCN_ACE,            /* over all pairs: the mean gap of the non-empty bins */
-    RCN_SIGNED,         /* over all pairs: mean p - share of votes; > 0: promises too much */
+    RCN_SIGNED,         /* over all pairs: mean p - share of votes; > 0: too high */
     RCN_OVER,           /* the part of MR-ECE from bins that promise too much ... */
     RCN_UNDER,          /* ... and too little: over + under = MR-ECE, over - under = signed */
     RCN_BRIER,          /* mean of (p - y)^2 over all pairs */
