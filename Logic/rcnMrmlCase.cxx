@@ -64,7 +64,7 @@ Volume VolumeOf(vtkMRMLVolumeNode* node)
 namespace
 {
 
-/// A mask in the image's grid, whatever transforms are above the two of them; nearest neighbour, 0 outside.
+/// A mask in the image's grid, whatever transforms are above the two of them; nearest neighbor, 0 outside.
 Volume InGridOf(
   vtkMRMLScalarVolumeNode* image, vtkOrientedImageData* mask, vtkMRMLTransformableNode* owner, const std::string& name)
 {

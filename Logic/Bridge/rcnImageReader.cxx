@@ -57,7 +57,7 @@ std::vector<Segment> ReadSegments(const itk::MetaDataDictionary& dictionary)
 /// The name under which a reader finds the right voxels.
 ///
 /// niftilib takes the voxels of a.nii for a.nii.gz where both exist, without a word: a link in a folder of its own has no such
-/// neighbour. ITK makes alpha of a PNG's transparent color, and colors of its palette to have a place for it: a copy
+/// neighbor. ITK makes alpha of a PNG's transparent color, and colors of its palette to have a place for it: a copy
 /// has none.
 class ReadableName
 {

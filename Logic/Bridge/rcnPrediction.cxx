@@ -162,7 +162,7 @@ Volume PredictLevels(
   std::vector<Volume> resampled = resample ? std::vector<Volume>() : images;
   if (resample)
   {
-    // As training's samples are made: normalised first, and cut where the rule cuts, then between voxels.
+    // As training's samples are made: normalized first, and cut where the rule cuts, then between voxels.
     for (const rcn_channel& channel : ChannelsOf(images))
     {
       resampled.push_back(ResampleLinear(Normalized(channel, scale, static_cast<int>(resampled.size())), seen));

@@ -205,7 +205,7 @@ rcn_geometry GeometryAtSpacing(const rcn_geometry& geometry, const double spacin
     const double extent = static_cast<double>(geometry.size[a]) * geometry.spacing[a];
     out.size[a] = std::max<int64_t>(1, std::llround(extent / spacing[a]));
     out.spacing[a] = spacing[a];
-    corner[a] = (spacing[a] / geometry.spacing[a] - 1) / 2; // of the first voxel's centre, in voxels
+    corner[a] = (spacing[a] / geometry.spacing[a] - 1) / 2; // of the first voxel's center, in voxels
   }
   rcn_geometry_to_world(out.origin, &geometry, corner);
   if (const char* sentence = rcn_geometry_check(&out))

@@ -342,7 +342,7 @@ void Training::FinishEpoch()
       this->Result_.Readout = rcn_readout_name(RCN_READOUT_MORE_THAN_HALF); // the majority that was trained
     }
     this->SaveBest();
-    // Only once it is on disk: when writing is cancelled, the epoch is validated again, and must win again.
+    // Only once it is on disk: when writing is canceled, the epoch is validated again, and must win again.
     this->BestRps_ = epoch.Rps;
     this->Result_.Best = epoch.Epoch;
     this->SinceBest_ = 0;
@@ -462,7 +462,7 @@ void Training::AsStart(const std::function<void()>& judge)
   }
   catch (...)
   {
-    this->Normalize_ = ours; // a checkpoint is written when this was cancelled
+    this->Normalize_ = ours; // a checkpoint is written when this was canceled
     throw;
   }
   this->Normalize_ = ours;
@@ -561,7 +561,7 @@ TrainingResult Training::Run()
   }
   if (!this->Finished_)
   {
-    this->Doing_ = Doing::Stepping; // writing is not cancelled
+    this->Doing_ = Doing::Stepping; // writing is not canceled
     this->SaveCheckpoint();
     this->Processes_.WaitForAll(); // nobody ends before it is written
     this->Result_.Interrupted = true;

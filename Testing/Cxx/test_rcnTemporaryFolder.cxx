@@ -38,9 +38,9 @@ void GoesInEveryWayOut()
     std::ofstream(folder / "image.nrrd") << "of a patient";
     fs::create_directory(folder / "more");
     std::ofstream(folder / "more/image.nrrd") << "of another one";
-    throw rcn::Error(RCN_ECANCELLED, "cancelled");
+    throw rcn::Error(RCN_ECANCELLED, "canceled");
   };
-  CHECK_THROWS(fail(), RCN_ECANCELLED, "cancelled");
+  CHECK_THROWS(fail(), RCN_ECANCELLED, "canceled");
   CHECK(parent.Count() == 0);
 }
 

@@ -228,7 +228,7 @@ void ConsensusIsANodeInTheImagesPlace()
   {
     CHECK_NEAR(got->GetElement(i / 4, i % 4), wanted->GetElement(i / 4, i % 4), 1e-9);
   }
-  // Shown from none to all raters, in our colours, with a legend; what nobody marked is clear.
+  // Shown from none to all raters, in our colors, with a legend; what nobody marked is clear.
   auto* const display = vtkMRMLScalarVolumeDisplayNode::SafeDownCast(map->GetDisplayNode());
   CHECK(display && display->GetColorNode() == f.Actions->GetColorNode());
   CHECK(display->GetWindowLevelMin() == 0 && display->GetWindowLevelMax() == 3 && display->GetApplyThreshold());
