@@ -132,8 +132,8 @@ Session WritePredictions(const Session& session, const SessionProgress& progress
 /// Where the maps in memory take more than PredictionMemory, the oldest go to files, and `changed` is told of each.
 void LimitPredictionMemory(Session& session, const std::function<void(const SessionPrediction&)>& changed);
 
-/// Writes the workspace to NAME.rcn.json, with the predictions that are only in memory, and copies the viewer's own files into NAME.rcn unless they are there; returns
-/// the session as it is now. Throws Error; then NAME.rcn.json is as it was.
+/// Writes the workspace to NAME.rcn.json, with the predictions that are only in memory, and copies the viewer's own files into
+/// NAME.rcn unless they are there; returns the session as it is now. Throws Error; then NAME.rcn.json is as it was.
 Session SaveSession(const Session& session, const std::string& path, const SessionProgress& progress = {});
 
 /// The sentence SaveSession() would fail with because of the path alone; empty when it looks fine.
