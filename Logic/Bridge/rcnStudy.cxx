@@ -968,7 +968,7 @@ StudyResult RunStudy(const StudyOptions& options)
 {
   if (options.Folder.empty())
   {
-    throw Error(RCN_EINVALID, "Say where the study is kept with -o DIR.");
+    throw Error(RCN_EINVALID, "The study needs a folder for its results.", "output");
   }
   if (options.Seeds < 1 || options.Seeds > 1000)
   {

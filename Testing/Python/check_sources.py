@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Format of the source files: ./run format rewrites them, ./run test checks them first, because it takes seconds.
 
-Three rules: the SPDX line at the top, no line wider than its language allows (clang-format cannot break a long string or
-comment), and the output of clang-format, whose settings are in .clang-format (C++) and in Logic/Core and Testing/C (C).
+Four rules: the SPDX line at the top, no line wider than its language allows (clang-format cannot break a long string or
+comment), the output of clang-format, whose settings are in .clang-format (C++) and in Logic/Core and Testing/C (C), and no
+sentence in Logic that names an option of the command line.
 """
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -28,6 +30,15 @@ def sources():
 def width(path):
     in_c = path.parts[:2] in (("Logic", "Core"), ("Testing", "C"))
     return WIDTH_OF_C if in_c else WIDTH
+
+
+def options_in_sentences(lines):
+    """(number, text) of string literals that name an option beside other words: "use --scale", but neither the key "--batch"
+    nor a whole command, with which a page shows how it was made. rcnError.h explains how a shell adds its own way out."""
+    for number, line in enumerate(lines, 1):
+        texts = [] if line.lstrip().startswith(("//", "/*", "*")) else re.findall(r'"((?:[^"\\]|\\.)*)"', line)
+        yield from ((number, text) for text in texts if " " in text and not text.startswith("rater-consensus ")
+                    and re.search(r"(?:^|\s)(?:--[a-z]|-o\b)", text))
 
 
 def clang_format(program, options, files):
@@ -58,6 +69,9 @@ def main(words):
         if path.suffix in FORMATTED:
             problems += [f"{path}:{number}: {len(line)} columns, at most {width(path)} are allowed"
                          for number, line in enumerate(lines, 1) if len(line) > width(path)]
+        if path.parts[0] == "Logic" and path.suffix in FORMATTED:
+            problems += [f'{path}:{number}: "{text}" names an option of the command line; give the Error a key instead'
+                         for number, text in options_in_sentences(lines)]
     for problem in problems:
         print(problem, file=sys.stderr)
     if problems and not fix:

@@ -236,7 +236,7 @@ def test_bad_input(tmp_path):
     blind = [{k: v for k, v in c.items() if k != "image"} for c in good["test"]]
     refused(*changed(test=blind), says="needs an image")
     words = ["study", "--data", data, "-o", tmp_path / "new"]
-    refused("study", "--data", data, says="-o DIR")
+    refused("study", "--data", data, says=["folder for its results", "Use -o"])
     refused("study", "-o", tmp_path / "new", says="--data")
     refused(*words, "--strategies", "rps,best", says="'best'", folder=tmp_path)
     refused(*words, "--strategies", "rps,rps", says="twice", folder=tmp_path)
