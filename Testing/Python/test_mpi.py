@@ -16,7 +16,7 @@ import time
 import numpy as np
 import pytest
 
-from rcn_testing import PROGRAM, execute, run, small_disk, wait_until, write_nrrd
+from rcn_testing import PROGRAM, Result, execute, run, small_disk, wait_until, write_nrrd
 from test_train import make_list, quick, rows
 
 pytestmark = pytest.mark.slow
