@@ -117,7 +117,7 @@ tip.style.top=Math.max(4,e.clientY-tip.offsetHeight-10)+"px"};
 for(const kind of["pointermove","pointerdown"])document.addEventListener(kind,show);
 document.addEventListener("scroll",()=>{tip.hidden=true},{passive:true});
 )";
-const char* const ScriptFingerprint = "sha256-kQx2T6wFj6vUQykBtPjqCTAOKTtMkD1JQAu50oTvF5o=";
+const char* const ScriptFingerprint = "sha256-eulFMo6f9u/zjRA7MCrr0ZzkmC+Cgki4Lb3XPXSkAkU=";
 
 std::string Element(const std::string& name, const std::string& content, const std::string& kind = "")
 {

@@ -218,8 +218,8 @@ void CheckPrediction(const Model& model, const PredictionOptions& options)
   {
     return;
   }
-  const auto refuse = [correction](const std::string& why) {
-    throw Error(RCN_EINVALID, (correction->Path.empty() ? "The recalibration" : correction->Path) + why, "recalibration");
+  const auto refuse = [correction](const std::string& why, const char* key = "recalibration") {
+    throw Error(RCN_EINVALID, (correction->Path.empty() ? "The recalibration" : correction->Path) + why, key);
   };
   const int levels = correction->Correction.levels;
   if (levels && levels != model.RaterCount() + 1)
@@ -241,7 +241,8 @@ void CheckPrediction(const Model& model, const PredictionOptions& options)
   }
   if (!levels && (correction->Readout != readout.Kind || correction->AtLeast != readout.AtLeast))
   {
-    refuse(" was fitted to the readout " + ReadoutText(correction->Readout, correction->AtLeast) + "; use the same readout.");
+    refuse(
+      " was fitted to the readout " + ReadoutText(correction->Readout, correction->AtLeast) + "; use the same one.", "readout");
   }
 }
 

@@ -16,8 +16,7 @@ namespace fs = std::filesystem;
 
 [[noreturn]] void Fail(const std::string& path, const std::string& what)
 {
-  throw Error(
-    RCN_EFORMAT, path + " is no manifest of predictions that can be used: " + what + " Remove it, or use another folder.");
+  throw Error(RCN_EFORMAT, path + " is not a usable manifest of predictions: " + what + " Remove it, or use another folder.");
 }
 
 std::string TextAt(const json_t* object, const char* key, const std::string& path)
@@ -103,7 +102,7 @@ PredictionFolder::PredictionFolder(const std::string& path) : Path_(path)
   std::error_code ignored;
   if (!fs::is_directory(path, ignored))
   {
-    throw Error(RCN_EIO, path + " is no folder of predictions.");
+    throw Error(RCN_EIO, path + " is not a folder of predictions.");
   }
   if (fs::exists(ManifestOf(path), ignored))
   {
@@ -119,7 +118,7 @@ void PredictionFolder::Read()
   const JsonHandle root(json_loadb(text.data(), text.size(), JSON_REJECT_DUPLICATES, &error));
   if (!root)
   {
-    Fail(path, std::string("it is no valid JSON (") + error.text + ").");
+    Fail(path, std::string("it is not valid JSON (") + error.text + ").");
   }
   this->Run_ = RunFrom(root.get(), path);
   const json_t* cases = json_object_get(root.get(), "cases");

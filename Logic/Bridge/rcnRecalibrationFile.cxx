@@ -16,7 +16,7 @@ namespace
 
 [[noreturn]] void FailRecalibration(const std::string& path, const std::string& what)
 {
-  throw Error(RCN_EFORMAT, path + " is no recalibration file that can be used: " + what);
+  throw Error(RCN_EFORMAT, path + " is not a usable recalibration file: " + what);
 }
 
 /// The list under a key; one that is absent is empty.
@@ -160,7 +160,7 @@ Recalibration ParseRecalibration(const std::string& text, const std::string& pat
   const JsonHandle root(json_loadb(text.data(), text.size(), JSON_REJECT_DUPLICATES, &error));
   if (!root)
   {
-    FailRecalibration(path, std::string("it is no valid JSON (") + error.text + ").");
+    FailRecalibration(path, std::string("it is not valid JSON (") + error.text + ").");
   }
   Recalibration out;
   out.Path = path;

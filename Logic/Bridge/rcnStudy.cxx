@@ -350,7 +350,7 @@ void Study::Train(const Candidate& run, size_t number)
     if (this->Processes_.FirstSays(fs::exists(options.Output, ignored) && !options.Resume && !this->IsOwn(options.Output, run)))
     {
       throw Error(RCN_EINVALID,
-        options.Output + " exists already, and is no model of this study; move it away, or choose another folder.");
+        options.Output + " already exists and is not a model of this study; move it away, or choose another folder.");
     }
     options.Overwrite = true; // what is in the study's folder now is the study's
     options.Remark = [&](const std::string& sentence) { this->Remark(run.Name + ": " + sentence); };

@@ -112,7 +112,7 @@ void CheckJudgeArguments(const Arguments& arguments)
     std::error_code ignored;
     if (arguments.Has(option) && !std::filesystem::is_directory(arguments.Get(option), ignored))
     {
-      throw Error(RCN_EIO, std::string(option) + " " + arguments.Get(option) + " is no folder of predictions.");
+      throw Error(RCN_EIO, std::string(option) + " " + arguments.Get(option) + " is not a folder of predictions.");
     }
   }
 }

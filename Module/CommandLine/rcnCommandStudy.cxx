@@ -88,8 +88,9 @@ int RunStudyCommand(const Arguments& arguments)
   CheckTextOutputs(arguments);
   if (!arguments.Has("--data") || !arguments.Has("-o"))
   {
-    throw Error(RCN_EINVALID,
-      arguments.Has("-o") ? "Say what to learn from with --data LIST." : "Say where the study is kept with -o DIR.");
+    const bool folder = arguments.Has("-o");
+    throw Error(RCN_EINVALID, folder ? "The study needs cases to learn from." : "The study needs a folder for its results.",
+      folder ? "data" : "output");
   }
   StudyOptions options;
   options.Data = arguments.Get("--data");

@@ -105,7 +105,7 @@ static void says_why_not(void) {
     CHECK_STATUS(rcn_file_create(&file, ctx, "c/d"), RCN_EIO);
     CHECK_ERROR(ctx, "the folder c does not exist");
     CHECK_STATUS(rcn_file_create(&file, ctx, "a.txt/d"), RCN_EIO);
-    CHECK_ERROR(ctx, "a.txt is no folder");
+    CHECK_ERROR(ctx, "a.txt is not a folder");
     CHECK_STATUS(rcn_file_create(&file, ctx, "pipe"), RCN_EIO);
     CHECK_ERROR(ctx, "no ordinary file");
     CHECK_STATUS(rcn_file_create(&file, ctx, ""), RCN_EINVALID);

@@ -147,7 +147,7 @@ static rcn_status fail_to_write(rcn_context *ctx, const char *given, const char 
         return rcn__fail(ctx, RCN_EIO, "%s cannot be written: the folder %s does not exist.", given,
                          folder);
     if (!missing && (is.st_mode & S_IFMT) != S_IFDIR)
-        return rcn__fail(ctx, RCN_EIO, "%s cannot be written: %s is no folder.", given, folder);
+        return rcn__fail(ctx, RCN_EIO, "%s cannot be written: %s is not a folder.", given, folder);
     if (reason == EACCES || reason == EPERM)
         return rcn__fail(ctx, RCN_EIO, "%s cannot be written: no permission in %s (%s).", given,
                          folder, strerror(reason));
