@@ -285,6 +285,11 @@ std::vector<vtkMRMLScalarVolumeNode*> LevelNodes(Node* node)
   return node->GetNodeReference(Node::GetProbabilityRole()) ? levels : std::vector<vtkMRMLScalarVolumeNode*>();
 }
 
+vtkMTimeType TimeOf(vtkMRMLScalarVolumeNode* level)
+{
+  return std::max(level->GetMTime(), level->GetImageData()->GetMTime());
+}
+
 Judged GatherJudged(Node* node, const KeptLevels& kept)
 {
   vtkMRMLScalarVolumeNode* const map = JudgedMap(node);
@@ -294,7 +299,7 @@ Judged GatherJudged(Node* node, const KeptLevels& kept)
   const std::vector<vtkMRMLScalarVolumeNode*> levels = LevelNodes(node);
   const bool same = !levels.empty() &&
     std::equal(levels.begin(), levels.end(), kept.Times.begin(), kept.Times.end(),
-      [](vtkMRMLScalarVolumeNode* level, vtkMTimeType time) { return level->GetImageData()->GetMTime() == time; });
+      [](vtkMRMLScalarVolumeNode* level, vtkMTimeType time) { return TimeOf(level) == time; });
   for (size_t k = 0; k < levels.size() && !same; ++k)
   {
     judged.Maps.push_back(AsFloat(VolumeOf(levels[k]))); // after a scene was loaded, or a volume changed

@@ -70,8 +70,10 @@ std::vector<vtkMRMLScalarVolumeNode*> LevelNodes(Node* node);
 struct KeptLevels
 {
   Volume Levels;
-  std::vector<vtkMTimeType> Times; ///< of the level nodes' voxels
+  std::vector<vtkMTimeType> Times; ///< TimeOf() the level nodes
 };
+/// When a level's voxels or their place in the world changed last.
+vtkMTimeType TimeOf(vtkMRMLScalarVolumeNode* level);
 
 /// The same as voxels, in float32.
 struct Judged

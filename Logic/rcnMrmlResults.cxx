@@ -479,7 +479,7 @@ KeptLevels PublishPrediction(Node* node, const PredictionNodes& prediction)
   kept.Levels = maps.Levels;
   for (vtkMRMLScalarVolumeNode* const volume : volumes)
   {
-    kept.Times.push_back(volume->GetImageData()->GetMTime());
+    kept.Times.push_back(TimeOf(volume));
   }
   return kept;
 }
@@ -493,7 +493,7 @@ void PublishReliability(Node* node, const EvaluationReport& report, const Evalua
   chart->RemoveAllPlotSeriesNodeIDs();
   chart->SetTitle((title + ": predicted and observed").c_str());
   chart->SetTitleFontSize(16); // a plot view is small
-  chart->SetXAxisTitle("Probability that is shown");
+  chart->SetXAxisTitle("Predicted probability");
   chart->SetYAxisTitle("Share of raters who marked");
   chart->SetXAxisRangeAuto(false);
   chart->SetXAxisRange(0, 1);

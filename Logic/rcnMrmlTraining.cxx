@@ -127,6 +127,10 @@ TrainingResult Trained(TrainingOptions options)
       CheckFinite(image, one.Images.front());
       image = ResampleLinear(image, image.Geometry()); // a copy: a person may change the scene meanwhile
     }
+    for (RaterMask& mask : own->Masks)
+    {
+      mask.Mask = ResampleNearest(mask.Mask, mask.Mask.Geometry()); // likewise: label maps are the scene's own
+    }
     one.Memory = own;
   }
   const bool isFree = TrainingFileInTheWay(options.Output).empty(); // otherwise somebody else has begun to train to this file

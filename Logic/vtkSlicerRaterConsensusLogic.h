@@ -69,7 +69,7 @@ public:
   /// What the node's model says about the image, corrected where the node says so: probability, levels, masks.
   std::string Predict(vtkMRMLRaterConsensusNode* node);
   /// Whether the prediction (its levels where they are there, otherwise its probability; without a prediction the consensus
-  /// map) keeps its promise to the raters.
+  /// map) is calibrated to the raters.
   std::string Evaluate(vtkMRMLRaterConsensusNode* node);
   /// Fits a correction of the prediction to the raters and writes the node's recalibration file; the chart shows before and
   /// after. Predict() applies it when the node is Corrected.

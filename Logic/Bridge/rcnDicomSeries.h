@@ -8,12 +8,9 @@
 
 #include <string>
 
-#include "rcnVolume.h"
+#include <itkImageIOBase.h>
 
-namespace itk
-{
-class ImageIOBase;
-}
+#include "rcnVolume.h"
 
 namespace rcn
 {

@@ -123,8 +123,7 @@ void CaseStore::Read(LoadedCase& one)
   }
   catch (const Error& error)
   {
-    throw Error(
-      error.Status(), error.Status() == RCN_ECANCELLED ? error.what() : "Case " + one.Source.Id + ": " + error.what());
+    throw error.In("Case " + one.Source.Id);
   }
   one.Images = this->Workspace_.TakeImages();
   one.Geometry = *rcn_votes_geometry(this->Workspace_.Votes());

@@ -561,6 +561,10 @@ void LevelsAreJudged()
   CHECK(f.Actions->Evaluate(f.Parameters) != "" || f.Cell(Node::GetFiguresRole(), "rps", "Value") != before);
   CHECK(f.Actions->Predict(f.Parameters) == "" && f.Actions->Evaluate(f.Parameters) == "");
   CHECK(f.Cell(Node::GetFiguresRole(), "rps", "Value") == before);
+  // Volumes that were moved do not fit the image any more.
+  f.Result<vtkMRMLScalarVolumeNode>(Node::GetLevelRole())->SetOrigin(0, 0, 0);
+  CHECK(f.Actions->Evaluate(f.Parameters) != "");
+  CHECK(f.Actions->Predict(f.Parameters) == "" && f.Actions->Evaluate(f.Parameters) == "");
   // By another readout, without predicting anew; more raters than levels are a matter of the probability.
   f.Parameters->SetReadout("expected");
   options.Calib.readout = RCN_READOUT_EXPECTED;
@@ -858,7 +862,7 @@ void TrainsOnADataList()
   CHECK(f.Actions->Keep(f.Parameters) == "");
 }
 
-/// A case of the scene that training cannot take is named, not its temporary file.
+/// A case of the scene that training cannot take is named, with what can be done about it.
 void TrainingNamesTheCase()
 {
   Fixture f;
@@ -869,6 +873,17 @@ void TrainingNamesTheCase()
   f.Parameters->SetTrainingMinutes(0.01);
   std::string sentence = f.Actions->Train(f.Parameters);
   CHECK(sentence != "" && sentence.find("raterconsensus-") == std::string::npos && folder.Count() == 1);
+  f.Parameters->SetModelFile("");
+  vtkNew<vtkMatrix4x4> grid, other;
+  f.Labels->GetIJKToRASMatrix(grid);
+  other->DeepCopy(grid);
+  other->SetElement(0, 3, 0);
+  f.Labels->SetIJKToRASMatrix(other);
+  sentence = f.Actions->Train(f.Parameters);
+  CHECK(sentence.find("Case 2: Cleo has another origin than CT") != std::string::npos);
+  CHECK(sentence.find("Switch on resampling") != std::string::npos);
+  f.Labels->SetIJKToRASMatrix(grid);
+  f.Parameters->SetModelFile(folder / "m.safetensors");
   vtkNew<vtkImageData> image;
   image->SetDimensions(static_cast<int>(Size[0]), static_cast<int>(Size[1]), static_cast<int>(Size[2]));
   image->AllocateScalars(VTK_FLOAT, 1);
