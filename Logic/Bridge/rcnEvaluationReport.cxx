@@ -28,105 +28,88 @@ std::string RegionInWords(const rcn_region_options& region, const std::string& m
   return mask.empty() && region.region == RCN_REGION_BAND ? name + " (" + CsvNumber(region.band_mm) + " mm)" : name;
 }
 
-json_t* EvaluationJson(const EvaluationReport& report, const EvaluationOptions& options, const std::vector<std::string>& raters)
+namespace
 {
-  json_t* object = json_object();
-  json_object_set_new(object, "cases", json_integer(static_cast<json_int_t>(report.Cases)));
-  json_object_set_new(object, "voxels", json_integer(report.Voxels));
-  json_object_set_new(object, "pairs", json_integer(report.Pairs));
-  json_object_set_new(object, "region",
-    json_string(options.RegionMask.empty() ? rcn_region_name(options.Region.region) : options.RegionMask.c_str()));
-  json_object_set_new(object, "readout", json_string(rcn_readout_name(options.Calib.readout)));
-  if (options.Calib.readout == RCN_READOUT_AT_LEAST)
-  {
-    json_object_set_new(object, "at_least", json_integer(options.Calib.at_least));
-  }
-  json_object_set_new(object, "reference", json_string(options.Reference.c_str()));
-  json_object_set_new(object, "tie", json_string(options.TieBackground ? "background" : "foreground"));
-  json_t* intervals = json_object();
-  json_t* paper = json_object();
+
+/// Every figure under its own name, its 95 % interval under "ci" and the paper's ten draws under "bootstrap_60".
+void SetFigures(JsonObject& object, const EvaluationReport& report)
+{
+  JsonObject intervals, paper;
   for (int f = 0; f < RCN_FIGURES; ++f)
   {
-    const char* name = rcn_figure_name(static_cast<rcn_figure>(f));
+    const std::string name = rcn_figure_name(static_cast<rcn_figure>(f));
+    object.Set(name, report.Figures[f]);
     // Draws know AUC from the histogram only; its intervals are to be found under the exact ones' names too.
-    const char* exact = f == RCN_AUC_HISTOGRAM ? "auc" : f == RCN_AUC_PAIRS_HISTOGRAM ? "auc_pairs" : nullptr;
-    json_object_set_new(object, name, JsonNumber(report.Figures[f]));
-    if (report.Interval[f].units > 0)
+    std::vector<std::string> keys = { name };
+    if (f == RCN_AUC_HISTOGRAM || f == RCN_AUC_PAIRS_HISTOGRAM)
     {
-      const double ends[2] = { report.Interval[f].low, report.Interval[f].high };
-      json_t* interval = Json(ends, 2).Release();
-      if (exact)
-      {
-        json_object_set(intervals, exact, interval);
-      }
-      json_object_set_new(intervals, name, interval);
+      keys.push_back(f == RCN_AUC_HISTOGRAM ? "auc" : "auc_pairs");
     }
-    if (report.Paper[f].draws > 0)
+    for (const std::string& key : keys)
     {
-      json_t* one = json_object();
-      json_object_set_new(one, "mean", JsonNumber(report.Paper[f].mean));
-      json_object_set_new(one, "std", JsonNumber(report.Paper[f].std));
-      if (exact)
+      if (report.Interval[f].units > 0)
       {
-        json_object_set(paper, exact, one);
+        intervals.Set(key, JsonArray{ report.Interval[f].low, report.Interval[f].high });
       }
-      json_object_set_new(paper, name, one);
+      if (report.Paper[f].draws > 0)
+      {
+        paper.Set(key, JsonObject{ { "mean", report.Paper[f].mean }, { "std", report.Paper[f].std } });
+      }
     }
   }
-  json_object_set_new(object, "auc", JsonNumber(report.Auc.reference));
-  json_object_set_new(object, "auc_pairs", JsonNumber(report.Auc.pairs));
-  json_t* byRater = json_object();
-  for (size_t r = 0; r < raters.size(); ++r)
+  const std::string none = NoIntervalInWords(report);
+  object.Set("auc", report.Auc.reference).Set("auc_pairs", report.Auc.pairs);
+  object.Set("ci", none.empty() ? Json(intervals) : Json(nullptr));
+  object.Set("bootstrap_60", report.Cases > 1 ? Json(paper) : Json(nullptr));
+  if (!none.empty())
   {
-    json_t* one = json_object();
-    json_object_set_new(one, "ece", JsonNumber(report.RaterEce[r]));
-    json_object_set_new(one, "brier", JsonNumber(report.RaterBrier[r]));
-    json_object_set_new(byRater, raters[r].c_str(), one);
+    object.Set("ci_note", none);
   }
-  json_object_set_new(object, "raters", byRater);
-  json_t* brier = json_object();
-  json_object_set_new(brier, "reliability", JsonNumber(report.Brier.reliability));
-  json_object_set_new(brier, "resolution", JsonNumber(report.Brier.resolution));
-  json_object_set_new(brier, "uncertainty", JsonNumber(report.Brier.uncertainty));
-  json_object_set_new(brier, "remainder", JsonNumber(report.Brier.remainder));
-  json_object_set_new(object, "brier_decomposition", brier);
-  if (options.Binning == RCN_BINS_MASS)
-  {
-    json_t* mass = json_object();
-    json_object_set_new(mass, "mr_ece", JsonNumber(report.MassEce));
-    json_object_set_new(mass, "mce", JsonNumber(report.MassMce));
-    json_object_set_new(mass, "ace", JsonNumber(report.MassAce));
-    json_object_set_new(object, "equal_mass", mass);
-  }
-  json_t* bins = json_array();
+}
+
+JsonArray BinsJson(const EvaluationReport& report)
+{
+  JsonArray bins;
   for (size_t b = 0; b < report.Bins.size(); ++b)
   {
     const rcn_calib_bin& bin = report.Bins[b];
-    json_t* one = json_object();
-    json_object_set_new(one, "lower", JsonNumber(bin.lower));
-    json_object_set_new(one, "upper", JsonNumber(bin.upper));
-    json_object_set_new(one, "count", json_integer(bin.count));
-    json_object_set_new(one, "confidence", JsonNumber(bin.confidence));
-    json_object_set_new(one, "frequency", JsonNumber(bin.frequency));
-    json_object_set_new(one, "low", JsonNumber(report.BandLow[b]));
-    json_object_set_new(one, "high", JsonNumber(report.BandHigh[b]));
-    json_array_append_new(bins, one);
+    bins.Add(
+      JsonObject{ { "lower", bin.lower }, { "upper", bin.upper }, { "count", bin.count }, { "confidence", bin.confidence },
+        { "frequency", bin.frequency }, { "low", report.BandLow[b] }, { "high", report.BandHigh[b] } });
   }
-  json_object_set_new(object, "bins", bins);
-  const std::string none = NoIntervalInWords(report);
-  json_object_set_new(object, "ci", none.empty() ? json_incref(intervals) : json_null());
-  json_object_set_new(object, "bootstrap_60", report.Cases > 1 ? json_incref(paper) : json_null());
-  json_decref(intervals);
-  json_decref(paper);
-  if (!none.empty())
+  return bins;
+}
+
+} // namespace
+
+json_t* EvaluationJson(const EvaluationReport& report, const EvaluationOptions& options, const std::vector<std::string>& raters)
+{
+  JsonObject object{ { "cases", report.Cases }, { "patients", report.Patients }, { "voxels", report.Voxels },
+    { "pairs", report.Pairs },
+    { "region", options.RegionMask.empty() ? rcn_region_name(options.Region.region) : options.RegionMask.c_str() },
+    { "readout", rcn_readout_name(options.Calib.readout) } };
+  if (options.Calib.readout == RCN_READOUT_AT_LEAST)
   {
-    json_object_set_new(object, "ci_note", JsonString(none));
+    object.Set("at_least", options.Calib.at_least);
   }
-  json_object_set_new(object, "patients", json_integer(static_cast<json_int_t>(report.Patients)));
-  json_object_set_new(object, "dice_empty_cases", JsonStrings(report.EmptyCases));
-  json_object_set_new(object, "circular", json_boolean(!report.CircularCases.empty()));
-  json_object_set_new(object, "remarks", JsonStrings(RemarksInWords(report)));
-  return object;
+  object.Set("reference", options.Reference).Set("tie", options.TieBackground ? "background" : "foreground");
+  SetFigures(object, report);
+  JsonObject byRater;
+  for (size_t r = 0; r < raters.size(); ++r)
+  {
+    byRater.Set(raters[r], JsonObject{ { "ece", report.RaterEce[r] }, { "brier", report.RaterBrier[r] } });
+  }
+  object.Set("raters", byRater);
+  object.Set("brier_decomposition",
+    JsonObject{ { "reliability", report.Brier.reliability }, { "resolution", report.Brier.resolution },
+      { "uncertainty", report.Brier.uncertainty }, { "remainder", report.Brier.remainder } });
+  if (options.Binning == RCN_BINS_MASS)
+  {
+    object.Set("equal_mass", JsonObject{ { "mr_ece", report.MassEce }, { "mce", report.MassMce }, { "ace", report.MassAce } });
+  }
+  object.Set("bins", BinsJson(report)).Set("dice_empty_cases", report.EmptyCases);
+  object.Set("circular", !report.CircularCases.empty()).Set("remarks", RemarksInWords(report));
+  return object.Release();
 }
 
 // The sure ends and the middle are looked at apart: easy background would hide

@@ -91,6 +91,8 @@ class JsonObject : public Json
 {
 public:
   JsonObject() : Json(json_object()) {}
+  /// Takes over an object that somebody else has begun.
+  explicit JsonObject(json_t* owned) : Json(owned) {}
   JsonObject(std::initializer_list<std::pair<std::string, Json>> fields) : JsonObject()
   {
     for (const auto& field : fields)

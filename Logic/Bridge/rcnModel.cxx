@@ -114,6 +114,11 @@ rcn_normalize ParseNormalization(const std::string& text, const std::string& abo
   return out;
 }
 
+void SetCorrection(rcn_context* context, const std::string& path, const Recalibration& correction)
+{
+  Check(rcn_model_set(context, path.c_str(), "recalibration", RecalibrationText(correction).c_str()), context);
+}
+
 void SaveModel(rcn_context* context, const std::string& path, const rcn_net* net, const ModelInfo& info,
   const std::vector<std::pair<std::string, std::string>>& more)
 {

@@ -63,6 +63,10 @@ rcn_normalize ParseNormalization(const std::string& text, const std::string& abo
 void SaveModel(rcn_context* context, const std::string& path, const rcn_net* net, const ModelInfo& info,
   const std::vector<std::pair<std::string, std::string>>& more = {});
 
+/// Stores a correction in a model's file, in place of the one that it has; predictions with the model apply it from then on.
+/// Throws Error.
+void SetCorrection(rcn_context* context, const std::string& path, const Recalibration& correction);
+
 /// A model that was read. The context must outlive it.
 class Model
 {

@@ -246,24 +246,28 @@ std::string DifferenceTable(const std::vector<rcn_interval>& difference)
 
 // ---- commands --------------------------------------------------------------------------------------
 
-json_t* DifferenceJson(const std::vector<rcn_interval>& difference)
+JsonObject DifferenceJson(const std::vector<rcn_interval>& difference)
 {
-  json_t* object = json_object();
+  JsonObject object;
   for (int f = 0; f < RCN_FIGURES; ++f)
   {
     const rcn_interval& one = difference[static_cast<size_t>(f)];
-    if (!std::isfinite(one.value))
+    if (std::isfinite(one.value))
     {
-      continue;
+      object.Set(rcn_figure_name(static_cast<rcn_figure>(f)),
+        JsonObject{ { "value", one.value }, { "low", one.low }, { "high", one.high }, { "p", one.p_value } });
     }
-    json_t* entry = json_object();
-    json_object_set_new(entry, "value", JsonNumber(one.value));
-    json_object_set_new(entry, "low", JsonNumber(one.low));
-    json_object_set_new(entry, "high", JsonNumber(one.high));
-    json_object_set_new(entry, "p", JsonNumber(one.p_value));
-    json_object_set_new(object, rcn_figure_name(static_cast<rcn_figure>(f)), entry);
   }
   return object;
+}
+
+/// Predictions to which a correction was applied cannot be corrected, or judged with another correction.
+void RefuseCorrected(const PredictionSource& source)
+{
+  if (source.Run && source.Run->Correction)
+  {
+    throw Error(RCN_EINVALID, source.Name + " holds predictions that are corrected already.", "corrected");
+  }
 }
 
 /// Says where two folders are judged differently, because each is judged as it was made.
@@ -300,13 +304,7 @@ int RunEvaluate(const Arguments& arguments)
   if (arguments.Has("--recalibration"))
   {
     correction = ReadRecalibration(arguments.Get("--recalibration"));
-    if (first.Run && first.Run->Correction)
-    {
-      throw Error(RCN_EINVALID,
-        first.Name +
-          " holds predictions that are corrected already; predict with --no-recalibration, or leave "
-          "out --recalibration.");
-    }
+    RefuseCorrected(first);
     before = tasks.size();
     tasks.push_back(tasks.front());
     tasks.front().Options.Correction = &correction;
@@ -362,33 +360,99 @@ int RunEvaluate(const Arguments& arguments)
   seconds.Write = watch.Lap();
   if (arguments.Has("--json"))
   {
-    const JsonHandle json(EvaluationJson(report, options, judged.Raters));
+    JsonObject json(EvaluationJson(report, options, judged.Raters));
     if (before)
     {
-      json_object_set_new(json.get(), "before_recalibration", EvaluationJson(uncorrected, options, judged.Raters));
+      json.Set("before_recalibration", EvaluationJson(uncorrected, options, judged.Raters));
     }
     if (versus)
     {
-      json_object_set_new(json.get(), "difference", DifferenceJson(difference));
+      json.Set("difference", DifferenceJson(difference));
     }
-    json_object_set_new(json.get(), "left_out", LeftOutJson(judged.LeftOut));
-    json_object_set_new(json.get(), "seconds", seconds.Json());
-    WriteText(arguments.Get("--json"), DocumentText(json.get()));
+    json.Set("left_out", LeftOutJson(judged.LeftOut)).Set("seconds", seconds.Json());
+    WriteText(arguments.Get("--json"), DocumentText(json.Get()));
   }
   return ExitCodeOf(judged.LeftOut);
 }
 
-/// Into the model's file, where predict finds it.
-void StoreCorrection(const std::string& path, const Recalibration& correction, const Workspace& workspace)
+/// Whether the model can take a correction fitted to these predictions. Where nobody knows how the predictions were made,
+/// the correction is fitted to the model's own readout, because predict applies it to that one.
+void CheckModel(
+  EvaluationOptions& options, const Workspace& workspace, const PredictionSource& source, const Arguments& arguments)
 {
 #ifdef RCN_HAVE_NETWORKS
-  rcn_context* context = workspace.Context();
-  Check(rcn_model_set(context, path.c_str(), "recalibration", RecalibrationText(correction).c_str()), context);
+  const Model model(workspace.Context(), arguments.Get("--model"));
+  if (model.Info().Correction && !arguments.Has("--replace"))
+  {
+    throw Error(RCN_EINVALID,
+      model.Path() +
+        " has a correction already, with which its predictions were made; predict with "
+        "--no-recalibration, and use --replace.");
+  }
+  if (source.Run && source.Run->Hash != model.Hash())
+  {
+    throw Error(RCN_EINVALID,
+      source.Name + " holds predictions of another model (" + source.Run->Model + ") than " + model.Path() +
+        "; predict with the model that the correction is for.");
+  }
+  if (!source.Run)
+  {
+    const ModelInfo& info = model.Info();
+    ChooseReadout(options, arguments.Get("--readout"), ReadoutText(info.Readout, info.AtLeast), info.TieBackground);
+  }
 #else
-  (void)correction;
+  (void)options;
   (void)workspace;
-  throw Error(RCN_EUNSUPPORTED, path + ": this program was built without networks and cannot change a model; use -o.");
+  (void)source;
+  throw Error(RCN_EUNSUPPORTED,
+    arguments.Get("--model") + ": this program was built without networks and cannot change a model; use -o.");
 #endif
+}
+
+/// Into its file, and into the model's, where predict finds it.
+void StoreCorrection(const Recalibration& correction, const Workspace& workspace, const Arguments& arguments)
+{
+  if (arguments.Has("-o"))
+  {
+    WriteRecalibration(arguments.Get("-o"), correction);
+  }
+#ifdef RCN_HAVE_NETWORKS
+  if (arguments.Has("--model"))
+  {
+    SetCorrection(workspace.Context(), arguments.Get("--model"), correction);
+  }
+#else
+  (void)workspace;
+#endif
+}
+
+void PrintRecalibration(const RecalibrationResult& result, const EvaluationOptions& options, bool stored, Terminal& terminal,
+  const Arguments& arguments)
+{
+  const std::string next = !stored ? "It was not stored; --force stores it all the same."
+    : arguments.Has("-o") ? "Judge it on others: rater-consensus evaluate --recalibration " + arguments.Get("-o") + " ..."
+                          : "Judge it on others; predict applies it with " + arguments.Get("--model") + ".";
+  if (!arguments.Has("--quiet") && arguments.Get("--json") != "-")
+  {
+    WriteText("-",
+      arguments.Get("--method") + ": " + CorrectionInWords(result.Correction.Correction) + "\nfitted on the region " +
+        RegionInWords(options.Region, options.RegionMask) +
+        (result.Correction.OneProbability ? ", one probability"
+                                          : ", readout " + ReadoutText(options.Calib.readout, options.Calib.at_least)) +
+        "\n" + result.Sentence + "\n" + next + "\n");
+  }
+  else if (!stored)
+  {
+    terminal.Warn(result.Sentence + " " + next); // what was asked for is not there
+  }
+  if (arguments.Has("--json"))
+  {
+    const auto judged = [&](const EvaluationReport& report) { return Json(EvaluationJson(report, options, result.Raters)); };
+    const JsonObject json{ { "method", arguments.Get("--method") }, { "before", judged(result.Before) },
+      { "after", judged(result.After) }, { "leave_one_out", result.Tested ? judged(result.EachLeftOut) : Json(nullptr) },
+      { "helps", result.Helps }, { "stored", stored }, { "left_out", LeftOutJson(result.LeftOut) } };
+    WriteText(arguments.Get("--json"), DocumentText(json.Get()));
+  }
 }
 
 int RunRecalibrate(const Arguments& arguments)
@@ -415,86 +479,31 @@ int RunRecalibrate(const Arguments& arguments)
   input.Predictions = { SourceFrom(arguments, "--pred") };
   const PredictionSource& source = input.Predictions.front();
   EvaluationOptions options = OptionsFor(source, arguments);
-  if (source.Run && source.Run->Correction)
-  {
-    throw Error(RCN_EINVALID, source.Name + " holds predictions that are corrected already; predict with --no-recalibration.");
-  }
+  RefuseCorrected(source);
   rcn_recalib_method method = RCN_RECALIB_TEMPERATURE;
   Parse(method, arguments.Get("--method"));
   Workspace workspace(WorkspaceOptionsFrom(arguments));
   terminal.Watch(workspace);
-#ifdef RCN_HAVE_NETWORKS
   if (arguments.Has("--model"))
   {
-    const Model model(workspace.Context(), arguments.Get("--model"));
-    if (model.Info().Correction && !arguments.Has("--replace"))
-    {
-      throw Error(RCN_EINVALID,
-        model.Path() +
-          " has a correction already, with which its predictions were made; predict with "
-          "--no-recalibration, and say --replace.");
-    }
-    if (source.Run && source.Run->Hash != model.Hash())
-    {
-      throw Error(RCN_EINVALID,
-        source.Name + " holds predictions of another model (" + source.Run->Model + ") than " + model.Path() +
-          "; predict with the model that the correction is for.");
-    }
-    if (!source.Run) // predict applies a correction to the readout that it was fitted to
-    {
-      const ModelInfo& info = model.Info();
-      ChooseReadout(options, arguments.Get("--readout"), ReadoutText(info.Readout, info.AtLeast), info.TieBackground);
-    }
+    CheckModel(options, workspace, source, arguments);
   }
-#endif
   const RecalibrationResult result = Recalibrate(workspace, input, options, method);
   const bool store = result.Helps || arguments.Has("--force");
   if (!Processes::All().IsFirst())
   {
     return store ? ExitCodeOf(result.LeftOut) : FailedWhileWorking;
   }
-  if (store && arguments.Has("-o"))
+  if (store)
   {
-    WriteRecalibration(arguments.Get("-o"), result.Correction);
-  }
-  if (store && arguments.Has("--model"))
-  {
-    StoreCorrection(arguments.Get("--model"), result.Correction, workspace);
+    StoreCorrection(result.Correction, workspace, arguments);
   }
   if (arguments.Has("--plot"))
   {
     ReliabilityDiagram(result.After, "Recalibrated (on the cases it was fitted to)", &result.Before)
       .Save(arguments.Get("--plot"));
   }
-  const std::string next = !store ? "It was not stored; --force stores it all the same."
-    : arguments.Has("-o") ? "Judge it on others: rater-consensus evaluate --recalibration " + arguments.Get("-o") + " ..."
-                          : "Judge it on others; predict applies it with " + arguments.Get("--model") + ".";
-  if (!arguments.Has("--quiet") && arguments.Get("--json") != "-")
-  {
-    WriteText("-",
-      arguments.Get("--method") + ": " + CorrectionInWords(result.Correction.Correction) + "\nfitted on the region " +
-        RegionInWords(options.Region, options.RegionMask) +
-        (result.Correction.OneProbability ? ", one probability"
-                                          : ", readout " + ReadoutText(options.Calib.readout, options.Calib.at_least)) +
-        "\n" + result.Sentence + "\n" + next + "\n");
-  }
-  else if (!store)
-  {
-    terminal.Warn(result.Sentence + " " + next); // what was asked for is not there
-  }
-  if (arguments.Has("--json"))
-  {
-    const JsonHandle json(json_object());
-    json_object_set_new(json.get(), "method", json_string(arguments.Get("--method").c_str()));
-    json_object_set_new(json.get(), "before", EvaluationJson(result.Before, options, result.Raters));
-    json_object_set_new(json.get(), "after", EvaluationJson(result.After, options, result.Raters));
-    json_object_set_new(
-      json.get(), "leave_one_out", result.Tested ? EvaluationJson(result.EachLeftOut, options, result.Raters) : json_null());
-    json_object_set_new(json.get(), "helps", json_boolean(result.Helps));
-    json_object_set_new(json.get(), "stored", json_boolean(store));
-    json_object_set_new(json.get(), "left_out", LeftOutJson(result.LeftOut));
-    WriteText(arguments.Get("--json"), DocumentText(json.get()));
-  }
+  PrintRecalibration(result, options, store, terminal, arguments);
   return store ? ExitCodeOf(result.LeftOut) : FailedWhileWorking;
 }
 

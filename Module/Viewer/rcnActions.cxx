@@ -638,8 +638,7 @@ Recalibrated RecalibrateModel(const Session& session, const std::string& model, 
   // Beside its place first, so that a model there never lacks its correction.
   AtomicFile beside(out.Model);
   CopyFile(entry.Path, beside.Path());
-  Check(rcn_model_set(work.Context(), beside.Path().c_str(), "recalibration", RecalibrationText(out.Correction).c_str()),
-    work.Context());
+  SetCorrection(work.Context(), beside.Path(), out.Correction);
   beside.Commit();
   return out;
 #else
