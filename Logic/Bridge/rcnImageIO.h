@@ -31,10 +31,9 @@ Volume ReadMaskHeader(const std::string& path);
 /// What WriteImage() has to store.
 enum class Content
 {
-  Mask,        ///< 0 and 1
-  Levels,      ///< small whole numbers
-  Probability, ///< 0 ... 1
-  Picture      ///< 8-bit RGB for people
+  Mask,       ///< 0 and 1
+  Levels,     ///< small whole numbers
+  Probability ///< 0 ... 1
 };
 
 /// Writes float32 or uint8 voxels (any number of components) in the geometry's dimension, compressed

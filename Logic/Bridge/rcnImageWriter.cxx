@@ -137,7 +137,7 @@ itk::IOComponentEnum ComponentOf(rcn_type type)
   }
 }
 
-void WriteWithItk(const std::string& path, const rcn_image& image, Content content, const std::string& note)
+void WriteWithItk(const std::string& path, const rcn_image& image, const std::string& note)
 {
   const Quiet quiet;
   itk::ImageIOBase::Pointer io = FormatOf(path, itk::IOFileModeEnum::WriteMode);
@@ -168,9 +168,7 @@ void WriteWithItk(const std::string& path, const rcn_image& image, Content conte
   io->SetIORegion(WholeRegion(*io));
   io->SetComponentType(ComponentOf(image.type));
   io->SetNumberOfComponents(static_cast<unsigned int>(image.components));
-  io->SetPixelType(content == Content::Picture && image.components == 3 ? itk::IOPixelEnum::RGB
-      : image.components > 1                                            ? itk::IOPixelEnum::VECTOR
-                                                                        : itk::IOPixelEnum::SCALAR);
+  io->SetPixelType(image.components > 1 ? itk::IOPixelEnum::VECTOR : itk::IOPixelEnum::SCALAR);
   io->SetUseCompression(true);
   io->Write(image.data);
 }
@@ -190,7 +188,7 @@ PngImage ToPng(const std::string& path, const rcn_image& image, Content content)
   {
     throw Error(RCN_EIO, path + ": PNG holds one slice; use .nrrd or .nii.gz for a volume.");
   }
-  if (image.components > 1 && content != Content::Picture)
+  if (image.components > 1)
   {
     throw Error(RCN_EIO, path + ": PNG cannot hold several values per voxel; use .nrrd or .tif.");
   }
@@ -253,7 +251,7 @@ std::string WriteImage(const std::string& path, const rcn_image& image, Content 
   }
   try
   {
-    WriteWithItk(file.Path(), stored, content, note);
+    WriteWithItk(file.Path(), stored, note);
     if (png.Scaled)
     {
       SetPngScale(file.Path());

@@ -81,6 +81,14 @@ bool IsSameRun(const PredictionRun& a, const PredictionRun& b)
     correction(a) == correction(b);
 }
 
+void RefuseCorrected(const PredictionRun* run, const std::string& name)
+{
+  if (run && run->Correction)
+  {
+    throw Error(RCN_EINVALID, name + " holds predictions that are corrected already.", "corrected");
+  }
+}
+
 void CheckReadout(const PredictionRun* run, const Volume& prediction, const EvaluationOptions& options, const std::string& file)
 {
   const std::string wanted = ReadoutText(options.Calib.readout, options.Calib.at_least);

@@ -42,6 +42,10 @@ bool IsSameRun(const PredictionRun& a, const PredictionRun& b);
 void CheckReadout(
   const PredictionRun* run, const Volume& prediction, const EvaluationOptions& options, const std::string& file);
 
+/// Predictions that are corrected cannot be corrected again: throws Error (RCN_EINVALID) that begins with `name`. `run` may be
+/// null.
+void RefuseCorrected(const PredictionRun* run, const std::string& name);
+
 class PredictionFolder
 {
 public:

@@ -28,10 +28,7 @@ void ModelJudge::ReadModels()
     }
     if (!one.Recalibration.empty())
     {
-      if (this->Runs_.back() && this->Runs_.back()->Correction)
-      {
-        throw Error(RCN_EINVALID, one.Predictions + " holds predictions that are corrected already.", "corrected");
-      }
+      RefuseCorrected(this->Runs_.back().get(), one.Predictions);
       this->Corrections_.back().reset(new Recalibration(ReadRecalibration(one.Recalibration)));
       this->Files_.insert(one.Recalibration);
     }

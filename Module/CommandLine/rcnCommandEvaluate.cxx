@@ -261,15 +261,6 @@ JsonObject DifferenceJson(const std::vector<rcn_interval>& difference)
   return object;
 }
 
-/// Predictions to which a correction was applied cannot be corrected, or judged with another correction.
-void RefuseCorrected(const PredictionSource& source)
-{
-  if (source.Run && source.Run->Correction)
-  {
-    throw Error(RCN_EINVALID, source.Name + " holds predictions that are corrected already.", "corrected");
-  }
-}
-
 /// Says where two folders are judged differently, because each is judged as it was made.
 void RemarkOnDifferences(const JudgeInput& input, const EvaluationOptions& one, const EvaluationOptions& other)
 {
@@ -304,7 +295,7 @@ int RunEvaluate(const Arguments& arguments)
   if (arguments.Has("--recalibration"))
   {
     correction = ReadRecalibration(arguments.Get("--recalibration"));
-    RefuseCorrected(first);
+    RefuseCorrected(first.Run.get(), first.Name);
     before = tasks.size();
     tasks.push_back(tasks.front());
     tasks.front().Options.Correction = &correction;
@@ -479,7 +470,7 @@ int RunRecalibrate(const Arguments& arguments)
   input.Predictions = { SourceFrom(arguments, "--pred") };
   const PredictionSource& source = input.Predictions.front();
   EvaluationOptions options = OptionsFor(source, arguments);
-  RefuseCorrected(source);
+  RefuseCorrected(source.Run.get(), source.Name);
   rcn_recalib_method method = RCN_RECALIB_TEMPERATURE;
   Parse(method, arguments.Get("--method"));
   Workspace workspace(WorkspaceOptionsFrom(arguments));
