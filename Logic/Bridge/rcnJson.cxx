@@ -213,6 +213,19 @@ std::vector<std::string> JsonReader::Texts(const std::string& key) const
   return texts;
 }
 
+std::map<std::string, std::string> JsonReader::TextsByKey(const std::string& key) const
+{
+  std::map<std::string, std::string> texts;
+  const JsonReader object = this->Object(key);
+  const char* name;
+  json_t* ignored;
+  json_object_foreach(const_cast<json_t*>(object.Object_), name, ignored)
+  {
+    texts[name] = object.Text(name);
+  }
+  return texts;
+}
+
 JsonReader JsonReader::Object(const std::string& key) const
 {
   const json_t* object = this->Get(key);

@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <map>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -70,6 +71,14 @@ public:
     }
   }
   template <class T> Json(const std::vector<T>& values) : Json(values.data(), values.size()) {}
+  /// An object of any of these, by key.
+  template <class T> Json(const std::map<std::string, T>& values) : Value_(json_object())
+  {
+    for (const auto& value : values)
+    {
+      json_object_set_new(this->Get(), value.first.c_str(), Json(value.second).Release());
+    }
+  }
   Json(const Json& other) : Value_(json_incref(other.Get())) {}
   Json(Json&&) = default;
   Json& operator=(Json other)
@@ -160,6 +169,7 @@ public:
   std::vector<double> Numbers(const std::string& key, double low = -HUGE_VAL, double high = HUGE_VAL) const;
   std::vector<int64_t> WholeNumbers(const std::string& key, int64_t low, int64_t high) const;
   std::vector<std::string> Texts(const std::string& key) const;
+  std::map<std::string, std::string> TextsByKey(const std::string& key) const; ///< an object that holds texts only
 
   /// Readers for what is inside; the object that is absent is empty.
   JsonReader Object(const std::string& key) const;

@@ -42,19 +42,20 @@ struct StudyOptions
   std::function<void(const std::string&)> Warn; ///< a case was left out; empty: Remark
 };
 
-/// The columns of the table.
+/// A column of the table. Judging, Markdown, JSON, the page and the terminal go by this one list.
 struct StudyColumn
 {
   const char* Name;
   rcn_region Region;
   rcn_figure Figure;
-  bool Percent; ///< shown times 100
-  bool HigherIsBetter;
+  bool Percent;        ///< shown times 100
+  const char* InShort; ///< what the best of it is the best in, for the summary of the page; null: not there
+
+  std::string Key() const; ///< in table.json, inside the region's
+  double ValueOf(const EvaluationReport& report) const;
+  std::string Text(double value) const; ///< as it is shown; "–" where it is not defined
 };
 const std::vector<StudyColumn>& StudyColumns();
-
-/// A value of a column as it is shown.
-std::string StudyNumber(double value, const StudyColumn& column);
 
 /// One value of the table.
 struct StudyCell
@@ -71,22 +72,16 @@ struct StudyCell
 struct StudyRow
 {
   std::string Strategy;
-  std::string Readout; ///< empty: the strategy gives one probability, which is every readout
-  std::vector<StudyCell> Cells;
-  EvaluationReport Box; ///< of the first seed, for the reliability diagram
+  std::string Readout;          ///< empty: the strategy gives one probability, which is every readout
+  std::vector<StudyCell> Cells; ///< as StudyColumns()
+  EvaluationReport Box;         ///< of the first seed, for the reliability diagram
+
+  std::string Name() const { return this->Strategy + (this->Readout.empty() ? "" : " (" + this->Readout + ")"); }
 };
 
 struct StudyResult
 {
-  std::vector<std::string> Raters;
-  size_t TestCases = 0;
-  int Seeds = 1;
   std::vector<StudyRow> Rows;
-  std::map<std::string, std::string> Choices;
-  std::string Data, Command;
-  uint64_t FirstSeed = 0;           ///< the training that diagrams and pictures show
-  std::vector<LeftOutCase> LeftOut; ///< training, validation and test cases that could not be used
-  std::vector<std::string> Trained; ///< a line for each model: how long, which epoch was the best
   std::string Markdown, Html, Json; ///< files written
 };
 
@@ -95,9 +90,6 @@ StudyResult RunStudy(const StudyOptions& options);
 
 /// The files that a study writes, but for the logs of its trainings.
 std::vector<std::string> StudyFiles(const StudyOptions& options, const DataList& list);
-
-/// The table as Markdown, with its legend.
-std::string StudyTable(const StudyResult& result);
 
 } // namespace rcn
 

@@ -56,11 +56,11 @@ std::string TableText(const StudyResult& result)
   Table table(header);
   for (const StudyRow& row : result.Rows)
   {
-    std::vector<std::string> cells = { row.Strategy + (row.Readout.empty() ? "" : " (" + row.Readout + ")") };
+    std::vector<std::string> cells = { row.Name() };
     for (size_t c = 0; c < row.Cells.size(); ++c)
     {
       const StudyCell& cell = row.Cells[c];
-      cells.push_back(StudyNumber(cell.Value, StudyColumns()[c]) + (cell.Best ? " *" : cell.Tie ? " ≈" : "  "));
+      cells.push_back(StudyColumns()[c].Text(cell.Value) + (cell.Best ? " *" : cell.Tie ? " ≈" : "  "));
     }
     table.Add(cells);
   }

@@ -19,6 +19,8 @@ void ValuesAreWhatTheyWere()
     "{\"count\":3,\"large\":1152921504606846976,\"share\":0.5,\"undefined\":null,\"yes\":true,\"name\":\"x\","
     "\"text\":\"a\\\"b\",\"names\":[\"A\",\"B\"],\"none\":null,\"list\":[0.5,null],\"kind\":" +
       std::to_string(RCN_EIO) + ",\"inner\":{\"a\":1},\"mixed\":[1,\"two\",null]}");
+  const std::map<std::string, std::string> byKey = { { "a", "x" }, { "b", "y" } };
+  CHECK(rcn::CompactJsonText(rcn::Json(byKey).Get()) == "{\"a\":\"x\",\"b\":\"y\"}");
   const rcn::Json copy = object; // the same value, not a copy of it
   CHECK(copy.Get() == object.Get());
   CHECK(rcn::CompactJsonText(rcn::Json("caf\xe9").Get()) == "\"caf?\"");
@@ -28,7 +30,7 @@ void FieldsAreChecked()
 {
   const rcn::JsonHandle root = rcn::ParseJson(
     R"({"text": "a", "yes": true, "n": 7, "x": 0.5, "numbers": [1, 2.5], "texts": ["a"],
-        "mixed": [1, "a"], "object": {"n": 1}, "objects": [{"n": 1}, {"n": 2}]})",
+        "mixed": [1, "a"], "object": {"n": 1}, "objects": [{"n": 1}, {"n": 2}], "names": {"b": "y", "a": "x"}})",
     "f.json is not valid");
   const rcn::JsonReader reader(root.get(), "f.json is not valid", "Write it again.");
   CHECK(reader.Text("text") == "a" && reader.Text("absent", "b") == "b");
@@ -39,6 +41,9 @@ void FieldsAreChecked()
   CHECK(reader.Texts("texts") == std::vector<std::string>{ "a" });
   CHECK(reader.Object("object").WholeNumber("n", 0, 9) == 1 && !reader.Object("absent").Has("n"));
   CHECK(reader.Objects("objects").size() == 2 && reader.Objects("objects")[1].WholeNumber("n", 0, 9) == 2);
+  CHECK((reader.TextsByKey("names") == std::map<std::string, std::string>{ { "a", "x" }, { "b", "y" } }));
+  CHECK(reader.TextsByKey("absent").empty());
+  CHECK_THROWS(reader.TextsByKey("object"), RCN_EFORMAT, "\"n\" must be a text.");
   CHECK_THROWS(reader.Text("n"), RCN_EFORMAT, "f.json is not valid: \"n\" must be a text. Write it again.");
   CHECK_THROWS(reader.Text("absent"), RCN_EFORMAT, "\"absent\" must be a text.");
   CHECK_THROWS(reader.Boolean("n", false), RCN_EFORMAT, "\"n\" must be true or false.");

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The folder of a study: what lies where, and the protocol that it holds.
+#include "rcnStudyParts.h"
+
+#include <set>
+
+#include "rcn/rcn_hash.h"
+
+namespace rcn
+{
+namespace study
+{
+
+namespace fs = std::filesystem;
+
+std::vector<Run> RunsOf(const StudyOptions& options)
+{
+  std::vector<std::string> names = options.Strategies;
+  if (names.empty())
+  {
+    names = ChoiceNames(Strategies());
+    names.resize(8); // the paper's come first
+  }
+  std::vector<Run> runs;
+  for (int seed = 0; seed < options.Seeds; ++seed)
+  {
+    for (const std::string& name : names)
+    {
+      runs.push_back({ name, seed });
+    }
+  }
+  return runs;
+}
+
+void CheckProtocol(const Job& job)
+{
+  const std::map<std::string, std::string>& now = job.Options.Choices;
+  const std::string list = ReadText(job.Options.Data);
+  const std::string hash = HashText(rcn_hash_bytes(RCN_HASH_START, list.data(), list.size()));
+  const std::string path = job.Folder.File("study.json");
+  std::error_code ignored;
+  if (!fs::exists(path, ignored))
+  {
+    const std::string data = fs::weakly_canonical(job.Options.Data).string();
+    WriteText(path, DocumentText(JsonObject{ { "data", data }, { "list", hash }, { "choices", now } }.Get()));
+    return;
+  }
+  const std::string about = path + " is of another study";
+  const JsonHandle root = ParseJson(ReadText(path), about);
+  const JsonReader stored(root.get(), about, "Use another folder, or the same options.");
+  if (stored.Text("list") != hash)
+  {
+    stored.Fail("the data list was a different one.");
+  }
+  const std::map<std::string, std::string> then = stored.TextsByKey("choices");
+  for (const auto& choice : now)
+  {
+    const auto old = then.find(choice.first);
+    if (old == then.end() || old->second != choice.second)
+    {
+      stored.Fail(choice.first + " was " + (old == then.end() ? "not given" : old->second) + ", now " + choice.second + ".");
+    }
+  }
+  for (const auto& choice : then)
+  {
+    if (!now.count(choice.first))
+    {
+      stored.Fail(choice.first + " was " + choice.second + ", now it is not given.");
+    }
+  }
+}
+
+} // namespace study
+
+std::vector<std::string> StudyFiles(const StudyOptions& options, const DataList& list)
+{
+  const study::Folder folder{ options.Folder };
+  std::set<std::string> files; // the study refuses a strategy that is named twice
+  for (const char* name : { "study.json", "table.md", "table.json", "report.html" })
+  {
+    files.insert(folder.File(name));
+  }
+  for (const study::Run& run : study::RunsOf(options))
+  {
+    files.insert(folder.Model(run, ".json"));
+    files.insert(folder.Model(run, ".safetensors"));
+    for (const Case& one : list.Cases)
+    {
+      if (one.Split == "test")
+      {
+        files.insert(folder.Levels(run, one.Id));
+      }
+    }
+  }
+  return { files.begin(), files.end() };
+}
+
+} // namespace rcn

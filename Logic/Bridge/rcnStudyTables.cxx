@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The table of a study as Markdown, JSON and a page.
+#include "rcnStudyParts.h"
+
+#include <algorithm>
+#include <climits>
+#include <cmath>
+#include <functional>
+#include <set>
+
+#include "rcnRanking.h"
+#include "rcnReport.h"
+#include "rcnReportPage.h"
+#include "rcnSliceFigure.h"
+#include "rcnTrainingFiles.h"
+
+namespace rcn
+{
+
+const std::vector<StudyColumn>& StudyColumns()
+{
+  static const std::vector<StudyColumn> columns = {
+    { "MR-ECE, box (%)", RCN_REGION_BOX, RCN_MR_ECE, true,
+      "Probabilities closest to the share of raters around the marks (MR-ECE, lower is better, %)" },
+    { "MR-ECE, band (%)", RCN_REGION_BAND, RCN_MR_ECE, true, nullptr },
+    { "MR-ECE, disputed (%)", RCN_REGION_DISPUTED, RCN_MR_ECE, true, nullptr },
+    { "MR-ECE, whole (%)", RCN_REGION_WHOLE, RCN_MR_ECE, true, nullptr },
+    { "AUC, box (%)", RCN_REGION_BOX, RCN_AUC_HISTOGRAM, true, "Best order of voxels (AUC, higher is better, %)" },
+    { "Dice, box", RCN_REGION_BOX, RCN_DICE, false, nullptr },
+    { "Dice pooled, box", RCN_REGION_BOX, RCN_DICE_POOLED, false, nullptr },
+    { "Brier, box", RCN_REGION_BOX, RCN_BRIER, false, nullptr },
+  };
+  return columns;
+}
+
+std::string StudyColumn::Key() const
+{
+  return this->Figure == RCN_AUC_HISTOGRAM ? "auc" : rcn_figure_name(this->Figure);
+}
+
+double StudyColumn::ValueOf(const EvaluationReport& report) const
+{
+  return this->Figure == RCN_AUC_HISTOGRAM ? report.Auc.reference : report.Figures[this->Figure];
+}
+
+std::string StudyColumn::Text(double value) const
+{
+  const double shown = (this->Percent ? 100 : 1) * value;
+  // Three digits that say something: a whole image is nearly all background, and its MR-ECE small.
+  return Fixed(shown, !this->Percent ? 4 : std::fabs(shown) < 1 ? 3 : 2);
+}
+
+namespace study
+{
+
+namespace
+{
+
+/// Empty where there is none.
+std::string IntervalText(const StudyCell& cell, const StudyColumn& column)
+{
+  return std::isfinite(cell.Low) && std::isfinite(cell.High) ? column.Text(cell.Low) + " to " + column.Text(cell.High) : "";
+}
+
+std::string BestInWords(const StudyResult& result, size_t column)
+{
+  std::string best, ties;
+  for (const StudyRow& row : result.Rows)
+  {
+    const StudyCell& cell = row.Cells[column];
+    if (cell.Best)
+    {
+      best = row.Name() + " with " + StudyColumns()[column].Text(cell.Value);
+    }
+    else if (cell.Tie)
+    {
+      ties += (ties.empty() ? "" : ", ") + row.Name();
+    }
+  }
+  if (best.empty())
+  {
+    return "undefined on these test cases.";
+  }
+  if (result.Rows.size() == 1)
+  {
+    return best + "; there is no other to compare with.";
+  }
+  return best +
+    (ties.empty() ? "; all others are significantly different from it."
+                  : "; not significantly different from it: " + ties + ".");
+}
+
+/// What the marks, regions and figures of the table mean.
+std::string Legend()
+{
+  return "Bold: the best of the column. ≈: not significantly different from the best (the 95 % interval of the paired "
+         "difference covers 0, or there are too few cases for one). " +
+    std::string(NotRankedInWords) +
+    " Below each value: its 95 % interval over patients, where the list names them, otherwise over test cases; none below "
+    "five. MR-ECE: how far the probability is from the share of raters who mark the voxel, on average; box: around all marks "
+    "and 20 voxels; band: near the contour; disputed: where raters disagree; whole: the image. AUC, Dice and Brier: in the "
+    "box, "
+    "AUC and Dice against the majority of the raters, Brier against all of them; Dice: the mean over cases, without those "
+    "where "
+    "no majority marks anything and nothing is predicted; pooled: over all voxels together. Strategies that predict levels are "
+    "judged with both readouts: majority, the probability that a majority marks the voxel, and expected, the expected share of "
+    "raters.";
+}
+
+std::string SeedText(const StudyOptions& options)
+{
+  return options.Seeds > 1 ? "Values are means over " + std::to_string(options.Seeds) +
+      " trainings with different seeds; intervals and ≈ are over "
+      "patients (or cases) and trainings. table.json has the range over seeds."
+                           : "One training per strategy: another seed would move the values, which the intervals do not show.";
+}
+
+/// Which training a picture shows, where there are several.
+std::string SeedShown(const StudyOptions& options)
+{
+  return options.Seeds > 1 ? ", as the training with seed " + std::to_string(options.Training.Seed) + " predicts (one of " +
+      std::to_string(options.Seeds) + "; the table has the means)"
+                           : "";
+}
+
+/// What was typed; a program that calls for a study has no more than its choices.
+std::string CommandText(const StudyOptions& options)
+{
+  std::string text = "rater-consensus study --data " + options.Data;
+  for (const auto& choice : options.Choices)
+  {
+    text += " " + choice.first + (choice.second.empty() ? "" : " " + choice.second);
+  }
+  return options.Command.empty() ? text : options.Command;
+}
+
+/// "3 raters, 5 test cases"
+std::string CountText(const Job& job)
+{
+  return Counted(static_cast<int64_t>(job.List.Raters.size()), "rater") + ", " +
+    Counted(static_cast<int64_t>(job.Test.Cases.size()), "test case");
+}
+
+// ---- JSON ------------------------------------------------------------------------------------------
+
+Json CellJson(const StudyCell& cell)
+{
+  return JsonObject{ { "value", cell.Value }, { "low", cell.Low }, { "high", cell.High }, { "mean_60", cell.PaperMean },
+    { "std_60", cell.PaperStd }, { "seed_low", cell.SeedLow }, { "seed_high", cell.SeedHigh }, { "best", cell.Best },
+    { "tie", cell.Tie } };
+}
+
+Json RowJson(const StudyRow& row)
+{
+  std::map<std::string, JsonObject> regions;
+  JsonObject figures; // in the order of the columns
+  for (size_t c = 0; c < row.Cells.size(); ++c)
+  {
+    const std::string region = rcn_region_name(StudyColumns()[c].Region);
+    figures.Set(region, regions[region].Set(StudyColumns()[c].Key(), CellJson(row.Cells[c])));
+  }
+  return JsonObject{ { "strategy", row.Strategy }, { "readout", row.Readout.empty() ? Json(nullptr) : Json(row.Readout) },
+    { "figures", figures } };
+}
+
+std::string JsonOf(const Job& job)
+{
+  JsonArray rows;
+  for (const StudyRow& row : job.Result.Rows)
+  {
+    rows.Add(RowJson(row));
+  }
+  return DocumentText(JsonObject{ { "data", job.Options.Data }, { "choices", job.Options.Choices },
+    { "raters", job.List.Raters }, { "test_cases", job.Test.Cases.size() }, { "seeds", job.Options.Seeds }, { "rows", rows },
+    { "left_out", LeftOutJson(job.LeftOut) } }
+      .Get());
+}
+
+// ---- Markdown --------------------------------------------------------------------------------------
+
+std::string MarkdownOf(const Job& job)
+{
+  const auto table = [&job](const std::function<std::string(const StudyCell&, const StudyColumn&)>& show) {
+    std::string head = "| strategy |", line = "|---|", body;
+    for (const StudyColumn& column : StudyColumns())
+    {
+      head += std::string(" ") + column.Name + " |";
+      line += "---|";
+    }
+    for (const StudyRow& row : job.Result.Rows)
+    {
+      body += "| " + row.Name() + " |";
+      for (size_t c = 0; c < row.Cells.size(); ++c)
+      {
+        body += " " + show(row.Cells[c], StudyColumns()[c]) + " |";
+      }
+      body += "\n";
+    }
+    return head + "\n" + line + "\n" + body + "\n";
+  };
+  std::string text =
+    "# Study\n\n`" + CommandText(job.Options) + "`\n\n" + CountText(job) + ". For research, not for clinical use.\n\n";
+  text += table([](const StudyCell& cell, const StudyColumn& column) {
+    const std::string value = column.Text(cell.Value), interval = IntervalText(cell, column);
+    return (cell.Best ? "**" + value + "**" : (cell.Tie ? "≈ " : "") + value) + (interval.empty() ? "" : "<br>" + interval);
+  });
+  text += Legend() + " " + SeedText(job.Options) +
+    "\n\nThe paper's bootstrap (mean ± deviation of ten draws of 60 % of the test cases):\n\n";
+  text += table([](const StudyCell& cell, const StudyColumn& column) {
+    return column.Text(cell.PaperMean) + " ± " + column.Text(cell.PaperStd);
+  });
+  for (const std::string& trained : job.Trained)
+  {
+    text += "- " + trained + "\n";
+  }
+  return text;
+}
+
+// ---- the page --------------------------------------------------------------------------------------
+
+PageTable TableOf(const StudyResult& result)
+{
+  PageTable table;
+  table.Caption = "Every strategy on the test cases";
+  table.Columns = { "Strategy" };
+  for (const StudyColumn& column : StudyColumns())
+  {
+    table.Columns.emplace_back(column.Name, BetterDirection(column.Figure) > 0 ? "higher is better" : "lower is better");
+  }
+  for (const StudyRow& row : result.Rows)
+  {
+    table.Rows.push_back({ row.Name() });
+    for (size_t c = 0; c < row.Cells.size(); ++c)
+    {
+      const StudyCell& cell = row.Cells[c];
+      PageCell shown(cell.Value, StudyColumns()[c].Text(cell.Value));
+      shown.Small = IntervalText(cell, StudyColumns()[c]);
+      shown.Mark = cell.Best ? CellMark::Best : cell.Tie ? CellMark::Tie : CellMark::None;
+      table.Rows.back().push_back(shown);
+    }
+  }
+  return table;
+}
+
+/// What each strategy says about the test cases on which raters differ most.
+void AddPictures(Page& page, Job& job)
+{
+  page.Note("The most disputed test cases" + SeedShown(job.Options) +
+    ". The stronger the color, the more raters mark the voxel, or are expected to.");
+  page.Legend("Share of raters", ProbabilityLegend());
+  std::vector<Case> shown = job.Test.Cases;
+  std::stable_sort(
+    shown.begin(), shown.end(), [&job](const Case& a, const Case& b) { return job.Disputed.at(a.Id) > job.Disputed.at(b.Id); });
+  shown.resize(std::min<size_t>(shown.size(), 3));
+  for (const Case& one : shown)
+  {
+    job.Show(1, "drawing " + one.Id);
+    job.Cases.LoadCase(one, job.List.Raters);
+    std::vector<std::pair<std::string, Volume>> predictions;
+    for (const Run& run : job.Runs)
+    {
+      if (run.Number == 0)
+      {
+        predictions.emplace_back(run.Strategy, ReadPrediction(job.Folder.Levels(run, one.Id)));
+      }
+    }
+    AddComparison(page, job.Cases, one.Id, predictions);
+  }
+}
+
+std::string PageOf(Job& job)
+{
+  const StudyResult& result = job.Result;
+  Page page("Which way to learn from raters who disagree?");
+  page.SetSubtitle(CountText(job) + " that no training has seen");
+  page.Section("summary", "In short");
+  page.Paragraph("Every strategy was trained with the same network, course, data and seed" +
+    std::string(job.Options.Seeds > 1 ? "s." : "."));
+  std::vector<std::string> best;
+  for (size_t c = 0; c < StudyColumns().size(); ++c)
+  {
+    if (StudyColumns()[c].InShort)
+    {
+      best.push_back(StudyColumns()[c].InShort + std::string(": ") + BestInWords(result, c));
+    }
+  }
+  page.List(best);
+  page.Section("table", "How to learn from raters who disagree");
+  page.Add(TableOf(result));
+  page.Note(Legend() + " " + SeedText(job.Options));
+  page.Section("pictures", "Side by side");
+  AddPictures(page, job);
+  page.Section("reliability", "Does 70 % mean 70 %?");
+  page.Paragraph("On the line, as many raters mark a voxel as the model says. Voxels of the box around all marks" +
+    SeedShown(job.Options) +
+    ". Rest the pointer on a diagram, "
+    "or touch it, to read its values.");
+  std::vector<PagePanel> diagrams;
+  const uint64_t seed = job.Options.Training.Seed;
+  for (const StudyRow& row : result.Rows)
+  {
+    diagrams.push_back(
+      { ReliabilityDiagram(row.Box, row.Name() + (job.Options.Seeds > 1 ? ", seed " + std::to_string(seed) : "")), "" });
+  }
+  page.Add(diagrams, true);
+  page.Section("how", "How this was made");
+  page.Code(CommandText(job.Options));
+  page.List(job.Trained);
+  return page.Html();
+}
+
+// ---- trainings -------------------------------------------------------------------------------------
+
+/// What the records of the finished models say: a line for each, and the cases that they left out.
+void ReadRecords(Job& job)
+{
+  std::set<std::string> named; // every strategy leaves out the same cases
+  for (const Run& run : job.Runs)
+  {
+    const std::string path = job.Folder.Model(run, ".json"), about = path + " is not the record of a training";
+    const JsonHandle root = ParseJson(ReadText(path), about);
+    const JsonReader record(root.get(), about, "Remove it, and this model is trained again.");
+    const std::vector<const json_t*> epochs = record.Array("epochs");
+    const TrainingEpoch last = EpochFrom(epochs.empty() ? nullptr : epochs.back());
+    job.Trained.push_back(run.Name() + ": best epoch " + std::to_string(record.WholeNumber("best", 0, INT_MAX)) + " of " +
+      std::to_string(last.Epoch) + ", " + TimeText(last.Seconds));
+    for (const LeftOutCase& one : LeftOutFrom(record.Get("left_out")))
+    {
+      if (named.insert(one.Id).second)
+      {
+        job.LeftOut.push_back(one);
+      }
+    }
+  }
+}
+
+} // namespace
+
+void WriteTables(Job& job)
+{
+  StudyResult& result = job.Result;
+  ReadRecords(job);
+  result.Markdown = job.Folder.File("table.md");
+  result.Json = job.Folder.File("table.json");
+  result.Html = job.Folder.File("report.html");
+  if (job.All.IsFirst())
+  {
+    WriteText(result.Markdown, MarkdownOf(job));
+    WriteText(result.Json, JsonOf(job));
+    WriteText(result.Html, PageOf(job));
+  }
+}
+
+} // namespace study
+} // namespace rcn
