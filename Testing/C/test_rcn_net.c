@@ -218,6 +218,33 @@ static void repeatable(void) {
     rcn_context_destroy(ctx);
 }
 
+/* A fresh U-Net makes coarse maps finer by repeating their voxels: all taps of a pair of channels
+ * are alike, pairs differ, and the weights have the variance 2 / inputs. */
+static void transposed_convolutions_repeat(void) {
+    static const rcn_arch archs[] = {RCN_UNET, RCN_UNET3D};
+    rcn_context *ctx = make_context(1);
+    for (int k = 0; k < 2; ++k) {
+        rcn_net_options options = RCN_NET_OPTIONS_INIT;
+        options.arch = archs[k];
+        rcn_net *net = NULL;
+        CHECK_STATUS(rcn_net_create(&net, ctx, &options), RCN_OK);
+        CHECK_STATUS(rcn_net_initialize(net, 5), RCN_OK);
+        const rcn_parameter *up = rcn_net_find_parameter(net, "up.0.weight");
+        const int64_t taps = k ? 8 : 4, pairs = up->shape[0] * up->shape[1];
+        CHECK(up->count == pairs * taps);
+        const float *at = rcn_net_values(net) + up->offset;
+        double squares = 0;
+        for (int64_t i = 0; i < pairs; ++i) {
+            for (int64_t t = 1; t < taps; ++t) CHECK(at[i * taps + t] == at[i * taps]);
+            CHECK(i == 0 || at[i * taps] != at[(i - 1) * taps]);
+            squares += (double)at[i * taps] * at[i * taps];
+        }
+        CHECK_NEAR(squares / (double)pairs * (double)up->shape[0] / 2, 1, 0.2);
+        rcn_net_destroy(net);
+    }
+    rcn_context_destroy(ctx);
+}
+
 /* Dropout leaves out whole maps before the head. What that is shows in two gradients, which are
  * sums of products with these maps (the head's weights) or of their gradients (the bias of the norm
  * that makes the finest of them). */
@@ -443,6 +470,7 @@ int main(void) {
     RUN(slopes_unet3d);
     RUN(slopes_fpn);
     RUN(repeatable);
+    RUN(transposed_convolutions_repeat);
     RUN(dropout_of_maps);
     RUN(threads_agree);
     RUN(features_stand_for_images);

@@ -144,14 +144,16 @@ rcn_status rcn_net_initialize(rcn_net *net, uint64_t seed) {
         rcn_rng rng = rcn__rng_make(seed, (uint64_t)p);
         if (parameter->dimensions > 1) {
             /* Variance 2 / (inputs of a neuron), He et al. 2015, eq. 10. A transposed convolution
-             * whose kernel is its stride uses each weight's tap alone. */
+             * (inputs, outputs, taps) whose kernel is its stride uses each weight's tap alone. Its
+             * taps start alike: it repeats voxels, and no checkerboard has to be unlearned. */
             const int transposed = !strncmp(parameter->name, "up.", 3);
-            int64_t fan_in = transposed ? parameter->shape[0] : 1;
+            int64_t fan_in = transposed ? parameter->shape[0] : 1, alike = 1;
             for (int d = 1; !transposed && d < parameter->dimensions; ++d)
                 fan_in *= parameter->shape[d];
+            if (transposed) alike = parameter->count / (parameter->shape[0] * parameter->shape[1]);
             const double deviation = sqrt(2.0 / (double)fan_in);
             for (int64_t i = 0; i < parameter->count; ++i)
-                to[i] = (float)(deviation * rcn__rng_normal(&rng));
+                to[i] = i % alike ? to[i - 1] : (float)(deviation * rcn__rng_normal(&rng));
         } else {
             /* Scales of norms have running statistics or a bias beside them; biases start at 0. */
             const int is_one =

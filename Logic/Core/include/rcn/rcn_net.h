@@ -112,7 +112,9 @@ RCN_API float *rcn_net_edit_values(rcn_net *net);
  * may change them (clipping). NULL before the first. Borrowed. */
 RCN_API float *rcn_net_gradients(rcn_net *net);
 
-/* Random weights (He et al. 2015), ones and zeros for the norms; the same for the same seed. */
+/* Random weights (He et al. 2015), ones and zeros for the norms; the same for the same seed. The
+ * transposed convolutions of a U-Net start with equal taps, as an interpolation (nearest
+ * neighbor), so that a briefly trained network does not show its grid. */
 RCN_API rcn_status rcn_net_initialize(rcn_net *net, uint64_t seed);
 
 /* ---- running ---- */
