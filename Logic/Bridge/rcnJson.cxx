@@ -41,14 +41,14 @@ json_t* JsonStrings(const std::vector<std::string>& strings)
   return array;
 }
 
-JsonHandle ParseJson(const std::string& text, const std::string& about)
+JsonHandle ParseJson(const std::string& text, const std::string& about, const std::string& remedy)
 {
   json_error_t error; // without JSON_ALLOW_NUL: no text hides an end in its middle
   JsonHandle root(json_loadb(text.data(), text.size(), JSON_REJECT_DUPLICATES, &error));
   if (!root)
   {
-    throw Error(RCN_EFORMAT,
-      about + ": it is not valid JSON (line " + std::to_string(error.line) + ": " + std::string(error.text) + ").");
+    JsonReader(nullptr, about, remedy)
+      .Fail("it is not valid JSON (line " + std::to_string(error.line) + ": " + std::string(error.text) + ").");
   }
   return root;
 }

@@ -135,8 +135,8 @@ public:
   }
 };
 
-/// Throws Error (RCN_EFORMAT): `about`, ": it is not valid JSON", and where. Keys that occur twice are an error too.
-JsonHandle ParseJson(const std::string& text, const std::string& about);
+/// Throws Error (RCN_EFORMAT): `about`, ": it is not valid JSON", where, and `remedy`. Keys that occur twice are an error too.
+JsonHandle ParseJson(const std::string& text, const std::string& about, const std::string& remedy = "");
 
 /// The fields of an object from a file that may hold anything. A field of another type, or outside its range, throws
 /// Error (RCN_EFORMAT): `about`, ": ", which key must be what, and `remedy`. Borrows the object.

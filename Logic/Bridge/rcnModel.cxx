@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rcnModel.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
 #include <set>
 
 #include "rcn/rcn.h"
@@ -31,34 +31,15 @@ JsonHandle ParseKey(const std::string& text, const std::string& about, const std
   return ParseJson(text, about + ": its \"" + key + "\" cannot be read");
 }
 
-double Number(const json_t* object, const char* key, double absent, const std::string& about)
+void ReadChannels(double* out, int& channels, const JsonReader& reader, const std::string& key)
 {
-  const json_t* number = json_object_get(object, key);
-  if (number && !json_is_number(number))
+  const std::vector<double> numbers = reader.Numbers(key);
+  if (numbers.empty() || numbers.size() > RCN_NORMALIZE_CHANNELS)
   {
-    Fail(about, std::string("\"") + key + "\" of its normalization must be a number.");
+    reader.Fail("\"" + key + "\" must be an array with a number per channel.");
   }
-  return number ? json_number_value(number) : absent;
-}
-
-int ReadChannels(double* out, const json_t* object, const char* key, const std::string& about)
-{
-  const json_t* array = json_object_get(object, key);
-  const size_t count = json_array_size(array);
-  if (!count || count > RCN_NORMALIZE_CHANNELS)
-  {
-    Fail(about, std::string("\"") + key + "\" of its normalization must be an array with a number per channel.");
-  }
-  for (size_t c = 0; c < count; ++c)
-  {
-    const json_t* number = json_array_get(array, c);
-    if (!json_is_number(number))
-    {
-      Fail(about, std::string("\"") + key + "\" of its normalization must hold numbers.");
-    }
-    out[c] = json_number_value(number);
-  }
-  return static_cast<int>(count);
+  std::copy(numbers.begin(), numbers.end(), out);
+  channels = static_cast<int>(numbers.size());
 }
 
 } // namespace
@@ -80,36 +61,38 @@ std::string NormalizationText(const rcn_normalize& normalize)
 rcn_normalize ParseNormalization(const std::string& text, const std::string& about)
 {
   const JsonHandle root = ParseKey(text, about, "normalization");
+  const JsonReader reader(root.get(), about + ": its normalization cannot be used");
   rcn_normalize out = RCN_NORMALIZE_INIT;
-  const char* name = json_string_value(json_object_get(root.get(), "kind"));
+  const std::string name = reader.Text("kind", "");
   int kind = RCN_NORMALIZE_FIXED;
-  while (name && rcn_normalize_name(static_cast<rcn_normalize_kind>(kind)) &&
-    std::strcmp(name, rcn_normalize_name(static_cast<rcn_normalize_kind>(kind))))
+  const auto known = [&kind] { return rcn_normalize_name(static_cast<rcn_normalize_kind>(kind)); };
+  while (known() && name != known())
   {
     ++kind;
   }
-  if (!name || !rcn_normalize_name(static_cast<rcn_normalize_kind>(kind)))
+  if (!known())
   {
-    Fail(about,
-      "\"kind\" of its normalization must be fixed, zscore, percentile or window" + (name ? ", not " + Quoted(name) : "") +
-        ".");
+    reader.Fail("\"kind\" must be fixed, zscore, percentile or window, not " + Quoted(name) + ".");
   }
   out.kind = static_cast<rcn_normalize_kind>(kind);
   if (out.kind == RCN_NORMALIZE_FIXED)
   {
-    out.channels = ReadChannels(out.mean, root.get(), "mean", about);
-    if (ReadChannels(out.std, root.get(), "std", about) != out.channels)
+    int deviations = 0;
+    ReadChannels(out.mean, out.channels, reader, "mean");
+    ReadChannels(out.std, deviations, reader, "std");
+    if (deviations != out.channels)
     {
-      Fail(about, "\"mean\" and \"std\" of its normalization must have the same length.");
+      reader.Fail("\"mean\" and \"std\" must have the same length.");
     }
   }
-  out.lower = Number(root.get(), "lower", out.lower, about);
-  out.upper = Number(root.get(), "upper", out.upper, about);
-  out.center = Number(root.get(), "center", out.center, about);
-  out.width = Number(root.get(), "width", out.width, about);
+  for (const auto& field : { std::make_pair("lower", &out.lower), std::make_pair("upper", &out.upper),
+         std::make_pair("center", &out.center), std::make_pair("width", &out.width) })
+  {
+    *field.second = reader.Number(field.first, -HUGE_VAL, HUGE_VAL, *field.second);
+  }
   if (const char* sentence = rcn_normalize_check(&out))
   {
-    Fail(about, sentence);
+    reader.Fail(sentence);
   }
   return out;
 }

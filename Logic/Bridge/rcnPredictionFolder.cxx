@@ -14,57 +14,36 @@ namespace
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void Fail(const std::string& path, const std::string& what)
-{
-  throw Error(RCN_EFORMAT, path + " is not a usable manifest of predictions: " + what + " Remove it, or use another folder.");
-}
-
-std::string TextAt(const json_t* object, const char* key, const std::string& path)
-{
-  const json_t* text = json_object_get(object, key);
-  if (!json_is_string(text))
-  {
-    Fail(path, std::string("\"") + key + "\" must be a text.");
-  }
-  return json_string_value(text);
-}
-
 /// Of a file in the folder only: nothing that a manifest says may reach elsewhere.
-std::string FileName(const json_t* name, const std::string& path)
+std::string FileName(const JsonReader& reader, const std::string& file)
 {
-  const std::string file = json_is_string(name) ? json_string_value(name) : "";
   if (file.empty() || file == "." || file == ".." || fs::path(file).filename() != file)
   {
-    Fail(path, "\"files\" must be names of files in this folder.");
+    reader.Fail("\"files\" must be names of files in this folder.");
   }
   return file;
 }
 
-PredictionRun RunFrom(const json_t* root, const std::string& path)
+PredictionRun RunFrom(const JsonReader& reader, const std::string& path)
 {
   PredictionRun run;
-  run.Model = TextAt(root, "model", path);
-  run.Hash = TextAt(root, "hash", path);
-  run.Readout = TextAt(root, "readout", path);
-  const std::string tie = TextAt(root, "tie", path);
+  run.Model = reader.Text("model");
+  run.Hash = reader.Text("hash");
+  run.Readout = reader.Text("readout");
+  run.Levels = reader.Boolean("levels");
+  const std::string tie = reader.Text("tie");
+  run.TieBackground = tie == "background";
   rcn_readout readout{};
   int atLeast = 0;
   if (!ParseReadout(readout, atLeast, run.Readout))
   {
-    Fail(path, std::string("\"readout\" must be ") + ReadoutChoices + ".");
+    reader.Fail(std::string("\"readout\" must be ") + ReadoutChoices + ".");
   }
   if (tie != "foreground" && tie != "background")
   {
-    Fail(path, "\"tie\" must be foreground or background.");
+    reader.Fail("\"tie\" must be foreground or background.");
   }
-  run.TieBackground = tie == "background";
-  const json_t* levels = json_object_get(root, "levels");
-  if (!json_is_boolean(levels))
-  {
-    Fail(path, "\"levels\" must be true or false.");
-  }
-  run.Levels = json_is_true(levels);
-  const json_t* correction = json_object_get(root, "correction");
+  const json_t* correction = reader.Get("correction");
   if (correction && !json_is_null(correction))
   {
     run.Correction = std::make_shared<Recalibration>(ParseRecalibration(JsonText(correction), path));
@@ -120,43 +99,28 @@ PredictionFolder::PredictionFolder(const std::string& path) : Path_(path)
 
 void PredictionFolder::Read()
 {
-  const std::string path = ManifestOf(this->Path_);
-  const std::string text = ReadText(path);
-  json_error_t error;
-  const JsonHandle root(json_loadb(text.data(), text.size(), JSON_REJECT_DUPLICATES, &error));
-  if (!root)
+  const std::string path = ManifestOf(this->Path_), about = path + " is not a usable manifest of predictions",
+                    remedy = "Remove it, or use another folder.";
+  const JsonHandle root = ParseJson(ReadText(path), about, remedy);
+  const JsonReader reader(root.get(), about, remedy);
+  this->Run_ = RunFrom(reader, path);
+  for (const JsonReader& one : reader.Objects("cases"))
   {
-    Fail(path, std::string("it is not valid JSON (") + error.text + ").");
-  }
-  this->Run_ = RunFrom(root.get(), path);
-  const json_t* cases = json_object_get(root.get(), "cases");
-  if (!json_is_array(cases))
-  {
-    Fail(path, "\"cases\" must be a list.");
-  }
-  for (size_t i = 0; i < json_array_size(cases); ++i)
-  {
-    const json_t* one = json_array_get(cases, i);
-    const std::string id = TextAt(one, "case", path);
-    const char* map;
-    json_t* name;
-    json_object_foreach(json_object_get(one, "files"), map, name)
+    const std::string id = one.Text("case");
+    for (const auto& file : one.TextsByKey("files"))
     {
-      this->Cases_[id][map] = FileName(name, path);
-      this->Older_[id].insert(FileName(name, path));
+      this->Cases_[id][file.first] = FileName(one, file.second);
+      this->Older_[id].insert(file.second);
     }
   }
-  const json_t* superseded = json_object_get(root.get(), "superseded");
-  for (size_t i = 0; i < json_array_size(superseded); ++i)
+  for (const JsonReader& one : reader.Objects("superseded"))
   {
-    const json_t* one = json_array_get(superseded, i);
-    const std::string id = TextAt(one, "case", path);
-    const json_t* files = json_object_get(one, "files");
-    for (size_t f = 0; f < json_array_size(files); ++f)
+    const std::string id = one.Text("case");
+    for (const std::string& file : one.Texts("files"))
     {
-      this->Superseded_[id].insert(FileName(json_array_get(files, f), path));
+      this->Superseded_[id].insert(FileName(one, file));
+      this->Older_[id].insert(file);
     }
-    this->Older_[id].insert(this->Superseded_[id].begin(), this->Superseded_[id].end());
   }
   this->HasManifest_ = true;
 }
@@ -288,41 +252,22 @@ void PredictionFolder::Finish()
     return; // a run that failed leaves nothing behind
   }
   this->HasManifest_ = true;
-  const JsonHandle root(json_object());
-  json_object_set_new(root.get(), "version", json_string(RCN_VERSION));
-  json_object_set_new(root.get(), "model", JsonString(this->Run_.Model));
-  json_object_set_new(root.get(), "hash", JsonString(this->Run_.Hash));
-  json_object_set_new(root.get(), "readout", JsonString(this->Run_.Readout));
-  json_object_set_new(root.get(), "tie", json_string(this->Run_.TieBackground ? "background" : "foreground"));
-  json_object_set_new(root.get(), "levels", json_boolean(this->Run_.Levels));
-  json_error_t error;
-  const std::string correction = this->Run_.Correction ? RecalibrationText(*this->Run_.Correction) : "";
-  json_object_set_new(
-    root.get(), "correction", correction.empty() ? json_null() : json_loadb(correction.data(), correction.size(), 0, &error));
-  json_t* cases = json_array();
+  JsonArray cases, superseded;
   for (const auto& one : this->Cases_)
   {
-    json_t* entry = json_object();
-    json_t* files = json_object();
-    for (const auto& map : one.second)
-    {
-      json_object_set_new(files, map.first.c_str(), JsonString(map.second));
-    }
-    json_object_set_new(entry, "case", JsonString(one.first));
-    json_object_set_new(entry, "files", files);
-    json_array_append_new(cases, entry);
+    cases.Add(JsonObject{ { "case", one.first }, { "files", one.second } });
   }
-  json_object_set_new(root.get(), "cases", cases);
-  json_t* superseded = json_array();
   for (const auto& one : this->Superseded_)
   {
-    json_t* entry = json_object();
-    json_object_set_new(entry, "case", JsonString(one.first));
-    json_object_set_new(entry, "files", JsonStrings({ one.second.begin(), one.second.end() }));
-    json_array_append_new(superseded, entry);
+    superseded.Add(
+      JsonObject{ { "case", one.first }, { "files", std::vector<std::string>(one.second.begin(), one.second.end()) } });
   }
-  json_object_set_new(root.get(), "superseded", superseded);
-  WriteText(ManifestOf(this->Path_), JsonText(root.get()));
+  const PredictionRun& run = this->Run_;
+  const JsonObject manifest{ { "model", run.Model }, { "hash", run.Hash }, { "readout", run.Readout },
+    { "tie", run.TieBackground ? "background" : "foreground" }, { "levels", run.Levels },
+    { "correction", run.Correction ? Json(ParseJson(RecalibrationText(*run.Correction), "").release()) : Json(nullptr) },
+    { "cases", cases }, { "superseded", superseded } };
+  WriteText(ManifestOf(this->Path_), DocumentText(manifest.Get()));
 }
 
 } // namespace rcn

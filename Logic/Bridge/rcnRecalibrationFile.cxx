@@ -14,65 +14,6 @@ namespace rcn
 namespace
 {
 
-[[noreturn]] void FailRecalibration(const std::string& path, const std::string& what)
-{
-  throw Error(RCN_EFORMAT, path + " is not a usable recalibration file: " + what);
-}
-
-/// The list under a key; one that is absent is empty.
-json_t* List(json_t* root, const char* key, const std::string& path)
-{
-  json_t* list = json_object_get(root, key);
-  if (list && !json_is_array(list))
-  {
-    FailRecalibration(path, std::string("\"") + key + "\" must be a list.");
-  }
-  return list;
-}
-
-/// A whole number between 0 and `most`; one that is absent is 0.
-json_int_t WholeNumber(json_t* root, const char* key, json_int_t most, const std::string& path)
-{
-  json_t* number = json_object_get(root, key);
-  if (number && (!json_is_integer(number) || json_integer_value(number) < 0 || json_integer_value(number) > most))
-  {
-    FailRecalibration(path, std::string("\"") + key + "\" must be a whole number from 0 to " + std::to_string(most) + ".");
-  }
-  return json_integer_value(number);
-}
-
-std::vector<double> Numbers(json_t* root, const char* key, const std::string& path)
-{
-  json_t* array = List(root, key, path);
-  std::vector<double> numbers;
-  for (size_t i = 0; i < json_array_size(array); ++i)
-  {
-    json_t* one = json_array_get(array, i);
-    if (!json_is_number(one))
-    {
-      FailRecalibration(path, std::string("\"") + key + "\" must hold numbers.");
-    }
-    numbers.push_back(json_number_value(one));
-  }
-  return numbers;
-}
-
-std::vector<std::string> Strings(json_t* root, const char* key, const std::string& path)
-{
-  json_t* array = List(root, key, path);
-  std::vector<std::string> strings;
-  for (size_t i = 0; i < json_array_size(array); ++i)
-  {
-    const char* text = json_string_value(json_array_get(array, i));
-    if (!text)
-    {
-      FailRecalibration(path, std::string("\"") + key + "\" must hold texts.");
-    }
-    strings.push_back(text);
-  }
-  return strings;
-}
-
 int ParameterCount(rcn_recalib_method method)
 {
   static const int counts[] = { 1, 2, 3, 0 };
@@ -104,46 +45,28 @@ namespace
 {
 
 /// What corrections of earlier versions do not have: where it was fitted, and whether to one probability.
-void ReadFittedRegion(Recalibration& out, json_t* root, const std::string& path)
+void ReadFittedRegion(Recalibration& out, const JsonReader& reader)
 {
-  const json_t* one = json_object_get(root, "one_probability");
-  if (one && !json_is_boolean(one))
-  {
-    FailRecalibration(path, "\"one_probability\" must be true or false.");
-  }
-  out.OneProbability = json_is_true(one);
+  out.OneProbability = reader.Boolean("one_probability", false);
   if (out.OneProbability && out.Correction.levels)
   {
-    FailRecalibration(path, "a correction of levels cannot be of one probability.");
+    reader.Fail("a correction of levels cannot be of one probability.");
   }
-  const json_t* region = json_object_get(root, "region");
-  const json_t* mask = json_object_get(root, "region_mask");
-  if (!region && !mask)
+  out.HasRegion = reader.Has("region") || reader.Has("region_mask");
+  if (!out.HasRegion)
   {
     return;
   }
-  if ((region && !json_is_string(region)) || (mask && !json_is_string(mask)))
+  out.RegionMask = reader.Text("region_mask", "");
+  if (reader.Has("region") && !Parse(out.Region.region, reader.Text("region")))
   {
-    FailRecalibration(path, "\"region\" and \"region_mask\" must be texts.");
+    reader.Fail("\"region\" must be " + ChoicesText(Regions()) + ".");
   }
-  out.HasRegion = true;
-  out.RegionMask = mask ? json_string_value(mask) : "";
-  if (region && !Parse(out.Region.region, json_string_value(region)))
-  {
-    FailRecalibration(path, "\"region\" must be " + ChoicesText(Regions()) + ".");
-  }
-  const json_t* band = json_object_get(root, "band");
-  if (json_object_get(root, "margin"))
-  {
-    out.Region.margin = WholeNumber(root, "margin", 1 << 30, path);
-  }
-  if (band)
-  {
-    out.Region.band_mm = json_is_number(band) ? json_number_value(band) : NAN;
-  }
+  out.Region.margin = reader.WholeNumber("margin", 0, 1 << 30, out.Region.margin);
+  out.Region.band_mm = reader.Number("band", -HUGE_VAL, HUGE_VAL, out.Region.band_mm);
   if (const char* sentence = rcn_region_check(&out.Region))
   {
-    FailRecalibration(path, sentence);
+    reader.Fail(sentence);
   }
 }
 
@@ -156,54 +79,48 @@ Recalibration ReadRecalibration(const std::string& path)
 
 Recalibration ParseRecalibration(const std::string& text, const std::string& path)
 {
-  json_error_t error;
-  const JsonHandle root(json_loadb(text.data(), text.size(), JSON_REJECT_DUPLICATES, &error));
-  if (!root)
-  {
-    FailRecalibration(path, std::string("it is not valid JSON (") + error.text + ").");
-  }
+  const std::string about = path + " is not a usable recalibration file";
+  const JsonHandle root = ParseJson(text, about);
+  const JsonReader reader(root.get(), about);
   Recalibration out;
   out.Path = path;
-  const char* method = json_string_value(json_object_get(root.get(), "method"));
-  if (!method || !Parse(out.Correction.method, method))
+  rcn_recalib& correction = out.Correction;
+  if (!Parse(correction.method, reader.Text("method", "")))
   {
-    FailRecalibration(path, "\"method\" must be " + ChoicesText(Corrections()) + ".");
+    reader.Fail("\"method\" must be " + ChoicesText(Corrections()) + ".");
   }
-  const char* readout = json_string_value(json_object_get(root.get(), "readout"));
-  if (!readout || !Parse(out.Readout, readout))
+  if (!Parse(out.Readout, reader.Text("readout", "")))
   {
-    FailRecalibration(path, "\"readout\" must be " + ChoicesText(Readouts()) + ".");
+    reader.Fail("\"readout\" must be " + ChoicesText(Readouts()) + ".");
   }
-  out.AtLeast = static_cast<int>(WholeNumber(root.get(), "at_least", RCN_MAX_RATERS, path));
+  out.AtLeast = static_cast<int>(reader.WholeNumber("at_least", 0, RCN_MAX_RATERS, 0));
   if ((out.Readout == RCN_READOUT_AT_LEAST) != (out.AtLeast > 0))
   {
-    FailRecalibration(path, "\"at_least\" must be 1 or more with the readout at-least, and 0 with the others.");
+    reader.Fail("\"at_least\" must be 1 or more with the readout at-least, and 0 with the others.");
   }
-  out.Correction.levels = static_cast<int>(WholeNumber(root.get(), "levels", RCN_MAX_RATERS + 1, path));
-  out.Correction.pairs = WholeNumber(root.get(), "pairs", INT64_MAX, path);
-  ReadFittedRegion(out, root.get(), path);
-  const std::vector<double> parameters = Numbers(root.get(), "parameters", path);
-  const std::vector<double> x = Numbers(root.get(), "x", path);
-  const std::vector<double> y = Numbers(root.get(), "y", path);
-  const int count = ParameterCount(out.Correction.method);
-  if (parameters.size() != static_cast<size_t>(count))
+  correction.levels = static_cast<int>(reader.WholeNumber("levels", 0, RCN_MAX_RATERS + 1, 0));
+  correction.pairs = reader.WholeNumber("pairs", 0, INT64_MAX, 0);
+  ReadFittedRegion(out, reader);
+  const std::vector<double> parameters = reader.Numbers("parameters"), x = reader.Numbers("x"), y = reader.Numbers("y");
+  const size_t count = static_cast<size_t>(ParameterCount(correction.method));
+  if (parameters.size() != count)
   {
-    FailRecalibration(path,
-      std::string(method) + " has " + std::to_string(count) + " parameters, not " + std::to_string(parameters.size()) + ".");
+    reader.Fail(
+      reader.Text("method") + " has " + std::to_string(count) + " parameters, not " + std::to_string(parameters.size()) + ".");
   }
   if (x.size() != y.size() || x.size() > RCN_RECALIB_KNOTS)
   {
-    FailRecalibration(path, "\"x\" and \"y\" must have the same length, at most " + std::to_string(RCN_RECALIB_KNOTS) + ".");
+    reader.Fail("\"x\" and \"y\" must have the same length, at most " + std::to_string(RCN_RECALIB_KNOTS) + ".");
   }
-  std::copy(parameters.begin(), parameters.end(), out.Correction.parameters);
-  std::copy(x.begin(), x.end(), out.Correction.x);
-  std::copy(y.begin(), y.end(), out.Correction.y);
-  out.Correction.knots = static_cast<int>(x.size());
-  out.Cases = Strings(root.get(), "cases", path);
-  out.Fingerprints = Strings(root.get(), "fingerprints", path);
-  if (const char* sentence = rcn_recalib_check(&out.Correction))
+  std::copy(parameters.begin(), parameters.end(), correction.parameters);
+  std::copy(x.begin(), x.end(), correction.x);
+  std::copy(y.begin(), y.end(), correction.y);
+  correction.knots = static_cast<int>(x.size());
+  out.Cases = reader.Texts("cases");
+  out.Fingerprints = reader.Texts("fingerprints");
+  if (const char* sentence = rcn_recalib_check(&correction))
   {
-    FailRecalibration(path, sentence);
+    reader.Fail(sentence);
   }
   return out;
 }
@@ -216,31 +133,23 @@ void WriteRecalibration(const std::string& path, const Recalibration& recalibrat
 std::string RecalibrationText(const Recalibration& recalibration)
 {
   const rcn_recalib& correction = recalibration.Correction;
-  const JsonHandle root(json_object());
-  json_object_set_new(root.get(), "method", json_string(rcn_recalib_name(correction.method)));
-  json_object_set_new(root.get(), "levels", json_integer(correction.levels));
-  json_object_set_new(root.get(), "readout", json_string(rcn_readout_name(recalibration.Readout)));
-  json_object_set_new(root.get(), "at_least", json_integer(recalibration.AtLeast));
-  json_object_set_new(root.get(), "one_probability", json_boolean(recalibration.OneProbability));
+  JsonObject object{ { "method", rcn_recalib_name(correction.method) }, { "levels", correction.levels },
+    { "readout", rcn_readout_name(recalibration.Readout) }, { "at_least", recalibration.AtLeast },
+    { "one_probability", recalibration.OneProbability } };
   if (recalibration.HasRegion && !recalibration.RegionMask.empty())
   {
-    json_object_set_new(root.get(), "region_mask", JsonString(recalibration.RegionMask));
+    object.Set("region_mask", recalibration.RegionMask);
   }
   else if (recalibration.HasRegion)
   {
     const rcn_region_options& region = recalibration.Region;
-    json_object_set_new(root.get(), "region", json_string(rcn_region_name(region.region)));
-    json_object_set_new(root.get(), "margin", json_integer(region.margin));
-    json_object_set_new(root.get(), "band", JsonNumber(region.band_mm));
+    object.Set("region", rcn_region_name(region.region)).Set("margin", region.margin).Set("band", region.band_mm);
   }
-  json_object_set_new(
-    root.get(), "parameters", Json(correction.parameters, static_cast<size_t>(ParameterCount(correction.method))).Release());
-  json_object_set_new(root.get(), "x", Json(correction.x, static_cast<size_t>(correction.knots)).Release());
-  json_object_set_new(root.get(), "y", Json(correction.y, static_cast<size_t>(correction.knots)).Release());
-  json_object_set_new(root.get(), "pairs", json_integer(correction.pairs));
-  json_object_set_new(root.get(), "cases", JsonStrings(recalibration.Cases));
-  json_object_set_new(root.get(), "fingerprints", JsonStrings(recalibration.Fingerprints));
-  return DocumentText(root.get());
+  const size_t knots = static_cast<size_t>(correction.knots);
+  object.Set("parameters", Json(correction.parameters, static_cast<size_t>(ParameterCount(correction.method))));
+  object.Set("x", Json(correction.x, knots)).Set("y", Json(correction.y, knots)).Set("pairs", correction.pairs);
+  object.Set("cases", recalibration.Cases).Set("fingerprints", recalibration.Fingerprints);
+  return DocumentText(object.Get());
 }
 
 Volume ApplyRecalibration(rcn_context* context, const Recalibration& correction, const Volume& prediction, rcn_readout readout,

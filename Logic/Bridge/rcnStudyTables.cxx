@@ -317,9 +317,10 @@ void ReadRecords(Job& job)
   std::set<std::string> named; // every strategy leaves out the same cases
   for (const Run& run : job.Runs)
   {
-    const std::string path = job.Folder.Model(run, ".json"), about = path + " is not the record of a training";
-    const JsonHandle root = ParseJson(ReadText(path), about);
-    const JsonReader record(root.get(), about, "Remove it, and this model is trained again.");
+    const std::string path = job.Folder.Model(run, ".json"), about = path + " is not the record of a training",
+                      remedy = "Remove it, and this model is trained again.";
+    const JsonHandle root = ParseJson(ReadText(path), about, remedy);
+    const JsonReader record(root.get(), about, remedy);
     const std::vector<const json_t*> epochs = record.Array("epochs");
     const TrainingEpoch last = EpochFrom(epochs.empty() ? nullptr : epochs.back());
     job.Trained.push_back(run.Name() + ": best epoch " + std::to_string(record.WholeNumber("best", 0, INT_MAX)) + " of " +

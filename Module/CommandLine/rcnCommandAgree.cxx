@@ -214,6 +214,18 @@ JsonObject SummaryJson(const AgreementReport& report)
   return SummaryFigures(*report.Figures, rcn_geometry_voxels(&report.Geometry), report.Regions.size());
 }
 
+/// What both ways of comparing end with; `json` gets the time.
+void WriteAll(
+  const Arguments& arguments, const std::string& text, const Summary& summary, JsonObject json, const Seconds& seconds)
+{
+  Print(arguments, text);
+  if (arguments.Has("--csv") && Processes::All().IsFirst())
+  {
+    WriteText(arguments.Get("--csv"), summary.Csv());
+  }
+  WriteResults(arguments, json.Set("seconds", seconds.Json()));
+}
+
 int AgreeOne(const Arguments& arguments, Terminal& terminal)
 {
   Workspace workspace(WorkspaceOptionsFrom(arguments));
@@ -252,23 +264,11 @@ int AgreeOne(const Arguments& arguments, Terminal& terminal)
       WriteImage(arguments.Get("--entropy"), workspace.EntropyMap().View(), Content::Probability, Terminal::IsInterrupted));
   }
   seconds.Write = watch.Lap();
-  if (!arguments.Has("--quiet") && arguments.Get("--json") != "-" && arguments.Get("--csv") != "-")
-  {
-    WriteText("-", AgreementText(report, workspace, "Agreement", regions));
-  }
-  if (arguments.Has("--csv"))
-  {
-    Summary summary;
-    summary.Add("case", "", SummaryJson(report).Get());
-    WriteText(arguments.Get("--csv"), summary.Csv());
-  }
-  if (arguments.Has("--json"))
-  {
-    const JsonHandle json(AgreementJson(report, workspace, regions));
-    json_object_set_new(json.get(), "seconds", seconds.Json());
-    WriteText(arguments.Get("--json"), DocumentText(json.get()));
-  }
-  return 0;
+  Summary summary;
+  summary.Add("case", "", SummaryJson(report).Get());
+  WriteAll(arguments, AgreementText(report, workspace, "Agreement", regions), summary,
+    JsonObject(AgreementJson(report, workspace, regions)), seconds);
+  return Done;
 }
 
 int AgreeList(const Arguments& arguments, Terminal& terminal)
@@ -280,7 +280,7 @@ int AgreeList(const Arguments& arguments, Terminal& terminal)
   Table table({ "Case", "Raters", "Mean Dice", "Fleiss' κ", "κ where marked", "Disputed (% of union)" });
   Summary summary;
   Seconds seconds;
-  const JsonHandle cases(json_array());
+  JsonArray cases;
   const auto compare = [&](const Case& one, size_t, std::vector<std::string>& remarks) {
     Seconds spent;
     Stopwatch watch;
@@ -290,41 +290,23 @@ int AgreeList(const Arguments& arguments, Terminal& terminal)
     const AgreementReport report = workspace.Agree(arguments.Has("--surfaces"));
     spent.Compute = watch.Lap();
     const rcn_agreement& f = *report.Figures;
-    const JsonHandle json(AgreementJson(report, workspace, regions));
-    json_object_set_new(json.get(), "case", JsonString(one.Id));
-    json_object_set_new(json.get(), "split", JsonString(one.Split));
+    JsonObject json(AgreementJson(report, workspace, regions));
+    json.Set("case", one.Id).Set("split", one.Split);
     const std::vector<std::string> row = { one.Id, std::to_string(f.present_count), Fixed(f.mean_dice, 3),
       Fixed(f.whole.fleiss_kappa, 3), Fixed(f.on_union.fleiss_kappa, 3), Fixed(100 * DisputedShare(f), 1) };
-    JsonHandle record(JsonObject{
-      { "json", json_incref(json.get()) }, { "figures", SummaryJson(report) }, { "row", row }, { "seconds", spent.Json() } }
+    return JsonHandle(
+      JsonObject{ { "json", json }, { "figures", SummaryJson(report) }, { "row", row }, { "seconds", spent.Json() } }
         .Release());
-    return record;
   };
   const std::vector<LeftOutCase> leftOut =
     ForEachCase(list, LoopFor(arguments, terminal), compare, [&](const Case& one, const json_t* record) {
       summary.Add(one.Id, one.Split, json_object_get(record, "figures"));
       table.Add(StringsFrom(json_object_get(record, "row")));
-      json_array_append(cases.get(), json_object_get(record, "json"));
+      cases.Add(json_incref(json_object_get(record, "json")));
       seconds.Add(json_object_get(record, "seconds"));
     });
-  if (!Processes::All().IsFirst())
-  {
-    return ExitCodeOf(leftOut);
-  }
-  if (!arguments.Has("--quiet") && arguments.Get("--json") != "-" && arguments.Get("--csv") != "-")
-  {
-    WriteText("-", table.Text() + "\n" + summary.Text());
-  }
-  if (arguments.Has("--csv"))
-  {
-    WriteText(arguments.Get("--csv"), summary.Csv());
-  }
-  if (arguments.Has("--json"))
-  {
-    const JsonObject json{ { "cases", json_incref(cases.get()) }, { "left_out", LeftOutJson(leftOut) },
-      { "summary", summary.Json() }, { "seconds", seconds.Json() } };
-    WriteText(arguments.Get("--json"), DocumentText(json.Get()));
-  }
+  WriteAll(arguments, table.Text() + "\n" + summary.Text(), summary,
+    JsonObject{ { "cases", cases }, { "left_out", LeftOutJson(leftOut) }, { "summary", summary.Json() } }, seconds);
   return ExitCodeOf(leftOut);
 }
 

@@ -280,89 +280,86 @@ void RemarkOnDifferences(const JudgeInput& input, const EvaluationOptions& one, 
   }
 }
 
+/// What evaluate judges, and by what: the model; the same before its correction, for the diagram; and the one it is compared
+/// with. Only the first is always there: 0 stands for the others where they are not.
+struct EvaluateTasks
+{
+  std::vector<JudgeTask> All;
+  Recalibration Correction; // the first task points to it
+  size_t Before = 0, Versus = 0;
+};
+
+void MakeTasks(EvaluateTasks& tasks, JudgeInput& input, const Arguments& arguments)
+{
+  input.Predictions = { SourceFrom(arguments, "--pred") };
+  const PredictionSource first = input.Predictions.front();
+  tasks.All = { { 0, OptionsFor(first, arguments) } };
+  if (arguments.Has("--recalibration"))
+  {
+    tasks.Correction = ReadRecalibration(arguments.Get("--recalibration"));
+    RefuseCorrected(first.Run.get(), first.Name);
+    tasks.Before = tasks.All.size();
+    tasks.All.push_back(tasks.All.front());
+    tasks.All.front().Options.Correction = &tasks.Correction;
+  }
+  if (arguments.Has("--versus"))
+  {
+    input.Predictions.push_back(SourceFrom(arguments, "--versus"));
+    tasks.Versus = tasks.All.size();
+    tasks.All.push_back({ 1, OptionsFor(input.Predictions.back(), arguments) });
+    RemarkOnDifferences(input, tasks.All.front().Options, tasks.All.back().Options);
+  }
+}
+
 int RunEvaluate(const Arguments& arguments)
 {
   Terminal terminal(arguments);
   CheckJudgeArguments(arguments);
   EvaluationOptionsFrom(arguments); // wrong options are refused before any work
   JudgeInput input = InputFrom(arguments, terminal);
-  input.Predictions = { SourceFrom(arguments, "--pred") };
-  const PredictionSource first = input.Predictions.front();
-  // The model, the model before its correction (for the diagram), and the one it is compared with.
-  std::vector<JudgeTask> tasks = { { 0, OptionsFor(first, arguments) } };
-  Recalibration correction;
-  size_t before = 0, versus = 0;
-  if (arguments.Has("--recalibration"))
-  {
-    correction = ReadRecalibration(arguments.Get("--recalibration"));
-    RefuseCorrected(first.Run.get(), first.Name);
-    before = tasks.size();
-    tasks.push_back(tasks.front());
-    tasks.front().Options.Correction = &correction;
-  }
-  if (arguments.Has("--versus"))
-  {
-    input.Predictions.push_back(SourceFrom(arguments, "--versus"));
-    versus = tasks.size();
-    tasks.push_back({ 1, OptionsFor(input.Predictions.back(), arguments) });
-    RemarkOnDifferences(input, tasks.front().Options, tasks.back().Options);
-  }
+  EvaluateTasks tasks;
+  MakeTasks(tasks, input, arguments);
   Seconds seconds;
   Stopwatch watch;
   Workspace workspace(WorkspaceOptionsFrom(arguments));
   terminal.Watch(workspace);
-  const JudgeResult judged = JudgeCases(workspace, input, tasks);
-  const EvaluationOptions& options = tasks.front().Options;
+  const JudgeResult judged = JudgeCases(workspace, input, tasks.All);
+  const EvaluationOptions& options = tasks.All.front().Options;
   const Evaluation& model = *judged.Evaluations.front();
+  const PredictionSource& first = input.Predictions.front();
   seconds.Read = watch.Lap();
-  if (const Recalibration* fitted = before ? &correction : first.Run ? first.Run->Correction.get() : nullptr)
+  if (const Recalibration* fitted = tasks.Before ? &tasks.Correction : first.Run ? first.Run->Correction.get() : nullptr)
   {
     terminal.Remark(FittedElsewhere(*fitted, options));
   }
+  // All processes report together: each has a part of the voxels.
   const EvaluationReport report = model.Report();
+  const std::string words = WorstBinInWords(report);
+  std::string text = Heading(report, options, model, first) + FigureTable(report) + "\n" + BinTable(report) +
+    (words.empty() ? "" : "\n" + words + "\n");
+  JsonObject json(EvaluationJson(report, options, judged.Raters));
   EvaluationReport uncorrected;
-  if (before)
+  if (tasks.Before)
   {
-    uncorrected = judged.Evaluations[before]->Report();
+    uncorrected = judged.Evaluations[tasks.Before]->Report();
+    text += "\nBefore recalibration: MR-ECE " + Cell(uncorrected.Figures[RCN_MR_ECE], true) + " %\n";
+    json.Set("before_recalibration", EvaluationJson(uncorrected, options, judged.Raters));
   }
-  std::vector<rcn_interval> difference;
-  if (versus)
+  if (tasks.Versus)
   {
-    difference = model.Compare(*judged.Evaluations[versus]);
+    const std::vector<rcn_interval> difference = model.Compare(*judged.Evaluations[tasks.Versus]);
+    text += "\n" + DifferenceTable(difference);
+    json.Set("difference", DifferenceJson(difference));
   }
   seconds.Compute = watch.Lap();
-  if (!Processes::All().IsFirst())
+  if (arguments.Has("--plot") && Processes::All().IsFirst())
   {
-    return ExitCodeOf(judged.LeftOut);
+    ReliabilityDiagram(report, "Does it mean what it says?", tasks.Before ? &uncorrected : nullptr)
+      .Save(arguments.Get("--plot"));
   }
-  if (arguments.Has("--plot"))
-  {
-    ReliabilityDiagram(report, "Does it mean what it says?", before ? &uncorrected : nullptr).Save(arguments.Get("--plot"));
-  }
-  if (!arguments.Has("--quiet") && arguments.Get("--json") != "-")
-  {
-    const std::string words = WorstBinInWords(report);
-    WriteText("-",
-      Heading(report, options, model, first) + FigureTable(report) + "\n" + BinTable(report) +
-        (words.empty() ? "" : "\n" + words + "\n") +
-        (before ? "\nBefore recalibration: MR-ECE " + Cell(uncorrected.Figures[RCN_MR_ECE], true) + " %\n" : "") +
-        (versus ? "\n" + DifferenceTable(difference) : ""));
-  }
+  Print(arguments, text);
   seconds.Write = watch.Lap();
-  if (arguments.Has("--json"))
-  {
-    JsonObject json(EvaluationJson(report, options, judged.Raters));
-    if (before)
-    {
-      json.Set("before_recalibration", EvaluationJson(uncorrected, options, judged.Raters));
-    }
-    if (versus)
-    {
-      json.Set("difference", DifferenceJson(difference));
-    }
-    json.Set("left_out", LeftOutJson(judged.LeftOut)).Set("seconds", seconds.Json());
-    WriteText(arguments.Get("--json"), DocumentText(json.Get()));
-  }
+  WriteResults(arguments, json.Set("left_out", LeftOutJson(judged.LeftOut)).Set("seconds", seconds.Json()));
   return ExitCodeOf(judged.LeftOut);
 }
 
@@ -423,27 +420,21 @@ void PrintRecalibration(const RecalibrationResult& result, const EvaluationOptio
   const std::string next = !stored ? "It was not stored; --force stores it all the same."
     : arguments.Has("-o") ? "Judge it on others: rater-consensus evaluate --recalibration " + arguments.Get("-o") + " ..."
                           : "Judge it on others; predict applies it with " + arguments.Get("--model") + ".";
-  if (!arguments.Has("--quiet") && arguments.Get("--json") != "-")
-  {
-    WriteText("-",
-      arguments.Get("--method") + ": " + CorrectionInWords(result.Correction.Correction) + "\nfitted on the region " +
-        RegionInWords(options.Region, options.RegionMask) +
-        (result.Correction.OneProbability ? ", one probability"
-                                          : ", readout " + ReadoutText(options.Calib.readout, options.Calib.at_least)) +
-        "\n" + result.Sentence + "\n" + next + "\n");
-  }
-  else if (!stored)
+  const bool shown = Print(arguments,
+    arguments.Get("--method") + ": " + CorrectionInWords(result.Correction.Correction) + "\nfitted on the region " +
+      RegionInWords(options.Region, options.RegionMask) +
+      (result.Correction.OneProbability ? ", one probability"
+                                        : ", readout " + ReadoutText(options.Calib.readout, options.Calib.at_least)) +
+      "\n" + result.Sentence + "\n" + next + "\n");
+  if (!shown && !stored)
   {
     terminal.Warn(result.Sentence + " " + next); // what was asked for is not there
   }
-  if (arguments.Has("--json"))
-  {
-    const auto judged = [&](const EvaluationReport& report) { return Json(EvaluationJson(report, options, result.Raters)); };
-    const JsonObject json{ { "method", arguments.Get("--method") }, { "before", judged(result.Before) },
-      { "after", judged(result.After) }, { "leave_one_out", result.Tested ? judged(result.EachLeftOut) : Json(nullptr) },
-      { "helps", result.Helps }, { "stored", stored }, { "left_out", LeftOutJson(result.LeftOut) } };
-    WriteText(arguments.Get("--json"), DocumentText(json.Get()));
-  }
+  const auto judged = [&](const EvaluationReport& report) { return Json(EvaluationJson(report, options, result.Raters)); };
+  WriteResults(arguments,
+    JsonObject{ { "method", arguments.Get("--method") }, { "before", judged(result.Before) }, { "after", judged(result.After) },
+      { "leave_one_out", result.Tested ? judged(result.EachLeftOut) : Json(nullptr) }, { "helps", result.Helps },
+      { "stored", stored }, { "left_out", LeftOutJson(result.LeftOut) } });
 }
 
 int RunRecalibrate(const Arguments& arguments)
@@ -481,15 +472,12 @@ int RunRecalibrate(const Arguments& arguments)
   }
   const RecalibrationResult result = Recalibrate(workspace, input, options, method);
   const bool store = result.Helps || arguments.Has("--force");
-  if (!Processes::All().IsFirst())
-  {
-    return store ? ExitCodeOf(result.LeftOut) : FailedWhileWorking;
-  }
-  if (store)
+  const bool isFirst = Processes::All().IsFirst();
+  if (store && isFirst)
   {
     StoreCorrection(result.Correction, workspace, arguments);
   }
-  if (arguments.Has("--plot"))
+  if (arguments.Has("--plot") && isFirst)
   {
     ReliabilityDiagram(result.After, "Recalibrated (on the cases it was fitted to)", &result.Before)
       .Save(arguments.Get("--plot"));

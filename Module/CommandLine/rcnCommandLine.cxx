@@ -188,13 +188,15 @@ WorkspaceOptions WorkspaceOptionsFrom(const Arguments& arguments)
   return options;
 }
 
-void Print(const Arguments& arguments, const std::string& text)
+bool Print(const Arguments& arguments, const std::string& text)
 {
-  const bool taken = arguments.Get("--json") == "-" || arguments.Get("--csv") == "-";
-  if (!taken && !arguments.Has("--quiet") && Processes::All().IsFirst())
+  const bool taken = arguments.Get("--json") == "-" || arguments.Get("--csv") == "-" || arguments.Get("-o") == "-";
+  const bool shown = !taken && !arguments.Has("--quiet") && Processes::All().IsFirst();
+  if (shown)
   {
     WriteText("-", text);
   }
+  return shown;
 }
 
 void WriteResults(const Arguments& arguments, const Json& results)

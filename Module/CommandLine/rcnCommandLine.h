@@ -63,10 +63,11 @@ struct Seconds
 /// The workspace options behind --resample, --tolerance, --unanswered, --threads.
 WorkspaceOptions WorkspaceOptionsFrom(const Arguments& arguments);
 
-/// Prints tables and the like, unless --quiet was given, or --json or --csv goes to standard output.
-void Print(const Arguments& arguments, const std::string& text);
+/// Prints tables and the like in the first process, unless --quiet was given, or --json, --csv or -o goes to standard output;
+/// false then.
+bool Print(const Arguments& arguments, const std::string& text);
 
-/// Writes the results to --json, if it was given.
+/// Writes the results to --json, if it was given, in the first process.
 void WriteResults(const Arguments& arguments, const Json& results);
 
 /// Throws Error unless the files named by --json and --csv can be written, so that long work fails early.

@@ -270,28 +270,21 @@ int RunPredict(const Arguments& arguments)
   const auto collect = [&](const Case& one, const json_t* record) {
     folder.Add(one.Id, FilesOf(json_object_get(record, "json")));
     table.Add(StringsFrom(json_object_get(record, "row")));
-    json_array_append(cases.Get(), json_object_get(record, "json"));
+    cases.Add(json_incref(json_object_get(record, "json")));
     seconds.Add(json_object_get(record, "seconds"));
   };
   CaseLoop loop = LoopFor(arguments, terminal);
   loop.LeaveOut = list.Cases.size() > 1 || arguments.Has("--data");
   const std::vector<LeftOutCase> leftOut = ForEachCase(list, loop, predict, collect);
-  if (!Processes::All().IsFirst())
+  if (Processes::All().IsFirst())
   {
-    return ExitCodeOf(leftOut);
+    folder.Finish();
   }
-  folder.Finish();
-  if (!arguments.Has("--quiet") && arguments.Get("--json") != "-")
-  {
-    const auto count = static_cast<int64_t>(json_array_size(cases.Get()));
-    WriteText("-", table.Text() + Counted(count, "case") + " written to " + arguments.Get("-o", ".") + "\n");
-  }
-  if (arguments.Has("--json"))
-  {
-    const JsonObject json{ { "model", model.Path() }, { "raters", model.Info().Raters }, { "cases", cases },
-      { "left_out", LeftOutJson(leftOut) }, { "seconds", seconds.Json() } };
-    WriteText(arguments.Get("--json"), DocumentText(json.Get()));
-  }
+  const auto count = static_cast<int64_t>(json_array_size(cases.Get()));
+  Print(arguments, table.Text() + Counted(count, "case") + " written to " + arguments.Get("-o", ".") + "\n");
+  WriteResults(arguments,
+    JsonObject{ { "model", model.Path() }, { "raters", model.Info().Raters }, { "cases", cases },
+      { "left_out", LeftOutJson(leftOut) }, { "seconds", seconds.Json() } });
   return ExitCodeOf(leftOut);
 }
 

@@ -121,12 +121,9 @@ int RunReport(const Arguments& arguments)
   options.Remark = [&terminal](const std::string& sentence) { terminal.Remark(sentence); };
   options.Warn = [&terminal](const std::string& sentence) { terminal.Warn(sentence); };
   const ReportResult result = WriteReport(options);
-  if (!arguments.Has("--quiet") && options.Output != "-")
-  {
-    WriteText("-",
-      "Written: " + options.Output + " (" + Counted(static_cast<int64_t>(result.Cases), "case") + "). Open it in a browser.\n");
-  }
-  return result.LeftOut ? 1 : 0;
+  Print(arguments,
+    "Written: " + options.Output + " (" + Counted(static_cast<int64_t>(result.Cases), "case") + "). Open it in a browser.\n");
+  return result.LeftOut ? FailedWhileWorking : Done;
 }
 
 } // namespace

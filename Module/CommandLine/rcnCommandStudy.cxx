@@ -114,19 +114,12 @@ int RunStudyCommand(const Arguments& arguments)
   options.Warn = [&terminal](const std::string& sentence) { terminal.Warn(sentence); };
   options.Progress = [&terminal](double fraction, const std::string& stage) { return terminal.Show(fraction, stage.c_str()); };
   const StudyResult result = RunStudy(options);
-  if (!Processes::All().IsFirst())
+  if (Processes::All().IsFirst()) // the others may not have the file yet
   {
-    return 0;
+    WriteResults(arguments, ParseJson(ReadText(result.Json), result.Json).release());
   }
-  if (arguments.Has("--json"))
-  {
-    WriteText(arguments.Get("--json"), ReadText(result.Json));
-  }
-  if (!arguments.Has("--quiet") && arguments.Get("--json") != "-")
-  {
-    WriteText("-", TableText(result));
-  }
-  return 0;
+  Print(arguments, TableText(result));
+  return Done;
 }
 
 } // namespace

@@ -187,12 +187,7 @@ int RunTrain(const Arguments& arguments)
     return terminal.Show(progress.Fraction, stage.c_str());
   };
   const TrainingResult result = TrainModel(options);
-  const bool isFirst = Processes::All().IsFirst();
-  if (isFirst && arguments.Has("--json"))
-  {
-    const JsonHandle json(TrainingJson(result));
-    WriteText(arguments.Get("--json"), DocumentText(json.get()));
-  }
+  WriteResults(arguments, TrainingJson(result));
   Processes::All().WaitForAll();
   if (result.Interrupted)
   {
@@ -200,16 +195,13 @@ int RunTrain(const Arguments& arguments)
       "Stopped after step " + std::to_string(result.Steps) + "; the same command with --resume goes on from " +
         result.Checkpoint + ".");
   }
-  if (isFirst && !figure.empty() && result.After.Cases > 0)
+  if (Processes::All().IsFirst() && !figure.empty() && result.After.Cases > 0)
   {
     ReliabilityDiagram(result.After, "Validation cases after training", result.HasBefore ? &result.Before : nullptr)
       .Save(figure);
   }
-  if (isFirst && !arguments.Has("--quiet") && arguments.Get("--json") != "-")
-  {
-    WriteText("-", Summary(result));
-  }
-  return 0;
+  Print(arguments, Summary(result));
+  return Done;
 }
 
 /// Going on from a model in its own place is a way to train; anything else that is read stays.

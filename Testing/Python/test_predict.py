@@ -507,7 +507,8 @@ def test_a_manifest_names_files_of_its_folder_only(flat, tmp_path, file):
     said = manifest(out)
     said["cases"][0]["files"]["prob"] = file
     (out / "predictions.json").write_text(json.dumps(said))
-    refused("predict", "--model", model, "--data", data, "-o", out, says=["predictions.json", "names of files in this folder"], folder=tmp_path)
+    says = "names of files in this folder" if isinstance(file, str) else "must be a text"
+    refused("predict", "--model", model, "--data", data, "-o", out, says=["predictions.json", says], folder=tmp_path)
 
 
 # ---- one probability -------------------------------------------------------------------------------

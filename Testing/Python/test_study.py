@@ -2,6 +2,7 @@
 """rater-consensus study: all strategies under one protocol, resumed, refused, and judged as evaluate judges."""
 import json
 import re
+import shutil
 import signal
 
 import numpy as np
@@ -135,6 +136,17 @@ def test_another_protocol_is_refused(study):
     refused(*words, *PROTOCOL[2:], says="--epochs was 3, now it is not given")
     other = disc_list(folder, counts=(7, 3, 5), name="other.json")
     refused("study", "--data", other, "-o", folder / "out", *PROTOCOL, says="data list")
+
+
+@pytest.mark.parametrize("name, text, says", [
+    ("study.json", "{", ["study.json", "not valid JSON", "another folder"]),
+    ("study.json", '{"list": 1}', ['"list" must be a text', "another folder"]),
+    ("models/rps.json", '{"epochs": [], "best": "x"}', ['"best" must be a whole number', "trained again"])])
+def test_damaged_files_of_the_folder(study, tmp_path, name, text, says):
+    folder, data, _ = study
+    shutil.copytree(folder / "out", tmp_path / "out")
+    (tmp_path / "out" / name).write_text(text)
+    refused("study", "--data", data, "-o", tmp_path / "out", "--strategies", "rps", *PROTOCOL, says=says)
 
 
 def test_stopped_and_gone_on(tmp_path):
