@@ -117,6 +117,7 @@ const std::vector<Choice>& Strategies()
     { "Levels, cumulative link", "levels, by a cumulative link model" },
     { "Levels, binomial", "levels, as a binomial distribution" },
     { "Levels, beta-binomial", "levels, as a beta-binomial distribution" },
+    { "Levels, beta-binomial per voxel", "levels, as a beta-binomial distribution with a correlation per voxel" },
   };
   static const std::vector<Choice> choices = Make(rcn_strategy_name, words);
   return choices;

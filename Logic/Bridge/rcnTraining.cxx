@@ -199,10 +199,11 @@ JsonObject Training::Protocol() const
     { "warmup", double(train.schedule.warmup) }, { "weight-decay", train.optim.weight_decay },
     { "clip", train.optim.clip_norm }, { "alpha", train.loss.alpha }, { "bce-weight", train.loss.bce_weight },
     { "expected-weight", train.loss.expected_weight }, { "unimodal-weight", train.loss.unimodal_weight },
-    { "tie", double(train.loss.tie_background) }, { "sigma", this->Options_.Sigma }, { "seed", double(train.seed) },
-    { "patience", double(this->Options_.Patience) }, { "foreground", train.sample.foreground },
-    { "normalize", NormalizationText(this->Normalize_) }, { "readout", this->Options_.Readout },
-    { "patch", Json(train.sample.size, 3) }, { "spacing", Json(train.sample.spacing, 3) },
+    { "rps-weight", train.loss.rps_weight }, { "average", train.average }, { "tie", double(train.loss.tie_background) },
+    { "sigma", this->Options_.Sigma }, { "seed", double(train.seed) }, { "patience", double(this->Options_.Patience) },
+    { "foreground", train.sample.foreground }, { "normalize", NormalizationText(this->Normalize_) },
+    { "readout", this->Options_.Readout }, { "patch", Json(train.sample.size, 3) },
+    { "spacing", Json(train.sample.spacing, 3) },
     { "augment",
       std::vector<double>{ double(augment.flips), double(augment.turns), augment.share, augment.rotate, augment.scale,
         augment.shear, augment.shift, augment.elastic, augment.gamma, augment.brightness, augment.contrast, augment.noise,
@@ -291,8 +292,46 @@ bool Training::ResumeState()
   return true;
 }
 
-void Training::SaveBest()
+/// Puts the averaged weights into the network for as long as it lives.
+class Training::AveragedWeights
 {
+public:
+  explicit AveragedWeights(Training& training)
+    : Net_(training.Network_.get()), Last_(rcn_net_values(Net_), rcn_net_values(Net_) + rcn_net_floats(Net_))
+  {
+    const float* average = rcn_train_average(training.Trainer_.get());
+    std::copy(average, average + rcn_net_floats(this->Net_), rcn_net_edit_values(this->Net_));
+  }
+  ~AveragedWeights() { std::copy(this->Last_.begin(), this->Last_.end(), rcn_net_edit_values(this->Net_)); }
+  AveragedWeights(const AveragedWeights&) = delete;
+  AveragedWeights& operator=(const AveragedWeights&) = delete;
+
+private:
+  rcn_net* Net_;
+  std::vector<float> Last_;
+};
+
+/// Validates the last weights and, where there is one, their average: the better of the two counts.
+TrainingEpoch Training::ValidateEpoch()
+{
+  const rcn_loss* loss = rcn_train_loss(this->Trainer_.get());
+  TrainingEpoch epoch = this->Validate(this->Network_.get(), loss, rcn_train_loss_values(this->Trainer_.get()));
+  if (this->Options_.Average > 0)
+  {
+    const AveragedWeights averaged(*this);
+    TrainingEpoch other = this->Validate(this->Network_.get(), loss, rcn_train_average_loss_values(this->Trainer_.get()));
+    other.Averaged = true;
+    if (!(epoch.Rps <= other.Rps)) // without validation cases, too
+    {
+      epoch = other;
+    }
+  }
+  return epoch;
+}
+
+void Training::SaveBest(bool averaged)
+{
+  std::unique_ptr<AveragedWeights> weights(averaged ? new AveragedWeights(*this) : nullptr);
   if (!this->Processes_.IsFirst())
   {
     return;
@@ -303,7 +342,8 @@ void Training::SaveBest()
   info.Strategy = this->StrategyName_;
   info.Loss = this->Train_.strategy.loss;
   const int count = rcn_loss_parameters(rcn_train_loss(this->Trainer_.get()));
-  const float* values = rcn_train_loss_values(this->Trainer_.get());
+  const float* values =
+    averaged ? rcn_train_average_loss_values(this->Trainer_.get()) : rcn_train_loss_values(this->Trainer_.get());
   info.LossParameters.assign(values, values + (values ? count : 0));
   ParseReadout(info.Readout, info.AtLeast, this->Result_.Readout);
   info.TieBackground = this->Options_.TieBackground;
@@ -315,8 +355,7 @@ void Training::SaveBest()
 
 void Training::FinishEpoch()
 {
-  TrainingEpoch epoch =
-    this->Validate(this->Network_.get(), rcn_train_loss(this->Trainer_.get()), rcn_train_loss_values(this->Trainer_.get()));
+  TrainingEpoch epoch = this->ValidateEpoch();
   epoch.Epoch = this->Pending_.Epoch;
   epoch.Rate = this->Pending_.Rate;
   epoch.Loss = this->Pending_.Loss;
@@ -341,7 +380,7 @@ void Training::FinishEpoch()
     {
       this->Result_.Readout = rcn_readout_name(RCN_READOUT_MORE_THAN_HALF); // the majority that was trained
     }
-    this->SaveBest();
+    this->SaveBest(epoch.Averaged);
     // Only once it is on disk: when writing is canceled, the epoch is validated again, and must win again.
     this->BestRps_ = epoch.Rps;
     this->Result_.Best = epoch.Epoch;

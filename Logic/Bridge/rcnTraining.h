@@ -39,6 +39,7 @@ struct TrainingEpoch
   double Seconds = 0;                          ///< since training began, breaks left out
   double Megabytes = 0;                        ///< most memory that the process ever had
   bool Best = false;
+  bool Averaged = false; ///< figures are those of the averaged weights, which were better
 };
 
 /// Where training stands, for people who wait.
@@ -82,6 +83,7 @@ struct TrainingOptions
   double BceWeight = 1;
   double ExpectedWeight = 0;
   double UnimodalWeight = 0;
+  double RpsWeight = 0;
   bool TieBackground = false;
   double Sigma = 1; ///< soft-gaussian, svls
 
@@ -96,7 +98,8 @@ struct TrainingOptions
   double Warmup = 0.3; ///< share of the steps
   double WeightDecay = 0;
   double ClipNorm = 0;
-  int Patience = 0; ///< stop after so many epochs without a better validation RPS; 0: never
+  double Average = 0; ///< > 0: weights averaged over this share of the steps compete with the last ones
+  int Patience = 0;   ///< stop after so many epochs without a better validation RPS; 0: never
   uint64_t Seed = 0;
 
   // ---- samples

@@ -59,7 +59,9 @@ private:
   JsonObject Protocol() const;
   bool ResumeState();
   void SaveCheckpoint();
-  void SaveBest();
+  class AveragedWeights;
+  void SaveBest(bool averaged);
+  TrainingEpoch ValidateEpoch();
   void WriteLog() const;
   void FinishEpoch();
   void CompareWithStart();

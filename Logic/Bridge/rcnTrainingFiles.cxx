@@ -45,6 +45,7 @@ json_t* EpochJson(const TrainingEpoch& epoch)
     json.Set(column.Name, epoch.*column.Value);
   }
   json.Set("best", epoch.Best);
+  json.Set("averaged", epoch.Averaged);
   return json.Release();
 }
 
@@ -67,6 +68,7 @@ TrainingEpoch EpochFrom(const json_t* json)
     epoch.*column.Value = NumberAt(json, column.Name);
   }
   epoch.Best = json_is_true(json_object_get(json, "best"));
+  epoch.Averaged = json_is_true(json_object_get(json, "averaged"));
   return epoch;
 }
 
@@ -78,6 +80,7 @@ std::string EpochsCsv(const std::vector<TrainingEpoch>& epochs)
     cells.push_back(column.Name);
   }
   cells.push_back("best");
+  cells.push_back("averaged");
   std::string text = CsvRow(cells);
   for (const TrainingEpoch& epoch : epochs)
   {
@@ -87,6 +90,7 @@ std::string EpochsCsv(const std::vector<TrainingEpoch>& epochs)
       cells.push_back(CsvNumber(epoch.*column.Value));
     }
     cells.push_back(epoch.Best ? "1" : "0");
+    cells.push_back(epoch.Averaged ? "1" : "0");
     text += CsvRow(cells);
   }
   return text;

@@ -222,6 +222,7 @@ void Training::ChooseNetwork()
   this->Train_.loss.bce_weight = this->Options_.BceWeight;
   this->Train_.loss.expected_weight = this->Options_.ExpectedWeight;
   this->Train_.loss.unimodal_weight = this->Options_.UnimodalWeight;
+  this->Train_.loss.rps_weight = this->Options_.RpsWeight;
   this->Train_.loss.tie_background = this->Options_.TieBackground;
   rcn_loss* loss = nullptr;
   Check(rcn_loss_create(&loss, this->Context_, &this->Train_.loss), this->Context_);
@@ -416,6 +417,7 @@ void Training::MakeTraining()
   train.seed = this->Options_.Seed;
   train.comm = this->Processes_.Comm();
   train.local_norms = this->Options_.LocalNorms;
+  train.average = this->Options_.Average;
   train.optim.weight_decay = this->Options_.WeightDecay;
   train.optim.kind = this->Options_.WeightDecay > 0 ? RCN_OPTIM_ADAMW : RCN_OPTIM_ADAM;
   train.optim.clip_norm = this->Options_.ClipNorm;

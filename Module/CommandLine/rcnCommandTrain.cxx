@@ -253,6 +253,8 @@ TrainingOptions TrainingOptionsFrom(const Arguments& arguments)
   options.Alpha = arguments.GetNumber("--alpha", options.Alpha);
   options.BceWeight = arguments.GetNumber("--bce-weight", options.BceWeight);
   options.ExpectedWeight = arguments.GetNumber("--expected-weight", options.ExpectedWeight);
+  options.RpsWeight = arguments.GetNumber("--rps-weight", options.RpsWeight);
+  options.Average = arguments.GetNumber("--average", options.Average);
   options.UnimodalWeight = arguments.GetNumber("--unimodal-weight", options.UnimodalWeight);
   options.TieBackground = arguments.Get("--tie") == "background";
   options.Sigma = arguments.GetNumber("--sigma", options.Sigma);
@@ -310,6 +312,8 @@ std::vector<Option> TrainingOptionTable()
     { "--bce-weight", "W", "rps: weight of the majority's cross-entropy (1)" },
     { "--expected-weight", "W",
       "K + 1 levels: weight of the cross-entropy of the expected share with the share of raters (0)" },
+    { "--rps-weight", "W", "likelihoods of the levels: weight of the ranked probability score beside them (0)" },
+    { "--average", "SHARE", "also average the weights over this share of the steps, and keep the better (0)" },
     { "--unimodal-weight", "W", "K + 1 levels: weight of the penalty on more than one peak (0)" },
     { "--tie", "RULE", "what exactly half of the raters means (foreground)", { "foreground", "background" } },
     { "--sigma", "VOXELS", "soft-gaussian, svls: width of the Gaussian (1)" },

@@ -78,8 +78,10 @@ static void naive_levels(double *p, rcn_loss_kind kind, int K, const double *z,
         for (int k = 0; k <= K; ++k)
             p[k] = choose(K, k) * pow(sigmoid(z[0]), k) * pow(sigmoid(-z[0]), K - k);
         break;
-    case RCN_LOSS_BETA_BINOMIAL: {
-        const double rho = sigmoid(parameters[0]), m = (1 - rho) / rho;
+    case RCN_LOSS_BETA_BINOMIAL:
+    case RCN_LOSS_BETA_BINOMIAL_VOXEL: {
+        const double rho = sigmoid(kind == RCN_LOSS_BETA_BINOMIAL ? parameters[0] : z[1]);
+        const double m = (1 - rho) / rho;
         const double A = sigmoid(z[0]) * m, B = sigmoid(-z[0]) * m;
         for (int k = 0; k <= K; ++k)
             p[k] = exp(log(choose(K, k)) + lgamma(k + A) + lgamma(K - k + B) - lgamma(K + A + B) +
@@ -99,7 +101,7 @@ static void naive_levels(double *p, rcn_loss_kind kind, int K, const double *z,
 static double naive_loss(const rcn_loss_options *o, const double *z, const double *parameters,
                          int v, int a) {
     const int K = o->raters;
-    double p[MAX_K + 1], q[MAX_K + 1], loss = 0, F = 0;
+    double p[MAX_K + 1], q[MAX_K + 1] = {0}, loss = 0, F = 0;
     const double target = (double)v / a;
     naive_levels(p, o->kind, K, z, parameters);
     for (int j = 0; j <= a; ++j) {
@@ -137,11 +139,17 @@ static double naive_loss(const rcn_loss_options *o, const double *z, const doubl
     case RCN_LOSS_CORN:
     case RCN_LOSS_CUMULATIVE_LINK:
     case RCN_LOSS_BINOMIAL:
-    case RCN_LOSS_BETA_BINOMIAL: loss = -log(q[v]); break;
+    case RCN_LOSS_BETA_BINOMIAL:
+    case RCN_LOSS_BETA_BINOMIAL_VOXEL: loss = -log(q[v]); break;
     case RCN_LOSS_BCE:
         loss = -target * log(sigmoid(z[0])) - (1 - target) * log(sigmoid(-z[0]));
         break;
     case RCN_LOSS_BINARY_BRIER: loss = (sigmoid(z[0]) - target) * (sigmoid(z[0]) - target); break;
+    }
+    F = 0;
+    for (int j = 0; j < a; ++j) {
+        F += q[j];
+        loss += o->rps_weight / (a + 1) * (F - (v <= j)) * (F - (v <= j));
     }
     double expected = 0;
     for (int k = 0; k <= K; ++k) expected += (double)k / K * p[k];
@@ -303,6 +311,22 @@ static void all_kinds_match_their_twins(void) {
                 compare_with_naive(&options, 1.0);
                 compare_with_naive(&options, 5.0);
             }
+}
+
+static void rps_beside_a_likelihood(void) {
+    static const int raters[] = {1, 2, 3, 7, 16};
+    static const rcn_loss_kind kinds[] = {RCN_LOSS_CE, RCN_LOSS_CORN, RCN_LOSS_CUMULATIVE_LINK,
+                                          RCN_LOSS_BETA_BINOMIAL, RCN_LOSS_BETA_BINOMIAL_VOXEL};
+    rcn_loss_options options = RCN_LOSS_OPTIONS_INIT;
+    options.rps_weight = 2.5;
+    for (size_t n = 0; n < sizeof kinds / sizeof *kinds; ++n)
+        for (size_t r = 0; r < sizeof raters / sizeof *raters; ++r) {
+            options.kind = kinds[n];
+            options.raters = raters[r];
+            compare_with_naive(&options, 2.0);
+        }
+    options.kind = RCN_LOSS_BINOMIAL;
+    CHECK(rcn_loss_check(&options) != NULL);
 }
 
 /* 64 raters: tables and blocks at their largest. */
@@ -851,6 +875,7 @@ int main(void) {
     RUN(own_exp_and_log);
     RUN(rps_by_hand);
     RUN(all_kinds_match_their_twins);
+    RUN(rps_beside_a_likelihood);
     RUN(most_raters);
     RUN(most_raters_with_gaps);
     RUN(extreme_outputs);

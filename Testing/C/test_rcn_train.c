@@ -146,7 +146,7 @@ static void test_names(void) {
         else
             CHECK(!strcmp(rcn_loss_kind_name(strategy.loss), rcn_strategy_name(count)));
     }
-    CHECK(count == 16);
+    CHECK(count == 17);
     strategy = before;
     CHECK_STATUS(rcn_strategy_parse(&strategy, "mean"), RCN_EINVALID);
     CHECK(!memcmp(&strategy, &before, sizeof before));
@@ -293,7 +293,8 @@ static void test_start(void) {
         }
         CHECK_NEAR(expected, 0.04 / 3 + 0.04 / 3 + 0.04, 0.02);
         if (s.strategy.loss != RCN_LOSS_BCE && s.strategy.loss != RCN_LOSS_BINOMIAL &&
-            s.strategy.loss != RCN_LOSS_BETA_BINOMIAL)
+            s.strategy.loss != RCN_LOSS_BETA_BINOMIAL &&
+            s.strategy.loss != RCN_LOSS_BETA_BINOMIAL_VOXEL)
             for (int level = 0; level <= RATERS; ++level)
                 CHECK_NEAR(mean[level], shares[level], 0.02);
         static const double bad[RATERS + 1] = {0.5, NAN, 0, 0.5};
@@ -357,6 +358,7 @@ static void two_steps_an_epoch(rcn_train_options *options) {
     options->samples = 3; /* 18 samples: 4 steps */
     options->sample.augment.elastic = 1;
     options->sample.augment.noise = 0.1;
+    options->average = 0.25;
 }
 
 /* Stopped in the middle of an epoch and gone on in a new network: the same bits. beta-binomial has
@@ -385,6 +387,7 @@ static void test_resumed_is_uninterrupted(void) {
               a.rate == b.rate && a.norm == b.norm);
         CHECK(!memcmp(rcn_net_values(whole.net), rcn_net_values(second.net),
                       sizeof(float) * (size_t)rcn_net_floats(whole.net)));
+        CHECK(rcn_train_hash(whole.train) == rcn_train_hash(second.train));
         char *note = NULL;
         CHECK_STATUS(rcn_model_read(&note, ctx, checkpoint, "note"), RCN_OK);
         CHECK(note && !strcmp(note, "half way"));
@@ -400,6 +403,33 @@ static void test_resumed_is_uninterrupted(void) {
         rcn_context_destroy(ctx);
     }
     remove(checkpoint);
+}
+
+/* After every step the average goes 1 / (share * steps) of the way to the weights, or all of it. */
+static void test_average(void) {
+    setting s;
+    rcn_train_report report;
+    rcn_context *ctx = make_context(2);
+    CHECK_STATUS(open_setting(&s, ctx, "rps", NULL), RCN_OK);
+    CHECK(!rcn_train_average(s.train) && !rcn_train_average_loss_values(s.train));
+    close_setting(&s);
+    CHECK_STATUS(open_setting(&s, ctx, "beta-binomial", two_steps_an_epoch), RCN_OK);
+    const int64_t floats = rcn_net_floats(s.net), at[] = {0, floats / 2, floats - 1};
+    double expected[4] = {0};
+    for (int step = 1; step <= 20; ++step) {
+        CHECK_STATUS(rcn_train_step(&report, s.train, 0), RCN_OK);
+        const double way = 0.25 * step > 1 ? 1 / (0.25 * step) : 1;
+        for (int i = 0; i < 3; ++i)
+            expected[i] += way * ((double)rcn_net_values(s.net)[at[i]] - expected[i]);
+        expected[3] += way * ((double)rcn_train_loss_values(s.train)[0] - expected[3]);
+    }
+    for (int i = 0; i < 3; ++i) CHECK_NEAR(rcn_train_average(s.train)[at[i]], expected[i], 1e-6);
+    CHECK_NEAR(rcn_train_average_loss_values(s.train)[0], expected[3], 1e-6);
+    rcn_train_options bad = options_for(&s);
+    bad.average = 1;
+    CHECK(rcn_train_check(&bad) != NULL);
+    close_setting(&s);
+    rcn_context_destroy(ctx);
 }
 
 /* What does not fit is refused and changes nothing. */
@@ -811,6 +841,7 @@ int main(void) {
     RUN(test_epochs);
     RUN(test_time_moves_the_rate);
     RUN(test_resumed_is_uninterrupted);
+    RUN(test_average);
     RUN(test_bad_checkpoints);
     RUN(test_divergence_goes_back);
     RUN(test_divergence_gives_up);

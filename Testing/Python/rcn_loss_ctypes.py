@@ -7,7 +7,7 @@ import os
 import numpy as np
 
 KINDS = ["rps", "ce", "brier", "emd", "corn", "coral", "cumulative-link", "binomial",
-         "beta-binomial", "bce", "binary-brier"]
+         "beta-binomial", "bce", "binary-brier", "beta-binomial-voxel"]
 
 
 def load():
@@ -46,7 +46,8 @@ class Context:
 class LossOptions(ctypes.Structure):
     _fields_ = [("kind", ctypes.c_int), ("raters", ctypes.c_int), ("bce_weight", ctypes.c_double),
                 ("alpha", ctypes.c_double), ("tie_background", ctypes.c_int),
-                ("expected_weight", ctypes.c_double), ("unimodal_weight", ctypes.c_double)]
+                ("expected_weight", ctypes.c_double), ("unimodal_weight", ctypes.c_double),
+                ("rps_weight", ctypes.c_double)]
 
 
 class Label(ctypes.Structure):

@@ -14,6 +14,7 @@ if os.environ.get("RCN_PEERS") != "1":
 
 import torch
 import torch.nn.functional as F
+from scipy.stats import betabinom
 
 import rcn_loss_ctypes as rcn
 from loss_twin import bce_rps
@@ -59,8 +60,9 @@ def binomial(z, y, own, K):
     return -torch.distributions.Binomial(K, logits=z[:, 0]).log_prob(y.to(z.dtype)).mean()
 
 
-def beta_binomial(z, y, own, K):
-    mean, m = torch.sigmoid(z[:, 0]), torch.exp(-own[0])
+def beta_binomial_log(z, correlation_logit, y, K):
+    """log p_y."""
+    mean, m = torch.sigmoid(z[:, 0]), torch.exp(-correlation_logit)
     a, b, y = mean * m, (1 - mean) * m, y.to(z.dtype)
 
     def log_beta(u, v):
@@ -68,7 +70,15 @@ def beta_binomial(z, y, own, K):
 
     n = torch.tensor(float(K), dtype=z.dtype)
     choose = torch.lgamma(n + 1) - torch.lgamma(y + 1) - torch.lgamma(n - y + 1)
-    return -(choose + log_beta(y + a, K - y + b) - log_beta(a, b)).mean()
+    return choose + log_beta(y + a, K - y + b) - log_beta(a, b)
+
+
+def beta_binomial(z, y, own, K):
+    return -beta_binomial_log(z, own[0], y, K).mean()
+
+
+def beta_binomial_voxel(z, y, own, K):
+    return -beta_binomial_log(z, z[:, 1], y, K).mean()
 
 
 PEERS = {
@@ -81,6 +91,7 @@ PEERS = {
     "cumulative-link": cumulative_link,
     "binomial": binomial,
     "beta-binomial": beta_binomial,
+    "beta-binomial-voxel": beta_binomial_voxel,
     "bce": lambda z, y, own, K: BCE(z[:, 0], y.to(z.dtype) / K),
     "binary-brier": lambda z, y, own, K: ((torch.sigmoid(z[:, 0]) - y / K) ** 2).mean(),
 }
@@ -108,3 +119,68 @@ def test_loss_and_gradients(kind, raters):
     if loss.own:
         np.testing.assert_allclose(own_gradient, own.grad.numpy(), rtol=1e-5, atol=1e-7)
     assert np.abs(loss.levels(logits, parameters).sum(1) - 1).max() < 1e-6
+
+
+def levels_of(kind, z, own, K):
+    """p_k in torch: (samples, K + 1, voxels)."""
+    if kind == "ce":
+        return torch.softmax(z, 1)
+    if kind == "corn":
+        above = torch.cumprod(torch.sigmoid(z), 1)
+        above = torch.cat([torch.ones_like(above[:, :1]), above, torch.zeros_like(above[:, :1])], 1)
+        return above[:, :-1] - above[:, 1:]
+    if kind == "cumulative-link":
+        steps = torch.cat([own[:1], own[1:] ** 2 + 1e-3])
+        below = torch.sigmoid(torch.cumsum(steps, 0)[None, :, None] - z)
+        below = torch.cat([torch.zeros_like(z), below, torch.ones_like(z)], 1)
+        return below[:, 1:] - below[:, :-1]
+    correlation = own[0] if kind == "beta-binomial" else z[:, 1]
+    return torch.stack([beta_binomial_log(z, correlation, torch.tensor(k), K).exp() for k in range(K + 1)], 1)
+
+
+@pytest.mark.parametrize("raters", [1, 4, 7])
+@pytest.mark.parametrize("kind", ["ce", "corn", "cumulative-link", "beta-binomial", "beta-binomial-voxel"])
+def test_rps_beside_the_likelihood(kind, raters):
+    generator = np.random.default_rng(raters)
+    context = rcn.Context(2)
+    loss = rcn.Loss(context, kind, raters, rps_weight=2.5)
+    logits = generator.standard_normal((2, loss.channels, 3001), dtype=np.float32) * 2
+    level = generator.integers(0, raters + 1, (2, 3001)).astype(np.uint8)
+    parameters = loss.init_parameters()
+    gradient, own_gradient = np.empty_like(logits), np.empty_like(parameters)
+    result = loss.run(logits, level, gradient, parameters, own_gradient)
+
+    z = torch.from_numpy(logits.astype(np.float64)).requires_grad_()
+    own = torch.from_numpy(parameters.astype(np.float64)).requires_grad_()
+    y = torch.from_numpy(level.astype(np.int64))
+    p = levels_of(kind, z, own, raters)
+    below = torch.cumsum(p, 1)
+    truth = (y[:, None] <= torch.arange(raters + 1)[None, :, None]).to(p.dtype)
+    peer = PEERS[kind](z, y, own, raters) + 2.5 * ((below - truth) ** 2).mean(1).mean()
+    peer.backward()
+    assert result.loss == pytest.approx(peer.item(), rel=2e-6)
+    scale = z.grad.abs().max().item()
+    np.testing.assert_allclose(gradient, z.grad.numpy(), rtol=1e-5, atol=4e-6 * scale)
+    if loss.own:
+        np.testing.assert_allclose(own_gradient, own.grad.numpy(), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("correlation", [1e-6, 0.003, 0.3, 0.97, 1 - 1e-6])
+@pytest.mark.parametrize("answered", [64, 63, 20, 1])
+def test_beta_binomial_of_many_raters(correlation, answered):
+    """Against SciPy in double, raters missing, the correlation near both ends."""
+    generator = np.random.default_rng(answered)
+    context = rcn.Context(2)
+    loss = rcn.Loss(context, "beta-binomial", 64)
+    logits = (generator.standard_normal((1, 1, 4001)) * 2).astype(np.float32)
+    mean = 1 / (1 + np.exp(-logits[0, 0].astype(np.float64)))
+    marked = generator.binomial(answered, mean).astype(np.uint8)
+    own = np.array([np.log(correlation / (1 - correlation))], np.float32)
+    spread = np.exp(-float(own[0]))
+    peer = betabinom(answered, mean * spread, (1 - mean) * spread)
+    labels = [(0.0, 1.0, v, answered) for v in range(answered + 1)]
+    result = loss.run(logits, marked[None], None, own, None, labels=labels)
+    assert result.loss == pytest.approx(-peer.logpmf(marked).mean(), rel=1e-6, abs=1e-6)
+    if answered == 64:
+        levels = loss.levels(logits, own)[0]
+        np.testing.assert_allclose(levels, peer.pmf(np.arange(65)[:, None]), atol=5e-6)  # float: 64 factors

@@ -20,7 +20,9 @@ enum { LANES = 64, MAX_LEVELS = RCN_MAX_RATERS + 1 };
 /* Added to each step between the thresholds of the cumulative link. */
 #define LINK_GAP 1e-3
 
+/* Beta-binomial: the logit of the correlation is used within these bounds, and starts here. */
 #define BETA_BINOMIAL_BOUND 16.0
+#define START_CORRELATION 0.1
 
 struct rcn_loss {
     rcn_context *ctx;
@@ -73,9 +75,12 @@ const char *rcn_loss_kind_name(rcn_loss_kind kind) {
     case RCN_LOSS_BETA_BINOMIAL: return "beta-binomial";
     case RCN_LOSS_BCE: return "bce";
     case RCN_LOSS_BINARY_BRIER: return "binary-brier";
+    case RCN_LOSS_BETA_BINOMIAL_VOXEL: return "beta-binomial-voxel";
     }
     return NULL;
 }
+
+static double logit(double p) { return log(p) - log1p(-p); }
 
 static int is_softmax(rcn_loss_kind kind) { return kind <= RCN_LOSS_EMD; }
 
@@ -83,8 +88,19 @@ static int is_binary(rcn_loss_kind kind) {
     return kind == RCN_LOSS_BCE || kind == RCN_LOSS_BINARY_BRIER;
 }
 
-/* Kinds whose form does not change when raters are missing: their kernel reads a per voxel. */
-static int is_closed(rcn_loss_kind kind) { return kind >= RCN_LOSS_BINOMIAL; }
+static int is_beta_binomial(rcn_loss_kind kind) {
+    return kind == RCN_LOSS_BETA_BINOMIAL || kind == RCN_LOSS_BETA_BINOMIAL_VOXEL;
+}
+
+static int may_have_rps(rcn_loss_kind kind) {
+    return kind == RCN_LOSS_CE || kind == RCN_LOSS_CORN || kind == RCN_LOSS_CUMULATIVE_LINK ||
+           is_beta_binomial(kind);
+}
+
+/* Whether the form does not change when raters are missing: the kernel reads a per voxel. */
+static int is_closed(const rcn_loss_options *options) {
+    return options->kind >= RCN_LOSS_BINOMIAL && options->rps_weight == 0;
+}
 
 static int is_weight(double weight) { return isfinite(weight) && weight >= 0; }
 
@@ -94,11 +110,14 @@ const char *rcn_loss_check(const rcn_loss_options *options) {
     if (options->raters < 1 || options->raters > RCN_MAX_RATERS)
         return "A loss needs the number of raters, 1 to 64.";
     if (!is_weight(options->bce_weight) || !is_weight(options->alpha) ||
-        !is_weight(options->expected_weight) || !is_weight(options->unimodal_weight))
+        !is_weight(options->expected_weight) || !is_weight(options->unimodal_weight) ||
+        !is_weight(options->rps_weight))
         return "The weights of a loss must be finite and not negative.";
     if (!is_softmax(options->kind) &&
         (options->expected_weight > 0 || options->unimodal_weight > 0))
         return "Expected and unimodal terms need a loss with one channel per level.";
+    if (!may_have_rps(options->kind) && options->rps_weight > 0)
+        return "The term of the ranked probability score is for likelihoods of the levels.";
     return NULL;
 }
 
@@ -172,7 +191,10 @@ rcn_status rcn_loss_create(rcn_loss **out, rcn_context *ctx, const rcn_loss_opti
     loss->options = *options;
     const rcn_loss_kind kind = options->kind;
     const int raters = options->raters, levels = raters + 1;
-    loss->channels = is_softmax(kind) ? levels : kind == RCN_LOSS_CORN ? raters : 1;
+    loss->channels = is_softmax(kind)                       ? levels
+                     : kind == RCN_LOSS_CORN                ? raters
+                     : kind == RCN_LOSS_BETA_BINOMIAL_VOXEL ? 2
+                                                            : 1;
     if (kind == RCN_LOSS_CORAL || kind == RCN_LOSS_CUMULATIVE_LINK) loss->parameters = raters;
     if (kind == RCN_LOSS_BETA_BINOMIAL) loss->parameters = 1;
 
@@ -189,7 +211,8 @@ rcn_status rcn_loss_create(rcn_loss **out, rcn_context *ctx, const rcn_loss_opti
     }
     if (kind == RCN_LOSS_CE || kind == RCN_LOSS_CORN || kind == RCN_LOSS_CUMULATIVE_LINK)
         RCN_ALLOC(loss->log_mix, ctx, size, "tables for missing raters");
-    if (kind == RCN_LOSS_RPS || kind == RCN_LOSS_EMD || kind == RCN_LOSS_BRIER)
+    if (kind == RCN_LOSS_RPS || kind == RCN_LOSS_EMD || kind == RCN_LOSS_BRIER ||
+        (options->rps_weight > 0 && !is_beta_binomial(kind)))
         RCN_ALLOC(loss->score, ctx, size, "tables for missing raters");
     if (kind == RCN_LOSS_RPS)
         RCN_ALLOC(loss->majority, ctx, (int64_t)2 * raters * levels, "tables for missing raters");
@@ -230,13 +253,11 @@ void rcn_loss_init_parameters(float *parameters, const rcn_loss *loss) {
         case RCN_LOSS_CUMULATIVE_LINK:
             parameters[j] = (float)(j ? sqrt(threshold - before - LINK_GAP) : threshold);
             break;
-        default: parameters[j] = (float)log(0.1 / 0.9);
+        default: parameters[j] = (float)logit(START_CORRELATION);
         }
         before = threshold;
     }
 }
-
-static double logit(double p) { return log(p) - log1p(-p); }
 
 void rcn__loss_biases(float *biases, float *parameters, const rcn_loss *loss,
                       const double *levels) {
@@ -265,6 +286,10 @@ void rcn__loss_biases(float *biases, float *parameters, const rcn_loss *loss,
             /* A step of 0 would have no slope to grow from. */
             parameters[j] = (float)sqrt(gap > 1e-6 ? gap : 1e-6);
         }
+        break;
+    case RCN_LOSS_BETA_BINOMIAL_VOXEL:
+        biases[0] = (float)logit(mean);
+        biases[1] = (float)logit(START_CORRELATION);
         break;
     case RCN_LOSS_BINOMIAL:
     case RCN_LOSS_BETA_BINOMIAL:
@@ -507,9 +532,11 @@ RCN_DISPATCH static void run_softmax(block *b, const rcn_loss *loss, int a) {
         for (int k = 0; k < levels; ++k)
             for (int i = 0; i < LANES; ++i) b->grad[k][i] += weight * (b->p[k][i] - b->s[k][i]);
     }
-    const int cumulative = options->kind == RCN_LOSS_RPS || options->kind == RCN_LOSS_EMD;
-    const float c = options->kind == RCN_LOSS_RPS ? (float)(options->alpha / (a + 1)) : 1.0f;
-    if (options->kind == RCN_LOSS_CE) {
+    const int cumulative = options->kind != RCN_LOSS_BRIER;
+    const float c = options->kind == RCN_LOSS_RPS  ? (float)(options->alpha / (a + 1))
+                    : options->kind == RCN_LOSS_CE ? (float)(options->rps_weight / (a + 1))
+                                                   : 1.0f;
+    if (options->kind == RCN_LOSS_CE && options->rps_weight == 0) {
         if (options->expected_weight == 0 && options->unimodal_weight == 0) return;
         for (int k = 0; k < levels; ++k)
             for (int i = 0; i < LANES; ++i) b->s[k][i] = 0;
@@ -530,10 +557,25 @@ RCN_DISPATCH static void run_softmax(block *b, const rcn_loss *loss, int a) {
         for (int i = 0; i < LANES; ++i) b->grad[k][i] += b->p[k][i] * (b->s[k][i] - log_sum[i]);
 }
 
+/* Adds the term of the ranked probability score to a loss that goes through log p_k, k = 0 ... K:
+ * share[k] becomes minus the derivative of the whole loss by log p_k. Overwrites p by exp(p). */
+RCN_INLINE void add_rps(block *b, float (*share)[LANES], const rcn_loss *loss, int a) {
+    const int raters = loss->options.raters, levels = raters + 1;
+    const float c = (float)(loss->options.rps_weight / (a + 1));
+    for (int k = 0; k < levels; ++k)
+        for (int i = 0; i < LANES; ++i) b->p[k][i] = rcn__exp(b->p[k][i]);
+    if (a < raters)
+        score_thinned(b, loss->score + loss->offset[a], levels, a, 1, c);
+    else
+        score_cumulative(b, levels, c);
+    for (int k = 0; k < levels; ++k)
+        for (int i = 0; i < LANES; ++i) share[k][i] -= b->p[k][i] * b->s[k][i];
+}
+
 /* CORN: log p_k = sum_(j<k) log s(z_j) + log s(-z_k). */
 RCN_DISPATCH static void run_corn(block *b, const rcn_loss *loss, int a) {
     const int raters = loss->options.raters;
-    float sum[LANES], yes, no;
+    float share[MAX_LEVELS][LANES], sum[LANES], yes, no;
     int32_t row[LANES];
     for (int i = 0; i < LANES; ++i) row[i] = (int32_t)b->marked[i];
     for (int i = 0; i < LANES; ++i) sum[i] = 0;
@@ -544,14 +586,15 @@ RCN_DISPATCH static void run_corn(block *b, const rcn_loss *loss, int a) {
             sum[i] = rcn__at_least(sum[i] + log_sigmoid(x, log1p_u), -LOGIT_BOUND);
         }
     for (int i = 0; i < LANES; ++i) b->p[raters][i] = sum[i];
-    posterior(b->s, sum, b->p, loss->log_mix + loss->offset[a], row, raters + 1);
+    posterior(share, sum, b->p, loss->log_mix + loss->offset[a], row, raters + 1);
     for (int i = 0; i < LANES; ++i) b->loss[i] = -sum[i];
+    if (loss->options.rps_weight > 0) add_rps(b, share, loss, a);
     for (int i = 0; i < LANES; ++i) sum[i] = 0; /* of the shares above j */
     for (int j = raters - 1; j >= 0; --j)
         for (int i = 0; i < LANES; ++i) {
-            sum[i] += b->s[j + 1][i];
+            sum[i] += share[j + 1][i];
             sigmoid(&yes, &no, b->z[j][i]);
-            b->grad[j][i] = b->s[j][i] * yes - sum[i] * no;
+            b->grad[j][i] = share[j][i] * yes - sum[i] * no;
         }
 }
 
@@ -559,7 +602,7 @@ RCN_DISPATCH static void run_corn(block *b, const rcn_loss *loss, int a) {
  * voxels; so log p_k needs no difference of probabilities. */
 RCN_DISPATCH static void run_link(block *b, const rcn_loss *loss, const constants *own, int a) {
     const int raters = loss->options.raters;
-    float sum[LANES], yes, no;
+    float share[MAX_LEVELS][LANES], sum[LANES], yes, no;
     int32_t row[LANES];
     for (int i = 0; i < LANES; ++i) row[i] = (int32_t)b->marked[i];
     for (int k = 0; k <= raters; ++k) {
@@ -574,15 +617,16 @@ RCN_DISPATCH static void run_link(block *b, const rcn_loss *loss, const constant
             b->p[j + 1][i] += log_sigmoid(-x, log1p_u);
         }
     }
-    posterior(b->s, sum, b->p, loss->log_mix + loss->offset[a], row, raters + 1);
+    posterior(share, sum, b->p, loss->log_mix + loss->offset[a], row, raters + 1);
     for (int i = 0; i < LANES; ++i) b->loss[i] = -sum[i];
+    if (loss->options.rps_weight > 0) add_rps(b, share, loss, a);
     for (int i = 0; i < LANES; ++i) sum[i] = 0; /* d loss / d t_j, over j */
     for (int j = raters - 1; j >= 0; --j) {
         const float threshold = own->bias[j], slope = own->gap_slope[j], chain = own->gap_chain[j];
         for (int i = 0; i < LANES; ++i) {
             sigmoid(&yes, &no, threshold - b->z[0][i]);
-            sum[i] += b->s[j + 1][i] * yes - b->s[j][i] * no;
-            b->own[j][i] = j ? chain * (sum[i] - b->s[j][i] * slope) : sum[i];
+            sum[i] += share[j + 1][i] * yes - share[j][i] * no;
+            b->own[j][i] = j ? chain * (sum[i] - share[j][i] * slope) : sum[i];
         }
     }
     for (int i = 0; i < LANES; ++i) b->grad[0][i] = -sum[i];
@@ -665,34 +709,120 @@ RCN_DISPATCH static void run_single(block *b, const rcn_loss *loss) {
 }
 
 /* Beta-binomial with mean m and g = correlation / (1 - correlation), v marks among a raters:
- * C(a, v) prod_(i<v) (m + i g) prod_(i<a-v) (1 - m + i g) / prod_(i<a) (1 + i g). */
-RCN_DISPATCH static void run_beta_binomial(block *b, const rcn_loss *loss, const constants *own) {
+ * C(a, v) prod_(i<v) (m + i g) prod_(i<a-v) (1 - m + i g) / prod_(i<a) (1 + i g). The factors of
+ * GATHERED i are multiplied before one logarithm is taken: fewer of them, and less rounding in
+ * their sum. For one i their quotient is between 1e-9 and 1e9 for any g in bounds. `by_gamma` is
+ * the derivative by log g. */
+RCN_INLINE void beta_binomial(block *b, float *by_gamma, const rcn_loss *loss, const float *gamma) {
+    enum { GATHERED = 4 };
     const int raters = loss->options.raters;
-    float yes[LANES], no[LANES];
+    float yes[LANES], no[LANES], quotient[LANES];
     for (int i = 0; i < LANES; ++i) {
         const float x = b->z[0][i], log1p_u = sigmoid(&yes[i], &no[i], x);
         const float first = b->marked[i] > 0 ? 1.0f : 0.0f;
         const float other = b->answered[i] > b->marked[i] ? 1.0f : 0.0f;
         b->loss[i] = -(first * log_sigmoid(x, log1p_u) + other * log_sigmoid(-x, log1p_u));
         b->grad[0][i] = other * yes[i] - first * no[i];
-        b->own[0][i] = 0;
+        by_gamma[i] = 0;
     }
     for (int j = 1; j < raters; ++j) {
-        const float step = (float)j * own->gamma, n = (float)j;
-        const float all_log = rcn__log(1.0f + step), all_share = step / (1.0f + step);
+        const float n = (float)j;
+        for (int i = 0; i < LANES && j % GATHERED == 1; ++i) quotient[i] = 1;
         for (int i = 0; i < LANES; ++i) {
             const float first = n < b->marked[i] ? 1.0f : 0.0f;
             const float other = n < b->answered[i] - b->marked[i] ? 1.0f : 0.0f;
             const float all = n < b->answered[i] ? 1.0f : 0.0f;
-            const float mark = yes[i] + step, blank = no[i] + step, both = yes[i] * no[i];
-            b->loss[i] += all * all_log - first * rcn__log(mark) - other * rcn__log(blank);
-            b->grad[0][i] += other * (both / blank) - first * (both / mark);
-            b->own[0][i] += all * all_share - first * (step / mark) - other * (step / blank);
+            const float step = n * gamma[i], both = yes[i] * no[i];
+            const float mark = 1.0f / (first > 0 ? yes[i] + step : 1.0f);
+            const float blank = 1.0f / (other > 0 ? no[i] + step : 1.0f);
+            const float whole = all > 0 ? 1.0f + step : 1.0f;
+            quotient[i] *= whole * mark * blank;
+            b->grad[0][i] += both * (other * blank - first * mark);
+            by_gamma[i] += step * (all / whole - first * mark - other * blank);
         }
+        if (j % GATHERED == 0 || j == raters - 1)
+            for (int i = 0; i < LANES; ++i) b->loss[i] += rcn__log(quotient[i]);
     }
-    for (int i = 0; i < LANES; ++i) b->own[0][i] *= own->gamma_chain;
     for (int i = 0; i < LANES; ++i)
         b->loss[i] -= loss->log_choose[(int)b->answered[i]][(int)b->marked[i]];
+}
+
+/* p_k, k = 0 ... raters, of the beta-binomial; gamma 0 gives the binomial. p_k = C(K, k) times both
+ * rising products over the third. Fills yes and no with the mean and its complement. */
+RCN_INLINE void beta_binomial_levels(block *b, float *yes, float *no, const float *gamma,
+                                     int raters) {
+    float product[LANES];
+    for (int i = 0; i < LANES; ++i) sigmoid(&yes[i], &no[i], b->z[0][i]);
+    for (int i = 0; i < LANES; ++i) product[i] = 1;
+    for (int k = 0; k <= raters; ++k) /* s: prod_(i<k) (1 - m + i g) / (1 + i g) */
+        for (int i = 0; i < LANES; ++i) {
+            const float step = (float)k * gamma[i];
+            b->s[k][i] = product[i];
+            product[i] *= (no[i] + step) / (1.0f + step);
+        }
+    for (int i = 0; i < LANES; ++i) product[i] = 1;
+    for (int k = 0; k <= raters; ++k) { /* product: C(K, k) and the other factors */
+        for (int i = 0; i < LANES; ++i)
+            b->p[k][i] = rcn__at_most(product[i] * b->s[raters - k][i], 1.0f);
+        if (k == raters) break;
+        const float next = (float)(raters - k) / (float)(k + 1), left = (float)(raters - 1 - k);
+        for (int i = 0; i < LANES; ++i)
+            product[i] *= (yes[i] + (float)k * gamma[i]) * next / (1.0f + left * gamma[i]);
+    }
+}
+
+/* The term of the ranked probability score, all voxels answered by a raters. The derivatives of
+ * log p_k are sums over i < k and i < a - k. */
+RCN_INLINE void add_beta_binomial_rps(block *b, float *by_gamma, const rcn_loss *loss,
+                                      const float *gamma, int a) {
+    float yes[LANES], no[LANES], mark[2][MAX_LEVELS][LANES], blank[2][MAX_LEVELS][LANES];
+    float whole[LANES];
+    beta_binomial_levels(b, yes, no, gamma, a);
+    score_cumulative(b, a + 1, (float)(loss->options.rps_weight / (a + 1)));
+    for (int i = 0; i < LANES; ++i)
+        mark[0][0][i] = mark[1][0][i] = blank[0][0][i] = blank[1][0][i] = whole[i] = 0;
+    for (int k = 0; k < a; ++k)
+        for (int i = 0; i < LANES; ++i) {
+            const float step = (float)k * gamma[i], both = yes[i] * no[i];
+            const float m = k ? 1.0f / (yes[i] + step) : 0.0f, n = k ? 1.0f / (no[i] + step) : 0.0f;
+            mark[0][k + 1][i] = mark[0][k][i] + (k ? both * m : no[i]);
+            blank[0][k + 1][i] = blank[0][k][i] + (k ? both * n : yes[i]);
+            mark[1][k + 1][i] = mark[1][k][i] + step * m;
+            blank[1][k + 1][i] = blank[1][k][i] + step * n;
+            whole[i] += step / (1.0f + step);
+        }
+    for (int k = 0; k <= a; ++k)
+        for (int i = 0; i < LANES; ++i) {
+            const float slope = b->s[k][i] * b->p[k][i];
+            b->grad[0][i] += slope * (mark[0][k][i] - blank[0][a - k][i]);
+            by_gamma[i] += slope * (mark[1][k][i] + blank[1][a - k][i] - whole[i]);
+        }
+}
+
+/* Log gamma is the logit of the correlation: of all voxels, or of each in a channel of its own. */
+RCN_INLINE void gamma_of(float *gamma, float *chain, const block *b, const rcn_loss *loss,
+                         const constants *own) {
+    const float bound = (float)BETA_BINOMIAL_BOUND;
+    if (loss->options.kind != RCN_LOSS_BETA_BINOMIAL_VOXEL) {
+        for (int i = 0; i < LANES; ++i) gamma[i] = own->gamma;
+        for (int i = 0; i < LANES; ++i) chain[i] = own->gamma_chain;
+        return;
+    }
+    for (int i = 0; i < LANES; ++i) {
+        const float x = b->z[1][i], used = rcn__at_most(rcn__at_least(x, -bound), bound);
+        gamma[i] = rcn__exp(used);
+        chain[i] = used == x ? 1.0f : 0.0f;
+    }
+}
+
+RCN_DISPATCH static void run_beta_binomial(block *b, const rcn_loss *loss, const constants *own,
+                                           int a) {
+    float gamma[LANES], chain[LANES], by_gamma[LANES];
+    gamma_of(gamma, chain, b, loss, own);
+    beta_binomial(b, by_gamma, loss, gamma);
+    if (loss->options.rps_weight > 0) add_beta_binomial_rps(b, by_gamma, loss, gamma, a);
+    float *out = loss->options.kind == RCN_LOSS_BETA_BINOMIAL ? b->own[0] : b->grad[1];
+    for (int i = 0; i < LANES; ++i) out[i] = by_gamma[i] * chain[i];
 }
 
 static void run_kernel(block *b, const rcn_loss *loss, const constants *own, int a) {
@@ -707,7 +837,8 @@ static void run_kernel(block *b, const rcn_loss *loss, const constants *own, int
     case RCN_LOSS_BINOMIAL:
     case RCN_LOSS_BCE:
     case RCN_LOSS_BINARY_BRIER: run_single(b, loss); break;
-    case RCN_LOSS_BETA_BINOMIAL: run_beta_binomial(b, loss, own); break;
+    case RCN_LOSS_BETA_BINOMIAL:
+    case RCN_LOSS_BETA_BINOMIAL_VOXEL: run_beta_binomial(b, loss, own, a); break;
     }
 }
 
@@ -864,7 +995,7 @@ static void run_chunk(int64_t chunk, int thread, void *payload) {
         read_logits(&b, job->logits + plane + at, loss->channels, job->voxels, count);
         read_labels(&b, target, at, count, &job->bad[chunk]);
         tame_labels(&b, count);
-        if (is_closed(loss->options.kind))
+        if (is_closed(&loss->options))
             run_kernel(&b, loss, &job->own, 0);
         else if (job->answered[sample])
             run_kernel(&b, loss, &job->own, job->answered[sample]);
@@ -1096,25 +1227,12 @@ RCN_DISPATCH static void find_levels(block *b, const rcn_loss *loss, const const
         break;
     case RCN_LOSS_BINOMIAL:
     case RCN_LOSS_BETA_BINOMIAL:
-        /* gamma is 0 for the binomial. p_k = C(K, k) times both rising products over the third. */
-        for (int i = 0; i < LANES; ++i) sigmoid(&yes[i], &no[i], b->z[0][i]);
-        for (int i = 0; i < LANES; ++i) above[i] = 1;
-        for (int k = 0; k < levels; ++k) { /* s: prod_(i<k) (1 - m + i g) / (1 + i g) */
-            for (int i = 0; i < LANES; ++i) b->s[k][i] = above[i];
-            const float step = (float)k * own->gamma, whole = 1.0f / (1.0f + step);
-            for (int i = 0; i < LANES; ++i) above[i] *= (no[i] + step) * whole;
-        }
-        for (int i = 0; i < LANES; ++i) above[i] = 1;
-        for (int k = 0; k < levels; ++k) { /* above: C(K, k) and the other factors */
-            for (int i = 0; i < LANES; ++i)
-                b->p[k][i] = rcn__at_most(above[i] * b->s[raters - k][i], 1.0f);
-            if (k == raters) break;
-            const float step = (float)k * own->gamma;
-            const float next = (float)(raters - k) / (float)(k + 1) /
-                               (1.0f + (float)(raters - 1 - k) * own->gamma);
-            for (int i = 0; i < LANES; ++i) above[i] *= (yes[i] + step) * next;
-        }
+    case RCN_LOSS_BETA_BINOMIAL_VOXEL: {
+        float gamma[LANES], chain[LANES];
+        gamma_of(gamma, chain, b, loss, own);
+        beta_binomial_levels(b, yes, no, gamma, raters);
         break;
+    }
     case RCN_LOSS_BCE:
     case RCN_LOSS_BINARY_BRIER:
         for (int k = 1; k < raters; ++k)

@@ -36,6 +36,7 @@ static const struct {
     {"cumulative-link", {RCN_LOSS_CUMULATIVE_LINK, 0, RCN_ORC}},
     {"binomial", {RCN_LOSS_BINOMIAL, 0, RCN_ORC}},
     {"beta-binomial", {RCN_LOSS_BETA_BINOMIAL, 0, RCN_ORC}},
+    {"beta-binomial-voxel", {RCN_LOSS_BETA_BINOMIAL_VOXEL, 0, RCN_ORC}},
 };
 enum { STRATEGY_COUNT = sizeof STRATEGIES / sizeof *STRATEGIES };
 
@@ -165,6 +166,8 @@ const char *rcn_train_check(const rcn_train_options *options) {
     if ((double)options->cases * (double)options->samples > 0x1p40 ||
         (double)options->old_cases > 0x1p40)
         return "There are too many cases.";
+    if (!(options->average >= 0 && options->average < 1))
+        return "The average of the weights is over a share of the steps, 0 to below 1.";
     return NULL;
 }
 
@@ -235,15 +238,21 @@ typedef struct counters {
     double slower;   /* factor on the rate, after setbacks */
 } counters;
 
-enum { COUNTERS = 6, BLOCKS = 6 };
+/* A loss's own parameters are few, shared by all voxels, and have as far to go as a voxel's logit:
+ * at the network's rate, a training of some hundred steps would leave them where they began. */
+#define LOSS_RATE 30.0
 
-/* All floats of the state, in blocks: the network's, its moments, the loss's, its moments. */
+enum { COUNTERS = 6, BLOCKS = 8 };
+
+/* All floats of the state, in blocks: the network's, its moments, the loss's, its moments; the
+ * averages of the network's and of the loss's, if wanted. */
 typedef struct blocks {
     float *at[BLOCKS];
 } blocks;
 
 static const char *const BLOCK_NAMES[BLOCKS] = {"network", "network.first", "network.second",
-                                                "loss",    "loss.first",    "loss.second"};
+                                                "loss",    "loss.first",    "loss.second",
+                                                "average", "loss.average"};
 
 struct rcn_train {
     rcn_context *ctx;
@@ -292,7 +301,8 @@ static int64_t all_cases(const rcn_train *train) {
 static int64_t case_of(const rcn_train *train, int64_t sample) { return sample % all_cases(train); }
 
 static int64_t block_floats(const rcn_train *train, int block) {
-    if (block == 0) return rcn_net_floats(train->net);
+    if (block >= 6 && train->options.average == 0) return 0;
+    if (block == 0 || block == 6) return rcn_net_floats(train->net);
     return block < 3 ? rcn_net_trained_floats(train->net) : train->loss_count;
 }
 
@@ -441,6 +451,14 @@ const rcn_loss *rcn_train_loss(const rcn_train *train) { return train->loss; }
 
 const float *rcn_train_loss_values(const rcn_train *train) {
     return train->loss_count ? train->current.at[3] : NULL;
+}
+
+const float *rcn_train_average(const rcn_train *train) {
+    return train->options.average > 0 ? train->current.at[6] : NULL;
+}
+
+const float *rcn_train_average_loss_values(const rcn_train *train) {
+    return train->options.average > 0 && train->loss_count ? train->current.at[7] : NULL;
 }
 
 rcn_status rcn_train_set_loss_values(rcn_train *train, const float *values, int count) {
@@ -638,6 +656,33 @@ done:
     return status;
 }
 
+typedef struct average_job {
+    float *average;
+    const float *values;
+    int64_t count;
+    float share; /* of the values in their average */
+} average_job;
+
+static void average_chunk(int64_t chunk, int thread, void *payload) {
+    (void)thread;
+    const average_job *job = payload;
+    int64_t first, end;
+    rcn__chunk_range(&first, &end, chunk, job->count, RCN_CHUNK);
+    for (int64_t i = first; i < end; ++i)
+        job->average[i] += job->share * (job->values[i] - job->average[i]);
+}
+
+/* Takes the step that was just done into the averages; the first ones are replaced by it. */
+static void average_weights(rcn_train *train) {
+    const double window = train->options.average * (double)train->now.step;
+    const float *values[2] = {rcn_net_values(train->net), train->current.at[3]};
+    for (int b = 0; b < 2; ++b) {
+        average_job job = {train->current.at[6 + b], values[b], block_floats(train, 6 + b),
+                           (float)(window > 1 ? 1 / window : 1)};
+        rcn__for_all(train->ctx, rcn__chunk_count(job.count, RCN_CHUNK), average_chunk, &job);
+    }
+}
+
 /* RCN_EDATA: the loss or a gradient is no number. All processes find the same. */
 static rcn_status move_weights(rcn_train_report *report, rcn_train *train) {
     rcn_status status;
@@ -673,9 +718,10 @@ static rcn_status move_weights(rcn_train_report *report, rcn_train *train) {
     RCN_TRY(rcn_optim_step(&report->norm, &state, train->ctx, report->rate, &train->options.optim,
                            train->ranges, train->range_count));
     if (train->loss_count)
-        RCN_TRY(
-            rcn_optim_step(NULL, &own, train->ctx, report->rate, &train->options.optim, NULL, 0));
+        RCN_TRY(rcn_optim_step(NULL, &own, train->ctx, LOSS_RATE * report->rate,
+                               &train->options.optim, NULL, 0));
     ++train->now.step;
+    average_weights(train);
     ++train->now.in_epoch;
     train->now.loss_sum += loss.loss;
 done:

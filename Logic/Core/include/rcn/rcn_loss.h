@@ -89,13 +89,19 @@ typedef enum rcn_loss_kind {
     /* Binary cross-entropy against label value or map, hard or soft. */
     RCN_LOSS_BCE = 9,
     /* (s(z) - target)^2. */
-    RCN_LOSS_BINARY_BRIER = 10
+    RCN_LOSS_BINARY_BRIER = 10,
+
+    /* ---- 2 channels ---- */
+
+    /* Beta-binomial whose correlation each voxel has for itself: the second channel is its logit,
+     * used within -16 ... 16. */
+    RCN_LOSS_BETA_BINOMIAL_VOXEL = 11
 } rcn_loss_kind;
 
-enum { RCN_LOSS_KINDS = 11 };
+enum { RCN_LOSS_KINDS = 12 };
 
 /* "rps", "ce", "brier", "emd", "corn", "coral", "cumulative-link", "binomial", "beta-binomial",
- * "bce", "binary-brier"; NULL for a number that is no rcn_loss_kind. */
+ * "bce", "binary-brier", "beta-binomial-voxel"; NULL for a number that is no rcn_loss_kind. */
 RCN_API const char *rcn_loss_kind_name(rcn_loss_kind kind);
 
 typedef struct rcn_loss_options {
@@ -114,9 +120,12 @@ typedef struct rcn_loss_options {
     /* sum over k < y of max(0, p_k - p_(k+1)) + sum over k > y of max(0, p_k - p_(k-1)): asks for
      * one peak, at y. With missing raters only left and right of the levels that y may have. */
     double unimodal_weight;
+    /* RPS of the levels, beside the likelihood of ce, corn, cumulative-link, beta-binomial and
+     * beta-binomial-voxel; 0 (default): none. */
+    double rps_weight;
 } rcn_loss_options;
 
-#define RCN_LOSS_OPTIONS_INIT {RCN_LOSS_RPS, 0, 1.0, 0.8, 0, 0.0, 0.0}
+#define RCN_LOSS_OPTIONS_INIT {RCN_LOSS_RPS, 0, 1.0, 0.8, 0, 0.0, 0.0, 0.0}
 
 /* NULL if the options can be used, otherwise the sentence that says why not. */
 RCN_API const char *rcn_loss_check(const rcn_loss_options *options);

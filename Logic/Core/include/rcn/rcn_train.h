@@ -47,8 +47,8 @@ typedef struct rcn_strategy {
 } rcn_strategy;
 
 /* The paper's eight (rps, random, median, soft, soft-gaussian, staple, simple, svls), then the
- * ordinal alternatives (ce, brier, emd, corn, coral, cumulative-link, binomial, beta-binomial);
- * NULL beyond the last. */
+ * ordinal alternatives (ce, brier, emd, corn, coral, cumulative-link, binomial, beta-binomial,
+ * beta-binomial-voxel); NULL beyond the last. */
 RCN_API const char *rcn_strategy_name(int index);
 
 /* The strategy of that name; RCN_EINVALID and *out unchanged when there is none. */
@@ -111,6 +111,9 @@ typedef struct rcn_train_options {
                            samples, and the course is that of one process up to rounding */
     int local_norms;    /* 0 (default): batch norms over a step's whole batch; 1: over each
                            process's part, which saves messages */
+    double average; /* 0 (default): none; otherwise the weights are also averaged, over about this
+                       share of the steps so far: (step / steps)^(1/share - 1) is the weight of a
+                       step */
     int64_t feature_bytes; /* 1 GiB (default): most that a frozen encoder's features may take */
 } rcn_train_options;
 
@@ -128,6 +131,7 @@ typedef struct rcn_train_options {
      0,                                                                                            \
      0,                                                                                            \
      0,                                                                                            \
+     0.0,                                                                                          \
      INT64_C(1) << 30}
 
 /* NULL if the options can be used, otherwise the sentence that says why not. */
@@ -192,6 +196,11 @@ RCN_API void rcn_train_where(int64_t *step, int64_t *epoch, const rcn_train *tra
 /* The loss, with parameters of its own (NULL: it has none), to make levels of the outputs. */
 RCN_API const rcn_loss *rcn_train_loss(const rcn_train *train);
 RCN_API const float *rcn_train_loss_values(const rcn_train *train);
+
+/* The average of the network's values, as rcn_net_values() lays them out, statistics of norms
+ * included; and of the loss's own parameters. NULL: there is none. */
+RCN_API const float *rcn_train_average(const rcn_train *train);
+RCN_API const float *rcn_train_average_loss_values(const rcn_train *train);
 
 /* Puts the loss's own parameters in, from an earlier model; `count` must be the loss's. */
 RCN_API rcn_status rcn_train_set_loss_values(rcn_train *train, const float *values, int count);
