@@ -31,6 +31,11 @@ std::string InWords(const RecalibrationResult& result)
 
 } // namespace
 
+bool CorrectionHelps(const EvaluationReport& without, const EvaluationReport& with)
+{
+  return with.Figures[RCN_MR_ECE] < without.Figures[RCN_MR_ECE];
+}
+
 RecalibrationResult Recalibrate(
   Workspace& workspace, JudgeInput input, const EvaluationOptions& options, rcn_recalib_method method, double keep)
 {
@@ -62,8 +67,7 @@ RecalibrationResult Recalibrate(
   {
     result.EachLeftOut = again.Evaluations[1]->Report();
   }
-  const EvaluationReport& fair = result.Tested ? result.EachLeftOut : result.After;
-  result.Helps = fair.Figures[RCN_MR_ECE] < result.Before.Figures[RCN_MR_ECE];
+  result.Helps = CorrectionHelps(result.Before, result.Tested ? result.EachLeftOut : result.After);
   result.Sentence = InWords(result);
   return result;
 }

@@ -15,6 +15,7 @@
 #include "rcnFile.h"
 #include "rcnJudge.h"
 #include "rcnPrediction.h"
+#include "rcnRecalibration.h"
 #include "rcnReport.h"
 #include "rcnTrainingCourse.h"
 #include "rcnTrainingFiles.h"
@@ -113,6 +114,12 @@ Volume Training::PredictLevels(rcn_net* net, const rcn_loss* loss, const float* 
   return rcn::PredictLevels(this->Context_, how, one.Images, "Case " + one.Source.Id);
 }
 
+/// Of no cases where the region has no voxels in any of them: no reason to lose a model over it.
+EvaluationReport ReportOf(const Evaluation& evaluation)
+{
+  return evaluation.CaseIds().empty() ? EvaluationReport() : evaluation.Report();
+}
+
 /// Judges a network on the validation cases, each process its share of them: one evaluation for each of the options.
 std::vector<std::unique_ptr<Evaluation>> Training::JudgeValidation(
   rcn_net* net, const rcn_loss* loss, const float* lossValues, const std::vector<EvaluationOptions>& options)
@@ -139,6 +146,13 @@ std::vector<std::unique_ptr<Evaluation>> Training::JudgeValidation(
     evaluation->Share(this->Processes_);
   }
   return evaluations;
+}
+
+std::vector<std::unique_ptr<Evaluation>> Training::JudgeValidation(
+  const Model& model, const std::vector<EvaluationOptions>& options)
+{
+  const std::vector<float>& values = model.Info().LossParameters;
+  return this->JudgeValidation(model.Net(), model.Loss(), values.empty() ? nullptr : values.data(), options);
 }
 
 TrainingEpoch Training::Validate(rcn_net* net, const rcn_loss* loss, const float* lossValues)
@@ -174,15 +188,68 @@ TrainingEpoch Training::Validate(rcn_net* net, const rcn_loss* loss, const float
   return epoch;
 }
 
-EvaluationReport Training::Judge(rcn_net* net, const rcn_loss* loss, const float* lossValues, const std::string& readout)
+EvaluationReport Training::Judge(const Model& model, const std::string& readout)
+{
+  EvaluationOptions options = this->JudgedOptions(readout);
+  options.Correction = model.Info().Correction.get();
+  options.AllowFittedCases = true; // that is what before and after are: the model as it was in use
+  return ReportOf(*this->JudgeValidation(model, { options }).front());
+}
+
+/// How the model that is written is judged.
+EvaluationOptions Training::JudgedOptions(const std::string& readout)
 {
   EvaluationOptions& options = this->Result_.Judged;
   options.Region.region = this->Options_.Region;
   options.Calib.bins = this->Options_.Bins;
   ChooseReadout(options, readout, "", this->Options_.TieBackground);
   this->Progress_.Stage = "judging";
-  const std::unique_ptr<Evaluation> evaluation = std::move(this->JudgeValidation(net, loss, lossValues, { options }).front());
-  return evaluation->CaseIds().empty() ? EvaluationReport() : evaluation->Report(); // no reason to lose a model over it
+  return options;
+}
+
+/// Fits a temperature to the best model's predictions of the validation cases and stores it in the model if it helps on cases
+/// that it was not fitted to. Returns what is to be expected of the model: with a temperature, each case is judged with the one
+/// that the other cases give.
+EvaluationReport Training::CorrectBest(const Model& best, const std::string& readout)
+{
+  EvaluationOptions options = this->JudgedOptions(readout);
+  options.FitTemperature = true;
+  const std::unique_ptr<Evaluation> fitted = std::move(this->JudgeValidation(best, { options }).front());
+  const EvaluationReport before = ReportOf(*fitted);
+  if (!this->Options_.Recalibrate || before.Cases < 2)
+  {
+    return before;
+  }
+  options.FitTemperature = false;
+  Recalibration correction;
+  try
+  {
+    correction = fitted->Fit(RCN_RECALIB_TEMPERATURE);
+    options.CaseCorrections = fitted->FitWithoutEach(RCN_RECALIB_TEMPERATURE);
+  }
+  catch (const Error& error)
+  {
+    if (error.Status() != RCN_EDATA) // nothing to fit: no vote, or all alike
+    {
+      throw;
+    }
+    return before;
+  }
+  const EvaluationReport after = ReportOf(*this->JudgeValidation(best, { options }).front());
+  if (!CorrectionHelps(before, after))
+  {
+    return before;
+  }
+  if (this->Processes_.IsFirst())
+  {
+    SetCorrection(this->Context_, this->Result_.Model, correction);
+  }
+  this->Result_.Temperature = correction.Correction.parameters[0];
+  this->Remark("A temperature of " + Fixed(this->Result_.Temperature, 2) + " was fitted to the " +
+    std::to_string(before.Cases) + " validation cases and is stored in the model: MR-ECE " +
+    PercentText(before.Figures[RCN_MR_ECE], 2) + " without it, " + PercentText(after.Figures[RCN_MR_ECE], 2) +
+    " with each case left out of its fit.");
+  return after;
 }
 
 /// Everything that decides the bits of a training, by neutral names: a shell shows them.
@@ -368,11 +435,6 @@ void Training::FinishEpoch()
     {
       this->SaveCheckpoint(); // a model without one is somebody else's, who would be refused if this process were killed now
     }
-    if (this->Result_.Best == 0 && this->Init_ && this->Init_->Info().Correction)
-    {
-      this->Warn("The correction in " + this->Options_.Init +
-        " was fitted to its weights and is dropped with them; recalibrate the new model.");
-    }
     this->Result_.Readout = this->Options_.Readout == "auto"
       ? (!this->Train_.strategy.fused && epoch.ExpectedMrEce < epoch.MajorityMrEce ? "expected" : "majority")
       : this->Options_.Readout;
@@ -543,18 +605,25 @@ void Training::JudgeBest(bool resumed)
 {
   const Model best(this->Context_, this->Result_.Model);
   const std::string readout = ReadoutText(best.Info().Readout, best.Info().AtLeast);
-  const auto valuesOf = [](const Model& model) {
-    return model.Info().LossParameters.empty() ? nullptr : model.Info().LossParameters.data();
-  };
   // After a break, the file to go on from may be the one that was replaced.
   if (this->Init_ && !(resumed && this->IsInPlace() && !this->Result_.KeptStart))
   {
-    this->AsStart(
-      [&] { this->Result_.Before = this->Judge(this->Init_->Net(), this->Init_->Loss(), valuesOf(*this->Init_), readout); });
+    this->AsStart([&] { this->Result_.Before = this->Judge(*this->Init_, readout); });
     this->Result_.HasBefore = this->Result_.Before.Cases > 0;
   }
-  this->Result_.After =
-    this->Result_.KeptStart ? this->Result_.Before : this->Judge(best.Net(), best.Loss(), valuesOf(best), readout);
+  this->Result_.After = this->Result_.KeptStart ? this->Result_.Before : this->CorrectBest(best, readout);
+}
+
+/// Whether the model lost the correction of the one that training started from.
+void Training::WarnOfDroppedCorrection()
+{
+  const bool replaced = this->Init_ && !this->Result_.KeptStart && this->Result_.Best > 0;
+  this->Result_.DroppedCorrection = replaced && this->Init_->Info().Correction && this->Result_.Temperature == 0;
+  if (this->Result_.DroppedCorrection)
+  {
+    this->Warn("The correction in " + this->Options_.Init +
+      " was fitted to its weights and is dropped with them; recalibrate the new model.");
+  }
 }
 
 TrainingResult Training::Run()
@@ -604,10 +673,10 @@ TrainingResult Training::Run()
     this->SaveCheckpoint();
     this->Processes_.WaitForAll(); // nobody ends before it is written
     this->Result_.Interrupted = true;
+    this->WarnOfDroppedCorrection();
     return std::move(this->Result_);
   }
   this->Result_.KeptStart = this->Init_ && !this->Validation_.empty() && this->Result_.Best == 0;
-  this->Result_.DroppedCorrection = this->Init_ && !this->Result_.KeptStart && this->Init_->Info().Correction;
   if (this->Result_.KeptStart && this->Processes_.IsFirst())
   {
     this->CopyStart();
@@ -617,6 +686,7 @@ TrainingResult Training::Run()
   {
     this->JudgeBest(resumed);
   }
+  this->WarnOfDroppedCorrection();
   this->Result_.CacheBytes = this->Store_->Peak();
   return std::move(this->Result_);
 }
@@ -700,8 +770,8 @@ json_t* TrainingJson(const TrainingResult& result)
   }
   JsonObject root{ { "model", result.Model }, { "log", result.Log }, { "interrupted", result.Interrupted },
     { "best", result.Best }, { "kept_start", result.KeptStart }, { "dropped_correction", result.DroppedCorrection },
-    { "cache_bytes", result.CacheBytes }, { "readout", result.Readout }, { "steps", result.Steps },
-    { "epochs", EpochsJson(result.Epochs) },
+    { "temperature", result.Temperature > 0 ? result.Temperature : NotANumber }, { "cache_bytes", result.CacheBytes },
+    { "readout", result.Readout }, { "steps", result.Steps }, { "epochs", EpochsJson(result.Epochs) },
     { "cases",
       JsonObject{ { "training", result.TrainingCases }, { "validation", result.ValidationCases }, { "skipped", skipped } } },
     { "left_out", LeftOutJson(result.LeftOut) },

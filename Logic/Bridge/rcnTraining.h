@@ -98,8 +98,9 @@ struct TrainingOptions
   double Warmup = 0.3; ///< share of the steps
   double WeightDecay = 0;
   double ClipNorm = 0;
-  double Average = 0; ///< > 0: weights averaged over this share of the steps compete with the last ones
-  int Patience = 0;   ///< stop after so many epochs without a better validation RPS; 0: never
+  double Average = 0;      ///< > 0: weights averaged over this share of the steps compete with the last ones
+  bool Recalibrate = true; ///< at the end, fit a temperature to the validation cases; kept where it helps on cases left out
+  int Patience = 0;        ///< stop after so many epochs without a better validation RPS; 0: never
   uint64_t Seed = 0;
 
   // ---- samples
@@ -132,6 +133,7 @@ struct TrainingResult
   int Best = 0;                      ///< Epoch of the best model
   bool KeptStart = false;            ///< no epoch was better than the model Init, which Model is, byte for byte
   bool DroppedCorrection = false;    ///< that of Init, which was fitted to other weights
+  double Temperature = 0;            ///< stored in the model; 0: none, it did not help
   double CacheBytes = 0;             ///< most that the cases of this process took in memory at once
   std::string Readout;               ///< stored in the model
   std::vector<std::string> Raters;
@@ -141,7 +143,8 @@ struct TrainingResult
   double SecondsReading = 0, SecondsDrawing = 0, SecondsStepping = 0, SecondsValidating = 0;
   double SecondsWaiting = 0; ///< of the steps: for other processes
 
-  /// The best model on the validation cases, by its stored readout; and, where training went on from a model, that one on
+  /// The best model on the validation cases, by its stored readout, and with a temperature each case by the one fitted to all
+  /// others; and, where training went on from a model, that one on
   /// the same cases. Of no cases where the region has no voxels in any of them.
   EvaluationOptions Judged;
   EvaluationReport After;

@@ -71,7 +71,11 @@ private:
   std::vector<std::unique_ptr<Evaluation>> JudgeValidation(
     rcn_net* net, const rcn_loss* loss, const float* lossValues, const std::vector<EvaluationOptions>& options);
   TrainingEpoch Validate(rcn_net* net, const rcn_loss* loss, const float* lossValues);
-  EvaluationReport Judge(rcn_net* net, const rcn_loss* loss, const float* lossValues, const std::string& readout);
+  std::vector<std::unique_ptr<Evaluation>> JudgeValidation(const Model& model, const std::vector<EvaluationOptions>& options);
+  EvaluationReport Judge(const Model& model, const std::string& readout);
+  EvaluationOptions JudgedOptions(const std::string& readout);
+  EvaluationReport CorrectBest(const Model& best, const std::string& readout);
+  void WarnOfDroppedCorrection();
   Volume PredictLevels(rcn_net* net, const rcn_loss* loss, const float* lossValues, LoadedCase& one);
   void Loop();
   void Remark(const std::string& sentence) const;

@@ -254,6 +254,7 @@ TrainingOptions TrainingOptionsFrom(const Arguments& arguments)
   options.BceWeight = arguments.GetNumber("--bce-weight", options.BceWeight);
   options.ExpectedWeight = arguments.GetNumber("--expected-weight", options.ExpectedWeight);
   options.RpsWeight = arguments.GetNumber("--rps-weight", options.RpsWeight);
+  options.Recalibrate = !arguments.Has("--no-recalibration");
   options.Average = arguments.GetNumber("--average", options.Average);
   options.UnimodalWeight = arguments.GetNumber("--unimodal-weight", options.UnimodalWeight);
   options.TieBackground = arguments.Get("--tie") == "background";
@@ -313,6 +314,7 @@ std::vector<Option> TrainingOptionTable()
     { "--expected-weight", "W",
       "K + 1 levels: weight of the cross-entropy of the expected share with the share of raters (0)" },
     { "--rps-weight", "W", "likelihoods of the levels: weight of the ranked probability score beside them (0)" },
+    { "--no-recalibration", "", "do not fit a temperature to the validation cases at the end" },
     { "--average", "SHARE", "also average the weights over this share of the steps, and keep the better (0)" },
     { "--unimodal-weight", "W", "K + 1 levels: weight of the penalty on more than one peak (0)" },
     { "--tie", "RULE", "what exactly half of the raters means (foreground)", { "foreground", "background" } },

@@ -118,8 +118,12 @@ def test_learns(data, tmp_path):
     result = json.loads((tmp_path / "m.json").read_text("utf-8"))
     assert result["best"] == int(best["epoch"]) and result["steps"] == 12 * 2
     assert len(result["cases"]["training"]) == 8 and len(result["cases"]["validation"]) == 3
-    # The best model judged once more, from its file, by its stored readout.
-    assert result["validation"]["mr_ece"] == pytest.approx(float(best["mr_ece_" + result["readout"]]), abs=1e-6)
+    # The best model judged once more, from its file, by its stored readout, and with the temperature where that helps.
+    mr_ece = float(best["mr_ece_" + result["readout"]])
+    if result["temperature"]:
+        assert result["validation"]["mr_ece"] < mr_ece and "A temperature of" in done.err
+    else:
+        assert result["validation"]["mr_ece"] == pytest.approx(mr_ece, abs=1e-6)
     assert result["validation"]["auc"] == pytest.approx(float(best["auc"]), abs=2e-3)
     assert "Epoch 12/12" in done.err and "MR-ECE" in done.out
 
@@ -439,6 +443,36 @@ def test_options_change_what_is_learned(option, data, plain, tmp_path):
         assert 0.01 > rates[0] > 2 * rates[1]
     elif option == "--warmup 0.9":
         assert rates[0] < float(rows(plain)[0]["rate"])
+
+
+def test_temperature_at_the_end(data, tmp_path):
+    """A model that promises too much gets the temperature that recalibrate would find, and keeps it."""
+    words = ["train", "--data", data, *quick(epochs=8), "--strategy", "median"]
+    run(*words, "-o", tmp_path / "raw.safetensors", "--json", tmp_path / "raw.json", "--no-recalibration")
+    run(*words, "-o", tmp_path / "m.safetensors", "--json", tmp_path / "m.json")
+    raw, result = (json.loads((tmp_path / name).read_text("utf-8")) for name in ("raw.json", "m.json"))
+    assert raw["temperature"] is None and tensors(tmp_path / "raw.safetensors") == tensors(tmp_path / "m.safetensors")
+    assert result["temperature"] > 1 and result["validation"]["mr_ece"] < raw["validation"]["mr_ece"]
+    run("predict", "--model", tmp_path / "raw.safetensors", "--data", data, "--split", "validation", "-o", tmp_path / "val")
+    run("recalibrate", "--method", "temperature", "--data", data, "--split", "validation", "--pred", tmp_path / "val", "-o", tmp_path / "r.json")
+    fitted = json.loads((tmp_path / "r.json").read_text("utf-8"))
+    assert fitted["parameters"][0] == pytest.approx(result["temperature"], rel=1e-6)
+
+
+def test_averaged_weights_compete(data, tmp_path):
+    """The log says which weights an epoch's figures are of; the model has them."""
+    model = tmp_path / "m.safetensors"
+    run("train", "--data", data, "-o", model, *quick(epochs=6), "--average", "0.3", "--schedule", "constant", "--quiet")
+    plain = tmp_path / "plain.safetensors"
+    run("train", "--data", data, "-o", plain, *quick(epochs=6), "--average", "0", "--schedule", "constant", "--quiet")
+    log, last = rows(model), rows(plain)
+    assert {row["averaged"] for row in last} == {"0"} and "1" in {row["averaged"] for row in log}
+    for one, other in zip(log, last):
+        assert one["loss"] == other["loss"]  # the course is the same
+        if one["averaged"] == "1":
+            assert float(one["rps"]) < float(other["rps"])
+        else:
+            assert one["rps"] == other["rps"]
 
 
 def test_defaults_are_what_help_says(data, plain, tmp_path):
