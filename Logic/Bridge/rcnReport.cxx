@@ -72,6 +72,13 @@ std::string Counted(int64_t count, const std::string& one, const std::string& ma
   return std::to_string(count) + " " + (count == 1 ? one : many.empty() ? one + "s" : many);
 }
 
+std::string DurationText(double seconds)
+{
+  return seconds < 90 ? Fixed(std::ceil(seconds), 0) + " s"
+    : seconds < 5400  ? Fixed(seconds / 60, 0) + " min"
+                      : Fixed(seconds / 3600, 1) + " h";
+}
+
 namespace
 {
 

@@ -53,6 +53,9 @@ private:
 /// "1 case", "2 cases", "0 cases". Without many, one gets an s.
 std::string Counted(int64_t count, const std::string& one, const std::string& many = "");
 
+/// "40 s", "12 min", "3.5 h"
+std::string DurationText(double seconds);
+
 /// "256 x 256 x 160"; without the axis along which an image is one voxel thin.
 std::string SizeText(const rcn_geometry& geometry);
 

@@ -16,13 +16,6 @@ namespace study
 
 // ---- what all parts know ---------------------------------------------------------------------------
 
-std::string TimeText(double seconds)
-{
-  return seconds < 90 ? Fixed(std::ceil(seconds), 0) + " s"
-    : seconds < 5400  ? Fixed(seconds / 60, 0) + " min"
-                      : Fixed(seconds / 3600, 1) + " h";
-}
-
 Job::Job(const StudyOptions& options)
   : Options(options), All(Processes::All()), Cases(options.Training.Workspace), Folder{ options.Folder }, Runs(RunsOf(options))
 {
@@ -53,7 +46,7 @@ bool Job::IsStopped(double fraction, const std::string& stage)
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - this->Start_).count();
   const double done = fraction - this->Skipped_;
   this->Fraction_ = fraction;
-  this->Stage_ = stage + (done > 0.01 && seconds > 5 ? ", " + TimeText(seconds / done * (1 - fraction)) + " left" : "");
+  this->Stage_ = stage + (done > 0.01 && seconds > 5 ? ", " + DurationText(seconds / done * (1 - fraction)) + " left" : "");
   return this->Options.Progress && this->Options.Progress(this->Fraction_, this->Stage_);
 }
 

@@ -45,9 +45,6 @@ struct Folder
   }
 };
 
-/// "40 s", "12 min", "1.5 h".
-std::string TimeText(double seconds);
-
 /// What all parts know, and how they reach the person who waits.
 class Job
 {

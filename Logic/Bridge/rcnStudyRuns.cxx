@@ -99,8 +99,8 @@ void Train(Job& job, size_t number)
     WriteText(done, DocumentText(json.get()));
     fs::remove(result.Checkpoint, ignored);
   }
-  job.Remark(
-    run.Name() + " is trained: best epoch " + std::to_string(result.Best) + " of " + std::to_string(options.Epochs) + ".");
+  job.Remark(run.Name() + " is trained: best epoch " + std::to_string(result.Best) + " of " +
+    std::to_string(result.Epochs.back().Epoch) + ".");
 }
 
 void PredictTest(Job& job, size_t number)

@@ -324,7 +324,7 @@ void ReadRecords(Job& job)
     const std::vector<const json_t*> epochs = record.Array("epochs");
     const TrainingEpoch last = EpochFrom(epochs.empty() ? nullptr : epochs.back());
     job.Trained.push_back(run.Name() + ": best epoch " + std::to_string(record.WholeNumber("best", 0, INT_MAX)) + " of " +
-      std::to_string(last.Epoch) + ", " + TimeText(last.Seconds));
+      std::to_string(last.Epoch) + ", " + DurationText(last.Seconds));
     for (const LeftOutCase& one : LeftOutFrom(record.Get("left_out")))
     {
       if (named.insert(one.Id).second)

@@ -30,6 +30,9 @@ namespace
 
 constexpr double NotANumber = std::numeric_limits<double>::quiet_NaN();
 
+/// Relative, in validation RPS: what the second half of a course must gain to count as an improvement.
+constexpr double ImprovingGain = 0.05;
+
 double PeakMegabytes(rcn_context* context)
 {
 #ifndef _WIN32
@@ -261,13 +264,13 @@ JsonObject Training::Protocol() const
   JsonObject root{ { "strategy", this->StrategyName_ }, { "arch", rcn_arch_name(this->Net_.arch) },
     { "width", double(this->Net_.width) }, { "depth", double(this->Net_.depth) }, { "norm", double(this->Net_.norm) },
     { "dropout", this->Net_.dropout }, { "init", this->Options_.Init }, { "freeze", double(train.freeze_encoder) },
-    { "epochs", double(this->Options_.Epochs) }, { "minutes", this->Options_.Minutes }, { "batch", double(train.batch) },
+    { "epochs", double(this->Epochs_) }, { "minutes", this->Options_.Minutes }, { "batch", double(train.batch) },
     { "samples", double(train.samples) }, { "rate", train.schedule.rate }, { "schedule", double(train.schedule.kind) },
     { "warmup", double(train.schedule.warmup) }, { "weight-decay", train.optim.weight_decay },
     { "clip", train.optim.clip_norm }, { "alpha", train.loss.alpha }, { "bce-weight", train.loss.bce_weight },
     { "expected-weight", train.loss.expected_weight }, { "unimodal-weight", train.loss.unimodal_weight },
     { "rps-weight", train.loss.rps_weight }, { "average", train.average }, { "tie", double(train.loss.tie_background) },
-    { "sigma", this->Options_.Sigma }, { "seed", double(train.seed) }, { "patience", double(this->Options_.Patience) },
+    { "sigma", this->Options_.Sigma }, { "seed", double(train.seed) }, { "patience", double(this->Patience_) },
     { "foreground", train.sample.foreground }, { "normalize", NormalizationText(this->Normalize_) },
     { "readout", this->Options_.Readout }, { "patch", Json(train.sample.size, 3) },
     { "spacing", Json(train.sample.spacing, 3) },
@@ -470,24 +473,64 @@ double Training::Agree(double at)
   return said[1];
 }
 
+/// What a person wants to know before waiting, from the steps that were measured.
+void Training::Forecast(int64_t stepsDone, int64_t stepsLeft) const
+{
+  const double epochSteps = static_cast<double>(rcn_train_epoch_steps(&this->Train_));
+  const double perStep = (this->Result_.SecondsDrawing + this->Result_.SecondsStepping) / static_cast<double>(stepsDone);
+  // To predict a case takes about a third of a step with its gradients.
+  const double validating = this->ValidationSeconds_ > 0 ? this->ValidationSeconds_
+                                                         : perStep * this->PassSteps_ *
+      static_cast<double>(this->Validation_.size()) / (3.0 * static_cast<double>(this->EpochCases()));
+  const double perEpoch = perStep * epochSteps + validating;
+  const double all = this->SecondsTrained() + static_cast<double>(stepsLeft) / epochSteps * perEpoch;
+  const double budget = 60 * this->Options_.Minutes;
+  const bool timed = budget > 0 && budget < all;
+  const int64_t epochs = timed ? std::llround(std::ceil(budget / perEpoch)) : this->Epochs_;
+  this->Remark("About " + DurationText(timed ? budget : all) + ": " + (timed ? "about " : "") + Counted(epochs, "epoch") +
+    " of " + Counted(static_cast<int64_t>(epochSteps), "step") +
+    (this->Patience_ > 0 && !this->Validation_.empty() ? ", ends earlier when validation stops improving." : "."));
+}
+
+/// at: how much of the time is up; perStep: seconds, validation included
+void Training::ShowStep(const rcn_train_report& report, double at, double perStep)
+{
+  const double epochSteps = static_cast<double>(rcn_train_epoch_steps(&this->Train_)), step = static_cast<double>(report.step);
+  const double steps = epochSteps * this->Epochs_, budget = 60 * this->Options_.Minutes;
+  TrainingProgress& shown = this->Progress_;
+  shown.Epoch = static_cast<int>(report.epoch_done ? report.epoch : report.epoch + 1);
+  shown.Epochs = this->Epochs_;
+  if (at > 0) // as many as the time allows, by the steps that it was measured after
+  {
+    shown.Epochs = std::max(shown.Epoch, static_cast<int>(std::ceil(std::min(steps, (step - 1) / at) / epochSteps)));
+  }
+  shown.Loss = report.epoch_loss;
+  shown.Fraction = std::max(step / steps, at);
+  shown.SecondsLeft = perStep * (steps - step);
+  if (budget > 0)
+  {
+    shown.SecondsLeft = std::min(shown.SecondsLeft, budget - this->SecondsTrained());
+  }
+}
+
 void Training::Loop()
 {
-  const int64_t epochSteps = rcn_train_epoch_steps(&this->Train_);
-  const int64_t steps = epochSteps * this->Options_.Epochs;
+  const int64_t steps = rcn_train_epoch_steps(&this->Train_) * this->Epochs_;
   const double budget = 60 * this->Options_.Minutes;
   int64_t step = 0, epoch = 0, begun = 0;
   rcn_train_where(&step, &epoch, this->Trainer_.get());
   begun = step;
   this->LastCheckpoint_ = SecondsNow();
   const double from = SecondsNow();
-  bool timeUp = false;
+  bool timeUp = false, hasForecast = false;
   while (!this->Finished_ && !this->Stop_)
   {
     // An epoch whose validation was interrupted is validated first.
     if (this->Pending_.Epoch > (this->Result_.Epochs.empty() ? 0 : this->Result_.Epochs.back().Epoch))
     {
       this->FinishEpoch();
-      this->Finished_ = step >= steps || timeUp || (this->Options_.Patience > 0 && this->SinceBest_ >= this->Options_.Patience);
+      this->Finished_ = step >= steps || timeUp ||
+        (this->Patience_ > 0 && this->SinceBest_ >= this->Patience_ && this->Pending_.Epoch >= this->EarliestEnd_);
       if (this->Finished_ || SecondsNow() - this->LastCheckpoint_ >= this->Options_.CheckpointSeconds)
       {
         this->SaveCheckpoint();
@@ -521,20 +564,16 @@ void Training::Loop()
     this->Result_.SecondsWaiting += report.comm_seconds;
     this->Result_.Steps = step;
     timeUp = at >= 1;
-    this->Progress_.Epoch = static_cast<int>(report.epoch_done ? report.epoch : report.epoch + 1);
-    this->Progress_.Epochs = this->Options_.Epochs;
-    this->Progress_.Loss = report.epoch_loss;
-    const double perStep = (SecondsNow() - from) / static_cast<double>(step - begun); // validation included
-    this->Progress_.Fraction = std::max(static_cast<double>(step) / static_cast<double>(steps), at);
-    this->Progress_.SecondsLeft = perStep * static_cast<double>(steps - step);
-    if (budget > 0)
+    this->ShowStep(report, at, (SecondsNow() - from) / static_cast<double>(step - begun));
+    if (!hasForecast && step - begun >= 10)
     {
-      this->Progress_.SecondsLeft = std::min(this->Progress_.SecondsLeft, budget - this->SecondsTrained());
+      this->Forecast(step - begun, steps - step);
+      hasForecast = true;
     }
     if (report.epoch_done || timeUp)
     {
       this->Pending_ = TrainingEpoch();
-      this->Pending_.Epoch = static_cast<int>(report.epoch_done ? report.epoch : report.epoch + 1);
+      this->Pending_.Epoch = this->Progress_.Epoch;
       this->Pending_.Rate = report.rate;
       this->Pending_.Loss = report.epoch_loss;
     }
@@ -544,6 +583,20 @@ void Training::Loop()
     }
     this->OnProgress(this->Progress_.Fraction, this->Progress_.Stage);
   }
+}
+
+/// Whether the best epoch is one of the last, and by how much it is better than the first half of the course. The rate falls to
+/// zero, which makes the last epochs of any training the best and alike: only a large gain says that more steps would help.
+bool Training::IsStillImproving() const
+{
+  const std::vector<TrainingEpoch>& epochs = this->Result_.Epochs;
+  const int last = epochs.empty() ? 0 : epochs.back().Epoch;
+  double early = INFINITY;
+  for (const TrainingEpoch& epoch : epochs)
+  {
+    early = epoch.Epoch > 0 && 2 * epoch.Epoch <= last ? std::min(early, epoch.Rps) : early;
+  }
+  return std::isfinite(early) && 10 * this->Result_.Best >= 9 * last && this->BestRps_ < (1 - ImprovingGain) * early;
 }
 
 /// The file that training goes on from is the one that it writes.
@@ -641,6 +694,7 @@ TrainingResult Training::Run()
   this->ChooseAxes();
   this->ChooseSamples();
   this->AdoptBatch();
+  this->ChooseCourse();
   this->ChooseNormalization();
   this->MakeNetwork();
   this->MakeTraining();
@@ -677,6 +731,11 @@ TrainingResult Training::Run()
     return std::move(this->Result_);
   }
   this->Result_.KeptStart = this->Init_ && !this->Validation_.empty() && this->Result_.Best == 0;
+  this->Result_.StillImproving = this->IsStillImproving();
+  if (this->Result_.StillImproving)
+  {
+    this->Remark("Validation was still improving when training ended.");
+  }
   if (this->Result_.KeptStart && this->Processes_.IsFirst())
   {
     this->CopyStart();
@@ -722,7 +781,7 @@ std::string CheckTraining(const TrainingOptions& options)
   {
     return "The share of cases that validate must be at least 0 and less than 1.";
   }
-  if (options.Epochs < 1 || options.Epochs > 1000000)
+  if (options.Epochs < 0 || options.Epochs > 1000000)
   {
     return "Training takes 1 to 1000000 epochs.";
   }
@@ -769,7 +828,8 @@ json_t* TrainingJson(const TrainingResult& result)
     skipped.push_back(one.Id);
   }
   JsonObject root{ { "model", result.Model }, { "log", result.Log }, { "interrupted", result.Interrupted },
-    { "best", result.Best }, { "kept_start", result.KeptStart }, { "dropped_correction", result.DroppedCorrection },
+    { "best", result.Best }, { "still_improving", result.StillImproving }, { "kept_start", result.KeptStart },
+    { "dropped_correction", result.DroppedCorrection },
     { "temperature", result.Temperature > 0 ? result.Temperature : NotANumber }, { "cache_bytes", result.CacheBytes },
     { "readout", result.Readout }, { "steps", result.Steps }, { "epochs", EpochsJson(result.Epochs) },
     { "cases",

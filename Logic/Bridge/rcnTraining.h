@@ -88,9 +88,11 @@ struct TrainingOptions
   double Sigma = 1; ///< soft-gaussian, svls
 
   // ---- course
-  int Epochs = 40;
+  int Epochs = 0;          ///< how often every case is seen. 0: chosen from the data, or as many as the time allows; an epoch
+                           ///< then has at least 50 steps, on small sets by taking more samples of each case
   double Minutes = 0;      ///< > 0: the rate falls with the time and training ends when it is up
-  int Batch = 0;           ///< samples in a step, of each process; 0: about 262144 voxels, 2 to 16 samples in all
+  int Batch = 0;           ///< samples in a step, of each process; 0: about 262144 voxels, 2 to 16 samples in all, fewer where
+                           ///< seeing every case once would take fewer than 50 steps
   bool LocalNorms = false; ///< several processes: batch norms over each one's samples, not over all of a step
   int Samples = 0;         ///< per case and epoch; 0: as many patches as cover a case, at most 16
   rcn_schedule_kind Schedule = RCN_SCHEDULE_ONE_CYCLE;
@@ -100,7 +102,8 @@ struct TrainingOptions
   double ClipNorm = 0;
   double Average = 0;      ///< > 0: weights averaged over this share of the steps compete with the last ones
   bool Recalibrate = true; ///< at the end, fit a temperature to the validation cases; kept where it helps on cases left out
-  int Patience = 0;        ///< stop after so many epochs without a better validation RPS; 0: never
+  int Patience = -1;       ///< stop after so many epochs without a better validation RPS; 0: never; -1: never, but where the
+                           ///< number of epochs is chosen from the data a quarter of them, not before half of the course
   uint64_t Seed = 0;
 
   // ---- samples
@@ -132,6 +135,7 @@ struct TrainingResult
   std::vector<TrainingEpoch> Epochs; ///< [0] is the starting model when there was one
   int Best = 0;                      ///< Epoch of the best model
   bool KeptStart = false;            ///< no epoch was better than the model Init, which Model is, byte for byte
+  bool StillImproving = false;       ///< by validation, when training ended
   bool DroppedCorrection = false;    ///< that of Init, which was fitted to other weights
   double Temperature = 0;            ///< stored in the model; 0: none, it did not help
   double CacheBytes = 0;             ///< most that the cases of this process took in memory at once

@@ -36,6 +36,7 @@ public:
 
 private:
   bool IsInPlace() const;
+  bool IsStillImproving() const;
   // rcnTrainingSetup.cxx: cases, network, samples
   void ReadCases();
   void ReadAll(const std::vector<Case>& cases, std::vector<size_t>& numbers, std::vector<std::string>* names, bool inTurns);
@@ -48,6 +49,9 @@ private:
   void ChooseNetwork();
   void ChooseAxes();
   void ChooseSamples();
+  int64_t EpochCases() const;
+  int64_t ChooseBatch(double voxels) const;
+  void ChooseCourse();
   void ChooseNormalization();
   void MakeNetwork();
   void MakeTraining();
@@ -56,6 +60,8 @@ private:
 
   // rcnTraining.cxx: the course, and what is kept of it
   double Agree(double at);
+  void Forecast(int64_t stepsDone, int64_t stepsLeft) const;
+  void ShowStep(const rcn_train_report& report, double at, double perStep);
   JsonObject Protocol() const;
   bool ResumeState();
   void SaveCheckpoint();
@@ -101,6 +107,9 @@ private:
   std::string Axes_;               // of volumes, see rcn_orient.h; empty: there are none
   double PixelSize_[2] = { 0, 0 }; // of slices
   std::string StrategyName_;
+  int Epochs_ = 0, Patience_ = 0; // as told, or chosen from the data
+  int EarliestEnd_ = 0;           // before this epoch, patience ends nothing
+  double PassSteps_ = 0;          // that see every case once
   TrainingHandle<rcn_net> Network_;
   TrainingHandle<rcn_train> Trainer_;
   std::string CaseError_; // of GiveCase

@@ -103,15 +103,6 @@ rcn_augment AugmentFrom(const std::string& name)
   return augment;
 }
 
-std::string Minutes(double seconds)
-{
-  if (!std::isfinite(seconds) || seconds < 0)
-  {
-    return "";
-  }
-  return seconds < 90 ? ", " + Fixed(std::ceil(seconds), 0) + " s left" : ", " + Fixed(seconds / 60, 0) + " min left";
-}
-
 std::string EpochLine(const TrainingEpoch& epoch, int epochs)
 {
   const std::string about = epoch.Epoch
@@ -125,7 +116,21 @@ std::string EpochLine(const TrainingEpoch& epoch, int epochs)
     "; " + Fixed(epoch.Seconds, 0) + " s, " + Fixed(epoch.Megabytes, 0) + " MB" + (epoch.Best ? "  *" : "");
 }
 
-std::string Summary(const TrainingResult& result)
+/// What to do when training ended too early; empty when it did not.
+std::string LongerInWords(const TrainingResult& result, const TrainingOptions& options)
+{
+  if (!result.StillImproving)
+  {
+    return "";
+  }
+  const double minutes = options.Minutes > 0 ? options.Minutes : result.Epochs.back().Seconds / 60;
+  return "Still improving when it ended: train longer, for example " +
+    (options.Epochs > 0 && options.Minutes == 0 ? "--epochs " + std::to_string(2 * options.Epochs)
+                                                : "--minutes " + Fixed(std::ceil(2 * minutes), 0)) +
+    "\n";
+}
+
+std::string Summary(const TrainingResult& result, const TrainingOptions& options)
 {
   std::string text = "Trained on " + Counted(static_cast<int64_t>(result.TrainingCases.size()), "case") +
     (result.KeptStart ? "; no epoch was better than the model that training started from"
@@ -150,7 +155,7 @@ std::string Summary(const TrainingResult& result)
       result.After);
     text += table.Text() + WorstBinInWords(result.After) + "\n";
   }
-  return text + (result.KeptStart ? "Unchanged: " : "Written: ") + result.Model +
+  return text + LongerInWords(result, options) + (result.KeptStart ? "Unchanged: " : "Written: ") + result.Model +
     (result.KeptStart ? " (the model that training started from); written: " : " (the model), ") + result.Log +
     " (each epoch)\n";
 }
@@ -179,10 +184,13 @@ int RunTrain(const Arguments& arguments)
   options.Overwrite = arguments.Has("--overwrite");
   options.Remark = [&terminal](const std::string& sentence) { terminal.Remark(sentence); };
   options.Warn = [&terminal](const std::string& sentence) { terminal.Warn(sentence); };
-  options.EpochDone = [&](const TrainingEpoch& epoch) { terminal.Remark(EpochLine(epoch, options.Epochs)); };
-  options.Progress = [&terminal](const TrainingProgress& progress) {
+  int epochs = 0; // as many as progress says
+  options.EpochDone = [&](const TrainingEpoch& epoch) { terminal.Remark(EpochLine(epoch, epochs)); };
+  options.Progress = [&](const TrainingProgress& progress) {
+    epochs = progress.Epochs;
+    const std::string left = progress.SecondsLeft >= 0 ? ", " + DurationText(progress.SecondsLeft) + " left" : "";
     const std::string stage = progress.Epoch ? std::string(progress.Stage) + ", epoch " + std::to_string(progress.Epoch) + "/" +
-        std::to_string(progress.Epochs) + ", loss " + Fixed(progress.Loss, 4) + Minutes(progress.SecondsLeft)
+        std::to_string(progress.Epochs) + ", loss " + Fixed(progress.Loss, 4) + left
                                              : progress.Stage;
     return terminal.Show(progress.Fraction, stage.c_str());
   };
@@ -200,7 +208,7 @@ int RunTrain(const Arguments& arguments)
     ReliabilityDiagram(result.After, "Validation cases after training", result.HasBefore ? &result.Before : nullptr)
       .Save(figure);
   }
-  Print(arguments, Summary(result));
+  Print(arguments, Summary(result, options));
   return Done;
 }
 
@@ -271,7 +279,7 @@ TrainingOptions TrainingOptionsFrom(const Arguments& arguments)
   options.Warmup = arguments.GetNumber("--warmup", schedule == "one-cycle" ? options.Warmup : 0.05);
   options.WeightDecay = arguments.GetNumber("--weight-decay", 0);
   options.ClipNorm = arguments.GetNumber("--clip", 0);
-  options.Patience = static_cast<int>(arguments.GetInteger("--patience", 0, 0, 1000000));
+  options.Patience = static_cast<int>(arguments.GetInteger("--patience", options.Patience, 0, 1000000));
   options.Seed = static_cast<uint64_t>(arguments.GetInteger("--seed", 0, 0, 1LL << 53));
   if (arguments.Has("--patch"))
   {
@@ -294,8 +302,9 @@ TrainingOptions TrainingOptionsFrom(const Arguments& arguments)
 std::vector<Option> TrainingOptionTable()
 {
   return {
-    { "--epochs", "N", "how often every case is seen (40)" },
-    { "--minutes", "M", "stop when the time is up; the rate falls with the time" },
+    { "--epochs", "N",
+      "how often every case is seen (chosen from the data: 40 times, but 2500 to 10000 steps, 3-D from 1000)" },
+    { "--minutes", "M", "train for so long; the rate falls with the time. With --epochs: what ends first" },
     { "--arch", "NET", "network (unet, or that of --init)", ChoiceNames(Networks()) },
     { "--width", "N", "unet: channels of the first level (16)" },
     { "--depth", "N", "unet: how often the resolution is halved (4)" },
@@ -324,14 +333,19 @@ std::vector<Option> TrainingOptionTable()
     { "--warmup", "SHARE", "share of the steps in which the rate grows (0.3; others than one-cycle 0.05)" },
     { "--weight-decay", "W", "AdamW instead of Adam (0)" },
     { "--clip", "NORM", "largest norm of a gradient (none)" },
-    { "--patience", "N", "stop after N epochs without a better validation RPS (never)" },
+    { "--patience", "N",
+      "stop after N epochs without a better validation RPS, 0: never (without --epochs and --minutes a quarter of them, at "
+      "least 10)" },
     { "--batch", "N",
-      "samples in a step, with mpirun of each process (about 262144 voxels, 2 to 16 samples, of all processes together)" },
+      "samples in a step, with mpirun of each process (about 262144 voxels, 2 to 16 samples, of all processes together; fewer "
+      "on "
+      "small sets, so that seeing every case takes 50 steps)" },
     { "--batch-norm", "SCOPE", "with mpirun: batch norms over all processes' samples, or over each one's own (global)",
       { "global", "local" } },
     { "--patch", "SIZE",
       "voxels of a sample, 128x128 or 96x96x48 (whole images up to 256x256, otherwise patches of 256x256 or 96x96x64)" },
-    { "--samples", "N", "samples of each case in an epoch (as many as cover it, at most 16)" },
+    { "--samples", "N",
+      "samples of each case in an epoch (as many as cover it, at most 16; without --epochs as many as make 50 steps)" },
     { "--foreground", "SHARE", "share of patches around a voxel that somebody marked (0.5)" },
     { "--augment", "SET", "how samples are varied (mild)", { "none", "flips", "mild", "strong" } },
     { "--normalize", "RULE",
@@ -359,7 +373,7 @@ std::vector<Option> TrainingOptionTable()
 Command TrainCommand()
 {
   return { "train", "learns from a data list",
-    { "--data LIST -o MODEL.safetensors [--strategy rps] [--arch unet] [--epochs 40]",
+    { "--data LIST -o MODEL.safetensors [--strategy rps] [--arch unet] [--minutes 20]",
       "--data LIST -o MODEL.safetensors ... --resume",
       "--data NEW -o MODEL.safetensors --init OLD.safetensors [--minutes 2] [--rehearse OLD-LIST]" },
     "Trains a network on what the raters said: rps learns how many of them mark a voxel (the level), the others learn one "

@@ -94,7 +94,6 @@ qRcnMainWindow::qRcnMainWindow(const Places& places, QWidget* parent)
     Tasks(new qRcnTasks(this->Document, this->Jobs, this)),
     Exporter(new qRcnExport(this->Document, this->Jobs, this))
 {
-  this->TrainingDefaults.Epochs = 1000000; // the time decides
   this->setAcceptDrops(true);
   this->makeCenter();
   this->makePanels();

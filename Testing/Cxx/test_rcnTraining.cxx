@@ -66,6 +66,75 @@ void TellsHowFarItIs()
   CHECK(json_array_size(json_object_get(json.get(), "epochs")) == 3);
 }
 
+/// Options that leave the course to the data, stopped when this share of it is done.
+rcn::TrainingOptions Unguided(const rcn::DataList& list, const std::string& output, double share)
+{
+  rcn::TrainingOptions options = Quick(list, output);
+  options.Epochs = options.Batch = 0;
+  options.Progress = [=](const rcn::TrainingProgress& progress) { return progress.Epoch > 0 && progress.Fraction >= share; };
+  return options;
+}
+
+double ProtocolNumber(rcn_context* context, const std::string& checkpoint, const char* key)
+{
+  const rcn::JsonHandle state = rcn::ReadTrainingEntry(context, checkpoint);
+  return json_number_value(rcn::ProtocolValue(json_object_get(state.get(), "protocol"), key));
+}
+
+/// Steps, batch and patience where nobody chose any: of five images, of many, of volumes, and by the clock.
+void ChoosesItsCourse()
+{
+  const rcn::Workspace workspace;
+  const auto chosen = [&](const PhantomSet& set, rcn_arch arch, double minutes, int epochs) {
+    const Folder folder;
+    rcn::TrainingOptions options = Unguided(WritePhantoms(folder, set), folder / "m.safetensors", 0);
+    options.Net.arch = arch;
+    options.Minutes = minutes;
+    options.Epochs = epochs;
+    const rcn::TrainingResult result = rcn::TrainModel(options);
+    CHECK(result.Interrupted && result.Steps == 1);
+    std::vector<double> numbers;
+    for (const char* key : { "batch", "samples", "epochs", "patience" })
+    {
+      numbers.push_back(ProtocolNumber(workspace.Context(), result.Checkpoint, key));
+    }
+    return numbers;
+  };
+  PhantomSet few, many, volumes;
+  few.Size[0] = few.Size[1] = 64;
+  many.Size[0] = many.Size[1] = 48;
+  many.Training = 110;
+  volumes.Size[0] = volumes.Size[1] = 32;
+  volumes.Size[2] = 16;
+  // Five images: 2 samples of 4096 voxels a step, each case 20 times in an epoch of 50 steps, 2500 steps.
+  CHECK(chosen(few, RCN_UNET, 0, 0) == (std::vector<double>{ 2, 20, 50, 12 }));
+  CHECK(chosen(few, RCN_UNET, 0, 7) == (std::vector<double>{ 2, 1, 7, 0 }));
+  CHECK(chosen(few, RCN_UNET, 1, 0) == (std::vector<double>{ 2, 20, 1000000, 0 }));
+  // 110 images: 4 samples, each case twice in 55 steps.
+  CHECK(chosen(many, RCN_UNET, 0, 0) == (std::vector<double>{ 4, 2, 46, 11 }));
+  CHECK(chosen(volumes, RCN_UNET3D, 0, 0) == (std::vector<double>{ 2, 20, 20, 10 }));
+}
+
+/// A course that the data chose is gone on with to the same bits, and its end is told.
+void GoesOnWithItsCourse()
+{
+  const Folder folder;
+  const rcn::DataList list = WritePhantoms(folder);
+  rcn::TrainingOptions options = Unguided(list, folder / "whole.safetensors", 60. / 2500);
+  std::string said;
+  options.Remark = [&](const std::string& sentence) { said += sentence; };
+  const rcn::TrainingResult whole = rcn::TrainModel(options);
+  CHECK(said.find(" epochs of 50 steps") != std::string::npos &&
+    said.find("ends earlier when validation stops improving") != std::string::npos);
+  options = Unguided(list, folder / "parts.safetensors", 17. / 2500);
+  rcn::TrainModel(options);
+  options = Unguided(list, folder / "parts.safetensors", 60. / 2500);
+  options.Resume = true;
+  const rcn::TrainingResult parts = rcn::TrainModel(options);
+  CHECK(parts.Steps == whole.Steps && whole.Steps == 60);
+  CHECK(Weights(parts.Checkpoint) == Weights(whole.Checkpoint));
+}
+
 /// Stopped at any call of the listener, and gone on: the same weights as undisturbed.
 void StopsAnywhere()
 {
@@ -134,7 +203,12 @@ void CasesKeepToTheirRoom()
     options.Strategy = strategy;
     options.Rehearse = rcn::ReadDataList(old);
     std::vector<std::string> remarks;
-    options.Remark = [&](const std::string& remark) { remarks.push_back(remark); };
+    options.Remark = [&](const std::string& remark) {
+      if (remark.find("memory") != std::string::npos)
+      {
+        remarks.push_back(remark);
+      }
+    };
     const double all = rcn::TrainModel(options).CacheBytes;
     // 5 cases to learn from, 5 old ones and 2 to validate on; each has its image in float32 and 64 kB of places at least.
     CHECK(all >= 12 * (4.0 * 32 * 32 + 65536));
@@ -421,7 +495,13 @@ void EndsOnTimeOrEarly()
   options.Patience = 1;
   options.Rate = 10; // gets worse soon
   result = rcn::TrainModel(options);
-  CHECK(!result.Interrupted && result.Epochs.back().Epoch == result.Best + 1);
+  CHECK(!result.Interrupted && result.Epochs.back().Epoch == result.Best + 1 && !result.StillImproving);
+  options.Patience = 0;
+  options.Epochs = 8;
+  options.Net.norm = RCN_NORM_INSTANCE; // without the delay of running statistics
+  options.Rate = 0.01;
+  result = rcn::TrainModel(options);
+  CHECK(result.Best == 8 && result.StillImproving); // sixteen steps are too few
 }
 
 /// Before and after are judged where and as finely as a person asks; a region without voxels costs no model.
@@ -484,6 +564,8 @@ void BadOptions()
 int main()
 {
   RUN(TellsHowFarItIs);
+  RUN(ChoosesItsCourse);
+  RUN(GoesOnWithItsCourse);
   RUN(StopsAnywhere);
   RUN(CasesCanBeReadAgain);
   RUN(CasesKeepToTheirRoom);

@@ -8,6 +8,7 @@ import csv
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import time
@@ -528,6 +529,30 @@ def test_time_and_patience(data, tmp_path):
     run(*words, "-o", tmp_path / "p.safetensors", *quick(epochs=60, rate=30), "--patience", "2")
     best = [row["best"] for row in rows(tmp_path / "p.safetensors")]
     assert len(best) < 60 and best[-2:] == ["0", "0"] and best[-3] == "1"
+
+
+def test_the_course_is_chosen_and_forecast(data, tmp_path):
+    """Without a word about its length: 2500 steps in epochs of 50, how long that takes, and that it may end earlier."""
+    child = start("train", "--data", data, "-o", tmp_path / "m.safetensors", "--width", "8", "--depth", "1", "--threads", "1")
+    lines = []
+    while not lines or not lines[-1].startswith("About "):
+        lines.append(child.stderr.readline().decode())
+        assert lines[-1], lines
+    child.send_signal(signal.SIGINT)
+    child.communicate(timeout=60)
+    assert re.fullmatch(r"About [\d.]+ (s|min|h): 50 epochs of 50 steps, ends earlier when validation stops improving\.\n", lines[-1])
+
+
+def test_too_short_a_training_says_so(data, tmp_path):
+    words = ["train", "--data", data, "-o", tmp_path / "m.safetensors", "--norm", "instance", "--json", tmp_path / "m.json", "--overwrite"]
+    done = run(*words, *quick(epochs=8))
+    assert "Still improving when it ended: train longer, for example --epochs 16\n" in done.out
+    assert json.loads((tmp_path / "m.json").read_text("utf-8"))["still_improving"]
+    done = run(*words, *quick(epochs=8, rate=1e-9))
+    assert "Still improving" not in done.out and not json.loads((tmp_path / "m.json").read_text("utf-8"))["still_improving"]
+    # Small sets take small steps: 8 images of 2304 voxels are two steps of four.
+    run(*words, "--epochs", "1", "--width", "8", "--depth", "1")
+    assert json.loads((tmp_path / "m.json").read_text("utf-8"))["steps"] == 2
 
 
 def test_splits(data, tmp_path):
