@@ -103,7 +103,7 @@ struct TrainingOptions
   double Average = 0;      ///< > 0: weights averaged over this share of the steps compete with the last ones
   bool Recalibrate = true; ///< at the end, fit a temperature to the validation cases; kept where it helps on cases left out
   int Patience = -1;       ///< stop after so many epochs without a better validation RPS; 0: never; -1: never, but where the
-                           ///< number of epochs is chosen from the data a quarter of them, not before half of the course
+                           ///< number of epochs is chosen from the data a third of them, not before half of the course
   uint64_t Seed = 0;
 
   // ---- samples

@@ -391,7 +391,7 @@ void Training::ChooseCourse()
                           : static_cast<int>(std::ceil(steps / static_cast<double>(rcn_train_epoch_steps(&train))));
   // The rate is highest after a third of the course, and validation may get worse before it gets better.
   const bool automatic = this->Options_.Patience < 0 && chosen && !timed;
-  this->Patience_ = automatic ? std::max(10, this->Epochs_ / 4) : std::max(0, this->Options_.Patience);
+  this->Patience_ = automatic ? std::max(10, this->Epochs_ / 3) : std::max(0, this->Options_.Patience);
   this->EarliestEnd_ = automatic ? this->Epochs_ / 2 : 0;
 }
 

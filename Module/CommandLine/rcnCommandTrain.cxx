@@ -334,7 +334,7 @@ std::vector<Option> TrainingOptionTable()
     { "--weight-decay", "W", "AdamW instead of Adam (0)" },
     { "--clip", "NORM", "largest norm of a gradient (none)" },
     { "--patience", "N",
-      "stop after N epochs without a better validation RPS, 0: never (without --epochs and --minutes a quarter of them, at "
+      "stop after N epochs without a better validation RPS, 0: never (without --epochs and --minutes a third of them, at "
       "least 10)" },
     { "--batch", "N",
       "samples in a step, with mpirun of each process (about 262144 voxels, 2 to 16 samples, of all processes together; fewer "

@@ -107,11 +107,11 @@ void ChoosesItsCourse()
   volumes.Size[0] = volumes.Size[1] = 32;
   volumes.Size[2] = 16;
   // Five images: 2 samples of 4096 voxels a step, each case 20 times in an epoch of 50 steps, 2500 steps.
-  CHECK(chosen(few, RCN_UNET, 0, 0) == (std::vector<double>{ 2, 20, 50, 12 }));
+  CHECK(chosen(few, RCN_UNET, 0, 0) == (std::vector<double>{ 2, 20, 50, 16 }));
   CHECK(chosen(few, RCN_UNET, 0, 7) == (std::vector<double>{ 2, 1, 7, 0 }));
   CHECK(chosen(few, RCN_UNET, 1, 0) == (std::vector<double>{ 2, 20, 1000000, 0 }));
   // 110 images: 4 samples, each case twice in 55 steps.
-  CHECK(chosen(many, RCN_UNET, 0, 0) == (std::vector<double>{ 4, 2, 46, 11 }));
+  CHECK(chosen(many, RCN_UNET, 0, 0) == (std::vector<double>{ 4, 2, 46, 15 }));
   CHECK(chosen(volumes, RCN_UNET3D, 0, 0) == (std::vector<double>{ 2, 20, 20, 10 }));
 }
 
