@@ -503,7 +503,8 @@ EvaluationReport Evaluation::Report() const
   report.BandHigh.assign(bins, NAN);
   if (this->Options_.Binning == RCN_BINS_WIDTH)
   {
-    Check(rcn_interval_bins(report.BandLow.data(), report.BandHigh.data(), this->Context_, cases.data(), count, &intervals),
+    Check(
+      rcn_interval_bins(report.BandLow.data(), report.BandHigh.data(), this->Context_, cases.data(), count, 0, &intervals),
       this->Context_);
   }
   rcn_bootstrap_options options = RCN_BOOTSTRAP_OPTIONS_INIT;

@@ -78,9 +78,6 @@ struct EvaluationOptions
   bool AllowFittedCases = false;                        ///< judge a correction on the cases it was fitted to
   bool ExactAuc = true;        ///< false: from a histogram (rcn_calib.h), in memory that does not grow with the cases
   bool FitTemperature = false; ///< also collect what temperature on levels needs
-  /// Levels are read out first and judged as one probability: figures of two readouts can then be compared, which those of
-  /// level maps (RPS) cannot.
-  bool AsProbability = false;
   /// False: one sum of all cases, in memory that does not grow with them, for Figures() and Auc() alone: no intervals, no fit.
   bool PerCase = true;
 };

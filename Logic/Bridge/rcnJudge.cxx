@@ -149,7 +149,7 @@ static Volume InsideOf(rcn_context* context, const Volume& prediction, const std
   return out;
 }
 
-/// Predictions of a case with corrections and readouts applied, each made once and for all regions together: both work voxel by
+/// Predictions of a case with corrections applied, each made once and for all regions together: both work voxel by
 /// voxel, so that what is inside one region does not depend on the others.
 class Judging::Maps
 {
@@ -164,38 +164,26 @@ public:
     const CasePrediction& prediction = this->Predictions_[task.Prediction];
     const rcn_readout readout = task.Options.Calib.readout;
     const int atLeast = task.Options.Calib.at_least;
-    const bool readOut = task.Options.AsProbability && prediction.Map.View().components > 1;
-    if (!correction && !readOut)
+    if (!correction)
     {
       return prediction.Map;
     }
-    const auto key = std::make_tuple(task.Prediction, correction, readout, atLeast, readOut);
+    const auto key = std::make_tuple(task.Prediction, correction, readout, atLeast);
     const auto known = this->Made_.find(key);
     if (known != this->Made_.end())
     {
       return known->second;
     }
     const Regions::Voxels inside = this->Regions_.All();
-    Volume map = inside ? InsideOf(this->Context_, prediction.Map, *inside) : prediction.Map;
-    if (correction)
-    {
-      map = ApplyRecalibration(this->Context_, *correction, map, readout, atLeast, prediction.File);
-    }
-    if (readOut && map.View().components > 1)
-    {
-      const Volume levels = map;
-      map = Volume::Allocate(levels.Geometry(), RCN_FLOAT32);
-      Check(rcn_readout_apply(static_cast<float*>(map.Data()), this->Context_, &levels.View(), readout, atLeast),
-        this->Context_, prediction.File);
-    }
-    return this->Made_[key] = map;
+    const Volume map = inside ? InsideOf(this->Context_, prediction.Map, *inside) : prediction.Map;
+    return this->Made_[key] = ApplyRecalibration(this->Context_, *correction, map, readout, atLeast, prediction.File);
   }
 
 private:
   rcn_context* Context_;
   const std::vector<CasePrediction>& Predictions_;
   Regions& Regions_;
-  std::map<std::tuple<size_t, const Recalibration*, rcn_readout, int, bool>, Volume> Made_;
+  std::map<std::tuple<size_t, const Recalibration*, rcn_readout, int>, Volume> Made_;
 };
 
 Judging::Judging(rcn_context* context, const std::vector<std::string>& raters, const std::vector<JudgeTask>& tasks)

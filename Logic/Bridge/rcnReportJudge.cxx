@@ -179,7 +179,6 @@ void ModelJudge::StartJudges(const std::vector<CasePrediction>& predictions)
     options.TieBackground = this->ReadoutFor(series.Model, readout).TieBackground;
     options.Calib.readout = series.Readout;
     options.Calib.at_least = series.AtLeast;
-    options.AsProbability = true;
     options.Correction = series.Correction;
     options.AllowFittedCases = true; // the page says on which cases it was fitted
     for (const rcn_region region : Regions)

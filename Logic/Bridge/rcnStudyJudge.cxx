@@ -58,7 +58,6 @@ EvaluationOptions OptionsOf(const Job& job, const StudyRow& row, rcn_region regi
   options.Region.region = region;
   options.TieBackground = job.Options.Training.TieBackground;
   ParseReadout(options.Calib.readout, options.Calib.at_least, row.Readout);
-  options.AsProbability = true;
   // Exact AUC holds every voxel in memory.
   options.ExactAuc = std::any_of(StudyColumns().begin(), StudyColumns().end(),
     [region](const StudyColumn& column) { return column.Region == region && column.Figure == RCN_AUC_HISTOGRAM; });

@@ -32,8 +32,7 @@ struct TrainingEpoch
   double Rate = 0; ///< of the last step
   double Loss = 0; ///< mean over the epoch's steps
   double Rps = 0;  ///< of the validation cases, whole images; decides which model is the best. A model of one
-                   ///< probability counts as sure that all raters agree, which makes it K / (K + 1) times its Brier
-                   ///< score against all raters
+                   ///< probability is judged through the binomial distribution of K raters
   double MajorityMrEce = 0, ExpectedMrEce = 0; ///< box around all marks and 20 voxels
   double Auc = 0, Dice = 0;                    ///< majority readout, the same box
   double Seconds = 0;                          ///< since training began, breaks left out

@@ -102,8 +102,6 @@ std::vector<rcn::JudgeTask> AllTasks(const rcn::Recalibration& correction)
     options.Correction = &correction;
     tasks.push_back({ 0, options });
     tasks.push_back({ 1, options });
-    options.AsProbability = true;
-    tasks.push_back({ 0, options });
   }
   return tasks;
 }

@@ -6,7 +6,7 @@ import numpy as np
 
 import rcn_ctypes
 
-FIGURES = 17
+FIGURES = 21
 
 
 class Case(ct.Structure):
@@ -35,14 +35,29 @@ class Recalib(ct.Structure):
                 ("x", ct.c_double * 256), ("y", ct.c_double * 256), ("pairs", ct.c_int64)]
 
 
+class Bin(ct.Structure):
+    _fields_ = [("lower", ct.c_double), ("upper", ct.c_double), ("count", ct.c_int64), ("confidence", ct.c_double),
+                ("frequency", ct.c_double)]
+
+
+class LevelShare(ct.Structure):
+    _fields_ = [("predicted", ct.c_double), ("observed", ct.c_double), ("voxels", ct.c_int64)]
+
+
+class Kde(ct.Structure):
+    _fields_ = [("ece", ct.c_double), ("bandwidth", ct.c_double)]
+
+
 def figure_names(lib):
     lib.rcn_figure_name.restype = ct.c_char_p
     return [lib.rcn_figure_name(i).decode() for i in range(FIGURES)]
 
 
 def make_case(lib, ctx, p, masks):
-    """A case of a float32 map and uint8 masks [raters, voxels]; keep the arrays alive."""
-    return Case(rcn_ctypes.votes(lib, ctx, masks), rcn_ctypes.image(lib, p), None, None)
+    """A case of a float32 map, or levels [voxels, raters + 1], and uint8 masks [raters, voxels]; keep the arrays alive."""
+    image = rcn_ctypes.image(lib, p)
+    image.components, image.geometry = p.shape[1] if p.ndim == 2 else 1, lib.rcn_geometry_make(len(p), 1, 1)
+    return Case(rcn_ctypes.votes(lib, ctx, masks), image, None, None)
 
 
 def make_sums(lib, ctx, case, raters, bins=15):
@@ -56,6 +71,25 @@ def figures_of(lib, sums):
     out = (ct.c_double * FIGURES)()
     lib.rcn_calib_figures(out, sums)
     return dict(zip(figure_names(lib), out))
+
+
+def level_bins(lib, sums, at_least, bins=15):
+    """[bins, 3]: voxels, mean of P(y >= t), share of voxels with y >= t."""
+    out = (Bin * bins)()
+    lib.rcn_calib_level_bins(out, sums, at_least)
+    return np.array([[b.count, b.confidence, b.frequency] for b in out])
+
+
+def level_shares(lib, sums, raters, unsure):
+    """[raters + 1, 2]: mean probability of the level, how often it occurs."""
+    out = (LevelShare * (raters + 1))()
+    lib.rcn_calib_level_shares(out, sums, unsure)
+    return np.array([[s.predicted, s.observed] for s in out])
+
+
+def kde(lib, sums):
+    lib.rcn_calib_kde.restype = Kde
+    return lib.rcn_calib_kde(sums)
 
 
 def figures(lib, ctx, p, masks, bins=15):

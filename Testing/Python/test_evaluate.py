@@ -127,7 +127,7 @@ def test_golden(bins, case, golden_p):
     assert answer["rater_ece"] == pytest.approx(np.mean([r["ece"] for r in answer["raters"].values()]), abs=1e-12)
     assert [answer["raters"][n]["brier"] for n in "ABC"] == pytest.approx([.34089062, .33538281, .32487500], abs=1e-7)
     assert (answer["cases"], answer["voxels"], answer["pairs"], answer["region"]) == (1, 512, 1536, "box")  # 20 voxels around the marks: all of it
-    assert answer["ci"] is None and answer["rps"] is None
+    assert answer["ci"] is None and answer["mr_ece_debiased"] is None
     assert_figures(answer, expected_figures(GOLDEN_P, golden(3), bins=bins))
 
 

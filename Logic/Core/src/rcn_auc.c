@@ -88,7 +88,7 @@ static void deal_part(int64_t part, int thread, void *payload) {
     rcn__chunk_range(&first, &end, part, job->voxels, job->per_part);
     for (; first < end; first += RCN_CASE_BLOCK) {
         const int64_t size = end - first > RCN_CASE_BLOCK ? RCN_CASE_BLOCK : end - first;
-        const int count = rcn__case_read(p, codes, NULL, NULL, &job->c, first, size, thread);
+        const int count = rcn__case_read(p, codes, NULL, &job->c, first, size, thread);
         memcpy(keys, p, sizeof *keys * (size_t)count);
         /* -0 is 0. */
         for (int i = 0; i < count; ++i) keys[i] &= 0x7FFFFFFF;

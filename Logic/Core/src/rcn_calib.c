@@ -7,14 +7,10 @@
 
 enum { MAX_BINS = 1000 };
 
-/* The pass adds 64-bit integers: probabilities in units of 2^-38, or two counts side by side, the
- * lower one 38 bits wide. A thread empties them into two words each before they can overflow:
- * 2^19 voxels of 64 raters at p = 1 make 2^63. Integers commute, so the order of voxels and the
+/* 2^19 voxels of 64 raters at p = 1 make 2^63. Integers commute, so the order of voxels and the
  * number of threads leave no trace in the sums; p is exact from 2^-14 on, and off by 2e-12 at most
  * below. */
-enum { FRACTION_BITS = 38, FLUSH_VOXELS = 1 << 19 };
-#define FRACTION_MASK ((UINT64_C(1) << FRACTION_BITS) - 1)
-#define FRACTION_ONE (1.0 / (double)(UINT64_C(1) << FRACTION_BITS))
+enum { FLUSH_VOXELS = 1 << 19 };
 
 /* More cells than this for segment x pattern, and the pass counts segment x rater instead. */
 enum { MAX_CELLS = 1 << 17 };
@@ -33,7 +29,19 @@ int64_t rcn__sum_bins(const rcn_calib *calib, int rater) {
     return rcn__sum_rater(calib, calib->raters) + INT64_C(3) * calib->options.bins * rater;
 }
 
-int64_t rcn__sum_fine(const rcn_calib *calib) { return rcn__sum_bins(calib, calib->raters); }
+int64_t rcn__sum_levels(const rcn_calib *calib, int at_least) {
+    return rcn__sum_bins(calib, calib->raters) + INT64_C(3) * calib->options.bins * (at_least - 1);
+}
+
+int64_t rcn__sum_shares(const rcn_calib *calib, int unsure) {
+    return rcn__sum_levels(calib, calib->raters + 1) + INT64_C(2) * (calib->raters + 1) * unsure;
+}
+
+int64_t rcn__sum_scatter(const rcn_calib *calib) { return rcn__sum_shares(calib, 2); }
+
+int64_t rcn__sum_fine(const rcn_calib *calib) {
+    return rcn__sum_scatter(calib) + INT64_C(3) * calib->options.bins;
+}
 
 double rcn__fine_edge(int cell) {
     if (cell >= RCN_FINE) return 1.0;
@@ -151,14 +159,14 @@ typedef struct segments {
     int8_t grade[MAX_SEGMENTS];       /* twice the thresholds that p reaches, + 1: and tau too */
 } segments;
 
-static float bin_edge(int bin, int bins) { return (float)((double)bin / bins); }
+float rcn__bin_edge(int bin, int bins) { return (float)((double)bin / bins); }
 
 /* Edges decide, after rounding to float32 like the probabilities: 0.7f is 70 %. */
 static int bin_of(float p, int bins) {
     int b = (int)(p * (float)bins);
     b = b < bins ? b : bins - 1;
-    while (b > 0 && p < bin_edge(b, bins)) --b;
-    while (b + 1 < bins && p >= bin_edge(b + 1, bins)) ++b;
+    while (b > 0 && p < rcn__bin_edge(b, bins)) --b;
+    while (b + 1 < bins && p >= rcn__bin_edge(b + 1, bins)) ++b;
     return b;
 }
 
@@ -193,8 +201,8 @@ static void segments_make(segments *out, int bins, float threshold) {
     edges[count++] = threshold;
     for (int i = 0; i < 5; ++i) edges[count++] = cuts[i];
     for (int b = 1; b < bins; ++b) {
-        edges[count++] = bin_edge(b, bins);
-        edges[count++] = mirrored_edge(bin_edge(b, bins));
+        edges[count++] = rcn__bin_edge(b, bins);
+        edges[count++] = mirrored_edge(rcn__bin_edge(b, bins));
     }
     qsort(edges, (size_t)count, sizeof *edges, compare_floats);
     out->bins = bins;
@@ -241,14 +249,16 @@ typedef struct pass_job {
     column *columns;
     int64_t column_count;
     int by_rater;
-    vote_words *words;       /* by pattern */
-    int64_t at_fine, length; /* slots of a thread's tally: [segments][columns][3], [RCN_FINE][3] */
-    uint64_t **hot;          /* per thread: [length] */
+    vote_words *words; /* by pattern */
+    rcn__level_plan levels;
+    /* Slots of a thread's tally: [segments][columns][3], [RCN_FINE][3], the levels'. */
+    int64_t at_fine, at_levels, length;
+    rcn__level_scratch **scratch; /* per thread */
+    uint64_t **hot;               /* per thread: [length] */
     uint64_t **totals;       /* per thread: [length][2], lower bits and upper bits of the slots */
     int64_t *since_flush;    /* per thread: voxels */
     double *nll;             /* per chunk */
-    double *rps;             /* per chunk */
-    int64_t *rps_voxels;     /* per thread */
+    double *rps, *level_nll; /* per chunk */
     int64_t *used;           /* per thread: voxels that count */
 } pass_job;
 
@@ -264,15 +274,6 @@ typedef struct block {
     double likelihood[RCN_CASE_BLOCK];
 } block;
 
-/* x in [0, 1] in units of 2^-38, rounded to nearest: adding 2^52 pushes the fraction out of the
- * mantissa, which then is the integer. Unlike a cast this exists as a vector instruction. */
-static inline uint64_t to_fixed(double x) {
-    const double shifted = x * (double)(UINT64_C(1) << FRACTION_BITS) + 0x1p52;
-    uint64_t bits;
-    memcpy(&bits, &shifted, sizeof bits);
-    return bits - UINT64_C(0x4330000000000000);
-}
-
 RCN_DISPATCH static void place(block *restrict b, int count) {
     for (int i = 0; i < count; ++i) {
         const float p = b->p[i], rest = 1.0f - p, q = p < 0.5f ? p : rest;
@@ -286,8 +287,8 @@ RCN_DISPATCH static void place(block *restrict b, int count) {
     }
     for (int i = 0; i < count; ++i) {
         const double p = (double)b->p[i];
-        b->fixed[i] = to_fixed(p);
-        b->square[i] = to_fixed(p * p);
+        b->fixed[i] = rcn__to_fixed(p);
+        b->square[i] = rcn__to_fixed(p * p);
     }
 }
 
@@ -312,15 +313,17 @@ RCN_DISPATCH static void place(block *restrict b, int count) {
 DEFINE_LIKELIHOODS(likelihoods_7, 3)
 DEFINE_LIKELIHOODS(likelihoods_15, 4)
 
-/* The sum of logarithms is the logarithm of the product: eight running products, each with its
- * binary exponent taken out after every two factors, need no logarithm but at the end. */
-enum { LANES = 8 };
-typedef struct log_sum {
-    double product[LANES];
-    int64_t exponent[LANES];
-} log_sum;
+void rcn__log_sum_begin(rcn__log_sum *sum) {
+    for (int l = 0; l < RCN_LOG_LANES; ++l) {
+        sum->product[l] = 1.0;
+        sum->exponent[l] = 0;
+    }
+}
 
-RCN_DISPATCH static void log_sum_add(log_sum *restrict sum, const double *restrict x, int count) {
+enum { LANES = RCN_LOG_LANES };
+
+RCN_DISPATCH static void log_sum_add(rcn__log_sum *restrict sum, const double *restrict x,
+                                     int count) {
     for (int i = 0; i + 2 * LANES <= count; i += 2 * LANES)
         for (int l = 0; l < LANES; ++l) {
             const double product = sum->product[l] * (x[i + l] * x[i + LANES + l]);
@@ -332,22 +335,26 @@ RCN_DISPATCH static void log_sum_add(log_sum *restrict sum, const double *restri
         }
 }
 
-static double log_sum_value(const log_sum *sum) {
+void rcn__log_sum_add(rcn__log_sum *sum, double *x, int count) {
+    while (count % (2 * LANES)) x[count++] = 1.0;
+    log_sum_add(sum, x, count);
+}
+
+double rcn__log_sum_value(const rcn__log_sum *sum) {
     double value = 0;
     for (int l = 0; l < LANES; ++l)
         value += log(sum->product[l]) + (double)sum->exponent[l] * 0.69314718055994530942;
     return value;
 }
 
-static void add_nll(double *nll, log_sum *sum, block *b, int count, int raters) {
+static void add_nll(double *nll, rcn__log_sum *sum, block *b, int count, int raters) {
     if (raters <= 15) {
         /* 15 raters at 1e-7, twice, make 1e-210, which a double still holds. */
         if (raters <= 7)
             likelihoods_7(b, count);
         else
             likelihoods_15(b, count);
-        while (count % (2 * LANES)) b->likelihood[count++] = 1.0;
-        log_sum_add(sum, b->likelihood, count);
+        rcn__log_sum_add(sum, b->likelihood, count);
         return;
     }
     for (int i = 0; i < count; ++i) {
@@ -413,27 +420,27 @@ static void tally_raters(uint64_t *restrict hot, const pass_job *job, const bloc
 
 static void flush(uint64_t *restrict total, uint64_t *restrict hot, int64_t length) {
     for (int64_t i = 0; i < length; ++i) {
-        total[2 * i] += hot[i] & FRACTION_MASK;
-        total[2 * i + 1] += hot[i] >> FRACTION_BITS;
+        total[2 * i] += hot[i] & RCN_FRACTION_MASK;
+        total[2 * i + 1] += hot[i] >> RCN_FRACTION_BITS;
         hot[i] = 0;
     }
 }
 
 static void pass_chunk(int64_t chunk, int thread, void *payload) {
     pass_job *job = payload;
-    log_sum sum;
+    rcn__level_scratch *scratch = job->scratch[thread];
+    rcn__level_chunk levels = {.rps = 0};
+    rcn__log_sum sum;
     block b;
-    double nll = 0, rps = 0;
+    double nll = 0;
     int64_t first, end;
-    for (int l = 0; l < LANES; ++l) {
-        sum.product[l] = 1.0;
-        sum.exponent[l] = 0;
-    }
+    rcn__log_sum_begin(&sum);
+    rcn__log_sum_begin(&levels.likelihood);
     rcn__chunk_range(&first, &end, chunk, job->voxels, RCN_CHUNK);
     for (; first < end; first += RCN_CASE_BLOCK) {
         const int64_t size = end - first > RCN_CASE_BLOCK ? RCN_CASE_BLOCK : end - first;
-        const int count = rcn__case_read(b.p, b.codes, &rps, &job->rps_voxels[thread], &job->c,
-                                         first, size, thread);
+        float *planes = job->levels.binomial ? NULL : rcn__level_planes(scratch);
+        const int count = rcn__case_read(b.p, b.codes, planes, &job->c, first, size, thread);
         place(&b, count);
         for (int i = 0; i < count; ++i) {
             const rcn__vote vote = job->c.patterns[b.codes[i]];
@@ -445,6 +452,8 @@ static void pass_chunk(int64_t chunk, int thread, void *payload) {
             tally_raters(job->hot[thread], job, &b, count);
         else
             tally_patterns(job->hot[thread], job, &b, count);
+        rcn__level_tally(job->hot[thread] + job->at_levels, &levels, scratch, &job->levels, b.p,
+                         b.marked, b.unmarked, count);
         job->used[thread] += count;
         job->since_flush[thread] += count;
         if (job->since_flush[thread] > FLUSH_VOXELS - RCN_CASE_BLOCK) {
@@ -452,27 +461,12 @@ static void pass_chunk(int64_t chunk, int thread, void *payload) {
             job->since_flush[thread] = 0;
         }
     }
-    job->nll[chunk] = nll - log_sum_value(&sum);
-    job->rps[chunk] = rps;
+    job->nll[chunk] = nll - rcn__log_sum_value(&sum);
+    job->rps[chunk] = levels.rps;
+    job->level_nll[chunk] = -rcn__log_sum_value(&levels.likelihood);
 }
 
 /* ---- from integers to sums ------------------------------------------------------------------- */
-
-/* Lower bits and upper bits of a slot, added up. */
-typedef struct wide {
-    uint64_t low, high;
-} wide;
-
-static void widen(wide *sum, const uint64_t *slot) {
-    sum->low += slot[0];
-    sum->high += slot[1] + (sum->low >> FRACTION_BITS);
-    sum->low &= FRACTION_MASK;
-}
-
-static double wide_fixed(wide w) { return (double)w.high + (double)w.low * FRACTION_ONE; }
-static double wide_count(wide w) {
-    return (double)w.high * (double)(UINT64_C(1) << FRACTION_BITS) + (double)w.low;
-}
 
 static const uint64_t *cell_of(const uint64_t *total, const pass_job *job, int segment,
                                int64_t at) {
@@ -483,28 +477,28 @@ static void sum_raters(double *sums, const rcn_calib *calib, const pass_job *job
                        const uint64_t *total) {
     const segments *table = job->segments;
     for (int r = 0; r < calib->raters; ++r) {
-        wide squares = {0, 0}, cross = {0, 0};
+        rcn__wide squares = {0, 0}, cross = {0, 0};
         for (int s = 0; s < table->count;) {
             const int b = table->bin[s];
-            wide count = {0, 0}, p = {0, 0}, marked = {0, 0};
+            rcn__wide count = {0, 0}, p = {0, 0}, marked = {0, 0};
             for (; s < table->count && table->bin[s] == b; ++s)
                 for (int64_t i = 0; i < job->column_count; ++i) {
                     if (!(job->columns[i].answered >> r & 1)) continue;
                     const uint64_t *cell = cell_of(total, job, s, i);
-                    widen(&count, cell);
-                    widen(&p, cell + 2);
-                    widen(&squares, cell + 4);
+                    rcn__widen(&count, cell);
+                    rcn__widen(&p, cell + 2);
+                    rcn__widen(&squares, cell + 4);
                     if (!(job->columns[i].marked >> r & 1)) continue;
-                    widen(&marked, cell);
-                    widen(&cross, cell + 2);
+                    rcn__widen(&marked, cell);
+                    rcn__widen(&cross, cell + 2);
                 }
             double *bin = sums + rcn__sum_bins(calib, r) + 3 * b;
-            bin[0] = wide_count(count);
-            bin[1] = wide_fixed(p);
-            bin[2] = wide_count(marked);
+            bin[0] = rcn__wide_count(count);
+            bin[1] = rcn__wide_fixed(p);
+            bin[2] = rcn__wide_count(marked);
         }
-        sums[rcn__sum_rater(calib, r)] = wide_fixed(squares);
-        sums[rcn__sum_rater(calib, r) + 1] = wide_fixed(cross);
+        sums[rcn__sum_rater(calib, r)] = rcn__wide_fixed(squares);
+        sums[rcn__sum_rater(calib, r) + 1] = rcn__wide_fixed(cross);
     }
 }
 
@@ -514,14 +508,14 @@ static void sum_classes(double *sums, const rcn_calib *calib, const pass_job *jo
     const segments *table = job->segments;
     double *confidence = sums + RCN_SUM_CONFIDENCE, *reference = sums + rcn__sum_reference(calib);
     for (int s = 0; s < table->count; ++s) {
-        wide counts[18] = {{0, 0}}, ps[18] = {{0, 0}};
+        rcn__wide counts[18] = {{0, 0}}, ps[18] = {{0, 0}};
         for (int64_t i = 0; i < job->column_count; ++i) {
             if (job->columns[i].class < 0) continue;
-            widen(&counts[job->columns[i].class], cell_of(total, job, s, i));
-            widen(&ps[job->columns[i].class], cell_of(total, job, s, i) + 2);
+            rcn__widen(&counts[job->columns[i].class], cell_of(total, job, s, i));
+            rcn__widen(&ps[job->columns[i].class], cell_of(total, job, s, i) + 2);
         }
         for (int class = 0; class < 18; ++class) {
-            const double n = wide_count(counts[class]), p = wide_fixed(ps[class]);
+            const double n = rcn__wide_count(counts[class]), p = rcn__wide_fixed(ps[class]);
             const int foreground = class % 3, positive = table->edges[s] >= 0.5f;
             sums[RCN_SUM_GRADES + 18 * table->grade[s] + class] += n;
             if (foreground == 2) continue;
@@ -542,11 +536,11 @@ static void sum_fine(double *sums, const rcn_calib *calib, const pass_job *job,
     double *fine = sums + rcn__sum_fine(calib);
     for (int64_t i = 0; i < RCN_FINE; ++i) {
         const uint64_t *slot = total + 2 * (job->at_fine + 3 * i);
-        wide p = {0, 0};
-        widen(&p, slot + 4);
+        rcn__wide p = {0, 0};
+        rcn__widen(&p, slot + 4);
         fine[5 * i] = (double)slot[1];
         fine[5 * i + 1] = (double)slot[0];
-        fine[5 * i + 2] = wide_fixed(p);
+        fine[5 * i + 2] = rcn__wide_fixed(p);
         fine[5 * i + 3] = (double)slot[3];
         fine[5 * i + 4] = (double)slot[2];
     }
@@ -579,18 +573,20 @@ static rcn_status plan(pass_job *job, rcn_context *ctx, const rcn_calib *calib) 
     RCN_ALLOC(job->words, ctx, votes->pattern_count, "the table of patterns");
     for (int64_t i = 0; i < votes->pattern_count; ++i) {
         const rcn__vote vote = job->c.patterns[i];
-        job->words[i].pairs = (uint64_t)vote.answered << FRACTION_BITS | vote.marked;
+        job->words[i].pairs = (uint64_t)vote.answered << RCN_FRACTION_BITS | vote.marked;
         job->words[i].reference =
-            (uint64_t)(vote.reference < 2) << FRACTION_BITS | (vote.reference == 1);
+            (uint64_t)(vote.reference < 2) << RCN_FRACTION_BITS | (vote.reference == 1);
         job->words[i].answered = vote.answered;
     }
     job->at_fine = 3 * job->segments->count * job->column_count;
-    job->length = job->at_fine + 3 * RCN_FINE;
+    job->at_levels = job->at_fine + 3 * RCN_FINE;
+    job->length = job->at_levels + rcn__level_slots(&job->levels);
 done:
     return status;
 }
 
 static double dice_at_threshold(const double *grades);
+static void sum_scatter(double *sums, const rcn_calib *calib);
 
 rcn_status rcn_calib_add(rcn_calib *calib, rcn_context *ctx, const rcn_calib_case *one_case) {
     rcn_status status;
@@ -602,40 +598,45 @@ rcn_status rcn_calib_add(rcn_calib *calib, rcn_context *ctx, const rcn_calib_cas
     if (!calib) return rcn__fail(ctx, RCN_EINVALID, "There are no sums to add to.");
     RCN_TRY(rcn__case_open(&job.c, ctx, one_case, calib->raters, calib->options.readout,
                            calib->options.at_least));
+    RCN_TRY(rcn__level_plan_make(&job.levels, ctx, calib, &one_case->prediction));
     RCN_TRY(plan(&job, ctx, calib));
 
     const int64_t chunks = rcn__chunk_count(job.voxels, RCN_CHUNK);
     RCN_ALLOC_ZERO(job.hot, ctx, ctx->threads, "bookkeeping");
     RCN_ALLOC_ZERO(job.totals, ctx, ctx->threads, "bookkeeping");
     RCN_ALLOC_ZERO(job.since_flush, ctx, ctx->threads, "bookkeeping");
-    RCN_ALLOC_ZERO(job.rps_voxels, ctx, ctx->threads, "bookkeeping");
+    RCN_ALLOC_ZERO(job.scratch, ctx, ctx->threads, "bookkeeping");
     RCN_ALLOC_ZERO(job.used, ctx, ctx->threads, "bookkeeping");
     RCN_ALLOC(job.nll, ctx, chunks, "sums by chunk");
     RCN_ALLOC(job.rps, ctx, chunks, "sums by chunk");
+    RCN_ALLOC(job.level_nll, ctx, chunks, "sums by chunk");
     for (int t = 0; t < ctx->threads; ++t) {
         RCN_ALLOC_ZERO(job.hot[t], ctx, job.length, "counting");
         RCN_ALLOC_ZERO(job.totals[t], ctx, 2 * job.length, "counting");
+        RCN_TRY(rcn__level_scratch_make(&job.scratch[t], ctx, calib->raters));
     }
     RCN_ALLOC_ZERO(sums, ctx, calib->length, "the calibration sums");
     RCN_TRY(rcn__for_chunks(ctx, "comparing with the raters", chunks, pass_chunk, &job));
     RCN_TRY(rcn__case_result(ctx, &job.c));
 
     uint64_t *total = job.totals[0];
-    int64_t used = 0, rps_voxels = 0;
+    int64_t used = 0;
     for (int t = 0; t < ctx->threads; ++t) {
         flush(job.totals[t], job.hot[t], job.length);
         for (int64_t i = 0; t && i < 2 * job.length; ++i) total[i] += job.totals[t][i];
         used += job.used[t];
-        rps_voxels += job.rps_voxels[t];
     }
     if (!used) RCN_TRY(rcn__fail(ctx, RCN_EDATA, "No rater answered any voxel of the region."));
     sums[RCN_SUM_VOXELS] = (double)used;
-    sums[RCN_SUM_RPS_VOXELS] = (double)rps_voxels;
+    sums[RCN_SUM_CASES] = 1;
     for (int64_t i = 0; i < chunks; ++i) {
         sums[RCN_SUM_NLL] += job.nll[i];
         sums[RCN_SUM_RPS] += job.rps[i];
+        sums[RCN_SUM_LEVEL_NLL] += job.level_nll[i];
     }
+    rcn__level_sum(sums, calib, &job.levels, total + 2 * job.at_levels);
     sum_raters(sums, calib, &job, total);
+    sum_scatter(sums, calib);
     sum_classes(sums, calib, &job, total);
     sum_fine(sums, calib, &job, total);
     const double dice = dice_at_threshold(sums + RCN_SUM_GRADES);
@@ -648,6 +649,7 @@ done:
     for (int t = 0; t < ctx->threads; ++t) {
         if (job.hot) rcn__free(ctx, job.hot[t]);
         if (job.totals) rcn__free(ctx, job.totals[t]);
+        if (job.scratch) rcn__level_scratch_free(job.scratch[t], ctx);
     }
     rcn__free(ctx, job.segments);
     rcn__free(ctx, job.columns);
@@ -655,10 +657,12 @@ done:
     rcn__free(ctx, job.hot);
     rcn__free(ctx, job.totals);
     rcn__free(ctx, job.since_flush);
-    rcn__free(ctx, job.rps_voxels);
+    rcn__free(ctx, job.scratch);
+    rcn__level_plan_free(&job.levels, ctx);
     rcn__free(ctx, job.used);
     rcn__free(ctx, job.nll);
     rcn__free(ctx, job.rps);
+    rcn__free(ctx, job.level_nll);
     rcn__free(ctx, sums);
     rcn__case_close(&job.c, ctx);
     return status;
@@ -667,20 +671,18 @@ done:
 /* ---- figures --------------------------------------------------------------------------------- */
 
 const char *rcn_figure_name(rcn_figure figure) {
-    static const char *const names[RCN_FIGURES] = {"mr_ece",        "rater_ece",
-                                                   "ece",           "ece_foreground",
-                                                   "mce",           "ace",
-                                                   "signed",        "over",
-                                                   "under",         "brier",
-                                                   "nll",           "rps",
-                                                   "auc_histogram", "auc_pairs_histogram",
-                                                   "dice",          "dice_pooled",
-                                                   "soft_dice"};
+    static const char *const names[RCN_FIGURES] = {
+        "mr_ece",        "mr_ece_debiased", "rater_ece",
+        "ece",           "ece_foreground",  "mce",
+        "ace",           "signed",          "over",
+        "under",         "brier",           "nll",
+        "rps",           "level_nll",       "level_ece",
+        "level_ece_max", "auc_histogram",   "auc_pairs_histogram",
+        "dice",          "dice_pooled",     "soft_dice"};
     return (int)figure >= 0 && figure < RCN_FIGURES ? names[figure] : NULL;
 }
 
-/* Sum of |sum p - sum y| over bins [count][3], over all their voxels. */
-static double ece_of(const double *bins, int count) {
+double rcn__ece_of(const double *bins, int count) {
     double n = 0, gap = 0;
     for (int b = 0; b < count; ++b) {
         n += bins[3 * b];
@@ -741,6 +743,35 @@ static void pool(double out[3], const rcn_calib *calib, const double *sums, int 
         for (int i = 0; i < 3; ++i) out[i] += sums[rcn__sum_bins(calib, r) + 3 * bin + i];
 }
 
+/* How far the cases of a bin are apart, for the debiased MR-ECE. */
+static void sum_scatter(double *sums, const rcn_calib *calib) {
+    double *scatter = sums + rcn__sum_scatter(calib);
+    for (int b = 0; b < calib->options.bins; ++b) {
+        double bin[3];
+        pool(bin, calib, sums, b);
+        const double gap = bin[1] - bin[2];
+        scatter[3 * b] = bin[0] * bin[0];
+        scatter[3 * b + 1] = bin[0] * gap;
+        scatter[3 * b + 2] = gap * gap;
+    }
+}
+
+/* E|g + e Z| - |g|: by how much a gap that scatters with the standard error e seems larger. */
+static double excess_of(double gap, double error) {
+    if (!(error > 0)) return 0;
+    const double z = fabs(gap) / error;
+    return error *
+           (0.79788456080286535588 * exp(-0.5 * z * z) - z * erfc(z * 0.70710678118654752440));
+}
+
+/* The standard error of a bin's gap over cases, see RCN_MR_ECE_DEBIASED. */
+static double gap_error(const double bin[3], const double scatter[3]) {
+    const double gap = (bin[1] - bin[2]) / bin[0];
+    const double squares = scatter[2] - 2 * gap * scatter[1] + gap * gap * scatter[0];
+    const double cases = bin[0] * bin[0] / scatter[0];
+    return sqrt(fmax(squares, 0) * cases / fmax(cases - 1, 1)) / bin[0];
+}
+
 static double brier_of(const rcn_calib *calib, const double *sums, int first, int end) {
     double n = 0, sum = 0;
     for (int r = first; r < end; ++r) {
@@ -758,7 +789,7 @@ static double brier_of(const rcn_calib *calib, const double *sums, int first, in
 
 void rcn__figures(double out[RCN_FIGURES], const rcn_calib *calib, const double *sums) {
     const int bins = calib->options.bins;
-    double n = 0, over = 0, under = 0, largest = 0, gaps = 0, raters_sum = 0;
+    double n = 0, over = 0, under = 0, largest = 0, gaps = 0, raters_sum = 0, excess = 0;
     int filled = 0, raters = 0;
     for (int i = 0; i < RCN_FIGURES; ++i) out[i] = NAN;
     if (!(sums[RCN_SUM_VOXELS] > 0)) return;
@@ -773,17 +804,21 @@ void rcn__figures(double out[RCN_FIGURES], const rcn_calib *calib, const double 
         ++filled;
         gaps += fabs(gap) / bin[0];
         largest = fmax(largest, fabs(gap) / bin[0]);
+        const double error = gap_error(bin, sums + rcn__sum_scatter(calib) + 3 * b);
+        excess += bin[0] * excess_of(gap / bin[0], error);
     }
     for (int r = 0; r < calib->raters; ++r) {
-        const double ece = ece_of(sums + rcn__sum_bins(calib, r), bins);
+        const double ece = rcn__ece_of(sums + rcn__sum_bins(calib, r), bins);
         if (isnan(ece)) continue;
         raters_sum += ece;
         ++raters;
     }
     out[RCN_MR_ECE] = (over + under) / n;
+    if (sums[RCN_SUM_CASES] >= RCN_DEBIASED_CASES)
+        out[RCN_MR_ECE_DEBIASED] = out[RCN_MR_ECE] - 2.41421356237309504880 * excess / n;
     out[RCN_RATER_ECE] = raters_sum / raters;
-    out[RCN_ECE] = ece_of(sums + RCN_SUM_CONFIDENCE, bins);
-    out[RCN_ECE_FOREGROUND] = ece_of(sums + rcn__sum_reference(calib), bins);
+    out[RCN_ECE] = rcn__ece_of(sums + RCN_SUM_CONFIDENCE, bins);
+    out[RCN_ECE_FOREGROUND] = rcn__ece_of(sums + rcn__sum_reference(calib), bins);
     out[RCN_MCE] = largest;
     out[RCN_ACE] = gaps / filled;
     out[RCN_SIGNED] = (over - under) / n;
@@ -791,7 +826,7 @@ void rcn__figures(double out[RCN_FIGURES], const rcn_calib *calib, const double 
     out[RCN_UNDER] = under / n;
     out[RCN_BRIER] = brier_of(calib, sums, 0, calib->raters);
     out[RCN_NLL] = sums[RCN_SUM_NLL] / n;
-    if (sums[RCN_SUM_RPS_VOXELS] > 0) out[RCN_RPS] = sums[RCN_SUM_RPS] / sums[RCN_SUM_RPS_VOXELS];
+    rcn__level_figures(out, calib, sums);
     out[RCN_DICE_POOLED] = dice_at_threshold(sums + RCN_SUM_GRADES);
     /* Of one case both are the same, and the pooled one is not rounded. */
     const double cases = sums[RCN_SUM_DICE_CASES];
@@ -821,14 +856,14 @@ int64_t rcn_calib_pairs(const rcn_calib *calib) {
 }
 
 double rcn_calib_rater_ece(const rcn_calib *calib, int rater) {
-    return ece_of(calib->sums + rcn__sum_bins(calib, rater), calib->options.bins);
+    return rcn__ece_of(calib->sums + rcn__sum_bins(calib, rater), calib->options.bins);
 }
 
 double rcn_calib_rater_brier(const rcn_calib *calib, int rater) {
     return brier_of(calib, calib->sums, rater, rater + 1);
 }
 
-static void fill_bin(rcn_calib_bin *out, double lower, double upper, const double sums[3]) {
+void rcn__fill_bin(rcn_calib_bin *out, double lower, double upper, const double sums[3]) {
     out->lower = lower;
     out->upper = upper;
     out->count = (int64_t)sums[0];
@@ -854,7 +889,7 @@ static void mass_bins(rcn_calib_bin *out, const rcn_calib *calib) {
             below += fine[5 * cell];
             ++cell;
         }
-        fill_bin(&out[b], rcn__fine_edge(first), rcn__fine_edge(cell), sums);
+        rcn__fill_bin(&out[b], rcn__fine_edge(first), rcn__fine_edge(cell), sums);
     }
 }
 
@@ -867,15 +902,15 @@ void rcn_calib_bins(rcn_calib_bin *out, const rcn_calib *calib, rcn_binning binn
     for (int b = 0; b < bins; ++b) {
         double sums[3];
         pool(sums, calib, calib->sums, b);
-        fill_bin(&out[b], (double)b / bins, (double)(b + 1) / bins, sums);
+        rcn__fill_bin(&out[b], (double)b / bins, (double)(b + 1) / bins, sums);
     }
 }
 
 void rcn_calib_rater_bins(rcn_calib_bin *out, const rcn_calib *calib, int rater) {
     const int bins = calib->options.bins;
     for (int b = 0; b < bins; ++b)
-        fill_bin(&out[b], (double)b / bins, (double)(b + 1) / bins,
-                 calib->sums + rcn__sum_bins(calib, rater) + 3 * b);
+        rcn__fill_bin(&out[b], (double)b / bins, (double)(b + 1) / bins,
+                      calib->sums + rcn__sum_bins(calib, rater) + 3 * b);
 }
 
 void rcn_calib_gaps(double *ece, double *mce, double *ace, const rcn_calib_bin *bins, int count) {

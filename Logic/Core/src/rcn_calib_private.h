@@ -3,6 +3,8 @@
 #ifndef RCN_CALIB_PRIVATE_H
 #define RCN_CALIB_PRIVATE_H
 
+#include <string.h>
+
 #include "rcn/rcn_calib.h"
 #include "rcn_votes_private.h"
 
@@ -28,7 +30,10 @@ enum {
     RCN_SUM_VOXELS = 0,
     RCN_SUM_NLL,
     RCN_SUM_RPS,
-    RCN_SUM_RPS_VOXELS,
+    RCN_SUM_LEVEL_NLL,
+    RCN_SUM_LEVEL_VOXELS,    /* those that all raters answered */
+    RCN_SUM_BINOMIAL_VOXELS, /* those of them whose levels were made of one probability */
+    RCN_SUM_CASES,
     RCN_SUM_DICE,       /* over cases, each in units of 2^-42: exact, in whatever order they come */
     RCN_SUM_DICE_CASES, /* those with something marked in the reference or predicted */
     RCN_SUM_GRADES, /* [12][18]: voxels by grade of p and by grade of m and reference, see below */
@@ -37,6 +42,12 @@ enum {
      * reference  [bins][3]: voxels, sum of p, voxels that are foreground in the reference
      * raters     [raters][2]: sum of p^2, sum of p where marked
      * bins       [raters][bins][3]: voxels answered, sum of p, voxels marked
+     * levels     [raters][bins][3]: voxels that all answered, sum of P(y >= t), voxels with y >= t;
+     *                               t = 1 ... raters
+     * shares     [2][raters + 1][2]: sum of p_k, voxels of level k; of those that all answered, and
+     *                               of those among them where the prediction is unsure
+     * scatter    [bins][3]: over cases, of the pairs n in a bin and their gap d = sum p - marked:
+     *                       sums of n^2, n d, d^2
      * fine       [RCN_FINE][5]: pairs, pairs marked, sum of p over pairs, voxels with a reference,
      *                           voxels that are foreground in it */
 };
@@ -52,7 +63,19 @@ struct rcn_calib {
 int64_t rcn__sum_reference(const rcn_calib *calib);
 int64_t rcn__sum_rater(const rcn_calib *calib, int rater);
 int64_t rcn__sum_bins(const rcn_calib *calib, int rater);
+int64_t rcn__sum_levels(const rcn_calib *calib, int at_least);
+int64_t rcn__sum_shares(const rcn_calib *calib, int unsure);
+int64_t rcn__sum_scatter(const rcn_calib *calib);
 int64_t rcn__sum_fine(const rcn_calib *calib);
+
+/* Bins [lower, upper) by their rounded edges, the last closed. */
+float rcn__bin_edge(int bin, int bins);
+
+/* Sum of |sum p - sum y| over bins [count][3], over all their voxels; NaN without any. */
+double rcn__ece_of(const double *bins, int count);
+
+/* One bin of its three sums. */
+void rcn__fill_bin(rcn_calib_bin *out, double lower, double upper, const double sums[3]);
 
 /* The figures of `sums`, laid out as in `calib`; without the two from the fine histogram. */
 void rcn__figures(double out[RCN_FIGURES], const rcn_calib *calib, const double *sums);
@@ -69,6 +92,54 @@ const char *rcn__calib_differ(const rcn_calib *a, const rcn_calib *b);
 /* RCN_EINVALID with the number of the first of `cases` that is absent or differs from `like`. */
 rcn_status rcn__check_cases(rcn_context *ctx, const rcn_calib *const *cases, int64_t count,
                             const rcn_calib *like);
+
+/* ---- sums of integers ---------------------------------------------------------------------------
+ *
+ * A pass adds 64-bit integers: probabilities in units of 2^-38, or two counts side by side, the
+ * lower one 38 bits wide. A thread empties them into two words each before they can overflow. */
+enum { RCN_FRACTION_BITS = 38 };
+#define RCN_FRACTION_MASK ((UINT64_C(1) << RCN_FRACTION_BITS) - 1)
+
+/* x in [0, 1] in units of 2^-38, rounded to nearest: adding 2^52 pushes the fraction out of the
+ * mantissa, which then is the integer. Unlike a cast this exists as a vector instruction. */
+static inline uint64_t rcn__to_fixed(double x) {
+    const double shifted = x * (double)(UINT64_C(1) << RCN_FRACTION_BITS) + 0x1p52;
+    uint64_t bits;
+    memcpy(&bits, &shifted, sizeof bits);
+    return bits - UINT64_C(0x4330000000000000);
+}
+
+/* Lower bits and upper bits of a slot, added up. */
+typedef struct rcn__wide {
+    uint64_t low, high;
+} rcn__wide;
+
+static inline void rcn__widen(rcn__wide *sum, const uint64_t *slot) {
+    sum->low += slot[0];
+    sum->high += slot[1] + (sum->low >> RCN_FRACTION_BITS);
+    sum->low &= RCN_FRACTION_MASK;
+}
+
+static inline double rcn__wide_fixed(rcn__wide w) {
+    return (double)w.high + (double)w.low / (double)(UINT64_C(1) << RCN_FRACTION_BITS);
+}
+
+static inline double rcn__wide_count(rcn__wide w) {
+    return (double)w.high * (double)(UINT64_C(1) << RCN_FRACTION_BITS) + (double)w.low;
+}
+
+/* The sum of logarithms is the logarithm of the product: eight running products, each with its
+ * binary exponent taken out after every two factors, need no logarithm but at the end. */
+enum { RCN_LOG_LANES = 8 };
+typedef struct rcn__log_sum {
+    double product[RCN_LOG_LANES];
+    int64_t exponent[RCN_LOG_LANES];
+} rcn__log_sum;
+
+void rcn__log_sum_begin(rcn__log_sum *sum);
+/* x[0 ... count - 1], each at least 1e-105, with room for 2 * RCN_LOG_LANES - 1 more. */
+void rcn__log_sum_add(rcn__log_sum *sum, double *x, int count);
+double rcn__log_sum_value(const rcn__log_sum *sum);
 
 /* ---- reading a case -------------------------------------------------------------------------- */
 
@@ -98,10 +169,11 @@ rcn_status rcn__case_open(rcn__case *out, rcn_context *ctx, const rcn_calib_case
                           int raters, rcn_readout readout, int at_least);
 void rcn__case_close(rcn__case *c, rcn_context *ctx);
 
-/* The voxels that count among first ... first + count - 1 (at most a block): probability and code.
- * Returns how many. *rps and *rps_voxels (NULL: not wanted) grow where there are levels. */
-int rcn__case_read(float *p, uint32_t *codes, double *rps, int64_t *rps_voxels, rcn__case *c,
-                   int64_t first, int64_t count, int thread);
+/* The voxels that count among first ... first + count - 1 (at most a block): probability and code,
+ * and (NULL: not wanted) their levels if there are any: planes of RCN_CASE_BLOCK, one per level.
+ * Returns how many. */
+int rcn__case_read(float *p, uint32_t *codes, float *planes, rcn__case *c, int64_t first,
+                   int64_t count, int thread);
 
 /* After the pass: RCN_EDATA with its sentence if some voxel could not be used. */
 rcn_status rcn__case_result(rcn_context *ctx, const rcn__case *c);
@@ -115,5 +187,48 @@ float rcn__read_levels(const float *levels, int components, const double *weight
 
 /* weights[0 ... raters] of a readout; a sentence if there is no such readout, otherwise NULL. */
 const char *rcn__readout_weights(double *weights, int raters, rcn_readout readout, int at_least);
+
+/* ---- the levels of a case (rcn_level_calib.c) ---------------------------------------------------
+ */
+
+typedef struct rcn__level_plan {
+    int raters, bins;
+    int binomial;                      /* levels are Binomial(raters, p) */
+    float *edges;                      /* [bins + 1]; the last one is 2 */
+    double choose[RCN_MAX_RATERS + 1]; /* raters over k */
+} rcn__level_plan;
+
+/* What a thread needs of its own, for a block of voxels. */
+typedef struct rcn__level_scratch rcn__level_scratch;
+
+/* Sums of a chunk of voxels. */
+typedef struct rcn__level_chunk {
+    rcn__log_sum likelihood;
+    double rps;
+} rcn__level_chunk;
+
+rcn_status rcn__level_plan_make(rcn__level_plan *out, rcn_context *ctx, const rcn_calib *calib,
+                                const rcn_image *prediction);
+void rcn__level_plan_free(rcn__level_plan *plan, rcn_context *ctx);
+
+rcn_status rcn__level_scratch_make(rcn__level_scratch **out, rcn_context *ctx, int raters);
+void rcn__level_scratch_free(rcn__level_scratch *scratch, rcn_context *ctx);
+/* Where rcn__case_read() puts the levels. */
+float *rcn__level_planes(rcn__level_scratch *scratch);
+
+/* Slots of a thread's tally. */
+int64_t rcn__level_slots(const rcn__level_plan *plan);
+
+/* Adds a block as rcn__case_read() gave it, with how many raters mark a voxel and do not. */
+void rcn__level_tally(uint64_t *hot, rcn__level_chunk *chunk, rcn__level_scratch *scratch,
+                      const rcn__level_plan *plan, const float *p, const int64_t *marked,
+                      const int64_t *unmarked, int count);
+
+/* From the slots [slots][2] of all threads to the sums, but for those of chunks. */
+void rcn__level_sum(double *sums, const rcn_calib *calib, const rcn__level_plan *plan,
+                    const uint64_t *total);
+
+/* RPS, and what else the levels give. */
+void rcn__level_figures(double out[RCN_FIGURES], const rcn_calib *calib, const double *sums);
 
 #endif /* RCN_CALIB_PRIVATE_H */

@@ -140,19 +140,8 @@ float rcn__read_levels(const float *levels, int components, const double *weight
     return readout < 1.0 ? (float)readout : 1.0f;
 }
 
-/* Definitions, RPS: the squared distance of the cumulative levels, over K + 1. */
-static double rps_of(const float *levels, int components, int level) {
-    double cumulative = 0, sum = 0;
-    for (int k = 0; k < components; ++k) {
-        cumulative += (double)levels[k];
-        const double gap = cumulative - (k >= level ? 1.0 : 0.0);
-        sum += gap * gap;
-    }
-    return sum / components;
-}
-
-int rcn__case_read(float *p, uint32_t *codes, double *rps, int64_t *rps_voxels, rcn__case *c,
-                   int64_t first, int64_t count, int thread) {
+int rcn__case_read(float *p, uint32_t *codes, float *planes, rcn__case *c, int64_t first,
+                   int64_t count, int thread) {
     const rcn_votes *votes = c->votes;
     const uint8_t *region = c->region ? c->region + first : NULL;
     const float *data = c->data + first * c->components;
@@ -165,13 +154,13 @@ int rcn__case_read(float *p, uint32_t *codes, double *rps, int64_t *rps_voxels, 
             if ((region && !region[i]) || !vote.answered) continue;
             const float *levels = data + i * c->components;
             p[used] = rcn__read_levels(levels, c->components, c->weights);
-            if (p[used] < 0) {
+            const int bad = p[used] < 0;
+            if (bad) {
                 if (first + i < c->bad[thread]) c->bad[thread] = first + i;
                 p[used] = 0;
-            } else if (rps && vote.answered == votes->raters) {
-                *rps += rps_of(levels, c->components, vote.marked);
-                ++*rps_voxels;
             }
+            for (int k = 0; planes && k < c->components; ++k)
+                planes[k * RCN_CASE_BLOCK + used] = bad ? 0.0f : levels[k];
             codes[used++] = code;
         }
         return used;

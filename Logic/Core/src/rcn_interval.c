@@ -199,7 +199,10 @@ static double weight_of(const rcn_calib *calib, int figure) {
     switch (figure) {
     case RCN_DICE:
     case RCN_DICE_POOLED: return calib->sums[RCN_SUM_DICE_CASES];
-    case RCN_RPS: return calib->sums[RCN_SUM_RPS_VOXELS];
+    case RCN_RPS:
+    case RCN_LEVEL_NLL:
+    case RCN_LEVEL_ECE:
+    case RCN_LEVEL_ECE_MAX: return calib->sums[RCN_SUM_LEVEL_VOXELS];
     case RCN_ECE:
     case RCN_ECE_FOREGROUND:
     case RCN_AUC_HISTOGRAM: /* a rater who is the reference may not have answered the case */
@@ -228,10 +231,12 @@ static rcn_status check_input(rcn_context *ctx, const void *out, const rcn_calib
     return rcn__check_cases(ctx, cases, runs * count, cases[0]);
 }
 
-/* What a figure can be. Differences and the signed error have no ends that matter; NLL has one. */
+/* What a figure can be. Differences, the signed error and the debiased one have no ends that
+ * matter; the likelihoods have one. */
 static void range_of(double *lowest, double *highest, int figure, int is_difference) {
-    *lowest = is_difference || figure == RCN_SIGNED ? -HUGE_VAL : 0;
-    *highest = is_difference || figure == RCN_SIGNED || figure == RCN_NLL ? HUGE_VAL : 1;
+    const int free = is_difference || figure == RCN_SIGNED || figure == RCN_MR_ECE_DEBIASED;
+    *lowest = free ? -HUGE_VAL : 0;
+    *highest = free || figure == RCN_NLL || figure == RCN_LEVEL_NLL ? HUGE_VAL : 1;
 }
 
 rcn_status rcn_interval_compute(rcn_interval out[RCN_FIGURES], rcn_context *ctx,
@@ -309,7 +314,7 @@ done:
 }
 
 rcn_status rcn_interval_bins(double *low, double *high, rcn_context *ctx,
-                             const rcn_calib *const *cases, int64_t count,
+                             const rcn_calib *const *cases, int64_t count, int at_least,
                              const rcn_interval_options *options) {
     static const rcn_interval_options defaults = RCN_INTERVAL_OPTIONS_INIT;
     rcn_status status;
@@ -320,6 +325,9 @@ rcn_status rcn_interval_bins(double *low, double *high, rcn_context *ctx,
     rcn__clear(ctx);
     if (!options) options = &defaults;
     RCN_TRY(check_input(ctx, low && high ? low : NULL, cases, 1, count, options));
+    if (at_least < 0 || at_least > cases[0]->raters)
+        RCN_TRY(rcn__fail(ctx, RCN_EINVALID, "There is no level %d of %d raters.", at_least,
+                          cases[0]->raters));
     const int bin_count = cases[0]->options.bins;
     RCN_ALLOC(unit_of, ctx, count, "bookkeeping");
     find_units(unit_of, &units, options->patients, count);
@@ -328,7 +336,10 @@ rcn_status rcn_interval_bins(double *low, double *high, rcn_context *ctx,
     RCN_ALLOC(column, ctx, units, "the bins of the cases");
     RCN_TRY(rcn__report(ctx, 0, "leaving out cases"));
     for (int64_t i = 0; i < count; ++i)
-        rcn_calib_bins(bins + i * bin_count, cases[i], RCN_BINS_WIDTH);
+        if (at_least)
+            rcn_calib_level_bins(bins + i * bin_count, cases[i], at_least);
+        else
+            rcn_calib_bins(bins + i * bin_count, cases[i], RCN_BINS_WIDTH);
     for (int b = 0; b < bin_count; ++b) {
         rcn_interval one = {NAN, NAN, NAN, NAN, NAN, 0};
         left_out what = {NAN, column, 0, NULL, 1};

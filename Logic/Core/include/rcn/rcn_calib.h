@@ -152,15 +152,16 @@ RCN_API int64_t rcn_calib_pairs(const rcn_calib *calib);
 
 /* ---- figures -----------------------------------------------------------------------------------
  *
- * NaN means undefined (no RPS without levels, no AUC when all or nothing is foreground, nothing at
+ * NaN means undefined (no AUC when all or nothing is foreground, nothing at
  * all without cases): a shell says "undefined" then, and writes null to JSON.
  */
 typedef enum rcn_figure {
-    RCN_MR_ECE = 0, /* over all pairs: sum over bins of n_b / N |mean p - share of votes|. The
+    RCN_MR_ECE = 0,      /* over all pairs: sum over bins of n_b / N |mean p - share of votes|. The
                        same as the ECE against the mean vote m */
-    RCN_RATER_ECE,  /* mean of the raters' own ECEs; never smaller than MR-ECE where all raters
+    RCN_MR_ECE_DEBIASED, /* MR-ECE without what chance adds to it, see below; may be negative */
+    RCN_RATER_ECE,       /* mean of the raters' own ECEs; never smaller than MR-ECE where all raters
                        answered the same voxels, and the difference measures rater bias */
-    RCN_ECE,        /* one reference: confidence max(p, 1 - p) of the prediction p >= 1/2 against
+    RCN_ECE, /* one reference: confidence max(p, 1 - p) of the prediction p >= 1/2 against
                        how often it is right */
     RCN_ECE_FOREGROUND, /* one reference: p against how often it is foreground */
     RCN_MCE,            /* over all pairs: the largest gap of a bin */
@@ -170,8 +171,12 @@ typedef enum rcn_figure {
     RCN_UNDER,          /* ... and too little: over + under = MR-ECE, over - under = signed */
     RCN_BRIER,          /* mean of (p - y)^2 over all pairs */
     RCN_NLL,            /* mean of -log(p or 1 - p) over all pairs, p cut to [1e-7, 1 - 1e-7] */
-    RCN_RPS,            /* mean of 1/(K + 1) sum_j (F_j - F^_j)^2 over the voxels that all K raters
-                           answered; needs level maps */
+    RCN_RPS,            /* of levels, see below: mean of 1/(K + 1) sum_t (P(y >= t) - [y >= t])^2,
+                           t = 1 ... K; the same as with P(y <= j), j = 0 ... K */
+    RCN_LEVEL_NLL,      /* of levels: mean of -log p_y, p_y cut to [1e-7, 1 - 1e-7] */
+    RCN_LEVEL_ECE,      /* of levels: the mean over t = 1 ... K, and ... */
+    RCN_LEVEL_ECE_MAX,  /* ... the largest, of sum over bins of n_b / N |mean P(y >= t) - share of
+                           voxels with y >= t|; bins as in MR-ECE, of voxels */
     RCN_AUC_HISTOGRAM,  /* AUC against the reference and ... */
     RCN_AUC_PAIRS_HISTOGRAM, /* ... over all pairs, from the fine histogram: an approximation, for
                                 intervals; the exact ones are in rcn_auc.h */
@@ -183,6 +188,24 @@ typedef enum rcn_figure {
     RCN_SOFT_DICE,   /* mean Dice of p >= t and m >= t, t = .1, .3, .5, .7, .9; pooled */
     RCN_FIGURES      /* how many there are */
 } rcn_figure;
+
+/* ---- the debiased MR-ECE -----------------------------------------------------------------------
+ *
+ * A mean of absolute values is above zero by chance even where the predictions are right, and more
+ * so with few cases. In bin b let case c have n_cb pairs with the gap d_cb = sum of p - y. The gap
+ * of the bin is g_b = sum_c d_cb / n_b, n_b = sum_c n_cb. Its standard error over cases is e_b,
+ *     e_b^2 = sum_c (d_cb - g_b n_cb)^2 / n_b^2 * k_b / max(k_b - 1, 1),
+ * where k_b = n_b^2 / sum_c n_cb^2 is how many equal cases the bin is worth. Resampled cases
+ * scatter around g_b as g_b does around the truth; the absolute value of a resampled gap is on
+ * average larger than |g_b| by
+ *     x_b = E|g_b + e_b Z| - |g_b|,   Z standard normal,
+ * and the figure is
+ *     MR-ECE - (1 + sqrt 2) sum_b n_b / N x_b.
+ * The factor: without a true gap |g_b| has the mean e sqrt(2 / pi), and a resampled one, which
+ * scatters twice, sqrt 2 times that, so that x_b is only sqrt 2 - 1 of what is to be taken off.
+ * Where a gap is large, x_b vanishes. So the figure is zero on average for perfect predictions, and
+ * MR-ECE where many cases agree. Cases of one patient count as cases. NaN below this many: */
+#define RCN_DEBIASED_CASES 5
 
 /* The key in JSON: "mr_ece", "rater_ece", "ece", ...; NULL for a number that is no figure. */
 RCN_API const char *rcn_figure_name(rcn_figure figure);
@@ -220,6 +243,64 @@ RCN_API void rcn_calib_rater_bins(rcn_calib_bin *out, const rcn_calib *calib, in
  * A NULL output is skipped. */
 RCN_API void rcn_calib_gaps(double *ece, double *mce, double *ace, const rcn_calib_bin *bins,
                             int count);
+
+/* ---- levels ------------------------------------------------------------------------------------
+ *
+ * How many of the K raters mark a voxel is its level y, and a prediction is judged on
+ * p_k = P(y = k) too, whatever the readout. Only voxels that all K raters answered count here:
+ * elsewhere y is not known.
+ *
+ * A prediction of one probability p (1 component, or levels with nothing between their ends, see
+ * rcn_levels_are_ends()) says nothing of the raters' agreement. It is judged through
+ * p_k = C(K, k) p^k (1 - p)^(K - k): raters who decide independently of each other.
+ */
+typedef enum rcn_level_source {
+    RCN_LEVELS_NONE = 0,      /* no voxel was answered by all raters */
+    RCN_LEVELS_PREDICTED = 1, /* also with one rater, where both are the same */
+    RCN_LEVELS_BINOMIAL = 2,  /* made of one probability */
+    RCN_LEVELS_MIXED = 3      /* some cases have the one, some the other */
+} rcn_level_source;
+
+/* "none", "predicted", "binomial", "mixed"; NULL for a number that is no source. */
+RCN_API const char *rcn_level_source_name(rcn_level_source source);
+
+RCN_API rcn_level_source rcn_calib_level_source(const rcn_calib *calib);
+
+/* out[0 ... bins - 1] of voxels instead of pairs: P(y >= at_least) against [y >= at_least],
+ * at_least = 1 ... K; rcn_calib_gaps() gives the calibration error. Bins of equal width. */
+RCN_API void rcn_calib_level_bins(rcn_calib_bin *out, const rcn_calib *calib, int at_least);
+
+/* A prediction is unsure from RCN_UNSURE to 1 - RCN_UNSURE of its expected readout (of one
+ * probability: of that). The rule looks at the prediction alone: among voxels chosen by what the
+ * raters say even a perfect prediction is off. */
+#define RCN_UNSURE 0.05
+
+typedef struct rcn_level_share {
+    double predicted; /* mean of p_k; NaN without voxels */
+    double observed;  /* share of voxels of this level; NaN without voxels */
+    int64_t voxels;   /* of this level */
+} rcn_level_share;
+
+/* out[0 ... K]: how often each level is expected and occurs, everywhere or (unsure != 0) where the
+ * prediction is unsure. */
+RCN_API void rcn_calib_level_shares(rcn_level_share *out, const rcn_calib *calib, int unsure);
+
+/* ---- MR-ECE without bins -----------------------------------------------------------------------
+ *
+ * Over the pairs i = 1 ... N, with a kernel K_h(x, p), a Gaussian of standard deviation h around p
+ * that is reflected at 0 and 1:
+ *     ece = integral over x from 0 to 1 of |sum_i (p_i - y_i) K_h(x, p_i)| / N.
+ * As in a bin it is the mean probability near x, not x itself, that is compared with the share of
+ * votes there, so that smoothing alone makes no error (Zhang, Kailkhura & Han 2020 compare x).
+ * h is that of 2^-8, 2^-7.5, ... 2^-2 with the largest likelihood of the p_i when the density at
+ * each voxel is estimated without it. Computed from the fine histogram on 1025 nodes. NaN below two
+ * voxels. */
+typedef struct rcn_kde {
+    double ece;
+    double bandwidth; /* h */
+} rcn_kde;
+
+RCN_API rcn_kde rcn_calib_kde(const rcn_calib *calib);
 
 /* The Brier score of all pairs taken apart (Murphy 1973) over the bins of equal width:
  *   reliability  sum n_b/N (mean p_b - share_b)^2      0 is best

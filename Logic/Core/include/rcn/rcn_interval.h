@@ -65,9 +65,10 @@ RCN_API rcn_status rcn_interval_compute(rcn_interval out[RCN_FIGURES], rcn_conte
 
 /* The band around a reliability diagram: the interval of each bin's frequency, for the options'
  * bins of equal width, over the units that put pairs into it; NaN where these are fewer than
- * RCN_INTERVAL_UNITS. On failure or cancel the outputs are unchanged. */
+ * RCN_INTERVAL_UNITS. at_least: 0 for the bins of all pairs, t for those of P(y >= t)
+ * (rcn_calib_level_bins()). On failure or cancel the outputs are unchanged. */
 RCN_API rcn_status rcn_interval_bins(double *low, double *high, rcn_context *ctx,
-                                     const rcn_calib *const *cases, int64_t count,
+                                     const rcn_calib *const *cases, int64_t count, int at_least,
                                      const rcn_interval_options *options);
 
 #ifdef __cplusplus
