@@ -448,6 +448,27 @@ rcn_auc_result Evaluation::AucOf(const double* figures) const
   return auc;
 }
 
+void Evaluation::ReportLevels(EvaluationReport& report, const rcn_calib* merged, const rcn_interval_options& intervals) const
+{
+  const std::vector<const rcn_calib*> cases = this->Handles_->Pointers();
+  const size_t bins = static_cast<size_t>(this->Options_.Calib.bins);
+  report.LevelSource = rcn_calib_level_source(merged);
+  for (int t = 1; report.LevelSource != RCN_LEVELS_NONE && t <= static_cast<int>(this->Raters_.size()); ++t)
+  {
+    LevelDiagram one{ t, 0, std::vector<rcn_calib_bin>(bins), std::vector<double>(bins), std::vector<double>(bins) };
+    rcn_calib_level_bins(one.Bins.data(), merged, t);
+    rcn_calib_gaps(&one.Ece, nullptr, nullptr, one.Bins.data(), this->Options_.Calib.bins);
+    Check(rcn_interval_bins(one.BandLow.data(), one.BandHigh.data(), this->Context_, cases.data(),
+            static_cast<int64_t>(cases.size()), t, &intervals),
+      this->Context_);
+    report.Levels.push_back(one);
+  }
+  report.Shares.resize(this->Raters_.size() + 1);
+  report.UnsureShares.resize(this->Raters_.size() + 1);
+  rcn_calib_level_shares(report.Shares.data(), merged, 0);
+  rcn_calib_level_shares(report.UnsureShares.data(), merged, 1);
+}
+
 EvaluationReport Evaluation::Report() const
 {
   const auto all = this->Handles_->Merged(this->Context_);
@@ -475,6 +496,7 @@ EvaluationReport Evaluation::Report() const
     rcn_calib_rater_bins(report.RaterBins.back().data(), merged, r);
   }
   report.Brier = rcn_calib_brier(merged);
+  report.Kde = rcn_calib_kde(merged);
   for (size_t i = 0; i < cases.size(); ++i)
   {
     if (!std::isfinite(this->CaseFigures(i)[RCN_DICE]))
@@ -503,10 +525,10 @@ EvaluationReport Evaluation::Report() const
   report.BandHigh.assign(bins, NAN);
   if (this->Options_.Binning == RCN_BINS_WIDTH)
   {
-    Check(
-      rcn_interval_bins(report.BandLow.data(), report.BandHigh.data(), this->Context_, cases.data(), count, 0, &intervals),
+    Check(rcn_interval_bins(report.BandLow.data(), report.BandHigh.data(), this->Context_, cases.data(), count, 0, &intervals),
       this->Context_);
   }
+  this->ReportLevels(report, merged, intervals);
   rcn_bootstrap_options options = RCN_BOOTSTRAP_OPTIONS_INIT;
   options.seed = this->Options_.Seed;
   Check(rcn_bootstrap(report.Paper, this->Context_, cases.data(), count, &options), this->Context_);

@@ -4,6 +4,7 @@
 #ifndef rcnEvaluation_h
 #define rcnEvaluation_h
 
+#include <cmath>
 #include <map>
 #include <memory>
 #include <set>
@@ -104,6 +105,15 @@ std::string FingerprintOf(const Volume& prediction);
 /// Throws Error (RCN_EDATA) unless it has one value per voxel, or a level for each number of raters; `file` names it.
 void CheckLevelCount(const Volume& prediction, int raters, const std::string& file);
 
+/// The reliability diagram of one level: P(at least t raters mark the voxel) against how often so many do.
+struct LevelDiagram
+{
+  int AtLeast = 0; ///< t = 1 ... K
+  double Ece = 0;
+  std::vector<rcn_calib_bin> Bins;       ///< of voxels
+  std::vector<double> BandLow, BandHigh; ///< NaN where there is none
+};
+
 /// All that is known after the last case.
 struct EvaluationReport
 {
@@ -120,9 +130,13 @@ struct EvaluationReport
   std::vector<double> RaterEce, RaterBrier;
   std::vector<std::vector<rcn_calib_bin>> RaterBins; ///< each rater's own, of equal width
   rcn_brier Brier;
-  double MassEce, MassMce, MassAce;   ///< over all pairs, from Bins of equal mass; NaN with equal width
-  rcn_interval Interval[RCN_FIGURES]; ///< 95 %, over patients
-  rcn_spread Paper[RCN_FIGURES];      ///< mean and deviation of 10 draws of 60 %
+  rcn_kde Kde{ NAN, NAN }; ///< MR-ECE without bins
+  rcn_level_source LevelSource = RCN_LEVELS_NONE;
+  std::vector<LevelDiagram> Levels;                  ///< by t; none where no voxel was answered by all raters
+  std::vector<rcn_level_share> Shares, UnsureShares; ///< by level: everywhere, and where the prediction is unsure
+  double MassEce, MassMce, MassAce;                  ///< over all pairs, from Bins of equal mass; NaN with equal width
+  rcn_interval Interval[RCN_FIGURES];                ///< 95 %, over patients
+  rcn_spread Paper[RCN_FIGURES];                     ///< mean and deviation of 10 draws of 60 %
 };
 
 /// A case as an Evaluation takes it. Judging (rcnJudge.h) fills it and shares between evaluations what several of them need.
@@ -199,6 +213,7 @@ private:
   rcn_auc_result AucOf(const double* figures) const;
   const Recalibration* CorrectionOf(const std::string& id) const;
   Recalibration FitTo(rcn_recalib_method method, const rcn_calib* sums, const rcn_temperature* temperature) const;
+  void ReportLevels(EvaluationReport& report, const rcn_calib* merged, const rcn_interval_options& intervals) const;
   std::vector<int> PatientNumbers() const;
 
   rcn_context* Context_;
@@ -256,6 +271,12 @@ std::string DirectionInWords(const EvaluationReport& report);
 /// The reliability diagram: curve with band, the ideal line, the gap shaded, how many voxels, and words.
 /// `before` (may be null) is drawn in gray behind it.
 Figure ReliabilityDiagram(const EvaluationReport& report, const std::string& title, const EvaluationReport* before = nullptr);
+
+/// "at least 2 of 5 raters", "all 5 raters"
+std::string AtLeastInWords(int atLeast, int raters);
+
+/// Small reliability diagrams side by side, one for each of EvaluationReport::Levels, which has some.
+Figure LevelDiagrams(const EvaluationReport& report, const std::string& title);
 
 } // namespace rcn
 

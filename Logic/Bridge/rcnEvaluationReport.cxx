@@ -67,17 +67,42 @@ void SetFigures(JsonObject& object, const EvaluationReport& report)
   }
 }
 
-JsonArray BinsJson(const EvaluationReport& report)
+JsonArray BinsJson(const std::vector<rcn_calib_bin>& all, const std::vector<double>& low, const std::vector<double>& high)
 {
   JsonArray bins;
-  for (size_t b = 0; b < report.Bins.size(); ++b)
+  for (size_t b = 0; b < all.size(); ++b)
   {
-    const rcn_calib_bin& bin = report.Bins[b];
-    bins.Add(
-      JsonObject{ { "lower", bin.lower }, { "upper", bin.upper }, { "count", bin.count }, { "confidence", bin.confidence },
-        { "frequency", bin.frequency }, { "low", report.BandLow[b] }, { "high", report.BandHigh[b] } });
+    const rcn_calib_bin& bin = all[b];
+    bins.Add(JsonObject{ { "lower", bin.lower }, { "upper", bin.upper }, { "count", bin.count },
+      { "confidence", bin.confidence }, { "frequency", bin.frequency }, { "low", low[b] }, { "high", high[b] } });
   }
   return bins;
+}
+
+JsonArray SharesJson(const std::vector<rcn_level_share>& shares)
+{
+  JsonArray levels;
+  for (size_t k = 0; k < shares.size(); ++k)
+  {
+    levels.Add(JsonObject{ { "level", k }, { "predicted", shares[k].predicted }, { "observed", shares[k].observed },
+      { "voxels", shares[k].voxels } });
+  }
+  return levels;
+}
+
+/// What is said about the numbers of raters.
+void SetLevels(JsonObject& object, const EvaluationReport& report)
+{
+  JsonArray levels;
+  for (const LevelDiagram& one : report.Levels)
+  {
+    levels.Add(
+      JsonObject{ { "at_least", one.AtLeast }, { "ece", one.Ece }, { "bins", BinsJson(one.Bins, one.BandLow, one.BandHigh) } });
+  }
+  object.Set("levels", rcn_level_source_name(report.LevelSource));
+  object.Set("level_calibration",
+    JsonObject{ { "mean", report.Figures[RCN_LEVEL_ECE] }, { "max", report.Figures[RCN_LEVEL_ECE_MAX] }, { "t", levels } });
+  object.Set("level_shares", JsonObject{ { "all", SharesJson(report.Shares) }, { "unsure", SharesJson(report.UnsureShares) } });
 }
 
 } // namespace
@@ -94,6 +119,8 @@ json_t* EvaluationJson(const EvaluationReport& report, const EvaluationOptions& 
   }
   object.Set("reference", options.Reference).Set("tie", options.TieBackground ? "background" : "foreground");
   SetFigures(object, report);
+  object.Set("mr_kde_ece", report.Kde.ece).Set("mr_kde_bandwidth", report.Kde.bandwidth);
+  SetLevels(object, report);
   JsonObject byRater;
   for (size_t r = 0; r < raters.size(); ++r)
   {
@@ -107,7 +134,7 @@ json_t* EvaluationJson(const EvaluationReport& report, const EvaluationOptions& 
   {
     object.Set("equal_mass", JsonObject{ { "mr_ece", report.MassEce }, { "mce", report.MassMce }, { "ace", report.MassAce } });
   }
-  object.Set("bins", BinsJson(report)).Set("dice_empty_cases", report.EmptyCases);
+  object.Set("bins", BinsJson(report.Bins, report.BandLow, report.BandHigh)).Set("dice_empty_cases", report.EmptyCases);
   object.Set("circular", !report.CircularCases.empty()).Set("remarks", RemarksInWords(report));
   return object.Release();
 }
@@ -147,6 +174,7 @@ const std::vector<FigureName>& FigureNames()
 {
   static const std::vector<FigureName> names = {
     { RCN_MR_ECE, "MR-ECE (%)", "how far probabilities are from the share of raters, on average", true },
+    { RCN_MR_ECE_DEBIASED, "MR-ECE, debiased (%)", "the same without what chance adds to it when there are few cases", true },
     { RCN_RATER_ECE, "mean of raters' ECEs (%)", "the same against each rater alone", true },
     { RCN_SIGNED, "signed (%)", "above 0: probabilities are too high; below: too low", true },
     { RCN_ECE, "ECE (%)", "confidence of the thresholded prediction against the reference", true },
@@ -154,7 +182,10 @@ const std::vector<FigureName>& FigureNames()
     { RCN_ACE, "ACE (%)", "bins counted equally", true },
     { RCN_BRIER, "Brier", "mean squared error against all raters", false },
     { RCN_NLL, "NLL", "mean surprise at the raters' votes", false },
-    { RCN_RPS, "RPS", "error of the level distribution", false },
+    { RCN_RPS, "RPS", "squared error of the predicted number of raters", false },
+    { RCN_LEVEL_NLL, "level NLL", "mean surprise at the number of raters who mark a voxel", false },
+    { RCN_LEVEL_ECE, "level calibration (%)", "how far \"at least t raters mark it\" is off, mean over t", true },
+    { RCN_LEVEL_ECE_MAX, "level calibration, worst (%)", "the same for the t that is off most", true },
     { RCN_DICE, "Dice, mean over cases", "overlap with the reference", false },
     { RCN_DICE_POOLED, "Dice, pooled over voxels", "the same over all voxels together: large structures count most", false },
     { RCN_SOFT_DICE, "soft Dice, pooled", "overlap with the mean vote at five thresholds", false },
@@ -201,6 +232,12 @@ std::vector<std::string> RemarksInWords(const EvaluationReport& report)
   {
     remarks.push_back("Dice: in " + named(report.EmptyCases) +
       " the reference marks nothing and nothing is predicted, or the reference is missing; left out of the mean.");
+  }
+  if (report.LevelSource == RCN_LEVELS_BINOMIAL || report.LevelSource == RCN_LEVELS_MIXED)
+  {
+    remarks.push_back(std::string("Levels: ") +
+      (report.LevelSource == RCN_LEVELS_MIXED ? "some predictions are" : "the prediction is") +
+      " one probability, which is judged as the binomial distribution of the number of raters.");
   }
   if (report.Cases > 1 && report.Patients < RCN_INTERVAL_UNITS)
   {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The reliability diagram as a figure.
+/// Reliability diagrams as figures.
 #include "rcnEvaluation.h"
 
 #include <algorithm>
@@ -36,10 +36,10 @@ struct Frame
   double Y(double p) const { return this->Top + (1 - p) * this->Side; }
 };
 
-std::vector<double> Curve(const EvaluationReport& report, const Frame& frame)
+std::vector<double> Curve(const std::vector<rcn_calib_bin>& bins, const Frame& frame)
 {
   std::vector<double> xy;
-  for (const rcn_calib_bin& bin : report.Bins)
+  for (const rcn_calib_bin& bin : bins)
   {
     if (bin.count > 0)
     {
@@ -50,21 +50,53 @@ std::vector<double> Curve(const EvaluationReport& report, const Frame& frame)
   return xy;
 }
 
-void DrawBand(Figure& figure, const EvaluationReport& report, const Frame& frame)
+void DrawBand(Figure& figure, const std::vector<rcn_calib_bin>& bins, const std::vector<double>& low,
+  const std::vector<double>& high, const Frame& frame)
 {
   std::vector<double> forth, back;
-  for (size_t b = 0; b < report.Bins.size(); ++b)
+  for (size_t b = 0; b < bins.size(); ++b)
   {
-    if (report.Bins[b].count > 0 && std::isfinite(report.BandLow[b]))
+    if (bins[b].count > 0 && std::isfinite(low[b]))
     {
-      forth.insert(forth.end(), { frame.X(report.Bins[b].confidence), frame.Y(report.BandHigh[b]) });
-      back.insert(back.begin(), { frame.X(report.Bins[b].confidence), frame.Y(report.BandLow[b]) });
+      forth.insert(forth.end(), { frame.X(bins[b].confidence), frame.Y(high[b]) });
+      back.insert(back.begin(), { frame.X(bins[b].confidence), frame.Y(low[b]) });
     }
   }
   forth.insert(forth.end(), back.begin(), back.end());
   if (forth.size() >= 6)
   {
     figure.Polygon(forth, "#1f77b4", 0.2);
+  }
+}
+
+/// Between the curve and the ideal line.
+void DrawGaps(Figure& figure, const std::vector<rcn_calib_bin>& bins, const Frame& frame)
+{
+  for (const rcn_calib_bin& bin : bins)
+  {
+    if (bin.count > 0)
+    {
+      const double x = frame.X(bin.lower), width = frame.X(bin.upper) - x;
+      const double high = std::max(bin.confidence, bin.frequency), low = std::min(bin.confidence, bin.frequency);
+      figure.Rectangle(x, frame.Y(high), width, frame.Y(low) - frame.Y(high), "#d62728", "none", 0.18);
+    }
+  }
+}
+
+/// The values of a bin are shown wherever the pointer is above it: points are too small to be hit.
+void DrawHints(Figure& figure, const std::vector<rcn_calib_bin>& bins, const std::vector<double>& low,
+  const std::vector<double>& high, const Frame& frame, const std::string& verb, const std::string& unit)
+{
+  for (size_t b = 0; b < bins.size(); ++b)
+  {
+    const rcn_calib_bin& bin = bins[b];
+    if (bin.count > 0)
+    {
+      figure.Hint("predicted " + PercentText(bin.confidence, 1) + verb + PercentText(bin.frequency, 1) +
+        (std::isfinite(low[b]) ? " (95 %: " + PercentText(low[b], 1) + " to " + PercentText(high[b], 1) + ")" : "") + ", " +
+        Counted(bin.count, unit.c_str()));
+      figure.Rectangle(frame.X(bin.lower), frame.Top, frame.X(bin.upper) - frame.X(bin.lower), frame.Side, "#fff", "none", 0);
+    }
   }
 }
 
@@ -120,7 +152,77 @@ std::string AverageInWords(const EvaluationReport& report)
   return text + " off on average";
 }
 
+/// One of several small diagrams; only the outer ones have numbers at their axes.
+void DrawLevel(Figure& figure, const LevelDiagram& level, int raters, const Frame& frame, bool first, bool last)
+{
+  figure.Text(frame.Left, frame.Top - 20, AtLeastInWords(level.AtLeast, raters), 12, Anchor::Start, "#111", true);
+  figure.Text(frame.Left, frame.Top - 6, PercentText(level.Ece, 2) + " off on average", 11, Anchor::Start, "#444");
+  figure.Rectangle(frame.Left, frame.Top, frame.Side, frame.Side, "#fafafa", "#999");
+  for (int tick = 0; tick <= 2; ++tick)
+  {
+    const double p = tick / 2.0;
+    figure.Line(frame.X(p), frame.Top, frame.X(p), frame.Top + frame.Side, "#e4e4e4");
+    figure.Line(frame.Left, frame.Y(p), frame.Left + frame.Side, frame.Y(p), "#e4e4e4");
+    if (first)
+    {
+      figure.Text(frame.Left - 6, frame.Y(p) + 4, PercentText(p), 11, Anchor::End, "#444");
+    }
+    if (last)
+    {
+      figure.Text(frame.X(p), frame.Top + frame.Side + 16, PercentText(p), 11, Anchor::Middle, "#444");
+    }
+  }
+  figure.Line(frame.X(0), frame.Y(0), frame.X(1), frame.Y(1), "#777", 1.5, "5,4");
+  DrawGaps(figure, level.Bins, frame);
+  DrawBand(figure, level.Bins, level.BandLow, level.BandHigh, frame);
+  figure.Polyline(Curve(level.Bins, frame), "#1f77b4", 2);
+  for (const rcn_calib_bin& bin : level.Bins)
+  {
+    if (bin.count > 0)
+    {
+      figure.Circle(frame.X(bin.confidence), frame.Y(bin.frequency), 2.5, "#1f77b4");
+    }
+  }
+  DrawHints(figure, level.Bins, level.BandLow, level.BandHigh, frame, ", true of ", "voxel");
+}
+
 } // namespace
+
+std::string AtLeastInWords(int atLeast, int raters)
+{
+  const std::string all = std::to_string(raters) + (raters == 1 ? " rater" : " raters");
+  return atLeast == raters ? (raters == 1 ? "the rater" : "all " + all) : "at least " + std::to_string(atLeast) + " of " + all;
+}
+
+Figure LevelDiagrams(const EvaluationReport& report, const std::string& title)
+{
+  const int raters = static_cast<int>(report.Levels.size());
+  const int columns = raters <= 4 ? std::max(raters, 2) : raters == 5 || raters == 6 || raters == 9 ? 3 : 4;
+  const int rows = (raters + columns - 1) / columns;
+  const double side = 170, left = 76, top = 116, stepX = side + 42, stepY = side + 56;
+  const double height = top + rows * stepY + 18;
+  const std::string words = "P(at least t of " + std::to_string(raters) + " raters) is off by " +
+    PercentText(report.Figures[RCN_LEVEL_ECE], 2) + " on average over t, by " +
+    PercentText(report.Figures[RCN_LEVEL_ECE_MAX], 2) + " at most.";
+  Figure figure(left + columns * stepX, height, "Reliability of levels: " + title, words);
+  figure.Text(16, 26, title, 16, Anchor::Start, "#111", true);
+  figure.Text(16, 46, words, 12);
+  figure.Text(16, 63,
+    report.LevelSource == RCN_LEVELS_BINOMIAL  ? "Levels: the binomial distribution of one probability."
+      : report.LevelSource == RCN_LEVELS_MIXED ? "Levels: in part the binomial distribution of one probability."
+                                               : "Levels: as predicted.",
+    12);
+  for (int t = 1; t <= raters; ++t)
+  {
+    const int column = (t - 1) % columns, row = (t - 1) / columns;
+    const Frame frame = { left + column * stepX, top + row * stepY, side };
+    DrawLevel(figure, report.Levels[static_cast<size_t>(t - 1)], raters, frame, column == 0, t + columns > raters);
+  }
+  figure.VerticalText(24, top + ((rows - 1) * stepY + side) / 2, "Voxels where it is so", 13);
+  figure.Text(left + (columns * stepX - 42) / 2, height - 22, "Predicted probability", 13, Anchor::Middle);
+  figure.Text(16, height - 6, "For research, not for clinical use.", 10, Anchor::Start, "#666");
+  return figure;
+}
 
 Figure ReliabilityDiagram(const EvaluationReport& report, const std::string& title, const EvaluationReport* before)
 {
@@ -133,22 +235,13 @@ Figure ReliabilityDiagram(const EvaluationReport& report, const std::string& tit
     figure.Text(16, 46 + 17 * line, words[line], 12);
   }
   DrawAxes(figure, frame);
-  // The gap: between the curve and the ideal line.
-  for (const rcn_calib_bin& bin : report.Bins)
-  {
-    if (bin.count > 0)
-    {
-      const double x = frame.X(bin.lower), width = frame.X(bin.upper) - x;
-      const double high = std::max(bin.confidence, bin.frequency), low = std::min(bin.confidence, bin.frequency);
-      figure.Rectangle(x, frame.Y(high), width, frame.Y(low) - frame.Y(high), "#d62728", "none", 0.18);
-    }
-  }
+  DrawGaps(figure, report.Bins, frame);
   if (before)
   {
-    figure.Polyline(Curve(*before, frame), "#999", 1.5);
+    figure.Polyline(Curve(before->Bins, frame), "#999", 1.5);
   }
-  DrawBand(figure, report, frame);
-  figure.Polyline(Curve(report, frame), "#1f77b4", 2.5);
+  DrawBand(figure, report.Bins, report.BandLow, report.BandHigh, frame);
+  figure.Polyline(Curve(report.Bins, frame), "#1f77b4", 2.5);
   for (const rcn_calib_bin& bin : report.Bins)
   {
     if (bin.count > 0)
@@ -156,20 +249,7 @@ Figure ReliabilityDiagram(const EvaluationReport& report, const std::string& tit
       figure.Circle(frame.X(bin.confidence), frame.Y(bin.frequency), 3.5, "#1f77b4");
     }
   }
-  // The values of a bin are shown wherever the pointer is above it: points are too small to be hit.
-  for (size_t b = 0; b < report.Bins.size(); ++b)
-  {
-    const rcn_calib_bin& bin = report.Bins[b];
-    if (bin.count > 0)
-    {
-      figure.Hint("predicted " + PercentText(bin.confidence, 1) + ", marked by " + PercentText(bin.frequency, 1) +
-        (std::isfinite(report.BandLow[b])
-            ? " (95 %: " + PercentText(report.BandLow[b], 1) + " to " + PercentText(report.BandHigh[b], 1) + ")"
-            : "") +
-        ", " + Counted(bin.count, "vote"));
-      figure.Rectangle(frame.X(bin.lower), frame.Top, frame.X(bin.upper) - frame.X(bin.lower), frame.Side, "#fff", "none", 0);
-    }
-  }
+  DrawHints(figure, report.Bins, report.BandLow, report.BandHigh, frame, ", marked by ", "vote");
   double y = frame.Top + 16;
   figure.Text(frame.Left + 12, y, "– – perfect calibration", 11, Anchor::Start, "#555");
   if (before)

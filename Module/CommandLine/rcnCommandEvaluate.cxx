@@ -90,16 +90,16 @@ void CheckJudgeArguments(const Arguments& arguments)
   {
     throw Error(RCN_EINVALID, "Give either --region or --region-mask.");
   }
-  if (arguments.Has("--plot"))
+  for (const char* option : { "--plot", "--plot-levels" })
   {
-    const std::string sentence = Figure::CheckPath(arguments.Get("--plot"));
+    const std::string sentence = arguments.Has(option) ? Figure::CheckPath(arguments.Get(option)) : "";
     if (!sentence.empty())
     {
       throw Error(RCN_EINVALID, sentence);
     }
   }
   CheckTextOutputs(arguments);
-  for (const char* option : { "--plot", "-o" })
+  for (const char* option : { "--plot", "--plot-levels", "-o" })
   {
     const std::string sentence = arguments.Has(option) ? CheckText(arguments.Get(option)) : "";
     if (!sentence.empty())
@@ -181,6 +181,11 @@ std::string FigureTable(const EvaluationReport& report)
     {
       table.Add({ "MR-ECE, equal-mass bins (%)", Cell(report.MassEce, true), "–", "the same over the bins below" });
     }
+    if (row.Figure == RCN_MR_ECE && std::isfinite(report.Kde.ece))
+    {
+      table.Add({ "MR-KDE-ECE (%)", Cell(report.Kde.ece, true), "–",
+        "the same without bins, smoothed by " + PercentText(report.Kde.bandwidth, 1) });
+    }
   }
   const char* const meaning = "does a higher probability mean foreground? against the reference";
   table.Add({ "AUC", std::isfinite(report.Auc.reference) ? Fixed(report.Auc.reference, 4) : "undefined",
@@ -203,6 +208,19 @@ std::string BinTable(const EvaluationReport& report)
     }
   }
   return table.Text();
+}
+
+/// How often each number of raters is expected, and occurs.
+std::string ShareTable(const EvaluationReport& report)
+{
+  Table table({ "Raters who mark it", "Predicted (%)", "Observed (%)", "Where unsure: predicted (%)", "observed (%)" });
+  for (size_t k = 0; !report.Levels.empty() && k < report.Shares.size(); ++k)
+  {
+    const rcn_level_share &all = report.Shares[k], &unsure = report.UnsureShares[k];
+    table.Add({ std::to_string(k), Cell(all.predicted, true), Cell(all.observed, true), Cell(unsure.predicted, true),
+      Cell(unsure.observed, true) });
+  }
+  return report.Levels.empty() ? "" : "\n" + table.Text();
 }
 
 std::string Heading(
@@ -280,6 +298,26 @@ void RemarkOnDifferences(const JudgeInput& input, const EvaluationOptions& one, 
   }
 }
 
+void SavePlots(const EvaluationReport& report, const EvaluationReport* before, const Arguments& arguments)
+{
+  if (arguments.Has("--plot-levels") && report.Levels.empty())
+  {
+    throw Error(RCN_EDATA, "No voxel was answered by all raters, so there are no levels to plot.");
+  }
+  if (!Processes::All().IsFirst())
+  {
+    return;
+  }
+  if (arguments.Has("--plot"))
+  {
+    ReliabilityDiagram(report, "Does it mean what it says?", before).Save(arguments.Get("--plot"));
+  }
+  if (arguments.Has("--plot-levels"))
+  {
+    LevelDiagrams(report, "Does it know how many raters mark a voxel?").Save(arguments.Get("--plot-levels"));
+  }
+}
+
 /// What evaluate judges, and by what: the model; the same before its correction, for the diagram; and the one it is compared
 /// with. Only the first is always there: 0 stands for the others where they are not.
 struct EvaluateTasks
@@ -336,7 +374,7 @@ int RunEvaluate(const Arguments& arguments)
   const EvaluationReport report = model.Report();
   const std::string words = WorstBinInWords(report);
   std::string text = Heading(report, options, model, first) + FigureTable(report) + "\n" + BinTable(report) +
-    (words.empty() ? "" : "\n" + words + "\n");
+    ShareTable(report) + (words.empty() ? "" : "\n" + words + "\n");
   JsonObject json(EvaluationJson(report, options, judged.Raters));
   EvaluationReport uncorrected;
   if (tasks.Before)
@@ -352,11 +390,7 @@ int RunEvaluate(const Arguments& arguments)
     json.Set("difference", DifferenceJson(difference));
   }
   seconds.Compute = watch.Lap();
-  if (arguments.Has("--plot") && Processes::All().IsFirst())
-  {
-    ReliabilityDiagram(report, "Does it mean what it says?", tasks.Before ? &uncorrected : nullptr)
-      .Save(arguments.Get("--plot"));
-  }
+  SavePlots(report, tasks.Before ? &uncorrected : nullptr, arguments);
   Print(arguments, text);
   seconds.Write = watch.Lap();
   WriteResults(arguments, json.Set("left_out", LeftOutJson(judged.LeftOut)).Set("seconds", seconds.Json()));
@@ -493,14 +527,18 @@ Command EvaluateCommand()
   return { "evaluate", "does 70 % mean 70 %? calibration and discrimination of a prediction",
     { "--prob FILE --rater NAME=FILE ... [--plot OUT.svg]", "--data LIST --pred DIR [--versus DIR] [--plot OUT.svg]" },
     "Judges predicted probabilities against all raters: MR-ECE (how far the probability is from the share of raters who "
-    "mark the voxel), its relatives, Brier score, likelihood, AUC and Dice, with 95 % intervals over patients (where the list "
+    "mark the voxel), its relatives, Brier score, likelihood, AUC, Dice, and how well the number of raters who mark a voxel "
+    "is predicted (RPS, level NLL, level calibration), with 95 % intervals over patients (where the list "
     "names them, otherwise over cases; five at least), and a reliability diagram. --versus compares two folders of predictions "
     "case by case.",
     Join(Join(JudgeOptions(),
            { { "--recalibration", "FILE", "apply a correction made by recalibrate before judging", {}, false, FileUse::Read },
              { "--allow-fitted-cases", "", "judge a correction on the cases it was fitted to" },
              { "--versus", "DIR", "with --data: another folder of predictions to compare with", {}, false, FileUse::Read },
-             { "--plot", "FILE", "reliability diagram, .svg or .png", {}, false, FileUse::Written } }),
+             { "--plot", "FILE", "reliability diagram, .svg or .png", {}, false, FileUse::Written },
+             { "--plot-levels", "FILE",
+               "a reliability diagram for each number of raters (at least 1, at least 2, ...), .svg or .png", {}, false,
+               FileUse::Written } }),
       Join(CaseOptions(), OutputOptions())),
     RunEvaluate };
 }

@@ -14,7 +14,7 @@ from rcn_testing import (blobs, golden, leftovers, needs_peers, raters, read_nrr
                          write_nrrd, write_png)
 
 METHODS = ["temperature", "platt", "beta", "isotonic"]
-KEYS = ["mr_ece", "ece", "mce", "ace", "brier", "nll", "rps", "auc", "auc_pairs", "dice", "bins", "ci"]
+KEYS = ["mr_ece", "mr_ece_debiased", "mr_kde_ece", "levels", "level_nll", "level_calibration", "level_shares", "ece", "mce", "ace", "brier", "nll", "rps", "auc", "auc_pairs", "dice", "bins", "ci"]
 
 
 def evaluate(*words):
@@ -284,6 +284,66 @@ def test_readouts_of_level_maps(how, count, tmp_path):
     for path in (write_nifti(tmp_path / "l.nii.gz", volumes), write_nifti(tmp_path / "d.nii", volumes.astype(float))):
         other = judge(path, files, "--readout", how)
         assert_figures(other, {key: answer[key] for key in (*expected, "rps")}, 1e-7)
+
+
+def expected_levels(levels, masks, bins=15):
+    """RPS, level NLL, and the calibration error of P(at least t raters) for each t."""
+    count = levels.shape[-1] - 1
+    p, y = levels.reshape(-1, count + 1).astype(float), np.sum(masks, 0).ravel()
+    tails = np.stack([p[:, t:].sum(1) for t in range(1, count + 1)])
+    return dict(rps=((p.cumsum(1) - (np.arange(count + 1) >= y[:, None])) ** 2).mean(),
+                level_nll=-np.log(np.clip(p[np.arange(y.size), y], 1e-7, 1 - 1e-7)).mean(),
+                t=[ece_of(tail, (y >= t).astype(float), bins) for t, tail in enumerate(tails, 1)])
+
+
+def assert_levels(answer, levels, masks):
+    expected = expected_levels(levels, masks)
+    found = answer["level_calibration"]
+    assert (answer["rps"], answer["level_nll"]) == pytest.approx((expected["rps"], expected["level_nll"]), abs=1e-6)
+    assert [one["ece"] for one in found["t"]] == pytest.approx(expected["t"], abs=1e-6)
+    assert [one["at_least"] for one in found["t"]] == list(range(1, levels.shape[-1]))
+    assert (found["mean"], found["max"]) == pytest.approx((np.mean(expected["t"]), np.max(expected["t"])), abs=1e-6)
+    assert all(sum(b["count"] for b in one["bins"]) == answer["voxels"] for one in found["t"])
+    share = (np.arange(levels.shape[-1]) * levels.astype(float)).sum(-1) / (levels.shape[-1] - 1)
+    for name, where in ("all", share >= 0), ("unsure", (share >= .05) & (share <= .95)):
+        shares, level = answer["level_shares"][name], np.sum(masks, 0)[where]
+        assert [one["predicted"] for one in shares] == pytest.approx(levels[where].mean(0, dtype=float), abs=1e-6)
+        assert [one["observed"] for one in shares] == pytest.approx([(level == k).mean() for k in range(levels.shape[-1])], abs=1e-9)
+
+
+@pytest.mark.parametrize("count", [2, 5])
+def test_levels(count, tmp_path):
+    files, masks, p = random_case(tmp_path, count=count)
+    levels = binomial(p, count) * np.linspace(1, 2, count + 1, dtype=np.float32)  # and no binomial distribution
+    levels /= levels.sum(-1, keepdims=True)
+    path = write_nrrd(tmp_path / "l.nrrd", levels, components=True)
+    answer = judge(path, files)
+    assert_levels(answer, levels, masks)
+    assert answer["levels"] == "predicted" and not any("Levels" in remark for remark in answer["remarks"])
+    said = run("evaluate", "--prob", path, *raters(files)).out
+    assert re.search(r"level calibration \(%\) +\d", said) and re.search(r"MR-KDE-ECE \(%\) +\d", said) and "Where unsure" in said
+
+
+def test_one_probability_is_judged_on_levels_as_binomial(tmp_path):
+    files, masks, p = random_case(tmp_path, count=4)
+    answer = judge(write_nrrd(tmp_path / "p.nrrd", p), files)
+    assert_levels(answer, binomial(p, 4).astype(float), masks)
+    assert answer["levels"] == "binomial" and any("binomial" in remark for remark in answer["remarks"])
+    ends = np.zeros((*p.shape, 5), np.float32)
+    ends[..., 0], ends[..., 4] = 1 - p, p
+    same = judge(write_nrrd(tmp_path / "l.nrrd", ends, components=True), files)
+    assert same["levels"] == "binomial"
+    for key in ("rps", "level_nll", "level_ece", "level_ece_max"):
+        assert same[key] == pytest.approx(answer[key], abs=1e-12)
+
+
+def test_levels_where_a_rater_is_missing(tmp_path):
+    study = study_of(tmp_path, 6)
+    for one in study.content["test"]:
+        del one["label"]["A"]
+    answer = evaluate(*study.words)
+    assert answer["levels"] == "none" and answer["rps"] is None and answer["level_calibration"] == {"mean": None, "max": None, "t": []}
+    refused("evaluate", *study.words, "--plot-levels", tmp_path / "l.svg", says="no levels to plot")
 
 
 @pytest.mark.parametrize("count, majority", [(3, .0625), (4, .1147), (5, .0938), (7, .1133)])
@@ -1096,6 +1156,18 @@ def test_plot_svg(tmp_path):
     assert any("95 % interval over 5 cases" in t for t in texts)
     assert "nan" not in out.read_text("utf-8").lower()
     assert leftovers(tmp_path) == []
+
+
+def test_plot_of_levels(tmp_path):
+    study = study_of(tmp_path)
+    answer = evaluate(*study.words, "--plot-levels", tmp_path / "l.svg")
+    text = (tmp_path / "l.svg").read_text("utf-8")
+    root = xml.fromstring(text)
+    assert "Reliability of levels" in text and "at least 1 of 3 raters" in text and "all 3 raters" in text and "binomial" in text
+    for one in answer["level_calibration"]["t"]:
+        assert f"{100 * one['ece']:.2f} % off on average" in text
+    circles = [e for e in root.iter() if e.tag.endswith("circle")]
+    assert len(circles) == sum(b["count"] > 0 for one in answer["level_calibration"]["t"] for b in one["bins"])
 
 
 def test_plot_of_equal_mass(tmp_path):

@@ -378,6 +378,7 @@ def test_stale_maps_are_not_judged(flat, tmp_path):
     maps = {f"k{i}_{k}.nrrd" for i in range(3) for k in ("levels", "prob", "mask", "uncertainty")}
     assert names(out) == maps | {"predictions.json"}  # no .mha is left
     before = judged(data, out)
+    assert before["levels"] == "predicted"
     (out / "k0_notes.nrrd").write_bytes(b"of a person")
     (out / "k0_levels.mha").write_bytes(b"of a person, too: no manifest names it any more")
     run("recalibrate", "--method", "isotonic", "--data", data, "--split", "training", "--pred", out, "--model", model, "--force")
@@ -386,7 +387,7 @@ def test_stale_maps_are_not_judged(flat, tmp_path):
     assert names(out) == {f"k{i}_{k}.nrrd" for i in range(3) for k in ("prob", "mask")} | {
         "predictions.json", "k0_notes.nrrd", "k0_levels.mha"}
     after = judged(data, out)
-    assert after["rps"] != before["rps"] and after["mr_ece"] != before["mr_ece"]
+    assert after["levels"] == "binomial" and after["mr_ece"] != before["mr_ece"]
     assert manifest(out)["correction"]["method"] == "isotonic" and manifest(out)["correction"]["region"] == "box"
     one = {r: f"{tmp_path}/i1_{r}.nrrd" for r in "ABC"}
     alone = run("evaluate", "--prob", out / "k1_prob.nrrd", *(w for r, f in one.items() for w in ("--rater", f"{r}={f}")), "--json", "-").json
