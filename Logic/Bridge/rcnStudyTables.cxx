@@ -29,6 +29,9 @@ const std::vector<StudyColumn>& StudyColumns()
     { "Dice, box", RCN_REGION_BOX, RCN_DICE, false, nullptr },
     { "Dice pooled, box", RCN_REGION_BOX, RCN_DICE_POOLED, false, nullptr },
     { "Brier, box", RCN_REGION_BOX, RCN_BRIER, false, nullptr },
+    { "RPS, box", RCN_REGION_BOX, RCN_RPS, false, "Best prediction of how many raters mark a voxel (RPS, lower is better)" },
+    { "Level NLL, box", RCN_REGION_BOX, RCN_LEVEL_NLL, false, nullptr },
+    { "Level calibration, box (%)", RCN_REGION_BOX, RCN_LEVEL_ECE, true, nullptr },
   };
   return columns;
 }
@@ -47,7 +50,7 @@ std::string StudyColumn::Text(double value) const
 {
   const double shown = (this->Percent ? 100 : 1) * value;
   // Three digits that say something: a whole image is nearly all background, and its MR-ECE small.
-  return Fixed(shown, !this->Percent ? 4 : std::fabs(shown) < 1 ? 3 : 2);
+  return Fixed(shown, !this->Percent ? (std::fabs(shown) < 0.01 ? 5 : 4) : std::fabs(shown) < 1 ? 3 : 2);
 }
 
 namespace study
@@ -102,7 +105,10 @@ std::string Legend()
     "box, "
     "AUC and Dice against the majority of the raters, Brier against all of them; Dice: the mean over cases, without those "
     "where "
-    "no majority marks anything and nothing is predicted; pooled: over all voxels together. Strategies that predict levels are "
+    "no majority marks anything and nothing is predicted; pooled: over all voxels together. RPS, level NLL and level "
+    "calibration: how well the number of raters who mark a voxel is predicted (squared error, surprise, and how far "
+    "\"at least t raters\" is off, mean over t), the same for both readouts; one probability is judged there as a binomial "
+    "distribution. Strategies that predict levels are "
     "judged with both readouts: majority, the probability that a majority marks the voxel, and expected, the expected share of "
     "raters.";
 }

@@ -42,13 +42,15 @@ def test_files_and_table(study):
     table = json.loads((out / "table.json").read_text("utf-8"))
     assert [(r["strategy"], r["readout"]) for r in table["rows"]] == [("rps", "majority"), ("rps", "expected"), ("median", None)]
     assert table["test_cases"] == 5 and table["raters"] == ["A", "B", "C"]
-    columns = [(g, f) for g in ("box", "band", "disputed", "whole") for f in ("mr_ece",)] + [("box", f) for f in ("auc", "dice", "dice_pooled", "brier")]
+    columns = [(g, f) for g in ("box", "band", "disputed", "whole") for f in ("mr_ece",)] + [("box", f) for f in ("auc", "dice", "dice_pooled", "brier", "rps", "level_nll", "level_ece")]
     for region, figure in columns:
         cells = [row["figures"][region][figure] for row in table["rows"]]
         values = [c["value"] for c in cells]
         best = max(values) if figure in ("auc", "dice", "dice_pooled") else min(values)
         # Voxels chosen by the raters' own answers describe a model and rank none.
-        assert [c["best"] for c in cells] == [region != "disputed" and v == best for v in values]
+        assert [c["best"] for c in cells] == [region != "disputed" and i == values.index(best) for i in range(3)]
+        if figure in ("rps", "level_nll", "level_ece"):  # of the levels, whatever is read out of them
+            assert values[0] == values[1]
         for one in cells:
             assert one["low"] <= one["value"] + 1e-3 and one["value"] - 1e-3 <= one["high"]
             assert not (one["best"] and one["tie"])
@@ -71,7 +73,7 @@ def test_figures_are_those_of_evaluate(study):
             done = run("evaluate", "--data", data, "--split", "test", "--pred", folder / "out" / "predictions" / strategy,
                        "--readout", readout or "majority", "--region", region, "--json", "-").json
             one = cell(table, strategy, readout, region, "mr_ece")
-            assert abs(one["value"] - done["mr_ece"]) < 1e-6
+            assert abs(one["value"] - done["mr_ece"]) < 1e-6 and done["levels"] == ("predicted" if readout else "binomial")
             assert np.allclose([one["low"], one["high"]], done["ci"]["mr_ece"], atol=1e-6)
             assert np.isclose(one["mean_60"], done["bootstrap_60"]["mr_ece"]["mean"], atol=1e-6)
         one = cell(table, strategy, readout, "box", "auc")
