@@ -122,6 +122,34 @@ void WriteCorrections(Page& page, const ReportData& data, const std::vector<Judg
   }
 }
 
+/// How often each number of raters is expected and occurs, around all marks.
+PageTable ShareTable(const EvaluationReport& report)
+{
+  PageTable table;
+  table.Caption = "How many raters mark a voxel, around all marks";
+  table.Columns = { "Raters", { "Predicted (%)", "mean predicted probability of this number" },
+    { "Observed (%)", "share of the voxels with this number" },
+    { "Unsure: predicted (%)", "the same where the model itself expects 5 to 95 % of the raters" },
+    { "Unsure: observed (%)", "the same where the model itself expects 5 to 95 % of the raters" } };
+  for (size_t k = 0; k < report.Shares.size(); ++k)
+  {
+    const rcn_level_share &all = report.Shares[k], &unsure = report.UnsureShares[k];
+    table.Rows.push_back({ PageCell(static_cast<double>(k), 0), PageCell(100 * all.predicted, 2),
+      PageCell(100 * all.observed, 2), PageCell(100 * unsure.predicted, 2), PageCell(100 * unsure.observed, 2) });
+  }
+  return table;
+}
+
+/// The numbers of raters: a small diagram for each, and how often they occur.
+void WriteLevels(Page& page, const JudgedSeries& series)
+{
+  if (series.HasReport[0] && !series.Reports[0].Levels.empty())
+  {
+    page.Add({ { LevelDiagrams(series.Reports[0], "How many raters, around all marks"), "" } }, true);
+    page.Add(ShareTable(series.Reports[0]));
+  }
+}
+
 /// A diagram for each region; what was corrected has its uncorrected self in gray instead of a row of its own.
 void WriteDiagrams(Page& page, const std::vector<JudgedSeries>& all)
 {
@@ -147,6 +175,7 @@ void WriteDiagrams(Page& page, const std::vector<JudgedSeries>& all)
     {
       page.Heading(series.Name);
       page.Add(panels, true);
+      WriteLevels(page, series);
     }
   }
 }
