@@ -127,7 +127,8 @@ void PredictTest(Job& job, size_t number)
       job.Show(FractionAt(job, number, TrainingShare + (1 - TrainingShare) * share), run.Name() + " predicting " + one.Id);
       const std::vector<Volume> images = ImagesOf(context, one, job.Options.Training.Workspace.Tolerance);
       const Prediction prediction = Predict(read(), context, images, one.Images.front(), job.Options.Prediction);
-      WriteImage(path, prediction.Levels.View(), Content::Probability);
+      // A corrected model of one probability has no levels: its probability is judged in their place.
+      WriteImage(path, (prediction.Levels.Data() ? prediction.Levels : prediction.Probability).View(), Content::Probability);
     }
     return JsonHandle();
   });
