@@ -359,7 +359,13 @@ std::vector<Volume> ReadImages(rcn_context* context, const std::vector<std::stri
   for (const std::string& path : paths)
   {
     const Volume image = ReadImage(path);
-    if (IsAllZero(image))
+    const rcn_image all = image.All();
+    bool zero = rcn_image_is_constant(&all) != 0;
+    for (int c = 0; zero && c < all.components; ++c)
+    {
+      zero = rcn_image_element(&all, c) == 0;
+    }
+    if (zero)
     {
       throw Error(RCN_EDATA, path + " is zero everywhere; is it the right image?");
     }

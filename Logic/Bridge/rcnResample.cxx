@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
 
 #include <itkExtrapolateImageFunction.h>
 #include <itkLinearInterpolateImageFunction.h>
@@ -23,14 +22,7 @@ namespace
 Volume ExtractChannel(const Channel& channel)
 {
   Volume out = Volume::Allocate(channel.Image.geometry, channel.Image.type);
-  const size_t size = rcn_type_size(channel.Image.type);
-  const int64_t voxels = rcn_geometry_voxels(&channel.Image.geometry);
-  const char* in = static_cast<const char*>(channel.Image.data) + static_cast<size_t>(channel.Component) * size;
-  for (int64_t i = 0; i < voxels; ++i)
-  {
-    std::memcpy(static_cast<char*>(out.Data()) + static_cast<size_t>(i) * size,
-      in + static_cast<size_t>(i * channel.Image.components) * size, size);
-  }
+  rcn_image_copy_component(out.Data(), 1, &channel.Image, channel.Component);
   return out;
 }
 
@@ -74,10 +66,9 @@ private:
     itk::LinearInterpolateImageFunction<TImage, double>::New();
 };
 
-/// One channel on another grid: nearest neighbor and 0 outside, or linear and the edge's value outside. `out` takes every
-/// `stride`th element.
-template <class T, class TOut>
-void ResampleChannel(TOut* out, int64_t stride, const Volume& in, const rcn_geometry& reference, bool linear)
+/// One channel on another grid, as channel `index` of `out`, whose elements are of type TOut: nearest neighbor and 0 outside,
+/// or linear and the edge's value outside.
+template <class T, class TOut> void ResampleChannel(const Volume& out, int index, const Volume& in, bool linear)
 {
   using ImageType = itk::Image<T, 3>;
   auto filter = itk::ResampleImageFilter<ImageType, itk::Image<TOut, 3>>::New();
@@ -92,7 +83,7 @@ void ResampleChannel(TOut* out, int64_t stride, const Volume& in, const rcn_geom
   {
     filter->SetInterpolator(itk::NearestNeighborInterpolateImageFunction<ImageType, double>::New());
   }
-  SetGeometry(reference, [&](const auto& size, const auto& origin, const auto& spacing, const auto& direction) {
+  SetGeometry(out.Geometry(), [&](const auto& size, const auto& origin, const auto& spacing, const auto& direction) {
     filter->SetSize(size);
     filter->SetOutputOrigin(origin);
     filter->SetOutputSpacing(spacing);
@@ -100,12 +91,8 @@ void ResampleChannel(TOut* out, int64_t stride, const Volume& in, const rcn_geom
   });
   filter->SetDefaultPixelValue(0);
   filter->Update();
-  const TOut* resampled = filter->GetOutput()->GetBufferPointer();
-  const int64_t voxels = rcn_geometry_voxels(&reference);
-  for (int64_t i = 0; i < voxels; ++i)
-  {
-    out[i * stride] = resampled[i];
-  }
+  const rcn_image resampled = { filter->GetOutput()->GetBufferPointer(), out.View().type, 1, out.Geometry() };
+  rcn_image_copy_component(static_cast<TOut*>(out.Data()) + index, out.View().components, &resampled, 0);
 }
 
 /// Copies bits, so that types of one size are one and fewer filters are compiled. ITK passes values through a double, which
@@ -114,7 +101,7 @@ void ResampleNearestChannel(const Volume& out, int index, const Volume& channel)
 {
   const auto resample = [&](auto element) {
     using T = decltype(element);
-    ResampleChannel<T>(static_cast<T*>(out.Data()) + index, out.View().components, channel, out.Geometry(), false);
+    ResampleChannel<T, T>(out, index, channel, false);
   };
   switch (channel.View().type)
   {
@@ -141,12 +128,10 @@ Volume ToReal(const Channel& channel)
   if (single)
   {
     rcn_image_to_float(static_cast<float*>(out.Data()), 1, &channel.Image, channel.Component, 1);
-    return out;
   }
-  const int64_t voxels = rcn_geometry_voxels(&channel.Image.geometry);
-  for (int64_t i = 0; i < voxels; ++i)
+  else
   {
-    static_cast<double*>(out.Data())[i] = rcn_image_element(&channel.Image, i * channel.Image.components + channel.Component);
+    rcn_image_to_double(static_cast<double*>(out.Data()), &channel.Image, channel.Component);
   }
   return out;
 }
@@ -169,15 +154,8 @@ Volume ResampleLinear(const Volume& volume, const rcn_geometry& reference)
   for (int c = 0; c < volume.ChannelCount(); ++c)
   {
     const Volume channel = ToReal(volume.GetChannel(c));
-    float* const first = static_cast<float*>(out.Data()) + c;
-    if (channel.View().type == RCN_FLOAT32)
-    {
-      ResampleChannel<float>(first, volume.ChannelCount(), channel, reference, true);
-    }
-    else
-    {
-      ResampleChannel<double>(first, volume.ChannelCount(), channel, reference, true);
-    }
+    const bool single = channel.View().type == RCN_FLOAT32;
+    single ? ResampleChannel<float, float>(out, c, channel, true) : ResampleChannel<double, float>(out, c, channel, true);
   }
   return out;
 }

@@ -3,7 +3,6 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 
 namespace rcn
 {
@@ -85,15 +84,6 @@ Channel Volume::GetChannel(int index) const
     static_cast<size_t>(repeat * rcn_geometry_voxels(&this->View_.geometry) * this->View_.components) *
       rcn_type_size(this->View_.type);
   return channel;
-}
-
-bool IsAllZero(const Volume& volume)
-{
-  const char* bytes = static_cast<const char*>(volume.Data());
-  const size_t count =
-    static_cast<size_t>(rcn_geometry_voxels(&volume.Geometry()) * volume.ChannelCount()) * rcn_type_size(volume.View().type);
-  // A buffer of zeros equals itself shifted by one, and starts with zero.
-  return count == 0 || (bytes[0] == 0 && std::memcmp(bytes, bytes + 1, count - 1) == 0);
 }
 
 } // namespace rcn

@@ -43,6 +43,7 @@ public:
   /// An uninitialized image in a given geometry, which is checked; throws Error.
   static Volume Allocate(const rcn_geometry& geometry, rcn_type type, int components = 1);
 
+  /// These are borrowed: valid as long as a copy of the volume is. The data is null where only a header was read.
   const rcn_image& View() const { return this->View_; }
   const rcn_geometry& Geometry() const { return this->View_.geometry; }
   void* Data() const { return this->View_.data; }
@@ -51,6 +52,7 @@ public:
   Volume Reordered(rcn_context* context, const rcn_order& order) const;
 
   int ChannelCount() const { return this->View_.components * this->Repeats_; }
+  /// 0 ... ChannelCount() - 1, which is not checked; borrowed as above.
   Channel GetChannel(int index) const;
 
   /// The volumes of a 4-D file as one image, one behind the other; otherwise View().
@@ -78,9 +80,6 @@ private:
   std::vector<Segment> Segments_;
   std::string Note_;
 };
-
-/// Whether every voxel of every channel is zero.
-bool IsAllZero(const Volume& volume);
 
 /// Room for so many elements of a size; throws Error (RCN_ENOMEM) that names the purpose.
 std::shared_ptr<void> AllocateBuffer(int64_t elements, size_t size, const std::string& purpose);

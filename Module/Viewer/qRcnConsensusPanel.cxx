@@ -26,18 +26,6 @@ QLabel* Heading(const QString& text)
   return label;
 }
 
-/// The code of a voxel: the index of its pattern in the table of votes.
-size_t CodeOf(const rcn_votes* votes, int64_t voxel)
-{
-  const int bytes = rcn_votes_code_bytes(votes);
-  const rcn_image codes = { const_cast<void*>(rcn_votes_codes(votes)),
-    bytes == 1     ? RCN_UINT8
-      : bytes == 2 ? RCN_UINT16
-                   : RCN_UINT32,
-    1, *rcn_votes_geometry(votes) };
-  return static_cast<size_t>(rcn_image_element(&codes, voxel));
-}
-
 } // namespace
 
 qRcnConsensusPanel::qRcnConsensusPanel(qRcnScene* scene, QWidget* parent)
@@ -197,7 +185,7 @@ void qRcnConsensusPanel::showVoxel(bool inside, qint64 x, qint64 y, qint64 z)
   }
   if (const rcn_votes* votes = this->Scene->votes())
   {
-    const rcn_pattern& pattern = rcn_votes_patterns(votes)[CodeOf(votes, number)];
+    const rcn_pattern& pattern = *rcn_votes_at(votes, number);
     voxel.Marked = pattern.marked;
     voxel.Answered = pattern.answered;
   }

@@ -163,6 +163,7 @@ static void many_raters_and_unanswered(void) {
                     if (value) marked |= UINT64_C(1) << r;
                 }
                 const rcn_pattern *pattern = &patterns[code_at(a, i)];
+                wrong += rcn_votes_at(a, i) != pattern;
                 wrong += pattern->marked != marked || pattern->answered != answered;
             }
             CHECK(wrong == 0);
@@ -345,8 +346,19 @@ static void elements_of_any_type(void) {
     float out[8] = {9, 9, 9, 9, 9, 9, 9, 9};
     rcn_image_to_float(out, 2, &image, 1, 255);
     CHECK(out[0] == (float)(1.0 / 255) && out[2] == 0 && out[4] == 1 && out[1] == 9);
+    double real[4];
+    rcn_image_to_double(real, &image, 0);
+    CHECK(real[0] == 0 && real[1] == 1 && real[2] == 7 && real[3] == 7);
     image.data = f32;
     image.type = RCN_FLOAT32;
+    rcn_image_to_double(real, &image, 0);
+    CHECK(real[2] == -2.5 && real[3] == 1);
+    float taken[4], put[8] = {9, 9, 9, 9, 9, 9, 9, 9};
+    rcn_image_copy_component(taken, 1, &image, 1); /* out, and back into its place */
+    CHECK(taken[0] == 1 && taken[1] == 0 && taken[2] == 3 && taken[3] == 7);
+    const rcn_image alone = {taken, RCN_FLOAT32, 1, image.geometry};
+    rcn_image_copy_component(put + 1, 2, &alone, 0);
+    for (int i = 0; i < 8; ++i) CHECK(put[i] == (i % 2 ? f32[i] : 9));
     CHECK(rcn_image_find_beyond_one(&image) == 4 && rcn_image_element(&image, 4) == -2.5);
     image.geometry = rcn_geometry_make(2, 1, 1);
     CHECK(rcn_image_find_beyond_one(&image) == -1);

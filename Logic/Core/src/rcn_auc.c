@@ -291,6 +291,67 @@ static void cut_buckets(int64_t *borders, const int64_t *totals, int size) {
     for (; r <= size; ++r) borders[r] = BUCKETS;
 }
 
+/* Adds how many items are in each bucket; returns how many there are in all. */
+static int64_t count_items(int64_t *buckets, const rcn_auc *auc) {
+    int64_t all = 0;
+    for (int64_t d = 0; d < auc->count; ++d) {
+        const int64_t *ends = auc->deals[d].ends;
+        for (int64_t b = 0; b < BUCKETS; ++b) buckets[b] += ends[b] - (b ? ends[b - 1] : 0);
+        all += ends[BUCKETS - 1];
+    }
+    return all;
+}
+
+/* The items of all cases, bucket by bucket. */
+static void pack_items(uint32_t *out, const rcn_auc *auc) {
+    for (int64_t b = 0; b < BUCKETS; ++b)
+        for (int64_t d = 0; d < auc->count; ++d) {
+            const int64_t from = b ? auc->deals[d].ends[b - 1] : 0;
+            const int64_t count = auc->deals[d].ends[b] - from;
+            memcpy(out, auc->deals[d].items + from, sizeof *out * (size_t)count);
+            out += count;
+        }
+}
+
+/* What the processes sent: buckets first ... first + width - 1. */
+typedef struct arrival {
+    const uint32_t *items;
+    int64_t count;
+    int64_t *at;           /* by process: where its items begin; moves behind what was taken */
+    const int64_t *counts; /* by process and bucket */
+    int64_t first, width;
+    int processes;
+} arrival;
+
+/* *part = the same as one case, like `auc`: the items of a bucket side by side. */
+static rcn_status unpack_items(rcn_auc **part, rcn_context *ctx, const rcn_auc *auc,
+                               const arrival *in) {
+    rcn_status status;
+    rcn_auc *own = NULL;
+    RCN_TRY(rcn_auc_create(&own, ctx, auc->raters, auc->readout, auc->at_least));
+    RCN_ALLOC_ZERO(own->deals, ctx, 1, "the list of cases");
+    own->count = own->room = 1;
+    RCN_ALLOC(own->deals[0].items, ctx, in->count, "the probabilities of all cases");
+    RCN_ALLOC(own->deals[0].ends, ctx, BUCKETS, "counting");
+    int64_t n = 0;
+    for (int64_t b = 0; b < BUCKETS; ++b) {
+        const int here = b >= in->first && b < in->first + in->width;
+        for (int r = 0; here && r < in->processes; ++r) {
+            const int64_t count = in->counts[r * in->width + b - in->first];
+            memcpy(own->deals[0].items + n, in->items + in->at[r],
+                   sizeof *in->items * (size_t)count);
+            in->at[r] += count;
+            n += count;
+        }
+        own->deals[0].ends[b] = n;
+    }
+    *part = own;
+    own = NULL;
+done:
+    rcn_auc_destroy(own);
+    return status;
+}
+
 /* *part = what falls to this process of all processes' items. */
 static rcn_status exchange_items(rcn_auc **part, rcn_context *ctx, const rcn_auc *auc,
                                  rcn_comm *comm) {
@@ -299,19 +360,13 @@ static rcn_status exchange_items(rcn_auc **part, rcn_context *ctx, const rcn_auc
     int64_t *own_counts = NULL, *totals = NULL, *borders = NULL, *theirs = NULL;
     int64_t *in_bytes = NULL, *out_bytes = NULL, *at = NULL;
     uint32_t *out = NULL, *in = NULL;
-    rcn_auc *own = NULL;
     RCN_ALLOC_ZERO(own_counts, ctx, BUCKETS, "counting");
     RCN_ALLOC(totals, ctx, BUCKETS, "counting");
     RCN_ALLOC(borders, ctx, size + 1, "counting");
     RCN_ALLOC(in_bytes, ctx, size, "counting");
     RCN_ALLOC(out_bytes, ctx, size, "counting");
     RCN_ALLOC(at, ctx, size, "counting");
-    int64_t mine = 0;
-    for (int64_t d = 0; d < auc->count; ++d) {
-        const int64_t *ends = auc->deals[d].ends;
-        for (int64_t b = 0; b < BUCKETS; ++b) own_counts[b] += ends[b] - (b ? ends[b - 1] : 0);
-        mine += ends[BUCKETS - 1];
-    }
+    const int64_t mine = count_items(own_counts, auc);
     memcpy(totals, own_counts, sizeof *totals * BUCKETS);
     RCN_TRY(rcn_comm_sum(comm, ctx, totals, BUCKETS, RCN_COMM_INT64));
     cut_buckets(borders, totals, size);
@@ -336,36 +391,13 @@ static rcn_status exchange_items(rcn_auc **part, rcn_context *ctx, const rcn_auc
     }
     RCN_ALLOC(out, ctx, mine, "the probabilities of all cases");
     RCN_ALLOC(in, ctx, received, "the probabilities of all cases");
-    for (int64_t b = 0, n = 0; b < BUCKETS; ++b)
-        for (int64_t d = 0; d < auc->count; ++d) {
-            const int64_t from = b ? auc->deals[d].ends[b - 1] : 0;
-            const int64_t count = auc->deals[d].ends[b] - from;
-            memcpy(out + n, auc->deals[d].items + from, sizeof *out * (size_t)count);
-            n += count;
-        }
+    pack_items(out, auc);
     RCN_TRY(rcn__comm_exchange(comm, ctx, in, in_bytes, out, out_bytes));
-    rcn__free(ctx, out);
+    rcn__free(ctx, out); /* before as much again is allocated */
     out = NULL;
-
-    RCN_TRY(rcn_auc_create(&own, ctx, auc->raters, auc->readout, auc->at_least));
-    RCN_ALLOC_ZERO(own->deals, ctx, 1, "the list of cases");
-    own->count = own->room = 1;
-    RCN_ALLOC(own->deals[0].items, ctx, received, "the probabilities of all cases");
-    RCN_ALLOC(own->deals[0].ends, ctx, BUCKETS, "counting");
-    int64_t n = 0;
-    for (int64_t b = 0; b < BUCKETS; ++b) {
-        for (int r = 0; b >= first && b < first + width && r < size; ++r) {
-            const int64_t count = theirs[r * width + b - first];
-            memcpy(own->deals[0].items + n, in + at[r], sizeof *in * (size_t)count);
-            at[r] += count;
-            n += count;
-        }
-        own->deals[0].ends[b] = n;
-    }
-    *part = own;
-    own = NULL;
+    const arrival arrived = {in, received, at, theirs, first, width, size};
+    RCN_TRY(unpack_items(part, ctx, auc, &arrived));
 done:
-    rcn_auc_destroy(own);
     rcn__free(ctx, out);
     rcn__free(ctx, in);
     rcn__free(ctx, at);

@@ -75,6 +75,8 @@ void rcn__dnn_destroy(rcn__dnn *dnn, rcn_context *ctx) {
 
 /* ---- one convolution ------------------------------------------------------------------------- */
 
+#define MAKING "making a convolution"
+
 enum { FORWARD = 0, BACKWARD_INPUT = 1, BACKWARD_WEIGHTS = 2, PASSES = 3 };
 
 /* A kernel of one direction. The memory objects carry descriptions only; pointers are set when it
@@ -178,93 +180,119 @@ static dnnl_status_t finish_pass(rcn__dnn_conv *conv, int which) {
     return dnnl_success;
 }
 
+/* What the passes of a convolution have in common. */
+typedef struct conv_parts {
+    dnnl_memory_desc_t in, weights, bias, result;
+    dnnl_dims_t stride, pad, pad_end;
+    dnnl_primitive_attr_t plain, fused; /* fused: with what follows the convolution forward */
+} conv_parts;
+
+static void forget_parts(conv_parts *parts) {
+    if (parts->fused) dnnl_primitive_attr_destroy(parts->fused);
+    if (parts->plain) dnnl_primitive_attr_destroy(parts->plain);
+    if (parts->bias) dnnl_memory_desc_destroy(parts->bias);
+    if (parts->result) dnnl_memory_desc_destroy(parts->result);
+    if (parts->weights) dnnl_memory_desc_destroy(parts->weights);
+    if (parts->in) dnnl_memory_desc_destroy(parts->in);
+}
+
+/* On failure some of the parts are there. */
+static rcn_status describe_memory(conv_parts *parts, rcn_context *ctx,
+                                  const rcn__conv_shape *shape) {
+    rcn_status status = RCN_OK;
+    const int n = shape->dimensions;
+    dnnl_dims_t in_dims = {shape->batch, shape->in}, out_dims = {shape->batch, shape->out};
+    dnnl_dims_t weight_dims = {shape->out, shape->in};
+    const dnnl_dims_t bias_dims = {shape->out};
+    spatial_of(in_dims + 2, shape->size, n);
+    spatial_of(weight_dims + 2, shape->kernel, n);
+    spatial_of(parts->stride, shape->stride, n);
+    spatial_of(parts->pad, shape->pad, n);
+    for (int d = 0; d < n; ++d) {
+        const int64_t stride = parts->stride[d], pad = parts->pad[d];
+        out_dims[2 + d] = (in_dims[2 + d] + 2 * pad - weight_dims[2 + d]) / stride + 1;
+        /* The padding that is really read behind the last voxel. */
+        parts->pad_end[d] =
+            (out_dims[2 + d] - 1) * stride + weight_dims[2 + d] - in_dims[2 + d] - pad;
+    }
+    RCN_DNN(dnnl_memory_desc_create_with_tag(&parts->in, n + 2, in_dims, dnnl_f32,
+                                             tag_of(n, shape->layout)),
+            MAKING);
+    RCN_DNN(dnnl_memory_desc_create_with_tag(&parts->weights, n + 2, weight_dims, dnnl_f32,
+                                             dnnl_format_tag_any),
+            MAKING);
+    RCN_DNN(dnnl_memory_desc_create_with_tag(&parts->result, n + 2, out_dims, dnnl_f32,
+                                             tag_of(n, RCN_BLOCKED)),
+            MAKING);
+    if (shape->bias)
+        RCN_DNN(dnnl_memory_desc_create_with_tag(&parts->bias, 1, bias_dims, dnnl_f32, dnnl_a),
+                MAKING);
+done:
+    return status;
+}
+
+/* As above. */
+static rcn_status make_attributes(conv_parts *parts, rcn_context *ctx,
+                                  const rcn__conv_shape *shape) {
+    rcn_status status = RCN_OK;
+    dnnl_post_ops_t after = NULL;
+    RCN_DNN(dnnl_primitive_attr_create(&parts->plain), MAKING);
+    RCN_DNN(dnnl_primitive_attr_set_scratchpad_mode(parts->plain, dnnl_scratchpad_mode_user),
+            MAKING);
+    RCN_DNN(dnnl_primitive_attr_clone(&parts->fused, parts->plain), MAKING);
+    RCN_DNN(dnnl_post_ops_create(&after), MAKING);
+    if (shape->add) RCN_DNN(dnnl_post_ops_append_sum(after, 1.0f, 0, dnnl_data_type_undef), MAKING);
+    if (shape->relu) RCN_DNN(dnnl_post_ops_append_eltwise(after, dnnl_eltwise_relu, 0, 0), MAKING);
+    RCN_DNN(dnnl_primitive_attr_set_post_ops(parts->fused, after), MAKING);
+done:
+    if (after) dnnl_post_ops_destroy(after);
+    return status;
+}
+
 /* Makes the kernels of `shape` as it is. */
 static rcn_status create_kernels(rcn__dnn_conv **out, rcn__dnn *dnn, rcn_context *ctx,
                                  const rcn__conv_shape *shape, int weights_gradient) {
     static const dnnl_dims_t no_dilation = {0, 0, 0};
-    const char *what = "making a convolution";
-    const int n = shape->dimensions;
     const int before = enter_threads(ctx);
     rcn_status status = RCN_OK;
     rcn__dnn_conv *conv = NULL;
-    dnnl_memory_desc_t in = NULL, weights = NULL, bias = NULL, result = NULL;
-    dnnl_primitive_attr_t attributes = NULL, fused = NULL;
-    dnnl_post_ops_t after = NULL;
+    conv_parts p = {0};
     *out = NULL;
     RCN_ALLOC_ZERO(conv, ctx, 1, "a convolution");
     conv->dnn = dnn;
     conv->shape = *shape;
     conv->depth = 1;
-
-    dnnl_dims_t in_dims = {shape->batch, shape->in}, out_dims = {shape->batch, shape->out};
-    dnnl_dims_t weight_dims = {shape->out, shape->in}, stride, pad, pad_end;
-    const dnnl_dims_t bias_dims = {shape->out};
-    spatial_of(in_dims + 2, shape->size, n);
-    spatial_of(weight_dims + 2, shape->kernel, n);
-    spatial_of(stride, shape->stride, n);
-    spatial_of(pad, shape->pad, n);
-    for (int d = 0; d < n; ++d) {
-        out_dims[2 + d] = (in_dims[2 + d] + 2 * pad[d] - weight_dims[2 + d]) / stride[d] + 1;
-        /* The padding that is really read behind the last voxel. */
-        pad_end[d] =
-            (out_dims[2 + d] - 1) * stride[d] + weight_dims[2 + d] - in_dims[2 + d] - pad[d];
-    }
-    RCN_DNN(
-        dnnl_memory_desc_create_with_tag(&in, n + 2, in_dims, dnnl_f32, tag_of(n, shape->layout)),
-        what);
-    RCN_DNN(dnnl_memory_desc_create_with_tag(&weights, n + 2, weight_dims, dnnl_f32,
-                                             dnnl_format_tag_any),
-            what);
-    RCN_DNN(dnnl_memory_desc_create_with_tag(&result, n + 2, out_dims, dnnl_f32,
-                                             tag_of(n, RCN_BLOCKED)),
-            what);
-    if (shape->bias)
-        RCN_DNN(dnnl_memory_desc_create_with_tag(&bias, 1, bias_dims, dnnl_f32, dnnl_a), what);
-
-    RCN_DNN(dnnl_primitive_attr_create(&attributes), what);
-    RCN_DNN(dnnl_primitive_attr_set_scratchpad_mode(attributes, dnnl_scratchpad_mode_user), what);
-    RCN_DNN(dnnl_primitive_attr_clone(&fused, attributes), what);
-    RCN_DNN(dnnl_post_ops_create(&after), what);
-    if (shape->add) RCN_DNN(dnnl_post_ops_append_sum(after, 1.0f, 0, dnnl_data_type_undef), what);
-    if (shape->relu) RCN_DNN(dnnl_post_ops_append_eltwise(after, dnnl_eltwise_relu, 0, 0), what);
-    RCN_DNN(dnnl_primitive_attr_set_post_ops(fused, after), what);
+    RCN_TRY(describe_memory(&p, ctx, shape));
+    RCN_TRY(make_attributes(&p, ctx, shape));
 
     pass *passes = conv->passes;
     RCN_DNN(dnnl_convolution_forward_primitive_desc_create(
                 &passes[FORWARD].description, dnn->engine,
                 shape->training ? dnnl_forward_training : dnnl_forward_inference,
-                dnnl_convolution_direct, in, weights, bias, result, stride, no_dilation, pad,
-                pad_end, fused),
-            what);
-    RCN_DNN(finish_pass(conv, FORWARD), what);
-    if (shape->training) {
-        const dnnl_primitive_desc_t hint = passes[FORWARD].description;
-        if (shape->input_gradient) {
-            RCN_DNN(dnnl_convolution_backward_data_primitive_desc_create(
-                        &passes[BACKWARD_INPUT].description, dnn->engine, dnnl_convolution_direct,
-                        in, weights, result, stride, no_dilation, pad, pad_end, hint, attributes),
-                    what);
-            RCN_DNN(finish_pass(conv, BACKWARD_INPUT), what);
-        }
-        if (weights_gradient) {
-            RCN_DNN(dnnl_convolution_backward_weights_primitive_desc_create(
-                        &passes[BACKWARD_WEIGHTS].description, dnn->engine, dnnl_convolution_direct,
-                        in, weights, bias, result, stride, no_dilation, pad, pad_end, hint,
-                        attributes),
-                    what);
-            RCN_DNN(finish_pass(conv, BACKWARD_WEIGHTS), what);
-        }
+                dnnl_convolution_direct, p.in, p.weights, p.bias, p.result, p.stride, no_dilation,
+                p.pad, p.pad_end, p.fused),
+            MAKING);
+    RCN_DNN(finish_pass(conv, FORWARD), MAKING);
+    const dnnl_primitive_desc_t hint = passes[FORWARD].description;
+    if (shape->training && shape->input_gradient) {
+        RCN_DNN(dnnl_convolution_backward_data_primitive_desc_create(
+                    &passes[BACKWARD_INPUT].description, dnn->engine, dnnl_convolution_direct, p.in,
+                    p.weights, p.result, p.stride, no_dilation, p.pad, p.pad_end, hint, p.plain),
+                MAKING);
+        RCN_DNN(finish_pass(conv, BACKWARD_INPUT), MAKING);
+    }
+    if (shape->training && weights_gradient) {
+        RCN_DNN(dnnl_convolution_backward_weights_primitive_desc_create(
+                    &passes[BACKWARD_WEIGHTS].description, dnn->engine, dnnl_convolution_direct,
+                    p.in, p.weights, p.bias, p.result, p.stride, no_dilation, p.pad, p.pad_end,
+                    hint, p.plain),
+                MAKING);
+        RCN_DNN(finish_pass(conv, BACKWARD_WEIGHTS), MAKING);
     }
     *out = conv;
     conv = NULL;
 done:
-    if (after) dnnl_post_ops_destroy(after);
-    if (fused) dnnl_primitive_attr_destroy(fused);
-    if (attributes) dnnl_primitive_attr_destroy(attributes);
-    if (bias) dnnl_memory_desc_destroy(bias);
-    if (result) dnnl_memory_desc_destroy(result);
-    if (weights) dnnl_memory_desc_destroy(weights);
-    if (in) dnnl_memory_desc_destroy(in);
+    forget_parts(&p);
     rcn__dnn_conv_destroy(conv, ctx);
     leave_threads(ctx, before);
     return status;

@@ -297,6 +297,22 @@ void rcn_image_from_float(rcn_image *image, const float *in, float factor) {
         for (int64_t i = 0; i < elements; ++i) words[i] = (uint16_t)(in[i] * factor + 0.5f);
 }
 
+void rcn_image_to_double(double *out, const rcn_image *image, int component) {
+    const int64_t voxels = rcn_geometry_voxels(&image->geometry), step = image->components;
+#define TO_DOUBLE(T)                                                                               \
+    for (int64_t i = 0; i < voxels; ++i)                                                           \
+        out[i] = (double)((const T *)image->data)[i * step + component];
+    FOR_TYPE(image->type, TO_DOUBLE)
+}
+
+void rcn_image_copy_component(void *out, int64_t stride, const rcn_image *image, int component) {
+    const int64_t voxels = rcn_geometry_voxels(&image->geometry), step = image->components;
+#define COPY_COMPONENT(T)                                                                          \
+    for (int64_t i = 0; i < voxels; ++i)                                                           \
+        ((T *)out)[i * stride] = ((const T *)image->data)[i * step + component];
+    FOR_TYPE(image->type, COPY_COMPONENT)
+}
+
 void rcn_image_keep_components(rcn_image *image, int count) {
     const int64_t voxels = rcn_geometry_voxels(&image->geometry);
     const size_t kept = (size_t)count * rcn_type_size(image->type);

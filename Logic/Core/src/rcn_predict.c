@@ -280,6 +280,43 @@ static void tile_number(int64_t number[3], const axis axes[3], int64_t index) {
     number[2] = index / axes[0].count / axes[1].count;
 }
 
+/* The tiles first ... first + count - 1, normalized. */
+static void take_tiles(float *boxes, const axis axes[3], int64_t first, int64_t count,
+                       const rcn_scale *scale, const rcn_channel *channels) {
+    const int64_t tile[3] = {axes[0].tile, axes[1].tile, axes[2].tile};
+    const int64_t floats = tile[0] * tile[1] * tile[2] * scale->channels;
+    for (int64_t b = 0; b < count; ++b) {
+        int64_t number[3], start[3];
+        tile_number(number, axes, first + b);
+        for (int d = 0; d < 3; ++d) start[d] = axis_start(&axes[d], number[d]);
+        rcn_normalize_box(boxes + b * floats, scale, channels, start, tile);
+    }
+}
+
+/* Levels (images, K + 1, Z, Y, X) of normalized tiles. Numbers that are not finite would spread
+ * through the blending. */
+static rcn_status predict_tiles(float *out, float *logits, rcn_net *net, const rcn_loss *loss,
+                                const float *parameters, const float *images,
+                                const rcn_batch *batch, part *progress) {
+    rcn_status status;
+    rcn_context *ctx = net->ctx;
+    const int64_t voxels = batch->size[0] * batch->size[1] * batch->size[2];
+    RCN_TRY(rcn_net_predict(logits, net, images, batch));
+    if (!rcn__all_finite(logits, batch->images * voxels * net->options.outputs))
+        RCN_TRY(rcn__fail(ctx, RCN_EDATA,
+                          "The network's outputs are not finite; its weights cannot be used on "
+                          "this image."));
+    progress->first += progress->share; /* the rest is nothing beside it */
+    progress->share = 0;
+    RCN_TRY(rcn_loss_levels(out, loss, ctx, logits, parameters, batch->images, voxels));
+    if (!rcn__all_finite(out, batch->images * voxels * (rcn_loss_raters(loss) + 1)))
+        RCN_TRY(rcn__fail(ctx, RCN_EDATA,
+                          "The levels are not finite; the model's weights cannot be used on this "
+                          "image."));
+done:
+    return status;
+}
+
 rcn_status rcn_predict_levels(float *levels, rcn_net *net, const rcn_loss *loss,
                               const float *parameters, const rcn_scale *scale,
                               const rcn_channel *channels, const rcn_predict_options *options) {
@@ -317,13 +354,7 @@ rcn_status rcn_predict_levels(float *levels, rcn_net *net, const rcn_loss *loss,
     for (int64_t first = 0; first < tiles; first += most) {
         const rcn_batch batch = {tiles - first < most ? tiles - first : most,
                                  {tile[0], tile[1], tile[2]}};
-        int64_t number[3];
-        for (int64_t b = 0; b < batch.images; ++b) {
-            int64_t start[3];
-            tile_number(number, axes, first + b);
-            for (int d = 0; d < 3; ++d) start[d] = axis_start(&axes[d], number[d]);
-            rcn_normalize_box(boxes + b * image_floats, scale, channels, start, tile);
-        }
+        take_tiles(boxes, axes, first, batch.images, scale, channels);
         for (int flips = 0; flips < all_flips; ++flips) {
             const float *images = boxes;
             progress.share = (double)batch.images / (double)tiles / all_flips;
@@ -332,20 +363,10 @@ rcn_status rcn_predict_levels(float *levels, rcn_net *net, const rcn_loss *loss,
                 flip(flipped, boxes, batch.images * net->options.channels, tile, flips);
                 images = flipped;
             }
-            RCN_TRY(rcn_net_predict(logits, net, images, &batch));
-            if (!rcn__all_finite(logits, batch.images * voxels * net->options.outputs))
-                RCN_TRY(rcn__fail(ctx, RCN_EDATA,
-                                  "The network's outputs are not finite; its weights cannot be "
-                                  "used on this image."));
-            progress.first += progress.share; /* the rest is nothing beside it */
-            progress.share = 0;
-            RCN_TRY(rcn_loss_levels(probabilities, loss, ctx, logits, parameters, batch.images,
-                                    voxels));
-            if (!rcn__all_finite(probabilities, batch.images * voxels * count))
-                RCN_TRY(rcn__fail(ctx, RCN_EDATA,
-                                  "The levels are not finite; the model's weights cannot be used "
-                                  "on this image."));
+            RCN_TRY(predict_tiles(probabilities, logits, net, loss, parameters, images, &batch,
+                                  &progress));
             for (int64_t b = 0; b < batch.images; ++b) {
+                int64_t number[3];
                 blend_pass pass = {levels,
                                    count,
                                    axes,

@@ -182,32 +182,24 @@ static void write_codes(void *codes, int code_bytes, int64_t first, const uint32
     }
 }
 
-/* Counts bytes. Neighbors mostly agree, so eight equal bytes are counted at once. */
-static void count_u8(int64_t *counts, const uint8_t *codes, int64_t count) {
-    int64_t i = 0;
-    for (; i + 8 <= count; i += 8) {
-        uint64_t eight;
-        memcpy(&eight, codes + i, 8);
-        if (eight == (eight & 0xFF) * UINT64_C(0x0101010101010101))
-            counts[eight & 0xFF] += 8;
-        else
-            for (int k = 0; k < 8; ++k) ++counts[codes[i + k]];
+/* Neighbors mostly agree, so as many equal codes as fill eight bytes are counted at once; `ones`
+ * has a 1 in the place of each. */
+#define DEFINE_COUNT(name, T, ones)                                                                \
+    static void name(int64_t *counts, const T *codes, int64_t count) {                             \
+        const int64_t many = 8 / (int64_t)sizeof *codes;                                           \
+        int64_t i = 0;                                                                             \
+        for (; i + many <= count; i += many) {                                                     \
+            uint64_t all;                                                                          \
+            memcpy(&all, codes + i, 8);                                                            \
+            if (all == (uint64_t)codes[i] * (ones))                                                \
+                counts[codes[i]] += many;                                                          \
+            else                                                                                   \
+                for (int64_t k = 0; k < many; ++k) ++counts[codes[i + k]];                         \
+        }                                                                                          \
+        for (; i < count; ++i) ++counts[codes[i]];                                                 \
     }
-    for (; i < count; ++i) ++counts[codes[i]];
-}
-
-static void count_u16(int64_t *counts, const uint16_t *codes, int64_t count) {
-    int64_t i = 0;
-    for (; i + 4 <= count; i += 4) {
-        uint64_t four;
-        memcpy(&four, codes + i, 8);
-        if (four == (four & 0xFFFF) * UINT64_C(0x0001000100010001))
-            counts[four & 0xFFFF] += 4;
-        else
-            for (int k = 0; k < 4; ++k) ++counts[codes[i + k]];
-    }
-    for (; i < count; ++i) ++counts[codes[i]];
-}
+DEFINE_COUNT(count_u8, uint8_t, UINT64_C(0x0101010101010101))
+DEFINE_COUNT(count_u16, uint16_t, UINT64_C(0x0001000100010001))
 
 typedef struct count_job {
     const rcn_votes *votes;
@@ -730,6 +722,12 @@ const rcn_pattern *rcn_votes_patterns(const rcn_votes *votes) { return votes->pa
 int64_t rcn_votes_pattern_count(const rcn_votes *votes) { return votes->pattern_count; }
 const void *rcn_votes_codes(const rcn_votes *votes) { return votes->codes; }
 int rcn_votes_code_bytes(const rcn_votes *votes) { return votes->code_bytes; }
+
+const rcn_pattern *rcn_votes_at(const rcn_votes *votes, int64_t voxel) {
+    uint32_t code;
+    rcn__votes_read(&code, votes, voxel, 1);
+    return &votes->patterns[code];
+}
 
 int64_t rcn_votes_marked(const rcn_votes *votes, int rater) {
     int64_t voxels = 0;

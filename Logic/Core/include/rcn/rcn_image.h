@@ -132,6 +132,14 @@ RCN_API void rcn_image_to_float(float *out, int64_t stride, const rcn_image *ima
  * uint16) becomes in[i] * factor, rounded, which must fit. */
 RCN_API void rcn_image_from_float(rcn_image *image, const float *in, float factor);
 
+/* out[i] = the component of voxel i as a double, which holds all but large 64-bit integers. */
+RCN_API void rcn_image_to_double(double *out, const rcn_image *image, int component);
+
+/* out[i * stride] = the component of voxel i, in the type of the image: takes a component out of an
+ * image (stride 1), or puts a plain image among the components of another. */
+RCN_API void rcn_image_copy_component(void *out, int64_t stride, const rcn_image *image,
+                                      int component);
+
 /* Keeps the first `count` components of every voxel, in place; the others are gone. */
 RCN_API void rcn_image_keep_components(rcn_image *image, int count);
 

@@ -81,6 +81,9 @@ RCN_API int64_t rcn_votes_pattern_count(const rcn_votes *votes);
 RCN_API const void *rcn_votes_codes(const rcn_votes *votes);
 RCN_API int rcn_votes_code_bytes(const rcn_votes *votes);
 
+/* The pattern of one voxel, for whoever asks about a single one. */
+RCN_API const rcn_pattern *rcn_votes_at(const rcn_votes *votes, int64_t voxel);
+
 /* How many voxels rater r marked. */
 RCN_API int64_t rcn_votes_marked(const rcn_votes *votes, int rater);
 
