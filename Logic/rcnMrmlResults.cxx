@@ -317,14 +317,11 @@ std::string Words(double value)
   return std::isnan(value) ? "not defined" : CsvNumber(value);
 }
 
-} // namespace
-
-void PublishAgreement(
-  Node* node, const AgreementReport& report, const std::vector<std::string>& raters, const rcn_geometry& geometry)
+/// A row for each rater.
+void ShowRaters(
+  Publisher& publisher, const AgreementReport& report, const std::vector<std::string>& raters, const Extent& extent)
 {
-  Publisher publisher(node);
   const rcn_agreement& figures = *report.Figures;
-  const Extent extent(geometry);
   std::vector<vtkSmartPointer<vtkAbstractArray>> columns{ TextColumn("Rater", raters) };
   std::vector<std::string> extents;
   for (int r = 0; r < figures.raters; ++r)
@@ -356,7 +353,11 @@ void PublishAgreement(
     }
   }
   publisher.ShowTable(Node::GetAgreementRole(), "agreement of raters", columns);
+}
 
+/// All raters together.
+void ShowAgreement(Publisher& publisher, const rcn_agreement& figures, const Extent& extent)
+{
   const std::string unit = extent.Unit.substr(1);
   const std::pair<std::string, double> summary[] = { { "Mean Dice of all pairs", figures.mean_dice },
     { "Fleiss kappa where anybody marked", figures.on_union.fleiss_kappa },
@@ -382,7 +383,11 @@ void PublishAgreement(
   }
   publisher.ShowTable(
     Node::GetAgreementRole(), "agreement in one page", { TextColumn("What", names), TextColumn("Value", values) }, 1);
+}
 
+void ShowDisputes(Publisher& publisher, const AgreementReport& report, const std::vector<std::string>& raters,
+  const rcn_geometry& geometry, const Extent& extent)
+{
   std::vector<double> volume, voxels, position[3];
   std::vector<std::string> by, number;
   for (const rcn_dispute& region : report.Regions)
@@ -405,6 +410,18 @@ void PublishAgreement(
     { TextColumn("Region", number), NumberColumn(extent.Heading, volume), NumberColumn("Voxels", voxels),
       NumberColumn("R", position[0]), NumberColumn("A", position[1]), NumberColumn("S", position[2]),
       TextColumn("Marked by", by) });
+}
+
+} // namespace
+
+void PublishAgreement(
+  Node* node, const AgreementReport& report, const std::vector<std::string>& raters, const rcn_geometry& geometry)
+{
+  Publisher publisher(node);
+  const Extent extent(geometry);
+  ShowRaters(publisher, report, raters, extent);
+  ShowAgreement(publisher, *report.Figures, extent);
+  ShowDisputes(publisher, report, raters, geometry, extent);
 }
 
 void PublishFusion(
@@ -484,10 +501,12 @@ KeptLevels PublishPrediction(Node* node, const PredictionNodes& prediction)
   return kept;
 }
 
-void PublishReliability(Node* node, const EvaluationReport& report, const EvaluationReport* before)
+namespace
 {
-  Publisher publisher(node);
-  const std::string title = TitleOf(node);
+
+/// The axes without a curve.
+vtkMRMLPlotChartNode* EmptyChart(Publisher& publisher, const std::string& title)
+{
   auto* const chart =
     publisher.Result<vtkMRMLPlotChartNode>(Node::GetChartRole(), "vtkMRMLPlotChartNode", "predicted and observed");
   chart->RemoveAllPlotSeriesNodeIDs();
@@ -500,57 +519,34 @@ void PublishReliability(Node* node, const EvaluationReport& report, const Evalua
   chart->SetYAxisRangeAuto(false);
   chart->SetYAxisRange(0, 1.2); // the legend lies in the upper right corner, where the curve ends
   chart->SetLegendVisibility(true);
-  int n = 0;
-  const auto addSeries = [&](vtkMRMLTableNode* table, const char* y, const std::string& name, double r, double g, double b,
-                           bool line) {
-    auto* const series = publisher.Result<vtkMRMLPlotSeriesNode>(Node::GetSeriesRole(), "vtkMRMLPlotSeriesNode", name, n++);
-    series->SetName(name.c_str());
-    series->SetAndObserveTableNodeID(table->GetID());
-    series->SetXColumnName("Predicted");
-    series->SetYColumnName(y);
-    series->SetPlotType(vtkMRMLPlotSeriesNode::PlotTypeScatter);
-    series->SetMarkerStyle(line ? vtkMRMLPlotSeriesNode::MarkerStyleNone : vtkMRMLPlotSeriesNode::MarkerStyleCircle);
-    series->SetLineStyle(line ? vtkMRMLPlotSeriesNode::LineStyleDash : vtkMRMLPlotSeriesNode::LineStyleSolid);
-    series->SetColor(r, g, b);
-    chart->AddAndObservePlotSeriesNodeID(series->GetID());
-  };
-  // The diagonal has a table of its own, from corner to corner.
-  vtkMRMLTableNode* const ideal = publisher.ShowTable(Node::GetReliabilityRole(), "ideal reliability",
-    { NumberColumn("Predicted", { 0, 1 }), NumberColumn("Observed", { 0, 1 }) });
-  ideal->SetUseFirstColumnAsRowHeader(false);
-  addSeries(ideal, "Observed", "Perfect calibration", 0.5, 0.5, 0.5, true);
-  const std::pair<const EvaluationReport*, const char*> curves[] = { { &report, before ? "After" : "Observed" },
-    { before, "Before" } };
-  for (const auto& curve : curves)
-  {
-    if (!curve.first)
-    {
-      continue;
-    }
-    std::vector<double> predicted, observed, lower, upper, pairs;
-    for (const rcn_calib_bin& bin : curve.first->Bins)
-    {
-      if (bin.count > 0)
-      {
-        predicted.push_back(bin.confidence);
-        observed.push_back(bin.frequency);
-        lower.push_back(bin.lower);
-        upper.push_back(bin.upper);
-        pairs.push_back(static_cast<double>(bin.count));
-      }
-    }
-    vtkMRMLTableNode* const table = publisher.ShowTable(Node::GetReliabilityRole(), std::string("reliability, ") + curve.second,
-      { NumberColumn("Predicted", predicted), NumberColumn("Observed", observed), NumberColumn("From", lower),
-        NumberColumn("To", upper), NumberColumn("Voxel-rater pairs", pairs) },
-      curve.first == before ? 2 : 1);
-    table->SetUseFirstColumnAsRowHeader(false);
-    const bool old = curve.first == before;
-    addSeries(table, "Observed", curve.second, old ? 0.6 : 0, old ? 0.6 : 0.45, old ? 0.6 : 0.7, false);
-  }
-  // A series of an earlier run that this one does not have leaves the scene with its table.
-  publisher.DropNodes(Node::GetSeriesRole(), n);
-  publisher.DropNodes(Node::GetReliabilityRole(), n);
+  return chart;
+}
 
+/// The bins of a report that are not empty, as a table.
+vtkMRMLTableNode* ShowBins(Publisher& publisher, const EvaluationReport& report, const std::string& name, int number)
+{
+  std::vector<double> predicted, observed, lower, upper, pairs;
+  for (const rcn_calib_bin& bin : report.Bins)
+  {
+    if (bin.count > 0)
+    {
+      predicted.push_back(bin.confidence);
+      observed.push_back(bin.frequency);
+      lower.push_back(bin.lower);
+      upper.push_back(bin.upper);
+      pairs.push_back(static_cast<double>(bin.count));
+    }
+  }
+  vtkMRMLTableNode* const table = publisher.ShowTable(Node::GetReliabilityRole(), "reliability, " + name,
+    { NumberColumn("Predicted", predicted), NumberColumn("Observed", observed), NumberColumn("From", lower),
+      NumberColumn("To", upper), NumberColumn("Voxel-rater pairs", pairs) },
+    number);
+  table->SetUseFirstColumnAsRowHeader(false);
+  return table;
+}
+
+void ShowFigures(Publisher& publisher, const EvaluationReport& report, const EvaluationReport* before)
+{
   std::vector<std::string> names;
   for (int f = 0; f < RCN_FIGURES; ++f)
   {
@@ -573,6 +569,42 @@ void PublishReliability(Node* node, const EvaluationReport& report, const Evalua
     columns.push_back(TextColumn("Before", values(*before)));
   }
   publisher.ShowTable(Node::GetFiguresRole(), "calibration figures", columns);
+}
+
+} // namespace
+
+void PublishReliability(Node* node, const EvaluationReport& report, const EvaluationReport* before)
+{
+  Publisher publisher(node);
+  vtkMRMLPlotChartNode* const chart = EmptyChart(publisher, TitleOf(node));
+  int n = 0;
+  const auto addSeries = [&](vtkMRMLTableNode* table, const std::string& name, double r, double g, double b, bool line) {
+    auto* const series = publisher.Result<vtkMRMLPlotSeriesNode>(Node::GetSeriesRole(), "vtkMRMLPlotSeriesNode", name, n++);
+    series->SetName(name.c_str());
+    series->SetAndObserveTableNodeID(table->GetID());
+    series->SetXColumnName("Predicted");
+    series->SetYColumnName("Observed");
+    series->SetPlotType(vtkMRMLPlotSeriesNode::PlotTypeScatter);
+    series->SetMarkerStyle(line ? vtkMRMLPlotSeriesNode::MarkerStyleNone : vtkMRMLPlotSeriesNode::MarkerStyleCircle);
+    series->SetLineStyle(line ? vtkMRMLPlotSeriesNode::LineStyleDash : vtkMRMLPlotSeriesNode::LineStyleSolid);
+    series->SetColor(r, g, b);
+    chart->AddAndObservePlotSeriesNodeID(series->GetID());
+  };
+  // The diagonal has a table of its own, from corner to corner.
+  vtkMRMLTableNode* const ideal = publisher.ShowTable(Node::GetReliabilityRole(), "ideal reliability",
+    { NumberColumn("Predicted", { 0, 1 }), NumberColumn("Observed", { 0, 1 }) });
+  ideal->SetUseFirstColumnAsRowHeader(false);
+  addSeries(ideal, "Perfect calibration", 0.5, 0.5, 0.5, true);
+  const std::string now = before ? "After" : "Observed";
+  addSeries(ShowBins(publisher, report, now, 1), now, 0, 0.45, 0.7, false);
+  if (before)
+  {
+    addSeries(ShowBins(publisher, *before, "Before", 2), "Before", 0.6, 0.6, 0.6, false);
+  }
+  // A series of an earlier run that this one does not have leaves the scene with its table.
+  publisher.DropNodes(Node::GetSeriesRole(), n);
+  publisher.DropNodes(Node::GetReliabilityRole(), n);
+  ShowFigures(publisher, report, before);
 }
 
 } // namespace mrml

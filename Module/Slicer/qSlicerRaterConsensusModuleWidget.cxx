@@ -140,10 +140,12 @@ public:
   void makeStatus();
   void showStatusAt(const Action& action);
   void connectInputs();
+  void connectSettings();
   void connectResults();
   void connectJob();
   void showCase(Node* node);
   void showRaters();
+  void showSettings(Node* node);
   void addSegments();
   void removeRaters(bool all);
   void exportAgreement();
@@ -205,7 +207,6 @@ void qSlicerRaterConsensusModuleWidgetPrivate::showStatusAt(const Action& action
 void qSlicerRaterConsensusModuleWidgetPrivate::connectInputs()
 {
   qSlicerRaterConsensusModuleWidget* const q = this->q_ptr;
-  const auto indexChanged = QOverload<int>::of(&QComboBox::currentIndexChanged);
   QObject::connect(this->ParametersComboBox, SIGNAL(currentNodeChanged(vtkMRMLNode*)), q, SLOT(setParameters(vtkMRMLNode*)));
   QObject::connect(this->ParametersComboBox, &qMRMLNodeComboBox::nodeActivated, q,
     [this](vtkMRMLNode* chosen) { this->showCase(Node::SafeDownCast(chosen)); });
@@ -242,7 +243,12 @@ void qSlicerRaterConsensusModuleWidgetPrivate::connectInputs()
       this->edit([=](Node* node) { node->SetNthRaterName(item->row(), item->text().trimmed().toStdString()); });
     }
   });
+}
 
+void qSlicerRaterConsensusModuleWidgetPrivate::connectSettings()
+{
+  qSlicerRaterConsensusModuleWidget* const q = this->q_ptr;
+  const auto indexChanged = QOverload<int>::of(&QComboBox::currentIndexChanged);
   const auto flag = [this, q](QAbstractButton* box, void (Node::*set)(bool)) {
     QObject::connect(box, &QAbstractButton::toggled, q, [=](bool on) { this->edit([=](Node* node) { (node->*set)(on); }); });
   };
@@ -633,6 +639,7 @@ void qSlicerRaterConsensusModuleWidget::setup()
   d->Training->hide();
   d->fillChoices();
   d->connectInputs();
+  d->connectSettings();
   d->connectResults();
   d->connectJob();
   d->showResults();
@@ -704,6 +711,51 @@ void qSlicerRaterConsensusModuleWidget::setParameters(vtkMRMLNode* node)
   d->showResults();
 }
 
+/// What the node says, in the widgets.
+void qSlicerRaterConsensusModuleWidgetPrivate::showSettings(Node* node)
+{
+  this->ImageComboBox->setCurrentNodeID(node->GetImageNodeID());
+  this->ResampleCheckBox->setChecked(node->GetResample());
+  this->SurfacesCheckBox->setChecked(node->GetSurfaces());
+  Choose(this->MethodComboBox, node->GetMethod());
+  this->SigmaSlider->setValue(node->GetSigma());
+  this->TieCheckBox->setChecked(node->GetTieBackground());
+  this->ModelPath->setCurrentPath(QString::fromStdString(node->GetModelFile()));
+  this->ReadoutComboBox->clear();
+  this->ReadoutComboBox->addItem(qSlicerRaterConsensusModuleWidget::tr("(as the model was made for)"), "");
+  const auto addReadout = [this](rcn_readout readout, int atLeast) {
+    this->ReadoutComboBox->addItem(
+      QString::fromStdString(rcn::ReadoutLabel(readout, atLeast)), QString::fromStdString(rcn::ReadoutText(readout, atLeast)));
+  };
+  addReadout(RCN_READOUT_MAJORITY, 0);
+  addReadout(RCN_READOUT_EXPECTED, 0);
+  for (int k = 1; k <= node->GetNumberOfRaters(); ++k)
+  {
+    addReadout(RCN_READOUT_AT_LEAST, k);
+  }
+  Choose(this->ReadoutComboBox, node->GetReadout());
+  this->ThresholdSlider->setValue(node->GetThreshold());
+  this->CorrectedCheckBox->setChecked(node->GetCorrected());
+  for (vtkMRMLNode* const one : this->CasesComboBox->nodes())
+  {
+    bool chosen = false;
+    for (int n = 0; n < node->GetNumberOfTrainingCases(); ++n)
+    {
+      chosen = chosen || node->GetNthTrainingCase(n) == one;
+    }
+    this->CasesComboBox->setCheckState(one, chosen ? Qt::Checked : Qt::Unchecked);
+  }
+  this->DataListPath->setCurrentPath(QString::fromStdString(node->GetDataListFile()));
+  this->TrainedPath->setCurrentPath(QString::fromStdString(node->GetTrainedModelFile()));
+  this->MinutesSpinBox->setValue(node->GetTrainingMinutes());
+  Choose(this->RecalibrationComboBox, node->GetRecalibrationMethod());
+  this->RecalibrationPath->setCurrentPath(QString::fromStdString(node->GetRecalibrationFile()));
+  rcn_region region = this->Diagram->region();
+  rcn::Parse(region, node->GetRegion());
+  this->Diagram->setRegion(region);
+  this->Diagram->setBins(node->GetBins());
+}
+
 void qSlicerRaterConsensusModuleWidget::updateFromNode()
 {
   Q_D(qSlicerRaterConsensusModuleWidget);
@@ -716,46 +768,7 @@ void qSlicerRaterConsensusModuleWidget::updateFromNode()
   d->showRaters();
   if (node)
   {
-    d->ImageComboBox->setCurrentNodeID(node->GetImageNodeID());
-    d->ResampleCheckBox->setChecked(node->GetResample());
-    d->SurfacesCheckBox->setChecked(node->GetSurfaces());
-    Choose(d->MethodComboBox, node->GetMethod());
-    d->SigmaSlider->setValue(node->GetSigma());
-    d->TieCheckBox->setChecked(node->GetTieBackground());
-    d->ModelPath->setCurrentPath(QString::fromStdString(node->GetModelFile()));
-    d->ReadoutComboBox->clear();
-    d->ReadoutComboBox->addItem(tr("(as the model was made for)"), "");
-    const auto addReadout = [d](rcn_readout readout, int atLeast) {
-      d->ReadoutComboBox->addItem(QString::fromStdString(rcn::ReadoutLabel(readout, atLeast)),
-        QString::fromStdString(rcn::ReadoutText(readout, atLeast)));
-    };
-    addReadout(RCN_READOUT_MAJORITY, 0);
-    addReadout(RCN_READOUT_EXPECTED, 0);
-    for (int k = 1; k <= node->GetNumberOfRaters(); ++k)
-    {
-      addReadout(RCN_READOUT_AT_LEAST, k);
-    }
-    Choose(d->ReadoutComboBox, node->GetReadout());
-    d->ThresholdSlider->setValue(node->GetThreshold());
-    d->CorrectedCheckBox->setChecked(node->GetCorrected());
-    for (vtkMRMLNode* const one : d->CasesComboBox->nodes())
-    {
-      bool chosen = false;
-      for (int n = 0; n < node->GetNumberOfTrainingCases(); ++n)
-      {
-        chosen = chosen || node->GetNthTrainingCase(n) == one;
-      }
-      d->CasesComboBox->setCheckState(one, chosen ? Qt::Checked : Qt::Unchecked);
-    }
-    d->DataListPath->setCurrentPath(QString::fromStdString(node->GetDataListFile()));
-    d->TrainedPath->setCurrentPath(QString::fromStdString(node->GetTrainedModelFile()));
-    d->MinutesSpinBox->setValue(node->GetTrainingMinutes());
-    Choose(d->RecalibrationComboBox, node->GetRecalibrationMethod());
-    d->RecalibrationPath->setCurrentPath(QString::fromStdString(node->GetRecalibrationFile()));
-    rcn_region region = d->Diagram->region();
-    rcn::Parse(region, node->GetRegion());
-    d->Diagram->setRegion(region);
-    d->Diagram->setBins(node->GetBins());
+    d->showSettings(node);
   }
   const std::string method = Chosen(d->MethodComboBox);
   const bool smooths = method == "soft-gaussian" || method == "svls";
