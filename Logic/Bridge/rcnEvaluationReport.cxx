@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "rcnReport.h"
 
@@ -13,9 +12,7 @@ namespace rcn
 
 std::string PercentText(double share, int digits)
 {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.*f %%", digits, 100 * share);
-  return text;
+  return Fixed(100 * share, digits) + " %";
 }
 
 std::string RegionInWords(const rcn_region_options& region, const std::string& mask)

@@ -285,64 +285,69 @@ const CaseMemory::Kept* CaseMemory::Find(size_t number) const
   return found == this->Kept_.end() ? nullptr : &found->second;
 }
 
+namespace
+{
+
+/// The votes of a case, and its predictions that tasks need.
+CaseMemory::Kept ReadCase(Workspace& workspace, const JudgeInput& input, const std::vector<JudgeTask>& tasks, const Case& one,
+  size_t number, std::vector<std::string>& remarks)
+{
+  CaseMemory::Kept now;
+  now.Raters = input.List.Raters;
+  if (input.Votes)
+  {
+    now.Votes = input.Votes(one, number);
+  }
+  else
+  {
+    Case masks = one;
+    masks.Images.clear(); // only the raters are needed
+    workspace.LoadCase(masks, input.List.Raters);
+    remarks.push_back(workspace.LabelRemark());
+    now.Raters = workspace.RaterNames();
+    now.Votes = workspace.TakeVotes();
+  }
+  now.Predictions.resize(input.Predictions.size());
+  std::set<size_t> needed;
+  for (const JudgeTask& task : tasks)
+  {
+    if (needed.insert(task.Prediction).second)
+    {
+      now.Predictions[task.Prediction] = input.Predictions[task.Prediction].Read(one, number);
+    }
+  }
+  return now;
+}
+
+} // namespace
+
 JudgeResult JudgeCases(Workspace& workspace, const JudgeInput& input, const std::vector<JudgeTask>& tasks)
 {
   std::unique_ptr<Judging> judging;
   JudgeResult result;
   const auto open = [&](const std::vector<std::string>& raters) {
-    if (!judging && !raters.empty())
+    if (!judging)
     {
       judging.reset(new Judging(workspace.Context(), raters, tasks));
       result.Raters = raters;
     }
   };
-  std::set<size_t> needed;
-  for (const JudgeTask& task : tasks)
-  {
-    needed.insert(task.Prediction);
-  }
-  const auto votesOf = [&](const Case& one, size_t number, std::vector<std::string>& remarks) {
-    if (input.Votes)
-    {
-      return input.Votes(one, number);
-    }
-    Case masks = one;
-    masks.Images.clear(); // only the raters are needed
-    workspace.LoadCase(masks, input.List.Raters);
-    remarks.push_back(workspace.LabelRemark());
-    open(workspace.RaterNames());
-    return std::shared_ptr<const rcn_votes>(workspace.TakeVotes());
-  };
   const auto judge = [&](const Case& one, size_t number, std::vector<std::string>& remarks) {
     const CaseMemory::Kept* known = input.Memory ? input.Memory->Find(number) : nullptr;
-    CaseMemory::Kept now;
-    if (!known)
-    {
-      now.Votes = votesOf(one, number, remarks);
-      now.Predictions.resize(input.Predictions.size());
-      for (const size_t p : needed)
-      {
-        now.Predictions[p] = input.Predictions[p].Read(one, number);
-      }
-    }
-    else
-    {
-      open(known->Raters);
-    }
-    const std::vector<CasePrediction>& predictions = known ? known->Predictions : now.Predictions;
+    const CaseMemory::Kept now = known ? *known : ReadCase(workspace, input, tasks, one, number, remarks);
+    open(now.Raters);
     for (const JudgeTask& task : tasks)
     {
-      const CasePrediction& prediction = predictions[task.Prediction];
+      const CasePrediction& prediction = now.Predictions[task.Prediction];
       CheckReadout(input.Predictions[task.Prediction].Run.get(), prediction.Map, task.Options, prediction.File);
     }
-    if (!judging->Add(one, number, (known ? known : &now)->Votes.get(), predictions))
+    if (!judging->Add(one, number, now.Votes.get(), now.Predictions))
     {
-      remarks.push_back("Case " + (one.Id.empty() ? predictions[*needed.begin()].File : one.Id) +
+      remarks.push_back("Case " + (one.Id.empty() ? now.Predictions[tasks.front().Prediction].File : one.Id) +
         ": the region is empty, so the case does not count.");
     }
     if (input.Memory && !known)
     {
-      now.Raters = result.Raters;
       input.Memory->Add(number, now);
     }
     return JsonHandle();

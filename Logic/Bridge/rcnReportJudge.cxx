@@ -181,7 +181,7 @@ void ModelJudge::StartJudges(const std::vector<CasePrediction>& predictions)
     options.Calib.at_least = series.AtLeast;
     options.Correction = series.Correction;
     options.AllowFittedCases = true; // the page says on which cases it was fitted
-    for (const rcn_region region : Regions)
+    for (const rcn_region region : JudgedRegions)
     {
       options.Region.region = region;
       tasks.push_back({ series.Model, options });

@@ -63,7 +63,7 @@ void MarkBest(PageTable& table, size_t firstRow, size_t c, const std::vector<con
     models.push_back({ shown[i]->Judges[region] });
     values.push_back(cell(i).Value);
   }
-  const std::vector<Rank> ranks = RankModels(models, values, Columns[c].Figure, Regions[region]);
+  const std::vector<Rank> ranks = RankModels(models, values, Columns[c].Figure, JudgedRegions[region]);
   for (size_t i = 0; i < shown.size(); ++i)
   {
     cell(i).Mark = ranks[i] == Rank::Best ? CellMark::Best : ranks[i] == Rank::Tie ? CellMark::Tie : CellMark::None;
@@ -88,7 +88,7 @@ PageTable ModelTable(const std::vector<JudgedSeries>& all, bool severalCases)
     {
       if (series.HasReport[g])
       {
-        table.Rows.push_back({ series.Name, RegionWords[g] });
+        table.Rows.push_back({ series.Name, FindChoice(Regions(), JudgedRegions[g])->Label });
         for (const ModelColumn& column : Columns)
         {
           table.Rows.back().push_back(FigureCell(series.Reports[g], column));
@@ -166,8 +166,8 @@ void WriteDiagrams(Page& page, const std::vector<JudgedSeries>& all)
       if (series.HasReport[g])
       {
         const JudgedSeries* before = series.Before >= 0 ? &all[static_cast<size_t>(series.Before)] : nullptr;
-        panels.push_back({ ReliabilityDiagram(
-                             series.Reports[g], RegionWords[g], before && before->HasReport[g] ? &before->Reports[g] : nullptr),
+        panels.push_back({ ReliabilityDiagram(series.Reports[g], FindChoice(Regions(), JudgedRegions[g])->Label,
+                             before && before->HasReport[g] ? &before->Reports[g] : nullptr),
           "" });
       }
     }
@@ -197,7 +197,7 @@ void WriteModels(Page& page, const ReportData& data, const ModelJudge& judge)
   const EvaluationOptions& options = data.Options.Judge;
   page.Note("MR-ECE: mean distance of the predicted probability from the share of raters who mark the voxel, over voxels and "
             "raters (" +
-    Counted(options.Calib.bins, "bin") + "). Around all marks: the box around them and " +
+    Counted(options.Calib.bins, "bin") + "). Around the marks: the box around all of them and " +
     Counted(options.Region.margin, "voxel") + "; near the contour: within " + Fixed(options.Region.band_mm, 1) + " " +
     data.Sums.Length + " of it. Intervals: over patients where the list names them, otherwise over cases; none below " +
     std::to_string(RCN_INTERVAL_UNITS) +

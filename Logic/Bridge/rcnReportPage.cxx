@@ -61,6 +61,11 @@ private:
   void Show(double fraction, const std::string& stage);
 
   void WriteSummary();
+  std::vector<PageTile> SummaryTiles() const;
+  std::vector<std::string> RatersInWords() const;
+  std::vector<std::string> ModelInWords(const JudgedSeries& series) const;
+  /// Whether there are two raters to compare.
+  bool HasAgreement() const { return this->Data_.Raters.size() > 1 && std::isfinite(this->Data_.Sums.MeanDice.Mean()); }
   void WritePictures();
   void WriteCases();
   void WriteHow();
@@ -136,29 +141,21 @@ void Report::Measure(const Case& one)
 
 // ---- sections --------------------------------------------------------------------------------------
 
-void Report::WriteSummary()
+std::vector<PageTile> Report::SummaryTiles() const
 {
-  Page& page = this->Page_;
   const AgreementSums& sums = this->Data_.Sums;
-  const size_t cases = this->Data_.Cases.size();
-  const bool several = this->Data_.Raters.size() > 1 && std::isfinite(sums.MeanDice.Mean());
-  page.SetSubtitle(Counted(static_cast<int64_t>(this->Data_.Raters.size()), "rater") + ", " +
-    Counted(static_cast<int64_t>(cases), "case") + (this->Options_.Split.empty() ? "" : " (" + this->Options_.Split + ")") +
-    (this->Options_.Models.empty() ? "" : ", " + Counted(static_cast<int64_t>(this->Options_.Models.size()), "model")));
-  page.Section("summary", "Summary");
   std::vector<PageTile> tiles;
-  if (several)
+  if (this->HasAgreement())
   {
-    tiles.push_back({ "Agreement (Fleiss' κ)", Fixed(sums.Kappa(), 2), rcn_kappa_words(sums.Kappa()) });
+    tiles.push_back({ "Agreement (Fleiss' κ)", Fixed(sums.Kappa(), 2), rcn_kappa_words(sums.Kappa()) });
     tiles.push_back({ "Overlap of two raters (Dice)", Fixed(sums.MeanDice.Mean(), 2),
-      cases > 1 ? "mean over pairs and cases" : "mean over pairs" });
+      this->Data_.Cases.size() > 1 ? "mean over pairs and cases" : "mean over pairs" });
   }
   if (sums.DisputedShare.Count())
   {
-    tiles.push_back({ "Disputed", Percent(sums.DisputedShare.Mean(), 0), "of what anybody marked" });
+    tiles.push_back({ "Disputed", PercentText(sums.DisputedShare.Mean()), "of what anybody marked" });
   }
-  const JudgedSeries* best = this->Judge_.Best();
-  if (best)
+  if (const JudgedSeries* best = this->Judge_.Best())
   {
     // Both: the box around the marks can be nearly all background.
     tiles.push_back({ "Probabilities off by (MR-ECE)", SmallPercent(best->Reports[0].Figures[RCN_MR_ECE]),
@@ -166,13 +163,18 @@ void Report::WriteSummary()
                           : "") +
         best->Name });
   }
-  page.Tiles(tiles);
+  return tiles;
+}
 
-  std::vector<std::string> lines;
-  lines.push_back(this->Options_.Data.empty() ? "One case: " + this->Data_.SingleText + "."
-                                              : Counted(static_cast<int64_t>(this->Data_.Raters.size()), "rater") +
-        " outlined " + Counted(static_cast<int64_t>(cases), "case") + ".");
-  if (several)
+/// What the raters did, in sentences.
+std::vector<std::string> Report::RatersInWords() const
+{
+  const AgreementSums& sums = this->Data_.Sums;
+  const std::vector<std::string>& names = this->Data_.Raters;
+  std::vector<std::string> lines = { this->Options_.Data.empty() ? "One case: " + this->Data_.SingleText + "."
+                                                                 : Counted(static_cast<int64_t>(names.size()), "rater") +
+        " outlined " + Counted(static_cast<int64_t>(this->Data_.Cases.size()), "case") + "." };
+  if (this->HasAgreement())
   {
     lines.push_back("Two raters overlap with a Dice of " + Fixed(sums.MeanDice.Mean(), 2) +
       " on average. Corrected for chance, their agreement is " + rcn_kappa_words(sums.Kappa()) + " (Fleiss' κ " +
@@ -186,41 +188,57 @@ void Report::WriteSummary()
     }
     if (most != least && !sums.MixedExtents)
     {
-      lines.push_back(this->Data_.Raters[most] + " marks most (" + this->Data_.ExtentText(sums.Raters[most].Extent.Mean()) +
-        "), " + this->Data_.Raters[least] + " least (" + this->Data_.ExtentText(sums.Raters[least].Extent.Mean()) + ").");
+      lines.push_back(names[most] + " marks most (" + this->Data_.ExtentText(sums.Raters[most].Extent.Mean()) + "), " +
+        names[least] + " least (" + this->Data_.ExtentText(sums.Raters[least].Extent.Mean()) + ").");
     }
   }
   if (sums.DisputedShare.Count())
   {
     lines.push_back(sums.DisputedShare.Mean() > 0
-        ? Percent(sums.DisputedShare.Mean(), 0) + " of what anybody marked is disputed: some raters marked it, others did not."
+        ? PercentText(sums.DisputedShare.Mean()) + " of what anybody marked is disputed: some raters marked it, others did not."
         : "Nothing is disputed: all raters marked the same voxels.");
   }
+  return lines;
+}
+
+/// How far a model is off, in sentences.
+std::vector<std::string> Report::ModelInWords(const JudgedSeries& series) const
+{
+  const EvaluationReport& report = series.Reports[0];
+  const rcn_interval& interval = report.Interval[RCN_MR_ECE];
+  std::vector<std::string> lines = { series.Name + ": around the marks its probabilities are off by " +
+    SmallPercent(report.Figures[RCN_MR_ECE]) + " on average" +
+    (interval.units > 0 && std::isfinite(interval.low)
+        ? " (95 %: " + SmallPercent(interval.low) + " to " + SmallPercent(interval.high) + ")"
+        : "") +
+    (series.HasReport[1] ? ", near the contour by " + SmallPercent(series.Reports[1].Figures[RCN_MR_ECE]) : "") + ". " +
+    WorstBinInWords(report) };
+  for (const std::string& remark : RemarksInWords(report))
+  {
+    lines.push_back(series.Name + ": " + remark);
+  }
+  return lines;
+}
+
+void Report::WriteSummary()
+{
+  Page& page = this->Page_;
+  page.SetSubtitle(Counted(static_cast<int64_t>(this->Data_.Raters.size()), "rater") + ", " +
+    Counted(static_cast<int64_t>(this->Data_.Cases.size()), "case") +
+    (this->Options_.Split.empty() ? "" : " (" + this->Options_.Split + ")") +
+    (this->Options_.Models.empty() ? "" : ", " + Counted(static_cast<int64_t>(this->Options_.Models.size()), "model")));
+  page.Section("summary", "Summary");
+  page.Tiles(this->SummaryTiles());
+  std::vector<std::string> lines = this->RatersInWords();
   for (const JudgedSeries& series : this->Judge_.Series())
   {
-    if (!series.HasReport[0])
+    if (series.HasReport[0])
     {
-      continue;
-    }
-    const EvaluationReport& report = series.Reports[0];
-    const rcn_interval& interval = report.Interval[RCN_MR_ECE];
-    const std::string worst = WorstBinInWords(report);
-    lines.push_back(series.Name + ": around the marks its probabilities are off by " +
-      SmallPercent(report.Figures[RCN_MR_ECE]) + " on average" +
-      (interval.units > 0 && std::isfinite(interval.low)
-          ? " (95 %: " + SmallPercent(interval.low) + " to " + SmallPercent(interval.high) + ")"
-          : "") +
-      (series.HasReport[1] ? ", near the contour by " + SmallPercent(series.Reports[1].Figures[RCN_MR_ECE]) : "") + ". " +
-      worst);
-    for (const std::string& remark : RemarksInWords(report))
-    {
-      lines.push_back(series.Name + ": " + remark);
+      const std::vector<std::string> more = this->ModelInWords(series);
+      lines.insert(lines.end(), more.begin(), more.end());
     }
   }
-  for (const std::string& sentence : this->LeftOut_)
-  {
-    lines.push_back(sentence);
-  }
+  lines.insert(lines.end(), this->LeftOut_.begin(), this->LeftOut_.end());
   page.List(lines);
 }
 
@@ -238,7 +256,7 @@ void Report::WriteCases()
     { this->Data_.Sums.Heading, "of what anybody marked" } };
   for (const JudgedSeries& series : this->Judge_.Series())
   {
-    table.Columns.emplace_back("MR-ECE (%), " + series.Name, "around all marks");
+    table.Columns.emplace_back("MR-ECE (%), " + series.Name, "around the marks");
   }
   for (const CaseSummary& one : this->Data_.Cases)
   {

@@ -29,19 +29,13 @@ namespace report
 constexpr size_t MostRatersInPairs = 12;
 
 /// Every model is judged in these; the first is where a reader looks first.
-constexpr rcn_region Regions[] = { RCN_REGION_BOX, RCN_REGION_BAND, RCN_REGION_DISPUTED };
+constexpr rcn_region JudgedRegions[] = { RCN_REGION_BOX, RCN_REGION_BAND, RCN_REGION_DISPUTED };
 constexpr size_t RegionCount = 3;
-const char* const RegionWords[] = { "around all marks", "near the contour", "where raters disagree" };
-
-inline std::string Percent(double share, int digits)
-{
-  return Fixed(100 * share, digits) + " %";
-}
 
 /// With three significant digits or so.
 inline std::string SmallPercent(double share)
 {
-  return Percent(share, std::fabs(share) < 0.01 ? 2 : 1);
+  return PercentText(share, std::fabs(share) < 0.01 ? 2 : 1);
 }
 
 // ---- what is measured ------------------------------------------------------------------------------

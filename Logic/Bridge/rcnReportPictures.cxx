@@ -79,6 +79,45 @@ void WriteLevelPanels(Page& page, const SlicePanels& slice, const std::string& n
   page.Add(panels);
 }
 
+/// All outlines together, what raters agree on, and, where asked for, each rater's outline alone.
+std::vector<PagePanel> RaterPanels(
+  const SlicePanels& slice, const Workspace& workspace, const rcn_agreement& figures, bool showEach)
+{
+  std::vector<PagePanel> each;
+  Figure all = slice.Begin("Outlines", "The outlines of all raters over the image");
+  for (int r = 0; r < figures.raters; ++r)
+  {
+    if (!figures.rater[r].present)
+    {
+      continue;
+    }
+    const std::string& name = workspace.RaterNames()[static_cast<size_t>(r)];
+    slice.View.DrawRater(all, slice.All, r);
+    if (showEach)
+    {
+      Figure one = slice.Begin(name, "The outline of rater " + name);
+      slice.View.DrawRater(one, slice.All, r);
+      each.push_back({ one, name });
+    }
+  }
+  Figure contours = slice.Begin("Consensus contours", "Contours of what at least 1, 2, ... raters marked");
+  slice.View.DrawLevelLines(contours, slice.All);
+  std::vector<PagePanel> panels = { { all, "All outlines" }, slice.Levels(),
+    { contours, "At least 1 … " + std::to_string(figures.present_count) + " raters" } };
+  panels.insert(panels.end(), each.begin(), each.end());
+  return panels;
+}
+
+/// What a model predicts, by the readout that was asked for or its own.
+PagePanel ModelPanel(
+  const SlicePanels& slice, const ModelJudge& judge, const ReportOptions& options, size_t model, const Volume& prediction)
+{
+  const rcn_calib_options shown = judge.ReadoutFor(model, options.Readout).Calib;
+  const std::string& name = options.Models[model].Name;
+  return slice.Probability(name + (judge.PredictsLevels(model) ? " (" + ReadoutText(shown.readout, shown.at_least) + ")" : ""),
+    "The probability that model " + name + " predicts", slice.View.ReadoutMap(prediction, shown.readout, shown.at_least));
+}
+
 } // namespace
 
 void WriteCasePictures(
@@ -98,13 +137,13 @@ void WriteCasePictures(
   {
     page.Heading(summary.One.Id);
     page.Paragraph("Mean Dice " + Fixed(summary.MeanDice, 2) + ", Fleiss' κ " + Fixed(summary.Kappa, 2) + " (" +
-      rcn_kappa_words(summary.Kappa) + "); " + Percent(summary.DisputedShare, 0) + " of what anybody marked is disputed.");
+      rcn_kappa_words(summary.Kappa) + "); " + PercentText(summary.DisputedShare) + " of what anybody marked is disputed.");
   }
   page.Legend("Marked by", LevelLegend(figures, *rcn_votes_geometry(workspace.Votes())));
   for (size_t s = 0; s < slices.size(); ++s)
   {
     const SlicePanels slice(page, workspace, slices[s], summary.One.Id);
-    std::vector<PagePanel> panels, each;
+    std::vector<PagePanel> panels;
     if (!flat)
     {
       const rcn_slice_votes& here = counts[static_cast<size_t>(slices[s])];
@@ -116,41 +155,17 @@ void WriteCasePictures(
     {
       panels.push_back({ slice.Begin("Image", "The image alone"), "Image" });
     }
-    Figure all = slice.Begin("Outlines", "The outlines of all raters over the image");
-    for (int r = 0; r < figures.raters; ++r)
-    {
-      if (!figures.rater[r].present)
-      {
-        continue;
-      }
-      const std::string& name = workspace.RaterNames()[static_cast<size_t>(r)];
-      slice.View.DrawRater(all, slice.All, r);
-      if (s == 0 && figures.present_count <= static_cast<int>(MostRatersInPairs))
-      {
-        Figure one = slice.Begin(name, "The outline of rater " + name);
-        slice.View.DrawRater(one, slice.All, r);
-        each.push_back({ one, name });
-      }
-    }
-    panels.push_back({ all, "All outlines" });
-    panels.push_back(slice.Levels());
-    Figure contours = slice.Begin("Consensus contours", "Contours of what at least 1, 2, ... raters marked");
-    slice.View.DrawLevelLines(contours, slice.All);
-    panels.push_back({ contours, "At least 1 … " + std::to_string(figures.present_count) + " raters" });
-    panels.insert(panels.end(), each.begin(), each.end());
+    const bool showEach = s == 0 && figures.present_count <= static_cast<int>(MostRatersInPairs);
+    const std::vector<PagePanel> raters = RaterPanels(slice, workspace, figures, showEach);
+    panels.insert(panels.end(), raters.begin(), raters.end());
     for (size_t model = 0; model < predictions.size(); ++model)
     {
-      const rcn_calib_options shown = judge.ReadoutFor(model, options.Readout).Calib;
-      const std::string& name = options.Models[model].Name;
-      panels.push_back(
-        slice.Probability(name + (judge.PredictsLevels(model) ? " (" + ReadoutText(shown.readout, shown.at_least) + ")" : ""),
-          "The probability that model " + name + " predicts",
-          slice.View.ReadoutMap(predictions[model], shown.readout, shown.at_least)));
+      panels.push_back(ModelPanel(slice, judge, options, model, predictions[model]));
     }
     page.Add(panels);
     if (s > 0)
     {
-      continue;
+      continue; // legends and levels stand with the first slice only
     }
     page.Legend("Outlines", RaterLegend(workspace.RaterNames()));
     if (!predictions.empty())

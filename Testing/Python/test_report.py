@@ -87,7 +87,7 @@ def test_names_are_only_names(volume):
 def test_one_case_is_judged_as_evaluate_judges(volume):
     folder, files, page, _ = volume
     rows = table_of(page, "Each model")
-    for region, words in (("box", "around all marks"), ("band", "near the contour"), ("disputed", "where raters disagree")):
+    for region, words in (("box", "Around the marks"), ("band", "Near the contour"), ("disputed", "Disputed voxels")):
         for readout in ("majority", "expected"):
             row, = [r for r in rows if r["Region"] == words and r["Model"] == f"<i>net</i> ({readout})"]
             done = run("evaluate", *raters(files), "--prob", folder / "levels.nrrd", "--region", region, "--readout", readout, "--json", "-").json
@@ -118,7 +118,7 @@ def test_a_list_case_by_case(many):
     for row, one in zip(rows, figures):
         assert abs(float(row["Mean Dice"]) - one["mean_dice"]) < 6e-4
         assert float(row["MR-ECE (%), plain"]) > 0
-    plain, = [r for r in table_of(page, "Each model") if r["Model"] == "plain" and r["Region"] == "around all marks"]
+    plain, = [r for r in table_of(page, "Each model") if r["Model"] == "plain" and r["Region"] == "Around the marks"]
     assert abs(float(plain["MR-ECE (%)"]) - 100 * judged["mr_ece"]) < 6e-3
     low, high = (f"{100 * v:.2f}" for v in judged["ci"]["mr_ece"])
     assert f"{low} to {high}" in page
@@ -193,7 +193,7 @@ def test_a_bad_first_case_of_the_second_model(tmp_path):
     done = run("report", "--data", data, "--pred", f"net={tmp_path / 'levels'}", "--pred", f"other={other}", "-o", tmp_path / "r.html", check=False)
     page = (tmp_path / "r.html").read_text("utf-8")
     assert "Case c0 was left out" in done.err and "Case c0 was left out" in page
-    rows = [row for row in table_of(page, "Each model") if row["Region"] == "around all marks"]
+    rows = [row for row in table_of(page, "Each model") if row["Region"] == "Around the marks"]
     assert [row["Model"] for row in rows] == ["net (majority)", "net (expected)", "other (majority)", "other (expected)"]
     assert all(float(row["MR-ECE (%)"]) > 0 for row in rows)
 
@@ -228,7 +228,7 @@ def test_recalibration_before_and_after(many, tmp_path):
     page = (tmp_path / "r.html").read_text("utf-8")
     after = run("evaluate", "--data", data, "--split", "test", "--pred", folder / "levels", "--recalibration", tmp_path / "t.json",
                 "--region", "box", "--readout", "majority", "--json", "-").json
-    rows = {row["Model"]: row for row in table_of(page, "Each model") if row["Region"] == "around all marks"}
+    rows = {row["Model"]: row for row in table_of(page, "Each model") if row["Region"] == "Around the marks"}
     assert abs(float(rows["net (majority), recalibrated"]["MR-ECE (%)"]) - 100 * after["mr_ece"]) < 6e-3
     assert abs(float(rows["net (majority), uncorrected"]["MR-ECE (%)"]) - 100 * after["before_recalibration"]["mr_ece"]) < 6e-3
     assert "gray: before recalibration" in page and "looks better than it is" not in page and "<image" not in page
