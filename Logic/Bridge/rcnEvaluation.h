@@ -42,11 +42,11 @@ struct Recalibration
                                          ///< constant ones, which tell nothing
 };
 
-/// Reads and checks a recalibration file; throws Error with the file's name.
+/// Reads and checks a recalibration file, or writes one; throws Error with the file's name.
 Recalibration ReadRecalibration(const std::string& path);
 void WriteRecalibration(const std::string& path, const Recalibration& recalibration);
 
-/// The same as text, for a file that holds more; `path` names it in sentences.
+/// The same as text, for a file that holds more; `path` names it in the Error (RCN_EFORMAT).
 Recalibration ParseRecalibration(const std::string& text, const std::string& path);
 std::string RecalibrationText(const Recalibration& recalibration);
 

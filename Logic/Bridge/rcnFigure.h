@@ -36,6 +36,7 @@ public:
     double opacity = 1);
   void Line(double x1, double y1, double x2, double y2, const std::string& color = "#444", double width = 1,
     const std::string& dashes = "");
+  /// x, y, x, y, ...
   void Polyline(const std::vector<double>& xy, const std::string& color, double width = 2);
   void Polygon(const std::vector<double>& xy, const std::string& fill, double opacity = 1);
   void Circle(double x, double y, double radius, const std::string& fill);

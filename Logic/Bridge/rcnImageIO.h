@@ -43,6 +43,7 @@ enum class Content
 /// (Volume::Scale()); the returned sentence says so, and what of the geometry a format cannot keep (empty otherwise). Writing
 /// itself cannot be stopped, but when `cancelled` says true afterwards the target stays as it was and
 /// RCN_ECANCELLED is thrown. A `note` goes into the file where the format has a place for it (NRRD, MetaImage).
+/// Throws Error that names the path: RCN_ESPACE when the disk is full, otherwise RCN_EIO or RCN_EUNSUPPORTED.
 std::string WriteImage(const std::string& path, const rcn_image& image, Content content,
   const std::function<bool()>& cancelled = {}, const std::string& note = "");
 

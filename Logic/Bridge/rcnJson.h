@@ -40,6 +40,8 @@ struct JsonDeleter
 };
 using JsonHandle = std::unique_ptr<json_t, JsonDeleter>;
 
+// These return a new reference, which the caller owns.
+
 /// A number, or null where it is not defined: JSON has no NaN.
 json_t* JsonNumber(double value);
 

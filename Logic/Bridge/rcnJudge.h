@@ -44,10 +44,11 @@ struct PredictionSource
   std::shared_ptr<const PredictionRun> Run;                           ///< how they were made; null: not known
 };
 
-/// Maps of a folder (rcnPredictionFolder.h); `scale` as in ReadPrediction().
+/// Maps of a folder (rcnPredictionFolder.h), whose manifest is read now and whose maps when they are judged; `scale` as in
+/// ReadPrediction(). Throws Error as PredictionFolder does.
 PredictionSource PredictionsOfFolder(const std::string& folder, double scale = 0);
 
-/// The map of one case.
+/// The map of one case, read when it is judged. Throws Error for a manifest beside it that cannot be used.
 PredictionSource PredictionOfFile(const std::string& file, double scale = 0);
 
 /// A map that is in memory, of one case.

@@ -83,6 +83,7 @@ public:
   /// Of a fused target: its levels have nothing between none and all of the raters.
   bool GivesOneProbability() const;
   bool Is3D() const { return this->Options().arch == RCN_UNET3D; }
+  /// Both are borrowed. The network is for one thread at a time.
   rcn_net* Net() const { return this->Net_.get(); }
   const rcn_loss* Loss() const { return this->Loss_.get(); }
 

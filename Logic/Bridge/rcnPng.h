@@ -25,6 +25,7 @@ uint32_t PngNumber(const unsigned char* at);
 class PngReader
 {
 public:
+  /// A file that cannot be opened has no chunk.
   explicit PngReader(const std::string& path);
 
   /// False at the end, for what is not a chunk, and for a file that is not a PNG.

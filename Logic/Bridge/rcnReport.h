@@ -25,7 +25,8 @@ std::string AgreementCsv(const AgreementReport& report, const std::vector<std::s
 /// specificity by rater, region_voxels; for SIMPLE iterations, weight, kept; for random kept.
 json_t* FusionJson(const FusionReport& report, const rcn_fusion_options& options, const Workspace& workspace);
 
-/// The cases that a command went on without, for the key "left_out": [{case, sentence}].
+/// The cases that a command went on without, for the key "left_out": [{case, sentence}]; the caller owns it. Read again,
+/// entries of another kind are passed over.
 json_t* LeftOutJson(const std::vector<LeftOutCase>& cases);
 std::vector<LeftOutCase> LeftOutFrom(const json_t* array);
 

@@ -10,7 +10,8 @@
 namespace rcn
 {
 
-/// Epochs as the checkpoint and results for machines hold them; and as MODEL.log.csv does, one row each.
+/// Epochs as the checkpoint and results for machines hold them (the caller owns the JSON); and as MODEL.log.csv does, one row
+/// each. EpochFrom() takes whatever a file holds: a figure that is missing is NaN, an epoch 0.
 json_t* EpochJson(const TrainingEpoch& epoch);
 json_t* EpochsJson(const std::vector<TrainingEpoch>& epochs);
 TrainingEpoch EpochFrom(const json_t* json);

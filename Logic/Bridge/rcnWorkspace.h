@@ -88,6 +88,7 @@ std::vector<RaterFile> RatersIn(const RaterFile& rater);
 class Workspace
 {
 public:
+  /// Throws Error (RCN_ENOMEM, or RCN_EINVALID for the options).
   explicit Workspace(const WorkspaceOptions& options = WorkspaceOptions());
 
   /// Return true to cancel. Called on the thread that runs the action.
@@ -97,10 +98,11 @@ public:
   /// Gets the case's image (where given) and masks from files or memory, checks their geometry against the image (or the
   /// first mask) and packs the votes. `raters` is the full list of slots, in order; raters of it who
   /// are not in the case did not answer. Empty: the case's own raters.
-  /// On failure the workspace keeps the case it had.
+  /// Throws Error that names the file or the rater; the workspace then keeps the case it had.
   void LoadCase(const Case& one, const std::vector<std::string>& raters = {});
 
   const std::vector<std::string>& RaterNames() const { return this->Raters_; }
+  /// Borrowed until the next case is loaded; null without a case.
   const rcn_votes* Votes() const { return this->Votes_.get(); }
   /// Hands the votes over, for work on many cases at once; the workspace has no case then but must outlive them.
   std::unique_ptr<rcn_votes, VotesDeleter> TakeVotes() { return std::move(this->Votes_); }
@@ -110,6 +112,7 @@ public:
   /// Hands them over likewise.
   std::vector<Volume> TakeImages() { return std::exchange(this->Images_, {}); }
   bool HasImage() const { return !this->Images_.empty(); }
+  /// Borrowed; for one thread at a time.
   rcn_context* Context() const { return this->Context_.get(); }
 
   /// Remarks about the case that a person should see, e.g. a rater who marked nothing.
@@ -119,6 +122,8 @@ public:
   /// because those of a list are alike. Empty when there is none.
   const std::string& LabelRemark() const { return this->LabelRemark_; }
 
+  /// These throw Error: RCN_EINVALID without a case, RCN_ECANCELLED when the progress function says so. Figures that are not
+  /// defined are NaN.
   AgreementReport Agree(bool surfaces) const;
   FusionReport Fuse(const rcn_fusion_options& options) const;
   /// Entropy of the mean vote, in bits.

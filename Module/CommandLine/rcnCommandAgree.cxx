@@ -313,10 +313,7 @@ int AgreeList(const Arguments& arguments, Terminal& terminal)
 int RunAgree(const Arguments& arguments)
 {
   Terminal terminal(arguments);
-  if (arguments.Has("--data") == arguments.Has("--rater"))
-  {
-    throw Error(RCN_EINVALID, "Give either masks with --rater NAME=FILE or a list with --data LIST.");
-  }
+  CheckCaseOrList(arguments);
   CheckTextOutputs(arguments);
   return arguments.Has("--data") ? AgreeList(arguments, terminal) : AgreeOne(arguments, terminal);
 }

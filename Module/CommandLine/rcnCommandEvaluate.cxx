@@ -63,10 +63,7 @@ EvaluationOptions EvaluationOptionsFrom(const Arguments& arguments)
 
 void CheckJudgeArguments(const Arguments& arguments)
 {
-  if (arguments.Has("--data") == arguments.Has("--rater"))
-  {
-    throw Error(RCN_EINVALID, "Give either masks with --rater NAME=FILE or a list with --data LIST.");
-  }
+  CheckCaseOrList(arguments);
   if (arguments.Has("--data") ? !arguments.Has("--pred") : !arguments.Has("--prob"))
   {
     throw Error(RCN_EINVALID,

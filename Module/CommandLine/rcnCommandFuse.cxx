@@ -197,10 +197,7 @@ int FuseList(const Arguments& arguments, Terminal& terminal)
 int RunFuse(const Arguments& arguments)
 {
   Terminal terminal(arguments);
-  if (arguments.Has("--data") == arguments.Has("--rater"))
-  {
-    throw Error(RCN_EINVALID, "Use either --rater NAME=FILE or --data LIST.");
-  }
+  CheckCaseOrList(arguments);
   if (!arguments.Has("-o"))
   {
     throw Error(RCN_EINVALID, "Use -o to name the output.");

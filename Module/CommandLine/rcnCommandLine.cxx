@@ -227,6 +227,14 @@ void CheckTextOutputs(const Arguments& arguments)
   }
 }
 
+void CheckCaseOrList(const Arguments& arguments)
+{
+  if (arguments.Has("--data") == arguments.Has("--rater"))
+  {
+    throw Error(RCN_EINVALID, "Give either masks with --rater NAME=FILE or a list with --data LIST.");
+  }
+}
+
 CaseLoop LoopFor(const Arguments& arguments, Terminal& terminal)
 {
   CaseLoop loop;

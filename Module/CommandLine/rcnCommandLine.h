@@ -73,6 +73,9 @@ void WriteResults(const Arguments& arguments, const Json& results);
 /// Throws Error unless the files named by --json and --csv can be written, so that long work fails early.
 void CheckTextOutputs(const Arguments& arguments);
 
+/// Throws Error unless there is either one case (--rater) or a list of them (--data).
+void CheckCaseOrList(const Arguments& arguments);
+
 /// Whether the case is in the --split, if one was given.
 inline bool IsAskedFor(const Case& one, const Arguments& arguments)
 {

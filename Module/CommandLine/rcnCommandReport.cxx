@@ -83,10 +83,7 @@ std::vector<ReportModel> ModelsFrom(const Arguments& arguments)
 int RunReport(const Arguments& arguments)
 {
   Terminal terminal(arguments);
-  if (arguments.Has("--data") == arguments.Has("--rater"))
-  {
-    throw Error(RCN_EINVALID, "Give either masks with --rater NAME=FILE or a list with --data LIST.");
-  }
+  CheckCaseOrList(arguments);
   if (arguments.Has("--split") && !arguments.Has("--data"))
   {
     throw Error(RCN_EINVALID, "--split goes with a list of cases; give --data LIST.");
