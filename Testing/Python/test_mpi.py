@@ -64,7 +64,8 @@ def same_course(model, other, digits=5):
     assert len(first) == len(second)
     for one, two in zip(first, second):
         for key in ("loss", "rps", "mr_ece_majority", "auc"):
-            assert float(one[key]) == pytest.approx(float(two[key]), rel=10 ** -digits, abs=10 ** -digits), key
+            close = 10 ** -digits * (10 if key == "auc" else 1)  # rounding turns the ranks of nearly equal probabilities
+            assert float(one[key]) == pytest.approx(float(two[key]), rel=close, abs=close), key
 
 
 # ---- training ----
