@@ -140,10 +140,13 @@ PageTable ShareTable(const EvaluationReport& report)
   return table;
 }
 
-/// The numbers of raters: a small diagram for each, and how often they occur.
-void WriteLevels(Page& page, const JudgedSeries& series)
+/// The numbers of raters: a small diagram for each, and how often they occur; once for all readouts of a model.
+void WriteLevels(Page& page, const std::vector<JudgedSeries>& all, size_t s)
 {
-  if (series.HasReport[0] && !series.Reports[0].Levels.empty())
+  const JudgedSeries& series = all[s];
+  const bool again = std::any_of(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(s),
+    [&](const JudgedSeries& other) { return other.Model == series.Model && other.Correction == series.Correction; });
+  if (!again && series.HasReport[0] && !series.Reports[0].Levels.empty())
   {
     page.Add({ { LevelDiagrams(series.Reports[0], "How many raters, around all marks"), "" } }, true);
     page.Add(ShareTable(series.Reports[0]));
@@ -175,7 +178,7 @@ void WriteDiagrams(Page& page, const std::vector<JudgedSeries>& all)
     {
       page.Heading(series.Name);
       page.Add(panels, true);
-      WriteLevels(page, series);
+      WriteLevels(page, all, s);
     }
   }
 }

@@ -105,6 +105,11 @@ def test_pictures_of_one_case(volume):
     assert page.count("data:image/png") == len(re.findall(r'<image id="picture\d+"', page)) == 2
     assert page.count('xlink:href="#picture1"') > 8
     assert page.count("Reliability diagram") == 6 and " %, marked by " in page
+    # The levels are the same whatever is read out of them.
+    assert page.count("Reliability of levels") == 1 and "at least 2 of 3 raters" in page
+    shares = table_of(page, "How many raters")
+    assert [row["Raters"] for row in shares] == ["0", "1", "2", "3"]
+    assert sum(float(row["Predicted (%)"]) for row in shares) == pytest.approx(100, abs=.03)
     assert all(label.strip() for label in re.findall(r'role="img" aria-label="(.*?)"', page))
 
 
