@@ -529,6 +529,7 @@ vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Internals::Trai
   options.Output = node->GetTrainedModelFile();
   options.Init = node->GetModelFile();
   options.Minutes = node->GetTrainingMinutes();
+  options.Recalibrate = false; // a step of its own here, with before and after
   options.Region = RegionOf(node);
   options.Bins = node->GetBins();
   own.SetModelFile(options.Output);

@@ -101,7 +101,10 @@ const std::vector<Choice>& Regions()
 const std::vector<Choice>& Strategies()
 {
   static const Words words[] = {
-    { "How many raters mark a voxel (RPS)", "levels, by binary cross-entropy and the ranked probability score" },
+    { "How many raters mark a voxel",
+      "levels, by their likelihood: the expected share of raters and how alike raters judge, at each voxel" },
+    { "How many raters mark a voxel (RPS)",
+      "levels, by binary cross-entropy and the ranked probability score, as in the paper" },
     { "One rater, drawn each time", "the mask of one rater, drawn anew for every sample" },
     { "Majority", "what at least half of the raters marked" },
     { "Share of raters", "the share of the raters who marked each voxel" },
@@ -116,8 +119,7 @@ const std::vector<Choice>& Strategies()
     { "Levels, CORAL", "levels, by rank-consistent ordinal regression (CORAL)" },
     { "Levels, cumulative link", "levels, by a cumulative link model" },
     { "Levels, binomial", "levels, as a binomial distribution" },
-    { "Levels, beta-binomial", "levels, as a beta-binomial distribution" },
-    { "Levels, beta-binomial per voxel", "levels, as a beta-binomial distribution with a correlation per voxel" },
+    { "Levels, beta-binomial", "levels, as a beta-binomial distribution with one correlation for all voxels" },
   };
   static const std::vector<Choice> choices = Make(rcn_strategy_name, words);
   return choices;

@@ -300,11 +300,14 @@ Prediction Predict(const Model& model, rcn_context* context, const std::vector<V
   const Volume levels = LevelsOf(model, context, images, order, about, options, out.Tiles);
   const Readout readout = ReadoutOf(model, options);
   const Recalibration* correction = CorrectionOf(model, options);
-  const bool onLevels = correction && correction->Correction.levels;
-  if (onLevels)
+  rcn_recalib onLevels = correction ? correction->Correction : rcn_recalib{};
+  if (correction && model.GivesOneProbability() && onLevels.method == RCN_RECALIB_TEMPERATURE)
   {
-    Check(rcn_recalib_apply_levels(static_cast<float*>(levels.Data()), context, &correction->Correction, &levels.View()),
-      context, about);
+    onLevels.levels = model.RaterCount() + 1; // none or all of the raters: the same temperature on the same odds
+  }
+  if (onLevels.levels)
+  {
+    Check(rcn_recalib_apply_levels(static_cast<float*>(levels.Data()), context, &onLevels, &levels.View()), context, about);
   }
   out.Readout = ReadoutText(readout.Kind, readout.AtLeast);
   out.Probability = Volume::Allocate(geometry, RCN_FLOAT32);
@@ -315,7 +318,7 @@ Prediction Predict(const Model& model, rcn_context* context, const std::vector<V
     out.Uncertainty = Volume::Allocate(geometry, RCN_FLOAT32);
     Check(rcn_predict_entropy(static_cast<float*>(out.Uncertainty.Data()), context, &levels.View()), context, about);
   }
-  if (correction && !onLevels)
+  if (correction && !onLevels.levels)
   {
     Check(rcn_recalib_apply(probability, context, &correction->Correction, &out.Probability.View()), context, about);
     out.Remarks.push_back(std::string("The correction (") + rcn_recalib_name(correction->Correction.method) + ") is for " +

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "rcn/rcn_hash.h"
+#include "rcn/rcn_train.h"
 
 namespace rcn
 {
@@ -19,7 +20,7 @@ std::vector<Run> RunsOf(const StudyOptions& options)
   if (names.empty())
   {
     names = ChoiceNames(Strategies());
-    names.resize(8); // the paper's come first
+    names.resize(RCN_STRATEGIES_COMPARED);
   }
   std::vector<Run> runs;
   for (int seed = 0; seed < options.Seeds; ++seed)

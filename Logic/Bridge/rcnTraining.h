@@ -66,7 +66,7 @@ struct TrainingOptions
 
   // ---- model
   std::string Output;                         ///< MODEL.safetensors
-  std::string Strategy;                       ///< a name of Strategies(); empty: as Init, otherwise rps
+  std::string Strategy;                       ///< a name of Strategies(); empty: as Init, otherwise the first
   bool HasNet = false;                        ///< false: the network of Init, if that is a whole model
   rcn_net_options Net = RCN_NET_OPTIONS_INIT; ///< channels, outputs and spacing are found out
   std::string Init;                           ///< a ResNet's weights (FPN), or a model to go on from
@@ -75,7 +75,7 @@ struct TrainingOptions
   bool HasNormalization = false;                    ///< false: z-score, or what Init was trained with
   rcn_normalize Normalization = RCN_NORMALIZE_INIT; ///< fixed with channels = 0: measured on the training cases
   double Spacing[3] = { 0, 0, 0 };                  ///< unet3d: mm; 0: the median of the training cases
-  std::string Readout = "auto"; ///< stored in the model: majority, expected, or the better one in validation
+  std::string Readout = "expected"; ///< stored in the model: majority, expected, or auto: the better one in validation
 
   // ---- loss
   double Alpha = 0.8;

@@ -224,7 +224,7 @@ void Training::ChooseNetwork()
   {
     this->ReadInit(channels);
   }
-  this->StrategyName_ = this->StrategyName_.empty() ? "rps" : this->StrategyName_;
+  this->StrategyName_ = this->StrategyName_.empty() ? rcn_strategy_name(0) : this->StrategyName_;
   if (rcn_strategy_parse(&this->Train_.strategy, this->StrategyName_.c_str()) != RCN_OK)
   {
     throw Error(RCN_EINVALID, "There is no strategy '" + this->StrategyName_ + "'.");

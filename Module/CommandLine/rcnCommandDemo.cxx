@@ -269,7 +269,7 @@ public:
         "how many raters mark a voxel and of one that learned their majority")
   {
     this->Figure_.Text(16, 28, "What two models say about cases they have not seen", 18, Anchor::Start, "#111", true);
-    const char* const captions[] = { "image", "share of five raters", "rps: learned the levels",
+    const char* const captions[] = { "image", "share of five raters", "ordinal: learned the levels",
       "median: learned the majority" };
     for (int c = 0; c < 4; ++c)
     {
@@ -289,7 +289,7 @@ public:
     const SliceFigure view(workspace, 0, false);
     this->AddPanel(view);
     view.DrawLevels(this->Figure_, this->AddPanel(view));
-    for (const char* name : { "rps", "median" })
+    for (const char* name : { "ordinal", "median" })
     {
       const Volume levels = ReadPrediction((predictions / name / (id + "_levels.nrrd")).string());
       view.DrawProbability(this->Figure_, this->AddPanel(view), view.ReadoutMap(levels, RCN_READOUT_EXPECTED));
@@ -329,7 +329,7 @@ std::string Learn(const std::filesystem::path& folder, const Arguments& argument
   StudyOptions options;
   options.Data = WriteLearningCases(folder / "cases", workspace.Context());
   options.Folder = (folder / "study").string();
-  options.Strategies = { "rps", "median" };
+  options.Strategies = { "ordinal", "median" };
   options.Training.Workspace = WorkspaceOptionsFrom(arguments);
   options.Training.Net.depth = 3;
   options.Training.Epochs = static_cast<int>(arguments.GetInteger("--epochs", 40, 1, 10000));
@@ -370,7 +370,7 @@ std::string Learn(const std::filesystem::path& folder, const Arguments& argument
     page.Models.push_back(model);
   }
   WriteDemoReport(page, arguments, terminal);
-  return "Two models learn from forty small cases: rps how many raters mark a voxel, median their majority.\n"
+  return "Two models learn from forty small cases: ordinal how many raters mark a voxel, median their majority.\n"
          "Twenty other cases judge them (box around all marks)\n" +
     table.Text();
 }

@@ -127,7 +127,7 @@ int RunStudyCommand(const Arguments& arguments)
 Command StudyCommand()
 {
   return { "study", "trains and judges every strategy under one protocol",
-    { "--data LIST -o DIR [--strategies rps,median,...] [--seeds N] [training options]" },
+    { "--data LIST -o DIR [--strategies ordinal,median,...] [--seeds N] [training options]" },
     "Trains a model with each strategy (same network, course, data and seed), predicts the untouched test cases and writes "
     "table.md, table.json and report.html with MR-ECE, AUC, Dice and Brier, 95 % intervals over test patients (and seeds), the "
     "best "
@@ -138,7 +138,7 @@ Command StudyCommand()
                   FileUse::ReadList },
                 { "-o", "DIR", "folder of the study: models, predictions, tables" },
                 { "--strategies", "NAMES", "which, separated by commas (the paper's eight)" },
-                { "--alternatives", "", "all strategies: also the ordinal alternatives to rps" },
+                { "--alternatives", "", "all strategies: also the alternatives to ordinal" },
                 { "--seeds", "N", "train each strategy N times (1)" }, { "--bins", "N", "number of bins of MR-ECE (15)" },
                 { "--margin", "VOXELS", "how far the box reaches beyond the marks (20)" },
                 { "--band", "MM", "width of the band around the contour, pixels for pictures without spacing (5)" },

@@ -352,7 +352,7 @@ std::vector<Option> TrainingOptionTable()
       "intensities: zscore, fixed (mean and deviation of the training images), percentile[:LOW,HIGH], "
       "window[:CENTER,WIDTH] (zscore, or that of --init)" },
     { "--spacing", "MM", "unet3d: volumes are resampled to it, 1x1x2.5 (the median of the training cases)" },
-    { "--readout", "WHICH", "stored in the model (auto: the better calibrated one in validation)",
+    { "--readout", "WHICH", "stored in the model; auto: the better calibrated one in validation (expected)",
       { "auto", "majority", "expected" } },
     { "--folds", "N", "make N folds of the training and validation cases, by patient" },
     { "--fold", "K", "which of them validates (0)" },
@@ -373,18 +373,20 @@ std::vector<Option> TrainingOptionTable()
 Command TrainCommand()
 {
   return { "train", "learns from a data list",
-    { "--data LIST -o MODEL.safetensors [--strategy rps] [--arch unet] [--minutes 20]",
+    { "--data LIST -o MODEL.safetensors [--strategy ordinal] [--arch unet] [--minutes 20]",
       "--data LIST -o MODEL.safetensors ... --resume",
       "--data NEW -o MODEL.safetensors --init OLD.safetensors [--minutes 2] [--rehearse OLD-LIST]" },
-    "Trains a network on what the raters said: rps learns how many of them mark a voxel (the level), the others learn one "
-    "map fused from their masks, or are alternatives to rps. The best model by validation RPS is kept, with a log of all "
+    "Trains a network on what the raters said: ordinal learns how many of them mark a voxel (the level), and so does rps, the "
+    "loss of the paper. random to svls "
+    "learn one map fused from their masks; the rest are alternatives to ordinal. The best model by validation RPS is kept, "
+    "with a log of all "
     "epochs "
     "and a checkpoint; Ctrl-C finishes the step and saves, and --resume goes on to the same result as if nothing had happened.",
     Join(
       Join({ { "--data", "LIST", "the data list (JSON): training, validation and test cases with their raters", {}, false,
                FileUse::ReadList },
              { "-o", "MODEL", "the model's file, MODEL.safetensors; beside it MODEL.log.csv and MODEL.checkpoint.safetensors" },
-             { "--strategy", "NAME", "what is learned (rps, or that of --init)", ChoiceNames(Strategies()) },
+             { "--strategy", "NAME", "what is learned (ordinal, or that of --init)", ChoiceNames(Strategies()) },
              { "--resume", "", "go on from the checkpoint" },
              { "--overwrite", "", "replace the model, checkpoint and log that are there already" },
              { "--figure", "FILE", "reliability diagram of the validation cases (.svg, .png); with --init before and after", {},

@@ -133,19 +133,22 @@ static void close_setting(setting *s) {
 }
 
 static void test_names(void) {
-    static const char *const paper[] = {"rps",           "random", "median", "soft",
-                                        "soft-gaussian", "staple", "simple", "svls"};
+    static const char *const compared[RCN_STRATEGIES_COMPARED] = {
+        "ordinal", "rps", "random", "median", "soft", "soft-gaussian", "staple", "simple", "svls"};
     rcn_strategy strategy, before = {RCN_LOSS_CE, 7, RCN_SVLS};
     int count = 0;
     for (; rcn_strategy_name(count); ++count) {
         CHECK_STATUS(rcn_strategy_parse(&strategy, rcn_strategy_name(count)), RCN_OK);
-        CHECK(count >= 8 || !strcmp(rcn_strategy_name(count), paper[count]));
-        CHECK(strategy.fused == (count > 0 && count < 8));
+        CHECK(count >= RCN_STRATEGIES_COMPARED ||
+              !strcmp(rcn_strategy_name(count), compared[count]));
+        CHECK(strategy.fused == (count > 1 && count < RCN_STRATEGIES_COMPARED));
         if (strategy.fused)
             CHECK(!strcmp(rcn_method_name(strategy.method), rcn_strategy_name(count)));
-        else
+        else if (count > 0)
             CHECK(!strcmp(rcn_loss_kind_name(strategy.loss), rcn_strategy_name(count)));
     }
+    CHECK_STATUS(rcn_strategy_parse(&strategy, "beta-binomial-voxel"), RCN_OK);
+    CHECK(strategy.loss == RCN_LOSS_BETA_BINOMIAL_VOXEL && !strategy.fused);
     CHECK(count == 17);
     strategy = before;
     CHECK_STATUS(rcn_strategy_parse(&strategy, "mean"), RCN_EINVALID);

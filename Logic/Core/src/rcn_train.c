@@ -20,6 +20,7 @@ static const struct {
     const char *name;
     rcn_strategy strategy;
 } STRATEGIES[] = {
+    {"ordinal", {RCN_LOSS_BETA_BINOMIAL_VOXEL, 0, RCN_ORC}},
     {"rps", {RCN_LOSS_RPS, 0, RCN_ORC}},
     {"random", {RCN_LOSS_BCE, 1, RCN_RANDOM}},
     {"median", {RCN_LOSS_BCE, 1, RCN_MEDIAN}},
@@ -36,7 +37,6 @@ static const struct {
     {"cumulative-link", {RCN_LOSS_CUMULATIVE_LINK, 0, RCN_ORC}},
     {"binomial", {RCN_LOSS_BINOMIAL, 0, RCN_ORC}},
     {"beta-binomial", {RCN_LOSS_BETA_BINOMIAL, 0, RCN_ORC}},
-    {"beta-binomial-voxel", {RCN_LOSS_BETA_BINOMIAL_VOXEL, 0, RCN_ORC}},
 };
 enum { STRATEGY_COUNT = sizeof STRATEGIES / sizeof *STRATEGIES };
 
@@ -45,6 +45,8 @@ const char *rcn_strategy_name(int index) {
 }
 
 rcn_status rcn_strategy_parse(rcn_strategy *out, const char *name) {
+    /* What it was called before it became the default: models remember that. */
+    if (name && !strcmp(name, "beta-binomial-voxel")) name = "ordinal";
     for (int i = 0; out && name && i < STRATEGY_COUNT; ++i)
         if (!strcmp(name, STRATEGIES[i].name)) {
             *out = STRATEGIES[i].strategy;

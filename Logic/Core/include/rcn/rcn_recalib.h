@@ -104,7 +104,8 @@ RCN_API double rcn_recalib_value(const rcn_recalib *recalib, double p);
 RCN_API rcn_status rcn_recalib_apply(float *out, rcn_context *ctx, const rcn_recalib *recalib,
                                      const rcn_image *probability);
 
-/* The same for K + 1 levels, with temperature only. Levels add up to one afterwards. */
+/* The same for K + 1 levels, with temperature only. Levels add up to one afterwards, and those that
+ * were 0 still are. */
 RCN_API rcn_status rcn_recalib_apply_levels(float *out, rcn_context *ctx,
                                             const rcn_recalib *recalib, const rcn_image *levels);
 

@@ -46,10 +46,12 @@ typedef struct rcn_strategy {
                           mask */
 } rcn_strategy;
 
-/* The paper's eight (rps, random, median, soft, soft-gaussian, staple, simple, svls), then the
- * ordinal alternatives (ce, brier, emd, corn, coral, cumulative-link, binomial, beta-binomial,
- * beta-binomial-voxel); NULL beyond the last. */
+/* The default (ordinal: levels by a beta-binomial with a correlation per voxel), the paper's eight
+ * (rps, random, median, soft, soft-gaussian, staple, simple, svls), then alternatives on the levels
+ * (ce, brier, emd, corn, coral, cumulative-link, binomial, beta-binomial); NULL beyond the last. */
 RCN_API const char *rcn_strategy_name(int index);
+
+enum { RCN_STRATEGIES_COMPARED = 9 }; /* the first ones: the default and the paper's */
 
 /* The strategy of that name; RCN_EINVALID and *out unchanged when there is none. */
 RCN_API rcn_status rcn_strategy_parse(rcn_strategy *out, const char *name);
