@@ -151,7 +151,7 @@ def test_more_processes_than_samples(tmp_path):
 @pytest.fixture(scope="module")
 def predicted(data, alone, tmp_path_factory):
     folder = tmp_path_factory.mktemp("predicted")
-    run("predict", "--model", alone, "--data", data, "-o", folder, "--threads", "1")
+    run("predict", "--model", alone, "--data", data, "-o", folder, "--threads", "1", "--no-recalibration")
     return folder
 
 
