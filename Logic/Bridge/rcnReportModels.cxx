@@ -122,11 +122,11 @@ void WriteCorrections(Page& page, const ReportData& data, const std::vector<Judg
   }
 }
 
-/// How often each number of raters is expected and occurs, around all marks.
+/// How often each number of raters is expected and occurs, around the marks.
 PageTable ShareTable(const EvaluationReport& report)
 {
   PageTable table;
-  table.Caption = "How many raters mark a voxel, around all marks";
+  table.Caption = "How many raters mark a voxel, around the marks";
   table.Columns = { "Raters", { "Predicted (%)", "mean predicted probability of this number" },
     { "Observed (%)", "share of the voxels with this number" },
     { "Unsure: predicted (%)", "the same where the model itself expects 5 to 95 % of the raters" },
@@ -148,7 +148,7 @@ void WriteLevels(Page& page, const std::vector<JudgedSeries>& all, size_t s)
     [&](const JudgedSeries& other) { return other.Model == series.Model && other.Correction == series.Correction; });
   if (!again && series.HasReport[0] && !series.Reports[0].Levels.empty())
   {
-    page.Add({ { LevelDiagrams(series.Reports[0], "How many raters, around all marks"), "" } }, true);
+    page.Add({ { LevelDiagrams(series.Reports[0], "How many raters, around the marks"), "" } }, true);
     page.Add(ShareTable(series.Reports[0]));
   }
 }
