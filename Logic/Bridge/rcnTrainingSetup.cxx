@@ -235,7 +235,8 @@ void Training::ChooseNetwork()
   this->Train_.loss.bce_weight = this->Options_.BceWeight;
   this->Train_.loss.expected_weight = this->Options_.ExpectedWeight;
   this->Train_.loss.unimodal_weight = this->Options_.UnimodalWeight;
-  this->Train_.loss.rps_weight = this->Options_.RpsWeight;
+  const bool isDefault = this->Train_.strategy.loss == RCN_LOSS_BETA_BINOMIAL_VOXEL;
+  this->Train_.loss.rps_weight = std::isnan(this->Options_.RpsWeight) ? (isDefault ? 5 : 0) : this->Options_.RpsWeight;
   this->Train_.loss.tie_background = this->Options_.TieBackground;
   rcn_loss* loss = nullptr;
   Check(rcn_loss_create(&loss, this->Context_, &this->Train_.loss), this->Context_);

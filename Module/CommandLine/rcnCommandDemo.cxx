@@ -339,13 +339,14 @@ std::string Learn(const std::filesystem::path& folder, const Arguments& argument
   options.Progress = [&terminal](double fraction, const std::string& stage) { return terminal.Show(fraction, stage.c_str()); };
   const StudyResult result = RunStudy(options);
 
-  Table table({ "Learned", "Readout", "MR-ECE (%)", "95 % interval", "Brier", "AUC" });
+  Table table({ "Learned", "Readout", "MR-ECE (%)", "95 % interval", "Brier", "AUC", "RPS", "Levels off by (%)" });
   for (const StudyRow& row : result.Rows)
   {
     const rcn_interval& interval = row.Box.Interval[RCN_MR_ECE];
-    table.Add({ row.Strategy, row.Readout.empty() ? "its probability" : row.Readout,
-      Fixed(100 * row.Box.Figures[RCN_MR_ECE], 2), FromTo(100 * interval.low, 100 * interval.high, 2),
-      Fixed(row.Box.Figures[RCN_BRIER], 4), Fixed(row.Box.Auc.reference, 4) });
+    table.Add(
+      { row.Strategy, row.Readout.empty() ? "its probability" : row.Readout, Fixed(100 * row.Box.Figures[RCN_MR_ECE], 2),
+        FromTo(100 * interval.low, 100 * interval.high, 2), Fixed(row.Box.Figures[RCN_BRIER], 4),
+        Fixed(row.Box.Auc.reference, 4), Fixed(row.Box.Figures[RCN_RPS], 4), Fixed(100 * row.Box.Figures[RCN_LEVEL_ECE], 2) });
     SaveFigure(ReliabilityDiagram(row.Box, row.Strategy + (row.Readout.empty() ? "" : ", " + row.Readout) + ": test cases"),
       folder, "reliability_model_" + row.Strategy + (row.Readout.empty() ? "" : "_" + row.Readout));
   }
@@ -372,7 +373,10 @@ std::string Learn(const std::filesystem::path& folder, const Arguments& argument
   WriteDemoReport(page, arguments, terminal);
   return "Two models learn from forty small cases: ordinal how many raters mark a voxel, median their majority.\n"
          "Twenty other cases judge them (box around all marks)\n" +
-    table.Text();
+    table.Text() +
+    "RPS and \"Levels off by\" judge how many of the five raters mark a voxel: P(at least 1, 2, ... 5 of them) against how "
+    "often\n"
+    "that is so. A model of one probability knows no levels; it is judged as if raters answered independently.\n";
 }
 #endif
 
