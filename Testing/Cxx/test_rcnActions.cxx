@@ -144,6 +144,7 @@ void TrainsPredictsJudgesAndCorrects()
   options.Net.depth = 2;
   options.Epochs = 6;
   options.Rate = 0.01;
+  options.Recalibrate = false; // that is done below
   rcn::TrainModel(options);
   session = rcn::OpenFiles(session, { options.Output });
   CHECK(session.Model == "first" && session.Cases.size() == 7);

@@ -614,6 +614,7 @@ std::string LearnModel(const Folder& folder)
   options.Net.width = 8;
   options.Net.depth = 2;
   options.Epochs = 6;
+  options.Recalibrate = false;
   options.Rate = 0.01;
   rcn::TrainModel(options);
   return options.Output;
