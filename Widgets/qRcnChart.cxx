@@ -49,9 +49,10 @@ QRectF qRcnChart::plotArea() const
 {
   const QFontMetricsF ticks(this->tickFont()), words(this->font());
   // The same for all charts of a font, so that they can stand below each other.
-  const double left = words.height() + ticks.horizontalAdvance(QStringLiteral("100\u00a0%")) + 10;
+  const double number = ticks.horizontalAdvance(QStringLiteral("100\u00a0%"));
+  const double left = this->Y.Labels ? words.height() + number + 10 : 2;
   const double bottom = this->X.Labels ? ticks.height() + (this->X.Title.isEmpty() ? 4 : words.height() + 6) : 5;
-  const double right = ticks.horizontalAdvance(QStringLiteral("100\u00a0%")) / 2 + 2;
+  const double right = (this->Y.Labels || this->X.Labels ? number / 2 : 0) + 2;
   const double top = ticks.height() / 2 + 1;
   return QRectF(left, top, std::max(this->width() - left - right, 10.0), std::max(this->height() - top - bottom, 10.0));
 }
@@ -151,9 +152,12 @@ void qRcnChart::paintEvent(QPaintEvent*)
     const double at = std::round(this->toPixel(this->X.Low, y).y()) + 0.5;
     painter.setPen(grid);
     painter.drawLine(QPointF(area.left(), at), QPointF(area.right(), at));
-    painter.setPen(ink);
-    painter.drawText(QRectF(0, at - metrics.height() / 2, area.left() - 5, metrics.height()), Qt::AlignRight | Qt::AlignVCenter,
-      this->tickText(this->Y, y, rows.size() > 1 ? rows[1] - rows[0] : 1));
+    if (this->Y.Labels)
+    {
+      painter.setPen(ink);
+      painter.drawText(QRectF(0, at - metrics.height() / 2, area.left() - 5, metrics.height()),
+        Qt::AlignRight | Qt::AlignVCenter, this->tickText(this->Y, y, rows.size() > 1 ? rows[1] - rows[0] : 1));
+    }
   }
   painter.setFont(this->font());
   painter.setPen(ink);

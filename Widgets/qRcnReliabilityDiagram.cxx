@@ -7,6 +7,7 @@
 #include <QCheckBox>
 #include <QComboBox>
 #include <QEvent>
+#include <QHeaderView>
 #include <QHBoxLayout>
 #include <QKeyEvent>
 #include <QLabel>
@@ -35,6 +36,65 @@ QPainterPath CurveOf(const std::vector<rcn_calib_bin>& bins, const qRcnChart& ch
     }
   }
   return path;
+}
+
+void PaintIdeal(QPainter& painter, const qRcnChart& chart)
+{
+  painter.setPen(QPen(qRcnStyle::muted(chart.palette()), 1.3, Qt::DashLine));
+  painter.drawLine(chart.toPixel(0, 0), chart.toPixel(1, 1));
+}
+
+/// From what is predicted to what raters do, as wide as the bin.
+void PaintGaps(QPainter& painter, const qRcnChart& chart, const std::vector<rcn_calib_bin>& bins)
+{
+  QColor gap = qRcnStyle::warning(chart.palette());
+  gap.setAlphaF(0.2);
+  for (const rcn_calib_bin& bin : bins)
+  {
+    if (bin.count > 0)
+    {
+      painter.fillRect(
+        QRectF(chart.toPixel(bin.lower, bin.confidence), chart.toPixel(bin.upper, bin.frequency)).normalized(), gap);
+    }
+  }
+}
+
+/// The 95 % interval: forth along its upper edge, back along the lower one.
+void PaintBand(QPainter& painter, const qRcnChart& chart, const std::vector<rcn_calib_bin>& bins,
+  const std::vector<double>& low, const std::vector<double>& high)
+{
+  QPolygonF upper, lower;
+  for (size_t i = 0; i < bins.size() && i < low.size(); ++i)
+  {
+    if (bins[i].count > 0 && std::isfinite(low[i]) && std::isfinite(high[i]))
+    {
+      upper << chart.toPixel(bins[i].confidence, high[i]);
+      lower.prepend(chart.toPixel(bins[i].confidence, low[i]));
+    }
+  }
+  QColor color = qRcnStyle::accent(chart.palette());
+  color.setAlphaF(0.25);
+  painter.setPen(Qt::NoPen);
+  painter.setBrush(color);
+  painter.drawPolygon(upper + lower);
+  painter.setBrush(Qt::NoBrush);
+}
+
+/// The line of the model, with its points.
+void PaintCurve(QPainter& painter, const qRcnChart& chart, const std::vector<rcn_calib_bin>& bins, double width, double radius)
+{
+  const QColor accent = qRcnStyle::accent(chart.palette());
+  painter.setPen(QPen(accent, width, Qt::SolidLine, Qt::RoundCap, Qt::RoundJoin));
+  painter.drawPath(CurveOf(bins, chart));
+  painter.setPen(QPen(chart.palette().color(QPalette::Base), 1));
+  painter.setBrush(accent);
+  for (const rcn_calib_bin& bin : bins)
+  {
+    if (bin.count > 0)
+    {
+      painter.drawEllipse(chart.toPixel(bin.confidence, bin.frequency), radius, radius);
+    }
+  }
 }
 
 bool HasBand(const rcn::EvaluationReport& report)
@@ -159,8 +219,7 @@ public:
     void paintPlot(QPainter& painter) override
     {
       const QPalette& palette = this->palette();
-      painter.setPen(QPen(qRcnStyle::muted(palette), 1.3, Qt::DashLine));
-      painter.drawLine(this->toPixel(0, 0), this->toPixel(1, 1));
+      PaintIdeal(painter, *this);
       if (!this->Now.HasReport)
       {
         painter.setPen(qRcnStyle::muted(palette));
@@ -168,10 +227,8 @@ public:
           qRcnReliabilityDiagram::tr("Evaluate a prediction to see how well its probabilities match the raters."));
         return;
       }
-      const QColor accent = qRcnStyle::accent(palette);
-      this->paintGaps(painter);
-      this->paintBand(painter, accent);
-      painter.setBrush(Qt::NoBrush);
+      PaintGaps(painter, *this, this->Now.Report.Bins);
+      PaintBand(painter, *this, this->Now.Report.Bins, this->Now.Report.BandLow, this->Now.Report.BandHigh);
       for (size_t r = 0; r < this->Now.RaterShown.size() && r < this->Now.Report.RaterBins.size(); ++r)
       {
         if (this->Now.RaterShown[r])
@@ -185,54 +242,54 @@ public:
         painter.setPen(QPen(secondColor(palette), 1.8));
         painter.drawPath(CurveOf(this->Now.Second.Bins, *this));
       }
-      painter.setPen(QPen(accent, 2.4, Qt::SolidLine, Qt::RoundCap, Qt::RoundJoin));
-      painter.drawPath(CurveOf(this->Now.Report.Bins, *this));
-      painter.setPen(QPen(palette.color(QPalette::Base), 1));
-      painter.setBrush(accent);
-      for (const rcn_calib_bin& bin : this->Now.Report.Bins)
+      PaintCurve(painter, *this, this->Now.Report.Bins, 2.4, 3.6);
+      this->paintSelection(painter);
+    }
+  };
+
+  /// One of several small diagrams, without numbers at its axes: how often so many raters mark a voxel.
+  class LevelPlot : public qRcnChart
+  {
+  public:
+    LevelPlot(const rcn::LevelDiagram& level, const std::vector<rcn_calib_bin>& second, QWidget* parent)
+      : qRcnChart(parent), Level(level), Second(second)
+    {
+      Axis axis;
+      axis.Labels = false;
+      this->setAxes(axis, axis);
+    }
+    QSize sizeHint() const override { return QSize(130, 120); }
+    QSize minimumSizeHint() const override { return QSize(80, 80); }
+
+  protected:
+    void paintPlot(QPainter& painter) override
+    {
+      PaintIdeal(painter, *this);
+      PaintGaps(painter, *this, this->Level.Bins);
+      PaintBand(painter, *this, this->Level.Bins, this->Level.BandLow, this->Level.BandHigh);
+      painter.setPen(QPen(secondColor(this->palette()), 1.5));
+      painter.drawPath(CurveOf(this->Second, *this));
+      PaintCurve(painter, *this, this->Level.Bins, 2, 2.6);
+    }
+
+    QString hintAt(const QPointF& position) const override
+    {
+      const double x = this->xAt(position.x());
+      for (const rcn_calib_bin& bin : this->Level.Bins)
       {
-        if (bin.count > 0)
+        if (bin.count > 0 && x >= bin.lower && x < bin.upper)
         {
-          painter.drawEllipse(this->toPixel(bin.confidence, bin.frequency), 3.6, 3.6);
+          return qRcnReliabilityDiagram::tr("predicted %1, true of %2 (%3)")
+            .arg(qRcnStyle::percent(bin.confidence, 1), qRcnStyle::percent(bin.frequency, 1),
+              qRcnStyle::counted(bin.count, "voxel"));
         }
       }
-      this->paintSelection(painter);
+      return QString();
     }
 
   private:
-    /// From what is predicted to what raters do, as wide as the bin.
-    void paintGaps(QPainter& painter) const
-    {
-      QColor gap = qRcnStyle::warning(this->palette());
-      gap.setAlphaF(0.2);
-      for (const rcn_calib_bin& bin : this->Now.Report.Bins)
-      {
-        if (bin.count > 0)
-        {
-          painter.fillRect(
-            QRectF(this->toPixel(bin.lower, bin.confidence), this->toPixel(bin.upper, bin.frequency)).normalized(), gap);
-        }
-      }
-    }
-
-    /// The 95 % interval: forth along its upper edge, back along the lower one.
-    void paintBand(QPainter& painter, QColor color) const
-    {
-      const rcn::EvaluationReport& report = this->Now.Report;
-      QPolygonF upper, lower;
-      for (size_t i = 0; i < report.Bins.size() && i < report.BandLow.size(); ++i)
-      {
-        if (report.Bins[i].count > 0 && std::isfinite(report.BandLow[i]) && std::isfinite(report.BandHigh[i]))
-        {
-          upper << this->toPixel(report.Bins[i].confidence, report.BandHigh[i]);
-          lower.prepend(this->toPixel(report.Bins[i].confidence, report.BandLow[i]));
-        }
-      }
-      color.setAlphaF(0.25);
-      painter.setPen(Qt::NoPen);
-      painter.setBrush(color);
-      painter.drawPolygon(upper + lower);
-    }
+    rcn::LevelDiagram Level;
+    std::vector<rcn_calib_bin> Second; ///< empty: there is none
   };
 
   class Histogram : public BinChart
@@ -411,6 +468,78 @@ public:
     this->Votes->setAxes(x, y);
   }
 
+  /// A small diagram with its words above.
+  QWidget* newLevel(const rcn::LevelDiagram& level, const rcn::LevelDiagram* second)
+  {
+    auto* cell = new QWidget(this->LevelRow);
+    QString title =
+      QString::fromStdString(rcn::AtLeastInWords(level.AtLeast, static_cast<int>(this->Now.Report.Levels.size())));
+    title[0] = title[0].toUpper();
+    QString words = qRcnReliabilityDiagram::tr("%1\noff by %2").arg(title, qRcnStyle::percent(level.Ece, 2));
+    if (second)
+    {
+      words += QStringLiteral("\n%1: %2").arg(this->Now.SecondName, qRcnStyle::percent(second->Ece, 2));
+    }
+    auto* label = new QLabel(words, cell);
+    label->setObjectName(QStringLiteral("level%1").arg(level.AtLeast));
+    label->setTextFormat(Qt::PlainText);
+    auto* plot = new LevelPlot(level, second ? second->Bins : std::vector<rcn_calib_bin>(), cell);
+    plot->setObjectName(QStringLiteral("levelCurve%1").arg(level.AtLeast));
+    plot->setAccessibleName(words);
+    auto* column = new QVBoxLayout(cell);
+    column->setContentsMargins(0, 4, 0, 4);
+    column->setSpacing(2);
+    column->addWidget(label);
+    column->addWidget(plot, 1);
+    return cell;
+  }
+
+  QString levelWords() const
+  {
+    const auto& levels = this->Now.Report.Levels;
+    const auto worst = std::max_element(
+      levels.begin(), levels.end(), [](const rcn::LevelDiagram& a, const rcn::LevelDiagram& b) { return a.Ece < b.Ece; });
+    return qRcnReliabilityDiagram::tr(
+      "How many raters? The probability that at least so many of them mark a voxel is off by %1 "
+      "on average, most for \"%2\". Across: predicted; up: how often it is so; both from 0 to 100\u00a0%.")
+      .arg(qRcnStyle::percent(this->Now.Report.Figures[RCN_LEVEL_ECE], 1),
+        QString::fromStdString(rcn::AtLeastInWords(worst->AtLeast, static_cast<int>(levels.size()))));
+  }
+
+  /// How well the numbers of raters are predicted; nothing where no voxel was answered by all raters.
+  void refreshLevels()
+  {
+    const bool any = this->Now.HasReport && !this->Now.Report.Levels.empty();
+    const bool both = any && this->Now.HasSecond && this->Now.Second.Levels.size() == this->Now.Report.Levels.size();
+    for (QWidget* part : std::initializer_list<QWidget*>{ this->LevelWords, this->LevelRow, this->LevelFigures })
+    {
+      part->setVisible(any);
+    }
+    qDeleteAll(this->LevelCells);
+    this->LevelCells.clear();
+    this->LevelWords->setText(any ? this->levelWords() : QString());
+    for (size_t i = 0; any && i < this->Now.Report.Levels.size(); ++i)
+    {
+      this->LevelCells << this->newLevel(this->Now.Report.Levels[i], both ? &this->Now.Second.Levels[i] : nullptr);
+      this->LevelRow->layout()->addWidget(this->LevelCells.last());
+    }
+    this->LevelFigures->setHeadings(both ? QStringList{ this->Now.SecondName, qRcnReliabilityDiagram::tr("after") }
+                                         : QStringList{ qRcnReliabilityDiagram::tr("value") });
+    int row = 0;
+    for (const rcn::FigureName& figure : rcn::FigureNames())
+    {
+      if (any && (figure.Figure == RCN_RPS || figure.Figure == RCN_LEVEL_NLL || figure.Figure == RCN_LEVEL_ECE))
+      {
+        const auto show = [&](std::initializer_list<double> values) {
+          this->LevelFigures->setFigures(row++, QString(figure.Name).remove(QStringLiteral(" (%)")),
+            qRcnReliabilityDiagram::tr("%1. Less is better.").arg(figure.Meaning), values, figure.Percent);
+        };
+        const double now = this->Now.Report.Figures[figure.Figure];
+        both ? show({ this->Now.Second.Figures[figure.Figure], now }) : show({ now });
+      }
+    }
+  }
+
   void makeBoxes()
   {
     const QStringList kept = this->Owner->shownRaters();
@@ -443,13 +572,15 @@ public:
 
   qRcnReliabilityDiagram* Owner = nullptr;
   Shown Now;
-  QLabel *Headline = nullptr, *Words = nullptr, *Key = nullptr, *Selection = nullptr;
-  QWidget *Controls = nullptr, *BoxRow = nullptr;
+  QLabel *Headline = nullptr, *Words = nullptr, *Key = nullptr, *Selection = nullptr, *LevelWords = nullptr;
+  QWidget *Controls = nullptr, *BoxRow = nullptr, *LevelRow = nullptr;
+  qRcnTable* LevelFigures = nullptr;
   QComboBox* Region = nullptr;
   QSpinBox* Bins = nullptr;
   Plot* Curve = nullptr;
   Histogram* Votes = nullptr;
   QVector<QCheckBox*> Boxes;
+  QVector<QWidget*> LevelCells;
 };
 
 qRcnReliabilityDiagram::qRcnReliabilityDiagram(QWidget* parent) : QWidget(parent), d(new qRcnReliabilityDiagramPrivate)
@@ -510,8 +641,17 @@ qRcnReliabilityDiagram::qRcnReliabilityDiagram(QWidget* parent) : QWidget(parent
   new qRcnFlowLayout(p->BoxRow);
   p->Selection = qRcnStyle::newNote(this, "selection");
 
-  QVBoxLayout* layout =
-    qRcnStyle::newColumn(this, { p->Controls, p->Headline, p->Words, p->Curve, p->Votes, p->Key, p->BoxRow, p->Selection });
+  p->LevelWords = qRcnStyle::newNote(this, "levelWords");
+  p->LevelRow = new QWidget(this);
+  new qRcnFlowLayout(p->LevelRow);
+  p->LevelFigures = new qRcnTable(this, "levelFigures", tr("How well the numbers of raters are predicted"));
+  p->LevelFigures->setRowCount(3);
+  p->LevelFigures->setVisibleRows(3, 3);
+  p->LevelFigures->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
+
+  QVBoxLayout* layout = qRcnStyle::newColumn(this,
+    { p->Controls, p->Headline, p->Words, p->Curve, p->Votes, p->Key, p->BoxRow, p->Selection, p->LevelWords, p->LevelRow,
+      p->LevelFigures });
   layout->setStretchFactor(p->Curve, 5);
   layout->setStretchFactor(p->Votes, 2);
 
@@ -542,6 +682,7 @@ void qRcnReliabilityDiagram::setReport(const rcn::EvaluationReport& report, cons
   }
   this->d->refreshVotes();
   this->d->refreshWords();
+  this->d->refreshLevels();
   this->d->refreshSelection();
 }
 
@@ -551,6 +692,7 @@ void qRcnReliabilityDiagram::setSecond(const rcn::EvaluationReport& report, cons
   this->d->Now.SecondName = name;
   this->d->Now.HasSecond = true;
   this->d->refreshWords();
+  this->d->refreshLevels();
   this->d->Curve->update();
 }
 
@@ -558,6 +700,7 @@ void qRcnReliabilityDiagram::clearSecond()
 {
   this->d->Now.HasSecond = false;
   this->d->refreshWords();
+  this->d->refreshLevels();
   this->d->Curve->update();
 }
 
@@ -569,6 +712,7 @@ void qRcnReliabilityDiagram::clear()
   this->d->makeBoxes();
   this->d->refreshVotes();
   this->d->refreshWords();
+  this->d->refreshLevels();
   this->d->refreshSelection();
 }
 

@@ -291,6 +291,24 @@ void qRcnTable::setHeadings(const QStringList& headings, const QStringList& hint
   }
 }
 
+void qRcnTable::setFigures(
+  int row, const QString& name, const QString& toolTip, std::initializer_list<double> values, bool percent)
+{
+  auto* heading = new QTableWidgetItem(name);
+  heading->setToolTip(toolTip);
+  this->setVerticalHeaderItem(row, heading);
+  int column = 0;
+  for (const double value : values)
+  {
+    const QString text = !std::isfinite(value) ? QStringLiteral("–")
+      : percent                                ? qRcnStyle::percent(value, 2)
+                                               : QString::number(value, 'f', 4);
+    auto* item = new qRcnNumberItem(text, value);
+    item->setToolTip(toolTip);
+    this->setItem(row, column++, item);
+  }
+}
+
 void qRcnTable::setRowsOnly()
 {
   this->horizontalHeader()->setHighlightSections(false);

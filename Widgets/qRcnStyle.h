@@ -103,6 +103,8 @@ public:
   void setHeadings(const QStringList& headings, const QStringList& hints = QStringList());
   /// For a list of things with a name: whole rows are chosen, without row headings and grid.
   void setRowsOnly();
+  /// A row of figures under the name that heads it: "–" for NaN.
+  void setFigures(int row, const QString& name, const QString& toolTip, std::initializer_list<double> values, bool percent);
   QString copyText() const;
   /// As high as its rows need, between two numbers of them; then it scrolls.
   void setVisibleRows(int least, int most);

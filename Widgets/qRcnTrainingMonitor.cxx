@@ -111,23 +111,6 @@ public:
     this->EceChart->setMark(best, qRcnTrainingMonitor::tr("best"));
   }
 
-  void setRow(int row, const QString& name, const QString& toolTip, double before, double after, bool percent)
-  {
-    const double values[2] = { before, after };
-    auto* heading = new QTableWidgetItem(name);
-    heading->setToolTip(toolTip);
-    this->Figures->setVerticalHeaderItem(row, heading);
-    for (int c = 0; c < 2; ++c)
-    {
-      const QString text = !std::isfinite(values[c]) ? QStringLiteral("–")
-        : percent                                    ? qRcnStyle::percent(values[c], 2)
-                                                     : QString::number(values[c], 'f', 4);
-      auto* item = new qRcnNumberItem(text, values[c]);
-      item->setToolTip(toolTip);
-      this->Figures->setItem(row, c, item);
-    }
-  }
-
   void showResult(const rcn::TrainingResult& result)
   {
     const bool judged = result.After.Cases > 0;
@@ -164,18 +147,18 @@ public:
                 .arg(result.Best);
     }
     this->Verdict->setText(text);
-    this->setRow(0, qRcnTrainingMonitor::tr("MR-ECE"),
-      qRcnTrainingMonitor::tr("How far probabilities are from the share of raters who mark the voxel. Less is better."), was,
-      is, true);
-    this->setRow(1, qRcnTrainingMonitor::tr("Dice"),
-      qRcnTrainingMonitor::tr("Overlap with the raters' majority, mean over cases. More is better."), figure(before, RCN_DICE),
-      figure(&result.After, RCN_DICE), false);
-    this->setRow(2, qRcnTrainingMonitor::tr("AUC"),
+    this->Figures->setFigures(0, qRcnTrainingMonitor::tr("MR-ECE"),
+      qRcnTrainingMonitor::tr("How far probabilities are from the share of raters who mark the voxel. Less is better."),
+      { was, is }, true);
+    this->Figures->setFigures(1, qRcnTrainingMonitor::tr("Dice"),
+      qRcnTrainingMonitor::tr("Overlap with the raters' majority, mean over cases. More is better."),
+      { figure(before, RCN_DICE), figure(&result.After, RCN_DICE) }, false);
+    this->Figures->setFigures(2, qRcnTrainingMonitor::tr("AUC"),
       qRcnTrainingMonitor::tr("How well marked and unmarked voxels are told apart. 1 is perfect."),
-      before && judged ? before->Auc.reference : NAN, judged ? result.After.Auc.reference : NAN, false);
-    this->setRow(3, qRcnTrainingMonitor::tr("Brier"),
+      { before && judged ? before->Auc.reference : NAN, judged ? result.After.Auc.reference : NAN }, false);
+    this->Figures->setFigures(3, qRcnTrainingMonitor::tr("Brier"),
       qRcnTrainingMonitor::tr("Mean squared error of the probabilities against all raters. Less is better."),
-      figure(before, RCN_BRIER), figure(&result.After, RCN_BRIER), false);
+      { figure(before, RCN_BRIER), figure(&result.After, RCN_BRIER) }, false);
     this->Figures->setColumnHidden(0, !before);
     this->Diagram->setVisible(judged);
     this->Diagram->clear();

@@ -234,7 +234,7 @@ std::vector<std::string> RemarksInWords(const EvaluationReport& report)
   {
     remarks.push_back(std::string("Levels: ") +
       (report.LevelSource == RCN_LEVELS_MIXED ? "some predictions are" : "the prediction is") +
-      " one probability, which is judged as the binomial distribution of the number of raters.");
+      " one probability, which is judged as if raters marked independently with it (binomial distribution).");
   }
   if (report.Cases > 1 && report.Patients < RCN_INTERVAL_UNITS)
   {

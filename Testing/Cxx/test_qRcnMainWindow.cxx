@@ -41,6 +41,7 @@
 #include "qRcnReliabilityDiagram.h"
 #include "qRcnShortcuts.h"
 #include "qRcnSliceCanvas.h"
+#include "qRcnStyle.h"
 #include "qRcnOrthogonalViews.h"
 #include "qRcnTrainingMonitor.h"
 #include "qRcnTasks.h"
@@ -331,6 +332,10 @@ private slots:
       QVERIFY2(window.calibration()->diagram()->hasReport(), qPrintable(window.notice()->text()));
       QCOMPARE(window.document()->session().Judgement.Split, std::string("test"));
       QCOMPARE(window.cases()->status("c7"), qRcnCases::Predicted);
+      auto* levels = window.calibration()->diagram()->findChild<qRcnTable*>("levelFigures");
+      QVERIFY(!levels->isHidden());
+      QCOMPARE(levels->columnCount(), 1);
+      QVERIFY(window.calibration()->diagram()->findChild<QWidget*>("levelCurve3"));
       auto* curve = window.calibration()->diagram()->findChild<QWidget*>("curve");
       QVERIFY(curve);
       curve->setFocus();
@@ -349,6 +354,7 @@ private slots:
       QVERIFY2(!window.notice()->isError(), qPrintable(window.notice()->text()));
       QCOMPARE(window.document()->session().Model, std::string("ordinal-temperature"));
       QVERIFY(window.calibration()->findChild<QLabel*>("about")->text().contains("before"));
+      QCOMPARE(levels->columnCount(), 2);
 
       // Export.
       window.exporter()->picture(window.picture(), Path(folder / "views.png"));

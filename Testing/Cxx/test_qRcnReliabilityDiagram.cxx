@@ -12,6 +12,7 @@
 
 #include "qRcnChart.h"
 #include "qRcnReliabilityDiagram.h"
+#include "qRcnStyle.h"
 
 class TestReliabilityDiagram : public QObject
 {
@@ -148,6 +149,47 @@ private slots:
     QCOMPARE(diagram.shownRaters(), QStringList("Ada & Co"));
   }
 
+  /// A small diagram and a row of words for each number of raters, and figures before and after.
+  void levelsHaveDiagrams()
+  {
+    const auto withLevels = [](double power) {
+      rcn::EvaluationReport report = MadeReport(power);
+      for (int t = 1; t <= 3; ++t)
+      {
+        report.Levels.push_back({ t, 0.01 * power * t, report.Bins, report.BandLow, report.BandHigh });
+      }
+      report.Figures[RCN_RPS] = 0.0123 * power;
+      report.Figures[RCN_LEVEL_NLL] = 0.2 * power;
+      report.Figures[RCN_LEVEL_ECE] = 0.02 * power;
+      return report;
+    };
+    const auto plain = [](QString text) { return text.replace(QChar(0xa0), ' '); };
+    qRcnReliabilityDiagram diagram;
+    const auto words = [&](const char* name) { return plain(diagram.findChild<QLabel*>(name)->text()); };
+    diagram.setReport(MadeReport(1), "model", FiveRaters());
+    auto* table = diagram.findChild<qRcnTable*>("levelFigures");
+    QVERIFY(table->isHidden() && !diagram.findChild<QLabel*>("level1"));
+    diagram.setReport(withLevels(1), "model", FiveRaters());
+    const QImage alone = PictureOf(diagram, QSize(350, 1100));
+    QCOMPARE(words("level2"), QString("At least 2 of 3 raters\noff by 2.00 %"));
+    QVERIFY(words("level3").startsWith("All 3 raters\n"));
+    QVERIFY(words("levelWords").contains("off by 2.0 % on average, most for \"all 3 raters\""));
+    QCOMPARE(table->copyText(), QString("\tvalue\nRPS\t0.0123\nlevel NLL\t0.2000\nlevel calibration\t2.00 %\n"));
+    auto* curve = diagram.findChild<qRcnChart*>("levelCurve2");
+    QVERIFY(HintAt(curve, at(curve, 0.55, 0.5)).startsWith("predicted 55.0 %, true of 55.0 % ("));
+    const QImage small = curve->grab().toImage();
+    diagram.setSecond(withLevels(2), "before");
+    QVERIFY(PictureDifference(alone, PictureOf(diagram, QSize(350, 1100))) > PictureTolerance);
+    QCOMPARE(words("level2"), QString("At least 2 of 3 raters\noff by 2.00 %\nbefore: 4.00 %"));
+    QCOMPARE(table->copyText().section('\n', 0, 1), QString("\tbefore\tafter\nRPS\t0.0246\t0.0123"));
+    curve = diagram.findChild<qRcnChart*>("levelCurve2");
+    curve->resize(small.size());
+    QVERIFY(PictureDifference(small, curve->grab().toImage()) > PictureTolerance); // its second curve
+    QVERIFY2(CutOff(diagram).isEmpty(), qPrintable(CutOff(diagram).join('\n')));
+    diagram.clear();
+    QVERIFY(table->isHidden() && !diagram.findChild<QLabel*>("level1"));
+  }
+
   /// The raters' own bins come from the evaluation, and together they are the pooled ones.
   void evaluationKnowsRaters()
   {
@@ -179,6 +221,11 @@ private slots:
       marks += marked;
     }
     QVERIFY(marks > 100);
+    // One probability says nothing about levels by itself.
+    qRcnReliabilityDiagram diagram;
+    diagram.setReport(report, "model", { "A", "B", "C" });
+    QVERIFY(diagram.findChild<QLabel*>("words")->text().contains("as if raters marked independently with it (binomial"));
+    QVERIFY(diagram.findChild<QLabel*>("level3"));
   }
 
   void picture()
