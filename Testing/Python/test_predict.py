@@ -546,8 +546,10 @@ def test_correcting_a_model_that_gives_one_probability(method, tmp_path):
         out = tmp_path / readout.replace(":", "")
         run("predict", "--model", model, "--data", data, "-o", out, "--readout", readout)
         assert judged(data, out)["nll"] == pytest.approx(answer["after"]["nll"], abs=1e-7)
-        assert not (out / "u0_levels.nrrd").exists()
+        assert (out / "u0_levels.nrrd").exists() == (method == "temperature")
     if method == "temperature":
+        after = read_image(out / "u0_levels.nrrd").array  # its levels stay all or nothing
+        assert not after[..., 1:3].any() and np.array_equal(after[..., 3], read_image(out / "u0_prob.nrrd").array)
         p, q = levels[..., 3].astype(float).clip(1e-7, 1 - 1e-7), read_image(out / "u0_prob.nrrd").array.astype(float)
         scaled = np.log(p / (1 - p)) / stored["parameters"][0]
         assert np.abs(q - 1 / (1 + np.exp(-scaled))).max() < 1e-6
