@@ -50,6 +50,17 @@ std::vector<double> Curve(const std::vector<rcn_calib_bin>& bins, const Frame& f
   return xy;
 }
 
+/// The curve with a dot for each bin.
+void DrawCurve(Figure& figure, const std::vector<rcn_calib_bin>& bins, const Frame& frame, double width, double radius)
+{
+  const std::vector<double> xy = Curve(bins, frame);
+  figure.Polyline(xy, "#1f77b4", width);
+  for (size_t i = 0; i < xy.size(); i += 2)
+  {
+    figure.Circle(xy[i], xy[i + 1], radius, "#1f77b4");
+  }
+}
+
 void DrawBand(Figure& figure, const std::vector<rcn_calib_bin>& bins, const std::vector<double>& low,
   const std::vector<double>& high, const Frame& frame)
 {
@@ -175,14 +186,7 @@ void DrawLevel(Figure& figure, const LevelDiagram& level, int raters, const Fram
   figure.Line(frame.X(0), frame.Y(0), frame.X(1), frame.Y(1), "#777", 1.5, "5,4");
   DrawGaps(figure, level.Bins, frame);
   DrawBand(figure, level.Bins, level.BandLow, level.BandHigh, frame);
-  figure.Polyline(Curve(level.Bins, frame), "#1f77b4", 2);
-  for (const rcn_calib_bin& bin : level.Bins)
-  {
-    if (bin.count > 0)
-    {
-      figure.Circle(frame.X(bin.confidence), frame.Y(bin.frequency), 2.5, "#1f77b4");
-    }
-  }
+  DrawCurve(figure, level.Bins, frame, 2, 2.5);
   DrawHints(figure, level.Bins, level.BandLow, level.BandHigh, frame, ", true of ", "voxel");
 }
 
@@ -241,14 +245,7 @@ Figure ReliabilityDiagram(const EvaluationReport& report, const std::string& tit
     figure.Polyline(Curve(before->Bins, frame), "#999", 1.5);
   }
   DrawBand(figure, report.Bins, report.BandLow, report.BandHigh, frame);
-  figure.Polyline(Curve(report.Bins, frame), "#1f77b4", 2.5);
-  for (const rcn_calib_bin& bin : report.Bins)
-  {
-    if (bin.count > 0)
-    {
-      figure.Circle(frame.X(bin.confidence), frame.Y(bin.frequency), 3.5, "#1f77b4");
-    }
-  }
+  DrawCurve(figure, report.Bins, frame, 2.5, 3.5);
   DrawHints(figure, report.Bins, report.BandLow, report.BandHigh, frame, ", marked by ", "vote");
   double y = frame.Top + 16;
   figure.Text(frame.Left + 12, y, "– – perfect calibration", 11, Anchor::Start, "#555");

@@ -49,6 +49,12 @@ double PeakMegabytes(rcn_context* context)
   return static_cast<double>(rcn_context_peak_bytes(context)) / 1e6;
 }
 
+/// Of no cases where the region has no voxels in any of them: no reason to lose a model over it.
+EvaluationReport ReportOf(const Evaluation& evaluation)
+{
+  return evaluation.CaseIds().empty() ? EvaluationReport() : evaluation.Report();
+}
+
 } // namespace
 
 double SecondsNow()
@@ -115,12 +121,6 @@ Volume Training::PredictLevels(rcn_net* net, const rcn_loss* loss, const float* 
   how.Normalization = &this->Normalize_;
   how.Spacing = this->Net_.arch == RCN_UNET3D ? this->Net_.spacing : nullptr;
   return rcn::PredictLevels(this->Context_, how, one.Images, "Case " + one.Source.Id);
-}
-
-/// Of no cases where the region has no voxels in any of them: no reason to lose a model over it.
-EvaluationReport ReportOf(const Evaluation& evaluation)
-{
-  return evaluation.CaseIds().empty() ? EvaluationReport() : evaluation.Report();
 }
 
 /// Judges a network on the validation cases, each process its share of them: one evaluation for each of the options.
@@ -401,11 +401,11 @@ TrainingEpoch Training::ValidateEpoch()
 
 void Training::SaveBest(bool averaged)
 {
-  std::unique_ptr<AveragedWeights> weights(averaged ? new AveragedWeights(*this) : nullptr);
   if (!this->Processes_.IsFirst())
   {
     return;
   }
+  const std::unique_ptr<AveragedWeights> weights(averaged ? new AveragedWeights(*this) : nullptr);
   ModelInfo info;
   info.Raters = this->Raters_;
   info.Normalization = this->Normalize_;

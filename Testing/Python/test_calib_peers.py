@@ -12,21 +12,6 @@ if os.environ.get("RCN_PEERS") != "1":
     pytest.skip("compares with scikit-learn, torchmetrics and netcal: ./run test --peers", allow_module_level=True)
 
 
-@pytest.fixture(scope="module")
-def lib():
-    library = rcn_ctypes.library()
-    if library is None:
-        pytest.skip("the core's shared library was not built (target rcn_shared)")
-    return library
-
-
-@pytest.fixture(scope="module")
-def ctx(lib):
-    context = rcn_ctypes.Context(lib, 2)
-    yield context
-    context.close()
-
-
 def simulate(count, raters, seed, sharpness=1.6):
     rng = np.random.default_rng(seed)
     q = rng.random(count)

@@ -15,21 +15,6 @@ if os.environ.get("RCN_PEERS") != "1":
 BANDWIDTHS = 2.0 ** np.arange(-8, -1.75, 0.5)
 
 
-@pytest.fixture(scope="module")
-def lib():
-    library = rcn_ctypes.library()
-    if library is None:
-        pytest.skip("the core's shared library was not built (target rcn_shared)")
-    return library
-
-
-@pytest.fixture(scope="module")
-def ctx(lib):
-    context = rcn_ctypes.Context(lib, 1)
-    yield context
-    context.close()
-
-
 def sums_of(lib, ctx, cases, raters, bins=15):
     """The sums of all cases (p, masks) together."""
     total = ct.c_void_p()

@@ -97,13 +97,11 @@ PEERS = {
 }
 
 
-@pytest.mark.parametrize("raters", [1, 3, 4, 7])
-@pytest.mark.parametrize("kind", rcn.KINDS)
-def test_loss_and_gradients(kind, raters):
+def compare(loss, peer_of, spread, rel, own_atol):
+    """The loss and its gradients on random outputs against peer_of(z, y, own) in double; returns outputs and parameters."""
+    raters = loss.raters
     generator = np.random.default_rng(raters)
-    context = rcn.Context(2)
-    loss = rcn.Loss(context, kind, raters)
-    logits = generator.standard_normal((2, loss.channels, 3001), dtype=np.float32) * 3
+    logits = generator.standard_normal((2, loss.channels, 3001), dtype=np.float32) * spread
     level = generator.integers(0, raters + 1, (2, 3001)).astype(np.uint8)
     parameters = loss.init_parameters()
     gradient, own_gradient = np.empty_like(logits), np.empty_like(parameters)
@@ -111,13 +109,22 @@ def test_loss_and_gradients(kind, raters):
 
     z = torch.from_numpy(logits.astype(np.float64)).requires_grad_()
     own = torch.from_numpy(parameters.astype(np.float64)).requires_grad_()
-    peer = PEERS[kind](z, torch.from_numpy(level.astype(np.int64)), own, raters)
+    peer = peer_of(z, torch.from_numpy(level.astype(np.int64)), own)
     peer.backward()
-    assert result.loss == pytest.approx(peer.item(), rel=1e-6)
+    assert result.loss == pytest.approx(peer.item(), rel=rel)
     scale = z.grad.abs().max().item()
     np.testing.assert_allclose(gradient, z.grad.numpy(), rtol=1e-5, atol=4e-6 * scale)
     if loss.own:
-        np.testing.assert_allclose(own_gradient, own.grad.numpy(), rtol=1e-5, atol=1e-7)
+        np.testing.assert_allclose(own_gradient, own.grad.numpy(), rtol=1e-5, atol=own_atol)
+    return logits, parameters
+
+
+@pytest.mark.parametrize("raters", [1, 3, 4, 7])
+@pytest.mark.parametrize("kind", rcn.KINDS)
+def test_loss_and_gradients(kind, raters):
+    context = rcn.Context(2)
+    loss = rcn.Loss(context, kind, raters)
+    logits, parameters = compare(loss, lambda z, y, own: PEERS[kind](z, y, own, raters), 3, rel=1e-6, own_atol=1e-7)
     assert np.abs(loss.levels(logits, parameters).sum(1) - 1).max() < 1e-6
 
 
@@ -141,28 +148,14 @@ def levels_of(kind, z, own, K):
 @pytest.mark.parametrize("raters", [1, 4, 7])
 @pytest.mark.parametrize("kind", ["ce", "corn", "cumulative-link", "beta-binomial", "beta-binomial-voxel"])
 def test_rps_beside_the_likelihood(kind, raters):
-    generator = np.random.default_rng(raters)
     context = rcn.Context(2)
-    loss = rcn.Loss(context, kind, raters, rps_weight=2.5)
-    logits = generator.standard_normal((2, loss.channels, 3001), dtype=np.float32) * 2
-    level = generator.integers(0, raters + 1, (2, 3001)).astype(np.uint8)
-    parameters = loss.init_parameters()
-    gradient, own_gradient = np.empty_like(logits), np.empty_like(parameters)
-    result = loss.run(logits, level, gradient, parameters, own_gradient)
 
-    z = torch.from_numpy(logits.astype(np.float64)).requires_grad_()
-    own = torch.from_numpy(parameters.astype(np.float64)).requires_grad_()
-    y = torch.from_numpy(level.astype(np.int64))
-    p = levels_of(kind, z, own, raters)
-    below = torch.cumsum(p, 1)
-    truth = (y[:, None] <= torch.arange(raters + 1)[None, :, None]).to(p.dtype)
-    peer = PEERS[kind](z, y, own, raters) + 2.5 * ((below - truth) ** 2).mean(1).mean()
-    peer.backward()
-    assert result.loss == pytest.approx(peer.item(), rel=2e-6)
-    scale = z.grad.abs().max().item()
-    np.testing.assert_allclose(gradient, z.grad.numpy(), rtol=1e-5, atol=4e-6 * scale)
-    if loss.own:
-        np.testing.assert_allclose(own_gradient, own.grad.numpy(), rtol=1e-5, atol=1e-6)
+    def peer(z, y, own):
+        below = torch.cumsum(levels_of(kind, z, own, raters), 1)
+        truth = (y[:, None] <= torch.arange(raters + 1)[None, :, None]).to(z.dtype)
+        return PEERS[kind](z, y, own, raters) + 2.5 * ((below - truth) ** 2).mean(1).mean()
+
+    compare(rcn.Loss(context, kind, raters, rps_weight=2.5), peer, 2, rel=2e-6, own_atol=1e-6)
 
 
 @pytest.mark.parametrize("correlation", [1e-6, 0.003, 0.3, 0.97, 1 - 1e-6])
