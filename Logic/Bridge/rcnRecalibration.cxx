@@ -31,13 +31,8 @@ std::string InWords(const RecalibrationResult& result)
 
 } // namespace
 
-bool CorrectionHelps(const EvaluationReport& without, const EvaluationReport& with)
-{
-  return with.Figures[RCN_MR_ECE] < without.Figures[RCN_MR_ECE];
-}
-
-RecalibrationResult Recalibrate(
-  Workspace& workspace, JudgeInput input, const EvaluationOptions& options, rcn_recalib_method method, double keep)
+RecalibrationResult Recalibrate(Workspace& workspace, JudgeInput input, const EvaluationOptions& options,
+  rcn_recalib_method method, double keep, bool exactLeftOut)
 {
   RecalibrationResult result;
   result.Options = options;
@@ -57,7 +52,7 @@ RecalibrationResult Recalibrate(
   }
   corrected.Correction = &result.Correction;
   corrected.AllowFittedCases = true;
-  leftOut.ExactAuc = false;                                                    // it is not asked for, and takes memory
+  leftOut.ExactAuc = options.ExactAuc && exactLeftOut;
   input.Loop.Remark = input.Loop.Warn = nullptr;                               // they would be the same ones
   input.Loop.IsMine = [&memory](size_t number) { return memory.Has(number); }; // where they are in memory
   const JudgeResult again = JudgeCases(workspace, input, { { 0, corrected }, { 0, leftOut } });
@@ -67,7 +62,8 @@ RecalibrationResult Recalibrate(
   {
     result.EachLeftOut = again.Evaluations[1]->Report();
   }
-  result.Helps = CorrectionHelps(result.Before, result.Tested ? result.EachLeftOut : result.After);
+  const EvaluationReport& fair = result.Tested ? result.EachLeftOut : result.After;
+  result.Helps = fair.Figures[RCN_MR_ECE] < result.Before.Figures[RCN_MR_ECE];
   result.Sentence = InWords(result);
   return result;
 }

@@ -30,13 +30,11 @@ struct RecalibrationResult
   std::vector<LeftOutCase> LeftOut;
 };
 
-/// Whether a correction that was fitted to other cases than it is judged on makes predictions better.
-bool CorrectionHelps(const EvaluationReport& without, const EvaluationReport& with);
-
 /// Fits a correction to the first of the predictions, judges it on the same cases, and tests it with each case left out. The
-/// loop's Begin is called twice for each case; its remarks are made once. `keep`: bytes, as above.
+/// loop's Begin is called twice for each case; its remarks are made once. `keep`: bytes, as above. `exactLeftOut`: EachLeftOut
+/// has the exact AUC, too, where the options ask for it; that takes memory.
 RecalibrationResult Recalibrate(Workspace& workspace, JudgeInput input, const EvaluationOptions& options,
-  rcn_recalib_method method, double keep = MostBytesKept);
+  rcn_recalib_method method, double keep = MostBytesKept, bool exactLeftOut = false);
 
 } // namespace rcn
 

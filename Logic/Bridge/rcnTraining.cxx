@@ -215,20 +215,33 @@ EvaluationOptions Training::JudgedOptions(const std::string& readout)
 /// that the other cases give.
 EvaluationReport Training::CorrectBest(const Model& best, const std::string& readout)
 {
-  EvaluationOptions options = this->JudgedOptions(readout);
-  options.FitTemperature = true;
-  const std::unique_ptr<Evaluation> fitted = std::move(this->JudgeValidation(best, { options }).front());
-  const EvaluationReport before = ReportOf(*fitted);
-  if (!this->Options_.Recalibrate || before.Cases < 2)
+  if (!this->Options_.Recalibrate || this->Validation_.size() < 2)
   {
-    return before;
+    return this->Judge(best, readout);
   }
-  options.FitTemperature = false;
-  Recalibration correction;
+  this->Doing_ = Doing::Validating;
+  JudgeInput input;
+  input.List.Raters = this->Raters_;
+  for (const size_t number : this->Validation_)
+  {
+    input.List.Cases.push_back(this->Store_->Peek(number).Source);
+  }
+  input.Loop.LeaveOut = false;
+  input.Loop.IsMine = [this](size_t i) { return this->IsMine(i, this->Validation_.size(), true); };
+  input.Votes = [this](const Case&, size_t i) { return this->Store_->Get(this->Validation_[i]).Votes; };
+  const std::vector<float>& values = best.Info().LossParameters;
+  const auto predict = [&](const Case& one, size_t i) -> CasePrediction {
+    LoadedCase& loaded = this->Store_->Get(this->Validation_[i]);
+    return { this->PredictLevels(best.Net(), best.Loss(), values.empty() ? nullptr : values.data(), loaded),
+      "The prediction of " + one.Id };
+  };
+  input.Predictions = { { this->Result_.Model, predict, nullptr } };
+  RecalibrationResult result;
   try
   {
-    correction = fitted->Fit(RCN_RECALIB_TEMPERATURE);
-    options.CaseCorrections = fitted->FitWithoutEach(RCN_RECALIB_TEMPERATURE);
+    // Where memory is limited, nothing is kept beside the cases: they are predicted again.
+    result = rcn::Recalibrate(this->Workspace_, input, this->JudgedOptions(readout), RCN_RECALIB_TEMPERATURE,
+      std::isfinite(this->Store_->Room()) ? 0 : MostBytesKept, true);
   }
   catch (const Error& error)
   {
@@ -236,23 +249,22 @@ EvaluationReport Training::CorrectBest(const Model& best, const std::string& rea
     {
       throw;
     }
-    return before;
+    return this->Judge(best, readout);
   }
-  const EvaluationReport after = ReportOf(*this->JudgeValidation(best, { options }).front());
-  if (!CorrectionHelps(before, after))
+  if (!result.Tested || !result.Helps)
   {
-    return before;
+    return result.Before;
   }
   if (this->Processes_.IsFirst())
   {
-    SetCorrection(this->Context_, this->Result_.Model, correction);
+    SetCorrection(this->Context_, this->Result_.Model, result.Correction);
   }
-  this->Result_.Temperature = correction.Correction.parameters[0];
+  this->Result_.Temperature = result.Correction.Correction.parameters[0];
   this->Remark("A temperature of " + Fixed(this->Result_.Temperature, 2) + " was fitted to the " +
-    std::to_string(before.Cases) + " validation cases and is stored in the model: MR-ECE " +
-    PercentText(before.Figures[RCN_MR_ECE], 2) + " without it, " + PercentText(after.Figures[RCN_MR_ECE], 2) +
-    " with each case left out of its fit.");
-  return after;
+    std::to_string(result.Before.Cases) + " validation cases and is stored in the model: MR-ECE " +
+    PercentText(result.Before.Figures[RCN_MR_ECE], 2) + " without it, " +
+    PercentText(result.EachLeftOut.Figures[RCN_MR_ECE], 2) + " with each case left out of its fit.");
+  return result.EachLeftOut;
 }
 
 /// Everything that decides the bits of a training, by neutral names: a shell shows them.

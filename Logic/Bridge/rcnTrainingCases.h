@@ -30,7 +30,7 @@ struct LoadedCase
   std::vector<Volume> Images; ///< empty: not in memory now
   std::vector<rcn_channel> Channels;
   rcn_scale Scale{};
-  std::unique_ptr<rcn_votes, VotesDeleter> Votes;
+  std::shared_ptr<rcn_votes> Votes;
   TrainingHandle<rcn_target> Target;
   TrainingHandle<rcn_foci> Foci;
   double Bytes = 0; ///< in memory now, or when it last was
