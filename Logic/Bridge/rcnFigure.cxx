@@ -270,7 +270,7 @@ std::string Figure::CheckPath(const std::string& path)
 #endif
 }
 
-void Figure::Save(const std::string& path) const
+void Figure::Save(const std::string& path, double scale) const
 {
   const std::string sentence = CheckPath(path);
   if (!sentence.empty())
@@ -292,7 +292,6 @@ void Figure::Save(const std::string& path) const
     g_clear_error(&error);
     throw Error(RCN_EINTERNAL, path + " cannot be drawn: " + reason + ".");
   }
-  const double scale = 2;
   cairo_surface_t* surface = cairo_image_surface_create(
     CAIRO_FORMAT_RGB24, static_cast<int>(this->Width_ * scale), static_cast<int>(this->Height_ * scale));
   cairo_t* cairo = cairo_create(surface);
@@ -315,6 +314,8 @@ void Figure::Save(const std::string& path) const
     throw Error(RCN_EINTERNAL, path + " cannot be drawn.");
   }
   WriteText(path, png);
+#else
+  (void)scale;
 #endif
 }
 

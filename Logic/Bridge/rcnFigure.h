@@ -58,9 +58,9 @@ public:
   /// The same as a part of a page, which gives it its background and, by their values, its grays (rcnPage.cxx).
   std::string Inline() const;
 
-  /// Writes .svg or .png (twice the normal size); throws Error for other endings, or for .png in a
+  /// Writes .svg or .png (`scale` pixels for each unit); throws Error for other endings, or for .png in a
   /// build without librsvg.
-  void Save(const std::string& path) const;
+  void Save(const std::string& path, double scale = 2) const;
 
   /// The sentence Save() would fail with because of the path alone; empty when it looks fine.
   static std::string CheckPath(const std::string& path);

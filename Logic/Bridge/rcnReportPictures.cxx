@@ -60,15 +60,7 @@ void WriteLevelPanels(Page& page, const SlicePanels& slice, const std::string& n
   const std::string of = " of " + std::to_string(raters);
   Figure lines =
     slice.Begin("Contours of " + name, "Where it is as likely as not that at least 1, 2, ... raters mark the voxel");
-  for (int level = 1; level <= raters; ++level)
-  {
-    uint8_t color[3];
-    rcn_color_share(color, static_cast<double>(level) / raters);
-    lines.Hint("at least " + std::to_string(level) + of + " raters: 50 %");
-    slice.View.DrawLine(
-      lines, slice.All, slice.View.ReadoutMap(prediction, RCN_READOUT_AT_LEAST, level), 0.5, HexColor(color), 3);
-    lines.Hint("");
-  }
+  slice.View.DrawPredictedLines(lines, slice.All, prediction);
   std::vector<PagePanel> panels = { { lines, name + ": at least 1 … " + std::to_string(raters) + " raters, 50 % contours" } };
   for (int level = 1; level <= raters; ++level)
   {

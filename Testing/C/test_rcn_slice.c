@@ -226,6 +226,69 @@ static void readouts(void) {
     rcn_context_destroy(ctx);
 }
 
+/* One slice, voxel by voxel. */
+static rcn_slice_expectation expect_plainly(const float *share, int64_t z) {
+    rcn_slice_expectation out = {0, 0, {X, Y}, {0, 0}};
+    int any = 0;
+    for (int64_t y = 0; y < Y; ++y)
+        for (int64_t x = 0; x < X; ++x) {
+            const double p = share[voxel(x, y, z)];
+            out.expected += p;
+            out.unsure += p >= 0.05 && p <= 0.95;
+            if (p < 0.05) continue;
+            any = 1;
+            if (x < out.first[0]) out.first[0] = x;
+            if (y < out.first[1]) out.first[1] = y;
+            if (x + 1 > out.end[0]) out.end[0] = x + 1;
+            if (y + 1 > out.end[1]) out.end[1] = y + 1;
+        }
+    if (!any) out.first[0] = out.first[1] = 0;
+    return out;
+}
+
+static void expectations(void) {
+    float share[N] = {0}, levels[4 * N], read[N];
+    rcn_slice_expectation out[Z], again[Z];
+    const rcn_image probability = {share, RCN_FLOAT32, 1, rcn_geometry_make(X, Y, Z)};
+    const rcn_image image = {levels, RCN_FLOAT32, 4, rcn_geometry_make(X, Y, Z)};
+    rcn_context *ctx = make_context(1), *several = make_context(3);
+    /* by hand: slice 1 has a sure, an unsure and a faint voxel, the others nothing */
+    share[voxel(1, 1, 1)] = 1;
+    share[voxel(3, 2, 1)] = 0.5f;
+    share[voxel(4, 3, 1)] = 0.03125f;
+    CHECK_STATUS(rcn_slice_expectations(out, ctx, &probability), RCN_OK);
+    CHECK(out[1].expected == 1.53125 && out[1].unsure == 1);
+    CHECK(out[1].first[0] == 1 && out[1].first[1] == 1 && out[1].end[0] == 4 && out[1].end[1] == 3);
+    CHECK(out[0].expected == 0 && out[0].unsure == 0 && out[0].first[0] == 0 && out[0].end[0] == 0);
+    /* what is no number counts for nothing, and no voxel for more than one */
+    share[voxel(0, 0, 2)] = NAN;
+    share[voxel(1, 0, 2)] = 3;
+    CHECK_STATUS(rcn_slice_expectations(out, ctx, &probability), RCN_OK);
+    CHECK(out[2].expected == 1 && out[2].unsure == 0 && out[2].first[0] == 1);
+    /* levels: the expected share of raters; the same bits with three threads */
+    fill_levels(levels, 4);
+    levels[4 * voxel(2, 2, 0)] = NAN;
+    CHECK_STATUS(rcn_slice_expectations(out, ctx, &image), RCN_OK);
+    CHECK_STATUS(rcn_slice_expectations(again, several, &image), RCN_OK);
+    for (int64_t z = 0; z < Z; ++z) {
+        CHECK_STATUS(rcn_slice_readout(read + X * Y * z, ctx, &image, RCN_READOUT_EXPECTED, 0,
+                                       (rcn_slice){2, z}),
+                     RCN_OK);
+        const rcn_slice_expectation plain = expect_plainly(read, z);
+        CHECK(memcmp(&out[z], &plain, sizeof plain) == 0);
+    }
+    CHECK(memcmp(out, again, sizeof out) == 0);
+    /* on failure nothing is written */
+    const rcn_image whole = {share, RCN_INT32, 1, rcn_geometry_make(X, Y, Z)};
+    const rcn_image none = {NULL, RCN_FLOAT32, 1, rcn_geometry_make(X, Y, Z)};
+    CHECK_STATUS(rcn_slice_expectations(out, ctx, &whole), RCN_EINVALID);
+    CHECK_ERROR(ctx, "float32");
+    CHECK_STATUS(rcn_slice_expectations(out, ctx, &none), RCN_EINVALID);
+    CHECK(memcmp(out, again, sizeof out) == 0);
+    rcn_context_destroy(ctx);
+    rcn_context_destroy(several);
+}
+
 static rcn_votes *golden_votes(rcn_context *ctx, uint8_t raters[4][GOLDEN_VOXELS]) {
     rcn_mask masks[4];
     rcn_votes *votes = NULL;
@@ -554,6 +617,10 @@ static rcn_status use_memory(rcn_context *ctx, void *payload) {
     if (status == RCN_OK) status = rcn_slice_contrast(&low, &high, ctx, &image, 0, 1);
     if (status == RCN_OK) status = rcn_slice_counts(counts, ctx, &image, 0, 0);
     if (status == RCN_OK) {
+        rcn_slice_expectation slices[Z];
+        status = rcn_slice_expectations(slices, ctx, &image);
+    }
+    if (status == RCN_OK) {
         uint32_t pixels[100];
         const rcn_screen screen = {pixels, 10, 10};
         const rcn_slice_place lies = {{X, Z}, 1, {0, 0}, {1, 1}};
@@ -567,12 +634,18 @@ static rcn_status count_volumes(rcn_context *ctx, void *payload) {
     return rcn_slice_counts(counts, ctx, payload, 0, 0);
 }
 
+static rcn_status expect_slices(rcn_context *ctx, void *payload) {
+    rcn_slice_expectation slices[64];
+    return rcn_slice_expectations(slices, ctx, payload);
+}
+
 static void failing_and_canceling(void) {
     enum { SIDE = 64 };
     float *data = calloc(SIDE * SIDE * SIDE, sizeof *data);
     rcn_image image = {data, RCN_FLOAT32, 1, rcn_geometry_make(SIDE, SIDE, SIDE)};
     check_failing_allocations(use_memory, NULL);
     check_cancelling(count_volumes, &image, 1);
+    check_cancelling(expect_slices, &image, 1);
     free(data);
 }
 
@@ -582,6 +655,7 @@ int main(void) {
     RUN(colors_and_numbers_that_are_none);
     RUN(bad_arguments);
     RUN(readouts);
+    RUN(expectations);
     RUN(votes_and_outlines);
     RUN(painting);
     RUN(drawing);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "rcnSlide.h"
 #include "rcnTest.h"
 
 namespace
@@ -179,6 +180,81 @@ void Legends()
   CHECK(rcn::RaterLegend(scene.Work.RaterNames())[1].second == "B" && rcn::ProbabilityLegend().back().second == "100 %");
 }
 
+/// A prediction of the scene: a share of raters on 20 <= x < 24, 10 <= y < 14 of each slice, 0.02 elsewhere.
+rcn::Volume Expect(const rcn_geometry& geometry, const std::vector<float>& shares)
+{
+  const rcn::Volume map = rcn::Volume::Allocate(geometry, RCN_FLOAT32);
+  for (int64_t i = 0; i < 60 * 40 * 5; ++i)
+  {
+    const int64_t x = i % 60, y = i / 60 % 40;
+    const bool inside = x >= 20 && x < 24 && y >= 10 && y < 14;
+    static_cast<float*>(map.Data())[i] = inside ? shares[static_cast<size_t>(i / 2400)] : 0.02F;
+  }
+  return map;
+}
+
+/// Without raters: the largest expected area first, then the unsure, and none beside another.
+void SlicesThatAModelExpects()
+{
+  const Scene scene;
+  rcn_context* context = scene.Work.Context();
+  const auto slices = rcn::SliceExpectations(context, Expect(scene.Geometry, { 0.5F, 0.6F, 0.7F, 0.99F, 0.98F }));
+  CHECK(slices.size() == 5 && slices[0].unsure == 16 && slices[3].unsure == 0 && slices[3].first[0] == 20);
+  CHECK((rcn::SlicesToSee(slices, 5) == std::vector<int64_t>{ 3, 0 })); // 1 and 2 are beside these
+  CHECK((rcn::SlicesToSee(slices, 1) == std::vector<int64_t>{ 3 }));
+  const rcn_box box = rcn::ExpectedBox(slices, scene.Geometry);
+  CHECK(box.first[0] == 20 && box.end[1] == 14 && box.first[2] == 0 && box.end[2] == 5);
+  const auto nothing = rcn::SliceExpectations(context, Expect(scene.Geometry, { 0, 0, 0, 0, 0 }));
+  CHECK((rcn::SlicesToSee(nothing, 3) == std::vector<int64_t>{ 2 })); // the middle
+  CHECK(rcn::ExpectedBox(nothing, scene.Geometry).end[0] == 60);
+}
+
+/// Across another axis, the size of the slice and its place on the page are those of the other two.
+void AcrossAnotherAxis()
+{
+  const Scene scene;
+  const rcn::SliceFigure view(rcn::SliceSubject(scene.Work), { 0, 21 }, nullptr); // sagittal: front to the left, head up
+  CHECK_NEAR(view.HeightOf(160), 30, 1e-9);                                       // 40 x 5 voxels of 2 x 3 mm
+  int64_t columns = 0, rows = 0;
+  view.Picture(columns, rows);
+  CHECK(columns == 40 && rows == 5 && view.RaterMap(0).size() == 200);
+  rcn::Figure figure(160, 30, "", "");
+  view.DrawRater(figure, { 0, 0, 160 }, 0);
+  const std::vector<double> xy = PathOf(figure);
+  CHECK(!xy.empty());
+  for (size_t i = 0; i < xy.size(); i += 2) // y from 10 to 14, z from 2 to 5, which is on top
+  {
+    CHECK(xy[i] >= 4 * 10 - 0.01 && xy[i] <= 4 * 14 + 0.01 && xy[i + 1] >= -0.01 && xy[i + 1] <= 6 * 3 + 0.01);
+  }
+}
+
+void Slides()
+{
+  const Scene scene;
+  rcn::SlideOptions options((rcn::SliceSubject(scene.Work)));
+  options.Title = "A <title>";
+  options.Words = { "15.2 mL" };
+  const std::string raters = rcn::SlideFigure(options).Svg();
+  for (const char* words : { "width=\"1920\"", "height=\"1080\"", "A &lt;title&gt;", "slice 3", " outlines", "1 of 2",
+         "15.2 mL", "For research, not for clinical use." })
+  {
+    CHECK(raters.find(words) != std::string::npos);
+  }
+  // Without raters: the prediction alone, on the slice that it expects most of.
+  const rcn::Volume map = Expect(scene.Geometry, { 0, 0.9F, 0, 0, 0 });
+  rcn::SliceSubject alone(scene.Work.Context(), map);
+  rcn::SlideOptions model(alone);
+  CHECK_THROWS(rcn::SlideFigure(model), RCN_EINVALID, "raters or a prediction");
+  model.Prediction = &map;
+  const std::string predicted = rcn::SlideFigure(model).Svg();
+  CHECK(predicted.find("slice 1<") != std::string::npos && predicted.find("Expected outline (50 %)") != std::string::npos);
+  CHECK(predicted.find("Predicted probability") != std::string::npos && predicted.find("<path") != std::string::npos);
+  model.Slice = { 1, 40 };
+  CHECK_THROWS(rcn::SlideFigure(model), RCN_EINVALID, "no slice 40");
+  model.Slice = { 1, 12 };
+  CHECK(rcn::SlideFigure(model).Svg().find("slice 12") != std::string::npos);
+}
+
 } // namespace
 
 int main()
@@ -189,5 +265,8 @@ int main()
   RUN(ColumnsBeforeRows);
   RUN(CutToTheMarks);
   RUN(Legends);
+  RUN(SlicesThatAModelExpects);
+  RUN(AcrossAnotherAxis);
+  RUN(Slides);
   return Failures ? EXIT_FAILURE : EXIT_SUCCESS;
 }

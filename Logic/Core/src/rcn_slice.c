@@ -654,3 +654,52 @@ done:
     rcn__free(ctx, job.steps);
     return status;
 }
+
+typedef struct expectation_job {
+    const rcn_image *levels;
+    rcn_slice_expectation *slices;
+    double weights[RCN_MAX_RATERS + 1];
+} expectation_job;
+
+/* One slice is one chunk, so that its sum has an order of its own. */
+static void expect_slice(int64_t z, int thread, void *payload) {
+    const expectation_job *job = payload;
+    const int components = job->levels->components;
+    const int64_t *size = job->levels->geometry.size;
+    const float *voxel = (const float *)job->levels->data + z * size[0] * size[1] * components;
+    rcn_slice_expectation slice = {0, 0, {size[0], size[1]}, {0, 0}};
+    (void)thread;
+    for (int64_t y = 0; y < size[1]; ++y) {
+        for (int64_t x = 0; x < size[0]; ++x, voxel += components) {
+            const double share =
+                components == 1 ? *voxel : rcn__read_levels(voxel, components, job->weights);
+            if (!(share > 0)) continue; /* not a number, too */
+            slice.expected += fmin(share, 1);
+            if (share < RCN_UNSURE) continue;
+            slice.unsure += share <= 1 - RCN_UNSURE;
+            if (x < slice.first[0]) slice.first[0] = x;
+            if (y < slice.first[1]) slice.first[1] = y;
+            if (x >= slice.end[0]) slice.end[0] = x + 1;
+            slice.end[1] = y + 1;
+        }
+    }
+    if (slice.end[0] == 0) slice.first[0] = slice.first[1] = 0;
+    job->slices[z] = slice;
+}
+
+rcn_status rcn_slice_expectations(rcn_slice_expectation *out, rcn_context *ctx,
+                                  const rcn_image *levels) {
+    expectation_job job = {levels, NULL, {0}};
+    rcn_status status = check_image(ctx, levels, 0, (rcn_slice){0, 0});
+    if (status != RCN_OK) return status;
+    const char *sentence = find_weights(job.weights, levels, RCN_READOUT_EXPECTED, 0);
+    if (!sentence && levels->type != RCN_FLOAT32) sentence = "Probabilities must be float32.";
+    if (sentence) return rcn__fail(ctx, RCN_EINVALID, "%s", sentence);
+    const int64_t slices = levels->geometry.size[2];
+    RCN_ALLOC(job.slices, ctx, slices, "slices");
+    RCN_TRY(rcn__for_chunks(ctx, "Measuring slices", slices, expect_slice, &job));
+    memcpy(out, job.slices, (size_t)slices * sizeof *out);
+done:
+    rcn__free(ctx, job.slices);
+    return status;
+}

@@ -203,6 +203,19 @@ RCN_API rcn_status rcn_slice_contrast(double *low, double *high, rcn_context *ct
 RCN_API rcn_status rcn_slice_counts(int64_t counts[RCN_SLICE_STEPS + 1], rcn_context *ctx,
                                     const rcn_image *levels, int readout, int number);
 
+/* What a prediction says about one slice along z, so that a page can choose which ones to show. */
+typedef struct rcn_slice_expectation {
+    double expected;          /* voxels that a rater marks on average: the sum of expected shares */
+    int64_t unsure;           /* voxels of an expected share from RCN_UNSURE to 1 - RCN_UNSURE */
+    int64_t first[2], end[2]; /* of the voxels with a share of RCN_UNSURE and more; end is excluded,
+                                 and first = end where there are none */
+} rcn_slice_expectation;
+
+/* out[size[2]] = each slice of a map (float32): K + 1 levels, or one probability, which then is the
+ * share. The same bits for any number of threads. On failure or cancel out is unchanged. */
+RCN_API rcn_status rcn_slice_expectations(rcn_slice_expectation *out, rcn_context *ctx,
+                                          const rcn_image *levels);
+
 #ifdef __cplusplus
 }
 #endif
