@@ -419,4 +419,16 @@ void CheckSplits(const DataList& list, bool redivided)
   }
 }
 
+std::vector<int> PatientNumbers(const std::vector<std::string>& patients)
+{
+  std::map<std::string, int> known;
+  std::vector<int> numbers;
+  for (size_t i = 0; i < patients.size(); ++i)
+  {
+    const std::string key = patients[i].empty() ? "case " + std::to_string(i) : "patient " + patients[i];
+    numbers.push_back(known.emplace(key, static_cast<int>(known.size())).first->second);
+  }
+  return numbers;
+}
+
 } // namespace rcn

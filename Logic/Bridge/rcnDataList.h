@@ -50,6 +50,9 @@ struct Case
   std::shared_ptr<const CaseInMemory> Memory; ///< null: files
 };
 
+/// A number for each patient, by case: cases of one patient have the same, and a case that names none has its own.
+std::vector<int> PatientNumbers(const std::vector<std::string>& patients);
+
 /// A case that could not be used, and why.
 struct LeftOutCase
 {

@@ -408,19 +408,6 @@ void Evaluation::Share(Processes& processes)
   }
 }
 
-std::vector<int> Evaluation::PatientNumbers() const
-{
-  std::map<std::string, int> known;
-  std::vector<int> numbers;
-  for (size_t i = 0; i < this->Patients_.size(); ++i)
-  {
-    const std::string& patient = this->Patients_[i];
-    const std::string key = patient.empty() ? "case " + std::to_string(i) : "patient " + patient;
-    numbers.push_back(known.emplace(key, static_cast<int>(known.size())).first->second);
-  }
-  return numbers;
-}
-
 std::vector<double> Evaluation::Figures() const
 {
   std::vector<double> figures(RCN_FIGURES, NAN);
@@ -508,7 +495,7 @@ EvaluationReport Evaluation::Report() const
       report.CircularCases.push_back(this->Ids_[i]);
     }
   }
-  const std::vector<int> patients = this->PatientNumbers();
+  const std::vector<int> patients = PatientNumbers(this->Patients_);
   report.Patients = std::set<int>(patients.begin(), patients.end()).size();
   rcn_interval_options intervals = RCN_INTERVAL_OPTIONS_INIT;
   intervals.patients = patients.data();
@@ -565,7 +552,7 @@ std::vector<rcn_interval> Evaluation::Together(
     return all;
   };
   const std::vector<const rcn_calib*> one = sums(first), other = sums(second);
-  const std::vector<int> patients = like.PatientNumbers();
+  const std::vector<int> patients = PatientNumbers(like.Patients_);
   rcn_interval_options options = RCN_INTERVAL_OPTIONS_INIT;
   options.patients = patients.data();
   std::vector<rcn_interval> out(RCN_FIGURES);

@@ -214,7 +214,6 @@ private:
   const Recalibration* CorrectionOf(const std::string& id) const;
   Recalibration FitTo(rcn_recalib_method method, const rcn_calib* sums, const rcn_temperature* temperature) const;
   void ReportLevels(EvaluationReport& report, const rcn_calib* merged, const rcn_interval_options& intervals) const;
-  std::vector<int> PatientNumbers() const;
 
   rcn_context* Context_;
   std::vector<std::string> Raters_;

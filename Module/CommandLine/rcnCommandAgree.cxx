@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /// rater-consensus agree: how far raters agree, and where they do not.
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <functional>
+#include <iterator>
 
 #include "rcnAgreementFigures.h"
+#include "rcnAgreementSet.h"
 #include "rcnCommands.h"
 #include "rcnProcesses.h"
 
@@ -181,12 +185,17 @@ public:
 
   std::string Text() const
   {
-    Table table({ "Over all cases", "mean", "lowest", "highest", "cases" });
+    Table table({ "What was marked", "mean", "lowest", "highest", "cases" });
     for (size_t i = 0; i < this->Columns_.size(); ++i)
     {
       const Spread& one = this->Columns_[i];
-      table.Add(
-        { this->Names_[i], Fixed(one.Mean(), 3), Fixed(one.Low(), 3), Fixed(one.High(), 3), std::to_string(one.Count()) });
+      const bool counted =
+        this->Names_[i].find("_ml") != std::string::npos || this->Names_[i].find("_voxels") != std::string::npos;
+      if (one.Count() && (counted || this->Names_[i] == "disputed_regions"))
+      {
+        table.Add(
+          { this->Names_[i], Fixed(one.Mean(), 3), Fixed(one.Low(), 3), Fixed(one.High(), 3), std::to_string(one.Count()) });
+      }
     }
     return table.Text();
   }
@@ -214,14 +223,103 @@ JsonObject SummaryJson(const AgreementReport& report)
   return SummaryFigures(*report.Figures, rcn_geometry_voxels(&report.Geometry), report.Regions.size());
 }
 
+// ---- over a data set -------------------------------------------------------------------------------
+
+/// Figures that tell one rater or pair from another, in the columns of a table; the JSON has them all.
+const char* const RaterColumns[] = { "bias_percent", "dice_with_others", "dice_among_others", "dice_to_others",
+  "staple_sensitivity", "staple_specificity" };
+const char* const PairColumns[] = { "dice", "kappa", "hausdorff95_mm", "hausdorff95_pixels" };
+
+std::string WithInterval(const SetFigures& figures, const char* key)
+{
+  const SetFigure* const one = FigureOf(figures, key);
+  return !one                      ? Fixed(NAN, 3)
+    : std::isfinite(one->Mean.low) ? one->MeanText() + " (" + one->IntervalText() + ")"
+                                   : one->MeanText();
+}
+
+/// A row for each rater or pair; a column that none of them has is left out.
+template <class TRecord, size_t TCount> std::string SetTable(const std::string& title, const std::vector<TRecord>& records,
+  const char* const (&keys)[TCount], const std::function<std::string(const TRecord&)>& name)
+{
+  std::vector<std::string> header = { title };
+  std::vector<const char*> shown;
+  for (const char* key : keys)
+  {
+    for (const TRecord& record : records)
+    {
+      if (const SetFigure* const figure = FigureOf(record.Figures, key))
+      {
+        header.push_back(figure->Name);
+        shown.push_back(key);
+        break;
+      }
+    }
+  }
+  Table table(header);
+  for (const TRecord& record : records)
+  {
+    std::vector<std::string> row = { name(record) };
+    std::transform(
+      shown.begin(), shown.end(), std::back_inserter(row), [&](const char* key) { return WithInterval(record.Figures, key); });
+    table.Add(row);
+  }
+  return table.Text();
+}
+
+std::string SetText(const AgreementSet& set, rcn_context* context)
+{
+  const AgreementSummary all = set.Summarize(context);
+  const bool empty = !set.EmptyCases().empty();
+  const AgreementSummary marked = empty ? set.Summarize(context, SetCases::Marked) : AgreementSummary();
+  const std::string over = Counted(static_cast<int64_t>(all.Cases), "case") +
+    (all.Patients < all.Cases ? " of " + Counted(static_cast<int64_t>(all.Patients), "patient") : "");
+  std::vector<std::string> header = { "Over all cases (" + over + ")", "mean", "95 % interval", "lowest", "highest" };
+  if (empty)
+  {
+    header.insert(header.end(), { "without empty cases", "95 % interval" });
+  }
+  Table table(header);
+  for (const SetFigure& one : all.Figures)
+  {
+    std::vector<std::string> row = { one.Name, one.MeanText(), one.IntervalText(), Fixed(one.Lowest, one.Digits),
+      Fixed(one.Highest, one.Digits) };
+    if (empty)
+    {
+      const SetFigure* const other = FigureOf(marked.Figures, one.Key);
+      row.push_back(other ? other->MeanText() : Fixed(NAN, 0));
+      row.push_back(other ? other->IntervalText() : Fixed(NAN, 0));
+    }
+    table.Add(row);
+  }
+  std::string text = table.Text() + (empty ? set.EmptyInWords() + "\n" : "") + "\n" +
+    SetTable<SetRater>("Rater (mean, 95 % interval)", all.Raters, RaterColumns,
+      [](const SetRater& rater) { return rater.Name + (rater.StandsOut ? " *" : ""); });
+  for (const std::string& sentence : all.Sentences())
+  {
+    text += (sentence.find(" marks ") != std::string::npos ? "* " : "") + sentence + "\n";
+  }
+  if (all.Raters.size() > 1 && all.Raters.size() <= MostRatersInPairTable)
+  {
+    text += "\n" + SetTable<SetPair>("Pair (mean, 95 % interval)", all.Pairs, PairColumns, [](const SetPair& pair) {
+      return pair.A + " – " + pair.B;
+    });
+  }
+  return text;
+}
+
 /// What both ways of comparing end with; `json` gets the time.
-void WriteAll(
-  const Arguments& arguments, const std::string& text, const Summary& summary, JsonObject json, const Seconds& seconds)
+void WriteAll(const Arguments& arguments, const std::string& text, const Summary& summary, const AgreementSet& set,
+  JsonObject json, const Seconds& seconds)
 {
   Print(arguments, text);
   if (arguments.Has("--csv") && Processes::All().IsFirst())
   {
     WriteText(arguments.Get("--csv"), summary.Csv());
+  }
+  if (arguments.Has("--csv-long") && Processes::All().IsFirst())
+  {
+    WriteText(arguments.Get("--csv-long"), set.LongCsv());
   }
   WriteResults(arguments, json.Set("seconds", seconds.Json()));
 }
@@ -266,8 +364,10 @@ int AgreeOne(const Arguments& arguments, Terminal& terminal)
   seconds.Write = watch.Lap();
   Summary summary;
   summary.Add("case", "", SummaryJson(report).Get());
-  WriteAll(arguments, AgreementText(report, workspace, "Agreement", regions), summary,
-    JsonObject(AgreementJson(report, workspace, regions)), seconds);
+  AgreementSet set(workspace.RaterNames());
+  JsonObject json(AgreementJson(report, workspace, regions));
+  set.Add({ "case", "", "", {}, {}, nullptr }, json.Get());
+  WriteAll(arguments, AgreementText(report, workspace, "Agreement", regions), summary, set, json, seconds);
   return Done;
 }
 
@@ -279,6 +379,7 @@ int AgreeList(const Arguments& arguments, Terminal& terminal)
   terminal.Watch(workspace);
   Table table({ "Case", "Raters", "Mean Dice", "Fleiss' κ", "κ where marked", "Disputed (% of union)" });
   Summary summary;
+  AgreementSet set(list.Raters);
   Seconds seconds;
   JsonArray cases;
   const auto compare = [&](const Case& one, size_t, std::vector<std::string>& remarks) {
@@ -302,11 +403,16 @@ int AgreeList(const Arguments& arguments, Terminal& terminal)
     ForEachCase(list, LoopFor(arguments, terminal), compare, [&](const Case& one, const json_t* record) {
       summary.Add(one.Id, one.Split, json_object_get(record, "figures"));
       table.Add(StringsFrom(json_object_get(record, "row")));
+      set.Add(one, json_object_get(record, "json"));
       cases.Add(json_incref(json_object_get(record, "json")));
       seconds.Add(json_object_get(record, "seconds"));
     });
-  WriteAll(arguments, table.Text() + "\n" + summary.Text(), summary,
-    JsonObject{ { "cases", cases }, { "left_out", LeftOutJson(leftOut) }, { "summary", summary.Json() } }, seconds);
+  const bool some = set.Count() > 0; // the first process only
+  WriteAll(arguments, table.Text() + "\n" + (some ? SetText(set, workspace.Context()) + "\n" : "") + summary.Text(), summary,
+    set,
+    JsonObject{ { "cases", cases }, { "left_out", LeftOutJson(leftOut) }, { "summary", summary.Json() },
+      { "data_set", some ? Json(set.Json(workspace.Context())) : Json(nullptr) } },
+    seconds);
   return ExitCodeOf(leftOut);
 }
 
@@ -340,12 +446,15 @@ std::string AgreementText(const AgreementReport& report, const Workspace& worksp
 Command AgreeCommand()
 {
   return { "agree", "how far raters agree, and where they do not",
-    { "--rater NAME=FILE --rater NAME=FILE ... [--image FILE]", "--data LIST [--csv FILE]" },
+    { "--rater NAME=FILE --rater NAME=FILE ... [--image FILE]", "--data LIST [--csv FILE] [--csv-long FILE]" },
     "Compares the raters of one case (or of every case of a data list): Dice, Jaccard and Cohen's kappa of each pair, "
     "each rater against the majority of the others (voxels where they are split evenly do not count), STAPLE's sensitivity and "
     "specificity, Fleiss' kappa, "
     "Krippendorff's alpha and Gwet's AC1 on the whole image and where anybody marked, the volume of each level of "
-    "consensus, and the disputed regions with their places, largest first. Volumes are in mL, 2-D images are measured by area "
+    "consensus, and the disputed regions with their places, largest first. Over a data list: means with 95 % intervals over "
+    "patients (where the list names them, otherwise over cases; five at least), each rater and pair, with and without the "
+    "cases where nobody marked anything, and a mark for a rater who agrees less with the others than they do among "
+    "themselves. Volumes are in mL, 2-D images are measured by area "
     "in mm², and a picture without spacing (PNG, JPEG) in pixels.",
     Join(
       Join(CaseOptions(),
@@ -353,7 +462,9 @@ Command AgreeCommand()
           { "--regions", "N", "list so many disputed regions (10)" },
           { "--levels", "FILE", "also write how many raters marked each voxel", {}, false, FileUse::Written },
           { "--entropy", "FILE", "also write the entropy of the raters' votes (bits)", {}, false, FileUse::Written },
-          { "--csv", "FILE", "one row of figures per case; - is standard output", {}, false, FileUse::Written } }),
+          { "--csv", "FILE", "one row of figures per case; - is standard output", {}, false, FileUse::Written },
+          { "--csv-long", "FILE", "a row per case, rater or pair, and figure (long form); - is standard output", {}, false,
+            FileUse::Written } }),
       OutputOptions()),
     RunAgree };
 }

@@ -190,7 +190,8 @@ WorkspaceOptions WorkspaceOptionsFrom(const Arguments& arguments)
 
 bool Print(const Arguments& arguments, const std::string& text)
 {
-  const bool taken = arguments.Get("--json") == "-" || arguments.Get("--csv") == "-" || arguments.Get("-o") == "-";
+  const bool taken = arguments.Get("--json") == "-" || arguments.Get("--csv") == "-" || arguments.Get("--csv-long") == "-" ||
+    arguments.Get("-o") == "-";
   const bool shown = !taken && !arguments.Has("--quiet") && Processes::All().IsFirst();
   if (shown)
   {
@@ -213,17 +214,19 @@ void CheckTextOutputs(const Arguments& arguments)
   {
     return; // the first process writes them
   }
-  for (const char* option : { "--json", "--csv" })
+  std::string onOutput; // the option whose text goes to standard output
+  for (const char* option : { "--json", "--csv", "--csv-long" })
   {
+    if (arguments.Get(option) == "-" && !onOutput.empty())
+    {
+      throw Error(RCN_EINVALID, "Only one of " + onOutput + " and " + option + " can go to standard output.");
+    }
+    onOutput = arguments.Get(option) == "-" ? option : onOutput;
     const std::string sentence = arguments.Has(option) ? CheckText(arguments.Get(option)) : "";
     if (!sentence.empty())
     {
       throw Error(RCN_EIO, std::string(option) + " " + sentence);
     }
-  }
-  if (arguments.Get("--json") == "-" && arguments.Get("--csv") == "-")
-  {
-    throw Error(RCN_EINVALID, "Only one of --json and --csv can go to standard output.");
   }
 }
 

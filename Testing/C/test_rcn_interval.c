@@ -306,14 +306,104 @@ static rcn_status leave_out(rcn_context *ctx, void *payload) {
     return status;
 }
 
+static rcn_status take_mean(rcn_context *ctx, void *payload) {
+    rcn_interval out;
+    out.value = -1;
+    const rcn_status status = rcn_interval_mean(&out, ctx, payload, NULL, 6, RCN_MEAN_SHARE, NULL);
+    CHECK((status == RCN_OK) == (out.value != -1));
+    return status;
+}
+
 static void failing_allocations_and_cancel(void) {
     rcn_context *owner = make_context(1);
     study s;
     study_make(&s, owner, 0.1, 6);
     check_failing_allocations(leave_out, &s);
     check_cancelling(leave_out, &s, 2);
+    double values[6] = {0.3, 0.7, 0.4, 0.6, 0.2, 0.8};
+    check_failing_allocations(take_mean, values);
     study_free(&s);
     rcn_context_destroy(owner);
+}
+
+/* The mean of a figure that every case has: the interval of textbooks where nothing bends it. */
+static void mean_of_values(void) {
+    rcn_context *ctx = make_context(1);
+    const double x[7] = {0.3, NAN, 0.7, 0.4, 0.6, 0.2, 0.8}; /* six values: mean 0.5 */
+    const double twice[7] = {0.6, NAN, 1.4, 0.8, 1.2, 0.4, 1.6};
+    const double two[7] = {2, NAN, 2, 2, 2, 2, 2};
+    const double error = sqrt(0.28 / 30), t5 = 2.570582;
+    rcn_interval out, other;
+    CHECK_STATUS(rcn_interval_mean(&out, ctx, x, NULL, 7, RCN_MEAN_DIFFERENCE, NULL), RCN_OK);
+    CHECK_NEAR(out.value, 0.5, 1e-12);
+    CHECK_NEAR(out.error, error, 1e-12);
+    CHECK_NEAR(out.low, 0.5 - t5 * error, 1e-7);
+    CHECK_NEAR(out.high, 0.5 + t5 * error, 1e-7);
+    CHECK(out.units == 6 && out.p_value > 0.003 && out.p_value < 0.004); /* t = 5.175 */
+    CHECK_STATUS(rcn_interval_mean(&other, ctx, twice, two, 7, RCN_MEAN_DIFFERENCE, NULL), RCN_OK);
+    CHECK_NEAR(other.low, out.low, 1e-12);
+    CHECK_NEAR(other.high, out.high, 1e-12);
+    const double difference = out.high - out.low;
+    /* Other kinds reach at least as far, inside what a figure can be, and have no p-value. */
+    for (int kind = RCN_MEAN_SHARE; kind < RCN_MEAN_DIFFERENCE; ++kind) {
+        CHECK_STATUS(rcn_interval_mean(&other, ctx, x, NULL, 7, (rcn_mean_kind)kind, NULL), RCN_OK);
+        CHECK(other.value == out.value && other.units == 6 && isnan(other.p_value));
+        CHECK_NEAR(other.error, error, 1e-12);
+        CHECK(other.low <= out.low + 1e-12 && other.high >= out.high - 1e-12);
+        CHECK(other.high - other.low < 1.5 * difference);
+    }
+    /* A rare large value: the upper end is farther away, and the lower one is not below zero. */
+    const double far[6] = {1, 1, 1, 1, 1, 20};
+    CHECK_STATUS(rcn_interval_mean(&other, ctx, far, NULL, 6, RCN_MEAN_AMOUNT, NULL), RCN_OK);
+    CHECK(other.low >= 0 && other.high - other.value > other.value - other.low);
+    const double kappas[5] = {0.9, 1, 1, 0.95, 1};
+    CHECK_STATUS(rcn_interval_mean(&other, ctx, kappas, NULL, 5, RCN_MEAN_KAPPA, NULL), RCN_OK);
+    CHECK(other.low < 0.97 && other.low > 0.8 && other.high <= 1 && other.high >= other.value);
+    rcn_context_destroy(ctx);
+}
+
+/* Patients are left out as a whole; fewer than five have no interval; nothing has no mean. */
+static void mean_of_patients(void) {
+    rcn_context *ctx = make_context(1);
+    const double x[10] = {0.3, 0.3, 0.7, 0.7, 0.4, 0.4, 0.6, 0.6, 0.2, 0.2};
+    const double half[5] = {0.3, 0.7, 0.4, 0.6, 0.2};
+    const double none[5] = {NAN, NAN, NAN, NAN, NAN}, zero[5] = {0, 0, 0, 0, 0};
+    const int patient[10] = {3, 3, 9, 9, 4, 4, 1, 1, 0, 0};
+    rcn_interval_options options = {0.95, patient};
+    rcn_interval once, twice, out;
+    CHECK_STATUS(rcn_interval_mean(&once, ctx, half, NULL, 5, RCN_MEAN_SHARE, NULL), RCN_OK);
+    CHECK_STATUS(rcn_interval_mean(&twice, ctx, x, NULL, 10, RCN_MEAN_SHARE, &options), RCN_OK);
+    CHECK(once.units == 5 && twice.units == 5);
+    CHECK_NEAR(twice.low, once.low, 1e-9);
+    CHECK_NEAR(twice.high, once.high, 1e-9);
+    CHECK_STATUS(rcn_interval_mean(&out, ctx, half, NULL, 4, RCN_MEAN_SHARE, NULL), RCN_OK);
+    CHECK(out.value == 0.5 && out.units == 0 && isnan(out.low) && isnan(out.error));
+    CHECK_STATUS(rcn_interval_mean(&out, ctx, none, NULL, 5, RCN_MEAN_SHARE, NULL), RCN_OK);
+    CHECK(isnan(out.value) && out.units == 0);
+    CHECK_STATUS(rcn_interval_mean(&out, ctx, half, zero, 5, RCN_MEAN_DIFFERENCE, NULL), RCN_OK);
+    CHECK(isnan(out.value) && out.units == 0);
+    CHECK_STATUS(rcn_interval_mean(&out, ctx, zero, NULL, 5, RCN_MEAN_AMOUNT, NULL), RCN_OK);
+    CHECK(out.value == 0 && out.low == 0 && out.high == 0);
+    out.value = 7;
+    CHECK_STATUS(rcn_interval_mean(&out, ctx, half, NULL, 0, RCN_MEAN_SHARE, NULL), RCN_EINVALID);
+    CHECK_STATUS(rcn_interval_mean(&out, ctx, NULL, NULL, 5, RCN_MEAN_SHARE, NULL), RCN_EINVALID);
+    CHECK_STATUS(rcn_interval_mean(&out, ctx, half, NULL, 5, (rcn_mean_kind)9, NULL), RCN_EINVALID);
+    options.level = 1;
+    CHECK_STATUS(rcn_interval_mean(&out, ctx, x, NULL, 10, RCN_MEAN_SHARE, &options), RCN_EINVALID);
+    CHECK(out.value == 7);
+    rcn_context_destroy(ctx);
+}
+
+static void holm(void) {
+    double p[6] = {0.04, NAN, 0.01, 0.9, 0.01, 0};
+    rcn_holm(p, 6); /* times 2, -, 4, 1, 3, 5, and never below a smaller one's */
+    CHECK_NEAR(p[0], 0.08, 1e-15);
+    CHECK(isnan(p[1]));
+    CHECK_NEAR(p[2], 0.04, 1e-15);
+    CHECK_NEAR(p[3], 0.9, 1e-15);
+    CHECK_NEAR(p[4], 0.04, 1e-15);
+    CHECK(p[5] == 0);
+    rcn_holm(p, 0);
 }
 
 int main(void) {
@@ -326,6 +416,9 @@ int main(void) {
     RUN(threads);
     RUN(band);
     RUN(few_cases_and_bad_input);
+    RUN(mean_of_values);
+    RUN(mean_of_patients);
+    RUN(holm);
     RUN(failing_allocations_and_cancel);
     return TEST_RESULT;
 }

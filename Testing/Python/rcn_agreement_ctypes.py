@@ -17,8 +17,8 @@ class PhantomOptions(ct.Structure):
 
 class Rater(ct.Structure):
     _fields_ = [("present", ct.c_int), ("voxels", ct.c_int64)] + [
-        (name, ct.c_double) for name in ("volume_ml", "dice_to_others", "sensitivity", "specificity",
-                                         "staple_sensitivity", "staple_specificity")]
+        (name, ct.c_double) for name in ("volume_ml", "dice_to_others", "sensitivity", "specificity")] + [
+        ("others_split_voxels", ct.c_int64), ("staple_sensitivity", ct.c_double), ("staple_specificity", ct.c_double)]
 
 
 class Pair(ct.Structure):
@@ -61,3 +61,40 @@ def agreement(lib, ctx, masks):
     lib.rcn_agreement_destroy(out, ctx.handle)
     lib.rcn_votes_destroy(votes)
     return dice, kappa, fleiss, levels
+
+
+GAPS = tuple(f"gap{r}" for r in range(4))
+
+
+def rater_figures(lib, ctx, masks):
+    """Figures of one case by name, with surfaces, as agree --data averages them; "over" belongs to the bias in percent,
+    gap0 ... are each rater's Dice with the others minus theirs among themselves."""
+    votes = rcn_ctypes.votes(lib, ctx, masks)
+    out = ct.POINTER(Agreement)()
+    ctx.check(lib.rcn_agreement_create(ct.byref(out), ctx.handle, votes))
+    ctx.check(lib.rcn_agreement_measure_surfaces(out, ctx.handle, votes))
+    a, k = out.contents, len(masks)
+    pairs = {(i, j): a.pair[i * k + j] for i in range(k) for j in range(i + 1, k)}
+
+    def mean(name, chosen):
+        values = [getattr(p, name) for key, p in pairs.items() if chosen(key)]
+        values = [v for v in values if not np.isnan(v)]
+        return np.mean(values) if values else np.nan
+
+    others = np.mean([a.rater[r].voxels for r in range(1, k)])
+    row = {"dice": a.mean_dice, "kappa": mean("kappa", lambda key: True), "fleiss": a.whole.fleiss_kappa,
+           "alpha": a.whole.krippendorff_alpha, "hd95": mean("hausdorff95_mm", lambda key: True),
+           "staple": a.rater[0].staple_sensitivity, "bias": a.rater[0].voxels - others,
+           "bias %": 100 * (a.rater[0].voxels - others), "over": others}
+    for r, name in enumerate(GAPS[:k]):
+        row[name] = mean("dice", lambda key: r in key) - mean("dice", lambda key: r not in key)
+    row["gap"] = row[GAPS[0]]
+    lib.rcn_agreement_destroy(out, ctx.handle)
+    lib.rcn_votes_destroy(votes)
+    return row
+
+
+def holm(lib, p_values):
+    values = (ct.c_double * len(p_values))(*p_values)
+    lib.rcn_holm(values, len(p_values))
+    return list(values)

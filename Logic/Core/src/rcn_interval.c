@@ -371,3 +371,97 @@ done:
     rcn__free(ctx, column);
     return status;
 }
+
+/* ---- a figure that every case has by itself -------------------------------------------------- */
+
+/* The ends of a positive figure on the scale of its logarithm, where they lie farther out: means of
+ * few distances or volumes are skewed, and far too small where a rare large one is missing. */
+static void extend_on_log(rcn_interval *out, const left_out *what, double level) {
+    double freedom;
+    if (!out->units || !(what->value > 0)) return;
+    for (int64_t i = 0; i < what->unit_count; ++i)
+        if (!(what->units[i] > 0)) return;
+    const double factor = exp(student_quantile(level, (double)(what->unit_count - 1)) *
+                              error_of(&freedom, what, log));
+    out->low = fmin(out->low, what->value / factor);
+    out->high = fmax(out->high, what->value * factor);
+}
+
+static void mean_ends(rcn_interval *out, left_out *what, double *column, rcn_mean_kind kind,
+                      double level) {
+    const int is_kappa = kind == RCN_MEAN_KAPPA, is_difference = kind == RCN_MEAN_DIFFERENCE;
+    const double lowest = is_difference ? -HUGE_VAL : 0;
+    const double highest = is_difference || kind == RCN_MEAN_AMOUNT ? HUGE_VAL : 1;
+    if (is_kappa) {
+        what->value = 0.5 * (what->value + 1);
+        for (int64_t i = 0; i < what->unit_count; ++i) column[i] = 0.5 * (column[i] + 1);
+    }
+    find_ends(out, what, level, lowest, highest, is_difference);
+    if (kind == RCN_MEAN_AMOUNT) extend_on_log(out, what, level);
+    if (is_kappa && out->units) {
+        out->error *= 2;
+        out->low = fmin(2 * out->low - 1, out->value);
+        out->high = fmax(2 * out->high - 1, out->value);
+    }
+}
+
+rcn_status rcn_interval_mean(rcn_interval *out, rcn_context *ctx, const double *values,
+                             const double *over, int64_t count, rcn_mean_kind kind,
+                             const rcn_interval_options *options) {
+    static const rcn_interval_options defaults = RCN_INTERVAL_OPTIONS_INIT;
+    rcn_status status;
+    int64_t *unit_of = NULL, units;
+    double *sums = NULL, *column = NULL; /* [units][2]: value, over; [units] */
+    double value = 0, whole = 0;
+    if (!ctx) return RCN_EINVALID;
+    rcn__clear(ctx);
+    if (!options) options = &defaults;
+    const char *sentence = rcn_interval_check(options);
+    if (!sentence && (!out || !values || count < 1)) sentence = "There are no cases.";
+    if (!sentence && (kind < RCN_MEAN_SHARE || kind > RCN_MEAN_DIFFERENCE))
+        sentence = "There is no such kind of mean.";
+    if (sentence) RCN_TRY(rcn__fail(ctx, RCN_EINVALID, "%s", sentence));
+    RCN_ALLOC(unit_of, ctx, count, "bookkeeping");
+    find_units(unit_of, &units, options->patients, count);
+    RCN_ALLOC_ZERO(sums, ctx, 2 * units, "the figures of the cases");
+    RCN_ALLOC(column, ctx, units, "the figures of the cases");
+    for (int64_t i = 0; i < count; ++i) {
+        const double weight = over ? over[i] : 1;
+        if (isnan(values[i]) || isnan(weight)) continue;
+        sums[2 * unit_of[i]] += values[i];
+        sums[2 * unit_of[i] + 1] += weight;
+        value += values[i];
+        whole += weight;
+    }
+    rcn_interval one = {whole > 0 ? value / whole : NAN, NAN, NAN, NAN, NAN, 0};
+    left_out what = {one.value, column, 0, NULL, 1};
+    for (int64_t unit = 0; unit < units; ++unit)
+        if (sums[2 * unit] != 0 || sums[2 * unit + 1] > 0)
+            column[what.unit_count++] = (value - sums[2 * unit]) / (whole - sums[2 * unit + 1]);
+    mean_ends(&one, &what, column, kind, options->level);
+    *out = one;
+    status = RCN_OK;
+done:
+    rcn__free(ctx, unit_of);
+    rcn__free(ctx, sums);
+    rcn__free(ctx, column);
+    return status;
+}
+
+void rcn_holm(double *p_values, int count) {
+    int tests = 0;
+    double largest = 0;
+    for (int i = 0; i < count; ++i) tests += !isnan(p_values[i]);
+    /* Smallest first, each times the number of tests that are left; what is done has a minus sign
+     * until all are. */
+    for (int left = tests; left > 0; --left) {
+        int next = -1;
+        for (int i = 0; i < count; ++i)
+            if (!isnan(p_values[i]) && !signbit(p_values[i]) &&
+                (next < 0 || p_values[i] < p_values[next]))
+                next = i;
+        largest = fmax(largest, fmin(left * p_values[next], 1));
+        p_values[next] = -largest;
+    }
+    for (int i = 0; i < count; ++i) p_values[i] = fabs(p_values[i]);
+}

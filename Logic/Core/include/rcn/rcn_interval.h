@@ -71,6 +71,29 @@ RCN_API rcn_status rcn_interval_bins(double *low, double *high, rcn_context *ctx
                                      const rcn_calib *const *cases, int64_t count, int at_least,
                                      const rcn_interval_options *options);
 
+/* ---- a figure that every case has by itself -------------------------------------------------- */
+
+/* What a mean over cases can be. It decides on which scales the interval is made: the hull of the
+ * plain scale and of the one that is named. */
+typedef enum rcn_mean_kind {
+    RCN_MEAN_SHARE = 0,     /* 0 ... 1, such as Dice: arcsine */
+    RCN_MEAN_KAPPA = 1,     /* -1 ... 1, such as kappa or alpha: arcsine of (x + 1) / 2 */
+    RCN_MEAN_AMOUNT = 2,    /* 0 or more, such as a distance: logarithm */
+    RCN_MEAN_DIFFERENCE = 3 /* anything: plain only, with a p-value */
+} rcn_mean_kind;
+
+/* The mean of values[i] over the cases where it is not NaN; with `over` (NULL: a mean) the ratio of
+ * the sums of values and over, for cases where neither is NaN. Cases that have no value say nothing
+ * and are no units. On failure `out` is unchanged. */
+RCN_API rcn_status rcn_interval_mean(rcn_interval *out, rcn_context *ctx, const double *values,
+                                     const double *over, int64_t count, rcn_mean_kind kind,
+                                     const rcn_interval_options *options);
+
+/* Turns p-values of several tests into those that hold for all of them together (Holm 1979), in
+ * place: reject where the new one is below the level, and the chance of a false rejection anywhere
+ * is at most the level. NaN is no test and stays. */
+RCN_API void rcn_holm(double *p_values, int count);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The raters' agreement over the cases of a data set: means with 95 % intervals over patients, each rater, each pair, and who
+/// stands out. Cases come one by one, and a row of numbers is all that is kept of each.
+///
+///   AgreementSet set(list.Raters);
+///   set.Add(one, agreement);                        // for each case: what AgreementJson() says of it
+///   const AgreementSummary all = set.Summarize(context);
+///   const AgreementSummary marked = set.Summarize(context, SetCases::Marked);
+#ifndef rcnAgreementSet_h
+#define rcnAgreementSet_h
+
+#include <cmath>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "rcn/rcn_interval.h"
+#include "rcnDataList.h"
+#include "rcnJson.h"
+
+namespace rcn
+{
+
+/// A figure over the cases: its mean with an interval, and its range.
+struct SetFigure
+{
+  std::string Key;     ///< in JSON and CSV files
+  std::string Name;    ///< as a heading, with its unit
+  std::string Meaning; ///< for a reader who does not know it
+  int Digits = 3;      ///< after the point, in tables
+  rcn_interval Mean{};
+  double Lowest = NAN, Highest = NAN;
+  size_t Cases = 0; ///< in which it is defined
+
+  std::string MeanText() const;
+  std::string IntervalText() const; ///< "0.71 to 0.83"; "–" where there is none
+};
+
+/// Figures in the order in which they are shown; only those that some case has.
+using SetFigures = std::vector<SetFigure>;
+
+/// The one with that key; null where there is none.
+const SetFigure* FigureOf(const SetFigures& figures, const std::string& key);
+
+struct SetRater
+{
+  std::string Name;
+  SetFigures Figures;
+  double PValue = NAN;    ///< that it agrees with the others as well as they do, corrected for the number of raters (Holm)
+  bool StandsOut = false; ///< it does not
+  std::string Sentence;   ///< then: how
+};
+
+struct SetPair
+{
+  std::string A, B;
+  SetFigures Figures;
+};
+
+struct AgreementSummary
+{
+  size_t Cases = 0, Patients = 0;
+  SetFigures Figures; ///< of all raters together
+  std::vector<SetRater> Raters;
+  std::vector<SetPair> Pairs;
+
+  /// Who stands out, one sentence each; that nobody does, or cannot be tested, is a sentence too.
+  std::vector<std::string> Sentences() const;
+};
+
+/// Which cases count: those where nobody marked anything agree perfectly, and say little.
+enum class SetCases
+{
+  All,
+  Marked
+};
+
+class AgreementSet
+{
+public:
+  explicit AgreementSet(const std::vector<std::string>& raters);
+
+  /// `agreement` as AgreementJson() makes it, in this process or another.
+  void Add(const Case& one, const json_t* agreement);
+
+  size_t Count() const { return this->Cases_.size(); }
+  const std::vector<std::string>& EmptyCases() const { return this->Empty_; } ///< nobody marked anything there
+
+  /// Throws Error when there is no memory.
+  AgreementSummary Summarize(rcn_context* context, SetCases which = SetCases::All) const;
+
+  /// "Nobody marked anything in 2 of 20 cases: c03, c07." Empty where there are none.
+  std::string EmptyInWords() const;
+
+  /// A row for each case, rater or pair, and figure: case, split, patient, rater, pair, figure, value.
+  const std::string& LongCsv() const { return this->Csv_; }
+
+  /// Keys: cases, patients, empty_cases, figures, raters, pairs, stand_out, and the same without the empty cases.
+  json_t* Json(rcn_context* context) const;
+
+private:
+  /// Of whom: nobody in particular (-1, -1), a rater (a, -1), a pair (a, b).
+  struct Place
+  {
+    int A, B;
+    std::string Figure;
+    bool operator<(const Place& other) const
+    {
+      return std::tie(this->A, this->B, this->Figure) < std::tie(other.A, other.B, other.Figure);
+    }
+  };
+  struct Definition;
+  static const std::vector<Definition>& OverallDefinitions();
+  static const std::vector<Definition>& RaterDefinitions();
+  static const std::vector<Definition>& PairDefinitions();
+
+  void Set(int a, int b, const std::string& figure, double value, bool inCsv = true);
+  void AddOverall(const JsonReader& agreement);
+  void AddRaters(const JsonReader& agreement);
+  void AddPairs(const JsonReader& agreement);
+  SetFigures FiguresOf(rcn_context* context, const std::vector<Definition>& definitions, int a, int b,
+    const std::vector<size_t>& cases, const std::vector<int>& patients) const;
+
+  std::vector<std::string> Raters_, Empty_;
+  std::vector<Case> Cases_; // id, split and patient only
+  std::vector<bool> IsEmpty_;
+  std::map<Place, std::vector<double>> Columns_; // a number for each case; NaN where it is not defined
+  std::string Csv_;
+};
+
+} // namespace rcn
+
+#endif

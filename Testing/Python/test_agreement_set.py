@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""agree --data: figures over the cases of a data set, with intervals."""
+import csv
+import io
+import json
+import math
+
+import numpy as np
+import pytest
+
+from rcn_testing import run, write_nrrd
+
+T9 = 2.262157  # Student's t, two-sided 95 %, 9 degrees of freedom
+
+
+def make_list(folder, cases=10, patients=False, empty=(), less=1.0, raters="ABCD", seed=0):
+    """Spheres; the last rater's radius is `less` times the others'. Cases of `empty` have no mark."""
+    rng = np.random.default_rng(seed)
+    z, y, x = np.mgrid[:12, :24, :24]
+    entries = []
+    for i in range(cases):
+        radius = rng.uniform(4, 7)
+        for r, name in enumerate(raters):
+            own = radius * (less if r == len(raters) - 1 else 1) + 0.3 * rng.normal()
+            at = 12 + 0.4 * rng.normal(size=2)
+            mask = (x - at[0]) ** 2 + (y - at[1]) ** 2 + (2 * (z - 6)) ** 2 <= own ** 2
+            write_nrrd(folder / f"c{i}_{name}.nrrd", np.zeros_like(mask, np.uint8) if i in empty else mask.astype(np.uint8),
+                       spacing=(1, 1, 2))
+        entries.append({"id": f"c{i}", "label": {n: f"c{i}_{n}.nrrd" for n in raters}} |
+                       ({"patient": f"p{i // 2}"} if patients else {}))
+    path = folder / "list.json"
+    path.write_text(json.dumps({"raters": list(raters), "test": entries}))
+    return path
+
+
+def long_rows(text):
+    return [row | {"value": float(row["value"])} for row in csv.DictReader(io.StringIO(text))]
+
+
+def column(rows, figure, rater="", pair="", without=()):
+    return np.array([r["value"] for r in rows if (r["figure"], r["rater"], r["pair"]) == (figure, rater, pair) and
+                     r["case"] not in without])
+
+
+def test_means_are_those_of_the_long_form(tmp_path):
+    path = make_list(tmp_path)
+    out = tmp_path / "long.csv"
+    done = run("agree", "--data", path, "--surfaces", "--csv-long", out, "--json", tmp_path / "o.json")
+    answer = json.loads((tmp_path / "o.json").read_text("utf-8"))["data_set"]
+    rows = long_rows(out.read_text("utf-8"))
+    assert list(rows[0]) == ["case", "split", "patient", "rater", "pair", "figure", "value"]
+    assert all(math.isfinite(r["value"]) for r in rows) and {r["case"] for r in rows} == {f"c{i}" for i in range(10)}
+    assert {"mean_dice", "mean_kappa", "fleiss_kappa", "krippendorff_alpha", "mean_hausdorff95_mm"} <= set(answer["figures"])
+    records = [("", "", answer["figures"])]
+    records += [(name, "", one) for name, one in answer["raters"].items()]
+    records += [("", f"{p['a']} - {p['b']}", p["figures"]) for p in answer["pairs"]]
+    assert len(records) == 1 + 4 + 6
+    for rater, pair, figures in records:
+        for key, one in figures.items():
+            if key in ("stands_out", "p_corrected", "bias_percent"):
+                continue
+            values = column(rows, key, rater, pair)
+            assert one["cases"] == len(values) == 10
+            assert one["mean"] == pytest.approx(values.mean(), rel=1e-8)
+            assert (one["lowest"], one["highest"]) == pytest.approx((values.min(), values.max()), rel=1e-8)
+            # Never narrower than the interval of textbooks, except where that leaves what the figure can be.
+            reach = T9 * values.std(ddof=1) / np.sqrt(10)
+            assert one["low"] <= max(values.mean() - reach, 0 if "bias" not in key and "gap" not in key else -1e9) + 1e-6
+            assert one["high"] - one["low"] < 3 * reach + 1e-9
+            if "bias" in key or key == "dice_gap":
+                assert (one["low"], one["high"]) == pytest.approx((values.mean() - reach, values.mean() + reach), abs=1e-6)
+    volumes = {n: column(rows, "volume_ml", n) for n in "ABCD"}
+    others = np.mean([volumes[n] for n in "BCD"], 0)
+    assert answer["raters"]["A"]["bias_percent"]["mean"] == pytest.approx(100 * (volumes["A"].sum() / others.sum() - 1), rel=1e-6)
+    assert not any(one["stands_out"] for one in answer["raters"].values())
+    assert "No rater stands out" in done.out and answer["without_empty"] is None
+
+
+def test_a_rater_who_marks_less_stands_out(tmp_path):
+    path = make_list(tmp_path, less=0.75)
+    done = run("agree", "--data", path, "--json", tmp_path / "o.json")
+    answer = json.loads((tmp_path / "o.json").read_text("utf-8"))["data_set"]
+    assert [n for n, one in answer["raters"].items() if one["stands_out"]] == ["D"]
+    one = answer["raters"]["D"]
+    assert one["p_corrected"] < 0.001 and one["dice_gap"]["high"] < 0 and one["bias_percent"]["high"] < 0
+    sentence, = answer["stand_out"]
+    assert sentence.startswith(f"D marks less than the others (Dice {one['dice_with_others']['mean']:.2f}, others "
+                               f"{one['dice_among_others']['mean']:.2f}; marks {-one['bias_percent']['mean']:.0f} % less; p < 0.001")
+    assert "D *" in done.out and "* " + sentence in done.out
+
+
+def test_cases_without_any_mark_are_named(tmp_path):
+    path = make_list(tmp_path, empty=(2, 5))
+    done = run("agree", "--data", path, "--json", tmp_path / "o.json", "--csv-long", tmp_path / "long.csv")
+    answer = json.loads((tmp_path / "o.json").read_text("utf-8"))["data_set"]
+    rows = long_rows((tmp_path / "long.csv").read_text("utf-8"))
+    assert answer["empty_cases"] == ["c2", "c5"] and answer["cases"] == 10 and answer["without_empty"]["cases"] == 8
+    assert "Nobody marked anything in 2 of 10 cases: c2, c5." in done.out
+    for part, without in ((answer, ()), (answer["without_empty"], ("c2", "c5"))):
+        assert part["figures"]["mean_dice"]["mean"] == pytest.approx(column(rows, "mean_dice", without=without).mean(), rel=1e-8)
+        assert part["raters"]["B"]["dice_with_others"]["mean"] == pytest.approx(
+            column(rows, "dice_with_others", "B", without=without).mean(), rel=1e-8)
+    assert answer["figures"]["mean_dice"]["mean"] > answer["without_empty"]["figures"]["mean_dice"]["mean"]
+    # Where nobody marks anything there is no kappa: the figure rests on the others alone.
+    assert answer["figures"]["mean_kappa"]["cases"] == 8
+
+
+def test_patients_are_the_units(tmp_path):
+    path = make_list(tmp_path, patients=True)
+    answer = run("agree", "--data", path, "--json", "-").json["data_set"]
+    (tmp_path / "cases").mkdir()
+    alone = run("agree", "--data", make_list(tmp_path / "cases"), "--json", "-").json["data_set"]
+    assert answer["patients"] == 5 and alone["patients"] == 10
+    for key, one in answer["figures"].items():
+        assert one["mean"] == alone["figures"][key]["mean"]
+        assert (one["low"], one["high"]) != (alone["figures"][key]["low"], alone["figures"][key]["high"])
+
+
+def test_no_interval_below_five_cases(tmp_path):
+    path = make_list(tmp_path, cases=4)
+    done = run("agree", "--data", path, "--json", tmp_path / "o.json")
+    answer = json.loads((tmp_path / "o.json").read_text("utf-8"))["data_set"]
+    assert all(one["low"] is None and one["high"] is None for one in answer["figures"].values())
+    assert all(one["p_corrected"] is None and not one["stands_out"] for one in answer["raters"].values())
+    assert answer["stand_out"] == ["Fewer than 5 cases: no intervals, and no rater is tested."] and answer["stand_out"][0] in done.out
+
+
+def test_two_raters_cannot_stand_out(tmp_path):
+    answer = run("agree", "--data", make_list(tmp_path, raters="AB", less=0.7), "--json", "-").json["data_set"]
+    assert not any(one["stands_out"] for one in answer["raters"].values()) and answer["stand_out"] == []
+    assert answer["raters"]["B"]["bias_percent"]["high"] < 0
+
+
+def test_long_form_of_one_case_and_one_standard_output(tmp_path):
+    make_list(tmp_path, cases=1)
+    files = [x for n in "ABCD" for x in ("--rater", f"{n}={tmp_path / f'c0_{n}.nrrd'}")]
+    rows = long_rows(run("agree", *files, "--csv-long", "-").out)
+    assert {r["rater"] for r in rows} == {"", *"ABCD"} and "A - B" in {r["pair"] for r in rows}
+    done = run("agree", *files, "--csv-long", "-", "--json", "-", check=False)
+    assert done.code == 2 and "--csv-long" in done.err
