@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "rcn_components.h"
 #include "rcn_distance.h"
 #include "rcn_votes_private.h"
 
@@ -483,86 +484,16 @@ done:
 
 /* ---- disputed regions ------------------------------------------------------------------------ */
 
-/* A run of disputed voxels along x. Regions are sets of runs that touch. */
-typedef struct run {
-    int64_t first, end; /* along x */
-    int64_t row;        /* y + Y * z */
-    int64_t parent;     /* union-find: another run of the same region, or itself */
-    uint64_t marked_by;
-    int max_votes;
-} run;
-
-typedef struct run_job {
-    const rcn_votes *votes;
-    int64_t *row_start; /* [rows + 1]: first how many runs a row has, then where they start */
-    run *runs;
-} run_job;
-
-/* One row of voxels: counts its runs, or writes them. */
-static void scan_row(int64_t row, int thread, void *payload) {
-    const run_job *job = payload;
-    const rcn_votes *votes = job->votes;
-    const int64_t width = votes->geometry.size[0];
-    int64_t found = 0;
-    run *current = NULL;
-    int inside = 0;
-    uint32_t codes[256];
-    (void)thread;
-    for (int64_t x = 0; x < width; x += 256) {
-        const int64_t n = width - x < 256 ? width - x : 256;
-        rcn__votes_read(codes, votes, row * width + x, n);
-        for (int64_t i = 0; i < n; ++i) {
-            const rcn_pattern *pattern = &votes->patterns[codes[i]];
-            const int disputed = pattern->marked && pattern->marked != pattern->answered;
-            if (disputed && !inside) {
-                if (job->runs) {
-                    current = &job->runs[job->row_start[row] + found];
-                    current->first = x + i;
-                    current->row = row;
-                    current->parent = job->row_start[row] + found;
-                    current->marked_by = 0;
-                    current->max_votes = 0;
-                }
-                ++found;
-            }
-            inside = disputed;
-            if (!disputed || !job->runs) continue;
-            const int votes_here = rcn_popcount(pattern->marked);
-            current->end = x + i + 1;
-            current->marked_by |= pattern->marked;
-            if (votes_here > current->max_votes) current->max_votes = votes_here;
-        }
-    }
-    if (!job->runs) job->row_start[row] = found;
+static int is_disputed(const rcn_pattern *pattern) {
+    return pattern->marked && pattern->marked != pattern->answered;
 }
 
-static int64_t find_root(run *runs, int64_t i) {
-    while (runs[i].parent != i) {
-        runs[i].parent = runs[runs[i].parent].parent; /* halve the path on the way */
-        i = runs[i].parent;
-    }
-    return i;
-}
-
-/* Joins the runs of two rows that touch by a face, edge or corner. The root is always the first run
- * in raster order, so that the result does not depend on the order of joining. */
-static void join_rows(const run_job *job, int64_t row, int64_t other) {
-    run *runs = job->runs;
-    int64_t a = job->row_start[row], b = job->row_start[other];
-    const int64_t a_end = job->row_start[row + 1], b_end = job->row_start[other + 1];
-    while (a < a_end && b < b_end) {
-        if (runs[a].first <= runs[b].end && runs[b].first <= runs[a].end) {
-            const int64_t i = find_root(runs, a), j = find_root(runs, b);
-            if (i < j)
-                runs[j].parent = i;
-            else
-                runs[i].parent = j;
-        }
-        if (runs[a].end < runs[b].end)
-            ++a;
-        else
-            ++b;
-    }
+static void find_disputed(uint8_t *inside, int64_t first, int64_t count, void *payload) {
+    const rcn_votes *votes = payload;
+    uint32_t codes[RCN_INSIDE_BLOCK];
+    rcn__votes_read(codes, votes, first, count);
+    for (int64_t i = 0; i < count; ++i)
+        inside[i] = (uint8_t)is_disputed(&votes->patterns[codes[i]]);
 }
 
 /* Largest first; equal ones in order of their first voxel, which centroid[] cannot tell but the
@@ -582,7 +513,8 @@ static void sort_regions(rcn_dispute *regions, rcn_dispute *scratch, int64_t cou
     }
 }
 
-static void add_run(rcn_dispute *region, const run *r, int64_t y, int64_t z) {
+static void add_run(rcn_dispute *region, const rcn__run *r, int64_t y, int64_t z,
+                    const rcn_votes *votes) {
     const int64_t first[3] = {r->first, y, z}, end[3] = {r->end, y + 1, z + 1};
     const double n = (double)(r->end - r->first);
     for (int a = 0; a < 3; ++a) {
@@ -591,8 +523,12 @@ static void add_run(rcn_dispute *region, const run *r, int64_t y, int64_t z) {
         region->centroid[a] += n * 0.5 * (double)(first[a] + end[a] - 1); /* a sum for now */
     }
     region->voxels += r->end - r->first;
-    region->marked_by |= r->marked_by;
-    if (r->max_votes > region->max_votes) region->max_votes = r->max_votes;
+    for (int64_t x = r->first; x < r->end; ++x) {
+        const rcn_pattern *pattern = rcn_votes_at(votes, r->row * votes->geometry.size[0] + x);
+        const int votes_here = rcn_popcount(pattern->marked);
+        region->marked_by |= pattern->marked;
+        if (votes_here > region->max_votes) region->max_votes = votes_here;
+    }
 }
 
 static void finish_region(rcn_dispute *region, const rcn_geometry *geometry) {
@@ -602,7 +538,7 @@ static void finish_region(rcn_dispute *region, const rcn_geometry *geometry) {
 }
 
 /* Moves region->at to the run's voxel nearest to the centroid when that is nearer than *nearest. */
-static void visit_run(rcn_dispute *region, double *nearest, const run *r, int64_t y, int64_t z,
+static void visit_run(rcn_dispute *region, double *nearest, const rcn__run *r, int64_t y, int64_t z,
                       const rcn_geometry *geometry) {
     int64_t x = (int64_t)floor(region->centroid[0] + 0.5);
     x = x < r->first ? r->first : x >= r->end ? r->end - 1 : x;
@@ -618,61 +554,37 @@ static void visit_run(rcn_dispute *region, double *nearest, const run *r, int64_
 
 rcn_status rcn_disputes_create(rcn_dispute **out, int64_t *count, rcn_context *ctx,
                                const rcn_votes *votes) {
+    static const char *const what = "disputed regions";
     rcn_status status;
     rcn_dispute *regions = NULL, *scratch = NULL;
-    int64_t *region_of = NULL;
     double *nearest = NULL;
-    run_job job = {votes, NULL, NULL};
+    rcn__components found = {NULL, 0, 0};
     rcn__clear(ctx);
-    const int64_t *size = votes->geometry.size;
-    const int64_t rows = size[1] * size[2];
-    RCN_ALLOC_ZERO(job.row_start, ctx, rows + 1, "disputed regions");
-    RCN_TRY(rcn__for_chunks(ctx, "finding disputed voxels", rows, scan_row, &job));
-    int64_t total = 0;
-    for (int64_t row = 0; row <= rows; ++row) {
-        const int64_t here = job.row_start[row];
-        job.row_start[row] = total;
-        total += here;
-    }
-    RCN_ALLOC(job.runs, ctx, total, "disputed regions");
-    RCN_TRY(rcn__for_chunks(ctx, "finding disputed voxels", rows, scan_row, &job));
-    for (int64_t row = 0; row < rows; ++row) {
-        const int64_t y = row % size[1], z = row / size[1];
-        if (y > 0) join_rows(&job, row, row - 1);
-        for (int64_t dy = -1; z > 0 && dy <= 1; ++dy)
-            if (y + dy >= 0 && y + dy < size[1]) join_rows(&job, row, row - size[1] + dy);
-    }
-    RCN_TRY(rcn__report(ctx, 0.5, "joining disputed regions"));
-
-    int64_t found = 0;
-    RCN_ALLOC(region_of, ctx, total, "disputed regions");
-    for (int64_t i = 0; i < total; ++i) /* a root comes before the rest of its region */
-        region_of[i] = job.runs[i].parent == i ? found++ : region_of[find_root(job.runs, i)];
-    RCN_ALLOC_ZERO(regions, ctx, found, "disputed regions");
-    RCN_ALLOC(scratch, ctx, found, "disputed regions");
-    RCN_ALLOC(nearest, ctx, found, "disputed regions");
-    for (int64_t k = 0; k < found; ++k) {
+    const int64_t rows = votes->geometry.size[1];
+    RCN_TRY(rcn__components_find(&found, ctx, votes->geometry.size, find_disputed, (void *)votes,
+                                 "finding disputed voxels", what));
+    RCN_ALLOC_ZERO(regions, ctx, found.count, what);
+    RCN_ALLOC(scratch, ctx, found.count, what);
+    RCN_ALLOC(nearest, ctx, found.count, what);
+    for (int64_t k = 0; k < found.count; ++k) {
         nearest[k] = -1; /* none yet; a distance may be infinite */
         for (int a = 0; a < 3; ++a) {
             regions[k].box.first[a] = INT64_MAX;
             regions[k].box.end[a] = INT64_MIN;
         }
     }
-    for (int64_t i = 0; i < total; ++i)
-        add_run(&regions[region_of[i]], &job.runs[i], job.runs[i].row % size[1],
-                job.runs[i].row / size[1]);
-    for (int64_t k = 0; k < found; ++k) finish_region(&regions[k], &votes->geometry);
-    for (int64_t i = 0; i < total; ++i)
-        visit_run(&regions[region_of[i]], &nearest[region_of[i]], &job.runs[i],
-                  job.runs[i].row % size[1], job.runs[i].row / size[1], &votes->geometry);
-    sort_regions(regions, scratch, found);
-    *count = found;
-    *out = found ? regions : NULL;
-    if (found) regions = NULL;
+    for (const rcn__run *r = found.runs; r < found.runs + found.run_count; ++r)
+        add_run(&regions[r->component], r, r->row % rows, r->row / rows, votes);
+    for (int64_t k = 0; k < found.count; ++k) finish_region(&regions[k], &votes->geometry);
+    for (const rcn__run *r = found.runs; r < found.runs + found.run_count; ++r)
+        visit_run(&regions[r->component], &nearest[r->component], r, r->row % rows, r->row / rows,
+                  &votes->geometry);
+    sort_regions(regions, scratch, found.count);
+    *count = found.count;
+    *out = found.count ? regions : NULL;
+    if (found.count) regions = NULL;
 done:
-    rcn__free(ctx, job.row_start);
-    rcn__free(ctx, job.runs);
-    rcn__free(ctx, region_of);
+    rcn__components_free(&found, ctx);
     rcn__free(ctx, nearest);
     rcn__free(ctx, scratch);
     rcn__free(ctx, regions);

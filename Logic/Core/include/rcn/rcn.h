@@ -19,6 +19,7 @@
  *      rcn_image_reorder()       the axes that a network has learned (rcn_orient.h)
  *      rcn_normalize_fit()       from an image as read to what a network expects (rcn_normalize.h)
  *   6. rcn_predict_levels()      level probabilities of an image of any size (rcn_predict.h)
+ *      rcn_volume_predict()      what raters would measure, and between which values (rcn_volume.h)
  *
  * rcn_net.h and rcn_predict.h need a build with oneDNN, rcn_model.h and rcn_train.h one with oneDNN
  * and jansson; in other builds their functions are declared but not there.
@@ -57,6 +58,7 @@
 #include "rcn_slice.h"
 #include "rcn_status.h"
 #include "rcn_train.h"
+#include "rcn_volume.h"
 #include "rcn_votes.h"
 
 #define RCN_VERSION_MAJOR 0
