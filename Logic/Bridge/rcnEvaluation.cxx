@@ -180,6 +180,7 @@ struct Evaluation::Prepared
 {
   JudgedCase Judged;
   bool Circular = false;
+  JudgedVolumes Volumes;
   std::vector<uint8_t> Reference;
   rcn_calib_case Case{}; // borrows the above
   std::unique_ptr<rcn_calib, Handles::Deleter> Sums;
@@ -206,6 +207,8 @@ Evaluation::Evaluation(rcn_context* context, const std::vector<std::string>& rat
   rcn_auc* auc = nullptr;
   Check(rcn_auc_create(&auc, context, count, options.Calib.readout, options.Calib.at_least), context);
   this->Handles_->Auc.reset(auc);
+  std::transform(std::begin(VolumeLevels), std::end(VolumeLevels), this->Quantiles_,
+    [this](double level) { return this->KnownVolumes() ? this->KnownVolumes()->Quantile(this->Context_, level) : INFINITY; });
 }
 
 Evaluation::~Evaluation() = default;
@@ -280,6 +283,13 @@ const Recalibration* Evaluation::CorrectionOf(const std::string& id) const
   return own != this->Options_.CaseCorrections.end() ? &own->second : this->Options_.Correction;
 }
 
+const VolumeScores* Evaluation::KnownVolumes() const
+{
+  const bool own = !this->Options_.CaseCorrections.empty(); // each case is corrected in its own way: no intervals fit
+  const Recalibration* correction = this->Options_.Correction;
+  return own ? nullptr : correction ? correction->Volumes.get() : this->Options_.Volumes.get();
+}
+
 void Evaluation::Prepare(const JudgedCase& judged)
 {
   this->Prepared_.reset();
@@ -301,6 +311,13 @@ void Evaluation::Prepare(const JudgedCase& judged)
     int fused = 0;
     Check(rcn_case_is_fused(&fused, this->Context_, &raw), this->Context_, judged.File);
     one->Circular = fused || IsFusedFrom(judged.Prediction.Note(), this->Raters_);
+    const VolumeScores* known = this->KnownVolumes();
+    const double none[] = { INFINITY, INFINITY }; // a case is not tested on what it was part of
+    if (judged.Whole.Data())
+    {
+      one->Volumes =
+        JudgeVolumes(this->Context_, judged.Whole, judged.Votes, known && known->Has(judged.Name()) ? none : this->Quantiles_);
+    }
   }
   one->Sums = Handles::NewSums(this->Context_, this->Raters_.size(), this->Options_);
   Check(rcn_calib_add(one->Sums.get(), this->Context_, &one->Case), this->Context_, judged.File);
@@ -336,6 +353,7 @@ void Evaluation::Commit()
   this->Fingerprints_.push_back(judged.Fingerprint);
   this->Patients_.push_back(judged.Patient);
   this->Circular_.push_back(one->Circular);
+  this->Volumes_.push_back(one->Volumes);
   this->Numbers_.push_back(judged.Number);
 }
 
@@ -365,6 +383,7 @@ void Evaluation::Share(Processes& processes)
     json_object_set_new(record, "circular", json_boolean(this->Circular_[i]));
     json_object_set_new(record, "levels", json_boolean(this->Levels_));
     json_object_set_new(record, "ends", json_boolean(this->Ends_));
+    json_object_set_new(record, "volumes", JudgedVolumesJson(this->Volumes_[i]));
     records.Set(this->Numbers_[i], record);
   }
   records.Merge(processes);
@@ -378,6 +397,7 @@ void Evaluation::Share(Processes& processes)
   this->Fingerprints_.clear();
   this->Patients_.clear();
   this->Circular_.clear();
+  this->Volumes_.clear();
   for (size_t number = 0; number < records.Count(); ++number)
   {
     const json_t* record = records.Get(number);
@@ -402,6 +422,7 @@ void Evaluation::Share(Processes& processes)
     this->Fingerprints_.push_back(json_string_value(json_object_get(record, "fingerprint")));
     this->Patients_.push_back(json_string_value(json_object_get(record, "patient")));
     this->Circular_.push_back(json_is_true(json_object_get(record, "circular")));
+    this->Volumes_.push_back(JudgedVolumesFrom(json_object_get(record, "volumes")));
     this->Numbers_.push_back(number);
     this->Levels_ = json_is_true(json_object_get(record, "levels"));
     this->Ends_ = this->Ends_ && json_is_true(json_object_get(record, "ends"));
@@ -516,6 +537,10 @@ EvaluationReport Evaluation::Report() const
       this->Context_);
   }
   this->ReportLevels(report, merged, intervals);
+  const VolumeScores* known = this->KnownVolumes();
+  const auto calibrated =
+    std::count_if(this->Ids_.begin(), this->Ids_.end(), [known](const std::string& id) { return known && known->Has(id); });
+  report.Volumes = SummarizeVolumes(this->Volumes_, this->Context_, known, static_cast<size_t>(calibrated));
   rcn_bootstrap_options options = RCN_BOOTSTRAP_OPTIONS_INIT;
   options.seed = this->Options_.Seed;
   Check(rcn_bootstrap(report.Paper, this->Context_, cases.data(), count, &options), this->Context_);
@@ -527,6 +552,14 @@ std::vector<double> Evaluation::CaseFigures(size_t number) const
   std::vector<double> figures(RCN_FIGURES);
   rcn_calib_figures(figures.data(), this->Handles_->Cases[number].get());
   return figures;
+}
+
+VolumeScores Evaluation::ScoresOfVolumes() const
+{
+  VolumeScores scores{ this->Ids_, PatientNumbers(this->Patients_), {} };
+  std::transform(this->Volumes_.begin(), this->Volumes_.end(), std::back_inserter(scores.Scores),
+    [](const JudgedVolumes& one) { return one.Scores; });
+  return scores;
 }
 
 std::vector<rcn_interval> Evaluation::Compare(const Evaluation& other) const

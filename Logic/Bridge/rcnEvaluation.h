@@ -21,6 +21,7 @@
 #include "rcnJson.h"
 #include "rcnNames.h"
 #include "rcnProcesses.h"
+#include "rcnVolumes.h"
 #include "rcnWorkspace.h"
 
 namespace rcn
@@ -36,10 +37,11 @@ struct Recalibration
   bool OneProbability = false; ///< the model gives one probability, which every readout of its levels is
   bool HasRegion = false;      ///< false: the file does not say where it was fitted
   rcn_region_options Region = RCN_REGION_OPTIONS_INIT;
-  std::string RegionMask;                ///< a mask's file instead
-  std::vector<std::string> Cases;        ///< ids of the cases
-  std::vector<std::string> Fingerprints; ///< of their predictions, so that renaming does not hide them; empty for
-                                         ///< constant ones, which tell nothing
+  std::string RegionMask;                      ///< a mask's file instead
+  std::vector<std::string> Cases;              ///< ids of the cases
+  std::vector<std::string> Fingerprints;       ///< of their predictions, so that renaming does not hide them; empty for
+                                               ///< constant ones, which tell nothing
+  std::shared_ptr<const VolumeScores> Volumes; ///< of these cases, each corrected by a fit to the others; null: not known
 };
 
 /// Reads and checks a recalibration file, or writes one; throws Error with the file's name.
@@ -79,6 +81,7 @@ struct EvaluationOptions
   bool AllowFittedCases = false;                        ///< judge a correction on the cases it was fitted to
   bool ExactAuc = true;        ///< false: from a histogram (rcn_calib.h), in memory that does not grow with the cases
   bool FitTemperature = false; ///< also collect what temperature on levels needs
+  std::shared_ptr<const VolumeScores> Volumes; ///< for intervals of volumes, where Correction has none; null: not known
   /// False: one sum of all cases, in memory that does not grow with them, for Figures() and Auc() alone: no intervals, no fit.
   bool PerCase = true;
 };
@@ -137,6 +140,7 @@ struct EvaluationReport
   double MassEce, MassMce, MassAce;                  ///< over all pairs, from Bins of equal mass; NaN with equal width
   rcn_interval Interval[RCN_FIGURES];                ///< 95 %, over patients
   rcn_spread Paper[RCN_FIGURES];                     ///< mean and deviation of 10 draws of 60 %
+  VolumeReport Volumes;                              ///< of whole images, whatever the region
 };
 
 /// A case as an Evaluation takes it. Judging (rcnJudge.h) fills it and shares between evaluations what several of them need.
@@ -149,6 +153,7 @@ struct JudgedCase
   const rcn_votes* Votes = nullptr;
   Volume Prediction; ///< as it was made
   Volume Map;        ///< what is judged: corrected or read out where the options ask for it
+  Volume Whole;      ///< the same also outside the region, for volumes; empty where it is no probability there
   std::string Fingerprint;
   bool Levels = false;                                ///< the prediction is a level map
   bool Ends = true;                                   ///< and only its ends have a probability (rcn_levels_are_ends())
@@ -180,6 +185,12 @@ public:
 
   /// The figures of one case alone, in the order in which they were added.
   std::vector<double> CaseFigures(size_t number) const;
+
+  /// The volumes of one case, in the same order.
+  const JudgedVolumes& CaseVolumes(size_t number) const { return this->Volumes_[number]; }
+
+  /// How far the volumes of all cases are from their raters', for intervals on further cases.
+  VolumeScores ScoresOfVolumes() const;
 
   /// This model minus another, case by case: the same cases must have been added in the same order.
   std::vector<rcn_interval> Compare(const Evaluation& other) const;
@@ -214,6 +225,7 @@ private:
   const Recalibration* CorrectionOf(const std::string& id) const;
   Recalibration FitTo(rcn_recalib_method method, const rcn_calib* sums, const rcn_temperature* temperature) const;
   void ReportLevels(EvaluationReport& report, const rcn_calib* merged, const rcn_interval_options& intervals) const;
+  const VolumeScores* KnownVolumes() const;
 
   rcn_context* Context_;
   std::vector<std::string> Raters_;
@@ -222,6 +234,8 @@ private:
   std::unique_ptr<Prepared> Prepared_;
   std::vector<std::string> Ids_, Fingerprints_, Patients_;
   std::vector<bool> Circular_;
+  std::vector<JudgedVolumes> Volumes_;
+  double Quantiles_[sizeof VolumeLevels / sizeof *VolumeLevels]; // of the intervals of volumes
   std::vector<size_t> Numbers_;
   rcn_comm* Comm_ = nullptr;
   bool Levels_ = false;

@@ -131,6 +131,7 @@ json_t* EvaluationJson(const EvaluationReport& report, const EvaluationOptions& 
   {
     object.Set("equal_mass", JsonObject{ { "mr_ece", report.MassEce }, { "mce", report.MassMce }, { "ace", report.MassAce } });
   }
+  object.Set("volumes", VolumeReportJson(report.Volumes));
   object.Set("bins", BinsJson(report.Bins, report.BandLow, report.BandHigh)).Set("dice_empty_cases", report.EmptyCases);
   object.Set("circular", !report.CircularCases.empty()).Set("remarks", RemarksInWords(report));
   return object.Release();

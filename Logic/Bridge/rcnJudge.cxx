@@ -179,11 +179,41 @@ public:
     return this->Made_[key] = ApplyRecalibration(this->Context_, *correction, map, readout, atLeast, prediction.File);
   }
 
+  /// The same everywhere, for volumes; empty where the prediction is no probability outside the regions.
+  Volume WholeOf(const JudgeTask& task, const Recalibration* correction)
+  {
+    if (!correction || !this->Regions_.All())
+    {
+      return this->Of(task, correction);
+    }
+    const CasePrediction& prediction = this->Predictions_[task.Prediction];
+    const rcn_readout readout = task.Options.Calib.readout;
+    const auto key = std::make_tuple(task.Prediction, correction, readout, task.Options.Calib.at_least);
+    const auto known = this->Whole_.find(key);
+    if (known != this->Whole_.end())
+    {
+      return known->second;
+    }
+    try
+    {
+      return this->Whole_[key] = ApplyRecalibration(
+               this->Context_, *correction, prediction.Map, readout, task.Options.Calib.at_least, prediction.File);
+    }
+    catch (const Error& error)
+    {
+      if (error.Status() != RCN_EDATA)
+      {
+        throw;
+      }
+      return this->Whole_[key] = Volume();
+    }
+  }
+
 private:
   rcn_context* Context_;
   const std::vector<CasePrediction>& Predictions_;
   Regions& Regions_;
-  std::map<std::tuple<size_t, const Recalibration*, rcn_readout, int>, Volume> Made_;
+  std::map<std::tuple<size_t, const Recalibration*, rcn_readout, int>, Volume> Made_, Whole_;
 };
 
 Judging::Judging(rcn_context* context, const std::vector<std::string>& raters, const std::vector<JudgeTask>& tasks)
@@ -214,7 +244,7 @@ bool Judging::Add(const Case& one, size_t number, const rcn_votes* votes, const 
     }
     else
     {
-      mine = { one.Id, one.Patient, number, prediction.File, votes, prediction.Map, {}, "", false, true, nullptr };
+      mine = { one.Id, one.Patient, number, prediction.File, votes, prediction.Map, {}, {}, "", false, true, nullptr };
       CheckLevelCount(prediction.Map, this->RaterCount_, prediction.File);
       mine.Levels = prediction.Map.View().components > 1;
       mine.Ends = !mine.Levels; // of one rater, levels are that probability
@@ -247,7 +277,9 @@ bool Judging::Add(const Case& one, size_t number, const rcn_votes* votes, const 
     if (region.Count > 0)
     {
       judged[t].Region = region.Inside;
-      judged[t].Map = maps.Of(this->Tasks_[t], this->Evaluations_[t]->CorrectionOf(judged[t].Name()));
+      const Recalibration* correction = this->Evaluations_[t]->CorrectionOf(judged[t].Name());
+      judged[t].Map = maps.Of(this->Tasks_[t], correction);
+      judged[t].Whole = this->Tasks_[t].Options.PerCase ? maps.WholeOf(this->Tasks_[t], correction) : Volume();
       this->Evaluations_[t]->Prepare(judged[t]);
       any = true;
     }
@@ -321,6 +353,25 @@ CaseMemory::Kept ReadCase(Workspace& workspace, const JudgeInput& input, const s
 
 } // namespace
 
+namespace
+{
+
+/// The tasks with what is known of volumes on validation cases, as the predictions were made.
+std::vector<JudgeTask> WithVolumes(std::vector<JudgeTask> tasks, const std::vector<PredictionSource>& sources)
+{
+  for (JudgeTask& task : tasks)
+  {
+    const PredictionRun* run = sources[task.Prediction].Run.get();
+    if (run && !task.Options.Volumes)
+    {
+      task.Options.Volumes = run->ScoresOfVolumes();
+    }
+  }
+  return tasks;
+}
+
+} // namespace
+
 JudgeResult JudgeCases(Workspace& workspace, const JudgeInput& input, const std::vector<JudgeTask>& tasks)
 {
   std::unique_ptr<Judging> judging;
@@ -328,7 +379,7 @@ JudgeResult JudgeCases(Workspace& workspace, const JudgeInput& input, const std:
   const auto open = [&](const std::vector<std::string>& raters) {
     if (!judging)
     {
-      judging.reset(new Judging(workspace.Context(), raters, tasks));
+      judging.reset(new Judging(workspace.Context(), raters, WithVolumes(tasks, input.Predictions)));
       result.Raters = raters;
     }
   };

@@ -102,6 +102,12 @@ void SetCorrection(rcn_context* context, const std::string& path, const Recalibr
   Check(rcn_model_set(context, path.c_str(), "recalibration", RecalibrationText(correction).c_str()), context);
 }
 
+void SetVolumes(rcn_context* context, const std::string& path, const VolumeScores& scores)
+{
+  const JsonHandle json(VolumeScoresJson(scores));
+  Check(rcn_model_set(context, path.c_str(), "volumes", CompactJsonText(json.get()).c_str()), context);
+}
+
 void SaveModel(rcn_context* context, const std::string& path, const rcn_net* net, const ModelInfo& info,
   const std::vector<std::pair<std::string, std::string>>& more)
 {
@@ -126,6 +132,11 @@ void SaveModel(rcn_context* context, const std::string& path, const rcn_net* net
   if (info.Correction)
   {
     texts.emplace_back("recalibration", RecalibrationText(*info.Correction));
+  }
+  if (info.Volumes)
+  {
+    const JsonHandle json(VolumeScoresJson(*info.Volumes));
+    texts.emplace_back("volumes", CompactJsonText(json.get()));
   }
   if (!info.Axes.empty())
   {
@@ -334,6 +345,12 @@ Model::Model(rcn_context* context, const std::string& path) : Path_(path)
     Fail(path,
       std::string("its \"loss_parameters\" must be ") + std::to_string(rcn_loss_parameters(loss)) + " numbers, not " +
         std::to_string(info.LossParameters.size()) + ".");
+  }
+  const std::string volumes = metadata("volumes");
+  if (!volumes.empty())
+  {
+    const JsonHandle json = ParseKey(volumes, path, "volumes");
+    info.Volumes = std::make_shared<VolumeScores>(ParseVolumeScores(json.get(), path + " cannot be used"));
   }
   const std::string recalibration = metadata("recalibration");
   if (!recalibration.empty())

@@ -14,6 +14,7 @@
 ///   readout          majority, more-than-half, expected or at-least:T
 ///   tie              background: how the majority of an even number of raters was trained; absent: foreground
 ///   recalibration    a recalibration, as its JSON file holds it
+///   volumes          for intervals of volumes without a correction: scores of validation cases (rcnVolumes.h)
 ///   spacing          [x, y, z] mm: volumes are resampled to it for a 3-D network
 ///   axes             "LPS", say: the order in which the network knows volumes (rcn_orient.h); a 2-D network goes through
 ///                    slices across the last one. Absent: as they are stored
@@ -49,6 +50,7 @@ struct ModelInfo
   int AtLeast = 0;
   bool TieBackground = false;                      ///< "majority" means more than half then
   std::shared_ptr<const Recalibration> Correction; ///< null: none
+  std::shared_ptr<const VolumeScores> Volumes;     ///< of validation cases, without the correction; null: none
   std::string Axes;                                ///< of volumes, see rcn_axes_check(); empty: as they are stored
   double PixelSize[2] = { 0, 0 };                  ///< mm, of a 2-D network's slices; 0: not known
   bool HasSpacing = false;                         ///< of rcn_net_options; read, not written here
@@ -66,6 +68,9 @@ void SaveModel(rcn_context* context, const std::string& path, const rcn_net* net
 /// Stores a correction in a model's file, in place of the one that it has; predictions with the model apply it from then on.
 /// Throws Error.
 void SetCorrection(rcn_context* context, const std::string& path, const Recalibration& correction);
+
+/// The same for what is known of volumes on validation cases, without a correction.
+void SetVolumes(rcn_context* context, const std::string& path, const VolumeScores& scores);
 
 /// A model that was read. The context must outlive it.
 class Model

@@ -195,6 +195,7 @@ PredictionRun RunOf(const Model& model, const PredictionOptions& options)
   run.TieBackground = model.Info().TieBackground;
   run.Levels = !model.GivesOneProbability();
   run.Correction = correction ? std::make_shared<Recalibration>(*correction) : nullptr;
+  run.Volumes = model.Info().Volumes;
   return run;
 }
 
@@ -331,6 +332,9 @@ Prediction Predict(const Model& model, rcn_context* context, const std::vector<V
   out.Mask = Volume::Allocate(geometry, RCN_UINT8);
   Check(rcn_predict_mask(static_cast<uint8_t*>(out.Mask.Data()), context, &out.Probability.View(), options.Threshold), context,
     about);
+  const std::shared_ptr<const VolumeScores> scores = correction ? correction->Volumes : model.Info().Volumes;
+  out.Volumes =
+    PredictVolumes(context, out.Levels.Data() ? out.Levels : out.Probability, model.RaterCount(), scores.get(), about);
   return out;
 }
 

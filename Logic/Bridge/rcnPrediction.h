@@ -31,6 +31,7 @@ struct Prediction
   Volume Mask;        ///< uint8
   Volume Uncertainty; ///< float32, bits; only when wanted
   std::string Readout;
+  PredictedVolumes Volumes; ///< of the levels, or of the probability where there are none
   int64_t Tiles = 0;
   std::vector<std::string> Remarks; ///< what a person should know, e.g. that the volume was resampled
 };

@@ -48,6 +48,11 @@ PredictionRun RunFrom(const JsonReader& reader, const std::string& path)
   {
     run.Correction = std::make_shared<Recalibration>(ParseRecalibration(JsonText(correction), path));
   }
+  const json_t* volumes = reader.Get("volumes");
+  if (volumes && !json_is_null(volumes))
+  {
+    run.Volumes = std::make_shared<VolumeScores>(ParseVolumeScores(volumes, path + " cannot be used"));
+  }
   return run;
 }
 
@@ -266,7 +271,8 @@ void PredictionFolder::Finish()
   const JsonObject manifest{ { "model", run.Model }, { "hash", run.Hash }, { "readout", run.Readout },
     { "tie", run.TieBackground ? "background" : "foreground" }, { "levels", run.Levels },
     { "correction", run.Correction ? Json(ParseJson(RecalibrationText(*run.Correction), "").release()) : Json(nullptr) },
-    { "cases", cases }, { "superseded", superseded } };
+    { "volumes", run.Volumes && !run.Correction ? Json(VolumeScoresJson(*run.Volumes)) : Json(nullptr) }, { "cases", cases },
+    { "superseded", superseded } };
   WriteText(ManifestOf(this->Path_), DocumentText(manifest.Get()));
 }
 

@@ -4,6 +4,7 @@
 ///   predictions.json   {"version": of this library, "model": its file, "hash": of its weights,
 ///                       "readout": of the probabilities, "tie": "foreground" or "background", "levels": whether the model
 ///                       gives levels or one probability, "correction": null, or as its JSON file holds it,
+///                       "volumes": null, or without a correction the scores of volumes (rcnVolumes.h),
 ///                       "cases": [{"case": id, "files": {"prob": NAME, "levels": NAME, "mask": NAME, "uncertainty": NAME}}],
 ///                       "superseded": [{"case": id, "files": [NAME, ...]}]: of earlier runs, no longer judged, and removed
 ///                       when the case is predicted again}
@@ -32,6 +33,13 @@ struct PredictionRun
   bool TieBackground = false;
   bool Levels = true;                              ///< false: the model gives one probability
   std::shared_ptr<const Recalibration> Correction; ///< null: none
+  std::shared_ptr<const VolumeScores> Volumes;     ///< without a correction: for intervals of volumes; null: not known
+
+  /// Those that belong to the maps as they are.
+  std::shared_ptr<const VolumeScores> ScoresOfVolumes() const
+  {
+    return this->Correction ? this->Correction->Volumes : this->Volumes;
+  }
 };
 
 /// Whether predictions of both can be judged together: the same weights, readout and correction.

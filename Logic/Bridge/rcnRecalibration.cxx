@@ -45,6 +45,7 @@ RecalibrationResult Recalibrate(Workspace& workspace, JudgeInput input, const Ev
     const Evaluation& fitted = *first.Evaluations.front();
     result.Correction = fitted.Fit(method);
     result.Before = fitted.Report();
+    result.Volumes = fitted.ScoresOfVolumes();
     result.Cases = fitted.CaseIds();
     result.Raters = first.Raters;
     result.LeftOut = first.LeftOut;
@@ -61,6 +62,7 @@ RecalibrationResult Recalibrate(Workspace& workspace, JudgeInput input, const Ev
   if (result.Tested)
   {
     result.EachLeftOut = again.Evaluations[1]->Report();
+    result.Correction.Volumes = std::make_shared<VolumeScores>(again.Evaluations[1]->ScoresOfVolumes());
   }
   const EvaluationReport& fair = result.Tested ? result.EachLeftOut : result.After;
   result.Helps = fair.Figures[RCN_MR_ECE] < result.Before.Figures[RCN_MR_ECE];

@@ -25,6 +25,7 @@ struct RecalibrationResult
   bool Tested = false;            ///< there were several cases, so that one could be left out
   bool Helps = false;   ///< MR-ECE is smaller with cases left out, or where there is one case, on that. Otherwise it is not
                         ///< to be stored unless somebody insists
+  VolumeScores Volumes; ///< before; those after are in Correction
   std::string Sentence; ///< both figures in words, and what they mean
   std::vector<std::string> Raters, Cases; ///< who judged, and on which cases
   std::vector<LeftOutCase> LeftOut;

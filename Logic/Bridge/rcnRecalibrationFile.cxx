@@ -118,6 +118,10 @@ Recalibration ParseRecalibration(const std::string& text, const std::string& pat
   correction.knots = static_cast<int>(x.size());
   out.Cases = reader.Texts("cases");
   out.Fingerprints = reader.Texts("fingerprints");
+  if (reader.Has("volumes"))
+  {
+    out.Volumes = std::make_shared<VolumeScores>(ParseVolumeScores(reader.Get("volumes"), about));
+  }
   if (const char* sentence = rcn_recalib_check(&correction))
   {
     reader.Fail(sentence);
@@ -149,6 +153,10 @@ std::string RecalibrationText(const Recalibration& recalibration)
   object.Set("parameters", Json(correction.parameters, static_cast<size_t>(ParameterCount(correction.method))));
   object.Set("x", Json(correction.x, knots)).Set("y", Json(correction.y, knots)).Set("pairs", correction.pairs);
   object.Set("cases", recalibration.Cases).Set("fingerprints", recalibration.Fingerprints);
+  if (recalibration.Volumes)
+  {
+    object.Set("volumes", VolumeScoresJson(*recalibration.Volumes));
+  }
   return DocumentText(object.Get());
 }
 

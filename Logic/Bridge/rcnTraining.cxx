@@ -191,12 +191,35 @@ TrainingEpoch Training::Validate(rcn_net* net, const rcn_loss* loss, const float
   return epoch;
 }
 
-EvaluationReport Training::Judge(const Model& model, const std::string& readout)
+EvaluationReport Training::Judge(const Model& model, const std::string& readout, VolumeScores* volumes)
 {
   EvaluationOptions options = this->JudgedOptions(readout);
   options.Correction = model.Info().Correction.get();
   options.AllowFittedCases = true; // that is what before and after are: the model as it was in use
-  return ReportOf(*this->JudgeValidation(model, { options }).front());
+  const auto judged = this->JudgeValidation(model, { options });
+  if (volumes)
+  {
+    *volumes = judged.front()->ScoresOfVolumes();
+  }
+  return ReportOf(*judged.front());
+}
+
+/// Stores how far the volumes of the validation cases are from their raters', so that the model can give intervals.
+void Training::StoreVolumes(const VolumeScores& scores)
+{
+  this->Result_.VolumeCases = scores.UnitCount();
+  if (this->Processes_.IsFirst() && scores.UnitCount() > 0)
+  {
+    SetVolumes(this->Context_, this->Result_.Model, scores);
+  }
+}
+
+EvaluationReport Training::JudgeUncorrected(const Model& best, const std::string& readout)
+{
+  VolumeScores volumes;
+  const EvaluationReport report = this->Judge(best, readout, &volumes);
+  this->StoreVolumes(volumes);
+  return report;
 }
 
 /// How the model that is written is judged.
@@ -217,7 +240,7 @@ EvaluationReport Training::CorrectBest(const Model& best, const std::string& rea
 {
   if (!this->Options_.Recalibrate || this->Validation_.size() < 2)
   {
-    return this->Judge(best, readout);
+    return this->JudgeUncorrected(best, readout);
   }
   this->Doing_ = Doing::Validating;
   JudgeInput input;
@@ -249,8 +272,9 @@ EvaluationReport Training::CorrectBest(const Model& best, const std::string& rea
     {
       throw;
     }
-    return this->Judge(best, readout);
+    return this->JudgeUncorrected(best, readout);
   }
+  this->StoreVolumes(result.Volumes);
   if (!result.Tested || !result.Helps)
   {
     return result.Before;
@@ -842,8 +866,9 @@ json_t* TrainingJson(const TrainingResult& result)
   JsonObject root{ { "model", result.Model }, { "log", result.Log }, { "interrupted", result.Interrupted },
     { "best", result.Best }, { "still_improving", result.StillImproving }, { "kept_start", result.KeptStart },
     { "dropped_correction", result.DroppedCorrection },
-    { "temperature", result.Temperature > 0 ? result.Temperature : NotANumber }, { "cache_bytes", result.CacheBytes },
-    { "readout", result.Readout }, { "steps", result.Steps }, { "epochs", EpochsJson(result.Epochs) },
+    { "temperature", result.Temperature > 0 ? result.Temperature : NotANumber }, { "volume_cases", result.VolumeCases },
+    { "cache_bytes", result.CacheBytes }, { "readout", result.Readout }, { "steps", result.Steps },
+    { "epochs", EpochsJson(result.Epochs) },
     { "cases",
       JsonObject{ { "training", result.TrainingCases }, { "validation", result.ValidationCases }, { "skipped", skipped } } },
     { "left_out", LeftOutJson(result.LeftOut) },

@@ -138,6 +138,7 @@ struct TrainingResult
   bool StillImproving = false;       ///< by validation, when training ended
   bool DroppedCorrection = false;    ///< that of Init, which was fitted to other weights
   double Temperature = 0;            ///< stored in the model; 0: none, it did not help
+  int VolumeCases = 0;               ///< validation cases (or patients) behind the model's intervals of volumes
   double CacheBytes = 0;             ///< most that the cases of this process took in memory at once
   std::string Readout;               ///< stored in the model
   std::vector<std::string> Raters;

@@ -78,7 +78,9 @@ private:
     rcn_net* net, const rcn_loss* loss, const float* lossValues, const std::vector<EvaluationOptions>& options);
   TrainingEpoch Validate(rcn_net* net, const rcn_loss* loss, const float* lossValues);
   std::vector<std::unique_ptr<Evaluation>> JudgeValidation(const Model& model, const std::vector<EvaluationOptions>& options);
-  EvaluationReport Judge(const Model& model, const std::string& readout);
+  EvaluationReport Judge(const Model& model, const std::string& readout, VolumeScores* volumes = nullptr);
+  EvaluationReport JudgeUncorrected(const Model& best, const std::string& readout);
+  void StoreVolumes(const VolumeScores& scores);
   EvaluationOptions JudgedOptions(const std::string& readout);
   EvaluationReport CorrectBest(const Model& best, const std::string& readout);
   void WarnOfDroppedCorrection();

@@ -445,6 +445,21 @@ void StoreCorrection(const Recalibration& correction, const Workspace& workspace
 #endif
 }
 
+/// What intervals of volumes need without a correction, which the model has also where none helps.
+void StoreVolumes(const VolumeScores& volumes, const Workspace& workspace, const Arguments& arguments)
+{
+#ifdef RCN_HAVE_NETWORKS
+  if (arguments.Has("--model") && volumes.UnitCount() > 0)
+  {
+    SetVolumes(workspace.Context(), arguments.Get("--model"), volumes);
+  }
+#else
+  (void)volumes;
+  (void)workspace;
+  (void)arguments;
+#endif
+}
+
 void PrintRecalibration(const RecalibrationResult& result, const EvaluationOptions& options, bool stored, Terminal& terminal,
   const Arguments& arguments)
 {
@@ -507,6 +522,10 @@ int RunRecalibrate(const Arguments& arguments)
   if (store && isFirst)
   {
     StoreCorrection(result.Correction, workspace, arguments);
+  }
+  if (isFirst)
+  {
+    StoreVolumes(result.Volumes, workspace, arguments);
   }
   if (arguments.Has("--plot") && isFirst)
   {

@@ -164,6 +164,7 @@ JsonObject WritePrediction(const Prediction& prediction, const Case& one, const 
       files[output.Name] = path;
     }
   }
+  entry.Set("volumes", VolumesJson(prediction.Volumes));
   folder.RemoveOlder(one.Id, files);
   return entry;
 }
@@ -230,8 +231,13 @@ JsonHandle PredictCase(const Case& one, const Model& model, const PredictionOpti
   const uint8_t* mask = static_cast<const uint8_t*>(prediction.Mask.Data());
   const Extent extent(geometry);
   const std::string marked = extent.Text(std::count(mask, mask + rcn_geometry_voxels(&geometry), 1)) + extent.Unit;
-  record.Set("seconds", spent.Json());
-  record.Set("row", std::vector<std::string>{ one.Id, SizeText(geometry), marked, std::to_string(prediction.Tiles) });
+  const PredictedVolumes& volumes = prediction.Volumes;
+  const PredictedInterval& interval = volumes.Intervals.front();
+  record.Set("seconds", spent.Json()).Set("csv", VolumesCsv(one.Id, volumes)).Set("remark", volumes.Remark);
+  record.Set("row",
+    std::vector<std::string>{ one.Id, SizeText(geometry), marked, volumes.TextWithUnit(volumes.Expected),
+      interval.IsKnown() ? volumes.Text(interval.Low) + " to " + volumes.TextWithUnit(interval.High) : "–",
+      std::to_string(prediction.Tiles) });
   return JsonHandle(record.Release());
 }
 
@@ -262,8 +268,9 @@ int RunPredict(const Arguments& arguments)
   Processes::All().WaitForAll();
 
   Seconds seconds;
-  Table table({ "Case", "Size", "Marked", "Tiles" });
+  Table table({ "Case", "Size", "Marked", "Expected", "Raters would say (80 %)", "Tiles" });
   JsonArray cases;
+  std::string csv = VolumesCsvHeading(model.RaterCount()), volumeRemark;
   const auto predict = [&](const Case& one, size_t, std::vector<std::string>& remarks) {
     return PredictCase(one, model, options, workspace, folder, arguments, remarks);
   };
@@ -271,6 +278,8 @@ int RunPredict(const Arguments& arguments)
     folder.Add(one.Id, FilesOf(json_object_get(record, "json")));
     table.Add(StringsFrom(json_object_get(record, "row")));
     cases.Add(json_incref(json_object_get(record, "json")));
+    csv += json_string_value(json_object_get(record, "csv"));
+    volumeRemark = json_string_value(json_object_get(record, "remark")); // the same for all cases of a model
     seconds.Add(json_object_get(record, "seconds"));
   };
   CaseLoop loop = LoopFor(arguments, terminal);
@@ -280,8 +289,14 @@ int RunPredict(const Arguments& arguments)
   {
     folder.Finish();
   }
+  if (arguments.Has("--csv") && Processes::All().IsFirst())
+  {
+    WriteText(arguments.Get("--csv"), csv);
+  }
   const auto count = static_cast<int64_t>(json_array_size(cases.Get()));
-  Print(arguments, table.Text() + Counted(count, "case") + " written to " + arguments.Get("-o", ".") + "\n");
+  Print(arguments,
+    table.Text() + (volumeRemark.empty() ? "" : volumeRemark + "\n") + Counted(count, "case") + " written to " +
+      arguments.Get("-o", ".") + "\n");
   WriteResults(arguments,
     JsonObject{ { "model", model.Path() }, { "raters", model.Info().Raters }, { "cases", cases },
       { "left_out", LeftOutJson(leftOut) }, { "seconds", seconds.Json() } });
@@ -298,31 +313,36 @@ Command PredictCommand()
     "in the image's own geometry. A volume is turned to the axes that the model was trained on, and the maps back. An image "
     "of any size is covered with overlapping tiles; a 2-D network goes through a "
     "volume slice by slice; for a 3-D network a volume is resampled to the spacing of training and back. The model's "
-    "recalibration is applied. The folder gets predictions.json, which says how the maps were made and which they are; "
+    "recalibration is applied. The volume that a rater would mark is given with intervals from the model's validation cases. "
+    "The "
+    "folder gets predictions.json, which says how the maps were made and which they are; "
     "evaluate, "
     "recalibrate and report go by it. What an earlier run wrote for a case is replaced. In a folder or a list, a case that "
     "fails does not "
     "stop the rest.",
-    Join({ { "--model", "FILE", "a model made by train, or a state dict of PyTorch with its metadata (.safetensors)", {}, false,
-             FileUse::Read },
-           { "--image", "FILE", "an image, a DICOM folder or a folder of images; several times: one file per channel", {}, true,
-             FileUse::Read },
-           { "--data", "LIST", "a data list: all its images", {}, false, FileUse::ReadList },
-           { "--split", "SPLIT", "with --data: only these cases", { "training", "validation", "test" } },
-           { "-o", "DIR", "folder for the maps (.)" },
-           { "--readout", "WHICH", "majority, more-than-half, expected or at-least:T (the model's own)" },
-           { "--threshold", "T", "from which probability on a voxel belongs to the mask (0.5)" },
-           { "--uncertainty", "", "also write <case>_uncertainty: the entropy of the levels, in bits" },
-           { "--no-levels", "", "do not write <case>_levels" },
-           { "--flips", "", "average over all flips of the image: 4 times the work, 8 times for a 3-D network" },
-           { "--tile", "VOXELS", "size of a tile, N or X,Y,Z (as large as --memory allows)" },
-           { "--overlap", "SHARE", "of neighboring tiles (0.25)" },
-           { "--memory", "MB", "about how much a tile may take in the network (256)" },
-           { "--recalibration", "FILE", "apply this correction, made by recalibrate, instead of the model's own", {}, false,
-             FileUse::Read },
-           { "--no-recalibration", "", "leave out the model's correction" },
-           { "--format", "EXT", "file format (.nrrd)", { ".nrrd", ".nii.gz", ".mha", ".tif" } },
-           { "--tolerance", "VOXELS", "how far channels of an image may lie apart (0.01)" } },
+    Join(
+      { { "--model", "FILE", "a model made by train, or a state dict of PyTorch with its metadata (.safetensors)", {}, false,
+          FileUse::Read },
+        { "--image", "FILE", "an image, a DICOM folder or a folder of images; several times: one file per channel", {}, true,
+          FileUse::Read },
+        { "--data", "LIST", "a data list: all its images", {}, false, FileUse::ReadList },
+        { "--split", "SPLIT", "with --data: only these cases", { "training", "validation", "test" } },
+        { "-o", "DIR", "folder for the maps (.)" },
+        { "--readout", "WHICH", "majority, more-than-half, expected or at-least:T (the model's own)" },
+        { "--threshold", "T", "from which probability on a voxel belongs to the mask (0.5)" },
+        { "--uncertainty", "", "also write <case>_uncertainty: the entropy of the levels, in bits" },
+        { "--no-levels", "", "do not write <case>_levels" },
+        { "--flips", "", "average over all flips of the image: 4 times the work, 8 times for a 3-D network" },
+        { "--tile", "VOXELS", "size of a tile, N or X,Y,Z (as large as --memory allows)" },
+        { "--overlap", "SHARE", "of neighboring tiles (0.25)" },
+        { "--memory", "MB", "about how much a tile may take in the network (256)" },
+        { "--recalibration", "FILE", "apply this correction, made by recalibrate, instead of the model's own", {}, false,
+          FileUse::Read },
+        { "--no-recalibration", "", "leave out the model's correction" },
+        { "--format", "EXT", "file format (.nrrd)", { ".nrrd", ".nii.gz", ".mha", ".tif" } },
+        { "--tolerance", "VOXELS", "how far channels of an image may lie apart (0.01)" },
+        { "--csv", "FILE", "volumes with intervals: a row for each case and for each connected component; - is standard output",
+          {}, false, FileUse::Written } },
       OutputOptions()),
     RunPredict, PredictOutputs };
 }

@@ -1,0 +1,485 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rcnVolumes.h"
+
+#include <algorithm>
+#include <set>
+
+#include "rcn/rcn.h"
+
+namespace rcn
+{
+
+namespace
+{
+
+constexpr size_t LevelCount = sizeof VolumeLevels / sizeof *VolumeLevels;
+
+std::string PercentOf(double level)
+{
+  return Fixed(100 * level, 0) + " %";
+}
+
+/// ASCII, for keys and columns that programs read.
+std::string PlainUnit(const std::string& unit)
+{
+  return unit == "mm²" ? "mm2" : unit;
+}
+
+} // namespace
+
+// ---- what is stored --------------------------------------------------------------------------------
+
+int VolumeScores::UnitCount() const
+{
+  std::set<int> units;
+  for (size_t i = 0; i < this->Cases.size(); ++i)
+  {
+    if (!this->Scores[i].empty())
+    {
+      units.insert(this->Units[i]);
+    }
+  }
+  return static_cast<int>(units.size());
+}
+
+std::string VolumeScores::CountInWords(int count) const
+{
+  const bool patients = std::set<int>(this->Units.begin(), this->Units.end()).size() < this->Cases.size();
+  return Counted(count, patients ? "validation patient" : "validation case");
+}
+
+double VolumeScores::Quantile(rcn_context* context, double level) const
+{
+  std::vector<double> scores;
+  std::vector<int> units;
+  for (size_t i = 0; i < this->Cases.size(); ++i)
+  {
+    scores.insert(scores.end(), this->Scores[i].begin(), this->Scores[i].end());
+    units.insert(units.end(), this->Scores[i].size(), this->Units[i]);
+  }
+  // Numbers without gaps, and so never more of them than scores.
+  const std::set<int> known(units.begin(), units.end());
+  for (int& unit : units)
+  {
+    unit = static_cast<int>(std::distance(known.begin(), known.find(unit)));
+  }
+  double quantile = NAN;
+  Check(
+    rcn_volume_quantile(&quantile, context, scores.data(), units.data(), static_cast<int64_t>(scores.size()), level), context);
+  return quantile;
+}
+
+bool VolumeScores::Has(const std::string& id) const
+{
+  return std::find(this->Cases.begin(), this->Cases.end(), id) != this->Cases.end();
+}
+
+json_t* VolumeScoresJson(const VolumeScores& scores)
+{
+  return JsonObject{ { "cases", scores.Cases }, { "patients", scores.Units }, { "scores", scores.Scores } }.Release();
+}
+
+VolumeScores ParseVolumeScores(const json_t* object, const std::string& about)
+{
+  const JsonReader reader(object, about);
+  VolumeScores scores;
+  scores.Cases = reader.Texts("cases");
+  for (const int64_t unit : reader.WholeNumbers("patients", 0, 1 << 30))
+  {
+    scores.Units.push_back(static_cast<int>(unit));
+  }
+  for (const json_t* one : reader.Array("scores"))
+  {
+    std::vector<double> numbers;
+    bool good = json_is_array(one) && json_array_size(one) <= RCN_MAX_RATERS;
+    for (size_t i = 0; good && i < json_array_size(one); ++i)
+    {
+      numbers.push_back(json_number_value(json_array_get(one, i)));
+      good = json_is_number(json_array_get(one, i)) && numbers.back() >= 0;
+    }
+    if (!good)
+    {
+      reader.Fail("its \"scores\" of volumes must be lists of numbers from 0 on.");
+    }
+    scores.Scores.push_back(numbers);
+  }
+  if (scores.Cases.size() != scores.Scores.size() || scores.Cases.size() != scores.Units.size())
+  {
+    reader.Fail("its \"cases\", \"patients\" and \"scores\" of volumes must have the same length.");
+  }
+  return scores;
+}
+
+// ---- predicted -------------------------------------------------------------------------------------
+
+std::string PredictedVolumes::Text(double volume) const
+{
+  const bool whole = this->Unit == "pixels" || this->Unit == "voxels";
+  return Fixed(volume, this->Expected >= 1000 || whole ? 0 : this->Expected >= 10 ? 1 : this->Expected >= 1 ? 2 : 3);
+}
+
+std::string PredictedVolumes::TextWithUnit(double volume) const
+{
+  return this->Text(volume) + " " + this->Unit;
+}
+
+VolumeTable PredictedVolumes::Table() const
+{
+  VolumeTable table{ { "", this->Name + " (" + this->Unit + ")" }, {} };
+  table.Rows.push_back({ "expected, mean of the raters", this->Text(this->Expected) });
+  for (const PredictedInterval& interval : this->Intervals)
+  {
+    table.Rows.push_back({ "raters would say (" + PercentOf(interval.Level) + ")",
+      interval.IsKnown() ? this->Text(interval.Low) + " to " + this->Text(interval.High) : "–" });
+  }
+  for (int t = 1; t <= this->Raters; ++t)
+  {
+    table.Rows.push_back({ t == 1 ? "marked by any rater"
+        : t == this->Raters       ? "marked by all " + std::to_string(t) + " raters"
+                                  : "marked by at least " + std::to_string(t) + " of " + std::to_string(this->Raters),
+      this->Text(this->AtLeast[static_cast<size_t>(t) - 1]) });
+  }
+  return table;
+}
+
+VolumeTable PredictedVolumes::ComponentTable(size_t most) const
+{
+  VolumeTable table{ { "Component", this->Name + " (" + this->Unit + ")", "Highest share of raters", "Reaches" }, {} };
+  for (size_t i = 0; i < std::min(most, this->Components.size()); ++i)
+  {
+    const PredictedComponent& one = this->Components[i];
+    table.Rows.push_back({ std::to_string(i + 1), this->Text(one.Expected), PercentOf(one.Highest), one.Reaches() });
+  }
+  return table;
+}
+
+namespace
+{
+
+/// Which intervals are missing, and why.
+std::string MissingInWords(const PredictedVolumes& volumes, const VolumeScores* scores)
+{
+  if (volumes.Cases == 0)
+  {
+    return "There is no interval: no volumes of validation cases are stored with the model.";
+  }
+  for (const PredictedInterval& interval : volumes.Intervals)
+  {
+    if (!interval.IsKnown())
+    {
+      return "An interval of " + PercentOf(interval.Level) + " takes " +
+        scores->CountInWords(rcn_volume_units(interval.Level)) + "; the model has " + std::to_string(volumes.Cases) + ".";
+    }
+  }
+  return "";
+}
+
+std::string InWords(const PredictedVolumes& volumes, const VolumeScores* scores)
+{
+  const auto known = std::find_if(
+    volumes.Intervals.begin(), volumes.Intervals.end(), [](const PredictedInterval& interval) { return interval.IsKnown(); });
+  const std::string expected = volumes.TextWithUnit(volumes.Expected);
+  if (known == volumes.Intervals.end())
+  {
+    return expected + "; no interval.";
+  }
+  return expected + "; raters would say " + volumes.Text(known->Low) + " to " + volumes.TextWithUnit(known->High) + " (" +
+    PercentOf(known->Level) + " interval, " + scores->CountInWords(volumes.Cases) + ").";
+}
+
+std::vector<PredictedComponent> ComponentsOf(
+  rcn_context* context, const Volume& map, int raters, double perVoxel, const std::string& about)
+{
+  rcn_volume_component* found = nullptr;
+  int64_t count = 0;
+  Check(rcn_volume_components_create(&found, &count, context, &map.View(), raters), context, about);
+  std::vector<PredictedComponent> components(static_cast<size_t>(count));
+  for (size_t i = 0; i < components.size(); ++i)
+  {
+    PredictedComponent& one = components[i];
+    one.Voxels = found[i].voxels;
+    one.Expected = perVoxel * found[i].expected;
+    one.Highest = found[i].highest;
+    one.AtLeast = found[i].at_least;
+    one.Majority = 2 * found[i].at_least >= raters;
+    std::copy(found[i].at, found[i].at + 3, one.At);
+    const double index[3] = { double(one.At[0]), double(one.At[1]), double(one.At[2]) };
+    double world[3];
+    rcn_geometry_to_world(world, &map.Geometry(), index);
+    map.Geometry().unit == RCN_PIXELS ? (void)std::copy(index, index + 3, one.Ras) : ToRas(one.Ras, world);
+  }
+  rcn_volume_components_destroy(found, context);
+  return components;
+}
+
+} // namespace
+
+PredictedVolumes PredictVolumes(
+  rcn_context* context, const Volume& map, int raters, const VolumeScores* scores, const std::string& about)
+{
+  rcn_volume volume;
+  Check(rcn_volume_predict(&volume, context, &map.View(), raters), context, about);
+  const Extent extent(map.Geometry());
+  PredictedVolumes out;
+  out.Name = extent.Name;
+  out.Unit = extent.Unit.substr(1);
+  out.PerVoxel = extent.PerVoxel;
+  out.Raters = raters;
+  out.Binomial = volume.binomial != 0;
+  out.Expected = extent.PerVoxel * volume.expected;
+  for (int t = 0; t < raters; ++t)
+  {
+    out.AtLeast.push_back(extent.PerVoxel * volume.at_least[t]);
+  }
+  out.Cases = scores ? scores->UnitCount() : 0;
+  for (const double level : VolumeLevels)
+  {
+    PredictedInterval interval{ level, NAN, NAN };
+    if (scores)
+    {
+      rcn_volume_interval(&interval.Low, &interval.High, &volume, scores->Quantile(context, level));
+      interval.Low *= extent.PerVoxel;
+      interval.High *= extent.PerVoxel;
+    }
+    out.Intervals.push_back(interval);
+  }
+  out.Components = ComponentsOf(context, map, raters, extent.PerVoxel, about);
+  out.Sentence = InWords(out, scores);
+  out.Remark = MissingInWords(out, scores);
+  return out;
+}
+
+json_t* VolumesJson(const PredictedVolumes& volumes)
+{
+  JsonArray intervals, components;
+  for (const PredictedInterval& interval : volumes.Intervals)
+  {
+    intervals.Add(JsonObject{ { "level", interval.Level }, { "low", interval.Low }, { "high", interval.High } });
+  }
+  for (size_t i = 0; i < volumes.Components.size(); ++i)
+  {
+    const PredictedComponent& one = volumes.Components[i];
+    const bool world = volumes.Unit == "mL" || volumes.Unit == "mm²";
+    components.Add(JsonObject{ { "component", i + 1 }, { "volume", one.Expected }, { "voxels", one.Voxels },
+      { "highest", one.Highest }, { "at_least", one.AtLeast }, { "reaches", one.Reaches() }, { "index", Json(one.At, 3) },
+      { "ras", world ? Json(one.Ras, 3) : Json(nullptr) } });
+  }
+  return JsonObject{
+    { "unit", PlainUnit(volumes.Unit) }, { "expected", volumes.Expected }, { "at_least", volumes.AtLeast },
+    { "levels", volumes.Binomial ? "binomial" : "predicted" }, { "intervals", intervals }, { "interval_cases", volumes.Cases },
+    { "sentence", volumes.Sentence }, { "remark", volumes.Remark }, { "components", components }
+  }.Release();
+}
+
+std::string VolumesCsvHeading(int raters)
+{
+  std::vector<std::string> cells = { "case", "component", "unit", "volume", "low_80", "high_80", "low_95", "high_95" };
+  for (int t = 1; t <= raters; ++t)
+  {
+    cells.push_back("at_least_" + std::to_string(t));
+  }
+  cells.insert(cells.end(), { "voxels", "highest", "reaches", "x", "y", "z" });
+  return CsvRow(cells);
+}
+
+std::string VolumesCsv(const std::string& id, const PredictedVolumes& volumes)
+{
+  const std::string unit = PlainUnit(volumes.Unit);
+  std::vector<std::string> cells = { id, "all", unit, CsvNumber(volumes.Expected) };
+  for (const PredictedInterval& interval : volumes.Intervals)
+  {
+    cells.insert(cells.end(), { CsvNumber(interval.Low), CsvNumber(interval.High) });
+  }
+  std::transform(volumes.AtLeast.begin(), volumes.AtLeast.end(), std::back_inserter(cells), CsvNumber);
+  cells.insert(cells.end(), 6, "");
+  std::string rows = CsvRow(cells);
+  for (size_t i = 0; i < volumes.Components.size(); ++i)
+  {
+    const PredictedComponent& one = volumes.Components[i];
+    cells = { id, std::to_string(i + 1), unit, CsvNumber(one.Expected) };
+    cells.insert(cells.end(), 2 * LevelCount + static_cast<size_t>(volumes.Raters), "");
+    cells.insert(cells.end(),
+      { std::to_string(one.Voxels), CsvNumber(one.Highest), one.Reaches(), std::to_string(one.At[0]), std::to_string(one.At[1]),
+        std::to_string(one.At[2]) });
+    rows += CsvRow(cells);
+  }
+  return rows;
+}
+
+// ---- judged ----------------------------------------------------------------------------------------
+
+JudgedVolumes JudgeVolumes(rcn_context* context, const Volume& map, const rcn_votes* votes, const double* quantiles)
+{
+  const int raters = rcn_votes_raters(votes);
+  rcn_volume volume;
+  JudgedVolumes out;
+  const rcn_status status = rcn_volume_predict(&volume, context, &map.View(), raters);
+  if (status == RCN_EDATA) // elsewhere than it is judged a map may hold anything
+  {
+    return out;
+  }
+  Check(status, context);
+  const Extent extent(*rcn_votes_geometry(votes));
+  out.Unit = extent.Unit.substr(1);
+  out.Row.expected = extent.PerVoxel * volume.expected;
+  std::vector<double> marked(static_cast<size_t>(raters));
+  const double known = rcn_volume_of_raters(marked.data(), votes);
+  if (known == 0)
+  {
+    return out;
+  }
+  out.Row.raters = out.Row.crps = 0;
+  double inside[LevelCount] = {};
+  for (const double x : marked)
+  {
+    if (std::isnan(x))
+    {
+      continue;
+    }
+    out.Row.raters += extent.PerVoxel * x / known;
+    out.Row.crps += extent.PerVoxel * rcn_volume_crps(&volume, x) / known;
+    out.Scores.push_back(rcn_volume_score(&volume, x));
+    for (size_t level = 0; level < LevelCount; ++level)
+    {
+      inside[level] += (out.Scores.back() <= quantiles[level]) / known;
+    }
+  }
+  for (size_t level = 0; level < LevelCount; ++level)
+  {
+    out.Row.inside[level] = std::isfinite(quantiles[level]) ? inside[level] : NAN;
+  }
+  out.Row.curvas_crps = extent.PerVoxel * rcn_volume_curvas_crps(volume.expected, marked.data(), raters);
+  return out;
+}
+
+json_t* JudgedVolumesJson(const JudgedVolumes& volumes)
+{
+  const rcn_volume_row& row = volumes.Row;
+  return JsonObject{
+    { "unit", volumes.Unit }, { "expected", row.expected }, { "raters", row.raters }, { "crps", row.crps },
+    { "curvas_crps", row.curvas_crps }, { "inside", Json(row.inside, LevelCount) }, { "scores", volumes.Scores }
+  }.Release();
+}
+
+JudgedVolumes JudgedVolumesFrom(const json_t* record)
+{
+  const auto number = [](const json_t* value) { return json_is_number(value) ? json_number_value(value) : NAN; };
+  JudgedVolumes out;
+  out.Unit = json_string_value(json_object_get(record, "unit"));
+  rcn_volume_row& row = out.Row;
+  row.expected = number(json_object_get(record, "expected"));
+  row.raters = number(json_object_get(record, "raters"));
+  row.crps = number(json_object_get(record, "crps"));
+  row.curvas_crps = number(json_object_get(record, "curvas_crps"));
+  for (size_t level = 0; level < LevelCount; ++level)
+  {
+    row.inside[level] = number(json_array_get(json_object_get(record, "inside"), level));
+  }
+  const json_t* scores = json_object_get(record, "scores");
+  for (size_t i = 0; i < json_array_size(scores); ++i)
+  {
+    out.Scores.push_back(number(json_array_get(scores, i)));
+  }
+  return out;
+}
+
+VolumeReport SummarizeVolumes(
+  const std::vector<JudgedVolumes>& cases, rcn_context* context, const VolumeScores* known, size_t calibrated)
+{
+  VolumeReport report;
+  std::vector<rcn_volume_row> rows;
+  std::set<std::string> units;
+  size_t unmeasured = 0;
+  for (const JudgedVolumes& one : cases)
+  {
+    rows.push_back(one.Row);
+    unmeasured += one.Unit.empty();
+    if (!one.Unit.empty())
+    {
+      units.insert(one.Unit);
+    }
+  }
+  rcn_volume_summarize(&report.Figures, rows.data(), static_cast<int64_t>(rows.size()));
+  report.Unit = units.size() == 1 ? *units.begin() : "";
+  report.ScoreCases = known ? known->UnitCount() : 0;
+  std::vector<std::string> remarks;
+  if (units.size() > 1) // a mean of mL, mm² and pixels would mean nothing
+  {
+    rcn_volume_figures& f = report.Figures;
+    f.crps = f.curvas_crps = f.bias = f.deviation = f.agree_low = f.agree_high = NAN;
+    remarks.push_back("the units of the cases differ");
+  }
+  if (unmeasured > 0)
+  {
+    remarks.push_back(Counted(static_cast<int64_t>(unmeasured), "map is", "maps are") + " no probability everywhere");
+  }
+  if (report.ScoreCases == 0)
+  {
+    remarks.push_back("no interval, because no volumes of validation cases are stored with the predictions");
+  }
+  else if (calibrated > 0)
+  {
+    remarks.push_back(Counted(static_cast<int64_t>(calibrated), "case is", "cases are") +
+      " behind the intervals and do not count for coverage");
+  }
+  for (const double level : VolumeLevels)
+  {
+    if (report.ScoreCases > 0 && std::isinf(known->Quantile(context, level)))
+    {
+      remarks.push_back("an interval of " + PercentOf(level) + " takes " + known->CountInWords(rcn_volume_units(level)) +
+        ", and there are " + std::to_string(report.ScoreCases));
+    }
+  }
+  for (const std::string& remark : remarks)
+  {
+    report.Remark += (report.Remark.empty() ? "Volumes: " : "; ") + remark;
+  }
+  report.Remark += report.Remark.empty() ? "" : ".";
+  return report;
+}
+
+VolumeTable VolumeReport::Table() const
+{
+  const rcn_volume_figures& f = this->Figures;
+  VolumeTable table{ { "", "value", "what it is" }, {} };
+  const bool whole = this->Unit == "pixels" || this->Unit == "voxels";
+  const auto add = [&](const std::string& name, double value, const std::string& text, const char* meaning) {
+    if (std::isfinite(value))
+    {
+      table.Rows.push_back({ name, text, meaning });
+    }
+  };
+  const auto text = [&](double value) { return Fixed(value, whole || std::fabs(value) >= 100 ? 1 : 3); };
+  const std::string unit = " (" + this->Unit + ")";
+  add("volume CRPS" + unit, f.crps, text(f.crps), "predicted distribution of a rater's volume against the raters' volumes");
+  add("volume CRPS, CURVAS" + unit, f.curvas_crps, text(f.curvas_crps),
+    "expected volume against a normal distribution of the raters' volumes");
+  add("volume bias" + unit, f.bias, text(f.bias), "expected volume minus the mean of the raters, over cases");
+  add("limits of agreement" + unit, f.deviation, FromTo(f.agree_low, f.agree_high, whole ? 1 : 3),
+    "bias -+ 1.96 standard deviations (Bland and Altman)");
+  for (size_t level = 0; level < LevelCount; ++level)
+  {
+    add("coverage of " + PercentOf(VolumeLevels[level]) + " intervals (%)", f.coverage[level],
+      Fixed(100 * f.coverage[level], 1), "raters' volumes inside the predicted interval");
+  }
+  return table;
+}
+
+json_t* VolumeReportJson(const VolumeReport& report)
+{
+  const rcn_volume_figures& f = report.Figures;
+  JsonArray coverage;
+  for (size_t level = 0; level < LevelCount; ++level)
+  {
+    coverage.Add(
+      JsonObject{ { "level", VolumeLevels[level] }, { "inside", f.coverage[level] }, { "cases", f.covered_cases[level] } });
+  }
+  return JsonObject{
+    { "unit", report.Unit.empty() ? Json(nullptr) : Json(PlainUnit(report.Unit)) }, { "cases", f.cases }, { "crps", f.crps },
+    { "curvas_crps", f.curvas_crps }, { "bias", f.bias }, { "deviation", f.deviation },
+    { "limits_of_agreement", JsonArray{ f.agree_low, f.agree_high } }, { "coverage", coverage },
+    { "interval_cases", report.ScoreCases }, { "remark", report.Remark }
+  }.Release();
+}
+
+} // namespace rcn

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Volumes with intervals: predict, and what train stores for them, against NumPy."""
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+
+import rcn_net
+import rcn_volumes_twin as twin
+from net_fill import numbers
+from rcn_models import read_metadata, write_model
+from rcn_testing import disc_list, read_image, refused, run, write_image, write_png
+
+if rcn_net.library() is None:
+    pytest.skip("built without networks", allow_module_level=True)
+
+pytestmark = pytest.mark.slow  # trains networks
+
+SCORES = [[0.2 + 0.1 * i, 0.3 + 0.05 * i, 0.9 - 0.03 * i] for i in range(20)]
+
+
+def stored(scores, patients=None):
+    count = len(scores)
+    return json.dumps({"cases": [f"v{i}" for i in range(count)], "patients": patients or list(range(count)), "scores": scores})
+
+
+def picture(*shape):
+    """Two bright places on a noisy ground: the made-up network sees more than one component in it."""
+    y, x = np.mgrid[:shape[-2], :shape[-1]]
+    image = numbers("volumes", int(np.prod(shape))).reshape(shape)
+    for cy, cx in ((12, 12), (30, 36)):
+        image = image + 6 * np.exp(-((y - cy) ** 2 + (x - cx) ** 2) / 20)
+    return image.astype(np.float32)
+
+
+def predicted(folder, model, image, *words):
+    done = run("predict", "--model", model, "--image", image, "-o", folder, "--json", "-", *words)
+    entry, = done.json["cases"]
+    return entry["volumes"], read_image(folder / f"{image.stem}_levels.nrrd").array, done
+
+
+def check_volumes(volumes, levels, unit, size, scores):
+    expected = twin.at_least(levels)
+    assert volumes["unit"] == unit and volumes["levels"] == "predicted"
+    assert np.allclose(volumes["at_least"], size * expected, rtol=1e-5)
+    assert np.isclose(volumes["expected"], size * expected.mean(), rtol=1e-5)
+    assert volumes["interval_cases"] == len(scores)
+    for one, level in zip(volumes["intervals"], (0.8, 0.95)):
+        q = twin.quantile(scores, level)
+        assert one["level"] == level
+        if np.isinf(q):
+            assert one["low"] is None and one["high"] is None
+        else:
+            assert np.allclose((one["low"], one["high"]), size * np.array(twin.interval(expected, q)), rtol=1e-4)
+    found = twin.components(levels)
+    assert [c["component"] for c in volumes["components"]] == list(range(1, len(found) + 1))
+    for one, (voxels, share, highest, likely) in zip(volumes["components"], found):
+        assert one["voxels"] == voxels and np.isclose(one["volume"], size * share, rtol=1e-4)
+        assert np.isclose(one["highest"], highest, atol=1e-6) and one["at_least"] == likely
+        assert one["reaches"] == ("majority" if 2 * likely >= levels.shape[-1] - 1 else "any rater")
+
+
+@pytest.mark.parametrize("count", [20, 4, 3])
+def test_area_of_a_slice(tmp_path, count):
+    write_model(tmp_path / "m.safetensors", volumes=stored(SCORES[:count])).close()
+    write_image(tmp_path / "c.nrrd", picture(45, 52), spacing=[0.5, 0.7])
+    volumes, levels, done = predicted(tmp_path, tmp_path / "m.safetensors", tmp_path / "c.nrrd")
+    check_volumes(volumes, levels, "mm2", 0.35, SCORES[:count])
+    assert volumes["components"] and len(volumes["components"][0]["ras"]) == 3
+    sentence, remark = volumes["sentence"], volumes["remark"]
+    if count == 20:
+        assert "mm²; raters would say" in sentence and "80 % interval, 20 validation cases" in sentence and remark == ""
+    elif count == 4:
+        assert "raters would say" in sentence and remark == "An interval of 95 % takes 19 validation cases; the model has 4."
+    else:
+        assert "no interval" in sentence and remark == "An interval of 80 % takes 4 validation cases; the model has 3."
+
+
+def test_milliliters_of_a_volume_and_patients(tmp_path):
+    patients = [i // 2 for i in range(20)]  # ten of them
+    write_model(tmp_path / "m.safetensors", volumes=stored(SCORES, patients)).close()
+    write_image(tmp_path / "c.nrrd", picture(5, 45, 52), spacing=[1, 2, 3])
+    volumes, levels, _ = predicted(tmp_path, tmp_path / "m.safetensors", tmp_path / "c.nrrd")
+    pairs = [SCORES[2 * i] + SCORES[2 * i + 1] for i in range(10)]
+    check_volumes(volumes, levels, "mL", 0.006, pairs)
+    assert "10 validation patients" in volumes["sentence"]
+
+
+def test_pixels_without_spacing_and_without_validation(tmp_path):
+    write_model(tmp_path / "m.safetensors").close()
+    write_png(tmp_path / "c.png", (picture(45, 52) * 20 + 60).clip(0, 255).astype(np.uint8))
+    volumes, levels, done = predicted(tmp_path, tmp_path / "m.safetensors", tmp_path / "c.png")
+    check_volumes(volumes, levels, "pixels", 1, [])
+    assert volumes["sentence"].endswith(" pixels; no interval.") and all(c["ras"] is None for c in volumes["components"])
+    assert volumes["remark"] == "There is no interval: no volumes of validation cases are stored with the model."
+    text = run("predict", "--model", tmp_path / "m.safetensors", "--image", tmp_path / "c.png", "-o", tmp_path).out
+    assert "There is no interval" in text and "Raters would say (80 %)" in text
+
+
+def test_one_probability_is_a_binomial(tmp_path):
+    write_model(tmp_path / "m.safetensors", outputs=1).close()
+    write_image(tmp_path / "c.nrrd", picture(45, 52))
+    volumes, levels, _ = predicted(tmp_path, tmp_path / "m.safetensors", tmp_path / "c.nrrd")
+    p = levels[..., 3].astype(np.float64)
+    binomial = np.stack([(1 - p) ** 3, 3 * p * (1 - p) ** 2, 3 * p ** 2 * (1 - p), p ** 3], -1)
+    assert volumes["levels"] == "binomial" and np.allclose(volumes["at_least"], twin.at_least(binomial), rtol=1e-5)
+    assert [c["voxels"] for c in volumes["components"]] == [c[0] for c in twin.components(binomial)]
+
+
+def test_csv_has_a_row_for_each_case_and_component(tmp_path):
+    write_model(tmp_path / "m.safetensors", volumes=stored(SCORES)).close()
+    (tmp_path / "in").mkdir()
+    for name in ("a", "b"):
+        write_image(tmp_path / "in" / f"{name}.nrrd", picture(45, 52))
+    words = ("predict", "--model", tmp_path / "m.safetensors", "--image", tmp_path / "in", "-o", tmp_path / "out")
+    entries = run(*words, "--json", "-").json["cases"]
+    rows = list(csv.DictReader(io.StringIO(run(*words, "--csv", "-").out)))
+    assert [r["case"] for r in rows if r["component"] == "all"] == ["a", "b"]
+    for entry in entries:
+        own = [r for r in rows if r["case"] == entry["case"]]
+        volumes = entry["volumes"]
+        assert len(own) == 1 + len(volumes["components"])
+        assert np.isclose(float(own[0]["volume"]), volumes["expected"]) and own[0]["voxels"] == ""
+        assert np.isclose(float(own[0]["low_80"]), volumes["intervals"][0]["low"])
+        assert np.allclose([float(own[0][f"at_least_{t}"]) for t in (1, 2, 3)], volumes["at_least"])
+        for row, one in zip(own[1:], volumes["components"]):
+            assert np.isclose(float(row["volume"]), one["volume"]) and row["reaches"] == one["reaches"] and row["low_80"] == ""
+            assert [int(row[a]) for a in "xyz"] == one["index"]
+
+
+def test_what_is_stored_must_make_sense(tmp_path):
+    write_image(tmp_path / "c.nrrd", picture(45, 52))
+    for bad in ('{"cases": ["a"], "patients": [0], "scores": [[-1]]}', '{"cases": ["a"], "patients": [0], "scores": [["x"]]}',
+                '{"cases": ["a", "b"], "patients": [0, 1], "scores": [[1]]}', '{"cases": ["a"], "patients": [-1], "scores": [[1]]}'):
+        write_model(tmp_path / "m.safetensors", volumes=bad).close()
+        refused("predict", "--model", tmp_path / "m.safetensors", "--image", tmp_path / "c.nrrd", "-o", tmp_path / "out",
+                says="m.safetensors cannot be used")
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A small model with four validation cases, and the predictions of its validation and test cases without its correction."""
+    folder = tmp_path_factory.mktemp("trained")
+    data = disc_list(folder, counts=(6, 4, 5))
+    done = run("train", "--data", data, "-o", folder / "m.safetensors", "--epochs", "3", "--width", "8", "--json", "-")
+    return folder, data, done.json
+
+
+def volumes_of_raters(folder, data, id):
+    one, = [c for split in ("training", "validation", "test") for c in json.loads(data.read_text())[split] if c["id"] == id]
+    return [int(read_image(folder / f).array.sum()) for f in one["label"].values()]
+
+
+def test_training_stores_scores_of_the_validation_cases(trained, tmp_path):
+    folder, data, result = trained
+    metadata = read_metadata(folder / "m.safetensors")
+    scores = json.loads(metadata["volumes"])
+    assert scores["cases"] == ["c6", "c7", "c8", "c9"] and result["volume_cases"] == 4
+    run("predict", "--model", folder / "m.safetensors", "--data", data, "--split", "validation", "-o", tmp_path, "--no-recalibration")
+    for id, own in zip(scores["cases"], scores["scores"]):
+        v = twin.at_least(read_image(tmp_path / f"{id}_levels.nrrd").array)
+        assert np.allclose(own, [twin.score(v, x) for x in volumes_of_raters(folder, data, id)], rtol=1e-3)
+    if "recalibration" in metadata:
+        assert json.loads(metadata["recalibration"])["volumes"]["cases"] == scores["cases"]
+
+
+def test_without_validation_cases_nothing_is_stored(trained, tmp_path):
+    folder, data, _ = trained
+    listed = json.loads(data.read_text())
+    listed["validation"] = []
+    (folder / "none.json").write_text(json.dumps(listed))
+    done = run("train", "--data", folder / "none.json", "-o", tmp_path / "m.safetensors", "--epochs", "1", "--width", "8",
+               "--split", "0", "--json", "-")
+    assert done.json["volume_cases"] == 0 and "volumes" not in read_metadata(tmp_path / "m.safetensors")
