@@ -29,7 +29,7 @@ QString qSlicerRaterConsensusModule::acknowledgementText() const
 {
   return tr("Ordinal training on consensus levels and multi-rater calibration follow \"Multi-Rater Calibrated Segmentation "
             "Models\" (arXiv 2605.02437). STAPLE: Warfield, Zou and Wells 2004. SIMPLE: Langerak et al. 2010. SVLS: Islam and "
-            "Glocker 2021. Networks run on oneDNN.");
+            "Glocker 2021.");
 }
 
 QStringList qSlicerRaterConsensusModule::contributors() const

@@ -1,48 +1,79 @@
 // SPDX-License-Identifier: Apache-2.0
+#define _POSIX_C_SOURCE 200809L /* setenv */
 #include "rcn_test.h"
 
 #include "rcn_conv.h"
-#include "rcn_dnn.h"
+#include "rcn_engine.h"
 #include "rcn_test_fill.h"
 
-/* Both ways of convolving against the definition, in double. Tensors of the definition are planar
- * (B, C, Z, Y, X). */
+/* Both ways of convolving, for every instruction set of the machine, against the definition in
+ * double. Tensors of the definition are planar (B, C, Z, Y, X). */
+
+static void set_environment(const char *name, const char *value) {
+#if defined(_WIN32)
+    _putenv_s(name, value);
+#else
+    setenv(name, value, 1);
+#endif
+}
 
 static void *aligned(size_t bytes) { return aligned_alloc(64, (bytes + 127) / 64 * 64); }
 
-static int64_t voxels_of(const rcn__conv_shape *shape) {
-    return shape->size[0] * shape->size[1] * shape->size[2];
+static int64_t voxels_of(const int64_t size[3]) { return size[0] * size[1] * size[2]; }
+
+static void out_size_of(int64_t size[3], const rcn__conv_shape *s) {
+    for (int d = 0; d < 3; ++d)
+        size[d] = (s->size[d] + 2 * s->pad[d] - s->kernel[d]) / s->stride[d] + 1;
 }
 
-static void block_up(float *blocked, const float *planar, int64_t batch, int64_t channels,
-                     int64_t voxels) {
-    for (int64_t i = 0; i < batch * channels; ++i)
-        for (int64_t v = 0; v < voxels; ++v)
-            blocked[(i / RCN_LANES * voxels + v) * RCN_LANES + i % RCN_LANES] =
-                planar[i * voxels + v];
+static int64_t stored_of(int64_t channels) {
+    return (channels + RCN_LANES - 1) / RCN_LANES * RCN_LANES;
+}
+
+/* Blocked, channels filled up with zeros. */
+static float *block_up(const float *planar, int64_t batch, int64_t channels, int64_t voxels) {
+    const int64_t stored = stored_of(channels);
+    float *blocked = aligned((size_t)(batch * stored * voxels) * sizeof *blocked);
+    for (int64_t n = 0; n < batch; ++n)
+        for (int64_t c = 0; c < stored; ++c)
+            for (int64_t v = 0; v < voxels; ++v)
+                blocked[((n * stored / RCN_LANES + c / RCN_LANES) * voxels + v) * RCN_LANES +
+                        c % RCN_LANES] =
+                    c < channels ? planar[(n * channels + c) * voxels + v] : 0.0f;
+    return blocked;
+}
+
+static float at_blocked(const float *blocked, int64_t n, int64_t c, int64_t v, int64_t channels,
+                        int64_t voxels) {
+    const int64_t blocks = stored_of(channels) / RCN_LANES;
+    return blocked[((n * blocks + c / RCN_LANES) * voxels + v) * RCN_LANES + c % RCN_LANES];
 }
 
 /* One tap of the convolution between an output voxel and an input voxel, over all that exist:
  * what = 0: out += w in; 1: din += w dout; 2: dw += in dout. */
 static void define(double *result, const rcn__conv_shape *s, int what, const float *in,
                    const float *weights, const float *dout) {
-    const int64_t voxels = voxels_of(s), taps = s->kernel[0] * 9;
+    int64_t size[3];
+    out_size_of(size, s);
+    const int64_t ins = voxels_of(s->size), outs = voxels_of(size), channels = s->in[0] + s->in[1];
+    const int64_t *k = s->kernel, taps = k[0] * k[1] * k[2];
     for (int64_t b = 0; b < s->batch; ++b)
         for (int64_t o = 0; o < s->out; ++o)
-            for (int64_t i = 0; i < s->in; ++i)
+            for (int64_t i = 0; i < channels; ++i)
                 for (int64_t tap = 0; tap < taps; ++tap) {
-                    const int64_t dz = tap / 9 - s->pad[0], dy = tap / 3 % 3 - 1, dx = tap % 3 - 1;
-                    const int64_t w = (o * s->in + i) * taps + tap;
-                    for (int64_t v = 0; v < voxels; ++v) {
-                        const int64_t x = v % s->size[2] + dx;
-                        const int64_t y = v / s->size[2] % s->size[1] + dy;
-                        const int64_t z = v / s->size[2] / s->size[1] + dz;
+                    const int64_t w = (o * channels + i) * taps + tap;
+                    for (int64_t v = 0; v < outs; ++v) {
+                        const int64_t x = v % size[2] * s->stride[2] + tap % k[2] - s->pad[2];
+                        const int64_t y =
+                            v / size[2] % size[1] * s->stride[1] + tap / k[2] % k[1] - s->pad[1];
+                        const int64_t z =
+                            v / size[2] / size[1] * s->stride[0] + tap / k[2] / k[1] - s->pad[0];
                         if (x < 0 || y < 0 || z < 0 || x >= s->size[2] || y >= s->size[1] ||
                             z >= s->size[0])
                             continue;
-                        const int64_t to = (b * s->out + o) * voxels + v;
+                        const int64_t to = (b * s->out + o) * outs + v;
                         const int64_t from =
-                            (b * s->in + i) * voxels + (z * s->size[1] + y) * s->size[2] + x;
+                            (b * channels + i) * ins + (z * s->size[1] + y) * s->size[2] + x;
                         if (what == 0)
                             result[to] += (double)weights[w] * (double)in[from];
                         else if (what == 1)
@@ -53,124 +84,216 @@ static void define(double *result, const rcn__conv_shape *s, int what, const flo
                 }
 }
 
-/* Root of the mean square difference, relative to that of the definition. */
-static double error_of(const float *found, const double *defined, int64_t count) {
-    double difference = 0, size = 0;
-    for (int64_t i = 0; i < count; ++i) {
-        difference += ((double)found[i] - defined[i]) * ((double)found[i] - defined[i]);
-        size += defined[i] * defined[i];
-    }
-    return sqrt(difference / size);
-}
+typedef struct options {
+    int bias, add, relu, norm;
+} options;
 
-static void check_blocked(const char *what, const float *blocked, const double *defined,
-                          int64_t batch, int64_t channels, int64_t voxels) {
-    const int64_t count = batch * channels * voxels;
-    float *planar = malloc((size_t)count * sizeof *planar);
-    for (int64_t i = 0; i < batch * channels; ++i)
-        for (int64_t v = 0; v < voxels; ++v)
-            planar[i * voxels + v] =
-                blocked[(i / RCN_LANES * voxels + v) * RCN_LANES + i % RCN_LANES];
-    const double error = error_of(planar, defined, count);
-    if (!(error < 3e-6)) {
+static void expect_error(const char *what, double difference, double size, double bound) {
+    const double error = sqrt(difference / size);
+    if (!(error < bound)) {
         ++rcn_test_failures;
         fprintf(stderr, "%s: relative error %g\n", what, error);
     }
-    free(planar);
 }
 
-/* All three passes of one shape; weights are a slice of a wider kernel. */
-static void check_shape(rcn__conv_shape shape, int threads) {
-    enum { BEFORE = 3, BEHIND = 2 };
-    rcn_context *ctx = make_context(threads);
-    rcn__dnn *dnn = NULL;
-    CHECK_STATUS(rcn__dnn_create(&dnn, ctx), RCN_OK);
-    const int64_t voxels = voxels_of(&shape), taps = shape.kernel[0] * 9;
-    const int64_t ins = shape.batch * shape.in * voxels, outs = shape.batch * shape.out * voxels;
-    const int64_t ws = shape.out * shape.in * taps, total = BEFORE + shape.in + BEHIND;
-    float *in = aligned((size_t)ins * 4), *dout = aligned((size_t)outs * 4);
-    float *weights = aligned((size_t)ws * 4), *bias = aligned((size_t)shape.out * 4);
-    float *wide = aligned((size_t)(shape.out * total * taps) * 4);
-    float *dwide = aligned((size_t)(shape.out * total * taps) * 4);
-    float *in_blocked = aligned((size_t)ins * 4), *dout_blocked = aligned((size_t)outs * 4);
-    float *out = aligned((size_t)outs * 4), *din = aligned((size_t)ins * 4);
-    fill_values(in, "in", ins, 1, 0.2);
-    fill_values(dout, "dout", outs, 1, 0.1);
-    fill_values(weights, "weights", ws, 1, 0);
-    fill_values(bias, "bias", shape.out, 1, 0);
-    fill_values(out, "there", outs, 1, 0);
-    for (int64_t o = 0; o < shape.out; ++o)
-        for (int64_t i = 0; i < total * taps; ++i) {
-            const int64_t k = i - BEFORE * taps;
-            wide[o * total * taps + i] =
-                k >= 0 && k < shape.in * taps ? weights[o * shape.in * taps + k] : NAN;
-            dwide[o * total * taps + i] = 77;
-        }
-    block_up(in_blocked, in, shape.batch, shape.in, voxels);
-    block_up(dout_blocked, dout, shape.batch, shape.out, voxels);
+/* Channels [first, first + channels) of the definition against a blocked tensor. */
+static void check_blocked(const char *what, const float *blocked, const double *defined,
+                          int64_t batch, int64_t channels, int64_t first, int64_t all,
+                          int64_t voxels) {
+    double difference = 0, size = 0;
+    for (int64_t n = 0; n < batch; ++n)
+        for (int64_t c = 0; c < channels; ++c)
+            for (int64_t v = 0; v < voxels; ++v) {
+                const double wanted = defined[(n * all + first + c) * voxels + v];
+                const double found = (double)at_blocked(blocked, n, c, v, channels, voxels);
+                difference += (found - wanted) * (found - wanted);
+                size += wanted * wanted;
+            }
+    expect_error(what, difference, size, 3e-6);
+}
 
-    rcn__conv *conv = NULL;
-    CHECK_STATUS(rcn__conv_create(&conv, dnn, ctx, &shape), RCN_OK);
-    void *scratch = aligned(rcn__conv_scratch_bytes(conv));
-    void *packed = aligned(rcn__conv_packed_bytes(conv));
-    memset(scratch, 0xff, rcn__conv_scratch_bytes(conv)); /* NaN: nothing unset may be used */
+/* Everything about one shape that its passes are called with. */
+typedef struct trial {
+    rcn__conv_shape shape;
+    options with;
+    int64_t ins, outs, channels, taps, weight_count;  /* voxels, voxels, channels of both inputs */
+    float *in, *read, *dout, *weights, *bias, *there; /* planar; read: as the norm makes it */
+    float *scale, *shift;
+    float *blocked_in[2], *blocked_dout, *out;
+    rcn__conv *conv;
+    void *packed, *scratch;
+    rcn_context *ctx;
+} trial;
 
-    double *defined = calloc((size_t)outs, sizeof *defined);
-    define(defined, &shape, 0, in, weights, NULL);
-    for (int64_t i = 0; i < outs; ++i) {
-        const int64_t c = i / voxels % shape.out;
-        if (shape.bias) defined[i] += (double)bias[c];
-        if (shape.add)
-            defined[i] += (double)out[((i / voxels / RCN_LANES) * voxels + i % voxels) * RCN_LANES +
-                                      i / voxels % RCN_LANES];
-        if (shape.relu && defined[i] < 0) defined[i] = 0;
+static float *filled(const char *name, int64_t count, double scale, double offset) {
+    float *values = aligned((size_t)count * sizeof *values);
+    fill_values(values, name, count, scale, offset);
+    return values;
+}
+
+/* The part of one input: planar (B, channels of that input, voxels). */
+static float *part_of(const trial *t, int k) {
+    const int64_t first = k ? t->shape.in[0] : 0, count = t->shape.in[k] * t->ins;
+    float *part = malloc((size_t)(t->shape.batch * count) * sizeof *part);
+    for (int64_t n = 0; n < t->shape.batch; ++n)
+        memcpy(part + n * count, t->in + (n * t->channels + first) * t->ins,
+               (size_t)count * sizeof *part);
+    return part;
+}
+
+static void start_trial(trial *t, rcn__conv_shape shape, options with, int threads) {
+    int64_t size[3];
+    memset(t, 0, sizeof *t);
+    t->shape = shape;
+    t->with = with;
+    t->ctx = make_context(threads);
+    out_size_of(size, &shape);
+    t->ins = voxels_of(shape.size);
+    t->outs = voxels_of(size);
+    t->channels = shape.in[0] + shape.in[1];
+    t->taps = voxels_of(shape.kernel);
+    t->weight_count = shape.out * t->channels * t->taps;
+    const int64_t in_count = shape.batch * t->channels * t->ins;
+    t->in = filled("in", in_count, 1, 0.2);
+    t->read = filled("in", in_count, 1, 0.2);
+    t->dout = filled("dout", shape.batch * shape.out * t->outs, 1, 0.1);
+    t->weights = filled("weights", t->weight_count, 1, 0);
+    t->bias = filled("bias", stored_of(shape.out), 1, 0);
+    t->there = filled("there", shape.batch * shape.out * t->outs, 1, 0);
+    t->scale = filled("scale", shape.batch * t->channels, 1, 1);
+    t->shift = filled("shift", shape.batch * t->channels, 1, 0);
+    for (int64_t i = 0; with.norm && i < in_count; ++i) {
+        const int64_t n = i / t->ins / t->channels, c = i / t->ins % t->channels;
+        const int second = c >= shape.in[0];
+        const int64_t at = second ? n * shape.in[1] + c - shape.in[0] : n * shape.in[0] + c;
+        const float value = t->in[i] * t->scale[at] + t->shift[at];
+        t->read[i] = value > 0 ? value : 0;
     }
-    CHECK_STATUS(rcn__conv_pack(packed, conv, ctx, wide, BEFORE, total, 0), RCN_OK);
-    CHECK_STATUS(rcn__conv_forward(out, conv, ctx, in_blocked, packed, bias, scratch), RCN_OK);
-    check_blocked("forward", out, defined, shape.batch, shape.out, voxels);
-    free(defined);
-
-    if (shape.training) {
-        defined = calloc((size_t)ins, sizeof *defined);
-        define(defined, &shape, 1, NULL, weights, dout);
-        CHECK_STATUS(rcn__conv_pack(packed, conv, ctx, wide, BEFORE, total, 1), RCN_OK);
-        CHECK_STATUS(rcn__conv_backward_input(din, conv, ctx, dout_blocked, packed, scratch),
-                     RCN_OK);
-        check_blocked("input's gradient", din, defined, shape.batch, shape.in, voxels);
-        free(defined);
-
-        defined = calloc((size_t)ws, sizeof *defined);
-        define(defined, &shape, 2, in, NULL, dout);
-        CHECK_STATUS(rcn__conv_backward_weights(dwide, NULL, conv, ctx, in_blocked, dout_blocked,
-                                                BEFORE, total, packed, scratch),
-                     RCN_OK);
-        float *slice = malloc((size_t)ws * sizeof *slice);
-        for (int64_t o = 0; o < shape.out; ++o) {
-            memcpy(slice + o * shape.in * taps, dwide + (o * total + BEFORE) * taps,
-                   (size_t)(shape.in * taps) * sizeof *slice);
-            CHECK(dwide[o * total * taps] == 77 && dwide[(o + 1) * total * taps - 1] == 77);
+    for (int k = 0; k < 2 && shape.in[k]; ++k) {
+        float *part = part_of(t, k);
+        if (shape.layout == RCN_PLANAR) {
+            t->blocked_in[k] = aligned((size_t)(shape.batch * shape.in[k] * t->ins) * sizeof *part);
+            memcpy(t->blocked_in[k], part,
+                   (size_t)(shape.batch * shape.in[k] * t->ins) * sizeof *part);
+        } else {
+            t->blocked_in[k] = block_up(part, shape.batch, shape.in[k], t->ins);
         }
-        const double error = error_of(slice, defined, ws);
-        if (!(error < 1e-5)) {
-            ++rcn_test_failures;
-            fprintf(stderr, "weights' gradient: relative error %g\n", error);
-        }
-        free(slice);
-        free(defined);
+        free(part);
     }
-    rcn__conv_destroy(conv, ctx);
-    rcn__dnn_destroy(dnn, ctx);
-    CHECK(rcn_context_bytes(ctx) == 0);
-    rcn_context_destroy(ctx);
-    void *all[] = {in,         dout,         weights, bias, wide,    dwide,
-                   in_blocked, dout_blocked, out,     din,  scratch, packed};
+    t->blocked_dout = block_up(t->dout, shape.batch, shape.out, t->outs);
+    t->out = block_up(t->there, shape.batch, shape.out, t->outs);
+    CHECK_STATUS(rcn__conv_create(&t->conv, t->ctx, &shape), RCN_OK);
+    t->scratch = aligned(rcn__conv_scratch_bytes(t->conv));
+    t->packed = aligned(rcn__conv_packed_bytes(t->conv));
+    /* NaN: nothing unset may be used */
+    memset(t->scratch, 0xff, rcn__conv_scratch_bytes(t->conv));
+    memset(t->packed, 0xff, rcn__conv_packed_bytes(t->conv));
+}
+
+static void end_trial(trial *t) {
+    rcn__conv_destroy(t->conv, t->ctx);
+    CHECK(rcn_context_bytes(t->ctx) == 0);
+    rcn_context_destroy(t->ctx);
+    void *all[] = {t->in,           t->read,  t->dout,   t->weights,       t->bias,
+                   t->there,        t->scale, t->shift,  t->blocked_in[0], t->blocked_in[1],
+                   t->blocked_dout, t->out,   t->packed, t->scratch};
     for (size_t i = 0; i < sizeof all / sizeof *all; ++i) free(all[i]);
 }
 
+static rcn__source source_of(const trial *t, int k) {
+    rcn__source from = {.data = t->blocked_in[k]};
+    if (t->with.norm) {
+        from.scale = t->scale;
+        from.shift = t->shift;
+        from.relu = 1;
+    }
+    return from;
+}
+
+static void check_forward(trial *t) {
+    const rcn__conv_shape *s = &t->shape;
+    const int64_t count = s->batch * s->out * t->outs;
+    double *defined = calloc((size_t)count, sizeof *defined);
+    const rcn__source in[2] = {source_of(t, 0), source_of(t, 1)};
+    const rcn__ending ending = {.bias = t->with.bias ? t->bias : NULL,
+                                .residual = t->with.add ? t->out : NULL,
+                                .relu = t->with.relu};
+    define(defined, s, 0, t->read, t->weights, NULL);
+    for (int64_t i = 0; i < count; ++i) {
+        if (t->with.bias) defined[i] += (double)t->bias[i / t->outs % s->out];
+        if (t->with.add) defined[i] += (double)t->there[i];
+        if (t->with.relu && defined[i] < 0) defined[i] = 0;
+    }
+    rcn__conv_pack(t->packed, t->conv, t->ctx, t->weights);
+    rcn__conv_forward(t->out, t->conv, t->ctx, in, t->packed, &ending, t->scratch);
+    check_blocked("forward", t->out, defined, s->batch, s->out, 0, s->out, t->outs);
+    free(defined);
+}
+
+static void check_input_gradient(trial *t, int k) {
+    const rcn__conv_shape *s = &t->shape;
+    const int64_t stored = s->batch * stored_of(s->in[k]) * t->ins;
+    double *defined = calloc((size_t)(s->batch * t->channels * t->ins), sizeof *defined);
+    float *din = aligned((size_t)stored * sizeof *din);
+    define(defined, s, 1, NULL, t->weights, t->dout);
+    if (t->with.add) {
+        for (int64_t i = 0; i < s->batch * t->channels * t->ins; ++i) defined[i] += 1;
+        for (int64_t i = 0; i < stored; ++i) din[i] = 1;
+    }
+    rcn__conv_pack_backward(t->packed, t->conv, t->ctx, t->weights, k);
+    rcn__conv_backward_input(din, t->with.add, t->conv, t->ctx, k, t->blocked_dout, t->packed,
+                             t->scratch);
+    check_blocked("input's gradient", din, defined, s->batch, s->in[k], k ? s->in[0] : 0,
+                  t->channels, t->ins);
+    free(din);
+    free(defined);
+}
+
+static void check_weight_gradient(trial *t) {
+    const rcn__conv_shape *s = &t->shape;
+    double *defined = calloc((size_t)t->weight_count, sizeof *defined), difference = 0, size = 0;
+    float *dweights = filled("unset", t->weight_count, 1, 0);
+    float *dbias = filled("unset", stored_of(s->out), 1, 0);
+    define(defined, s, 2, t->read, NULL, t->dout);
+    for (int k = 0; k < 2 && s->in[k]; ++k) {
+        const rcn__source from = source_of(t, k);
+        rcn__conv_backward_weights(dweights, k ? NULL : dbias, t->conv, t->ctx, k, &from,
+                                   t->blocked_dout, t->scratch);
+    }
+    for (int64_t i = 0; i < t->weight_count; ++i) {
+        difference += ((double)dweights[i] - defined[i]) * ((double)dweights[i] - defined[i]);
+        size += defined[i] * defined[i];
+    }
+    expect_error("weights' gradient", difference, size, 1e-5);
+    for (int64_t o = 0; o < s->out; ++o) {
+        double sum = 0;
+        for (int64_t n = 0; n < s->batch; ++n)
+            for (int64_t v = 0; v < t->outs; ++v)
+                sum += (double)t->dout[(n * s->out + o) * t->outs + v];
+        CHECK_NEAR((double)dbias[o], sum, 1e-5 * (fabs(sum) + 1));
+    }
+    free(dweights);
+    free(dbias);
+    free(defined);
+}
+
+static void check_shape_with(rcn__conv_shape shape, options with, int threads) {
+    trial t;
+    start_trial(&t, shape, with, threads);
+    check_forward(&t);
+    for (int k = 0; shape.input_gradient && k < 2 && shape.in[k]; ++k) check_input_gradient(&t, k);
+    if (shape.training) check_weight_gradient(&t);
+    end_trial(&t);
+}
+
+static void check_shape(rcn__conv_shape shape, int threads) {
+    const options none = {0};
+    check_shape_with(shape, none, threads);
+}
+
 static rcn__conv_shape square(int64_t batch, int64_t in, int64_t out, int64_t y, int64_t x) {
-    const rcn__conv_shape shape = {.dimensions = 2,
-                                   .batch = batch,
-                                   .in = in,
+    const rcn__conv_shape shape = {.batch = batch,
+                                   .in = {in},
                                    .out = out,
                                    .size = {1, y, x},
                                    .kernel = {1, 3, 3},
@@ -178,6 +301,18 @@ static rcn__conv_shape square(int64_t batch, int64_t in, int64_t out, int64_t y,
                                    .pad = {0, 1, 1},
                                    .training = 1,
                                    .input_gradient = 1};
+    return shape;
+}
+
+/* Any square kernel, stride and padding. */
+static rcn__conv_shape general(int64_t in, int64_t out, int64_t y, int64_t x, int64_t kernel,
+                               int64_t stride, int64_t pad) {
+    rcn__conv_shape shape = square(2, in, out, y, x);
+    for (int d = 1; d < 3; ++d) {
+        shape.kernel[d] = kernel;
+        shape.stride[d] = stride;
+        shape.pad[d] = pad;
+    }
     return shape;
 }
 
@@ -192,36 +327,137 @@ static void two_dimensions(void) {
             check_shape(shape, threads);
         }
     check_shape(square(2, 64, 16, 23, 24), 2);
-    check_shape(square(70, 8, 8, 1, 3), 2); /* images smaller than a tile */
+    check_shape(square(70, 8, 8, 1, 3), 2);     /* images smaller than a tile */
+    check_shape(square(1, 120, 104, 9, 10), 2); /* forms that are not kept */
+    check_shape(square(1, 8, 8, 172, 173), 3);  /* more than one block for the weights' gradient */
 }
 
 static void volumes(void) {
     for (int direct = 0; direct < 2; ++direct)
         for (int depth = 1; depth < 4; depth += 2) {
             rcn__conv_shape shape = square(2, 8, 16, 13, 9);
-            shape.dimensions = 3;
             shape.size[0] = 11;
             shape.kernel[0] = depth;
             shape.pad[0] = depth / 2;
             shape.direct = direct;
             check_shape(shape, 2);
         }
+    rcn__conv_shape wide = square(1, 72, 64, 9, 10); /* forms that are not kept */
+    wide.size[0] = 10;
+    wide.kernel[0] = 3;
+    wide.pad[0] = 1;
+    check_shape(wide, 2);
+    rcn__conv_shape strided = square(1, 8, 24, 9, 10);
+    strided.size[0] = 7;
+    for (int d = 0; d < 3; ++d) {
+        strided.kernel[d] = 3;
+        strided.stride[d] = 2;
+        strided.pad[d] = 1;
+    }
+    check_shape(strided, 2);
 }
 
-static void ends_of_prediction(void) {
-    for (int options = 0; options < 8; ++options) {
-        rcn__conv_shape shape = square(1, 16, 24, 35, 33);
-        shape.training = shape.input_gradient = 0;
-        shape.bias = options & 1;
-        shape.add = options >> 1 & 1;
-        shape.relu = options >> 2;
+static void other_kernels(void) {
+    for (int threads = 1; threads < 3; ++threads) {
+        check_shape(general(16, 40, 13, 17, 1, 1, 0), threads);
+        check_shape(general(24, 8, 14, 15, 1, 2, 0), threads);
+        check_shape(general(8, 16, 16, 18, 3, 2, 1), threads);
+        check_shape(general(8, 16, 15, 17, 3, 2, 1), threads);
+        check_shape(general(8, 8, 21, 20, 7, 2, 3), threads);
+        check_shape(general(8, 8, 12, 11, 5, 3, 1), threads);
+        check_shape(general(16, 5, 9, 10, 1, 1, 0), threads); /* channels that fill no block */
+        check_shape(general(8, 13, 9, 10, 3, 1, 1), threads);
+    }
+    check_shape(general(8, 8, 3, 1500, 3, 2, 1), 2); /* rows longer than a band */
+    check_shape(general(512, 8, 4, 60, 3, 2, 1), 1);
+    check_shape(general(264, 80, 20, 21, 1, 1, 0), 2);
+}
+
+static void planes(void) {
+    for (int channels = 1; channels < 4; ++channels) {
+        rcn__conv_shape shape = general(channels, 16, 18, 19, 7, 2, 3);
+        shape.layout = RCN_PLANAR;
+        shape.input_gradient = 0;
+        check_shape(shape, 2);
+        shape = square(2, channels, 24, 11, 12);
+        shape.layout = RCN_PLANAR;
+        shape.input_gradient = 0;
         check_shape(shape, 2);
     }
 }
 
+static void endings_and_norms(void) {
+    for (int code = 0; code < 16; ++code) {
+        const options with = {code & 1, code >> 1 & 1, code >> 2 & 1, code >> 3};
+        check_shape_with(square(2, 16, 24, 35, 33), with, 2);
+        if (code % 5 == 0) check_shape_with(square(1, 120, 104, 9, 10), with, 2);
+        check_shape_with(general(16, 40, 13, 17, 1, 1, 0), with, 2);
+        check_shape_with(general(16, 24, 13, 17, 3, 2, 1), with, 2);
+    }
+}
+
+static void two_inputs(void) {
+    const options norm = {.norm = 1}, none = {0};
+    for (int direct = 0; direct < 2; ++direct) {
+        rcn__conv_shape shape = square(2, 16, 24, 13, 14);
+        shape.in[1] = 8;
+        shape.direct = direct;
+        check_shape_with(shape, none, 2);
+        check_shape_with(shape, norm, 2);
+    }
+}
+
+/* The same bits for any number of threads. */
+static void threads_change_nothing(void) {
+    const rcn__conv_shape shapes[] = {square(2, 16, 24, 61, 63), square(1, 120, 104, 9, 10),
+                                      general(24, 40, 33, 35, 3, 2, 1),
+                                      general(16, 40, 53, 57, 1, 1, 0)};
+    const options none = {0};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; ++i) {
+        trial t[2];
+        float *dweights[2], *din[2];
+        for (int k = 0; k < 2; ++k) {
+            start_trial(&t[k], shapes[i], none, k ? 5 : 1);
+            const rcn__source from = source_of(&t[k], 0);
+            const rcn__ending ending = {0};
+            rcn__conv_pack(t[k].packed, t[k].conv, t[k].ctx, t[k].weights);
+            rcn__conv_forward(t[k].out, t[k].conv, t[k].ctx, &from, t[k].packed, &ending,
+                              t[k].scratch);
+            dweights[k] = filled("unset", t[k].weight_count, 1, 0);
+            din[k] = filled("unset", shapes[i].batch * shapes[i].in[0] * t[k].ins, 1, 0);
+            rcn__conv_backward_weights(dweights[k], NULL, t[k].conv, t[k].ctx, 0, &from,
+                                       t[k].blocked_dout, t[k].scratch);
+            rcn__conv_pack_backward(t[k].packed, t[k].conv, t[k].ctx, t[k].weights, 0);
+            rcn__conv_backward_input(din[k], 0, t[k].conv, t[k].ctx, 0, t[k].blocked_dout,
+                                     t[k].packed, t[k].scratch);
+        }
+        const rcn__conv_shape *s = &shapes[i];
+        CHECK(!memcmp(t[0].out, t[1].out,
+                      (size_t)(s->batch * stored_of(s->out) * t[0].outs) * sizeof(float)));
+        CHECK(!memcmp(dweights[0], dweights[1], (size_t)t[0].weight_count * sizeof(float)));
+        CHECK(!memcmp(din[0], din[1], (size_t)(s->batch * s->in[0] * t[0].ins) * sizeof(float)));
+        for (int k = 0; k < 2; ++k) {
+            free(dweights[k]);
+            free(din[k]);
+            end_trial(&t[k]);
+        }
+    }
+}
+
 int main(void) {
-    RUN(two_dimensions);
-    RUN(volumes);
-    RUN(ends_of_prediction);
+    static const char *const names[] = {"avx512", "avx2", "neon", "sse2", "plain"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
+        if (!rcn__engine_find(names[i])) continue;
+        printf("%s\n", names[i]);
+        set_environment("RCN_ISA", names[i]);
+        CHECK(!strcmp(rcn__engine_choose()->name, names[i]));
+        RUN(two_dimensions);
+        RUN(volumes);
+        RUN(other_kernels);
+        RUN(planes);
+        RUN(endings_and_norms);
+        RUN(two_inputs);
+        RUN(threads_change_nothing);
+    }
     return TEST_RESULT;
 }

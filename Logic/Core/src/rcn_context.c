@@ -19,7 +19,7 @@
 #include <sys/mman.h>
 #endif
 
-/* Cache lines, AVX-512 registers and oneDNN all like 64. */
+/* Cache lines, AVX-512 registers and their loads like 64. */
 enum { ALIGNMENT = 64, MAX_THREADS = 4096 };
 
 static void *libc_allocate(size_t bytes, void *payload) {

@@ -3,64 +3,84 @@
 
 #include <string.h>
 
-#include "rcn_dnn.h"
-#include "rcn_winograd.h"
+#include "rcn_engine.h"
 
 struct rcn__conv {
-    rcn__dnn_conv *direct; /* or NULL: */
-    rcn__winograd forward, backward;
-    int bias, add, relu, training, input_gradient, threads;
+    const rcn__engine *engine;
+    rcn__conv_shape shape;
+    int64_t out_size[3];
+    int winograd, threads;
 };
-
-static int machine_has_avx2(void) {
-#if defined(RCN_HAVE_WINOGRAD)
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-#else
-    return 0;
-#endif
-}
 
 /* Non-zero where Winograd's way applies and is faster. */
 static int suits_winograd(const rcn__conv_shape *shape) {
-    const int64_t tiles =
-        shape->batch * shape->size[0] * ((shape->size[1] + 3) / 4) * ((shape->size[2] + 3) / 4);
+    const int64_t tiles = shape->size[0] * ((shape->size[1] + 3) / 4) * ((shape->size[2] + 3) / 4);
     for (int d = 0; d < 3; ++d)
         if (shape->stride[d] != 1 || shape->pad[d] != shape->kernel[d] / 2) return 0;
     if (shape->kernel[1] != 3 || shape->kernel[2] != 3) return 0;
     if (shape->kernel[0] != 1 && shape->kernel[0] != 3) return 0;
-    if (shape->layout != RCN_BLOCKED || shape->in % RCN_LANES || shape->out % RCN_LANES) return 0;
-    if (shape->training && shape->bias) return 0; /* its gradient is not made */
-    /* oneDNN 3.2 has no fast gradient of weights for images smaller than the kernel. */
-    if (shape->training && (shape->size[1] < 3 || shape->size[2] < 3)) return 1;
-    /* Weights grow fourfold: with few tiles, reading them takes longer than multiplying. */
-    return tiles >= 64;
+    if (shape->layout != RCN_BLOCKED || shape->out % RCN_LANES) return 0;
+    if (shape->in[0] % RCN_LANES || shape->in[1] % RCN_LANES) return 0;
+    /* The weights' forms have to be made: with very few tiles that takes longer than it saves. Of
+     * one image: how a batch is cut into parts must not change the way. */
+    return tiles >= 4;
 }
 
-rcn_status rcn__conv_create(rcn__conv **out, rcn__dnn *dnn, rcn_context *ctx,
-                            const rcn__conv_shape *shape) {
+/* The convolution forward, or of input number `which` alone, and the one that gives its gradient.
+ */
+enum { ALL_INPUTS = -1 };
+
+static rcn__winograd winograd_of(const rcn__conv *conv, int which, int backward) {
+    const rcn__conv_shape *shape = &conv->shape;
+    rcn__winograd w = {.batch = shape->batch, .depth = shape->kernel[0], .out = shape->out};
+    memcpy(w.size, shape->size, sizeof w.size);
+    w.in[0] = shape->in[which == 1];
+    if (which == ALL_INPUTS) w.in[1] = shape->in[1];
+    if (backward) {
+        w.out = w.in[0];
+        w.in[0] = shape->out;
+    }
+    return w;
+}
+
+static rcn__direct direct_of(const rcn__conv *conv, int which, int backward) {
+    const rcn__conv_shape *shape = &conv->shape;
+    rcn__direct d = {.batch = shape->batch,
+                     .out = shape->out,
+                     .layout = backward ? RCN_BLOCKED : shape->layout,
+                     .backward = backward};
+    memcpy(d.in_size, backward ? conv->out_size : shape->size, sizeof d.in_size);
+    memcpy(d.out_size, backward ? shape->size : conv->out_size, sizeof d.out_size);
+    memcpy(d.kernel, shape->kernel, sizeof d.kernel);
+    memcpy(d.stride, shape->stride, sizeof d.stride);
+    memcpy(d.pad, shape->pad, sizeof d.pad);
+    d.in[0] = shape->in[which == 1];
+    if (which == ALL_INPUTS) d.in[1] = shape->in[1];
+    if (backward) {
+        d.out = d.in[0];
+        d.in[0] = shape->out;
+    }
+    return d;
+}
+
+static rcn__weight_slice slice_of(const rcn__conv *conv, int which, int backward) {
+    const int64_t *in = conv->shape.in;
+    const rcn__weight_slice slice = {which == 1 ? in[0] : 0, in[0] + in[1], backward};
+    return slice;
+}
+
+rcn_status rcn__conv_create(rcn__conv **out, rcn_context *ctx, const rcn__conv_shape *shape) {
     rcn_status status = RCN_OK;
     rcn__conv *conv = NULL;
     *out = NULL;
     RCN_ALLOC_ZERO(conv, ctx, 1, "a convolution");
-    conv->bias = shape->bias;
-    conv->add = shape->add;
-    conv->relu = shape->relu;
-    conv->training = shape->training;
-    conv->input_gradient = shape->input_gradient;
+    conv->engine = rcn__engine_choose();
+    conv->shape = *shape;
     conv->threads = ctx->threads;
-    if (!shape->direct && machine_has_avx2() && suits_winograd(shape)) {
-        rcn__winograd *forward = &conv->forward;
-        forward->batch = shape->batch;
-        forward->in = shape->in;
-        forward->out = shape->out;
-        memcpy(forward->size, shape->size, sizeof forward->size);
-        forward->depth = shape->kernel[0];
-        conv->backward = *forward;
-        conv->backward.in = shape->out;
-        conv->backward.out = shape->in;
-    } else {
-        RCN_TRY(rcn__dnn_conv_create(&conv->direct, dnn, ctx, shape));
-    }
+    conv->winograd = !shape->direct && suits_winograd(shape);
+    for (int d = 0; d < 3; ++d)
+        conv->out_size[d] =
+            (shape->size[d] + 2 * shape->pad[d] - shape->kernel[d]) / shape->stride[d] + 1;
     *out = conv;
     conv = NULL;
 done:
@@ -68,65 +88,101 @@ done:
     return status;
 }
 
-void rcn__conv_destroy(rcn__conv *conv, rcn_context *ctx) {
-    if (!conv) return;
-    rcn__dnn_conv_destroy(conv->direct, ctx);
-    rcn__free(ctx, conv);
+void rcn__conv_destroy(rcn__conv *conv, rcn_context *ctx) { rcn__free(ctx, conv); }
+
+static size_t more(size_t a, size_t b) { return a > b ? a : b; }
+
+/* Bytes for one input, or all of them: scratch memory, or packed weights. */
+static size_t bytes_of(const rcn__conv *conv, int which, int backward, int packed) {
+    const rcn__engine *engine = conv->engine;
+    if (conv->winograd) {
+        const rcn__winograd shape = winograd_of(conv, which, backward);
+        return packed ? engine->winograd_packed_bytes(&shape)
+                      : engine->winograd_scratch_bytes(&shape, conv->threads);
+    }
+    const rcn__direct shape = direct_of(conv, which, backward);
+    return packed ? engine->direct_packed_bytes(&shape)
+                  : engine->direct_scratch_bytes(&shape, conv->threads);
 }
 
+static size_t gradient_bytes(const rcn__conv *conv, int which) {
+    const rcn__winograd winograd = winograd_of(conv, which, 0);
+    const rcn__direct direct = direct_of(conv, which, 0);
+    return conv->winograd ? conv->engine->winograd_gradient_bytes(&winograd, conv->threads)
+                          : conv->engine->direct_gradient_bytes(&direct, conv->threads);
+}
+
+static int input_count(const rcn__conv *conv) { return conv->shape.in[1] ? 2 : 1; }
+
 size_t rcn__conv_scratch_bytes(const rcn__conv *conv) {
-    if (conv->direct) return rcn__dnn_conv_scratch_bytes(conv->direct);
-    size_t bytes = rcn__winograd_scratch_bytes(&conv->forward, conv->threads);
-    if (conv->training) {
-        const size_t gradient = rcn__winograd_gradient_bytes(&conv->forward, conv->threads);
-        if (gradient > bytes) bytes = gradient;
-    }
-    if (conv->input_gradient) {
-        const size_t backward = rcn__winograd_scratch_bytes(&conv->backward, conv->threads);
-        if (backward > bytes) bytes = backward;
+    size_t bytes = bytes_of(conv, ALL_INPUTS, 0, 0);
+    for (int k = 0; k < input_count(conv); ++k) {
+        if (conv->shape.training) bytes = more(bytes, gradient_bytes(conv, k));
+        if (conv->shape.input_gradient) bytes = more(bytes, bytes_of(conv, k, 1, 0));
     }
     return bytes;
 }
 
 size_t rcn__conv_packed_bytes(const rcn__conv *conv) {
-    return conv->direct ? rcn__dnn_conv_packed_bytes(conv->direct)
-                        : rcn__winograd_packed_bytes(&conv->forward);
+    size_t bytes = bytes_of(conv, ALL_INPUTS, 0, 1);
+    for (int k = 0; conv->shape.input_gradient && k < input_count(conv); ++k)
+        bytes = more(bytes, bytes_of(conv, k, 1, 1));
+    return bytes;
 }
 
-rcn_status rcn__conv_pack(void *packed, rcn__conv *conv, rcn_context *ctx, const float *weights,
-                          int64_t first_in, int64_t total_in, int backward) {
-    const rcn__winograd_weights where = {first_in, total_in, backward};
-    if (conv->direct)
-        return rcn__dnn_conv_pack(packed, conv->direct, ctx, weights, first_in, total_in, backward);
-    rcn__winograd_pack(packed, backward ? &conv->backward : &conv->forward, ctx, weights, &where);
-    return RCN_OK;
+static void pack(void *packed, rcn__conv *conv, rcn_context *ctx, const float *weights, int which,
+                 int backward) {
+    const rcn__weight_slice slice = slice_of(conv, which, backward);
+    if (conv->winograd) {
+        const rcn__winograd shape = winograd_of(conv, which, backward);
+        conv->engine->winograd_pack(packed, &shape, ctx, weights, &slice);
+    } else {
+        const rcn__direct shape = direct_of(conv, which, backward);
+        conv->engine->direct_pack(packed, &shape, ctx, weights, &slice);
+    }
 }
 
-rcn_status rcn__conv_forward(float *out, rcn__conv *conv, rcn_context *ctx, const float *in,
-                             const void *packed, const float *bias, void *scratch) {
-    if (conv->direct)
-        return rcn__dnn_conv_forward(out, conv->direct, ctx, in, packed, bias, scratch);
-    rcn__winograd_convolve(out, &conv->forward, ctx, in, packed, conv->bias ? bias : NULL,
-                           conv->add, conv->relu, scratch);
-    return RCN_OK;
+void rcn__conv_pack(void *packed, rcn__conv *conv, rcn_context *ctx, const float *weights) {
+    pack(packed, conv, ctx, weights, ALL_INPUTS, 0);
 }
 
-rcn_status rcn__conv_backward_input(float *din, rcn__conv *conv, rcn_context *ctx,
-                                    const float *dout, const void *packed, void *scratch) {
-    if (conv->direct)
-        return rcn__dnn_conv_backward_input(din, conv->direct, ctx, dout, packed, scratch);
-    rcn__winograd_convolve(din, &conv->backward, ctx, dout, packed, NULL, 0, 0, scratch);
-    return RCN_OK;
+void rcn__conv_pack_backward(void *packed, rcn__conv *conv, rcn_context *ctx, const float *weights,
+                             int which) {
+    pack(packed, conv, ctx, weights, which, 1);
 }
 
-rcn_status rcn__conv_backward_weights(float *dweights, float *dbias, rcn__conv *conv,
-                                      rcn_context *ctx, const float *in, const float *dout,
-                                      int64_t first_in, int64_t total_in, void *packed,
-                                      void *scratch) {
-    const rcn__winograd_weights where = {first_in, total_in, 0};
-    if (conv->direct)
-        return rcn__dnn_conv_backward_weights(dweights, dbias, conv->direct, ctx, in, dout,
-                                              first_in, total_in, packed, scratch);
-    rcn__winograd_gradient(dweights, &conv->forward, ctx, in, dout, &where, scratch);
-    return RCN_OK;
+static void run(float *out, rcn__conv *conv, rcn_context *ctx, const rcn__source *in, int which,
+                int backward, const void *packed, const rcn__ending *ending, void *scratch) {
+    if (conv->winograd) {
+        const rcn__winograd shape = winograd_of(conv, which, backward);
+        conv->engine->winograd_convolve(out, &shape, ctx, in, packed, ending, scratch);
+    } else {
+        const rcn__direct shape = direct_of(conv, which, backward);
+        conv->engine->direct_convolve(out, &shape, ctx, in, packed, ending, scratch);
+    }
+}
+
+void rcn__conv_forward(float *out, rcn__conv *conv, rcn_context *ctx, const rcn__source *in,
+                       const void *packed, const rcn__ending *ending, void *scratch) {
+    run(out, conv, ctx, in, ALL_INPUTS, 0, packed, ending, scratch);
+}
+
+void rcn__conv_backward_input(float *din, int add, rcn__conv *conv, rcn_context *ctx, int which,
+                              const float *dout, const void *packed, void *scratch) {
+    const rcn__source from = {.data = dout};
+    const rcn__ending ending = {.residual = add ? din : NULL};
+    run(din, conv, ctx, &from, which, 1, packed, &ending, scratch);
+}
+
+void rcn__conv_backward_weights(float *dweights, float *dbias, rcn__conv *conv, rcn_context *ctx,
+                                int which, const rcn__source *in, const float *dout,
+                                void *scratch) {
+    const rcn__weight_slice slice = slice_of(conv, which, 0);
+    if (conv->winograd) {
+        const rcn__winograd shape = winograd_of(conv, which, 0);
+        conv->engine->winograd_gradient(dweights, dbias, &shape, ctx, in, dout, &slice, scratch);
+    } else {
+        const rcn__direct shape = direct_of(conv, which, 0);
+        conv->engine->direct_gradient(dweights, dbias, &shape, ctx, in, dout, &slice, scratch);
+    }
 }

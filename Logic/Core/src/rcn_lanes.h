@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/* One block of channels (rcn_conv.h) as the compiler's vector: an AVX2 register or a pair of SSE
- * ones. Vectors are not passed to or returned from functions that are not inlined, so that files
- * may be compiled for either. */
+/* One block of channels (rcn_conv.h) as the compiler's vector: an AVX2 register or a pair of SSE or
+ * NEON ones. Vectors are not passed to or returned from functions that are not inlined, so that
+ * files may be compiled for either. */
 #ifndef RCN_LANES_H
 #define RCN_LANES_H
 
 #include <stdint.h>
+
+#if defined(__GNUC__)
+#define RCN_INLINE static inline __attribute__((always_inline))
+#else
+#define RCN_INLINE static inline
+#endif
 
 typedef float lanes __attribute__((vector_size(32), may_alias));
 typedef int32_t lane_bits __attribute__((vector_size(32), may_alias));

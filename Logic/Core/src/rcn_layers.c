@@ -851,38 +851,6 @@ void rcn__bilinear_backward(float *din, int accumulate, const rcn__extent *exten
     rcn__for_all(ctx, planes_of(extent), bilinear_back_body, &job);
 }
 
-/* ---- slices apart ---------------------------------------------------------------------------- */
-
-typedef struct apart_job {
-    float *out;
-    const float *in;
-    int64_t size[3], line; /* floats in a row */
-} apart_job;
-
-static void apart_plane(int64_t plane, int thread, void *payload) {
-    (void)thread;
-    const apart_job *job = payload;
-    const int64_t slice = job->size[1] * job->line, wide = slice + job->line;
-    const float *in = job->in + plane * job->size[0] * slice;
-    float *out = job->out + plane * (job->size[0] + 2) * wide;
-    memset(out, 0, (size_t)wide * sizeof *out);
-    memset(out + (job->size[0] + 1) * wide, 0, (size_t)wide * sizeof *out);
-    for (int64_t z = 0; z < job->size[0]; ++z) {
-        float *to = out + (z + 1) * wide;
-        memcpy(to, in + z * slice, (size_t)slice * sizeof *out);
-        memset(to + slice, 0, (size_t)job->line * sizeof *out);
-    }
-}
-
-void rcn__slices_apart(float *out, rcn_context *ctx, const float *in, int64_t planes,
-                       const int64_t size[3], int64_t lanes_per_voxel) {
-    apart_job job = {.out = out,
-                     .in = in,
-                     .size = {size[0], size[1], size[2]},
-                     .line = size[2] * lanes_per_voxel};
-    rcn__for_all(ctx, planes, apart_plane, &job);
-}
-
 /* ---- sums ------------------------------------------------------------------------------------ */
 
 enum { MAX_MERGED = 4 };
@@ -891,25 +859,9 @@ typedef struct sum_job {
     float *sum;
     const float *others[MAX_MERGED];
     int count;
-    int64_t voxels, floats;
+    int64_t voxels;
     const float *factors;
 } sum_job;
-
-RCN_DISPATCH static void add_chunk(int64_t chunk, const sum_job *job) {
-    int64_t first, end;
-    rcn__chunk_range(&first, &end, chunk, job->floats, RCN_CHUNK);
-    for (int64_t i = first; i < end; ++i) job->sum[i] += job->others[0][i];
-}
-
-static void add_body(int64_t chunk, int thread, void *payload) {
-    (void)thread;
-    add_chunk(chunk, payload);
-}
-
-void rcn__add(float *sum, rcn_context *ctx, const float *other, int64_t floats) {
-    sum_job job = {.sum = sum, .others = {other}, .floats = floats};
-    rcn__for_all(ctx, rcn__chunk_count(floats, RCN_CHUNK), add_body, &job);
-}
 
 RCN_DISPATCH static void merge_chunk(int64_t chunk, const sum_job *job) {
     const range r = range_of(chunk, job->voxels);

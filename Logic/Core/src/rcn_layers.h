@@ -124,17 +124,7 @@ void rcn__bilinear(float *out, const rcn__extent *extent, rcn_context *ctx, int6
 void rcn__bilinear_backward(float *din, int accumulate, const rcn__extent *extent, rcn_context *ctx,
                             int64_t factor, const float *dout);
 
-/* ---- slices apart ---------------------------------------------------------------------------- */
-
-/* Each of `planes` volumes (Z, Y, X, lanes) with a row of zeros behind every slice, and a slice of
- * zeros (with its row) before the first and behind the last: (Z + 2, Y + 1, X, lanes). */
-void rcn__slices_apart(float *out, rcn_context *ctx, const float *in, int64_t planes,
-                       const int64_t size[3], int64_t lanes_per_voxel);
-
 /* ---- sums ------------------------------------------------------------------------------------ */
-
-/* sum += other. */
-void rcn__add(float *sum, rcn_context *ctx, const float *other, int64_t floats);
 
 /* sum = (sum + others...) * factors; factors (B, C) may be NULL for 1. */
 void rcn__merge(float *sum, const rcn__extent *extent, rcn_context *ctx, const float *const *others,

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "rcn_dnn.h"
 #include "rcn_rng.h"
 
 static const char *const arch_names[] = {"unet", "fpn-resnet18", "fpn-resnet34", "fpn-resnet50",
@@ -80,7 +79,6 @@ rcn_status rcn_net_create(rcn_net **out, rcn_context *ctx, const rcn_net_options
             net->encoder_ops = i + 1;
     }
     RCN_ALLOC_ZERO(net->values, ctx, net->floats, "the parameters of a network");
-    RCN_TRY(rcn__dnn_create(&net->dnn, ctx));
     *out = net;
     net = NULL;
 done:
@@ -92,7 +90,6 @@ void rcn_net_destroy(rcn_net *net) {
     if (!net) return;
     rcn_context *ctx = net->ctx;
     for (int p = 0; p < RCN_MAX_PLANS; ++p) rcn__plan_destroy(net->plans[p], net);
-    rcn__dnn_destroy(net->dnn, ctx);
     rcn__free(ctx, net->arena);
     rcn__free(ctx, net->gradients);
     rcn__free(ctx, net->values);

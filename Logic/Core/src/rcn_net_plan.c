@@ -39,22 +39,21 @@ typedef struct place {
 
 /* What a plan knows of an operation. */
 typedef struct stage {
-    rcn__conv *convs[2];
+    rcn__conv *conv;
     int scratch[PASSES]; /* buffers: the kernels' scratch memory in each pass, */
     int weights[PASSES]; /* and packed weights (training) */
     int back;            /* the step of its backward pass */
-    size_t packed[2];    /* prediction: where its weights are in `prepared`, */
+    size_t packed;       /* prediction: where its weights are in `prepared`, */
     size_t folded;       /* and its bias */
     int folds;           /* prediction: the batch norm that it takes in, or RCN_NONE */
     int skipped;         /* prediction: taken in by another operation */
     int writes;          /* the tensor that it makes */
-    int copies;          /* prediction: residual to copy into its output first, or RCN_NONE */
+    int residual;        /* prediction: the tensor that it adds, or RCN_NONE */
     rcn__norm norm;
     rcn__pool pool;
-    int choice;                    /* buffer: pooling's choices */
-    int sums[RCN_MAX_INPUTS];      /* backward: add to that input's gradient */
-    int temporary[RCN_MAX_INPUTS]; /* backward: buffer for what is to be added */
-    float *factors;                /* merge: dropout (B, C) */
+    int choice;               /* buffer: pooling's choices */
+    int sums[RCN_MAX_INPUTS]; /* backward: add to that input's gradient */
+    float *factors;           /* merge: dropout (B, C) */
 } stage;
 
 struct rcn__plan {
@@ -83,8 +82,7 @@ size_t rcn__plan_bytes(const rcn__plan *plan) { return plan->bytes; }
 
 void rcn__plan_destroy(rcn__plan *plan, rcn_net *net) {
     if (!plan) return;
-    for (int i = 0; i < net->op_count; ++i)
-        for (int k = 0; k < 2; ++k) rcn__conv_destroy(plan->stages[i].convs[k], net->ctx);
+    for (int i = 0; i < net->op_count; ++i) rcn__conv_destroy(plan->stages[i].conv, net->ctx);
     rcn__free(net->ctx, plan->statistics);
     rcn__free(net->ctx, plan->shared);
     rcn__free(net->ctx, plan->prepared);
@@ -239,8 +237,6 @@ static void plan_gradients(rcn__plan *plan, const rcn_net *net) {
             } else {
                 assert(!shares);
                 s->sums[k] = 1;
-                if (op->kind == RCN_OP_CONV)
-                    s->temporary[k] = add_buffer(plan, tensor_bytes(plan, op->in[k]), step);
             }
             use(plan, in->gradient, step);
         }
@@ -266,9 +262,10 @@ static void plan_prediction_values(rcn__plan *plan, const rcn_net *net) {
         if (out == RCN_NONE) continue;
         const rcn__op *norm = s->folds == RCN_NONE ? NULL : &net->ops[s->folds];
         const int residual = norm && norm->inputs == 2 ? norm->in[1] : RCN_NONE;
+        s->residual = residual;
+        if (residual != RCN_NONE) use(plan, places[residual].value, i);
         if (residual != RCN_NONE && last_reader(net, residual) == s->folds) {
             places[out].value = places[residual].value; /* added to in place */
-            use(plan, places[out].value, i);
         } else if (op->kind == RCN_OP_NORM && last_reader(net, op->in[0]) == i) {
             places[out].value = places[op->in[0]].value;
         } else if (op->kind == RCN_OP_NEAREST) {
@@ -277,10 +274,6 @@ static void plan_prediction_values(rcn__plan *plan, const rcn_net *net) {
             places[out].value = places[op->in[0]].value;
         } else {
             places[out].value = add_buffer(plan, tensor_bytes(plan, out), i);
-            if (residual != RCN_NONE) {
-                use(plan, places[residual].value, i);
-                s->copies = residual;
-            }
         }
     }
 }
@@ -307,40 +300,30 @@ static int64_t stored_channels(const rcn_net *net) {
 
 /* ---- making a plan: kernels ------------------------------------------------------------------ */
 
-static rcn_status make_convs(rcn__plan *plan, rcn_net *net, int index) {
+static rcn_status make_conv(rcn__plan *plan, rcn_net *net, int index) {
     const rcn__op *op = &net->ops[index];
     stage *s = &plan->stages[index];
-    rcn_context *ctx = net->ctx;
     rcn_status status = RCN_OK;
     const rcn__op *norm = s->folds == RCN_NONE ? NULL : &net->ops[s->folds];
-    size_t scratch = 0, packed = 0;
-    for (int k = 0; k < op->inputs; ++k) {
-        const rcn__extent *in = &plan->places[op->in[k]].extent;
-        const int is_last = k == op->inputs - 1;
-        rcn__conv_shape shape = {.dimensions = net->dimensions,
-                                 .batch = in->batch,
-                                 .in = in->channels,
-                                 .out = plan->places[op->out].extent.channels,
-                                 .training = plan->training,
-                                 .input_gradient = !is_given(plan, net, op->in[k])};
-        memcpy(shape.size, in->size, sizeof shape.size);
-        memcpy(shape.kernel, op->kernel, sizeof shape.kernel);
-        memcpy(shape.stride, op->stride, sizeof shape.stride);
-        memcpy(shape.pad, op->pad, sizeof shape.pad);
-        shape.bias = k == 0 && (op->bias != RCN_NONE || norm);
-        shape.add = k > 0 || (norm && norm->inputs == 2);
-        shape.relu = is_last && norm && norm->relu;
-        if (op->in[k] == 0) shape.layout = plan->input_layout;
-        RCN_TRY(rcn__conv_create(&s->convs[k], net->dnn, ctx, &shape));
-        const size_t one_scratch = rcn__conv_scratch_bytes(s->convs[k]);
-        const size_t one_packed = rcn__conv_packed_bytes(s->convs[k]);
-        if (one_scratch > scratch) scratch = one_scratch;
-        if (one_packed > packed) packed = one_packed;
-    }
+    const rcn__extent *in = &plan->places[op->in[0]].extent;
+    rcn__conv_shape shape = {.batch = in->batch,
+                             .in = {in->channels},
+                             .out = plan->places[op->out].extent.channels,
+                             .layout = op->in[0] == 0 ? plan->input_layout : RCN_BLOCKED,
+                             .training = plan->training};
+    if (op->inputs > 1) shape.in[1] = plan->places[op->in[1]].extent.channels;
+    for (int k = 0; k < op->inputs; ++k)
+        shape.input_gradient |= plan->training && !is_given(plan, net, op->in[k]);
+    memcpy(shape.size, in->size, sizeof shape.size);
+    memcpy(shape.kernel, op->kernel, sizeof shape.kernel);
+    memcpy(shape.stride, op->stride, sizeof shape.stride);
+    memcpy(shape.pad, op->pad, sizeof shape.pad);
+    RCN_TRY(rcn__conv_create(&s->conv, net->ctx, &shape));
     for (int pass = FORWARD; pass <= (plan->training ? BACKWARD : FORWARD); ++pass) {
         const int step = pass == FORWARD ? index : s->back;
-        s->scratch[pass] = add_buffer(plan, scratch, step);
-        if (plan->training) s->weights[pass] = add_buffer(plan, packed, step);
+        s->scratch[pass] = add_buffer(plan, rcn__conv_scratch_bytes(s->conv), step);
+        if (plan->training)
+            s->weights[pass] = add_buffer(plan, rcn__conv_packed_bytes(s->conv), step);
     }
     size_t plain = (size_t)net->parameters[op->weight].count * sizeof(float);
     if (op->in[0] == 0)
@@ -410,10 +393,9 @@ static void describe(rcn__plan *plan, const rcn_net *net) {
     for (int i = 0; i < net->op_count; ++i) {
         const rcn__op *op = &net->ops[i];
         stage *s = &plan->stages[i];
-        s->folds = s->copies = s->choice = RCN_NONE;
+        s->folds = s->residual = s->choice = RCN_NONE;
         s->writes = op->out;
         s->back = 2 * net->op_count - 1 - i;
-        for (int k = 0; k < RCN_MAX_INPUTS; ++k) s->temporary[k] = RCN_NONE;
         if (op->kind == RCN_OP_NORM) {
             s->norm.extent = plan->places[op->out].extent;
             s->norm.kind = op->norm;
@@ -454,7 +436,7 @@ static rcn_status plan_create(rcn__plan **out, rcn_net *net, const rcn_batch *ba
     plan->input_layout = net->options.channels <= 3 ? RCN_PLANAR : RCN_BLOCKED;
     if (!training) plan_folding(plan, net);
     for (int i = first; i < net->op_count; ++i)
-        if (net->ops[i].kind == RCN_OP_CONV) RCN_TRY(make_convs(plan, net, i));
+        if (net->ops[i].kind == RCN_OP_CONV) RCN_TRY(make_conv(plan, net, i));
 
     /* The image is used where it is if neither its size nor its layout has to change. */
     plan->copies_input = !first && (memcmp(plan->size, plan->padded, sizeof plan->size) != 0 ||
@@ -620,10 +602,8 @@ static rcn_status prepare(rcn__plan *plan, rcn_net *net) {
             const rcn__op *op = &net->ops[i];
             stage *s = &plan->stages[i];
             if (op->kind != RCN_OP_CONV) continue;
-            for (int k = 0; k < op->inputs; ++k) {
-                s->packed[k] = bytes;
-                bytes += rounded(rcn__conv_packed_bytes(s->convs[k]));
-            }
+            s->packed = bytes;
+            bytes += rounded(rcn__conv_packed_bytes(s->conv));
             s->folded = bytes;
             bytes += rounded((size_t)net->tensors[op->out].channels * sizeof(float));
         }
@@ -650,12 +630,7 @@ static rcn_status prepare(rcn__plan *plan, rcn_net *net) {
         } else if (op->bias != RCN_NONE) {
             memcpy(bias, parameter_of(net, op->bias), (size_t)out * sizeof *bias);
         }
-        int64_t first = 0;
-        for (int k = 0; k < op->inputs; ++k) {
-            RCN_TRY(rcn__conv_pack(plan->prepared + s->packed[k], s->convs[k], ctx, weights, first,
-                                   input_channels(plan, op), 0));
-            first += plan->places[op->in[k]].extent.channels;
-        }
+        rcn__conv_pack(plan->prepared + s->packed, s->conv, ctx, weights);
     }
     plan->version = net->version;
     plan->is_prepared = 1;
@@ -663,31 +638,32 @@ done:
     return status;
 }
 
-static rcn_status conv_forward(rcn__plan *plan, rcn_net *net, int index, const float *images) {
+/* An input of a convolution as it is read. */
+static rcn__source source_of(const rcn__plan *plan, const rcn_net *net, int tensor,
+                             const float *images) {
+    rcn__source from = {.data = value_of(plan, net, tensor)};
+    if (tensor == 0 && !plan->copies_input) from.data = images;
+    return from;
+}
+
+static void conv_forward(rcn__plan *plan, rcn_net *net, int index, const float *images) {
     const rcn__op *op = &net->ops[index];
     stage *s = &plan->stages[index];
-    rcn_status status = RCN_OK;
-    float *out = value_of(plan, net, s->writes);
-    const float *weights = plan->training ? plain_weights(plan, net, op) : NULL;
-    const float *bias =
-        plan->training ? parameter_of(net, op->bias) : (const float *)(plan->prepared + s->folded);
-    int64_t first = 0;
-    if (s->copies != RCN_NONE)
-        memcpy(out, value_of(plan, net, s->copies), tensor_bytes(plan, s->copies));
-    for (int k = 0; k < op->inputs; ++k) {
-        const float *in =
-            op->in[k] == 0 && !plan->copies_input ? images : value_of(plan, net, op->in[k]);
-        void *packed = plan->training ? (void *)at_buffer(plan, net, s->weights[FORWARD])
-                                      : plan->prepared + s->packed[k];
-        if (plan->training)
-            RCN_TRY(rcn__conv_pack(packed, s->convs[k], net->ctx, weights, first,
-                                   input_channels(plan, op), 0));
-        RCN_TRY(rcn__conv_forward(out, s->convs[k], net->ctx, in, packed, bias,
-                                  at_buffer(plan, net, s->scratch[FORWARD])));
-        first += plan->places[op->in[k]].extent.channels;
+    const rcn__op *norm = s->folds == RCN_NONE ? NULL : &net->ops[s->folds];
+    rcn__source in[2];
+    rcn__ending ending = {.relu = norm && norm->relu};
+    void *packed = plan->prepared + s->packed;
+    for (int k = 0; k < op->inputs; ++k) in[k] = source_of(plan, net, op->in[k], images);
+    if (plan->training) {
+        packed = at_buffer(plan, net, s->weights[FORWARD]);
+        ending.bias = parameter_of(net, op->bias);
+        rcn__conv_pack(packed, s->conv, net->ctx, plain_weights(plan, net, op));
+    } else {
+        if (norm || op->bias != RCN_NONE) ending.bias = (float *)(plan->prepared + s->folded);
+        if (s->residual != RCN_NONE) ending.residual = value_of(plan, net, s->residual);
     }
-done:
-    return status;
+    rcn__conv_forward(value_of(plan, net, s->writes), s->conv, net->ctx, in, packed, &ending,
+                      at_buffer(plan, net, s->scratch[FORWARD]));
 }
 
 /* Feature maps are left out whole, the others scaled up (Dropout2d). Images before `first`, which
@@ -712,7 +688,7 @@ static rcn_status run_forward_op(rcn__plan *plan, rcn_net *net, int index, float
     const rcn__extent *in_extent = &plan->places[op->in[0]].extent;
     float *out = op->out == RCN_NONE ? NULL : value_of(plan, net, op->out);
     switch (op->kind) {
-    case RCN_OP_CONV: return conv_forward(plan, net, index, images);
+    case RCN_OP_CONV: conv_forward(plan, net, index, images); break;
     case RCN_OP_NORM: {
         const float *weight = parameter_of(net, op->weight), *bias = parameter_of(net, op->bias);
         s->norm.partial = at_offset(net, plan->partial);
@@ -807,47 +783,36 @@ rcn_status rcn__plan_encode(rcn__plan *plan, rcn_net *net, float *features, cons
     return status;
 }
 
-static rcn_status conv_backward(rcn__plan *plan, rcn_net *net, int index, const float *images) {
+static void conv_backward(rcn__plan *plan, rcn_net *net, int index, const float *images) {
     const rcn__op *op = &net->ops[index];
     stage *s = &plan->stages[index];
     rcn_context *ctx = net->ctx;
-    rcn_status status = RCN_OK;
     void *packed = at_buffer(plan, net, s->weights[BACKWARD]);
     void *scratch = at_buffer(plan, net, s->scratch[BACKWARD]);
     const float *dout = gradient_of(plan, net, op->out);
-    const int64_t channels = input_channels(plan, op);
-    int64_t first = 0;
+    const int reshaped = is_reshaped(plan, net, op);
+    float *dweights = reshaped ? at_offset(net, plan->reshaped) : dparameter_of(net, op->weight);
     for (int k = 0; k < op->inputs; ++k) {
         const place *from = &plan->places[op->in[k]];
-        const float *in = value_of(plan, net, op->in[k]);
-        if (op->in[k] == 0 && !plan->copies_input) in = images;
+        rcn__source in = source_of(plan, net, op->in[k], images);
         if (from->again != RCN_NONE) {
             float *again = at_buffer(plan, net, from->again);
             const int norm = net->tensors[op->in[k]].producer;
             if (from->again_at == index)
                 rcn__norm_apply(again, &plan->stages[norm].norm, ctx,
                                 value_of(plan, net, net->ops[norm].in[0]), NULL);
-            in = again;
+            in.data = again;
         }
-        const int reshaped = is_reshaped(plan, net, op);
-        float *dweights =
-            reshaped ? at_offset(net, plan->reshaped) : dparameter_of(net, op->weight);
-        RCN_TRY(rcn__conv_backward_weights(dweights, k ? NULL : dparameter_of(net, op->bias),
-                                           s->convs[k], ctx, in, dout, first, channels, packed,
-                                           scratch));
-        if (reshaped) keep_gradient(plan, net, op);
-        if (!is_given(plan, net, op->in[k])) {
-            float *din = gradient_of(plan, net, op->in[k]);
-            float *to = s->sums[k] ? at_buffer(plan, net, s->temporary[k]) : din;
-            RCN_TRY(rcn__conv_pack(packed, s->convs[k], ctx, plain_weights(plan, net, op), first,
-                                   channels, 1));
-            RCN_TRY(rcn__conv_backward_input(to, s->convs[k], ctx, dout, packed, scratch));
-            if (s->sums[k]) rcn__add(din, ctx, to, rcn__extent_floats(&from->extent));
-        }
-        first += plan->places[op->in[k]].extent.channels;
+        rcn__conv_backward_weights(dweights, k ? NULL : dparameter_of(net, op->bias), s->conv, ctx,
+                                   k, &in, dout, scratch);
     }
-done:
-    return status;
+    if (reshaped) keep_gradient(plan, net, op);
+    for (int k = 0; k < op->inputs; ++k) {
+        if (is_given(plan, net, op->in[k])) continue;
+        rcn__conv_pack_backward(packed, s->conv, ctx, plain_weights(plan, net, op), k);
+        rcn__conv_backward_input(gradient_of(plan, net, op->in[k]), s->sums[k], s->conv, ctx, k,
+                                 dout, packed, scratch);
+    }
 }
 
 static rcn_status run_backward_op(rcn__plan *plan, rcn_net *net, int index, const float *images,
@@ -859,7 +824,7 @@ static rcn_status run_backward_op(rcn__plan *plan, rcn_net *net, int index, cons
     float *dout = op->out == RCN_NONE ? NULL : gradient_of(plan, net, op->out);
     const rcn__extent *in_extent = &plan->places[op->in[0]].extent;
     switch (op->kind) {
-    case RCN_OP_CONV: return conv_backward(plan, net, index, images);
+    case RCN_OP_CONV: conv_backward(plan, net, index, images); break;
     case RCN_OP_NORM:
         s->norm.partial = at_offset(net, plan->partial);
         return rcn__norm_backward(

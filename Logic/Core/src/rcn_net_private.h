@@ -71,7 +71,6 @@ struct rcn_net {
     float *values, *gradients;
     uint64_t version; /* of the values: plans for prediction keep packed copies */
 
-    rcn__dnn *dnn;
     rcn__plan *plans[RCN_MAX_PLANS]; /* latest first */
     void *arena;                     /* activations and scratch memory, shared by all plans */
     size_t arena_bytes;

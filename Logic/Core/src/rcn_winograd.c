@@ -1,22 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Compiled for AVX2 and FMA (CMakeLists.txt), whatever the rest is compiled for. */
-#include "rcn_winograd.h"
+/* Compiled for each instruction set by rcn_isa_*.c, whatever the rest is compiled for. */
+#include "rcn_engine.h"
 
 #include <string.h>
 
-#include "rcn_conv.h"
-#include "rcn_lanes.h"
+#include "rcn_gemm.h"
 #include "rcn_parallel.h"
 
-#define INLINE static inline __attribute__((always_inline))
+#if defined(__AVX2__)
+#include <immintrin.h>
+/* Past the cache: what does not fit is not read into it before it is written. */
+#define STREAM(pointer, value) _mm256_stream_ps(pointer, (__m256)(value))
+#define STREAM_END() _mm_sfence()
+#else
+#define STREAM(pointer, value) STORE(pointer, value)
+#define STREAM_END() (void)0
+#endif
 
 enum {
     OUT_TILE = 4,
     IN_TILE = 6,
     POINTS = IN_TILE * IN_TILE,
-    ROWS = 6,              /* of a matrix product at a time: with two vectors of columns, */
-    WIDTH = 2 * RCN_LANES, /* twelve sums in the sixteen registers */
-    TAPS = 9
+    TAPS = 9,
+    IN_RANGE = 64 /* input channels of a task of the weights' gradient */
 };
 
 /* ---- the forms ------------------------------------------------------------------------------- */
@@ -28,7 +34,7 @@ enum {
 #define AA (A * A)
 #define BB (B * B)
 
-INLINE void input_form(lanes t[6], const lanes d[6]) {
+RCN_INLINE void input_form(lanes t[6], const lanes d[6]) {
     const lanes even_a = d[4] - BB * d[2], odd_a = A * (d[3] - BB * d[1]);
     const lanes even_b = d[4] - AA * d[2], odd_b = B * (d[3] - AA * d[1]);
     t[0] = (AA * BB) * d[0] - (AA + BB) * d[2] + d[4];
@@ -39,7 +45,7 @@ INLINE void input_form(lanes t[6], const lanes d[6]) {
     t[5] = (AA * BB) * d[1] - (AA + BB) * d[3] + d[5];
 }
 
-INLINE void output_form(lanes y[4], const lanes m[6]) {
+RCN_INLINE void output_form(lanes y[4], const lanes m[6]) {
     const lanes even_a = m[1] + m[2], odd_a = m[1] - m[2];
     const lanes even_b = m[3] + m[4], odd_b = m[3] - m[4];
     y[0] = m[0] + even_a + even_b;
@@ -49,7 +55,7 @@ INLINE void output_form(lanes y[4], const lanes m[6]) {
 }
 
 /* The adjoint of output_form(). */
-INLINE void output_form_back(lanes m[6], const lanes y[4]) {
+RCN_INLINE void output_form_back(lanes m[6], const lanes y[4]) {
     const lanes even_a = y[0] + AA * y[2], odd_a = A * y[1] + (AA * A) * y[3];
     const lanes even_b = y[0] + BB * y[2], odd_b = B * y[1] + (BB * B) * y[3];
     m[0] = y[0];
@@ -65,7 +71,7 @@ INLINE void output_form_back(lanes m[6], const lanes y[4]) {
 #define FACTOR_A (1 / (2 * AA * (AA - BB)))
 #define FACTOR_B (1 / (2 * BB * (BB - AA)))
 
-INLINE void weight_form(lanes u[6], const lanes g[3]) {
+RCN_INLINE void weight_form(lanes u[6], const lanes g[3]) {
     const lanes even_a = FACTOR_A * (g[0] + AA * g[2]), odd_a = (FACTOR_A * A) * g[1];
     const lanes even_b = FACTOR_B * (g[0] + BB * g[2]), odd_b = (FACTOR_B * B) * g[1];
     u[0] = FACTOR_0 * g[0];
@@ -77,7 +83,7 @@ INLINE void weight_form(lanes u[6], const lanes g[3]) {
 }
 
 /* The adjoint of weight_form(). */
-INLINE void weight_form_back(lanes g[3], const lanes u[6]) {
+RCN_INLINE void weight_form_back(lanes g[3], const lanes u[6]) {
     const lanes even_a = FACTOR_A * (u[1] + u[2]), odd_a = (FACTOR_A * A) * (u[1] - u[2]);
     const lanes even_b = FACTOR_B * (u[3] + u[4]), odd_b = (FACTOR_B * B) * (u[3] - u[4]);
     g[0] = FACTOR_0 * u[0] + even_a + even_b;
@@ -88,60 +94,64 @@ INLINE void weight_form_back(lanes g[3], const lanes u[6]) {
 /* ---- blocks of tiles ------------------------------------------------------------------------- */
 
 /* Tiles are numbered over (image, y, x). A block is a range of tiles in a run of slices; its rows
- * are (slice, tile), the last tiles of a slice being filled up to a multiple of ROWS. Inputs have
- * (depth - 1) / 2 more slices on either side. */
+ * are (slice, tile). Inputs have (depth - 1) / 2 more slices on either side. */
+typedef struct block {
+    int64_t tile, tiles, slice, slices;
+} block;
+
 typedef struct blocking {
     int64_t tiles_y, tiles_x, tiles; /* of all images */
     int64_t tiles_per_block, slices_per_block;
     int64_t tile_blocks, slice_blocks;
-    int64_t rows, in_rows;       /* of a whole block */
-    int64_t in_pitch, out_pitch; /* floats from one point's matrix to the next's */
 } blocking;
-
-static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
-static int64_t parts(int64_t whole, int64_t part) { return (whole + part - 1) / part; }
 
 /* Matrices an odd number of cache lines apart do not fall into the same sets of a cache. */
 static int64_t pitch_of(int64_t floats) { return parts(floats, 16) / 2 * 32 + 16; }
 
-/* As many tiles as keep a block's matrices (with so many columns, the channels) in
- * `cache_kilobytes`, but not fewer than `least` rows. */
-static blocking block_up(const rcn__winograd *shape, int threads, int64_t columns,
-                         int64_t out_columns, int64_t cache_kilobytes, int64_t least) {
-    const int64_t cache = cache_kilobytes * 1024 / (POINTS * (int64_t)sizeof(float));
+static int64_t channels_in(const rcn__winograd *shape) { return shape->in[0] + shape->in[1]; }
+
+/* Blocks of about as many tiles as fill `floats`, a tile of one slice having `per_tile`; `pieces`:
+ * at least so many blocks, if there are tiles enough. */
+static blocking block_up(const rcn__winograd *shape, int64_t floats, int64_t per_tile,
+                         int64_t pieces) {
     blocking b = {.tiles_y = parts(shape->size[1], OUT_TILE),
                   .tiles_x = parts(shape->size[2], OUT_TILE)};
     b.tiles = shape->batch * b.tiles_y * b.tiles_x;
     b.slices_per_block = shape->depth == 1 ? 1 : smaller(shape->size[0], 8);
     b.slice_blocks = parts(shape->size[0], b.slices_per_block);
     const int64_t in_slices = b.slices_per_block + shape->depth - 1;
-    const int64_t tiles = smaller(
-        larger(larger(cache / (columns * in_slices), least / b.slices_per_block), ROWS), 96);
+    int64_t tiles = larger(floats / (per_tile * in_slices), 1);
+    /* Whole blocks of the product where there are several. */
+    if (tiles > 2 * ROWS) tiles = tiles / ROWS * ROWS;
+    if (tiles > b.tiles) tiles = b.tiles;
+    if (parts(b.tiles, tiles) * b.slice_blocks < pieces)
+        tiles = larger(b.tiles * b.slice_blocks / pieces, smaller(ROWS, tiles));
     b.tile_blocks = parts(b.tiles, tiles);
-    if (b.tile_blocks * b.slice_blocks < 8 * threads) /* few: the same number for each thread */
-        b.tile_blocks = parts(b.tile_blocks, threads) * threads;
-    b.tiles_per_block = parts(parts(b.tiles, b.tile_blocks), ROWS) * ROWS;
+    b.tiles_per_block = parts(b.tiles, b.tile_blocks);
     b.tile_blocks = parts(b.tiles, b.tiles_per_block);
-    b.rows = b.tiles_per_block * b.slices_per_block;
-    b.in_rows = b.tiles_per_block * in_slices;
-    b.in_pitch = pitch_of(b.in_rows * shape->in);
-    b.out_pitch = pitch_of(b.rows * out_columns);
     return b;
 }
 
 static int64_t block_count(const blocking *b) { return b->tile_blocks * b->slice_blocks; }
 
-typedef struct block {
-    int64_t tile, tile_end, slice, slice_end;
-} block;
-
 static block block_at(const blocking *b, const rcn__winograd *shape, int64_t index) {
     block one;
     one.tile = index % b->tile_blocks * b->tiles_per_block;
-    one.tile_end = smaller(one.tile + b->tiles_per_block, b->tiles);
+    one.tiles = smaller(b->tiles_per_block, b->tiles - one.tile);
     one.slice = index / b->tile_blocks * b->slices_per_block;
-    one.slice_end = smaller(one.slice + b->slices_per_block, shape->size[0]);
+    one.slices = smaller(b->slices_per_block, shape->size[0] - one.slice);
+    return one;
+}
+
+/* Rows of inputs and of outputs. */
+static int64_t in_rows(const rcn__winograd *shape, const block *one) {
+    return one->tiles * (one->slices + shape->depth - 1);
+}
+static int64_t out_rows(const block *one) { return one->tiles * one->slices; }
+
+/* The largest block's, for the size of memory. */
+static block largest_block(const blocking *b) {
+    const block one = {0, b->tiles_per_block, 0, b->slices_per_block};
     return one;
 }
 
@@ -150,66 +160,197 @@ typedef struct tile {
     int64_t image, y, x; /* of its first output */
 } tile;
 
-INLINE tile tile_at(const blocking *b, int64_t index) {
+RCN_INLINE tile tile_at(const blocking *b, int64_t index) {
     const int64_t plane = b->tiles_y * b->tiles_x, within = index % plane;
     const tile t = {index / plane, within / b->tiles_x * OUT_TILE, within % b->tiles_x * OUT_TILE};
     return t;
 }
 
+RCN_INLINE tile next_tile(const blocking *b, tile t) {
+    t.x += OUT_TILE;
+    if (t.x >= b->tiles_x * OUT_TILE) {
+        t.x = 0;
+        t.y += OUT_TILE;
+    }
+    if (t.y >= b->tiles_y * OUT_TILE) {
+        t.y = 0;
+        ++t.image;
+    }
+    return t;
+}
+
 /* A voxel of a slice, zero outside. */
-INLINE lanes voxel_at(const float *slice, int64_t y, int64_t x, int64_t height, int64_t width) {
+RCN_INLINE lanes voxel_at(const float *slice, int64_t y, int64_t x, int64_t height, int64_t width) {
     if (y < 0 || y >= height || x < 0 || x >= width) return ALL(0.0f);
     return LANES_AT(slice + (y * width + x) * RCN_LANES);
 }
 
-/* The forms of a block's inputs: to[point][channel block][row][lane]. */
-static void spread_inputs(float *to, const blocking *b, const rcn__winograd *shape, block one,
-                          const float *in) {
-    const int64_t height = shape->size[1], width = shape->size[2], halo = shape->depth / 2;
-    const int64_t blocks = shape->in / RCN_LANES, voxels = height * width * shape->size[0];
-    for (int64_t z = one.slice - halo; z < one.slice_end + halo; ++z) {
-        float *slice = to + (z - one.slice + halo) * b->tiles_per_block * RCN_LANES;
-        if (z < 0 || z >= shape->size[0]) {
-            for (int p = 0; p < POINTS; ++p)
-                for (int64_t c = 0; c < blocks; ++c)
-                    memset(slice + p * b->in_pitch + c * b->in_rows * RCN_LANES, 0,
-                           (size_t)(b->tiles_per_block * RCN_LANES) * sizeof *to);
-            continue;
+/* One 6x6 input at `from` into its form, the points `pitch` apart. */
+RCN_INLINE void form_input(float *to, int64_t pitch, const float *from, int64_t row,
+                           const on_load *norm) {
+    lanes half[IN_TILE][IN_TILE];
+    for (int j = 0; j < IN_TILE; ++j) {
+        lanes d[6], w[6];
+        for (int i = 0; i < IN_TILE; ++i) {
+            d[i] = LANES_AT(from + i * row + j * RCN_LANES);
+            if (norm) d[i] = apply(d[i], norm);
         }
-        for (int64_t index = one.tile; index < one.tile_end; ++index) {
-            const tile t = tile_at(b, index);
-            const int64_t y = t.y - 1, x = t.x - 1;
-            const int inside = y >= 0 && x >= 0 && y + IN_TILE <= height && x + IN_TILE <= width;
-            for (int64_t c = 0; c < blocks; ++c) {
-                const float *plane =
-                    in + ((t.image * blocks + c) * voxels + z * height * width) * RCN_LANES;
-                float *row = slice + (c * b->in_rows + index - one.tile) * RCN_LANES;
-                lanes edge[POINTS], half[IN_TILE][IN_TILE];
-                const float *from = plane + (y * width + x) * RCN_LANES;
-                int64_t pitch = width * RCN_LANES;
-                if (!inside) {
-                    for (int i = 0; i < IN_TILE; ++i)
-                        for (int j = 0; j < IN_TILE; ++j)
-                            edge[i * IN_TILE + j] = voxel_at(plane, y + i, x + j, height, width);
-                    from = (const float *)edge;
-                    pitch = IN_TILE * RCN_LANES;
+        input_form(w, d);
+        for (int i = 0; i < IN_TILE; ++i) half[i][j] = w[i];
+    }
+    for (int i = 0; i < IN_TILE; ++i) {
+        lanes w[6];
+        input_form(w, half[i]);
+        for (int j = 0; j < IN_TILE; ++j) STORE(to + (i * IN_TILE + j) * pitch, w[j]);
+    }
+}
+
+/* The forms of one slice of a block's inputs, of one block of channels: `to` is its first row. */
+static void spread_slice(float *to, int64_t pitch, const blocking *b, const rcn__winograd *shape,
+                         const block *one, const rcn__source *from, int64_t channel_block,
+                         int64_t z, int64_t channels) {
+    const int64_t height = shape->size[1], width = shape->size[2];
+    const int64_t voxels = height * width * shape->size[0], blocks = channels / RCN_LANES;
+    if (z < 0 || z >= shape->size[0]) {
+        for (int p = 0; p < POINTS; ++p)
+            memset(to + p * pitch, 0, (size_t)(one->tiles * RCN_LANES) * sizeof *to);
+        return;
+    }
+    tile t = tile_at(b, one->tile);
+    on_load norm = {.relu = from->relu};
+    int64_t image = -1;
+    for (int64_t i = 0; i < one->tiles; ++i, t = next_tile(b, t), to += RCN_LANES) {
+        const int64_t y = t.y - 1, x = t.x - 1;
+        const float *plane =
+            from->data +
+            ((t.image * blocks + channel_block) * voxels + z * height * width) * RCN_LANES;
+        const float *corner = plane + (y * width + x) * RCN_LANES;
+        const int inside = y >= 0 && x >= 0 && y + IN_TILE <= height && x + IN_TILE <= width;
+        if (from->scale && t.image != image) {
+            image = t.image;
+            norm.scale = LANES_AT(from->scale + image * channels + channel_block * RCN_LANES);
+            norm.shift = LANES_AT(from->shift + image * channels + channel_block * RCN_LANES);
+        }
+        if (inside && !from->scale) {
+            form_input(to, pitch, corner, width * RCN_LANES, NULL);
+        } else if (inside) {
+            form_input(to, pitch, corner, width * RCN_LANES, &norm);
+        } else {
+            lanes edge[POINTS];
+            for (int r = 0; r < IN_TILE; ++r)
+                for (int c = 0; c < IN_TILE; ++c) {
+                    lanes value = voxel_at(plane, y + r, x + c, height, width);
+                    /* Outside stays zero: it is what is normalized that is padded. */
+                    if (from->scale && y + r >= 0 && y + r < height && x + c >= 0 && x + c < width)
+                        value = apply(value, &norm);
+                    edge[r * IN_TILE + c] = value;
                 }
-                for (int j = 0; j < IN_TILE; ++j) {
-                    lanes d[6], w[6];
-                    for (int i = 0; i < IN_TILE; ++i)
-                        d[i] = LANES_AT(from + i * pitch + j * RCN_LANES);
-                    input_form(w, d);
-                    for (int i = 0; i < IN_TILE; ++i) half[i][j] = w[i];
-                }
-                for (int i = 0; i < IN_TILE; ++i) {
-                    lanes w[6];
-                    input_form(w, half[i]);
-                    for (int j = 0; j < IN_TILE; ++j)
-                        STORE(row + (i * IN_TILE + j) * b->in_pitch, w[j]);
-                }
-            }
+            form_input(to, pitch, (const float *)edge, IN_TILE * RCN_LANES, NULL);
         }
     }
+}
+
+/* to[point][channel block][row][lane] for one block of channels of all inputs and one slice. */
+static void spread_inputs(float *to, int64_t pitch, const blocking *b, const rcn__winograd *shape,
+                          const block *one, const rcn__source *from, int64_t channel_block,
+                          int64_t slice) {
+    const int64_t first = shape->in[0] / RCN_LANES;
+    const int second = channel_block >= first;
+    float *row = to + (channel_block * in_rows(shape, one) + slice * one->tiles) * RCN_LANES;
+    spread_slice(row, pitch, b, shape, one, &from[second], channel_block - (second ? first : 0),
+                 one->slice + slice - shape->depth / 2, shape->in[second]);
+}
+
+/* ---- weights --------------------------------------------------------------------------------- */
+
+/* With few channels the weights' forms are made once and stay in the cache; then blocks of tiles
+ * go to the threads. With many, the forms (four times as large as the weights) are made by the
+ * thread that uses them, group by group of the output channels, for a large block of tiles. */
+static int64_t form_floats(const rcn__winograd *shape) {
+    return POINTS * shape->depth * channels_in(shape) * columns_in_all(shape->out);
+}
+
+static int keeps_forms(const rcn__winograd *shape) {
+    return form_floats(shape) * (int64_t)sizeof(float) <= 1310720;
+}
+
+/* Floats from point to point, and to the next group of a form of all points. */
+static int64_t form_pitch(const rcn__winograd *shape, int64_t columns) {
+    return pitch_of(shape->depth * channels_in(shape) * columns);
+}
+
+static size_t winograd_packed_bytes(const rcn__winograd *shape) {
+    const int64_t rows = shape->depth * channels_in(shape);
+    if (keeps_forms(shape))
+        return (size_t)(groups_of(shape->out) * POINTS * form_pitch(shape, WIDTH)) * sizeof(float);
+    return (size_t)(rows * TAPS * columns_in_all(shape->out)) * sizeof(float);
+}
+
+/* The forms of 3x3 weights g of several outputs. */
+RCN_INLINE void form_weights(float *to, int64_t pitch, const lanes g[TAPS]) {
+    lanes half[IN_TILE][3];
+    for (int j = 0; j < 3; ++j) {
+        const lanes column[3] = {g[j], g[3 + j], g[6 + j]};
+        lanes u[6];
+        weight_form(u, column);
+        for (int i = 0; i < IN_TILE; ++i) half[i][j] = u[i];
+    }
+    for (int i = 0; i < IN_TILE; ++i) {
+        lanes u[6];
+        weight_form(u, half[i]);
+        for (int j = 0; j < IN_TILE; ++j) STORE(to + (i * IN_TILE + j) * pitch, u[j]);
+    }
+}
+
+typedef struct pack_job {
+    const rcn__winograd *shape;
+    float *packed;
+    const float *weights;
+    rcn__weight_slice where;
+} pack_job;
+
+/* Taps of the kernel between input channel c and output channel k of the convolution to be run. */
+RCN_INLINE int64_t taps_of(const rcn__winograd *shape, const rcn__weight_slice *where, int64_t c,
+                           int64_t k, int64_t z) {
+    const int64_t out = where->mirrored ? c : k, in = where->mirrored ? k : c;
+    const int64_t slice = where->mirrored ? shape->depth - 1 - z : z;
+    return ((out * where->total_in + where->first_in + in) * shape->depth + slice) * TAPS;
+}
+
+/* packed[group of outputs][point][slice][input][outputs of the group], or with the 9 taps behind
+ * slice and input in place of the points. */
+static void pack_channel(int64_t index, int thread, void *payload) {
+    const pack_job *job = payload;
+    const rcn__winograd *shape = job->shape;
+    const int64_t in = channels_in(shape), c = index % in, z = index / in;
+    const int keeps = keeps_forms(shape);
+    (void)thread;
+    for (int64_t k = 0; k < columns_in_all(shape->out); k += RCN_LANES) {
+        const int64_t group = k / WIDTH, columns = columns_of(shape->out, group);
+        lanes g[TAPS];
+        for (int l = 0; l < RCN_LANES; ++l) {
+            const int is_channel = k + l < shape->out;
+            const float *taps =
+                is_channel ? job->weights + taps_of(shape, &job->where, c, k + l, z) : NULL;
+            for (int i = 0; i < TAPS; ++i)
+                g[i][l] = is_channel ? taps[job->where.mirrored ? TAPS - 1 - i : i] : 0.0f;
+        }
+        if (keeps) {
+            form_weights(job->packed + group * POINTS * form_pitch(shape, WIDTH) + index * columns +
+                             k % WIDTH,
+                         form_pitch(shape, columns), g);
+        } else {
+            float *to = job->packed + columns_before(group) * shape->depth * in * TAPS +
+                        index * TAPS * columns + k % WIDTH;
+            for (int i = 0; i < TAPS; ++i) STORE(to + i * columns, g[i]);
+        }
+    }
+}
+
+static void winograd_pack(float *packed, const rcn__winograd *shape, rcn_context *ctx,
+                          const float *weights, const rcn__weight_slice *where) {
+    pack_job job = {shape, packed, weights, *where};
+    rcn__for_all(ctx, shape->depth * channels_in(shape), pack_channel, &job);
 }
 
 /* ---- convolution ----------------------------------------------------------------------------- */
@@ -217,372 +358,381 @@ static void spread_inputs(float *to, const blocking *b, const rcn__winograd *sha
 typedef struct convolve_job {
     const rcn__winograd *shape;
     blocking blocks;
+    block one; /* without kept forms: that all threads work on */
     float *out;
-    const float *in, *packed, *bias;
-    int add, relu;
-    float *scratch;
-    int64_t scratch_floats; /* per thread */
+    const rcn__source *in;
+    const float *packed;
+    rcn__ending ending;
+    float *inputs;         /* without kept forms: of all threads */
+    float *scratch;        /* of each thread: */
+    int64_t thread_floats; /* inputs or weights, then sums */
+    int64_t in_pitch, sum_pitch;
+    int64_t sum_rows, row_parts;
+    int streams;        /* the output is too large for a cache */
+    ptrdiff_t *offsets; /* of the slices and blocks of channels in a block's inputs */
 } convolve_job;
 
-size_t rcn__winograd_packed_bytes(const rcn__winograd *shape) {
-    return (size_t)(POINTS * shape->depth * shape->in * shape->out) * sizeof(float);
+enum { LARGE_FLOATS = 4 << 20, KEPT_FLOATS = 65536, SHARED_FLOATS = 1 << 20, SUM_ROWS = 4 * ROWS };
+
+static void plan_convolution(convolve_job *job, const rcn__winograd *shape, int threads) {
+    const int64_t in = channels_in(shape);
+    job->shape = shape;
+    if (keeps_forms(shape))
+        job->blocks = block_up(shape, KEPT_FLOATS, POINTS * in, 4 * (int64_t)threads);
+    else
+        job->blocks = block_up(shape, SHARED_FLOATS, POINTS * in, 1);
+    const block one = largest_block(&job->blocks);
+    job->in_pitch = pitch_of(in_rows(shape, &one) * in);
+    job->sum_rows = keeps_forms(shape) ? out_rows(&one) : smaller(out_rows(&one), SUM_ROWS);
+    job->sum_pitch = pitch_of(job->sum_rows * WIDTH);
+    const int64_t groups = groups_of(shape->out);
+    job->row_parts = smaller(parts(2 * (int64_t)threads, groups), parts(out_rows(&one), SUM_ROWS));
+    const int64_t first = keeps_forms(shape) ? job->in_pitch : form_pitch(shape, WIDTH);
+    job->thread_floats = POINTS * (first + job->sum_pitch);
+    job->streams =
+        shape->batch * shape->out * shape->size[0] * shape->size[1] * shape->size[2] > LARGE_FLOATS;
 }
 
-static int64_t convolve_floats(const blocking *b) { return POINTS * (b->in_pitch + b->out_pitch); }
-
-/* Small blocks: first-level and second-level cache are both busy with them. */
-static blocking convolve_blocks(const rcn__winograd *shape, int threads) {
-    return block_up(shape, threads, shape->in, WIDTH, 64, ROWS);
+static size_t winograd_scratch_bytes(const rcn__winograd *shape, int threads) {
+    convolve_job job = {0};
+    plan_convolution(&job, shape, threads);
+    const int64_t shared = keeps_forms(shape) ? 0 : POINTS * job.in_pitch;
+    return (size_t)(shared + threads * job.thread_floats) * sizeof(float) +
+           (size_t)(threads + 1) * (size_t)(shape->depth * channels_in(shape)) * sizeof(ptrdiff_t);
 }
 
-size_t rcn__winograd_scratch_bytes(const rcn__winograd *shape, int threads) {
-    const blocking b = convolve_blocks(shape, threads);
-    return (size_t)(convolve_floats(&b) * threads) * sizeof(float);
-}
-
-/* sums[ROWS][vectors] = rows of v (channels of `depth` slices) times u. */
-INLINE void multiply(float *sums, const int vectors, const float *v, const float *u, int64_t depth,
-                     int64_t slice_pitch, int64_t blocks, int64_t block_pitch) {
-    lanes s[ROWS][2];
-    for (int r = 0; r < ROWS; ++r)
-        for (int k = 0; k < vectors; ++k) s[r][k] = ALL(0.0f);
-    for (int64_t z = 0; z < depth; ++z)
-        for (int64_t c = 0; c < blocks; ++c) {
-            const float *row = v + z * slice_pitch + c * block_pitch;
-            for (int l = 0; l < RCN_LANES; ++l, u += vectors * RCN_LANES) {
-                lanes w[2];
-                for (int k = 0; k < vectors; ++k) w[k] = LANES_AT(u + k * RCN_LANES);
-                for (int r = 0; r < ROWS; ++r)
-                    for (int k = 0; k < vectors; ++k) s[r][k] += ALL(row[r * RCN_LANES + l]) * w[k];
-            }
-        }
-    for (int r = 0; r < ROWS; ++r)
-        for (int k = 0; k < vectors; ++k) STORE(sums + (r * vectors + k) * RCN_LANES, s[r][k]);
-}
-
-/* All rows and points of a block for one group of output channels. */
-INLINE void multiply_all(float *sums, const int vectors, const convolve_job *job, const float *v,
-                         const float *u) {
-    const blocking *b = &job->blocks;
-    const int64_t blocks = job->shape->in / RCN_LANES, depth = job->shape->depth;
-    for (int p = 0; p < POINTS; ++p)
-        for (int64_t row = 0; row < b->rows; row += ROWS)
-            multiply(sums + p * b->out_pitch + row * vectors * RCN_LANES, vectors,
-                     v + p * b->in_pitch + row * RCN_LANES,
-                     u + p * depth * job->shape->in * vectors * RCN_LANES, depth,
-                     b->tiles_per_block * RCN_LANES, blocks, b->in_rows * RCN_LANES);
-}
-
-/* Outputs of one tile and block of channels. */
-INLINE void finish_tile(float *plane, const float *sums, int64_t pitch, tile t, int64_t height,
-                        int64_t width, lanes bias, int add, int relu) {
-    lanes half[OUT_TILE][IN_TILE];
+/* Outputs of one tile and block of channels. `at` is the tensor's offset of the slice. */
+RCN_INLINE void finish_tile(const convolve_job *job, int64_t at, const float *sums, tile t,
+                            lanes bias, const int streams) {
+    const int64_t height = job->shape->size[1], width = job->shape->size[2];
+    const rcn__ending ending = job->ending;
     const int64_t rows = smaller(height - t.y, OUT_TILE), columns = smaller(width - t.x, OUT_TILE);
+    lanes half[OUT_TILE][IN_TILE];
     for (int j = 0; j < IN_TILE; ++j) {
         lanes m[6], y[4];
-        for (int i = 0; i < IN_TILE; ++i) m[i] = LANES_AT(sums + (i * IN_TILE + j) * pitch);
+        for (int i = 0; i < IN_TILE; ++i)
+            m[i] = LANES_AT(sums + (i * IN_TILE + j) * job->sum_pitch);
         output_form(y, m);
         for (int i = 0; i < OUT_TILE; ++i) half[i][j] = y[i];
     }
     for (int i = 0; i < rows; ++i) {
-        float *to = plane + ((t.y + i) * width + t.x) * RCN_LANES;
+        const int64_t first = at + ((t.y + i) * width + t.x) * RCN_LANES;
         lanes y[4];
         output_form(y, half[i]);
         for (int j = 0; j < OUT_TILE; ++j) {
             if (j >= columns) break;
             lanes value = y[j] + bias;
-            if (add) value += LANES_AT(to + j * RCN_LANES);
-            if (relu) value = KEEP_WHERE(value, value > 0);
-            STORE(to + j * RCN_LANES, value);
+            if (ending.residual) value += LANES_AT(ending.residual + first + j * RCN_LANES);
+            if (ending.relu) value = KEEP_WHERE(value, value > 0);
+            if (streams)
+                STREAM(job->out + first + j * RCN_LANES, value);
+            else
+                STORE(job->out + first + j * RCN_LANES, value);
         }
     }
 }
 
+/* The rows [first, end) of a block's outputs for one group of output channels. */
+static void convolve_rows(const convolve_job *job, const block *one, int64_t group,
+                          const float *inputs, const float *forms, float *sums, int64_t first,
+                          int64_t end, const ptrdiff_t *offsets) {
+    const rcn__winograd *shape = job->shape;
+    const int64_t columns = columns_of(shape->out, group), plane = shape->size[1] * shape->size[2];
+    const int64_t voxels = plane * shape->size[0], blocks = shape->out / RCN_LANES;
+    const lanes zero = {0};
+    for (int p = 0; p < POINTS; ++p) {
+        const rcn__product product = {.c = sums + p * job->sum_pitch,
+                                      .c_pitch = columns,
+                                      .a = inputs + p * job->in_pitch + first * RCN_LANES,
+                                      .offsets = offsets,
+                                      .outer = shape->depth * channels_in(shape) / RCN_LANES,
+                                      .inner = RCN_LANES,
+                                      .b = forms + p * form_pitch(shape, columns)};
+        multiply_rows(product, RCN_FORWARD, end - first, columns);
+    }
+    const int64_t left = shape->out - group * WIDTH;
+    for (int64_t v = 0; v * RCN_LANES < smaller(left, WIDTH); ++v) {
+        const int64_t c = group * WIDTH / RCN_LANES + v;
+        const lanes bias =
+            LANES_AT(job->ending.bias ? job->ending.bias + c * RCN_LANES : (const float *)&zero);
+        tile t = tile_at(&job->blocks, one->tile + first % one->tiles);
+        for (int64_t row = first; row < end; ++row) {
+            if (row % one->tiles == 0) t = tile_at(&job->blocks, one->tile);
+            const int64_t z = one->slice + row / one->tiles;
+            const int64_t at = ((t.image * blocks + c) * voxels + z * plane) * RCN_LANES;
+            const float *from = sums + (row - first) * columns + v * RCN_LANES;
+            if (job->streams)
+                finish_tile(job, at, from, t, bias, 1);
+            else
+                finish_tile(job, at, from, t, bias, 0);
+            t = next_tile(&job->blocks, t);
+        }
+    }
+    if (job->streams) STREAM_END();
+}
+
+static void fill_offsets(ptrdiff_t *offsets, const rcn__winograd *shape, const block *one) {
+    const int64_t blocks = channels_in(shape) / RCN_LANES;
+    for (int64_t z = 0; z < shape->depth; ++z)
+        for (int64_t c = 0; c < blocks; ++c)
+            offsets[z * blocks + c] =
+                (ptrdiff_t)((c * in_rows(shape, one) + z * one->tiles) * RCN_LANES);
+}
+
+/* With kept forms: a block from its inputs to its outputs, in the memory of one thread. */
 static void convolve_block(int64_t index, int thread, void *payload) {
     const convolve_job *job = payload;
     const rcn__winograd *shape = job->shape;
-    const blocking *b = &job->blocks;
-    const block one = block_at(b, shape, index);
-    float *inputs = job->scratch + thread * job->scratch_floats;
-    float *sums = inputs + POINTS * b->in_pitch;
-    const int64_t height = shape->size[1], width = shape->size[2];
-    const int64_t plane = height * width, voxels = plane * shape->size[0];
-    const lanes zero = {0};
-    spread_inputs(inputs, b, shape, one, job->in);
-    for (int64_t k = 0; k < shape->out; k += WIDTH) {
-        const int vectors = shape->out - k < WIDTH ? 1 : 2;
-        const float *packed = job->packed + k * POINTS * shape->depth * shape->in;
-        if (vectors == 2)
-            multiply_all(sums, 2, job, inputs, packed);
-        else
-            multiply_all(sums, 1, job, inputs, packed);
-        for (int64_t z = one.slice; z < one.slice_end; ++z)
-            for (int64_t i = one.tile; i < one.tile_end; ++i) {
-                const tile t = tile_at(b, i);
-                const int64_t row = (z - one.slice) * b->tiles_per_block + i - one.tile;
-                for (int v = 0; v < vectors; ++v) {
-                    const int64_t c = k / RCN_LANES + v;
-                    const lanes bias =
-                        LANES_AT(job->bias ? job->bias + c * RCN_LANES : (const float *)&zero);
-                    finish_tile(job->out +
-                                    ((t.image * shape->out / RCN_LANES + c) * voxels + z * plane) *
-                                        RCN_LANES,
-                                sums + (row * vectors + v) * RCN_LANES, b->out_pitch, t, height,
-                                width, bias, job->add, job->relu);
-                }
-            }
-    }
+    const block one = block_at(&job->blocks, shape, index);
+    const int64_t blocks = channels_in(shape) / RCN_LANES;
+    float *inputs = job->scratch + thread * job->thread_floats;
+    float *sums = inputs + POINTS * job->in_pitch;
+    ptrdiff_t *offsets = job->offsets + (thread + 1) * shape->depth * blocks;
+    for (int64_t c = 0; c < blocks; ++c)
+        for (int64_t z = 0; z < one.slices + shape->depth - 1; ++z)
+            spread_inputs(inputs, job->in_pitch, &job->blocks, shape, &one, job->in, c, z);
+    fill_offsets(offsets, shape, &one);
+    for (int64_t group = 0; group < groups_of(shape->out); ++group)
+        convolve_rows(job, &one, group, inputs,
+                      job->packed + group * POINTS * form_pitch(shape, WIDTH), sums, 0,
+                      out_rows(&one), offsets);
 }
 
-void rcn__winograd_convolve(float *out, const rcn__winograd *shape, rcn_context *ctx,
-                            const float *in, const float *packed, const float *bias, int add,
-                            int relu, void *scratch) {
-    convolve_job job = {.shape = shape,
-                        .blocks = convolve_blocks(shape, ctx->threads),
-                        .out = out,
-                        .in = in,
-                        .packed = packed,
-                        .bias = bias,
-                        .add = add,
-                        .relu = relu,
-                        .scratch = scratch};
-    job.scratch_floats = convolve_floats(&job.blocks);
-    rcn__for_all(ctx, block_count(&job.blocks), convolve_block, &job);
-}
-
-/* ---- weights --------------------------------------------------------------------------------- */
-
-typedef struct pack_job {
-    const rcn__winograd *shape;
-    float *packed;
-    const float *weights;
-    rcn__winograd_weights where;
-} pack_job;
-
-/* Taps of the kernel between input channel c and output channel k of the convolution to be run. */
-INLINE const float *taps_of(const pack_job *job, int64_t c, int64_t k, int64_t z) {
-    const rcn__winograd_weights *where = &job->where;
-    const int64_t depth = job->shape->depth;
-    const int64_t out = where->mirrored ? c : k, in = where->mirrored ? k : c;
-    const int64_t slice = where->mirrored ? depth - 1 - z : z;
-    return job->weights + ((out * where->total_in + where->first_in + in) * depth + slice) * TAPS;
-}
-
-/* packed[group of outputs][point][slice][input][outputs of the group]. */
-static void pack_channel(int64_t index, int thread, void *payload) {
-    const pack_job *job = payload;
-    const rcn__winograd *shape = job->shape;
-    const int64_t c = index % shape->in, z = index / shape->in;
+/* Without: first all inputs of a block, */
+static void spread_task(int64_t index, int thread, void *payload) {
+    const convolve_job *job = payload;
+    const int64_t slices = job->one.slices + job->shape->depth - 1;
     (void)thread;
-    for (int64_t k = 0; k < shape->out; k += RCN_LANES) {
-        const int64_t group = k / WIDTH * WIDTH;
-        const int64_t columns = smaller(shape->out - group, WIDTH);
-        float *to = job->packed + group * POINTS * shape->depth * shape->in +
-                    (z * shape->in + c) * columns + k - group;
-        const int64_t pitch = shape->depth * shape->in * columns;
-        lanes g[TAPS], half[IN_TILE][3];
-        for (int l = 0; l < RCN_LANES; ++l) {
-            const float *taps = taps_of(job, c, k + l, z);
-            for (int i = 0; i < TAPS; ++i) g[i][l] = taps[job->where.mirrored ? TAPS - 1 - i : i];
-        }
-        for (int j = 0; j < 3; ++j) {
-            const lanes column[3] = {g[j], g[3 + j], g[6 + j]};
-            lanes u[6];
-            weight_form(u, column);
-            for (int i = 0; i < IN_TILE; ++i) half[i][j] = u[i];
-        }
-        for (int i = 0; i < IN_TILE; ++i) {
-            lanes u[6];
-            weight_form(u, half[i]);
-            for (int j = 0; j < IN_TILE; ++j) STORE(to + (i * IN_TILE + j) * pitch, u[j]);
-        }
-    }
+    spread_inputs(job->inputs, job->in_pitch, &job->blocks, job->shape, &job->one, job->in,
+                  index / slices, index % slices);
 }
 
-void rcn__winograd_pack(float *packed, const rcn__winograd *shape, rcn_context *ctx,
-                        const float *weights, const rcn__winograd_weights *where) {
-    pack_job job = {shape, packed, weights, *where};
-    rcn__for_all(ctx, shape->depth * shape->in, pack_channel, &job);
+/* then a group of output channels for a part of the rows. */
+static void convolve_group(int64_t index, int thread, void *payload) {
+    const convolve_job *job = payload;
+    const rcn__winograd *shape = job->shape;
+    const int64_t group = index / job->row_parts, part = index % job->row_parts;
+    const int64_t columns = columns_of(shape->out, group), rows = out_rows(&job->one);
+    const int64_t first = rows * part / job->row_parts, end = rows * (part + 1) / job->row_parts;
+    const int64_t in = shape->depth * channels_in(shape), pitch = form_pitch(shape, columns);
+    float *forms = job->scratch + thread * job->thread_floats;
+    float *sums = forms + POINTS * form_pitch(shape, WIDTH);
+    const float *taps = job->packed + columns_before(group) * in * TAPS;
+    if (first == end) return;
+    for (int64_t c = 0; c < in; ++c)
+        for (int64_t k = 0; k < columns; k += RCN_LANES) {
+            lanes g[TAPS];
+            for (int i = 0; i < TAPS; ++i) g[i] = LANES_AT(taps + (c * TAPS + i) * columns + k);
+            form_weights(forms + c * columns + k, pitch, g);
+        }
+    const int64_t pieces = parts(end - first, job->sum_rows);
+    for (int64_t piece = 0; piece < pieces; ++piece)
+        convolve_rows(job, &job->one, group, job->inputs, forms, sums,
+                      first + (end - first) * piece / pieces,
+                      first + (end - first) * (piece + 1) / pieces, job->offsets);
+}
+
+static void winograd_convolve(float *out, const rcn__winograd *shape, rcn_context *ctx,
+                              const rcn__source *in, const float *packed, const rcn__ending *ending,
+                              void *scratch) {
+    convolve_job job = {.out = out, .in = in, .packed = packed, .ending = *ending};
+    plan_convolution(&job, shape, ctx->threads);
+    job.scratch = scratch;
+    job.inputs = job.scratch + ctx->threads * job.thread_floats;
+    job.offsets = (ptrdiff_t *)(job.inputs + (keeps_forms(shape) ? 0 : POINTS * job.in_pitch));
+    if (keeps_forms(shape)) {
+        rcn__for_all(ctx, block_count(&job.blocks), convolve_block, &job);
+        return;
+    }
+    for (int64_t i = 0; i < block_count(&job.blocks); ++i) {
+        job.one = block_at(&job.blocks, shape, i);
+        fill_offsets(job.offsets, shape, &job.one);
+        rcn__for_all(ctx, channels_in(shape) / RCN_LANES * (job.one.slices + shape->depth - 1),
+                     spread_task, &job);
+        rcn__for_all(ctx, groups_of(shape->out) * job.row_parts, convolve_group, &job);
+    }
 }
 
 /* ---- weights' gradient ----------------------------------------------------------------------- */
 
-/* Blocks are shared out to as many slots as there are threads; each slot sums up its own. */
+/* The forms of inputs and of outputs' gradients of a block of tiles are made by all threads; then
+ * each task multiplies those of IN_RANGE input channels, one group of output channels and one slice
+ * of the kernel. Its sums stay in the memory of its thread if one block is all there is, otherwise
+ * they have a place of their own. Nothing depends on the number of threads. */
 typedef struct gradient_job {
     const rcn__winograd *shape;
     blocking blocks;
-    int slots;
+    block one;
+    int first, last; /* block */
     float *dweights;
-    const float *in, *dout;
-    rcn__winograd_weights where;
-    float *scratch;
-    int64_t sum_floats, slot_floats;
+    const rcn__source *in;
+    const float *dout;
+    rcn__weight_slice where;
+    float *inputs, *outputs, *sums;
+    int64_t in_pitch, out_pitch, sum_floats;
+    int64_t in_ranges;
 } gradient_job;
 
-static int64_t gradient_floats(const rcn__winograd *shape, const blocking *b) {
-    return POINTS * (shape->depth * shape->in * shape->out + b->in_pitch + b->out_pitch);
+static void plan_gradient(gradient_job *job, const rcn__winograd *shape) {
+    const int64_t in = shape->in[0], out = columns_in_all(shape->out);
+    job->shape = shape;
+    job->blocks = block_up(shape, 3 << 19, POINTS * (in + out), 1);
+    const block one = largest_block(&job->blocks);
+    job->in_pitch = pitch_of(in_rows(shape, &one) * in);
+    job->out_pitch = pitch_of(out_rows(&one) * out);
+    job->in_ranges = parts(in, IN_RANGE);
+    job->sum_floats = POINTS * smaller(in, IN_RANGE) * WIDTH;
 }
 
-/* Larger blocks: each of them reads and writes all sums. */
-static blocking gradient_blocks(const rcn__winograd *shape, int threads) {
-    return block_up(shape, threads, shape->in + shape->out, shape->out, 192, 48);
+static int64_t gradient_tasks(const gradient_job *job) {
+    return job->shape->depth * job->in_ranges * groups_of(job->shape->out);
 }
 
-size_t rcn__winograd_gradient_bytes(const rcn__winograd *shape, int threads) {
-    const blocking b = gradient_blocks(shape, threads);
-    return (size_t)(gradient_floats(shape, &b) * threads) * sizeof(float);
+static int is_one_block(const gradient_job *job) { return block_count(&job->blocks) == 1; }
+
+static size_t winograd_gradient_bytes(const rcn__winograd *shape, int threads) {
+    gradient_job job = {0};
+    plan_gradient(&job, shape);
+    const int64_t sums = is_one_block(&job) ? threads : gradient_tasks(&job);
+    return (size_t)(POINTS * (job.in_pitch + job.out_pitch) + sums * job.sum_floats) *
+           sizeof(float);
 }
 
-/* The forms of the outputs' gradients, like spread_inputs(); rows beyond the tiles are zero. */
-static void spread_outputs(float *to, const blocking *b, const rcn__winograd *shape, block one,
-                           const float *dout) {
+/* The form of 4x4 gradients of outputs. */
+RCN_INLINE void form_output(float *to, int64_t pitch, const float *plane, tile t, int64_t height,
+                            int64_t width) {
+    lanes half[IN_TILE][OUT_TILE];
+    const int inside = t.y + OUT_TILE <= height && t.x + OUT_TILE <= width;
+    for (int j = 0; j < OUT_TILE; ++j) {
+        lanes y[4], m[6];
+        for (int i = 0; i < OUT_TILE; ++i)
+            y[i] = inside ? LANES_AT(plane + ((t.y + i) * width + t.x + j) * RCN_LANES)
+                          : voxel_at(plane, t.y + i, t.x + j, height, width);
+        output_form_back(m, y);
+        for (int i = 0; i < IN_TILE; ++i) half[i][j] = m[i];
+    }
+    for (int i = 0; i < IN_TILE; ++i) {
+        lanes m[6];
+        output_form_back(m, half[i]);
+        for (int j = 0; j < IN_TILE; ++j) STORE(to + (i * IN_TILE + j) * pitch, m[j]);
+    }
+}
+
+/* outputs[point][group][row][columns] for one block of channels and one slice. */
+static void spread_outputs(const gradient_job *job, int64_t channel_block, int64_t slice) {
+    const rcn__winograd *shape = job->shape;
     const int64_t height = shape->size[1], width = shape->size[2];
     const int64_t blocks = shape->out / RCN_LANES, voxels = height * width * shape->size[0];
-    for (int64_t row = 0; row < b->rows; ++row) {
-        const int64_t z = one.slice + row / b->tiles_per_block;
-        const int64_t index = one.tile + row % b->tiles_per_block;
-        const int is_tile = z < one.slice_end && index < one.tile_end;
-        const tile t = tile_at(b, is_tile ? index : one.tile);
-        for (int64_t c = 0; c < blocks; ++c) {
-            const float *plane =
-                dout + ((t.image * blocks + c) * voxels + z * height * width) * RCN_LANES;
-            float *at = to + (c * b->rows + row) * RCN_LANES;
-            lanes half[IN_TILE][OUT_TILE];
-            if (!is_tile) {
-                for (int p = 0; p < POINTS; ++p) STORE(at + p * b->out_pitch, ALL(0.0f));
-                continue;
+    const int64_t group = channel_block * RCN_LANES / WIDTH, rows = out_rows(&job->one);
+    const int64_t columns = columns_of(shape->out, group);
+    float *to = job->outputs + columns_before(group) * rows + slice * job->one.tiles * columns +
+                channel_block * RCN_LANES % WIDTH;
+    tile t = tile_at(&job->blocks, job->one.tile);
+    for (int64_t i = 0; i < job->one.tiles; ++i, to += columns) {
+        if (channel_block < blocks)
+            form_output(to, job->out_pitch,
+                        job->dout + ((t.image * blocks + channel_block) * voxels +
+                                     (job->one.slice + slice) * height * width) *
+                                        RCN_LANES,
+                        t, height, width);
+        else /* the last vector is only half filled */
+            for (int p = 0; p < POINTS; ++p) STORE(to + p * job->out_pitch, ALL(0.0f));
+        t = next_tile(&job->blocks, t);
+    }
+}
+
+static int64_t input_tasks(const gradient_job *job) {
+    return job->shape->in[0] / RCN_LANES * (job->one.slices + job->shape->depth - 1);
+}
+
+static void gradient_spread(int64_t index, int thread, void *payload) {
+    const gradient_job *job = payload;
+    const int64_t inputs = input_tasks(job), slices = job->one.slices;
+    const int64_t in_slices = slices + job->shape->depth - 1;
+    (void)thread;
+    if (index < inputs)
+        spread_inputs(job->inputs, job->in_pitch, &job->blocks, job->shape, &job->one, job->in,
+                      index / in_slices, index % in_slices);
+    else
+        spread_outputs(job, (index - inputs) / slices, (index - inputs) % slices);
+}
+
+/* From the sums of one task back to taps. */
+static void finish_gradient(const gradient_job *job, const float *sums, int64_t first, int64_t in,
+                            int64_t group, int64_t z) {
+    const rcn__winograd *shape = job->shape;
+    const int64_t columns = columns_of(shape->out, group);
+    for (int64_t c = 0; c < in; ++c)
+        for (int64_t k = 0; k < smaller(shape->out - group * WIDTH, WIDTH); k += RCN_LANES) {
+            lanes half[3][IN_TILE];
+            for (int j = 0; j < IN_TILE; ++j) {
+                lanes u[6], g[3];
+                for (int i = 0; i < IN_TILE; ++i)
+                    u[i] = LANES_AT(sums + ((i * IN_TILE + j) * in + c) * columns + k);
+                weight_form_back(g, u);
+                for (int i = 0; i < 3; ++i) half[i][j] = g[i];
             }
-            for (int j = 0; j < OUT_TILE; ++j) {
-                lanes y[4], m[6];
-                for (int i = 0; i < OUT_TILE; ++i)
-                    y[i] = voxel_at(plane, t.y + i, t.x + j, height, width);
-                output_form_back(m, y);
-                for (int i = 0; i < IN_TILE; ++i) half[i][j] = m[i];
-            }
-            for (int i = 0; i < IN_TILE; ++i) {
-                lanes m[6];
-                output_form_back(m, half[i]);
-                for (int j = 0; j < IN_TILE; ++j)
-                    STORE(at + (i * IN_TILE + j) * b->out_pitch, m[j]);
+            for (int i = 0; i < 3; ++i) {
+                lanes g[3];
+                weight_form_back(g, half[i]);
+                for (int l = 0; l < RCN_LANES; ++l) {
+                    float *taps = job->dweights +
+                                  taps_of(shape, &job->where, first + c, group * WIDTH + k + l, z);
+                    for (int j = 0; j < 3; ++j) taps[i * 3 + j] = g[j][l];
+                }
             }
         }
-    }
 }
 
-/* sums[channels of v][vectors of m] += v' m over the rows of a block. */
-INLINE void add_products(float *sums, int64_t sums_pitch, const int channels, const int vectors,
-                         const float *v, int64_t first, int64_t v_pitch, const float *m,
-                         int64_t m_pitch, int64_t rows) {
-    lanes s[ROWS][2];
-    const float *column[ROWS];
-    for (int c = 0; c < channels; ++c) {
-        column[c] = v + (first + c) / RCN_LANES * v_pitch + (first + c) % RCN_LANES;
-        for (int k = 0; k < vectors; ++k) s[c][k] = LANES_AT(sums + c * sums_pitch + k * RCN_LANES);
-    }
-    for (int64_t r = 0; r < rows; ++r) {
-        lanes w[2];
-        for (int k = 0; k < vectors; ++k) w[k] = LANES_AT(m + k * m_pitch + r * RCN_LANES);
-        for (int c = 0; c < channels; ++c)
-            for (int k = 0; k < vectors; ++k) s[c][k] += ALL(column[c][r * RCN_LANES]) * w[k];
-    }
-    for (int c = 0; c < channels; ++c)
-        for (int k = 0; k < vectors; ++k) STORE(sums + c * sums_pitch + k * RCN_LANES, s[c][k]);
-}
-
-/* All output channels for some input channels, of one point and slice of the kernel. */
-INLINE void add_channels(float *sums, const int channels, const rcn__winograd *shape,
-                         const blocking *b, const float *v, int64_t first, const float *m) {
-    const int64_t v_pitch = b->in_rows * RCN_LANES, m_pitch = b->rows * RCN_LANES;
-    int64_t k = 0;
-    for (; k + WIDTH <= shape->out; k += WIDTH)
-        add_products(sums + k, shape->out, channels, 2, v, first, v_pitch,
-                     m + k / RCN_LANES * m_pitch, m_pitch, b->rows);
-    if (k < shape->out)
-        add_products(sums + k, shape->out, channels, 1, v, first, v_pitch,
-                     m + k / RCN_LANES * m_pitch, m_pitch, b->rows);
-}
-
-static void add_block(float *sums, const rcn__winograd *shape, const blocking *b, const float *v,
-                      const float *m) {
+static void gradient_task(int64_t index, int thread, void *payload) {
+    static const ptrdiff_t start = 0;
+    const gradient_job *job = payload;
+    const rcn__winograd *shape = job->shape;
+    const int64_t groups = groups_of(shape->out), group = index % groups;
+    const int64_t first = index / groups % job->in_ranges * IN_RANGE;
+    const int64_t z = index / groups / job->in_ranges;
+    const int64_t in = smaller(shape->in[0] - first, IN_RANGE), rows = out_rows(&job->one);
+    const int64_t columns = columns_of(shape->out, group);
+    float *sums = job->sums + (is_one_block(job) ? thread : index) * job->sum_floats;
     for (int p = 0; p < POINTS; ++p)
-        for (int64_t z = 0; z < shape->depth; ++z) {
-            float *to = sums + (p * shape->depth + z) * shape->in * shape->out;
-            const float *rows = v + p * b->in_pitch + z * b->tiles_per_block * RCN_LANES;
-            int64_t c = 0;
-            for (; c + ROWS <= shape->in; c += ROWS)
-                add_channels(to + c * shape->out, ROWS, shape, b, rows, c, m + p * b->out_pitch);
-            /* A multiple of eight leaves 2 or 4 behind sixes. */
-            if (shape->in - c == 4)
-                add_channels(to + c * shape->out, 4, shape, b, rows, c, m + p * b->out_pitch);
-            else if (shape->in - c == 2)
-                add_channels(to + c * shape->out, 2, shape, b, rows, c, m + p * b->out_pitch);
+        for (int64_t c = 0; c < in; c += RCN_LANES) {
+            const float *a =
+                job->inputs + p * job->in_pitch +
+                ((first + c) / RCN_LANES * in_rows(shape, &job->one) + z * job->one.tiles) *
+                    RCN_LANES;
+            const rcn__product product = {.c = sums + (p * in + c) * columns,
+                                          .c_pitch = columns,
+                                          .add = !job->first,
+                                          .a = a,
+                                          .offsets = &start,
+                                          .outer = 1,
+                                          .inner = rows,
+                                          .b = job->outputs + p * job->out_pitch +
+                                               columns_before(group) * rows};
+            multiply_rows(product, RCN_GRADIENT, RCN_LANES, columns);
         }
+    if (job->last) finish_gradient(job, sums, first, in, group, z);
 }
 
-static void gradient_slot(int64_t slot, int thread, void *payload) {
-    const gradient_job *job = payload;
-    const rcn__winograd *shape = job->shape;
-    const blocking *b = &job->blocks;
-    const int64_t count = block_count(b);
-    float *sums = job->scratch + slot * job->slot_floats;
-    float *inputs = sums + job->sum_floats, *outputs = inputs + POINTS * b->in_pitch;
-    (void)thread;
-    memset(sums, 0, (size_t)job->sum_floats * sizeof *sums);
-    /* Rows that are never filled must not be NaN by chance. */
-    memset(inputs, 0, (size_t)(POINTS * b->in_pitch) * sizeof *inputs);
-    for (int64_t i = count * slot / job->slots; i < count * (slot + 1) / job->slots; ++i) {
-        const block one = block_at(b, shape, i);
-        spread_inputs(inputs, b, shape, one, job->in);
-        spread_outputs(outputs, b, shape, one, job->dout);
-        add_block(sums, shape, b, inputs, outputs);
+static void winograd_gradient(float *dweights, float *dbias, const rcn__winograd *shape,
+                              rcn_context *ctx, const rcn__source *in, const float *dout,
+                              const rcn__weight_slice *where, void *scratch) {
+    gradient_job job = {.dweights = dweights, .in = in, .dout = dout, .where = *where};
+    plan_gradient(&job, shape);
+    job.inputs = scratch;
+    job.outputs = job.inputs + POINTS * job.in_pitch;
+    job.sums = job.outputs + POINTS * job.out_pitch;
+    const int64_t count = block_count(&job.blocks);
+    for (int64_t i = 0; i < count; ++i) {
+        job.one = block_at(&job.blocks, shape, i);
+        job.first = i == 0;
+        job.last = i == count - 1;
+        rcn__for_all(ctx,
+                     input_tasks(&job) + columns_in_all(shape->out) / RCN_LANES * job.one.slices,
+                     gradient_spread, &job);
+        rcn__for_all(ctx, gradient_tasks(&job), gradient_task, &job);
     }
-}
-
-/* Adds up the slots and goes back from the forms to taps, for one input channel. */
-static void gradient_channel(int64_t index, int thread, void *payload) {
-    const gradient_job *job = payload;
-    const rcn__winograd *shape = job->shape;
-    const int64_t c = index % shape->in, z = index / shape->in;
-    const pack_job place = {shape, NULL, job->dweights, job->where};
-    (void)thread;
-    for (int64_t k = 0; k < shape->out; k += RCN_LANES) {
-        lanes half[3][IN_TILE];
-        for (int j = 0; j < IN_TILE; ++j) {
-            lanes u[6], g[3];
-            for (int i = 0; i < IN_TILE; ++i) {
-                const float *sum =
-                    job->scratch +
-                    (((i * IN_TILE + j) * shape->depth + z) * shape->in + c) * shape->out + k;
-                u[i] = LANES_AT(sum);
-                for (int s = 1; s < job->slots; ++s) u[i] += LANES_AT(sum + s * job->slot_floats);
-            }
-            weight_form_back(g, u);
-            for (int i = 0; i < 3; ++i) half[i][j] = g[i];
-        }
-        for (int i = 0; i < 3; ++i) {
-            lanes g[3];
-            weight_form_back(g, half[i]);
-            for (int l = 0; l < RCN_LANES; ++l) {
-                float *taps = (float *)taps_of(&place, c, k + l, z);
-                for (int j = 0; j < 3; ++j) taps[i * 3 + j] = g[j][l];
-            }
-        }
-    }
-}
-
-void rcn__winograd_gradient(float *dweights, const rcn__winograd *shape, rcn_context *ctx,
-                            const float *in, const float *dout, const rcn__winograd_weights *where,
-                            void *scratch) {
-    gradient_job job = {.shape = shape,
-                        .blocks = gradient_blocks(shape, ctx->threads),
-                        .slots = ctx->threads,
-                        .dweights = dweights,
-                        .in = in,
-                        .dout = dout,
-                        .where = *where,
-                        .scratch = scratch,
-                        .sum_floats = POINTS * shape->depth * shape->in * shape->out};
-    job.slot_floats = gradient_floats(shape, &job.blocks);
-    rcn__for_all(ctx, job.slots, gradient_slot, &job);
-    rcn__for_all(ctx, shape->depth * shape->in, gradient_channel, &job);
+    if (dbias)
+        sum_outputs(dbias, ctx, dout, shape->batch, shape->out,
+                    shape->size[0] * shape->size[1] * shape->size[2]);
 }

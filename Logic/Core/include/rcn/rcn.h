@@ -21,8 +21,8 @@
  *   6. rcn_predict_levels()      level probabilities of an image of any size (rcn_predict.h)
  *      rcn_volume_predict()      what raters would measure, and between which values (rcn_volume.h)
  *
- * rcn_net.h and rcn_predict.h need a build with oneDNN, rcn_model.h and rcn_train.h one with oneDNN
- * and jansson; in other builds their functions are declared but not there.
+ * rcn_model.h and rcn_train.h need a build with jansson; in other builds their functions are
+ * declared but not there.
  *
  * Every fallible function returns an rcn_status; the sentence for a person is rcn_context_error().
  * Buffers belong to the caller. Nothing here prints, exits or changes global state, but for the

@@ -1,0 +1,609 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Convolution by its definition, on the matrix product of rcn_gemm.h: rows are voxels along x, the
+ * sum runs over taps and channels. Compiled for each instruction set by rcn_isa_*.c.
+ *
+ * A band of the output (some rows of a slice) needs a band of the input. That is copied, with its
+ * borders of zeros, into a thread's scratch memory, where voxels that are next to each other in the
+ * output are next to each other for every tap, whatever the stride. A 1x1 convolution needs no
+ * copy: its voxels are one long row.
+ *
+ * The gradient of the input has, for a stride of s, s outputs of different taps along each axis:
+ * such sets of outputs are called phases. Forward there is one.
+ */
+#include "rcn_engine.h"
+
+#include <string.h>
+
+#include "rcn_gemm.h"
+#include "rcn_parallel.h"
+
+enum {
+    BAND_FLOATS = 49152, /* of an input's band: what stays in a second-level cache */
+    CHUNK_FLOATS =
+        1 << 20,     /* of the bands that are multiplied together for the weights' gradient */
+    PIECE = 4 * ROWS /* voxels that are finished at a time */
+};
+
+/* One set of outputs: o = start + step_out * j for j < count, reading i = step_in * j + shift for
+ * its taps; `low` and `high` are the ends of the shifts. */
+typedef struct phase {
+    int64_t start[3], count[3], low[3], high[3];
+    int64_t first_tap, taps;
+} phase;
+
+typedef struct tap {
+    int64_t index; /* in the kernel */
+    int64_t shift[3];
+} tap;
+
+/* How bands are cut and where an input's band has what. */
+typedef struct bands {
+    int64_t y, x;                  /* outputs of a band */
+    int64_t slices, rows, columns; /* of its inputs; columns of one residue of the stride */
+    int64_t row_floats, floats;    /* of an input's row, and in all */
+    int copies;                    /* 0: the input is read where it is */
+} bands;
+
+typedef struct direct_job {
+    rcn__direct shape; /* of a 1x1 convolution: one long row */
+    int64_t step_in[3], step_out[3];
+    int64_t blocks, inner; /* of channels; lanes of a block */
+    int64_t phases, all_taps;
+    const rcn__source *in;
+    float *out;
+    const float *packed;
+    rcn__ending ending;
+    int threads;
+
+    /* the phase that is run */
+    phase now;
+    bands cut;
+    int64_t bands_z, bands_y, bands_x, group_parts;
+    tap *taps;          /* sorted by phase */
+    ptrdiff_t *offsets; /* (taps of the phase, blocks) */
+    float *scratch;
+    int64_t thread_floats;
+
+    /* the weights' gradient */
+    const float *dout;
+    float *dweights;
+    rcn__weight_slice where;
+    int64_t first_unit, units, unit_floats, dout_floats;
+    float *unit_inputs, *unit_douts, *sums;
+    ptrdiff_t *rows; /* (band's rows) */
+    int is_first;
+} direct_job;
+
+static int64_t direct_taps(const rcn__direct *s) {
+    return s->kernel[0] * s->kernel[1] * s->kernel[2];
+}
+
+static int64_t direct_blocks(const rcn__direct *shape) {
+    return shape->layout == RCN_PLANAR ? 1 : blocks_of(shape->in[0]) + blocks_of(shape->in[1]);
+}
+
+static int64_t direct_inner(const rcn__direct *shape) {
+    return shape->layout == RCN_PLANAR ? shape->in[0] : RCN_LANES;
+}
+
+static int is_pointwise(const rcn__direct *shape) {
+    for (int d = 0; d < 3; ++d)
+        if (shape->kernel[d] != 1 || shape->stride[d] != 1 || shape->pad[d] != 0) return 0;
+    return 1;
+}
+
+static int64_t voxels_of(const int64_t size[3]) { return size[0] * size[1] * size[2]; }
+
+/* The sum's length for one output of all phases: rows of packed weights. */
+static int64_t packed_rows(const rcn__direct *shape) {
+    return direct_taps(shape) * direct_blocks(shape) * direct_inner(shape);
+}
+
+static size_t direct_packed_bytes(const rcn__direct *shape) {
+    return (size_t)(packed_rows(shape) * columns_in_all(shape->out)) * sizeof(float);
+}
+
+/* Sets start, count and taps of phase number `index`. */
+static void describe_phase(phase *p, tap *taps, const rcn__direct *shape, int64_t index) {
+    const int64_t *s = shape->stride, *k = shape->kernel;
+    const int64_t residue[3] = {index / s[2] / s[1], index / s[2] % s[1], index % s[2]};
+    p->taps = 0;
+    for (int d = 0; d < 3; ++d) {
+        p->start[d] = shape->backward ? residue[d] : 0;
+        p->count[d] =
+            shape->backward ? parts(shape->out_size[d] - residue[d], s[d]) : shape->out_size[d];
+        p->low[d] = p->high[d] = 0;
+    }
+    for (int64_t t = 0; t < direct_taps(shape); ++t) {
+        const int64_t at[3] = {t / k[2] / k[1], t / k[2] % k[1], t % k[2]};
+        tap one = {.index = t};
+        int mine = 1;
+        for (int d = 0; d < 3; ++d) {
+            one.shift[d] = at[d] - shape->pad[d];
+            if (!shape->backward) continue;
+            const int64_t distance = p->start[d] + shape->pad[d] - at[d];
+            mine &= distance % s[d] == 0;
+            one.shift[d] = distance / s[d];
+        }
+        if (!mine) continue;
+        for (int d = 0; d < 3; ++d) {
+            if (!p->taps || one.shift[d] < p->low[d]) p->low[d] = one.shift[d];
+            if (!p->taps || one.shift[d] > p->high[d]) p->high[d] = one.shift[d];
+        }
+        taps[p->taps++] = one;
+    }
+}
+
+static int64_t phases_of(const rcn__direct *shape) {
+    return shape->backward ? shape->stride[0] * shape->stride[1] * shape->stride[2] : 1;
+}
+
+/* ---- weights --------------------------------------------------------------------------------- */
+
+typedef struct direct_pack_job {
+    const rcn__direct *shape;
+    float *packed;
+    const float *weights;
+    rcn__weight_slice where;
+    int64_t phase_first; /* taps of the phases before */
+    int64_t count;
+    const tap *taps;
+} direct_pack_job;
+
+/* packed[group][tap, phase by phase][block][lane][columns], one tap and block. */
+static void direct_pack_block(int64_t index, int thread, void *payload) {
+    const direct_pack_job *job = payload;
+    const rcn__direct *shape = job->shape;
+    const int64_t blocks = direct_blocks(shape), inner = direct_inner(shape);
+    const int64_t block = index % blocks, first_blocks = blocks_of(shape->in[0]);
+    const int second = shape->layout == RCN_BLOCKED && block >= first_blocks;
+    const int64_t first = (second ? block - first_blocks : block) * RCN_LANES;
+    const int64_t before = second ? shape->in[0] : 0, all = direct_taps(shape);
+    const int64_t kernel_tap = job->taps[index / blocks].index;
+    (void)thread;
+    for (int64_t l = 0; l < inner; ++l) {
+        const int is_in = first + l < shape->in[second];
+        const int64_t c = before + first + l;
+        for (int64_t group = 0; group < groups_of(shape->out); ++group) {
+            const int64_t columns = columns_of(shape->out, group);
+            float *to =
+                job->packed + columns_before(group) * packed_rows(shape) +
+                (((job->phase_first + index / blocks) * blocks + block) * inner + l) * columns;
+            for (int64_t n = 0; n < columns; ++n) {
+                const int64_t k = group * WIDTH + n;
+                const int64_t out = job->where.mirrored ? c : k, in = job->where.mirrored ? k : c;
+                to[n] = is_in && k < shape->out
+                            ? job->weights[(out * job->where.total_in + job->where.first_in + in) *
+                                               all +
+                                           kernel_tap]
+                            : 0.0f;
+            }
+        }
+    }
+}
+
+/* Kernels have at most so many taps. */
+enum { MOST_TAPS = 512 };
+
+static void direct_pack(float *packed, const rcn__direct *shape, rcn_context *ctx,
+                        const float *weights, const rcn__weight_slice *where) {
+    tap taps[MOST_TAPS];
+    direct_pack_job job = {shape, packed, weights, *where, 0, 0, taps};
+    for (int64_t i = 0; i < phases_of(shape); ++i) {
+        phase p;
+        describe_phase(&p, taps, shape, i);
+        job.count = p.taps;
+        rcn__for_all(ctx, p.taps * direct_blocks(shape), direct_pack_block, &job);
+        job.phase_first += p.taps;
+    }
+}
+
+/* ---- bands ----------------------------------------------------------------------------------- */
+
+/* Floats of the input's band for y rows of x outputs. */
+static void measure_band(bands *cut, const direct_job *job, int64_t y, int64_t x) {
+    const phase *p = &job->now;
+    cut->y = y;
+    cut->x = x;
+    cut->slices = p->high[0] - p->low[0] + 1;
+    cut->rows = (y - 1) * job->step_in[1] + p->high[1] - p->low[1] + 1;
+    cut->columns = parts((x - 1) * job->step_in[2] + p->high[2] - p->low[2] + 1, job->step_in[2]);
+    cut->row_floats = job->step_in[2] * cut->columns * RCN_LANES;
+    cut->floats = cut->slices * job->blocks * cut->rows * cut->row_floats;
+}
+
+/* As many rows as fill BAND_FLOATS, fewer voxels of a row where one alone is longer. */
+static void cut_bands(direct_job *job) {
+    const phase *p = &job->now;
+    bands *cut = &job->cut;
+    int64_t y = 1, x = p->count[2];
+    /* A norm on load, a second input or planes have to be copied; whether a norm is there is only
+     * known when it runs, so memory is always that of a copy. */
+    cut->copies = !is_pointwise(&job->shape) || job->shape.layout == RCN_PLANAR ||
+                  job->shape.in[1] > 0 || (job->in && job->in[0].scale);
+    measure_band(cut, job, 1, x);
+    while (cut->floats > BAND_FLOATS && x > 2 * ROWS) {
+        x = parts(x, 2);
+        measure_band(cut, job, 1, x);
+    }
+    if (x == p->count[2])
+        for (; y < p->count[1]; ++y) {
+            measure_band(cut, job, y + 1, x);
+            if (cut->floats > BAND_FLOATS) break;
+        }
+    /* Evenly; a phase may have no outputs at all. */
+    y = larger(parts(p->count[1], larger(parts(p->count[1], y), 1)), 1);
+    x = larger(parts(p->count[2], larger(parts(p->count[2], larger(x, 1)), 1)), 1);
+    measure_band(cut, job, y, x);
+    job->bands_z = p->count[0];
+    job->bands_y = parts(p->count[1], y);
+    job->bands_x = parts(p->count[2], x);
+}
+
+/* Where each tap and block of channels begins in a band, or in the input itself. */
+static void direct_offsets(ptrdiff_t *offsets, const direct_job *job) {
+    const bands *cut = &job->cut;
+    for (int64_t t = 0; t < job->now.taps; ++t) {
+        int64_t d[3];
+        for (int k = 0; k < 3; ++k) d[k] = job->taps[t].shift[k] - job->now.low[k];
+        for (int64_t c = 0; c < job->blocks; ++c)
+            offsets[t * job->blocks + c] =
+                cut->copies
+                    ? (ptrdiff_t)(((d[0] * job->blocks + c) * cut->rows + d[1]) * cut->row_floats +
+                                  (d[2] % job->step_in[2] * cut->columns + d[2] / job->step_in[2]) *
+                                      RCN_LANES)
+                    : (ptrdiff_t)(c * voxels_of(job->shape.in_size) * RCN_LANES);
+    }
+}
+
+static void start_phase(direct_job *job, int64_t index, int64_t first_tap) {
+    describe_phase(&job->now, job->taps, &job->shape, index);
+    job->now.first_tap = first_tap;
+    cut_bands(job);
+    direct_offsets(job->offsets, job);
+}
+
+static void start_job(direct_job *job, const rcn__direct *shape, int threads) {
+    job->shape = *shape;
+    if (is_pointwise(shape)) {
+        const int64_t voxels = voxels_of(shape->in_size);
+        for (int d = 0; d < 3; ++d)
+            job->shape.in_size[d] = job->shape.out_size[d] = d == 2 ? voxels : 1;
+    }
+    for (int d = 0; d < 3; ++d) {
+        job->step_in[d] = shape->backward ? 1 : shape->stride[d];
+        job->step_out[d] = shape->backward ? shape->stride[d] : 1;
+    }
+    job->blocks = direct_blocks(shape);
+    job->inner = direct_inner(shape);
+    job->phases = phases_of(shape);
+    job->all_taps = direct_taps(shape);
+    job->threads = threads;
+}
+
+/* One band: its image and first output. */
+typedef struct band {
+    int64_t image, z, y, x, rows, columns;
+} band;
+
+static band band_at(const direct_job *job, int64_t index) {
+    band b;
+    b.x = index % job->bands_x * job->cut.x;
+    index /= job->bands_x;
+    b.y = index % job->bands_y * job->cut.y;
+    index /= job->bands_y;
+    b.z = index % job->bands_z;
+    b.image = index / job->bands_z;
+    b.rows = smaller(job->cut.y, job->now.count[1] - b.y);
+    b.columns = smaller(job->cut.x, job->now.count[2] - b.x);
+    return b;
+}
+
+static int64_t band_count(const direct_job *job) {
+    return job->shape.batch * job->bands_z * job->bands_y * job->bands_x;
+}
+
+/* `count` voxels of a row of a blocked input, `step` apart, the first at x (which may lie outside).
+ */
+static void copy_row(float *to, const float *row, int64_t x, int64_t step, int64_t count,
+                     int64_t width, const on_load *norm) {
+    for (int64_t i = 0; i < count; ++i, x += step, to += RCN_LANES) {
+        if (x < 0 || x >= width)
+            STORE(to, ALL(0.0f));
+        else if (norm)
+            STORE(to, apply(LANES_AT(row + x * RCN_LANES), norm));
+        else
+            STORE(to, LANES_AT(row + x * RCN_LANES));
+    }
+}
+
+/* The same of planes: lanes beyond the channels are not used. */
+static void copy_planar_row(float *to, const float *row, int64_t plane, int64_t channels, int64_t x,
+                            int64_t step, int64_t count, int64_t width) {
+    for (int64_t c = 0; c < channels; ++c)
+        for (int64_t i = 0; i < count; ++i) {
+            const int64_t at = x + i * step;
+            to[i * RCN_LANES + c] = at < 0 || at >= width ? 0.0f : row[c * plane + at];
+        }
+}
+
+/* The input's band, for one block of channels. */
+static void copy_band_block(float *to, const direct_job *job, const band *b, int64_t block) {
+    const rcn__direct *shape = &job->shape;
+    const bands *cut = &job->cut;
+    const int64_t *size = shape->in_size, voxels = voxels_of(size);
+    const int64_t first_blocks = blocks_of(shape->in[0]);
+    const int planar = shape->layout == RCN_PLANAR, second = !planar && block >= first_blocks;
+    const rcn__source *from = &job->in[second];
+    const int64_t own = second ? block - first_blocks : block;
+    const int64_t channels = shape->in[second], own_blocks = blocks_of(channels);
+    const float *image = from->data + (planar ? b->image * channels * voxels
+                                              : (b->image * own_blocks + own) * voxels * RCN_LANES);
+    on_load norm = {.relu = from->relu};
+    if (from->scale) {
+        norm.scale = LANES_AT(from->scale + b->image * channels + own * RCN_LANES);
+        norm.shift = LANES_AT(from->shift + b->image * channels + own * RCN_LANES);
+    }
+    const int64_t rows = (b->rows - 1) * job->step_in[1] + job->now.high[1] - job->now.low[1] + 1;
+    for (int64_t dz = 0; dz < cut->slices; ++dz)
+        for (int64_t r = 0; r < rows; ++r) {
+            const int64_t z = b->z * job->step_in[0] + job->now.low[0] + dz;
+            const int64_t y = b->y * job->step_in[1] + job->now.low[1] + r;
+            float *row = to + ((dz * job->blocks + block) * cut->rows + r) * cut->row_floats;
+            if (z < 0 || z >= size[0] || y < 0 || y >= size[1]) {
+                memset(row, 0, (size_t)cut->row_floats * sizeof *row);
+                continue;
+            }
+            const int64_t at = (z * size[1] + y) * size[2];
+            for (int64_t s = 0; s < job->step_in[2]; ++s) {
+                float *piece = row + s * cut->columns * RCN_LANES;
+                const int64_t x = b->x * job->step_in[2] + job->now.low[2] + s;
+                if (planar)
+                    copy_planar_row(piece, image + at, voxels, channels, x, job->step_in[2],
+                                    cut->columns, size[2]);
+                else
+                    copy_row(piece, image + at * RCN_LANES, x, job->step_in[2], cut->columns,
+                             size[2], from->scale ? &norm : NULL);
+            }
+        }
+}
+
+/* Where the band's input is: in `memory`, or where it was. */
+static const float *find_band(float *memory, const direct_job *job, const band *b) {
+    if (!job->cut.copies)
+        return job->in[0].data +
+               (b->image * job->blocks * voxels_of(job->shape.in_size) + b->x) * RCN_LANES;
+    for (int64_t c = 0; c < job->blocks; ++c) copy_band_block(memory, job, b, c);
+    return memory;
+}
+
+/* ---- convolution ----------------------------------------------------------------------------- */
+
+/* Bias, what is added, ReLU: `count` outputs along x of a group of channels. */
+static void finish_row(const direct_job *job, const float *sums, int64_t columns, int64_t group,
+                       const band *b, int64_t row, int64_t x, int64_t count) {
+    const rcn__direct *shape = &job->shape;
+    const int64_t *size = shape->out_size, *step = job->step_out, blocks = blocks_of(shape->out);
+    const int64_t o[3] = {job->now.start[0] + step[0] * b->z,
+                          job->now.start[1] + step[1] * (b->y + row),
+                          job->now.start[2] + step[2] * (b->x + x)};
+    const int64_t voxel = (o[0] * size[1] + o[1]) * size[2] + o[2];
+    for (int64_t v = 0; v < columns / RCN_LANES; ++v) {
+        const int64_t c = group * WIDTH / RCN_LANES + v;
+        if (c >= blocks) break;
+        const int64_t at = ((b->image * blocks + c) * voxels_of(size) + voxel) * RCN_LANES;
+        lanes bias = {0};
+        for (int l = 0; job->ending.bias && l < RCN_LANES && c * RCN_LANES + l < shape->out; ++l)
+            bias[l] = job->ending.bias[c * RCN_LANES + l];
+        for (int64_t i = 0; i < count; ++i) {
+            const int64_t to = at + i * step[2] * RCN_LANES;
+            lanes value = LANES_AT(sums + i * columns + v * RCN_LANES) + bias;
+            if (job->ending.residual) value += LANES_AT(job->ending.residual + to);
+            if (job->ending.relu) value = KEEP_WHERE(value, value > 0);
+            STORE(job->out + to, value);
+        }
+    }
+}
+
+static void direct_band(int64_t index, int thread, void *payload) {
+    const direct_job *job = payload;
+    const band b = band_at(job, index / job->group_parts);
+    const int64_t part = index % job->group_parts, groups = groups_of(job->shape.out);
+    float *sums = job->scratch + thread * job->thread_floats;
+    const float *in = find_band(sums + PIECE * WIDTH, job, &b);
+    const int64_t row_step = job->cut.copies ? job->step_in[1] * job->cut.row_floats : 0;
+    for (int64_t group = groups * part / job->group_parts;
+         group < groups * (part + 1) / job->group_parts; ++group) {
+        const int64_t columns = columns_of(job->shape.out, group);
+        const float *weights = job->packed + columns_before(group) * packed_rows(&job->shape) +
+                               job->now.first_tap * job->blocks * job->inner * columns;
+        for (int64_t y = 0; y < b.rows; ++y)
+            for (int64_t x = 0; x < b.columns; x += PIECE) {
+                const int64_t count = smaller(b.columns - x, PIECE);
+                const rcn__product product = {.c = sums,
+                                              .c_pitch = columns,
+                                              .a = in + y * row_step + x * RCN_LANES,
+                                              .offsets = job->offsets,
+                                              .outer = job->now.taps * job->blocks,
+                                              .inner = job->inner,
+                                              .b = weights};
+                multiply_rows(product, RCN_FORWARD, count, columns);
+                finish_row(job, sums, columns, group, &b, y, x, count);
+            }
+    }
+}
+
+/* The largest band of all phases. */
+static int64_t largest_band(direct_job *job, tap *taps) {
+    int64_t floats = 0;
+    job->taps = taps;
+    for (int64_t i = 0; i < job->phases; ++i) {
+        describe_phase(&job->now, taps, &job->shape, i);
+        cut_bands(job);
+        floats = larger(floats, job->cut.floats);
+    }
+    return floats;
+}
+
+static size_t tables_bytes(const direct_job *job) {
+    const size_t bytes = (size_t)job->all_taps * sizeof(tap) +
+                         (size_t)(job->all_taps * job->blocks) * sizeof(ptrdiff_t);
+    return (bytes + 63) / 64 * 64;
+}
+
+static size_t direct_scratch_bytes(const rcn__direct *shape, int threads) {
+    tap taps[MOST_TAPS];
+    direct_job job = {0};
+    start_job(&job, shape, threads);
+    const int64_t floats = parts(largest_band(&job, taps), 16) * 16 + PIECE * WIDTH;
+    return tables_bytes(&job) + (size_t)(threads * floats) * sizeof(float);
+}
+
+static void direct_convolve(float *out, const rcn__direct *shape, rcn_context *ctx,
+                            const rcn__source *in, const float *packed, const rcn__ending *ending,
+                            void *scratch) {
+    tap taps[MOST_TAPS];
+    direct_job job = {.in = in, .out = out, .packed = packed, .ending = *ending};
+    start_job(&job, shape, ctx->threads);
+    job.thread_floats = parts(largest_band(&job, taps), 16) * 16 + PIECE * WIDTH;
+    job.taps = scratch;
+    job.offsets = (ptrdiff_t *)(job.taps + job.all_taps);
+    job.scratch = (float *)((char *)scratch + tables_bytes(&job));
+    for (int64_t i = 0, first_tap = 0; i < job.phases; ++i, first_tap += job.now.taps) {
+        start_phase(&job, i, first_tap);
+        const int64_t count = band_count(&job);
+        job.group_parts =
+            count ? smaller(groups_of(shape->out), parts(4 * (int64_t)ctx->threads, count)) : 1;
+        rcn__for_all(ctx, count * job.group_parts, direct_band, &job);
+    }
+}
+
+/* ---- weights' gradient ----------------------------------------------------------------------- */
+
+/* Bands are copied (the inputs as above, the output's gradients as [group][voxel][columns]) until
+ * they fill CHUNK_FLOATS; then each task multiplies, for one tap, block of input channels and group
+ * of output channels, all of them. The sums have a place of their own, so nothing depends on the
+ * number of threads. */
+static void plan_units(direct_job *job) {
+    job->dout_floats = parts(job->cut.y * job->cut.x * columns_in_all(job->shape.out), 16) * 16;
+    job->unit_floats = job->cut.copies ? parts(job->cut.floats, 16) * 16 : 0;
+    job->units = larger(CHUNK_FLOATS / (job->unit_floats + job->dout_floats), 1);
+    job->units = smaller(job->units, band_count(job));
+}
+
+static int64_t sums_floats(const direct_job *job) {
+    return job->all_taps * job->blocks * RCN_LANES * columns_in_all(job->shape.out);
+}
+
+static size_t direct_gradient_bytes(const rcn__direct *shape, int threads) {
+    tap taps[MOST_TAPS];
+    direct_job job = {.taps = taps};
+    start_job(&job, shape, threads);
+    describe_phase(&job.now, taps, &job.shape, 0);
+    cut_bands(&job);
+    job.cut.copies = 1; /* a norm on load may ask for it */
+    plan_units(&job);
+    /* Without that, more units may be taken at a time, in the same memory. */
+    const int64_t unit = job.unit_floats + job.dout_floats;
+    const int64_t floats = smaller(band_count(&job) * unit, larger(CHUNK_FLOATS, unit));
+    return tables_bytes(&job) + (size_t)(parts(job.cut.y, 8) * 8) * sizeof(ptrdiff_t) +
+           (size_t)(floats + sums_floats(&job)) * sizeof(float);
+}
+
+/* [group][voxel][columns] of a band of the output's gradient. */
+static void copy_dout(float *to, const direct_job *job, const band *b) {
+    const rcn__direct *shape = &job->shape;
+    const int64_t *size = shape->out_size, blocks = blocks_of(shape->out);
+    const int64_t voxels = b->rows * b->columns;
+    for (int64_t c = 0; c < columns_in_all(shape->out) / RCN_LANES; ++c) {
+        const int64_t group = c * RCN_LANES / WIDTH, columns = columns_of(shape->out, group);
+        float *place = to + columns_before(group) * voxels + c * RCN_LANES % WIDTH;
+        for (int64_t y = 0; y < b->rows; ++y) {
+            const float *row = job->dout + (((b->image * blocks + c) * voxels_of(size)) +
+                                            (b->z * size[1] + b->y + y) * size[2] + b->x) *
+                                               RCN_LANES;
+            for (int64_t x = 0; x < b->columns; ++x, place += columns)
+                STORE(place, c < blocks ? LANES_AT(row + x * RCN_LANES) : ALL(0.0f));
+        }
+    }
+}
+
+static void unit_copy(int64_t index, int thread, void *payload) {
+    const direct_job *job = payload;
+    const band b = band_at(job, job->first_unit + index / 2);
+    (void)thread;
+    if (index % 2)
+        copy_dout(job->unit_douts + index / 2 * job->dout_floats, job, &b);
+    else if (job->cut.copies)
+        find_band(job->unit_inputs + index / 2 * job->unit_floats, job, &b);
+}
+
+static void unit_product(int64_t index, int thread, void *payload) {
+    const direct_job *job = payload;
+    const int64_t per_group = job->all_taps * job->blocks, group = index / per_group;
+    const int64_t place = index % per_group, columns = columns_of(job->shape.out, group);
+    float *sums = job->sums + (columns_before(group) * per_group + place * columns) * RCN_LANES;
+    (void)thread;
+    for (int64_t u = 0; u < job->units; ++u) {
+        const band b = band_at(job, job->first_unit + u);
+        const float *in =
+            job->cut.copies ? job->unit_inputs + u * job->unit_floats : find_band(NULL, job, &b);
+        const rcn__product product = {.c = sums,
+                                      .c_pitch = columns,
+                                      .add = u > 0 || !job->is_first,
+                                      .a = in + job->offsets[place],
+                                      .offsets = job->rows,
+                                      .outer = b.rows,
+                                      .inner = b.columns,
+                                      .b = job->unit_douts + u * job->dout_floats +
+                                           columns_before(group) * b.rows * b.columns};
+        multiply_rows(product, RCN_GRADIENT, job->inner, columns);
+    }
+}
+
+/* From the sums to PyTorch's order, for RCN_LANES output channels. */
+static void keep_block(int64_t index, int thread, void *payload) {
+    const direct_job *job = payload;
+    const int64_t k = index * RCN_LANES, group = k / WIDTH;
+    const int64_t columns = columns_of(job->shape.out, group);
+    const int64_t outs = smaller(job->shape.out - k, RCN_LANES);
+    (void)thread;
+    for (int64_t c = 0; c < job->blocks; ++c)
+        for (int64_t l = 0; l < job->inner && c * RCN_LANES + l < job->shape.in[0]; ++l)
+            for (int64_t t = 0; t < job->all_taps; ++t) {
+                const float *sums =
+                    job->sums + columns_before(group) * job->all_taps * job->blocks * RCN_LANES +
+                    ((t * job->blocks + c) * RCN_LANES + l) * columns + k % WIDTH;
+                const int64_t in = job->where.first_in + c * RCN_LANES + l;
+                for (int64_t n = 0; n < outs; ++n)
+                    job->dweights[((k + n) * job->where.total_in + in) * job->all_taps +
+                                  job->taps[t].index] = sums[n];
+            }
+}
+
+static void direct_gradient(float *dweights, float *dbias, const rcn__direct *shape,
+                            rcn_context *ctx, const rcn__source *in, const float *dout,
+                            const rcn__weight_slice *where, void *scratch) {
+    direct_job job = {.in = in, .dout = dout, .dweights = dweights, .where = *where};
+    start_job(&job, shape, ctx->threads);
+    job.taps = scratch;
+    job.offsets = (ptrdiff_t *)(job.taps + job.all_taps);
+    start_phase(&job, 0, 0);
+    plan_units(&job);
+    job.rows = (ptrdiff_t *)((char *)scratch + tables_bytes(&job));
+    job.unit_inputs = (float *)(job.rows + parts(job.cut.y, 8) * 8);
+    job.unit_douts = job.unit_inputs + job.units * job.unit_floats;
+    job.sums = job.unit_douts + job.units * job.dout_floats;
+    for (int64_t y = 0; y < job.cut.y; ++y)
+        job.rows[y] = (ptrdiff_t)(y * job.step_in[1] * job.cut.row_floats);
+    const int64_t count = band_count(&job), at_once = job.units;
+    for (int64_t first = 0; first < count; first += at_once) {
+        job.first_unit = first;
+        job.units = smaller(at_once, count - first);
+        job.is_first = first == 0;
+        rcn__for_all(ctx, 2 * job.units, unit_copy, &job);
+        rcn__for_all(ctx, job.all_taps * job.blocks * groups_of(shape->out), unit_product, &job);
+    }
+    rcn__for_all(ctx, blocks_of(shape->out), keep_block, &job);
+    if (dbias) sum_outputs(dbias, ctx, dout, shape->batch, shape->out, voxels_of(shape->out_size));
+}

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The matrix product that every convolution stands on, as static functions: the files that include
+ * it (rcn_winograd.c, rcn_direct.c) are compiled once for each instruction set (rcn_engine.h).
+ *
+ * A call makes a small block of the result, ROWS x WIDTH numbers that stay in registers while the
+ * sum runs: c[r][n] (+)= sum over k of a[r, k] * b[k][n]. Rows of `a` are numbers that are spread
+ * over a vector, `b` is read as vectors. What lies where:
+ *
+ *   RCN_FORWARD   a is a blocked tensor: row r is 8 floats behind row r - 1, k runs over the lanes
+ *                 of a block, then to the next block: a[offsets[o] + 8 r + i]
+ *   RCN_GRADIENT  rows are the lanes, k runs over voxels: a[offsets[o] + r + 8 i]
+ *
+ * for o = 0 ... outer - 1 and, within it, i = 0 ... inner - 1. `b` lies as it is read: `columns`
+ * floats for each (o, i), a multiple of VEC.
+ *
+ * Each number is summed up in the order of k, whatever the block is, so results do not depend on
+ * how work is cut into blocks.
+ */
+#ifndef RCN_GEMM_H
+#define RCN_GEMM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "rcn_conv.h"
+#include "rcn_lanes.h"
+#include "rcn_parallel.h"
+
+/* VEC: floats of a vector; VECS vectors in a row of a block, ROWS rows: as many sums as leave
+ * registers for VECS vectors of b and one of a. */
+#if defined(__AVX512F__)
+enum { VEC = 16, VECS = 2, ROWS = 14 }; /* 32 registers */
+#elif defined(__AVX2__)
+enum { VEC = 8, VECS = 2, ROWS = 6 }; /* 16 registers */
+#elif defined(__ARM_NEON)
+enum { VEC = 4, VECS = 4, ROWS = 6 }; /* 32 registers */
+#else
+enum { VEC = 4, VECS = 2, ROWS = 6 }; /* 16 registers; other machines: whatever the compiler does */
+#endif
+enum { WIDTH = VEC * VECS };
+
+typedef enum rcn__product_kind { RCN_FORWARD = 0, RCN_GRADIENT = 1 } rcn__product_kind;
+
+typedef struct rcn__product {
+    float *c;
+    ptrdiff_t c_pitch; /* floats from one row to the next */
+    int add;           /* to what is in c */
+    const float *a;
+    const ptrdiff_t *offsets;
+    int64_t outer, inner;
+    const float *b;
+} rcn__product;
+
+#if defined(RCN_PLAIN_VECTORS)
+typedef struct vec {
+    float at[VEC];
+} vec;
+RCN_INLINE vec vec_load(const float *from) {
+    vec v;
+    for (int i = 0; i < VEC; ++i) v.at[i] = from[i];
+    return v;
+}
+RCN_INLINE vec vec_zero(void) {
+    vec v;
+    for (int i = 0; i < VEC; ++i) v.at[i] = 0;
+    return v;
+}
+RCN_INLINE void vec_store(float *to, vec v) {
+    for (int i = 0; i < VEC; ++i) to[i] = v.at[i];
+}
+RCN_INLINE vec vec_add_product(vec sum, float x, vec w) {
+    for (int i = 0; i < VEC; ++i) sum.at[i] += x * w.at[i];
+    return sum;
+}
+#else
+typedef float vec __attribute__((vector_size(4 * VEC)));
+typedef float vec_anywhere __attribute__((vector_size(4 * VEC), aligned(4), may_alias));
+RCN_INLINE vec vec_load(const float *from) { return *(const vec_anywhere *)from; }
+RCN_INLINE vec vec_zero(void) { return (vec){0}; }
+RCN_INLINE void vec_store(float *to, vec v) { *(vec_anywhere *)to = v; }
+RCN_INLINE vec vec_add_product(vec sum, float x, vec w) { return sum + x * w; }
+#endif
+
+RCN_INLINE void multiply(const int rows, const int vecs, const int row_step, const int step,
+                         const rcn__product *p) {
+    vec s[ROWS][VECS];
+    const float *b = p->b;
+    for (int r = 0; r < rows; ++r)
+        for (int v = 0; v < vecs; ++v)
+            s[r][v] = p->add ? vec_load(p->c + r * p->c_pitch + v * VEC) : vec_zero();
+    const int64_t outer = p->outer, inner = p->inner;
+    for (int64_t o = 0; o < outer; ++o) {
+        const float *a = p->a + p->offsets[o];
+        for (int64_t i = 0; i < inner; ++i, a += step, b += vecs * VEC) {
+            vec w[VECS];
+            for (int v = 0; v < vecs; ++v) w[v] = vec_load(b + v * VEC);
+            for (int r = 0; r < rows; ++r)
+                for (int v = 0; v < vecs; ++v)
+                    s[r][v] = vec_add_product(s[r][v], a[r * row_step], w[v]);
+        }
+    }
+    for (int r = 0; r < rows; ++r)
+        for (int v = 0; v < vecs; ++v) vec_store(p->c + r * p->c_pitch + v * VEC, s[r][v]);
+}
+
+/* One function for each number of rows and vectors, so that the compiler keeps sums in registers.
+ */
+#define PRODUCT(rows, vecs)                                                                        \
+    static void forward_##rows##_##vecs(const rcn__product *p) { multiply(rows, vecs, 8, 1, p); }  \
+    static void gradient_##rows##_##vecs(const rcn__product *p) { multiply(rows, vecs, 1, 8, p); }
+#define PRODUCT_ENTRY(kind, rows) {EACH_VECS(kind, rows)}
+#if defined(__ARM_NEON) && !defined(RCN_PLAIN_VECTORS)
+#define PRODUCTS(rows) PRODUCT(rows, 1) PRODUCT(rows, 2) PRODUCT(rows, 3) PRODUCT(rows, 4)
+#define EACH_VECS(kind, rows)                                                                      \
+    kind##_##rows##_1, kind##_##rows##_2, kind##_##rows##_3, kind##_##rows##_4
+#else
+#define PRODUCTS(rows) PRODUCT(rows, 1) PRODUCT(rows, 2)
+#define EACH_VECS(kind, rows) kind##_##rows##_1, kind##_##rows##_2
+#endif
+PRODUCTS(1)
+PRODUCTS(2)
+PRODUCTS(3)
+PRODUCTS(4)
+PRODUCTS(5)
+PRODUCTS(6)
+#if defined(__AVX512F__)
+PRODUCTS(7)
+PRODUCTS(8)
+PRODUCTS(9)
+PRODUCTS(10)
+PRODUCTS(11)
+PRODUCTS(12)
+PRODUCTS(13)
+PRODUCTS(14)
+#define EACH_ROWS(kind)                                                                            \
+    PRODUCT_ENTRY(kind, 1), PRODUCT_ENTRY(kind, 2), PRODUCT_ENTRY(kind, 3),                        \
+        PRODUCT_ENTRY(kind, 4), PRODUCT_ENTRY(kind, 5), PRODUCT_ENTRY(kind, 6),                    \
+        PRODUCT_ENTRY(kind, 7), PRODUCT_ENTRY(kind, 8), PRODUCT_ENTRY(kind, 9),                    \
+        PRODUCT_ENTRY(kind, 10), PRODUCT_ENTRY(kind, 11), PRODUCT_ENTRY(kind, 12),                 \
+        PRODUCT_ENTRY(kind, 13), PRODUCT_ENTRY(kind, 14)
+#else
+#define EACH_ROWS(kind)                                                                            \
+    PRODUCT_ENTRY(kind, 1), PRODUCT_ENTRY(kind, 2), PRODUCT_ENTRY(kind, 3),                        \
+        PRODUCT_ENTRY(kind, 4), PRODUCT_ENTRY(kind, 5), PRODUCT_ENTRY(kind, 6)
+#endif
+
+/* c = rows x columns, as many rows as one likes. a_row: floats of a from one row to the next; the
+ * rows are shared out evenly, so that no short block is left behind. */
+static void multiply_rows(rcn__product p, rcn__product_kind kind, int64_t rows, int64_t columns) {
+    static void (*const products[2][ROWS][VECS])(const rcn__product *) = {{EACH_ROWS(forward)},
+                                                                          {EACH_ROWS(gradient)}};
+    const int64_t blocks = (rows + ROWS - 1) / ROWS;
+    const int vecs = (int)(columns / VEC) - 1;
+    const ptrdiff_t a_row = kind == RCN_FORWARD ? 8 : 1;
+    for (int64_t b = 0, first = 0; b < blocks; ++b) {
+        const int64_t end = rows * (b + 1) / blocks, count = end - first;
+        products[kind][count - 1][vecs](&p);
+        p.a += count * a_row;
+        p.c += count * p.c_pitch;
+        first = end;
+    }
+}
+
+/* ---- counting -------------------------------------------------------------------------------- */
+
+static inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
+static inline int64_t parts(int64_t whole, int64_t part) { return (whole + part - 1) / part; }
+
+/* Output channels go in groups of WIDTH columns; the last group is filled up to whole vectors and
+ * whole blocks of channels. */
+enum { COLUMN_STEP = VEC < 8 ? 8 : VEC };
+static inline int64_t groups_of(int64_t channels) { return parts(channels, WIDTH); }
+static inline int64_t columns_of(int64_t channels, int64_t group) {
+    return smaller(parts(channels - group * WIDTH, COLUMN_STEP) * COLUMN_STEP, WIDTH);
+}
+static inline int64_t columns_before(int64_t group) { return group * WIDTH; }
+static inline int64_t columns_in_all(int64_t channels) {
+    return parts(channels, COLUMN_STEP) * COLUMN_STEP;
+}
+
+/* ---- a norm that is applied to what is read -------------------------------------------------- */
+
+typedef struct on_load {
+    lanes scale, shift;
+    int relu;
+} on_load;
+
+RCN_INLINE lanes apply(lanes value, const on_load *norm) {
+    value = value * norm->scale + norm->shift;
+    return norm->relu ? KEEP_WHERE(value, value > 0) : value;
+}
+
+/* ---- the bias's gradient --------------------------------------------------------------------- */
+
+static inline int64_t blocks_of(int64_t channels) { return parts(channels, RCN_LANES); }
+
+typedef struct sum_job {
+    float *sums;
+    const float *from;
+    int64_t batch, channels, voxels;
+} sum_job;
+
+/* Sums over images and voxels, of one block of channels. */
+static void sum_block(int64_t c, int thread, void *payload) {
+    enum { RUN = 256 }; /* values added up as floats before the sum continues in double */
+    const sum_job *job = payload;
+    double sums[RCN_LANES] = {0};
+    (void)thread;
+    for (int64_t n = 0; n < job->batch; ++n) {
+        const float *plane =
+            job->from + (n * blocks_of(job->channels) + c) * job->voxels * RCN_LANES;
+        for (int64_t first = 0; first < job->voxels; first += RUN) {
+            lanes sum = {0};
+            for (int64_t v = first; v < smaller(first + RUN, job->voxels); ++v)
+                sum += LANES_AT(plane + v * RCN_LANES);
+            for (int l = 0; l < RCN_LANES; ++l) sums[l] += (double)sum[l];
+        }
+    }
+    for (int64_t l = 0; l < RCN_LANES && c * RCN_LANES + l < job->channels; ++l)
+        job->sums[c * RCN_LANES + l] = (float)sums[l];
+}
+
+static void sum_outputs(float *sums, rcn_context *ctx, const float *from, int64_t batch,
+                        int64_t channels, int64_t voxels) {
+    sum_job job = {sums, from, batch, channels, voxels};
+    rcn__for_all(ctx, blocks_of(channels), sum_block, &job);
+}
+
+#endif /* RCN_GEMM_H */
