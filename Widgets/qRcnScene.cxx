@@ -14,8 +14,17 @@
 namespace
 {
 
-/// threads: 0: all cores.
-std::unique_ptr<rcn_context, rcn::ContextDeleter> MakeContext(int threads)
+void RequireSize(const rcn_geometry& geometry, const rcn_geometry& other, const char* what)
+{
+  if (!std::equal(geometry.size, geometry.size + 3, other.size))
+  {
+    throw rcn::Error(RCN_EGEOMETRY, std::string(what) + " another number of voxels than the case.");
+  }
+}
+
+} // namespace
+
+std::unique_ptr<rcn_context, rcn::ContextDeleter> qRcnScene::makeContext(int threads)
 {
   rcn_context* context = nullptr;
   rcn_context_options options = RCN_CONTEXT_OPTIONS_INIT;
@@ -27,19 +36,9 @@ std::unique_ptr<rcn_context, rcn::ContextDeleter> MakeContext(int threads)
   return std::unique_ptr<rcn_context, rcn::ContextDeleter>(context);
 }
 
-void RequireSize(const rcn_geometry& geometry, const rcn_geometry& other, const char* what)
-{
-  if (!std::equal(geometry.size, geometry.size + 3, other.size))
-  {
-    throw rcn::Error(RCN_EGEOMETRY, std::string(what) + " another number of voxels than the case.");
-  }
-}
-
-} // namespace
-
 qRcnScene::qRcnScene(QObject* parent)
   // A slice is drawn in less time than threads take to be woken and to fall asleep again.
-  : QObject(parent), Context(MakeContext(1)), Counting(new qRcnJob(this))
+  : QObject(parent), Context(makeContext(1)), Counting(new qRcnJob(this))
 {
 }
 
@@ -105,8 +104,9 @@ void qRcnScene::setCase(const std::vector<rcn::Volume>& images, std::shared_ptr<
   {
     const QSignalBlocker quiet(this);
     this->resetWindow();
+    this->resetPlace();
   }
-  emit this->changed(Case | Cursor | Image | Overlay | Contours | Predictions);
+  emit this->changed(Case | Cursor | Image | Overlay | Contours | Predictions | Place);
   this->measureVolume();
 }
 
@@ -122,7 +122,9 @@ void qRcnScene::clear()
   this->HighlightLower = this->HighlightUpper = -1;
   this->PatternColors.clear();
   this->CursorVoxel = {};
-  emit this->changed(Case | Cursor | Image | Overlay | Contours | Predictions);
+  this->Zoom = 1;
+  this->Center = {};
+  emit this->changed(Case | Cursor | Image | Overlay | Contours | Predictions | Place);
   this->measureVolume();
 }
 
@@ -174,7 +176,59 @@ void qRcnScene::resetWindow()
   {
     rcn::Check(rcn_slice_window(&black, &white, this->context(), image, std::max(component, 0)), this->context());
   }
+  this->Lowest = black;
+  this->Highest = white;
   this->setWindow(black, white);
+}
+
+bool qRcnScene::hasGrayImage() const
+{
+  int component = 0;
+  return this->shownImage(&component) && component >= 0;
+}
+
+const std::vector<qRcnScene::WindowPreset>& qRcnScene::windowPresets()
+{
+  static const std::vector<WindowPreset> presets = {
+    { "lung", QT_TR_NOOP("Lung"), 1400, -500 },
+    { "bone", QT_TR_NOOP("Bone"), 1000, 400 },
+    { "brain", QT_TR_NOOP("Brain"), 100, 50 },
+    { "abdomen", QT_TR_NOOP("Abdomen"), 350, 40 },
+  };
+  return presets;
+}
+
+void qRcnScene::setWindowPreset(const WindowPreset& preset)
+{
+  if (this->hasGrayImage())
+  {
+    this->setWindow(preset.Level - preset.Window / 2, preset.Level + preset.Window / 2);
+  }
+}
+
+// ---- zoom and place
+
+void qRcnScene::setPlace(double zoom, const std::array<double, 3>& center)
+{
+  const double largest = 64, smallest = 0.2;
+  const double inside = std::clamp(zoom, smallest, largest);
+  if (this->isEmpty() || (inside == this->Zoom && center == this->Center))
+  {
+    return;
+  }
+  this->Zoom = inside;
+  this->Center = center;
+  emit this->changed(Place);
+}
+
+void qRcnScene::resetPlace()
+{
+  std::array<double, 3> middle{};
+  for (size_t a = 0; a < 3; ++a)
+  {
+    middle[a] = static_cast<double>(this->Geometry.size[a] - 1) / 2;
+  }
+  this->setPlace(1, middle);
 }
 
 // ---- the cursor
@@ -193,10 +247,10 @@ void qRcnScene::setCursor(const Voxel& voxel)
   this->set(this->CursorVoxel, inside, Cursor);
 }
 
-void qRcnScene::visit(const Voxel& voxel)
+void qRcnScene::visit(const Voxel& voxel, int axis)
 {
   this->setCursor(voxel);
-  emit this->visited();
+  emit this->visited(axis);
 }
 
 std::array<double, 3> qRcnScene::rasOf(const Voxel& voxel) const
@@ -503,7 +557,7 @@ void qRcnScene::measureVolume()
   const rcn::Volume volume = this->prediction(this->ShownPrediction).volume();
   const int readout = this->Readout, number = this->ReadoutNumber;
   this->Counting->startInstead(tr("Measuring volumes"), [=](qRcnJob::Monitor& monitor) -> qRcnJob::Done {
-    const auto context = MakeContext(0);
+    const auto context = makeContext(0);
     rcn_context_set_progress(
       context.get(),
       [](double, const char*, void* payload) -> int { return static_cast<qRcnJob::Monitor*>(payload)->isCancelled(); },

@@ -35,12 +35,13 @@ public:
   /// What a change is about.
   enum Change
   {
-    Case = 1,        ///< another image, other votes, other raters
-    Cursor = 2,      ///< another voxel
-    Image = 4,       ///< window, or which image is shown
-    Overlay = 8,     ///< heat map, prediction, highlight
-    Contours = 16,   ///< outlines of raters and of predictions
-    Predictions = 32 ///< one was added or removed
+    Case = 1,         ///< another image, other votes, other raters
+    Cursor = 2,       ///< another voxel
+    Image = 4,        ///< window, or which image is shown
+    Overlay = 8,      ///< heat map, prediction, highlight
+    Contours = 16,    ///< outlines of raters and of predictions
+    Predictions = 32, ///< one was added or removed
+    Place = 64        ///< zoom, and what is in the middle of the views
   };
   Q_DECLARE_FLAGS(Changes, Change)
 
@@ -72,6 +73,8 @@ public:
   const rcn_geometry& geometry() const { return this->Geometry; }
   const std::vector<rcn::Volume>& images() const { return this->Images; }
   const rcn_votes* votes() const { return this->Votes.get(); }
+  /// For work that goes on when the scene shows something else.
+  const std::shared_ptr<const rcn_votes>& sharedVotes() const { return this->Votes; }
   /// The one view (rcn_view) that is of use for a volume of one slice; -1: all are.
   int onlyView() const;
   int raterCount() const { return this->Votes ? rcn_votes_raters(this->Votes.get()) : 0; }
@@ -88,6 +91,30 @@ public:
   void setWindow(double black, double white);
   /// A window that suits the image.
   void resetWindow();
+  /// The range that resetWindow() takes: what a drag across a view runs through.
+  double lowest() const { return this->Lowest; }
+  double highest() const { return this->Highest; }
+  /// Whether the shown image is one of gray values, so that a window means something.
+  bool hasGrayImage() const;
+  /// Windows of CT in Hounsfield units, those of 3D Slicer.
+  struct WindowPreset
+  {
+    const char *Name, *Label;
+    double Window, Level;
+  };
+  static const std::vector<WindowPreset>& windowPresets();
+  void setWindowPreset(const WindowPreset& preset);
+
+  // ---- zoom and place: the same in all views
+
+  /// 1: each view shows its whole slice.
+  double zoom() const { return this->Zoom; }
+  /// The voxel index in the middle of the views.
+  const std::array<double, 3>& center() const { return this->Center; }
+  /// The zoom is brought into a range that can be used.
+  void setPlace(double zoom, const std::array<double, 3>& center);
+  /// All of the image.
+  void resetPlace();
 
   // ---- the cursor
 
@@ -99,8 +126,9 @@ public:
   std::array<double, 3> rasOf(const Voxel& voxel) const;
   /// The voxel nearest to a position in mm.
   void setCursorRas(const std::array<double, 3>& ras);
-  /// Moves the cursor there, and every view brings it into sight, however far it is zoomed in or was moved away.
-  void visit(const Voxel& voxel);
+  /// Moves the cursor there, and every view brings it into sight, however far it is zoomed in or was moved away. With an axis
+  /// the views move along this one only: a person who clicks into a slice must not lose it under the hand.
+  void visit(const Voxel& voxel, int axis = -1);
   bool isCrosshairVisible() const { return this->CrosshairVisible; }
   /// Whether views explain the colors that lie over the image.
   bool isColorBarVisible() const { return this->ColorBarVisible; }
@@ -154,6 +182,8 @@ public:
   // ---- for the views
 
   rcn_context* context() const { return this->Context.get(); }
+  /// One for a worker's thread; 0 threads: all cores.
+  static std::unique_ptr<rcn_context, rcn::ContextDeleter> makeContext(int threads);
   /// Four bytes per pattern of the votes: the consensus in colors, with opacity and isolation.
   const std::vector<uint8_t>& patternColors() const;
   /// The same for the mask of one rater, in the rater's color.
@@ -185,7 +215,7 @@ public slots:
 signals:
   void changed(qRcnScene::Changes what);
   /// The cursor is to be seen.
-  void visited();
+  void visited(int axis);
   /// The volume above the threshold is another, or has been measured.
   void volumeChanged(double extent, const QString& unit);
 
@@ -204,6 +234,9 @@ private:
   uint64_t HiddenRaters = 0;
   mutable rcn_image ShownImage{};
   double Black = 0, White = 1;
+  double Lowest = 0, Highest = 1;
+  double Zoom = 1;
+  std::array<double, 3> Center{};
   Voxel CursorVoxel{};
   bool CrosshairVisible = true;
   bool ColorBarVisible = true;

@@ -25,7 +25,6 @@ QPointF positionOf(const QMouseEvent* event)
 #endif
 }
 
-const double LARGEST_ZOOM = 64, SMALLEST_ZOOM = 0.2;
 const QColor TEXT_COLOR(225, 225, 225);
 
 } // namespace
@@ -113,7 +112,6 @@ void qRcnSliceCanvas::follow(qRcnScene::Changes what)
     {
       rcn_plane_make(&this->Plane, &this->Scene->geometry(), this->View);
     }
-    this->fit();
   }
   if (what & (qRcnScene::Case | qRcnScene::Cursor))
   {
@@ -157,40 +155,47 @@ void qRcnSliceCanvas::scroll(int64_t slices)
 
 void qRcnSliceCanvas::setZoom(double zoom)
 {
-  this->Zoom = std::clamp(zoom, SMALLEST_ZOOM, LARGEST_ZOOM);
-  this->update();
+  this->Scene->setPlace(zoom, this->Scene->center());
 }
 
-void qRcnSliceCanvas::fit()
+double qRcnSliceCanvas::center(int axis) const
 {
-  const rcn_geometry& geometry = this->Scene->geometry();
-  this->Zoom = 1;
-  this->Center[0] = static_cast<double>(geometry.size[this->Plane.right] - 1) / 2;
-  this->Center[1] = static_cast<double>(geometry.size[this->Plane.up] - 1) / 2;
-  this->update();
+  return this->Scene->center()[static_cast<size_t>(axis == 0 ? this->Plane.right : this->Plane.up)];
 }
 
-void qRcnSliceCanvas::bringCursorIntoSight()
+void qRcnSliceCanvas::moveCenter(double zoom, double right, double up)
+{
+  std::array<double, 3> center = this->Scene->center();
+  center[static_cast<size_t>(this->Plane.right)] += right;
+  center[static_cast<size_t>(this->Plane.up)] += up;
+  this->Scene->setPlace(zoom, center);
+}
+
+void qRcnSliceCanvas::bringCursorIntoSight(int axis)
 {
   const QSizeF size = this->panelSize();
   const double edge = 0.1 * std::min(size.width(), size.height());
   const QRectF middle = QRectF(QPointF(0, 0), size).adjusted(edge, edge, -edge, -edge);
-  if (this->Scene->isEmpty() || this->Pointing || middle.contains(this->placeOf(this->Scene->cursor())))
+  if (this->Scene->isEmpty() || middle.contains(this->placeOf(this->Scene->cursor())))
   {
     return;
   }
-  // Into the middle, but no further over the image's edge than its size makes necessary.
+  // Into the middle, but no further over the image's edge than its size makes necessary. Views of other sizes share the
+  // center: none takes it further from the cursor than another has brought it.
   const rcn_geometry& geometry = this->Scene->geometry();
   const int axes[2] = { this->Plane.right, this->Plane.up };
   const double points[2] = { size.width(), size.height() };
+  double step[2] = { 0, 0 };
   for (int a = 0; a < 2; ++a)
   {
     const double voxels = static_cast<double>(geometry.size[axes[a]]);
     const double half = points[a] / 2 * this->mmPerPoint() / geometry.spacing[axes[a]];
     const double at = static_cast<double>(this->Scene->cursor()[static_cast<size_t>(axes[a])]);
-    this->Center[a] = 2 * half >= voxels ? (voxels - 1) / 2 : std::clamp(at, half - 0.5, voxels - 0.5 - half);
+    const double wanted = 2 * half >= voxels ? (voxels - 1) / 2 : std::clamp(at, half - 0.5, voxels - 0.5 - half);
+    const bool moves = (axis < 0 || axis == axes[a]) && std::fabs(wanted - at) < std::fabs(this->center(a) - at);
+    step[a] = moves ? wanted - this->center(a) : 0;
   }
-  this->update();
+  this->moveCenter(this->Scene->zoom(), step[0], step[1]);
 }
 
 void qRcnSliceCanvas::setColorBar(bool shown)
@@ -201,7 +206,7 @@ void qRcnSliceCanvas::setColorBar(bool shown)
 
 void qRcnSliceCanvas::resetView()
 {
-  this->fit();
+  this->Scene->resetPlace();
   this->Scene->resetWindow();
 }
 
@@ -221,7 +226,7 @@ double qRcnSliceCanvas::mmPerPoint() const
   const QSizeF size = this->panelSize();
   const double width = static_cast<double>(geometry.size[this->Plane.right]) * geometry.spacing[this->Plane.right];
   const double height = static_cast<double>(geometry.size[this->Plane.up]) * geometry.spacing[this->Plane.up];
-  return std::max({ width / size.width(), height / size.height(), 1e-12 }) / this->Zoom;
+  return std::max({ width / size.width(), height / size.height(), 1e-12 }) / this->Scene->zoom();
 }
 
 bool qRcnSliceCanvas::voxelAt(const QPointF& place, qRcnScene::Voxel* voxel) const
@@ -236,8 +241,8 @@ bool qRcnSliceCanvas::voxelAt(const QPointF& place, qRcnScene::Voxel* voxel) con
   const double y = size.height() / 2 - std::fmod(place.y(), size.height());
   const double mm = this->mmPerPoint();
   const rcn_plane& plane = this->Plane;
-  const double right = this->Center[0] + plane.right_sign * x * mm / geometry.spacing[plane.right];
-  const double up = this->Center[1] + plane.up_sign * y * mm / geometry.spacing[plane.up];
+  const double right = this->center(0) + plane.right_sign * x * mm / geometry.spacing[plane.right];
+  const double up = this->center(1) + plane.up_sign * y * mm / geometry.spacing[plane.up];
   qRcnScene::Voxel found = this->Scene->cursor();
   found[static_cast<size_t>(plane.right)] = static_cast<int64_t>(std::floor(right + 0.5));
   found[static_cast<size_t>(plane.up)] = static_cast<int64_t>(std::floor(up + 0.5));
@@ -258,8 +263,8 @@ QPointF qRcnSliceCanvas::placeOf(const qRcnScene::Voxel& voxel) const
   const QSizeF size = this->panelSize();
   const rcn_plane& plane = this->Plane;
   const double mm = this->mmPerPoint();
-  const double right = static_cast<double>(voxel[static_cast<size_t>(plane.right)]) - this->Center[0];
-  const double up = static_cast<double>(voxel[static_cast<size_t>(plane.up)]) - this->Center[1];
+  const double right = static_cast<double>(voxel[static_cast<size_t>(plane.right)]) - this->center(0);
+  const double up = static_cast<double>(voxel[static_cast<size_t>(plane.up)]) - this->center(1);
   return QPointF(size.width() / 2 + plane.right_sign * right * geometry.spacing[plane.right] / mm,
     size.height() / 2 - plane.up_sign * up * geometry.spacing[plane.up] / mm);
 }
@@ -290,8 +295,8 @@ void qRcnSliceCanvas::paintEvent(QPaintEvent*)
   rcnSliceRenderer::Camera camera;
   camera.Plane = this->Plane;
   camera.Slice = this->slice();
-  camera.Center[0] = this->Center[0];
-  camera.Center[1] = this->Center[1];
+  camera.Center[0] = this->center(0);
+  camera.Center[1] = this->center(1);
   camera.MmPerPixel = this->mmPerPoint() / ratio;
   camera.PixelRatio = ratio;
   painter.fillRect(this->rect(), Qt::black);
@@ -519,15 +524,7 @@ void qRcnSliceCanvas::mouseMoveEvent(QMouseEvent* event)
       }
       return;
     case Drag::Click: return;
-    case Drag::Window:
-    {
-      // As far as the view is wide doubles or halves the window; the level moves with what is on the screen.
-      const double window = this->Scene->white() - this->Scene->black();
-      const double level = (this->Scene->white() + this->Scene->black()) / 2 + step.y() * window / 400;
-      const double wider = window * std::exp2(step.x() / 150);
-      this->Scene->setWindow(level - wider / 2, level + wider / 2);
-      break;
-    }
+    case Drag::Window: this->dragWindow(step); break;
     case Drag::Zoom: this->zoomAt(std::exp2(-step.y() / 100), this->PressedAt); break;
     case Drag::Pan:
     {
@@ -535,9 +532,8 @@ void qRcnSliceCanvas::mouseMoveEvent(QMouseEvent* event)
       if (!this->Scene->isEmpty())
       {
         const double mm = this->mmPerPoint();
-        this->Center[0] -= this->Plane.right_sign * step.x() * mm / geometry.spacing[this->Plane.right];
-        this->Center[1] += this->Plane.up_sign * step.y() * mm / geometry.spacing[this->Plane.up];
-        this->update();
+        this->moveCenter(this->Scene->zoom(), -this->Plane.right_sign * step.x() * mm / geometry.spacing[this->Plane.right],
+          this->Plane.up_sign * step.y() * mm / geometry.spacing[this->Plane.up]);
       }
       break;
     }
@@ -578,10 +574,21 @@ void qRcnSliceCanvas::pointAt(const QPointF& place)
   qRcnScene::Voxel voxel{};
   if (this->voxelAt(place, &voxel))
   {
-    this->Pointing = true;
-    this->Scene->visit(voxel); // into the sight of the other views
-    this->Pointing = false;
+    this->Scene->visit(voxel, this->Plane.axis);
   }
+}
+
+void qRcnSliceCanvas::dragWindow(const QPointF& step)
+{
+  // As in 3D Slicer: across the view goes through the image's range; to the right widens the window, up raises the level.
+  const QSizeF size = this->panelSize();
+  const double low = this->Scene->lowest(), high = this->Scene->highest();
+  const double gain = (high - low) / std::min(size.width(), size.height());
+  const double before = this->Scene->white() - this->Scene->black();
+  const double window = std::max(before + gain * step.x(), 1e-3 * (high - low));
+  const double level = (this->Scene->white() + this->Scene->black()) / 2 - gain * step.y();
+  const double inside = std::clamp(level, low - window / 2, high + window / 2);
+  this->Scene->setWindow(inside - window / 2, inside + window / 2);
 }
 
 void qRcnSliceCanvas::zoomAt(double factor, const QPointF& place)
@@ -595,11 +602,11 @@ void qRcnSliceCanvas::zoomAt(double factor, const QPointF& place)
   const double x = std::fmod(place.x(), size.width()) - size.width() / 2;
   const double y = size.height() / 2 - std::fmod(place.y(), size.height());
   const double before = this->mmPerPoint();
-  this->setZoom(this->Zoom * factor);
+  this->setZoom(this->Scene->zoom() * factor);
   const double gained = before - this->mmPerPoint();
   const double* spacing = this->Scene->geometry().spacing;
-  this->Center[0] += this->Plane.right_sign * x * gained / spacing[this->Plane.right];
-  this->Center[1] += this->Plane.up_sign * y * gained / spacing[this->Plane.up];
+  this->moveCenter(this->Scene->zoom(), this->Plane.right_sign * x * gained / spacing[this->Plane.right],
+    this->Plane.up_sign * y * gained / spacing[this->Plane.up]);
 }
 
 void qRcnSliceCanvas::wheelEvent(QWheelEvent* event)
@@ -620,14 +627,17 @@ void qRcnSliceCanvas::wheelEvent(QWheelEvent* event)
 
 void qRcnSliceCanvas::keyPressEvent(QKeyEvent* event)
 {
-  const QPointF middle = QPointF(this->panelSize().width() / 2, this->panelSize().height() / 2);
   const bool plain = !(event->modifiers() & (Qt::ControlModifier | Qt::AltModifier | Qt::MetaModifier));
-  if (!plain)
+  if (!plain || !this->act(event->key()))
   {
     QWidget::keyPressEvent(event);
-    return;
   }
-  switch (event->key())
+}
+
+bool qRcnSliceCanvas::act(int key)
+{
+  const QPointF middle = QPointF(this->panelSize().width() / 2, this->panelSize().height() / 2);
+  switch (key)
   {
     case Qt::Key_Up:
     case Qt::Key_Right: this->scroll(1); break;
@@ -647,12 +657,11 @@ void qRcnSliceCanvas::keyPressEvent(QKeyEvent* event)
     case Qt::Key_B: this->Scene->setColorBarVisible(!this->Scene->isColorBarVisible()); break;
     case Qt::Key_P: this->Scene->setShownPrediction(this->Scene->shownPrediction() + 1); break;
     default:
-      if (event->key() >= Qt::Key_1 && event->key() <= Qt::Key_9)
+      if (key < Qt::Key_1 || key > Qt::Key_9)
       {
-        const int rater = event->key() - Qt::Key_1;
-        this->Scene->setRaterVisible(rater, !this->Scene->isRaterVisible(rater));
-        break;
+        return false;
       }
-      QWidget::keyPressEvent(event);
+      this->Scene->setRaterVisible(key - Qt::Key_1, !this->Scene->isRaterVisible(key - Qt::Key_1));
   }
+  return true;
 }

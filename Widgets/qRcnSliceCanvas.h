@@ -2,7 +2,8 @@
 /// The drawing area of slice views: one or several panels of the same slice, and what mouse and keys do there.
 ///
 /// Mouse: wheel scrolls, Ctrl + wheel zooms; click moves the cross-hair (with Shift it follows the mouse); left drag
-/// changes window and level; right drag zooms; middle drag (or Ctrl + left drag) pans. Keys: qRcnSliceCanvas::shortcuts().
+/// changes window and level as in 3D Slicer; right drag zooms; middle drag (or Ctrl + left drag) pans. Zoom and place are the
+/// scene's: all views follow. Keys: qRcnSliceCanvas::shortcuts().
 #ifndef qRcnSliceCanvas_h
 #define qRcnSliceCanvas_h
 
@@ -52,7 +53,7 @@ public:
   /// wheel goes there when it is turned away from the reader, whichever way the volume is stored.
   bool isAscending() const;
   /// 1: the slice fills the panel.
-  double zoom() const { return this->Zoom; }
+  double zoom() const { return this->Scene->zoom(); }
 
   /// The voxel at a place of the widget; false where there is none.
   bool voxelAt(const QPointF& place, qRcnScene::Voxel* voxel) const;
@@ -61,6 +62,9 @@ public:
 
   /// Whether the meaning of the colors is drawn into it (where the scene wants that): once is enough for views side by side.
   void setColorBar(bool shown);
+
+  /// Does what a key stands for (shortcuts()); false: nothing. For keys pressed elsewhere in the window, too.
+  bool act(int key);
 
   /// What is drawn, at the size of the widget.
   QImage picture();
@@ -113,11 +117,14 @@ private:
   QString placeText() const;
   QString windowText() const;
   QRectF panelRect(size_t number) const;
-  void fit();
-  void bringCursorIntoSight();
+  void bringCursorIntoSight(int axis);
+  /// The voxel index in the middle, along the plane's right (0) and up (1) axis.
+  double center(int axis) const;
+  void moveCenter(double zoom, double right, double up);
   void drawColorBars(QPainter& painter) const;
   QSizeF panelSize() const;
   double mmPerPoint() const;
+  void dragWindow(const QPointF& step);
   void zoomAt(double factor, const QPointF& place);
   void pointAt(const QPointF& place);
 
@@ -127,14 +134,11 @@ private:
   std::vector<std::unique_ptr<rcnSliceRenderer>> Panes;
   std::vector<Panel> Panels;
   int Columns = 1;
-  double Zoom = 1;
-  double Center[2] = { 0, 0 };
   Drag Dragging = Drag::None;
   Qt::MouseButton Button = Qt::NoButton;
   QPointF PressedAt, DraggedTo;
   double WheelRest = 0;
   bool ColorBar = false;
-  bool Pointing = false; ///< the cursor is put where the mouse is: it is in sight
 };
 
 #endif

@@ -103,6 +103,15 @@ private slots:
     QCOMPARE(told([&] { scene.setWindow(5, -1); }), 0);
     QCOMPARE(told([&] { scene.setWindow(NAN, 1); }), 0);
     QCOMPARE(scene.white(), 5.0);
+    const auto& presets = qRcnScene::windowPresets();
+    QCOMPARE(QString(presets.front().Name), QString("lung"));
+    QCOMPARE(told([&] { scene.setWindowPreset(presets.front()); }), int(qRcnScene::Image));
+    QCOMPARE(scene.black(), -1200.0);
+    QCOMPARE(scene.white(), 200.0);
+    QCOMPARE(told([&] { scene.setPlace(2, { 1, 2, 3 }); }), int(qRcnScene::Place));
+    QCOMPARE(told([&] { scene.setPlace(2, { 1, 2, 3 }); }), 0);
+    QCOMPARE(told([&] { scene.resetPlace(); }), int(qRcnScene::Place));
+    QCOMPARE(scene.zoom(), 1.0);
     QCOMPARE(told([&] { scene.setRaterVisible(1, false); }), int(qRcnScene::Contours));
     QCOMPARE(scene.visibleRaters(), uint64_t{ 5 });
     QCOMPARE(told([&] { scene.setRaterVisible(7, false); }), 0);

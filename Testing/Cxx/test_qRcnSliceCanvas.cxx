@@ -161,11 +161,12 @@ private slots:
     qRcnSliceCanvas other(&stage.Scene);
     other.setView(RCN_VIEW_SAGITTAL);
     other.resize(300, 200);
-    other.setZoom(8);
     other.show();
+    Drag(other, Qt::MiddleButton, { 150, 100 }, { 150, 100 + 1500 }); // up and down, which the first view does not see
     QTest::mouseClick(stage.Canvas.get(), Qt::LeftButton, Qt::NoModifier, QPoint(3, 3));
     QCOMPARE(stage.Canvas->placeOf({ 0, 0, 0 }), zoomed);
-    QVERIFY(other.rect().contains(other.placeOf(stage.Scene.cursor()).toPoint())); // but the other view follows
+    const double y = other.placeOf(stage.Scene.cursor()).y();
+    QVERIFY(y >= 0 && y < 200); // but the other view follows
   }
 
   /// Colors over the image come with their meaning.
@@ -352,6 +353,35 @@ private slots:
     QVERIFY((canvas.placeOf({ 6, 7, 8 }) - place).manhattanLength() < 1e-6);
   }
 
+  /// Zoom and place are those of all views.
+  void viewsAreLinked()
+  {
+    Stage stage(OneVoxel(Lying({ 1, 0, 0, 0, 1, 0, 0, 0, 1 }), { 6, 7, 8 }));
+    qRcnSliceCanvas& axial = *stage.Canvas;
+    qRcnSliceCanvas coronal(&stage.Scene);
+    coronal.setView(RCN_VIEW_CORONAL);
+    coronal.resize(axial.size());
+    coronal.show();
+    const QPointF before = coronal.placeOf({ 6, 7, 8 });
+    axial.setZoom(3);
+    QCOMPARE(coronal.zoom(), 3.0);
+    // To the right in one is to the right in the other; what the other does not show does not move it.
+    const QPointF zoomed = coronal.placeOf({ 6, 7, 8 });
+    QVERIFY(zoomed != before);
+    Drag(axial, Qt::MiddleButton, QPoint(100, 100), QPoint(140, 130));
+    const QPointF moved = coronal.placeOf({ 6, 7, 8 }) - zoomed;
+    QVERIFY(moved.x() > 10);
+    QVERIFY(std::fabs(moved.y()) < 1e-6);
+    // A view that is made later is there, too, and another case starts with all of it.
+    qRcnSliceCanvas late(&stage.Scene);
+    late.resize(axial.size());
+    QVERIFY((late.placeOf({ 6, 7, 8 }) - axial.placeOf({ 6, 7, 8 })).manhattanLength() < 1e-6);
+    QTest::keyClick(&coronal, Qt::Key_R);
+    QCOMPARE(axial.zoom(), 1.0);
+    QVERIFY((coronal.placeOf({ 6, 7, 8 }) - before).manhattanLength() < 1e-6);
+  }
+
+  /// As in 3D Slicer: so many pixels through the range of the image, to the right wider, up to a higher level.
   void dragsTheWindow()
   {
     const rcn_geometry geometry = rcn_geometry_make(40, 40, 1);
@@ -364,12 +394,16 @@ private slots:
     const QPoint middle = canvas.placeOf({ 20, 20, 0 }).toPoint();
     const int before = canvas.picture().pixelColor(middle).red();
     QVERIFY(std::abs(before - 128) < 4);
-    Drag(canvas, Qt::LeftButton, QPoint(100, 100), QPoint(250, 100)); // wider: twice
-    QVERIFY(std::fabs(stage.Scene.white() - stage.Scene.black() - 400) < 5);
-    QVERIFY(std::fabs(stage.Scene.white() + stage.Scene.black() - 400) < 5);
-    Drag(canvas, Qt::LeftButton, QPoint(100, 100), QPoint(100, 200)); // a higher level: darker
-    QVERIFY(stage.Scene.white() + stage.Scene.black() > 500);
+    const double gain = (stage.Scene.highest() - stage.Scene.lowest()) / std::min(canvas.width(), canvas.height());
+    QVERIFY(std::fabs(stage.Scene.highest() - stage.Scene.lowest() - 390) < 10);
+    Drag(canvas, Qt::LeftButton, QPoint(100, 100), QPoint(160, 100));
+    QVERIFY(std::fabs(stage.Scene.white() - stage.Scene.black() - 200 - 60 * gain) < 1e-6);
+    QVERIFY(std::fabs(stage.Scene.white() + stage.Scene.black() - 400) < 1e-6);
+    Drag(canvas, Qt::LeftButton, QPoint(100, 150), QPoint(100, 90)); // a higher level: darker
+    QVERIFY(std::fabs((stage.Scene.white() + stage.Scene.black()) / 2 - 200 - 60 * gain) < 1e-6);
     QVERIFY(canvas.picture().pixelColor(middle).red() < before - 20);
+    Drag(canvas, Qt::LeftButton, QPoint(290, 100), QPoint(-5000, 100)); // never to nothing
+    QVERIFY(stage.Scene.white() > stage.Scene.black());
     QVERIFY((stage.Scene.cursor() == Voxel{ 20, 20, 0 }));
     QTest::keyClick(&canvas, Qt::Key_R);
     QVERIFY(std::fabs(stage.Scene.white() - 390) < 5);
