@@ -2,7 +2,9 @@
 #include "qRcnDisputes.h"
 
 #include <algorithm>
+#include <numeric>
 
+#include <QComboBox>
 #include <QHBoxLayout>
 #include <QHeaderView>
 #include <QLabel>
@@ -11,6 +13,7 @@
 #include <QVBoxLayout>
 
 #include "qRcnStyle.h"
+#include "rcn/rcn_slice.h"
 #include "rcnReport.h"
 
 class qRcnDisputesPrivate
@@ -29,8 +32,32 @@ public:
     return names.join(QStringLiteral(", "));
   }
 
+  /// The axial slice of a region, as the views number it.
+  int64_t slice(int region) const { return this->Regions[static_cast<size_t>(region)].at[this->Axis] + 1; }
+
+  void sort()
+  {
+    this->Rows.resize(this->Regions.size());
+    std::iota(this->Rows.begin(), this->Rows.end(), 0);
+    if (this->order() == qRcnDisputes::BySlice)
+    {
+      // Stable: the largest of a slice stays first.
+      std::stable_sort(this->Rows.begin(), this->Rows.end(), [this](int a, int b) { return this->slice(a) < this->slice(b); });
+    }
+  }
+
+  qRcnDisputes::Order order() const { return static_cast<qRcnDisputes::Order>(this->Ranking->currentData().toInt()); }
+
+  /// The row of a region; -1 for none.
+  int rowOf(int region) const
+  {
+    const auto found = std::find(this->Rows.begin(), this->Rows.end(), region);
+    return found == this->Rows.end() ? -1 : static_cast<int>(found - this->Rows.begin());
+  }
+
   void fill()
   {
+    this->sort();
     const QSignalBlocker blocker(this->Table);
     this->Table->clearContents();
     this->Table->horizontalHeaderItem(0)->setText(QString::fromStdString(this->Extent.Name));
@@ -39,7 +66,8 @@ public:
     this->Table->setRowCount(static_cast<int>(this->Regions.size()));
     for (int i = 0; i < this->Table->rowCount(); ++i)
     {
-      const rcn_dispute& region = this->Regions[static_cast<size_t>(i)];
+      const int number = this->Rows[static_cast<size_t>(i)];
+      const rcn_dispute& region = this->Regions[static_cast<size_t>(number)];
       double ras[3];
       rcn::ToRas(ras, region.centroid_world);
       const double measured = static_cast<double>(region.voxels) * this->Extent.PerVoxel;
@@ -56,8 +84,10 @@ public:
           .arg(this->Extent.InPixels
               ? qRcnDisputes::tr("pixel %1").arg(pixel)
               : qRcnDisputes::tr("%1 mm (right/left, anterior/posterior, superior/inferior)").arg(qRcnStyle::position(ras, 1)));
+      auto* slice = new qRcnNumberItem(QString::number(this->slice(number)), static_cast<double>(this->slice(number)));
       int column = 0;
-      for (QTableWidgetItem* item : { static_cast<QTableWidgetItem*>(volume), who, where })
+      for (QTableWidgetItem* item :
+        { static_cast<QTableWidgetItem*>(volume), who, where, static_cast<QTableWidgetItem*>(slice) })
       {
         item->setToolTip(hint);
         this->Table->setItem(i, column++, item);
@@ -71,16 +101,17 @@ public:
     const int count = static_cast<int>(this->Regions.size());
     this->Where->setText(count == 0 ? QString()
         : this->Current < 0         ? qRcnStyle::counted(count, "region")
-                                    : qRcnDisputes::tr("%1 of %2").arg(this->Current + 1).arg(count));
-    this->Previous->setEnabled(this->Current > 0);
-    this->Next->setEnabled(this->Current + 1 < count);
+                                    : qRcnDisputes::tr("%1 of %2").arg(this->rowOf(this->Current) + 1).arg(count));
+    const int row = this->rowOf(this->Current);
+    this->Previous->setEnabled(row > 0);
+    this->Next->setEnabled(row + 1 < count);
     this->Hint->setVisible(count == 0);
     this->Table->setVisible(count > 0);
     const QSignalBlocker blocker(this->Table);
-    if (this->Current >= 0)
+    if (row >= 0)
     {
-      this->Table->setCurrentCell(this->Current, 0);
-      this->Table->scrollToItem(this->Table->item(this->Current, 0));
+      this->Table->setCurrentCell(row, 0);
+      this->Table->scrollToItem(this->Table->item(row, 0));
     }
     else
     {
@@ -88,29 +119,32 @@ public:
     }
   }
 
-  void activate(int index)
+  void activate(int row)
   {
-    this->Current = index;
+    this->Current = this->Rows[static_cast<size_t>(row)];
     this->refresh();
-    emit this->Owner->regionActivated(index);
+    emit this->Owner->regionActivated(this->Current);
   }
 
   qRcnDisputes* Owner = nullptr;
   std::vector<rcn_dispute> Regions;
+  std::vector<int> Rows; ///< the regions in the order of the table
+  int Axis = 2;          ///< along which slices are counted
   QStringList Raters;
   rcn::Extent Extent{ rcn_geometry_make(2, 2, 2) };
   int Current = -1;
   qRcnTable* Table = nullptr;
   QLabel *Where = nullptr, *Hint = nullptr;
   QToolButton *Previous = nullptr, *Next = nullptr;
+  QComboBox* Ranking = nullptr;
 };
 
 qRcnDisputes::qRcnDisputes(QWidget* parent) : QWidget(parent), d(new qRcnDisputesPrivate)
 {
   auto* p = this->d.get();
   p->Owner = this;
-  p->Previous = qRcnStyle::newTool(this, "previous", tr("‹ Previous"), tr("Go to the previous, larger disputed region."));
-  p->Next = qRcnStyle::newTool(this, "next", tr("Next ›"), tr("Go to the next, smaller disputed region."));
+  p->Previous = qRcnStyle::newTool(this, "previous", tr("‹ Previous"), tr("Go to the previous disputed region."));
+  p->Next = qRcnStyle::newTool(this, "next", tr("Next ›"), tr("Go to the next disputed region."));
   p->Where = new QLabel(this);
   p->Where->setObjectName("where");
   p->Where->setAlignment(Qt::AlignCenter);
@@ -118,10 +152,16 @@ qRcnDisputes::qRcnDisputes(QWidget* parent) : QWidget(parent), d(new qRcnDispute
   row->addWidget(p->Previous);
   row->addWidget(p->Where, 1);
   row->addWidget(p->Next);
+  p->Ranking = new QComboBox(this);
+  p->Ranking->setObjectName("order");
+  p->Ranking->addItem(tr("Largest first"), BySize);
+  p->Ranking->addItem(tr("Slice by slice"), BySlice);
+  qRcnStyle::describe(p->Ranking, tr("Order of the disputed regions"));
+  row->addWidget(p->Ranking);
 
   p->Hint = qRcnStyle::newNote(this, "hint");
-  p->Table = new qRcnTable(this, "regions", tr("Disputed regions, largest first"));
-  p->Table->setHeadings({ tr("Volume"), tr("Marked by"), tr("Where (mm)") });
+  p->Table = new qRcnTable(this, "regions", tr("Disputed regions"));
+  p->Table->setHeadings({ tr("Volume"), tr("Marked by"), tr("Where (mm)"), tr("Slice") });
   p->Table->setRowsOnly();
   p->Table->horizontalHeader()->setSectionsClickable(false);
   p->Table->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
@@ -133,6 +173,7 @@ qRcnDisputes::qRcnDisputes(QWidget* parent) : QWidget(parent), d(new qRcnDispute
   layout->addWidget(p->Hint);
   layout->addWidget(p->Table, 1);
 
+  connect(p->Ranking, QOverload<int>::of(&QComboBox::currentIndexChanged), this, [p] { p->fill(); });
   connect(p->Previous, &QToolButton::clicked, this, &qRcnDisputes::previous);
   connect(p->Next, &QToolButton::clicked, this, &qRcnDisputes::next);
   // Arrow keys move the current row and go there; a click goes there also when the row was current already.
@@ -154,6 +195,18 @@ void qRcnDisputes::setRegions(std::vector<rcn_dispute> regions, const QStringLis
   this->d->Extent = rcn::Extent(geometry);
   this->d->Raters = raters;
   this->d->Current = -1;
+  // A picture, or a volume of one slice, has nothing to count.
+  rcn_plane plane;
+  rcn_plane_make(&plane, &geometry, RCN_VIEW_AXIAL);
+  this->d->Axis = plane.axis;
+  const bool slices = rcn_geometry_thin_axis(&geometry) < 0;
+  this->d->Table->setColumnHidden(3, !slices);
+  this->d->Ranking->setVisible(slices);
+  if (!slices)
+  {
+    const QSignalBlocker quiet(this->d->Ranking);
+    this->d->Ranking->setCurrentIndex(0);
+  }
   this->d->Hint->setText(raters.isEmpty() ? tr("Open a case with two or more raters to see where they disagree.")
                                           : tr("Nothing is disputed: wherever one rater marked, all did."));
   this->d->fill();
@@ -162,6 +215,16 @@ void qRcnDisputes::setRegions(std::vector<rcn_dispute> regions, const QStringLis
 void qRcnDisputes::clear()
 {
   this->setRegions({}, {}, rcn_geometry_make(2, 2, 2));
+}
+
+qRcnDisputes::Order qRcnDisputes::order() const
+{
+  return this->d->order();
+}
+
+void qRcnDisputes::setOrder(Order order)
+{
+  this->d->Ranking->setCurrentIndex(this->d->Ranking->findData(order));
 }
 
 int qRcnDisputes::current() const
@@ -176,17 +239,19 @@ int qRcnDisputes::count() const
 
 void qRcnDisputes::next()
 {
-  if (this->d->Current + 1 < this->count())
+  const int row = this->d->rowOf(this->d->Current);
+  if (row + 1 < this->count())
   {
-    this->d->activate(this->d->Current + 1);
+    this->d->activate(row + 1);
   }
 }
 
 void qRcnDisputes::previous()
 {
-  if (this->d->Current > 0)
+  const int row = this->d->rowOf(this->d->Current);
+  if (row > 0)
   {
-    this->d->activate(this->d->Current - 1);
+    this->d->activate(row - 1);
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The disputed regions of a case, largest first, to visit one after another.
+/// The disputed regions of a case, to visit one after another: largest first, or slice by slice.
 #ifndef qRcnDisputes_h
 #define qRcnDisputes_h
 
@@ -25,12 +25,22 @@ public:
   void setRegions(std::vector<rcn_dispute> regions, const QStringList& raters, const rcn_geometry& geometry);
   void clear();
 
-  /// -1: none yet.
+  enum Order
+  {
+    BySize, ///< largest first
+    BySlice ///< from the first axial slice to the last; the largest of a slice first
+  };
+  Order order() const;
+
+  /// The number of a region is its place among those of setRegions(), in either order. -1: none yet.
   int current() const;
   int count() const;
 
 public slots:
-  /// The next or previous region becomes the current one, and regionActivated() is sent; no step beyond the ends.
+  /// The current region stays.
+  void setOrder(qRcnDisputes::Order order);
+  /// The next or previous region in this order becomes the current one, and regionActivated() is sent; no step beyond the
+  /// ends.
   void next();
   void previous();
   /// Sends no signal.

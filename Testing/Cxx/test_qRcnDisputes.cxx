@@ -112,6 +112,65 @@ private slots:
     QVERIFY(panel.findChild<QLabel*>("hint")->isVisibleTo(&panel));
   }
 
+  /// Largest first, or slice by slice: both go through all, and a region keeps its number.
+  void ranks()
+  {
+    qRcnDisputes panel;
+    QSignalSpy went(&panel, &qRcnDisputes::regionActivated);
+    std::vector<rcn_dispute> all = regions(4); // largest first
+    const int64_t slices[4] = { 30, 5, 30, 2 };
+    for (size_t i = 0; i < 4; ++i)
+    {
+      all[i].at[2] = slices[i];
+    }
+    panel.setRegions(all, FiveRaters(), place());
+    auto* table = panel.findChild<qRcnTable*>("regions");
+    const auto column = [table](int number) {
+      QStringList texts;
+      for (int row = 0; row < table->rowCount(); ++row)
+      {
+        texts << table->item(row, number)->text();
+      }
+      return texts.join(' ');
+    };
+    QCOMPARE(column(3), QString("31 6 31 3"));
+    panel.setCurrent(2);
+    auto* order = panel.findChild<QComboBox*>("order");
+    order->setCurrentIndex(order->findText("Slice by slice"));
+    QCOMPARE(panel.order(), qRcnDisputes::BySlice);
+    QCOMPARE(column(3), QString("3 6 31 31"));
+    QCOMPARE(panel.current(), 2); // in the last row now
+    QCOMPARE(table->currentRow(), 3);
+    QCOMPARE(panel.findChild<QLabel*>("where")->text(), QString("4 of 4"));
+    QCOMPARE(went.count(), 0);
+    QList<int> visited;
+    for (int i = 0; i < 4; ++i)
+    {
+      panel.previous();
+    }
+    for (const QList<QVariant>& one : went)
+    {
+      visited << one[0].toInt();
+    }
+    QCOMPARE(visited, QList<int>({ 0, 1, 3 }));
+    panel.setOrder(qRcnDisputes::BySize);
+    QCOMPARE(column(3), QString("31 6 31 3"));
+    QCOMPARE(table->currentRow(), 3);
+    // A coronal scan is counted in axial slices, too: along its second axis.
+    rcn_geometry coronal = place();
+    const double direction[9] = { 1, 0, 0, 0, 0, 1, 0, 1, 0 };
+    std::copy(direction, direction + 9, coronal.direction);
+    all[1].at[1] = 44;
+    panel.setRegions(all, FiveRaters(), coronal);
+    QCOMPARE(column(3), QString("1 45 1 1"));
+    // One slice: nothing to choose.
+    panel.setOrder(qRcnDisputes::BySlice);
+    panel.setRegions(all, FiveRaters(), rcn_geometry_make(50, 50, 1));
+    QVERIFY(table->isColumnHidden(3));
+    QVERIFY(!order->isVisibleTo(&panel));
+    QCOMPARE(panel.order(), qRcnDisputes::BySize);
+  }
+
   void saysWhereAndWho()
   {
     qRcnDisputes panel;
