@@ -2,6 +2,7 @@
 #include "qRcnOrthogonalViews.h"
 
 #include <algorithm>
+#include <vector>
 
 #include <QGridLayout>
 
@@ -22,7 +23,7 @@ qRcnOrthogonalViews::qRcnOrthogonalViews(qRcnScene* scene, QWidget* parent) : QW
       [this, view]() { this->setMaximized(this->Maximized < 0 ? static_cast<int>(view) : -1); });
   }
   connect(scene, &qRcnScene::changed, this, [this](qRcnScene::Changes what) {
-    if (what & qRcnScene::Case)
+    if (what & (qRcnScene::Case | qRcnScene::Predictions))
     {
       this->arrange();
     }
@@ -32,8 +33,27 @@ qRcnOrthogonalViews::qRcnOrthogonalViews(qRcnScene* scene, QWidget* parent) : QW
 
 void qRcnOrthogonalViews::setMaximized(int view)
 {
-  this->Maximized = view >= 0 && view < 3 ? view : -1;
+  this->Maximized = view >= 0 && view <= FourthView ? view : -1;
   this->arrange();
+}
+
+void qRcnOrthogonalViews::setFourthView(QWidget* view)
+{
+  this->Fourth = view;
+  view->setParent(this);
+  this->arrange();
+}
+
+void qRcnOrthogonalViews::setFourthViewWanted(bool wanted)
+{
+  this->FourthWanted = wanted;
+  this->arrange();
+}
+
+bool qRcnOrthogonalViews::isFourthViewShown() const
+{
+  return this->Fourth && this->FourthWanted && !this->Scene->isEmpty() && this->Scene->onlyView() < 0 &&
+    (this->Scene->raterCount() > 0 || this->Scene->predictionCount() > 0);
 }
 
 void qRcnOrthogonalViews::resetViews()
@@ -46,41 +66,55 @@ void qRcnOrthogonalViews::resetViews()
 
 void qRcnOrthogonalViews::arrange()
 {
-  const int only = this->Scene->onlyView() >= 0 ? this->Scene->onlyView() : this->Maximized;
-  for (size_t i = 0; i < 3; ++i)
-  {
-    this->Views[i]->setVisible(only < 0 || static_cast<size_t>(only) == i);
-    this->Views[i]->canvas()->setColorBar(only < 0 ? i == RCN_VIEW_AXIAL : static_cast<size_t>(only) == i);
-  }
+  const bool fourth = this->isFourthViewShown();
+  const int maximized = this->Maximized == FourthView && !fourth ? -1 : this->Maximized;
+  const int only = this->Scene->onlyView() >= 0 ? this->Scene->onlyView() : maximized;
+  const auto shown = [only](int view) { return only < 0 || only == view; };
   auto* grid = static_cast<QGridLayout*>(this->layout());
-  for (qRcnSliceView* view : this->Views)
+  std::array<QWidget*, 4> all = { this->Views[0], this->Views[1], this->Views[2], this->Fourth };
+  for (int i = 0; i < 4; ++i)
   {
-    grid->removeWidget(view);
+    if (QWidget* view = all[static_cast<size_t>(i)])
+    {
+      grid->removeWidget(view);
+      view->setVisible(shown(i) && (i != FourthView || fourth));
+    }
+  }
+  for (const rcn_view view : { RCN_VIEW_AXIAL, RCN_VIEW_CORONAL, RCN_VIEW_SAGITTAL })
+  {
+    this->view(view)->canvas()->setColorBar(only < 0 ? view == RCN_VIEW_AXIAL : only == view);
+  }
+  for (int i = 0; i < 4; ++i)
+  {
+    grid->setRowStretch(i, 0);
+    grid->setColumnStretch(i, 0);
   }
   this->Stacked = this->isNarrow();
-  if (this->Stacked)
+  struct Cell
   {
-    // One above the other: side by side they would be too narrow for their texts.
-    int row = 0;
-    for (const rcn_view view : { RCN_VIEW_AXIAL, RCN_VIEW_SAGITTAL, RCN_VIEW_CORONAL })
+    int View, Row, Column, Rows;
+  };
+  // The axial view, which is read most, gets the most room; of four it is the first. In a narrow place one stands above the
+  // other: side by side they would be too narrow for their texts.
+  const std::vector<Cell> cells = this->Stacked ? std::vector<Cell>{ { RCN_VIEW_AXIAL, 0, 0, 1 },
+    { RCN_VIEW_SAGITTAL, 1, 0, 1 }, { RCN_VIEW_CORONAL, 2, 0, 1 }, { FourthView, 3, 0, 1 } }
+    : fourth ? std::vector<Cell>{ { RCN_VIEW_AXIAL, 0, 0, 1 }, { FourthView, 0, 1, 1 }, { RCN_VIEW_CORONAL, 1, 0, 1 },
+        { RCN_VIEW_SAGITTAL, 1, 1, 1 } }
+             : std::vector<Cell>{ { RCN_VIEW_AXIAL, 0, 0, 2 }, { RCN_VIEW_SAGITTAL, 0, 1, 1 }, { RCN_VIEW_CORONAL, 1, 1, 1 } };
+  for (const Cell& cell : cells)
+  {
+    QWidget* view = all[static_cast<size_t>(cell.View)];
+    if (!view || !shown(cell.View) || (cell.View == FourthView && !fourth))
     {
-      grid->addWidget(this->Views[view], row, 0);
-      grid->setRowStretch(row++, only < 0 || only == view ? 1 : 0);
+      continue;
     }
-    grid->setColumnStretch(0, 1);
-    grid->setColumnStretch(1, 0);
-    return;
+    grid->addWidget(view, cell.Row, cell.Column, cell.Rows, 1);
+    for (int row = cell.Row; row < cell.Row + cell.Rows; ++row)
+    {
+      grid->setRowStretch(row, 1);
+    }
+    grid->setColumnStretch(cell.Column, cell.Rows == 2 ? 3 : 2);
   }
-  // The axial view, which is read most, gets the most room.
-  grid->addWidget(this->Views[RCN_VIEW_AXIAL], 0, 0, 2, 1);
-  grid->addWidget(this->Views[RCN_VIEW_SAGITTAL], 0, 1);
-  grid->addWidget(this->Views[RCN_VIEW_CORONAL], 1, 1);
-  grid->setRowStretch(2, 0);
-  const bool left = only < 0 || only == RCN_VIEW_AXIAL, right = only != RCN_VIEW_AXIAL;
-  grid->setColumnStretch(0, left ? 3 : 0);
-  grid->setColumnStretch(1, right ? 2 : 0);
-  grid->setRowStretch(0, only == RCN_VIEW_CORONAL ? 0 : 1);
-  grid->setRowStretch(1, only == RCN_VIEW_SAGITTAL ? 0 : 1);
 }
 
 bool qRcnOrthogonalViews::isNarrow() const

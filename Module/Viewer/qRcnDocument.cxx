@@ -57,15 +57,15 @@ void qRcnDocument::openFiles(const QStringList& paths)
   {
     files.push_back(QDir::toNativeSeparators(path).toStdString());
   }
-  this->open([=](std::vector<std::string>& remarks) { return rcn::OpenFiles(base, files, &remarks); });
+  this->open([=](std::vector<std::string>& remarks) { return rcn::OpenFiles(base, files, &remarks); }, paths);
 }
 
-void qRcnDocument::openSession(const rcn::Session& session)
+void qRcnDocument::openSession(const rcn::Session& session, const QStringList& paths)
 {
-  this->open([=](std::vector<std::string>&) { return session; });
+  this->open([=](std::vector<std::string>&) { return session; }, paths);
 }
 
-void qRcnDocument::open(const std::function<rcn::Session(std::vector<std::string>& remarks)>& read)
+void qRcnDocument::open(const std::function<rcn::Session(std::vector<std::string>& remarks)>& read, const QStringList& paths)
 {
   const rcn::Session base = this->Session;
   const bool keep = this->isForUnsavedFolder();
@@ -83,6 +83,10 @@ void qRcnDocument::open(const std::function<rcn::Session(std::vector<std::string
         this->Session.Predictions = kept.Predictions;
       }
       this->adopt(next, open, remarks);
+      if (!paths.isEmpty() && !this->isUnsavedPlace(paths.first()))
+      {
+        emit this->opened(paths);
+      }
     };
   });
 }
@@ -114,6 +118,10 @@ void qRcnDocument::adopt(const rcn::Session& next, const rcn::OpenCasePointer& o
   this->showCase(adopted, open);
   if (another)
   {
+    if (!open)
+    {
+      this->hideCase();
+    }
     this->Judged.reset();
     this->Trained.reset();
     this->Unsaved = unsaved;
@@ -174,6 +182,54 @@ void qRcnDocument::openCase(const QString& id)
   }
   this->PendingCase = id;
   emit this->statusChanged(id, qRcnCases::Reading, {});
+}
+
+void qRcnDocument::closeCase()
+{
+  const std::string id = this->Session.Current;
+  const bool lost = std::any_of(this->Session.Predictions.begin(), this->Session.Predictions.end(),
+    [&](const rcn::SessionPrediction& one) { return one.Case == id && one.Probability.empty(); });
+  if (lost && this->ClosingCase != Text(id))
+  {
+    this->ClosingCase = Text(id);
+    this->Jobs->remark(
+      tr("Predictions of %1 have not been saved. Save the workspace, or close the case again to lose them.").arg(Text(id)));
+    return;
+  }
+  this->ClosingCase.clear();
+  // The one after it takes its place, as in the list.
+  const std::vector<rcn::Case>& cases = this->Session.Cases;
+  const auto here = std::find_if(cases.begin(), cases.end(), [&](const rcn::Case& one) { return one.Id == id; });
+  QString next;
+  if (here != cases.end() && cases.size() > 1)
+  {
+    next = Text(here + 1 != cases.end() ? (here + 1)->Id : (here - 1)->Id);
+  }
+  qRcnViewState::store(this->Session.View, *this->Scene);
+  this->Session.RemoveCase(id);
+  if (this->Judged && std::find(this->Judged->Cases.begin(), this->Judged->Cases.end(), id) != this->Judged->Cases.end())
+  {
+    this->Judged.reset();
+  }
+  this->hideCase();
+  emit this->casesChanged();
+  emit this->changed();
+  if (!next.isEmpty())
+  {
+    this->openCase(next);
+  }
+}
+
+void qRcnDocument::closeAll()
+{
+  this->open([](std::vector<std::string>&) { return rcn::Session(); });
+}
+
+void qRcnDocument::hideCase()
+{
+  this->Open.reset();
+  this->Scene->clear();
+  emit this->caseClosed();
 }
 
 /// The scene may refuse a case; then neither the session nor the scene has changed.
@@ -320,6 +376,7 @@ void qRcnDocument::saveWorkspace(const QString& path)
       this->Session = saved;
       this->Unsaved = false;
       emit this->changed();
+      emit this->opened({ Text(saved.Path) });
       this->Jobs->remark(tr("Saved as %1.").arg(Text(saved.Path)));
     };
   });

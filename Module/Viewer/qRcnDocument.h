@@ -64,9 +64,14 @@ public:
 public slots:
   /// Opens or adds files, as rcn::OpenFiles() says.
   void openFiles(const QStringList& paths);
-  /// Takes this in place of what is open.
-  void openSession(const rcn::Session& session);
+  /// Takes this in place of what is open; `paths` are the files that hold it.
+  void openSession(const rcn::Session& session, const QStringList& paths = QStringList());
   void openCase(const QString& id);
+  /// Takes the shown case off the list, and shows the next one. Where its predictions are in memory only, the first call says
+  /// so, and the second one does it.
+  void closeCase();
+  /// Nothing is open then; results that have no workspace are kept, as when something else is opened.
+  void closeAll();
   void useModel(const QString& name);
   void saveWorkspace(const QString& path);
   /// Opens the newest of the workspaces that keepUnsaved() left.
@@ -80,6 +85,10 @@ signals:
   /// Another session took the place of what was open.
   void replaced();
   void caseShown(const rcn::OpenCasePointer& open);
+  /// No case is shown any more.
+  void caseClosed();
+  /// These were opened, or saved, and can be opened again.
+  void opened(const QStringList& paths);
   void currentChanged(const QString& id);
   void statusChanged(const QString& id, qRcnCases::Status status, const QString& sentence);
   void agreementChanged(const QString& id, double meanDice);
@@ -90,7 +99,9 @@ signals:
 private:
   /// Whether the unsaved folder is where results go when what is open goes.
   bool isForUnsavedFolder() const { return this->Unsaved && this->Session.Path.empty(); }
-  void open(const std::function<rcn::Session(std::vector<std::string>& remarks)>& read);
+  void open(
+    const std::function<rcn::Session(std::vector<std::string>& remarks)>& read, const QStringList& paths = QStringList());
+  void hideCase();
   void adopt(const rcn::Session& next, const rcn::OpenCasePointer& open, const std::vector<std::string>& remarks);
   void showCase(const rcn::Session& session, const rcn::OpenCasePointer& open);
   void announce(const rcn::OpenCase& open);
@@ -104,6 +115,7 @@ private:
   rcn::OpenCasePointer Open;
   std::shared_ptr<const rcn::Judged> Judged;
   std::shared_ptr<const rcn::TrainingResult> Trained;
+  QString ClosingCase; ///< closeCase() has said what would be lost
   QString PendingCase; ///< being read by openCase(); empty: none
   bool Unsaved = false;
   bool CannotKeep = false; ///< predictions could not be written to the unsaved folder

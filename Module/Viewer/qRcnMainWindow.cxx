@@ -18,6 +18,7 @@
 #include <QTabWidget>
 #include <QVBoxLayout>
 
+#include "qRcnAbout.h"
 #include "qRcnAgreement.h"
 #include "qRcnCalibrationPanel.h"
 #include "qRcnCases.h"
@@ -29,14 +30,21 @@
 #include "qRcnJobs.h"
 #include "qRcnMenus.h"
 #include "qRcnNotice.h"
+#include "qRcnRecent.h"
 #include "qRcnReliabilityDiagram.h"
 #include "qRcnShortcuts.h"
 #include "qRcnOrthogonalViews.h"
+#include "qRcnSliceCanvas.h"
+#include "qRcnSliceView.h"
 #include "qRcnStyle.h"
+#ifdef RCN_HAVE_SURFACES
+#include "qRcnSurfaceView.h"
+#endif
 #include "qRcnTasks.h"
 #include "qRcnText.h"
 #include "qRcnTrainingMonitor.h"
 #include "qRcnTrainingPanel.h"
+#include "qRcnViewKeys.h"
 #include "qRcnVoxelProbe.h"
 
 using qRcnText::Text;
@@ -141,6 +149,57 @@ void qRcnMainWindow::makeCenter()
   layout->addWidget(this->Notice);
   this->setCentralWidget(middle);
   this->Shortcuts = new qRcnShortcuts(this);
+  this->About = new qRcnAbout(this);
+  this->Recent = new qRcnRecent(this->Settings.get(), this);
+  new qRcnViewKeys(this, [this] { return this->firstView(); });
+  this->makeSurfaces();
+}
+
+void qRcnMainWindow::makeSurfaces()
+{
+#ifdef RCN_HAVE_SURFACES
+  this->Surfaces = new qRcnSurfaceView(this->scene());
+  this->About->setGraphics(this->Surfaces->problem().isEmpty() ? this->Surfaces->description() : this->Surfaces->problem());
+  if (!this->Surfaces->problem().isEmpty())
+  {
+    this->Surfaces->setParent(this);
+    this->Surfaces->hide();
+    return;
+  }
+  this->Slices->setFourthView(this->Surfaces);
+  connect(this->Surfaces, &qRcnSurfaceView::doubleClicked, this,
+    [this] { this->Slices->setMaximized(this->Slices->maximized() < 0 ? qRcnOrthogonalViews::FourthView : -1); });
+  connect(this->Surfaces, &qRcnSurfaceView::failed, this, [this](const QString& sentence) {
+    this->About->setGraphics(sentence);
+    this->Slices->setFourthViewWanted(false);
+    this->Menus->action("surfaces")->setChecked(false);
+    this->Menus->update();
+  });
+#endif
+}
+
+QString qRcnMainWindow::surfacesProblem() const
+{
+#ifdef RCN_HAVE_SURFACES
+  return this->Surfaces->problem();
+#else
+  return tr("This build has no 3-D view; it needs VTK with OpenGL.");
+#endif
+}
+
+bool qRcnMainWindow::isBusy() const
+{
+#ifdef RCN_HAVE_SURFACES
+  return this->Jobs->isRunning() || this->Surfaces->isBusy();
+#else
+  return this->Jobs->isRunning();
+#endif
+}
+
+void qRcnMainWindow::setSurfacesShown(bool shown)
+{
+  this->Settings->setValue("surfaces", shown);
+  this->Slices->setFourthViewWanted(shown && this->surfacesProblem().isEmpty());
 }
 
 void qRcnMainWindow::makePanels()
@@ -216,6 +275,8 @@ void qRcnMainWindow::connectDocument()
   connect(this->Document, &qRcnDocument::changed, this, &qRcnMainWindow::refresh);
   connect(this->Document, &qRcnDocument::casesChanged, this, &qRcnMainWindow::showCases);
   connect(this->Document, &qRcnDocument::caseShown, this, [this](const rcn::OpenCasePointer& open) { this->showCase(*open); });
+  connect(this->Document, &qRcnDocument::caseClosed, this, &qRcnMainWindow::showNoCase);
+  connect(this->Document, &qRcnDocument::opened, this->Recent, &qRcnRecent::add);
   connect(this->Document, &qRcnDocument::statusChanged, this->Cases, &qRcnCases::setStatus);
   connect(this->Document, &qRcnDocument::agreementChanged, this->Cases, &qRcnCases::setAgreement);
   connect(this->Document, &qRcnDocument::currentChanged, this->Cases, &qRcnCases::setCurrentCase);
@@ -346,6 +407,29 @@ void qRcnMainWindow::showCase(const rcn::OpenCase& open)
     this->Disputes->clear();
   }
   this->setLayoutName(this->layoutName()); // the first case takes the place of the welcome
+}
+
+void qRcnMainWindow::showNoCase()
+{
+  this->Agreement->clear();
+  this->Disputes->clear();
+  this->setLayoutName(this->layoutName()); // the welcome again
+}
+
+qRcnSliceCanvas* qRcnMainWindow::firstView() const
+{
+  if (this->Center->currentWidget() == this->Compare)
+  {
+    return this->Compare->canvas();
+  }
+  for (const rcn_view view : { RCN_VIEW_AXIAL, RCN_VIEW_CORONAL, RCN_VIEW_SAGITTAL })
+  {
+    if (this->Slices->view(view)->isVisible())
+    {
+      return this->Slices->view(view)->canvas();
+    }
+  }
+  return nullptr;
 }
 
 void qRcnMainWindow::jumpTo(int dispute)

@@ -20,6 +20,7 @@
 class QSettings;
 class QStackedWidget;
 class QTabWidget;
+class qRcnAbout;
 class qRcnAgreement;
 class qRcnCalibrationPanel;
 class qRcnCases;
@@ -31,9 +32,12 @@ class qRcnExport;
 class qRcnJobs;
 class qRcnMenus;
 class qRcnNotice;
+class qRcnRecent;
 class qRcnScene;
 class qRcnShortcuts;
+class qRcnSliceCanvas;
 class qRcnOrthogonalViews;
+class qRcnSurfaceView;
 class qRcnTasks;
 class qRcnTrainingPanel;
 
@@ -61,6 +65,12 @@ public:
   qRcnCases* cases() const { return this->Cases; }
   qRcnOrthogonalViews* slices() const { return this->Slices; }
   qRcnCompareView* compare() const { return this->Compare; }
+  /// Null: this build has none.
+  qRcnSurfaceView* surfaces() const { return this->Surfaces; }
+  /// Why there is no 3-D view, as a sentence; empty: there is.
+  QString surfacesProblem() const;
+  /// Work is under way, or a view is being drawn by another thread.
+  bool isBusy() const;
   qRcnConsensusPanel* consensus() const { return this->Consensus; }
   qRcnAgreement* agreement() const { return this->Agreement; }
   qRcnDisputes* disputes() const { return this->Disputes; }
@@ -68,6 +78,8 @@ public:
   qRcnTrainingPanel* training() const { return this->Training; }
   qRcnNotice* notice() const { return this->Notice; }
   qRcnShortcuts* shortcuts() const { return this->Shortcuts; }
+  qRcnAbout* about() const { return this->About; }
+  qRcnRecent* recent() const { return this->Recent; }
 
   /// "slices" or "compare"
   QString layoutName() const;
@@ -86,6 +98,7 @@ public:
 public slots:
   void setLayoutName(const QString& name);
   void setPanelName(const QString& name);
+  void setSurfacesShown(bool shown);
   /// So many cases down the list.
   void goToCase(int step);
   /// The tasks, as the panels are set.
@@ -101,6 +114,7 @@ protected:
 
 private:
   void makeCenter();
+  void makeSurfaces();
   void makePanels();
   void makeStatusBar();
   void connectDocument();
@@ -109,6 +123,9 @@ private:
   void refresh();
   void showCases();
   void showCase(const rcn::OpenCase& open);
+  void showNoCase();
+  /// The view that keys act on while none was used; null: none is shown.
+  qRcnSliceCanvas* firstView() const;
   void jumpTo(int dispute);
 
   std::unique_ptr<QSettings> Settings;
@@ -125,6 +142,7 @@ private:
   QWidget* Welcome = nullptr;
   qRcnOrthogonalViews* Slices = nullptr;
   qRcnCompareView* Compare = nullptr;
+  qRcnSurfaceView* Surfaces = nullptr;
   QTabWidget* Panels = nullptr;
   qRcnCases* Cases = nullptr;
   qRcnConsensusPanel* Consensus = nullptr;
@@ -133,6 +151,8 @@ private:
   qRcnCalibrationPanel* Calibration = nullptr;
   qRcnTrainingPanel* Training = nullptr;
   qRcnShortcuts* Shortcuts = nullptr;
+  qRcnAbout* About = nullptr;
+  qRcnRecent* Recent = nullptr;
 };
 
 #endif

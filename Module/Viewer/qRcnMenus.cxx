@@ -13,14 +13,20 @@
 #include <QToolBar>
 #include <QToolButton>
 
+#include "qRcnAbout.h"
 #include "qRcnDisputes.h"
 #include "qRcnDocument.h"
 #include "qRcnExport.h"
 #include "qRcnJobs.h"
 #include "qRcnMainWindow.h"
+#include "qRcnOrthogonalViews.h"
+#include "qRcnRecent.h"
 #include "qRcnShortcuts.h"
 #include "qRcnSliceCanvas.h"
 #include "qRcnStyle.h"
+#ifdef RCN_HAVE_SURFACES
+#include "qRcnSurfaceView.h"
+#endif
 #include "qRcnTasks.h"
 #include "qRcnText.h"
 #include "rcnNames.h"
@@ -48,6 +54,10 @@ void qRcnMenus::addFileActions()
       [this] { this->openFolder(); } },
     { "reopen", tr("Reopen unsaved work"), tr("Open the newest workspace that was closed without being saved"), {},
       Idle | NoTraining, [this] { this->Window->document()->reopenUnsaved(); } },
+    { "closeCase", tr("Close case"), tr("Take the case off the list; its files stay"), QKeySequence("Ctrl+W"),
+      Case | Idle | NoTraining, [this] { this->Window->document()->closeCase(); } },
+    { "closeAll", tr("Close all cases"), tr("Start anew, with nothing open"), QKeySequence("Ctrl+Shift+W"),
+      Cases | Idle | NoTraining, [this] { this->Window->document()->closeAll(); } },
     { "save", tr("Save workspace"), tr("Save everything, to open it again as it is"), QKeySequence::Save, Case | Idle,
       [this] { this->save(false); } },
     { "saveAs", tr("Save workspace as…"), tr("Save everything in another place"), QKeySequence("Ctrl+Shift+S"), Case | Idle,
@@ -58,6 +68,8 @@ void qRcnMenus::addFileActions()
   {
     this->add(row);
   }
+  this->Actions["recent"] = this->Window->recent()->menuAction();
+  connect(this->Window->recent(), &qRcnRecent::chosen, this->Window->document(), &qRcnDocument::openFiles);
 }
 
 void qRcnMenus::addRaterActions()
@@ -112,10 +124,14 @@ void qRcnMenus::addViewActions()
       [this] { this->Window->setLayoutName("slices"); } },
     { "compare", tr("Side by side"), tr("Each rater, their consensus and every model on one slice"), QKeySequence("Ctrl+2"), 0,
       [this] { this->Window->setLayoutName("compare"); } },
+    { "surfaces", tr("3-D view"), tr("Surfaces of the levels beside the slices"), QKeySequence("Ctrl+3"), Surfaces,
+      [this] { this->Window->setSurfacesShown(this->action("surfaces")->isChecked()); } },
     { "nextCase", tr("Next case"), tr("Open the next case"), QKeySequence("Ctrl+Down"), 0,
       [this] { this->Window->goToCase(+1); } },
     { "previousCase", tr("Previous case"), tr("Open the previous case"), QKeySequence("Ctrl+Up"), 0,
       [this] { this->Window->goToCase(-1); } },
+    { "about", tr("About Rater Consensus"), tr("What this is, and its version"), {}, 0,
+      [this] { this->Window->about()->toggle(); } },
     { "help", tr("Shortcuts"), tr("What keys and mouse do"), QKeySequence("?"), 0,
       [this] { this->Window->shortcuts()->toggle(); } },
   };
@@ -130,6 +146,21 @@ void qRcnMenus::addViewActions()
     layouts->addAction(this->action(name));
   }
   this->action("slices")->setChecked(true);
+  this->action("surfaces")->setCheckable(true);
+  const bool shown = this->Window->settings()->value("surfaces", true).toBool();
+  this->action("surfaces")->setChecked(shown && this->missing(Surfaces).isEmpty());
+  this->Window->slices()->setFourthViewWanted(this->action("surfaces")->isChecked());
+  qRcnScene* scene = this->Window->scene();
+  std::vector<Row> windows = { { "window-auto", tr("Automatic"), tr("A window that suits the image"), QKeySequence("F2"),
+    Case | Gray, [scene] { scene->resetWindow(); } } };
+  int key = Qt::Key_F3;
+  for (const qRcnScene::WindowPreset& preset : qRcnScene::windowPresets())
+  {
+    windows.push_back({ QStringLiteral("window-") + preset.Name, tr(preset.Label),
+      tr("Window %1, level %2 HU, for CT").arg(preset.Window).arg(preset.Level), QKeySequence(key++), Case | Gray,
+      [scene, preset] { scene->setWindowPreset(preset); } });
+  }
+  this->addMenu("window", tr("Window"), tr("Range of gray values that is shown"), Case | Gray, windows);
 }
 
 void qRcnMenus::addExportMenu()
@@ -257,16 +288,17 @@ void qRcnMenus::fill(QWidget* target, const std::vector<QString>& names)
 void qRcnMenus::fillMenuBar()
 {
   QMenuBar* bar = this->Window->menuBar();
-  this->fill(bar->addMenu(tr("&File")), { "open", "openFolder", "reopen", "-", "save", "saveAs", "export", "-", "quit" });
+  this->fill(bar->addMenu(tr("&File")),
+    { "open", "openFolder", "recent", "reopen", "-", "closeCase", "closeAll", "-", "save", "saveAs", "export", "-", "quit" });
   this->fill(bar->addMenu(tr("&Raters")), { "compareRaters", "consensus", "-", "nextRegion", "previousRegion" });
   this->fill(bar->addMenu(tr("&Model")), { "train", "predict", "evaluate", "recalibrate" });
   QMenu* view = bar->addMenu(tr("&View"));
-  this->fill(view, { "slices", "compare", "-", "nextCase", "previousCase", "-" });
+  this->fill(view, { "slices", "compare", "surfaces", "-", "window", "-", "nextCase", "previousCase", "-" });
   for (QDockWidget* dock : this->Window->findChildren<QDockWidget*>())
   {
     view->addAction(dock->toggleViewAction());
   }
-  this->fill(bar->addMenu(tr("&Help")), { "help" });
+  this->fill(bar->addMenu(tr("&Help")), { "help", "about" });
 }
 
 QToolBar* qRcnMenus::newBar(const QString& name, const QString& title)
@@ -295,7 +327,7 @@ void qRcnMenus::fillToolBars()
   auto* gap = new QWidget;
   gap->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Preferred);
   this->LookBar->addWidget(gap);
-  this->fill(this->LookBar, { "slices", "compare", "-", "help" });
+  this->fill(this->LookBar, { "slices", "compare", "surfaces", "-", "help" });
 }
 
 void qRcnMenus::arrangeBars()
@@ -310,12 +342,18 @@ void qRcnMenus::arrangeBars()
 void qRcnMenus::listShortcuts()
 {
   qRcnShortcuts::List keys;
-  for (const char* name : { "open", "save", "compareRaters", "train", "predictCase", "predictAll", "evaluate", "slices",
-         "compare", "nextRegion", "previousRegion", "nextCase", "previousCase", "help" })
+  for (const char* name : { "open", "closeCase", "save", "compareRaters", "train", "predictCase", "predictAll", "evaluate",
+         "slices", "compare", "surfaces", "nextRegion", "previousRegion", "window-auto", "window-lung", "window-bone",
+         "window-brain", "window-abdomen", "nextCase", "previousCase", "help" })
   {
     keys.emplace_back(this->action(name)->shortcut().toString(QKeySequence::NativeText), this->action(name)->statusTip());
   }
-  this->Window->shortcuts()->setLists({ { tr("In the window"), keys }, { tr("In the views"), qRcnSliceCanvas::shortcuts() } });
+  qRcnShortcuts::List views = qRcnSliceCanvas::shortcuts();
+#ifdef RCN_HAVE_SURFACES
+  const qRcnShortcuts::List surfaces = qRcnSurfaceView::shortcuts();
+  views.insert(views.end(), surfaces.begin(), surfaces.end());
+#endif
+  this->Window->shortcuts()->setLists({ { tr("In the window"), keys }, { tr("In the views"), views } });
 }
 
 // ---- what can be used ------------------------------------------------------------------------------
@@ -327,6 +365,18 @@ QString qRcnMenus::missing(int needs) const
   if ((needs & Case) && !document.shownCase())
   {
     return needs & Raters ? tr("Open a case with raters' masks first.") : tr("Open a case first.");
+  }
+  if ((needs & Surfaces) && !this->Window->surfacesProblem().isEmpty())
+  {
+    return this->Window->surfacesProblem();
+  }
+  if ((needs & Cases) && document.stored().Cases.empty() && document.stored().Models.empty())
+  {
+    return tr("Nothing is open.");
+  }
+  if ((needs & Gray) && !document.scene()->hasGrayImage())
+  {
+    return tr("This case has no image of gray values.");
   }
   if ((needs & Raters) && !document.hasRaters())
   {

@@ -41,7 +41,10 @@ private:
     Judged = 8,
     Overlay = 16,
     Idle = 32, ///< no other work runs
-    NoTraining = 64
+    NoTraining = 64,
+    Cases = 128, ///< anything that is open
+    Gray = 256,  ///< an image of gray values
+    Surfaces = 512
   };
   struct Row
   {

@@ -2,22 +2,9 @@
 #include "qRcnShortcuts.h"
 
 #include <QGridLayout>
-#include <QHBoxLayout>
-#include <QKeyEvent>
 #include <QLabel>
 
-qRcnShortcuts::qRcnShortcuts(QWidget* parent) : QFrame(parent)
-{
-  this->setObjectName("shortcuts");
-  this->setFrameShape(QFrame::StyledPanel);
-  this->setAutoFillBackground(true);
-  this->setFocusPolicy(Qt::StrongFocus);
-  this->setAccessibleName(tr("Keyboard shortcuts"));
-  this->setLayout(new QHBoxLayout);
-  this->layout()->setContentsMargins(24, 20, 24, 20);
-  this->layout()->setSpacing(32);
-  this->hide();
-}
+qRcnShortcuts::qRcnShortcuts(QWidget* parent) : qRcnSheet("shortcuts", tr("Keyboard shortcuts"), parent) {}
 
 void qRcnShortcuts::setLists(const std::vector<std::pair<QString, List>>& lists)
 {
@@ -45,34 +32,4 @@ void qRcnShortcuts::setLists(const std::vector<std::pair<QString, List>>& lists)
     grid->setColumnStretch(1, 1);
     this->layout()->addWidget(column);
   }
-}
-
-void qRcnShortcuts::toggle()
-{
-  if (this->isVisible())
-  {
-    this->hide();
-    return;
-  }
-  this->adjustSize();
-  const QRect room = this->parentWidget()->rect();
-  this->move(qMax(0, (room.width() - this->width()) / 2), qMax(0, (room.height() - this->height()) / 2));
-  this->show();
-  this->raise();
-  this->setFocus();
-}
-
-void qRcnShortcuts::mousePressEvent(QMouseEvent*)
-{
-  this->hide();
-}
-
-void qRcnShortcuts::keyPressEvent(QKeyEvent* event)
-{
-  if (event->key() == Qt::Key_Escape || event->text() == "?")
-  {
-    this->hide();
-    return;
-  }
-  QFrame::keyPressEvent(event);
 }

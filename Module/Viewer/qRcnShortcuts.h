@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The list under `?`: what keys and mouse do, laid over the window. Esc or a click closes it.
+/// The list under `?`: what keys and mouse do.
 #ifndef qRcnShortcuts_h
 #define qRcnShortcuts_h
 
 #include <utility>
 #include <vector>
 
-#include <QFrame>
+#include "qRcnSheet.h"
 
-class qRcnShortcuts : public QFrame
+class qRcnShortcuts : public qRcnSheet
 {
   Q_OBJECT
 public:
@@ -18,12 +18,6 @@ public:
 
   /// Key or gesture, and what it does, under headings.
   void setLists(const std::vector<std::pair<QString, List>>& lists);
-  /// Shows it in the middle of the parent, in front of everything, or hides it.
-  void toggle();
-
-protected:
-  void mousePressEvent(QMouseEvent* event) override;
-  void keyPressEvent(QKeyEvent* event) override;
 };
 
 #endif

@@ -283,6 +283,19 @@ void Session::RemoveModel(const std::string& name)
   }
 }
 
+void Session::RemoveCase(const std::string& id)
+{
+  this->Cases.erase(
+    std::remove_if(this->Cases.begin(), this->Cases.end(), [&](const Case& one) { return one.Id == id; }), this->Cases.end());
+  this->Predictions.erase(std::remove_if(this->Predictions.begin(), this->Predictions.end(),
+                            [&](const SessionPrediction& p) { return p.Case == id; }),
+    this->Predictions.end());
+  if (this->Current == id)
+  {
+    this->Current.clear();
+  }
+}
+
 std::string Session::AddModel(const std::string& path)
 {
   const std::string name =

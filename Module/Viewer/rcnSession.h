@@ -102,6 +102,8 @@ public:
   void SetPrediction(const SessionPrediction& prediction);
   /// The model with its predictions; its files stay.
   void RemoveModel(const std::string& name);
+  /// The case with its predictions; its files stay. No case is the current one then, if it was this.
+  void RemoveCase(const std::string& id);
 
   /// Adds a model under a name that no other has, made from its file's; returns the name.
   std::string AddModel(const std::string& path);

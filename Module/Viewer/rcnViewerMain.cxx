@@ -6,6 +6,7 @@
 #include <map>
 
 #include <QApplication>
+#include <QIcon>
 #include <QTimer>
 
 #include <itkObject.h>
@@ -110,7 +111,7 @@ public:
 protected:
   void timerEvent(QTimerEvent* event) override
   {
-    if (this->Window_.jobs()->isRunning())
+    if (this->Window_.isBusy())
     {
       return;
     }
@@ -163,6 +164,8 @@ int main(int argc, char** argv)
     QApplication::setOrganizationName("RaterConsensus");
     QApplication::setApplicationDisplayName("");
     QApplication::setApplicationVersion(RCN_VERSION);
+    QApplication::setDesktopFileName("rater-consensus-viewer"); // the desktop finds icon and name by it
+    QApplication::setWindowIcon(QIcon::fromTheme("rater-consensus-viewer"));
 
     const rcn::Session session = SessionFrom(arguments);
     qRcnMainWindow window;
@@ -173,7 +176,10 @@ int main(int argc, char** argv)
     window.show();
     if (!session.Cases.empty() || !session.Models.empty())
     {
-      window.document()->openSession(session);
+      // A list can be opened again by its name; the other options make a case that no one file holds.
+      const bool list = arguments.Has("--data") && !arguments.Has("--image") && !arguments.Has("--rater");
+      window.document()->openSession(
+        session, list ? QStringList(QString::fromStdString(arguments.Get("--data"))) : QStringList());
     }
     else if (arguments.Has("FILE"))
     {

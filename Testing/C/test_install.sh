@@ -12,6 +12,20 @@ for name in rcn.h rcn_votes.h; do test -f "$place/prefix/include/rcn/$name"; don
 program=$place/prefix/bin/rater-consensus
 [ ! -x "$program" ] || "$program" --version >"$place/version"
 
+# What a desktop needs of the viewer; its own tools look at it where they are installed.
+share=$place/prefix/share entry=applications/rater-consensus-viewer.desktop types=mime/packages/rater-consensus.xml
+if [ -x "$place/prefix/bin/rater-consensus-viewer" ]; then
+  for name in $entry $types icons/hicolor/scalable/apps/rater-consensus-viewer.svg icons/hicolor/128x128/apps/rater-consensus-viewer.png; do
+    test -s "$share/$name"
+  done
+  grep -q '^Exec=rater-consensus-viewer %F$' "$share/$entry"
+  ! command -v desktop-file-validate >/dev/null || desktop-file-validate "$share/$entry"
+  if command -v update-mime-database >/dev/null; then
+    update-mime-database "$share/mime"
+    grep -q '^60:application/x-rater-consensus+json:\*.rcn.json' "$share/mime/globs2"
+  fi
+fi
+
 if command -v pkg-config >/dev/null; then
   pc=$(dirname "$(find "$place/prefix" -name rcn.pc)")
   words=$(PKG_CONFIG_PATH=$pc pkg-config --define-variable=prefix="$place/prefix" --cflags --libs rcn)

@@ -21,12 +21,14 @@
 #include <QPushButton>
 #include <QRegularExpression>
 #include <QSignalSpy>
+#include <QSpinBox>
 #include <QTabWidget>
 #include <QTableWidget>
 #include <QToolButton>
 
 #include <itkObject.h>
 
+#include "qRcnAbout.h"
 #include "qRcnAgreement.h"
 #include "qRcnCalibrationPanel.h"
 #include "qRcnCases.h"
@@ -38,16 +40,20 @@
 #include "qRcnJobs.h"
 #include "qRcnMainWindow.h"
 #include "qRcnNotice.h"
+#include "qRcnRecent.h"
 #include "qRcnReliabilityDiagram.h"
 #include "qRcnShortcuts.h"
 #include "qRcnSliceCanvas.h"
+#include "qRcnSliceView.h"
 #include "qRcnStyle.h"
 #include "qRcnOrthogonalViews.h"
+#include "qRcnOverlayControls.h"
 #include "qRcnTrainingMonitor.h"
 #include "qRcnTasks.h"
 #include "qRcnTest.h"
 #include "qRcnTrainingPanel.h"
 #include "qRcnVoxelProbe.h"
+#include "rcn/rcn.h"
 #include "rcnTestData.h"
 
 namespace
@@ -918,6 +924,190 @@ private slots:
     QCOMPARE(window.size(), QSize(1300, 800));
   }
 
+  /// Keys of the views, with the focus in a list, on a button, in a box with a number; what is typed into text stays there.
+  void keysWorkWhereverTheFocusIs()
+  {
+    const Folder folder;
+    Window window(folder);
+    QVERIFY(window.open(WritePhantomList(folder, Volumes())));
+    window.tasks()->fuse("staple"); // with a map there are boxes for it
+    QVERIFY(window.done());
+    QTest::keyClick(&window, Qt::Key_X); // no focus at all
+    QVERIFY(!window.scene()->isCrosshairVisible());
+    auto* cases = window.cases()->findChild<QTableWidget*>("cases");
+    auto* opacity = window.consensus()->controls()->findChild<QSpinBox*>("opacity");
+    auto* search = window.cases()->findChild<QLineEdit*>();
+    auto* train = window.training()->findChild<QPushButton*>("train");
+    QVERIFY(cases && opacity && search && train);
+    for (QWidget* widget : { static_cast<QWidget*>(cases), static_cast<QWidget*>(opacity), static_cast<QWidget*>(train) })
+    {
+      widget->setFocus();
+      window.setPanelName(widget == train ? "training" : "consensus");
+      widget->setFocus();
+      QTRY_COMPARE(QApplication::focusWidget(), widget);
+      const bool heat = window.scene()->isHeatMapVisible();
+      QTest::keyClick(widget, Qt::Key_H);
+      QCOMPARE(window.scene()->isHeatMapVisible(), !heat);
+      const int region = window.disputes()->current();
+      QTest::keyClick(widget, Qt::Key_N);
+      QVERIFY(window.disputes()->current() == region + 1 || window.disputes()->count() == region + 1);
+    }
+    // Arrows belong to who can use them, and otherwise to the slices; digits likewise.
+    const qRcnScene::Voxel at = window.scene()->cursor();
+    train->setFocus();
+    QTest::keyClick(train, Qt::Key_Up);
+    QVERIFY(window.scene()->cursor() != at);
+    window.setPanelName("consensus");
+    opacity->setFocus();
+    const int before = opacity->value();
+    const qRcnScene::Voxel there = window.scene()->cursor();
+    QTest::keyClick(opacity, Qt::Key_Up);
+    QCOMPARE(opacity->value(), before + 1);
+    QVERIFY(window.scene()->cursor() == there);
+    QTest::keyClick(opacity, Qt::Key_1);
+    QVERIFY(window.scene()->isRaterVisible(0));
+    cases->setFocus();
+    QTest::keyClick(cases, Qt::Key_1);
+    QVERIFY(!window.scene()->isRaterVisible(0));
+    search->setFocus();
+    const bool heat = window.scene()->isHeatMapVisible();
+    QTest::keyClicks(search, "hn1");
+    QCOMPARE(search->text(), QString("hn1"));
+    QCOMPARE(window.scene()->isHeatMapVisible(), heat);
+    search->clear();
+    // The view that was used last is the one that scrolls.
+    auto* coronal = window.slices()->view(RCN_VIEW_CORONAL)->canvas();
+    coronal->setFocus();
+    cases->setFocus();
+    window.scene()->setCursor({ 20, 16, 3 });
+    train->setFocus();
+    window.setPanelName("training");
+    train->setFocus();
+    QTest::keyClick(train, Qt::Key_PageUp);
+    QVERIFY(window.scene()->cursor()[1] != 16);
+    QCOMPARE(window.scene()->cursor()[2], int64_t(3));
+    QVERIFY(window.closeAtOnce());
+  }
+
+  void windowPresets()
+  {
+    const Folder folder;
+    Window window(folder);
+    QVERIFY(!window.action("window-lung")->isEnabled());
+    QVERIFY(window.open(WritePhantomList(folder, Volumes())));
+    const double black = window.scene()->black(), white = window.scene()->white();
+    QTest::keyClick(&window, Qt::Key_F3);
+    QCOMPARE(window.scene()->black(), -1200.0);
+    QCOMPARE(window.scene()->white(), 200.0);
+    window.action("window-brain")->trigger();
+    QCOMPARE(window.scene()->white() - window.scene()->black(), 100.0);
+    QTest::keyClick(&window, Qt::Key_F2);
+    QCOMPARE(window.scene()->black(), black);
+    QCOMPARE(window.scene()->white(), white);
+    QVERIFY(window.closeAtOnce());
+  }
+
+  void aboutNamesTheVersion()
+  {
+    const Folder folder;
+    Window window(folder);
+    window.action("about")->trigger();
+    QVERIFY(window.about()->isVisible());
+    for (const char* words : { RCN_VERSION, "Qt 5", "ITK 5", "For research, not for clinical use", "3-D view" })
+    {
+      const QString text = QString(words).replace("Qt 5", QString("Qt %1").arg(qVersion()));
+      QVERIFY2(window.about()->text().contains(text), words);
+    }
+    QTest::keyClick(window.about(), Qt::Key_Escape);
+    QVERIFY(!window.about()->isVisible());
+  }
+
+  void recentFiles()
+  {
+    const Folder folder;
+    const std::string list = WritePhantomList(folder, Volumes());
+    {
+      Window window(folder);
+      QVERIFY(!window.recent()->menuAction()->isEnabled());
+      QVERIFY(window.open(list));
+      window.drop({ folder / "c1.nrrd", folder / "c1A.nrrd" });
+      QVERIFY(window.done());
+      QVERIFY(window.open(folder / "nothing.json")); // does not open, is not remembered
+      window.document()->saveWorkspace(Path(folder / "work & play.rcn.json"));
+      QVERIFY(window.done());
+      QCOMPARE(window.recent()->entries().size(), 3);
+      QVERIFY(window.closeAtOnce());
+    }
+    Window window(folder);
+    QCOMPARE(window.recent()->entries().size(), 3);
+    QVERIFY(window.recent()->actions()[0]->text().startsWith("work && play.rcn.json"));
+    QVERIFY(window.recent()->actions()[1]->text().startsWith("c1.nrrd and 1 more"));
+    window.recent()->actions()[2]->trigger(); // the list
+    QVERIFY(window.done());
+    QCOMPARE(window.document()->stored().Cases.size(), size_t(8));
+    QCOMPARE(window.recent()->entries().first(), QStringList(Path(list))); // the newest now
+    QCOMPARE(window.recent()->entries().size(), 3);
+    std::filesystem::remove(folder / "c1A.nrrd");
+    emit window.recent()->aboutToShow();
+    QVERIFY(!window.recent()->actions()[2]->isEnabled());
+    for (int i = 0; i < 20; ++i)
+    {
+      window.recent()->add({ Path(folder / ("x" + std::to_string(i))) });
+    }
+    QCOMPARE(window.recent()->entries().size(), int(qRcnRecent::Most));
+    window.recent()->forget();
+    QVERIFY(!window.recent()->menuAction()->isEnabled());
+    QVERIFY(window.closeAtOnce());
+  }
+
+  /// A case goes, the next one comes; results in memory are asked for once; at last nothing is open.
+  void closesCases()
+  {
+    const Folder folder;
+    Window window(folder);
+    QVERIFY(window.open(WritePhantomList(folder, Volumes())));
+    QCOMPARE(window.document()->stored().Current, std::string("c0"));
+    QTest::keyClick(&window, Qt::Key_W, Qt::ControlModifier);
+    QVERIFY(window.done());
+    QCOMPARE(window.document()->stored().Current, std::string("c1"));
+    QCOMPARE(window.document()->stored().Cases.size(), size_t(7));
+    QCOMPARE(window.cases()->shownCases().size(), 7);
+    QVERIFY(std::filesystem::exists(folder / "c0.nrrd"));
+    QVERIFY(window.trainQuickly());
+    window.tasks()->keepModel();
+    window.tasks()->predict(false);
+    QVERIFY(window.done());
+    window.action("closeCase")->trigger();
+    QVERIFY(window.done());
+    QCOMPARE(window.document()->stored().Current, std::string("c1"));
+    QVERIFY2(window.notice()->text().contains("close the case again"), qPrintable(window.notice()->text()));
+    window.action("closeCase")->trigger();
+    QVERIFY(window.done());
+    QCOMPARE(window.document()->stored().Current, std::string("c2"));
+    QVERIFY(window.document()->stored().Predictions.empty());
+    // The last of the list: the one before it.
+    window.document()->openCase("c7");
+    QVERIFY(window.done());
+    window.action("closeCase")->trigger();
+    QVERIFY(window.done());
+    QCOMPARE(window.document()->stored().Current, std::string("c6"));
+    // All: what has been made is kept, and the window is as it was at the start.
+    window.tasks()->predict(false);
+    QVERIFY(window.done());
+    const std::string before = window.document()->stored().Folder;
+    window.action("closeAll")->trigger();
+    QVERIFY(window.done());
+    QVERIFY(window.document()->stored().Cases.empty() && !window.document()->shownCase());
+    QVERIFY(window.scene()->isEmpty() && window.disputes()->count() == 0);
+    QVERIFY(std::filesystem::exists(before + ".json"));
+    QVERIFY(!window.action("closeCase")->isEnabled() && !window.action("closeAll")->isEnabled());
+    QVERIFY(window.open(folder / "c1.nrrd")); // and begins anew
+    QCOMPARE(window.document()->stored().Cases.size(), size_t(1));
+    QTest::keyClick(&window, Qt::Key_W, Qt::ControlModifier);
+    QVERIFY(window.scene()->isEmpty());
+    QVERIFY(window.closeAtOnce());
+  }
+
   /// What the step-by-step guide names in bold is there, word for word.
   void guideNamesWhatIsThere()
   {
@@ -935,6 +1125,13 @@ private slots:
     for (const QLabel* label : window.findChildren<QLabel*>())
     {
       there << label->text();
+    }
+    for (const QComboBox* box : window.findChildren<QComboBox*>())
+    {
+      for (int i = 0; i < box->count(); ++i)
+      {
+        there << box->itemText(i);
+      }
     }
     const auto* panels = window.findChild<QTabWidget*>("panels");
     for (int i = 0; i < panels->count(); ++i)

@@ -231,6 +231,14 @@ void NamesAreUnique()
   session.RemoveModel("model");
   CHECK(session.Predictions.empty() && session.Models.size() == 1);
   CHECK(session.Data().Cases.size() == 2 && session.Data().Cases[0].Split == "training");
+  session.SetPrediction({ "c", "model-2", "majority", "", "p" });
+  session.SetPrediction({ "c-2", "model-2", "majority", "", "p" });
+  session.Current = "c";
+  session.RemoveCase("c");
+  CHECK(session.Cases.size() == 1 && !session.FindCase("c") && session.Current.empty());
+  CHECK(session.Predictions.size() == 1 && session.Predictions[0].Case == "c-2");
+  session.RemoveCase("c");
+  CHECK(session.Cases.size() == 1);
   one.Id = "../a";
   CHECK(session.AddCase(one) == ".._a");
   one.Id = "..";
