@@ -35,6 +35,7 @@ def viewer_pictures(demo, out):
     cases, models = demo / "cases" / "dataset.json", demo / "study" / "models"
     with tempfile.TemporaryDirectory() as home:
         view(home, out / "viewer.png", "--data", demo / "dataset.json")
+        view(home, out / "viewer-3d.png", "--data", demo / "dataset.json", "--model", models / "ordinal.safetensors", "--do", "predict")
         view(home, out / "viewer-agreement.png", "--data", demo / "dataset.json", "--do", "compare-raters", "--do", "next-region")
         view(home, out / "viewer-compare.png", "--data", cases, "--case", "test3", "--model", models / "ordinal.safetensors",
              "--do", "fuse:staple", "--do", "predict", "--layout", "compare")
