@@ -204,7 +204,7 @@ std::vector<Option> ViewOptions()
     { "--case", "ID", "case to show first" },
     { "--do", "ACTION",
       "run an action at the start: compare-raters, fuse:METHOD, predict, predict-all, evaluate, recalibrate, next-region, "
-      "save:FILE, report:FILE",
+      "save:FILE, report:FILE, slide:FILE",
       {}, true },
     { "--size", "WxH", "size of the window in pixels" },
     { "--screenshot", "FILE", "save a picture of the window (.png) and exit", {}, false, FileUse::Written },

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "qRcnExport.h"
 
+#include <cmath>
+
 #include "qRcnDocument.h"
 #include "qRcnJobs.h"
+#include "qRcnStyle.h"
 #include "qRcnText.h"
 #include "rcnFigure.h"
 #include "rcnJson.h"
+#include "rcnNames.h"
 #include "rcnReport.h"
+#include "rcnSlide.h"
 
 using qRcnText::Text;
 using qRcnText::Texts;
@@ -34,6 +39,45 @@ void qRcnExport::picture(const QImage& picture, const QString& path)
       throw rcn::Error(
         RCN_EIO, tr("%1 cannot be written. Choose another folder, and a name that ends in .png.").arg(path).toStdString());
     }
+    return "";
+  });
+}
+
+void qRcnExport::slide(const QString& path, const rcn_slice& slice)
+{
+  const rcn::OpenCasePointer open = this->Document->shownCase();
+  const qRcnScene* scene = this->Document->scene();
+  const int shown = scene->shownPrediction();
+  if (!open || (shown < 0 && !open->Work.Votes()))
+  {
+    this->Jobs->remark(tr("Open a case with raters' masks, or show a model's prediction first."));
+    return;
+  }
+  const rcn::Volume map = shown < 0 ? rcn::Volume() : scene->prediction(shown).volume();
+  // "Exactly so many" is no readout of a model: the expected share says most.
+  const bool plain = scene->readout() != RCN_SLICE_LEVEL;
+  const rcn_readout readout = plain ? static_cast<rcn_readout>(scene->readout()) : RCN_READOUT_EXPECTED;
+  const int atLeast = scene->readoutNumber();
+  std::vector<std::string> words;
+  if (shown >= 0 && std::isfinite(scene->volumeAboveThreshold()) && plain)
+  {
+    words.push_back(tr("%1: %2 at or above %3 (%4)")
+        .arg(scene->prediction(shown).Name, qRcnStyle::extent(scene->volumeAboveThreshold(), scene->extentUnit()),
+          qRcnStyle::percent(scene->threshold()), Text(rcn::ReadoutLabel(readout, atLeast)))
+        .toStdString());
+  }
+  this->write(path, [=](const rcn::SessionProgress&) {
+    rcn::SliceSubject subject =
+      open->Work.Votes() ? rcn::SliceSubject(open->Work) : rcn::SliceSubject(open->Work.Context(), open->Images.front());
+    subject.Image = open->Images.empty() ? nullptr : &open->Images.front();
+    rcn::SlideOptions options(subject);
+    options.Prediction = map.Data() ? &map : nullptr;
+    options.Readout = readout;
+    options.AtLeast = atLeast;
+    options.Slice = slice;
+    options.Title = open->Id;
+    options.Words = words;
+    rcn::SlideFigure(options).Save(path.toStdString(), 1);
     return "";
   });
 }

@@ -9,6 +9,7 @@
 #include <QImage>
 #include <QObject>
 
+#include "rcn/rcn_slice.h"
 #include "rcnSession.h"
 
 class qRcnDocument;
@@ -21,6 +22,9 @@ public:
   qRcnExport(qRcnDocument* document, qRcnJobs* jobs, QObject* parent = nullptr);
 
   void picture(const QImage& picture, const QString& path);
+  /// A slice of the open case for a slide, 1920 x 1080, with legend and without widgets: raters and the overlay in front. PNG
+  /// or SVG.
+  void slide(const QString& path, const rcn_slice& slice);
   /// The agreement of the open case, as CSV text.
   void agreement(const QString& csv, const QString& path);
   /// The overlay in front: its probability where it has one, otherwise its levels.

@@ -447,6 +447,13 @@ QImage qRcnMainWindow::picture() const
   return this->layoutName() == "compare" ? this->Compare->picture() : this->Slices->picture();
 }
 
+rcn_slice qRcnMainWindow::shownSlice() const
+{
+  const qRcnSliceCanvas* view = this->firstView();
+  view = view ? view : this->Slices->view(RCN_VIEW_AXIAL)->canvas();
+  return { view->plane().axis, view->slice() };
+}
+
 QString qRcnMainWindow::agreementTable() const
 {
   return this->Agreement->csv();

@@ -14,6 +14,7 @@
 
 #include <QMainWindow>
 
+#include "rcn/rcn_slice.h"
 #include "rcnActions.h"
 #include "rcnTraining.h"
 
@@ -85,6 +86,8 @@ public:
   QString layoutName() const;
   /// The panel in front: "consensus", "agreement", "calibration" or "training".
   QString panelName() const;
+  /// The slice that is shown: of the large view, otherwise the axial one.
+  rcn_slice shownSlice() const;
   /// The views as they are shown.
   QImage picture() const;
   /// How far raters agree in the open case, as CSV text; empty without raters.

@@ -175,6 +175,8 @@ void qRcnMenus::addExportMenu()
   const std::vector<File> files = {
     { "exportPicture", tr("Picture of the views…"), "views.png", tr("PNG (*.png);;JPEG (*.jpg *.jpeg)"), Case,
       [this, to](const QString& path) { to->picture(this->Window->picture(), path); } },
+    { "exportSlide", tr("Picture for a slide…"), "slide.png", tr("PNG (*.png);;SVG (*.svg)"), Case | Content | Idle,
+      [this, to](const QString& path) { to->slide(path, this->Window->shownSlice()); } },
     { "exportAgreement", tr("Agreement as a table…"), "agreement.csv", tr("CSV (*.csv)"), Case | Raters,
       [this, to](const QString& path) { to->agreement(this->Window->agreementTable(), path); } },
     { "exportReliability", tr("Reliability diagram…"), "reliability.svg", tr("SVG (*.svg);;PNG (*.png);;CSV (*.csv)"), Judged,
@@ -393,6 +395,10 @@ QString qRcnMenus::missing(int needs) const
   if ((needs & Overlay) && document.scene()->shownPrediction() < 0)
   {
     return tr("Choose an overlay first: a fusion or a model's prediction.");
+  }
+  if ((needs & Content) && !document.hasRaters() && document.scene()->shownPrediction() < 0)
+  {
+    return tr("Open a case with raters' masks, or show a model's prediction first.");
   }
   if ((needs & Idle) && jobs.work()->isRunning())
   {

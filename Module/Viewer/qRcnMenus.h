@@ -44,7 +44,8 @@ private:
     NoTraining = 64,
     Cases = 128, ///< anything that is open
     Gray = 256,  ///< an image of gray values
-    Surfaces = 512
+    Surfaces = 512,
+    Content = 1024 ///< raters of the case, or an overlay
   };
   struct Row
   {

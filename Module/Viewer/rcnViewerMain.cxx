@@ -89,6 +89,7 @@ std::function<void()> ActionFrom(qRcnMainWindow& window, const std::string& text
     { "fuse", [&window, word] { window.tasks()->fuse(word); } },
     { "save", [&window, word] { window.document()->saveWorkspace(word); } },
     { "report", [&window, word] { window.exporter()->report(word); } },
+    { "slide", [&window, word] { window.exporter()->slide(word, window.shownSlice()); } },
   };
   const auto& table = word.isEmpty() ? plain : withWord;
   const auto found = table.find(name);

@@ -989,6 +989,45 @@ private slots:
     QVERIFY(window.closeAtOnce());
   }
 
+  /// The shown slice with its legend, without widgets: raters, and the map in front.
+  void pictureForASlide()
+  {
+    const Folder folder;
+    Window window(folder);
+    QVERIFY(!window.action("exportSlide")->isEnabled());
+    QVERIFY(window.open(folder / "nothing.nrrd"));
+    QVERIFY(window.open(WritePhantomList(folder, Volumes())));
+    QVERIFY(window.action("exportSlide")->isEnabled());
+    window.scene()->setCursor({ 20, 16, 2 });
+    window.exporter()->slide(Path(folder / "raters.svg"), window.shownSlice());
+    QVERIFY(window.done());
+    QVERIFY2(!window.notice()->isError(), qPrintable(window.notice()->text()));
+    const QString raters = Path(TextOf(folder / "raters.svg"));
+    QVERIFY(raters.contains("c0") && raters.contains("slice 2") && raters.contains("not for clinical use"));
+    window.tasks()->fuse("staple");
+    QVERIFY(window.done());
+    QTRY_VERIFY_WITH_TIMEOUT(!std::isnan(window.scene()->volumeAboveThreshold()), Patience);
+    window.slices()->setMaximized(RCN_VIEW_CORONAL);
+    QCOMPARE(window.shownSlice().axis, 1);
+    QCOMPARE(window.shownSlice().index, int64_t(16));
+    window.exporter()->slide(Path(folder / "map.svg"), window.shownSlice());
+    QVERIFY(window.done());
+    const QString map = Path(TextOf(folder / "map.svg"));
+    QVERIFY(map.contains("slice 16") && map.contains("staple") && map.contains("at or above 50"));
+    window.exporter()->slide(Path(folder / "map.png"), window.shownSlice());
+    QVERIFY(window.done());
+    if (!window.notice()->isError()) // a build without librsvg says so
+    {
+      QCOMPARE(QImage(Path(folder / "map.png")).size(), QSize(1920, 1080));
+    }
+    // An image alone has nothing to explain.
+    QVERIFY(window.open(folder / "c1.nrrd"));
+    QVERIFY(!window.action("exportSlide")->isEnabled());
+    window.exporter()->slide(Path(folder / "alone.svg"), window.shownSlice());
+    QVERIFY(!std::filesystem::exists(folder / "alone.svg"));
+    QVERIFY(window.closeAtOnce());
+  }
+
   void windowPresets()
   {
     const Folder folder;
