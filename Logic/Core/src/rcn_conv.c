@@ -54,6 +54,8 @@ static rcn__direct direct_of(const rcn__conv *conv, int which, int backward) {
     memcpy(d.kernel, shape->kernel, sizeof d.kernel);
     memcpy(d.stride, shape->stride, sizeof d.stride);
     memcpy(d.pad, shape->pad, sizeof d.pad);
+    for (int k = 0; k < 3; ++k)
+        d.spread[k] = which == ALL_INPUTS && shape->spread[k] ? shape->spread[k] : 1;
     d.in[0] = shape->in[which == 1];
     if (which == ALL_INPUTS) d.in[1] = shape->in[1];
     if (backward) {

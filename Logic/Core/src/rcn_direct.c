@@ -53,6 +53,8 @@ typedef struct direct_job {
     float *out;
     const float *packed;
     rcn__ending ending;
+    int64_t biases; /* how many */
+    int streams;    /* the output is written past the caches */
     int threads;
 
     /* the phase that is run */
@@ -84,6 +86,11 @@ static int64_t direct_blocks(const rcn__direct *shape) {
 
 static int64_t direct_inner(const rcn__direct *shape) {
     return shape->layout == RCN_PLANAR ? shape->in[0] : RCN_LANES;
+}
+
+/* Non-zero where a convolution's output channels are spread over several voxels. */
+static int is_spread(const rcn__direct *shape) {
+    return shape->spread[0] * shape->spread[1] * shape->spread[2] > 1;
 }
 
 static int is_pointwise(const rcn__direct *shape) {
@@ -265,7 +272,7 @@ static void start_phase(direct_job *job, int64_t index, int64_t first_tap) {
 
 static void start_job(direct_job *job, const rcn__direct *shape, int threads) {
     job->shape = *shape;
-    if (is_pointwise(shape)) {
+    if (is_pointwise(shape) && !is_spread(shape)) {
         const int64_t voxels = voxels_of(shape->in_size);
         for (int d = 0; d < 3; ++d)
             job->shape.in_size[d] = job->shape.out_size[d] = d == 2 ? voxels : 1;
@@ -279,6 +286,10 @@ static void start_job(direct_job *job, const rcn__direct *shape, int threads) {
     job->phases = phases_of(shape);
     job->all_taps = direct_taps(shape);
     job->threads = threads;
+    job->biases = shape->out / (shape->spread[0] * shape->spread[1] * shape->spread[2]);
+    /* Outputs that are not next to each other would leave lines half written. */
+    job->streams = !shape->backward && !is_spread(shape) &&
+                   shape->batch * shape->out * voxels_of(shape->out_size) > LARGE_FLOATS;
 }
 
 /* One band: its image and first output. */
@@ -371,38 +382,72 @@ static void copy_band_block(float *to, const direct_job *job, const band *b, int
 /* Where the band's input is: in `memory`, or where it was. */
 static const float *find_band(float *memory, const direct_job *job, const band *b) {
     if (!job->cut.copies)
-        return job->in[0].data +
-               (b->image * job->blocks * voxels_of(job->shape.in_size) + b->x) * RCN_LANES;
+        return job->in[0].data + (b->image * job->blocks * voxels_of(job->shape.in_size) +
+                                  (b->z * job->shape.in_size[1] + b->y) * job->shape.in_size[2] +
+                                  b->x) *
+                                     RCN_LANES;
     for (int64_t c = 0; c < job->blocks; ++c) copy_band_block(memory, job, b, c);
     return memory;
 }
 
 /* ---- convolution ----------------------------------------------------------------------------- */
 
+/* Where the outputs of a block of channels lie: the first of a row, and how far apart. */
+typedef struct output {
+    int64_t first, step; /* floats */
+    int64_t channel;
+} output;
+
+static output output_at(const direct_job *job, const band *b, int64_t block, int64_t y, int64_t x) {
+    const rcn__direct *shape = &job->shape;
+    const int64_t *spread = shape->spread, *step = job->step_out;
+    const int64_t blocks = blocks_of(shape->out) / (spread[0] * spread[1] * spread[2]);
+    const int64_t set = block / blocks, within = block % blocks;
+    const int64_t place[3] = {set / spread[2] / spread[1], set / spread[2] % spread[1],
+                              set % spread[2]};
+    const int64_t at[3] = {b->z, b->y + y, b->x + x};
+    int64_t o[3], size[3];
+    for (int k = 0; k < 3; ++k) {
+        o[k] = (job->now.start[k] + step[k] * at[k]) * spread[k] + place[k];
+        size[k] = shape->out_size[k] * spread[k];
+    }
+    const output out = {((b->image * blocks + within) * voxels_of(size) +
+                         (o[0] * size[1] + o[1]) * size[2] + o[2]) *
+                            RCN_LANES,
+                        step[2] * spread[2] * RCN_LANES, within * RCN_LANES};
+    return out;
+}
+
 /* Bias, what is added, ReLU: `count` outputs along x of a group of channels. */
 static void finish_row(const direct_job *job, const float *sums, int64_t columns, int64_t group,
                        const band *b, int64_t row, int64_t x, int64_t count) {
-    const rcn__direct *shape = &job->shape;
-    const int64_t *size = shape->out_size, *step = job->step_out, blocks = blocks_of(shape->out);
-    const int64_t o[3] = {job->now.start[0] + step[0] * b->z,
-                          job->now.start[1] + step[1] * (b->y + row),
-                          job->now.start[2] + step[2] * (b->x + x)};
-    const int64_t voxel = (o[0] * size[1] + o[1]) * size[2] + o[2];
+    const rcn__ending ending = job->ending;
+    const int64_t blocks = blocks_of(job->shape.out);
     for (int64_t v = 0; v < columns / RCN_LANES; ++v) {
         const int64_t c = group * WIDTH / RCN_LANES + v;
         if (c >= blocks) break;
-        const int64_t at = ((b->image * blocks + c) * voxels_of(size) + voxel) * RCN_LANES;
+        const output at = output_at(job, b, c, row, x);
+        const float *from = sums + v * RCN_LANES;
         lanes bias = {0};
-        for (int l = 0; job->ending.bias && l < RCN_LANES && c * RCN_LANES + l < shape->out; ++l)
-            bias[l] = job->ending.bias[c * RCN_LANES + l];
+        for (int l = 0; ending.bias && l < RCN_LANES && at.channel + l < job->biases; ++l)
+            bias[l] = ending.bias[at.channel + l];
         for (int64_t i = 0; i < count; ++i) {
-            const int64_t to = at + i * step[2] * RCN_LANES;
-            lanes value = LANES_AT(sums + i * columns + v * RCN_LANES) + bias;
-            if (job->ending.residual) value += LANES_AT(job->ending.residual + to);
-            if (job->ending.relu) value = KEEP_WHERE(value, value > 0);
-            STORE(job->out + to, value);
+            const int64_t to = at.first + i * at.step;
+            lanes value = LANES_AT(from + i * columns) + bias;
+            if (ending.residual) value += LANES_AT(ending.residual + to);
+            if (ending.relu) value = KEEP_WHERE(value, value > 0);
+            if (job->streams)
+                STREAM(job->out + to, value);
+            else
+                STORE(job->out + to, value);
         }
     }
+}
+
+/* Floats between the inputs of one row of outputs and those of the next. */
+static int64_t in_row_floats(const direct_job *job) {
+    return job->cut.copies ? job->step_in[1] * job->cut.row_floats
+                           : job->shape.in_size[2] * RCN_LANES;
 }
 
 static void direct_band(int64_t index, int thread, void *payload) {
@@ -411,7 +456,7 @@ static void direct_band(int64_t index, int thread, void *payload) {
     const int64_t part = index % job->group_parts, groups = groups_of(job->shape.out);
     float *sums = job->scratch + thread * job->thread_floats;
     const float *in = find_band(sums + PIECE * WIDTH, job, &b);
-    const int64_t row_step = job->cut.copies ? job->step_in[1] * job->cut.row_floats : 0;
+    const int64_t row_step = in_row_floats(job);
     for (int64_t group = groups * part / job->group_parts;
          group < groups * (part + 1) / job->group_parts; ++group) {
         const int64_t columns = columns_of(job->shape.out, group);
@@ -431,6 +476,7 @@ static void direct_band(int64_t index, int thread, void *payload) {
                 finish_row(job, sums, columns, group, &b, y, x, count);
             }
     }
+    if (job->streams) STREAM_END();
 }
 
 /* The largest band of all phases. */
@@ -595,7 +641,7 @@ static void direct_gradient(float *dweights, float *dbias, const rcn__direct *sh
     job.unit_douts = job.unit_inputs + job.units * job.unit_floats;
     job.sums = job.unit_douts + job.units * job.dout_floats;
     for (int64_t y = 0; y < job.cut.y; ++y)
-        job.rows[y] = (ptrdiff_t)(y * job.step_in[1] * job.cut.row_floats);
+        job.rows[y] = (ptrdiff_t)(y * in_row_floats(&job));
     const int64_t count = band_count(&job), at_once = job.units;
     for (int64_t first = 0; first < count; first += at_once) {
         job.first_unit = first;

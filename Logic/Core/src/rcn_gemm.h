@@ -26,6 +26,10 @@
 #include "rcn_lanes.h"
 #include "rcn_parallel.h"
 
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
 /* VEC: floats of a vector; VECS vectors in a row of a block, ROWS rows: as many sums as leave
  * registers for VECS vectors of b and one of a. */
 #if defined(__AVX512F__)
@@ -178,6 +182,18 @@ static inline int64_t columns_before(int64_t group) { return group * WIDTH; }
 static inline int64_t columns_in_all(int64_t channels) {
     return parts(channels, COLUMN_STEP) * COLUMN_STEP;
 }
+
+/* ---- large outputs --------------------------------------------------------------------------- */
+
+/* Outputs that no cache holds are written past it: then a line is not read before it is written. */
+enum { LARGE_FLOATS = 4 << 20 };
+#if defined(__AVX2__)
+#define STREAM(pointer, value) _mm256_stream_ps(pointer, (__m256)(value))
+#define STREAM_END() _mm_sfence()
+#else
+#define STREAM(pointer, value) STORE(pointer, value)
+#define STREAM_END() (void)0
+#endif
 
 /* ---- a norm that is applied to what is read -------------------------------------------------- */
 

@@ -445,7 +445,8 @@ void rcn__norm_fold(float *folded, float *folded_bias, rcn_context *ctx, const f
 
 typedef struct pool_job {
     const rcn__pool *pool;
-    const float *in, *dout;
+    rcn__source in;
+    const float *dout;
     float *out, *din;
     uint8_t *choice;
     const uint8_t *chosen;
@@ -466,9 +467,15 @@ RCN_DISPATCH static void pool_row(int64_t chunk, const pool_job *job) {
     const int64_t *size = pool->in.size, *out_size = pool->out_size;
     const int64_t plane = chunk / (out_size[0] * out_size[1]);
     const int64_t z = chunk / out_size[1] % out_size[0], y = chunk % out_size[1];
-    const float *in = job->in + plane * size[0] * size[1] * size[2] * RCN_LANES;
+    const float *in = job->in.data + plane * size[0] * size[1] * size[2] * RCN_LANES;
     const int64_t row = chunk * out_size[2] * RCN_LANES;
+    const int normed = job->in.scale != NULL, relu = job->in.relu;
+    lanes scale = {0}, shift = {0};
     int64_t z0, z1, y0, y1;
+    if (normed) {
+        scale = LANES_AT(job->in.scale + plane * RCN_LANES);
+        shift = LANES_AT(job->in.shift + plane * RCN_LANES);
+    }
     taps_of(&z0, &z1, pool, 0, z);
     taps_of(&y0, &y1, pool, 1, y);
     for (int64_t x = 0; x < out_size[2]; ++x) {
@@ -483,7 +490,9 @@ RCN_DISPATCH static void pool_row(int64_t chunk, const pool_job *job) {
                 const int64_t ix = x * pool->stride[2] - pool->pad[2];
                 const float *line = in + ((iz * size[1] + iy) * size[2] + ix) * RCN_LANES;
                 for (int64_t tx = x0; tx < x1; ++tx) {
-                    const lanes value = LANES_AT(line + tx * RCN_LANES);
+                    lanes value = LANES_AT(line + tx * RCN_LANES);
+                    if (normed) value = value * scale + shift;
+                    if (relu) value = KEEP_WHERE(value, value > 0);
                     const lane_bits better = value > best;
                     const int32_t tap =
                         (int32_t)((tz * pool->kernel[1] + ty) * pool->kernel[2] + tx);
@@ -504,8 +513,8 @@ static void pool_body(int64_t chunk, int thread, void *payload) {
 }
 
 void rcn__pool_forward(float *out, uint8_t *choice, const rcn__pool *pool, rcn_context *ctx,
-                       const float *in) {
-    pool_job job = {.pool = pool, .in = in, .out = out, .choice = choice};
+                       const rcn__source *in) {
+    pool_job job = {.pool = pool, .in = *in, .out = out, .choice = choice};
     rcn__for_all(ctx, planes_of(&pool->in) * pool->out_size[0] * pool->out_size[1], pool_body,
                  &job);
 }

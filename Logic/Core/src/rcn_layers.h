@@ -87,7 +87,7 @@ typedef struct rcn__pool {
 /* Largest value of each window; choice (one byte per output value) remembers which, the first of
  * equals. choice may be NULL. */
 void rcn__pool_forward(float *out, uint8_t *choice, const rcn__pool *pool, rcn_context *ctx,
-                       const float *in);
+                       const rcn__source *in);
 void rcn__pool_backward(float *din, int accumulate, const rcn__pool *pool, rcn_context *ctx,
                         const float *dout, const uint8_t *choice);
 

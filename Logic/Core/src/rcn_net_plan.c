@@ -3,9 +3,8 @@
  *
  * Steps are numbered: operation i runs at step i forward, and backward after all of them, the last
  * first. Every buffer has a first and a last step; buffers whose steps do not overlap share memory.
- * What a convolution needs again for its weights' gradient is not kept if it can be made again from
- * what is kept anyway: a norm's output from its input, in one cheap pass, which halves the memory
- * of training.
+ * A norm's output is not made at all if those who read it can normalize what they read: its input
+ * is kept for the backward pass anyway, so that halves the memory of training.
  *
  * For prediction, batch norms disappear into the convolutions before them, with their residual sums
  * and ReLUs.
@@ -31,9 +30,8 @@ typedef struct buffer {
 /* What a plan knows of a tensor: its extent and its buffers (or RCN_NONE). */
 typedef struct place {
     rcn__extent extent;
-    int value;    /* as made in the forward pass */
-    int again;    /* made again in the backward pass */
-    int again_at; /* the operation before whose backward step that happens */
+    int value; /* of a tensor that is made on reading: that of the norm's input */
+    int norm;  /* the norm whose readers apply it, or RCN_NONE */
     int gradient;
 } place;
 
@@ -46,7 +44,7 @@ typedef struct stage {
     size_t packed;       /* prediction: where its weights are in `prepared`, */
     size_t folded;       /* and its bias */
     int folds;           /* prediction: the batch norm that it takes in, or RCN_NONE */
-    int skipped;         /* prediction: taken in by another operation */
+    int skipped;         /* forward: taken in by another operation */
     int writes;          /* the tensor that it makes */
     int residual;        /* prediction: the tensor that it adds, or RCN_NONE */
     rcn__norm norm;
@@ -161,12 +159,21 @@ static int is_given(const rcn__plan *plan, const rcn_net *net, int tensor) {
     return tensor == 0 || net->tensors[tensor].producer < plan->first;
 }
 
-/* Non-zero when a tensor can be made again from what the backward pass of its own norm needs
- * anyway. */
-static int can_be_remade(const rcn__plan *plan, const rcn_net *net, int tensor) {
+/* The norm that the readers of a tensor apply when they read it, or RCN_NONE. */
+static int norm_on_reading(const rcn__plan *plan, const rcn_net *net, int tensor) {
     const int producer = net->tensors[tensor].producer;
-    if (is_given(plan, net, tensor)) return 0;
-    return net->ops[producer].kind == RCN_OP_NORM && net->ops[producer].inputs == 1;
+    if (is_given(plan, net, tensor)) return RCN_NONE;
+    const rcn__op *op = &net->ops[producer];
+    if (op->kind != RCN_OP_NORM || op->inputs != 1 || plan->stages[producer].skipped)
+        return RCN_NONE;
+    /* What an encoder gives to a decoder elsewhere has to be there. */
+    if (!plan->training && rcn__is_feature(net, tensor)) return RCN_NONE;
+    for (int i = producer + 1; i < net->op_count; ++i)
+        for (int k = 0; k < net->ops[i].inputs; ++k)
+            if (net->ops[i].in[k] == tensor && net->ops[i].kind != RCN_OP_CONV &&
+                net->ops[i].kind != RCN_OP_POOL)
+                return RCN_NONE;
+    return producer;
 }
 
 static void plan_training_values(rcn__plan *plan, const rcn_net *net) {
@@ -180,41 +187,21 @@ static void plan_training_values(rcn__plan *plan, const rcn_net *net) {
         for (int k = 0; k < op->inputs; ++k) {
             const int in = op->in[k];
             use(plan, places[in].value, i);
-            if (op->kind == RCN_OP_CONV) {
-                if (can_be_remade(plan, net, in)) {
-                    /* The last user in the forward pass is the first in the backward pass. */
-                    places[in].again_at = i;
-                } else {
-                    use(plan, places[in].value, s->back);
-                }
-            }
+            if (op->kind == RCN_OP_CONV) use(plan, places[in].value, s->back);
         }
         if (op->kind == RCN_OP_NORM) use(plan, places[op->in[0]].value, s->back);
-        if (op->out == RCN_NONE) continue;
+        const int out = s->writes;
+        if (out == RCN_NONE || s->skipped) continue;
         if (op->kind == RCN_OP_NEAREST)
-            places[op->out].value = places[op->in[1]].value;
-        else if (op->kind == RCN_OP_MERGE)
-            places[op->out].value = places[op->in[0]].value;
+            places[out].value = places[op->in[1]].value;
+        else if (op->kind == RCN_OP_MERGE || places[out].norm != RCN_NONE)
+            places[out].value = places[op->in[0]].value;
         else
-            places[op->out].value = add_buffer(plan, tensor_bytes(plan, op->out), i);
+            places[out].value = add_buffer(plan, tensor_bytes(plan, out), i);
         if (op->kind == RCN_OP_NORM && op->inputs == 2) use(plan, places[op->out].value, s->back);
         if (op->kind == RCN_OP_POOL) {
             s->choice = add_buffer(plan, tensor_bytes(plan, op->out) / 4, i);
             use(plan, s->choice, s->back);
-        }
-    }
-    for (int i = net->op_count - 1; i >= plan->first; --i) {
-        const rcn__op *op = &net->ops[i];
-        const int step = plan->stages[i].back;
-        for (int k = 0; op->kind == RCN_OP_CONV && k < op->inputs; ++k) {
-            place *p = &places[op->in[k]];
-            if (p->again_at == RCN_NONE) continue;
-            if (p->again == RCN_NONE) {
-                p->again = add_buffer(plan, tensor_bytes(plan, op->in[k]), step);
-                /* Made from the norm's input. */
-                use(plan, places[net->ops[net->tensors[op->in[k]].producer].in[0]].value, step);
-            }
-            use(plan, p->again, step);
         }
     }
 }
@@ -266,7 +253,8 @@ static void plan_prediction_values(rcn__plan *plan, const rcn_net *net) {
         if (residual != RCN_NONE) use(plan, places[residual].value, i);
         if (residual != RCN_NONE && last_reader(net, residual) == s->folds) {
             places[out].value = places[residual].value; /* added to in place */
-        } else if (op->kind == RCN_OP_NORM && last_reader(net, op->in[0]) == i) {
+        } else if (op->kind == RCN_OP_NORM &&
+                   (places[out].norm != RCN_NONE || last_reader(net, op->in[0]) == i)) {
             places[out].value = places[op->in[0]].value;
         } else if (op->kind == RCN_OP_NEAREST) {
             places[out].value = places[op->in[1]].value;
@@ -287,6 +275,16 @@ static void plan_folding(rcn__plan *plan, const rcn_net *net) {
         if (net->ops[conv].kind != RCN_OP_CONV) continue;
         plan->stages[conv].folds = i;
         plan->stages[conv].writes = op->out;
+        plan->stages[i].skipped = 1;
+    }
+}
+
+/* A convolution that is the first half of a transposed one writes the result of the whole. */
+static void plan_spreading(rcn__plan *plan, const rcn_net *net) {
+    for (int i = plan->first; i < net->op_count; ++i) {
+        const rcn__op *op = &net->ops[i];
+        if (op->kind != RCN_OP_SHUFFLE) continue;
+        plan->stages[net->tensors[op->in[0]].producer].writes = op->out;
         plan->stages[i].skipped = 1;
     }
 }
@@ -318,6 +316,8 @@ static rcn_status make_conv(rcn__plan *plan, rcn_net *net, int index) {
     memcpy(shape.kernel, op->kernel, sizeof shape.kernel);
     memcpy(shape.stride, op->stride, sizeof shape.stride);
     memcpy(shape.pad, op->pad, sizeof shape.pad);
+    if (op->transposed)
+        memcpy(shape.spread, net->ops[index + 1].stride, sizeof shape.spread);
     RCN_TRY(rcn__conv_create(&s->conv, net->ctx, &shape));
     for (int pass = FORWARD; pass <= (plan->training ? BACKWARD : FORWARD); ++pass) {
         const int step = pass == FORWARD ? index : s->back;
@@ -388,7 +388,7 @@ static void describe(rcn__plan *plan, const rcn_net *net) {
         p->extent.batch = plan->batch.images;
         p->extent.channels = net->tensors[t].channels;
         for (int d = 0; d < 3; ++d) p->extent.size[d] = plan->padded[d] / net->tensors[t].stride[d];
-        p->value = p->again = p->again_at = p->gradient = RCN_NONE;
+        p->value = p->norm = p->gradient = RCN_NONE;
     }
     for (int i = 0; i < net->op_count; ++i) {
         const rcn__op *op = &net->ops[i];
@@ -435,6 +435,9 @@ static rcn_status plan_create(rcn__plan **out, rcn_net *net, const rcn_batch *ba
     plan->places[0].extent.channels = stored_channels(net);
     plan->input_layout = net->options.channels <= 3 ? RCN_PLANAR : RCN_BLOCKED;
     if (!training) plan_folding(plan, net);
+    plan_spreading(plan, net);
+    for (int t = 0; t < net->tensor_count; ++t)
+        plan->places[t].norm = norm_on_reading(plan, net, t);
     for (int i = first; i < net->op_count; ++i)
         if (net->ops[i].kind == RCN_OP_CONV) RCN_TRY(make_conv(plan, net, i));
 
@@ -638,11 +641,17 @@ done:
     return status;
 }
 
-/* An input of a convolution as it is read. */
+/* An input of a convolution or a pooling as it is read. */
 static rcn__source source_of(const rcn__plan *plan, const rcn_net *net, int tensor,
                              const float *images) {
+    const int norm = plan->places[tensor].norm;
     rcn__source from = {.data = value_of(plan, net, tensor)};
     if (tensor == 0 && !plan->copies_input) from.data = images;
+    if (norm != RCN_NONE) {
+        from.scale = plan->stages[norm].norm.scale;
+        from.shift = plan->stages[norm].norm.shift;
+        from.relu = net->ops[norm].relu;
+    }
     return from;
 }
 
@@ -656,10 +665,11 @@ static void conv_forward(rcn__plan *plan, rcn_net *net, int index, const float *
     for (int k = 0; k < op->inputs; ++k) in[k] = source_of(plan, net, op->in[k], images);
     if (plan->training) {
         packed = at_buffer(plan, net, s->weights[FORWARD]);
-        ending.bias = parameter_of(net, op->bias);
+        ending.bias = parameter_of(net, op->transposed ? net->ops[index + 1].bias : op->bias);
         rcn__conv_pack(packed, s->conv, net->ctx, plain_weights(plan, net, op));
     } else {
         if (norm || op->bias != RCN_NONE) ending.bias = (float *)(plan->prepared + s->folded);
+        if (op->transposed) ending.bias = parameter_of(net, net->ops[index + 1].bias);
         if (s->residual != RCN_NONE) ending.residual = value_of(plan, net, s->residual);
     }
     rcn__conv_forward(value_of(plan, net, s->writes), s->conv, net->ctx, in, packed, &ending,
@@ -702,16 +712,15 @@ static rcn_status run_forward_op(rcn__plan *plan, rcn_net *net, int index, float
                                          parameter_of(net, op->mean),
                                          parameter_of(net, op->variance)));
         if (plan->training && op->counter != RCN_NONE) ++*parameter_of(net, op->counter);
-        rcn__norm_apply(out, &s->norm, ctx, in, other);
+        if (plan->places[op->out].norm == RCN_NONE) rcn__norm_apply(out, &s->norm, ctx, in, other);
         break;
     }
-    case RCN_OP_POOL:
-        rcn__pool_forward(out, (uint8_t *)at_buffer(plan, net, s->choice), &s->pool, ctx, in);
+    case RCN_OP_POOL: {
+        const rcn__source from = source_of(plan, net, op->in[0], images);
+        rcn__pool_forward(out, (uint8_t *)at_buffer(plan, net, s->choice), &s->pool, ctx, &from);
         break;
-    case RCN_OP_SHUFFLE:
-        rcn__shuffle_forward(out, &plan->places[op->out].extent, ctx, op->stride, in,
-                             parameter_of(net, op->bias));
-        break;
+    }
+    case RCN_OP_SHUFFLE: break; /* the convolution before has done it */
     case RCN_OP_NEAREST: rcn__nearest_add(out, &plan->places[op->out].extent, ctx, in); break;
     case RCN_OP_BILINEAR: rcn__bilinear(out, in_extent, ctx, op->factor, in); break;
     case RCN_OP_MERGE: {
@@ -793,16 +802,7 @@ static void conv_backward(rcn__plan *plan, rcn_net *net, int index, const float 
     const int reshaped = is_reshaped(plan, net, op);
     float *dweights = reshaped ? at_offset(net, plan->reshaped) : dparameter_of(net, op->weight);
     for (int k = 0; k < op->inputs; ++k) {
-        const place *from = &plan->places[op->in[k]];
-        rcn__source in = source_of(plan, net, op->in[k], images);
-        if (from->again != RCN_NONE) {
-            float *again = at_buffer(plan, net, from->again);
-            const int norm = net->tensors[op->in[k]].producer;
-            if (from->again_at == index)
-                rcn__norm_apply(again, &plan->stages[norm].norm, ctx,
-                                value_of(plan, net, net->ops[norm].in[0]), NULL);
-            in.data = again;
-        }
+        const rcn__source in = source_of(plan, net, op->in[k], images);
         rcn__conv_backward_weights(dweights, k ? NULL : dparameter_of(net, op->bias), s->conv, ctx,
                                    k, &in, dout, scratch);
     }

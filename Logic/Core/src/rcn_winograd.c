@@ -7,16 +7,6 @@
 #include "rcn_gemm.h"
 #include "rcn_parallel.h"
 
-#if defined(__AVX2__)
-#include <immintrin.h>
-/* Past the cache: what does not fit is not read into it before it is written. */
-#define STREAM(pointer, value) _mm256_stream_ps(pointer, (__m256)(value))
-#define STREAM_END() _mm_sfence()
-#else
-#define STREAM(pointer, value) STORE(pointer, value)
-#define STREAM_END() (void)0
-#endif
-
 enum {
     OUT_TILE = 4,
     IN_TILE = 6,
@@ -372,7 +362,7 @@ typedef struct convolve_job {
     ptrdiff_t *offsets; /* of the slices and blocks of channels in a block's inputs */
 } convolve_job;
 
-enum { LARGE_FLOATS = 4 << 20, KEPT_FLOATS = 65536, SHARED_FLOATS = 1 << 20, SUM_ROWS = 4 * ROWS };
+enum { KEPT_FLOATS = 65536, SHARED_FLOATS = 1 << 20, SUM_ROWS = 4 * ROWS };
 
 static void plan_convolution(convolve_job *job, const rcn__winograd *shape, int threads) {
     const int64_t in = channels_in(shape);
