@@ -255,11 +255,8 @@ static void check_weight_gradient(trial *t) {
     float *dweights = filled("unset", t->weight_count, 1, 0);
     float *dbias = filled("unset", stored_of(s->out), 1, 0);
     define(defined, s, 2, t->read, NULL, t->dout);
-    for (int k = 0; k < 2 && s->in[k]; ++k) {
-        const rcn__source from = source_of(t, k);
-        rcn__conv_backward_weights(dweights, k ? NULL : dbias, t->conv, t->ctx, k, &from,
-                                   t->blocked_dout, t->scratch);
-    }
+    const rcn__source in[2] = {source_of(t, 0), source_of(t, 1)};
+    rcn__conv_backward_weights(dweights, dbias, t->conv, t->ctx, in, t->blocked_dout, t->scratch);
     for (int64_t i = 0; i < t->weight_count; ++i) {
         difference += ((double)dweights[i] - defined[i]) * ((double)dweights[i] - defined[i]);
         size += defined[i] * defined[i];
@@ -425,7 +422,7 @@ static void threads_change_nothing(void) {
                               t[k].scratch);
             dweights[k] = filled("unset", t[k].weight_count, 1, 0);
             din[k] = filled("unset", shapes[i].batch * shapes[i].in[0] * t[k].ins, 1, 0);
-            rcn__conv_backward_weights(dweights[k], NULL, t[k].conv, t[k].ctx, 0, &from,
+            rcn__conv_backward_weights(dweights[k], NULL, t[k].conv, t[k].ctx, &from,
                                        t[k].blocked_dout, t[k].scratch);
             rcn__conv_pack_backward(t[k].packed, t[k].conv, t[k].ctx, t[k].weights, 0);
             rcn__conv_backward_input(din[k], 0, t[k].conv, t[k].ctx, 0, t[k].blocked_dout,

@@ -54,14 +54,20 @@ static rcn__direct direct_of(const rcn__conv *conv, int which, int backward) {
     memcpy(d.kernel, shape->kernel, sizeof d.kernel);
     memcpy(d.stride, shape->stride, sizeof d.stride);
     memcpy(d.pad, shape->pad, sizeof d.pad);
-    for (int k = 0; k < 3; ++k)
-        d.spread[k] = which == ALL_INPUTS && shape->spread[k] ? shape->spread[k] : 1;
+    for (int k = 0; k < 3; ++k) d.spread[k] = !backward && shape->spread[k] ? shape->spread[k] : 1;
     d.in[0] = shape->in[which == 1];
     if (which == ALL_INPUTS) d.in[1] = shape->in[1];
     if (backward) {
         d.out = d.in[0];
         d.in[0] = shape->out;
     }
+    return d;
+}
+
+/* As the gradient of the weights sees it. */
+static rcn__direct unspread(const rcn__conv *conv) {
+    rcn__direct d = direct_of(conv, ALL_INPUTS, 0);
+    for (int k = 0; k < 3; ++k) d.spread[k] = 1;
     return d;
 }
 
@@ -107,9 +113,9 @@ static size_t bytes_of(const rcn__conv *conv, int which, int backward, int packe
                   : engine->direct_scratch_bytes(&shape, conv->threads);
 }
 
-static size_t gradient_bytes(const rcn__conv *conv, int which) {
-    const rcn__winograd winograd = winograd_of(conv, which, 0);
-    const rcn__direct direct = direct_of(conv, which, 0);
+static size_t gradient_bytes(const rcn__conv *conv) {
+    const rcn__winograd winograd = winograd_of(conv, ALL_INPUTS, 0);
+    const rcn__direct direct = unspread(conv);
     return conv->winograd ? conv->engine->winograd_gradient_bytes(&winograd, conv->threads)
                           : conv->engine->direct_gradient_bytes(&direct, conv->threads);
 }
@@ -118,10 +124,9 @@ static int input_count(const rcn__conv *conv) { return conv->shape.in[1] ? 2 : 1
 
 size_t rcn__conv_scratch_bytes(const rcn__conv *conv) {
     size_t bytes = bytes_of(conv, ALL_INPUTS, 0, 0);
-    for (int k = 0; k < input_count(conv); ++k) {
-        if (conv->shape.training) bytes = more(bytes, gradient_bytes(conv, k));
-        if (conv->shape.input_gradient) bytes = more(bytes, bytes_of(conv, k, 1, 0));
-    }
+    if (conv->shape.training) bytes = more(bytes, gradient_bytes(conv));
+    for (int k = 0; conv->shape.input_gradient && k < input_count(conv); ++k)
+        bytes = more(bytes, bytes_of(conv, k, 1, 0));
     return bytes;
 }
 
@@ -177,14 +182,13 @@ void rcn__conv_backward_input(float *din, int add, rcn__conv *conv, rcn_context 
 }
 
 void rcn__conv_backward_weights(float *dweights, float *dbias, rcn__conv *conv, rcn_context *ctx,
-                                int which, const rcn__source *in, const float *dout,
-                                void *scratch) {
-    const rcn__weight_slice slice = slice_of(conv, which, 0);
+                                const rcn__source *in, const float *dout, void *scratch) {
+    const rcn__weight_slice slice = slice_of(conv, ALL_INPUTS, 0);
     if (conv->winograd) {
-        const rcn__winograd shape = winograd_of(conv, which, 0);
+        const rcn__winograd shape = winograd_of(conv, ALL_INPUTS, 0);
         conv->engine->winograd_gradient(dweights, dbias, &shape, ctx, in, dout, &slice, scratch);
     } else {
-        const rcn__direct shape = direct_of(conv, which, 0);
+        const rcn__direct shape = unspread(conv);
         conv->engine->direct_gradient(dweights, dbias, &shape, ctx, in, dout, &slice, scratch);
     }
 }

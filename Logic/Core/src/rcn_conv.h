@@ -80,9 +80,8 @@ void rcn__conv_forward(float *out, rcn__conv *conv, rcn_context *ctx, const rcn_
 void rcn__conv_backward_input(float *din, int add, rcn__conv *conv, rcn_context *ctx, int which,
                               const float *dout, const void *packed, void *scratch);
 
-/* The gradients of the weights of input number `which`, and of the bias (NULL: not asked for);
- * overwrites them. */
+/* The gradients of the weights, and of the bias (NULL: not asked for); overwrites them. */
 void rcn__conv_backward_weights(float *dweights, float *dbias, rcn__conv *conv, rcn_context *ctx,
-                                int which, const rcn__source *in, const float *dout, void *scratch);
+                                const rcn__source *in, const float *dout, void *scratch);
 
 #endif /* RCN_CONV_H */

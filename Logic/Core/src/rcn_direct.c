@@ -382,10 +382,10 @@ static void copy_band_block(float *to, const direct_job *job, const band *b, int
 /* Where the band's input is: in `memory`, or where it was. */
 static const float *find_band(float *memory, const direct_job *job, const band *b) {
     if (!job->cut.copies)
-        return job->in[0].data + (b->image * job->blocks * voxels_of(job->shape.in_size) +
-                                  (b->z * job->shape.in_size[1] + b->y) * job->shape.in_size[2] +
-                                  b->x) *
-                                     RCN_LANES;
+        return job->in[0].data +
+               (b->image * job->blocks * voxels_of(job->shape.in_size) +
+                (b->z * job->shape.in_size[1] + b->y) * job->shape.in_size[2] + b->x) *
+                   RCN_LANES;
     for (int64_t c = 0; c < job->blocks; ++c) copy_band_block(memory, job, b, c);
     return memory;
 }
@@ -613,18 +613,23 @@ static void keep_block(int64_t index, int thread, void *payload) {
     const int64_t k = index * RCN_LANES, group = k / WIDTH;
     const int64_t columns = columns_of(job->shape.out, group);
     const int64_t outs = smaller(job->shape.out - k, RCN_LANES);
+    const int64_t first_blocks = blocks_of(job->shape.in[0]);
     (void)thread;
-    for (int64_t c = 0; c < job->blocks; ++c)
-        for (int64_t l = 0; l < job->inner && c * RCN_LANES + l < job->shape.in[0]; ++l)
+    for (int64_t c = 0; c < job->blocks; ++c) {
+        const int second = c >= first_blocks;
+        const int64_t channel = (second ? c - first_blocks : c) * RCN_LANES;
+        const int64_t before = job->where.first_in + (second ? job->shape.in[0] : 0);
+        for (int64_t l = 0; l < job->inner && channel + l < job->shape.in[second]; ++l)
             for (int64_t t = 0; t < job->all_taps; ++t) {
                 const float *sums =
                     job->sums + columns_before(group) * job->all_taps * job->blocks * RCN_LANES +
                     ((t * job->blocks + c) * RCN_LANES + l) * columns + k % WIDTH;
-                const int64_t in = job->where.first_in + c * RCN_LANES + l;
+                const int64_t in = before + channel + l;
                 for (int64_t n = 0; n < outs; ++n)
                     job->dweights[((k + n) * job->where.total_in + in) * job->all_taps +
                                   job->taps[t].index] = sums[n];
             }
+    }
 }
 
 static void direct_gradient(float *dweights, float *dbias, const rcn__direct *shape,
@@ -640,8 +645,7 @@ static void direct_gradient(float *dweights, float *dbias, const rcn__direct *sh
     job.unit_inputs = (float *)(job.rows + parts(job.cut.y, 8) * 8);
     job.unit_douts = job.unit_inputs + job.units * job.unit_floats;
     job.sums = job.unit_douts + job.units * job.dout_floats;
-    for (int64_t y = 0; y < job.cut.y; ++y)
-        job.rows[y] = (ptrdiff_t)(y * in_row_floats(&job));
+    for (int64_t y = 0; y < job.cut.y; ++y) job.rows[y] = (ptrdiff_t)(y * in_row_floats(&job));
     const int64_t count = band_count(&job), at_once = job.units;
     for (int64_t first = 0; first < count; first += at_once) {
         job.first_unit = first;

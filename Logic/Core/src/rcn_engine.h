@@ -43,7 +43,8 @@ typedef struct rcn__direct {
     int64_t in[2], out; /* channels; a second input or 0 */
     int64_t in_size[3], out_size[3];
     int64_t kernel[3], stride[3], pad[3];
-    int64_t spread[3];  /* output channels in as many sets as that makes voxels, next to each other */
+    int64_t
+        spread[3]; /* output channels in as many sets as that makes voxels, next to each other */
     rcn__layout layout; /* of the input */
     int backward;
 } rcn__direct;

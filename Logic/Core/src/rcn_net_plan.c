@@ -316,8 +316,7 @@ static rcn_status make_conv(rcn__plan *plan, rcn_net *net, int index) {
     memcpy(shape.kernel, op->kernel, sizeof shape.kernel);
     memcpy(shape.stride, op->stride, sizeof shape.stride);
     memcpy(shape.pad, op->pad, sizeof shape.pad);
-    if (op->transposed)
-        memcpy(shape.spread, net->ops[index + 1].stride, sizeof shape.spread);
+    if (op->transposed) memcpy(shape.spread, net->ops[index + 1].stride, sizeof shape.spread);
     RCN_TRY(rcn__conv_create(&s->conv, net->ctx, &shape));
     for (int pass = FORWARD; pass <= (plan->training ? BACKWARD : FORWARD); ++pass) {
         const int step = pass == FORWARD ? index : s->back;
@@ -801,11 +800,10 @@ static void conv_backward(rcn__plan *plan, rcn_net *net, int index, const float 
     const float *dout = gradient_of(plan, net, op->out);
     const int reshaped = is_reshaped(plan, net, op);
     float *dweights = reshaped ? at_offset(net, plan->reshaped) : dparameter_of(net, op->weight);
-    for (int k = 0; k < op->inputs; ++k) {
-        const rcn__source in = source_of(plan, net, op->in[k], images);
-        rcn__conv_backward_weights(dweights, k ? NULL : dparameter_of(net, op->bias), s->conv, ctx,
-                                   k, &in, dout, scratch);
-    }
+    rcn__source in[2];
+    for (int k = 0; k < op->inputs; ++k) in[k] = source_of(plan, net, op->in[k], images);
+    rcn__conv_backward_weights(dweights, dparameter_of(net, op->bias), s->conv, ctx, in, dout,
+                               scratch);
     if (reshaped) keep_gradient(plan, net, op);
     for (int k = 0; k < op->inputs; ++k) {
         if (is_given(plan, net, op->in[k])) continue;

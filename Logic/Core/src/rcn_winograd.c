@@ -545,37 +545,54 @@ static void winograd_convolve(float *out, const rcn__winograd *shape, rcn_contex
 
 /* ---- weights' gradient ----------------------------------------------------------------------- */
 
-/* The forms of inputs and of outputs' gradients of a block of tiles are made by all threads; then
- * each task multiplies those of IN_RANGE input channels, one group of output channels and one slice
- * of the kernel. Its sums stay in the memory of its thread if one block is all there is, otherwise
- * they have a place of their own. Nothing depends on the number of threads. */
+/* A task multiplies the forms of IN_RANGE input channels, one group of output channels and one
+ * slice of the kernel, over the tiles of a block. Two ways, as forward:
+ *
+ * Few channels: a thread makes the forms of a block of tiles in memory of its own and does all
+ * tasks. Blocks are shared out to SLOTS slots, each with its own sums, which are added up in order
+ * at the end.
+ *
+ * Many: all threads make the forms of a large block, then the tasks go to the threads. Their sums
+ * stay in a thread's memory if one block is all there is, otherwise they have a place of their own.
+ *
+ * Neither depends on the number of threads. */
+enum { SLOTS = 8, SLOT_FLOATS = 131072, SHARED_BLOCK_FLOATS = 3 << 19 };
+
 typedef struct gradient_job {
     const rcn__winograd *shape;
     blocking blocks;
-    block one;
-    int first, last; /* block */
+    block one; /* many channels: that all threads work on */
+    int first, last;
     float *dweights;
     const rcn__source *in;
     const float *dout;
     rcn__weight_slice where;
-    float *inputs, *outputs, *sums;
+    float *forms; /* of inputs, then of outputs' gradients; of each thread or of all */
+    float *sums;
     int64_t in_pitch, out_pitch, sum_floats;
-    int64_t in_ranges;
+    int64_t in_ranges, slots; /* slots: 0 for many channels */
 } gradient_job;
 
 static void plan_gradient(gradient_job *job, const rcn__winograd *shape) {
-    const int64_t in = shape->in[0], out = columns_in_all(shape->out);
+    const int64_t in = channels_in(shape), out = columns_in_all(shape->out);
+    const int few = shape->depth * in * out <= 4096;
     job->shape = shape;
-    job->blocks = block_up(shape, 3 << 19, POINTS * (in + out), 1);
+    job->blocks = block_up(shape, few ? SLOT_FLOATS : SHARED_BLOCK_FLOATS, POINTS * (in + out),
+                           few ? SLOTS : 1);
     const block one = largest_block(&job->blocks);
     job->in_pitch = pitch_of(in_rows(shape, &one) * in);
     job->out_pitch = pitch_of(out_rows(&one) * out);
     job->in_ranges = parts(in, IN_RANGE);
     job->sum_floats = POINTS * smaller(in, IN_RANGE) * WIDTH;
+    job->slots = few ? smaller(SLOTS, block_count(&job->blocks)) : 0;
 }
 
 static int64_t gradient_tasks(const gradient_job *job) {
     return job->shape->depth * job->in_ranges * groups_of(job->shape->out);
+}
+
+static int64_t gradient_forms(const gradient_job *job) {
+    return POINTS * (job->in_pitch + job->out_pitch);
 }
 
 static int is_one_block(const gradient_job *job) { return block_count(&job->blocks) == 1; }
@@ -583,8 +600,12 @@ static int is_one_block(const gradient_job *job) { return block_count(&job->bloc
 static size_t winograd_gradient_bytes(const rcn__winograd *shape, int threads) {
     gradient_job job = {0};
     plan_gradient(&job, shape);
-    const int64_t sums = is_one_block(&job) ? threads : gradient_tasks(&job);
-    return (size_t)(POINTS * (job.in_pitch + job.out_pitch) + sums * job.sum_floats) *
+    int64_t sums = gradient_tasks(&job);
+    if (job.slots)
+        sums *= job.slots;
+    else if (is_one_block(&job))
+        sums = threads;
+    return (size_t)((job.slots ? threads : 1) * gradient_forms(&job) + sums * job.sum_floats) *
            sizeof(float);
 }
 
@@ -608,21 +629,22 @@ RCN_INLINE void form_output(float *to, int64_t pitch, const float *plane, tile t
     }
 }
 
-/* outputs[point][group][row][columns] for one block of channels and one slice. */
-static void spread_outputs(const gradient_job *job, int64_t channel_block, int64_t slice) {
+/* to[point][group][row][columns] for one block of channels and one slice. */
+static void spread_outputs(float *to, const gradient_job *job, const block *one,
+                           int64_t channel_block, int64_t slice) {
     const rcn__winograd *shape = job->shape;
     const int64_t height = shape->size[1], width = shape->size[2];
     const int64_t blocks = shape->out / RCN_LANES, voxels = height * width * shape->size[0];
-    const int64_t group = channel_block * RCN_LANES / WIDTH, rows = out_rows(&job->one);
+    const int64_t group = channel_block * RCN_LANES / WIDTH;
     const int64_t columns = columns_of(shape->out, group);
-    float *to = job->outputs + columns_before(group) * rows + slice * job->one.tiles * columns +
-                channel_block * RCN_LANES % WIDTH;
-    tile t = tile_at(&job->blocks, job->one.tile);
-    for (int64_t i = 0; i < job->one.tiles; ++i, to += columns) {
+    tile t = tile_at(&job->blocks, one->tile);
+    to += columns_before(group) * out_rows(one) + slice * one->tiles * columns +
+          channel_block * RCN_LANES % WIDTH;
+    for (int64_t i = 0; i < one->tiles; ++i, to += columns) {
         if (channel_block < blocks)
             form_output(to, job->out_pitch,
                         job->dout + ((t.image * blocks + channel_block) * voxels +
-                                     (job->one.slice + slice) * height * width) *
+                                     (one->slice + slice) * height * width) *
                                         RCN_LANES,
                         t, height, width);
         else /* the last vector is only half filled */
@@ -631,34 +653,75 @@ static void spread_outputs(const gradient_job *job, int64_t channel_block, int64
     }
 }
 
-static int64_t input_tasks(const gradient_job *job) {
-    return job->shape->in[0] / RCN_LANES * (job->one.slices + job->shape->depth - 1);
+/* The forms of a block come in so many pieces: a block of channels in a slice each. */
+static int64_t input_pieces(const gradient_job *job, const block *one) {
+    return channels_in(job->shape) / RCN_LANES * (one->slices + job->shape->depth - 1);
+}
+static int64_t pieces_of(const gradient_job *job, const block *one) {
+    return input_pieces(job, one) + columns_in_all(job->shape->out) / RCN_LANES * one->slices;
 }
 
-static void gradient_spread(int64_t index, int thread, void *payload) {
-    const gradient_job *job = payload;
-    const int64_t inputs = input_tasks(job), slices = job->one.slices;
-    const int64_t in_slices = slices + job->shape->depth - 1;
-    (void)thread;
+static void spread_piece(float *forms, const gradient_job *job, const block *one, int64_t index) {
+    const int64_t inputs = input_pieces(job, one), in_slices = one->slices + job->shape->depth - 1;
     if (index < inputs)
-        spread_inputs(job->inputs, job->in_pitch, &job->blocks, job->shape, &job->one, job->in,
+        spread_inputs(forms, job->in_pitch, &job->blocks, job->shape, one, job->in,
                       index / in_slices, index % in_slices);
     else
-        spread_outputs(job, (index - inputs) / slices, (index - inputs) % slices);
+        spread_outputs(forms + POINTS * job->in_pitch, job, one, (index - inputs) / one->slices,
+                       (index - inputs) % one->slices);
+}
+
+/* What a task is about. */
+typedef struct gradient_part {
+    int64_t group, z, first, in; /* in: input channels, from the first on */
+} gradient_part;
+
+static gradient_part part_at(const gradient_job *job, int64_t index) {
+    const int64_t groups = groups_of(job->shape->out);
+    gradient_part part = {.group = index % groups,
+                          .z = index / groups / job->in_ranges,
+                          .first = index / groups % job->in_ranges * IN_RANGE};
+    part.in = smaller(channels_in(job->shape) - part.first, IN_RANGE);
+    return part;
+}
+
+/* sums[point][input][columns] (+)= inputs' forms times outputs'. */
+static void add_part(float *sums, int add, const gradient_job *job, const block *one,
+                     const float *forms, int64_t index) {
+    static const ptrdiff_t start = 0;
+    const rcn__winograd *shape = job->shape;
+    const gradient_part part = part_at(job, index);
+    const int64_t columns = columns_of(shape->out, part.group), rows = out_rows(one);
+    for (int p = 0; p < POINTS; ++p)
+        for (int64_t c = 0; c < part.in; c += RCN_LANES) {
+            const int64_t row =
+                (part.first + c) / RCN_LANES * in_rows(shape, one) + part.z * one->tiles;
+            const rcn__product product = {.c = sums + (p * part.in + c) * columns,
+                                          .c_pitch = columns,
+                                          .add = add,
+                                          .a = forms + p * job->in_pitch + row * RCN_LANES,
+                                          .offsets = &start,
+                                          .outer = 1,
+                                          .inner = rows,
+                                          .b = forms + POINTS * job->in_pitch + p * job->out_pitch +
+                                               columns_before(part.group) * rows};
+            multiply_rows(product, RCN_GRADIENT, RCN_LANES, columns);
+        }
 }
 
 /* From the sums of one task back to taps. */
-static void finish_gradient(const gradient_job *job, const float *sums, int64_t first, int64_t in,
-                            int64_t group, int64_t z) {
+static void finish_part(const gradient_job *job, const float *sums, int64_t index) {
     const rcn__winograd *shape = job->shape;
-    const int64_t columns = columns_of(shape->out, group);
-    for (int64_t c = 0; c < in; ++c)
-        for (int64_t k = 0; k < smaller(shape->out - group * WIDTH, WIDTH); k += RCN_LANES) {
+    const gradient_part part = part_at(job, index);
+    const int64_t columns = columns_of(shape->out, part.group);
+    const int64_t outs = smaller(shape->out - part.group * WIDTH, WIDTH);
+    for (int64_t c = 0; c < part.in; ++c)
+        for (int64_t k = 0; k < outs; k += RCN_LANES) {
             lanes half[3][IN_TILE];
             for (int j = 0; j < IN_TILE; ++j) {
                 lanes u[6], g[3];
                 for (int i = 0; i < IN_TILE; ++i)
-                    u[i] = LANES_AT(sums + ((i * IN_TILE + j) * in + c) * columns + k);
+                    u[i] = LANES_AT(sums + ((i * IN_TILE + j) * part.in + c) * columns + k);
                 weight_form_back(g, u);
                 for (int i = 0; i < 3; ++i) half[i][j] = g[i];
             }
@@ -666,42 +729,56 @@ static void finish_gradient(const gradient_job *job, const float *sums, int64_t 
                 lanes g[3];
                 weight_form_back(g, half[i]);
                 for (int l = 0; l < RCN_LANES; ++l) {
-                    float *taps = job->dweights +
-                                  taps_of(shape, &job->where, first + c, group * WIDTH + k + l, z);
+                    float *taps = job->dweights + taps_of(shape, &job->where, part.first + c,
+                                                          part.group * WIDTH + k + l, part.z);
                     for (int j = 0; j < 3; ++j) taps[i * 3 + j] = g[j][l];
                 }
             }
         }
 }
 
-static void gradient_task(int64_t index, int thread, void *payload) {
-    static const ptrdiff_t start = 0;
+/* Few channels: the blocks of one slot. */
+static void gradient_slot(int64_t slot, int thread, void *payload) {
     const gradient_job *job = payload;
-    const rcn__winograd *shape = job->shape;
-    const int64_t groups = groups_of(shape->out), group = index % groups;
-    const int64_t first = index / groups % job->in_ranges * IN_RANGE;
-    const int64_t z = index / groups / job->in_ranges;
-    const int64_t in = smaller(shape->in[0] - first, IN_RANGE), rows = out_rows(&job->one);
-    const int64_t columns = columns_of(shape->out, group);
+    const int64_t count = block_count(&job->blocks), tasks = gradient_tasks(job);
+    const int64_t first = count * slot / job->slots;
+    float *forms = job->forms + thread * gradient_forms(job);
+    float *sums = job->sums + slot * tasks * job->sum_floats;
+    for (int64_t i = first; i < count * (slot + 1) / job->slots; ++i) {
+        const block one = block_at(&job->blocks, job->shape, i);
+        for (int64_t k = 0; k < pieces_of(job, &one); ++k) spread_piece(forms, job, &one, k);
+        for (int64_t k = 0; k < tasks; ++k)
+            add_part(sums + k * job->sum_floats, i > first, job, &one, forms, k);
+    }
+}
+
+/* Then the slots of one task. */
+static void gradient_join(int64_t index, int thread, void *payload) {
+    const gradient_job *job = payload;
+    const gradient_part part = part_at(job, index);
+    const int64_t floats = POINTS * part.in * columns_of(job->shape->out, part.group);
+    float *sums = job->sums + index * job->sum_floats;
+    (void)thread;
+    for (int64_t s = 1; s < job->slots; ++s) {
+        const float *other = sums + s * gradient_tasks(job) * job->sum_floats;
+        for (int64_t i = 0; i < floats; ++i) sums[i] += other[i];
+    }
+    finish_part(job, sums, index);
+}
+
+/* Many channels: the forms, */
+static void gradient_spread(int64_t index, int thread, void *payload) {
+    const gradient_job *job = payload;
+    (void)thread;
+    spread_piece(job->forms, job, &job->one, index);
+}
+
+/* then the tasks. */
+static void gradient_task(int64_t index, int thread, void *payload) {
+    const gradient_job *job = payload;
     float *sums = job->sums + (is_one_block(job) ? thread : index) * job->sum_floats;
-    for (int p = 0; p < POINTS; ++p)
-        for (int64_t c = 0; c < in; c += RCN_LANES) {
-            const float *a =
-                job->inputs + p * job->in_pitch +
-                ((first + c) / RCN_LANES * in_rows(shape, &job->one) + z * job->one.tiles) *
-                    RCN_LANES;
-            const rcn__product product = {.c = sums + (p * in + c) * columns,
-                                          .c_pitch = columns,
-                                          .add = !job->first,
-                                          .a = a,
-                                          .offsets = &start,
-                                          .outer = 1,
-                                          .inner = rows,
-                                          .b = job->outputs + p * job->out_pitch +
-                                               columns_before(group) * rows};
-            multiply_rows(product, RCN_GRADIENT, RCN_LANES, columns);
-        }
-    if (job->last) finish_gradient(job, sums, first, in, group, z);
+    add_part(sums, !job->first, job, &job->one, job->forms, index);
+    if (job->last) finish_part(job, sums, index);
 }
 
 static void winograd_gradient(float *dweights, float *dbias, const rcn__winograd *shape,
@@ -709,17 +786,18 @@ static void winograd_gradient(float *dweights, float *dbias, const rcn__winograd
                               const rcn__weight_slice *where, void *scratch) {
     gradient_job job = {.dweights = dweights, .in = in, .dout = dout, .where = *where};
     plan_gradient(&job, shape);
-    job.inputs = scratch;
-    job.outputs = job.inputs + POINTS * job.in_pitch;
-    job.sums = job.outputs + POINTS * job.out_pitch;
-    const int64_t count = block_count(&job.blocks);
+    job.forms = scratch;
+    job.sums = job.forms + (job.slots ? ctx->threads : 1) * gradient_forms(&job);
+    const int64_t count = job.slots ? 0 : block_count(&job.blocks);
+    if (job.slots) {
+        rcn__for_all(ctx, job.slots, gradient_slot, &job);
+        rcn__for_all(ctx, gradient_tasks(&job), gradient_join, &job);
+    }
     for (int64_t i = 0; i < count; ++i) {
         job.one = block_at(&job.blocks, shape, i);
         job.first = i == 0;
         job.last = i == count - 1;
-        rcn__for_all(ctx,
-                     input_tasks(&job) + columns_in_all(shape->out) / RCN_LANES * job.one.slices,
-                     gradient_spread, &job);
+        rcn__for_all(ctx, pieces_of(&job, &job.one), gradient_spread, &job);
         rcn__for_all(ctx, gradient_tasks(&job), gradient_task, &job);
     }
     if (dbias)
