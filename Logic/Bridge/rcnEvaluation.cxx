@@ -143,6 +143,13 @@ struct Evaluation::Handles
     return std::unique_ptr<rcn_calib, Deleter>(sums);
   }
 
+  static std::unique_ptr<rcn_auc, Deleter> NewAuc(rcn_context* context, size_t raters, const EvaluationOptions& options)
+  {
+    rcn_auc* auc = nullptr;
+    Check(rcn_auc_create(&auc, context, static_cast<int>(raters), options.Calib.readout, options.Calib.at_least), context);
+    return std::unique_ptr<rcn_auc, Deleter>(auc);
+  }
+
   static std::unique_ptr<rcn_temperature, Deleter> NewTemperature(rcn_context* context, size_t raters)
   {
     rcn_temperature* temperature = nullptr;
@@ -184,6 +191,7 @@ struct Evaluation::Prepared
   std::vector<uint8_t> Reference;
   rcn_calib_case Case{}; // borrows the above
   std::unique_ptr<rcn_calib, Handles::Deleter> Sums;
+  rcn_auc_result Auc{ NAN, NAN, 0, 0, 0, 0 }; // of this case, where it is wanted
 };
 
 Evaluation::Evaluation(rcn_context* context, const std::vector<std::string>& raters, const EvaluationOptions& options)
@@ -204,9 +212,7 @@ Evaluation::Evaluation(rcn_context* context, const std::vector<std::string>& rat
     throw Error(
       RCN_EINVALID, "The reference must be majority, staple or a rater's name, not '" + options.Reference + "'.", "reference");
   }
-  rcn_auc* auc = nullptr;
-  Check(rcn_auc_create(&auc, context, count, options.Calib.readout, options.Calib.at_least), context);
-  this->Handles_->Auc.reset(auc);
+  this->Handles_->Auc = Handles::NewAuc(context, raters.size(), options);
   std::transform(std::begin(VolumeLevels), std::end(VolumeLevels), this->Quantiles_,
     [this](double level) { return this->KnownVolumes() ? this->KnownVolumes()->Quantile(this->Context_, level) : INFINITY; });
 }
@@ -321,6 +327,12 @@ void Evaluation::Prepare(const JudgedCase& judged)
   }
   one->Sums = Handles::NewSums(this->Context_, this->Raters_.size(), this->Options_);
   Check(rcn_calib_add(one->Sums.get(), this->Context_, &one->Case), this->Context_, judged.File);
+  if (this->Options_.CaseAuc)
+  {
+    const auto alone = Handles::NewAuc(this->Context_, this->Raters_.size(), this->Options_);
+    Check(rcn_auc_add(alone.get(), this->Context_, &one->Case), this->Context_, judged.File);
+    Check(rcn_auc_compute(&one->Auc, this->Context_, alone.get()), this->Context_, judged.File);
+  }
   this->Prepared_ = std::move(one);
 }
 
@@ -355,6 +367,9 @@ void Evaluation::Commit()
   this->Circular_.push_back(one->Circular);
   this->Volumes_.push_back(one->Volumes);
   this->Numbers_.push_back(judged.Number);
+  const rcn_geometry* geometry = rcn_votes_geometry(judged.Votes);
+  this->VoxelMl_.push_back(geometry->unit == RCN_PIXELS ? NAN : rcn_geometry_voxel_ml(geometry));
+  this->CaseAuc_.push_back(one->Auc);
 }
 
 void Evaluation::Share(Processes& processes)
@@ -384,6 +399,9 @@ void Evaluation::Share(Processes& processes)
     json_object_set_new(record, "levels", json_boolean(this->Levels_));
     json_object_set_new(record, "ends", json_boolean(this->Ends_));
     json_object_set_new(record, "volumes", JudgedVolumesJson(this->Volumes_[i]));
+    json_object_set_new(record, "voxel_ml", JsonNumber(this->VoxelMl_[i]));
+    json_object_set_new(record, "auc", JsonNumber(this->CaseAuc_[i].reference));
+    json_object_set_new(record, "auc_pairs", JsonNumber(this->CaseAuc_[i].pairs));
     records.Set(this->Numbers_[i], record);
   }
   records.Merge(processes);
@@ -398,6 +416,12 @@ void Evaluation::Share(Processes& processes)
   this->Patients_.clear();
   this->Circular_.clear();
   this->Volumes_.clear();
+  this->VoxelMl_.clear();
+  this->CaseAuc_.clear();
+  const auto numberOf = [](const json_t* record, const char* key) {
+    const json_t* value = json_object_get(record, key);
+    return json_is_number(value) ? json_number_value(value) : NAN;
+  };
   for (size_t number = 0; number < records.Count(); ++number)
   {
     const json_t* record = records.Get(number);
@@ -424,6 +448,8 @@ void Evaluation::Share(Processes& processes)
     this->Circular_.push_back(json_is_true(json_object_get(record, "circular")));
     this->Volumes_.push_back(JudgedVolumesFrom(json_object_get(record, "volumes")));
     this->Numbers_.push_back(number);
+    this->VoxelMl_.push_back(numberOf(record, "voxel_ml"));
+    this->CaseAuc_.push_back({ numberOf(record, "auc"), numberOf(record, "auc_pairs"), 0, 0, 0, 0 });
     this->Levels_ = json_is_true(json_object_get(record, "levels"));
     this->Ends_ = this->Ends_ && json_is_true(json_object_get(record, "ends"));
   }
@@ -560,6 +586,31 @@ VolumeScores Evaluation::ScoresOfVolumes() const
   std::transform(this->Volumes_.begin(), this->Volumes_.end(), std::back_inserter(scores.Scores),
     [](const JudgedVolumes& one) { return one.Scores; });
   return scores;
+}
+
+std::vector<EvaluatedCase> Evaluation::CaseRows() const
+{
+  std::vector<EvaluatedCase> rows;
+  std::vector<rcn_calib_bin> bins(static_cast<size_t>(this->Options_.Calib.bins));
+  for (size_t i = 0; i < this->Ids_.size(); ++i)
+  {
+    const rcn_calib* sums = this->Handles_->Cases[i].get();
+    EvaluatedCase one{ this->Ids_[i], this->Patients_[i], rcn_calib_voxels(sums), rcn_calib_pairs(sums), this->CaseFigures(i),
+      this->CaseAuc_[i], this->VoxelMl_[i], 0, 0 };
+    // A bin holds pairs: each voxel as often as there are raters who answered it.
+    rcn_calib_bins(bins.data(), sums, RCN_BINS_WIDTH);
+    const double answers = static_cast<double>(one.Pairs) / static_cast<double>(one.Voxels);
+    for (const rcn_calib_bin& bin : bins)
+    {
+      if (bin.count > 0)
+      {
+        one.ExpectedVoxels += static_cast<double>(bin.count) * bin.confidence / answers;
+        one.RaterVoxels += static_cast<double>(bin.count) * bin.frequency / answers;
+      }
+    }
+    rows.push_back(one);
+  }
+  return rows;
 }
 
 std::vector<rcn_interval> Evaluation::Compare(const Evaluation& other) const

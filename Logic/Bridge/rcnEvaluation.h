@@ -80,6 +80,7 @@ struct EvaluationOptions
   std::map<std::string, Recalibration> CaseCorrections; ///< the same by case, instead; a case without one stays as it is
   bool AllowFittedCases = false;                        ///< judge a correction on the cases it was fitted to
   bool ExactAuc = true;        ///< false: from a histogram (rcn_calib.h), in memory that does not grow with the cases
+  bool CaseAuc = false;        ///< also the exact area of each case, for CaseRows()
   bool FitTemperature = false; ///< also collect what temperature on levels needs
   std::shared_ptr<const VolumeScores> Volumes; ///< for intervals of volumes, where Correction has none; null: not known
   /// False: one sum of all cases, in memory that does not grow with them, for Figures() and Auc() alone: no intervals, no fit.
@@ -162,6 +163,17 @@ struct JudgedCase
   std::string Name() const { return this->Id.empty() ? this->File : this->Id; }
 };
 
+/// One case by itself. Volumes are those inside the region.
+struct EvaluatedCase
+{
+  std::string Id, Patient;
+  int64_t Voxels = 0, Pairs = 0;
+  std::vector<double> Figures; ///< RCN_FIGURES of them
+  rcn_auc_result Auc{ NAN, NAN, 0, 0, 0, 0 };
+  double VoxelMl = NAN;                           ///< NaN for an image in pixels
+  double ExpectedVoxels = NAN, RaterVoxels = NAN; ///< sum of the probabilities; the raters' mean
+};
+
 /// Collects cases one by one, for Judging and JudgeCases() (rcnJudge.h), which make and fill it; reads each voxel once.
 class Evaluation
 {
@@ -192,6 +204,9 @@ public:
   /// How far the volumes of all cases are from their raters', for intervals on further cases.
   VolumeScores ScoresOfVolumes() const;
 
+  /// All cases by themselves, in that order; their areas are known with EvaluationOptions::CaseAuc only.
+  std::vector<EvaluatedCase> CaseRows() const;
+
   /// This model minus another, case by case: the same cases must have been added in the same order.
   std::vector<rcn_interval> Compare(const Evaluation& other) const;
 
@@ -211,6 +226,7 @@ public:
   /// Whether they were, and only their ends: a model that gives one probability.
   bool HasOneProbability() const { return this->Levels_ && this->Ends_; }
   const std::vector<std::string>& CaseIds() const { return this->Ids_; }
+  rcn_context* Context() const { return this->Context_; }
 
 private:
   friend class Judging;
@@ -236,6 +252,8 @@ private:
   std::vector<bool> Circular_;
   std::vector<JudgedVolumes> Volumes_;
   double Quantiles_[sizeof VolumeLevels / sizeof *VolumeLevels]; // of the intervals of volumes
+  std::vector<double> VoxelMl_;
+  std::vector<rcn_auc_result> CaseAuc_;
   std::vector<size_t> Numbers_;
   rcn_comm* Comm_ = nullptr;
   bool Levels_ = false;
@@ -282,8 +300,14 @@ std::string WorstBinInWords(const EvaluationReport& report);
 std::string DirectionInWords(const EvaluationReport& report);
 
 /// The reliability diagram: curve with band, the ideal line, the gap shaded, how many voxels, and words.
-/// `before` (may be null) is drawn in gray behind it.
-Figure ReliabilityDiagram(const EvaluationReport& report, const std::string& title, const EvaluationReport* before = nullptr);
+/// `before` (may be null) is drawn in gray behind it, and `second` in orange beside it, with both names.
+struct SecondModel
+{
+  const EvaluationReport* Report;
+  std::string FirstName, Name;
+};
+Figure ReliabilityDiagram(const EvaluationReport& report, const std::string& title, const EvaluationReport* before = nullptr,
+  const SecondModel* second = nullptr);
 
 /// "at least 2 of 5 raters", "all 5 raters"
 std::string AtLeastInWords(int atLeast, int raters);

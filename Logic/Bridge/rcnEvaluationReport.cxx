@@ -106,8 +106,8 @@ void SetLevels(JsonObject& object, const EvaluationReport& report)
 
 json_t* EvaluationJson(const EvaluationReport& report, const EvaluationOptions& options, const std::vector<std::string>& raters)
 {
-  JsonObject object{ { "cases", report.Cases }, { "patients", report.Patients }, { "voxels", report.Voxels },
-    { "pairs", report.Pairs },
+  JsonObject object{ { "cases", report.Cases }, { "case_count", report.Cases }, { "patients", report.Patients },
+    { "voxels", report.Voxels }, { "pairs", report.Pairs },
     { "region", options.RegionMask.empty() ? rcn_region_name(options.Region.region) : options.RegionMask.c_str() },
     { "readout", rcn_readout_name(options.Calib.readout) } };
   if (options.Calib.readout == RCN_READOUT_AT_LEAST)

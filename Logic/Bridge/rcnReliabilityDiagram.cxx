@@ -50,19 +50,24 @@ std::vector<double> Curve(const std::vector<rcn_calib_bin>& bins, const Frame& f
   return xy;
 }
 
+/// Of the model, and of the one beside it.
+const char* const FirstColor = "#1f77b4";
+const char* const SecondColor = "#d9710b";
+
 /// The curve with a dot for each bin.
-void DrawCurve(Figure& figure, const std::vector<rcn_calib_bin>& bins, const Frame& frame, double width, double radius)
+void DrawCurve(Figure& figure, const std::vector<rcn_calib_bin>& bins, const Frame& frame, double width, double radius,
+  const char* color = FirstColor)
 {
   const std::vector<double> xy = Curve(bins, frame);
-  figure.Polyline(xy, "#1f77b4", width);
+  figure.Polyline(xy, color, width);
   for (size_t i = 0; i < xy.size(); i += 2)
   {
-    figure.Circle(xy[i], xy[i + 1], radius, "#1f77b4");
+    figure.Circle(xy[i], xy[i + 1], radius, color);
   }
 }
 
 void DrawBand(Figure& figure, const std::vector<rcn_calib_bin>& bins, const std::vector<double>& low,
-  const std::vector<double>& high, const Frame& frame)
+  const std::vector<double>& high, const Frame& frame, const char* color = FirstColor)
 {
   std::vector<double> forth, back;
   for (size_t b = 0; b < bins.size(); ++b)
@@ -76,7 +81,7 @@ void DrawBand(Figure& figure, const std::vector<rcn_calib_bin>& bins, const std:
   forth.insert(forth.end(), back.begin(), back.end());
   if (forth.size() >= 6)
   {
-    figure.Polygon(forth, "#1f77b4", 0.2);
+    figure.Polygon(forth, color, 0.2);
   }
 }
 
@@ -228,10 +233,13 @@ Figure LevelDiagrams(const EvaluationReport& report, const std::string& title)
   return figure;
 }
 
-Figure ReliabilityDiagram(const EvaluationReport& report, const std::string& title, const EvaluationReport* before)
+Figure ReliabilityDiagram(
+  const EvaluationReport& report, const std::string& title, const EvaluationReport* before, const SecondModel* second)
 {
   const Frame frame = { 86, 96, 360 };
-  const std::string words[3] = { AverageInWords(report) + ".", DirectionInWords(report), WorstBinInWords(report) };
+  const std::string words[3] = { (second ? "Blue: " : "") + AverageInWords(report) + ".",
+    second ? "Orange: " + AverageInWords(*second->Report) + "." : DirectionInWords(report),
+    second ? "" : WorstBinInWords(report) };
   Figure figure(480, 668, "Reliability diagram: " + title, words[0] + " " + words[1] + " " + words[2]);
   figure.Text(16, 26, title, 16, Anchor::Start, "#111", true);
   for (int line = 0; line < 3; ++line)
@@ -239,7 +247,15 @@ Figure ReliabilityDiagram(const EvaluationReport& report, const std::string& tit
     figure.Text(16, 46 + 17 * line, words[line], 12);
   }
   DrawAxes(figure, frame);
-  DrawGaps(figure, report.Bins, frame);
+  if (second) // gaps of two models would hide each other
+  {
+    DrawBand(figure, second->Report->Bins, second->Report->BandLow, second->Report->BandHigh, frame, SecondColor);
+    DrawCurve(figure, second->Report->Bins, frame, 2.5, 3.5, SecondColor);
+  }
+  else
+  {
+    DrawGaps(figure, report.Bins, frame);
+  }
   if (before)
   {
     figure.Polyline(Curve(before->Bins, frame), "#999", 1.5);
@@ -253,9 +269,14 @@ Figure ReliabilityDiagram(const EvaluationReport& report, const std::string& tit
   {
     figure.Text(frame.Left + 12, y += 16, "gray: before recalibration", 11, Anchor::Start, "#777");
   }
+  if (second)
+  {
+    figure.Text(frame.Left + 12, y += 16, "blue: " + second->FirstName, 11, Anchor::Start, "#1f5f94");
+    figure.Text(frame.Left + 12, y += 16, "orange: " + second->Name, 11, Anchor::Start, "#a3540a");
+  }
   const bool band = std::any_of(report.BandLow.begin(), report.BandLow.end(), [](double low) { return std::isfinite(low); });
   figure.Text(frame.Left + 12, y += 16,
-    band                                   ? "blue band: 95 % interval over " + UnitsInWords(report)
+    band ? (second ? "bands: 95 % interval over " : "blue band: 95 % interval over ") + UnitsInWords(report)
       : !NoIntervalInWords(report).empty() ? NoIntervalInWords(report)
       : std::isfinite(report.MassEce)      ? "bins of equal mass: no band"
                                            : "fewer than " + std::to_string(RCN_INTERVAL_UNITS) + " in each bin: no band",

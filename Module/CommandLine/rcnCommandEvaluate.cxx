@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "rcnCommands.h"
+#include "rcnEvaluatedCases.h"
 #include "rcnProcesses.h"
 #include "rcnRecalibration.h"
 #ifdef RCN_HAVE_NETWORKS
@@ -295,7 +296,8 @@ void RemarkOnDifferences(const JudgeInput& input, const EvaluationOptions& one, 
   }
 }
 
-void SavePlots(const EvaluationReport& report, const EvaluationReport* before, const Arguments& arguments)
+void SavePlots(
+  const EvaluationReport& report, const EvaluationReport* before, const SecondModel* second, const Arguments& arguments)
 {
   if (arguments.Has("--plot-levels") && report.Levels.empty())
   {
@@ -307,7 +309,7 @@ void SavePlots(const EvaluationReport& report, const EvaluationReport* before, c
   }
   if (arguments.Has("--plot"))
   {
-    ReliabilityDiagram(report, "Does it mean what it says?", before).Save(arguments.Get("--plot"));
+    ReliabilityDiagram(report, "Does it mean what it says?", before, second).Save(arguments.Get("--plot"));
   }
   if (arguments.Has("--plot-levels"))
   {
@@ -346,6 +348,46 @@ void MakeTasks(EvaluateTasks& tasks, JudgeInput& input, const Arguments& argumen
   }
 }
 
+/// A region as a column names it.
+std::string RegionColumn(const EvaluationOptions& options)
+{
+  return options.RegionMask.empty() ? rcn_region_name(options.Region.region) : options.RegionMask;
+}
+
+/// The cases by themselves, of every task: in the CSV file, and in the JSON.
+void WriteCases(
+  JsonObject& json, const EvaluateTasks& tasks, const JudgeInput& input, const JudgeResult& judged, const Arguments& arguments)
+{
+  EvaluatedCases cases;
+  for (size_t t = 0; t < tasks.All.size(); ++t)
+  {
+    cases.Add(*judged.Evaluations[t],
+      input.Predictions[tasks.All[t].Prediction].Name + (t > 0 && t == tasks.Before ? " (before recalibration)" : ""),
+      RegionColumn(tasks.All[t].Options));
+  }
+  JsonObject means;
+  for (const CaseMean& one : EvaluatedCases::Means(*judged.Evaluations.front()))
+  {
+    means.Set(one.Key,
+      JsonObject{ { "mean", one.Mean.value }, { "low", one.Mean.low }, { "high", one.Mean.high }, { "cases", one.Cases } });
+  }
+  json.Set("cases", cases.Json()).Set("case_means", means);
+  if (arguments.Has("--csv") && Processes::All().IsFirst())
+  {
+    WriteText(arguments.Get("--csv"), cases.Csv());
+  }
+}
+
+std::string MeansTable(const Evaluation& model)
+{
+  Table table({ "Mean of the cases' own figures", "value", "95 % interval", "cases" });
+  for (const CaseMean& one : EvaluatedCases::Means(model))
+  {
+    table.Add({ one.Name, Cell(one.Mean.value, one.Percent), IntervalCell(one.Mean, one.Percent), std::to_string(one.Cases) });
+  }
+  return table.Text();
+}
+
 int RunEvaluate(const Arguments& arguments)
 {
   Terminal terminal(arguments);
@@ -354,6 +396,10 @@ int RunEvaluate(const Arguments& arguments)
   JudgeInput input = InputFrom(arguments, terminal);
   EvaluateTasks tasks;
   MakeTasks(tasks, input, arguments);
+  for (JudgeTask& task : tasks.All)
+  {
+    task.Options.CaseAuc = true;
+  }
   Seconds seconds;
   Stopwatch watch;
   Workspace workspace(WorkspaceOptionsFrom(arguments));
@@ -371,9 +417,10 @@ int RunEvaluate(const Arguments& arguments)
   const EvaluationReport report = model.Report();
   const std::string words = WorstBinInWords(report);
   std::string text = Heading(report, options, model, first) + FigureTable(report) + "\n" + BinTable(report) +
-    ShareTable(report) + (words.empty() ? "" : "\n" + words + "\n");
+    ShareTable(report) + (report.Cases > 1 ? "\n" + MeansTable(model) : "") + (words.empty() ? "" : "\n" + words + "\n");
   JsonObject json(EvaluationJson(report, options, judged.Raters));
-  EvaluationReport uncorrected;
+  EvaluationReport uncorrected, other;
+  SecondModel second{ nullptr, "", "" };
   if (tasks.Before)
   {
     uncorrected = judged.Evaluations[tasks.Before]->Report();
@@ -385,9 +432,15 @@ int RunEvaluate(const Arguments& arguments)
     const std::vector<rcn_interval> difference = model.Compare(*judged.Evaluations[tasks.Versus]);
     text += "\n" + DifferenceTable(difference);
     json.Set("difference", DifferenceJson(difference));
+    other = judged.Evaluations[tasks.Versus]->Report();
+    const auto folder = [](const PredictionSource& source) {
+      return std::filesystem::path(source.Name + "/").parent_path().filename().string(); // a path has no room in a legend
+    };
+    second = { &other, folder(first), folder(input.Predictions.back()) };
   }
   seconds.Compute = watch.Lap();
-  SavePlots(report, tasks.Before ? &uncorrected : nullptr, arguments);
+  SavePlots(report, tasks.Before ? &uncorrected : nullptr, tasks.Versus ? &second : nullptr, arguments);
+  WriteCases(json, tasks, input, judged, arguments);
   Print(arguments, text);
   seconds.Write = watch.Lap();
   WriteResults(arguments, json.Set("left_out", LeftOutJson(judged.LeftOut)).Set("seconds", seconds.Json()));
@@ -541,12 +594,13 @@ int RunRecalibrate(const Arguments& arguments)
 Command EvaluateCommand()
 {
   return { "evaluate", "does 70 % mean 70 %? calibration and discrimination of a prediction",
-    { "--prob FILE --rater NAME=FILE ... [--plot OUT.svg]", "--data LIST --pred DIR [--versus DIR] [--plot OUT.svg]" },
+    { "--prob FILE --rater NAME=FILE ... [--plot OUT.svg]",
+      "--data LIST --pred DIR [--versus DIR] [--plot OUT.svg] [--csv FILE]" },
     "Judges predicted probabilities against all raters: MR-ECE (how far the probability is from the share of raters who "
     "mark the voxel), its relatives, Brier score, likelihood, AUC, Dice, and how well the number of raters who mark a voxel "
     "is predicted (RPS, level NLL, level calibration), with 95 % intervals over patients (where the list "
     "names them, otherwise over cases; five at least), and a reliability diagram. --versus compares two folders of predictions "
-    "case by case.",
+    "case by case and draws both in the diagram.",
     Join(Join(JudgeOptions(),
            { { "--recalibration", "FILE", "apply a correction made by recalibrate before judging", {}, false, FileUse::Read },
              { "--allow-fitted-cases", "", "judge a correction on the cases it was fitted to" },
@@ -554,6 +608,8 @@ Command EvaluateCommand()
              { "--plot", "FILE", "reliability diagram, .svg or .png", {}, false, FileUse::Written },
              { "--plot-levels", "FILE",
                "a reliability diagram for each number of raters (at least 1, at least 2, ...), .svg or .png", {}, false,
+               FileUse::Written },
+             { "--csv", "FILE", "a row for each case and model: figures, volumes, patient; - is standard output", {}, false,
                FileUse::Written } }),
       Join(CaseOptions(), OutputOptions())),
     RunEvaluate };

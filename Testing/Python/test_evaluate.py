@@ -126,7 +126,7 @@ def test_golden(bins, case, golden_p):
     assert (answer["mr_ece"], answer["rater_ece"]) == pytest.approx(GOLDEN_ECE[bins], abs=1e-7)
     assert answer["rater_ece"] == pytest.approx(np.mean([r["ece"] for r in answer["raters"].values()]), abs=1e-12)
     assert [answer["raters"][n]["brier"] for n in "ABC"] == pytest.approx([.34089062, .33538281, .32487500], abs=1e-7)
-    assert (answer["cases"], answer["voxels"], answer["pairs"], answer["region"]) == (1, 512, 1536, "box")  # 20 voxels around the marks: all of it
+    assert (answer["case_count"], answer["voxels"], answer["pairs"], answer["region"]) == (1, 512, 1536, "box")  # 20 voxels around the marks: all of it
     assert answer["ci"] is None and answer["mr_ece_debiased"] is None
     assert_figures(answer, expected_figures(GOLDEN_P, golden(3), bins=bins))
 
@@ -484,7 +484,7 @@ def pooled(study, ids):
 def test_list_pools_cases(tmp_path):
     study = study_of(tmp_path)
     answer = evaluate(*study.words)
-    assert answer["cases"] == 5
+    assert answer["case_count"] == 5
     assert_figures(answer, pooled(study, study.cases))
     assert abs(answer["dice"] - answer["dice_pooled"]) > 1e-3
     for key in ("mr_ece", "brier", "nll", "dice", "dice_pooled", "auc", "auc_pairs", "auc_histogram"):
@@ -511,13 +511,13 @@ def test_intervals_are_over_patients(tmp_path):
     """The same case five times is no evidence of five patients."""
     study = study_of(tmp_path, 10)
     alone = evaluate(*study.words)
-    assert alone["patients"] == alone["cases"] == 10
+    assert alone["patients"] == alone["case_count"] == 10
     for i in range(10):
         masks, p = study.cases[f"c{i}"]
         study.add(f"again{i}", masks, p)
         study.content["test"][i]["patient"] = study.content["test"][-1]["patient"] = f"P{i}"
     both = evaluate(*study.words)
-    assert both["patients"] == 10 and both["cases"] == 20
+    assert both["patients"] == 10 and both["case_count"] == 20
     for key in ("mr_ece", "dice", "auc"):
         assert both["ci"][key] == pytest.approx(alone["ci"][key], abs=1e-6), key
     assert "20 cases" in run("evaluate", *study.words).out and "10 patients" in run("evaluate", *study.words).out
@@ -679,7 +679,7 @@ def test_case_without_region(tmp_path):
     same = blobs(1, (4, 12, 12), seed=9)[0]
     study.add("agreed", dict.fromkeys("ABC", same), same.astype(np.float32))
     done = run("evaluate", *study.words, "--region", "disputed", "--json", "-")
-    assert done.json["cases"] == 2
+    assert done.json["case_count"] == 2
     assert done.err.count("\n") == 1 and "agreed" in done.err and "region is empty" in done.err
     once = run("evaluate", *study.words, "--region", "disputed", "--versus", study.pred)
     assert once.err == done.err
@@ -748,7 +748,7 @@ def test_versus_uses_the_cases_both_have(folder, tmp_path):
     done = run("evaluate", *study.words, "--versus", other, "--json", "-", check=False)
     assert done.code == 1 and f"{folder}/c1_prob.nrrd" in done.err, done.err
     assert_figures(done.json, pooled(study, ["c0", "c2", "c3"]))
-    assert done.json["cases"] == 3 and done.json["difference"]["mr_ece"]["value"] != 0
+    assert done.json["case_count"] == 3 and done.json["difference"]["mr_ece"]["value"] != 0
 
 
 def test_versus_of_one_case(tmp_path):
@@ -838,9 +838,10 @@ def test_before_and_after(studies, tmp_path):
     fit(study, "platt", out)
     done = run("evaluate", *study.words, "--split", "test", "--recalibration", out, "--json", tmp_path / "o.json")
     before = evaluate(*study.words, "--split", "test")
-    for key in ("seconds", "version", "left_out"):  # of the whole document
+    for key in ("seconds", "version", "left_out", "cases", "case_means"):  # of the whole document
         del before[key]
-    assert json.loads((tmp_path / "o.json").read_text("utf-8"))["before_recalibration"] == before
+    part = json.loads((tmp_path / "o.json").read_text("utf-8"))["before_recalibration"]
+    assert part.pop("cases") == 4 and part == before
     assert f"Before recalibration: MR-ECE {100 * before['mr_ece']:.2f} %" in done.out
 
 
@@ -974,8 +975,8 @@ def test_fitted_cases_are_refused(studies, tmp_path):
     for split in (["--split", "validation"], []):
         refused("evaluate", *words, *split, "--json", tmp_path / "o.json", "--plot", tmp_path / "o.svg",
                 says=["case c0", "--allow-fitted-cases"], folder=tmp_path)
-    assert evaluate(*words, "--split", "validation", "--allow-fitted-cases")["cases"] == 4
-    assert evaluate(*words, "--split", "test")["cases"] == 4
+    assert evaluate(*words, "--split", "validation", "--allow-fitted-cases")["case_count"] == 4
+    assert evaluate(*words, "--split", "test")["case_count"] == 4
 
 
 def test_renamed_cases_are_recognized(studies, tmp_path):
@@ -1002,7 +1003,7 @@ def test_empty_predictions_are_not_the_same_case(tmp_path):
     study.content["validation"] += study.content["test"][:2]
     study.content["test"] = study.content["test"][2:]
     fit(study, "isotonic", tmp_path / "r.json")
-    assert evaluate(*study.words, "--split", "test", "--recalibration", tmp_path / "r.json")["cases"] == 2
+    assert evaluate(*study.words, "--split", "test", "--recalibration", tmp_path / "r.json")["case_count"] == 2
 
 
 def test_same_file_name_elsewhere_is_another_case(tmp_path):

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rcnEvaluatedCases.h"
+
+#include <functional>
+
+#include "rcnReport.h"
+
+namespace rcn
+{
+
+namespace
+{
+
+struct Column
+{
+  std::string Key, Name;
+  bool Percent;
+  bool IsMean; ///< its mean over cases is shown
+  rcn_mean_kind Kind;
+  std::function<double(const EvaluatedCase&)> Of;
+};
+
+const std::vector<Column>& Columns()
+{
+  const auto figure = [](rcn_figure which) {
+    return [which](const EvaluatedCase& one) { return one.Figures[static_cast<size_t>(which)]; };
+  };
+  static const std::vector<Column> all = {
+    { "mr_ece", "MR-ECE (%)", true, true, RCN_MEAN_SHARE, figure(RCN_MR_ECE) },
+    { "ece", "ECE (%)", true, true, RCN_MEAN_SHARE, figure(RCN_ECE) },
+    { "brier", "Brier", false, true, RCN_MEAN_SHARE, figure(RCN_BRIER) },
+    { "nll", "NLL", false, true, RCN_MEAN_AMOUNT, figure(RCN_NLL) },
+    { "rps", "RPS", false, true, RCN_MEAN_SHARE, figure(RCN_RPS) },
+    { "auc", "AUC", false, true, RCN_MEAN_SHARE, [](const EvaluatedCase& one) { return one.Auc.reference; } },
+    { "auc_pairs", "AUC, all votes", false, true, RCN_MEAN_SHARE, [](const EvaluatedCase& one) { return one.Auc.pairs; } },
+    { "dice", "Dice", false, true, RCN_MEAN_SHARE, figure(RCN_DICE) },
+    { "volume_ml", "", false, false, RCN_MEAN_AMOUNT,
+      [](const EvaluatedCase& one) { return one.ExpectedVoxels * one.VoxelMl; } },
+    { "raters_volume_ml", "", false, false, RCN_MEAN_AMOUNT,
+      [](const EvaluatedCase& one) { return one.RaterVoxels * one.VoxelMl; } },
+    { "volume_voxels", "", false, false, RCN_MEAN_AMOUNT, [](const EvaluatedCase& one) { return one.ExpectedVoxels; } },
+    { "raters_volume_voxels", "", false, false, RCN_MEAN_AMOUNT, [](const EvaluatedCase& one) { return one.RaterVoxels; } },
+    { "voxels", "", false, false, RCN_MEAN_AMOUNT, [](const EvaluatedCase& one) { return static_cast<double>(one.Voxels); } },
+    { "votes", "", false, false, RCN_MEAN_AMOUNT, [](const EvaluatedCase& one) { return static_cast<double>(one.Pairs); } },
+  };
+  return all;
+}
+
+} // namespace
+
+EvaluatedCases::EvaluatedCases()
+{
+  std::vector<std::string> header = { "case", "patient", "model", "region" };
+  for (const Column& column : Columns())
+  {
+    header.push_back(column.Key);
+  }
+  this->Csv_ = CsvRow(header);
+}
+
+void EvaluatedCases::Add(const Evaluation& evaluation, const std::string& model, const std::string& region)
+{
+  for (const EvaluatedCase& one : evaluation.CaseRows())
+  {
+    std::vector<std::string> row = { one.Id, one.Patient, model, region };
+    JsonObject object{ { "case", one.Id }, { "patient", one.Patient.empty() ? rcn::Json(nullptr) : rcn::Json(one.Patient) },
+      { "model", model }, { "region", region } };
+    for (const Column& column : Columns())
+    {
+      row.push_back(CsvNumber(column.Of(one)));
+      object.Set(column.Key, column.Of(one));
+    }
+    this->Csv_ += CsvRow(row);
+    this->Rows_.Add(object);
+  }
+}
+
+std::vector<CaseMean> EvaluatedCases::Means(const Evaluation& evaluation)
+{
+  const std::vector<EvaluatedCase> rows = evaluation.CaseRows();
+  std::vector<std::string> names;
+  for (const EvaluatedCase& one : rows)
+  {
+    names.push_back(one.Patient);
+  }
+  const std::vector<int> patients = PatientNumbers(names);
+  rcn_interval_options options = RCN_INTERVAL_OPTIONS_INIT;
+  options.patients = patients.data();
+  std::vector<CaseMean> means;
+  for (const Column& column : Columns())
+  {
+    std::vector<double> values;
+    Spread spread;
+    for (const EvaluatedCase& one : rows)
+    {
+      values.push_back(column.Of(one));
+      spread.Add(values.back());
+    }
+    if (column.IsMean && spread.Count())
+    {
+      means.push_back({ column.Key, column.Name, column.Percent, {}, spread.Count() });
+      Check(rcn_interval_mean(&means.back().Mean, evaluation.Context(), values.data(), nullptr,
+              static_cast<int64_t>(values.size()), column.Kind, &options),
+        evaluation.Context());
+    }
+  }
+  return means;
+}
+
+} // namespace rcn

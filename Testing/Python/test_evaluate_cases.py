@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""evaluate, case by case: the CSV file, the JSON's cases, and two models in one diagram."""
+import csv
+import io
+import json
+import math
+import re
+
+import numpy as np
+import pytest
+
+from rcn_testing import blobs, needs_peers, run, write_nrrd
+from test_evaluate import evaluate, expected_figures, second_folder, study_of
+
+COLUMNS = ["case", "patient", "model", "region", "mr_ece", "ece", "brier", "nll", "rps", "auc", "auc_pairs", "dice", "volume_ml",
+           "raters_volume_ml", "volume_voxels", "raters_volume_voxels", "voxels", "votes"]
+
+
+def rows_of(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_a_row_for_each_case(tmp_path):
+    study = study_of(tmp_path)
+    for i, entry in enumerate(study.content["test"]):
+        entry["patient"] = f"p{i}"
+    out = tmp_path / "cases.csv"
+    answer = run("evaluate", *study.words, "--region", "whole", "--csv", out, "--json", tmp_path / "o.json")
+    rows, answer = rows_of(out.read_text("utf-8")), json.loads((tmp_path / "o.json").read_text("utf-8"))
+    assert list(rows[0]) == COLUMNS and [r["case"] for r in rows] == list(study.cases)
+    assert [r["patient"] for r in rows] == [f"p{i}" for i in range(5)]
+    assert {(r["model"], r["region"]) for r in rows} == {(str(study.pred), "whole")}
+    for row, one, (masks, p) in zip(rows, answer["cases"], study.cases.values()):
+        want = expected_figures(p, list(masks.values()))
+        for key in ("mr_ece", "brier", "auc", "auc_pairs", "dice", "nll"):
+            assert float(row[key]) == pytest.approx(want[key], abs=1e-7), key
+        assert float(row["volume_voxels"]) == pytest.approx(p.astype(float).sum(), rel=1e-5)
+        assert float(row["raters_volume_voxels"]) == pytest.approx(np.mean([m.sum() for m in masks.values()]), rel=1e-9)
+        assert float(row["volume_ml"]) == pytest.approx(float(row["volume_voxels"]) / 1000)
+        assert (int(row["voxels"]), int(row["votes"])) == (p.size, 3 * p.size)
+        assert list(one) == COLUMNS
+        for key in COLUMNS[4:]:
+            assert one[key] is None if row[key] == "" else float(row[key]) == pytest.approx(one[key], rel=1e-9)
+    assert answer["case_count"] == 5
+    for key, mean in answer["case_means"].items():
+        assert mean["mean"] == pytest.approx(np.mean([one[key] for one in answer["cases"]])) and mean["cases"] == 5
+        assert mean["low"] <= mean["mean"] <= mean["high"]
+    assert answer["case_means"]["dice"]["mean"] == pytest.approx(answer["dice"], abs=1e-12)
+
+
+def test_two_models(tmp_path):
+    study = study_of(tmp_path)
+    other = second_folder(study, np.sqrt)
+    plot = tmp_path / "both.svg"
+    answer = run("evaluate", *study.words, "--versus", other, "--csv", "-", "--plot", plot)
+    rows = rows_of(answer.out)
+    assert [(r["case"], r["model"]) for r in rows] == [(f"c{i}", str(m)) for m in (study.pred, other) for i in range(5)]
+    alone = rows_of(run("evaluate", "--data", tmp_path / "list.json", "--pred", other, "--csv", "-").out)
+    assert rows[5:] == alone
+    drawn = plot.read_text("utf-8")
+    assert drawn.count("<polyline") == 2 and "blue: pred" in drawn and f"orange: {other.name}" in drawn
+    single = tmp_path / "one.svg"
+    run("evaluate", *study.words, "--plot", single)
+    assert single.read_text("utf-8").count("<polyline") == 1 and "orange" not in single.read_text("utf-8")
+
+
+def test_before_a_correction(tmp_path):
+    study = study_of(tmp_path, 6)
+    for entry in study.content["test"][:3]:
+        study.content.setdefault("validation", []).append(entry)
+    study.content["test"] = study.content["test"][3:]
+    fitted = tmp_path / "r.json"
+    run("recalibrate", "--method", "platt", *study.words, "-o", fitted, "--force")
+    rows = rows_of(run("evaluate", *study.words, "--split", "test", "--recalibration", fitted, "--csv", "-").out)
+    assert [r["model"] for r in rows] == [str(study.pred)] * 3 + [f"{study.pred} (before recalibration)"] * 3
+    assert all(a["mr_ece"] != b["mr_ece"] for a, b in zip(rows[:3], rows[3:]))
+
+
+def test_what_is_not_defined_is_empty(tmp_path):
+    """Nothing is marked and nothing predicted: no AUC and no Dice; the means are over the other cases."""
+    study = study_of(tmp_path, 4)
+    nothing = np.zeros((4, 12, 12), np.uint8)
+    study.add("none", dict.fromkeys("ABC", nothing), np.zeros((4, 12, 12), np.float32))
+    answer = run("evaluate", *study.words, "--region", "whole", "--csv", "-")
+    row = rows_of(answer.out)[-1]
+    assert row["auc"] == row["dice"] == "" and float(row["mr_ece"]) == 0
+    assert "nan" not in answer.out.lower() and "inf" not in answer.out.lower()
+    said = evaluate(*study.words, "--region", "whole")
+    assert said["cases"][-1]["auc"] is None and said["case_means"]["auc"]["cases"] == 4
+    assert all(math.isfinite(m["mean"]) for m in said["case_means"].values())
+
+
+def test_one_case(tmp_path):
+    masks = blobs(2, (4, 12, 12), seed=3)
+    words = [w for n, m in zip("AB", masks) for w in ("--rater", f"{n}={write_nrrd(tmp_path / f'{n}.nrrd', m)}")]
+    p = write_nrrd(tmp_path / "p.nrrd", np.mean(masks, 0).astype(np.float32))
+    row, = rows_of(run("evaluate", "--prob", p, *words, "--csv", "-").out)
+    assert row["case"].endswith("p.nrrd") and row["patient"] == ""
+
+
+@needs_peers
+def test_pandas_reads_it(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    study = study_of(tmp_path, 7)
+    other = second_folder(study, np.sqrt)
+    out = tmp_path / "cases.csv"
+    done = run("evaluate", *study.words, "--versus", other, "--csv", out, "--json", tmp_path / "o.json")
+    answer = json.loads((tmp_path / "o.json").read_text("utf-8"))
+    table = pandas.read_csv(out)
+    assert list(table.columns) == COLUMNS and len(table) == 14
+    assert all(table[key].dtype.kind in "fi" for key in COLUMNS[4:])
+    first = table[table["model"] == str(study.pred)]
+    for key, mean in answer["case_means"].items():
+        assert first[key].mean() == pytest.approx(mean["mean"], rel=1e-8)
+    # What is printed: Dice is a mean over cases everywhere, the others in their own table.
+    lines = done.out.split("Mean of the cases' own figures")[1].split("\n\n")[0].splitlines()[1:]
+    shown = {cells[0]: cells[1] for cells in (re.split(r"\s{2,}", line.strip()) for line in lines)}
+    assert float(shown["Brier"]) == pytest.approx(first["brier"].mean(), abs=6e-5)
+    assert float(shown["AUC"]) == pytest.approx(first["auc"].mean(), abs=6e-5)
+    assert first["dice"].mean() == pytest.approx(answer["dice"], rel=1e-8)
+    assert (first["brier"] * first["votes"]).sum() / first["votes"].sum() == pytest.approx(answer["brier"], rel=1e-8)
