@@ -257,6 +257,8 @@ void AgreementSet::AddRaters(const JsonReader& agreement)
   const size_t number = this->Cases_.size() - 1;
   double perVoxel;
   const ExtentUnit& unit = ExtentOf(agreement.Object("geometry"), perVoxel);
+  this->MixedUnits_ = this->MixedUnits_ || (!this->Unit_.empty() && this->Unit_ != unit.Key);
+  this->Unit_ = unit.Key;
   for (int r = 0; r < count; ++r)
   {
     if (!raters.Has(this->Raters_[static_cast<size_t>(r)]))
@@ -323,7 +325,7 @@ SetFigures AgreementSet::FiguresOf(rcn_context* context, const std::vector<Defin
     {
       spread.Add(over.empty() ? values[i] : over[i] > 0 ? values[i] / over[i] : NAN);
     }
-    if (!spread.Count())
+    if (!spread.Count() || (!over.empty() && this->MixedUnits_)) // a sum of mL and pixels would mean nothing
     {
       continue;
     }
@@ -440,6 +442,61 @@ std::vector<std::string> AgreementSummary::Sentences() const
     sentences.push_back("No rater stands out (each against the others, corrected for " + std::to_string(tested) + " raters).");
   }
   return sentences;
+}
+
+namespace
+{
+
+/// Fills in the columns and cells of rows that have names; `figuresOf` is what each row shows.
+void FillTable(SetTable& table, const std::vector<const SetFigures*>& figuresOf, const std::vector<const char*>& keys)
+{
+  for (const char* key : keys)
+  {
+    const SetFigure* heading = nullptr;
+    for (const SetFigures* figures : figuresOf)
+    {
+      heading = heading ? heading : FigureOf(*figures, key);
+    }
+    if (!heading)
+    {
+      continue;
+    }
+    table.Columns.push_back(heading);
+    for (size_t r = 0; r < table.Rows.size(); ++r)
+    {
+      table.Rows[r].Cells.push_back(FigureOf(*figuresOf[r], key));
+    }
+  }
+}
+
+} // namespace
+
+SetTable RaterTable(const AgreementSummary& summary)
+{
+  SetTable table;
+  std::vector<const SetFigures*> figures;
+  for (const SetRater& rater : summary.Raters)
+  {
+    table.Rows.push_back({ rater.Name, rater.StandsOut, {} });
+    figures.push_back(&rater.Figures);
+  }
+  FillTable(table, figures,
+    { "bias_percent", "dice_with_others", "dice_among_others", "dice_to_others", "staple_sensitivity", "staple_specificity" });
+  return table;
+}
+
+SetTable PairTable(const AgreementSummary& summary)
+{
+  SetTable table;
+  std::vector<const SetFigures*> figures;
+  for (const SetPair& pair : summary.Pairs)
+  {
+    table.Rows.push_back({ pair.A + " – " + pair.B, false, {} });
+    figures.push_back(&pair.Figures);
+  }
+  FillTable(
+    table, figures, { "dice", "kappa", "hausdorff95_mm", "hausdorff95_pixels", "mean_surface_mm", "mean_surface_pixels" });
+  return table;
 }
 
 std::string AgreementSet::EmptyInWords() const

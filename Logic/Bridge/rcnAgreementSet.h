@@ -69,6 +69,21 @@ struct AgreementSummary
   std::vector<std::string> Sentences() const;
 };
 
+/// Raters or pairs as a table for people: the figures that tell them apart, in columns that some of them have.
+struct SetTable
+{
+  struct Row
+  {
+    std::string Name;
+    bool Marked;                         ///< stands out
+    std::vector<const SetFigure*> Cells; ///< by column; null where there is none. They belong to the summary
+  };
+  std::vector<const SetFigure*> Columns; ///< for headings and meanings
+  std::vector<Row> Rows;
+};
+SetTable RaterTable(const AgreementSummary& summary);
+SetTable PairTable(const AgreementSummary& summary);
+
 /// Which cases count: those where nobody marked anything agree perfectly, and say little.
 enum class SetCases
 {
@@ -127,6 +142,8 @@ private:
   std::vector<bool> IsEmpty_;
   std::map<Place, std::vector<double>> Columns_; // a number for each case; NaN where it is not defined
   std::string Csv_;
+  std::string Unit_; // of the cases' extents
+  bool MixedUnits_ = false;
 };
 
 } // namespace rcn

@@ -214,12 +214,12 @@ void WriteRaters(Page& page, const ReportData& data)
     return;
   }
   page.Add(PairMatrix(sums, data.Raters), "1 is the same outline, 0 no overlap.");
-  if (count > MostRatersInPairs)
+  if (count > MostRatersInPairs || data.Cases.size() > 1) // of several cases there is a table with intervals
   {
     return;
   }
   PageTable pairs;
-  pairs.Caption = "Pairs of raters" + std::string(data.Cases.size() > 1 ? ": mean, and range over cases" : "");
+  pairs.Caption = "Pairs of raters";
   pairs.Columns = { "Pair" };
   for (const auto& figure : PairFigures())
   {
@@ -248,6 +248,68 @@ void WriteRaters(Page& page, const ReportData& data)
     }
   }
   page.Add(pairs);
+}
+
+/// Over the cases of a list, with intervals: all raters together, each rater, each pair, and who stands out.
+void WriteSetTable(Page& page, const SetTable& content, const std::string& what, const std::string& caption)
+{
+  PageTable table;
+  table.Caption = caption;
+  table.Columns = { what };
+  for (const SetFigure* column : content.Columns)
+  {
+    table.Columns.emplace_back(column->Name, column->Meaning);
+  }
+  for (const SetTable::Row& one : content.Rows)
+  {
+    table.Rows.push_back({ one.Name + (one.Marked ? " *" : "") });
+    for (const SetFigure* cell : one.Cells)
+    {
+      table.Rows.back().push_back(CellOf(cell));
+    }
+  }
+  page.Add(table);
+}
+
+void WriteSet(Page& page, const ReportData& data)
+{
+  const AgreementSummary& all = data.All;
+  const bool empty = data.Marked.Cases < all.Cases;
+  const std::string over = ": mean and 95 % interval over " +
+    (all.Patients < all.Cases ? Counted(static_cast<int64_t>(all.Patients), "patient")
+                              : Counted(static_cast<int64_t>(all.Cases), "case"));
+  PageTable table;
+  table.Caption = "All raters together" + over;
+  table.Columns = { "Figure", "Mean", "Lowest", "Highest" };
+  if (empty)
+  {
+    table.Columns.emplace_back("Without empty cases", "Without the cases where nobody marked anything.");
+  }
+  for (const SetFigure& one : all.Figures)
+  {
+    table.Rows.push_back({ one.Name, CellOf(&one), PageCell(one.Lowest, one.Digits), PageCell(one.Highest, one.Digits) });
+    if (empty)
+    {
+      table.Rows.back().push_back(CellOf(FigureOf(data.Marked.Figures, one.Key)));
+    }
+  }
+  page.Add(table);
+  if (empty)
+  {
+    page.Paragraph(data.Set->EmptyInWords() + " Their Dice is 1.");
+  }
+  WriteSetTable(page, RaterTable(all), "Rater", "Each rater" + over);
+  for (const std::string& sentence : all.Sentences())
+  {
+    page.Paragraph(sentence);
+  }
+  if (data.Raters.size() <= MostRatersInPairs)
+  {
+    WriteSetTable(page, PairTable(all), "Pair", "Pairs of raters" + over);
+  }
+  page.Note(
+    "A rater who stands out (*) agrees less with the others than they do among themselves: Dice, one-sided t test, corrected "
+    "for the number of raters (Holm).");
 }
 
 void WriteRegions(Page& page, const ReportData& data)
@@ -310,6 +372,10 @@ void WriteAgreement(Page& page, const ReportData& data)
   if (data.Raters.size() > 1)
   {
     WriteOverall(page, data);
+  }
+  if (data.Cases.size() > 1 && data.Raters.size() > 1)
+  {
+    WriteSet(page, data);
   }
   WriteRaters(page, data);
   WriteRegions(page, data);

@@ -110,6 +110,11 @@ void Report::Measure(const Case& one)
   const rcn_agreement& f = *report.Figures;
   const Extent extent(*rcn_votes_geometry(this->Workspace_.Votes()));
   this->Data_.Sums.Add(f, extent);
+  if (!this->Data_.Set)
+  {
+    this->Data_.Set.reset(new AgreementSet(this->Data_.Raters));
+  }
+  this->Data_.Set->Add(one, JsonHandle(AgreementJson(report, this->Workspace_, 0)).get());
   CaseSummary summary;
   summary.One = one;
   summary.Raters = f.present_count;
@@ -190,6 +195,13 @@ std::vector<std::string> Report::RatersInWords() const
     {
       lines.push_back(names[most] + " marks most (" + this->Data_.ExtentText(sums.Raters[most].Extent.Mean()) + "), " +
         names[least] + " least (" + this->Data_.ExtentText(sums.Raters[least].Extent.Mean()) + ").");
+    }
+  }
+  for (const SetRater& rater : this->Data_.All.Raters)
+  {
+    if (rater.StandsOut)
+    {
+      lines.push_back(rater.Sentence);
     }
   }
   if (sums.DisputedShare.Count())
@@ -431,6 +443,8 @@ ReportResult Report::Run()
     throw Error(RCN_EDATA, this->Options_.Data + ": no case can be used.");
   }
   this->Judge_.Finish([this](const std::string& stage) { this->Show(0.8, stage); });
+  this->Data_.All = this->Data_.Set->Summarize(this->Workspace_.Context());
+  this->Data_.Marked = this->Data_.Set->Summarize(this->Workspace_.Context(), SetCases::Marked);
   this->WriteSummary();
   WriteAgreement(this->Page_, this->Data_);
   this->WritePictures();

@@ -13,6 +13,7 @@
 
 #include "rcn/rcn.h"
 #include "rcnAgreementFigures.h"
+#include "rcnAgreementSet.h"
 #include "rcnJudge.h"
 #include "rcnReport.h"
 #include "rcnReportPage.h"
@@ -47,6 +48,17 @@ inline PageCell CellOf(const Spread& spread, int digits)
   if (spread.Count() > 1)
   {
     cell.Small = FromTo(spread.Low(), spread.High(), digits);
+  }
+  return cell;
+}
+
+/// The mean, and its 95 % interval below it, where there is one.
+inline PageCell CellOf(const SetFigure* figure)
+{
+  PageCell cell(figure ? figure->Mean.value : NAN, figure ? figure->Digits : 0);
+  if (figure && std::isfinite(figure->Mean.low))
+  {
+    cell.Small = figure->IntervalText();
   }
   return cell;
 }
@@ -100,7 +112,9 @@ struct ReportData
   std::vector<std::string> Raters;
   std::vector<CaseSummary> Cases;
   AgreementSums Sums;
-  AgreementReport Single; ///< of the only case
+  std::unique_ptr<AgreementSet> Set; ///< of a list
+  AgreementSummary All, Marked;      ///< of the set: all cases, and those where anybody marked anything
+  AgreementReport Single;            ///< of the only case
   std::string SingleText;
   std::set<std::string> Files; ///< that were read
 };

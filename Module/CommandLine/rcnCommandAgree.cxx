@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <functional>
-#include <iterator>
 
 #include "rcnAgreementFigures.h"
 #include "rcnAgreementSet.h"
@@ -20,7 +18,7 @@ namespace
 /// More raters than this make more pairs than a person reads; the JSON has them all.
 constexpr int MostRatersInPairTable = 8;
 
-std::string RaterTable(const rcn_agreement& figures, const Workspace& workspace, const Extent& extent)
+std::string RatersText(const rcn_agreement& figures, const Workspace& workspace, const Extent& extent)
 {
   std::vector<std::string> header = { "Rater", extent.Heading };
   for (const auto& figure : RaterFigures())
@@ -45,7 +43,7 @@ std::string RaterTable(const rcn_agreement& figures, const Workspace& workspace,
   return AgainstOthersText() + "\n" + table.Text();
 }
 
-std::string PairTable(const rcn_agreement& figures, const Workspace& workspace, bool surfaces, const Extent& extent)
+std::string PairsText(const rcn_agreement& figures, const Workspace& workspace, bool surfaces, const Extent& extent)
 {
   std::vector<std::string> header = { "Pair" };
   for (const auto& figure : PairFigures())
@@ -225,43 +223,22 @@ JsonObject SummaryJson(const AgreementReport& report)
 
 // ---- over a data set -------------------------------------------------------------------------------
 
-/// Figures that tell one rater or pair from another, in the columns of a table; the JSON has them all.
-const char* const RaterColumns[] = { "bias_percent", "dice_with_others", "dice_among_others", "dice_to_others",
-  "staple_sensitivity", "staple_specificity" };
-const char* const PairColumns[] = { "dice", "kappa", "hausdorff95_mm", "hausdorff95_pixels" };
-
-std::string WithInterval(const SetFigures& figures, const char* key)
-{
-  const SetFigure* const one = FigureOf(figures, key);
-  return !one                      ? Fixed(NAN, 3)
-    : std::isfinite(one->Mean.low) ? one->MeanText() + " (" + one->IntervalText() + ")"
-                                   : one->MeanText();
-}
-
-/// A row for each rater or pair; a column that none of them has is left out.
-template <class TRecord, size_t TCount> std::string SetTable(const std::string& title, const std::vector<TRecord>& records,
-  const char* const (&keys)[TCount], const std::function<std::string(const TRecord&)>& name)
+std::string TextOf(const SetTable& content, const std::string& title)
 {
   std::vector<std::string> header = { title };
-  std::vector<const char*> shown;
-  for (const char* key : keys)
+  for (const SetFigure* column : content.Columns)
   {
-    for (const TRecord& record : records)
-    {
-      if (const SetFigure* const figure = FigureOf(record.Figures, key))
-      {
-        header.push_back(figure->Name);
-        shown.push_back(key);
-        break;
-      }
-    }
+    header.push_back(column->Name);
   }
   Table table(header);
-  for (const TRecord& record : records)
+  for (const SetTable::Row& one : content.Rows)
   {
-    std::vector<std::string> row = { name(record) };
-    std::transform(
-      shown.begin(), shown.end(), std::back_inserter(row), [&](const char* key) { return WithInterval(record.Figures, key); });
+    std::vector<std::string> row = { one.Name + (one.Marked ? " *" : "") };
+    for (const SetFigure* cell : one.Cells)
+    {
+      const bool interval = cell && std::isfinite(cell->Mean.low);
+      row.push_back(cell ? cell->MeanText() + (interval ? " (" + cell->IntervalText() + ")" : "") : Fixed(NAN, 0));
+    }
     table.Add(row);
   }
   return table.Text();
@@ -292,18 +269,15 @@ std::string SetText(const AgreementSet& set, rcn_context* context)
     }
     table.Add(row);
   }
-  std::string text = table.Text() + (empty ? set.EmptyInWords() + "\n" : "") + "\n" +
-    SetTable<SetRater>("Rater (mean, 95 % interval)", all.Raters, RaterColumns,
-      [](const SetRater& rater) { return rater.Name + (rater.StandsOut ? " *" : ""); });
+  std::string text =
+    table.Text() + (empty ? set.EmptyInWords() + "\n" : "") + "\n" + TextOf(RaterTable(all), "Rater (mean, 95 % interval)");
   for (const std::string& sentence : all.Sentences())
   {
     text += (sentence.find(" marks ") != std::string::npos ? "* " : "") + sentence + "\n";
   }
   if (all.Raters.size() > 1 && all.Raters.size() <= MostRatersInPairTable)
   {
-    text += "\n" + SetTable<SetPair>("Pair (mean, 95 % interval)", all.Pairs, PairColumns, [](const SetPair& pair) {
-      return pair.A + " – " + pair.B;
-    });
+    text += "\n" + TextOf(PairTable(all), "Pair (mean, 95 % interval)");
   }
   return text;
 }
@@ -430,14 +404,14 @@ std::string AgreementText(const AgreementReport& report, const Workspace& worksp
 {
   const rcn_agreement& figures = *report.Figures;
   const Extent extent(report.Geometry);
-  std::string text = title + ": " + DescribeCase(workspace) + "\n\n" + RaterTable(figures, workspace, extent) + "\n";
+  std::string text = title + ": " + DescribeCase(workspace) + "\n\n" + RatersText(figures, workspace, extent) + "\n";
   if (figures.present_count > MostRatersInPairTable)
   {
     text += "Pairs of raters: mean Dice " + Fixed(figures.mean_dice, 3) + " (each pair: --json)\n\n";
   }
   else if (figures.present_count > 1)
   {
-    text += PairTable(figures, workspace, report.HasSurfaces, extent) + "\n";
+    text += PairsText(figures, workspace, report.HasSurfaces, extent) + "\n";
   }
   return text + OverallTable(figures) + "\n" + LevelTable(figures, extent) + "\n" +
     RegionTable(report, workspace, extent, regions);

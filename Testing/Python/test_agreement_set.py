@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from rcn_testing import run, write_nrrd
+from rcn_testing import needs_peers, run, write_nrrd
 
 T9 = 2.262157  # Student's t, two-sided 95 %, 9 degrees of freedom
 
@@ -138,3 +138,16 @@ def test_long_form_of_one_case_and_one_standard_output(tmp_path):
     assert {r["rater"] for r in rows} == {"", *"ABCD"} and "A - B" in {r["pair"] for r in rows}
     done = run("agree", *files, "--csv-long", "-", "--json", "-", check=False)
     assert done.code == 2 and "--csv-long" in done.err
+
+
+@needs_peers
+def test_pandas_reads_the_long_form(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    out = tmp_path / "long.csv"
+    answer = run("agree", "--data", make_list(tmp_path), "--csv-long", out, "--json", "-").json["data_set"]
+    table = pandas.read_csv(out)
+    assert table["value"].dtype == float
+    means = table[table["rater"].isna() & table["pair"].isna()].groupby("figure")["value"].mean()
+    assert means["mean_dice"] == pytest.approx(answer["figures"]["mean_dice"]["mean"], rel=1e-8)
+    by_rater = table.groupby(["rater", "figure"])["value"].mean()
+    assert by_rater["C", "dice_to_others"] == pytest.approx(answer["raters"]["C"]["dice_to_others"]["mean"], rel=1e-8)

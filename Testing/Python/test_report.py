@@ -158,7 +158,11 @@ def test_lengths_in_pixels_and_in_millimeters_have_no_mean(tmp_path):
     (tmp_path / "list.json").write_text(json.dumps({"raters": ["A", "B"], "test": cases}))
     run("report", "--data", tmp_path / "list.json", "--surfaces", "-o", tmp_path / "r.html")
     pair, = table_of((tmp_path / "r.html").read_text("utf-8"), "Pairs of raters")
-    assert pair["Hausdorff 95 % (mm or pixels)"] == pair["Mean surface distance (mm or pixels)"] == "–" and float(pair["Dice"]) > 0
+    for name in ("Hausdorff 95 %", "Mean surface distance"):  # the same outlines, of pixels of 5 mm: each unit has its own column
+        assert float(pair[name + " (mm)"]) == pytest.approx(5 * float(pair[name + " (pixels)"]), abs=.03)
+    assert float(pair["Dice"]) > 0
+    rater = table_of((tmp_path / "r.html").read_text("utf-8"), "Each rater: mean and 95 % interval over 2 cases")[0]
+    assert "Bias (%)" not in rater and "Dice with each other rater" in rater
 
 
 def test_the_headline_stands_beside_the_contour(many):
