@@ -69,10 +69,10 @@ void rcn__conv_pack(void *packed, rcn__conv *conv, rcn_context *ctx, const float
 void rcn__conv_pack_backward(void *packed, rcn__conv *conv, rcn_context *ctx, const float *weights,
                              int which);
 
-/* `in` is an array of one or two. With a spread (z, y, x), the output has spread times the voxels of
- * the input along each axis and a set of output channels for each: the first half of the channels of
- * {1, 1, 2} belongs to the even voxels along x. That is a transposed convolution whose kernel is its
- * stride; bias is one set of channels. Gradients know nothing of it. */
+/* `in` is an array of one or two. With a spread (z, y, x), the output has spread times the voxels
+ * of the input along each axis and a set of output channels for each: the first half of the
+ * channels of {1, 1, 2} belongs to the even voxels along x. That is a transposed convolution whose
+ * kernel is its stride; bias is one set of channels. Gradients know nothing of it. */
 void rcn__conv_forward(float *out, rcn__conv *conv, rcn_context *ctx, const rcn__source *in,
                        const void *packed, const rcn__ending *ending, void *scratch);
 

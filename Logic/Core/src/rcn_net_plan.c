@@ -289,11 +289,10 @@ static void plan_spreading(rcn__plan *plan, const rcn_net *net) {
     }
 }
 
-/* Few kernels take any number of channels: up to three, planar, become three; more, blocked, fill
- * their last block. The others are zero. */
+/* Up to three channels stay planes; more are blocked and fill their last block with zeros. */
 static int64_t stored_channels(const rcn_net *net) {
     const int64_t channels = net->options.channels;
-    return channels <= 3 ? 3 : (channels + RCN_LANES - 1) / RCN_LANES * RCN_LANES;
+    return channels <= 3 ? channels : (channels + RCN_LANES - 1) / RCN_LANES * RCN_LANES;
 }
 
 /* ---- making a plan: kernels ------------------------------------------------------------------ */

@@ -175,11 +175,15 @@ RCN_INLINE lanes voxel_at(const float *slice, int64_t y, int64_t x, int64_t heig
     return LANES_AT(slice + (y * width + x) * RCN_LANES);
 }
 
-/* One 6x6 input at `from` into its form, the points `pitch` apart. */
-RCN_INLINE void form_input(float *to, int64_t pitch, const float *from, int64_t row,
-                           const on_load *norm) {
-    lanes half[IN_TILE][IN_TILE];
-    for (int j = 0; j < IN_TILE; ++j) {
+/* The first half of the forms of a 6x6 input at `from`: its columns from `first` on. The columns
+ * before are the last two of the tile to the left, where that was the tile before. */
+RCN_INLINE void form_columns(lanes half[IN_TILE][IN_TILE], const int first, const float *from,
+                             int64_t row, const on_load *norm) {
+    for (int i = 0; first && i < IN_TILE; ++i) {
+        half[i][0] = half[i][OUT_TILE];
+        half[i][1] = half[i][OUT_TILE + 1];
+    }
+    for (int j = first; j < IN_TILE; ++j) {
         lanes d[6], w[6];
         for (int i = 0; i < IN_TILE; ++i) {
             d[i] = LANES_AT(from + i * row + j * RCN_LANES);
@@ -188,11 +192,30 @@ RCN_INLINE void form_input(float *to, int64_t pitch, const float *from, int64_t 
         input_form(w, d);
         for (int i = 0; i < IN_TILE; ++i) half[i][j] = w[i];
     }
+}
+
+/* The second half, to points that are `pitch` apart. */
+RCN_INLINE void form_rows(float *to, int64_t pitch, lanes half[IN_TILE][IN_TILE]) {
     for (int i = 0; i < IN_TILE; ++i) {
         lanes w[6];
         input_form(w, half[i]);
         for (int j = 0; j < IN_TILE; ++j) STORE(to + (i * IN_TILE + j) * pitch, w[j]);
     }
+}
+
+/* A 6x6 input that reaches over the border: zero outside, after the norm. */
+RCN_INLINE void form_edge(float *to, int64_t pitch, const float *plane, int64_t y, int64_t x,
+                          int64_t height, int64_t width, const on_load *norm) {
+    lanes edge[POINTS], half[IN_TILE][IN_TILE];
+    for (int r = 0; r < IN_TILE; ++r)
+        for (int c = 0; c < IN_TILE; ++c) {
+            const int inside = y + r >= 0 && y + r < height && x + c >= 0 && x + c < width;
+            lanes value = voxel_at(plane, y + r, x + c, height, width);
+            if (norm && inside) value = apply(value, norm);
+            edge[r * IN_TILE + c] = value;
+        }
+    form_columns(half, 0, (const float *)edge, IN_TILE * RCN_LANES, NULL);
+    form_rows(to, pitch, half);
 }
 
 /* The forms of one slice of a block's inputs, of one block of channels: `to` is its first row. */
@@ -209,6 +232,8 @@ static void spread_slice(float *to, int64_t pitch, const blocking *b, const rcn_
     tile t = tile_at(b, one->tile);
     on_load norm = {.relu = from->relu};
     int64_t image = -1;
+    lanes half[IN_TILE][IN_TILE];
+    int goes_on = 0; /* the tile to the left was the one before */
     for (int64_t i = 0; i < one->tiles; ++i, t = next_tile(b, t), to += RCN_LANES) {
         const int64_t y = t.y - 1, x = t.x - 1;
         const float *plane =
@@ -221,22 +246,21 @@ static void spread_slice(float *to, int64_t pitch, const blocking *b, const rcn_
             norm.scale = LANES_AT(from->scale + image * channels + channel_block * RCN_LANES);
             norm.shift = LANES_AT(from->shift + image * channels + channel_block * RCN_LANES);
         }
-        if (inside && !from->scale) {
-            form_input(to, pitch, corner, width * RCN_LANES, NULL);
-        } else if (inside) {
-            form_input(to, pitch, corner, width * RCN_LANES, &norm);
+        if (!inside) {
+            form_edge(to, pitch, plane, y, x, height, width, from->scale ? &norm : NULL);
         } else {
-            lanes edge[POINTS];
-            for (int r = 0; r < IN_TILE; ++r)
-                for (int c = 0; c < IN_TILE; ++c) {
-                    lanes value = voxel_at(plane, y + r, x + c, height, width);
-                    /* Outside stays zero: it is what is normalized that is padded. */
-                    if (from->scale && y + r >= 0 && y + r < height && x + c >= 0 && x + c < width)
-                        value = apply(value, &norm);
-                    edge[r * IN_TILE + c] = value;
-                }
-            form_input(to, pitch, (const float *)edge, IN_TILE * RCN_LANES, NULL);
+            const int64_t row = width * RCN_LANES;
+            if (from->scale && goes_on)
+                form_columns(half, 2, corner, row, &norm);
+            else if (from->scale)
+                form_columns(half, 0, corner, row, &norm);
+            else if (goes_on)
+                form_columns(half, 2, corner, row, NULL);
+            else
+                form_columns(half, 0, corner, row, NULL);
+            form_rows(to, pitch, half);
         }
+        goes_on = inside && t.x + OUT_TILE < b->tiles_x * OUT_TILE;
     }
 }
 
