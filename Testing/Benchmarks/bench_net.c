@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Times one network, for bench_net.py; prints JSON.
  *
- *   bench_net peak THREADS                      GFLOP/s of fused multiply-adds
+ *   bench_net machine THREADS                   instruction sets, and GFLOP/s of fused multiply-adds with the best
  *   bench_net ARCH train|predict BATCH CHANNELS OUTPUTS X Y Z THREADS REPEATS
  *   bench_net start MODEL X Y Z THREADS         loads a model file and predicts one image
  *
@@ -17,6 +17,7 @@
 #include <time.h>
 
 #include "../C/rcn_test_fill.h"
+#include "../../Logic/Core/src/rcn_engine.h"
 #include "rcn/rcn_loss.h"
 #include "rcn/rcn_model.h"
 #include "rcn/rcn_net.h"
@@ -40,31 +41,53 @@ static int by_value(const void* a, const void* b)
   return (x > y) - (x < y);
 }
 
-typedef float lanes __attribute__((vector_size(32)));
-
-/* Twelve independent chains of eight lanes, enough to hide the latency of two units. */
+/* Twelve independent chains of a vector, enough to hide the latency of two units. */
+#define MULTIPLY_ADDS(name, bytes, options)                           \
+  options static double name(int64_t rounds)                          \
+  {                                                                   \
+    typedef float lanes __attribute__((vector_size(bytes)));          \
+    lanes a[12], x = (lanes){ 0 } + 0.999f, y = (lanes){ 0 } + 1e-3f; \
+    double sum = 0;                                                   \
+    for (int k = 0; k < 12; ++k)                                      \
+      a[k] = (lanes){ 0 } + (float)k;                                 \
+    for (int64_t r = 0; r < rounds; ++r)                              \
+      for (int k = 0; k < 12; ++k)                                    \
+        a[k] = a[k] * x + y;                                          \
+    for (int k = 0; k < 12; ++k)                                      \
+      sum += (double)a[k][0];                                         \
+    return sum;                                                       \
+  }
 #if defined(__x86_64__)
-__attribute__((target("avx2,fma"), optimize("fp-contract=fast")))
+MULTIPLY_ADDS(adds_avx512, 64, __attribute__((target("avx512f,fma"), optimize("fp-contract=fast"))))
+MULTIPLY_ADDS(adds_avx2, 32, __attribute__((target("avx2,fma"), optimize("fp-contract=fast"))))
 #endif
-static double
-multiply_adds(int64_t rounds)
+MULTIPLY_ADDS(adds_baseline, 16, )
+
+/* The widest that the machine has, and its floats. */
+static double (*widest(int* floats))(int64_t)
 {
-  lanes a[12], x = (lanes){ 0 } + 0.999f, y = (lanes){ 0 } + 1e-3f;
-  double sum = 0;
-  for (int k = 0; k < 12; ++k)
-    a[k] = (lanes){ 0 } + (float)k;
-  for (int64_t r = 0; r < rounds; ++r)
-    for (int k = 0; k < 12; ++k)
-      a[k] = a[k] * x + y;
-  for (int k = 0; k < 12; ++k)
-    sum += (double)a[k][0];
-  return sum;
+#if defined(__x86_64__)
+  if (rcn__engine_find("avx512"))
+  {
+    *floats = 16;
+    return adds_avx512;
+  }
+  if (rcn__engine_find("avx2"))
+  {
+    *floats = 8;
+    return adds_avx2;
+  }
+#endif
+  *floats = 4;
+  return adds_baseline;
 }
 
 /* GFLOP/s of fused multiply-adds on all threads: what the machine can do at most. */
 static double measure_peak(int threads)
 {
   double best = 0;
+  int floats;
+  double (*multiply_adds)(int64_t) = widest(&floats);
   for (int r = 0; r < 5; ++r)
   {
     const double begin = now();
@@ -74,7 +97,7 @@ static double measure_peak(int threads)
 #pragma omp parallel num_threads(threads) reduction(+ : sink)
 #endif
     sink += multiply_adds(rounds);
-    const double rate = (double)rounds * threads * 12 * 8 * 2 / (now() - begin) * 1e-9;
+    const double rate = (double)rounds * threads * 12 * floats * 2 / (now() - begin) * 1e-9;
     if (rate > best && sink != 1)
       best = rate;
   }
@@ -256,9 +279,14 @@ static int run_work(char** argv)
 
 int main(int argc, char** argv)
 {
-  if (argc == 3 && !strcmp(argv[1], "peak"))
+  if (argc == 3 && !strcmp(argv[1], "machine"))
   {
-    printf("{\"gflops\": %.1f}\n", measure_peak(atoi(argv[2])));
+    static const char* const names[] = { "avx512", "avx2", "neon", "sse2", "plain" };
+    printf("{\"isas\": [");
+    for (size_t k = 0, found = 0; k < sizeof names / sizeof *names; ++k)
+      if (rcn__engine_find(names[k]))
+        printf("%s\"%s\"", found++ ? ", " : "", names[k]);
+    printf("], \"gflops\": %.1f}\n", measure_peak(atoi(argv[2])));
     return 0;
   }
   if (argc == 7 && !strcmp(argv[1], "start"))
@@ -266,7 +294,7 @@ int main(int argc, char** argv)
   if (argc == 11 && atoi(argv[10]) > 0)
     return run_work(argv);
   fprintf(stderr,
-    "bench_net peak THREADS\n"
+    "bench_net machine THREADS\n"
     "bench_net ARCH train|predict BATCH CHANNELS OUTPUTS X Y Z THREADS REPEATS\n"
     "bench_net start MODEL X Y Z THREADS\n");
   return 2;
