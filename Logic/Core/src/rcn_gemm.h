@@ -55,6 +55,12 @@ typedef struct rcn__product {
     const float *b;
 } rcn__product;
 
+#if defined(__GNUC__)
+#define PREFETCH(pointer) __builtin_prefetch(pointer)
+#else
+#define PREFETCH(pointer) (void)(pointer)
+#endif
+
 #if defined(RCN_PLAIN_VECTORS)
 typedef struct vec {
     float at[VEC];
@@ -95,6 +101,10 @@ RCN_INLINE void multiply(const int rows, const int vecs, const int row_step, con
     const int64_t outer = p->outer, inner = p->inner;
     for (int64_t o = 0; o < outer; ++o) {
         const float *a = p->a + p->offsets[o];
+        if (row_step > 1 && o + 1 < outer) { /* a new place, which no machine foresees */
+            const float *next = p->a + p->offsets[o + 1];
+            for (int r = 0; r < rows; r += 2) PREFETCH(next + r * row_step);
+        }
         for (int64_t i = 0; i < inner; ++i, a += step, b += vecs * VEC) {
             vec w[VECS];
             for (int v = 0; v < vecs; ++v) w[v] = vec_load(b + v * VEC);
