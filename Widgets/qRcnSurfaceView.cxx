@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include <QKeyEvent>
 #include <QMouseEvent>
 #include <QPainter>
 #include <QVector3D>
@@ -36,6 +37,7 @@ qRcnSurfaceView::qRcnSurfaceView(qRcnScene* scene, QWidget* parent)
   : QWidget(parent), Scene(scene), Renderer(new rcnSurfaceRenderer(this)), Extracting(new qRcnJob(this))
 {
   this->setAttribute(Qt::WA_OpaquePaintEvent);
+  this->setFocusPolicy(Qt::ClickFocus);
   this->setAccessibleName(tr("Surfaces of the levels in 3-D"));
   connect(scene, &qRcnScene::changed, this, &qRcnSurfaceView::follow);
   connect(this->Extracting, &qRcnJob::idle, this, QOverload<>::of(&QWidget::update));
@@ -55,6 +57,7 @@ std::vector<std::pair<QString, QString>> qRcnSurfaceView::shortcuts()
     { tr("Left drag in 3-D"), tr("turn") },
     { tr("Wheel, right drag in 3-D"), tr("zoom") },
     { tr("Middle drag in 3-D"), tr("move") },
+    { tr("R after a click in 3-D"), tr("all of it, from the front") },
   };
 }
 
@@ -374,4 +377,15 @@ void qRcnSurfaceView::wheelEvent(QWheelEvent* event)
   this->Zoom = std::clamp(this->Zoom * std::exp2(event->angleDelta().y() / 480.0), 0.2, 20.0);
   this->render();
   this->update();
+}
+
+void qRcnSurfaceView::keyPressEvent(QKeyEvent* event)
+{
+  if (event->key() == Qt::Key_R && event->modifiers() == Qt::NoModifier)
+  {
+    this->resetView();
+    this->update();
+    return;
+  }
+  QWidget::keyPressEvent(event);
 }

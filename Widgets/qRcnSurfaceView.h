@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The levels of consensus in 3-D: a surface around the voxels that at least one rater marked, inside it that of two, and so
-/// on; or those of the prediction that lies over the image. Left drag turns, right drag and wheel zoom, middle drag moves.
+/// on; or those of the prediction that lies over the image. Left drag turns, right drag and wheel zoom, middle drag moves; R
+/// shows all of it from the front, after a click into the view.
 ///
 /// Surfaces are made and drawn off the GUI thread; only while the view is visible.
 #ifndef qRcnSurfaceView_h
@@ -65,6 +66,7 @@ protected:
   void mouseReleaseEvent(QMouseEvent* event) override;
   void mouseDoubleClickEvent(QMouseEvent* event) override;
   void wheelEvent(QWheelEvent* event) override;
+  void keyPressEvent(QKeyEvent* event) override;
   void showEvent(QShowEvent* event) override;
   void resizeEvent(QResizeEvent* event) override;
 

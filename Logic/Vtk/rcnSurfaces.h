@@ -8,8 +8,8 @@
 /// Schroeder et al. 2015). Level sets of one field never cross, and where raters agree to the voxel their surfaces lie side by
 /// side, less than half a voxel from the masks' border, instead of in one place. A voxel that stands alone keeps its surface.
 /// Predictions: where P(at least t raters) passes the threshold. A light smoothing without shrinking (Taubin 1995, windowed
-/// sinc) takes the steps of the voxels away; large meshes are decimated (Schroeder et al. 1992), so that they can be turned
-/// without a graphics card.
+/// sinc) takes the steps of the voxels away; vertices of large meshes are clustered (Lindstrom 2000), so that they
+/// can be turned without a graphics card.
 #ifndef rcnSurfaces_h
 #define rcnSurfaces_h
 

@@ -5,17 +5,21 @@
 ///   bench_view X Y Z RATERS SLICES
 ///
 /// One line of JSON: milliseconds per slice (wall clock, and processor time of all threads), seconds from the case in
-/// memory to the first picture, megabytes.
+/// memory to the first picture, megabytes; and of the 3-D view, where there is one: seconds until its surfaces are on the
+/// screen, their triangles, milliseconds per picture while it is turned.
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <string>
 #include <vector>
 
 #include <sys/resource.h>
 
 #include <QApplication>
+#include <QMouseEvent>
 #include <QWheelEvent>
 
 #include "qRcnScene.h"
@@ -23,6 +27,9 @@
 #include "qRcnSliceView.h"
 #include "qRcnOrthogonalViews.h"
 #include "rcn/rcn_phantom.h"
+#ifdef RCN_HAVE_SURFACES
+#include "qRcnSurfaceView.h"
+#endif
 
 namespace
 {
@@ -64,6 +71,64 @@ double Quantile(std::vector<double> values, double share)
 {
   std::sort(values.begin(), values.end());
   return values[static_cast<size_t>(share * static_cast<double>(values.size() - 1) + 0.5)];
+}
+
+/// The 3-D view: NaN where there is none.
+struct Surfaces
+{
+  double First = NAN, Turn = NAN;
+  long long Triangles = 0;
+};
+
+Surfaces TurnSurfaces(qRcnScene& scene)
+{
+  Surfaces measured;
+#ifdef RCN_HAVE_SURFACES
+  qRcnSurfaceView view(&scene);
+  const auto draw = [&view] {
+    while (view.isBusy() && view.problem().isEmpty())
+    {
+      QCoreApplication::processEvents(QEventLoop::WaitForMoreEvents);
+    }
+    QGuiApplication::sync();
+  };
+  if (!view.problem().isEmpty())
+  {
+    return measured;
+  }
+  view.resize(600, 450);
+  const double opened = Seconds();
+  view.show();
+  draw();
+  measured.First = Seconds() - opened;
+  for (const rcn::Surface& surface : view.surfaces())
+  {
+    measured.Triangles += surface.Mesh->GetNumberOfCells();
+  }
+  std::vector<double> turns;
+  QMouseEvent press(QEvent::MouseButtonPress, QPointF(300, 200), Qt::LeftButton, Qt::LeftButton, Qt::NoModifier);
+  QApplication::sendEvent(&view, &press);
+  for (int i = 1; i <= 40; ++i)
+  {
+    const double start = Seconds();
+    QMouseEvent move(QEvent::MouseMove, QPointF(300 + 4 * i, 200), Qt::NoButton, Qt::LeftButton, Qt::NoModifier);
+    QApplication::sendEvent(&view, &move);
+    draw();
+    turns.push_back(1000 * (Seconds() - start));
+  }
+  measured.Turn = Quantile(turns, 0.5);
+#else
+  (void)scene;
+#endif
+  return measured;
+}
+
+/// JSON has no NaN.
+std::string Number(double value)
+{
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3f", value);
+  return std::isfinite(value) ? text : "null";
 }
 
 } // namespace
@@ -138,9 +203,13 @@ int main(int argc, char** argv)
     wall.push_back(1000 * (Seconds() - start));
     processor.push_back(1000 * (ProcessorSeconds() - used));
   }
+  const double added = CurrentMegabytes() - empty, peak = PeakMegabytes();
+  const Surfaces surfaces = TurnSurfaces(scene);
   std::printf("{\"size\": [%lld, %lld, %lld], \"raters\": %d, \"slices\": %d, \"median_ms\": %.2f, \"p95_ms\": %.2f, "
-              "\"processor_ms\": %.2f, \"first_picture_s\": %.3f, \"views_mb\": %.0f, \"peak_mb\": %.0f}\n",
+              "\"processor_ms\": %.2f, \"first_picture_s\": %.3f, \"views_mb\": %.0f, \"peak_mb\": %.0f, "
+              "\"surfaces_s\": %s, \"triangles\": %lld, \"turn_ms\": %s}\n",
     static_cast<long long>(size[0]), static_cast<long long>(size[1]), static_cast<long long>(size[2]), raters, slices,
-    Quantile(wall, 0.5), Quantile(wall, 0.95), Quantile(processor, 0.5), first, CurrentMegabytes() - empty, PeakMegabytes());
+    Quantile(wall, 0.5), Quantile(wall, 0.95), Quantile(processor, 0.5), first, added, peak, Number(surfaces.First).c_str(),
+    surfaces.Triangles, Number(surfaces.Turn).c_str());
   return 0;
 }

@@ -39,6 +39,9 @@ def main():
     print(f"  processor time of it, all threads   {figures['processor_ms']:8.1f} ms")
     print(f"  from memory to the first picture    {figures['first_picture_s']:8.2f} s")
     print(f"  memory that the views add           {figures['views_mb']:8.0f} MB  (process at most {figures['peak_mb']:.0f} MB)")
+    if figures["turn_ms"] is not None:
+        print(f"  in 3-D, until surfaces are shown    {figures['surfaces_s']:8.2f} s   ({figures['triangles']} triangles)")
+        print(f"  in 3-D, a picture while turning     {figures['turn_ms']:8.1f} ms")
     if options.json:
         print(json.dumps(figures))
     if 0 < options.at_most < figures["median_ms"]:

@@ -93,11 +93,6 @@ private slots:
     QVERIFY(Settle(*this->View));
     QVERIFY(this->View->drawn() != all);
     this->Scene.setLevelPalette(RCN_PALETTE_GREEN);
-    if (qEnvironmentVariableIsSet("RCN_KEEP_PICTURES"))
-    {
-      QVERIFY(Settle(*this->View));
-      this->View->grab().save("surfaces_seen.png");
-    }
   }
 
   /// A place of the patient moves as the hand does: what is in front is grasped.
@@ -140,7 +135,7 @@ private slots:
     // The middle follows the hand.
     const std::array<double, 3> middle = { front[0], left[1], front[2] };
     QVERIFY((this->View->placeOf(middle) - QPointF(180, 110)).manhattanLength() < 2);
-    this->View->resetView();
+    QTest::keyClick(this->View.get(), Qt::Key_R);
     QVERIFY(Settle(*this->View));
     QCOMPARE(this->View->drawn(), before);
   }

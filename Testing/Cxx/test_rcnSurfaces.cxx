@@ -22,13 +22,13 @@ namespace
 const int RATERS = 4;
 const double RADII[RATERS] = { 16, 13, 13, 8 }; // mm; two raters agree
 
-/// Voxels of 1 x 1.5 x 2 mm, turned and mirrored.
-rcn_geometry Askew()
+/// Voxels of 1 x 1.5 x 2 mm, turned, and stored mirrored or not.
+rcn_geometry Askew(bool mirrored)
 {
   rcn_geometry geometry = rcn_geometry_make(44, 32, 24);
   const double spacing[3] = { 1, 1.5, 2 }, origin[3] = { 30, -40, 7 };
   const double c = std::cos(0.4), s = std::sin(0.4);
-  const double direction[9] = { c, -s, 0, s, c, 0, 0, 0, -1 };
+  const double direction[9] = { c, -s, 0, s, c, 0, 0, 0, mirrored ? -1.0 : 1.0 };
   std::copy(spacing, spacing + 3, geometry.spacing);
   std::copy(origin, origin + 3, geometry.origin);
   std::copy(direction, direction + 9, geometry.direction);
@@ -48,7 +48,7 @@ double FromMiddle(const rcn_geometry& geometry, int64_t x, int64_t y, int64_t z,
 
 struct Balls
 {
-  explicit Balls(double off = 0, int missing = -1) : Geometry(Askew())
+  explicit Balls(double off = 0, int missing = -1, bool mirrored = true) : Geometry(Askew(mirrored))
   {
     rcn_context* made = nullptr;
     rcn_context_create(&made, nullptr);
@@ -102,9 +102,9 @@ int OpenEdges(vtkPolyData* mesh)
   return static_cast<int>(edges->GetOutput()->GetNumberOfCells());
 }
 
-void BallsOfKnownSize()
+void BallsOfKnownSize(bool mirrored)
 {
-  const Balls balls;
+  const Balls balls(0, -1, mirrored);
   const std::vector<rcn::Surface> surfaces = rcn::LevelSurfaces(balls.Context.get(), balls.Votes.get());
   CHECK(surfaces.size() == RATERS);
   double center[3] = { 0, 0, 0 };
@@ -127,17 +127,29 @@ void BallsOfKnownSize()
     const double ball = 4.0 / 3 * 3.14159265 * std::pow(RADII[i], 3);
     CHECK_NEAR(VolumeOf(surfaces[i].Mesh) / ball, 1, 0.08);
     CHECK(i == 0 || VolumeOf(surfaces[i].Mesh) < VolumeOf(surfaces[i - 1].Mesh));
-    // Outwards, though the image is stored mirrored.
-    double normal[3], point[3];
-    surfaces[i].Mesh->GetPointData()->GetNormals()->GetTuple(0, normal);
-    surfaces[i].Mesh->GetPoint(0, point);
-    double outwards = 0;
-    for (int a = 0; a < 3; ++a)
+    // Outwards, however the image is stored.
+    for (vtkIdType p = 0; p < surfaces[i].Mesh->GetNumberOfPoints(); p += 50)
     {
-      outwards += normal[a] * (point[a] - center[a]);
+      double normal[3], point[3], outwards = 0;
+      surfaces[i].Mesh->GetPointData()->GetNormals()->GetTuple(p, normal);
+      surfaces[i].Mesh->GetPoint(p, point);
+      for (int a = 0; a < 3; ++a)
+      {
+        outwards += normal[a] * (point[a] - center[a]);
+      }
+      CHECK(outwards > 0);
     }
-    CHECK(outwards > 0);
   }
+}
+
+void BallsStoredUpright()
+{
+  BallsOfKnownSize(false);
+}
+
+void BallsStoredMirrored()
+{
+  BallsOfKnownSize(true);
 }
 
 /// The property that matters: no point of a surface lies outside the one around it, not even where raters agree.
@@ -246,7 +258,8 @@ void ManyRatersAndTriangles()
 
 int main()
 {
-  RUN(BallsOfKnownSize);
+  RUN(BallsStoredUpright);
+  RUN(BallsStoredMirrored);
   RUN(Nested);
   RUN(AtTheBorderAndMissing);
   RUN(OfPredictions);

@@ -16,12 +16,12 @@ needs_screen = pytest.mark.skipif(not VIEWER.exists() or not shutil.which("xvfb-
                                   reason="the viewer was not built, or xvfb-run is not there")
 
 
-def view(folder, *words):
+def view(folder, *words, screen=""):
     environment = dict(os.environ, HOME=str(folder), XDG_DATA_HOME=str(folder / "data"), XDG_CONFIG_HOME=str(folder / "config"),
                        XDG_RUNTIME_DIR=str(folder), QT_SCALE_FACTOR="1", QT_QPA_PLATFORM="xcb")
     # The program's own exit code: xvfb-run has another one when it cannot clean up after itself.
     code = folder / "exit-code"
-    done = subprocess.run(["xvfb-run", "-a", "-s", "-screen 0 1600x1000x24", "sh", "-c", '"$@"; echo $? > "$0"', code, PROGRAM, "view",
+    done = subprocess.run(["xvfb-run", "-a", "-s", f"-screen 0 1600x1000x24 {screen}", "sh", "-c", '"$@"; echo $? > "$0"', code, PROGRAM, "view",
                            *map(os.fspath, words)], env=environment, capture_output=True, text=True, timeout=300, cwd=folder)
     done.returncode = int(code.read_text())
     return done
@@ -49,6 +49,17 @@ def test_picture_of_a_case(tmp_path, case):
                 "--layout", "compare", "--screenshot", picture)
     assert done.returncode == 0, done.stderr
     assert png_size(picture) == (1000, 700)
+
+
+@needs_screen
+@pytest.mark.parametrize("screen", ["+extension GLX", "-extension GLX"])
+def test_with_and_without_opengl(tmp_path, case, screen):
+    """Mesa draws the 3-D view in software; where a display has no GLX the view is left out, without a word on the terminal."""
+    image, files = case
+    picture = tmp_path / "window.png"
+    done = view(tmp_path, "--image", image, *raters(files), "--size", "1200x800", "--screenshot", picture, screen=screen)
+    assert done.returncode == 0 and "vtk" not in done.stderr.lower(), done.stderr
+    assert png_size(picture) == (1200, 800)
 
 
 @needs_screen
