@@ -157,8 +157,8 @@ void qRcnMenus::addViewActions()
   for (const qRcnScene::WindowPreset& preset : qRcnScene::windowPresets())
   {
     windows.push_back({ QStringLiteral("window-") + preset.Name, tr(preset.Label),
-      tr("Window %1, level %2 HU, for CT").arg(preset.Window).arg(preset.Level), QKeySequence(key++), Case | Gray,
-      [scene, preset] { scene->setWindowPreset(preset); } });
+      tr("CT window for %1: %2, level %3 HU").arg(tr(preset.Label).toLower()).arg(preset.Window).arg(preset.Level),
+      QKeySequence(key++), Case | Gray, [scene, preset] { scene->setWindowPreset(preset); } });
   }
   this->addMenu("window", tr("Window"), tr("Range of gray values that is shown"), Case | Gray, windows);
 }
