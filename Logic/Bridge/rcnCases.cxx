@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <future>
+#include <memory>
 
 #include "rcnProcesses.h"
 #include "rcnReport.h"
@@ -33,27 +35,95 @@ bool EndsAll(rcn_status status)
   return status == RCN_ECANCELLED || status == RCN_ENOMEM || status == RCN_ESPACE || status == RCN_EINVALID;
 }
 
-/// One case's record: what work() returned under "result", or why there is nothing under "error"; and its remarks.
-JsonHandle RecordOf(const Case& one, size_t number, const CaseLoop& loop, const CaseWork& work)
+/// One case's record: what its end returned under "result", or why there is nothing under "error"; and its remarks.
+class CaseRecord
 {
-  JsonHandle record(json_object());
-  std::vector<std::string> remarks;
-  try
+public:
+  CaseRecord(const CaseLoop& loop, size_t number) : Number(number), Loop_(loop) {}
+
+  /// The work, without its end. Throws only what ends the loop.
+  void Begin(const Case& one, const CaseWorkWithEnd& work)
   {
-    JsonHandle result = work(one, number, remarks);
-    json_object_set_new(record.get(), "result", result ? result.release() : json_null());
+    this->Guard([&] { this->End_ = work(one, this->Number, this->Remarks_); });
   }
-  catch (const Error& error)
+
+  /// The end; the record is complete after it. What it holds in memory goes with it.
+  void End()
   {
-    if (!loop.LeaveOut || EndsAll(error.Status()))
+    const CaseEnd end = std::move(this->End_);
+    if (end)
     {
-      throw;
+      this->Guard([&] {
+        JsonHandle result = end(this->Remarks_);
+        json_object_set_new(this->Json.get(), "result", result ? result.release() : json_null());
+      });
     }
-    json_object_set_new(record.get(), "error", JsonString(loop.SentenceOf ? loop.SentenceOf(error) : error.what()));
+    json_object_set_new(this->Json.get(), "remarks", JsonStrings(this->Remarks_));
   }
-  json_object_set_new(record.get(), "remarks", JsonStrings(remarks));
-  return record;
-}
+
+  const size_t Number;
+  JsonHandle Json{ json_object() };
+
+private:
+  void Guard(const std::function<void()>& body)
+  {
+    try
+    {
+      body();
+    }
+    catch (const Error& error)
+    {
+      if (!this->Loop_.LeaveOut || EndsAll(error.Status()))
+      {
+        throw;
+      }
+      const std::string sentence = this->Loop_.SentenceOf ? this->Loop_.SentenceOf(error) : error.what();
+      json_object_set_new(this->Json.get(), "error", JsonString(sentence));
+    }
+  }
+
+  const CaseLoop& Loop_;
+  std::vector<std::string> Remarks_;
+  CaseEnd End_;
+};
+
+/// Lets the end of one case at a time go on beside the next case.
+class Ends
+{
+public:
+  Ends(bool overlap, std::function<void(CaseRecord&)> tell) : Overlap_(overlap), Tell_(std::move(tell)) {}
+
+  /// Begins the end of a case, after that of the case before.
+  void Start(std::unique_ptr<CaseRecord> record)
+  {
+    this->Settle();
+    if (!this->Overlap_)
+    {
+      record->End();
+      this->Tell_(*record);
+      return;
+    }
+    this->Record_ = std::move(record);
+    this->Running_ = std::async([own = this->Record_.get()] { own->End(); });
+  }
+
+  /// Waits for the one that is running, and tells of it or throws what it threw.
+  void Settle()
+  {
+    if (this->Running_.valid())
+    {
+      const std::unique_ptr<CaseRecord> record = std::move(this->Record_);
+      this->Running_.get();
+      this->Tell_(*record);
+    }
+  }
+
+private:
+  bool Overlap_;
+  std::function<void(CaseRecord&)> Tell_;
+  std::unique_ptr<CaseRecord> Record_;
+  std::future<void> Running_; // going away, it waits for its thread
+};
 
 /// Runs body(k) for k = 0 ... count - 1: in this process, those of this process, or shared out to whichever is free.
 void Share(
@@ -76,6 +146,17 @@ void Share(
 } // namespace
 
 std::vector<LeftOutCase> ForEachCase(const DataList& list, const CaseLoop& loop, const CaseWork& work,
+  const std::function<void(const Case&, const json_t*)>& collect)
+{
+  CaseLoop alone = loop;
+  alone.Overlap = false;
+  const auto all = [&work](const Case& one, size_t number, std::vector<std::string>&) -> CaseEnd {
+    return [&work, &one, number](std::vector<std::string>& remarks) { return work(one, number, remarks); };
+  };
+  return ForEachCaseWithEnd(list, alone, all, collect);
+}
+
+std::vector<LeftOutCase> ForEachCaseWithEnd(const DataList& list, const CaseLoop& loop, const CaseWorkWithEnd& work,
   const std::function<void(const Case&, const json_t*)>& collect)
 {
   Processes& processes = Processes::All();
@@ -126,22 +207,36 @@ std::vector<LeftOutCase> ForEachCase(const DataList& list, const CaseLoop& loop,
     std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return sizes[a] > sizes[b]; });
   }
   SharedRecords records;
-  Share(processes, loop, order, [&](size_t k) {
-    const Case& one = list.Cases[order[k]];
-    if (loop.Begin)
-    {
-      loop.Begin(one.Id, k, order.size());
-    }
-    JsonHandle record = RecordOf(one, order[k], loop, work);
+  // Several processes overlap with one another, and have to know of a failure where they share out the cases.
+  Ends ends(loop.Overlap && !processes.AreSeveral(), [&](CaseRecord& record) {
     if (processes.AreSeveral())
     {
-      records.Set(order[k], record.release()); // told in order, after all of them
+      records.Set(record.Number, record.Json.release()); // told in order, after all of them
     }
     else
     {
-      finish(order[k], record.get());
+      finish(record.Number, record.Json.get());
     }
   });
+  Share(processes, loop, order, [&](size_t k) {
+    const Case& one = list.Cases[order[k]];
+    auto record = std::make_unique<CaseRecord>(loop, order[k]);
+    try
+    {
+      if (loop.Begin)
+      {
+        loop.Begin(one.Id, k, order.size());
+      }
+      record->Begin(one, work);
+    }
+    catch (...)
+    {
+      ends.Settle(); // a failure of the case before comes first
+      throw;
+    }
+    ends.Start(std::move(record));
+  });
+  ends.Settle();
   if (processes.AreSeveral())
   {
     records.Merge(processes);

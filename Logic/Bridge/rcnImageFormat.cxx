@@ -2,6 +2,7 @@
 #include "rcnImageFormat.h"
 
 #include <atomic>
+#include <mutex>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -24,6 +25,7 @@ namespace
 {
 
 std::atomic<bool> LibrariesQuiet{ false };
+std::recursive_mutex OneAtATime;
 
 } // namespace
 
@@ -34,6 +36,7 @@ void SetLibrariesQuiet(bool quiet)
 
 Quiet::Quiet()
 {
+  OneAtATime.lock();
   const int nowhere = LibrariesQuiet ? open("/dev/null", O_WRONLY | O_CLOEXEC) : -1;
   if (nowhere >= 0)
   {
@@ -53,6 +56,7 @@ Quiet::~Quiet()
     dup2(this->Kept_, STDERR_FILENO);
     close(this->Kept_);
   }
+  OneAtATime.unlock();
 }
 
 std::string ReasonOf(const itk::ExceptionObject& exception)

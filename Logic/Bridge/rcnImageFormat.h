@@ -28,7 +28,12 @@ std::string ReasonOf(const itk::ExceptionObject& exception);
 /// The whole of the image that a format's header describes.
 itk::ImageIORegion WholeRegion(const itk::ImageIOBase& io);
 
-/// Standard error goes nowhere while one of these lives, when SetLibrariesQuiet() asked for it.
+/// Writes an image as ITK does, compressed where the format can. Throws itk::ExceptionObject, or Error for a format that ITK
+/// does not write.
+void WriteWithItk(const std::string& path, const rcn_image& image, const std::string& note);
+
+/// While one of these lives, no other thread has one: the libraries under ITK keep state of their own beside the images, and
+/// there is one standard error for all threads, which goes nowhere if SetLibrariesQuiet() asked for it.
 class Quiet
 {
 public:

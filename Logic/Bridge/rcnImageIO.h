@@ -36,16 +36,24 @@ enum class Content
   Probability ///< 0 ... 1
 };
 
+/// How WriteImage() goes about it.
+struct WriteOptions
+{
+  /// Asked while writing (NRRD, NIfTI) and afterwards: when it says true, the target stays as it was and RCN_ECANCELLED is
+  /// thrown.
+  std::function<bool()> Cancelled = {};
+  std::string Note = {}; ///< goes into the file where the format has a place for it (NRRD, MetaImage)
+  int Threads = 0;       ///< that compress (NRRD, NIfTI); 0: as many as the core would use
+};
+
 /// Writes float32 or uint8 voxels (any number of components) in the geometry's dimension, compressed
-/// where the format can, beside the target and then renamed: the target is never half written.
+/// where the format can, beside the target and then renamed: the target is never half written. The bytes are the same for any
+/// number of threads.
 ///
 /// Formats that hold whole numbers only (PNG) get masks as 0/255 and probabilities as 0 ... 65535, and which number means 1
-/// (Volume::Scale()); the returned sentence says so, and what of the geometry a format cannot keep (empty otherwise). Writing
-/// itself cannot be stopped, but when `cancelled` says true afterwards the target stays as it was and
-/// RCN_ECANCELLED is thrown. A `note` goes into the file where the format has a place for it (NRRD, MetaImage).
+/// (Volume::Scale()); the returned sentence says so, and what of the geometry a format cannot keep (empty otherwise).
 /// Throws Error that names the path: RCN_ESPACE when the disk is full, otherwise RCN_EIO or RCN_EUNSUPPORTED.
-std::string WriteImage(const std::string& path, const rcn_image& image, Content content,
-  const std::function<bool()>& cancelled = {}, const std::string& note = "");
+std::string WriteImage(const std::string& path, const rcn_image& image, Content content, const WriteOptions& options = {});
 
 /// The sentence WriteImage() would fail with because of the path alone (unknown or unsuitable format,
 /// missing folder, no permission); empty when it looks writable. Lets long work fail early.

@@ -2,17 +2,22 @@
 /// The writing half of rcnImageIO.h.
 #include "rcnImageIO.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
+#include <memory>
 
 #include <fcntl.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <itkMetaDataObject.h>
+#include <itk_zlib.h>
 
 #include "rcnFile.h"
 #include "rcnFileName.h"
+#include "rcnGzip.h"
 #include "rcnImageFormat.h"
 #include "rcnPng.h"
 
@@ -137,42 +142,6 @@ itk::IOComponentEnum ComponentOf(rcn_type type)
   }
 }
 
-void WriteWithItk(const std::string& path, const rcn_image& image, const std::string& note)
-{
-  const Quiet quiet;
-  itk::ImageIOBase::Pointer io = FormatOf(path, itk::IOFileModeEnum::WriteMode);
-  if (!io)
-  {
-    throw Error(RCN_EUNSUPPORTED, path + ": this format cannot be written here.");
-  }
-  const rcn_geometry& geometry = image.geometry;
-  const unsigned int dimensions = static_cast<unsigned int>(geometry.dimension);
-  io->SetFileName(path);
-  io->SetNumberOfDimensions(dimensions);
-  if (!note.empty())
-  {
-    itk::EncapsulateMetaData<std::string>(io->GetMetaDataDictionary(), NoteKey, note);
-  }
-  for (unsigned int a = 0; a < dimensions; ++a)
-  {
-    std::vector<double> direction(dimensions);
-    for (unsigned int row = 0; row < dimensions; ++row)
-    {
-      direction[row] = geometry.direction[3 * row + a];
-    }
-    io->SetDimensions(a, static_cast<itk::SizeValueType>(geometry.size[a]));
-    io->SetSpacing(a, geometry.spacing[a]);
-    io->SetOrigin(a, geometry.origin[a]);
-    io->SetDirection(a, direction);
-  }
-  io->SetIORegion(WholeRegion(*io));
-  io->SetComponentType(ComponentOf(image.type));
-  io->SetNumberOfComponents(static_cast<unsigned int>(image.components));
-  io->SetPixelType(image.components > 1 ? itk::IOPixelEnum::VECTOR : itk::IOPixelEnum::SCALAR);
-  io->SetUseCompression(true);
-  io->Write(image.data);
-}
-
 /// An image as PNG holds it: whole numbers in one slice.
 struct PngImage
 {
@@ -215,6 +184,219 @@ PngImage ToPng(const std::string& path, const rcn_image& image, Content content)
 
 } // namespace
 
+void WriteWithItk(const std::string& path, const rcn_image& image, const std::string& note)
+{
+  const Quiet quiet;
+  itk::ImageIOBase::Pointer io = FormatOf(path, itk::IOFileModeEnum::WriteMode);
+  if (!io)
+  {
+    throw Error(RCN_EUNSUPPORTED, path + ": this format cannot be written here.");
+  }
+  const rcn_geometry& geometry = image.geometry;
+  const unsigned int dimensions = static_cast<unsigned int>(geometry.dimension);
+  io->SetFileName(path);
+  io->SetNumberOfDimensions(dimensions);
+  if (!note.empty())
+  {
+    itk::EncapsulateMetaData<std::string>(io->GetMetaDataDictionary(), NoteKey, note);
+  }
+  for (unsigned int a = 0; a < dimensions; ++a)
+  {
+    std::vector<double> direction(dimensions);
+    for (unsigned int row = 0; row < dimensions; ++row)
+    {
+      direction[row] = geometry.direction[3 * row + a];
+    }
+    io->SetDimensions(a, static_cast<itk::SizeValueType>(geometry.size[a]));
+    io->SetSpacing(a, geometry.spacing[a]);
+    io->SetOrigin(a, geometry.origin[a]);
+    io->SetDirection(a, direction);
+  }
+  io->SetIORegion(WholeRegion(*io));
+  io->SetComponentType(ComponentOf(image.type));
+  io->SetNumberOfComponents(static_cast<unsigned int>(image.components));
+  io->SetPixelType(image.components > 1 ? itk::IOPixelEnum::VECTOR : itk::IOPixelEnum::SCALAR);
+  io->SetUseCompression(true);
+  io->Write(image.data);
+}
+
+namespace
+{
+
+// ---- compressed on several threads -------------------------------------------------------------------
+
+/// How a file is compressed: by ITK on one thread, or here. ITK still makes the header.
+enum class Packing
+{
+  Itk,
+  Nrrd, // the header is plain, the voxels are compressed
+  Nifti // both are compressed; the components of a vector are one image after another
+};
+
+Packing PackingOf(const std::string& path, const rcn_image& image)
+{
+  constexpr int64_t mostVoxels = 32767; // along an axis: NIfTI-1 has 16 bits for it, and ITK says what is to be said of more
+  const std::string extension = ExtensionOf(path);
+  const int64_t* size = image.geometry.size;
+  return extension == ".nrrd"                                                   ? Packing::Nrrd
+    : extension == ".nii.gz" && *std::max_element(size, size + 3) <= mostVoxels ? Packing::Nifti
+                                                                                : Packing::Itk;
+}
+
+/// What is in a file that may be compressed with gzip.
+std::string Unpacked(const std::string& path)
+{
+  std::string bytes;
+  char part[4096];
+  const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), "rb"), gzclose);
+  for (int count = 1; file && count > 0;)
+  {
+    count = gzread(file.get(), part, sizeof part);
+    bytes.append(part, static_cast<size_t>(std::max(count, 0)));
+  }
+  return bytes;
+}
+
+/// The header that ITK writes for the image, without writing the image: that of its first voxel, with the sizes put right.
+/// Empty when ITK failed to write it and did not notice.
+std::string HeaderOf(const std::string& path, const rcn_image& image, const std::string& note, Packing packing)
+{
+  rcn_image first = image;
+  std::fill(first.geometry.size, first.geometry.size + 3, 1);
+  WriteWithItk(path, first, note);
+  const int dimension = image.geometry.dimension;
+  if (packing == Packing::Nifti)
+  {
+    constexpr size_t sizes = 42; // int16_t dim[1], dim[2], ...
+    std::string header = Unpacked(path);
+    const size_t voxel = static_cast<size_t>(image.components) * rcn_type_size(image.type);
+    if (header.size() < 352 + voxel)
+    {
+      return "";
+    }
+    header.resize(header.size() - voxel);
+    for (int a = 0; a < dimension; ++a)
+    {
+      const auto size = static_cast<int16_t>(image.geometry.size[a]);
+      std::memcpy(&header[sizes + sizeof size * static_cast<size_t>(a)], &size, sizeof size);
+    }
+    return header;
+  }
+  std::string header = ReadText(path);
+  const size_t end = header.find("\n\n"), sizes = header.find("\nsizes:");
+  if (end == std::string::npos || sizes > end)
+  {
+    return "";
+  }
+  std::string text = "\nsizes:" + (image.components > 1 ? " " + std::to_string(image.components) : "");
+  for (int a = 0; a < dimension; ++a)
+  {
+    text += " " + std::to_string(image.geometry.size[a]);
+  }
+  return header.substr(0, sizes) + text + header.substr(header.find('\n', sizes + 1), end + 2 - header.find('\n', sizes + 1));
+}
+
+/// Elements [first, first + count) of an image whose components lie one after another.
+void CopyPlanes(unsigned char* out, const rcn_image& image, int64_t first, int64_t count)
+{
+  const int64_t voxels = rcn_geometry_voxels(&image.geometry);
+  const size_t bytes = rcn_type_size(image.type);
+  while (count > 0)
+  {
+    const int64_t voxel = first % voxels, here = std::min(count, voxels - voxel);
+    rcn_image part = image;
+    part.geometry = rcn_geometry_make(here, 1, 1);
+    part.data = static_cast<unsigned char*>(image.data) + static_cast<size_t>(voxel * image.components) * bytes;
+    rcn_image_copy_component(out, 1, &part, static_cast<int>(first / voxels));
+    out += static_cast<size_t>(here) * bytes;
+    first += here;
+    count -= here;
+  }
+}
+
+void WritePacked(
+  const std::string& path, const std::string& name, const rcn_image& image, const WriteOptions& options, Packing packing)
+{
+  const std::string header = HeaderOf(path, image, options.Note, packing);
+  if (header.empty())
+  {
+    throw Error(RCN_ESPACE, name + " cannot be written.");
+  }
+  errno = 0;
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "wb"), std::fclose);
+  if (!file)
+  {
+    throw WriteError(name, errno);
+  }
+  const auto elementBytes = static_cast<int64_t>(rcn_type_size(image.type));
+  const int64_t voxelBytes = rcn_geometry_voxels(&image.geometry) * image.components * elementBytes;
+  const unsigned char* voxels = static_cast<const unsigned char*>(image.data);
+  // Of the stream that is compressed; sizes of headers and blocks are multiples of an element.
+  const int64_t head = packing == Packing::Nifti ? static_cast<int64_t>(header.size()) : 0;
+  const GzipSource source = [&](int64_t first, int64_t bytes, unsigned char* scratch) -> const unsigned char* {
+    const int64_t begin = std::max<int64_t>(first - head, 0), front = std::min(std::max<int64_t>(head - first, 0), bytes);
+    if (front == 0 && (packing == Packing::Nrrd || image.components == 1))
+    {
+      return voxels + begin;
+    }
+    std::copy_n(header.data() + head - std::max<int64_t>(head - first, 0), front, scratch);
+    CopyPlanes(scratch + front, image, begin / elementBytes, (bytes - front) / elementBytes);
+    return scratch;
+  };
+  if (packing == Packing::Nrrd && std::fwrite(header.data(), 1, header.size(), file.get()) != header.size())
+  {
+    throw WriteError(name, errno);
+  }
+  WriteGzip(file.get(), name, head + voxelBytes, source, { options.Threads, options.Cancelled });
+  if (std::fclose(file.release()) != 0)
+  {
+    throw WriteError(name, errno);
+  }
+}
+
+/// Fills the file beside the target; `name` is the target's.
+void WriteBeside(const std::string& path, const std::string& name, const rcn_image& image, const WriteOptions& options)
+{
+  const Packing packing = PackingOf(path, image);
+  const int64_t elements = rcn_geometry_voxels(&image.geometry) * image.components;
+  const int64_t bytes = elements * static_cast<int64_t>(rcn_type_size(image.type)) + 65536;
+  const Room room = RoomFor(path, packing == Packing::Itk ? bytes + bytes / 64 : 65536);
+  const Error full(RCN_ESPACE, name + " cannot be written: the disk is full, or the file is not allowed to become so large.");
+  // ITK's PNG writer does not survive a failing write; the others fail, or write what is compressed
+  // well into the little room there is.
+  if (room == Room::TooLittle && ExtensionOf(name) == ".png")
+  {
+    throw full;
+  }
+  try
+  {
+    packing == Packing::Itk ? WriteWithItk(path, image, options.Note) : WritePacked(path, name, image, options, packing);
+  }
+  catch (const Error& error)
+  {
+    if (error.Status() == RCN_ESPACE)
+    {
+      throw full;
+    }
+    throw;
+  }
+  catch (const itk::ExceptionObject& exception)
+  {
+    if (room != Room::Enough)
+    {
+      throw full;
+    }
+    throw Error(RCN_EIO, name + " cannot be written: " + ReasonOf(exception) + ".");
+  }
+  // Some writers of ITK do not notice a full disk: where room was not certain, read it back.
+  if (packing == Packing::Itk && room != Room::Enough && !ReadsBackAs(path, image))
+  {
+    throw full;
+  }
+}
+
+} // namespace
+
 std::string CheckOutput(const std::string& path, Content content)
 {
   std::string sentence;
@@ -226,8 +408,7 @@ std::string CheckOutput(const std::string& path, Content content)
   return AtomicFile::Check(path);
 }
 
-std::string WriteImage(const std::string& path, const rcn_image& image, Content content, const std::function<bool()>& cancelled,
-  const std::string& note)
+std::string WriteImage(const std::string& path, const rcn_image& image, Content content, const WriteOptions& options)
 {
   std::string sentence = CheckOutput(path, content);
   if (!sentence.empty())
@@ -237,45 +418,19 @@ std::string WriteImage(const std::string& path, const rcn_image& image, Content 
   const bool isPng = StorageFor(sentence, path) == Storage::WholeNumbers;
   const PngImage png = isPng ? ToPng(path, image, content) : PngImage();
   const rcn_image& stored = isPng ? png.Image : image;
-  std::string remark = png.Remark;
   AtomicFile file(path);
-  const int64_t elements = rcn_geometry_voxels(&stored.geometry) * stored.components;
-  const int64_t bytes = elements * static_cast<int64_t>(rcn_type_size(stored.type)) + 65536;
-  const Room room = RoomFor(file.Path(), bytes + bytes / 64);
-  const std::string full = path + " cannot be written: the disk is full, or the file is not allowed to become so large.";
-  // ITK's PNG writer does not survive a failing write; the others fail, or write what is compressed
-  // well into the little room there is.
-  if (isPng && room == Room::TooLittle)
+  WriteBeside(file.Path(), path, stored, options);
+  if (png.Scaled)
   {
-    throw Error(RCN_ESPACE, full);
+    SetPngScale(file.Path());
   }
-  try
-  {
-    WriteWithItk(file.Path(), stored, note);
-    if (png.Scaled)
-    {
-      SetPngScale(file.Path());
-    }
-  }
-  catch (const itk::ExceptionObject& exception)
-  {
-    if (room != Room::Enough)
-    {
-      throw Error(RCN_ESPACE, full);
-    }
-    throw Error(RCN_EIO, path + " cannot be written: " + ReasonOf(exception) + ".");
-  }
-  // Some writers of ITK do not notice a full disk: where room was not certain, read it back.
-  if (room != Room::Enough && !ReadsBackAs(file.Path(), stored))
-  {
-    throw Error(RCN_ESPACE, full);
-  }
+  std::string remark = png.Remark;
   if (!KeepsGeometry(file.Path(), stored.geometry))
   {
     remark += (remark.empty() ? "" : " ") + path +
       " cannot keep the whole geometry (origin, spacing, direction); use .nrrd or .mha for that.";
   }
-  if (cancelled && cancelled())
+  if (options.Cancelled && options.Cancelled())
   {
     throw Error(RCN_ECANCELLED, "Canceled while writing " + path + ".");
   }

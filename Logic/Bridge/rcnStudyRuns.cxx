@@ -127,7 +127,7 @@ void PredictTest(Job& job, size_t number)
       job.Show(FractionAt(job, number, TrainingShare + (1 - TrainingShare) * share), run.Name() + " predicting " + one.Id);
       const std::vector<Volume> images = ImagesOf(context, one, job.Options.Training.Workspace.Tolerance);
       const Prediction prediction = Predict(read(), context, images, one.Images.front(), job.Options.Prediction);
-      WriteImage(path, prediction.Levels.View(), Content::Probability);
+      WriteImage(path, prediction.Levels.View(), Content::Probability, { {}, "", job.Options.Training.Workspace.Threads });
     }
     return JsonHandle();
   });

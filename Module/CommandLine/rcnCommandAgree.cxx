@@ -328,12 +328,12 @@ int AgreeOne(const Arguments& arguments, Terminal& terminal)
   {
     rcn_fusion_options options = RCN_FUSION_OPTIONS_INIT;
     terminal.Remark(
-      WriteImage(arguments.Get("--levels"), workspace.Fuse(options).Map.View(), Content::Levels, Terminal::IsInterrupted));
+      WriteImage(arguments.Get("--levels"), workspace.Fuse(options).Map.View(), Content::Levels, WriteOptionsFrom(arguments)));
   }
   if (arguments.Has("--entropy"))
   {
     terminal.Remark(
-      WriteImage(arguments.Get("--entropy"), workspace.EntropyMap().View(), Content::Probability, Terminal::IsInterrupted));
+      WriteImage(arguments.Get("--entropy"), workspace.EntropyMap().View(), Content::Probability, WriteOptionsFrom(arguments)));
   }
   seconds.Write = watch.Lap();
   Summary summary;

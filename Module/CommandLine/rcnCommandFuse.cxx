@@ -40,7 +40,7 @@ std::string WriteMap(const std::string& path, const FusionReport& report, const 
   const rcn_image& map = report.Map.View();
   if (arguments.Get("--type", "float32") == "float32")
   {
-    return WriteImage(path, map, report.MapContent, Terminal::IsInterrupted, report.Map.Note());
+    return WriteImage(path, map, report.MapContent, WriteOptionsFrom(arguments, report.Map.Note()));
   }
   if (report.MapContent == Content::Probability)
   {
@@ -49,7 +49,7 @@ std::string WriteMap(const std::string& path, const FusionReport& report, const 
   const Volume bytes = Volume::Allocate(map.geometry, RCN_UINT8);
   rcn_image stored = bytes.View();
   rcn_image_from_float(&stored, static_cast<const float*>(map.data), 1);
-  return WriteImage(path, stored, report.MapContent, Terminal::IsInterrupted, report.Map.Note());
+  return WriteImage(path, stored, report.MapContent, WriteOptionsFrom(arguments, report.Map.Note()));
 }
 
 std::string FusionText(const FusionReport& report, const rcn_fusion_options& options, const Workspace& workspace)

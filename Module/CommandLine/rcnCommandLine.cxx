@@ -168,14 +168,26 @@ std::vector<std::string> StringsFrom(const json_t* array)
 
 // ---- cases -----------------------------------------------------------------------------------------
 
+namespace
+{
+
+int ThreadsFrom(const Arguments& arguments)
+{
+  const auto threads = static_cast<int>(arguments.GetInteger("--threads", 0, 0, 4096));
+  return threads ? threads : Processes::All().Threads();
+}
+
+} // namespace
+
+WriteOptions WriteOptionsFrom(const Arguments& arguments, const std::string& note)
+{
+  return { Terminal::IsInterrupted, note, ThreadsFrom(arguments) };
+}
+
 WorkspaceOptions WorkspaceOptionsFrom(const Arguments& arguments)
 {
   WorkspaceOptions options;
-  options.Threads = static_cast<int>(arguments.GetInteger("--threads", 0, 0, 4096));
-  if (options.Threads == 0)
-  {
-    options.Threads = Processes::All().Threads();
-  }
+  options.Threads = ThreadsFrom(arguments);
   options.Resample = arguments.Has("--resample");
   options.Tolerance = arguments.GetNumber("--tolerance", RCN_GEOMETRY_TOLERANCE);
   options.HasUnanswered = arguments.Has("--unanswered");

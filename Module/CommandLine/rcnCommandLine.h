@@ -63,6 +63,9 @@ struct Seconds
 /// The workspace options behind --resample, --tolerance, --unanswered, --threads.
 WorkspaceOptions WorkspaceOptionsFrom(const Arguments& arguments);
 
+/// How a command writes images: with its threads, and until Ctrl-C.
+WriteOptions WriteOptionsFrom(const Arguments& arguments, const std::string& note = "");
+
 /// Prints tables and the like in the first process, unless --quiet was given, or --json, --csv or -o goes to standard output;
 /// false then.
 bool Print(const Arguments& arguments, const std::string& text);

@@ -149,17 +149,17 @@ JsonObject WritePrediction(const Prediction& prediction, const Case& one, const 
   std::map<std::string, std::string> files;
   JsonObject entry{ { "case", one.Id }, { "readout", prediction.Readout }, { "tiles", prediction.Tiles } };
   const Output outputs[] = {
-    { "levels", arguments.Has("--no-levels") ? nullptr : &prediction.Levels, Content::Probability },
+    { "levels", &prediction.Levels, Content::Probability },
     { "uncertainty", &prediction.Uncertainty, Content::Probability },
     { "mask", &prediction.Mask, Content::Mask },
     { "prob", &prediction.Probability, Content::Probability },
   };
   for (const Output& output : outputs)
   {
-    if (output.Map && output.Map->Data())
+    if (output.Map->Data())
     {
       const std::string path = MapFile(one, output.Name, arguments);
-      remarks.push_back(WriteImage(path, output.Map->View(), output.What, Terminal::IsInterrupted));
+      remarks.push_back(WriteImage(path, output.Map->View(), output.What, WriteOptionsFrom(arguments)));
       entry.Set(output.Name, path);
       files[output.Name] = path;
     }
@@ -209,8 +209,8 @@ DataList CasesFrom(const Arguments& arguments, const Model& model)
   return list;
 }
 
-/// One case: its entry for --json, its row in the table, and the time it took.
-JsonHandle PredictCase(const Case& one, const Model& model, const PredictionOptions& options, Workspace& workspace,
+/// One case. Its end writes the maps and returns its entry for --json, its row in the table, and the time it took.
+CaseEnd PredictCase(const Case& one, const Model& model, const PredictionOptions& options, Workspace& workspace,
   const PredictionFolder& folder, const Arguments& arguments, std::vector<std::string>& remarks)
 {
   Seconds spent;
@@ -222,23 +222,30 @@ JsonHandle PredictCase(const Case& one, const Model& model, const PredictionOpti
   const double tolerance = arguments.GetNumber("--tolerance", RCN_GEOMETRY_TOLERANCE);
   const std::vector<Volume> images = ImagesOf(workspace.Context(), one, tolerance);
   spent.Read = watch.Lap();
-  const Prediction prediction = Predict(model, workspace.Context(), images, one.Images.front(), options);
+  Prediction prediction = Predict(model, workspace.Context(), images, one.Images.front(), options);
   remarks.insert(remarks.end(), prediction.Remarks.begin(), prediction.Remarks.end());
+  if (arguments.Has("--no-levels"))
+  {
+    prediction.Levels = Volume(); // not in memory while the next case is predicted
+  }
   spent.Compute = watch.Lap();
-  JsonObject record{ { "json", WritePrediction(prediction, one, folder, arguments, remarks) } };
-  spent.Write = watch.Lap();
-  const rcn_geometry& geometry = prediction.Mask.Geometry();
-  const uint8_t* mask = static_cast<const uint8_t*>(prediction.Mask.Data());
-  const Extent extent(geometry);
-  const std::string marked = extent.Text(std::count(mask, mask + rcn_geometry_voxels(&geometry), 1)) + extent.Unit;
-  const PredictedVolumes& volumes = prediction.Volumes;
-  const PredictedInterval& interval = volumes.Intervals.front();
-  record.Set("seconds", spent.Json()).Set("csv", VolumesCsv(one.Id, volumes)).Set("remark", volumes.Remark);
-  record.Set("row",
-    std::vector<std::string>{ one.Id, SizeText(geometry), marked, volumes.TextWithUnit(volumes.Expected),
-      interval.IsKnown() ? volumes.Text(interval.Low) + " to " + volumes.TextWithUnit(interval.High) : "–",
-      std::to_string(prediction.Tiles) });
-  return JsonHandle(record.Release());
+  return [&one, &folder, &arguments, prediction, spent](std::vector<std::string>& endRemarks) mutable {
+    Stopwatch endWatch;
+    JsonObject record{ { "json", WritePrediction(prediction, one, folder, arguments, endRemarks) } };
+    spent.Write = endWatch.Lap();
+    const rcn_geometry& geometry = prediction.Mask.Geometry();
+    const uint8_t* mask = static_cast<const uint8_t*>(prediction.Mask.Data());
+    const Extent extent(geometry);
+    const std::string marked = extent.Text(std::count(mask, mask + rcn_geometry_voxels(&geometry), 1)) + extent.Unit;
+    const PredictedVolumes& volumes = prediction.Volumes;
+    const PredictedInterval& interval = volumes.Intervals.front();
+    record.Set("seconds", spent.Json()).Set("csv", VolumesCsv(one.Id, volumes)).Set("remark", volumes.Remark);
+    record.Set("row",
+      std::vector<std::string>{ one.Id, SizeText(geometry), marked, volumes.TextWithUnit(volumes.Expected),
+        interval.IsKnown() ? volumes.Text(interval.Low) + " to " + volumes.TextWithUnit(interval.High) : "–",
+        std::to_string(prediction.Tiles) });
+    return JsonHandle(record.Release());
+  };
 }
 
 int RunPredict(const Arguments& arguments)
@@ -271,7 +278,7 @@ int RunPredict(const Arguments& arguments)
   Table table({ "Case", "Size", "Marked", "Expected", "Raters would say (80 %)", "Tiles" });
   JsonArray cases;
   std::string csv = VolumesCsvHeading(model.RaterCount()), volumeRemark;
-  const auto predict = [&](const Case& one, size_t, std::vector<std::string>& remarks) {
+  const auto predict = [&](const Case& one, size_t, std::vector<std::string>& remarks) -> CaseEnd {
     return PredictCase(one, model, options, workspace, folder, arguments, remarks);
   };
   const auto collect = [&](const Case& one, const json_t* record) {
@@ -284,7 +291,8 @@ int RunPredict(const Arguments& arguments)
   };
   CaseLoop loop = LoopFor(arguments, terminal);
   loop.LeaveOut = list.Cases.size() > 1 || arguments.Has("--data");
-  const std::vector<LeftOutCase> leftOut = ForEachCase(list, loop, predict, collect);
+  loop.Overlap = rcn_context_threads(workspace.Context()) > 1; // one thread is one thread
+  const std::vector<LeftOutCase> leftOut = ForEachCaseWithEnd(list, loop, predict, collect);
   if (Processes::All().IsFirst())
   {
     folder.Finish();

@@ -132,7 +132,7 @@ void qRcnExport::overlay(const QString& path)
   const qRcnScene::Prediction shown = scene->prediction(scene->shownPrediction());
   this->write(path, [=](const rcn::SessionProgress&) {
     const rcn::Volume& map = shown.Probability.Data() ? shown.Probability : shown.Levels;
-    return rcn::WriteImage(path.toStdString(), map.View(), rcn::Content::Probability, {}, map.Note());
+    return rcn::WriteImage(path.toStdString(), map.View(), rcn::Content::Probability, { {}, map.Note() });
   });
 }
 

@@ -3,7 +3,10 @@
 #include "rcnItkImage.h"
 #include "rcnResample.h"
 
+#include <itk_zlib.h>
+
 #include "rcnFile.h"
+#include "rcnImageFormat.h"
 #include "rcnTest.h"
 
 namespace
@@ -150,6 +153,51 @@ void SeveralComponents()
 }
 
 /// A map keeps its NaN and infinite voxels, each where it was; an image has none.
+/// After decompression, every byte is what ITK's own writer makes of the image.
+void CompressedAsItkDoes()
+{
+  const Folder folder;
+  const auto unpacked = [](const std::string& path) {
+    std::string bytes = TextOf(path), out(8 << 20, '\0');
+    const size_t plain = path.find(".nrrd") == std::string::npos ? 0 : bytes.find("\n\n") + 2;
+    z_stream stream = z_stream();
+    CHECK(inflateInit2(&stream, 16 + MAX_WBITS) == Z_OK);
+    stream.next_in = reinterpret_cast<unsigned char*>(&bytes[plain]);
+    stream.avail_in = static_cast<uInt>(bytes.size() - plain);
+    stream.next_out = reinterpret_cast<unsigned char*>(&out[0]);
+    stream.avail_out = static_cast<uInt>(out.size());
+    CHECK(inflate(&stream, Z_FINISH) == Z_STREAM_END);
+    out.resize(stream.total_out);
+    inflateEnd(&stream);
+    return bytes.substr(0, plain) + out;
+  };
+  for (const char* name : { "a.nrrd", "a.nii.gz" })
+  {
+    for (const int64_t slices : { 1, 2, 97 }) // the last is more than one block
+    {
+      for (const rcn_type type : { RCN_FLOAT32, RCN_UINT8 })
+      {
+        for (const int components : { 1, 3, 4, 6 })
+        {
+          const rcn::Volume out = rcn::Volume::Allocate(Slanted(60, 50, slices), type, components);
+          const size_t bytes = static_cast<size_t>(60 * 50 * slices * components) * rcn_type_size(type);
+          for (size_t i = 0; i < bytes; ++i)
+          {
+            static_cast<uint8_t*>(out.Data())[i] = static_cast<uint8_t>(i * i >> (type == RCN_UINT8 ? 7 : 3) & 0x3f);
+          }
+          const std::string note = type == RCN_UINT8 ? "" : "a note, of\n\ntwo paragraphs";
+          rcn::WriteImage(folder / name, out.View(), rcn::Content::Levels, { {}, note, 3 });
+          rcn::WriteWithItk(folder / ("itk-" + std::string(name)), out.View(), note);
+          CHECK(unpacked(folder / name) == unpacked(folder / ("itk-" + std::string(name))));
+          const std::string file = TextOf(folder / name);
+          rcn::WriteImage(folder / name, out.View(), rcn::Content::Levels, { {}, note, 1 });
+          CHECK(TextOf(folder / name) == file);
+        }
+      }
+    }
+  }
+}
+
 void NotFiniteVoxels()
 {
   const Folder folder;
@@ -212,7 +260,7 @@ void WritingFailsWithoutATrace()
   CHECK(folder.Count() == 0);
   std::ofstream(folder / "a.nrrd") << "old";
   CHECK_THROWS(
-    rcn::WriteImage(folder / "a.nrrd", volume.View(), rcn::Content::Mask, [] { return true; }), RCN_ECANCELLED, "Canceled");
+    rcn::WriteImage(folder / "a.nrrd", volume.View(), rcn::Content::Mask, { [] { return true; } }), RCN_ECANCELLED, "Canceled");
   CHECK(TextOf(folder / "a.nrrd") == "old" && folder.Count() == 1);
 }
 
@@ -319,6 +367,7 @@ int main()
   RUN(ToItkSharesTheBuffer);
   RUN(RoundTrips);
   RUN(SeveralComponents);
+  RUN(CompressedAsItkDoes);
   RUN(NotFiniteVoxels);
   RUN(LevelsInTiff);
   RUN(WritingFailsWithoutATrace);

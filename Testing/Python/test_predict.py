@@ -2,6 +2,7 @@
 """rater-consensus predict: maps against what NumPy makes of the same network's logits."""
 import json
 import signal
+import zlib
 
 import numpy as np
 import pytest
@@ -334,6 +335,27 @@ def test_stopped(flat, tmp_path):
     out, error = process.communicate(timeout=60)
     assert process.returncode == 130 and out == b"" and error.count(b"\n") == 1
     assert not list((tmp_path / "out").iterdir())
+
+
+@pytest.mark.parametrize("format", [".nrrd", ".nii.gz"])
+def test_maps_have_the_same_bytes_for_any_number_of_threads(flat, tmp_path, format):
+    """With one thread cases are written one after another, with more while the next is predicted; files of several blocks are
+    compressed by several threads. Every map is one stream of gzip."""
+    model, _, _ = flat
+    data = make_list(tmp_path)
+    write_image(tmp_path / "i1.nrrd", np.tile(picture("large", 300, 300), (2, 2)))
+    for threads in "13":
+        done = run("predict", "--model", model, "--data", data, "-o", tmp_path / threads, "--format", format, "--threads", threads, "--json", "-")
+        ids = [case["case"] for case in done.json["cases"]]
+        assert ids == [case["case"] for case in manifest(tmp_path / threads)["cases"]] == sorted(ids) and len(ids) > 2
+    maps = sorted(path.name for path in (tmp_path / "1").iterdir() if path.suffix != ".json")
+    assert len(maps) == 3 * len(ids)
+    for name in maps:
+        raw = (tmp_path / "1" / name).read_bytes()
+        assert raw == (tmp_path / "3" / name).read_bytes(), name
+        stream = zlib.decompressobj(31)  # one member
+        content = stream.decompress(raw if format == ".nii.gz" else raw[raw.index(b"\n\n") + 2:])
+        assert stream.eof and not stream.unused_data and len(content) > 300 * 300 * (name.startswith("k1"))
 
 
 # ---- the folder ------------------------------------------------------------------------------------

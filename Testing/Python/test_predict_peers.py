@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prediction against PyTorch (the same network, naive tiles) and SimpleITK (resampling there and back)."""
+import gzip
 import os
+import subprocess
 
 import numpy as np
 import pytest
@@ -111,3 +113,30 @@ def test_a_volume_resampled_by_simpleitk(tmp_path):
         part.SetDirection(image.GetDirection())
         back = sitk.GetArrayFromImage(resampled(part, image.GetSize(), image.GetOrigin(), image.GetSpacing()))
         assert np.abs(levels.array[..., k] - back).max() < 1e-3
+
+
+@pytest.mark.parametrize("format", [".nrrd", ".nii.gz"])
+def test_maps_compressed_in_blocks_are_read_by_others(format, tmp_path):
+    """Levels of more than one block: SimpleITK, Python's gzip and the program gzip read what our own reader reads."""
+    sitk = pytest.importorskip("SimpleITK")
+    twin = net_twins.fill(net_twins.make("unet", 1, 4, width=8, depth=2)).eval()
+    save(tmp_path / "m.safetensors", twin, "unet", list("ABC"))
+    volume = numbers("volume", 9 * 160 * 192).reshape(9, 160, 192).astype(np.float32)
+    geometry = {"spacing": [1.5, 0.8, 2.5], "origin": [4.0, -3.0, 7.0], "direction": rotation(25)}
+    write_image(tmp_path / "v.nrrd", volume, **geometry)
+    run("predict", "--model", tmp_path / "m.safetensors", "--image", tmp_path / "v.nrrd", "-o", tmp_path, "--format", format)
+    for kind in ("levels", "prob", "mask"):
+        path = tmp_path / f"v_{kind}{format}"
+        theirs = sitk.ReadImage(str(path))
+        array = sitk.GetArrayFromImage(theirs)
+        assert np.allclose(theirs.GetOrigin(), geometry["origin"]) and np.allclose(theirs.GetSpacing(), geometry["spacing"])
+        assert array.shape == ((9, 160, 192, 4) if kind == "levels" else (9, 160, 192))
+        packed = path.read_bytes()
+        packed = packed if format == ".nii.gz" else packed[packed.index(b"\n\n") + 2:]
+        done = subprocess.run(["gzip", "-t"], input=packed, capture_output=True)
+        assert done.returncode == 0 and not done.stderr
+        content = gzip.decompress(packed)[352 if format == ".nii.gz" else 0:]
+        planar = np.moveaxis(array, -1, 0) if format == ".nii.gz" and kind == "levels" else array
+        assert content == np.ascontiguousarray(planar).tobytes()
+        if kind == "levels":
+            assert np.abs(array.sum(-1) - 1).max() < 1e-5 and len(content) > 3 << 20
