@@ -1,7 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifdef __linux__
-#define _DEFAULT_SOURCE /* madvise */
-#endif
 #include "rcn_context_private.h"
 
 #include <stdarg.h>
@@ -12,42 +9,19 @@
 #ifdef _OPENMP
 #include <omp.h>
 #endif
-#ifdef _WIN32
-#include <malloc.h>
-#endif
-#ifdef __linux__
-#include <sys/mman.h>
-#endif
 
-/* Cache lines, AVX-512 registers and their loads like 64. */
-enum { ALIGNMENT = 64, MAX_THREADS = 4096 };
+#include "rcn_system.h"
+
+enum { MAX_THREADS = 4096 };
 
 static void *libc_allocate(size_t bytes, void *payload) {
     (void)payload;
-#ifdef _WIN32
-    return _aligned_malloc(bytes, ALIGNMENT);
-#else
-#if defined(__linux__) && defined(MADV_HUGEPAGE)
-    /* Large blocks on large pages: fewer faults when memory is first touched, and fewer misses when
-     * many streams are read at once. A refusal costs nothing but that. */
-    enum { PAGE = 2 << 20 };
-    if (bytes >= 4 * (size_t)PAGE) {
-        void *block = aligned_alloc(PAGE, (bytes + PAGE - 1) / PAGE * PAGE);
-        if (block) madvise(block, bytes / PAGE * PAGE, MADV_HUGEPAGE);
-        return block;
-    }
-#endif
-    return aligned_alloc(ALIGNMENT, (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
-#endif
+    return rcn__allocate_aligned(bytes);
 }
 
 static void libc_release(void *pointer, void *payload) {
     (void)payload;
-#ifdef _WIN32
-    _aligned_free(pointer);
-#else
-    free(pointer);
-#endif
+    rcn__release_aligned(pointer);
 }
 
 const char *rcn_context_check(const rcn_context_options *options) {
@@ -126,18 +100,18 @@ rcn_status rcn__report(rcn_context *ctx, double fraction, const char *stage) {
 /* A block starts with one aligned line that remembers its size, so that memory can be accounted. */
 rcn_status rcn__alloc(void **out, rcn_context *ctx, int64_t count, size_t size, const char *what) {
     *out = NULL;
-    if (count < 0 || (size && (uint64_t)count > (SIZE_MAX - ALIGNMENT) / 2 / size))
+    if (count < 0 || (size && (uint64_t)count > (SIZE_MAX - RCN__ALIGNMENT) / 2 / size))
         return rcn__fail(ctx, RCN_ENOMEM, "Out of memory: %lld x %zu bytes for %s.",
                          (long long)count, size, what);
     const size_t bytes = (size_t)count * size;
-    unsigned char *block = ctx->allocator.allocate(bytes + ALIGNMENT, ctx->allocator.payload);
+    unsigned char *block = ctx->allocator.allocate(bytes + RCN__ALIGNMENT, ctx->allocator.payload);
     if (!block)
         return rcn__fail(ctx, RCN_ENOMEM, "Out of memory: %zu bytes (%.1f MB) for %s.", bytes,
                          (double)bytes / 1e6, what);
     memcpy(block, &bytes, sizeof bytes);
     ctx->bytes += bytes;
     if (ctx->bytes > ctx->peak_bytes) ctx->peak_bytes = ctx->bytes;
-    *out = block + ALIGNMENT;
+    *out = block + RCN__ALIGNMENT;
     return RCN_OK;
 }
 
@@ -150,7 +124,7 @@ rcn_status rcn__alloc_zero(void **out, rcn_context *ctx, int64_t count, size_t s
 
 void rcn__free(rcn_context *ctx, void *pointer) {
     if (!pointer) return;
-    unsigned char *block = (unsigned char *)pointer - ALIGNMENT;
+    unsigned char *block = (unsigned char *)pointer - RCN__ALIGNMENT;
     size_t bytes;
     memcpy(&bytes, block, sizeof bytes);
     ctx->bytes -= bytes;

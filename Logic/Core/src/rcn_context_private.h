@@ -4,12 +4,7 @@
 #define RCN_CONTEXT_PRIVATE_H
 
 #include "rcn/rcn_context.h"
-
-#if defined(__GNUC__)
-#define RCN_PRINTF(text, first) __attribute__((format(printf, text, first)))
-#else
-#define RCN_PRINTF(text, first)
-#endif
+#include "rcn_compiler.h"
 
 struct rcn_context {
     int threads;

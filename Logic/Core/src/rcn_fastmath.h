@@ -12,12 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* A helper that must be compiled into each copy of the loop that calls it. */
-#if defined(__GNUC__)
-#define RCN_INLINE static inline __attribute__((always_inline, unused))
-#else
-#define RCN_INLINE static inline
-#endif
+#include "rcn_compiler.h"
 
 RCN_INLINE int32_t rcn__float_bits(float x) {
     int32_t bits;

@@ -1,27 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#define _POSIX_C_SOURCE 200809L
-#define _FILE_OFFSET_BITS 64
-
 #include "rcn_file_private.h"
 
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-#include <fcntl.h>
-#include <sys/stat.h>
-#ifdef _WIN32
-#include <io.h>
-#include <process.h>
-#include <windows.h>
-#else
-#include <sys/file.h>
-#include <unistd.h>
-#endif
 
 #include "rcn_context_private.h"
+#include "rcn_system.h"
 
 enum {
     MOST_LINKS = 40, /* followed one after another, as the kernel does */
@@ -69,7 +55,7 @@ static void forget(int slot) {
 void rcn_file_remove_all(void) {
     for (int slot = 0; slot < MOST_FILES; ++slot) {
         const char *path = atomic_load(&remembered[slot]);
-        if (path) unlink(path);
+        if (path) rcn__remove_file(path);
     }
 }
 #else
@@ -85,12 +71,9 @@ void rcn_file_remove_all(void) {}
 
 /* Bytes of the folder in front of the name, with its slash. */
 static size_t folder_bytes(const char *path) {
-    const char *slash = strrchr(path, '/');
-#ifdef _WIN32
-    const char *other = strrchr(path, '\\');
-    if (other && (!slash || other > slash)) slash = other;
-#endif
-    return slash ? (size_t)(slash - path) + 1 : 0;
+    size_t bytes = strlen(path);
+    while (bytes && !rcn__is_slash(path[bytes - 1])) --bytes;
+    return bytes;
 }
 
 /* *out = begin[0 ... bytes-1] and then `end`. */
@@ -111,21 +94,19 @@ static rcn_status follow_links(char **out, rcn_context *ctx, const char *path) {
     rcn_status status;
     char *now = NULL, *next = NULL;
     RCN_TRY(join(&now, ctx, path, strlen(path), ""));
-#ifndef _WIN32
     char text[LINK_BYTES];
     for (int links = 0;; ++links) {
-        const ssize_t bytes = readlink(now, text, sizeof text);
+        const int64_t bytes = rcn__read_link(text, sizeof text, now);
         if (bytes < 0) break; /* no link, or nothing there */
-        if (bytes >= (ssize_t)sizeof text || links == MOST_LINKS)
+        if (bytes >= (int64_t)sizeof text || links == MOST_LINKS)
             RCN_TRY(rcn__fail(ctx, RCN_EIO, "%s cannot be written: %s.", path,
                               strerror(links == MOST_LINKS ? ELOOP : ENAMETOOLONG)));
         text[bytes] = '\0';
-        RCN_TRY(join(&next, ctx, now, *text == '/' ? 0 : folder_bytes(now), text));
+        RCN_TRY(join(&next, ctx, now, rcn__is_slash(*text) ? 0 : folder_bytes(now), text));
         rcn__free(ctx, now);
         now = next;
         next = NULL;
     }
-#endif
     *out = now;
     now = NULL;
 done:
@@ -137,16 +118,15 @@ done:
  * the target. */
 static rcn_status fail_to_write(rcn_context *ctx, const char *given, const char *target,
                                 int reason) {
-    struct stat is;
     const int bytes = (int)folder_bytes(target);
     char folder[LINK_BYTES];
     snprintf(folder, sizeof folder, "%.*s", bytes > 1 ? bytes - 1 : bytes, target);
     if (!*folder) strcpy(folder, ".");
-    const int missing = stat(folder, &is);
-    if (missing && errno == ENOENT)
+    const rcn__kind kind = rcn__kind_of(folder);
+    if (kind == RCN__NOTHING && errno == ENOENT)
         return rcn__fail(ctx, RCN_EIO, "%s cannot be written: the folder %s does not exist.", given,
                          folder);
-    if (!missing && (is.st_mode & S_IFMT) != S_IFDIR)
+    if (kind != RCN__NOTHING && kind != RCN__FOLDER)
         return rcn__fail(ctx, RCN_EIO, "%s cannot be written: %s is not a folder.", given, folder);
     if (reason == EACCES || reason == EPERM)
         return rcn__fail(ctx, RCN_EIO, "%s cannot be written: no permission in %s (%s).", given,
@@ -160,42 +140,16 @@ static rcn_status fail_to_write(rcn_context *ctx, const char *given, const char 
 /* Differs between processes, moments and calls. Nothing depends on its being secret: files are
  * created exclusively. */
 static uint64_t random_number(const void *address, int attempt) {
-    struct timespec now = {0, 0};
-    timespec_get(&now, TIME_UTC);
-#ifdef _WIN32
-    const uint64_t process = (uint64_t)_getpid();
-#else
-    const uint64_t process = (uint64_t)getpid();
-#endif
-    uint64_t mixed = (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-    mixed ^= process << 40 ^ (uint64_t)(uintptr_t)address ^ (uint64_t)attempt << 56;
+    uint64_t mixed = (uint64_t)(rcn__seconds() * 1e9);
+    mixed ^= rcn__process_number() << 40 ^ (uint64_t)(uintptr_t)address ^ (uint64_t)attempt << 56;
     mixed = (mixed ^ mixed >> 30) * UINT64_C(0xbf58476d1ce4e5b9); /* splitmix64 */
     mixed = (mixed ^ mixed >> 27) * UINT64_C(0x94d049bb133111eb);
     return mixed ^ mixed >> 31;
 }
 
-static int create_exclusively(const char *path) {
-#ifdef _WIN32
-    return _open(path, _O_WRONLY | _O_CREAT | _O_EXCL | _O_BINARY | _O_NOINHERIT,
-                 _S_IREAD | _S_IWRITE);
-#else
-    return open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-#endif
-}
-
-static void close_descriptor(int descriptor) {
-    if (descriptor < 0) return;
-#ifdef _WIN32
-    _close(descriptor);
-#else
-    close(descriptor);
-#endif
-}
-
 rcn_status rcn_file_create(rcn_file **out, rcn_context *ctx, const char *target) {
     rcn_status status;
     rcn_file *file = NULL;
-    struct stat before;
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
     if (!out || !target || !*target)
@@ -204,11 +158,11 @@ rcn_status rcn_file_create(rcn_file **out, rcn_context *ctx, const char *target)
     file->ctx = ctx;
     file->descriptor = file->slot = -1;
     RCN_TRY(follow_links(&file->target, ctx, target));
-    const int is_there = stat(file->target, &before) == 0;
+    const rcn__kind before = rcn__kind_of(file->target);
     const size_t folder = folder_bytes(file->target);
-    if (!file->target[folder] || (is_there && (before.st_mode & S_IFMT) == S_IFDIR))
+    if (!file->target[folder] || before == RCN__FOLDER)
         RCN_TRY(rcn__fail(ctx, RCN_EIO, "%s is a folder; give a file name.", target));
-    if (is_there && (before.st_mode & S_IFMT) != S_IFREG)
+    if (before == RCN__OTHER)
         RCN_TRY(rcn__fail(ctx, RCN_EIO, "%s cannot be written: it is no ordinary file.", target));
     const char *name = file->target + folder;
     if (strlen(name) > LONGEST_NAME) name += strlen(name) - LONGEST_NAME;
@@ -219,7 +173,7 @@ rcn_status rcn_file_create(rcn_file **out, rcn_context *ctx, const char *target)
         rcn__free(ctx, file->path);
         file->path = NULL;
         RCN_TRY(join(&file->path, ctx, file->target, folder, beside));
-        file->descriptor = create_exclusively(file->path);
+        file->descriptor = rcn__create_file(file->path);
         if (file->descriptor < 0 && (errno != EEXIST || attempt == ATTEMPTS)) {
             const int reason = errno;
             rcn__free(ctx, file->path); /* not ours: destroying must not remove it */
@@ -228,10 +182,8 @@ rcn_status rcn_file_create(rcn_file **out, rcn_context *ctx, const char *target)
         }
     }
     file->slot = remember(file->path);
-#ifndef _WIN32
     /* What was private stays private. Where that is refused, the file is as any new one. */
-    if (is_there && fchmod(file->descriptor, before.st_mode & 0777)) errno = 0;
-#endif
+    if (before == RCN__FILE) rcn__copy_permissions(file->descriptor, file->target);
     *out = file;
     file = NULL;
 done:
@@ -242,56 +194,39 @@ done:
 const char *rcn_file_path(const rcn_file *file) { return file->path; }
 
 FILE *rcn__file_open(rcn_file *file) {
-#ifdef _WIN32
-    FILE *stream = _fdopen(file->descriptor, "wb");
-#else
-    FILE *stream = fdopen(file->descriptor, "wb");
-#endif
+    FILE *stream = rcn__open_created(file->descriptor);
     if (stream) file->descriptor = -1;
     return stream;
 }
 
 /* The folder's entry on the disk, where that can be done. */
-static void flush_folder(const char *path) {
-#ifdef _WIN32
-    (void)path;
-#else
+static void flush_folder_of(const char *path) {
     char folder[LINK_BYTES];
     const size_t bytes = folder_bytes(path);
     if (bytes >= sizeof folder) return;
     memcpy(folder, path, bytes);
     strcpy(folder + bytes, bytes ? "" : ".");
-    const int descriptor = open(folder, O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0) return;
-    (void)fsync(descriptor);
-    close(descriptor);
-#endif
+    rcn__flush_folder(folder);
 }
 
 rcn_status rcn_file_commit(rcn_file *file, int durable) {
     rcn__clear(file->ctx);
-    close_descriptor(file->descriptor);
+    rcn__close_file(file->descriptor);
     file->descriptor = -1;
-#ifdef _WIN32
-    const int moved =
-        MoveFileExA(file->path, file->target, MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH);
-#else
-    const int moved = rename(file->path, file->target) == 0;
-#endif
-    if (!moved)
+    if (rcn__replace_file(file->path, file->target))
         return rcn__fail(file->ctx, rcn_status_of_write(errno), "%s cannot be written: %s.",
                          file->target, strerror(errno));
     file->committed = 1;
     forget(file->slot);
     file->slot = -1;
-    if (durable) flush_folder(file->target);
+    if (durable) flush_folder_of(file->target);
     return RCN_OK;
 }
 
 void rcn_file_destroy(rcn_file *file) {
     if (!file) return;
     rcn_context *ctx = file->ctx;
-    close_descriptor(file->descriptor);
+    rcn__close_file(file->descriptor);
     if (file->path && !file->committed) remove(file->path);
     forget(file->slot);
     rcn__free(ctx, file->path);
@@ -301,59 +236,20 @@ void rcn_file_destroy(rcn_file *file) {
 
 /* ---- locks ----------------------------------------------------------------------------------- */
 
-#ifndef _WIN32
-/* Who holds the lock, by what it wrote into the file. */
-static void read_owner(char *out, size_t bytes, int descriptor) {
-    const ssize_t count = pread(descriptor, out, bytes - 1, 0);
-    out[count > 0 ? count : 0] = '\0';
-    out[strcspn(out, "\n")] = '\0';
-}
-
-static void write_owner(int descriptor) {
-    char text[320], host[256] = "";
-    gethostname(host, sizeof host - 1);
-    const int bytes = snprintf(text, sizeof text, "process %ld on %s\n", (long)getpid(), host);
-    /* Only for the sentence that the next one gets. */
-    if (ftruncate(descriptor, 0) || pwrite(descriptor, text, (size_t)bytes, 0) != bytes) errno = 0;
-}
-
-/* Whether the path still leads to the open file: its last owner may have removed it. */
-static int is_still_there(int descriptor, const char *path) {
-    struct stat open_file, named;
-    return !fstat(descriptor, &open_file) && !stat(path, &named) &&
-           open_file.st_dev == named.st_dev && open_file.st_ino == named.st_ino;
-}
-
 static rcn_status claim(rcn_file_lock *lock, const char *given) {
-    rcn_status status = RCN_OK;
-    struct stat is;
-    for (int attempt = 0;; ++attempt) {
-        lock->descriptor =
-            open(lock->path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
-        if (lock->descriptor < 0) RCN_TRY(fail_to_write(lock->ctx, lock->path, lock->path, errno));
-        /* Never write into a file that somebody put there under this name. */
-        if (fstat(lock->descriptor, &is) || !S_ISREG(is.st_mode) || is.st_nlink > 1)
-            RCN_TRY(rcn__fail(lock->ctx, RCN_EIO, "%s is no lock of ours; remove it.", lock->path));
-        if (flock(lock->descriptor, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) {
-            char owner[320];
-            read_owner(owner, sizeof owner, lock->descriptor);
-            RCN_TRY(rcn__fail(lock->ctx, RCN_EIO,
-                              "%s is being trained already%s%s%s; wait for it to end, or write to "
-                              "another file.",
-                              given, *owner ? " (by " : "", owner, *owner ? ")" : ""));
-        }
-        if (is_still_there(lock->descriptor, lock->path) || attempt == ATTEMPTS) break;
-        close(lock->descriptor);
+    char owner[320];
+    switch (rcn__claim_lock(&lock->descriptor, owner, sizeof owner, lock->path)) {
+    case RCN__CLAIMED: return RCN_OK;
+    case RCN__NOT_OURS:
+        return rcn__fail(lock->ctx, RCN_EIO, "%s is no lock of ours; remove it.", lock->path);
+    case RCN__TAKEN:
+        return rcn__fail(lock->ctx, RCN_EIO,
+                         "%s is being trained already%s%s%s; wait for it to end, or write to "
+                         "another file.",
+                         given, *owner ? " (by " : "", owner, *owner ? ")" : "");
+    default: return fail_to_write(lock->ctx, lock->path, lock->path, errno);
     }
-    write_owner(lock->descriptor);
-done:
-    if (status != RCN_OK) {
-        close_descriptor(lock->descriptor);
-        lock->descriptor = -1;
-    }
-    return status;
 }
-#endif
 
 rcn_status rcn_file_lock_create(rcn_file_lock **out, rcn_context *ctx, const char *target) {
     rcn_status status;
@@ -367,10 +263,8 @@ rcn_status rcn_file_lock_create(rcn_file_lock **out, rcn_context *ctx, const cha
     lock->descriptor = lock->slot = -1;
     RCN_TRY(follow_links(&resolved, ctx, target));
     RCN_TRY(join(&lock->path, ctx, resolved, strlen(resolved), ".lock"));
-#ifndef _WIN32
     RCN_TRY(claim(lock, target));
     lock->slot = remember(lock->path);
-#endif
     *out = lock;
     lock = NULL;
 done:
@@ -384,7 +278,7 @@ void rcn_file_lock_destroy(rcn_file_lock *lock) {
     rcn_context *ctx = lock->ctx;
     if (lock->descriptor >= 0) remove(lock->path); /* while it is held, so that it is ours */
     forget(lock->slot);
-    close_descriptor(lock->descriptor);
+    rcn__close_file(lock->descriptor);
     rcn__free(ctx, lock->path);
     rcn__free(ctx, lock);
 }

@@ -1,20 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rcn_parallel.h"
 
-#include <time.h>
-
 #ifdef _OPENMP
 #include <omp.h>
 #endif
 
 /* A listener hears about this often: soon enough for a person, seldom enough to cost nothing. */
 static const double REPORT_SECONDS = 0.02;
-
-double rcn__seconds(void) {
-    struct timespec now;
-    timespec_get(&now, TIME_UTC);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 /* Less work than this is done before another thread has woken up; and threads that were woken keep
  * a core busy for a while after, at the expense of whatever else runs beside us. */

@@ -7,7 +7,9 @@
 #ifndef RCN_PARALLEL_H
 #define RCN_PARALLEL_H
 
+#include "rcn_compiler.h"
 #include "rcn_context_private.h"
+#include "rcn_system.h"
 
 /* Voxels in a chunk of a voxel pass: small enough to stay in the first-level cache with its
  * scratch, large enough that starting a chunk costs nothing. */
@@ -25,23 +27,9 @@ rcn_status rcn__for_chunks(rcn_context *ctx, const char *stage, int64_t chunks, 
  */
 void rcn__for_all(rcn_context *ctx, int64_t chunks, rcn__chunk_fn body, void *payload);
 
-/* The time in seconds, from some beginning. */
-double rcn__seconds(void);
-
 /* How many chunks n items make, and the half-open range of items in one. */
 int64_t rcn__chunk_count(int64_t items, int64_t per_chunk);
 void rcn__chunk_range(int64_t *first, int64_t *end, int64_t chunk, int64_t items,
                       int64_t per_chunk);
-
-/* Compiles a hot loop once more for AVX2 and picks at run time, so that what is shipped runs on
- * every x86-64 machine and is fast on today's. Sanitizers cannot run before the program starts,
- * where the choice is made. Integer loops and element-wise float loops only: the results must not
- * depend on which copy runs. */
-#if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__) &&       \
-    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && !defined(RCN_NO_DISPATCH)
-#define RCN_DISPATCH __attribute__((target_clones("avx2", "default")))
-#else
-#define RCN_DISPATCH
-#endif
 
 #endif /* RCN_PARALLEL_H */

@@ -1,7 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#define _POSIX_C_SOURCE 200809L
-#define _FILE_OFFSET_BITS 64
-
 #include "rcn_safetensors.h"
 
 #include <errno.h>
@@ -12,15 +9,10 @@
 
 #include <jansson.h>
 
-#ifdef _WIN32
-#include <io.h>
-#else
-#include <unistd.h>
-#endif
-
 #include "rcn_context_private.h"
 #include "rcn_fastmath.h"
 #include "rcn_file_private.h"
+#include "rcn_system.h"
 
 /* A header of ours has 50 kB. JSON takes some fifty times its size in memory, so there is a bound
  * to what a file may ask for. */
@@ -85,29 +77,13 @@ static const dtype *dtype_of_type(rcn_type type) {
 
 /* ---- reading bytes --------------------------------------------------------------------------- */
 
-static int seek(FILE *stream, int64_t offset, int from) {
-#ifdef _WIN32
-    return _fseeki64(stream, offset, from);
-#else
-    return fseeko(stream, (off_t)offset, from);
-#endif
-}
-
-static int64_t tell(FILE *stream) {
-#ifdef _WIN32
-    return _ftelli64(stream);
-#else
-    return (int64_t)ftello(stream);
-#endif
-}
-
 static rcn_status read_at(void *out, const rcn__safetensors *file, rcn_context *ctx, int64_t offset,
                           size_t bytes) {
     if (file->memory) {
         memcpy(out, file->memory + offset, bytes);
         return RCN_OK;
     }
-    if (seek(file->stream, offset, SEEK_SET) || fread(out, 1, bytes, file->stream) != bytes)
+    if (rcn__seek(file->stream, offset, SEEK_SET) || fread(out, 1, bytes, file->stream) != bytes)
         return rcn__fail(ctx, RCN_EIO, "%s: reading %zu bytes at %lld failed.", file->name, bytes,
                          (long long)offset);
     return RCN_OK;
@@ -277,7 +253,7 @@ static rcn_status open_any(rcn__safetensors **out, rcn_context *ctx, const char 
         file->stream = fopen(name, "rb");
         if (!file->stream)
             RCN_TRY(rcn__fail(ctx, RCN_EIO, "%s cannot be opened: %s.", name, strerror(errno)));
-        if (seek(file->stream, 0, SEEK_END) || (file->size = tell(file->stream)) < 0)
+        if (rcn__seek(file->stream, 0, SEEK_END) || (file->size = rcn__tell(file->stream)) < 0)
             RCN_TRY(rcn__fail(ctx, RCN_EIO, "%s is no ordinary file.", name));
     }
     RCN_TRY(parse_header(file, ctx));
@@ -629,16 +605,6 @@ done:
     return status;
 }
 
-/* Everything that was written is on the disk, or it is an error. */
-static int flush_to_disk(FILE *stream) {
-    if (fflush(stream)) return -1;
-#ifdef _WIN32
-    return _commit(_fileno(stream));
-#else
-    return fsync(fileno(stream));
-#endif
-}
-
 rcn_status rcn__safetensors_write(rcn_context *ctx, const char *path,
                                   const rcn__file_tensor *tensors, int64_t count,
                                   const rcn__metadata *metadata, int64_t metadata_count) {
@@ -668,7 +634,7 @@ rcn_status rcn__safetensors_write(rcn_context *ctx, const char *path,
         RCN_TRY(rcn__report(ctx, (double)i / (double)count, "writing weights"));
         good = fwrite(tensor->data, 1, bytes, stream) == bytes;
     }
-    good = good && flush_to_disk(stream) == 0;
+    good = good && rcn__flush_file(stream) == 0;
     int reason = errno;
     const int closed = fclose(stream) == 0;
     stream = NULL;
