@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "rcn/rcn_context.h"
+#include "rcn_system.h"
 
 static int rcn_test_failures;
 
@@ -71,14 +72,14 @@ typedef struct test_memory {
 static inline void *test_allocate(size_t bytes, void *payload) {
     test_memory *memory = payload;
     if (++memory->calls == memory->fail_at) return NULL;
-    void *pointer = aligned_alloc(64, (bytes + 63) / 64 * 64);
+    void *pointer = rcn__allocate_aligned(bytes);
     if (pointer) ++memory->live;
     return pointer;
 }
 
 static inline void test_release(void *pointer, void *payload) {
     if (pointer) --((test_memory *)payload)->live;
-    free(pointer);
+    rcn__release_aligned(pointer);
 }
 
 /* Runs action(ctx, payload) with every one of its allocations failing once, until it succeeds. Each

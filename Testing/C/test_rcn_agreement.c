@@ -410,7 +410,7 @@ static rcn_status everything(rcn_context *ctx, void *payload) {
     rcn_status status = rcn_votes_from_masks(&votes, ctx, masks, 4);
     if (status == RCN_OK) status = rcn_agreement_create(&agreement, ctx, votes);
     if (status == RCN_OK) status = rcn_agreement_measure_surfaces(agreement, ctx, votes);
-    if (agreement) CHECK(isnan(agreement->pair[1].hausdorff95_mm) == (status != RCN_OK));
+    if (agreement) CHECK(!isnan(agreement->pair[1].hausdorff95_mm) == (status == RCN_OK));
     if (status == RCN_OK) status = rcn_disputes_create(&regions, &count, ctx, votes);
     rcn_disputes_destroy(regions, ctx);
     rcn_agreement_destroy(agreement, ctx);

@@ -17,7 +17,7 @@ static void set_environment(const char *name, const char *value) {
 #endif
 }
 
-static void *aligned(size_t bytes) { return aligned_alloc(64, (bytes + 127) / 64 * 64); }
+static void *aligned(size_t bytes) { return rcn__allocate_aligned(bytes + 64); }
 
 static int64_t voxels_of(const int64_t size[3]) { return size[0] * size[1] * size[2]; }
 
@@ -197,7 +197,7 @@ static void end_trial(trial *t) {
     void *all[] = {t->in,           t->read,  t->dout,   t->weights,       t->bias,
                    t->there,        t->scale, t->shift,  t->blocked_in[0], t->blocked_in[1],
                    t->blocked_dout, t->out,   t->packed, t->scratch};
-    for (size_t i = 0; i < sizeof all / sizeof *all; ++i) free(all[i]);
+    for (size_t i = 0; i < sizeof all / sizeof *all; ++i) rcn__release_aligned(all[i]);
 }
 
 static rcn__source source_of(const trial *t, int k) {
@@ -245,7 +245,7 @@ static void check_input_gradient(trial *t, int k) {
                              t->scratch);
     check_blocked("input's gradient", din, defined, s->batch, s->in[k], k ? s->in[0] : 0,
                   t->channels, t->ins);
-    free(din);
+    rcn__release_aligned(din);
     free(defined);
 }
 
@@ -269,8 +269,8 @@ static void check_weight_gradient(trial *t) {
                 sum += (double)t->dout[(n * s->out + o) * t->outs + v];
         CHECK_NEAR((double)dbias[o], sum, 1e-5 * (fabs(sum) + 1));
     }
-    free(dweights);
-    free(dbias);
+    rcn__release_aligned(dweights);
+    rcn__release_aligned(dbias);
     free(defined);
 }
 
@@ -434,8 +434,8 @@ static void threads_change_nothing(void) {
         CHECK(!memcmp(dweights[0], dweights[1], (size_t)t[0].weight_count * sizeof(float)));
         CHECK(!memcmp(din[0], din[1], (size_t)(s->batch * s->in[0] * t[0].ins) * sizeof(float)));
         for (int k = 0; k < 2; ++k) {
-            free(dweights[k]);
-            free(din[k]);
+            rcn__release_aligned(dweights[k]);
+            rcn__release_aligned(din[k]);
             end_trial(&t[k]);
         }
     }

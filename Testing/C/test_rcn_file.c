@@ -4,10 +4,16 @@
 #include "rcn/rcn_file.h"
 
 #include <dirent.h>
+#ifdef _WIN32
+#include <direct.h>
+#define mkdir(path, mode) _mkdir(path)
+#define rmdir(path) _rmdir(path)
+#else
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#endif
 
 #include "rcn_file_private.h"
 #include "rcn_test.h"
@@ -63,14 +69,17 @@ static void takes_its_place(void) {
     rcn_file_destroy(second); /* not committed: it goes */
     rcn_file_destroy(NULL);
     CHECK(holds("a.txt", "new") && entries() == 1);
+#ifndef _WIN32
     /* A private file stays private. */
     struct stat is;
     CHECK(!chmod("a.txt", 0600) && replace(ctx, "a.txt", "newer") == RCN_OK);
     CHECK(!stat("a.txt", &is) && (is.st_mode & 0777) == 0600);
+#endif
     remove("a.txt");
     rcn_context_destroy(ctx);
 }
 
+#ifndef _WIN32
 static void follows_links(void) {
     rcn_context *ctx = make_context(1);
     struct stat is;
@@ -94,11 +103,22 @@ static void follows_links(void) {
     rcn_context_destroy(ctx);
 }
 
+static void no_ordinary_file(void) {
+    rcn_context *ctx = make_context(1);
+    rcn_file *file = NULL;
+    CHECK(!mkfifo("pipe", 0666));
+    CHECK_STATUS(rcn_file_create(&file, ctx, "pipe"), RCN_EIO);
+    CHECK_ERROR(ctx, "no ordinary file");
+    CHECK(!file && !remove("pipe") && entries() == 0);
+    rcn_context_destroy(ctx);
+}
+#endif
+
 static void says_why_not(void) {
     rcn_context *ctx = make_context(1);
     rcn_file *file = NULL;
     put("a.txt", "old");
-    CHECK(!mkdir("b", 0777) && !mkfifo("pipe", 0666));
+    CHECK(!mkdir("b", 0777));
     CHECK_STATUS(rcn_file_create(&file, ctx, "b"), RCN_EIO);
     CHECK_ERROR(ctx, "b is a folder");
     CHECK_STATUS(rcn_file_create(&file, ctx, "c/"), RCN_EIO);
@@ -106,19 +126,17 @@ static void says_why_not(void) {
     CHECK_ERROR(ctx, "the folder c does not exist");
     CHECK_STATUS(rcn_file_create(&file, ctx, "a.txt/d"), RCN_EIO);
     CHECK_ERROR(ctx, "a.txt is not a folder");
-    CHECK_STATUS(rcn_file_create(&file, ctx, "pipe"), RCN_EIO);
-    CHECK_ERROR(ctx, "no ordinary file");
     CHECK_STATUS(rcn_file_create(&file, ctx, ""), RCN_EINVALID);
     CHECK_STATUS(rcn_file_create(NULL, ctx, "a.txt"), RCN_EINVALID);
     CHECK_STATUS(rcn_file_create(&file, NULL, "a.txt"), RCN_EINVALID);
-    CHECK(!file && entries() == 3);
+    CHECK(!file && entries() == 2);
     /* The target became a folder meanwhile: the file goes, and nothing else. */
     CHECK_STATUS(rcn_file_create(&file, ctx, "late"), RCN_OK);
     CHECK(!mkdir("late", 0777));
     CHECK_STATUS(rcn_file_commit(file, 1), RCN_EIO);
     CHECK_ERROR(ctx, "late cannot be written");
     rcn_file_destroy(file);
-    CHECK(!remove("a.txt") && !remove("pipe") && !rmdir("b") && !rmdir("late") && entries() == 0);
+    CHECK(!remove("a.txt") && !rmdir("b") && !rmdir("late") && entries() == 0);
     rcn_context_destroy(ctx);
 }
 
@@ -130,14 +148,38 @@ static void a_signal_removes_all(void) {
     CHECK_STATUS(rcn_file_lock_create(&lock, ctx, "a"), RCN_OK);
     CHECK(entries() == 2);
     rcn_file_remove_all();
-    CHECK(entries() == 0);
+#ifndef _WIN32
+    CHECK(entries() == 0); /* on Windows they go when the process does */
+#endif
     rcn_file_destroy(file);
     rcn_file_lock_destroy(lock);
     rcn_file_remove_all();
+    CHECK(entries() == 0);
     rcn_context_destroy(ctx);
 }
 
 static void one_at_a_time(void) {
+    rcn_context *ctx = make_context(1);
+    rcn_file_lock *lock = NULL, *second = NULL;
+    char words[64];
+    CHECK_STATUS(rcn_file_lock_create(&lock, ctx, "a"), RCN_OK);
+    CHECK_STATUS(rcn_file_lock_create(&second, ctx, "a"), RCN_EIO);
+    snprintf(words, sizeof words, "a is being trained already (by process %lld",
+             (long long)rcn__process_number());
+    CHECK_ERROR(ctx, words);
+    CHECK(!second);
+    rcn_file_lock_destroy(lock);
+    rcn_file_lock_destroy(NULL);
+    CHECK(entries() == 0);
+    CHECK_STATUS(rcn_file_lock_create(&lock, ctx, "a"), RCN_OK);
+    rcn_file_lock_destroy(lock);
+    CHECK_STATUS(rcn_file_lock_create(&lock, ctx, "no/a"), RCN_EIO);
+    CHECK(entries() == 0);
+    rcn_context_destroy(ctx);
+}
+
+#ifndef _WIN32
+static void one_at_a_time_through_links(void) {
     rcn_context *ctx = make_context(1);
     rcn_file_lock *lock = NULL, *second = NULL;
     char words[64];
@@ -149,11 +191,9 @@ static void one_at_a_time(void) {
     CHECK_ERROR(ctx, words);
     CHECK(!second);
     rcn_file_lock_destroy(lock);
-    rcn_file_lock_destroy(NULL);
     CHECK(entries() == 1); /* the link */
     CHECK_STATUS(rcn_file_lock_create(&lock, ctx, "link"), RCN_OK);
     rcn_file_lock_destroy(lock);
-    CHECK_STATUS(rcn_file_lock_create(&lock, ctx, "no/a"), RCN_EIO);
     /* A link or a second name of another file under the lock's name is not written to. */
     put("victim", "precious");
     CHECK(!symlink("victim", "a.lock"));
@@ -190,29 +230,43 @@ static void killed_owners_hold_nothing(void) {
     rcn_context_destroy(ctx);
 }
 
+#endif
+
 static rcn_status lock_and_replace(rcn_context *ctx, void *payload) {
+    const char *path = payload;
     rcn_file_lock *lock = NULL;
-    (void)payload;
-    rcn_status status = rcn_file_lock_create(&lock, ctx, "link");
-    if (status == RCN_OK) status = replace(ctx, "link", "text");
+    rcn_status status = rcn_file_lock_create(&lock, ctx, path);
+    if (status == RCN_OK) status = replace(ctx, path, "text");
     rcn_file_lock_destroy(lock);
     return status;
 }
 
 static void failing_allocations(void) {
+    check_failing_allocations(lock_and_replace, "a");
+    CHECK(!remove("a") && entries() == 0);
+#ifndef _WIN32
     CHECK(!symlink("a", "link"));
-    check_failing_allocations(lock_and_replace, NULL);
+    check_failing_allocations(lock_and_replace, "link");
     CHECK(!remove("link") && !remove("a") && entries() == 0);
+#endif
 }
 
 int main(void) {
+#ifdef _WIN32
+    snprintf(folder, sizeof folder, "test_rcn_file-%06u",
+             (unsigned)rcn__process_number() % 1000000);
+    if (mkdir(folder, 0777) || chdir(folder)) return EXIT_FAILURE;
+#else
     if (!mkdtemp(folder) || chdir(folder)) return EXIT_FAILURE;
-    RUN(takes_its_place);
     RUN(follows_links);
+    RUN(no_ordinary_file);
+    RUN(one_at_a_time_through_links);
+    RUN(killed_owners_hold_nothing);
+#endif
+    RUN(takes_its_place);
     RUN(says_why_not);
     RUN(a_signal_removes_all);
     RUN(one_at_a_time);
-    RUN(killed_owners_hold_nothing);
     RUN(failing_allocations);
     if (chdir("..") || rmdir(folder)) return EXIT_FAILURE;
     return TEST_RESULT;

@@ -4,10 +4,12 @@
 #include "rcn_safetensors.h"
 
 #include <dirent.h>
+#ifndef _WIN32
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#endif
 
 #include "rcn_test.h"
 
@@ -30,6 +32,7 @@ static int nothing_beside(void) {
     return count == 0;
 }
 
+#ifndef _WIN32
 /* The name that used to be taken, as a link to somebody's file: two writers at once, and neither
  * follows it. */
 static void nothing_in_the_way(void) {
@@ -49,6 +52,8 @@ static void nothing_in_the_way(void) {
     remove(path);
     rcn_context_destroy(ctx);
 }
+
+#endif
 
 /* A file in memory: header text and `bytes` bytes of data, which count up. */
 static size_t make_file(unsigned char *out, const char *header, size_t bytes) {
@@ -458,7 +463,9 @@ int main(int count, char **arguments) {
     RUN(names_and_shapes);
     RUN(adapted_inputs);
     RUN(refuses_to_write);
+#ifndef _WIN32
     RUN(nothing_in_the_way);
+#endif
     RUN(full_disk_and_cancel);
     RUN(failing_allocations);
     return TEST_RESULT;

@@ -7,11 +7,7 @@
 
 #include <stdint.h>
 
-#if defined(__GNUC__)
-#define RCN_INLINE static inline __attribute__((always_inline))
-#else
-#define RCN_INLINE static inline
-#endif
+#include "rcn_compiler.h"
 
 typedef float lanes __attribute__((vector_size(32), may_alias));
 typedef int32_t lane_bits __attribute__((vector_size(32), may_alias));
