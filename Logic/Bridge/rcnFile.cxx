@@ -8,10 +8,8 @@
 #include <fstream>
 #include <sstream>
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include "rcn/rcn_file.h"
+#include "rcnPlatform.h"
 
 namespace rcn
 {
@@ -104,38 +102,10 @@ std::string ReadText(const std::string& path)
 namespace
 {
 
-bool WriteAll(int file, const std::string& text)
-{
-  size_t done = 0;
-  while (done < text.size())
-  {
-    const ssize_t written = write(file, text.data() + done, text.size() - done);
-    if (written < 0 && errno == EINTR)
-    {
-      continue;
-    }
-    if (written <= 0)
-    {
-      return false;
-    }
-    done += static_cast<size_t>(written);
-  }
-  return true;
-}
-
 /// Fills an existing file; `name` stands in the error sentence.
 void WriteFile(const std::string& path, const std::string& name, const std::string& text)
 {
-  const int file = open(path.c_str(), O_WRONLY | O_CLOEXEC);
-  // fsync() has nothing to do for a pipe.
-  bool good = file >= 0 && WriteAll(file, text) && (fsync(file) == 0 || errno == EINVAL || errno == EROFS);
-  int reason = errno;
-  if (file >= 0 && close(file) != 0 && good)
-  {
-    good = false;
-    reason = errno;
-  }
-  if (!good)
+  if (const int reason = platform::WriteWhole(path, text))
   {
     throw WriteError(name, reason);
   }

@@ -4,9 +4,6 @@
 #include <atomic>
 #include <mutex>
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <itkGDCMImageIOFactory.h>
 #include <itkImageIOFactory.h>
 #include <itkJPEGImageIOFactory.h>
@@ -17,6 +14,7 @@
 #include <itkTIFFImageIOFactory.h>
 
 #include "rcnImageIO.h"
+#include "rcnPlatform.h"
 
 namespace rcn
 {
@@ -37,25 +35,12 @@ void SetLibrariesQuiet(bool quiet)
 Quiet::Quiet()
 {
   OneAtATime.lock();
-  const int nowhere = LibrariesQuiet ? open("/dev/null", O_WRONLY | O_CLOEXEC) : -1;
-  if (nowhere >= 0)
-  {
-    this->Kept_ = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
-    if (this->Kept_ >= 0)
-    {
-      dup2(nowhere, STDERR_FILENO);
-    }
-    close(nowhere);
-  }
+  this->Kept_ = LibrariesQuiet ? platform::HideStandardError() : -1;
 }
 
 Quiet::~Quiet()
 {
-  if (this->Kept_ >= 0)
-  {
-    dup2(this->Kept_, STDERR_FILENO);
-    close(this->Kept_);
-  }
+  platform::ShowStandardError(this->Kept_);
   OneAtATime.unlock();
 }
 

@@ -9,8 +9,6 @@
 #include <filesystem>
 #include <future>
 
-#include <unistd.h>
-
 #include <itkMetaDataObject.h>
 
 #include "rcnAddress.h"
@@ -18,6 +16,7 @@
 #include "rcnFileCheck.h"
 #include "rcnFileName.h"
 #include "rcnImageFormat.h"
+#include "rcnPlatform.h"
 #include "rcnPng.h"
 #include "rcnTemporaryFolder.h"
 
@@ -284,7 +283,7 @@ Volume ReadAny(const std::string& path, What what, Palette palette)
   {
     throw Error(RCN_EIO, path + " does not exist.");
   }
-  if (access(path.c_str(), R_OK) != 0)
+  if (!platform::IsReadable(path))
   {
     throw Error(RCN_EIO, path + " cannot be read: " + std::strerror(errno) + ".");
   }

@@ -8,10 +8,6 @@
 #include <cstring>
 #include <memory>
 
-#include <fcntl.h>
-#include <sys/statvfs.h>
-#include <unistd.h>
-
 #include <itkMetaDataObject.h>
 #include <itk_zlib.h>
 
@@ -19,10 +15,13 @@
 #include "rcnFileName.h"
 #include "rcnGzip.h"
 #include "rcnImageFormat.h"
+#include "rcnPlatform.h"
 #include "rcnPng.h"
 
 namespace rcn
 {
+
+using platform::Room;
 
 namespace
 {
@@ -62,41 +61,6 @@ Storage StorageFor(std::string& sentence, const std::string& path)
     sentence = path + ": give the output a format that can be written: .nrrd, .nii.gz, .mha, .tif or .png.";
   }
   return Storage::No;
-}
-
-enum class Room
-{
-  Enough,
-  Unsure,
-  TooLittle
-};
-
-/// Whether so many bytes can be written: reserves them and gives them back, so that a writer that
-/// ignores write errors cannot run out of disk. File systems that cannot reserve are asked what is free.
-Room RoomFor(const std::string& path, int64_t bytes)
-{
-#ifdef __linux__
-  const int file = open(path.c_str(), O_WRONLY | O_CLOEXEC);
-  if (file >= 0)
-  {
-    const int failure = fallocate(file, 0, 0, bytes) == 0 ? 0 : errno;
-    const bool emptied = ftruncate(file, 0) == 0;
-    close(file);
-    if (!failure && emptied)
-    {
-      return Room::Enough;
-    }
-    if (failure == ENOSPC || failure == EFBIG || failure == EDQUOT)
-    {
-      return Room::TooLittle;
-    }
-  }
-#endif
-  struct statvfs system;
-  return statvfs(path.c_str(), &system) == 0 &&
-      static_cast<double>(system.f_bavail) * static_cast<double>(system.f_frsize) < static_cast<double>(bytes)
-    ? Room::TooLittle
-    : Room::Unsure;
 }
 
 /// Whether what a file says about its place in space is what was to be written.
@@ -360,7 +324,7 @@ void WriteBeside(const std::string& path, const std::string& name, const rcn_ima
   const Packing packing = PackingOf(path, image);
   const int64_t elements = rcn_geometry_voxels(&image.geometry) * image.components;
   const int64_t bytes = elements * static_cast<int64_t>(rcn_type_size(image.type)) + 65536;
-  const Room room = RoomFor(path, packing == Packing::Itk ? bytes + bytes / 64 : 65536);
+  const Room room = platform::RoomFor(path, packing == Packing::Itk ? bytes + bytes / 64 : 65536);
   const Error full(RCN_ESPACE, name + " cannot be written: the disk is full, or the file is not allowed to become so large.");
   // ITK's PNG writer does not survive a failing write; the others fail, or write what is compressed
   // well into the little room there is.

@@ -9,9 +9,8 @@
 #include <map>
 #include <tuple>
 
-#include <sys/stat.h>
-
 #include "rcnImageIO.h"
+#include "rcnPlatform.h"
 
 namespace rcn
 {
@@ -22,20 +21,20 @@ namespace
 namespace fs = std::filesystem;
 
 /// Device, inode and name. The name is empty for a file that is there; one that is not yet has its folder's numbers.
-using Identity = std::tuple<dev_t, ino_t, std::string>;
+using Identity = std::tuple<platform::FileNumber, std::string>;
 
 /// False: it is no ordinary file and cannot become one.
 bool Identify(Identity& out, std::string path)
 {
-  struct stat is;
   if (path.empty() || path == "-")
   {
     return false;
   }
-  if (stat(path.c_str(), &is) == 0)
+  const platform::FileStatus file = platform::StatusOf(path);
+  if (file.Exists)
   {
-    out = Identity(is.st_dev, is.st_ino, "");
-    return S_ISREG(is.st_mode);
+    out = Identity(file.Number, "");
+    return file.IsOrdinary;
   }
   std::error_code failure;
   for (int links = 0; links < 40 && fs::is_symlink(path, failure); ++links) // to a file that is not there
@@ -43,13 +42,10 @@ bool Identify(Identity& out, std::string path)
     const fs::path target = fs::read_symlink(path, failure);
     path = (fs::path(path).parent_path() / target).string();
   }
-  const fs::path folder = fs::path(path).parent_path();
-  if (stat(folder.empty() ? "." : folder.c_str(), &is) != 0)
-  {
-    return false;
-  }
-  out = Identity(is.st_dev, is.st_ino, fs::path(path).filename().string());
-  return true;
+  const fs::path parent = fs::path(path).parent_path();
+  const platform::FileStatus folder = platform::StatusOf(parent.empty() ? "." : parent.string());
+  out = Identity(folder.Number, fs::path(path).filename().string());
+  return folder.Exists;
 }
 
 bool IsDicom(const fs::path& path)

@@ -7,9 +7,8 @@
 #include <filesystem>
 #include <set>
 
-#include <sys/stat.h>
-
 #include "rcn/rcn.h"
+#include "rcnPlatform.h"
 #include "rcnReportParts.h"
 
 namespace rcn
@@ -371,10 +370,9 @@ void Report::WriteHow()
   files.Columns = { "File", "Bytes", "Changed" };
   for (const std::string& file : this->Data_.Files)
   {
-    struct stat status{};
-    const bool known = stat(file.c_str(), &status) == 0;
-    files.Rows.push_back({ file, PageCell(known && S_ISREG(status.st_mode) ? static_cast<double>(status.st_size) : NAN, 0),
-      known ? TimeText(status.st_mtime) : "–" });
+    const platform::FileStatus status = platform::StatusOf(file);
+    files.Rows.push_back(
+      { file, PageCell(status.IsOrdinary ? status.Bytes : NAN, 0), status.Exists ? TimeText(status.Modified) : "–" });
   }
   page.Add(files);
 }

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include <unistd.h> // mkdtemp, on macOS
+#include "rcnPlatform.h"
 
 namespace rcn
 {
@@ -17,14 +17,13 @@ TemporaryFolder::TemporaryFolder(const std::string& parent)
 {
   std::error_code failure;
   const fs::path place = parent.empty() ? fs::temp_directory_path(failure) : fs::path(parent);
-  std::string name = (place / ".rcn-XXXXXX").string();
-  if (failure || !mkdtemp(name.data())) // mode 0700
+  this->Path_ = failure ? "" : platform::MakePrivateFolder(place.string());
+  if (this->Path_.empty())
   {
     throw Error(RCN_EIO,
       "No folder for temporary files can be made in " + (failure ? "the folder that TMPDIR names" : place.string()) + ": " +
         (failure ? failure.message() : std::strerror(errno)) + ".");
   }
-  this->Path_ = name;
 }
 
 TemporaryFolder::~TemporaryFolder()

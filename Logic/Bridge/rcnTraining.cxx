@@ -8,12 +8,9 @@
 #include <limits>
 #include <utility>
 
-#ifndef _WIN32
-#include <sys/resource.h>
-#endif
-
 #include "rcnFile.h"
 #include "rcnJudge.h"
+#include "rcnPlatform.h"
 #include "rcnPrediction.h"
 #include "rcnRecalibration.h"
 #include "rcnReport.h"
@@ -35,18 +32,8 @@ constexpr double ImprovingGain = 0.05;
 
 double PeakMegabytes(rcn_context* context)
 {
-#ifndef _WIN32
-  rusage usage;
-  if (getrusage(RUSAGE_SELF, &usage) == 0)
-  {
-#ifdef __APPLE__
-    return static_cast<double>(usage.ru_maxrss) / 1e6;
-#else
-    return static_cast<double>(usage.ru_maxrss) * 1024 / 1e6;
-#endif
-  }
-#endif
-  return static_cast<double>(rcn_context_peak_bytes(context)) / 1e6;
+  const double peak = platform::PeakMegabytes();
+  return peak > 0 ? peak : static_cast<double>(rcn_context_peak_bytes(context)) / 1e6;
 }
 
 /// Of no cases where the region has no voxels in any of them: no reason to lose a model over it.

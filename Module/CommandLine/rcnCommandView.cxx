@@ -5,9 +5,8 @@
 #include <cstring>
 #include <filesystem>
 
-#include <unistd.h>
-
 #include "rcnCommands.h"
+#include "rcnPlatform.h"
 
 namespace rcn
 {
@@ -35,10 +34,9 @@ std::vector<std::string> WordsOf(const Arguments& arguments)
 
 int RunView(const Arguments& arguments)
 {
-  std::error_code ignored;
-  const std::filesystem::path own = std::filesystem::read_symlink("/proc/self/exe", ignored);
-  const std::string viewer = (own.parent_path() / "rater-consensus-viewer").string();
-  if (access(viewer.c_str(), X_OK) != 0)
+  const std::filesystem::path own = platform::OwnProgram();
+  const std::string viewer = (own.parent_path() / ("rater-consensus-viewer" + own.extension().string())).string();
+  if (!platform::IsExecutable(viewer))
   {
     throw Error(RCN_EUNSUPPORTED, "The viewer was not built because Qt was not found; install qtbase5-dev and build again.");
   }
@@ -51,15 +49,9 @@ int RunView(const Arguments& arguments)
 #endif
   std::vector<std::string> words = WordsOf(arguments);
   words.insert(words.begin(), viewer);
-  std::vector<char*> raw;
-  for (std::string& word : words)
-  {
-    raw.push_back(word.data());
-  }
-  raw.push_back(nullptr);
   // Waiting threads would take cores from the window.
-  setenv("OMP_WAIT_POLICY", "passive", 0);
-  execv(viewer.c_str(), raw.data());
+  platform::SetDefault("OMP_WAIT_POLICY", "passive");
+  platform::StartInstead(viewer, words);
   throw Error(RCN_EIO, viewer + " cannot be started: " + std::strerror(errno) + ".");
 }
 

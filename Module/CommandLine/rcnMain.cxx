@@ -6,14 +6,12 @@
 #include <cstdlib>
 #include <new>
 #include <set>
-#ifdef __linux__
-#include <unistd.h>
-#endif
 
 #include <itkObject.h>
 
 #include "rcn/rcn.h"
 #include "rcnCommands.h"
+#include "rcnPlatform.h"
 #include "rcnHelp.h"
 #include "rcnProcesses.h"
 
@@ -40,9 +38,15 @@ std::string Overview(const std::vector<rcn::Command>& commands)
 void WaitQuietly(char** argv)
 {
 #ifdef __linux__
-  if (!std::getenv("OMP_WAIT_POLICY") && !std::getenv("GOMP_SPINCOUNT") && setenv("OMP_WAIT_POLICY", "passive", 1) == 0)
+  if (!std::getenv("OMP_WAIT_POLICY") && !std::getenv("GOMP_SPINCOUNT") &&
+    rcn::platform::SetDefault("OMP_WAIT_POLICY", "passive"))
   {
-    execv("/proc/self/exe", argv);
+    std::vector<std::string> words;
+    for (; *argv; ++argv)
+    {
+      words.push_back(*argv);
+    }
+    rcn::platform::StartInstead("/proc/self/exe", words);
   }
 #else
   (void)argv;

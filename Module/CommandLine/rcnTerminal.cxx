@@ -7,9 +7,8 @@
 #include <csignal>
 #include <cstdio>
 
-#include <unistd.h>
-
 #include "rcnFile.h"
+#include "rcnPlatform.h"
 #include "rcnProcesses.h"
 
 namespace rcn
@@ -90,11 +89,9 @@ void OnInterrupt(int signal)
 } // namespace
 
 Terminal::Terminal(const Arguments& arguments)
-  : IsTerminal_(isatty(STDERR_FILENO) != 0), Quiet_(arguments.Has("--quiet")), Silent_(!Processes::All().IsFirst())
+  : IsTerminal_(platform::StandardErrorIsTerminal()), Quiet_(arguments.Has("--quiet")), Silent_(!Processes::All().IsFirst())
 {
-  std::signal(SIGINT, OnInterrupt);
-  std::signal(SIGTERM, OnInterrupt);
-  std::signal(SIGHUP, OnInterrupt);
+  platform::OnStop(OnInterrupt);
 }
 
 Terminal::~Terminal()
