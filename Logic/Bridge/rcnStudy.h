@@ -75,9 +75,13 @@ struct StudyRow
   std::string Readout;          ///< empty: the strategy gives one probability, which is every readout
   std::vector<StudyCell> Cells; ///< as StudyColumns()
   EvaluationReport Box;         ///< of the first seed, for the reliability diagram
+  VolumeReport Volumes;         ///< of whole images, mean over seeds; the same for all readouts
 
   std::string Name() const { return this->Strategy + (this->Readout.empty() ? "" : " (" + this->Readout + ")"); }
 };
+
+/// The figures of volumes, by strategy.
+std::vector<std::pair<std::string, std::vector<VolumeFigure>>> StudyVolumes(const std::vector<StudyRow>& rows);
 
 struct StudyResult
 {

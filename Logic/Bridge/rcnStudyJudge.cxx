@@ -90,6 +90,10 @@ void FillColumns(Job& job, rcn_region region, const Models& models)
     if (region == RCN_REGION_BOX)
     {
       rows[r].Box = reports.front();
+      std::vector<VolumeReport> volumes;
+      std::transform(reports.begin(), reports.end(), std::back_inserter(volumes),
+        [](const EvaluationReport& report) { return report.Volumes; });
+      rows[r].Volumes = MeanOverTrainings(volumes);
     }
   }
   job.Show(1, "comparing on the region " + name);
@@ -126,6 +130,12 @@ void JudgeRegions(Job& job, const std::vector<rcn_region>& regions)
       },
       nullptr });
   }
+  std::vector<std::shared_ptr<const VolumeScores>> volumes; // by run
+  for (const Run& run : job.Runs)
+  {
+    const Model model(job.Cases.Context(), job.Folder.Model(run, ".safetensors"));
+    volumes.push_back(RunOf(model, job.Options.Prediction).ScoresOfVolumes());
+  }
   std::vector<JudgeTask> tasks; // by region, row and seed
   for (const rcn_region region : regions)
   {
@@ -136,6 +146,7 @@ void JudgeRegions(Job& job, const std::vector<rcn_region>& regions)
         if (job.Runs[run].Strategy == row.Strategy)
         {
           tasks.push_back({ run, OptionsOf(job, row, region) });
+          tasks.back().Options.Volumes = volumes[run];
         }
       }
     }
@@ -175,7 +186,7 @@ void Judge(Job& job)
     }
     for (const std::string& readout : readouts)
     {
-      job.Result.Rows.push_back({ run.Strategy, readout, std::vector<StudyCell>(StudyColumns().size()), {} });
+      job.Result.Rows.push_back({ run.Strategy, readout, std::vector<StudyCell>(StudyColumns().size()), {}, {} });
     }
   }
   // All regions in one pass over the files, unless the sums of so many cases would not fit.

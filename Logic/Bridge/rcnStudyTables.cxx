@@ -53,11 +53,35 @@ std::string StudyColumn::Text(double value) const
   return Fixed(shown, !this->Percent ? (std::fabs(shown) < 0.01 ? 5 : 4) : std::fabs(shown) < 1 ? 3 : 2);
 }
 
+std::vector<std::pair<std::string, std::vector<VolumeFigure>>> StudyVolumes(const std::vector<StudyRow>& rows)
+{
+  std::vector<std::pair<std::string, std::vector<VolumeFigure>>> volumes;
+  for (const StudyRow& row : rows)
+  {
+    if (volumes.empty() || volumes.back().first != row.Strategy) // not another readout of the same levels
+    {
+      volumes.emplace_back(row.Strategy, row.Volumes.Shown());
+    }
+  }
+  return volumes;
+}
+
 namespace study
 {
 
 namespace
 {
+
+/// What the figures of volumes mean, and what a reader has to know of these.
+std::string VolumeNote(const StudyResult& result)
+{
+  return "Of whole images. CRPS: how far the predicted distribution of a rater's volume is from the raters' volumes (lower is "
+         "better); CURVAS: that of the challenge, the expected volume against a normal distribution of the raters' volumes. "
+         "Bias "
+         "and limits of agreement (Bland and Altman): expected volume minus the mean of the raters. Coverage: how many raters' "
+         "volumes are inside the intervals, which come from the validation cases." +
+    (result.Rows.empty() || result.Rows.front().Volumes.Remark.empty() ? "" : " " + result.Rows.front().Volumes.Remark);
+}
 
 /// Empty where there is none.
 std::string IntervalText(const StudyCell& cell, const StudyColumn& column)
@@ -166,7 +190,7 @@ Json RowJson(const StudyRow& row)
     figures.Set(region, regions[region].Set(StudyColumns()[c].Key(), CellJson(row.Cells[c])));
   }
   return JsonObject{ { "strategy", row.Strategy }, { "readout", row.Readout.empty() ? Json(nullptr) : Json(row.Readout) },
-    { "figures", figures } };
+    { "figures", figures }, { "volumes", VolumeReportJson(row.Volumes) } };
 }
 
 std::string JsonOf(const Job& job)
@@ -215,6 +239,22 @@ std::string MarkdownOf(const Job& job)
   text += table([](const StudyCell& cell, const StudyColumn& column) {
     return column.Text(cell.PaperMean) + " ± " + column.Text(cell.PaperStd);
   });
+  text += "Volumes\n\n| strategy |";
+  std::string line = "|---|", body;
+  for (const auto& [strategy, figures] : StudyVolumes(job.Result.Rows))
+  {
+    const bool first = body.empty();
+    body += "| " + strategy + " |";
+    for (const VolumeFigure& figure : figures)
+    {
+      text += first ? " " + figure.Name + " |" : "";
+      line += first ? "---|" : "";
+      body += " " + figure.Text + " |";
+    }
+    body += "\n";
+  }
+  text += "\n" + line + "\n" + body;
+  text += "\n" + VolumeNote(job.Result) + "\n\n";
   for (const std::string& trained : job.Trained)
   {
     text += "- " + trained + "\n";
@@ -243,6 +283,23 @@ PageTable TableOf(const StudyResult& result)
       shown.Small = IntervalText(cell, StudyColumns()[c]);
       shown.Mark = cell.Best ? CellMark::Best : cell.Tie ? CellMark::Tie : CellMark::None;
       table.Rows.back().push_back(shown);
+    }
+  }
+  return table;
+}
+
+PageTable VolumesOf(const StudyResult& result)
+{
+  PageTable table;
+  table.Caption = "Volumes on the test cases";
+  for (const auto& [strategy, figures] : StudyVolumes(result.Rows))
+  {
+    table.Columns = { "Strategy" };
+    table.Rows.push_back({ strategy });
+    for (const VolumeFigure& figure : figures)
+    {
+      table.Columns.emplace_back(figure.Name, figure.Meaning);
+      table.Rows.back().emplace_back(figure.Value, figure.Text);
     }
   }
   return table;
@@ -294,6 +351,9 @@ std::string PageOf(Job& job)
   page.Section("table", "How to learn from raters who disagree");
   page.Add(TableOf(result));
   page.Note(Legend() + " " + SeedText(job.Options));
+  page.Section("volumes", "How much would raters mark?");
+  page.Add(VolumesOf(result));
+  page.Note(VolumeNote(result));
   page.Section("pictures", "Side by side");
   AddPictures(page, job);
   page.Section("reliability", "Does 70 % mean 70 %?");

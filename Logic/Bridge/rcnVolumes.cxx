@@ -438,31 +438,48 @@ VolumeReport SummarizeVolumes(
   return report;
 }
 
-VolumeTable VolumeReport::Table() const
+std::vector<VolumeFigure> VolumeReport::Shown() const
 {
   const rcn_volume_figures& f = this->Figures;
-  VolumeTable table{ { "", "value", "what it is" }, {} };
+  const std::string unit = this->Unit.empty() ? "" : " (" + this->Unit + ")";
   const bool whole = this->Unit == "pixels" || this->Unit == "voxels";
-  const auto add = [&](const std::string& name, double value, const std::string& text, const char* meaning) {
-    if (std::isfinite(value))
-    {
-      table.Rows.push_back({ name, text, meaning });
-    }
+  const auto figure = [&](const char* name, double value, const char* meaning) {
+    return VolumeFigure{ name + unit, value, Fixed(value, whole || std::fabs(value) >= 100 ? 1 : 3), meaning };
   };
-  const auto text = [&](double value) { return Fixed(value, whole || std::fabs(value) >= 100 ? 1 : 3); };
-  const std::string unit = " (" + this->Unit + ")";
-  add("volume CRPS" + unit, f.crps, text(f.crps), "predicted distribution of a rater's volume against the raters' volumes");
-  add("volume CRPS, CURVAS" + unit, f.curvas_crps, text(f.curvas_crps),
-    "expected volume against a normal distribution of the raters' volumes");
-  add("volume bias" + unit, f.bias, text(f.bias), "expected volume minus the mean of the raters, over cases");
-  add("limits of agreement" + unit, f.deviation, FromTo(f.agree_low, f.agree_high, whole ? 1 : 3),
-    "bias -+ 1.96 standard deviations (Bland and Altman)");
+  const auto coverage = [&](size_t level) {
+    return VolumeFigure{ "coverage of " + PercentOf(VolumeLevels[level]) + " intervals (%)", f.coverage[level],
+      Fixed(100 * f.coverage[level], 1), "raters' volumes inside the predicted interval" };
+  };
+  return { figure("volume CRPS", f.crps, "predicted distribution of a rater's volume against the raters' volumes"),
+    figure("CURVAS CRPS", f.curvas_crps, "expected volume against a normal distribution of the raters' volumes"),
+    figure("volume bias", f.bias, "expected volume minus the mean of the raters, over cases"),
+    figure("lower limit of agreement", f.agree_low, "bias - 1.96 standard deviations (Bland and Altman)"),
+    figure("upper limit of agreement", f.agree_high, "bias + 1.96 standard deviations"), coverage(0), coverage(1) };
+}
+
+VolumeReport MeanOverTrainings(const std::vector<VolumeReport>& trainings)
+{
+  VolumeReport mean = trainings.front();
+  const double share = 1 / static_cast<double>(trainings.size());
+  for (double rcn_volume_figures::* figure :
+    { &rcn_volume_figures::crps, &rcn_volume_figures::curvas_crps, &rcn_volume_figures::bias, &rcn_volume_figures::deviation,
+      &rcn_volume_figures::agree_low, &rcn_volume_figures::agree_high })
+  {
+    mean.Figures.*figure = 0;
+    for (const VolumeReport& one : trainings)
+    {
+      mean.Figures.*figure += share * one.Figures.*figure;
+    }
+  }
   for (size_t level = 0; level < LevelCount; ++level)
   {
-    add("coverage of " + PercentOf(VolumeLevels[level]) + " intervals (%)", f.coverage[level],
-      Fixed(100 * f.coverage[level], 1), "raters' volumes inside the predicted interval");
+    mean.Figures.coverage[level] = 0;
+    for (const VolumeReport& one : trainings)
+    {
+      mean.Figures.coverage[level] += share * one.Figures.coverage[level];
+    }
   }
-  return table;
+  return mean;
 }
 
 json_t* VolumeReportJson(const VolumeReport& report)

@@ -139,6 +139,15 @@ JudgedVolumes JudgeVolumes(rcn_context* context, const Volume& map, const rcn_vo
 json_t* JudgedVolumesJson(const JudgedVolumes& volumes);
 JudgedVolumes JudgedVolumesFrom(const json_t* record);
 
+/// A figure as people read it.
+struct VolumeFigure
+{
+  std::string Name; ///< with its unit
+  double Value;     ///< NaN: not defined
+  std::string Text;
+  const char* Meaning;
+};
+
 /// All cases together.
 struct VolumeReport
 {
@@ -147,9 +156,12 @@ struct VolumeReport
   int ScoreCases = 0; ///< validation cases (or patients) behind the intervals
   std::string Remark; ///< why there is no coverage, and what else a reader has to know; may be empty
 
-  /// Rows of a table: name, value, what it is. None where no case has volumes.
-  VolumeTable Table() const;
+  /// All of them, in the order in which they are shown.
+  std::vector<VolumeFigure> Shown() const;
 };
+
+/// The mean over trainings that were judged on the same cases.
+VolumeReport MeanOverTrainings(const std::vector<VolumeReport>& trainings);
 
 /// `known`: what was stored for intervals; null: nothing. `calibrated`: how many of the cases are among those behind it, and
 /// so do not count for coverage.

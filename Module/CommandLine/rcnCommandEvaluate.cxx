@@ -194,6 +194,20 @@ std::string FigureTable(const EvaluationReport& report)
   return table.Text();
 }
 
+/// Of whole images; nothing where no case has volumes.
+std::string VolumeText(const VolumeReport& volumes)
+{
+  Table table({ "Volumes", "value", "what it is" });
+  for (const VolumeFigure& figure : volumes.Shown())
+  {
+    if (std::isfinite(figure.Value))
+    {
+      table.Add({ figure.Name, figure.Text, figure.Meaning });
+    }
+  }
+  return volumes.Figures.cases > 0 ? "\n" + table.Text() + (volumes.Remark.empty() ? "" : volumes.Remark + "\n") : "";
+}
+
 std::string BinTable(const EvaluationReport& report)
 {
   Table table({ "Model says (%)", "Raters say (%)", "Gap", "Votes" });
@@ -417,7 +431,8 @@ int RunEvaluate(const Arguments& arguments)
   const EvaluationReport report = model.Report();
   const std::string words = WorstBinInWords(report);
   std::string text = Heading(report, options, model, first) + FigureTable(report) + "\n" + BinTable(report) +
-    ShareTable(report) + (report.Cases > 1 ? "\n" + MeansTable(model) : "") + (words.empty() ? "" : "\n" + words + "\n");
+    ShareTable(report) + (report.Cases > 1 ? "\n" + MeansTable(model) : "") + VolumeText(report.Volumes) +
+    (words.empty() ? "" : "\n" + words + "\n");
   JsonObject json(EvaluationJson(report, options, judged.Raters));
   EvaluationReport uncorrected, other;
   SecondModel second{ nullptr, "", "" };

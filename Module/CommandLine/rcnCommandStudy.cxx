@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// rater-consensus study: every strategy under one protocol, judged on the same test cases.
+#include <algorithm>
 #include <cmath>
 #include <sstream>
 
@@ -64,8 +65,23 @@ std::string TableText(const StudyResult& result)
     }
     table.Add(cells);
   }
-  return table.Text() + "*: the best; ≈: not significantly different from it. Written: " + result.Markdown + ", " +
-    result.Json + ", " + result.Html + "\n";
+  std::vector<std::string> volumeHeader;
+  std::vector<std::vector<std::string>> volumeRows;
+  for (const auto& [strategy, figures] : StudyVolumes(result.Rows))
+  {
+    volumeHeader = { "Volumes" };
+    volumeRows.push_back({ strategy });
+    for (const VolumeFigure& figure : figures)
+    {
+      volumeHeader.push_back(figure.Name);
+      volumeRows.back().push_back(figure.Text);
+    }
+  }
+  Table volumes(volumeHeader);
+  std::for_each(volumeRows.begin(), volumeRows.end(), [&](const std::vector<std::string>& row) { volumes.Add(row); });
+  return table.Text() + "\n" + volumes.Text() +
+    "\n*: the best; ≈: not significantly different from it. Written: " + result.Markdown + ", " + result.Json + ", " +
+    result.Html + "\n";
 }
 
 std::vector<NamedFile> StudyOutputs(const Arguments& arguments, const DataList& list)

@@ -62,7 +62,16 @@ def test_files_and_table(study):
     assert not re.search(r"https?:|\bsrc=|url\(", html) and html.count("<script") == 1  # self-contained
     # Three cases side by side: the image, the raters, two strategies; the image is there once.
     assert html.count("<image") == 3 and html.count("<use") == 12 and len(re.findall(r"<h3>c\d+</h3>", html)) == 3
+    assert "volume CRPS (mm²)" in markdown and "CURVAS CRPS (mm²)" in done.out and "How much would raters mark?" in html
     assert not leftovers(folder)
+
+
+def test_volumes_are_those_of_evaluate(study):
+    folder, data, _ = study
+    for row in json.loads((folder / "out" / "table.json").read_text("utf-8"))["rows"]:
+        done = run("evaluate", "--data", data, "--split", "test", "--pred", folder / "out" / "predictions" / row["strategy"], "--json", "-").json
+        assert row["volumes"] == done["volumes"] and done["volumes"]["crps"] > 0 and done["volumes"]["curvas_crps"] > 0
+        assert done["volumes"]["coverage"][0]["inside"] is None  # three validation cases
 
 
 def test_figures_are_those_of_evaluate(study):

@@ -174,3 +174,75 @@ def test_without_validation_cases_nothing_is_stored(trained, tmp_path):
     done = run("train", "--data", folder / "none.json", "-o", tmp_path / "m.safetensors", "--epochs", "1", "--width", "8",
                "--split", "0", "--json", "-")
     assert done.json["volume_cases"] == 0 and "volumes" not in read_metadata(tmp_path / "m.safetensors")
+
+
+def write_twin_of(scores, path):
+    """Validation cases that are not among those that are judged, so that coverage is known."""
+    path.write_text(json.dumps({**json.loads(path.read_text()), "volumes": json.loads(stored(scores)), "correction": None}))
+
+
+def test_evaluate_is_numpy(trained, tmp_path):
+    folder, data, _ = trained
+    words = ("evaluate", "--data", data, "--split", "test", "--pred", tmp_path, "--json", "-")
+    run("predict", "--model", folder / "m.safetensors", "--data", data, "--split", "test", "-o", tmp_path, "--no-recalibration")
+    write_twin_of(SCORES, tmp_path / "predictions.json")
+    judged = run(*words).json["volumes"]
+    crps, difference, inside = [], [], ([], [])
+    for id in (f"c{i}" for i in range(10, 15)):
+        v = twin.at_least(read_image(tmp_path / f"{id}_levels.nrrd").array)
+        marked = np.array(volumes_of_raters(folder, data, id), float)
+        crps.append(np.mean([twin.crps(v, x) for x in marked]))
+        difference.append(v.mean() - marked.mean())
+        for own, level in zip(inside, (0.8, 0.95)):
+            low, high = twin.interval(v, twin.quantile(SCORES, level))
+            own.append(np.mean((marked >= low) & (marked <= high)))
+    bias, deviation = np.mean(difference), np.std(difference, ddof=1)
+    assert judged["unit"] == "mm2" and judged["cases"] == 5 and judged["interval_cases"] == 20 and judged["remark"] == ""
+    assert np.isclose(judged["crps"], np.mean(crps), rtol=1e-5) and np.isclose(judged["bias"], bias, rtol=1e-4, atol=1e-4)
+    assert np.isclose(judged["deviation"], deviation, rtol=1e-4)
+    assert np.allclose(judged["limits_of_agreement"], [bias - 1.96 * deviation, bias + 1.96 * deviation], rtol=1e-3, atol=1e-3)
+    for one, own in zip(judged["coverage"], inside):
+        assert np.isclose(one["inside"], np.mean(own)) and one["cases"] == 5
+    # Another region judges the same volumes; a case behind the intervals is not tested on itself.
+    assert run(*words, "--region", "disputed").json["volumes"] == judged
+    own = json.loads(stored(SCORES))
+    own["cases"][3] = "c12"
+    manifest = tmp_path / "predictions.json"
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "volumes": own}))
+    again = run(*words).json["volumes"]
+    assert again["coverage"][0]["cases"] == 4 and "1 case is behind the intervals" in again["remark"]
+    manifest.unlink()  # nobody knows the validation cases
+    alone = run(*words).json["volumes"]
+    assert alone["coverage"][0]["inside"] is None and "no interval" in alone["remark"] and alone["crps"] == judged["crps"]
+
+
+def test_recalibrating_stores_its_own_scores(trained, tmp_path):
+    """Each case corrected by a fit to the others, in the correction; those without it, in the model."""
+    folder, data, _ = trained
+    model = tmp_path / "m.safetensors"
+    model.write_bytes((folder / "m.safetensors").read_bytes())
+    run("predict", "--model", model, "--data", data, "--split", "validation", "-o", tmp_path, "--no-recalibration")
+    run("recalibrate", "--method", "temperature", "--data", data, "--pred", tmp_path, "--model", model, "-o", tmp_path / "t.json",
+        "--replace", "--force")
+    metadata = read_metadata(model)
+    correction = json.loads(metadata["recalibration"])
+    before, after = json.loads(metadata["volumes"]), correction["volumes"]
+    assert json.loads((tmp_path / "t.json").read_text())["volumes"] == after
+    assert before["cases"] == after["cases"] == ["c6", "c7", "c8", "c9"] and before["scores"] != after["scores"]
+    for words, scores in (((), after["scores"]), (("--no-recalibration",), before["scores"])):
+        entry = run("predict", "--model", model, "--data", data, "--split", "test", "-o", tmp_path, "--json", "-", *words).json["cases"][0]
+        v = twin.at_least(read_image(tmp_path / "c10_levels.nrrd").array)
+        one = entry["volumes"]["intervals"][0]
+        assert np.allclose((one["low"], one["high"]), twin.interval(v, twin.quantile(scores, 0.8)), rtol=1e-4)
+
+
+def test_a_map_that_is_no_probability_elsewhere_has_no_volume(tmp_path):
+    mask = np.zeros((40, 40), np.uint8)
+    mask[18:22, 18:22] = 1
+    probability = mask.astype(np.float32) * 0.75
+    probability[0, 0] = np.nan
+    write_image(tmp_path / "m.nrrd", mask)
+    write_image(tmp_path / "p.nrrd", probability)
+    done = run("evaluate", "--prob", tmp_path / "p.nrrd", "--rater", f"A={tmp_path / 'm.nrrd'}", "--rater", f"B={tmp_path / 'm.nrrd'}",
+               "--margin", "5", "--json", "-").json
+    assert done["mr_ece"] > 0 and done["volumes"]["crps"] is None and "1 map is no probability everywhere" in done["volumes"]["remark"]
