@@ -37,12 +37,12 @@ class Agreement(ct.Structure):
                 ("intersection_voxels", ct.c_int64), ("disputed_voxels", ct.c_int64)]
 
 
-def phantom_masks(lib, ctx, shape, raters, seed=1):
+def phantom_masks(lib, ctx, shape, raters, seed=1, lesions=8, disagreement=1.0):
     """uint8 [raters, z, y, x]"""
     z, y, x = shape
     image = np.empty(shape, np.float32)
     masks = np.empty((raters, *shape), np.uint8)
-    options = PhantomOptions((ct.c_int64 * 3)(x, y, z), raters, 8, seed, 1, 2.5, 0.12, 1.0)
+    options = PhantomOptions((ct.c_int64 * 3)(x, y, z), raters, lesions, seed, 1, 2.5, 0.12, disagreement)
     ctx.check(lib.rcn_phantom_make(ct.c_void_p(image.ctypes.data), ct.c_void_p(masks.ctypes.data), ctx.handle,
                                    ct.byref(options)))
     return masks

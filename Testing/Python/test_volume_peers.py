@@ -1,19 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Scores of volumes against SciPy: ./run test --peers."""
-import ctypes as ct
 import os
 
 import numpy as np
 import pytest
 
+import rcn_volumes_ctypes as core
 import rcn_volumes_twin as twin
 
 if os.environ.get("RCN_PEERS") != "1":
     pytest.skip("compares with SciPy: ./run test --peers", allow_module_level=True)
-
-
-class Volume(ct.Structure):
-    _fields_ = [("raters", ct.c_int), ("binomial", ct.c_int), ("expected", ct.c_double), ("at_least", ct.c_double * 64)]
 
 
 def curvas(expected, volumes):
@@ -30,13 +26,11 @@ def curvas(expected, volumes):
 
 @pytest.mark.parametrize("raters", [2, 3, 5, 12])
 def test_curvas_crps_is_the_integral(lib, raters):
-    lib.rcn_volume_curvas_crps.restype = ct.c_double
     rng = np.random.default_rng(raters)
     for scale in (1e-3, 1.0, 50.0):
         volumes = scale * rng.lognormal(1, 0.4, raters)
         for expected in scale * np.array([0, 1.5, 2.7, 3.3, 8, 100]):
-            values = (ct.c_double * raters)(*volumes)
-            found = lib.rcn_volume_curvas_crps(ct.c_double(expected), values, raters)
+            found = core.curvas_crps(lib, expected, volumes)
             assert abs(found - curvas(expected, volumes)) <= 1e-6 * max(scale, found)
 
 
@@ -44,12 +38,10 @@ def test_curvas_crps_is_the_integral(lib, raters):
 def test_crps_is_that_of_an_ensemble(lib, raters):
     from scipy.stats import energy_distance
 
-    lib.rcn_volume_crps.restype = ct.c_double
     rng = np.random.default_rng(raters)
     for x in (0.0, 3.0, 8.0):
         volumes = np.sort(rng.uniform(0, 10, raters))[::-1]
-        one = Volume(raters, 0, volumes.mean(), (ct.c_double * 64)(*volumes))
-        found = lib.rcn_volume_crps(ct.byref(one), ct.c_double(x))
+        found = core.crps(lib, core.of(volumes), x)
         assert abs(found - twin.crps(volumes, x)) < 1e-9
         # The energy distance to a single value is sqrt(2 E|V - x| - E|V - V'|), and CRPS half of its square.
         assert abs(found - energy_distance(volumes, [x]) ** 2 / 2) < 1e-9

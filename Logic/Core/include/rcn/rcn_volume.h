@@ -73,12 +73,12 @@ RCN_API double rcn_volume_curvas_crps(double expected, const double *volumes, in
  *   quantile  q of the scores, see rcn_volume_quantile()
  *   interval  all x with a score of at most q
  *
- * A plain score, how far x is outside [V_K, V_1] relative to E, covers as well, but where a map is
- * wider than raters differ (one probability, read through the binomial) its quantile is negative
- * and takes the same width off everywhere: intervals were 50 % wider in simulation, some had no
- * volume in them at all, and E need not be inside. This one never crosses, always holds E, and
- * follows what the map says of this case. The share of E keeps the scale above zero for maps
- * without any doubt, and one voxel does for empty ones. */
+ * A plain score, how far x is outside [V_K, V_1] relative to E, covers as well: both do by
+ * construction. But where a map is wider than raters differ its quantile is negative and takes the
+ * same share of E off every case, so that an interval can be empty or lie beside E; and on phantoms
+ * it was up to 7 % wider, and never narrower (Testing/Benchmarks/bench_volumes.py). This one never
+ * crosses, always holds E, and follows what the map says of this case. The share of E keeps the
+ * scale above zero for maps without any doubt, and one voxel does for empty ones. */
 #define RCN_VOLUME_RELATIVE 0.2
 
 /* NaN where x is. */
