@@ -469,6 +469,41 @@ void PutIntoFolder(Node* node, const std::vector<vtkMRMLScalarVolumeNode*>& volu
   }
 }
 
+/// What raters would measure: the whole map with its intervals, "at least t raters", and each connected component.
+void ShowVolumes(Publisher& publisher, const PredictedVolumes& volumes)
+{
+  std::vector<std::string> part = { "expected" }, highest(1), reaches(1);
+  std::vector<double> volume = { volumes.Expected };
+  for (int t = 1; t <= volumes.Raters; ++t)
+  {
+    part.push_back(AtLeastInWords(t, volumes.Raters));
+    volume.push_back(volumes.AtLeast[static_cast<size_t>(t) - 1]);
+    highest.emplace_back();
+    reaches.emplace_back();
+  }
+  for (size_t i = 0; i < volumes.Components.size(); ++i)
+  {
+    part.push_back("component " + std::to_string(i + 1));
+    volume.push_back(volumes.Components[i].Expected);
+    highest.push_back(CsvNumber(volumes.Components[i].Highest));
+    reaches.push_back(volumes.Components[i].Reaches());
+  }
+  std::vector<vtkSmartPointer<vtkAbstractArray>> columns = { TextColumn("Part", part),
+    NumberColumn(volumes.Name + " (" + volumes.Unit + ")", volume) };
+  for (const PredictedInterval& interval : volumes.Intervals) // text: cells stay empty where there is none
+  {
+    const std::string level = " (" + PercentText(interval.Level) + ")";
+    std::vector<std::string> low(part.size()), high(part.size());
+    low.front() = CsvNumber(interval.Low);
+    high.front() = CsvNumber(interval.High);
+    columns.push_back(TextColumn("Low" + level, low));
+    columns.push_back(TextColumn("High" + level, high));
+  }
+  columns.push_back(TextColumn("Highest share of raters", highest));
+  columns.push_back(TextColumn("Reaches", reaches));
+  publisher.ShowTable(Node::GetVolumesRole(), "volumes of the prediction", columns);
+}
+
 } // namespace
 
 KeptLevels PublishPrediction(Node* node, const PredictionNodes& prediction)
@@ -492,6 +527,7 @@ KeptLevels PublishPrediction(Node* node, const PredictionNodes& prediction)
   uint8_t rgb[3];
   rcn_color_share(rgb, 1);
   publisher.ShowMask("RaterConsensus_prediction", "Model: " + maps.Readout, maps.Mask, rgb);
+  ShowVolumes(publisher, maps.Volumes);
   KeptLevels kept;
   kept.Levels = maps.Levels;
   for (vtkMRMLScalarVolumeNode* const volume : volumes)

@@ -50,8 +50,8 @@ struct PredictionNodes
   std::vector<Volume> LevelMasks;                    ///< K of them, or none
   Provenance Made;
 };
-/// Probability, its mask, the level volumes in a folder and a segment for each "at least k"; those of an earlier prediction
-/// that this one does not have leave the scene. Returns the levels to judge by.
+/// Probability, its mask, its volumes, the level volumes in a folder and a segment for each "at least k"; those of an earlier
+/// prediction that this one does not have leave the scene. Returns the levels to judge by.
 KeptLevels PublishPrediction(Node* node, const PredictionNodes& prediction);
 
 /// Tables, series and their chart; `before` may be null.

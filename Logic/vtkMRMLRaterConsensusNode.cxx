@@ -83,8 +83,9 @@ vtkMRMLRaterConsensusNode::vtkMRMLRaterConsensusNode()
 {
   this->HideFromEditors = 0;
   this->AddNodeReferenceRole(ImageRole, "imageNodeRef");
-  for (const char* const role : { GetHeatmapRole(), GetProbabilityRole(), GetLevelRole(), GetMaskRole(), GetAgreementRole(),
-         GetDisputesRole(), GetFiguresRole(), GetReliabilityRole(), GetSeriesRole(), GetChartRole(), GetTrainingCaseRole() })
+  for (const char* const role :
+    { GetHeatmapRole(), GetProbabilityRole(), GetLevelRole(), GetMaskRole(), GetVolumesRole(), GetAgreementRole(),
+      GetDisputesRole(), GetFiguresRole(), GetReliabilityRole(), GetSeriesRole(), GetChartRole(), GetTrainingCaseRole() })
   {
     this->AddNodeReferenceRole(role, (std::string(role) + "NodeRef").c_str());
   }

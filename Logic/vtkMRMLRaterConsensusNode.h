@@ -127,6 +127,7 @@ public:
   static const char* GetProbabilityRole() { return "probability"; }
   static const char* GetLevelRole() { return "level"; } ///< K + 1 of them, in order
   static const char* GetMaskRole() { return "mask"; }
+  static const char* GetVolumesRole() { return "volumes"; }
   static const char* GetAgreementRole() { return "agreement"; }
   static const char* GetDisputesRole() { return "disputes"; }
   static const char* GetFiguresRole() { return "figures"; }

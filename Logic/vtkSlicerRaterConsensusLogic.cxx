@@ -460,6 +460,7 @@ vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Internals::Pred
     }
     return [=] {
       job.Keep(PublishPrediction(job.Target(), out));
+      job.Found().Volumes = std::make_shared<const rcn::PredictedVolumes>(out.Maps.Volumes);
       job.Remember(out.Maps.Remarks);
     };
   };

@@ -30,6 +30,7 @@ namespace rcn
 {
 struct AgreementReport;
 struct EvaluationReport;
+struct PredictedVolumes;
 struct TrainingEpoch;
 struct TrainingProgress;
 struct TrainingResult;
@@ -124,6 +125,7 @@ public:
     std::shared_ptr<const rcn::EvaluationReport> Evaluation;
     std::shared_ptr<const rcn::EvaluationReport> EvaluationBefore; ///< the correction that was fitted; null without one
     std::shared_ptr<const rcn::TrainingResult> Training;
+    std::shared_ptr<const rcn::PredictedVolumes> Volumes; ///< of the prediction
   };
   const Results& GetResults(vtkMRMLRaterConsensusNode* node) const;
 #endif

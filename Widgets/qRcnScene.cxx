@@ -14,6 +14,23 @@
 namespace
 {
 
+/// None of a map that is no probability somewhere, which can be shown all the same.
+rcn::PredictedVolumes MeasureVolumes(rcn_context* context, const rcn::Volume& map, int raters, const rcn::VolumeScores* scores)
+{
+  try
+  {
+    return raters > 0 ? rcn::PredictVolumes(context, map, raters, scores, "The prediction") : rcn::PredictedVolumes();
+  }
+  catch (const rcn::Error& error)
+  {
+    if (error.Status() != RCN_EDATA)
+    {
+      throw;
+    }
+    return {};
+  }
+}
+
 void RequireSize(const rcn_geometry& geometry, const rcn_geometry& other, const char* what)
 {
   if (!std::equal(geometry.size, geometry.size + 3, other.size))
@@ -436,11 +453,11 @@ int qRcnScene::addPrediction(const QString& name, const rcn::Volume& levels, con
   const int number = static_cast<int>(same - this->PredictionList.begin());
   if (same == this->PredictionList.end())
   {
-    this->PredictionList.push_back({ name, levels, probability });
+    this->PredictionList.push_back({ name, levels, probability, false, nullptr });
   }
   else
   {
-    *same = { name, levels, probability };
+    *same = { name, levels, probability, false, nullptr };
   }
   emit this->changed(number == this->ShownPrediction ? Predictions | Overlay | Contours : Changes(Predictions));
   if (number == this->ShownPrediction)
@@ -448,6 +465,17 @@ int qRcnScene::addPrediction(const QString& name, const rcn::Volume& levels, con
     this->measureVolume();
   }
   return number;
+}
+
+void qRcnScene::setPredictionVolumes(int number, std::shared_ptr<const rcn::VolumeScores> scores)
+{
+  Prediction& prediction = this->PredictionList[static_cast<size_t>(number)];
+  prediction.IsModel = true;
+  prediction.Scores = std::move(scores);
+  if (number == this->ShownPrediction)
+  {
+    this->measureVolume();
+  }
 }
 
 void qRcnScene::removePredictions()
@@ -548,13 +576,27 @@ void qRcnScene::measureVolume()
 {
   this->Counts.clear();
   emit this->volumeChanged(this->volumeAboveThreshold(), this->extentUnit());
-  if (this->ShownPrediction < 0)
+  // The readout that is shown does not change what raters would measure.
+  const Prediction* now = this->ShownPrediction >= 0 ? &this->prediction(this->ShownPrediction) : nullptr;
+  const std::pair<const void*, const void*> key(
+    now && now->IsModel ? now->volume().Data() : nullptr, now ? now->Scores.get() : nullptr);
+  const bool known = this->Volumes.IsKnown() && key == this->Measured;
+  if (!known)
+  {
+    this->Volumes = rcn::PredictedVolumes();
+    this->Measured = key;
+    emit this->volumesChanged();
+  }
+  if (!now)
   {
     this->Counting->cancel();
     return;
   }
   // The volume is a copy that shares the buffer: it stays whatever happens to the scene.
-  const rcn::Volume volume = this->prediction(this->ShownPrediction).volume();
+  const rcn::Volume volume = now->volume();
+  const std::shared_ptr<const rcn::VolumeScores> scores = now->Scores;
+  // Of one probability K is that of the case, where it has raters.
+  const int raters = known || !now->IsModel ? 0 : now->hasLevels() ? volume.View().components - 1 : this->raterCount();
   const int readout = this->Readout, number = this->ReadoutNumber;
   this->Counting->startInstead(tr("Measuring volumes"), [=](qRcnJob::Monitor& monitor) -> qRcnJob::Done {
     const auto context = makeContext(0);
@@ -564,8 +606,14 @@ void qRcnScene::measureVolume()
       &monitor);
     std::vector<int64_t> counts(RCN_SLICE_STEPS + 1);
     rcn::Check(rcn_slice_counts(counts.data(), context.get(), &volume.View(), readout, number), context.get());
-    return [this, counts]() {
+    const rcn::PredictedVolumes volumes = MeasureVolumes(context.get(), volume, raters, scores.get());
+    return [this, counts, volumes]() {
       this->Counts = counts;
+      if (volumes.IsKnown())
+      {
+        this->Volumes = volumes;
+        emit this->volumesChanged();
+      }
       emit this->volumeChanged(this->volumeAboveThreshold(), this->extentUnit());
     };
   });

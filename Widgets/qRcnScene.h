@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include <QColor>
@@ -22,6 +23,7 @@
 #include "rcn/rcn_slice.h"
 #include "rcnImageIO.h"
 #include "rcnReport.h"
+#include "rcnVolumes.h"
 #include "rcnWorkspace.h"
 
 class qRcnJob;
@@ -52,6 +54,8 @@ public:
     QString Name;
     rcn::Volume Levels;
     rcn::Volume Probability;
+    bool IsModel = false;                            ///< a model's: its volumes are what raters would measure
+    std::shared_ptr<const rcn::VolumeScores> Scores; ///< for intervals of them; null: not known
     bool hasLevels() const { return this->Levels.Data() != nullptr; }
     const rcn::Volume& volume() const { return this->hasLevels() ? this->Levels : this->Probability; }
   };
@@ -157,6 +161,8 @@ public:
 
   /// Returns its number. A name that is there already is replaced. Throws rcn::Error where the geometry is another.
   int addPrediction(const QString& name, const rcn::Volume& levels, const rcn::Volume& probability = rcn::Volume());
+  /// The prediction is a model's; `scores` as in rcn::PredictVolumes().
+  void setPredictionVolumes(int number, std::shared_ptr<const rcn::VolumeScores> scores);
   void removePredictions();
   int predictionCount() const { return static_cast<int>(this->PredictionList.size()); }
   const Prediction& prediction(int number) const { return this->PredictionList.at(static_cast<size_t>(number)); }
@@ -172,6 +178,8 @@ public:
   bool areLevelContoursVisible() const { return this->LevelContoursVisible; }
   /// Extent at and above the threshold in the shown prediction; NaN while it is being measured, and without one.
   double volumeAboveThreshold() const;
+  /// What raters would measure on the shown prediction; not known while it is being measured, and of fused maps.
+  const rcn::PredictedVolumes& volumes() const { return this->Volumes; }
 
   // ---- highlight: voxels whose probability lies in a range
 
@@ -218,6 +226,8 @@ signals:
   void visited(int axis);
   /// The volume above the threshold is another, or has been measured.
   void volumeChanged(double extent, const QString& unit);
+  /// volumes() are others, or have been measured.
+  void volumesChanged();
 
 private:
   template <class T> void set(T& member, const T& value, Changes what);
@@ -258,6 +268,8 @@ private:
   mutable std::vector<uint8_t> PatternColors; // empty: to be made
   /// Voxels above each step of the shown prediction's readout; empty while they are counted.
   std::vector<int64_t> Counts;
+  rcn::PredictedVolumes Volumes;
+  std::pair<const void*, const void*> Measured{ nullptr, nullptr }; ///< map and scores that these are of
   qRcnJob* Counting;
 };
 

@@ -89,6 +89,11 @@ bool ModelJudge::IsOneProbability(const Volume& prediction, const std::string& n
   return ends != 0;
 }
 
+std::shared_ptr<const VolumeScores> ModelJudge::ScoresOfVolumes(size_t model) const
+{
+  return this->Runs_[model] ? this->Runs_[model]->ScoresOfVolumes() : nullptr;
+}
+
 EvaluationOptions ModelJudge::ReadoutFor(size_t model, const std::string& asked) const
 {
   EvaluationOptions options;
@@ -181,6 +186,7 @@ void ModelJudge::StartJudges(const std::vector<CasePrediction>& predictions)
     options.Calib.at_least = series.AtLeast;
     options.Correction = series.Correction;
     options.AllowFittedCases = true; // the page says on which cases it was fitted
+    options.Volumes = this->ScoresOfVolumes(series.Model);
     for (const rcn_region region : JudgedRegions)
     {
       options.Region.region = region;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <set>
 
 #include "rcnRanking.h"
 
@@ -183,6 +184,45 @@ void WriteDiagrams(Page& page, const std::vector<JudgedSeries>& all)
   }
 }
 
+/// Volumes on whole images: a row for each model, corrected or not, whatever its readout.
+void WriteVolumes(Page& page, const ReportData& data, const std::vector<JudgedSeries>& all)
+{
+  PageTable table;
+  table.Caption = "Volumes against the raters'";
+  std::set<std::string> remarks;
+  std::set<std::pair<size_t, const Recalibration*>> known;
+  for (const JudgedSeries& series : all)
+  {
+    const VolumeReport* volumes = series.HasReport[0] ? &series.Reports[0].Volumes : nullptr;
+    if (!volumes || volumes->Figures.cases == 0 || !known.insert({ series.Model, series.Correction }).second)
+    {
+      continue;
+    }
+    const std::string name = data.Options.Models[series.Model].Name + (series.Correction ? ", recalibrated" : "");
+    table.Columns = { "Model" };
+    table.Rows.push_back({ name });
+    for (const VolumeFigure& figure : volumes->Shown())
+    {
+      table.Columns.emplace_back(figure.Name, figure.Meaning);
+      table.Rows.back().emplace_back(figure.Value, figure.Text);
+    }
+    if (!volumes->Remark.empty())
+    {
+      remarks.insert(name + ": " + volumes->Remark);
+    }
+  }
+  if (table.Rows.empty())
+  {
+    return;
+  }
+  page.Heading("How much would raters mark?");
+  page.Add(table);
+  for (const std::string& remark : remarks)
+  {
+    page.Note(remark);
+  }
+}
+
 } // namespace
 
 void WriteModels(Page& page, const ReportData& data, const ModelJudge& judge)
@@ -208,6 +248,7 @@ void WriteModels(Page& page, const ReportData& data, const ModelJudge& judge)
     "expected share of raters, the readout whose MR-ECE is 0 for a perfect model. " +
     NotRankedInWords);
   WriteDiagrams(page, judge.Series());
+  WriteVolumes(page, data, judge.Series());
 }
 
 } // namespace report

@@ -149,6 +149,8 @@ public:
   Volume PredictionOf(size_t model, const Case& one);
   /// The readout and the rule for ties, as evaluate chooses them.
   EvaluationOptions ReadoutFor(size_t model, const std::string& asked) const;
+  /// For intervals of the volumes of PredictionOf(); null: not known.
+  std::shared_ptr<const VolumeScores> ScoresOfVolumes(size_t model) const;
   bool PredictsLevels(size_t model) const { return this->PredictsLevels_[model]; }
   /// The workspace's case, for all models or, where this throws, for none.
   void JudgeCase(const Case& one);

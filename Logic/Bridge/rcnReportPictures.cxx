@@ -2,6 +2,10 @@
 /// Pictures of the report: slices of a case with what raters marked and what models predict.
 #include "rcnReportParts.h"
 
+#include <algorithm>
+#include <cmath>
+#include <set>
+
 #include "rcnSliceFigure.h"
 
 namespace rcn
@@ -110,6 +114,43 @@ PagePanel ModelPanel(
     "The probability that model " + name + " predicts", slice.View.ReadoutMap(prediction, shown.readout, shown.at_least));
 }
 
+/// What the models expect raters to measure, and what the raters measure.
+void WriteVolumes(Page& page, const Workspace& workspace, const ModelJudge& judge, const ReportOptions& options,
+  const std::vector<Volume>& predictions)
+{
+  const rcn_votes* votes = workspace.Votes();
+  const Extent extent(*rcn_votes_geometry(votes));
+  PageTable table;
+  table.Caption = extent.Name + ": what each model expects, and what each rater marks";
+  table.Columns = { "Who", extent.Heading, "Raters would say (80 %)", "Raters would say (95 %)" };
+  std::set<std::string> remarks;
+  for (size_t model = 0; model < predictions.size(); ++model)
+  {
+    const std::string& name = options.Models[model].Name;
+    const PredictedVolumes volumes = PredictVolumes(workspace.Context(), predictions[model],
+      static_cast<int>(workspace.RaterNames().size()), judge.ScoresOfVolumes(model).get(), name);
+    table.Rows.push_back({ name, PageCell(volumes.Expected, volumes.Text(volumes.Expected)) });
+    for (const PredictedInterval& interval : volumes.Intervals)
+    {
+      table.Rows.back().push_back(interval.IsKnown() ? volumes.Text(interval.Low) + " to " + volumes.Text(interval.High) : "–");
+    }
+    if (!volumes.Remark.empty())
+    {
+      remarks.insert(name + ": " + volumes.Remark);
+    }
+  }
+  std::vector<double> marked(workspace.RaterNames().size());
+  rcn_volume_of_raters(marked.data(), votes);
+  for (size_t r = 0; r < marked.size(); ++r)
+  {
+    const double volume = extent.PerVoxel * marked[r];
+    table.Rows.push_back(
+      { workspace.RaterNames()[r], PageCell(volume, std::isnan(volume) ? "–" : extent.TextOf(volume)), "", "" });
+  }
+  page.Add(table);
+  std::for_each(remarks.begin(), remarks.end(), [&page](const std::string& remark) { page.Note(remark); });
+}
+
 } // namespace
 
 void WriteCasePictures(
@@ -163,6 +204,10 @@ void WriteCasePictures(
     if (!predictions.empty())
     {
       page.Legend("Probability", ProbabilityLegend());
+    }
+    if (!predictions.empty())
+    {
+      WriteVolumes(page, workspace, judge, options, predictions);
     }
     for (size_t model = 0; model < predictions.size(); ++model)
     {

@@ -24,6 +24,7 @@
 
 #include "qRcnAgreement.h"
 #include "qRcnDisputes.h"
+#include "qRcnVolumes.h"
 #include "qRcnJob.h"
 #include "qRcnNotice.h"
 #include "qRcnReliabilityDiagram.h"
@@ -92,6 +93,7 @@ public:
   qRcnNotice* Notice = nullptr;
   qRcnAgreement* Agreement = nullptr;
   qRcnDisputes* Disputes = nullptr;
+  qRcnVolumes* Volumes = nullptr;
   qRcnReliabilityDiagram* Diagram = nullptr;
   qRcnTrainingMonitor* Training = nullptr;
 
@@ -584,6 +586,7 @@ void qSlicerRaterConsensusModuleWidgetPrivate::showResults()
     this->Agreement->setAgreement(*results.Agreement, names);
     this->Disputes->setRegions(results.Agreement->Regions, names, results.Agreement->Geometry);
   }
+  this->Volumes->setVolumes(results.Volumes ? *results.Volumes : rcn::PredictedVolumes());
   this->Diagram->setVisible(results.Evaluation != nullptr);
   if (results.Evaluation)
   {
@@ -632,6 +635,8 @@ void qSlicerRaterConsensusModuleWidget::setup()
   d->Disputes = new qRcnDisputes;
   d->AgreementBox->layout()->addWidget(d->Agreement);
   d->AgreementBox->layout()->addWidget(d->Disputes);
+  d->Volumes = new qRcnVolumes;
+  d->VolumesBox->layout()->addWidget(d->Volumes);
   d->Diagram = new qRcnReliabilityDiagram;
   d->CalibrationBox->layout()->addWidget(d->Diagram);
   d->Training = new qRcnTrainingMonitor;

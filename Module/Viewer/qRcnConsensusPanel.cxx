@@ -12,6 +12,7 @@
 #include "qRcnConsensusLegend.h"
 #include "qRcnOverlayControls.h"
 #include "qRcnStyle.h"
+#include "qRcnVolumes.h"
 #include "qRcnVoxelProbe.h"
 
 namespace
@@ -37,6 +38,7 @@ qRcnConsensusPanel::qRcnConsensusPanel(qRcnScene* scene, QWidget* parent)
     Layers(new QComboBox),
     Legend(new qRcnConsensusLegend),
     Controls(new qRcnOverlayControls),
+    Volumes(new qRcnVolumes),
     Probe(new qRcnVoxelProbe(this))
 {
   this->Raters->setObjectName("raters");
@@ -67,6 +69,7 @@ qRcnConsensusPanel::qRcnConsensusPanel(qRcnScene* scene, QWidget* parent)
   over->addWidget(this->Layers, 1);
   layout->addLayout(over);
   layout->addWidget(this->Controls);
+  layout->addWidget(this->Volumes);
   layout->addStretch(1);
 
   connect(this->Raters, &QListWidget::itemChanged, this, [this](QListWidgetItem* item) {
@@ -85,6 +88,11 @@ qRcnConsensusPanel::qRcnConsensusPanel(qRcnScene* scene, QWidget* parent)
   connect(this->Controls, &qRcnOverlayControls::contourShownChanged, scene, &qRcnScene::setThresholdContourVisible);
   connect(this->Controls, &qRcnOverlayControls::levelContoursShownChanged, scene, &qRcnScene::setLevelContoursVisible);
   connect(scene, &qRcnScene::volumeChanged, this->Controls, &qRcnOverlayControls::setVolume);
+  connect(scene, &qRcnScene::volumesChanged, this, [this]() { this->Volumes->setVolumes(this->Scene->volumes()); });
+  connect(this->Volumes, &qRcnVolumes::componentActivated, this, [this](int index) {
+    const int64_t* at = this->Scene->volumes().Components[static_cast<size_t>(index)].At;
+    this->Scene->visit({ at[0], at[1], at[2] });
+  });
   connect(scene, &qRcnScene::changed, this, &qRcnConsensusPanel::follow);
   this->follow(qRcnScene::Case | qRcnScene::Overlay | qRcnScene::Contours | qRcnScene::Predictions);
 }

@@ -13,6 +13,7 @@ class QComboBox;
 class QListWidget;
 class qRcnConsensusLegend;
 class qRcnOverlayControls;
+class qRcnVolumes;
 class qRcnVoxelProbe;
 
 class qRcnConsensusPanel : public QWidget
@@ -44,6 +45,7 @@ private:
   QComboBox* Layers;
   qRcnConsensusLegend* Legend;
   qRcnOverlayControls* Controls;
+  qRcnVolumes* Volumes;
   qRcnVoxelProbe* Probe;
 };
 

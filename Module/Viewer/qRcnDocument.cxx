@@ -292,6 +292,10 @@ void qRcnDocument::showLayer(const rcn::CaseLayer& layer, bool inFront)
   try
   {
     const int number = this->Scene->addPrediction(Text(layer.Name), layer.Levels, layer.Probability);
+    if (!layer.IsFusion)
+    {
+      this->Scene->setPredictionVolumes(number, layer.Volumes);
+    }
     if (inFront)
     {
       this->Scene->setShownPrediction(number);

@@ -123,6 +123,7 @@ CaseLayer LoadLayer(const SessionPrediction& prediction)
   {
     layer.Levels = prediction.Maps->Levels;
     layer.Probability = prediction.Maps->Probability;
+    layer.Volumes = prediction.Maps->Run->ScoresOfVolumes();
     return layer;
   }
   if (!prediction.Levels.empty())
@@ -130,6 +131,8 @@ CaseLayer LoadLayer(const SessionPrediction& prediction)
     layer.Levels = ReadPrediction(prediction.Levels);
   }
   layer.Probability = ReadPrediction(prediction.Probability);
+  const std::shared_ptr<const PredictionRun> run = PredictionFolder::RunOf(prediction.Probability);
+  layer.Volumes = run ? run->ScoresOfVolumes() : nullptr;
   return layer;
 }
 

@@ -23,6 +23,7 @@ struct CaseLayer
   std::string Readout; ///< of Probability; empty for a fusion
   Volume Levels;       ///< K + 1 components; without voxels where there are none
   Volume Probability;
+  std::shared_ptr<const VolumeScores> Volumes; ///< for intervals of a model's volumes; null: not known
 };
 
 /// A case in memory. One thread at a time may ask its workspace.

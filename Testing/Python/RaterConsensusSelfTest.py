@@ -319,6 +319,10 @@ class RaterConsensusSelfTestTest(scripted.ScriptedLoadableModuleTest if scripted
         share = np.arange(len(RATERS) + 1) / len(RATERS)
         np.testing.assert_allclose(probability, np.tensordot(share, levels, 1), atol=1e-5)
         self.assertGreater(np.ptp(probability), 0)
+        volumes = self.result(self.node.GetVolumesRole()).GetTable()
+        measured = [volumes.GetValue(row, 1).ToDouble() for row in range(1 + len(RATERS))]
+        self.assertEqual(volumes.GetValue(0, 0).ToString(), "expected")
+        self.assertAlmostEqual(measured[0], np.mean(measured[1:]), delta=1e-6 * measured[0])
         # A threshold at which there is something to see, however short the training was.
         self.node.SetThreshold(float(np.quantile(probability, 0.9)))
         self.done(self.logic.Predict(self.node))

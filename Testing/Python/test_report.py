@@ -9,7 +9,7 @@ import pytest
 
 from rcn_models import write_model
 from rcn_report_cases import levels_of, report_cases
-from rcn_testing import blobs, disc_list, leftovers, raters, read_nrrd, refused, run, write_nrrd, write_png
+from rcn_testing import blobs, disc_list, leftovers, raters, read_image, read_nrrd, refused, run, write_nrrd, write_png
 
 
 def tables(page):
@@ -94,6 +94,20 @@ def test_one_case_is_judged_as_evaluate_judges(volume):
             assert abs(float(row["MR-ECE (%)"]) - 100 * done["mr_ece"]) < 6e-3
             assert abs(float(row["Brier"]) - done["brier"]) < 6e-5 and abs(float(row["Dice"]) - done["dice"]) < 6e-5
             assert abs(float(row["AUC"]) - done["auc"]) < 2e-3
+
+
+def test_volumes_of_one_case(volume):
+    folder, files, page, _ = volume
+    levels, sizes = read_image(folder / "levels.nrrd").array, {name: read_image(file).array.sum() for name, file in files.items()}
+    rows = {row["Who"]: row for row in table_of(page, "Volume: what each model expects")}
+    ml = 0.8 * 0.8 * 2.5 / 1000
+    assert abs(float(rows["<i>net</i>"]["Volume (mL)"]) - ml * (levels @ [0, 1 / 3, 2 / 3, 1]).sum()) < 6e-3
+    assert all(abs(float(rows[name]["Volume (mL)"]) - ml * size) < 6e-2 for name, size in sizes.items())
+    assert rows["<i>net</i>"]["Raters would say (80 %)"] == "–" and "There is no interval" in page
+    row, = table_of(page, "Volumes against the raters")
+    done = run("evaluate", *raters(files), "--prob", folder / "levels.nrrd", "--json", "-").json["volumes"]
+    assert row["Model"] == "<i>net</i>" and abs(float(row["volume CRPS (mL)"]) - done["crps"]) < 6e-4
+    assert abs(float(row["CURVAS CRPS (mL)"]) - done["curvas_crps"]) < 6e-4 and row["upper limit of agreement (mL)"] == "–"
 
 
 def test_pictures_of_one_case(volume):
