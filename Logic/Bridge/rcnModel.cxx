@@ -157,11 +157,7 @@ void SaveModel(rcn_context* context, const std::string& path, const rcn_net* net
 
 // ---- reading ---------------------------------------------------------------------------------------
 
-namespace
-{
-
-/// A key of the file's metadata; empty where there is none.
-std::string Metadata(rcn_context* context, const std::string& path, const char* key)
+std::string ModelMetadata(rcn_context* context, const std::string& path, const char* key)
 {
   char* found = nullptr;
   Check(rcn_model_read(&found, context, path.c_str(), key), context);
@@ -169,6 +165,9 @@ std::string Metadata(rcn_context* context, const std::string& path, const char* 
   rcn_model_free(found, context);
   return text;
 }
+
+namespace
+{
 
 void CheckVersion(const std::string& path, const std::string& version)
 {
@@ -281,7 +280,7 @@ void ReadPixelSize(double out[2], const std::string& path, const std::string& te
 
 Model::Model(rcn_context* context, const std::string& path) : Path_(path)
 {
-  const auto metadata = [&](const char* key) { return Metadata(context, path, key); };
+  const auto metadata = [&](const char* key) { return ModelMetadata(context, path, key); };
   CheckVersion(path, metadata("version")); // first: a newer file may be different in any way
   rcn_net* net = nullptr;
   Check(rcn_model_load(&net, context, path.c_str()), context);

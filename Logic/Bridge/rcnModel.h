@@ -21,6 +21,8 @@
 ///   pixel_size       [x, y] mm: of the slices that a 2-D network was trained on; absent where nobody knows
 ///   version          of this library that wrote it
 ///
+/// Further keys, which no prediction needs, are the model's record (rcnModelRecord.h).
+///
 /// A state dict of PyTorch with `arch`, `channels`, `raters` and `normalization` is a model: with K + 1 outputs
 /// they are levels by softmax, with one output it is a probability by sigmoid.
 #ifndef rcnModel_h
@@ -71,6 +73,9 @@ void SetCorrection(rcn_context* context, const std::string& path, const Recalibr
 
 /// The same for what is known of volumes on validation cases, without a correction.
 void SetVolumes(rcn_context* context, const std::string& path, const VolumeScores& scores);
+
+/// A string of a model's metadata; empty where there is none. Throws Error.
+std::string ModelMetadata(rcn_context* context, const std::string& path, const char* key);
 
 /// A model that was read. The context must outlive it.
 class Model

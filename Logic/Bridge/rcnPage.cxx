@@ -82,12 +82,22 @@ border-radius:.35rem;font-size:.85rem;max-width:min(20rem,90vw)}
 .fig [stroke="#999"]{stroke:var(--frame)}
 @media print{:root{--ink:#000;--dim:#444;--line:#bbb;--paper:#fff;--card:#fff;--plot:#fff;--grid:#ddd;--frame:#888;
 --accent:#000;--best:#e6e6e6;--tie:#f6f6f6;--warn:#000;--warnpaper:#fff;--blue:#1f5f94;color-scheme:light}
-body{font-size:10pt}header,main,footer{max-width:none;padding:0}nav,#tip{display:none}th button::after{content:""}
-.scroll{overflow:visible;border:0}table{font-size:8.5pt}th,td{padding:.2rem .4rem;white-space:normal}
-thead{display:table-header-group}
+@page{margin:14mm 14mm 10mm;@top-center{content:"For research, not for clinical use.";font:600 9pt sans-serif}}
+.banner{display:none}@supports (-moz-appearance:none){.banner{display:block}}
+body{font-size:10pt;line-height:1.4}header,main,footer{max-width:none;padding:0}nav,#tip{display:none}
+h1{font-size:16pt;margin:0 0 .2rem}h2{font-size:12pt;margin:.7rem 0 .3rem;padding-top:.3rem;border-width:1px}
+h3{margin:.7rem 0 .3rem}.lead{font-size:9pt;margin-bottom:.4rem}p,ul{max-width:none;margin:.3rem 0}.new{break-before:page}
+.note,.caption,figcaption,dt,dd.words,.legend,table,footer{font-size:8.5pt}
+code{font-size:8pt;padding:.3rem .5rem;margin:.3rem 0}
+th button::after{content:""}.scroll{overflow:visible;border:0;margin-bottom:.5rem}
+th,td{padding:.13rem .4rem;white-space:normal}thead{display:table-header-group}.caption{margin:.5rem 0 .2rem}
 h2,h3,.caption{break-after:avoid}figure,tr,.tiles div,.legend{break-inside:avoid}
-.panels{grid-template-columns:repeat(4,1fr)}.panels.large{grid-template-columns:repeat(2,1fr)}
-.tiles{grid-template-columns:repeat(4,1fr)}*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
+figure{margin:.4rem 0}.legend{margin:.3rem 0}
+.panels{grid-template-columns:repeat(4,1fr);margin:.4rem 0;gap:.4rem}.panels svg.fig{max-height:45mm}
+.panels.large{grid-template-columns:repeat(2,1fr)}.panels.large svg.fig{max-height:112mm}
+.tiles{grid-template-columns:repeat(auto-fit,minmax(38mm,1fr));margin:.4rem 0;gap:.4rem}
+.tiles div{padding:.25rem .5rem}dd.value{font-size:13pt}
+footer{margin-top:.4rem;padding-bottom:0}*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
 )";
 
 /// Sorting and hints. Without it everything is still there, in the order it was written. The policy names it by its
@@ -162,12 +172,13 @@ void Page::EndSection()
   this->InSection_ = false;
 }
 
-void Page::Section(const std::string& id, const std::string& heading)
+void Page::Section(const std::string& id, const std::string& heading, bool newPage)
 {
   this->EndSection();
   this->InSection_ = true;
   this->Contents_ += "<li><a href=\"#" + XmlEscape(id) + "\">" + XmlEscape(heading) + "</a></li>\n";
-  this->Body_ += "<section id=\"" + XmlEscape(id) + "\">\n" + Element("h2", XmlEscape(heading)) + "\n";
+  this->Body_ += "<section id=\"" + XmlEscape(id) + "\"" + (newPage ? " class=\"new\"" : "") + ">\n" +
+    Element("h2", XmlEscape(heading)) + "\n";
 }
 
 void Page::Heading(const std::string& heading)

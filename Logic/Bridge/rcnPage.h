@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Pages for people: one HTML file that needs nothing else. Figures and pictures are inside it, nothing is asked from
-/// anywhere (and a policy in it forbids that), it follows the reader's choice of light or dark, prints, and fits a phone.
+/// anywhere (and a policy in it forbids that), it follows the reader's choice of light or dark, prints (each sheet says that it
+/// is not for clinical use), and fits a phone.
 ///
 ///   Page page("Agreement of five raters");
 ///   page.Section("agreement", "How far they agree");
@@ -82,8 +83,9 @@ public:
   /// One line below the title.
   void SetSubtitle(const std::string& subtitle) { this->Subtitle_ = subtitle; }
 
-  /// A part with a heading, which is also in the list of contents; `id` is made of letters and digits.
-  void Section(const std::string& id, const std::string& heading);
+  /// A part with a heading, which is also in the list of contents; `id` is made of letters and digits. `newPage`: where it is
+  /// printed.
+  void Section(const std::string& id, const std::string& heading, bool newPage = false);
   void Heading(const std::string& heading);
   void Paragraph(const std::string& text);
   /// Smaller: how to read something.

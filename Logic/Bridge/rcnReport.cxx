@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <map>
 
 namespace rcn
@@ -72,6 +73,28 @@ std::string Counted(int64_t count, const std::string& one, const std::string& ma
   return std::to_string(count) + " " + (count == 1 ? one : many.empty() ? one + "s" : many);
 }
 
+std::string TimeText(std::time_t time)
+{
+  std::tm parts{};
+  char text[32] = "";
+  if (gmtime_r(&time, &parts))
+  {
+    std::strftime(text, sizeof text, "%Y-%m-%d %H:%M UTC", &parts);
+  }
+  return text;
+}
+
+std::time_t TimeForFiles()
+{
+  const char* told = std::getenv("SOURCE_DATE_EPOCH");
+  return told && *told ? static_cast<std::time_t>(std::atoll(told)) : std::time(nullptr);
+}
+
+std::string DayText()
+{
+  return TimeText(TimeForFiles()).substr(0, 10);
+}
+
 std::string DurationText(double seconds)
 {
   return seconds < 90 ? Fixed(std::ceil(seconds), 0) + " s"
@@ -103,18 +126,21 @@ std::string SizeText(const rcn_geometry& geometry)
   return AlongAxes(geometry, [&](int a) { return std::to_string(geometry.size[a]); });
 }
 
-std::string DescribeCase(const Workspace& workspace)
+std::string DescribeGeometry(const rcn_geometry& geometry)
 {
-  const rcn_geometry& geometry = *rcn_votes_geometry(workspace.Votes());
-  const auto raters = static_cast<int64_t>(NamesOf(rcn_votes_present(workspace.Votes()), workspace.RaterNames()).size());
   const std::string spacing = AlongAxes(geometry, [&](int a) {
     char text[32];
     std::snprintf(text, sizeof text, "%.4g", geometry.spacing[a]);
     return std::string(text);
   });
-  return Counted(raters, "rater") + ", " + SizeText(geometry) +
-    (rcn_geometry_thin_axis(&geometry) < 0 ? " voxels" : " pixels") +
+  return SizeText(geometry) + (rcn_geometry_thin_axis(&geometry) < 0 ? " voxels" : " pixels") +
     (geometry.unit == RCN_PIXELS ? " (the file has no spacing)" : " of " + spacing + " mm");
+}
+
+std::string DescribeCase(const Workspace& workspace)
+{
+  const auto raters = static_cast<int64_t>(NamesOf(rcn_votes_present(workspace.Votes()), workspace.RaterNames()).size());
+  return Counted(raters, "rater") + ", " + DescribeGeometry(*rcn_votes_geometry(workspace.Votes()));
 }
 
 Extent::Extent(const rcn_geometry& geometry)

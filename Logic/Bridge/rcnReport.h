@@ -4,6 +4,7 @@
 #define rcnReport_h
 
 #include <cmath>
+#include <ctime>
 
 #include "rcnJson.h"
 #include "rcnWorkspace.h"
@@ -54,11 +55,22 @@ private:
 /// "1 case", "2 cases", "0 cases". Without many, one gets an s.
 std::string Counted(int64_t count, const std::string& one, const std::string& many = "");
 
+/// "2026-11-17 18:30 UTC"; empty when the clock or the file says nothing.
+std::string TimeText(std::time_t time);
+/// The time for what is written into files: now, or SOURCE_DATE_EPOCH where that is set, so that they can be made again to the
+/// byte.
+std::time_t TimeForFiles();
+/// The day of that, "2026-11-17", UTC.
+std::string DayText();
+
 /// "40 s", "12 min", "3.5 h"
 std::string DurationText(double seconds);
 
 /// "256 x 256 x 160"; without the axis along which an image is one voxel thin.
 std::string SizeText(const rcn_geometry& geometry);
+
+/// "256 x 256 x 160 voxels of 1 x 1 x 1 mm"
+std::string DescribeGeometry(const rcn_geometry& geometry);
 
 /// "3 raters, 256 x 256 x 160 voxels of 1 x 1 x 1 mm"
 std::string DescribeCase(const Workspace& workspace);

@@ -10,6 +10,7 @@
 #include "rcn/rcn.h"
 #include "rcnPlatform.h"
 #include "rcnReportParts.h"
+#include "rcnSlide.h"
 
 namespace rcn
 {
@@ -19,18 +20,6 @@ using namespace report;
 
 namespace
 {
-
-/// UTC; empty when the clock or the file says nothing.
-std::string TimeText(std::time_t time)
-{
-  std::tm parts{};
-  char text[32] = "";
-  if (gmtime_r(&time, &parts))
-  {
-    std::strftime(text, sizeof text, "%Y-%m-%d %H:%M UTC", &parts);
-  }
-  return text;
-}
 
 /// Does the work, and writes the page.
 class Report
@@ -66,6 +55,7 @@ private:
   /// Whether there are two raters to compare.
   bool HasAgreement() const { return this->Data_.Raters.size() > 1 && std::isfinite(this->Data_.Sums.MeanDice.Mean()); }
   void WritePictures();
+  void SaveSlides();
   void WriteCases();
   void WriteHow();
 
@@ -317,6 +307,35 @@ void Report::WritePictures()
   }
 }
 
+void Report::SaveSlides()
+{
+  if (this->Options_.Slides.empty())
+  {
+    return;
+  }
+  const CaseSummary& one = this->Data_.Cases.front();
+  this->Workspace_.LoadCase(one.One, this->List_.Raters); // with its image
+  SlideOptions slide((SliceSubject(this->Workspace_)));
+  slide.Title = this->Options_.Title.empty() ? one.One.Id : this->Options_.Title;
+  slide.Words = { "Mean Dice of two raters " + Fixed(one.MeanDice, 2) + "; " + PercentText(one.DisputedShare) +
+    " of what anybody marked is disputed." };
+  Volume prediction;
+  if (!this->Options_.Models.empty())
+  {
+    prediction = this->Judge_.PredictionOf(0, one.One);
+    const rcn_calib_options shown = this->Judge_.ReadoutFor(0, this->Options_.Readout).Calib;
+    slide.Prediction = &prediction;
+    slide.Readout = shown.readout;
+    slide.AtLeast = shown.at_least;
+    slide.Words.push_back("Predicted by " + this->Options_.Models.front().Name + ".");
+  }
+  const Figure figure = SlideFigure(slide);
+  for (const std::string& path : this->Options_.Slides)
+  {
+    figure.Save(path, 1);
+  }
+}
+
 void Report::WriteHow()
 {
   Page& page = this->Page_;
@@ -336,24 +355,13 @@ void Report::WriteHow()
       continue;
     }
     const Model& model = *this->Judge_.Models()[m];
-    const ModelInfo& info = model.Info();
     PageTable table;
     table.Caption = "Model " + this->Options_.Models[m].Name;
     table.Columns = { "What", "Value" };
-    table.Rows = { { "File", model.Path() }, { "Network", rcn_arch_name(model.Options().arch) },
-      { "Learned by", info.Strategy.empty() ? "not known" : info.Strategy }, { "From raters", JoinNames(info.Raters) },
-      { "Channels", std::to_string(model.Options().channels) }, { "Normalization", NormalizationText(info.Normalization) },
-      { "Readout", ReadoutText(info.Readout, info.AtLeast) },
-      { "Recalibration",
-        info.Correction ? std::string(rcn_recalib_name(info.Correction->Correction.method)) + ", " +
-            CorrectionInWords(info.Correction->Correction) + ", fitted on " +
-            Counted(static_cast<int64_t>(info.Correction->Cases.size()), "case")
-                        : "none" } };
-    char* version = nullptr;
-    rcn_context* context = this->Workspace_.Context();
-    Check(rcn_model_read(&version, context, model.Path().c_str(), "version"), context);
-    table.Rows.push_back({ "Written by", version ? std::string("RaterConsensus ") + version : "another program" });
-    rcn_model_free(version, context);
+    for (const auto& row : RecordRows(RecordOf(this->Workspace_.Context(), model)))
+    {
+      table.Rows.push_back({ row.first, row.second });
+    }
     page.Add(table);
   }
 #endif
@@ -441,6 +449,13 @@ ReportResult Report::Run()
     throw Error(RCN_EDATA, this->Options_.Data + ": no case can be used.");
   }
   this->Judge_.Finish([this](const std::string& stage) { this->Show(0.8, stage); });
+  result.Cases = this->Data_.Cases.size();
+  result.LeftOut = this->LeftOut_.size();
+  this->SaveSlides();
+  if (this->Options_.Output.empty())
+  {
+    return result;
+  }
   this->Data_.All = this->Data_.Set->Summarize(this->Workspace_.Context());
   this->Data_.Marked = this->Data_.Set->Summarize(this->Workspace_.Context(), SetCases::Marked);
   this->WriteSummary();
@@ -451,22 +466,39 @@ ReportResult Report::Run()
   this->WriteHow();
   this->Show(1, "writing");
   WriteText(this->Options_.Output, this->Page_.Html());
-  result.Cases = this->Data_.Cases.size();
-  result.LeftOut = this->LeftOut_.size();
   return result;
 }
+
+} // namespace
+
+void report::CheckReportFiles(const std::string& page, const std::vector<std::string>& slides)
+{
+  if (page.empty() && slides.empty())
+  {
+    throw Error(RCN_EINVALID, "The report needs an output file (.html).", "output");
+  }
+  std::string sentence = page.empty() ? "" : CheckText(page);
+  for (const std::string& slide : slides)
+  {
+    sentence = sentence.empty() ? Figure::CheckPath(slide) : sentence;
+    sentence = sentence.empty() ? CheckText(slide) : sentence;
+  }
+  if (!sentence.empty())
+  {
+    throw Error(RCN_EINVALID, sentence);
+  }
+}
+
+namespace
+{
 
 /// Throws Error for options that cannot make a report, before any work.
 void CheckOptions(const ReportOptions& options)
 {
-  if (options.Output.empty())
+  CheckReportFiles(options.Output, options.Slides);
+  if (!options.Slides.empty() && !options.Data.empty())
   {
-    throw Error(RCN_EINVALID, "The report needs an output file (.html).", "output");
-  }
-  const std::string sentence = CheckText(options.Output);
-  if (!sentence.empty())
-  {
-    throw Error(RCN_EINVALID, sentence);
+    throw Error(RCN_EINVALID, "A picture for a slide is of one case, not of a data list.", "input");
   }
   if (options.Data.empty() == options.One.Raters.empty())
   {

@@ -25,12 +25,13 @@ struct ReportModel
 
 struct ReportOptions
 {
-  std::string Output;
-  std::string Title;              ///< empty: made of the data's name
-  std::string Data;               ///< a data list's file, and ...
-  std::string Split;              ///< ... which of its cases; empty: all
-  const DataList* List = nullptr; ///< the list, already read; then Data is only its name
-  Case One;                       ///< without a list: this case
+  std::string Output;              ///< .html; may be empty where there are Slides
+  std::vector<std::string> Slides; ///< one case: pictures of 1920 x 1080 (rcnSlide.h), .svg or .png, with the first model
+  std::string Title;               ///< empty: made of the data's name
+  std::string Data;                ///< a data list's file, and ...
+  std::string Split;               ///< ... which of its cases; empty: all
+  const DataList* List = nullptr;  ///< the list, already read; then Data is only its name
+  Case One;                        ///< without a list: this case
   std::vector<ReportModel> Models;
   std::string Readout;   ///< of level maps; empty: majority and expected, and the one they were made with
   bool Surfaces = false; ///< also distances of the raters' surfaces

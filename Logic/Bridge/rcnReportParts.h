@@ -17,7 +17,9 @@
 #include "rcnJudge.h"
 #include "rcnReport.h"
 #include "rcnReportPage.h"
+#include "rcnSliceFigure.h"
 #ifdef RCN_HAVE_NETWORKS
+#include "rcnModelRecord.h"
 #include "rcnPrediction.h"
 #endif
 
@@ -32,6 +34,9 @@ constexpr size_t MostRatersInPairs = 12;
 /// Every model is judged in these; the first is where a reader looks first.
 constexpr rcn_region JudgedRegions[] = { RCN_REGION_BOX, RCN_REGION_BAND, RCN_REGION_DISPUTED };
 constexpr size_t RegionCount = 3;
+
+/// Throws Error (RCN_EINVALID) unless the page (.html) and its slides can be written; either may be empty, not both.
+void CheckReportFiles(const std::string& page, const std::vector<std::string>& slides);
 
 /// With three significant digits or so.
 inline std::string SmallPercent(double share)
@@ -182,6 +187,27 @@ private:
 #ifdef RCN_HAVE_NETWORKS
   std::vector<std::unique_ptr<Model>> Models_; // by model; null where there is none
 #endif
+};
+
+// ---- pictures (rcnReportPictures.cxx) --------------------------------------------------------------
+
+/// Panels of one slice: the image below them is in the page once.
+class SlicePanels
+{
+public:
+  /// `id` names the case for those who cannot see the pictures; it may be empty.
+  SlicePanels(Page& page, const SliceFigure& view, const rcn_geometry& geometry, int64_t slice, const std::string& id);
+  SlicePanels(Page& page, const Workspace& workspace, int64_t slice, const std::string& id);
+
+  Figure Begin(const std::string& title, const std::string& words) const;
+  PagePanel Levels() const;
+  PagePanel Probability(const std::string& name, const std::string& words, const std::vector<float>& map) const;
+
+  const SliceFigure View;
+  const Place All = { 0, 0, 320 };
+
+private:
+  std::string Where_, Base_;
 };
 
 // ---- sections --------------------------------------------------------------------------------------

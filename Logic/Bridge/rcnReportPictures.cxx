@@ -6,56 +6,48 @@
 #include <cmath>
 #include <set>
 
-#include "rcnSliceFigure.h"
-
 namespace rcn
 {
 namespace report
 {
 
+SlicePanels::SlicePanels(
+  Page& page, const SliceFigure& view, const rcn_geometry& geometry, int64_t slice, const std::string& id)
+  : View(view), Where_((id.empty() ? "" : " of case " + id) + (geometry.size[2] > 1 ? ", slice " + std::to_string(slice) : ""))
+{
+  int64_t columns, rows;
+  const std::vector<uint8_t> rgb = this->View.Picture(columns, rows);
+  this->Base_ = page.SharedPicture(rgb, columns, rows, this->All.Width, this->View.HeightOf(this->All.Width));
+}
+
+SlicePanels::SlicePanels(Page& page, const Workspace& workspace, int64_t slice, const std::string& id)
+  : SlicePanels(page, SliceFigure(workspace, slice), *rcn_votes_geometry(workspace.Votes()), slice, id)
+{
+}
+
+Figure SlicePanels::Begin(const std::string& title, const std::string& words) const
+{
+  Figure figure(this->All.Width, this->View.HeightOf(this->All.Width), title + this->Where_, words);
+  figure.SharedPicture(this->Base_);
+  return figure;
+}
+
+PagePanel SlicePanels::Levels() const
+{
+  Figure levels = this->Begin("Consensus levels", "How many raters marked each voxel, from dark (one) to bright (all)");
+  this->View.DrawLevels(levels, this->All);
+  return { levels, "How many raters marked it" };
+}
+
+PagePanel SlicePanels::Probability(const std::string& name, const std::string& words, const std::vector<float>& map) const
+{
+  Figure figure = this->Begin(name, words);
+  this->View.DrawProbability(figure, this->All, map);
+  return { figure, name };
+}
+
 namespace
 {
-
-constexpr double PanelWidth = 320;
-
-/// Panels of one slice: the image below them is in the page once.
-class SlicePanels
-{
-public:
-  SlicePanels(Page& page, const Workspace& workspace, int64_t slice, const std::string& id)
-    : View(workspace, slice),
-      Where_(" of case " + id + (rcn_votes_geometry(workspace.Votes())->size[2] > 1 ? ", slice " + std::to_string(slice) : ""))
-  {
-    int64_t columns, rows;
-    const std::vector<uint8_t> rgb = this->View.Picture(columns, rows);
-    this->Base_ = page.SharedPicture(rgb, columns, rows, PanelWidth, this->View.HeightOf(PanelWidth));
-  }
-
-  Figure Begin(const std::string& title, const std::string& words) const
-  {
-    Figure figure(PanelWidth, this->View.HeightOf(PanelWidth), title + this->Where_, words);
-    figure.SharedPicture(this->Base_);
-    return figure;
-  }
-  PagePanel Levels() const
-  {
-    Figure levels = this->Begin("Consensus levels", "How many raters marked each voxel, from dark (one) to bright (all)");
-    this->View.DrawLevels(levels, this->All);
-    return { levels, "How many raters marked it" };
-  }
-  PagePanel Probability(const std::string& name, const std::string& words, const std::vector<float>& map) const
-  {
-    Figure figure = this->Begin(name, words);
-    this->View.DrawProbability(figure, this->All, map);
-    return { figure, name };
-  }
-
-  const SliceFigure View;
-  const Place All = { 0, 0, PanelWidth };
-
-private:
-  std::string Where_, Base_;
-};
 
 /// What a model says level by level, on one slice.
 void WriteLevelPanels(Page& page, const SlicePanels& slice, const std::string& name, const Volume& prediction)

@@ -15,9 +15,6 @@ namespace rcn
 namespace
 {
 
-/// What is unsure, over any image and map.
-const char* const UnsureColor = "#ffb000";
-
 /// Raters in a set of bits.
 int Count(uint64_t raters)
 {
@@ -129,8 +126,7 @@ std::vector<int64_t> SlicesToSee(const std::vector<rcn_slice_expectation>& slice
 
 std::string SliceRuleInWords()
 {
-  return "Shown are the slice with the largest expected area, and then those with most unsure voxels that are not beside one "
-         "already shown.";
+  return "Shown: the slice with the largest expected area, then those with most unsure voxels, none beside another.";
 }
 
 rcn_box ExpectedBox(const std::vector<rcn_slice_expectation>& slices, const rcn_geometry& geometry)
@@ -437,7 +433,8 @@ std::vector<std::pair<std::string, std::string>> PredictedLegend(const Volume& p
   std::vector<std::pair<std::string, std::string>> colors;
   for (int level = 1; level <= raters; ++level)
   {
-    colors.emplace_back(ShareColor(static_cast<double>(level) / raters), AtLeastInWords(level, raters));
+    colors.emplace_back(ShareColor(static_cast<double>(level) / raters),
+      level == raters && raters > 1 ? "all " + std::to_string(raters) : "at least " + Counted(level, "rater"));
   }
   return raters > 0 ? colors : std::vector<std::pair<std::string, std::string>>{ { ShareColor(1), "probability 50 %" } };
 }

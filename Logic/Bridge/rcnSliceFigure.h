@@ -19,6 +19,9 @@
 namespace rcn
 {
 
+/// Of what is unsure, over any image and map.
+constexpr const char* UnsureColor = "#ffb000";
+
 /// Where a view is drawn in a figure; its height follows from the view.
 struct Place
 {

@@ -10,6 +10,7 @@
 
 #include "rcnFile.h"
 #include "rcnJudge.h"
+#include "rcnModelRecord.h"
 #include "rcnPlatform.h"
 #include "rcnPrediction.h"
 #include "rcnRecalibration.h"
@@ -442,8 +443,8 @@ void Training::SaveBest(bool averaged)
   info.TieBackground = this->Options_.TieBackground;
   info.Axes = this->Axes_;
   std::copy(this->PixelSize_, this->PixelSize_ + 2, info.PixelSize);
-  SaveModel(
-    this->Context_, this->Result_.Model, this->Network_.get(), info, { { "training", JsonText(this->Protocol().Get()) } });
+  SaveModel(this->Context_, this->Result_.Model, this->Network_.get(), info,
+    { { "training", JsonText(this->Protocol().Get()) }, { "created", DayText() } });
 }
 
 void Training::FinishEpoch()
@@ -688,6 +689,11 @@ void Training::JudgeBest(bool resumed)
     this->Result_.HasBefore = this->Result_.Before.Cases > 0;
   }
   this->Result_.After = this->Result_.KeptStart ? this->Result_.Before : this->CorrectBest(best, readout);
+  // The model that training started from has its own record, of its own training.
+  if (!this->Result_.KeptStart && this->Result_.After.Cases > 0 && this->Processes_.IsFirst())
+  {
+    RecordCalibration(this->Context_, this->Result_.Model, "validation", this->Result_.After, this->Result_.Judged);
+  }
 }
 
 /// Whether the model lost the correction of the one that training started from.

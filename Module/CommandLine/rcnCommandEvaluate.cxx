@@ -12,7 +12,7 @@
 #include "rcnProcesses.h"
 #include "rcnRecalibration.h"
 #ifdef RCN_HAVE_NETWORKS
-#include "rcnModel.h"
+#include "rcnModelRecord.h"
 #endif
 
 namespace rcn
@@ -70,7 +70,7 @@ void CheckJudgeArguments(const Arguments& arguments)
     throw Error(RCN_EINVALID,
       arguments.Has("--data") ? "Say where the predictions are with --pred DIR." : "Say what to judge with --prob FILE.");
   }
-  for (const char* option : { "--pred", "--split", "--versus" })
+  for (const char* option : { "--pred", "--split", "--versus", "--record" })
   {
     if (!arguments.Has("--data") && arguments.Has(option))
     {
@@ -402,12 +402,67 @@ std::string MeansTable(const Evaluation& model)
   return table.Text();
 }
 
+/// Whether what is found can be stored in a model: it must be the one that predicts, and only test cases say how it will do.
+void CheckRecord(const PredictionSource& source, const Workspace& workspace, const Arguments& arguments)
+{
+  if (arguments.Has("--split") && arguments.Get("--split") != "test")
+  {
+    throw Error(RCN_EINVALID, "--record is for test cases; train records the validation cases.");
+  }
+  if (arguments.Has("--recalibration"))
+  {
+    throw Error(RCN_EINVALID, "--record is for the model as it is; store the correction in it with recalibrate --model first.");
+  }
+#ifdef RCN_HAVE_NETWORKS
+  CheckMadeBy(Model(workspace.Context(), arguments.Get("--record")), source.Run.get(), source.Name);
+#else
+  (void)source;
+  (void)workspace;
+  throw Error(
+    RCN_EUNSUPPORTED, arguments.Get("--record") + ": this program was built without networks and cannot change a model.");
+#endif
+}
+
+/// Into the model's file.
+void StoreRecord(const EvaluationReport& report, const Evaluation& judged, const Workspace& workspace, Terminal& terminal,
+  const Arguments& arguments)
+{
+#ifdef RCN_HAVE_NETWORKS
+  if (!Processes::All().IsFirst())
+  {
+    return;
+  }
+  const std::string path = arguments.Get("--record");
+  RecordCalibration(workspace.Context(), path, "test", report, judged.Options(), judged.CaseIds());
+  const ModelRecord record = RecordOf(workspace.Context(), Model(workspace.Context(), path));
+  const std::string sentence = "Recorded in " + path + ": " + record.Find("test")->InWords() + ".";
+  if (record.Find("test")->Learned > 0)
+  {
+    terminal.Warn(sentence);
+  }
+  else
+  {
+    terminal.Remark(sentence);
+  }
+#else
+  (void)report;
+  (void)judged;
+  (void)workspace;
+  (void)terminal;
+  (void)arguments;
+#endif
+}
+
 int RunEvaluate(const Arguments& arguments)
 {
   Terminal terminal(arguments);
   CheckJudgeArguments(arguments);
   EvaluationOptionsFrom(arguments); // wrong options are refused before any work
   JudgeInput input = InputFrom(arguments, terminal);
+  if (arguments.Has("--record"))
+  {
+    input.Loop.Split = "test";
+  }
   EvaluateTasks tasks;
   MakeTasks(tasks, input, arguments);
   for (JudgeTask& task : tasks.All)
@@ -418,6 +473,10 @@ int RunEvaluate(const Arguments& arguments)
   Stopwatch watch;
   Workspace workspace(WorkspaceOptionsFrom(arguments));
   terminal.Watch(workspace);
+  if (arguments.Has("--record"))
+  {
+    CheckRecord(input.Predictions.front(), workspace, arguments);
+  }
   const JudgeResult judged = JudgeCases(workspace, input, tasks.All);
   const EvaluationOptions& options = tasks.All.front().Options;
   const Evaluation& model = *judged.Evaluations.front();
@@ -457,6 +516,10 @@ int RunEvaluate(const Arguments& arguments)
   SavePlots(report, tasks.Before ? &uncorrected : nullptr, tasks.Versus ? &second : nullptr, arguments);
   WriteCases(json, tasks, input, judged, arguments);
   Print(arguments, text);
+  if (arguments.Has("--record"))
+  {
+    StoreRecord(report, model, workspace, terminal, arguments);
+  }
   seconds.Write = watch.Lap();
   WriteResults(arguments, json.Set("left_out", LeftOutJson(judged.LeftOut)).Set("seconds", seconds.Json()));
   return ExitCodeOf(judged.LeftOut);
@@ -496,17 +559,18 @@ void CheckModel(
 #endif
 }
 
-/// Into its file, and into the model's, where predict finds it.
-void StoreCorrection(const Recalibration& correction, const Workspace& workspace, const Arguments& arguments)
+/// Into its file, and into the model's, where predict finds it, with what is to be expected of the model now.
+void WriteCorrection(const RecalibrationResult& result, const Workspace& workspace, const Arguments& arguments)
 {
   if (arguments.Has("-o"))
   {
-    WriteRecalibration(arguments.Get("-o"), correction);
+    WriteRecalibration(arguments.Get("-o"), result.Correction);
   }
 #ifdef RCN_HAVE_NETWORKS
   if (arguments.Has("--model"))
   {
-    SetCorrection(workspace.Context(), arguments.Get("--model"), correction);
+    const std::string split = arguments.Has("--data") ? arguments.Get("--split", "validation") : "";
+    StoreCorrection(workspace.Context(), arguments.Get("--model"), result, split);
   }
 #else
   (void)workspace;
@@ -589,7 +653,7 @@ int RunRecalibrate(const Arguments& arguments)
   const bool isFirst = Processes::All().IsFirst();
   if (store && isFirst)
   {
-    StoreCorrection(result.Correction, workspace, arguments);
+    WriteCorrection(result, workspace, arguments);
   }
   if (isFirst)
   {
@@ -610,7 +674,8 @@ Command EvaluateCommand()
 {
   return { "evaluate", "does 70 % mean 70 %? calibration and discrimination of a prediction",
     { "--prob FILE --rater NAME=FILE ... [--plot OUT.svg]",
-      "--data LIST --pred DIR [--versus DIR] [--plot OUT.svg] [--csv FILE]" },
+      "--data LIST --pred DIR [--versus DIR] [--plot OUT.svg] [--csv FILE]",
+      "--data LIST --split test --pred DIR --record MODEL" },
     "Judges predicted probabilities against all raters: MR-ECE (how far the probability is from the share of raters who "
     "mark the voxel), its relatives, Brier score, likelihood, AUC, Dice, and how well the number of raters who mark a voxel "
     "is predicted (RPS, level NLL, level calibration), with 95 % intervals over patients (where the list "
@@ -620,6 +685,10 @@ Command EvaluateCommand()
            { { "--recalibration", "FILE", "apply a correction made by recalibrate before judging", {}, false, FileUse::Read },
              { "--allow-fitted-cases", "", "judge a correction on the cases it was fitted to" },
              { "--versus", "DIR", "with --data: another folder of predictions to compare with", {}, false, FileUse::Read },
+             { "--record", "MODEL",
+               "store what is found on the test cases of --data in the model that made the predictions, for the report and the "
+               "viewer to show",
+               {}, false, FileUse::Read },
              { "--plot", "FILE", "reliability diagram, .svg or .png", {}, false, FileUse::Written },
              { "--plot-levels", "FILE",
                "a reliability diagram for each number of raters (at least 1, at least 2, ...), .svg or .png", {}, false,

@@ -6,6 +6,7 @@
 
 #include "rcnCommands.h"
 #include "rcnReportPage.h"
+#include "rcnReportPatient.h"
 
 namespace rcn
 {
@@ -80,10 +81,74 @@ std::vector<ReportModel> ModelsFrom(const Arguments& arguments)
   return models;
 }
 
-int RunReport(const Arguments& arguments)
+/// What was written, for the last line on the terminal.
+std::string WrittenText(const std::string& page, const std::vector<std::string>& slides, const std::string& about)
+{
+  std::vector<std::string> files = slides;
+  if (!page.empty())
+  {
+    files.insert(files.begin(), page);
+  }
+  return "Written: " + JoinNames(files) + about + "." + (page.empty() ? "" : " Open " + page + " in a browser.") + "\n";
+}
+
+/// An image that nobody outlined: what a model expects, on one page.
+int RunPatient(const Arguments& arguments)
 {
   Terminal terminal(arguments);
+  const std::vector<ReportModel> models = ModelsFrom(arguments);
+  for (const char* option :
+    { "--pred", "--recalibration", "--surfaces", "--pictures", "--bins", "--margin", "--band", "--seed" })
+  {
+    if (arguments.Has(option))
+    {
+      throw Error(RCN_EINVALID, std::string(option) + " needs raters to compare with; give --rater NAME=FILE or --data LIST.");
+    }
+  }
+  if (models.size() != 1)
+  {
+    throw Error(RCN_EINVALID, "A page without raters is about one model; give one --model FILE.");
+  }
+  PatientPageOptions options;
+  options.One.Images = arguments.GetAll("--image");
+  options.One.Id = StemOf(options.One.Images.front());
+  options.Model = models.front().Model;
+  options.Title = arguments.Get("--title");
+  options.Readout = arguments.Get("--readout");
+  options.Anonymous = arguments.Has("--anonymous");
+  options.Slides = arguments.GetAll("--slide");
+  options.Output = arguments.Get("-o");
+  if (options.Output.empty() && options.Slides.empty())
+  {
+    std::error_code ignored;
+    options.Output = options.Anonymous ? "report.html" : options.One.Id + "_report.html";
+    if (std::filesystem::exists(options.Output, ignored))
+    {
+      throw Error(RCN_EINVALID, options.Output + " is there already; say where to write with -o.");
+    }
+  }
+  options.Slices = static_cast<size_t>(arguments.GetInteger("--slices", 2, 1, 100));
+  options.Workspace = WorkspaceOptionsFrom(arguments);
+  options.Command = arguments.CommandLine("rater-consensus report");
+  options.Progress = [&terminal](double fraction, const std::string& stage) { return terminal.Show(fraction, stage.c_str()); };
+  options.Remark = [&terminal](const std::string& sentence) { terminal.Remark(sentence); };
+  WritePatientPage(options);
+  Print(arguments, WrittenText(options.Output, options.Slides, ""));
+  return Done;
+}
+
+int RunReport(const Arguments& arguments)
+{
+  if (!arguments.Has("--rater") && !arguments.Has("--data") && arguments.Has("--image") && arguments.Has("--model"))
+  {
+    return RunPatient(arguments);
+  }
+  Terminal terminal(arguments);
   CheckCaseOrList(arguments);
+  if (arguments.Has("--anonymous"))
+  {
+    throw Error(RCN_EINVALID, "--anonymous is for a page without raters: --image and --model alone.");
+  }
   if (arguments.Has("--split") && !arguments.Has("--data"))
   {
     throw Error(RCN_EINVALID, "--split goes with a list of cases; give --data LIST.");
@@ -94,6 +159,7 @@ int RunReport(const Arguments& arguments)
   }
   ReportOptions options;
   options.Output = arguments.Get("-o");
+  options.Slides = arguments.GetAll("--slide");
   options.Title = arguments.Get("--title");
   options.Data = arguments.Get("--data");
   options.Split = arguments.Get("--split");
@@ -118,8 +184,8 @@ int RunReport(const Arguments& arguments)
   options.Remark = [&terminal](const std::string& sentence) { terminal.Remark(sentence); };
   options.Warn = [&terminal](const std::string& sentence) { terminal.Warn(sentence); };
   const ReportResult result = WriteReport(options);
-  Print(arguments,
-    "Written: " + options.Output + " (" + Counted(static_cast<int64_t>(result.Cases), "case") + "). Open it in a browser.\n");
+  Print(
+    arguments, WrittenText(options.Output, options.Slides, " (" + Counted(static_cast<int64_t>(result.Cases), "case") + ")"));
   return result.LeftOut ? FailedWhileWorking : Done;
 }
 
@@ -129,15 +195,26 @@ Command ReportCommand()
 {
   return { "report", "one page to read, to print and to send: agreement, pictures, calibration",
     { "--rater NAME=FILE --rater NAME=FILE ... [--image FILE] [--pred NAME=FILE ...] -o FILE.html",
-      "--data LIST [--split test] [--pred NAME=DIR ...] [--model NAME=FILE ...] -o FILE.html" },
+      "--data LIST [--split test] [--pred NAME=DIR ...] [--model NAME=FILE ...] -o FILE.html",
+      "--image FILE --model FILE [-o FILE.html] [--anonymous] [--slide FILE.png]" },
     "Writes one HTML file that needs nothing else: what raters agree on in plain words, in tables that sort and in pictures of "
     "the most "
     "disputed places with every rater and every model side by side, and reliability diagrams that show "
     "whether predicted probabilities match how often raters mark a voxel. It opens in any browser, in light or dark and on a "
-    "phone, prints, and loads nothing from elsewhere.",
+    "phone, prints, and loads nothing from elsewhere. With an image and a model alone, the page is for a patient whom nobody "
+    "outlined: slices with map, levels and contours, volumes with intervals, where the model is unsure, and the model's own "
+    "record, on two printed pages at most.",
     Join(
       Join(
-        { { "-o", "FILE", "the page (.html); - is standard output", {}, false, FileUse::Written },
+        { { "-o", "FILE",
+            "the page (.html); - is standard output. Without raters it may be left out: <image>_report.html, and with "
+            "--anonymous report.html",
+            {}, false, FileUse::Written },
+          { "--slide", "FILE",
+            "one case: a picture of 1920 x 1080 with its legend (.png or .svg), beside the page or, without -o, instead of it. "
+            "Several times: several files",
+            {}, true, FileUse::Written },
+          { "--anonymous", "", "without raters: leave out paths, and the names of files, cases and raters" },
           { "--pred", "NAME=PATH",
             "a model's predictions: one case, the file; with --data, the folder with <case>_levels or <case>_prob. Several "
             "times: side by side",

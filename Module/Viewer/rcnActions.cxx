@@ -10,7 +10,9 @@
 #include "rcnJson.h"
 #include "rcnRecalibration.h"
 #include "rcnReportPage.h"
+#include "rcnReportPatient.h"
 #ifdef RCN_HAVE_NETWORKS
+#include "rcnModelRecord.h"
 #include "rcnPrediction.h"
 #endif
 
@@ -641,7 +643,7 @@ Recalibrated RecalibrateModel(const Session& session, const std::string& model, 
   // Beside its place first, so that a model there never lacks its correction.
   AtomicFile beside(out.Model);
   CopyFile(entry.Path, beside.Path());
-  SetCorrection(work.Context(), beside.Path(), out.Correction);
+  StoreCorrection(work.Context(), beside.Path(), result, split);
   beside.Commit();
   return out;
 #else
@@ -696,6 +698,39 @@ void ReportOn(const Session& open, const std::vector<std::string>& ids, const st
     }
   };
   WriteReport(options);
+}
+
+void ReportOnImage(const Session& session, const std::string& id, const std::string& path, const SessionProgress& progress,
+  std::vector<std::string>* remarks)
+{
+  CheckExport(session, path);
+  PatientPageOptions options;
+  options.Output = path;
+  options.One = CaseOf(session, id);
+  options.Model = ModelOf(session, session.Model).Path;
+  options.Command = "the viewer, Export, Report";
+  options.Progress = [&](double fraction, const std::string& stage) { return progress && progress(fraction, stage.c_str()); };
+  options.Remark = [&](const std::string& sentence) {
+    if (remarks)
+    {
+      remarks->push_back(sentence);
+    }
+  };
+  WritePatientPage(options);
+}
+
+ModelWords DescribeModel(const SessionModel& model)
+{
+  ModelWords words;
+#ifdef RCN_HAVE_NETWORKS
+  const Workspace work;
+  const ModelRecord record = RecordOf(work.Context(), Model(work.Context(), model.Path));
+  words.Summary = RecordInWords(record);
+  words.Lines = RecordRows(record);
+#else
+  (void)model;
+#endif
+  return words;
 }
 
 } // namespace rcn

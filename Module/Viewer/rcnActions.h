@@ -114,6 +114,18 @@ Recalibrated RecalibrateModel(const Session& session, const std::string& model, 
 void ReportOn(const Session& session, const std::vector<std::string>& ids, const std::string& path,
   const SessionProgress& progress = {}, std::vector<std::string>* remarks = nullptr);
 
+/// Writes the page of an image that nobody outlined (rcnReportPatient.h), by the session's model in use.
+void ReportOnImage(const Session& session, const std::string& id, const std::string& path, const SessionProgress& progress = {},
+  std::vector<std::string>* remarks = nullptr);
+
+/// What a model of the session says about itself (rcnModelRecord.h).
+struct ModelWords
+{
+  std::string Summary;                                    ///< a sentence or two
+  std::vector<std::pair<std::string, std::string>> Lines; ///< all of it: what, and value
+};
+ModelWords DescribeModel(const SessionModel& model);
+
 } // namespace rcn
 
 #endif

@@ -242,6 +242,20 @@ void TrainsPredictsJudgesAndCorrects()
   std::vector<std::string> remarks;
   rcn::ReportOn(session, ids, folder / "report.html", {}, &remarks);
   CHECK(rcn::ReadText(folder / "report.html").find("first") != std::string::npos);
+  // An image that nobody outlined has a page of its own, by the model in use, which says what it learned from.
+  rcn::Session alone = session;
+  rcn::Case image;
+  image.Id = "new";
+  image.Images = { session.FindCase("c5")->Images.front() };
+  alone.Current = alone.AddCase(image);
+  alone.Model = "first";
+  rcn::ReportOnImage(alone, alone.Current, folder / "patient.html", {}, &remarks);
+  const std::string patient = rcn::ReadText(folder / "patient.html");
+  CHECK(patient.find("The model&#39;s record") != std::string::npos || patient.find("The model's record") != std::string::npos);
+  CHECK(patient.find("On 2 validation cases") != std::string::npos);
+  CHECK_THROWS(rcn::ReportOnImage(alone, alone.Current, alone.Models.front().Path), RCN_EINVALID, "first.safetensors");
+  const rcn::ModelWords words = rcn::DescribeModel(*alone.FindModel("first"));
+  CHECK(words.Summary.find("It learned from 5 cases of 3 raters") == 0 && words.Lines.size() > 10);
   rcn::SaveSession(session, folder / "all.rcn.json");
   fs::remove_all(session.Folder);
   const rcn::Session read = rcn::ReadSession(folder / "all.rcn.json");

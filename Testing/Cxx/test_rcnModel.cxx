@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rcnModel.h"
 
+#include <cmath>
 #include <cstring>
 
 #include "rcn/rcn.h"
+#include "rcnModelRecord.h"
 #include "rcnTest.h"
 
 namespace
@@ -218,6 +220,77 @@ void RatersMustBeThoseOfTraining()
   CHECK_THROWS(model.CheckRaters({ "A", "B", "D" }, "list"), RCN_EINVALID, "list has a rater D");
 }
 
+/// A report of two bins, one of them empty.
+rcn::EvaluationReport SmallReport()
+{
+  rcn::EvaluationReport report;
+  report.Cases = 6;
+  report.Patients = 5;
+  report.Voxels = 100;
+  report.Pairs = 300;
+  report.Auc.reference = 0.75;
+  for (int f = 0; f < RCN_FIGURES; ++f)
+  {
+    report.Figures[f] = NAN;
+    report.Interval[f] = { NAN, NAN, NAN, NAN, NAN, 0 };
+  }
+  report.Figures[RCN_MR_ECE] = 0.1 + 0.2;
+  report.Interval[RCN_MR_ECE] = { 0.3, 0.1, 0.25, 0.35, NAN, 5 };
+  report.Bins = { { 0, 0.5, 300, 0.25, 0.125 }, { 0.5, 1, 0, NAN, NAN } };
+  report.BandLow = { 0.0625, NAN };
+  report.BandHigh = { 0.1875, NAN };
+  return report;
+}
+
+void RecordsComeBack()
+{
+  const Folder folder;
+  Bench bench(4);
+  const std::string path = folder / "m.safetensors";
+  rcn::SaveModel(
+    bench.Context, path, bench.Net, Info(3), { { "training", R"({"training cases": ["a", "b"], "old cases": 1.0})" } });
+  {
+    const rcn::ModelRecord none = rcn::RecordOf(bench.Context, rcn::Model(bench.Context, path));
+    CHECK(none.Calibration.empty() && none.Problem.empty() && none.Created.empty() && none.TrainingCases.size() == 2);
+    CHECK(none.OlderCases == 1 && none.HasCases && !none.Find("test"));
+  }
+  rcn::EvaluationOptions options;
+  options.Region.region = RCN_REGION_BAND;
+  options.Calib.readout = RCN_READOUT_AT_LEAST;
+  options.Calib.at_least = 2;
+  rcn::RecordCalibration(bench.Context, path, "test", SmallReport(), options, { "b", "x" });
+  rcn::RecordCalibration(bench.Context, path, "validation", SmallReport(), options);
+  const rcn::ModelRecord record = rcn::RecordOf(bench.Context, rcn::Model(bench.Context, path));
+  CHECK(
+    record.Calibration.size() == 2 && record.Calibration.front().Split == "validation" && record.Find("test")->Learned == 1);
+  const rcn::RecordedCalibration& one = *record.Find("validation");
+  CHECK(one.Learned == 0 && !one.IsOutdated && one.Region.region == RCN_REGION_BAND && one.Readout == "at-least:2");
+  CHECK(one.Report.Cases == 6 && one.Report.Patients == 5 && one.Report.Figures[RCN_MR_ECE] == 0.1 + 0.2);
+  CHECK(one.Report.Interval[RCN_MR_ECE].low == 0.25 && std::isnan(one.Report.Figures[RCN_DICE]) &&
+    one.Report.Auc.reference == 0.75);
+  CHECK(one.Report.Bins.size() == 2 && one.Report.Bins[0].frequency == 0.125 && std::isnan(one.Report.Bins[1].confidence));
+  CHECK(one.Report.BandHigh[0] == 0.1875 &&
+    one.InWords().find("MR-ECE 30.00 % (95 %: 25.00 to 35.00 %), 6 cases of 5 patients") == 0);
+  CHECK(one.Day.size() == 10 && folder.Count() == 1);
+  // Another correction: what was judged is not what the model says now.
+  rcn::Recalibration correction;
+  correction.Correction.method = RCN_RECALIB_TEMPERATURE;
+  correction.Correction.levels = 4;
+  correction.Correction.parameters[0] = 2;
+  rcn::SetCorrection(bench.Context, path, correction);
+  CHECK(rcn::RecordOf(bench.Context, rcn::Model(bench.Context, path)).Find("test")->IsOutdated);
+  // Without names.
+  for (const auto& row : rcn::RecordRows(record, true))
+  {
+    CHECK(row.second.find("m.safetensors") == std::string::npos && row.second.find("A, B") == std::string::npos);
+  }
+  // Other weights: it is not their record.
+  CHECK(rcn_net_initialize(bench.Net, 5) == RCN_OK);
+  const std::string kept = rcn::ModelMetadata(bench.Context, path, "calibration");
+  rcn::SaveModel(bench.Context, path, bench.Net, Info(3), { { "calibration", kept } });
+  CHECK(rcn::RecordOf(bench.Context, rcn::Model(bench.Context, path)).Calibration.empty());
+}
+
 } // namespace
 
 int main()
@@ -228,5 +301,6 @@ int main()
   RUN(StateDictsAreModels);
   RUN(WhatDoesNotFitIsRefused);
   RUN(RatersMustBeThoseOfTraining);
+  RUN(RecordsComeBack);
   return Failures ? EXIT_FAILURE : EXIT_SUCCESS;
 }

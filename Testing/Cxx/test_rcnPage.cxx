@@ -94,7 +94,8 @@ void Parts()
   CHECK(IsBalanced(html));
   CHECK(html.rfind("<!DOCTYPE html>", 0) == 0 && CountOf(html, "</html>") == 1);
   CHECK(CountOf(html, "<section") == 2 && CountOf(html, "<h2>plain</h2>") == 2 && CountOf(html, "href=\"#one\"") == 1);
-  CHECK(CountOf(html, "For research, not for clinical use.") == 2);
+  CHECK(CountOf(html, "For research, not for clinical use.") == 3); // above, below, and on each sheet of paper
+  CHECK(CountOf(html, "@top-center{content:\"For research, not for clinical use.\"") == 1);
   CHECK(CountOf(html, "<svg class=\"fig\"") == 3 && CountOf(html, "role=\"img\" aria-label=\"plain. plain\"") == 3);
   CHECK(CountOf(html, "data-v=\"0.5\"") == 1 && CountOf(html, "data-v=") == 1); // not-a-number has no value to sort by
   CHECK(CountOf(html, "≈ –") == 1 && CountOf(html, "class=\"number best\"") == 1);

@@ -6,6 +6,7 @@ them 128 colors.
 """
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -43,6 +44,16 @@ def viewer_pictures(demo, out):
              "--do", "evaluate")
 
 
+def patient_page(demo, folder):
+    """For an image of the demo, by its model, with the record of its test cases."""
+    model, data = folder / "model.safetensors", demo / "cases" / "dataset.json"
+    shutil.copy(demo / "study" / "models" / "ordinal.safetensors", model)
+    for words in (["predict", "--data", data, "--split", "test", "--model", model, "-o", folder / "maps"],
+                  ["evaluate", "--data", data, "--pred", folder / "maps", "--record", model],
+                  ["report", "--image", demo / "cases" / "test3.nrrd", "--model", model, "-o", folder / "patient.html"]):
+        subprocess.run([PROGRAM, *map(str, words), "--quiet"], check=True)
+
+
 def page_pictures(demo, out):
     with Browser() as browser:
         def picture(name, page, width, height, section=None, **look):
@@ -58,6 +69,9 @@ def page_pictures(demo, out):
         picture("report-pictures.png", "report.html", 1100, 560, section="pictures")
         picture("report-models.png", "report_models.html", 1100, 1440, section="models")
         picture("report-phone.png", "report.html", 400, 860, dark=True)
+        with tempfile.TemporaryDirectory() as folder:
+            patient_page(demo, pathlib.Path(folder))
+            picture("report-patient.png", pathlib.Path(folder) / "patient.html", 1000, 1180)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import pytest
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chromium-browser")
 DRIVER = shutil.which("chromedriver")
+needs_pdftotext = pytest.mark.skipif(not shutil.which("pdftotext"), reason="needs pdftotext (Debian: poppler-utils)")
 needs_chromium = pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="needs chromium and chromedriver (Debian: chromium chromium-driver)")
 
 
@@ -100,5 +101,11 @@ class Browser:
         data = self.devtools("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)["data"]
         pathlib.Path(path).write_bytes(base64.b64decode(data))
 
-    def pdf(self):
-        return base64.b64decode(self.devtools("Page.printToPDF", printBackground=False)["data"])
+    def pdf(self, **options):
+        return base64.b64decode(self.devtools("Page.printToPDF", **{"printBackground": False, **options})["data"])
+
+    def sheets(self):
+        """The text of each sheet of A4 paper that the page prints on; by pdftotext."""
+        pdf = self.pdf(paperWidth=8.27, paperHeight=11.69, preferCSSPageSize=True)
+        done = subprocess.run(["pdftotext", "-", "-"], input=pdf, capture_output=True, check=True)
+        return done.stdout.decode().split("\f")[:-1]
