@@ -25,12 +25,14 @@
 #include <vtkMRMLTransformNode.h>
 
 #include "rcn/rcn_color.h"
+#include "rcnModelRecord.h"
 #include "rcnMrmlCase.h"
 #include "rcnMrmlResults.h"
 #include "rcnMrmlTraining.h"
 #include "rcnPhantom.h"
 #include "rcnPrediction.h"
 #include "rcnRecalibration.h"
+#include "rcnReportPatient.h"
 #include "rcnVtkImage.h"
 #include "vtkMRMLRaterConsensusNode.h"
 
@@ -584,11 +586,15 @@ vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Internals::Trai
   };
 }
 
-std::string vtkSlicerRaterConsensusLogic::Do(int action, Node* node)
+namespace
+{
+
+/// Does it; the sentence of what went wrong, empty: nothing.
+template <class T> std::string SentenceOf(const T& step)
 {
   try
   {
-    this->Prepare(action, node)(Monitor())();
+    step();
     return "";
   }
   catch (const std::bad_alloc&)
@@ -599,6 +605,50 @@ std::string vtkSlicerRaterConsensusLogic::Do(int action, Node* node)
   {
     return rcn::OneLine(error.what());
   }
+}
+
+} // namespace
+
+std::string vtkSlicerRaterConsensusLogic::Do(int action, Node* node)
+{
+  return SentenceOf([&] { this->Prepare(action, node)(Monitor())(); });
+}
+
+std::string vtkSlicerRaterConsensusLogic::Report(Node* node, const std::string& path, bool anonymous)
+{
+  const std::string sentence = this->Check(PredictAction, node);
+  if (!sentence.empty())
+  {
+    return sentence;
+  }
+  if (node->GetCorrected())
+  {
+    return "The page is about the model as it is; store the correction in the model, or leave it out.";
+  }
+  return SentenceOf([&] {
+    const Input input = Gather(node, false);
+    rcn::PatientPageOptions options;
+    options.Output = path;
+    options.One = rcn::CaseOf(input.Id, { input.Image }, input.ImageName, {});
+    options.Model = node->GetModelFile();
+    options.Readout = node->GetReadout();
+    options.Anonymous = anonymous;
+    options.Workspace = input.Options;
+    WithWayOut([&] { rcn::WritePatientPage(options); });
+  });
+}
+
+std::string vtkSlicerRaterConsensusLogic::DescribeModel(const std::string& modelFile)
+{
+  std::string text;
+  const std::string sentence = SentenceOf([&] {
+    const rcn::Workspace workspace; // for its context
+    for (const auto& row : rcn::RecordRows(rcn::RecordOf(workspace.Context(), rcn::Model(workspace.Context(), modelFile))))
+    {
+      text += (text.empty() ? "" : "\n") + row.first + ": " + row.second;
+    }
+  });
+  return sentence.empty() ? text : sentence;
 }
 
 std::string vtkSlicerRaterConsensusLogic::Agreement(Node* node)

@@ -84,6 +84,11 @@ public:
   std::string Discard(vtkMRMLRaterConsensusNode* node);
   /// A name for a model trained on from this one that no file has yet: "liver-2.safetensors".
   std::string NameNextModel(const std::string& modelFile);
+  /// Writes a page about the image, whether or not raters outlined it, by the node's model: volumes, slices, where the model is
+  /// unsure, and the model's record. `anonymous`: without names and paths. An error sentence; empty: written.
+  std::string Report(vtkMRMLRaterConsensusNode* node, const std::string& path, bool anonymous = false);
+  /// What a model file says about itself, one line for each thing; an error sentence when it cannot be read.
+  std::string DescribeModel(const std::string& modelFile);
   /// Asks the action that runs, on whatever thread, to stop.
   void Cancel();
   ///@}

@@ -2,6 +2,7 @@
 #include "rcnReport.h"
 
 #include "rcnAgreementFigures.h"
+#include "rcnPlatform.h"
 
 #include <cmath>
 #include <cstdio>

@@ -15,6 +15,7 @@
 qRcnCalibrationPanel::qRcnCalibrationPanel(QWidget* parent)
   : QWidget(parent),
     Model(new QComboBox),
+    Record(new QLabel),
     Split(new QComboBox),
     Evaluate(new QPushButton(tr("Evaluate"))),
     About(new QLabel),
@@ -24,6 +25,10 @@ qRcnCalibrationPanel::qRcnCalibrationPanel(QWidget* parent)
 {
   this->Model->setObjectName("model");
   this->Model->setToolTip(tr("The model in use: for predictions, evaluation and recalibration"));
+  this->Record->setObjectName("record");
+  this->Record->setWordWrap(true);
+  this->Record->setTextFormat(Qt::PlainText);
+  this->Record->setVisible(false);
   this->Split->setObjectName("split");
   this->Split->setToolTip(tr("The cases to evaluate on. On cases that it was trained on, a model looks better than it is."));
   this->Split->addItem(tr("test cases"), "test");
@@ -50,6 +55,7 @@ qRcnCalibrationPanel::qRcnCalibrationPanel(QWidget* parent)
   auto* form = new QFormLayout;
   form->setRowWrapPolicy(QFormLayout::WrapLongRows);
   form->addRow(tr("Model"), this->Model);
+  form->addRow(this->Record);
   auto* judged = new QHBoxLayout;
   judged->addWidget(this->Split, 1);
   judged->addWidget(this->Evaluate);
@@ -81,6 +87,13 @@ void qRcnCalibrationPanel::setBusy(bool busy)
 {
   this->Busy = busy;
   this->update();
+}
+
+void qRcnCalibrationPanel::setRecord(const QString& summary, const QString& all)
+{
+  this->Record->setText(summary);
+  this->Record->setToolTip(all);
+  this->Record->setVisible(!summary.isEmpty());
 }
 
 rcn::SessionJudgement qRcnCalibrationPanel::judgement() const

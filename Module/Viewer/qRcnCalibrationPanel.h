@@ -20,6 +20,8 @@ public:
 
   void setModels(const QStringList& names, const QString& current);
   void setBusy(bool busy);
+  /// What the model in use says about itself: a sentence or two, and all of it where the pointer rests; empty: no model.
+  void setRecord(const QString& summary, const QString& all);
 
   /// What a person chose; region and bins are those of the diagram.
   rcn::SessionJudgement judgement() const;
@@ -40,6 +42,7 @@ private:
   void update();
 
   QComboBox* Model;
+  QLabel* Record;
   QComboBox* Split;
   QPushButton* Evaluate;
   QLabel* About;

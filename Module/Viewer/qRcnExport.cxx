@@ -155,14 +155,22 @@ void qRcnExport::report(const QString& path)
   const rcn::Session session = this->Document->stored();
   const std::shared_ptr<const rcn::Judged> judged = this->Document->judged();
   const std::vector<std::string> ids = judged ? judged->Cases : rcn::CasesOf(session, "", true);
-  if (ids.empty())
+  const bool image = this->Document->shownCase() && !this->Document->hasRaters();
+  if (image ? session.Model.empty() : ids.empty())
   {
-    this->Jobs->remark(tr("Open a case with raters' masks first."));
+    this->Jobs->remark(image ? tr("Train a model or open one first.") : tr("Open a case with raters' masks first."));
     return;
   }
   this->write(path, [=](const rcn::SessionProgress& progress) {
     std::vector<std::string> remarks;
-    rcn::ReportOn(session, ids, path.toStdString(), progress, &remarks);
+    if (image)
+    {
+      rcn::ReportOnImage(session, session.Current, path.toStdString(), progress, &remarks);
+    }
+    else
+    {
+      rcn::ReportOn(session, ids, path.toStdString(), progress, &remarks);
+    }
     return Texts(remarks).join(" ").toStdString();
   });
 }

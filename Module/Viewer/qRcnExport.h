@@ -33,7 +33,7 @@ public:
   void reliability(const QString& path);
   /// The model in use.
   void model(const QString& path);
-  /// The cases that were judged last, or all with raters.
+  /// The cases that were judged last, or all with raters. Where the open case has no raters: its own page, by the model in use.
   void report(const QString& path);
 
 private:

@@ -3,6 +3,7 @@
 
 #include <QAction>
 #include <QCloseEvent>
+#include <QDateTime>
 #include <QDir>
 #include <QDockWidget>
 #include <QDragEnterEvent>
@@ -363,6 +364,7 @@ void qRcnMainWindow::refresh()
     models << Text(model.Name);
   }
   this->Calibration->setModels(models, Text(session.Model));
+  this->showRecord();
   this->Training->setModels(models);
   int training = 0, validation = 0;
   for (const rcn::Case& one : session.Data().Cases)
@@ -374,6 +376,33 @@ void qRcnMainWindow::refresh()
   this->Calibration->setBusy(this->Jobs->work()->isRunning());
   this->Training->setBusy(this->Jobs->training()->isRunning());
   this->Menus->update();
+}
+
+void qRcnMainWindow::showRecord()
+{
+  const rcn::SessionModel* model = this->Document->stored().FindModel(this->Document->stored().Model);
+  const QFileInfo file(model ? Text(model->Path) : QString());
+  const QString version = model ? file.filePath() + file.lastModified().toString(Qt::ISODateWithMs) : QString();
+  if (version == this->ShownRecord)
+  {
+    return; // reading it takes the weights
+  }
+  this->ShownRecord = version;
+  QString summary, all;
+  try
+  {
+    const rcn::ModelWords words = model ? rcn::DescribeModel(*model) : rcn::ModelWords();
+    summary = Text(words.Summary);
+    for (const auto& line : words.Lines)
+    {
+      all += (all.isEmpty() ? "" : "\n") + Text(line.first) + ": " + Text(line.second);
+    }
+  }
+  catch (const rcn::Error& error)
+  {
+    summary = Text(error.what());
+  }
+  this->Calibration->setRecord(summary, all);
 }
 
 void qRcnMainWindow::showCases()

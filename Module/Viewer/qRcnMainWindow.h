@@ -125,6 +125,8 @@ private:
   void connectTraining();
   void refresh();
   void showCases();
+  /// What the model in use says about itself.
+  void showRecord();
   void showCase(const rcn::OpenCase& open);
   void showNoCase();
   /// The view that keys act on while none was used; null: none is shown.
@@ -139,6 +141,7 @@ private:
   qRcnJobs* Jobs;
   qRcnDocument* Document;
   qRcnTasks* Tasks;
+  QString ShownRecord; ///< of which file, and when that was changed
   qRcnExport* Exporter;
   qRcnMenus* Menus = nullptr;
   QStackedWidget* Center = nullptr;

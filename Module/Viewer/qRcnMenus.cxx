@@ -186,7 +186,7 @@ void qRcnMenus::addExportMenu()
       [to](const QString& path) { to->overlay(path); } },
     { "exportModel", tr("Model…"), "model.safetensors", tr("Model (*.safetensors)"), Model | Idle,
       [to](const QString& path) { to->model(path); } },
-    { "exportReport", tr("Report…"), "report.html", tr("Web page (*.html *.htm)"), Case | Raters | Idle,
+    { "exportReport", tr("Report…"), "report.html", tr("Web page (*.html *.htm)"), Case | RatersOrModel | Idle,
       [to](const QString& path) { to->report(path); } },
   };
   std::vector<Row> rows;
@@ -383,6 +383,10 @@ QString qRcnMenus::missing(int needs) const
   if ((needs & Raters) && !document.hasRaters())
   {
     return tr("This case has no raters' masks; open them first.");
+  }
+  if ((needs & RatersOrModel) && !document.hasRaters() && document.stored().Model.empty())
+  {
+    return tr("This case has no raters' masks; open them, or a model, first.");
   }
   if ((needs & Model) && document.stored().Model.empty())
   {

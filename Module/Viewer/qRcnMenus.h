@@ -45,7 +45,8 @@ private:
     Cases = 128, ///< anything that is open
     Gray = 256,  ///< an image of gray values
     Surfaces = 512,
-    Content = 1024 ///< raters of the case, or an overlay
+    Content = 1024,      ///< raters of the case, or an overlay
+    RatersOrModel = 2048 ///< of the case
   };
   struct Row
   {

@@ -592,6 +592,9 @@ private slots:
     const Folder other;
     Window alone(other);
     QVERIFY(alone.open(model));
+    auto* record = alone.calibration()->findChild<QLabel*>("record");
+    QVERIFY2(record->text().startsWith("It learned from 4 cases of 3 raters"), qPrintable(record->text()));
+    QVERIFY(!record->isHidden() && record->toolTip().contains("Hash of the weights"));
     alone.action("evaluate")->trigger();
     QVERIFY(alone.done());
     QCOMPARE(alone.notice()->text(),
@@ -600,6 +603,11 @@ private slots:
     QCOMPARE(alone.document()->session().Cases.size(), size_t(1));
     QVERIFY(!alone.action("compareRaters")->isEnabled());
     QVERIFY(alone.action("compareRaters")->toolTip().contains("This case has no raters' masks"));
+    QVERIFY(alone.action("exportReport")->isEnabled());
+    alone.exporter()->report(Path(other / "patient.html"));
+    QVERIFY(alone.done());
+    QVERIFY2(TextOf(other / "patient.html").find("What raters would mark: c0") != std::string::npos,
+      qPrintable(alone.notice()->text()));
     alone.action("evaluate")->trigger();
     QVERIFY(alone.done());
     QCOMPARE(alone.notice()->text(),

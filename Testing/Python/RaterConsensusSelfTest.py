@@ -313,6 +313,10 @@ class RaterConsensusSelfTestTest(scripted.ScriptedLoadableModuleTest if scripted
         self.step("What the model says about the image")
         self.node.SetReadout("expected")
         self.done(self.logic.Predict(self.node))
+        self.done(self.logic.Report(self.node, self.path("patient.html"), True))
+        with open(self.path("patient.html"), encoding="utf-8") as page:
+            self.assertIn("The model", page.read())
+        self.assertIn("Hash of the weights", self.logic.DescribeModel(self.node.GetModelFile()))
         levels = np.stack([self.map(self.node.GetLevelRole(), k) for k in range(len(RATERS) + 1)])
         np.testing.assert_allclose(levels.sum(0), 1, atol=1e-5)
         probability = self.map(self.node.GetProbabilityRole())
