@@ -218,13 +218,15 @@ static void check_forward(trial *t) {
     const rcn__ending ending = {.bias = t->with.bias ? t->bias : NULL,
                                 .residual = t->with.add ? t->out : NULL,
                                 .relu = t->with.relu};
+    const float *scale = t->with.relu ? t->bias : NULL; /* any numbers */
     define(defined, s, 0, t->read, t->weights, NULL);
     for (int64_t i = 0; i < count; ++i) {
+        if (scale) defined[i] *= (double)scale[i / t->outs % s->out];
         if (t->with.bias) defined[i] += (double)t->bias[i / t->outs % s->out];
         if (t->with.add) defined[i] += (double)t->there[i];
         if (t->with.relu && defined[i] < 0) defined[i] = 0;
     }
-    rcn__conv_pack(t->packed, t->conv, t->ctx, t->weights);
+    rcn__conv_pack(t->packed, t->conv, t->ctx, t->weights, scale);
     rcn__conv_forward(t->out, t->conv, t->ctx, in, t->packed, &ending, t->scratch);
     check_blocked("forward", t->out, defined, s->batch, s->out, 0, s->out, t->outs);
     free(defined);
@@ -417,7 +419,7 @@ static void threads_change_nothing(void) {
             start_trial(&t[k], shapes[i], none, k ? 5 : 1);
             const rcn__source from = source_of(&t[k], 0);
             const rcn__ending ending = {0};
-            rcn__conv_pack(t[k].packed, t[k].conv, t[k].ctx, t[k].weights);
+            rcn__conv_pack(t[k].packed, t[k].conv, t[k].ctx, t[k].weights, NULL);
             rcn__conv_forward(t[k].out, t[k].conv, t[k].ctx, &from, t[k].packed, &ending,
                               t[k].scratch);
             dweights[k] = filled("unset", t[k].weight_count, 1, 0);

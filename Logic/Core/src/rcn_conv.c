@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rcn_conv.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "rcn_engine.h"
@@ -73,7 +74,7 @@ static rcn__direct unspread(const rcn__conv *conv) {
 
 static rcn__weight_slice slice_of(const rcn__conv *conv, int which, int backward) {
     const int64_t *in = conv->shape.in;
-    const rcn__weight_slice slice = {which == 1 ? in[0] : 0, in[0] + in[1], backward};
+    const rcn__weight_slice slice = {which == 1 ? in[0] : 0, in[0] + in[1], backward, NULL};
     return slice;
 }
 
@@ -81,6 +82,7 @@ rcn_status rcn__conv_create(rcn__conv **out, rcn_context *ctx, const rcn__conv_s
     rcn_status status = RCN_OK;
     rcn__conv *conv = NULL;
     *out = NULL;
+    assert(shape->kernel[0] * shape->kernel[1] * shape->kernel[2] <= RCN_MOST_TAPS);
     RCN_ALLOC_ZERO(conv, ctx, 1, "a convolution");
     conv->engine = rcn__engine_choose();
     conv->shape = *shape;
@@ -137,9 +139,10 @@ size_t rcn__conv_packed_bytes(const rcn__conv *conv) {
     return bytes;
 }
 
-static void pack(void *packed, rcn__conv *conv, rcn_context *ctx, const float *weights, int which,
-                 int backward) {
-    const rcn__weight_slice slice = slice_of(conv, which, backward);
+static void pack(void *packed, rcn__conv *conv, rcn_context *ctx, const float *weights,
+                 const float *scale, int which, int backward) {
+    rcn__weight_slice slice = slice_of(conv, which, backward);
+    slice.scale = scale;
     if (conv->winograd) {
         const rcn__winograd shape = winograd_of(conv, which, backward);
         conv->engine->winograd_pack(packed, &shape, ctx, weights, &slice);
@@ -149,13 +152,14 @@ static void pack(void *packed, rcn__conv *conv, rcn_context *ctx, const float *w
     }
 }
 
-void rcn__conv_pack(void *packed, rcn__conv *conv, rcn_context *ctx, const float *weights) {
-    pack(packed, conv, ctx, weights, ALL_INPUTS, 0);
+void rcn__conv_pack(void *packed, rcn__conv *conv, rcn_context *ctx, const float *weights,
+                    const float *scale) {
+    pack(packed, conv, ctx, weights, scale, ALL_INPUTS, 0);
 }
 
 void rcn__conv_pack_backward(void *packed, rcn__conv *conv, rcn_context *ctx, const float *weights,
                              int which) {
-    pack(packed, conv, ctx, weights, which, 1);
+    pack(packed, conv, ctx, weights, NULL, which, 1);
 }
 
 static void run(float *out, rcn__conv *conv, rcn_context *ctx, const rcn__source *in, int which,

@@ -63,8 +63,10 @@ size_t rcn__conv_scratch_bytes(const rcn__conv *conv);
 /* Bytes of packed weights: the larger of those for forward and for backward. */
 size_t rcn__conv_packed_bytes(const rcn__conv *conv);
 
-/* Packs weights (out, in, kernel) for forward: */
-void rcn__conv_pack(void *packed, rcn__conv *conv, rcn_context *ctx, const float *weights);
+/* Packs weights (out, in, kernel) for forward, each multiplied with its output channel's scale if
+ * that is not NULL: */
+void rcn__conv_pack(void *packed, rcn__conv *conv, rcn_context *ctx, const float *weights,
+                    const float *scale);
 /* or for the gradient of input number `which`. */
 void rcn__conv_pack_backward(void *packed, rcn__conv *conv, rcn_context *ctx, const float *weights,
                              int which);

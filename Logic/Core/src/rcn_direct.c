@@ -182,19 +182,17 @@ static void direct_pack_block(int64_t index, int thread, void *payload) {
                 to[n] = is_in && k < shape->out
                             ? job->weights[(out * job->where.total_in + job->where.first_in + in) *
                                                all +
-                                           kernel_tap]
+                                           kernel_tap] *
+                                  (job->where.scale ? job->where.scale[k] : 1.0f)
                             : 0.0f;
             }
         }
     }
 }
 
-/* Kernels have at most so many taps. */
-enum { MOST_TAPS = 512 };
-
 static void direct_pack(float *packed, const rcn__direct *shape, rcn_context *ctx,
                         const float *weights, const rcn__weight_slice *where) {
-    tap taps[MOST_TAPS];
+    tap taps[RCN_MOST_TAPS];
     direct_pack_job job = {shape, packed, weights, *where, 0, 0, taps};
     for (int64_t i = 0; i < phases_of(shape); ++i) {
         phase p;
@@ -498,7 +496,7 @@ static size_t tables_bytes(const direct_job *job) {
 }
 
 static size_t direct_scratch_bytes(const rcn__direct *shape, int threads) {
-    tap taps[MOST_TAPS];
+    tap taps[RCN_MOST_TAPS];
     direct_job job = {0};
     start_job(&job, shape, threads);
     const int64_t floats = parts(largest_band(&job, taps), 16) * 16 + PIECE * WIDTH;
@@ -508,7 +506,7 @@ static size_t direct_scratch_bytes(const rcn__direct *shape, int threads) {
 static void direct_convolve(float *out, const rcn__direct *shape, rcn_context *ctx,
                             const rcn__source *in, const float *packed, const rcn__ending *ending,
                             void *scratch) {
-    tap taps[MOST_TAPS];
+    tap taps[RCN_MOST_TAPS];
     direct_job job = {.in = in, .out = out, .packed = packed, .ending = *ending};
     start_job(&job, shape, ctx->threads);
     job.thread_floats = parts(largest_band(&job, taps), 16) * 16 + PIECE * WIDTH;
@@ -542,7 +540,7 @@ static int64_t sums_floats(const direct_job *job) {
 }
 
 static size_t direct_gradient_bytes(const rcn__direct *shape, int threads) {
-    tap taps[MOST_TAPS];
+    tap taps[RCN_MOST_TAPS];
     direct_job job = {.taps = taps};
     start_job(&job, shape, threads);
     describe_phase(&job.now, taps, &job.shape, 0);

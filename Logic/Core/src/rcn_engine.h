@@ -20,10 +20,14 @@
 
 #include "rcn_conv.h"
 
+/* A kernel has at most so many taps: 8 x 8 x 8. */
+enum { RCN_MOST_TAPS = 512 };
+
 /* What the channels of PyTorch's (out, total_in, kernel) are to a convolution. */
 typedef struct rcn__weight_slice {
     int64_t first_in, total_in;
     int mirrored; /* for the input's gradient: in and out change places and the kernel is turned */
+    const float *scale; /* (out): what weights are multiplied with, or NULL; not when mirrored */
 } rcn__weight_slice;
 
 /* A convolution with stride 1 whose output is as large as its input. */

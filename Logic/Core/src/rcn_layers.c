@@ -412,33 +412,13 @@ done:
     return status;
 }
 
-typedef struct fold_job {
-    float *folded, *folded_bias;
-    const float *weights, *weight, *bias, *mean, *variance;
-    int64_t per_out;
-} fold_job;
-
-static void fold_row(int64_t k, int thread, void *payload) {
-    (void)thread;
-    const fold_job *job = payload;
-    const double scale = (double)job->weight[k] / sqrt((double)job->variance[k] + epsilon);
-    job->folded_bias[k] = (float)((double)job->bias[k] - (double)job->mean[k] * scale);
-    for (int64_t i = k * job->per_out; i < (k + 1) * job->per_out; ++i)
-        job->folded[i] = job->weights[i] * (float)scale;
-}
-
-void rcn__norm_fold(float *folded, float *folded_bias, rcn_context *ctx, const float *weights,
-                    int64_t out, int64_t per_out, const float *weight, const float *bias,
-                    const float *running_mean, const float *running_var) {
-    fold_job job = {.folded = folded,
-                    .folded_bias = folded_bias,
-                    .weights = weights,
-                    .weight = weight,
-                    .bias = bias,
-                    .mean = running_mean,
-                    .variance = running_var,
-                    .per_out = per_out};
-    rcn__for_all(ctx, out, fold_row, &job);
+void rcn__norm_fold(float *scale, float *shift, int64_t channels, const float *weight,
+                    const float *bias, const float *running_mean, const float *running_var) {
+    for (int64_t k = 0; k < channels; ++k) {
+        const double factor = (double)weight[k] / sqrt((double)running_var[k] + epsilon);
+        scale[k] = (float)factor;
+        shift[k] = (float)((double)bias[k] - (double)running_mean[k] * factor);
+    }
 }
 
 /* ---- pooling --------------------------------------------------------------------------------- */

@@ -71,10 +71,9 @@ rcn_status rcn__norm_backward(float *dy, float *dweight, float *dbias, float *dr
                               int accumulate, rcn__norm *norm, rcn_context *ctx, const float *x,
                               const float *y, const float *weight);
 
-/* Weights (out, per_out) and bias of a convolution with the norm behind it folded in. */
-void rcn__norm_fold(float *folded, float *folded_bias, rcn_context *ctx, const float *weights,
-                    int64_t out, int64_t per_out, const float *weight, const float *bias,
-                    const float *running_mean, const float *running_var);
+/* What running statistics make of x: x * scale + shift, to be folded into a convolution. */
+void rcn__norm_fold(float *scale, float *shift, int64_t channels, const float *weight,
+                    const float *bias, const float *running_mean, const float *running_var);
 
 /* ---- pooling --------------------------------------------------------------------------------- */
 

@@ -67,7 +67,7 @@ struct rcn__plan {
     int copies_input; /* the image is not used where the caller has it */
 
     /* After the buffers: room for weights in another order and for sums. */
-    size_t plain, reshaped, partial, bytes;
+    size_t scale, reshaped, partial, bytes;
 
     void *statistics; /* the norms' numbers and the dropout's factors */
     double *shared;   /* what a norm exchanges with other processes */
@@ -301,7 +301,6 @@ static rcn_status make_conv(rcn__plan *plan, rcn_net *net, int index) {
     const rcn__op *op = &net->ops[index];
     stage *s = &plan->stages[index];
     rcn_status status = RCN_OK;
-    const rcn__op *norm = s->folds == RCN_NONE ? NULL : &net->ops[s->folds];
     const rcn__extent *in = &plan->places[op->in[0]].extent;
     rcn__conv_shape shape = {.batch = in->batch,
                              .in = {in->channels},
@@ -323,14 +322,14 @@ static rcn_status make_conv(rcn__plan *plan, rcn_net *net, int index) {
         if (plan->training)
             s->weights[pass] = add_buffer(plan, rcn__conv_packed_bytes(s->conv), step);
     }
+    /* Weights that are not stored as the kernels want them, and the factors of a norm. */
     size_t plain = (size_t)net->parameters[op->weight].count * sizeof(float);
     if (op->in[0] == 0)
         plain = plain / (size_t)net->options.channels * (size_t)stored_channels(net);
     plain = rounded(plain);
-    /* Twice: what is not stored as the kernels want it, and with a norm folded in. */
-    if (op->transposed || op->in[0] == 0)
-        plan->reshaped = plain > plan->reshaped ? plain : plan->reshaped;
-    if (norm && plain > plan->plain) plan->plain = plain;
+    if ((op->transposed || op->in[0] == 0) && plain > plan->reshaped) plan->reshaped = plain;
+    const size_t scale = rounded((size_t)shape.out * sizeof(float));
+    if (s->folds != RCN_NONE && scale > plan->scale) plan->scale = scale;
 done:
     return status;
 }
@@ -455,7 +454,7 @@ static rcn_status plan_create(rcn__plan **out, rcn_net *net, const rcn_batch *ba
     }
     RCN_TRY(place_buffers(plan, ctx));
     size_t at = plan->bytes;
-    size_t *offsets[3] = {&plan->plain, &plan->reshaped, &plan->partial};
+    size_t *offsets[3] = {&plan->scale, &plan->reshaped, &plan->partial};
     for (int k = 0; k < 3; ++k) {
         const size_t bytes = rounded(*offsets[k]);
         *offsets[k] = at;
@@ -617,21 +616,18 @@ static rcn_status prepare(rcn__plan *plan, rcn_net *net) {
         stage *s = &plan->stages[i];
         if (op->kind != RCN_OP_CONV) continue;
         const int64_t out = net->tensors[op->out].channels;
-        const float *weights = plain_weights(plan, net, op);
-        float *bias = (float *)(plan->prepared + s->folded);
+        float *bias = (float *)(plan->prepared + s->folded), *scale = NULL;
         if (s->folds != RCN_NONE) {
             const rcn__op *norm = &net->ops[s->folds];
-            int64_t stored, per_out;
-            weight_rows(&stored, &per_out, plan, net, op);
-            float *plain = at_offset(net, plan->plain);
-            rcn__norm_fold(plain, bias, ctx, weights, out, per_out, parameter_of(net, norm->weight),
+            scale = at_offset(net, plan->scale);
+            rcn__norm_fold(scale, bias, out, parameter_of(net, norm->weight),
                            parameter_of(net, norm->bias), parameter_of(net, norm->mean),
                            parameter_of(net, norm->variance));
-            weights = plain;
         } else if (op->bias != RCN_NONE) {
             memcpy(bias, parameter_of(net, op->bias), (size_t)out * sizeof *bias);
         }
-        rcn__conv_pack(plan->prepared + s->packed, s->conv, ctx, weights);
+        rcn__conv_pack(plan->prepared + s->packed, s->conv, ctx, plain_weights(plan, net, op),
+                       scale);
     }
     plan->version = net->version;
     plan->is_prepared = 1;
@@ -664,7 +660,7 @@ static void conv_forward(rcn__plan *plan, rcn_net *net, int index, const float *
     if (plan->training) {
         packed = at_buffer(plan, net, s->weights[FORWARD]);
         ending.bias = parameter_of(net, op->transposed ? net->ops[index + 1].bias : op->bias);
-        rcn__conv_pack(packed, s->conv, net->ctx, plain_weights(plan, net, op));
+        rcn__conv_pack(packed, s->conv, net->ctx, plain_weights(plan, net, op), NULL);
     } else {
         if (norm || op->bias != RCN_NONE) ending.bias = (float *)(plan->prepared + s->folded);
         if (op->transposed) ending.bias = parameter_of(net, net->ops[index + 1].bias);

@@ -346,8 +346,9 @@ static void pack_channel(int64_t index, int thread, void *payload) {
             const int is_channel = k + l < shape->out;
             const float *taps =
                 is_channel ? job->weights + taps_of(shape, &job->where, c, k + l, z) : NULL;
+            const float scale = is_channel && job->where.scale ? job->where.scale[k + l] : 1.0f;
             for (int i = 0; i < TAPS; ++i)
-                g[i][l] = is_channel ? taps[job->where.mirrored ? TAPS - 1 - i : i] : 0.0f;
+                g[i][l] = is_channel ? taps[job->where.mirrored ? TAPS - 1 - i : i] * scale : 0.0f;
         }
         if (keeps) {
             form_weights(job->packed + group * POINTS * form_pitch(shape, WIDTH) + index * columns +
