@@ -34,12 +34,9 @@ const std::vector<Column>& Columns()
     { "auc", "AUC", false, true, RCN_MEAN_SHARE, [](const EvaluatedCase& one) { return one.Auc.reference; } },
     { "auc_pairs", "AUC, all votes", false, true, RCN_MEAN_SHARE, [](const EvaluatedCase& one) { return one.Auc.pairs; } },
     { "dice", "Dice", false, true, RCN_MEAN_SHARE, figure(RCN_DICE) },
-    { "volume_ml", "", false, false, RCN_MEAN_AMOUNT,
-      [](const EvaluatedCase& one) { return one.ExpectedVoxels * one.VoxelMl; } },
-    { "raters_volume_ml", "", false, false, RCN_MEAN_AMOUNT,
-      [](const EvaluatedCase& one) { return one.RaterVoxels * one.VoxelMl; } },
-    { "volume_voxels", "", false, false, RCN_MEAN_AMOUNT, [](const EvaluatedCase& one) { return one.ExpectedVoxels; } },
-    { "raters_volume_voxels", "", false, false, RCN_MEAN_AMOUNT, [](const EvaluatedCase& one) { return one.RaterVoxels; } },
+    { "volume", "", false, false, RCN_MEAN_AMOUNT, [](const EvaluatedCase& one) { return one.Volumes.Row.expected; } },
+    { "raters_volume", "", false, false, RCN_MEAN_AMOUNT, [](const EvaluatedCase& one) { return one.Volumes.Row.raters; } },
+    { "volume_crps", "", false, false, RCN_MEAN_AMOUNT, [](const EvaluatedCase& one) { return one.Volumes.Row.crps; } },
     { "voxels", "", false, false, RCN_MEAN_AMOUNT, [](const EvaluatedCase& one) { return static_cast<double>(one.Voxels); } },
     { "votes", "", false, false, RCN_MEAN_AMOUNT, [](const EvaluatedCase& one) { return static_cast<double>(one.Pairs); } },
   };
@@ -50,7 +47,7 @@ const std::vector<Column>& Columns()
 
 EvaluatedCases::EvaluatedCases()
 {
-  std::vector<std::string> header = { "case", "patient", "model", "region" };
+  std::vector<std::string> header = { "case", "patient", "model", "region", "volume_unit" };
   for (const Column& column : Columns())
   {
     header.push_back(column.Key);
@@ -62,9 +59,9 @@ void EvaluatedCases::Add(const Evaluation& evaluation, const std::string& model,
 {
   for (const EvaluatedCase& one : evaluation.CaseRows())
   {
-    std::vector<std::string> row = { one.Id, one.Patient, model, region };
+    std::vector<std::string> row = { one.Id, one.Patient, model, region, one.Volumes.Unit };
     JsonObject object{ { "case", one.Id }, { "patient", one.Patient.empty() ? rcn::Json(nullptr) : rcn::Json(one.Patient) },
-      { "model", model }, { "region", region } };
+      { "model", model }, { "region", region }, { "volume_unit", one.Volumes.Unit } };
     for (const Column& column : Columns())
     {
       row.push_back(CsvNumber(column.Of(one)));

@@ -367,8 +367,6 @@ void Evaluation::Commit()
   this->Circular_.push_back(one->Circular);
   this->Volumes_.push_back(one->Volumes);
   this->Numbers_.push_back(judged.Number);
-  const rcn_geometry* geometry = rcn_votes_geometry(judged.Votes);
-  this->VoxelMl_.push_back(geometry->unit == RCN_PIXELS ? NAN : rcn_geometry_voxel_ml(geometry));
   this->CaseAuc_.push_back(one->Auc);
 }
 
@@ -399,7 +397,6 @@ void Evaluation::Share(Processes& processes)
     json_object_set_new(record, "levels", json_boolean(this->Levels_));
     json_object_set_new(record, "ends", json_boolean(this->Ends_));
     json_object_set_new(record, "volumes", JudgedVolumesJson(this->Volumes_[i]));
-    json_object_set_new(record, "voxel_ml", JsonNumber(this->VoxelMl_[i]));
     json_object_set_new(record, "auc", JsonNumber(this->CaseAuc_[i].reference));
     json_object_set_new(record, "auc_pairs", JsonNumber(this->CaseAuc_[i].pairs));
     records.Set(this->Numbers_[i], record);
@@ -416,7 +413,6 @@ void Evaluation::Share(Processes& processes)
   this->Patients_.clear();
   this->Circular_.clear();
   this->Volumes_.clear();
-  this->VoxelMl_.clear();
   this->CaseAuc_.clear();
   const auto numberOf = [](const json_t* record, const char* key) {
     const json_t* value = json_object_get(record, key);
@@ -448,7 +444,6 @@ void Evaluation::Share(Processes& processes)
     this->Circular_.push_back(json_is_true(json_object_get(record, "circular")));
     this->Volumes_.push_back(JudgedVolumesFrom(json_object_get(record, "volumes")));
     this->Numbers_.push_back(number);
-    this->VoxelMl_.push_back(numberOf(record, "voxel_ml"));
     this->CaseAuc_.push_back({ numberOf(record, "auc"), numberOf(record, "auc_pairs"), 0, 0, 0, 0 });
     this->Levels_ = json_is_true(json_object_get(record, "levels"));
     this->Ends_ = this->Ends_ && json_is_true(json_object_get(record, "ends"));
@@ -591,24 +586,11 @@ VolumeScores Evaluation::ScoresOfVolumes() const
 std::vector<EvaluatedCase> Evaluation::CaseRows() const
 {
   std::vector<EvaluatedCase> rows;
-  std::vector<rcn_calib_bin> bins(static_cast<size_t>(this->Options_.Calib.bins));
   for (size_t i = 0; i < this->Ids_.size(); ++i)
   {
     const rcn_calib* sums = this->Handles_->Cases[i].get();
-    EvaluatedCase one{ this->Ids_[i], this->Patients_[i], rcn_calib_voxels(sums), rcn_calib_pairs(sums), this->CaseFigures(i),
-      this->CaseAuc_[i], this->VoxelMl_[i], 0, 0 };
-    // A bin holds pairs: each voxel as often as there are raters who answered it.
-    rcn_calib_bins(bins.data(), sums, RCN_BINS_WIDTH);
-    const double answers = static_cast<double>(one.Pairs) / static_cast<double>(one.Voxels);
-    for (const rcn_calib_bin& bin : bins)
-    {
-      if (bin.count > 0)
-      {
-        one.ExpectedVoxels += static_cast<double>(bin.count) * bin.confidence / answers;
-        one.RaterVoxels += static_cast<double>(bin.count) * bin.frequency / answers;
-      }
-    }
-    rows.push_back(one);
+    rows.push_back({ this->Ids_[i], this->Patients_[i], rcn_calib_voxels(sums), rcn_calib_pairs(sums), this->CaseFigures(i),
+      this->CaseAuc_[i], this->Volumes_[i] });
   }
   return rows;
 }

@@ -163,15 +163,14 @@ struct JudgedCase
   std::string Name() const { return this->Id.empty() ? this->File : this->Id; }
 };
 
-/// One case by itself. Volumes are those inside the region.
+/// One case by itself.
 struct EvaluatedCase
 {
   std::string Id, Patient;
   int64_t Voxels = 0, Pairs = 0;
   std::vector<double> Figures; ///< RCN_FIGURES of them
   rcn_auc_result Auc{ NAN, NAN, 0, 0, 0, 0 };
-  double VoxelMl = NAN;                           ///< NaN for an image in pixels
-  double ExpectedVoxels = NAN, RaterVoxels = NAN; ///< sum of the probabilities; the raters' mean
+  JudgedVolumes Volumes; ///< of the whole image
 };
 
 /// Collects cases one by one, for Judging and JudgeCases() (rcnJudge.h), which make and fill it; reads each voxel once.
@@ -252,7 +251,6 @@ private:
   std::vector<bool> Circular_;
   std::vector<JudgedVolumes> Volumes_;
   double Quantiles_[sizeof VolumeLevels / sizeof *VolumeLevels]; // of the intervals of volumes
-  std::vector<double> VoxelMl_;
   std::vector<rcn_auc_result> CaseAuc_;
   std::vector<size_t> Numbers_;
   rcn_comm* Comm_ = nullptr;

@@ -12,8 +12,8 @@ import pytest
 from rcn_testing import blobs, needs_peers, run, write_nrrd
 from test_evaluate import evaluate, expected_figures, second_folder, study_of
 
-COLUMNS = ["case", "patient", "model", "region", "mr_ece", "ece", "brier", "nll", "rps", "auc", "auc_pairs", "dice", "volume_ml",
-           "raters_volume_ml", "volume_voxels", "raters_volume_voxels", "voxels", "votes"]
+COLUMNS = ["case", "patient", "model", "region", "volume_unit", "mr_ece", "ece", "brier", "nll", "rps", "auc", "auc_pairs", "dice",
+           "volume", "raters_volume", "volume_crps", "voxels", "votes"]
 
 
 def rows_of(text):
@@ -34,12 +34,11 @@ def test_a_row_for_each_case(tmp_path):
         want = expected_figures(p, list(masks.values()))
         for key in ("mr_ece", "brier", "auc", "auc_pairs", "dice", "nll"):
             assert float(row[key]) == pytest.approx(want[key], abs=1e-7), key
-        assert float(row["volume_voxels"]) == pytest.approx(p.astype(float).sum(), rel=1e-5)
-        assert float(row["raters_volume_voxels"]) == pytest.approx(np.mean([m.sum() for m in masks.values()]), rel=1e-9)
-        assert float(row["volume_ml"]) == pytest.approx(float(row["volume_voxels"]) / 1000)
+        assert row["volume_unit"] == "mL" and float(row["volume"]) == pytest.approx(p.astype(float).sum() / 1000, rel=1e-5)
+        assert float(row["raters_volume"]) == pytest.approx(np.mean([m.sum() for m in masks.values()]) / 1000, rel=1e-9)
         assert (int(row["voxels"]), int(row["votes"])) == (p.size, 3 * p.size)
         assert list(one) == COLUMNS
-        for key in COLUMNS[4:]:
+        for key in COLUMNS[5:]:
             assert one[key] is None if row[key] == "" else float(row[key]) == pytest.approx(one[key], rel=1e-9)
     assert answer["case_count"] == 5
     for key, mean in answer["case_means"].items():
@@ -108,7 +107,7 @@ def test_pandas_reads_it(tmp_path):
     answer = json.loads((tmp_path / "o.json").read_text("utf-8"))
     table = pandas.read_csv(out)
     assert list(table.columns) == COLUMNS and len(table) == 14
-    assert all(table[key].dtype.kind in "fi" for key in COLUMNS[4:])
+    assert all(table[key].dtype.kind in "fi" for key in COLUMNS[5:])
     first = table[table["model"] == str(study.pred)]
     for key, mean in answer["case_means"].items():
         assert first[key].mean() == pytest.approx(mean["mean"], rel=1e-8)
