@@ -13,6 +13,7 @@
 #include <QToolButton>
 #include <QVBoxLayout>
 
+#include "qRcnAgreementSet.h"
 #include "qRcnStyle.h"
 #include "rcnAgreementFigures.h"
 #include "rcnReport.h"
@@ -176,7 +177,7 @@ public:
       }
     }
     this->Matrix->setVisibleRows(std::min(std::max(count, 2), 8), 16);
-    const bool missing = distance && all && all->present_count > 1 && !this->Report.HasSurfaces;
+    const bool missing = distance && all && all->present_count > 1 && !this->Report.HasSurfaces && !this->AllCases->isChecked();
     this->Missing->setVisible(missing);
     this->Measure->setVisible(missing);
     this->Choice->setToolTip(Text(measure.Meaning));
@@ -231,11 +232,15 @@ public:
     this->refreshSentence();
     this->refreshMatrix();
     this->refreshTable();
-    const bool any = this->figures() && this->figures()->present_count > 0;
-    for (QWidget* widget : { static_cast<QWidget*>(this->Matrix), static_cast<QWidget*>(this->Table), this->Tools })
+    const bool any = this->figures() && this->figures()->present_count > 0, all = this->AllCases->isChecked();
+    for (QWidget* widget : { static_cast<QWidget*>(this->Matrix), static_cast<QWidget*>(this->Table) })
     {
-      widget->setVisible(any);
+      widget->setVisible(any && !all);
     }
+    this->Tools->setVisible(any || all);
+    this->Choice->setVisible(!all);
+    this->Sentence->setVisible(!all);
+    this->Set->setVisible(all);
   }
 
   qRcnAgreement* Owner = nullptr;
@@ -244,7 +249,8 @@ public:
   QLabel *Sentence = nullptr, *Missing = nullptr;
   QWidget* Tools = nullptr;
   QComboBox* Choice = nullptr;
-  QToolButton* Measure = nullptr;
+  QToolButton *Measure = nullptr, *AllCases = nullptr;
+  qRcnAgreementSet* Set = nullptr;
   qRcnTable *Matrix = nullptr, *Table = nullptr;
 };
 
@@ -268,6 +274,11 @@ qRcnAgreement::qRcnAgreement(QWidget* parent) : QWidget(parent), d(new qRcnAgree
     qRcnStyle::newTool(p->Tools, "export", tr("Export ..."), tr("Save every figure of every rater and pair as a CSV file."));
   auto* tools = new QHBoxLayout(p->Tools);
   tools->setContentsMargins(0, 0, 0, 0);
+  p->AllCases = qRcnStyle::newTool(p->Tools, "allCases", tr("All cases"),
+    tr("Compare the raters of all cases: means with 95 % intervals, each rater and pair, and who stands out."));
+  p->AllCases->setCheckable(true);
+  p->AllCases->hide();
+  tools->addWidget(p->AllCases);
   tools->addWidget(p->Choice, 1);
   tools->addWidget(copy);
   tools->addWidget(save);
@@ -297,7 +308,8 @@ qRcnAgreement::qRcnAgreement(QWidget* parent) : QWidget(parent), d(new qRcnAgree
   p->Table->horizontalHeader()->setSectionResizeMode(0, QHeaderView::Stretch);
   p->Table->horizontalHeader()->setSortIndicator(-1, Qt::AscendingOrder);
 
-  auto* layout = qRcnStyle::newColumn(this, { p->Sentence, p->Tools, p->Matrix });
+  p->Set = new qRcnAgreementSet(this);
+  auto* layout = qRcnStyle::newColumn(this, { p->Sentence, p->Tools, p->Set, p->Matrix });
   layout->setSpacing(6);
   layout->addLayout(missing);
   layout->addWidget(p->Table);
@@ -305,6 +317,13 @@ qRcnAgreement::qRcnAgreement(QWidget* parent) : QWidget(parent), d(new qRcnAgree
 
   connect(p->Choice, QOverload<int>::of(&QComboBox::currentIndexChanged), this, [p] { p->refreshMatrix(); });
   connect(p->Measure, &QToolButton::clicked, this, &qRcnAgreement::surfacesRequested);
+  connect(p->AllCases, &QToolButton::toggled, this, [this, p](bool all) {
+    p->refresh();
+    if (all && !p->Set->agreement())
+    {
+      emit this->allCasesRequested();
+    }
+  });
   connect(save, &QToolButton::clicked, this, &qRcnAgreement::exportRequested);
   connect(copy, &QToolButton::clicked, this, &qRcnAgreement::copy);
   connect(p->Matrix, &QTableWidget::cellDoubleClicked, this, &qRcnAgreement::pairActivated);
@@ -318,6 +337,21 @@ void qRcnAgreement::setAgreement(const rcn::AgreementReport& report, const QStri
   this->d->Report = report;
   this->d->Raters = raters;
   this->d->refresh();
+}
+
+void qRcnAgreement::setAllCasesAvailable(bool available)
+{
+  this->setAllCases(nullptr);
+  this->d->AllCases->setVisible(available);
+}
+
+void qRcnAgreement::setAllCases(const std::shared_ptr<const rcn::AgreementOfCases>& agreement)
+{
+  this->d->Set->setAgreement(agreement);
+  if (!agreement)
+  {
+    this->d->AllCases->setChecked(false);
+  }
 }
 
 void qRcnAgreement::clear()
@@ -337,6 +371,11 @@ void qRcnAgreement::setMeasure(Measure measure)
 
 void qRcnAgreement::copy() const
 {
+  if (this->d->AllCases->isChecked())
+  {
+    qRcnStyle::copy(this->d->Set->copyText());
+    return;
+  }
   this->d->Matrix->clearSelection();
   this->d->Table->clearSelection();
   qRcnStyle::copy(this->d->Choice->currentText() + '\n' + this->d->Matrix->copyText() + '\n' + this->d->Table->copyText());
@@ -344,6 +383,10 @@ void qRcnAgreement::copy() const
 
 QString qRcnAgreement::csv() const
 {
+  if (this->d->AllCases->isChecked() && this->d->Set->agreement())
+  {
+    return Text(this->d->Set->agreement()->Csv);
+  }
   const rcn_agreement* all = this->d->figures();
   if (!all)
   {

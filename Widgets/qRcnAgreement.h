@@ -8,6 +8,7 @@
 #include <QStringList>
 #include <QWidget>
 
+#include "rcnAgreementSet.h"
 #include "rcnWorkspace.h"
 
 class qRcnAgreementPrivate;
@@ -32,8 +33,14 @@ public:
   void setAgreement(const rcn::AgreementReport& report, const QStringList& raters);
   void clear();
 
+  /// Whether there is a choice between the case that is open and all cases; not before this is called. What was known of all
+  /// cases is forgotten.
+  void setAllCasesAvailable(bool available);
+  /// The answer to allCasesRequested(); null: there is none, and the case that is open is shown again.
+  void setAllCases(const std::shared_ptr<const rcn::AgreementOfCases>& agreement);
+
   Measure measure() const;
-  /// Every figure, for a file: one row per rater (with the others), per pair, and for all of them.
+  /// Every figure, for a file: one row per rater (with the others), per pair, and for all of them; of all cases in long form.
   QString csv() const;
 
 public slots:
@@ -42,6 +49,8 @@ public slots:
   void copy() const;
 
 signals:
+  /// All cases were chosen and are not compared yet: the owner compares them and calls setAllCases().
+  void allCasesRequested();
   /// A person wants csv() in a file.
   void exportRequested();
   /// A person wants to see two raters (the same twice: one) of the matrix.

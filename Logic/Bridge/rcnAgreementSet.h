@@ -146,6 +146,14 @@ private:
   bool MixedUnits_ = false;
 };
 
+/// What is known after the last case, for a window: it may outlive the set.
+struct AgreementOfCases
+{
+  AgreementSummary All, Marked;
+  std::string EmptySentence; ///< AgreementSet::EmptyInWords()
+  std::string Csv;           ///< AgreementSet::LongCsv()
+};
+
 } // namespace rcn
 
 #endif

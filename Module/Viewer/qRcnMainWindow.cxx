@@ -307,6 +307,8 @@ void qRcnMainWindow::connectPanels()
   connect(this->Compare, &qRcnCompareView::cursorMoved, this->Consensus, &qRcnConsensusPanel::showVoxel);
   connect(this->Agreement, &qRcnAgreement::exportRequested, this->Menus->action("exportAgreement"), &QAction::trigger);
   connect(this->Agreement, &qRcnAgreement::surfacesRequested, this->Tasks, &qRcnTasks::compareRaters);
+  connect(this->Agreement, &qRcnAgreement::allCasesRequested, this->Tasks, &qRcnTasks::compareAllCases);
+  connect(this->Tasks, &qRcnTasks::allCasesCompared, this->Agreement, &qRcnAgreement::setAllCases);
   connect(this->Agreement, &qRcnAgreement::pairActivated, this, [this](int first, int second) {
     for (int r = 0; r < this->scene()->raterCount(); ++r)
     {
@@ -410,6 +412,7 @@ void qRcnMainWindow::showCases()
   const rcn::Session& session = this->Document->stored();
   this->Cases->setCases(session.Cases, Texts(session.Raters));
   this->Cases->setCurrentCase(Text(session.Current));
+  this->Agreement->setAllCasesAvailable(rcn::CasesOf(session, "", true).size() > 1);
   for (const rcn::SessionPrediction& prediction : session.Predictions)
   {
     this->Cases->setStatus(Text(prediction.Case), qRcnCases::Predicted);

@@ -91,6 +91,34 @@ void qRcnTasks::compareRaters()
   });
 }
 
+void qRcnTasks::compareAllCases()
+{
+  const rcn::Session session = this->Document->stored();
+  const bool begun =
+    this->Jobs->begin(tr("Comparing the raters of all cases"), [=](qRcnJob::Monitor& monitor) -> qRcnJob::Done {
+      try
+      {
+        const auto agreement =
+          rcn::CompareAllCases(session, qRcnJobs::progressOf(monitor), [&](const std::string& id, const std::string& problem) {
+            monitor.post([=] { emit this->Document->statusChanged(Text(id), qRcnCases::Problem, Text(problem)); });
+          });
+        return [=] {
+          const bool same = this->Document->stored().Cases.size() == session.Cases.size(); // others may have been opened since
+          emit this->allCasesCompared(same ? agreement : nullptr);
+        };
+      }
+      catch (const rcn::Error&)
+      {
+        monitor.post([=] { emit this->allCasesCompared(nullptr); });
+        throw;
+      }
+    });
+  if (!begun)
+  {
+    emit this->allCasesCompared(nullptr);
+  }
+}
+
 void qRcnTasks::fuse(const QString& method)
 {
   const rcn::OpenCasePointer open = this->Document->shownCase();

@@ -29,6 +29,8 @@ public:
 public slots:
   /// Surface distances of this case, and how far raters agree in all others.
   void compareRaters();
+  /// How far raters agree over all cases.
+  void compareAllCases();
   void fuse(const QString& method);
   /// `from`: name of the model to go on from; empty: a new one.
   void train(rcn::TrainingOptions options, const QString& from);
@@ -43,6 +45,8 @@ public slots:
 
 signals:
   void raterDistancesReady(const rcn::AgreementReport& report);
+  /// Null: it failed, or was stopped.
+  void allCasesCompared(const std::shared_ptr<const rcn::AgreementOfCases>& agreement);
   void judged(const rcn::Judged& judged, const QString& model);
   void trainingStarted(const QString& what);
   void trainingProgressed(const rcn::TrainingProgress& progress);

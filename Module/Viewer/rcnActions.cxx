@@ -9,6 +9,7 @@
 #include "rcnFile.h"
 #include "rcnJson.h"
 #include "rcnRecalibration.h"
+#include "rcnReport.h"
 #include "rcnReportPage.h"
 #include "rcnReportPatient.h"
 #ifdef RCN_HAVE_NETWORKS
@@ -146,8 +147,13 @@ AgreementReport CompareCase(OpenCase& one, const SessionProgress& progress)
   return one.Work.Agree(true);
 }
 
-void CompareOtherCases(const Session& session, const std::string& but, const SessionProgress& progress,
-  const std::function<void(const std::string& id, double meanDice, const std::string& problem)>& done)
+namespace
+{
+
+/// Loads the raters of all cases but one, one after another; a case that cannot be used is told as a problem.
+void ForEachRatedCase(const Session& session, const std::string& but, const SessionProgress& progress,
+  const std::function<void(const Case& one, Workspace& work)>& compare,
+  const std::function<void(const std::string& id, const std::string& problem)>& problem)
 {
   const std::vector<std::string> ids = CasesOf(session, "", true);
   Workspace work;
@@ -163,13 +169,40 @@ void CompareOtherCases(const Session& session, const std::string& but, const Ses
     try
     {
       work.LoadCase(masks, session.Raters);
-      done(ids[i], work.Agree(false).Figures->mean_dice, "");
+      compare(masks, work);
     }
     catch (const Error& error)
     {
-      done(ids[i], NAN, error.what());
+      problem(ids[i], error.what());
     }
   }
+}
+
+} // namespace
+
+void CompareOtherCases(const Session& session, const std::string& but, const SessionProgress& progress,
+  const std::function<void(const std::string& id, double meanDice, const std::string& problem)>& done)
+{
+  ForEachRatedCase(
+    session, but, progress, [&](const Case& one, Workspace& work) { done(one.Id, work.Agree(false).Figures->mean_dice, ""); },
+    [&](const std::string& id, const std::string& problem) { done(id, NAN, problem); });
+}
+
+std::shared_ptr<const AgreementOfCases> CompareAllCases(const Session& session, const SessionProgress& progress,
+  const std::function<void(const std::string& id, const std::string& problem)>& problem)
+{
+  AgreementSet set(session.Raters);
+  ForEachRatedCase(
+    session, "", progress,
+    [&](const Case& one, Workspace& work) { set.Add(one, JsonHandle(AgreementJson(work.Agree(true), work, 0)).get()); },
+    problem);
+  if (!set.Count())
+  {
+    throw Error(RCN_EDATA, "No case has raters that can be compared.");
+  }
+  const Workspace context;
+  return std::make_shared<AgreementOfCases>(AgreementOfCases{
+    set.Summarize(context.Context()), set.Summarize(context.Context(), SetCases::Marked), set.EmptyInWords(), set.LongCsv() });
 }
 
 CaseLayer FuseCase(OpenCase& one, const std::string& method, const SessionProgress& progress)

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "rcnAgreementSet.h"
 #include "rcnEvaluation.h"
 #include "rcnSession.h"
 #include "rcnWorkspace.h"
@@ -53,6 +54,10 @@ AgreementReport CompareCase(OpenCase& one, const SessionProgress& progress = {})
 /// The mean Dice of all cases with raters but one, each told with its id; `problem` is a sentence where a case cannot be read.
 void CompareOtherCases(const Session& session, const std::string& but, const SessionProgress& progress,
   const std::function<void(const std::string& id, double meanDice, const std::string& problem)>& done);
+
+/// How far the raters of all cases agree, with surface distances; `problem` is told about a case that cannot be used.
+std::shared_ptr<const AgreementOfCases> CompareAllCases(const Session& session, const SessionProgress& progress,
+  const std::function<void(const std::string& id, const std::string& problem)>& problem);
 
 /// What opening or dropping these files makes of a session; `base` is what is open now (its View, Folder and models are
 /// kept where cases are only added).

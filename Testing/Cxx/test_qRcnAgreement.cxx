@@ -45,6 +45,80 @@ private slots:
     QCOMPARE(pair.last()[1].toInt(), 3);
   }
 
+  /// Six cases of five raters; the last rater marks less in all of them.
+  static std::shared_ptr<const rcn::AgreementOfCases> SixCases()
+  {
+    rcn::Workspace context;
+    std::vector<std::string> names;
+    for (const QString& name : FiveRaters())
+    {
+      names.push_back(name.toStdString());
+    }
+    rcn::AgreementSet set(names);
+    for (int i = 0; i < 6; ++i)
+    {
+      rcn::JsonObject raters;
+      rcn::JsonArray pairs;
+      for (int a = 0; a < 5; ++a)
+      {
+        raters.Set(names[static_cast<size_t>(a)], rcn::JsonObject{ { "voxels", (a == 4 ? 60 : 100) + i + a } });
+        for (int b = a + 1; b < 5; ++b)
+        {
+          pairs.Add(rcn::JsonObject{ { "a", names[static_cast<size_t>(a)] }, { "b", names[static_cast<size_t>(b)] },
+            { "dice", (b == 4 ? 0.5 : 0.8) + 0.01 * i } });
+        }
+      }
+      rcn::Case one;
+      one.Id = "c" + std::to_string(i);
+      const rcn::JsonObject geometry{ { "size", std::vector<int>{ 9, 9, 9 } },
+        { "spacing_mm", std::vector<double>{ 1, 1, 1 } } };
+      set.Add(one,
+        rcn::JsonObject{ { "geometry", geometry }, { "raters", raters }, { "pairs", pairs }, { "mean_dice", 0.68 + 0.01 * i },
+          { "volumes_voxels", rcn::JsonObject{ { "union", 120 }, { "disputed", 60 } } } }
+          .Get());
+    }
+    return std::make_shared<rcn::AgreementOfCases>(rcn::AgreementOfCases{ set.Summarize(context.Context()),
+      set.Summarize(context.Context(), rcn::SetCases::Marked), set.EmptyInWords(), set.LongCsv() });
+  }
+
+  void showsAllCases()
+  {
+    const PhantomCase one;
+    qRcnAgreement panel;
+    panel.setAgreement(one.Agree(), FiveRaters());
+    auto* all = panel.findChild<QToolButton*>("allCases");
+    QVERIFY(all->isHidden()); // a shell that has one case only
+    panel.setAllCasesAvailable(true);
+    PictureOf(panel, QSize(420, 700));
+    QSignalSpy asked(&panel, &qRcnAgreement::allCasesRequested);
+    QTest::mouseClick(all, Qt::LeftButton);
+    QCOMPARE(asked.count(), 1);
+    QVERIFY(panel.findChild<qRcnTable*>("matrix")->isHidden());
+    panel.setAllCases(SixCases());
+    PictureOf(panel, QSize(420, 700));
+    const QString sentence = panel.findChild<QLabel*>("allCasesSentence")->text();
+    QVERIFY2(sentence.contains("marks less than the others (Dice 0.53, others 0.83"), qPrintable(sentence));
+    auto* raters = panel.findChild<qRcnTable*>("allCasesRaters");
+    QCOMPARE(raters->rowCount(), 5);
+    QVERIFY(raters->item(4, 0)->text().endsWith(" *") && !raters->item(0, 0)->text().endsWith("*"));
+    QCOMPARE(panel.findChild<qRcnTable*>("allCasesPairs")->rowCount(), 10);
+    QCOMPARE(panel.findChild<qRcnTable*>("allCasesFigures")->item(0, 1)->text(), QString("0.705"));
+    QVERIFY(panel.csv().startsWith("case,split,patient,rater,pair,figure,value"));
+    panel.copy();
+    QVERIFY(QGuiApplication::clipboard()->text().contains("0.705"));
+    // Back to the case, and to all of them without asking again; other cases are asked for anew.
+    QTest::mouseClick(all, Qt::LeftButton);
+    QVERIFY(panel.findChild<qRcnTable*>("allCasesFigures")->isHidden() ||
+      !panel.findChild<qRcnTable*>("allCasesFigures")->isVisible());
+    QVERIFY(!panel.findChild<qRcnTable*>("matrix")->isHidden());
+    QTest::mouseClick(all, Qt::LeftButton);
+    QCOMPARE(asked.count(), 1);
+    panel.setAllCasesAvailable(true);
+    QVERIFY(!all->isChecked());
+    QTest::mouseClick(all, Qt::LeftButton);
+    QCOMPARE(asked.count(), 2);
+  }
+
   void brighterIsBetter()
   {
     const PhantomCase one;

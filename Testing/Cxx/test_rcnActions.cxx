@@ -101,6 +101,25 @@ void LoadsFusesAndStops()
   }
 }
 
+/// Every case with raters counts once; one that cannot be read is told and left out; a person can stop between cases.
+void ComparesAllCases()
+{
+  const Folder folder;
+  const rcn::Session session = rcn::OpenFiles(Base(folder), { WritePhantomList(folder) });
+  std::string problems;
+  const auto tell = [&](const std::string& id, const std::string&) { problems += id; };
+  const auto agreement = rcn::CompareAllCases(session, {}, tell);
+  CHECK(agreement->All.Cases == 7 && agreement->All.Raters.size() == 3 && agreement->All.Pairs.size() == 3 && problems.empty());
+  const rcn::SetFigure* dice = rcn::FigureOf(agreement->All.Figures, "mean_dice");
+  double mean = 0;
+  rcn::CompareOtherCases(session, "", {}, [&](const std::string&, double one, const std::string&) { mean += one / 7; });
+  CHECK(dice && std::fabs(dice->Mean.value - mean) < 1e-12 && dice->Mean.units == 7);
+  CHECK(agreement->Csv.find("c6") != std::string::npos && agreement->EmptySentence.empty());
+  CHECK_THROWS(rcn::CompareAllCases(session, [](double, const char*) { return true; }, tell), RCN_ECANCELLED, "");
+  fs::remove(session.Cases[2].Raters[0].Path);
+  CHECK(rcn::CompareAllCases(session, {}, tell)->All.Cases == 6 && problems == "c2");
+}
+
 #ifdef RCN_HAVE_NETWORKS
 /// Room for two predictions: of four, the two oldest are in files only.
 void OldestGoToFiles(rcn::Session session, const Folder& folder)
@@ -280,6 +299,7 @@ int main()
   RUN(MasksFindTheirImage);
   RUN(BadFilesChangeNothing);
   RUN(LoadsFusesAndStops);
+  RUN(ComparesAllCases);
 #ifdef RCN_HAVE_NETWORKS
   RUN(TrainsPredictsJudgesAndCorrects);
 #endif
