@@ -87,7 +87,13 @@ inline void CheckSameJson(json_t* taken, const std::string& file)
   json_t* value;
   json_object_foreach(ours.get(), key, value)
   {
-    if (!json_equal(value, json_object_get(theirs.get(), key)))
+    const json_t* other = json_object_get(theirs.get(), key);
+    if (std::string(key) == "cases" && json_is_array(other)) // evaluate has a row for each
+    {
+      CHECK(static_cast<size_t>(json_integer_value(value)) == json_array_size(other));
+      continue;
+    }
+    if (!json_equal(value, other))
     {
       ++Failures;
       std::fprintf(stderr, "%s differs in %s\n", key, file.c_str());
