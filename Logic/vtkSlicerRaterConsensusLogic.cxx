@@ -65,6 +65,7 @@ public:
   static Work Fuse(const Job& job, Node* node);
   static Work Predict(const Job& job, Node* node);
   static Work Judge(const Job& job, Node* node, bool fit);
+  static Work Report(const Job& job, Node* node, const std::string& path, bool anonymous);
   static Work Train(const Job& job, Node* node);
 };
 
@@ -99,11 +100,14 @@ public:
     return workspace;
   }
 
+  /// False when the scene was closed, or the logic has gone, while this was computed.
+  bool IsOpen() const { return this->State_->Scene == this->Scene_; }
+
   /// The node to publish to; throws when it has gone. On the main thread, as what follows.
   Node* Target() const
   {
     const std::string kept = this->ModelFile_.empty() ? "" : " The new model is in " + this->ModelFile_ + ".";
-    if (this->State_->Scene != this->Scene_)
+    if (!this->IsOpen())
     {
       throw rcn::Error(RCN_ECANCELLED, "The scene was closed." + kept);
     }
@@ -211,6 +215,12 @@ vtkMRMLColorTableNode* vtkSlicerRaterConsensusLogic::GetColorNode()
 namespace
 {
 
+/// Others are about an image that nobody may have outlined.
+bool NeedsRaters(int action)
+{
+  return action != vtkSlicerRaterConsensusLogic::PredictAction && action != vtkSlicerRaterConsensusLogic::ReportAction;
+}
+
 std::string CheckPredicting(Node* node)
 {
   CheckReadout(node->GetReadout());
@@ -231,6 +241,14 @@ std::string CheckPredicting(Node* node)
     return "The correction " + node->GetRecalibrationFile() + " is not there; fit it first, or predict without one.";
   }
   return "";
+}
+
+std::string CheckReporting(Node* node)
+{
+  const std::string sentence = CheckPredicting(node);
+  return sentence.empty() && node->GetCorrected()
+    ? "The page is about the model as it is; store the correction in the model, or leave it out."
+    : sentence;
 }
 
 std::string CheckJudging(Node* node)
@@ -314,7 +332,7 @@ std::string vtkSlicerRaterConsensusLogic::Check(int action, Node* node)
     {
       return this->GetResults(node).Training ? "Keep or discard the trained model first." : CheckLearning(node);
     }
-    std::string sentence = CheckCase(node, action != PredictAction);
+    std::string sentence = CheckCase(node, NeedsRaters(action));
     if (!sentence.empty())
     {
       return sentence;
@@ -323,6 +341,7 @@ std::string vtkSlicerRaterConsensusLogic::Check(int action, Node* node)
     {
       case FuseAction: FusionOptions(node); return "";
       case PredictAction: return CheckPredicting(node);
+      case ReportAction: return CheckReporting(node);
       case EvaluateAction: return CheckJudging(node);
       case RecalibrateAction: sentence = CheckRecalibrating(node); return sentence.empty() ? CheckJudging(node) : sentence;
       default: return "";
@@ -360,13 +379,15 @@ template <class T> auto WithWayOut(const T& step) -> decltype(step())
 
 } // namespace
 
-vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Prepare(int action, Node* node)
+vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Prepare(
+  int action, Node* node, const std::string& path, bool anonymous)
 {
-  const Work work = WithWayOut([&] { return this->Begin(action, node); });
+  const Work work = WithWayOut([&] { return this->Begin(action, node, path, anonymous); });
   return [work](const Monitor& monitor) { return WithWayOut([&] { return work(monitor); }); };
 }
 
-vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Begin(int action, Node* node)
+vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Begin(
+  int action, Node* node, const std::string& path, bool anonymous)
 {
   const std::string sentence = this->Check(action, node);
   if (!sentence.empty())
@@ -380,12 +401,13 @@ vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Begin(int actio
   {
     return Internals::Train(job, node);
   }
-  job.SetCase(Gather(node, action != PredictAction));
+  job.SetCase(Gather(node, NeedsRaters(action)));
   switch (action)
   {
     case AgreementAction: return Internals::Agree(job, node);
     case FuseAction: return Internals::Fuse(job, node);
     case PredictAction: return Internals::Predict(job, node);
+    case ReportAction: return Internals::Report(job, node, path, anonymous);
     default: return Internals::Judge(job, node, action == RecalibrateAction);
   }
 }
@@ -464,6 +486,33 @@ vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Internals::Pred
       job.Keep(PublishPrediction(job.Target(), out));
       job.Found().Volumes = std::make_shared<const rcn::PredictedVolumes>(out.Maps.Volumes);
       job.Remember(out.Maps.Remarks);
+    };
+  };
+}
+
+vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Internals::Report(
+  const Job& job, Node* node, const std::string& path, bool anonymous)
+{
+  rcn::PatientPageOptions options;
+  options.Output = path;
+  options.One = rcn::CaseOf(job.Case().Id, { job.Case().Image }, job.Case().ImageName, {});
+  options.Model = node->GetModelFile();
+  options.Readout = node->GetReadout();
+  options.Anonymous = anonymous;
+  options.Workspace = job.Case().Options;
+  return [=](const Monitor& monitor) -> Publish {
+    CheckFinite(job.Case().Image, job.Case().ImageName);
+    rcn::PatientPageOptions own = options;
+    std::vector<std::string> remarks;
+    own.Progress = [report = job.Progress(monitor)](
+                     double fraction, const std::string& stage) { return report(fraction, stage.c_str()); };
+    own.Remark = [&](const std::string& sentence) { remarks.push_back(sentence); };
+    rcn::WritePatientPage(own);
+    return [=] { // nothing goes into the scene
+      if (job.IsOpen())
+      {
+        job.Remember(remarks);
+      }
     };
   };
 }
@@ -609,33 +658,14 @@ template <class T> std::string SentenceOf(const T& step)
 
 } // namespace
 
-std::string vtkSlicerRaterConsensusLogic::Do(int action, Node* node)
+std::string vtkSlicerRaterConsensusLogic::Do(int action, Node* node, const std::string& path, bool anonymous)
 {
-  return SentenceOf([&] { this->Prepare(action, node)(Monitor())(); });
+  return SentenceOf([&] { this->Prepare(action, node, path, anonymous)(Monitor())(); });
 }
 
 std::string vtkSlicerRaterConsensusLogic::Report(Node* node, const std::string& path, bool anonymous)
 {
-  const std::string sentence = this->Check(PredictAction, node);
-  if (!sentence.empty())
-  {
-    return sentence;
-  }
-  if (node->GetCorrected())
-  {
-    return "The page is about the model as it is; store the correction in the model, or leave it out.";
-  }
-  return SentenceOf([&] {
-    const Input input = Gather(node, false);
-    rcn::PatientPageOptions options;
-    options.Output = path;
-    options.One = rcn::CaseOf(input.Id, { input.Image }, input.ImageName, {});
-    options.Model = node->GetModelFile();
-    options.Readout = node->GetReadout();
-    options.Anonymous = anonymous;
-    options.Workspace = input.Options;
-    WithWayOut([&] { rcn::WritePatientPage(options); });
-  });
+  return this->Do(ReportAction, node, path, anonymous);
 }
 
 std::string vtkSlicerRaterConsensusLogic::DescribeModel(const std::string& modelFile)

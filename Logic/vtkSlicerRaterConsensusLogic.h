@@ -54,7 +54,8 @@ public:
     PredictAction,
     EvaluateAction,
     RecalibrateAction,
-    TrainAction
+    TrainAction,
+    ReportAction
   };
 
   /// What keeps an action from being done now, found out without looking at voxels; empty when nothing does. A panel
@@ -120,7 +121,8 @@ public:
   };
   using Publish = std::function<void()>;
   using Work = std::function<Publish(const Monitor& monitor)>;
-  Work Prepare(int action, vtkMRMLRaterConsensusNode* node);
+  /// `path` and `anonymous` are those of Report().
+  Work Prepare(int action, vtkMRMLRaterConsensusNode* node, const std::string& path = "", bool anonymous = false);
   ///@}
 
   /// What was found out last about a node, for widgets that show more than tables; null when nothing was.
@@ -147,9 +149,9 @@ protected:
   void OnMRMLSceneNodeRemoved(vtkMRMLNode* node) override;
 
 private:
-  std::string Do(int action, vtkMRMLRaterConsensusNode* node);
+  std::string Do(int action, vtkMRMLRaterConsensusNode* node, const std::string& path = "", bool anonymous = false);
 #ifndef __VTK_WRAP__
-  Work Begin(int action, vtkMRMLRaterConsensusNode* node);
+  Work Begin(int action, vtkMRMLRaterConsensusNode* node, const std::string& path, bool anonymous);
 #endif
 
   class Internals;

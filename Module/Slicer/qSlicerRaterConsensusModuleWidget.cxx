@@ -4,6 +4,7 @@
 #include <functional>
 #include <vector>
 
+#include <QDateTime>
 #include <QFileInfo>
 #include <QHeaderView>
 #include <QLabel>
@@ -24,12 +25,12 @@
 
 #include "qRcnAgreement.h"
 #include "qRcnDisputes.h"
-#include "qRcnVolumes.h"
 #include "qRcnJob.h"
 #include "qRcnNotice.h"
 #include "qRcnReliabilityDiagram.h"
 #include "qRcnStyle.h"
 #include "qRcnTrainingMonitor.h"
+#include "qRcnVolumes.h"
 #include "qSlicerRaterConsensusViews.h"
 #include "rcnReport.h"
 #include "rcnTraining.h"
@@ -84,6 +85,8 @@ public:
   bool Updating = false;
   int RunningAction = -1;
   std::string RunningNode; ///< the case may be changed while something runs
+  QString ReportPath;      ///< of the page that is written
+  QString RecordKey;       ///< the model file whose record is shown, and when it was changed
   qSlicerRaterConsensusViews Views;
   qRcnJob* Job = nullptr;
   QWidget* Status = nullptr; ///< progress, Cancel and sentences: below the button that was pressed
@@ -151,6 +154,8 @@ public:
   void addSegments();
   void removeRaters(bool all);
   void exportAgreement();
+  void report();
+  void showRecord(Node* node);
   void start(int action);
   void finishTraining(bool keep);
   void showResults();
@@ -307,7 +312,8 @@ void qSlicerRaterConsensusModuleWidgetPrivate::connectResults()
   qSlicerRaterConsensusModuleWidget* const q = this->q_ptr;
   for (const Action& action : this->Actions)
   {
-    QObject::connect(action.Button, &QPushButton::clicked, q, [this, id = action.Id] { this->start(id); });
+    QObject::connect(action.Button, &QPushButton::clicked, q,
+      [this, id = action.Id] { id == Logic::ReportAction ? this->report() : this->start(id); });
   }
   QObject::connect(this->SideBySideButton, &QPushButton::clicked, q, [this](bool on) {
     this->Views.showSideBySide(this->q_ptr->mrmlScene(), on ? this->Parameters.GetPointer() : nullptr);
@@ -351,7 +357,11 @@ void qSlicerRaterConsensusModuleWidgetPrivate::connectJob()
     this->StatusLabel->setText(this->Job->what() + ": " + stage);
   });
   QObject::connect(this->Job, &qRcnJob::finished, q, [this] {
-    const QString remarks = QString::fromStdString(this->logic()->GetRemarks());
+    QString remarks = QString::fromStdString(this->logic()->GetRemarks());
+    if (this->RunningAction == Logic::ReportAction)
+    {
+      remarks = qSlicerRaterConsensusModuleWidget::tr("Saved as %1. %2").arg(this->ReportPath, remarks).trimmed();
+    }
     if (!remarks.isEmpty())
     {
       this->Notice->showRemark(remarks);
@@ -500,6 +510,31 @@ void qSlicerRaterConsensusModuleWidgetPrivate::exportAgreement()
   }
 }
 
+void qSlicerRaterConsensusModuleWidgetPrivate::report()
+{
+  const QString path = qRcnStyle::askForFile(this->q_ptr, qSlicerRaterConsensusModuleWidget::tr("Save report as"),
+    "report.html", qSlicerRaterConsensusModuleWidget::tr("Web page (*.html *.htm)"));
+  if (!path.isEmpty())
+  {
+    this->ReportPath = path;
+    this->start(Logic::ReportAction);
+  }
+}
+
+/// What the model says about itself; its file is read only when it is another one, or was changed.
+void qSlicerRaterConsensusModuleWidgetPrivate::showRecord(Node* node)
+{
+  const QFileInfo file(QString::fromStdString(node ? node->GetModelFile() : ""));
+  const QString key = file.isFile() ? file.filePath() + file.lastModified().toString(Qt::ISODateWithMs) : QString();
+  if (key != this->RecordKey)
+  {
+    this->RecordKey = key;
+    this->RecordLabel->setText(
+      key.isEmpty() ? QString() : QString::fromStdString(this->logic()->DescribeModel(node->GetModelFile())));
+  }
+  this->RecordGroup->setVisible(!key.isEmpty());
+}
+
 void qSlicerRaterConsensusModuleWidgetPrivate::start(int id)
 {
   const Action& action = this->action(id);
@@ -513,7 +548,7 @@ void qSlicerRaterConsensusModuleWidgetPrivate::start(int id)
   Logic::Work work;
   try
   {
-    work = this->logic()->Prepare(id, this->Parameters);
+    work = this->logic()->Prepare(id, this->Parameters, this->ReportPath.toStdString());
   }
   catch (const std::exception& error)
   {
@@ -626,6 +661,7 @@ void qSlicerRaterConsensusModuleWidget::setup()
   d->Actions = { { Logic::AgreementAction, d->AgreementButton, d->AgreementHint, d->AgreementPlace, tr("Measuring agreement") },
     { Logic::FuseAction, d->FuseButton, d->FuseHint, d->FusePlace, tr("Making a consensus") },
     { Logic::PredictAction, d->PredictButton, d->PredictHint, d->PredictPlace, tr("Applying the model") },
+    { Logic::ReportAction, d->ReportButton, d->ReportHint, d->ReportPlace, tr("Writing the report") },
     { Logic::TrainAction, d->TrainButton, d->TrainHint, d->TrainPlace, tr("Retraining") },
     { Logic::EvaluateAction, d->EvaluateButton, d->EvaluateHint, d->EvaluatePlace, tr("Judging the probability") },
     { Logic::RecalibrateAction, d->RecalibrateButton, d->RecalibrateHint, d->RecalibratePlace, tr("Fitting a correction") } };
@@ -775,6 +811,7 @@ void qSlicerRaterConsensusModuleWidget::updateFromNode()
   {
     d->showSettings(node);
   }
+  d->showRecord(node);
   const std::string method = Chosen(d->MethodComboBox);
   const bool smooths = method == "soft-gaussian" || method == "svls";
   d->SigmaLabel->setVisible(smooths);

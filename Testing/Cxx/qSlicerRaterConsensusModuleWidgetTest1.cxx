@@ -181,7 +181,7 @@ void AnEmptyPanelSaysWhatIsMissing()
 {
   Window w(TheScene());
   CHECK(w.Parameters() != nullptr); // a first case is there without asking
-  for (const char* const stem : { "Agreement", "Fuse", "Predict", "Evaluate", "Recalibrate", "Train" })
+  for (const char* const stem : { "Agreement", "Fuse", "Predict", "Report", "Evaluate", "Recalibrate", "Train" })
   {
     CHECK(!w.Button((std::string(stem) + "Button").c_str())->isEnabled());
     CHECK(!w.Hint(stem).isEmpty());
@@ -330,6 +330,7 @@ void ModelsAreRetrainedKeptAndJudged()
     CHECK((vtkMRMLSegmentationNode::SafeDownCast(one)->GetDisplayVisibility() != 0) == (one == node->GetNthRaterNode(0)));
   }
   CHECK(w.Hint("Predict").contains("Choose a model file"));
+  CHECK(w.Find<QLabel>("RecordLabel")->text().isEmpty());
   node->SetTrainedModelFile(folder / "first.safetensors");
   node->SetTrainingMinutes(0.1);
   CHECK(w.Button("TrainButton")->text().contains("0.1 minutes"));
@@ -340,6 +341,7 @@ void ModelsAreRetrainedKeptAndJudged()
   w.Click("keep");
   CHECK(node->GetModelFile() == folder / "first.safetensors" && std::filesystem::exists(folder / "first.safetensors"));
   CHECK(node->GetTrainedModelFile() == folder / "first-2.safetensors" && !monitor->isVisible());
+  CHECK(w.Find<QLabel>("RecordLabel")->text().contains("Hash of the weights") && w.Button("ReportButton")->isEnabled());
 
   // On two of the cases; what is discarded leaves nothing behind.
   auto* const cases = w.Find<qMRMLCheckableNodeComboBox>("CasesComboBox");
@@ -372,6 +374,7 @@ void ModelsAreRetrainedKeptAndJudged()
   CHECK(!w.Notice()->isError() && std::filesystem::exists(folder / "correction.json"));
   w.Click("CorrectedCheckBox");
   CHECK(node->GetCorrected());
+  CHECK(!w.Button("ReportButton")->isEnabled() && w.Hint("Report").contains("store the correction in the model"));
   w.Do("PredictButton");
   CHECK(!w.Notice()->isError());
 

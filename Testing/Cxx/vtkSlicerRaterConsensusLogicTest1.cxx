@@ -332,6 +332,7 @@ void BadInputGetsASentence()
   CHECK(f.Actions->Agreement(nullptr).find("parameters") != std::string::npos);
   check(Logic::AgreementAction, "");
   check(Logic::PredictAction, "Choose a model file");
+  check(Logic::ReportAction, "Choose a model file");
   check(Logic::EvaluateAction, "no probability");
   check(Logic::TrainAction, "Choose the file");
   f.Parameters->SetTrainedModelFile("m.safetensors");
@@ -484,6 +485,34 @@ void ModelsPredictIntoTheScene()
   std::ofstream(folder / "broken.safetensors") << "no model";
   f.Parameters->SetModelFile(folder / "broken.safetensors");
   CHECK(f.Actions->Predict(f.Parameters).find("broken.safetensors") != std::string::npos);
+}
+
+/// Also of an image without raters; nothing goes into the scene.
+void ModelsReportOnAnImage()
+{
+  Fixture f;
+  const Folder folder;
+  f.Parameters->SetModelFile(WriteModel(folder));
+  f.Parameters->RemoveAllRaters();
+  const int before = f.Scene->GetNumberOfNodes();
+  CHECK(f.Actions->Report(f.Parameters, "") == "The report needs an output file (.html).");
+  CHECK(f.Actions->Report(f.Parameters, folder / "page.html") == "");
+  CHECK(std::filesystem::file_size(folder / "page.html") > 0 && f.Scene->GetNumberOfNodes() == before);
+  CHECK(f.Actions->DescribeModel(f.Parameters->GetModelFile()).find("Hash of the weights: ") != std::string::npos);
+
+  // Stopped by the panel, or because the scene is closed: no page.
+  Logic::Monitor monitor;
+  monitor.Progress = [](double, const char*) { return true; };
+  CHECK_THROWS(f.Actions->Prepare(Logic::ReportAction, f.Parameters, folder / "stopped.html")(monitor), RCN_ECANCELLED, "");
+  const Logic::Work work = f.Actions->Prepare(Logic::ReportAction, f.Parameters, folder / "stopped.html");
+  f.Actions->Cancel();
+  CHECK_THROWS(work(Logic::Monitor()), RCN_ECANCELLED, "");
+  CHECK(!std::filesystem::exists(folder / "stopped.html"));
+
+  f.Parameters->SetRecalibrationFile(folder / "correction.json");
+  std::ofstream(folder / "correction.json") << "{}";
+  f.Parameters->SetCorrected(true);
+  CHECK(f.Actions->Check(Logic::ReportAction, f.Parameters).find("store the correction in the model") != std::string::npos);
 }
 
 void CalibrationIsAChart()
@@ -1093,6 +1122,7 @@ int vtkSlicerRaterConsensusLogicTest1(int count, char* arguments[])
   RUN(BadInputGetsASentence);
   RUN(TheSceneMayChangeMeanwhile);
   RUN(ModelsPredictIntoTheScene);
+  RUN(ModelsReportOnAnImage);
   RUN(CalibrationIsAChart);
   RUN(LevelsAreJudged);
   RUN(CorrectionsGoRound);
