@@ -9,6 +9,7 @@
 #include <QHeaderView>
 #include <QLabel>
 #include <QLineEdit>
+#include <QPlainTextEdit>
 #include <QProgressBar>
 #include <QPushButton>
 #include <QSignalBlocker>
@@ -529,7 +530,7 @@ void qSlicerRaterConsensusModuleWidgetPrivate::showRecord(Node* node)
   if (key != this->RecordKey)
   {
     this->RecordKey = key;
-    this->RecordLabel->setText(
+    this->RecordText->setPlainText(
       key.isEmpty() ? QString() : QString::fromStdString(this->logic()->DescribeModel(node->GetModelFile())));
   }
   this->RecordGroup->setVisible(!key.isEmpty());

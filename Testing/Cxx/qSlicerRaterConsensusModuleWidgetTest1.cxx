@@ -8,6 +8,7 @@
 #include <QComboBox>
 #include <QHBoxLayout>
 #include <QLabel>
+#include <QPlainTextEdit>
 #include <QScrollArea>
 #include <QTableWidget>
 #include <QTest>
@@ -330,7 +331,7 @@ void ModelsAreRetrainedKeptAndJudged()
     CHECK((vtkMRMLSegmentationNode::SafeDownCast(one)->GetDisplayVisibility() != 0) == (one == node->GetNthRaterNode(0)));
   }
   CHECK(w.Hint("Predict").contains("Choose a model file"));
-  CHECK(w.Find<QLabel>("RecordLabel")->text().isEmpty());
+  CHECK(w.Find<QPlainTextEdit>("RecordText")->toPlainText().isEmpty());
   node->SetTrainedModelFile(folder / "first.safetensors");
   node->SetTrainingMinutes(0.1);
   CHECK(w.Button("TrainButton")->text().contains("0.1 minutes"));
@@ -341,7 +342,8 @@ void ModelsAreRetrainedKeptAndJudged()
   w.Click("keep");
   CHECK(node->GetModelFile() == folder / "first.safetensors" && std::filesystem::exists(folder / "first.safetensors"));
   CHECK(node->GetTrainedModelFile() == folder / "first-2.safetensors" && !monitor->isVisible());
-  CHECK(w.Find<QLabel>("RecordLabel")->text().contains("Hash of the weights") && w.Button("ReportButton")->isEnabled());
+  CHECK(w.Find<QPlainTextEdit>("RecordText")->toPlainText().contains("Hash of the weights") &&
+    w.Button("ReportButton")->isEnabled());
 
   // On two of the cases; what is discarded leaves nothing behind.
   auto* const cases = w.Find<qMRMLCheckableNodeComboBox>("CasesComboBox");
