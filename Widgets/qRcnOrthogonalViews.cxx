@@ -119,7 +119,8 @@ void qRcnOrthogonalViews::arrange()
 
 bool qRcnOrthogonalViews::isNarrow() const
 {
-  return this->width() < 500 && this->height() > this->width();
+  // Of three views the smaller ones get two fifths of the width, of four a half; each needs 200 pixels for its texts.
+  return this->width() < (this->isFourthViewShown() ? 500 : 560) && this->height() > this->width();
 }
 
 void qRcnOrthogonalViews::resizeEvent(QResizeEvent* event)
