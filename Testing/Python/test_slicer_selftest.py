@@ -49,7 +49,7 @@ def test_self_test_calls_what_headers_declare():
 def test_every_action_is_in_the_self_test():
     names = used((ROOT / "Testing/Python/RaterConsensusSelfTest.py").read_text(encoding="utf-8"))
     actions = {name[:-len("Action")] for name in declared(HEADERS["logic"]) if name.endswith("Action")} - {""}
-    assert actions == {"Agreement", "Fuse", "Predict", "Evaluate", "Recalibrate", "Train"}
+    assert actions == {"Agreement", "Fuse", "Predict", "Evaluate", "Recalibrate", "Train", "Report"}
     assert actions | {"Keep", "Discard", "AddExampleCase"} <= names["logic"]
 
 
