@@ -55,7 +55,6 @@ typedef struct direct_job {
     rcn__ending ending;
     int64_t biases; /* how many */
     int streams;    /* the output is written past the caches */
-    int threads;
 
     /* the phase that is run */
     phase now;
@@ -82,6 +81,20 @@ static int64_t direct_taps(const rcn__direct *s) {
 
 static int64_t direct_blocks(const rcn__direct *shape) {
     return shape->layout == RCN_PLANAR ? 1 : blocks_of(shape->in[0]) + blocks_of(shape->in[1]);
+}
+
+/* Which input a block of channels belongs to, and its first channel there and among all. */
+typedef struct input_block {
+    int which;
+    int64_t first, overall;
+} input_block;
+
+static input_block input_block_at(const rcn__direct *shape, int64_t block) {
+    const int64_t before = shape->layout == RCN_PLANAR ? 1 : blocks_of(shape->in[0]);
+    const int second = block >= before;
+    const int64_t first = (second ? block - before : block) * RCN_LANES;
+    const input_block found = {second, first, (second ? shape->in[0] : 0) + first};
+    return found;
 }
 
 static int64_t direct_inner(const rcn__direct *shape) {
@@ -153,7 +166,6 @@ typedef struct direct_pack_job {
     const float *weights;
     rcn__weight_slice where;
     int64_t phase_first; /* taps of the phases before */
-    int64_t count;
     const tap *taps;
 } direct_pack_job;
 
@@ -162,15 +174,13 @@ static void direct_pack_block(int64_t index, int thread, void *payload) {
     const direct_pack_job *job = payload;
     const rcn__direct *shape = job->shape;
     const int64_t blocks = direct_blocks(shape), inner = direct_inner(shape);
-    const int64_t block = index % blocks, first_blocks = blocks_of(shape->in[0]);
-    const int second = shape->layout == RCN_BLOCKED && block >= first_blocks;
-    const int64_t first = (second ? block - first_blocks : block) * RCN_LANES;
-    const int64_t before = second ? shape->in[0] : 0, all = direct_taps(shape);
+    const int64_t block = index % blocks, all = direct_taps(shape);
+    const input_block from = input_block_at(shape, block);
     const int64_t kernel_tap = job->taps[index / blocks].index;
     (void)thread;
     for (int64_t l = 0; l < inner; ++l) {
-        const int is_in = first + l < shape->in[second];
-        const int64_t c = before + first + l;
+        const int is_in = from.first + l < shape->in[from.which];
+        const int64_t c = from.overall + l;
         for (int64_t group = 0; group < groups_of(shape->out); ++group) {
             const int64_t columns = columns_of(shape->out, group);
             float *to =
@@ -193,11 +203,10 @@ static void direct_pack_block(int64_t index, int thread, void *payload) {
 static void direct_pack(float *packed, const rcn__direct *shape, rcn_context *ctx,
                         const float *weights, const rcn__weight_slice *where) {
     tap taps[RCN_MOST_TAPS];
-    direct_pack_job job = {shape, packed, weights, *where, 0, 0, taps};
+    direct_pack_job job = {shape, packed, weights, *where, 0, taps};
     for (int64_t i = 0; i < phases_of(shape); ++i) {
         phase p;
         describe_phase(&p, taps, shape, i);
-        job.count = p.taps;
         rcn__for_all(ctx, p.taps * direct_blocks(shape), direct_pack_block, &job);
         job.phase_first += p.taps;
     }
@@ -268,7 +277,7 @@ static void start_phase(direct_job *job, int64_t index, int64_t first_tap) {
     direct_offsets(job->offsets, job);
 }
 
-static void start_job(direct_job *job, const rcn__direct *shape, int threads) {
+static void start_job(direct_job *job, const rcn__direct *shape) {
     job->shape = *shape;
     if (is_pointwise(shape) && !is_spread(shape)) {
         const int64_t voxels = voxels_of(shape->in_size);
@@ -283,7 +292,6 @@ static void start_job(direct_job *job, const rcn__direct *shape, int threads) {
     job->inner = direct_inner(shape);
     job->phases = phases_of(shape);
     job->all_taps = direct_taps(shape);
-    job->threads = threads;
     job->biases = shape->out / (shape->spread[0] * shape->spread[1] * shape->spread[2]);
     /* Outputs that are not next to each other would leave lines half written. */
     job->streams = !shape->backward && !is_spread(shape) &&
@@ -341,17 +349,17 @@ static void copy_band_block(float *to, const direct_job *job, const band *b, int
     const rcn__direct *shape = &job->shape;
     const bands *cut = &job->cut;
     const int64_t *size = shape->in_size, voxels = voxels_of(size);
-    const int64_t first_blocks = blocks_of(shape->in[0]);
-    const int planar = shape->layout == RCN_PLANAR, second = !planar && block >= first_blocks;
-    const rcn__source *from = &job->in[second];
-    const int64_t own = second ? block - first_blocks : block;
-    const int64_t channels = shape->in[second], own_blocks = blocks_of(channels);
-    const float *image = from->data + (planar ? b->image * channels * voxels
-                                              : (b->image * own_blocks + own) * voxels * RCN_LANES);
+    const int planar = shape->layout == RCN_PLANAR;
+    const input_block place = input_block_at(shape, block);
+    const rcn__source *from = &job->in[place.which];
+    const int64_t channels = shape->in[place.which], own = place.first / RCN_LANES;
+    const float *image =
+        from->data + (planar ? b->image * channels * voxels
+                             : (b->image * blocks_of(channels) + own) * voxels * RCN_LANES);
     on_load norm = {.relu = from->relu};
     if (from->scale) {
-        norm.scale = LANES_AT(from->scale + b->image * channels + own * RCN_LANES);
-        norm.shift = LANES_AT(from->shift + b->image * channels + own * RCN_LANES);
+        norm.scale = LANES_AT(from->scale + b->image * channels + place.first);
+        norm.shift = LANES_AT(from->shift + b->image * channels + place.first);
     }
     const int64_t rows = (b->rows - 1) * job->step_in[1] + job->now.high[1] - job->now.low[1] + 1;
     for (int64_t dz = 0; dz < cut->slices; ++dz)
@@ -498,7 +506,7 @@ static size_t tables_bytes(const direct_job *job) {
 static size_t direct_scratch_bytes(const rcn__direct *shape, int threads) {
     tap taps[RCN_MOST_TAPS];
     direct_job job = {0};
-    start_job(&job, shape, threads);
+    start_job(&job, shape);
     const int64_t floats = parts(largest_band(&job, taps), 16) * 16 + PIECE * WIDTH;
     return tables_bytes(&job) + (size_t)(threads * floats) * sizeof(float);
 }
@@ -508,7 +516,7 @@ static void direct_convolve(float *out, const rcn__direct *shape, rcn_context *c
                             void *scratch) {
     tap taps[RCN_MOST_TAPS];
     direct_job job = {.in = in, .out = out, .packed = packed, .ending = *ending};
-    start_job(&job, shape, ctx->threads);
+    start_job(&job, shape);
     job.thread_floats = parts(largest_band(&job, taps), 16) * 16 + PIECE * WIDTH;
     job.taps = scratch;
     job.offsets = (ptrdiff_t *)(job.taps + job.all_taps);
@@ -539,10 +547,10 @@ static int64_t sums_floats(const direct_job *job) {
     return job->all_taps * job->blocks * RCN_LANES * columns_in_all(job->shape.out);
 }
 
-static size_t direct_gradient_bytes(const rcn__direct *shape, int threads) {
+static size_t direct_gradient_bytes(const rcn__direct *shape) {
     tap taps[RCN_MOST_TAPS];
     direct_job job = {.taps = taps};
-    start_job(&job, shape, threads);
+    start_job(&job, shape);
     describe_phase(&job.now, taps, &job.shape, 0);
     cut_bands(&job);
     job.cut.copies = 1; /* a norm on load may ask for it */
@@ -611,18 +619,15 @@ static void keep_block(int64_t index, int thread, void *payload) {
     const int64_t k = index * RCN_LANES, group = k / WIDTH;
     const int64_t columns = columns_of(job->shape.out, group);
     const int64_t outs = smaller(job->shape.out - k, RCN_LANES);
-    const int64_t first_blocks = blocks_of(job->shape.in[0]);
     (void)thread;
     for (int64_t c = 0; c < job->blocks; ++c) {
-        const int second = c >= first_blocks;
-        const int64_t channel = (second ? c - first_blocks : c) * RCN_LANES;
-        const int64_t before = job->where.first_in + (second ? job->shape.in[0] : 0);
-        for (int64_t l = 0; l < job->inner && channel + l < job->shape.in[second]; ++l)
+        const input_block from = input_block_at(&job->shape, c);
+        for (int64_t l = 0; l < job->inner && from.first + l < job->shape.in[from.which]; ++l)
             for (int64_t t = 0; t < job->all_taps; ++t) {
                 const float *sums =
                     job->sums + columns_before(group) * job->all_taps * job->blocks * RCN_LANES +
                     ((t * job->blocks + c) * RCN_LANES + l) * columns + k % WIDTH;
-                const int64_t in = before + channel + l;
+                const int64_t in = job->where.first_in + from.overall + l;
                 for (int64_t n = 0; n < outs; ++n)
                     job->dweights[((k + n) * job->where.total_in + in) * job->all_taps +
                                   job->taps[t].index] = sums[n];
@@ -634,7 +639,7 @@ static void direct_gradient(float *dweights, float *dbias, const rcn__direct *sh
                             rcn_context *ctx, const rcn__source *in, const float *dout,
                             const rcn__weight_slice *where, void *scratch) {
     direct_job job = {.in = in, .dout = dout, .dweights = dweights, .where = *where};
-    start_job(&job, shape, ctx->threads);
+    start_job(&job, shape);
     job.taps = scratch;
     job.offsets = (ptrdiff_t *)(job.taps + job.all_taps);
     start_phase(&job, 0, 0);

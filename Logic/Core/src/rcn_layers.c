@@ -578,10 +578,9 @@ void rcn__pool_backward(float *din, int accumulate, const rcn__pool *pool, rcn_c
 typedef struct shuffle_job {
     const rcn__extent *extent;
     const int64_t *stride;
-    const float *in, *bias;
+    const float *in;
     float *out;
-    double *partial;
-    int backward;
+    int backward; /* weights: from (taps, out, in) */
     int64_t in_channels, out_channels, taps;
 } shuffle_job;
 
@@ -601,16 +600,9 @@ RCN_DISPATCH static void shuffle_row(int64_t chunk, const shuffle_job *job) {
         const int64_t line =
             ((small_plane * small[0] + z / stride[0]) * small[1] + y / stride[1]) * small[2];
         const int64_t row = chunk * size[2] + tx;
-        if (job->backward) {
-            for (int64_t x = 0; x < small[2]; ++x)
-                STORE(job->out + (line + x) * RCN_LANES,
-                      LANES_AT(job->in + (row + x * stride[2]) * RCN_LANES));
-        } else {
-            const lanes bias = LANES_AT(job->bias + block * RCN_LANES);
-            for (int64_t x = 0; x < small[2]; ++x)
-                STORE(job->out + (row + x * stride[2]) * RCN_LANES,
-                      LANES_AT(job->in + (line + x) * RCN_LANES) + bias);
-        }
+        for (int64_t x = 0; x < small[2]; ++x)
+            STORE(job->out + (line + x) * RCN_LANES,
+                  LANES_AT(job->in + (row + x * stride[2]) * RCN_LANES));
     }
 }
 
@@ -619,15 +611,9 @@ static void shuffle_body(int64_t chunk, int thread, void *payload) {
     shuffle_row(chunk, payload);
 }
 
-void rcn__shuffle_forward(float *out, const rcn__extent *extent, rcn_context *ctx,
-                          const int64_t stride[3], const float *in, const float *bias) {
-    shuffle_job job = {.extent = extent, .stride = stride, .in = in, .bias = bias, .out = out};
-    rcn__for_all(ctx, planes_of(extent) * extent->size[0] * extent->size[1], shuffle_body, &job);
-}
-
 void rcn__shuffle_backward(float *din, float *dbias, const rcn__extent *extent, rcn_context *ctx,
                            const int64_t stride[3], const float *dout, double *partial) {
-    shuffle_job job = {.extent = extent, .stride = stride, .in = dout, .out = din, .backward = 1};
+    shuffle_job job = {.extent = extent, .stride = stride, .in = dout, .out = din};
     const int64_t voxels = rcn__extent_voxels(extent);
     rcn__norm sums = {.extent = *extent, .partial = partial};
     norm_job sum_job = {.norm = &sums, .x = dout};

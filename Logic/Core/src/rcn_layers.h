@@ -93,11 +93,9 @@ void rcn__pool_backward(float *din, int accumulate, const rcn__pool *pool, rcn_c
 /* ---- upsampling ------------------------------------------------------------------------------ */
 
 /* A transposed convolution whose kernel is its stride is a 1x1 convolution with one set of output
- * channels per tap, then this: out[z * sz + tz, ...] = in[channel set of tap (tz, ty, tx)] + bias.
- * `extent` is the output's. */
-void rcn__shuffle_forward(float *out, const rcn__extent *extent, rcn_context *ctx,
-                          const int64_t stride[3], const float *in, const float *bias);
-/* partial: as many doubles as rcn__norm_partials(extent). */
+ * channels per tap, spread over the voxels (rcn_conv.h): out[z * sz + tz, ...] = in[channel set of
+ * tap (tz, ty, tx)] + bias. This goes back to the channel sets. `extent` is the output's; partial:
+ * as many doubles as rcn__norm_partials(extent). */
 void rcn__shuffle_backward(float *din, float *dbias, const rcn__extent *extent, rcn_context *ctx,
                            const int64_t stride[3], const float *dout, double *partial);
 
