@@ -156,7 +156,8 @@ static rcn_status make_training(work* w)
     w->labels[k] = (rcn_loss_label){ (float)k / (float)options.raters, 1, (uint8_t)k, (uint8_t)options.raters };
   w->targets = malloc((size_t)w->batch.images * sizeof *w->targets);
   for (int64_t n = 0; n < w->batch.images; ++n)
-    w->targets[n] = (rcn_loss_target){ w->levels + n * (w->voxels / w->batch.images), 1, w->labels, outputs, NULL, 1.0 };
+    w->targets[n] =
+      (rcn_loss_target){ w->levels + n * (w->voxels / w->batch.images), 1, w->labels, outputs, NULL, 1.0, NULL, NULL };
   w->moments = calloc((size_t)trained * 2, sizeof(float));
   w->state.first = w->moments;
   w->state.second = w->moments + trained;

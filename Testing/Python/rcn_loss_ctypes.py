@@ -8,6 +8,7 @@ import numpy as np
 
 KINDS = ["rps", "ce", "brier", "emd", "corn", "coral", "cumulative-link", "binomial",
          "beta-binomial", "bce", "binary-brier", "beta-binomial-voxel"]
+STRUCTURE_KINDS = ["dirichlet-multinomial", "categorical", "rps-heads"]
 
 
 def load():
@@ -47,7 +48,7 @@ class LossOptions(ctypes.Structure):
     _fields_ = [("kind", ctypes.c_int), ("raters", ctypes.c_int), ("bce_weight", ctypes.c_double),
                 ("alpha", ctypes.c_double), ("tie_background", ctypes.c_int),
                 ("expected_weight", ctypes.c_double), ("unimodal_weight", ctypes.c_double),
-                ("rps_weight", ctypes.c_double)]
+                ("rps_weight", ctypes.c_double), ("structures", ctypes.c_int)]
 
 
 class Label(ctypes.Structure):
@@ -57,7 +58,8 @@ class Label(ctypes.Structure):
 
 class Target(ctypes.Structure):
     _fields_ = [("codes", ctypes.c_void_p), ("code_bytes", ctypes.c_int), ("labels", ctypes.c_void_p),
-                ("label_count", ctypes.c_int64), ("map", ctypes.c_void_p), ("weight", ctypes.c_double)]
+                ("label_count", ctypes.c_int64), ("map", ctypes.c_void_p), ("weight", ctypes.c_double),
+                ("counts", ctypes.c_void_p), ("shares", ctypes.c_void_p)]
 
 
 class Result(ctypes.Structure):
@@ -71,10 +73,10 @@ def pointer(array):
 class Loss:
     """Everybody answered: the code of a voxel is its level, or any label through `values`."""
 
-    def __init__(self, context, kind, raters, bce_weight=1.0, alpha=0.8, **more):
+    def __init__(self, context, kind, raters, bce_weight=1.0, alpha=0.8, structures=1, **more):
         self.context, self.raters = context, raters
-        options = LossOptions(kind=KINDS.index(kind), raters=raters, bce_weight=bce_weight,
-                              alpha=alpha, **more)
+        options = LossOptions(kind=(KINDS + STRUCTURE_KINDS).index(kind), raters=raters, bce_weight=bce_weight,
+                              alpha=alpha, structures=structures, **more)
         self.handle = ctypes.c_void_p()
         context.check(context.library.rcn_loss_create(
             ctypes.byref(self.handle), context.handle, ctypes.byref(options)))

@@ -1,66 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rcn_loss_private.h"
+#include "rcn_loss_block.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "rcn_fastmath.h"
-#include "rcn_parallel.h"
 #include "rcn_votes_private.h"
-
-/* Voxels are taken through a kernel LANES at a time, channel by channel: every inner loop runs over
- * LANES neighbors and becomes vector code, and a block of 8 channels stays in the first cache. */
-enum { LANES = 64, MAX_LEVELS = RCN_MAX_RATERS + 1 };
-
-/* Raw outputs are used within these bounds, so that their differences stay finite; the logarithm of
- * a probability of zero must lie well below any of them. */
-#define LOGIT_BOUND 1e30f
-#define LOG_ZERO (-1e37f)
-
-/* Added to each step between the thresholds of the cumulative link. */
-#define LINK_GAP 1e-3
-
-/* Beta-binomial: the logit of the correlation is used within these bounds, and starts here. */
-#define BETA_BINOMIAL_BOUND 16.0
-#define START_CORRELATION 0.1
-
-struct rcn_loss {
-    rcn_context *ctx;
-    rcn_loss_options options;
-    int channels;
-    int parameters;
-    float log_choose[MAX_LEVELS][MAX_LEVELS]; /* log C(n, k) */
-    /* Per number a = 1 ... K of raters who answered, at offset[a] of each table: (a+1, K+1) each.
-     */
-    int64_t offset[MAX_LEVELS];
-    float *log_mix;  /* log H(v | k): row v is what observing v says about the levels */
-    float *score;    /* H(j | k), or its sum over j, as the score needs it */
-    float *majority; /* (K, 2, K+1): log of P(no majority | k), P(majority | k) */
-    float *survival; /* CORAL: (a, K), P(j > i) = sum over l of this times P(y > l); logarithm */
-};
-
-/* What a run derives once from the loss's own parameters. */
-typedef struct constants {
-    float bias[RCN_MAX_RATERS];      /* CORAL; thresholds of the cumulative link */
-    float log_gap[RCN_MAX_RATERS];   /* log(1 - exp(-(t_j - t_(j-1)))) */
-    float gap_slope[RCN_MAX_RATERS]; /* d log_gap / d gap */
-    float gap_chain[RCN_MAX_RATERS]; /* d gap / d parameter */
-    float gamma;                     /* beta-binomial: correlation / (1 - correlation) */
-    float gamma_chain;               /* d log gamma / d parameter: 1, or 0 at the bound */
-} constants;
-
-typedef struct block {
-    float z[MAX_LEVELS][LANES];    /* raw outputs */
-    float grad[MAX_LEVELS][LANES]; /* d loss / d raw outputs */
-    float own[MAX_LEVELS][LANES];  /* d loss / d own parameters */
-    float p[MAX_LEVELS][LANES];    /* probabilities of the levels */
-    float s[MAX_LEVELS][LANES];    /* scratch, mostly d loss / d p */
-    float loss[LANES];
-    float value[LANES];
-    float weight[LANES];
-    float marked[LANES];
-    float answered[LANES];
-} block;
 
 const char *rcn_loss_kind_name(rcn_loss_kind kind) {
     switch (kind) {
@@ -76,6 +20,9 @@ const char *rcn_loss_kind_name(rcn_loss_kind kind) {
     case RCN_LOSS_BCE: return "bce";
     case RCN_LOSS_BINARY_BRIER: return "binary-brier";
     case RCN_LOSS_BETA_BINOMIAL_VOXEL: return "beta-binomial-voxel";
+    case RCN_LOSS_DIRICHLET_MULTINOMIAL: return "dirichlet-multinomial";
+    case RCN_LOSS_CATEGORICAL: return "categorical";
+    case RCN_LOSS_RPS_HEADS: return "rps-heads";
     }
     return NULL;
 }
@@ -92,14 +39,20 @@ static int is_beta_binomial(rcn_loss_kind kind) {
     return kind == RCN_LOSS_BETA_BINOMIAL || kind == RCN_LOSS_BETA_BINOMIAL_VOXEL;
 }
 
+/* Whether fewer raters mean the same form with another K: no tables are needed for them. */
+static int is_closed_form(rcn_loss_kind kind) {
+    return is_beta_binomial(kind) || kind == RCN_LOSS_DIRICHLET_MULTINOMIAL;
+}
+
 static int may_have_rps(rcn_loss_kind kind) {
     return kind == RCN_LOSS_CE || kind == RCN_LOSS_CORN || kind == RCN_LOSS_CUMULATIVE_LINK ||
-           is_beta_binomial(kind);
+           is_closed_form(kind);
 }
 
 /* Whether the form does not change when raters are missing: the kernel reads a per voxel. */
 static int is_closed(const rcn_loss_options *options) {
-    return options->kind >= RCN_LOSS_BINOMIAL && options->rps_weight == 0;
+    return options->kind >= RCN_LOSS_BINOMIAL && options->kind != RCN_LOSS_RPS_HEADS &&
+           options->rps_weight == 0;
 }
 
 static int is_weight(double weight) { return isfinite(weight) && weight >= 0; }
@@ -109,6 +62,11 @@ const char *rcn_loss_check(const rcn_loss_options *options) {
     if (!rcn_loss_kind_name(options->kind)) return "There is no such loss.";
     if (options->raters < 1 || options->raters > RCN_MAX_RATERS)
         return "A loss needs the number of raters, 1 to 64.";
+    if (options->structures < 1 || options->structures > RCN_MAX_STRUCTURES)
+        return "A loss is for 1 to 32 structures.";
+    if (options->structures > 1 && !is_structured(options->kind))
+        return "This loss is for one structure; several need dirichlet-multinomial, categorical or "
+               "rps-heads.";
     if (!is_weight(options->bce_weight) || !is_weight(options->alpha) ||
         !is_weight(options->expected_weight) || !is_weight(options->unimodal_weight) ||
         !is_weight(options->rps_weight))
@@ -191,12 +149,20 @@ rcn_status rcn_loss_create(rcn_loss **out, rcn_context *ctx, const rcn_loss_opti
     loss->options = *options;
     const rcn_loss_kind kind = options->kind;
     const int raters = options->raters, levels = raters + 1;
-    loss->channels = is_softmax(kind)                       ? levels
+    loss->channels = is_structured(kind)                    ? rcn__structures_channels(options)
+                     : is_softmax(kind)                     ? levels
                      : kind == RCN_LOSS_CORN                ? raters
                      : kind == RCN_LOSS_BETA_BINOMIAL_VOXEL ? 2
                                                             : 1;
     if (kind == RCN_LOSS_CORAL || kind == RCN_LOSS_CUMULATIVE_LINK) loss->parameters = raters;
     if (kind == RCN_LOSS_BETA_BINOMIAL) loss->parameters = 1;
+    if (is_structured(kind)) loss->parameters = rcn__structures_parameters(options);
+    if (kind == RCN_LOSS_RPS_HEADS) {
+        rcn_loss_options head = *options;
+        head.kind = RCN_LOSS_RPS;
+        head.structures = 1;
+        RCN_TRY(rcn_loss_create(&loss->head, ctx, &head));
+    }
 
     RCN_ALLOC_ZERO(choose, ctx, MAX_LEVELS, "binomial coefficients");
     for (int n = 1; n < MAX_LEVELS; ++n)
@@ -212,7 +178,7 @@ rcn_status rcn_loss_create(rcn_loss **out, rcn_context *ctx, const rcn_loss_opti
     if (kind == RCN_LOSS_CE || kind == RCN_LOSS_CORN || kind == RCN_LOSS_CUMULATIVE_LINK)
         RCN_ALLOC(loss->log_mix, ctx, size, "tables for missing raters");
     if (kind == RCN_LOSS_RPS || kind == RCN_LOSS_EMD || kind == RCN_LOSS_BRIER ||
-        (options->rps_weight > 0 && !is_beta_binomial(kind)))
+        (options->rps_weight > 0 && !is_closed_form(kind)))
         RCN_ALLOC(loss->score, ctx, size, "tables for missing raters");
     if (kind == RCN_LOSS_RPS)
         RCN_ALLOC(loss->majority, ctx, (int64_t)2 * raters * levels, "tables for missing raters");
@@ -233,10 +199,15 @@ void rcn_loss_destroy(rcn_loss *loss) {
     rcn__free(ctx, loss->score);
     rcn__free(ctx, loss->majority);
     rcn__free(ctx, loss->survival);
+    rcn_loss_destroy(loss->head);
     rcn__free(ctx, loss);
 }
 
 int rcn_loss_raters(const rcn_loss *loss) { return loss->options.raters; }
+
+int rcn_loss_structures(const rcn_loss *loss) { return loss->options.structures; }
+
+rcn_loss_kind rcn_loss_kind_of(const rcn_loss *loss) { return loss->options.kind; }
 
 int rcn_loss_channels(const rcn_loss *loss) { return loss->channels; }
 
@@ -295,10 +266,13 @@ void rcn__loss_biases(float *biases, float *parameters, const rcn_loss *loss,
     case RCN_LOSS_BETA_BINOMIAL:
     case RCN_LOSS_BCE:
     case RCN_LOSS_BINARY_BRIER: biases[0] = (float)logit(mean); break;
+    case RCN_LOSS_DIRICHLET_MULTINOMIAL:
+    case RCN_LOSS_CATEGORICAL:
+    case RCN_LOSS_RPS_HEADS: break; /* rcn__loss_label_biases() */
     }
 }
 
-static void derive_constants(constants *out, const rcn_loss *loss, const float *parameters) {
+void rcn__loss_constants(constants *out, const rcn_loss *loss, const float *parameters) {
     memset(out, 0, sizeof *out);
     double threshold = 0;
     for (int j = 0; j < loss->parameters; ++j) {
@@ -318,40 +292,10 @@ static void derive_constants(constants *out, const rcn_loss *loss, const float *
             out->gamma_chain = used == x;
         }
     }
+    if (loss->options.kind == RCN_LOSS_DIRICHLET_MULTINOMIAL) rcn__structures_constants(out, loss);
 }
 
 /* ---- kernels: one block of voxels, all of which `answered` raters saw ------------------------ */
-
-/* yes = s(x), no = s(-x), each with its own full precision; returns log(1 + exp(-|x|)). */
-RCN_INLINE float sigmoid(float *yes, float *no, float x) {
-    const float u = rcn__exp(x < 0 ? x : -x);
-    const float big = 1.0f / (1.0f + u), small = u * big;
-    *yes = x < 0 ? small : big;
-    *no = x < 0 ? big : small;
-    return rcn__log1p(u);
-}
-
-/* log s(x), given the logarithm that sigmoid() returned. */
-RCN_INLINE float log_sigmoid(float x, float log1p_u) { return (x < 0 ? x : 0.0f) - log1p_u; }
-
-/* p = softmax(z), z -= its maximum, log_sum = log(sum exp(z)) after that. */
-RCN_INLINE void softmax(block *b, float *log_sum, int levels) {
-    float most[LANES], sum[LANES];
-    for (int i = 0; i < LANES; ++i) most[i] = b->z[0][i];
-    for (int k = 1; k < levels; ++k)
-        for (int i = 0; i < LANES; ++i) most[i] = rcn__at_least(most[i], b->z[k][i]);
-    for (int i = 0; i < LANES; ++i) sum[i] = 0;
-    for (int k = 0; k < levels; ++k)
-        for (int i = 0; i < LANES; ++i) {
-            b->z[k][i] -= most[i];
-            b->p[k][i] = rcn__exp(b->z[k][i]);
-            sum[i] += b->p[k][i];
-        }
-    for (int i = 0; i < LANES; ++i) log_sum[i] = rcn__log(sum[i]);
-    for (int i = 0; i < LANES; ++i) sum[i] = 1.0f / sum[i];
-    for (int k = 0; k < levels; ++k)
-        for (int i = 0; i < LANES; ++i) b->p[k][i] *= sum[i];
-}
 
 /* For x_k = log p_k + const and a row of log weights per lane: r_k = the share of level k in
  * sum_k w_k p_k; returns the logarithm of that sum in log_sum. rows is (?, levels). */
@@ -416,23 +360,6 @@ RCN_INLINE void majority_bce(block *b, int levels, int h, float weight) {
             b->p[k][i] *= sum[g][i];
         }
     }
-}
-
-/* loss += c * sum_j (F_j - [y <= j])^2, s = its derivative by p. */
-RCN_INLINE void score_cumulative(block *b, int levels, float c) {
-    float sum[LANES];
-    for (int i = 0; i < LANES; ++i) sum[i] = 0;
-    /* The last term is 1 - 1. */
-    for (int j = 0; j < levels - 1; ++j)
-        for (int i = 0; i < LANES; ++i) {
-            sum[i] += b->p[j][i];
-            const float e = sum[i] - (b->marked[i] <= (float)j ? 1.0f : 0.0f);
-            b->loss[i] += c * (e * e);
-            b->s[j][i] = 2 * c * e;
-        }
-    for (int i = 0; i < LANES; ++i) b->s[levels - 1][i] = 0;
-    for (int k = levels - 2; k >= 0; --k)
-        for (int i = 0; i < LANES; ++i) b->s[k][i] += b->s[k + 1][i];
 }
 
 /* loss += sum_k (p_k - [y = k])^2, s = its derivative. */
@@ -747,58 +674,6 @@ RCN_INLINE void beta_binomial(block *b, float *by_gamma, const rcn_loss *loss, c
         b->loss[i] -= loss->log_choose[(int)b->answered[i]][(int)b->marked[i]];
 }
 
-/* p_k, k = 0 ... raters, of the beta-binomial; gamma 0 gives the binomial. p_k = C(K, k) times both
- * rising products over the third. Fills yes and no with the mean and its complement. */
-RCN_INLINE void beta_binomial_levels(block *b, float *yes, float *no, const float *gamma,
-                                     int raters) {
-    float product[LANES];
-    for (int i = 0; i < LANES; ++i) sigmoid(&yes[i], &no[i], b->z[0][i]);
-    for (int i = 0; i < LANES; ++i) product[i] = 1;
-    for (int k = 0; k <= raters; ++k) /* s: prod_(i<k) (1 - m + i g) / (1 + i g) */
-        for (int i = 0; i < LANES; ++i) {
-            const float step = (float)k * gamma[i];
-            b->s[k][i] = product[i];
-            product[i] *= (no[i] + step) / (1.0f + step);
-        }
-    for (int i = 0; i < LANES; ++i) product[i] = 1;
-    for (int k = 0; k <= raters; ++k) { /* product: C(K, k) and the other factors */
-        for (int i = 0; i < LANES; ++i)
-            b->p[k][i] = rcn__at_most(product[i] * b->s[raters - k][i], 1.0f);
-        if (k == raters) break;
-        const float next = (float)(raters - k) / (float)(k + 1), left = (float)(raters - 1 - k);
-        for (int i = 0; i < LANES; ++i)
-            product[i] *= (yes[i] + (float)k * gamma[i]) * next / (1.0f + left * gamma[i]);
-    }
-}
-
-/* The term of the ranked probability score, all voxels answered by a raters. The derivatives of
- * log p_k are sums over i < k and i < a - k. */
-RCN_INLINE void add_beta_binomial_rps(block *b, float *by_gamma, const rcn_loss *loss,
-                                      const float *gamma, int a) {
-    float yes[LANES], no[LANES], mark[2][MAX_LEVELS][LANES], blank[2][MAX_LEVELS][LANES];
-    float whole[LANES];
-    beta_binomial_levels(b, yes, no, gamma, a);
-    score_cumulative(b, a + 1, (float)(loss->options.rps_weight / (a + 1)));
-    for (int i = 0; i < LANES; ++i)
-        mark[0][0][i] = mark[1][0][i] = blank[0][0][i] = blank[1][0][i] = whole[i] = 0;
-    for (int k = 0; k < a; ++k)
-        for (int i = 0; i < LANES; ++i) {
-            const float step = (float)k * gamma[i], both = yes[i] * no[i];
-            const float m = k ? 1.0f / (yes[i] + step) : 0.0f, n = k ? 1.0f / (no[i] + step) : 0.0f;
-            mark[0][k + 1][i] = mark[0][k][i] + (k ? both * m : no[i]);
-            blank[0][k + 1][i] = blank[0][k][i] + (k ? both * n : yes[i]);
-            mark[1][k + 1][i] = mark[1][k][i] + step * m;
-            blank[1][k + 1][i] = blank[1][k][i] + step * n;
-            whole[i] += step / (1.0f + step);
-        }
-    for (int k = 0; k <= a; ++k)
-        for (int i = 0; i < LANES; ++i) {
-            const float slope = b->s[k][i] * b->p[k][i];
-            b->grad[0][i] += slope * (mark[0][k][i] - blank[0][a - k][i]);
-            by_gamma[i] += slope * (mark[1][k][i] + blank[1][a - k][i] - whole[i]);
-        }
-}
-
 /* Log gamma is the logit of the correlation: of all voxels, or of each in a channel of its own. */
 RCN_INLINE void gamma_of(float *gamma, float *chain, const block *b, const rcn_loss *loss,
                          const constants *own) {
@@ -817,10 +692,14 @@ RCN_INLINE void gamma_of(float *gamma, float *chain, const block *b, const rcn_l
 
 RCN_DISPATCH static void run_beta_binomial(block *b, const rcn_loss *loss, const constants *own,
                                            int a) {
-    float gamma[LANES], chain[LANES], by_gamma[LANES];
+    float gamma[LANES], chain[LANES], by_gamma[LANES], yes[LANES], no[LANES];
     gamma_of(gamma, chain, b, loss, own);
     beta_binomial(b, by_gamma, loss, gamma);
-    if (loss->options.rps_weight > 0) add_beta_binomial_rps(b, by_gamma, loss, gamma, a);
+    if (loss->options.rps_weight > 0) {
+        for (int i = 0; i < LANES; ++i) sigmoid(&yes[i], &no[i], b->z[0][i]);
+        add_beta_binomial_rps(b, b->grad[0], by_gamma, yes, no, gamma, a,
+                              (float)(loss->options.rps_weight / (a + 1)));
+    }
     float *out = loss->options.kind == RCN_LOSS_BETA_BINOMIAL ? b->own[0] : b->grad[1];
     for (int i = 0; i < LANES; ++i) out[i] = by_gamma[i] * chain[i];
 }
@@ -839,6 +718,9 @@ static void run_kernel(block *b, const rcn_loss *loss, const constants *own, int
     case RCN_LOSS_BINARY_BRIER: run_single(b, loss); break;
     case RCN_LOSS_BETA_BINOMIAL:
     case RCN_LOSS_BETA_BINOMIAL_VOXEL: run_beta_binomial(b, loss, own, a); break;
+    case RCN_LOSS_DIRICHLET_MULTINOMIAL:
+    case RCN_LOSS_CATEGORICAL: rcn__structures_run(b, loss, own, a); break;
+    case RCN_LOSS_RPS_HEADS: break; /* each head is a kernel of its own */
     }
 }
 
@@ -856,6 +738,7 @@ typedef struct loss_job {
     const int *answered; /* per sample: what all labels that count have, or 0 when they differ */
     double weight_sum;
     int own_wanted;
+    int heads;    /* of which the mean is taken; 1 but for RCN_LOSS_RPS_HEADS */
     double *sums; /* per chunk: loss, then the gradient of each own parameter */
     int32_t *bad; /* per chunk: a code without a label, or -1 */
 } loss_job;
@@ -876,9 +759,7 @@ static void read_labels(block *b, const rcn_loss_target *target, int64_t first, 
     const rcn_loss_label *labels = target->labels;
     for (int i = 0; i < count; ++i) {
         const int64_t at = first + i;
-        uint32_t code = target->code_bytes == 1   ? ((const uint8_t *)target->codes)[at]
-                        : target->code_bytes == 2 ? ((const uint16_t *)target->codes)[at]
-                                                  : ((const uint32_t *)target->codes)[at];
+        uint32_t code = code_at(target, at);
         if (code >= (uint64_t)target->label_count) {
             *bad = (int32_t)(code & INT32_MAX);
             code = 0;
@@ -901,22 +782,9 @@ static void tame_labels(block *b, int count) {
         }
 }
 
-/* Bounded, but infinity becomes NaN: the loss must show it. */
-RCN_INLINE float bounded(float x) {
-    return rcn__at_most(rcn__at_least(x, -LOGIT_BOUND), LOGIT_BOUND) + x * 0.0f;
-}
-
 RCN_DISPATCH static void read_logits(block *b, const float *logits, int channels, int64_t voxels,
                                      int count) {
-    for (int c = 0; c < channels; ++c) {
-        const float *plane = logits + c * voxels;
-        if (count == LANES) {
-            for (int i = 0; i < LANES; ++i) b->z[c][i] = bounded(plane[i]);
-        } else {
-            for (int i = 0; i < LANES; ++i) b->z[c][i] = 0;
-            for (int i = 0; i < count; ++i) b->z[c][i] = bounded(plane[i]);
-        }
-    }
+    read_outputs(b, logits, channels, voxels, count);
 }
 
 RCN_DISPATCH static void write_gradient(float *gradient, const block *b, int channels,
@@ -966,6 +834,11 @@ static void run_mixed(block *b, const rcn_loss *loss, const constants *own) {
         /* The tables for a have no row above it; those lanes are not kept. */
         for (int i = 0; i < LANES; ++i) work.marked[i] = rcn__at_most(b->marked[i], (float)a);
         memcpy(work.answered, b->answered, sizeof b->answered);
+        if (is_structured(loss->options.kind)) {
+            memcpy(work.n, b->n, sizeof b->n[0] * (size_t)loss->channels);
+            memcpy(work.rest, b->rest, sizeof b->rest);
+            memcpy(work.rest_slope, b->rest_slope, sizeof b->rest_slope);
+        }
         run_kernel(&work, loss, own, a);
         for (int i = 0; i < LANES; ++i) {
             if (b->answered[i] != (float)a) continue;
@@ -976,40 +849,51 @@ static void run_mixed(block *b, const rcn_loss *loss, const constants *own) {
     }
 }
 
+/* One block of voxels; of several heads, one of them. Adds to the sums. */
+static void run_block(block *b, double *lanes, double *sums, const loss_job *job, int64_t sample,
+                      int head, int64_t at, int count, int32_t *bad) {
+    const rcn_loss *loss = job->loss->head ? job->loss->head : job->loss;
+    const rcn_loss_target *target = &job->targets[sample];
+    const int64_t plane =
+        (sample * job->loss->channels + (int64_t)head * loss->channels) * job->voxels;
+    read_logits(b, job->logits + plane + at, loss->channels, job->voxels, count);
+    read_labels(b, target, at, count, bad);
+    tame_labels(b, count);
+    if (is_structured(job->loss->options.kind))
+        rcn__structures_read(b, job->loss, &job->own, target, head, at, count);
+    if (is_closed(&loss->options))
+        run_kernel(b, loss, &job->own, 0);
+    else if (job->answered[sample])
+        run_kernel(b, loss, &job->own, job->answered[sample]);
+    else
+        run_mixed(b, loss, &job->own);
+    add_loss(lanes, b);
+    if (job->own_wanted)
+        for (int j = 0; j < loss->parameters; ++j) sums[1 + j] += add_own(b->own[j], b->weight);
+    if (job->gradient)
+        write_gradient(job->gradient + plane + at, b, loss->channels, job->voxels, count,
+                       target->weight / job->weight_sum / job->heads);
+}
+
 static void run_chunk(int64_t chunk, int thread, void *payload) {
     (void)thread;
     const loss_job *job = payload;
-    const rcn_loss *loss = job->loss;
+    const int parameters = job->loss->parameters;
     const int64_t sample = chunk / job->chunks_per_sample;
-    const rcn_loss_target *target = &job->targets[sample];
-    const int64_t plane = sample * loss->channels * job->voxels;
-    double *sums = job->sums + chunk * (1 + loss->parameters);
+    double *sums = job->sums + chunk * (1 + parameters);
     double lanes[LANES] = {0};
     int64_t first, end;
     block b;
     rcn__chunk_range(&first, &end, chunk % job->chunks_per_sample, job->voxels, RCN_CHUNK);
-    for (int j = 0; j <= loss->parameters; ++j) sums[j] = 0;
+    for (int j = 0; j <= parameters; ++j) sums[j] = 0;
     job->bad[chunk] = -1;
     for (int64_t at = first; at < end; at += LANES) {
         const int count = (int)(end - at < LANES ? end - at : LANES);
-        read_logits(&b, job->logits + plane + at, loss->channels, job->voxels, count);
-        read_labels(&b, target, at, count, &job->bad[chunk]);
-        tame_labels(&b, count);
-        if (is_closed(&loss->options))
-            run_kernel(&b, loss, &job->own, 0);
-        else if (job->answered[sample])
-            run_kernel(&b, loss, &job->own, job->answered[sample]);
-        else
-            run_mixed(&b, loss, &job->own);
-        add_loss(lanes, &b);
-        if (job->own_wanted)
-            for (int j = 0; j < loss->parameters; ++j) sums[1 + j] += add_own(b.own[j], b.weight);
-        if (job->gradient)
-            write_gradient(job->gradient + plane + at, &b, loss->channels, job->voxels, count,
-                           target->weight / job->weight_sum);
+        for (int head = 0; head < job->heads; ++head)
+            run_block(&b, lanes, sums, job, sample, head, at, count, &job->bad[chunk]);
     }
     for (int i = 0; i < LANES; ++i) sums[0] += lanes[i];
-    for (int j = 0; j <= loss->parameters; ++j) sums[j] *= target->weight;
+    for (int j = 0; j <= parameters; ++j) sums[j] *= job->targets[sample].weight / job->heads;
 }
 
 static void weigh_chunk(int64_t chunk, int thread, void *payload) {
@@ -1073,16 +957,20 @@ static rcn_status check_target(int *answered, float *weight, rcn_context *ctx, c
         if (*answered != label->answered) uniform = 0;
     }
     if (!uniform) *answered = 0;
-    return RCN_OK;
+    return is_structured(loss->options.kind)
+               ? rcn__structures_check_target(ctx, loss, target, sample)
+               : RCN_OK;
 }
 
-static rcn_status check_batch(rcn_context *ctx, const rcn_loss *loss, const float *logits,
-                              const float *parameters, int64_t samples, int64_t voxels) {
+rcn_status rcn__loss_check_batch(rcn_context *ctx, const rcn_loss *loss, const float *logits,
+                                 const float *parameters, int64_t samples, int64_t voxels) {
     if (!loss || !logits) return rcn__fail(ctx, RCN_EINVALID, "There is no loss or no output.");
     if (loss->parameters && !parameters)
         return rcn__fail(ctx, RCN_EINVALID, "The loss \"%s\" needs its parameters.",
                          rcn_loss_kind_name(loss->options.kind));
-    if (samples < 1 || voxels < 1 || samples > INT64_MAX / 8 / (loss->options.raters + 1) / voxels)
+    const int planes =
+        loss->channels > loss->options.raters ? loss->channels : loss->options.raters + 1;
+    if (samples < 1 || voxels < 1 || samples > INT64_MAX / 8 / planes / voxels)
         return rcn__fail(ctx, RCN_EINVALID, "A batch of %lld samples of %lld voxels is impossible.",
                          (long long)samples, (long long)voxels);
     return RCN_OK;
@@ -1123,7 +1011,7 @@ rcn_status rcn__loss_run_shared(rcn_loss_result *result, float *gradient, float 
     loss_job job = {0};
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
-    RCN_TRY(check_batch(ctx, loss, logits, parameters, samples, voxels));
+    RCN_TRY(rcn__loss_check_batch(ctx, loss, logits, parameters, samples, voxels));
     if (!result || !targets)
         return rcn__fail(ctx, RCN_EINVALID, "There is no target or no place for the result.");
 
@@ -1134,7 +1022,8 @@ rcn_status rcn__loss_run_shared(rcn_loss_result *result, float *gradient, float 
     job.voxels = voxels;
     job.chunks_per_sample = rcn__chunk_count(voxels, RCN_CHUNK);
     job.own_wanted = parameter_gradient != NULL;
-    derive_constants(&job.own, loss, parameters);
+    job.heads = loss->head ? loss->options.structures : 1;
+    rcn__loss_constants(&job.own, loss, parameters);
     const int64_t chunks = samples * job.chunks_per_sample;
     RCN_ALLOC(answered, ctx, samples, "the targets of a batch");
     RCN_ALLOC(job.sums, ctx, chunks * (1 + loss->parameters), "partial sums of the loss");
@@ -1230,6 +1119,7 @@ RCN_DISPATCH static void find_levels(block *b, const rcn_loss *loss, const const
     case RCN_LOSS_BETA_BINOMIAL_VOXEL: {
         float gamma[LANES], chain[LANES];
         gamma_of(gamma, chain, b, loss, own);
+        for (int i = 0; i < LANES; ++i) sigmoid(&yes[i], &no[i], b->z[0][i]);
         beta_binomial_levels(b, yes, no, gamma, raters);
         break;
     }
@@ -1239,7 +1129,14 @@ RCN_DISPATCH static void find_levels(block *b, const rcn_loss *loss, const const
             for (int i = 0; i < LANES; ++i) b->p[k][i] = 0;
         for (int i = 0; i < LANES; ++i) sigmoid(&b->p[raters][i], &b->p[0][i], b->z[0][i]);
         break;
+    case RCN_LOSS_DIRICHLET_MULTINOMIAL:
+    case RCN_LOSS_CATEGORICAL:
+    case RCN_LOSS_RPS_HEADS: break; /* rcn_loss_structure_levels() */
     }
+}
+
+void rcn__loss_find_levels(block *b, const rcn_loss *loss, const constants *own) {
+    find_levels(b, loss, own);
 }
 
 static void levels_chunk(int64_t chunk, int thread, void *payload) {
@@ -1268,15 +1165,23 @@ rcn_status rcn_loss_levels(float *levels, const rcn_loss *loss, rcn_context *ctx
     loss_job job = {0};
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
-    const rcn_status status = check_batch(ctx, loss, logits, parameters, samples, voxels);
+    const rcn_status status = rcn__loss_check_batch(ctx, loss, logits, parameters, samples, voxels);
     if (status != RCN_OK) return status;
     if (!levels) return rcn__fail(ctx, RCN_EINVALID, "There is no place for the levels.");
+    if (is_structured(loss->options.kind)) {
+        if (loss->options.structures == 1)
+            return rcn_loss_structure_levels(levels, loss, ctx, 1, logits, parameters, samples,
+                                             voxels);
+        return rcn__fail(ctx, RCN_EINVALID,
+                         "Each of the %d structures has levels of its own; one must be chosen.",
+                         loss->options.structures);
+    }
     job.loss = loss;
     job.levels = levels;
     job.logits = logits;
     job.voxels = voxels;
     job.chunks_per_sample = rcn__chunk_count(voxels, RCN_CHUNK);
-    derive_constants(&job.own, loss, parameters);
+    rcn__loss_constants(&job.own, loss, parameters);
     return rcn__for_chunks(ctx, "computing the levels", samples * job.chunks_per_sample,
                            levels_chunk, &job);
 }

@@ -11,6 +11,9 @@
  *   levels  P(y = k), k = 0 ... K; all above 0, summing to one */
 void rcn__loss_biases(float *biases, float *parameters, const rcn_loss *loss, const double *levels);
 
+/* The same for the kinds of several structures, from the shares of the labels 0 ... C. */
+void rcn__loss_label_biases(float *biases, const rcn_loss *loss, const double *shares);
+
 /* rcn_loss_run() for a batch that is shared out over processes, each with its own samples: the mean
  * and the gradients are those of the whole batch, and result and parameter_gradient the same
  * everywhere. comm NULL: one process. */

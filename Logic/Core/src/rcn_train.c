@@ -603,7 +603,7 @@ static rcn_status draw_batch(rcn_train *train) {
             label_by_rater(train->labels + used, one.data.votes, &rng);
         }
         const rcn_loss_target target = {
-            train->codes + b * train->voxels, 4, NULL, one.target->count, map, 1.0};
+            train->codes + b * train->voxels, 4, NULL, one.target->count, map, 1.0, NULL, NULL};
         train->targets[b] = target;
         used += one.target->count;
     }

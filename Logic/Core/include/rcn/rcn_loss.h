@@ -47,6 +47,10 @@
 #include "rcn_comm.h"
 #include "rcn_votes.h"
 
+#ifndef RCN_MAX_STRUCTURES
+#define RCN_MAX_STRUCTURES 32
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -95,23 +99,41 @@ typedef enum rcn_loss_kind {
 
     /* Beta-binomial whose correlation each voxel has for itself: the second channel is its logit,
      * used within -16 ... 16. */
-    RCN_LOSS_BETA_BINOMIAL_VOXEL = 11
+    RCN_LOSS_BETA_BINOMIAL_VOXEL = 11,
+
+    /* ---- several structures: each rater gives one of the labels 0 (background) ... C ---- */
+
+    /* C + 1 channels and 1 parameter c: of the a raters who answered, n_l gave label l. n is
+     * Dirichlet-multinomial with the means softmax(z) and the correlation of the raters s(c);
+     * -log p(n). Each structure alone has the beta-binomial with its mean and s(c), with C = 1 this
+     * is RCN_LOSS_BETA_BINOMIAL of z_1 - z_0, and missing raters need nothing more: a takes the
+     * place of K. c is used within -16 ... 16. */
+    RCN_LOSS_DIRICHLET_MULTINOMIAL = 12,
+    /* C + 1 channels, cross-entropy of softmax(z) with a share of each label. */
+    RCN_LOSS_CATEGORICAL = 13,
+    /* C x (K + 1) channels: the mean over the structures of RCN_LOSS_RPS, each against the rest. */
+    RCN_LOSS_RPS_HEADS = 14
 } rcn_loss_kind;
 
-enum { RCN_LOSS_KINDS = 12 };
+enum {
+    RCN_LOSS_LEVEL_KINDS = 12, /* the first ones: of one structure */
+    RCN_LOSS_KINDS = 15
+};
 
 /* "rps", "ce", "brier", "emd", "corn", "coral", "cumulative-link", "binomial", "beta-binomial",
- * "bce", "binary-brier", "beta-binomial-voxel"; NULL for a number that is no rcn_loss_kind. */
+ * "bce", "binary-brier", "beta-binomial-voxel", "dirichlet-multinomial", "categorical",
+ * "rps-heads"; NULL for a number that is no rcn_loss_kind. */
 RCN_API const char *rcn_loss_kind_name(rcn_loss_kind kind);
 
 typedef struct rcn_loss_options {
     rcn_loss_kind kind; /* RCN_LOSS_RPS (default) */
     int raters;         /* K, 1 ... RCN_MAX_RATERS; no default */
-    /* RCN_LOSS_RPS only. The 1/(K+1) stays in RPS: alpha = 0.8 * (K+1) weighs the plain sum. */
+    /* RCN_LOSS_RPS and RCN_LOSS_RPS_HEADS only. The 1/(K+1) stays in RPS: alpha = 0.8 * (K+1)
+     * weighs the plain sum. */
     double bce_weight; /* 1 (default) */
     double alpha;      /* 0.8 (default) */
-    /* Which side the tie of an even number of raters is on, in the majority of RCN_LOSS_RPS: 0
-     * (default) foreground, as y >= K/2 says; 1 background. */
+    /* Which side the tie of an even number of raters is on, in the majority of these: 0 (default)
+     * foreground, as y >= K/2 says; 1 background. */
     int tie_background;
     /* Terms added to a loss with K + 1 channels; 0 (default): none. */
     /* Cross-entropy of the expected readout with the mean vote: proper for the mean, and strict
@@ -121,11 +143,13 @@ typedef struct rcn_loss_options {
      * one peak, at y. With missing raters only left and right of the levels that y may have. */
     double unimodal_weight;
     /* RPS of the levels, beside the likelihood of ce, corn, cumulative-link, beta-binomial and
-     * beta-binomial-voxel; 0 (default): none. */
+     * beta-binomial-voxel, and of dirichlet-multinomial: there the mean over the structures; 0
+     * (default): none. */
     double rps_weight;
+    int structures; /* C, 1 (default) ... RCN_MAX_STRUCTURES; more than 1 for the last kinds only */
 } rcn_loss_options;
 
-#define RCN_LOSS_OPTIONS_INIT {RCN_LOSS_RPS, 0, 1.0, 0.8, 0, 0.0, 0.0, 0.0}
+#define RCN_LOSS_OPTIONS_INIT {RCN_LOSS_RPS, 0, 1.0, 0.8, 0, 0.0, 0.0, 0.0, 1}
 
 /* NULL if the options can be used, otherwise the sentence that says why not. */
 RCN_API const char *rcn_loss_check(const rcn_loss_options *options);
@@ -139,8 +163,11 @@ RCN_API rcn_status rcn_loss_create(rcn_loss **out, rcn_context *ctx,
 /* NULL is fine. */
 RCN_API void rcn_loss_destroy(rcn_loss *loss);
 
-/* K. */
+/* K, and C. */
 RCN_API int rcn_loss_raters(const rcn_loss *loss);
+RCN_API int rcn_loss_structures(const rcn_loss *loss);
+
+RCN_API rcn_loss_kind rcn_loss_kind_of(const rcn_loss *loss);
 
 /* How many channels the network must have, and how many parameters the loss brings along. */
 RCN_API int rcn_loss_channels(const rcn_loss *loss);
@@ -162,6 +189,18 @@ typedef struct rcn_loss_label {
  * binary target (majority, STAPLE posterior, one rater) write its value over these. */
 RCN_API void rcn_loss_labels(rcn_loss_label *labels, const rcn_pattern *patterns, int64_t count);
 
+/* How often each label was given, counts (patterns, C + 1): the target of
+ * RCN_LOSS_DIRICHLET_MULTINOMIAL and RCN_LOSS_RPS_HEADS.
+ *   votes  (patterns, raters): rcn_votes_labels() */
+RCN_API void rcn_loss_label_counts(uint8_t *counts, const uint8_t *votes, int64_t patterns,
+                                   int raters, int structures);
+
+/* The same as shares of those who answered, for RCN_LOSS_CATEGORICAL; all 0 where nobody did.
+ *   plurality  1: all of it to the label that most gave. A tie goes to a structure before the
+ *              background, and to the structure of the lower number */
+RCN_API void rcn_loss_label_shares(float *shares, const uint8_t *counts, int64_t patterns,
+                                   int structures, int plurality);
+
 /* One sample's targets. */
 typedef struct rcn_loss_target {
     const void *codes;            /* one per voxel, elements of code_bytes; NULL with a map */
@@ -171,9 +210,12 @@ typedef struct rcn_loss_target {
     const float *map; /* NULL (default), or one target per voxel, negative: void; for the kinds with
                          a binary target only */
     double weight;    /* 1 (default): of this sample; >= 0 */
+    /* Several structures, beside `labels`, whose `value` and `marked` then do not count: */
+    const uint8_t *counts; /* (label_count, C + 1): who gave which label, summing to `answered` */
+    const float *shares;   /* (label_count, C + 1), summing to one: for RCN_LOSS_CATEGORICAL */
 } rcn_loss_target;
 
-#define RCN_LOSS_TARGET_INIT {0, 1, 0, 0, 0, 1.0}
+#define RCN_LOSS_TARGET_INIT {0, 1, 0, 0, 0, 1.0, 0, 0}
 
 typedef struct rcn_loss_result {
     double loss;   /* the weighted mean over the voxels that count */
@@ -198,10 +240,37 @@ RCN_API rcn_status rcn_loss_run(rcn_loss_result *result, float *gradient, float 
  * negative and sum to one up to rounding. The kinds with a binary target give level K the
  * probability s(z) and level 0 the rest, so that every readout is s(z), the number that they were
  * trained for. RCN_LOSS_CORAL while its parameters are out of order: P(y > j) is the smallest of
- * those up to j. Canceled: partly written. */
+ * those up to j. Canceled: partly written. Of several structures each has its own levels: ask
+ * rcn_loss_structure_levels(). */
 RCN_API rcn_status rcn_loss_levels(float *levels, const rcn_loss *loss, rcn_context *ctx,
                                    const float *logits, const float *parameters, int64_t samples,
                                    int64_t voxels);
+
+/* means (samples, C + 1, voxels) = the expected share of raters who give each label, background
+ * first; they sum to one up to rounding. Of RCN_LOSS_RPS_HEADS, whose heads may contradict each
+ * other: the expected readout of each, divided by their sum where that is above one, and the rest
+ * for the background. The kinds of one structure: 1 - m and m, m the expected readout. */
+RCN_API rcn_status rcn_loss_means(float *means, const rcn_loss *loss, rcn_context *ctx,
+                                  const float *logits, const float *parameters, int64_t samples,
+                                  int64_t voxels);
+
+/* levels (samples, K + 1, voxels) of one structure, 1 ... C, against all other labels. */
+RCN_API rcn_status rcn_loss_structure_levels(float *levels, const rcn_loss *loss, rcn_context *ctx,
+                                             int structure, const float *logits,
+                                             const float *parameters, int64_t samples,
+                                             int64_t voxels);
+
+/* The correlation of the raters that makes levels of means, see rcn_levels_of_mean(): that of
+ * RCN_LOSS_DIRICHLET_MULTINOMIAL and RCN_LOSS_BETA_BINOMIAL, 0 for RCN_LOSS_BINOMIAL, 1 for the
+ * kinds with one probability per structure; -1: means do not tell the levels. */
+RCN_API double rcn_loss_correlation(const rcn_loss *loss, const float *parameters);
+
+/* levels (voxels, K + 1), those of a voxel next to each other: beta-binomial with mean[i * stride]
+ * and the correlation, 0 (binomial) ... 1 (all raters alike).
+ *   RCN_EDATA  a mean that is not 0 ... 1, but for rounding; `levels` is then partly written */
+RCN_API rcn_status rcn_levels_of_mean(float *levels, rcn_context *ctx, const float *mean,
+                                      int64_t stride, int64_t voxels, int raters,
+                                      double correlation);
 
 #ifdef __cplusplus
 }
