@@ -285,6 +285,75 @@ static void sureness_and_masks(void) {
     rcn_context_destroy(ctx);
 }
 
+/* The means of three structures are a softmax of four outputs, and so are three raters' levels: the
+ * same bits through tiles and flips. Levels of one tile are those of the means. */
+static void several_structures(void) {
+    enum { VOXELS = 37 * 26, K = 5 };
+    rcn_context *ctx = make_context(2);
+    rcn_loss_options options = RCN_LOSS_OPTIONS_INIT;
+    rcn_predict_options tiles = RCN_PREDICT_OPTIONS_INIT;
+    rcn_loss *loss = NULL;
+    scene s;
+    static float means[4 * VOXELS], levels[4 * VOXELS], part[(K + 1) * VOXELS];
+    static float expected[(K + 1) * VOXELS];
+    const float correlation = 0.7f;
+    options.kind = RCN_LOSS_DIRICHLET_MULTINOMIAL;
+    options.raters = K;
+    options.structures = 3;
+    tiles.tile[0] = tiles.tile[1] = 16;
+    tiles.flips = 1;
+    CHECK_STATUS(scene_make(&s, ctx, RCN_UNET, 37, 26, 1), RCN_OK);
+    CHECK_STATUS(rcn_loss_create(&loss, ctx, &options), RCN_OK);
+    for (int i = 0; i < 2; ++i) {
+        const rcn_predict_options *how = i ? &tiles : NULL;
+        CHECK_STATUS(rcn_predict_means(means, s.net, loss, &correlation, &s.scale, s.channels, how),
+                     RCN_OK);
+        CHECK_STATUS(rcn_predict_levels(levels, s.net, s.loss, NULL, &s.scale, s.channels, how),
+                     RCN_OK);
+        CHECK(!memcmp(means, levels, sizeof means));
+        for (int c = 1; c <= 3; ++c) {
+            CHECK_STATUS(rcn_predict_structure(part, s.net, loss, c, &correlation, &s.scale,
+                                               s.channels, how),
+                         RCN_OK);
+            CHECK_STATUS(rcn_levels_of_mean(expected, ctx, means + c, 4, VOXELS, K,
+                                            rcn_loss_correlation(loss, &correlation)),
+                         RCN_OK);
+            if (!i) CHECK(largest_difference(part, expected, (K + 1) * VOXELS) < 1e-6);
+            for (int v = 0; v < VOXELS; ++v) { /* averaging keeps the mean */
+                double mean = 0;
+                for (int k = 0; k <= K; ++k) mean += (double)k / K * part[(K + 1) * v + k];
+                CHECK_NEAR(mean, means[4 * v + c], 2e-6);
+            }
+        }
+    }
+    CHECK_STATUS(
+        rcn_predict_structure(part, s.net, loss, 4, &correlation, &s.scale, s.channels, NULL),
+        RCN_EINVALID);
+    CHECK_ERROR(ctx, "There is no structure 4");
+    CHECK_STATUS(rcn_predict_levels(part, s.net, loss, &correlation, &s.scale, s.channels, NULL),
+                 RCN_EINVALID);
+    rcn_loss_destroy(loss);
+    scene_free(&s);
+    rcn_context_destroy(ctx);
+}
+
+static void most_probable_labels(void) {
+    rcn_context *ctx = make_context(2);
+    float means[] = {0.2f, 0.5f, 0.3f, 0.4f, 0.2f, 0.4f, 0.2f, 0.4f, 0.4f};
+    rcn_image image = {means, RCN_FLOAT32, 3, rcn_geometry_make(3, 1, 1)};
+    uint8_t labels[3] = {9, 9, 9};
+    CHECK_STATUS(rcn_predict_labels(labels, ctx, &image), RCN_OK);
+    CHECK(labels[0] == 1 && labels[1] == 0 && labels[2] == 1);
+    image.components = 1;
+    CHECK_STATUS(rcn_predict_labels(labels, ctx, &image), RCN_EINVALID);
+    image.components = RCN_MAX_STRUCTURES + 2;
+    CHECK_STATUS(rcn_predict_labels(labels, ctx, &image), RCN_EINVALID);
+    CHECK_STATUS(rcn_predict_labels(NULL, ctx, &image), RCN_EINVALID);
+    CHECK_STATUS(rcn_predict_labels(labels, NULL, &image), RCN_EINVALID);
+    CHECK(labels[0] == 1);
+    rcn_context_destroy(ctx);
+}
+
 static void what_does_not_fit_is_refused(void) {
     rcn_context *ctx = make_context(1);
     scene s;
@@ -389,6 +458,8 @@ int main(void) {
     RUN(volumes_go_slice_by_slice);
     RUN(memory_is_bounded);
     RUN(sureness_and_masks);
+    RUN(several_structures);
+    RUN(most_probable_labels);
     RUN(what_does_not_fit_is_refused);
     RUN(failing_allocations_and_cancel);
     RUN(progress_rises);

@@ -293,10 +293,17 @@ static void take_tiles(float *boxes, const axis axes[3], int64_t first, int64_t 
     }
 }
 
-/* Levels (images, K + 1, Z, Y, X) of normalized tiles. Numbers that are not finite would spread
- * through the blending. */
+/* What is wanted of each voxel: LEVELS, MEANS, or the levels of a structure (1 ... C). */
+enum { LEVELS = -1, MEANS = 0 };
+
+static int wanted_count(const rcn_loss *loss, int wanted) {
+    return wanted == MEANS ? rcn_loss_structures(loss) + 1 : rcn_loss_raters(loss) + 1;
+}
+
+/* out (images, levels or means, Z, Y, X) of normalized tiles. Numbers that are not finite would
+ * spread through the blending. */
 static rcn_status predict_tiles(float *out, float *logits, rcn_net *net, const rcn_loss *loss,
-                                const float *parameters, const float *images,
+                                int wanted, const float *parameters, const float *images,
                                 const rcn_batch *batch, part *progress) {
     rcn_status status;
     rcn_context *ctx = net->ctx;
@@ -308,8 +315,12 @@ static rcn_status predict_tiles(float *out, float *logits, rcn_net *net, const r
                           "this image."));
     progress->first += progress->share; /* the rest is nothing beside it */
     progress->share = 0;
-    RCN_TRY(rcn_loss_levels(out, loss, ctx, logits, parameters, batch->images, voxels));
-    if (!rcn__all_finite(out, batch->images * voxels * (rcn_loss_raters(loss) + 1)))
+    const int64_t count = batch->images;
+    RCN_TRY(wanted == LEVELS  ? rcn_loss_levels(out, loss, ctx, logits, parameters, count, voxels)
+            : wanted == MEANS ? rcn_loss_means(out, loss, ctx, logits, parameters, count, voxels)
+                              : rcn_loss_structure_levels(out, loss, ctx, wanted, logits,
+                                                          parameters, count, voxels));
+    if (!rcn__all_finite(out, count * voxels * wanted_count(loss, wanted)))
         RCN_TRY(rcn__fail(ctx, RCN_EDATA,
                           "The levels are not finite; the model's weights cannot be used on this "
                           "image."));
@@ -317,9 +328,9 @@ done:
     return status;
 }
 
-rcn_status rcn_predict_levels(float *levels, rcn_net *net, const rcn_loss *loss,
-                              const float *parameters, const rcn_scale *scale,
-                              const rcn_channel *channels, const rcn_predict_options *options) {
+static rcn_status predict(float *levels, rcn_net *net, const rcn_loss *loss, int wanted,
+                          const float *parameters, const rcn_scale *scale,
+                          const rcn_channel *channels, const rcn_predict_options *options) {
     rcn_status status;
     axis axes[3] = {{0, 0, 0, NULL}, {0, 0, 0, NULL}, {0, 0, 0, NULL}};
     float *boxes = NULL, *flipped = NULL, *logits = NULL, *probabilities = NULL;
@@ -340,7 +351,7 @@ rcn_status rcn_predict_levels(float *levels, rcn_net *net, const rcn_loss *loss,
     const int64_t tile[3] = {axes[0].tile, axes[1].tile, axes[2].tile};
     const int64_t voxels = tile[0] * tile[1] * tile[2],
                   tiles = axes[0].count * axes[1].count * axes[2].count;
-    const int count = rcn_loss_raters(loss) + 1;
+    const int count = wanted_count(loss, wanted);
     const int all_flips = options->flips ? 1 << net->dimensions : 1;
     const int64_t image_floats = voxels * net->options.channels;
     RCN_ALLOC(boxes, ctx, most * image_floats, "the tiles of an image");
@@ -363,8 +374,8 @@ rcn_status rcn_predict_levels(float *levels, rcn_net *net, const rcn_loss *loss,
                 flip(flipped, boxes, batch.images * net->options.channels, tile, flips);
                 images = flipped;
             }
-            RCN_TRY(predict_tiles(probabilities, logits, net, loss, parameters, images, &batch,
-                                  &progress));
+            RCN_TRY(predict_tiles(probabilities, logits, net, loss, wanted, parameters, images,
+                                  &batch, &progress));
             for (int64_t b = 0; b < batch.images; ++b) {
                 int64_t number[3];
                 blend_pass pass = {levels,
@@ -392,6 +403,29 @@ done:
     rcn__free(ctx, logits);
     rcn__free(ctx, probabilities);
     return status;
+}
+
+rcn_status rcn_predict_levels(float *levels, rcn_net *net, const rcn_loss *loss,
+                              const float *parameters, const rcn_scale *scale,
+                              const rcn_channel *channels, const rcn_predict_options *options) {
+    return predict(levels, net, loss, LEVELS, parameters, scale, channels, options);
+}
+
+rcn_status rcn_predict_means(float *means, rcn_net *net, const rcn_loss *loss,
+                             const float *parameters, const rcn_scale *scale,
+                             const rcn_channel *channels, const rcn_predict_options *options) {
+    return predict(means, net, loss, MEANS, parameters, scale, channels, options);
+}
+
+rcn_status rcn_predict_structure(float *levels, rcn_net *net, const rcn_loss *loss, int structure,
+                                 const float *parameters, const rcn_scale *scale,
+                                 const rcn_channel *channels, const rcn_predict_options *options) {
+    if (!net) return RCN_EINVALID;
+    rcn__clear(net->ctx);
+    if (loss && (structure < 1 || structure > rcn_loss_structures(loss)))
+        return rcn__fail(net->ctx, RCN_EINVALID, "There is no structure %d; the model knows %d.",
+                         structure, rcn_loss_structures(loss));
+    return predict(levels, net, loss, structure, parameters, scale, channels, options);
 }
 
 /* ---- what levels tell ------------------------------------------------------------------------ */
@@ -427,6 +461,20 @@ static void mask_chunk(int64_t chunk, int thread, void *payload) {
     for (; at < end; ++at) ((uint8_t *)pass->out)[at] = (double)pass->in[at] >= pass->threshold;
 }
 
+static void label_chunk(int64_t chunk, int thread, void *payload) {
+    const map_pass *pass = payload;
+    int64_t at, end;
+    (void)thread;
+    rcn__chunk_range(&at, &end, chunk, pass->voxels, RCN_CHUNK);
+    for (; at < end; ++at) {
+        const float *means = pass->in + at * pass->components;
+        int most = 0;
+        for (int l = 1; l < pass->components; ++l)
+            if (means[l] > means[most]) most = l;
+        ((uint8_t *)pass->out)[at] = (uint8_t)most;
+    }
+}
+
 static rcn_status run_map(rcn_context *ctx, const rcn_image *image, map_pass *pass, int least,
                           const char *stage, rcn__chunk_fn body) {
     rcn__clear(ctx);
@@ -455,4 +503,14 @@ rcn_status rcn_predict_mask(uint8_t *out, rcn_context *ctx, const rcn_image *pro
         return rcn__fail(ctx, RCN_EINVALID, "A mask is cut out of one probability per voxel.");
     }
     return ctx ? run_map(ctx, probability, &pass, 1, "cutting the mask", mask_chunk) : RCN_EINVALID;
+}
+
+rcn_status rcn_predict_labels(uint8_t *out, rcn_context *ctx, const rcn_image *means) {
+    map_pass pass = {out, NULL, 0, 0, 0};
+    if (ctx && means && means->components > RCN_MAX_STRUCTURES + 1) {
+        rcn__clear(ctx);
+        return rcn__fail(ctx, RCN_EINVALID, "There are %d labels; at most %d are possible.",
+                         means->components, RCN_MAX_STRUCTURES + 1);
+    }
+    return ctx ? run_map(ctx, means, &pass, 2, "finding the labels", label_chunk) : RCN_EINVALID;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Prediction: level probabilities of an image of any size, in bounded memory.
+/* Prediction: level probabilities of an image of any size, in bounded memory; of several
+ * structures, the means of all and the levels of each.
  *
  * The image is covered with overlapping tiles, each goes through the network, and where tiles
  * overlap their probabilities are averaged with Gaussian weights, so that no seam shows. An image
@@ -51,6 +52,25 @@ RCN_API rcn_status rcn_predict_levels(float *levels, rcn_net *net, const rcn_los
                                       const float *parameters, const rcn_scale *scale,
                                       const rcn_channel *channels,
                                       const rcn_predict_options *options);
+
+/* means (voxels, C + 1), those of a voxel next to each other: the expected share of raters who give
+ * each label, background first. As above otherwise. With rcn_loss_correlation() and
+ * rcn_levels_of_mean() they give the levels of every structure without another pass. */
+RCN_API rcn_status rcn_predict_means(float *means, rcn_net *net, const rcn_loss *loss,
+                                     const float *parameters, const rcn_scale *scale,
+                                     const rcn_channel *channels,
+                                     const rcn_predict_options *options);
+
+/* levels (voxels, K + 1) of one structure, 1 ... C. Where tiles overlap or flips are averaged these
+ * are means of levels, which differ a little from levels of means. */
+RCN_API rcn_status rcn_predict_structure(float *levels, rcn_net *net, const rcn_loss *loss,
+                                         int structure, const float *parameters,
+                                         const rcn_scale *scale, const rcn_channel *channels,
+                                         const rcn_predict_options *options);
+
+/* out[voxel] = the label with the largest mean, the lowest of several. `means` is float32 with
+ * C + 1 components, at most RCN_MAX_STRUCTURES + 1. */
+RCN_API rcn_status rcn_predict_labels(uint8_t *out, rcn_context *ctx, const rcn_image *means);
 
 /* out[voxel] = the entropy of a voxel's levels in bits: 0 where the network is sure, log2(K + 1)
  * where it knows nothing. `levels` is float32 with K + 1 components. Canceled: partly written. */
