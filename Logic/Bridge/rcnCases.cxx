@@ -25,7 +25,11 @@ double SizeOf(const Case& one)
     bytes += ignored ? 0 : static_cast<double>(size);
   };
   std::for_each(one.Images.begin(), one.Images.end(), add);
-  std::for_each(one.Raters.begin(), one.Raters.end(), [&](const RaterFile& rater) { add(rater.Path); });
+  for (const RaterFile& rater : one.Raters)
+  {
+    const std::vector<std::string> files = FilesOf(rater);
+    std::for_each(files.begin(), files.end(), add);
+  }
   return bytes;
 }
 

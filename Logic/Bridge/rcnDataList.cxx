@@ -2,9 +2,6 @@
 #include "rcnDataList.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -36,7 +33,12 @@ public:
     }
     this->List_.Path = this->Name_;
     this->ReadRaterNames(json_object_get(root.get(), "raters"));
-    const std::vector<int64_t> values = this->ReadValues(json_object_get(root.get(), "value"), "");
+    std::vector<int64_t> values = this->ReadValues(json_object_get(root.get(), "value"), "");
+    this->ReadStructures(root.get());
+    if (this->List_.Structures.size() == 1)
+    {
+      values = this->List_.Structures.front().Values; // one structure: what is marked has a name, nothing else is new
+    }
     for (const char* split : { "training", "validation", "test" })
     {
       json_t* cases = json_object_get(root.get(), split);
@@ -105,21 +107,187 @@ private:
     return found == this->List_.Raters.end() ? -1 : static_cast<int>(found - this->List_.Raters.begin());
   }
 
-  std::vector<int64_t> ReadValues(json_t* value, const std::string& where) const
+  static bool IsLabelValue(const json_t* value)
+  {
+    return json_is_integer(value) && json_integer_value(value) <= LargestLabel && json_integer_value(value) >= -LargestLabel;
+  }
+
+  /// `what` must be such a value, or an array of them.
+  std::vector<int64_t> ReadValues(json_t* value, const std::string& where, const std::string& what = "\"value\"") const
   {
     std::vector<int64_t> values;
     const size_t count = json_is_array(value) ? json_array_size(value) : value && !json_is_null(value) ? 1 : 0;
     for (size_t i = 0; i < count; ++i)
     {
       json_t* one = json_is_array(value) ? json_array_get(value, i) : value;
-      if (!json_is_integer(one) || json_integer_value(one) > LargestLabel || json_integer_value(one) < -LargestLabel)
+      if (!IsLabelValue(one))
       {
-        this->Fail(where, "\"value\" must be a whole number or an array of them.");
+        this->Fail(where, what + " must be a whole number or an array of them.");
       }
       values.push_back(json_integer_value(one));
     }
     return values;
   }
+
+  // ---- structures ----
+
+  void ReadStructures(json_t* root)
+  {
+    json_t* const structures = json_object_get(root, "structures");
+    std::vector<Structure>& named = this->List_.Structures;
+    if (structures && !json_is_null(structures))
+    {
+      if (!json_is_object(structures))
+      {
+        this->Fail("", "\"structures\" must be an object of names and label values, such as {\"kidney\": 1, \"liver\": 2}.");
+      }
+      const char* name;
+      json_t* value;
+      json_object_foreach(structures, name, value)
+      {
+        named.push_back({ name, this->ReadValues(value, "", "the structure " + std::string(name)) });
+      }
+      if (json_object_get(root, "value") && !named.empty())
+      {
+        this->Fail("", "has both \"structures\" and \"value\"; leave out one of them.");
+      }
+    }
+    else if (!json_object_get(root, "value") && !HasValue(json_object_get(root, "training")) &&
+      !HasValue(json_object_get(root, "validation")) && !HasValue(json_object_get(root, "test")))
+    {
+      this->ReadLabels(json_object_get(root, "labels"));
+    }
+    const std::string sentence = CheckStructures(named);
+    if (!sentence.empty())
+    {
+      throw Error(RCN_EFORMAT, this->Name_ + ": " + sentence);
+    }
+  }
+
+  /// Whether a "value" says anywhere in these cases what is marked.
+  static bool HasValue(json_t* part)
+  {
+    if (json_is_object(part))
+    {
+      const char* key;
+      json_t* inner;
+      json_object_foreach(part, key, inner)
+      {
+        if (std::string(key) == "value" || HasValue(inner))
+        {
+          return true;
+        }
+      }
+    }
+    for (size_t i = 0; i < json_array_size(part); ++i)
+    {
+      if (HasValue(json_array_get(part, i)))
+      {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /// The dictionary of MONAI (value: name) or nnU-Net (name: value or values). With one foreground label it describes what
+  /// any mark means, and nothing is read from it; nor is a dictionary of another kind, which was made for somebody else.
+  void ReadLabels(json_t* labels)
+  {
+    std::vector<Structure> found;
+    std::optional<int64_t> ignored;
+    const char* key;
+    json_t* entry;
+    json_object_foreach(labels, key, entry)
+    {
+      Structure one;
+      if (!ReadLabelEntry(one, key, entry))
+      {
+        return;
+      }
+      if (one.Name == "ignore" && one.Values.size() == 1) // nnU-Net: no answer there
+      {
+        ignored = one.Values.front();
+      }
+      else if (one.Values != std::vector<int64_t>{ 0 }) // the background, whatever it is called
+      {
+        found.push_back(one);
+      }
+    }
+    if (found.size() > 1)
+    {
+      this->RefuseRegions(found);
+      this->List_.Structures = found;
+      this->Unanswered_ = ignored;
+    }
+  }
+
+  static bool ReadLabelEntry(Structure& one, const char* key, json_t* entry)
+  {
+    if (json_is_string(entry))
+    {
+      one.Name = json_string_value(entry);
+      return ParseLabelValues(one.Values, key) && one.Values.size() == 1;
+    }
+    one.Name = key;
+    for (size_t i = 0; i < (json_is_array(entry) ? json_array_size(entry) : 1); ++i)
+    {
+      const json_t* value = json_is_array(entry) ? json_array_get(entry, i) : entry;
+      if (!IsLabelValue(value))
+      {
+        return false;
+      }
+      one.Values.push_back(json_integer_value(value));
+    }
+    return !one.Values.empty();
+  }
+
+  /// nnU-Net's regions (the whole tumor, its core, ...) lie in one another; a voxel of several structures has one of them.
+  void RefuseRegions(const std::vector<Structure>& labels) const
+  {
+    std::map<int64_t, std::string> byValue;
+    for (const Structure& one : labels)
+    {
+      for (const int64_t value : one.Values)
+      {
+        const auto other = byValue.emplace(value, one.Name);
+        if (!other.second && other.first->second != one.Name)
+        {
+          this->Fail("",
+            "has overlapping regions in \"labels\" (" + other.first->second + " and " + one.Name + " share the label value " +
+              std::to_string(value) + "); name structures that do not overlap under \"structures\", or give one a \"value\".");
+        }
+      }
+    }
+  }
+
+  /// A file for each structure: {"kidney": "a_kidney.nii.gz", "liver": {"file": "a_liver.nii.gz", "value": 3}}. Files are
+  /// required for all of them, because a rater who was not asked about one has not left it out.
+  void ReadStructureFiles(RaterFile& rater, json_t* label, const std::string& where) const
+  {
+    const char* name;
+    json_t* file;
+    json_object_foreach(label, name, file)
+    {
+      const std::vector<std::string> names = NamesOf(this->List_.Structures);
+      if (std::find(names.begin(), names.end(), name) == names.end())
+      {
+        this->Fail(where, "has a file of " + rater.Name + " for " + name + ", which is not among the structures.");
+      }
+    }
+    for (const Structure& structure : this->List_.Structures)
+    {
+      RaterFile single;
+      if (!this->ReadFile(single, json_object_get(label, structure.Name.c_str()), where, {}))
+      {
+        this->Fail(
+          where, "has no file of " + rater.Name + " for the structure " + structure.Name + "; give one, if need be empty.");
+      }
+      rater.Structures.push_back({ single.Path, single.Values, -1 });
+    }
+    rater.Path = rater.Structures.front().Path;
+  }
+
+  // ---- files ----
 
   /// A file name, or {"file": name, "value": ...}; false for null.
   bool ReadFile(RaterFile& file, json_t* label, const std::string& where, const std::vector<int64_t>& values) const
@@ -147,10 +315,29 @@ private:
     return true;
   }
 
+  /// All that a rater says about a case: a file, or a file for each structure; false for null.
+  bool ReadAnswer(RaterFile& rater, json_t* label, const std::string& where, const std::vector<int64_t>& values) const
+  {
+    const bool several = this->List_.HasStructures();
+    if (several && json_is_object(label) && !json_object_get(label, "file"))
+    {
+      this->ReadStructureFiles(rater, label, where);
+      return true;
+    }
+    const bool answered = this->ReadFile(rater, label, where, values);
+    if (several && !rater.Values.empty())
+    {
+      this->Fail(where, "has a \"value\" for a label map of several structures; their values are under \"structures\".");
+    }
+    return answered;
+  }
+
   void ReadCase(json_t* entry, const char* split, size_t index, const std::vector<int64_t>& listValues)
   {
     Case one;
     one.Split = split;
+    one.Structures = this->List_.Structures;
+    one.Unanswered = this->Unanswered_;
     const std::string number = std::to_string(index + 1) + " of \"" + split + "\"";
     if (!json_is_object(entry))
     {
@@ -246,7 +433,7 @@ private:
           this->List_.Raters.push_back(rater.Name);
           this->NamedCase_ = one.Id;
         }
-        if (this->ReadFile(rater, file, one.Id, values))
+        if (this->ReadAnswer(rater, file, one.Id, values))
         {
           one.Raters.push_back(rater);
         }
@@ -258,7 +445,7 @@ private:
       {
         RaterFile rater;
         rater.Name = this->NameAt(i, one.Id);
-        if (this->ReadFile(rater, json_array_get(label, i), one.Id, values))
+        if (this->ReadAnswer(rater, json_array_get(label, i), one.Id, values))
         {
           one.Raters.push_back(rater);
         }
@@ -267,7 +454,7 @@ private:
     else
     {
       RaterFile file;
-      this->ReadFile(file, label, one.Id, values);
+      this->ReadAnswer(file, label, one.Id, values);
       const size_t count = this->NamesGiven_ ? this->List_.Raters.size() : 1;
       for (size_t i = 0; i < count; ++i)
       {
@@ -315,6 +502,7 @@ private:
   std::string Folder_, Name_;
   DataList List_;
   bool NamesGiven_ = false;
+  std::optional<int64_t> Unanswered_;    // nnU-Net's "ignore"
   std::string NamedCase_, NumberedCase_; // where raters' names came from, when "raters" gives none
   std::set<std::string> Ids_;
 };
@@ -363,24 +551,63 @@ RaterFile ParseRater(const std::string& argument)
   }
   const std::string values = rater.Path.substr(colon + 1);
   rater.Path.resize(colon);
-  const char* at = values.c_str();
-  for (;;)
+  if (!ParseLabelValues(rater.Values, values))
   {
-    char* end = nullptr;
-    errno = 0;
-    const long long value = std::strtoll(at, &end, 10);
-    if (end == at || errno || (*end && *end != ',') || value > LargestLabel || value < -LargestLabel)
-    {
-      throw Error(RCN_EINVALID,
-        argument + ": '" + values + "' after the colon is not a label value; give whole numbers such as :3 or :1,3.");
-    }
-    rater.Values.push_back(value);
-    if (!*end)
-    {
-      return rater;
-    }
-    at = end + 1;
+    throw Error(RCN_EINVALID,
+      argument + ": '" + values + "' after the colon is not a label value; give whole numbers such as :3 or :1,3.");
   }
+  return rater;
+}
+
+std::vector<std::string> FilesOf(const RaterFile& rater)
+{
+  std::vector<std::string> files = { rater.Path };
+  for (const StructureFile& one : rater.Structures)
+  {
+    if (!one.Path.empty() && std::find(files.begin(), files.end(), one.Path) == files.end())
+    {
+      files.push_back(one.Path);
+    }
+  }
+  return files;
+}
+
+Case OneStructure(const Case& one, int structure)
+{
+  if (!one.HasStructures())
+  {
+    return one;
+  }
+  const auto index = static_cast<size_t>(structure) - 1;
+  Case alone = one;
+  alone.Structures = { one.Structures.at(index) };
+  for (RaterFile& rater : alone.Raters)
+  {
+    if (rater.Structures.empty())
+    {
+      rater.Values = alone.Structures.front().Values;
+      continue;
+    }
+    const StructureFile file = rater.Structures.at(index);
+    rater.Path = file.Path;
+    rater.Values = file.Values;
+    rater.Channel = file.Channel;
+    rater.Structures.clear();
+  }
+  return alone;
+}
+
+DataList OneStructure(const DataList& list, int structure)
+{
+  if (!list.HasStructures())
+  {
+    return list;
+  }
+  DataList alone = list;
+  alone.Structures = { list.Structures.at(static_cast<size_t>(structure) - 1) };
+  std::transform(list.Cases.begin(), list.Cases.end(), alone.Cases.begin(),
+    [structure](const Case& one) { return OneStructure(one, structure); });
+  return alone;
 }
 
 void CheckSplits(const DataList& list, bool redivided)

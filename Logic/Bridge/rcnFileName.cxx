@@ -43,6 +43,21 @@ std::string StemOf(const std::string& path)
   return name.substr(0, name.find('.', 1));
 }
 
+std::string FileNameFrom(std::string text)
+{
+  static const std::string refused = " /\\:*?\"<>|'`$&;~#%";
+  for (char& c : text)
+  {
+    const auto code = static_cast<unsigned char>(c);
+    c = code < ' ' || code == 127 || refused.find(c) != std::string::npos ? '_' : c;
+  }
+  if (!text.empty() && (text[0] == '.' || text[0] == '-'))
+  {
+    text[0] = '_'; // neither a hidden file nor an option
+  }
+  return text;
+}
+
 bool IsPictureName(const std::string& path)
 {
   const std::string extension = ExtensionOf(path);

@@ -21,6 +21,10 @@ std::string ExtensionOf(const std::string& path);
 /// "c01" of "folder/c01.nii.gz", "series" of "folder/series/": a case's id from its file.
 std::string StemOf(const std::string& path);
 
+/// A part of a file's name from any text, such as the name of a structure: what a file system or a shell may stumble over
+/// (spaces, slashes, colons, ...) becomes an underscore; umlauts stay.
+std::string FileNameFrom(std::string text);
+
 /// Whether a file is a picture (PNG, JPEG, BMP) by its name. Such a file stores the size on paper, not in the world: it
 /// has no spacing, and rcn_geometry.unit is RCN_PIXELS.
 bool IsPictureName(const std::string& path);

@@ -115,7 +115,10 @@ std::vector<NamedFile> FilesOf(const Case& one, const std::string& name)
   }
   for (const RaterFile& rater : one.Raters)
   {
-    files.push_back({ name, rater.Path });
+    for (const std::string& file : FilesOf(rater))
+    {
+      files.push_back({ name, file });
+    }
   }
   return files;
 }

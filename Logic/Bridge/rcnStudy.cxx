@@ -82,7 +82,7 @@ void ReadList(Job& job)
 {
   const std::string& data = job.Options.Data;
   job.List = ReadDataList(data);
-  job.Test = { job.List.Path, job.List.Raters, {} };
+  job.Test = { job.List.Path, job.List.Raters, {}, job.List.Structures };
   bool training = false;
   for (const Case& one : job.List.Cases)
   {

@@ -28,6 +28,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size)
     Require(!list.Cases.empty() && !list.Raters.empty() && list.Raters.size() <= RCN_MAX_RATERS);
     const std::set<std::string> names(list.Raters.begin(), list.Raters.end());
     Require(names.size() == list.Raters.size() && !names.count(""));
+    Require(rcn::CheckStructures(list.Structures).empty());
     std::set<std::string> ids;
     for (const rcn::Case& one : list.Cases)
     {
@@ -37,7 +38,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size)
       for (const rcn::RaterFile& rater : one.Raters)
       {
         Require(names.count(rater.Name) && answered.insert(rater.Name).second && !rater.Path.empty());
+        Require(!list.HasStructures() || rater.Values.empty());
+        Require(rater.Structures.empty() || (list.HasStructures() && rater.Structures.size() == list.Structures.size()));
       }
+      Require(one.Structures.size() == list.Structures.size());
+      Require(!list.HasStructures() || rcn::OneStructure(one, 1).Raters.size() == one.Raters.size());
     }
   }
   catch (const rcn::Error& error)
