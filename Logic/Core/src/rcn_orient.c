@@ -215,8 +215,9 @@ rcn_status rcn_votes_reorder(rcn_votes *votes, rcn_context *ctx, const rcn_order
     RCN_TRY(rcn__alloc(&codes, votes->ctx, votes->voxels, (size_t)votes->code_bytes,
                        "the packed votes"));
     RCN_TRY(rcn_image_reorder(codes, ctx, &image, order));
-    rcn__free(votes->ctx, votes->codes);
+    if (!votes->borrowed) rcn__free(votes->ctx, votes->codes);
     votes->codes = codes;
+    votes->borrowed = 0;
     codes = NULL;
     votes->geometry = rcn_geometry_reorder(&votes->geometry, order);
 done:

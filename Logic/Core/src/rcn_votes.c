@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rcn_votes_private.h"
 
-#include <math.h>
 #include <string.h>
 
 /* Up to this many raters the code is the pattern itself: 2^16 table entries stay in the cache. */
 enum { DENSE_RATERS = 16 };
-
-/* The largest label value: every element type that can hold it holds it exactly. */
-#define MAX_LABEL (INT64_C(1) << 53)
-
-/* A chunk's answers before they are packed. */
-enum { NOT_MARKED = 0, MARKED = 1, UNANSWERED = 2 };
 
 int rcn_popcount(uint64_t bits) {
 #if defined(__GNUC__)
@@ -31,130 +24,6 @@ double rcn__pattern_mean(const rcn_pattern *pattern) {
 void rcn__votes_mean_table(float *table, const rcn_votes *votes) {
     for (int64_t p = 0; p < votes->pattern_count; ++p)
         table[p] = (float)rcn__pattern_mean(&votes->patterns[p]);
-}
-
-/* ---- answers: one chunk of a mask of any type -> bytes -------------------------------------- */
-
-/* Position of the first value in the chunk that is no whole number, or -1. */
-#define DEFINE_FIND_FRACTION(T, NAME, FLOOR)                                                       \
-    static int64_t NAME(const T *in, int64_t count, int64_t stride) {                              \
-        for (int64_t i = 0; i < count; ++i) {                                                      \
-            const T value = in[i * stride];                                                        \
-            /* NaN differs from itself, infinity minus its floor is NaN. */                        \
-            if (!(value - FLOOR(value) == 0)) return i;                                            \
-        }                                                                                          \
-        return -1;                                                                                 \
-    }
-DEFINE_FIND_FRACTION(float, find_fraction_f32, floorf)
-DEFINE_FIND_FRACTION(double, find_fraction_f64, floor)
-
-/* Whether `value`, a label converted to T, is still that label; -1 as an unsigned number is not. */
-#define HOLDS(T, value, label) ((int64_t)(value) == (label) && ((value) < (T)1) == ((label) < 1))
-
-#define DEFINE_ANSWERS(T, NAME)                                                                    \
-    RCN_DISPATCH static void NAME(uint8_t *restrict out, const T *restrict in, int64_t count,      \
-                                  int64_t stride, const rcn_mask *mask) {                          \
-        if (mask->values) {                                                                        \
-            memset(out, NOT_MARKED, (size_t)count);                                                \
-            for (int v = 0; v < mask->value_count; ++v) {                                          \
-                const T value = (T)mask->values[v];                                                \
-                if (!HOLDS(T, value, mask->values[v])) continue;                                   \
-                for (int64_t i = 0; i < count; ++i) out[i] |= (uint8_t)(in[i * stride] == value);  \
-            }                                                                                      \
-        } else if (stride == 1) {                                                                  \
-            for (int64_t i = 0; i < count; ++i) out[i] = (uint8_t)(in[i] != 0);                    \
-        } else {                                                                                   \
-            for (int64_t i = 0; i < count; ++i) out[i] = (uint8_t)(in[i * stride] != 0);           \
-        }                                                                                          \
-        if (mask->unanswered) {                                                                    \
-            const T value = (T) * mask->unanswered;                                                \
-            if (HOLDS(T, value, *mask->unanswered))                                                \
-                for (int64_t i = 0; i < count; ++i)                                                \
-                    if (in[i * stride] == value) out[i] = UNANSWERED;                              \
-        }                                                                                          \
-    }
-DEFINE_ANSWERS(uint8_t, answers_u8)
-DEFINE_ANSWERS(int8_t, answers_i8)
-DEFINE_ANSWERS(uint16_t, answers_u16)
-DEFINE_ANSWERS(int16_t, answers_i16)
-DEFINE_ANSWERS(uint32_t, answers_u32)
-DEFINE_ANSWERS(int32_t, answers_i32)
-DEFINE_ANSWERS(uint64_t, answers_u64)
-DEFINE_ANSWERS(int64_t, answers_i64)
-DEFINE_ANSWERS(float, answers_f32)
-DEFINE_ANSWERS(double, answers_f64)
-
-static const void *mask_at(const rcn_mask *mask, int64_t voxel) {
-    return (const char *)mask->image.data +
-           (size_t)(voxel * mask->image.components + mask->component) *
-               rcn_type_size(mask->image.type);
-}
-
-/* Writes NOT_MARKED, MARKED or UNANSWERED for `count` voxels from `first` on. Returns the position
- * of a voxel whose label cannot be used, or -1. */
-static int64_t read_answers(uint8_t *out, const rcn_mask *mask, int64_t first, int64_t count) {
-    const void *in = mask_at(mask, first);
-    const int64_t stride = mask->image.components;
-    int64_t bad = -1;
-    switch (mask->image.type) {
-    case RCN_UINT8: answers_u8(out, in, count, stride, mask); break;
-    case RCN_INT8: answers_i8(out, in, count, stride, mask); break;
-    case RCN_UINT16: answers_u16(out, in, count, stride, mask); break;
-    case RCN_INT16: answers_i16(out, in, count, stride, mask); break;
-    case RCN_UINT32: answers_u32(out, in, count, stride, mask); break;
-    case RCN_INT32: answers_i32(out, in, count, stride, mask); break;
-    case RCN_UINT64: answers_u64(out, in, count, stride, mask); break;
-    case RCN_INT64: answers_i64(out, in, count, stride, mask); break;
-    case RCN_FLOAT32:
-        bad = find_fraction_f32(in, count, stride);
-        if (bad < 0) answers_f32(out, in, count, stride, mask);
-        break;
-    case RCN_FLOAT64:
-        bad = find_fraction_f64(in, count, stride);
-        if (bad < 0) answers_f64(out, in, count, stride, mask);
-        break;
-    }
-    return bad < 0 ? -1 : first + bad;
-}
-
-static rcn_status check_mask(rcn_context *ctx, const rcn_mask *mask, const rcn_geometry *geometry,
-                             int rater) {
-    const char *sentence = mask ? rcn_image_check(&mask->image) : "There is no mask.";
-    if (sentence) return rcn__fail(ctx, RCN_EINVALID, "Rater %d: %s", rater + 1, sentence);
-    if (mask->component < 0 || mask->component >= mask->image.components)
-        return rcn__fail(ctx, RCN_EINVALID, "Rater %d: there is no component %d in an image of %d.",
-                         rater + 1, mask->component, mask->image.components);
-    if (!mask->values != (mask->value_count == 0) || mask->value_count < 0)
-        return rcn__fail(ctx, RCN_EINVALID, "Rater %d: label values and their number do not fit.",
-                         rater + 1);
-    for (int v = 0; v < mask->value_count; ++v)
-        if (mask->values[v] > MAX_LABEL || mask->values[v] < -MAX_LABEL)
-            return rcn__fail(ctx, RCN_EINVALID, "Rater %d: %lld is no possible label value.",
-                             rater + 1, (long long)mask->values[v]);
-    if (mask->unanswered && (*mask->unanswered > MAX_LABEL || *mask->unanswered < -MAX_LABEL))
-        return rcn__fail(ctx, RCN_EINVALID, "Rater %d: %lld is no possible label value.", rater + 1,
-                         (long long)*mask->unanswered);
-    if (memcmp(mask->image.geometry.size, geometry->size, sizeof geometry->size))
-        return rcn__fail(ctx, RCN_EGEOMETRY,
-                         "Rater %d has %lldx%lldx%lld voxels, the case has %lldx%lldx%lld.",
-                         rater + 1, (long long)mask->image.geometry.size[0],
-                         (long long)mask->image.geometry.size[1],
-                         (long long)mask->image.geometry.size[2], (long long)geometry->size[0],
-                         (long long)geometry->size[1], (long long)geometry->size[2]);
-    return RCN_OK;
-}
-
-static rcn_status fail_label(rcn_context *ctx, const rcn_mask *mask, int rater, int64_t voxel) {
-    const void *at = mask_at(mask, voxel);
-    const double value =
-        mask->image.type == RCN_FLOAT32 ? (double)*(const float *)at : *(const double *)at;
-    const int64_t *size = mask->image.geometry.size;
-    return rcn__fail(
-        ctx, RCN_EDATA,
-        "Rater %d has the label %g at voxel (%lld, %lld, %lld); a label must be a whole "
-        "number.",
-        rater + 1, value, (long long)(voxel % size[0]), (long long)(voxel / size[0] % size[1]),
-        (long long)(voxel / (size[0] * size[1])));
 }
 
 /* ---- codes ----------------------------------------------------------------------------------- */
@@ -310,9 +179,8 @@ rcn_status rcn_votes_by_slice(rcn_slice_votes *out, rcn_context *ctx, const rcn_
 
 /* ---- creating -------------------------------------------------------------------------------- */
 
-/* Votes without room for codes: only their table. */
-static rcn_status create_table(rcn_votes **out, rcn_context *ctx, const rcn_geometry *geometry,
-                               int raters) {
+rcn_status rcn__votes_create_table(rcn_votes **out, rcn_context *ctx, const rcn_geometry *geometry,
+                                   int raters, int dense) {
     rcn_status status;
     rcn_votes *votes = NULL;
     const char *sentence = rcn_geometry_check(geometry);
@@ -325,7 +193,8 @@ static rcn_status create_table(rcn_votes **out, rcn_context *ctx, const rcn_geom
     votes->geometry = *geometry;
     votes->voxels = rcn_geometry_voxels(geometry);
     votes->raters = raters;
-    votes->dense = raters <= DENSE_RATERS;
+    votes->structures = 1;
+    votes->dense = dense && raters <= DENSE_RATERS;
     votes->code_bytes = votes->dense && raters > 8 ? 2 : 1;
     votes->pattern_count = votes->dense ? INT64_C(1) << raters : 1;
     RCN_ALLOC_ZERO(votes->patterns, ctx, votes->pattern_count, "the table of patterns");
@@ -346,7 +215,7 @@ rcn_status rcn_votes_create(rcn_votes **out, rcn_context *ctx, const rcn_geometr
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
     if (!out) return rcn__fail(ctx, RCN_EINVALID, "There is no place for the votes.");
-    RCN_TRY(create_table(&votes, ctx, geometry, raters));
+    RCN_TRY(rcn__votes_create_table(&votes, ctx, geometry, raters, 1));
     RCN_TRY(rcn__alloc_zero(&votes->codes, ctx, votes->voxels, (size_t)votes->code_bytes,
                             "the packed votes"));
     *out = votes;
@@ -359,33 +228,50 @@ done:
 void rcn_votes_destroy(rcn_votes *votes) {
     if (!votes) return;
     rcn_context *ctx = votes->ctx;
-    rcn__free(ctx, votes->codes);
+    if (!votes->borrowed) rcn__free(ctx, votes->codes);
     rcn__free(ctx, votes->patterns);
+    rcn__free(ctx, votes->labels);
     rcn__free(ctx, votes);
 }
 
+/* The lowest voxel that cannot be used, and whose it is. */
+typedef struct bad_voxel {
+    int64_t voxel; /* INT64_MAX: none */
+    int mask;
+} bad_voxel;
+
 typedef struct add_job {
     rcn_votes *votes;
-    const rcn_mask *masks; /* dense: masks of raters first_rater ... */
+    const rcn_mask *masks; /* of raters first_rater ... */
     int first_rater;
     int mask_count;
-    int fresh;          /* dense: the codes hold nothing yet, not even zeros */
-    int64_t *bad;       /* per thread: lowest voxel with an unusable label, or INT64_MAX */
-    int *bad_mask;      /* per thread: whose */
-    int64_t *counts;    /* dense: a histogram per thread */
-    const float *table; /* dense: write table[code] to out instead of counting */
+    int fresh;          /* the codes hold nothing yet, not even zeros */
+    bad_voxel *bad;     /* per thread */
+    int64_t *counts;    /* a histogram per thread */
+    const float *table; /* write table[code] to out instead of counting */
     float *out;
-    uint8_t *seen;            /* [3 * pattern_count]: (code, answer) pairs that occur */
-    const uint32_t *renumber; /* [3 * pattern_count] */
-    void *new_codes;
-    int new_code_bytes;
 } add_job;
 
-static void note_bad(const add_job *job, int thread, int mask, int64_t voxel) {
-    if (voxel < job->bad[thread]) {
-        job->bad[thread] = voxel;
-        job->bad_mask[thread] = mask;
+static void note_bad(bad_voxel *bad, int mask, int64_t voxel) {
+    if (voxel < bad->voxel) {
+        bad->voxel = voxel;
+        bad->mask = mask;
     }
+}
+
+static rcn_status alloc_bad(bad_voxel **out, rcn_context *ctx) {
+    rcn_status status;
+    RCN_ALLOC_ZERO(*out, ctx, ctx->threads, "bookkeeping");
+    for (int t = 0; t < ctx->threads; ++t) (*out)[t].voxel = INT64_MAX;
+done:
+    return status;
+}
+
+static const bad_voxel *lowest_bad(const rcn_context *ctx, const bad_voxel *bad) {
+    const bad_voxel *lowest = bad;
+    for (int t = 1; t < ctx->threads; ++t)
+        if (bad[t].voxel < lowest->voxel) lowest = &bad[t];
+    return lowest->voxel == INT64_MAX ? NULL : lowest;
 }
 
 RCN_DISPATCH static void or_bits_u8(uint8_t *restrict codes, const uint8_t *restrict answers,
@@ -423,12 +309,15 @@ static void dense_chunk(int64_t chunk, int thread, void *payload) {
     for (int m = 0; m < job->mask_count; ++m) {
         if (!job->masks[m].image.data) continue;
         if (votes->code_bytes == 1 && is_plain_u8(&job->masks[m])) {
-            or_nonzero_u8(codes, mask_at(&job->masks[m], first), end - first, job->first_rater + m);
+            or_nonzero_u8(codes, (const uint8_t *)job->masks[m].image.data + first, end - first,
+                          job->first_rater + m);
             continue;
         }
-        const int64_t bad = read_answers(answers, &job->masks[m], first, end - first);
+        const rcn_label_map map = rcn__mask_map(&job->masks[m]);
+        const rcn__answers said = {&map, 1, job->first_rater + m, 1};
+        const int64_t bad = rcn__answers_read(answers, NULL, &said, first, end - first);
         if (bad >= 0) {
-            note_bad(job, thread, m, bad);
+            note_bad(&job->bad[thread], m, bad);
             return;
         }
         if (votes->code_bytes == 1)
@@ -458,72 +347,6 @@ static void remove_bit(rcn_votes *votes, int rater) {
     }
 }
 
-/* Refining, first pass: which (code, answer) pairs occur. */
-static void see_chunk(int64_t chunk, int thread, void *payload) {
-    const add_job *job = payload;
-    uint8_t answers[RCN_CHUNK];
-    uint32_t codes[RCN_CHUNK];
-    int64_t first, end;
-    rcn__chunk_range(&first, &end, chunk, job->votes->voxels, RCN_CHUNK);
-    const int64_t bad = read_answers(answers, job->masks, first, end - first);
-    if (bad >= 0) {
-        note_bad(job, thread, 0, bad);
-        return;
-    }
-    rcn__votes_read(codes, job->votes, first, end - first);
-    int64_t last = -1;
-    for (int64_t i = 0; i < end - first; ++i) {
-        const int64_t pair = 3 * (int64_t)codes[i] + answers[i];
-        if (pair == last) continue;
-        last = pair;
-        /* All threads write the same 1; atomic only so that it is well defined. */
-#ifdef _OPENMP
-#pragma omp atomic write
-#endif
-        job->seen[pair] = 1;
-    }
-}
-
-/* Refining, second pass: the new code of each pair. */
-static void renumber_chunk(int64_t chunk, int thread, void *payload) {
-    const add_job *job = payload;
-    uint8_t answers[RCN_CHUNK];
-    uint32_t codes[RCN_CHUNK];
-    int64_t first, end;
-    (void)thread;
-    rcn__chunk_range(&first, &end, chunk, job->votes->voxels, RCN_CHUNK);
-    (void)read_answers(answers, job->masks, first, end - first);
-    rcn__votes_read(codes, job->votes, first, end - first);
-    for (int64_t i = 0; i < end - first; ++i)
-        codes[i] = job->renumber[3 * (int64_t)codes[i] + answers[i]];
-    write_codes(job->new_codes, job->new_code_bytes, first, codes, end - first);
-}
-
-static rcn_status check_bad(rcn_context *ctx, const add_job *job) {
-    int worst = 0;
-    for (int t = 1; t < ctx->threads; ++t)
-        if (job->bad[t] < job->bad[worst]) worst = t;
-    if (job->bad[worst] == INT64_MAX) return RCN_OK;
-    const int m = job->bad_mask[worst];
-    return fail_label(ctx, &job->masks[m], job->first_rater + m, job->bad[worst]);
-}
-
-static rcn_status alloc_bad(add_job *job, rcn_context *ctx) {
-    rcn_status status;
-    RCN_ALLOC(job->bad, ctx, ctx->threads, "bookkeeping");
-    for (int t = 0; t < ctx->threads; ++t) job->bad[t] = INT64_MAX;
-    RCN_ALLOC_ZERO(job->bad_mask, ctx, ctx->threads, "bookkeeping");
-done:
-    return status;
-}
-
-static void free_job(rcn_context *ctx, add_job *job) {
-    rcn__free(ctx, job->bad);
-    rcn__free(ctx, job->bad_mask);
-    rcn__free(ctx, job->counts);
-    rcn__free(ctx, job->seen);
-}
-
 static rcn_status add_dense(rcn_votes *votes, rcn_context *ctx, const rcn_mask *masks,
                             int first_rater, int mask_count, uint64_t new_raters, int fresh) {
     rcn_status status;
@@ -532,12 +355,17 @@ static rcn_status add_dense(rcn_votes *votes, rcn_context *ctx, const rcn_mask *
                    .first_rater = first_rater,
                    .mask_count = mask_count,
                    .fresh = fresh};
-    RCN_TRY(alloc_bad(&job, ctx));
+    RCN_TRY(alloc_bad(&job.bad, ctx));
     RCN_ALLOC_ZERO(job.counts, ctx, votes->pattern_count * ctx->threads,
                    "the histogram of patterns");
     status = rcn__for_chunks(ctx, "packing votes", rcn__chunk_count(votes->voxels, RCN_CHUNK),
                              dense_chunk, &job);
-    if (status == RCN_OK) status = check_bad(ctx, &job);
+    const bad_voxel *bad = status == RCN_OK ? lowest_bad(ctx, job.bad) : NULL;
+    if (bad) {
+        const rcn_label_map map = rcn__mask_map(&masks[bad->mask]);
+        const rcn__answers said = {&map, 1, first_rater + bad->mask, 1};
+        status = rcn__answers_fail(ctx, &said, bad->voxel);
+    }
     if (status != RCN_OK) {
         for (int m = 0; votes->codes && !fresh && m < mask_count; ++m)
             if (masks[m].image.data) remove_bit(votes, first_rater + m);
@@ -551,26 +379,122 @@ static rcn_status add_dense(rcn_votes *votes, rcn_context *ctx, const rcn_mask *
             votes->patterns[p].voxels += job.counts[t * votes->pattern_count + p];
     }
 done:
-    free_job(ctx, &job);
+    rcn__free(ctx, job.bad);
+    rcn__free(ctx, job.counts);
     return status;
 }
 
-/* Splits every code by the new rater's answer and numbers the pairs that occur: no hashing, and the
- * same codes for any number of threads. */
-static rcn_status add_refined(rcn_votes *votes, rcn_context *ctx, const rcn_mask *mask, int rater) {
+typedef struct refine_job {
+    const rcn_votes *votes;
+    const rcn__answers *said;
+    int64_t answers;          /* how many different ones there are: C + 2 */
+    bad_voxel *bad;           /* per thread */
+    int64_t *unnamed;         /* per thread */
+    uint8_t *seen;            /* [answers * pattern_count]: (code, answer) pairs that occur */
+    const uint32_t *renumber; /* [answers * pattern_count] */
+    void *new_codes;
+    int new_code_bytes;
+} refine_job;
+
+/* Refining, first pass: which (code, answer) pairs occur. */
+static void see_chunk(int64_t chunk, int thread, void *payload) {
+    const refine_job *job = payload;
+    uint8_t answers[RCN_CHUNK];
+    uint32_t codes[RCN_CHUNK];
+    int64_t first, end;
+    rcn__chunk_range(&first, &end, chunk, job->votes->voxels, RCN_CHUNK);
+    const int64_t bad = rcn__answers_read(answers, job->unnamed ? &job->unnamed[thread] : NULL,
+                                          job->said, first, end - first);
+    if (bad >= 0) {
+        note_bad(&job->bad[thread], 0, bad);
+        return;
+    }
+    rcn__votes_read(codes, job->votes, first, end - first);
+    int64_t last = -1;
+    for (int64_t i = 0; i < end - first; ++i) {
+        const int64_t pair = job->answers * (int64_t)codes[i] + answers[i];
+        if (pair == last) continue;
+        last = pair;
+        /* All threads write the same 1; atomic only so that it is well defined. */
+#ifdef _OPENMP
+#pragma omp atomic write
+#endif
+        job->seen[pair] = 1;
+    }
+}
+
+/* Refining, second pass: the new code of each pair. */
+static void renumber_chunk(int64_t chunk, int thread, void *payload) {
+    const refine_job *job = payload;
+    uint8_t answers[RCN_CHUNK];
+    uint32_t codes[RCN_CHUNK];
+    int64_t first, end;
+    (void)thread;
+    rcn__chunk_range(&first, &end, chunk, job->votes->voxels, RCN_CHUNK);
+    (void)rcn__answers_read(answers, NULL, job->said, first, end - first);
+    rcn__votes_read(codes, job->votes, first, end - first);
+    for (int64_t i = 0; i < end - first; ++i)
+        codes[i] = job->renumber[job->answers * (int64_t)codes[i] + answers[i]];
+    write_codes(job->new_codes, job->new_code_bytes, first, codes, end - first);
+}
+
+/* The first pass, and what it found wrong. */
+static rcn_status see_pairs(refine_job *job, rcn_context *ctx) {
+    rcn_status status;
+    const int64_t chunks = rcn__chunk_count(job->votes->voxels, RCN_CHUNK);
+    RCN_TRY(alloc_bad(&job->bad, ctx));
+    RCN_ALLOC_ZERO(job->seen, ctx, job->answers * job->votes->pattern_count,
+                   "the patterns that occur");
+    RCN_TRY(rcn__for_chunks(ctx, "finding patterns", chunks, see_chunk, job));
+    const bad_voxel *bad = lowest_bad(ctx, job->bad);
+    if (bad) status = rcn__answers_fail(ctx, job->said, bad->voxel);
+done:
+    return status;
+}
+
+/* The table of `refined`, which is a copy of `votes` but for its own memory: one pattern for each
+ * pair that occurs, in the order of renumber[]. */
+static rcn_status refine_table(rcn_votes *refined, rcn_context *ctx, const refine_job *job) {
+    rcn_status status;
+    const rcn_votes *votes = job->votes;
+    const int rater = job->said->rater, raters = votes->raters;
+    RCN_ALLOC_ZERO(refined->patterns, ctx, refined->pattern_count, "the table of patterns");
+    if (votes->labels)
+        RCN_ALLOC(refined->labels, ctx, refined->pattern_count * raters, "the table of patterns");
+    for (int64_t pair = 0; pair < job->answers * votes->pattern_count; ++pair) {
+        if (!job->seen[pair]) continue;
+        const int64_t from = pair / job->answers, to = job->renumber[pair];
+        const int answer = (int)(pair % job->answers), no_answer = (int)job->answers - 1;
+        rcn_pattern *pattern = &refined->patterns[to];
+        *pattern = votes->patterns[from];
+        pattern->voxels = 0;
+        if (answer != no_answer) pattern->answered |= UINT64_C(1) << rater;
+        if (answer && answer != no_answer) pattern->marked |= UINT64_C(1) << rater;
+        if (answer == no_answer) refined->unanswered = 1;
+        if (!votes->labels) continue;
+        memcpy(&refined->labels[to * raters], &votes->labels[from * raters], (size_t)raters);
+        refined->labels[to * raters + rater] =
+            answer == no_answer ? RCN_NO_ANSWER : (uint8_t)answer;
+    }
+done:
+    return status;
+}
+
+/* No hashing, and the same codes for any number of threads. */
+rcn_status rcn__votes_refine(rcn_votes *votes, rcn_context *ctx, const rcn__answers *said,
+                             int64_t *unnamed) {
     rcn_status status;
     uint32_t *renumber = NULL;
-    rcn_pattern *patterns = NULL;
     int64_t *counts = NULL;
     const int64_t chunks = rcn__chunk_count(votes->voxels, RCN_CHUNK);
-    const int64_t pairs = 3 * votes->pattern_count;
-    add_job job = {.votes = votes, .masks = mask, .first_rater = rater, .mask_count = 1};
+    const int64_t answers = votes->structures + 2, pairs = answers * votes->pattern_count;
+    refine_job job = {.votes = votes, .said = said, .answers = answers};
     rcn_votes refined = *votes;
     refined.codes = NULL;
-    RCN_TRY(alloc_bad(&job, ctx));
-    RCN_ALLOC_ZERO(job.seen, ctx, pairs, "the patterns that occur");
-    RCN_TRY(rcn__for_chunks(ctx, "finding patterns", chunks, see_chunk, &job));
-    RCN_TRY(check_bad(ctx, &job));
+    refined.patterns = NULL;
+    refined.labels = NULL;
+    if (unnamed) RCN_ALLOC_ZERO(job.unnamed, ctx, ctx->threads, "bookkeeping");
+    RCN_TRY(see_pairs(&job, ctx));
 
     RCN_ALLOC(renumber, ctx, pairs, "the new codes");
     int64_t next = 0;
@@ -578,60 +502,76 @@ static rcn_status add_refined(rcn_votes *votes, rcn_context *ctx, const rcn_mask
         renumber[pair] = (uint32_t)next;
         next += job.seen[pair];
     }
-    RCN_ALLOC_ZERO(patterns, ctx, next, "the table of patterns");
-    for (int64_t pair = 0; pair < pairs; ++pair) {
-        if (!job.seen[pair]) continue;
-        const int answer = (int)(pair % 3);
-        rcn_pattern *pattern = &patterns[renumber[pair]];
-        *pattern = votes->patterns[pair / 3];
-        pattern->voxels = 0;
-        if (answer != UNANSWERED) pattern->answered |= UINT64_C(1) << rater;
-        if (answer == MARKED) pattern->marked |= UINT64_C(1) << rater;
-        if (answer == UNANSWERED) refined.unanswered = 1;
-    }
+    job.renumber = renumber;
     refined.dense = 0;
     refined.pattern_count = next;
-    refined.patterns = patterns;
     refined.code_bytes = next <= 256 ? 1 : next <= 65536 ? 2 : 4;
-    refined.present |= UINT64_C(1) << rater;
+    refined.present |= UINT64_C(1) << said->rater;
+    RCN_TRY(refine_table(&refined, ctx, &job));
     RCN_TRY(rcn__alloc(&refined.codes, ctx, votes->voxels, (size_t)refined.code_bytes,
                        "the packed votes"));
-    job.renumber = renumber;
     job.new_codes = refined.codes;
     job.new_code_bytes = refined.code_bytes;
     RCN_TRY(rcn__for_chunks(ctx, "packing votes", chunks, renumber_chunk, &job));
     RCN_ALLOC_ZERO(counts, ctx, next, "the histogram of patterns");
     RCN_TRY(rcn__votes_count(counts, ctx, &refined, NULL));
-    for (int64_t p = 0; p < next; ++p) patterns[p].voxels = counts[p];
+    for (int64_t p = 0; p < next; ++p) refined.patterns[p].voxels = counts[p];
 
-    rcn__free(ctx, votes->codes);
-    rcn__free(ctx, votes->patterns);
+    const rcn_votes replaced = *votes;
     *votes = refined;
-    refined.codes = NULL;
-    patterns = NULL;
+    refined = replaced; /* what is freed below */
+    if (unnamed) *unnamed = 0;
+    for (int t = 0; unnamed && t < ctx->threads; ++t) *unnamed += job.unnamed[t];
 done:
-    free_job(ctx, &job);
+    rcn__free(ctx, job.bad);
+    rcn__free(ctx, job.unnamed);
+    rcn__free(ctx, job.seen);
     rcn__free(ctx, renumber);
-    rcn__free(ctx, patterns);
-    rcn__free(ctx, refined.codes);
     rcn__free(ctx, counts);
+    rcn__free(ctx, refined.codes);
+    rcn__free(ctx, refined.patterns);
+    rcn__free(ctx, refined.labels);
     return status;
 }
 
-rcn_status rcn_votes_add(rcn_votes *votes, rcn_context *ctx, int rater, const rcn_mask *mask) {
-    if (!ctx) return RCN_EINVALID;
-    rcn__clear(ctx);
+rcn_status rcn__votes_may_add(rcn_context *ctx, const rcn_votes *votes, int rater, int labels) {
     if (!votes) return rcn__fail(ctx, RCN_EINVALID, "There are no votes to add to.");
+    if (votes->borrowed)
+        return rcn__fail(ctx, RCN_EINVALID, "The votes of one structure cannot be added to.");
+    if (!votes->labels != !labels)
+        return rcn__fail(ctx, RCN_EINVALID,
+                         labels ? "These votes hold masks; a label map cannot be added to them."
+                                : "These votes hold labels; a mask cannot be added to them.");
     if (rater < 0 || rater >= votes->raters)
         return rcn__fail(ctx, RCN_EINVALID, "There is no rater %d among %d.", rater + 1,
                          votes->raters);
     if (votes->present >> rater & 1)
         return rcn__fail(ctx, RCN_EINVALID, "Rater %d has answered this case already.", rater + 1);
-    const rcn_status status = check_mask(ctx, mask, &votes->geometry, rater);
-    if (status != RCN_OK) return status;
+    return RCN_OK;
+}
+
+/* Like rcn__answers_check() for a plain mask. */
+static rcn_status check_mask(rcn_context *ctx, const rcn_mask *mask, const rcn_geometry *geometry,
+                             int rater) {
+    if (!mask) return rcn__fail(ctx, RCN_EINVALID, "Rater %d: %s", rater + 1, "There is no mask.");
+    const rcn_label_map map = rcn__mask_map(mask);
+    const rcn__answers said = {&map, 1, rater, 1};
+    return rcn__answers_check(ctx, &said, geometry);
+}
+
+rcn_status rcn_votes_add(rcn_votes *votes, rcn_context *ctx, int rater, const rcn_mask *mask) {
+    rcn_status status;
+    if (!ctx) return RCN_EINVALID;
+    rcn__clear(ctx);
+    RCN_TRY(rcn__votes_may_add(ctx, votes, rater, 0));
+    RCN_TRY(check_mask(ctx, mask, &votes->geometry, rater));
     if (votes->dense && !mask->unanswered)
         return add_dense(votes, ctx, mask, rater, 1, UINT64_C(1) << rater, 0);
-    return add_refined(votes, ctx, mask, rater);
+    const rcn_label_map map = rcn__mask_map(mask);
+    const rcn__answers said = {&map, 1, rater, 1};
+    status = rcn__votes_refine(votes, ctx, &said, NULL);
+done:
+    return status;
 }
 
 /* What from_masks and its streamed twin check: at least one mask, all of one size. */
@@ -666,7 +606,7 @@ rcn_status rcn_votes_from_masks(rcn_votes **out, rcn_context *ctx, const rcn_mas
     rcn__clear(ctx);
     RCN_TRY(check_masks(&geometry, &present, &complete, ctx, masks, raters));
     if (raters <= DENSE_RATERS && complete) {
-        RCN_TRY(create_table(&votes, ctx, geometry, raters));
+        RCN_TRY(rcn__votes_create_table(&votes, ctx, geometry, raters, 1));
         /* Not zeroed here: each thread does that for the chunk it is about to fill. */
         RCN_TRY(rcn__alloc(&votes->codes, ctx, votes->voxels, (size_t)votes->code_bytes,
                            "the packed votes"));
@@ -693,7 +633,7 @@ rcn_status rcn__votes_count_masks(rcn_votes **out, rcn_context *ctx, const rcn_m
     *out = NULL;
     RCN_TRY(check_masks(&geometry, &present, &complete, ctx, masks, raters));
     if (raters > DENSE_RATERS || !complete) return RCN_OK;
-    RCN_TRY(create_table(&votes, ctx, geometry, raters));
+    RCN_TRY(rcn__votes_create_table(&votes, ctx, geometry, raters, 1));
     RCN_TRY(add_dense(votes, ctx, masks, 0, raters, present, 0));
     *out = votes;
     votes = NULL;
@@ -717,9 +657,11 @@ rcn_status rcn__votes_expand_masks(float *out, rcn_context *ctx, const rcn_votes
 
 const rcn_geometry *rcn_votes_geometry(const rcn_votes *votes) { return &votes->geometry; }
 int rcn_votes_raters(const rcn_votes *votes) { return votes->raters; }
+int rcn_votes_structures(const rcn_votes *votes) { return votes->structures; }
 uint64_t rcn_votes_present(const rcn_votes *votes) { return votes->present; }
 const rcn_pattern *rcn_votes_patterns(const rcn_votes *votes) { return votes->patterns; }
 int64_t rcn_votes_pattern_count(const rcn_votes *votes) { return votes->pattern_count; }
+const uint8_t *rcn_votes_labels(const rcn_votes *votes) { return votes->labels; }
 const void *rcn_votes_codes(const rcn_votes *votes) { return votes->codes; }
 int rcn_votes_code_bytes(const rcn_votes *votes) { return votes->code_bytes; }
 

@@ -4,6 +4,7 @@
 #define RCN_VOTES_PRIVATE_H
 
 #include "rcn/rcn_votes.h"
+#include "rcn_answers.h"
 #include "rcn_parallel.h"
 
 struct rcn_votes {
@@ -11,14 +12,29 @@ struct rcn_votes {
     rcn_geometry geometry;
     int64_t voxels;
     int raters;
+    int structures; /* C; 1 for plain votes and for those of one structure */
     uint64_t present;
     int unanswered; /* some present rater left voxels out */
     int dense;      /* code == pattern of marks, patterns[2^raters] */
     int code_bytes;
     void *codes;
+    int borrowed; /* the codes belong to other votes */
     int64_t pattern_count;
     rcn_pattern *patterns;
+    uint8_t *labels; /* (pattern_count, raters); NULL: plain votes */
 };
+
+/* Splits every code by a rater's answer and numbers the pairs that occur. *unnamed (NULL: not
+ * wanted) = voxels whose value no map names. On failure votes and *unnamed are as before. */
+rcn_status rcn__votes_refine(rcn_votes *votes, rcn_context *ctx, const rcn__answers *said,
+                             int64_t *unnamed);
+
+/* Whether the labels or the mask of a rater can be added. */
+rcn_status rcn__votes_may_add(rcn_context *ctx, const rcn_votes *votes, int rater, int labels);
+
+/* Votes without room for codes: only their table. */
+rcn_status rcn__votes_create_table(rcn_votes **out, rcn_context *ctx, const rcn_geometry *geometry,
+                                   int raters, int dense);
 
 /* out[i] = the code of voxel first + i. */
 void rcn__votes_read(uint32_t *out, const rcn_votes *votes, int64_t first, int64_t count);

@@ -10,6 +10,11 @@
  * Up to 16 raters who answered everywhere, the code is the pattern itself (bit r = rater r). Beyond
  * that, codes number the patterns that occur, in ascending order of the raters' answers, so that
  * they do not depend on the number of threads.
+ *
+ * Where raters outline several structures, an answer is a label: 0 for background, 1 ... C for a
+ * structure. Everything above holds for labels as it does for marks, and the pattern of marks says
+ * who marked any structure. What works on one structure works on each of several through
+ * rcn_votes_select().
  */
 #ifndef RCN_VOTES_H
 #define RCN_VOTES_H
@@ -21,6 +26,9 @@ extern "C" {
 #endif
 
 #define RCN_MAX_RATERS 64
+#define RCN_MAX_STRUCTURES 32
+
+enum { RCN_NO_ANSWER = 255 }; /* the label of a rater who did not answer */
 
 typedef struct rcn_votes rcn_votes;
 
@@ -32,6 +40,16 @@ typedef struct rcn_mask {
     int value_count;           /* 0 with NULL values */
     const int64_t *unanswered; /* label value that means "did not answer here"; NULL: none does */
 } rcn_mask;
+
+/* One image of a rater's answer about several structures: which of its values are which of them. */
+typedef struct rcn_label_map {
+    rcn_image image;
+    int component;
+    const int64_t *values;     /* label values; NULL: any non-zero value means structures[0] */
+    const uint8_t *structures; /* the structure (1 ... C) of each value; two may mean the same */
+    int value_count;           /* 0 with NULL values */
+    const int64_t *unanswered; /* label value that means "did not answer here"; NULL: none does */
+} rcn_label_map;
 
 /* One distinct pattern of answers. Bit r belongs to rater r; marked is a subset of answered. */
 typedef struct rcn_pattern {
@@ -83,6 +101,37 @@ RCN_API int rcn_votes_code_bytes(const rcn_votes *votes);
 
 /* The pattern of one voxel, for whoever asks about a single one. */
 RCN_API const rcn_pattern *rcn_votes_at(const rcn_votes *votes, int64_t voxel);
+
+/* ---- several structures ---------------------------------------------------------------------- */
+
+/* Votes of raters who give each voxel one of C + 1 labels (C = `structures`, 1 ...
+ * RCN_MAX_STRUCTURES); none of them has answered yet. */
+RCN_API rcn_status rcn_votes_create_labels(rcn_votes **out, rcn_context *ctx,
+                                           const rcn_geometry *geometry, int raters,
+                                           int structures);
+
+/* Adds the answers of one rater, in one image for all structures or in several, under the
+ * conditions of rcn_votes_add(). A value that no map names is background; *unnamed (NULL: not
+ * wanted) counts the voxels of such values other than 0. A voxel that one map leaves unanswered is
+ * answered where another map marks it.
+ *   RCN_EDATA  also: two maps mark a voxel with different structures; the sentence names voxel and
+ *              structures
+ * On failure or cancel the votes and *unnamed are as before. */
+RCN_API rcn_status rcn_votes_add_labels(rcn_votes *votes, rcn_context *ctx, int rater,
+                                        const rcn_label_map *maps, int count, int64_t *unnamed);
+
+/* C; 1 for votes made by rcn_votes_create(). */
+RCN_API int rcn_votes_structures(const rcn_votes *votes);
+
+/* The labels behind the codes, (pattern_count, K): 0 ... C or RCN_NO_ANSWER. Borrowed, as above;
+ * NULL for votes that hold marks. */
+RCN_API const uint8_t *rcn_votes_labels(const rcn_votes *votes);
+
+/* The votes of one structure (1 ... C) alone, a case like any other: marked is that structure, all
+ * else is background. They share the codes of `votes`, which must outlive them and be neither added
+ * to nor reordered, and cost a table. Different codes may have the same pattern here. */
+RCN_API rcn_status rcn_votes_select(rcn_votes **out, rcn_context *ctx, const rcn_votes *votes,
+                                    int structure);
 
 /* How many voxels rater r marked. */
 RCN_API int64_t rcn_votes_marked(const rcn_votes *votes, int rater);

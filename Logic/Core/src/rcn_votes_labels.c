@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Votes of several structures: labels in place of marks, and the votes of one structure alone. */
+#include "rcn_votes_private.h"
+
+#include <string.h>
+
+rcn_status rcn_votes_create_labels(rcn_votes **out, rcn_context *ctx, const rcn_geometry *geometry,
+                                   int raters, int structures) {
+    rcn_status status;
+    rcn_votes *votes = NULL;
+    if (!ctx) return RCN_EINVALID;
+    rcn__clear(ctx);
+    if (!out) return rcn__fail(ctx, RCN_EINVALID, "There is no place for the votes.");
+    if (structures < 1 || structures > RCN_MAX_STRUCTURES)
+        return rcn__fail(ctx, RCN_EINVALID, "There must be 1 to %d structures, not %d.",
+                         RCN_MAX_STRUCTURES, structures);
+    RCN_TRY(rcn__votes_create_table(&votes, ctx, geometry, raters, 0));
+    votes->structures = structures;
+    RCN_ALLOC(votes->labels, ctx, raters, "the table of patterns");
+    memset(votes->labels, RCN_NO_ANSWER, (size_t)raters);
+    RCN_TRY(rcn__alloc_zero(&votes->codes, ctx, votes->voxels, (size_t)votes->code_bytes,
+                            "the packed votes"));
+    *out = votes;
+    votes = NULL;
+done:
+    rcn_votes_destroy(votes);
+    return status;
+}
+
+rcn_status rcn_votes_add_labels(rcn_votes *votes, rcn_context *ctx, int rater,
+                                const rcn_label_map *maps, int count, int64_t *unnamed) {
+    rcn_status status;
+    if (!ctx) return RCN_EINVALID;
+    rcn__clear(ctx);
+    RCN_TRY(rcn__votes_may_add(ctx, votes, rater, 1));
+    if (!maps || count < 1)
+        return rcn__fail(ctx, RCN_EINVALID, "Rater %d: there is no label map.", rater + 1);
+    for (int m = 0; m < count; ++m)
+        if (!maps[m].structures)
+            return rcn__fail(ctx, RCN_EINVALID,
+                             "Rater %d: a label map does not say which structures it shows.",
+                             rater + 1);
+    const rcn__answers said = {maps, count, rater, votes->structures};
+    RCN_TRY(rcn__answers_check(ctx, &said, &votes->geometry));
+    RCN_TRY(rcn__votes_refine(votes, ctx, &said, unnamed));
+done:
+    return status;
+}
+
+rcn_status rcn_votes_select(rcn_votes **out, rcn_context *ctx, const rcn_votes *votes,
+                            int structure) {
+    rcn_status status;
+    rcn_votes *selected = NULL;
+    if (!ctx) return RCN_EINVALID;
+    rcn__clear(ctx);
+    if (!out || !votes)
+        return rcn__fail(ctx, RCN_EINVALID, "There are no votes to select a structure from.");
+    if (structure < 1 || structure > votes->structures)
+        return rcn__fail(ctx, RCN_EINVALID, "There is no structure %d among %d.", structure,
+                         votes->structures);
+    RCN_ALLOC(selected, ctx, 1, "the votes");
+    *selected = *votes;
+    selected->ctx = ctx;
+    selected->structures = 1;
+    selected->borrowed = 1;
+    selected->patterns = NULL;
+    selected->labels = NULL;
+    RCN_ALLOC(selected->patterns, ctx, votes->pattern_count, "the table of patterns");
+    memcpy(selected->patterns, votes->patterns,
+           (size_t)votes->pattern_count * sizeof *votes->patterns);
+    for (int64_t p = 0; votes->labels && p < votes->pattern_count; ++p) {
+        selected->patterns[p].marked = 0;
+        for (int r = 0; r < votes->raters; ++r)
+            if (votes->labels[p * votes->raters + r] == structure)
+                selected->patterns[p].marked |= UINT64_C(1) << r;
+    }
+    *out = selected;
+    selected = NULL;
+done:
+    rcn_votes_destroy(selected);
+    return status;
+}
