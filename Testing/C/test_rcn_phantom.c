@@ -81,6 +81,73 @@ static void ambiguous(void) {
           brightness[3] < brightness[5]);
 }
 
+/* Three structures that touch each other, in 2-D and 3-D: everybody marks each of them, borders and
+ * a whole part are disputed, and without disagreement all label the same. */
+static void structures(void) {
+    enum { N = X * Y * Z };
+    static float image[N], again[N];
+    static uint8_t labels[5 * N], threaded[5 * N];
+    int split_parts = 0;
+    for (uint64_t seed = 1; seed <= 12; ++seed) {
+        rcn_phantom_options options = RCN_PHANTOM_OPTIONS_INIT;
+        rcn_context *ctx[2] = {make_context(1), make_context(3)};
+        options.size[0] = X;
+        options.size[1] = Y;
+        options.size[2] = seed % 2 ? 1 : Z;
+        options.seed = seed;
+        const int n = (int)(X * Y * options.size[2]);
+        CHECK_STATUS(rcn_phantom_make_labels(image, labels, ctx[0], &options), RCN_OK);
+        CHECK_STATUS(rcn_phantom_make_labels(again, threaded, ctx[1], &options), RCN_OK);
+        CHECK(!memcmp(image, again, (size_t)n * sizeof *image));
+        CHECK(!memcmp(labels, threaded, 5 * (size_t)n));
+        int touching[4][4] = {{0}}, structures_disputed = 0;
+        double brightness[4] = {0}, voxels[4] = {0};
+        for (int r = 0; r < 5; ++r) {
+            int marked[4] = {0};
+            for (int i = 0; i < n; ++i) {
+                CHECK(labels[r * n + i] <= RCN_PHANTOM_STRUCTURES);
+                ++marked[labels[r * n + i]];
+                if (i % X) touching[labels[r * n + i - 1]][labels[r * n + i]] = 1;
+                brightness[labels[r * n + i]] += image[i];
+                ++voxels[labels[r * n + i]];
+            }
+            for (int c = 0; c < 4; ++c) CHECK(marked[c] > n / 300);
+            CHECK(!r || memcmp(labels, labels + r * n, (size_t)n));
+        }
+        for (int c = 1; c < 4; ++c)
+            for (int d = 0; d < c; ++d) CHECK(touching[c][d] || touching[d][c]);
+        for (int c = 0; c < 4; ++c) brightness[c] /= voxels[c];
+        for (int c = 1; c < 4; ++c) CHECK(brightness[c - 1] < brightness[c]);
+        for (int i = 0; i < n; ++i) {
+            int given[4] = {0};
+            for (int r = 0; r < 5; ++r) ++given[labels[r * n + i]];
+            structures_disputed += given[1] && given[2];
+        }
+        split_parts += structures_disputed > n / 200;
+        options.disagreement = 0;
+        CHECK_STATUS(rcn_phantom_make_labels(image, labels, ctx[0], &options), RCN_OK);
+        for (int r = 1; r < 5; ++r) CHECK(!memcmp(labels, labels + r * n, (size_t)n));
+        rcn_context_destroy(ctx[0]);
+        rcn_context_destroy(ctx[1]);
+    }
+    CHECK(split_parts >= 6);
+}
+
+/* The same voxels on every machine: how many there are of each label. */
+static void structures_everywhere(void) {
+    static float image[64 * 48];
+    static uint8_t labels[5 * 64 * 48];
+    rcn_phantom_options options = RCN_PHANTOM_OPTIONS_INIT;
+    rcn_context *ctx = make_context(1);
+    int sums[4] = {0};
+    options.size[0] = 64;
+    options.size[1] = 48;
+    CHECK_STATUS(rcn_phantom_make_labels(image, labels, ctx, &options), RCN_OK);
+    for (int i = 0; i < 5 * 64 * 48; ++i) ++sums[labels[i]];
+    CHECK(sums[0] == 12126 && sums[1] == 1404 && sums[2] == 1351 && sums[3] == 479);
+    rcn_context_destroy(ctx);
+}
+
 static void bad_options(void) {
     rcn_phantom_options options = RCN_PHANTOM_OPTIONS_INIT;
     rcn_context *ctx = make_context(1);
@@ -91,6 +158,8 @@ static void bad_options(void) {
     options.raters = 5;
     options.softness = NAN;
     CHECK(rcn_phantom_check(&options) != NULL);
+    CHECK_STATUS(rcn_phantom_make_labels(NULL, NULL, ctx, &options), RCN_EINVALID);
+    CHECK_ERROR(ctx, "softness");
     rcn_context_destroy(ctx);
 }
 
@@ -100,15 +169,21 @@ static rcn_status small(rcn_context *ctx, void *payload) {
     rcn_phantom_options options = RCN_PHANTOM_OPTIONS_INIT;
     options.size[0] = options.size[1] = 8;
     (void)payload;
-    return rcn_phantom_make(image, masks, ctx, &options);
+    const rcn_status status = rcn_phantom_make(image, masks, ctx, &options);
+    return status == RCN_OK ? rcn_phantom_make_labels(image, masks, ctx, &options) : status;
 }
 
-static void failing_allocations(void) { check_failing_allocations(small, NULL); }
+static void failing_allocations_and_cancel(void) {
+    check_failing_allocations(small, NULL);
+    check_cancelling(small, NULL, 2);
+}
 
 int main(void) {
     RUN(repeatable);
     RUN(ambiguous);
+    RUN(structures);
+    RUN(structures_everywhere);
     RUN(bad_options);
-    RUN(failing_allocations);
+    RUN(failing_allocations_and_cancel);
     return TEST_RESULT;
 }

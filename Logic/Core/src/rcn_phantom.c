@@ -58,7 +58,18 @@ typedef struct rater_habit {
     double care;   /* how likely a faint lesion is noticed */
     field hand;
     uint64_t noticed; /* lesions of this case */
+    /* Several structures: */
+    field inner;       /* where the border between two of them is drawn */
+    double inner_bias; /* voxels */
+    int other;         /* gives the ambiguous part to the other structure */
 } rater_habit;
+
+/* Three structures that touch: an organ whose halves are 1 and 2, and 3 across its border where
+ * they meet. A part on the border of the halves looks like neither. */
+typedef struct organ {
+    lesion whole, third, part;
+    double across[3]; /* from the first half to the second; length 1 */
+} organ;
 
 typedef struct phantom_job {
     const rcn_phantom_options *options;
@@ -66,8 +77,10 @@ typedef struct phantom_job {
     float *image;
     uint8_t *masks;
     lesion lesions[MAX_LESIONS];
+    int lesion_count;
+    organ organ;
     field shape, texture;
-    double *rows; /* per thread: shape, texture and each rater's hand along a row */
+    double *rows; /* per thread: shape, texture and each rater's fields along a row */
     rater_habit habits[RCN_MAX_RATERS];
 } phantom_job;
 
@@ -137,41 +150,133 @@ static void phantom_row(int64_t row, int thread, void *payload) {
     }
 }
 
-rcn_status rcn_phantom_make(float *image, uint8_t *masks, rcn_context *ctx,
-                            const rcn_phantom_options *options) {
+/* How much of a voxel is inside, seen through a border of `softness` voxels. */
+static double inside(double depth, double softness) { return 1 / (1 + exp(-2 * depth / softness)); }
+
+static double mix(double a, double b, double share) { return a + (b - a) * share; }
+
+static void label_row(int64_t row, int thread, void *payload) {
+    const phantom_job *job = payload;
+    const rcn_phantom_options *options = job->options;
+    const organ *body = &job->organ;
+    const int64_t width = options->size[0];
+    rcn_rng noise = rcn__rng_make(options->seed, 1000 + (uint64_t)row);
+    const double y = (double)(row % options->size[1]), z = (double)(row / options->size[1]);
+    double *shape = job->rows + thread * (2 + 2 * options->raters) * width;
+    double *texture = shape + width, *hands = texture + width;
+    double *inner = hands + options->raters * width;
+    field_row(shape, &job->shape, width, y, z);
+    field_row(texture, &job->texture, width, y, z);
+    for (int r = 0; r < options->raters; ++r) {
+        field_row(hands + r * width, &job->habits[r].hand, width, y, z);
+        field_row(inner + r * width, &job->habits[r].inner, width, y, z);
+    }
+    for (int64_t x = 0; x < width; ++x) {
+        const int64_t voxel = x + width * row;
+        const double at[3] = {(double)x, y, z};
+        const double whole = depth_in(&body->whole, at, shape[x]);
+        const double third = depth_in(&body->third, at, -shape[x]);
+        const double part = depth_in(&body->part, at, 0);
+        double second = 0.04 * body->whole.radius * shape[x]; /* how far into the second half */
+        for (int a = 0; a < 3; ++a) second += body->across[a] * (at[a] - body->whole.center[a]);
+        double signal = mix(0.4, 0.7, inside(second, options->softness));
+        signal = mix(signal, 0.55, inside(part, options->softness));
+        signal *= inside(whole, options->softness);
+        signal = mix(signal, 1, inside(third, options->softness));
+        job->image[voxel] =
+            (float)(signal + 0.06 * texture[x] + options->noise * rcn__rng_normal(&noise));
+        for (int r = 0; r < options->raters; ++r) {
+            const rater_habit *habit = &job->habits[r];
+            const double shift =
+                options->disagreement * (habit->bias + habit->uneven * hands[r * width + x]);
+            const double border =
+                options->disagreement * (habit->inner_bias + habit->uneven * inner[r * width + x]);
+            uint8_t label = 0;
+            if (third + shift > 0)
+                label = 3;
+            else if (whole + shift > 0 && part > 0)
+                label = habit->other ? 2 : 1;
+            else if (whole + shift > 0)
+                label = second + border > 0 ? 2 : 1;
+            job->masks[r * job->voxels + voxel] = label;
+        }
+    }
+}
+
+/* The shorter side of a slice. */
+static double shortest_side(const rcn_phantom_options *options) {
+    return (double)(options->size[0] < options->size[1] ? options->size[0] : options->size[1]);
+}
+
+/* Slices are usually thicker than pixels: what is shown is as flat as the volume. */
+static double flatness(const rcn_phantom_options *options) {
+    return options->size[2] > 1 ? fmin(1, 2 * (double)options->size[2] / shortest_side(options))
+                                : 1;
+}
+
+static rcn_status create_job(phantom_job **out, float *image, uint8_t *masks, rcn_context *ctx,
+                             const rcn_phantom_options *options) {
     rcn_status status;
     phantom_job *job = NULL;
-    if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
     const char *sentence = rcn_phantom_check(options);
     if (sentence) return rcn__fail(ctx, RCN_EINVALID, "%s", sentence);
     RCN_ALLOC_ZERO(job, ctx, 1, "the phantom");
-    const int planes = options->size[2] > 1;
-    const double shortest =
-        (double)(options->size[0] < options->size[1] ? options->size[0] : options->size[1]);
-    /* Slices are usually thicker than pixels: lesions are as flat as the volume. */
-    const double flat = planes ? fmin(1, 2 * (double)options->size[2] / shortest) : 1;
     job->options = options;
     job->voxels = options->size[0] * options->size[1] * options->size[2];
     job->image = image;
     job->masks = masks;
+    *out = job;
+done:
+    return status;
+}
 
-    rcn_rng rng = rcn__rng_make(options->seed, 1);
+static void make_lesions(phantom_job *job, rcn_rng *rng) {
+    const rcn_phantom_options *options = job->options;
+    job->lesion_count = options->lesions;
     for (int l = 0; l < options->lesions; ++l) {
         lesion *one = &job->lesions[l];
-        one->radius = shortest * (0.07 + 0.11 * rcn__rng_uniform(&rng));
-        one->contrast = 0.35 + 0.65 * rcn__rng_uniform(&rng);
+        one->radius = shortest_side(options) * (0.07 + 0.11 * rcn__rng_uniform(rng));
+        one->contrast = 0.35 + 0.65 * rcn__rng_uniform(rng);
         if (l == 0) one->contrast = 1; /* something that nobody overlooks */
         for (int a = 0; a < 3; ++a) {
-            one->stretch[a] = (0.8 + 0.4 * rcn__rng_uniform(&rng)) * (a == 2 ? flat : 1);
+            one->stretch[a] =
+                (0.8 + 0.4 * rcn__rng_uniform(rng)) * (a == 2 ? flatness(options) : 1);
             const double margin =
                 fmin(one->radius * one->stretch[a] + 3, 0.5 * (double)(options->size[a] - 1));
             one->center[a] =
-                margin + ((double)(options->size[a] - 1) - 2 * margin) * rcn__rng_uniform(&rng);
+                margin + ((double)(options->size[a] - 1) - 2 * margin) * rcn__rng_uniform(rng);
         }
     }
-    job->shape = make_field(&rng, shortest / 3, planes);
-    job->texture = make_field(&rng, shortest / 5, planes);
+}
+
+static void make_organ(phantom_job *job, rcn_rng *rng) {
+    const rcn_phantom_options *options = job->options;
+    organ *body = &job->organ;
+    const double shortest = shortest_side(options);
+    const double angle = 6.283185307179586 * rcn__rng_uniform(rng);
+    const double along[3] = {-sin(angle), cos(angle), 0}; /* the border between the halves */
+    body->across[0] = cos(angle);
+    body->across[1] = sin(angle);
+    body->whole.radius = shortest * (0.24 + 0.06 * rcn__rng_uniform(rng));
+    body->third.radius = body->whole.radius * (0.35 + 0.15 * rcn__rng_uniform(rng));
+    body->part.radius = body->whole.radius * (0.25 + 0.1 * rcn__rng_uniform(rng));
+    for (int a = 0; a < 3; ++a) {
+        const double flat = a == 2 ? flatness(options) : 1;
+        const double middle = 0.5 * (double)(options->size[a] - 1);
+        body->whole.stretch[a] = (0.9 + 0.2 * rcn__rng_uniform(rng)) * flat;
+        body->third.stretch[a] = body->part.stretch[a] = flat;
+        body->whole.center[a] =
+            middle + 0.1 * (rcn__rng_uniform(rng) - 0.5) * (double)(options->size[a] - 1);
+        body->third.center[a] = body->whole.center[a] + 0.9 * body->whole.radius * along[a];
+        body->part.center[a] = body->whole.center[a] - 0.4 * body->whole.radius * along[a];
+    }
+}
+
+static void make_habits(phantom_job *job) {
+    const rcn_phantom_options *options = job->options;
+    const double shortest = shortest_side(options);
+    const int planes = options->size[2] > 1;
     for (int r = 0; r < options->raters; ++r) {
         rater_habit *habit = &job->habits[r];
         rcn_rng person = rcn__rng_make(options->habit_seed, 100 + (uint64_t)r);
@@ -180,20 +285,61 @@ rcn_status rcn_phantom_make(float *image, uint8_t *masks, rcn_context *ctx,
         habit->care = 0.5 + 1.5 * rcn__rng_uniform(&person);
         rcn_rng today = rcn__rng_make(options->seed ^ options->habit_seed << 32, 200 + (uint64_t)r);
         habit->hand = make_field(&today, shortest / 4, planes);
-        for (int l = 0; l < options->lesions; ++l) {
+        for (int l = 0; l < job->lesion_count; ++l) {
             /* Contrast 1 is always seen; the faintest by a careless rater about every second time.
              */
             const double overlook =
                 options->disagreement * pow(1 - job->lesions[l].contrast, habit->care);
             if (rcn__rng_uniform(&today) >= overlook) habit->noticed |= UINT64_C(1) << l;
         }
+        habit->inner = make_field(&today, shortest / 4, planes);
+        habit->inner_bias = 1.4 * rcn__rng_normal(&person);
+        habit->other = rcn__rng_uniform(&today) < 0.4 * options->disagreement;
     }
-    RCN_ALLOC(job->rows, ctx, (2 + options->raters) * options->size[0] * ctx->threads,
-              "the phantom");
-    RCN_TRY(rcn__for_chunks(ctx, "making the phantom", options->size[1] * options->size[2],
-                            phantom_row, job));
+}
+
+/* The fields and habits, then the rows; `fields` of them along a row. */
+static rcn_status draw(phantom_job *job, rcn_context *ctx, rcn_rng *rng, int64_t fields,
+                       rcn__chunk_fn row) {
+    rcn_status status;
+    const rcn_phantom_options *options = job->options;
+    const double shortest = shortest_side(options);
+    const int planes = options->size[2] > 1;
+    job->shape = make_field(rng, shortest / 3, planes);
+    job->texture = make_field(rng, shortest / 5, planes);
+    make_habits(job);
+    RCN_ALLOC(job->rows, ctx, fields * options->size[0] * ctx->threads, "the phantom");
+    RCN_TRY(
+        rcn__for_chunks(ctx, "making the phantom", options->size[1] * options->size[2], row, job));
 done:
-    if (job) rcn__free(ctx, job->rows);
+    rcn__free(ctx, job->rows);
+    return status;
+}
+
+rcn_status rcn_phantom_make(float *image, uint8_t *masks, rcn_context *ctx,
+                            const rcn_phantom_options *options) {
+    rcn_status status;
+    phantom_job *job = NULL;
+    if (!ctx) return RCN_EINVALID;
+    RCN_TRY(create_job(&job, image, masks, ctx, options));
+    rcn_rng rng = rcn__rng_make(options->seed, 1);
+    make_lesions(job, &rng);
+    RCN_TRY(draw(job, ctx, &rng, 2 + options->raters, phantom_row));
+done:
+    rcn__free(ctx, job);
+    return status;
+}
+
+rcn_status rcn_phantom_make_labels(float *image, uint8_t *labels, rcn_context *ctx,
+                                   const rcn_phantom_options *options) {
+    rcn_status status;
+    phantom_job *job = NULL;
+    if (!ctx) return RCN_EINVALID;
+    RCN_TRY(create_job(&job, image, labels, ctx, options));
+    rcn_rng rng = rcn__rng_make(options->seed, 2);
+    make_organ(job, &rng);
+    RCN_TRY(draw(job, ctx, &rng, 2 + 2 * options->raters, label_row));
+done:
     rcn__free(ctx, job);
     return status;
 }

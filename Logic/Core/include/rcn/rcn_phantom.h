@@ -6,6 +6,10 @@
  * tighter or wider than the others, an uneven hand, and the fainter a lesion, the likelier it is
  * overlooked. So disagreement sits where the image is ambiguous, as with people. The same seed
  * gives the same voxels on every machine and number of threads.
+ *
+ * A phantom of several structures shows an organ of two halves (1 and 2) and a third structure
+ * across its border, where they meet. The raters also draw the border between the halves in
+ * different places, and some give a part on it, which looks like neither, to the other half.
  */
 #ifndef RCN_PHANTOM_H
 #define RCN_PHANTOM_H
@@ -36,6 +40,13 @@ RCN_API const char *rcn_phantom_check(const rcn_phantom_options *options);
  * bytes, 0 or 1, rater after rater. Canceled: both are partly written. */
 RCN_API rcn_status rcn_phantom_make(float *image, uint8_t *masks, rcn_context *ctx,
                                     const rcn_phantom_options *options);
+
+#define RCN_PHANTOM_STRUCTURES 3
+
+/* The same with three structures that touch: labels 0 ... RCN_PHANTOM_STRUCTURES in place of masks.
+ * The number of lesions is not used. */
+RCN_API rcn_status rcn_phantom_make_labels(float *image, uint8_t *labels, rcn_context *ctx,
+                                           const rcn_phantom_options *options);
 
 #ifdef __cplusplus
 }
