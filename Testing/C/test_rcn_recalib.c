@@ -412,6 +412,190 @@ static void ill_posed_and_bad_input(void) {
     rcn_context_destroy(ctx);
 }
 
+/* ---- several structures ---------------------------------------------------------------------- */
+
+enum { VOTERS = 4, STRUCTURES = 2, LABELS = STRUCTURES + 1, M = 20000 };
+
+/* Raters draw labels from shares q; the prediction is q^sharpness, so its temperature is that.
+ * Rater 0 leaves every fifth voxel out. */
+typedef struct label_scene {
+    uint8_t answers[VOTERS][M];
+    float shares[LABELS * M];
+    rcn_votes *votes;
+    rcn_calib_case one_case;
+} label_scene;
+
+static label_scene *label_scene_make(rcn_context *ctx, double sharpness, uint32_t state) {
+    static const int64_t values[STRUCTURES] = {1, 2}, none = 9;
+    static const uint8_t structures[STRUCTURES] = {1, 2};
+    const rcn_geometry geometry = rcn_geometry_make(M, 1, 1);
+    label_scene *s = calloc(1, sizeof *s);
+    for (int i = 0; i < M; ++i) {
+        double q[LABELS], sum = 0, sharp = 0;
+        for (int l = 0; l < LABELS; ++l) {
+            state = 1664525u * state + 1013904223u;
+            sum += q[l] = exp(4 * (state / 4294967296.0));
+        }
+        for (int l = 0; l < LABELS; ++l) sharp += pow(q[l], sharpness);
+        for (int l = 0; l < LABELS; ++l)
+            s->shares[i * LABELS + l] = (float)(pow(q[l], sharpness) / sharp);
+        for (int r = 0; r < VOTERS; ++r) {
+            state = 1664525u * state + 1013904223u;
+            const double u = state / 4294967296.0 * sum;
+            s->answers[r][i] = u < q[0] ? 0 : u < q[0] + q[1] ? 1 : 2;
+        }
+        if (i % 5 == 0) s->answers[0][i] = 9;
+    }
+    CHECK_STATUS(rcn_votes_create_labels(&s->votes, ctx, &geometry, VOTERS, STRUCTURES), RCN_OK);
+    for (int r = 0; r < VOTERS; ++r) {
+        const rcn_label_map map = {
+            {s->answers[r], RCN_UINT8, 1, geometry}, 0, values, structures, STRUCTURES, &none};
+        CHECK_STATUS(rcn_votes_add_labels(s->votes, ctx, r, &map, 1, NULL), RCN_OK);
+    }
+    const rcn_calib_case one_case = {
+        s->votes, {s->shares, RCN_FLOAT32, LABELS, geometry}, NULL, NULL};
+    s->one_case = one_case;
+    return s;
+}
+
+static void label_scene_free(label_scene *s) {
+    rcn_votes_destroy(s->votes);
+    free(s);
+}
+
+static rcn_temperature *label_heat(rcn_context *ctx, const rcn_calib_case *one_case) {
+    rcn_temperature *temperature = NULL;
+    CHECK_STATUS(rcn_temperature_create_labels(&temperature, ctx, STRUCTURES), RCN_OK);
+    CHECK_STATUS(rcn_temperature_add_labels(temperature, ctx, one_case), RCN_OK);
+    return temperature;
+}
+
+/* -sum n_l log q_l(T), as it is written. */
+static double label_nll(const label_scene *s, double t) {
+    double nll = 0;
+    for (int i = 0; i < M; ++i) {
+        double sum = 0;
+        for (int l = 0; l < LABELS; ++l) sum += pow((double)s->shares[i * LABELS + l], 1 / t);
+        for (int r = 0; r < VOTERS; ++r)
+            if (s->answers[r][i] != 9)
+                nll += log(sum) - log((double)s->shares[i * LABELS + s->answers[r][i]]) / t;
+    }
+    return nll;
+}
+
+static void temperature_of_labels(void) {
+    static float out[LABELS * M];
+    rcn_context *ctx = make_context(2), *alone = make_context(1);
+    label_scene *s = label_scene_make(ctx, 1.7, 1);
+    rcn_temperature *temperature = label_heat(ctx, &s->one_case);
+    rcn_temperature *again = label_heat(alone, &s->one_case);
+    rcn_recalib fit, same;
+    CHECK_STATUS(rcn_temperature_fit(&fit, ctx, temperature), RCN_OK);
+    CHECK_STATUS(rcn_temperature_fit(&same, alone, again), RCN_OK);
+    CHECK(fit.parameters[0] == same.parameters[0]); /* whatever the number of threads */
+    CHECK(fit.levels == LABELS && fit.pairs == VOTERS * M - M / 5);
+    CHECK_NEAR(fit.parameters[0], 1.7, 0.05);
+    double best = 0, least = INFINITY;
+    for (double t = fit.parameters[0] - 0.01; t < fit.parameters[0] + 0.01; t += 0.001) {
+        const double nll = label_nll(s, t);
+        if (nll < least) {
+            least = nll;
+            best = t;
+        }
+    }
+    CHECK_NEAR(fit.parameters[0], best, 0.002);
+    CHECK_STATUS(rcn_recalib_apply_levels(out, ctx, &fit, &s->one_case.prediction), RCN_OK);
+    for (int i = 0; i < M; i += 97) {
+        const float *p = s->shares + i * LABELS;
+        double sum = 0;
+        for (int l = 0; l < LABELS; ++l) sum += pow((double)p[l], 1 / fit.parameters[0]);
+        for (int l = 0; l < LABELS; ++l)
+            CHECK_NEAR(out[i * LABELS + l], pow((double)p[l], 1 / fit.parameters[0]) / sum, 1e-6);
+    }
+    rcn_temperature_destroy(temperature);
+    rcn_temperature_destroy(again);
+    label_scene_free(s);
+    rcn_context_destroy(alone);
+    rcn_context_destroy(ctx);
+}
+
+/* A region, two cases merged and shared, and what cannot be added. */
+static void temperatures_of_labeled_cases(void) {
+    heat_ranks all = {{make_context(1), make_context(1)}, {NULL, NULL}};
+    static test_group group;
+    static uint8_t region[M];
+    rcn_context *ctx = all.ctx[0];
+    label_scene *a = label_scene_make(ctx, 2.5, 1), *b = label_scene_make(ctx, 1.2, 2);
+    rcn_temperature *both = label_heat(ctx, &a->one_case), *one = label_heat(ctx, &a->one_case);
+    rcn_temperature *two = label_heat(ctx, &b->one_case), *levels = NULL;
+    rcn_recalib together, merged, shared;
+    CHECK_STATUS(rcn_temperature_add_labels(both, ctx, &b->one_case), RCN_OK);
+    CHECK_STATUS(rcn_temperature_merge(one, ctx, two), RCN_OK);
+    CHECK_STATUS(rcn_temperature_fit(&together, ctx, both), RCN_OK);
+    CHECK_STATUS(rcn_temperature_fit(&merged, ctx, one), RCN_OK);
+    CHECK_NEAR(merged.parameters[0], together.parameters[0], 1e-9);
+    all.temperature[0] = label_heat(ctx, &a->one_case);
+    all.temperature[1] = two;
+    run_ranks(&group, 2, share_heat, &all);
+    for (int rank = 0; rank < 2; ++rank) {
+        CHECK_STATUS(rcn_temperature_fit(&shared, all.ctx[rank], all.temperature[rank]), RCN_OK);
+        CHECK(shared.parameters[0] == merged.parameters[0] && shared.pairs == merged.pairs);
+    }
+
+    /* The first half alone: the rest may hold anything. */
+    for (int i = 0; i < M; ++i) region[i] = i < M / 2;
+    a->shares[LABELS * M - 1] = NAN;
+    CHECK_STATUS(rcn_temperature_add_labels(one, ctx, &a->one_case), RCN_EDATA);
+    a->one_case.region = region;
+    CHECK_STATUS(rcn_temperature_add_labels(one, ctx, &a->one_case), RCN_OK);
+    CHECK_STATUS(rcn_temperature_fit(&shared, ctx, one), RCN_OK);
+    CHECK(shared.pairs == merged.pairs + (VOTERS * M - M / 5) / 2);
+
+    CHECK_STATUS(rcn_temperature_create(&levels, ctx, LABELS - 1), RCN_OK);
+    CHECK_STATUS(rcn_temperature_merge(one, ctx, levels), RCN_EINVALID);
+    CHECK_STATUS(rcn_temperature_add_labels(levels, ctx, &b->one_case), RCN_EINVALID);
+    CHECK_STATUS(rcn_temperature_add(one, ctx, &b->one_case), RCN_EINVALID);
+    b->one_case.prediction.components = 2;
+    CHECK_STATUS(rcn_temperature_add_labels(one, ctx, &b->one_case), RCN_EINVALID);
+    CHECK_ERROR(ctx, "2 components");
+    CHECK_STATUS(rcn_temperature_add_labels(NULL, ctx, &b->one_case), RCN_EINVALID);
+    rcn_temperature_destroy(levels);
+    levels = NULL;
+    CHECK_STATUS(rcn_temperature_create_labels(&levels, ctx, 33), RCN_EINVALID);
+    CHECK_STATUS(rcn_temperature_create_labels(&levels, ctx, 3), RCN_OK);
+    CHECK_STATUS(rcn_temperature_add_labels(levels, ctx, &b->one_case), RCN_EINVALID);
+    CHECK_ERROR(ctx, "2 structures, not 3");
+    CHECK_STATUS(rcn_temperature_fit(&shared, ctx, levels), RCN_EDATA);
+    rcn_temperature_destroy(levels);
+    rcn_temperature_destroy(all.temperature[0]);
+    rcn_temperature_destroy(one);
+    rcn_temperature_destroy(two);
+    rcn_temperature_destroy(both);
+    label_scene_free(a);
+    label_scene_free(b);
+    for (int rank = 0; rank < 2; ++rank) rcn_context_destroy(all.ctx[rank]);
+}
+
+static rcn_status fit_labels(rcn_context *ctx, void *payload) {
+    const label_scene *s = payload;
+    rcn_temperature *temperature = NULL;
+    rcn_recalib fit;
+    rcn_status status = rcn_temperature_create_labels(&temperature, ctx, STRUCTURES);
+    if (status == RCN_OK) status = rcn_temperature_add_labels(temperature, ctx, &s->one_case);
+    if (status == RCN_OK) status = rcn_temperature_fit(&fit, ctx, temperature);
+    rcn_temperature_destroy(temperature);
+    return status;
+}
+
+static void failing_allocations_of_labels(void) {
+    rcn_context *owner = make_context(1);
+    label_scene *s = label_scene_make(owner, 1.5, 7);
+    check_failing_allocations(fit_labels, s);
+    check_cancelling(fit_labels, s, 1);
+    label_scene_free(s);
+    rcn_context_destroy(owner);
+}
+
 static rcn_status fit_and_apply(rcn_context *ctx, void *payload) {
     const scene *s = payload;
     rcn_temperature *temperature = NULL;
@@ -445,6 +629,9 @@ int main(void) {
     RUN(leaves_a_calibrated_model_alone);
     RUN(temperature_is_the_best_one);
     RUN(temperatures_of_cases);
+    RUN(temperature_of_labels);
+    RUN(temperatures_of_labeled_cases);
+    RUN(failing_allocations_of_labels);
     RUN(isotonic_by_hand);
     RUN(threads);
     RUN(extremes_stay_probabilities);

@@ -167,6 +167,11 @@ typedef struct rcn__case {
 /* Checks all but the voxels. Close also after a failure. */
 rcn_status rcn__case_open(rcn__case *out, rcn_context *ctx, const rcn_calib_case *one_case,
                           int raters, rcn_readout readout, int at_least);
+
+/* The same for a prediction of the shares of C + 1 labels against votes that hold labels; readouts
+ * have no meaning there. */
+rcn_status rcn__case_open_labels(rcn__case *out, rcn_context *ctx, const rcn_calib_case *one_case,
+                                 int structures);
 void rcn__case_close(rcn__case *c, rcn_context *ctx);
 
 /* The voxels that count among first ... first + count - 1 (at most a block): probability and code,

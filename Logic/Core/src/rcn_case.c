@@ -42,7 +42,9 @@ void rcn_reference_rater(uint8_t *table, const rcn_votes *votes, int rater) {
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-static rcn_status check_case(rcn_context *ctx, const rcn_calib_case *in, int raters) {
+/* structures: 0 for a prediction of levels or of one probability; otherwise of C + 1 means. */
+static rcn_status check_case(rcn_context *ctx, const rcn_calib_case *in, int raters,
+                             int structures) {
     if (!in || !in->votes) return rcn__fail(ctx, RCN_EINVALID, "The case has no votes.");
     const char *sentence = rcn_image_check(&in->prediction);
     if (sentence) return rcn__fail(ctx, RCN_EINVALID, "The prediction: %s", sentence);
@@ -53,13 +55,22 @@ static rcn_status check_case(rcn_context *ctx, const rcn_calib_case *in, int rat
             "The prediction has %lldx%lldx%lld voxels, the raters have %lldx%lldx%lld.",
             (long long)a->size[0], (long long)a->size[1], (long long)a->size[2],
             (long long)b->size[0], (long long)b->size[1], (long long)b->size[2]);
-    if (in->votes->raters != raters)
+    if (!structures && in->votes->raters != raters)
         return rcn__fail(ctx, RCN_EINVALID, "The case has %d raters, not %d.", in->votes->raters,
                          raters);
     if (in->prediction.type != RCN_FLOAT32)
         return rcn__fail(ctx, RCN_EINVALID, "The prediction must be float32, not %s.",
                          rcn_type_name(in->prediction.type));
-    if (in->prediction.components != 1 && in->prediction.components != raters + 1)
+    if (structures && rcn_votes_structures(in->votes) != structures)
+        return rcn__fail(ctx, RCN_EINVALID, "The case has %d structure%s, not %d.",
+                         rcn_votes_structures(in->votes),
+                         rcn_votes_structures(in->votes) == 1 ? "" : "s", structures);
+    if (structures && in->prediction.components != structures + 1)
+        return rcn__fail(ctx, RCN_EINVALID,
+                         "The prediction has %d components; the shares of %d structures and of the "
+                         "background are %d.",
+                         in->prediction.components, structures, structures + 1);
+    if (!structures && in->prediction.components != 1 && in->prediction.components != raters + 1)
         return rcn__fail(
             ctx, RCN_EINVALID,
             "The prediction has %d components; %d raters need %d (levels 0 to %d) or 1 "
@@ -74,20 +85,22 @@ static rcn_status check_case(rcn_context *ctx, const rcn_calib_case *in, int rat
     return RCN_OK;
 }
 
-rcn_status rcn__case_open(rcn__case *out, rcn_context *ctx, const rcn_calib_case *one_case,
-                          int raters, rcn_readout readout, int at_least) {
+static rcn_status open_case(rcn__case *out, rcn_context *ctx, const rcn_calib_case *one_case,
+                            int raters, int structures, rcn_readout readout, int at_least) {
     rcn_status status;
     uint8_t *majority = NULL;
     memset(out, 0, sizeof *out);
-    RCN_TRY(check_case(ctx, one_case, raters));
+    RCN_TRY(check_case(ctx, one_case, raters, structures));
     const rcn_votes *votes = one_case->votes;
     out->votes = votes;
     out->data = one_case->prediction.data;
     out->components = one_case->prediction.components;
     out->region = one_case->region;
     out->everywhere = !one_case->region;
-    const char *sentence = rcn__readout_weights(out->weights, raters, readout, at_least);
-    if (sentence) RCN_TRY(rcn__fail(ctx, RCN_EINVALID, "%s", sentence));
+    if (!structures) {
+        const char *sentence = rcn__readout_weights(out->weights, raters, readout, at_least);
+        if (sentence) RCN_TRY(rcn__fail(ctx, RCN_EINVALID, "%s", sentence));
+    }
     RCN_ALLOC(out->bad, ctx, ctx->threads, "bookkeeping");
     for (int t = 0; t < ctx->threads; ++t) out->bad[t] = INT64_MAX;
     RCN_ALLOC(out->patterns, ctx, votes->pattern_count, "the table of patterns");
@@ -111,6 +124,16 @@ rcn_status rcn__case_open(rcn__case *out, rcn_context *ctx, const rcn_calib_case
 done:
     rcn__free(ctx, majority);
     return status;
+}
+
+rcn_status rcn__case_open(rcn__case *out, rcn_context *ctx, const rcn_calib_case *one_case,
+                          int raters, rcn_readout readout, int at_least) {
+    return open_case(out, ctx, one_case, raters, 0, readout, at_least);
+}
+
+rcn_status rcn__case_open_labels(rcn__case *out, rcn_context *ctx, const rcn_calib_case *one_case,
+                                 int structures) {
+    return open_case(out, ctx, one_case, 0, structures, RCN_READOUT_EXPECTED, 0);
 }
 
 void rcn__case_close(rcn__case *c, rcn_context *ctx) {
@@ -369,7 +392,7 @@ rcn_status rcn_case_is_fused(int *out, rcn_context *ctx, const rcn_calib_case *o
     if (!out || !one_case || !one_case->votes)
         return rcn__fail(ctx, RCN_EINVALID, "There is no case to look at.");
     const rcn_votes *votes = one_case->votes;
-    RCN_TRY(check_case(ctx, one_case, votes->raters));
+    RCN_TRY(check_case(ctx, one_case, votes->raters, 0));
     const int components = one_case->prediction.components;
     const float *data = one_case->prediction.data;
     const size_t bytes = sizeof *data * (size_t)components;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rcn/rcn_recalib.h"
+#include "rcn/rcn_loss.h"
 
 #include <math.h>
 #include <string.h>
@@ -286,7 +287,8 @@ enum { NODES = 17 };
 
 struct rcn_temperature {
     rcn_context *ctx;
-    int raters;
+    int raters;     /* 0 for labels */
+    int structures; /* 0 for levels */
     double pairs;
     double slope[NODES], curvature[NODES]; /* derivatives of the log-likelihood by the power */
 };
@@ -308,20 +310,35 @@ static void heat_unpack(rcn_temperature *temperature, const double sums[HEAT_SUM
 
 static double node_power(int node) { return ldexp(node % 2 ? 1.5 : 1.0, node / 2 - 5); }
 
-rcn_status rcn_temperature_create(rcn_temperature **out, rcn_context *ctx, int raters) {
+static rcn_status create_temperature(rcn_temperature **out, rcn_context *ctx, int raters,
+                                     int structures) {
     rcn_status status;
     rcn_temperature *temperature = NULL;
+    RCN_ALLOC_ZERO(temperature, ctx, 1, "the temperature");
+    temperature->ctx = ctx;
+    temperature->raters = raters;
+    temperature->structures = structures;
+    *out = temperature;
+done:
+    return status;
+}
+
+rcn_status rcn_temperature_create(rcn_temperature **out, rcn_context *ctx, int raters) {
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
     if (!out || raters < 1 || raters > RCN_MAX_RATERS)
         return rcn__fail(ctx, RCN_EINVALID, "There must be 1 to %d raters, not %d.", RCN_MAX_RATERS,
                          raters);
-    RCN_ALLOC_ZERO(temperature, ctx, 1, "the temperature");
-    temperature->ctx = ctx;
-    temperature->raters = raters;
-    *out = temperature;
-done:
-    return status;
+    return create_temperature(out, ctx, raters, 0);
+}
+
+rcn_status rcn_temperature_create_labels(rcn_temperature **out, rcn_context *ctx, int structures) {
+    if (!ctx) return RCN_EINVALID;
+    rcn__clear(ctx);
+    if (!out || structures < 1 || structures > RCN_MAX_STRUCTURES)
+        return rcn__fail(ctx, RCN_EINVALID, "There must be 1 to %d structures, not %d.",
+                         RCN_MAX_STRUCTURES, structures);
+    return create_temperature(out, ctx, 0, structures);
 }
 
 void rcn_temperature_destroy(rcn_temperature *temperature) {
@@ -333,8 +350,10 @@ rcn_status rcn_temperature_merge(rcn_temperature *temperature, rcn_context *ctx,
     double sums[HEAT_SUMS], more[HEAT_SUMS];
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
-    if (!temperature || !other || temperature->raters != other->raters)
-        return rcn__fail(ctx, RCN_EINVALID, "Temperatures of different raters cannot be merged.");
+    if (!temperature || !other || temperature->raters != other->raters ||
+        temperature->structures != other->structures)
+        return rcn__fail(ctx, RCN_EINVALID,
+                         "Temperatures of different raters or structures cannot be merged.");
     heat_pack(sums, temperature);
     heat_pack(more, other);
     for (int i = 0; i < HEAT_SUMS; ++i) sums[i] += more[i];
@@ -357,6 +376,7 @@ typedef struct heat_job {
     rcn__case c;
     int64_t voxels;
     double *chances; /* [class][K + 1]: to see M marks of A answers at level k, up to a factor */
+    uint8_t *counts; /* [code][C + 1]: how many raters gave each label; NULL: levels */
     double *chunks;  /* [chunks][HEAT_SUMS]: slopes, curvatures, pairs */
 } heat_job;
 
@@ -411,6 +431,33 @@ static void heat_voxel(double *sums, const float *levels, const double *h, int c
     }
 }
 
+/* log-likelihood = sum_l n_l log w_l - a log sum_l w_l, w_l = p_l^power. */
+static void heat_labels(double *sums, const float *shares, const uint8_t *n, int answered,
+                        int count) {
+    double logs[RCN_MAX_STRUCTURES + 1], even[RCN_MAX_STRUCTURES + 1], odd[RCN_MAX_STRUCTURES + 1];
+    double given = 0;
+    for (int l = 0; l < count; ++l) {
+        const double p = clip((double)shares[l]);
+        logs[l] = log(p);
+        even[l] = sqrt(sqrt(sqrt(sqrt(sqrt(p)))));
+        odd[l] = even[l] * sqrt(even[l]);
+        given += n[l] * logs[l];
+    }
+    for (int node = 0; node < NODES; ++node) {
+        double *w = node % 2 ? odd : even;
+        double all[3] = {0, 0, 0};
+        for (int l = 0; l < count; ++l) {
+            all[0] += w[l];
+            all[1] += w[l] * logs[l];
+            all[2] += w[l] * logs[l] * logs[l];
+            w[l] *= w[l];
+        }
+        const double mean = all[1] / all[0];
+        sums[node] += given - answered * mean;
+        sums[NODES + node] -= answered * (all[2] / all[0] - mean * mean);
+    }
+}
+
 static void heat_chunk(int64_t chunk, int thread, void *payload) {
     heat_job *job = payload;
     const rcn__case *c = &job->c;
@@ -428,9 +475,58 @@ static void heat_chunk(int64_t chunk, int thread, void *payload) {
             if (i < c->bad[thread]) c->bad[thread] = i;
             return;
         }
-        heat_voxel(sums, levels, job->chances + vote_class(vote) * c->components, c->components);
+        if (job->counts)
+            heat_labels(sums, levels, job->counts + (int64_t)codes[i - first] * c->components,
+                        vote.answered, c->components);
+        else
+            heat_voxel(sums, levels, job->chances + vote_class(vote) * c->components,
+                       c->components);
         sums[2 * NODES] += vote.answered;
     }
+}
+
+/* Adds what the job finds to the temperature. */
+static rcn_status add_heat(rcn_temperature *temperature, rcn_context *ctx, heat_job *job) {
+    rcn_status status;
+    job->voxels = job->c.votes->voxels;
+    const int64_t chunks = rcn__chunk_count(job->voxels, RCN_CHUNK);
+    RCN_ALLOC(job->chunks, ctx, chunks * HEAT_SUMS, "sums by chunk");
+    RCN_TRY(rcn__for_chunks(ctx, "fitting the temperature", chunks, heat_chunk, job));
+    RCN_TRY(rcn__case_result(ctx, &job->c));
+    for (int64_t i = 0; i < chunks; ++i) {
+        const double *sums = job->chunks + i * HEAT_SUMS;
+        for (int node = 0; node < NODES; ++node) {
+            temperature->slope[node] += sums[node];
+            temperature->curvature[node] += sums[NODES + node];
+        }
+        temperature->pairs += sums[2 * NODES];
+    }
+done:
+    return status;
+}
+
+rcn_status rcn_temperature_add_labels(rcn_temperature *temperature, rcn_context *ctx,
+                                      const rcn_calib_case *one_case) {
+    rcn_status status;
+    heat_job job;
+    memset(&job, 0, sizeof job);
+    if (!ctx) return RCN_EINVALID;
+    rcn__clear(ctx);
+    if (!temperature || !temperature->structures)
+        return rcn__fail(ctx, RCN_EINVALID, "There is no temperature of labels to fit.");
+    RCN_TRY(rcn__case_open_labels(&job.c, ctx, one_case, temperature->structures));
+    const rcn_votes *votes = job.c.votes;
+    if (!rcn_votes_labels(votes))
+        RCN_TRY(rcn__fail(ctx, RCN_EINVALID, "A temperature of labels needs votes on labels."));
+    RCN_ALLOC(job.counts, ctx, votes->pattern_count * job.c.components, "the counts of labels");
+    rcn_loss_label_counts(job.counts, rcn_votes_labels(votes), votes->pattern_count, votes->raters,
+                          temperature->structures);
+    RCN_TRY(add_heat(temperature, ctx, &job));
+done:
+    rcn__free(ctx, job.counts);
+    rcn__free(ctx, job.chunks);
+    rcn__case_close(&job.c, ctx);
+    return status;
 }
 
 rcn_status rcn_temperature_add(rcn_temperature *temperature, rcn_context *ctx,
@@ -440,7 +536,8 @@ rcn_status rcn_temperature_add(rcn_temperature *temperature, rcn_context *ctx,
     memset(&job, 0, sizeof job);
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
-    if (!temperature) return rcn__fail(ctx, RCN_EINVALID, "There is no temperature to fit.");
+    if (!temperature || !temperature->raters)
+        return rcn__fail(ctx, RCN_EINVALID, "There is no temperature to fit.");
     const int raters = temperature->raters;
     RCN_TRY(rcn__case_open(&job.c, ctx, one_case, raters, RCN_READOUT_EXPECTED, 0));
     if (job.c.components == 1)
@@ -448,22 +545,10 @@ rcn_status rcn_temperature_add(rcn_temperature *temperature, rcn_context *ctx,
                           "A temperature on levels needs a prediction with %d levels, not one "
                           "probability.",
                           raters + 1));
-    job.voxels = job.c.votes->voxels;
-    const int64_t chunks = rcn__chunk_count(job.voxels, RCN_CHUNK);
     RCN_ALLOC(job.chances, ctx, (int64_t)(raters + 1) * (raters + 2) / 2 * (raters + 1),
               "the chances of votes");
     fill_chances(job.chances, raters);
-    RCN_ALLOC(job.chunks, ctx, chunks * HEAT_SUMS, "sums by chunk");
-    RCN_TRY(rcn__for_chunks(ctx, "fitting the temperature", chunks, heat_chunk, &job));
-    RCN_TRY(rcn__case_result(ctx, &job.c));
-    for (int64_t i = 0; i < chunks; ++i) {
-        const double *sums = job.chunks + i * HEAT_SUMS;
-        for (int node = 0; node < NODES; ++node) {
-            temperature->slope[node] += sums[node];
-            temperature->curvature[node] += sums[NODES + node];
-        }
-        temperature->pairs += sums[2 * NODES];
-    }
+    RCN_TRY(add_heat(temperature, ctx, &job));
 done:
     rcn__free(ctx, job.chances);
     rcn__free(ctx, job.chunks);
@@ -509,7 +594,7 @@ rcn_status rcn_temperature_fit(rcn_recalib *out, rcn_context *ctx,
             high = middle;
     }
     fit.method = RCN_RECALIB_TEMPERATURE;
-    fit.levels = temperature->raters + 1;
+    fit.levels = (temperature->structures ? temperature->structures : temperature->raters) + 1;
     fit.parameters[0] = 1.0 / (node_power(node - 1) *
                                pow(node_power(node) / node_power(node - 1), 0.5 * (low + high)));
     fit.pairs = (int64_t)temperature->pairs;

@@ -55,6 +55,52 @@ rcn_status rcn_strategy_parse(rcn_strategy *out, const char *name) {
     return RCN_EINVALID;
 }
 
+static const struct {
+    const char *name;
+    rcn_strategy strategy;
+} STRUCTURE_STRATEGIES[] = {
+    {"dirichlet-multinomial", {RCN_LOSS_DIRICHLET_MULTINOMIAL, 0, RCN_ORC}},
+    {"soft", {RCN_LOSS_CATEGORICAL, 1, RCN_SOFT}},
+    {"median", {RCN_LOSS_CATEGORICAL, 1, RCN_MEDIAN}},
+    {"rps", {RCN_LOSS_RPS_HEADS, 0, RCN_ORC}},
+};
+enum { STRUCTURE_STRATEGY_COUNT = sizeof STRUCTURE_STRATEGIES / sizeof *STRUCTURE_STRATEGIES };
+
+const char *rcn_strategy_structures_name(int index) {
+    return index >= 0 && index < STRUCTURE_STRATEGY_COUNT ? STRUCTURE_STRATEGIES[index].name : NULL;
+}
+
+rcn_status rcn_strategy_for(rcn_strategy *out, rcn_context *ctx, const char *name, int structures) {
+    rcn_strategy known;
+    if (!ctx) return RCN_EINVALID;
+    rcn__clear(ctx);
+    if (!out || !name || structures < 1 || structures > RCN_MAX_STRUCTURES)
+        return rcn__fail(ctx, RCN_EINVALID, "A strategy has a name, and is for 1 to %d structures.",
+                         RCN_MAX_STRUCTURES);
+    if (structures > 1) {
+        const char *sought = !strcmp(name, "ordinal") ? "dirichlet-multinomial" : name;
+        for (int i = 0; i < STRUCTURE_STRATEGY_COUNT; ++i)
+            if (!strcmp(sought, STRUCTURE_STRATEGIES[i].name)) {
+                *out = STRUCTURE_STRATEGIES[i].strategy;
+                return RCN_OK;
+            }
+        if (rcn_strategy_parse(&known, name) == RCN_OK)
+            return rcn__fail(ctx, RCN_EINVALID,
+                             "The strategy \"%s\" is for one structure; several are learned by "
+                             "dirichlet-multinomial, soft, median or rps.",
+                             name);
+    } else if (rcn_strategy_parse(out, name) == RCN_OK) {
+        return RCN_OK;
+    }
+    if (!strcmp(name, "dirichlet-multinomial"))
+        return rcn__fail(ctx, RCN_EINVALID,
+                         "The strategy \"dirichlet-multinomial\" is for several structures; one is "
+                         "learned the same way by beta-binomial.");
+    return rcn__fail(ctx, RCN_EINVALID, "There is no strategy \"%s\".", name);
+}
+
+static int is_of_labels(rcn_loss_kind kind) { return kind >= RCN_LOSS_DIRICHLET_MULTINOMIAL; }
+
 /* ---- targets --------------------------------------------------------------------------------- */
 
 struct rcn_target {
@@ -62,7 +108,36 @@ struct rcn_target {
     rcn_loss_label *labels;
     int64_t count;
     float *map;
+    /* Several structures; (count, structures + 1): */
+    int structures;
+    uint8_t *counts;
+    float *shares;
 };
+
+/* How many raters gave each label; the void code comes last and has none. */
+static rcn_status make_counts(rcn_target *target, rcn_context *ctx, const rcn_votes *votes,
+                              const rcn_strategy *strategy) {
+    rcn_status status;
+    const int64_t patterns = votes->pattern_count;
+    target->structures = rcn_votes_structures(votes);
+    const int labels = target->structures + 1;
+    RCN_ALLOC_ZERO(target->counts, ctx, (patterns + 1) * labels, "the counts of labels");
+    if (rcn_votes_labels(votes))
+        rcn_loss_label_counts(target->counts, rcn_votes_labels(votes), patterns, votes->raters,
+                              target->structures);
+    else
+        for (int64_t p = 0; p < patterns; ++p) {
+            target->counts[2 * p + 1] = target->labels[p].marked;
+            target->counts[2 * p] =
+                (uint8_t)(target->labels[p].answered - target->labels[p].marked);
+        }
+    if (strategy->loss != RCN_LOSS_CATEGORICAL) return status;
+    RCN_ALLOC_ZERO(target->shares, ctx, (patterns + 1) * labels, "the shares of labels");
+    rcn_loss_label_shares(target->shares, target->counts, patterns, target->structures,
+                          strategy->method == RCN_MEDIAN);
+done:
+    return status;
+}
 
 static rcn_status make_labels(rcn_target *target, rcn_context *ctx, const rcn_votes *votes,
                               const rcn_strategy *strategy, const rcn_fusion_options *fusion) {
@@ -71,7 +146,9 @@ static rcn_status make_labels(rcn_target *target, rcn_context *ctx, const rcn_vo
     target->count = votes->pattern_count + 1;
     RCN_ALLOC_ZERO(target->labels, ctx, target->count, "the labels");
     rcn_loss_labels(target->labels, votes->patterns, votes->pattern_count);
-    if (strategy->fused && strategy->method != RCN_RANDOM && !target->map) {
+    if (is_of_labels(strategy->loss)) {
+        RCN_TRY(make_counts(target, ctx, votes, strategy));
+    } else if (strategy->fused && strategy->method != RCN_RANDOM && !target->map) {
         RCN_ALLOC(values, ctx, votes->pattern_count, "the labels");
         RCN_TRY(rcn_fuse_patterns(values, NULL, ctx, votes, fusion));
         for (int64_t p = 0; p < votes->pattern_count; ++p) target->labels[p].value = values[p];
@@ -110,6 +187,10 @@ rcn_status rcn_target_create(rcn_target **out, rcn_context *ctx, const rcn_votes
     rcn__clear(ctx);
     if (!out || !votes || !strategy || !fusion)
         return rcn__fail(ctx, RCN_EINVALID, "A target is made of votes by a strategy.");
+    if (!is_of_labels(strategy->loss) && rcn_votes_structures(votes) > 1)
+        return rcn__fail(ctx, RCN_EINVALID,
+                         "The votes are on %d structures, the strategy is for one.",
+                         rcn_votes_structures(votes));
     rcn_fusion_options options = *fusion;
     options.method = strategy->fused ? strategy->method : RCN_ORC;
     options.staple_output = RCN_STAPLE_MASK;
@@ -130,8 +211,14 @@ void rcn_target_destroy(rcn_target *target) {
     rcn_context *ctx = target->ctx;
     rcn__free(ctx, target->labels);
     rcn__free(ctx, target->map);
+    rcn__free(ctx, target->counts);
+    rcn__free(ctx, target->shares);
     rcn__free(ctx, target);
 }
+
+const uint8_t *rcn_target_counts(const rcn_target *target) { return target->counts; }
+
+const float *rcn_target_shares(const rcn_target *target) { return target->shares; }
 
 const rcn_loss_label *rcn_target_labels(const rcn_target *target) { return target->labels; }
 
@@ -147,6 +234,14 @@ void rcn_target_add_levels(double *voxels, const rcn_target *target, const rcn_v
         voxels[below] += (1 - above) * count;
         voxels[below < votes->raters ? below + 1 : below] += above * count;
     }
+}
+
+void rcn_target_add_labels(double *voxels, const rcn_target *target, const rcn_votes *votes) {
+    const int labels = target->structures + 1;
+    for (int64_t p = 0; target->counts && p < votes->pattern_count; ++p)
+        for (int l = 0; target->labels[p].answered && l < labels; ++l)
+            voxels[l] += (double)target->counts[p * labels + l] / target->labels[p].answered *
+                         (double)votes->patterns[p].voxels;
 }
 
 /* ---- options --------------------------------------------------------------------------------- */
@@ -283,6 +378,8 @@ struct rcn_train {
     float *maps; /* NULL unless the strategy has maps */
     rcn_loss_target *targets;
     rcn_loss_label *labels; /* of all samples of the batch, one table after another */
+    uint8_t *counts;        /* the same of several structures; NULL otherwise */
+    float *shares;
     int64_t label_room;
 
     /* With a frozen encoder: */
@@ -443,6 +540,8 @@ void rcn_train_destroy(rcn_train *train) {
     rcn__free(ctx, train->maps);
     rcn__free(ctx, train->targets);
     rcn__free(ctx, train->labels);
+    rcn__free(ctx, train->counts);
+    rcn__free(ctx, train->shares);
     forget_features(train);
     rcn__free(ctx, train->features);
     rcn__free(ctx, train->known);
@@ -485,14 +584,15 @@ rcn_status rcn_train_start(rcn_train *train, const double *shares) {
     double p[RCN_MAX_RATERS + 1], sum = 0;
     if (!train) return RCN_EINVALID;
     rcn__clear(train->ctx);
-    const int raters = train->options.loss.raters;
-    for (int k = 0; shares && k <= raters; ++k) {
+    const int of_labels = is_of_labels(train->options.strategy.loss);
+    const int last = of_labels ? train->options.loss.structures : train->options.loss.raters;
+    for (int k = 0; shares && k <= last; ++k) {
         p[k] = shares[k] > least ? shares[k] : least;
         sum += isfinite(shares[k]) ? p[k] : NAN;
     }
     if (!shares || !isfinite(sum))
         return rcn__fail(train->ctx, RCN_EINVALID, "Shares of the levels must be numbers.");
-    for (int k = 0; k <= raters; ++k) p[k] /= sum;
+    for (int k = 0; k <= last; ++k) p[k] /= sum;
     const rcn_parameter *weight = rcn_net_find_parameter(train->net, "head.weight");
     const rcn_parameter *bias = rcn_net_find_parameter(train->net, "head.bias");
     if (!weight) weight = rcn_net_find_parameter(train->net, "segmentation_head.0.weight");
@@ -501,7 +601,10 @@ rcn_status rcn_train_start(rcn_train *train, const double *shares) {
         return rcn__fail(train->ctx, RCN_EINTERNAL, "The network has no last layer.");
     float *values = rcn_net_edit_values(train->net);
     for (int64_t i = 0; i < weight->count; ++i) values[weight->offset + i] *= 0.1f;
-    rcn__loss_biases(values + bias->offset, train->current.at[3], train->loss, p);
+    if (of_labels)
+        rcn__loss_label_biases(values + bias->offset, train->loss, p);
+    else
+        rcn__loss_biases(values + bias->offset, train->current.at[3], train->loss, p);
     keep_state(train);
     return RCN_OK;
 }
@@ -559,18 +662,71 @@ static void label_by_rater(rcn_loss_label *labels, const rcn_votes *votes, rcn_r
     }
 }
 
+/* Room for `more` labels after those used, and for their counts and shares where the strategy is
+ * for several structures. */
 static rcn_status reserve_labels(rcn_train *train, int64_t used, int64_t more) {
     rcn_status status = RCN_OK;
     rcn_loss_label *labels = NULL;
+    uint8_t *counts = NULL;
+    float *shares = NULL;
+    const int wide = train->options.loss.structures + 1;
+    const int of_labels = is_of_labels(train->options.strategy.loss);
     if (used + more <= train->label_room) return RCN_OK;
     const int64_t room = 2 * (used + more);
     RCN_ALLOC(labels, train->ctx, room, "the labels of a batch");
+    if (of_labels) RCN_ALLOC(counts, train->ctx, room * wide, "the labels of a batch");
+    if (of_labels) RCN_ALLOC(shares, train->ctx, room * wide, "the labels of a batch");
     if (used) memcpy(labels, train->labels, sizeof *labels * (size_t)used);
+    if (used && of_labels) {
+        memcpy(counts, train->counts, sizeof *counts * (size_t)(used * wide));
+        memcpy(shares, train->shares, sizeof *shares * (size_t)(used * wide));
+    }
     rcn__free(train->ctx, train->labels);
+    rcn__free(train->ctx, train->counts);
+    rcn__free(train->ctx, train->shares);
     train->labels = labels;
+    train->counts = counts;
+    train->shares = shares;
+    labels = NULL;
+    counts = NULL;
+    shares = NULL;
     train->label_room = room;
 done:
+    rcn__free(train->ctx, labels);
+    rcn__free(train->ctx, counts);
+    rcn__free(train->ctx, shares);
     return status;
+}
+
+/* A case's tables after those of the samples before it, which may not outlive the next case. */
+static rcn_status take_labels(rcn_train *train, int64_t used, const rcn_target *from) {
+    rcn_status status;
+    const size_t wide = (size_t)train->options.loss.structures + 1, count = (size_t)from->count;
+    RCN_TRY(reserve_labels(train, used, from->count));
+    memcpy(train->labels + used, from->labels, sizeof *train->labels * count);
+    if (from->counts) memcpy(train->counts + (size_t)used * wide, from->counts, count * wide);
+    if (from->shares)
+        memcpy(train->shares + (size_t)used * wide, from->shares,
+               sizeof *train->shares * count * wide);
+done:
+    return status;
+}
+
+/* Whether a case is one that the network and the strategy can learn from. */
+static rcn_status check_drawn(const rcn_train *train, const rcn_train_case *one, int64_t number) {
+    const int of_labels = is_of_labels(train->options.strategy.loss);
+    if (one->data.channel_count != rcn_net_get_options(train->net)->channels || !one->data.votes ||
+        !one->target || rcn_votes_raters(one->data.votes) != train->options.loss.raters)
+        return rcn__fail(train->ctx, RCN_EINVALID,
+                         "Case %lld has other channels or raters than the network.",
+                         (long long)number + 1);
+    if ((of_labels &&
+         (!one->target->counts || one->target->structures != train->options.loss.structures)) ||
+        (train->options.strategy.loss == RCN_LOSS_CATEGORICAL && !one->target->shares))
+        return rcn__fail(train->ctx, RCN_EINVALID,
+                         "Case %lld has a target for other structures than the network.",
+                         (long long)number + 1);
+    return RCN_OK;
 }
 
 static rcn_status draw_batch(rcn_train *train) {
@@ -586,18 +742,12 @@ static rcn_status draw_batch(rcn_train *train) {
         rcn_train_case one = {{NULL, 0, NULL, NULL, NULL, NULL}, NULL};
         float *map = train->maps ? train->maps + b * train->voxels : NULL;
         RCN_TRY(train->get_case(&one, number, train->payload));
-        if (one.data.channel_count != channels || !one.data.votes || !one.target ||
-            rcn_votes_raters(one.data.votes) != train->options.loss.raters)
-            RCN_TRY(rcn__fail(train->ctx, RCN_EINVALID,
-                              "Case %lld has other channels or raters than the network.",
-                              (long long)number + 1));
+        RCN_TRY(check_drawn(train, &one, number));
         RCN_TRY(rcn__sample_draw(train->images + b * channels * train->voxels,
                                  train->codes + b * train->voxels, map, train->ctx, &one.data,
                                  &train->options.sample, seed_for(train, FOR_SAMPLES),
                                  train->features ? variant : stream));
-        RCN_TRY(reserve_labels(train, used, one.target->count));
-        memcpy(train->labels + used, one.target->labels,
-               sizeof *train->labels * (size_t)one.target->count);
+        RCN_TRY(take_labels(train, used, one.target));
         if (train->options.strategy.fused && train->options.strategy.method == RCN_RANDOM) {
             rcn_rng rng = rcn__rng_make(seed_for(train, FOR_RATERS), stream);
             label_by_rater(train->labels + used, one.data.votes, &rng);
@@ -611,6 +761,11 @@ static rcn_status draw_batch(rcn_train *train) {
     used = 0;
     for (int64_t b = 0; b < train->mine; ++b) {
         train->targets[b].labels = train->labels + used;
+        if (train->counts) {
+            const int wide = train->options.loss.structures + 1;
+            train->targets[b].counts = train->counts + used * wide;
+            train->targets[b].shares = train->shares + used * wide;
+        }
         used += train->targets[b].label_count;
         if (train->maps) train->targets[b].codes = NULL;
     }

@@ -47,10 +47,6 @@
 #include "rcn_comm.h"
 #include "rcn_votes.h"
 
-#ifndef RCN_MAX_STRUCTURES
-#define RCN_MAX_STRUCTURES 32
-#endif
-
 #ifdef __cplusplus
 extern "C" {
 #endif

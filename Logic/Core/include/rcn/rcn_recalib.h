@@ -15,8 +15,10 @@
  * raters answered, and where M of only A < K answered the chance to see that from level k
  * (hypergeometric, raters exchangeable). The likelihood is a proper score of the whole
  * distribution and, with all raters present, convex in 1/T, which the likelihood of a readout is
- * not; and it has no favorite among the readouts. Platt, beta and isotonic correct one readout:
- * they are fitted to the sums of that readout and must be applied to it, not to levels.
+ * not; and it has no favorite among the readouts. Several structures have one temperature on the
+ * shares of their C + 1 labels, q_l ~ p_l^(1/T), which maximizes sum n_l log q_l over the labels
+ * that all raters gave; so the shares still add up to one. Platt, beta and isotonic correct one
+ * readout: they are fitted to the sums of that readout and must be applied to it, not to levels.
  */
 #ifndef RCN_RECALIB_H
 #define RCN_RECALIB_H
@@ -42,8 +44,8 @@ RCN_API const char *rcn_recalib_name(rcn_recalib_method method);
 /* Plain data: whoever stores it writes these fields. */
 typedef struct rcn_recalib {
     rcn_recalib_method method;
-    int levels;           /* K + 1: temperature fitted to levels, applies to levels; 0: applies to
-                             one probability */
+    int levels;           /* K + 1: temperature fitted to levels, applies to levels; C + 1: to the
+                             shares of labels; 0: applies to one probability */
     double parameters[3]; /* temperature: T; Platt: a, b; beta: a, b, c; the rest 0 */
     int knots;            /* isotonic: 1 ... RCN_RECALIB_KNOTS; otherwise 0 */
     double x[RCN_RECALIB_KNOTS]; /* rising probabilities in [0, 1] ... */
@@ -70,6 +72,10 @@ typedef struct rcn_temperature rcn_temperature;
 
 RCN_API rcn_status rcn_temperature_create(rcn_temperature **out, rcn_context *ctx, int raters);
 
+/* The same for the shares of C + 1 labels; of any number of raters. */
+RCN_API rcn_status rcn_temperature_create_labels(rcn_temperature **out, rcn_context *ctx,
+                                                 int structures);
+
 /* NULL is fine. */
 RCN_API void rcn_temperature_destroy(rcn_temperature *temperature);
 
@@ -78,8 +84,12 @@ RCN_API void rcn_temperature_destroy(rcn_temperature *temperature);
 RCN_API rcn_status rcn_temperature_add(rcn_temperature *temperature, rcn_context *ctx,
                                        const rcn_calib_case *one_case);
 
-/* Adds the cases of another, of as many raters: one for each case can be put together in any way,
- * so that leaving one out reads no voxel again. */
+/* Adds a case with votes that hold labels and a prediction of C + 1 shares, background first. */
+RCN_API rcn_status rcn_temperature_add_labels(rcn_temperature *temperature, rcn_context *ctx,
+                                              const rcn_calib_case *one_case);
+
+/* Adds the cases of another, of as many raters or structures: one for each case can be put together
+ * in any way, so that leaving one out reads no voxel again. */
 RCN_API rcn_status rcn_temperature_merge(rcn_temperature *temperature, rcn_context *ctx,
                                          const rcn_temperature *other);
 
@@ -104,8 +114,8 @@ RCN_API double rcn_recalib_value(const rcn_recalib *recalib, double p);
 RCN_API rcn_status rcn_recalib_apply(float *out, rcn_context *ctx, const rcn_recalib *recalib,
                                      const rcn_image *probability);
 
-/* The same for K + 1 levels, with temperature only. Levels add up to one afterwards, and those that
- * were 0 still are. */
+/* The same for K + 1 levels or the shares of C + 1 labels, with temperature only. They add up to
+ * one afterwards, and those that were 0 still are. */
 RCN_API rcn_status rcn_recalib_apply_levels(float *out, rcn_context *ctx,
                                             const rcn_recalib *recalib, const rcn_image *levels);
 

@@ -56,14 +56,26 @@ enum { RCN_STRATEGIES_COMPARED = 9 }; /* the first ones: the default and the pap
 /* The strategy of that name; RCN_EINVALID and *out unchanged when there is none. */
 RCN_API rcn_status rcn_strategy_parse(rcn_strategy *out, const char *name);
 
+/* The strategy of that name for votes on `structures` structures; for one it is the one above.
+ * Several can be learned by dirichlet-multinomial (which "ordinal" means then), soft (cross-entropy
+ * with the raters' shares), median (with the label that most gave) and rps (an ordinal head for
+ * each structure).
+ *   RCN_EINVALID  there is none; the sentence says whether not at all or not for so many */
+RCN_API rcn_status rcn_strategy_for(rcn_strategy *out, rcn_context *ctx, const char *name,
+                                    int structures);
+
+/* The names for several structures, in this order; NULL beyond the last. */
+RCN_API const char *rcn_strategy_structures_name(int index);
+
 /* ---- targets --------------------------------------------------------------------------------- */
 
 /* What a strategy makes of one case's votes. */
 typedef struct rcn_target rcn_target;
 
 /* fusion: tie, sigma and the like for fused maps; its method is the strategy's. Takes four bytes
- * per voxel for methods that look at neighbors, and next to nothing for the others. On failure or
- * cancel *out is unchanged. */
+ * per voxel for methods that look at neighbors, and next to nothing for the others. A strategy for
+ * several structures takes votes that hold labels, or plain ones as those of a single structure. On
+ * failure or cancel *out is unchanged. */
 RCN_API rcn_status rcn_target_create(rcn_target **out, rcn_context *ctx, const rcn_votes *votes,
                                      const rcn_strategy *strategy,
                                      const rcn_fusion_options *fusion);
@@ -74,6 +86,11 @@ RCN_API void rcn_target_destroy(rcn_target *target);
 /* One label per vote code and a void one for RCN_VOID_CODE(). Borrowed. */
 RCN_API const rcn_loss_label *rcn_target_labels(const rcn_target *target);
 
+/* Strategies for several structures: how many raters gave each label, and their shares for those
+ * that learn these; (codes and the void one, C + 1) each, or NULL. Borrowed. */
+RCN_API const uint8_t *rcn_target_counts(const rcn_target *target);
+RCN_API const float *rcn_target_shares(const rcn_target *target);
+
 /* The smoothed map, negative where nobody answered; NULL for the strategies that have none. */
 RCN_API const float *rcn_target_map(const rcn_target *target);
 
@@ -81,6 +98,11 @@ RCN_API const float *rcn_target_map(const rcn_target *target);
  * answered count for the two levels next to K times their share, voxels that nobody answered not at
  * all. For rcn_train_start(), divided by their sum over all cases. `votes` are the target's. */
 RCN_API void rcn_target_add_levels(double *voxels, const rcn_target *target,
+                                   const rcn_votes *votes);
+
+/* The same for several structures: adds to voxels[0 ... C] the share that each label has in the
+ * answers of each voxel. */
+RCN_API void rcn_target_add_labels(double *voxels, const rcn_target *target,
                                    const rcn_votes *votes);
 
 /* ---- the course ------------------------------------------------------------------------------ */
@@ -96,7 +118,8 @@ typedef rcn_status (*rcn_train_case_fn)(rcn_train_case *out, int64_t index, void
 
 typedef struct rcn_train_options {
     rcn_strategy strategy; /* no default */
-    rcn_loss_options loss; /* `kind` is the strategy's; raters: no default */
+    rcn_loss_options loss; /* `kind` is the strategy's; raters: no default; structures as the
+                              strategy's */
     rcn_optim_options optim;
     rcn_schedule schedule; /* steps: of the whole training */
     rcn_sample_options sample;
@@ -208,7 +231,8 @@ RCN_API const float *rcn_train_average_loss_values(const rcn_train *train);
 RCN_API rcn_status rcn_train_set_loss_values(rcn_train *train, const float *values, int count);
 
 /* Makes a fresh network start from what is known before looking: its last layer's weights a tenth,
- * its biases such that every voxel is given the levels' shares among all voxels, shares[0 ... K].
+ * its biases such that every voxel is given the levels' shares among all voxels, shares[0 ... K];
+ * with a strategy for several structures those of the labels, shares[0 ... C].
  * Without this, most of a short training is spent on learning that most voxels are background. To
  * be called before the first step, and not for a network that has been trained. */
 RCN_API rcn_status rcn_train_start(rcn_train *train, const double *shares);
