@@ -64,8 +64,8 @@ struct Case
   std::vector<std::string> Images; ///< one file per channel
   std::vector<RaterFile> Raters;
   std::shared_ptr<const CaseInMemory> Memory; ///< null: files
-  std::vector<Structure> Structures;          ///< as DataList::Structures
-  std::optional<int64_t> Unanswered;          ///< label value of voxels that a rater did not assess
+  std::vector<Structure> Structures = {};     ///< as DataList::Structures
+  std::optional<int64_t> Unanswered = {};     ///< label value of voxels that a rater did not assess
 
   /// Whether raters tell several structures apart. One alone is a name for what is marked.
   bool HasStructures() const { return this->Structures.size() > 1; }

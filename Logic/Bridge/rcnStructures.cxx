@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <map>
 
+#include "rcn/rcn_votes.h"
 #include "rcnFileName.h"
 
 namespace rcn
@@ -13,10 +14,10 @@ namespace rcn
 
 std::string CheckStructures(const std::vector<Structure>& structures)
 {
-  if (structures.size() > static_cast<size_t>(MostStructures))
+  if (structures.size() > RCN_MAX_STRUCTURES)
   {
     return "there are " + std::to_string(structures.size()) + " structures; there may be up to " +
-      std::to_string(MostStructures) + ".";
+      std::to_string(RCN_MAX_STRUCTURES) + ".";
   }
   std::map<std::string, std::string> byFile;
   std::map<int64_t, std::string> byValue;

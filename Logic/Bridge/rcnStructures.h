@@ -16,9 +16,6 @@ namespace rcn
 /// Of a label value, and of its opposite: every element type that can hold it holds it exactly.
 constexpr int64_t LargestLabel = int64_t(1) << 53;
 
-/// In one case: as many as the core takes.
-constexpr int MostStructures = 32;
-
 struct Structure
 {
   std::string Name;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <sstream>
 #include <cstdio>
+#include <cstring>
 #include <map>
 #include <set>
 
@@ -46,10 +47,68 @@ void Workspace::SetProgress(ProgressFunction progress)
 namespace
 {
 
+/// The name of a rater whose file has none for him.
+std::string NameFromPath(const std::string& path)
+{
+  const std::string::size_type slash = path.rfind('/');
+  const std::string name = path.substr(slash == std::string::npos ? 0 : slash + 1);
+  return name.substr(0, name.find('.'));
+}
+
+/// A segment of that name; null: there is none.
+const Segment* FindSegment(const Volume& volume, const std::string& name)
+{
+  const auto found = std::find_if(
+    volume.Segments().begin(), volume.Segments().end(), [&](const Segment& segment) { return segment.Name == name; });
+  return found == volume.Segments().end() ? nullptr : &*found;
+}
+
+void CheckLayer(const Segment& segment, const RaterFile& rater, const Volume& volume)
+{
+  if (segment.Layer < 0 || segment.Layer >= volume.ChannelCount())
+  {
+    throw Error(RCN_EFORMAT, rater.Path + ": segment " + segment.Name + " lies in a layer that is not there.");
+  }
+}
+
+/// The segments of a segmentation that have the names of structures, as files of these: a person tells segments apart by name,
+/// and their label values are the program's.
+std::vector<StructureFile> StructuresIn(const RaterFile& rater, const Volume& volume, const std::vector<Structure>& structures)
+{
+  std::vector<StructureFile> files;
+  bool found = false;
+  for (const Structure& structure : structures)
+  {
+    const Segment* const segment = FindSegment(volume, structure.Name);
+    files.emplace_back(); // without a path: nothing is marked
+    if (segment)
+    {
+      CheckLayer(*segment, rater, volume);
+      files.back() = { rater.Path, { segment->LabelValue }, segment->Layer };
+      found = true;
+    }
+  }
+  if (!found && structures.size() > 1)
+  {
+    throw Error(RCN_EDATA,
+      rater.Path + ": no segment has the name of a structure; the first one is called " + volume.Segments().front().Name + ".");
+  }
+  return files;
+}
+
 /// The raters that a file stands for: itself, its segments, or its channels.
-std::vector<RaterFile> ExpandRater(const RaterFile& rater, const Volume& volume)
+std::vector<RaterFile> ExpandRater(const RaterFile& rater, const Volume& volume, const std::vector<Structure>& structures)
 {
   // volume: the file's header
+  const bool ownValues = !rater.Values.empty() && (structures.size() != 1 || rater.Values != structures.front().Values);
+  if (!structures.empty() && !volume.Segments().empty() && !ownValues && rater.Channel < 0)
+  {
+    RaterFile one = rater;
+    one.Name = rater.Name.empty() ? NameFromPath(rater.Path) : rater.Name;
+    one.Structures = StructuresIn(rater, volume, structures);
+    one.Values.clear();
+    return { one };
+  }
   if (rater.Channel >= 0)
   {
     if (rater.Channel >= volume.ChannelCount())
@@ -61,7 +120,7 @@ std::vector<RaterFile> ExpandRater(const RaterFile& rater, const Volume& volume)
     return { rater };
   }
   std::vector<RaterFile> expanded;
-  if (rater.Name.empty() && !volume.Segments().empty() && rater.Values.empty())
+  if (rater.Name.empty() && !volume.Segments().empty() && rater.Values.empty() && structures.size() < 2)
   {
     for (const Segment& segment : volume.Segments())
     {
@@ -69,10 +128,7 @@ std::vector<RaterFile> ExpandRater(const RaterFile& rater, const Volume& volume)
       one.Name = segment.Name;
       one.Values = { segment.LabelValue };
       one.Channel = segment.Layer;
-      if (one.Channel < 0 || one.Channel >= volume.ChannelCount())
-      {
-        throw Error(RCN_EFORMAT, rater.Path + ": segment " + segment.Name + " lies in a layer that is not there.");
-      }
+      CheckLayer(segment, rater, volume);
       expanded.push_back(one);
     }
     return expanded;
@@ -90,9 +146,7 @@ std::vector<RaterFile> ExpandRater(const RaterFile& rater, const Volume& volume)
     expanded.back().Channel = 0;
     if (rater.Name.empty())
     {
-      const std::string::size_type slash = rater.Path.rfind('/');
-      const std::string name = rater.Path.substr(slash == std::string::npos ? 0 : slash + 1);
-      expanded.back().Name = name.substr(0, name.find('.'));
+      expanded.back().Name = NameFromPath(rater.Path);
     }
     return expanded;
   }
@@ -108,11 +162,12 @@ std::vector<RaterFile> ExpandRater(const RaterFile& rater, const Volume& volume)
 
 } // namespace
 
-Case CaseOf(
-  const std::string& id, const std::vector<Volume>& images, const std::string& imageName, const std::vector<RaterMask>& masks)
+Case CaseOf(const std::string& id, const std::vector<Volume>& images, const std::string& imageName,
+  const std::vector<RaterMask>& masks, const std::vector<Structure>& structures)
 {
   Case one;
   one.Id = id;
+  one.Structures = structures;
   one.Images.assign(images.size(), imageName);
   one.Memory = std::make_shared<CaseInMemory>(CaseInMemory{ images, masks });
   for (const RaterMask& mask : masks)
@@ -134,9 +189,10 @@ std::vector<Volume> ImagesOf(rcn_context* context, const Case& one, double toler
   return ReadImages(context, one.Images, tolerance);
 }
 
-std::vector<RaterFile> RatersIn(const RaterFile& rater)
+std::vector<RaterFile> RatersIn(const RaterFile& rater, const std::vector<Structure>& structures)
 {
-  return ExpandRater(rater, ReadMaskHeader(rater.Path));
+  return rater.Structures.empty() ? ExpandRater(rater, ReadMaskHeader(rater.Path), structures)
+                                  : std::vector<RaterFile>{ rater };
 }
 
 /// Collects a case's answers; the workspace takes them over when all went well.
@@ -144,9 +200,22 @@ class Workspace::Ballot
 {
 public:
   /// `raters`: the slots; empty: those who are named.
-  Ballot(const Workspace& workspace, const std::vector<std::string>& raters)
-    : Options_(workspace.Options_), Context_(workspace.Context_.get()), Fixed_(!raters.empty()), Names_(raters)
+  Ballot(const Workspace& workspace, const Case& one, const std::vector<std::string>& raters)
+    : Options_(workspace.Options_),
+      Context_(workspace.Context_.get()),
+      Structures_(one.Structures),
+      Fixed_(!raters.empty()),
+      Names_(raters)
   {
+    if (this->Options_.HasUnanswered || one.Unanswered)
+    {
+      this->Unanswered_ = this->Options_.HasUnanswered ? this->Options_.Unanswered : *one.Unanswered;
+    }
+    const std::string sentence = CheckStructures(one.Structures);
+    if (!sentence.empty())
+    {
+      throw Error(RCN_EINVALID, one.Id + ": " + sentence);
+    }
   }
 
   /// Where voxels have to be; `name` stands in sentences.
@@ -218,8 +287,10 @@ public:
     if (!this->Votes_)
     {
       rcn_votes* created = nullptr;
-      Check(
-        rcn_votes_create(&created, this->Context_, &this->Reference_, static_cast<int>(this->Names_.size())), this->Context_);
+      const auto raters = static_cast<int>(this->Names_.size()), structures = static_cast<int>(this->Structures_.size());
+      Check(structures > 1 ? rcn_votes_create_labels(&created, this->Context_, &this->Reference_, raters, structures)
+                           : rcn_votes_create(&created, this->Context_, &this->Reference_, raters),
+        this->Context_);
       this->Votes_.reset(created);
     }
   }
@@ -227,14 +298,14 @@ public:
   /// A rater's answer in a volume that was placed.
   void Add(const std::string& rater, const std::string& place, const Channel& channel, const std::vector<int64_t>& values)
   {
-    const int index = static_cast<int>(std::find(this->Names_.begin(), this->Names_.end(), rater) - this->Names_.begin());
+    const int index = this->IndexOf(rater);
     rcn_mask mask{};
     mask.image = channel.Image;
     mask.image.geometry = this->Reference_; // compared before
     mask.component = channel.Component;
     mask.values = values.empty() ? nullptr : values.data();
     mask.value_count = static_cast<int>(values.size());
-    mask.unanswered = this->Options_.HasUnanswered ? &this->Options_.Unanswered : nullptr;
+    mask.unanswered = this->Unanswered_ ? &*this->Unanswered_ : nullptr;
     Check(rcn_votes_add(this->Votes_.get(), this->Context_, index, &mask), this->Context_, rater + " (" + place + ")");
     if (values.empty())
     {
@@ -257,50 +328,255 @@ public:
     this->Remarks_.push_back("Rater " + rater + " marked nothing in " + place + ".");
   }
 
+  /// One of the images of a rater's answer about several structures, in a volume that was placed.
+  struct Part
+  {
+    Channel Where;
+    int Structure = 0;           ///< 0: all of them, by their values
+    std::vector<int64_t> Values; ///< that mean the structure; empty: any non-zero
+  };
+
+  /// A rater's answer in such images; none: nothing of what the case is about was marked.
+  void AddParts(const std::string& rater, const std::string& place, std::vector<Part> parts)
+  {
+    Volume empty;
+    if (parts.empty())
+    {
+      if (this->ReferenceName_.empty())
+      {
+        throw Error(RCN_EINVALID, rater + " has no mask of a structure.");
+      }
+      empty = Volume::Allocate(this->Reference_, RCN_UINT8);
+      std::memset(empty.Data(), 0, static_cast<size_t>(rcn_geometry_voxels(&this->Reference_)));
+      this->Place(empty, place);
+      parts.push_back({ empty.GetChannel(0), 1, {} });
+    }
+    if (this->Structures_.size() > 1)
+    {
+      this->AddLabels(rater, place, parts);
+    }
+    else
+    {
+      this->Add(rater, place, parts.front().Where, parts.front().Values);
+    }
+  }
+
+  /// A rater's answer about several structures.
+  void AddLabels(const std::string& rater, const std::string& place, const std::vector<Part>& parts)
+  {
+    std::vector<LabelMap> maps;
+    for (const Part& part : parts)
+    {
+      LabelMap& map = this->MapFor(maps, part);
+      for (size_t c = 0; c < this->Structures_.size(); ++c)
+      {
+        const auto number = static_cast<int>(c) + 1;
+        const bool meant = part.Structure == 0 || part.Structure == number;
+        const std::vector<int64_t>& values = part.Structure == 0 ? this->Structures_[c].Values : part.Values;
+        map.Values.insert(map.Values.end(), values.begin(), meant ? values.end() : values.begin());
+        map.Structures.insert(
+          map.Structures.end(), meant ? std::max<size_t>(values.size(), 1) : 0, static_cast<uint8_t>(number));
+      }
+    }
+    std::vector<rcn_label_map> views;
+    for (const LabelMap& map : maps)
+    {
+      views.push_back(this->ViewOf(map));
+    }
+    const int index = this->IndexOf(rater);
+    const std::string who = rater + " (" + place + ")";
+    int64_t unnamed = 0;
+    const rcn_status status =
+      rcn_votes_add_labels(this->Votes_.get(), this->Context_, index, views.data(), static_cast<int>(views.size()), &unnamed);
+    if (status != RCN_OK)
+    {
+      throw Error(status, this->WithNames(rcn_context_error(this->Context_))).In(who);
+    }
+    const bool marked = rcn_votes_marked(this->Votes_.get(), index) > 0;
+    const std::string others = unnamed > 0 ? this->UnnamedValues(views) : "";
+    if (!marked && unnamed > 0 && this->Options_.AbsentLabelIsError)
+    {
+      throw Error(RCN_EDATA,
+        "No label value of a structure occurs in " + place + ", which has " + others + "; which values did " + rater + " use?");
+    }
+    if (unnamed > 0)
+    {
+      this->Unnamed_.push_back(others + " (" + Counted(unnamed, "voxel") + ") of " + who);
+    }
+    if (!marked)
+    {
+      this->Remarks_.push_back("Rater " + rater + " marked nothing in " + place + ".");
+    }
+  }
+
   void HandOver(Workspace& workspace, const std::vector<Volume>& images)
   {
+    this->RemarkOnStructures();
     workspace.LabelRemark_.clear();
     if (!this->Labels_.empty() && !workspace.LabelsRemarked_)
     {
-      const size_t others = this->Labels_.size() - 1;
       workspace.LabelRemark_ = "Several label values count as marked: " + this->Labels_.front() +
-        (others == 0      ? ""
-            : others == 1 ? ", and in another mask"
-                          : ", and in " + std::to_string(others) + " other masks") +
+        AndOthers(this->Labels_.size() - 1) +
         ". To take one of them, give its value (NAME=FILE:3 for a file, \"value\" in a data list).";
       workspace.LabelsRemarked_ = true;
       this->Remarks_.push_back(workspace.LabelRemark_);
     }
+    workspace.Selected_.reset();
     workspace.Votes_ = std::move(this->Votes_);
+    workspace.Structures_ = this->Structures_;
     workspace.Raters_ = this->Names_;
     workspace.Images_ = images;
     workspace.Remarks_ = this->Remarks_;
   }
 
 private:
-  /// Remembers a mask in which more than one label means "marked".
-  void NoteLabels(const std::string& who, const rcn_mask& mask)
+  /// Values of one image and what they mean, as rcn_label_map has them.
+  struct LabelMap
   {
-    constexpr int shown = 8;
-    double labels[shown + 1];
-    const int count = rcn_image_labels(labels, shown + 1, &mask.image, mask.component, mask.unanswered);
+    Channel Where;
+    std::vector<int64_t> Values;
+    std::vector<uint8_t> Structures;
+  };
+
+  static constexpr int ShownLabels = 8;
+
+  int IndexOf(const std::string& rater) const
+  {
+    return static_cast<int>(std::find(this->Names_.begin(), this->Names_.end(), rater) - this->Names_.begin());
+  }
+
+  /// The map that a part belongs to: structures in one image are told apart by its values, so they share a map.
+  static LabelMap& MapFor(std::vector<LabelMap>& maps, const Part& part)
+  {
+    const auto same = [&](const LabelMap& map) {
+      return map.Where.Image.data == part.Where.Image.data && map.Where.Component == part.Where.Component &&
+        !map.Values.empty() && !part.Values.empty();
+    };
+    const auto found = std::find_if(maps.begin(), maps.end(), same);
+    if (found != maps.end())
+    {
+      return *found;
+    }
+    maps.push_back({ part.Where, {}, {} });
+    return maps.back();
+  }
+
+  rcn_label_map ViewOf(const LabelMap& map) const
+  {
+    rcn_label_map view{};
+    view.image = map.Where.Image;
+    view.image.geometry = this->Reference_; // compared before
+    view.component = map.Where.Component;
+    view.values = map.Values.empty() ? nullptr : map.Values.data();
+    view.structures = map.Structures.data();
+    view.value_count = static_cast<int>(map.Values.size());
+    view.unanswered = this->Unanswered_ ? &*this->Unanswered_ : nullptr;
+    return view;
+  }
+
+  /// The core numbers structures; a person has named them.
+  std::string WithNames(std::string sentence) const
+  {
+    for (size_t c = this->Structures_.size(); c > 0; --c)
+    {
+      const std::string number = "as structure " + std::to_string(c);
+      for (std::string::size_type at = sentence.find(number); at != std::string::npos; at = sentence.find(number, at))
+      {
+        sentence.replace(at, number.size(), "as " + this->Structures_[c - 1].Name);
+      }
+    }
+    return sentence;
+  }
+
+  /// "7, 8 and 9": the label values that no structure has.
+  std::string UnnamedValues(const std::vector<rcn_label_map>& maps) const
+  {
+    std::set<double> values;
+    for (const rcn_label_map& map : maps)
+    {
+      std::vector<double> labels(static_cast<size_t>(map.value_count + ShownLabels + 1));
+      labels.resize(static_cast<size_t>(
+        rcn_image_labels(labels.data(), static_cast<int>(labels.size()), &map.image, map.component, map.unanswered)));
+      for (const double label : labels)
+      {
+        const int64_t* const end = map.values + map.value_count;
+        const bool named =
+          !map.values || std::any_of(map.values, end, [&](int64_t value) { return static_cast<double>(value) == label; });
+        values.insert(named ? 0 : label); // 0 is never among them
+      }
+    }
+    values.erase(0);
+    return LabelText(std::vector<double>(values.begin(), values.end()));
+  }
+
+  /// "1, 2 and 3", "1, 2, ... and more".
+  static std::string LabelText(const std::vector<double>& labels)
+  {
     std::string text;
-    for (int i = 0; i < std::min(count, shown); ++i)
+    for (size_t i = 0; i < std::min<size_t>(labels.size(), ShownLabels); ++i)
     {
       char number[32];
       std::snprintf(number, sizeof number, "%.15g", labels[i]);
-      text += (i == 0 ? "" : i + 1 == count ? " and " : ", ") + std::string(number);
+      text += (i == 0 ? "" : i + 1 == labels.size() ? " and " : ", ") + std::string(number);
     }
-    if (count > 1)
+    return text + (labels.size() > ShownLabels ? " and more" : "");
+  }
+
+  /// ", and in another mask": how many more of these sentences there would be.
+  static std::string AndOthers(size_t others)
+  {
+    return others == 0 ? "" : others == 1 ? ", and in another mask" : ", and in " + std::to_string(others) + " other masks";
+  }
+
+  /// Values that no structure has, and structures that nobody marked.
+  void RemarkOnStructures()
+  {
+    if (this->Structures_.size() < 2)
     {
-      this->Labels_.push_back(text + (count > shown ? " and more" : "") + " of " + who);
+      return;
+    }
+    if (!this->Unnamed_.empty())
+    {
+      this->Remarks_.push_back("Label values that no structure has count as background: " + this->Unnamed_.front() +
+        AndOthers(this->Unnamed_.size() - 1) + ".");
+    }
+    const rcn_votes* const votes = this->Votes_.get();
+    const int64_t raters = rcn_votes_raters(votes);
+    std::vector<bool> marked(256);
+    for (int64_t p = 0; p < rcn_votes_pattern_count(votes); ++p)
+    {
+      for (int64_t r = 0; r < raters && rcn_votes_patterns(votes)[p].voxels > 0; ++r)
+      {
+        marked[rcn_votes_labels(votes)[p * raters + r]] = true;
+      }
+    }
+    for (size_t c = 0; c < this->Structures_.size(); ++c)
+    {
+      if (!marked[c + 1])
+      {
+        this->Remarks_.push_back("Nobody marked the structure " + this->Structures_[c].Name + ".");
+      }
+    }
+  }
+
+  /// Remembers a mask in which more than one label means "marked".
+  void NoteLabels(const std::string& who, const rcn_mask& mask)
+  {
+    std::vector<double> labels(ShownLabels + 1);
+    labels.resize(
+      static_cast<size_t>(rcn_image_labels(labels.data(), ShownLabels + 1, &mask.image, mask.component, mask.unanswered)));
+    if (labels.size() > 1)
+    {
+      this->Labels_.push_back(LabelText(labels) + " of " + who);
     }
   }
 
   const WorkspaceOptions& Options_;
   rcn_context* Context_;
+  std::vector<Structure> Structures_;
+  std::optional<int64_t> Unanswered_;
   bool Fixed_;
-  std::vector<std::string> Names_, Remarks_, Labels_;
+  std::vector<std::string> Names_, Remarks_, Labels_, Unnamed_;
   std::set<std::string> Answered_;
   rcn_geometry Reference_{};
   std::string ReferenceName_;
@@ -310,7 +586,7 @@ private:
 void Workspace::LoadCase(const Case& one, const std::vector<std::string>& raters)
 {
   const std::vector<Volume> images = ImagesOf(this->Context_.get(), one, this->Options_.Tolerance);
-  Ballot ballot(*this, raters);
+  Ballot ballot(*this, one, raters);
   if (!images.empty())
   {
     ballot.SetReference(images.front().Geometry(), one.Images.front());
@@ -331,36 +607,80 @@ void Workspace::LoadCase(const Case& one, const std::vector<std::string>& raters
 }
 
 /// Headers first: they show how many raters there are. Then each file's voxels once, packed while in memory, so that a case
-/// never needs room for more than one file and the votes.
+/// never needs room for more than the files of one rater and the votes.
 void Workspace::CountFiles(Ballot& ballot, const Case& one)
 {
-  std::vector<std::string> files;
-  std::map<std::string, std::vector<RaterFile>> byFile;
+  std::vector<std::vector<std::string>> groups; // raters who answered in the same files
+  std::map<std::vector<std::string>, std::vector<RaterFile>> byFiles;
   for (const RaterFile& rater : one.Raters)
   {
-    if (HasExtension(rater.Path, ".jpg") || HasExtension(rater.Path, ".jpeg"))
+    const std::vector<std::string> files = FilesOf(rater);
+    for (const std::string& file : files)
     {
-      throw Error(RCN_EDATA, rater.Path + ": JPEG changes values and cannot hold a mask; use PNG or NRRD.");
+      if (HasExtension(file, ".jpg") || HasExtension(file, ".jpeg"))
+      {
+        throw Error(RCN_EDATA, file + ": JPEG changes values and cannot hold a mask; use PNG or NRRD.");
+      }
     }
-    if (byFile.find(rater.Path) == byFile.end())
+    if (byFiles.find(files) == byFiles.end())
     {
-      files.push_back(rater.Path);
+      groups.push_back(files);
     }
-    for (const RaterFile& single : RatersIn(rater))
+    for (const RaterFile& single : RatersIn(rater, one.Structures))
     {
       ballot.Name(single.Name, rater.Path);
-      byFile[rater.Path].push_back(single);
+      byFiles[files].push_back(single);
     }
   }
-  for (const std::string& file : files)
+  for (const std::vector<std::string>& files : groups)
   {
-    Volume volume = ReadMask(file);
-    ballot.Place(volume, file);
-    for (const RaterFile& rater : byFile[file])
+    std::map<std::string, Volume> volumes;
+    for (const std::string& file : files)
     {
-      ballot.Add(rater.Name, file, volume.GetChannel(rater.Channel), rater.Values);
+      volumes[file] = ReadMask(file);
+      ballot.Place(volumes[file], file);
+    }
+    for (const RaterFile& rater : byFiles[files])
+    {
+      CountFile(ballot, one, rater, volumes);
     }
   }
+}
+
+/// One rater's answer in files that were read and placed.
+void Workspace::CountFile(Ballot& ballot, const Case& one, const RaterFile& rater, const std::map<std::string, Volume>& volumes)
+{
+  if (!one.HasStructures() && rater.Structures.empty())
+  {
+    ballot.Add(rater.Name, rater.Path, volumes.at(rater.Path).GetChannel(rater.Channel), rater.Values);
+    return;
+  }
+  if (!rater.Values.empty())
+  {
+    throw Error(RCN_EINVALID,
+      rater.Name + " (" + rater.Path + "): a label map of several structures takes their label values, and none of its own.");
+  }
+  std::vector<Ballot::Part> parts;
+  if (rater.Structures.empty())
+  {
+    parts.push_back({ volumes.at(rater.Path).GetChannel(rater.Channel), 0, {} });
+  }
+  for (size_t c = 0; c < rater.Structures.size(); ++c)
+  {
+    const StructureFile& file = rater.Structures[c];
+    if (file.Path.empty())
+    {
+      continue;
+    }
+    const Volume& volume = volumes.at(file.Path);
+    if (volume.IsColor() || file.Channel >= volume.ChannelCount() || (file.Channel < 0 && volume.ChannelCount() > 1))
+    {
+      throw Error(RCN_EDATA,
+        file.Path + " must have one value per voxel to show where " + rater.Name + " marked " + one.Structures[c].Name + ".");
+    }
+    parts.push_back({ volume.GetChannel(std::max(file.Channel, 0)), static_cast<int>(c) + 1, file.Values });
+  }
+  ballot.AddParts(rater.Name, rater.Path, parts);
 }
 
 void Workspace::CountMasks(Ballot& ballot, const Case& one)
@@ -373,16 +693,71 @@ void Workspace::CountMasks(Ballot& ballot, const Case& one)
   {
     const std::vector<RaterMask>& masks = one.Memory->Masks;
     const auto mask = std::find_if(masks.begin(), masks.end(), [&](const RaterMask& m) { return m.Name == rater.Name; });
-    if (mask == masks.end() || mask->Channel < 0 || mask->Channel >= mask->Mask.ChannelCount())
+    if (mask == masks.end())
     {
-      throw Error(RCN_EINVALID,
-        rater.Name +
-          (mask == masks.end() ? " has no mask." : " has no component number " + std::to_string(mask->Channel + 1) + "."));
+      throw Error(RCN_EINVALID, rater.Name + " has no mask.");
     }
-    Volume volume = mask->Mask; // shares the voxels
-    ballot.Place(volume, rater.Name);
-    ballot.Add(rater.Name, rater.Path, volume.GetChannel(mask->Channel), mask->Values);
+    if (!mask->Structures.empty() || one.HasStructures())
+    {
+      CountStructureMasks(ballot, one, rater, *mask);
+      continue;
+    }
+    Volume volume = PlacedMask(ballot, rater.Name, mask->Mask, mask->Channel);
+    const bool named = mask->Values.empty() && !one.Structures.empty();
+    ballot.Add(rater.Name, rater.Path, volume.GetChannel(mask->Channel), named ? one.Structures.front().Values : mask->Values);
   }
+}
+
+/// A mask in memory, on the voxels of the case.
+Volume Workspace::PlacedMask(Ballot& ballot, const std::string& rater, const Volume& mask, int channel)
+{
+  if (channel < 0 || channel >= mask.ChannelCount())
+  {
+    throw Error(RCN_EINVALID, rater + " has no component number " + std::to_string(channel + 1) + ".");
+  }
+  Volume volume = mask; // shares the voxels
+  ballot.Place(volume, rater);
+  return volume;
+}
+
+/// The same where structures have masks of their own, or share one in a case of several.
+void Workspace::CountStructureMasks(Ballot& ballot, const Case& one, const RaterFile& rater, const RaterMask& mask)
+{
+  std::vector<Volume> volumes; // parts borrow from them
+  std::vector<Ballot::Part> parts;
+  if (mask.Structures.empty())
+  {
+    volumes.push_back(PlacedMask(ballot, rater.Name, mask.Mask, mask.Channel));
+    parts.push_back({ volumes.back().GetChannel(mask.Channel), 0, {} });
+  }
+  for (const StructureMask& single : mask.Structures)
+  {
+    for (size_t c = 0; c < one.Structures.size(); ++c)
+    {
+      if (one.Structures[c].Name == single.Structure)
+      {
+        volumes.push_back(PlacedMask(ballot, rater.Name, single.Mask, single.Channel));
+        parts.push_back({ volumes.back().GetChannel(single.Channel), static_cast<int>(c) + 1, single.Values });
+      }
+    }
+  }
+  ballot.AddParts(rater.Name, rater.Path, parts);
+}
+
+void Workspace::SelectStructure(int structure)
+{
+  this->RequireCase();
+  if (structure < 0 || structure > static_cast<int>(std::max<size_t>(this->Structures_.size(), 1)))
+  {
+    throw Error(RCN_EINVALID, "There is no structure number " + std::to_string(structure) + " in this case.");
+  }
+  rcn_votes* selected = nullptr;
+  if (structure > 0 && this->HasStructures()) // the only one is selected already
+  {
+    Check(rcn_votes_select(&selected, this->Context_.get(), this->Votes_.get(), structure), this->Context_.get());
+  }
+  this->Selected_.reset(selected);
+  this->SelectedNumber_ = structure;
 }
 
 const Volume& Workspace::Image() const
@@ -404,18 +779,18 @@ AgreementReport Workspace::Agree(bool surfaces) const
   this->RequireCase();
   rcn_context* context = this->Context_.get();
   rcn_agreement* agreement = nullptr;
-  Check(rcn_agreement_create(&agreement, context, this->Votes_.get()), context);
+  Check(rcn_agreement_create(&agreement, context, this->Votes()), context);
   AgreementReport report;
-  report.Geometry = *rcn_votes_geometry(this->Votes_.get());
+  report.Geometry = *rcn_votes_geometry(this->Votes());
   report.Figures.reset(agreement, [owner = this->Context_](rcn_agreement* a) { rcn_agreement_destroy(a, owner.get()); });
   if (surfaces)
   {
-    Check(rcn_agreement_measure_surfaces(agreement, context, this->Votes_.get()), context);
+    Check(rcn_agreement_measure_surfaces(agreement, context, this->Votes()), context);
     report.HasSurfaces = true;
   }
   rcn_dispute* regions = nullptr;
   int64_t count = 0;
-  Check(rcn_disputes_create(&regions, &count, context, this->Votes_.get()), context);
+  Check(rcn_disputes_create(&regions, &count, context, this->Votes()), context);
   report.Regions.assign(regions, regions + count);
   rcn_disputes_destroy(regions, context);
   return report;
@@ -460,13 +835,13 @@ FusionReport Workspace::Fuse(const rcn_fusion_options& options) const
   this->RequireCase();
   rcn_context* context = this->Context_.get();
   FusionReport report;
-  report.Map = Volume::Allocate(*rcn_votes_geometry(this->Votes_.get()), RCN_FLOAT32);
+  report.Map = Volume::Allocate(*rcn_votes_geometry(this->Votes()), RCN_FLOAT32);
   report.MapContent = ContentOf(options);
-  Check(rcn_fuse(static_cast<float*>(report.Map.Data()), &report.Figures, context, this->Votes_.get(), &options), context);
+  Check(rcn_fuse(static_cast<float*>(report.Map.Data()), &report.Figures, context, this->Votes(), &options), context);
   std::vector<std::string> present;
   for (size_t r = 0; r < this->RaterNames().size(); ++r)
   {
-    if (rcn_votes_present(this->Votes_.get()) >> r & 1)
+    if (rcn_votes_present(this->Votes()) >> r & 1)
     {
       present.push_back(this->RaterNames()[r]);
     }
@@ -478,9 +853,8 @@ FusionReport Workspace::Fuse(const rcn_fusion_options& options) const
 Volume Workspace::EntropyMap() const
 {
   this->RequireCase();
-  Volume map = Volume::Allocate(*rcn_votes_geometry(this->Votes_.get()), RCN_FLOAT32);
-  Check(
-    rcn_agreement_entropy_map(static_cast<float*>(map.Data()), this->Context_.get(), this->Votes_.get()), this->Context_.get());
+  Volume map = Volume::Allocate(*rcn_votes_geometry(this->Votes()), RCN_FLOAT32);
+  Check(rcn_agreement_entropy_map(static_cast<float*>(map.Data()), this->Context_.get(), this->Votes()), this->Context_.get());
   return map;
 }
 

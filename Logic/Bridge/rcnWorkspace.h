@@ -5,6 +5,7 @@
 #define rcnWorkspace_h
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -34,16 +35,29 @@ struct WorkspaceOptions
   double Tolerance = RCN_GEOMETRY_TOLERANCE; ///< in voxels, see rcn_geometry_compare()
   bool HasUnanswered = false;                ///< whether a label value means "did not answer here"
   int64_t Unanswered = 0;
-  bool AbsentLabelIsError = true; ///< a label value that does not occur is a mistake, not an empty mask
+  /// A label value that does not occur is a mistake, not an empty mask. Of several structures a rater may leave out some.
+  bool AbsentLabelIsError = true;
+};
+
+/// Where a rater marked one structure, in memory.
+struct StructureMask
+{
+  std::string Structure; ///< its name
+  Volume Mask;
+  std::vector<int64_t> Values; ///< label values that mean it; empty: any non-zero
+  int Channel = 0;
 };
 
 /// One rater's mask that is in memory already.
 struct RaterMask
 {
   std::string Name;
-  Volume Mask;
-  std::vector<int64_t> Values; ///< label values that mean "marked"; empty: any non-zero
+  Volume Mask;                 ///< not used where there are masks of structures
+  std::vector<int64_t> Values; ///< label values that mean "marked"; empty: any non-zero, or those of Case::Structures
   int Channel = 0;
+  /// In place of a label map: what was marked of each structure, such as the segments of a segmentation. A structure that is
+  /// not there was not marked.
+  std::vector<StructureMask> Structures = {};
 };
 
 /// A case whose voxels are in memory already, such as a scene's.
@@ -54,8 +68,8 @@ struct CaseInMemory
 };
 
 /// The case of images and masks in memory. `imageName` stands in sentences.
-Case CaseOf(
-  const std::string& id, const std::vector<Volume>& images, const std::string& imageName, const std::vector<RaterMask>& masks);
+Case CaseOf(const std::string& id, const std::vector<Volume>& images, const std::string& imageName,
+  const std::vector<RaterMask>& masks, const std::vector<Structure>& structures = {});
 
 /// The case's images, read where they are files: one or more channels each, all in the same geometry. Throws Error.
 std::vector<Volume> ImagesOf(rcn_context* context, const Case& one, double tolerance = RCN_GEOMETRY_TOLERANCE);
@@ -83,7 +97,8 @@ std::string FusionNote(const std::string& method, const std::vector<std::string>
 bool IsFusedFrom(const std::string& note, const std::vector<std::string>& raters);
 
 /// The raters that a file stands for, each by name: itself, its segments, its components or its volumes. Reads the header.
-std::vector<RaterFile> RatersIn(const RaterFile& rater);
+/// Where there are structures, a segmentation is one rater's, and its segments are the structures of their names.
+std::vector<RaterFile> RatersIn(const RaterFile& rater, const std::vector<Structure>& structures = {});
 
 class Workspace
 {
@@ -102,10 +117,26 @@ public:
   void LoadCase(const Case& one, const std::vector<std::string>& raters = {});
 
   const std::vector<std::string>& RaterNames() const { return this->Raters_; }
-  /// Borrowed until the next case is loaded; null without a case.
-  const rcn_votes* Votes() const { return this->Votes_.get(); }
-  /// Hands the votes over, for work on many cases at once; the workspace has no case then but must outlive them.
-  std::unique_ptr<rcn_votes, VotesDeleter> TakeVotes() { return std::move(this->Votes_); }
+  /// Borrowed until the next case is loaded or another structure selected; null without a case. Of several structures they
+  /// are those of the one that is selected, or else labels, whose marks mean any structure.
+  const rcn_votes* Votes() const { return this->Selected_ ? this->Selected_.get() : this->Votes_.get(); }
+  /// Hands the votes of all structures over, for work on many cases at once; the workspace has no case then but must outlive
+  /// them.
+  std::unique_ptr<rcn_votes, VotesDeleter> TakeVotes()
+  {
+    this->Selected_.reset();
+    return std::move(this->Votes_);
+  }
+
+  /// Of the case: several, or a single one that was given a name, or none.
+  const std::vector<Structure>& Structures() const { return this->Structures_; }
+  bool HasStructures() const { return this->Structures_.size() > 1; }
+  /// From now on, Votes() and whatever is asked are about this structure (1, 2, ...), an ordinary case of one structure; 0: all
+  /// of them again, which a case begins with. Costs a table. Throws Error (RCN_EINVALID) without a case or such a structure.
+  void SelectStructure(int structure);
+  int SelectedStructure() const { return this->Selected_ ? this->SelectedNumber_ : 0; }
+  /// The votes of all structures, whichever is selected; null for a case of one structure.
+  const rcn_votes* LabeledVotes() const { return this->HasStructures() ? this->Votes_.get() : nullptr; }
   /// The image's first file; Images() has all of them, one or more channels each, in the same geometry.
   const Volume& Image() const;
   const std::vector<Volume>& Images() const { return this->Images_; }
@@ -132,7 +163,10 @@ public:
 private:
   class Ballot;
   static void CountFiles(Ballot& ballot, const Case& one);
+  static void CountFile(Ballot& ballot, const Case& one, const RaterFile& rater, const std::map<std::string, Volume>& volumes);
   static void CountMasks(Ballot& ballot, const Case& one);
+  static Volume PlacedMask(Ballot& ballot, const std::string& rater, const Volume& mask, int channel);
+  static void CountStructureMasks(Ballot& ballot, const Case& one, const RaterFile& rater, const RaterMask& mask);
   void RequireCase() const;
   static int ForwardProgress(double fraction, const char* stage, void* payload);
 
@@ -140,6 +174,9 @@ private:
   std::shared_ptr<rcn_context> Context_; // must outlive the votes, and reports that outlive the workspace
   ProgressFunction Progress_;
   std::unique_ptr<rcn_votes, VotesDeleter> Votes_;
+  std::unique_ptr<rcn_votes, VotesDeleter> Selected_; // shares the codes of Votes_, and must go first
+  int SelectedNumber_ = 0;
+  std::vector<Structure> Structures_;
   std::vector<std::string> Raters_;
   std::vector<Volume> Images_;
   std::vector<std::string> Remarks_;

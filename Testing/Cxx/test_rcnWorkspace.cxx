@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rcnWorkspace.h"
 
+#include <algorithm>
+
 #include "rcnReport.h"
 #include "rcnTest.h"
 
@@ -250,6 +252,168 @@ void ImagesThatCannotBeUsed()
   CHECK(workspace.HasImage());
 }
 
+// ---- several structures ----------------------------------------------------------------------------
+
+/// A label map of three structures side by side along x, in which a rater sets some voxels to other values.
+rcn::Volume LabelMap(const std::vector<std::pair<int64_t, uint8_t>>& changes)
+{
+  const rcn::Volume volume = rcn::Volume::Allocate(rcn_geometry_make(Size[0], Size[1], Size[2]), RCN_UINT8);
+  auto* const labels = static_cast<uint8_t*>(volume.Data());
+  for (int64_t i = 0; i < Size[0] * Size[1] * Size[2]; ++i)
+  {
+    const int64_t x = i % Size[0];
+    labels[i] = static_cast<uint8_t>(x < 3 ? 0 : x < 6 ? 1 : x < 9 ? 2 : 3);
+  }
+  for (const auto& change : changes)
+  {
+    labels[change.first] = change.second;
+  }
+  return volume;
+}
+
+/// 1 where the label map has one of the values.
+rcn::Volume MaskOf(const rcn::Volume& labels, const std::vector<uint8_t>& values)
+{
+  const rcn::Volume mask = rcn::Volume::Allocate(labels.Geometry(), RCN_UINT8);
+  const auto* const from = static_cast<const uint8_t*>(labels.Data());
+  std::transform(from, from + Size[0] * Size[1] * Size[2], static_cast<uint8_t*>(mask.Data()),
+    [&](uint8_t label) { return std::find(values.begin(), values.end(), label) == values.end() ? uint8_t(0) : uint8_t(1); });
+  return mask;
+}
+
+const std::vector<rcn::Structure> LeftRight = { { "left kidney", { 1 } }, { "Nebenhöhle", { 2, 3 } } };
+
+/// Ada and Ben, who differ in two voxels; as files with a label map each.
+std::vector<rcn::Volume> TwoMaps()
+{
+  return { LabelMap({}), LabelMap({ { 3, 2 }, { 6, 0 } }) };
+}
+
+rcn::Case CaseOfMaps(const Folder& folder, const std::vector<rcn::Volume>& maps)
+{
+  rcn::Case one;
+  one.Id = "c";
+  one.Structures = LeftRight;
+  for (size_t r = 0; r < maps.size(); ++r)
+  {
+    const std::string name = r ? "Ben" : "Ada";
+    one.Raters.push_back({ name, folder / (name + ".nrrd"), {}, -1 });
+    rcn::WriteImage(one.Raters.back().Path, maps[r].View(), rcn::Content::Levels);
+  }
+  return one;
+}
+
+/// Each structure of a case is the case of that structure alone, from files and from memory, together and apart.
+void StructuresAreCases()
+{
+  const Folder folder;
+  const std::vector<rcn::Volume> maps = TwoMaps();
+  const rcn::Case files = CaseOfMaps(folder, maps);
+  rcn::Case apart = files; // Ben has a file for each structure
+  for (size_t c = 0; c < 2; ++c)
+  {
+    const std::string path = folder / ("ben_" + std::to_string(c) + ".nrrd");
+    rcn::WriteImage(
+      path, MaskOf(maps[1], c ? std::vector<uint8_t>{ 2, 3 } : std::vector<uint8_t>{ 1 }).View(), rcn::Content::Mask);
+    apart.Raters[1].Structures.push_back({ path, {}, -1 });
+  }
+  apart.Raters[1].Path = apart.Raters[1].Structures[0].Path;
+  const rcn::Case memory = rcn::CaseOf("c", {}, "scene",
+    { { "Ada", maps[0], {}, 0 },
+      { "Ben", {}, {}, 0, { { "left kidney", maps[1], { 1 }, 0 }, { "Nebenhöhle", maps[1], { 2, 3 }, 0 } } } },
+    LeftRight);
+  for (const rcn::Case& one : { files, apart, memory })
+  {
+    rcn::Workspace workspace;
+    workspace.LoadCase(one);
+    CHECK(workspace.Remarks().empty() && workspace.HasStructures() && workspace.Structures()[1].Name == "Nebenhöhle");
+    CHECK(workspace.LabeledVotes() == workspace.Votes() && rcn_votes_structures(workspace.Votes()) == 2);
+    CHECK(workspace.SelectedStructure() == 0 && workspace.Agree(false).Figures->disputed_voxels == 1); // anything marked
+    for (int c = 1; c <= 2; ++c)
+    {
+      workspace.SelectStructure(c);
+      CHECK(workspace.SelectedStructure() == c && workspace.Votes() != workspace.LabeledVotes());
+      rcn::WorkspaceOptions lenient;
+      rcn::Workspace alone(lenient);
+      alone.LoadCase(rcn::OneStructure(one, c));
+      CHECK(!alone.HasStructures() && !alone.LabeledVotes() && alone.Structures().size() == 1);
+      const rcn::AgreementReport mine = workspace.Agree(true), theirs = alone.Agree(true);
+      CHECK(mine.Figures->mean_dice == theirs.Figures->mean_dice && mine.Figures->mean_dice < 1);
+      CHECK(mine.Figures->union_voxels == theirs.Figures->union_voxels && mine.Figures->whole.fleiss_kappa > 0.9);
+      CHECK(mine.Figures->disputed_voxels == (c == 1 ? 1 : 2) && mine.Regions.size() == theirs.Regions.size());
+      rcn_fusion_options options = RCN_FUSION_OPTIONS_INIT;
+      const rcn::FusionReport fused = workspace.Fuse(options), other = alone.Fuse(options);
+      const auto* const map = static_cast<const float*>(fused.Map.Data());
+      CHECK(std::equal(map, map + Size[0] * Size[1] * Size[2], static_cast<const float*>(other.Map.Data())));
+    }
+    CHECK_THROWS(workspace.SelectStructure(3), RCN_EINVALID, "no structure number 3");
+    CHECK(workspace.SelectedStructure() == 2); // the one that was
+    workspace.SelectStructure(0);
+    CHECK(workspace.Votes() == workspace.LabeledVotes());
+    workspace.SelectStructure(1);
+    workspace.LoadCase(one);
+    CHECK(workspace.SelectedStructure() == 0);
+  }
+}
+
+/// What is odd about labels is said, with values and voxels; what cannot be is refused.
+void RemarksOnStructures()
+{
+  const Folder folder;
+  rcn::Workspace workspace;
+  rcn::Case one = CaseOfMaps(folder, { LabelMap({ { 3, 9 }, { 4, 7 }, { 5, 7 } }), MaskOf(LabelMap({}), { 1 }) });
+  workspace.LoadCase(one);
+  CHECK(workspace.Remarks().size() == 1);
+  CHECK(workspace.Remarks()[0] ==
+    "Label values that no structure has count as background: 7 and 9 (3 voxels) of Ada (" + one.Raters[0].Path + ").");
+  CHECK(rcn_votes_marked(workspace.Votes(), 1) == 3 * Size[1] * Size[2]);
+
+  one = CaseOfMaps(folder, { MaskOf(LabelMap({}), { 1 }), MaskOf(LabelMap({}), { 1 }) });
+  workspace.LoadCase(one);
+  CHECK(workspace.Remarks() == std::vector<std::string>{ "Nobody marked the structure Nebenhöhle." });
+
+  // Raters who use other label values: a mistake where a person names files, no reason to leave out a case of many.
+  one.Structures = { { "a", { 5 } }, { "b", { 6 } } };
+  CHECK_THROWS(
+    workspace.LoadCase(one), RCN_EDATA, "No label value of a structure occurs in " + one.Raters[0].Path + ", which has 1;");
+  rcn::WorkspaceOptions options;
+  options.AbsentLabelIsError = false;
+  rcn::Workspace lenient(options);
+  lenient.LoadCase(one);
+  CHECK(lenient.Remarks().size() == 5 && lenient.Remarks()[0].find("Rater Ada marked nothing") == 0);
+
+  one.Structures = LeftRight;
+  one.Raters[0].Structures = { { one.Raters[0].Path, {}, -1 }, { one.Raters[1].Path, {}, -1 } };
+  CHECK_THROWS(workspace.LoadCase(one), RCN_EDATA, "voxel (3, 0, 0) as left kidney and as Nebenhöhle");
+  one.Raters[0].Structures.clear();
+  one.Raters[0].Values = { 1 };
+  CHECK_THROWS(workspace.LoadCase(one), RCN_EINVALID, "takes their label values");
+  one.Raters[0].Values.clear();
+  one.Structures = { { "a", { 1 } }, { "b", { 1 } } };
+  CHECK_THROWS(workspace.LoadCase(one), RCN_EINVALID, "c: the label value 1 is given twice");
+}
+
+/// Segments of structures: one that a rater does not have was not marked, and nnU-Net's "ignore" is no answer.
+void StructuresNotMarkedAndNotAssessed()
+{
+  const std::vector<rcn::Volume> maps = TwoMaps();
+  rcn::Case one = rcn::CaseOf(
+    "c", {}, "scene", { { "Ada", maps[0], {}, 0 }, { "Ben", {}, {}, 0, { { "left kidney", maps[1], { 1 }, 0 } } } }, LeftRight);
+  rcn::Workspace workspace;
+  workspace.LoadCase(one);
+  CHECK(rcn_votes_marked(workspace.Votes(), 1) == 3 * Size[1] * Size[2] - 1);
+  workspace.LoadCase(rcn::OneStructure(one, 2));
+  CHECK(rcn_votes_marked(workspace.Votes(), 1) == 0 && rcn_votes_present(workspace.Votes()) == 3);
+  CHECK(workspace.Remarks() == std::vector<std::string>{ "Rater Ben marked nothing in scene." });
+
+  one =
+    rcn::CaseOf("c", {}, "scene", { { "Ada", maps[0], {}, 0 }, { "Ben", maps[1], {}, 0 } }, { { "a", { 1 } }, { "b", { 2 } } });
+  one.Unanswered = 3;
+  workspace.LoadCase(one);
+  CHECK(workspace.Remarks().empty() && rcn_votes_at(workspace.Votes(), 9)->answered == 0);
+  CHECK(rcn_votes_at(workspace.Votes(), 0)->answered == 3);
+}
+
 } // namespace
 
 int main()
@@ -263,5 +427,8 @@ int main()
   RUN(CancelAnywhere);
   RUN(ReportsOutliveTheNextCase);
   RUN(ImagesThatCannotBeUsed);
+  RUN(StructuresAreCases);
+  RUN(RemarksOnStructures);
+  RUN(StructuresNotMarkedAndNotAssessed);
   return Failures ? EXIT_FAILURE : EXIT_SUCCESS;
 }
