@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The paper's loss as one would write it in PyTorch, for tests and benchmarks."""
+"""Losses as one would write them in PyTorch, for tests and benchmarks."""
 import torch
 import torch.nn.functional as F
 
@@ -16,3 +16,15 @@ def bce_rps(logits, level, alpha=0.8):
     bce = F.binary_cross_entropy(p[:, first:].sum(1).clamp(tiny, 1 - tiny), (level >= first).to(p.dtype))
     truth = F.one_hot(level, raters + 1).movedim(-1, 1).to(p.dtype)
     return bce + alpha * ((p.cumsum(1) - truth.cumsum(1)) ** 2).sum(1).mean() / (raters + 1)
+
+
+def dirichlet_multinomial_nll(logits, counts, own):
+    """-log p of the labels' counts: means softmax(logits), logit of the raters' correlation own[0].
+
+    logits (1, C+1, V), counts (V, C+1) in the same type; raters who did not answer are in no count."""
+    spread = torch.exp(-own[0])
+    alpha, n = torch.softmax(logits[0], 0).T * spread, counts
+    answered = n.sum(1)
+    log_p = (torch.lgamma(answered + 1) + torch.lgamma(spread) - torch.lgamma(answered + spread)
+             + (torch.lgamma(n + alpha) - torch.lgamma(alpha) - torch.lgamma(n + 1)).sum(1))
+    return -log_p.mean()

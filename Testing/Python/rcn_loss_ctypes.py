@@ -74,7 +74,7 @@ class Loss:
     """Everybody answered: the code of a voxel is its level, or any label through `values`."""
 
     def __init__(self, context, kind, raters, bce_weight=1.0, alpha=0.8, structures=1, **more):
-        self.context, self.raters = context, raters
+        self.context, self.raters, self.structures = context, raters, structures
         options = LossOptions(kind=(KINDS + STRUCTURE_KINDS).index(kind), raters=raters, bce_weight=bce_weight,
                               alpha=alpha, structures=structures, **more)
         self.handle = ctypes.c_void_p()
@@ -89,22 +89,47 @@ class Loss:
         self.context.library.rcn_loss_init_parameters(pointer(parameters), self.handle)
         return parameters[:self.own]
 
-    def run(self, logits, level, gradient=None, parameters=None, own_gradient=None, labels=None):
-        """logits (N, C, V) float32; level (N, V) uint8; labels: rows (value, weight, marked, answered)."""
+    def run(self, logits, level, gradient=None, parameters=None, own_gradient=None, labels=None, counts=None,
+            shares=None):
+        """logits (N, C, V) float32; level (N, V) uint8; labels: rows (value, weight, marked, answered).
+
+        Several structures: level is the row of counts (uint8, rows of C + 1) or of shares (float32)."""
         samples, channels, voxels = logits.shape
         assert channels == self.channels and logits.flags.c_contiguous and level.flags.c_contiguous
+        if labels is None and counts is not None:
+            labels = [(0, 1, 0, int(row.sum())) for row in counts]
+        if labels is None and shares is not None:
+            labels = [(0, 1, 0, self.raters) for row in shares]
         if labels is None:
             labels = [(k / self.raters, 1, k, self.raters) for k in range(self.raters + 1)]
         table = (Label * len(labels))(*labels)
         targets = (Target * samples)()
         for s in range(samples):
-            targets[s] = Target(level[s].ctypes.data, 1, ctypes.addressof(table), len(labels), None, 1.0)
+            targets[s] = Target(level[s].ctypes.data, 1, ctypes.addressof(table), len(labels), None, 1.0,
+                                counts.ctypes.data if counts is not None else None,
+                                shares.ctypes.data if shares is not None else None)
         result = Result()
         self.context.check(self.context.library.rcn_loss_run(
             ctypes.byref(result), pointer(gradient), pointer(own_gradient), self.handle,
             self.context.handle, pointer(logits), pointer(parameters), targets,
             ctypes.c_int64(samples), ctypes.c_int64(voxels)))
         return result
+
+    def means(self, logits, parameters=None):
+        samples, _, voxels = logits.shape
+        out = np.empty((samples, self.structures + 1, voxels), np.float32)
+        self.context.check(self.context.library.rcn_loss_means(
+            pointer(out), self.handle, self.context.handle, pointer(logits), pointer(parameters),
+            ctypes.c_int64(samples), ctypes.c_int64(voxels)))
+        return out
+
+    def structure_levels(self, structure, logits, parameters=None):
+        samples, _, voxels = logits.shape
+        out = np.empty((samples, self.raters + 1, voxels), np.float32)
+        self.context.check(self.context.library.rcn_loss_structure_levels(
+            pointer(out), self.handle, self.context.handle, structure, pointer(logits), pointer(parameters),
+            ctypes.c_int64(samples), ctypes.c_int64(voxels)))
+        return out
 
     def levels(self, logits, parameters=None):
         samples, _, voxels = logits.shape

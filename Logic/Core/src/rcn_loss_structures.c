@@ -327,6 +327,10 @@ RCN_DISPATCH static void find_shares(block *b, float (*others)[LANES], const flo
     read_outputs(b, logits, labels, voxels, count);
     softmax(b, log_sum, labels);
     sum_others(others, b->p, labels);
+    /* Where it loses nothing, a difference is rounded less often than a sum of many labels. */
+    for (int l = 0; l < labels; ++l)
+        for (int i = 0; i < LANES; ++i)
+            others[l][i] = b->p[l][i] < 0.5f ? 1.0f - b->p[l][i] : others[l][i];
 }
 
 /* b->p = the levels of structure c + 1, of heads or of the only one. */
