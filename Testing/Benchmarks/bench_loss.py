@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The BCE + RPS loss with its gradient, alone: this library and PyTorch in one run.
+"""Losses with their gradients, alone: this library and PyTorch in one run. BCE + RPS on levels, and the
+Dirichlet-multinomial likelihood of several structures.
 
 Both are given the same outputs and votes and the same number of threads; what they compute is
 compared before anything is timed. Run with: ./run bench loss
@@ -16,7 +17,7 @@ import torch
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "Python"))
 import rcn_loss_ctypes as rcn
-from loss_twin import bce_rps
+from loss_twin import bce_rps, dirichlet_multinomial_nll
 
 
 def time_of(work, repeats):
@@ -27,6 +28,45 @@ def time_of(work, repeats):
         work()
         times.append(time.perf_counter() - start)
     return statistics.median(times)
+
+
+def bench_structures(options, structures=4, raters=5):
+    """Dirichlet-multinomial: most voxels are background or one structure for all raters, some are disputed."""
+    generator = np.random.default_rng(2)
+    context = rcn.Context(options.threads)
+    loss = rcn.Loss(context, "dirichlet-multinomial", raters, structures=structures)
+    counts = np.zeros((200, structures + 1), np.uint8)
+    for row, votes in enumerate(generator.integers(0, structures + 1, (200, raters))):
+        votes = votes if row > structures else [row] * raters
+        np.add.at(counts[row], votes, 1)
+    code = generator.integers(0, 200, (1, options.voxels)) * (generator.random((1, options.voxels)) < 0.1)
+    code = code.astype(np.uint8)
+    logits = generator.standard_normal((1, structures + 1, options.voxels), dtype=np.float32) * 2
+    gradient, parameters, own = np.empty_like(logits), np.array([-1], np.float32), np.zeros(1, np.float32)
+    leaf, c = torch.from_numpy(logits).requires_grad_(), torch.from_numpy(parameters.copy()).requires_grad_()
+    target = torch.from_numpy(counts[code[0]].astype(np.float32))
+
+    def here_once():
+        return loss.run(logits, code, gradient, parameters, own, counts=counts)
+
+    def step():
+        leaf.grad = c.grad = None
+        value = dirichlet_multinomial_nll(leaf, target, c)
+        value.backward()
+        return value
+
+    value, peer = here_once().loss, step().item()
+    difference = np.abs(leaf.grad.numpy() - gradient).max() / np.abs(gradient).max()
+    print(f"loss {value:.7f} here, {peer:.7f} PyTorch; largest difference of gradients {difference:.1e} in float")
+    if abs(value - peer) > 1e-4 * peer or difference > 1e-2:
+        sys.exit("bench_loss: the two do not compute the same")
+    here, there = time_of(here_once, 3 * options.repeats), time_of(step, options.repeats)
+    print(f"Dirichlet-multinomial: {structures} structures, {raters} raters, {options.voxels} voxels, "
+          f"{options.threads} threads, float32")
+    print(f"  PyTorch {torch.__version__} eager  {there * 1e3:8.1f} ms")
+    print(f"  here                     {here * 1e3:8.1f} ms   {there / here:.1f} x"
+          f"   {2 * logits.nbytes / here / 1e9:.1f} GB/s")
+    return here, there
 
 
 def main():
@@ -82,8 +122,9 @@ def main():
     print(f"  PyTorch {torch.__version__} eager  {there * 1e3:8.1f} ms")
     print(f"  here                     {here * 1e3:8.1f} ms   {there / here:.1f} x"
           f"   {2 * logits.nbytes / here / 1e9:.1f} GB/s")
+    ours, eager = bench_structures(options)
     if options.json:
-        print(json.dumps({"ours": here, "eager": there}))
+        print(json.dumps({"ours": here, "eager": there, "structures": {"ours": ours, "eager": eager}}))
     if there / here < options.at_least:
         sys.exit(f"bench_loss: less than {options.at_least} x")
 

@@ -19,6 +19,8 @@
  *      rcn_image_reorder()       the axes that a network has learned (rcn_orient.h)
  *      rcn_normalize_fit()       from an image as read to what a network expects (rcn_normalize.h)
  *   6. rcn_predict_levels()      level probabilities of an image of any size (rcn_predict.h)
+ *      rcn_predict_means()       of several structures: the share of raters for each label, from
+ *                                which rcn_levels_of_mean() has the levels of any (rcn_loss.h)
  *      rcn_volume_predict()      what raters would measure, and between which values (rcn_volume.h)
  *
  * rcn_model.h and rcn_train.h need a build with jansson; in other builds their functions are

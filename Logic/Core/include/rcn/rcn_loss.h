@@ -21,6 +21,10 @@
  * one table per case; so level, soft and hard targets, STAPLE posteriors and single raters cost
  * the same. Maps that do not depend on the code alone (smoothed targets) are given per voxel.
  *
+ * Several structures: a code stands for how many raters gave each of C + 1 labels (`counts`), or
+ * for a share of each (`shares`). Softmax makes means of the outputs, the expected shares of raters
+ * for each label; with a correlation of the raters they give the levels of every structure.
+ *
  * The number: the mean over all voxels of the batch that count. With w = label weight x sample
  * weight, loss = sum(w * voxel loss) / sum(w). A voxel of weight 0 (nobody answered) is void: it
  * adds nothing, and its gradient is 0. A batch of void voxels has loss 0.
