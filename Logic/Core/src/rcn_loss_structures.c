@@ -11,6 +11,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "rcn_votes_private.h"
+
 /* A mean may miss 0 ... 1 by this much: rounding, or a file of fewer digits. */
 #define MEAN_SLACK 1e-4f
 
@@ -30,13 +32,7 @@ int rcn__structures_parameters(const rcn_loss_options *options) {
 
 void rcn_loss_label_counts(uint8_t *counts, const uint8_t *votes, int64_t patterns, int raters,
                            int structures) {
-    const int labels = structures + 1;
-    memset(counts, 0, (size_t)(patterns * labels));
-    for (int64_t p = 0; p < patterns; ++p)
-        for (int r = 0; r < raters; ++r) {
-            const int label = votes[p * raters + r];
-            if (label < labels) ++counts[p * labels + label];
-        }
+    rcn__count_labels(counts, votes, patterns, raters, structures);
 }
 
 void rcn_loss_label_shares(float *shares, const uint8_t *counts, int64_t patterns, int structures,
@@ -45,11 +41,9 @@ void rcn_loss_label_shares(float *shares, const uint8_t *counts, int64_t pattern
     for (int64_t p = 0; p < patterns; ++p) {
         const uint8_t *n = counts + p * labels;
         float *out = shares + p * labels;
-        int answered = 0, most = 1;
+        const int most = rcn__most_given(n, structures);
+        int answered = 0;
         for (int l = 0; l < labels; ++l) answered += n[l];
-        for (int l = 2; l < labels; ++l)
-            if (n[l] > n[most]) most = l;
-        if (n[0] > n[most]) most = 0;
         for (int l = 0; l < labels; ++l) {
             if (plurality)
                 out[l] = answered && l == most ? 1.0f : 0.0f;

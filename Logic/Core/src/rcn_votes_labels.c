@@ -4,6 +4,23 @@
 
 #include <string.h>
 
+void rcn__count_labels(uint8_t *counts, const uint8_t *labels, int64_t patterns, int raters,
+                       int structures) {
+    memset(counts, 0, (size_t)(patterns * (structures + 1)));
+    for (int64_t p = 0; p < patterns; ++p)
+        for (int r = 0; r < raters; ++r) {
+            const int label = labels[p * raters + r];
+            if (label <= structures) ++counts[p * (structures + 1) + label];
+        }
+}
+
+uint8_t rcn__most_given(const uint8_t *counts, int structures) {
+    int most = 1;
+    for (int c = 2; c <= structures; ++c)
+        if (counts[c] > counts[most]) most = c;
+    return (uint8_t)(counts[0] > counts[most] ? 0 : most);
+}
+
 rcn_status rcn_votes_create_labels(rcn_votes **out, rcn_context *ctx, const rcn_geometry *geometry,
                                    int raters, int structures) {
     rcn_status status;

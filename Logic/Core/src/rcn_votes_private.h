@@ -53,6 +53,15 @@ rcn_status rcn__votes_count_masks(rcn_votes **out, rcn_context *ctx, const rcn_m
 rcn_status rcn__votes_expand_masks(float *out, rcn_context *ctx, const rcn_votes *votes,
                                    const rcn_mask *masks, const float *table);
 
+/* counts (patterns, structures + 1): how often each label was given; labels as rcn_votes_labels().
+ */
+void rcn__count_labels(uint8_t *counts, const uint8_t *labels, int64_t patterns, int raters,
+                       int structures);
+
+/* The label that was given most, of one row of counts. A tie goes to a structure before the
+ * background, and to the structure of the lower number. */
+uint8_t rcn__most_given(const uint8_t *counts, int structures);
+
 /* The share of raters who marked, among those who answered; 0 where nobody did. */
 double rcn__pattern_mean(const rcn_pattern *pattern);
 

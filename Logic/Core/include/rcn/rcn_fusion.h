@@ -129,6 +129,53 @@ RCN_API rcn_status rcn_staple(double *posterior, rcn_fusion_result *result, rcn_
                               const rcn_pattern *patterns, const int64_t *voxels, int64_t count,
                               int raters, const rcn_fusion_options *options);
 
+/* ---- several structures ---------------------------------------------------------------------- */
+
+/* One structure against the rest: all of the above on the votes that rcn_votes_select() gives. All
+ * of them together: the following, on votes of rcn_votes_create_labels(). */
+
+/* out[voxel] = the label that most raters gave, among those who answered; 0 where nobody did. A tie
+ * goes to a structure before the background, and to the structure of the lower number. */
+RCN_API rcn_status rcn_plurality(uint8_t *out, rcn_context *ctx, const rcn_votes *votes);
+
+/* The same by pattern; rcn_votes_expand_u8() makes it a map. */
+RCN_API rcn_status rcn_plurality_patterns(uint8_t *table, rcn_context *ctx, const rcn_votes *votes);
+
+/* What STAPLE for labels found out besides the labels. */
+typedef struct rcn_label_staple {
+    double prior[RCN_MAX_STRUCTURES + 1]; /* share of each label among all answers; fixed */
+    int iterations;
+    int converged;            /* ended by itself */
+    int64_t region_voxels;    /* how many voxels took part */
+    int64_t undecided_voxels; /* where the largest posterior is not unique */
+} rcn_label_staple;
+
+/* STAPLE for labels (Rohlfing, Russakoff and Maurer 2004): the label that is most probably the true
+ * one, and what each rater gives when a label is true.
+ *
+ * INPUTS   votes; options.staple_tolerance, staple_iterations and staple_margin. What is said about
+ *          binary STAPLE and the region holds here too.
+ * OUTPUTS  table[pattern]; posterior (patterns, C + 1), sums to one, NULL: not wanted; confusion
+ *          (raters, C + 1, C + 1): P(rater gives the first label | the second is true), zeros
+ *          for a rater who did not answer and a label that is true nowhere, NULL: not wanted;
+ *          result, NULL: not wanted
+ *
+ * Starts from the plurality and repeats, as ITK's MultiLabelSTAPLEImageFilter does, to the same
+ * fixed point: the posterior from priors and matrices by Bayes' rule, then the matrices from the
+ * posterior, until no entry moves more than staple_tolerance. A rater who did not answer a voxel
+ * drops out of its product and sums. Where the largest posterior is not unique (ITK: "undecided"),
+ * plurality's rule about ties decides; where the matrices leave no label possible, posterior and
+ * label are those of the votes. On failure the outputs are unchanged. */
+RCN_API rcn_status rcn_label_staple_patterns(uint8_t *table, double *posterior, double *confusion,
+                                             rcn_label_staple *result, rcn_context *ctx,
+                                             const rcn_votes *votes,
+                                             const rcn_fusion_options *options);
+
+/* The same as a map: out[voxel]. Canceled: out is partly written. */
+RCN_API rcn_status rcn_label_staple_make(uint8_t *out, double *confusion, rcn_label_staple *result,
+                                         rcn_context *ctx, const rcn_votes *votes,
+                                         const rcn_fusion_options *options);
+
 #ifdef __cplusplus
 }
 #endif
