@@ -423,6 +423,128 @@ static void failing_allocations_and_cancel(void) {
     check_cancelling(everything, NULL, 11);
 }
 
+/* Votes of label maps data[raters][n] of 0 ... structures; 9 means no answer. */
+static rcn_votes *label_votes(rcn_context *ctx, uint8_t *data, int raters, int structures,
+                              int64_t n) {
+    static const int64_t values[6] = {1, 2, 3, 4, 5, 6}, nine = 9;
+    static const uint8_t numbers[6] = {1, 2, 3, 4, 5, 6};
+    const rcn_geometry geometry = rcn_geometry_make(n, 1, 1);
+    rcn_votes *votes = NULL;
+    CHECK_STATUS(rcn_votes_create_labels(&votes, ctx, &geometry, raters, structures), RCN_OK);
+    for (int r = 0; r < raters; ++r) {
+        const rcn_label_map map = {
+            {data + r * n, RCN_UINT8, 1, geometry}, 0, values, numbers, structures, &nine};
+        CHECK_STATUS(rcn_votes_add_labels(votes, ctx, r, &map, 1, NULL), RCN_OK);
+    }
+    return votes;
+}
+
+/* Krippendorff's example of nominal data with missing answers (2011, part C), and that of Fleiss
+ * (1971, as often printed): ten subjects, 14 raters, five categories. */
+static void labels_of_the_literature(void) {
+    uint8_t krippendorff[4][12] = {{1, 2, 3, 3, 2, 1, 4, 1, 2, 9, 9, 9},
+                                   {1, 2, 3, 3, 2, 2, 4, 1, 2, 5, 9, 3},
+                                   {9, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, 9},
+                                   {1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, 9}};
+    static const int fleiss[10][5] = {
+        {0, 0, 0, 0, 14}, {0, 2, 6, 4, 2}, {0, 0, 3, 5, 6}, {0, 3, 9, 2, 0}, {2, 2, 8, 1, 1},
+        {7, 7, 0, 0, 0},  {3, 2, 6, 3, 0}, {2, 5, 3, 2, 2}, {6, 5, 2, 1, 0}, {0, 2, 2, 3, 7}};
+    uint8_t given[14][10];
+    rcn_label_agreement out;
+    rcn_context *ctx = make_context(1);
+    rcn_votes *votes = label_votes(ctx, krippendorff[0], 4, 5, 12);
+    CHECK_STATUS(rcn_agreement_labels(&out, NULL, ctx, votes), RCN_OK);
+    CHECK_NEAR(out.whole.krippendorff_alpha, 0.743421, 1e-6);
+    CHECK_NEAR(out.on_union.krippendorff_alpha, 0.743421, 1e-6); /* nobody says 0 */
+    rcn_votes_destroy(votes);
+
+    for (int subject = 0; subject < 10; ++subject)
+        for (int c = 0, r = 0; c < 5; ++c)
+            for (int i = 0; i < fleiss[subject][c]; ++i) given[r++][subject] = (uint8_t)c;
+    votes = label_votes(ctx, given[0], 14, 4, 10);
+    CHECK_STATUS(rcn_agreement_labels(&out, NULL, ctx, votes), RCN_OK);
+    CHECK_NEAR(out.whole.fleiss_kappa, 0.2099307, 1e-7);
+    rcn_votes_destroy(votes);
+    rcn_context_destroy(ctx);
+}
+
+/* Eight voxels, two raters, labels 0 1 2: they agree on five. */
+static void labels_by_hand(void) {
+    uint8_t data[2][8] = {{0, 0, 0, 1, 1, 2, 2, 2}, {0, 0, 1, 1, 2, 2, 2, 0}};
+    double kappa[4];
+    rcn_label_agreement out;
+    rcn_context *ctx = make_context(2);
+    rcn_votes *votes = label_votes(ctx, data[0], 2, 2, 8);
+    CHECK_STATUS(rcn_agreement_labels(&out, kappa, ctx, votes), RCN_OK);
+    CHECK_NEAR(kappa[1], (5.0 / 8 - (9.0 + 4 + 9) / 64) / (1 - (9.0 + 4 + 9) / 64), 1e-15);
+    CHECK(kappa[1] == kappa[2]);
+    CHECK_NEAR(kappa[0], 1, 1e-15);
+    /* Of 16 answers 6, 4 and 6. */
+    CHECK_NEAR(out.whole.fleiss_kappa, (5.0 / 8 - 88.0 / 256) / (1 - 88.0 / 256), 1e-15);
+    CHECK_NEAR(out.whole.krippendorff_alpha, 1 - 6.0 / 16 / (168.0 / 240), 1e-15);
+    const double chance = (6.0 * 10 + 4 * 12 + 6 * 10) / 256 / 2;
+    CHECK_NEAR(out.whole.gwet_ac1, (5.0 / 8 - chance) / (1 - chance), 1e-15);
+    CHECK_NEAR(out.whole.mean_entropy, 3.0 / 8, 1e-15);
+    CHECK_NEAR(out.on_union.mean_entropy, 3.0 / 6, 1e-15);
+    CHECK_STATUS(rcn_agreement_labels(NULL, NULL, ctx, votes), RCN_EINVALID);
+
+    /* Each structure alone is a case like any other. */
+    rcn_votes *alone = NULL, *plain = NULL;
+    rcn_agreement *a = NULL, *b = NULL;
+    CHECK_STATUS(rcn_votes_select(&alone, ctx, votes, 2), RCN_OK);
+    for (int r = 0; r < 2; ++r)
+        for (int i = 0; i < 8; ++i) data[r][i] = data[r][i] == 2;
+    plain = votes_of(ctx, data[0], 2, rcn_geometry_make(8, 1, 1), NULL);
+    CHECK_STATUS(rcn_agreement_create(&a, ctx, alone), RCN_OK);
+    CHECK_STATUS(rcn_agreement_create(&b, ctx, plain), RCN_OK);
+    CHECK_NEAR(a->mean_dice, 2.0 / 3, 1e-15);
+    CHECK(a->mean_dice == b->mean_dice && a->pair[1].kappa == b->pair[1].kappa);
+    CHECK_NEAR(a->whole.fleiss_kappa, b->whole.fleiss_kappa, 1e-15);
+    CHECK(a->union_voxels == 4 && a->disputed_voxels == 2);
+    CHECK_STATUS(rcn_agreement_labels(&out, NULL, ctx, alone), RCN_EINVALID);
+    CHECK_ERROR(ctx, "no labels");
+    rcn_agreement_destroy(a, ctx);
+    rcn_agreement_destroy(b, ctx);
+    rcn_votes_destroy(plain);
+    rcn_votes_destroy(alone);
+    rcn_votes_destroy(votes);
+    rcn_context_destroy(ctx);
+}
+
+/* One structure as labels has the figures of a mask; all the same label: not defined. */
+static void labels_of_one_structure(void) {
+    const int64_t nine = 9;
+    static uint8_t data[5][300];
+    uint32_t s = 3;
+    for (int r = 0; r < 5; ++r)
+        for (int i = 0; i < 300; ++i) {
+            s = 1664525u * s + 1013904223u;
+            data[r][i] = s >> 24 < 20 ? 9 : s >> 24 < 120;
+        }
+    rcn_context *ctx = make_context(1);
+    rcn_votes *labels = label_votes(ctx, data[0], 5, 1, 300);
+    rcn_votes *plain = votes_of(ctx, data[0], 5, rcn_geometry_make(300, 1, 1), &nine);
+    rcn_label_agreement out;
+    rcn_agreement *a = NULL;
+    double kappa[25];
+    CHECK_STATUS(rcn_agreement_labels(&out, kappa, ctx, labels), RCN_OK);
+    CHECK_STATUS(rcn_agreement_create(&a, ctx, plain), RCN_OK);
+    CHECK(!memcmp(&out.whole, &a->whole, sizeof out.whole));
+    CHECK(!memcmp(&out.on_union, &a->on_union, sizeof out.on_union));
+    for (int i = 0; i < 25; ++i) CHECK_NEAR(kappa[i], a->pair[i].kappa, 1e-14);
+    rcn_agreement_destroy(a, ctx);
+    rcn_votes_destroy(plain);
+    rcn_votes_destroy(labels);
+
+    memset(data, 2, sizeof data);
+    labels = label_votes(ctx, data[0], 5, 3, 300);
+    CHECK_STATUS(rcn_agreement_labels(&out, kappa, ctx, labels), RCN_OK);
+    CHECK(isnan(out.whole.fleiss_kappa) && isnan(out.whole.krippendorff_alpha) && isnan(kappa[1]));
+    CHECK(out.whole.mean_entropy == 0 && out.whole.gwet_ac1 == 1);
+    rcn_votes_destroy(labels);
+    rcn_context_destroy(ctx);
+}
+
 int main(void) {
     RUN(by_hand);
     RUN(missing_answers);
@@ -432,6 +554,9 @@ int main(void) {
     RUN(others_split_evenly);
     RUN(disputed_regions);
     RUN(region_by_hand);
+    RUN(labels_of_the_literature);
+    RUN(labels_by_hand);
+    RUN(labels_of_one_structure);
     RUN(failing_allocations_and_cancel);
     return TEST_RESULT;
 }

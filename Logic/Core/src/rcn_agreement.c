@@ -10,40 +10,64 @@
 
 /* ---- what the patterns tell ------------------------------------------------------------------ */
 
-/* Sums over a set of voxels from which the chance-corrected coefficients follow. */
+enum { MAX_LABELS = RCN_MAX_STRUCTURES + 1 };
+
+/* Sums over a set of voxels from which the chance-corrected coefficients follow, of answers that
+ * are one of several labels; a mask has two. The background's share is what the others leave. */
 typedef struct overall_sums {
-    double complete, complete_agreement,
-        complete_share;                  /* voxels that all present raters answered */
-    double pairable, pairable_agreement; /* voxels with two answers or more */
-    double disagreement, ones, zeros;    /* Krippendorff's coincidences */
-    double answered, share, entropy;     /* voxels with one answer or more */
+    int labels;                          /* with the background */
+    double complete, complete_agreement; /* voxels that all present raters answered */
+    double complete_share[MAX_LABELS];
+    double pairable, pairable_agreement;               /* voxels with two answers or more */
+    double disagreement, given[MAX_LABELS], all_given; /* Krippendorff's coincidences */
+    double answered, share[MAX_LABELS], entropy;       /* voxels with one answer or more */
 } overall_sums;
 
-static double entropy_bits(double m) {
-    if (m <= 0 || m >= 1) return 0;
-    return -(m * log2(m) + (1 - m) * log2(1 - m));
+static overall_sums no_sums(int labels) {
+    overall_sums sums;
+    memset(&sums, 0, sizeof sums);
+    sums.labels = labels;
+    return sums;
 }
 
-static void add_overall(overall_sums *sums, const rcn_pattern *pattern, uint64_t present) {
+/* Entropy in bits of shares[1] ... and what they leave. */
+static double entropy_bits(const double *shares, int labels) {
+    double sum = 0, rest = 1;
+    for (int c = 1; c < labels; ++c) {
+        if (shares[c] > 0) sum += shares[c] * log2(shares[c]);
+        rest -= shares[c];
+    }
+    if (rest > 1e-12) sum += rest * log2(rest); /* less is rounding: the smallest share is 1/64 */
+    return sum < 0 ? -sum : 0;
+}
+
+/* counts[label]: how many raters gave it. */
+static void add_overall(overall_sums *sums, const rcn_pattern *pattern, const uint8_t *counts,
+                        uint64_t present) {
     const double n = (double)pattern->voxels;
-    const double answered = rcn_popcount(pattern->answered), marked = rcn_popcount(pattern->marked);
-    const double unmarked = answered - marked;
+    const double answered = rcn_popcount(pattern->answered);
+    double shares[MAX_LABELS], same = 0, different = 0;
     if (answered == 0) return;
+    for (int c = 0; c < sums->labels; ++c) {
+        const double given = counts[c];
+        shares[c] = given / answered;
+        same += given * (given - 1);
+        different += given * (answered - given);
+    }
     sums->answered += n;
-    sums->share += n * marked / answered;
-    sums->entropy += n * entropy_bits(marked / answered);
+    for (int c = 1; c < sums->labels; ++c) sums->share[c] += n * shares[c];
+    sums->entropy += n * entropy_bits(shares, sums->labels);
     if (answered < 2) return;
-    const double agreement =
-        (marked * (marked - 1) + unmarked * (unmarked - 1)) / (answered * (answered - 1));
+    const double agreement = same / (answered * (answered - 1));
     sums->pairable += n;
     sums->pairable_agreement += n * agreement;
-    sums->disagreement += n * 2 * marked * unmarked / (answered - 1);
-    sums->ones += n * marked;
-    sums->zeros += n * unmarked;
+    sums->disagreement += n * different / (answered - 1);
+    for (int c = 0; c < sums->labels; ++c) sums->given[c] += n * counts[c];
+    sums->all_given += n * answered;
     if (pattern->answered == present) {
         sums->complete += n;
         sums->complete_agreement += n * agreement;
-        sums->complete_share += n * marked / answered;
+        for (int c = 1; c < sums->labels; ++c) sums->complete_share[c] += n * shares[c];
     }
 }
 
@@ -52,20 +76,35 @@ static double beyond_chance(double observed, double expected) {
     return expected < 1 ? (observed - expected) / (1 - expected) : NAN;
 }
 
+/* The sum of p^2, or of p (1 - p), over all labels; shares[1] ... are sums over `voxels`. */
+static double sum_of_products(const double *shares, double voxels, int labels, int with_rest) {
+    double sum = 0, structures = 0;
+    for (int c = 1; c < labels; ++c) {
+        const double p = shares[c] / voxels;
+        sum += with_rest ? p * (1 - p) : p * p;
+        structures += p;
+    }
+    const double background = 1 - structures;
+    return sum + background * (with_rest ? structures : background);
+}
+
+/* Fleiss 1971, Krippendorff 2004 and Gwet 2008 for nominal labels. */
 static rcn_overall_agreement finish_overall(const overall_sums *sums) {
     rcn_overall_agreement overall = {NAN, NAN, NAN, NAN};
-    if (sums->complete > 0) {
-        const double p = sums->complete_share / sums->complete;
+    const int labels = sums->labels;
+    if (sums->complete > 0)
         overall.fleiss_kappa =
-            beyond_chance(sums->complete_agreement / sums->complete, p * p + (1 - p) * (1 - p));
-    }
+            beyond_chance(sums->complete_agreement / sums->complete,
+                          sum_of_products(sums->complete_share, sums->complete, labels, 0));
     if (sums->pairable > 0) {
-        const double n = sums->ones + sums->zeros;
-        const double expected = 2 * sums->ones * sums->zeros / (n * (n - 1));
+        const double n = sums->all_given;
+        double expected = 0;
+        for (int c = 0; c < labels; ++c) expected += sums->given[c] * (n - sums->given[c]);
+        expected /= n * (n - 1);
         if (expected > 0) overall.krippendorff_alpha = 1 - sums->disagreement / n / expected;
-        const double p = sums->share / sums->answered;
         overall.gwet_ac1 =
-            beyond_chance(sums->pairable_agreement / sums->pairable, 2 * p * (1 - p));
+            beyond_chance(sums->pairable_agreement / sums->pairable,
+                          sum_of_products(sums->share, sums->answered, labels, 1) / (labels - 1));
     }
     if (sums->answered > 0) overall.mean_entropy = sums->entropy / sums->answered;
     return overall;
@@ -178,19 +217,18 @@ rcn_status rcn_agreement_create(rcn_agreement **out, rcn_context *ctx, const rcn
     agreement->present_count = rcn_popcount(votes->present);
     agreement->voxel_ml = rcn_geometry_voxel_ml(&votes->geometry);
 
-    overall_sums whole, on_union;
-    memset(&whole, 0, sizeof whole);
-    memset(&on_union, 0, sizeof on_union);
+    overall_sums whole = no_sums(2), on_union = no_sums(2);
     for (int64_t p = 0; p < count; ++p) {
         const rcn_pattern *pattern = &votes->patterns[p];
         voxels[p] = pattern->voxels;
         if (!pattern->voxels) continue;
         const int marked = rcn_popcount(pattern->marked),
                   answered = rcn_popcount(pattern->answered);
+        const uint8_t counts[2] = {(uint8_t)(answered - marked), (uint8_t)marked};
         agreement->level_voxels[marked] += pattern->voxels;
-        add_overall(&whole, pattern, votes->present);
+        add_overall(&whole, pattern, counts, votes->present);
         if (!marked) continue;
-        add_overall(&on_union, pattern, votes->present);
+        add_overall(&on_union, pattern, counts, votes->present);
         agreement->union_voxels += pattern->voxels;
         if (2 * marked >= answered) agreement->majority_voxels += pattern->voxels;
         if (marked == answered)
@@ -215,6 +253,52 @@ done:
     rcn__free(ctx, posterior);
     rcn__free(ctx, voxels);
     return status;
+}
+
+/* Cohen's kappa of raters a and b over all labels, from the table of what they gave. */
+static double label_kappa(const rcn_votes *votes, int a, int b) {
+    double both[MAX_LABELS] = {0}, first[MAX_LABELS] = {0}, second[MAX_LABELS] = {0};
+    double n = 0, observed = 0, expected = 0;
+    for (int64_t p = 0; p < votes->pattern_count; ++p) {
+        const uint8_t *given = &votes->labels[p * votes->raters];
+        const double voxels = (double)votes->patterns[p].voxels;
+        if (given[a] == RCN_NO_ANSWER || given[b] == RCN_NO_ANSWER) continue;
+        n += voxels;
+        first[given[a]] += voxels;
+        second[given[b]] += voxels;
+        if (given[a] == given[b]) both[given[a]] += voxels;
+    }
+    if (n == 0) return NAN;
+    for (int c = 0; c <= votes->structures; ++c) {
+        observed += both[c] / n;
+        expected += first[c] / n * (second[c] / n);
+    }
+    return beyond_chance(observed, expected);
+}
+
+rcn_status rcn_agreement_labels(rcn_label_agreement *out, double *kappa, rcn_context *ctx,
+                                const rcn_votes *votes) {
+    if (!ctx) return RCN_EINVALID;
+    rcn__clear(ctx);
+    if (!out || !votes) return rcn__fail(ctx, RCN_EINVALID, "Votes and an output are needed.");
+    if (!votes->labels)
+        return rcn__fail(ctx, RCN_EINVALID, "These votes hold marks of one structure, no labels.");
+    if (!votes->present) return rcn__fail(ctx, RCN_EINVALID, "No rater answered this case.");
+    const int raters = votes->raters, structures = votes->structures;
+    overall_sums whole = no_sums(structures + 1), on_union = no_sums(structures + 1);
+    for (int64_t p = 0; p < votes->pattern_count; ++p) {
+        const rcn_pattern *pattern = &votes->patterns[p];
+        uint8_t counts[MAX_LABELS];
+        rcn__count_labels(counts, &votes->labels[p * raters], 1, raters, structures);
+        add_overall(&whole, pattern, counts, votes->present);
+        if (pattern->marked) add_overall(&on_union, pattern, counts, votes->present);
+    }
+    out->whole = finish_overall(&whole);
+    out->on_union = finish_overall(&on_union);
+    for (int a = 0; kappa && a < raters; ++a)
+        for (int b = a; b < raters; ++b)
+            kappa[a * raters + b] = kappa[b * raters + a] = label_kappa(votes, a, b);
+    return RCN_OK;
 }
 
 void rcn_agreement_destroy(rcn_agreement *agreement, rcn_context *ctx) {
@@ -251,8 +335,10 @@ rcn_status rcn_agreement_entropy_map(float *out, rcn_context *ctx, const rcn_vot
     float *table = NULL;
     rcn__clear(ctx);
     RCN_ALLOC(table, ctx, votes->pattern_count, "the values by pattern");
-    for (int64_t p = 0; p < votes->pattern_count; ++p)
-        table[p] = (float)entropy_bits(rcn__pattern_mean(&votes->patterns[p]));
+    for (int64_t p = 0; p < votes->pattern_count; ++p) {
+        const double shares[2] = {0, rcn__pattern_mean(&votes->patterns[p])};
+        table[p] = (float)entropy_bits(shares, 2);
+    }
     RCN_TRY(rcn_votes_expand(out, ctx, votes, table));
 done:
     rcn__free(ctx, table);

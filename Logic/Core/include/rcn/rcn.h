@@ -5,6 +5,7 @@
  * A way through:
  *   1. rcn_context_create()      threads, memory, progress, error sentences
  *   2. rcn_votes_from_masks()    K raters' masks of one case, packed (rcn_votes.h)
+ *      rcn_votes_add_labels()    or their label maps of several structures
  *   3. rcn_fuse()                one target map: levels, STAPLE, ... (rcn_fusion.h)
  *      rcn_agreement_create()    how far the raters agree, and where they do not (rcn_agreement.h)
  *   4. rcn_calib_add()           predicted probabilities against the raters (rcn_calib.h), on a

@@ -68,6 +68,20 @@ typedef struct rcn_agreement {
 RCN_API rcn_status rcn_agreement_create(rcn_agreement **out, rcn_context *ctx,
                                         const rcn_votes *votes);
 
+/* Raters who outline several structures, over all labels together: the same coefficients for
+ * nominal labels, the entropy of the labels' shares in bits. */
+typedef struct rcn_label_agreement {
+    rcn_overall_agreement whole;    /* over the whole image */
+    rcn_overall_agreement on_union; /* over the voxels that somebody gave to any structure */
+} rcn_label_agreement;
+
+/* From votes of rcn_votes_create_labels(). kappa[raters * raters]: Cohen's kappa of each pair over
+ * the voxels that both answered, NaN where it is not defined; NULL: not wanted. Each structure
+ * against the rest is rcn_agreement_create() on what rcn_votes_select() gives. RCN_EINVALID: no
+ * rater answered. */
+RCN_API rcn_status rcn_agreement_labels(rcn_label_agreement *out, double *kappa, rcn_context *ctx,
+                                        const rcn_votes *votes);
+
 /* Fills in hausdorff95_mm and mean_surface_mm of every pair; `votes` are those of the agreement.
  *
  * A mask's surface is its voxels that have a face neighbor outside the mask. Beyond the image's
