@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 
 #include <vtkDoubleArray.h>
@@ -11,9 +12,14 @@
 #include <vtkNew.h>
 #include <vtkStringArray.h>
 #include <vtkTable.h>
+#include <vtkTextProperty.h>
+#include <vtkVariant.h>
 
 #include <vtkMRMLColorLegendDisplayNode.h>
 #include <vtkMRMLColorTableNode.h>
+#include <vtkMRMLDisplayableNode.h>
+#include <vtkMRMLMarkupsDisplayNode.h>
+#include <vtkMRMLMarkupsROINode.h>
 #include <vtkMRMLPlotChartNode.h>
 #include <vtkMRMLPlotSeriesNode.h>
 #include <vtkMRMLScalarVolumeDisplayNode.h>
@@ -30,8 +36,8 @@
 #include <vtkSlicerColorLogic.h>
 
 #include "rcn/rcn_color.h"
-#include "rcnAgreementFigures.h"
-#include "rcnReport.h"
+#include "rcnLayers.h"
+#include "rcnTables.h"
 #include "rcnVtkImage.h"
 #include "vtkMRMLRaterConsensusNode.h"
 
@@ -44,6 +50,10 @@ namespace
 {
 
 const char* const PaletteAttribute = "RaterConsensus.Palette";
+
+// Ids of segments, before the number of raters.
+const char* const ConsensusLevel = "RaterConsensus_level_";
+const char* const ModelLevel = "RaterConsensus_model_level_";
 
 } // namespace
 
@@ -164,8 +174,9 @@ public:
     return result;
   }
 
-  vtkMRMLScalarVolumeNode* ShowMap(
-    const char* role, const std::string& what, vtkImageData* image, const rcn_geometry& geometry, double most, int n = 0)
+  /// `legend`: what the colors mean, in words.
+  vtkMRMLScalarVolumeNode* ShowMap(const char* role, const std::string& what, const std::string& legend, vtkImageData* image,
+    const rcn_geometry& geometry, double most, int n = 0)
   {
     auto* const volume = this->Result<vtkMRMLScalarVolumeNode>(role, "vtkMRMLScalarVolumeNode", what, n);
     vtkNew<vtkMatrix4x4> ijkToRas;
@@ -180,28 +191,41 @@ public:
       display->SetAutoWindowLevel(0);
       display->SetWindowLevelMinMax(0, most);
       display->SetInterpolate(most > 1 ? 0 : 1); // there is no half rater
-      // What nobody marked lets the image through.
-      display->SetThreshold(0.001 * most, most);
       display->SetApplyThreshold(1);
-      // Without the Colors module there are no legends.
-      if (vtkSmartPointer<vtkMRMLNode>::Take(volume->GetScene()->CreateNodeByClass("vtkMRMLColorLegendDisplayNode")))
-      {
-        if (auto* const legend = vtkSlicerColorLogic::AddDefaultColorLegendDisplayNode(display))
-        {
-          // One of an earlier run may have been for something else.
-          legend->SetTitleText(what);
-          std::string format = legend->GetDefaultNumericLabelFormat(); // "%.1f", or newer "{:.1f}"
-          const size_t digits = format.find(".1");
-          if (digits != std::string::npos)
-          {
-            format[digits + 1] = most > 1 ? '0' : '2'; // numbers of raters, or shares
-          }
-          legend->SetLabelFormat(format);
-          legend->SetNumberOfLabels(most > 1 && most <= 12 ? static_cast<int>(most) + 1 : 5);
-        }
-      }
+      ShowLegend(display, legend, most);
     }
     return volume;
+  }
+
+  static void ShowLegend(vtkMRMLScalarVolumeDisplayNode* display, const std::string& words, double most)
+  {
+    // Without the Colors module there are no legends.
+    if (!vtkSmartPointer<vtkMRMLNode>::Take(display->GetScene()->CreateNodeByClass("vtkMRMLColorLegendDisplayNode")))
+    {
+      return;
+    }
+    auto* const legend = vtkSlicerColorLogic::AddDefaultColorLegendDisplayNode(display);
+    if (!legend)
+    {
+      return;
+    }
+    if (legend->GetTitleText() != words) // a new one, or one for something else; a person may have moved an old one
+    {
+      // Small, in the lower right corner, where axial and sagittal images have least to show.
+      legend->SetSize(0.11, 0.32);
+      legend->SetPosition(0.98, 0.06);
+      legend->GetTitleTextProperty()->SetFontSize(12);
+      legend->GetLabelTextProperty()->SetFontSize(11);
+    }
+    legend->SetTitleText(words);
+    std::string format = legend->GetDefaultNumericLabelFormat(); // "%.1f", or newer "{:.1f}"
+    const size_t digits = format.find(".1");
+    if (digits != std::string::npos)
+    {
+      format[digits + 1] = most > 1 ? '0' : '2'; // numbers of raters, or shares
+    }
+    legend->SetLabelFormat(format);
+    legend->SetNumberOfLabels(most > 1 && most <= 12 ? static_cast<int>(most) + 1 : 5);
   }
 
   /// A segment, replaced when there is one of that id.
@@ -255,6 +279,11 @@ public:
         {
           hierarchy->RemoveItem(item, false); // outside the application nobody does
         }
+        auto* const displayable = vtkMRMLDisplayableNode::SafeDownCast(left);
+        while (displayable && displayable->GetDisplayNode())
+        {
+          scene->RemoveNode(displayable->GetDisplayNode());
+        }
         scene->RemoveNode(left);
       }
       if (this->Node_->GetNumberOfNodeReferences(role) > n)
@@ -264,17 +293,33 @@ public:
     }
   }
 
-  vtkMRMLTableNode* ShowTable(
-    const char* role, const std::string& what, const std::vector<vtkSmartPointer<vtkAbstractArray>>& columns, int n = 0)
+  vtkMRMLTableNode* ShowTable(const char* role, const std::string& what, const Table& cells, int n = 0)
   {
     auto* const node = this->Result<vtkMRMLTableNode>(role, "vtkMRMLTableNode", what, n);
     vtkNew<vtkTable> table;
-    for (const vtkSmartPointer<vtkAbstractArray>& column : columns)
+    for (const TableColumn& column : cells.Columns)
     {
-      table->AddColumn(column);
+      vtkSmartPointer<vtkAbstractArray> array;
+      if (column.IsNumber)
+      {
+        array = vtkSmartPointer<vtkDoubleArray>::New();
+      }
+      else
+      {
+        array = vtkSmartPointer<vtkStringArray>::New();
+      }
+      array->SetName(column.Name.c_str());
+      array->SetNumberOfTuples(static_cast<vtkIdType>(column.Cells.size()));
+      for (size_t row = 0; row < column.Cells.size(); ++row)
+      {
+        const std::string& cell = column.Cells[row];
+        array->SetVariantValue(static_cast<vtkIdType>(row),
+          column.IsNumber ? vtkVariant(cells.Number(static_cast<int>(row), column.Name)) : vtkVariant(cell));
+      }
+      table->AddColumn(array);
     }
     ShowColumnNames(node, 0);
-    node->SetUseFirstColumnAsRowHeader(true);
+    node->SetUseFirstColumnAsRowHeader(!cells.Columns.empty() && !cells.Columns.front().IsNumber);
     node->SetAndObserveTable(table);
     return node;
   }
@@ -289,245 +334,226 @@ private:
   Node* Node_;
 };
 
-vtkSmartPointer<vtkStringArray> TextColumn(const std::string& name, const std::vector<std::string>& cells)
+/// As it is in the scene; without columns when it is not there.
+Table StoredTable(Node* node, const char* role, int n = 0)
 {
-  auto column = vtkSmartPointer<vtkStringArray>::New();
-  column->SetName(name.c_str());
-  for (const std::string& cell : cells)
+  auto* const found = vtkMRMLTableNode::SafeDownCast(node ? node->GetNthNodeReference(role, n) : nullptr);
+  vtkTable* const from = found ? found->GetTable() : nullptr;
+  Table table;
+  for (vtkIdType c = 0; from && c < from->GetNumberOfColumns(); ++c)
   {
-    column->InsertNextValue(cell);
-  }
-  return column;
-}
-
-vtkSmartPointer<vtkDoubleArray> NumberColumn(const std::string& name, const std::vector<double>& cells)
-{
-  auto column = vtkSmartPointer<vtkDoubleArray>::New();
-  column->SetName(name.c_str());
-  for (const double cell : cells)
-  {
-    column->InsertNextValue(cell);
-  }
-  return column;
-}
-
-/// For people: "not defined" instead of NaN.
-std::string Words(double value)
-{
-  return std::isnan(value) ? "not defined" : CsvNumber(value);
-}
-
-/// A row for each rater.
-void ShowRaters(
-  Publisher& publisher, const AgreementReport& report, const std::vector<std::string>& raters, const Extent& extent)
-{
-  const rcn_agreement& figures = *report.Figures;
-  std::vector<vtkSmartPointer<vtkAbstractArray>> columns{ TextColumn("Rater", raters) };
-  std::vector<std::string> extents;
-  for (int r = 0; r < figures.raters; ++r)
-  {
-    const rcn_rater_agreement& rater = figures.rater[r];
-    extents.push_back(Words(rater.present ? static_cast<double>(rater.voxels) * extent.PerVoxel : NAN));
-  }
-  columns.push_back(TextColumn(extent.Heading, extents));
-  for (const auto& figure : RaterFigures())
-  {
-    std::vector<std::string> cells;
-    for (int r = 0; r < figures.raters; ++r)
+    vtkAbstractArray* const array = from->GetColumn(c);
+    TableColumn column;
+    column.Name = array->GetName() ? array->GetName() : "";
+    column.IsNumber = vtkDoubleArray::SafeDownCast(array) != nullptr;
+    std::vector<double> numbers;
+    for (vtkIdType row = 0; row < array->GetNumberOfTuples(); ++row)
     {
-      cells.push_back(Words(figure.Of(figures.rater[r])));
+      const vtkVariant cell = array->GetVariantValue(row);
+      numbers.push_back(column.IsNumber ? cell.ToDouble() : 0);
+      column.Cells.push_back(column.IsNumber ? "" : cell.ToString());
     }
-    columns.push_back(TextColumn(figure.Name, cells));
+    column.IsNumber ? table.AddNumbers(column.Name, numbers) : table.AddText(column.Name, column.Cells);
   }
-  for (const auto& figure : PairFigures())
-  {
-    const bool shown = figure.Key == "dice" || (figure.Key == "hausdorff95_mm" && report.HasSurfaces);
-    for (int other = 0; other < figures.raters && shown; ++other)
-    {
-      std::vector<std::string> cells;
-      for (int r = 0; r < figures.raters; ++r)
-      {
-        cells.push_back(Words(figure.Of(figures.pair[r * figures.raters + other])));
-      }
-      columns.push_back(TextColumn(figure.Heading(extent.Length) + " with " + raters[static_cast<size_t>(other)], cells));
-    }
-  }
-  publisher.ShowTable(Node::GetAgreementRole(), "agreement of raters", columns);
-}
-
-/// All raters together.
-void ShowAgreement(Publisher& publisher, const rcn_agreement& figures, const Extent& extent)
-{
-  const std::string unit = extent.Unit.substr(1);
-  const std::pair<std::string, double> summary[] = { { "Mean Dice of all pairs", figures.mean_dice },
-    { "Fleiss kappa where anybody marked", figures.on_union.fleiss_kappa },
-    { "Fleiss kappa, whole image", figures.whole.fleiss_kappa },
-    { "Krippendorff alpha, whole image", figures.whole.krippendorff_alpha },
-    { "Gwet AC1, whole image", figures.whole.gwet_ac1 },
-    { "Marked by anybody (" + unit + ")", static_cast<double>(figures.union_voxels) * extent.PerVoxel },
-    { "Marked by the majority (" + unit + ")", static_cast<double>(figures.majority_voxels) * extent.PerVoxel },
-    { "Marked by all (" + unit + ")", static_cast<double>(figures.intersection_voxels) * extent.PerVoxel },
-    { "Disputed (" + unit + ")", static_cast<double>(figures.disputed_voxels) * extent.PerVoxel } };
-  std::vector<std::string> names, values;
-  for (const auto& one : summary)
-  {
-    names.push_back(one.first);
-    values.push_back(Words(one.second));
-  }
-  names.push_back("Each rater's figures");
-  values.push_back(AgainstOthersText());
-  if (!MajorityRemark(figures.present_count).empty())
-  {
-    names.push_back("Majority");
-    values.push_back(MajorityRemark(figures.present_count));
-  }
-  publisher.ShowTable(
-    Node::GetAgreementRole(), "agreement in one page", { TextColumn("What", names), TextColumn("Value", values) }, 1);
-}
-
-void ShowDisputes(Publisher& publisher, const AgreementReport& report, const std::vector<std::string>& raters,
-  const rcn_geometry& geometry, const Extent& extent)
-{
-  std::vector<double> volume, voxels, position[3];
-  std::vector<std::string> by, number;
-  for (const rcn_dispute& region : report.Regions)
-  {
-    const double at[3] = { static_cast<double>(region.at[0]), static_cast<double>(region.at[1]),
-      static_cast<double>(region.at[2]) };
-    double world[3];
-    rcn_geometry_to_world(world, &geometry, at);
-    ToRas(world, world);
-    for (int a = 0; a < 3; ++a)
-    {
-      position[a].push_back(world[a]);
-    }
-    number.push_back(std::to_string(number.size() + 1));
-    volume.push_back(static_cast<double>(region.voxels) * extent.PerVoxel);
-    voxels.push_back(static_cast<double>(region.voxels));
-    by.push_back(JoinNames(NamesOf(region.marked_by, raters)));
-  }
-  publisher.ShowTable(Node::GetDisputesRole(), "disputed regions, largest first",
-    { TextColumn("Region", number), NumberColumn(extent.Heading, volume), NumberColumn("Voxels", voxels),
-      NumberColumn("R", position[0]), NumberColumn("A", position[1]), NumberColumn("S", position[2]),
-      TextColumn("Marked by", by) });
+  return table;
 }
 
 } // namespace
 
-void PublishAgreement(
-  Node* node, const AgreementReport& report, const std::vector<std::string>& raters, const rcn_geometry& geometry)
+void PublishAgreement(Node* node, const AgreementReport& report, const std::vector<std::string>& raters)
 {
   Publisher publisher(node);
-  const Extent extent(geometry);
-  ShowRaters(publisher, report, raters, extent);
-  ShowAgreement(publisher, *report.Figures, extent);
-  ShowDisputes(publisher, report, raters, geometry, extent);
+  publisher.ShowTable(Node::GetAgreementRole(), "agreement of raters", RaterTable(report, raters));
+  publisher.ShowTable(Node::GetAgreementRole(), "agreement in one page", SummaryTable(report), 1);
+  publisher.ShowTable(Node::GetDisputesRole(), "disputed regions, largest first", DisputeTable(report, raters));
+  PutIntoFolder(node);
 }
 
-void PublishFusion(
-  Node* node, const FusionReport& report, const std::string& method, int raters, const std::vector<Volume>& masks)
+std::shared_ptr<const AgreementReport> StoredAgreement(Node* node)
+{
+  vtkMRMLScalarVolumeNode* const image = node ? ImageOf(node) : nullptr;
+  if (!image || !image->GetImageData())
+  {
+    return nullptr;
+  }
+  const AgreementReport report = AgreementFromTables(StoredTable(node, Node::GetAgreementRole()),
+    StoredTable(node, Node::GetAgreementRole(), 1), StoredTable(node, Node::GetDisputesRole()), VolumeOf(image).Geometry());
+  return report.Figures ? std::make_shared<const AgreementReport>(report) : nullptr;
+}
+
+namespace
+{
+
+/// What the colors of a consensus mean.
+std::string LegendOf(rcn_method method, Content content, int raters)
+{
+  return content == Content::Levels ? "Raters who agree (of " + std::to_string(raters) + ")"
+    : method == RCN_SOFT || method == RCN_SOFT_GAUSSIAN || method == RCN_SVLS ? "Share of raters"
+                                                                              : "Probability";
+}
+
+} // namespace
+
+void PublishFusion(Node* node, const FusionReport& report, rcn_method method, int raters, const std::vector<Volume>& masks)
 {
   Publisher publisher(node);
-  publisher.ShowMap(Node::GetHeatmapRole(), "consensus (" + method + ")", VtkFromVolume(report.Map), report.Map.Geometry(),
+  publisher.ShowMap(Node::GetHeatmapRole(), std::string("consensus (") + rcn_method_name(method) + ")",
+    LegendOf(method, report.MapContent, raters), VtkFromVolume(report.Map), report.Map.Geometry(),
     report.MapContent == Content::Levels ? raters : 1.0);
   if (!masks.empty())
   {
-    publisher.ShowLevels("RaterConsensus_level_", "", masks);
+    publisher.ShowLevels(ConsensusLevel, "", masks);
+  }
+  ShowFromThreshold(node);
+  ShowLevelsIn3D(node);
+  PutIntoFolder(node);
+}
+
+void ShowFromThreshold(Node* node)
+{
+  for (const char* const role : { Node::GetHeatmapRole(), Node::GetProbabilityRole(), Node::GetLevelRole() })
+  {
+    for (int n = 0; n < node->GetNumberOfNodeReferences(role); ++n)
+    {
+      auto* const volume = vtkMRMLScalarVolumeNode::SafeDownCast(node->GetNthNodeReference(role, n));
+      auto* const display =
+        vtkMRMLScalarVolumeDisplayNode::SafeDownCast(volume ? volume->GetScalarVolumeDisplayNode() : nullptr);
+      if (display)
+      {
+        const double most = display->GetWindowLevelMax();
+        display->SetThreshold(std::max(node->GetTransparentBelow(), 0.001) * most, most); // 0 is never shown
+      }
+    }
+  }
+}
+
+void ShowLevelsIn3D(Node* node)
+{
+  auto* const masks = vtkMRMLSegmentationNode::SafeDownCast(node->GetNodeReference(Node::GetMaskRole()));
+  auto* const display = vtkMRMLSegmentationDisplayNode::SafeDownCast(masks ? masks->GetDisplayNode() : nullptr);
+  if (!display)
+  {
+    return;
+  }
+  display->SetVisibility3D(node->GetLevelsIn3D());
+  if (!node->GetLevelsIn3D())
+  {
+    return;
+  }
+  masks->CreateClosedSurfaceRepresentation();
+  const MRMLNodeModifyBlocker blocker(display);
+  std::vector<std::string> ids;
+  masks->GetSegmentation()->GetSegmentIDs(ids);
+  const bool model = node->GetShownRole() == Node::GetProbabilityRole();
+  for (const std::string& id : ids)
+  {
+    const std::string prefix = model ? ModelLevel : ConsensusLevel;
+    const bool shown = id.compare(0, prefix.size(), prefix) == 0;
+    display->SetSegmentVisibility3D(id, shown);
+    if (shown)
+    {
+      const auto count = std::count_if(
+        ids.begin(), ids.end(), [&prefix](const std::string& one) { return one.compare(0, prefix.size(), prefix) == 0; });
+      display->SetSegmentOpacity3D(id, LevelOpacity(std::atoi(id.c_str() + prefix.size()), static_cast<int>(count)));
+    }
   }
 }
 
 namespace
 {
 
-/// Level volumes belong into one folder: that of an earlier run, wherever it was moved, or a new one. An empty one goes.
-void PutIntoFolder(Node* node, const std::vector<vtkMRMLScalarVolumeNode*>& volumes)
+const char* const FolderAttribute = "RaterConsensus.Case";
+
+/// Image, raters and results, those that are there.
+std::vector<vtkMRMLNode*> EverythingOf(Node* node)
+{
+  std::vector<vtkMRMLNode*> all{ ImageOf(node) };
+  for (int n = 0; n < node->GetNumberOfRaters(); ++n)
+  {
+    all.push_back(node->GetNthRaterNode(n));
+  }
+  for (const char* const role :
+    { Node::GetHeatmapRole(), Node::GetProbabilityRole(), Node::GetMaskRole(), Node::GetLevelRole(), Node::GetVolumesRole(),
+      Node::GetAgreementRole(), Node::GetDisputesRole(), Node::GetFiguresRole(), Node::GetReliabilityRole(),
+      Node::GetCurvesRole(), Node::GetSeriesRole(), Node::GetChartRole(), Node::GetVisitedRole() })
+  {
+    for (int n = 0; n < node->GetNumberOfNodeReferences(role); ++n)
+    {
+      all.push_back(node->GetNthNodeReference(role, n));
+    }
+  }
+  all.erase(std::remove(all.begin(), all.end(), nullptr), all.end());
+  return all;
+}
+
+} // namespace
+
+void PutIntoFolder(Node* node)
 {
   vtkMRMLSubjectHierarchyNode* const hierarchy = vtkMRMLSubjectHierarchyNode::GetSubjectHierarchyNode(node->GetScene());
   if (!hierarchy)
   {
     return;
   }
-  const std::string name = NameOf(node) + ": levels";
-  const vtkIdType top = hierarchy->GetSceneItemID();
-  vtkIdType folder = hierarchy->GetItemChildWithName(top, name, true);
-  if (folder && volumes.empty() && hierarchy->GetNumberOfItemChildren(folder) == 0)
+  const vtkIdType top = hierarchy->GetSceneItemID(), none = vtkMRMLSubjectHierarchyNode::INVALID_ITEM_ID;
+  vtkIdType folder = none;
+  const std::vector<vtkMRMLNode*> all = EverythingOf(node);
+  for (vtkMRMLNode* const one : all)
   {
-    hierarchy->RemoveItem(folder);
+    const vtkIdType item = hierarchy->GetItemByDataNode(one);
+    const vtkIdType parent = item == none ? none : hierarchy->GetItemParent(item);
+    // An image that two cases share lies with the first of them.
+    if (parent != none && parent != top && hierarchy->HasItemAttribute(parent, FolderAttribute) &&
+      hierarchy->GetItemAttribute(parent, FolderAttribute) == node->GetID())
+    {
+      folder = parent;
+    }
   }
-  for (vtkMRMLScalarVolumeNode* const volume : volumes)
+  if (folder == none)
   {
-    vtkIdType item = hierarchy->GetItemByDataNode(volume);
-    if (!item) // outside the application nobody makes items
+    folder = hierarchy->CreateFolderItem(top, NameOf(node));
+    hierarchy->SetItemAttribute(folder, FolderAttribute, node->GetID());
+  }
+  hierarchy->SetItemName(folder, NameOf(node));
+  for (vtkMRMLNode* const one : all)
+  {
+    vtkIdType item = hierarchy->GetItemByDataNode(one);
+    if (item == none) // outside the application nobody makes items
     {
-      item = hierarchy->CreateItem(top, volume);
+      item = hierarchy->CreateItem(top, one);
     }
-    if (!folder)
+    if (hierarchy->GetItemParent(item) == top)
     {
-      folder = hierarchy->CreateFolderItem(top, name);
+      hierarchy->SetItemParent(item, folder);
     }
-    hierarchy->SetItemParent(item, folder);
   }
 }
-
-/// What raters would measure: the whole map with its intervals, "at least t raters", and each connected component.
-void ShowVolumes(Publisher& publisher, const PredictedVolumes& volumes)
-{
-  std::vector<std::string> part = { "expected" }, highest(1), reaches(1);
-  std::vector<double> volume = { volumes.Expected };
-  for (int t = 1; t <= volumes.Raters; ++t)
-  {
-    part.push_back(AtLeastInWords(t, volumes.Raters));
-    volume.push_back(volumes.AtLeast[static_cast<size_t>(t) - 1]);
-    highest.emplace_back();
-    reaches.emplace_back();
-  }
-  for (size_t i = 0; i < volumes.Components.size(); ++i)
-  {
-    part.push_back("component " + std::to_string(i + 1));
-    volume.push_back(volumes.Components[i].Expected);
-    highest.push_back(CsvNumber(volumes.Components[i].Highest));
-    reaches.push_back(volumes.Components[i].Reaches());
-  }
-  std::vector<vtkSmartPointer<vtkAbstractArray>> columns = { TextColumn("Part", part),
-    NumberColumn(volumes.Name + " (" + volumes.Unit + ")", volume) };
-  for (const PredictedInterval& interval : volumes.Intervals) // text: cells stay empty where there is none
-  {
-    const std::string level = " (" + PercentText(interval.Level) + ")";
-    std::vector<std::string> low(part.size()), high(part.size());
-    low.front() = CsvNumber(interval.Low);
-    high.front() = CsvNumber(interval.High);
-    columns.push_back(TextColumn("Low" + level, low));
-    columns.push_back(TextColumn("High" + level, high));
-  }
-  columns.push_back(TextColumn("Highest share of raters", highest));
-  columns.push_back(TextColumn("Reaches", reaches));
-  publisher.ShowTable(Node::GetVolumesRole(), "volumes of the prediction", columns);
-}
-
-} // namespace
 
 KeptLevels PublishPrediction(Node* node, const PredictionNodes& prediction)
 {
   Publisher publisher(node);
   const Prediction& maps = prediction.Maps;
   const rcn_geometry& geometry = maps.Probability.Geometry();
-  vtkMRMLScalarVolumeNode* const probability = publisher.ShowMap(
-    Node::GetProbabilityRole(), "probability (" + maps.Readout + ")", VtkFromVolume(maps.Probability), geometry, 1);
+  vtkMRMLScalarVolumeNode* const probability = publisher.ShowMap(Node::GetProbabilityRole(),
+    "probability (" + maps.Readout + ")", "Probability", VtkFromVolume(maps.Probability), geometry, 1);
   SetProvenance(probability, prediction.Made);
   const std::string raters = std::to_string(std::max<size_t>(prediction.Levels.size(), 1) - 1);
   std::vector<vtkMRMLScalarVolumeNode*> volumes;
   for (size_t k = 0; k < prediction.Levels.size(); ++k)
   {
-    volumes.push_back(publisher.ShowMap(Node::GetLevelRole(), "exactly " + std::to_string(k) + " of " + raters + " raters",
-      prediction.Levels[k], geometry, 1, static_cast<int>(k)));
+    const std::string words = "exactly " + std::to_string(k) + " of " + raters + " raters";
+    volumes.push_back(publisher.ShowMap(
+      Node::GetLevelRole(), words, "Probability of " + words, prediction.Levels[k], geometry, 1, static_cast<int>(k)));
   }
   publisher.DropNodes(Node::GetLevelRole(), static_cast<int>(volumes.size()));
-  PutIntoFolder(node, volumes);
-  publisher.ShowLevels("RaterConsensus_model_level_", ", model", prediction.LevelMasks);
+  publisher.ShowLevels(ModelLevel, ", model", prediction.LevelMasks);
   uint8_t rgb[3];
   rcn_color_share(rgb, 1);
   publisher.ShowMask("RaterConsensus_prediction", "Model: " + maps.Readout, maps.Mask, rgb);
-  ShowVolumes(publisher, maps.Volumes);
+  publisher.ShowTable(Node::GetVolumesRole(), "volumes of the prediction", VolumesTable(maps.Volumes));
+  ShowFromThreshold(node);
+  ShowLevelsIn3D(node);
+  PutIntoFolder(node);
   KeptLevels kept;
   kept.Levels = maps.Levels;
   for (vtkMRMLScalarVolumeNode* const volume : volumes)
@@ -535,6 +561,68 @@ KeptLevels PublishPrediction(Node* node, const PredictionNodes& prediction)
     kept.Times.push_back(TimeOf(volume));
   }
   return kept;
+}
+
+void MarkBox(Node* node, const double first[3], const double size[3])
+{
+  UnmarkBox(node);
+  vtkMRMLScalarVolumeNode* const image = ImageOf(node);
+  vtkMRMLScene* const scene = node->GetScene();
+  if (!image || !(size[0] * size[1] * size[2] > 0) ||
+    !vtkSmartPointer<vtkMRMLNode>::Take(scene->CreateNodeByClass("vtkMRMLMarkupsROINode")))
+  {
+    return;
+  }
+  auto* const box = vtkMRMLMarkupsROINode::SafeDownCast(scene->AddNewNodeByClass("vtkMRMLMarkupsROINode", "Disputed region"));
+  box->SetSaveWithScene(false);
+  box->SetLocked(true);
+  node->SetNodeReferenceID(Node::GetVisitedRole(), box->GetID());
+  // Along the axes of the image; voxels reach half a voxel beyond their centers.
+  vtkNew<vtkMatrix4x4> ijkToRas, axes;
+  image->GetIJKToRASMatrix(ijkToRas);
+  double center[4] = { 0, 0, 0, 1 }, sides[3];
+  for (int a = 0; a < 3; ++a)
+  {
+    center[a] = first[a] + (size[a] - 1) / 2;
+    const double spacing = image->GetSpacing()[a];
+    sides[a] = size[a] * spacing;
+    for (int row = 0; row < 3; ++row)
+    {
+      axes->SetElement(row, a, ijkToRas->GetElement(row, a) / spacing);
+    }
+  }
+  ijkToRas->MultiplyPoint(center, center);
+  for (int row = 0; row < 3; ++row)
+  {
+    axes->SetElement(row, 3, center[row]);
+  }
+  box->SetAndObserveObjectToNodeMatrix(axes);
+  box->SetSize(sides);
+  box->SetAndObserveTransformNodeID(image->GetTransformNodeID());
+  box->CreateDefaultDisplayNodes();
+  if (auto* const display = vtkMRMLMarkupsDisplayNode::SafeDownCast(box->GetDisplayNode()))
+  {
+    display->SetSaveWithScene(false);
+    display->SetFillVisibility(false);
+    display->SetHandlesInteractive(false);
+    display->SetPropertiesLabelVisibility(false);
+    display->SetSelectedColor(1, 0.55, 0);
+  }
+  PutIntoFolder(node);
+}
+
+void UnmarkBox(Node* node)
+{
+  if (node->GetScene() && node->GetNodeReference(Node::GetVisitedRole()))
+  {
+    Publisher(node).DropNodes(Node::GetVisitedRole(), 0);
+  }
+}
+
+std::shared_ptr<const PredictedVolumes> StoredVolumes(Node* node)
+{
+  const PredictedVolumes volumes = VolumesFromTable(StoredTable(node, Node::GetVolumesRole()));
+  return volumes.IsKnown() ? std::make_shared<const PredictedVolumes>(volumes) : nullptr;
 }
 
 namespace
@@ -558,58 +646,10 @@ vtkMRMLPlotChartNode* EmptyChart(Publisher& publisher, const std::string& title)
   return chart;
 }
 
-/// The bins of a report that are not empty, as a table.
-vtkMRMLTableNode* ShowBins(Publisher& publisher, const EvaluationReport& report, const std::string& name, int number)
-{
-  std::vector<double> predicted, observed, lower, upper, pairs;
-  for (const rcn_calib_bin& bin : report.Bins)
-  {
-    if (bin.count > 0)
-    {
-      predicted.push_back(bin.confidence);
-      observed.push_back(bin.frequency);
-      lower.push_back(bin.lower);
-      upper.push_back(bin.upper);
-      pairs.push_back(static_cast<double>(bin.count));
-    }
-  }
-  vtkMRMLTableNode* const table = publisher.ShowTable(Node::GetReliabilityRole(), "reliability, " + name,
-    { NumberColumn("Predicted", predicted), NumberColumn("Observed", observed), NumberColumn("From", lower),
-      NumberColumn("To", upper), NumberColumn("Voxel-rater pairs", pairs) },
-    number);
-  table->SetUseFirstColumnAsRowHeader(false);
-  return table;
-}
-
-void ShowFigures(Publisher& publisher, const EvaluationReport& report, const EvaluationReport* before)
-{
-  std::vector<std::string> names;
-  for (int f = 0; f < RCN_FIGURES; ++f)
-  {
-    names.push_back(rcn_figure_name(static_cast<rcn_figure>(f)));
-  }
-  names.insert(names.end(), { "auc", "auc_pairs" });
-  const auto values = [](const EvaluationReport& one) {
-    std::vector<std::string> cells;
-    for (const double figure : one.Figures)
-    {
-      cells.push_back(Words(figure));
-    }
-    cells.push_back(Words(one.Auc.reference));
-    cells.push_back(Words(one.Auc.pairs));
-    return cells;
-  };
-  std::vector<vtkSmartPointer<vtkAbstractArray>> columns{ TextColumn("Figure", names), TextColumn("Value", values(report)) };
-  if (before)
-  {
-    columns.push_back(TextColumn("Before", values(*before)));
-  }
-  publisher.ShowTable(Node::GetFiguresRole(), "calibration figures", columns);
-}
-
 } // namespace
 
-void PublishReliability(Node* node, const EvaluationReport& report, const EvaluationReport* before)
+void PublishReliability(
+  Node* node, const EvaluationReport& report, const EvaluationReport* before, const std::vector<std::string>& raters)
 {
   Publisher publisher(node);
   vtkMRMLPlotChartNode* const chart = EmptyChart(publisher, TitleOf(node));
@@ -627,20 +667,35 @@ void PublishReliability(Node* node, const EvaluationReport& report, const Evalua
     chart->AddAndObservePlotSeriesNodeID(series->GetID());
   };
   // The diagonal has a table of its own, from corner to corner.
-  vtkMRMLTableNode* const ideal = publisher.ShowTable(Node::GetReliabilityRole(), "ideal reliability",
-    { NumberColumn("Predicted", { 0, 1 }), NumberColumn("Observed", { 0, 1 }) });
-  ideal->SetUseFirstColumnAsRowHeader(false);
-  addSeries(ideal, "Perfect calibration", 0.5, 0.5, 0.5, true);
+  Table ideal;
+  ideal.AddNumbers("Predicted", { 0, 1 });
+  ideal.AddNumbers("Observed", { 0, 1 });
+  const auto showBins = [&](const EvaluationReport& one, const std::string& name, int number) {
+    return publisher.ShowTable(Node::GetReliabilityRole(), "reliability, " + name, ReliabilityTable(one), number);
+  };
+  addSeries(
+    publisher.ShowTable(Node::GetReliabilityRole(), "ideal reliability", ideal), "Perfect calibration", 0.5, 0.5, 0.5, true);
   const std::string now = before ? "After" : "Observed";
-  addSeries(ShowBins(publisher, report, now, 1), now, 0, 0.45, 0.7, false);
+  addSeries(showBins(report, now, 1), now, 0, 0.45, 0.7, false);
   if (before)
   {
-    addSeries(ShowBins(publisher, *before, "Before", 2), "Before", 0.6, 0.6, 0.6, false);
+    addSeries(showBins(*before, "Before", 2), "Before", 0.6, 0.6, 0.6, false);
   }
   // A series of an earlier run that this one does not have leaves the scene with its table.
   publisher.DropNodes(Node::GetSeriesRole(), n);
   publisher.DropNodes(Node::GetReliabilityRole(), n);
-  ShowFigures(publisher, report, before);
+  publisher.ShowTable(Node::GetFiguresRole(), "calibration figures", FiguresTable(report, before));
+  publisher.ShowTable(Node::GetCurvesRole(), "reliability in detail", CurvesTable(report, before, raters));
+  PutIntoFolder(node);
+}
+
+std::shared_ptr<const EvaluationReport> StoredEvaluation(Node* node, bool before)
+{
+  EvaluationReport report;
+  return EvaluationFromTables(
+           report, StoredTable(node, Node::GetFiguresRole()), StoredTable(node, Node::GetCurvesRole()), before)
+    ? std::make_shared<const EvaluationReport>(report)
+    : nullptr;
 }
 
 } // namespace mrml

@@ -34,13 +34,27 @@ void AddSegment(vtkMRMLSegmentationNode* segmentation, const std::string& id, co
 /// Display nodes where there are none: masks that lie over each other are told apart by outlines.
 void ShowOutlines(vtkMRMLSegmentationNode* segmentation);
 
-/// Tables: raters, summary, disputed regions.
-void PublishAgreement(
-  Node* node, const AgreementReport& report, const std::vector<std::string>& raters, const rcn_geometry& geometry);
+/// Tables: raters, summary, disputed regions; and what they hold, null when there are none.
+void PublishAgreement(Node* node, const AgreementReport& report, const std::vector<std::string>& raters);
+std::shared_ptr<const AgreementReport> StoredAgreement(Node* node);
 
 /// The consensus map; of levels also a segment for each "at least k" (masks, otherwise empty).
-void PublishFusion(
-  Node* node, const FusionReport& report, const std::string& method, int raters, const std::vector<Volume>& masks);
+void PublishFusion(Node* node, const FusionReport& report, rcn_method method, int raters, const std::vector<Volume>& masks);
+
+/// \name How results are shown, as the node wants it
+///@{
+/// Maps are clear below the node's share.
+void ShowFromThreshold(Node* node);
+/// Surfaces of "at least k raters" in 3-D views, of the map that is over the image; none where the node wants none.
+void ShowLevelsIn3D(Node* node);
+/// Everything of a case in one folder of the subject hierarchy with the name of the case; what a person has put elsewhere
+/// stays there.
+void PutIntoFolder(Node* node);
+/// A box around voxels of the image, in slices and in 3-D, until it is taken away; it is not saved. In a scene that knows no
+/// markups nothing happens.
+void MarkBox(Node* node, const double first[3], const double size[3]);
+void UnmarkBox(Node* node);
+///@}
 
 /// A prediction ready for the scene.
 struct PredictionNodes
@@ -53,9 +67,12 @@ struct PredictionNodes
 /// Probability, its mask, its volumes, the level volumes in a folder and a segment for each "at least k"; those of an earlier
 /// prediction that this one does not have leave the scene. Returns the levels to judge by.
 KeptLevels PublishPrediction(Node* node, const PredictionNodes& prediction);
+std::shared_ptr<const PredictedVolumes> StoredVolumes(Node* node);
 
-/// Tables, series and their chart; `before` may be null.
-void PublishReliability(Node* node, const EvaluationReport& report, const EvaluationReport* before);
+/// Tables, series and their chart; `before` may be null. Raters are those of the reports.
+void PublishReliability(
+  Node* node, const EvaluationReport& report, const EvaluationReport* before, const std::vector<std::string>& raters);
+std::shared_ptr<const EvaluationReport> StoredEvaluation(Node* node, bool before);
 
 } // namespace mrml
 } // namespace rcn

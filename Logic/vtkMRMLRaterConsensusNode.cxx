@@ -83,9 +83,9 @@ vtkMRMLRaterConsensusNode::vtkMRMLRaterConsensusNode()
 {
   this->HideFromEditors = 0;
   this->AddNodeReferenceRole(ImageRole, "imageNodeRef");
-  for (const char* const role :
-    { GetHeatmapRole(), GetProbabilityRole(), GetLevelRole(), GetMaskRole(), GetVolumesRole(), GetAgreementRole(),
-      GetDisputesRole(), GetFiguresRole(), GetReliabilityRole(), GetSeriesRole(), GetChartRole(), GetTrainingCaseRole() })
+  for (const char* const role : { GetHeatmapRole(), GetProbabilityRole(), GetLevelRole(), GetMaskRole(), GetVolumesRole(),
+         GetAgreementRole(), GetDisputesRole(), GetFiguresRole(), GetReliabilityRole(), GetSeriesRole(), GetChartRole(),
+         GetCurvesRole(), GetVisitedRole(), GetTrainingCaseRole() })
   {
     this->AddNodeReferenceRole(role, (std::string(role) + "NodeRef").c_str());
   }
@@ -244,7 +244,9 @@ void vtkMRMLRaterConsensusNode::SetRaters(const std::string& text)
     Flag(tieBackground, TieBackground) Text(modelFile, ModelFile) Text(readout, Readout) Number(threshold, Threshold) \
       Text(region, Region) Whole(bins, Bins) Text(recalibrationMethod, RecalibrationMethod)                           \
         Text(recalibrationFile, RecalibrationFile) Flag(corrected, Corrected) Text(dataListFile, DataListFile)        \
-          Text(trainedModelFile, TrainedModelFile) Number(trainingMinutes, TrainingMinutes)
+          Text(trainedModelFile, TrainedModelFile) Number(trainingMinutes, TrainingMinutes) Text(strategy, Strategy)  \
+            Text(network, Network) Number(transparentBelow, TransparentBelow) Flag(levelsIn3D, LevelsIn3D)            \
+              Text(shownRole, ShownRole)
 
 void vtkMRMLRaterConsensusNode::ReadXMLAttributes(const char** atts)
 {

@@ -118,6 +118,26 @@ public:
   vtkSetMacro(TrainedModelFile, std::string);
   vtkGetMacro(TrainingMinutes, double);
   vtkSetMacro(TrainingMinutes, double);
+  /// As `rater-consensus train --strategy` and `--net` take them; empty: those of the model, or the usual ones. A model that is
+  /// trained on keeps its network.
+  vtkGetMacro(Strategy, std::string);
+  vtkSetMacro(Strategy, std::string);
+  vtkGetMacro(Network, std::string);
+  vtkSetMacro(Network, std::string);
+  ///@}
+
+  /// \name How results are shown
+  ///@{
+  /// Maps are clear where fewer raters mark, or a smaller probability says so, than this share of all; default: 0.05.
+  vtkGetMacro(TransparentBelow, double);
+  vtkSetMacro(TransparentBelow, double);
+  /// Whether "at least k raters" are surfaces in 3-D views; default: no.
+  vtkGetMacro(LevelsIn3D, bool);
+  vtkSetMacro(LevelsIn3D, bool);
+  vtkBooleanMacro(LevelsIn3D, bool);
+  /// The role of the map that is over the image: heatmap or probability.
+  vtkGetMacro(ShownRole, std::string);
+  vtkSetMacro(ShownRole, std::string);
   ///@}
 
   /// \name Results
@@ -134,6 +154,8 @@ public:
   static const char* GetReliabilityRole() { return "reliability"; }
   static const char* GetSeriesRole() { return "series"; }
   static const char* GetChartRole() { return "chart"; }
+  static const char* GetCurvesRole() { return "curves"; }   ///< all that is known of the diagrams, to draw them again
+  static const char* GetVisitedRole() { return "visited"; } ///< the box around the disputed region that is visited
   ///@}
 
   static const char* GetTrainingCaseRole() { return "trainingCase"; }
@@ -168,6 +190,10 @@ private:
   bool Corrected = false;
   std::string DataListFile, TrainedModelFile;
   double TrainingMinutes = 2;
+  std::string Strategy, Network;
+  double TransparentBelow = 0.05;
+  bool LevelsIn3D = false;
+  std::string ShownRole = "heatmap";
 };
 
 #endif

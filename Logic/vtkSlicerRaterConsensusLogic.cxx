@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <filesystem>
 #include <map>
 
@@ -43,6 +44,24 @@ namespace
 
 const char* const ExampleAttribute = "RaterConsensus.Example";
 
+/// What a training wrote, until somebody is told about it: removed when its result is dropped, because the panel has gone or
+/// the scene was closed meanwhile.
+struct UnclaimedTraining
+{
+  explicit UnclaimedTraining(const std::string& model) : Model(model) {}
+  UnclaimedTraining(const UnclaimedTraining&) = delete;
+  UnclaimedTraining& operator=(const UnclaimedTraining&) = delete;
+  ~UnclaimedTraining()
+  {
+    if (!this->Claimed)
+    {
+      rcn::RemoveTraining(this->Model);
+    }
+  }
+  std::string Model;
+  bool Claimed = false;
+};
+
 } // namespace
 
 class vtkSlicerRaterConsensusLogic::Internals
@@ -58,6 +77,7 @@ public:
   std::string Remarks;
   std::map<std::string, Results> ByNode;
   std::map<std::string, KeptLevels> Levels; ///< by node, too
+  bool CrosshairIsOurs = false;             ///< shown for a disputed region
 
   /// What every work needs, by value: it may run when the node is long gone.
   class Job;
@@ -106,11 +126,11 @@ public:
   /// The node to publish to; throws when it has gone. On the main thread, as what follows.
   Node* Target() const
   {
-    const std::string kept = this->ModelFile_.empty() ? "" : " The new model is in " + this->ModelFile_ + ".";
     if (!this->IsOpen())
     {
-      throw rcn::Error(RCN_ECANCELLED, "The scene was closed." + kept);
+      throw rcn::Error(RCN_ECANCELLED, "The scene was closed.");
     }
+    const std::string kept = this->ModelFile_.empty() ? "" : " The new model is in " + this->ModelFile_ + ".";
     Node* const found = Node::SafeDownCast(this->Logic_->GetMRMLScene()->GetNodeByID(this->Id_));
     if (!found || (this->ModelFile_.empty() && !ImageOf(found)))
     {
@@ -177,6 +197,13 @@ void vtkSlicerRaterConsensusLogic::OnMRMLSceneStartClose()
 {
   this->Cancel();
   ++this->Private->Shared->Scene;
+  for (const auto& one : this->Private->ByNode) // nobody can keep it any more
+  {
+    if (one.second.Training)
+    {
+      rcn::RemoveTraining(one.second.Training->Model);
+    }
+  }
   this->Private->ByNode.clear();
   this->Private->Levels.clear();
 }
@@ -203,8 +230,26 @@ std::string vtkSlicerRaterConsensusLogic::GetRemarks() const
 const vtkSlicerRaterConsensusLogic::Results& vtkSlicerRaterConsensusLogic::GetResults(Node* node) const
 {
   static const Results none;
-  const auto found = node && node->GetID() ? this->Private->ByNode.find(node->GetID()) : this->Private->ByNode.end();
-  return found == this->Private->ByNode.end() ? none : found->second;
+  if (!node || !node->GetID() || !node->GetScene())
+  {
+    return none;
+  }
+  // After a scene was loaded: from its tables.
+  Results& results = this->Private->ByNode[node->GetID()];
+  if (!results.Agreement)
+  {
+    results.Agreement = StoredAgreement(node);
+  }
+  if (!results.Volumes)
+  {
+    results.Volumes = StoredVolumes(node);
+  }
+  if (!results.Evaluation)
+  {
+    results.Evaluation = StoredEvaluation(node, false);
+    results.EvaluationBefore = results.Evaluation ? StoredEvaluation(node, true) : nullptr;
+  }
+  return results;
 }
 
 vtkMRMLColorTableNode* vtkSlicerRaterConsensusLogic::GetColorNode()
@@ -324,13 +369,16 @@ std::string vtkSlicerRaterConsensusLogic::Check(int action, Node* node)
 {
   if (!node || !node->GetScene())
   {
-    return "Choose or create a set of parameters.";
+    return action == TrainAction ? "Choose the file to store the new model in."
+                                 : "Choose the image that the raters looked at, or load the example.";
   }
   try
   {
     if (action == TrainAction)
     {
-      return this->GetResults(node).Training ? "Keep or discard the trained model first." : CheckLearning(node);
+      const auto found = this->Private->ByNode.find(node->GetID());
+      return found != this->Private->ByNode.end() && found->second.Training ? "Keep or discard the trained model first."
+                                                                            : CheckLearning(node);
     }
     std::string sentence = CheckCase(node, NeedsRaters(action));
     if (!sentence.empty())
@@ -425,8 +473,7 @@ vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Internals::Agre
     held->Report = held->Workspace->Agree(surfaces);
     held->Workspace->SetProgress({});
     return [=] {
-      PublishAgreement(
-        job.Target(), held->Report, held->Workspace->RaterNames(), *rcn_votes_geometry(held->Workspace->Votes()));
+      PublishAgreement(job.Target(), held->Report, held->Workspace->RaterNames());
       job.Remember(held->Workspace->Remarks());
       job.Found().Agreement = { held, &held->Report };
     };
@@ -442,7 +489,7 @@ vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Internals::Fuse
     const int raters = static_cast<int>(workspace->RaterNames().size());
     const std::vector<std::string> remarks = workspace->Remarks();
     return [=] {
-      PublishFusion(job.Target(), report, rcn_method_name(options.method), raters, masks);
+      PublishFusion(job.Target(), report, options.method, raters, masks);
       job.Remember(remarks);
     };
   };
@@ -536,10 +583,6 @@ vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Internals::Judg
     {
       remarks.push_back("The levels of the prediction are not those of the raters here, so its probability is judged.");
     }
-    if (judged.Made.FittedHere)
-    {
-      remarks.push_back("The correction was fitted to this very case; how well it works shows on others.");
-    }
     if (fit)
     {
       const rcn::RecalibrationResult result = rcn::Recalibrate(*workspace, input, options, method);
@@ -552,21 +595,25 @@ vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Internals::Judg
       {
         rcn::ParseReadout(correction.Readout, correction.AtLeast, judged.Made.Readout);
       }
+      rcn::EvaluationReport after = result.After;
+      after.FittedHere = true;
       before = std::make_shared<const rcn::EvaluationReport>(result.Before);
-      report = std::make_shared<const rcn::EvaluationReport>(result.After);
+      report = std::make_shared<const rcn::EvaluationReport>(after);
       rcn::WriteRecalibration(file, correction);
       remarks.push_back("Fitted to this case: " + rcn::CorrectionInWords(correction.Correction) + ". " + result.Sentence);
     }
     else
     {
-      report = std::make_shared<const rcn::EvaluationReport>(
-        rcn::JudgeCases(*workspace, input, { { 0, options } }).Evaluations.front()->Report());
+      rcn::EvaluationReport found = rcn::JudgeCases(*workspace, input, { { 0, options } }).Evaluations.front()->Report();
+      found.FittedHere = judged.Made.FittedHere;
+      report = std::make_shared<const rcn::EvaluationReport>(found);
     }
     const std::vector<std::string> about = rcn::RemarksInWords(*report);
     remarks.insert(remarks.end(), about.begin(), about.end());
     remarks.push_back(rcn::WorstBinInWords(*report));
+    const std::vector<std::string> raters = workspace->RaterNames();
     return [=] {
-      PublishReliability(job.Target(), *report, before.get());
+      PublishReliability(job.Target(), *report, before.get(), raters);
       job.Remember(remarks);
       job.Found().Evaluation = report;
       job.Found().EvaluationBefore = before;
@@ -585,6 +632,15 @@ vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Internals::Trai
   options.Region = RegionOf(node);
   options.Bins = node->GetBins();
   own.SetModelFile(options.Output);
+  options.Strategy = node->GetStrategy();
+  if (!node->GetNetwork().empty() && node->GetModelFile().empty())
+  {
+    options.HasNet = true;
+    if (!rcn::Parse(options.Net.arch, node->GetNetwork()))
+    {
+      throw rcn::Error(RCN_EINVALID, "There is no network " + node->GetNetwork() + ".");
+    }
+  }
   if (node->GetDataListFile().empty())
   {
     options.Workspace.AbsentLabelIsError = false; // a rater who marked nothing has answered, too
@@ -618,16 +674,18 @@ vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Internals::Trai
     mine.EpochDone = monitor.Epoch;
     mine.Remark = [&](const std::string& remark) { remarks.push_back(remark); };
     const auto result = std::make_shared<const rcn::TrainingResult>(Trained(mine));
+    const auto files = std::make_shared<UnclaimedTraining>(result->Model);
     const bool judged = result->After.Cases > 0;
     remarks.push_back(result->Interrupted ? "Training was stopped early: the new model is the best one so far, that of epoch " +
           std::to_string(result->Best) + "."
         : judged ? rcn::WorstBinInWords(result->After)
                  : "The new model could not be judged.");
     return [=] {
+      files->Claimed = own.IsOpen(); // a person without parameters is told where the model is
       Node* const target = own.Target();
       if (judged)
       {
-        PublishReliability(target, result->After, result->HasBefore ? &result->Before : nullptr);
+        PublishReliability(target, result->After, result->HasBefore ? &result->Before : nullptr, result->Raters);
       }
       own.Remember(remarks);
       own.Found().Training = result;
@@ -777,7 +835,7 @@ Node* vtkSlicerRaterConsensusLogic::AddExampleCase()
     vtkMRMLSegmentationNode::SafeDownCast(scene->AddNewNodeByClass("vtkMRMLSegmentationNode", name + " - raters"));
   rcn::mrml::ShowOutlines(raters);
   raters->SetReferenceImageGeometryParameterFromVolumeNode(image);
-  auto* const node = Node::SafeDownCast(scene->AddNewNodeByClass("vtkMRMLRaterConsensusNode", name + " - rater consensus"));
+  auto* const node = Node::SafeDownCast(scene->AddNewNodeByClass("vtkMRMLRaterConsensusNode", name));
   node->SetAttribute(ExampleAttribute, std::to_string(number).c_str());
   const MRMLNodeModifyBlocker blocker(node);
   node->SetImageNodeID(image->GetID());
@@ -789,7 +847,17 @@ Node* vtkSlicerRaterConsensusLogic::AddExampleCase()
     AddSegment(raters, rater.Name, rater.Name, rater.Mask, rgb);
     node->AddSegment(rater.Name, raters->GetID(), rater.Name);
   }
+  PutIntoFolder(node);
   return node;
+}
+
+void vtkSlicerRaterConsensusLogic::ShowResults(Node* node)
+{
+  if (node && node->GetScene())
+  {
+    ShowFromThreshold(node);
+    ShowLevelsIn3D(node);
+  }
 }
 
 int vtkSlicerRaterConsensusLogic::GetNumberOfDisputes(Node* node)
@@ -805,20 +873,25 @@ bool vtkSlicerRaterConsensusLogic::ShowDispute(Node* node, int index)
     return false;
   }
   auto* const table = vtkMRMLTableNode::SafeDownCast(node->GetNodeReference(Node::GetDisputesRole()))->GetTable();
-  double position[3];
-  const char* const axes[3] = { "R", "A", "S" };
-  for (int a = 0; a < 3; ++a)
+  const auto number = [table, index](const std::string& column) {
+    return table->GetColumnByName(column.c_str()) ? table->GetValueByName(index, column.c_str()).ToDouble() : NAN;
+  };
+  double position[3] = { number("R"), number("A"), number("S") };
+  if (std::isnan(position[0] + position[1] + position[2]))
   {
-    vtkAbstractArray* const column = table->GetColumnByName(axes[a]);
-    if (!column)
-    {
-      return false; // not a table of ours any more
-    }
-    position[a] = table->GetValueByName(index, axes[a]).ToDouble();
+    return false; // not a table of ours any more
   }
   // The table holds places in the image's own coordinates; its transform leads into the world.
   if (vtkMRMLScalarVolumeNode* const image = ImageOf(node))
   {
+    double first[3], size[3];
+    const char* const axes[3] = { "I", "J", "K" };
+    for (int a = 0; a < 3; ++a)
+    {
+      first[a] = number(std::string("First ") + axes[a]);
+      size[a] = number(std::string("Size ") + axes[a]);
+    }
+    MarkBox(node, first, size);
     vtkNew<vtkGeneralTransform> toWorld;
     vtkMRMLTransformNode::GetTransformBetweenNodes(image->GetParentTransformNode(), nullptr, toWorld);
     toWorld->TransformPoint(position, position);
@@ -832,7 +905,31 @@ bool vtkSlicerRaterConsensusLogic::ShowDispute(Node* node, int index)
   if (auto* const crosshair =
         vtkMRMLCrosshairNode::SafeDownCast(this->GetMRMLScene()->GetFirstNodeByClass("vtkMRMLCrosshairNode")))
   {
+    if (crosshair->GetCrosshairMode() == vtkMRMLCrosshairNode::NoCrosshair)
+    {
+      crosshair->SetCrosshairMode(vtkMRMLCrosshairNode::ShowBasic);
+      this->Private->CrosshairIsOurs = true;
+    }
     crosshair->SetCrosshairRAS(position);
   }
   return true;
+}
+
+void vtkSlicerRaterConsensusLogic::LeaveDispute(Node* node)
+{
+  vtkMRMLScene* const scene = this->GetMRMLScene();
+  if (!scene)
+  {
+    return;
+  }
+  if (node)
+  {
+    UnmarkBox(node);
+  }
+  auto* const crosshair = vtkMRMLCrosshairNode::SafeDownCast(scene->GetFirstNodeByClass("vtkMRMLCrosshairNode"));
+  if (this->Private->CrosshairIsOurs && crosshair)
+  {
+    crosshair->SetCrosshairMode(vtkMRMLCrosshairNode::NoCrosshair);
+  }
+  this->Private->CrosshairIsOurs = false;
 }

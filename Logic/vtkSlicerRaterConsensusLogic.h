@@ -77,7 +77,8 @@ public:
   /// after. Predict() applies it when the node is Corrected.
   std::string Recalibrate(vtkMRMLRaterConsensusNode* node);
   /// Trains, from the node's model on where it has one: on a data list, on the node's training cases, or on all cases
-  /// (parameter nodes) of the scene. The new model's file must not be there yet; Keep() or Discard() ends it.
+  /// (parameter nodes) of the scene. The new model's file must not be there yet; Keep() or Discard() ends it, and closing the
+  /// scene discards it.
   std::string Train(vtkMRMLRaterConsensusNode* node);
   /// The model of the last training becomes the node's model, and the next training's file gets another name.
   std::string Keep(vtkMRMLRaterConsensusNode* node);
@@ -104,8 +105,14 @@ public:
   /// The colors of shares of raters and of probabilities; made when the scene has none.
   vtkMRMLColorTableNode* GetColorNode();
 
-  /// Moves all slice views and the cross-hair to a disputed region, 0 the largest. False when there is no such region.
+  /// Shows maps and levels as the node wants it: where they are clear, and whether in 3-D. After such a setting was changed.
+  void ShowResults(vtkMRMLRaterConsensusNode* node);
+
+  /// Moves all slice views and the cross-hair to a disputed region, 0 the largest, and marks it with a box. False when there is
+  /// no such region.
   bool ShowDispute(vtkMRMLRaterConsensusNode* node, int index);
+  /// Takes box and cross-hair away again.
+  void LeaveDispute(vtkMRMLRaterConsensusNode* node);
   int GetNumberOfDisputes(vtkMRMLRaterConsensusNode* node);
 
 #ifndef __VTK_WRAP__
@@ -125,7 +132,8 @@ public:
   Work Prepare(int action, vtkMRMLRaterConsensusNode* node, const std::string& path = "", bool anonymous = false);
   ///@}
 
-  /// What was found out last about a node, for widgets that show more than tables; null when nothing was.
+  /// What was found out last about a node, for widgets that show more than tables; null when nothing was. Of a scene that was
+  /// loaded: what its tables hold.
   struct Results
   {
     std::shared_ptr<const rcn::AgreementReport> Agreement;

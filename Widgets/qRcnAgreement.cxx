@@ -249,7 +249,7 @@ public:
   QLabel *Sentence = nullptr, *Missing = nullptr;
   QWidget* Tools = nullptr;
   QComboBox* Choice = nullptr;
-  QToolButton *Measure = nullptr, *AllCases = nullptr;
+  QToolButton *Measure = nullptr, *AllCases = nullptr, *Everybody = nullptr;
   qRcnAgreementSet* Set = nullptr;
   qRcnTable *Matrix = nullptr, *Table = nullptr;
 };
@@ -308,8 +308,10 @@ qRcnAgreement::qRcnAgreement(QWidget* parent) : QWidget(parent), d(new qRcnAgree
   p->Table->horizontalHeader()->setSectionResizeMode(0, QHeaderView::Stretch);
   p->Table->horizontalHeader()->setSortIndicator(-1, Qt::AscendingOrder);
 
+  p->Everybody = qRcnStyle::newTool(this, "everybody", tr("Show all raters"), tr("Show the outlines of all raters again."));
+  p->Everybody->hide();
   p->Set = new qRcnAgreementSet(this);
-  auto* layout = qRcnStyle::newColumn(this, { p->Sentence, p->Tools, p->Set, p->Matrix });
+  auto* layout = qRcnStyle::newColumn(this, { p->Sentence, p->Tools, p->Set, p->Matrix, p->Everybody });
   layout->setSpacing(6);
   layout->addLayout(missing);
   layout->addWidget(p->Table);
@@ -326,7 +328,15 @@ qRcnAgreement::qRcnAgreement(QWidget* parent) : QWidget(parent), d(new qRcnAgree
   });
   connect(save, &QToolButton::clicked, this, &qRcnAgreement::exportRequested);
   connect(copy, &QToolButton::clicked, this, &qRcnAgreement::copy);
-  connect(p->Matrix, &QTableWidget::cellDoubleClicked, this, &qRcnAgreement::pairActivated);
+  connect(p->Matrix, &QTableWidget::cellClicked, this, [this, p](int first, int second) {
+    p->Everybody->show();
+    emit this->pairActivated(first, second);
+  });
+  connect(p->Everybody, &QToolButton::clicked, this, [this, p] {
+    p->Everybody->hide();
+    p->Matrix->clearSelection();
+    emit this->pairActivated(-1, -1);
+  });
   p->refresh();
 }
 

@@ -53,7 +53,7 @@ signals:
   void allCasesRequested();
   /// A person wants csv() in a file.
   void exportRequested();
-  /// A person wants to see two raters (the same twice: one) of the matrix.
+  /// A person wants to see two raters (the same twice: one) of the matrix; -1, -1: all of them again.
   void pairActivated(int first, int second);
   /// Surface distances were chosen but not measured: the owner may measure and set the report again.
   void surfacesRequested();

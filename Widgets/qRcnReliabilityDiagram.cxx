@@ -388,6 +388,10 @@ public:
       head += qRcnReliabilityDiagram::tr(" (%1 to %2)")
                 .arg(qRcnStyle::percent(interval.low, 2), qRcnStyle::percent(interval.high, 2));
     }
+    if (this->Now.Report.FittedHere) // beside the number, which would be too good to be true
+    {
+      head += qRcnReliabilityDiagram::tr(" on the very case that the correction was fitted to");
+    }
     if (this->Now.HasSecond)
     {
       head += qRcnReliabilityDiagram::tr("; %1: %2")

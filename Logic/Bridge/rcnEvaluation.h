@@ -126,6 +126,7 @@ struct EvaluationReport
   std::vector<std::string>
     EmptyCases; ///< the reference marks nothing there and nothing is predicted, or it is missing: they have no Dice
   std::vector<std::string> CircularCases; ///< their maps were made of the very raters who judge them
+  bool FittedHere = false;                ///< the correction that made the map was fitted to the very case that is judged
   int64_t Voxels = 0, Pairs = 0;
   double Figures[RCN_FIGURES];
   rcn_auc_result Auc;

@@ -137,35 +137,38 @@ json_t* EvaluationJson(const EvaluationReport& report, const EvaluationOptions& 
   return object.Release();
 }
 
-// The sure ends and the middle are looked at apart: easy background would hide
-// everything else.
+// The sure end and the middle are looked at apart, and both are told: easy background would hide everything else, and few sure
+// voxels the curve that everybody sees. "Too high" is said only of a curve that also looks so: most of its bins have to lie
+// on that side.
 std::string DirectionInWords(const EvaluationReport& report)
 {
   double over = 0, under = 0, votes = 0, sureGap = 0, sureVotes = 0;
+  int binsOver = 0, binsUnder = 0;
   for (const rcn_calib_bin& bin : report.Bins)
   {
-    const double count = static_cast<double>(bin.count);
+    const double count = static_cast<double>(bin.count), gap = bin.confidence - bin.frequency;
     if (bin.count > 0 && bin.confidence >= 0.95)
     {
-      sureGap += (bin.confidence - bin.frequency) * count;
+      sureGap += gap * count;
       sureVotes += count;
     }
     else if (bin.count > 0 && bin.confidence > 0.05)
     {
-      const double gap = (bin.confidence - bin.frequency) * count;
-      (gap > 0 ? over : under) += std::fabs(gap);
+      (gap > 0 ? over : under) += std::fabs(gap) * count;
+      (gap > 0 ? binsOver : binsUnder) += std::fabs(gap) >= 0.01;
       votes += count;
     }
   }
+  const std::string middle = votes == 0         ? "no probability is between 5 % and 95 %"
+    : (over + under) / votes < 0.02             ? "between 5 % and 95 % its probabilities mean what they say"
+    : over > 3 * under && binsOver >= binsUnder ? "between 5 % and 95 % its probabilities are too high"
+    : under > 3 * over && binsUnder >= binsOver ? "between 5 % and 95 % its probabilities are too low"
+                                                : "between 5 % and 95 % it is off in both directions";
   if (sureVotes > 0 && sureGap / sureVotes > 0.05)
   {
-    return "It is surer than the raters are.";
+    return "Above 95 % it is surer than the raters are; " + middle + ".";
   }
-  return votes == 0                 ? "It is sure everywhere: no probability between 5 % and 95 %."
-    : (over + under) / votes < 0.02 ? "Between 5 % and 95 % its probabilities mean what they say."
-    : over > 3 * under              ? "Between 5 % and 95 % its probabilities are too high."
-    : under > 3 * over              ? "Between 5 % and 95 % its probabilities are too low."
-                                    : "Between 5 % and 95 % it is off in both directions.";
+  return votes == 0 ? "It is sure everywhere: " + middle + "." : "B" + middle.substr(1) + ".";
 }
 
 const std::vector<FigureName>& FigureNames()
@@ -220,6 +223,10 @@ std::vector<std::string> RemarksInWords(const EvaluationReport& report)
                              : std::to_string(ids.size()) + " of " + std::to_string(report.Cases) + " cases (" + names +
         (ids.size() > 10 ? ", ...)" : ")");
   };
+  if (report.FittedHere)
+  {
+    remarks.push_back("The correction was fitted to this very case; how well it works shows on others.");
+  }
   if (!report.CircularCases.empty())
   {
     remarks.push_back("Circular: the map of " + named(report.CircularCases) +

@@ -49,7 +49,7 @@ QStringList qSlicerRaterConsensusModule::categories() const
 
 QStringList qSlicerRaterConsensusModule::dependencies() const
 {
-  return { QStringLiteral("Colors"), QStringLiteral("Segmentations") };
+  return { QStringLiteral("Colors"), QStringLiteral("Markups"), QStringLiteral("Segmentations") };
 }
 
 QStringList qSlicerRaterConsensusModule::associatedNodeTypes() const

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "qSlicerRaterConsensusModuleWidget.h"
 
+#include <cmath>
 #include <functional>
 #include <vector>
 
@@ -12,14 +13,17 @@
 #include <QPlainTextEdit>
 #include <QProgressBar>
 #include <QPushButton>
+#include <QScrollArea>
 #include <QSignalBlocker>
 #include <QStringList>
+#include <QTimer>
 #include <QVBoxLayout>
 
 #include <vtkMRMLApplicationLogic.h>
 #include <vtkMRMLLabelMapVolumeNode.h>
 #include <vtkMRMLScene.h>
 #include <vtkMRMLSegmentationNode.h>
+#include <vtkNew.h>
 #include <vtkSegment.h>
 #include <vtkSegmentation.h>
 #include <vtkWeakPointer.h>
@@ -32,7 +36,7 @@
 #include "qRcnStyle.h"
 #include "qRcnTrainingMonitor.h"
 #include "qRcnVolumes.h"
-#include "qSlicerRaterConsensusViews.h"
+#include "rcnMrmlViews.h"
 #include "rcnReport.h"
 #include "rcnTraining.h"
 #include "rcnWorkspace.h"
@@ -56,6 +60,24 @@ void Choose(QComboBox* box, const std::string& value)
     box->addItem(text, text);
   }
   box->setCurrentIndex(box->findData(text));
+}
+
+/// A field is written only when it shows something else: its cursor stays where a person types.
+void ShowPath(ctkPathLineEdit* field, const std::string& path)
+{
+  const QString text = QString::fromStdString(path);
+  if (field->findChild<QLineEdit*>()->text() != text)
+  {
+    field->setCurrentPath(text);
+  }
+}
+
+template <class TBox> void ShowNumber(TBox* box, double value)
+{
+  if (box->value() != value)
+  {
+    box->setValue(value);
+  }
 }
 
 std::string Chosen(const QComboBox* box)
@@ -83,12 +105,13 @@ public:
   };
   std::vector<Action> Actions;
   vtkWeakPointer<Node> Parameters;
+  vtkNew<Node> Defaults; ///< what is shown before there is a case
   bool Updating = false;
   int RunningAction = -1;
   std::string RunningNode; ///< the case may be changed while something runs
   QString ReportPath;      ///< of the page that is written
   QString RecordKey;       ///< the model file whose record is shown, and when it was changed
-  qSlicerRaterConsensusViews Views;
+  rcn::mrml::Views Views;
   qRcnJob* Job = nullptr;
   QWidget* Status = nullptr; ///< progress, Cancel and sentences: below the button that was pressed
   QLabel* StatusLabel = nullptr;
@@ -115,11 +138,21 @@ public:
     return this->Actions.front();
   }
 
-  /// What a person changed goes into the node, which tells updateFromNode(). Not what changes
-  /// because a scene is loaded.
+  /// What a person changed goes into the node, which tells updateFromNode(); the first change makes a
+  /// case. Not what changes because a scene is loaded.
   void edit(const std::function<void(Node*)>& change)
   {
-    if (!this->Updating && this->Parameters && !this->q_ptr->mrmlScene()->IsBatchProcessing())
+    if (this->Updating || !this->q_ptr->mrmlScene() || this->q_ptr->mrmlScene()->IsBatchProcessing())
+    {
+      return;
+    }
+    if (!this->Parameters)
+    {
+      this->Updating = true; // what was just changed is not written over
+      this->ParametersComboBox->addNode();
+      this->Updating = false;
+    }
+    if (this->Parameters)
     {
       const MRMLNodeModifyBlocker blocker(this->Parameters);
       change(this->Parameters);
@@ -151,6 +184,7 @@ public:
   void connectJob();
   void showCase(Node* node);
   void showRaters();
+  void showReadouts(int raters);
   void showSettings(Node* node);
   void addSegments();
   void removeRaters(bool all);
@@ -159,6 +193,9 @@ public:
   void showRecord(Node* node);
   void start(int action);
   void finishTraining(bool keep);
+  void showRemarks();
+  void showAnswer();
+  void showActions(Node* node);
   void showResults();
 };
 
@@ -175,6 +212,16 @@ void qSlicerRaterConsensusModuleWidgetPrivate::fillChoices()
   for (const rcn::Choice& correction : rcn::Corrections())
   {
     this->RecalibrationComboBox->addItem(Widget::tr(correction.Label), correction.Name);
+  }
+  this->StrategyComboBox->addItem(Widget::tr("(as the model, or the usual one)"), "");
+  for (const rcn::Choice& strategy : rcn::Strategies())
+  {
+    this->StrategyComboBox->addItem(Widget::tr(strategy.Label), strategy.Name);
+  }
+  this->NetworkComboBox->addItem(Widget::tr("(as the model, or the usual one)"), "");
+  for (const rcn::Choice& network : rcn::Networks())
+  {
+    this->NetworkComboBox->addItem(Widget::tr(network.Label), network.Name);
   }
   this->RatersTable->setHorizontalHeaderLabels({ Widget::tr("Rater"), Widget::tr("Mask") });
   this->RatersTable->horizontalHeader()->setStretchLastSection(true);
@@ -216,12 +263,12 @@ void qSlicerRaterConsensusModuleWidgetPrivate::connectInputs()
 {
   qSlicerRaterConsensusModuleWidget* const q = this->q_ptr;
   QObject::connect(this->ParametersComboBox, SIGNAL(currentNodeChanged(vtkMRMLNode*)), q, SLOT(setParameters(vtkMRMLNode*)));
-  QObject::connect(this->ParametersComboBox, &qMRMLNodeComboBox::nodeActivated, q,
-    [this](vtkMRMLNode* chosen) { this->showCase(Node::SafeDownCast(chosen)); });
   // Only what a person chose: the box moves on to another image by itself when one leaves the
   // scene.
-  QObject::connect(this->ImageComboBox, &qMRMLNodeComboBox::nodeActivated, q,
-    [this](vtkMRMLNode* image) { this->edit([=](Node* node) { node->SetImageNodeID(image ? image->GetID() : nullptr); }); });
+  QObject::connect(this->ImageComboBox, &qMRMLNodeComboBox::nodeActivated, q, [this](vtkMRMLNode* image) {
+    this->edit([=](Node* node) { node->SetImageNodeID(image ? image->GetID() : nullptr); });
+    this->showCase(this->Parameters);
+  });
   for (QObject* const source : std::initializer_list<QObject*>{ this->SegmentSelector, this->LabelMapComboBox })
   {
     QObject::connect(source, SIGNAL(currentNodeChanged(vtkMRMLNode*)), q, SLOT(updateFromNode()));
@@ -242,7 +289,6 @@ void qSlicerRaterConsensusModuleWidgetPrivate::connectInputs()
     if (Node* const example = this->logic()->AddExampleCase())
     {
       this->ParametersComboBox->setCurrentNode(example);
-      this->showCase(example);
     }
   });
   QObject::connect(this->RatersTable, &QTableWidget::itemChanged, q, [this](QTableWidgetItem* item) {
@@ -270,12 +316,26 @@ void qSlicerRaterConsensusModuleWidgetPrivate::connectSettings()
   choice(this->MethodComboBox, &Node::SetMethod);
   choice(this->ReadoutComboBox, &Node::SetReadout);
   choice(this->RecalibrationComboBox, &Node::SetRecalibrationMethod);
+  choice(this->StrategyComboBox, &Node::SetStrategy);
+  choice(this->NetworkComboBox, &Node::SetNetwork);
   const auto slider = [this, q](ctkSliderWidget* widget, void (Node::*set)(double)) {
     QObject::connect(
       widget, &ctkSliderWidget::valueChanged, q, [=](double value) { this->edit([=](Node* node) { (node->*set)(value); }); });
   };
   slider(this->SigmaSlider, &Node::SetSigma);
   slider(this->ThresholdSlider, &Node::SetThreshold);
+  QObject::connect(this->TransparentSlider, &ctkSliderWidget::valueChanged, q, [this](double percent) {
+    this->edit([=](Node* node) {
+      node->SetTransparentBelow(percent / 100);
+      this->logic()->ShowResults(node);
+    });
+  });
+  QObject::connect(this->LevelsIn3DCheckBox, &QAbstractButton::toggled, q, [this](bool on) {
+    this->edit([=](Node* node) {
+      node->SetLevelsIn3D(on);
+      this->logic()->ShowResults(node);
+    });
+  });
   QObject::connect(this->MinutesSpinBox, QOverload<double>::of(&QDoubleSpinBox::valueChanged), q,
     [this](double value) { this->edit([=](Node* node) { node->SetTrainingMinutes(value); }); });
   // The widget's own signal tells only about files that are there; an emptied line has to be known, too.
@@ -298,6 +358,10 @@ void qSlicerRaterConsensusModuleWidgetPrivate::connectSettings()
     });
   });
   QObject::connect(this->CasesComboBox, &qMRMLCheckableNodeComboBox::checkedNodesChanged, q, [this] {
+    if (!this->Parameters) // cases come and go by themselves, too
+    {
+      return;
+    }
     this->edit([this](Node* node) {
       node->RemoveAllTrainingCases();
       for (vtkMRMLNode* const one : this->CasesComboBox->checkedNodes())
@@ -317,11 +381,15 @@ void qSlicerRaterConsensusModuleWidgetPrivate::connectResults()
       [this, id = action.Id] { id == Logic::ReportAction ? this->report() : this->start(id); });
   }
   QObject::connect(this->SideBySideButton, &QPushButton::clicked, q, [this](bool on) {
-    this->Views.showSideBySide(this->q_ptr->mrmlScene(), on ? this->Parameters.GetPointer() : nullptr);
+    this->Views.ShowSideBySide(this->q_ptr->mrmlScene(), on ? this->Parameters.GetPointer() : nullptr);
+    if (!on) // another case may have been chosen meanwhile
+    {
+      this->showCase(this->Parameters);
+    }
     this->q_ptr->updateFromNode();
   });
   QObject::connect(this->ChartButton, &QPushButton::clicked, q, [this](bool on) {
-    this->Views.showChart(this->q_ptr->mrmlScene(), on ? this->Parameters.GetPointer() : nullptr);
+    this->Views.ShowChart(this->q_ptr->mrmlScene(), on ? this->Parameters.GetPointer() : nullptr);
     this->q_ptr->updateFromNode();
   });
   QObject::connect(this->Agreement, &qRcnAgreement::surfacesRequested, q, [this] {
@@ -330,7 +398,7 @@ void qSlicerRaterConsensusModuleWidgetPrivate::connectResults()
   });
   QObject::connect(this->Agreement, &qRcnAgreement::exportRequested, q, [this] { this->exportAgreement(); });
   QObject::connect(this->Agreement, &qRcnAgreement::pairActivated, q,
-    [this](int first, int second) { this->Views.showRaters(this->Parameters, first, second); });
+    [this](int first, int second) { this->Views.ShowRaters(this->Parameters, first, second); });
   QObject::connect(this->Disputes, &qRcnDisputes::regionActivated, q,
     [this](int index) { this->logic()->ShowDispute(this->Parameters, index); });
   QObject::connect(this->Diagram, &qRcnReliabilityDiagram::regionChanged, q, [this](rcn_region region) {
@@ -342,7 +410,7 @@ void qSlicerRaterConsensusModuleWidgetPrivate::connectResults()
     this->start(Logic::EvaluateAction);
   });
   QObject::connect(this->Diagram, &qRcnReliabilityDiagram::binSelected, q,
-    [this](double lower, double upper) { this->Views.showBin(this->Parameters, lower, upper); });
+    [this](double lower, double upper) { this->Views.ShowBin(this->Parameters, lower, upper); });
   QObject::connect(this->Training, &qRcnTrainingMonitor::keepRequested, q, [this] { this->finishTraining(true); });
   QObject::connect(this->Training, &qRcnTrainingMonitor::discardRequested, q, [this] { this->finishTraining(false); });
 }
@@ -358,24 +426,17 @@ void qSlicerRaterConsensusModuleWidgetPrivate::connectJob()
     this->StatusLabel->setText(this->Job->what() + ": " + stage);
   });
   QObject::connect(this->Job, &qRcnJob::finished, q, [this] {
-    QString remarks = QString::fromStdString(this->logic()->GetRemarks());
-    if (this->RunningAction == Logic::ReportAction)
-    {
-      remarks = qSlicerRaterConsensusModuleWidget::tr("Saved as %1. %2").arg(this->ReportPath, remarks).trimmed();
-    }
-    if (!remarks.isEmpty())
-    {
-      this->Notice->showRemark(remarks);
-    }
+    this->showRemarks();
     Node* const node = this->runningNode();
     if (this->RunningAction == Logic::TrainAction)
     {
       const auto training = this->logic()->GetResults(node).Training;
       training ? this->Training->finish(*training) : this->Training->clear();
+      this->showAnswer();
     }
     else if (this->RunningAction == Logic::FuseAction || this->RunningAction == Logic::PredictAction)
     {
-      this->Views.showMap(q_ptr->mrmlScene(), node,
+      this->Views.ShowMap(q_ptr->mrmlScene(), node,
         this->RunningAction == Logic::FuseAction ? Node::GetHeatmapRole() : Node::GetProbabilityRole());
     }
     this->showResults();
@@ -404,10 +465,51 @@ void qSlicerRaterConsensusModuleWidgetPrivate::connectJob()
   });
 }
 
+/// What is worth knowing about the work that is done, but not what stands below it anyway.
+void qSlicerRaterConsensusModuleWidgetPrivate::showRemarks()
+{
+  QStringList remarks = QString::fromStdString(this->logic()->GetRemarks()).split('\n');
+  const Logic::Results& results = this->logic()->GetResults(this->runningNode());
+  if (results.Evaluation && (this->RunningAction == Logic::EvaluateAction || this->RunningAction == Logic::RecalibrateAction))
+  {
+    std::vector<std::string> below = rcn::RemarksInWords(*results.Evaluation);
+    below.push_back(rcn::WorstBinInWords(*results.Evaluation));
+    for (const std::string& sentence : below)
+    {
+      remarks.removeAll(QString::fromStdString(sentence));
+    }
+  }
+  if (this->RunningAction == Logic::ReportAction)
+  {
+    remarks.prepend(qSlicerRaterConsensusModuleWidget::tr("Saved as %1.").arg(this->ReportPath));
+  }
+  remarks.removeAll(QString());
+  remarks.removeDuplicates();
+  if (!remarks.isEmpty())
+  {
+    this->Notice->showRemark(remarks.join('\n'));
+  }
+}
+
+/// Scrolls to Keep and Discard, once they have their place.
+void qSlicerRaterConsensusModuleWidgetPrivate::showAnswer()
+{
+  QTimer::singleShot(0, this->Training, [this] {
+    auto* const keep = this->Training->findChild<QPushButton*>("keep");
+    for (QWidget* parent = this->q_ptr->parentWidget(); keep && keep->isVisible() && parent; parent = parent->parentWidget())
+    {
+      if (auto* const area = qobject_cast<QScrollArea*>(parent))
+      {
+        area->ensureWidgetVisible(keep);
+      }
+    }
+  });
+}
+
 void qSlicerRaterConsensusModuleWidgetPrivate::showCase(Node* node)
 {
   vtkMRMLApplicationLogic* const application = this->logic()->GetMRMLApplicationLogic();
-  if (this->Views.showCase(this->q_ptr->mrmlScene(), node) && application)
+  if (this->Views.ShowCase(this->q_ptr->mrmlScene(), node) && application)
   {
     application->FitSliceToAll();
   }
@@ -539,6 +641,8 @@ void qSlicerRaterConsensusModuleWidgetPrivate::showRecord(Node* node)
 void qSlicerRaterConsensusModuleWidgetPrivate::start(int id)
 {
   const Action& action = this->action(id);
+  const bool anew = id == Logic::TrainAction && this->Parameters && this->Parameters->GetModelFile().empty();
+  const QString what = anew ? qSlicerRaterConsensusModuleWidget::tr("Training") : action.What;
   this->showStatusAt(action);
   if (this->Job->isRunning())
   {
@@ -564,9 +668,9 @@ void qSlicerRaterConsensusModuleWidgetPrivate::start(int id)
   if (training)
   {
     shown->show();
-    shown->start(action.What);
+    shown->start(what);
   }
-  this->Job->start(action.What, [work, training, shown](qRcnJob::Monitor& job) -> qRcnJob::Done {
+  this->Job->start(what, [work, training, shown](qRcnJob::Monitor& job) -> qRcnJob::Done {
     Logic::Monitor monitor;
     monitor.Progress = [&](double fraction, const char* stage) { return job.report(fraction, QString::fromUtf8(stage)); };
     if (training)
@@ -577,7 +681,7 @@ void qSlicerRaterConsensusModuleWidgetPrivate::start(int id)
     return work(monitor);
   });
   this->ProgressBar->setValue(0);
-  this->StatusLabel->setText(action.What);
+  this->StatusLabel->setText(what);
   // Training has a bar and a button of its own.
   for (QWidget* const one : std::initializer_list<QWidget*>{ this->StatusLabel, this->ProgressBar, this->CancelButton })
   {
@@ -702,7 +806,9 @@ void qSlicerRaterConsensusModuleWidget::onSceneStartClose()
 {
   Q_D(qSlicerRaterConsensusModuleWidget);
   d->Job->cancel();
-  d->Views.forget();
+  d->Views.Forget();
+  d->Training->clear(); // its model goes with the scene
+  d->Training->hide();
   this->setParameters(nullptr);
 }
 
@@ -719,13 +825,25 @@ void qSlicerRaterConsensusModuleWidget::enter()
 {
   Q_D(qSlicerRaterConsensusModuleWidget);
   this->Superclass::enter();
-  if (this->mrmlScene() && !this->mrmlScene()->IsBatchProcessing() && !d->ParametersComboBox->currentNode())
+  if (this->mrmlScene() && !this->mrmlScene()->IsBatchProcessing() && !d->Parameters)
   {
-    // A case of the scene, or a first one.
-    vtkMRMLNode* const there = this->mrmlScene()->GetFirstNodeByClass("vtkMRMLRaterConsensusNode");
-    there ? d->ParametersComboBox->setCurrentNode(there) : static_cast<void>(d->ParametersComboBox->addNode());
+    // The case that a person worked on last. A first one is made when something is chosen.
+    const int cases = this->mrmlScene()->GetNumberOfNodesByClass("vtkMRMLRaterConsensusNode");
+    if (cases > 0)
+    {
+      vtkMRMLNode* const last = this->mrmlScene()->GetNthNodeByClass(cases - 1, "vtkMRMLRaterConsensusNode");
+      d->ParametersComboBox->setCurrentNode(last);
+      this->setParameters(last); // also where the box chose it by itself, while the scene was loaded
+    }
   }
   this->updateFromNode();
+}
+
+void qSlicerRaterConsensusModuleWidget::exit()
+{
+  Q_D(qSlicerRaterConsensusModuleWidget);
+  d->logic()->LeaveDispute(d->Parameters);
+  this->Superclass::exit();
 }
 
 bool qSlicerRaterConsensusModuleWidget::setEditedNode(vtkMRMLNode* node, QString role, QString context)
@@ -745,12 +863,42 @@ void qSlicerRaterConsensusModuleWidget::setParameters(vtkMRMLNode* node)
 {
   Q_D(qSlicerRaterConsensusModuleWidget);
   Node* const parameters = Node::SafeDownCast(node);
+  if (parameters != d->Parameters.GetPointer() && d->Parameters && d->logic())
+  {
+    d->logic()->LeaveDispute(d->Parameters);
+  }
   this->qvtkReconnect(d->Parameters, parameters, vtkCommand::ModifiedEvent, this, SLOT(updateFromNode()));
   this->qvtkReconnect(d->Parameters, parameters, vtkMRMLNode::ReferencedNodeModifiedEvent, this, SLOT(updateFromNode()));
   d->Parameters = parameters;
   d->Notice->clear();
   this->updateFromNode();
+  if (!this->mrmlScene() || !this->mrmlScene()->IsBatchProcessing())
+  {
+    d->showCase(parameters);
+  }
   d->showResults();
+}
+
+/// Made anew only for another number of raters: a list that a person has open stays.
+void qSlicerRaterConsensusModuleWidgetPrivate::showReadouts(int raters)
+{
+  const int own = 3; // the model's, majority, expected
+  if (this->ReadoutComboBox->count() == own + raters)
+  {
+    return;
+  }
+  this->ReadoutComboBox->clear();
+  this->ReadoutComboBox->addItem(qSlicerRaterConsensusModuleWidget::tr("(as the model was made for)"), "");
+  const auto addReadout = [this](rcn_readout readout, int atLeast) {
+    this->ReadoutComboBox->addItem(
+      QString::fromStdString(rcn::ReadoutLabel(readout, atLeast)), QString::fromStdString(rcn::ReadoutText(readout, atLeast)));
+  };
+  addReadout(RCN_READOUT_MAJORITY, 0);
+  addReadout(RCN_READOUT_EXPECTED, 0);
+  for (int k = 1; k <= raters; ++k)
+  {
+    addReadout(RCN_READOUT_AT_LEAST, k);
+  }
 }
 
 /// What the node says, in the widgets.
@@ -760,23 +908,12 @@ void qSlicerRaterConsensusModuleWidgetPrivate::showSettings(Node* node)
   this->ResampleCheckBox->setChecked(node->GetResample());
   this->SurfacesCheckBox->setChecked(node->GetSurfaces());
   Choose(this->MethodComboBox, node->GetMethod());
-  this->SigmaSlider->setValue(node->GetSigma());
+  ShowNumber(this->SigmaSlider, node->GetSigma());
   this->TieCheckBox->setChecked(node->GetTieBackground());
-  this->ModelPath->setCurrentPath(QString::fromStdString(node->GetModelFile()));
-  this->ReadoutComboBox->clear();
-  this->ReadoutComboBox->addItem(qSlicerRaterConsensusModuleWidget::tr("(as the model was made for)"), "");
-  const auto addReadout = [this](rcn_readout readout, int atLeast) {
-    this->ReadoutComboBox->addItem(
-      QString::fromStdString(rcn::ReadoutLabel(readout, atLeast)), QString::fromStdString(rcn::ReadoutText(readout, atLeast)));
-  };
-  addReadout(RCN_READOUT_MAJORITY, 0);
-  addReadout(RCN_READOUT_EXPECTED, 0);
-  for (int k = 1; k <= node->GetNumberOfRaters(); ++k)
-  {
-    addReadout(RCN_READOUT_AT_LEAST, k);
-  }
+  ShowPath(this->ModelPath, node->GetModelFile());
+  this->showReadouts(node->GetNumberOfRaters());
   Choose(this->ReadoutComboBox, node->GetReadout());
-  this->ThresholdSlider->setValue(node->GetThreshold());
+  ShowNumber(this->ThresholdSlider, node->GetThreshold());
   this->CorrectedCheckBox->setChecked(node->GetCorrected());
   for (vtkMRMLNode* const one : this->CasesComboBox->nodes())
   {
@@ -787,15 +924,39 @@ void qSlicerRaterConsensusModuleWidgetPrivate::showSettings(Node* node)
     }
     this->CasesComboBox->setCheckState(one, chosen ? Qt::Checked : Qt::Unchecked);
   }
-  this->DataListPath->setCurrentPath(QString::fromStdString(node->GetDataListFile()));
-  this->TrainedPath->setCurrentPath(QString::fromStdString(node->GetTrainedModelFile()));
-  this->MinutesSpinBox->setValue(node->GetTrainingMinutes());
+  ShowPath(this->DataListPath, node->GetDataListFile());
+  ShowPath(this->TrainedPath, node->GetTrainedModelFile());
+  ShowNumber(this->MinutesSpinBox, node->GetTrainingMinutes());
+  Choose(this->StrategyComboBox, node->GetStrategy());
+  Choose(this->NetworkComboBox, node->GetNetwork());
+  ShowNumber(this->TransparentSlider, std::round(100 * node->GetTransparentBelow()));
+  this->LevelsIn3DCheckBox->setChecked(node->GetLevelsIn3D());
   Choose(this->RecalibrationComboBox, node->GetRecalibrationMethod());
-  this->RecalibrationPath->setCurrentPath(QString::fromStdString(node->GetRecalibrationFile()));
+  ShowPath(this->RecalibrationPath, node->GetRecalibrationFile());
   rcn_region region = this->Diagram->region();
   rcn::Parse(region, node->GetRegion());
   this->Diagram->setRegion(region);
   this->Diagram->setBins(node->GetBins());
+}
+
+/// A button that cannot be used says why.
+void qSlicerRaterConsensusModuleWidgetPrivate::showActions(Node* node)
+{
+  for (const Action& action : this->Actions)
+  {
+    QString sentence;
+    if (!this->Job->isRunning())
+    {
+      sentence = QString::fromStdString(this->logic()->Check(action.Id, node));
+    }
+    else if (action.Id != this->RunningAction) // whose progress is shown
+    {
+      sentence = qSlicerRaterConsensusModuleWidget::tr("%1 is going on; wait for it, or stop it.").arg(this->Job->what());
+    }
+    action.Button->setEnabled(sentence.isEmpty() && !this->Job->isRunning());
+    action.Hint->setText(sentence);
+    action.Hint->setVisible(!sentence.isEmpty());
+  }
 }
 
 void qSlicerRaterConsensusModuleWidget::updateFromNode()
@@ -808,10 +969,7 @@ void qSlicerRaterConsensusModuleWidget::updateFromNode()
   d->Updating = true;
   Node* const node = d->Parameters;
   d->showRaters();
-  if (node)
-  {
-    d->showSettings(node);
-  }
+  d->showSettings(node ? node : d->Defaults.GetPointer());
   d->showRecord(node);
   const std::string method = Chosen(d->MethodComboBox);
   const bool smooths = method == "soft-gaussian" || method == "svls";
@@ -819,27 +977,21 @@ void qSlicerRaterConsensusModuleWidget::updateFromNode()
   d->SigmaSlider->setVisible(smooths);
   d->TieCheckBox->setVisible(method == "median");
   d->CasesComboBox->setEnabled(node && node->GetDataListFile().empty());
-  d->TrainButton->setText((node && node->GetModelFile().empty() ? tr("Train for %1 minutes") : tr("Retrain for %1 minutes"))
-      .arg(d->MinutesSpinBox->value()));
+  const bool anew = !node || node->GetModelFile().empty();
+  d->AdvancedGroup->setEnabled(anew);
+  d->TrainButton->setText((anew ? tr("Train for %1 minutes") : tr("Retrain for %1 minutes")).arg(d->MinutesSpinBox->value()));
   for (QPushButton* const button : { d->RemoveButton, d->RemoveAllButton })
   {
     button->setEnabled(node && node->GetNumberOfRaters() > 0);
   }
-  d->AddSegmentsButton->setEnabled(node && d->SegmentSelector->currentNode());
-  d->AddLabelMapButton->setEnabled(node && d->LabelMapComboBox->currentNode());
-  // A button that cannot be used says why.
-  for (const auto& action : d->Actions)
-  {
-    const QString sentence = QString::fromStdString(d->logic()->Check(action.Id, node));
-    action.Button->setEnabled(sentence.isEmpty() && !d->Job->isRunning());
-    action.Hint->setText(sentence);
-    action.Hint->setVisible(!sentence.isEmpty());
-  }
+  d->AddSegmentsButton->setEnabled(d->SegmentSelector->currentNode());
+  d->AddLabelMapButton->setEnabled(d->LabelMapComboBox->currentNode());
+  d->showActions(node);
   const bool map =
     node && (node->GetNodeReference(Node::GetHeatmapRole()) || node->GetNodeReference(Node::GetProbabilityRole()));
-  d->SideBySideButton->setChecked(d->Views.isSideBySide());
-  d->SideBySideButton->setEnabled(map || d->Views.isSideBySide());
-  d->ChartButton->setChecked(d->Views.isChartShown());
-  d->ChartButton->setEnabled((node && node->GetNodeReference(Node::GetChartRole())) || d->Views.isChartShown());
+  d->SideBySideButton->setChecked(d->Views.IsSideBySide());
+  d->SideBySideButton->setEnabled(map || d->Views.IsSideBySide());
+  d->ChartButton->setChecked(d->Views.IsChartShown());
+  d->ChartButton->setEnabled((node && node->GetNodeReference(Node::GetChartRole())) || d->Views.IsChartShown());
   d->Updating = false;
 }

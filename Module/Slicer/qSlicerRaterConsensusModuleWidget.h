@@ -23,6 +23,7 @@ public:
   ~qSlicerRaterConsensusModuleWidget() override;
 
   void enter() override;
+  void exit() override;
   bool setEditedNode(vtkMRMLNode* node, QString role = QString(), QString context = QString()) override;
 
 public slots:

@@ -312,7 +312,7 @@ void qRcnMainWindow::connectPanels()
   connect(this->Agreement, &qRcnAgreement::pairActivated, this, [this](int first, int second) {
     for (int r = 0; r < this->scene()->raterCount(); ++r)
     {
-      this->scene()->setRaterVisible(r, r == first || r == second);
+      this->scene()->setRaterVisible(r, first < 0 || r == first || r == second);
     }
   });
   connect(this->Tasks, &qRcnTasks::raterDistancesReady, this, [this](const rcn::AgreementReport& report) {

@@ -40,9 +40,14 @@ private slots:
     QSignalSpy pair(&panel, &qRcnAgreement::pairActivated);
     const QPoint cell = matrix->visualItemRect(matrix->item(1, 3)).center();
     QTest::mouseClick(matrix->viewport(), Qt::LeftButton, Qt::NoModifier, cell);
-    QTest::mouseDClick(matrix->viewport(), Qt::LeftButton, Qt::NoModifier, cell);
     QCOMPARE(pair.count(), 1);
     QCOMPARE(pair.last()[1].toInt(), 3);
+    // And all of them again.
+    auto* everybody = panel.findChild<QToolButton*>("everybody");
+    QVERIFY(!everybody->isHidden());
+    everybody->click();
+    QCOMPARE(pair.last()[0].toInt(), -1);
+    QVERIFY(everybody->isHidden());
   }
 
   /// Six cases of five raters; the last rater marks less in all of them.

@@ -129,6 +129,37 @@ void Patients()
   CHECK_NEAR(judge.Evaluations()[0]->CaseFigures(5)[RCN_MR_ECE], (0.1 + 0.15 + 0.2 + 0.1) / 4, 1e-7);
 }
 
+/// A report with these bins: predicted, observed, votes.
+rcn::EvaluationReport ReportOf(const std::vector<std::vector<double>>& bins)
+{
+  rcn::EvaluationReport report;
+  for (const std::vector<double>& bin : bins)
+  {
+    report.Bins.push_back({ bin[0], bin[0], static_cast<int64_t>(bin[2]), bin[0], bin[1] });
+  }
+  return report;
+}
+
+/// The words say what the diagram shows.
+void TheVerdictFitsTheCurve()
+{
+  const auto says = [](const std::vector<std::vector<double>>& bins) { return rcn::DirectionInWords(ReportOf(bins)); };
+  CHECK(says({ { 0.3, 0.2, 10 }, { 0.6, 0.5, 10 } }) == "Between 5 % and 95 % its probabilities are too high.");
+  CHECK(says({ { 0.3, 0.4, 10 }, { 0.6, 0.7, 10 } }) == "Between 5 % and 95 % its probabilities are too low.");
+  CHECK(says({ { 0.3, 0.3, 10 }, { 0.6, 0.6, 10 } }) == "Between 5 % and 95 % its probabilities mean what they say.");
+  // Too sure at the end, too low everywhere else: both are told.
+  CHECK(says({ { 0.3, 0.5, 10 }, { 0.6, 0.8, 10 }, { 0.98, 0.8, 500 } }) ==
+    "Above 95 % it is surer than the raters are; between 5 % and 95 % its probabilities are too low.");
+  // One bin with most of the votes does not speak for a curve that lies on the other side.
+  CHECK(
+    says({ { 0.1, 0.05, 9000 }, { 0.3, 0.4, 10 }, { 0.6, 0.7, 10 } }) == "Between 5 % and 95 % it is off in both directions.");
+  CHECK(says({ { 0.01, 0.01, 10 }, { 0.99, 0.99, 10 } }) == "It is sure everywhere: no probability is between 5 % and 95 %.");
+  rcn::EvaluationReport fitted = ReportOf({ { 0.3, 0.3, 10 } });
+  CHECK(rcn::RemarksInWords(fitted).empty());
+  fitted.FittedHere = true;
+  CHECK(rcn::RemarksInWords(fitted).size() == 1 && rcn::RemarksInWords(fitted)[0].find("fitted to this very case") > 0);
+}
+
 } // namespace
 
 int main()
@@ -140,5 +171,6 @@ int main()
   RUN(CircularMaps);
   RUN(EmptyReference);
   RUN(Patients);
+  RUN(TheVerdictFitsTheCurve);
   return Failures != 0;
 }

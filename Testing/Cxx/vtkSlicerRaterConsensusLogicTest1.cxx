@@ -12,8 +12,12 @@
 #include <vtkMRMLApplicationLogic.h>
 #include <vtkMRMLColorLegendDisplayNode.h>
 #include <vtkMRMLColorTableNode.h>
+#include <vtkMRMLCrosshairNode.h>
 #include <vtkMRMLLabelMapVolumeNode.h>
+#include <vtkMRMLLayoutNode.h>
 #include <vtkMRMLLinearTransformNode.h>
+#include <vtkMRMLMarkupsROIDisplayNode.h>
+#include <vtkMRMLMarkupsROINode.h>
 #include <vtkMRMLPlotChartNode.h>
 #include <vtkMRMLPlotSeriesNode.h>
 #include <vtkMRMLScalarVolumeDisplayNode.h>
@@ -21,6 +25,8 @@
 #include <vtkMRMLScene.h>
 #include <vtkMRMLSegmentationDisplayNode.h>
 #include <vtkMRMLSegmentationNode.h>
+#include <vtkMRMLSliceCompositeNode.h>
+#include <vtkMRMLSliceNode.h>
 #include <vtkMRMLSubjectHierarchyNode.h>
 #include <vtkMRMLTableNode.h>
 #include <vtkMRMLVectorVolumeNode.h>
@@ -28,6 +34,7 @@
 #include <vtkNew.h>
 #include <vtkOrientedImageData.h>
 #include <vtkPointData.h>
+#include <vtkPolyData.h>
 #include <vtkSegment.h>
 #include <vtkSegmentation.h>
 #include <vtkSegmentationConverter.h>
@@ -37,6 +44,7 @@
 #include <vtkTable.h>
 
 #include "rcnJudge.h"
+#include "rcnMrmlViews.h"
 #include "rcnPhantom.h"
 #include "rcnPrediction.h"
 #include "rcnReport.h"
@@ -95,8 +103,13 @@ struct Fixture
 
   Fixture()
   {
-    // As the Colors and the Segmentations module do in the application.
+    // As the Colors, the Markups and the Segmentations module do in the application.
     this->Scene->RegisterNodeClass(vtkSmartPointer<vtkMRMLColorLegendDisplayNode>::New());
+    if (!vtkSmartPointer<vtkMRMLNode>::Take(this->Scene->CreateNodeByClass("vtkMRMLMarkupsROINode")))
+    {
+      this->Scene->RegisterNodeClass(vtkSmartPointer<vtkMRMLMarkupsROINode>::New());
+      this->Scene->RegisterNodeClass(vtkSmartPointer<vtkMRMLMarkupsROIDisplayNode>::New());
+    }
     this->Segmentations->SetMRMLScene(this->Scene);
     this->Actions->SetMRMLScene(this->Scene);
     this->AddCase("Case 1");
@@ -246,10 +259,10 @@ void ConsensusIsANodeInTheImagesPlace()
   // A second run with another method fills the same nodes.
   const int before = f.Scene->GetNumberOfNodes();
   auto* const legend = vtkMRMLColorLegendDisplayNode::SafeDownCast(map->GetNthDisplayNode(1));
-  CHECK(legend && legend->GetTitleText() == "consensus (orc)");
+  CHECK(legend && legend->GetTitleText() == "Raters who agree (of 3)");
   CHECK(legend->GetNumberOfLabels() == 4 && legend->GetLabelFormat().find(".0") != std::string::npos); // 0 to 3 raters
   f.Parameters->SetMethod("soft");
-  CHECK(f.Actions->Fuse(f.Parameters) == "" && legend->GetTitleText() == "consensus (soft)");
+  CHECK(f.Actions->Fuse(f.Parameters) == "" && legend->GetTitleText() == "Share of raters");
   CHECK(legend->GetLabelFormat().find(".2") != std::string::npos);
   CHECK(f.Scene->GetNumberOfNodes() == before && f.Result<vtkMRMLScalarVolumeNode>(Node::GetHeatmapRole()) == map);
   CHECK(look->GetVisibility2DFill());
@@ -329,7 +342,8 @@ void BadInputGetsASentence()
       std::fprintf(stderr, "\"%s\" instead of \"%s\"\n", sentence.c_str(), words.c_str());
     }
   };
-  CHECK(f.Actions->Agreement(nullptr).find("parameters") != std::string::npos);
+  CHECK(f.Actions->Agreement(nullptr).find("Choose the image") == 0);
+  CHECK(f.Actions->Check(Logic::TrainAction, nullptr).find("Choose the file") == 0);
   check(Logic::AgreementAction, "");
   check(Logic::PredictAction, "Choose a model file");
   check(Logic::ReportAction, "Choose a model file");
@@ -439,6 +453,7 @@ std::string WriteModel(const Folder& folder, int channels = 1, std::vector<std::
   CHECK(rcn_net_create(&net, workspace.Context(), &options) == RCN_OK && rcn_net_initialize(net, 1) == RCN_OK);
   rcn::ModelInfo info;
   info.Raters = raters;
+  info.Strategy = "rps"; // a level for each number of raters
   const std::string path = folder / name;
   rcn::SaveModel(workspace.Context(), path, net, info);
   rcn_net_destroy(net);
@@ -462,14 +477,25 @@ void ModelsPredictIntoTheScene()
     auto* const level = f.Result<vtkMRMLScalarVolumeNode>(Node::GetLevelRole(), k);
     CHECK(level != nullptr);
     sum += level->GetImageData()->GetScalarComponentAsDouble(5, 6, 7, 0);
-    CHECK(hierarchy->GetItemName(hierarchy->GetItemParent(hierarchy->GetItemByDataNode(level))) == "Case 1: levels");
+    CHECK(hierarchy->GetItemName(hierarchy->GetItemParent(hierarchy->GetItemByDataNode(level))) == "Case 1");
   }
   CHECK_NEAR(sum, 1, 1e-5);
   CHECK(!f.Result<vtkMRMLNode>(Node::GetLevelRole(), 4));
   const int before = f.Scene->GetNumberOfNodes();
   CHECK(f.Actions->Predict(f.Parameters) == "" && f.Scene->GetNumberOfNodes() == before);
-  CHECK(
-    hierarchy->GetNumberOfItemChildren(hierarchy->GetItemChildWithName(hierarchy->GetSceneItemID(), "Case 1: levels")) == 4);
+  // Everything of the case is in one folder, which follows its name; what a person has put elsewhere stays there.
+  const vtkIdType folderItem = hierarchy->GetItemChildWithName(hierarchy->GetSceneItemID(), "Case 1");
+  for (vtkMRMLNode* const one : std::initializer_list<vtkMRMLNode*>{ f.Image, f.Segmentation, f.Labels, probability,
+         f.Result<vtkMRMLNode>(Node::GetMaskRole()), f.Result<vtkMRMLNode>(Node::GetVolumesRole()) })
+  {
+    CHECK(hierarchy->GetItemParent(hierarchy->GetItemByDataNode(one)) == folderItem);
+  }
+  const vtkIdType own = hierarchy->CreateFolderItem(hierarchy->GetSceneItemID(), "Mine");
+  hierarchy->SetItemParent(hierarchy->GetItemByDataNode(f.Image), own);
+  f.Parameters->SetName("Renamed");
+  CHECK(f.Actions->Agreement(f.Parameters) == "" && hierarchy->GetItemName(folderItem) == "Renamed");
+  CHECK(hierarchy->GetItemParent(hierarchy->GetItemByDataNode(f.Image)) == own);
+  CHECK(hierarchy->GetItemParent(hierarchy->GetItemByDataNode(f.Result<vtkMRMLNode>(Node::GetAgreementRole()))) == folderItem);
   // The same numbers as without a scene.
   rcn::Workspace workspace;
   UseBalls(workspace);
@@ -702,8 +728,6 @@ void CorrectionsGoRound()
   f.Parameters->CorrectedOn();
   CHECK(f.Actions->Predict(f.Parameters) == "");
   CHECK(f.Parameters->GetNumberOfNodeReferences(Node::GetLevelRole()) == 0);
-  auto* const hierarchy = vtkMRMLSubjectHierarchyNode::GetSubjectHierarchyNode(f.Scene);
-  CHECK(!hierarchy->GetItemChildWithName(hierarchy->GetSceneItemID(), "Case 1: levels"));
   auto* const masks = f.Result<vtkMRMLSegmentationNode>(Node::GetMaskRole());
   CHECK(masks->GetSegmentation()->GetNumberOfSegments() == 1);
   CHECK(f.Actions->Evaluate(f.Parameters) == "");
@@ -1025,7 +1049,7 @@ void TrainingOutlivesItsScene()
     std::string sentence;
     std::thread thread([&] {
       Logic::Monitor monitor;
-      monitor.Epoch = [&](const rcn::TrainingEpoch& epoch) { learning = epoch.Epoch > 0; };
+      monitor.Epoch = [&](const rcn::TrainingEpoch& epoch) { learning = learning || (epoch.Epoch > 0 && epoch.Best); };
       try
       {
         publish = work(monitor);
@@ -1050,15 +1074,218 @@ void TrainingOutlivesItsScene()
       f.Actions->Cancel();
     }
     thread.join();
-    // One epoch was over: there is a model, and the sentence says where.
-    CHECK(sentence == "" && publish);
+    // There is a better model. Without parameters the sentence says where; with the scene it goes.
+    CHECK(sentence == "" && publish && std::filesystem::exists(folder / "new.safetensors"));
     const int nodes = f.Scene->GetNumberOfNodes();
-    if (publish)
+    if (publish && close)
     {
-      CHECK_THROWS(publish(), close ? RCN_ECANCELLED : RCN_EDATA, "The new model is in " + (folder / "new.safetensors"));
+      CHECK_THROWS(publish(), RCN_ECANCELLED, "scene was closed");
     }
-    CHECK(f.Scene->GetNumberOfNodes() == nodes && std::filesystem::exists(folder / "new.safetensors"));
+    else if (publish)
+    {
+      CHECK_THROWS(publish(), RCN_EDATA, "The new model is in " + (folder / "new.safetensors"));
+    }
+    publish = nullptr;
+    CHECK(f.Scene->GetNumberOfNodes() == nodes && folder.Count() == (close ? 1 : 4));
   }
+}
+
+/// A result that nobody takes, or that nobody kept when the scene was closed, leaves no file behind.
+void TrainingThatNobodyKeepsGoes()
+{
+  Fixture f;
+  f.AddCase("Case 2");
+  const Folder folder;
+  f.Parameters->SetModelFile(WriteModel(folder));
+  f.Parameters->SetTrainedModelFile(folder / "new.safetensors");
+  f.Parameters->SetTrainingMinutes(0.01);
+  Logic::Publish publish = f.Actions->Prepare(Logic::TrainAction, f.Parameters)(Logic::Monitor());
+  CHECK(folder.Count() > 1);
+  publish = nullptr; // the panel has gone
+  CHECK(folder.Count() == 1 && f.Actions->Check(Logic::TrainAction, f.Parameters) == "");
+  CHECK(f.Actions->Train(f.Parameters) == "" && folder.Count() > 1);
+  f.Scene->Clear();
+  CHECK(folder.Count() == 1);
+}
+
+/// A slice view, as far as the scene knows it.
+vtkMRMLSliceCompositeNode* AddView(vtkMRMLScene* scene, const char* name)
+{
+  vtkNew<vtkMRMLSliceNode> slice;
+  slice->SetLayoutName(name);
+  slice->SetName(name);
+  scene->AddNode(slice);
+  vtkNew<vtkMRMLSliceCompositeNode> view;
+  view->SetLayoutName(name);
+  return vtkMRMLSliceCompositeNode::SafeDownCast(scene->AddNode(view));
+}
+
+bool Shows(vtkMRMLSliceCompositeNode* view, vtkMRMLNode* image, vtkMRMLNode* map)
+{
+  const auto same = [](const char* id, vtkMRMLNode* node) {
+    return node ? id && !std::strcmp(id, node->GetID()) : id == nullptr;
+  };
+  return same(view->GetBackgroundVolumeID(), image) && same(view->GetForegroundVolumeID(), map);
+}
+
+void ViewsBelongToTheChosenCase()
+{
+  Fixture f;
+  vtkMRMLSliceCompositeNode* const red = AddView(f.Scene, "Red");
+  vtkMRMLSliceCompositeNode* const yellow = AddView(f.Scene, "Yellow");
+  vtkNew<vtkMRMLLayoutNode> layout;
+  layout->AddLayoutDescription(
+    vtkMRMLLayoutNode::SlicerLayoutSideBySideView, "<layout type=\"horizontal\"><item><view/></item></layout>");
+  f.Scene->AddNode(layout);
+  rcn::mrml::Views views;
+  Node* const first = f.Parameters;
+  vtkMRMLScalarVolumeNode* const image = f.Image;
+  vtkMRMLSegmentationNode* const raters = f.Segmentation;
+  CHECK(views.ShowCase(f.Scene, first) && Shows(red, image, nullptr) && !views.ShowCase(f.Scene, first));
+  CHECK(f.Actions->Fuse(first) == "");
+  views.ShowMap(f.Scene, first, Node::GetHeatmapRole());
+  vtkMRMLNode* const consensus = f.Result<vtkMRMLNode>(Node::GetHeatmapRole());
+  CHECK(Shows(red, image, consensus) && Shows(yellow, image, consensus) && red->GetForegroundOpacity() > 0);
+
+  // A second case, and back: nothing of the other one stays.
+  f.AddCase("Case 2");
+  CHECK(views.ShowCase(f.Scene, f.Parameters) && Shows(red, f.Image, nullptr));
+  CHECK(f.Segmentation->GetDisplayVisibility() && !raters->GetDisplayVisibility());
+  CHECK(views.ShowCase(f.Scene, first) && Shows(red, image, consensus) && Shows(yellow, image, consensus));
+  CHECK(!f.Segmentation->GetDisplayVisibility() && raters->GetDisplayVisibility());
+
+  // The model's map is the one that comes back when it was shown last.
+  const Folder folder;
+  first->SetModelFile(WriteModel(folder));
+  CHECK(f.Actions->Predict(first) == "");
+  vtkMRMLNode* const probability = first->GetNodeReference(Node::GetProbabilityRole());
+  views.ShowMap(f.Scene, first, Node::GetProbabilityRole());
+  views.ShowCase(f.Scene, f.Parameters);
+  views.ShowCase(f.Scene, first);
+  CHECK(Shows(red, image, probability));
+
+  // Side by side: consensus and model of the chosen case; then back to the layout, but not to the other case.
+  const int users = layout->GetViewArrangement();
+  views.ShowSideBySide(f.Scene, first);
+  CHECK(views.IsSideBySide() && Shows(red, image, consensus) && Shows(yellow, image, probability));
+  views.ShowCase(f.Scene, f.Parameters);
+  CHECK(Shows(red, f.Image, nullptr) && Shows(yellow, f.Image, nullptr));
+  views.ShowSideBySide(f.Scene, nullptr);
+  views.ShowCase(f.Scene, f.Parameters);
+  CHECK(layout->GetViewArrangement() == users && Shows(red, f.Image, nullptr) && Shows(yellow, f.Image, nullptr));
+
+  // What a person put there stays.
+  auto* const other = vtkMRMLScalarVolumeNode::SafeDownCast(f.Scene->AddNewNodeByClass("vtkMRMLScalarVolumeNode", "PET"));
+  yellow->SetBackgroundVolumeID(other->GetID());
+  CHECK(views.ShowCase(f.Scene, first) && Shows(red, image, probability) && Shows(yellow, other, nullptr));
+
+  // Two raters alone, and all of them again.
+  auto* const display = vtkMRMLSegmentationDisplayNode::SafeDownCast(raters->GetDisplayNode());
+  rcn::mrml::Views::ShowRaters(first, 1, 2);
+  CHECK(!display->GetSegmentVisibility("a") && display->GetSegmentVisibility("b"));
+  rcn::mrml::Views::ShowRaters(first, -1, -1);
+  CHECK(display->GetSegmentVisibility("a") && display->GetSegmentVisibility("b"));
+}
+
+/// Maps are clear below a share of raters, and a bin of the diagram is shown alone until that is over.
+void SmallProbabilitiesAreClear()
+{
+  Fixture f;
+  CHECK(f.Actions->Fuse(f.Parameters) == "");
+  auto* display = vtkMRMLScalarVolumeDisplayNode::SafeDownCast(
+    f.Result<vtkMRMLScalarVolumeNode>(Node::GetHeatmapRole())->GetScalarVolumeDisplayNode());
+  CHECK_NEAR(display->GetLowerThreshold(), 0.15, 1e-9); // 5 % of three raters
+  f.Parameters->SetTransparentBelow(0.5);
+  f.Actions->ShowResults(f.Parameters);
+  CHECK_NEAR(display->GetLowerThreshold(), 1.5, 1e-9);
+  f.Parameters->SetTransparentBelow(0);
+  f.Actions->ShowResults(f.Parameters);
+  CHECK(display->GetLowerThreshold() > 0 && display->GetLowerThreshold() < 0.01); // what nobody marks is never shown
+  f.Parameters->SetMethod("soft");
+  f.Parameters->SetTransparentBelow(0.2);
+  CHECK(f.Actions->Fuse(f.Parameters) == "");
+  CHECK_NEAR(display->GetLowerThreshold(), 0.2, 1e-9);
+  rcn::mrml::Views::ShowBin(f.Parameters, 0.4, 0.5);
+  CHECK(display->GetLowerThreshold() == 0.4 && display->GetUpperThreshold() < 0.5);
+  rcn::mrml::Views::ShowBin(f.Parameters, -1, -1);
+  CHECK_NEAR(display->GetLowerThreshold(), 0.2, 1e-9);
+  CHECK(display->GetUpperThreshold() == 1);
+}
+
+/// Nested surfaces, the outer ones see-through; of the consensus or of the model.
+void LevelsAreSurfaces()
+{
+  Fixture f;
+  CHECK(f.Actions->Fuse(f.Parameters) == "");
+  auto* const masks = f.Result<vtkMRMLSegmentationNode>(Node::GetMaskRole());
+  auto* const display = vtkMRMLSegmentationDisplayNode::SafeDownCast(masks->GetDisplayNode());
+  CHECK(!display->GetVisibility3D());
+  f.Parameters->LevelsIn3DOn();
+  f.Actions->ShowResults(f.Parameters);
+  CHECK(display->GetVisibility3D());
+  double last = 0;
+  for (int k = 1; k <= 3; ++k)
+  {
+    const std::string id = "RaterConsensus_level_" + std::to_string(k);
+    vtkNew<vtkPolyData> surface;
+    CHECK(masks->GetClosedSurfaceRepresentation(id, surface) && surface->GetNumberOfPoints() > 10);
+    CHECK(display->GetSegmentVisibility3D(id) && display->GetSegmentOpacity3D(id) > last);
+    last = display->GetSegmentOpacity3D(id);
+  }
+  CHECK(last == 1);
+  // A second run makes new ones; a prediction brings the model's, once it is shown.
+  const Folder folder;
+  f.Parameters->SetModelFile(WriteModel(folder));
+  f.Parameters->SetThreshold(0.3);
+  CHECK(f.Actions->Fuse(f.Parameters) == "" && f.Actions->Predict(f.Parameters) == "");
+  CHECK(display->GetSegmentVisibility3D("RaterConsensus_level_2"));
+  CHECK(!display->GetSegmentVisibility3D("RaterConsensus_model_level_2") &&
+    !display->GetSegmentVisibility3D("RaterConsensus_prediction"));
+  rcn::mrml::Views().ShowMap(f.Scene, f.Parameters, Node::GetProbabilityRole());
+  CHECK(!display->GetSegmentVisibility3D("RaterConsensus_level_2"));
+  CHECK(display->GetSegmentVisibility3D("RaterConsensus_model_level_2"));
+  f.Parameters->LevelsIn3DOff();
+  f.Actions->ShowResults(f.Parameters);
+  CHECK(!display->GetVisibility3D());
+}
+
+/// A box around the region and a cross-hair, until it is left.
+void VisitedRegionsAreMarked()
+{
+  Fixture f;
+  auto* const crosshair = vtkMRMLCrosshairNode::SafeDownCast(f.Scene->AddNewNodeByClass("vtkMRMLCrosshairNode"));
+  CHECK(f.Actions->Agreement(f.Parameters) == "");
+  const int nodes = f.Scene->GetNumberOfNodes();
+  CHECK(f.Actions->ShowDispute(f.Parameters, 0) && crosshair->GetCrosshairMode() == vtkMRMLCrosshairNode::ShowBasic);
+  auto* const box = f.Result<vtkMRMLMarkupsROINode>(Node::GetVisitedRole());
+  CHECK(box && !box->GetSaveWithScene() && box->GetLocked());
+  if (!box)
+  {
+    return;
+  }
+  const rcn_dispute region = f.Actions->GetResults(f.Parameters).Agreement->Regions[0];
+  double center[3];
+  box->GetCenter(center);
+  vtkNew<vtkMatrix4x4> rasToIjk;
+  f.Image->GetRASToIJKMatrix(rasToIjk);
+  double at[4] = { center[0], center[1], center[2], 1 };
+  rasToIjk->MultiplyPoint(at, at);
+  for (int a = 0; a < 3; ++a)
+  {
+    const double first = static_cast<double>(region.box.first[a]), end = static_cast<double>(region.box.end[a]);
+    CHECK_NEAR(at[a], (first + end - 1) / 2, 1e-6);
+    CHECK_NEAR(box->GetSize()[a], (end - first) * f.Image->GetSpacing()[a], 1e-6);
+  }
+  // Another one takes its place, and nothing is left when it is left.
+  f.Actions->ShowDispute(f.Parameters, f.Actions->GetNumberOfDisputes(f.Parameters) - 1);
+  f.Actions->LeaveDispute(f.Parameters);
+  CHECK(f.Scene->GetNumberOfNodes() == nodes && !f.Result<vtkMRMLNode>(Node::GetVisitedRole()));
+  CHECK(crosshair->GetCrosshairMode() == vtkMRMLCrosshairNode::NoCrosshair);
+  // A cross-hair that a person wanted stays.
+  crosshair->SetCrosshairMode(vtkMRMLCrosshairNode::ShowSmallBasic);
+  f.Actions->ShowDispute(f.Parameters, 0);
+  f.Actions->LeaveDispute(f.Parameters);
+  CHECK(crosshair->GetCrosshairMode() == vtkMRMLCrosshairNode::ShowSmallBasic);
 }
 
 std::string SceneFolder;
@@ -1102,10 +1329,65 @@ void ResultsSurviveTheSceneFile()
   CHECK(series && series->GetTableNode() && series->GetTableNode()->GetTable()->GetNumberOfRows() > 2);
   auto* const masks = g.Result<vtkMRMLSegmentationNode>(Node::GetMaskRole());
   CHECK(masks && masks->GetSegmentation()->GetSegment("RaterConsensus_level_3"));
+  // What a panel shows comes from the tables.
+  const Logic::Results was = f.Actions->GetResults(f.Parameters), is = g.Actions->GetResults(g.Parameters);
+  CHECK(is.Agreement && is.Evaluation && !is.EvaluationBefore && !is.Training && !is.Volumes);
+  if (is.Agreement && is.Evaluation)
+  {
+    CHECK_NEAR(is.Agreement->Figures->pair[1].jaccard, was.Agreement->Figures->pair[1].jaccard, 1e-9);
+    CHECK(is.Agreement->HasSurfaces && is.Agreement->Regions.size() == was.Agreement->Regions.size());
+    CHECK(is.Agreement->Regions[0].marked_by == was.Agreement->Regions[0].marked_by);
+    CHECK_NEAR(is.Evaluation->Figures[RCN_MR_ECE], was.Evaluation->Figures[RCN_MR_ECE], 1e-9);
+    CHECK(is.Evaluation->Bins.size() == was.Evaluation->Bins.size() && is.Evaluation->RaterBins.size() == 3);
+    CHECK(rcn::DirectionInWords(*is.Evaluation) == rcn::DirectionInWords(*was.Evaluation));
+  }
   // A run in the scene that was loaded fills these nodes, too.
   const int nodes = g.Scene->GetNumberOfNodes();
   CHECK(g.Actions->Evaluate(g.Parameters) == "" && g.Actions->Fuse(g.Parameters) == "");
   CHECK(g.Scene->GetNumberOfNodes() == nodes);
+}
+
+/// A corrected prediction with its levels, saved and loaded: levels, volumes and figures are there, and what is judged are the
+/// levels.
+void PredictionsSurviveTheSceneFile()
+{
+  Fixture f;
+  const Folder folder;
+  f.Parameters->SetModelFile(LearnModel(folder));
+  f.Parameters->SetRecalibrationFile(folder / "c.json");
+  CHECK(f.Actions->Predict(f.Parameters) == "" && f.Actions->Recalibrate(f.Parameters) == "");
+  f.Parameters->CorrectedOn();
+  CHECK(f.Actions->Predict(f.Parameters) == "" && f.Actions->Evaluate(f.Parameters) == "");
+  CHECK(f.Actions->GetResults(f.Parameters).Evaluation->FittedHere);
+  const std::string scene = folder / "scene";
+  std::filesystem::create_directories(scene);
+  vtkNew<vtkMRMLApplicationLogic> application;
+  application->SetMRMLScene(f.Scene);
+  CHECK(application->SaveSceneToSlicerDataBundleDirectory(scene.c_str()));
+  std::string file;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(scene))
+  {
+    file = entry.path().extension() == ".mrml" ? entry.path().string() : file;
+  }
+  Fixture g;
+  g.Scene->Clear();
+  g.Scene->SetURL(file.c_str());
+  CHECK(g.Scene->Connect());
+  g.Parameters = Node::SafeDownCast(g.Scene->GetFirstNodeByClass("vtkMRMLRaterConsensusNode"));
+  CHECK(g.Parameters && g.Parameters->GetNumberOfNodeReferences(Node::GetLevelRole()) == 4);
+  for (int k = 0; k < 4; ++k)
+  {
+    auto* const level = g.Result<vtkMRMLScalarVolumeNode>(Node::GetLevelRole(), k);
+    CHECK(
+      level && level->GetImageData() && std::string(level->GetName()).find(std::to_string(k) + " of 3") != std::string::npos);
+  }
+  const Logic::Results is = g.Actions->GetResults(g.Parameters);
+  CHECK(is.Volumes && is.Volumes->Raters == 3 && !is.Volumes->Sentence.empty());
+  CHECK(is.Evaluation && is.Evaluation->FittedHere && is.Evaluation->Levels.size() == 3);
+  CHECK(g.Actions->Evaluate(g.Parameters) == "");
+  CHECK(std::fabs(std::atof(g.Cell(Node::GetFiguresRole(), "rps", "Value").c_str()) -
+          std::atof(f.Cell(Node::GetFiguresRole(), "rps", "Value").c_str())) < 1e-6);
+  CHECK(g.Actions->GetRemarks().find("fitted to this very case") != std::string::npos);
 }
 
 } // namespace
@@ -1132,8 +1414,14 @@ int vtkSlicerRaterConsensusLogicTest1(int count, char* arguments[])
   RUN(TrainsOnADataList);
   RUN(TrainingNamesTheCase);
   RUN(TrainingOutlivesItsScene);
+  RUN(TrainingThatNobodyKeepsGoes);
   RUN(OtherKindsOfImages);
   RUN(SixtyFourRaters);
   RUN(ExamplesAreCases);
+  RUN(PredictionsSurviveTheSceneFile);
+  RUN(ViewsBelongToTheChosenCase);
+  RUN(SmallProbabilitiesAreClear);
+  RUN(LevelsAreSurfaces);
+  RUN(VisitedRegionsAreMarked);
   return Failures ? EXIT_FAILURE : EXIT_SUCCESS;
 }

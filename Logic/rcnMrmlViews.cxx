@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "qSlicerRaterConsensusViews.h"
+#include "rcnMrmlViews.h"
 
 #include <algorithm>
 #include <cmath>
@@ -17,9 +17,15 @@
 #include <vtkMRMLSliceNode.h>
 #include <vtkMatrix4x4.h>
 
+#include "rcnLayers.h"
+#include "rcnMrmlCase.h"
+#include "rcnMrmlResults.h"
 #include "vtkMRMLRaterConsensusNode.h"
 
-using Node = vtkMRMLRaterConsensusNode;
+namespace rcn
+{
+namespace mrml
+{
 
 namespace
 {
@@ -111,74 +117,87 @@ struct Visible
   }
 };
 
+/// The map of a case that is over its image: the one that was shown last, or the only one.
+vtkMRMLNode* ShownMap(Node* node)
+{
+  vtkMRMLNode* const consensus = node->GetNodeReference(Node::GetHeatmapRole());
+  vtkMRMLNode* const probability = node->GetNodeReference(Node::GetProbabilityRole());
+  return node->GetShownRole() == Node::GetProbabilityRole() ? (probability ? probability : consensus)
+                                                            : (consensus ? consensus : probability);
+}
+
+Visible AllCases(vtkMRMLScene* scene)
+{
+  Visible all;
+  for (Node* const one : NodesOf<Node>(scene, "vtkMRMLRaterConsensusNode"))
+  {
+    all.add(one);
+  }
+  return all;
+}
+
 } // namespace
 
-bool qSlicerRaterConsensusViews::showCase(vtkMRMLScene* scene, Node* node)
+bool Views::ShowLayers(vtkMRMLScene* scene, Node* node)
+{
+  const Visible all = AllCases(scene);
+  const Layers chosen{ Text(node->GetImageNodeID()), Text(IdOf(ShownMap(node))) };
+  bool changed = false;
+  for (vtkMRMLSliceCompositeNode* const composite : CompositesOf(scene))
+  {
+    const Layers now{ Text(composite->GetBackgroundVolumeID()), Text(composite->GetForegroundVolumeID()) };
+    const Layers next = LayersOfCase(now, chosen, all.Images, all.Maps);
+    changed = changed || next.Image != now.Image;
+    composite->SetBackgroundVolumeID(next.Image.empty() ? nullptr : next.Image.c_str());
+    composite->SetForegroundVolumeID(next.Map.empty() ? nullptr : next.Map.c_str());
+    if (now.Map.empty() && !next.Map.empty())
+    {
+      composite->SetForegroundOpacity(MapOpacity);
+    }
+  }
+  for (const std::string& map : all.Maps)
+  {
+    UpdateLegend(scene->GetNodeByID(map));
+  }
+  return changed;
+}
+
+bool Views::ShowCase(vtkMRMLScene* scene, Node* node)
 {
   if (!scene || !node || !node->GetImageNodeID())
   {
     return false;
   }
-  Visible ours, all;
+  Visible ours;
   ours.add(node);
-  for (Node* const one : NodesOf<Node>(scene, "vtkMRMLRaterConsensusNode"))
-  {
-    all.add(one);
-  }
-  for (vtkMRMLSegmentationNode* const masks : all.Masks)
+  for (vtkMRMLSegmentationNode* const masks : AllCases(scene).Masks)
   {
     masks->SetDisplayVisibility(ours.Masks.count(masks) > 0);
   }
-  vtkMRMLNode* const consensus = node->GetNodeReference(Node::GetHeatmapRole());
-  vtkMRMLNode* const map = consensus ? consensus : node->GetNodeReference(Node::GetProbabilityRole());
-  bool changed = false;
-  for (vtkMRMLSliceCompositeNode* const composite : CompositesOf(scene))
+  const bool changed = ShowLayers(scene, node);
+  if (this->IsSideBySide())
   {
-    const std::string image = Text(composite->GetBackgroundVolumeID());
-    if (!image.empty() && (!all.Images.count(image) || ours.Images.count(image)))
-    {
-      continue; // another image of theirs, or this one
-    }
-    changed = true;
-    composite->SetBackgroundVolumeID(node->GetImageNodeID());
-    if (all.Maps.count(Text(composite->GetForegroundVolumeID())))
-    {
-      composite->SetForegroundVolumeID(IdOf(map));
-    }
+    ShowBeside(scene, node);
   }
-  UpdateLegend(map);
   return changed;
 }
 
-void qSlicerRaterConsensusViews::showMap(vtkMRMLScene* scene, Node* node, const char* role)
+void Views::ShowMap(vtkMRMLScene* scene, Node* node, const char* role)
 {
-  vtkMRMLNode* const map = scene && node ? node->GetNodeReference(role) : nullptr;
-  if (!map || !node->GetImageNodeID())
+  if (!scene || !node || !node->GetImageNodeID() || !node->GetNodeReference(role))
   {
     return;
   }
-  const std::string image = node->GetImageNodeID();
-  for (vtkMRMLSliceCompositeNode* const composite : CompositesOf(scene))
+  node->SetShownRole(role);
+  ShowLevelsIn3D(node);
+  ShowLayers(scene, node);
+  if (this->IsSideBySide())
   {
-    const std::string background = Text(composite->GetBackgroundVolumeID());
-    const std::string foreground = Text(composite->GetForegroundVolumeID());
-    const bool ours = foreground.empty() || foreground == Text(IdOf(node->GetNodeReference(Node::GetHeatmapRole()))) ||
-      foreground == Text(IdOf(node->GetNodeReference(Node::GetProbabilityRole())));
-    if ((background.empty() || background == image) && ours)
-    {
-      composite->SetBackgroundVolumeID(image.c_str());
-      composite->SetForegroundVolumeID(map->GetID());
-      if (foreground.empty())
-      {
-        composite->SetForegroundOpacity(MapOpacity);
-      }
-    }
+    ShowBeside(scene, node);
   }
-  UpdateLegend(node->GetNodeReference(Node::GetHeatmapRole()));
-  UpdateLegend(node->GetNodeReference(Node::GetProbabilityRole()));
 }
 
-void qSlicerRaterConsensusViews::showRaters(Node* node, int first, int second)
+void Views::ShowRaters(Node* node, int first, int second)
 {
   for (int n = 0; node && n < node->GetNumberOfRaters(); ++n)
   {
@@ -186,34 +205,29 @@ void qSlicerRaterConsensusViews::showRaters(Node* node, int first, int second)
     auto* const display = vtkMRMLSegmentationDisplayNode::SafeDownCast(segmentation ? segmentation->GetDisplayNode() : nullptr);
     if (display)
     {
-      display->SetSegmentVisibility(node->GetNthRaterSegmentID(n), n == first || n == second);
+      display->SetSegmentVisibility(node->GetNthRaterSegmentID(n), first < 0 || n == first || n == second);
     }
   }
 }
 
-void qSlicerRaterConsensusViews::showBin(Node* node, double lower, double upper)
+void Views::ShowBin(Node* node, double lower, double upper)
 {
   vtkMRMLNode* const probability = node ? node->GetNodeReference(Node::GetProbabilityRole()) : nullptr;
   vtkMRMLNode* const map = probability || !node ? probability : node->GetNodeReference(Node::GetHeatmapRole());
   auto* const volume = vtkMRMLScalarVolumeNode::SafeDownCast(map);
   auto* const display = vtkMRMLScalarVolumeDisplayNode::SafeDownCast(volume ? volume->GetScalarVolumeDisplayNode() : nullptr);
-  if (display)
+  if (display && lower < 0)
   {
-    display->SetThreshold(lower < 0 ? 0.001 : lower, lower < 0 || upper >= 1 ? 1 : std::nextafter(upper, 0.0));
+    ShowFromThreshold(node);
+  }
+  else if (display)
+  {
+    display->SetThreshold(lower, upper >= 1 ? 1 : std::nextafter(upper, 0.0));
   }
 }
 
-void qSlicerRaterConsensusViews::showSideBySide(vtkMRMLScene* scene, Node* node)
+void Views::ShowBeside(vtkMRMLScene* scene, Node* node)
 {
-  this->restore(scene);
-  vtkMRMLLayoutNode* const layout = scene ? LayoutOf(scene) : nullptr;
-  if (!layout || !node || !node->GetImageNodeID())
-  {
-    return;
-  }
-  this->remember(scene);
-  this->Shown = SideBySide;
-  layout->SetViewArrangement(vtkMRMLLayoutNode::SlicerLayoutSideBySideView);
   vtkMRMLNode* const consensus = node->GetNodeReference(Node::GetHeatmapRole());
   vtkMRMLNode* const probability = node->GetNodeReference(Node::GetProbabilityRole());
   for (vtkMRMLSliceCompositeNode* const composite : CompositesOf(scene))
@@ -232,6 +246,20 @@ void qSlicerRaterConsensusViews::showSideBySide(vtkMRMLScene* scene, Node* node)
   }
   UpdateLegend(consensus);
   UpdateLegend(probability);
+}
+
+void Views::ShowSideBySide(vtkMRMLScene* scene, Node* node)
+{
+  this->Restore(scene);
+  vtkMRMLLayoutNode* const layout = scene ? LayoutOf(scene) : nullptr;
+  if (!layout || !node || !node->GetImageNodeID())
+  {
+    return;
+  }
+  this->Remember(scene);
+  this->Shown = SideBySide;
+  layout->SetViewArrangement(vtkMRMLLayoutNode::SlicerLayoutSideBySideView);
+  ShowBeside(scene, node);
   // The same place on both sides.
   vtkMRMLSliceNode* const left = SliceOf(scene, "Red");
   vtkMRMLSliceNode* const right = SliceOf(scene, "Yellow");
@@ -250,16 +278,16 @@ void qSlicerRaterConsensusViews::showSideBySide(vtkMRMLScene* scene, Node* node)
   }
 }
 
-void qSlicerRaterConsensusViews::showChart(vtkMRMLScene* scene, Node* node)
+void Views::ShowChart(vtkMRMLScene* scene, Node* node)
 {
-  this->restore(scene);
+  this->Restore(scene);
   vtkMRMLLayoutNode* const layout = scene ? LayoutOf(scene) : nullptr;
   vtkMRMLNode* const chart = node ? node->GetNodeReference(Node::GetChartRole()) : nullptr;
   if (!layout || !chart)
   {
     return;
   }
-  this->remember(scene);
+  this->Remember(scene);
   this->Shown = Chart;
   layout->SetViewArrangement(vtkMRMLLayoutNode::SlicerLayoutConventionalPlotView);
   for (vtkMRMLPlotViewNode* const view : NodesOf<vtkMRMLPlotViewNode>(scene, "vtkMRMLPlotViewNode"))
@@ -268,13 +296,13 @@ void qSlicerRaterConsensusViews::showChart(vtkMRMLScene* scene, Node* node)
   }
 }
 
-void qSlicerRaterConsensusViews::forget()
+void Views::Forget()
 {
   this->Shown = Users;
   this->Slices.clear();
 }
 
-void qSlicerRaterConsensusViews::remember(vtkMRMLScene* scene)
+void Views::Remember(vtkMRMLScene* scene)
 {
   this->Layout = LayoutOf(scene)->GetViewArrangement();
   for (vtkMRMLSliceCompositeNode* const composite : CompositesOf(scene))
@@ -296,7 +324,7 @@ void qSlicerRaterConsensusViews::remember(vtkMRMLScene* scene)
   }
 }
 
-void qSlicerRaterConsensusViews::restore(vtkMRMLScene* scene)
+void Views::Restore(vtkMRMLScene* scene)
 {
   vtkMRMLLayoutNode* const layout = scene ? LayoutOf(scene) : nullptr;
   if (this->Shown == Users || !layout)
@@ -326,5 +354,8 @@ void qSlicerRaterConsensusViews::restore(vtkMRMLScene* scene)
     }
   }
   layout->SetViewArrangement(this->Layout);
-  this->forget();
+  this->Forget();
 }
+
+} // namespace mrml
+} // namespace rcn
