@@ -744,30 +744,34 @@ typedef struct loss_job {
 } loss_job;
 
 /* Codes outside the table become void and are reported. */
+/* The voxel's label; the first one, and *bad, where it has none. */
+static const rcn_loss_label *label_at(const rcn_loss_target *target, int64_t at, int32_t *bad) {
+    const uint32_t code = code_at(target, at);
+    if (code < (uint64_t)target->label_count) return &target->labels[code];
+    *bad = (int32_t)(code & INT32_MAX);
+    return target->labels;
+}
+
+static float weight_of_map(float value) { return value < 0 ? 0.0f : 1.0f; }
+
 static void read_labels(block *b, const rcn_loss_target *target, int64_t first, int count,
                         int32_t *bad) {
     if (target->map) {
         for (int i = 0; i < count; ++i) {
             const float value = target->map[first + i];
             b->value[i] = value;
-            b->weight[i] = value < 0 ? 0.0f : 1.0f;
+            b->weight[i] = weight_of_map(value);
             b->marked[i] = 0;
             b->answered[i] = 1;
         }
         return;
     }
-    const rcn_loss_label *labels = target->labels;
     for (int i = 0; i < count; ++i) {
-        const int64_t at = first + i;
-        uint32_t code = code_at(target, at);
-        if (code >= (uint64_t)target->label_count) {
-            *bad = (int32_t)(code & INT32_MAX);
-            code = 0;
-        }
-        b->value[i] = labels[code].value;
-        b->weight[i] = labels[code].weight;
-        b->marked[i] = labels[code].marked;
-        b->answered[i] = labels[code].answered;
+        const rcn_loss_label *label = label_at(target, first + i, bad);
+        b->value[i] = label->value;
+        b->weight[i] = label->weight;
+        b->marked[i] = label->marked;
+        b->answered[i] = label->answered;
     }
 }
 
@@ -902,14 +906,11 @@ static void weigh_chunk(int64_t chunk, int thread, void *payload) {
     const rcn_loss_target *target = &job->targets[chunk / job->chunks_per_sample];
     double sum = 0;
     int64_t first, end;
-    block b;
     rcn__chunk_range(&first, &end, chunk % job->chunks_per_sample, job->voxels, RCN_CHUNK);
     job->bad[chunk] = -1;
-    for (int64_t at = first; at < end; at += LANES) {
-        const int count = (int)(end - at < LANES ? end - at : LANES);
-        read_labels(&b, target, at, count, &job->bad[chunk]);
-        for (int i = 0; i < count; ++i) sum += b.weight[i];
-    }
+    for (int64_t at = first; at < end; ++at)
+        sum += target->map ? weight_of_map(target->map[at])
+                           : label_at(target, at, &job->bad[chunk])->weight;
     job->sums[chunk] = sum * target->weight;
 }
 
