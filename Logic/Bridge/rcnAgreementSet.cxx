@@ -143,8 +143,11 @@ const std::vector<AgreementSet::Definition>& AgreementSet::PairDefinitions()
 
 // ---- cases -----------------------------------------------------------------------------------------
 
-AgreementSet::AgreementSet(const std::vector<std::string>& raters)
-  : Raters_(raters), Csv_(CsvRow({ "case", "split", "patient", "rater", "pair", "figure", "value" }))
+AgreementSet::AgreementSet(const std::vector<std::string>& raters, const std::string& structure)
+  : Raters_(raters),
+    Structure_(structure),
+    Csv_(structure.empty() ? CsvRow({ "case", "split", "patient", "rater", "pair", "figure", "value" })
+                           : CsvRow({ "case", "split", "patient", "structure", "rater", "pair", "figure", "value" }))
 {
 }
 
@@ -158,8 +161,10 @@ void AgreementSet::Set(int a, int b, const std::string& figure, double value, bo
   {
     const Case& one = this->Cases_.back();
     const auto name = [&](int rater) { return this->Raters_[static_cast<size_t>(rater)]; };
-    this->Csv_ += CsvRow({ one.Id, one.Split, one.Patient, a >= 0 && b < 0 ? name(a) : "",
-      b >= 0 ? name(a) + " - " + name(b) : "", figure, CsvNumber(value) });
+    std::vector<std::string> row = { one.Id, one.Split, one.Patient, a >= 0 && b < 0 ? name(a) : "",
+      b >= 0 ? name(a) + " - " + name(b) : "", figure, CsvNumber(value) };
+    row.insert(row.begin() + 3, this->Structure_.empty() ? 0 : 1, this->Structure_);
+    this->Csv_ += CsvRow(row);
   }
 }
 

@@ -94,7 +94,8 @@ enum class SetCases
 class AgreementSet
 {
 public:
-  explicit AgreementSet(const std::vector<std::string>& raters);
+  /// `structure`: the name of the one of several that it is about, a column of the CSV file; empty: there is one.
+  explicit AgreementSet(const std::vector<std::string>& raters, const std::string& structure = "");
 
   /// `agreement` as AgreementJson() makes it, in this process or another.
   void Add(const Case& one, const json_t* agreement);
@@ -108,7 +109,9 @@ public:
   /// "Nobody marked anything in 2 of 20 cases: c03, c07." Empty where there are none.
   std::string EmptyInWords() const;
 
-  /// A row for each case, rater or pair, and figure: case, split, patient, rater, pair, figure, value.
+  const std::string& Structure() const { return this->Structure_; }
+
+  /// A row for each case, rater or pair, and figure: case, split, patient, (structure,) rater, pair, figure, value.
   const std::string& LongCsv() const { return this->Csv_; }
 
   /// Keys: cases, patients, empty_cases, figures, raters, pairs, stand_out, and the same without the empty cases.
@@ -138,6 +141,7 @@ private:
     const std::vector<size_t>& cases, const std::vector<int>& patients) const;
 
   std::vector<std::string> Raters_, Empty_;
+  std::string Structure_;
   std::vector<Case> Cases_; // id, split and patient only
   std::vector<bool> IsEmpty_;
   std::map<Place, std::vector<double>> Columns_; // a number for each case; NaN where it is not defined

@@ -4,6 +4,7 @@
 #include "rcnAgreementFigures.h"
 #include "rcnPlatform.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -213,6 +214,16 @@ std::string CsvRow(const std::vector<std::string>& cells)
     row += (i ? "," : "") + cell;
   }
   return row + "\n";
+}
+
+std::string JoinCsv(const std::vector<std::string>& files)
+{
+  std::string all;
+  for (const std::string& file : files)
+  {
+    all += all.empty() ? file : file.substr(std::min(file.size(), file.find('\n') + 1));
+  }
+  return all;
 }
 
 std::vector<std::string> NamesOf(uint64_t raters, const std::vector<std::string>& names)

@@ -102,6 +102,8 @@ std::string MajorityRemark(int present);
 /// A row of a CSV file; texts are quoted where needed, not-defined numbers are empty.
 std::string CsvRow(const std::vector<std::string>& cells);
 std::string CsvNumber(double value);
+/// Files with the same header as one: those after the first without theirs.
+std::string JoinCsv(const std::vector<std::string>& files);
 
 /// Names of the raters whose bit is set.
 std::vector<std::string> NamesOf(uint64_t raters, const std::vector<std::string>& names);

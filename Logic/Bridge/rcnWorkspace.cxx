@@ -411,8 +411,8 @@ public:
 
   void HandOver(Workspace& workspace, const std::vector<Volume>& images)
   {
-    this->RemarkOnStructures();
     workspace.LabelRemark_.clear();
+    this->RemarkOnStructures(workspace);
     if (!this->Labels_.empty() && !workspace.LabelsRemarked_)
     {
       workspace.LabelRemark_ = "Several label values count as marked: " + this->Labels_.front() +
@@ -529,7 +529,7 @@ private:
   }
 
   /// Values that no structure has, and structures that nobody marked.
-  void RemarkOnStructures()
+  void RemarkOnStructures(Workspace& workspace)
   {
     if (this->Structures_.size() < 2)
     {
@@ -539,6 +539,8 @@ private:
     {
       this->Remarks_.push_back("Label values that no structure has count as background: " + this->Unnamed_.front() +
         AndOthers(this->Unnamed_.size() - 1) + ".");
+      workspace.LabelRemark_ = workspace.LabelsRemarked_ ? "" : this->Remarks_.back();
+      workspace.LabelsRemarked_ = true;
     }
     const rcn_votes* const votes = this->Votes_.get();
     const int64_t raters = rcn_votes_raters(votes);
@@ -856,6 +858,25 @@ Volume Workspace::EntropyMap() const
   Volume map = Volume::Allocate(*rcn_votes_geometry(this->Votes()), RCN_FLOAT32);
   Check(rcn_agreement_entropy_map(static_cast<float*>(map.Data()), this->Context_.get(), this->Votes()), this->Context_.get());
   return map;
+}
+
+Volume Workspace::MapOfEach(const std::function<Volume()>& map)
+{
+  this->RequireCase();
+  if (!this->HasStructures())
+  {
+    return map();
+  }
+  const auto count = static_cast<int>(this->Structures_.size());
+  const Volume all = Volume::Allocate(*rcn_votes_geometry(this->Votes_.get()), RCN_FLOAT32, count);
+  for (int c = 0; c < count; ++c)
+  {
+    this->SelectStructure(c + 1);
+    const Volume one = map();
+    rcn_image_copy_component(static_cast<float*>(all.Data()) + c, count, &one.View(), 0);
+  }
+  this->SelectStructure(0);
+  return all;
 }
 
 Content ContentOf(const rcn_fusion_options& options)

@@ -149,8 +149,8 @@ public:
   /// Remarks about the case that a person should see, e.g. a rater who marked nothing.
   const std::vector<std::string>& Remarks() const { return this->Remarks_; }
 
-  /// The one of Remarks() about masks with several labels that all count as marked; a workspace makes it for one case only,
-  /// because those of a list are alike. Empty when there is none.
+  /// The one of Remarks() about masks with several labels that all count as marked, or about labels of no structure; it is
+  /// here for one case of a workspace only, because those of a list are alike. Empty when there is none.
   const std::string& LabelRemark() const { return this->LabelRemark_; }
 
   /// These throw Error: RCN_EINVALID without a case, RCN_ECANCELLED when the progress function says so. Figures that are not
@@ -159,6 +159,10 @@ public:
   FusionReport Fuse(const rcn_fusion_options& options) const;
   /// Entropy of the mean vote, in bits.
   Volume EntropyMap() const;
+
+  /// One map for all structures: what `map` returns (one component, float32) while each of them is selected, as a component
+  /// each, in their order. Of one structure it is the map itself. Afterwards all structures are selected.
+  Volume MapOfEach(const std::function<Volume()>& map);
 
 private:
   class Ballot;

@@ -172,8 +172,13 @@ std::vector<Option> CaseOptions()
       {}, true, FileUse::ReadRater },
     { "--image", "FILE", "image that was segmented; masks must have its geometry. A folder is read as a DICOM series", {},
       false, FileUse::Read },
+    { "--label", "NAME=VALUE",
+      "with --rater: a structure and its label value in the raters' label maps, such as kidney=1; liver=2,3 has several "
+      "values. Repeat it for several structures",
+      {}, true },
     { "--data", "LIST", "process all cases of a data list (JSON) instead of one case", {}, false, FileUse::ReadList },
     { "--split", "WHICH", "with --data: use only these cases", { "training", "validation", "test" } },
+    StructureOption(),
     { "--resample", "", "resample masks of another geometry (nearest neighbor) instead of rejecting them" },
     { "--tolerance", "VOXELS", "largest distance between voxels that count as the same place (0.01)" },
     { "--unanswered", "VALUE", "label value of voxels that a rater did not assess" },
@@ -218,6 +223,21 @@ Option ScaleOption()
     "only 0 and 1 are accepted)" };
 }
 
+Option StructureOption()
+{
+  return { "--structure", "NAME", "use only this one of several structures (all)" };
+}
+
+DataList DataListFrom(const Arguments& arguments, const std::string& option)
+{
+  if (arguments.Has("--label"))
+  {
+    throw Error(RCN_EINVALID, "--label goes with --rater; a data list has \"structures\" of its own.");
+  }
+  const DataList list = ReadDataList(arguments.Get(option));
+  return arguments.Has("--structure") ? OneStructure(list, FindStructure(list.Structures, arguments.Get("--structure"))) : list;
+}
+
 double ScaleFrom(const Arguments& arguments)
 {
   const double scale = arguments.GetNumber("--scale", 0);
@@ -251,6 +271,34 @@ std::vector<RaterFile> RatersFrom(const Arguments& arguments)
   return raters;
 }
 
+namespace
+{
+
+/// The structures behind --label.
+std::vector<Structure> LabelsFrom(const Arguments& arguments)
+{
+  std::vector<Structure> structures;
+  for (const std::string& label : arguments.GetAll("--label"))
+  {
+    try
+    {
+      structures.push_back(ParseStructure(label));
+    }
+    catch (const Error& error)
+    {
+      throw Error(error.Status(), std::string("--label ") + error.what());
+    }
+  }
+  const std::string sentence = CheckStructures(structures);
+  if (!sentence.empty())
+  {
+    throw Error(RCN_EINVALID, "--label: " + sentence);
+  }
+  return structures;
+}
+
+} // namespace
+
 Case CaseFrom(const Arguments& arguments)
 {
   Case one;
@@ -261,7 +309,15 @@ Case CaseFrom(const Arguments& arguments)
   {
     throw Error(RCN_EINVALID, "There is no rater; give at least one mask with --rater NAME=FILE, or a list with --data.");
   }
-  return one;
+  one.Structures = LabelsFrom(arguments);
+  for (RaterFile& rater : one.Raters)
+  {
+    if (one.Structures.size() == 1 && rater.Values.empty())
+    {
+      rater.Values = one.Structures.front().Values;
+    }
+  }
+  return arguments.Has("--structure") ? OneStructure(one, FindStructure(one.Structures, arguments.Get("--structure"))) : one;
 }
 
 } // namespace rcn

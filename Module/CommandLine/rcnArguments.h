@@ -69,12 +69,17 @@ std::vector<Option> OutputOptions(); ///< --json, --csv, --threads, --quiet
 std::vector<Option> ViewOptions();   ///< of `view`, and of the viewer itself
 Option ScaleOption();                ///< --scale, for whatever reads predictions
 double ScaleFrom(const Arguments& arguments);
+Option StructureOption(); ///< --structure, one of several; CaseOptions() have it
 std::vector<Option> Join(std::vector<Option> a, const std::vector<Option>& b);
+
+/// The list behind --data (or another option), of the --structure alone where one is asked for. Throws Error, also for a
+/// structure that is not there.
+DataList DataListFrom(const Arguments& arguments, const std::string& option = "--data");
 
 /// The masks behind --rater. Throws Error that names the option.
 std::vector<RaterFile> RatersFrom(const Arguments& arguments);
 
-/// The one case behind --rater and --image.
+/// The one case behind --rater, --image and --label, of the --structure alone where one is asked for.
 Case CaseFrom(const Arguments& arguments);
 
 } // namespace rcn

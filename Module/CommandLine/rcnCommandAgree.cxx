@@ -150,9 +150,11 @@ JsonObject SummaryFigures(const rcn_agreement& f, int64_t voxels, size_t regions
 class Summary
 {
 public:
-  Summary()
+  /// `structure`: the one of several that it is about, a column of the file; empty: there is one.
+  explicit Summary(const std::string& structure = "") : Structure_(structure)
   {
     std::vector<std::string> header = { "case", "split" };
+    header.insert(header.end(), structure.empty() ? 0 : 1, "structure");
     const JsonObject none = SummaryFigures(rcn_agreement{}, 0, 0);
     const char* name;
     json_t* ignored;
@@ -168,6 +170,7 @@ public:
   void Add(const std::string& id, const std::string& split, const json_t* figures)
   {
     std::vector<std::string> row = { id, split };
+    row.insert(row.end(), this->Structure_.empty() ? 0 : 1, this->Structure_);
     this->Columns_.resize(this->Names_.size());
     for (size_t i = 0; i < this->Names_.size(); ++i)
     {
@@ -211,7 +214,7 @@ public:
   }
 
 private:
-  std::string Csv_;
+  std::string Structure_, Csv_;
   std::vector<std::string> Names_;
   std::vector<Spread> Columns_; // by name; none before the first case
 };
@@ -282,20 +285,225 @@ std::string SetText(const AgreementSet& set, rcn_context* context)
   return text;
 }
 
+// ---- several structures ----------------------------------------------------------------------------
+
+/// What is collected of each structure, or of the only one.
+struct Collected
+{
+  Collected(const std::vector<std::string>& raters, const std::string& structure)
+    : Structure(structure), Figures(structure), Set(raters, structure)
+  {
+  }
+  std::string Structure; ///< empty: the only one
+  Summary Figures;
+  AgreementSet Set;
+};
+
+std::vector<Collected> CollectedFor(const std::vector<std::string>& raters, const std::vector<Structure>& structures)
+{
+  std::vector<Collected> all;
+  for (size_t c = 0; c < structures.size() && structures.size() > 1; ++c)
+  {
+    all.emplace_back(raters, structures[c].Name);
+  }
+  if (all.empty())
+  {
+    all.emplace_back(raters, "");
+  }
+  return all;
+}
+
+/// The agreement on each structure, or on the only one. Leaves the last one selected.
+std::vector<AgreementReport> AgreeEach(Workspace& workspace, bool surfaces)
+{
+  std::vector<AgreementReport> reports;
+  const int count = workspace.HasStructures() ? static_cast<int>(workspace.Structures().size()) : 1;
+  for (int c = 1; c <= count; ++c)
+  {
+    workspace.SelectStructure(c);
+    reports.push_back(workspace.Agree(surfaces));
+  }
+  return reports;
+}
+
+/// What is compared between structures, and averaged over them.
+struct StructureFigure
+{
+  const char* Key;
+  const char* Name;
+  double (*Of)(const rcn_agreement& figures);
+  double Factor; ///< in tables
+  int Digits;
+};
+
+const std::vector<StructureFigure>& StructureFigures()
+{
+  static const std::vector<StructureFigure> all = {
+    { "mean_dice", "Mean Dice", [](const rcn_agreement& f) { return f.mean_dice; }, 1, 3 },
+    { "fleiss_kappa", "Fleiss' κ", [](const rcn_agreement& f) { return f.whole.fleiss_kappa; }, 1, 3 },
+    { "fleiss_kappa_union", "κ where marked", [](const rcn_agreement& f) { return f.on_union.fleiss_kappa; }, 1, 3 },
+    { "disputed_share", "Disputed (% of union)", [](const rcn_agreement& f) { return DisputedShare(f); }, 100, 1 },
+  };
+  return all;
+}
+
+/// A row of a table for each structure, and one for their mean; `first` are the cells in front of each.
+std::vector<std::vector<std::string>> StructureRows(
+  const std::vector<AgreementReport>& reports, const Workspace& workspace, const std::vector<std::string>& first)
+{
+  std::vector<std::vector<std::string>> rows(reports.size() + 1, first);
+  for (size_t c = 0; c < reports.size(); ++c)
+  {
+    rows[c].push_back(workspace.Structures()[c].Name);
+  }
+  rows.back().push_back("mean");
+  for (const StructureFigure& figure : StructureFigures())
+  {
+    Spread all;
+    for (size_t c = 0; c < reports.size(); ++c)
+    {
+      const double value = figure.Factor * figure.Of(*reports[c].Figures);
+      rows[c].push_back(Fixed(value, figure.Digits));
+      all.Add(value);
+    }
+    rows.back().push_back(Fixed(all.Mean(), figure.Digits));
+  }
+  return rows;
+}
+
+Table StructureTable(std::vector<std::string> header)
+{
+  for (const StructureFigure& figure : StructureFigures())
+  {
+    header.push_back(figure.Name);
+  }
+  return Table(header);
+}
+
+/// The JSON of a case: that of its only structure, or of each by name under "structures", with their "mean".
+JsonObject CaseJson(const std::vector<AgreementReport>& reports, const Workspace& workspace, size_t regions)
+{
+  if (!workspace.HasStructures())
+  {
+    return JsonObject(AgreementJson(reports.front(), workspace, regions));
+  }
+  JsonObject structures, mean;
+  for (size_t c = 0; c < reports.size(); ++c)
+  {
+    structures.Set(workspace.Structures()[c].Name, AgreementJson(reports[c], workspace, regions));
+  }
+  for (const StructureFigure& figure : StructureFigures())
+  {
+    Spread all;
+    for (const AgreementReport& report : reports)
+    {
+      all.Add(figure.Of(*report.Figures));
+    }
+    mean.Set(figure.Key, all.Mean());
+  }
+  return JsonObject{ { "structures", structures }, { "mean", mean } };
+}
+
+/// The agreement on one structure, or on the only one, in what CaseJson() made.
+const json_t* PartOf(const json_t* json, const std::string& structure)
+{
+  return structure.empty() ? json : json_object_get(json_object_get(json, "structures"), structure.c_str());
+}
+
+std::string CaseText(const std::vector<AgreementReport>& reports, Workspace& workspace, size_t regions)
+{
+  if (!workspace.HasStructures())
+  {
+    return AgreementText(reports.front(), workspace, "Agreement", regions);
+  }
+  Table table = StructureTable({ "Structure" });
+  for (const std::vector<std::string>& row : StructureRows(reports, workspace, {}))
+  {
+    table.Add(row);
+  }
+  std::string text = "Agreement on " + Counted(static_cast<int64_t>(reports.size()), "structure") + ": " +
+    DescribeCase(workspace) + "\n\n" + table.Text();
+  for (size_t c = 0; c < reports.size(); ++c)
+  {
+    text += "\n" + AgreementText(reports[c], workspace, workspace.Structures()[c].Name, regions);
+  }
+  return text;
+}
+
+/// The figures of all raters over the cases, a row for each structure and one for their mean.
+std::string SetsText(const std::vector<Collected>& all, rcn_context* context)
+{
+  std::vector<AgreementSummary> summaries;
+  std::vector<std::string> header = { "Over all cases" };
+  std::vector<std::string> mean = { "mean" };
+  for (const Collected& one : all)
+  {
+    summaries.push_back(one.Set.Summarize(context));
+  }
+  for (const SetFigure& figure : summaries.front().Figures)
+  {
+    Spread spread;
+    for (const AgreementSummary& summary : summaries)
+    {
+      const SetFigure* const other = FigureOf(summary.Figures, figure.Key);
+      spread.Add(other ? other->Mean.value : NAN);
+    }
+    header.push_back(figure.Name);
+    mean.push_back(Fixed(spread.Mean(), figure.Digits));
+  }
+  Table table(header);
+  for (size_t c = 0; c < all.size(); ++c)
+  {
+    std::vector<std::string> row = { all[c].Structure };
+    for (const SetFigure& figure : summaries.front().Figures)
+    {
+      const SetFigure* const mine = FigureOf(summaries[c].Figures, figure.Key);
+      row.push_back(mine ? mine->MeanText() : Fixed(NAN, 0));
+    }
+    table.Add(row);
+  }
+  table.Add(mean);
+  return table.Text();
+}
+
+// ---- both ways of comparing ------------------------------------------------------------------------
+
 /// What both ways of comparing end with; `json` gets the time.
-void WriteAll(const Arguments& arguments, const std::string& text, const Summary& summary, const AgreementSet& set,
-  JsonObject json, const Seconds& seconds)
+void WriteAll(const Arguments& arguments, const std::string& text, const std::vector<Collected>& collected, JsonObject json,
+  const Seconds& seconds)
 {
   Print(arguments, text);
+  std::vector<std::string> csv, longCsv;
+  for (const Collected& one : collected)
+  {
+    csv.push_back(one.Figures.Csv());
+    longCsv.push_back(one.Set.LongCsv());
+  }
   if (arguments.Has("--csv") && Processes::All().IsFirst())
   {
-    WriteText(arguments.Get("--csv"), summary.Csv());
+    WriteText(arguments.Get("--csv"), JoinCsv(csv));
   }
   if (arguments.Has("--csv-long") && Processes::All().IsFirst())
   {
-    WriteText(arguments.Get("--csv-long"), set.LongCsv());
+    WriteText(arguments.Get("--csv-long"), JoinCsv(longCsv));
   }
   WriteResults(arguments, json.Set("seconds", seconds.Json()));
+}
+
+/// The maps behind --levels and --entropy, with a component for each structure.
+void WriteMaps(const Arguments& arguments, Terminal& terminal, Workspace& workspace)
+{
+  if (arguments.Has("--levels"))
+  {
+    const rcn_fusion_options options = RCN_FUSION_OPTIONS_INIT;
+    const Volume map = workspace.MapOfEach([&] { return workspace.Fuse(options).Map; });
+    terminal.Remark(WriteImage(arguments.Get("--levels"), map.View(), Content::Levels, WriteOptionsFrom(arguments)));
+  }
+  if (arguments.Has("--entropy"))
+  {
+    const Volume map = workspace.MapOfEach([&] { return workspace.EntropyMap(); });
+    terminal.Remark(WriteImage(arguments.Get("--entropy"), map.View(), Content::Probability, WriteOptionsFrom(arguments)));
+  }
 }
 
 int AgreeOne(const Arguments& arguments, Terminal& terminal)
@@ -322,71 +530,121 @@ int AgreeOne(const Arguments& arguments, Terminal& terminal)
     terminal.Remark(remark);
   }
   seconds.Read = watch.Lap();
-  const AgreementReport report = workspace.Agree(arguments.Has("--surfaces"));
+  const std::vector<AgreementReport> reports = AgreeEach(workspace, arguments.Has("--surfaces"));
   seconds.Compute = watch.Lap();
-  if (arguments.Has("--levels"))
-  {
-    rcn_fusion_options options = RCN_FUSION_OPTIONS_INIT;
-    terminal.Remark(
-      WriteImage(arguments.Get("--levels"), workspace.Fuse(options).Map.View(), Content::Levels, WriteOptionsFrom(arguments)));
-  }
-  if (arguments.Has("--entropy"))
-  {
-    terminal.Remark(
-      WriteImage(arguments.Get("--entropy"), workspace.EntropyMap().View(), Content::Probability, WriteOptionsFrom(arguments)));
-  }
+  WriteMaps(arguments, terminal, workspace);
   seconds.Write = watch.Lap();
-  Summary summary;
-  summary.Add("case", "", SummaryJson(report).Get());
-  AgreementSet set(workspace.RaterNames());
-  JsonObject json(AgreementJson(report, workspace, regions));
-  set.Add({ "case", "", "", {}, {}, nullptr }, json.Get());
-  WriteAll(arguments, AgreementText(report, workspace, "Agreement", regions), summary, set, json, seconds);
+  const JsonObject json = CaseJson(reports, workspace, regions);
+  std::vector<Collected> collected = CollectedFor(workspace.RaterNames(), workspace.Structures());
+  for (size_t c = 0; c < collected.size(); ++c)
+  {
+    collected[c].Figures.Add("case", "", SummaryJson(reports[c]).Get());
+    collected[c].Set.Add({ "case", "", "", {}, {}, nullptr }, PartOf(json.Get(), collected[c].Structure));
+  }
+  WriteAll(arguments, CaseText(reports, workspace, regions), collected, json, seconds);
   return Done;
+}
+
+/// What a case of a list leaves for the first process: "json", "figures" of each structure, "rows" of the table, "seconds".
+JsonHandle CompareCase(
+  Workspace& workspace, const DataList& list, const Case& one, const Arguments& arguments, std::vector<std::string>& remarks)
+{
+  Seconds spent;
+  Stopwatch watch;
+  workspace.LoadCase(one, list.Raters);
+  remarks.push_back(workspace.LabelRemark());
+  spent.Read = watch.Lap();
+  const std::vector<AgreementReport> reports = AgreeEach(workspace, arguments.Has("--surfaces"));
+  spent.Compute = watch.Lap();
+  JsonObject json = CaseJson(reports, workspace, static_cast<size_t>(arguments.GetInteger("--regions", 10, 0, 1000000)));
+  json.Set("case", one.Id).Set("split", one.Split);
+  const rcn_agreement& f = *reports.front().Figures;
+  JsonArray figures, rows;
+  for (const AgreementReport& report : reports)
+  {
+    figures.Add(SummaryJson(report));
+  }
+  if (workspace.HasStructures())
+  {
+    for (const std::vector<std::string>& row : StructureRows(reports, workspace, { one.Id, std::to_string(f.present_count) }))
+    {
+      rows.Add(row);
+    }
+  }
+  else
+  {
+    rows.Add(std::vector<std::string>{ one.Id, std::to_string(f.present_count), Fixed(f.mean_dice, 3),
+      Fixed(f.whole.fleiss_kappa, 3), Fixed(f.on_union.fleiss_kappa, 3), Fixed(100 * DisputedShare(f), 1) });
+  }
+  return JsonHandle(
+    JsonObject{ { "json", json }, { "figures", figures }, { "rows", rows }, { "seconds", spent.Json() } }.Release());
+}
+
+/// What is known of all cases; `table` has a row for each of them.
+std::string ListText(const std::vector<Collected>& collected, const Table& table, rcn_context* context)
+{
+  const bool some = collected.front().Set.Count() > 0; // the first process only
+  std::string text = table.Text() + "\n";
+  if (collected.size() > 1 && some)
+  {
+    text += SetsText(collected, context) + "\n";
+  }
+  for (const Collected& one : collected)
+  {
+    text += (one.Structure.empty() ? "" : "Structure " + one.Structure + "\n\n") +
+      (some ? SetText(one.Set, context) + "\n" : "") + one.Figures.Text() + (&one == &collected.back() ? "" : "\n");
+  }
+  return text;
+}
+
+/// The keys "summary" and "data_set", of the only structure or of each under "structures".
+void SetListJson(JsonObject& json, const std::vector<Collected>& collected, rcn_context* context)
+{
+  JsonObject structures;
+  for (const Collected& one : collected)
+  {
+    JsonObject part;
+    JsonObject& target = one.Structure.empty() ? json : part;
+    target.Set("summary", one.Figures.Json());
+    target.Set("data_set", one.Set.Count() > 0 ? Json(one.Set.Json(context)) : Json(nullptr));
+    structures.Set(one.Structure, part);
+  }
+  if (collected.size() > 1)
+  {
+    json.Set("structures", structures);
+  }
 }
 
 int AgreeList(const Arguments& arguments, Terminal& terminal)
 {
-  const DataList list = ReadDataList(arguments.Get("--data"));
-  const size_t regions = static_cast<size_t>(arguments.GetInteger("--regions", 10, 0, 1000000));
+  const DataList list = DataListFrom(arguments);
   Workspace workspace(WorkspaceOptionsFrom(arguments));
   terminal.Watch(workspace);
-  Table table({ "Case", "Raters", "Mean Dice", "Fleiss' κ", "κ where marked", "Disputed (% of union)" });
-  Summary summary;
-  AgreementSet set(list.Raters);
+  Table table = StructureTable(list.HasStructures() ? std::vector<std::string>{ "Case", "Raters", "Structure" }
+                                                    : std::vector<std::string>{ "Case", "Raters" });
+  std::vector<Collected> collected = CollectedFor(list.Raters, list.Structures);
   Seconds seconds;
   JsonArray cases;
   const auto compare = [&](const Case& one, size_t, std::vector<std::string>& remarks) {
-    Seconds spent;
-    Stopwatch watch;
-    workspace.LoadCase(one, list.Raters);
-    remarks.push_back(workspace.LabelRemark());
-    spent.Read = watch.Lap();
-    const AgreementReport report = workspace.Agree(arguments.Has("--surfaces"));
-    spent.Compute = watch.Lap();
-    const rcn_agreement& f = *report.Figures;
-    JsonObject json(AgreementJson(report, workspace, regions));
-    json.Set("case", one.Id).Set("split", one.Split);
-    const std::vector<std::string> row = { one.Id, std::to_string(f.present_count), Fixed(f.mean_dice, 3),
-      Fixed(f.whole.fleiss_kappa, 3), Fixed(f.on_union.fleiss_kappa, 3), Fixed(100 * DisputedShare(f), 1) };
-    return JsonHandle(
-      JsonObject{ { "json", json }, { "figures", SummaryJson(report) }, { "row", row }, { "seconds", spent.Json() } }
-        .Release());
+    return CompareCase(workspace, list, one, arguments, remarks);
   };
   const std::vector<LeftOutCase> leftOut =
     ForEachCase(list, LoopFor(arguments, terminal), compare, [&](const Case& one, const json_t* record) {
-      summary.Add(one.Id, one.Split, json_object_get(record, "figures"));
-      table.Add(StringsFrom(json_object_get(record, "row")));
-      set.Add(one, json_object_get(record, "json"));
+      for (size_t c = 0; c < collected.size(); ++c)
+      {
+        collected[c].Figures.Add(one.Id, one.Split, json_array_get(json_object_get(record, "figures"), c));
+        collected[c].Set.Add(one, PartOf(json_object_get(record, "json"), collected[c].Structure));
+      }
+      for (size_t i = 0; i < json_array_size(json_object_get(record, "rows")); ++i)
+      {
+        table.Add(StringsFrom(json_array_get(json_object_get(record, "rows"), i)));
+      }
       cases.Add(json_incref(json_object_get(record, "json")));
       seconds.Add(json_object_get(record, "seconds"));
     });
-  const bool some = set.Count() > 0; // the first process only
-  WriteAll(arguments, table.Text() + "\n" + (some ? SetText(set, workspace.Context()) + "\n" : "") + summary.Text(), summary,
-    set,
-    JsonObject{ { "cases", cases }, { "left_out", LeftOutJson(leftOut) }, { "summary", summary.Json() },
-      { "data_set", some ? Json(set.Json(workspace.Context())) : Json(nullptr) } },
-    seconds);
+  JsonObject json{ { "cases", cases }, { "left_out", LeftOutJson(leftOut) } };
+  SetListJson(json, collected, workspace.Context());
+  WriteAll(arguments, ListText(collected, table, workspace.Context()), collected, json, seconds);
   return ExitCodeOf(leftOut);
 }
 

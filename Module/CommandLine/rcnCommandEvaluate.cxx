@@ -139,7 +139,7 @@ JudgeInput InputFrom(const Arguments& arguments, Terminal& terminal)
   input.Loop = LoopFor(arguments, terminal);
   if (arguments.Has("--data"))
   {
-    input.List = ReadDataList(arguments.Get("--data"));
+    input.List = DataListFrom(arguments);
     return input;
   }
   input.List.Cases = { CaseFrom(arguments) };

@@ -154,7 +154,7 @@ int FuseOne(const Arguments& arguments, Terminal& terminal)
 int FuseList(const Arguments& arguments, Terminal& terminal)
 {
   rcn_fusion_options options = FusionOptionsFrom(arguments);
-  const DataList list = ReadDataList(arguments.Get("--data"));
+  const DataList list = DataListFrom(arguments);
   MakeFolder(arguments.Get("-o"));
   Workspace workspace(WorkspaceOptionsFrom(arguments));
   terminal.Watch(workspace);

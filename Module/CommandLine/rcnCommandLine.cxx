@@ -192,7 +192,8 @@ WorkspaceOptions WorkspaceOptionsFrom(const Arguments& arguments)
   options.Tolerance = arguments.GetNumber("--tolerance", RCN_GEOMETRY_TOLERANCE);
   options.HasUnanswered = arguments.Has("--unanswered");
   options.Unanswered = arguments.GetInteger("--unanswered", 0, -(1LL << 53), 1LL << 53);
-  options.AbsentLabelIsError = !arguments.Has("--data");
+  // A rater of many cases, or of several structures, may well have marked nothing.
+  options.AbsentLabelIsError = !arguments.Has("--data") && !arguments.Has("--structure");
   if (options.Tolerance < 0)
   {
     throw Error(RCN_EINVALID, "--tolerance must not be negative.");

@@ -178,7 +178,7 @@ int RunTrain(const Arguments& arguments)
     throw Error(RCN_EIO, "--figure " + Figure::CheckPath(figure));
   }
   TrainingOptions options = TrainingOptionsFrom(arguments);
-  options.List = ReadDataList(arguments.Get("--data"));
+  options.List = DataListFrom(arguments);
   options.Output = arguments.Get("-o");
   options.Resume = arguments.Has("--resume");
   options.Overwrite = arguments.Has("--overwrite");
@@ -237,7 +237,7 @@ TrainingOptions TrainingOptionsFrom(const Arguments& arguments)
   options.ValidationShare = arguments.GetNumber("--split", options.ValidationShare);
   if (arguments.Has("--rehearse"))
   {
-    options.Rehearse = ReadDataList(arguments.Get("--rehearse"));
+    options.Rehearse = DataListFrom(arguments, "--rehearse");
   }
   options.CacheGb = arguments.GetNumber("--cache-gb", 0);
   options.Strategy = arguments.Get("--strategy");
@@ -386,6 +386,7 @@ Command TrainCommand()
     Join(
       Join({ { "--data", "LIST", "the data list (JSON): training, validation and test cases with their raters", {}, false,
                FileUse::ReadList },
+             StructureOption(),
              { "-o", "MODEL", "the model's file, MODEL.safetensors; beside it MODEL.log.csv and MODEL.checkpoint.safetensors" },
              { "--strategy", "NAME", "what is learned (ordinal, or that of --init)", ChoiceNames(Strategies()) },
              { "--resume", "", "go on from the checkpoint" },
