@@ -440,12 +440,33 @@ std::string AgreementCsv(const AgreementReport& report, const std::vector<std::s
   return text;
 }
 
-json_t* FusionJson(const FusionReport& report, const rcn_fusion_options& options, const Workspace& workspace)
+Json LabelAgreementJson(const LabelAgreement& labels, const Workspace& workspace)
 {
-  const rcn_fusion_result& figures = report.Figures;
   const std::vector<std::string>& names = workspace.RaterNames();
-  JsonObject object{ { "method", rcn_method_name(options.method) },
-    { "raters", NamesOf(rcn_votes_present(workspace.Votes()), names) } };
+  const uint64_t present = rcn_votes_present(workspace.Votes());
+  JsonArray pairs;
+  for (size_t a = 0; a < names.size(); ++a)
+  {
+    for (size_t b = a + 1; b < names.size(); ++b)
+    {
+      if (present >> a & present >> b & 1)
+      {
+        pairs.Add(JsonObject{ { "a", names[a] }, { "b", names[b] }, { "kappa", labels.Kappa[a * names.size() + b] } });
+      }
+    }
+  }
+  return JsonObject{ { "whole", OverallJson(labels.Figures.whole) }, { "union", OverallJson(labels.Figures.on_union) },
+    { "pairs", pairs } };
+}
+
+namespace
+{
+
+/// What a method found about one structure.
+void SetFusionFigures(
+  JsonObject& object, const rcn_fusion_result& figures, const rcn_fusion_options& options, const Workspace& workspace)
+{
+  const std::vector<std::string>& names = workspace.RaterNames();
   if (options.method == RCN_STAPLE)
   {
     object.Set("prior", figures.prior).Set("region_voxels", figures.region_voxels);
@@ -464,6 +485,66 @@ json_t* FusionJson(const FusionReport& report, const rcn_fusion_options& options
   if (options.method == RCN_SIMPLE || options.method == RCN_RANDOM)
   {
     object.Set("kept", NamesOf(figures.kept, names));
+  }
+}
+
+/// What STAPLE found about all labels.
+void SetLabelFigures(JsonObject& object, const FusionReport& report, const Workspace& workspace)
+{
+  const std::vector<std::string>& names = workspace.RaterNames();
+  const size_t labels = workspace.Structures().size() + 1;
+  JsonObject confusion;
+  for (size_t r = 0; r < names.size(); ++r)
+  {
+    JsonArray rows;
+    for (size_t given = 0; given < labels; ++given)
+    {
+      rows.Add(Json(report.Confusion.data() + (r * labels + given) * labels, labels));
+    }
+    if (rcn_votes_present(workspace.Votes()) >> r & 1)
+    {
+      confusion.Set(names[r], rows);
+    }
+  }
+  object.Set("prior", Json(report.Labels.prior, labels)).Set("confusion", confusion);
+  object.Set("region_voxels", report.Labels.region_voxels).Set("undecided_voxels", report.Labels.undecided_voxels);
+  object.Set("iterations", report.Labels.iterations).Set("converged", report.Labels.converged != 0);
+}
+
+} // namespace
+
+json_t* FusionJson(const FusionReport& report, const rcn_fusion_options& options, const Workspace& workspace)
+{
+  JsonObject object{ { "method", rcn_method_name(options.method) },
+    { "raters", NamesOf(rcn_votes_present(workspace.Votes()), workspace.RaterNames()) } };
+  const std::vector<Structure>& structures = workspace.Structures();
+  JsonObject each;
+  for (size_t c = 0; c < report.Each.size(); ++c)
+  {
+    JsonObject one;
+    SetFusionFigures(one, report.Each[c], options, workspace);
+    each.Set(structures[c].Name, one);
+  }
+  if (!report.Each.empty())
+  {
+    object.Set("structures", each);
+  }
+  else if (workspace.HasStructures() && workspace.SelectedStructure() == 0)
+  {
+    std::vector<std::string> labels = NamesOf(structures);
+    labels.insert(labels.begin(), "background");
+    std::vector<int> values = { 0 };
+    const std::vector<uint8_t> stored = LabelBytes(structures);
+    values.insert(values.end(), stored.begin(), stored.end());
+    object.Set("labels", labels).Set("values", values);
+    if (!report.Confusion.empty())
+    {
+      SetLabelFigures(object, report, workspace);
+    }
+  }
+  else
+  {
+    SetFusionFigures(object, report.Figures, options, workspace);
   }
   return object.Set("remarks", workspace.Remarks()).Release();
 }

@@ -19,11 +19,16 @@ namespace rcn
 /// mean_surface_pixels, places in centroid_index.
 json_t* AgreementJson(const AgreementReport& report, const Workspace& workspace, size_t maxRegions);
 
+/// Over all labels of several structures: whole, union, pairs (a, b, kappa).
+Json LabelAgreementJson(const LabelAgreement& labels, const Workspace& workspace);
+
 /// The same figures as rows for a spreadsheet: each rater (with the others), each pair, and all of them.
 std::string AgreementCsv(const AgreementReport& report, const std::vector<std::string>& raters);
 
 /// What fusion found: method, and for STAPLE prior, iterations, converged, sensitivity and
-/// specificity by rater, region_voxels; for SIMPLE iterations, weight, kept; for random kept.
+/// specificity by rater, region_voxels; for SIMPLE iterations, weight, kept; for random kept. Of several structures these
+/// are under "structures", by name; STAPLE has labels (the background first), their values, prior, and confusion by rater:
+/// a row for each label that the rater may give, a column for each that may be true.
 json_t* FusionJson(const FusionReport& report, const rcn_fusion_options& options, const Workspace& workspace);
 
 /// The cases that a command went on without, for the key "left_out": [{case, sentence}]; the caller owns it. Read again,

@@ -144,4 +144,19 @@ std::vector<std::string> NamesOf(const std::vector<Structure>& structures)
   return names;
 }
 
+std::vector<uint8_t> LabelBytes(const std::vector<Structure>& structures)
+{
+  std::vector<uint8_t> values, numbers;
+  for (const Structure& structure : structures)
+  {
+    const int64_t value = structure.Values.empty() ? 0 : structure.Values.front();
+    numbers.push_back(static_cast<uint8_t>(numbers.size() + 1));
+    if (value >= 1 && value <= 255)
+    {
+      values.push_back(static_cast<uint8_t>(value));
+    }
+  }
+  return values.size() == numbers.size() ? values : numbers;
+}
+
 } // namespace rcn

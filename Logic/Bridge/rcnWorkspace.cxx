@@ -840,15 +840,79 @@ FusionReport Workspace::Fuse(const rcn_fusion_options& options) const
   report.Map = Volume::Allocate(*rcn_votes_geometry(this->Votes()), RCN_FLOAT32);
   report.MapContent = ContentOf(options);
   Check(rcn_fuse(static_cast<float*>(report.Map.Data()), &report.Figures, context, this->Votes(), &options), context);
-  std::vector<std::string> present;
-  for (size_t r = 0; r < this->RaterNames().size(); ++r)
+  report.Map.SetNote(FusionNote(rcn_method_name(options.method), this->PresentRaters()));
+  return report;
+}
+
+std::vector<std::string> Workspace::PresentRaters() const
+{
+  return NamesOf(rcn_votes_present(this->Votes()), this->RaterNames());
+}
+
+LabelAgreement Workspace::AgreeLabels() const
+{
+  this->RequireCase();
+  LabelAgreement labels;
+  labels.Kappa.resize(this->Raters_.size() * this->Raters_.size());
+  Check(
+    rcn_agreement_labels(&labels.Figures, labels.Kappa.data(), this->Context_.get(), this->Votes_.get()), this->Context_.get());
+  return labels;
+}
+
+void Workspace::FuseLabels(FusionReport& report, const rcn_fusion_options& options) const
+{
+  rcn_context* context = this->Context_.get();
+  const rcn_votes* votes = this->Votes_.get();
+  const size_t labels = this->Structures_.size() + 1;
+  std::vector<uint8_t> table(static_cast<size_t>(rcn_votes_pattern_count(votes)));
+  if (options.method == RCN_STAPLE)
   {
-    if (rcn_votes_present(this->Votes()) >> r & 1)
-    {
-      present.push_back(this->RaterNames()[r]);
-    }
+    report.Confusion.resize(this->Raters_.size() * labels * labels);
+    Check(rcn_label_staple_patterns(table.data(), nullptr, report.Confusion.data(), &report.Labels, context, votes, &options),
+      context);
   }
-  report.Map.SetNote(FusionNote(rcn_method_name(options.method), present));
+  else
+  {
+    Check(rcn_plurality_patterns(table.data(), context, votes), context);
+  }
+  const std::vector<uint8_t> values = LabelBytes(this->Structures_);
+  for (uint8_t& label : table)
+  {
+    label = label ? values[label - 1U] : label;
+  }
+  report.Map = Volume::Allocate(*rcn_votes_geometry(votes), RCN_UINT8);
+  report.MapContent = Content::Levels;
+  Check(rcn_votes_expand_u8(static_cast<uint8_t*>(report.Map.Data()), context, votes, table.data()), context);
+}
+
+FusionReport Workspace::FuseStructures(const rcn_fusion_options& options)
+{
+  this->RequireCase();
+  if (!this->HasStructures())
+  {
+    return this->Fuse(options);
+  }
+  FusionReport report;
+  if (options.method == RCN_MEDIAN || options.method == RCN_STAPLE)
+  {
+    if (options.method == RCN_MEDIAN ? options.tie != RCN_TIE_FOREGROUND : options.staple_confidence != 1)
+    {
+      throw Error(RCN_EINVALID,
+        options.method == RCN_MEDIAN ? "Of several structures, a tie goes to a structure before the background."
+                                     : "STAPLE of several structures has no factor on the prior probability.");
+    }
+    this->FuseLabels(report, options);
+  }
+  else
+  {
+    report.MapContent = ContentOf(options);
+    report.Map = this->MapOfEach([&] {
+      const FusionReport one = this->Fuse(options);
+      report.Each.push_back(one.Figures);
+      return one.Map;
+    });
+  }
+  report.Map.SetNote(FusionNote(rcn_method_name(options.method), this->PresentRaters()));
   return report;
 }
 

@@ -83,11 +83,21 @@ struct AgreementReport
   bool HasSurfaces = false;
 };
 
+/// How far raters agree on all labels of several structures together.
+struct LabelAgreement
+{
+  rcn_label_agreement Figures{};
+  std::vector<double> Kappa; ///< Cohen's, of each pair: [raters * raters]
+};
+
 struct FusionReport
 {
-  Volume Map; ///< float32, with its FusionNote()
+  Volume Map; ///< float32, with its FusionNote(); labels of several structures are uint8
   Content MapContent = Content::Probability;
   rcn_fusion_result Figures{};
+  std::vector<rcn_fusion_result> Each = {}; ///< of several structures with a component each: the figures of each
+  rcn_label_staple Labels{};                ///< of several structures by STAPLE
+  std::vector<double> Confusion = {};       ///< then: (raters, C + 1, C + 1), as rcn_label_staple_make() says
 };
 
 /// The note of a fused map: of whom it was made, so that nobody judges it by the same raters without being told.
@@ -157,6 +167,11 @@ public:
   /// defined are NaN.
   AgreementReport Agree(bool surfaces) const;
   FusionReport Fuse(const rcn_fusion_options& options) const;
+  /// All labels of a case with several structures together; RCN_EINVALID for another.
+  LabelAgreement AgreeLabels() const;
+  /// One map of all structures: by RCN_MEDIAN the label that most raters gave, by RCN_STAPLE the most probable one (with the
+  /// structures' label values), by other methods a component for each structure. Of one structure it is Fuse().
+  FusionReport FuseStructures(const rcn_fusion_options& options);
   /// Entropy of the mean vote, in bits.
   Volume EntropyMap() const;
 
@@ -172,6 +187,8 @@ private:
   static Volume PlacedMask(Ballot& ballot, const std::string& rater, const Volume& mask, int channel);
   static void CountStructureMasks(Ballot& ballot, const Case& one, const RaterFile& rater, const RaterMask& mask);
   void RequireCase() const;
+  std::vector<std::string> PresentRaters() const;
+  void FuseLabels(FusionReport& report, const rcn_fusion_options& options) const;
   static int ForwardProgress(double fraction, const char* stage, void* payload);
 
   WorkspaceOptions Options_;

@@ -76,9 +76,10 @@ std::string PairsText(const rcn_agreement& figures, const Workspace& workspace, 
   return "Pairs of raters (mean Dice " + Fixed(figures.mean_dice, 3) + ")\n" + table.Text();
 }
 
-std::string OverallTable(const rcn_agreement& figures)
+std::string OverallTable(
+  const rcn_overall_agreement& whole, const rcn_overall_agreement& onUnion, const std::string& title = "All raters together")
 {
-  Table table({ "All raters together", "whole image", "where anybody marked" });
+  Table table({ title, "whole image", "where anybody marked" });
   for (const auto& figure : OverallFigures())
   {
     const auto text = [&](double value) {
@@ -86,7 +87,7 @@ std::string OverallTable(const rcn_agreement& figures)
         : std::isnan(value)     ? std::string("not defined")
                                 : Fixed(value, figure.Digits) + " (" + rcn_kappa_words(value) + ")";
     };
-    table.Add({ figure.Name, text(figure.Of(figures.whole)), text(figure.Of(figures.on_union)) });
+    table.Add({ figure.Name, text(figure.Of(whole)), text(figure.Of(onUnion)) });
   }
   return table.Text();
 }
@@ -313,17 +314,28 @@ std::vector<Collected> CollectedFor(const std::vector<std::string>& raters, cons
   return all;
 }
 
-/// The agreement on each structure, or on the only one. Leaves the last one selected.
-std::vector<AgreementReport> AgreeEach(Workspace& workspace, bool surfaces)
+/// How far the raters of a case agree.
+struct CaseAgreement
 {
-  std::vector<AgreementReport> reports;
+  std::vector<AgreementReport> Each; ///< by structure, or of the only one
+  LabelAgreement Labels;             ///< of several together
+};
+
+CaseAgreement AgreeEach(Workspace& workspace, bool surfaces)
+{
+  CaseAgreement agreement;
   const int count = workspace.HasStructures() ? static_cast<int>(workspace.Structures().size()) : 1;
   for (int c = 1; c <= count; ++c)
   {
     workspace.SelectStructure(c);
-    reports.push_back(workspace.Agree(surfaces));
+    agreement.Each.push_back(workspace.Agree(surfaces));
   }
-  return reports;
+  if (workspace.HasStructures())
+  {
+    agreement.Labels = workspace.AgreeLabels();
+  }
+  workspace.SelectStructure(0);
+  return agreement;
 }
 
 /// What is compared between structures, and averaged over them.
@@ -347,10 +359,12 @@ const std::vector<StructureFigure>& StructureFigures()
   return all;
 }
 
-/// A row of a table for each structure, and one for their mean; `first` are the cells in front of each.
+/// A row of a table for each structure, one for their mean, and one for all labels together, of which there is kappa; `first`
+/// are the cells in front of each.
 std::vector<std::vector<std::string>> StructureRows(
-  const std::vector<AgreementReport>& reports, const Workspace& workspace, const std::vector<std::string>& first)
+  const CaseAgreement& agreement, const Workspace& workspace, const std::vector<std::string>& first)
 {
+  const std::vector<AgreementReport>& reports = agreement.Each;
   std::vector<std::vector<std::string>> rows(reports.size() + 1, first);
   for (size_t c = 0; c < reports.size(); ++c)
   {
@@ -368,6 +382,11 @@ std::vector<std::vector<std::string>> StructureRows(
     }
     rows.back().push_back(Fixed(all.Mean(), figure.Digits));
   }
+  rows.push_back(first);
+  const rcn_label_agreement& labels = agreement.Labels.Figures;
+  const std::string none = Fixed(NAN, 0);
+  rows.back().insert(rows.back().end(),
+    { "all labels", none, Fixed(labels.whole.fleiss_kappa, 3), Fixed(labels.on_union.fleiss_kappa, 3), none });
   return rows;
 }
 
@@ -380,9 +399,10 @@ Table StructureTable(std::vector<std::string> header)
   return Table(header);
 }
 
-/// The JSON of a case: that of its only structure, or of each by name under "structures", with their "mean".
-JsonObject CaseJson(const std::vector<AgreementReport>& reports, const Workspace& workspace, size_t regions)
+/// The JSON of a case: that of its only structure, or of each by name under "structures", with their "mean" and all "labels".
+JsonObject CaseJson(const CaseAgreement& agreement, const Workspace& workspace, size_t regions)
 {
+  const std::vector<AgreementReport>& reports = agreement.Each;
   if (!workspace.HasStructures())
   {
     return JsonObject(AgreementJson(reports.front(), workspace, regions));
@@ -401,7 +421,8 @@ JsonObject CaseJson(const std::vector<AgreementReport>& reports, const Workspace
     }
     mean.Set(figure.Key, all.Mean());
   }
-  return JsonObject{ { "structures", structures }, { "mean", mean } };
+  return JsonObject{ { "structures", structures }, { "mean", mean },
+    { "labels", LabelAgreementJson(agreement.Labels, workspace) } };
 }
 
 /// The agreement on one structure, or on the only one, in what CaseJson() made.
@@ -410,19 +431,21 @@ const json_t* PartOf(const json_t* json, const std::string& structure)
   return structure.empty() ? json : json_object_get(json_object_get(json, "structures"), structure.c_str());
 }
 
-std::string CaseText(const std::vector<AgreementReport>& reports, Workspace& workspace, size_t regions)
+std::string CaseText(const CaseAgreement& agreement, const Workspace& workspace, size_t regions)
 {
+  const std::vector<AgreementReport>& reports = agreement.Each;
   if (!workspace.HasStructures())
   {
     return AgreementText(reports.front(), workspace, "Agreement", regions);
   }
   Table table = StructureTable({ "Structure" });
-  for (const std::vector<std::string>& row : StructureRows(reports, workspace, {}))
+  for (const std::vector<std::string>& row : StructureRows(agreement, workspace, {}))
   {
     table.Add(row);
   }
   std::string text = "Agreement on " + Counted(static_cast<int64_t>(reports.size()), "structure") + ": " +
-    DescribeCase(workspace) + "\n\n" + table.Text();
+    DescribeCase(workspace) + "\n\n" + table.Text() + "\n" +
+    OverallTable(agreement.Labels.Figures.whole, agreement.Labels.Figures.on_union, "All labels together");
   for (size_t c = 0; c < reports.size(); ++c)
   {
     text += "\n" + AgreementText(reports[c], workspace, workspace.Structures()[c].Name, regions);
@@ -530,18 +553,18 @@ int AgreeOne(const Arguments& arguments, Terminal& terminal)
     terminal.Remark(remark);
   }
   seconds.Read = watch.Lap();
-  const std::vector<AgreementReport> reports = AgreeEach(workspace, arguments.Has("--surfaces"));
+  const CaseAgreement agreement = AgreeEach(workspace, arguments.Has("--surfaces"));
   seconds.Compute = watch.Lap();
   WriteMaps(arguments, terminal, workspace);
   seconds.Write = watch.Lap();
-  const JsonObject json = CaseJson(reports, workspace, regions);
+  const JsonObject json = CaseJson(agreement, workspace, regions);
   std::vector<Collected> collected = CollectedFor(workspace.RaterNames(), workspace.Structures());
   for (size_t c = 0; c < collected.size(); ++c)
   {
-    collected[c].Figures.Add("case", "", SummaryJson(reports[c]).Get());
+    collected[c].Figures.Add("case", "", SummaryJson(agreement.Each[c]).Get());
     collected[c].Set.Add({ "case", "", "", {}, {}, nullptr }, PartOf(json.Get(), collected[c].Structure));
   }
-  WriteAll(arguments, CaseText(reports, workspace, regions), collected, json, seconds);
+  WriteAll(arguments, CaseText(agreement, workspace, regions), collected, json, seconds);
   return Done;
 }
 
@@ -554,19 +577,19 @@ JsonHandle CompareCase(
   workspace.LoadCase(one, list.Raters);
   remarks.push_back(workspace.LabelRemark());
   spent.Read = watch.Lap();
-  const std::vector<AgreementReport> reports = AgreeEach(workspace, arguments.Has("--surfaces"));
+  const CaseAgreement agreement = AgreeEach(workspace, arguments.Has("--surfaces"));
   spent.Compute = watch.Lap();
-  JsonObject json = CaseJson(reports, workspace, static_cast<size_t>(arguments.GetInteger("--regions", 10, 0, 1000000)));
+  JsonObject json = CaseJson(agreement, workspace, static_cast<size_t>(arguments.GetInteger("--regions", 10, 0, 1000000)));
   json.Set("case", one.Id).Set("split", one.Split);
-  const rcn_agreement& f = *reports.front().Figures;
+  const rcn_agreement& f = *agreement.Each.front().Figures;
   JsonArray figures, rows;
-  for (const AgreementReport& report : reports)
+  for (const AgreementReport& report : agreement.Each)
   {
     figures.Add(SummaryJson(report));
   }
   if (workspace.HasStructures())
   {
-    for (const std::vector<std::string>& row : StructureRows(reports, workspace, { one.Id, std::to_string(f.present_count) }))
+    for (const std::vector<std::string>& row : StructureRows(agreement, workspace, { one.Id, std::to_string(f.present_count) }))
     {
       rows.Add(row);
     }
@@ -671,7 +694,7 @@ std::string AgreementText(const AgreementReport& report, const Workspace& worksp
   {
     text += PairsText(figures, workspace, report.HasSurfaces, extent) + "\n";
   }
-  return text + OverallTable(figures) + "\n" + LevelTable(figures, extent) + "\n" +
+  return text + OverallTable(figures.whole, figures.on_union) + "\n" + LevelTable(figures, extent) + "\n" +
     RegionTable(report, workspace, extent, regions);
 }
 
@@ -686,14 +709,16 @@ Command AgreeCommand()
     "consensus, and the disputed regions with their places, largest first. Over a data list: means with 95 % intervals over "
     "patients (where the list names them, otherwise over cases; five at least), each rater and pair, with and without the "
     "cases where nobody marked anything, and a mark for a rater who agrees less with the others than they do among "
-    "themselves. Volumes are in mL, 2-D images are measured by area "
+    "themselves. Several structures are compared one by one, with their mean, and all labels together by the kappas for "
+    "nominal labels. Volumes are in mL, 2-D images are measured by area "
     "in mm², and a picture without spacing (PNG, JPEG) in pixels.",
     Join(
       Join(CaseOptions(),
         { { "--surfaces", "", "also the Hausdorff (95 %) and mean surface distances of each pair, in mm (a picture: pixels)" },
           { "--regions", "N", "list so many disputed regions (10)" },
-          { "--levels", "FILE", "also write how many raters marked each voxel", {}, false, FileUse::Written },
-          { "--entropy", "FILE", "also write the entropy of the raters' votes (bits)", {}, false, FileUse::Written },
+          { "--levels", "FILE", "also write how many raters marked each voxel; a component for each structure", {}, false,
+            FileUse::Written },
+          { "--entropy", "FILE", "also write the entropy of the raters' votes (bits), likewise", {}, false, FileUse::Written },
           { "--csv", "FILE", "one row of figures per case; - is standard output", {}, false, FileUse::Written },
           { "--csv-long", "FILE", "a row per case, rater or pair, and figure (long form); - is standard output", {}, false,
             FileUse::Written } }),

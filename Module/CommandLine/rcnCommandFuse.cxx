@@ -38,7 +38,7 @@ rcn_fusion_options FusionOptionsFrom(const Arguments& arguments)
 std::string WriteMap(const std::string& path, const FusionReport& report, const Arguments& arguments)
 {
   const rcn_image& map = report.Map.View();
-  if (arguments.Get("--type", "float32") == "float32")
+  if (arguments.Get("--type", "float32") == "float32" || map.type == RCN_UINT8)
   {
     return WriteImage(path, map, report.MapContent, WriteOptionsFrom(arguments, report.Map.Note()));
   }
@@ -46,15 +46,15 @@ std::string WriteMap(const std::string& path, const FusionReport& report, const 
   {
     throw Error(RCN_EINVALID, "--type uint8 cannot hold probabilities; leave it out.");
   }
-  const Volume bytes = Volume::Allocate(map.geometry, RCN_UINT8);
+  const Volume bytes = Volume::Allocate(map.geometry, RCN_UINT8, map.components);
   rcn_image stored = bytes.View();
   rcn_image_from_float(&stored, static_cast<const float*>(map.data), 1);
   return WriteImage(path, stored, report.MapContent, WriteOptionsFrom(arguments, report.Map.Note()));
 }
 
-std::string FusionText(const FusionReport& report, const rcn_fusion_options& options, const Workspace& workspace)
+/// What a method found about one structure.
+std::string FiguresText(const rcn_fusion_result& figures, const rcn_fusion_options& options, const Workspace& workspace)
 {
-  const rcn_fusion_result& figures = report.Figures;
   const std::vector<std::string>& names = workspace.RaterNames();
   const uint64_t present = rcn_votes_present(workspace.Votes());
   std::string text;
@@ -100,6 +100,47 @@ std::string FusionText(const FusionReport& report, const rcn_fusion_options& opt
   return text;
 }
 
+/// What STAPLE found about all labels: how often each rater gives the one that is true.
+std::string LabelText(const FusionReport& report, const Workspace& workspace)
+{
+  const std::vector<std::string>& names = workspace.RaterNames();
+  const size_t labels = workspace.Structures().size() + 1;
+  std::vector<std::string> header = NamesOf(workspace.Structures());
+  header.insert(header.begin(), { "Rater gives the true label of", "background" });
+  Table table(header);
+  for (size_t r = 0; r < names.size(); ++r)
+  {
+    std::vector<std::string> row = { names[r] };
+    for (size_t label = 0; label < labels; ++label)
+    {
+      row.push_back(Fixed(report.Confusion[(r * labels + label) * labels + label], 4));
+    }
+    if (rcn_votes_present(workspace.Votes()) >> r & 1)
+    {
+      table.Add(row);
+    }
+  }
+  return "STAPLE of all labels: " + Counted(report.Labels.iterations, "iteration") + ", " +
+    Counted(report.Labels.region_voxels, "voxel") + ", " + std::to_string(report.Labels.undecided_voxels) +
+    " of them undecided\n" + table.Text() +
+    (report.Labels.converged ? "" : "Warning: STAPLE did not converge; the result is its last estimate.\n");
+}
+
+std::string FusionText(const FusionReport& report, const rcn_fusion_options& options, const Workspace& workspace)
+{
+  std::string text;
+  for (size_t c = 0; c < report.Each.size(); ++c)
+  {
+    const std::string one = FiguresText(report.Each[c], options, workspace);
+    text += one.empty() ? "" : workspace.Structures()[c].Name + ": " + one;
+  }
+  if (!report.Confusion.empty())
+  {
+    text = LabelText(report, workspace);
+  }
+  return workspace.HasStructures() ? text : FiguresText(report.Figures, options, workspace);
+}
+
 std::string MapFile(const Case& one, const Arguments& arguments)
 {
   return (std::filesystem::path(arguments.Get("-o")) /
@@ -139,7 +180,7 @@ int FuseOne(const Arguments& arguments, Terminal& terminal)
     terminal.Remark(remark);
   }
   seconds.Read = watch.Lap();
-  const FusionReport report = workspace.Fuse(options);
+  const FusionReport report = workspace.FuseStructures(options);
   seconds.Compute = watch.Lap();
   terminal.Remark(WriteMap(path, report, arguments));
   seconds.Write = watch.Lap();
@@ -169,7 +210,7 @@ int FuseList(const Arguments& arguments, Terminal& terminal)
     remarks.push_back(workspace.LabelRemark());
     spent.Read = watch.Lap();
     options.seed = seed + number; // another draw for each case, the same one for any number of processes
-    const FusionReport report = workspace.Fuse(options);
+    const FusionReport report = workspace.FuseStructures(options);
     spent.Compute = watch.Lap();
     const std::string remark = WriteMap(path, report, arguments);
     spent.Write = watch.Lap();
@@ -212,7 +253,10 @@ Command FuseCommand()
 {
   return { "fuse", "fuse masks of several raters into one map",
     { "--method METHOD --rater NAME=FILE --rater NAME=FILE ... -o OUT", "--method METHOD --data LIST -o DIR" },
-    "Fuses the masks of the raters into one map: float32, compressed, in the geometry of the input. " + ChoicesHelp(Methods()),
+    "Fuses the masks of the raters into one map: float32, compressed, in the geometry of the input. Of several structures, "
+    "median writes a label map with the label that most raters gave and "
+    "staple one with the most probable label; the other methods write a component for each structure. " +
+      ChoicesHelp(Methods()),
     Join(Join({ { "--method", "METHOD", "method of fusion", ChoiceNames(Methods()) },
                 { "-o", "OUT", "file of the map (.nrrd, .nii.gz, .mha, .tif, .png); with --data a folder" } },
            CaseOptions()),

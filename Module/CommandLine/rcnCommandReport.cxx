@@ -163,7 +163,12 @@ int RunReport(const Arguments& arguments)
   options.Title = arguments.Get("--title");
   options.Data = arguments.Get("--data");
   options.Split = arguments.Get("--split");
-  if (!arguments.Has("--data"))
+  const DataList list = arguments.Has("--data") ? DataListFrom(arguments) : DataList();
+  if (arguments.Has("--data"))
+  {
+    options.List = &list;
+  }
+  else
   {
     options.One = CaseFrom(arguments);
   }

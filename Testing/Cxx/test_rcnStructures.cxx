@@ -40,6 +40,13 @@ void StoredAndReadBack()
   CHECK_THROWS(rcn::StructuresFrom(rcn::JsonReader(bad.Get(), "model")), RCN_EFORMAT, "model: the label value 1");
 }
 
+void ValuesInLabelMaps()
+{
+  CHECK((rcn::LabelBytes({ { "a", { 5 } }, { "b", { 2, 9 } } }) == std::vector<uint8_t>{ 5, 2 }));
+  CHECK((rcn::LabelBytes(Two) == std::vector<uint8_t>{ 1, 2 }));
+  CHECK((rcn::LabelBytes({ { "a", { 5 } }, { "b", { 256 } } }) == std::vector<uint8_t>{ 1, 2 }));
+}
+
 void NamesOfFiles()
 {
   CHECK(rcn::FileNameFrom("left kidney") == "left_kidney" && rcn::FileNameFrom("Leberläsion") == "Leberläsion");
@@ -53,6 +60,7 @@ int main()
   RUN(Words);
   RUN(NumbersByName);
   RUN(StoredAndReadBack);
+  RUN(ValuesInLabelMaps);
   RUN(NamesOfFiles);
   return Failures ? EXIT_FAILURE : EXIT_SUCCESS;
 }
