@@ -94,6 +94,8 @@ static double naive_loss(const rcn_loss_options *o, const double *z, double para
             for (int k = 0; k <= a; ++k) levels[k] = beta_binomial(p[l], exp(parameter), k, a);
             loss += o->rps_weight / o->structures * ranked_score(levels, n[l], a);
         }
+        for (int l = 0; l < labels && o->expected_weight > 0; ++l)
+            if (n[l]) loss -= o->expected_weight * n[l] / a * log(p[l]);
         return loss;
     }
     /* Heads; everybody answered. */
@@ -214,7 +216,9 @@ static void kinds_match_their_twins(void) {
                 o.kind = RCN_LOSS_DIRICHLET_MULTINOMIAL;
                 o.rps_weight = 5;
                 compare_with_naive(&o, 3, missing, 0);
-                o.rps_weight = 0;
+                o.expected_weight = 2.5;
+                compare_with_naive(&o, 3, missing, 0);
+                o.rps_weight = o.expected_weight = 0;
             }
             o.kind = RCN_LOSS_RPS_HEADS;
             compare_with_naive(&o, 3, 0, 0);
@@ -680,6 +684,9 @@ static void bad_arguments(void) {
     CHECK(strstr(rcn_loss_check(&o), "one structure"));
     o = options_of(RCN_LOSS_CATEGORICAL, 5, 2);
     o.rps_weight = 1;
+    CHECK(rcn_loss_check(&o) != NULL);
+    o.rps_weight = 0;
+    o.expected_weight = 1;
     CHECK(rcn_loss_check(&o) != NULL);
     o = options_of(RCN_LOSS_DIRICHLET_MULTINOMIAL, 5, 2);
     o.unimodal_weight = 1;

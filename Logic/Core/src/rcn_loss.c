@@ -72,7 +72,8 @@ const char *rcn_loss_check(const rcn_loss_options *options) {
         !is_weight(options->rps_weight))
         return "The weights of a loss must be finite and not negative.";
     if (!is_softmax(options->kind) &&
-        (options->expected_weight > 0 || options->unimodal_weight > 0))
+        ((options->expected_weight > 0 && options->kind != RCN_LOSS_DIRICHLET_MULTINOMIAL) ||
+         options->unimodal_weight > 0))
         return "Expected and unimodal terms need a loss with one channel per level.";
     if (!may_have_rps(options->kind) && options->rps_weight > 0)
         return "The term of the ranked probability score is for likelihoods of the levels.";

@@ -221,6 +221,7 @@ RCN_INLINE void add_structures_rps(block *b, float *by_gamma, float (*p)[LANES],
 RCN_DISPATCH static void run_multinomial(block *b, const rcn_loss *loss, const constants *own,
                                          int a) {
     const int labels = loss->options.structures + 1;
+    const float expected = (float)loss->options.expected_weight;
     float log_sum[LANES], by_gamma[LANES], e[MAX_LABELS][LANES];
     float others[MAX_LABELS][LANES], p[MAX_LABELS][LANES];
     softmax(b, log_sum, labels);
@@ -231,7 +232,7 @@ RCN_DISPATCH static void run_multinomial(block *b, const rcn_loss *loss, const c
         float most = 0;
         for (int i = 0; i < LANES; ++i) most = rcn__at_least(most, b->n[l][i]);
         for (int i = 0; i < LANES; ++i) {
-            e[l][i] = b->n[l][i] > 0 ? 1.0f : 0.0f;
+            e[l][i] = (b->n[l][i] > 0 ? 1.0f : 0.0f) + expected * (b->n[l][i] / b->answered[i]);
             b->loss[i] += e[l][i] * (log_sum[i] - b->z[l][i]);
         }
         label_factors(b, e[l], by_gamma, b->n[l], b->p[l], others[l], own->gamma, (int)most);

@@ -137,7 +137,10 @@ typedef struct rcn_loss_options {
     int tie_background;
     /* Terms added to a loss with K + 1 channels; 0 (default): none. */
     /* Cross-entropy of the expected readout with the mean vote: proper for the mean, and strict
-     * where RPS is lenient, at shares near 0 and 1; unchanged by missing raters. */
+     * where RPS is lenient, at shares near 0 and 1; unchanged by missing raters. Also beside
+     * dirichlet-multinomial: cross-entropy of the means with the shares of the labels. One
+     * correlation for all voxels cannot be right everywhere, and this keeps it from bending the
+     * means. */
     double expected_weight;
     /* sum over k < y of max(0, p_k - p_(k+1)) + sum over k > y of max(0, p_k - p_(k-1)): asks for
      * one peak, at y. With missing raters only left and right of the levels that y may have. */
