@@ -55,7 +55,8 @@ static void add_overall(overall_sums *sums, const rcn_pattern *pattern, const ui
         different += given * (answered - given);
     }
     sums->answered += n;
-    for (int c = 1; c < sums->labels; ++c) sums->share[c] += n * shares[c];
+    /* Not n times the share: a product of whole numbers is exact, and a mask keeps its digits. */
+    for (int c = 1; c < sums->labels; ++c) sums->share[c] += n * counts[c] / answered;
     sums->entropy += n * entropy_bits(shares, sums->labels);
     if (answered < 2) return;
     const double agreement = same / (answered * (answered - 1));
@@ -67,7 +68,7 @@ static void add_overall(overall_sums *sums, const rcn_pattern *pattern, const ui
     if (pattern->answered == present) {
         sums->complete += n;
         sums->complete_agreement += n * agreement;
-        for (int c = 1; c < sums->labels; ++c) sums->complete_share[c] += n * shares[c];
+        for (int c = 1; c < sums->labels; ++c) sums->complete_share[c] += n * counts[c] / answered;
     }
 }
 
