@@ -718,9 +718,15 @@ static void bad_arguments(void) {
     CHECK_ERROR(ctx, "code 1 of sample 1 do not sum to one");
     b.shares[4] = NAN;
     CHECK_STATUS(RUN_BATCH(soft), RCN_EINVALID);
-    b.codes[9] = CODES;
+    /* The table of counts ends there: it must not be read beyond. */
+    uint8_t *counts = malloc(CODES * 3);
+    memcpy(counts, b.counts, CODES * 3);
+    b.target.counts = counts;
+    b.codes[9] = CODES + 200 - 1;
     CHECK_STATUS(RUN_BATCH(loss), RCN_EDATA);
     CHECK_ERROR(ctx, "which has no label");
+    b.target.counts = b.counts;
+    free(counts);
     b.codes[9] = 0;
     CHECK_STATUS(rcn_loss_run(&b.result, NULL, NULL, loss, ctx, b.logits, NULL, &b.target, 1, 1),
                  RCN_EINVALID);

@@ -112,9 +112,10 @@ void rcn__structures_read(block *b, const rcn_loss *loss, const constants *own,
     const int labels = loss->options.structures + 1;
     const rcn_loss_kind kind = loss->options.kind;
     for (int i = 0; i < LANES; ++i) {
-        /* Void lanes, and codes that have no label, weigh nothing. */
-        const int counts = i < count && b->weight[i] > 0;
-        const int64_t row = counts ? (int64_t)code_at(target, first + i) * labels : 0;
+        const int64_t code = i < count ? code_at(target, first + i) : 0;
+        /* Void, or without a label, which has been reported: nothing to read. */
+        const int counts = i < count && b->weight[i] > 0 && code < target->label_count;
+        const int64_t row = counts ? code * labels : 0;
         if (kind == RCN_LOSS_RPS_HEADS) {
             b->marked[i] = counts ? target->counts[row + 1 + head] : 0;
             continue;
@@ -258,7 +259,8 @@ void rcn__loss_label_biases(float *biases, const rcn_loss *loss, const double *s
         for (int l = 0; l <= structures; ++l) biases[l] = (float)log(shares[l]);
         return;
     }
-    /* Levels of a structure, as if one half of the raters' agreement were explained. */
+    /* Each head starts with the beta-binomial levels of its share; gamma 1 is a correlation of 1/2,
+     * between raters who follow the image and raters who are one. */
     const double gamma = 1;
     for (int c = 1; c <= structures; ++c)
         for (int k = 0; k <= raters; ++k) {
