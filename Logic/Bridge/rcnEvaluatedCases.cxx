@@ -45,9 +45,13 @@ const std::vector<Column>& Columns()
 
 } // namespace
 
-EvaluatedCases::EvaluatedCases()
+EvaluatedCases::EvaluatedCases(bool structures) : Structures_(structures)
 {
   std::vector<std::string> header = { "case", "patient", "model", "region", "volume_unit" };
+  if (structures)
+  {
+    header.insert(header.begin() + 2, "structure");
+  }
   for (const Column& column : Columns())
   {
     header.push_back(column.Key);
@@ -55,13 +59,19 @@ EvaluatedCases::EvaluatedCases()
   this->Csv_ = CsvRow(header);
 }
 
-void EvaluatedCases::Add(const Evaluation& evaluation, const std::string& model, const std::string& region)
+void EvaluatedCases::Add(
+  const Evaluation& evaluation, const std::string& model, const std::string& region, const std::string& structure)
 {
   for (const EvaluatedCase& one : evaluation.CaseRows())
   {
     std::vector<std::string> row = { one.Id, one.Patient, model, region, one.Volumes.Unit };
     JsonObject object{ { "case", one.Id }, { "patient", one.Patient.empty() ? rcn::Json(nullptr) : rcn::Json(one.Patient) },
       { "model", model }, { "region", region }, { "volume_unit", one.Volumes.Unit } };
+    if (this->Structures_)
+    {
+      row.insert(row.begin() + 2, structure);
+      object.Set("structure", structure);
+    }
     for (const Column& column : Columns())
     {
       row.push_back(CsvNumber(column.Of(one)));

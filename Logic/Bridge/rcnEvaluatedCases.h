@@ -20,15 +20,17 @@ struct CaseMean
   size_t Cases = 0;
 };
 
-/// Rows for each case, model and region: case, patient, model, region, and numbers. One place decides the columns of the CSV
-/// file and the keys of the JSON.
+/// Rows for each case, model and region, and for each of several structures: case, patient, model, region, and numbers. One
+/// place decides the columns of the CSV file and the keys of the JSON.
 class EvaluatedCases
 {
 public:
-  EvaluatedCases();
+  /// `structures`: whether there is a column for them.
+  explicit EvaluatedCases(bool structures = false);
 
   /// Adds the cases of one evaluation (EvaluationOptions::CaseAuc), judged under that name in that region.
-  void Add(const Evaluation& evaluation, const std::string& model, const std::string& region);
+  void Add(
+    const Evaluation& evaluation, const std::string& model, const std::string& region, const std::string& structure = "");
 
   const std::string& Csv() const { return this->Csv_; }
   /// A list of objects; the caller owns it.
@@ -38,6 +40,7 @@ public:
   static std::vector<CaseMean> Means(const Evaluation& evaluation);
 
 private:
+  bool Structures_;
   std::string Csv_;
   JsonArray Rows_;
 };

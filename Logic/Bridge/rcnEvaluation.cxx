@@ -370,6 +370,11 @@ void Evaluation::Commit()
   this->CaseAuc_.push_back(one->Auc);
 }
 
+void Evaluation::Discard()
+{
+  this->Prepared_.reset();
+}
+
 void Evaluation::Share(Processes& processes)
 {
   if (!processes.AreSeveral())

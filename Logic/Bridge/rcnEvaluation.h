@@ -145,6 +145,17 @@ struct EvaluationReport
   VolumeReport Volumes;                              ///< of whole images, whatever the region
 };
 
+/// What is found about one of several structures.
+struct StructureReport
+{
+  std::string Name;
+  EvaluationReport Report; ///< of no cases where its region is empty in all of them
+};
+
+/// Their mean, structures counted equally, each figure over those that have it: the AUC is the macro AUC. Bins hold the votes
+/// of all of them. There are no intervals and no volumes.
+EvaluationReport MeanOverStructures(const std::vector<StructureReport>& structures);
+
 /// A case as an Evaluation takes it. Judging (rcnJudge.h) fills it and shares between evaluations what several of them need.
 struct JudgedCase
 {
@@ -236,6 +247,8 @@ private:
   void Prepare(const JudgedCase& one);
   /// Adds the case that was prepared last; nothing if there is none.
   void Commit();
+  /// Forgets it instead.
+  void Discard();
   void RefuseFittedCase(const JudgedCase& one) const;
   rcn_auc_result AucOf(const double* figures) const;
   const Recalibration* CorrectionOf(const std::string& id) const;
@@ -262,6 +275,10 @@ private:
 /// Keys as in the command line's contract: mr_ece, ece, ..., auc, auc_pairs, bins, ci, ...
 json_t* EvaluationJson(
   const EvaluationReport& report, const EvaluationOptions& options, const std::vector<std::string>& raters);
+
+/// The same for the mean of several structures, with those keys for each of them under "structures", by name.
+json_t* EvaluationJson(
+  const std::vector<StructureReport>& structures, const EvaluationOptions& options, const std::vector<std::string>& raters);
 
 /// A figure as people read it.
 struct FigureName

@@ -137,6 +137,151 @@ json_t* EvaluationJson(const EvaluationReport& report, const EvaluationOptions& 
   return object.Release();
 }
 
+json_t* EvaluationJson(
+  const std::vector<StructureReport>& structures, const EvaluationOptions& options, const std::vector<std::string>& raters)
+{
+  JsonObject mean(EvaluationJson(MeanOverStructures(structures), options, raters)), each;
+  for (const StructureReport& one : structures)
+  {
+    each.Set(one.Name, one.Report.Cases > 0 ? Json(EvaluationJson(one.Report, options, raters)) : Json(nullptr));
+  }
+  mean.Set("ci", nullptr).Set("bootstrap_60", nullptr).Set("ci_note", "mean over structures: no interval");
+  return mean.Set("volumes", nullptr).Set("structures", each).Release();
+}
+
+namespace
+{
+
+/// The mean over structures of what is defined; NaN where nothing is.
+template <class Value> double MeanOf(const std::vector<const EvaluationReport*>& reports, const Value& value)
+{
+  double sum = 0;
+  int count = 0;
+  for (const EvaluationReport* report : reports)
+  {
+    const double one = value(*report);
+    sum += std::isfinite(one) ? one : 0;
+    count += std::isfinite(one);
+  }
+  return count ? sum / count : NAN;
+}
+
+/// The bins of all structures together, which have the same limits.
+template <class Bins> std::vector<rcn_calib_bin> Pooled(const std::vector<const EvaluationReport*>& reports, const Bins& bins)
+{
+  std::vector<rcn_calib_bin> sum = bins(*reports.front());
+  for (size_t i = 1; i < reports.size(); ++i)
+  {
+    const std::vector<rcn_calib_bin>& more = bins(*reports[i]);
+    for (size_t b = 0; b < std::min(sum.size(), more.size()); ++b)
+    {
+      const double a = static_cast<double>(sum[b].count), n = static_cast<double>(more[b].count);
+      if (n > 0)
+      {
+        sum[b].confidence = ((a > 0 ? a * sum[b].confidence : 0) + n * more[b].confidence) / (a + n);
+        sum[b].frequency = ((a > 0 ? a * sum[b].frequency : 0) + n * more[b].frequency) / (a + n);
+        sum[b].count += more[b].count;
+      }
+    }
+  }
+  return sum;
+}
+
+std::vector<rcn_level_share> MeanShares(
+  const std::vector<const EvaluationReport*>& reports, std::vector<rcn_level_share> EvaluationReport::* shares)
+{
+  std::vector<rcn_level_share> mean(reports.front()->*shares);
+  for (size_t k = 0; k < mean.size(); ++k)
+  {
+    mean[k].predicted = MeanOf(reports, [&](const EvaluationReport& one) { return (one.*shares)[k].predicted; });
+    mean[k].observed = MeanOf(reports, [&](const EvaluationReport& one) { return (one.*shares)[k].observed; });
+    mean[k].voxels = 0;
+    for (const EvaluationReport* report : reports)
+    {
+      mean[k].voxels += (report->*shares)[k].voxels;
+    }
+  }
+  return mean;
+}
+
+void MeanLevels(EvaluationReport& mean, const std::vector<const EvaluationReport*>& reports)
+{
+  mean.LevelSource = reports.front()->LevelSource;
+  std::vector<const EvaluationReport*> known; // where voxels were answered by all raters
+  for (const EvaluationReport* report : reports)
+  {
+    mean.LevelSource = report->LevelSource == mean.LevelSource ? mean.LevelSource : RCN_LEVELS_MIXED;
+    if (!report->Levels.empty())
+    {
+      known.push_back(report);
+    }
+  }
+  for (size_t t = 0; !known.empty() && t < known.front()->Levels.size(); ++t)
+  {
+    LevelDiagram one = known.front()->Levels[t];
+    one.Ece = MeanOf(known, [t](const EvaluationReport& report) { return report.Levels[t].Ece; });
+    one.Bins = Pooled(known, [t](const EvaluationReport& report) { return report.Levels[t].Bins; });
+    one.BandLow.assign(one.Bins.size(), NAN);
+    one.BandHigh = one.BandLow;
+    mean.Levels.push_back(one);
+  }
+  mean.Shares = MeanShares(reports, &EvaluationReport::Shares);
+  mean.UnsureShares = MeanShares(reports, &EvaluationReport::UnsureShares);
+}
+
+} // namespace
+
+EvaluationReport MeanOverStructures(const std::vector<StructureReport>& structures)
+{
+  EvaluationReport mean;
+  std::vector<const EvaluationReport*> reports;
+  for (const StructureReport& one : structures)
+  {
+    if (one.Report.Cases > 0)
+    {
+      reports.push_back(&one.Report);
+      mean.Cases = std::max(mean.Cases, one.Report.Cases);
+      mean.Patients = std::max(mean.Patients, one.Report.Patients);
+      mean.Voxels += one.Report.Voxels;
+      mean.Pairs += one.Report.Pairs;
+    }
+  }
+  if (reports.empty())
+  {
+    return mean;
+  }
+  for (int f = 0; f < RCN_FIGURES; ++f)
+  {
+    mean.Figures[f] = MeanOf(reports, [f](const EvaluationReport& one) { return one.Figures[f]; });
+    mean.Interval[f] = { mean.Figures[f], NAN, NAN, NAN, NAN, 0 };
+    mean.Paper[f] = {};
+  }
+  mean.Auc = {};
+  mean.Auc.reference = MeanOf(reports, [](const EvaluationReport& one) { return one.Auc.reference; });
+  mean.Auc.pairs = MeanOf(reports, [](const EvaluationReport& one) { return one.Auc.pairs; });
+  mean.Bins = Pooled(reports, [](const EvaluationReport& one) { return one.Bins; });
+  mean.BandLow.assign(mean.Bins.size(), NAN);
+  mean.BandHigh = mean.BandLow;
+  for (size_t r = 0; r < reports.front()->RaterEce.size(); ++r)
+  {
+    mean.RaterEce.push_back(MeanOf(reports, [r](const EvaluationReport& one) { return one.RaterEce[r]; }));
+    mean.RaterBrier.push_back(MeanOf(reports, [r](const EvaluationReport& one) { return one.RaterBrier[r]; }));
+    mean.RaterBins.push_back(Pooled(reports, [r](const EvaluationReport& one) { return one.RaterBins[r]; }));
+  }
+  for (double rcn_brier::* part :
+    { &rcn_brier::brier, &rcn_brier::reliability, &rcn_brier::resolution, &rcn_brier::uncertainty, &rcn_brier::remainder })
+  {
+    mean.Brier.*part = MeanOf(reports, [part](const EvaluationReport& one) { return one.Brier.*part; });
+  }
+  mean.Kde.ece = MeanOf(reports, [](const EvaluationReport& one) { return one.Kde.ece; });
+  mean.Kde.bandwidth = MeanOf(reports, [](const EvaluationReport& one) { return one.Kde.bandwidth; });
+  mean.MassEce = MeanOf(reports, [](const EvaluationReport& one) { return one.MassEce; });
+  mean.MassMce = MeanOf(reports, [](const EvaluationReport& one) { return one.MassMce; });
+  mean.MassAce = MeanOf(reports, [](const EvaluationReport& one) { return one.MassAce; });
+  MeanLevels(mean, reports);
+  return mean;
+}
+
 // The sure end and the middle are looked at apart, and both are told: easy background would hide everything else, and few sure
 // voxels the curve that everybody sees. "Too high" is said only of a curve that also looks so: most of its bins have to lie
 // on that side.

@@ -4,10 +4,11 @@
 #define rcnImageFormat_h
 
 #include <string>
+#include <vector>
 
 #include <itkImageIOBase.h>
 
-#include "rcn/rcn_image.h"
+#include "rcnVolume.h"
 
 namespace rcn
 {
@@ -28,9 +29,10 @@ std::string ReasonOf(const itk::ExceptionObject& exception);
 /// The whole of the image that a format's header describes.
 itk::ImageIORegion WholeRegion(const itk::ImageIOBase& io);
 
-/// Writes an image as ITK does, compressed where the format can. Throws itk::ExceptionObject, or Error for a format that ITK
-/// does not write.
-void WriteWithItk(const std::string& path, const rcn_image& image, const std::string& note);
+/// Writes an image as ITK does, compressed where the format can; `segments`: names of labels, for formats that keep them
+/// (NRRD). Throws itk::ExceptionObject, or Error for a format that ITK does not write.
+void WriteWithItk(
+  const std::string& path, const rcn_image& image, const std::string& note, const std::vector<Segment>& segments = {});
 
 /// While one of these lives, no other thread has one: the libraries under ITK keep state of their own beside the images, and
 /// there is one standard error for all threads, which goes nowhere if SetLibrariesQuiet() asked for it.

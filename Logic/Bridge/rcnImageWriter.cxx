@@ -148,7 +148,8 @@ PngImage ToPng(const std::string& path, const rcn_image& image, Content content)
 
 } // namespace
 
-void WriteWithItk(const std::string& path, const rcn_image& image, const std::string& note)
+void WriteWithItk(
+  const std::string& path, const rcn_image& image, const std::string& note, const std::vector<Segment>& segments)
 {
   const Quiet quiet;
   itk::ImageIOBase::Pointer io = FormatOf(path, itk::IOFileModeEnum::WriteMode);
@@ -163,6 +164,17 @@ void WriteWithItk(const std::string& path, const rcn_image& image, const std::st
   if (!note.empty())
   {
     itk::EncapsulateMetaData<std::string>(io->GetMetaDataDictionary(), NoteKey, note);
+  }
+  for (size_t i = 0; i < segments.size(); ++i)
+  {
+    const std::string prefix = "Segment" + std::to_string(i) + "_";
+    const auto set = [&](const char* key, const std::string& text) {
+      itk::EncapsulateMetaData<std::string>(io->GetMetaDataDictionary(), prefix + key, text);
+    };
+    set("ID", "Segment_" + std::to_string(i + 1));
+    set("Name", segments[i].Name);
+    set("LabelValue", std::to_string(segments[i].LabelValue));
+    set("Layer", std::to_string(segments[i].Layer));
   }
   for (unsigned int a = 0; a < dimensions; ++a)
   {
@@ -223,11 +235,11 @@ std::string Unpacked(const std::string& path)
 
 /// The header that ITK writes for the image, without writing the image: that of its first voxel, with the sizes put right.
 /// Empty when ITK failed to write it and did not notice.
-std::string HeaderOf(const std::string& path, const rcn_image& image, const std::string& note, Packing packing)
+std::string HeaderOf(const std::string& path, const rcn_image& image, const WriteOptions& options, Packing packing)
 {
   rcn_image first = image;
   std::fill(first.geometry.size, first.geometry.size + 3, 1);
-  WriteWithItk(path, first, note);
+  WriteWithItk(path, first, options.Note, options.Segments);
   const int dimension = image.geometry.dimension;
   if (packing == Packing::Nifti)
   {
@@ -281,7 +293,7 @@ void CopyPlanes(unsigned char* out, const rcn_image& image, int64_t first, int64
 void WritePacked(
   const std::string& path, const std::string& name, const rcn_image& image, const WriteOptions& options, Packing packing)
 {
-  const std::string header = HeaderOf(path, image, options.Note, packing);
+  const std::string header = HeaderOf(path, image, options, packing);
   if (header.empty())
   {
     throw Error(RCN_ESPACE, name + " cannot be written.");
@@ -334,7 +346,8 @@ void WriteBeside(const std::string& path, const std::string& name, const rcn_ima
   }
   try
   {
-    packing == Packing::Itk ? WriteWithItk(path, image, options.Note) : WritePacked(path, name, image, options, packing);
+    packing == Packing::Itk ? WriteWithItk(path, image, options.Note, options.Segments)
+                            : WritePacked(path, name, image, options, packing);
   }
   catch (const Error& error)
   {

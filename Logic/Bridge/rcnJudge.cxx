@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 #include <tuple>
 
@@ -15,12 +16,99 @@ namespace rcn
 
 // ---- what is judged --------------------------------------------------------------------------------
 
-PredictionSource PredictionsOfFolder(const std::string& path, double scale)
+namespace
+{
+
+/// By structure of the cases: its place among those that were predicted. Without a run they are in the same order.
+std::vector<size_t> PlacesOf(const std::vector<Structure>& structures, const PredictionRun* run, const std::string& name)
+{
+  std::vector<size_t> places;
+  for (const Structure& structure : structures)
+  {
+    size_t place = places.size();
+    if (run && run->Structures.size() > 1)
+    {
+      const std::vector<std::string> names = NamesOf(run->Structures);
+      place = static_cast<size_t>(std::find(names.begin(), names.end(), structure.Name) - names.begin());
+      if (place == names.size())
+      {
+        throw Error(RCN_EINVALID,
+          name + " holds no prediction of the structure " + structure.Name + ", only of " + JoinNames(names) + ".");
+      }
+    }
+    places.push_back(place);
+  }
+  return places;
+}
+
+/// Its components in the order of the cases' structures.
+Volume ReadShares(const std::string& file, double scale, const std::vector<size_t>& places, const PredictionRun* run)
+{
+  const Volume read = ReadPrediction(file, scale);
+  const size_t predicted = run && run->Structures.size() > 1 ? run->Structures.size() : places.size();
+  if (static_cast<size_t>(read.View().components) != predicted)
+  {
+    throw Error(RCN_EDATA,
+      file + " has " + Counted(read.View().components, "value") + " per voxel; " +
+        Counted(static_cast<int64_t>(predicted), "structure needs", "structures need") + " one each.");
+  }
+  const int count = static_cast<int>(places.size());
+  const Volume shares = Volume::Allocate(read.Geometry(), RCN_FLOAT32, count);
+  for (int c = 0; c < count; ++c)
+  {
+    rcn_image_copy_component(
+      static_cast<float*>(shares.Data()) + c, count, &read.View(), static_cast<int>(places[static_cast<size_t>(c)]));
+  }
+  return shares;
+}
+
+/// The maps of several structures: a file with the levels of each, where the manifest has them, otherwise their shares.
+CasePrediction ReadStructures(const PredictionFolder& folder, const std::string& id, double scale,
+  const std::vector<Structure>& structures, const std::vector<size_t>& places)
+{
+  auto maps = std::make_shared<StructureMaps>();
+  for (const Structure& structure : structures)
+  {
+    const std::string file = folder.FindMap(id, LevelsMap(structure.Name));
+    if (file.empty())
+    {
+      maps->Levels.clear();
+      break;
+    }
+    maps->Levels.push_back(ReadPrediction(file, scale));
+  }
+  const std::string file = folder.Find(id);
+  if (maps->Levels.empty())
+  {
+    const PredictionRun* run = folder.HasManifest() ? &folder.Run() : nullptr;
+    maps->Shares = ReadShares(file, scale, places, run);
+    // Another readout than the expected share does not tell the levels.
+    maps->Correlation = run && run->Readout == "expected" ? run->Correlation : NAN;
+  }
+  return { Volume(), file, maps };
+}
+
+/// Whether a run is to be taken apart: one of a model of one structure has nothing to take apart.
+bool HasSeveral(const std::vector<Structure>& structures, const PredictionRun* run)
+{
+  return structures.size() > 1 && (!run || run->Structures.size() > 1);
+}
+
+} // namespace
+
+PredictionSource PredictionsOfFolder(const std::string& path, double scale, const std::vector<Structure>& structures)
 {
   const auto folder = std::make_shared<const PredictionFolder>(path);
   PredictionSource source;
   source.Name = path;
   source.Run = folder->HasManifest() ? std::make_shared<PredictionRun>(folder->Run()) : nullptr;
+  if (HasSeveral(structures, source.Run.get()))
+  {
+    const std::vector<size_t> places = PlacesOf(structures, source.Run.get(), path);
+    source.Read = [folder, scale, structures, places](
+                    const Case& one, size_t) { return ReadStructures(*folder, one.Id, scale, structures, places); };
+    return source;
+  }
   source.Read = [folder, scale](const Case& one, size_t) {
     const std::string file = folder->Find(one.Id);
     return CasePrediction{ ReadPrediction(file, scale), file };
@@ -28,10 +116,24 @@ PredictionSource PredictionsOfFolder(const std::string& path, double scale)
   return source;
 }
 
-PredictionSource PredictionOfFile(const std::string& file, double scale)
+PredictionSource PredictionOfFile(const std::string& file, double scale, const std::vector<Structure>& structures)
 {
-  return { file, [file, scale](const Case&, size_t) { return CasePrediction{ ReadPrediction(file, scale), file }; },
-    PredictionFolder::RunOf(file) };
+  PredictionSource source;
+  source.Name = file;
+  source.Run = PredictionFolder::RunOf(file);
+  if (HasSeveral(structures, source.Run.get()))
+  {
+    const std::vector<size_t> places = PlacesOf(structures, source.Run.get(), file);
+    source.Read = [file, scale, places, run = source.Run](const Case&, size_t) {
+      auto maps = std::make_shared<StructureMaps>();
+      maps->Shares = ReadShares(file, scale, places, run.get());
+      maps->Correlation = run && run->Readout == "expected" ? run->Correlation : NAN;
+      return CasePrediction{ Volume(), file, maps };
+    };
+    return source;
+  }
+  source.Read = [file, scale](const Case&, size_t) { return CasePrediction{ ReadPrediction(file, scale), file }; };
+  return source;
 }
 
 PredictionSource PredictionInMemory(const Volume& map, const std::string& name)
@@ -149,13 +251,66 @@ static Volume InsideOf(rcn_context* context, const Volume& prediction, const std
   return out;
 }
 
+/// What is judged together: a structure's votes and the predictions of it.
+struct Judging::Part
+{
+  int Structure = 0;
+  const rcn_votes* Votes = nullptr;
+  std::shared_ptr<rcn_votes> Selected; ///< Votes, where they are those of one of several structures
+  std::vector<CasePrediction> Predictions;
+};
+
+/// Predictions of several structures with corrections applied, each made once for all structures of a case.
+class Judging::Corrected
+{
+public:
+  Corrected(rcn_context* context, const std::vector<CasePrediction>& predictions) : Context_(context), Predictions_(predictions)
+  {
+  }
+
+  /// Null where the prediction is no probability everywhere, so that it can be corrected inside of a region only.
+  const StructureMaps* Of(size_t prediction, const Recalibration* correction)
+  {
+    const auto key = std::make_pair(prediction, correction);
+    const auto known = this->Made_.find(key);
+    if (known != this->Made_.end())
+    {
+      return known->second.get();
+    }
+    std::unique_ptr<StructureMaps>& made = this->Made_[key];
+    try
+    {
+      made.reset(new StructureMaps(this->Inside(prediction, *correction, nullptr)));
+    }
+    catch (const Error& error)
+    {
+      if (error.Status() != RCN_EDATA)
+      {
+        throw;
+      }
+    }
+    return made.get();
+  }
+
+  StructureMaps Inside(size_t prediction, const Recalibration& correction, const std::vector<uint8_t>* inside) const
+  {
+    const CasePrediction& one = this->Predictions_[prediction];
+    return ApplyRecalibration(this->Context_, correction, *one.Structures, inside, one.File);
+  }
+
+private:
+  rcn_context* Context_;
+  const std::vector<CasePrediction>& Predictions_;
+  std::map<std::pair<size_t, const Recalibration*>, std::unique_ptr<StructureMaps>> Made_;
+};
+
 /// Predictions of a case with corrections applied, each made once and for all regions together: both work voxel by
 /// voxel, so that what is inside one region does not depend on the others.
 class Judging::Maps
 {
 public:
-  Maps(rcn_context* context, const std::vector<CasePrediction>& predictions, Regions& regions)
-    : Context_(context), Predictions_(predictions), Regions_(regions)
+  Maps(rcn_context* context, const Part& part, Regions& regions, Corrected& corrected)
+    : Context_(context), Part_(part), Predictions_(part.Predictions), Regions_(regions), Corrected_(corrected)
   {
   }
 
@@ -175,6 +330,13 @@ public:
       return known->second;
     }
     const Regions::Voxels inside = this->Regions_.All();
+    if (prediction.Structures)
+    {
+      const StructureMaps* whole = this->Corrected_.Of(task.Prediction, correction);
+      const StructureMaps& maps =
+        whole ? *whole : this->Corrected_.Inside(task.Prediction, *correction, inside ? inside.get() : nullptr);
+      return this->Made_[key] = this->StructureOf(maps, prediction.File);
+    }
     const Volume map = inside ? InsideOf(this->Context_, prediction.Map, *inside) : prediction.Map;
     return this->Made_[key] = ApplyRecalibration(this->Context_, *correction, map, readout, atLeast, prediction.File);
   }
@@ -187,6 +349,10 @@ public:
       return this->Of(task, correction);
     }
     const CasePrediction& prediction = this->Predictions_[task.Prediction];
+    if (prediction.Structures)
+    {
+      return this->Corrected_.Of(task.Prediction, correction) ? this->Of(task, correction) : Volume();
+    }
     const rcn_readout readout = task.Options.Calib.readout;
     const auto key = std::make_tuple(task.Prediction, correction, readout, task.Options.Calib.at_least);
     const auto known = this->Whole_.find(key);
@@ -210,11 +376,30 @@ public:
   }
 
 private:
+  Volume StructureOf(const StructureMaps& maps, const std::string& file) const
+  {
+    return maps.Of(this->Context_, this->Part_.Structure, rcn_votes_raters(this->Part_.Votes), file);
+  }
+
   rcn_context* Context_;
+  const Part& Part_;
   const std::vector<CasePrediction>& Predictions_;
   Regions& Regions_;
+  Corrected& Corrected_;
   std::map<std::tuple<size_t, const Recalibration*, rcn_readout, int>, Volume> Made_, Whole_;
 };
+
+std::string FingerprintOf(const CasePrediction& prediction)
+{
+  const StructureMaps* maps = prediction.Structures.get();
+  return FingerprintOf(!maps ? prediction.Map : maps->Levels.empty() ? maps->Shares : maps->Levels.front());
+}
+
+std::shared_ptr<const std::vector<uint8_t>> Judging::RegionOf(
+  rcn_context* context, const rcn_votes* votes, const EvaluationOptions& options)
+{
+  return Regions(context, votes).Of(options).Inside;
+}
 
 Judging::Judging(rcn_context* context, const std::vector<std::string>& raters, const std::vector<JudgeTask>& tasks)
   : Context_(context), RaterCount_(static_cast<int>(raters.size())), Tasks_(tasks)
@@ -222,21 +407,76 @@ Judging::Judging(rcn_context* context, const std::vector<std::string>& raters, c
   for (const JudgeTask& task : tasks)
   {
     this->Evaluations_.emplace_back(new Evaluation(context, raters, task.Options));
+    this->Structures_.insert(task.Structure);
   }
+}
+
+/// The votes of one structure, and the predictions of it that tasks need.
+Judging::Part Judging::PartOf(int structure, const rcn_votes* votes, const std::vector<CasePrediction>& predictions) const
+{
+  Part part;
+  part.Structure = structure;
+  part.Votes = votes;
+  part.Predictions = predictions;
+  if (structure > 0 && rcn_votes_structures(votes) > 1)
+  {
+    rcn_votes* selected = nullptr;
+    Check(rcn_votes_select(&selected, this->Context_, votes, structure), this->Context_);
+    part.Selected.reset(selected, VotesDeleter());
+    part.Votes = selected;
+  }
+  for (const JudgeTask& task : this->Tasks_)
+  {
+    CasePrediction& prediction = part.Predictions[task.Prediction];
+    if (task.Structure == structure && prediction.Structures && !prediction.Map.Data())
+    {
+      prediction.Map = prediction.Structures->Of(this->Context_, structure, this->RaterCount_, prediction.File);
+    }
+  }
+  return part;
 }
 
 bool Judging::Add(const Case& one, size_t number, const rcn_votes* votes, const std::vector<CasePrediction>& predictions)
 {
+  for (const auto& evaluation : this->Evaluations_)
+  {
+    evaluation->Discard(); // of a case that failed
+  }
+  Corrected corrected(this->Context_, predictions);
+  std::vector<Part> parts; // until the case counts
+  bool any = false;
+  for (const int structure : this->Structures_)
+  {
+    parts.push_back(this->PartOf(structure, votes, predictions));
+    any = this->Prepare(parts.back(), one, number, corrected) || any;
+  }
+  // Only now: a case counts for all tasks or for none.
+  for (const auto& evaluation : this->Evaluations_)
+  {
+    evaluation->Commit();
+  }
+  return any;
+}
+
+/// Judges the structure's tasks; false where every region is empty.
+bool Judging::Prepare(const Part& part, const Case& one, size_t number, Corrected& corrected)
+{
+  const rcn_votes* votes = part.Votes;
+  const std::vector<CasePrediction>& predictions = part.Predictions;
   const size_t count = this->Tasks_.size();
   std::vector<JudgedCase> judged(count);
   for (size_t t = 0; t < count; ++t)
   {
+    if (this->Tasks_[t].Structure != part.Structure)
+    {
+      continue;
+    }
     const EvaluationOptions& options = this->Tasks_[t].Options;
     const CasePrediction& prediction = predictions[this->Tasks_[t].Prediction];
     JudgedCase& mine = judged[t];
     // Facts about the prediction are the same for all tasks on it.
     const auto same = std::find_if(this->Tasks_.begin(), this->Tasks_.begin() + static_cast<std::ptrdiff_t>(t),
-      [&](const JudgeTask& task) { return task.Prediction == this->Tasks_[t].Prediction; });
+      [&](const JudgeTask& task) { return task.Prediction == this->Tasks_[t].Prediction && task.Structure == part.Structure; });
     const size_t first = static_cast<size_t>(same - this->Tasks_.begin());
     if (first < t)
     {
@@ -260,19 +500,26 @@ bool Judging::Add(const Case& one, size_t number, const rcn_votes* votes, const 
     }
     if (options.PerCase && mine.Fingerprint.empty())
     {
-      mine.Fingerprint = FingerprintOf(prediction.Map);
+      mine.Fingerprint = FingerprintOf(prediction);
     }
     this->Evaluations_[t]->RefuseFittedCase(mine);
   }
   Regions regions(this->Context_, votes);
   for (const JudgeTask& task : this->Tasks_)
   {
-    regions.Of(task.Options);
+    if (task.Structure == part.Structure)
+    {
+      regions.Of(task.Options);
+    }
   }
-  Maps maps(this->Context_, predictions, regions);
+  Maps maps(this->Context_, part, regions, corrected);
   bool any = false;
   for (size_t t = 0; t < count; ++t)
   {
+    if (this->Tasks_[t].Structure != part.Structure)
+    {
+      continue;
+    }
     const Regions::Region& region = regions.Of(this->Tasks_[t].Options);
     if (region.Count > 0)
     {
@@ -284,15 +531,21 @@ bool Judging::Add(const Case& one, size_t number, const rcn_votes* votes, const 
       any = true;
     }
   }
-  // Only now: a case counts for all tasks or for none.
-  for (const auto& evaluation : this->Evaluations_)
-  {
-    evaluation->Commit();
-  }
   return any;
 }
 
 // ---- all cases -------------------------------------------------------------------------------------
+
+namespace
+{
+
+double BytesOf(const Volume& map)
+{
+  const rcn_image& view = map.View();
+  return view.data ? static_cast<double>(rcn_geometry_voxels(&view.geometry)) * view.components * sizeof(float) : 0;
+}
+
+} // namespace
 
 void CaseMemory::Add(size_t number, const Kept& one)
 {
@@ -301,8 +554,12 @@ void CaseMemory::Add(size_t number, const Kept& one)
     static_cast<double>(rcn_geometry_voxels(rcn_votes_geometry(one.Votes.get()))) * rcn_votes_code_bytes(one.Votes.get());
   for (const CasePrediction& prediction : one.Predictions)
   {
-    const rcn_image& map = prediction.Map.View();
-    bytes += map.data ? static_cast<double>(rcn_geometry_voxels(&map.geometry)) * map.components * sizeof(float) : 0;
+    bytes += BytesOf(prediction.Map);
+    if (const StructureMaps* maps = prediction.Structures.get())
+    {
+      bytes = std::accumulate(maps->Levels.begin(), maps->Levels.end(), bytes + BytesOf(maps->Shares),
+        [](double sum, const Volume& map) { return sum + BytesOf(map); });
+    }
   }
   if (bytes <= this->Room_)
   {
@@ -390,12 +647,17 @@ JudgeResult JudgeCases(Workspace& workspace, const JudgeInput& input, const std:
     for (const JudgeTask& task : tasks)
     {
       const CasePrediction& prediction = now.Predictions[task.Prediction];
-      CheckReadout(input.Predictions[task.Prediction].Run.get(), prediction.Map, task.Options, prediction.File);
+      const bool levels = prediction.Structures ? prediction.Structures->HasLevels() : prediction.Map.View().components > 1;
+      CheckReadout(input.Predictions[task.Prediction].Run.get(), levels, task.Options, prediction.File);
     }
     if (!judging->Add(one, number, now.Votes.get(), now.Predictions))
     {
       remarks.push_back("Case " + (one.Id.empty() ? now.Predictions[tasks.front().Prediction].File : one.Id) +
         ": the region is empty, so the case does not count.");
+    }
+    if (input.Seen)
+    {
+      input.Seen(one, number, now.Votes.get(), now.Predictions);
     }
     if (input.Memory && !known)
     {

@@ -12,6 +12,9 @@
 /// A task is a prediction with a readout, a region and a correction. However many there are, each case and each of its
 /// predictions is read once, and each region is made once. A case counts for all tasks or for none of them, so that they are
 /// always compared on the same cases; only where a region is empty does the case count for the tasks on other regions alone.
+///
+/// Several structures: a task is about one of them, which is judged as if it were alone; the files of a case are still read
+/// once. Regions are those of the structure.
 #ifndef rcnJudge_h
 #define rcnJudge_h
 
@@ -25,6 +28,7 @@
 #include "rcnCases.h"
 #include "rcnEvaluation.h"
 #include "rcnPredictionFolder.h"
+#include "rcnStructureMaps.h"
 
 namespace rcn
 {
@@ -32,8 +36,9 @@ namespace rcn
 /// The prediction of one case.
 struct CasePrediction
 {
-  Volume Map;       ///< one probability or K + 1 levels per voxel, float32
-  std::string File; ///< names it in sentences
+  Volume Map;                                                ///< one probability or K + 1 levels per voxel, float32
+  std::string File;                                          ///< names it in sentences
+  std::shared_ptr<const StructureMaps> Structures = nullptr; ///< of several structures, in the order of the list; no Map then
 };
 
 /// One run's predictions: what is judged.
@@ -44,12 +49,18 @@ struct PredictionSource
   std::shared_ptr<const PredictionRun> Run;                           ///< how they were made; null: not known
 };
 
-/// Maps of a folder (rcnPredictionFolder.h), whose manifest is read now and whose maps when they are judged; `scale` as in
-/// ReadPrediction(). Throws Error as PredictionFolder does.
-PredictionSource PredictionsOfFolder(const std::string& folder, double scale = 0);
+/// What identifies a prediction under another name (FingerprintOf() of its map); of several structures the same for all.
+std::string FingerprintOf(const CasePrediction& prediction);
 
-/// The map of one case, read when it is judged. Throws Error for a manifest beside it that cannot be used.
-PredictionSource PredictionOfFile(const std::string& file, double scale = 0);
+/// Maps of a folder (rcnPredictionFolder.h), whose manifest is read now and whose maps when they are judged; `scale` as in
+/// ReadPrediction(). `structures`: those of the cases; with more than one, each must be among those that are predicted. Throws
+/// Error as PredictionFolder does, RCN_EINVALID for structures that are not predicted.
+PredictionSource PredictionsOfFolder(
+  const std::string& folder, double scale = 0, const std::vector<Structure>& structures = {});
+
+/// The map of one case, read when it is judged; with several structures a component for each. Throws Error for a manifest
+/// beside it that cannot be used.
+PredictionSource PredictionOfFile(const std::string& file, double scale = 0, const std::vector<Structure>& structures = {});
 
 /// A map that is in memory, of one case.
 PredictionSource PredictionInMemory(const Volume& map, const std::string& name);
@@ -58,6 +69,7 @@ struct JudgeTask
 {
   size_t Prediction = 0; ///< place in JudgeInput::Predictions
   EvaluationOptions Options;
+  int Structure = 0; ///< its number in the list, from 1; 0: the votes are of one structure
 };
 
 /// Cases that were judged once and are to be judged again: their votes and predictions stay in memory as far as there is room.
@@ -94,6 +106,9 @@ struct JudgeInput
   /// The votes of a case; empty: the raters' masks are read by the workspace.
   std::function<std::shared_ptr<const rcn_votes>(const Case& one, size_t number)> Votes;
   CaseMemory* Memory = nullptr; ///< where to find cases before they are read, and to keep them
+  /// Called with each case that was judged, in the process that did.
+  std::function<void(const Case& one, size_t number, const rcn_votes* votes, const std::vector<CasePrediction>& predictions)>
+    Seen;
 };
 
 /// The case that a workspace holds, with a prediction of it; the workspace must outlive the judging.
@@ -120,17 +135,27 @@ public:
   /// the case counts for none.
   bool Add(const Case& one, size_t number, const rcn_votes* votes, const std::vector<CasePrediction>& predictions);
 
+  /// The voxels of a region, by voxel; null: everywhere. Throws Error.
+  static std::shared_ptr<const std::vector<uint8_t>> RegionOf(
+    rcn_context* context, const rcn_votes* votes, const EvaluationOptions& options);
+
   /// After the last case.
   std::vector<std::unique_ptr<Evaluation>> TakeEvaluations() { return std::move(this->Evaluations_); }
   const std::vector<std::unique_ptr<Evaluation>>& Evaluations() const { return this->Evaluations_; }
 
 private:
   class Regions;
+  class Corrected;
   class Maps;
+  struct Part;
+
+  Part PartOf(int structure, const rcn_votes* votes, const std::vector<CasePrediction>& predictions) const;
+  bool Prepare(const Part& part, const Case& one, size_t number, Corrected& corrected);
 
   rcn_context* Context_;
   int RaterCount_;
   std::vector<JudgeTask> Tasks_;
+  std::set<int> Structures_; // of the tasks
   std::vector<std::unique_ptr<Evaluation>> Evaluations_;
 };
 

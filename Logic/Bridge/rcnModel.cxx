@@ -124,6 +124,10 @@ void SaveModel(rcn_context* context, const std::string& path, const rcn_net* net
   {
     texts.emplace_back("strategy", info.Strategy);
   }
+  if (!info.Structures.empty())
+  {
+    texts.emplace_back("structures", CompactJsonText(StructuresJson(info.Structures).Get()));
+  }
   if (!info.LossParameters.empty())
   {
     const std::vector<double> numbers(info.LossParameters.begin(), info.LossParameters.end());
@@ -258,6 +262,16 @@ std::vector<float> ReadParameters(const std::string& path, const std::string& te
   return numbers;
 }
 
+std::vector<Structure> ReadStructures(const std::string& path, const std::string& text)
+{
+  if (text.empty())
+  {
+    return {};
+  }
+  const JsonObject all{ { "structures", Json(ParseKey(text, path, "structures").release()) } };
+  return StructuresFrom(JsonReader(all.Get(), path + ": its \"structures\" cannot be used"));
+}
+
 void ReadPixelSize(double out[2], const std::string& path, const std::string& text)
 {
   if (text.empty())
@@ -327,6 +341,8 @@ Model::Model(rcn_context* context, const std::string& path) : Path_(path)
 
   rcn_loss_options options = RCN_LOSS_OPTIONS_INIT;
   options.raters = this->RaterCount();
+  info.Structures = ReadStructures(path, metadata("structures"));
+  options.structures = std::max(1, static_cast<int>(info.Structures.size()));
   options.kind = info.Loss = ReadLoss(path, metadata("loss"), outputs, options.raters);
   rcn_loss* loss = nullptr;
   Check(rcn_loss_create(&loss, context, &options), context, path);
@@ -356,10 +372,12 @@ Model::Model(rcn_context* context, const std::string& path) : Path_(path)
   {
     info.Correction = std::make_shared<Recalibration>(ParseRecalibration(recalibration, path));
     const int levels = info.Correction->Correction.levels;
-    if (levels && levels != options.raters + 1)
+    const int own = this->HasSeveralStructures() ? options.structures + 1 : options.raters + 1;
+    if ((levels || this->HasSeveralStructures()) && levels != own)
     {
       Fail(path,
-        "its recalibration is for " + std::to_string(levels) + " levels, not for " + std::to_string(options.raters + 1) + ".");
+        "its recalibration is for " + std::to_string(levels) + (this->HasSeveralStructures() ? " labels" : " levels") +
+          ", not for " + std::to_string(own) + ".");
     }
   }
 }
@@ -373,7 +391,8 @@ std::string Model::Hash() const
 
 bool Model::GivesOneProbability() const
 {
-  return this->Info_.Loss == RCN_LOSS_BCE || this->Info_.Loss == RCN_LOSS_BINARY_BRIER;
+  return this->Info_.Loss == RCN_LOSS_BCE || this->Info_.Loss == RCN_LOSS_BINARY_BRIER ||
+    this->Info_.Loss == RCN_LOSS_CATEGORICAL;
 }
 
 void Model::CheckRaters(const std::vector<std::string>& raters, const std::string& about) const
@@ -393,6 +412,22 @@ void Model::CheckRaters(const std::vector<std::string>& raters, const std::strin
       throw Error(RCN_EINVALID,
         about + " has a rater " + rater + ", on whom " + this->Path_ + " was not trained; name the raters as in training.");
     }
+  }
+}
+
+void Model::CheckStructures(const std::vector<Structure>& structures, const std::string& about) const
+{
+  std::vector<std::string> known = NamesOf(this->Info_.Structures), names = NamesOf(structures);
+  std::sort(known.begin(), known.end());
+  std::sort(names.begin(), names.end());
+  if (known != names && (std::max(known.size(), names.size()) > 1 || std::min(known.size(), names.size()) == 1))
+  {
+    const auto inWords = [](const std::vector<std::string>& all) {
+      return all.empty() ? std::string("one structure without a name") : JoinNames(all);
+    };
+    throw Error(RCN_EINVALID,
+      about + " has " + inWords(NamesOf(structures)) + ", but " + this->Path_ + " was trained on " +
+        inWords(NamesOf(this->Info_.Structures)) + "; name the structures as in training.");
   }
 }
 

@@ -10,7 +10,9 @@
 ///                    {"kind": "window", "center": 40, "width": 400}
 ///   strategy         how it was trained, by the name that `train --strategy` takes
 ///   loss             how outputs become levels: a name of rcn_loss_kind_name()
-///   loss_parameters  [...]: of losses that have their own
+///   loss_parameters  [...]: of losses that have their own, such as the correlation of the raters
+///   structures       [{"name": "kidney", "values": [1]}, ...]: of a model of several structures, in the order of its outputs;
+///                    absent: one without a name
 ///   readout          majority, more-than-half, expected or at-least:T
 ///   tie              background: how the majority of an even number of raters was trained; absent: foreground
 ///   recalibration    a recalibration, as its JSON file holds it
@@ -37,6 +39,7 @@
 #include "rcn/rcn_model.h"
 #include "rcn/rcn_normalize.h"
 #include "rcnEvaluation.h"
+#include "rcnStructures.h"
 
 namespace rcn
 {
@@ -48,6 +51,7 @@ struct ModelInfo
   std::string Strategy; ///< empty: not known
   rcn_loss_kind Loss = RCN_LOSS_RPS;
   std::vector<float> LossParameters;
+  std::vector<Structure> Structures; ///< none: one without a name
   rcn_readout Readout = RCN_READOUT_MAJORITY;
   int AtLeast = 0;
   bool TieBackground = false;                      ///< "majority" means more than half then
@@ -87,6 +91,9 @@ public:
   const std::string& Path() const { return this->Path_; }
   const ModelInfo& Info() const { return this->Info_; }
   int RaterCount() const { return static_cast<int>(this->Info_.Raters.size()); }
+  /// At least 1.
+  int StructureCount() const { return rcn_loss_structures(this->Loss()); }
+  bool HasSeveralStructures() const { return this->StructureCount() > 1; }
   const rcn_net_options& Options() const { return *rcn_net_get_options(this->Net_.get()); }
   /// Identifies the weights, whatever correction is stored beside them and in which order a file has them.
   std::string Hash() const;
@@ -99,6 +106,9 @@ public:
 
   /// Throws Error unless a data set has the raters of the model; `about` names the set.
   void CheckRaters(const std::vector<std::string>& raters, const std::string& about) const;
+
+  /// The same for structures, by name and in any order; one without a name fits any other.
+  void CheckStructures(const std::vector<Structure>& structures, const std::string& about) const;
 
 private:
   struct Deleter

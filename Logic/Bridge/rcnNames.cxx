@@ -125,6 +125,19 @@ const std::vector<Choice>& Strategies()
   return choices;
 }
 
+const std::vector<Choice>& StructureStrategies()
+{
+  static const Words words[] = {
+    { "How many raters give each label",
+      "the labels of all raters, by their likelihood: the expected share of each label and how alike raters judge" },
+    { "Share of raters", "the share of the raters who gave each label" },
+    { "Most frequent label", "the label that most raters gave" },
+    { "How many raters mark each structure (RPS)", "levels of each structure by itself, as in the paper" },
+  };
+  static const std::vector<Choice> choices = Make(rcn_strategy_structures_name, words);
+  return choices;
+}
+
 const std::vector<Choice>& Networks()
 {
   static const Words words[] = {
@@ -144,6 +157,11 @@ const std::vector<Choice>& Strategies()
 {
   static const std::vector<Choice> none;
   return none;
+}
+
+const std::vector<Choice>& StructureStrategies()
+{
+  return Strategies();
 }
 
 const std::vector<Choice>& Networks()

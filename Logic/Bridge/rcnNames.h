@@ -32,8 +32,9 @@ const std::vector<Choice>& Readouts();    ///< rcn_readout
 const std::vector<Choice>& Corrections(); ///< rcn_recalib_method
 const std::vector<Choice>& Regions();     ///< rcn_region
 /// Empty in a build without networks.
-const std::vector<Choice>& Strategies(); ///< rcn_strategy_name()
-const std::vector<Choice>& Networks();   ///< rcn_arch
+const std::vector<Choice>& Strategies();          ///< rcn_strategy_name()
+const std::vector<Choice>& StructureStrategies(); ///< rcn_strategy_structures_name(): of several structures
+const std::vector<Choice>& Networks();            ///< rcn_arch
 
 /// The choice of that name or value; null when there is none.
 const Choice* FindChoice(const std::vector<Choice>& choices, const std::string& name);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 
 #include "rcnReport.h"
 #include "rcnResample.h"
@@ -152,8 +153,13 @@ rcn_scale FitScale(rcn_context* context, const rcn_normalize& rule, const std::v
   return scale;
 }
 
-Volume PredictLevels(
-  rcn_context* context, const LevelsOptions& options, const std::vector<Volume>& images, const std::string& about)
+namespace
+{
+
+/// Runs the network over an image as it was trained to see it; `run` fills a map of so many components.
+Volume PredictMap(rcn_context* context, const LevelsOptions& options, const std::vector<Volume>& images,
+  const std::string& about, int components,
+  const std::function<rcn_status(float* map, const rcn_scale* scale, const rcn_channel* channels)>& run)
 {
   const rcn_geometry geometry = images.front().Geometry();
   rcn_scale scale = FitScale(context, *options.Normalization, images, about);
@@ -176,12 +182,48 @@ Volume PredictLevels(
     int64_t tile[3];
     Check(rcn_predict_plan(tile, options.TileCount, options.Net, seen.size, options.Tiles), context, about);
   }
-  const Volume levels = Volume::Allocate(seen, RCN_FLOAT32, rcn_loss_raters(options.Loss) + 1);
-  Check(rcn_predict_levels(static_cast<float*>(levels.Data()), options.Net, options.Loss, options.LossParameters, &scale,
-          channels.data(), options.Tiles),
-    context, about);
-  resampled.clear(); // not beside both grids of levels
-  return resample ? ResampleLinear(levels, geometry) : levels;
+  const Volume map = Volume::Allocate(seen, RCN_FLOAT32, components);
+  Check(run(static_cast<float*>(map.Data()), &scale, channels.data()), context, about);
+  resampled.clear(); // not beside both grids of the map
+  return resample ? ResampleLinear(map, geometry) : map;
+}
+
+} // namespace
+
+Volume PredictLevels(
+  rcn_context* context, const LevelsOptions& options, const std::vector<Volume>& images, const std::string& about)
+{
+  return PredictMap(context, options, images, about, rcn_loss_raters(options.Loss) + 1,
+    [&options](float* levels, const rcn_scale* scale, const rcn_channel* channels) {
+      return rcn_predict_levels(levels, options.Net, options.Loss, options.LossParameters, scale, channels, options.Tiles);
+    });
+}
+
+StructureMaps PredictStructures(
+  rcn_context* context, const LevelsOptions& options, const std::vector<Volume>& images, const std::string& about)
+{
+  StructureMaps maps;
+  const int count = rcn_loss_structures(options.Loss), raters = rcn_loss_raters(options.Loss);
+  const double correlation = rcn_loss_correlation(options.Loss, options.LossParameters);
+  if (correlation >= 0)
+  {
+    const Volume means = PredictMap(
+      context, options, images, about, count + 1, [&options](float* out, const rcn_scale* scale, const rcn_channel* channels) {
+        return rcn_predict_means(out, options.Net, options.Loss, options.LossParameters, scale, channels, options.Tiles);
+      });
+    maps.Shares = StripShares(context, means, about);
+    maps.Correlation = correlation;
+    return maps;
+  }
+  for (int structure = 1; structure <= count; ++structure)
+  {
+    maps.Levels.push_back(PredictMap(context, options, images, about, raters + 1,
+      [&options, structure](float* levels, const rcn_scale* scale, const rcn_channel* channels) {
+        return rcn_predict_structure(
+          levels, options.Net, options.Loss, structure, options.LossParameters, scale, channels, options.Tiles);
+      }));
+  }
+  return maps;
 }
 
 PredictionRun RunOf(const Model& model, const PredictionOptions& options)
@@ -196,6 +238,13 @@ PredictionRun RunOf(const Model& model, const PredictionOptions& options)
   run.Levels = !model.GivesOneProbability();
   run.Correction = correction ? std::make_shared<Recalibration>(*correction) : nullptr;
   run.Volumes = model.Info().Volumes;
+  if (model.HasSeveralStructures() && options.Structure.empty())
+  {
+    const std::vector<float>& parameters = model.Info().LossParameters;
+    const double correlation = rcn_loss_correlation(model.Loss(), parameters.empty() ? nullptr : parameters.data());
+    run.Structures = model.Info().Structures;
+    run.Correlation = correlation >= 0 ? correlation : NAN;
+  }
   return run;
 }
 
@@ -214,6 +263,10 @@ void CheckPrediction(const Model& model, const PredictionOptions& options)
   calib.at_least = readout.AtLeast;
   refuseIf(rcn_calib_check(&calib, model.RaterCount()));
   refuseIf(options.Threshold >= 0 && options.Threshold <= 1 ? nullptr : "The threshold of the mask must be between 0 and 1.");
+  if (!options.Structure.empty())
+  {
+    FindStructure(model.Info().Structures, options.Structure);
+  }
   const Recalibration* correction = CorrectionOf(model, options);
   if (!correction)
   {
@@ -223,6 +276,16 @@ void CheckPrediction(const Model& model, const PredictionOptions& options)
     throw Error(RCN_EINVALID, (correction->Path.empty() ? "The recalibration" : correction->Path) + why, key);
   };
   const int levels = correction->Correction.levels;
+  if (model.HasSeveralStructures())
+  {
+    if (levels != model.StructureCount() + 1 || model.Info().Loss == RCN_LOSS_RPS_HEADS)
+    {
+      refuse(" does not fit a model of " + std::to_string(model.StructureCount()) +
+        " structures, which takes a temperature of its labels" +
+        (model.Info().Loss == RCN_LOSS_RPS_HEADS ? ", and none where it gives levels of each by themselves." : "."));
+    }
+    return;
+  }
   if (levels && levels != model.RaterCount() + 1)
   {
     refuse(" corrects maps of " + std::to_string(levels) + " levels; the model gives " +
@@ -250,8 +313,17 @@ void CheckPrediction(const Model& model, const PredictionOptions& options)
 namespace
 {
 
-/// What the network gives for the image as its voxels are stored.
-Volume LevelsOf(const Model& model, rcn_context* context, const std::vector<Volume>& images, const rcn_order& order,
+/// A map as the voxels of the image are stored.
+Volume Back(const Volume& map, rcn_context* context, const rcn_order& order, const rcn_geometry& geometry)
+{
+  const Volume turned = map.Reordered(context, rcn_order_inverse(&order));
+  rcn_image view = turned.View();
+  view.geometry = geometry; // the very numbers, not those that turning there and back makes of them
+  return Volume::Share(view, std::make_shared<Volume>(turned));
+}
+
+/// What the network gives for the image as its voxels are stored: levels, or the maps of several structures.
+StructureMaps NetworkMaps(const Model& model, rcn_context* context, const std::vector<Volume>& images, const rcn_order& order,
   const std::string& about, const PredictionOptions& options, int64_t& tiles)
 {
   std::vector<Volume> reordered;
@@ -268,15 +340,146 @@ Volume LevelsOf(const Model& model, rcn_context* context, const std::vector<Volu
   how.Spacing = model.Is3D() && model.Info().HasSpacing ? model.Options().spacing : nullptr;
   how.Tiles = &options.Tiles;
   how.TileCount = &tiles;
-  Volume levels = PredictLevels(context, how, reordered, about);
+  StructureMaps maps;
+  if (model.HasSeveralStructures())
+  {
+    maps = PredictStructures(context, how, reordered, about);
+  }
+  else
+  {
+    maps.Levels = { PredictLevels(context, how, reordered, about) };
+  }
   reordered.clear();
-  levels = levels.Reordered(context, rcn_order_inverse(&order));
-  rcn_image view = levels.View();
-  view.geometry = images.front().Geometry(); // the very numbers, not those that turning there and back makes of them
-  return Volume::Share(view, std::make_shared<Volume>(levels));
+  const rcn_geometry geometry = images.front().Geometry();
+  for (Volume& levels : maps.Levels)
+  {
+    levels = Back(levels, context, order, geometry);
+  }
+  maps.Shares = maps.Levels.empty() ? Back(maps.Shares, context, order, geometry) : Volume();
+  return maps;
+}
+
+/// One component of a map with one for each structure.
+void SetComponent(const Volume& map, int number, const Volume& component)
+{
+  const int count = map.View().components;
+  rcn_image_copy_component(static_cast<float*>(map.Data()) + number, count, &component.View(), 0);
+}
+
+/// Everything else that is wanted of the one structure that was asked for.
+void FinishStructure(Prediction& out, const Model& model, rcn_context* context, const StructureMaps& maps,
+  const PredictionOptions& options, const Readout& readout, const std::string& about)
+{
+  const int number = FindStructure(model.Info().Structures, options.Structure);
+  const Volume map = maps.Of(context, number, model.RaterCount(), about);
+  const rcn_geometry& geometry = map.Geometry();
+  out.Levels = maps.HasLevels() ? map : Volume();
+  out.Probability = map;
+  if (maps.HasLevels())
+  {
+    out.Probability = Volume::Allocate(geometry, RCN_FLOAT32);
+    float* probability = static_cast<float*>(out.Probability.Data());
+    Check(rcn_readout_apply(probability, context, &map.View(), readout.Kind, readout.AtLeast), context, about);
+  }
+  if (options.Uncertainty)
+  {
+    const Volume all = maps.HasLevels() ? map : CompleteShares(context, map, about);
+    out.Uncertainty = Volume::Allocate(geometry, RCN_FLOAT32);
+    Check(rcn_predict_entropy(static_cast<float*>(out.Uncertainty.Data()), context, &all.View()), context, about);
+  }
+  out.Mask = Volume::Allocate(geometry, RCN_UINT8);
+  Check(rcn_predict_mask(static_cast<uint8_t*>(out.Mask.Data()), context, &out.Probability.View(), options.Threshold), context,
+    about);
+  out.Volumes = PredictVolumes(context, map, model.RaterCount(), nullptr, about);
+}
+
+/// The same of all of them.
+void FinishStructures(Prediction& out, const Model& model, rcn_context* context, const StructureMaps& predicted,
+  const PredictionOptions& options, const Readout& readout, const std::string& about)
+{
+  const auto maps = std::make_shared<const StructureMaps>(predicted);
+  const int count = model.StructureCount(), raters = model.RaterCount();
+  const rcn_geometry& geometry = maps->Geometry();
+  const bool asTheyAre = readout.Kind == RCN_READOUT_EXPECTED && maps->Levels.empty();
+  out.Structures = maps;
+  out.StructureList = model.Info().Structures;
+  out.Probability = asTheyAre ? maps->Shares : Volume::Allocate(geometry, RCN_FLOAT32, count);
+  const Volume shares = maps->Levels.empty() ? maps->Shares : Volume::Allocate(geometry, RCN_FLOAT32, count);
+  Volume one = Volume::Allocate(geometry, RCN_FLOAT32);
+  for (int structure = 1; structure <= count; ++structure)
+  {
+    const Volume map = maps->Of(context, structure, raters, about);
+    out.StructureVolumes.push_back(PredictVolumes(context, map, raters, nullptr, about));
+    const auto read = [&](rcn_readout kind, int atLeast) {
+      if (map.View().components == 1) // any readout of it
+      {
+        return map;
+      }
+      Check(rcn_readout_apply(static_cast<float*>(one.Data()), context, &map.View(), kind, atLeast), context, about);
+      return one;
+    };
+    if (!asTheyAre)
+    {
+      SetComponent(out.Probability, structure - 1, read(readout.Kind, readout.AtLeast));
+    }
+    if (!maps->Levels.empty())
+    {
+      SetComponent(shares, structure - 1, read(RCN_READOUT_EXPECTED, 0));
+    }
+  }
+  const Volume means = CompleteShares(context, shares, about);
+  std::vector<uint8_t> values = LabelValues(out.StructureList);
+  values.insert(values.begin(), 0);
+  out.Labels = Volume::Allocate(geometry, RCN_UINT8);
+  Check(rcn_predict_labels(static_cast<uint8_t*>(out.Labels.Data()), context, &means.View(), values.data()), context, about);
+  if (options.Uncertainty)
+  {
+    out.Uncertainty = Volume::Allocate(geometry, RCN_FLOAT32);
+    Check(rcn_predict_entropy(static_cast<float*>(out.Uncertainty.Data()), context, &means.View()), context, about);
+  }
 }
 
 } // namespace
+
+std::vector<uint8_t> LabelValues(const std::vector<Structure>& structures)
+{
+  std::vector<uint8_t> values, numbers;
+  for (const Structure& structure : structures)
+  {
+    const int64_t value = structure.Values.empty() ? 0 : structure.Values.front();
+    numbers.push_back(static_cast<uint8_t>(numbers.size() + 1));
+    if (value >= 1 && value <= 255)
+    {
+      values.push_back(static_cast<uint8_t>(value));
+    }
+  }
+  return values.size() == numbers.size() ? values : numbers;
+}
+
+std::vector<NamedMap> MapsOf(const Prediction& prediction, rcn_context* context, int raters, bool levels)
+{
+  std::vector<NamedMap> maps = {
+    { "levels", prediction.Levels, Content::Probability, {}, "" },
+    { "uncertainty", prediction.Uncertainty, Content::Probability, {}, "" },
+    { "mask", prediction.Mask, Content::Mask, {}, "" },
+    { "labels", prediction.Labels, Content::Levels, {}, "" },
+  };
+  const std::vector<uint8_t> values = LabelValues(prediction.StructureList);
+  for (size_t c = 0; c < prediction.StructureList.size(); ++c)
+  {
+    const std::string& name = prediction.StructureList[c].Name;
+    const StructureMaps& structures = *prediction.Structures;
+    maps[3].Segments.push_back({ name, values[c], 0 });
+    if (structures.HasLevels() && (levels || !structures.Levels.empty()))
+    {
+      maps.push_back(
+        { LevelsMap(name), structures.Of(context, static_cast<int>(c) + 1, raters, name), Content::Probability, {}, name });
+    }
+  }
+  maps.push_back({ "prob", prediction.Probability, Content::Probability, {}, "" });
+  maps.erase(std::remove_if(maps.begin(), maps.end(), [](const NamedMap& one) { return !one.Map.Data(); }), maps.end());
+  return maps;
+}
 
 Prediction Predict(const Model& model, rcn_context* context, const std::vector<Volume>& images, const std::string& about,
   const PredictionOptions& options)
@@ -298,8 +501,17 @@ Prediction Predict(const Model& model, rcn_context* context, const std::vector<V
   {
     out.Remarks.push_back(about + " is a slice across another axis of the body than the slices that the model was trained on.");
   }
-  const Volume levels = LevelsOf(model, context, images, order, about, options, out.Tiles);
+  const StructureMaps maps = NetworkMaps(model, context, images, order, about, options, out.Tiles);
   const Readout readout = ReadoutOf(model, options);
+  out.Readout = ReadoutText(readout.Kind, readout.AtLeast);
+  if (model.HasSeveralStructures())
+  {
+    const Recalibration* correction = CorrectionOf(model, options);
+    const StructureMaps& corrected = correction ? ApplyRecalibration(context, *correction, maps, nullptr, about) : maps;
+    (options.Structure.empty() ? FinishStructures : FinishStructure)(out, model, context, corrected, options, readout, about);
+    return out;
+  }
+  const Volume levels = maps.Levels.front();
   const Recalibration* correction = CorrectionOf(model, options);
   rcn_recalib onLevels = correction ? correction->Correction : rcn_recalib{};
   if (correction && model.GivesOneProbability() && onLevels.method == RCN_RECALIB_TEMPERATURE)
@@ -310,7 +522,6 @@ Prediction Predict(const Model& model, rcn_context* context, const std::vector<V
   {
     Check(rcn_recalib_apply_levels(static_cast<float*>(levels.Data()), context, &onLevels, &levels.View()), context, about);
   }
-  out.Readout = ReadoutText(readout.Kind, readout.AtLeast);
   out.Probability = Volume::Allocate(geometry, RCN_FLOAT32);
   float* probability = static_cast<float*>(out.Probability.Data());
   Check(rcn_readout_apply(probability, context, &levels.View(), readout.Kind, readout.AtLeast), context, about);

@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "rcn/rcn_predict.h"
+#include "rcnImageIO.h"
 #include "rcnModel.h"
 #include "rcnPredictionFolder.h"
+#include "rcnStructureMaps.h"
 
 namespace rcn
 {
@@ -20,7 +22,9 @@ struct PredictionOptions
   const Recalibration* Correction = nullptr; ///< instead of the model's own
   bool Recalibrate = true;                   ///< false: neither of them
   double Threshold = 0.5;                    ///< of the mask
-  bool Uncertainty = false;                  ///< whether the entropy of the levels is wanted
+  bool Uncertainty = false;                  ///< whether the entropy of the levels is wanted, of several structures that of
+                                             ///< the labels
+  std::string Structure;                     ///< one of several, predicted as if it were the only one; empty: all
 };
 
 struct Prediction
@@ -34,7 +38,30 @@ struct Prediction
   PredictedVolumes Volumes; ///< of the levels, or of the probability where there are none
   int64_t Tiles = 0;
   std::vector<std::string> Remarks; ///< what a person should know, e.g. that the volume was resampled
+
+  // Of several structures there are neither Levels nor Mask nor Volumes, and Probability has a component for each. Instead:
+  std::vector<Structure> StructureList;            ///< which they are; empty: there is one
+  std::shared_ptr<const StructureMaps> Structures; ///< Structures->Of() gives the levels of one; null: there is one
+  Volume Labels;                                   ///< uint8: the most probable label, by LabelValues()
+  std::vector<PredictedVolumes> StructureVolumes;
 };
+
+/// What stands for each structure in a map of labels: its first label value, where these are 1 ... 255, otherwise its number.
+std::vector<uint8_t> LabelValues(const std::vector<Structure>& structures);
+
+/// A map as a file holds it.
+struct NamedMap
+{
+  std::string Name; ///< as PredictionFolder::FileFor() takes it
+  Volume Map;
+  Content What;
+  std::vector<Segment> Segments; ///< names of labels
+  std::string Structure;         ///< of several, the one whose levels these are; otherwise empty
+};
+
+/// The maps of a prediction in the order in which they are written. `levels`: whether those of several structures are wanted
+/// that their shares tell already.
+std::vector<NamedMap> MapsOf(const Prediction& prediction, rcn_context* context, int raters, bool levels);
 
 /// All channels of an image's files, in order. The volumes must outlive them.
 std::vector<rcn_channel> ChannelsOf(const std::vector<Volume>& images);
@@ -61,6 +88,10 @@ struct LevelsOptions
 
 /// The levels of an image that lies along the network's axes: predictions and the validation of a training in one way.
 Volume PredictLevels(
+  rcn_context* context, const LevelsOptions& options, const std::vector<Volume>& images, const std::string& about);
+
+/// The same for a network of several structures.
+StructureMaps PredictStructures(
   rcn_context* context, const LevelsOptions& options, const std::vector<Volume>& images, const std::string& about);
 
 /// How a run with these options makes its maps, for the folder where they go (rcnPredictionFolder.h).

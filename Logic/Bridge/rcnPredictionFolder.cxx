@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "rcn/rcn.h"
+#include "rcnFileName.h"
 
 namespace rcn
 {
@@ -53,6 +54,9 @@ PredictionRun RunFrom(const JsonReader& reader, const std::string& path)
   {
     run.Volumes = std::make_shared<VolumeScores>(ParseVolumeScores(volumes, path + " cannot be used"));
   }
+  run.Structures = StructuresFrom(reader);
+  const json_t* correlation = reader.Get("correlation");
+  run.Correlation = correlation && !json_is_null(correlation) ? reader.Number("correlation", 0, 1) : NAN;
   return run;
 }
 
@@ -62,7 +66,7 @@ bool IsSameRun(const PredictionRun& a, const PredictionRun& b)
 {
   const auto correction = [](const PredictionRun& run) { return run.Correction ? RecalibrationText(*run.Correction) : ""; };
   return a.Hash == b.Hash && a.Readout == b.Readout && a.TieBackground == b.TieBackground && a.Levels == b.Levels &&
-    correction(a) == correction(b);
+    correction(a) == correction(b) && NamesOf(a.Structures) == NamesOf(b.Structures);
 }
 
 void RefuseCorrected(const PredictionRun* run, const std::string& name)
@@ -73,15 +77,20 @@ void RefuseCorrected(const PredictionRun* run, const std::string& name)
   }
 }
 
-void CheckReadout(const PredictionRun* run, const Volume& prediction, const EvaluationOptions& options, const std::string& file)
+void CheckReadout(const PredictionRun* run, bool levels, const EvaluationOptions& options, const std::string& file)
 {
   const std::string wanted = ReadoutText(options.Calib.readout, options.Calib.at_least);
-  if (run && run->Levels && prediction.View().components == 1 && wanted != run->Readout)
+  if (run && run->Levels && !levels && wanted != run->Readout)
   {
     throw Error(RCN_EINVALID,
       file + " holds the probability of the readout " + run->Readout + ", not of " + wanted +
         "; judge by that readout, or predict with levels.");
   }
+}
+
+std::string LevelsMap(const std::string& structure)
+{
+  return FileNameFrom(structure) + "_levels";
 }
 
 std::string PredictionFolder::ManifestOf(const std::string& folder)
@@ -130,25 +139,35 @@ void PredictionFolder::Read()
   this->HasManifest_ = true;
 }
 
+std::string PredictionFolder::FindMap(const std::string& id, const std::string& map) const
+{
+  const auto found = this->Cases_.find(id);
+  if (found == this->Cases_.end() || !found->second.count(map))
+  {
+    return "";
+  }
+  const std::string file = (fs::path(this->Path_) / found->second.at(map)).string();
+  std::error_code ignored;
+  if (!fs::exists(file, ignored))
+  {
+    throw Error(
+      RCN_EIO, file + ", which " + ManifestOf(this->Path_) + " names, is not there any more; predict case " + id + " again.");
+  }
+  return file;
+}
+
 std::string PredictionFolder::Find(const std::string& id) const
 {
   std::error_code ignored;
   if (this->HasManifest_)
   {
-    const auto found = this->Cases_.find(id);
     for (const char* map : { "levels", "prob" })
     {
-      if (found == this->Cases_.end() || !found->second.count(map))
+      const std::string file = this->FindMap(id, map);
+      if (!file.empty())
       {
-        continue;
+        return file;
       }
-      const std::string file = (fs::path(this->Path_) / found->second.at(map)).string();
-      if (!fs::exists(file, ignored))
-      {
-        throw Error(RCN_EIO,
-          file + ", which " + ManifestOf(this->Path_) + " names, is not there any more; predict case " + id + " again.");
-      }
-      return file;
     }
     throw Error(RCN_EIO,
       ManifestOf(this->Path_) + " names no prediction for case " + id +
@@ -268,11 +287,15 @@ void PredictionFolder::Finish()
       JsonObject{ { "case", one.first }, { "files", std::vector<std::string>(one.second.begin(), one.second.end()) } });
   }
   const PredictionRun& run = this->Run_;
-  const JsonObject manifest{ { "model", run.Model }, { "hash", run.Hash }, { "readout", run.Readout },
+  JsonObject manifest{ { "model", run.Model }, { "hash", run.Hash }, { "readout", run.Readout },
     { "tie", run.TieBackground ? "background" : "foreground" }, { "levels", run.Levels },
     { "correction", run.Correction ? Json(ParseJson(RecalibrationText(*run.Correction), "").release()) : Json(nullptr) },
-    { "volumes", run.Volumes && !run.Correction ? Json(VolumeScoresJson(*run.Volumes)) : Json(nullptr) }, { "cases", cases },
-    { "superseded", superseded } };
+    { "volumes", run.Volumes && !run.Correction ? Json(VolumeScoresJson(*run.Volumes)) : Json(nullptr) } };
+  if (!run.Structures.empty())
+  {
+    manifest.Set("structures", StructuresJson(run.Structures)).Set("correlation", run.Correlation);
+  }
+  manifest.Set("cases", cases).Set("superseded", superseded);
   WriteText(ManifestOf(this->Path_), DocumentText(manifest.Get()));
 }
 

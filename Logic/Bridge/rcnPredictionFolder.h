@@ -5,7 +5,11 @@
 ///                       "readout": of the probabilities, "tie": "foreground" or "background", "levels": whether the model
 ///                       gives levels or one probability, "correction": null, or as its JSON file holds it,
 ///                       "volumes": null, or without a correction the scores of volumes (rcnVolumes.h),
-///                       "cases": [{"case": id, "files": {"prob": NAME, "levels": NAME, "mask": NAME, "uncertainty": NAME}}],
+///                       "structures": of a model of several, [{"name": ..., "values": [...]}, ...]; a probability has a
+///                       component for each, in this order, "correlation": of their raters, which makes levels of expected
+///                       shares; null: it does not, and levels are in files. Both are absent otherwise,
+///                       "cases": [{"case": id, "files": {"prob": NAME, "levels": NAME, "mask": NAME, "uncertainty": NAME,
+///                                  of several structures "labels": NAME, "STRUCTURE_levels": NAME}}],
 ///                       "superseded": [{"case": id, "files": [NAME, ...]}]: of earlier runs, no longer judged, and removed
 ///                       when the case is predicted again}
 ///
@@ -21,6 +25,7 @@
 #include <vector>
 
 #include "rcnEvaluation.h"
+#include "rcnStructures.h"
 
 namespace rcn
 {
@@ -34,6 +39,8 @@ struct PredictionRun
   bool Levels = true;                              ///< false: the model gives one probability
   std::shared_ptr<const Recalibration> Correction; ///< null: none
   std::shared_ptr<const VolumeScores> Volumes;     ///< without a correction: for intervals of volumes; null: not known
+  std::vector<Structure> Structures;               ///< of a model of several structures; otherwise none
+  double Correlation = NAN;                        ///< of their raters (StructureMaps); NaN: shares do not tell the levels
 
   /// Those that belong to the maps as they are.
   std::shared_ptr<const VolumeScores> ScoresOfVolumes() const
@@ -46,13 +53,15 @@ struct PredictionRun
 bool IsSameRun(const PredictionRun& a, const PredictionRun& b);
 
 /// A probability cannot be read out in another way than it was made: throws Error (RCN_EINVALID) where `options` ask for
-/// that. `run` may be null; `file` names the prediction.
-void CheckReadout(
-  const PredictionRun* run, const Volume& prediction, const EvaluationOptions& options, const std::string& file);
+/// that. `levels`: the prediction has them. `run` may be null; `file` names the prediction.
+void CheckReadout(const PredictionRun* run, bool levels, const EvaluationOptions& options, const std::string& file);
 
 /// Predictions that are corrected cannot be corrected again: throws Error (RCN_EINVALID) that begins with `name`. `run` may be
 /// null.
 void RefuseCorrected(const PredictionRun* run, const std::string& name);
+
+/// The name of the map with the levels of one of several structures, and with the structure in it what a file may be called.
+std::string LevelsMap(const std::string& structure);
 
 class PredictionFolder
 {
@@ -70,6 +79,9 @@ public:
   /// The map to judge a case by: its levels, otherwise its probability. Without a manifest <id>_levels.EXT, <id>_prob.EXT or
   /// <id>.EXT. Throws Error (RCN_EIO) naming the case.
   std::string Find(const std::string& id) const;
+
+  /// The file of a case's map that the manifest names; empty: none. Throws Error (RCN_EIO) when it is not there any more.
+  std::string FindMap(const std::string& id, const std::string& map) const;
 
   /// The run that wrote a file, by the manifest beside it; null when none names it.
   static std::shared_ptr<const PredictionRun> RunOf(const std::string& file);

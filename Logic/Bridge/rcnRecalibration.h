@@ -22,7 +22,9 @@ struct RecalibrationResult
   EvaluationOptions Options;      ///< with which Before was judged
   EvaluationReport Before, After; ///< on the cases it was fitted to
   EvaluationReport EachLeftOut;   ///< each case corrected by a fit to all others; of no case when there is only one
-  bool Tested = false;            ///< there were several cases, so that one could be left out
+  /// Of several structures each, where the three above are the means over them; otherwise empty.
+  std::vector<StructureReport> StructuresBefore, StructuresAfter, StructuresEachLeftOut;
+  bool Tested = false;  ///< there were several cases, so that one could be left out
   bool Helps = false;   ///< MR-ECE is smaller with cases left out, or where there is one case, on that. Otherwise it is not
                         ///< to be stored unless somebody insists
   VolumeScores Volumes; ///< before; those after are in Correction

@@ -6,10 +6,10 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "rcnFile.h"
-#include "rcnJudge.h"
 #include "rcnModelRecord.h"
 #include "rcnPlatform.h"
 #include "rcnPrediction.h"
@@ -99,8 +99,8 @@ bool Training::OnProgress(double fraction, const char* stage)
   return this->Stop_ && this->Doing_ != Doing::Stepping;
 }
 
-/// Levels of a whole case, as components of voxels; volumes by way of the spacing that is trained on, as in use.
-Volume Training::PredictLevels(rcn_net* net, const rcn_loss* loss, const float* lossValues, LoadedCase& one)
+/// Levels of a whole case, or the maps of several structures; volumes by way of the spacing that is trained on, as in use.
+CasePrediction Training::PredictCase(rcn_net* net, const rcn_loss* loss, const float* lossValues, LoadedCase& one)
 {
   LevelsOptions how;
   how.Net = net;
@@ -108,18 +108,35 @@ Volume Training::PredictLevels(rcn_net* net, const rcn_loss* loss, const float* 
   how.LossParameters = lossValues;
   how.Normalization = &this->Normalize_;
   how.Spacing = this->Net_.arch == RCN_UNET3D ? this->Net_.spacing : nullptr;
-  return rcn::PredictLevels(this->Context_, how, one.Images, "Case " + one.Source.Id);
+  const std::string about = "Case " + one.Source.Id, name = "The prediction of " + one.Source.Id;
+  if (this->HasSeveralStructures())
+  {
+    return { Volume(), name, std::make_shared<const StructureMaps>(PredictStructures(this->Context_, how, one.Images, about)) };
+  }
+  return { PredictLevels(this->Context_, how, one.Images, about), name };
 }
 
-/// Judges a network on the validation cases, each process its share of them: one evaluation for each of the options.
+/// By number; 0 where there is one without a number.
+std::vector<int> Training::JudgedStructures() const
+{
+  std::vector<int> numbers(std::max<size_t>(1, this->List_.Structures.size()));
+  std::iota(numbers.begin(), numbers.end(), 1);
+  return this->HasSeveralStructures() ? numbers : std::vector<int>{ 0 };
+}
+
+/// Judges a network on the validation cases, each process its share of them: one evaluation for each of the options, of several
+/// structures all of the first one, then all of the second, ...
 std::vector<std::unique_ptr<Evaluation>> Training::JudgeValidation(
   rcn_net* net, const rcn_loss* loss, const float* lossValues, const std::vector<EvaluationOptions>& options)
 {
   this->Doing_ = Doing::Validating;
   std::vector<JudgeTask> tasks;
-  for (const EvaluationOptions& one : options)
+  for (const int structure : this->JudgedStructures())
   {
-    tasks.push_back({ 0, one });
+    for (const EvaluationOptions& one : options)
+    {
+      tasks.push_back({ 0, one, structure });
+    }
   }
   Judging judging(this->Context_, this->Raters_, tasks);
   for (size_t i = 0; i < this->Validation_.size(); ++i)
@@ -127,8 +144,8 @@ std::vector<std::unique_ptr<Evaluation>> Training::JudgeValidation(
     if (this->IsMine(i, this->Validation_.size(), true))
     {
       LoadedCase& one = this->Store_->Get(this->Validation_[i]);
-      const Volume levels = this->PredictLevels(net, loss, lossValues, one);
-      judging.Add(one.Source, i, one.Votes.get(), { { levels, "The prediction of " + one.Source.Id } });
+      const CasePrediction prediction = this->PredictCase(net, loss, lossValues, one);
+      judging.Add(one.Source, i, one.Votes.get(), { prediction });
     }
   }
   std::vector<std::unique_ptr<Evaluation>> evaluations = judging.TakeEvaluations();
@@ -167,24 +184,48 @@ TrainingEpoch Training::Validate(rcn_net* net, const rcn_loss* loss, const float
   majority.ExactAuc = true;
   expected.Calib.readout = RCN_READOUT_EXPECTED;
   const auto judged = this->JudgeValidation(net, loss, lossValues, options);
-  const std::vector<double> all = judged[0]->Figures(), box = judged[1]->Figures();
-  // With raters missing in every case there is no RPS of all K; the Brier score against those who answered is as proper.
-  epoch.Rps = std::isfinite(all[RCN_RPS]) ? all[RCN_RPS] : all[RCN_BRIER];
-  epoch.MajorityMrEce = box[RCN_MR_ECE];
-  epoch.Dice = box[RCN_DICE];
-  epoch.ExpectedMrEce = judged[2]->Figures()[RCN_MR_ECE];
-  epoch.Auc = judged[1]->Auc().reference;
+  std::vector<TrainingEpoch> structures;
+  for (size_t first = 0; first < judged.size(); first += options.size())
+  {
+    const std::vector<double> all = judged[first]->Figures(), box = judged[first + 1]->Figures();
+    TrainingEpoch one;
+    // With raters missing in every case there is no RPS of all K; the Brier score against those who answered is as proper.
+    one.Rps = std::isfinite(all[RCN_RPS]) ? all[RCN_RPS] : all[RCN_BRIER];
+    one.MajorityMrEce = box[RCN_MR_ECE];
+    one.Dice = box[RCN_DICE];
+    one.ExpectedMrEce = judged[first + 2]->Figures()[RCN_MR_ECE];
+    one.Auc = judged[first + 1]->Auc().reference;
+    structures.push_back(one);
+  }
+  for (double TrainingEpoch::* figure : { &TrainingEpoch::Rps, &TrainingEpoch::MajorityMrEce, &TrainingEpoch::Dice,
+         &TrainingEpoch::ExpectedMrEce, &TrainingEpoch::Auc })
+  {
+    Spread spread; // without structures that nobody marked
+    std::for_each(structures.begin(), structures.end(), [&](const TrainingEpoch& one) { spread.Add(one.*figure); });
+    epoch.*figure = structures.size() == 1 ? structures.front().*figure : spread.Mean();
+  }
   this->ValidationSeconds_ = SecondsNow() - start;
   this->Result_.SecondsValidating += this->ValidationSeconds_;
   return epoch;
 }
 
-EvaluationReport Training::Judge(const Model& model, const std::string& readout, VolumeScores* volumes)
+/// The mean over structures where there are several, which are then in `structures`.
+EvaluationReport Training::Judge(
+  const Model& model, const std::string& readout, std::vector<StructureReport>& structures, VolumeScores* volumes)
 {
   EvaluationOptions options = this->JudgedOptions(readout);
   options.Correction = model.Info().Correction.get();
   options.AllowFittedCases = true; // that is what before and after are: the model as it was in use
   const auto judged = this->JudgeValidation(model, { options });
+  if (this->HasSeveralStructures())
+  {
+    structures.clear();
+    for (const std::unique_ptr<Evaluation>& one : judged)
+    {
+      structures.push_back({ this->List_.Structures[structures.size()].Name, ReportOf(*one) });
+    }
+    return MeanOverStructures(structures);
+  }
   if (volumes)
   {
     *volumes = judged.front()->ScoresOfVolumes();
@@ -205,8 +246,8 @@ void Training::StoreVolumes(const VolumeScores& scores)
 EvaluationReport Training::JudgeUncorrected(const Model& best, const std::string& readout)
 {
   VolumeScores volumes;
-  const EvaluationReport report = this->Judge(best, readout, &volumes);
-  this->StoreVolumes(volumes);
+  const EvaluationReport report = this->Judge(best, readout, this->Result_.StructuresAfter, &volumes);
+  this->StoreVolumes(volumes); // none of several structures
   return report;
 }
 
@@ -226,13 +267,15 @@ EvaluationOptions Training::JudgedOptions(const std::string& readout)
 /// that the other cases give.
 EvaluationReport Training::CorrectBest(const Model& best, const std::string& readout)
 {
-  if (!this->Options_.Recalibrate || this->Validation_.size() < 2)
+  // Heads of their own for each structure have no labels in common that a temperature could weigh.
+  if (!this->Options_.Recalibrate || this->Validation_.size() < 2 || best.Info().Loss == RCN_LOSS_RPS_HEADS)
   {
     return this->JudgeUncorrected(best, readout);
   }
   this->Doing_ = Doing::Validating;
   JudgeInput input;
   input.List.Raters = this->Raters_;
+  input.List.Structures = this->List_.Structures;
   for (const size_t number : this->Validation_)
   {
     input.List.Cases.push_back(this->Store_->Peek(number).Source);
@@ -241,10 +284,9 @@ EvaluationReport Training::CorrectBest(const Model& best, const std::string& rea
   input.Loop.IsMine = [this](size_t i) { return this->IsMine(i, this->Validation_.size(), true); };
   input.Votes = [this](const Case&, size_t i) { return this->Store_->Get(this->Validation_[i]).Votes; };
   const std::vector<float>& values = best.Info().LossParameters;
-  const auto predict = [&](const Case& one, size_t i) -> CasePrediction {
+  const auto predict = [&](const Case&, size_t i) {
     LoadedCase& loaded = this->Store_->Get(this->Validation_[i]);
-    return { this->PredictLevels(best.Net(), best.Loss(), values.empty() ? nullptr : values.data(), loaded),
-      "The prediction of " + one.Id };
+    return this->PredictCase(best.Net(), best.Loss(), values.empty() ? nullptr : values.data(), loaded);
   };
   input.Predictions = { { this->Result_.Model, predict, nullptr } };
   RecalibrationResult result;
@@ -265,8 +307,10 @@ EvaluationReport Training::CorrectBest(const Model& best, const std::string& rea
   this->StoreVolumes(result.Volumes);
   if (!result.Tested || !result.Helps)
   {
+    this->Result_.StructuresAfter = result.StructuresBefore;
     return result.Before;
   }
+  this->Result_.StructuresAfter = result.StructuresEachLeftOut;
   if (this->Processes_.IsFirst())
   {
     SetCorrection(this->Context_, this->Result_.Model, result.Correction);
@@ -307,6 +351,10 @@ JsonObject Training::Protocol() const
   if (train.local_norms)
   {
     root.Set("batch-norm", "local");
+  }
+  if (this->HasSeveralStructures())
+  {
+    root.Set("structures", NamesOf(this->List_.Structures));
   }
   return root;
 }
@@ -435,6 +483,7 @@ void Training::SaveBest(bool averaged)
   info.Normalization = this->Normalize_;
   info.Strategy = this->StrategyName_;
   info.Loss = this->Train_.strategy.loss;
+  info.Structures = this->List_.Structures;
   const int count = rcn_loss_parameters(rcn_train_loss(this->Trainer_.get()));
   const float* values =
     averaged ? rcn_train_average_loss_values(this->Trainer_.get()) : rcn_train_loss_values(this->Trainer_.get());
@@ -685,10 +734,18 @@ void Training::JudgeBest(bool resumed)
   // After a break, the file to go on from may be the one that was replaced.
   if (this->Init_ && !(resumed && this->IsInPlace() && !this->Result_.KeptStart))
   {
-    this->AsStart([&] { this->Result_.Before = this->Judge(*this->Init_, readout); });
+    this->AsStart([&] { this->Result_.Before = this->Judge(*this->Init_, readout, this->Result_.StructuresBefore); });
     this->Result_.HasBefore = this->Result_.Before.Cases > 0;
   }
-  this->Result_.After = this->Result_.KeptStart ? this->Result_.Before : this->CorrectBest(best, readout);
+  if (this->Result_.KeptStart)
+  {
+    this->Result_.After = this->Result_.Before;
+    this->Result_.StructuresAfter = this->Result_.StructuresBefore;
+  }
+  else
+  {
+    this->Result_.After = this->CorrectBest(best, readout);
+  }
   // The model that training started from has its own record, of its own training.
   if (!this->Result_.KeptStart && this->Result_.After.Cases > 0 && this->Processes_.IsFirst())
   {
@@ -790,7 +847,8 @@ std::string CheckTraining(const TrainingOptions& options)
   {
     return "The model file must be named MODEL.safetensors.";
   }
-  if (!options.Strategy.empty() && rcn_strategy_parse(&strategy, options.Strategy.c_str()) != RCN_OK)
+  if (!options.Strategy.empty() && !FindChoice(StructureStrategies(), options.Strategy) &&
+    rcn_strategy_parse(&strategy, options.Strategy.c_str()) != RCN_OK)
   {
     return "There is no strategy '" + options.Strategy + "'.";
   }
@@ -869,13 +927,17 @@ json_t* TrainingJson(const TrainingResult& result)
       JsonObject{ { "reading", result.SecondsReading }, { "drawing", result.SecondsDrawing },
         { "stepping", result.SecondsStepping }, { "waiting", result.SecondsWaiting },
         { "validating", result.SecondsValidating } } } };
+  const auto judged = [&result](const EvaluationReport& report, const std::vector<StructureReport>& structures) {
+    return structures.empty() ? EvaluationJson(report, result.Judged, result.Raters)
+                              : EvaluationJson(structures, result.Judged, result.Raters);
+  };
   if (result.After.Cases > 0)
   {
-    root.Set("validation", EvaluationJson(result.After, result.Judged, result.Raters));
+    root.Set("validation", judged(result.After, result.StructuresAfter));
   }
   if (result.HasBefore)
   {
-    root.Set("before", EvaluationJson(result.Before, result.Judged, result.Raters));
+    root.Set("before", judged(result.Before, result.StructuresBefore));
   }
   return root.Release();
 }

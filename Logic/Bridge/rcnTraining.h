@@ -33,7 +33,8 @@ struct TrainingEpoch
   double Rate = 0; ///< of the last step
   double Loss = 0; ///< mean over the epoch's steps
   double Rps = 0;  ///< of the validation cases, whole images; decides which model is the best. A model of one
-                   ///< probability is judged through the binomial distribution of K raters
+                   ///< probability is judged through the binomial distribution of K raters. Of several structures this and
+                   ///< what follows are means over them
   double MajorityMrEce = 0, ExpectedMrEce = 0; ///< box around all marks and 20 voxels
   double Auc = 0, Dice = 0;                    ///< majority readout, the same box
   double Seconds = 0;                          ///< since training began, breaks left out
@@ -155,6 +156,8 @@ struct TrainingResult
   EvaluationReport After;
   bool HasBefore = false;
   EvaluationReport Before;
+  /// Of several structures each, where After and Before are the means over them; otherwise empty.
+  std::vector<StructureReport> StructuresAfter, StructuresBefore;
 };
 
 /// The sentence TrainModel() would fail with because of the options alone; empty when they look fine.

@@ -7,6 +7,7 @@
 
 #include "rcn/rcn_file.h"
 #include "rcnJson.h"
+#include "rcnJudge.h"
 #include "rcnModel.h"
 #include "rcnProcesses.h"
 #include "rcnTraining.h"
@@ -74,17 +75,20 @@ private:
   void AsStart(const std::function<void()>& judge);
   void CopyStart() const;
   void JudgeBest(bool resumed);
+  bool HasSeveralStructures() const { return this->List_.HasStructures(); }
+  std::vector<int> JudgedStructures() const;
   std::vector<std::unique_ptr<Evaluation>> JudgeValidation(
     rcn_net* net, const rcn_loss* loss, const float* lossValues, const std::vector<EvaluationOptions>& options);
   TrainingEpoch Validate(rcn_net* net, const rcn_loss* loss, const float* lossValues);
   std::vector<std::unique_ptr<Evaluation>> JudgeValidation(const Model& model, const std::vector<EvaluationOptions>& options);
-  EvaluationReport Judge(const Model& model, const std::string& readout, VolumeScores* volumes = nullptr);
+  EvaluationReport Judge(
+    const Model& model, const std::string& readout, std::vector<StructureReport>& structures, VolumeScores* volumes = nullptr);
   EvaluationReport JudgeUncorrected(const Model& best, const std::string& readout);
   void StoreVolumes(const VolumeScores& scores);
   EvaluationOptions JudgedOptions(const std::string& readout);
   EvaluationReport CorrectBest(const Model& best, const std::string& readout);
   void WarnOfDroppedCorrection();
-  Volume PredictLevels(rcn_net* net, const rcn_loss* loss, const float* lossValues, LoadedCase& one);
+  CasePrediction PredictCase(rcn_net* net, const rcn_loss* loss, const float* lossValues, LoadedCase& one);
   void Loop();
   void Remark(const std::string& sentence) const;
   void Warn(const std::string& sentence) const;
@@ -103,6 +107,7 @@ private:
   std::shared_ptr<rcn_file_lock> Lock_;        // of the first process
   std::unique_ptr<Model> Init_;                // a whole model to go on from
   bool InitIsEncoder_ = false;
+  bool InitHasOtherOutputs_ = false; // all of it but the last layer is a start
   rcn_net_options Net_ = RCN_NET_OPTIONS_INIT;
   rcn_train_options Train_ = RCN_TRAIN_OPTIONS_INIT;
   rcn_normalize Normalize_ = RCN_NORMALIZE_INIT;

@@ -26,6 +26,24 @@ constexpr double LeastBatchVoxels = 8192;
 /// A course that nobody chose: every case 40 times, but within these steps.
 constexpr double UsualPasses = 40, LeastSteps = 2500, LeastStepsOfVolumes = 1000, MostSteps = 10000;
 
+/// Takes over the parameters that both networks have in the same shape; how many they are.
+int64_t CopyAlike(rcn_net* net, const rcn_net* from)
+{
+  float* values = rcn_net_edit_values(net);
+  int64_t taken = 0;
+  for (int i = 0; i < rcn_net_parameter_count(net); ++i)
+  {
+    const rcn_parameter* own = rcn_net_parameter(net, i);
+    const rcn_parameter* other = rcn_net_find_parameter(from, own->name);
+    if (other && other->dimensions == own->dimensions && std::equal(own->shape, own->shape + own->dimensions, other->shape))
+    {
+      std::copy_n(rcn_net_values(from) + other->offset, own->count, values + own->offset);
+      ++taken;
+    }
+  }
+  return taken;
+}
+
 } // namespace
 
 /// The process that reads case `index` of `count`. Those that one trains on lie together.
@@ -211,7 +229,27 @@ void Training::ReadInit(int channels)
     this->Init_->CheckRaters(this->Raters_, this->List_.Path);
   }
   this->Net_ = from;
-  this->StrategyName_ = this->StrategyName_.empty() ? info.Strategy : this->StrategyName_;
+  if (this->Init_->HasSeveralStructures() != this->HasSeveralStructures())
+  {
+    this->InitHasOtherOutputs_ = true;
+  }
+  else
+  {
+    this->Init_->CheckStructures(this->List_.Structures, this->List_.Path);
+    if (this->HasSeveralStructures() && NamesOf(info.Structures) != NamesOf(this->List_.Structures))
+    {
+      throw Error(RCN_EINVALID,
+        path + " has its structures in another order than " + this->List_.Path + ": " + JoinNames(NamesOf(info.Structures)) +
+          "; name them in this order.");
+    }
+    this->StrategyName_ = this->StrategyName_.empty() ? info.Strategy : this->StrategyName_;
+  }
+  if (this->InitHasOtherOutputs_ && this->IsInPlace())
+  {
+    throw Error(RCN_EINVALID,
+      path + " is a model of " + (this->HasSeveralStructures() ? "one structure" : "several structures") +
+        ", which would be lost; write to another file.");
+  }
 }
 
 /// Which network and loss, by the options or by the model to go on from.
@@ -225,24 +263,28 @@ void Training::ChooseNetwork()
     this->ReadInit(channels);
   }
   this->StrategyName_ = this->StrategyName_.empty() ? rcn_strategy_name(0) : this->StrategyName_;
-  if (rcn_strategy_parse(&this->Train_.strategy, this->StrategyName_.c_str()) != RCN_OK)
+  const int structures = std::max(1, static_cast<int>(this->List_.Structures.size()));
+  if (structures > 1 && this->StrategyName_ == rcn_strategy_name(0))
   {
-    throw Error(RCN_EINVALID, "There is no strategy '" + this->StrategyName_ + "'.");
+    this->StrategyName_ = rcn_strategy_structures_name(0); // what the default means for several
   }
+  Check(rcn_strategy_for(&this->Train_.strategy, this->Context_, this->StrategyName_.c_str(), structures), this->Context_);
+  this->Train_.loss.structures = structures;
   this->Train_.loss.kind = this->Train_.strategy.loss;
   this->Train_.loss.raters = static_cast<int>(this->Raters_.size());
   this->Train_.loss.alpha = this->Options_.Alpha;
   this->Train_.loss.bce_weight = this->Options_.BceWeight;
   this->Train_.loss.expected_weight = this->Options_.ExpectedWeight;
   this->Train_.loss.unimodal_weight = this->Options_.UnimodalWeight;
-  const bool isDefault = this->Train_.strategy.loss == RCN_LOSS_BETA_BINOMIAL_VOXEL;
+  const bool isDefault =
+    this->Train_.strategy.loss == RCN_LOSS_BETA_BINOMIAL_VOXEL || this->Train_.strategy.loss == RCN_LOSS_DIRICHLET_MULTINOMIAL;
   this->Train_.loss.rps_weight = std::isnan(this->Options_.RpsWeight) ? (isDefault ? 5 : 0) : this->Options_.RpsWeight;
   this->Train_.loss.tie_background = this->Options_.TieBackground;
   rcn_loss* loss = nullptr;
   Check(rcn_loss_create(&loss, this->Context_, &this->Train_.loss), this->Context_);
   const int outputs = rcn_loss_channels(loss);
   rcn_loss_destroy(loss);
-  if (this->Init_ && this->Net_.outputs != outputs)
+  if (this->Init_ && !this->InitHasOtherOutputs_ && this->Net_.outputs != outputs)
   {
     throw Error(RCN_EINVALID,
       this->Options_.Init + " gives " + std::to_string(this->Net_.outputs) + " numbers per voxel, but " + this->StrategyName_ +
@@ -447,7 +489,14 @@ void Training::MakeNetwork()
   Check(rcn_net_create(&net, this->Context_, &this->Net_), this->Context_);
   this->Network_.reset(net);
   Check(rcn_net_initialize(net, this->Options_.Seed), this->Context_);
-  if (this->Init_)
+  if (this->InitHasOtherOutputs_)
+  {
+    const int64_t taken = CopyAlike(net, this->Init_->Net());
+    this->Remark("The network starts from " + this->Options_.Init + " (" + std::to_string(taken) + " of " +
+      std::to_string(rcn_net_parameter_count(net)) + " tensors); its last layer, which has other outputs, is new.");
+    this->Init_.reset(); // it cannot be judged on these structures
+  }
+  else if (this->Init_)
   {
     std::memcpy(
       rcn_net_edit_values(net), rcn_net_values(this->Init_->Net()), sizeof(float) * static_cast<size_t>(rcn_net_floats(net)));
@@ -506,16 +555,17 @@ void Training::ShareCases()
   }
 }
 
-/// How often each level occurs in the cases of all processes.
+/// How often each level occurs in the cases of all processes, of several structures each label.
 std::vector<double> Training::LevelShares()
 {
-  std::vector<double> shares(this->Raters_.size() + 1, 0);
+  std::vector<double> shares(this->HasSeveralStructures() ? this->List_.Structures.size() + 1 : this->Raters_.size() + 1, 0);
   for (size_t i = 0; i < this->New_.size(); ++i)
   {
     if (this->IsMine(i, this->New_.size(), false))
     {
       const LoadedCase& one = this->Store_->Get(this->New_[i]);
-      rcn_target_add_levels(shares.data(), one.Target.get(), one.Votes.get());
+      (this->HasSeveralStructures() ? rcn_target_add_labels : rcn_target_add_levels)(
+        shares.data(), one.Target.get(), one.Votes.get());
     }
   }
   Check(

@@ -271,9 +271,13 @@ json_t* VolumesJson(const PredictedVolumes& volumes)
   }.Release();
 }
 
-std::string VolumesCsvHeading(int raters)
+std::string VolumesCsvHeading(int raters, bool structures)
 {
   std::vector<std::string> cells = { "case", "component", "unit", "volume", "low_80", "high_80", "low_95", "high_95" };
+  if (structures)
+  {
+    cells.insert(cells.begin() + 1, "structure");
+  }
   for (int t = 1; t <= raters; ++t)
   {
     cells.push_back("at_least_" + std::to_string(t));
@@ -282,8 +286,15 @@ std::string VolumesCsvHeading(int raters)
   return CsvRow(cells);
 }
 
-std::string VolumesCsv(const std::string& id, const PredictedVolumes& volumes)
+std::string VolumesCsv(const std::string& id, const PredictedVolumes& volumes, const std::string* structure)
 {
+  const auto row = [structure](std::vector<std::string> cells) {
+    if (structure)
+    {
+      cells.insert(cells.begin() + 1, *structure);
+    }
+    return CsvRow(cells);
+  };
   const std::string unit = PlainUnit(volumes.Unit);
   std::vector<std::string> cells = { id, "all", unit, CsvNumber(volumes.Expected) };
   for (const PredictedInterval& interval : volumes.Intervals)
@@ -292,7 +303,7 @@ std::string VolumesCsv(const std::string& id, const PredictedVolumes& volumes)
   }
   std::transform(volumes.AtLeast.begin(), volumes.AtLeast.end(), std::back_inserter(cells), CsvNumber);
   cells.insert(cells.end(), 6, "");
-  std::string rows = CsvRow(cells);
+  std::string rows = row(cells);
   for (size_t i = 0; i < volumes.Components.size(); ++i)
   {
     const PredictedComponent& one = volumes.Components[i];
@@ -301,7 +312,7 @@ std::string VolumesCsv(const std::string& id, const PredictedVolumes& volumes)
     cells.insert(cells.end(),
       { std::to_string(one.Voxels), CsvNumber(one.Highest), one.Reaches(), std::to_string(one.At[0]), std::to_string(one.At[1]),
         std::to_string(one.At[2]) });
-    rows += CsvRow(cells);
+    rows += row(cells);
   }
   return rows;
 }

@@ -118,8 +118,9 @@ json_t* VolumesJson(const PredictedVolumes& volumes);
 
 /// Rows for a spreadsheet: one for the map and one for each component, in columns that are the same for all cases of so many
 /// raters.
-std::string VolumesCsvHeading(int raters);
-std::string VolumesCsv(const std::string& id, const PredictedVolumes& volumes);
+/// `structure`: of several; null: there is no such column.
+std::string VolumesCsvHeading(int raters, bool structures = false);
+std::string VolumesCsv(const std::string& id, const PredictedVolumes& volumes, const std::string* structure = nullptr);
 
 // ---- judging ---------------------------------------------------------------------------------------
 

@@ -228,14 +228,15 @@ Option StructureOption()
   return { "--structure", "NAME", "use only this one of several structures (all)" };
 }
 
-DataList DataListFrom(const Arguments& arguments, const std::string& option)
+DataList DataListFrom(const Arguments& arguments, const std::string& option, bool whole)
 {
   if (arguments.Has("--label"))
   {
     throw Error(RCN_EINVALID, "--label goes with --rater; a data list has \"structures\" of its own.");
   }
   const DataList list = ReadDataList(arguments.Get(option));
-  return arguments.Has("--structure") ? OneStructure(list, FindStructure(list.Structures, arguments.Get("--structure"))) : list;
+  const int structure = arguments.Has("--structure") ? FindStructure(list.Structures, arguments.Get("--structure")) : 0;
+  return structure > 0 && !whole ? OneStructure(list, structure) : list;
 }
 
 double ScaleFrom(const Arguments& arguments)
@@ -299,7 +300,7 @@ std::vector<Structure> LabelsFrom(const Arguments& arguments)
 
 } // namespace
 
-Case CaseFrom(const Arguments& arguments)
+Case CaseFrom(const Arguments& arguments, bool whole)
 {
   Case one;
   one.Id = "case";
@@ -317,7 +318,8 @@ Case CaseFrom(const Arguments& arguments)
       rater.Values = one.Structures.front().Values;
     }
   }
-  return arguments.Has("--structure") ? OneStructure(one, FindStructure(one.Structures, arguments.Get("--structure"))) : one;
+  const int structure = arguments.Has("--structure") ? FindStructure(one.Structures, arguments.Get("--structure")) : 0;
+  return structure > 0 && !whole ? OneStructure(one, structure) : one;
 }
 
 } // namespace rcn

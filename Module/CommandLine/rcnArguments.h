@@ -73,14 +73,14 @@ Option StructureOption(); ///< --structure, one of several; CaseOptions() have i
 std::vector<Option> Join(std::vector<Option> a, const std::vector<Option>& b);
 
 /// The list behind --data (or another option), of the --structure alone where one is asked for. Throws Error, also for a
-/// structure that is not there.
-DataList DataListFrom(const Arguments& arguments, const std::string& option = "--data");
+/// structure that is not there. `whole`: of all structures all the same.
+DataList DataListFrom(const Arguments& arguments, const std::string& option = "--data", bool whole = false);
 
 /// The masks behind --rater. Throws Error that names the option.
 std::vector<RaterFile> RatersFrom(const Arguments& arguments);
 
 /// The one case behind --rater, --image and --label, of the --structure alone where one is asked for.
-Case CaseFrom(const Arguments& arguments);
+Case CaseFrom(const Arguments& arguments, bool whole = false);
 
 } // namespace rcn
 

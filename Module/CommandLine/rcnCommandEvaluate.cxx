@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 #include <iterator>
+#include <numeric>
 
 #include "rcnCommands.h"
 #include "rcnEvaluatedCases.h"
@@ -115,12 +116,32 @@ void CheckJudgeArguments(const Arguments& arguments)
   }
 }
 
+/// The structures that are judged, by number; 0 stands for the only one of a list without several.
+std::vector<int> JudgedStructures(const DataList& list, const Arguments& arguments)
+{
+  const int chosen = arguments.Has("--structure") ? FindStructure(list.Structures, arguments.Get("--structure")) : 0;
+  if (!list.HasStructures() || chosen > 0)
+  {
+    return { list.HasStructures() ? chosen : 0 };
+  }
+  std::vector<int> all(list.Structures.size());
+  std::iota(all.begin(), all.end(), 1);
+  return all;
+}
+
 /// Predictions to judge: a folder, or the file of one case.
-PredictionSource SourceFrom(const Arguments& arguments, const std::string& option)
+PredictionSource SourceFrom(const Arguments& arguments, const std::string& option, const DataList& list)
 {
   const std::string path = arguments.Get(arguments.Has("--data") ? option : "--prob");
-  return arguments.Has("--data") ? PredictionsOfFolder(path, ScaleFrom(arguments))
-                                 : PredictionOfFile(path, ScaleFrom(arguments));
+  const PredictionSource source = arguments.Has("--data") ? PredictionsOfFolder(path, ScaleFrom(arguments), list.Structures)
+                                                          : PredictionOfFile(path, ScaleFrom(arguments), list.Structures);
+  if (list.HasStructures() && !arguments.Has("--structure") && source.Run && source.Run->Structures.empty())
+  {
+    throw Error(RCN_EINVALID,
+      path + " holds predictions of one structure, and there are " + std::to_string(list.Structures.size()) +
+        "; choose the one to judge with --structure NAME.");
+  }
+  return source;
 }
 
 /// The options with the readout that was asked for, otherwise with the one that the predictions were made with.
@@ -139,10 +160,11 @@ JudgeInput InputFrom(const Arguments& arguments, Terminal& terminal)
   input.Loop = LoopFor(arguments, terminal);
   if (arguments.Has("--data"))
   {
-    input.List = DataListFrom(arguments);
+    input.List = DataListFrom(arguments, "--data", true); // predictions have all structures
     return input;
   }
-  input.List.Cases = { CaseFrom(arguments) };
+  input.List.Cases = { CaseFrom(arguments, true) };
+  input.List.Structures = input.List.Cases.front().Structures;
   input.List.Cases.front().Id.clear(); // a file of that name elsewhere is not the same case: only voxels identify it
   return input;
 }
@@ -338,11 +360,15 @@ struct EvaluateTasks
   std::vector<JudgeTask> All;
   Recalibration Correction; // the first task points to it
   size_t Before = 0, Versus = 0;
+  std::vector<int> Structures; // all tasks of the first one, then all of the second, ...
+
+  size_t PerStructure() const { return this->All.size() / this->Structures.size(); }
 };
 
 void MakeTasks(EvaluateTasks& tasks, JudgeInput& input, const Arguments& arguments)
 {
-  input.Predictions = { SourceFrom(arguments, "--pred") };
+  tasks.Structures = JudgedStructures(input.List, arguments);
+  input.Predictions = { SourceFrom(arguments, "--pred", input.List) };
   const PredictionSource first = input.Predictions.front();
   tasks.All = { { 0, OptionsFor(first, arguments) } };
   if (arguments.Has("--recalibration"))
@@ -355,10 +381,21 @@ void MakeTasks(EvaluateTasks& tasks, JudgeInput& input, const Arguments& argumen
   }
   if (arguments.Has("--versus"))
   {
-    input.Predictions.push_back(SourceFrom(arguments, "--versus"));
+    input.Predictions.push_back(SourceFrom(arguments, "--versus", input.List));
     tasks.Versus = tasks.All.size();
     tasks.All.push_back({ 1, OptionsFor(input.Predictions.back(), arguments) });
     RemarkOnDifferences(input, tasks.All.front().Options, tasks.All.back().Options);
+  }
+  const std::vector<JudgeTask> each = tasks.All;
+  tasks.All.clear();
+  for (const int structure : tasks.Structures)
+  {
+    for (JudgeTask task : each)
+    {
+      task.Structure = structure;
+      task.Options.CaseAuc = true;
+      tasks.All.push_back(task);
+    }
   }
 }
 
@@ -368,24 +405,38 @@ std::string RegionColumn(const EvaluationOptions& options)
   return options.RegionMask.empty() ? rcn_region_name(options.Region.region) : options.RegionMask;
 }
 
-/// The cases by themselves, of every task: in the CSV file, and in the JSON.
-void WriteCases(
-  JsonObject& json, const EvaluateTasks& tasks, const JudgeInput& input, const JudgeResult& judged, const Arguments& arguments)
+JsonObject MeansJson(const Evaluation& evaluation)
 {
-  EvaluatedCases cases;
-  for (size_t t = 0; t < tasks.All.size(); ++t)
-  {
-    cases.Add(*judged.Evaluations[t],
-      input.Predictions[tasks.All[t].Prediction].Name + (t > 0 && t == tasks.Before ? " (before recalibration)" : ""),
-      RegionColumn(tasks.All[t].Options));
-  }
   JsonObject means;
-  for (const CaseMean& one : EvaluatedCases::Means(*judged.Evaluations.front()))
+  for (const CaseMean& one : EvaluatedCases::Means(evaluation))
   {
     means.Set(one.Key,
       JsonObject{ { "mean", one.Mean.value }, { "low", one.Mean.low }, { "high", one.Mean.high }, { "cases", one.Cases } });
   }
-  json.Set("cases", cases.Json()).Set("case_means", means);
+  return means;
+}
+
+/// The cases by themselves, of every task: in the CSV file, and in the JSON.
+void WriteCases(
+  JsonObject& json, const EvaluateTasks& tasks, const JudgeInput& input, const JudgeResult& judged, const Arguments& arguments)
+{
+  EvaluatedCases cases(input.List.HasStructures());
+  JsonObject byStructure;
+  for (size_t t = 0; t < tasks.All.size(); ++t)
+  {
+    const int structure = tasks.All[t].Structure;
+    const size_t place = t % tasks.PerStructure();
+    const std::string name = structure > 0 ? input.List.Structures[static_cast<size_t>(structure) - 1].Name : "";
+    cases.Add(*judged.Evaluations[t],
+      input.Predictions[tasks.All[t].Prediction].Name + (place > 0 && place == tasks.Before ? " (before recalibration)" : ""),
+      RegionColumn(tasks.All[t].Options), name);
+    if (place == 0)
+    {
+      byStructure.Set(name, MeansJson(*judged.Evaluations[t]));
+    }
+  }
+  json.Set("cases", cases.Json());
+  json.Set("case_means", tasks.Structures.size() > 1 ? Json(byStructure) : Json(MeansJson(*judged.Evaluations.front())));
   if (arguments.Has("--csv") && Processes::All().IsFirst())
   {
     WriteText(arguments.Get("--csv"), cases.Csv());
@@ -453,39 +504,20 @@ void StoreRecord(const EvaluationReport& report, const Evaluation& judged, const
 #endif
 }
 
-int RunEvaluate(const Arguments& arguments)
+/// What is found, in words and for machines.
+struct Findings
 {
-  Terminal terminal(arguments);
-  CheckJudgeArguments(arguments);
-  EvaluationOptionsFrom(arguments); // wrong options are refused before any work
-  JudgeInput input = InputFrom(arguments, terminal);
-  if (arguments.Has("--record"))
-  {
-    input.Loop.Split = "test";
-  }
-  EvaluateTasks tasks;
-  MakeTasks(tasks, input, arguments);
-  for (JudgeTask& task : tasks.All)
-  {
-    task.Options.CaseAuc = true;
-  }
-  Seconds seconds;
-  Stopwatch watch;
-  Workspace workspace(WorkspaceOptionsFrom(arguments));
-  terminal.Watch(workspace);
-  if (arguments.Has("--record"))
-  {
-    CheckRecord(input.Predictions.front(), workspace, arguments);
-  }
-  const JudgeResult judged = JudgeCases(workspace, input, tasks.All);
+  std::string Text;
+  JsonObject Json;
+  EvaluationReport Report; ///< of several structures their mean
+};
+
+/// About one structure, or the only one. Saves its diagrams.
+Findings FindOne(const EvaluateTasks& tasks, const JudgeInput& input, const JudgeResult& judged, const Arguments& arguments)
+{
   const EvaluationOptions& options = tasks.All.front().Options;
   const Evaluation& model = *judged.Evaluations.front();
   const PredictionSource& first = input.Predictions.front();
-  seconds.Read = watch.Lap();
-  if (const Recalibration* fitted = tasks.Before ? &tasks.Correction : first.Run ? first.Run->Correction.get() : nullptr)
-  {
-    terminal.Remark(FittedElsewhere(*fitted, options));
-  }
   // All processes report together: each has a part of the voxels.
   const EvaluationReport report = model.Report();
   const std::string words = WorstBinInWords(report);
@@ -512,16 +544,184 @@ int RunEvaluate(const Arguments& arguments)
     };
     second = { &other, folder(first), folder(input.Predictions.back()) };
   }
-  seconds.Compute = watch.Lap();
   SavePlots(report, tasks.Before ? &uncorrected : nullptr, tasks.Versus ? &second : nullptr, arguments);
-  WriteCases(json, tasks, input, judged, arguments);
-  Print(arguments, text);
+  return { text, json, report };
+}
+
+/// A row for each structure, and their mean.
+std::string StructureTable(const std::vector<StructureReport>& structures)
+{
+  Table table(
+    { "Structure", "Cases", "MR-ECE (%)", "95 % interval", "Brier", "NLL", "RPS", "Levels off by (%)", "AUC", "Dice, mean" });
+  const auto add = [&table](const std::string& name, const EvaluationReport& report) {
+    table.Add({ name, std::to_string(report.Cases), Cell(report.Figures[RCN_MR_ECE], true),
+      IntervalCell(report.Interval[RCN_MR_ECE], true), Cell(report.Figures[RCN_BRIER], false),
+      Cell(report.Figures[RCN_NLL], false), Cell(report.Figures[RCN_RPS], false), Cell(report.Figures[RCN_LEVEL_ECE], true),
+      Fixed(report.Auc.reference, 4), Cell(report.Figures[RCN_DICE], false) });
+  };
+  for (const StructureReport& one : structures)
+  {
+    if (one.Report.Cases > 0)
+    {
+      add(one.Name, one.Report);
+    }
+    else
+    {
+      table.Add({ one.Name, "0", "nobody marked it: the region is empty", "", "", "", "", "", "", "" });
+    }
+  }
+  add("mean", MeanOverStructures(structures));
+  return table.Text();
+}
+
+/// What a reader has to know of structures, each sentence with the names of those that it is about.
+std::string StructureRemarks(const std::vector<StructureReport>& structures)
+{
+  std::vector<std::pair<std::string, std::vector<std::string>>> remarks; // in the order in which they come up
+  for (const StructureReport& one : structures)
+  {
+    for (const std::string& remark : one.Report.Cases > 0 ? RemarksInWords(one.Report) : std::vector<std::string>())
+    {
+      const auto known =
+        std::find_if(remarks.begin(), remarks.end(), [&remark](const auto& other) { return other.first == remark; });
+      (known == remarks.end() ? *remarks.insert(known, { remark, {} }) : *known).second.push_back(one.Name);
+    }
+  }
+  std::string text;
+  for (const auto& remark : remarks)
+  {
+    const bool all = remark.second.size() == structures.size();
+    text += (all ? "" : JoinNames(remark.second) + ": ") + remark.first + "\n";
+  }
+  return text;
+}
+
+/// What one task of each structure found.
+std::vector<StructureReport> StructureReports(
+  const EvaluateTasks& tasks, const JudgeResult& judged, const std::vector<std::string>& names, size_t task)
+{
+  std::vector<StructureReport> reports;
+  for (size_t s = 0; s < tasks.Structures.size(); ++s)
+  {
+    const Evaluation& one = *judged.Evaluations[s * tasks.PerStructure() + task];
+    reports.push_back(
+      { names[static_cast<size_t>(tasks.Structures[s]) - 1], one.CaseIds().empty() ? EvaluationReport() : one.Report() });
+  }
+  return reports;
+}
+
+/// The first minus the second, by structure; of their mean the difference alone.
+void CompareStructures(Findings& findings, const std::vector<StructureReport>& structures,
+  const std::vector<StructureReport>& other, const EvaluateTasks& tasks, const JudgeResult& judged)
+{
+  Table table({ "First minus second", "MR-ECE (%)", "95 % interval", "p", "Brier", "95 % interval", "p" });
+  JsonObject each;
+  for (size_t s = 0; s < structures.size(); ++s)
+  {
+    const size_t at = s * tasks.PerStructure();
+    const std::vector<rcn_interval> difference = structures[s].Report.Cases > 0
+      ? judged.Evaluations[at]->Compare(*judged.Evaluations[at + tasks.Versus])
+      : std::vector<rcn_interval>();
+    if (difference.empty())
+    {
+      each.Set(structures[s].Name, nullptr);
+      continue;
+    }
+    const rcn_interval &ece = difference[RCN_MR_ECE], &brier = difference[RCN_BRIER];
+    const auto p = [](const rcn_interval& one) { return one.units ? Fixed(one.p_value, 3) : "–"; };
+    table.Add({ structures[s].Name, Cell(ece.value, true), IntervalCell(ece, true), p(ece), Cell(brier.value, false),
+      IntervalCell(brier, false), p(brier) });
+    each.Set(structures[s].Name, DifferenceJson(difference));
+  }
+  const EvaluationReport second = MeanOverStructures(other);
+  const double meanEce = findings.Report.Figures[RCN_MR_ECE] - second.Figures[RCN_MR_ECE];
+  const double meanBrier = findings.Report.Figures[RCN_BRIER] - second.Figures[RCN_BRIER];
+  table.Add({ "mean", Cell(meanEce, true), "–", "–", Cell(meanBrier, false), "–", "–" });
+  findings.Text += "\n" + table.Text();
+  findings.Json.Set("difference",
+    JsonObject{ { "mr_ece", JsonObject{ { "value", meanEce } } }, { "brier", JsonObject{ { "value", meanBrier } } },
+      { "structures", each } });
+}
+
+/// About several structures.
+Findings FindSeveral(const EvaluateTasks& tasks, const JudgeInput& input, const JudgeResult& judged)
+{
+  const EvaluationOptions& options = tasks.All.front().Options;
+  const std::vector<std::string> names = NamesOf(input.List.Structures);
+  const std::vector<StructureReport> structures = StructureReports(tasks, judged, names, 0);
+  Findings findings{ "", JsonObject(EvaluationJson(structures, options, judged.Raters)), MeanOverStructures(structures) };
+  findings.Text = Counted(static_cast<int64_t>(findings.Report.Cases), "case") + ", " +
+    Counted(static_cast<int64_t>(names.size()), "structure") + ", each against the rest (" + RegionColumn(options) +
+    "), readout " + ReadoutText(options.Calib.readout, options.Calib.at_least) + "\n" + StructureRemarks(structures) + "\n" +
+    StructureTable(structures);
+  if (tasks.Before)
+  {
+    const std::vector<StructureReport> before = StructureReports(tasks, judged, names, tasks.Before);
+    findings.Text += "\nBefore recalibration\n" + StructureTable(before);
+    findings.Json.Set("before_recalibration", EvaluationJson(before, options, judged.Raters));
+  }
+  if (tasks.Versus)
+  {
+    CompareStructures(findings, structures, StructureReports(tasks, judged, names, tasks.Versus), tasks, judged);
+  }
+  return findings;
+}
+
+/// What cannot be asked about several structures at once.
+void CheckSeveral(const EvaluateTasks& tasks, const JudgeInput& input, const Arguments& arguments)
+{
+  for (const char* option : { "--plot", "--plot-levels" })
+  {
+    if (tasks.Structures.size() > 1 && arguments.Has(option))
+    {
+      throw Error(RCN_EINVALID, std::string(option) + " draws one structure; choose it with --structure NAME.");
+    }
+  }
+  if (input.List.HasStructures() && tasks.Structures.size() == 1 && arguments.Has("--record"))
+  {
+    throw Error(RCN_EINVALID, "--record stores what is found on all structures; leave out --structure.");
+  }
+}
+
+int RunEvaluate(const Arguments& arguments)
+{
+  Terminal terminal(arguments);
+  CheckJudgeArguments(arguments);
+  EvaluationOptionsFrom(arguments); // wrong options are refused before any work
+  JudgeInput input = InputFrom(arguments, terminal);
   if (arguments.Has("--record"))
   {
-    StoreRecord(report, model, workspace, terminal, arguments);
+    input.Loop.Split = "test";
+  }
+  EvaluateTasks tasks;
+  MakeTasks(tasks, input, arguments);
+  CheckSeveral(tasks, input, arguments);
+  Seconds seconds;
+  Stopwatch watch;
+  Workspace workspace(WorkspaceOptionsFrom(arguments));
+  terminal.Watch(workspace);
+  if (arguments.Has("--record"))
+  {
+    CheckRecord(input.Predictions.front(), workspace, arguments);
+  }
+  const JudgeResult judged = JudgeCases(workspace, input, tasks.All);
+  const PredictionSource& first = input.Predictions.front();
+  seconds.Read = watch.Lap();
+  if (const Recalibration* fitted = tasks.Before ? &tasks.Correction : first.Run ? first.Run->Correction.get() : nullptr)
+  {
+    terminal.Remark(FittedElsewhere(*fitted, tasks.All.front().Options));
+  }
+  Findings findings =
+    tasks.Structures.size() > 1 ? FindSeveral(tasks, input, judged) : FindOne(tasks, input, judged, arguments);
+  seconds.Compute = watch.Lap();
+  WriteCases(findings.Json, tasks, input, judged, arguments);
+  Print(arguments, findings.Text);
+  if (arguments.Has("--record"))
+  {
+    StoreRecord(findings.Report, *judged.Evaluations.front(), workspace, terminal, arguments);
   }
   seconds.Write = watch.Lap();
-  WriteResults(arguments, json.Set("left_out", LeftOutJson(judged.LeftOut)).Set("seconds", seconds.Json()));
+  WriteResults(arguments, findings.Json.Set("left_out", LeftOutJson(judged.LeftOut)).Set("seconds", seconds.Json()));
   return ExitCodeOf(judged.LeftOut);
 }
 
@@ -608,11 +808,15 @@ void PrintRecalibration(const RecalibrationResult& result, const EvaluationOptio
   {
     terminal.Warn(result.Sentence + " " + next); // what was asked for is not there
   }
-  const auto judged = [&](const EvaluationReport& report) { return Json(EvaluationJson(report, options, result.Raters)); };
+  const auto judged = [&](const EvaluationReport& report, const std::vector<StructureReport>& structures) {
+    return Json(
+      structures.empty() ? EvaluationJson(report, options, result.Raters) : EvaluationJson(structures, options, result.Raters));
+  };
   WriteResults(arguments,
-    JsonObject{ { "method", arguments.Get("--method") }, { "before", judged(result.Before) }, { "after", judged(result.After) },
-      { "leave_one_out", result.Tested ? judged(result.EachLeftOut) : Json(nullptr) }, { "helps", result.Helps },
-      { "stored", stored }, { "left_out", LeftOutJson(result.LeftOut) } });
+    JsonObject{ { "method", arguments.Get("--method") }, { "before", judged(result.Before, result.StructuresBefore) },
+      { "after", judged(result.After, result.StructuresAfter) },
+      { "leave_one_out", result.Tested ? judged(result.EachLeftOut, result.StructuresEachLeftOut) : Json(nullptr) },
+      { "helps", result.Helps }, { "stored", stored }, { "left_out", LeftOutJson(result.LeftOut) } });
 }
 
 int RunRecalibrate(const Arguments& arguments)
@@ -636,7 +840,13 @@ int RunRecalibrate(const Arguments& arguments)
   }
   CheckSplits(input.List);          // or the correction would be judged on those it was fitted to
   EvaluationOptionsFrom(arguments); // wrong options are refused before any work
-  input.Predictions = { SourceFrom(arguments, "--pred") };
+  if (input.List.HasStructures() && arguments.Has("--structure"))
+  {
+    throw Error(RCN_EINVALID,
+      "A correction of one structure alone would contradict the others; leave out --structure, and one temperature is fitted "
+      "to all of them.");
+  }
+  input.Predictions = { SourceFrom(arguments, "--pred", input.List) };
   const PredictionSource& source = input.Predictions.front();
   EvaluationOptions options = OptionsFor(source, arguments);
   RefuseCorrected(source.Run.get(), source.Name);

@@ -51,6 +51,7 @@ PredictionOptions PredictionOptionsFrom(const Arguments& arguments)
   options.Recalibrate = !arguments.Has("--no-recalibration");
   options.Threshold = arguments.GetNumber("--threshold", options.Threshold);
   options.Uncertainty = arguments.Has("--uncertainty");
+  options.Structure = arguments.Get("--structure");
   return options;
 }
 
@@ -94,7 +95,12 @@ std::vector<NamedFile> PredictOutputs(const Arguments& arguments, const DataList
   std::vector<NamedFile> files = { { "-o", PredictionFolder::ManifestOf(arguments.Get("-o", ".")) } };
   for (const Case& one : arguments.Has("--image") ? ListFrom(arguments).Cases : list.Cases)
   {
-    for (const char* name : { "levels", "uncertainty", "mask", "prob" })
+    std::vector<std::string> names = { "levels", "uncertainty", "mask", "prob", "labels" };
+    for (const Structure& structure : list.Structures)
+    {
+      names.push_back(LevelsMap(structure.Name));
+    }
+    for (const std::string& name : names)
     {
       if (IsAskedFor(one, arguments))
       {
@@ -125,48 +131,105 @@ std::vector<std::string> IdsOf(const DataList& list, const Arguments& arguments)
 std::map<std::string, std::string> FilesOf(const json_t* entry)
 {
   std::map<std::string, std::string> files;
-  for (const char* map : { "levels", "prob", "mask", "uncertainty" })
+  for (const char* map : { "levels", "prob", "mask", "labels", "uncertainty" })
   {
     if (const char* file = json_string_value(json_object_get(entry, map)))
     {
       files[map] = file;
     }
   }
+  const char* structure;
+  json_t* file;
+  json_object_foreach(json_object_get(entry, "levels"), structure, file)
+  {
+    files[LevelsMap(structure)] = json_string_value(file);
+  }
   return files;
 }
 
-struct Output
+/// What is written of a case, and told about it.
+struct Outcome
 {
-  const char* Name;
-  const Volume* Map;
-  Content What;
+  std::string Readout;
+  int64_t Tiles;
+  std::vector<NamedMap> Maps;
+  std::vector<Structure> Structures;     ///< empty: there is one
+  std::vector<PredictedVolumes> Volumes; ///< by structure
+  Volume Marks;                          ///< the mask, or the labels
+
+  /// How many voxels are marked, or have the label of that structure.
+  int64_t Marked(size_t structure) const
+  {
+    const uint8_t* marks = static_cast<const uint8_t*>(this->Marks.Data());
+    const uint8_t value = this->Structures.empty() ? 1 : LabelValues(this->Structures)[structure];
+    return std::count(marks, marks + rcn_geometry_voxels(&this->Marks.Geometry()), value);
+  }
 };
 
 /// Writes the maps of a case in place of those that an earlier run left; returns its entry for --json.
-JsonObject WritePrediction(const Prediction& prediction, const Case& one, const PredictionFolder& folder,
-  const Arguments& arguments, std::vector<std::string>& remarks)
+JsonObject WritePrediction(const Outcome& outcome, const Case& one, const PredictionFolder& folder, const Arguments& arguments,
+  std::vector<std::string>& remarks)
 {
   std::map<std::string, std::string> files;
-  JsonObject entry{ { "case", one.Id }, { "readout", prediction.Readout }, { "tiles", prediction.Tiles } };
-  const Output outputs[] = {
-    { "levels", &prediction.Levels, Content::Probability },
-    { "uncertainty", &prediction.Uncertainty, Content::Probability },
-    { "mask", &prediction.Mask, Content::Mask },
-    { "prob", &prediction.Probability, Content::Probability },
-  };
-  for (const Output& output : outputs)
+  JsonObject entry{ { "case", one.Id }, { "readout", outcome.Readout }, { "tiles", outcome.Tiles } };
+  for (const NamedMap& map : outcome.Maps)
   {
-    if (output.Map->Data())
+    const std::string path = MapFile(one, map.Name, arguments);
+    WriteOptions options = WriteOptionsFrom(arguments);
+    options.Segments = map.Segments;
+    remarks.push_back(WriteImage(path, map.Map.View(), map.What, options));
+    files[map.Name] = path;
+    if (map.Structure.empty())
     {
-      const std::string path = MapFile(one, output.Name, arguments);
-      remarks.push_back(WriteImage(path, output.Map->View(), output.What, WriteOptionsFrom(arguments)));
-      entry.Set(output.Name, path);
-      files[output.Name] = path;
+      entry.Set(map.Name, path);
     }
   }
-  entry.Set("volumes", VolumesJson(prediction.Volumes));
+  if (outcome.Structures.empty())
+  {
+    entry.Set("volumes", VolumesJson(outcome.Volumes.front()));
+  }
+  else
+  {
+    JsonObject levels, volumes;
+    for (size_t c = 0; c < outcome.Structures.size(); ++c)
+    {
+      const std::string& name = outcome.Structures[c].Name;
+      volumes.Set(name, VolumesJson(outcome.Volumes[c]));
+      if (files.count(LevelsMap(name)))
+      {
+        levels.Set(name, files[LevelsMap(name)]);
+      }
+    }
+    entry.Set("levels", levels).Set("volumes", volumes);
+  }
   folder.RemoveOlder(one.Id, files);
   return entry;
+}
+
+/// Rows of the table and of the CSV file: one for each structure, or for the only one.
+void TellVolumes(JsonObject& record, const Outcome& outcome, const Case& one)
+{
+  const rcn_geometry& geometry = outcome.Marks.Geometry();
+  const Extent extent(geometry);
+  JsonArray rows;
+  std::string csv;
+  for (size_t c = 0; c < outcome.Volumes.size(); ++c)
+  {
+    const PredictedVolumes& volumes = outcome.Volumes[c];
+    const PredictedInterval& interval = volumes.Intervals.front();
+    const std::string* name = outcome.Structures.empty() ? nullptr : &outcome.Structures[c].Name;
+    std::vector<std::string> row = { one.Id, SizeText(geometry), extent.Text(outcome.Marked(c)) + extent.Unit,
+      volumes.TextWithUnit(volumes.Expected),
+      interval.IsKnown() ? volumes.Text(interval.Low) + " to " + volumes.TextWithUnit(interval.High) : "–",
+      std::to_string(outcome.Tiles) };
+    if (name)
+    {
+      row.insert(row.begin() + 1, *name);
+    }
+    rows.Add(row);
+    csv += VolumesCsv(one.Id, volumes, name);
+  }
+  record.Set("rows", rows).Set("csv", csv).Set("remark", outcome.Volumes.front().Remark);
 }
 
 void CheckArguments(const Arguments& arguments)
@@ -183,6 +246,10 @@ void CheckArguments(const Arguments& arguments)
   {
     throw Error(RCN_EINVALID, "--split goes with a list of cases; give --data LIST.");
   }
+  if (arguments.Has("--levels") && arguments.Has("--no-levels"))
+  {
+    throw Error(RCN_EINVALID, "Give either --levels or --no-levels.");
+  }
   if (arguments.Has("--recalibration") && arguments.Has("--no-recalibration"))
   {
     throw Error(RCN_EINVALID, "Give either --recalibration or --no-recalibration.");
@@ -197,10 +264,11 @@ DataList CasesFrom(const Arguments& arguments, const Model& model)
   {
     return ListFrom(arguments);
   }
-  const DataList list = ReadDataList(arguments.Get("--data"));
+  const DataList list = DataListFrom(arguments, "--data", model.HasSeveralStructures());
   try
   {
     model.CheckRaters(list.Raters, list.Path);
+    model.CheckStructures(list.Structures, list.Path);
   }
   catch (const Error& error)
   {
@@ -222,28 +290,27 @@ CaseEnd PredictCase(const Case& one, const Model& model, const PredictionOptions
   const double tolerance = arguments.GetNumber("--tolerance", RCN_GEOMETRY_TOLERANCE);
   const std::vector<Volume> images = ImagesOf(workspace.Context(), one, tolerance);
   spent.Read = watch.Lap();
-  Prediction prediction = Predict(model, workspace.Context(), images, one.Images.front(), options);
+  const Prediction prediction = Predict(model, workspace.Context(), images, one.Images.front(), options);
   remarks.insert(remarks.end(), prediction.Remarks.begin(), prediction.Remarks.end());
+  const bool several = prediction.Structures != nullptr;
+  // Only what is written stays in memory while the next case is predicted.
+  Outcome outcome{ prediction.Readout, prediction.Tiles,
+    MapsOf(prediction, workspace.Context(), model.RaterCount(), arguments.Has("--levels")), prediction.StructureList,
+    several ? prediction.StructureVolumes : std::vector<PredictedVolumes>{ prediction.Volumes },
+    several ? prediction.Labels : prediction.Mask };
   if (arguments.Has("--no-levels"))
   {
-    prediction.Levels = Volume(); // not in memory while the next case is predicted
+    outcome.Maps.erase(std::remove_if(outcome.Maps.begin(), outcome.Maps.end(),
+                         [](const NamedMap& map) { return map.Name == "levels" || !map.Structure.empty(); }),
+      outcome.Maps.end());
   }
   spent.Compute = watch.Lap();
-  return [&one, &folder, &arguments, prediction, spent](std::vector<std::string>& endRemarks) mutable {
+  return [&one, &folder, &arguments, outcome, spent](std::vector<std::string>& endRemarks) mutable {
     Stopwatch endWatch;
-    JsonObject record{ { "json", WritePrediction(prediction, one, folder, arguments, endRemarks) } };
+    JsonObject record{ { "json", WritePrediction(outcome, one, folder, arguments, endRemarks) } };
     spent.Write = endWatch.Lap();
-    const rcn_geometry& geometry = prediction.Mask.Geometry();
-    const uint8_t* mask = static_cast<const uint8_t*>(prediction.Mask.Data());
-    const Extent extent(geometry);
-    const std::string marked = extent.Text(std::count(mask, mask + rcn_geometry_voxels(&geometry), 1)) + extent.Unit;
-    const PredictedVolumes& volumes = prediction.Volumes;
-    const PredictedInterval& interval = volumes.Intervals.front();
-    record.Set("seconds", spent.Json()).Set("csv", VolumesCsv(one.Id, volumes)).Set("remark", volumes.Remark);
-    record.Set("row",
-      std::vector<std::string>{ one.Id, SizeText(geometry), marked, volumes.TextWithUnit(volumes.Expected),
-        interval.IsKnown() ? volumes.Text(interval.Low) + " to " + volumes.TextWithUnit(interval.High) : "–",
-        std::to_string(prediction.Tiles) });
+    TellVolumes(record, outcome, one);
+    record.Set("seconds", spent.Json());
     return JsonHandle(record.Release());
   };
 }
@@ -275,15 +342,26 @@ int RunPredict(const Arguments& arguments)
   Processes::All().WaitForAll();
 
   Seconds seconds;
-  Table table({ "Case", "Size", "Marked", "Expected", "Raters would say (80 %)", "Tiles" });
+  const bool several = model.HasSeveralStructures() && options.Structure.empty();
+  std::vector<std::string> headings = { "Case", "Size", "Marked", "Expected", "Raters would say (80 %)", "Tiles" };
+  if (several)
+  {
+    headings.insert(headings.begin() + 1, "Structure");
+  }
+  Table table(headings);
   JsonArray cases;
-  std::string csv = VolumesCsvHeading(model.RaterCount()), volumeRemark;
+  std::string csv = VolumesCsvHeading(model.RaterCount(), several), volumeRemark;
   const auto predict = [&](const Case& one, size_t, std::vector<std::string>& remarks) -> CaseEnd {
     return PredictCase(one, model, options, workspace, folder, arguments, remarks);
   };
   const auto collect = [&](const Case& one, const json_t* record) {
     folder.Add(one.Id, FilesOf(json_object_get(record, "json")));
-    table.Add(StringsFrom(json_object_get(record, "row")));
+    size_t row;
+    json_t* cells;
+    json_array_foreach(json_object_get(record, "rows"), row, cells)
+    {
+      table.Add(StringsFrom(cells));
+    }
     cases.Add(json_incref(json_object_get(record, "json")));
     csv += json_string_value(json_object_get(record, "csv"));
     volumeRemark = json_string_value(json_object_get(record, "remark")); // the same for all cases of a model
@@ -305,9 +383,12 @@ int RunPredict(const Arguments& arguments)
   Print(arguments,
     table.Text() + (volumeRemark.empty() ? "" : volumeRemark + "\n") + Counted(count, "case") + " written to " +
       arguments.Get("-o", ".") + "\n");
-  WriteResults(arguments,
-    JsonObject{ { "model", model.Path() }, { "raters", model.Info().Raters }, { "cases", cases },
-      { "left_out", LeftOutJson(leftOut) }, { "seconds", seconds.Json() } });
+  JsonObject results{ { "model", model.Path() }, { "raters", model.Info().Raters } };
+  if (several)
+  {
+    results.Set("structures", StructuresJson(model.Info().Structures));
+  }
+  WriteResults(arguments, results.Set("cases", cases).Set("left_out", LeftOutJson(leftOut)).Set("seconds", seconds.Json()));
   return ExitCodeOf(leftOut);
 }
 
@@ -327,7 +408,8 @@ Command PredictCommand()
     "evaluate, "
     "recalibrate and report go by it. What an earlier run wrote for a case is replaced. In a folder or a list, a case that "
     "fails does not "
-    "stop the rest.",
+    "stop the rest. A model of several structures gives <case>_prob with a component for each, <case>_labels (the most "
+    "probable label of each voxel, with the names of the structures) and, where asked for, <case>_<structure>_levels.",
     Join(
       { { "--model", "FILE", "a model made by train, or a state dict of PyTorch with its metadata (.safetensors)", {}, false,
           FileUse::Read },
@@ -336,10 +418,11 @@ Command PredictCommand()
         { "--data", "LIST", "a data list: all its images", {}, false, FileUse::ReadList },
         { "--split", "SPLIT", "with --data: only these cases", { "training", "validation", "test" } },
         { "-o", "DIR", "folder for the maps (.)" },
-        { "--readout", "WHICH", "majority, more-than-half, expected or at-least:T (the model's own)" },
+        { "--readout", "WHICH", "majority, more-than-half, expected or at-least:T (the model's own)" }, StructureOption(),
         { "--threshold", "T", "from which probability on a voxel belongs to the mask (0.5)" },
         { "--uncertainty", "", "also write <case>_uncertainty: the entropy of the levels, in bits" },
         { "--no-levels", "", "do not write <case>_levels" },
+        { "--levels", "", "of several structures: also write <case>_<structure>_levels" },
         { "--flips", "", "average over all flips of the image: 4 times the work, 8 times for a 3-D network" },
         { "--tile", "VOXELS", "size of a tile, N or X,Y,Z (as large as --memory allows)" },
         { "--overlap", "SHARE", "of neighboring tiles (0.25)" },

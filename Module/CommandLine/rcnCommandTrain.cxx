@@ -116,6 +116,20 @@ std::string EpochLine(const TrainingEpoch& epoch, int epochs)
     "; " + Fixed(epoch.Seconds, 0) + " s, " + Fixed(epoch.Megabytes, 0) + " MB" + (epoch.Best ? "  *" : "");
 }
 
+/// Of one structure, and of several.
+std::vector<std::string> StrategyNames()
+{
+  std::vector<std::string> names = ChoiceNames(Strategies());
+  for (const std::string& name : ChoiceNames(StructureStrategies()))
+  {
+    if (!FindChoice(Strategies(), name))
+    {
+      names.push_back(name);
+    }
+  }
+  return names;
+}
+
 /// What to do when training ended too early; empty when it did not.
 std::string LongerInWords(const TrainingResult& result, const TrainingOptions& options)
 {
@@ -139,20 +153,31 @@ std::string Summary(const TrainingResult& result, const TrainingOptions& options
   if (result.After.Cases > 0)
   {
     Table table({ "Validation, box around all marks", "MR-ECE (%)", "95 % interval", "Brier", "AUC", "Dice, mean" });
-    const auto add = [&table](const std::string& name, const EvaluationReport& report) {
+    const auto row = [&table](const std::string& name, const EvaluationReport& report) {
       const rcn_interval& interval = report.Interval[RCN_MR_ECE];
       table.Add({ name, Fixed(100 * report.Figures[RCN_MR_ECE], 2), FromTo(100 * interval.low, 100 * interval.high, 2),
         Fixed(report.Figures[RCN_BRIER], 4), Fixed(report.Auc.reference, 4), Fixed(report.Figures[RCN_DICE], 3) });
     };
+    const auto add = [&row](const std::string& name, const EvaluationReport& report,
+                       const std::vector<StructureReport>& structures) {
+      for (const StructureReport& one : structures)
+      {
+        if (one.Report.Cases > 0)
+        {
+          row(one.Name + ", " + name, one.Report);
+        }
+      }
+      row((structures.empty() ? "" : "mean over structures, ") + name, report);
+    };
     if (result.HasBefore)
     {
-      add("before", result.Before);
+      add("before", result.Before, result.StructuresBefore);
     }
     add((result.KeptStart      ? "after (unchanged, readout "
             : result.HasBefore ? "after (readout "
                                : "model (readout ") +
         result.Readout + ")",
-      result.After);
+      result.After, result.StructuresAfter);
     text += table.Text() + WorstBinInWords(result.After) + "\n";
   }
   return text + LongerInWords(result, options) + (result.KeptStart ? "Unchanged: " : "Written: ") + result.Model +
@@ -323,7 +348,8 @@ std::vector<Option> TrainingOptionTable()
     { "--expected-weight", "W",
       "K + 1 levels: weight of the cross-entropy of the expected share with the share of raters (0)" },
     { "--rps-weight", "W",
-      "likelihoods of the levels: weight of the ranked probability score beside them (ordinal: 5, otherwise 0)" },
+      "likelihoods of the levels: weight of the ranked probability score beside them (ordinal and "
+      "dirichlet-multinomial: 5, otherwise 0)" },
     { "--no-recalibration", "", "do not fit a temperature to the validation cases at the end" },
     { "--average", "SHARE", "also average the weights over this share of the steps, and keep the better (0)" },
     { "--unimodal-weight", "W", "K + 1 levels: weight of the penalty on more than one peak (0)" },
@@ -379,7 +405,9 @@ Command TrainCommand()
       "--data NEW -o MODEL.safetensors --init OLD.safetensors [--minutes 2] [--rehearse OLD-LIST]" },
     "Trains a network on what the raters said: ordinal learns how many of them mark a voxel (the level), and so does rps, the "
     "loss of the paper. random to svls "
-    "learn one map fused from their masks; the rest are alternatives to ordinal. The best model by validation RPS is kept, "
+    "learn one map fused from their masks; the rest are alternatives to ordinal. Several structures of a list are learned by "
+    "one network: dirichlet-multinomial (the default there) learns how many raters give each label, soft their shares, median "
+    "the label that most gave, and rps the levels of each structure by itself. The best model by validation RPS is kept, "
     "with a log of all "
     "epochs "
     "and a checkpoint; Ctrl-C finishes the step and saves, and --resume goes on to the same result as if nothing had happened.",
@@ -388,7 +416,8 @@ Command TrainCommand()
                FileUse::ReadList },
              StructureOption(),
              { "-o", "MODEL", "the model's file, MODEL.safetensors; beside it MODEL.log.csv and MODEL.checkpoint.safetensors" },
-             { "--strategy", "NAME", "what is learned (ordinal, or that of --init)", ChoiceNames(Strategies()) },
+             { "--strategy", "NAME",
+               "what is learned (ordinal, or that of --init; of several structures dirichlet-multinomial)", StrategyNames() },
              { "--resume", "", "go on from the checkpoint" },
              { "--overwrite", "", "replace the model, checkpoint and log that are there already" },
              { "--figure", "FILE", "reliability diagram of the validation cases (.svg, .png); with --init before and after", {},

@@ -342,15 +342,18 @@ static void most_probable_labels(void) {
     float means[] = {0.2f, 0.5f, 0.3f, 0.4f, 0.2f, 0.4f, 0.2f, 0.4f, 0.4f};
     rcn_image image = {means, RCN_FLOAT32, 3, rcn_geometry_make(3, 1, 1)};
     uint8_t labels[3] = {9, 9, 9};
-    CHECK_STATUS(rcn_predict_labels(labels, ctx, &image), RCN_OK);
+    CHECK_STATUS(rcn_predict_labels(labels, ctx, &image, NULL), RCN_OK);
     CHECK(labels[0] == 1 && labels[1] == 0 && labels[2] == 1);
+    const uint8_t values[] = {0, 200, 7};
+    CHECK_STATUS(rcn_predict_labels(labels, ctx, &image, values), RCN_OK);
+    CHECK(labels[0] == 200 && labels[1] == 0 && labels[2] == 200);
     image.components = 1;
-    CHECK_STATUS(rcn_predict_labels(labels, ctx, &image), RCN_EINVALID);
+    CHECK_STATUS(rcn_predict_labels(labels, ctx, &image, NULL), RCN_EINVALID);
     image.components = RCN_MAX_STRUCTURES + 2;
-    CHECK_STATUS(rcn_predict_labels(labels, ctx, &image), RCN_EINVALID);
-    CHECK_STATUS(rcn_predict_labels(NULL, ctx, &image), RCN_EINVALID);
-    CHECK_STATUS(rcn_predict_labels(labels, NULL, &image), RCN_EINVALID);
-    CHECK(labels[0] == 1);
+    CHECK_STATUS(rcn_predict_labels(labels, ctx, &image, NULL), RCN_EINVALID);
+    CHECK_STATUS(rcn_predict_labels(NULL, ctx, &image, NULL), RCN_EINVALID);
+    CHECK_STATUS(rcn_predict_labels(labels, NULL, &image, NULL), RCN_EINVALID);
+    CHECK(labels[0] == 200);
     rcn_context_destroy(ctx);
 }
 

@@ -436,6 +436,7 @@ typedef struct map_pass {
     int64_t voxels;
     int components;
     double threshold;
+    const uint8_t *values;
 } map_pass;
 
 static void entropy_chunk(int64_t chunk, int thread, void *payload) {
@@ -471,7 +472,7 @@ static void label_chunk(int64_t chunk, int thread, void *payload) {
         int most = 0;
         for (int l = 1; l < pass->components; ++l)
             if (means[l] > means[most]) most = l;
-        ((uint8_t *)pass->out)[at] = (uint8_t)most;
+        ((uint8_t *)pass->out)[at] = pass->values ? pass->values[most] : (uint8_t)most;
     }
 }
 
@@ -490,14 +491,14 @@ static rcn_status run_map(rcn_context *ctx, const rcn_image *image, map_pass *pa
 }
 
 rcn_status rcn_predict_entropy(float *out, rcn_context *ctx, const rcn_image *levels) {
-    map_pass pass = {out, NULL, 0, 0, 0};
+    map_pass pass = {out, NULL, 0, 0, 0, NULL};
     return ctx ? run_map(ctx, levels, &pass, 2, "measuring uncertainty", entropy_chunk)
                : RCN_EINVALID;
 }
 
 rcn_status rcn_predict_mask(uint8_t *out, rcn_context *ctx, const rcn_image *probability,
                             double threshold) {
-    map_pass pass = {out, NULL, 0, 0, threshold};
+    map_pass pass = {out, NULL, 0, 0, threshold, NULL};
     if (ctx && probability && probability->components != 1) {
         rcn__clear(ctx);
         return rcn__fail(ctx, RCN_EINVALID, "A mask is cut out of one probability per voxel.");
@@ -505,8 +506,9 @@ rcn_status rcn_predict_mask(uint8_t *out, rcn_context *ctx, const rcn_image *pro
     return ctx ? run_map(ctx, probability, &pass, 1, "cutting the mask", mask_chunk) : RCN_EINVALID;
 }
 
-rcn_status rcn_predict_labels(uint8_t *out, rcn_context *ctx, const rcn_image *means) {
-    map_pass pass = {out, NULL, 0, 0, 0};
+rcn_status rcn_predict_labels(uint8_t *out, rcn_context *ctx, const rcn_image *means,
+                              const uint8_t *values) {
+    map_pass pass = {out, NULL, 0, 0, 0, values};
     if (ctx && means && means->components > RCN_MAX_STRUCTURES + 1) {
         rcn__clear(ctx);
         return rcn__fail(ctx, RCN_EINVALID, "There are %d labels; at most %d are possible.",

@@ -22,6 +22,7 @@
  *   6. rcn_predict_levels()      level probabilities of an image of any size (rcn_predict.h)
  *      rcn_predict_means()       of several structures: the share of raters for each label, from
  *                                which rcn_levels_of_mean() has the levels of any (rcn_loss.h)
+ *      rcn_shares_complete()     the shares of several structures and the background (rcn_shares.h)
  *      rcn_volume_predict()      what raters would measure, and between which values (rcn_volume.h)
  *
  * rcn_model.h and rcn_train.h need a build with jansson; in other builds their functions are
@@ -58,6 +59,7 @@
 #include "rcn_predict.h"
 #include "rcn_recalib.h"
 #include "rcn_region.h"
+#include "rcn_shares.h"
 #include "rcn_slice.h"
 #include "rcn_status.h"
 #include "rcn_train.h"

@@ -69,8 +69,10 @@ RCN_API rcn_status rcn_predict_structure(float *levels, rcn_net *net, const rcn_
                                          const rcn_predict_options *options);
 
 /* out[voxel] = the label with the largest mean, the lowest of several. `means` is float32 with
- * C + 1 components, at most RCN_MAX_STRUCTURES + 1. */
-RCN_API rcn_status rcn_predict_labels(uint8_t *out, rcn_context *ctx, const rcn_image *means);
+ * C + 1 components, at most RCN_MAX_STRUCTURES + 1. `values` (NULL: the label's number) says what
+ * each of the C + 1 labels is written as. */
+RCN_API rcn_status rcn_predict_labels(uint8_t *out, rcn_context *ctx, const rcn_image *means,
+                                      const uint8_t *values);
 
 /* out[voxel] = the entropy of a voxel's levels in bits: 0 where the network is sure, log2(K + 1)
  * where it knows nothing. `levels` is float32 with K + 1 components. Canceled: partly written. */
