@@ -396,6 +396,25 @@ typedef struct refine_job {
     int new_code_bytes;
 } refine_job;
 
+/* Neighbors mostly agree, so this many voxels are looked at together. */
+enum { REFINE_BLOCK = 32 };
+
+/* Whether a block of voxels has one code and one answer. */
+RCN_DISPATCH static int is_uniform(const uint32_t *codes, const uint8_t *answers) {
+    uint32_t codes_differ = 0;
+    uint8_t answers_differ = 0;
+    for (int i = 0; i < REFINE_BLOCK; ++i) codes_differ |= codes[i] ^ codes[0];
+    for (int i = 0; i < REFINE_BLOCK; ++i) answers_differ |= (uint8_t)(answers[i] ^ answers[0]);
+    return !codes_differ && !answers_differ;
+}
+
+/* How many of the `left` voxels are done next, and whether they are all alike. */
+static int64_t next_block(int *uniform, const uint32_t *codes, const uint8_t *answers,
+                          int64_t left) {
+    *uniform = left >= REFINE_BLOCK && is_uniform(codes, answers);
+    return left < REFINE_BLOCK ? left : REFINE_BLOCK;
+}
+
 /* Refining, first pass: which (code, answer) pairs occur. */
 static void see_chunk(int64_t chunk, int thread, void *payload) {
     const refine_job *job = payload;
@@ -411,15 +430,19 @@ static void see_chunk(int64_t chunk, int thread, void *payload) {
     }
     rcn__votes_read(codes, job->votes, first, end - first);
     int64_t last = -1;
-    for (int64_t i = 0; i < end - first; ++i) {
-        const int64_t pair = job->answers * (int64_t)codes[i] + answers[i];
-        if (pair == last) continue;
-        last = pair;
-        /* All threads write the same 1; atomic only so that it is well defined. */
+    for (int64_t i = 0, block; i < end - first; i += block) {
+        int uniform;
+        block = next_block(&uniform, codes + i, answers + i, end - first - i);
+        for (int64_t k = i; k < (uniform ? i + 1 : i + block); ++k) {
+            const int64_t pair = job->answers * (int64_t)codes[k] + answers[k];
+            if (pair == last) continue;
+            last = pair;
+            /* All threads write the same 1; atomic only so that it is well defined. */
 #ifdef _OPENMP
 #pragma omp atomic write
 #endif
-        job->seen[pair] = 1;
+            job->seen[pair] = 1;
+        }
     }
 }
 
@@ -433,8 +456,14 @@ static void renumber_chunk(int64_t chunk, int thread, void *payload) {
     rcn__chunk_range(&first, &end, chunk, job->votes->voxels, RCN_CHUNK);
     (void)rcn__answers_read(answers, NULL, job->said, first, end - first);
     rcn__votes_read(codes, job->votes, first, end - first);
-    for (int64_t i = 0; i < end - first; ++i)
-        codes[i] = job->renumber[job->answers * (int64_t)codes[i] + answers[i]];
+    for (int64_t i = 0, block; i < end - first; i += block) {
+        int uniform;
+        block = next_block(&uniform, codes + i, answers + i, end - first - i);
+        const uint32_t code = job->renumber[job->answers * (int64_t)codes[i] + answers[i]];
+        for (int64_t k = i; uniform && k < i + block; ++k) codes[k] = code;
+        for (int64_t k = i; !uniform && k < i + block; ++k)
+            codes[k] = job->renumber[job->answers * (int64_t)codes[k] + answers[k]];
+    }
     write_codes(job->new_codes, job->new_code_bytes, first, codes, end - first);
 }
 
