@@ -39,6 +39,16 @@ void RequireSize(const rcn_geometry& geometry, const rcn_geometry& other, const 
   }
 }
 
+/// Of a prediction.
+void RequireFloat(const rcn_geometry& geometry, const rcn::Volume& volume)
+{
+  RequireSize(geometry, volume.Geometry(), "The prediction has");
+  if (volume.View().type != RCN_FLOAT32)
+  {
+    throw rcn::Error(RCN_EINVALID, "A prediction must be float32 to be shown.");
+  }
+}
+
 } // namespace
 
 std::unique_ptr<rcn_context, rcn::ContextDeleter> qRcnScene::makeContext(int threads)
@@ -94,7 +104,8 @@ void qRcnScene::setCase(const std::vector<rcn::Volume>& images, std::shared_ptr<
   }
   this->Geometry = geometry;
   this->Images = images;
-  this->Votes = std::move(votes);
+  this->Answers = std::move(votes);
+  this->Outlines.clear();
   this->RaterNames = raters;
   this->RaterColors.clear();
   for (int r = 0; r < this->raterCount(); ++r)
@@ -127,11 +138,30 @@ void qRcnScene::setCase(const std::vector<rcn::Volume>& images, std::shared_ptr<
   this->measureVolume();
 }
 
+void qRcnScene::setVotes(std::shared_ptr<const rcn_votes> votes)
+{
+  if (votes == this->Answers)
+  {
+    return;
+  }
+  if (!votes || !this->Answers || rcn_votes_present(votes.get()) != rcn_votes_present(this->Answers.get()) ||
+    rcn_votes_raters(votes.get()) != this->raterCount())
+  {
+    throw rcn::Error(RCN_EINVALID, "The masks are not of the same raters.");
+  }
+  RequireSize(this->Geometry, *rcn_votes_geometry(votes.get()), "The raters' masks have");
+  this->Answers = std::move(votes);
+  this->Outlines.clear();
+  this->PatternColors.clear();
+  emit this->changed(Votes | Overlay | Contours);
+}
+
 void qRcnScene::clear()
 {
   this->Geometry = rcn_geometry{};
   this->Images.clear();
-  this->Votes.reset();
+  this->Answers.reset();
+  this->Outlines.clear();
   this->RaterNames.clear();
   this->RaterColors.clear();
   this->PredictionList.clear();
@@ -154,7 +184,7 @@ int qRcnScene::onlyView() const
 
 bool qRcnScene::isRaterPresent(int rater) const
 {
-  return rater >= 0 && rater < this->raterCount() && (rcn_votes_present(this->Votes.get()) >> rater & 1);
+  return rater >= 0 && rater < this->raterCount() && (rcn_votes_present(this->Answers.get()) >> rater & 1);
 }
 
 const rcn_image* qRcnScene::shownImage(int* component) const
@@ -333,7 +363,7 @@ bool qRcnScene::isRaterVisible(int rater) const
 
 uint64_t qRcnScene::visibleRaters() const
 {
-  return this->Votes ? rcn_votes_present(this->Votes.get()) & ~this->HiddenRaters : 0;
+  return this->Answers ? rcn_votes_present(this->Answers.get()) & ~this->HiddenRaters : 0;
 }
 
 void qRcnScene::setRaterVisible(int rater, bool visible)
@@ -370,14 +400,34 @@ void qRcnScene::setLevelPalette(rcn_palette palette)
   this->set(this->LevelPalette, palette, Overlay | Contours);
 }
 
+void qRcnScene::setOutlines(const std::vector<Outline>& outlines)
+{
+  for (const Outline& outline : outlines)
+  {
+    if (outline.Table.empty())
+    {
+      RequireFloat(this->Geometry, outline.Map);
+    }
+    else if (!this->Answers || static_cast<int64_t>(outline.Table.size()) != rcn_votes_pattern_count(this->Answers.get()))
+    {
+      throw rcn::Error(RCN_EINVALID, "The outline is of other masks.");
+    }
+  }
+  if (!outlines.empty() || !this->Outlines.empty())
+  {
+    this->Outlines = outlines;
+    emit this->changed(Contours);
+  }
+}
+
 QVector<double> qRcnScene::levelVolumes() const
 {
   QVector<double> volumes;
-  if (this->Votes)
+  if (this->Answers)
   {
-    volumes.fill(0, qRcnStyle::countRaters(rcn_votes_present(this->Votes.get())) + 1);
-    const rcn_pattern* patterns = rcn_votes_patterns(this->Votes.get());
-    for (int64_t p = 0; p < rcn_votes_pattern_count(this->Votes.get()); ++p)
+    volumes.fill(0, qRcnStyle::countRaters(rcn_votes_present(this->Answers.get())) + 1);
+    const rcn_pattern* patterns = rcn_votes_patterns(this->Answers.get());
+    for (int64_t p = 0; p < rcn_votes_pattern_count(this->Answers.get()); ++p)
     {
       // The table also has patterns that no voxel carries, with marks of raters who did not answer.
       if (patterns[p].voxels > 0)
@@ -392,8 +442,8 @@ QVector<double> qRcnScene::levelVolumes() const
 
 std::vector<uint8_t> qRcnScene::colorPatterns(const std::function<QColor(const rcn_pattern&)>& color) const
 {
-  const rcn_pattern* patterns = rcn_votes_patterns(this->Votes.get());
-  const auto count = static_cast<size_t>(rcn_votes_pattern_count(this->Votes.get()));
+  const rcn_pattern* patterns = rcn_votes_patterns(this->Answers.get());
+  const auto count = static_cast<size_t>(rcn_votes_pattern_count(this->Answers.get()));
   const auto opacity = static_cast<uint8_t>(std::lround(255 * this->HeatMapOpacity));
   std::vector<uint8_t> colors(4 * count, 0);
   for (size_t p = 0; p < count; ++p)
@@ -411,7 +461,7 @@ std::vector<uint8_t> qRcnScene::colorPatterns(const std::function<QColor(const r
 
 const std::vector<uint8_t>& qRcnScene::patternColors() const
 {
-  if (this->PatternColors.empty() && this->Votes)
+  if (this->PatternColors.empty() && this->Answers)
   {
     this->PatternColors = this->colorPatterns([this](const rcn_pattern& pattern) {
       const int marked = qRcnStyle::countRaters(pattern.marked), answered = qRcnStyle::countRaters(pattern.answered);
@@ -437,11 +487,7 @@ int qRcnScene::addPrediction(const QString& name, const rcn::Volume& levels, con
   {
     if (volume->Data())
     {
-      RequireSize(this->Geometry, volume->Geometry(), "The prediction has");
-      if (volume->View().type != RCN_FLOAT32)
-      {
-        throw rcn::Error(RCN_EINVALID, "A prediction must be float32 to be shown.");
-      }
+      RequireFloat(this->Geometry, *volume);
     }
   }
   if (!levels.Data() && !probability.Data())

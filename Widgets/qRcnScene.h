@@ -43,7 +43,8 @@ public:
     Overlay = 8,      ///< heat map, prediction, highlight
     Contours = 16,    ///< outlines of raters and of predictions
     Predictions = 32, ///< one was added or removed
-    Place = 64        ///< zoom, and what is in the middle of the views
+    Place = 64,       ///< zoom, and what is in the middle of the views
+    Votes = 128       ///< other answers of the same raters in the same image
   };
   Q_DECLARE_FLAGS(Changes, Change)
 
@@ -60,6 +61,17 @@ public:
     const rcn::Volume& volume() const { return this->hasLevels() ? this->Levels : this->Probability; }
   };
 
+  /// A line around something beside what the scene is about, such as another structure in the same image. It is of the raters
+  /// (Table) or of a map, and hidden with the outlines of the raters or the contour of the prediction.
+  struct Outline
+  {
+    QColor Color;
+    std::vector<float> Table; ///< for each pattern of the votes, 1: inside, 0: outside; empty: a map
+    rcn::Volume Map;          ///< float32; inside is where its readout reaches the threshold
+    int Readout = RCN_READOUT_EXPECTED;
+    int ReadoutNumber = 0;
+  };
+
   explicit qRcnScene(QObject* parent = nullptr);
   ~qRcnScene() override;
 
@@ -70,18 +82,21 @@ public:
   /// the scene stays as it was.
   void setCase(const std::vector<rcn::Volume>& images, std::shared_ptr<const rcn_votes> votes, const rcn_geometry& geometry,
     const QStringList& raters);
+  /// Other answers of the same raters in the same image. Everything else stays but outlines (setOutlines()), which go. Throws
+  /// rcn::Error where size or raters are others, and the scene stays as it was.
+  void setVotes(std::shared_ptr<const rcn_votes> votes);
   /// Nothing is shown.
   void clear();
   bool isEmpty() const { return this->Geometry.size[0] == 0; }
 
   const rcn_geometry& geometry() const { return this->Geometry; }
   const std::vector<rcn::Volume>& images() const { return this->Images; }
-  const rcn_votes* votes() const { return this->Votes.get(); }
+  const rcn_votes* votes() const { return this->Answers.get(); }
   /// For work that goes on when the scene shows something else.
-  const std::shared_ptr<const rcn_votes>& sharedVotes() const { return this->Votes; }
+  const std::shared_ptr<const rcn_votes>& sharedVotes() const { return this->Answers; }
   /// The one view (rcn_view) that is of use for a volume of one slice; -1: all are.
   int onlyView() const;
-  int raterCount() const { return this->Votes ? rcn_votes_raters(this->Votes.get()) : 0; }
+  int raterCount() const { return this->Answers ? rcn_votes_raters(this->Answers.get()) : 0; }
   const QStringList& raterNames() const { return this->RaterNames; }
   /// Whether the rater answered this case.
   bool isRaterPresent(int rater) const;
@@ -154,6 +169,9 @@ public:
   rcn::Extent extent() const { return rcn::Extent(this->Geometry); }
   QString extentUnit() const { return QString::fromStdString(this->extent().Unit); }
   QString extentName() const { return QString::fromStdString(this->extent().Name); }
+  const std::vector<Outline>& outlines() const { return this->Outlines; }
+  /// In the order in which they are drawn. Throws rcn::Error where one does not fit, and the scene stays as it was.
+  void setOutlines(const std::vector<Outline>& outlines);
   /// Extent of each level 0 ... K, K being how many raters answered this case; empty without votes.
   QVector<double> levelVolumes() const;
 
@@ -238,7 +256,8 @@ private:
   std::unique_ptr<rcn_context, rcn::ContextDeleter> Context;
   rcn_geometry Geometry{};
   std::vector<rcn::Volume> Images;
-  std::shared_ptr<const rcn_votes> Votes;
+  std::shared_ptr<const rcn_votes> Answers;
+  std::vector<Outline> Outlines;
   QStringList RaterNames;
   std::vector<QColor> RaterColors;
   uint64_t HiddenRaters = 0;

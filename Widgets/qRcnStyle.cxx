@@ -15,6 +15,7 @@
 #include <QMessageBox>
 #include <QMimeData>
 #include <QPainter>
+#include <QPainterPath>
 #include <QRegularExpression>
 #include <QToolButton>
 #include <QUrl>
@@ -30,6 +31,19 @@ QColor raterColor(int rater)
   uint8_t rgb[3];
   rcn_color_rater(rgb, rater);
   return QColor(rgb[0], rgb[1], rgb[2]);
+}
+
+QColor structureColor(int structure)
+{
+  static const QColor first[] = { { 255, 60, 220 }, { 0, 240, 240 }, { 170, 255, 0 }, { 255, 170, 200 }, { 160, 110, 255 },
+    { 255, 50, 70 } };
+  constexpr int count = sizeof(first) / sizeof(*first);
+  if (structure >= 1 && structure <= count)
+  {
+    return first[structure - 1];
+  }
+  // Turning by the golden angle keeps neighbors apart however many there are.
+  return QColor::fromHsvF(std::fmod(0.618034 * structure, 1.0), structure % 2 ? 0.75 : 0.5, 1.0);
 }
 
 QColor levelColor(rcn_palette palette, double share)
@@ -101,6 +115,28 @@ QIcon dotIcon(const QColor& color)
   painter.scale(2, 2);
   paintDot(painter, QPointF(8, 8), 5, color);
   return QIcon(pixmap);
+}
+
+void paintEye(QPainter& painter, const QRectF& room, const QColor& color, bool open)
+{
+  const double side = std::min(room.width(), room.height());
+  const QPointF middle = room.center(), left(middle.x() - side / 2, middle.y()), right(middle.x() + side / 2, middle.y());
+  QPainterPath lids(left);
+  lids.quadTo(QPointF(middle.x(), middle.y() - 0.6 * side), right);
+  lids.quadTo(QPointF(middle.x(), middle.y() + 0.6 * side), left);
+  painter.save();
+  painter.setRenderHint(QPainter::Antialiasing);
+  painter.setPen(QPen(color, std::max(1.0, side / 11)));
+  painter.setBrush(Qt::NoBrush);
+  painter.drawPath(lids);
+  painter.setBrush(color);
+  painter.drawEllipse(middle, side / 8, side / 8);
+  if (!open)
+  {
+    painter.drawLine(
+      QPointF(middle.x() - 0.35 * side, middle.y() + 0.4 * side), QPointF(middle.x() + 0.35 * side, middle.y() - 0.4 * side));
+  }
+  painter.restore();
 }
 
 QString percent(double share, int digits)

@@ -28,6 +28,8 @@ namespace qRcnStyle
 {
 
 QColor raterColor(int rater);
+/// Of one of several structures, 1, 2, ...: others than the raters have.
+QColor structureColor(int structure);
 QColor levelColor(rcn_palette palette, double share);
 /// Black or white, whichever is read better on it.
 QColor textOn(const QColor& background);
@@ -48,6 +50,8 @@ void drawOverImage(QPainter& painter, const QRectF& room, int flags, const QStri
 /// A colored disc with a thin rim, so that yellow is seen on white.
 void paintDot(QPainter& painter, const QPointF& center, double radius, const QColor& color, bool filled = true);
 QIcon dotIcon(const QColor& color);
+/// An eye that is open, or struck through.
+void paintEye(QPainter& painter, const QRectF& room, const QColor& color, bool open);
 
 /// "58 %", "3.4 %"; "–" for NaN.
 QString percent(double share, int digits = 0);

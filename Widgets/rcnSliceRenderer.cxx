@@ -86,6 +86,9 @@ const QImage& rcnSliceRenderer::draw(const Camera& camera, const QSize& size)
   {
     this->Stale |= ~qRcnScene::Changes();
     rcn_slice_size(this->Size, &this->Scene->geometry(), camera.Plane.axis);
+  }
+  if (this->Stale & (qRcnScene::Case | qRcnScene::Votes))
+  {
     this->Codes.clear();
   }
   if (this->Stale & qRcnScene::Image)
@@ -116,6 +119,7 @@ const QImage& rcnSliceRenderer::draw(const Camera& camera, const QSize& size)
     this->Picture.fill(Qt::black);
     return this->Picture;
   }
+  this->drawOthers(pen); // below what the view is about
   this->drawOutlines(pen);
   this->drawContours(pen);
   return this->Picture;
@@ -241,35 +245,61 @@ void rcnSliceRenderer::drawContours(const Pen& pen)
   {
     return;
   }
-  const auto draw = [&](double level, QRgb color) {
-    rcn_contours* contours = nullptr;
-    if (rcn_contours_create(&contours, this->Scene->context(), this->Values.data(), this->Size[0], this->Size[1], level) !=
-      RCN_OK)
-    {
-      return;
-    }
-    for (int64_t line = 0; line < contours->lines; ++line)
-    {
-      const int64_t first = contours->first[line], end = contours->first[line + 1];
-      for (int64_t i = first; i < end; ++i)
-      {
-        const float *a = contours->xy + 2 * i, *b = contours->xy + 2 * (i + 1 < end ? i + 1 : first);
-        // Pixels have their center at a half there, at a whole number here.
-        pen.line(a[0] - 0.5, a[1] - 0.5, b[0] - 0.5, b[1] - 0.5, color);
-      }
-    }
-    rcn_contours_destroy(contours, this->Scene->context());
-  };
   if (this->Scene->areLevelContoursVisible())
   {
     const int raters = std::max(this->Scene->raterCount(), 1);
     for (int k = 1; k <= raters; ++k)
     {
-      draw((k - 0.5) / raters, qRcnStyle::levelColor(this->Scene->levelPalette(), static_cast<double>(k) / raters).rgb());
+      this->drawContour(pen, this->Values, (k - 0.5) / raters,
+        qRcnStyle::levelColor(this->Scene->levelPalette(), static_cast<double>(k) / raters).rgb());
     }
   }
   if (this->Scene->isThresholdContourVisible())
   {
-    draw(this->Scene->threshold(), qRgb(255, 255, 255));
+    this->drawContour(pen, this->Values, this->Scene->threshold(), qRgb(255, 255, 255));
+  }
+}
+
+void rcnSliceRenderer::drawContour(const Pen& pen, const std::vector<float>& values, double level, QRgb color)
+{
+  rcn_contours* contours = nullptr;
+  if (rcn_contours_create(&contours, this->Scene->context(), values.data(), this->Size[0], this->Size[1], level) != RCN_OK)
+  {
+    return;
+  }
+  for (int64_t line = 0; line < contours->lines; ++line)
+  {
+    const int64_t first = contours->first[line], end = contours->first[line + 1];
+    for (int64_t i = first; i < end; ++i)
+    {
+      const float *a = contours->xy + 2 * i, *b = contours->xy + 2 * (i + 1 < end ? i + 1 : first);
+      // Pixels have their center at a half there, at a whole number here.
+      pen.line(a[0] - 0.5, a[1] - 0.5, b[0] - 0.5, b[1] - 0.5, color);
+    }
+  }
+  rcn_contours_destroy(contours, this->Scene->context());
+}
+
+void rcnSliceRenderer::drawOthers(const Pen& pen)
+{
+  if (this->What != Content::Scene || this->Scene->outlines().empty())
+  {
+    return;
+  }
+  const rcn_slice slice = { this->Shown.Plane.axis, this->Shown.Slice };
+  std::vector<float> values(static_cast<size_t>(this->Size[0] * this->Size[1]));
+  for (const qRcnScene::Outline& outline : this->Scene->outlines())
+  {
+    const bool raters = !outline.Table.empty();
+    const bool visible = raters ? this->Scene->areContoursVisible() : this->Scene->isThresholdContourVisible();
+    const auto read = [&] {
+      return raters ? rcn_slice_expand(values.data(), this->Scene->context(), this->Scene->votes(), outline.Table.data(), slice)
+                    : rcn_slice_readout(values.data(), this->Scene->context(), &outline.Map.View(), outline.Readout,
+                        outline.ReadoutNumber, slice);
+    };
+    if (visible && read() == RCN_OK)
+    {
+      this->drawContour(pen, values, raters ? 0.5 : this->Scene->threshold(), outline.Color.rgb());
+    }
   }
 }

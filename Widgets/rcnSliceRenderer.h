@@ -51,6 +51,8 @@ private:
   struct Pen;
   void drawOutlines(Pen& pen);
   void drawContours(const Pen& pen);
+  void drawOthers(const Pen& pen);
+  void drawContour(const Pen& pen, const std::vector<float>& values, double level, QRgb color);
   const std::vector<uint32_t>& codes();
   const std::vector<float>& values();
   int shownPrediction() const;

@@ -207,6 +207,7 @@ std::vector<Option> ViewOptions()
     { "--layout", "WHICH", "three linked slices, or raters and models side by side", { "slices", "compare" } },
     { "--panel", "WHICH", "panel to show first", { "consensus", "agreement", "calibration", "training" } },
     { "--case", "ID", "case to show first" },
+    { "--structure", "NAME", "structure to show first, of several (default: the first of the data list)" },
     { "--do", "ACTION",
       "run an action at the start: compare-raters, fuse:METHOD, predict, predict-all, evaluate, recalibrate, next-region, "
       "save:FILE, report:FILE, slide:FILE",

@@ -11,6 +11,7 @@
 
 #include "qRcnConsensusLegend.h"
 #include "qRcnOverlayControls.h"
+#include "qRcnStructures.h"
 #include "qRcnStyle.h"
 #include "qRcnVolumes.h"
 #include "qRcnVoxelProbe.h"
@@ -32,6 +33,7 @@ QLabel* Heading(const QString& text)
 qRcnConsensusPanel::qRcnConsensusPanel(qRcnScene* scene, QWidget* parent)
   : QWidget(parent),
     Scene(scene),
+    Structures(new qRcnStructures),
     Raters(new QListWidget),
     HeatMap(new QCheckBox(tr("Consensus colors"))),
     Contours(new QCheckBox(tr("Outlines"))),
@@ -55,6 +57,7 @@ qRcnConsensusPanel::qRcnConsensusPanel(qRcnScene* scene, QWidget* parent)
 
   this->Probe->hide(); // until it has a place
   auto* layout = new QVBoxLayout(this);
+  layout->addWidget(this->Structures);
   auto* shown = new QHBoxLayout;
   shown->addWidget(Heading(tr("Raters")));
   shown->addStretch();
@@ -102,8 +105,11 @@ void qRcnConsensusPanel::follow(qRcnScene::Changes what)
   if (what & qRcnScene::Case)
   {
     this->fillRaters();
-    this->Legend->setLevels(this->Scene->levelVolumes(), this->Scene->extentUnit(), this->Scene->extentName());
     this->Probe->setRaters(this->Scene->raterNames());
+  }
+  if (what & (qRcnScene::Case | qRcnScene::Votes))
+  {
+    this->Legend->setLevels(this->Scene->levelVolumes(), this->Scene->extentUnit(), this->Scene->extentName());
     this->Probe->clear();
   }
   if (what & (qRcnScene::Case | qRcnScene::Predictions))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// What lies over the image: the raters' outlines by name, the levels of consensus, the map of a model or a fusion; and
-/// what is known about the voxel under the mouse. Shows and changes the scene, nothing else.
+/// what is known about the voxel under the mouse. Shows and changes the scene, nothing else; which structures there are is
+/// told by the owner.
 #ifndef qRcnConsensusPanel_h
 #define qRcnConsensusPanel_h
 
@@ -13,6 +14,7 @@ class QComboBox;
 class QListWidget;
 class qRcnConsensusLegend;
 class qRcnOverlayControls;
+class qRcnStructures;
 class qRcnVolumes;
 class qRcnVoxelProbe;
 
@@ -22,6 +24,7 @@ class qRcnConsensusPanel : public QWidget
 public:
   explicit qRcnConsensusPanel(qRcnScene* scene, QWidget* parent = nullptr);
 
+  qRcnStructures* structures() const { return this->Structures; }
   QListWidget* raters() const { return this->Raters; }
   QComboBox* layers() const { return this->Layers; }
   qRcnConsensusLegend* legend() const { return this->Legend; }
@@ -39,6 +42,7 @@ private:
   void fillLayers();
 
   qRcnScene* Scene;
+  qRcnStructures* Structures;
   QListWidget* Raters;
   QCheckBox* HeatMap;
   QCheckBox* Contours;

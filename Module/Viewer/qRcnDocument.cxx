@@ -2,6 +2,7 @@
 #include "qRcnDocument.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <QCoreApplication>
 #include <QDateTime>
@@ -9,6 +10,7 @@
 #include <QFileInfo>
 
 #include "qRcnJobs.h"
+#include "qRcnStyle.h"
 #include "qRcnText.h"
 #include "qRcnViewState.h"
 
@@ -26,7 +28,15 @@ qRcnDocument::qRcnDocument(qRcnJobs* jobs, const QString& unsaved, QObject* pare
       emit this->statusChanged(this->PendingCase, sentence.isEmpty() ? qRcnCases::NotRead : qRcnCases::Problem, sentence);
     }
     this->PendingCase.clear();
+    this->PendingStructure = 0;
     emit this->currentChanged(Text(this->Session.Current));
+    emit this->structuresChanged(); // likewise
+  });
+  connect(this->Scene, &qRcnScene::changed, this, [this](qRcnScene::Changes what) {
+    if ((what & (qRcnScene::Overlay | qRcnScene::Predictions)) && this->Scene->shownPrediction() != this->OutlinedBy)
+    {
+      this->outlineOthers();
+    }
   });
 }
 
@@ -127,6 +137,7 @@ void qRcnDocument::adopt(const rcn::Session& next, const rcn::OpenCasePointer& o
     this->Unsaved = unsaved;
   }
   emit this->casesChanged();
+  emit this->structuresChanged();
   if (open)
   {
     this->announce(*open);
@@ -237,10 +248,10 @@ void qRcnDocument::showCase(const rcn::Session& session, const rcn::OpenCasePoin
 {
   if (open)
   {
-    const rcn_votes* votes = open->Work.Votes();
-    const rcn_geometry geometry = votes ? *rcn_votes_geometry(votes) : open->Images.front().Geometry();
+    const std::shared_ptr<const rcn_votes> votes = rcn::VotesOf(open);
+    const rcn_geometry geometry = votes ? *rcn_votes_geometry(votes.get()) : open->Images.front().Geometry();
     const QStringList raters = votes ? Texts(open->Work.RaterNames()) : QStringList();
-    this->Scene->setCase(open->Images, std::shared_ptr<const rcn_votes>(open, votes), geometry, raters);
+    this->Scene->setCase(open->Images, votes, geometry, raters);
   }
   this->Session = session;
   if (!open)
@@ -252,6 +263,7 @@ void qRcnDocument::showCase(const rcn::Session& session, const rcn::OpenCasePoin
   {
     this->showLayer(layer, layer.Name == session.View.Overlay);
   }
+  this->outlineOthers();
   emit this->caseShown(open);
 }
 
@@ -266,6 +278,137 @@ void qRcnDocument::announce(const rcn::OpenCase& open)
     emit this->agreementChanged(id, open.Agreement.Figures->mean_dice);
   }
   emit this->currentChanged(id);
+}
+
+// ---- structures ------------------------------------------------------------------------------------
+
+QVector<qRcnStructure> qRcnDocument::structures() const
+{
+  QVector<qRcnStructure> structures;
+  const std::vector<std::string>& hidden = this->Session.View.HiddenStructures;
+  for (size_t c = 0; this->Session.HasStructures() && c < this->Session.Structures.size(); ++c)
+  {
+    const std::string& name = this->Session.Structures[c].Name;
+    structures.push_back({ Text(name), qRcnStyle::structureColor(static_cast<int>(c) + 1),
+      std::find(hidden.begin(), hidden.end(), name) == hidden.end() });
+  }
+  return structures;
+}
+
+void qRcnDocument::setStructure(int structure)
+{
+  const int count = static_cast<int>(this->structures().size());
+  const int wanted = this->PendingStructure ? this->PendingStructure : this->structure();
+  if (structure < 1 || structure > count || structure == wanted)
+  {
+    return;
+  }
+  const rcn::OpenCasePointer open = this->Open;
+  if (!open)
+  {
+    this->Session.View.Structure = this->Session.StructureName(structure);
+    emit this->structuresChanged();
+    emit this->structureShown(open);
+    return;
+  }
+  const rcn::Session session = this->Session;
+  const qRcnJob::Work work = [=](qRcnJob::Monitor& monitor) -> qRcnJob::Done {
+    const rcn::CaseStructure found = rcn::LoadStructure(session, *open, structure, qRcnJobs::progressOf(monitor));
+    return [=] {
+      this->PendingStructure = 0;
+      this->showStructure(open, found);
+    };
+  };
+  const QString what = tr("Showing %1").arg(Text(session.StructureName(structure)));
+  if (this->PendingStructure)
+  {
+    this->Jobs->beginInstead(what, work); // the last of several clicks counts
+  }
+  else if (!this->Jobs->begin(what, work))
+  {
+    emit this->structuresChanged(); // the list shows again which one it is
+    return;
+  }
+  this->PendingStructure = structure;
+}
+
+void qRcnDocument::goToStructure(int step)
+{
+  const int count = static_cast<int>(this->structures().size());
+  if (count > 1)
+  {
+    const int from = this->PendingStructure ? this->PendingStructure : this->structure();
+    this->setStructure((from - 1 + step % count + count) % count + 1);
+  }
+}
+
+void qRcnDocument::setStructureVisible(int structure, bool visible)
+{
+  if (structure < 1 || structure > static_cast<int>(this->structures().size()))
+  {
+    return;
+  }
+  std::vector<std::string>& hidden = this->Session.View.HiddenStructures;
+  const std::string name = this->Session.StructureName(structure);
+  hidden.erase(std::remove(hidden.begin(), hidden.end(), name), hidden.end());
+  if (!visible)
+  {
+    hidden.push_back(name);
+  }
+  this->outlineOthers();
+  emit this->structuresChanged();
+}
+
+/// The case may have been closed while its structure was made.
+void qRcnDocument::showStructure(const rcn::OpenCasePointer& open, const rcn::CaseStructure& found)
+{
+  static_cast<rcn::CaseStructure&>(*open) = found;
+  this->Session.View.Structure = this->Session.StructureName(found.Structure);
+  if (this->Open == open)
+  {
+    this->Scene->setHighlight(-1, -1); // voxels of a bin of the other one
+    if (this->Scene->votes())
+    {
+      this->Scene->setVotes(rcn::VotesOf(open));
+    }
+    for (const rcn::CaseLayer& layer : found.Layers)
+    {
+      this->showLayer(layer, false);
+    }
+    this->outlineOthers();
+    // What was found in other cases was about the other one.
+    for (const rcn::Case& one : this->Session.Cases)
+    {
+      const bool here = one.Id == open->Id && found.Agreement.Figures;
+      emit this->agreementChanged(Text(one.Id), here ? found.Agreement.Figures->mean_dice : NAN);
+    }
+  }
+  emit this->structuresChanged();
+  emit this->structureShown(this->Open);
+  emit this->changed();
+}
+
+/// Structures beside the one that is shown, by the model whose map is in front, otherwise by the raters.
+void qRcnDocument::outlineOthers()
+{
+  std::vector<qRcnScene::Outline> outlines;
+  const QVector<qRcnStructure> structures = this->structures();
+  this->OutlinedBy = this->Scene->shownPrediction();
+  for (int c = 1; this->Open && c <= structures.size(); ++c)
+  {
+    const qRcnStructure& one = structures[c - 1];
+    if (c != this->Open->Structure && one.Visible)
+    {
+      qRcnScene::Outline outline;
+      outline.Color = one.Color;
+      outline.Table = rcn::PluralityOf(*this->Open, c);
+      if (!outline.Table.empty())
+      {
+        outlines.push_back(outline);
+      }
+    }
+  }
+  this->Scene->setOutlines(outlines);
 }
 
 // ---- results ---------------------------------------------------------------------------------------

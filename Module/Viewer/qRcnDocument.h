@@ -13,6 +13,7 @@
 
 #include "qRcnCases.h"
 #include "qRcnScene.h"
+#include "qRcnStructures.h"
 #include "rcnActions.h"
 #include "rcnTraining.h"
 
@@ -32,13 +33,18 @@ public:
   const rcn::Session& stored() const { return this->Session; }
   /// Null: no case is open.
   const rcn::OpenCasePointer& shownCase() const { return this->Open; }
-  bool hasRaters() const { return this->Open && this->Open->Work.Votes(); }
+  bool hasRaters() const { return this->Open && this->Scene->votes(); }
   /// What evaluating found last; null: nothing was evaluated.
   const std::shared_ptr<const rcn::Judged>& judged() const { return this->Judged; }
   /// A trained model that waits for the person's decision; null: none.
   const std::shared_ptr<const rcn::TrainingResult>& trained() const { return this->Trained; }
   /// Whether there are results that no workspace file contains.
   bool isUnsaved() const { return this->Unsaved; }
+
+  /// What raters tell apart; empty: there is one structure.
+  QVector<qRcnStructure> structures() const;
+  /// The one that everything is about: the scene, agreement, what was judged. 1, 2, ...; 0: there is one.
+  int structure() const { return this->Session.ShownStructure(); }
 
   /// Which layout and panel are in front, for the session.
   void setShown(const QString& layout, const QString& panel);
@@ -72,6 +78,12 @@ public slots:
   void closeCase();
   /// Nothing is open then; results that have no workspace are kept, as when something else is opened.
   void closeAll();
+  /// From now on everything is about this structure (1, 2, ...), in all cases.
+  void setStructure(int structure);
+  /// So many further in the list; after the last comes the first.
+  void goToStructure(int step);
+  /// Whether its outline is drawn while another one is chosen.
+  void setStructureVisible(int structure, bool visible);
   void useModel(const QString& name);
   void saveWorkspace(const QString& path);
   /// Opens the newest of the workspaces that keepUnsaved() left.
@@ -85,6 +97,10 @@ signals:
   /// Another session took the place of what was open.
   void replaced();
   void caseShown(const rcn::OpenCasePointer& open);
+  /// Other structures, another choice among them, or other eyes.
+  void structuresChanged();
+  /// Everything is about another structure now; null: no case is open.
+  void structureShown(const rcn::OpenCasePointer& open);
   /// No case is shown any more.
   void caseClosed();
   /// These were opened, or saved, and can be opened again.
@@ -105,6 +121,8 @@ private:
   void adopt(const rcn::Session& next, const rcn::OpenCasePointer& open, const std::vector<std::string>& remarks);
   void showCase(const rcn::Session& session, const rcn::OpenCasePointer& open);
   void announce(const rcn::OpenCase& open);
+  void showStructure(const rcn::OpenCasePointer& open, const rcn::CaseStructure& found);
+  void outlineOthers();
   bool isUnsavedPlace(const QString& path) const;
   QString newUnsavedFolder() const;
 
@@ -115,8 +133,10 @@ private:
   rcn::OpenCasePointer Open;
   std::shared_ptr<const rcn::Judged> Judged;
   std::shared_ptr<const rcn::TrainingResult> Trained;
-  QString ClosingCase; ///< closeCase() has said what would be lost
-  QString PendingCase; ///< being read by openCase(); empty: none
+  QString ClosingCase;      ///< closeCase() has said what would be lost
+  QString PendingCase;      ///< being read by openCase(); empty: none
+  int PendingStructure = 0; ///< being made by setStructure(); 0: none
+  int OutlinedBy = -1;      ///< the prediction that outlineOthers() was about; -1: the raters
   bool Unsaved = false;
   bool CannotKeep = false; ///< predictions could not be written to the unsaved folder
 };

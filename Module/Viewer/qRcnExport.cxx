@@ -48,7 +48,7 @@ void qRcnExport::slide(const QString& path, const rcn_slice& slice)
   const rcn::OpenCasePointer open = this->Document->shownCase();
   const qRcnScene* scene = this->Document->scene();
   const int shown = scene->shownPrediction();
-  if (!open || (shown < 0 && !open->Work.Votes()))
+  if (!open || (shown < 0 && !this->Document->hasRaters()))
   {
     this->Jobs->remark(tr("Open a case with raters' masks, or show a model's prediction first."));
     return;
@@ -58,6 +58,7 @@ void qRcnExport::slide(const QString& path, const rcn_slice& slice)
   const bool plain = scene->readout() != RCN_SLICE_LEVEL;
   const rcn_readout readout = plain ? static_cast<rcn_readout>(scene->readout()) : RCN_READOUT_EXPECTED;
   const int atLeast = scene->readoutNumber();
+  const std::string structure = this->Document->stored().StructureName(this->Document->structure());
   std::vector<std::string> words;
   if (shown >= 0 && std::isfinite(scene->volumeAboveThreshold()) && plain)
   {
@@ -75,7 +76,7 @@ void qRcnExport::slide(const QString& path, const rcn_slice& slice)
     options.Readout = readout;
     options.AtLeast = atLeast;
     options.Slice = slice;
-    options.Title = open->Id;
+    options.Title = structure.empty() ? open->Id : open->Id + ", " + structure;
     options.Words = words;
     rcn::SlideFigure(options).Save(path.toStdString(), 1);
     return "";

@@ -37,6 +37,7 @@
 #include "qRcnOrthogonalViews.h"
 #include "qRcnSliceCanvas.h"
 #include "qRcnSliceView.h"
+#include "qRcnStructures.h"
 #include "qRcnStyle.h"
 #ifdef RCN_HAVE_SURFACES
 #include "qRcnSurfaceView.h"
@@ -276,6 +277,14 @@ void qRcnMainWindow::connectDocument()
   connect(this->Document, &qRcnDocument::changed, this, &qRcnMainWindow::refresh);
   connect(this->Document, &qRcnDocument::casesChanged, this, &qRcnMainWindow::showCases);
   connect(this->Document, &qRcnDocument::caseShown, this, [this](const rcn::OpenCasePointer& open) { this->showCase(*open); });
+  connect(this->Document, &qRcnDocument::structuresChanged, this, &qRcnMainWindow::showStructures);
+  connect(this->Document, &qRcnDocument::structureShown, this, [this](const rcn::OpenCasePointer& open) {
+    this->Agreement->setAllCases(nullptr); // of the other structure
+    if (open)
+    {
+      this->showAgreement(*open);
+    }
+  });
   connect(this->Document, &qRcnDocument::caseClosed, this, &qRcnMainWindow::showNoCase);
   connect(this->Document, &qRcnDocument::opened, this->Recent, &qRcnRecent::add);
   connect(this->Document, &qRcnDocument::statusChanged, this->Cases, &qRcnCases::setStatus);
@@ -303,6 +312,9 @@ void qRcnMainWindow::connectPanels()
   connect(this->Cases, &qRcnCases::caseActivated, this->Document, &qRcnDocument::openCase);
   connect(this->Cases, &qRcnCases::filesDropped, this->Document, &qRcnDocument::openFiles);
   connect(this->Disputes, &qRcnDisputes::regionActivated, this, &qRcnMainWindow::jumpTo);
+  connect(this->Consensus->structures(), &qRcnStructures::structureChosen, this->Document, &qRcnDocument::setStructure);
+  connect(
+    this->Consensus->structures(), &qRcnStructures::visibilityChanged, this->Document, &qRcnDocument::setStructureVisible);
   connect(this->Slices, &qRcnOrthogonalViews::cursorMoved, this->Consensus, &qRcnConsensusPanel::showVoxel);
   connect(this->Compare, &qRcnCompareView::cursorMoved, this->Consensus, &qRcnConsensusPanel::showVoxel);
   connect(this->Agreement, &qRcnAgreement::exportRequested, this->Menus->action("exportAgreement"), &QAction::trigger);
@@ -357,7 +369,8 @@ qRcnScene* qRcnMainWindow::scene() const
 void qRcnMainWindow::refresh()
 {
   const rcn::Session& session = this->Document->stored();
-  QStringList title = { Text(session.Current), QFileInfo(Text(session.Path)).fileName(), tr("Rater Consensus") };
+  QStringList title = { Text(session.Current), Text(session.StructureName(session.ShownStructure())),
+    QFileInfo(Text(session.Path)).fileName(), tr("Rater Consensus") };
   title.removeAll(QString());
   this->setWindowTitle((this->Document->isUnsaved() ? "*" : "") + title.join(" – "));
   QStringList models;
@@ -419,24 +432,34 @@ void qRcnMainWindow::showCases()
   }
 }
 
-void qRcnMainWindow::showCase(const rcn::OpenCase& open)
+void qRcnMainWindow::showStructures()
+{
+  this->Consensus->structures()->setStructures(this->Document->structures(), this->Document->structure());
+}
+
+void qRcnMainWindow::showAgreement(const rcn::OpenCase& open)
 {
   if (open.Agreement.Figures)
   {
     const QStringList raters = Texts(open.Work.RaterNames());
     this->Agreement->setAgreement(open.Agreement, raters);
     this->Disputes->setRegions(open.Agreement.Regions, raters, open.Agreement.Geometry);
-    if (!open.Agreement.Regions.empty())
-    {
-      // Where a reader would look first.
-      this->Disputes->setCurrent(0);
-      this->jumpTo(0);
-    }
   }
   else
   {
     this->Agreement->clear();
     this->Disputes->clear();
+  }
+}
+
+void qRcnMainWindow::showCase(const rcn::OpenCase& open)
+{
+  this->showAgreement(open);
+  if (!open.Agreement.Regions.empty())
+  {
+    // Where a reader would look first.
+    this->Disputes->setCurrent(0);
+    this->jumpTo(0);
   }
   this->setLayoutName(this->layoutName()); // the first case takes the place of the welcome
 }

@@ -128,6 +128,8 @@ private:
   /// What the model in use says about itself.
   void showRecord();
   void showCase(const rcn::OpenCase& open);
+  void showAgreement(const rcn::OpenCase& open);
+  void showStructures();
   void showNoCase();
   /// The view that keys act on while none was used; null: none is shown.
   qRcnSliceCanvas* firstView() const;

@@ -81,6 +81,10 @@ void qRcnMenus::addRaterActions()
       Case | Raters, [this] { this->Window->disputes()->next(); } },
     { "previousRegion", tr("Previous disputed region"), tr("Go back to the previous place"), QKeySequence("Shift+N"),
       Case | Raters, [this] { this->Window->disputes()->previous(); } },
+    { "nextStructure", tr("Next structure"), tr("Show the next of several structures"), QKeySequence("S"), Structures,
+      [this] { this->Window->document()->goToStructure(+1); } },
+    { "previousStructure", tr("Previous structure"), tr("Show the previous structure"), QKeySequence("Shift+S"), Structures,
+      [this] { this->Window->document()->goToStructure(-1); } },
   };
   for (const Row& row : rows)
   {
@@ -292,7 +296,8 @@ void qRcnMenus::fillMenuBar()
   QMenuBar* bar = this->Window->menuBar();
   this->fill(bar->addMenu(tr("&File")),
     { "open", "openFolder", "recent", "reopen", "-", "closeCase", "closeAll", "-", "save", "saveAs", "export", "-", "quit" });
-  this->fill(bar->addMenu(tr("&Raters")), { "compareRaters", "consensus", "-", "nextRegion", "previousRegion" });
+  this->fill(bar->addMenu(tr("&Raters")),
+    { "compareRaters", "consensus", "-", "nextRegion", "previousRegion", "-", "nextStructure", "previousStructure" });
   this->fill(bar->addMenu(tr("&Model")), { "train", "predict", "evaluate", "recalibrate" });
   QMenu* view = bar->addMenu(tr("&View"));
   this->fill(view, { "slices", "compare", "surfaces", "-", "window", "-", "nextCase", "previousCase", "-" });
@@ -345,8 +350,8 @@ void qRcnMenus::listShortcuts()
 {
   qRcnShortcuts::List keys;
   for (const char* name : { "open", "closeCase", "save", "compareRaters", "train", "predictCase", "predictAll", "evaluate",
-         "slices", "compare", "surfaces", "nextRegion", "previousRegion", "window-auto", "window-lung", "window-bone",
-         "window-brain", "window-abdomen", "nextCase", "previousCase", "help" })
+         "slices", "compare", "surfaces", "nextRegion", "previousRegion", "nextStructure", "previousStructure", "window-auto",
+         "window-lung", "window-bone", "window-brain", "window-abdomen", "nextCase", "previousCase", "help" })
   {
     keys.emplace_back(this->action(name)->shortcut().toString(QKeySequence::NativeText), this->action(name)->statusTip());
   }
@@ -375,6 +380,10 @@ QString qRcnMenus::missing(int needs) const
   if ((needs & Cases) && document.stored().Cases.empty() && document.stored().Models.empty())
   {
     return tr("Nothing is open.");
+  }
+  if ((needs & Structures) && document.structures().isEmpty())
+  {
+    return tr("There is one structure here; a data list can name several.");
   }
   if ((needs & Gray) && !document.scene()->hasGrayImage())
   {

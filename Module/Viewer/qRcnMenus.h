@@ -45,8 +45,9 @@ private:
     Cases = 128, ///< anything that is open
     Gray = 256,  ///< an image of gray values
     Surfaces = 512,
-    Content = 1024,      ///< raters of the case, or an overlay
-    RatersOrModel = 2048 ///< of the case
+    Content = 1024,       ///< raters of the case, or an overlay
+    RatersOrModel = 2048, ///< of the case
+    Structures = 4096     ///< several of them
   };
   struct Row
   {

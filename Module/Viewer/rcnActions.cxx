@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <set>
 
+#include "rcn/rcn_loss.h"
 #include "rcnFile.h"
 #include "rcnJson.h"
 #include "rcnRecalibration.h"
@@ -94,27 +95,90 @@ OpenCasePointer LoadCase(const Session& session, const std::string& id, const Se
     open->Work.LoadCase(one, session.Raters);
     open->Images = open->Work.Images();
     open->Remarks = open->Work.Remarks();
-    ThrowIfStopped(progress, 0.7, "comparing raters");
-    open->Agreement = open->Work.Agree(false);
   }
-  for (const SessionModel& model : session.Models)
-  {
-    if (const SessionPrediction* prediction = session.FindPrediction(id, model.Name))
-    {
-      ThrowIfStopped(progress, 0.8, "reading predictions");
-      open->Layers.push_back(LoadLayer(*prediction));
-    }
-  }
-  for (const std::string& method : session.Fusions)
-  {
-    if (open->Work.Votes())
-    {
-      ThrowIfStopped(progress, 0.9, "fusing");
-      open->Layers.push_back(FuseCase(*open, method, progress));
-    }
-  }
-  open->Work.SetProgress({});
+  static_cast<CaseStructure&>(*open) = LoadStructure(session, *open, session.ShownStructure(), progress);
   return open;
+}
+
+CaseStructure LoadStructure(const Session& session, OpenCase& one, int structure, const SessionProgress& progress)
+{
+  CaseStructure found;
+  found.Structure = structure;
+  const int before = one.Structure; // not what a stopped call may have left selected
+  const bool several = one.Work.HasStructures();
+  const Watched watched(
+    one.Work, [progress](double fraction, const char* stage) { return progress && progress(0.7 + 0.1 * fraction, stage); });
+  try
+  {
+    if (several)
+    {
+      one.Work.SelectStructure(structure);
+    }
+    if (one.Work.Votes())
+    {
+      ThrowIfStopped(progress, 0.7, "comparing raters");
+      found.Agreement = one.Work.Agree(false);
+    }
+    for (const SessionModel& model : session.Models)
+    {
+      if (const SessionPrediction* prediction = session.FindPrediction(one.Id, model.Name))
+      {
+        ThrowIfStopped(progress, 0.8, "reading predictions");
+        found.Layers.push_back(LoadLayer(*prediction));
+      }
+    }
+    for (const std::string& method : session.Fusions)
+    {
+      if (one.Work.Votes())
+      {
+        ThrowIfStopped(progress, 0.9, "fusing");
+        found.Layers.push_back(FuseCase(one, method, progress));
+      }
+    }
+  }
+  catch (...)
+  {
+    if (several)
+    {
+      one.Work.SelectStructure(before);
+    }
+    throw;
+  }
+  return found;
+}
+
+std::shared_ptr<const rcn_votes> VotesOf(const OpenCasePointer& one)
+{
+  const rcn_votes* labels = one->Work.LabeledVotes();
+  if (!labels)
+  {
+    return std::shared_ptr<const rcn_votes>(one, one->Work.Votes());
+  }
+  // The workspace's own go when it is about another structure, and somebody may still look at these.
+  rcn_votes* selected = nullptr;
+  Check(rcn_votes_select(&selected, one->Work.Context(), labels, one->Structure), one->Work.Context());
+  return std::shared_ptr<const rcn_votes>(selected, [one](rcn_votes* votes) { rcn_votes_destroy(votes); });
+}
+
+std::vector<float> PluralityOf(const OpenCase& one, int structure)
+{
+  const rcn_votes* votes = one.Work.LabeledVotes();
+  if (!votes)
+  {
+    return {};
+  }
+  const int64_t patterns = rcn_votes_pattern_count(votes);
+  const int structures = rcn_votes_structures(votes);
+  const auto labels = static_cast<size_t>(structures) + 1, count = static_cast<size_t>(patterns);
+  std::vector<uint8_t> counts(count * labels);
+  std::vector<float> shares(count * labels), inside(count);
+  rcn_loss_label_counts(counts.data(), rcn_votes_labels(votes), patterns, rcn_votes_raters(votes), structures);
+  rcn_loss_label_shares(shares.data(), counts.data(), patterns, structures, 1);
+  for (size_t p = 0; p < count; ++p)
+  {
+    inside[p] = shares[p * labels + static_cast<size_t>(structure)];
+  }
+  return inside;
 }
 
 CaseLayer LoadLayer(const SessionPrediction& prediction)
@@ -169,6 +233,10 @@ void ForEachRatedCase(const Session& session, const std::string& but, const Sess
     try
     {
       work.LoadCase(masks, session.Raters);
+      if (work.HasStructures())
+      {
+        work.SelectStructure(session.ShownStructure());
+      }
       compare(masks, work);
     }
     catch (const Error& error)
@@ -243,6 +311,7 @@ Session SessionOf(const DataList& list)
 {
   Session session;
   session.Raters = list.Raters;
+  session.Structures = list.Structures;
   session.Cases = list.Cases;
   session.Current = list.Cases.empty() ? "" : list.Cases.front().Id;
   return session;
@@ -257,7 +326,22 @@ struct Dropped
   bool IsMask;
 };
 
-Dropped LookAt(const std::string& path)
+/// Whether all labels of a file are those of the structures: then it is a rater's label map, not an image.
+bool IsLabelMap(const rcn_image& image, const std::vector<Structure>& structures)
+{
+  std::set<int64_t> values;
+  for (const Structure& structure : structures)
+  {
+    values.insert(structure.Values.begin(), structure.Values.end());
+  }
+  const int most = static_cast<int>(values.size()) + 1; // one more is one too many
+  std::vector<double> labels(values.size() + 1);
+  labels.resize(static_cast<size_t>(rcn_image_labels(labels.data(), most, &image, 0, nullptr)));
+  return structures.size() > 1 && image.components == 1 && !labels.empty() &&
+    std::all_of(labels.begin(), labels.end(), [&](double label) { return values.count(static_cast<int64_t>(label)) > 0; });
+}
+
+Dropped LookAt(const std::string& path, const std::vector<Structure>& structures)
 {
   const Volume header = ReadMaskHeader(path);
   if (!header.Segments().empty())
@@ -269,7 +353,8 @@ Dropped LookAt(const std::string& path)
   {
     return { path, false };
   }
-  return { path, rcn_image_is_mask(&ReadMask(path).View()) != 0 };
+  const Volume mask = ReadMask(path);
+  return { path, rcn_image_is_mask(&mask.View()) != 0 || IsLabelMap(mask.View(), structures) };
 }
 
 /// "Ada" of "c01_Ada" for the case c01; the whole name otherwise.
@@ -287,7 +372,7 @@ void AddRater(Session& session, Case& one, const std::string& path)
 {
   RaterFile file;
   file.Path = path;
-  std::vector<RaterFile> found = RatersIn(file);
+  std::vector<RaterFile> found = RatersIn(file, one.Structures);
   if (found.size() == 1 && found.front().Name == StemOf(path))
   {
     found.front().Name = RaterNameOf(StemOf(path), one.Id);
@@ -403,7 +488,7 @@ Session OpenFiles(const Session& base, const std::vector<std::string>& paths, st
     const std::vector<std::string> found = fs::is_directory(path, ignored) ? ImagesIn(path) : std::vector<std::string>{ path };
     for (const std::string& image : found.empty() ? std::vector<std::string>{ path } : found)
     {
-      images.push_back(LookAt(image));
+      images.push_back(LookAt(image, session.Structures));
     }
   }
   AddImages(session, images);

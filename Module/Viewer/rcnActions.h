@@ -27,20 +27,37 @@ struct CaseLayer
   std::shared_ptr<const VolumeScores> Volumes; ///< for intervals of a model's volumes; null: not known
 };
 
-/// A case in memory. One thread at a time may ask its workspace.
-struct OpenCase
+/// What is known about one structure of a case, which is all there is to show where a case has one.
+struct CaseStructure
+{
+  int Structure = 0;         ///< 1, 2, ... of several structures; 0: there is one
+  AgreementReport Agreement; ///< Figures is null without raters
+  std::vector<CaseLayer> Layers;
+};
+
+/// A case in memory. One thread at a time may ask its workspace, which is about the shown structure where there are several.
+struct OpenCase : CaseStructure
 {
   Workspace Work; ///< its votes are null for an image that nobody outlined
   std::string Id;
   std::vector<Volume> Images;
-  AgreementReport Agreement; ///< Figures is null without raters
-  std::vector<CaseLayer> Layers;
   std::vector<std::string> Remarks;
 };
 using OpenCasePointer = std::shared_ptr<OpenCase>;
 
-/// Reads a case with its predictions and fusions.
+/// Reads a case with its predictions and fusions, of the structure that the session shows.
 OpenCasePointer LoadCase(const Session& session, const std::string& id, const SessionProgress& progress = {});
+
+/// Another structure (1, 2, ...) of a case that was read: its workspace is about this one then. What is found comes back, and
+/// the caller puts it into the case. On failure and where it is stopped, the workspace is about the structure it was about.
+CaseStructure LoadStructure(const Session& session, OpenCase& one, int structure, const SessionProgress& progress = {});
+
+/// The votes on the structure that the case is about; null without raters. They live on when the case is about another one.
+std::shared_ptr<const rcn_votes> VotesOf(const OpenCasePointer& one);
+
+/// For each pattern of the votes, 1 where most raters gave the label of this structure, otherwise 0; a tie goes to a structure
+/// before the background. Empty without several structures.
+std::vector<float> PluralityOf(const OpenCase& one, int structure);
 
 /// A layer out of a prediction, from memory or from its files.
 CaseLayer LoadLayer(const SessionPrediction& prediction);

@@ -91,11 +91,27 @@ Json CaseJson(const Case& one, const fs::path& folder)
   }
   for (const RaterFile& rater : one.Raters)
   {
-    raters.Add(JsonObject{ { "name", rater.Name }, { "file", Relative(rater.Path, folder) }, { "values", rater.Values },
-      { "channel", rater.Channel } });
+    JsonObject file{ { "name", rater.Name }, { "file", Relative(rater.Path, folder) }, { "values", rater.Values },
+      { "channel", rater.Channel } };
+    if (!rater.Structures.empty())
+    {
+      JsonArray structures;
+      for (const StructureFile& structure : rater.Structures)
+      {
+        structures.Add(JsonObject{
+          { "file", Relative(structure.Path, folder) }, { "values", structure.Values }, { "channel", structure.Channel } });
+      }
+      file.Set("structures", structures);
+    }
+    raters.Add(file);
   }
-  return JsonObject{ { "id", one.Id }, { "split", one.Split }, { "patient", one.Patient }, { "images", images },
+  JsonObject object{ { "id", one.Id }, { "split", one.Split }, { "patient", one.Patient }, { "images", images },
     { "raters", raters } };
+  if (one.Unanswered)
+  {
+    object.Set("unanswered", *one.Unanswered);
+  }
+  return object;
 }
 
 Json ViewJson(const SessionView& view)
@@ -108,6 +124,14 @@ Json ViewJson(const SessionView& view)
   if (view.HasWindow)
   {
     object.Set("window", view.Window).Set("level", view.Level);
+  }
+  if (!view.Structure.empty())
+  {
+    object.Set("structure", view.Structure);
+  }
+  if (!view.HiddenStructures.empty())
+  {
+    object.Set("hidden_structures", view.HiddenStructures);
   }
   return object.Set("hidden_raters", view.HiddenRaters)
     .Set("heat_map", view.HeatMap)
@@ -143,9 +167,19 @@ std::string SessionText(const Session& session, const fs::path& folder)
   const SessionJudgement& judged = session.Judgement;
   const JsonObject judgement{ { "model", judged.Model }, { "split", judged.Split }, { "region", judged.Region },
     { "readout", judged.Readout }, { "bins", judged.Bins }, { "correction", Relative(judged.Correction, folder) } };
-  const JsonObject root{ { "rcn_workspace", Version }, { "raters", session.Raters }, { "cases", cases },
-    { "current", session.Current }, { "models", models }, { "model", session.Model }, { "predictions", predictions },
-    { "fusions", session.Fusions }, { "view", ViewJson(session.View) }, { "judgement", judgement } };
+  JsonObject root{ { "rcn_workspace", Version }, { "raters", session.Raters } };
+  if (!session.Structures.empty())
+  {
+    root.Set("structures", StructuresJson(session.Structures));
+  }
+  root.Set("cases", cases)
+    .Set("current", session.Current)
+    .Set("models", models)
+    .Set("model", session.Model)
+    .Set("predictions", predictions)
+    .Set("fusions", session.Fusions)
+    .Set("view", ViewJson(session.View))
+    .Set("judgement", judgement);
   return DocumentText(root.Get());
 }
 
@@ -165,6 +199,11 @@ Case ReadCase(const JsonReader& reader, const Session& session, const fs::path& 
     reader.Fail("case " + one.Id + ": there is no split \"" + one.Split + "\".");
   }
   one.Patient = reader.Text("patient", "");
+  one.Structures = session.Structures;
+  if (reader.Has("unanswered"))
+  {
+    one.Unanswered = reader.WholeNumber("unanswered", -LargestLabel, LargestLabel, 0);
+  }
   for (const std::string& image : reader.Texts("images"))
   {
     one.Images.push_back(Resolve(image, folder));
@@ -176,6 +215,16 @@ Case ReadCase(const JsonReader& reader, const Session& session, const fs::path& 
     rater.Path = Resolve(file.Text("file", ""), folder);
     rater.Channel = static_cast<int>(file.WholeNumber("channel", -1, 1 << 20, -1));
     rater.Values = file.WholeNumbers("values", -LargestLabel, LargestLabel);
+    for (const JsonReader& structure : file.Objects("structures"))
+    {
+      rater.Structures.push_back(
+        { Resolve(structure.Text("file", ""), folder), structure.WholeNumbers("values", -LargestLabel, LargestLabel),
+          static_cast<int>(structure.WholeNumber("channel", -1, 1 << 20, -1)) });
+    }
+    if (!rater.Structures.empty() && rater.Structures.size() != session.Structures.size())
+    {
+      reader.Fail("case " + one.Id + ": the rater \"" + rater.Name + "\" has files of other structures than \"structures\".");
+    }
     const bool known = std::find(session.Raters.begin(), session.Raters.end(), rater.Name) != session.Raters.end();
     if (rater.Path.empty() || !known)
     {
@@ -205,6 +254,8 @@ SessionView ReadView(const JsonReader& reader)
   view.Window = reader.Number("window", 0, bright, view.Window);
   view.Level = reader.Number("level", -bright, bright, view.Level);
   view.HiddenRaters = reader.Texts("hidden_raters");
+  view.Structure = reader.Text("structure", "");
+  view.HiddenStructures = reader.Texts("hidden_structures");
   view.HeatMap = reader.Boolean("heat_map", view.HeatMap);
   view.Contours = reader.Boolean("contours", view.Contours);
   view.IsolatedLevel = static_cast<int>(reader.WholeNumber("isolated_level", -1, RCN_MAX_RATERS, view.IsolatedLevel));
@@ -235,6 +286,22 @@ SessionJudgement ReadJudgement(const JsonReader& reader, const fs::path& folder)
 } // namespace
 
 // ---- the session -----------------------------------------------------------------------------------
+
+int Session::ShownStructure() const
+{
+  if (!this->HasStructures())
+  {
+    return 0;
+  }
+  const std::vector<std::string> names = NamesOf(this->Structures);
+  const auto found = std::find(names.begin(), names.end(), this->View.Structure);
+  return found == names.end() ? 1 : static_cast<int>(found - names.begin()) + 1;
+}
+
+std::string Session::StructureName(int structure) const
+{
+  return structure > 0 ? this->Structures.at(static_cast<size_t>(structure) - 1).Name : "";
+}
 
 const Case* Session::FindCase(const std::string& id) const
 {
@@ -315,6 +382,7 @@ std::string Session::AddCase(Case one)
       this->Raters.push_back(rater.Name);
     }
   }
+  one.Structures = this->Structures;
   this->Cases.push_back(one);
   return one.Id;
 }
@@ -324,6 +392,7 @@ DataList Session::Data() const
   DataList list;
   list.Path = this->Path.empty() ? "The workspace" : this->Path;
   list.Raters = this->Raters;
+  list.Structures = this->Structures;
   for (const Case& one : this->Cases)
   {
     if (!one.Raters.empty())
@@ -367,6 +436,7 @@ Session ParseSession(const std::string& text, const std::string& path)
   {
     reader.Fail("\"raters\" must be at most " + std::to_string(RCN_MAX_RATERS) + " different names.");
   }
+  session.Structures = StructuresFrom(reader);
   for (const JsonReader& entry : reader.Objects("cases"))
   {
     session.Cases.push_back(ReadCase(entry, session, folder));

@@ -56,10 +56,12 @@ struct SessionView
   double Window = 1, Level = 0;
   std::vector<std::string> HiddenRaters;
   bool HeatMap = true, Contours = true;
-  int IsolatedLevel = -1;           ///< -1: all of them
-  std::string Palette;              ///< by name; empty: the first
-  std::string Overlay;              ///< the model or fusion method that is shown; empty: none
-  std::string Readout = "majority"; ///< or expected, at-least:T, level:K
+  std::string Structure;                     ///< of several structures, the one that is shown; empty: the first
+  std::vector<std::string> HiddenStructures; ///< not outlined beside it
+  int IsolatedLevel = -1;                    ///< -1: all of them
+  std::string Palette;                       ///< by name; empty: the first
+  std::string Overlay;                       ///< the model or fusion method that is shown; empty: none
+  std::string Readout = "majority";          ///< or expected, at-least:T, level:K
   double Opacity = 0.5, Threshold = 0.5;
   bool ThresholdContour = false, LevelContours = false;
   std::string Layout = "slices"; ///< or "compare"
@@ -83,8 +85,9 @@ public:
   std::string Path;   ///< NAME.rcn.json; empty: never saved
   std::string Folder; ///< where the viewer's own files are
   std::vector<std::string> Raters;
-  std::vector<Case> Cases; ///< a case without raters is an image to predict on
-  std::string Current;     ///< id of the case shown; empty: none
+  std::vector<Structure> Structures; ///< what raters tell apart, in all cases; none or one: any mark means the same
+  std::vector<Case> Cases;           ///< a case without raters is an image to predict on
+  std::string Current;               ///< id of the case shown; empty: none
   std::vector<SessionModel> Models;
   std::string Model;                          ///< name of the model in use; empty: none
   std::vector<SessionPrediction> Predictions; ///< oldest first
@@ -94,6 +97,12 @@ public:
   std::vector<std::string> Fusions; ///< methods by name, shown beside the models
   SessionView View;
   SessionJudgement Judgement;
+
+  bool HasStructures() const { return this->Structures.size() > 1; }
+  /// The number of the structure that is shown, from 1; 0: there is one, and it has no number.
+  int ShownStructure() const;
+  /// The name of one structure; empty for 0.
+  std::string StructureName(int structure) const;
 
   const Case* FindCase(const std::string& id) const;
   const SessionModel* FindModel(const std::string& name) const;

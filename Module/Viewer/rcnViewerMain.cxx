@@ -57,6 +57,11 @@ rcn::Session SessionFrom(const rcn::Arguments& arguments)
   {
     session.Current = arguments.Get("--case");
   }
+  if (arguments.Has("--structure"))
+  {
+    rcn::FindStructure(session.Structures, arguments.Get("--structure")); // throws unless there is one
+    session.View.Structure = arguments.Get("--structure");
+  }
   return session;
 }
 

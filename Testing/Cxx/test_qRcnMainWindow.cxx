@@ -45,6 +45,7 @@
 #include "qRcnShortcuts.h"
 #include "qRcnSliceCanvas.h"
 #include "qRcnSliceView.h"
+#include "qRcnStructures.h"
 #include "qRcnStyle.h"
 #include "qRcnOrthogonalViews.h"
 #include "qRcnOverlayControls.h"
@@ -54,7 +55,7 @@
 #include "qRcnTrainingPanel.h"
 #include "qRcnVoxelProbe.h"
 #include "rcn/rcn.h"
-#include "rcnTestData.h"
+#include "rcnStructureData.h"
 
 namespace
 {
@@ -994,6 +995,85 @@ private slots:
     QTest::keyClick(train, Qt::Key_PageUp);
     QVERIFY(window.scene()->cursor()[1] != 16);
     QCOMPARE(window.scene()->cursor()[2], int64_t(3));
+    QVERIFY(window.closeAtOnce());
+  }
+
+  /// The structure that is chosen decides what everything is about; others are outlined in their color as long as their eye is
+  /// open. The choice stays with another case and with the workspace.
+  void severalStructures()
+  {
+    const Folder folder;
+    Window window(folder);
+    qRcnStructures* structures = window.consensus()->structures();
+    QVERIFY(window.open(WritePhantomList(folder, Volumes())));
+    QVERIFY(!structures->isVisible() && !window.action("nextStructure")->isEnabled());
+    QVERIFY(window.scene()->outlines().empty());
+    QVERIFY(window.open(WriteStructureList(folder, Volumes())));
+    QVERIFY2(!window.notice()->isError(), qPrintable(window.notice()->text()));
+    QVERIFY(structures->isVisible() && window.action("nextStructure")->isEnabled());
+    QCOMPARE(structures->list()->count(), 3);
+    QCOMPARE(structures->list()->item(2)->text(), QString("Gefäß"));
+    QCOMPARE(structures->chosen(), 1);
+    QVERIFY(window.windowTitle().startsWith("c0 – left"));
+    QCOMPARE(window.scene()->outlines().size(), size_t(2));
+    window.tasks()->fuse("staple");
+    QVERIFY(window.done());
+    const QVector<double> left = window.scene()->levelVolumes();
+    const QString table = window.agreementTable();
+    const qRcnScene::Voxel at = window.scene()->cursor();
+    const rcn::Volume fused = window.scene()->prediction(0).Probability;
+
+    QTest::keyClick(&window, Qt::Key_S);
+    QVERIFY(window.done());
+    QCOMPARE(window.document()->structure(), 2);
+    QCOMPARE(structures->chosen(), 2);
+    QVERIFY(window.windowTitle().startsWith("c0 – right"));
+    QVERIFY(window.scene()->levelVolumes() != left && window.agreementTable() != table);
+    QVERIFY(window.scene()->cursor() == at);
+    QVERIFY(window.scene()->prediction(0).Probability.Data() != fused.Data());
+    QCOMPARE(window.scene()->shownPrediction(), 0);
+    QTest::keyClick(&window, Qt::Key_S, Qt::ShiftModifier);
+    QVERIFY(window.done());
+    QVERIFY(window.scene()->levelVolumes() == left && window.agreementTable() == table);
+    // After the first comes the last; the last of several clicks counts.
+    window.document()->goToStructure(-1);
+    window.document()->goToStructure(-1);
+    QVERIFY(window.done());
+    QCOMPARE(window.document()->structure(), 2);
+    QVERIFY(!window.notice()->isError());
+
+    // Eyes.
+    window.scene()->setShownPrediction(-1);
+    window.scene()->setHeatMapVisible(false);
+    const qRcnScene::Outline last = window.scene()->outlines().back();
+    QVERIFY(last.Color == qRcnStyle::structureColor(3));
+    window.document()->setStructureVisible(3, false);
+    QCOMPARE(window.scene()->outlines().size(), size_t(1));
+    QCOMPARE(structures->list()->item(2)->checkState(), Qt::Unchecked);
+    const QColor color = qRcnStyle::structureColor(1);
+    const int with = Count(window.slices()->picture(), color);
+    window.document()->setStructureVisible(1, false);
+    QVERIFY(with > Count(window.slices()->picture(), color) + 20);
+    window.document()->setStructureVisible(1, true);
+
+    // Another case, and the workspace.
+    window.document()->openCase("c1");
+    QVERIFY(window.done());
+    QCOMPARE(window.document()->structure(), 2);
+    QCOMPARE(window.scene()->outlines().size(), size_t(1));
+    window.document()->saveWorkspace(Path(folder / "structures.rcn.json"));
+    QVERIFY(window.done());
+    QVERIFY(window.open(folder / "list.json"));
+    QVERIFY(!structures->isVisible());
+    QVERIFY(window.open(folder / "structures.rcn.json"));
+    QCOMPARE(window.document()->structure(), 2);
+    QCOMPARE(structures->list()->item(2)->checkState(), Qt::Unchecked);
+    QVERIFY(window.windowTitle().contains("right"));
+
+    // A slide is of the structure, and says so.
+    window.exporter()->slide(Path(folder / "structure.svg"), window.shownSlice());
+    QVERIFY(window.done());
+    QVERIFY(Path(TextOf(folder / "structure.svg")).contains("c1, right"));
     QVERIFY(window.closeAtOnce());
   }
 

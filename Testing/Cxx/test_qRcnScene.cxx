@@ -57,6 +57,53 @@ private slots:
     QVERIFY(votes.expired());
   }
 
+  /// Another structure of the same case: colors and levels are others, the rest stays.
+  void otherVotesOfTheSameCase()
+  {
+    qRcnScene scene;
+    const TestCase one = MakePhantom(20, 18, 9, 3), wrong = MakePhantom(20, 18, 9, 2), small = MakePhantom(20, 18, 8, 3);
+    const auto other = MakeVotes(one.Geometry,
+      { std::vector<uint8_t>(20 * 18 * 9, 1), std::vector<uint8_t>(20 * 18 * 9), std::vector<uint8_t>(20 * 18 * 9) });
+    QVERIFY_EXCEPTION_THROWN(scene.setVotes(other), rcn::Error);
+    one.show(scene);
+    scene.setRaterVisible(1, false);
+    scene.setCursor({ 1, 2, 3 });
+    scene.setShownPrediction(scene.addPrediction("model", MakeLevels(one)));
+    QSignalSpy spy(&scene, &qRcnScene::changed);
+    for (const auto& votes : { std::shared_ptr<rcn_votes>(), wrong.Votes, small.Votes })
+    {
+      QVERIFY_EXCEPTION_THROWN(scene.setVotes(votes), rcn::Error);
+    }
+    scene.setVotes(one.Votes);
+    QCOMPARE(spy.count(), 0);
+    scene.setVotes(other);
+    QCOMPARE(spy.count(), 1);
+    const Changes what = spy[0][0].value<Changes>();
+    QVERIFY(what & qRcnScene::Votes && !(what & (qRcnScene::Case | qRcnScene::Cursor | qRcnScene::Image)));
+    QVERIFY(scene.levelVolumes()[1] > 0 && scene.levelVolumes()[0] == 0);
+    QVERIFY(!scene.isRaterVisible(1) && scene.shownPrediction() == 0);
+    QVERIFY((scene.cursor() == qRcnScene::Voxel{ 1, 2, 3 }));
+  }
+
+  void outlinesOfOtherThings()
+  {
+    qRcnScene scene;
+    const TestCase one = MakePhantom(20, 18, 9, 3), other = MakePhantom(20, 18, 8, 3);
+    one.show(scene);
+    const auto patterns = static_cast<size_t>(rcn_votes_pattern_count(one.Votes.get()));
+    QSignalSpy spy(&scene, &qRcnScene::changed);
+    scene.setOutlines({});
+    QVERIFY_EXCEPTION_THROWN(scene.setOutlines({ { Qt::red, std::vector<float>(patterns + 1), rcn::Volume() } }), rcn::Error);
+    QVERIFY_EXCEPTION_THROWN(scene.setOutlines({ { Qt::red, {}, MakeLevels(other) } }), rcn::Error);
+    QCOMPARE(spy.count(), 0);
+    scene.setOutlines({ { Qt::red, std::vector<float>(patterns), rcn::Volume() }, { Qt::blue, {}, MakeLevels(one) } });
+    QCOMPARE(spy.count(), 1);
+    QVERIFY(spy[0][0].value<Changes>() == qRcnScene::Contours);
+    QCOMPARE(scene.outlines().size(), size_t(2));
+    one.show(scene);
+    QVERIFY(scene.outlines().empty());
+  }
+
   void refusesWhatDoesNotFit()
   {
     qRcnScene scene;

@@ -2,8 +2,8 @@
 /// What a person can ask of the viewer, asked without a window.
 #include "rcnActions.h"
 
+#include "rcnStructureData.h"
 #include "rcnTest.h"
-#include "rcnTestData.h"
 #ifdef RCN_HAVE_NETWORKS
 #include "rcnTraining.h"
 #endif
@@ -118,6 +118,110 @@ void ComparesAllCases()
   CHECK_THROWS(rcn::CompareAllCases(session, [](double, const char*) { return true; }, tell), RCN_ECANCELLED, "");
   fs::remove(session.Cases[2].Raters[0].Path);
   CHECK(rcn::CompareAllCases(session, {}, tell)->All.Cases == 6 && problems == "c2");
+}
+
+/// Each structure of a case is what it would be alone, whichever was shown before.
+void ShowsOneOfSeveralStructures()
+{
+  const Folder folder;
+  const std::string list = WriteStructureList(folder);
+  rcn::Session session = rcn::OpenFiles(Base(folder), { list });
+  CHECK(session.HasStructures() && session.Structures.size() == 3 && session.Cases.size() == 7);
+  session.Fusions = { "soft" };
+  const rcn::OpenCasePointer open = rcn::LoadCase(session, "c1");
+  CHECK(open->Structure == 1 && open->Layers.size() == 1);
+  std::shared_ptr<const rcn_votes> first = rcn::VotesOf(open);
+  CHECK(first && rcn_votes_structures(first.get()) == 1);
+  const rcn::DataList all = rcn::ReadDataList(list);
+  for (const int structure : { 3, 2, 1 })
+  {
+    static_cast<rcn::CaseStructure&>(*open) = rcn::LoadStructure(session, *open, structure);
+    rcn::Workspace alone;
+    alone.LoadCase(rcn::OneStructure(all.Cases[1], structure), all.Raters);
+    CHECK(open->Structure == structure && open->Agreement.Figures->mean_dice == alone.Agree(false).Figures->mean_dice);
+    const std::shared_ptr<const rcn_votes> votes = rcn::VotesOf(open);
+    const auto* share = static_cast<const float*>(open->Layers[0].Probability.Data());
+    for (int64_t voxel = 0; voxel < 32 * 32; ++voxel)
+    {
+      const uint64_t marked = rcn_votes_at(alone.Votes(), voxel)->marked;
+      CHECK(rcn_votes_at(votes.get(), voxel)->marked == marked);
+      CHECK(std::fabs(share[voxel] - static_cast<float>(rcn_popcount(marked)) / 3) < 1e-6f);
+    }
+  }
+  // The first is still what it was.
+  session.View.Structure = "Gefäß";
+  CHECK(rcn::LoadCase(session, "c1")->Structure == 3);
+  // A call that is stopped leaves the workspace about what is shown.
+  int calls = 0;
+  rcn::LoadStructure(session, *open, 2, [&](double, const char*) { return ++calls < 0; });
+  static_cast<rcn::CaseStructure&>(*open) = rcn::LoadStructure(session, *open, 1);
+  for (int stop = 1; stop <= calls; ++stop)
+  {
+    int at = 0;
+    CHECK_THROWS(rcn::LoadStructure(session, *open, 2, [&](double, const char*) { return ++at == stop; }), RCN_ECANCELLED, "");
+    CHECK(open->Work.SelectedStructure() == 1);
+  }
+  // The other cases are compared on the structure that is shown.
+  double shown = 0, other = 0;
+  rcn::CompareOtherCases(session, "c1", {}, [&](const std::string&, double one, const std::string&) { shown += one; });
+  session.View.Structure = "left";
+  rcn::CompareOtherCases(session, "c1", {}, [&](const std::string&, double one, const std::string&) { other += one; });
+  CHECK(shown > 0 && other > 0 && shown != other);
+}
+
+/// Where most raters agree on a label; a tie goes to a structure.
+void PluralityOfStructures()
+{
+  const Folder folder;
+  const rcn::OpenCasePointer open = rcn::LoadCase(rcn::OpenFiles(Base(folder), { WriteStructureList(folder) }), "c0");
+  const rcn_votes* votes = open->Work.LabeledVotes();
+  std::vector<uint8_t> maps[3];
+  for (int r = 0; r < 3; ++r)
+  {
+    const rcn::Volume map = rcn::ReadMask(folder / ("c0" + std::string(1, static_cast<char>('A' + r)) + ".nrrd"));
+    maps[r].assign(static_cast<const uint8_t*>(map.Data()), static_cast<const uint8_t*>(map.Data()) + 32 * 32);
+  }
+  const uint8_t values[4] = { 0, 1, 2, 7 };
+  int inside[4] = { 0, 0, 0, 0 };
+  for (int structure = 1; structure <= 3; ++structure)
+  {
+    const std::vector<float> table = rcn::PluralityOf(*open, structure);
+    CHECK(static_cast<int64_t>(table.size()) == rcn_votes_pattern_count(votes));
+    for (size_t voxel = 0; voxel < 32 * 32; ++voxel)
+    {
+      const auto given = [&](int label) {
+        return (maps[0][voxel] == values[label]) + (maps[1][voxel] == values[label]) + (maps[2][voxel] == values[label]);
+      };
+      const auto code = static_cast<size_t>(rcn_votes_at(votes, static_cast<int64_t>(voxel)) - rcn_votes_patterns(votes));
+      if (given(structure) >= 2 || given(0) >= 2)
+      {
+        CHECK(table[code] == (given(structure) >= 2 ? 1.0f : 0.0f));
+      }
+      inside[structure] += table[code] > 0.5f;
+    }
+    CHECK(inside[structure] > 0);
+  }
+  const rcn::Session plain = rcn::OpenFiles(Base(folder), { WritePhantomList(folder) });
+  CHECK(rcn::PluralityOf(*rcn::LoadCase(plain, "c0"), 1).empty());
+}
+
+/// A label map that is dropped where there are structures is a rater's; otherwise one with several values is an image, as
+/// always, and where it is given as a mask, any of them is a mark.
+void DroppedLabelMaps()
+{
+  const Folder folder;
+  rcn::Session session = rcn::OpenFiles(Base(folder), { WriteStructureList(folder) });
+  session = rcn::OpenFiles(session, { folder / "c6B.nrrd" });
+  const rcn::OpenCasePointer more = rcn::LoadCase(session, session.Current);
+  CHECK(more->Work.HasStructures() && more->Work.RaterNames().size() == 4);
+  CHECK(rcn::OpenFiles(session, { folder / "c6.nrrd" }).Cases.size() == 8);
+  session = rcn::OpenFiles(Base(folder), { folder / "c0.nrrd", folder / "c0A.nrrd" });
+  CHECK(session.Cases.size() == 2 && session.Cases[0].Raters.empty());
+  session.Cases[0].Raters = { { "A", folder / "c0A.nrrd", {}, -1 }, { "B", folder / "c0B.nrrd", {}, -1 } };
+  session.Raters = { "A", "B" };
+  const rcn::OpenCasePointer open = rcn::LoadCase(session, "c0");
+  CHECK(!session.HasStructures() && !open->Work.HasStructures() && open->Structure == 0);
+  CHECK(open->Remarks.size() == 1 && open->Remarks[0].find("Several label values count as marked") == 0);
 }
 
 #ifdef RCN_HAVE_NETWORKS
@@ -300,6 +404,9 @@ int main()
   RUN(BadFilesChangeNothing);
   RUN(LoadsFusesAndStops);
   RUN(ComparesAllCases);
+  RUN(ShowsOneOfSeveralStructures);
+  RUN(PluralityOfStructures);
+  RUN(DroppedLabelMaps);
 #ifdef RCN_HAVE_NETWORKS
   RUN(TrainsPredictsJudgesAndCorrects);
 #endif

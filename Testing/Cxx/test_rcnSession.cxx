@@ -245,11 +245,60 @@ void NamesAreUnique()
   CHECK(session.AddCase(one) == "unnamed" && session.AddModel("/") == "unnamed");
 }
 
+/// Structures, files of each, and which one is shown; without them, a workspace says nothing of structures.
+void StructuresAreBack()
+{
+  const Folder folder;
+  rcn::Session session = Whole(folder);
+  CHECK(session.ShownStructure() == 0 && session.StructureName(0).empty());
+  rcn::SaveSession(session, folder / "one.rcn.json");
+  CHECK(rcn::ReadText(folder / "one.rcn.json").find("structure") == std::string::npos);
+  CHECK(!rcn::ReadSession(folder / "one.rcn.json").HasStructures());
+
+  session.Structures = { { "kidney", { 1 } }, { "große Leber", { 2, -3 } } };
+  CHECK(session.ShownStructure() == 1 && session.StructureName(2) == "große Leber");
+  session.View.Structure = "große Leber";
+  session.View.HiddenStructures = { "kidney" };
+  session.Cases[0].Unanswered = -9;
+  session.Cases[0].Raters[0].Structures = { { folder / "data/c1_kidney.nrrd", { 4 }, 1 }, { "", {}, -1 } };
+  rcn::SaveSession(session, folder / "two.rcn.json");
+  const rcn::Session read = rcn::ReadSession(folder / "two.rcn.json");
+  CHECK(read.HasStructures() && rcn::NamesOf(read.Structures) == rcn::NamesOf(session.Structures));
+  CHECK(read.Structures[1].Values == (std::vector<int64_t>{ 2, -3 }) && read.ShownStructure() == 2);
+  CHECK(read.View.HiddenStructures == session.View.HiddenStructures);
+  CHECK(read.Cases[0].Structures.size() == 2 && read.Cases[1].Structures.size() == 2 && read.Data().HasStructures());
+  CHECK(read.Cases[0].Unanswered && *read.Cases[0].Unanswered == -9 && !read.Cases[1].Unanswered);
+  const std::vector<rcn::StructureFile>& files = read.Cases[0].Raters[0].Structures;
+  CHECK(files.size() == 2 && SameFile(files[0].Path, folder / "data/c1_kidney.nrrd") && files[1].Path.empty());
+  CHECK(files[0].Values == std::vector<int64_t>{ 4 } && files[0].Channel == 1 && read.Cases[0].Raters[1].Structures.empty());
+  // A case that is added has them, too; a name that is not there means the first.
+  rcn::Session more = read;
+  more.AddCase({ "more", "", "", { "more.nrrd" }, {}, nullptr });
+  CHECK(more.Cases.back().HasStructures());
+  more.View.Structure = "spleen";
+  CHECK(more.ShownStructure() == 1);
+  // Every file is guarded.
+  rcn::MakeFolder(folder / "data");
+  rcn::WriteText(folder / "data/c1_kidney.nrrd", "labels");
+  CHECK_THROWS(rcn::CheckExport(read, folder / "data/c1_kidney.nrrd"), RCN_EINVALID, "c1_kidney.nrrd");
+
+  const std::string text = rcn::ReadText(folder / "two.rcn.json");
+  const auto with = [&text](const std::string& from, const std::string& to) {
+    std::string changed = text;
+    return changed.replace(changed.find(from), from.size(), to);
+  };
+  CHECK_THROWS(rcn::ParseSession(with("\"kidney\"", "\"große Leber\""), "w.rcn.json"), RCN_EFORMAT, "named twice");
+  session.Structures.push_back({ "spleen", { 5 } });
+  rcn::SaveSession(session, folder / "three.rcn.json");
+  CHECK_THROWS(rcn::ReadSession(folder / "three.rcn.json"), RCN_EFORMAT, "other structures");
+}
+
 } // namespace
 
 int main()
 {
   RUN(EverythingIsBack);
+  RUN(StructuresAreBack);
   RUN(PathsAreRelative);
   RUN(MissingFilesAreNamed);
   RUN(RefusedFiles);

@@ -11,6 +11,8 @@ import subprocess
 import sys
 import tempfile
 
+import rcn_ctypes
+import rcn_labels_ctypes
 from rcn_browser import Browser
 
 REPOSITORY = pathlib.Path(__file__).parents[2]
@@ -42,6 +44,8 @@ def viewer_pictures(demo, out):
              "--do", "fuse:staple", "--do", "predict", "--layout", "compare")
         view(home, out / "viewer-calibration.png", "--data", cases, "--case", "test3", "--model", models / "ordinal.safetensors",
              "--do", "evaluate")
+        data = rcn_labels_ctypes.write_structures(rcn_ctypes.library(), pathlib.Path(home), (40, 128, 144), ("Ada", "Ben", "Cleo", "Dan", "Eva"))
+        view(home, out / "viewer-structures.png", "--data", data, "--structure", "right lobe")
 
 
 def patient_page(demo, folder):

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Votes on several structures, their fusion and agreement, from Python; see rcn_ctypes.py."""
 import ctypes as ct
+import json
 
 import numpy as np
 
 import rcn_agreement_ctypes
 import rcn_ctypes
+from rcn_testing import write_nrrd
 
 MAX_STRUCTURES, NO_ANSWER = 32, 255
 
@@ -34,14 +36,37 @@ def pointer(array):
     return ct.c_void_p(array.ctypes.data)
 
 
-def phantom_labels(lib, ctx, shape, raters, seed=1, disagreement=1.0):
-    """uint8 [raters, z, y, x]: three structures that touch."""
+def phantom(lib, ctx, shape, raters, seed=1, disagreement=1.0):
+    """An image, float32 [z, y, x], and labels, uint8 [raters, z, y, x]: three structures that touch."""
     z, y, x = shape
     image = np.empty(shape, np.float32)
     labels = np.empty((raters, *shape), np.uint8)
     options = rcn_agreement_ctypes.PhantomOptions((ct.c_int64 * 3)(x, y, z), raters, 1, seed, 1, 2.5, 0.12, disagreement)
     ctx.check(lib.rcn_phantom_make_labels(pointer(image), pointer(labels), ctx.handle, ct.byref(options)))
-    return labels
+    return image, labels
+
+
+def phantom_labels(lib, ctx, shape, raters, seed=1, disagreement=1.0):
+    return phantom(lib, ctx, shape, raters, seed, disagreement)[1]
+
+
+def write_structures(lib, folder, shape, raters="ABCDE", cases=1, spacing=(1, 1, 1)):
+    """The data list of cases with three structures: an image and a label map of each rater."""
+    entries = []
+    ctx = rcn_ctypes.Context(lib)
+    for number in range(cases):
+        image, labels = phantom(lib, ctx, shape, len(raters), seed=number + 1)
+        entry = {"id": f"c{number}", "image": f"c{number}.nrrd", "label": {}}
+        write_nrrd(folder / entry["image"], image, spacing=spacing)
+        for name, array in zip(raters, labels):
+            entry["label"][name] = f"c{number}_{name}.nrrd"
+            write_nrrd(folder / entry["label"][name], array, spacing=spacing)
+        entries.append(entry)
+    ctx.close()
+    path = folder / "structures.json"
+    path.write_text(json.dumps({"raters": list(raters), "structures": {"left lobe": 1, "right lobe": 2, "vessel": 3},
+                                "training": entries}), encoding="utf-8")
+    return path
 
 
 def votes(lib, ctx, labels, structures):

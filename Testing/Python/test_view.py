@@ -9,6 +9,8 @@ import subprocess
 import numpy as np
 import pytest
 
+import rcn_ctypes
+import rcn_labels_ctypes
 from rcn_testing import PROGRAM, blobs, raters, refused, run, write_nrrd
 
 VIEWER = PROGRAM.parent / "rater-consensus-viewer"
@@ -75,6 +77,31 @@ def test_workspace_from_a_script_and_back(tmp_path, case):
     done = view(tmp_path, saved, "--screenshot", tmp_path / "two.png")
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "two.png").exists()
+
+
+@needs_screen
+def test_several_structures(tmp_path):
+    """The structure that is shown is in the picture and in the workspace; the others are outlined in their color."""
+    lib = rcn_ctypes.library()
+    if lib is None:
+        pytest.skip("the core's shared library was not built (target rcn_shared)")
+    data = rcn_labels_ctypes.write_structures(lib, tmp_path, (12, 64, 72), cases=2)
+    saved, first = tmp_path / "study.rcn.json", tmp_path / "first.png"
+    done = view(tmp_path, "--data", data, "--structure", "right lobe", "--do", "fuse:staple", "--do", f"save:{saved}",
+                "--size", "1400x900", "--screenshot", first)
+    assert done.returncode == 0, done.stderr
+    assert png_size(first) == (1400, 900)
+    workspace = json.loads(saved.read_text(encoding="utf-8"))
+    assert [one["name"] for one in workspace["structures"]] == ["left lobe", "right lobe", "vessel"]
+    assert workspace["view"]["structure"] == "right lobe"
+    workspace["view"].update(structure="vessel", hidden_structures=["left lobe"])
+    saved.write_text(json.dumps(workspace), encoding="utf-8")
+    second = tmp_path / "second.png"
+    done = view(tmp_path, saved, "--size", "1400x900", "--screenshot", second)
+    assert done.returncode == 0, done.stderr
+    assert first.read_bytes() != second.read_bytes()
+    done = view(tmp_path, "--data", data, "--structure", "spleen", "--screenshot", tmp_path / "no.png")
+    assert done.returncode == 2 and "left lobe, right lobe and vessel" in done.stderr and done.stderr.count("rater-consensus:") == 1
 
 
 @needs_screen
