@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* libFuzzer: any bytes as masks and options -> votes -> fusion, agreement, surfaces, regions. Every
- * answer must be a status with a sentence or a result that keeps its promises; the sanitizers watch
- * the rest. */
+/* libFuzzer: any bytes as masks, label maps and options -> votes -> fusion, agreement, surfaces,
+ * regions. Every answer must be a status with a sentence or a result that keeps its promises; the
+ * sanitizers watch the rest. */
 #include "rcn/rcn.h"
 
 #include <math.h>
@@ -117,6 +117,63 @@ static void agree(rcn_context *ctx, const rcn_votes *votes) {
     rcn_agreement_destroy(agreement, ctx);
 }
 
+/* Every label is one that there is, every matrix entry and posterior a probability. */
+static void fuse_labels(bytes *in, rcn_context *ctx, const rcn_votes *votes) {
+    const int64_t voxels = rcn_geometry_voxels(rcn_votes_geometry(votes));
+    const int64_t patterns = rcn_votes_pattern_count(votes);
+    const int raters = rcn_votes_raters(votes), labels = rcn_votes_structures(votes) + 1;
+    const int64_t entries = (int64_t)raters * labels * labels;
+    rcn_fusion_options options = RCN_FUSION_OPTIONS_INIT;
+    rcn_label_agreement agreement;
+    options.staple_iterations = 1 + (int)take_u8(in);
+    options.staple_margin = take_u8(in) % 2 ? -1 : take_i64(in);
+    uint8_t *out = malloc((size_t)(voxels + patterns));
+    double *confusion = malloc((size_t)(entries + patterns * labels) * sizeof *confusion);
+    REQUIRE(out && confusion);
+    if (good(ctx, rcn_plurality(out, ctx, votes)))
+        for (int64_t i = 0; i < voxels; ++i) REQUIRE(out[i] < labels);
+    if (good(ctx, rcn_label_staple_patterns(out + voxels, confusion + entries, confusion, NULL, ctx,
+                                            votes, &options)))
+        for (int64_t i = 0; i < entries + patterns * labels; ++i)
+            REQUIRE(confusion[i] >= 0 && confusion[i] <= 1.00001);
+    (void)good(ctx, rcn_agreement_labels(&agreement, NULL, ctx, votes));
+    free(confusion);
+    free(out);
+}
+
+/* The same images as label maps: one of a rater, or two with the rater before. */
+static void labels(bytes *in, rcn_context *ctx, const rcn_geometry *geometry, const rcn_mask *masks,
+                   int raters) {
+    const int structures = (int)take_u8(in) % (RCN_MAX_STRUCTURES + 2);
+    uint8_t numbers[RCN_MAX_RATERS + 1][2];
+    rcn_label_map maps[RCN_MAX_RATERS + 1];
+    rcn_votes *votes = NULL, *alone = NULL;
+    if (raters > RCN_MAX_RATERS) raters = RCN_MAX_RATERS;
+    if (!good(ctx, rcn_votes_create_labels(&votes, ctx, geometry, raters, structures))) return;
+    for (int r = 0; r < raters; ++r) {
+        const rcn_mask *mask = &masks[r];
+        const rcn_label_map map = {mask->image, mask->component,   mask->values,
+                                   numbers[r],  mask->value_count, mask->unanswered};
+        const int both = r && take_u8(in) % 4 == 0;
+        int64_t unnamed = -1;
+        numbers[r][0] = (uint8_t)(1 + take_u8(in) % (structures + 1));
+        numbers[r][1] = (uint8_t)(1 + take_u8(in) % (structures + 1));
+        maps[r] = map;
+        if (!mask->image.data) continue;
+        if (good(ctx, rcn_votes_add_labels(votes, ctx, r, &maps[r - both], 1 + both, &unnamed)))
+            REQUIRE(unnamed >= 0 && unnamed <= rcn_geometry_voxels(geometry));
+        else
+            REQUIRE(unnamed == -1 && !(rcn_votes_present(votes) >> r & 1));
+    }
+    fuse_labels(in, ctx, votes);
+    if (good(ctx, rcn_votes_select(&alone, ctx, votes, 1 + (int)take_u8(in) % structures))) {
+        fuse(in, ctx, alone);
+        agree(ctx, alone);
+    }
+    rcn_votes_destroy(alone);
+    rcn_votes_destroy(votes);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     bytes in = {data, size};
     rcn_context_options context_options = RCN_CONTEXT_OPTIONS_INIT;
@@ -180,6 +237,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         agree(ctx, votes);
     }
     rcn_votes_destroy(votes);
+    labels(&in, ctx, &geometry, masks, raters);
     REQUIRE(rcn_context_bytes(ctx) == 0);
     rcn_context_destroy(ctx);
     for (int r = 0; r <= RCN_MAX_RATERS; ++r) free(buffers[r]);
