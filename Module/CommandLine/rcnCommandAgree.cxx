@@ -453,39 +453,43 @@ std::string CaseText(const CaseAgreement& agreement, const Workspace& workspace,
   return text;
 }
 
-/// The figures of all raters over the cases, a row for each structure and one for their mean.
-std::string SetsText(const std::vector<Collected>& all, rcn_context* context)
+/// The figures of all raters over the cases: a row for each structure, one for their mean, and one for all labels together.
+std::string SetsText(const std::vector<Collected>& all, const AgreementSet& labels, rcn_context* context)
 {
   std::vector<AgreementSummary> summaries;
-  std::vector<std::string> header = { "Over all cases" };
-  std::vector<std::string> mean = { "mean" };
+  std::vector<std::string> header = { "Over all cases" }, mean = { "mean" };
   for (const Collected& one : all)
   {
     summaries.push_back(one.Set.Summarize(context));
   }
-  for (const SetFigure& figure : summaries.front().Figures)
+  const SetFigures columns = summaries.front().Figures;
+  const auto row = [&](const std::string& name, const AgreementSummary& summary) {
+    std::vector<std::string> cells = { name };
+    for (const SetFigure& column : columns)
+    {
+      const SetFigure* const mine = FigureOf(summary.Figures, column.Key);
+      cells.push_back(mine ? mine->MeanText() : Fixed(NAN, 0));
+    }
+    return cells;
+  };
+  for (const SetFigure& column : columns)
   {
     Spread spread;
     for (const AgreementSummary& summary : summaries)
     {
-      const SetFigure* const other = FigureOf(summary.Figures, figure.Key);
+      const SetFigure* const other = FigureOf(summary.Figures, column.Key);
       spread.Add(other ? other->Mean.value : NAN);
     }
-    header.push_back(figure.Name);
-    mean.push_back(Fixed(spread.Mean(), figure.Digits));
+    header.push_back(column.Name);
+    mean.push_back(Fixed(spread.Mean(), column.Digits));
   }
   Table table(header);
   for (size_t c = 0; c < all.size(); ++c)
   {
-    std::vector<std::string> row = { all[c].Structure };
-    for (const SetFigure& figure : summaries.front().Figures)
-    {
-      const SetFigure* const mine = FigureOf(summaries[c].Figures, figure.Key);
-      row.push_back(mine ? mine->MeanText() : Fixed(NAN, 0));
-    }
-    table.Add(row);
+    table.Add(row(all[c].Structure, summaries[c]));
   }
   table.Add(mean);
+  table.Add(row("all labels", labels.Summarize(context)));
   return table.Text();
 }
 
@@ -604,13 +608,14 @@ JsonHandle CompareCase(
 }
 
 /// What is known of all cases; `table` has a row for each of them.
-std::string ListText(const std::vector<Collected>& collected, const Table& table, rcn_context* context)
+std::string ListText(
+  const std::vector<Collected>& collected, const AgreementSet& labels, const Table& table, rcn_context* context)
 {
   const bool some = collected.front().Set.Count() > 0; // the first process only
   std::string text = table.Text() + "\n";
   if (collected.size() > 1 && some)
   {
-    text += SetsText(collected, context) + "\n";
+    text += SetsText(collected, labels, context) + "\n";
   }
   for (const Collected& one : collected)
   {
@@ -620,8 +625,8 @@ std::string ListText(const std::vector<Collected>& collected, const Table& table
   return text;
 }
 
-/// The keys "summary" and "data_set", of the only structure or of each under "structures".
-void SetListJson(JsonObject& json, const std::vector<Collected>& collected, rcn_context* context)
+/// The keys "summary" and "data_set", of the only structure or of each under "structures", with the figures of all "labels".
+void SetListJson(JsonObject& json, const std::vector<Collected>& collected, const AgreementSet& labels, rcn_context* context)
 {
   JsonObject structures;
   for (const Collected& one : collected)
@@ -636,6 +641,11 @@ void SetListJson(JsonObject& json, const std::vector<Collected>& collected, rcn_
   {
     json.Set("structures", structures);
   }
+  if (collected.size() > 1 && labels.Count() > 0)
+  {
+    const Json all(labels.Json(context));
+    json.Set("labels", JsonObject{ { "figures", json_incref(json_object_get(all.Get(), "figures")) } });
+  }
 }
 
 int AgreeList(const Arguments& arguments, Terminal& terminal)
@@ -646,6 +656,7 @@ int AgreeList(const Arguments& arguments, Terminal& terminal)
   Table table = StructureTable(list.HasStructures() ? std::vector<std::string>{ "Case", "Raters", "Structure" }
                                                     : std::vector<std::string>{ "Case", "Raters" });
   std::vector<Collected> collected = CollectedFor(list.Raters, list.Structures);
+  AgreementSet labels(list.Raters); // of several structures together
   Seconds seconds;
   JsonArray cases;
   const auto compare = [&](const Case& one, size_t, std::vector<std::string>& remarks) {
@@ -658,6 +669,10 @@ int AgreeList(const Arguments& arguments, Terminal& terminal)
         collected[c].Figures.Add(one.Id, one.Split, json_array_get(json_object_get(record, "figures"), c));
         collected[c].Set.Add(one, PartOf(json_object_get(record, "json"), collected[c].Structure));
       }
+      if (list.HasStructures())
+      {
+        labels.Add(one, json_object_get(json_object_get(record, "json"), "labels"));
+      }
       for (size_t i = 0; i < json_array_size(json_object_get(record, "rows")); ++i)
       {
         table.Add(StringsFrom(json_array_get(json_object_get(record, "rows"), i)));
@@ -666,8 +681,8 @@ int AgreeList(const Arguments& arguments, Terminal& terminal)
       seconds.Add(json_object_get(record, "seconds"));
     });
   JsonObject json{ { "cases", cases }, { "left_out", LeftOutJson(leftOut) } };
-  SetListJson(json, collected, workspace.Context());
-  WriteAll(arguments, ListText(collected, table, workspace.Context()), collected, json, seconds);
+  SetListJson(json, collected, labels, workspace.Context());
+  WriteAll(arguments, ListText(collected, labels, table, workspace.Context()), collected, json, seconds);
   return ExitCodeOf(leftOut);
 }
 

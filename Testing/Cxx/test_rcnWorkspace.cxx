@@ -356,6 +356,34 @@ void StructuresAreCases()
   }
 }
 
+/// All structures in one map: labels with their values, or a component for each.
+void FusesStructuresTogether()
+{
+  const std::vector<rcn::Volume> maps = TwoMaps();
+  rcn::Workspace workspace;
+  workspace.LoadCase(rcn::CaseOf("c", {}, "scene", { { "Ada", maps[0], {}, 0 }, { "Ben", maps[1], {}, 0 } }, LeftRight));
+  CHECK(workspace.AgreeLabels().Figures.whole.fleiss_kappa > 0.98 && workspace.AgreeLabels().Kappa.size() == 4);
+  rcn_fusion_options options = RCN_FUSION_OPTIONS_INIT;
+  options.method = RCN_MEDIAN;
+  rcn::FusionReport fused = workspace.FuseStructures(options);
+  const auto* const labels = static_cast<const uint8_t*>(fused.Map.Data());
+  CHECK(fused.Map.View().type == RCN_UINT8 && labels[0] == 0 && labels[4] == 1 && labels[9] == 2);
+  CHECK(labels[3] == 1 && labels[6] == 2); // ties: the structure of the lower number, and a structure before the background
+  CHECK(rcn::IsFusedFrom(fused.Map.Note(), { "Ben" }));
+  options.tie = RCN_TIE_BACKGROUND;
+  CHECK_THROWS(workspace.FuseStructures(options), RCN_EINVALID, "a tie goes to a structure");
+  options.method = RCN_STAPLE;
+  fused = workspace.FuseStructures(options);
+  CHECK(fused.Labels.converged && fused.Confusion.size() == 2 * 9 && fused.Confusion[0] > 0.99);
+  const rcn::JsonHandle json(rcn::FusionJson(fused, options, workspace));
+  CHECK(json_array_size(json_object_get(json_object_get(json.get(), "confusion"), "Ben")) == 3);
+  options.method = RCN_SOFT;
+  fused = workspace.FuseStructures(options);
+  const auto* const shares = static_cast<const float*>(fused.Map.Data());
+  CHECK(fused.Map.View().components == 2 && fused.Each.size() == 2 && workspace.SelectedStructure() == 0);
+  CHECK(shares[2 * 3] == 0.5F && shares[2 * 3 + 1] == 0.5F && shares[2 * 6] == 0 && shares[2 * 6 + 1] == 0.5F);
+}
+
 /// What is odd about labels is said, with values and voxels; what cannot be is refused.
 void RemarksOnStructures()
 {
@@ -428,6 +456,7 @@ int main()
   RUN(ReportsOutliveTheNextCase);
   RUN(ImagesThatCannotBeUsed);
   RUN(StructuresAreCases);
+  RUN(FusesStructuresTogether);
   RUN(RemarksOnStructures);
   RUN(StructuresNotMarkedAndNotAssessed);
   return Failures ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -142,7 +142,9 @@ def test_agree_on_a_list(data_set, tmp_path):
         assert part["figures"]["mean_dice"]["mean"] == pytest.approx(np.mean(expected), abs=1e-9)
     assert answer["structures"][NAMES[2]]["data_set"]["empty_cases"] == ["c5"]
     assert "Nobody marked the structure Milz/Rand." in answer["cases"][5]["structures"][NAMES[0]]["remarks"]
-    assert "Structure Leberläsion" in done.out and done.out.count("all labels") == 6
+    kappas = [fleiss([numbered(m) for m in mine]) for mine in maps]
+    assert answer["labels"]["figures"]["fleiss_kappa"]["mean"] == pytest.approx(np.mean(kappas), abs=1e-9)
+    assert "Structure Leberläsion" in done.out and done.out.count("all labels") == 7
     alone = run("agree", "--data", path, "--structure", NAMES[1], "--json", "-").json
     for one, other in zip(alone["cases"], answer["cases"]):
         mine = dict(one), dict(other["structures"][NAMES[1]])
