@@ -368,7 +368,7 @@ void WriteRegions(Page& page, const ReportData& data)
 
 void WriteAgreement(Page& page, const ReportData& data)
 {
-  page.Section("agreement", "Agreement of the raters");
+  page.Section(data.SectionId("agreement"), data.SectionHeading("Agreement of the raters"));
   if (data.Raters.size() > 1)
   {
     WriteOverall(page, data);

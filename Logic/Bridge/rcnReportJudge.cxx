@@ -3,28 +3,37 @@
 #include "rcnReportParts.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace rcn
 {
 namespace report
 {
 
-void ModelJudge::ReadModels()
+void ModelJudge::ReadModels(const std::vector<Structure>& structures, const std::vector<int>& parts)
 {
+  this->Structures_ = structures.size() > 1 ? structures : std::vector<Structure>();
+  for (const int part : parts)
+  {
+    this->Series_[part];
+  }
   for (const ReportModel& one : this->Options_.Models)
   {
     this->Corrections_.emplace_back();
-    this->Folders_.emplace_back();
-    this->Runs_.emplace_back();
-    if (!one.Predictions.empty() && !this->Options_.Data.empty())
+    this->Sources_.emplace_back();
+    if (!one.Predictions.empty())
     {
-      this->Folders_.back() = std::make_shared<PredictionFolder>(one.Predictions);
-      this->Runs_.back() =
-        this->Folders_.back()->HasManifest() ? std::make_shared<PredictionRun>(this->Folders_.back()->Run()) : nullptr;
+      this->Sources_.back() = this->Options_.Data.empty()
+        ? PredictionOfFile(one.Predictions, this->Options_.Judge.Scale, this->Structures_)
+        : PredictionsOfFolder(one.Predictions, this->Options_.Judge.Scale, this->Structures_);
     }
-    else if (!one.Predictions.empty())
+    this->Runs_.push_back(this->Sources_.back().Run);
+    if (parts.size() > 1 && this->Runs_.back() && this->Runs_.back()->Structures.empty())
     {
-      this->Runs_.back() = PredictionFolder::RunOf(one.Predictions);
+      throw Error(RCN_EINVALID,
+        one.Predictions + " holds predictions of one structure, and there are " + std::to_string(parts.size()) +
+          "; choose the one to report on.",
+        "structure");
     }
     if (!one.Recalibration.empty())
     {
@@ -54,15 +63,17 @@ void ModelJudge::ReadModels()
   }
 }
 
-Volume ModelJudge::PredictionOf(size_t model, const Case& one)
+CasePrediction ModelJudge::PredictionOf(size_t model, const Case& one)
 {
   const ReportModel& what = this->Options_.Models[model];
   if (!what.Predictions.empty())
   {
-    const std::string file = this->Folders_[model] ? this->Folders_[model]->Find(one.Id) : what.Predictions;
-    this->Files_.insert(file);
-    const Volume prediction = ReadPrediction(file, this->Options_.Judge.Scale);
-    CheckLevelCount(prediction, static_cast<int>(this->Workspace_.RaterNames().size()), file);
+    CasePrediction prediction = this->Sources_[model].Read(one, 0);
+    this->Files_.insert(prediction.File);
+    if (!prediction.Structures)
+    {
+      CheckLevelCount(prediction.Map, static_cast<int>(this->Workspace_.RaterNames().size()), prediction.File);
+    }
     return prediction;
   }
 #ifdef RCN_HAVE_NETWORKS
@@ -74,18 +85,41 @@ Volume ModelJudge::PredictionOf(size_t model, const Case& one)
   }
   const Model& net = *this->Models_[model];
   net.CheckRaters(this->Workspace_.RaterNames(), "the data");
-  return Predict(net, this->Workspace_.Context(), this->Workspace_.Images(), one.Images.front(), options).Levels;
+  if (this->Series_.size() > 1 || net.HasSeveralStructures())
+  {
+    net.CheckStructures(this->Structures_, "the data");
+  }
+  if (net.HasSeveralStructures() && NamesOf(net.Info().Structures) != NamesOf(this->Structures_))
+  {
+    throw Error(RCN_EINVALID,
+      what.Name + " was trained with the structures in another order; give them as " +
+        JoinNames(NamesOf(net.Info().Structures)) + ".");
+  }
+  const Prediction prediction =
+    Predict(net, this->Workspace_.Context(), this->Workspace_.Images(), one.Images.front(), options);
+  return { prediction.Levels, what.Name, prediction.Structures };
 #else
   throw Error(RCN_EUNSUPPORTED, "This program was built without networks and cannot predict.", "predictions");
 #endif
 }
 
-/// Levels that are all or nothing: a model that gives one probability, stored as levels.
-bool ModelJudge::IsOneProbability(const Volume& prediction, const std::string& name) const
+Volume ModelJudge::MapOf(const CasePrediction& prediction) const
 {
+  return prediction.Structures ? prediction.Structures->Of(this->Workspace_.Context(), this->Workspace_.SelectedStructure(),
+                                   static_cast<int>(this->Workspace_.RaterNames().size()), prediction.File)
+                               : prediction.Map;
+}
+
+/// Levels that are all or nothing: a model that gives one probability, stored as levels.
+bool ModelJudge::IsOneProbability(const CasePrediction& prediction, const std::string& name) const
+{
+  if (prediction.Structures)
+  {
+    return !prediction.Structures->HasLevels();
+  }
   int ends = 0;
   rcn_context* context = this->Workspace_.Context();
-  Check(rcn_levels_are_ends(&ends, context, &prediction.View()), context, name);
+  Check(rcn_levels_are_ends(&ends, context, &prediction.Map.View()), context, name);
   return ends != 0;
 }
 
@@ -102,8 +136,10 @@ EvaluationOptions ModelJudge::ReadoutFor(size_t model, const std::string& asked)
   return options;
 }
 
-void ModelJudge::MakeSeries(size_t model, const Volume& prediction)
+/// `oneComponent`: the prediction holds one probability and nothing else. `first`: how many series other models have.
+std::vector<JudgedSeries> ModelJudge::MakeSeries(size_t model, bool oneComponent, size_t first) const
 {
+  std::vector<JudgedSeries> made;
   const ReportModel& what = this->Options_.Models[model];
   const Recalibration* correction = this->Corrections_[model].get();
   std::vector<std::pair<rcn_readout, int>> readouts = { { RCN_READOUT_MAJORITY, 0 } };
@@ -137,7 +173,7 @@ void ModelJudge::MakeSeries(size_t model, const Volume& prediction)
     plain.Name = what.Name + (levels ? " (" + ReadoutText(readout.first, readout.second) + ")" : "");
     // A correction of one probability is for the readout that it was fitted to.
     const bool fits = correction &&
-      (prediction.View().components == 1 || correction->Correction.levels > 0 || correction->OneProbability ||
+      (oneComponent || correction->Correction.levels > 0 || correction->OneProbability ||
         (correction->Readout == readout.first && correction->AtLeast == readout.second));
     if (fits)
     {
@@ -147,16 +183,32 @@ void ModelJudge::MakeSeries(size_t model, const Volume& prediction)
       corrected.AtLeast = plain.AtLeast;
       corrected.Name = plain.Name + ", recalibrated";
       corrected.Correction = correction;
-      corrected.Before = static_cast<int>(this->Series_.size());
+      corrected.Before = static_cast<int>(first + made.size());
       plain.Name += ", uncorrected";
-      this->Series_.push_back(std::move(plain));
-      this->Series_.push_back(std::move(corrected));
+      made.push_back(std::move(plain));
+      made.push_back(std::move(corrected));
     }
     else
     {
-      this->Series_.push_back(std::move(plain));
+      made.push_back(std::move(plain));
     }
   }
+  return made;
+}
+
+EvaluationOptions ModelJudge::TaskOptions(const JudgedSeries& series) const
+{
+  const std::string readout =
+    this->PredictsLevels_[series.Model] ? ReadoutText(series.Readout, series.AtLeast) : this->Options_.Readout;
+  EvaluationOptions options = this->Options_.Judge;
+  options.ExactAuc = false;
+  options.TieBackground = this->ReadoutFor(series.Model, readout).TieBackground;
+  options.Calib.readout = series.Readout;
+  options.Calib.at_least = series.AtLeast;
+  options.Correction = series.Correction;
+  options.AllowFittedCases = true; // the page says on which cases it was fitted
+  options.Volumes = this->ScoresOfVolumes(series.Model);
+  return options;
 }
 
 /// The series of all models, and who judges them, once the first case says which models tell levels apart.
@@ -167,36 +219,40 @@ void ModelJudge::StartJudges(const std::vector<CasePrediction>& predictions)
   for (size_t model = 0; model < predictions.size(); ++model)
   {
     const ReportModel& what = this->Options_.Models[model];
-    levels.push_back(!this->IsOneProbability(predictions[model].Map, what.Predictions.empty() ? what.Name : what.Predictions));
+    levels.push_back(!this->IsOneProbability(predictions[model], what.Predictions.empty() ? what.Name : what.Predictions));
   }
   this->PredictsLevels_ = levels;
-  for (size_t model = 0; model < predictions.size(); ++model)
-  {
-    this->MakeSeries(model, predictions[model].Map);
-  }
   std::vector<JudgeTask> tasks;
-  for (const JudgedSeries& series : this->Series_)
+  for (auto& part : this->Series_)
   {
-    const std::string readout =
-      this->PredictsLevels_[series.Model] ? ReadoutText(series.Readout, series.AtLeast) : this->Options_.Readout;
-    EvaluationOptions options = this->Options_.Judge;
-    options.ExactAuc = false;
-    options.TieBackground = this->ReadoutFor(series.Model, readout).TieBackground;
-    options.Calib.readout = series.Readout;
-    options.Calib.at_least = series.AtLeast;
-    options.Correction = series.Correction;
-    options.AllowFittedCases = true; // the page says on which cases it was fitted
-    options.Volumes = this->ScoresOfVolumes(series.Model);
-    for (const rcn_region region : JudgedRegions)
+    for (size_t model = 0; model < predictions.size(); ++model)
     {
-      options.Region.region = region;
-      tasks.push_back({ series.Model, options });
+      const bool oneComponent = !predictions[model].Structures && predictions[model].Map.View().components == 1;
+      for (JudgedSeries& series : this->MakeSeries(model, oneComponent, part.second.size()))
+      {
+        part.second.push_back(std::move(series));
+      }
+    }
+    for (const JudgedSeries& series : part.second)
+    {
+      EvaluationOptions options = this->TaskOptions(series);
+      for (const rcn_region region : JudgedRegions)
+      {
+        options.Region.region = region;
+        tasks.push_back({ series.Model, options, part.first });
+      }
     }
   }
   this->Judging_.reset(new Judging(this->Workspace_.Context(), this->Workspace_.RaterNames(), tasks));
-  for (size_t t = 0; t < tasks.size(); ++t)
+  auto judge = this->Judging_->Evaluations().begin();
+  for (auto& part : this->Series_)
   {
-    this->Series_[t / RegionCount].Judges.push_back(this->Judging_->Evaluations()[t].get());
+    for (JudgedSeries& series : part.second)
+    {
+      std::transform(judge, judge + RegionCount, std::back_inserter(series.Judges),
+        [](const std::unique_ptr<Evaluation>& evaluation) { return evaluation.get(); });
+      judge += RegionCount;
+    }
   }
 }
 
@@ -205,32 +261,37 @@ void ModelJudge::JudgeCase(const Case& one)
   std::vector<CasePrediction> predictions;
   for (size_t model = 0; model < this->Options_.Models.size(); ++model)
   {
-    predictions.push_back({ this->PredictionOf(model, one), this->Options_.Models[model].Name + ", case " + one.Id });
+    predictions.push_back(this->PredictionOf(model, one));
+    predictions.back().File = this->Options_.Models[model].Name + ", case " + one.Id;
   }
   if (!this->Judging_)
   {
     this->StartJudges(predictions);
   }
-  this->Judging_->Add(one, 0, this->Workspace_.Votes(), predictions);
+  const rcn_votes* labels = this->Workspace_.LabeledVotes();
+  this->Judging_->Add(one, 0, labels ? labels : this->Workspace_.Votes(), predictions);
 }
 
 void ModelJudge::Finish(const std::function<void(const std::string& stage)>& show)
 {
-  for (JudgedSeries& series : this->Series_)
+  for (auto& part : this->Series_)
   {
-    for (size_t g = 0; g < RegionCount; ++g)
+    for (JudgedSeries& series : part.second)
     {
-      show("judging " + series.Name);
-      series.HasReport[g] = !series.Judges[g]->CaseIds().empty();
-      series.Reports.push_back(series.HasReport[g] ? series.Judges[g]->Report() : EvaluationReport());
+      for (size_t g = 0; g < RegionCount; ++g)
+      {
+        show("judging " + series.Name);
+        series.HasReport[g] = !series.Judges[g]->CaseIds().empty();
+        series.Reports.push_back(series.HasReport[g] ? series.Judges[g]->Report() : EvaluationReport());
+      }
     }
   }
 }
 
-const JudgedSeries* ModelJudge::Best() const
+const JudgedSeries* ModelJudge::Best(int structure) const
 {
   const JudgedSeries* best = nullptr;
-  for (const JudgedSeries& series : this->Series_)
+  for (const JudgedSeries& series : this->Series(structure))
   {
     if (series.HasReport[0] && (!best || series.Reports[0].Figures[RCN_MR_ECE] < best->Reports[0].Figures[RCN_MR_ECE]))
     {

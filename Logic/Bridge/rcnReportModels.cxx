@@ -227,16 +227,17 @@ void WriteVolumes(Page& page, const ReportData& data, const std::vector<JudgedSe
 
 void WriteModels(Page& page, const ReportData& data, const ModelJudge& judge)
 {
-  if (judge.Series().empty())
+  const std::vector<JudgedSeries>& series = judge.Series(data.Number);
+  if (series.empty())
   {
     return;
   }
-  page.Section("models", "Calibration: does 70 % mean 70 %?");
+  page.Section(data.SectionId("models"), data.SectionHeading("Calibration: does 70 % mean 70 %?"));
   page.Paragraph(
     "The predicted probability is compared with the share of raters who mark the voxel. On the diagonal of a diagram both are "
     "equal: perfect calibration. Rest the pointer on a diagram, or touch it, to read its values.");
-  WriteCorrections(page, data, judge.Series());
-  page.Add(ModelTable(judge.Series(), data.Cases.size() > 1));
+  WriteCorrections(page, data, series);
+  page.Add(ModelTable(series, data.Cases.size() > 1));
   const EvaluationOptions& options = data.Options.Judge;
   page.Note("MR-ECE: mean distance of the predicted probability from the share of raters who mark the voxel, over voxels and "
             "raters (" +
@@ -247,8 +248,8 @@ void WriteModels(Page& page, const ReportData& data, const ModelJudge& judge)
     ". AUC is computed from a histogram. Majority: the probability that a majority of raters marks the voxel; expected: the "
     "expected share of raters, the readout whose MR-ECE is 0 for a perfect model. " +
     NotRankedInWords);
-  WriteDiagrams(page, judge.Series());
-  WriteVolumes(page, data, judge.Series());
+  WriteDiagrams(page, series);
+  WriteVolumes(page, data, series);
 }
 
 } // namespace report

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <ctime>
 #include <filesystem>
+#include <numeric>
 #include <set>
 
 #include "rcn/rcn.h"
@@ -29,8 +30,7 @@ public:
     : Options_(options),
       Workspace_(options.Workspace),
       Page_(TitleOf(options)),
-      Data_(this->Options_),
-      Judge_(this->Options_, this->Workspace_, this->Data_.Files)
+      Judge_(this->Options_, this->Workspace_, this->Files_)
   {
   }
 
@@ -45,26 +45,47 @@ private:
   }
 
   void ChooseCases();
+  std::vector<int> ReportedStructures() const;
   void Measure(const Case& one);
+  void Keep(ReportData& data, const Case& one, const AgreementReport& report);
   void Show(double fraction, const std::string& stage);
 
+  /// Of the whole page; what follows is by structure.
   void WriteSummary();
-  std::vector<PageTile> SummaryTiles() const;
-  std::vector<std::string> RatersInWords() const;
+  void WriteStructure(const ReportData& data);
+  std::vector<PageTile> SummaryTiles(const ReportData& data) const;
+  std::vector<PageTile> StructureTiles() const;
+  PageTable StructureTable() const;
+  std::vector<std::string> RatersInWords(const ReportData& data) const;
   std::vector<std::string> ModelInWords(const JudgedSeries& series) const;
+  /// Raters and models.
+  std::vector<std::string> InWords(const ReportData& data) const;
   /// Whether there are two raters to compare.
-  bool HasAgreement() const { return this->Data_.Raters.size() > 1 && std::isfinite(this->Data_.Sums.MeanDice.Mean()); }
-  void WritePictures();
+  static bool HasAgreement(const ReportData& data)
+  {
+    return data.Raters.size() > 1 && std::isfinite(data.Sums.MeanDice.Mean());
+  }
+  void WritePictures(const ReportData& data);
   void SaveSlides();
-  void WriteCases();
+  void WriteCases(const ReportData& data);
   void WriteHow();
+  /// The structure that everything is asked about from now on; the only one needs no choice.
+  void Select(const ReportData& data)
+  {
+    if (data.Number)
+    {
+      this->Workspace_.SelectStructure(data.Number);
+    }
+  }
+  size_t CaseCount() const { return this->Parts_.front()->Cases.size(); }
 
   const ReportOptions Options_;
   Workspace Workspace_;
   Page Page_;
   DataList List_;
   std::vector<std::string> LeftOut_, Remarks_;
-  ReportData Data_;
+  std::set<std::string> Files_;                    // that were read
+  std::vector<std::unique_ptr<ReportData>> Parts_; // one for each structure, at least one
   ModelJudge Judge_;
   double Fraction_ = 0;
   std::string Stage_;
@@ -93,26 +114,18 @@ void Report::Measure(const Case& one)
     needed.Images.clear(); // only the raters are needed
   }
   this->Workspace_.LoadCase(needed, this->List_.Raters);
-  this->Data_.Raters = this->Workspace_.RaterNames();
-  const AgreementReport report = this->Workspace_.Agree(this->Options_.Surfaces);
-  this->Judge_.JudgeCase(one);
-  const rcn_agreement& f = *report.Figures;
-  const Extent extent(*rcn_votes_geometry(this->Workspace_.Votes()));
-  this->Data_.Sums.Add(f, extent);
-  if (!this->Data_.Set)
+  std::vector<AgreementReport> reports;
+  for (const auto& data : this->Parts_)
   {
-    this->Data_.Set.reset(new AgreementSet(this->Data_.Raters));
+    this->Select(*data);
+    reports.push_back(this->Workspace_.Agree(this->Options_.Surfaces));
   }
-  this->Data_.Set->Add(one, JsonHandle(AgreementJson(report, this->Workspace_, 0)).get());
-  CaseSummary summary;
-  summary.One = one;
-  summary.Raters = f.present_count;
-  summary.MeanDice = f.mean_dice;
-  summary.Kappa = f.whole.fleiss_kappa;
-  summary.UnionKappa = f.on_union.fleiss_kappa;
-  summary.DisputedShare = DisputedShare(f);
-  summary.Union = static_cast<double>(f.union_voxels) * extent.PerVoxel;
-  this->Data_.Cases.push_back(summary);
+  this->Judge_.JudgeCase(one); // what throws has thrown: the case counts for all structures
+  for (size_t i = 0; i < this->Parts_.size(); ++i)
+  {
+    this->Select(*this->Parts_[i]);
+    this->Keep(*this->Parts_[i], one, reports[i]);
+  }
   if (this->Options_.Remark && !this->Workspace_.LabelRemark().empty())
   {
     this->Options_.Remark(this->Workspace_.LabelRemark());
@@ -121,35 +134,59 @@ void Report::Measure(const Case& one)
   {
     this->Remarks_.push_back((this->Options_.Data.empty() ? "" : one.Id + ": ") + remark);
   }
-  if (this->Options_.Data.empty())
-  {
-    this->Data_.Single = report;
-    this->Data_.SingleText = DescribeCase(this->Workspace_);
-  }
-  this->Data_.Files.insert(one.Images.begin(), one.Images.end());
+  this->Files_.insert(one.Images.begin(), one.Images.end());
   for (const RaterFile& rater : one.Raters)
   {
-    this->Data_.Files.insert(rater.Path);
+    const std::vector<std::string> files = FilesOf(rater);
+    this->Files_.insert(files.begin(), files.end());
+  }
+}
+
+/// What is remembered of the case that the workspace holds.
+void Report::Keep(ReportData& data, const Case& one, const AgreementReport& report)
+{
+  const rcn_agreement& f = *report.Figures;
+  const Extent extent(*rcn_votes_geometry(this->Workspace_.Votes()));
+  data.Raters = this->Workspace_.RaterNames();
+  data.Sums.Add(f, extent);
+  if (!data.Set)
+  {
+    data.Set.reset(new AgreementSet(data.Raters));
+  }
+  data.Set->Add(one, JsonHandle(AgreementJson(report, this->Workspace_, 0)).get());
+  CaseSummary summary;
+  summary.One = one;
+  summary.Raters = f.present_count;
+  summary.MeanDice = f.mean_dice;
+  summary.Kappa = f.whole.fleiss_kappa;
+  summary.UnionKappa = f.on_union.fleiss_kappa;
+  summary.DisputedShare = DisputedShare(f);
+  summary.Union = static_cast<double>(f.union_voxels) * extent.PerVoxel;
+  data.Cases.push_back(summary);
+  if (this->Options_.Data.empty())
+  {
+    data.Single = report;
+    data.SingleText = DescribeCase(this->Workspace_);
   }
 }
 
 // ---- sections --------------------------------------------------------------------------------------
 
-std::vector<PageTile> Report::SummaryTiles() const
+std::vector<PageTile> Report::SummaryTiles(const ReportData& data) const
 {
-  const AgreementSums& sums = this->Data_.Sums;
+  const AgreementSums& sums = data.Sums;
   std::vector<PageTile> tiles;
-  if (this->HasAgreement())
+  if (HasAgreement(data))
   {
     tiles.push_back({ "Agreement (Fleiss' κ)", Fixed(sums.Kappa(), 2), rcn_kappa_words(sums.Kappa()) });
     tiles.push_back({ "Overlap of two raters (Dice)", Fixed(sums.MeanDice.Mean(), 2),
-      this->Data_.Cases.size() > 1 ? "mean over pairs and cases" : "mean over pairs" });
+      data.Cases.size() > 1 ? "mean over pairs and cases" : "mean over pairs" });
   }
   if (sums.DisputedShare.Count())
   {
     tiles.push_back({ "Disputed", PercentText(sums.DisputedShare.Mean()), "of what anybody marked" });
   }
-  if (const JudgedSeries* best = this->Judge_.Best())
+  if (const JudgedSeries* best = this->Judge_.Best(data.Number))
   {
     // Both: the box around the marks can be nearly all background.
     tiles.push_back({ "Probabilities off by (MR-ECE)", SmallPercent(best->Reports[0].Figures[RCN_MR_ECE]),
@@ -160,15 +197,75 @@ std::vector<PageTile> Report::SummaryTiles() const
   return tiles;
 }
 
-/// What the raters did, in sentences.
-std::vector<std::string> Report::RatersInWords() const
+/// Means over structures, which count equally.
+std::vector<PageTile> Report::StructureTiles() const
 {
-  const AgreementSums& sums = this->Data_.Sums;
-  const std::vector<std::string>& names = this->Data_.Raters;
-  std::vector<std::string> lines = { this->Options_.Data.empty() ? "One case: " + this->Data_.SingleText + "."
+  Spread dice, disputed, error;
+  for (const auto& data : this->Parts_)
+  {
+    dice.Add(data->Sums.MeanDice.Mean());
+    disputed.Add(data->Sums.DisputedShare.Mean());
+    const JudgedSeries* best = this->Judge_.Best(data->Number);
+    error.Add(best ? best->Reports[0].Figures[RCN_MR_ECE] : NAN);
+  }
+  std::vector<PageTile> tiles = { { "Structures", std::to_string(this->Parts_.size()),
+    JoinNames(NamesOf(this->List_.Structures)) } };
+  if (dice.Count() && this->Parts_.front()->Raters.size() > 1)
+  {
+    tiles.push_back({ "Overlap of two raters (Dice)", Fixed(dice.Mean(), 2), "mean over structures" });
+  }
+  if (disputed.Count())
+  {
+    tiles.push_back({ "Disputed", PercentText(disputed.Mean()), "of what anybody marked; mean over structures" });
+  }
+  if (error.Count())
+  {
+    tiles.push_back({ "Probabilities off by (MR-ECE)", SmallPercent(error.Mean()), "around the marks; mean over structures" });
+  }
+  return tiles;
+}
+
+PageTable Report::StructureTable() const
+{
+  PageTable table;
+  table.Caption = "Each structure";
+  table.Columns = { "Structure", { "Mean Dice", "of two raters" }, { "Fleiss' κ", "whole image" },
+    { "Disputed (%)", "of what anybody marked" },
+    { this->Parts_.front()->Sums.Heading, "of what anybody marked, mean over cases" } };
+  const bool models = !this->Options_.Models.empty();
+  if (models)
+  {
+    table.Columns.emplace_back("MR-ECE (%)", "around the marks, of the model and readout with the smallest");
+    table.Columns.emplace_back("Model");
+  }
+  for (const auto& data : this->Parts_)
+  {
+    const AgreementSums& sums = data->Sums;
+    const bool several = HasAgreement(*data);
+    Spread extent;
+    std::for_each(data->Cases.begin(), data->Cases.end(), [&extent](const CaseSummary& one) { extent.Add(one.Union); });
+    table.Rows.push_back(
+      { data->Structure, PageCell(several ? sums.MeanDice.Mean() : NAN, 3), PageCell(several ? sums.Kappa() : NAN, 3),
+        PageCell(100 * sums.DisputedShare.Mean(), 1), PageCell(sums.MixedExtents ? NAN : extent.Mean(), 2) });
+    const JudgedSeries* best = this->Judge_.Best(data->Number);
+    if (models)
+    {
+      table.Rows.back().emplace_back(best ? 100 * best->Reports[0].Figures[RCN_MR_ECE] : NAN, 2);
+      table.Rows.back().emplace_back(best ? best->Name : "–");
+    }
+  }
+  return table;
+}
+
+/// What the raters did, in sentences.
+std::vector<std::string> Report::RatersInWords(const ReportData& data) const
+{
+  const AgreementSums& sums = data.Sums;
+  const std::vector<std::string>& names = data.Raters;
+  std::vector<std::string> lines = { this->Options_.Data.empty() ? "One case: " + data.SingleText + "."
                                                                  : Counted(static_cast<int64_t>(names.size()), "rater") +
-        " outlined " + Counted(static_cast<int64_t>(this->Data_.Cases.size()), "case") + "." };
-  if (this->HasAgreement())
+        " outlined " + Counted(static_cast<int64_t>(data.Cases.size()), "case") + "." };
+  if (HasAgreement(data))
   {
     lines.push_back("Two raters overlap with a Dice of " + Fixed(sums.MeanDice.Mean(), 2) +
       " on average. Corrected for chance, their agreement is " + rcn_kappa_words(sums.Kappa()) + " (Fleiss' κ " +
@@ -182,11 +279,11 @@ std::vector<std::string> Report::RatersInWords() const
     }
     if (most != least && !sums.MixedExtents)
     {
-      lines.push_back(names[most] + " marks most (" + this->Data_.ExtentText(sums.Raters[most].Extent.Mean()) + "), " +
-        names[least] + " least (" + this->Data_.ExtentText(sums.Raters[least].Extent.Mean()) + ").");
+      lines.push_back(names[most] + " marks most (" + data.ExtentText(sums.Raters[most].Extent.Mean()) + "), " + names[least] +
+        " least (" + data.ExtentText(sums.Raters[least].Extent.Mean()) + ").");
     }
   }
-  for (const SetRater& rater : this->Data_.All.Raters)
+  for (const SetRater& rater : data.All.Raters)
   {
     if (rater.StandsOut)
     {
@@ -221,17 +318,10 @@ std::vector<std::string> Report::ModelInWords(const JudgedSeries& series) const
   return lines;
 }
 
-void Report::WriteSummary()
+std::vector<std::string> Report::InWords(const ReportData& data) const
 {
-  Page& page = this->Page_;
-  page.SetSubtitle(Counted(static_cast<int64_t>(this->Data_.Raters.size()), "rater") + ", " +
-    Counted(static_cast<int64_t>(this->Data_.Cases.size()), "case") +
-    (this->Options_.Split.empty() ? "" : " (" + this->Options_.Split + ")") +
-    (this->Options_.Models.empty() ? "" : ", " + Counted(static_cast<int64_t>(this->Options_.Models.size()), "model")));
-  page.Section("summary", "Summary");
-  page.Tiles(this->SummaryTiles());
-  std::vector<std::string> lines = this->RatersInWords();
-  for (const JudgedSeries& series : this->Judge_.Series())
+  std::vector<std::string> lines = this->RatersInWords(data);
+  for (const JudgedSeries& series : this->Judge_.Series(data.Number))
   {
     if (series.HasReport[0])
     {
@@ -239,31 +329,74 @@ void Report::WriteSummary()
       lines.insert(lines.end(), more.begin(), more.end());
     }
   }
-  lines.insert(lines.end(), this->LeftOut_.begin(), this->LeftOut_.end());
-  page.List(lines);
+  return lines;
 }
 
-void Report::WriteCases()
+void Report::WriteSummary()
 {
-  if (this->Data_.Cases.size() < 2)
+  Page& page = this->Page_;
+  const bool several = this->Parts_.size() > 1;
+  page.SetSubtitle(Counted(static_cast<int64_t>(this->Parts_.front()->Raters.size()), "rater") + ", " +
+    Counted(static_cast<int64_t>(this->CaseCount()), "case") +
+    (this->Options_.Split.empty() ? "" : " (" + this->Options_.Split + ")") +
+    (several                                      ? ", " + Counted(static_cast<int64_t>(this->Parts_.size()), "structure")
+        : this->Parts_.front()->Structure.empty() ? ""
+                                                  : ", structure " + this->Parts_.front()->Structure) +
+    (this->Options_.Models.empty() ? "" : ", " + Counted(static_cast<int64_t>(this->Options_.Models.size()), "model")));
+  page.Section("summary", "Summary");
+  std::vector<std::string> lines;
+  if (several)
+  {
+    page.Tiles(this->StructureTiles());
+    page.Add(this->StructureTable());
+  }
+  else
+  {
+    page.Tiles(this->SummaryTiles(*this->Parts_.front()));
+    lines = this->InWords(*this->Parts_.front());
+  }
+  lines.insert(lines.end(), this->LeftOut_.begin(), this->LeftOut_.end());
+  if (!lines.empty())
+  {
+    page.List(lines);
+  }
+}
+
+void Report::WriteStructure(const ReportData& data)
+{
+  if (this->Parts_.size() > 1)
+  {
+    this->Page_.Section(data.SectionId("summary"), data.SectionHeading("Summary"), true);
+    this->Page_.Tiles(this->SummaryTiles(data));
+    this->Page_.List(this->InWords(data));
+  }
+  WriteAgreement(this->Page_, data);
+  this->WritePictures(data);
+  WriteModels(this->Page_, data, this->Judge_);
+  this->WriteCases(data);
+}
+
+void Report::WriteCases(const ReportData& data)
+{
+  if (data.Cases.size() < 2)
   {
     return;
   }
-  this->Page_.Section("cases", "Case by case");
+  this->Page_.Section(data.SectionId("cases"), data.SectionHeading("Case by case"));
   PageTable table;
   table.Caption = "Click on a heading to sort";
   table.Columns = { "Case", "Split", "Raters", { "Mean Dice", "of two raters" }, { "Fleiss' κ", "whole image" },
     { "κ where marked", "where anybody marked" }, { "Disputed (%)", "of what anybody marked" },
-    { this->Data_.Sums.Heading, "of what anybody marked" } };
-  for (const JudgedSeries& series : this->Judge_.Series())
+    { data.Sums.Heading, "of what anybody marked" } };
+  for (const JudgedSeries& series : this->Judge_.Series(data.Number))
   {
     table.Columns.emplace_back("MR-ECE (%), " + series.Name, "around the marks");
   }
-  for (const CaseSummary& one : this->Data_.Cases)
+  for (const CaseSummary& one : data.Cases)
   {
     table.Rows.push_back({ one.One.Id, one.One.Split, PageCell(one.Raters, 0), PageCell(one.MeanDice, 3),
       PageCell(one.Kappa, 3), PageCell(one.UnionKappa, 3), PageCell(100 * one.DisputedShare, 1), PageCell(one.Union, 2) });
-    for (const JudgedSeries& series : this->Judge_.Series())
+    for (const JudgedSeries& series : this->Judge_.Series(data.Number))
     {
       const std::vector<std::string>& ids = series.Judges[0]->CaseIds();
       const auto found = std::find(ids.begin(), ids.end(), one.One.Id);
@@ -275,34 +408,35 @@ void Report::WriteCases()
   this->Page_.Add(table);
 }
 
-void Report::WritePictures()
+void Report::WritePictures(const ReportData& data)
 {
-  std::vector<size_t> order(this->Data_.Cases.size());
+  std::vector<size_t> order(data.Cases.size());
   for (size_t i = 0; i < order.size(); ++i)
   {
     order[i] = i;
   }
-  const auto share = [this](size_t i) {
-    return std::isfinite(this->Data_.Cases[i].DisputedShare) ? this->Data_.Cases[i].DisputedShare : -1;
-  };
+  const auto share = [&data](
+                       size_t i) { return std::isfinite(data.Cases[i].DisputedShare) ? data.Cases[i].DisputedShare : -1; };
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return share(a) > share(b); });
   order.resize(std::min(order.size(), this->Options_.Pictures));
   if (order.empty())
   {
     return;
   }
-  this->Page_.Section("pictures", "Where they disagree");
-  this->Page_.Note(
-    std::string(this->Data_.Cases.size() > order.size()
-        ? "The most disputed cases: " + std::to_string(order.size()) + " of " + std::to_string(this->Data_.Cases.size()) + ". "
-        : "") +
+  this->Page_.Section(data.SectionId("pictures"), data.SectionHeading("Where they disagree"));
+  this->Page_.Note(std::string(data.Cases.size() > order.size() ? "The most disputed cases: " + std::to_string(order.size()) +
+                         " of " + std::to_string(data.Cases.size()) + ". "
+                                                                : "") +
     "Outlines and areas show their meaning when the pointer rests on them. Pictures are cut to what raters marked and what is "
     "around it.");
   for (size_t i = 0; i < order.size(); ++i)
   {
-    const CaseSummary& one = this->Data_.Cases[order[i]];
-    this->Show(0.8 + 0.2 * static_cast<double>(i) / static_cast<double>(order.size()), "drawing " + one.One.Id);
+    const CaseSummary& one = data.Cases[order[i]];
+    const double part = this->Parts_.size() > 1 ? data.Number - 1 : 0;
+    const double drawn = part + static_cast<double>(i) / static_cast<double>(order.size());
+    this->Show(0.8 + 0.2 * drawn / static_cast<double>(this->Parts_.size()), "drawing " + one.One.Id);
     this->Workspace_.LoadCase(one.One, this->List_.Raters);
+    this->Select(data);
     WriteCasePictures(this->Page_, this->Workspace_, one, this->Judge_, this->Options_);
   }
 }
@@ -313,8 +447,10 @@ void Report::SaveSlides()
   {
     return;
   }
-  const CaseSummary& one = this->Data_.Cases.front();
+  const ReportData& data = *this->Parts_.front(); // one of several structures is chosen before
+  const CaseSummary& one = data.Cases.front();
   this->Workspace_.LoadCase(one.One, this->List_.Raters); // with its image
+  this->Select(data);
   SlideOptions slide((SliceSubject(this->Workspace_)));
   slide.Title = this->Options_.Title.empty() ? one.One.Id : this->Options_.Title;
   slide.Words = { "Mean Dice of two raters " + Fixed(one.MeanDice, 2) + "; " + PercentText(one.DisputedShare) +
@@ -322,7 +458,7 @@ void Report::SaveSlides()
   Volume prediction;
   if (!this->Options_.Models.empty())
   {
-    prediction = this->Judge_.PredictionOf(0, one.One);
+    prediction = this->Judge_.MapOf(this->Judge_.PredictionOf(0, one.One));
     const rcn_calib_options shown = this->Judge_.ReadoutFor(0, this->Options_.Readout).Calib;
     slide.Prediction = &prediction;
     slide.Readout = shown.readout;
@@ -369,14 +505,14 @@ void Report::WriteHow()
   {
     page.Note(remark);
   }
-  if (!this->Options_.Data.empty() && !this->Options_.List)
+  if (platform::StatusOf(this->Options_.Data).IsOrdinary) // it may also be the name of what is open in a window
   {
-    this->Data_.Files.insert(this->Options_.Data);
+    this->Files_.insert(this->Options_.Data);
   }
   PageTable files;
   files.Caption = "Files read";
   files.Columns = { "File", "Bytes", "Changed" };
-  for (const std::string& file : this->Data_.Files)
+  for (const std::string& file : this->Files_)
   {
     const platform::FileStatus status = platform::StatusOf(file);
     files.Rows.push_back(
@@ -393,6 +529,7 @@ void Report::ChooseCases()
   {
     const DataList list = this->Options_.List ? *this->Options_.List : ReadDataList(this->Options_.Data);
     this->List_.Raters = list.Raters;
+    this->List_.Structures = list.Structures;
     for (const Case& one : list.Cases)
     {
       if (this->Options_.Split.empty() || one.Split == this->Options_.Split)
@@ -410,7 +547,30 @@ void Report::ChooseCases()
   else
   {
     this->List_.Cases.push_back(this->Options_.One);
+    this->List_.Structures = this->Options_.One.Structures;
   }
+  for (const int number : this->ReportedStructures())
+  {
+    this->Parts_.emplace_back(new ReportData(this->Options_));
+    this->Parts_.back()->Number = number;
+    this->Parts_.back()->Structure = number ? this->List_.Structures[static_cast<size_t>(number) - 1].Name : "";
+  }
+}
+
+/// By number; 0 is the only one.
+std::vector<int> Report::ReportedStructures() const
+{
+  if (!this->List_.HasStructures())
+  {
+    return { 0 };
+  }
+  if (!this->Options_.Structure.empty())
+  {
+    return { FindStructure(this->List_.Structures, this->Options_.Structure) };
+  }
+  std::vector<int> all(this->List_.Structures.size());
+  std::iota(all.begin(), all.end(), 1);
+  return all;
 }
 
 ReportResult Report::Run()
@@ -418,7 +578,7 @@ ReportResult Report::Run()
   this->ChooseCases();
   this->Workspace_.SetProgress(
     [this](double, const char*) { return this->Options_.Progress && this->Options_.Progress(this->Fraction_, this->Stage_); });
-  this->Judge_.ReadModels();
+  this->Judge_.ReadModels(this->List_.Structures, this->ReportedStructures());
   ReportResult result;
   const size_t count = this->List_.Cases.size();
   for (size_t i = 0; i < count; ++i)
@@ -444,25 +604,28 @@ ReportResult Report::Run()
       }
     }
   }
-  if (this->Data_.Cases.empty())
+  if (this->CaseCount() == 0)
   {
     throw Error(RCN_EDATA, this->Options_.Data + ": no case can be used.");
   }
   this->Judge_.Finish([this](const std::string& stage) { this->Show(0.8, stage); });
-  result.Cases = this->Data_.Cases.size();
+  result.Cases = this->CaseCount();
   result.LeftOut = this->LeftOut_.size();
   this->SaveSlides();
   if (this->Options_.Output.empty())
   {
     return result;
   }
-  this->Data_.All = this->Data_.Set->Summarize(this->Workspace_.Context());
-  this->Data_.Marked = this->Data_.Set->Summarize(this->Workspace_.Context(), SetCases::Marked);
+  for (const auto& data : this->Parts_)
+  {
+    data->All = data->Set->Summarize(this->Workspace_.Context());
+    data->Marked = data->Set->Summarize(this->Workspace_.Context(), SetCases::Marked);
+  }
   this->WriteSummary();
-  WriteAgreement(this->Page_, this->Data_);
-  this->WritePictures();
-  WriteModels(this->Page_, this->Data_, this->Judge_);
-  this->WriteCases();
+  for (const auto& data : this->Parts_)
+  {
+    this->WriteStructure(*data);
+  }
   this->WriteHow();
   this->Show(1, "writing");
   WriteText(this->Options_.Output, this->Page_.Html());
@@ -499,6 +662,10 @@ void CheckOptions(const ReportOptions& options)
   if (!options.Slides.empty() && !options.Data.empty())
   {
     throw Error(RCN_EINVALID, "A picture for a slide is of one case, not of a data list.", "input");
+  }
+  if (!options.Slides.empty() && options.One.HasStructures() && options.Structure.empty())
+  {
+    throw Error(RCN_EINVALID, "A picture for a slide is of one structure.", "structure");
   }
   if (options.Data.empty() == options.One.Raters.empty())
   {

@@ -32,6 +32,7 @@ struct ReportOptions
   std::string Split;               ///< ... which of its cases; empty: all
   const DataList* List = nullptr;  ///< the list, already read; then Data is only its name
   Case One;                        ///< without a list: this case
+  std::string Structure;           ///< of several: the only one that is reported; empty: all
   std::vector<ReportModel> Models;
   std::string Readout;   ///< of level maps; empty: majority and expected, and the one they were made with
   bool Surfaces = false; ///< also distances of the raters' surfaces

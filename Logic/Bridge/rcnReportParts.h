@@ -102,7 +102,7 @@ struct AgreementSums
   double Alpha() const { return this->Whole[1].Mean(); }
 };
 
-/// What the sections are written from.
+/// What the sections about one structure are written from.
 struct ReportData
 {
   explicit ReportData(const ReportOptions& options) : Options(options) {}
@@ -113,7 +113,19 @@ struct ReportData
     return Fixed(extent, extent >= 1000 ? 0 : extent >= 10 ? 1 : 3) + this->Sums.Unit;
   }
 
+  /// Of a section about this structure; there is one of each for every structure.
+  std::string SectionId(const std::string& section) const
+  {
+    return this->Number ? section + std::to_string(this->Number) : section;
+  }
+  std::string SectionHeading(const std::string& heading) const
+  {
+    return this->Structure.empty() ? heading : this->Structure + ": " + heading;
+  }
+
   const ReportOptions& Options;
+  int Number = 0;        ///< of the structure, from 1; 0: there is one
+  std::string Structure; ///< its name, of several
   std::vector<std::string> Raters;
   std::vector<CaseSummary> Cases;
   AgreementSums Sums;
@@ -121,7 +133,6 @@ struct ReportData
   AgreementSummary All, Marked;      ///< of the set: all cases, and those where anybody marked anything
   AgreementReport Single;            ///< of the only case
   std::string SingleText;
-  std::set<std::string> Files; ///< that were read
 };
 
 // ---- models: reading and judging (rcnReportJudge.cxx) ----------------------------------------------
@@ -140,7 +151,7 @@ struct JudgedSeries
   bool HasReport[3] = { false, false, false };
 };
 
-/// The models of a report: gets their predictions and judges them case by case.
+/// The models of a report: gets their predictions and judges them case by case, all structures at once.
 class ModelJudge
 {
 public:
@@ -149,12 +160,16 @@ public:
   {
   }
 
-  void ReadModels();
+  /// `structures`: of the cases; none or one: models are judged on what is marked. `parts`: the numbers of those that are
+  /// reported, or 0 for the only one.
+  void ReadModels(const std::vector<Structure>& structures, const std::vector<int>& parts);
   /// The prediction for the workspace's case, without a correction.
-  Volume PredictionOf(size_t model, const Case& one);
+  CasePrediction PredictionOf(size_t model, const Case& one);
+  /// What it says about the structure that is selected in the workspace: levels or one probability.
+  Volume MapOf(const CasePrediction& prediction) const;
   /// The readout and the rule for ties, as evaluate chooses them.
   EvaluationOptions ReadoutFor(size_t model, const std::string& asked) const;
-  /// For intervals of the volumes of PredictionOf(); null: not known.
+  /// For intervals of the volumes of MapOf(); null: not known.
   std::shared_ptr<const VolumeScores> ScoresOfVolumes(size_t model) const;
   bool PredictsLevels(size_t model) const { return this->PredictsLevels_[model]; }
   /// The workspace's case, for all models or, where this throws, for none.
@@ -162,28 +177,31 @@ public:
   /// After the last case: makes the reports; `show` is called before each.
   void Finish(const std::function<void(const std::string& stage)>& show);
 
-  const std::vector<JudgedSeries>& Series() const { return this->Series_; }
+  /// Of a structure, by ReportData::Number.
+  const std::vector<JudgedSeries>& Series(int structure) const { return this->Series_.at(structure); }
   /// The series that a reader should look at first: the one with the smallest error around the marks. May be null.
-  const JudgedSeries* Best() const;
+  const JudgedSeries* Best(int structure) const;
 #ifdef RCN_HAVE_NETWORKS
   /// By model; null where only predictions are known.
   const std::vector<std::unique_ptr<Model>>& Models() const { return this->Models_; }
 #endif
 
 private:
-  bool IsOneProbability(const Volume& prediction, const std::string& name) const;
-  void MakeSeries(size_t model, const Volume& prediction);
+  bool IsOneProbability(const CasePrediction& prediction, const std::string& name) const;
+  std::vector<JudgedSeries> MakeSeries(size_t model, bool oneComponent, size_t first) const;
+  EvaluationOptions TaskOptions(const JudgedSeries& series) const;
   void StartJudges(const std::vector<CasePrediction>& predictions);
 
   const ReportOptions& Options_;
   Workspace& Workspace_;
   std::set<std::string>& Files_;
-  std::vector<JudgedSeries> Series_;
-  std::unique_ptr<Judging> Judging_;                             // all series on all regions; null before the first case
-  std::vector<bool> PredictsLevels_;                             // by model, known from the first case that all of them predict
-  std::vector<std::unique_ptr<Recalibration>> Corrections_;      // by model
-  std::vector<std::shared_ptr<const PredictionFolder>> Folders_; // by model; null where there is none
-  std::vector<std::shared_ptr<const PredictionRun>> Runs_;       // by model; null: not known how predictions were made
+  std::vector<Structure> Structures_;                       // of the cases; empty: there is one
+  std::map<int, std::vector<JudgedSeries>> Series_;         // by number of the structure
+  std::unique_ptr<Judging> Judging_;                        // all series on all regions; null before the first case
+  std::vector<bool> PredictsLevels_;                        // by model, known from the first case that all of them predict
+  std::vector<std::unique_ptr<Recalibration>> Corrections_; // by model
+  std::vector<PredictionSource> Sources_;                   // by model; without Read where the model predicts
+  std::vector<std::shared_ptr<const PredictionRun>> Runs_;  // by model; null: not known how predictions were made
 #ifdef RCN_HAVE_NETWORKS
   std::vector<std::unique_ptr<Model>> Models_; // by model; null where there is none
 #endif

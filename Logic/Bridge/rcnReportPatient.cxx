@@ -115,6 +115,13 @@ void PatientPage::Predict()
   const std::string about = this->Options_.Anonymous ? "The image" : this->Options_.One.Images.front();
   PredictionOptions options;
   options.Readout = this->Options_.Readout;
+  options.Structure = this->Options_.Structure;
+  if (this->Model_.HasSeveralStructures() && options.Structure.empty())
+  {
+    throw Error(RCN_EINVALID,
+      "The page is about one structure, and the model predicts " + JoinNames(NamesOf(this->Model_.Info().Structures)) + ".",
+      "structure");
+  }
   CheckPrediction(this->Model_, options);
   this->Images_ = ImagesOf(this->Work_.Context(), this->Options_.One);
   this->Prediction_ = rcn::Predict(this->Model_, this->Work_.Context(), this->Images_, about, options);
@@ -289,8 +296,9 @@ void PatientPage::Run()
   }
   if (!this->Options_.Output.empty())
   {
-    this->Page_.SetSubtitle(DescribeGeometry(this->Images_.front().Geometry()) +
-      ". Nobody has outlined it: all of this is predicted. " + TimeText(TimeForFiles()) + ", RaterConsensus " RCN_VERSION ".");
+    this->Page_.SetSubtitle((this->Options_.Structure.empty() ? "" : this->Options_.Structure + ", ") +
+      DescribeGeometry(this->Images_.front().Geometry()) + ". Nobody has outlined it: all of this is predicted. " +
+      TimeText(TimeForFiles()) + ", RaterConsensus " RCN_VERSION ".");
     this->WriteVolumes();
     this->WriteSlices();
     this->WriteUnsure();

@@ -153,7 +153,7 @@ void WriteCasePictures(
   std::vector<Volume> predictions;
   for (size_t model = 0; model < options.Models.size(); ++model)
   {
-    predictions.push_back(judge.PredictionOf(model, summary.One));
+    predictions.push_back(judge.MapOf(judge.PredictionOf(model, summary.One)));
   }
   const std::vector<int64_t> slices = SlicesToSee(workspace, options.Slices);
   const std::vector<rcn_slice_votes> counts = SliceCounts(workspace);

@@ -113,6 +113,7 @@ int RunPatient(const Arguments& arguments)
   options.One.Images = arguments.GetAll("--image");
   options.One.Id = StemOf(options.One.Images.front());
   options.Model = models.front().Model;
+  options.Structure = arguments.Get("--structure");
   options.Title = arguments.Get("--title");
   options.Readout = arguments.Get("--readout");
   options.Anonymous = arguments.Has("--anonymous");
@@ -163,14 +164,15 @@ int RunReport(const Arguments& arguments)
   options.Title = arguments.Get("--title");
   options.Data = arguments.Get("--data");
   options.Split = arguments.Get("--split");
-  const DataList list = arguments.Has("--data") ? DataListFrom(arguments) : DataList();
+  options.Structure = arguments.Get("--structure"); // predictions have all structures
+  const DataList list = arguments.Has("--data") ? DataListFrom(arguments, "--data", true) : DataList();
   if (arguments.Has("--data"))
   {
     options.List = &list;
   }
   else
   {
-    options.One = CaseFrom(arguments);
+    options.One = CaseFrom(arguments, true);
   }
   options.Models = ModelsFrom(arguments);
   options.Readout = arguments.Get("--readout");

@@ -345,3 +345,86 @@ def test_no_place_to_write(many, tmp_path):
 def test_to_standard_output(case):
     done = run("report", *raters(case), "-o", "-")
     assert done.out.startswith("<!DOCTYPE html>") and done.out.endswith("</html>\n")
+
+
+# ---- several structures
+
+def touching_discs(folder, cases=5, raters="ABC"):
+    """A list of pictures with three structures that touch, and shares of them as predictions in shares/."""
+    rng = np.random.default_rng(4)
+    y, x = np.mgrid[:48, :48]
+    (folder / "shares").mkdir()
+    listed = []
+    for i in range(cases):
+        shares, label = np.zeros((48, 48, 3), np.float32), {}
+        for name in raters:
+            wide = rng.normal(0, 1, 3)
+            drawn = np.zeros((48, 48), np.uint8)
+            for value, (cx, cy, size) in {1: (15, 20, 9), 2: (32, 20, 8), 7: (23, 36, 7)}.items():
+                drawn[(drawn == 0) & ((x - cx) ** 2 + (y - cy) ** 2 < (size + wide[value % 3]) ** 2)] = value
+            shares += np.stack([drawn == value for value in (1, 2, 7)], -1) / len(raters)
+            label[name] = write_nrrd(folder / f"c{i}_{name}.nrrd", drawn).name
+        image = shares @ np.float32([1, 2, 3]) + rng.normal(0, .1, shares.shape[:2])
+        write_nrrd(folder / f"c{i}.nrrd", image.astype(np.float32))
+        write_nrrd(folder / "shares" / f"c{i}_prob.nrrd", (0.01 + 0.9 * np.roll(shares, 1, 1)).astype(np.float32), components=True)
+        listed.append({"id": f"c{i}", "image": f"c{i}.nrrd", "label": label})
+    path = folder / "list.json"
+    path.write_text(json.dumps({"structures": {"left kidney": 1, "Lösion": 2, "<b>": 7}, "raters": list(raters), "test": listed}))
+    return path
+
+
+@pytest.fixture(scope="module")
+def structures(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("structures")
+    data = touching_discs(folder)
+    run("report", "--data", data, "--pred", f"net={folder / 'shares'}", "--pictures", "1", "-o", folder / "all.html")
+    return folder, data, (folder / "all.html").read_text("utf-8")
+
+
+def test_several_structures_have_sections_of_their_own(structures):
+    folder, data, page = structures
+    assert is_self_contained(page) and not leftovers(folder)
+    ids = re.findall(r'<section id="([a-z]+[0-9]*)"', page)
+    assert len(ids) == len(set(ids))
+    for number in "123":
+        assert {part + number for part in ("summary", "agreement", "pictures", "models", "cases")} <= set(ids)
+    assert "&lt;b&gt;: Summary" in page and "<b>: Summary" not in page and "3 structures" in page
+
+
+def test_a_structure_is_reported_as_if_it_were_alone(structures):
+    folder, data, page = structures
+    rows = {row["Structure"]: row for row in table_of(page, "Each structure")}
+    assert list(rows) == ["left kidney", "Lösion", "<b>"]
+    listed = json.loads(data.read_text())
+    for number, (name, value) in enumerate(listed.pop("structures").items()):
+        alone = folder / f"alone{number}"
+        alone.mkdir(exist_ok=True)
+        for case in listed["test"]:
+            shares = read_nrrd(folder / "shares" / f"{case['id']}_prob.nrrd").array
+            write_nrrd(alone / f"{case['id']}_prob.nrrd", np.ascontiguousarray(shares[..., number]))
+        one = folder / f"alone{number}.json"
+        one.write_text(json.dumps({**listed, "value": value}))
+        run("report", "--data", one, "--pred", f"net={alone}", "--pictures", "0", "-o", folder / "one.html")
+        single = (folder / "one.html").read_text("utf-8")
+        whole = re.search(rf'<section id="cases{number + 1}".*?</section>', page, re.S).group(0)
+        assert table_of(whole, "Click") == table_of(single, "Click")
+        models = re.search(rf'<section id="models{number + 1}".*?</section>', page, re.S).group(0)
+        assert table_of(models, "Each model") == table_of(single, "Each model")
+        assert rows[name]["MR-ECE (%)"] == table_of(single, "Each model")[0]["MR-ECE (%)"]
+        overall = {row["Figure"]: row for row in table_of(single, "All raters together, corrected")}
+        assert rows[name]["Fleiss' κ"] == overall["Fleiss' κ"]["Whole image"]
+
+
+def test_one_of_several_structures(structures):
+    folder, data, page = structures
+    run("report", "--data", data, "--pred", f"net={folder / 'shares'}", "--pictures", "0", "--structure", "Lösion", "-o", folder / "two.html")
+    single = (folder / "two.html").read_text("utf-8")
+    whole = re.search(r'<section id="models2".*?</section>', page, re.S).group(0)
+    assert table_of(single, "Each model") == table_of(whole, "Each model")
+    assert "structure Lösion" in single and "left kidney" not in single
+    refused("report", "--data", data, "--structure", "liver", "-o", folder / "no.html", says="liver", folder=folder)
+    files = [word for name in "ABC" for word in ("--rater", f"{name}={folder / f'c0_{name}.nrrd'}")]
+    labels = ["--label", "left kidney=1", "--label", "other=2,7"]
+    refused("report", *files, *labels, "--slide", folder / "no.png", says="--structure", folder=folder)
+    run("report", *files, *labels, "--structure", "other", "--image", folder / "c0.nrrd", "--slide", folder / "slide.svg")
+    assert (folder / "slide.svg").exists()
