@@ -49,7 +49,9 @@ private slots:
       QVERIFY(found == target);
     }
     QSignalSpy spy(&views, &qRcnOrthogonalViews::cursorMoved);
-    QMouseEvent move(QEvent::MouseMove, coronal->placeOf(target), Qt::NoButton, Qt::NoButton, Qt::NoModifier);
+    const QPoint place = coronal->placeOf(target).toPoint();
+    QMouseEvent move(
+      QEvent::MouseMove, coronal->placeOf(target), coronal->mapToGlobal(place), Qt::NoButton, Qt::NoButton, Qt::NoModifier);
     QApplication::sendEvent(coronal, &move);
     QCOMPARE(spy.count(), 1);
     QCOMPARE(spy[0], QVariantList({ true, 7, 19, 3 }));

@@ -415,15 +415,17 @@ private slots:
     qRcnSliceCanvas& canvas = *stage.Canvas;
     QSignalSpy spy(&canvas, &qRcnSliceCanvas::cursorMoved);
     const QPoint place = canvas.placeOf({ 2, 17, 8 }).toPoint();
-    QMouseEvent move(QEvent::MouseMove, place, Qt::NoButton, Qt::NoButton, Qt::NoModifier);
+    const QPoint global = canvas.mapToGlobal(place);
+    QMouseEvent move(QEvent::MouseMove, place, global, Qt::NoButton, Qt::NoButton, Qt::NoModifier);
     QApplication::sendEvent(&canvas, &move);
     QCOMPARE(spy.count(), 1);
     QCOMPARE(spy[0], QVariantList({ true, 2, 17, 8 }));
     QVERIFY((stage.Scene.cursor() == Voxel{ 12, 10, 8 }));
-    QMouseEvent follow(QEvent::MouseMove, place, Qt::NoButton, Qt::NoButton, Qt::ShiftModifier);
+    QMouseEvent follow(QEvent::MouseMove, place, global, Qt::NoButton, Qt::NoButton, Qt::ShiftModifier);
     QApplication::sendEvent(&canvas, &follow);
     QVERIFY((stage.Scene.cursor() == Voxel{ 2, 17, 8 }));
-    QMouseEvent away(QEvent::MouseMove, QPoint(1, 1), Qt::NoButton, Qt::NoButton, Qt::NoModifier);
+    QMouseEvent away(
+      QEvent::MouseMove, QPoint(1, 1), canvas.mapToGlobal(QPoint(1, 1)), Qt::NoButton, Qt::NoButton, Qt::NoModifier);
     canvas.setZoom(0.5);
     QApplication::sendEvent(&canvas, &away);
     QCOMPARE(spy.last()[0].toBool(), false);

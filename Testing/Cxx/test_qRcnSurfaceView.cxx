@@ -39,7 +39,7 @@ int Covered(const QImage& picture)
 void Drag(QWidget& widget, Qt::MouseButton button, const QPoint& from, const QPoint& to)
 {
   QTest::mousePress(&widget, button, Qt::NoModifier, from);
-  QMouseEvent move(QEvent::MouseMove, to, Qt::NoButton, button, Qt::NoModifier);
+  QMouseEvent move(QEvent::MouseMove, to, widget.mapToGlobal(to), Qt::NoButton, button, Qt::NoModifier);
   QApplication::sendEvent(&widget, &move);
   QTest::mouseRelease(&widget, button, Qt::NoModifier, to);
 }
