@@ -20,6 +20,7 @@
 #include <vtkSegmentationConverter.h>
 #include <vtkSlicerSegmentationsModuleLogic.h>
 
+#include "rcnMrmlText.h"
 #include "rcnResample.h"
 #include "rcnVtkImage.h"
 #include "vtkMRMLRaterConsensusNode.h"
@@ -88,8 +89,9 @@ RaterMask SegmentMask(Node* node, int n, vtkMRMLSegmentationNode* segmentation)
   const std::string name = node->GetNthRaterName(n), id = node->GetNthRaterSegmentID(n);
   if (!segmentation->GetSegmentation() || !segmentation->GetSegmentation()->GetSegment(id))
   {
-    throw Error(
-      RCN_EDATA, "The segment of rater " + name + " is no longer in " + NameOf(segmentation) + "; choose the raters again.");
+    throw Error(RCN_EDATA,
+      Filled(vtkMRMLTr("vtkSlicerRaterConsensusLogic", "The segment of rater %1 is no longer in %2; choose the raters again."),
+        name, NameOf(segmentation)));
   }
   vtkNew<vtkOrientedImageData> mask;
   // Of several segments in one layer the node takes out the one; only what has no label map yet is converted, by itself.
@@ -98,7 +100,8 @@ RaterMask SegmentMask(Node* node, int n, vtkMRMLSegmentationNode* segmentation)
   if (!(there ? segmentation->GetBinaryLabelmapRepresentation(id, mask)
               : vtkSlicerSegmentationsModuleLogic::GetSegmentBinaryLabelmapRepresentation(segmentation, id, mask, false)))
   {
-    throw Error(RCN_EDATA, "The segment of rater " + name + " cannot be turned into voxels.");
+    throw Error(RCN_EDATA,
+      Filled(vtkMRMLTr("vtkSlicerRaterConsensusLogic", "The segment of rater %1 cannot be turned into voxels."), name));
   }
   RaterMask rater;
   rater.Name = name;
@@ -151,11 +154,11 @@ std::string CheckCase(Node* node, bool raters)
   vtkMRMLScalarVolumeNode* const image = ImageOf(node);
   if (!image)
   {
-    return "Choose the image that the raters looked at.";
+    return vtkMRMLTr("vtkSlicerRaterConsensusLogic", "Choose the image that the raters looked at.");
   }
   if (!image->GetImageData())
   {
-    return NameOf(image) + " has no voxels.";
+    return Filled(vtkMRMLTr("vtkSlicerRaterConsensusLogic", "%1 has no voxels."), NameOf(image));
   }
   if (!raters)
   {
@@ -163,11 +166,11 @@ std::string CheckCase(Node* node, bool raters)
   }
   if (node->GetNumberOfRaters() < 1)
   {
-    return "Choose at least one rater.";
+    return vtkMRMLTr("vtkSlicerRaterConsensusLogic", "Choose at least one rater.");
   }
   if (node->GetNumberOfRaters() > RCN_MAX_RATERS)
   {
-    return "There can be at most " + std::to_string(RCN_MAX_RATERS) + " raters.";
+    return Filled(vtkMRMLTr("vtkSlicerRaterConsensusLogic", "There can be at most %1 raters."), std::to_string(RCN_MAX_RATERS));
   }
   for (int n = 0; n < node->GetNumberOfRaters(); ++n)
   {
@@ -176,13 +179,15 @@ std::string CheckCase(Node* node, bool raters)
     const auto* const segmentation = vtkMRMLSegmentationNode::SafeDownCast(source);
     if (!segmentation && !vtkMRMLScalarVolumeNode::SafeDownCast(source))
     {
-      return "The segmentation of rater " + name + " is no longer in the scene; choose the raters again.";
+      return Filled(vtkMRMLTr("vtkSlicerRaterConsensusLogic",
+                      "The segmentation of rater %1 is no longer in the scene; choose the raters again."),
+        name);
     }
     for (int other = 0; other < n; ++other)
     {
       if (node->GetNthRaterName(other) == name)
       {
-        return "Two raters have the name " + name + "; give each another one.";
+        return Filled(vtkMRMLTr("vtkSlicerRaterConsensusLogic", "Two raters have the name %1; give each another one."), name);
       }
     }
   }

@@ -37,6 +37,7 @@
 
 #include "rcn/rcn_color.h"
 #include "rcnLayers.h"
+#include "rcnMrmlText.h"
 #include "rcnTables.h"
 #include "rcnVtkImage.h"
 #include "vtkMRMLRaterConsensusNode.h"
@@ -387,9 +388,11 @@ namespace
 /// What the colors of a consensus mean.
 std::string LegendOf(rcn_method method, Content content, int raters)
 {
-  return content == Content::Levels ? "Raters who agree (of " + std::to_string(raters) + ")"
-    : method == RCN_SOFT || method == RCN_SOFT_GAUSSIAN || method == RCN_SVLS ? "Share of raters"
-                                                                              : "Probability";
+  return content == Content::Levels
+    ? Filled(vtkMRMLTr("vtkSlicerRaterConsensusLogic", "Raters who agree (of %1)"), std::to_string(raters))
+    : method == RCN_SOFT || method == RCN_SOFT_GAUSSIAN || method == RCN_SVLS
+    ? vtkMRMLTr("vtkSlicerRaterConsensusLogic", "Share of raters")
+    : vtkMRMLTr("vtkSlicerRaterConsensusLogic", "Probability");
 }
 
 } // namespace
@@ -534,8 +537,9 @@ KeptLevels PublishPrediction(Node* node, const PredictionNodes& prediction)
   Publisher publisher(node);
   const Prediction& maps = prediction.Maps;
   const rcn_geometry& geometry = maps.Probability.Geometry();
-  vtkMRMLScalarVolumeNode* const probability = publisher.ShowMap(Node::GetProbabilityRole(),
-    "probability (" + maps.Readout + ")", "Probability", VtkFromVolume(maps.Probability), geometry, 1);
+  vtkMRMLScalarVolumeNode* const probability =
+    publisher.ShowMap(Node::GetProbabilityRole(), "probability (" + maps.Readout + ")",
+      vtkMRMLTr("vtkSlicerRaterConsensusLogic", "Probability"), VtkFromVolume(maps.Probability), geometry, 1);
   SetProvenance(probability, prediction.Made);
   const std::string raters = std::to_string(std::max<size_t>(prediction.Levels.size(), 1) - 1);
   std::vector<vtkMRMLScalarVolumeNode*> volumes;

@@ -5,6 +5,7 @@
 
 #include <vtkMRMLScene.h>
 
+#include "rcnMrmlText.h"
 #include "rcnResample.h"
 #include "vtkMRMLRaterConsensusNode.h"
 
@@ -78,14 +79,16 @@ std::string CheckTrainedModelFile(const std::string& model)
 {
   if (model.empty())
   {
-    return "Choose the file to store the new model in.";
+    return vtkMRMLTr("vtkSlicerRaterConsensusLogic", "Choose the file to store the new model in.");
   }
   if (!IsModelName(model))
   {
-    return "The name of a model file ends with .safetensors.";
+    return vtkMRMLTr("vtkSlicerRaterConsensusLogic", "The name of a model file ends with .safetensors.");
   }
   const std::string file = TrainingFileInTheWay(model);
-  return file.empty() ? "" : file + " already exists; choose another file for the new model.";
+  return file.empty()
+    ? ""
+    : Filled(vtkMRMLTr("vtkSlicerRaterConsensusLogic", "%1 already exists; choose another file for the new model."), file);
 }
 
 DataList CasesOf(const std::vector<Input>& inputs)

@@ -29,6 +29,7 @@
 #include "rcnModelRecord.h"
 #include "rcnMrmlCase.h"
 #include "rcnMrmlResults.h"
+#include "rcnMrmlText.h"
 #include "rcnMrmlTraining.h"
 #include "rcnPhantom.h"
 #include "rcnPrediction.h"
@@ -271,19 +272,21 @@ std::string CheckPredicting(Node* node)
   CheckReadout(node->GetReadout());
   if (node->GetModelFile().empty())
   {
-    return "Choose a model file.";
+    return vtkMRMLTr("vtkSlicerRaterConsensusLogic", "Choose a model file.");
   }
   if (!IsThere(node->GetModelFile()))
   {
-    return "The model file " + node->GetModelFile() + " is not there.";
+    return Filled(vtkMRMLTr("vtkSlicerRaterConsensusLogic", "The model file %1 is not there."), node->GetModelFile());
   }
   if (node->GetCorrected() && node->GetRecalibrationFile().empty())
   {
-    return "Choose the file of the correction, or predict without one.";
+    return vtkMRMLTr("vtkSlicerRaterConsensusLogic", "Choose the file of the correction, or predict without one.");
   }
   if (node->GetCorrected() && !IsThere(node->GetRecalibrationFile()))
   {
-    return "The correction " + node->GetRecalibrationFile() + " is not there; fit it first, or predict without one.";
+    return Filled(
+      vtkMRMLTr("vtkSlicerRaterConsensusLogic", "The correction %1 is not there; fit it first, or predict without one."),
+      node->GetRecalibrationFile());
   }
   return "";
 }
@@ -292,7 +295,8 @@ std::string CheckReporting(Node* node)
 {
   const std::string sentence = CheckPredicting(node);
   return sentence.empty() && node->GetCorrected()
-    ? "The page is about the model as it is; store the correction in the model, or leave it out."
+    ? vtkMRMLTr("vtkSlicerRaterConsensusLogic",
+        "The page is about the model as it is; store the correction in the model, or leave it out.")
     : sentence;
 }
 
@@ -301,7 +305,8 @@ std::string CheckJudging(Node* node)
   vtkMRMLScalarVolumeNode* const map = JudgedMap(node);
   if (!map || !map->GetImageData())
   {
-    return "There is no probability to judge yet: make a consensus or apply a model first.";
+    return vtkMRMLTr(
+      "vtkSlicerRaterConsensusLogic", "There is no probability to judge yet: make a consensus or apply a model first.");
   }
   JudgingOptions(node);
   return "";
@@ -312,20 +317,23 @@ std::string CheckRecalibrating(Node* node)
   const Provenance made = ProvenanceOf(node->GetNodeReference(Node::GetProbabilityRole()));
   if (made.Readout.empty())
   {
-    return "There is no prediction to correct yet: apply a model first.";
+    return vtkMRMLTr("vtkSlicerRaterConsensusLogic", "There is no prediction to correct yet: apply a model first.");
   }
   if (!made.Correction.empty())
   {
-    return "The probability is corrected already (" + made.Correction + "); apply the model without the correction first.";
+    return Filled(vtkMRMLTr("vtkSlicerRaterConsensusLogic",
+                    "The probability is corrected already (%1); apply the model without the correction first."),
+      made.Correction);
   }
   if (RecalibrationMethod(node) == RCN_RECALIB_TEMPERATURE && LevelNodes(node).empty())
   {
-    return "A temperature is fitted to the levels of a prediction for as many raters as there are here. Apply the model "
-           "again, or choose another correction.";
+    return vtkMRMLTr("vtkSlicerRaterConsensusLogic",
+      "A temperature is fitted to the levels of a prediction for as many raters as there are here. Apply the model "
+      "again, or choose another correction.");
   }
   if (node->GetRecalibrationFile().empty())
   {
-    return "Choose the file to store the correction in.";
+    return vtkMRMLTr("vtkSlicerRaterConsensusLogic", "Choose the file to store the correction in.");
   }
   return "";
 }
@@ -339,12 +347,16 @@ std::string CheckLearning(Node* node)
   }
   if (!node->GetModelFile().empty() && !IsThere(node->GetModelFile()))
   {
-    return "The model file " + node->GetModelFile() + " is not there; choose another one, or none to begin anew.";
+    return Filled(
+      vtkMRMLTr("vtkSlicerRaterConsensusLogic", "The model file %1 is not there; choose another one, or none to begin anew."),
+      node->GetModelFile());
   }
   RegionOf(node);
   if (!node->GetDataListFile().empty())
   {
-    return IsThere(node->GetDataListFile()) ? "" : "The data list " + node->GetDataListFile() + " is not there.";
+    return IsThere(node->GetDataListFile())
+      ? ""
+      : Filled(vtkMRMLTr("vtkSlicerRaterConsensusLogic", "The data list %1 is not there."), node->GetDataListFile());
   }
   const std::vector<Node*> cases = TrainingCases(node);
   for (Node* const one : cases)
@@ -357,8 +369,9 @@ std::string CheckLearning(Node* node)
   }
   if (cases.size() < 2)
   {
-    return "Training needs at least two cases: one to learn from and one to judge by. Choose a data list, or set up "
-           "a second case in this scene.";
+    return vtkMRMLTr("vtkSlicerRaterConsensusLogic",
+      "Training needs at least two cases: one to learn from and one to judge by. Choose a data list, or set up "
+      "a second case in this scene.");
   }
   return "";
 }
@@ -369,16 +382,18 @@ std::string vtkSlicerRaterConsensusLogic::Check(int action, Node* node)
 {
   if (!node || !node->GetScene())
   {
-    return action == TrainAction ? "Choose the file to store the new model in."
-                                 : "Choose the image that the raters looked at, or load the example.";
+    return action == TrainAction
+      ? vtkMRMLTr("vtkSlicerRaterConsensusLogic", "Choose the file to store the new model in.")
+      : vtkMRMLTr("vtkSlicerRaterConsensusLogic", "Choose the image that the raters looked at, or load the example.");
   }
   try
   {
     if (action == TrainAction)
     {
       const auto found = this->Private->ByNode.find(node->GetID());
-      return found != this->Private->ByNode.end() && found->second.Training ? "Keep or discard the trained model first."
-                                                                            : CheckLearning(node);
+      return found != this->Private->ByNode.end() && found->second.Training
+        ? vtkMRMLTr("vtkSlicerRaterConsensusLogic", "Keep or discard the trained model first.")
+        : CheckLearning(node);
     }
     std::string sentence = CheckCase(node, NeedsRaters(action));
     if (!sentence.empty())
@@ -706,7 +721,7 @@ template <class T> std::string SentenceOf(const T& step)
   }
   catch (const std::bad_alloc&)
   {
-    return "There is not enough memory for this.";
+    return vtkMRMLTr("vtkSlicerRaterConsensusLogic", "There is not enough memory for this.");
   }
   catch (const std::exception& error)
   {
@@ -779,7 +794,7 @@ std::string vtkSlicerRaterConsensusLogic::Keep(Node* node)
   const std::shared_ptr<const rcn::TrainingResult> trained = this->GetResults(node).Training;
   if (!trained)
   {
-    return "There is no trained model to keep.";
+    return vtkMRMLTr("vtkSlicerRaterConsensusLogic", "There is no trained model to keep.");
   }
   if (!IsThere(trained->Model))
   {
@@ -798,7 +813,7 @@ std::string vtkSlicerRaterConsensusLogic::Discard(Node* node)
   const std::shared_ptr<const rcn::TrainingResult> trained = this->GetResults(node).Training;
   if (!trained)
   {
-    return "There is no trained model to discard.";
+    return vtkMRMLTr("vtkSlicerRaterConsensusLogic", "There is no trained model to discard.");
   }
   const std::string sentence = rcn::RemoveTraining(trained->Model);
   if (!sentence.empty())
@@ -835,7 +850,8 @@ Node* vtkSlicerRaterConsensusLogic::AddExampleCase()
     vtkMRMLSegmentationNode::SafeDownCast(scene->AddNewNodeByClass("vtkMRMLSegmentationNode", name + " - raters"));
   rcn::mrml::ShowOutlines(raters);
   raters->SetReferenceImageGeometryParameterFromVolumeNode(image);
-  auto* const node = Node::SafeDownCast(scene->AddNewNodeByClass("vtkMRMLRaterConsensusNode", name));
+  auto* const node =
+    Node::SafeDownCast(scene->AddNewNodeByClass("vtkMRMLRaterConsensusNode", "Example case " + std::to_string(number + 1)));
   node->SetAttribute(ExampleAttribute, std::to_string(number).c_str());
   const MRMLNodeModifyBlocker blocker(node);
   node->SetImageNodeID(image->GetID());

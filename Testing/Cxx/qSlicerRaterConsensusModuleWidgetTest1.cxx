@@ -472,7 +472,7 @@ void AScenesResultsComeBack()
   w.Scene->SetURL(file.c_str());
   CHECK(w.Scene->Connect());
   QTest::qWait(100);
-  CHECK(w.Parameters() && std::string(w.Parameters()->GetName()) == "Example 2");
+  CHECK(w.Parameters() && std::string(w.Parameters()->GetName()) == "Example case 2");
   CHECK(w.Scene->GetNumberOfNodesByClass("vtkMRMLRaterConsensusNode") == 2);
   CHECK(!w.Find<qRcnAgreement>()->isHidden() && w.Find<qRcnDisputes>()->count() == regions);
   CHECK(w.Find<qRcnAgreement>()->findChild<QLabel*>("sentence")->text() == sentence);
