@@ -441,21 +441,6 @@ void FinishStructures(Prediction& out, const Model& model, rcn_context* context,
 
 } // namespace
 
-std::vector<uint8_t> LabelValues(const std::vector<Structure>& structures)
-{
-  std::vector<uint8_t> values, numbers;
-  for (const Structure& structure : structures)
-  {
-    const int64_t value = structure.Values.empty() ? 0 : structure.Values.front();
-    numbers.push_back(static_cast<uint8_t>(numbers.size() + 1));
-    if (value >= 1 && value <= 255)
-    {
-      values.push_back(static_cast<uint8_t>(value));
-    }
-  }
-  return values.size() == numbers.size() ? values : numbers;
-}
-
 std::vector<NamedMap> MapsOf(const Prediction& prediction, rcn_context* context, int raters, bool levels)
 {
   std::vector<NamedMap> maps = {

@@ -46,9 +46,6 @@ struct Prediction
   std::vector<PredictedVolumes> StructureVolumes;
 };
 
-/// What stands for each structure in a map of labels: its first label value, where these are 1 ... 255, otherwise its number.
-std::vector<uint8_t> LabelValues(const std::vector<Structure>& structures);
-
 /// A map as a file holds it.
 struct NamedMap
 {

@@ -534,7 +534,7 @@ json_t* FusionJson(const FusionReport& report, const rcn_fusion_options& options
     std::vector<std::string> labels = NamesOf(structures);
     labels.insert(labels.begin(), "background");
     std::vector<int> values = { 0 };
-    const std::vector<uint8_t> stored = LabelBytes(structures);
+    const std::vector<uint8_t> stored = LabelValues(structures);
     values.insert(values.end(), stored.begin(), stored.end());
     object.Set("labels", labels).Set("values", values);
     if (!report.Confusion.empty())

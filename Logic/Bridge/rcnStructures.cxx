@@ -144,7 +144,7 @@ std::vector<std::string> NamesOf(const std::vector<Structure>& structures)
   return names;
 }
 
-std::vector<uint8_t> LabelBytes(const std::vector<Structure>& structures)
+std::vector<uint8_t> LabelValues(const std::vector<Structure>& structures)
 {
   std::vector<uint8_t> values, numbers;
   for (const Structure& structure : structures)

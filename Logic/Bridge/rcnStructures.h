@@ -43,8 +43,8 @@ std::vector<Structure> StructuresFrom(const JsonReader& reader, const std::strin
 
 std::vector<std::string> NamesOf(const std::vector<Structure>& structures);
 
-/// The value of each structure in a label map of bytes: the first of its own, or 1, 2, ... where one of these is no byte.
-std::vector<uint8_t> LabelBytes(const std::vector<Structure>& structures);
+/// What stands for each structure in a map of labels: its first label value, where these are 1 ... 255, otherwise its number.
+std::vector<uint8_t> LabelValues(const std::vector<Structure>& structures);
 
 } // namespace rcn
 

@@ -875,7 +875,7 @@ void Workspace::FuseLabels(FusionReport& report, const rcn_fusion_options& optio
   {
     Check(rcn_plurality_patterns(table.data(), context, votes), context);
   }
-  const std::vector<uint8_t> values = LabelBytes(this->Structures_);
+  const std::vector<uint8_t> values = LabelValues(this->Structures_);
   for (uint8_t& label : table)
   {
     label = label ? values[label - 1U] : label;

@@ -35,12 +35,22 @@ rcn_fusion_options FusionOptionsFrom(const Arguments& arguments)
 }
 
 /// Whole numbers as bytes when --type uint8 asks for it.
-std::string WriteMap(const std::string& path, const FusionReport& report, const Arguments& arguments)
+std::string WriteMap(
+  const std::string& path, const FusionReport& report, const Workspace& workspace, const Arguments& arguments)
 {
   const rcn_image& map = report.Map.View();
+  WriteOptions options = WriteOptionsFrom(arguments, report.Map.Note());
+  if (map.type == RCN_UINT8) // labels
+  {
+    const std::vector<uint8_t> values = LabelValues(workspace.Structures());
+    for (size_t c = 0; c < values.size(); ++c)
+    {
+      options.Segments.push_back({ workspace.Structures()[c].Name, values[c], 0 });
+    }
+  }
   if (arguments.Get("--type", "float32") == "float32" || map.type == RCN_UINT8)
   {
-    return WriteImage(path, map, report.MapContent, WriteOptionsFrom(arguments, report.Map.Note()));
+    return WriteImage(path, map, report.MapContent, options);
   }
   if (report.MapContent == Content::Probability)
   {
@@ -49,7 +59,7 @@ std::string WriteMap(const std::string& path, const FusionReport& report, const 
   const Volume bytes = Volume::Allocate(map.geometry, RCN_UINT8, map.components);
   rcn_image stored = bytes.View();
   rcn_image_from_float(&stored, static_cast<const float*>(map.data), 1);
-  return WriteImage(path, stored, report.MapContent, WriteOptionsFrom(arguments, report.Map.Note()));
+  return WriteImage(path, stored, report.MapContent, options);
 }
 
 /// What a method found about one structure.
@@ -182,7 +192,7 @@ int FuseOne(const Arguments& arguments, Terminal& terminal)
   seconds.Read = watch.Lap();
   const FusionReport report = workspace.FuseStructures(options);
   seconds.Compute = watch.Lap();
-  terminal.Remark(WriteMap(path, report, arguments));
+  terminal.Remark(WriteMap(path, report, workspace, arguments));
   seconds.Write = watch.Lap();
   Print(arguments, DescribeCase(workspace) + "\n" + FusionText(report, options, workspace) + "Written: " + path + "\n");
   const Json json(FusionJson(report, options, workspace));
@@ -212,7 +222,7 @@ int FuseList(const Arguments& arguments, Terminal& terminal)
     options.seed = seed + number; // another draw for each case, the same one for any number of processes
     const FusionReport report = workspace.FuseStructures(options);
     spent.Compute = watch.Lap();
-    const std::string remark = WriteMap(path, report, arguments);
+    const std::string remark = WriteMap(path, report, workspace, arguments);
     spent.Write = watch.Lap();
     const Json json(FusionJson(report, options, workspace));
     json_object_set_new(json.Get(), "case", JsonString(one.Id));

@@ -42,9 +42,9 @@ void StoredAndReadBack()
 
 void ValuesInLabelMaps()
 {
-  CHECK((rcn::LabelBytes({ { "a", { 5 } }, { "b", { 2, 9 } } }) == std::vector<uint8_t>{ 5, 2 }));
-  CHECK((rcn::LabelBytes(Two) == std::vector<uint8_t>{ 1, 2 }));
-  CHECK((rcn::LabelBytes({ { "a", { 5 } }, { "b", { 256 } } }) == std::vector<uint8_t>{ 1, 2 }));
+  CHECK((rcn::LabelValues({ { "a", { 5 } }, { "b", { 2, 9 } } }) == std::vector<uint8_t>{ 5, 2 }));
+  CHECK((rcn::LabelValues(Two) == std::vector<uint8_t>{ 1, 2 }));
+  CHECK((rcn::LabelValues({ { "a", { 5 } }, { "b", { 256 } } }) == std::vector<uint8_t>{ 1, 2 }));
 }
 
 void NamesOfFiles()

@@ -179,6 +179,8 @@ def test_plurality(case, tmp_path):
     image = read_image(tmp_path / "o.nrrd").array
     assert image.dtype == np.uint8 and np.array_equal(image, np.array([0, 1, 2, 7])[plurality(maps)])
     assert answer["labels"] == ["background", *NAMES] and answer["values"] == [0, 1, 2, 7]
+    header = (tmp_path / "o.nrrd").read_bytes().split(b"\n\n")[0].decode()
+    assert "Segment1_Name:=Leberläsion" in header and "Segment2_LabelValue:=7" in header
     refused("fuse", "--method", "median", *raters(files), *LABELS, "-o", tmp_path / "p.nrrd", "--tie", "background",
             says="a tie goes to a structure", folder=tmp_path)
 
