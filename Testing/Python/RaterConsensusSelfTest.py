@@ -206,6 +206,10 @@ class RaterConsensusSelfTestTest(scripted.ScriptedLoadableModuleTest if scripted
         self.assertTrue(self.logic.ShowDispute(self.node, 0))
         self.assertFalse(self.logic.ShowDispute(self.node, count))
         self.picture("agreement")
+        # It is marked until it is left.
+        self.result(self.node.GetVisitedRole())
+        self.logic.LeaveDispute(self.node)
+        self.assertIsNone(self.node.GetNodeReference(self.node.GetVisitedRole()))
 
     def consensus(self):
         self.step("One map out of all masks")
@@ -224,6 +228,24 @@ class RaterConsensusSelfTestTest(scripted.ScriptedLoadableModuleTest if scripted
         if mainWindow():
             slicer.util.setSliceViewerLayers(foreground=heatmap, foregroundOpacity=0.6)
         self.picture("consensus")
+        # Surfaces inside each other, and a map that is clear where fewer than two raters agree.
+        self.node.LevelsIn3DOn()
+        self.node.SetTransparentBelow(0.35)
+        self.logic.ShowResults(self.node)
+        shown = masks.GetDisplayNode()
+        opacities = [shown.GetSegmentOpacity3D(f"RaterConsensus_level_{k}") for k in range(1, len(RATERS) + 1)]
+        self.assertTrue(shown.GetVisibility3D() and opacities == sorted(opacities) and opacities[-1] == 1, opacities)
+        points = []
+        for k in range(1, len(RATERS) + 1):
+            surface = vtk.vtkPolyData()
+            self.assertTrue(masks.GetClosedSurfaceRepresentation(f"RaterConsensus_level_{k}", surface))
+            points.append(surface.GetLength())
+        self.assertEqual(points, sorted(points, reverse=True))
+        self.assertAlmostEqual(display.GetLowerThreshold(), 0.35 * len(RATERS))
+        self.picture("levels-3d")
+        self.node.LevelsIn3DOff()
+        self.node.SetTransparentBelow(0.05)
+        self.logic.ShowResults(self.node)
         # Another method, the same node.
         count = slicer.mrmlScene.GetNumberOfNodes()
         self.node.SetMethod("staple")
