@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "qRcnCalibrationPanel.h"
 
+#include <cmath>
+
 #include <QComboBox>
 #include <QFormLayout>
 #include <QHBoxLayout>
@@ -12,6 +14,16 @@
 #include "qRcnReliabilityDiagram.h"
 #include "qRcnStyle.h"
 
+namespace
+{
+
+QString Digits(double value)
+{
+  return std::isfinite(value) ? QString::number(value, 'f', 3) : QStringLiteral("–");
+}
+
+} // namespace
+
 qRcnCalibrationPanel::qRcnCalibrationPanel(QWidget* parent)
   : QWidget(parent),
     Model(new QComboBox),
@@ -21,8 +33,14 @@ qRcnCalibrationPanel::qRcnCalibrationPanel(QWidget* parent)
     About(new QLabel),
     Diagram(new qRcnReliabilityDiagram),
     Method(new QComboBox),
-    Recalibrate(new QPushButton(tr("Recalibrate")))
+    Recalibrate(new QPushButton(tr("Recalibrate"))),
+    Table(new qRcnTable(this, "structureFigures", tr("Figures of each structure")))
 {
+  this->Table->setHeadings({ tr("Structure"), tr("MR-ECE"), tr("Brier"), tr("Dice") },
+    { tr("Click on one to see its diagram"), tr("Miscalibration, the mean over raters; less is better"),
+      tr("Brier score; less is better"), tr("Overlap with the raters; more is better") });
+  this->Table->setRowsOnly();
+  this->Table->setVisible(false);
   this->Model->setObjectName("model");
   this->Model->setToolTip(tr("The model in use: for predictions, evaluation and recalibration"));
   this->Record->setObjectName("record");
@@ -65,9 +83,16 @@ qRcnCalibrationPanel::qRcnCalibrationPanel(QWidget* parent)
   auto* layout = new QVBoxLayout(this);
   layout->addLayout(form);
   layout->addWidget(this->About);
+  layout->addWidget(this->Table);
   layout->addWidget(this->Diagram, 1);
   connect(this->Model, QOverload<int>::of(&QComboBox::activated), this,
     [this](int index) { emit this->modelChosen(this->Model->itemText(index)); });
+  connect(this->Table, &qRcnTable::rowChosen, this, [this](int row) {
+    if (row >= 0 && row < this->Structures.size())
+    {
+      emit this->structureChosen(row + 1);
+    }
+  });
   connect(this->Evaluate, &QPushButton::clicked, this, &qRcnCalibrationPanel::evaluateRequested);
   connect(this->Recalibrate, &QPushButton::clicked, this, &qRcnCalibrationPanel::recalibrateRequested);
   this->Diagram->setRegion(RCN_REGION_BOX);
@@ -120,17 +145,85 @@ rcn_recalib_method qRcnCalibrationPanel::method() const
   return static_cast<rcn_recalib_method>(this->Method->currentData().toInt());
 }
 
+void qRcnCalibrationPanel::setStructures(const QStringList& names, int shown)
+{
+  if (names != this->Structures || shown != this->Structure)
+  {
+    this->Structures = names;
+    this->Structure = shown;
+    if (!names.isEmpty())
+    {
+      // The one that several structures share, so that they do not contradict each other.
+      this->Method->setCurrentIndex(this->Method->findData(RCN_RECALIB_TEMPERATURE));
+    }
+    this->Method->setEnabled(names.isEmpty());
+    this->showReport();
+  }
+}
+
 void qRcnCalibrationPanel::showJudged(const rcn::Judged& judged, const QString& model)
 {
+  this->Judged = judged;
+  this->JudgedModel = model;
+  this->showReport();
+}
+
+void qRcnCalibrationPanel::showTable()
+{
+  const std::vector<rcn::StructureReport>& each = this->Judged.Structures;
+  this->Table->setVisible(!each.empty());
+  this->Table->setRowCount(each.empty() ? 0 : static_cast<int>(each.size()) + 1);
+  for (int row = 0; row < this->Table->rowCount(); ++row)
+  {
+    const bool mean = row == static_cast<int>(each.size());
+    const rcn::EvaluationReport& report = mean ? this->Judged.Report : each[static_cast<size_t>(row)].Report;
+    const bool known = mean || report.Cases > 0;
+    this->Table->setItem(
+      row, 0, new QTableWidgetItem(mean ? tr("Mean") : QString::fromStdString(each[static_cast<size_t>(row)].Name)));
+    int column = 1;
+    for (const rcn_figure figure : { RCN_MR_ECE, RCN_BRIER, RCN_DICE })
+    {
+      const double value = known ? report.Figures[figure] : NAN;
+      this->Table->setItem(
+        row, column++, new qRcnNumberItem(figure == RCN_MR_ECE ? qRcnStyle::percent(value, 2) : Digits(value), value));
+    }
+  }
+  this->Table->setVisibleRows(2, 8);
+  if (!each.empty())
+  {
+    const QSignalBlocker blocker(this->Table);
+    this->Table->selectRow(this->Structure - 1);
+  }
+}
+
+void qRcnCalibrationPanel::showReport()
+{
+  if (this->JudgedModel.isEmpty())
+  {
+    return;
+  }
+  const rcn::Judged& judged = this->Judged;
   QStringList raters;
   for (const std::string& rater : judged.Raters)
   {
     raters << QString::fromStdString(rater);
   }
-  this->Diagram->setReport(judged.Report, judged.HasBefore ? tr("%1, corrected").arg(model) : model, raters);
+  this->showTable();
+  const QString structure = judged.Structures.empty() ? QString() : this->Structures.value(this->Structure - 1);
+  const QString model = structure.isEmpty() ? this->JudgedModel : tr("%1, %2").arg(this->JudgedModel, structure);
+  const rcn::EvaluationReport& report = judged.Of(this->Structure);
+  const rcn::EvaluationReport& before = judged.BeforeOf(this->Structure);
+  if (!structure.isEmpty() && report.Cases == 0)
+  {
+    this->Diagram->clear();
+    this->Diagram->clearSecond();
+    this->About->setText(tr("%1: there is nothing to judge of this structure in these cases.").arg(model));
+    return;
+  }
+  this->Diagram->setReport(report, judged.HasBefore ? tr("%1, corrected").arg(model) : model, raters);
   if (judged.HasBefore)
   {
-    this->Diagram->setSecond(judged.Before, tr("before"));
+    this->Diagram->setSecond(before, tr("before"));
   }
   else
   {
@@ -140,13 +233,16 @@ void qRcnCalibrationPanel::showJudged(const rcn::Judged& judged, const QString& 
   this->About->setText(judged.HasBefore
       ? tr("%1 on the %2 that the correction was fitted to: MR-ECE %3 % before, %4 % after. Evaluate it on other cases.")
           .arg(model, cases)
-          .arg(100 * judged.Before.Figures[RCN_MR_ECE], 0, 'f', 2)
-          .arg(100 * judged.Report.Figures[RCN_MR_ECE], 0, 'f', 2)
+          .arg(100 * before.Figures[RCN_MR_ECE], 0, 'f', 2)
+          .arg(100 * report.Figures[RCN_MR_ECE], 0, 'f', 2)
       : tr("%1 on %2, readout %3.").arg(model, cases, QString::fromStdString(judged.Readout)));
 }
 
 void qRcnCalibrationPanel::clear()
 {
+  this->Judged = {};
+  this->JudgedModel.clear();
+  this->showTable();
   this->Diagram->clear();
   this->Diagram->clearSecond();
   this->About->clear();

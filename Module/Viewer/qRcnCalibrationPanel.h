@@ -11,6 +11,7 @@ class QComboBox;
 class QLabel;
 class QPushButton;
 class qRcnReliabilityDiagram;
+class qRcnTable;
 
 class qRcnCalibrationPanel : public QWidget
 {
@@ -29,6 +30,8 @@ public:
   rcn_recalib_method method() const;
 
   void showJudged(const rcn::Judged& judged, const QString& model);
+  /// Of several structures, which one the diagram is about: 1, 2, ...; no names: there is one.
+  void setStructures(const QStringList& names, int shown);
   void clear();
   qRcnReliabilityDiagram* diagram() const { return this->Diagram; }
 
@@ -37,9 +40,13 @@ signals:
   void recalibrateRequested();
   /// A person wants another model in use.
   void modelChosen(const QString& name);
+  /// A person wants to see another structure.
+  void structureChosen(int structure);
 
 private:
   void update();
+  void showReport();
+  void showTable();
 
   QComboBox* Model;
   QLabel* Record;
@@ -49,6 +56,11 @@ private:
   qRcnReliabilityDiagram* Diagram;
   QComboBox* Method;
   QPushButton* Recalibrate;
+  qRcnTable* Table; ///< a row for each of several structures
+  QStringList Structures;
+  int Structure = 0;
+  rcn::Judged Judged;  ///< what is shown
+  QString JudgedModel; ///< empty: nothing is shown
   bool Busy = false;
 };
 

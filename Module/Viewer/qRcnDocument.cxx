@@ -251,6 +251,7 @@ void qRcnDocument::showCase(const rcn::Session& session, const rcn::OpenCasePoin
     const std::shared_ptr<const rcn_votes> votes = rcn::VotesOf(open);
     const rcn_geometry geometry = votes ? *rcn_votes_geometry(votes.get()) : open->Images.front().Geometry();
     const QStringList raters = votes ? Texts(open->Work.RaterNames()) : QStringList();
+    this->OutlinedBy = -1; // the scene forgets predictions and outlines; those of the new case come below
     this->Scene->setCase(open->Images, votes, geometry, raters);
   }
   this->Session = session;
@@ -259,7 +260,8 @@ void qRcnDocument::showCase(const rcn::Session& session, const rcn::OpenCasePoin
     return;
   }
   this->Open = open;
-  for (const rcn::CaseLayer& layer : open->Layers)
+  const std::vector<rcn::CaseLayer> layers = open->Layers; // showLayer() adds what is new
+  for (const rcn::CaseLayer& layer : layers)
   {
     this->showLayer(layer, layer.Name == session.View.Overlay);
   }
@@ -394,6 +396,13 @@ void qRcnDocument::outlineOthers()
   std::vector<qRcnScene::Outline> outlines;
   const QVector<qRcnStructure> structures = this->structures();
   this->OutlinedBy = this->Scene->shownPrediction();
+  const rcn::CaseLayer* front = nullptr; // with several structures
+  for (size_t i = 0; this->Open && this->OutlinedBy >= 0 && i < this->Open->Layers.size(); ++i)
+  {
+    const rcn::CaseLayer& layer = this->Open->Layers[i];
+    const bool shown = Text(layer.Name) == this->Scene->prediction(this->OutlinedBy).Name;
+    front = shown && layer.Structures ? &layer : front;
+  }
   for (int c = 1; this->Open && c <= structures.size(); ++c)
   {
     const qRcnStructure& one = structures[c - 1];
@@ -401,8 +410,21 @@ void qRcnDocument::outlineOthers()
     {
       qRcnScene::Outline outline;
       outline.Color = one.Color;
-      outline.Table = rcn::PluralityOf(*this->Open, c);
-      if (!outline.Table.empty())
+      if (front && front->Structures->Levels.empty())
+      {
+        outline.Map = front->Means;
+        outline.Readout = RCN_SLICE_LEVEL; // the component of the label
+        outline.ReadoutNumber = c;
+      }
+      else if (front)
+      {
+        outline.Map = front->Structures->Levels[static_cast<size_t>(c) - 1];
+      }
+      else
+      {
+        outline.Table = rcn::PluralityOf(*this->Open, c);
+      }
+      if (front || !outline.Table.empty())
       {
         outlines.push_back(outline);
       }
@@ -413,13 +435,13 @@ void qRcnDocument::outlineOthers()
 
 // ---- results ---------------------------------------------------------------------------------------
 
-void qRcnDocument::keepPrediction(const rcn::SessionPrediction& prediction)
+void qRcnDocument::keepPrediction(const rcn::SessionPrediction& prediction, const std::shared_ptr<const rcn::CaseLayer>& layer)
 {
   this->Session.SetPrediction(prediction);
   this->Unsaved = true;
-  if (prediction.Maps && this->Open && this->Open->Id == prediction.Case)
+  if (layer && this->Open && this->Open->Id == prediction.Case)
   {
-    this->showLayer(rcn::LoadLayer(prediction), false);
+    this->showLayer(*layer, false);
   }
   emit this->statusChanged(Text(prediction.Case), qRcnCases::Predicted, {});
   emit this->changed();
@@ -435,6 +457,10 @@ void qRcnDocument::showLayer(const rcn::CaseLayer& layer, bool inFront)
   try
   {
     const int number = this->Scene->addPrediction(Text(layer.Name), layer.Levels, layer.Probability);
+    std::vector<rcn::CaseLayer>& layers = this->Open->Layers;
+    const auto known =
+      std::find_if(layers.begin(), layers.end(), [&](const rcn::CaseLayer& one) { return one.Name == layer.Name; });
+    known == layers.end() ? layers.push_back(layer) : void(*known = layer);
     if (!layer.IsFusion)
     {
       this->Scene->setPredictionVolumes(number, layer.Volumes);

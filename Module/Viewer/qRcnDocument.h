@@ -56,8 +56,8 @@ public:
 
   // ---- results of tasks (qRcnTasks.h)
 
-  /// Shows its map, too, if it is of the open case and in memory.
-  void keepPrediction(const rcn::SessionPrediction& prediction);
+  /// `layer`: its map, which is shown if it is of the open case; null: none.
+  void keepPrediction(const rcn::SessionPrediction& prediction, const std::shared_ptr<const rcn::CaseLayer>& layer);
   /// Lays a map over the open case; a fusion is shown again with each case.
   void showLayer(const rcn::CaseLayer& layer, bool inFront);
   /// Brings the map of this name to the front; false when the open case has none.

@@ -99,7 +99,9 @@ void qRcnExport::agreement(const QString& csv, const QString& path)
 void qRcnExport::reliability(const QString& path)
 {
   const std::shared_ptr<const rcn::Judged> judged = this->Document->judged();
-  const std::string title = this->Document->stored().Judgement.Model;
+  const int structure = this->Document->structure();
+  const std::string name = this->Document->stored().StructureName(structure);
+  const std::string title = this->Document->stored().Judgement.Model + (name.empty() ? "" : ", " + name);
   if (!judged)
   {
     this->Jobs->remark(tr("Evaluate a model first."));
@@ -108,11 +110,12 @@ void qRcnExport::reliability(const QString& path)
   this->write(path, [=](const rcn::SessionProgress&) {
     if (!path.endsWith(".csv"))
     {
-      rcn::ReliabilityDiagram(judged->Report, title, judged->HasBefore ? &judged->Before : nullptr).Save(path.toStdString());
+      rcn::ReliabilityDiagram(judged->Of(structure), title, judged->HasBefore ? &judged->BeforeOf(structure) : nullptr)
+        .Save(path.toStdString());
       return "";
     }
     std::string text = rcn::CsvRow({ "lower", "upper", "votes", "model_says", "raters_say" });
-    for (const rcn_calib_bin& bin : judged->Report.Bins)
+    for (const rcn_calib_bin& bin : judged->Of(structure).Bins)
     {
       text += rcn::CsvRow({ rcn::CsvNumber(bin.lower), rcn::CsvNumber(bin.upper), std::to_string(bin.count),
         rcn::CsvNumber(bin.confidence), rcn::CsvNumber(bin.frequency) });

@@ -333,6 +333,7 @@ void qRcnMainWindow::connectPanels()
   connect(this->Calibration, &qRcnCalibrationPanel::evaluateRequested, this, &qRcnMainWindow::evaluate);
   connect(this->Calibration, &qRcnCalibrationPanel::recalibrateRequested, this, &qRcnMainWindow::recalibrate);
   connect(this->Calibration, &qRcnCalibrationPanel::modelChosen, this->Document, &qRcnDocument::useModel);
+  connect(this->Calibration, &qRcnCalibrationPanel::structureChosen, this->Document, &qRcnDocument::setStructure);
   connect(this->Tasks, &qRcnTasks::judged, this->Calibration, &qRcnCalibrationPanel::showJudged);
   const auto again = [this] {
     const rcn::SessionJudgement chosen = this->Calibration->judgement();
@@ -434,7 +435,14 @@ void qRcnMainWindow::showCases()
 
 void qRcnMainWindow::showStructures()
 {
+  QStringList names;
+  for (const qRcnStructure& structure : this->Document->structures())
+  {
+    names << structure.Name;
+  }
   this->Consensus->structures()->setStructures(this->Document->structures(), this->Document->structure());
+  this->Calibration->setStructures(names, this->Document->structure());
+  this->Training->setSeveralStructures(!names.isEmpty());
 }
 
 void qRcnMainWindow::showAgreement(const rcn::OpenCase& open)

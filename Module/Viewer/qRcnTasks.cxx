@@ -254,7 +254,11 @@ void qRcnTasks::predictCases(rcn::Session& session, const std::string& model, co
     before, model, ids, qRcnJobs::progressOf(monitor),
     [&](const rcn::SessionPrediction& prediction) {
       session.SetPrediction(prediction);
-      monitor.post([=] { this->Document->keepPrediction(prediction); });
+      // Made here, not on the GUI thread: levels of one of several structures take a moment.
+      const bool shown = prediction.Maps && prediction.Case == before.Current;
+      const auto layer =
+        shown ? std::make_shared<const rcn::CaseLayer>(rcn::LoadLayer(before, prediction, before.ShownStructure())) : nullptr;
+      monitor.post([=] { this->Document->keepPrediction(prediction, layer); });
     },
     remarks);
 }

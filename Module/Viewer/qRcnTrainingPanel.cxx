@@ -37,11 +37,7 @@ qRcnTrainingPanel::qRcnTrainingPanel(QWidget* parent)
   this->Train->setObjectName("train");
   this->Cases->setObjectName("cases");
   this->Cases->setWordWrap(true);
-  for (const rcn::Choice& strategy : rcn::Strategies())
-  {
-    this->Strategy->addItem(tr(strategy.Label), strategy.Name);
-    this->Strategy->setItemData(this->Strategy->count() - 1, tr(strategy.Meaning), Qt::ToolTipRole);
-  }
+  this->fillStrategies();
   for (const rcn::Choice& network : rcn::Networks())
   {
     this->Network->addItem(tr(network.Label), network.Value);
@@ -90,6 +86,25 @@ void qRcnTrainingPanel::setBusy(bool busy)
 {
   this->Busy = busy;
   this->update();
+}
+
+void qRcnTrainingPanel::setSeveralStructures(bool several)
+{
+  if (several != this->Several)
+  {
+    this->Several = several;
+    this->fillStrategies();
+  }
+}
+
+void qRcnTrainingPanel::fillStrategies()
+{
+  this->Strategy->clear();
+  for (const rcn::Choice& strategy : this->Several ? rcn::StructureStrategies() : rcn::Strategies())
+  {
+    this->Strategy->addItem(tr(strategy.Label), strategy.Name);
+    this->Strategy->setItemData(this->Strategy->count() - 1, tr(strategy.Meaning), Qt::ToolTipRole);
+  }
 }
 
 QString qRcnTrainingPanel::startFrom() const

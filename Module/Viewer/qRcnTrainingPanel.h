@@ -24,6 +24,8 @@ public:
   /// How many cases there are for training and validation, which is shown.
   void setCases(int training, int validation);
   void setBusy(bool busy);
+  /// Several structures can be learned in other ways than one.
+  void setSeveralStructures(bool several);
 
   /// Empty: a new model.
   QString startFrom() const;
@@ -39,6 +41,7 @@ signals:
 
 private:
   void update();
+  void fillStrategies();
 
   QComboBox* From;
   QComboBox* Strategy;
@@ -48,6 +51,7 @@ private:
   QPushButton* Train;
   qRcnTrainingMonitor* Monitor;
   int TrainingCases = 0;
+  bool Several = false;
   bool Busy = false;
 };
 

@@ -124,7 +124,7 @@ CaseStructure LoadStructure(const Session& session, OpenCase& one, int structure
       if (const SessionPrediction* prediction = session.FindPrediction(one.Id, model.Name))
       {
         ThrowIfStopped(progress, 0.8, "reading predictions");
-        found.Layers.push_back(LoadLayer(*prediction));
+        found.Layers.push_back(LoadLayer(session, *prediction, structure));
       }
     }
     for (const std::string& method : session.Fusions)
@@ -181,11 +181,112 @@ std::vector<float> PluralityOf(const OpenCase& one, int structure)
   return inside;
 }
 
-CaseLayer LoadLayer(const SessionPrediction& prediction)
+namespace
+{
+
+/// By structure of the session: its place among those of the model. Throws Error unless they are the same ones.
+std::vector<int> PlacesOf(const Session& session, const SessionPrediction& prediction, const std::vector<Structure>& predicted)
+{
+  std::vector<int> places;
+  const std::vector<std::string> names = NamesOf(predicted);
+  for (const Structure& structure : session.Structures)
+  {
+    const auto found = std::find(names.begin(), names.end(), structure.Name);
+    if (found == names.end() || !session.HasStructures())
+    {
+      throw Error(RCN_EINVALID,
+        "The prediction of " + prediction.Model + " for " + prediction.Case +
+          " is about other structures than those of the cases; predict it with a model of these.");
+    }
+    places.push_back(static_cast<int>(found - names.begin()));
+  }
+  return places;
+}
+
+/// The maps of a model of several structures, in the order of the session.
+std::shared_ptr<const StructureMaps> StructuresOf(const Session& session, const SessionPrediction& prediction)
+{
+  if (!prediction.Maps)
+  {
+    const std::string folder = fs::path(prediction.Probability).parent_path().string();
+    const std::shared_ptr<const StructureMaps> read =
+      PredictionsOfFolder(folder, 0, session.Structures).Read(CaseOf(session, prediction.Case), 0).Structures;
+    if (!read)
+    {
+      PlacesOf(session, prediction, {});
+    }
+    return read;
+  }
+  const StructureMaps& made = *prediction.Maps->Structures;
+  const std::vector<int> places = PlacesOf(session, prediction, prediction.Maps->Run->Structures);
+  bool same = static_cast<int>(places.size()) == made.Count();
+  for (size_t c = 0; c < places.size(); ++c)
+  {
+    same = same && places[c] == static_cast<int>(c);
+  }
+  if (same)
+  {
+    return prediction.Maps->Structures;
+  }
+  const auto ordered = std::make_shared<StructureMaps>();
+  ordered->Correlation = made.Correlation;
+  const int count = static_cast<int>(places.size());
+  ordered->Shares = made.Levels.empty() ? Volume::Allocate(made.Geometry(), RCN_FLOAT32, count) : Volume();
+  for (int c = 0; c < count; ++c)
+  {
+    const int place = places[static_cast<size_t>(c)];
+    if (made.Levels.empty())
+    {
+      rcn_image_copy_component(static_cast<float*>(ordered->Shares.Data()) + c, count, &made.Shares.View(), place);
+    }
+    else
+    {
+      ordered->Levels.push_back(made.Levels[static_cast<size_t>(place)]);
+    }
+  }
+  return ordered;
+}
+
+/// The layer of one of several structures.
+void LoadStructureLayer(CaseLayer& layer, const Session& session, const SessionPrediction& prediction, int structure)
+{
+  const Workspace work;
+  const std::string name = "The prediction of " + prediction.Model + " for " + prediction.Case;
+  layer.Structures = StructuresOf(session, prediction);
+  const Volume map = layer.Structures->Of(work.Context(), structure, prediction.Raters, name);
+  layer.Probability = map;
+  if (map.View().components > 1)
+  {
+    rcn_readout readout = RCN_READOUT_EXPECTED;
+    int atLeast = 0;
+    ParseReadout(readout, atLeast, prediction.Readout);
+    layer.Levels = map;
+    layer.Probability = Volume::Allocate(map.Geometry(), RCN_FLOAT32);
+    Check(rcn_readout_apply(static_cast<float*>(layer.Probability.Data()), work.Context(), &map.View(), readout, atLeast),
+      work.Context(), name);
+  }
+  if (layer.Structures->Levels.empty())
+  {
+    layer.Means = CompleteShares(work.Context(), layer.Structures->Shares, name);
+  }
+}
+
+} // namespace
+
+CaseLayer LoadLayer(const Session& session, const SessionPrediction& prediction, int structure)
 {
   CaseLayer layer;
   layer.Name = prediction.Model;
   layer.Readout = prediction.Readout;
+  if (prediction.Raters)
+  {
+    LoadStructureLayer(layer, session, prediction, structure);
+    return layer;
+  }
+  if (structure)
+  {
+    PlacesOf(session, prediction, {});
+  }
   if (prediction.Maps)
   {
     layer.Levels = prediction.Maps->Levels;
@@ -259,7 +360,7 @@ void CompareOtherCases(const Session& session, const std::string& but, const Ses
 std::shared_ptr<const AgreementOfCases> CompareAllCases(const Session& session, const SessionProgress& progress,
   const std::function<void(const std::string& id, const std::string& problem)>& problem)
 {
-  AgreementSet set(session.Raters);
+  AgreementSet set(session.Raters, session.StructureName(session.ShownStructure()));
   ForEachRatedCase(
     session, "", progress,
     [&](const Case& one, Workspace& work) { set.Add(one, JsonHandle(AgreementJson(work.Agree(true), work, 0)).get()); },
@@ -476,13 +577,7 @@ Session OpenFiles(const Session& base, const std::vector<std::string>& paths, st
     }
     if (HasExtension(path, ".safetensors"))
     {
-#ifdef RCN_HAVE_NETWORKS
-      const Workspace work;
-      const Model checked(work.Context(), path);
-      session.AddModel(path);
-#else
-      throw Error(RCN_EUNSUPPORTED, path + " is a model, but this program was built without networks.");
-#endif
+      TakeModel(session, path);
       continue;
     }
     const std::vector<std::string> found = fs::is_directory(path, ignored) ? ImagesIn(path) : std::vector<std::string>{ path };
@@ -496,6 +591,26 @@ Session OpenFiles(const Session& base, const std::vector<std::string>& paths, st
 }
 
 // ---- models ----------------------------------------------------------------------------------------
+
+std::string TakeModel(Session& session, const std::string& path)
+{
+#ifdef RCN_HAVE_NETWORKS
+  const Workspace work;
+  const Model model(work.Context(), path);
+  if (!session.HasStructures() && model.HasSeveralStructures() && CasesOf(session, "", true).empty())
+  {
+    session.Structures = model.Info().Structures;
+    for (Case& one : session.Cases)
+    {
+      one.Structures = session.Structures;
+    }
+  }
+  return session.AddModel(path);
+#else
+  (void)session;
+  throw Error(RCN_EUNSUPPORTED, path + " is a model, but this program was built without networks.");
+#endif
+}
 
 namespace
 {
@@ -568,7 +683,10 @@ void PredictCases(const Session& session, const std::string& name, const std::ve
   Workspace work;
   ThrowIfStopped(progress, 0, "reading the model");
   const Model model(work.Context(), entry.Path);
-  const PredictionOptions options;
+  model.CheckStructures(session.Structures, session.Data().Path);
+  PredictionOptions options;
+  // Expected shares tell the levels of each structure, and so any readout.
+  options.Readout = model.HasSeveralStructures() ? "expected" : "";
   const auto run = std::make_shared<const PredictionRun>(RunOf(model, options));
   const std::shared_ptr<const PredictionRun> before = RunOfModel(session, name);
   if (remarks && before && !IsSameRun(*before, *run))
@@ -591,7 +709,13 @@ void PredictCases(const Session& session, const std::string& name, const std::ve
     const std::vector<Volume> images = ImagesOf(work.Context(), one);
     const Prediction prediction = Predict(model, work.Context(), images, one.Images.front(), options);
     SessionPrediction made = { one.Id, name, prediction.Readout, "", "" };
-    made.Maps = std::make_shared<const PredictionMaps>(PredictionMaps{ prediction.Levels, prediction.Probability, run });
+    made.Maps = std::make_shared<const PredictionMaps>(
+      PredictionMaps{ prediction.Levels, prediction.Probability, run, prediction.Structures });
+    if (prediction.Structures)
+    {
+      made.Raters = model.RaterCount();
+      made.Readout = ReadoutText(model.Info().Readout, model.Info().AtLeast);
+    }
     for (const std::string& remark : prediction.Remarks)
     {
       // What is the same for many cases is said once, of the first.
@@ -663,6 +787,15 @@ JudgeInput InputOf(Judged& out, Workspace& work, const Session& session, const S
   source.Run = RunOfModel(session, judgement.Model);
   source.Read = [&](const Case& one, size_t) {
     const SessionPrediction& prediction = *session.FindPrediction(one.Id, judgement.Model);
+    if (prediction.Raters)
+    {
+      return CasePrediction{ Volume(), "The prediction of " + judgement.Model + " for " + one.Id,
+        StructuresOf(session, prediction) };
+    }
+    if (session.HasStructures())
+    {
+      PlacesOf(session, prediction, {});
+    }
     if (prediction.Maps)
     {
       return CasePrediction{ prediction.Maps->Map(), "The prediction of " + judgement.Model + " for " + one.Id };
@@ -672,6 +805,18 @@ JudgeInput InputOf(Judged& out, Workspace& work, const Session& session, const S
   };
   input.Predictions = { source };
   return input;
+}
+
+/// By structure; the reports of task number `task` of `tasks` for each of them.
+std::vector<StructureReport> ReportsOf(const JudgeResult& judged, const Session& session, size_t task, size_t tasks)
+{
+  std::vector<StructureReport> reports;
+  for (const Structure& structure : session.Structures)
+  {
+    const Evaluation& one = *judged.Evaluations[reports.size() * tasks + task];
+    reports.push_back({ structure.Name, one.CaseIds().empty() ? EvaluationReport() : one.Report() });
+  }
+  return reports;
 }
 
 } // namespace
@@ -704,14 +849,35 @@ Judged Judge(const Session& session, const SessionJudgement& judgement, const Se
     out.Remarks.push_back(elsewhere);
   }
   Workspace work;
-  const std::vector<JudgeTask> tasks = { { 0, options }, { 0, plain } }; // the second is what Before shows
+  std::vector<JudgeTask> tasks;
+  const int structures = session.HasStructures() ? static_cast<int>(session.Structures.size()) : 0;
+  for (int structure = structures ? 1 : 0; structure <= structures; ++structure)
+  {
+    tasks.push_back({ 0, options, structure });
+    if (out.HasBefore)
+    {
+      tasks.push_back({ 0, plain, structure });
+    }
+  }
   size_t done = 0;
-  const JudgeResult judged = JudgeCases(work, InputOf(out, work, session, judgement, progress, done, 1),
-    { tasks.begin(), tasks.begin() + (out.HasBefore ? 2 : 1) });
+  const JudgeResult judged = JudgeCases(work, InputOf(out, work, session, judgement, progress, done, 1), tasks);
   work.SetProgress({});
   ThrowIfStopped(progress, 1, "intervals");
   out.Raters = judged.Raters;
-  out.Cases = judged.Evaluations.front()->CaseIds();
+  for (const auto& evaluation : judged.Evaluations)
+  {
+    // A structure may have nothing to be judged on in some of them.
+    out.Cases = evaluation->CaseIds().size() > out.Cases.size() ? evaluation->CaseIds() : out.Cases;
+  }
+  const size_t each = out.HasBefore ? 2 : 1;
+  if (structures)
+  {
+    out.Structures = ReportsOf(judged, session, 0, each);
+    out.Report = MeanOverStructures(out.Structures);
+    out.StructuresBefore = out.HasBefore ? ReportsOf(judged, session, 1, each) : std::vector<StructureReport>();
+    out.Before = out.HasBefore ? MeanOverStructures(out.StructuresBefore) : EvaluationReport();
+    return out;
+  }
   out.Report = judged.Evaluations.front()->Report();
   if (out.HasBefore)
   {
@@ -745,6 +911,8 @@ Recalibrated RecalibrateModel(const Session& session, const std::string& model, 
   out.OnFittedCases.HasBefore = true;
   out.OnFittedCases.Before = result.Before;
   out.OnFittedCases.Report = result.After;
+  out.OnFittedCases.StructuresBefore = result.StructuresBefore;
+  out.OnFittedCases.Structures = result.StructuresAfter;
   out.Correction = result.Correction;
   out.Sentence = result.Sentence;
   if (!result.Helps)

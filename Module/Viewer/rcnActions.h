@@ -11,6 +11,7 @@
 #include "rcnAgreementSet.h"
 #include "rcnEvaluation.h"
 #include "rcnSession.h"
+#include "rcnStructureMaps.h"
 #include "rcnWorkspace.h"
 
 namespace rcn
@@ -25,6 +26,9 @@ struct CaseLayer
   Volume Levels;       ///< K + 1 components; without voxels where there are none
   Volume Probability;
   std::shared_ptr<const VolumeScores> Volumes; ///< for intervals of a model's volumes; null: not known
+  /// Of a model of several structures, in the order of the session: all of them, while the maps above are of the shown one.
+  std::shared_ptr<const StructureMaps> Structures;
+  Volume Means; ///< the share of each label, background first, where Structures holds no levels
 };
 
 /// What is known about one structure of a case, which is all there is to show where a case has one.
@@ -59,8 +63,8 @@ std::shared_ptr<const rcn_votes> VotesOf(const OpenCasePointer& one);
 /// before the background. Empty without several structures.
 std::vector<float> PluralityOf(const OpenCase& one, int structure);
 
-/// A layer out of a prediction, from memory or from its files.
-CaseLayer LoadLayer(const SessionPrediction& prediction);
+/// A layer out of a prediction, from memory or from its files; `structure`: of several, the one it is to be about.
+CaseLayer LoadLayer(const Session& session, const SessionPrediction& prediction, int structure = 0);
 
 /// Fuses the case's raters; the name of the method is the layer's. A map of levels becomes the share of raters.
 CaseLayer FuseCase(OpenCase& one, const std::string& method, const SessionProgress& progress = {});
@@ -88,6 +92,9 @@ Session OpenFiles(const Session& base, const std::vector<std::string>& paths, st
 /// A session of one data list.
 Session SessionOf(const DataList& list);
 
+/// Adds a model to a session, whose structures are the model's where raters have told nothing else yet; returns its name.
+std::string TakeModel(Session& session, const std::string& path);
+
 /// Which cases: of a split ("" or "all": of any), that raters answered or not.
 std::vector<std::string> CasesOf(const Session& session, const std::string& split, bool withRaters);
 
@@ -100,13 +107,25 @@ void PredictCases(const Session& session, const std::string& model, const std::v
 /// What judging found.
 struct Judged
 {
-  EvaluationReport Report;
+  EvaluationReport Report; ///< of several structures the mean
   bool HasBefore = false;
-  EvaluationReport Before; ///< without the correction
+  EvaluationReport Before;                                   ///< without the correction
+  std::vector<StructureReport> Structures, StructuresBefore; ///< each of several, otherwise empty
   std::vector<std::string> Raters;
   std::vector<std::string> Cases;
   std::string Readout;
   std::vector<std::string> Remarks;
+
+  /// What was found about one of several structures (1, 2, ...), which may have no case; 0: about all.
+  const EvaluationReport& Of(int structure) const { return Choose(this->Report, this->Structures, structure); }
+  const EvaluationReport& BeforeOf(int structure) const { return Choose(this->Before, this->StructuresBefore, structure); }
+
+private:
+  static const EvaluationReport& Choose(const EvaluationReport& all, const std::vector<StructureReport>& each, int structure)
+  {
+    const auto number = static_cast<size_t>(structure);
+    return structure > 0 && number <= each.size() ? each[number - 1].Report : all;
+  }
 };
 
 /// What to judge next: what was judged last, otherwise cases that the model did not learn from, where there are any.

@@ -10,6 +10,7 @@
 #include "rcnJson.h"
 #include "rcnOverwrite.h"
 #include "rcnPredictionFolder.h"
+#include "rcnStructureMaps.h"
 
 namespace rcn
 {
@@ -161,8 +162,18 @@ std::string SessionText(const Session& session, const fs::path& folder)
   }
   for (const SessionPrediction& prediction : session.Predictions)
   {
-    predictions.Add(JsonObject{ { "case", prediction.Case }, { "model", prediction.Model }, { "readout", prediction.Readout },
-      { "levels", Relative(prediction.Levels, folder) }, { "probability", Relative(prediction.Probability, folder) } });
+    JsonObject object{ { "case", prediction.Case }, { "model", prediction.Model }, { "readout", prediction.Readout },
+      { "levels", Relative(prediction.Levels, folder) }, { "probability", Relative(prediction.Probability, folder) } };
+    if (prediction.Raters)
+    {
+      JsonArray levels;
+      for (const std::string& file : prediction.StructureLevels)
+      {
+        levels.Add(Relative(file, folder));
+      }
+      object.Set("raters", prediction.Raters).Set("structure_levels", levels);
+    }
+    predictions.Add(object);
   }
   const SessionJudgement& judged = session.Judgement;
   const JsonObject judgement{ { "model", judged.Model }, { "split", judged.Split }, { "region", judged.Region },
@@ -462,8 +473,13 @@ Session ParseSession(const std::string& text, const std::string& path)
   }
   for (const JsonReader& entry : reader.Objects("predictions"))
   {
-    const SessionPrediction prediction = { entry.Text("case", ""), entry.Text("model", ""), entry.Text("readout", ""),
+    SessionPrediction prediction = { entry.Text("case", ""), entry.Text("model", ""), entry.Text("readout", ""),
       Resolve(entry.Text("levels", ""), folder), Resolve(entry.Text("probability", ""), folder) };
+    prediction.Raters = static_cast<int>(entry.WholeNumber("raters", 0, RCN_MAX_RATERS, 0));
+    for (const std::string& file : entry.Texts("structure_levels"))
+    {
+      prediction.StructureLevels.push_back(Resolve(file, folder));
+    }
     if (!session.FindCase(prediction.Case) || !session.FindModel(prediction.Model) || prediction.Probability.empty())
     {
       reader.Fail("a prediction has no file, or its case or model is not in the workspace.");
@@ -494,7 +510,8 @@ Session ReadSession(const std::string& path, std::vector<std::string>* remarks)
   std::vector<SessionPrediction> kept;
   for (const SessionPrediction& prediction : session.Predictions)
   {
-    if (missing(prediction.Levels) || missing(prediction.Probability))
+    const std::vector<std::string>& levels = prediction.StructureLevels;
+    if (missing(prediction.Levels) || missing(prediction.Probability) || std::any_of(levels.begin(), levels.end(), missing))
     {
       gone.push_back("The prediction " + prediction.Probability + " no longer exists.");
       continue;
@@ -540,6 +557,10 @@ void CheckExport(const Session& session, const std::string& path)
   {
     inputs.push_back({ "the prediction for " + prediction.Case, prediction.Levels });
     inputs.push_back({ "the prediction for " + prediction.Case, prediction.Probability });
+    for (const std::string& file : prediction.StructureLevels)
+    {
+      inputs.push_back({ "the prediction for " + prediction.Case, file });
+    }
   }
   const std::string sentence = CheckOverwrite({ { "The file", path } }, inputs);
   if (!sentence.empty())
@@ -553,7 +574,17 @@ size_t PredictionMaps::Bytes() const
   const auto bytes = [](const Volume& map) {
     return map.Data() ? sizeof(float) * static_cast<size_t>(rcn_geometry_voxels(&map.Geometry()) * map.ChannelCount()) : 0;
   };
-  return bytes(this->Levels) + bytes(this->Probability);
+  size_t sum = bytes(this->Levels) + bytes(this->Probability);
+  if (this->Structures)
+  {
+    // Expected shares are the probability itself.
+    sum += this->Structures->Shares.Data() == this->Probability.Data() ? 0 : bytes(this->Structures->Shares);
+    for (const Volume& levels : this->Structures->Levels)
+    {
+      sum += bytes(levels);
+    }
+  }
+  return sum;
 }
 
 namespace
@@ -566,7 +597,7 @@ void WritePrediction(SessionPrediction& prediction, const std::string& path)
   PredictionFolder folder(path);
   folder.Begin(*prediction.Maps->Run, { prediction.Case });
   std::map<std::string, std::string> files;
-  const auto write = [&](const char* kind, const Volume& map) {
+  const auto write = [&](const std::string& kind, const Volume& map) {
     if (map.Data())
     {
       files[kind] = PredictionFolder::FileFor(path, prediction.Case, kind, ".nrrd");
@@ -575,6 +606,13 @@ void WritePrediction(SessionPrediction& prediction, const std::string& path)
   };
   write("prob", prediction.Maps->Probability);
   write("levels", prediction.Maps->Levels);
+  prediction.StructureLevels.clear();
+  for (size_t c = 0; prediction.Maps->Structures && c < prediction.Maps->Structures->Levels.size(); ++c)
+  {
+    const std::string kind = LevelsMap(prediction.Maps->Run->Structures[c].Name);
+    write(kind, prediction.Maps->Structures->Levels[c]);
+    prediction.StructureLevels.push_back(files[kind]);
+  }
   prediction.Probability = files["prob"];
   prediction.Levels = prediction.Maps->Levels.Data() ? files["levels"] : "";
   folder.RemoveOlder(prediction.Case, files);
@@ -646,6 +684,10 @@ Session SaveSession(const Session& session, const std::string& path, const Sessi
   {
     files.push_back(&prediction.Levels);
     files.push_back(&prediction.Probability);
+    for (std::string& file : prediction.StructureLevels)
+    {
+      files.push_back(&file);
+    }
   }
   files.push_back(&saved.Judgement.Correction);
   for (size_t i = 0; i < files.size(); ++i)

@@ -17,6 +17,7 @@ namespace rcn
 {
 
 struct PredictionRun;
+struct StructureMaps;
 
 struct SessionModel
 {
@@ -30,6 +31,8 @@ struct PredictionMaps
   Volume Levels;                            ///< K + 1 components; without voxels when the correction allows none
   Volume Probability;                       ///< its readout
   std::shared_ptr<const PredictionRun> Run; ///< how it was made; never null
+  std::shared_ptr<const StructureMaps> Structures = nullptr; ///< of a model of several, in the order of Run->Structures; there
+                                                             ///< are no Levels then, and Probability has a component for each
 
   size_t Bytes() const;
   /// The one to judge by.
@@ -45,6 +48,8 @@ struct SessionPrediction
   std::string Levels;      ///< file with K + 1 probabilities per voxel; empty when the correction allows none
   std::string Probability; ///< file; empty: in memory only
   std::shared_ptr<const PredictionMaps> Maps = nullptr; ///< null: in files only
+  int Raters = 0; ///< of a model of several structures, how many raters their levels are about; 0: one structure
+  std::vector<std::string> StructureLevels = {}; ///< files of their levels, where probabilities do not tell them
 };
 
 /// How it is shown.

@@ -51,7 +51,7 @@ rcn::Session SessionFrom(const rcn::Arguments& arguments)
   }
   if (arguments.Has("--model"))
   {
-    session.AddModel(arguments.Get("--model"));
+    rcn::TakeModel(session, arguments.Get("--model"));
   }
   if (arguments.Has("--case"))
   {

@@ -1077,6 +1077,76 @@ private slots:
     QVERIFY(window.closeAtOnce());
   }
 
+  /// One model for all of them: its levels of the chosen structure, its outlines of the others, and figures of each.
+  void aModelOfSeveralStructures()
+  {
+    const Folder folder;
+    Window window(folder);
+    QVERIFY(window.open(WriteStructureList(folder, Volumes())));
+    auto* strategy = window.training()->findChild<QComboBox*>("strategy");
+    QCOMPARE(strategy->currentData().toString(), QString("dirichlet-multinomial"));
+    QVERIFY2(window.trainQuickly(), qPrintable(window.notice()->text()));
+    window.tasks()->keepModel();
+    window.action("predictCase")->trigger();
+    QVERIFY(window.done());
+    QVERIFY2(!window.notice()->isError(), qPrintable(window.notice()->text()));
+    QCOMPARE(window.scene()->shownPrediction(), 0);
+    QCOMPARE(window.scene()->prediction(0).Levels.ChannelCount(), 4);
+    const rcn::Volume left = window.scene()->prediction(0).Levels;
+    QCOMPARE(window.scene()->outlines().size(), size_t(2));
+    QVERIFY(window.scene()->outlines()[0].Map.Data() && window.scene()->outlines()[0].Table.empty());
+    window.scene()->setShownPrediction(-1); // the raters' again
+    QVERIFY(!window.scene()->outlines()[0].Table.empty());
+    window.scene()->setShownPrediction(0);
+    QVERIFY(window.scene()->outlines()[0].Table.empty());
+
+    window.action("evaluate")->trigger();
+    QVERIFY(window.done());
+    QVERIFY2(window.calibration()->diagram()->hasReport(), qPrintable(window.notice()->text()));
+    auto* table = window.calibration()->findChild<qRcnTable*>("structureFigures");
+    QVERIFY(!table->isHidden());
+    QCOMPARE(table->rowCount(), 4);
+    QCOMPARE(table->item(3, 0)->text(), QString("Mean"));
+    QVERIFY(window.calibration()->findChild<QLabel*>("about")->text().contains(", left on 2 cases"));
+    // A row is a structure.
+    QTest::mouseClick(table->viewport(), Qt::LeftButton, {}, table->visualItemRect(table->item(1, 0)).center());
+    QVERIFY(window.done());
+    QCOMPARE(window.document()->structure(), 2);
+    QVERIFY(window.calibration()->findChild<QLabel*>("about")->text().contains(", right on 2 cases"));
+    QVERIFY(window.scene()->prediction(0).Levels.Data() != left.Data());
+    QVERIFY(window.scene()->outlines()[0].Color == qRcnStyle::structureColor(1));
+    window.exporter()->reliability(Path(folder / "right.svg"));
+    QVERIFY(window.done());
+    QVERIFY(Path(TextOf(folder / "right.svg")).contains("right"));
+
+    // As it was, from files.
+    window.document()->saveWorkspace(Path(folder / "model.rcn.json"));
+    QVERIFY(window.done());
+    window.document()->closeAll();
+    QVERIFY(window.done());
+    QVERIFY(table->isHidden());
+    QVERIFY(window.open(folder / "model.rcn.json"));
+    QVERIFY(window.done()); // evaluating anew
+    QVERIFY2(!window.notice()->isError(), qPrintable(window.notice()->text()));
+    QCOMPARE(window.document()->structure(), 2);
+    QCOMPARE(window.scene()->prediction(0).Levels.ChannelCount(), 4);
+    QTRY_COMPARE_WITH_TIMEOUT(table->rowCount(), 4, Patience);
+    QVERIFY(window.done());
+
+    // On cases of one structure it says what it is.
+    const QString model = Path(window.document()->stored().Models.front().Path);
+    QVERIFY(window.open(WritePhantomList(folder, Volumes())));
+    QVERIFY2(!window.notice()->isError(), qPrintable(window.notice()->text()));
+    QCOMPARE(strategy->currentData().toString(), QString("ordinal"));
+    window.document()->openFiles({ model });
+    QVERIFY(window.done());
+    window.action("predictCase")->trigger();
+    QVERIFY(window.done());
+    QVERIFY2(window.notice()->isError() && window.notice()->text().contains("was trained on left, right, Gef"),
+      qPrintable(window.notice()->text()));
+    QVERIFY(window.closeAtOnce());
+  }
+
   /// The shown slice with its legend, without widgets: raters, and the map in front.
   void pictureForASlide()
   {

@@ -243,7 +243,7 @@ void OldestGoToFiles(rcn::Session session, const Folder& folder)
     (std::vector<std::string>{ "c0 in memory", "c1 in memory", "c2 in memory", "c0 in files", "c3 in memory", "c1 in files" }));
   const rcn::SessionPrediction* oldest = session.FindPrediction("c0", "first");
   CHECK(oldest && fs::exists(oldest->Levels) && fs::exists(oldest->Probability));
-  CHECK(rcn::LoadLayer(*oldest).Levels.ChannelCount() == 4);
+  CHECK(rcn::LoadLayer(session, *oldest).Levels.ChannelCount() == 4);
   rcn::SessionJudgement judgement;
   judgement.Model = "first";
   CHECK(rcn::Judge(session, judgement).Report.Cases == 4);
@@ -393,6 +393,145 @@ void TrainsPredictsJudgesAndCorrects()
     inMemory.Report.Figures[RCN_BRIER] == inFiles.Report.Figures[RCN_BRIER]);
   OldestGoToFiles(read, folder);
 }
+
+/// The mean of a map of levels at each voxel, as a share of the raters; of a probability, that.
+std::vector<double> Shares(const rcn::CaseLayer& layer)
+{
+  const rcn::Volume& map = layer.Levels.Data() ? layer.Levels : layer.Probability;
+  const int components = map.ChannelCount();
+  const auto* data = static_cast<const float*>(map.Data());
+  std::vector<double> shares(static_cast<size_t>(rcn_geometry_voxels(&map.Geometry())));
+  for (size_t voxel = 0; voxel < shares.size(); ++voxel)
+  {
+    for (int k = 0; k < components; ++k)
+    {
+      shares[voxel] += components == 1 ? data[voxel] : static_cast<double>(k) / (components - 1) * data[voxel * components + k];
+    }
+  }
+  return shares;
+}
+
+double Difference(const std::vector<double>& a, const std::vector<double>& b)
+{
+  double most = a.size() == b.size() ? 0 : INFINITY;
+  for (size_t i = 0; i < a.size() && std::isfinite(most); ++i)
+  {
+    most = std::max(most, std::fabs(a[i] - b[i]));
+  }
+  return most;
+}
+
+std::string TrainOnStructures(const rcn::Session& session, const std::string& strategy)
+{
+  rcn::TrainingOptions options;
+  options.List = session.Data();
+  options.Output = session.File("models", strategy + ".safetensors");
+  rcn::MakeFolder(fs::path(options.Output).parent_path().string());
+  options.Strategy = strategy;
+  options.Net.width = 8;
+  options.Net.depth = 2;
+  options.HasNet = true;
+  options.Batch = 2;
+  options.Epochs = 4;
+  options.Rate = 0.01;
+  options.Recalibrate = false;
+  rcn::TrainModel(options);
+  return options.Output;
+}
+
+/// What a model of several structures says of each of them, from memory and from files.
+void CheckStructureLayers(const rcn::Session& session, const std::string& model)
+{
+  const rcn::SessionPrediction& prediction = *session.FindPrediction("c5", model);
+  std::vector<double> sum(32 * 32, 0.0);
+  for (int structure = 1; structure <= 3; ++structure)
+  {
+    const rcn::CaseLayer layer = rcn::LoadLayer(session, prediction, structure);
+    CHECK(layer.Levels.ChannelCount() == 4 && layer.Structures && layer.Structures->Count() == 3);
+    const std::vector<double> shares = Shares(layer);
+    std::transform(sum.begin(), sum.end(), shares.begin(), sum.begin(), std::plus<double>());
+    // The same by name where the workspace has the structures in another order.
+    rcn::Session turned = session;
+    std::rotate(turned.Structures.begin(), turned.Structures.begin() + 1, turned.Structures.end());
+    CHECK(Difference(Shares(rcn::LoadLayer(turned, prediction, structure == 1 ? 3 : structure - 1)), shares) < 1e-6);
+  }
+  // With one likelihood for all of them, never more than all raters; with heads, nobody knows.
+  CHECK(model != "ordinal" || *std::max_element(sum.begin(), sum.end()) <= 1 + 1e-5);
+  rcn::Session other = session;
+  other.Structures[1].Name = "spleen";
+  CHECK_THROWS(rcn::LoadLayer(other, prediction, 1), RCN_EINVALID, "structure");
+}
+
+void TrainsAndJudgesSeveralStructures()
+{
+  const Folder folder;
+  rcn::Session session = rcn::OpenFiles(Base(folder), { WriteStructureList(folder) });
+  session.Folder = folder / "work.rcn";
+  const auto keep = [&](const rcn::SessionPrediction& prediction) { session.SetPrediction(prediction); };
+  const std::vector<std::string> ids = rcn::CasesOf(session, "validation", true);
+  for (const char* strategy : { "ordinal", "rps" })
+  {
+    session = rcn::OpenFiles(session, { TrainOnStructures(session, strategy) });
+    rcn::PredictCases(session, strategy, ids, {}, keep);
+    CheckStructureLayers(session, strategy);
+  }
+  const rcn::OpenCasePointer open = rcn::LoadCase(session, "c5");
+  CHECK(open->Structure == 1 && open->Layers.size() == 2 && open->Layers[0].Means.ChannelCount() == 4);
+  CHECK(!open->Layers[1].Means.Data() && open->Layers[1].Structures->Levels.size() == 3);
+
+  rcn::SessionJudgement judgement;
+  judgement.Model = "ordinal";
+  judgement.Split = "validation";
+  const rcn::Judged judged = rcn::Judge(session, judgement);
+  CHECK(judged.Structures.size() == 3 && judged.Structures[2].Name == "Gefäß" && judged.Cases == ids);
+  double mean = 0;
+  for (int structure = 1; structure <= 3; ++structure)
+  {
+    CHECK(judged.Of(structure).Cases > 0 && !judged.Of(structure).Bins.empty());
+    mean += judged.Of(structure).Figures[RCN_MR_ECE] / 3;
+  }
+  CHECK(std::fabs(judged.Of(0).Figures[RCN_MR_ECE] - mean) < 1e-12);
+
+  // Saved and read, the same is shown and judged.
+  const rcn::Session saved = rcn::SaveSession(session, folder / "study.rcn.json");
+  fs::remove_all(session.Folder);
+  const rcn::Session read = rcn::ReadSession(folder / "study.rcn.json");
+  CHECK(read.Predictions.size() == 4 && !read.Predictions[0].Maps && read.Predictions[0].Raters == 3);
+  CHECK(read.FindPrediction("c5", "ordinal")->StructureLevels.empty());
+  CHECK(read.FindPrediction("c5", "rps")->StructureLevels.size() == 3);
+  for (const char* model : { "ordinal", "rps" })
+  {
+    CheckStructureLayers(read, model);
+    const std::vector<double> inMemory = Shares(rcn::LoadLayer(session, *session.FindPrediction("c5", model), 2));
+    CHECK(Difference(Shares(rcn::LoadLayer(read, *read.FindPrediction("c5", model), 2)), inMemory) < 1e-6);
+  }
+  const rcn::Judged again = rcn::Judge(read, judgement);
+  CHECK(std::fabs(again.Of(3).Figures[RCN_BRIER] - judged.Of(3).Figures[RCN_BRIER]) < 1e-9);
+  CHECK_THROWS(rcn::CheckExport(read, read.FindPrediction("c5", "rps")->StructureLevels[1]), RCN_EINVALID, "the prediction");
+
+  // One temperature for all of them, or nothing.
+  const rcn::Recalibrated recalibrated =
+    rcn::RecalibrateModel(read, "ordinal", "validation", RCN_RECALIB_TEMPERATURE, rcn::SessionJudgement());
+  CHECK(recalibrated.OnFittedCases.Structures.size() == 3 && recalibrated.OnFittedCases.StructuresBefore.size() == 3);
+  CHECK_THROWS(rcn::RecalibrateModel(read, "ordinal", "validation", RCN_RECALIB_PLATT, rcn::SessionJudgement()), RCN_EINVALID,
+    "contradict");
+
+  // A model of other structures: one sentence.
+  rcn::Session other = read;
+  other.Structures[0].Name = "spleen";
+  CHECK_THROWS(rcn::PredictCases(other, "ordinal", ids, {}, keep), RCN_EINVALID, "was trained on");
+  other.Structures.clear();
+  CHECK_THROWS(rcn::PredictCases(other, "ordinal", ids, {}, keep), RCN_EINVALID, "was trained on");
+  // An image alone has the model's structures.
+  rcn::Session alone = rcn::OpenFiles(Base(folder), { folder / "c6.nrrd" });
+  alone = rcn::OpenFiles(alone, { read.FindModel("ordinal")->Path });
+  CHECK(alone.Structures.size() == 3 && alone.Cases[0].HasStructures());
+  const auto keepAlone = [&](const rcn::SessionPrediction& made) { alone.SetPrediction(made); };
+  rcn::PredictCases(alone, alone.Model, { "c6" }, {}, keepAlone);
+  alone.View.Structure = "right";
+  const rcn::OpenCasePointer image = rcn::LoadCase(alone, "c6");
+  CHECK(image->Structure == 2 && image->Layers.size() == 1 && image->Layers[0].Levels.ChannelCount() == 4);
+}
 #endif
 
 } // namespace
@@ -409,6 +548,7 @@ int main()
   RUN(DroppedLabelMaps);
 #ifdef RCN_HAVE_NETWORKS
   RUN(TrainsPredictsJudgesAndCorrects);
+  RUN(TrainsAndJudgesSeveralStructures);
 #endif
   return Failures ? EXIT_FAILURE : EXIT_SUCCESS;
 }

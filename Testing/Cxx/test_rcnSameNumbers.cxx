@@ -24,7 +24,7 @@ void ViewerAndCommandLineAgree()
     shell.Fused[method] = rcn::FuseCase(*open, method).Probability;
   }
   rcn::PredictCases(session, model, { "example" }, {}, [&](const rcn::SessionPrediction& one) { session.SetPrediction(one); });
-  const rcn::CaseLayer layer = rcn::LoadLayer(*session.FindPrediction("example", model));
+  const rcn::CaseLayer layer = rcn::LoadLayer(session, *session.FindPrediction("example", model));
   shell.Probability = layer.Probability;
   shell.Levels = layer.Levels;
   rcn::SessionJudgement judgement;
