@@ -2,7 +2,6 @@
 #include "rcnWorkspace.h"
 
 #include <algorithm>
-#include <sstream>
 #include <cstdio>
 #include <cstring>
 #include <map>
@@ -44,124 +43,6 @@ void Workspace::SetProgress(ProgressFunction progress)
   rcn_context_set_progress(this->Context_.get(), this->Progress_ ? ForwardProgress : nullptr, this);
 }
 
-namespace
-{
-
-/// The name of a rater whose file has none for him.
-std::string NameFromPath(const std::string& path)
-{
-  const std::string::size_type slash = path.rfind('/');
-  const std::string name = path.substr(slash == std::string::npos ? 0 : slash + 1);
-  return name.substr(0, name.find('.'));
-}
-
-/// A segment of that name; null: there is none.
-const Segment* FindSegment(const Volume& volume, const std::string& name)
-{
-  const auto found = std::find_if(
-    volume.Segments().begin(), volume.Segments().end(), [&](const Segment& segment) { return segment.Name == name; });
-  return found == volume.Segments().end() ? nullptr : &*found;
-}
-
-void CheckLayer(const Segment& segment, const RaterFile& rater, const Volume& volume)
-{
-  if (segment.Layer < 0 || segment.Layer >= volume.ChannelCount())
-  {
-    throw Error(RCN_EFORMAT, rater.Path + ": segment " + segment.Name + " lies in a layer that is not there.");
-  }
-}
-
-/// The segments of a segmentation that have the names of structures, as files of these: a person tells segments apart by name,
-/// and their label values are the program's.
-std::vector<StructureFile> StructuresIn(const RaterFile& rater, const Volume& volume, const std::vector<Structure>& structures)
-{
-  std::vector<StructureFile> files;
-  bool found = false;
-  for (const Structure& structure : structures)
-  {
-    const Segment* const segment = FindSegment(volume, structure.Name);
-    files.emplace_back(); // without a path: nothing is marked
-    if (segment)
-    {
-      CheckLayer(*segment, rater, volume);
-      files.back() = { rater.Path, { segment->LabelValue }, segment->Layer };
-      found = true;
-    }
-  }
-  if (!found && structures.size() > 1)
-  {
-    throw Error(RCN_EDATA,
-      rater.Path + ": no segment has the name of a structure; the first one is called " + volume.Segments().front().Name + ".");
-  }
-  return files;
-}
-
-/// The raters that a file stands for: itself, its segments, or its channels.
-std::vector<RaterFile> ExpandRater(const RaterFile& rater, const Volume& volume, const std::vector<Structure>& structures)
-{
-  // volume: the file's header
-  const bool ownValues = !rater.Values.empty() && (structures.size() != 1 || rater.Values != structures.front().Values);
-  if (!structures.empty() && !volume.Segments().empty() && !ownValues && rater.Channel < 0)
-  {
-    RaterFile one = rater;
-    one.Name = rater.Name.empty() ? NameFromPath(rater.Path) : rater.Name;
-    one.Structures = StructuresIn(rater, volume, structures);
-    one.Values.clear();
-    return { one };
-  }
-  if (rater.Channel >= 0)
-  {
-    if (rater.Channel >= volume.ChannelCount())
-    {
-      throw Error(RCN_EDATA,
-        rater.Path + " holds " + Counted(volume.ChannelCount(), "mask") + ", but a mask for rater number " +
-          std::to_string(rater.Channel + 1) + " is needed.");
-    }
-    return { rater };
-  }
-  std::vector<RaterFile> expanded;
-  if (rater.Name.empty() && !volume.Segments().empty() && rater.Values.empty() && structures.size() < 2)
-  {
-    for (const Segment& segment : volume.Segments())
-    {
-      RaterFile one = rater;
-      one.Name = segment.Name;
-      one.Values = { segment.LabelValue };
-      one.Channel = segment.Layer;
-      CheckLayer(segment, rater, volume);
-      expanded.push_back(one);
-    }
-    return expanded;
-  }
-  if (volume.IsColor())
-  {
-    throw Error(RCN_EDATA,
-      rater.Path +
-        " is a color picture; a mask must have one value per voxel. Save it in shades of gray or with a palette, with 8 bits "
-        "or more.");
-  }
-  if (volume.ChannelCount() == 1)
-  {
-    expanded.push_back(rater);
-    expanded.back().Channel = 0;
-    if (rater.Name.empty())
-    {
-      expanded.back().Name = NameFromPath(rater.Path);
-    }
-    return expanded;
-  }
-  for (int c = 0; c < volume.ChannelCount(); ++c)
-  {
-    RaterFile one = rater;
-    one.Name = (rater.Name.empty() ? "r" : rater.Name + ".") + std::to_string(c + 1);
-    one.Channel = c;
-    expanded.push_back(one);
-  }
-  return expanded;
-}
-
-} // namespace
-
 Case CaseOf(const std::string& id, const std::vector<Volume>& images, const std::string& imageName,
   const std::vector<RaterMask>& masks, const std::vector<Structure>& structures)
 {
@@ -187,12 +68,6 @@ std::vector<Volume> ImagesOf(rcn_context* context, const Case& one, double toler
     return one.Images.empty() ? std::vector<Volume>() : one.Memory->Images;
   }
   return ReadImages(context, one.Images, tolerance);
-}
-
-std::vector<RaterFile> RatersIn(const RaterFile& rater, const std::vector<Structure>& structures)
-{
-  return rater.Structures.empty() ? ExpandRater(rater, ReadMaskHeader(rater.Path), structures)
-                                  : std::vector<RaterFile>{ rater };
 }
 
 /// Collects a case's answers; the workspace takes them over when all went well.
@@ -798,57 +673,6 @@ AgreementReport Workspace::Agree(bool surfaces) const
   return report;
 }
 
-namespace
-{
-
-const char* const FusionNoteBegin = "rater-consensus fuse ";
-
-} // namespace
-
-std::string FusionNote(const std::string& method, const std::vector<std::string>& raters)
-{
-  std::string note = FusionNoteBegin + method + ": ";
-  for (size_t r = 0; r < raters.size(); ++r)
-  {
-    note += (r ? "," : "") + raters[r];
-  }
-  return note;
-}
-
-bool IsFusedFrom(const std::string& note, const std::vector<std::string>& raters)
-{
-  if (note.rfind(FusionNoteBegin, 0) != 0)
-  {
-    return false;
-  }
-  std::istringstream names(note.substr(std::min(note.size(), note.find(": ") + 2)));
-  for (std::string name; std::getline(names, name, ',');)
-  {
-    if (std::find(raters.begin(), raters.end(), name) != raters.end())
-    {
-      return true;
-    }
-  }
-  return false;
-}
-
-FusionReport Workspace::Fuse(const rcn_fusion_options& options) const
-{
-  this->RequireCase();
-  rcn_context* context = this->Context_.get();
-  FusionReport report;
-  report.Map = Volume::Allocate(*rcn_votes_geometry(this->Votes()), RCN_FLOAT32);
-  report.MapContent = ContentOf(options);
-  Check(rcn_fuse(static_cast<float*>(report.Map.Data()), &report.Figures, context, this->Votes(), &options), context);
-  report.Map.SetNote(FusionNote(rcn_method_name(options.method), this->PresentRaters()));
-  return report;
-}
-
-std::vector<std::string> Workspace::PresentRaters() const
-{
-  return NamesOf(rcn_votes_present(this->Votes()), this->RaterNames());
-}
-
 LabelAgreement Workspace::AgreeLabels() const
 {
   this->RequireCase();
@@ -857,63 +681,6 @@ LabelAgreement Workspace::AgreeLabels() const
   Check(
     rcn_agreement_labels(&labels.Figures, labels.Kappa.data(), this->Context_.get(), this->Votes_.get()), this->Context_.get());
   return labels;
-}
-
-void Workspace::FuseLabels(FusionReport& report, const rcn_fusion_options& options) const
-{
-  rcn_context* context = this->Context_.get();
-  const rcn_votes* votes = this->Votes_.get();
-  const size_t labels = this->Structures_.size() + 1;
-  std::vector<uint8_t> table(static_cast<size_t>(rcn_votes_pattern_count(votes)));
-  if (options.method == RCN_STAPLE)
-  {
-    report.Confusion.resize(this->Raters_.size() * labels * labels);
-    Check(rcn_label_staple_patterns(table.data(), nullptr, report.Confusion.data(), &report.Labels, context, votes, &options),
-      context);
-  }
-  else
-  {
-    Check(rcn_plurality_patterns(table.data(), context, votes), context);
-  }
-  const std::vector<uint8_t> values = LabelValues(this->Structures_);
-  for (uint8_t& label : table)
-  {
-    label = label ? values[label - 1U] : label;
-  }
-  report.Map = Volume::Allocate(*rcn_votes_geometry(votes), RCN_UINT8);
-  report.MapContent = Content::Levels;
-  Check(rcn_votes_expand_u8(static_cast<uint8_t*>(report.Map.Data()), context, votes, table.data()), context);
-}
-
-FusionReport Workspace::FuseStructures(const rcn_fusion_options& options)
-{
-  this->RequireCase();
-  if (!this->HasStructures())
-  {
-    return this->Fuse(options);
-  }
-  FusionReport report;
-  if (options.method == RCN_MEDIAN || options.method == RCN_STAPLE)
-  {
-    if (options.method == RCN_MEDIAN ? options.tie != RCN_TIE_FOREGROUND : options.staple_confidence != 1)
-    {
-      throw Error(RCN_EINVALID,
-        options.method == RCN_MEDIAN ? "Of several structures, a tie goes to a structure before the background."
-                                     : "STAPLE of several structures has no factor on the prior probability.");
-    }
-    this->FuseLabels(report, options);
-  }
-  else
-  {
-    report.MapContent = ContentOf(options);
-    report.Map = this->MapOfEach([&] {
-      const FusionReport one = this->Fuse(options);
-      report.Each.push_back(one.Figures);
-      return one.Map;
-    });
-  }
-  report.Map.SetNote(FusionNote(rcn_method_name(options.method), this->PresentRaters()));
-  return report;
 }
 
 Volume Workspace::EntropyMap() const
@@ -941,19 +708,6 @@ Volume Workspace::MapOfEach(const std::function<Volume()>& map)
   }
   this->SelectStructure(0);
   return all;
-}
-
-Content ContentOf(const rcn_fusion_options& options)
-{
-  switch (options.method)
-  {
-    case RCN_ORC: return Content::Levels;
-    case RCN_RANDOM:
-    case RCN_MEDIAN:
-    case RCN_SIMPLE: return Content::Mask;
-    case RCN_STAPLE: return options.staple_output == RCN_STAPLE_MASK ? Content::Mask : Content::Probability;
-    default: return Content::Probability;
-  }
 }
 
 } // namespace rcn

@@ -333,8 +333,7 @@ void StructuresAreCases()
     {
       workspace.SelectStructure(c);
       CHECK(workspace.SelectedStructure() == c && workspace.Votes() != workspace.LabeledVotes());
-      rcn::WorkspaceOptions lenient;
-      rcn::Workspace alone(lenient);
+      rcn::Workspace alone;
       alone.LoadCase(rcn::OneStructure(one, c));
       CHECK(!alone.HasStructures() && !alone.LabeledVotes() && alone.Structures().size() == 1);
       const rcn::AgreementReport mine = workspace.Agree(true), theirs = alone.Agree(true);
