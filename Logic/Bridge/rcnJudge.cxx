@@ -88,10 +88,21 @@ CasePrediction ReadStructures(const PredictionFolder& folder, const std::string&
   return { Volume(), file, maps };
 }
 
-/// Whether a run is to be taken apart: one of a model of one structure has nothing to take apart.
-bool HasSeveral(const std::vector<Structure>& structures, const PredictionRun* run)
+/// Whether a prediction is to be taken apart: one of a model of one structure has nothing to take apart. Throws Error where
+/// nobody knows which part is meant.
+bool HasSeveral(const std::vector<Structure>& structures, const PredictionRun* run, const std::string& name)
 {
-  return structures.size() > 1 && (!run || run->Structures.size() > 1);
+  if (!run || run->Structures.size() <= 1)
+  {
+    return !run && structures.size() > 1;
+  }
+  if (structures.empty())
+  {
+    throw Error(RCN_EINVALID,
+      name + " holds predictions of several structures (" + JoinNames(NamesOf(run->Structures)) +
+        "); the raters' structures must be named, too.");
+  }
+  return true;
 }
 
 } // namespace
@@ -102,7 +113,7 @@ PredictionSource PredictionsOfFolder(const std::string& path, double scale, cons
   PredictionSource source;
   source.Name = path;
   source.Run = folder->HasManifest() ? std::make_shared<PredictionRun>(folder->Run()) : nullptr;
-  if (HasSeveral(structures, source.Run.get()))
+  if (HasSeveral(structures, source.Run.get(), path))
   {
     const std::vector<size_t> places = PlacesOf(structures, source.Run.get(), path);
     source.Read = [folder, scale, structures, places](
@@ -121,7 +132,7 @@ PredictionSource PredictionOfFile(const std::string& file, double scale, const s
   PredictionSource source;
   source.Name = file;
   source.Run = PredictionFolder::RunOf(file);
-  if (HasSeveral(structures, source.Run.get()))
+  if (HasSeveral(structures, source.Run.get(), file))
   {
     const std::vector<size_t> places = PlacesOf(structures, source.Run.get(), file);
     source.Read = [file, scale, places, run = source.Run](const Case&, size_t) {
@@ -378,7 +389,7 @@ public:
 private:
   Volume StructureOf(const StructureMaps& maps, const std::string& file) const
   {
-    return maps.Of(this->Context_, this->Part_.Structure, rcn_votes_raters(this->Part_.Votes), file);
+    return maps.Of(this->Context_, std::max(1, this->Part_.Structure), rcn_votes_raters(this->Part_.Votes), file);
   }
 
   rcn_context* Context_;
@@ -430,7 +441,7 @@ Judging::Part Judging::PartOf(int structure, const rcn_votes* votes, const std::
     CasePrediction& prediction = part.Predictions[task.Prediction];
     if (task.Structure == structure && prediction.Structures && !prediction.Map.Data())
     {
-      prediction.Map = prediction.Structures->Of(this->Context_, structure, this->RaterCount_, prediction.File);
+      prediction.Map = prediction.Structures->Of(this->Context_, std::max(1, structure), this->RaterCount_, prediction.File);
     }
   }
   return part;

@@ -10,7 +10,19 @@ const std::vector<std::string>& PhantomRaters()
   return names;
 }
 
-Phantom MakePhantom(rcn_context* context, const rcn_phantom_options& options, const rcn_geometry& geometry)
+const std::vector<Structure>& PhantomStructures()
+{
+  static const std::vector<Structure> structures = { { "left half", { 1 } }, { "right half", { 2 } }, { "vessel", { 3 } } };
+  return structures;
+}
+
+namespace
+{
+
+/// rcn_phantom_make(), or the one of several structures.
+using MakeVoxels = rcn_status (*)(float* image, uint8_t* masks, rcn_context* context, const rcn_phantom_options* options);
+
+Phantom Make(rcn_context* context, const rcn_phantom_options& options, const rcn_geometry& geometry, MakeVoxels make)
 {
   if (options.raters > static_cast<int>(PhantomRaters().size()))
   {
@@ -21,12 +33,26 @@ Phantom MakePhantom(rcn_context* context, const rcn_phantom_options& options, co
   out.Image = Volume::Allocate(geometry, RCN_FLOAT32);
   // Rater after rater in one buffer, which goes with the last of them.
   const auto masks = std::make_shared<std::vector<uint8_t>>(static_cast<size_t>(voxels * options.raters));
-  Check(rcn_phantom_make(static_cast<float*>(out.Image.Data()), masks->data(), context, &options), context);
+  Check(make(static_cast<float*>(out.Image.Data()), masks->data(), context, &options), context);
   for (int r = 0; r < options.raters; ++r)
   {
     const rcn_image view = { masks->data() + r * voxels, RCN_UINT8, 1, geometry };
     out.Raters.push_back({ PhantomRaters()[static_cast<size_t>(r)], Volume::Share(view, masks), {}, 0 });
   }
+  return out;
+}
+
+} // namespace
+
+Phantom MakePhantom(rcn_context* context, const rcn_phantom_options& options, const rcn_geometry& geometry)
+{
+  return Make(context, options, geometry, rcn_phantom_make);
+}
+
+Phantom MakeStructurePhantom(rcn_context* context, const rcn_phantom_options& options, const rcn_geometry& geometry)
+{
+  Phantom out = Make(context, options, geometry, rcn_phantom_make_labels);
+  out.Structures = PhantomStructures();
   return out;
 }
 

@@ -238,11 +238,15 @@ PredictionRun RunOf(const Model& model, const PredictionOptions& options)
   run.Levels = !model.GivesOneProbability();
   run.Correction = correction ? std::make_shared<Recalibration>(*correction) : nullptr;
   run.Volumes = model.Info().Volumes;
-  if (model.HasSeveralStructures() && options.Structure.empty())
+  run.Structures = model.Info().Structures;
+  if (!options.Structure.empty())
+  {
+    run.Structures = { run.Structures[static_cast<size_t>(FindStructure(run.Structures, options.Structure)) - 1] };
+  }
+  else if (model.HasSeveralStructures())
   {
     const std::vector<float>& parameters = model.Info().LossParameters;
     const double correlation = rcn_loss_correlation(model.Loss(), parameters.empty() ? nullptr : parameters.data());
-    run.Structures = model.Info().Structures;
     run.Correlation = correlation >= 0 ? correlation : NAN;
   }
   return run;
@@ -375,7 +379,12 @@ void FinishStructure(Prediction& out, const Model& model, rcn_context* context, 
   const rcn_geometry& geometry = map.Geometry();
   out.Levels = maps.HasLevels() ? map : Volume();
   out.Probability = map;
-  if (maps.HasLevels())
+  if (maps.HasLevels() && maps.Levels.empty() && readout.Kind == RCN_READOUT_EXPECTED) // the share itself, without rounding
+  {
+    out.Probability = Volume::Allocate(geometry, RCN_FLOAT32);
+    rcn_image_copy_component(out.Probability.Data(), 1, &maps.Shares.View(), number - 1);
+  }
+  else if (maps.HasLevels())
   {
     out.Probability = Volume::Allocate(geometry, RCN_FLOAT32);
     float* probability = static_cast<float*>(out.Probability.Data());

@@ -5,7 +5,7 @@
 ///                       "readout": of the probabilities, "tie": "foreground" or "background", "levels": whether the model
 ///                       gives levels or one probability, "correction": null, or as its JSON file holds it,
 ///                       "volumes": null, or without a correction the scores of volumes (rcnVolumes.h),
-///                       "structures": of a model of several, [{"name": ..., "values": [...]}, ...]; a probability has a
+///                       "structures": where they have names, [{"name": ..., "values": [...]}, ...]; a probability has a
 ///                       component for each, in this order, "correlation": of their raters, which makes levels of expected
 ///                       shares; null: it does not, and levels are in files. Both are absent otherwise,
 ///                       "cases": [{"case": id, "files": {"prob": NAME, "levels": NAME, "mask": NAME, "uncertainty": NAME,
@@ -39,7 +39,7 @@ struct PredictionRun
   bool Levels = true;                              ///< false: the model gives one probability
   std::shared_ptr<const Recalibration> Correction; ///< null: none
   std::shared_ptr<const VolumeScores> Volumes;     ///< without a correction: for intervals of volumes; null: not known
-  std::vector<Structure> Structures;               ///< of a model of several structures; otherwise none
+  std::vector<Structure> Structures;               ///< several, the one that was asked for, or none: one without a name
   double Correlation = NAN;                        ///< of their raters (StructureMaps); NaN: shares do not tell the levels
 
   /// Those that belong to the maps as they are.

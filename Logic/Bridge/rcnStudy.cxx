@@ -5,6 +5,7 @@
 #include <cmath>
 #include <set>
 
+#include "rcn/rcn_train.h"
 #include "rcnAgreementFigures.h"
 #include "rcnCases.h"
 #include "rcnReport.h"
@@ -17,7 +18,7 @@ namespace study
 // ---- what all parts know ---------------------------------------------------------------------------
 
 Job::Job(const StudyOptions& options)
-  : Options(options), All(Processes::All()), Cases(options.Training.Workspace), Folder{ options.Folder }, Runs(RunsOf(options))
+  : Options(options), All(Processes::All()), Cases(options.Training.Workspace), Folder{ options.Folder }
 {
   // The core's own reports are of single images: they only ask whether to stop.
   this->Cases.SetProgress(
@@ -63,13 +64,18 @@ void Job::Show(double fraction, const std::string& stage)
 namespace
 {
 
-void CheckStrategies(const std::vector<std::string>& names)
+void CheckStrategies(const std::vector<std::string>& names, const DataList& list)
 {
   for (const std::string& name : names)
   {
-    if (!FindChoice(Strategies(), name))
+    if (!FindChoice(Strategies(), name) && !FindChoice(StructureStrategies(), name))
     {
       throw Error(RCN_EINVALID, "There is no strategy '" + name + "'.");
+    }
+    if (list.HasStructures() && name != rcn_strategy_name(0) && !FindChoice(StructureStrategies(), name))
+    {
+      throw Error(RCN_EINVALID,
+        "The strategy " + name + " is for one structure; several are learned by " + ChoicesText(StructureStrategies()) + ".");
     }
     if (std::count(names.begin(), names.end(), name) > 1)
     {
@@ -82,6 +88,10 @@ void ReadList(Job& job)
 {
   const std::string& data = job.Options.Data;
   job.List = ReadDataList(data);
+  if (!job.Options.Structure.empty())
+  {
+    job.List = OneStructure(job.List, FindStructure(job.List.Structures, job.Options.Structure));
+  }
   job.Test = { job.List.Path, job.List.Raters, {}, job.List.Structures };
   bool training = false;
   for (const Case& one : job.List.Cases)
@@ -152,7 +162,8 @@ StudyResult RunStudy(const StudyOptions& options)
   }
   study::Job job(options);
   study::ReadList(job);
-  study::CheckStrategies(options.Strategies);
+  study::CheckStrategies(options.Strategies, job.List);
+  job.Runs = study::RunsOf(options, job.List.HasStructures());
   study::CheckTestCases(job);
   for (const char* folder : { "models", "predictions" })
   {

@@ -5,7 +5,7 @@
 /// A study lives in a folder and can be stopped at any moment; run again, it goes on where it was:
 ///   study.json              the protocol; another one is refused there
 ///   models/NAME.safetensors with its log and checkpoint; NAME.json: it is finished
-///   predictions/NAME/       levels of the test cases
+///   predictions/NAME/       levels of the test cases; of several structures their shares
 ///   table.md, table.json, report.html
 /// NAME is the strategy, from the second seed on with "-seed1", ...
 #ifndef rcnStudy_h
@@ -25,9 +25,10 @@ namespace rcn
 
 struct StudyOptions
 {
-  std::string Data; ///< the data list's file: training, validation and test cases
+  std::string Data;      ///< the data list's file: training, validation and test cases
+  std::string Structure; ///< one of several, studied as if it were the only one; empty: all
   std::string Folder;
-  std::vector<std::string> Strategies;        ///< empty: the paper's eight
+  std::vector<std::string> Strategies;        ///< empty: the paper's eight; of several structures the four that there are
   int Seeds = 1;                              ///< each strategy is trained so often
   TrainingOptions Training;                   ///< what all have in common; strategy, files, seed and listeners are set here
   EvaluationOptions Judge;                    ///< bins, margin, band, reference, seed of the bootstrap
@@ -83,10 +84,18 @@ struct StudyRow
 /// The figures of volumes, by strategy.
 std::vector<std::pair<std::string, std::vector<VolumeFigure>>> StudyVolumes(const std::vector<StudyRow>& rows);
 
+/// The rows of one of several structures.
+struct StudyStructure
+{
+  std::string Name;
+  std::vector<StudyRow> Rows;
+};
+
 struct StudyResult
 {
-  std::vector<StudyRow> Rows;
-  std::string Markdown, Html, Json; ///< files written
+  std::vector<StudyRow> Rows;             ///< of several structures the means over them, without intervals and volumes
+  std::vector<StudyStructure> Structures; ///< each of several; empty: there is one
+  std::string Markdown, Html, Json;       ///< files written
 };
 
 /// Trains, predicts, judges and writes the tables; throws Error. RCN_ECANCELLED: stopped, and says how to go on.

@@ -2,6 +2,7 @@
 /// The folder of a study: what lies where, and the protocol that it holds.
 #include "rcnStudyParts.h"
 
+#include <algorithm>
 #include <set>
 
 #include "rcn/rcn_hash.h"
@@ -14,13 +15,21 @@ namespace study
 
 namespace fs = std::filesystem;
 
-std::vector<Run> RunsOf(const StudyOptions& options)
+std::vector<Run> RunsOf(const StudyOptions& options, bool structures)
 {
   std::vector<std::string> names = options.Strategies;
-  if (names.empty())
+  if (names.empty() && structures)
+  {
+    names = ChoiceNames(StructureStrategies());
+  }
+  else if (names.empty())
   {
     names = ChoiceNames(Strategies());
     names.resize(RCN_STRATEGIES_COMPARED);
+  }
+  if (structures) // what the default means for several
+  {
+    std::replace(names.begin(), names.end(), std::string(rcn_strategy_name(0)), std::string(rcn_strategy_structures_name(0)));
   }
   std::vector<Run> runs;
   for (int seed = 0; seed < options.Seeds; ++seed)
@@ -81,7 +90,8 @@ std::vector<std::string> StudyFiles(const StudyOptions& options, const DataList&
   {
     files.insert(folder.File(name));
   }
-  for (const study::Run& run : study::RunsOf(options))
+  const bool structures = list.HasStructures() && options.Structure.empty();
+  for (const study::Run& run : study::RunsOf(options, structures))
   {
     files.insert(folder.Model(run, ".json"));
     files.insert(folder.Model(run, ".safetensors"));
@@ -89,7 +99,7 @@ std::vector<std::string> StudyFiles(const StudyOptions& options, const DataList&
     {
       if (one.Split == "test")
       {
-        files.insert(folder.Levels(run, one.Id));
+        files.insert(structures ? folder.Map(run, one.Id, "prob") : folder.Levels(run, one.Id));
       }
     }
   }

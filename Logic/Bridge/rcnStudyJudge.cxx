@@ -7,6 +7,7 @@
 
 #include "rcnJudge.h"
 #include "rcnRanking.h"
+#include "rcnReport.h"
 
 namespace rcn
 {
@@ -67,13 +68,29 @@ EvaluationOptions OptionsOf(const Job& job, const StudyRow& row, rcn_region regi
 /// By row: its trainings on one region.
 using Models = std::vector<std::vector<const Evaluation*>>;
 
-/// The columns of a region.
-void FillColumns(Job& job, rcn_region region, const Models& models)
+/// What is not defined: nobody marked the structure in any test case.
+StudyCell NoCell()
 {
-  std::vector<StudyRow>& rows = job.Result.Rows;
+  StudyCell cell;
+  cell.Value = cell.PaperMean = cell.PaperStd = cell.SeedLow = cell.SeedHigh = NAN;
+  return cell;
+}
+
+/// The columns of a region.
+void FillColumns(Job& job, std::vector<StudyRow>& rows, rcn_region region, const Models& models)
+{
   const std::string name = rcn_region_name(region);
+  const bool empty = job.List.HasStructures() && models.front().front()->CaseIds().empty();
   for (size_t r = 0; r < rows.size(); ++r)
   {
+    for (size_t c = 0; empty && c < StudyColumns().size(); ++c)
+    {
+      rows[r].Cells[c] = StudyColumns()[c].Region == region ? NoCell() : rows[r].Cells[c];
+    }
+    if (empty)
+    {
+      continue;
+    }
     job.Show(1, "judging on the region " + name + ", " + rows[r].Strategy);
     std::vector<EvaluationReport> reports;
     std::transform(
@@ -97,7 +114,7 @@ void FillColumns(Job& job, rcn_region region, const Models& models)
     }
   }
   job.Show(1, "comparing on the region " + name);
-  for (size_t c = 0; c < StudyColumns().size(); ++c)
+  for (size_t c = 0; !empty && c < StudyColumns().size(); ++c)
   {
     if (StudyColumns()[c].Region == region)
     {
@@ -123,6 +140,11 @@ void JudgeRegions(Job& job, const std::vector<rcn_region>& regions)
   input.Loop.Begin = [&job](const std::string& id, size_t, size_t) { job.Show(1, "judging case " + id); };
   for (const Run& run : job.Runs)
   {
+    if (job.List.HasStructures())
+    {
+      input.Predictions.push_back(PredictionsOfFolder(job.Folder.Predictions(run), 0, job.List.Structures));
+      continue;
+    }
     input.Predictions.push_back({ run.Name(),
       [&job, run](const Case& one, size_t) {
         const std::string path = job.Folder.Levels(run, one.Id);
@@ -136,26 +158,29 @@ void JudgeRegions(Job& job, const std::vector<rcn_region>& regions)
     const Model model(job.Cases.Context(), job.Folder.Model(run, ".safetensors"));
     volumes.push_back(RunOf(model, job.Options.Prediction).ScoresOfVolumes());
   }
-  std::vector<JudgeTask> tasks; // by region, row and seed
+  const int structures = static_cast<int>(job.Result.Structures.size());
+  std::vector<JudgeTask> tasks; // by region, structure, row and seed
   for (const rcn_region region : regions)
   {
-    for (const StudyRow& row : job.Result.Rows)
+    for (int structure = structures ? 1 : 0; structure <= structures; ++structure)
     {
-      for (size_t run = 0; run < job.Runs.size(); ++run)
+      for (const StudyRow& row : job.Result.Rows)
       {
-        if (job.Runs[run].Strategy == row.Strategy)
+        for (size_t run = 0; run < job.Runs.size(); ++run)
         {
-          tasks.push_back({ run, OptionsOf(job, row, region) });
-          tasks.back().Options.Volumes = volumes[run];
+          if (job.Runs[run].Strategy == row.Strategy)
+          {
+            tasks.push_back({ run, OptionsOf(job, row, region), structure });
+            tasks.back().Options.Volumes = volumes[run];
+          }
         }
       }
     }
   }
   const JudgeResult judged = JudgeCases(job.Cases, input, tasks);
   auto next = judged.Evaluations.begin();
-  for (const rcn_region region : regions)
-  {
-    Models models(job.Result.Rows.size());
+  const auto fill = [&](std::vector<StudyRow>& rows, rcn_region region) {
+    Models models(rows.size());
     for (std::vector<const Evaluation*>& seeds : models)
     {
       for (int seed = 0; seed < job.Options.Seeds; ++seed)
@@ -163,7 +188,60 @@ void JudgeRegions(Job& job, const std::vector<rcn_region>& regions)
         seeds.push_back((next++)->get());
       }
     }
-    FillColumns(job, region, models);
+    FillColumns(job, rows, region, models);
+  };
+  for (const rcn_region region : regions)
+  {
+    for (StudyStructure& structure : job.Result.Structures)
+    {
+      fill(structure.Rows, region);
+    }
+    if (!structures)
+    {
+      fill(job.Result.Rows, region);
+    }
+  }
+}
+
+/// The means over structures, of those where a figure is defined. Nothing is tested here: only the best is marked.
+void FillMeans(StudyResult& result)
+{
+  for (size_t r = 0; r < result.Rows.size(); ++r)
+  {
+    StudyRow& row = result.Rows[r];
+    std::vector<StructureReport> boxes;
+    for (const StudyStructure& structure : result.Structures)
+    {
+      boxes.push_back({ structure.Name, structure.Rows[r].Box });
+    }
+    row.Box = MeanOverStructures(boxes);
+    for (size_t c = 0; c < StudyColumns().size(); ++c)
+    {
+      for (double StudyCell::* value : { &StudyCell::Value, &StudyCell::PaperMean, &StudyCell::PaperStd })
+      {
+        Spread spread;
+        for (const StudyStructure& structure : result.Structures)
+        {
+          spread.Add(structure.Rows[r].Cells[c].*value);
+        }
+        row.Cells[c].*value = spread.Count() ? spread.Mean() : NAN;
+      }
+      row.Cells[c].SeedLow = row.Cells[c].SeedHigh = NAN;
+    }
+  }
+  for (size_t c = 0; c < StudyColumns().size(); ++c)
+  {
+    const StudyColumn& column = StudyColumns()[c];
+    StudyCell* best = nullptr;
+    for (StudyRow& row : result.Rows)
+    {
+      const double gain = best ? BetterDirection(column.Figure) * (row.Cells[c].Value - best->Value) : 1;
+      best = IsRanked(column.Figure, column.Region) && std::isfinite(row.Cells[c].Value) && gain > 0 ? &row.Cells[c] : best;
+    }
+    if (best)
+    {
+      best->Best = true;
+    }
   }
 }
 
@@ -179,6 +257,7 @@ void Judge(Job& job)
     }
     const Model model(job.Cases.Context(), job.Folder.Model(run, ".safetensors"));
     model.CheckRaters(job.List.Raters, job.Options.Data);
+    model.CheckStructures(job.List.Structures, job.Options.Data);
     std::vector<std::string> readouts = { "" };
     if (!model.GivesOneProbability())
     {
@@ -189,18 +268,23 @@ void Judge(Job& job)
       job.Result.Rows.push_back({ run.Strategy, readout, std::vector<StudyCell>(StudyColumns().size()), {}, {} });
     }
   }
+  for (const Structure& structure : job.List.HasStructures() ? job.List.Structures : std::vector<Structure>())
+  {
+    job.Result.Structures.push_back({ structure.Name, job.Result.Rows });
+  }
   // All regions in one pass over the files, unless the sums of so many cases would not fit.
   constexpr double bytesOfSums = 0.3e6, mostBytes = 2e9; // of one case in one evaluation (rcn_calib.h); of all of them
   const std::vector<rcn_region> regions = RegionsOf(StudyColumns());
-  const size_t sums = job.Result.Rows.size() * job.Test.Cases.size() * static_cast<size_t>(job.Options.Seeds) * regions.size();
-  if (bytesOfSums * static_cast<double>(sums) <= mostBytes)
+  const size_t sums = job.Result.Rows.size() * job.Test.Cases.size() * static_cast<size_t>(job.Options.Seeds) * regions.size() *
+    std::max<size_t>(1, job.Result.Structures.size());
+  const bool together = bytesOfSums * static_cast<double>(sums) <= mostBytes;
+  for (const rcn_region region : together ? std::vector<rcn_region>{ regions.front() } : regions)
   {
-    JudgeRegions(job, regions);
-    return;
+    JudgeRegions(job, together ? regions : std::vector<rcn_region>{ region });
   }
-  for (const rcn_region region : regions)
+  if (!job.Result.Structures.empty())
   {
-    JudgeRegions(job, { region });
+    FillMeans(job.Result);
   }
 }
 

@@ -27,8 +27,9 @@ struct Run
   std::string Name() const { return this->Strategy + (this->Number ? "-seed" + std::to_string(this->Number) : ""); }
 };
 
-/// The runs in the order in which they are trained: all strategies with the first seed, all with the second, ...
-std::vector<Run> RunsOf(const StudyOptions& options);
+/// The runs in the order in which they are trained: all strategies with the first seed, all with the second, ... `structures`:
+/// whether there are several.
+std::vector<Run> RunsOf(const StudyOptions& options, bool structures);
 
 /// Where things lie in the folder of a study.
 struct Folder
@@ -39,10 +40,11 @@ struct Folder
   /// ".safetensors"; ".json": it is finished.
   std::string Model(const Run& run, const char* ending) const { return this->File("models/" + run.Name() + ending); }
   std::string Predictions(const Run& run) const { return this->File("predictions/" + run.Name()); }
-  std::string Levels(const Run& run, const std::string& id) const
+  std::string Map(const Run& run, const std::string& id, const std::string& name) const
   {
-    return PredictionFolder::FileFor(this->Predictions(run), id, "levels", ".nrrd");
+    return PredictionFolder::FileFor(this->Predictions(run), id, name, ".nrrd");
   }
+  std::string Levels(const Run& run, const std::string& id) const { return this->Map(run, id, "levels"); }
 };
 
 /// What all parts know, and how they reach the person who waits.

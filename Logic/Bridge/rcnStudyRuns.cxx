@@ -2,6 +2,8 @@
 /// Training and predicting with one strategy and seed.
 #include "rcnStudyParts.h"
 
+#include <algorithm>
+
 #include "rcnCases.h"
 #include "rcnTrainingFiles.h"
 
@@ -103,6 +105,45 @@ void Train(Job& job, size_t number)
     std::to_string(result.Epochs.back().Epoch) + ".");
 }
 
+namespace
+{
+
+/// What is kept of a prediction of several structures, the last one last: it says that the case is done.
+std::vector<NamedMap> KeptMaps(const Job& job, const Prediction& prediction, int raters)
+{
+  if (!prediction.Structures)
+  {
+    return { { "levels", prediction.Levels, Content::Probability, {}, "" } };
+  }
+  std::vector<NamedMap> maps = MapsOf(prediction, job.Cases.Context(), raters, false);
+  maps.erase(
+    std::remove_if(maps.begin(), maps.end(), [](const NamedMap& map) { return map.What != Content::Probability; }), maps.end());
+  return maps;
+}
+
+/// The same as a manifest names them.
+std::map<std::string, std::string> KeptFiles(const Job& job, const Run& run, const std::string& id)
+{
+  std::map<std::string, std::string> files;
+  std::vector<std::string> names = { job.List.HasStructures() ? "prob" : "levels" };
+  for (const Structure& structure : job.List.Structures)
+  {
+    names.push_back(LevelsMap(structure.Name));
+  }
+  for (const std::string& name : names)
+  {
+    std::error_code ignored;
+    const std::string file = job.Folder.Map(run, id, name);
+    if (name == names.front() || fs::exists(file, ignored))
+    {
+      files[name] = file;
+    }
+  }
+  return files;
+}
+
+} // namespace
+
 void PredictTest(Job& job, size_t number)
 {
   const Run& run = job.Runs[number];
@@ -116,18 +157,24 @@ void PredictTest(Job& job, size_t number)
     }
     return *model;
   };
+  PredictionOptions how = job.Options.Prediction;
+  how.Readout = job.List.HasStructures() ? "expected" : how.Readout; // the shares, which tell the levels
   CaseLoop loop;
   loop.LeaveOut = false; // they were all read before the training
   ForEachCase(job.Test, loop, [&](const Case& one, size_t i, std::vector<std::string>&) {
-    const std::string path = job.Folder.Levels(run, one.Id);
+    const std::string path = job.Folder.Map(run, one.Id, job.List.HasStructures() ? "prob" : "levels");
     std::error_code ignored;
     if (!fs::exists(path, ignored))
     {
       const double share = static_cast<double>(i) / static_cast<double>(job.Test.Cases.size());
       job.Show(FractionAt(job, number, TrainingShare + (1 - TrainingShare) * share), run.Name() + " predicting " + one.Id);
       const std::vector<Volume> images = ImagesOf(context, one, job.Options.Training.Workspace.Tolerance);
-      const Prediction prediction = Predict(read(), context, images, one.Images.front(), job.Options.Prediction);
-      WriteImage(path, prediction.Levels.View(), Content::Probability, { {}, "", job.Options.Training.Workspace.Threads });
+      const Prediction prediction = Predict(read(), context, images, one.Images.front(), how);
+      for (const NamedMap& map : KeptMaps(job, prediction, read().RaterCount()))
+      {
+        WriteImage(job.Folder.Map(run, one.Id, map.Name), map.Map.View(), map.What,
+          { {}, "", job.Options.Training.Workspace.Threads, {} });
+      }
     }
     return JsonHandle();
   });
@@ -135,10 +182,10 @@ void PredictTest(Job& job, size_t number)
   if (job.All.IsFirst())
   {
     PredictionFolder folder(job.Folder.Predictions(run));
-    folder.Begin(RunOf(read(), job.Options.Prediction), {});
+    folder.Begin(RunOf(read(), how), {});
     for (const Case& one : job.Test.Cases)
     {
-      folder.Add(one.Id, { { "levels", job.Folder.Levels(run, one.Id) } });
+      folder.Add(one.Id, KeptFiles(job, run, one.Id));
     }
     folder.Finish();
   }

@@ -8,6 +8,7 @@
 #include <functional>
 #include <set>
 
+#include "rcnJudge.h"
 #include "rcnRanking.h"
 #include "rcnReport.h"
 #include "rcnReportPage.h"
@@ -75,12 +76,14 @@ namespace
 /// What the figures of volumes mean, and what a reader has to know of these.
 std::string VolumeNote(const StudyResult& result)
 {
+  const std::vector<StudyRow>& rows = result.Structures.empty() ? result.Rows : result.Structures.front().Rows;
+  const std::string remark = rows.empty() ? "" : rows.front().Volumes.Remark;
   return "Of whole images. CRPS: how far the predicted distribution of a rater's volume is from the raters' volumes (lower is "
          "better); CURVAS: that of the challenge, the expected volume against a normal distribution of the raters' volumes. "
          "Bias "
          "and limits of agreement (Bland and Altman): expected volume minus the mean of the raters. Coverage: how many raters' "
          "volumes are inside the intervals, which come from the validation cases." +
-    (result.Rows.empty() || result.Rows.front().Volumes.Remark.empty() ? "" : " " + result.Rows.front().Volumes.Remark);
+    (remark.empty() ? "" : " " + remark);
 }
 
 /// Empty where there is none.
@@ -167,9 +170,15 @@ std::string CommandText(const StudyOptions& options)
 /// "3 raters, 5 test cases"
 std::string CountText(const Job& job)
 {
+  const auto structures = static_cast<int64_t>(job.Result.Structures.size());
   return Counted(static_cast<int64_t>(job.List.Raters.size()), "rater") + ", " +
+    (structures ? Counted(structures, "structure") + ", " : "") +
     Counted(static_cast<int64_t>(job.Test.Cases.size()), "test case");
 }
+
+constexpr const char* MeanNote = "Means over structures, each counted equally. They have no intervals; what differs "
+                                 "significantly is marked in the table of each "
+                                 "structure.";
 
 // ---- JSON ------------------------------------------------------------------------------------------
 
@@ -195,53 +204,62 @@ Json RowJson(const StudyRow& row)
 
 std::string JsonOf(const Job& job)
 {
-  JsonArray rows;
-  for (const StudyRow& row : job.Result.Rows)
+  const auto rowsOf = [](const std::vector<StudyRow>& all) {
+    JsonArray rows;
+    for (const StudyRow& row : all)
+    {
+      rows.Add(RowJson(row));
+    }
+    return rows;
+  };
+  JsonObject object{ { "data", job.Options.Data }, { "choices", job.Options.Choices }, { "raters", job.List.Raters },
+    { "test_cases", job.Test.Cases.size() }, { "seeds", job.Options.Seeds }, { "rows", rowsOf(job.Result.Rows) } };
+  if (!job.Result.Structures.empty())
   {
-    rows.Add(RowJson(row));
+    JsonObject structures;
+    for (const StudyStructure& structure : job.Result.Structures)
+    {
+      structures.Set(structure.Name, JsonObject{ { "rows", rowsOf(structure.Rows) } });
+    }
+    object.Set("structures", structures);
   }
-  return DocumentText(JsonObject{ { "data", job.Options.Data }, { "choices", job.Options.Choices },
-    { "raters", job.List.Raters }, { "test_cases", job.Test.Cases.size() }, { "seeds", job.Options.Seeds }, { "rows", rows },
-    { "left_out", LeftOutJson(job.LeftOut) } }
-      .Get());
+  return DocumentText(object.Set("left_out", LeftOutJson(job.LeftOut)).Get());
 }
 
 // ---- Markdown --------------------------------------------------------------------------------------
 
-std::string MarkdownOf(const Job& job)
+using ShowCell = std::function<std::string(const StudyCell&, const StudyColumn&)>;
+
+std::string ShowValue(const StudyCell& cell, const StudyColumn& column)
 {
-  const auto table = [&job](const std::function<std::string(const StudyCell&, const StudyColumn&)>& show) {
-    std::string head = "| strategy |", line = "|---|", body;
-    for (const StudyColumn& column : StudyColumns())
+  const std::string value = column.Text(cell.Value), interval = IntervalText(cell, column);
+  return (cell.Best ? "**" + value + "**" : (cell.Tie ? "≈ " : "") + value) + (interval.empty() ? "" : "<br>" + interval);
+}
+
+std::string MarkdownTable(const std::vector<StudyRow>& rows, const ShowCell& show)
+{
+  std::string head = "| strategy |", line = "|---|", body;
+  for (const StudyColumn& column : StudyColumns())
+  {
+    head += std::string(" ") + column.Name + " |";
+    line += "---|";
+  }
+  for (const StudyRow& row : rows)
+  {
+    body += "| " + row.Name() + " |";
+    for (size_t c = 0; c < row.Cells.size(); ++c)
     {
-      head += std::string(" ") + column.Name + " |";
-      line += "---|";
+      body += " " + show(row.Cells[c], StudyColumns()[c]) + " |";
     }
-    for (const StudyRow& row : job.Result.Rows)
-    {
-      body += "| " + row.Name() + " |";
-      for (size_t c = 0; c < row.Cells.size(); ++c)
-      {
-        body += " " + show(row.Cells[c], StudyColumns()[c]) + " |";
-      }
-      body += "\n";
-    }
-    return head + "\n" + line + "\n" + body + "\n";
-  };
-  std::string text =
-    "# Study\n\n`" + CommandText(job.Options) + "`\n\n" + CountText(job) + ". For research, not for clinical use.\n\n";
-  text += table([](const StudyCell& cell, const StudyColumn& column) {
-    const std::string value = column.Text(cell.Value), interval = IntervalText(cell, column);
-    return (cell.Best ? "**" + value + "**" : (cell.Tie ? "≈ " : "") + value) + (interval.empty() ? "" : "<br>" + interval);
-  });
-  text += Legend() + " " + SeedText(job.Options) +
-    "\n\nThe paper's bootstrap (mean ± deviation of ten draws of 60 % of the test cases):\n\n";
-  text += table([](const StudyCell& cell, const StudyColumn& column) {
-    return column.Text(cell.PaperMean) + " ± " + column.Text(cell.PaperStd);
-  });
-  text += "Volumes\n\n| strategy |";
-  std::string line = "|---|", body;
-  for (const auto& [strategy, figures] : StudyVolumes(job.Result.Rows))
+    body += "\n";
+  }
+  return head + "\n" + line + "\n" + body + "\n";
+}
+
+std::string MarkdownVolumes(const std::vector<StudyRow>& rows)
+{
+  std::string text = "Volumes\n\n| strategy |", line = "|---|", body;
+  for (const auto& [strategy, figures] : StudyVolumes(rows))
   {
     const bool first = body.empty();
     body += "| " + strategy + " |";
@@ -253,8 +271,33 @@ std::string MarkdownOf(const Job& job)
     }
     body += "\n";
   }
-  text += "\n" + line + "\n" + body;
-  text += "\n" + VolumeNote(job.Result) + "\n\n";
+  return text + "\n" + line + "\n" + body + "\n";
+}
+
+std::string MarkdownOf(const Job& job)
+{
+  const StudyResult& result = job.Result;
+  const ShowCell bootstrap = [](const StudyCell& cell, const StudyColumn& column) {
+    return column.Text(cell.PaperMean) + " ± " + column.Text(cell.PaperStd);
+  };
+  const std::string draws = "The paper's bootstrap (mean ± deviation of ten draws of 60 % of the test cases):\n\n";
+  std::string text =
+    "# Study\n\n`" + CommandText(job.Options) + "`\n\n" + CountText(job) + ". For research, not for clinical use.\n\n";
+  text += result.Structures.empty() ? "" : "## Mean over structures\n\n";
+  text += MarkdownTable(result.Rows, ShowValue);
+  text += result.Structures.empty() ? "" : std::string(MeanNote) + "\n\n";
+  for (const StudyStructure& structure : result.Structures)
+  {
+    text += "## " + structure.Name + "\n\n" + MarkdownTable(structure.Rows, ShowValue);
+    text += draws + MarkdownTable(structure.Rows, bootstrap) + MarkdownVolumes(structure.Rows);
+  }
+  text += result.Structures.empty() ? "" : "## What the tables mean\n\n";
+  text += Legend() + " " + SeedText(job.Options) + "\n\n";
+  if (result.Structures.empty())
+  {
+    text += draws + MarkdownTable(result.Rows, bootstrap) + MarkdownVolumes(result.Rows);
+  }
+  text += VolumeNote(result) + "\n\n";
   for (const std::string& trained : job.Trained)
   {
     text += "- " + trained + "\n";
@@ -264,16 +307,16 @@ std::string MarkdownOf(const Job& job)
 
 // ---- the page --------------------------------------------------------------------------------------
 
-PageTable TableOf(const StudyResult& result)
+PageTable TableOf(const std::vector<StudyRow>& rows, const std::string& structure)
 {
   PageTable table;
-  table.Caption = "Every strategy on the test cases";
+  table.Caption = "Every strategy on the test cases" + (structure.empty() ? "" : ": " + structure);
   table.Columns = { "Strategy" };
   for (const StudyColumn& column : StudyColumns())
   {
     table.Columns.emplace_back(column.Name, BetterDirection(column.Figure) > 0 ? "higher is better" : "lower is better");
   }
-  for (const StudyRow& row : result.Rows)
+  for (const StudyRow& row : rows)
   {
     table.Rows.push_back({ row.Name() });
     for (size_t c = 0; c < row.Cells.size(); ++c)
@@ -288,11 +331,11 @@ PageTable TableOf(const StudyResult& result)
   return table;
 }
 
-PageTable VolumesOf(const StudyResult& result)
+PageTable VolumesOf(const std::vector<StudyRow>& rows, const std::string& structure)
 {
   PageTable table;
-  table.Caption = "Volumes on the test cases";
-  for (const auto& [strategy, figures] : StudyVolumes(result.Rows))
+  table.Caption = "Volumes on the test cases" + (structure.empty() ? "" : ": " + structure);
+  for (const auto& [strategy, figures] : StudyVolumes(rows))
   {
     table.Columns = { "Strategy" };
     table.Rows.push_back({ strategy });
@@ -314,21 +357,53 @@ void AddPictures(Page& page, Job& job)
   std::vector<Case> shown = job.Test.Cases;
   std::stable_sort(
     shown.begin(), shown.end(), [&job](const Case& a, const Case& b) { return job.Disputed.at(a.Id) > job.Disputed.at(b.Id); });
-  shown.resize(std::min<size_t>(shown.size(), 3));
+  const int structures = static_cast<int>(job.Result.Structures.size());
+  shown.resize(std::min<size_t>(shown.size(), structures ? 1 : 3));
   for (const Case& one : shown)
   {
     job.Show(1, "drawing " + one.Id);
     job.Cases.LoadCase(one, job.List.Raters);
-    std::vector<std::pair<std::string, Volume>> predictions;
+    std::vector<std::pair<std::string, CasePrediction>> predictions;
     for (const Run& run : job.Runs)
     {
       if (run.Number == 0)
       {
-        predictions.emplace_back(run.Strategy, ReadPrediction(job.Folder.Levels(run, one.Id)));
+        predictions.emplace_back(run.Strategy,
+          structures ? PredictionsOfFolder(job.Folder.Predictions(run), 0, job.List.Structures).Read(one, 0)
+                     : CasePrediction{ ReadPrediction(job.Folder.Levels(run, one.Id)), "" });
       }
     }
-    AddComparison(page, job.Cases, one.Id, predictions);
+    for (int structure = structures ? 1 : 0; structure <= structures; ++structure)
+    {
+      std::vector<std::pair<std::string, Volume>> maps;
+      for (const auto& prediction : predictions)
+      {
+        const auto& several = prediction.second.Structures;
+        maps.emplace_back(prediction.first,
+          several ? several->Of(job.Cases.Context(), structure, static_cast<int>(job.List.Raters.size()), one.Id)
+                  : prediction.second.Map);
+      }
+      job.Cases.SelectStructure(structure);
+      AddComparison(page, job.Cases,
+        one.Id + (structures ? ", " + job.Result.Structures[static_cast<size_t>(structure) - 1].Name : ""), maps);
+    }
   }
+}
+
+/// The diagrams of all rows, side by side.
+void AddDiagrams(Page& page, const Job& job, const std::vector<StudyRow>& rows)
+{
+  std::vector<PagePanel> diagrams;
+  const uint64_t seed = job.Options.Training.Seed;
+  for (const StudyRow& row : rows)
+  {
+    if (row.Box.Cases > 0)
+    {
+      diagrams.push_back(
+        { ReliabilityDiagram(row.Box, row.Name() + (job.Options.Seeds > 1 ? ", seed " + std::to_string(seed) : "")), "" });
+    }
+  }
+  page.Add(diagrams, true);
 }
 
 std::string PageOf(Job& job)
@@ -349,10 +424,26 @@ std::string PageOf(Job& job)
   }
   page.List(best);
   page.Section("table", "How to learn from raters who disagree");
-  page.Add(TableOf(result));
+  page.Add(TableOf(result.Rows, result.Structures.empty() ? "" : "mean over structures"));
+  if (!result.Structures.empty())
+  {
+    page.Note(MeanNote);
+  }
+  for (const StudyStructure& structure : result.Structures)
+  {
+    page.Heading(structure.Name);
+    page.Add(TableOf(structure.Rows, structure.Name));
+  }
   page.Note(Legend() + " " + SeedText(job.Options));
   page.Section("volumes", "How much would raters mark?");
-  page.Add(VolumesOf(result));
+  for (const StudyStructure& structure : result.Structures)
+  {
+    page.Add(VolumesOf(structure.Rows, structure.Name));
+  }
+  if (result.Structures.empty())
+  {
+    page.Add(VolumesOf(result.Rows, ""));
+  }
   page.Note(VolumeNote(result));
   page.Section("pictures", "Side by side");
   AddPictures(page, job);
@@ -361,14 +452,15 @@ std::string PageOf(Job& job)
     SeedShown(job.Options) +
     ". Rest the pointer on a diagram, "
     "or touch it, to read its values.");
-  std::vector<PagePanel> diagrams;
-  const uint64_t seed = job.Options.Training.Seed;
-  for (const StudyRow& row : result.Rows)
+  for (const StudyStructure& structure : result.Structures)
   {
-    diagrams.push_back(
-      { ReliabilityDiagram(row.Box, row.Name() + (job.Options.Seeds > 1 ? ", seed " + std::to_string(seed) : "")), "" });
+    page.Heading(structure.Name);
+    AddDiagrams(page, job, structure.Rows);
   }
-  page.Add(diagrams, true);
+  if (result.Structures.empty())
+  {
+    AddDiagrams(page, job, result.Rows);
+  }
   page.Section("how", "How this was made");
   page.Code(CommandText(job.Options));
   page.List(job.Trained);

@@ -135,7 +135,13 @@ PredictionSource SourceFrom(const Arguments& arguments, const std::string& optio
   const std::string path = arguments.Get(arguments.Has("--data") ? option : "--prob");
   const PredictionSource source = arguments.Has("--data") ? PredictionsOfFolder(path, ScaleFrom(arguments), list.Structures)
                                                           : PredictionOfFile(path, ScaleFrom(arguments), list.Structures);
-  if (list.HasStructures() && !arguments.Has("--structure") && source.Run && source.Run->Structures.empty())
+  const std::vector<Structure> predicted = source.Run ? source.Run->Structures : std::vector<Structure>();
+  if (predicted.size() == 1 && arguments.Has("--structure") && predicted.front().Name != arguments.Get("--structure"))
+  {
+    throw Error(RCN_EINVALID,
+      path + " holds predictions of " + predicted.front().Name + ", not of " + arguments.Get("--structure") + ".");
+  }
+  if (list.HasStructures() && !arguments.Has("--structure") && source.Run && predicted.size() <= 1)
   {
     throw Error(RCN_EINVALID,
       path + " holds predictions of one structure, and there are " + std::to_string(list.Structures.size()) +
@@ -580,7 +586,12 @@ std::string StructureRemarks(const std::vector<StructureReport>& structures)
   std::vector<std::pair<std::string, std::vector<std::string>>> remarks; // in the order in which they come up
   for (const StructureReport& one : structures)
   {
-    for (const std::string& remark : one.Report.Cases > 0 ? RemarksInWords(one.Report) : std::vector<std::string>())
+    std::vector<std::string> own = one.Report.Cases > 0 ? RemarksInWords(one.Report) : std::vector<std::string>();
+    if (one.Report.Cases > 0 && !std::isfinite(one.Report.Auc.pairs))
+    {
+      own.push_back("The raters' votes are all alike here; the figures say only whether that is predicted.");
+    }
+    for (const std::string& remark : own)
     {
       const auto known =
         std::find_if(remarks.begin(), remarks.end(), [&remark](const auto& other) { return other.first == remark; });

@@ -47,15 +47,15 @@ std::vector<std::string> StrategiesFrom(const Arguments& arguments)
   return strategies;
 }
 
-std::string TableText(const StudyResult& result)
+std::string TableText(const std::vector<StudyRow>& rows, const std::string& structure)
 {
-  std::vector<std::string> header = { "Strategy" };
+  std::vector<std::string> header = { structure.empty() ? "Strategy" : structure };
   for (const StudyColumn& column : StudyColumns())
   {
     header.push_back(column.Name);
   }
   Table table(header);
-  for (const StudyRow& row : result.Rows)
+  for (const StudyRow& row : rows)
   {
     std::vector<std::string> cells = { row.Name() };
     for (size_t c = 0; c < row.Cells.size(); ++c)
@@ -65,9 +65,14 @@ std::string TableText(const StudyResult& result)
     }
     table.Add(cells);
   }
+  return table.Text();
+}
+
+std::string VolumesText(const std::vector<StudyRow>& rows)
+{
   std::vector<std::string> volumeHeader;
   std::vector<std::vector<std::string>> volumeRows;
-  for (const auto& [strategy, figures] : StudyVolumes(result.Rows))
+  for (const auto& [strategy, figures] : StudyVolumes(rows))
   {
     volumeHeader = { "Volumes" };
     volumeRows.push_back({ strategy });
@@ -79,7 +84,17 @@ std::string TableText(const StudyResult& result)
   }
   Table volumes(volumeHeader);
   std::for_each(volumeRows.begin(), volumeRows.end(), [&](const std::vector<std::string>& row) { volumes.Add(row); });
-  return table.Text() + "\n" + volumes.Text() +
+  return volumes.Text();
+}
+
+std::string TablesText(const StudyResult& result)
+{
+  std::string text = TableText(result.Rows, result.Structures.empty() ? "" : "Mean over structures");
+  for (const StudyStructure& structure : result.Structures)
+  {
+    text += "\n" + TableText(structure.Rows, structure.Name);
+  }
+  return text + (result.Structures.empty() ? "\n" + VolumesText(result.Rows) : "") +
     "\n*: the best; ≈: not significantly different from it. Written: " + result.Markdown + ", " + result.Json + ", " +
     result.Html + "\n";
 }
@@ -87,6 +102,7 @@ std::string TableText(const StudyResult& result)
 std::vector<NamedFile> StudyOutputs(const Arguments& arguments, const DataList& list)
 {
   StudyOptions options;
+  options.Structure = arguments.Get("--structure");
   options.Folder = arguments.Get("-o");
   options.Strategies = StrategiesFrom(arguments);
   options.Seeds = static_cast<int>(arguments.GetInteger("--seeds", 1, 1, 1000));
@@ -110,6 +126,7 @@ int RunStudyCommand(const Arguments& arguments)
   }
   StudyOptions options;
   options.Data = arguments.Get("--data");
+  options.Structure = arguments.Get("--structure");
   options.Folder = arguments.Get("-o");
   options.Strategies = StrategiesFrom(arguments);
   options.Seeds = static_cast<int>(arguments.GetInteger("--seeds", 1, 1, 1000));
@@ -134,7 +151,7 @@ int RunStudyCommand(const Arguments& arguments)
   {
     WriteResults(arguments, ParseJson(ReadText(result.Json), result.Json).release());
   }
-  Print(arguments, TableText(result));
+  Print(arguments, TablesText(result));
   return Done;
 }
 
@@ -153,8 +170,9 @@ Command StudyCommand()
     Join(Join({ { "--data", "LIST", "the data list (JSON) with training, validation and test cases", {}, false,
                   FileUse::ReadList },
                 { "-o", "DIR", "folder of the study: models, predictions, tables" },
-                { "--strategies", "NAMES", "which, separated by commas (the paper's eight)" },
-                { "--alternatives", "", "all strategies: also the alternatives to ordinal" },
+                { "--strategies", "NAMES",
+                  "which, separated by commas (ordinal and the paper's eight; of several structures all four)" },
+                { "--alternatives", "", "all strategies: also the alternatives to ordinal" }, StructureOption(),
                 { "--seeds", "N", "train each strategy N times (1)" }, { "--bins", "N", "number of bins of MR-ECE (15)" },
                 { "--margin", "VOXELS", "how far the box reaches beyond the marks (20)" },
                 { "--band", "MM", "width of the band around the contour, pixels for pictures without spacing (5)" },

@@ -38,6 +38,24 @@ void IsTheCores()
   CHECK_THROWS(rcn::MakePhantom(work.Context(), options, rcn_geometry_make(20, 16, 3)), RCN_EINVALID, "at most 5 raters");
 }
 
+/// Label maps of three structures, all of which somebody marks.
+void HasThreeStructures()
+{
+  rcn::Workspace work;
+  rcn_phantom_options options = RCN_PHANTOM_OPTIONS_INIT;
+  options.size[0] = options.size[1] = 48;
+  const rcn::Phantom phantom = rcn::MakeStructurePhantom(work.Context(), options, rcn_geometry_make(48, 48, 1));
+  CHECK(phantom.Structures.size() == RCN_PHANTOM_STRUCTURES && phantom.Raters.size() == 5);
+  work.LoadCase(rcn::CaseOf("example", { phantom.Image }, "example", phantom.Raters, phantom.Structures));
+  CHECK(work.Structures().size() == 3 && rcn_votes_structures(work.Votes()) == 3);
+  for (int structure = 1; structure <= 3; ++structure)
+  {
+    work.SelectStructure(structure);
+    const double dice = work.Agree(false).Figures->mean_dice;
+    CHECK(dice > 0.3 && dice < 0.98);
+  }
+}
+
 /// Five who agree in part, and another patient for another number; masks outlive the phantom.
 void ExamplesDiffer()
 {
@@ -59,6 +77,7 @@ void ExamplesDiffer()
 int main()
 {
   RUN(IsTheCores);
+  RUN(HasThreeStructures);
   RUN(ExamplesDiffer);
   return Failures ? EXIT_FAILURE : EXIT_SUCCESS;
 }

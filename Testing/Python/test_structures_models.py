@@ -320,6 +320,75 @@ def test_what_is_refused(data, models, predictions, tmp_path):
             says="--structure NAME", folder=tmp_path)
 
 
+def test_one_structure_of_several(data, models, predictions, tmp_path):
+    """--structure: predict, evaluate and train as if it were the only one."""
+    together = judge(data, predictions / "dirichlet-multinomial")
+    own = judge(data, predictions / "dirichlet-multinomial", "--structure", "Gefäß oben", "--plot", tmp_path / "d.svg")
+    same = together["structures"]["Gefäß oben"]
+    assert all(own[key] == same[key] for key in same if key != "cases") and (tmp_path / "d.svg").exists() and "structures" not in own
+    run("predict", "--model", models / "dirichlet-multinomial.safetensors", "--data", data, "--split", "test", "-o", tmp_path / "one",
+        "--structure", "right", "--quiet")
+    assert sorted(p.name for p in (tmp_path / "one").glob("te0*")) == ["te0_levels.nrrd", "te0_mask.nrrd", "te0_prob.nrrd"]
+    prob = read_image(tmp_path / "one" / "te0_prob.nrrd").array
+    assert np.array_equal(prob, read_image(predictions / "dirichlet-multinomial" / "te0_prob.nrrd").array[..., 1])
+    alone = judge(data, tmp_path / "one", "--structure", "right")
+    assert alone["mr_ece"] == pytest.approx(together["structures"]["right"]["mr_ece"], abs=1e-7)
+    refused("evaluate", "--data", data, "--split", "test", "--pred", tmp_path / "one", says=["one structure", "--structure NAME"])
+    refused("evaluate", "--data", data, "--split", "test", "--pred", predictions / "soft", "--structure", "liver", says=["liver", "left"])
+    files = [w for r in RATERS for w in ("--rater", f"{r}={data.parent / f'te0_{r}.nrrd'}")]
+    labels = [w for name, value in (("left", "1"), ("right", "2"), ("Gefäß oben", "5,6")) for w in ("--label", f"{name}={value}")]
+    one = run("evaluate", "--prob", predictions / "soft" / "te0_prob.nrrd", *files, *labels, "--structure", "right", "--json", "-").json
+    case = next(c for c in judge(data, predictions / "soft")["cases"] if (c["case"], c["structure"]) == ("te0", "right"))
+    assert one["mr_ece"] == pytest.approx(case["mr_ece"]) and one["brier"] == pytest.approx(case["brier"])
+
+
+def test_study(data, tmp_path):
+    """A complete and honest table: a section for each structure, their mean, and the figures that evaluate finds."""
+    words = ["study", "--data", data, "-o", tmp_path / "s", "--strategies", "ordinal,rps,median", *QUICK, "--no-recalibration"]
+    run(*words)
+    table = json.loads((tmp_path / "s" / "table.json").read_text("utf-8"))
+    rows = [("dirichlet-multinomial", "majority"), ("dirichlet-multinomial", "expected"), ("rps", "majority"), ("rps", "expected"),
+            ("median", None)]
+    assert list(table["structures"]) == list(STRUCTURES)
+    for section in (table, *table["structures"].values()):
+        assert [(r["strategy"], r["readout"]) for r in section["rows"]] == rows
+        values = [r["figures"]["box"]["mr_ece"] for r in section["rows"]]
+        best = min(range(len(rows)), key=lambda i: values[i]["value"])
+        assert [v["best"] for v in values] == [i == best for i in range(len(rows))]  # whoever wins
+        assert not any(r["figures"]["disputed"]["mr_ece"]["best"] for r in section["rows"])
+    for i, row in enumerate(table["rows"]):
+        for region, figure in (("box", "mr_ece"), ("box", "auc"), ("band", "mr_ece"), ("box", "rps")):
+            each = [s["rows"][i]["figures"][region][figure]["value"] for s in table["structures"].values()]
+            assert row["figures"][region][figure]["value"] == pytest.approx(np.mean(each))
+            assert row["figures"][region][figure]["low"] is None
+    for strategy, readout in (("rps", "majority"), ("dirichlet-multinomial", "expected")):
+        found = judge(data, tmp_path / "s" / "predictions" / strategy, "--readout", readout)["structures"]
+        for structure, section in table["structures"].items():
+            row = section["rows"][rows.index((strategy, readout))]["figures"]["box"]
+            assert row["mr_ece"]["value"] == pytest.approx(found[structure]["mr_ece"], abs=1e-9)
+            assert row["auc"]["value"] == pytest.approx(found[structure]["auc"], abs=1e-9)
+    text = (tmp_path / "s" / "table.md").read_text("utf-8")
+    page = (tmp_path / "s" / "report.html").read_text("utf-8")
+    for name in STRUCTURES:
+        assert f"## {name}" in text and name in page
+    assert "## Mean over structures" in text and "no intervals" in text
+    before = {p: p.read_bytes() for p in (tmp_path / "s").rglob("*") if p.is_file()}
+    run(*words)  # nothing is left to do
+    assert {p: p.read_bytes() for p in (tmp_path / "s").rglob("*") if p.is_file()} == before
+    refused("study", "--data", data, "-o", tmp_path / "t", "--strategies", "staple", says="several are learned by")
+
+
+def test_demo(tmp_path):
+    out = run("demo", "--structures", "-o", tmp_path, "--epochs", "1", "--quiet", timeout=300).out
+    content = json.loads((tmp_path / "cases" / "dataset.json").read_text("utf-8"))
+    assert content["structures"] == {"left half": 1, "right half": 2, "vessel": 3} and len(content["raters"]) == 5
+    labels = read_image(tmp_path / "cases" / "training1_Ada.nrrd").array
+    assert set(np.unique(labels)) == {0, 1, 2, 3}
+    for word in ("left half", "vessel", "mean", "dirichlet-multinomial", "median"):
+        assert word in out
+    assert (tmp_path / "study" / "report.html").exists()
+
+
 def test_order_of_structures(data, predictions):
     """They are found by name, whatever their order in the list."""
     turned = edited(data, lambda list_: list_.update(structures=dict(reversed(STRUCTURES.items()))), "turned.json")
