@@ -537,9 +537,9 @@ KeptLevels PublishPrediction(Node* node, const PredictionNodes& prediction)
   Publisher publisher(node);
   const Prediction& maps = prediction.Maps;
   const rcn_geometry& geometry = maps.Probability.Geometry();
-  vtkMRMLScalarVolumeNode* const probability =
-    publisher.ShowMap(Node::GetProbabilityRole(), "probability (" + maps.Readout + ")",
-      vtkMRMLTr("vtkSlicerRaterConsensusLogic", "Probability"), VtkFromVolume(maps.Probability), geometry, 1);
+  vtkMRMLScalarVolumeNode* const probability = publisher.ShowMap(Node::GetProbabilityRole(),
+    "probability (" + (prediction.Structure.empty() ? "" : prediction.Structure + ", ") + maps.Readout + ")",
+    vtkMRMLTr("vtkSlicerRaterConsensusLogic", "Probability"), VtkFromVolume(maps.Probability), geometry, 1);
   SetProvenance(probability, prediction.Made);
   const std::string raters = std::to_string(std::max<size_t>(prediction.Levels.size(), 1) - 1);
   std::vector<vtkMRMLScalarVolumeNode*> volumes;

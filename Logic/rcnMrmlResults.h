@@ -62,6 +62,7 @@ struct PredictionNodes
   Prediction Maps;
   std::vector<vtkSmartPointer<vtkImageData>> Levels; ///< ComponentsOf() the maps' levels; may be empty
   std::vector<Volume> LevelMasks;                    ///< K of them, or none
+  std::string Structure;                             ///< of a model of several, the one that this is about
   Provenance Made;
 };
 /// Probability, its mask, its volumes, the level volumes in a folder and a segment for each "at least k"; those of an earlier

@@ -246,7 +246,7 @@ void vtkMRMLRaterConsensusNode::SetRaters(const std::string& text)
         Text(recalibrationFile, RecalibrationFile) Flag(corrected, Corrected) Text(dataListFile, DataListFile)        \
           Text(trainedModelFile, TrainedModelFile) Number(trainingMinutes, TrainingMinutes) Text(strategy, Strategy)  \
             Text(network, Network) Number(transparentBelow, TransparentBelow) Flag(levelsIn3D, LevelsIn3D)            \
-              Text(shownRole, ShownRole)
+              Text(shownRole, ShownRole) Text(structure, Structure)
 
 void vtkMRMLRaterConsensusNode::ReadXMLAttributes(const char** atts)
 {

@@ -81,6 +81,9 @@ public:
   /// Empty: the model's own. Otherwise majority, expected or at-least:T.
   vtkGetMacro(Readout, std::string);
   vtkSetMacro(Readout, std::string);
+  /// Of a model that tells several structures apart: which one; empty: its first.
+  vtkGetMacro(Structure, std::string);
+  vtkSetMacro(Structure, std::string);
   /// Of the mask.
   vtkGetMacro(Threshold, double);
   vtkSetMacro(Threshold, double);
@@ -182,7 +185,7 @@ private:
   std::string Method = "orc";
   double Sigma = 1;
   bool TieBackground = false;
-  std::string ModelFile, Readout;
+  std::string ModelFile, Readout, Structure;
   double Threshold = 0.5;
   std::string Region = "box";
   int Bins = 15;

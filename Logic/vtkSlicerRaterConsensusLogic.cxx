@@ -516,12 +516,17 @@ vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Internals::Pred
   options.Readout = node->GetReadout();
   options.Threshold = node->GetThreshold();
   const std::string file = node->GetCorrected() ? node->GetRecalibrationFile() : "";
-  return [=, path = node->GetModelFile()](const Monitor& monitor) -> Publish {
+  return [=, path = node->GetModelFile(), structure = node->GetStructure()](const Monitor& monitor) -> Publish {
     rcn::Workspace workspace(job.Case().Options); // for its context
     workspace.SetProgress(job.Progress(monitor));
     const rcn::Model model(workspace.Context(), path);
     PredictionNodes out;
     rcn::PredictionOptions own = options;
+    if (model.HasSeveralStructures()) // as if the one were the only one
+    {
+      own.Structure = structure.empty() ? model.Info().Structures.front().Name : structure;
+      out.Structure = own.Structure;
+    }
     rcn::Recalibration correction;
     if (!file.empty())
     {
@@ -752,6 +757,20 @@ std::string vtkSlicerRaterConsensusLogic::DescribeModel(const std::string& model
     }
   });
   return sentence.empty() ? text : sentence;
+}
+
+std::string vtkSlicerRaterConsensusLogic::GetStructures(const std::string& modelFile)
+{
+  std::string names;
+  const std::string sentence = SentenceOf([&] {
+    const rcn::Workspace workspace; // for its context
+    const rcn::Model model(workspace.Context(), modelFile);
+    for (const rcn::Structure& one : model.Info().Structures)
+    {
+      names += model.HasSeveralStructures() ? (names.empty() ? "" : "\n") + one.Name : "";
+    }
+  });
+  return sentence.empty() ? names : "";
 }
 
 std::string vtkSlicerRaterConsensusLogic::Agreement(Node* node)

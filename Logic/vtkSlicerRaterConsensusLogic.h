@@ -91,6 +91,8 @@ public:
   std::string Report(vtkMRMLRaterConsensusNode* node, const std::string& path, bool anonymous = false);
   /// What a model file says about itself, one line for each thing; an error sentence when it cannot be read.
   std::string DescribeModel(const std::string& modelFile);
+  /// The structures that a model tells apart, one name per line; empty: it has one, or cannot be read.
+  std::string GetStructures(const std::string& modelFile);
   /// Asks the action that runs, on whatever thread, to stop.
   void Cancel();
   ///@}

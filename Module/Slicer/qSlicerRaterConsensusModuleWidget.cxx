@@ -314,6 +314,7 @@ void qSlicerRaterConsensusModuleWidgetPrivate::connectSettings()
     QObject::connect(box, indexChanged, q, [=] { this->edit([=](Node* node) { (node->*set)(Chosen(box)); }); });
   };
   choice(this->MethodComboBox, &Node::SetMethod);
+  choice(this->StructureComboBox, &Node::SetStructure);
   choice(this->ReadoutComboBox, &Node::SetReadout);
   choice(this->RecalibrationComboBox, &Node::SetRecalibrationMethod);
   choice(this->StrategyComboBox, &Node::SetStrategy);
@@ -634,7 +635,21 @@ void qSlicerRaterConsensusModuleWidgetPrivate::showRecord(Node* node)
     this->RecordKey = key;
     this->RecordText->setPlainText(
       key.isEmpty() ? QString() : QString::fromStdString(this->logic()->DescribeModel(node->GetModelFile())));
+    this->StructureComboBox->clear();
+    this->StructureComboBox->addItem(qSlicerRaterConsensusModuleWidget::tr("(the first one)"), "");
+    const std::string names = key.isEmpty() ? std::string() : this->logic()->GetStructures(node->GetModelFile());
+    for (const QString& name : QString::fromStdString(names).split('\n'))
+    {
+      if (!name.isEmpty())
+      {
+        this->StructureComboBox->addItem(name, name);
+      }
+    }
   }
+  Choose(this->StructureComboBox, node ? node->GetStructure() : "");
+  const bool several = this->StructureComboBox->count() > 1;
+  this->StructureLabel->setVisible(several);
+  this->StructureComboBox->setVisible(several);
   this->RecordGroup->setVisible(!key.isEmpty());
 }
 

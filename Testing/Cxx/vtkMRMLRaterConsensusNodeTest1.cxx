@@ -52,6 +52,12 @@ vtkMRMLRaterConsensusNode* Fill(vtkMRMLScene* scene)
   node->SetDataListFile("list.json");
   node->SetTrainedModelFile("new.safetensors");
   node->SetTrainingMinutes(3.5);
+  node->SetStrategy("rps");
+  node->SetNetwork("unet3d");
+  node->SetStructure("left kidney");
+  node->SetTransparentBelow(0.25);
+  node->LevelsIn3DOn();
+  node->SetShownRole(node->GetProbabilityRole());
   node->SetNodeReferenceID(node->GetHeatmapRole(), node->GetImageNodeID());
   return node;
 }
@@ -71,6 +77,8 @@ void CheckFilled(vtkMRMLRaterConsensusNode* node, bool references)
   CHECK(node->GetCorrected());
   CHECK(node->GetDataListFile() == "list.json" && node->GetTrainedModelFile() == "new.safetensors");
   CHECK(node->GetTrainingMinutes() == 3.5);
+  CHECK(node->GetStrategy() == "rps" && node->GetNetwork() == "unet3d" && node->GetStructure() == "left kidney");
+  CHECK(node->GetTransparentBelow() == 0.25 && node->GetLevelsIn3D() && node->GetShownRole() == node->GetProbabilityRole());
   if (references)
   {
     CHECK(node->GetNthRaterNode(0) && !std::strcmp(node->GetNthRaterNode(0)->GetName(), "L1"));

@@ -7,12 +7,14 @@
 #include <cstring>
 #include <thread>
 
+#include <vtkCallbackCommand.h>
 #include <vtkDoubleArray.h>
 #include <vtkImageData.h>
 #include <vtkMRMLApplicationLogic.h>
 #include <vtkMRMLColorLegendDisplayNode.h>
 #include <vtkMRMLColorTableNode.h>
 #include <vtkMRMLCrosshairNode.h>
+#include <vtkMRMLDisplayableNode.h>
 #include <vtkMRMLLabelMapVolumeNode.h>
 #include <vtkMRMLLayoutNode.h>
 #include <vtkMRMLLinearTransformNode.h>
@@ -440,7 +442,7 @@ void TheSceneMayChangeMeanwhile()
 
 /// A small network that has learned nothing.
 std::string WriteModel(const Folder& folder, int channels = 1, std::vector<std::string> raters = { "Anna", "Ben", "Cleo" },
-  const std::string& name = "m.safetensors")
+  const std::string& name = "m.safetensors", const std::vector<rcn::Structure>& structures = {})
 {
   const rcn::Workspace workspace;
   rcn_net* net = nullptr;
@@ -449,11 +451,13 @@ std::string WriteModel(const Folder& folder, int channels = 1, std::vector<std::
   options.width = 8;
   options.depth = 1;
   options.channels = channels;
-  options.outputs = static_cast<int>(raters.size()) + 1;
+  options.outputs = (static_cast<int>(raters.size()) + 1) * std::max(1, static_cast<int>(structures.size()));
   CHECK(rcn_net_create(&net, workspace.Context(), &options) == RCN_OK && rcn_net_initialize(net, 1) == RCN_OK);
   rcn::ModelInfo info;
   info.Raters = raters;
   info.Strategy = "rps"; // a level for each number of raters
+  info.Structures = structures;
+  info.Loss = structures.empty() ? RCN_LOSS_RPS : RCN_LOSS_RPS_HEADS;
   const std::string path = folder / name;
   rcn::SaveModel(workspace.Context(), path, net, info);
   rcn_net_destroy(net);
@@ -511,6 +515,28 @@ void ModelsPredictIntoTheScene()
   std::ofstream(folder / "broken.safetensors") << "no model";
   f.Parameters->SetModelFile(folder / "broken.safetensors");
   CHECK(f.Actions->Predict(f.Parameters).find("broken.safetensors") != std::string::npos);
+}
+
+/// One of the structures that a model tells apart, as if it were the only one.
+void ModelsOfSeveralStructuresPredictOne()
+{
+  Fixture f;
+  const Folder folder;
+  f.Parameters->SetModelFile(
+    WriteModel(folder, 1, { "Anna", "Ben", "Cleo" }, "two.safetensors", { { "kidney", { 1 } }, { "tumor", { 2 } } }));
+  CHECK(f.Actions->GetStructures(f.Parameters->GetModelFile()) == "kidney\ntumor");
+  CHECK(f.Actions->GetStructures(WriteModel(folder)) == "" && f.Actions->GetStructures("/nowhere") == "");
+  CHECK(f.Actions->Predict(f.Parameters) == "");
+  auto* const probability = f.Result<vtkMRMLScalarVolumeNode>(Node::GetProbabilityRole());
+  CHECK(probability && std::string(probability->GetName()).find("kidney") != std::string::npos);
+  CHECK(f.Parameters->GetNumberOfNodeReferences(Node::GetLevelRole()) == 4 && f.Actions->Evaluate(f.Parameters) == "");
+  const double kidney = probability->GetImageData()->GetScalarComponentAsDouble(11, 10, 9, 0);
+  f.Parameters->SetStructure("tumor");
+  CHECK(f.Actions->Predict(f.Parameters) == "");
+  CHECK(std::string(probability->GetName()).find("tumor") != std::string::npos);
+  CHECK(probability->GetImageData()->GetScalarComponentAsDouble(11, 10, 9, 0) != kidney);
+  f.Parameters->SetStructure("spleen");
+  CHECK(f.Actions->Predict(f.Parameters).find("spleen") != std::string::npos);
 }
 
 /// Also of an image without raters; nothing goes into the scene.
@@ -1187,6 +1213,33 @@ void ViewsBelongToTheChosenCase()
   CHECK(display->GetSegmentVisibility("a") && display->GetSegmentVisibility("b"));
 }
 
+/// Closing a scene changes nothing that is shown: the subject hierarchy goes first and would complain about masks that are not
+/// in it any more.
+void ClosingIsQuiet()
+{
+  Fixture f;
+  f.Scene->Clear();
+  Node* const node = f.Actions->AddExampleCase();
+  CHECK(f.Actions->Agreement(node) == "" && f.Actions->Fuse(node) == "");
+  node->LevelsIn3DOn();
+  f.Actions->ShowResults(node);
+  f.Actions->ShowDispute(node, 0);
+  int events = 0;
+  vtkNew<vtkCallbackCommand> count;
+  count->SetClientData(&events);
+  count->SetCallback([](vtkObject*, unsigned long, void* data, void*) { ++*static_cast<int*>(data); });
+  std::vector<vtkMRMLNode*> masks;
+  f.Scene->GetNodesByClass("vtkMRMLSegmentationNode", masks);
+  CHECK(masks.size() == 2);
+  for (vtkMRMLNode* const one : masks)
+  {
+    one->AddObserver(vtkMRMLDisplayableNode::DisplayModifiedEvent, count);
+    one->AddObserver(vtkSegmentation::SegmentModified, count);
+  }
+  f.Scene->Clear();
+  CHECK(events == 0);
+}
+
 /// Maps are clear below a share of raters, and a bin of the diagram is shown alone until that is over.
 void SmallProbabilitiesAreClear()
 {
@@ -1404,6 +1457,7 @@ int vtkSlicerRaterConsensusLogicTest1(int count, char* arguments[])
   RUN(BadInputGetsASentence);
   RUN(TheSceneMayChangeMeanwhile);
   RUN(ModelsPredictIntoTheScene);
+  RUN(ModelsOfSeveralStructuresPredictOne);
   RUN(ModelsReportOnAnImage);
   RUN(CalibrationIsAChart);
   RUN(LevelsAreJudged);
@@ -1420,6 +1474,7 @@ int vtkSlicerRaterConsensusLogicTest1(int count, char* arguments[])
   RUN(ExamplesAreCases);
   RUN(PredictionsSurviveTheSceneFile);
   RUN(ViewsBelongToTheChosenCase);
+  RUN(ClosingIsQuiet);
   RUN(SmallProbabilitiesAreClear);
   RUN(LevelsAreSurfaces);
   RUN(VisitedRegionsAreMarked);
