@@ -5,6 +5,7 @@
 
 #include <QComboBox>
 #include <QFormLayout>
+#include <QHeaderView>
 #include <QHBoxLayout>
 #include <QLabel>
 #include <QPushButton>
@@ -40,6 +41,8 @@ qRcnCalibrationPanel::qRcnCalibrationPanel(QWidget* parent)
     { tr("Click on one to see its diagram"), tr("Miscalibration, the mean over raters; less is better"),
       tr("Brier score; less is better"), tr("Overlap with the raters; more is better") });
   this->Table->setRowsOnly();
+  this->Table->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
+  this->Table->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
   this->Table->setVisible(false);
   this->Model->setObjectName("model");
   this->Model->setToolTip(tr("The model in use: for predictions, evaluation and recalibration"));
@@ -188,7 +191,7 @@ void qRcnCalibrationPanel::showTable()
         row, column++, new qRcnNumberItem(figure == RCN_MR_ECE ? qRcnStyle::percent(value, 2) : Digits(value), value));
     }
   }
-  this->Table->setVisibleRows(2, 8);
+  this->Table->setVisibleRows(qMin(this->Table->rowCount(), 8), 8);
   if (!each.empty())
   {
     const QSignalBlocker blocker(this->Table);

@@ -422,7 +422,7 @@ void qRcnDocument::outlineOthers()
       }
       else
       {
-        outline.Table = rcn::PluralityOf(*this->Open, c);
+        outline.Table = rcn::PluralityOf(this->Scene->context(), *this->Open, c);
       }
       if (front || !outline.Table.empty())
       {

@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <set>
 
-#include "rcn/rcn_loss.h"
 #include "rcnFile.h"
 #include "rcnJson.h"
 #include "rcnRecalibration.h"
@@ -160,24 +159,18 @@ std::shared_ptr<const rcn_votes> VotesOf(const OpenCasePointer& one)
   return std::shared_ptr<const rcn_votes>(selected, [one](rcn_votes* votes) { rcn_votes_destroy(votes); });
 }
 
-std::vector<float> PluralityOf(const OpenCase& one, int structure)
+std::vector<float> PluralityOf(rcn_context* context, const OpenCase& one, int structure)
 {
   const rcn_votes* votes = one.Work.LabeledVotes();
   if (!votes)
   {
     return {};
   }
-  const int64_t patterns = rcn_votes_pattern_count(votes);
-  const int structures = rcn_votes_structures(votes);
-  const auto labels = static_cast<size_t>(structures) + 1, count = static_cast<size_t>(patterns);
-  std::vector<uint8_t> counts(count * labels);
-  std::vector<float> shares(count * labels), inside(count);
-  rcn_loss_label_counts(counts.data(), rcn_votes_labels(votes), patterns, rcn_votes_raters(votes), structures);
-  rcn_loss_label_shares(shares.data(), counts.data(), patterns, structures, 1);
-  for (size_t p = 0; p < count; ++p)
-  {
-    inside[p] = shares[p * labels + static_cast<size_t>(structure)];
-  }
+  std::vector<uint8_t> labels(static_cast<size_t>(rcn_votes_pattern_count(votes)));
+  Check(rcn_plurality_patterns(labels.data(), context, votes), context);
+  std::vector<float> inside(labels.size());
+  std::transform(
+    labels.begin(), labels.end(), inside.begin(), [structure](uint8_t label) { return label == structure ? 1.0f : 0.0f; });
   return inside;
 }
 
@@ -994,6 +987,7 @@ void ReportOnImage(const Session& session, const std::string& id, const std::str
   options.Output = path;
   options.One = CaseOf(session, id);
   options.Model = ModelOf(session, session.Model).Path;
+  options.Structure = session.StructureName(session.ShownStructure());
   options.Command = "the viewer, Export, Report";
   options.Progress = [&](double fraction, const std::string& stage) { return progress && progress(fraction, stage.c_str()); };
   options.Remark = [&](const std::string& sentence) {

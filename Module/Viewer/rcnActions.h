@@ -60,8 +60,8 @@ CaseStructure LoadStructure(const Session& session, OpenCase& one, int structure
 std::shared_ptr<const rcn_votes> VotesOf(const OpenCasePointer& one);
 
 /// For each pattern of the votes, 1 where most raters gave the label of this structure, otherwise 0; a tie goes to a structure
-/// before the background. Empty without several structures.
-std::vector<float> PluralityOf(const OpenCase& one, int structure);
+/// before the background. Empty without several structures. The context need not be the case's own, which may be at work.
+std::vector<float> PluralityOf(rcn_context* context, const OpenCase& one, int structure);
 
 /// A layer out of a prediction, from memory or from its files; `structure`: of several, the one it is to be about.
 CaseLayer LoadLayer(const Session& session, const SessionPrediction& prediction, int structure = 0);
@@ -151,11 +151,13 @@ struct Recalibrated
 Recalibrated RecalibrateModel(const Session& session, const std::string& model, const std::string& split,
   rcn_recalib_method method, const SessionJudgement& how, const SessionProgress& progress = {});
 
-/// Writes the report (rcnReportPage.h) on these cases, with every model that has predictions of all of them.
+/// Writes the report (rcnReportPage.h) on these cases, with every model that has predictions of all of them; of several
+/// structures it has all.
 void ReportOn(const Session& session, const std::vector<std::string>& ids, const std::string& path,
   const SessionProgress& progress = {}, std::vector<std::string>* remarks = nullptr);
 
-/// Writes the page of an image that nobody outlined (rcnReportPatient.h), by the session's model in use.
+/// Writes the page of an image that nobody outlined (rcnReportPatient.h), by the session's model in use; of several
+/// structures it is about the one that is shown.
 void ReportOnImage(const Session& session, const std::string& id, const std::string& path, const SessionProgress& progress = {},
   std::vector<std::string>* remarks = nullptr);
 

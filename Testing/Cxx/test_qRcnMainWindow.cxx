@@ -1118,6 +1118,10 @@ private slots:
     window.exporter()->reliability(Path(folder / "right.svg"));
     QVERIFY(window.done());
     QVERIFY(Path(TextOf(folder / "right.svg")).contains("right"));
+    window.exporter()->report(Path(folder / "all.html"));
+    QVERIFY(window.done());
+    QVERIFY2(!window.notice()->isError(), qPrintable(window.notice()->text()));
+    QVERIFY(Path(TextOf(folder / "all.html")).contains("Gefäß"));
 
     // As it was, from files.
     window.document()->saveWorkspace(Path(folder / "model.rcn.json"));

@@ -485,6 +485,55 @@ private slots:
     QVERIFY(seen >= 3);
   }
 
+  /// Lines around other things: those of raters go with the raters' outlines, those of maps with the contour of the prediction.
+  void outlinesOfOtherThings()
+  {
+    const TestCase one = MakePhantom(24, 20, 3, 3);
+    Stage stage(one);
+    stage.Scene.setHeatMapVisible(false);
+    for (int r = 0; r < 3; ++r)
+    {
+      stage.Scene.setRaterVisible(r, false); // they would be drawn over it
+    }
+    const QColor own(250, 0, 250), others(0, 250, 250);
+    const auto picture = [&stage] { return stage.Canvas->grab().toImage(); };
+    QCOMPARE(CountNear(picture(), own) + CountNear(picture(), others), 0);
+    std::vector<float> anybody;
+    const rcn_pattern* patterns = rcn_votes_patterns(one.Votes.get());
+    for (int64_t p = 0; p < rcn_votes_pattern_count(one.Votes.get()); ++p)
+    {
+      anybody.push_back(patterns[p].marked ? 1.0f : 0.0f);
+    }
+    // Everything but a frame.
+    const rcn::Volume map =
+      MakeVolume(one.Geometry, [](int64_t x, int64_t y, int64_t) { return x > 1 && x < 22 && y > 1 && y < 18 ? 0.8 : 0.0; });
+    qRcnScene::Outline raters, share;
+    raters.Color = own;
+    raters.Table = anybody;
+    share.Color = others;
+    share.Map = map;
+    stage.Scene.setOutlines({ raters, share });
+    QVERIFY(CountNear(picture(), own) > 50 && CountNear(picture(), others) > 100);
+    stage.Scene.setContoursVisible(false);
+    QCOMPARE(CountNear(picture(), own), 0);
+    QVERIFY(CountNear(picture(), others) > 100);
+    stage.Scene.setContoursVisible(true);
+    stage.Scene.setThresholdContourVisible(false);
+    QVERIFY(CountNear(picture(), own) > 50);
+    QCOMPARE(CountNear(picture(), others), 0);
+    stage.Scene.setThresholdContourVisible(true);
+    stage.Scene.setThreshold(0.9);
+    QCOMPARE(CountNear(picture(), others), 0);
+    // Other votes of the same raters are drawn at once.
+    const auto nobody = std::vector<uint8_t>(24 * 20 * 3);
+    stage.Scene.setVotes(MakeVotes(one.Geometry, { nobody, nobody, nobody }));
+    QCOMPARE(CountNear(picture(), own), 0);
+    stage.Scene.setHeatMapVisible(true);
+    QCOMPARE(CountNear(picture(), Share(1)), 0);
+    stage.Scene.setVotes(one.Votes);
+    QVERIFY(CountNear(picture(), Share(1)) > 50);
+  }
+
   void predictionsLieOverTheImage()
   {
     const TestCase one = MakePhantom(120, 110, 12, 4);

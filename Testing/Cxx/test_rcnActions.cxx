@@ -185,7 +185,7 @@ void PluralityOfStructures()
   int inside[4] = { 0, 0, 0, 0 };
   for (int structure = 1; structure <= 3; ++structure)
   {
-    const std::vector<float> table = rcn::PluralityOf(*open, structure);
+    const std::vector<float> table = rcn::PluralityOf(open->Work.Context(), *open, structure);
     CHECK(static_cast<int64_t>(table.size()) == rcn_votes_pattern_count(votes));
     for (size_t voxel = 0; voxel < 32 * 32; ++voxel)
     {
@@ -202,7 +202,8 @@ void PluralityOfStructures()
     CHECK(inside[structure] > 0);
   }
   const rcn::Session plain = rcn::OpenFiles(Base(folder), { WritePhantomList(folder) });
-  CHECK(rcn::PluralityOf(*rcn::LoadCase(plain, "c0"), 1).empty());
+  const rcn::OpenCasePointer one = rcn::LoadCase(plain, "c0");
+  CHECK(rcn::PluralityOf(one->Work.Context(), *one, 1).empty());
 }
 
 /// A label map that is dropped where there are structures is a rater's; otherwise one with several values is an image, as
@@ -531,6 +532,8 @@ void TrainsAndJudgesSeveralStructures()
   alone.View.Structure = "right";
   const rcn::OpenCasePointer image = rcn::LoadCase(alone, "c6");
   CHECK(image->Structure == 2 && image->Layers.size() == 1 && image->Layers[0].Levels.ChannelCount() == 4);
+  rcn::ReportOnImage(alone, "c6", folder / "patient.html");
+  CHECK(rcn::ReadText(folder / "patient.html").find("right") != std::string::npos);
 }
 #endif
 
