@@ -119,7 +119,9 @@ void qRcnStructures::setStructures(const QVector<qRcnStructure>& structures, int
       this->List->addItem(new QListWidgetItem);
     }
     QListWidgetItem* item = this->List->item(row);
-    item->setIcon(qRcnStyle::dotIcon(structures[row].Color));
+    QIcon dot = qRcnStyle::dotIcon(structures[row].Color);
+    dot.addPixmap(dot.pixmap(32, 32), QIcon::Selected); // its own color there, too
+    item->setIcon(dot);
     item->setText(structures[row].Name);
     item->setFlags(Qt::ItemIsUserCheckable | Qt::ItemIsEnabled | Qt::ItemIsSelectable);
     item->setCheckState(structures[row].Visible ? Qt::Checked : Qt::Unchecked);
