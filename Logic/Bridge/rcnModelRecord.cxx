@@ -217,6 +217,7 @@ ModelRecord RecordOf(rcn_context* context, const Model& model)
   record.Network = std::string(rcn_arch_name(model.Options().arch)) + ", " + Counted(model.Options().channels, "channel");
   record.Strategy = info.Strategy;
   record.Raters = info.Raters;
+  record.Structures = NamesOf(info.Structures);
   record.Spacing = model.Is3D() && info.HasSpacing ? SpacingText(model.Options().spacing, 3)
     : info.PixelSize[0] > 0                        ? SpacingText(info.PixelSize, 2)
                                                    : "";
@@ -284,10 +285,20 @@ std::vector<std::pair<std::string, std::string>> RecordRows(const ModelRecord& r
       { "Strategy", known(record.Strategy) }, { "Network", record.Network }, { "Spacing", known(record.Spacing) },
       { "Normalization", record.Normalization }, { "Readout", record.Readout }, { "Correction", record.Correction },
       { "Written by", record.Version.empty() ? "another program" : "RaterConsensus " + record.Version } });
+  if (!record.Structures.empty())
+  {
+    rows.emplace_back("Structures", JoinNames(record.Structures));
+  }
+  const bool several = record.Structures.size() > 1;
+  if (several)
+  {
+    rows.emplace_back("Intervals of volumes", "none: they are not made for several structures");
+  }
   for (const char* split : { "validation", "test" })
   {
     const RecordedCalibration* found = record.Find(split);
-    rows.emplace_back(std::string("Calibration on ") + split + " cases", found ? found->InWords() : "not recorded");
+    rows.emplace_back(std::string("Calibration on ") + split + " cases" + (several ? ", mean over structures" : ""),
+      found ? found->InWords() : "not recorded");
   }
   if (!record.Problem.empty())
   {

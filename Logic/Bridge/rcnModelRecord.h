@@ -44,6 +44,7 @@ struct ModelRecord
   std::string File, Hash, Version, Created, Network, Strategy, Spacing, Normalization, Readout,
     Correction; ///< empty: not known
   std::vector<std::string> Raters;
+  std::vector<std::string> Structures;                     ///< by name; empty: one without a name
   bool HasCases = false;                                   ///< whether it says what it learned from
   std::vector<std::string> TrainingCases, ValidationCases; ///< names
   int64_t OlderCases = 0;                                  ///< of an earlier training, seen again in this one

@@ -111,6 +111,14 @@ def test_model_and_its_record(models):
         assert best["rps"] == min(e["rps"] for e in result["epochs"])
 
 
+def test_record_on_a_page(data, models, tmp_path):
+    run("report", "--image", data.parent / "te0.nrrd", "--model", models / "dirichlet-multinomial.safetensors", "--structure", "right", "-o",
+        tmp_path / "page.html", "--quiet")
+    page = (tmp_path / "page.html").read_text("utf-8")
+    for words in ("left, right", "Gefäß oben", "none: they are not made for several structures", "mean over structures"):
+        assert words in page
+
+
 def test_default_strategy(data, models, tmp_path):
     """Nothing said and "ordinal" both mean the likelihood of all labels, to the same bits."""
     raw = [(models / "dirichlet-multinomial.safetensors").read_bytes()]
