@@ -129,7 +129,7 @@ void qRcnConsensusPanel::follow(qRcnScene::Changes what)
     this->Layers->setCurrentIndex(shown + 1);
     const bool levels = shown >= 0 && this->Scene->prediction(shown).hasLevels();
     const int raters1 = levels ? this->Scene->prediction(shown).Levels.ChannelCount() - 1 : this->Scene->raterCount();
-    this->Controls->setRaterCount(raters1, levels);
+    this->Controls->setRaterCount(raters1, levels || shown < 0); // of no map, there is nothing to say
     this->Controls->setReadout(static_cast<qRcnOverlayControls::Readout>(this->Scene->readout()), this->Scene->readoutNumber());
     this->Controls->setOpacity(this->Scene->predictionOpacity());
     this->Controls->setThreshold(this->Scene->threshold());

@@ -632,8 +632,11 @@ private slots:
       return window.consensus()->probe()->sentence().section(';', 1).replace(QChar(0xa0), ' ').simplified();
     };
     QCOMPARE(said(), QString());
+    const auto* meaning = window.consensus()->controls()->findChild<QLabel*>("meaning");
+    QVERIFY2(!meaning->text().contains("one probability"), qPrintable(meaning->text())); // no map is shown
     window.action("fuse-staple")->trigger();
     QVERIFY(window.done());
+    QVERIFY2(meaning->text().contains("one probability"), qPrintable(meaning->text()));
     QVERIFY2(QRegularExpression("^staple gives \\d+ %\\.$").match(said()).hasMatch(), qPrintable(said()));
     window.action("fuse-soft")->trigger();
     QVERIFY(window.done());
