@@ -331,14 +331,14 @@ private:
   int Count_ = 0;
 };
 
-/// Learns from forty small cases of the same raters, once how many of them mark a voxel and once their majority, and
-/// judges both models on twenty cases that they have not seen.
-std::string Learn(const std::filesystem::path& folder, const Arguments& arguments, Terminal& terminal, Workspace& workspace)
+/// The demonstration's trainings: short ones of small networks.
+StudyOptions StudyOf(const std::filesystem::path& folder, const std::string& data, const std::vector<std::string>& strategies,
+  const Arguments& arguments, Terminal& terminal)
 {
   StudyOptions options;
-  options.Data = WriteLearningCases(folder / "cases", workspace.Context(), false);
+  options.Data = data;
   options.Folder = (folder / "study").string();
-  options.Strategies = { "ordinal", "median" };
+  options.Strategies = strategies;
   options.Training.Workspace = WorkspaceOptionsFrom(arguments);
   options.Training.Net.depth = 3;
   options.Training.Epochs = static_cast<int>(arguments.GetInteger("--epochs", 40, 1, 10000));
@@ -346,6 +346,15 @@ std::string Learn(const std::filesystem::path& folder, const Arguments& argument
   options.Training.Rate = 0.003;
   options.Choices["--epochs"] = std::to_string(options.Training.Epochs);
   options.Progress = [&terminal](double fraction, const std::string& stage) { return terminal.Show(fraction, stage.c_str()); };
+  return options;
+}
+
+/// Learns from forty small cases of the same raters, once how many of them mark a voxel and once their majority, and
+/// judges both models on twenty cases that they have not seen.
+std::string Learn(const std::filesystem::path& folder, const Arguments& arguments, Terminal& terminal, Workspace& workspace)
+{
+  const StudyOptions options = StudyOf(
+    folder, WriteLearningCases(folder / "cases", workspace.Context(), false), { "ordinal", "median" }, arguments, terminal);
   const StudyResult result = RunStudy(options);
 
   Table table({ "Learned", "Readout", "MR-ECE (%)", "95 % interval", "Brier", "AUC", "RPS", "Levels off by (%)" });
@@ -394,17 +403,7 @@ std::string Learn(const std::filesystem::path& folder, const Arguments& argument
 std::string LearnStructures(
   const std::filesystem::path& folder, const std::string& data, const Arguments& arguments, Terminal& terminal)
 {
-  StudyOptions options;
-  options.Data = data;
-  options.Folder = (folder / "study").string();
-  options.Strategies = { "dirichlet-multinomial", "median" };
-  options.Training.Workspace = WorkspaceOptionsFrom(arguments);
-  options.Training.Net.depth = 3;
-  options.Training.Epochs = static_cast<int>(arguments.GetInteger("--epochs", 40, 1, 10000));
-  options.Training.Batch = 8;
-  options.Training.Rate = 0.003;
-  options.Choices["--epochs"] = std::to_string(options.Training.Epochs);
-  options.Progress = [&terminal](double fraction, const std::string& stage) { return terminal.Show(fraction, stage.c_str()); };
+  const StudyOptions options = StudyOf(folder, data, { "dirichlet-multinomial", "median" }, arguments, terminal);
   const StudyResult result = RunStudy(options);
   Table table({ "Structure", "Learned", "Readout", "MR-ECE (%)", "95 % interval", "Brier", "AUC", "RPS" });
   const auto add = [&table](const std::string& name, const std::vector<StudyRow>& rows) {
