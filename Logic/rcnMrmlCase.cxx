@@ -84,14 +84,23 @@ Volume InGridOf(
   return VolumeFromVtk(resampled, ijkToRas, name);
 }
 
-RaterMask SegmentMask(Node* node, int n, vtkMRMLSegmentationNode* segmentation)
+/// A segment that nobody painted in: the rater answered, and marked nothing.
+Volume NothingIn(Node* node)
 {
-  const std::string name = node->GetNthRaterName(n), id = node->GetNthRaterSegmentID(n);
+  const Volume image = VolumeOf(ImageOf(node));
+  const Volume nothing = Volume::Allocate(image.Geometry(), RCN_UINT8);
+  std::fill_n(static_cast<uint8_t*>(nothing.Data()), rcn_geometry_voxels(&image.Geometry()), uint8_t(0));
+  return nothing;
+}
+
+/// `rater` stands in sentences.
+Volume SegmentMask(Node* node, vtkMRMLSegmentationNode* segmentation, const std::string& id, const std::string& rater)
+{
   if (!segmentation->GetSegmentation() || !segmentation->GetSegmentation()->GetSegment(id))
   {
     throw Error(RCN_EDATA,
       Filled(vtkMRMLTr("vtkSlicerRaterConsensusLogic", "The segment of rater %1 is no longer in %2; choose the raters again."),
-        name, NameOf(segmentation)));
+        rater, NameOf(segmentation)));
   }
   vtkNew<vtkOrientedImageData> mask;
   // Of several segments in one layer the node takes out the one; only what has no label map yet is converted, by itself.
@@ -101,20 +110,56 @@ RaterMask SegmentMask(Node* node, int n, vtkMRMLSegmentationNode* segmentation)
               : vtkSlicerSegmentationsModuleLogic::GetSegmentBinaryLabelmapRepresentation(segmentation, id, mask, false)))
   {
     throw Error(RCN_EDATA,
-      Filled(vtkMRMLTr("vtkSlicerRaterConsensusLogic", "The segment of rater %1 cannot be turned into voxels."), name));
+      Filled(vtkMRMLTr("vtkSlicerRaterConsensusLogic", "The segment of rater %1 cannot be turned into voxels."), rater));
   }
+  return mask->IsEmpty() ? NothingIn(node) : InGridOf(ImageOf(node), mask, segmentation, rater);
+}
+
+/// Ids and names of the segments, in order.
+std::vector<std::pair<std::string, std::string>> SegmentsOf(vtkMRMLSegmentationNode* segmentation)
+{
+  std::vector<std::pair<std::string, std::string>> segments;
+  vtkSegmentation* const all = segmentation->GetSegmentation();
+  for (int i = 0; all && i < all->GetNumberOfSegments(); ++i)
+  {
+    const char* const name = all->GetNthSegment(i)->GetName();
+    const std::string id = all->GetNthSegmentID(i);
+    segments.emplace_back(id, name && *name ? name : id);
+  }
+  return segments;
+}
+
+/// The rater's segmentation, where all of it is the rater's; otherwise null.
+vtkMRMLSegmentationNode* WholeSegmentation(Node* node, int n)
+{
+  return node->GetNthRaterSegmentID(n).empty() ? vtkMRMLSegmentationNode::SafeDownCast(node->GetNthRaterNode(n)) : nullptr;
+}
+
+/// A rater who tells structures apart; `several`: there are others than the one that is marked here.
+RaterMask SegmentationMask(Node* node, int n, bool several)
+{
   RaterMask rater;
-  rater.Name = name;
-  if (mask->IsEmpty())
+  rater.Name = node->GetNthRaterName(n);
+  vtkMRMLSegmentationNode* const segmentation = WholeSegmentation(node, n);
+  for (const auto& segment : SegmentsOf(segmentation))
   {
-    // A segment that nobody painted in: the rater answered, and marked nothing.
-    const Volume image = VolumeOf(ImageOf(node));
-    rater.Mask = Volume::Allocate(image.Geometry(), RCN_UINT8);
-    std::fill_n(static_cast<uint8_t*>(rater.Mask.Data()), rcn_geometry_voxels(&image.Geometry()), uint8_t(0));
+    const Volume mask = SegmentMask(node, segmentation, segment.first, rater.Name);
+    if (several)
+    {
+      rater.Structures.push_back({ segment.second, mask, {} });
+    }
+    else
+    {
+      rater.Mask = mask;
+    }
   }
-  else
+  if (several && rater.Structures.empty())
   {
-    rater.Mask = InGridOf(ImageOf(node), mask, segmentation, name);
+    rater.Structures.push_back({ StructuresOf(node).front(), NothingIn(node), {} });
+  }
+  else if (!several && !rater.Mask.Data())
+  {
+    rater.Mask = NothingIn(node);
   }
   return rater;
 }
@@ -149,6 +194,23 @@ RaterMask LabelMapMask(Node* node, int n, vtkMRMLScalarVolumeNode* labelMap)
 
 } // namespace
 
+std::vector<std::string> StructuresOf(Node* node)
+{
+  std::vector<std::string> names;
+  for (int n = 0; n < node->GetNumberOfRaters(); ++n)
+  {
+    vtkMRMLSegmentationNode* const segmentation = WholeSegmentation(node, n);
+    for (const auto& segment : segmentation ? SegmentsOf(segmentation) : std::vector<std::pair<std::string, std::string>>())
+    {
+      if (std::find(names.begin(), names.end(), segment.second) == names.end())
+      {
+        names.push_back(segment.second);
+      }
+    }
+  }
+  return names;
+}
+
 std::string CheckCase(Node* node, bool raters)
 {
   vtkMRMLScalarVolumeNode* const image = ImageOf(node);
@@ -172,6 +234,7 @@ std::string CheckCase(Node* node, bool raters)
   {
     return Filled(vtkMRMLTr("vtkSlicerRaterConsensusLogic", "There can be at most %1 raters."), std::to_string(RCN_MAX_RATERS));
   }
+  const bool several = StructuresOf(node).size() > 1;
   for (int n = 0; n < node->GetNumberOfRaters(); ++n)
   {
     const std::string name = node->GetNthRaterName(n);
@@ -181,6 +244,13 @@ std::string CheckCase(Node* node, bool raters)
     {
       return Filled(vtkMRMLTr("vtkSlicerRaterConsensusLogic",
                       "The segmentation of rater %1 is no longer in the scene; choose the raters again."),
+        name);
+    }
+    if (several && !WholeSegmentation(node, n))
+    {
+      return Filled(
+        vtkMRMLTr("vtkSlicerRaterConsensusLogic",
+          "Other raters tell several structures apart, but rater %1 is one mask; add a segmentation of this rater."),
         name);
     }
     for (int other = 0; other < n; ++other)
@@ -207,12 +277,34 @@ Input Gather(Node* node, bool raters)
   input.Image = VolumeOf(ImageOf(node));
   input.Options.Resample = node->GetResample();
   input.Options.AbsentLabelIsError = false;
+  const std::vector<std::string> names = raters ? StructuresOf(node) : std::vector<std::string>();
+  const bool several = names.size() > 1;
+  for (size_t c = 0; several && c < names.size(); ++c)
+  {
+    input.Structures.push_back({ names[c], { static_cast<int64_t>(c) + 1 } });
+  }
+  if (several)
+  {
+    input.Chosen = node->GetStructure().empty() ? 1 : FindStructure(input.Structures, node->GetStructure());
+  }
   for (int n = 0; raters && n < node->GetNumberOfRaters(); ++n)
   {
     vtkMRMLNode* const source = node->GetNthRaterNode(n);
     auto* const segmentation = vtkMRMLSegmentationNode::SafeDownCast(source);
-    input.Masks.push_back(
-      segmentation ? SegmentMask(node, n, segmentation) : LabelMapMask(node, n, vtkMRMLScalarVolumeNode::SafeDownCast(source)));
+    if (!segmentation)
+    {
+      input.Masks.push_back(LabelMapMask(node, n, vtkMRMLScalarVolumeNode::SafeDownCast(source)));
+    }
+    else if (WholeSegmentation(node, n))
+    {
+      input.Masks.push_back(SegmentationMask(node, n, several));
+    }
+    else
+    {
+      input.Masks.emplace_back();
+      input.Masks.back().Name = node->GetNthRaterName(n);
+      input.Masks.back().Mask = SegmentMask(node, segmentation, node->GetNthRaterSegmentID(n), input.Masks.back().Name);
+    }
   }
   return input;
 }
@@ -220,7 +312,11 @@ Input Gather(Node* node, bool raters)
 std::shared_ptr<Workspace> Open(const Input& input)
 {
   auto workspace = std::make_shared<Workspace>(input.Options);
-  workspace->LoadCase(CaseOf(input.Id, { input.Image }, input.ImageName, input.Masks));
+  workspace->LoadCase(CaseOf(input.Id, { input.Image }, input.ImageName, input.Masks, input.Structures));
+  if (input.Chosen)
+  {
+    workspace->SelectStructure(input.Chosen);
+  }
   return workspace;
 }
 

@@ -29,6 +29,8 @@ struct Input
   std::string Id, ImageName;
   Volume Image;
   std::vector<RaterMask> Masks;
+  std::vector<Structure> Structures; ///< that the raters tell apart; none: there is one
+  int Chosen = 0;                    ///< the number of the one that is asked about; 0: there is one
   WorkspaceOptions Options;
 };
 
@@ -40,11 +42,14 @@ std::string TitleOf(Node* node);
 /// Shares the node's voxels. Throws Error when there are none.
 Volume VolumeOf(vtkMRMLVolumeNode* node);
 
+/// The structures that raters tell apart: names of the segments of their segmentations. One or none: there is one structure.
+std::vector<std::string> StructuresOf(Node* node);
+
 /// The sentence that says why a case cannot be gathered; empty when it looks fine. Looks at no voxel.
 std::string CheckCase(Node* node, bool raters);
 /// Segments are rasterised in the image's grid, and transforms above image and raters are taken into account. Throws Error.
 Input Gather(Node* node, bool raters);
-/// For any thread. Throws Error.
+/// With the chosen structure selected. For any thread. Throws Error.
 std::shared_ptr<Workspace> Open(const Input& input);
 
 /// Throws Error when the image has voxels that a network cannot take.

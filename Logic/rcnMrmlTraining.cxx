@@ -91,10 +91,39 @@ std::string CheckTrainedModelFile(const std::string& model)
     : Filled(vtkMRMLTr("vtkSlicerRaterConsensusLogic", "%1 already exists; choose another file for the new model."), file);
 }
 
+namespace
+{
+
+/// Of all cases, each once. Throws Error where some cases have several and others one.
+std::vector<Structure> StructuresOfAll(const std::vector<Input>& inputs)
+{
+  std::vector<Structure> all;
+  for (const Input& input : inputs)
+  {
+    if (input.Structures.empty() != inputs.front().Structures.empty())
+    {
+      throw Error(
+        RCN_EINVALID, input.Id + " and " + inputs.front().Id + ": one case has several structures, the other has one.");
+    }
+    for (const Structure& one : input.Structures)
+    {
+      const std::vector<std::string> names = NamesOf(all);
+      if (std::find(names.begin(), names.end(), one.Name) == names.end())
+      {
+        all.push_back({ one.Name, { static_cast<int64_t>(all.size()) + 1 } });
+      }
+    }
+  }
+  return all;
+}
+
+} // namespace
+
 DataList CasesOf(const std::vector<Input>& inputs)
 {
   DataList list;
   list.Path = "The scene";
+  list.Structures = StructuresOfAll(inputs);
   for (const Input& input : inputs)
   {
     std::string id = input.Id;
@@ -103,7 +132,7 @@ DataList CasesOf(const std::vector<Input>& inputs)
     {
       id = input.Id + " (" + std::to_string(number) + ")";
     }
-    list.Cases.push_back(CaseOf(id, { input.Image }, input.ImageName, input.Masks));
+    list.Cases.push_back(CaseOf(id, { input.Image }, input.ImageName, input.Masks, list.Structures));
     list.Cases.back().Split = "training";
     for (const RaterMask& mask : input.Masks)
     {
@@ -132,6 +161,10 @@ TrainingResult Trained(TrainingOptions options)
     }
     for (RaterMask& mask : own->Masks)
     {
+      if (!mask.Structures.empty())
+      {
+        continue; // segments were brought into the grid of the image, which made a copy
+      }
       mask.Mask = ResampleNearest(mask.Mask, mask.Mask.Geometry()); // likewise: label maps are the scene's own
     }
     one.Memory = own;

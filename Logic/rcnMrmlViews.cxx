@@ -203,9 +203,15 @@ void Views::ShowRaters(Node* node, int first, int second)
   {
     auto* const segmentation = vtkMRMLSegmentationNode::SafeDownCast(node->GetNthRaterNode(n));
     auto* const display = vtkMRMLSegmentationDisplayNode::SafeDownCast(segmentation ? segmentation->GetDisplayNode() : nullptr);
-    if (display)
+    const std::string segment = node->GetNthRaterSegmentID(n);
+    const bool shown = first < 0 || n == first || n == second;
+    if (display && !segment.empty())
     {
-      display->SetSegmentVisibility(node->GetNthRaterSegmentID(n), first < 0 || n == first || n == second);
+      display->SetSegmentVisibility(segment, shown);
+    }
+    else if (display) // all of it is the rater's
+    {
+      display->SetAllSegmentsVisibility(shown);
     }
   }
 }

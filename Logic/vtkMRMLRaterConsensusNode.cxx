@@ -117,6 +117,11 @@ void vtkMRMLRaterConsensusNode::AddSegment(
   this->AddRater({ name, segmentID, 0 }, segmentationNodeID);
 }
 
+void vtkMRMLRaterConsensusNode::AddSegmentation(const std::string& name, const char* segmentationNodeID)
+{
+  this->AddRater({ name, "", 0 }, segmentationNodeID);
+}
+
 void vtkMRMLRaterConsensusNode::AddLabelMap(const std::string& name, const char* labelMapNodeID, int value)
 {
   this->AddRater({ name, "", value }, labelMapNodeID);

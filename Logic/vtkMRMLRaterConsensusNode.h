@@ -38,6 +38,8 @@ public:
   ///@{
   /// A segment of a segmentation node.
   void AddSegment(const std::string& name, const char* segmentationNodeID, const std::string& segmentID);
+  /// All of a segmentation node: its segments are the structures that the rater tells apart, by name.
+  void AddSegmentation(const std::string& name, const char* segmentationNodeID);
   /// A label map volume; `value` is what the rater's label is, 0: whatever is not 0.
   void AddLabelMap(const std::string& name, const char* labelMapNodeID, int value);
   void RemoveNthRater(int n);
@@ -45,7 +47,7 @@ public:
   int GetNumberOfRaters() const;
   std::string GetNthRaterName(int n) const;
   void SetNthRaterName(int n, const std::string& name);
-  std::string GetNthRaterSegmentID(int n) const; ///< empty for a label map
+  std::string GetNthRaterSegmentID(int n) const; ///< empty for a label map and for a whole segmentation
   int GetNthRaterValue(int n) const;
   vtkMRMLNode* GetNthRaterNode(int n); ///< null when it has left the scene
   ///@}
@@ -81,7 +83,7 @@ public:
   /// Empty: the model's own. Otherwise majority, expected or at-least:T.
   vtkGetMacro(Readout, std::string);
   vtkSetMacro(Readout, std::string);
-  /// Of a model that tells several structures apart: which one; empty: its first.
+  /// Where raters or a model tell several structures apart: the one that everything is about; empty: the first.
   vtkGetMacro(Structure, std::string);
   vtkSetMacro(Structure, std::string);
   /// Of the mask.

@@ -773,6 +773,17 @@ std::string vtkSlicerRaterConsensusLogic::GetStructures(const std::string& model
   return sentence.empty() ? names : "";
 }
 
+std::string vtkSlicerRaterConsensusLogic::GetStructuresOfRaters(Node* node)
+{
+  const std::vector<std::string> names = node ? StructuresOf(node) : std::vector<std::string>();
+  std::string text;
+  for (size_t i = 0; names.size() > 1 && i < names.size(); ++i)
+  {
+    text += (i ? "\n" : "") + names[i];
+  }
+  return text;
+}
+
 std::string vtkSlicerRaterConsensusLogic::Agreement(Node* node)
 {
   return this->Do(AgreementAction, node);

@@ -93,6 +93,8 @@ public:
   std::string DescribeModel(const std::string& modelFile);
   /// The structures that a model tells apart, one name per line; empty: it has one, or cannot be read.
   std::string GetStructures(const std::string& modelFile);
+  /// The structures that the case's raters tell apart, likewise; empty: there is one.
+  std::string GetStructuresOfRaters(vtkMRMLRaterConsensusNode* node);
   /// Asks the action that runs, on whatever thread, to stop.
   void Cancel();
   ///@}

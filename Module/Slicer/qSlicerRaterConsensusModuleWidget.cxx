@@ -111,6 +111,8 @@ public:
   std::string RunningNode; ///< the case may be changed while something runs
   QString ReportPath;      ///< of the page that is written
   QString RecordKey;       ///< the model file whose record is shown, and when it was changed
+  QString ModelStructures; ///< that the model tells apart, one per line
+  QString ShownStructures; ///< that can be chosen
   rcn::mrml::Views Views;
   qRcnJob* Job = nullptr;
   QWidget* Status = nullptr; ///< progress, Cancel and sentences: below the button that was pressed
@@ -274,6 +276,14 @@ void qSlicerRaterConsensusModuleWidgetPrivate::connectInputs()
     QObject::connect(source, SIGNAL(currentNodeChanged(vtkMRMLNode*)), q, SLOT(updateFromNode()));
   }
   QObject::connect(this->AddSegmentsButton, &QPushButton::clicked, q, [this] { this->addSegments(); });
+  QObject::connect(this->AddSegmentationButton, &QPushButton::clicked, q, [this] {
+    this->edit([this](Node* node) {
+      if (vtkMRMLNode* const segmentation = this->SegmentSelector->currentNode())
+      {
+        node->AddSegmentation(segmentation->GetName() ? segmentation->GetName() : segmentation->GetID(), segmentation->GetID());
+      }
+    });
+  });
   QObject::connect(this->AddLabelMapButton, &QPushButton::clicked, q, [this] {
     this->edit([this](Node* node) {
       if (vtkMRMLNode* const labels = this->LabelMapComboBox->currentNode())
@@ -566,7 +576,12 @@ void qSlicerRaterConsensusModuleWidgetPrivate::showRaters()
   {
     vtkMRMLNode* const source = node->GetNthRaterNode(n);
     QString mask = source ? QString::fromUtf8(source->GetName()) : qSlicerRaterConsensusModuleWidget::tr("(no longer there)");
-    if (auto* const segmentation = vtkMRMLSegmentationNode::SafeDownCast(source))
+    auto* const segmentation = vtkMRMLSegmentationNode::SafeDownCast(source);
+    if (segmentation && node->GetNthRaterSegmentID(n).empty())
+    {
+      mask += ": " + qSlicerRaterConsensusModuleWidget::tr("all segments");
+    }
+    else if (segmentation)
     {
       vtkSegment* const segment =
         segmentation->GetSegmentation() ? segmentation->GetSegmentation()->GetSegment(node->GetNthRaterSegmentID(n)) : nullptr;
@@ -635,10 +650,17 @@ void qSlicerRaterConsensusModuleWidgetPrivate::showRecord(Node* node)
     this->RecordKey = key;
     this->RecordText->setPlainText(
       key.isEmpty() ? QString() : QString::fromStdString(this->logic()->DescribeModel(node->GetModelFile())));
+    this->ModelStructures =
+      key.isEmpty() ? QString() : QString::fromStdString(this->logic()->GetStructures(node->GetModelFile()));
+  }
+  const QString ofRaters = node ? QString::fromStdString(this->logic()->GetStructuresOfRaters(node)) : QString();
+  const QString names = ofRaters.isEmpty() ? this->ModelStructures : ofRaters;
+  if (names != this->ShownStructures)
+  {
+    this->ShownStructures = names;
     this->StructureComboBox->clear();
     this->StructureComboBox->addItem(qSlicerRaterConsensusModuleWidget::tr("(the first one)"), "");
-    const std::string names = key.isEmpty() ? std::string() : this->logic()->GetStructures(node->GetModelFile());
-    for (const QString& name : QString::fromStdString(names).split('\n'))
+    for (const QString& name : names.split('\n'))
     {
       if (!name.isEmpty())
       {
@@ -1000,6 +1022,7 @@ void qSlicerRaterConsensusModuleWidget::updateFromNode()
     button->setEnabled(node && node->GetNumberOfRaters() > 0);
   }
   d->AddSegmentsButton->setEnabled(d->SegmentSelector->currentNode());
+  d->AddSegmentationButton->setEnabled(d->SegmentSelector->currentNode());
   d->AddLabelMapButton->setEnabled(d->LabelMapComboBox->currentNode());
   d->showActions(node);
   const bool map =

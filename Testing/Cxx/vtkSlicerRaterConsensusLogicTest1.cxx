@@ -860,6 +860,94 @@ void TrainsOnTheScenesCases()
   CHECK(f.Result<vtkMRMLPlotChartNode>(Node::GetChartRole())->GetNumberOfPlotSeriesNodes() == 2);
 }
 
+/// In place of the raters of the last case: segmentations of a liver, the balls, and a kidney, which Cleo does not mark.
+void UseSegmentations(Fixture& f)
+{
+  const char* const names[3] = { "Anna", "Ben", "Cleo" };
+  vtkNew<vtkMatrix4x4> grid;
+  Tilt(grid);
+  f.Parameters->RemoveAllRaters();
+  for (int r = 0; r < 3; ++r)
+  {
+    auto* const drawn = vtkMRMLSegmentationNode::SafeDownCast(f.Scene->AddNewNodeByClass("vtkMRMLSegmentationNode", names[r]));
+    drawn->CreateDefaultDisplayNodes();
+    drawn->SetReferenceImageGeometryParameterFromVolumeNode(f.Image);
+    for (int c = 0; c < (r < 2 ? 2 : 1); ++c)
+    {
+      const vtkSmartPointer<vtkImageData> voxels = ImageOfBall(r, VTK_UNSIGNED_CHAR);
+      const std::vector<uint8_t> kidney = Ball(Size, 3, 3, 3 + r, 2);
+      for (size_t i = 0; c == 1 && i < kidney.size(); ++i)
+      {
+        static_cast<unsigned char*>(voxels->GetScalarPointer())[i] = kidney[i];
+      }
+      vtkNew<vtkOrientedImageData> mask;
+      mask->vtkImageData::DeepCopy(voxels);
+      mask->SetImageToWorldMatrix(grid);
+      vtkNew<vtkSegment> segment;
+      segment->SetName(c ? "kidney" : "liver");
+      segment->AddRepresentation(vtkSegmentationConverter::GetSegmentationBinaryLabelmapRepresentationName(), mask);
+      drawn->GetSegmentation()->AddSegment(segment, c ? "k" : "l");
+    }
+    f.Parameters->AddSegmentation(names[r], drawn->GetID());
+  }
+}
+
+/// One segmentation for each rater, its segments are the structures: everything is about the chosen one.
+void SegmentationsAreRatersOfStructures()
+{
+  Fixture f;
+  CHECK(f.Actions->GetStructuresOfRaters(f.Parameters) == "");
+  UseSegmentations(f);
+  CHECK(f.Actions->GetStructuresOfRaters(f.Parameters) == "liver\nkidney");
+  CHECK(f.Actions->Agreement(f.Parameters) == "");
+  rcn::Workspace workspace;
+  UseBalls(workspace);
+  const rcn::AgreementReport liver = workspace.Agree(true);
+  CHECK(f.Cell(Node::GetAgreementRole(), "Mean Dice of all pairs", "Value", 1) == rcn::CsvNumber(liver.Figures->mean_dice));
+  CHECK(f.Cell(Node::GetAgreementRole(), "Cleo", "Volume (mL)") == rcn::CsvNumber(liver.Figures->rater[2].volume_ml));
+  f.Parameters->SetStructure("kidney");
+  CHECK(f.Actions->Agreement(f.Parameters) == "");
+  CHECK(f.Cell(Node::GetAgreementRole(), "Cleo", "Volume (mL)") == "0");
+  CHECK(f.Cell(Node::GetAgreementRole(), "Anna", "Volume (mL)") != "0");
+  CHECK(f.Actions->Fuse(f.Parameters) == "");
+  rcn::mrml::Views views;
+  views.ShowRaters(f.Parameters, 0, 1);
+  const auto isShown = [&f](int rater) {
+    auto* const segmentation = vtkMRMLSegmentationNode::SafeDownCast(f.Parameters->GetNthRaterNode(rater));
+    return vtkMRMLSegmentationDisplayNode::SafeDownCast(segmentation->GetDisplayNode())->GetSegmentVisibility("l");
+  };
+  CHECK(isShown(0) && isShown(1) && !isShown(2));
+  views.ShowRaters(f.Parameters, -1, -1);
+  CHECK(isShown(0) && isShown(2));
+  f.Parameters->SetStructure("spleen");
+  const std::string sentence = f.Actions->Agreement(f.Parameters);
+  CHECK(sentence.find("spleen") != std::string::npos && sentence.find("kidney") != std::string::npos);
+  f.Parameters->SetStructure("");
+  f.Parameters->AddLabelMap("Dora", f.Labels->GetID(), 3);
+  CHECK(f.Actions->Agreement(f.Parameters).find("rater Dora is one mask") != std::string::npos);
+}
+
+/// A model of all structures from the scene's segmentations.
+void TrainsOnSeveralStructures()
+{
+  Fixture f;
+  UseSegmentations(f);
+  f.AddCase("Case 2");
+  UseSegmentations(f);
+  f.AddCase("Case 3");
+  CHECK(f.Actions->Train(f.Parameters) != ""); // this case has one structure
+  UseSegmentations(f);
+  const Folder folder;
+  f.Parameters->SetTrainedModelFile(folder / "organs.safetensors");
+  f.Parameters->SetTrainingMinutes(0.02);
+  CHECK(f.Actions->Train(f.Parameters) == "");
+  CHECK(f.Actions->Keep(f.Parameters) == "");
+  CHECK(f.Actions->GetStructures(f.Parameters->GetModelFile()) == "liver\nkidney");
+  f.Parameters->SetStructure("kidney");
+  CHECK(f.Actions->Predict(f.Parameters) == "");
+  CHECK(f.Actions->Evaluate(f.Parameters) == "");
+}
+
 /// Two of three cases; discarding takes away what training wrote and nothing else.
 void TrainsOnChosenCases()
 {
@@ -1464,6 +1552,8 @@ int vtkSlicerRaterConsensusLogicTest1(int count, char* arguments[])
   RUN(CorrectionsGoRound);
   RUN(ModelContoursAreSegments);
   RUN(TrainsOnTheScenesCases);
+  RUN(SegmentationsAreRatersOfStructures);
+  RUN(TrainsOnSeveralStructures);
   RUN(TrainsOnChosenCases);
   RUN(TrainsOnADataList);
   RUN(TrainingNamesTheCase);
