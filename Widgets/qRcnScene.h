@@ -276,7 +276,7 @@ private:
   rcn_palette LevelPalette = RCN_PALETTE_GREEN;
   std::vector<Prediction> PredictionList;
   int ShownPrediction = -1;
-  int Readout = RCN_READOUT_MAJORITY;
+  int Readout = RCN_READOUT_EXPECTED;
   int ReadoutNumber = 0;
   double PredictionOpacity = 0.5;
   double Threshold = 0.5;

@@ -66,7 +66,7 @@ struct SessionView
   int IsolatedLevel = -1;                    ///< -1: all of them
   std::string Palette;                       ///< by name; empty: the first
   std::string Overlay;                       ///< the model or fusion method that is shown; empty: none
-  std::string Readout = "majority";          ///< or expected, at-least:T, level:K
+  std::string Readout = "expected";          ///< or majority, at-least:T, level:K
   double Opacity = 0.5, Threshold = 0.5;
   bool ThresholdContour = false, LevelContours = false;
   std::string Layout = "slices"; ///< or "compare"

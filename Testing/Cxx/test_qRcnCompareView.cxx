@@ -131,6 +131,7 @@ private slots:
     one.show(scene);
     scene.setWindow(-4, 4); // little noise, small files
     scene.addPrediction("Model", MakeLevels(one, 0.96));
+    scene.setReadout(RCN_READOUT_MAJORITY, 0);
     qRcnOrthogonalViews views(&scene);
     COMPARE_PICTURE(views, "slices", 560, 360);
     const QImage all = PictureOf(views, QSize(560, 360));

@@ -333,6 +333,7 @@ private slots:
       window.action("predictCase")->trigger();
       QVERIFY(window.done());
       QCOMPARE(window.consensus()->layers()->currentText(), QString("ordinal"));
+      QCOMPARE(window.scene()->readout(), static_cast<int>(RCN_READOUT_EXPECTED)); // the readout that is calibrated
       QCOMPARE(window.cases()->status("c2"), qRcnCases::Predicted);
       window.action("evaluate")->trigger();
       QVERIFY(window.done());

@@ -277,7 +277,9 @@ private slots:
     QCOMPARE(number, 0);
     QCOMPARE(scene.addPrediction("Model", MakeLevels(one, 0.7)), 0); // replaced
     QCOMPARE(scene.predictionCount(), 1);
-    QCOMPARE(spy.count(), 0); // it is not shown yet
+    QCOMPARE(spy.count(), 0);                                          // it is not shown yet
+    QCOMPARE(scene.readout(), static_cast<int>(RCN_READOUT_EXPECTED)); // the readout that is calibrated
+    scene.setReadout(RCN_READOUT_MAJORITY, 0);
     scene.setShownPrediction(0);
     QVERIFY(QTest::qWaitFor([&] { return !std::isnan(scene.volumeAboveThreshold()); }, 10000));
     // the majority readout is above one half where two raters or more marked

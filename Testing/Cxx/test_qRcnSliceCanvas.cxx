@@ -191,7 +191,7 @@ private slots:
     QVERIFY(bar().isEmpty());
     stage.Scene.setShownPrediction(0);
     QCOMPARE(bar().labels().join(' ').replace(QChar(0xa0), ' '), QString("0 % 25 % 50 % 75 % 100 %"));
-    QCOMPARE(bar().title(), QStringList({ "net", "majority" }));
+    QCOMPARE(bar().title(), QStringList({ "net", "expected share" }));
     stage.Scene.setReadout(RCN_READOUT_AT_LEAST, 1);
     QCOMPARE(bar().title(), QStringList({ "net", "at least 1 rater" }));
     stage.Scene.setReadout(RCN_SLICE_LEVEL, 2);
@@ -546,6 +546,7 @@ private slots:
     const QImage bare = canvas.picture();
     QCOMPARE(CountNear(bare, Share(0.95), 3), 0);
     stage.Scene.addPrediction("Model", MakeLevels(one, 0.96));
+    stage.Scene.setReadout(RCN_READOUT_MAJORITY, 0);
     QCOMPARE(canvas.picture(), bare);
     QTest::keyClick(&canvas, Qt::Key_P);
     QCOMPARE(stage.Scene.shownPrediction(), 0);
