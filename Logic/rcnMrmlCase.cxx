@@ -8,6 +8,8 @@
 #include <vtkMatrix4x4.h>
 #include <vtkNew.h>
 
+#include <vtkMRMLColorNode.h>
+#include <vtkMRMLDisplayNode.h>
 #include <vtkMRMLScalarVolumeNode.h>
 #include <vtkMRMLScene.h>
 #include <vtkMRMLSegmentationNode.h>
@@ -192,6 +194,26 @@ RaterMask LabelMapMask(Node* node, int n, vtkMRMLScalarVolumeNode* labelMap)
   return rater;
 }
 
+/// The label map of a rater in a case of several structures: its labels are those that its colors name.
+void TellStructuresApart(RaterMask& rater, vtkMRMLScalarVolumeNode* labelMap, const std::vector<std::string>& structures)
+{
+  vtkMRMLDisplayNode* const display = labelMap->GetDisplayNode();
+  vtkMRMLColorNode* const colors = display ? display->GetColorNode() : nullptr;
+  for (const std::string& name : structures)
+  {
+    const int value = colors ? colors->GetColorIndexByName(name.c_str()) : -1;
+    if (value > 0)
+    {
+      rater.Structures.push_back({ name, rater.Mask, { value } });
+    }
+  }
+  if (rater.Structures.empty())
+  {
+    throw Error(RCN_EDATA,
+      Filled(vtkMRMLTr("vtkSlicerRaterConsensusLogic", "The colors of %1 have no name of a structure."), NameOf(labelMap)));
+  }
+}
+
 } // namespace
 
 std::vector<std::string> StructuresOf(Node* node)
@@ -246,7 +268,8 @@ std::string CheckCase(Node* node, bool raters)
                       "The segmentation of rater %1 is no longer in the scene; choose the raters again."),
         name);
     }
-    if (several && !WholeSegmentation(node, n))
+    const bool oneMask = segmentation ? !node->GetNthRaterSegmentID(n).empty() : node->GetNthRaterValue(n) != 0;
+    if (several && oneMask)
     {
       return Filled(
         vtkMRMLTr("vtkSlicerRaterConsensusLogic",
@@ -293,7 +316,12 @@ Input Gather(Node* node, bool raters)
     auto* const segmentation = vtkMRMLSegmentationNode::SafeDownCast(source);
     if (!segmentation)
     {
-      input.Masks.push_back(LabelMapMask(node, n, vtkMRMLScalarVolumeNode::SafeDownCast(source)));
+      auto* const labelMap = vtkMRMLScalarVolumeNode::SafeDownCast(source);
+      input.Masks.push_back(LabelMapMask(node, n, labelMap));
+      if (several)
+      {
+        TellStructuresApart(input.Masks.back(), labelMap, names);
+      }
     }
     else if (WholeSegmentation(node, n))
     {

@@ -161,9 +161,13 @@ TrainingResult Trained(TrainingOptions options)
     }
     for (RaterMask& mask : own->Masks)
     {
+      for (StructureMask& structure : mask.Structures)
+      {
+        structure.Mask = ResampleNearest(structure.Mask, structure.Mask.Geometry());
+      }
       if (!mask.Structures.empty())
       {
-        continue; // segments were brought into the grid of the image, which made a copy
+        continue;
       }
       mask.Mask = ResampleNearest(mask.Mask, mask.Mask.Geometry()); // likewise: label maps are the scene's own
     }

@@ -925,6 +925,23 @@ void SegmentationsAreRatersOfStructures()
   f.Parameters->SetStructure("");
   f.Parameters->AddLabelMap("Dora", f.Labels->GetID(), 3);
   CHECK(f.Actions->Agreement(f.Parameters).find("rater Dora is one mask") != std::string::npos);
+  // Label maps tell structures apart by the names of their colors; 3 is what this one holds.
+  f.Parameters->RemoveNthRater(3);
+  f.Parameters->AddLabelMap("Dora", f.Labels->GetID(), 0);
+  CHECK(f.Actions->Agreement(f.Parameters).find("have no name of a structure") != std::string::npos);
+  auto* const colors = vtkMRMLColorTableNode::SafeDownCast(f.Scene->AddNewNodeByClass("vtkMRMLColorTableNode", "organs"));
+  colors->SetTypeToUser();
+  colors->SetNumberOfColors(4);
+  colors->SetColor(3, "liver", 1, 0, 0, 1);
+  auto* const display =
+    vtkMRMLDisplayNode::SafeDownCast(f.Scene->AddNewNodeByClass("vtkMRMLLabelMapVolumeDisplayNode", "organs"));
+  display->SetAndObserveColorNodeID(colors->GetID());
+  f.Labels->SetAndObserveDisplayNodeID(display->GetID());
+  CHECK(f.Actions->Agreement(f.Parameters) == "");
+  CHECK(f.Cell(Node::GetAgreementRole(), "Dora", "Volume (mL)") == f.Cell(Node::GetAgreementRole(), "Cleo", "Volume (mL)"));
+  f.Parameters->SetStructure("kidney");
+  CHECK(f.Actions->Agreement(f.Parameters) == "");
+  CHECK(f.Cell(Node::GetAgreementRole(), "Dora", "Volume (mL)") == "0");
 }
 
 /// A model of all structures from the scene's segmentations.
