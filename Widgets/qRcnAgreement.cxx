@@ -64,7 +64,7 @@ class qRcnAgreementPrivate
 public:
   const rcn_agreement* figures() const { return this->Report.Figures.get(); }
 
-  rcn::Extent extent() const { return rcn::Extent(this->Report.Geometry); }
+  rcn::Extent extent() const { return rcn::Extent(this->Report.Geometry, this->Units); }
   QString extentText(int64_t voxels) const
   {
     return qRcnStyle::extent(static_cast<double>(voxels) * this->extent().PerVoxel, Text(this->extent().Unit));
@@ -117,12 +117,13 @@ public:
     const int count = all ? all->raters : 0;
     const auto& measure = Measures()[static_cast<size_t>(this->Choice->currentIndex())];
     const bool distance = measure.IsDistance(); // less is better
+    const double factor = distance ? this->extent().PerMm : 1;
     double least = INFINITY, most = -INFINITY;
     for (int a = 0; a < count; ++a)
     {
       for (int b = 0; b < a; ++b)
       {
-        const double value = measure.Of(this->pair(a, b));
+        const double value = measure.Of(this->pair(a, b)) * factor;
         if (std::isfinite(value))
         {
           least = std::min(least, value);
@@ -152,7 +153,7 @@ public:
       }
       for (int b = 0; b < count; ++b)
       {
-        const double value = a == b ? NAN : measure.Of(this->pair(a, b));
+        const double value = a == b ? NAN : measure.Of(this->pair(a, b)) * factor;
         auto* item = new qRcnNumberItem(Number(value, measure.Digits - FewerDigits), value);
         item->setTextAlignment(Qt::AlignCenter);
         if (std::isfinite(value))
@@ -245,6 +246,7 @@ public:
 
   qRcnAgreement* Owner = nullptr;
   rcn::AgreementReport Report;
+  rcn::Units Units;
   QStringList Raters;
   QLabel *Sentence = nullptr, *Missing = nullptr;
   QWidget* Tools = nullptr;
@@ -342,9 +344,10 @@ qRcnAgreement::qRcnAgreement(QWidget* parent) : QWidget(parent), d(new qRcnAgree
 
 qRcnAgreement::~qRcnAgreement() = default;
 
-void qRcnAgreement::setAgreement(const rcn::AgreementReport& report, const QStringList& raters)
+void qRcnAgreement::setAgreement(const rcn::AgreementReport& report, const QStringList& raters, const rcn::Units& units)
 {
   this->d->Report = report;
+  this->d->Units = units;
   this->d->Raters = raters;
   this->d->refresh();
 }

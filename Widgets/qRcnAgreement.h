@@ -9,6 +9,7 @@
 #include <QWidget>
 
 #include "rcnAgreementSet.h"
+#include "rcnReport.h"
 #include "rcnWorkspace.h"
 
 class qRcnAgreementPrivate;
@@ -30,7 +31,7 @@ public:
   explicit qRcnAgreement(QWidget* parent = nullptr);
   ~qRcnAgreement() override;
 
-  void setAgreement(const rcn::AgreementReport& report, const QStringList& raters);
+  void setAgreement(const rcn::AgreementReport& report, const QStringList& raters, const rcn::Units& units = rcn::Units());
   void clear();
 
   /// Whether there is a choice between the case that is open and all cases; not before this is called. What was known of all

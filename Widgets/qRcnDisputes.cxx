@@ -62,7 +62,7 @@ public:
     this->Table->clearContents();
     this->Table->horizontalHeaderItem(0)->setText(QString::fromStdString(this->Extent.Name));
     this->Table->horizontalHeaderItem(2)->setText(
-      qRcnDisputes::tr("Where (%1)").arg(QString::fromStdString(this->Extent.Length)));
+      qRcnDisputes::tr("Where (%1)").arg(QString::fromStdString(this->Extent.InPixels ? this->Extent.Length : "mm")));
     this->Table->setRowCount(static_cast<int>(this->Regions.size()));
     for (int i = 0; i < this->Table->rowCount(); ++i)
     {
@@ -189,10 +189,11 @@ qRcnDisputes::qRcnDisputes(QWidget* parent) : QWidget(parent), d(new qRcnDispute
 
 qRcnDisputes::~qRcnDisputes() = default;
 
-void qRcnDisputes::setRegions(std::vector<rcn_dispute> regions, const QStringList& raters, const rcn_geometry& geometry)
+void qRcnDisputes::setRegions(
+  std::vector<rcn_dispute> regions, const QStringList& raters, const rcn_geometry& geometry, const rcn::Units& units)
 {
   this->d->Regions = std::move(regions);
-  this->d->Extent = rcn::Extent(geometry);
+  this->d->Extent = rcn::Extent(geometry, units);
   this->d->Raters = raters;
   this->d->Current = -1;
   // A picture, or a volume of one slice, has nothing to count.

@@ -10,6 +10,7 @@
 #include <QWidget>
 
 #include "rcn/rcn_agreement.h"
+#include "rcnReport.h"
 
 class qRcnDisputesPrivate;
 
@@ -21,8 +22,9 @@ public:
   ~qRcnDisputes() override;
 
   /// Largest first, as the core gives them; world positions are ITK's (LPS) and shown as RAS. Nothing is current then.
-  /// The geometry says what they measure.
-  void setRegions(std::vector<rcn_dispute> regions, const QStringList& raters, const rcn_geometry& geometry);
+  /// The geometry says what they measure; places are in mm.
+  void setRegions(std::vector<rcn_dispute> regions, const QStringList& raters, const rcn_geometry& geometry,
+    const rcn::Units& units = rcn::Units());
   void clear();
 
   enum Order

@@ -96,7 +96,7 @@ void qRcnVolumes::setVolumes(const rcn::PredictedVolumes& volumes)
 {
   auto* p = this->d.get();
   this->setVisible(volumes.IsKnown());
-  p->Sentence->setText(QString::fromStdString(volumes.Sentence));
+  p->Sentence->setText(volumes.IsKnown() ? QString::fromStdString(volumes.Sentence()) : QString());
   p->Remark->setText(QString::fromStdString(volumes.Remark));
   p->Remark->setVisible(!volumes.Remark.empty());
   p->fill(p->Figures, volumes.IsKnown() ? volumes.Table() : rcn::VolumeTable());

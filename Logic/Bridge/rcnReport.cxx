@@ -145,15 +145,18 @@ std::string DescribeCase(const Workspace& workspace)
   return Counted(raters, "rater") + ", " + DescribeGeometry(*rcn_votes_geometry(workspace.Votes()));
 }
 
-Extent::Extent(const rcn_geometry& geometry)
+Extent::Extent(const rcn_geometry& geometry, const Units& units)
 {
   const bool flat = rcn_geometry_thin_axis(&geometry) >= 0;
   this->InPixels = geometry.unit == RCN_PIXELS;
   this->Name = flat ? "Area" : "Volume";
-  this->Unit = this->InPixels ? (flat ? " pixels" : " voxels") : flat ? " mm²" : " mL";
+  const Units::Unit& unit = flat ? units.Area : units.Volume;
+  this->Unit = this->InPixels ? (flat ? " pixels" : " voxels") : " " + unit.Name;
   this->Heading = this->Name + " (" + this->Unit.substr(1) + ")";
-  this->Length = this->InPixels ? "pixels" : "mm";
-  this->PerVoxel = this->InPixels ? 1 : flat ? rcn_geometry_pixel_mm2(&geometry) : rcn_geometry_voxel_ml(&geometry);
+  this->Length = this->InPixels ? "pixels" : units.Length.Name;
+  this->PerMm = this->InPixels ? 1 : units.Length.Factor;
+  this->PerVoxel =
+    this->InPixels ? 1 : unit.Factor * (flat ? rcn_geometry_pixel_mm2(&geometry) : rcn_geometry_voxel_ml(&geometry));
   this->PlaceHeading = this->InPixels ? (flat ? "Center x, y (pixels)" : "Center x, y, z (voxels)") : "Center R, A, S (mm)";
 }
 

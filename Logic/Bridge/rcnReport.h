@@ -80,15 +80,26 @@ std::string DescribeGeometry(const rcn_geometry& geometry);
 /// "3 raters, 256 x 256 x 160 voxels of 1 x 1 x 1 mm"
 std::string DescribeCase(const Workspace& workspace);
 
-/// What is measured in what: volumes in mL, 2-D images by area in mm², pictures without spacing in pixels.
+/// What a person reads volumes, areas and lengths in. Results are kept in mL, mm² and mm; files and tables have these.
+struct Units
+{
+  struct Unit
+  {
+    std::string Name;
+    double Factor = 1; ///< shown = kept x factor
+  };
+  Unit Volume{ "mL" }, Area{ "mm²" }, Length{ "mm" };
+};
+
+/// What is measured in what: volumes in mL, 2-D images by area in mm², or in other units, pictures without spacing in pixels.
 struct Extent
 {
-  explicit Extent(const rcn_geometry& geometry);
-  std::string Name;    ///< "Volume", "Area"
-  std::string Heading; ///< "Volume (mL)", "Area (mm²)", "Area (pixels)"
-  std::string Unit;    ///< " mL", " mm²", " pixels"
-  std::string Length;  ///< "mm", "pixels"
-  double PerVoxel;
+  explicit Extent(const rcn_geometry& geometry, const Units& units = Units());
+  std::string Name;       ///< "Volume", "Area"
+  std::string Heading;    ///< "Volume (mL)", "Area (mm²)", "Area (pixels)"
+  std::string Unit;       ///< " mL", " mm²", " pixels"
+  std::string Length;     ///< "mm", "pixels"
+  double PerVoxel, PerMm; ///< in these units
   bool InPixels;
   std::string Text(int64_t voxels) const;
   /// An extent that is measured already, such as a mean over cases.

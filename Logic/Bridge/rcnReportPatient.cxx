@@ -158,7 +158,7 @@ void PatientPage::WriteVolumes()
       volumes.Text(volumes.AtLeast[static_cast<size_t>(t) - 1]);
   }
   this->Page_.Tiles(tiles);
-  this->Page_.Paragraph(volumes.Sentence + (volumes.Remark.empty() ? "" : " " + volumes.Remark));
+  this->Page_.Paragraph(volumes.Sentence() + (volumes.Remark.empty() ? "" : " " + volumes.Remark));
   this->Page_.Note(volumes.Name + " (" + volumes.Unit + ") by how many raters mark it: " + each + ".");
 }
 
@@ -275,7 +275,7 @@ void PatientPage::SaveSlides() const
     slide.Prediction = this->Map_;
     ParseReadout(slide.Readout, slide.AtLeast, this->Prediction_.Readout);
     slide.Title = this->Title_;
-    slide.Words = { this->Prediction_.Volumes.Sentence };
+    slide.Words = { this->Prediction_.Volumes.Sentence() };
     SlideFigure(slide).Save(path, 1);
   }
 }

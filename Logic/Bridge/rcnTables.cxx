@@ -408,7 +408,7 @@ Table VolumesTable(const PredictedVolumes& volumes)
   {
     table.AddText(axes[a], place[a]);
   }
-  notes[0] = volumes.Sentence;
+  notes[0] = volumes.Sentence();
   if (parts > 1)
   {
     notes[1] = volumes.Remark;
@@ -464,7 +464,7 @@ PredictedVolumes VolumesFromTable(const Table& table)
     const std::string name = " (" + PercentText(level) + ")";
     volumes.Intervals.push_back({ level, table.Number(first, "Low" + name), table.Number(first, "High" + name) });
   }
-  volumes.Sentence = table.Text(0, "In words");
+  volumes.OfPatients = table.Text(0, "In words").find("validation patient") != std::string::npos;
   volumes.Remark = table.Text(1, "In words");
   const double cases = table.Number(0, "Validation cases");
   volumes.Cases = std::isfinite(cases) ? static_cast<int>(cases) : 0;

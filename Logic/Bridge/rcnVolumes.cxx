@@ -25,6 +25,12 @@ std::string PlainUnit(const std::string& unit)
   return unit == "mm²" ? "mm2" : unit;
 }
 
+/// What is behind an interval.
+std::string CountedBehind(int count, bool patients)
+{
+  return Counted(count, patients ? "validation patient" : "validation case");
+}
+
 } // namespace
 
 // ---- what is stored --------------------------------------------------------------------------------
@@ -42,10 +48,14 @@ int VolumeScores::UnitCount() const
   return static_cast<int>(units.size());
 }
 
+bool VolumeScores::OfPatients() const
+{
+  return std::set<int>(this->Units.begin(), this->Units.end()).size() < this->Cases.size();
+}
+
 std::string VolumeScores::CountInWords(int count) const
 {
-  const bool patients = std::set<int>(this->Units.begin(), this->Units.end()).size() < this->Cases.size();
-  return Counted(count, patients ? "validation patient" : "validation case");
+  return CountedBehind(count, this->OfPatients());
 }
 
 double VolumeScores::Quantile(rcn_context* context, double level) const
@@ -112,6 +122,49 @@ VolumeScores ParseVolumeScores(const json_t* object, const std::string& about)
 
 // ---- predicted -------------------------------------------------------------------------------------
 
+std::string PredictedVolumes::Sentence() const
+{
+  const auto known = std::find_if(
+    this->Intervals.begin(), this->Intervals.end(), [](const PredictedInterval& interval) { return interval.IsKnown(); });
+  const std::string expected = this->TextWithUnit(this->Expected);
+  if (known == this->Intervals.end())
+  {
+    return expected + "; no interval.";
+  }
+  return expected + "; raters would say " + this->Text(known->Low) + " to " + this->TextWithUnit(known->High) + " (" +
+    PercentOf(known->Level) + " interval, " + CountedBehind(this->Cases, this->OfPatients) + ").";
+}
+
+PredictedVolumes PredictedVolumes::In(const Units& units) const
+{
+  const Units kept;
+  const Units::Unit* const unit = this->Unit == kept.Volume.Name ? &units.Volume
+    : this->Unit == kept.Area.Name                               ? &units.Area
+                                                                 : nullptr;
+  PredictedVolumes out = *this;
+  if (!unit)
+  {
+    return out;
+  }
+  out.Unit = unit->Name;
+  out.PerVoxel *= unit->Factor;
+  out.Expected *= unit->Factor;
+  for (double& volume : out.AtLeast)
+  {
+    volume *= unit->Factor;
+  }
+  for (PredictedInterval& interval : out.Intervals)
+  {
+    interval.Low *= unit->Factor;
+    interval.High *= unit->Factor;
+  }
+  for (PredictedComponent& component : out.Components)
+  {
+    component.Expected *= unit->Factor;
+  }
+  return out;
+}
+
 std::string PredictedVolumes::Text(double volume) const
 {
   const bool whole = this->Unit == "pixels" || this->Unit == "voxels";
@@ -157,7 +210,7 @@ namespace
 {
 
 /// Which intervals are missing, and why.
-std::string MissingInWords(const PredictedVolumes& volumes, const VolumeScores* scores)
+std::string MissingInWords(const PredictedVolumes& volumes)
 {
   if (volumes.Cases == 0)
   {
@@ -168,23 +221,11 @@ std::string MissingInWords(const PredictedVolumes& volumes, const VolumeScores* 
     if (!interval.IsKnown())
     {
       return "An interval of " + PercentOf(interval.Level) + " takes " +
-        scores->CountInWords(rcn_volume_units(interval.Level)) + "; the model has " + std::to_string(volumes.Cases) + ".";
+        CountedBehind(rcn_volume_units(interval.Level), volumes.OfPatients) + "; the model has " +
+        std::to_string(volumes.Cases) + ".";
     }
   }
   return "";
-}
-
-std::string InWords(const PredictedVolumes& volumes, const VolumeScores* scores)
-{
-  const auto known = std::find_if(
-    volumes.Intervals.begin(), volumes.Intervals.end(), [](const PredictedInterval& interval) { return interval.IsKnown(); });
-  const std::string expected = volumes.TextWithUnit(volumes.Expected);
-  if (known == volumes.Intervals.end())
-  {
-    return expected + "; no interval.";
-  }
-  return expected + "; raters would say " + volumes.Text(known->Low) + " to " + volumes.TextWithUnit(known->High) + " (" +
-    PercentOf(known->Level) + " interval, " + scores->CountInWords(volumes.Cases) + ").";
 }
 
 std::vector<PredictedComponent> ComponentsOf(
@@ -232,6 +273,7 @@ PredictedVolumes PredictVolumes(
     out.AtLeast.push_back(extent.PerVoxel * volume.at_least[t]);
   }
   out.Cases = scores ? scores->UnitCount() : 0;
+  out.OfPatients = scores && scores->OfPatients();
   for (const double level : VolumeLevels)
   {
     PredictedInterval interval{ level, NAN, NAN };
@@ -244,8 +286,7 @@ PredictedVolumes PredictVolumes(
     out.Intervals.push_back(interval);
   }
   out.Components = ComponentsOf(context, map, raters, extent.PerVoxel, about);
-  out.Sentence = InWords(out, scores);
-  out.Remark = MissingInWords(out, scores);
+  out.Remark = MissingInWords(out);
   return out;
 }
 
@@ -267,7 +308,7 @@ json_t* VolumesJson(const PredictedVolumes& volumes)
   return JsonObject{
     { "unit", PlainUnit(volumes.Unit) }, { "expected", volumes.Expected }, { "at_least", volumes.AtLeast },
     { "levels", volumes.Binomial ? "binomial" : "predicted" }, { "intervals", intervals }, { "interval_cases", volumes.Cases },
-    { "sentence", volumes.Sentence }, { "remark", volumes.Remark }, { "components", components }
+    { "sentence", volumes.Sentence() }, { "remark", volumes.Remark }, { "components", components }
   }.Release();
 }
 

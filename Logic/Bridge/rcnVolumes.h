@@ -4,7 +4,7 @@
 /// A shell that predicts finds them in Prediction::Volumes (rcnPrediction.h), ready to be shown:
 ///
 ///   const Prediction prediction = Predict(model, context, images, about, options);
-///   prediction.Volumes.Sentence           "15.2 mL; raters would say 12.1 to 18.9 mL (80 % interval, 24 validation cases)."
+///   prediction.Volumes.Sentence()         "15.2 mL; raters would say 12.1 to 18.9 mL (80 % interval, 24 validation cases)."
 ///   prediction.Volumes.Remark             why there is no interval of 80 % or 95 %; empty where both are there
 ///   prediction.Volumes.Table()            headings and rows: expected, intervals, "at least t raters"
 ///   prediction.Volumes.ComponentTable()   the same of the connected components, largest first
@@ -43,6 +43,7 @@ struct VolumeScores
 
   /// Patients, where cases share them, otherwise cases: so many are behind an interval.
   int UnitCount() const;
+  bool OfPatients() const;
   /// "24 validation cases", "12 validation patients"
   std::string CountInWords(int count) const;
   /// The quantile for rcn_volume_interval(); infinite where the cases are too few.
@@ -93,11 +94,15 @@ struct PredictedVolumes
   std::vector<double> AtLeast;              ///< [t - 1]: what the t-th most generous of the raters marks
   std::vector<PredictedInterval> Intervals; ///< one for each of VolumeLevels
   int Cases = 0;                            ///< validation cases (or patients) behind them
+  bool OfPatients = false;                  ///< they are patients, some of whom have several cases
   std::vector<PredictedComponent> Components;
-  std::string Sentence; ///< for a person: the volume and the first interval that there is
-  std::string Remark;   ///< which interval is missing, and why; empty where none is
+  std::string Remark; ///< which interval is missing, and why; empty where none is
 
   bool IsKnown() const { return !this->Unit.empty(); }
+  /// For a person: the volume and the first interval that there is.
+  std::string Sentence() const;
+  /// The same in other units; those of pictures without spacing stay.
+  PredictedVolumes In(const Units& units) const;
   /// A volume with as many digits as the expected one has, without the unit.
   std::string Text(double volume) const;
   /// "15.2 mL"

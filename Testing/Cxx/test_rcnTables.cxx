@@ -99,13 +99,27 @@ void VolumesComeBack()
     rcn::PredictVolumes(workspace.Context(), workspace.Fuse(options).Map, 5, &scores, "the map");
   const rcn::PredictedVolumes is = rcn::VolumesFromTable(Stored(rcn::VolumesTable(was)));
   CHECK(is.IsKnown() && is.Name == was.Name && is.Unit == was.Unit && is.Raters == 5);
-  CHECK(is.Sentence == was.Sentence && is.Remark == was.Remark && !was.Sentence.empty() && is.Cases == was.Cases);
+  CHECK(is.Sentence() == was.Sentence() && is.Remark == was.Remark && is.Cases == was.Cases);
   const auto sameTable = [](const rcn::VolumeTable& a, const rcn::VolumeTable& b) {
     return a.Headings == b.Headings && a.Rows == b.Rows;
   };
   CHECK(sameTable(is.Table(), was.Table()) && sameTable(is.ComponentTable(50), was.ComponentTable(50)));
   CHECK(!was.Components.empty() && was.Intervals[0].IsKnown());
   CHECK(!rcn::VolumesFromTable({}).IsKnown());
+
+  // In other units: the same volumes by other numbers, everywhere.
+  rcn::Units units;
+  units.Volume = { "mm³", 1000 };
+  const rcn::PredictedVolumes other = is.In(units);
+  CHECK(was.Unit == "mL" && other.Unit == "mm³" && Same(other.Expected, 1000 * is.Expected));
+  CHECK(other.Sentence().find(" mm³") != std::string::npos && other.Sentence().find("mL") == std::string::npos);
+  CHECK(Same(other.AtLeast[2], 1000 * is.AtLeast[2]) && Same(other.Intervals[0].High, 1000 * is.Intervals[0].High));
+  CHECK(Same(other.Components[0].Expected, 1000 * is.Components[0].Expected) && other.Table().Headings[1] == "Volume (mm³)");
+  rcn_geometry picture = rcn_geometry_make(4, 4, 1);
+  picture.unit = RCN_PIXELS;
+  CHECK(rcn::Extent(picture, units).Unit == " pixels" && rcn::Extent(picture, units).PerVoxel == 1);
+  CHECK(rcn::Extent(rcn_geometry_make(4, 4, 4), units).Heading == "Volume (mm³)");
+  CHECK(Same(rcn::Extent(rcn_geometry_make(4, 4, 4), units).PerVoxel, 1));
 }
 
 void DiagramsComeBack()
