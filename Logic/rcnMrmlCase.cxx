@@ -117,26 +117,6 @@ Volume SegmentMask(Node* node, vtkMRMLSegmentationNode* segmentation, const std:
   return mask->IsEmpty() ? NothingIn(node) : InGridOf(ImageOf(node), mask, segmentation, rater);
 }
 
-/// Ids and names of the segments, in order.
-std::vector<std::pair<std::string, std::string>> SegmentsOf(vtkMRMLSegmentationNode* segmentation)
-{
-  std::vector<std::pair<std::string, std::string>> segments;
-  vtkSegmentation* const all = segmentation->GetSegmentation();
-  for (int i = 0; all && i < all->GetNumberOfSegments(); ++i)
-  {
-    const char* const name = all->GetNthSegment(i)->GetName();
-    const std::string id = all->GetNthSegmentID(i);
-    segments.emplace_back(id, name && *name ? name : id);
-  }
-  return segments;
-}
-
-/// The rater's segmentation, where all of it is the rater's; otherwise null.
-vtkMRMLSegmentationNode* WholeSegmentation(Node* node, int n)
-{
-  return node->GetNthRaterSegmentID(n).empty() ? vtkMRMLSegmentationNode::SafeDownCast(node->GetNthRaterNode(n)) : nullptr;
-}
-
 /// A rater who tells structures apart; `several`: there are others than the one that is marked here.
 RaterMask SegmentationMask(Node* node, int n, bool several)
 {
@@ -215,6 +195,24 @@ void TellStructuresApart(RaterMask& rater, vtkMRMLScalarVolumeNode* labelMap, co
 }
 
 } // namespace
+
+std::vector<std::pair<std::string, std::string>> SegmentsOf(vtkMRMLSegmentationNode* segmentation)
+{
+  std::vector<std::pair<std::string, std::string>> segments;
+  vtkSegmentation* const all = segmentation->GetSegmentation();
+  for (int i = 0; all && i < all->GetNumberOfSegments(); ++i)
+  {
+    const char* const name = all->GetNthSegment(i)->GetName();
+    const std::string id = all->GetNthSegmentID(i);
+    segments.emplace_back(id, name && *name ? name : id);
+  }
+  return segments;
+}
+
+vtkMRMLSegmentationNode* WholeSegmentation(Node* node, int n)
+{
+  return node->GetNthRaterSegmentID(n).empty() ? vtkMRMLSegmentationNode::SafeDownCast(node->GetNthRaterNode(n)) : nullptr;
+}
 
 std::vector<std::string> StructuresOf(Node* node)
 {
@@ -447,7 +445,7 @@ rcn_fusion_options FusionOptions(Node* node)
   rcn_fusion_options options = RCN_FUSION_OPTIONS_INIT;
   if (!Parse(options.method, node->GetMethod()))
   {
-    throw Error(RCN_EINVALID, "There is no method " + node->GetMethod() + ".");
+    throw Error(RCN_EINVALID, Filled(vtkMRMLTr("vtkSlicerRaterConsensusLogic", "There is no method %1."), node->GetMethod()));
   }
   options.sigma = node->GetSigma();
   options.tie = node->GetTieBackground() ? RCN_TIE_BACKGROUND : RCN_TIE_FOREGROUND;
@@ -464,7 +462,7 @@ void CheckReadout(const std::string& readout)
   int atLeast = 0;
   if (!readout.empty() && !ParseReadout(kind, atLeast, readout))
   {
-    throw Error(RCN_EINVALID, "There is no readout " + readout + ".");
+    throw Error(RCN_EINVALID, Filled(vtkMRMLTr("vtkSlicerRaterConsensusLogic", "There is no readout %1."), readout));
   }
 }
 
@@ -473,7 +471,7 @@ rcn_region RegionOf(Node* node)
   rcn_region region{};
   if (!Parse(region, node->GetRegion()))
   {
-    throw Error(RCN_EINVALID, "There is no region " + node->GetRegion() + ".");
+    throw Error(RCN_EINVALID, Filled(vtkMRMLTr("vtkSlicerRaterConsensusLogic", "There is no region %1."), node->GetRegion()));
   }
   return region;
 }
@@ -503,7 +501,8 @@ rcn_recalib_method RecalibrationMethod(Node* node)
   rcn_recalib_method method{};
   if (!Parse(method, node->GetRecalibrationMethod()))
   {
-    throw Error(RCN_EINVALID, "There is no recalibration " + node->GetRecalibrationMethod() + ".");
+    throw Error(RCN_EINVALID,
+      Filled(vtkMRMLTr("vtkSlicerRaterConsensusLogic", "There is no recalibration %1."), node->GetRecalibrationMethod()));
   }
   return method;
 }

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <vtkType.h>
@@ -15,6 +16,7 @@
 class vtkMRMLNode;
 class vtkMRMLRaterConsensusNode;
 class vtkMRMLScalarVolumeNode;
+class vtkMRMLSegmentationNode;
 class vtkMRMLVolumeNode;
 
 namespace rcn
@@ -42,6 +44,10 @@ std::string TitleOf(Node* node);
 /// Shares the node's voxels. Throws Error when there are none.
 Volume VolumeOf(vtkMRMLVolumeNode* node);
 
+/// Ids and names of the segments, in order.
+std::vector<std::pair<std::string, std::string>> SegmentsOf(vtkMRMLSegmentationNode* segmentation);
+/// The rater's segmentation, where all of it is the rater's; otherwise null.
+vtkMRMLSegmentationNode* WholeSegmentation(Node* node, int n);
 /// The structures that raters tell apart: names of the segments of their segmentations. One or none: there is one structure.
 std::vector<std::string> StructuresOf(Node* node);
 

@@ -98,7 +98,8 @@ vtkMRMLColorTableNode* ConsensusColors(vtkMRMLScene* scene)
     vtkMRMLColorTableNode::SafeDownCast(scene->AddNewNodeByClass("vtkMRMLColorTableNode", "Rater Consensus"));
   colors->SetTypeToUser();
   colors->SetAttribute(PaletteAttribute, rcn_palette_name(RCN_PALETTE_GREEN));
-  colors->SetDescription("Share of raters, or probability: dark green is few, yellow is all");
+  colors->SetDescription(
+    vtkMRMLTr("vtkSlicerRaterConsensusLogic", "Share of raters, or probability: dark green is few, yellow is all").c_str());
   constexpr int count = 256;
   colors->SetNumberOfColors(count);
   for (int c = 0; c < count; ++c)
@@ -257,7 +258,9 @@ public:
     {
       uint8_t rgb[3];
       rcn_color_share(rgb, static_cast<double>(k) / static_cast<double>(masks.size()));
-      this->ShowMask(prefix + std::to_string(k), "At least " + std::to_string(k) + " of " + count + whose, masks[k - 1], rgb);
+      const std::string name =
+        Filled(vtkMRMLTr("vtkSlicerRaterConsensusLogic", "At least %1 of %2"), std::to_string(k), count) + whose;
+      this->ShowMask(prefix + std::to_string(k), name, masks[k - 1], rgb);
     }
     auto* const segmentation = vtkMRMLSegmentationNode::SafeDownCast(this->Node_->GetNodeReference(Node::GetMaskRole()));
     for (size_t n = masks.size() + 1; segmentation && n <= RCN_MAX_RATERS; ++n)
@@ -545,15 +548,18 @@ KeptLevels PublishPrediction(Node* node, const PredictionNodes& prediction)
   std::vector<vtkMRMLScalarVolumeNode*> volumes;
   for (size_t k = 0; k < prediction.Levels.size(); ++k)
   {
-    const std::string words = "exactly " + std::to_string(k) + " of " + raters + " raters";
-    volumes.push_back(publisher.ShowMap(
-      Node::GetLevelRole(), words, "Probability of " + words, prediction.Levels[k], geometry, 1, static_cast<int>(k)));
+    const std::string words =
+      Filled(vtkMRMLTr("vtkSlicerRaterConsensusLogic", "exactly %1 of %2 raters"), std::to_string(k), raters);
+    const std::string legend = Filled(vtkMRMLTr("vtkSlicerRaterConsensusLogic", "Probability of %1"), words);
+    volumes.push_back(
+      publisher.ShowMap(Node::GetLevelRole(), words, legend, prediction.Levels[k], geometry, 1, static_cast<int>(k)));
   }
   publisher.DropNodes(Node::GetLevelRole(), static_cast<int>(volumes.size()));
-  publisher.ShowLevels(ModelLevel, ", model", prediction.LevelMasks);
+  publisher.ShowLevels(ModelLevel, ", " + vtkMRMLTr("vtkSlicerRaterConsensusLogic", "model"), prediction.LevelMasks);
   uint8_t rgb[3];
   rcn_color_share(rgb, 1);
-  publisher.ShowMask("RaterConsensus_prediction", "Model: " + maps.Readout, maps.Mask, rgb);
+  publisher.ShowMask(
+    "RaterConsensus_prediction", Filled(vtkMRMLTr("vtkSlicerRaterConsensusLogic", "Model: %1"), maps.Readout), maps.Mask, rgb);
   publisher.ShowTable(Node::GetVolumesRole(), "volumes of the prediction", VolumesTable(maps.Volumes));
   ShowFromThreshold(node);
   ShowLevelsIn3D(node);
@@ -640,8 +646,8 @@ vtkMRMLPlotChartNode* EmptyChart(Publisher& publisher, const std::string& title)
   chart->RemoveAllPlotSeriesNodeIDs();
   chart->SetTitle((title + ": predicted and observed").c_str());
   chart->SetTitleFontSize(16); // a plot view is small
-  chart->SetXAxisTitle("Predicted probability");
-  chart->SetYAxisTitle("Share of raters who marked");
+  chart->SetXAxisTitle(vtkMRMLTr("vtkSlicerRaterConsensusLogic", "Predicted probability").c_str());
+  chart->SetYAxisTitle(vtkMRMLTr("vtkSlicerRaterConsensusLogic", "Share of raters who marked").c_str());
   chart->SetXAxisRangeAuto(false);
   chart->SetXAxisRange(0, 1);
   chart->SetYAxisRangeAuto(false);
@@ -677,8 +683,8 @@ void PublishReliability(
   const auto showBins = [&](const EvaluationReport& one, const std::string& name, int number) {
     return publisher.ShowTable(Node::GetReliabilityRole(), "reliability, " + name, ReliabilityTable(one), number);
   };
-  addSeries(
-    publisher.ShowTable(Node::GetReliabilityRole(), "ideal reliability", ideal), "Perfect calibration", 0.5, 0.5, 0.5, true);
+  addSeries(publisher.ShowTable(Node::GetReliabilityRole(), "ideal reliability", ideal),
+    vtkMRMLTr("vtkSlicerRaterConsensusLogic", "Perfect calibration"), 0.5, 0.5, 0.5, true);
   const std::string now = before ? "After" : "Observed";
   addSeries(showBins(report, now, 1), now, 0, 0.45, 0.7, false);
   if (before)

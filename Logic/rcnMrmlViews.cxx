@@ -13,9 +13,13 @@
 #include <vtkMRMLScene.h>
 #include <vtkMRMLSegmentationDisplayNode.h>
 #include <vtkMRMLSegmentationNode.h>
+#include <vtkMRMLSelectionNode.h>
 #include <vtkMRMLSliceCompositeNode.h>
 #include <vtkMRMLSliceNode.h>
+#include <vtkMRMLUnitNode.h>
 #include <vtkMatrix4x4.h>
+#include <vtkSegment.h>
+#include <vtkSegmentation.h>
 
 #include "rcnLayers.h"
 #include "rcnMrmlCase.h"
@@ -126,6 +130,11 @@ vtkMRMLNode* ShownMap(Node* node)
                                                             : (consensus ? consensus : probability);
 }
 
+vtkMRMLSegmentationDisplayNode* DisplayOf(vtkMRMLSegmentationNode* segmentation)
+{
+  return vtkMRMLSegmentationDisplayNode::SafeDownCast(segmentation ? segmentation->GetDisplayNode() : nullptr);
+}
+
 Visible AllCases(vtkMRMLScene* scene)
 {
   Visible all;
@@ -136,7 +145,40 @@ Visible AllCases(vtkMRMLScene* scene)
   return all;
 }
 
+/// `per`: how many of what the scene counts in (mm, mm², mm³) are one of what results are kept in.
+void Follow(Units::Unit& unit, vtkMRMLUnitNode* node, double per)
+{
+  if (!node || !node->GetSuffix() || !*node->GetSuffix() || !(node->GetDisplayCoefficient() > 0))
+  {
+    return;
+  }
+  unit.Factor = node->GetDisplayCoefficient() * per;
+  unit.Name = node->GetSuffix();
+  if (unit.Name == "cm3")
+  {
+    unit.Name = "mL"; // the same, as clinicians call it
+  }
+  else if (unit.Name.back() == '2' || unit.Name.back() == '3')
+  {
+    unit.Name.replace(unit.Name.size() - 1, 1, unit.Name.back() == '2' ? "²" : "³");
+  }
+}
+
 } // namespace
+
+Units UnitsOf(vtkMRMLScene* scene)
+{
+  Units units;
+  auto* const selection =
+    vtkMRMLSelectionNode::SafeDownCast(scene ? scene->GetNodeByID("vtkMRMLSelectionNodeSingleton") : nullptr);
+  if (selection)
+  {
+    Follow(units.Volume, selection->GetUnitNode("volume"), 1000);
+    Follow(units.Area, selection->GetUnitNode("area"), 1);
+    Follow(units.Length, selection->GetUnitNode("length"), 1);
+  }
+  return units;
+}
 
 bool Views::ShowLayers(vtkMRMLScene* scene, Node* node)
 {
@@ -201,8 +243,7 @@ void Views::ShowRaters(Node* node, int first, int second)
 {
   for (int n = 0; node && n < node->GetNumberOfRaters(); ++n)
   {
-    auto* const segmentation = vtkMRMLSegmentationNode::SafeDownCast(node->GetNthRaterNode(n));
-    auto* const display = vtkMRMLSegmentationDisplayNode::SafeDownCast(segmentation ? segmentation->GetDisplayNode() : nullptr);
+    vtkMRMLSegmentationDisplayNode* const display = DisplayOf(vtkMRMLSegmentationNode::SafeDownCast(node->GetNthRaterNode(n)));
     const std::string segment = node->GetNthRaterSegmentID(n);
     const bool shown = first < 0 || n == first || n == second;
     if (display && !segment.empty())
@@ -214,6 +255,62 @@ void Views::ShowRaters(Node* node, int first, int second)
       display->SetAllSegmentsVisibility(shown);
     }
   }
+}
+
+namespace
+{
+
+/// What `visit` does with each segment of each rater who tells structures apart.
+template <class TVisit> void ForEachStructureSegment(Node* node, const TVisit& visit)
+{
+  for (int n = 0; node && n < node->GetNumberOfRaters(); ++n)
+  {
+    vtkMRMLSegmentationNode* const segmentation = WholeSegmentation(node, n);
+    vtkMRMLSegmentationDisplayNode* const display = DisplayOf(segmentation);
+    for (const auto& segment : display ? SegmentsOf(segmentation) : std::vector<std::pair<std::string, std::string>>())
+    {
+      visit(segmentation->GetSegmentation()->GetSegment(segment.first), display, segment.first, segment.second);
+    }
+  }
+}
+
+} // namespace
+
+std::vector<Views::StructureLook> Views::Structures(Node* node)
+{
+  std::vector<StructureLook> looks;
+  for (const std::string& name : node ? StructuresOf(node) : std::vector<std::string>())
+  {
+    StructureLook look;
+    look.Name = name;
+    bool hasColor = false;
+    ForEachStructureSegment(node,
+      [&](vtkSegment* segment, vtkMRMLSegmentationDisplayNode* display, const std::string& id, const std::string& called) {
+        if (called != name)
+        {
+          return;
+        }
+        if (!hasColor)
+        {
+          segment->GetColor(look.Rgb);
+          hasColor = true;
+        }
+        look.Visible = look.Visible || display->GetSegmentVisibility(id);
+      });
+    looks.push_back(look);
+  }
+  return looks;
+}
+
+void Views::ShowStructure(Node* node, const std::string& name, bool visible)
+{
+  ForEachStructureSegment(
+    node, [&](vtkSegment*, vtkMRMLSegmentationDisplayNode* display, const std::string& id, const std::string& called) {
+      if (called == name)
+      {
+        display->SetSegmentVisibility(id, visible);
+      }
+    });
 }
 
 void Views::ShowBin(Node* node, double lower, double upper)

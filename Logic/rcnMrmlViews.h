@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "rcnReport.h"
 #include "vtkSlicerRaterConsensusModuleLogicExport.h"
 
 class vtkMRMLRaterConsensusNode;
@@ -16,6 +17,9 @@ namespace rcn
 {
 namespace mrml
 {
+
+/// What a person reads volumes, areas and lengths in, by the units of the application; cm³ is called mL.
+VTK_SLICER_RATERCONSENSUS_MODULE_LOGIC_EXPORT Units UnitsOf(vtkMRMLScene* scene);
 
 class VTK_SLICER_RATERCONSENSUS_MODULE_LOGIC_EXPORT Views
 {
@@ -29,6 +33,17 @@ public:
 
   /// Of all segments of raters only these two; negative: all of them.
   static void ShowRaters(vtkMRMLRaterConsensusNode* node, int first, int second);
+
+  /// A structure that the raters' segmentations tell apart: its color, and whether its outlines are shown.
+  struct StructureLook
+  {
+    std::string Name;
+    double Rgb[3] = { 0, 0, 0 };
+    bool Visible = false;
+  };
+  static std::vector<StructureLook> Structures(vtkMRMLRaterConsensusNode* node);
+  /// The outlines of one structure, of all raters.
+  static void ShowStructure(vtkMRMLRaterConsensusNode* node, const std::string& name, bool visible);
 
   /// Of the map that was judged only voxels from `lower` to below `upper`; negative: as many as the node wants to see.
   static void ShowBin(vtkMRMLRaterConsensusNode* node, double lower, double upper);

@@ -129,14 +129,18 @@ public:
   {
     if (!this->IsOpen())
     {
-      throw rcn::Error(RCN_ECANCELLED, "The scene was closed.");
+      throw rcn::Error(RCN_ECANCELLED, vtkMRMLTr("vtkSlicerRaterConsensusLogic", "The scene was closed."));
     }
-    const std::string kept = this->ModelFile_.empty() ? "" : " The new model is in " + this->ModelFile_ + ".";
+    const std::string kept = this->ModelFile_.empty()
+      ? ""
+      : " " + Filled(vtkMRMLTr("vtkSlicerRaterConsensusLogic", "The new model is in %1."), this->ModelFile_);
     Node* const found = Node::SafeDownCast(this->Logic_->GetMRMLScene()->GetNodeByID(this->Id_));
     if (!found || (this->ModelFile_.empty() && !ImageOf(found)))
     {
-      throw rcn::Error(
-        RCN_EDATA, "The image or the parameters left the scene while this was computed; nothing was changed." + kept);
+      throw rcn::Error(RCN_EDATA,
+        vtkMRMLTr("vtkSlicerRaterConsensusLogic",
+          "The image or the parameters left the scene while this was computed; nothing was changed.") +
+          kept);
     }
     return found;
   }
@@ -306,7 +310,7 @@ std::string CheckJudging(Node* node)
   if (!map || !map->GetImageData())
   {
     return vtkMRMLTr(
-      "vtkSlicerRaterConsensusLogic", "There is no probability to judge yet: make a consensus or apply a model first.");
+      "vtkSlicerRaterConsensusLogic", "There is no probability to evaluate yet: make a consensus or apply a model first.");
   }
   JudgingOptions(node);
   return "";
@@ -422,9 +426,11 @@ namespace
 /// What a person can do about an error, in words of the panel.
 std::string WayOut(const std::string& key)
 {
-  return key == "geometry"   ? " Switch on resampling, or draw on the image itself."
-    : key == "recalibration" ? " Apply the model without it, or fit it again."
+  const std::string advice = key == "geometry"
+    ? vtkMRMLTr("vtkSlicerRaterConsensusLogic", "Switch on resampling, or draw on the image itself.")
+    : key == "recalibration" ? vtkMRMLTr("vtkSlicerRaterConsensusLogic", "Apply the model without it, or fit it again.")
                              : "";
+  return advice.empty() ? "" : " " + advice;
 }
 
 /// Does it; whoever catches an error sees the way out, too.
@@ -601,14 +607,15 @@ vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Internals::Judg
     std::vector<std::string> remarks = workspace->Remarks();
     if (otherRaters)
     {
-      remarks.push_back("The levels of the prediction are not those of the raters here, so its probability is judged.");
+      remarks.push_back(vtkMRMLTr("vtkSlicerRaterConsensusLogic",
+        "The levels of the prediction are not those of the raters here, so its probability is evaluated."));
     }
     if (fit)
     {
       const rcn::RecalibrationResult result = rcn::Recalibrate(*workspace, input, options, method);
       if (!result.Helps)
       {
-        throw rcn::Error(RCN_EDATA, result.Sentence + " It was not stored.");
+        throw rcn::Error(RCN_EDATA, result.Sentence + " " + vtkMRMLTr("vtkSlicerRaterConsensusLogic", "It was not stored."));
       }
       rcn::Recalibration correction = result.Correction;
       if (map.ChannelCount() == 1)
@@ -620,7 +627,8 @@ vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Internals::Judg
       before = std::make_shared<const rcn::EvaluationReport>(result.Before);
       report = std::make_shared<const rcn::EvaluationReport>(after);
       rcn::WriteRecalibration(file, correction);
-      remarks.push_back("Fitted to this case: " + rcn::CorrectionInWords(correction.Correction) + ". " + result.Sentence);
+      remarks.push_back(Filled(vtkMRMLTr("vtkSlicerRaterConsensusLogic", "Fitted to this case: %1. %2"),
+        rcn::CorrectionInWords(correction.Correction), result.Sentence));
     }
     else
     {
@@ -828,7 +836,7 @@ std::string vtkSlicerRaterConsensusLogic::Keep(Node* node)
   }
   if (!IsThere(trained->Model))
   {
-    return trained->Model + " is no longer there.";
+    return Filled(vtkMRMLTr("vtkSlicerRaterConsensusLogic", "%1 is no longer there."), trained->Model);
   }
   this->Private->ByNode[node->GetID()].Training = nullptr;
   const MRMLNodeModifyBlocker blocker(node);

@@ -60,6 +60,10 @@ protected:
 private:
   bool isOnEye(QListWidgetItem* item, const QPoint& at) const
   {
+    if (!(item->flags() & Qt::ItemIsUserCheckable))
+    {
+      return false;
+    }
     const QRect row = this->visualItemRect(item);
     const int width = this->style()->pixelMetric(QStyle::PM_IndicatorWidth, nullptr, this) +
       2 * (this->style()->pixelMetric(QStyle::PM_FocusFrameHMargin, nullptr, this) + 1);
@@ -76,8 +80,8 @@ qRcnStructures::qRcnStructures(QWidget* parent) : QWidget(parent), List(new EyeL
   this->List->setStyle(eyes);
   this->List->setObjectName("structures");
   this->List->setAccessibleName(tr("Structures"));
-  this->List->setToolTip(tr("The structure that everything else is about (keys S and Shift+S). The eye shows the outline of "
-                            "one beside it."));
+  this->List->setToolTip(
+    tr("The structure that everything else is about. The eye shows the outlines of one, whichever is chosen."));
   this->List->setUniformItemSizes(true);
   auto* heading = new QLabel(tr("Structures"));
   QFont bold = heading->font();
@@ -123,8 +127,10 @@ void qRcnStructures::setStructures(const QVector<qRcnStructure>& structures, int
     dot.addPixmap(dot.pixmap(32, 32), QIcon::Selected); // its own color there, too
     item->setIcon(dot);
     item->setText(structures[row].Name);
-    item->setFlags(Qt::ItemIsUserCheckable | Qt::ItemIsEnabled | Qt::ItemIsSelectable);
-    item->setCheckState(structures[row].Visible ? Qt::Checked : Qt::Unchecked);
+    const Qt::ItemFlags flags = Qt::ItemIsEnabled | Qt::ItemIsSelectable;
+    item->setFlags(structures[row].HasOutline ? flags | Qt::ItemIsUserCheckable : flags);
+    item->setData(Qt::CheckStateRole,
+      structures[row].HasOutline ? QVariant(structures[row].Visible ? Qt::Checked : Qt::Unchecked) : QVariant());
   }
   this->List->setCurrentRow(chosen - 1);
   const int height = several ? qMax(this->List->sizeHintForRow(0), this->fontMetrics().height()) : 0;

@@ -15,7 +15,8 @@ struct qRcnStructure
 {
   QString Name;
   QColor Color;
-  bool Visible = true; ///< whether its outline is drawn while another one is chosen
+  bool Visible = true;    ///< whether its outline is drawn while another one is chosen
+  bool HasOutline = true; ///< otherwise there is no eye
 };
 
 class qRcnStructures : public QWidget

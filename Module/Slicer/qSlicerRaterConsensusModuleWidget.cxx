@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "qSlicerRaterConsensusModuleWidget.h"
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <vector>
@@ -10,6 +11,7 @@
 #include <QHeaderView>
 #include <QLabel>
 #include <QLineEdit>
+#include <QListWidget>
 #include <QPlainTextEdit>
 #include <QProgressBar>
 #include <QPushButton>
@@ -23,6 +25,7 @@
 #include <vtkMRMLLabelMapVolumeNode.h>
 #include <vtkMRMLScene.h>
 #include <vtkMRMLSegmentationNode.h>
+#include <vtkMRMLSelectionNode.h>
 #include <vtkNew.h>
 #include <vtkSegment.h>
 #include <vtkSegmentation.h>
@@ -33,6 +36,7 @@
 #include "qRcnJob.h"
 #include "qRcnNotice.h"
 #include "qRcnReliabilityDiagram.h"
+#include "qRcnStructures.h"
 #include "qRcnStyle.h"
 #include "qRcnTrainingMonitor.h"
 #include "qRcnVolumes.h"
@@ -112,7 +116,6 @@ public:
   QString ReportPath;      ///< of the page that is written
   QString RecordKey;       ///< the model file whose record is shown, and when it was changed
   QString ModelStructures; ///< that the model tells apart, one per line
-  QString ShownStructures; ///< that can be chosen
   rcn::mrml::Views Views;
   qRcnJob* Job = nullptr;
   QWidget* Status = nullptr; ///< progress, Cancel and sentences: below the button that was pressed
@@ -122,6 +125,7 @@ public:
   qRcnNotice* Notice = nullptr;
   qRcnAgreement* Agreement = nullptr;
   qRcnDisputes* Disputes = nullptr;
+  qRcnStructures* Structures = nullptr;
   qRcnVolumes* Volumes = nullptr;
   qRcnReliabilityDiagram* Diagram = nullptr;
   qRcnTrainingMonitor* Training = nullptr;
@@ -193,6 +197,7 @@ public:
   void exportAgreement();
   void report();
   void showRecord(Node* node);
+  void showStructures(Node* node);
   void start(int action);
   void finishTraining(bool keep);
   void showRemarks();
@@ -301,6 +306,13 @@ void qSlicerRaterConsensusModuleWidgetPrivate::connectInputs()
       this->ParametersComboBox->setCurrentNode(example);
     }
   });
+  QObject::connect(this->Structures, &qRcnStructures::structureChosen, q, [this](int row) {
+    const std::string name = this->Structures->list()->item(row - 1)->text().toStdString();
+    this->edit([=](Node* node) { node->SetStructure(name); });
+  });
+  QObject::connect(this->Structures, &qRcnStructures::visibilityChanged, q, [this](int row, bool visible) {
+    rcn::mrml::Views::ShowStructure(this->Parameters, this->Structures->list()->item(row - 1)->text().toStdString(), visible);
+  });
   QObject::connect(this->RatersTable, &QTableWidget::itemChanged, q, [this](QTableWidgetItem* item) {
     if (item->column() == 0)
     {
@@ -324,7 +336,6 @@ void qSlicerRaterConsensusModuleWidgetPrivate::connectSettings()
     QObject::connect(box, indexChanged, q, [=] { this->edit([=](Node* node) { (node->*set)(Chosen(box)); }); });
   };
   choice(this->MethodComboBox, &Node::SetMethod);
-  choice(this->StructureComboBox, &Node::SetStructure);
   choice(this->ReadoutComboBox, &Node::SetReadout);
   choice(this->RecalibrationComboBox, &Node::SetRecalibrationMethod);
   choice(this->StrategyComboBox, &Node::SetStrategy);
@@ -653,26 +664,29 @@ void qSlicerRaterConsensusModuleWidgetPrivate::showRecord(Node* node)
     this->ModelStructures =
       key.isEmpty() ? QString() : QString::fromStdString(this->logic()->GetStructures(node->GetModelFile()));
   }
-  const QString ofRaters = node ? QString::fromStdString(this->logic()->GetStructuresOfRaters(node)) : QString();
-  const QString names = ofRaters.isEmpty() ? this->ModelStructures : ofRaters;
-  if (names != this->ShownStructures)
+  this->RecordGroup->setVisible(!key.isEmpty());
+}
+
+/// Those that the raters tell apart, with the colors of their segments; otherwise those of the model.
+void qSlicerRaterConsensusModuleWidgetPrivate::showStructures(Node* node)
+{
+  QVector<qRcnStructure> rows;
+  for (const rcn::mrml::Views::StructureLook& one : rcn::mrml::Views::Structures(node))
   {
-    this->ShownStructures = names;
-    this->StructureComboBox->clear();
-    this->StructureComboBox->addItem(qSlicerRaterConsensusModuleWidget::tr("(the first one)"), "");
-    for (const QString& name : names.split('\n'))
+    const QColor color = QColor::fromRgbF(one.Rgb[0], one.Rgb[1], one.Rgb[2]);
+    rows.push_back({ QString::fromStdString(one.Name), color, one.Visible });
+  }
+  if (rows.size() < 2)
+  {
+    rows.clear();
+    for (const QString& name : this->ModelStructures.split('\n'))
     {
-      if (!name.isEmpty())
-      {
-        this->StructureComboBox->addItem(name, name);
-      }
+      rows.push_back({ name, qRcnStyle::structureColor(static_cast<int>(rows.size()) + 1), false, false });
     }
   }
-  Choose(this->StructureComboBox, node ? node->GetStructure() : "");
-  const bool several = this->StructureComboBox->count() > 1;
-  this->StructureLabel->setVisible(several);
-  this->StructureComboBox->setVisible(several);
-  this->RecordGroup->setVisible(!key.isEmpty());
+  const QString chosen = QString::fromStdString(node ? node->GetStructure() : "");
+  const auto found = std::find_if(rows.begin(), rows.end(), [&](const qRcnStructure& one) { return one.Name == chosen; });
+  this->Structures->setStructures(rows, found == rows.end() ? 1 : static_cast<int>(found - rows.begin()) + 1);
 }
 
 void qSlicerRaterConsensusModuleWidgetPrivate::start(int id)
@@ -756,14 +770,15 @@ void qSlicerRaterConsensusModuleWidgetPrivate::showResults()
 {
   const Logic::Results& results = this->logic()->GetResults(this->Parameters);
   const QStringList names = this->raters(this->Parameters);
+  const rcn::Units units = rcn::mrml::UnitsOf(this->q_ptr->mrmlScene());
   this->Agreement->setVisible(results.Agreement != nullptr);
   this->Disputes->setVisible(results.Agreement != nullptr);
   if (results.Agreement)
   {
-    this->Agreement->setAgreement(*results.Agreement, names);
-    this->Disputes->setRegions(results.Agreement->Regions, names, results.Agreement->Geometry);
+    this->Agreement->setAgreement(*results.Agreement, names, units);
+    this->Disputes->setRegions(results.Agreement->Regions, names, results.Agreement->Geometry, units);
   }
-  this->Volumes->setVolumes(results.Volumes ? *results.Volumes : rcn::PredictedVolumes());
+  this->Volumes->setVolumes(results.Volumes ? results.Volumes->In(units) : rcn::PredictedVolumes());
   this->Diagram->setVisible(results.Evaluation != nullptr);
   if (results.Evaluation)
   {
@@ -813,6 +828,8 @@ void qSlicerRaterConsensusModuleWidget::setup()
   d->Disputes = new qRcnDisputes;
   d->AgreementBox->layout()->addWidget(d->Agreement);
   d->AgreementBox->layout()->addWidget(d->Disputes);
+  d->Structures = new qRcnStructures;
+  d->StructuresBox->layout()->addWidget(d->Structures);
   d->Volumes = new qRcnVolumes;
   d->VolumesBox->layout()->addWidget(d->Volumes);
   d->Diagram = new qRcnReliabilityDiagram;
@@ -835,7 +852,20 @@ void qSlicerRaterConsensusModuleWidget::setMRMLScene(vtkMRMLScene* scene)
   // What is shown may have lost an image or a rater.
   this->qvtkReconnect(this->mrmlScene(), scene, vtkMRMLScene::NodeRemovedEvent, this, SLOT(updateFromNode()));
   this->qvtkReconnect(this->mrmlScene(), scene, vtkMRMLScene::EndBatchProcessEvent, this, SLOT(onSceneChanged()));
+  vtkMRMLNode* const before = this->mrmlScene() ? this->mrmlScene()->GetNodeByID("vtkMRMLSelectionNodeSingleton") : nullptr;
+  vtkMRMLNode* const selection = scene ? scene->GetNodeByID("vtkMRMLSelectionNodeSingleton") : nullptr;
+  this->qvtkReconnect(before, selection, vtkMRMLSelectionNode::UnitModifiedEvent, this, SLOT(onUnitsChanged()));
   this->Superclass::setMRMLScene(scene);
+}
+
+/// Of the application.
+void qSlicerRaterConsensusModuleWidget::onUnitsChanged()
+{
+  Q_D(qSlicerRaterConsensusModuleWidget);
+  if (!d->Actions.empty())
+  {
+    d->showResults();
+  }
 }
 
 /// The logic has asked the work to stop; its result has nowhere to go any more.
@@ -1008,6 +1038,7 @@ void qSlicerRaterConsensusModuleWidget::updateFromNode()
   d->showRaters();
   d->showSettings(node ? node : d->Defaults.GetPointer());
   d->showRecord(node);
+  d->showStructures(node);
   const std::string method = Chosen(d->MethodComboBox);
   const bool smooths = method == "soft-gaussian" || method == "svls";
   d->SigmaLabel->setVisible(smooths);

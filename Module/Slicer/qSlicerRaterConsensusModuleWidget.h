@@ -37,6 +37,7 @@ protected slots:
   void updateFromNode();
   void onSceneStartClose();
   void onSceneChanged();
+  void onUnitsChanged();
 
 private:
   QScopedPointer<qSlicerRaterConsensusModuleWidgetPrivate> d_ptr;

@@ -58,6 +58,7 @@ qRcnConsensusPanel::qRcnConsensusPanel(qRcnScene* scene, QWidget* parent)
   this->Probe->hide(); // until it has a place
   auto* layout = new QVBoxLayout(this);
   layout->addWidget(this->Structures);
+  this->Structures->list()->setToolTip(this->Structures->list()->toolTip() + tr(" Keys: S and Shift+S."));
   auto* shown = new QHBoxLayout;
   shown->addWidget(Heading(tr("Raters")));
   shown->addStretch();

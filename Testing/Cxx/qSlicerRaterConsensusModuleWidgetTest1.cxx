@@ -10,6 +10,7 @@
 #include <QHBoxLayout>
 #include <QLabel>
 #include <QLineEdit>
+#include <QListWidget>
 #include <QPlainTextEdit>
 #include <QScrollArea>
 #include <QTableWidget>
@@ -34,12 +35,14 @@
 #include <vtkMRMLLayoutNode.h>
 #include <vtkMRMLScalarVolumeDisplayNode.h>
 #include <vtkMRMLScene.h>
+#include <vtkMRMLSegmentationDisplayNode.h>
 #include <vtkMRMLSegmentationNode.h>
 #include <vtkMRMLSliceCompositeNode.h>
 #include <vtkMRMLSliceLogic.h>
 #include <vtkMRMLSliceNode.h>
 #include <vtkMatrix4x4.h>
 #include <vtkNew.h>
+#include <vtkSegment.h>
 #include <vtkSegmentation.h>
 
 #include "qRcnAgreement.h"
@@ -365,6 +368,32 @@ void RatersAreChosenFromSegmentsAndLabelMaps()
   CHECK(!w.Button("AgreementButton")->isEnabled() && w.Hint("Agreement").contains("Choose the image"));
 }
 
+/// A segmentation as a rater: its segments are structures, one of them is chosen, and eyes show and hide outlines.
+void StructuresAreChosenFromAList()
+{
+  Window w(TheScene());
+  w.Click("ExampleButton");
+  Node* const node = w.Parameters();
+  auto* const list = w.Find<QListWidget>("structures");
+  CHECK(!list->isVisible());
+  w.Click("RemoveAllButton");
+  auto* const segmentation = vtkMRMLSegmentationNode::SafeDownCast(w.Scene->GetFirstNodeByClass("vtkMRMLSegmentationNode"));
+  w.Find<qMRMLSegmentSelectorWidget>("SegmentSelector")->setCurrentNode(segmentation);
+  w.Click("AddSegmentationButton");
+  CHECK(
+    list->isVisible() && list->count() == segmentation->GetSegmentation()->GetNumberOfSegments() && list->currentRow() == 0);
+  const auto row = [list](int number) { return list->visualItemRect(list->item(number)); };
+  QTest::mouseClick(list->viewport(), Qt::LeftButton, {}, row(1).center());
+  CHECK(node->GetStructure() == segmentation->GetSegmentation()->GetNthSegment(1)->GetName() && list->currentRow() == 1);
+  QTest::mouseClick(list->viewport(), Qt::LeftButton, {}, QPoint(row(2).left() + 8, row(2).center().y()));
+  auto* const display = vtkMRMLSegmentationDisplayNode::SafeDownCast(segmentation->GetDisplayNode());
+  CHECK(!display->GetSegmentVisibility(segmentation->GetSegmentation()->GetNthSegmentID(2)));
+  CHECK(display->GetSegmentVisibility(segmentation->GetSegmentation()->GetNthSegmentID(1)) && list->currentRow() == 1);
+  w.Picture("structures");
+  w.Click("RemoveAllButton");
+  CHECK(!list->isVisible());
+}
+
 void ModelsAreRetrainedKeptAndJudged()
 {
   Window w(TheScene());
@@ -548,6 +577,7 @@ int qSlicerRaterConsensusModuleWidgetTest1(int argc, char* argv[])
   RUN(TypingIsNotDisturbed);
   RUN(FromRatersToConsensus);
   RUN(RatersAreChosenFromSegmentsAndLabelMaps);
+  RUN(StructuresAreChosenFromAList);
   RUN(ModelsAreRetrainedKeptAndJudged);
   RUN(AScenesResultsComeBack);
   RUN(WorkIsStoppedWithoutHarm);

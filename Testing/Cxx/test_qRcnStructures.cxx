@@ -57,6 +57,15 @@ private slots:
     QTest::keyClick(list->list(), Qt::Key_Space);
     QCOMPARE(eyes.takeLast()[0].toInt(), 2);
     QCOMPARE(list->list()->item(1)->checkState(), Qt::Checked);
+    // What nobody outlined has no eye, and a click where it would be chooses.
+    QVector<qRcnStructure> predicted = Three();
+    predicted[2].HasOutline = false;
+    list->setStructures(predicted, 1);
+    eyes.clear();
+    click(QPoint(row(2).left() + 8, row(2).center().y()));
+    QCOMPARE(chosen.takeLast()[0].toInt(), 3);
+    QCOMPARE(eyes.count(), 0);
+    QVERIFY(!list->list()->item(2)->data(Qt::CheckStateRole).isValid());
     // One structure is nothing to choose from.
     list->setStructures({ Three()[0] }, 0);
     QVERIFY(!list->isVisible());

@@ -27,10 +27,12 @@
 #include <vtkMRMLScene.h>
 #include <vtkMRMLSegmentationDisplayNode.h>
 #include <vtkMRMLSegmentationNode.h>
+#include <vtkMRMLSelectionNode.h>
 #include <vtkMRMLSliceCompositeNode.h>
 #include <vtkMRMLSliceNode.h>
 #include <vtkMRMLSubjectHierarchyNode.h>
 #include <vtkMRMLTableNode.h>
+#include <vtkMRMLUnitNode.h>
 #include <vtkMRMLVectorVolumeNode.h>
 #include <vtkMatrix4x4.h>
 #include <vtkNew.h>
@@ -919,6 +921,18 @@ void SegmentationsAreRatersOfStructures()
   CHECK(isShown(0) && isShown(1) && !isShown(2));
   views.ShowRaters(f.Parameters, -1, -1);
   CHECK(isShown(0) && isShown(2));
+  // An eye for each structure: of all raters.
+  vtkMRMLSegmentationNode::SafeDownCast(f.Parameters->GetNthRaterNode(0))
+    ->GetSegmentation()
+    ->GetSegment("k")
+    ->SetColor(1, 0, .5);
+  views.ShowStructure(f.Parameters, "liver", false);
+  CHECK(!isShown(0) && !isShown(2));
+  const std::vector<rcn::mrml::Views::StructureLook> looks = views.Structures(f.Parameters);
+  CHECK(looks.size() == 2 && looks[0].Name == "liver" && !looks[0].Visible);
+  CHECK(looks.size() == 2 && looks[1].Name == "kidney" && looks[1].Visible && looks[1].Rgb[0] == 1 && looks[1].Rgb[2] == .5);
+  views.ShowStructure(f.Parameters, "liver", true);
+  CHECK(isShown(0) && isShown(2) && views.Structures(f.Parameters)[0].Visible);
   f.Parameters->SetStructure("spleen");
   const std::string sentence = f.Actions->Agreement(f.Parameters);
   CHECK(sentence.find("spleen") != std::string::npos && sentence.find("kidney") != std::string::npos);
@@ -942,6 +956,32 @@ void SegmentationsAreRatersOfStructures()
   f.Parameters->SetStructure("kidney");
   CHECK(f.Actions->Agreement(f.Parameters) == "");
   CHECK(f.Cell(Node::GetAgreementRole(), "Dora", "Volume (mL)") == "0");
+}
+
+/// What is shown follows the units of the application; what the tables hold does not.
+void UnitsAreThoseOfTheApplication()
+{
+  vtkNew<vtkMRMLScene> scene;
+  CHECK(rcn::mrml::UnitsOf(scene).Volume.Name == "mL" && rcn::mrml::UnitsOf(nullptr).Area.Name == "mm²");
+  vtkNew<vtkMRMLSelectionNode> selection;
+  scene->AddNode(selection);
+  vtkNew<vtkMRMLUnitNode> volume, area;
+  volume->SetSuffix("cm3");
+  volume->SetDisplayCoefficient(0.001);
+  area->SetSuffix("cm2");
+  area->SetDisplayCoefficient(0.01);
+  scene->AddNode(volume);
+  scene->AddNode(area);
+  selection->SetUnitNodeID("volume", volume->GetID());
+  selection->SetUnitNodeID("area", area->GetID());
+  const rcn::Units usual = rcn::mrml::UnitsOf(scene);
+  CHECK(usual.Volume.Name == "mL" && std::fabs(usual.Volume.Factor - 1) < 1e-12);
+  CHECK(usual.Area.Name == "cm²" && usual.Area.Factor == 0.01 && usual.Length.Name == "mm");
+  volume->SetSuffix("mm3");
+  volume->SetDisplayCoefficient(1);
+  CHECK(rcn::mrml::UnitsOf(scene).Volume.Name == "mm³" && rcn::mrml::UnitsOf(scene).Volume.Factor == 1000);
+  volume->SetSuffix("");
+  CHECK(rcn::mrml::UnitsOf(scene).Volume.Name == "mL");
 }
 
 /// A model of all structures from the scene's segmentations.
@@ -1540,7 +1580,7 @@ void PredictionsSurviveTheSceneFile()
       level && level->GetImageData() && std::string(level->GetName()).find(std::to_string(k) + " of 3") != std::string::npos);
   }
   const Logic::Results is = g.Actions->GetResults(g.Parameters);
-  CHECK(is.Volumes && is.Volumes->Raters == 3 && !is.Volumes->Sentence.empty());
+  CHECK(is.Volumes && is.Volumes->Raters == 3 && is.Volumes->Sentence().find("; ") != std::string::npos);
   CHECK(is.Evaluation && is.Evaluation->FittedHere && is.Evaluation->Levels.size() == 3);
   CHECK(g.Actions->Evaluate(g.Parameters) == "");
   CHECK(std::fabs(std::atof(g.Cell(Node::GetFiguresRole(), "rps", "Value").c_str()) -
@@ -1570,6 +1610,7 @@ int vtkSlicerRaterConsensusLogicTest1(int count, char* arguments[])
   RUN(ModelContoursAreSegments);
   RUN(TrainsOnTheScenesCases);
   RUN(SegmentationsAreRatersOfStructures);
+  RUN(UnitsAreThoseOfTheApplication);
   RUN(TrainsOnSeveralStructures);
   RUN(TrainsOnChosenCases);
   RUN(TrainsOnADataList);
