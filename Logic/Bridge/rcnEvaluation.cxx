@@ -125,7 +125,7 @@ struct Evaluation::Handles
   {
     if (this->Cases.empty())
     {
-      throw Error(RCN_EDATA, "There is nothing to judge: the region is empty in every case; choose another region.");
+      throw Error(RCN_EDATA, "There is nothing to evaluate: the region is empty in every case; choose another region.");
     }
     std::unique_ptr<rcn_calib, Deleter> merged = Sum(context, this->Cases.front().get(), nullptr);
     for (size_t i = 1; i < this->Cases.size(); ++i)
@@ -615,7 +615,7 @@ std::vector<rcn_interval> Evaluation::Together(
     {
       if (run->Ids_ != like.Ids_)
       {
-        throw Error(RCN_EDATA, "The two folders were judged on different cases.");
+        throw Error(RCN_EDATA, "The two folders were evaluated on different cases.");
       }
       const std::vector<const rcn_calib*> own = run->Handles_->Pointers();
       all.insert(all.end(), own.begin(), own.end());

@@ -375,8 +375,8 @@ std::vector<std::string> RemarksInWords(const EvaluationReport& report)
   if (!report.CircularCases.empty())
   {
     remarks.push_back("Circular: the map of " + named(report.CircularCases) +
-      " was made from the masks of the raters who judge it, so "
-      "it looks better than it is; judge it by raters who were left out.");
+      " was made from the masks of the raters it is compared with, so "
+      "it looks better than it is; evaluate it with raters who were left out.");
   }
   if (!report.EmptyCases.empty())
   {
@@ -387,7 +387,7 @@ std::vector<std::string> RemarksInWords(const EvaluationReport& report)
   {
     remarks.push_back(std::string("Levels: ") +
       (report.LevelSource == RCN_LEVELS_MIXED ? "some predictions are" : "the prediction is") +
-      " one probability, which is judged as if raters marked independently with it (binomial distribution).");
+      " one probability, which is evaluated as if raters marked independently with it (binomial distribution).");
   }
   if (report.Cases > 1 && report.Patients < RCN_INTERVAL_UNITS)
   {

@@ -696,7 +696,7 @@ JudgeResult JudgeCases(Workspace& workspace, const JudgeInput& input, const std:
     std::count_if(input.List.Cases.begin(), input.List.Cases.end(), [&](const Case& one) { return input.Loop.Takes(one); });
   if (result.LeftOut.size() == static_cast<size_t>(cases))
   {
-    throw Error(RCN_EDATA, "No case could be judged.");
+    throw Error(RCN_EDATA, "No case could be evaluated.");
   }
   result.Evaluations = judging->TakeEvaluations();
   for (const auto& evaluation : result.Evaluations)

@@ -102,7 +102,7 @@ const std::vector<Choice>& Strategies()
 {
   static const Words words[] = {
     { "How many raters mark a voxel",
-      "levels, by their likelihood: the expected share of raters and how alike raters judge, at each voxel" },
+      "levels, by their likelihood: the expected share and the correlation of the raters at each voxel" },
     { "How many raters mark a voxel (RPS)",
       "levels, by binary cross-entropy and the ranked probability score, as in the paper" },
     { "One rater, drawn each time", "the mask of one rater, drawn anew for every sample" },
@@ -129,7 +129,7 @@ const std::vector<Choice>& StructureStrategies()
 {
   static const Words words[] = {
     { "How many raters give each label",
-      "the labels of all raters, by their likelihood: the expected share of each label and how alike raters judge" },
+      "the labels of all raters, by their likelihood: the expected share of each label and the correlation of the raters" },
     { "Share of raters", "the share of the raters who gave each label" },
     { "Most frequent label", "the label that most raters gave" },
     { "How many raters mark each structure (RPS)", "levels of each structure by itself, as in the paper" },

@@ -84,7 +84,7 @@ void CheckReadout(const PredictionRun* run, bool levels, const EvaluationOptions
   {
     throw Error(RCN_EINVALID,
       file + " holds the probability of the readout " + run->Readout + ", not of " + wanted +
-        "; judge by that readout, or predict with levels.");
+        "; evaluate that readout, or predict with levels.");
   }
 }
 

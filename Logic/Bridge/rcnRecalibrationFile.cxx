@@ -29,13 +29,13 @@ std::string FittedElsewhere(const Recalibration& correction, const EvaluationOpt
   std::string text;
   if (correction.HasRegion && region != judged)
   {
-    text = "The correction was fitted on the region " + region + "; this judges the region " + judged + ".";
+    text = "The correction was fitted on the region " + region + "; this evaluates the region " + judged + ".";
   }
   const bool sameReadout = correction.Readout == options.Calib.readout && correction.AtLeast == options.Calib.at_least;
   if (!sameReadout && !correction.OneProbability)
   {
     text += (text.empty() ? "" : " ") + std::string("The correction was fitted with the readout ") +
-      ReadoutText(correction.Readout, correction.AtLeast) + "; this judges the readout " +
+      ReadoutText(correction.Readout, correction.AtLeast) + "; this evaluates the readout " +
       ReadoutText(options.Calib.readout, options.Calib.at_least) + ".";
   }
   return text;

@@ -106,7 +106,8 @@ void ReadList(Job& job)
   if (!training || job.Test.Cases.empty())
   {
     throw Error(RCN_EINVALID,
-      data + " has no " + (training ? "test" : "training") + " cases; a study trains on \"training\" and judges on \"test\".");
+      data + " has no " + (training ? "test" : "training") +
+        " cases; a study trains on \"training\" and evaluates on \"test\".");
   }
   if (job.List.Raters.size() < 2)
   {

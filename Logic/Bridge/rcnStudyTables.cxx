@@ -134,7 +134,7 @@ std::string Legend()
     "where "
     "no majority marks anything and nothing is predicted; pooled: over all voxels together. RPS, level NLL and level "
     "calibration: how well the number of raters who mark a voxel is predicted (squared error, surprise, and how far "
-    "\"at least t raters\" is off, mean over t), the same for both readouts; one probability is judged there as a binomial "
+    "\"at least t raters\" is off, mean over t), the same for both readouts; one probability is evaluated there as a binomial "
     "distribution. Strategies that predict levels are "
     "judged with both readouts: majority, the probability that a majority marks the voxel, and expected, the expected share of "
     "raters.";

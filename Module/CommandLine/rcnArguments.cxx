@@ -179,16 +179,23 @@ std::vector<Option> CaseOptions()
     { "--data", "LIST", "process all cases of a data list (JSON) instead of one case", {}, false, FileUse::ReadList },
     { "--split", "WHICH", "with --data: use only these cases", { "training", "validation", "test" } },
     StructureOption(),
-    { "--resample", "", "resample masks of another geometry (nearest neighbor) instead of rejecting them" },
+    ResampleOption(),
     { "--tolerance", "VOXELS", "largest distance between voxels that count as the same place (0.01)" },
-    { "--unanswered", "VALUE", "label value of voxels that a rater did not assess" },
+    UnansweredOption(),
   };
 }
 
 std::vector<Option> OutputOptions()
 {
+  std::vector<Option> options = RunOptions();
+  options.insert(
+    options.begin(), { "--json", "FILE", "write all results as JSON; - is standard output", {}, false, FileUse::Written });
+  return options;
+}
+
+std::vector<Option> RunOptions()
+{
   return {
-    { "--json", "FILE", "write all results as JSON; - is standard output", {}, false, FileUse::Written },
     { "--threads", "N", "number of threads (all cores)" },
     { "--quiet", "", "no tables, progress or remarks; cases that are left out are still reported" },
   };
@@ -227,6 +234,16 @@ Option ScaleOption()
 Option StructureOption()
 {
   return { "--structure", "NAME", "use only this one of several structures (all)" };
+}
+
+Option ResampleOption()
+{
+  return { "--resample", "", "resample masks of another geometry (nearest neighbor) instead of rejecting them" };
+}
+
+Option UnansweredOption()
+{
+  return { "--unanswered", "VALUE", "label value of voxels that a rater did not assess" };
 }
 
 DataList DataListFrom(const Arguments& arguments, const std::string& option, bool whole)

@@ -65,11 +65,15 @@ Arguments ParseArguments(const std::vector<std::string>& words, const std::strin
 
 /// Options that several commands have.
 std::vector<Option> CaseOptions();   ///< --rater, --image, --data, --resample, ...
-std::vector<Option> OutputOptions(); ///< --json, --csv, --threads, --quiet
+std::vector<Option> OutputOptions(); ///< --json, and RunOptions()
+std::vector<Option> RunOptions();    ///< --threads, --quiet
 std::vector<Option> ViewOptions();   ///< of `view`, and of the viewer itself
 Option ScaleOption();                ///< --scale, for whatever reads predictions
 double ScaleFrom(const Arguments& arguments);
-Option StructureOption(); ///< --structure, one of several; CaseOptions() have it
+/// CaseOptions() have these, too.
+Option StructureOption();  ///< --structure, one of several
+Option ResampleOption();   ///< --resample
+Option UnansweredOption(); ///< --unanswered
 std::vector<Option> Join(std::vector<Option> a, const std::vector<Option>& b);
 
 /// The list behind --data (or another option), of the --structure alone where one is asked for. Throws Error, also for a

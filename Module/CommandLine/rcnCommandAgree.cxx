@@ -715,7 +715,7 @@ std::string AgreementText(const AgreementReport& report, const Workspace& worksp
 
 Command AgreeCommand()
 {
-  return { "agree", "how far raters agree, and where they do not",
+  return { "agree", "measure how much raters agree, and show where they disagree",
     { "--rater NAME=FILE --rater NAME=FILE ... [--image FILE]", "--data LIST [--csv FILE] [--csv-long FILE]" },
     "Compares the raters of one case (or of every case of a data list): Dice, Jaccard and Cohen's kappa of each pair, "
     "each rater against the majority of the others (voxels where they are split evenly do not count), STAPLE's sensitivity and "

@@ -221,8 +221,8 @@ std::string JudgeFusions(const std::filesystem::path& folder, rcn_context* conte
   const std::vector<std::string> judge = { PhantomRaters().back() };
   EvaluationOptions options;
   const rcn_method methods[] = { RCN_STAPLE, RCN_SOFT_GAUSSIAN };
-  const char* const titles[] = { "STAPLE of four raters, judged by a fifth",
-    "Share of four raters (smoothed), judged by a fifth" };
+  const char* const titles[] = { "STAPLE of four raters, compared with a fifth",
+    "Share of four raters (smoothed), compared with a fifth" };
   Table table({ "Fused from four raters", "MR-ECE (%)", "95 % interval", "Brier", "AUC" });
   Judging judging(context, judge, { { 0, options }, { 1, options } });
   for (int seed = 1; seed <= cases; ++seed)
@@ -262,7 +262,7 @@ std::string JudgeFusions(const std::filesystem::path& folder, rcn_context* conte
       Fixed(report.Auc.reference, 4) });
     SaveFigure(ReliabilityDiagram(report, titles[m]), folder, std::string("reliability_") + rcn_method_name(methods[m]));
   }
-  return "Does a fused map mean what it says? Twenty small cases, judged by a rater it has not seen\n" + table.Text();
+  return "Calibration of fused maps: twenty small cases, compared with a rater who was left out\n" + table.Text();
 }
 
 #ifdef RCN_HAVE_NETWORKS
@@ -390,11 +390,10 @@ std::string Learn(const std::filesystem::path& folder, const Arguments& argument
   }
   WriteDemoReport(page, arguments, terminal);
   return "Two models learn from forty small cases: ordinal how many raters mark a voxel, median their majority.\n"
-         "Twenty other cases judge them (box around all marks)\n" +
+         "Evaluated on twenty other cases (box around all marks)\n" +
     table.Text() +
-    "RPS and \"Levels off by\" judge how many of the five raters mark a voxel: P(at least 1, 2, ... 5 of them) against how "
-    "often\n"
-    "that is so. A model of one probability knows no levels; it is judged as if raters answered independently.\n";
+    "RPS and \"Levels off by\" are about the number of raters who mark a voxel: P(at least 1, 2, ... 5 of them) against how\n"
+    "often that is so. A model of one probability has no levels; it is evaluated as if raters answered independently.\n";
 }
 #endif
 
@@ -421,8 +420,7 @@ std::string LearnStructures(
   }
   add("mean", result.Rows);
   return "Two models learn three structures from forty small cases: dirichlet-multinomial how many raters give each label, "
-         "median "
-         "the\nlabel that most gave. Twenty other cases judge them, each structure in the box around its marks\n" +
+         "median the\nlabel that most gave. Evaluated on twenty other cases, each structure in the box around its marks\n" +
     table.Text();
 }
 #endif
@@ -514,21 +512,20 @@ int RunDemo(const Arguments& arguments)
     learnedFiles =
       "  cases/, study/                                     the small cases and their data list; models, predictions, "
       "report.html\n"
-      "  predictions.svg, .png, models.txt                  what the two models say, and how far it can be trusted\n"
-      "  reliability_model_<model>.svg, .png                the same in bins\n"
-      "  report_models.html                                 all of it on one page\n";
+      "  predictions.svg, .png, models.txt                  predictions of the two models, and their calibration\n"
+      "  reliability_model_<model>.svg, .png                their reliability diagrams\n"
+      "  report_models.html                                 both models and the raters on one page\n";
   }
 #endif
   WriteText("-",
     text + "\n" + judged + learned + "\nWritten to " + folder.string() +
       ":\n"
       "  phantom.nrrd, phantom_<rater>.nrrd, dataset.json   the image, five raters' masks and their data list\n"
-      "  agreement.txt, agreement.json                      the table above, for people and for machines\n"
+      "  agreement.txt, agreement.json                      the table above, as text and as JSON\n"
       "  phantom_<method>.nrrd                              the masks fused in eight ways\n"
-      "  consensus.svg, consensus.png                       all of it in one picture: look at this one first\n"
-      "  report.html                                        agreement and where it ends, to read in a browser, to print and to "
-      "send\n"
-      "  reliability_<method>.svg, .png, calibration.txt    whether a fused map means what it says\n" +
+      "  consensus.svg, consensus.png                       image, raters, levels and maps in one picture: start here\n"
+      "  report.html                                        agreement and disputed places, for a browser or for printing\n"
+      "  reliability_<method>.svg, .png, calibration.txt    calibration of two fused maps\n" +
       learnedFiles);
   return 0;
 }
@@ -537,16 +534,16 @@ int RunDemo(const Arguments& arguments)
 
 Command DemoCommand()
 {
-  return { "demo", "all of it on built-in data", { "[-o DIR]" },
+  return { "demo", "run everything on built-in data", { "[-o DIR]" },
     "Makes a phantom with five raters who disagree, compares them, fuses their masks by all eight methods, draws the result, "
-    "and "
-    "checks how well fused maps are calibrated for a rater who was left out. Then two models are trained on small cases of the "
+    "and checks how well fused maps are calibrated for a rater who was left out. Then two models are trained on small cases of "
+    "the "
     "same raters, one on how many of them mark a voxel and one on their majority, and evaluated on cases they have not seen. "
     "About two minutes on two cores.",
-    { { "-o", "DIR", "folder for the results (rater-consensus-demo)" }, { "--no-training", "", "without the two models" },
+    { { "-o", "DIR", "folder for the results (rater-consensus-demo)" }, { "--no-training", "", "do not train models" },
       { "--structures", "",
         "instead: small cases with three structures that touch, their data list, and two models of all structures" },
-      { "--epochs", "N", "epochs of training (40)" }, { "--threads", "N", "how many threads (all cores)" },
+      { "--epochs", "N", "epochs of training (40)" }, { "--threads", "N", "number of threads (all cores)" },
       { "--quiet", "", "no progress" } },
     RunDemo };
 }

@@ -31,17 +31,17 @@ std::vector<Option> JudgeOptions()
     { "--pred", "DIR", "with --data: folder with <case>_levels or <case>_prob for each case", {}, false, FileUse::Read },
     ScaleOption(),
     { "--readout", "WHICH",
-      "of level maps: majority, more-than-half, expected, or at-least:T (the one that predict used; expected where "
-      "that is not known)" },
+      "readout of levels: majority, more-than-half, expected or at-least:T (the one that predict used, or expected if that is "
+      "not known)" },
     { "--region", "WHERE", "which voxels count (box)", ChoiceNames(Regions()) },
-    { "--margin", "VOXELS", "box: how far it reaches beyond the marks (20)" },
-    { "--band", "MM", "band: distance from the contour of the mean vote, pixels for a picture without spacing (5)" },
-    { "--region-mask", "FILE", "one case: voxels that count, as a mask", {}, false, FileUse::Read },
+    { "--margin", "VOXELS", "box: margin around the marks (20)" },
+    { "--band", "MM", "band: distance from the contour of the mean vote, in pixels for a picture without spacing (5)" },
+    { "--region-mask", "FILE", "one case: mask of the voxels that count", {}, false, FileUse::Read },
     { "--bins", "N", "number of bins (15)" },
-    { "--binning", "HOW", "bins of equal width (default) or of about equally many votes", { "width", "mass" } },
-    { "--reference", "WHO", "for ECE, AUC and Dice: majority (default), staple, or a rater's name" },
-    { "--threshold", "T", "from which probability on a voxel is foreground, for Dice (0.5)" },
-    { "--seed", "N", "of the paper's ten draws of 60 % of the cases (0)" },
+    { "--binning", "HOW", "bins of equal width, or with about the same number of votes (width)", { "width", "mass" } },
+    { "--reference", "WHO", "reference for ECE, AUC and Dice: majority, staple, or the name of a rater (majority)" },
+    { "--threshold", "T", "for Dice: probability from which a voxel is foreground (0.5)" },
+    { "--seed", "N", "random seed of the paper's ten draws of 60 % of the cases (0)" },
   };
 }
 
@@ -69,7 +69,8 @@ void CheckJudgeArguments(const Arguments& arguments)
   if (arguments.Has("--data") ? !arguments.Has("--pred") : !arguments.Has("--prob"))
   {
     throw Error(RCN_EINVALID,
-      arguments.Has("--data") ? "Say where the predictions are with --pred DIR." : "Say what to judge with --prob FILE.");
+      arguments.Has("--data") ? "Give the folder of the predictions with --pred DIR."
+                              : "Give the prediction with --prob FILE.");
   }
   for (const char* option : { "--pred", "--split", "--versus", "--record" })
   {
@@ -145,7 +146,7 @@ PredictionSource SourceFrom(const Arguments& arguments, const std::string& optio
   {
     throw Error(RCN_EINVALID,
       path + " holds predictions of one structure, and there are " + std::to_string(list.Structures.size()) +
-        "; choose the one to judge with --structure NAME.");
+        "; choose one with --structure NAME.");
   }
   return source;
 }
@@ -329,12 +330,12 @@ void RemarkOnDifferences(const JudgeInput& input, const EvaluationOptions& one, 
   if (readout != otherReadout)
   {
     input.Loop.Remark("The readout of " + first + " is " + readout + ", that of " + second + " is " + otherReadout +
-      "; --readout judges both by one.");
+      "; --readout evaluates both with the same.");
   }
   if (one.TieBackground != other.TieBackground)
   {
     input.Loop.Remark("A tie of the raters is " + std::string(one.TieBackground ? "background" : "foreground") + " for " +
-      first + " and the opposite for " + second + ", so the two are judged by different majorities.");
+      first + " and the opposite for " + second + ", so the two are compared with different majorities.");
   }
 }
 
@@ -351,7 +352,7 @@ void SavePlots(
   }
   if (arguments.Has("--plot"))
   {
-    ReliabilityDiagram(report, "Does it mean what it says?", before, second).Save(arguments.Get("--plot"));
+    ReliabilityDiagram(report, "Predicted probability and raters", before, second).Save(arguments.Get("--plot"));
   }
   if (arguments.Has("--plot-levels"))
   {
@@ -807,8 +808,8 @@ void PrintRecalibration(const RecalibrationResult& result, const EvaluationOptio
   const Arguments& arguments)
 {
   const std::string next = !stored ? "It was not stored; --force stores it all the same."
-    : arguments.Has("-o") ? "Judge it on others: rater-consensus evaluate --recalibration " + arguments.Get("-o") + " ..."
-                          : "Judge it on others; predict applies it with " + arguments.Get("--model") + ".";
+    : arguments.Has("-o") ? "Evaluate it on others: rater-consensus evaluate --recalibration " + arguments.Get("-o") + " ..."
+                          : "Evaluate it on others; predict applies it with " + arguments.Get("--model") + ".";
   const bool shown = Print(arguments,
     arguments.Get("--method") + ": " + CorrectionInWords(result.Correction.Correction) + "\nfitted on the region " +
       RegionInWords(options.Region, options.RegionMask) +
@@ -842,7 +843,8 @@ int RunRecalibrate(const Arguments& arguments)
   if (arguments.Get("--split") == "test" && !arguments.Has("--allow-test-cases"))
   {
     throw Error(RCN_EINVALID,
-      "A correction fitted on test cases can no longer be judged on them; use --split validation, or say --allow-test-cases.");
+      "A correction fitted on test cases can no longer be evaluated on them; use --split validation, or give "
+      "--allow-test-cases.");
   }
   JudgeInput input = InputFrom(arguments, terminal);
   if (arguments.Has("--data") && !arguments.Has("--split"))
@@ -893,53 +895,53 @@ int RunRecalibrate(const Arguments& arguments)
 
 Command EvaluateCommand()
 {
-  return { "evaluate", "does 70 % mean 70 %? calibration and discrimination of a prediction",
+  return { "evaluate", "measure calibration and discrimination of predictions",
     { "--prob FILE --rater NAME=FILE ... [--plot OUT.svg]",
       "--data LIST --pred DIR [--versus DIR] [--plot OUT.svg] [--csv FILE]",
       "--data LIST --split test --pred DIR --record MODEL" },
-    "Judges predicted probabilities against all raters: MR-ECE (how far the probability is from the share of raters who "
-    "mark the voxel), its relatives, Brier score, likelihood, AUC, Dice, and how well the number of raters who mark a voxel "
-    "is predicted (RPS, level NLL, level calibration), with 95 % intervals over patients (where the list "
-    "names them, otherwise over cases; five at least), and a reliability diagram. --versus compares two folders of predictions "
-    "case by case and draws both in the diagram.",
-    Join(Join(JudgeOptions(),
-           { { "--recalibration", "FILE", "apply a correction made by recalibrate before judging", {}, false, FileUse::Read },
-             { "--allow-fitted-cases", "", "judge a correction on the cases it was fitted to" },
-             { "--versus", "DIR", "with --data: another folder of predictions to compare with", {}, false, FileUse::Read },
-             { "--record", "MODEL",
-               "store what is found on the test cases of --data in the model that made the predictions, for the report and the "
-               "viewer to show",
-               {}, false, FileUse::Read },
-             { "--plot", "FILE", "reliability diagram, .svg or .png", {}, false, FileUse::Written },
-             { "--plot-levels", "FILE",
-               "a reliability diagram for each number of raters (at least 1, at least 2, ...), .svg or .png", {}, false,
-               FileUse::Written },
-             { "--csv", "FILE", "a row for each case and model: figures, volumes, patient; - is standard output", {}, false,
-               FileUse::Written } }),
+    "Compares predicted probabilities with all raters: MR-ECE (the mean difference between the probability and the share of "
+    "raters who mark the voxel), ECE, Brier score, likelihood, AUC, Dice, and how well the number of raters who mark a voxel "
+    "is "
+    "predicted (RPS, level NLL, level calibration), with a reliability diagram and 95 % intervals over patients (where the "
+    "list names them, otherwise over cases; at least five). --versus compares two folders of predictions case by case and "
+    "draws both in the diagram.",
+    Join(
+      Join(JudgeOptions(),
+        { { "--recalibration", "FILE", "apply a correction made by recalibrate first", {}, false, FileUse::Read },
+          { "--allow-fitted-cases", "", "evaluate a correction on the cases it was fitted to" },
+          { "--versus", "DIR", "with --data: another folder of predictions to compare with", {}, false, FileUse::Read },
+          { "--record", "MODEL",
+            "store the figures of the test cases of --data in the model that made the predictions; report and the viewer show "
+            "them",
+            {}, false, FileUse::Read },
+          { "--plot", "FILE", "reliability diagram, .svg or .png", {}, false, FileUse::Written },
+          { "--plot-levels", "FILE",
+            "a reliability diagram for each number of raters (at least 1, at least 2, ...), .svg or .png", {}, false,
+            FileUse::Written },
+          { "--csv", "FILE", "a row for each case and model: figures, volumes, patient; - is standard output", {}, false,
+            FileUse::Written } }),
       Join(CaseOptions(), OutputOptions())),
     RunEvaluate };
 }
 
 Command RecalibrateCommand()
 {
-  return { "recalibrate", "fit a correction that makes 70 % mean 70 %",
+  return { "recalibrate", "fit a correction of the probabilities",
     { "--method METHOD --data LIST --pred DIR -o FILE.json", "--method METHOD --data LIST --pred DIR --model MODEL",
       "--method METHOD --prob FILE --rater NAME=FILE ... -o FILE.json" },
-    "Fits a small correction on held-out cases (the validation split unless told) against all raters, on the region and with "
-    "the readout "
-    "that evaluate judges. temperature: one number, on the level "
-    "probabilities, so that all readouts stay coherent. platt, beta: two or three numbers on the log-odds. isotonic: the "
-    "best rising step function. Apply it with evaluate --recalibration, or store it in the model with --model. "
-    "A correction that does not help when each case is corrected by a fit to the others is not stored.",
-    Join(
-      Join({ { "--method", "METHOD", "how", ChoiceNames(Corrections()) },
-             { "-o", "FILE", "the correction (JSON)", {}, false, FileUse::Written },
-             { "--model", "FILE", "the model that made the predictions: the correction is stored in it, and predict applies it",
-               {}, false, FileUse::Read },
-             { "--replace", "", "with --model: in place of the correction that it has" },
-             { "--force", "", "store a correction that does not help, too" } },
-        JudgeOptions()),
-      Join({ { "--allow-test-cases", "", "fit on the test split all the same" },
+    "Fits a correction against all raters on held-out cases (the validation split, unless --split names another), on the "
+    "region and with the readout that evaluate uses. temperature: one number, on the level probabilities, so that all readouts "
+    "stay consistent. platt, beta: two or three numbers on the log-odds. isotonic: the best rising step function. Apply it "
+    "with evaluate --recalibration, or store it in the model with --model. A correction is stored only if it helps when each "
+    "case is corrected by a fit to the others.",
+    Join(Join({ { "--method", "METHOD", "kind of correction", ChoiceNames(Corrections()) },
+                { "-o", "FILE", "file of the correction (JSON)", {}, false, FileUse::Written },
+                { "--model", "FILE", "model that made the predictions; the correction is stored in it, and predict applies it",
+                  {}, false, FileUse::Read },
+                { "--replace", "", "with --model: replace the correction that it has" },
+                { "--force", "", "store the correction even if it does not help" } },
+           JudgeOptions()),
+      Join({ { "--allow-test-cases", "", "allow fitting on the test split" },
              { "--plot", "FILE", "reliability diagram before and after, .svg or .png", {}, false, FileUse::Written } },
         Join(CaseOptions(), OutputOptions()))),
     RunRecalibrate };

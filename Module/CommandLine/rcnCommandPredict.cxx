@@ -396,42 +396,39 @@ int RunPredict(const Arguments& arguments)
 
 Command PredictCommand()
 {
-  return { "predict", "what a model says about images: probabilities, levels of consensus, masks",
+  return { "predict", "apply a model to images: probabilities, levels of consensus, masks",
     { "--model MODEL --image FILE|DIR [-o DIR]", "--model MODEL --data LIST [-o DIR]" },
     "Writes <case>_prob (the readout), <case>_levels (the probabilities that 0, 1, ... K raters mark a voxel) and <case>_mask "
-    "in the image's own geometry. A volume is turned to the axes that the model was trained on, and the maps back. An image "
-    "of any size is covered with overlapping tiles; a 2-D network goes through a "
-    "volume slice by slice; for a 3-D network a volume is resampled to the spacing of training and back. The model's "
-    "recalibration is applied. The volume that a rater would mark is given with intervals from the model's validation cases. "
-    "The "
-    "folder gets predictions.json, which says how the maps were made and which they are; "
-    "evaluate, "
-    "recalibrate and report go by it. What an earlier run wrote for a case is replaced. In a folder or a list, a case that "
-    "fails does not "
-    "stop the rest. A model of several structures gives <case>_prob with a component for each, <case>_labels (the most "
-    "probable label of each voxel, with the names of the structures) and, where asked for, <case>_<structure>_levels.",
+    "in the geometry of the image. An image of any size is covered with overlapping tiles. A volume is turned to the axes that "
+    "the model was trained on, and the maps are turned back. A 2-D network goes through a volume slice by slice; for a 3-D "
+    "network, a volume is resampled to the spacing of training and back. The correction stored in the model is applied. The "
+    "volume that a rater would mark is given with intervals, which come from the validation cases of the model. "
+    "predictions.json in the same folder says how the maps were made and lists them; evaluate, recalibrate and report read it. "
+    "What an earlier run wrote for a case is replaced. In a folder or a list, a case that fails does not stop the others. A "
+    "model of several structures writes <case>_prob with a component for each, <case>_labels (the most probable label of each "
+    "voxel, with the names of the structures) and, with --levels, <case>_<structure>_levels.",
     Join(
-      { { "--model", "FILE", "a model made by train, or a state dict of PyTorch with its metadata (.safetensors)", {}, false,
+      { { "--model", "FILE", "model made by train, or a PyTorch state dict with metadata (.safetensors)", {}, false,
           FileUse::Read },
-        { "--image", "FILE", "an image, a DICOM folder or a folder of images; several times: one file per channel", {}, true,
+        { "--image", "FILE", "image, DICOM folder or folder of images; repeat it for one file per channel", {}, true,
           FileUse::Read },
-        { "--data", "LIST", "a data list: all its images", {}, false, FileUse::ReadList },
-        { "--split", "SPLIT", "with --data: only these cases", { "training", "validation", "test" } },
+        { "--data", "LIST", "predict all images of a data list (JSON)", {}, false, FileUse::ReadList },
+        { "--split", "SPLIT", "with --data: use only these cases", { "training", "validation", "test" } },
         { "-o", "DIR", "folder for the maps (.)" },
-        { "--readout", "WHICH", "majority, more-than-half, expected or at-least:T (the model's own)" }, StructureOption(),
-        { "--threshold", "T", "from which probability on a voxel belongs to the mask (0.5)" },
+        { "--readout", "WHICH", "majority, more-than-half, expected or at-least:T (that of the model)" }, StructureOption(),
+        { "--threshold", "T", "probability from which a voxel belongs to the mask (0.5)" },
         { "--uncertainty", "", "also write <case>_uncertainty: the entropy of the levels, in bits" },
         { "--no-levels", "", "do not write <case>_levels" },
-        { "--levels", "", "of several structures: also write <case>_<structure>_levels" },
+        { "--levels", "", "several structures: also write <case>_<structure>_levels" },
         { "--flips", "", "average over all flips of the image: 4 times the work, 8 times for a 3-D network" },
         { "--tile", "VOXELS", "size of a tile, N or X,Y,Z (as large as --memory allows)" },
-        { "--overlap", "SHARE", "of neighboring tiles (0.25)" },
-        { "--memory", "MB", "about how much a tile may take in the network (256)" },
-        { "--recalibration", "FILE", "apply this correction, made by recalibrate, instead of the model's own", {}, false,
-          FileUse::Read },
-        { "--no-recalibration", "", "leave out the model's correction" },
+        { "--overlap", "SHARE", "overlap of neighboring tiles (0.25)" },
+        { "--memory", "MB", "approximate memory for a tile in the network (256)" },
+        { "--recalibration", "FILE", "apply this correction, made by recalibrate, instead of the one stored in the model", {},
+          false, FileUse::Read },
+        { "--no-recalibration", "", "do not apply the correction stored in the model" },
         { "--format", "EXT", "file format (.nrrd)", { ".nrrd", ".nii.gz", ".mha", ".tif" } },
-        { "--tolerance", "VOXELS", "how far channels of an image may lie apart (0.01)" },
+        { "--tolerance", "VOXELS", "largest distance between voxels of two channels that count as the same place (0.01)" },
         { "--csv", "FILE", "volumes with intervals: a row for each case and for each connected component; - is standard output",
           {}, false, FileUse::Written } },
       OutputOptions()),

@@ -200,49 +200,48 @@ int RunReport(const Arguments& arguments)
 
 Command ReportCommand()
 {
-  return { "report", "one page to read, to print and to send: agreement, pictures, calibration",
+  return { "report", "write one HTML page: agreement, pictures, calibration",
     { "--rater NAME=FILE --rater NAME=FILE ... [--image FILE] [--pred NAME=FILE ...] -o FILE.html",
       "--data LIST [--split test] [--pred NAME=DIR ...] [--model NAME=FILE ...] -o FILE.html",
       "--image FILE --model FILE [-o FILE.html] [--anonymous] [--slide FILE.png]" },
-    "Writes one HTML file that needs nothing else: what raters agree on in plain words, in tables that sort and in pictures of "
-    "the most "
-    "disputed places with every rater and every model side by side, and reliability diagrams that show "
-    "whether predicted probabilities match how often raters mark a voxel. It opens in any browser, in light or dark and on a "
-    "phone, prints, and loads nothing from elsewhere. With an image and a model alone, the page is for a patient whom nobody "
-    "outlined: slices with map, levels and contours, volumes with intervals, where the model is unsure, and the model's own "
-    "record, on two printed pages at most.",
+    "Writes one HTML file that needs no other file and no network: a summary in words, sortable tables of agreement, pictures "
+    "of the most disputed slices with every rater and every model side by side, and reliability diagrams, which show whether "
+    "predicted probabilities match how often raters mark a voxel. It works in light and dark mode, on a phone and on paper. "
+    "With an image and a model alone, the page is for a patient whom nobody has outlined: slices with map, levels and "
+    "contours, "
+    "volumes with intervals, where the model is unsure, and the record of the model, on at most two printed sheets.",
     Join(
       Join(
         { { "-o", "FILE",
-            "the page (.html); - is standard output. Without raters it may be left out: <image>_report.html, and with "
-            "--anonymous report.html",
-            {}, false, FileUse::Written },
+            "the page (.html); - is standard output (without raters <image>_report.html, with --anonymous report.html)", {},
+            false, FileUse::Written },
           { "--slide", "FILE",
-            "one case: a picture of 1920 x 1080 with its legend (.png or .svg), beside the page or, without -o, instead of it. "
-            "Several times: several files",
+            "one case: a picture of 1920 x 1080 with its legend (.png or .svg), in addition to the page or, without -o, "
+            "instead of "
+            "it. Repeat it for several files",
             {}, true, FileUse::Written },
           { "--anonymous", "", "without raters: leave out paths, and the names of files, cases and raters" },
           { "--pred", "NAME=PATH",
-            "a model's predictions: one case, the file; with --data, the folder with <case>_levels or <case>_prob. Several "
-            "times: side by side",
+            "predictions of a model: the file of one case, or with --data the folder with <case>_levels or <case>_prob. Repeat "
+            "it "
+            "to compare models",
             {}, true, FileUse::ReadNamed },
           { "--model", "NAME=FILE",
-            "a model: beside --pred of the same NAME, what it says about itself; alone, it predicts the cases", {}, true,
+            "a model: with --pred of the same NAME, its metadata are shown; alone, it predicts the cases", {}, true,
             FileUse::ReadNamed },
-          { "--recalibration", "NAME=FILE", "judge the model NAME with this correction too", {}, true, FileUse::ReadNamed },
+          { "--recalibration", "NAME=FILE", "also evaluate the model NAME with this correction", {}, true, FileUse::ReadNamed },
           ScaleOption(),
           { "--readout", "WHICH",
-            "of level maps: majority, more-than-half, expected, or at-least:T (majority and expected, and the one that predict "
+            "readout of levels: majority, more-than-half, expected or at-least:T (majority, expected, and the one that predict "
             "used)" },
           { "--surfaces", "", "also the Hausdorff (95 %) and mean surface distances of each pair, in mm (a picture: pixels)" },
-          { "--pictures", "N", "show so many cases, the most disputed first (3)" },
-          { "--slices", "N", "show so many slices of each (2)" }, { "--title", "TEXT", "heading of the page" },
-          { "--bins", "N", "number of bins (15)" }, { "--margin", "VOXELS", "box: how far it reaches beyond the marks (20)" },
-          { "--band", "MM", "band: distance from the contour of the mean vote, pixels for a picture without spacing (5)" },
-          { "--seed", "N", "of the paper's ten draws of 60 % of the cases (0)" } },
+          { "--pictures", "N", "number of cases shown, the most disputed first (3)" },
+          { "--slices", "N", "number of slices of each (2)" }, { "--title", "TEXT", "heading of the page" },
+          { "--bins", "N", "number of bins (15)" }, { "--margin", "VOXELS", "box: margin around the marks (20)" },
+          { "--band", "MM", "band: distance from the contour of the mean vote, in pixels for a picture without spacing (5)" },
+          { "--seed", "N", "random seed of the paper's ten draws of 60 % of the cases (0)" } },
         CaseOptions()),
-      { { "--threads", "N", "how many threads (all cores)" },
-        { "--quiet", "", "no progress, no remarks; a case that is left out is named all the same" } }),
+      RunOptions()),
     RunReport };
 }
 

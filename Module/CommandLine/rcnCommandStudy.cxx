@@ -159,23 +159,21 @@ int RunStudyCommand(const Arguments& arguments)
 
 Command StudyCommand()
 {
-  return { "study", "trains and judges every strategy under one protocol",
+  return { "study", "train and compare all strategies under one protocol",
     { "--data LIST -o DIR [--strategies ordinal,median,...] [--seeds N] [training options]" },
-    "Trains a model with each strategy (same network, course, data and seed), predicts the untouched test cases and writes "
-    "table.md, table.json and report.html with MR-ECE, AUC, Dice and Brier, 95 % intervals over test patients (and seeds), the "
-    "best "
-    "in bold and those that are not significantly different from it. Stopped at any moment, the same command goes on where it "
-    "was; "
-    "strategies and seeds can be added later, but another protocol needs another folder.",
-    Join(Join({ { "--data", "LIST", "the data list (JSON) with training, validation and test cases", {}, false,
-                  FileUse::ReadList },
+    "Trains a model with each strategy (same network, schedule, data and random seed), predicts the same test cases and writes "
+    "table.md, table.json and report.html with MR-ECE, AUC, Dice, Brier score and others, 95 % intervals over test patients "
+    "(and seeds), the best in bold, and a mark where a value is not significantly different from the best. A stopped study "
+    "continues with the same command. Strategies and seeds can be added later; another protocol needs another folder.",
+    Join(Join({ { "--data", "LIST", "data list (JSON) with training, validation and test cases", {}, false, FileUse::ReadList },
                 { "-o", "DIR", "folder of the study: models, predictions, tables" },
                 { "--strategies", "NAMES",
-                  "which, separated by commas (ordinal and the paper's eight; of several structures all four)" },
-                { "--alternatives", "", "all strategies: also the alternatives to ordinal" }, StructureOption(),
-                { "--seeds", "N", "train each strategy N times (1)" }, { "--bins", "N", "number of bins of MR-ECE (15)" },
-                { "--margin", "VOXELS", "how far the box reaches beyond the marks (20)" },
-                { "--band", "MM", "width of the band around the contour, pixels for pictures without spacing (5)" },
+                  "strategies, separated by commas (ordinal and the paper's eight; for several structures all four)" },
+                { "--alternatives", "", "use all strategies, also the alternatives to ordinal" }, StructureOption(),
+                { "--seeds", "N", "train each strategy N times (1)" }, { "--bins", "N", "number of bins (15)" },
+                { "--margin", "VOXELS", "box: margin around the marks (20)" },
+                { "--band", "MM",
+                  "band: distance from the contour of the mean vote, in pixels for a picture without spacing (5)" },
                 { "--flips", "", "average predictions over all flips of the image" } },
            TrainingOptionTable()),
       OutputOptions()),

@@ -328,100 +328,98 @@ std::vector<Option> TrainingOptionTable()
 {
   return {
     { "--epochs", "N",
-      "how often every case is seen (chosen from the data: 40 times, but 2500 to 10000 steps, 3-D from 1000)" },
-    { "--minutes", "M", "train for so long; the rate falls with the time. With --epochs: what ends first" },
+      "show every case N times (chosen from the data: 40 times, at least 2500 steps, 1000 in 3-D, and at most 10000)" },
+    { "--minutes", "M", "train for M minutes; the learning rate falls with the time. With --epochs: whichever ends first" },
     { "--arch", "NET", "network (unet, or that of --init)", ChoiceNames(Networks()) },
     { "--width", "N", "unet: channels of the first level (16)" },
     { "--depth", "N", "unet: how often the resolution is halved (4)" },
-    { "--norm", "KIND", "unet: norm (batch)", { "batch", "instance" } },
+    { "--norm", "KIND", "unet: kind of normalization layers (batch)", { "batch", "instance" } },
     { "--dropout", "P", "fpn: share of feature maps left out (0.2)" },
     { "--init", "FILE",
-      "start from a ResNet's weights (fpn), or go on from a model: validation is shown before and after, and the model stays "
-      "as it is where no epoch is better, also with -o naming the same file",
+      "start from the weights of a ResNet (fpn), or continue from a model: validation is shown before and after, and if no "
+      "epoch is better, the new file is a copy of the model. -o may name the same file",
       {}, false, FileUse::Read },
-    { "--other-raters", "", "with --init: the model may have learned from raters of other names" },
-    { "--freeze", "PART", "leave this part of the network as it is", { "encoder" } },
-    { "--rehearse", "LIST", "mix in as many old cases of this list, so that nothing is forgotten", {}, false,
+    { "--other-raters", "", "with --init: accept a model that was trained on raters with other names" },
+    { "--freeze", "PART", "do not change this part of the network", { "encoder" } },
+    { "--rehearse", "LIST", "mix in as many cases of an old list, so that the model does not forget them", {}, false,
       FileUse::ReadList },
     { "--alpha", "A", "rps: weight of the ranked probability score (0.8)" },
-    { "--bce-weight", "W", "rps: weight of the majority's cross-entropy (1)" },
-    { "--expected-weight", "W",
-      "K + 1 levels: weight of the cross-entropy of the expected share with the share of raters (0)" },
+    { "--bce-weight", "W", "rps: weight of the cross-entropy with the majority (1)" },
+    { "--expected-weight", "W", "levels: weight of the cross-entropy of the expected share with the share of raters (0)" },
     { "--rps-weight", "W",
-      "likelihoods of the levels: weight of the ranked probability score beside them (ordinal and "
-      "dirichlet-multinomial: 5, otherwise 0)" },
+      "likelihoods of the levels: weight of the ranked probability score added to them (ordinal and dirichlet-multinomial: 5, "
+      "otherwise 0)" },
     { "--no-recalibration", "", "do not fit a temperature to the validation cases at the end" },
-    { "--average", "SHARE", "also average the weights over this share of the steps, and keep the better (0)" },
-    { "--unimodal-weight", "W", "K + 1 levels: weight of the penalty on more than one peak (0)" },
-    { "--tie", "RULE", "what exactly half of the raters means (foreground)", { "foreground", "background" } },
-    { "--sigma", "VOXELS", "soft-gaussian, svls: width of the Gaussian (1)" },
+    { "--average", "SHARE", "also average the weights over this share of the steps; whichever validates better is kept (0)" },
+    { "--unimodal-weight", "W", "levels: weight of the penalty on more than one peak (0)" },
+    { "--tie", "RULE", "result where exactly half of the raters marked (foreground)", { "foreground", "background" } },
+    { "--sigma", "VOXELS", "soft-gaussian, svls: standard deviation of the Gaussian (1)" },
     { "--rate", "R", "highest learning rate (0.001)" },
-    { "--schedule", "KIND", "course of the rate (one-cycle)", { "one-cycle", "cosine", "constant" } },
-    { "--warmup", "SHARE", "share of the steps in which the rate grows (0.3; others than one-cycle 0.05)" },
-    { "--weight-decay", "W", "AdamW instead of Adam (0)" },
-    { "--clip", "NORM", "largest norm of a gradient (none)" },
+    { "--schedule", "KIND", "schedule of the learning rate (one-cycle)", { "one-cycle", "cosine", "constant" } },
+    { "--warmup", "SHARE", "share of the steps in which the learning rate rises (0.3 with one-cycle, otherwise 0.05)" },
+    { "--weight-decay", "W", "weight decay; above 0, AdamW is used instead of Adam (0)" },
+    { "--clip", "NORM", "largest norm of a gradient (no limit)" },
     { "--patience", "N",
-      "stop after N epochs without a better validation RPS, 0: never (without --epochs and --minutes a third of them, at "
-      "least 10)" },
+      "stop after N epochs without a better validation RPS; 0: never (a third of the epochs, at least 10; never with --epochs "
+      "or --minutes)" },
     { "--batch", "N",
-      "samples in a step, with mpirun of each process (about 262144 voxels, 2 to 16 samples, of all processes together; fewer "
-      "on "
-      "small sets, so that seeing every case takes 50 steps)" },
-    { "--batch-norm", "SCOPE", "with mpirun: batch norms over all processes' samples, or over each one's own (global)",
+      "samples in a step; with mpirun, of each process (about 262144 voxels, 2 to 16 samples, of all processes together; fewer "
+      "on small data sets, so that showing every case once takes 50 steps)" },
+    { "--batch-norm", "SCOPE",
+      "with mpirun: batch normalization over the samples of all processes, or of each process alone (global)",
       { "global", "local" } },
     { "--patch", "SIZE",
-      "voxels of a sample, 128x128 or 96x96x48 (whole images up to 256x256, otherwise patches of 256x256 or 96x96x64)" },
+      "size of a sample in voxels, 128x128 or 96x96x48 (whole images up to 256x256, otherwise patches of 256x256 or "
+      "96x96x64)" },
     { "--samples", "N",
       "samples of each case in an epoch (as many as cover it, at most 16; without --epochs as many as make 50 steps)" },
-    { "--foreground", "SHARE", "share of patches around a voxel that somebody marked (0.5)" },
-    { "--augment", "SET", "how samples are varied (mild)", { "none", "flips", "mild", "strong" } },
+    { "--foreground", "SHARE", "share of patches around a marked voxel (0.5)" },
+    { "--augment", "SET", "augmentation of the samples (mild)", { "none", "flips", "mild", "strong" } },
     { "--normalize", "RULE",
-      "intensities: zscore, fixed (mean and deviation of the training images), percentile[:LOW,HIGH], "
-      "window[:CENTER,WIDTH] (zscore, or that of --init)" },
-    { "--spacing", "MM", "unet3d: volumes are resampled to it, 1x1x2.5 (the median of the training cases)" },
-    { "--readout", "WHICH", "stored in the model; auto: the better calibrated one in validation (expected)",
+      "normalization of intensities: zscore, fixed (mean and standard deviation of the training images), "
+      "percentile[:LOW,HIGH], window[:CENTER,WIDTH] (zscore, or that of --init)" },
+    { "--spacing", "MM", "unet3d: spacing to which volumes are resampled, such as 1x1x2.5 (median of the training cases)" },
+    { "--readout", "WHICH", "readout stored in the model; auto: the better calibrated one in validation (expected)",
       { "auto", "majority", "expected" } },
-    { "--folds", "N", "make N folds of the training and validation cases, by patient" },
-    { "--fold", "K", "which of them validates (0)" },
+    { "--folds", "N", "divide the training and validation cases into N folds, by patient" },
+    { "--fold", "K", "with --folds: the fold that validates (0)" },
     { "--split", "SHARE",
-      "make the split anew: this share validates, by patient (0.15 where the list has no validation cases)" },
-    { "--skip-bad", "", "go on without cases that cannot be read" },
+      "make a new split in which this share of the cases validates, by patient (0.15 if the list has no validation cases)" },
+    { "--skip-bad", "", "leave out cases that cannot be read" },
     { "--cache-gb", "GB",
-      "keep at most so much of the cases in memory, with mpirun in each process, and read again beyond it; one case is always "
-      "kept (everything)" },
-    { "--seed", "N", "another N, another training (0)" },
+      "memory for cases, with mpirun in each process; what does not fit is read again, and one case is always kept (no "
+      "limit)" },
+    { "--seed", "N", "random seed (0)" },
     { "--checkpoint-seconds", "S",
-      "how old a checkpoint may get before the end of an epoch renews it; within an epoch ten times as old (30)" },
-    { "--resample", "", "resample masks of another geometry (nearest neighbor) instead of refusing them" },
-    { "--unanswered", "VALUE", "label value of voxels that a rater did not look at" },
+      "age from which a checkpoint is renewed at the end of an epoch; within an epoch, at ten times this age (30)" },
+    ResampleOption(),
+    UnansweredOption(),
   };
 }
 
 Command TrainCommand()
 {
-  return { "train", "learns from a data list",
+  return { "train", "train a network, or continue from a model",
     { "--data LIST -o MODEL.safetensors [--strategy ordinal] [--arch unet] [--minutes 20]",
       "--data LIST -o MODEL.safetensors ... --resume",
       "--data NEW -o MODEL.safetensors --init OLD.safetensors [--minutes 2] [--rehearse OLD-LIST]" },
-    "Trains a network on what the raters said: ordinal learns how many of them mark a voxel (the level), and so does rps, the "
-    "loss of the paper. random to svls "
-    "learn one map fused from their masks; the rest are alternatives to ordinal. Several structures of a list are learned by "
-    "one network: dirichlet-multinomial (the default there) learns how many raters give each label, soft their shares, median "
-    "the label that most gave, and rps the levels of each structure by itself. The best model by validation RPS is kept, "
-    "with a log of all "
-    "epochs "
-    "and a checkpoint; Ctrl-C finishes the step and saves, and --resume goes on to the same result as if nothing had happened.",
+    "Trains a network on the masks of several raters. ordinal learns how many of them mark a voxel (the level), and so does "
+    "rps, the loss of the paper. random to svls learn one map fused from the masks; the other strategies are alternatives to "
+    "ordinal. Several structures of a list are learned by one network: dirichlet-multinomial (their default) learns how many "
+    "raters give each label, soft their shares, median the label that most raters gave, and rps the levels of each structure "
+    "by itself. The model with the lowest validation RPS is kept, with a log of all epochs and a checkpoint. Ctrl-C finishes "
+    "the step and saves; --resume continues, with the same result as without the stop.",
     Join(
-      Join({ { "--data", "LIST", "the data list (JSON): training, validation and test cases with their raters", {}, false,
-               FileUse::ReadList },
-             StructureOption(),
-             { "-o", "MODEL", "the model's file, MODEL.safetensors; beside it MODEL.log.csv and MODEL.checkpoint.safetensors" },
-             { "--strategy", "NAME",
-               "what is learned (ordinal, or that of --init; of several structures dirichlet-multinomial)", StrategyNames() },
-             { "--resume", "", "go on from the checkpoint" },
-             { "--overwrite", "", "replace the model, checkpoint and log that are there already" },
-             { "--figure", "FILE", "reliability diagram of the validation cases (.svg, .png); with --init before and after", {},
-               false, FileUse::Written } },
+      Join(
+        { { "--data", "LIST", "data list (JSON) with training, validation and test cases", {}, false, FileUse::ReadList },
+          StructureOption(),
+          { "-o", "MODEL", "file of the model, MODEL.safetensors; also written: MODEL.log.csv, MODEL.checkpoint.safetensors" },
+          { "--strategy", "NAME", "what is learned (ordinal, or that of --init; for several structures dirichlet-multinomial)",
+            StrategyNames() },
+          { "--resume", "", "continue from the checkpoint" },
+          { "--overwrite", "", "replace an existing model, checkpoint and log" },
+          { "--figure", "FILE", "reliability diagram of the validation cases (.svg, .png); with --init before and after", {},
+            false, FileUse::Written } },
         TrainingOptionTable()),
       OutputOptions()),
     RunTrain, TrainOutputs };

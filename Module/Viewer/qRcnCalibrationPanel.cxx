@@ -220,7 +220,7 @@ void qRcnCalibrationPanel::showReport()
   {
     this->Diagram->clear();
     this->Diagram->clearSecond();
-    this->About->setText(tr("%1: there is nothing to judge of this structure in these cases.").arg(model));
+    this->About->setText(tr("%1: these cases have nothing to evaluate of this structure.").arg(model));
     return;
   }
   this->Diagram->setReport(report, judged.HasBefore ? tr("%1, corrected").arg(model) : model, raters);

@@ -771,7 +771,7 @@ JudgeInput InputOf(Judged& out, Workspace& work, const Session& session, const S
   input.Loop.LeaveOut = false;
   input.Loop.Begin = [&, passes](const std::string& id, size_t, size_t count) {
     const SessionProgress part = PartOf(progress, done++, passes * count, id);
-    ThrowIfStopped(part, 0, "judging");
+    ThrowIfStopped(part, 0, "evaluating");
     work.SetProgress(part);
   };
   input.Loop.Remark = [&out](const std::string& remark) { out.Remarks.push_back(remark); };

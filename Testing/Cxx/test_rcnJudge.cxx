@@ -187,7 +187,7 @@ void ForAllOrForNone()
   CHECK(cases.Warnings.size() == 2 && cases.Warnings.back() == "1 of 3 cases could not be used.");
   Cases bad(1);
   bad.Broken = 0;
-  CHECK_THROWS(bad.Judge({ { 1, TinyOptions() } }), RCN_EDATA, "No case could be judged");
+  CHECK_THROWS(bad.Judge({ { 1, TinyOptions() } }), RCN_EDATA, "No case could be evaluated");
   bad.Input.Loop.LeaveOut = false;
   CHECK_THROWS(bad.Judge({ { 1, TinyOptions() } }), RCN_EDATA, "probability of c0");
 }

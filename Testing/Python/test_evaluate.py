@@ -584,7 +584,7 @@ def test_a_map_judged_by_its_own_raters(method, end, tmp_path):
     run("fuse", "--method", method, *raters(files), "-o", fused)
     done = run("evaluate", "--prob", fused, *raters(files), "--json", tmp_path / "o.json")
     answer = json.loads((tmp_path / "o.json").read_text("utf-8"))
-    assert answer["circular"] and "Circular: the map of this case was made from the masks of the raters who judge it" in done.out
+    assert answer["circular"] and "Circular: the map of this case was made from the masks of the raters it is compared with" in done.out
     assert any("raters who were left out" in remark for remark in answer["remarks"])
     # By a rater who was left out it is not, nor is a model's prediction.
     some, left = dict(list(files.items())[:2]), dict(list(files.items())[2:])
@@ -697,7 +697,7 @@ def test_missing_prediction(tmp_path):
     for path in study.pred.iterdir():
         path.unlink()
     done = run("evaluate", *study.words, "--json", tmp_path / "o.json", check=False)
-    assert done.code != 0 and done.out == "" and "No case could be judged." in done.err
+    assert done.code != 0 and done.out == "" and "No case could be evaluated." in done.err
     assert not (tmp_path / "o.json").exists()
 
 
@@ -927,9 +927,9 @@ def test_corrections_say_where_they_were_fitted(tmp_path):
     assert stored["pairs"] < 2 * 3 * 60 * 60
     words = ["evaluate", *study.words, "--split", "test", "--recalibration", out]
     assert run(*words).err == ""
-    for more, says in ((["--region", "whole"], "fitted on the region box (20 voxels around the marks); this judges the region whole."),
-                       (["--margin", "3"], "this judges the region box (3 voxels around the marks)."),
-                       (["--readout", "majority"], "fitted with the readout expected; this judges the readout majority.")):
+    for more, says in ((["--region", "whole"], "fitted on the region box (20 voxels around the marks); this evaluates the region whole."),
+                       (["--margin", "3"], "this evaluates the region box (3 voxels around the marks)."),
+                       (["--readout", "majority"], "fitted with the readout expected; this evaluates the readout majority.")):
         assert says in run(*words, *more).err
     del stored["region"], stored["margin"], stored["band"], stored["one_probability"]  # as earlier versions wrote it
     out.write_text(json.dumps(stored))

@@ -226,7 +226,7 @@ static rcn_status check_input(rcn_context *ctx, const void *out, const rcn_calib
                               int runs, int64_t count, const rcn_interval_options *options) {
     const char *sentence = rcn_interval_check(options);
     if (!sentence && (!out || !cases || count < 1 || runs < 1))
-        sentence = "There are no cases to judge.";
+        sentence = "There are no cases to evaluate.";
     if (sentence) return rcn__fail(ctx, RCN_EINVALID, "%s", sentence);
     return rcn__check_cases(ctx, cases, runs * count, cases[0]);
 }
