@@ -24,7 +24,8 @@ namespace
 
 // ---- options ---------------------------------------------------------------------------------------
 
-std::vector<Option> JudgeOptions()
+/// `regions`: several may be asked for.
+std::vector<Option> JudgeOptions(bool regions)
 {
   return {
     { "--prob", "FILE", "one case: the predicted probability, or K+1 level probabilities per voxel", {}, false, FileUse::Read },
@@ -33,7 +34,12 @@ std::vector<Option> JudgeOptions()
     { "--readout", "WHICH",
       "readout of levels: majority, more-than-half, expected or at-least:T (the one that predict used, or expected if that is "
       "not known)" },
-    { "--region", "WHERE", "which voxels count (box)", ChoiceNames(Regions()) },
+    { "--region", "WHERE",
+      regions
+        ? "which voxels count (box); given several times, the first is the one of the tables and diagrams, and the others have "
+          "a row in a table and rows of cases"
+        : "which voxels count (box)",
+      ChoiceNames(Regions()), regions },
     { "--margin", "VOXELS", "box: margin around the marks (20)" },
     { "--band", "MM", "band: distance from the contour of the mean vote, in pixels for a picture without spacing (5)" },
     { "--region-mask", "FILE", "one case: mask of the voxels that count", {}, false, FileUse::Read },
@@ -45,13 +51,30 @@ std::vector<Option> JudgeOptions()
   };
 }
 
+/// In the order in which they were given; the first is what everything is about.
+std::vector<rcn_region> RegionsFrom(const Arguments& arguments)
+{
+  std::vector<rcn_region> regions;
+  for (const std::string& name : arguments.GetAll("--region"))
+  {
+    rcn_region region{};
+    Parse(region, name);
+    if (std::find(regions.begin(), regions.end(), region) != regions.end())
+    {
+      throw Error(RCN_EINVALID, "--region " + name + " is given twice.");
+    }
+    regions.push_back(region);
+  }
+  return regions.empty() ? std::vector<rcn_region>{ EvaluationOptions().Region.region } : regions;
+}
+
 EvaluationOptions EvaluationOptionsFrom(const Arguments& arguments)
 {
   EvaluationOptions options;
   options.Calib.bins = static_cast<int>(arguments.GetInteger("--bins", 15, 1, 1000));
   options.Calib.threshold = arguments.GetNumber("--threshold", 0.5);
   ChooseReadout(options, arguments.Get("--readout"), "", false); // before any work; the predictions may know better
-  Parse(options.Region.region, arguments.Get("--region"));
+  options.Region.region = RegionsFrom(arguments).front();
   options.Region.margin = arguments.GetInteger("--margin", options.Region.margin, 0, 1 << 30);
   options.Region.band_mm = arguments.GetNumber("--band", options.Region.band_mm);
   options.RegionMask = arguments.Get("--region-mask");
@@ -367,9 +390,15 @@ struct EvaluateTasks
   std::vector<JudgeTask> All;
   Recalibration Correction; // the first task points to it
   size_t Before = 0, Versus = 0;
-  std::vector<int> Structures; // all tasks of the first one, then all of the second, ...
+  std::vector<int> Structures;     // all tasks of the first one, then all of the second, ...
+  std::vector<rcn_region> Regions; // and these again for each further region
 
-  size_t PerStructure() const { return this->All.size() / this->Structures.size(); }
+  size_t PerStructure() const { return this->All.size() / (this->Structures.size() * this->Regions.size()); }
+  /// The place of a task of a structure on a region, counted as in Structures and Regions.
+  size_t At(size_t structure, size_t task, size_t region = 0) const
+  {
+    return (region * this->Structures.size() + structure) * this->PerStructure() + task;
+  }
 };
 
 void MakeTasks(EvaluateTasks& tasks, JudgeInput& input, const Arguments& arguments)
@@ -395,13 +424,18 @@ void MakeTasks(EvaluateTasks& tasks, JudgeInput& input, const Arguments& argumen
   }
   const std::vector<JudgeTask> each = tasks.All;
   tasks.All.clear();
-  for (const int structure : tasks.Structures)
+  tasks.Regions = RegionsFrom(arguments);
+  for (const rcn_region region : tasks.Regions)
   {
-    for (JudgeTask task : each)
+    for (const int structure : tasks.Structures)
     {
-      task.Structure = structure;
-      task.Options.CaseAuc = true;
-      tasks.All.push_back(task);
+      for (JudgeTask task : each)
+      {
+        task.Structure = structure;
+        task.Options.Region.region = region;
+        task.Options.CaseAuc = true;
+        tasks.All.push_back(task);
+      }
     }
   }
 }
@@ -437,7 +471,7 @@ void WriteCases(
     cases.Add(*judged.Evaluations[t],
       input.Predictions[tasks.All[t].Prediction].Name + (place > 0 && place == tasks.Before ? " (before recalibration)" : ""),
       RegionColumn(tasks.All[t].Options), name);
-    if (place == 0)
+    if (place == 0 && t < tasks.At(0, 0, 1))
     {
       byStructure.Set(name, MeansJson(*judged.Evaluations[t]));
     }
@@ -555,29 +589,44 @@ Findings FindOne(const EvaluateTasks& tasks, const JudgeInput& input, const Judg
   return { text, json, report };
 }
 
-/// A row for each structure, and their mean.
-std::string StructureTable(const std::vector<StructureReport>& structures)
+/// The main figures of several evaluations, a row for each.
+class MainFigures
 {
-  Table table(
-    { "Structure", "Cases", "MR-ECE (%)", "95 % interval", "Brier", "NLL", "RPS", "Levels off by (%)", "AUC", "Dice, mean" });
-  const auto add = [&table](const std::string& name, const EvaluationReport& report) {
-    table.Add({ name, std::to_string(report.Cases), Cell(report.Figures[RCN_MR_ECE], true),
+public:
+  explicit MainFigures(const std::string& what)
+    : Table_({ what, "Cases", "MR-ECE (%)", "95 % interval", "Brier", "NLL", "RPS", "Levels off by (%)", "AUC", "Dice, mean" })
+  {
+  }
+
+  /// `empty`: what is said where no case has a voxel there.
+  void Add(const std::string& name, const EvaluationReport& report, const std::string& empty)
+  {
+    if (report.Cases == 0)
+    {
+      this->Table_.Add({ name, "0", empty, "", "", "", "", "", "", "" });
+      return;
+    }
+    this->Table_.Add({ name, std::to_string(report.Cases), Cell(report.Figures[RCN_MR_ECE], true),
       IntervalCell(report.Interval[RCN_MR_ECE], true), Cell(report.Figures[RCN_BRIER], false),
       Cell(report.Figures[RCN_NLL], false), Cell(report.Figures[RCN_RPS], false), Cell(report.Figures[RCN_LEVEL_ECE], true),
       Fixed(report.Auc.reference, 4), Cell(report.Figures[RCN_DICE], false) });
-  };
+  }
+
+  std::string Text() const { return this->Table_.Text(); }
+
+private:
+  Table Table_;
+};
+
+/// A row for each structure, and their mean.
+std::string StructureTable(const std::vector<StructureReport>& structures)
+{
+  MainFigures table("Structure");
   for (const StructureReport& one : structures)
   {
-    if (one.Report.Cases > 0)
-    {
-      add(one.Name, one.Report);
-    }
-    else
-    {
-      table.Add({ one.Name, "0", "nobody marked it: the region is empty", "", "", "", "", "", "", "" });
-    }
+    table.Add(one.Name, one.Report, "nobody marked it: the region is empty");
   }
-  add("mean", MeanOverStructures(structures));
+  table.Add("mean", MeanOverStructures(structures), "");
   return table.Text();
 }
 
@@ -610,12 +659,12 @@ std::string StructureRemarks(const std::vector<StructureReport>& structures)
 
 /// What one task of each structure found.
 std::vector<StructureReport> StructureReports(
-  const EvaluateTasks& tasks, const JudgeResult& judged, const std::vector<std::string>& names, size_t task)
+  const EvaluateTasks& tasks, const JudgeResult& judged, const std::vector<std::string>& names, size_t task, size_t region = 0)
 {
   std::vector<StructureReport> reports;
   for (size_t s = 0; s < tasks.Structures.size(); ++s)
   {
-    const Evaluation& one = *judged.Evaluations[s * tasks.PerStructure() + task];
+    const Evaluation& one = *judged.Evaluations[tasks.At(s, task, region)];
     reports.push_back(
       { names[static_cast<size_t>(tasks.Structures[s]) - 1], one.CaseIds().empty() ? EvaluationReport() : one.Report() });
   }
@@ -630,7 +679,7 @@ void CompareStructures(Findings& findings, const std::vector<StructureReport>& s
   JsonObject each;
   for (size_t s = 0; s < structures.size(); ++s)
   {
-    const size_t at = s * tasks.PerStructure();
+    const size_t at = tasks.At(s, 0);
     const std::vector<rcn_interval> difference = structures[s].Report.Cases > 0
       ? judged.Evaluations[at]->Compare(*judged.Evaluations[at + tasks.Versus])
       : std::vector<rcn_interval>();
@@ -679,6 +728,38 @@ Findings FindSeveral(const EvaluateTasks& tasks, const JudgeInput& input, const 
   return findings;
 }
 
+/// Where several regions were asked for: a row for each, and everything about each for machines.
+void AddRegions(Findings& findings, const EvaluateTasks& tasks, const JudgeInput& input, const JudgeResult& judged)
+{
+  if (tasks.Regions.size() < 2)
+  {
+    return;
+  }
+  const std::vector<std::string> names = NamesOf(input.List.Structures);
+  MainFigures table("Region");
+  JsonObject regions;
+  for (size_t r = 0; r < tasks.Regions.size(); ++r)
+  {
+    const std::string name = rcn_region_name(tasks.Regions[r]);
+    const EvaluationOptions& options = tasks.All[tasks.At(0, 0, r)].Options;
+    const Evaluation& model = *judged.Evaluations[tasks.At(0, 0, r)];
+    const bool several = tasks.Structures.size() > 1, empty = model.CaseIds().empty();
+    const std::vector<StructureReport> structures =
+      several ? StructureReports(tasks, judged, names, 0, r) : std::vector<StructureReport>();
+    const EvaluationReport report = several ? MeanOverStructures(structures) : empty ? EvaluationReport() : model.Report();
+    table.Add(name, report, "no case has a voxel there");
+    JsonObject json(
+      several ? EvaluationJson(structures, options, judged.Raters) : EvaluationJson(report, options, judged.Raters));
+    if (tasks.Versus && !several && !empty)
+    {
+      json.Set("difference", DifferenceJson(model.Compare(*judged.Evaluations[tasks.At(0, tasks.Versus, r)])));
+    }
+    report.Cases > 0 ? regions.Set(name, json) : regions.Set(name, nullptr);
+  }
+  findings.Text += "\n" + table.Text();
+  findings.Json.Set("regions", regions);
+}
+
 /// What cannot be asked about several structures at once.
 void CheckSeveral(const EvaluateTasks& tasks, const JudgeInput& input, const Arguments& arguments)
 {
@@ -725,6 +806,7 @@ int RunEvaluate(const Arguments& arguments)
   }
   Findings findings =
     tasks.Structures.size() > 1 ? FindSeveral(tasks, input, judged) : FindOne(tasks, input, judged, arguments);
+  AddRegions(findings, tasks, input, judged);
   seconds.Compute = watch.Lap();
   WriteCases(findings.Json, tasks, input, judged, arguments);
   Print(arguments, findings.Text);
@@ -906,7 +988,7 @@ Command EvaluateCommand()
     "list names them, otherwise over cases; at least five). --versus compares two folders of predictions case by case and "
     "draws both in the diagram.",
     Join(
-      Join(JudgeOptions(),
+      Join(JudgeOptions(true),
         { { "--recalibration", "FILE", "apply a correction made by recalibrate first", {}, false, FileUse::Read },
           { "--allow-fitted-cases", "", "evaluate a correction on the cases it was fitted to" },
           { "--versus", "DIR", "with --data: another folder of predictions to compare with", {}, false, FileUse::Read },
@@ -918,8 +1000,8 @@ Command EvaluateCommand()
           { "--plot-levels", "FILE",
             "a reliability diagram for each number of raters (at least 1, at least 2, ...), .svg or .png", {}, false,
             FileUse::Written },
-          { "--csv", "FILE", "a row for each case and model: figures, volumes, patient; - is standard output", {}, false,
-            FileUse::Written } }),
+          { "--csv", "FILE", "a row for each case, model and region: figures, volumes, patient; - is standard output", {},
+            false, FileUse::Written } }),
       Join(CaseOptions(), OutputOptions())),
     RunEvaluate };
 }
@@ -940,7 +1022,7 @@ Command RecalibrateCommand()
                   {}, false, FileUse::Read },
                 { "--replace", "", "with --model: replace the correction that it has" },
                 { "--force", "", "store the correction even if it does not help" } },
-           JudgeOptions()),
+           JudgeOptions(false)),
       Join({ { "--allow-test-cases", "", "allow fitting on the test split" },
              { "--plot", "FILE", "reliability diagram before and after, .svg or .png", {}, false, FileUse::Written } },
         Join(CaseOptions(), OutputOptions()))),

@@ -63,6 +63,30 @@ def test_two_models(tmp_path):
     assert single.read_text("utf-8").count("<polyline") == 1 and "orange" not in single.read_text("utf-8")
 
 
+def test_several_regions(tmp_path):
+    """Each as if it were alone: in the cases, in the JSON and in the table; the first is what everything else is about."""
+    study = study_of(tmp_path)
+    other = second_folder(study, np.sqrt)
+    words = [*study.words, "--versus", other]
+    regions = ["band", "whole", "disputed"]
+    given = [w for region in regions for w in ("--region", region)]
+    out = tmp_path / "cases.csv"
+    answer = run("evaluate", *words, *given, "--csv", out, "--json", tmp_path / "o.json")
+    rows, both = rows_of(out.read_text("utf-8")), json.loads((tmp_path / "o.json").read_text("utf-8"))
+    assert list(both["regions"]) == regions and [r["region"] for r in rows] == [name for name in regions for _ in range(10)]
+    table = answer.out[answer.out.index("\n  Region "):]
+    for i, region in enumerate(regions):
+        alone = json.loads(run("evaluate", *words, "--region", region, "--csv", tmp_path / "one.csv", "--json", "-").out)
+        assert rows_of((tmp_path / "one.csv").read_text("utf-8")) == rows[10 * i:10 * i + 10]
+        for key in ("mr_ece", "brier", "auc", "dice", "bins", "ci", "difference"):
+            assert both["regions"][region][key] == alone[key], (region, key)
+            assert i > 0 or both[key] == alone[key]
+        assert re.search(rf"^ +{region} .*{100 * alone['mr_ece']:.2f}", table, re.M)
+    twice = run("evaluate", *words, "--region", "box", "--region", "box", check=False)
+    assert twice.code == 2 and "--region box is given twice." in twice.err
+    assert "regions" not in evaluate(*study.words)
+
+
 def test_before_a_correction(tmp_path):
     study = study_of(tmp_path, 6)
     for entry in study.content["test"][:3]:
