@@ -147,6 +147,33 @@ void Share(
   }
 }
 
+/// The numbers of the cases that the loop takes. Throws Error (RCN_EINVALID) where there are none.
+std::vector<size_t> ChooseCases(const DataList& list, const CaseLoop& loop)
+{
+  std::vector<size_t> chosen;
+  for (size_t i = 0; i < list.Cases.size(); ++i)
+  {
+    if (loop.Takes(list.Cases[i]))
+    {
+      chosen.push_back(i);
+    }
+  }
+  if (chosen.empty())
+  {
+    throw Error(
+      RCN_EINVALID, list.Path + (loop.Split.empty() ? " has no cases." : " has no case in the split " + loop.Split + "."));
+  }
+  return chosen;
+}
+
+/// Largest first: a long case that is begun last would keep all other processes waiting.
+void SortBySize(std::vector<size_t>& order, const DataList& list)
+{
+  std::vector<double> sizes;
+  std::transform(list.Cases.begin(), list.Cases.end(), std::back_inserter(sizes), SizeOf);
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return sizes[a] > sizes[b]; });
+}
+
 } // namespace
 
 std::vector<LeftOutCase> ForEachCase(const DataList& list, const CaseLoop& loop, const CaseWork& work,
@@ -164,19 +191,7 @@ std::vector<LeftOutCase> ForEachCaseWithEnd(const DataList& list, const CaseLoop
   const std::function<void(const Case&, const json_t*)>& collect)
 {
   Processes& processes = Processes::All();
-  std::vector<size_t> chosen;
-  for (size_t i = 0; i < list.Cases.size(); ++i)
-  {
-    if (loop.Takes(list.Cases[i]))
-    {
-      chosen.push_back(i);
-    }
-  }
-  if (chosen.empty())
-  {
-    throw Error(
-      RCN_EINVALID, list.Path + (loop.Split.empty() ? " has no cases." : " has no case in the split " + loop.Split + "."));
-  }
+  const std::vector<size_t> chosen = ChooseCases(list, loop);
   std::vector<LeftOutCase> leftOut;
   const auto finish = [&](size_t number, const json_t* record) {
     const Case& one = list.Cases[number];
@@ -205,10 +220,7 @@ std::vector<LeftOutCase> ForEachCaseWithEnd(const DataList& list, const CaseLoop
   std::vector<size_t> order = chosen;
   if (processes.AreSeveral() && !loop.IsMine)
   {
-    // A long case that is begun last would keep all other processes waiting.
-    std::vector<double> sizes;
-    std::transform(list.Cases.begin(), list.Cases.end(), std::back_inserter(sizes), SizeOf);
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return sizes[a] > sizes[b]; });
+    SortBySize(order, list);
   }
   SharedRecords records;
   // Several processes overlap with one another, and have to know of a failure where they share out the cases.

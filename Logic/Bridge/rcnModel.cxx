@@ -290,6 +290,43 @@ void ReadPixelSize(double out[2], const std::string& path, const std::string& te
   }
 }
 
+/// Needs the raters.
+void ReadReadout(ModelInfo& info, const std::string& path, const std::string& readout, const std::string& tie)
+{
+  if (!readout.empty() && !ParseReadout(info.Readout, info.AtLeast, readout))
+  {
+    Fail(path, std::string("its \"readout\" must be ") + ReadoutChoices + ", not " + Quoted(readout) + ".");
+  }
+  if (!tie.empty() && tie != "foreground" && tie != "background")
+  {
+    Fail(path, "its \"tie\" must be foreground or background, not " + Quoted(tie) + ".");
+  }
+  info.TieBackground = tie == "background";
+  const int raters = static_cast<int>(info.Raters.size());
+  if (info.Readout == RCN_READOUT_AT_LEAST && (info.AtLeast < 1 || info.AtLeast > raters))
+  {
+    Fail(path, "its \"readout\" asks for " + std::to_string(info.AtLeast) + " of " + std::to_string(raters) + " raters.");
+  }
+}
+
+/// `own`: how many levels the model has, or of several structures labels.
+std::shared_ptr<Recalibration> ReadCorrection(const std::string& path, const std::string& text, bool several, int own)
+{
+  if (text.empty())
+  {
+    return nullptr;
+  }
+  const auto correction = std::make_shared<Recalibration>(ParseRecalibration(text, path));
+  const int levels = correction->Correction.levels;
+  if ((levels || several) && levels != own)
+  {
+    Fail(path,
+      "its recalibration is for " + std::to_string(levels) + (several ? " labels" : " levels") + ", not for " +
+        std::to_string(own) + ".");
+  }
+  return correction;
+}
+
 } // namespace
 
 Model::Model(rcn_context* context, const std::string& path) : Path_(path)
@@ -322,22 +359,7 @@ Model::Model(rcn_context* context, const std::string& path) : Path_(path)
     Fail(path, "its \"axes\" must be three letters such as LPS, not " + Quoted(info.Axes) + ".");
   }
   ReadPixelSize(info.PixelSize, path, metadata("pixel_size"));
-  const std::string readout = metadata("readout");
-  if (!readout.empty() && !ParseReadout(info.Readout, info.AtLeast, readout))
-  {
-    Fail(path, std::string("its \"readout\" must be ") + ReadoutChoices + ", not " + Quoted(readout) + ".");
-  }
-  const std::string tie = metadata("tie");
-  if (!tie.empty() && tie != "foreground" && tie != "background")
-  {
-    Fail(path, "its \"tie\" must be foreground or background, not " + Quoted(tie) + ".");
-  }
-  info.TieBackground = tie == "background";
-  if (info.Readout == RCN_READOUT_AT_LEAST && (info.AtLeast < 1 || info.AtLeast > this->RaterCount()))
-  {
-    Fail(path,
-      "its \"readout\" asks for " + std::to_string(info.AtLeast) + " of " + std::to_string(this->RaterCount()) + " raters.");
-  }
+  ReadReadout(info, path, metadata("readout"), metadata("tie"));
 
   rcn_loss_options options = RCN_LOSS_OPTIONS_INIT;
   options.raters = this->RaterCount();
@@ -367,19 +389,9 @@ Model::Model(rcn_context* context, const std::string& path) : Path_(path)
     const JsonHandle json = ParseKey(volumes, path, "volumes");
     info.Volumes = std::make_shared<VolumeScores>(ParseVolumeScores(json.get(), path + " cannot be used"));
   }
-  const std::string recalibration = metadata("recalibration");
-  if (!recalibration.empty())
-  {
-    info.Correction = std::make_shared<Recalibration>(ParseRecalibration(recalibration, path));
-    const int levels = info.Correction->Correction.levels;
-    const int own = this->HasSeveralStructures() ? options.structures + 1 : options.raters + 1;
-    if ((levels || this->HasSeveralStructures()) && levels != own)
-    {
-      Fail(path,
-        "its recalibration is for " + std::to_string(levels) + (this->HasSeveralStructures() ? " labels" : " levels") +
-          ", not for " + std::to_string(own) + ".");
-    }
-  }
+  const bool several = this->HasSeveralStructures();
+  info.Correction =
+    ReadCorrection(path, metadata("recalibration"), several, (several ? options.structures : options.raters) + 1);
 }
 
 std::string Model::Hash() const

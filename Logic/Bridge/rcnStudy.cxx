@@ -55,7 +55,7 @@ void Job::Show(double fraction, const std::string& stage)
 {
   if (this->IsStopped(fraction, stage))
   {
-    throw Error(RCN_ECANCELLED, "Stopped; the same command goes on from here.");
+    throw Error(RCN_ECANCELLED, "Stopped; the same command continues from here.");
   }
 }
 

@@ -93,7 +93,7 @@ void Train(Job& job, size_t number)
   const TrainingResult result = TrainModel(options);
   if (result.Interrupted)
   {
-    throw Error(RCN_ECANCELLED, "Stopped while training " + run.Name() + "; the same command goes on from here.");
+    throw Error(RCN_ECANCELLED, "Stopped while training " + run.Name() + "; the same command continues from here.");
   }
   if (job.All.IsFirst())
   {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <map>
+#include <set>
 
 #include "rcnAgreementFigures.h"
 #include "rcnAgreementSet.h"
@@ -167,9 +169,17 @@ public:
     this->Csv_ = CsvRow(header);
   }
 
-  /// Figures as SummaryFigures() made them, in this process or another.
-  void Add(const std::string& id, const std::string& split, const json_t* figures)
+  /// Figures as SummaryFigures() made them, in this process or another; `heading` and `perVoxel` as in Extent.
+  void Add(const std::string& id, const std::string& split, const json_t* figures, const std::string& heading, double perVoxel)
   {
+    this->Headings_.insert(heading);
+    for (const AgreementPart& part : AgreementParts())
+    {
+      const double voxels = json_number_value(json_object_get(figures, (part.Key + "_voxels").c_str()));
+      this->Voxels_[part.Key].Add(voxels);
+      this->Extents_[part.Key].Add(voxels * perVoxel);
+    }
+    this->Regions_.Add(json_number_value(json_object_get(figures, "disputed_regions")));
     std::vector<std::string> row = { id, split };
     row.insert(row.end(), this->Structure_.empty() ? 0 : 1, this->Structure_);
     this->Columns_.resize(this->Names_.size());
@@ -187,18 +197,21 @@ public:
 
   std::string Text() const
   {
-    Table table({ "What was marked", "mean", "lowest", "highest", "cases" });
-    for (size_t i = 0; i < this->Columns_.size(); ++i)
+    // Cases that are measured in different units have only voxels in common.
+    const bool mixed = this->Headings_.size() > 1;
+    const std::string heading = this->Headings_.empty() ? "" : *this->Headings_.begin();
+    Table table({ (mixed ? "Voxels" : heading) + " marked by", "mean", "lowest", "highest", "cases" });
+    const auto add = [&table](const std::string& name, const Spread& one, int digits) {
+      table.Add(
+        { name, Fixed(one.Mean(), digits), Fixed(one.Low(), digits), Fixed(one.High(), digits), std::to_string(one.Count()) });
+    };
+    for (const AgreementPart& part : AgreementParts())
     {
-      const Spread& one = this->Columns_[i];
-      const bool counted =
-        this->Names_[i].find("_ml") != std::string::npos || this->Names_[i].find("_voxels") != std::string::npos;
-      if (one.Count() && (counted || this->Names_[i] == "disputed_regions"))
-      {
-        table.Add(
-          { this->Names_[i], Fixed(one.Mean(), 3), Fixed(one.Low(), 3), Fixed(one.High(), 3), std::to_string(one.Count()) });
-      }
+      const auto& spreads = mixed ? this->Voxels_ : this->Extents_;
+      const auto one = spreads.find(part.Key);
+      add(part.Name, one == spreads.end() ? Spread() : one->second, heading == "Volume (mL)" && !mixed ? 3 : 1);
     }
+    add("(number of disputed regions)", this->Regions_, 1);
     return table.Text();
   }
 
@@ -218,6 +231,9 @@ private:
   std::string Structure_, Csv_;
   std::vector<std::string> Names_;
   std::vector<Spread> Columns_; // by name; none before the first case
+  std::set<std::string> Headings_;
+  std::map<std::string, Spread> Voxels_, Extents_; // by key of AgreementParts()
+  Spread Regions_;
 };
 
 JsonObject SummaryJson(const AgreementReport& report)
@@ -565,14 +581,16 @@ int AgreeOne(const Arguments& arguments, Terminal& terminal)
   std::vector<Collected> collected = CollectedFor(workspace.RaterNames(), workspace.Structures());
   for (size_t c = 0; c < collected.size(); ++c)
   {
-    collected[c].Figures.Add("case", "", SummaryJson(agreement.Each[c]).Get());
+    const Extent extent(agreement.Each[c].Geometry);
+    collected[c].Figures.Add("case", "", SummaryJson(agreement.Each[c]).Get(), extent.Heading, extent.PerVoxel);
     collected[c].Set.Add({ "case", "", "", {}, {}, nullptr }, PartOf(json.Get(), collected[c].Structure));
   }
   WriteAll(arguments, CaseText(agreement, workspace, regions), collected, json, seconds);
   return Done;
 }
 
-/// What a case of a list leaves for the first process: "json", "figures" of each structure, "rows" of the table, "seconds".
+/// What a case of a list leaves for the first process: "json", "figures" of each structure, "heading" and "per_voxel" of its
+/// Extent, "rows" of the table, "seconds".
 JsonHandle CompareCase(
   Workspace& workspace, const DataList& list, const Case& one, const Arguments& arguments, std::vector<std::string>& remarks)
 {
@@ -603,8 +621,10 @@ JsonHandle CompareCase(
     rows.Add(std::vector<std::string>{ one.Id, std::to_string(f.present_count), Fixed(f.mean_dice, 3),
       Fixed(f.whole.fleiss_kappa, 3), Fixed(f.on_union.fleiss_kappa, 3), Fixed(100 * DisputedShare(f), 1) });
   }
-  return JsonHandle(
-    JsonObject{ { "json", json }, { "figures", figures }, { "rows", rows }, { "seconds", spent.Json() } }.Release());
+  const Extent extent(agreement.Each.front().Geometry);
+  return JsonHandle(JsonObject{ { "json", json }, { "figures", figures }, { "heading", extent.Heading },
+    { "per_voxel", extent.PerVoxel }, { "rows", rows }, { "seconds", spent.Json() } }
+      .Release());
 }
 
 /// What is known of all cases; `table` has a row for each of them.
@@ -666,7 +686,8 @@ int AgreeList(const Arguments& arguments, Terminal& terminal)
     ForEachCase(list, LoopFor(arguments, terminal), compare, [&](const Case& one, const json_t* record) {
       for (size_t c = 0; c < collected.size(); ++c)
       {
-        collected[c].Figures.Add(one.Id, one.Split, json_array_get(json_object_get(record, "figures"), c));
+        collected[c].Figures.Add(one.Id, one.Split, json_array_get(json_object_get(record, "figures"), c),
+          json_string_value(json_object_get(record, "heading")), json_number_value(json_object_get(record, "per_voxel")));
         collected[c].Set.Add(one, PartOf(json_object_get(record, "json"), collected[c].Structure));
       }
       if (list.HasStructures())

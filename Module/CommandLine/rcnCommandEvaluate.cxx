@@ -310,6 +310,12 @@ std::string Heading(
   return text + "\n\n";
 }
 
+/// "0.012", or "< 0.001": no p value is 0.
+std::string PValueText(const rcn_interval& one)
+{
+  return !one.units ? "–" : one.p_value < 0.001 ? "< 0.001" : Fixed(one.p_value, 3);
+}
+
 std::string DifferenceTable(const std::vector<rcn_interval>& difference)
 {
   Table table({ "First minus second", "difference", "95 % interval", "p" });
@@ -317,8 +323,7 @@ std::string DifferenceTable(const std::vector<rcn_interval>& difference)
     const rcn_interval& one = difference[row.Figure];
     if (std::isfinite(one.value))
     {
-      table.Add(
-        { row.Name, Cell(one.value, row.Percent), IntervalCell(one, row.Percent), one.units ? Fixed(one.p_value, 3) : "–" });
+      table.Add({ row.Name, Cell(one.value, row.Percent), IntervalCell(one, row.Percent), PValueText(one) });
     }
   };
   std::for_each(FigureNames().begin(), FigureNames().end(), add);
@@ -689,9 +694,8 @@ void CompareStructures(Findings& findings, const std::vector<StructureReport>& s
       continue;
     }
     const rcn_interval &ece = difference[RCN_MR_ECE], &brier = difference[RCN_BRIER];
-    const auto p = [](const rcn_interval& one) { return one.units ? Fixed(one.p_value, 3) : "–"; };
-    table.Add({ structures[s].Name, Cell(ece.value, true), IntervalCell(ece, true), p(ece), Cell(brier.value, false),
-      IntervalCell(brier, false), p(brier) });
+    table.Add({ structures[s].Name, Cell(ece.value, true), IntervalCell(ece, true), PValueText(ece), Cell(brier.value, false),
+      IntervalCell(brier, false), PValueText(brier) });
     each.Set(structures[s].Name, DifferenceJson(difference));
   }
   const EvaluationReport second = MeanOverStructures(other);

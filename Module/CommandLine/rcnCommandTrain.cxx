@@ -225,7 +225,7 @@ int RunTrain(const Arguments& arguments)
   if (result.Interrupted)
   {
     throw Error(RCN_ECANCELLED,
-      "Stopped after step " + std::to_string(result.Steps) + "; the same command with --resume goes on from " +
+      "Stopped after step " + std::to_string(result.Steps) + "; the same command with --resume continues from " +
         result.Checkpoint + ".");
   }
   if (Processes::All().IsFirst() && !figure.empty() && result.After.Cases > 0)

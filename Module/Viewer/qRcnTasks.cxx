@@ -204,7 +204,7 @@ qRcnJob::Done qRcnTasks::runTraining(rcn::TrainingOptions options, qRcnJob::Moni
   }
   catch (const rcn::Error& error)
   {
-    const QString sentence = error.Status() == RCN_ECANCELLED ? tr("Training was cancelled before there was a model.")
+    const QString sentence = error.Status() == RCN_ECANCELLED ? tr("Training was canceled before there was a model.")
                                                               : QString::fromUtf8(error.what());
     return [=] { emit this->trainingFailed(sentence); };
   }

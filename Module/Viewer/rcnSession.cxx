@@ -631,7 +631,7 @@ Session WritePredictions(const Session& session, const SessionProgress& progress
     const double share = static_cast<double>(i) / static_cast<double>(written.Predictions.size());
     if (progress && progress(share, "writing predictions"))
     {
-      throw Error(RCN_ECANCELLED, "Saving was cancelled.");
+      throw Error(RCN_ECANCELLED, "Saving was canceled.");
     }
     if (prediction.Probability.empty())
     {
@@ -695,7 +695,7 @@ Session SaveSession(const Session& session, const std::string& path, const Sessi
     std::string& file = *files[i];
     if (progress && progress(static_cast<double>(i) / static_cast<double>(files.size()), "saving"))
     {
-      throw Error(RCN_ECANCELLED, "Saving was cancelled.");
+      throw Error(RCN_ECANCELLED, "Saving was canceled.");
     }
     if (!IsInside(file, session.Folder) || Absolute(session.Folder) == Absolute(saved.Folder))
     {

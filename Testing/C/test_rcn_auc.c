@@ -205,7 +205,8 @@ static rcn_status rank(rcn_context *ctx, void *payload) {
     rcn_auc *auc = NULL;
     rcn_auc_result result = {-1, -1, 0, 0, 0, 0};
     rcn_status status = rcn_auc_create(&auc, ctx, s->raters, RCN_READOUT_MAJORITY, 0);
-    if (status == RCN_OK) status = rcn_auc_add(auc, ctx, &s->one_case);
+    for (int i = 0; i < 2 && status == RCN_OK; ++i) /* the second joins the first */
+        status = rcn_auc_add(auc, ctx, &s->one_case);
     if (status == RCN_OK) status = rcn_auc_compute(&result, ctx, auc);
     CHECK((status == RCN_OK) == (result.pairs >= 0));
     rcn_auc_destroy(auc);
@@ -220,6 +221,33 @@ static void failing_allocations_and_cancel(void) {
     check_cancelling(rank, &s, 5);
     scene_free(&s);
     rcn_context_destroy(owner);
+}
+
+/* Small cases cost their voxels and not a table each; who shares one does not change the result. */
+static void many_cases_take_little_memory(void) {
+    enum { SMALL = 60, VOXELS = 2000, LARGE = 1 << 20 };
+    rcn_context *ctx = make_context(1);
+    rcn_auc *ascending = NULL, *descending = NULL;
+    rcn_auc_result one, other;
+    scene s, large;
+    scene_make(&s, ctx, VOXELS, 3, 1);
+    scene_make(&large, ctx, LARGE, 3, 2);
+    CHECK_STATUS(rcn_auc_create(&ascending, ctx, 3, RCN_READOUT_MAJORITY, 0), RCN_OK);
+    CHECK_STATUS(rcn_auc_create(&descending, ctx, 3, RCN_READOUT_MAJORITY, 0), RCN_OK);
+    const size_t before = rcn_context_bytes(ctx);
+    for (int i = 0; i < SMALL; ++i) CHECK_STATUS(rcn_auc_add(ascending, ctx, &s.one_case), RCN_OK);
+    CHECK(rcn_context_bytes(ctx) - before < (size_t)(4 * SMALL * VOXELS + 1100000));
+    CHECK_STATUS(rcn_auc_add(ascending, ctx, &large.one_case), RCN_OK);
+    CHECK_STATUS(rcn_auc_add(descending, ctx, &large.one_case), RCN_OK);
+    for (int i = 0; i < SMALL; ++i) CHECK_STATUS(rcn_auc_add(descending, ctx, &s.one_case), RCN_OK);
+    CHECK_STATUS(rcn_auc_compute(&one, ctx, ascending), RCN_OK);
+    CHECK_STATUS(rcn_auc_compute(&other, ctx, descending), RCN_OK);
+    CHECK(!memcmp(&one, &other, sizeof one) && one.pairs > 0);
+    rcn_auc_destroy(ascending);
+    rcn_auc_destroy(descending);
+    scene_free(&s);
+    scene_free(&large);
+    rcn_context_destroy(ctx);
 }
 
 /* ---- several processes ---- */
@@ -280,5 +308,6 @@ int main(void) {
     RUN(cases_threads_and_histogram);
     RUN(undefined_and_bad_input);
     RUN(failing_allocations_and_cancel);
+    RUN(many_cases_take_little_memory);
     return TEST_RESULT;
 }

@@ -668,13 +668,13 @@ static void bad_input(void) {
     CHECK_STATUS(rcn_calib_add(calib, ctx, &bad), RCN_OK);
     levels[4 * 9] = 0.24f;
     CHECK_STATUS(rcn_calib_add(calib, ctx, &bad), RCN_EDATA);
-    CHECK_ERROR(ctx, "4 levels add up to 0.99 at voxel (1, 1, 0)");
+    CHECK_ERROR(ctx, "4 probabilities add up to 0.99 at voxel (1, 1, 0)");
     levels[4 * 9] = -0.5f;
     CHECK_STATUS(rcn_calib_add(calib, ctx, &bad), RCN_EDATA);
-    CHECK_ERROR(ctx, "Level 0 is -0.5 at voxel (1, 1, 0)");
+    CHECK_ERROR(ctx, "Component 0 of the prediction is -0.5 at voxel (1, 1, 0)");
     float out[GOLDEN_VOXELS];
     CHECK_STATUS(rcn_readout_apply(out, ctx, &bad.prediction, RCN_READOUT_EXPECTED, 0), RCN_EDATA);
-    CHECK_ERROR(ctx, "Level 0 is -0.5 at voxel (1, 1, 0)");
+    CHECK_ERROR(ctx, "Component 0 of the prediction is -0.5 at voxel (1, 1, 0)");
 
     bad = g.one_case;
     bad.prediction.geometry = rcn_geometry_make(8, 8, 7);

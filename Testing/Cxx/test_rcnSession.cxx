@@ -185,8 +185,8 @@ void FailsToSave()
   CHECK_THROWS(rcn::SaveSession(session, folder / "nowhere/study.rcn.json"), RCN_EIO, "nowhere");
   CHECK(folder.Count() == before);
   rcn::WriteText(folder / "study.rcn.json", "old");
-  CHECK_THROWS(rcn::SaveSession(session, folder / "study.rcn.json", [](double, const char*) { return true; }), RCN_ECANCELLED,
-    "cancelled");
+  CHECK_THROWS(
+    rcn::SaveSession(session, folder / "study.rcn.json", [](double, const char*) { return true; }), RCN_ECANCELLED, "canceled");
   fs::remove(session.Models[0].Path);
   CHECK_THROWS(rcn::SaveSession(session, folder / "study.rcn.json"), RCN_EIO, "mine.safetensors");
   CHECK(rcn::ReadText(folder / "study.rcn.json") == "old");

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -138,6 +139,21 @@ def test_long_form_of_one_case_and_one_standard_output(tmp_path):
     assert {r["rater"] for r in rows} == {"", *"ABCD"} and "A - B" in {r["pair"] for r in rows}
     done = run("agree", *files, "--csv-long", "-", "--json", "-", check=False)
     assert done.code == 2 and "--csv-long" in done.err
+
+
+@pytest.mark.parametrize("shape, heading, per_voxel", [((12, 24, 24), "Volume (mL)", .002), ((1, 24, 24), "Area (mm²)", 1)])
+def test_what_was_marked_has_the_unit_of_the_images(shape, heading, per_voxel, tmp_path):
+    rng = np.random.default_rng(5)
+    masks = {f"{case}{n}": (rng.random(shape) < .3).astype(np.uint8) for case in "cd" for n in "AB"}
+    for name, mask in masks.items():
+        write_nrrd(tmp_path / f"{name}.nrrd", mask, spacing=(1, 1, 2))
+    entries = [{"id": case, "label": {n: f"{case}{n}.nrrd" for n in "AB"}} for case in "cd"]
+    (tmp_path / "list.json").write_text(json.dumps({"test": entries}))
+    table = run("agree", "--data", tmp_path / "list.json").out.split(f"{heading} marked by")[1]
+    shown = {cells[0]: cells[1] for cells in (re.split(r"\s{2,}", line.strip()) for line in table.splitlines()[1:] if line.strip())}
+    union = np.mean([(masks[case + "A"] | masks[case + "B"]).sum() for case in "cd"]) * per_voxel
+    assert float(shown["anybody"]) == pytest.approx(union, abs=.06)
+    assert {"at least half", "everybody", "disputed", "(number of disputed regions)"} <= set(shown)
 
 
 @needs_peers

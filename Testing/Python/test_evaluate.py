@@ -735,6 +735,9 @@ def test_versus(tmp_path):
     assert answer["difference"]["nll"]["p"] < .01
     table = run("evaluate", *study.words, "--versus", other).out
     assert "First minus second" in table and "AUC (by histogram)" in table
+    small = [line for line in table.splitlines() if line.strip().startswith("NLL ")][-1]
+    assert small.endswith("< 0.001") if answer["difference"]["nll"]["p"] < .001 else "< " not in small
+    assert " 0.000" not in table.split("First minus second")[1].replace("0.0000", "")
     same = evaluate(*study.words, "--versus", study.pred)["difference"]["mr_ece"]
     assert (same["value"], same["low"], same["high"], same["p"]) == (0, 0, 0, 1)
 

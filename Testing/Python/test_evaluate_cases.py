@@ -9,7 +9,7 @@ import re
 import numpy as np
 import pytest
 
-from rcn_testing import blobs, needs_peers, run, write_nrrd
+from rcn_testing import DATA, blobs, needs_peers, run, write_nrrd
 from test_evaluate import evaluate, expected_figures, second_folder, study_of
 
 COLUMNS = ["case", "patient", "model", "region", "volume_unit", "mr_ece", "ece", "brier", "nll", "rps", "auc", "auc_pairs", "dice",
@@ -142,3 +142,26 @@ def test_pandas_reads_it(tmp_path):
     assert float(shown["AUC"]) == pytest.approx(first["auc"].mean(), abs=6e-5)
     assert first["dice"].mean() == pytest.approx(answer["dice"], rel=1e-8)
     assert (first["brier"] * first["votes"]).sum() / first["votes"].sum() == pytest.approx(answer["brier"], rel=1e-8)
+
+
+@needs_peers
+def test_pandas_reads_real_cases(tmp_path):
+    """The columns of lidc4's test cases have the means of the printed table."""
+    pandas = pytest.importorskip("pandas")
+    data = DATA / "lidc4" / "dataset.json"
+    if not data.exists():
+        pytest.skip("no real masks here")
+    run("fuse", "--method", "soft-gaussian", "--data", data, "--split", "test", "-o", tmp_path / "maps")
+    for path in (tmp_path / "maps").iterdir():
+        path.rename(path.with_name(path.name.replace("_soft-gaussian", "_prob")))
+    out = tmp_path / "cases.csv"
+    words = ["--data", data, "--split", "test", "--pred", tmp_path / "maps", "--csv", out]
+    done = run("evaluate", *words, "--json", tmp_path / "o.json")
+    table = pandas.read_csv(out)
+    answer = json.loads((tmp_path / "o.json").read_text("utf-8"))
+    assert len(table) == answer["case_count"] == len(json.loads(data.read_text("utf-8"))["test"])
+    lines = done.out.split("Mean of the cases' own figures")[1].split("\n\n")[0].splitlines()[1:]
+    shown = {cells[0]: cells[1] for cells in (re.split(r"\s{2,}", line.strip()) for line in lines)}
+    for name, key, scale in (("MR-ECE (%)", "mr_ece", 100), ("Brier", "brier", 1), ("AUC", "auc", 1), ("Dice", "dice", 1)):
+        assert table[key].mean() == pytest.approx(answer["case_means"][key]["mean"], rel=1e-8)
+        assert float(shown[name]) == pytest.approx(scale * table[key].mean(), abs=6e-3 if scale > 1 else 6e-5)

@@ -167,7 +167,7 @@ def test_stopped_and_gone_on(tmp_path):
     wait_until((tmp_path / "a" / "models" / "median.log.csv").exists)
     process.send_signal(signal.SIGINT)
     _, error = process.communicate(timeout=60)
-    assert process.returncode == 130 and b"goes on from here" in error
+    assert process.returncode == 130 and b"continues from here" in error
     assert not (tmp_path / "a" / "table.md").exists() and not leftovers(tmp_path)
     run(*words)
     words[words.index(tmp_path / "a")] = tmp_path / "b"

@@ -604,11 +604,9 @@ static void add_run(rcn_dispute *region, const rcn__run *r, int64_t y, int64_t z
                     const rcn_votes *votes) {
     const int64_t first[3] = {r->first, y, z}, end[3] = {r->end, y + 1, z + 1};
     const double n = (double)(r->end - r->first);
-    for (int a = 0; a < 3; ++a) {
-        if (first[a] < region->box.first[a]) region->box.first[a] = first[a];
-        if (end[a] > region->box.end[a]) region->box.end[a] = end[a];
+    rcn__box_grow(&region->box, first, end);
+    for (int a = 0; a < 3; ++a)
         region->centroid[a] += n * 0.5 * (double)(first[a] + end[a] - 1); /* a sum for now */
-    }
     region->voxels += r->end - r->first;
     for (int64_t x = r->first; x < r->end; ++x) {
         const rcn_pattern *pattern = rcn_votes_at(votes, r->row * votes->geometry.size[0] + x);
@@ -655,10 +653,7 @@ rcn_status rcn_disputes_create(rcn_dispute **out, int64_t *count, rcn_context *c
     RCN_ALLOC(nearest, ctx, found.count, what);
     for (int64_t k = 0; k < found.count; ++k) {
         nearest[k] = -1; /* none yet; a distance may be infinite */
-        for (int a = 0; a < 3; ++a) {
-            regions[k].box.first[a] = INT64_MAX;
-            regions[k].box.end[a] = INT64_MIN;
-        }
+        regions[k].box = rcn__box_empty();
     }
     for (const rcn__run *r = found.runs; r < found.runs + found.run_count; ++r)
         add_run(&regions[r->component], r, r->row % rows, r->row / rows, votes);

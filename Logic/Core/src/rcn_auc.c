@@ -19,7 +19,11 @@ enum {
 /* Fewer items than this are sorted; clearing and scanning the table of counts would cost more. */
 enum { SORT_ITEMS = 512 };
 
-/* One case's items, bucket by bucket. */
+/* The table of ends weighs as much as 260,000 items. Small cases share one, up to this many items,
+ * so that many of them take little more than their items. */
+enum { SHARED_ITEMS = 1 << 20 };
+
+/* The items of a case, or of several small ones, bucket by bucket. */
 typedef struct deal {
     uint32_t *items;
     int64_t *ends; /* [BUCKETS]: bucket b is items[ends[b - 1]] ... items[ends[b] - 1] */
@@ -102,6 +106,31 @@ static void deal_part(int64_t part, int thread, void *payload) {
     }
 }
 
+/* The items of all deals, bucket by bucket. */
+static void pack_items(uint32_t *out, const deal *deals, int64_t count) {
+    for (int64_t b = 0; b < BUCKETS; ++b)
+        for (int64_t d = 0; d < count; ++d) {
+            const int64_t from = b ? deals[d].ends[b - 1] : 0;
+            const int64_t items = deals[d].ends[b] - from;
+            memcpy(out, deals[d].items + from, sizeof *out * (size_t)items);
+            out += items;
+        }
+}
+
+/* Adds the items of pair[1] to pair[0]; on failure both are as before. */
+static rcn_status join_deals(deal pair[2], rcn_context *ctx) {
+    rcn_status status;
+    uint32_t *items = NULL;
+    RCN_ALLOC(items, ctx, pair[0].ends[BUCKETS - 1] + pair[1].ends[BUCKETS - 1],
+              "the probabilities of several cases");
+    pack_items(items, pair, 2);
+    for (int64_t b = 0; b < BUCKETS; ++b) pair[0].ends[b] += pair[1].ends[b];
+    rcn__free(ctx, pair[0].items);
+    pair[0].items = items;
+done:
+    return status;
+}
+
 rcn_status rcn_auc_add(rcn_auc *auc, rcn_context *ctx, const rcn_calib_case *one_case) {
     rcn_status status;
     deal_job job;
@@ -141,9 +170,16 @@ rcn_status rcn_auc_add(rcn_auc *auc, rcn_context *ctx, const rcn_calib_case *one
     RCN_ALLOC(fresh.items, ctx, at, "the probabilities of the case");
     job.items = fresh.items;
     RCN_TRY(rcn__for_chunks(ctx, "ranking", parts, deal_part, &job));
-    auc->deals[auc->count++] = fresh;
-    fresh.items = NULL;
-    fresh.ends = NULL;
+    deal *last = auc->count ? &auc->deals[auc->count - 1] : NULL;
+    if (last && last->ends[BUCKETS - 1] + at <= SHARED_ITEMS) {
+        deal pair[2] = {*last, fresh};
+        RCN_TRY(join_deals(pair, ctx));
+        *last = pair[0];
+    } else {
+        auc->deals[auc->count++] = fresh;
+        fresh.items = NULL;
+        fresh.ends = NULL;
+    }
 done:
     rcn__free(ctx, fresh.items);
     rcn__free(ctx, fresh.ends);
@@ -302,17 +338,6 @@ static int64_t count_items(int64_t *buckets, const rcn_auc *auc) {
     return all;
 }
 
-/* The items of all cases, bucket by bucket. */
-static void pack_items(uint32_t *out, const rcn_auc *auc) {
-    for (int64_t b = 0; b < BUCKETS; ++b)
-        for (int64_t d = 0; d < auc->count; ++d) {
-            const int64_t from = b ? auc->deals[d].ends[b - 1] : 0;
-            const int64_t count = auc->deals[d].ends[b] - from;
-            memcpy(out, auc->deals[d].items + from, sizeof *out * (size_t)count);
-            out += count;
-        }
-}
-
 /* What the processes sent: buckets first ... first + width - 1. */
 typedef struct arrival {
     const uint32_t *items;
@@ -391,7 +416,7 @@ static rcn_status exchange_items(rcn_auc **part, rcn_context *ctx, const rcn_auc
     }
     RCN_ALLOC(out, ctx, mine, "the probabilities of all cases");
     RCN_ALLOC(in, ctx, received, "the probabilities of all cases");
-    pack_items(out, auc);
+    pack_items(out, auc->deals, auc->count);
     RCN_TRY(rcn__comm_exchange(comm, ctx, in, in_bytes, out, out_bytes));
     rcn__free(ctx, out); /* before as much again is allocated */
     out = NULL;

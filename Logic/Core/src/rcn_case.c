@@ -230,14 +230,14 @@ rcn_status rcn__fail_voxel(rcn_context *ctx, const rcn_geometry *geometry, const
                                  "must be between 0 and 1.",
                                  (double)values[k], x, y, z);
             return rcn__fail(ctx, RCN_EDATA,
-                             "Level %d is %g at voxel (%lld, %lld, %lld); a probability must be "
-                             "between 0 and 1.",
+                             "Component %d of the prediction is %g at voxel (%lld, %lld, %lld); a "
+                             "probability must be between 0 and 1.",
                              k, (double)values[k], x, y, z);
         }
         sum += (double)values[k];
     }
     return rcn__fail(ctx, RCN_EDATA,
-                     "The %d levels add up to %g at voxel (%lld, %lld, %lld), not to 1.",
+                     "The %d probabilities add up to %g at voxel (%lld, %lld, %lld), not to 1.",
                      components, sum, x, y, z);
 }
 

@@ -60,11 +60,8 @@ static void contour_slice(int64_t z, int thread, void *payload) {
     for (int64_t y = 0; y < job->size[1]; ++y)
         for (int64_t x = 0; x < job->size[0]; ++x) {
             if (!on_contour(job, x, y, z)) continue;
-            const int64_t voxel[3] = {x, y, z};
-            for (int a = 0; a < 3; ++a) {
-                if (voxel[a] < box->first[a]) box->first[a] = voxel[a];
-                if (voxel[a] + 1 > box->end[a]) box->end[a] = voxel[a] + 1;
-            }
+            const int64_t voxel[3] = {x, y, z}, behind[3] = {x + 1, y + 1, z + 1};
+            rcn__box_grow(box, voxel, behind);
         }
 }
 
@@ -204,18 +201,11 @@ static rcn_status fill_band(uint8_t *out, rcn_context *ctx, const rcn_votes *vot
             votes->patterns[p].answered ? rcn__pattern_mean(&votes->patterns[p]) >= 0.5 : GAP;
     RCN_TRY(rcn_votes_expand_u8(out, ctx, votes, table));
     RCN_ALLOC(job.boxes, ctx, ctx->threads, "bookkeeping");
-    for (int t = 0; t < ctx->threads; ++t)
-        for (int a = 0; a < 3; ++a) {
-            job.boxes[t].first[a] = INT64_MAX;
-            job.boxes[t].end[a] = INT64_MIN;
-        }
+    for (int t = 0; t < ctx->threads; ++t) job.boxes[t] = rcn__box_empty();
     RCN_TRY(rcn__for_chunks(ctx, "finding the contour", size[2], contour_slice, &job));
-    job.box = job.boxes[0];
-    for (int t = 1; t < ctx->threads; ++t)
-        for (int a = 0; a < 3; ++a) {
-            if (job.boxes[t].first[a] < job.box.first[a]) job.box.first[a] = job.boxes[t].first[a];
-            if (job.boxes[t].end[a] > job.box.end[a]) job.box.end[a] = job.boxes[t].end[a];
-        }
+    job.box = rcn__box_empty();
+    for (int t = 0; t < ctx->threads; ++t)
+        rcn__box_grow(&job.box, job.boxes[t].first, job.boxes[t].end);
     if (job.box.first[0] > job.box.end[0]) { /* no contour */
         memset(out, 0, (size_t)votes->voxels);
         goto done;

@@ -728,10 +728,7 @@ static void box_slice(int64_t z, int thread, void *payload) {
             if (first == end) continue;
             while (!votes->patterns[codes[end - 1]].marked) --end;
             const int64_t low[3] = {x + first, y, z}, high[3] = {x + end, y + 1, z + 1};
-            for (int a = 0; a < 3; ++a) {
-                if (low[a] < box->first[a]) box->first[a] = low[a];
-                if (high[a] > box->end[a]) box->end[a] = high[a];
-            }
+            rcn__box_grow(box, low, high);
         }
     }
 }
@@ -744,18 +741,11 @@ rcn_status rcn_votes_union_box(rcn_box *out, rcn_context *ctx, const rcn_votes *
     if (margin < 0) return rcn__fail(ctx, RCN_EINVALID, "The margin must not be negative.");
     const int64_t *size = votes->geometry.size;
     RCN_ALLOC(job.boxes, ctx, ctx->threads, "bookkeeping");
-    for (int t = 0; t < ctx->threads; ++t)
-        for (int a = 0; a < 3; ++a) {
-            job.boxes[t].first[a] = INT64_MAX;
-            job.boxes[t].end[a] = INT64_MIN;
-        }
+    for (int t = 0; t < ctx->threads; ++t) job.boxes[t] = rcn__box_empty();
     RCN_TRY(rcn__for_chunks(ctx, "finding the marked region", size[2], box_slice, &job));
-    rcn_box box = job.boxes[0];
-    for (int t = 1; t < ctx->threads; ++t)
-        for (int a = 0; a < 3; ++a) {
-            if (job.boxes[t].first[a] < box.first[a]) box.first[a] = job.boxes[t].first[a];
-            if (job.boxes[t].end[a] > box.end[a]) box.end[a] = job.boxes[t].end[a];
-        }
+    rcn_box box = rcn__box_empty();
+    for (int t = 0; t < ctx->threads; ++t)
+        rcn__box_grow(&box, job.boxes[t].first, job.boxes[t].end);
     const int empty = box.first[0] > box.end[0];
     for (int a = 0; a < 3; ++a) {
         out->first[a] = empty || box.first[a] < margin ? 0 : box.first[a] - margin;

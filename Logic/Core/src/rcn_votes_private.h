@@ -36,6 +36,20 @@ rcn_status rcn__votes_may_add(rcn_context *ctx, const rcn_votes *votes, int rate
 rcn_status rcn__votes_create_table(rcn_votes **out, rcn_context *ctx, const rcn_geometry *geometry,
                                    int raters, int dense);
 
+/* A box that holds nothing: first > end. */
+static inline rcn_box rcn__box_empty(void) {
+    const rcn_box box = {{INT64_MAX, INT64_MAX, INT64_MAX}, {INT64_MIN, INT64_MIN, INT64_MIN}};
+    return box;
+}
+
+/* Makes the box hold first ... end - 1, too; nothing where that is empty. */
+static inline void rcn__box_grow(rcn_box *box, const int64_t first[3], const int64_t end[3]) {
+    for (int a = 0; a < 3; ++a) {
+        if (first[a] < box->first[a]) box->first[a] = first[a];
+        if (end[a] > box->end[a]) box->end[a] = end[a];
+    }
+}
+
 /* out[i] = the code of voxel first + i. */
 void rcn__votes_read(uint32_t *out, const rcn_votes *votes, int64_t first, int64_t count);
 

@@ -3,9 +3,10 @@
  *
  * AUC is the share of (positive, negative) couples in which the positive one has the higher
  * probability. It cannot be put together from the AUCs of cases, so pooling cases exactly means
- * keeping their probabilities: four bytes for each voxel of the region that somebody answered, from
- * rcn_auc_add() to rcn_auc_destroy(). Where that is too much, RCN_AUC_HISTOGRAM of rcn_calib.h is
- * an approximation with a known bound, in a third of a megabyte.
+ * keeping their probabilities: four bytes for each voxel of the region that somebody answered, and
+ * about one megabyte for each million of them, from rcn_auc_add() to rcn_auc_destroy(). Where that
+ * is too much, RCN_AUC_HISTOGRAM of rcn_calib.h is an approximation with a known bound, in a third
+ * of a megabyte.
  *
  * How: float32 probabilities have at most 2^30 bit patterns, ordered like the values. Voxels are
  * dealt into buckets by the upper bits and counted there by the lower ones; nothing is sorted but
