@@ -474,8 +474,20 @@ static void threads_change_nothing(void) {
     }
 }
 
+/* What the library finds out about the processor is what the compiler says of it. */
+static void knows_the_machine(void) {
+#if defined(__x86_64__) && defined(__GNUC__)
+    const int has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    CHECK(!rcn__engine_find("avx2") == !has_avx2);
+    CHECK(!rcn__engine_find("avx512") ==
+          !(has_avx2 && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq")));
+#endif
+    CHECK(rcn__engine_find("plain") && !rcn__engine_find("abacus"));
+}
+
 int main(void) {
     static const char *const names[] = {"avx512", "avx2", "neon", "sse2", "plain"};
+    RUN(knows_the_machine);
     for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
         if (!rcn__engine_find(names[i])) continue;
 #if defined(__SANITIZE_ADDRESS__)

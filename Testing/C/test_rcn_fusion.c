@@ -285,7 +285,7 @@ static void simple_drops_the_outlier(void) {
     rcn_fusion_options options = options_for(RCN_SIMPLE);
     CHECK_STATUS(rcn_fuse(map, &result, ctx, votes, &options), RCN_OK);
     CHECK(!(result.kept >> 4 & 1));
-    CHECK(__builtin_popcountll(result.kept) >= 3);
+    CHECK(rcn_popcount(result.kept) >= 3);
     CHECK(result.converged);
     CHECK_NEAR(result.weight[4], 0, 0);
     for (int i = 0; i < N; ++i) {

@@ -542,7 +542,7 @@ static void what_counts(void) {
             }
         }
     /* A NaN that counts is seen, and so is infinity. */
-    static const float bad[] = {NAN, INFINITY, -INFINITY};
+    const float bad[] = {NAN, INFINITY, -INFINITY};
     for (int i = 0; i < 3; ++i) {
         logits[0][1][4] = bad[i];
         CHECK_STATUS(

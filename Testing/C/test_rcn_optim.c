@@ -122,7 +122,7 @@ static void threads_give_the_same_bits(void) {
 static void bad_gradients(void) {
     static blocks a, b;
     static const rcn_optim_range frozen = {12000, 12400, 0, 0};
-    static const float values[] = {NAN, INFINITY, -INFINITY};
+    const float values[] = {NAN, INFINITY, -INFINITY};
     rcn_context *ctx = make_context(2);
     rcn_optim_options options = RCN_OPTIM_OPTIONS_INIT;
     for (int i = 0; i < 3; ++i) {

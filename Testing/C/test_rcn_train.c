@@ -300,7 +300,7 @@ static void test_start(void) {
             s.strategy.loss != RCN_LOSS_BETA_BINOMIAL_VOXEL)
             for (int level = 0; level <= RATERS; ++level)
                 CHECK_NEAR(mean[level], shares[level], 0.02);
-        static const double bad[RATERS + 1] = {0.5, NAN, 0, 0.5};
+        const double bad[RATERS + 1] = {0.5, NAN, 0, 0.5};
         CHECK_STATUS(rcn_train_start(s.train, bad), RCN_EINVALID);
         CHECK_STATUS(rcn_train_start(s.train, NULL), RCN_EINVALID);
         close_setting(&s);

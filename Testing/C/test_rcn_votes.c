@@ -8,7 +8,20 @@ static rcn_mask mask_of(void *data, rcn_type type, int64_t x, int64_t y, int64_t
     return mask;
 }
 
-static int level(const rcn_pattern *pattern) { return __builtin_popcountll(pattern->marked); }
+static int level(const rcn_pattern *pattern) {
+    int count = 0;
+    for (int r = 0; r < 64; ++r) count += (int)(pattern->marked >> r & 1);
+    return count;
+}
+
+static void counts_bits(void) {
+    uint64_t bits = UINT64_C(0x9E3779B97F4A7C15);
+    CHECK(rcn_popcount(0) == 0 && rcn_popcount(UINT64_MAX) == 64);
+    for (int i = 0; i < 64; ++i, bits = bits * UINT64_C(6364136223846793005) + 1) {
+        const rcn_pattern pattern = {.marked = bits};
+        CHECK(rcn_popcount(UINT64_C(1) << i) == 1 && rcn_popcount(bits) == level(&pattern));
+    }
+}
 
 static void golden_histogram(void) {
     uint8_t raters[4][GOLDEN_VOXELS];
@@ -415,6 +428,7 @@ static void looks_like_a_mask(void) {
 }
 
 int main(void) {
+    RUN(counts_bits);
     RUN(golden_histogram);
     RUN(types_and_components);
     RUN(value_that_does_not_fit);

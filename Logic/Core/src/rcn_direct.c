@@ -326,11 +326,11 @@ static void copy_row(float *to, const float *row, int64_t x, int64_t step, int64
                      int64_t width, const on_load *norm) {
     for (int64_t i = 0; i < count; ++i, x += step, to += RCN_LANES) {
         if (x < 0 || x >= width)
-            STORE(to, ALL(0.0f));
+            lanes_store(to, lanes_zero());
         else if (norm)
-            STORE(to, apply(LANES_AT(row + x * RCN_LANES), norm));
+            lanes_store(to, apply(lanes_load(row + x * RCN_LANES), norm));
         else
-            STORE(to, LANES_AT(row + x * RCN_LANES));
+            lanes_store(to, lanes_load(row + x * RCN_LANES));
     }
 }
 
@@ -358,8 +358,8 @@ static void copy_band_block(float *to, const direct_job *job, const band *b, int
                              : (b->image * blocks_of(channels) + own) * voxels * RCN_LANES);
     on_load norm = {.relu = from->relu};
     if (from->scale) {
-        norm.scale = LANES_AT(from->scale + b->image * channels + place.first);
-        norm.shift = LANES_AT(from->shift + b->image * channels + place.first);
+        norm.scale = lanes_load(from->scale + b->image * channels + place.first);
+        norm.shift = lanes_load(from->shift + b->image * channels + place.first);
     }
     const int64_t rows = (b->rows - 1) * job->step_in[1] + job->now.high[1] - job->now.low[1] + 1;
     for (int64_t dz = 0; dz < cut->slices; ++dz)
@@ -434,18 +434,19 @@ static void finish_row(const direct_job *job, const float *sums, int64_t columns
         if (c >= blocks) break;
         const output at = output_at(job, b, c, row, x);
         const float *from = sums + v * RCN_LANES;
-        lanes bias = {0};
+        _Alignas(32) float biases[RCN_LANES] = {0};
         for (int l = 0; ending.bias && l < RCN_LANES && at.channel + l < job->biases; ++l)
-            bias[l] = ending.bias[at.channel + l];
+            biases[l] = ending.bias[at.channel + l];
+        const lanes bias = lanes_load(biases);
         for (int64_t i = 0; i < count; ++i) {
             const int64_t to = at.first + i * at.step;
-            lanes value = LANES_AT(from + i * columns) + bias;
-            if (ending.residual) value += LANES_AT(ending.residual + to);
-            if (ending.relu) value = KEEP_WHERE(value, value > 0);
+            lanes value = lanes_add(lanes_load(from + i * columns), bias);
+            if (ending.residual) value = lanes_add(value, lanes_load(ending.residual + to));
+            if (ending.relu) value = lanes_where_positive(value, value);
             if (job->streams)
-                STREAM(job->out + to, value);
+                lanes_stream(job->out + to, value);
             else
-                STORE(job->out + to, value);
+                lanes_store(job->out + to, value);
         }
     }
 }
@@ -482,7 +483,7 @@ static void direct_band(int64_t index, int thread, void *payload) {
                 finish_row(job, sums, columns, group, &b, y, x, count);
             }
     }
-    if (job->streams) STREAM_END();
+    if (job->streams) lanes_stream_end();
 }
 
 /* The largest band of all phases. */
@@ -575,7 +576,7 @@ static void copy_dout(float *to, const direct_job *job, const band *b) {
                                             (b->z * size[1] + b->y + y) * size[2] + b->x) *
                                                RCN_LANES;
             for (int64_t x = 0; x < b->columns; ++x, place += columns)
-                STORE(place, c < blocks ? LANES_AT(row + x * RCN_LANES) : ALL(0.0f));
+                lanes_store(place, c < blocks ? lanes_load(row + x * RCN_LANES) : lanes_zero());
         }
     }
 }

@@ -34,38 +34,47 @@ struct rcn_file_lock {
 
 /* ---- what a signal handler removes ----------------------------------------------------------- */
 
-#ifndef __STDC_NO_ATOMICS__
+/* A place for one path that is taken, left and read in one step each. */
+#if defined(_MSC_VER) && defined(__STDC_NO_ATOMICS__)
+#include <intrin.h>
+
+typedef void *volatile place;
+static int take(place *at, const char *path) {
+    return !_InterlockedCompareExchangePointer(at, (void *)path, NULL);
+}
+static void leave(place *at) { _InterlockedExchangePointer(at, NULL); }
+static const char *look(place *at) { return *at; }
+#else
 #include <stdatomic.h>
 
+typedef _Atomic(const char *) place;
+static int take(place *at, const char *path) {
+    const char *expected = NULL;
+    return atomic_compare_exchange_strong(at, &expected, path);
+}
+static void leave(place *at) { atomic_store(at, NULL); }
+static const char *look(place *at) { return atomic_load(at); }
+#endif
+
 enum { MOST_FILES = 64 };
-static _Atomic(const char *) remembered[MOST_FILES];
+static place remembered[MOST_FILES];
 
 static int remember(const char *path) {
-    for (int slot = 0; slot < MOST_FILES; ++slot) {
-        const char *expected = NULL;
-        if (atomic_compare_exchange_strong(&remembered[slot], &expected, path)) return slot;
-    }
+    for (int slot = 0; slot < MOST_FILES; ++slot)
+        if (take(&remembered[slot], path)) return slot;
     return -1;
 }
 
 static void forget(int slot) {
-    if (slot >= 0) atomic_store(&remembered[slot], NULL);
+    if (slot >= 0) leave(&remembered[slot]);
 }
 
 void rcn_file_remove_all(void) {
     for (int slot = 0; slot < MOST_FILES; ++slot) {
-        const char *path = atomic_load(&remembered[slot]);
+        const char *path = look(&remembered[slot]);
         if (path) rcn__remove_file(path);
     }
 }
-#else
-static int remember(const char *path) {
-    (void)path;
-    return -1;
-}
-static void forget(int slot) { (void)slot; }
-void rcn_file_remove_all(void) {}
-#endif
 
 /* ---- paths ----------------------------------------------------------------------------------- */
 

@@ -26,21 +26,6 @@
 #include "rcn_lanes.h"
 #include "rcn_parallel.h"
 
-#if defined(__AVX2__)
-#include <immintrin.h>
-#endif
-
-/* VEC: floats of a vector; VECS vectors in a row of a block, ROWS rows: as many sums as leave
- * registers for VECS vectors of b and one of a. */
-#if defined(__AVX512F__)
-enum { VEC = 16, VECS = 2, ROWS = 14 }; /* 32 registers */
-#elif defined(__AVX2__)
-enum { VEC = 8, VECS = 2, ROWS = 6 }; /* 16 registers */
-#elif defined(__ARM_NEON)
-enum { VEC = 4, VECS = 4, ROWS = 6 }; /* 32 registers */
-#else
-enum { VEC = 4, VECS = 2, ROWS = 6 }; /* 16 registers; other machines: whatever the compiler does */
-#endif
 enum { WIDTH = VEC * VECS };
 
 typedef enum rcn__product_kind { RCN_FORWARD = 0, RCN_GRADIENT = 1 } rcn__product_kind;
@@ -55,42 +40,6 @@ typedef struct rcn__product {
     const float *b;
 } rcn__product;
 
-#if defined(__GNUC__)
-#define PREFETCH(pointer) __builtin_prefetch(pointer)
-#else
-#define PREFETCH(pointer) (void)(pointer)
-#endif
-
-#if defined(RCN_PLAIN_VECTORS)
-typedef struct vec {
-    float at[VEC];
-} vec;
-RCN_INLINE vec vec_load(const float *from) {
-    vec v;
-    for (int i = 0; i < VEC; ++i) v.at[i] = from[i];
-    return v;
-}
-RCN_INLINE vec vec_zero(void) {
-    vec v;
-    for (int i = 0; i < VEC; ++i) v.at[i] = 0;
-    return v;
-}
-RCN_INLINE void vec_store(float *to, vec v) {
-    for (int i = 0; i < VEC; ++i) to[i] = v.at[i];
-}
-RCN_INLINE vec vec_add_product(vec sum, float x, vec w) {
-    for (int i = 0; i < VEC; ++i) sum.at[i] += x * w.at[i];
-    return sum;
-}
-#else
-typedef float vec __attribute__((vector_size(4 * VEC)));
-typedef float vec_anywhere __attribute__((vector_size(4 * VEC), aligned(4), may_alias));
-RCN_INLINE vec vec_load(const float *from) { return *(const vec_anywhere *)from; }
-RCN_INLINE vec vec_zero(void) { return (vec){0}; }
-RCN_INLINE void vec_store(float *to, vec v) { *(vec_anywhere *)to = v; }
-RCN_INLINE vec vec_add_product(vec sum, float x, vec w) { return sum + x * w; }
-#endif
-
 RCN_INLINE void multiply(const int rows, const int vecs, const int row_step, const int step,
                          const rcn__product *p) {
     vec s[ROWS][VECS];
@@ -103,7 +52,7 @@ RCN_INLINE void multiply(const int rows, const int vecs, const int row_step, con
         const float *a = p->a + p->offsets[o];
         if (row_step > 1 && o + 1 < outer) { /* a new place, which no machine foresees */
             const float *next = p->a + p->offsets[o + 1];
-            for (int r = 0; r < rows; r += 2) PREFETCH(next + r * row_step);
+            for (int r = 0; r < rows; r += 2) prefetch(next + r * row_step);
         }
         for (int64_t i = 0; i < inner; ++i, a += step, b += vecs * VEC) {
             vec w[VECS];
@@ -123,7 +72,7 @@ RCN_INLINE void multiply(const int rows, const int vecs, const int row_step, con
     static void forward_##rows##_##vecs(const rcn__product *p) { multiply(rows, vecs, 8, 1, p); }  \
     static void gradient_##rows##_##vecs(const rcn__product *p) { multiply(rows, vecs, 1, 8, p); }
 #define PRODUCT_ENTRY(kind, rows) {EACH_VECS(kind, rows)}
-#if defined(__ARM_NEON) && !defined(RCN_PLAIN_VECTORS)
+#if defined(RCN_VECS_4)
 #define PRODUCTS(rows) PRODUCT(rows, 1) PRODUCT(rows, 2) PRODUCT(rows, 3) PRODUCT(rows, 4)
 #define EACH_VECS(kind, rows)                                                                      \
     kind##_##rows##_1, kind##_##rows##_2, kind##_##rows##_3, kind##_##rows##_4
@@ -137,7 +86,7 @@ PRODUCTS(3)
 PRODUCTS(4)
 PRODUCTS(5)
 PRODUCTS(6)
-#if defined(__AVX512F__)
+#if defined(RCN_ROWS_14)
 PRODUCTS(7)
 PRODUCTS(8)
 PRODUCTS(9)
@@ -197,13 +146,6 @@ static inline int64_t columns_in_all(int64_t channels) {
 
 /* Outputs that no cache holds are written past it: then a line is not read before it is written. */
 enum { LARGE_FLOATS = 4 << 20 };
-#if defined(__AVX2__)
-#define STREAM(pointer, value) _mm256_stream_ps(pointer, (__m256)(value))
-#define STREAM_END() _mm_sfence()
-#else
-#define STREAM(pointer, value) STORE(pointer, value)
-#define STREAM_END() (void)0
-#endif
 
 /* ---- a norm that is applied to what is read -------------------------------------------------- */
 
@@ -213,8 +155,8 @@ typedef struct on_load {
 } on_load;
 
 RCN_INLINE lanes apply(lanes value, const on_load *norm) {
-    value = value * norm->scale + norm->shift;
-    return norm->relu ? KEEP_WHERE(value, value > 0) : value;
+    value = lanes_multiply_add(value, norm->scale, norm->shift);
+    return norm->relu ? lanes_where_positive(value, value) : value;
 }
 
 /* ---- the bias's gradient --------------------------------------------------------------------- */
@@ -237,10 +179,10 @@ static void sum_block(int64_t c, int thread, void *payload) {
         const float *plane =
             job->from + (n * blocks_of(job->channels) + c) * job->voxels * RCN_LANES;
         for (int64_t first = 0; first < job->voxels; first += RUN) {
-            lanes sum = {0};
+            lanes sum = lanes_zero();
             for (int64_t v = first; v < smaller(first + RUN, job->voxels); ++v)
-                sum += LANES_AT(plane + v * RCN_LANES);
-            for (int l = 0; l < RCN_LANES; ++l) sums[l] += (double)sum[l];
+                sum = lanes_add(sum, lanes_load(plane + v * RCN_LANES));
+            lanes_add_to(sums, sum);
         }
     }
     for (int64_t l = 0; l < RCN_LANES && c * RCN_LANES + l < job->channels; ++l)

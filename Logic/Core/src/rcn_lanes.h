@@ -1,21 +1,298 @@
 // SPDX-License-Identifier: Apache-2.0
-/* One block of channels (rcn_conv.h) as the compiler's vector: an AVX2 register or a pair of SSE or
- * NEON ones. Vectors are not passed to or returned from functions that are not inlined, so that
- * files may be compiled for either. */
+/* Vectors of floats, and all that the library knows about them:
+ *
+ *   lanes   one block of channels (rcn_conv.h): an AVX register, or a pair of SSE or NEON ones
+ *   vec     VEC floats, one register of the instruction set that a file is compiled for: for the
+ *           matrix product (rcn_gemm.h)
+ *
+ * There are three kinds of them: GCC's and Clang's own vectors, which exist for every machine; the
+ * intrinsics of AVX2 and AVX-512, which every compiler for x86-64 has (Visual C++); and structs of
+ * floats, which need nothing but C. RCN_PLAIN_VECTORS asks for the last.
+ *
+ * Vectors are not passed to or returned from functions that are not inlined, so that files may be
+ * compiled for any instruction set. Pointers are those of a block of channels, 32 bytes aligned;
+ * vec's may point anywhere.
+ */
 #ifndef RCN_LANES_H
 #define RCN_LANES_H
 
 #include <stdint.h>
 
 #include "rcn_compiler.h"
+#include "rcn_conv.h"
+
+#if defined(__AVX2__) && (defined(__FMA__) || defined(_MSC_VER))
+#define RCN_HAVE_INTRINSICS
+#include <immintrin.h>
+#endif
+#if !defined(RCN_GNU) && !defined(RCN_HAVE_INTRINSICS) && !defined(RCN_PLAIN_VECTORS)
+#define RCN_PLAIN_VECTORS
+#endif
+
+/* VEC: floats of a vector; VECS vectors in a row of a block of the product, ROWS rows: as many sums
+ * as leave registers for VECS vectors of b and one of a. */
+#if defined(RCN_PLAIN_VECTORS)
+enum { VEC = 4, VECS = 2, ROWS = 6 }; /* whatever the compiler does */
+#elif defined(__AVX512F__)
+#define RCN_ROWS_14
+enum { VEC = 16, VECS = 2, ROWS = 14 }; /* 32 registers */
+#elif defined(__AVX2__)
+enum { VEC = 8, VECS = 2, ROWS = 6 }; /* 16 registers */
+#elif defined(__ARM_NEON)
+#define RCN_VECS_4
+enum { VEC = 4, VECS = 4, ROWS = 6 }; /* 32 registers */
+#else
+enum { VEC = 4, VECS = 2, ROWS = 6 }; /* 16 registers */
+#endif
+
+#if defined(RCN_PLAIN_VECTORS)
+/* ---- structs --------------------------------------------------------------------------------- */
+
+typedef struct lanes {
+    float at[RCN_LANES];
+} lanes;
+
+RCN_INLINE lanes lanes_load(const float *from) {
+    lanes v;
+    for (int l = 0; l < RCN_LANES; ++l) v.at[l] = from[l];
+    return v;
+}
+RCN_INLINE void lanes_store(float *to, lanes v) {
+    for (int l = 0; l < RCN_LANES; ++l) to[l] = v.at[l];
+}
+RCN_INLINE lanes lanes_all(float value) {
+    lanes v;
+    for (int l = 0; l < RCN_LANES; ++l) v.at[l] = value;
+    return v;
+}
+RCN_INLINE lanes lanes_add(lanes a, lanes b) {
+    for (int l = 0; l < RCN_LANES; ++l) a.at[l] += b.at[l];
+    return a;
+}
+RCN_INLINE lanes lanes_subtract(lanes a, lanes b) {
+    for (int l = 0; l < RCN_LANES; ++l) a.at[l] -= b.at[l];
+    return a;
+}
+RCN_INLINE lanes lanes_multiply(lanes a, lanes b) {
+    for (int l = 0; l < RCN_LANES; ++l) a.at[l] *= b.at[l];
+    return a;
+}
+/* a * b + c and c - a * b, rounded once or twice as the instruction set has it. */
+RCN_INLINE lanes lanes_multiply_add(lanes a, lanes b, lanes c) {
+    for (int l = 0; l < RCN_LANES; ++l) c.at[l] = a.at[l] * b.at[l] + c.at[l];
+    return c;
+}
+RCN_INLINE lanes lanes_multiply_subtract(lanes a, lanes b, lanes c) {
+    for (int l = 0; l < RCN_LANES; ++l) c.at[l] = c.at[l] - a.at[l] * b.at[l];
+    return c;
+}
+/* The value where another one is positive, otherwise 0. */
+RCN_INLINE lanes lanes_where_positive(lanes value, lanes other) {
+    for (int l = 0; l < RCN_LANES; ++l) value.at[l] = other.at[l] > 0 ? value.at[l] : 0.0f;
+    return value;
+}
+
+typedef struct vec {
+    float at[VEC];
+} vec;
+
+RCN_INLINE vec vec_load(const float *from) {
+    vec v;
+    for (int i = 0; i < VEC; ++i) v.at[i] = from[i];
+    return v;
+}
+RCN_INLINE vec vec_zero(void) {
+    vec v;
+    for (int i = 0; i < VEC; ++i) v.at[i] = 0;
+    return v;
+}
+RCN_INLINE void vec_store(float *to, vec v) {
+    for (int i = 0; i < VEC; ++i) to[i] = v.at[i];
+}
+RCN_INLINE vec vec_add_product(vec sum, float x, vec w) {
+    for (int i = 0; i < VEC; ++i) sum.at[i] += x * w.at[i];
+    return sum;
+}
+
+#elif defined(RCN_GNU)
+/* ---- GCC and Clang --------------------------------------------------------------------------- */
 
 typedef float lanes __attribute__((vector_size(32), may_alias));
-typedef int32_t lane_bits __attribute__((vector_size(32), may_alias));
+typedef int32_t lane_numbers __attribute__((vector_size(32), may_alias));
 
-#define LANES_AT(pointer) (*(const lanes *)(pointer))
-#define STORE(pointer, value) (*(lanes *)(pointer) = (value))
-#define KEEP_WHERE(value, mask) ((lanes)((lane_bits)(value) & (mask)))
+RCN_INLINE lanes lanes_load(const float *from) { return *(const lanes *)from; }
+RCN_INLINE void lanes_store(float *to, lanes v) { *(lanes *)to = v; }
 /* Adding to zero, the shorter way, is an instruction: -0 + 0 is not -0. */
-#define ALL(value) ((lanes){(value), (value), (value), (value), (value), (value), (value), (value)})
+RCN_INLINE lanes lanes_all(float value) {
+    return (lanes){value, value, value, value, value, value, value, value};
+}
+RCN_INLINE lanes lanes_add(lanes a, lanes b) { return a + b; }
+RCN_INLINE lanes lanes_subtract(lanes a, lanes b) { return a - b; }
+RCN_INLINE lanes lanes_multiply(lanes a, lanes b) { return a * b; }
+RCN_INLINE lanes lanes_multiply_add(lanes a, lanes b, lanes c) { return a * b + c; }
+RCN_INLINE lanes lanes_multiply_subtract(lanes a, lanes b, lanes c) { return c - a * b; }
+RCN_INLINE lanes lanes_where_positive(lanes value, lanes other) {
+    return (lanes)((lane_numbers)value & (other > 0));
+}
+
+typedef float vec __attribute__((vector_size(4 * VEC)));
+typedef float vec_anywhere __attribute__((vector_size(4 * VEC), aligned(4), may_alias));
+
+RCN_INLINE vec vec_load(const float *from) { return *(const vec_anywhere *)from; }
+RCN_INLINE vec vec_zero(void) { return (vec){0}; }
+RCN_INLINE void vec_store(float *to, vec v) { *(vec_anywhere *)to = v; }
+RCN_INLINE vec vec_add_product(vec sum, float x, vec w) { return sum + x * w; }
+
+#else
+/* ---- AVX2 and AVX-512 ------------------------------------------------------------------------ */
+
+typedef __m256 lanes;
+
+RCN_INLINE lanes lanes_load(const float *from) { return _mm256_loadu_ps(from); }
+RCN_INLINE void lanes_store(float *to, lanes v) { _mm256_storeu_ps(to, v); }
+RCN_INLINE lanes lanes_all(float value) { return _mm256_set1_ps(value); }
+RCN_INLINE lanes lanes_add(lanes a, lanes b) { return _mm256_add_ps(a, b); }
+RCN_INLINE lanes lanes_subtract(lanes a, lanes b) { return _mm256_sub_ps(a, b); }
+RCN_INLINE lanes lanes_multiply(lanes a, lanes b) { return _mm256_mul_ps(a, b); }
+RCN_INLINE lanes lanes_multiply_add(lanes a, lanes b, lanes c) { return _mm256_fmadd_ps(a, b, c); }
+RCN_INLINE lanes lanes_multiply_subtract(lanes a, lanes b, lanes c) {
+    return _mm256_fnmadd_ps(a, b, c);
+}
+RCN_INLINE lanes lanes_where_positive(lanes value, lanes other) {
+    return _mm256_and_ps(value, _mm256_cmp_ps(other, _mm256_setzero_ps(), _CMP_GT_OQ));
+}
+
+#if defined(__AVX512F__)
+typedef __m512 vec;
+RCN_INLINE vec vec_load(const float *from) { return _mm512_loadu_ps(from); }
+RCN_INLINE vec vec_zero(void) { return _mm512_setzero_ps(); }
+RCN_INLINE void vec_store(float *to, vec v) { _mm512_storeu_ps(to, v); }
+RCN_INLINE vec vec_add_product(vec sum, float x, vec w) {
+    return _mm512_fmadd_ps(_mm512_set1_ps(x), w, sum);
+}
+#else
+typedef __m256 vec;
+RCN_INLINE vec vec_load(const float *from) { return _mm256_loadu_ps(from); }
+RCN_INLINE vec vec_zero(void) { return _mm256_setzero_ps(); }
+RCN_INLINE void vec_store(float *to, vec v) { _mm256_storeu_ps(to, v); }
+RCN_INLINE vec vec_add_product(vec sum, float x, vec w) {
+    return _mm256_fmadd_ps(_mm256_set1_ps(x), w, sum);
+}
+#endif
+#endif
+
+/* ---- the same for all ------------------------------------------------------------------------ */
+
+RCN_INLINE lanes lanes_zero(void) { return lanes_all(0.0f); }
+
+/* factor * v, sum + factor * v and sum - factor * v. (GCC makes better code of it when it sees that
+ * the factor is one number.) */
+#if defined(RCN_GNU) && !defined(RCN_PLAIN_VECTORS)
+RCN_INLINE lanes lanes_scale(float factor, lanes v) { return factor * v; }
+RCN_INLINE lanes lanes_add_scaled(lanes sum, float factor, lanes v) { return sum + factor * v; }
+RCN_INLINE lanes lanes_subtract_scaled(lanes sum, float factor, lanes v) {
+    return sum - factor * v;
+}
+#else
+RCN_INLINE lanes lanes_scale(float factor, lanes v) { return lanes_multiply(lanes_all(factor), v); }
+RCN_INLINE lanes lanes_add_scaled(lanes sum, float factor, lanes v) {
+    return lanes_multiply_add(lanes_all(factor), v, sum);
+}
+RCN_INLINE lanes lanes_subtract_scaled(lanes sum, float factor, lanes v) {
+    return lanes_multiply_subtract(lanes_all(factor), v, sum);
+}
+#endif
+
+/* sums (8 of them) += v. */
+RCN_INLINE void lanes_add_to(double *sums, lanes v) {
+    _Alignas(32) float at[RCN_LANES];
+    lanes_store(at, v);
+    for (int l = 0; l < RCN_LANES; ++l) sums[l] += (double)at[l];
+}
+
+/* Writes past the caches; before anybody else reads it, lanes_stream_end() makes it seen. */
+RCN_INLINE void lanes_stream(float *to, lanes v) {
+#if defined(RCN_PLAIN_VECTORS) || !defined(RCN_HAVE_INTRINSICS)
+    lanes_store(to, v);
+#elif defined(RCN_GNU)
+    _mm256_stream_ps(to, (__m256)v);
+#else
+    _mm256_stream_ps(to, v);
+#endif
+}
+RCN_INLINE void lanes_stream_end(void) {
+#if defined(RCN_HAVE_INTRINSICS)
+    _mm_sfence();
+#endif
+}
+
+/* Says that this place will be read soon. */
+RCN_INLINE void prefetch(const float *place) {
+#if defined(RCN_GNU)
+    __builtin_prefetch(place);
+#elif defined(RCN_HAVE_INTRINSICS)
+    _mm_prefetch((const char *)place, _MM_HINT_T0);
+#else
+    (void)place;
+#endif
+}
+
+/* ---- which is the largest -------------------------------------------------------------------- */
+
+/* A whole number in each lane: which of several values was the largest. */
+#if defined(RCN_GNU) && !defined(RCN_PLAIN_VECTORS)
+RCN_INLINE lane_numbers lane_numbers_zero(void) { return (lane_numbers){0}; }
+RCN_INLINE lane_numbers lane_numbers_load(const uint8_t *from) {
+    lane_numbers v;
+    for (int l = 0; l < RCN_LANES; ++l) v[l] = from[l];
+    return v;
+}
+RCN_INLINE void lane_numbers_store(uint8_t *to, lane_numbers v) {
+    for (int l = 0; l < RCN_LANES; ++l) to[l] = (uint8_t)v[l];
+}
+/* Where the value is larger than the best so far, it becomes the best and `number` its number. */
+RCN_INLINE void lanes_take_larger(lanes *best, lane_numbers *which, lanes value, int32_t number) {
+    const lane_numbers better = value > *best;
+    *best = (lanes)(((lane_numbers)value & better) | ((lane_numbers)*best & ~better));
+    *which = (((lane_numbers){0} + number) & better) | (*which & ~better);
+}
+/* The value where `which` is the number, otherwise 0. */
+RCN_INLINE lanes lanes_where_number(lanes value, lane_numbers which, int32_t number) {
+    return (lanes)((lane_numbers)value & (which == number));
+}
+#else
+typedef struct lane_numbers {
+    int32_t at[RCN_LANES];
+} lane_numbers;
+RCN_INLINE lane_numbers lane_numbers_zero(void) {
+    const lane_numbers v = {{0}};
+    return v;
+}
+RCN_INLINE lane_numbers lane_numbers_load(const uint8_t *from) {
+    lane_numbers v;
+    for (int l = 0; l < RCN_LANES; ++l) v.at[l] = from[l];
+    return v;
+}
+RCN_INLINE void lane_numbers_store(uint8_t *to, lane_numbers v) {
+    for (int l = 0; l < RCN_LANES; ++l) to[l] = (uint8_t)v.at[l];
+}
+RCN_INLINE void lanes_take_larger(lanes *best, lane_numbers *which, lanes value, int32_t number) {
+    float old[RCN_LANES], now[RCN_LANES];
+    lanes_store(old, *best);
+    lanes_store(now, value);
+    for (int l = 0; l < RCN_LANES; ++l) {
+        const int better = now[l] > old[l];
+        old[l] = better ? now[l] : old[l];
+        which->at[l] = better ? number : which->at[l];
+    }
+    *best = lanes_load(old);
+}
+RCN_INLINE lanes lanes_where_number(lanes value, lane_numbers which, int32_t number) {
+    float at[RCN_LANES];
+    lanes_store(at, value);
+    for (int l = 0; l < RCN_LANES; ++l) at[l] = which.at[l] == number ? at[l] : 0.0f;
+    return lanes_load(at);
+}
+#endif
 
 #endif /* RCN_LANES_H */

@@ -65,20 +65,18 @@ RCN_DISPATCH static void sum_chunk(int64_t chunk, const norm_job *job) {
     const range r = range_of(chunk, voxels);
     const float *plane = job->x + r.plane * voxels * RCN_LANES;
     double *partial = job->norm->partial + chunk * 2 * RCN_LANES;
-    const lanes origin = LANES_AT(plane);
+    const lanes origin = lanes_load(plane);
     memset(partial, 0, 2 * RCN_LANES * sizeof *partial);
     for (int64_t first = r.first; first < r.end; first += RUN) {
         const int64_t end = first + RUN < r.end ? first + RUN : r.end;
-        lanes sum = {0}, squares = {0};
+        lanes sum = lanes_zero(), squares = lanes_zero();
         for (int64_t v = first; v < end; ++v) {
-            const lanes value = LANES_AT(plane + v * RCN_LANES) - origin;
-            sum += value;
-            squares += value * value;
+            const lanes value = lanes_subtract(lanes_load(plane + v * RCN_LANES), origin);
+            sum = lanes_add(sum, value);
+            squares = lanes_multiply_add(value, value, squares);
         }
-        for (int l = 0; l < RCN_LANES; ++l) {
-            partial[l] += (double)sum[l];
-            partial[RCN_LANES + l] += (double)squares[l];
-        }
+        lanes_add_to(partial, sum);
+        lanes_add_to(partial + RCN_LANES, squares);
     }
 }
 
@@ -232,26 +230,28 @@ RCN_DISPATCH static void apply_chunk(int64_t chunk, const norm_job *job) {
     const range r = range_of(chunk, voxels);
     const int64_t start = (r.plane * voxels + r.first) * RCN_LANES;
     const int64_t end = (r.plane * voxels + r.end) * RCN_LANES;
-    const lanes scale = LANES_AT(norm->scale + r.plane * RCN_LANES);
-    const lanes shift = LANES_AT(norm->shift + r.plane * RCN_LANES);
+    const lanes scale = lanes_load(norm->scale + r.plane * RCN_LANES);
+    const lanes shift = lanes_load(norm->shift + r.plane * RCN_LANES);
     const float *x = job->x, *residual = job->residual;
     float *out = job->out;
     if (residual && norm->relu) {
         for (int64_t i = start; i < end; i += RCN_LANES) {
-            const lanes y = LANES_AT(x + i) * scale + shift + LANES_AT(residual + i);
-            STORE(out + i, KEEP_WHERE(y, y > 0));
+            const lanes y = lanes_add(lanes_multiply_add(lanes_load(x + i), scale, shift),
+                                      lanes_load(residual + i));
+            lanes_store(out + i, lanes_where_positive(y, y));
         }
     } else if (residual) {
         for (int64_t i = start; i < end; i += RCN_LANES)
-            STORE(out + i, LANES_AT(x + i) * scale + shift + LANES_AT(residual + i));
+            lanes_store(out + i, lanes_add(lanes_multiply_add(lanes_load(x + i), scale, shift),
+                                           lanes_load(residual + i)));
     } else if (norm->relu) {
         for (int64_t i = start; i < end; i += RCN_LANES) {
-            const lanes y = LANES_AT(x + i) * scale + shift;
-            STORE(out + i, KEEP_WHERE(y, y > 0));
+            const lanes y = lanes_multiply_add(lanes_load(x + i), scale, shift);
+            lanes_store(out + i, lanes_where_positive(y, y));
         }
     } else {
         for (int64_t i = start; i < end; i += RCN_LANES)
-            STORE(out + i, LANES_AT(x + i) * scale + shift);
+            lanes_store(out + i, lanes_multiply_add(lanes_load(x + i), scale, shift));
     }
 }
 
@@ -273,66 +273,73 @@ RCN_DISPATCH static void back_sum_chunk(int64_t chunk, const norm_job *job) {
     const int64_t voxels = rcn__extent_voxels(&norm->extent);
     const range r = range_of(chunk, voxels);
     const int64_t base = r.plane * voxels;
-    const lanes scale = LANES_AT(norm->scale + r.plane * RCN_LANES);
-    const lanes shift = LANES_AT(norm->shift + r.plane * RCN_LANES);
-    const lanes mean = LANES_AT(job->a + r.plane * RCN_LANES);
+    const lanes scale = lanes_load(norm->scale + r.plane * RCN_LANES);
+    const lanes shift = lanes_load(norm->shift + r.plane * RCN_LANES);
+    const lanes mean = lanes_load(job->a + r.plane * RCN_LANES);
     double *partial = norm->partial + chunk * 2 * RCN_LANES;
     memset(partial, 0, 2 * RCN_LANES * sizeof *partial);
     for (int64_t first = r.first; first < r.end; first += RUN) {
         const int64_t end = (base + (first + RUN < r.end ? first + RUN : r.end)) * RCN_LANES;
-        lanes sum = {0}, products = {0};
+        lanes sum = lanes_zero(), products = lanes_zero();
         if (job->residual) {
             for (int64_t i = (base + first) * RCN_LANES; i < end; i += RCN_LANES) {
-                lanes g = LANES_AT(job->dy + i);
-                if (norm->relu) g = KEEP_WHERE(g, LANES_AT(job->y + i) > 0);
-                STORE(job->dy + i, g);
-                sum += g;
-                products += g * (LANES_AT(job->x + i) - mean);
-                if (job->accumulate) g += LANES_AT(job->dresidual + i);
-                STORE(job->dresidual + i, g);
+                lanes g = lanes_load(job->dy + i);
+                if (norm->relu) g = lanes_where_positive(g, lanes_load(job->y + i));
+                lanes_store(job->dy + i, g);
+                sum = lanes_add(sum, g);
+                products =
+                    lanes_multiply_add(g, lanes_subtract(lanes_load(job->x + i), mean), products);
+                if (job->accumulate) g = lanes_add(g, lanes_load(job->dresidual + i));
+                lanes_store(job->dresidual + i, g);
             }
         } else if (norm->relu) {
             for (int64_t i = (base + first) * RCN_LANES; i < end; i += RCN_LANES) {
-                const lanes x = LANES_AT(job->x + i);
-                const lanes g = KEEP_WHERE(LANES_AT(job->dy + i), x * scale + shift > 0);
-                sum += g;
-                products += g * (x - mean);
+                const lanes x = lanes_load(job->x + i);
+                const lanes g = lanes_where_positive(lanes_load(job->dy + i),
+                                                     lanes_multiply_add(x, scale, shift));
+                sum = lanes_add(sum, g);
+                products = lanes_multiply_add(g, lanes_subtract(x, mean), products);
             }
         } else {
             for (int64_t i = (base + first) * RCN_LANES; i < end; i += RCN_LANES) {
-                const lanes g = LANES_AT(job->dy + i);
-                sum += g;
-                products += g * (LANES_AT(job->x + i) - mean);
+                const lanes g = lanes_load(job->dy + i);
+                sum = lanes_add(sum, g);
+                products =
+                    lanes_multiply_add(g, lanes_subtract(lanes_load(job->x + i), mean), products);
             }
         }
-        for (int l = 0; l < RCN_LANES; ++l) {
-            partial[l] += (double)sum[l];
-            partial[RCN_LANES + l] += (double)products[l];
-        }
+        lanes_add_to(partial, sum);
+        lanes_add_to(partial + RCN_LANES, products);
     }
 }
 
 /* Second pass: dx = a * g + b * x + c. */
+RCN_INLINE lanes back_apply(lanes a, lanes g, lanes b, lanes x, lanes c) {
+    return lanes_add(lanes_multiply_add(b, x, lanes_multiply(a, g)), c);
+}
+
 RCN_DISPATCH static void back_apply_chunk(int64_t chunk, const norm_job *job) {
     const rcn__norm *norm = job->norm;
     const int64_t voxels = rcn__extent_voxels(&norm->extent);
     const range r = range_of(chunk, voxels);
     const int64_t start = (r.plane * voxels + r.first) * RCN_LANES;
     const int64_t end = (r.plane * voxels + r.end) * RCN_LANES;
-    const lanes scale = LANES_AT(norm->scale + r.plane * RCN_LANES);
-    const lanes shift = LANES_AT(norm->shift + r.plane * RCN_LANES);
-    const lanes a = LANES_AT(job->a + r.plane * RCN_LANES);
-    const lanes b = LANES_AT(job->b + r.plane * RCN_LANES);
-    const lanes c = LANES_AT(job->c + r.plane * RCN_LANES);
+    const lanes scale = lanes_load(norm->scale + r.plane * RCN_LANES);
+    const lanes shift = lanes_load(norm->shift + r.plane * RCN_LANES);
+    const lanes a = lanes_load(job->a + r.plane * RCN_LANES);
+    const lanes b = lanes_load(job->b + r.plane * RCN_LANES);
+    const lanes c = lanes_load(job->c + r.plane * RCN_LANES);
     if (norm->relu && !job->residual) {
         for (int64_t i = start; i < end; i += RCN_LANES) {
-            const lanes x = LANES_AT(job->x + i);
-            const lanes g = KEEP_WHERE(LANES_AT(job->dy + i), x * scale + shift > 0);
-            STORE(job->dy + i, a * g + b * x + c);
+            const lanes x = lanes_load(job->x + i);
+            const lanes g =
+                lanes_where_positive(lanes_load(job->dy + i), lanes_multiply_add(x, scale, shift));
+            lanes_store(job->dy + i, back_apply(a, g, b, x, c));
         }
     } else {
         for (int64_t i = start; i < end; i += RCN_LANES)
-            STORE(job->dy + i, a * LANES_AT(job->dy + i) + b * LANES_AT(job->x + i) + c);
+            lanes_store(job->dy + i,
+                        back_apply(a, lanes_load(job->dy + i), b, lanes_load(job->x + i), c));
     }
 }
 
@@ -450,18 +457,18 @@ RCN_DISPATCH static void pool_row(int64_t chunk, const pool_job *job) {
     const float *in = job->in.data + plane * size[0] * size[1] * size[2] * RCN_LANES;
     const int64_t row = chunk * out_size[2] * RCN_LANES;
     const int normed = job->in.scale != NULL, relu = job->in.relu;
-    lanes scale = {0}, shift = {0};
+    lanes scale = lanes_zero(), shift = lanes_zero();
     int64_t z0, z1, y0, y1;
     if (normed) {
-        scale = LANES_AT(job->in.scale + plane * RCN_LANES);
-        shift = LANES_AT(job->in.shift + plane * RCN_LANES);
+        scale = lanes_load(job->in.scale + plane * RCN_LANES);
+        shift = lanes_load(job->in.shift + plane * RCN_LANES);
     }
     taps_of(&z0, &z1, pool, 0, z);
     taps_of(&y0, &y1, pool, 1, y);
     for (int64_t x = 0; x < out_size[2]; ++x) {
         int64_t x0, x1;
-        lanes best = ALL(-INFINITY);
-        lane_bits which = {0};
+        lanes best = lanes_all(-INFINITY);
+        lane_numbers which = lane_numbers_zero();
         taps_of(&x0, &x1, pool, 2, x);
         for (int64_t tz = z0; tz < z1; ++tz)
             for (int64_t ty = y0; ty < y1; ++ty) {
@@ -470,20 +477,16 @@ RCN_DISPATCH static void pool_row(int64_t chunk, const pool_job *job) {
                 const int64_t ix = x * pool->stride[2] - pool->pad[2];
                 const float *line = in + ((iz * size[1] + iy) * size[2] + ix) * RCN_LANES;
                 for (int64_t tx = x0; tx < x1; ++tx) {
-                    lanes value = LANES_AT(line + tx * RCN_LANES);
-                    if (normed) value = value * scale + shift;
-                    if (relu) value = KEEP_WHERE(value, value > 0);
-                    const lane_bits better = value > best;
+                    lanes value = lanes_load(line + tx * RCN_LANES);
+                    if (normed) value = lanes_multiply_add(value, scale, shift);
+                    if (relu) value = lanes_where_positive(value, value);
                     const int32_t tap =
                         (int32_t)((tz * pool->kernel[1] + ty) * pool->kernel[2] + tx);
-                    best = (lanes)(((lane_bits)value & better) | ((lane_bits)best & ~better));
-                    which = (((lane_bits){0} + tap) & better) | (which & ~better);
+                    lanes_take_larger(&best, &which, value, tap);
                 }
             }
-        STORE(job->out + row + x * RCN_LANES, best);
-        if (job->choice)
-            for (int l = 0; l < RCN_LANES; ++l)
-                job->choice[row + x * RCN_LANES + l] = (uint8_t)which[l];
+        lanes_store(job->out + row + x * RCN_LANES, best);
+        if (job->choice) lane_numbers_store(job->choice + row + x * RCN_LANES, which);
     }
 }
 
@@ -508,9 +511,8 @@ RCN_DISPATCH static void pool_back_tiles(int64_t chunk, const pool_job *job) {
     float *din = job->din + plane * size[0] * size[1] * size[2] * RCN_LANES;
     const int64_t row = chunk * out_size[2] * RCN_LANES;
     for (int64_t x = 0; x < out_size[2]; ++x) {
-        const lanes g = LANES_AT(job->dout + row + x * RCN_LANES);
-        lane_bits which;
-        for (int l = 0; l < RCN_LANES; ++l) which[l] = job->chosen[row + x * RCN_LANES + l];
+        const lanes g = lanes_load(job->dout + row + x * RCN_LANES);
+        const lane_numbers which = lane_numbers_load(job->chosen + row + x * RCN_LANES);
         for (int64_t tz = 0; tz < kernel[0]; ++tz)
             for (int64_t ty = 0; ty < kernel[1]; ++ty)
                 for (int64_t tx = 0; tx < kernel[2]; ++tx) {
@@ -519,9 +521,9 @@ RCN_DISPATCH static void pool_back_tiles(int64_t chunk, const pool_job *job) {
                         din + (((z * kernel[0] + tz) * size[1] + y * kernel[1] + ty) * size[2] +
                                x * kernel[2] + tx) *
                                   RCN_LANES;
-                    lanes part = KEEP_WHERE(g, which == tap);
-                    if (job->accumulate) part += LANES_AT(to);
-                    STORE(to, part);
+                    lanes part = lanes_where_number(g, which, tap);
+                    if (job->accumulate) part = lanes_add(part, lanes_load(to));
+                    lanes_store(to, part);
                 }
     }
 }
@@ -601,8 +603,8 @@ RCN_DISPATCH static void shuffle_row(int64_t chunk, const shuffle_job *job) {
             ((small_plane * small[0] + z / stride[0]) * small[1] + y / stride[1]) * small[2];
         const int64_t row = chunk * size[2] + tx;
         for (int64_t x = 0; x < small[2]; ++x)
-            STORE(job->out + (line + x) * RCN_LANES,
-                  LANES_AT(job->in + (row + x * stride[2]) * RCN_LANES));
+            lanes_store(job->out + (line + x) * RCN_LANES,
+                        lanes_load(job->in + (row + x * stride[2]) * RCN_LANES));
     }
 }
 
@@ -699,8 +701,8 @@ RCN_DISPATCH static void nearest_row(int64_t chunk, const up_job *job) {
     const float *in = job->in + (plane * (size[1] / 2) + y / 2) * (size[2] / 2) * RCN_LANES;
     float *out = job->out + chunk * size[2] * RCN_LANES;
     for (int64_t x = 0; x < size[2]; ++x)
-        STORE(out + x * RCN_LANES,
-              LANES_AT(out + x * RCN_LANES) + LANES_AT(in + x / 2 * RCN_LANES));
+        lanes_store(out + x * RCN_LANES,
+                    lanes_add(lanes_load(out + x * RCN_LANES), lanes_load(in + x / 2 * RCN_LANES)));
 }
 
 RCN_DISPATCH static void nearest_back_row(int64_t chunk, const up_job *job) {
@@ -711,11 +713,12 @@ RCN_DISPATCH static void nearest_back_row(int64_t chunk, const up_job *job) {
     const float *lower = upper + size[2] * RCN_LANES;
     float *out = job->out + chunk * width * RCN_LANES;
     for (int64_t x = 0; x < width; ++x) {
-        lanes sum = LANES_AT(upper + 2 * x * RCN_LANES) +
-                    LANES_AT(upper + (2 * x + 1) * RCN_LANES) +
-                    LANES_AT(lower + 2 * x * RCN_LANES) + LANES_AT(lower + (2 * x + 1) * RCN_LANES);
-        if (job->accumulate) sum += LANES_AT(out + x * RCN_LANES);
-        STORE(out + x * RCN_LANES, sum);
+        lanes sum = lanes_load(upper + 2 * x * RCN_LANES);
+        sum = lanes_add(sum, lanes_load(upper + (2 * x + 1) * RCN_LANES));
+        sum = lanes_add(sum, lanes_load(lower + 2 * x * RCN_LANES));
+        sum = lanes_add(sum, lanes_load(lower + (2 * x + 1) * RCN_LANES));
+        if (job->accumulate) sum = lanes_add(sum, lanes_load(out + x * RCN_LANES));
+        lanes_store(out + x * RCN_LANES, sum);
     }
 }
 
@@ -757,6 +760,10 @@ static tap tap_of(int64_t at, int64_t in, int64_t out) {
     return t;
 }
 
+RCN_INLINE lanes between(lanes low, lanes high, float weight) {
+    return lanes_add(lanes_scale(1.0f - weight, low), lanes_scale(weight, high));
+}
+
 RCN_DISPATCH static void bilinear_row(int64_t chunk, const up_job *job) {
     const int64_t *size = job->extent->size;
     const int64_t height = size[1] * job->factor, width = size[2] * job->factor;
@@ -768,26 +775,27 @@ RCN_DISPATCH static void bilinear_row(int64_t chunk, const up_job *job) {
     for (int64_t i = 0; i < width; ++i) {
         const tap x = tap_of(i, size[2], width);
         const int64_t low = x.low * RCN_LANES, high = x.high * RCN_LANES;
-        const lanes above =
-            LANES_AT(upper + low) * (1.0f - x.weight) + LANES_AT(upper + high) * x.weight;
-        const lanes below =
-            LANES_AT(lower + low) * (1.0f - x.weight) + LANES_AT(lower + high) * x.weight;
-        STORE(out + i * RCN_LANES, above * (1.0f - y.weight) + below * y.weight);
+        const lanes above = between(lanes_load(upper + low), lanes_load(upper + high), x.weight);
+        const lanes below = between(lanes_load(lower + low), lanes_load(lower + high), x.weight);
+        lanes_store(out + i * RCN_LANES, between(above, below, y.weight));
     }
 }
 
-/* Adds one row of gradients into the two input rows it was made from. */
-#define SCATTER(plane_rows, y, x, width, g)                                                        \
-    do {                                                                                           \
-        float *upper_ = (plane_rows) + (y).low * (width) * RCN_LANES;                              \
-        float *lower_ = (plane_rows) + (y).high * (width) * RCN_LANES;                             \
-        const int64_t low_ = (x).low * RCN_LANES, high_ = (x).high * RCN_LANES;                    \
-        const lanes above_ = (g) * (1.0f - (y).weight), below_ = (g) * (y).weight;                 \
-        STORE(upper_ + low_, LANES_AT(upper_ + low_) + above_ * (1.0f - (x).weight));              \
-        STORE(upper_ + high_, LANES_AT(upper_ + high_) + above_ * (x).weight);                     \
-        STORE(lower_ + low_, LANES_AT(lower_ + low_) + below_ * (1.0f - (x).weight));              \
-        STORE(lower_ + high_, LANES_AT(lower_ + high_) + below_ * (x).weight);                     \
-    } while (0)
+/* Adds v * weight to what is at a place. */
+RCN_INLINE void add_at(float *place, lanes v, float weight) {
+    lanes_store(place, lanes_add(lanes_load(place), lanes_scale(weight, v)));
+}
+
+/* Adds a gradient into the four inputs it was made from. */
+RCN_INLINE void scatter(float *plane, tap y, tap x, int64_t width, lanes g) {
+    float *upper = plane + y.low * width * RCN_LANES, *lower = plane + y.high * width * RCN_LANES;
+    const int64_t low = x.low * RCN_LANES, high = x.high * RCN_LANES;
+    const lanes above = lanes_scale(1.0f - y.weight, g), below = lanes_scale(y.weight, g);
+    add_at(upper + low, above, 1.0f - x.weight);
+    add_at(upper + high, above, x.weight);
+    add_at(lower + low, below, 1.0f - x.weight);
+    add_at(lower + high, below, x.weight);
+}
 
 RCN_DISPATCH static void bilinear_back_plane(int64_t plane, const up_job *job) {
     const int64_t *size = job->extent->size;
@@ -799,7 +807,7 @@ RCN_DISPATCH static void bilinear_back_plane(int64_t plane, const up_job *job) {
         const tap y = tap_of(j, size[1], height);
         for (int64_t i = 0; i < width; ++i) {
             const tap x = tap_of(i, size[2], width);
-            SCATTER(out, y, x, size[2], LANES_AT(in + (j * width + i) * RCN_LANES));
+            scatter(out, y, x, size[2], lanes_load(in + (j * width + i) * RCN_LANES));
         }
     }
 }
@@ -841,12 +849,12 @@ typedef struct sum_job {
 RCN_DISPATCH static void merge_chunk(int64_t chunk, const sum_job *job) {
     const range r = range_of(chunk, job->voxels);
     const int64_t end = (r.plane * job->voxels + r.end) * RCN_LANES;
-    lanes factor = ALL(1.0f);
-    if (job->factors) factor = LANES_AT(job->factors + r.plane * RCN_LANES);
+    lanes factor = lanes_all(1.0f);
+    if (job->factors) factor = lanes_load(job->factors + r.plane * RCN_LANES);
     for (int64_t i = (r.plane * job->voxels + r.first) * RCN_LANES; i < end; i += RCN_LANES) {
-        lanes sum = LANES_AT(job->sum + i);
-        for (int k = 0; k < job->count; ++k) sum += LANES_AT(job->others[k] + i);
-        STORE(job->sum + i, sum * factor);
+        lanes sum = lanes_load(job->sum + i);
+        for (int k = 0; k < job->count; ++k) sum = lanes_add(sum, lanes_load(job->others[k] + i));
+        lanes_store(job->sum + i, lanes_multiply(sum, factor));
     }
 }
 
@@ -922,7 +930,7 @@ RCN_DISPATCH static void output_row(int64_t chunk, const end_job *job) {
     const float *lower = in + ty.high * in_size[2] * RCN_LANES;
     float *out = job->out + (((image * channels + first) * size[0] + z) * size[1] + y) * size[2];
     const int64_t step = size[0] * size[1] * size[2];
-    float tile[TILE * RCN_LANES] __attribute__((aligned(64)));
+    _Alignas(64) float tile[TILE * RCN_LANES];
     for (int64_t start = 0; start < size[2]; start += TILE) {
         const int64_t width = size[2] - start < TILE ? size[2] - start : TILE;
         const float *source = tile;
@@ -933,10 +941,10 @@ RCN_DISPATCH static void output_row(int64_t chunk, const end_job *job) {
                 const tap x = tap_of(start + i, in_size[2], in_size[2] * job->factor);
                 const int64_t low = x.low * RCN_LANES, high = x.high * RCN_LANES;
                 const lanes above =
-                    LANES_AT(upper + low) * (1.0f - x.weight) + LANES_AT(upper + high) * x.weight;
+                    between(lanes_load(upper + low), lanes_load(upper + high), x.weight);
                 const lanes below =
-                    LANES_AT(lower + low) * (1.0f - x.weight) + LANES_AT(lower + high) * x.weight;
-                STORE(tile + i * RCN_LANES, above * (1.0f - ty.weight) + below * ty.weight);
+                    between(lanes_load(lower + low), lanes_load(lower + high), x.weight);
+                lanes_store(tile + i * RCN_LANES, between(above, below, ty.weight));
             }
         }
         for (int64_t k = 0; k < count; ++k)
@@ -967,7 +975,7 @@ RCN_DISPATCH static void output_back_plane(int64_t chunk, const end_job *job) {
     const int64_t voxels = in_size[1] * in_size[2];
     const int64_t step = size[0] * size[1] * size[2];
     float *din = job->out + chunk * voxels * RCN_LANES;
-    float tile[TILE * RCN_LANES] __attribute__((aligned(64))) = {0};
+    _Alignas(64) float tile[TILE * RCN_LANES] = {0};
     memset(din, 0, (size_t)(voxels * RCN_LANES) * sizeof *din);
     if (z >= size[0]) return;
     for (int64_t y = 0; y < size[1]; ++y) {
@@ -983,7 +991,7 @@ RCN_DISPATCH static void output_back_plane(int64_t chunk, const end_job *job) {
             if (job->factor == 1) continue;
             for (int64_t i = 0; i < width; ++i) {
                 const tap x = tap_of(start + i, in_size[2], in_size[2] * job->factor);
-                SCATTER(din, ty, x, in_size[2], LANES_AT(tile + i * RCN_LANES));
+                scatter(din, ty, x, in_size[2], lanes_load(tile + i * RCN_LANES));
             }
         }
     }

@@ -19,8 +19,9 @@ static void do_chunks(int64_t first, int64_t end, rcn_context *ctx, int alone, r
         return;
     }
 #ifdef _OPENMP
+    int64_t chunk; /* Visual C++ does not take it inside the loop. */
 #pragma omp parallel for schedule(dynamic, 1) num_threads(ctx->threads)
-    for (int64_t chunk = first; chunk < end; ++chunk) body(chunk, omp_get_thread_num(), payload);
+    for (chunk = first; chunk < end; ++chunk) body(chunk, omp_get_thread_num(), payload);
 #endif
 }
 

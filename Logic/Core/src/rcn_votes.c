@@ -7,12 +7,14 @@
 enum { DENSE_RATERS = 16 };
 
 int rcn_popcount(uint64_t bits) {
-#if defined(__GNUC__)
+#if defined(RCN_GNU)
     return __builtin_popcountll(bits);
 #else
-    int count = 0;
-    for (; bits; bits &= bits - 1) ++count;
-    return count;
+    /* Sums of 2, 4 and 8 bits, next to each other; the product adds up the bytes. */
+    bits -= bits >> 1 & UINT64_C(0x5555555555555555);
+    bits = (bits & UINT64_C(0x3333333333333333)) + (bits >> 2 & UINT64_C(0x3333333333333333));
+    bits = (bits + (bits >> 4)) & UINT64_C(0x0F0F0F0F0F0F0F0F);
+    return (int)(bits * UINT64_C(0x0101010101010101) >> 56);
 #endif
 }
 
@@ -437,8 +439,9 @@ static void see_chunk(int64_t chunk, int thread, void *payload) {
             const int64_t pair = job->answers * (int64_t)codes[k] + answers[k];
             if (pair == last) continue;
             last = pair;
-            /* All threads write the same 1; atomic only so that it is well defined. */
-#ifdef _OPENMP
+            /* All threads write the same 1; atomic only so that it is well defined. The pragma is
+             * of OpenMP 3.1, which Visual C++ has not; there a byte is written in one piece. */
+#if defined(_OPENMP) && _OPENMP >= 201107
 #pragma omp atomic write
 #endif
             job->seen[pair] = 1;

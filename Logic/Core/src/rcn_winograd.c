@@ -25,34 +25,38 @@ enum {
 #define BB (B * B)
 
 RCN_INLINE void input_form(lanes t[6], const lanes d[6]) {
-    const lanes even_a = d[4] - BB * d[2], odd_a = A * (d[3] - BB * d[1]);
-    const lanes even_b = d[4] - AA * d[2], odd_b = B * (d[3] - AA * d[1]);
-    t[0] = (AA * BB) * d[0] - (AA + BB) * d[2] + d[4];
-    t[1] = even_a + odd_a;
-    t[2] = even_a - odd_a;
-    t[3] = even_b + odd_b;
-    t[4] = even_b - odd_b;
-    t[5] = (AA * BB) * d[1] - (AA + BB) * d[3] + d[5];
+    const lanes even_a = lanes_subtract_scaled(d[4], BB, d[2]);
+    const lanes odd_a = lanes_scale(A, lanes_subtract_scaled(d[3], BB, d[1]));
+    const lanes even_b = lanes_subtract_scaled(d[4], AA, d[2]);
+    const lanes odd_b = lanes_scale(B, lanes_subtract_scaled(d[3], AA, d[1]));
+    t[0] = lanes_add(lanes_subtract_scaled(lanes_scale(AA * BB, d[0]), AA + BB, d[2]), d[4]);
+    t[1] = lanes_add(even_a, odd_a);
+    t[2] = lanes_subtract(even_a, odd_a);
+    t[3] = lanes_add(even_b, odd_b);
+    t[4] = lanes_subtract(even_b, odd_b);
+    t[5] = lanes_add(lanes_subtract_scaled(lanes_scale(AA * BB, d[1]), AA + BB, d[3]), d[5]);
 }
 
 RCN_INLINE void output_form(lanes y[4], const lanes m[6]) {
-    const lanes even_a = m[1] + m[2], odd_a = m[1] - m[2];
-    const lanes even_b = m[3] + m[4], odd_b = m[3] - m[4];
-    y[0] = m[0] + even_a + even_b;
-    y[1] = A * odd_a + B * odd_b;
-    y[2] = AA * even_a + BB * even_b;
-    y[3] = (AA * A) * odd_a + (BB * B) * odd_b + m[5];
+    const lanes even_a = lanes_add(m[1], m[2]), odd_a = lanes_subtract(m[1], m[2]);
+    const lanes even_b = lanes_add(m[3], m[4]), odd_b = lanes_subtract(m[3], m[4]);
+    y[0] = lanes_add(lanes_add(m[0], even_a), even_b);
+    y[1] = lanes_add_scaled(lanes_scale(A, odd_a), B, odd_b);
+    y[2] = lanes_add_scaled(lanes_scale(AA, even_a), BB, even_b);
+    y[3] = lanes_add(lanes_add_scaled(lanes_scale(AA * A, odd_a), BB * B, odd_b), m[5]);
 }
 
 /* The adjoint of output_form(). */
 RCN_INLINE void output_form_back(lanes m[6], const lanes y[4]) {
-    const lanes even_a = y[0] + AA * y[2], odd_a = A * y[1] + (AA * A) * y[3];
-    const lanes even_b = y[0] + BB * y[2], odd_b = B * y[1] + (BB * B) * y[3];
+    const lanes even_a = lanes_add_scaled(y[0], AA, y[2]);
+    const lanes odd_a = lanes_add_scaled(lanes_scale(A, y[1]), AA * A, y[3]);
+    const lanes even_b = lanes_add_scaled(y[0], BB, y[2]);
+    const lanes odd_b = lanes_add_scaled(lanes_scale(B, y[1]), BB * B, y[3]);
     m[0] = y[0];
-    m[1] = even_a + odd_a;
-    m[2] = even_a - odd_a;
-    m[3] = even_b + odd_b;
-    m[4] = even_b - odd_b;
+    m[1] = lanes_add(even_a, odd_a);
+    m[2] = lanes_subtract(even_a, odd_a);
+    m[3] = lanes_add(even_b, odd_b);
+    m[4] = lanes_subtract(even_b, odd_b);
     m[5] = y[3];
 }
 
@@ -62,23 +66,27 @@ RCN_INLINE void output_form_back(lanes m[6], const lanes y[4]) {
 #define FACTOR_B (1 / (2 * BB * (BB - AA)))
 
 RCN_INLINE void weight_form(lanes u[6], const lanes g[3]) {
-    const lanes even_a = FACTOR_A * (g[0] + AA * g[2]), odd_a = (FACTOR_A * A) * g[1];
-    const lanes even_b = FACTOR_B * (g[0] + BB * g[2]), odd_b = (FACTOR_B * B) * g[1];
-    u[0] = FACTOR_0 * g[0];
-    u[1] = even_a + odd_a;
-    u[2] = even_a - odd_a;
-    u[3] = even_b + odd_b;
-    u[4] = even_b - odd_b;
+    const lanes even_a = lanes_scale(FACTOR_A, lanes_add_scaled(g[0], AA, g[2]));
+    const lanes odd_a = lanes_scale(FACTOR_A * A, g[1]);
+    const lanes even_b = lanes_scale(FACTOR_B, lanes_add_scaled(g[0], BB, g[2]));
+    const lanes odd_b = lanes_scale(FACTOR_B * B, g[1]);
+    u[0] = lanes_scale(FACTOR_0, g[0]);
+    u[1] = lanes_add(even_a, odd_a);
+    u[2] = lanes_subtract(even_a, odd_a);
+    u[3] = lanes_add(even_b, odd_b);
+    u[4] = lanes_subtract(even_b, odd_b);
     u[5] = g[2];
 }
 
 /* The adjoint of weight_form(). */
 RCN_INLINE void weight_form_back(lanes g[3], const lanes u[6]) {
-    const lanes even_a = FACTOR_A * (u[1] + u[2]), odd_a = (FACTOR_A * A) * (u[1] - u[2]);
-    const lanes even_b = FACTOR_B * (u[3] + u[4]), odd_b = (FACTOR_B * B) * (u[3] - u[4]);
-    g[0] = FACTOR_0 * u[0] + even_a + even_b;
-    g[1] = odd_a + odd_b;
-    g[2] = AA * even_a + BB * even_b + u[5];
+    const lanes even_a = lanes_scale(FACTOR_A, lanes_add(u[1], u[2]));
+    const lanes odd_a = lanes_scale(FACTOR_A * A, lanes_subtract(u[1], u[2]));
+    const lanes even_b = lanes_scale(FACTOR_B, lanes_add(u[3], u[4]));
+    const lanes odd_b = lanes_scale(FACTOR_B * B, lanes_subtract(u[3], u[4]));
+    g[0] = lanes_add(lanes_add_scaled(even_a, FACTOR_0, u[0]), even_b);
+    g[1] = lanes_add(odd_a, odd_b);
+    g[2] = lanes_add(lanes_add_scaled(lanes_scale(AA, even_a), BB, even_b), u[5]);
 }
 
 /* ---- blocks of tiles ------------------------------------------------------------------------- */
@@ -171,8 +179,8 @@ RCN_INLINE tile next_tile(const blocking *b, tile t) {
 
 /* A voxel of a slice, zero outside. */
 RCN_INLINE lanes voxel_at(const float *slice, int64_t y, int64_t x, int64_t height, int64_t width) {
-    if (y < 0 || y >= height || x < 0 || x >= width) return ALL(0.0f);
-    return LANES_AT(slice + (y * width + x) * RCN_LANES);
+    if (y < 0 || y >= height || x < 0 || x >= width) return lanes_zero();
+    return lanes_load(slice + (y * width + x) * RCN_LANES);
 }
 
 /* The first half of the forms of a 6x6 input at `from`: its columns from `first` on. The columns
@@ -186,7 +194,7 @@ RCN_INLINE void form_columns(lanes half[IN_TILE][IN_TILE], const int first, cons
     for (int j = first; j < IN_TILE; ++j) {
         lanes d[6], w[6];
         for (int i = 0; i < IN_TILE; ++i) {
-            d[i] = LANES_AT(from + i * row + j * RCN_LANES);
+            d[i] = lanes_load(from + i * row + j * RCN_LANES);
             if (norm) d[i] = apply(d[i], norm);
         }
         input_form(w, d);
@@ -199,7 +207,7 @@ RCN_INLINE void form_rows(float *to, int64_t pitch, lanes half[IN_TILE][IN_TILE]
     for (int i = 0; i < IN_TILE; ++i) {
         lanes w[6];
         input_form(w, half[i]);
-        for (int j = 0; j < IN_TILE; ++j) STORE(to + (i * IN_TILE + j) * pitch, w[j]);
+        for (int j = 0; j < IN_TILE; ++j) lanes_store(to + (i * IN_TILE + j) * pitch, w[j]);
     }
 }
 
@@ -243,8 +251,8 @@ static void spread_slice(float *to, int64_t pitch, const blocking *b, const rcn_
         const int inside = y >= 0 && x >= 0 && y + IN_TILE <= height && x + IN_TILE <= width;
         if (from->scale && t.image != image) {
             image = t.image;
-            norm.scale = LANES_AT(from->scale + image * channels + channel_block * RCN_LANES);
-            norm.shift = LANES_AT(from->shift + image * channels + channel_block * RCN_LANES);
+            norm.scale = lanes_load(from->scale + image * channels + channel_block * RCN_LANES);
+            norm.shift = lanes_load(from->shift + image * channels + channel_block * RCN_LANES);
         }
         if (!inside) {
             form_edge(to, pitch, plane, y, x, height, width, from->scale ? &norm : NULL);
@@ -312,7 +320,7 @@ RCN_INLINE void form_weights(float *to, int64_t pitch, const lanes g[TAPS]) {
     for (int i = 0; i < IN_TILE; ++i) {
         lanes u[6];
         weight_form(u, half[i]);
-        for (int j = 0; j < IN_TILE; ++j) STORE(to + (i * IN_TILE + j) * pitch, u[j]);
+        for (int j = 0; j < IN_TILE; ++j) lanes_store(to + (i * IN_TILE + j) * pitch, u[j]);
     }
 }
 
@@ -341,6 +349,7 @@ static void pack_channel(int64_t index, int thread, void *payload) {
     (void)thread;
     for (int64_t k = 0; k < columns_in_all(shape->out); k += RCN_LANES) {
         const int64_t group = k / WIDTH, columns = columns_of(shape->out, group);
+        _Alignas(32) float kernels[TAPS][RCN_LANES];
         lanes g[TAPS];
         for (int l = 0; l < RCN_LANES; ++l) {
             const int is_channel = k + l < shape->out;
@@ -348,8 +357,10 @@ static void pack_channel(int64_t index, int thread, void *payload) {
                 is_channel ? job->weights + taps_of(shape, &job->where, c, k + l, z) : NULL;
             const float scale = is_channel && job->where.scale ? job->where.scale[k + l] : 1.0f;
             for (int i = 0; i < TAPS; ++i)
-                g[i][l] = is_channel ? taps[job->where.mirrored ? TAPS - 1 - i : i] * scale : 0.0f;
+                kernels[i][l] =
+                    is_channel ? taps[job->where.mirrored ? TAPS - 1 - i : i] * scale : 0.0f;
         }
+        for (int i = 0; i < TAPS; ++i) g[i] = lanes_load(kernels[i]);
         if (keeps) {
             form_weights(job->packed + group * POINTS * form_pitch(shape, WIDTH) + index * columns +
                              k % WIDTH,
@@ -357,7 +368,7 @@ static void pack_channel(int64_t index, int thread, void *payload) {
         } else {
             float *to = job->packed + columns_before(group) * shape->depth * in * TAPS +
                         index * TAPS * columns + k % WIDTH;
-            for (int i = 0; i < TAPS; ++i) STORE(to + i * columns, g[i]);
+            for (int i = 0; i < TAPS; ++i) lanes_store(to + i * columns, g[i]);
         }
     }
 }
@@ -426,7 +437,7 @@ RCN_INLINE void finish_tile(const convolve_job *job, int64_t at, const float *su
     for (int j = 0; j < IN_TILE; ++j) {
         lanes m[6], y[4];
         for (int i = 0; i < IN_TILE; ++i)
-            m[i] = LANES_AT(sums + (i * IN_TILE + j) * job->sum_pitch);
+            m[i] = lanes_load(sums + (i * IN_TILE + j) * job->sum_pitch);
         output_form(y, m);
         for (int i = 0; i < OUT_TILE; ++i) half[i][j] = y[i];
     }
@@ -436,13 +447,14 @@ RCN_INLINE void finish_tile(const convolve_job *job, int64_t at, const float *su
         output_form(y, half[i]);
         for (int j = 0; j < OUT_TILE; ++j) {
             if (j >= columns) break;
-            lanes value = y[j] + bias;
-            if (ending.residual) value += LANES_AT(ending.residual + first + j * RCN_LANES);
-            if (ending.relu) value = KEEP_WHERE(value, value > 0);
+            lanes value = lanes_add(y[j], bias);
+            if (ending.residual)
+                value = lanes_add(value, lanes_load(ending.residual + first + j * RCN_LANES));
+            if (ending.relu) value = lanes_where_positive(value, value);
             if (streams)
-                STREAM(job->out + first + j * RCN_LANES, value);
+                lanes_stream(job->out + first + j * RCN_LANES, value);
             else
-                STORE(job->out + first + j * RCN_LANES, value);
+                lanes_store(job->out + first + j * RCN_LANES, value);
         }
     }
 }
@@ -454,7 +466,6 @@ static void convolve_rows(const convolve_job *job, const block *one, int64_t gro
     const rcn__winograd *shape = job->shape;
     const int64_t columns = columns_of(shape->out, group), plane = shape->size[1] * shape->size[2];
     const int64_t voxels = plane * shape->size[0], blocks = shape->out / RCN_LANES;
-    const lanes zero = {0};
     for (int p = 0; p < POINTS; ++p) {
         const rcn__product product = {.c = sums + p * job->sum_pitch,
                                       .c_pitch = columns,
@@ -469,7 +480,7 @@ static void convolve_rows(const convolve_job *job, const block *one, int64_t gro
     for (int64_t v = 0; v * RCN_LANES < smaller(left, WIDTH); ++v) {
         const int64_t c = group * WIDTH / RCN_LANES + v;
         const lanes bias =
-            LANES_AT(job->ending.bias ? job->ending.bias + c * RCN_LANES : (const float *)&zero);
+            job->ending.bias ? lanes_load(job->ending.bias + c * RCN_LANES) : lanes_zero();
         tile t = tile_at(&job->blocks, one->tile + first % one->tiles);
         for (int64_t row = first; row < end; ++row) {
             if (row % one->tiles == 0) t = tile_at(&job->blocks, one->tile);
@@ -483,7 +494,7 @@ static void convolve_rows(const convolve_job *job, const block *one, int64_t gro
             t = next_tile(&job->blocks, t);
         }
     }
-    if (job->streams) STREAM_END();
+    if (job->streams) lanes_stream_end();
 }
 
 static void fill_offsets(ptrdiff_t *offsets, const rcn__winograd *shape, const block *one) {
@@ -537,7 +548,7 @@ static void convolve_group(int64_t index, int thread, void *payload) {
     for (int64_t c = 0; c < in; ++c)
         for (int64_t k = 0; k < columns; k += RCN_LANES) {
             lanes g[TAPS];
-            for (int i = 0; i < TAPS; ++i) g[i] = LANES_AT(taps + (c * TAPS + i) * columns + k);
+            for (int i = 0; i < TAPS; ++i) g[i] = lanes_load(taps + (c * TAPS + i) * columns + k);
             form_weights(forms + c * columns + k, pitch, g);
         }
     const int64_t pieces = parts(end - first, job->sum_rows);
@@ -642,7 +653,7 @@ RCN_INLINE void form_output(float *to, int64_t pitch, const float *plane, tile t
     for (int j = 0; j < OUT_TILE; ++j) {
         lanes y[4], m[6];
         for (int i = 0; i < OUT_TILE; ++i)
-            y[i] = inside ? LANES_AT(plane + ((t.y + i) * width + t.x + j) * RCN_LANES)
+            y[i] = inside ? lanes_load(plane + ((t.y + i) * width + t.x + j) * RCN_LANES)
                           : voxel_at(plane, t.y + i, t.x + j, height, width);
         output_form_back(m, y);
         for (int i = 0; i < IN_TILE; ++i) half[i][j] = m[i];
@@ -650,7 +661,7 @@ RCN_INLINE void form_output(float *to, int64_t pitch, const float *plane, tile t
     for (int i = 0; i < IN_TILE; ++i) {
         lanes m[6];
         output_form_back(m, half[i]);
-        for (int j = 0; j < IN_TILE; ++j) STORE(to + (i * IN_TILE + j) * pitch, m[j]);
+        for (int j = 0; j < IN_TILE; ++j) lanes_store(to + (i * IN_TILE + j) * pitch, m[j]);
     }
 }
 
@@ -673,7 +684,7 @@ static void spread_outputs(float *to, const gradient_job *job, const block *one,
                                         RCN_LANES,
                         t, height, width);
         else /* the last vector is only half filled */
-            for (int p = 0; p < POINTS; ++p) STORE(to + p * job->out_pitch, ALL(0.0f));
+            for (int p = 0; p < POINTS; ++p) lanes_store(to + p * job->out_pitch, lanes_zero());
         t = next_tile(&job->blocks, t);
     }
 }
@@ -746,17 +757,19 @@ static void finish_part(const gradient_job *job, const float *sums, int64_t inde
             for (int j = 0; j < IN_TILE; ++j) {
                 lanes u[6], g[3];
                 for (int i = 0; i < IN_TILE; ++i)
-                    u[i] = LANES_AT(sums + ((i * IN_TILE + j) * part.in + c) * columns + k);
+                    u[i] = lanes_load(sums + ((i * IN_TILE + j) * part.in + c) * columns + k);
                 weight_form_back(g, u);
                 for (int i = 0; i < 3; ++i) half[i][j] = g[i];
             }
             for (int i = 0; i < 3; ++i) {
                 lanes g[3];
+                _Alignas(32) float row[3][RCN_LANES];
                 weight_form_back(g, half[i]);
+                for (int j = 0; j < 3; ++j) lanes_store(row[j], g[j]);
                 for (int l = 0; l < RCN_LANES; ++l) {
                     float *taps = job->dweights + taps_of(shape, &job->where, part.first + c,
                                                           part.group * WIDTH + k + l, part.z);
-                    for (int j = 0; j < 3; ++j) taps[i * 3 + j] = g[j][l];
+                    for (int j = 0; j < 3; ++j) taps[i * 3 + j] = row[j][l];
                 }
             }
         }
