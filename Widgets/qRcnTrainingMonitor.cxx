@@ -146,7 +146,13 @@ public:
                 .arg(qRcnStyle::percent(is, 2), cases)
                 .arg(result.Best);
     }
-    this->Verdict->setText(text);
+    QStringList sentences{ text, QString::fromStdString(result.TemperatureInWords) };
+    if (result.StillImproving)
+    {
+      sentences << qRcnTrainingMonitor::tr("Validation was still improving: a longer training may be better.");
+    }
+    sentences.removeAll(QString());
+    this->Verdict->setText(sentences.join(' '));
     this->Figures->setFigures(0, qRcnTrainingMonitor::tr("MR-ECE"),
       qRcnTrainingMonitor::tr("How far probabilities are from the share of raters who mark the voxel. Less is better."),
       { was, is }, true);

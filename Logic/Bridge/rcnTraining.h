@@ -138,7 +138,8 @@ struct TrainingResult
   bool KeptStart = false;            ///< no epoch was better than the model Init, which Model is, byte for byte
   bool StillImproving = false;       ///< by validation, when training ended
   bool DroppedCorrection = false;    ///< that of Init, which was fitted to other weights
-  double Temperature = 0;            ///< stored in the model; 0: none, it did not help
+  double Temperature = 0;            ///< stored in the model; 0: none
+  std::string TemperatureInWords;    ///< a sentence: that it is stored, or why there is none; empty where nobody asked for one
   int VolumeCases = 0;               ///< validation cases (or patients) behind the model's intervals of volumes
   double CacheBytes = 0;             ///< most that the cases of this process took in memory at once
   std::string Readout;               ///< stored in the model
@@ -149,12 +150,14 @@ struct TrainingResult
   double SecondsReading = 0, SecondsDrawing = 0, SecondsStepping = 0, SecondsValidating = 0;
   double SecondsWaiting = 0; ///< of the steps: for other processes
 
-  /// The best model on the validation cases, by its stored readout, and with a temperature each case by the one fitted to all
-  /// others; and, where training went on from a model, that one on
-  /// the same cases. Of no cases where the region has no voxels in any of them.
+  /// The best model on the validation cases as it will be applied: by its stored readout, and with a temperature each case by
+  /// the one fitted to all others. And, where training went on from a model, that one on the same cases as it was applied: by
+  /// its own readout and correction, which, where it was fitted to some of these very cases, is taken in the same way: each
+  /// case by a fit to all others. Of no cases where the region has no voxels in any of them.
   EvaluationOptions Judged;
   EvaluationReport After;
   bool HasBefore = false;
+  EvaluationOptions JudgedBefore;
   EvaluationReport Before;
   /// Of several structures each, where After and Before are the means over them; otherwise empty.
   std::vector<StructureReport> StructuresAfter, StructuresBefore;

@@ -10,6 +10,7 @@
 #include "rcnJudge.h"
 #include "rcnModel.h"
 #include "rcnProcesses.h"
+#include "rcnRecalibration.h"
 #include "rcnTraining.h"
 #include "rcnTrainingCases.h"
 
@@ -75,6 +76,7 @@ private:
   void AsStart(const std::function<void()>& judge);
   void CopyStart() const;
   void JudgeBest(bool resumed);
+  void JudgeUnlessStopped(bool resumed);
   bool HasSeveralStructures() const { return this->List_.HasStructures(); }
   std::vector<int> JudgedStructures() const;
   std::vector<std::unique_ptr<Evaluation>> JudgeValidation(
@@ -82,11 +84,14 @@ private:
   TrainingEpoch Validate(rcn_net* net, const rcn_loss* loss, const float* lossValues);
   std::vector<std::unique_ptr<Evaluation>> JudgeValidation(const Model& model, const std::vector<EvaluationOptions>& options);
   EvaluationReport Judge(
-    const Model& model, const std::string& readout, std::vector<StructureReport>& structures, VolumeScores* volumes = nullptr);
-  EvaluationReport JudgeUncorrected(const Model& best, const std::string& readout);
+    const Model& model, EvaluationOptions options, std::vector<StructureReport>& structures, VolumeScores* volumes = nullptr);
+  EvaluationReport JudgeStart();
+  EvaluationReport JudgeUncorrected(const Model& best, const std::string& why);
   void StoreVolumes(const VolumeScores& scores);
-  EvaluationOptions JudgedOptions(const std::string& readout);
-  EvaluationReport CorrectBest(const Model& best, const std::string& readout);
+  EvaluationOptions JudgedOptions(const Model& model);
+  RecalibrationResult FitToValidation(const Model& model, const EvaluationOptions& options, rcn_recalib_method method);
+  EvaluationReport CorrectBest(const Model& best);
+  void TellTemperature(const std::string& sentence, const std::string& figures = "");
   void WarnOfDroppedCorrection();
   CasePrediction PredictCase(rcn_net* net, const rcn_loss* loss, const float* lossValues, LoadedCase& one);
   void Loop();

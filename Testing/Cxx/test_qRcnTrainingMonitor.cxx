@@ -147,6 +147,13 @@ private slots:
     QVERIFY(monitor.findChild<QLabel*>("verdict")->text().contains("did not improve"));
     monitor.finish(result(false));
     QVERIFY(figures->isColumnHidden(0));
+    rcn::TrainingResult corrected = result(false);
+    corrected.TemperatureInWords = "A temperature of 1.32, fitted to 12 validation cases, is stored in the model.";
+    monitor.finish(corrected);
+    QVERIFY(monitor.findChild<QLabel*>("verdict")->text().endsWith(QString::fromStdString(" " + corrected.TemperatureInWords)));
+    corrected.StillImproving = true;
+    monitor.finish(corrected);
+    QVERIFY(monitor.findChild<QLabel*>("verdict")->text().contains("still improving"));
     rcn::TrainingResult unjudged = result(false);
     unjudged.After.Cases = 0;
     monitor.finish(unjudged);

@@ -531,6 +531,116 @@ void IsJudgedAsWished()
   CHECK(nothing.After.Cases == 0 && !nothing.HasBefore && std::filesystem::exists(nothing.Model));
 }
 
+/// A set on which a network of one fused probability, which promises too much, is helped by a temperature.
+rcn::TrainingOptions Overconfident(const Folder& folder, const std::string& output)
+{
+  PhantomSet set;
+  set.Validation = 4;
+  rcn::TrainingOptions options = Quick(WritePhantoms(folder, set), output);
+  options.Strategy = "median";
+  options.Epochs = 8;
+  return options;
+}
+
+bool Begins(const std::string& text, const std::string& with)
+{
+  return text.rfind(with, 0) == 0;
+}
+
+/// What is said fits what is in the file, and the same is remarked.
+void TellsAboutItsTemperature()
+{
+  const Folder folder;
+  const rcn::Workspace workspace;
+  rcn::TrainingOptions options = Overconfident(folder, folder / "m.safetensors");
+  std::string said;
+  options.Remark = [&](const std::string& sentence) { said += sentence + "\n"; };
+  const rcn::TrainingResult stored = rcn::TrainModel(options);
+  const std::shared_ptr<const rcn::Recalibration> correction = rcn::Model(workspace.Context(), stored.Model).Info().Correction;
+  CHECK(correction && correction->Correction.parameters[0] == stored.Temperature && correction->Cases.size() == 4);
+  char sentence[128];
+  std::snprintf(sentence, sizeof sentence, "A temperature of %.2f, fitted to 4 validation cases, is stored in the model.",
+    stored.Temperature);
+  CHECK(stored.TemperatureInWords == sentence && said.find(sentence + std::string(" MR-ECE ")) != std::string::npos);
+
+  options.Output = folder / "asked.safetensors";
+  options.Recalibrate = false;
+  CHECK(rcn::TrainModel(options).TemperatureInWords.empty());
+  options.Recalibrate = true;
+  options.Epochs = 1;
+  for (const size_t validation : { 1, 0 })
+  {
+    options.Output = folder / ("few" + std::to_string(validation) + ".safetensors");
+    options.ValidationShare = 0;
+    options.List.Cases.resize(5 + validation);
+    const rcn::TrainingResult few = rcn::TrainModel(options);
+    CHECK(Begins(few.TemperatureInWords, "No temperature is stored in the model: it takes two validation cases"));
+    CHECK(few.ValidationCases.size() == validation && few.Temperature == 0);
+  }
+  CHECK(said.find("it takes two validation cases") != std::string::npos);
+}
+
+/// The model to go on from is judged by its own readout and correction, and one that was fitted to the very cases that judge it
+/// as the new one is: each case by a fit to the others.
+void BeforeIsAsItWasApplied()
+{
+  const Folder folder;
+  const rcn::Workspace workspace;
+  const std::string start = folder / "start.safetensors";
+  rcn::TrainingOptions options = Overconfident(folder, start);
+  const rcn::TrainingResult first = rcn::TrainModel(options);
+  CHECK(first.Temperature > 0);
+  options.Init = start;
+  options.Output = folder / "again.safetensors";
+  options.Epochs = 2;
+  const rcn::TrainingResult again = rcn::TrainModel(options);
+  CHECK(again.HasBefore && again.Before.Figures[RCN_MR_ECE] == first.After.Figures[RCN_MR_ECE]);
+  CHECK(again.Before.Figures[RCN_BRIER] == first.After.Figures[RCN_BRIER]);
+  CHECK(!again.KeptStart || again.After.Figures[RCN_MR_ECE] == again.Before.Figures[RCN_MR_ECE]);
+  // Fitted to other cases: as it is stored. It is another one here, so that it shows.
+  rcn::Recalibration other = *rcn::Model(workspace.Context(), start).Info().Correction;
+  other.Cases = { "x" };
+  other.Correction.parameters[0] *= 3;
+  rcn::Workspace own;
+  rcn::SetCorrection(own.Context(), start, other);
+  options.Output = folder / "elsewhere.safetensors";
+  const rcn::TrainingResult elsewhere = rcn::TrainModel(options);
+  CHECK(elsewhere.HasBefore && elsewhere.Before.Figures[RCN_MR_ECE] != first.After.Figures[RCN_MR_ECE]);
+
+  // Of a readout that the new model does not have.
+  options = Quick(WritePhantoms(folder), folder / "majority.safetensors");
+  options.Readout = "majority";
+  options.Recalibrate = false;
+  rcn::TrainModel(options);
+  rcn::Recalibration platt;
+  platt.Correction.method = RCN_RECALIB_PLATT;
+  platt.Correction.parameters[0] = 0.5;
+  platt.Readout = RCN_READOUT_MAJORITY;
+  rcn::SetCorrection(own.Context(), options.Output, platt);
+  options.Init = options.Output;
+  options.Output = folder / "expected.safetensors";
+  options.Readout = "expected";
+  options.Epochs = 8;
+  const rcn::TrainingResult read = rcn::TrainModel(options);
+  CHECK(read.HasBefore && read.JudgedBefore.Calib.readout == RCN_READOUT_MAJORITY);
+  CHECK(read.KeptStart || read.Judged.Calib.readout == RCN_READOUT_EXPECTED);
+}
+
+/// Whoever does not wait for the end has the model; whoever goes on is told.
+void JudgingCanBeStopped()
+{
+  const Folder folder;
+  rcn::TrainingOptions options = Overconfident(folder, folder / "m.safetensors");
+  options.Progress = [](const rcn::TrainingProgress& progress) { return progress.Stage == std::string("judging"); };
+  const rcn::TrainingResult stopped = rcn::TrainModel(options);
+  CHECK(stopped.Interrupted && stopped.Best > 0 && stopped.Epochs.size() == 8 && std::filesystem::exists(stopped.Model));
+  CHECK(Begins(stopped.TemperatureInWords, "No temperature is stored in the model: training was stopped"));
+  options.Progress = nullptr;
+  options.Resume = true;
+  const rcn::TrainingResult whole = rcn::TrainModel(options);
+  CHECK(!whole.Interrupted && whole.Temperature > 0 && whole.After.Cases == 4);
+}
+
 void BadOptions()
 {
   rcn::DataList none;
@@ -580,6 +690,9 @@ int main()
   RUN(PatientsStayApart);
   RUN(EndsOnTimeOrEarly);
   RUN(IsJudgedAsWished);
+  RUN(TellsAboutItsTemperature);
+  RUN(BeforeIsAsItWasApplied);
+  RUN(JudgingCanBeStopped);
   RUN(BadOptions);
   return Failures ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -776,7 +776,14 @@ void CorrectionsGoRound()
                rcn::RecalibrationText(fitted).c_str()),
     workspace.Context());
   CHECK(f.Actions->Predict(f.Parameters) == "");
-  CHECK(f.Actions->Recalibrate(f.Parameters).find("corrected already (in the model)") != std::string::npos);
+  CHECK(f.Actions->GetRemarks().find("in place of") == std::string::npos);
+  CHECK(f.Actions->Recalibrate(f.Parameters).find("corrected already (in the model); evaluate it as") != std::string::npos);
+  // A file is applied in place of the model's own, never both, and it is said.
+  f.Parameters->SetRecalibrationFile(folder / "t.json");
+  rcn::WriteRecalibration(folder / "t.json", fitted);
+  f.Parameters->CorrectedOn();
+  CHECK(f.Actions->Predict(f.Parameters) == "");
+  CHECK(f.Actions->GetRemarks().find("t.json is applied in place of the correction that is stored in ") != std::string::npos);
 }
 
 /// "At least k", by the model: one inside the other.
@@ -844,7 +851,14 @@ void TrainsOnTheScenesCases()
   CHECK(f.Result<vtkMRMLPlotChartNode>(Node::GetChartRole())->GetNumberOfPlotSeriesNodes() == 3); // ideal, after, before
   // Kept: it is the model now, and the next one gets another name. Nothing is trained over it.
   CHECK(f.Actions->Check(Logic::TrainAction, f.Parameters) == "Keep or discard the trained model first.");
+  // Whether a temperature is stored is said, and a correction that was fitted to other weights is no longer applied.
+  CHECK(!training->TemperatureInWords.empty());
+  CHECK(f.Actions->GetRemarks().find(training->TemperatureInWords) != std::string::npos);
+  const bool unchanged = training->KeptStart;
+  f.Parameters->CorrectedOn();
   CHECK(f.Actions->Keep(f.Parameters) == "" && f.Actions->Keep(f.Parameters) != "");
+  CHECK(f.Parameters->GetCorrected() == unchanged);
+  f.Parameters->CorrectedOff();
   CHECK(f.Parameters->GetModelFile() == folder / "new.safetensors");
   CHECK(f.Parameters->GetTrainedModelFile() == folder / "new-2.safetensors");
   CHECK(f.Actions->Check(Logic::TrainAction, f.Parameters) == "");
