@@ -45,6 +45,9 @@ namespace
 
 const char* const ExampleAttribute = "RaterConsensus.Example";
 
+/// Where the correction of a map came from that has no file of its own.
+const char* const InTheModel = "in the model";
+
 /// What a training wrote, until somebody is told about it: removed when its result is dropped, because the panel has gone or
 /// the scene was closed meanwhile.
 struct UnclaimedTraining
@@ -323,6 +326,12 @@ std::string CheckRecalibrating(Node* node)
   {
     return vtkMRMLTr("vtkSlicerRaterConsensusLogic", "There is no prediction to correct yet: apply a model first.");
   }
+  if (made.Correction == InTheModel)
+  {
+    return Filled(vtkMRMLTr("vtkSlicerRaterConsensusLogic",
+                    "The probability is corrected already (%1); evaluate it as it is, or apply a model without a correction."),
+      made.Correction);
+  }
   if (!made.Correction.empty())
   {
     return Filled(vtkMRMLTr("vtkSlicerRaterConsensusLogic",
@@ -543,7 +552,7 @@ vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Internals::Pred
     else if (model.Info().Correction)
     {
       correction = *model.Info().Correction;
-      out.Made.Correction = "in the model";
+      out.Made.Correction = InTheModel;
     }
     rcn::CheckPrediction(model, own);
     CheckFinite(job.Case().Image, job.Case().ImageName);
@@ -656,7 +665,6 @@ vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Internals::Trai
   options.Output = node->GetTrainedModelFile();
   options.Init = node->GetModelFile();
   options.Minutes = node->GetTrainingMinutes();
-  options.Recalibrate = false; // a step of its own here, with before and after
   options.Region = RegionOf(node);
   options.Bins = node->GetBins();
   own.SetModelFile(options.Output);
@@ -841,6 +849,10 @@ std::string vtkSlicerRaterConsensusLogic::Keep(Node* node)
   this->Private->ByNode[node->GetID()].Training = nullptr;
   const MRMLNodeModifyBlocker blocker(node);
   node->SetModelFile(trained->Model);
+  if (!trained->KeptStart)
+  {
+    node->SetCorrected(false); // the file of a correction belongs to the weights that it was fitted to
+  }
   node->SetTrainedModelFile(NextModelFile(trained->Model));
   node->Modified();
   return "";

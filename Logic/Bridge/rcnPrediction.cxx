@@ -495,6 +495,11 @@ Prediction Predict(const Model& model, rcn_context* context, const std::vector<V
   {
     out.Remarks.push_back(about + " is a slice across another axis of the body than the slices that the model was trained on.");
   }
+  if (options.Recalibrate && options.Correction && model.Info().Correction) // never both
+  {
+    out.Remarks.push_back((options.Correction->Path.empty() ? "Another correction" : options.Correction->Path) +
+      " is applied in place of the correction that is stored in " + model.Path() + ".");
+  }
   const StructureMaps maps = NetworkMaps(model, context, images, order, about, options, out.Tiles);
   const Readout readout = ReadoutOf(model, options);
   out.Readout = ReadoutText(readout.Kind, readout.AtLeast);

@@ -19,7 +19,7 @@ struct PredictionOptions
 {
   rcn_predict_options Tiles = RCN_PREDICT_OPTIONS_INIT;
   std::string Readout;                       ///< empty: the model's own
-  const Recalibration* Correction = nullptr; ///< instead of the model's own
+  const Recalibration* Correction = nullptr; ///< instead of the model's own, which a remark says
   bool Recalibrate = true;                   ///< false: neither of them
   double Threshold = 0.5;                    ///< of the mask
   bool Uncertainty = false;                  ///< whether the entropy of the levels is wanted, of several structures that of

@@ -73,7 +73,11 @@ void RefuseCorrected(const PredictionRun* run, const std::string& name)
 {
   if (run && run->Correction)
   {
-    throw Error(RCN_EINVALID, name + " holds predictions that are corrected already.", "corrected");
+    const Recalibration& correction = *run->Correction;
+    throw Error(RCN_EINVALID,
+      "The predictions of " + name + " are corrected already (" + rcn_recalib_name(correction.Correction.method) +
+        ", fitted to " + Counted(static_cast<int64_t>(correction.Cases.size()), "case") + ").",
+      "corrected");
   }
 }
 

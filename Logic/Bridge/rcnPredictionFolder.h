@@ -56,8 +56,8 @@ bool IsSameRun(const PredictionRun& a, const PredictionRun& b);
 /// that. `levels`: the prediction has them. `run` may be null; `file` names the prediction.
 void CheckReadout(const PredictionRun* run, bool levels, const EvaluationOptions& options, const std::string& file);
 
-/// Predictions that are corrected cannot be corrected again: throws Error (RCN_EINVALID) that begins with `name`. `run` may be
-/// null.
+/// Predictions that are corrected cannot be corrected again: throws Error (RCN_EINVALID, "corrected") about `name`, the model
+/// or the folder that they are of. `run` may be null.
 void RefuseCorrected(const PredictionRun* run, const std::string& name);
 
 /// The name of the map with the levels of one of several structures, and with the structure in it what a file may be called.

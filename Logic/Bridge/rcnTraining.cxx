@@ -37,6 +37,11 @@ double PeakMegabytes(rcn_context* context)
   return peak > 0 ? peak : static_cast<double>(rcn_context_peak_bytes(context)) / 1e6;
 }
 
+/// Why a model has no temperature.
+const std::string NoTemperature = "No temperature is stored in the model: ";
+const char* const StoppedBeforeTemperature = "training was stopped before its end, where one is fitted.";
+const char* const TooFewForTemperature = "it takes two validation cases or more to test whether one helps.";
+
 /// Of no cases where the region has no voxels in any of them: no reason to lose a model over it.
 EvaluationReport ReportOf(const Evaluation& evaluation)
 {
@@ -211,9 +216,8 @@ TrainingEpoch Training::Validate(rcn_net* net, const rcn_loss* loss, const float
 
 /// The mean over structures where there are several, which are then in `structures`.
 EvaluationReport Training::Judge(
-  const Model& model, const std::string& readout, std::vector<StructureReport>& structures, VolumeScores* volumes)
+  const Model& model, EvaluationOptions options, std::vector<StructureReport>& structures, VolumeScores* volumes)
 {
-  EvaluationOptions options = this->JudgedOptions(readout);
   options.Correction = model.Info().Correction.get();
   options.AllowFittedCases = true; // that is what before and after are: the model as it was in use
   const auto judged = this->JudgeValidation(model, { options });
@@ -243,35 +247,41 @@ void Training::StoreVolumes(const VolumeScores& scores)
   }
 }
 
-EvaluationReport Training::JudgeUncorrected(const Model& best, const std::string& readout)
+/// Whether the model has a temperature, for the result and at once; `figures` are told at once only. Nothing where nobody asked
+/// for one.
+void Training::TellTemperature(const std::string& sentence, const std::string& figures)
+{
+  if (this->Options_.Recalibrate)
+  {
+    this->Result_.TemperatureInWords = sentence;
+    this->Remark(sentence + (figures.empty() ? "" : " " + figures));
+  }
+}
+
+EvaluationReport Training::JudgeUncorrected(const Model& best, const std::string& why)
 {
   VolumeScores volumes;
-  const EvaluationReport report = this->Judge(best, readout, this->Result_.StructuresAfter, &volumes);
+  const EvaluationReport report = this->Judge(best, this->Result_.Judged, this->Result_.StructuresAfter, &volumes);
   this->StoreVolumes(volumes); // none of several structures
+  this->TellTemperature(NoTemperature + why);
   return report;
 }
 
-/// How the model that is written is judged.
-EvaluationOptions Training::JudgedOptions(const std::string& readout)
+/// How a model is judged when training is done: as it is applied, by its own readout.
+EvaluationOptions Training::JudgedOptions(const Model& model)
 {
-  EvaluationOptions& options = this->Result_.Judged;
+  const ModelInfo& info = model.Info();
+  EvaluationOptions options;
   options.Region.region = this->Options_.Region;
   options.Calib.bins = this->Options_.Bins;
-  ChooseReadout(options, readout, "", this->Options_.TieBackground);
+  ChooseReadout(options, ReadoutText(info.Readout, info.AtLeast), "", info.TieBackground);
   this->Progress_.Stage = "judging";
   return options;
 }
 
-/// Fits a temperature to the best model's predictions of the validation cases and stores it in the model if it helps on cases
-/// that it was not fitted to. Returns what is to be expected of the model: with a temperature, each case is judged with the one
-/// that the other cases give.
-EvaluationReport Training::CorrectBest(const Model& best, const std::string& readout)
+/// Fits a correction to a model's predictions of the validation cases, and tests it with each of them left out.
+RecalibrationResult Training::FitToValidation(const Model& model, const EvaluationOptions& options, rcn_recalib_method method)
 {
-  // Heads of their own for each structure have no labels in common that a temperature could weigh.
-  if (!this->Options_.Recalibrate || this->Validation_.size() < 2 || best.Info().Loss == RCN_LOSS_RPS_HEADS)
-  {
-    return this->JudgeUncorrected(best, readout);
-  }
   this->Doing_ = Doing::Validating;
   JudgeInput input;
   input.List.Raters = this->Raters_;
@@ -283,30 +293,84 @@ EvaluationReport Training::CorrectBest(const Model& best, const std::string& rea
   input.Loop.LeaveOut = false;
   input.Loop.IsMine = [this](size_t i) { return this->IsMine(i, this->Validation_.size(), true); };
   input.Votes = [this](const Case&, size_t i) { return this->Store_->Get(this->Validation_[i]).Votes; };
-  const std::vector<float>& values = best.Info().LossParameters;
+  const std::vector<float>& values = model.Info().LossParameters;
   const auto predict = [&](const Case&, size_t i) {
     LoadedCase& loaded = this->Store_->Get(this->Validation_[i]);
-    return this->PredictCase(best.Net(), best.Loss(), values.empty() ? nullptr : values.data(), loaded);
+    return this->PredictCase(model.Net(), model.Loss(), values.empty() ? nullptr : values.data(), loaded);
   };
-  input.Predictions = { { this->Result_.Model, predict, nullptr } };
+  input.Predictions = { { model.Path(), predict, nullptr } };
+  // Where memory is limited, nothing is kept beside the cases: they are predicted again.
+  return rcn::Recalibrate(
+    this->Workspace_, input, options, method, std::isfinite(this->Store_->Room()) ? 0 : MostBytesKept, true);
+}
+
+/// The model that training started from, as it was applied. A correction that was fitted to these very cases would look better
+/// than that of the new model, which is judged with each case left out; so this one is, too.
+EvaluationReport Training::JudgeStart()
+{
+  const Recalibration* correction = this->Init_->Info().Correction.get();
+  this->Result_.JudgedBefore = this->JudgedOptions(*this->Init_);
+  this->Result_.JudgedBefore.TieBackground = this->Result_.Judged.TieBackground; // one reference for before and after
+  const auto isFitted = [&](size_t number) {
+    const std::string& id = this->Store_->Peek(number).Source.Id;
+    return std::find(correction->Cases.begin(), correction->Cases.end(), id) != correction->Cases.end();
+  };
+  if (correction && this->Validation_.size() > 1 && std::any_of(this->Validation_.begin(), this->Validation_.end(), isFitted))
+  {
+    try
+    {
+      const RecalibrationResult others =
+        this->FitToValidation(*this->Init_, this->Result_.JudgedBefore, correction->Correction.method);
+      if (others.Tested)
+      {
+        this->Result_.StructuresBefore = others.StructuresEachLeftOut;
+        return others.EachLeftOut;
+      }
+    }
+    catch (const Error& error)
+    {
+      if (error.Status() != RCN_EDATA) // nothing to fit: it stays as it is
+      {
+        throw;
+      }
+    }
+  }
+  return this->Judge(*this->Init_, this->Result_.JudgedBefore, this->Result_.StructuresBefore);
+}
+
+/// Fits a temperature to the best model's predictions of the validation cases and stores it in the model if it helps on cases
+/// that it was not fitted to. Returns what is to be expected of the model: with a temperature, each case is judged with the one
+/// that the other cases give.
+EvaluationReport Training::CorrectBest(const Model& best)
+{
+  if (this->Validation_.size() < 2)
+  {
+    return this->JudgeUncorrected(best, TooFewForTemperature);
+  }
+  if (!this->Options_.Recalibrate || best.Info().Loss == RCN_LOSS_RPS_HEADS)
+  {
+    return this->JudgeUncorrected(best, "it predicts each structure by itself, without labels that one could weigh.");
+  }
   RecalibrationResult result;
   try
   {
-    // Where memory is limited, nothing is kept beside the cases: they are predicted again.
-    result = rcn::Recalibrate(this->Workspace_, input, this->JudgedOptions(readout), RCN_RECALIB_TEMPERATURE,
-      std::isfinite(this->Store_->Room()) ? 0 : MostBytesKept, true);
+    result = this->FitToValidation(best, this->Result_.Judged, RCN_RECALIB_TEMPERATURE);
   }
   catch (const Error& error)
   {
-    if (error.Status() != RCN_EDATA) // nothing to fit: no vote, or all alike
+    if (error.Status() != RCN_EDATA) // no vote, or all alike
     {
       throw;
     }
-    return this->JudgeUncorrected(best, readout);
+    return this->JudgeUncorrected(best, "there is nothing in the validation cases to fit one to.");
   }
   this->StoreVolumes(result.Volumes);
+  const std::string figures = "MR-ECE " + PercentText(result.Before.Figures[RCN_MR_ECE], 2) + " without it, " +
+    PercentText(result.EachLeftOut.Figures[RCN_MR_ECE], 2) + " with each case left out of its fit.";
   if (!result.Tested || !result.Helps)
   {
+    this->TellTemperature(
+      NoTemperature + "it does not help on validation cases that are left out of its fit.", result.Tested ? figures : "");
     this->Result_.StructuresAfter = result.StructuresBefore;
     return result.Before;
   }
@@ -316,10 +380,9 @@ EvaluationReport Training::CorrectBest(const Model& best, const std::string& rea
     SetCorrection(this->Context_, this->Result_.Model, result.Correction);
   }
   this->Result_.Temperature = result.Correction.Correction.parameters[0];
-  this->Remark("A temperature of " + Fixed(this->Result_.Temperature, 2) + " was fitted to the " +
-    std::to_string(result.Before.Cases) + " validation cases and is stored in the model: MR-ECE " +
-    PercentText(result.Before.Figures[RCN_MR_ECE], 2) + " without it, " +
-    PercentText(result.EachLeftOut.Figures[RCN_MR_ECE], 2) + " with each case left out of its fit.");
+  this->TellTemperature("A temperature of " + Fixed(this->Result_.Temperature, 2) + ", fitted to " +
+      std::to_string(result.Before.Cases) + " validation cases, is stored in the model.",
+    figures);
   return result.EachLeftOut;
 }
 
@@ -546,23 +609,26 @@ double Training::Agree(double at)
   return said[1];
 }
 
-/// What a person wants to know before waiting, from the steps that were measured.
-void Training::Forecast(int64_t stepsDone, int64_t stepsLeft) const
+/// What a person wants to know before waiting, from the steps from `begun` to `step`.
+void Training::Forecast(int64_t begun, int64_t step)
 {
-  const double epochSteps = static_cast<double>(rcn_train_epoch_steps(&this->Train_));
-  const double perStep = (this->Result_.SecondsDrawing + this->Result_.SecondsStepping) / static_cast<double>(stepsDone);
+  TrainingCourse& course = this->Progress_.Course;
+  const double epochSteps = static_cast<double>(course.EpochSteps);
+  const double perStep = (this->Result_.SecondsDrawing + this->Result_.SecondsStepping) / static_cast<double>(step - begun);
   // To predict a case takes about a third of a step with its gradients.
   const double validating = this->ValidationSeconds_ > 0 ? this->ValidationSeconds_
                                                          : perStep * this->PassSteps_ *
       static_cast<double>(this->Validation_.size()) / (3.0 * static_cast<double>(this->EpochCases()));
-  const double perEpoch = perStep * epochSteps + validating;
-  const double all = this->SecondsTrained() + static_cast<double>(stepsLeft) / epochSteps * perEpoch;
+  const double perEpoch = perStep * epochSteps + validating, trained = this->SecondsTrained();
+  const int64_t steps = course.EpochSteps * this->Epochs_;
+  const double all = trained + static_cast<double>(steps - step) / epochSteps * perEpoch;
   const double budget = 60 * this->Options_.Minutes;
   const bool timed = budget > 0 && budget < all;
-  const int64_t epochs = timed ? std::llround(std::ceil(budget / perEpoch)) : this->Epochs_;
-  this->Remark("About " + DurationText(timed ? budget : all) + ": " + (timed ? "about " : "") + Counted(epochs, "epoch") +
-    " of " + Counted(static_cast<int64_t>(epochSteps), "step") +
-    (this->Patience_ > 0 && !this->Validation_.empty() ? ", ends earlier when validation stops improving." : "."));
+  // The last epoch ends in time for its validation.
+  course.Steps = timed ? step + std::llround(std::max(0.0, budget - trained - validating) / perEpoch * epochSteps) : steps;
+  course.Seconds = timed ? budget : all;
+  course.Epochs = (course.Steps + course.EpochSteps - 1) / course.EpochSteps;
+  this->Remark(CourseInWords(course));
 }
 
 /// at: how much of the time is up; perStep: seconds, validation included
@@ -640,7 +706,7 @@ void Training::Loop()
     this->ShowStep(report, at, (SecondsNow() - from) / static_cast<double>(step - begun));
     if (!hasForecast && step - begun >= 10)
     {
-      this->Forecast(step - begun, steps - step);
+      this->Forecast(begun, step);
       hasForecast = true;
     }
     if (report.epoch_done || timeUp)
@@ -730,26 +796,56 @@ void Training::CopyStart() const
 void Training::JudgeBest(bool resumed)
 {
   const Model best(this->Context_, this->Result_.Model);
-  const std::string readout = ReadoutText(best.Info().Readout, best.Info().AtLeast);
+  this->Result_.Judged = this->JudgedOptions(best);
   // After a break, the file to go on from may be the one that was replaced.
   if (this->Init_ && !(resumed && this->IsInPlace() && !this->Result_.KeptStart))
   {
-    this->AsStart([&] { this->Result_.Before = this->Judge(*this->Init_, readout, this->Result_.StructuresBefore); });
+    this->AsStart([&] { this->Result_.Before = this->JudgeStart(); });
     this->Result_.HasBefore = this->Result_.Before.Cases > 0;
   }
   if (this->Result_.KeptStart)
   {
     this->Result_.After = this->Result_.Before;
     this->Result_.StructuresAfter = this->Result_.StructuresBefore;
+    this->TellTemperature(best.Info().Correction
+        ? "The model is the one that training started from, with the correction that it had."
+        : NoTemperature + "it is the one that training started from, unchanged.");
   }
   else
   {
-    this->Result_.After = this->CorrectBest(best, readout);
+    this->Result_.After = this->CorrectBest(best);
   }
   // The model that training started from has its own record, of its own training.
   if (!this->Result_.KeptStart && this->Result_.After.Cases > 0 && this->Processes_.IsFirst())
   {
     RecordCalibration(this->Context_, this->Result_.Model, "validation", this->Result_.After, this->Result_.Judged);
+  }
+}
+
+/// The same; somebody who does not wait for it has the model, and whoever resumes the training is told then.
+void Training::JudgeUnlessStopped(bool resumed)
+{
+  if (this->Validation_.empty())
+  {
+    this->TellTemperature(NoTemperature + TooFewForTemperature);
+    return;
+  }
+  try
+  {
+    this->JudgeBest(resumed);
+  }
+  catch (const Error& error)
+  {
+    if (error.Status() != RCN_ECANCELLED)
+    {
+      throw;
+    }
+    this->Result_.Interrupted = true;
+    this->Result_.HasBefore = false;
+    if (this->Result_.Temperature == 0)
+    {
+      this->TellTemperature(NoTemperature + StoppedBeforeTemperature);
+    }
   }
 }
 
@@ -775,6 +871,7 @@ TrainingResult Training::Run()
   {
     this->Lock_ = ClaimTrainingFiles(this->Context_, this->Options_, this->IsInPlace());
   }
+  this->ShowPlan();
   this->ReadCases();
   this->ChooseNetwork();
   this->ChooseAxes();
@@ -813,6 +910,10 @@ TrainingResult Training::Run()
     this->SaveCheckpoint();
     this->Processes_.WaitForAll(); // nobody ends before it is written
     this->Result_.Interrupted = true;
+    if (this->Result_.Best > 0)
+    {
+      this->TellTemperature(NoTemperature + StoppedBeforeTemperature);
+    }
     this->WarnOfDroppedCorrection();
     return std::move(this->Result_);
   }
@@ -827,10 +928,7 @@ TrainingResult Training::Run()
     this->CopyStart();
   }
   this->Processes_.WaitForAll(); // the model is written
-  if (!this->Validation_.empty())
-  {
-    this->JudgeBest(resumed);
-  }
+  this->JudgeUnlessStopped(resumed);
   this->WarnOfDroppedCorrection();
   this->Result_.CacheBytes = this->Store_->Peak();
   return std::move(this->Result_);
@@ -927,17 +1025,18 @@ json_t* TrainingJson(const TrainingResult& result)
       JsonObject{ { "reading", result.SecondsReading }, { "drawing", result.SecondsDrawing },
         { "stepping", result.SecondsStepping }, { "waiting", result.SecondsWaiting },
         { "validating", result.SecondsValidating } } } };
-  const auto judged = [&result](const EvaluationReport& report, const std::vector<StructureReport>& structures) {
-    return structures.empty() ? EvaluationJson(report, result.Judged, result.Raters)
-                              : EvaluationJson(structures, result.Judged, result.Raters);
+  const auto judged = [&result](const EvaluationReport& report, const EvaluationOptions& options,
+                        const std::vector<StructureReport>& structures) {
+    return structures.empty() ? EvaluationJson(report, options, result.Raters)
+                              : EvaluationJson(structures, options, result.Raters);
   };
   if (result.After.Cases > 0)
   {
-    root.Set("validation", judged(result.After, result.StructuresAfter));
+    root.Set("validation", judged(result.After, result.Judged, result.StructuresAfter));
   }
   if (result.HasBefore)
   {
-    root.Set("before", judged(result.Before, result.StructuresBefore));
+    root.Set("before", judged(result.Before, result.JudgedBefore, result.StructuresBefore));
   }
   return root.Release();
 }

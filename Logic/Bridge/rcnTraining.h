@@ -43,6 +43,31 @@ struct TrainingEpoch
   bool Averaged = false; ///< figures are those of the averaged weights, which were better
 };
 
+/// What a training will do: known before its first step (PlanTraining()), but for what is measured.
+struct TrainingCourse
+{
+  int64_t Training = 0, Validation = 0; ///< cases that learn, and that validate
+  int64_t Old = 0;                      ///< cases of another list, of which as many as new ones are mixed in
+  int64_t Batch = 0;                    ///< samples in a step; 0: the images are not known yet, and so is what follows
+  int64_t EpochSteps = 0;
+  int64_t Samples = 0;         ///< of each case in an epoch
+  int64_t CoveringSamples = 0; ///< of a case, with which it is seen once
+  int64_t Epochs = 0;          ///< at most; 0: as many as the time allows
+  double Minutes = 0;          ///< at most; 0: as many as it takes
+  bool MayEndEarlier = false;  ///< when validation stops improving
+
+  // ---- measured in the first steps; 0 before
+  int64_t Steps = 0;  ///< in all
+  double Seconds = 0; ///< that they take
+
+  /// How often every case is seen in all of these steps.
+  double Passes() const;
+};
+
+/// "9 cases learn and 3 validate; an epoch has 50 steps of 4 samples, and training takes 2 min." Once it is measured: "About
+/// 430 steps in 2 min, 9 epochs: every case is seen 36 times." Empty without cases.
+std::string CourseInWords(const TrainingCourse& course);
+
 /// Where training stands, for people who wait.
 struct TrainingProgress
 {
@@ -51,6 +76,7 @@ struct TrainingProgress
   int Epoch = 0, Epochs = 0;
   double Loss = 0;        ///< mean of this epoch so far
   double SecondsLeft = 0; ///< NaN while not known
+  TrainingCourse Course;
 };
 
 struct TrainingOptions
@@ -138,7 +164,8 @@ struct TrainingResult
   bool KeptStart = false;            ///< no epoch was better than the model Init, which Model is, byte for byte
   bool StillImproving = false;       ///< by validation, when training ended
   bool DroppedCorrection = false;    ///< that of Init, which was fitted to other weights
-  double Temperature = 0;            ///< stored in the model; 0: none, it did not help
+  double Temperature = 0;            ///< stored in the model; 0: none
+  std::string TemperatureInWords;    ///< a sentence: that it is stored, or why there is none; empty where nobody asked for one
   int VolumeCases = 0;               ///< validation cases (or patients) behind the model's intervals of volumes
   double CacheBytes = 0;             ///< most that the cases of this process took in memory at once
   std::string Readout;               ///< stored in the model
@@ -149,12 +176,14 @@ struct TrainingResult
   double SecondsReading = 0, SecondsDrawing = 0, SecondsStepping = 0, SecondsValidating = 0;
   double SecondsWaiting = 0; ///< of the steps: for other processes
 
-  /// The best model on the validation cases, by its stored readout, and with a temperature each case by the one fitted to all
-  /// others; and, where training went on from a model, that one on
-  /// the same cases. Of no cases where the region has no voxels in any of them.
+  /// The best model on the validation cases as it will be applied: by its stored readout, and with a temperature each case by
+  /// the one fitted to all others. And, where training went on from a model, that one on the same cases as it was applied: by
+  /// its own readout and correction, which, where it was fitted to some of these very cases, is taken in the same way: each
+  /// case by a fit to all others. Of no cases where the region has no voxels in any of them.
   EvaluationOptions Judged;
   EvaluationReport After;
   bool HasBefore = false;
+  EvaluationOptions JudgedBefore;
   EvaluationReport Before;
   /// Of several structures each, where After and Before are the means over them; otherwise empty.
   std::vector<StructureReport> StructuresAfter, StructuresBefore;
@@ -162,6 +191,10 @@ struct TrainingResult
 
 /// The sentence TrainModel() would fail with because of the options alone; empty when they look fine.
 std::string CheckTraining(const TrainingOptions& options);
+
+/// The course that TrainModel() would take, from the list and the headers of its images: no voxel is read. Where a header
+/// cannot be read, only the cases are counted. Throws Error as TrainModel() would.
+TrainingCourse PlanTraining(const TrainingOptions& options);
 
 /// Whether a model can have this file name: it ends with .safetensors.
 bool IsModelName(const std::string& path);

@@ -10,8 +10,10 @@
 #include "rcnJudge.h"
 #include "rcnModel.h"
 #include "rcnProcesses.h"
+#include "rcnRecalibration.h"
 #include "rcnTraining.h"
 #include "rcnTrainingCases.h"
+#include "rcnTrainingSplit.h"
 
 namespace rcn
 {
@@ -34,11 +36,14 @@ public:
   }
 
   TrainingResult Run();
+  TrainingCourse Plan();
 
 private:
   bool IsInPlace() const;
   bool IsStillImproving() const;
   // rcnTrainingSetup.cxx: cases, network, samples
+  void ShowPlan();
+  bool ReadHeaders(const TrainingSplit& split);
   void ReadCases();
   void ReadAll(const std::vector<Case>& cases, std::vector<size_t>& numbers, std::vector<std::string>* names, bool inTurns);
   int OwnerOf(size_t index, size_t count, bool inTurns) const;
@@ -61,7 +66,7 @@ private:
 
   // rcnTraining.cxx: the course, and what is kept of it
   double Agree(double at);
-  void Forecast(int64_t stepsDone, int64_t stepsLeft) const;
+  void Forecast(int64_t begun, int64_t step);
   void ShowStep(const rcn_train_report& report, double at, double perStep);
   JsonObject Protocol() const;
   bool ResumeState();
@@ -75,6 +80,7 @@ private:
   void AsStart(const std::function<void()>& judge);
   void CopyStart() const;
   void JudgeBest(bool resumed);
+  void JudgeUnlessStopped(bool resumed);
   bool HasSeveralStructures() const { return this->List_.HasStructures(); }
   std::vector<int> JudgedStructures() const;
   std::vector<std::unique_ptr<Evaluation>> JudgeValidation(
@@ -82,11 +88,14 @@ private:
   TrainingEpoch Validate(rcn_net* net, const rcn_loss* loss, const float* lossValues);
   std::vector<std::unique_ptr<Evaluation>> JudgeValidation(const Model& model, const std::vector<EvaluationOptions>& options);
   EvaluationReport Judge(
-    const Model& model, const std::string& readout, std::vector<StructureReport>& structures, VolumeScores* volumes = nullptr);
-  EvaluationReport JudgeUncorrected(const Model& best, const std::string& readout);
+    const Model& model, EvaluationOptions options, std::vector<StructureReport>& structures, VolumeScores* volumes = nullptr);
+  EvaluationReport JudgeStart();
+  EvaluationReport JudgeUncorrected(const Model& best, const std::string& why);
   void StoreVolumes(const VolumeScores& scores);
-  EvaluationOptions JudgedOptions(const std::string& readout);
-  EvaluationReport CorrectBest(const Model& best, const std::string& readout);
+  EvaluationOptions JudgedOptions(const Model& model);
+  RecalibrationResult FitToValidation(const Model& model, const EvaluationOptions& options, rcn_recalib_method method);
+  EvaluationReport CorrectBest(const Model& best);
+  void TellTemperature(const std::string& sentence, const std::string& figures = "");
   void WarnOfDroppedCorrection();
   CasePrediction PredictCase(rcn_net* net, const rcn_loss* loss, const float* lossValues, LoadedCase& one);
   void Loop();

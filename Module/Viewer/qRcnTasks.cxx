@@ -352,6 +352,7 @@ void qRcnTasks::recalibrate(rcn_recalib_method method, const rcn::SessionJudgeme
         tr("A correction is fitted on validation cases with raters' masks, and there are none; name some in the data list.")
           .toStdString());
     }
+    rcn::CheckRecalibration(session, model); // before anybody waits for predictions
     this->predictCases(session, model, Unpredicted(session, model, ids), monitor);
     const auto result = std::make_shared<const rcn::Recalibrated>(
       rcn::RecalibrateModel(session, model, "validation", method, how, qRcnJobs::progressOf(monitor)));

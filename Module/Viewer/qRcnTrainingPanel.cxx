@@ -120,7 +120,6 @@ void qRcnTrainingPanel::setStartFrom(const QString& model)
 void qRcnTrainingPanel::apply(rcn::TrainingOptions& options) const
 {
   options.Minutes = this->Minutes->value();
-  options.Recalibrate = false; // a step of its own here, with before and after
   options.Strategy = this->Strategy->currentData().toString().toStdString();
   if (this->startFrom().isEmpty())
   {

@@ -835,6 +835,10 @@ Judged Judge(const Session& session, const SessionJudgement& judgement, const Se
     out.HasBefore = true;
   }
   const std::shared_ptr<const PredictionRun> run = RunOfModel(session, judgement.Model);
+  if (out.HasBefore)
+  {
+    RefuseCorrected(run.get(), judgement.Model);
+  }
   const Recalibration* fitted = out.HasBefore ? &correction : run ? run->Correction.get() : nullptr;
   const std::string elsewhere = fitted ? FittedElsewhere(*fitted, options) : "";
   if (!elsewhere.empty())
@@ -862,6 +866,17 @@ Judged Judge(const Session& session, const SessionJudgement& judgement, const Se
     // A structure may have nothing to be judged on in some of them.
     out.Cases = evaluation->CaseIds().size() > out.Cases.size() ? evaluation->CaseIds() : out.Cases;
   }
+  if (fitted && !out.HasBefore) // otherwise the window says it beside the figures
+  {
+    const auto here = std::count_if(out.Cases.begin(), out.Cases.end(),
+      [&](const std::string& id) { return std::find(fitted->Cases.begin(), fitted->Cases.end(), id) != fitted->Cases.end(); });
+    if (here > 0)
+    {
+      const bool all = here == static_cast<std::ptrdiff_t>(out.Cases.size());
+      out.Remarks.push_back("The correction in " + judgement.Model + " was fitted to " +
+        (all ? "these very cases" : std::to_string(here) + " of these cases") + ", where it looks better than it is.");
+    }
+  }
   const size_t each = out.HasBefore ? 2 : 1;
   if (structures)
   {
@@ -879,6 +894,26 @@ Judged Judge(const Session& session, const SessionJudgement& judgement, const Se
   return out;
 }
 
+void CheckRecalibration(const Session& session, const std::string& model)
+{
+  const SessionModel& entry = ModelOf(session, model);
+#ifdef RCN_HAVE_NETWORKS
+  const Workspace work;
+  const PredictionRun run = RunOf(Model(work.Context(), entry.Path), {});
+  try
+  {
+    RefuseCorrected(&run, model);
+  }
+  catch (const Error& error)
+  {
+    throw Error(error.Status(), error.what() + std::string(" Evaluate the model as it is, or choose one without a correction."),
+      error.Key());
+  }
+#else
+  (void)entry;
+#endif
+}
+
 Recalibrated RecalibrateModel(const Session& session, const std::string& model, const std::string& split,
   rcn_recalib_method method, const SessionJudgement& how, const SessionProgress& progress)
 {
@@ -888,11 +923,8 @@ Recalibrated RecalibrateModel(const Session& session, const std::string& model, 
   judgement.Model = model;
   judgement.Split = split;
   CheckSplits(session.Data());
+  CheckRecalibration(session, model);
   Workspace work;
-  if (Model(work.Context(), entry.Path).Info().Correction)
-  {
-    throw Error(RCN_EINVALID, "The model " + model + " already has a correction; recalibrate the model it was made from.");
-  }
   Recalibrated out;
   size_t done = 0;
   const RecalibrationResult result = Recalibrate(

@@ -146,6 +146,9 @@ struct Recalibrated
   std::string Sentence; ///< whether it helps, with the figures
 };
 
+/// Throws Error where the model has a correction already, which says what to do.
+void CheckRecalibration(const Session& session, const std::string& model);
+
 /// Fits a correction to the model's predictions on a split. Where it helps (rcnRecalibration.h), writes it and a copy of the
 /// model with it (models/NAME-METHOD).
 Recalibrated RecalibrateModel(const Session& session, const std::string& model, const std::string& split,

@@ -137,6 +137,7 @@ public:
     tiny.Batch = 2;
     tiny.Rate = 0.01;
     tiny.Epochs = epochs;
+    tiny.Recalibrate = false; // correcting is a step of its own in most tests
     this->setTrainingDefaults(tiny);
     connect(this->tasks(), &qRcnTasks::trainingProgressed, this, [this] { ++this->Steps; });
     this->resize(1500, 950);
@@ -820,6 +821,42 @@ private slots:
     // What was thrown away leaves no model behind.
     const QDir models(Path(window.document()->session().File("models", "")));
     QCOMPARE(models.entryList({ "*.log.csv" }, QDir::Files).size(), 0);
+    QVERIFY(window.closeAtOnce());
+  }
+
+  /// As with the command line; and the correction in the model is the only one.
+  void trainingStoresATemperature()
+  {
+    const Folder folder;
+    PhantomSet set;
+    set.Validation = 4;
+    Window window(folder);
+    rcn::TrainingOptions options;
+    QVERIFY(options.Recalibrate);
+    window.training()->apply(options);
+    QVERIFY(options.Recalibrate);
+    options.Workspace.Threads = 1;
+    options.Net.width = 8;
+    options.Net.depth = 2;
+    options.Batch = 2;
+    options.Rate = 0.01;
+    options.Epochs = 8;
+    window.setTrainingDefaults(options);
+    QVERIFY(window.open(WritePhantomList(folder, set)));
+    auto* strategy = window.training()->findChild<QComboBox*>("strategy");
+    strategy->setCurrentIndex(strategy->findData("median"));
+    QVERIFY(window.trainQuickly());
+    const QString verdict = window.training()->monitor()->findChild<QLabel*>("verdict")->text();
+    QVERIFY2(verdict.contains("A temperature of ") && verdict.contains("fitted to 4 validation cases"), qPrintable(verdict));
+    window.tasks()->keepModel();
+    window.action("recalibrate")->trigger();
+    QVERIFY(window.done());
+    QVERIFY2(window.notice()->isError() &&
+        window.notice()->text().startsWith("The predictions of median are corrected already (temperature, fitted to 4 cases)."),
+      qPrintable(window.notice()->text()));
+    QVERIFY(window.notice()->text().contains("Evaluate the model as it is"));
+    QCOMPARE(window.document()->session().Models.size(), size_t(1));
+    QVERIFY(window.document()->session().Predictions.empty()); // nobody waited for them
     QVERIFY(window.closeAtOnce());
   }
 

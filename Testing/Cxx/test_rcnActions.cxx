@@ -325,14 +325,21 @@ void TrainsPredictsJudgesAndCorrects()
   CHECK(session.FindPrediction("c5", "first-isotonic")->Levels.empty()); // the correction is for one readout
   rcn::SessionJudgement corrected;
   corrected.Model = session.Model;
-  CHECK(rcn::Judge(session, corrected).Remarks.empty());
+  const std::vector<std::string> here = rcn::Judge(session, corrected).Remarks;
+  CHECK(here.size() == 1 && here.front().find("was fitted to these very cases, where it looks better") != std::string::npos);
   corrected.Region = "whole";
   const std::vector<std::string> elsewhere = rcn::Judge(session, corrected).Remarks;
-  CHECK(elsewhere.size() == 1 && elsewhere.front().find("fitted on the region box") != std::string::npos);
+  CHECK(elsewhere.size() == 2 && elsewhere.front().find("fitted on the region box") != std::string::npos);
   corrected.Readout = "at-least:1";
   CHECK_THROWS(rcn::Judge(session, corrected), RCN_EINVALID, "not of at-least:1");
   CHECK_THROWS(rcn::RecalibrateModel(session, session.Model, "validation", RCN_RECALIB_PLATT, rcn::SessionJudgement()),
-    RCN_EINVALID, "already");
+    RCN_EINVALID, "The predictions of first-isotonic are corrected already (isotonic, fitted to 2 cases). Evaluate the model");
+  CHECK_THROWS(rcn::CheckRecalibration(session, session.Model), RCN_EINVALID, "corrected already");
+  rcn::CheckRecalibration(session, "first");
+  rcn::SessionJudgement twice;
+  twice.Model = session.Model;
+  twice.Correction = recalibrated.Correction.Path;
+  CHECK_THROWS(rcn::Judge(session, twice), RCN_EINVALID, "corrected already");
   // A map that is right on average in each case: what one case teaches is wrong for the other, and nothing is kept.
   rcn::Session right = session;
   for (const std::string& id : ids)

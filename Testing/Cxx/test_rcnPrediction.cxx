@@ -143,6 +143,15 @@ void CorrectionsAreApplied()
   const rcn::Prediction corrected = rcn::Predict(model, scene.Context, { Image(16, 16, 1) }, "i", options);
   CHECK_NEAR(First(corrected.Probability), 1 / (1 + std::exp(-(std::log(0.3 / 0.7) + 1))), 1e-5);
   CHECK(!corrected.Levels.Data() && corrected.Remarks.size() == 1);
+  // Another one in its place, never both, and it is said.
+  rcn::Recalibration other = correction;
+  other.Path = "other.json";
+  other.Correction.parameters[1] = 2;
+  options.Correction = &other;
+  const rcn::Prediction instead = rcn::Predict(model, scene.Context, { Image(16, 16, 1) }, "i", options);
+  CHECK_NEAR(First(instead.Probability), 1 / (1 + std::exp(-(std::log(0.3 / 0.7) + 2))), 1e-5);
+  CHECK(instead.Remarks.size() == 2 && instead.Remarks[0].find("other.json is applied in place of the correction") == 0);
+  options.Correction = nullptr;
   options.Readout = "expected";
   CHECK_THROWS(rcn::CheckPrediction(model, options), RCN_EINVALID, "fitted to the readout majority");
   options.Recalibrate = false;

@@ -778,7 +778,14 @@ void CorrectionsGoRound()
                rcn::RecalibrationText(fitted).c_str()),
     workspace.Context());
   CHECK(f.Actions->Predict(f.Parameters) == "");
-  CHECK(f.Actions->Recalibrate(f.Parameters).find("corrected already (in the model)") != std::string::npos);
+  CHECK(f.Actions->GetRemarks().find("in place of") == std::string::npos);
+  CHECK(f.Actions->Recalibrate(f.Parameters).find("corrected already (in the model); evaluate it as") != std::string::npos);
+  // A file is applied in place of the model's own, never both, and it is said.
+  f.Parameters->SetRecalibrationFile(folder / "t.json");
+  rcn::WriteRecalibration(folder / "t.json", fitted);
+  f.Parameters->CorrectedOn();
+  CHECK(f.Actions->Predict(f.Parameters) == "");
+  CHECK(f.Actions->GetRemarks().find("t.json is applied in place of the correction that is stored in ") != std::string::npos);
 }
 
 /// "At least k", by the model: one inside the other.
@@ -838,15 +845,25 @@ void TrainsOnTheScenesCases()
   int epochs = 0;
   Logic::Monitor monitor;
   monitor.Epoch = [&](const rcn::TrainingEpoch&) { ++epochs; };
+  std::string plan;
+  monitor.Training = [&](const rcn::TrainingProgress& now) { plan = plan.empty() ? rcn::CourseInWords(now.Course) : plan; };
   CHECK(f.Actions->Keep(f.Parameters) != "" && f.Actions->Discard(f.Parameters) != "");
   f.Actions->Prepare(Logic::TrainAction, f.Parameters)(monitor)();
   CHECK(epochs > 0 && std::filesystem::exists(folder / "new.safetensors"));
+  CHECK(plan.find("2 cases learn and 1 validates; ") == 0);
   const auto& training = f.Actions->GetResults(f.Parameters).Training;
   CHECK(training && training->HasBefore && training->Raters.size() == 3);
   CHECK(f.Result<vtkMRMLPlotChartNode>(Node::GetChartRole())->GetNumberOfPlotSeriesNodes() == 3); // ideal, after, before
   // Kept: it is the model now, and the next one gets another name. Nothing is trained over it.
   CHECK(f.Actions->Check(Logic::TrainAction, f.Parameters) == "Keep or discard the trained model first.");
+  // Whether a temperature is stored is said, and a correction that was fitted to other weights is no longer applied.
+  CHECK(!training->TemperatureInWords.empty());
+  CHECK(f.Actions->GetRemarks().find(training->TemperatureInWords) != std::string::npos);
+  const bool unchanged = training->KeptStart;
+  f.Parameters->CorrectedOn();
   CHECK(f.Actions->Keep(f.Parameters) == "" && f.Actions->Keep(f.Parameters) != "");
+  CHECK(f.Parameters->GetCorrected() == unchanged);
+  f.Parameters->CorrectedOff();
   CHECK(f.Parameters->GetModelFile() == folder / "new.safetensors");
   CHECK(f.Parameters->GetTrainedModelFile() == folder / "new-2.safetensors");
   CHECK(f.Actions->Check(Logic::TrainAction, f.Parameters) == "");

@@ -540,7 +540,8 @@ def test_the_course_is_chosen_and_forecast(data, tmp_path):
         assert lines[-1], lines
     child.send_signal(signal.SIGINT)
     child.communicate(timeout=60)
-    assert re.fullmatch(r"About [\d.]+ (s|min|h): 50 epochs of 50 steps, ends earlier when validation stops improving\.\n", lines[-1])
+    assert re.fullmatch(r"2500 steps in about [\d.]+ (s|min|h), 50 epochs: every case is seen \d+ times; "
+                        r"it ends earlier when validation stops improving\.\n", lines[-1])
 
 
 def test_too_short_a_training_says_so(data, tmp_path):
