@@ -48,12 +48,19 @@ public:
     const bool busy = state == qRcnTrainingMonitor::Running || state == qRcnTrainingMonitor::Cancelling;
     this->Bar->setVisible(busy);
     this->Cancel->setVisible(busy);
+    this->showCourse(busy ? this->Course->text() : QString());
     this->Cancel->setEnabled(state == qRcnTrainingMonitor::Running);
     this->Keep->setVisible(state == qRcnTrainingMonitor::Finished);
     this->Discard->setVisible(state == qRcnTrainingMonitor::Finished);
     this->Tabs->setTabEnabled(1, state == qRcnTrainingMonitor::Finished);
     this->Tabs->setVisible(state != qRcnTrainingMonitor::Idle);
     this->Tabs->setCurrentIndex(state == qRcnTrainingMonitor::Finished ? 1 : 0);
+  }
+
+  void showCourse(const QString& sentence)
+  {
+    this->Course->setText(sentence);
+    this->Course->setVisible(!sentence.isEmpty());
   }
 
   void refreshStatus()
@@ -232,7 +239,7 @@ public:
   int EpochCount = 0;
   QVector<QPointF> Steps;
   std::vector<rcn::TrainingEpoch> Epochs;
-  QLabel *Title = nullptr, *Status = nullptr, *Verdict = nullptr;
+  QLabel *Title = nullptr, *Status = nullptr, *Course = nullptr, *Verdict = nullptr;
   QProgressBar* Bar = nullptr;
   QPushButton *Cancel = nullptr, *Keep = nullptr, *Discard = nullptr;
   QTabWidget* Tabs = nullptr;
@@ -261,6 +268,8 @@ qRcnTrainingMonitor::qRcnTrainingMonitor(QWidget* parent) : QWidget(parent), d(n
   row->addWidget(p->Bar, 1);
   row->addWidget(p->Cancel);
   p->Status = qRcnStyle::newNote(this, "status");
+  p->Course = qRcnStyle::newNote(this, "course");
+  p->Course->setToolTip(tr("What the training will do, and after ten steps how far it gets in the time that it has"));
 
   p->Tabs = new QTabWidget(this);
   p->Tabs->setObjectName("tabs");
@@ -281,6 +290,7 @@ qRcnTrainingMonitor::qRcnTrainingMonitor(QWidget* parent) : QWidget(parent), d(n
   auto* layout = qRcnStyle::newColumn(this, { p->Title });
   layout->addLayout(row);
   layout->addWidget(p->Status);
+  layout->addWidget(p->Course);
   layout->addWidget(p->Tabs, 1);
   layout->addLayout(answer);
   layout->addStretch(0);
@@ -320,6 +330,7 @@ void qRcnTrainingMonitor::setProgress(const rcn::TrainingProgress& progress)
   p->Stage = StageInWords(progress);
   p->SecondsLeft = progress.SecondsLeft;
   p->EpochCount = std::max(p->EpochCount, progress.Epochs);
+  p->showCourse(QString::fromStdString(rcn::CourseInWords(progress.Course)));
   const double x = progress.Fraction * progress.Epochs;
   if (progress.Epoch > 0 && std::isfinite(progress.Loss) && progress.Loss > 0 &&
     (p->Steps.isEmpty() || x > p->Steps.last().x()))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Training as it goes: curves of loss and MR-ECE, time left, memory, Cancel; then the result before and after, to keep or
-/// to discard.
+/// Training as it goes: curves of loss and MR-ECE, time left, what the time is enough for, memory, Cancel; then the result
+/// before and after, to keep or to discard.
 #ifndef qRcnTrainingMonitor_h
 #define qRcnTrainingMonitor_h
 

@@ -609,23 +609,26 @@ double Training::Agree(double at)
   return said[1];
 }
 
-/// What a person wants to know before waiting, from the steps that were measured.
-void Training::Forecast(int64_t stepsDone, int64_t stepsLeft) const
+/// What a person wants to know before waiting, from the steps from `begun` to `step`.
+void Training::Forecast(int64_t begun, int64_t step)
 {
-  const double epochSteps = static_cast<double>(rcn_train_epoch_steps(&this->Train_));
-  const double perStep = (this->Result_.SecondsDrawing + this->Result_.SecondsStepping) / static_cast<double>(stepsDone);
+  TrainingCourse& course = this->Progress_.Course;
+  const double epochSteps = static_cast<double>(course.EpochSteps);
+  const double perStep = (this->Result_.SecondsDrawing + this->Result_.SecondsStepping) / static_cast<double>(step - begun);
   // To predict a case takes about a third of a step with its gradients.
   const double validating = this->ValidationSeconds_ > 0 ? this->ValidationSeconds_
                                                          : perStep * this->PassSteps_ *
       static_cast<double>(this->Validation_.size()) / (3.0 * static_cast<double>(this->EpochCases()));
-  const double perEpoch = perStep * epochSteps + validating;
-  const double all = this->SecondsTrained() + static_cast<double>(stepsLeft) / epochSteps * perEpoch;
+  const double perEpoch = perStep * epochSteps + validating, trained = this->SecondsTrained();
+  const int64_t steps = course.EpochSteps * this->Epochs_;
+  const double all = trained + static_cast<double>(steps - step) / epochSteps * perEpoch;
   const double budget = 60 * this->Options_.Minutes;
   const bool timed = budget > 0 && budget < all;
-  const int64_t epochs = timed ? std::llround(std::ceil(budget / perEpoch)) : this->Epochs_;
-  this->Remark("About " + DurationText(timed ? budget : all) + ": " + (timed ? "about " : "") + Counted(epochs, "epoch") +
-    " of " + Counted(static_cast<int64_t>(epochSteps), "step") +
-    (this->Patience_ > 0 && !this->Validation_.empty() ? ", ends earlier when validation stops improving." : "."));
+  // The last epoch ends in time for its validation.
+  course.Steps = timed ? step + std::llround(std::max(0.0, budget - trained - validating) / perEpoch * epochSteps) : steps;
+  course.Seconds = timed ? budget : all;
+  course.Epochs = (course.Steps + course.EpochSteps - 1) / course.EpochSteps;
+  this->Remark(CourseInWords(course));
 }
 
 /// at: how much of the time is up; perStep: seconds, validation included
@@ -703,7 +706,7 @@ void Training::Loop()
     this->ShowStep(report, at, (SecondsNow() - from) / static_cast<double>(step - begun));
     if (!hasForecast && step - begun >= 10)
     {
-      this->Forecast(step - begun, steps - step);
+      this->Forecast(begun, step);
       hasForecast = true;
     }
     if (report.epoch_done || timeUp)
@@ -868,6 +871,7 @@ TrainingResult Training::Run()
   {
     this->Lock_ = ClaimTrainingFiles(this->Context_, this->Options_, this->IsInPlace());
   }
+  this->ShowPlan();
   this->ReadCases();
   this->ChooseNetwork();
   this->ChooseAxes();

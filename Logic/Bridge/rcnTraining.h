@@ -43,6 +43,31 @@ struct TrainingEpoch
   bool Averaged = false; ///< figures are those of the averaged weights, which were better
 };
 
+/// What a training will do: known before its first step (PlanTraining()), but for what is measured.
+struct TrainingCourse
+{
+  int64_t Training = 0, Validation = 0; ///< cases that learn, and that validate
+  int64_t Old = 0;                      ///< cases of another list, of which as many as new ones are mixed in
+  int64_t Batch = 0;                    ///< samples in a step; 0: the images are not known yet, and so is what follows
+  int64_t EpochSteps = 0;
+  int64_t Samples = 0;         ///< of each case in an epoch
+  int64_t CoveringSamples = 0; ///< of a case, with which it is seen once
+  int64_t Epochs = 0;          ///< at most; 0: as many as the time allows
+  double Minutes = 0;          ///< at most; 0: as many as it takes
+  bool MayEndEarlier = false;  ///< when validation stops improving
+
+  // ---- measured in the first steps; 0 before
+  int64_t Steps = 0;  ///< in all
+  double Seconds = 0; ///< that they take
+
+  /// How often every case is seen in all of these steps.
+  double Passes() const;
+};
+
+/// "9 cases learn and 3 validate; an epoch has 50 steps of 4 samples, and training takes 2 min." Once it is measured: "About
+/// 430 steps in 2 min, 9 epochs: every case is seen 36 times." Empty without cases.
+std::string CourseInWords(const TrainingCourse& course);
+
 /// Where training stands, for people who wait.
 struct TrainingProgress
 {
@@ -51,6 +76,7 @@ struct TrainingProgress
   int Epoch = 0, Epochs = 0;
   double Loss = 0;        ///< mean of this epoch so far
   double SecondsLeft = 0; ///< NaN while not known
+  TrainingCourse Course;
 };
 
 struct TrainingOptions
@@ -165,6 +191,10 @@ struct TrainingResult
 
 /// The sentence TrainModel() would fail with because of the options alone; empty when they look fine.
 std::string CheckTraining(const TrainingOptions& options);
+
+/// The course that TrainModel() would take, from the list and the headers of its images: no voxel is read. Where a header
+/// cannot be read, only the cases are counted. Throws Error as TrainModel() would.
+TrainingCourse PlanTraining(const TrainingOptions& options);
 
 /// Whether a model can have this file name: it ends with .safetensors.
 bool IsModelName(const std::string& path);

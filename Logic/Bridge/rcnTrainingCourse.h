@@ -13,6 +13,7 @@
 #include "rcnRecalibration.h"
 #include "rcnTraining.h"
 #include "rcnTrainingCases.h"
+#include "rcnTrainingSplit.h"
 
 namespace rcn
 {
@@ -35,11 +36,14 @@ public:
   }
 
   TrainingResult Run();
+  TrainingCourse Plan();
 
 private:
   bool IsInPlace() const;
   bool IsStillImproving() const;
   // rcnTrainingSetup.cxx: cases, network, samples
+  void ShowPlan();
+  bool ReadHeaders(const TrainingSplit& split);
   void ReadCases();
   void ReadAll(const std::vector<Case>& cases, std::vector<size_t>& numbers, std::vector<std::string>* names, bool inTurns);
   int OwnerOf(size_t index, size_t count, bool inTurns) const;
@@ -62,7 +66,7 @@ private:
 
   // rcnTraining.cxx: the course, and what is kept of it
   double Agree(double at);
-  void Forecast(int64_t stepsDone, int64_t stepsLeft) const;
+  void Forecast(int64_t begun, int64_t step);
   void ShowStep(const rcn_train_report& report, double at, double perStep);
   JsonObject Protocol() const;
   bool ResumeState();

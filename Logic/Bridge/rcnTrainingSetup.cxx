@@ -144,6 +144,95 @@ void Training::ReadAll(
   }
 }
 
+/// What is known of the images of the cases that learn, without their voxels. False where one cannot be read: whoever reads it
+/// will say why.
+bool Training::ReadHeaders(const TrainingSplit& split)
+{
+  this->Store_.reset(new CaseStore(this->Workspace_, this->Raters_, 0));
+  const auto read = [this](const std::vector<Case>& cases, std::vector<size_t>& numbers) {
+    for (const Case& one : cases)
+    {
+      if (this->OnProgress(0, "reading"))
+      {
+        throw Error(RCN_ECANCELLED, "");
+      }
+      std::vector<Volume> images = one.Memory ? one.Memory->Images : std::vector<Volume>();
+      for (size_t i = images.size(); i < one.Images.size() && !one.Memory; ++i)
+      {
+        images.push_back(ReadImageHeader(one.Images[i]));
+      }
+      if (images.empty())
+      {
+        throw Error(RCN_EDATA, one.Id);
+      }
+      this->Net_.channels = 0;
+      for (const Volume& image : images)
+      {
+        this->Net_.channels += image.ChannelCount();
+      }
+      numbers.push_back(this->Store_->Add(one));
+      this->Store_->Peek(numbers.back()).Geometry = images.front().Geometry();
+    }
+  };
+  try
+  {
+    read(split.Training, this->New_);
+    read(split.Old, this->Old_);
+  }
+  catch (const Error& error)
+  {
+    if (error.Status() == RCN_ECANCELLED)
+    {
+      throw;
+    }
+    return false;
+  }
+  return true;
+}
+
+/// As Run() begins, without a voxel.
+TrainingCourse Training::Plan()
+{
+  const TrainingSplit split = DivideCases(this->Options_);
+  this->Result_.Checkpoint = TrainingFiles(this->Options_.Output)[1];
+  TrainingCourse& course = this->Progress_.Course;
+  if (this->ReadHeaders(split))
+  {
+    this->ChooseNetwork();
+    this->ChooseAxes();
+    this->ChooseSamples();
+    this->AdoptBatch();
+    this->ChooseCourse();
+  }
+  course.Training = static_cast<int64_t>(split.Training.size());
+  course.Old = static_cast<int64_t>(split.Old.size());
+  course.Validation = static_cast<int64_t>(split.Validation.size());
+  course.MayEndEarlier = course.MayEndEarlier && course.Validation > 0;
+  return course;
+}
+
+/// Before cases are read, which may take long; what is wrong with them is said where they are.
+void Training::ShowPlan()
+{
+  if (this->Processes_.AreSeveral() || !this->Options_.Progress)
+  {
+    return;
+  }
+  TrainingOptions silent = this->Options_;
+  silent.Remark = silent.Warn = nullptr;
+  try
+  {
+    this->Progress_.Course = Training(silent).Plan();
+  }
+  catch (const Error& error)
+  {
+    if (error.Status() == RCN_ECANCELLED)
+    {
+      throw;
+    }
+  }
+}
+
 void Training::ReadCases()
 {
   const double start = SecondsNow();
@@ -422,6 +511,7 @@ void Training::ChooseCourse()
   train.old_cases = static_cast<int64_t>(this->Old_.size());
   const bool chosen = this->Options_.Epochs == 0, timed = this->Options_.Minutes > 0;
   const double least = this->Net_.arch == RCN_UNET3D ? LeastStepsOfVolumes : LeastSteps;
+  const int64_t covering = train.samples;
   this->PassSteps_ = static_cast<double>(rcn_train_epoch_steps(&train));
   const double steps = std::max(least, std::min(MostSteps, UsualPasses * this->PassSteps_));
   if (chosen && this->Options_.Samples == 0) // to validate after every few steps would take longer than these
@@ -436,6 +526,18 @@ void Training::ChooseCourse()
   const bool automatic = this->Options_.Patience < 0 && chosen && !timed;
   this->Patience_ = automatic ? std::max(10, this->Epochs_ / 3) : std::max(0, this->Options_.Patience);
   this->EarliestEnd_ = automatic ? this->Epochs_ / 2 : 0;
+  TrainingCourse& course = this->Progress_.Course;
+  course = TrainingCourse();
+  course.Training = train.cases;
+  course.Old = train.old_cases;
+  course.Validation = static_cast<int64_t>(this->Validation_.size());
+  course.Batch = std::min(train.batch, this->EpochCases() * train.samples);
+  course.EpochSteps = rcn_train_epoch_steps(&train);
+  course.Samples = train.samples;
+  course.CoveringSamples = covering;
+  course.Epochs = chosen && timed ? 0 : this->Epochs_;
+  course.Minutes = this->Options_.Minutes;
+  course.MayEndEarlier = this->Patience_ > 0;
 }
 
 /// Training that goes on with another number of processes keeps the size of its steps.
@@ -608,6 +710,75 @@ rcn_status Training::GiveCase(rcn_train_case* out, int64_t index, void* payload)
     self->CaseStatus_ = RCN_ENOMEM;
   }
   return self->CaseStatus_ == RCN_EDATA ? RCN_EIO : self->CaseStatus_;
+}
+
+double TrainingCourse::Passes() const
+{
+  const double samples = static_cast<double>((this->Training + std::min(this->Old, this->Training)) * this->CoveringSamples);
+  return samples > 0 ? static_cast<double>(this->Steps * this->Batch) / samples : 0;
+}
+
+namespace
+{
+
+/// 431 as 430.
+int64_t AboutSo(int64_t count)
+{
+  int64_t unit = 1;
+  while (count / unit >= 100)
+  {
+    unit *= 10;
+  }
+  return (count + unit / 2) / unit * unit;
+}
+
+/// "9 cases learn and 3 validate"
+std::string CasesInWords(const TrainingCourse& course)
+{
+  return Counted(course.Training, "case") + (course.Old > 0 ? ", mixed with old ones," : "") +
+    (course.Training == 1 ? " learns and " : " learn and ") +
+    (course.Validation > 0 ? std::to_string(course.Validation) : "none") + (course.Validation > 1 ? " validate" : " validates");
+}
+
+std::string PassesInWords(const TrainingCourse& course)
+{
+  const double passes = course.Passes();
+  return passes < 0.95 ? "too few to see every case"
+    : passes < 1.5     ? "every case is seen once"
+                       : "every case is seen " + std::to_string(AboutSo(std::llround(passes))) + " times";
+}
+
+} // namespace
+
+std::string CourseInWords(const TrainingCourse& course)
+{
+  if (course.Training == 0)
+  {
+    return "";
+  }
+  const std::string earlier = course.MayEndEarlier ? "; it ends earlier when validation stops improving." : ".";
+  if (course.Steps > 0)
+  {
+    const bool timed = course.Minutes > 0 && course.Seconds >= 60 * course.Minutes; // by the clock, not by the steps
+    return (timed ? "About " + Counted(AboutSo(course.Steps), "step") + " in " : Counted(course.Steps, "step") + " in about ") +
+      DurationText(course.Seconds) + ", " + Counted(course.Epochs, "epoch") + ": " + PassesInWords(course) + earlier;
+  }
+  if (course.Batch == 0)
+  {
+    return CasesInWords(course) + ".";
+  }
+  return CasesInWords(course) + "; an epoch has " + Counted(course.EpochSteps, "step") + " of " +
+    Counted(course.Batch, "sample") + ", and training takes " +
+    (course.Epochs > 0 ? Counted(course.Epochs, "epoch") + (course.Minutes > 0 ? " or " : "") : "") +
+    (course.Minutes > 0 ? DurationText(60 * course.Minutes) : "") + earlier;
+}
+
+TrainingCourse PlanTraining(const TrainingOptions& options)
+{
+  TrainingOptions silent = options;
+  silent.Remark = silent.Warn = nullptr;
+  silent.Progress = nullptr;
+  return Training(silent).Plan();
 }
 
 } // namespace rcn

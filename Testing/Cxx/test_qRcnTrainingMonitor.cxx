@@ -39,6 +39,18 @@ class TestTrainingMonitor : public QObject
     one.Epoch = static_cast<int>(10 * fraction) + 1;
     one.Loss = 1 / (1 + 4 * fraction);
     one.SecondsLeft = 600 * (1 - fraction);
+    one.Course.Training = 9;
+    one.Course.Validation = 3;
+    one.Course.Batch = 4;
+    one.Course.EpochSteps = 50;
+    one.Course.CoveringSamples = 5;
+    one.Course.Minutes = 10;
+    if (fraction > 0.05)
+    {
+      one.Course.Steps = 500;
+      one.Course.Epochs = 10;
+      one.Course.Seconds = 600;
+    }
     return one;
   }
 
@@ -67,18 +79,22 @@ private slots:
     QCOMPARE(monitor.state(), qRcnTrainingMonitor::Idle);
     auto* cancel = monitor.findChild<QPushButton*>("cancel");
     auto* status = monitor.findChild<QLabel*>("status");
-    QVERIFY(!cancel->isVisible());
+    auto* course = monitor.findChild<QLabel*>("course");
+    QVERIFY(!cancel->isVisible() && !course->isVisible());
     monitor.start("Retraining on 12 cases");
-    QVERIFY(cancel->isVisible());
+    QVERIFY(cancel->isVisible() && !course->isVisible());
     const QImage empty = PictureOf(monitor, QSize(350, 520));
     for (int i = 0; i <= 50; ++i)
     {
       monitor.setProgress(progress(i / 100.0));
+      QVERIFY(
+        i > 5 || (course->isVisible() && course->text().startsWith("9 cases learn and 3 validate; an epoch has 50 steps")));
       if (i % 10 == 9)
       {
         monitor.addEpoch(epoch(i / 10 + 1));
       }
     }
+    QCOMPARE(course->text(), QString("About 500 steps in 10 min, 10 epochs: every case is seen 44 times."));
     QCOMPARE(monitor.findChild<QProgressBar*>("progress")->value(), 500);
     QVERIFY2(status->text().contains("Epoch 6 of 10, training"), qPrintable(status->text()));
     QVERIFY(status->text().contains("about 5 minutes left"));
@@ -99,7 +115,8 @@ private slots:
     stopped.Interrupted = true;
     monitor.finish(stopped);
     QVERIFY(monitor.findChild<QLabel*>("verdict")->text().startsWith("Stopped early."));
-    stopped.After.Cases = 0; // as it comes: judging is not waited for
+    QVERIFY(!course->isVisible()); // what came of it is said now
+    stopped.After.Cases = 0;       // as it comes: judging is not waited for
     monitor.finish(stopped);
     QCOMPARE(monitor.findChild<QLabel*>("verdict")->text(),
       QString("Stopped early. The new model is the best one so far, that of epoch %1.").arg(stopped.Best));
@@ -177,7 +194,7 @@ private slots:
         monitor.addEpoch(epoch(i / 10 + 1));
       }
     }
-    COMPARE_PICTURES(monitor, "training", 350, 620);
+    COMPARE_PICTURES(monitor, "training", 350, 660);
     monitor.finish(result(true));
     COMPARE_PICTURE(monitor, "training_result", 350, 720);
   }

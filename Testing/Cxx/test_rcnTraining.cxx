@@ -91,13 +91,25 @@ void ChoosesItsCourse()
     options.Net.arch = arch;
     options.Minutes = minutes;
     options.Epochs = epochs;
+    const rcn::TrainingCourse plan = rcn::PlanTraining(options);
+    rcn::TrainingCourse first, last; // that are shown: before cases are read, and while it learns
+    options.Progress = [&, stop = options.Progress](const rcn::TrainingProgress& progress) {
+      first = first.Training == 0 ? progress.Course : first;
+      last = progress.Course;
+      return stop(progress);
+    };
     const rcn::TrainingResult result = rcn::TrainModel(options);
     CHECK(result.Interrupted && result.Steps == 1);
+    CHECK(plan.Training == set.Training && plan.Validation == set.Validation && plan.Steps == 0);
+    CHECK(rcn::CourseInWords(first) == rcn::CourseInWords(plan) && rcn::CourseInWords(last) == rcn::CourseInWords(plan));
     std::vector<double> numbers;
     for (const char* key : { "batch", "samples", "epochs", "patience" })
     {
       numbers.push_back(ProtocolNumber(workspace.Context(), result.Checkpoint, key));
     }
+    CHECK(numbers[0] == double(plan.Batch) && numbers[1] == double(plan.Samples));
+    CHECK(plan.Epochs == (epochs == 0 && minutes > 0 ? 0 : static_cast<int64_t>(numbers[2])));
+    CHECK(plan.MayEndEarlier == (numbers[3] > 0) && plan.EpochSteps == last.EpochSteps);
     return numbers;
   };
   PhantomSet few, many, volumes;
@@ -124,7 +136,8 @@ void GoesOnWithItsCourse()
   std::string said;
   options.Remark = [&](const std::string& sentence) { said += sentence; };
   const rcn::TrainingResult whole = rcn::TrainModel(options);
-  CHECK(said.find(" epochs of 50 steps") != std::string::npos &&
+  CHECK(said.find("2500 steps in about ") == 0 &&
+    said.find(", 50 epochs: every case is seen 4000 times") != std::string::npos &&
     said.find("ends earlier when validation stops improving") != std::string::npos);
   options = Unguided(list, folder / "parts.safetensors", 17. / 2500);
   rcn::TrainModel(options);
@@ -133,6 +146,63 @@ void GoesOnWithItsCourse()
   const rcn::TrainingResult parts = rcn::TrainModel(options);
   CHECK(parts.Steps == whole.Steps && whole.Steps == 60);
   CHECK(Weights(parts.Checkpoint) == Weights(whole.Checkpoint));
+}
+
+/// What is said of a course before and after it is measured.
+void CoursesInWords()
+{
+  rcn::TrainingCourse course;
+  CHECK(rcn::CourseInWords(course).empty());
+  course.Training = 9;
+  course.Validation = 3;
+  CHECK(rcn::CourseInWords(course) == "9 cases learn and 3 validate.");
+  course.Batch = 4;
+  course.EpochSteps = 50;
+  course.CoveringSamples = 5;
+  course.Minutes = 2;
+  CHECK(rcn::CourseInWords(course) ==
+    "9 cases learn and 3 validate; an epoch has 50 steps of 4 samples, and training takes 2 min.");
+  course.Epochs = 40;
+  CHECK(rcn::CourseInWords(course).find("training takes 40 epochs or 2 min.") != std::string::npos);
+  course.Steps = 431;
+  course.Epochs = 9;
+  course.Seconds = 120;
+  CHECK_NEAR(course.Passes(), 431.0 * 4 / 45, 1e-12);
+  CHECK(rcn::CourseInWords(course) == "About 430 steps in 2 min, 9 epochs: every case is seen 38 times.");
+  course.Steps = 11;
+  course.Epochs = 1;
+  CHECK(rcn::CourseInWords(course) == "About 11 steps in 2 min, 1 epoch: every case is seen once.");
+  course.Steps = 3;
+  CHECK(rcn::CourseInWords(course) == "About 3 steps in 2 min, 1 epoch: too few to see every case.");
+  course = rcn::TrainingCourse();
+  course.Training = 1;
+  course.Old = 1;
+  CHECK(rcn::CourseInWords(course) == "1 case, mixed with old ones, learns and none validates.");
+}
+
+/// By the clock: what is forecast after ten steps is about what happens.
+void ForecastsWhatMinutesBuy()
+{
+  const Folder folder;
+  rcn::TrainingOptions options = Quick(WritePhantoms(folder), folder / "m.safetensors");
+  options.Epochs = 0;
+  options.Minutes = 0.05;
+  int64_t forecast = 0;
+  std::string said;
+  options.Remark = [&](const std::string& sentence) { said += sentence + "\n"; };
+  options.Progress = [&](const rcn::TrainingProgress& progress) {
+    forecast = progress.Course.Steps;
+    return false;
+  };
+  const rcn::TrainingResult result = rcn::TrainModel(options);
+  CHECK(forecast > 10 && forecast < 20 * result.Steps && result.Steps < 20 * forecast);
+  CHECK(said.find("About ") == 0 && said.find(" steps in 3 s, ") != std::string::npos);
+  // Cases in memory need no file; where a header cannot be read, cases are counted; what is wrong with a list is said.
+  options.List.Cases[1].Images = { folder / "nothing.nrrd" };
+  const rcn::TrainingCourse counted = rcn::PlanTraining(options);
+  CHECK(counted.Training == 5 && counted.Validation == 2 && counted.Batch == 0);
+  options.List.Cases[1].Images.clear();
+  CHECK_THROWS(rcn::PlanTraining(options), RCN_EINVALID, "has no image to learn from");
 }
 
 /// Stopped at any call of the listener, and gone on: the same weights as undisturbed.
@@ -333,8 +403,11 @@ void LearnsFromMemory()
   options.Rehearse = memory;
   const rcn::TrainingResult rehearsed = rcn::TrainModel(options);
   CHECK(rehearsed.TrainingCases == fromFiles.TrainingCases);
+  CHECK(rcn::CourseInWords(rcn::PlanTraining(options)).find("5 cases, mixed with old ones, learn and 2 validate; ") == 0);
   options.Rehearse = rcn::DataList();
   options.Output = folder / "n.safetensors";
+  CHECK(rcn::CourseInWords(rcn::PlanTraining(options)) ==
+    rcn::CourseInWords(rcn::PlanTraining(Quick(files, folder / "p.safetensors"))));
   const rcn::TrainingResult fromMemory = rcn::TrainModel(options);
   CHECK(Weights(folder / "f.safetensors") == Weights(folder / "n.safetensors"));
   CHECK(fromFiles.After.Figures[RCN_MR_ECE] == fromMemory.After.Figures[RCN_MR_ECE]);
@@ -677,6 +750,8 @@ int main()
   RUN(TellsHowFarItIs);
   RUN(ChoosesItsCourse);
   RUN(GoesOnWithItsCourse);
+  RUN(CoursesInWords);
+  RUN(ForecastsWhatMinutesBuy);
   RUN(StopsAnywhere);
   RUN(CasesCanBeReadAgain);
   RUN(CasesKeepToTheirRoom);

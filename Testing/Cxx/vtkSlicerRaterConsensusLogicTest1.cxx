@@ -843,9 +843,12 @@ void TrainsOnTheScenesCases()
   int epochs = 0;
   Logic::Monitor monitor;
   monitor.Epoch = [&](const rcn::TrainingEpoch&) { ++epochs; };
+  std::string plan;
+  monitor.Training = [&](const rcn::TrainingProgress& now) { plan = plan.empty() ? rcn::CourseInWords(now.Course) : plan; };
   CHECK(f.Actions->Keep(f.Parameters) != "" && f.Actions->Discard(f.Parameters) != "");
   f.Actions->Prepare(Logic::TrainAction, f.Parameters)(monitor)();
   CHECK(epochs > 0 && std::filesystem::exists(folder / "new.safetensors"));
+  CHECK(plan.find("2 cases learn and 1 validates; ") == 0);
   const auto& training = f.Actions->GetResults(f.Parameters).Training;
   CHECK(training && training->HasBefore && training->Raters.size() == 3);
   CHECK(f.Result<vtkMRMLPlotChartNode>(Node::GetChartRole())->GetNumberOfPlotSeriesNodes() == 3); // ideal, after, before

@@ -535,12 +535,13 @@ def test_the_course_is_chosen_and_forecast(data, tmp_path):
     """Without a word about its length: 2500 steps in epochs of 50, how long that takes, and that it may end earlier."""
     child = start("train", "--data", data, "-o", tmp_path / "m.safetensors", "--width", "8", "--depth", "1", "--threads", "1")
     lines = []
-    while not lines or not lines[-1].startswith("About "):
+    while not lines or "every case is seen" not in lines[-1]:
         lines.append(child.stderr.readline().decode())
         assert lines[-1], lines
     child.send_signal(signal.SIGINT)
     child.communicate(timeout=60)
-    assert re.fullmatch(r"About [\d.]+ (s|min|h): 50 epochs of 50 steps, ends earlier when validation stops improving\.\n", lines[-1])
+    assert re.fullmatch(r"2500 steps in about [\d.]+ (s|min|h), 50 epochs: every case is seen \d+ times; "
+                        r"it ends earlier when validation stops improving\.\n", lines[-1])
 
 
 def test_too_short_a_training_says_so(data, tmp_path):
