@@ -542,6 +542,52 @@ public:
         both ? show({ this->Now.Second.Figures[figure.Figure], now }) : show({ now });
       }
     }
+    this->refreshShares();
+  }
+
+  /// How much probability is on each number of raters, and how often it occurs.
+  void refreshShares()
+  {
+    const std::vector<rcn_level_share>&all = this->Now.Report.Shares, &unsure = this->Now.Report.UnsureShares;
+    const bool any = this->Now.HasReport && all.size() > 1 && unsure.size() == all.size();
+    const bool both = any && this->Now.HasSecond && this->Now.Second.Shares.size() == all.size();
+    this->ShareWords->setVisible(any);
+    this->Shares->setVisible(any);
+    this->Shares->setRowCount(any ? static_cast<int>(all.size()) : 0);
+    if (!any)
+    {
+      return;
+    }
+    const QString predicted = qRcnReliabilityDiagram::tr("Mean predicted probability of this number"),
+                  observed = qRcnReliabilityDiagram::tr("Share of the voxels with this number");
+    const auto whereUnsure = [](const QString& hint) {
+      return qRcnReliabilityDiagram::tr("%1, where the model itself expects 5 to 95 % of the raters").arg(hint);
+    };
+    if (both)
+    {
+      this->Shares->setHeadings({ qRcnReliabilityDiagram::tr("predicted,\n%1").arg(this->Now.SecondName),
+                                  qRcnReliabilityDiagram::tr("predicted,\nafter"), qRcnReliabilityDiagram::tr("observed") },
+        { predicted, predicted, observed });
+    }
+    else
+    {
+      this->Shares->setHeadings(
+        { qRcnReliabilityDiagram::tr("predicted"), qRcnReliabilityDiagram::tr("observed"),
+          qRcnReliabilityDiagram::tr("unsure:\npredicted"), qRcnReliabilityDiagram::tr("unsure:\nobserved") },
+        { predicted, observed, whereUnsure(predicted), whereUnsure(observed) });
+    }
+    for (size_t k = 0; k < all.size(); ++k)
+    {
+      const QString name = qRcnReliabilityDiagram::tr("%1 of %2").arg(k).arg(all.size() - 1);
+      const QString hint = qRcnReliabilityDiagram::tr("Voxels that %1 raters mark").arg(name);
+      const auto show = [&](std::initializer_list<double> values) {
+        this->Shares->setFigures(static_cast<int>(k), name, hint, values, true);
+      };
+      both ? show({ this->Now.Second.Shares[k].predicted, all[k].predicted, all[k].observed })
+           : show({ all[k].predicted, all[k].observed, unsure[k].predicted, unsure[k].observed });
+    }
+    const int rows = std::min(this->Shares->rowCount(), 9);
+    this->Shares->setVisibleRows(rows, rows);
   }
 
   void makeBoxes()
@@ -576,9 +622,10 @@ public:
 
   qRcnReliabilityDiagram* Owner = nullptr;
   Shown Now;
-  QLabel *Headline = nullptr, *Words = nullptr, *Key = nullptr, *Selection = nullptr, *LevelWords = nullptr;
+  QLabel *Headline = nullptr, *Words = nullptr, *Key = nullptr, *Selection = nullptr, *LevelWords = nullptr,
+         *ShareWords = nullptr;
   QWidget *Controls = nullptr, *BoxRow = nullptr, *LevelRow = nullptr;
-  qRcnTable* LevelFigures = nullptr;
+  qRcnTable *LevelFigures = nullptr, *Shares = nullptr;
   QComboBox* Region = nullptr;
   QSpinBox* Bins = nullptr;
   Plot* Curve = nullptr;
@@ -653,9 +700,14 @@ qRcnReliabilityDiagram::qRcnReliabilityDiagram(QWidget* parent) : QWidget(parent
   p->LevelFigures->setVisibleRows(3, 3);
   p->LevelFigures->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
 
+  p->ShareWords = qRcnStyle::newNote(this, "shareWords");
+  p->ShareWords->setText(tr("How often each number of raters is predicted, and how often it is observed:"));
+  p->Shares = new qRcnTable(this, "levelShares", tr("How often each number of raters is predicted and observed"));
+  p->Shares->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
+
   QVBoxLayout* layout = qRcnStyle::newColumn(this,
     { p->Controls, p->Headline, p->Words, p->Curve, p->Votes, p->Key, p->BoxRow, p->Selection, p->LevelWords, p->LevelRow,
-      p->LevelFigures });
+      p->LevelFigures, p->ShareWords, p->Shares });
   layout->setStretchFactor(p->Curve, 5);
   layout->setStretchFactor(p->Votes, 2);
 

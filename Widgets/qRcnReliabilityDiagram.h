@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Does 70 % mean 70 %? The curve of a model against all raters and against each of them, its interval, how many voxels
-/// stand behind it, and what that means in words; below, a small curve for each number of raters. The owner computes: region
-/// and bins are wishes told by signals.
+/// stand behind it, and what that means in words; below, a small curve for each number of raters, and how often each number is
+/// predicted and observed. The owner computes: region and bins are wishes told by signals.
 #ifndef qRcnReliabilityDiagram_h
 #define qRcnReliabilityDiagram_h
 

@@ -345,6 +345,10 @@ private slots:
       QVERIFY(!levels->isHidden());
       QCOMPARE(levels->columnCount(), 1);
       QVERIFY(window.calibration()->diagram()->findChild<QWidget*>("levelCurve3"));
+      auto* shares = window.calibration()->diagram()->findChild<qRcnTable*>("levelShares");
+      QVERIFY(!shares->isHidden());
+      QCOMPARE(shares->rowCount(), 4); // none to all of three raters
+      QCOMPARE(shares->columnCount(), 4);
       auto* curve = window.calibration()->diagram()->findChild<QWidget*>("curve");
       QVERIFY(curve);
       curve->setFocus();
@@ -364,6 +368,7 @@ private slots:
       QCOMPARE(window.document()->session().Model, std::string("ordinal-temperature"));
       QVERIFY(window.calibration()->findChild<QLabel*>("about")->text().contains("before"));
       QCOMPARE(levels->columnCount(), 2);
+      QCOMPARE(shares->columnCount(), 3); // before and after
 
       // Export.
       window.exporter()->picture(window.picture(), Path(folder / "views.png"));

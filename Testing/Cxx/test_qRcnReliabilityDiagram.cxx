@@ -161,6 +161,8 @@ private slots:
       report.Figures[RCN_RPS] = 0.0123 * power;
       report.Figures[RCN_LEVEL_NLL] = 0.2 * power;
       report.Figures[RCN_LEVEL_ECE] = 0.02 * power;
+      report.Shares = { { 0.7, 0.72, 720 }, { 0.1 * power, 0.08, 80 }, { 0.05, 0.06, 60 }, { 0.15, 0.14, 140 } };
+      report.UnsureShares = { { 0.4, 0.38, 38 }, { 0.2, 0.22, 22 }, { 0.1, 0.1, 10 }, { 0.3, 0.3, 30 } };
       return report;
     };
     const auto plain = [](QString text) { return text.replace(QChar(0xa0), ' '); };
@@ -170,24 +172,37 @@ private slots:
     auto* table = diagram.findChild<qRcnTable*>("levelFigures");
     QVERIFY(table->isHidden() && !diagram.findChild<QLabel*>("level1"));
     diagram.setReport(withLevels(1), "model", FiveRaters());
-    const QImage alone = PictureOf(diagram, QSize(350, 1100));
+    const QImage alone = PictureOf(diagram, QSize(350, 1330));
     QCOMPARE(words("level2"), QString("At least 2 of 3 raters\noff by 2.00 %"));
     QVERIFY(words("level3").startsWith("All 3 raters\n"));
     QVERIFY(words("levelWords").contains("off by 2.0 % on average, most for \"all 3 raters\""));
+    auto* shares = diagram.findChild<qRcnTable*>("levelShares");
+    QCOMPARE(shares->copyText().section('\n', -5),
+      QString("0 of 3\t70.00 %\t72.00 %\t40.00 %\t38.00 %\n1 of 3\t10.00 %\t8.00 %\t20.00 %\t22.00 %\n"
+              "2 of 3\t5.00 %\t6.00 %\t10.00 %\t10.00 %\n3 of 3\t15.00 %\t14.00 %\t30.00 %\t30.00 %\n"));
+    QVERIFY(shares->horizontalHeaderItem(2)->toolTip().contains("where the model itself expects"));
     QCOMPARE(table->copyText(), QString("\tvalue\nRPS\t0.0123\nlevel NLL\t0.2000\nlevel calibration\t2.00 %\n"));
     auto* curve = diagram.findChild<qRcnChart*>("levelCurve2");
     QVERIFY(HintAt(curve, at(curve, 0.55, 0.5)).startsWith("predicted 55.0 %, true of 55.0 % ("));
+    COMPARE_PICTURE(diagram, "reliability_levels", 350, 1330);
     const QImage small = curve->grab().toImage();
     diagram.setSecond(withLevels(2), "before");
-    QVERIFY(PictureDifference(alone, PictureOf(diagram, QSize(350, 1100))) > PictureTolerance);
+    QVERIFY(PictureDifference(alone, PictureOf(diagram, QSize(350, 1330))) > PictureTolerance);
     QCOMPARE(words("level2"), QString("At least 2 of 3 raters\noff by 2.00 %\nbefore: 4.00 %"));
     QCOMPARE(table->copyText().section('\n', 0, 1), QString("\tbefore\tafter\nRPS\t0.0246\t0.0123"));
+    QCOMPARE(shares->columnCount(), 3);
+    QCOMPARE(shares->copyText().section('\n', -4, -4), QString("1 of 3\t20.00 %\t10.00 %\t8.00 %"));
     curve = diagram.findChild<qRcnChart*>("levelCurve2");
     curve->resize(small.size());
     QVERIFY(PictureDifference(small, curve->grab().toImage()) > PictureTolerance); // its second curve
     QVERIFY2(CutOff(diagram).isEmpty(), qPrintable(CutOff(diagram).join('\n')));
+    rcn::EvaluationReport stored = withLevels(1); // as a table of a scene holds it
+    stored.Shares.clear();
+    stored.UnsureShares.clear();
+    diagram.setReport(stored, "model", FiveRaters());
+    QVERIFY(shares->isHidden() && !table->isHidden());
     diagram.clear();
-    QVERIFY(table->isHidden() && !diagram.findChild<QLabel*>("level1"));
+    QVERIFY(table->isHidden() && shares->isHidden() && !diagram.findChild<QLabel*>("level1"));
   }
 
   /// The raters' own bins come from the evaluation, and together they are the pooled ones.
