@@ -77,6 +77,8 @@ public:
 
   QString name(int rater) const { return this->Raters.value(rater, QString::number(rater + 1)); }
 
+  void makeTables();
+
   void refreshSentence()
   {
     const rcn_agreement* all = this->figures();
@@ -256,6 +258,29 @@ public:
   qRcnTable *Matrix = nullptr, *Table = nullptr;
 };
 
+void qRcnAgreementPrivate::makeTables()
+{
+  this->Matrix = new qRcnTable(this->Owner, "matrix", qRcnAgreement::tr("Agreement of each pair of raters"));
+  this->Matrix->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
+  this->Matrix->horizontalHeader()->setMinimumSectionSize(34);
+  this->Matrix->setCornerButtonEnabled(false);
+
+  QStringList headings = { qRcnAgreement::tr("Rater"), qRcnAgreement::tr("Volume") };
+  QStringList hints = { qRcnAgreement::tr("Click to sort."), qRcnAgreement::tr("How much the rater marked.") };
+  for (size_t c = 0; c < RaterColumns; ++c)
+  {
+    headings << Text(rcn::RaterFigures()[c].Short);
+    hints << Text(rcn::RaterFigures()[c].Meaning);
+  }
+  this->Table = new qRcnTable(this->Owner, "raters", qRcnAgreement::tr("Raters"));
+  this->Table->setHeadings(headings, hints);
+  this->Table->setRowsOnly();
+  this->Table->setSelectionMode(QAbstractItemView::ExtendedSelection); // several rows can be copied
+  this->Table->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
+  this->Table->horizontalHeader()->setSectionResizeMode(0, QHeaderView::Stretch);
+  this->Table->horizontalHeader()->setSortIndicator(-1, Qt::AscendingOrder);
+}
+
 qRcnAgreement::qRcnAgreement(QWidget* parent) : QWidget(parent), d(new qRcnAgreementPrivate)
 {
   auto* p = this->d.get();
@@ -285,30 +310,13 @@ qRcnAgreement::qRcnAgreement(QWidget* parent) : QWidget(parent), d(new qRcnAgree
   tools->addWidget(copy);
   tools->addWidget(save);
 
-  p->Matrix = new qRcnTable(this, "matrix", tr("Agreement of each pair of raters"));
-  p->Matrix->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
-  p->Matrix->horizontalHeader()->setMinimumSectionSize(34);
-  p->Matrix->setCornerButtonEnabled(false);
+  p->makeTables();
   p->Missing = qRcnStyle::newNote(this, "missing", tr("Distances of outlines have not been measured yet."));
   p->Measure =
     qRcnStyle::newTool(this, "measureSurfaces", tr("Measure"), tr("Measure how far the outlines are apart; takes a moment."));
   auto* missing = new QHBoxLayout;
   missing->addWidget(p->Missing, 1);
   missing->addWidget(p->Measure);
-
-  QStringList headings = { tr("Rater"), tr("Volume") }, hints = { tr("Click to sort."), tr("How much the rater marked.") };
-  for (size_t c = 0; c < RaterColumns; ++c)
-  {
-    headings << Text(rcn::RaterFigures()[c].Short);
-    hints << Text(rcn::RaterFigures()[c].Meaning);
-  }
-  p->Table = new qRcnTable(this, "raters", tr("Raters"));
-  p->Table->setHeadings(headings, hints);
-  p->Table->setRowsOnly();
-  p->Table->setSelectionMode(QAbstractItemView::ExtendedSelection); // several rows can be copied
-  p->Table->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
-  p->Table->horizontalHeader()->setSectionResizeMode(0, QHeaderView::Stretch);
-  p->Table->horizontalHeader()->setSortIndicator(-1, Qt::AscendingOrder);
 
   p->Everybody = qRcnStyle::newTool(this, "everybody", tr("Show all raters"), tr("Show the outlines of all raters again."));
   p->Everybody->hide();

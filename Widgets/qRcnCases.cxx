@@ -389,6 +389,9 @@ void qRcnCases::resizeEvent(QResizeEvent* event)
 {
   QWidget::resizeEvent(event);
   this->d->refreshColumns();
+  // A list that was filled before the window had its size still shows the open case.
+  this->layout()->activate();
+  this->d->Table->scrollToItem(this->d->Table->currentItem());
 }
 
 bool qRcnCases::eventFilter(QObject* watched, QEvent* event)

@@ -969,6 +969,26 @@ Recalibrated RecalibrateModel(const Session& session, const std::string& model, 
 
 // ---- the report ------------------------------------------------------------------------------------
 
+namespace
+{
+
+/// A page tells the session how far it is; `progress` outlives it, `remarks` may be null.
+template <typename PageOptions>
+void TellSession(PageOptions& options, const SessionProgress& progress, std::vector<std::string>* remarks)
+{
+  options.Command = "the viewer, Export, Report";
+  options.Progress = [&progress](
+                       double fraction, const std::string& stage) { return progress && progress(fraction, stage.c_str()); };
+  options.Remark = [remarks](const std::string& sentence) {
+    if (remarks)
+    {
+      remarks->push_back(sentence);
+    }
+  };
+}
+
+} // namespace
+
 void ReportOn(const Session& open, const std::vector<std::string>& ids, const std::string& path,
   const SessionProgress& progress, std::vector<std::string>* remarks)
 {
@@ -1000,14 +1020,7 @@ void ReportOn(const Session& open, const std::vector<std::string>& ids, const st
       options.Models.push_back(entry);
     }
   }
-  options.Command = "the viewer, Export, Report";
-  options.Progress = [&](double fraction, const std::string& stage) { return progress && progress(fraction, stage.c_str()); };
-  options.Remark = [&](const std::string& sentence) {
-    if (remarks)
-    {
-      remarks->push_back(sentence);
-    }
-  };
+  TellSession(options, progress, remarks);
   WriteReport(options);
 }
 
@@ -1020,14 +1033,7 @@ void ReportOnImage(const Session& session, const std::string& id, const std::str
   options.One = CaseOf(session, id);
   options.Model = ModelOf(session, session.Model).Path;
   options.Structure = session.StructureName(session.ShownStructure());
-  options.Command = "the viewer, Export, Report";
-  options.Progress = [&](double fraction, const std::string& stage) { return progress && progress(fraction, stage.c_str()); };
-  options.Remark = [&](const std::string& sentence) {
-    if (remarks)
-    {
-      remarks->push_back(sentence);
-    }
-  };
+  TellSession(options, progress, remarks);
   WritePatientPage(options);
 }
 

@@ -69,6 +69,18 @@ private slots:
     QVERIFY(panel.findChild<QLabel*>("footer")->text().startsWith("Drop"));
   }
 
+  void theOpenCaseStaysInSight()
+  {
+    qRcnCases panel;
+    panel.setCases(cases(60), FiveRaters());
+    PictureOf(panel, QSize(350, 1200));
+    panel.setCurrentCase("case 30");
+    PictureOf(panel, QSize(350, 300));
+    auto* table = panel.findChild<qRcnTable*>("cases");
+    const QRect row = table->visualItemRect(table->currentItem());
+    QVERIFY2(table->viewport()->rect().contains(row), qPrintable(QString::number(row.y())));
+  }
+
   void searches()
   {
     qRcnCases panel;
