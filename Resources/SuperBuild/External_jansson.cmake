@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# jansson reads and writes JSON. It is small: linked statically, so that the package has nothing to carry.
+# jansson reads and writes JSON. It is small: linked statically, so that the package has nothing to carry. Its names stay
+# hidden in our libraries: json-c, which other libraries bring into Slicer's process, has functions of the same names, and
+# whichever is loaded first would be called for both.
 #
 #   -DRaterConsensus_USE_SYSTEM_jansson=ON         the system's (pkg-config)
 #   -DRaterConsensus_jansson_SOURCE_DIR=/a/folder  sources that are there already; nothing is downloaded
@@ -29,6 +31,7 @@ if(NOT DEFINED jansson_DIR AND NOT RaterConsensus_USE_SYSTEM_jansson)
       -DCMAKE_INSTALL_PREFIX:PATH=${EP_INSTALL_DIR}
       -DCMAKE_INSTALL_LIBDIR:STRING=lib
       -DCMAKE_POSITION_INDEPENDENT_CODE:BOOL=ON
+      -DCMAKE_C_VISIBILITY_PRESET:STRING=hidden
       -DCMAKE_POLICY_VERSION_MINIMUM:STRING=3.5
       -DJANSSON_BUILD_SHARED_LIBS:BOOL=OFF
       -DJANSSON_BUILD_DOCS:BOOL=OFF
