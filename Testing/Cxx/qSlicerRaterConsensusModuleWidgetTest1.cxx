@@ -117,11 +117,10 @@ public:
   QAbstractButton* Button(const char* name) { return this->Find<QAbstractButton>(name); }
   qRcnNotice* Notice() { return this->Find<qRcnNotice>(); }
 
-  /// Opens the section, scrolls to the button and presses it.
-  void Click(const char* name)
+  /// Opens the sections that the widget is in.
+  void Open(QWidget* widget)
   {
-    QAbstractButton* const button = this->Button(name);
-    for (QWidget* parent = button->parentWidget(); parent && parent != this->Panel; parent = parent->parentWidget())
+    for (QWidget* parent = widget->parentWidget(); parent && parent != this->Panel; parent = parent->parentWidget())
     {
       if (auto* const section = qobject_cast<ctkCollapsibleButton*>(parent))
       {
@@ -133,6 +132,12 @@ public:
       }
     }
     QTest::qWait(50);
+  }
+  /// Opens the section and presses the button.
+  void Click(const char* name)
+  {
+    QAbstractButton* const button = this->Button(name);
+    this->Open(button);
     if (!button->isEnabled() || !button->isVisible())
     {
       ++Failures;
@@ -212,6 +217,7 @@ void TypingIsNotDisturbed()
   for (const char* const name : { "ModelPath", "DataListPath", "TrainedPath", "RecalibrationPath" })
   {
     auto* const line = w.Find<ctkPathLineEdit>(name)->findChild<QLineEdit*>();
+    w.Open(line);
     QTest::keyClicks(line, "/data/model.safetensors");
     CHECK(w.Parameters() != nullptr && line->text() == "/data/model.safetensors");
     line->setCursorPosition(6);
