@@ -212,9 +212,6 @@ public:
   /// The figures of one case alone, in the order in which they were added.
   std::vector<double> CaseFigures(size_t number) const;
 
-  /// The volumes of one case, in the same order.
-  const JudgedVolumes& CaseVolumes(size_t number) const { return this->Volumes_[number]; }
-
   /// How far the volumes of all cases are from their raters', for intervals on further cases.
   VolumeScores ScoresOfVolumes() const;
 
