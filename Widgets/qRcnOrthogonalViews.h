@@ -23,7 +23,6 @@ public:
   /// A view of the whole volume in the place of a fourth; taken over. It is shown for volumes of several slices in which
   /// somebody marked, or a model predicted, something.
   void setFourthView(QWidget* view);
-  bool isFourthViewWanted() const { return this->FourthWanted; }
   static constexpr int FourthView = 3;
   /// The view that fills the place, by rcn_view or FourthView; -1: all are there.
   int maximized() const { return this->Maximized; }

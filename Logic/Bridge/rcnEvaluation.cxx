@@ -635,7 +635,7 @@ std::vector<rcn_interval> Evaluation::Together(
 
 Recalibration Evaluation::FitTo(rcn_recalib_method method, const rcn_calib* sums, const rcn_temperature* temperature) const
 {
-  Recalibration out;
+  Recalibration out = RecalibrationFor(this->Options_);
   if (method == RCN_RECALIB_TEMPERATURE && this->Levels_ && !this->Ends_)
   {
     Check(rcn_temperature_fit(&out.Correction, this->Context_, temperature), this->Context_);
@@ -646,11 +646,6 @@ Recalibration Evaluation::FitTo(rcn_recalib_method method, const rcn_calib* sums
     Check(rcn_recalib_fit(&out.Correction, this->Context_, method, sums), this->Context_);
     out.OneProbability = this->HasOneProbability();
   }
-  out.Readout = this->Options_.Calib.readout;
-  out.AtLeast = this->Options_.Calib.at_least;
-  out.HasRegion = true;
-  out.Region = this->Options_.Region;
-  out.RegionMask = this->Options_.RegionMask;
   return out;
 }
 

@@ -92,6 +92,9 @@ struct EvaluationOptions
 /// Throws Error (RCN_EINVALID) when it is no readout.
 void ChooseReadout(EvaluationOptions& options, const std::string& asked, const std::string& made, bool tieBackground);
 
+/// One that is still to be fitted: with the readout and the region of the options.
+Recalibration RecalibrationFor(const EvaluationOptions& options);
+
 /// What to say when a correction is judged elsewhere, or by another readout, than it was fitted; empty: nothing.
 std::string FittedElsewhere(const Recalibration& correction, const EvaluationOptions& options);
 
@@ -208,9 +211,6 @@ public:
 
   /// The figures of one case alone, in the order in which they were added.
   std::vector<double> CaseFigures(size_t number) const;
-
-  /// The volumes of one case, in the same order.
-  const JudgedVolumes& CaseVolumes(size_t number) const { return this->Volumes_[number]; }
 
   /// How far the volumes of all cases are from their raters', for intervals on further cases.
   VolumeScores ScoresOfVolumes() const;

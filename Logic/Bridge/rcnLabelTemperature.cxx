@@ -80,13 +80,8 @@ Recalibration LabelTemperature::FitTo(size_t without) const
       Check(rcn_temperature_merge(all.get(), this->Context_, one.second.Sums.get()), this->Context_);
     }
   }
-  Recalibration out;
+  Recalibration out = RecalibrationFor(this->Options_);
   Check(rcn_temperature_fit(&out.Correction, this->Context_, all.get()), this->Context_);
-  out.Readout = this->Options_.Calib.readout;
-  out.AtLeast = this->Options_.Calib.at_least;
-  out.HasRegion = true;
-  out.Region = this->Options_.Region;
-  out.RegionMask = this->Options_.RegionMask;
   return out;
 }
 

@@ -22,6 +22,17 @@ int ParameterCount(rcn_recalib_method method)
 
 } // namespace
 
+Recalibration RecalibrationFor(const EvaluationOptions& options)
+{
+  Recalibration out;
+  out.Readout = options.Calib.readout;
+  out.AtLeast = options.Calib.at_least;
+  out.HasRegion = true;
+  out.Region = options.Region;
+  out.RegionMask = options.RegionMask;
+  return out;
+}
+
 std::string FittedElsewhere(const Recalibration& correction, const EvaluationOptions& options)
 {
   const std::string region = RegionInWords(correction.Region, correction.RegionMask);

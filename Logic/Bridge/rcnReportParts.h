@@ -107,7 +107,6 @@ struct ReportData
 {
   explicit ReportData(const ReportOptions& options) : Options(options) {}
 
-  bool IsList() const { return !this->Options.Data.empty(); }
   std::string ExtentText(double extent) const
   {
     return Fixed(extent, extent >= 1000 ? 0 : extent >= 10 ? 1 : 3) + this->Sums.Unit;

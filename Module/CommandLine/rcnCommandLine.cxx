@@ -145,17 +145,6 @@ void Seconds::Add(const json_t* json)
   this->Write += json_number_value(json_object_get(json, "write"));
 }
 
-std::vector<double> NumbersFrom(const json_t* array)
-{
-  std::vector<double> numbers;
-  for (size_t i = 0; i < json_array_size(array); ++i)
-  {
-    const json_t* one = json_array_get(array, i);
-    numbers.push_back(json_is_number(one) ? json_number_value(one) : NAN);
-  }
-  return numbers;
-}
-
 std::vector<std::string> StringsFrom(const json_t* array)
 {
   std::vector<std::string> strings;

@@ -94,8 +94,7 @@ inline int ExitCodeOf(const std::vector<LeftOutCase>& leftOut)
   return leftOut.empty() ? Done : FailedWhileWorking;
 }
 
-/// The numbers and texts of an array that JsonNumber() and JsonStrings() made; NaN for null.
-std::vector<double> NumbersFrom(const json_t* array);
+/// The texts of a JSON array.
 std::vector<std::string> StringsFrom(const json_t* array);
 
 } // namespace rcn

@@ -1263,7 +1263,7 @@ def test_levels_that_do_not_add_up(factor, case, tmp_path):
     levels = binomial(GOLDEN_P * .5 + .25, 3)
     levels[5, 3, 1] *= factor
     prob = write_nrrd(tmp_path / "bad.nrrd", levels, components=True)
-    both(["--prob", prob, *raters(case)], ["bad.nrrd", f"{factor:g}", "(1, 3, 5)", "4 levels"], tmp_path)
+    both(["--prob", prob, *raters(case)], ["bad.nrrd", f"{factor:g}", "(1, 3, 5)", "4 probabilities"], tmp_path)
 
 
 @pytest.mark.parametrize("count", [1, 2, 4])

@@ -18,15 +18,6 @@ const char *rcn_method_name(rcn_method method) {
     return (unsigned)method < METHOD_COUNT ? METHOD_NAMES[method] : NULL;
 }
 
-rcn_status rcn_method_parse(rcn_method *out, const char *name) {
-    for (int m = 0; m < METHOD_COUNT; ++m)
-        if (!strcmp(METHOD_NAMES[m], name)) {
-            *out = (rcn_method)m;
-            return RCN_OK;
-        }
-    return RCN_EINVALID;
-}
-
 const char *rcn_fusion_check(const rcn_fusion_options *options) {
     if (!options) return "There are no options.";
     if (!rcn_method_name(options->method)) return "There is no such fusion method.";

@@ -208,8 +208,6 @@ int rcn_loss_raters(const rcn_loss *loss) { return loss->options.raters; }
 
 int rcn_loss_structures(const rcn_loss *loss) { return loss->options.structures; }
 
-rcn_loss_kind rcn_loss_kind_of(const rcn_loss *loss) { return loss->options.kind; }
-
 int rcn_loss_channels(const rcn_loss *loss) { return loss->channels; }
 
 int rcn_loss_parameters(const rcn_loss *loss) { return loss->parameters; }

@@ -49,9 +49,6 @@ typedef enum rcn_method {
  */
 RCN_API const char *rcn_method_name(rcn_method method);
 
-/* The method of that name into *out; RCN_EINVALID and *out unchanged when there is none. */
-RCN_API rcn_status rcn_method_parse(rcn_method *out, const char *name);
-
 /* What an exact half of the raters decides. */
 typedef enum rcn_tie { RCN_TIE_FOREGROUND = 0, RCN_TIE_BACKGROUND = 1 } rcn_tie;
 

@@ -170,8 +170,6 @@ RCN_API void rcn_loss_destroy(rcn_loss *loss);
 RCN_API int rcn_loss_raters(const rcn_loss *loss);
 RCN_API int rcn_loss_structures(const rcn_loss *loss);
 
-RCN_API rcn_loss_kind rcn_loss_kind_of(const rcn_loss *loss);
-
 /* How many channels the network must have, and how many parameters the loss brings along. */
 RCN_API int rcn_loss_channels(const rcn_loss *loss);
 RCN_API int rcn_loss_parameters(const rcn_loss *loss);
