@@ -261,7 +261,8 @@ void AgreementSet::AddRaters(const JsonReader& agreement)
   const int count = static_cast<int>(this->Raters_.size());
   const size_t number = this->Cases_.size() - 1;
   double perVoxel;
-  const ExtentUnit& unit = ExtentOf(agreement.Object("geometry"), perVoxel);
+  const JsonReader geometry = agreement.Object("geometry");
+  const ExtentUnit& unit = ExtentOf(geometry, perVoxel);
   this->MixedUnits_ = this->MixedUnits_ || (!this->Unit_.empty() && this->Unit_ != unit.Key);
   this->Unit_ = unit.Key;
   for (int r = 0; r < count; ++r)

@@ -161,6 +161,11 @@ std::string MapFile(const Case& one, const Arguments& arguments)
 std::vector<NamedFile> FuseOutputs(const Arguments& arguments, const DataList& list)
 {
   std::vector<NamedFile> files;
+  if (!arguments.Has("--data"))
+  {
+    files.push_back({ "-o", arguments.Get("-o") });
+    return files;
+  }
   for (const Case& one : list.Cases)
   {
     if (IsAskedFor(one, arguments))
@@ -168,7 +173,7 @@ std::vector<NamedFile> FuseOutputs(const Arguments& arguments, const DataList& l
       files.push_back({ "-o", MapFile(one, arguments) });
     }
   }
-  return arguments.Has("--data") ? files : std::vector<NamedFile>{ { "-o", arguments.Get("-o") } };
+  return files;
 }
 
 int FuseOne(const Arguments& arguments, Terminal& terminal)
