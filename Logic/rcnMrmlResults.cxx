@@ -216,8 +216,8 @@ public:
       // Small, in the lower right corner, where axial and sagittal images have least to show.
       legend->SetSize(0.11, 0.32);
       legend->SetPosition(0.98, 0.06);
-      legend->GetTitleTextProperty()->SetFontSize(12);
-      legend->GetLabelTextProperty()->SetFontSize(11);
+      legend->GetTitleTextProperty()->SetFontSize(9);
+      legend->GetLabelTextProperty()->SetFontSize(9);
     }
     legend->SetTitleText(words);
     std::string format = legend->GetDefaultNumericLabelFormat(); // "%.1f", or newer "{:.1f}"

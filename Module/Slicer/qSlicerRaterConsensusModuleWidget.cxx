@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include <QDateTime>
@@ -116,6 +117,7 @@ public:
   QString ReportPath;      ///< of the page that is written
   QString RecordKey;       ///< the model file whose record is shown, and when it was changed
   QString ModelStructures; ///< that the model tells apart, one per line
+  std::shared_ptr<const rcn::AgreementReport> ShownAgreement;
   rcn::mrml::Views Views;
   qRcnJob* Job = nullptr;
   QWidget* Status = nullptr; ///< progress, Cancel and sentences: below the button that was pressed
@@ -203,7 +205,7 @@ public:
   void showRemarks();
   void showAnswer();
   void showActions(Node* node);
-  void showResults();
+  void showResults(bool anew = false);
 };
 
 // ---- the panel's parts
@@ -766,18 +768,20 @@ void qSlicerRaterConsensusModuleWidgetPrivate::finishTraining(bool keep)
   this->Training->hide();
 }
 
-void qSlicerRaterConsensusModuleWidgetPrivate::showResults()
+void qSlicerRaterConsensusModuleWidgetPrivate::showResults(bool anew)
 {
   const Logic::Results& results = this->logic()->GetResults(this->Parameters);
   const QStringList names = this->raters(this->Parameters);
   const rcn::Units units = rcn::mrml::UnitsOf(this->q_ptr->mrmlScene());
   this->Agreement->setVisible(results.Agreement != nullptr);
   this->Disputes->setVisible(results.Agreement != nullptr);
-  if (results.Agreement)
+  // Only what is new: a person may be visiting one of the regions.
+  if (results.Agreement && (results.Agreement != this->ShownAgreement || anew))
   {
     this->Agreement->setAgreement(*results.Agreement, names, units);
     this->Disputes->setRegions(results.Agreement->Regions, names, results.Agreement->Geometry, units);
   }
+  this->ShownAgreement = results.Agreement;
   this->Volumes->setVolumes(results.Volumes ? results.Volumes->In(units) : rcn::PredictedVolumes());
   this->Diagram->setVisible(results.Evaluation != nullptr);
   if (results.Evaluation)
@@ -864,7 +868,7 @@ void qSlicerRaterConsensusModuleWidget::onUnitsChanged()
   Q_D(qSlicerRaterConsensusModuleWidget);
   if (!d->Actions.empty())
   {
-    d->showResults();
+    d->showResults(true);
   }
 }
 

@@ -5,6 +5,7 @@
 // With RCN_SCREENSHOTS=FOLDER it leaves pictures of what it went through.
 #include <QAbstractButton>
 #include <QApplication>
+#include <QCheckBox>
 #include <QComboBox>
 #include <QDoubleSpinBox>
 #include <QHBoxLayout>
@@ -144,7 +145,9 @@ public:
       std::fprintf(stderr, "%s cannot be pressed\n", name);
       return;
     }
-    QTest::mouseClick(button, Qt::LeftButton);
+    // A check box may be wider than its words, and does not answer there.
+    const QPoint middle = button->rect().center();
+    QTest::mouseClick(button, Qt::LeftButton, {}, qobject_cast<QCheckBox*>(button) ? QPoint(8, middle.y()) : middle);
   }
   bool IsRunning()
   {
@@ -496,6 +499,7 @@ void AScenesResultsComeBack()
     w.Do("EvaluateButton");
     sentence = w.Find<qRcnAgreement>()->findChild<QLabel*>("sentence")->text();
     regions = w.Find<qRcnDisputes>()->count();
+    CHECK(std::filesystem::create_directory(folder / "scene"));
     qSlicerApplication::application()->applicationLogic()->SaveSceneToSlicerDataBundleDirectory((folder / "scene").c_str());
   }
   Window w(TheScene());
