@@ -383,7 +383,7 @@ std::string CheckLearning(Node* node)
   if (cases.size() < 2)
   {
     return vtkMRMLTr("vtkSlicerRaterConsensusLogic",
-      "Training needs at least two cases: one to learn from and one to judge by. Choose a data list, or set up "
+      "Training needs at least two cases: one to learn from and one to evaluate on. Choose a data list, or set up "
       "a second case in this scene.");
   }
   return "";
@@ -698,9 +698,13 @@ vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Internals::Trai
   }
   return [=](const Monitor& monitor) -> Publish {
     rcn::TrainingOptions mine = options;
-    std::vector<std::string> remarks;
+    std::vector<std::string> remarks, courses;
     const auto report = own.Progress(monitor);
     mine.Progress = [&](const rcn::TrainingProgress& now) {
+      if (courses.empty() || courses.back() != rcn::CourseInWords(now.Course))
+      {
+        courses.push_back(rcn::CourseInWords(now.Course));
+      }
       if (monitor.Training)
       {
         monitor.Training(now);
@@ -711,11 +715,17 @@ vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Internals::Trai
     mine.Remark = [&](const std::string& remark) { remarks.push_back(remark); };
     const auto result = std::make_shared<const rcn::TrainingResult>(Trained(mine));
     const auto files = std::make_shared<UnclaimedTraining>(result->Model);
+    for (const std::string& course : courses) // of interest only meanwhile
+    {
+      remarks.erase(std::remove(remarks.begin(), remarks.end(), course), remarks.end());
+    }
     const bool judged = result->After.Cases > 0;
-    remarks.push_back(result->Interrupted ? "Training was stopped early: the new model is the best one so far, that of epoch " +
-          std::to_string(result->Best) + "."
+    remarks.push_back(result->Interrupted
+        ? Filled(vtkMRMLTr("vtkSlicerRaterConsensusLogic",
+                   "Training was stopped early: the new model is the best one so far, that of epoch %1."),
+            std::to_string(result->Best))
         : judged ? rcn::WorstBinInWords(result->After)
-                 : "The new model could not be judged.");
+                 : vtkMRMLTr("vtkSlicerRaterConsensusLogic", "The new model could not be evaluated."));
     return [=] {
       files->Claimed = own.IsOpen(); // a person without parameters is told where the model is
       Node* const target = own.Target();

@@ -128,9 +128,15 @@ public:
     const double was = figure(before, RCN_MR_ECE), is = figure(&result.After, RCN_MR_ECE);
     const QString cases = qRcnStyle::counted(static_cast<int64_t>(result.After.Cases), "validation case");
     QString text = result.Interrupted ? qRcnTrainingMonitor::tr("Stopped early. ") : QString();
-    if (!judged && result.Interrupted)
+    if (!judged && result.Interrupted) // its validation is all that is known
     {
-      text += qRcnTrainingMonitor::tr("The new model is the best one so far, that of epoch %1.").arg(result.Best);
+      const auto best = std::find_if(result.Epochs.begin(), result.Epochs.end(),
+        [&result](const rcn::TrainingEpoch& epoch) { return epoch.Epoch == result.Best; });
+      text += best == result.Epochs.end()
+        ? qRcnTrainingMonitor::tr("The new model is the best one so far, that of epoch %1.").arg(result.Best)
+        : qRcnTrainingMonitor::tr("The new model is the best one so far, that of epoch %1 (MR-ECE in validation %2).")
+            .arg(result.Best)
+            .arg(qRcnStyle::percent(result.Readout == "majority" ? best->MajorityMrEce : best->ExpectedMrEce, 2));
     }
     else if (!judged)
     {
@@ -173,6 +179,7 @@ public:
       qRcnTrainingMonitor::tr("Mean squared error of the probabilities against all raters. Less is better."),
       { figure(before, RCN_BRIER), figure(&result.After, RCN_BRIER) }, false);
     this->Figures->setColumnHidden(0, !before);
+    this->Figures->setVisible(judged);
     this->Diagram->setVisible(judged);
     this->Diagram->clear();
     if (judged)

@@ -85,8 +85,9 @@ rcn_normalize ParseNormalization(const std::string& text, const std::string& abo
       reader.Fail("\"mean\" and \"std\" must have the same length.");
     }
   }
-  for (const auto field : { std::make_pair("lower", &out.lower), std::make_pair("upper", &out.upper),
-         std::make_pair("center", &out.center), std::make_pair("width", &out.width) })
+  const std::pair<const char*, double*> fields[] = { { "lower", &out.lower }, { "upper", &out.upper },
+    { "center", &out.center }, { "width", &out.width } };
+  for (const auto& field : fields)
   {
     *field.second = reader.Number(field.first, -HUGE_VAL, HUGE_VAL, *field.second);
   }

@@ -503,6 +503,14 @@ void qSlicerRaterConsensusModuleWidgetPrivate::showRemarks()
       remarks.removeAll(QString::fromStdString(sentence));
     }
   }
+  if (results.Training && this->RunningAction == Logic::TrainAction && !remarks.isEmpty())
+  {
+    remarks.removeLast(); // the verdict
+    const QString temperature = QString::fromStdString(results.Training->TemperatureInWords);
+    remarks.erase(std::remove_if(remarks.begin(), remarks.end(),
+                    [&](const QString& one) { return !temperature.isEmpty() && one.startsWith(temperature); }),
+      remarks.end());
+  }
   if (this->RunningAction == Logic::ReportAction)
   {
     remarks.prepend(qSlicerRaterConsensusModuleWidget::tr("Saved as %1.").arg(this->ReportPath));

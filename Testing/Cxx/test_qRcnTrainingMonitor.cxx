@@ -118,8 +118,12 @@ private slots:
     QVERIFY(!course->isVisible()); // what came of it is said now
     stopped.After.Cases = 0;       // as it comes: judging is not waited for
     monitor.finish(stopped);
-    QCOMPARE(monitor.findChild<QLabel*>("verdict")->text(),
-      QString("Stopped early. The new model is the best one so far, that of epoch %1.").arg(stopped.Best));
+    const QString best = QString("Stopped early. The new model is the best one so far, that of epoch %1").arg(stopped.Best);
+    QCOMPARE(monitor.findChild<QLabel*>("verdict")->text(), best + QString::fromUtf8(" (MR-ECE in validation 3.20\u00A0%)."));
+    QVERIFY(monitor.findChild<QWidget*>("figures")->isHidden()); // a table of nothing
+    stopped.Epochs.clear();
+    monitor.finish(stopped);
+    QCOMPARE(monitor.findChild<QLabel*>("verdict")->text(), best + ".");
     QVERIFY(!cancel->isVisible());
     monitor.setProgress(progress(0.53)); // too late
     QCOMPARE(monitor.state(), qRcnTrainingMonitor::Finished);
