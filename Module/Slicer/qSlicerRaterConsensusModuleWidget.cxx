@@ -110,7 +110,8 @@ public:
   };
   std::vector<Action> Actions;
   vtkWeakPointer<Node> Parameters;
-  vtkNew<Node> Defaults; ///< what is shown before there is a case
+  vtkNew<Node> Defaults;     ///< what is shown before there is a case
+  bool CaseIsChosen = false; ///< otherwise the box took the first one that came into the scene
   bool Updating = false;
   int RunningAction = -1;
   std::string RunningNode; ///< the case may be changed while something runs
@@ -158,6 +159,7 @@ public:
     {
       this->Updating = true; // what was just changed is not written over
       this->ParametersComboBox->addNode();
+      this->CaseIsChosen = true;
       this->Updating = false;
     }
     if (this->Parameters)
@@ -272,6 +274,8 @@ void qSlicerRaterConsensusModuleWidgetPrivate::connectInputs()
 {
   qSlicerRaterConsensusModuleWidget* const q = this->q_ptr;
   QObject::connect(this->ParametersComboBox, SIGNAL(currentNodeChanged(vtkMRMLNode*)), q, SLOT(setParameters(vtkMRMLNode*)));
+  QObject::connect(
+    this->ParametersComboBox, &qMRMLNodeComboBox::nodeActivated, q, [this](vtkMRMLNode*) { this->CaseIsChosen = true; });
   // Only what a person chose: the box moves on to another image by itself when one leaves the
   // scene.
   QObject::connect(this->ImageComboBox, &qMRMLNodeComboBox::nodeActivated, q, [this](vtkMRMLNode* image) {
@@ -306,6 +310,7 @@ void qSlicerRaterConsensusModuleWidgetPrivate::connectInputs()
     if (Node* const example = this->logic()->AddExampleCase())
     {
       this->ParametersComboBox->setCurrentNode(example);
+      this->CaseIsChosen = true;
     }
   });
   QObject::connect(this->Structures, &qRcnStructures::structureChosen, q, [this](int row) {
@@ -867,6 +872,8 @@ void qSlicerRaterConsensusModuleWidget::setMRMLScene(vtkMRMLScene* scene)
   vtkMRMLNode* const before = this->mrmlScene() ? this->mrmlScene()->GetNodeByID("vtkMRMLSelectionNodeSingleton") : nullptr;
   vtkMRMLNode* const selection = scene ? scene->GetNodeByID("vtkMRMLSelectionNodeSingleton") : nullptr;
   this->qvtkReconnect(before, selection, vtkMRMLSelectionNode::UnitModifiedEvent, this, SLOT(onUnitsChanged()));
+  Q_D(qSlicerRaterConsensusModuleWidget);
+  d->CaseIsChosen = false;
   this->Superclass::setMRMLScene(scene);
 }
 
@@ -886,6 +893,7 @@ void qSlicerRaterConsensusModuleWidget::onSceneStartClose()
   Q_D(qSlicerRaterConsensusModuleWidget);
   d->Job->cancel();
   d->Views.Forget();
+  d->CaseIsChosen = false;
   d->Training->clear(); // its model goes with the scene
   d->Training->hide();
   this->setParameters(nullptr);
@@ -904,13 +912,14 @@ void qSlicerRaterConsensusModuleWidget::enter()
 {
   Q_D(qSlicerRaterConsensusModuleWidget);
   this->Superclass::enter();
-  if (this->mrmlScene() && !this->mrmlScene()->IsBatchProcessing() && !d->Parameters)
+  if (this->mrmlScene() && !this->mrmlScene()->IsBatchProcessing() && !(d->Parameters && d->CaseIsChosen))
   {
     // The case that a person worked on last. A first one is made when something is chosen.
     const int cases = this->mrmlScene()->GetNumberOfNodesByClass("vtkMRMLRaterConsensusNode");
     if (cases > 0)
     {
       vtkMRMLNode* const last = this->mrmlScene()->GetNthNodeByClass(cases - 1, "vtkMRMLRaterConsensusNode");
+      d->CaseIsChosen = true;
       d->ParametersComboBox->setCurrentNode(last);
       this->setParameters(last); // also where the box chose it by itself, while the scene was loaded
     }
@@ -934,6 +943,7 @@ bool qSlicerRaterConsensusModuleWidget::setEditedNode(vtkMRMLNode* node, QString
   {
     return false;
   }
+  d->CaseIsChosen = true;
   d->ParametersComboBox->setCurrentNode(node);
   return true;
 }

@@ -503,6 +503,7 @@ void AScenesResultsComeBack()
     qSlicerApplication::application()->applicationLogic()->SaveSceneToSlicerDataBundleDirectory((folder / "scene").c_str());
   }
   Window w(TheScene());
+  w.Panel->exit(); // a scene may be loaded while another module is in use
   std::string file;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder / "scene"))
   {
@@ -510,6 +511,7 @@ void AScenesResultsComeBack()
   }
   w.Scene->SetURL(file.c_str());
   CHECK(w.Scene->Connect());
+  w.Panel->enter();
   QTest::qWait(100);
   CHECK(w.Parameters() && std::string(w.Parameters()->GetName()) == "Example case 2");
   CHECK(w.Scene->GetNumberOfNodesByClass("vtkMRMLRaterConsensusNode") == 2);
