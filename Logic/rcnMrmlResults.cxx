@@ -12,7 +12,6 @@
 #include <vtkNew.h>
 #include <vtkStringArray.h>
 #include <vtkTable.h>
-#include <vtkTextProperty.h>
 #include <vtkVariant.h>
 
 #include <vtkMRMLColorLegendDisplayNode.h>
@@ -214,10 +213,9 @@ public:
     if (legend->GetTitleText() != words) // a new one, or one for something else; a person may have moved an old one
     {
       // Small, in the lower right corner, where axial and sagittal images have least to show.
-      legend->SetSize(0.11, 0.32);
-      legend->SetPosition(0.98, 0.06);
-      legend->GetTitleTextProperty()->SetFontSize(9);
-      legend->GetLabelTextProperty()->SetFontSize(9);
+      // Slicer makes all its words as large as this leaves room for.
+      legend->SetSize(0.09, 0.21);
+      legend->SetPosition(0.98, 0.03);
     }
     legend->SetTitleText(words);
     std::string format = legend->GetDefaultNumericLabelFormat(); // "%.1f", or newer "{:.1f}"
