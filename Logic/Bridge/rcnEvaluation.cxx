@@ -106,6 +106,7 @@ struct Evaluation::Handles
   std::vector<std::unique_ptr<rcn_calib, Deleter>> Cases;
   std::vector<std::unique_ptr<rcn_temperature, Deleter>> Temperatures; ///< by case, where they are wanted
   std::unique_ptr<rcn_auc, Deleter> Auc;
+  int64_t AucVoxels = 0; ///< that were given to it by this process
 
   /// A copy of one case's sums with another's added to them; null: none.
   static std::unique_ptr<rcn_calib, Deleter> Sum(rcn_context* context, const rcn_calib* one, const rcn_calib* other)
@@ -344,9 +345,17 @@ void Evaluation::Commit()
   }
   const std::unique_ptr<Prepared> one = std::move(this->Prepared_);
   const JudgedCase& judged = one->Judged;
-  if (this->Options_.ExactAuc)
+  if (this->Options_.ExactAuc && this->Handles_->AucVoxels <= this->Options_.ExactAucVoxels)
   {
-    Check(rcn_auc_add(this->Handles_->Auc.get(), this->Context_, &one->Case), this->Context_);
+    this->Handles_->AucVoxels += rcn_calib_voxels(one->Sums.get());
+    if (this->Handles_->AucVoxels <= this->Options_.ExactAucVoxels)
+    {
+      Check(rcn_auc_add(this->Handles_->Auc.get(), this->Context_, &one->Case), this->Context_);
+    }
+    else // no longer needed, nor is there room for it
+    {
+      this->Handles_->Auc = Handles::NewAuc(this->Context_, this->Raters_.size(), this->Options_);
+    }
   }
   if (this->Options_.FitTemperature && judged.Levels)
   {
@@ -470,12 +479,23 @@ rcn_auc_result Evaluation::Auc() const
   return this->AucOf(this->Figures().data());
 }
 
+/// By the voxels of all processes together, which each of them knows: all take the same way.
+bool Evaluation::HasExactAuc() const
+{
+  int64_t voxels = 0;
+  for (const auto& sums : this->Handles_->Cases)
+  {
+    voxels += rcn_calib_voxels(sums.get());
+  }
+  return this->Options_.ExactAuc && voxels <= this->Options_.ExactAucVoxels;
+}
+
 rcn_auc_result Evaluation::AucOf(const double* figures) const
 {
   rcn_auc_result auc{};
   auc.reference = figures[RCN_AUC_HISTOGRAM];
   auc.pairs = figures[RCN_AUC_PAIRS_HISTOGRAM];
-  if (this->Options_.ExactAuc)
+  if (this->HasExactAuc())
   {
     Check(rcn_auc_compute_shared(&auc, this->Context_, this->Handles_->Auc.get(), this->Comm_), this->Context_);
   }
@@ -514,6 +534,7 @@ EvaluationReport Evaluation::Report() const
   report.Pairs = rcn_calib_pairs(merged);
   rcn_calib_figures(report.Figures, merged);
   report.Auc = this->AucOf(report.Figures);
+  report.AucFromHistogram = this->Options_.ExactAuc && !this->HasExactAuc();
   const size_t bins = static_cast<size_t>(this->Options_.Calib.bins);
   report.Bins.resize(bins);
   rcn_calib_bins(report.Bins.data(), merged, this->Options_.Binning);

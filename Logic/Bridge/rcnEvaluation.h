@@ -79,9 +79,11 @@ struct EvaluationOptions
   const Recalibration* Correction = nullptr;            ///< applied before judging
   std::map<std::string, Recalibration> CaseCorrections; ///< the same by case, instead; a case without one stays as it is
   bool AllowFittedCases = false;                        ///< judge a correction on the cases it was fitted to
-  bool ExactAuc = true;        ///< false: from a histogram (rcn_calib.h), in memory that does not grow with the cases
-  bool CaseAuc = false;        ///< also the exact area of each case, for CaseRows()
-  bool FitTemperature = false; ///< also collect what temperature on levels needs
+  bool ExactAuc = true; ///< false: from a histogram (rcn_calib.h), in memory that does not grow with the cases
+  /// Beyond so many voxels of all cases the histogram is taken as well: the exact area keeps four bytes of each.
+  int64_t ExactAucVoxels = INT64_C(1) << 27;
+  bool CaseAuc = false;                        ///< also the exact area of each case, for CaseRows()
+  bool FitTemperature = false;                 ///< also collect what temperature on levels needs
   std::shared_ptr<const VolumeScores> Volumes; ///< for intervals of volumes, where Correction has none; null: not known
   /// False: one sum of all cases, in memory that does not grow with them, for Figures() and Auc() alone: no intervals, no fit.
   bool PerCase = true;
@@ -133,6 +135,7 @@ struct EvaluationReport
   int64_t Voxels = 0, Pairs = 0;
   double Figures[RCN_FIGURES];
   rcn_auc_result Auc;
+  bool AucFromHistogram = false; ///< although the exact one was asked for: there are too many voxels
   std::vector<rcn_calib_bin> Bins;
   std::vector<double> BandLow, BandHigh; ///< NaN where there is none
   std::vector<double> RaterEce, RaterBrier;
@@ -251,6 +254,7 @@ private:
   void Discard();
   void RefuseFittedCase(const JudgedCase& one) const;
   rcn_auc_result AucOf(const double* figures) const;
+  bool HasExactAuc() const;
   const Recalibration* CorrectionOf(const std::string& id) const;
   Recalibration FitTo(rcn_recalib_method method, const rcn_calib* sums, const rcn_temperature* temperature) const;
   void ReportLevels(EvaluationReport& report, const rcn_calib* merged, const rcn_interval_options& intervals) const;

@@ -378,6 +378,10 @@ std::vector<std::string> RemarksInWords(const EvaluationReport& report)
       " was made from the masks of the raters it is compared with, so "
       "it looks better than it is; evaluate it with raters who were left out.");
   }
+  if (report.AucFromHistogram)
+  {
+    remarks.push_back("AUC is approximate, from a histogram: there are too many voxels to keep the probability of each.");
+  }
   if (!report.EmptyCases.empty())
   {
     remarks.push_back("Dice: in " + named(report.EmptyCases) +

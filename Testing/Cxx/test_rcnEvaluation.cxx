@@ -101,6 +101,30 @@ void CircularMaps()
 }
 
 /// Nothing predicted where nobody marked anything: no Dice, and the case is named.
+/// Beyond a number of voxels the area comes from the histogram, and the report says so.
+void TooManyVoxelsForTheExactAuc()
+{
+  TinyCase one;
+  rcn::EvaluationOptions few = TinyOptions(), enough = TinyOptions();
+  few.ExactAucVoxels = 7;
+  enough.ExactAucVoxels = 8;
+  rcn::Judging judge(one.Work.Context(), { "A", "B" }, { { 0, few }, { 0, enough } });
+  for (size_t i = 0; i < 2; ++i) // four voxels each
+  {
+    CHECK(judge.Add(NamedCase("case " + std::to_string(i)), i, one.Work.Votes(), { { TinyProbability(), "p" } }));
+  }
+  const rcn::EvaluationReport rough = judge.Evaluations()[0]->Report(), exact = judge.Evaluations()[1]->Report();
+  CHECK(rough.AucFromHistogram && !exact.AucFromHistogram);
+  CHECK(rough.Auc.pairs == rough.Figures[RCN_AUC_PAIRS_HISTOGRAM] && judge.Evaluations()[0]->Auc().pairs == rough.Auc.pairs);
+  CHECK_NEAR(rough.Auc.pairs, exact.Auc.pairs, 1e-3);
+  const auto isSaid = [](const rcn::EvaluationReport& report) {
+    const std::vector<std::string> remarks = rcn::RemarksInWords(report);
+    return std::any_of(
+      remarks.begin(), remarks.end(), [](const std::string& remark) { return remark.rfind("AUC is approximate", 0) == 0; });
+  };
+  CHECK(isSaid(rough) && !isSaid(exact));
+}
+
 void EmptyReference()
 {
   TinyCase nobody({ { 0, 0, 0, 0 }, { 0, 0, 0, 0 } });
@@ -169,6 +193,7 @@ int main()
   RUN(ReadoutsOfLevels);
   RUN(Ties);
   RUN(CircularMaps);
+  RUN(TooManyVoxelsForTheExactAuc);
   RUN(EmptyReference);
   RUN(Patients);
   RUN(TheVerdictFitsTheCurve);
