@@ -297,7 +297,7 @@ void PatientPage::Run()
   if (!this->Options_.Output.empty())
   {
     this->Page_.SetSubtitle((this->Options_.Structure.empty() ? "" : this->Options_.Structure + ", ") +
-      DescribeGeometry(this->Images_.front().Geometry()) + ". Nobody has outlined it: all of this is predicted. " +
+      DescribeGeometry(this->Images_.front().Geometry()) + ". No outlines of raters are used: all of this is predicted. " +
       TimeText(TimeForFiles()) + ", RaterConsensus " RCN_VERSION ".");
     this->WriteVolumes();
     this->WriteSlices();
