@@ -139,7 +139,8 @@ public:
   {
     QAbstractButton* const button = this->Button(name);
     this->Open(button);
-    if (!button->isEnabled() || !button->isVisible())
+    // Work that was told to stop may need a moment.
+    if (!QTest::qWaitFor([button] { return button->isEnabled() && button->isVisible(); }, 60000))
     {
       ++Failures;
       std::fprintf(stderr, "%s cannot be pressed\n", name);
