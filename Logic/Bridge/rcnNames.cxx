@@ -102,7 +102,7 @@ const std::vector<Choice>& Strategies()
 {
   static const Words words[] = {
     { "How many raters mark a voxel",
-      "levels, by their likelihood: the expected share and the correlation of the raters at each voxel" },
+      "levels, by their likelihood and RPS: a score of each voxel, and a threshold for each number of raters" },
     { "How many raters mark a voxel (RPS)",
       "levels, by binary cross-entropy and the ranked probability score, as in the paper" },
     { "One rater, drawn each time", "the mask of one rater, drawn anew for every sample" },
@@ -120,6 +120,8 @@ const std::vector<Choice>& Strategies()
     { "Levels, cumulative link", "levels, by a cumulative link model" },
     { "Levels, binomial", "levels, as a binomial distribution" },
     { "Levels, beta-binomial", "levels, as a beta-binomial distribution with one correlation for all voxels" },
+    { "Levels, beta-binomial per voxel",
+      "levels, as a beta-binomial distribution with the correlation of the raters at each voxel" },
   };
   static const std::vector<Choice> choices = Make(rcn_strategy_name, words);
   return choices;

@@ -110,7 +110,7 @@ struct TrainingOptions
   double BceWeight = 1;
   double ExpectedWeight = 0;
   double UnimodalWeight = 0;
-  double RpsWeight = std::numeric_limits<double>::quiet_NaN(); ///< of the RPS beside a likelihood; NaN: 5 for ordinal, else 0
+  double RpsWeight = std::numeric_limits<double>::quiet_NaN(); ///< of the RPS beside a likelihood; NaN: that of the strategy
   bool TieBackground = false;
   double Sigma = 1; ///< soft-gaussian, svls
 

@@ -44,6 +44,17 @@ int64_t CopyAlike(rcn_net* net, const rcn_net* from)
   return taken;
 }
 
+/// The strategy that a model goes on with. "ordinal" has meant another likelihood before, and a network keeps the outputs of
+/// the loss that it was trained with.
+std::string StrategyOf(const ModelInfo& info)
+{
+  rcn_strategy strategy;
+  const bool isOrdinal = info.Structures.size() < 2 && info.Strategy == rcn_strategy_name(0);
+  const bool isOther =
+    isOrdinal && rcn_strategy_parse(&strategy, info.Strategy.c_str()) == RCN_OK && strategy.loss != info.Loss;
+  return isOther ? rcn_loss_kind_name(info.Loss) : info.Strategy;
+}
+
 } // namespace
 
 /// The process that reads case `index` of `count`. Those that one trains on lie together.
@@ -331,7 +342,7 @@ void Training::ReadInit(int channels)
         path + " has its structures in another order than " + this->List_.Path + ": " + JoinNames(NamesOf(info.Structures)) +
           "; name them in this order.");
     }
-    this->StrategyName_ = this->StrategyName_.empty() ? info.Strategy : this->StrategyName_;
+    this->StrategyName_ = this->StrategyName_.empty() ? StrategyOf(info) : this->StrategyName_;
   }
   if (this->InitHasOtherOutputs_ && this->IsInPlace())
   {
@@ -365,9 +376,8 @@ void Training::ChooseNetwork()
   this->Train_.loss.bce_weight = this->Options_.BceWeight;
   this->Train_.loss.expected_weight = this->Options_.ExpectedWeight;
   this->Train_.loss.unimodal_weight = this->Options_.UnimodalWeight;
-  const bool isDefault =
-    this->Train_.strategy.loss == RCN_LOSS_BETA_BINOMIAL_VOXEL || this->Train_.strategy.loss == RCN_LOSS_DIRICHLET_MULTINOMIAL;
-  this->Train_.loss.rps_weight = std::isnan(this->Options_.RpsWeight) ? (isDefault ? 5 : 0) : this->Options_.RpsWeight;
+  this->Train_.loss.rps_weight =
+    std::isnan(this->Options_.RpsWeight) ? this->Train_.strategy.rps_weight : this->Options_.RpsWeight;
   this->Train_.loss.tie_background = this->Options_.TieBackground;
   rcn_loss* loss = nullptr;
   Check(rcn_loss_create(&loss, this->Context_, &this->Train_.loss), this->Context_);

@@ -347,8 +347,8 @@ std::vector<Option> TrainingOptionTable()
     { "--bce-weight", "W", "rps: weight of the cross-entropy with the majority (1)" },
     { "--expected-weight", "W", "levels: weight of the cross-entropy of the expected share with the share of raters (0)" },
     { "--rps-weight", "W",
-      "likelihoods of the levels: weight of the ranked probability score added to them (ordinal and dirichlet-multinomial: 5, "
-      "otherwise 0)" },
+      "likelihoods of the levels: weight of the ranked probability score added to them (ordinal, "
+      "beta-binomial-voxel and dirichlet-multinomial: 5, otherwise 0)" },
     { "--no-recalibration", "", "do not fit a temperature to the validation cases at the end" },
     { "--average", "SHARE", "also average the weights over this share of the steps; whichever validates better is kept (0)" },
     { "--unimodal-weight", "W", "levels: weight of the penalty on more than one peak (0)" },

@@ -135,7 +135,7 @@ static void close_setting(setting *s) {
 static void test_names(void) {
     static const char *const compared[RCN_STRATEGIES_COMPARED] = {
         "ordinal", "rps", "random", "median", "soft", "soft-gaussian", "staple", "simple", "svls"};
-    rcn_strategy strategy, before = {RCN_LOSS_CE, 7, RCN_SVLS};
+    rcn_strategy strategy, before = {RCN_LOSS_CE, 7, RCN_SVLS, 3};
     int count = 0;
     for (; rcn_strategy_name(count); ++count) {
         CHECK_STATUS(rcn_strategy_parse(&strategy, rcn_strategy_name(count)), RCN_OK);
@@ -147,9 +147,11 @@ static void test_names(void) {
         else if (count > 0)
             CHECK(!strcmp(rcn_loss_kind_name(strategy.loss), rcn_strategy_name(count)));
     }
-    CHECK_STATUS(rcn_strategy_parse(&strategy, "beta-binomial-voxel"), RCN_OK);
-    CHECK(strategy.loss == RCN_LOSS_BETA_BINOMIAL_VOXEL && !strategy.fused);
-    CHECK(count == 17);
+    CHECK_STATUS(rcn_strategy_parse(&strategy, "ordinal"), RCN_OK);
+    CHECK(strategy.loss == RCN_LOSS_CUMULATIVE_LINK && strategy.rps_weight == 5);
+    CHECK_STATUS(rcn_strategy_parse(&strategy, "cumulative-link"), RCN_OK);
+    CHECK(strategy.loss == RCN_LOSS_CUMULATIVE_LINK && strategy.rps_weight == 0);
+    CHECK(count == 18);
     strategy = before;
     CHECK_STATUS(rcn_strategy_parse(&strategy, "mean"), RCN_EINVALID);
     CHECK(!memcmp(&strategy, &before, sizeof before));

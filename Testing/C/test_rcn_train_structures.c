@@ -131,7 +131,7 @@ static void close_setting(setting *s) {
 
 static void test_names(void) {
     rcn_context *ctx = make_context(1);
-    rcn_strategy strategy, before = {RCN_LOSS_CE, 7, RCN_SVLS};
+    rcn_strategy strategy, before = {RCN_LOSS_CE, 7, RCN_SVLS, 3};
     int count = 0;
     for (; rcn_strategy_structures_name(count); ++count) {
         CHECK_STATUS(rcn_strategy_for(&strategy, ctx, rcn_strategy_structures_name(count), 5),
@@ -368,7 +368,7 @@ static void test_cases_that_do_not_fit(void) {
 static void test_plain_votes_are_one_structure(void) {
     uint8_t masks[2][4] = {{0, 1, 1, 9}, {0, 0, 1, 1}};
     const int64_t none = 9;
-    const rcn_strategy strategy = {RCN_LOSS_DIRICHLET_MULTINOMIAL, 0, RCN_ORC};
+    const rcn_strategy strategy = {RCN_LOSS_DIRICHLET_MULTINOMIAL, 0, RCN_ORC, 5};
     const rcn_fusion_options fusion = RCN_FUSION_OPTIONS_INIT;
     rcn_context *ctx = make_context(1);
     rcn_votes *votes = NULL;

@@ -740,7 +740,7 @@ void BadOptions()
   CHECK(rcn::CheckTraining(options).empty());
   options.List = rcn::DataList();
   CHECK(!rcn::CheckTraining(options).empty());
-  CHECK(rcn::Strategies().size() == 17 && rcn::Strategies().front().Name == std::string("ordinal"));
+  CHECK(rcn::Strategies().size() == 18 && rcn::Strategies().front().Name == std::string("ordinal"));
 }
 
 } // namespace

@@ -291,7 +291,7 @@ CHOICES = [
     ("fuse", "--method", METHODS), ("evaluate", "--region", REGIONS), ("recalibrate", "--region", REGIONS),
     ("recalibrate", "--method", ["temperature", "platt", "beta", "isotonic"]),
     ("train", "--arch", ["unet", "fpn-resnet18", "fpn-resnet34", "fpn-resnet50", "unet3d"]),
-    ("train", "--strategy", ["ordinal", "rps", *METHODS[1:], "ce", "brier", "emd", "corn", "coral", "cumulative-link", "binomial", "beta-binomial", "dirichlet-multinomial"])]
+    ("train", "--strategy", ["ordinal", "rps", *METHODS[1:], "ce", "brier", "emd", "corn", "coral", "cumulative-link", "binomial", "beta-binomial", "beta-binomial-voxel", "dirichlet-multinomial"])]
 
 
 @pytest.mark.parametrize("command, option, names", CHOICES)

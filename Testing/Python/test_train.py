@@ -596,7 +596,7 @@ def test_retraining(data, tmp_path):
     fewer = edited(shifted, lambda d: (d.update(raters=["A", "B"]),
                                        [c["label"].pop("C") for s in ("training", "validation") for c in d[s]]), "fewer.json")
     refused("train", "--data", fewer, "-o", never, "--init", old, says=["3 raters", "2"])
-    refused("train", "--data", shifted, "-o", never, "--init", old, "--strategy", "median", says="needs 1")
+    refused("train", "--data", shifted, "-o", never, "--init", old, "--strategy", "rps", says="needs 4")
     refused("train", "--data", shifted, "-o", never, "--init", old, "--arch", "fpn-resnet18", says="--arch")
     content = old.read_bytes()
     end = 8 + int.from_bytes(content[:8], "little")
@@ -605,6 +605,17 @@ def test_retraining(data, tmp_path):
     text = json.dumps(header).encode()
     (tmp_path / "newer.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + content[end:])
     refused("train", "--data", shifted, "-o", never, "--init", tmp_path / "newer.safetensors", says="99.0.0")
+
+
+def test_what_ordinal_was_before(data, tmp_path):
+    """A model of the strategy that had this name: it goes on with its own likelihood, and is told so when asked for another."""
+    old, new = tmp_path / "old.safetensors", tmp_path / "new.safetensors"
+    run("train", "--data", data, "-o", new, *quick(), "--strategy", "beta-binomial-voxel", "--quiet")
+    assert read_metadata(new)["loss"] == "beta-binomial-voxel"
+    old.write_bytes(with_metadata(new.read_bytes(), strategy="ordinal"))
+    run("train", "--data", data, "-o", new, "--init", old, *quick(), "--quiet", "--overwrite")
+    assert [read_metadata(new)[key] for key in ("loss", "strategy")] == ["beta-binomial-voxel"] * 2
+    refused("train", "--data", data, "-o", tmp_path / "never.safetensors", "--init", old, "--strategy", "ordinal", says="needs 1")
 
 
 def test_the_starting_model_competes(data, tmp_path):

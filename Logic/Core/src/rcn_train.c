@@ -20,23 +20,24 @@ static const struct {
     const char *name;
     rcn_strategy strategy;
 } STRATEGIES[] = {
-    {"ordinal", {RCN_LOSS_BETA_BINOMIAL_VOXEL, 0, RCN_ORC}},
-    {"rps", {RCN_LOSS_RPS, 0, RCN_ORC}},
-    {"random", {RCN_LOSS_BCE, 1, RCN_RANDOM}},
-    {"median", {RCN_LOSS_BCE, 1, RCN_MEDIAN}},
-    {"soft", {RCN_LOSS_BCE, 1, RCN_SOFT}},
-    {"soft-gaussian", {RCN_LOSS_BCE, 1, RCN_SOFT_GAUSSIAN}},
-    {"staple", {RCN_LOSS_BCE, 1, RCN_STAPLE}},
-    {"simple", {RCN_LOSS_BCE, 1, RCN_SIMPLE}},
-    {"svls", {RCN_LOSS_BCE, 1, RCN_SVLS}},
-    {"ce", {RCN_LOSS_CE, 0, RCN_ORC}},
-    {"brier", {RCN_LOSS_BRIER, 0, RCN_ORC}},
-    {"emd", {RCN_LOSS_EMD, 0, RCN_ORC}},
-    {"corn", {RCN_LOSS_CORN, 0, RCN_ORC}},
-    {"coral", {RCN_LOSS_CORAL, 0, RCN_ORC}},
-    {"cumulative-link", {RCN_LOSS_CUMULATIVE_LINK, 0, RCN_ORC}},
-    {"binomial", {RCN_LOSS_BINOMIAL, 0, RCN_ORC}},
-    {"beta-binomial", {RCN_LOSS_BETA_BINOMIAL, 0, RCN_ORC}},
+    {"ordinal", {RCN_LOSS_CUMULATIVE_LINK, 0, RCN_ORC, 5}},
+    {"rps", {RCN_LOSS_RPS, 0, RCN_ORC, 0}},
+    {"random", {RCN_LOSS_BCE, 1, RCN_RANDOM, 0}},
+    {"median", {RCN_LOSS_BCE, 1, RCN_MEDIAN, 0}},
+    {"soft", {RCN_LOSS_BCE, 1, RCN_SOFT, 0}},
+    {"soft-gaussian", {RCN_LOSS_BCE, 1, RCN_SOFT_GAUSSIAN, 0}},
+    {"staple", {RCN_LOSS_BCE, 1, RCN_STAPLE, 0}},
+    {"simple", {RCN_LOSS_BCE, 1, RCN_SIMPLE, 0}},
+    {"svls", {RCN_LOSS_BCE, 1, RCN_SVLS, 0}},
+    {"ce", {RCN_LOSS_CE, 0, RCN_ORC, 0}},
+    {"brier", {RCN_LOSS_BRIER, 0, RCN_ORC, 0}},
+    {"emd", {RCN_LOSS_EMD, 0, RCN_ORC, 0}},
+    {"corn", {RCN_LOSS_CORN, 0, RCN_ORC, 0}},
+    {"coral", {RCN_LOSS_CORAL, 0, RCN_ORC, 0}},
+    {"cumulative-link", {RCN_LOSS_CUMULATIVE_LINK, 0, RCN_ORC, 0}},
+    {"binomial", {RCN_LOSS_BINOMIAL, 0, RCN_ORC, 0}},
+    {"beta-binomial", {RCN_LOSS_BETA_BINOMIAL, 0, RCN_ORC, 0}},
+    {"beta-binomial-voxel", {RCN_LOSS_BETA_BINOMIAL_VOXEL, 0, RCN_ORC, 5}},
 };
 enum { STRATEGY_COUNT = sizeof STRATEGIES / sizeof *STRATEGIES };
 
@@ -45,8 +46,6 @@ const char *rcn_strategy_name(int index) {
 }
 
 rcn_status rcn_strategy_parse(rcn_strategy *out, const char *name) {
-    /* What it was called before it became the default: models remember that. */
-    if (name && !strcmp(name, "beta-binomial-voxel")) name = "ordinal";
     for (int i = 0; out && name && i < STRATEGY_COUNT; ++i)
         if (!strcmp(name, STRATEGIES[i].name)) {
             *out = STRATEGIES[i].strategy;
@@ -59,10 +58,10 @@ static const struct {
     const char *name;
     rcn_strategy strategy;
 } STRUCTURE_STRATEGIES[] = {
-    {"dirichlet-multinomial", {RCN_LOSS_DIRICHLET_MULTINOMIAL, 0, RCN_ORC}},
-    {"soft", {RCN_LOSS_CATEGORICAL, 1, RCN_SOFT}},
-    {"median", {RCN_LOSS_CATEGORICAL, 1, RCN_MEDIAN}},
-    {"rps", {RCN_LOSS_RPS_HEADS, 0, RCN_ORC}},
+    {"dirichlet-multinomial", {RCN_LOSS_DIRICHLET_MULTINOMIAL, 0, RCN_ORC, 5}},
+    {"soft", {RCN_LOSS_CATEGORICAL, 1, RCN_SOFT, 0}},
+    {"median", {RCN_LOSS_CATEGORICAL, 1, RCN_MEDIAN, 0}},
+    {"rps", {RCN_LOSS_RPS_HEADS, 0, RCN_ORC, 0}},
 };
 enum { STRUCTURE_STRATEGY_COUNT = sizeof STRUCTURE_STRATEGIES / sizeof *STRUCTURE_STRATEGIES };
 

@@ -44,11 +44,15 @@ typedef struct rcn_strategy {
     int fused;         /* 1: the target is a fused map */
     rcn_method method; /* of the map. RCN_RANDOM draws a rater for every sample; RCN_STAPLE is the
                           mask */
+    double rps_weight; /* of the RPS beside the likelihood (rcn_loss_options), unless told otherwise
+                        */
 } rcn_strategy;
 
-/* The default (ordinal: levels by a beta-binomial with a correlation per voxel), the paper's eight
- * (rps, random, median, soft, soft-gaussian, staple, simple, svls), then alternatives on the levels
- * (ce, brier, emd, corn, coral, cumulative-link, binomial, beta-binomial); NULL beyond the last. */
+/* The default (ordinal: levels by a cumulative link and RPS), the paper's eight (rps, random,
+ * median, soft, soft-gaussian, staple, simple, svls), then alternatives on the levels (ce, brier,
+ * emd, corn, coral, cumulative-link, binomial, beta-binomial, beta-binomial-voxel); NULL beyond the
+ * last. "ordinal" was beta-binomial-voxel once: a model's loss, not its strategy's name, tells how
+ * to read it. */
 RCN_API const char *rcn_strategy_name(int index);
 
 enum { RCN_STRATEGIES_COMPARED = 9 }; /* the first ones: the default and the paper's */
