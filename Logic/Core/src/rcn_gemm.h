@@ -40,14 +40,52 @@ typedef struct rcn__product {
     const float *b;
 } rcn__product;
 
+/* The sums are variables with names, not an array: GCC unrolls the loops over an array too late to
+ * keep it out of memory, and then writes all sums to the stack after every turn of the outer loop.
+ * `rows` and `vecs` are constants where this is compiled in, so that what is not asked for is gone.
+ */
+#if defined(RCN_ROWS_14)
+#define EACH_SUM(each)                                                                             \
+    each(0) each(1) each(2) each(3) each(4) each(5) each(6) each(7) each(8) each(9) each(10)       \
+        each(11) each(12) each(13)
+#else
+#define EACH_SUM(each) each(0) each(1) each(2) each(3) each(4) each(5)
+#endif
+#define SUM_START(r)                                                                               \
+    vec s##r##_0 = vec_zero(), s##r##_1 = s##r##_0, s##r##_2 = s##r##_0, s##r##_3 = s##r##_0;
+#define SUM_LOAD(r)                                                                                \
+    if (rows > r) {                                                                                \
+        const float *from = p->c + r * p->c_pitch;                                                 \
+        s##r##_0 = vec_load(from);                                                                 \
+        if (vecs > 1) s##r##_1 = vec_load(from + VEC);                                             \
+        if (vecs > 2) s##r##_2 = vec_load(from + 2 * VEC);                                         \
+        if (vecs > 3) s##r##_3 = vec_load(from + 3 * VEC);                                         \
+    }
+#define SUM_ADD(r)                                                                                 \
+    if (rows > r) {                                                                                \
+        const float x = a[r * row_step];                                                           \
+        s##r##_0 = vec_add_product(s##r##_0, x, w0);                                               \
+        if (vecs > 1) s##r##_1 = vec_add_product(s##r##_1, x, w1);                                 \
+        if (vecs > 2) s##r##_2 = vec_add_product(s##r##_2, x, w2);                                 \
+        if (vecs > 3) s##r##_3 = vec_add_product(s##r##_3, x, w3);                                 \
+    }
+#define SUM_STORE(r)                                                                               \
+    if (rows > r) {                                                                                \
+        float *to = p->c + r * p->c_pitch;                                                         \
+        vec_store(to, s##r##_0);                                                                   \
+        if (vecs > 1) vec_store(to + VEC, s##r##_1);                                               \
+        if (vecs > 2) vec_store(to + 2 * VEC, s##r##_2);                                           \
+        if (vecs > 3) vec_store(to + 3 * VEC, s##r##_3);                                           \
+    }
+
 RCN_INLINE void multiply(const int rows, const int vecs, const int row_step, const int step,
                          const rcn__product *p) {
-    vec s[ROWS][VECS];
     const float *b = p->b;
-    for (int r = 0; r < rows; ++r)
-        for (int v = 0; v < vecs; ++v)
-            s[r][v] = p->add ? vec_load(p->c + r * p->c_pitch + v * VEC) : vec_zero();
     const int64_t outer = p->outer, inner = p->inner;
+    EACH_SUM(SUM_START)
+    if (p->add) {
+        EACH_SUM(SUM_LOAD)
+    }
     for (int64_t o = 0; o < outer; ++o) {
         const float *a = p->a + p->offsets[o];
         if (row_step > 1 && o + 1 < outer) { /* a new place, which no machine foresees */
@@ -55,15 +93,13 @@ RCN_INLINE void multiply(const int rows, const int vecs, const int row_step, con
             for (int r = 0; r < rows; r += 2) prefetch(next + r * row_step);
         }
         for (int64_t i = 0; i < inner; ++i, a += step, b += vecs * VEC) {
-            vec w[VECS];
-            for (int v = 0; v < vecs; ++v) w[v] = vec_load(b + v * VEC);
-            for (int r = 0; r < rows; ++r)
-                for (int v = 0; v < vecs; ++v)
-                    s[r][v] = vec_add_product(s[r][v], a[r * row_step], w[v]);
+            const vec w0 = vec_load(b), w1 = vecs > 1 ? vec_load(b + VEC) : w0;
+            const vec w2 = vecs > 2 ? vec_load(b + 2 * VEC) : w0;
+            const vec w3 = vecs > 3 ? vec_load(b + 3 * VEC) : w0;
+            EACH_SUM(SUM_ADD)
         }
     }
-    for (int r = 0; r < rows; ++r)
-        for (int v = 0; v < vecs; ++v) vec_store(p->c + r * p->c_pitch + v * VEC, s[r][v]);
+    EACH_SUM(SUM_STORE)
 }
 
 /* One function for each number of rows and vectors, so that the compiler keeps sums in registers.
