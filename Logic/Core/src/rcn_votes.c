@@ -538,8 +538,9 @@ done:
 
 /* A flag for every pair that could occur, instead of a hash table: it is small (C + 2 times the
  * patterns there are), and numbering the flags in ascending order gives the same codes for any
- * number of threads. The voxels are read twice, XX The new votes are built beside the old ones and
- * change places with them at the end, so that a failure leaves the old ones. */
+ * number of threads. The voxels are read twice, so that no answers need to be kept. The new votes
+ * are built beside the old ones and change places with them at the end, so that a failure leaves
+ * the old ones. */
 rcn_status rcn__votes_refine(rcn_votes *votes, rcn_context *ctx, const rcn__answers *said,
                              int64_t *unnamed) {
     rcn_status status;
