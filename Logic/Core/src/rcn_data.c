@@ -2,13 +2,14 @@
 /* Drawing samples for training: a box of a case, varied at random (rcn_data.h).
  *
  * A sample is drawn backwards. For each of its voxels the place in the case is worked out, center +
- * matrix (voxel - center) + elastic displacement, and the image is interpolated there (linear), the
- * vote code taken from the nearest voxel: a code is a name, and there is nothing between two names.
- * Mirror, rotation, scale and shear are one matrix, so that they cost one interpolation, not four.
+ * matrix (voxel - center) + elastic displacement, and the image is interpolated there (linear),
+ * the vote code taken from the nearest voxel: a code is a name, and there is nothing between two
+ * names. Mirror, rotation, scale and shear are one matrix, so that they cost one interpolation, not
+ * four.
  *
- * Every number comes from the generator of (seed, stream), drawn by one thread before the voxels
- * are; the sample is the same for any number of threads. The order of draws is therefore part of
- * the result: a draw that is moved changes every sample after it.
+ * Every number comes from the generator of (seed, stream), drawn by the calling thread alone; the
+ * sample is the same for any number of threads. The order of draws is therefore part of the result:
+ * a draw that is moved changes every sample after it.
  */
 #include "rcn_data_private.h"
 
@@ -166,8 +167,7 @@ static void draw_matrix(double matrix[9], const rcn_sample_options *options, rcn
     if (augment->turns && options->size[0] == options->size[1])
         for (uint64_t turns = rcn__rng_below(rng, 4); turns > 0; --turns) multiply(matrix, quarter);
     if (happens(rng, augment->rotate, augment->share)) {
-        /* In the plane of the slices in full; out of it by half, because slices are thick and
-         * few. */
+        /* In the plane of the slices in full, out of it by half. */
         rotate(matrix, 0, 1, between(rng, augment->rotate));
         if (axes == 3) rotate(matrix, 1, 2, between(rng, 0.5 * augment->rotate));
         if (axes == 3) rotate(matrix, 0, 2, between(rng, 0.5 * augment->rotate));
@@ -184,9 +184,9 @@ static void draw_matrix(double matrix[9], const rcn_sample_options *options, rcn
     }
 }
 
-/* The center of the sample in voxels of the case. Around a focus it lies in the middle half of the
- * sample, not always in the center, so that a network does not learn to find marks there. Common
- * and disputed foci are drawn equally often, however few there are of either. */
+/* The center of the sample in voxels of the case. A focus lies anywhere in the middle half of the
+ * sample, so that a network does not learn to expect marks in the center. Common and disputed foci
+ * are drawn equally often, however few there are of either. */
 static void draw_place(double center[3], const rcn_data_case *from,
                        const rcn_sample_options *options, const double step[3], rcn_rng *rng) {
     const int64_t *size = from->votes->geometry.size;
@@ -208,7 +208,8 @@ static void draw_place(double center[3], const rcn_data_case *from,
         const double extent = step[a] * (double)options->size[a];
         const double room = (double)size[a] - extent;
         double first = floor(0.5 * room); /* whole, so that nothing is interpolated needlessly */
-        /* Drawn whether it is used or not: what follows does not depend on the case's size. */
+        /* Drawn whether it is used or not, so that the draws behind it are the same for any
+         * size. */
         const double draw = rcn__rng_uniform(rng);
         if (room > 0) {
             first = focused ? floor((double)focus[a] - extent * (0.25 + 0.5 * draw) + 0.5)

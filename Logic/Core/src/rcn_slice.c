@@ -2,7 +2,7 @@
 /* Slices of a volume as pictures: how it lies before the reader, reading and coloring a slice,
  * outlines, the way onto a screen or a page, and what a slice holds.
  *
- * * Pictures are 8-bit and made one slice at a time, fast enough to be redrawn while somebody
+ * Pictures are 8-bit and made one slice at a time, fast enough to be redrawn while somebody
  * scrolls.
  */
 #include "rcn/rcn_slice.h"
