@@ -1,4 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+/* Agreement between raters: coefficients from the table of patterns, distances between surfaces,
+ * and the regions that are disputed.
+ *
+ * Everything that counts voxels (kappa, alpha, AC1, Dice, volumes) is a sum over patterns and never
+ * looks at a voxel. Only surfaces and regions need to know where voxels lie.
+ */
 #include "rcn/rcn_agreement.h"
 
 #include <math.h>
@@ -54,6 +60,9 @@ static void add_overall(overall_sums *sums, const rcn_pattern *pattern, const ui
         same += given * (given - 1);
         different += given * (answered - given);
     }
+    /* Three sets of voxels, each a part of the one before: with an answer (entropy, AC1's shares),
+     * with two or more (alpha, AC1), answered by all (Fleiss' kappa, which needs the same number of
+     * raters everywhere). */
     sums->answered += n;
     /* Not n times the share: a product of whole numbers is exact, and a mask keeps its digits. */
     for (int c = 1; c < sums->labels; ++c) sums->share[c] += n * counts[c] / answered;
@@ -89,7 +98,9 @@ static double sum_of_products(const double *shares, double voxels, int labels, i
     return sum + background * (with_rest ? structures : background);
 }
 
-/* Fleiss 1971, Krippendorff 2004 and Gwet 2008 for nominal labels. */
+/* Fleiss 1971, Krippendorff 2004 and Gwet 2008 for nominal labels. They differ in what they expect
+ * by chance: Fleiss sum p^2; Krippendorff the same from pairs without replacement, n (n - 1); Gwet
+ * sum p (1 - p) / (labels - 1), which does not break down when nearly all is background. */
 static rcn_overall_agreement finish_overall(const overall_sums *sums) {
     rcn_overall_agreement overall = {NAN, NAN, NAN, NAN};
     const int labels = sums->labels;
@@ -127,6 +138,7 @@ static void count_two(two_by_two *table, int a, int b, int64_t voxels) {
         table->neither += voxels;
 }
 
+/* Both empty is full agreement. */
 static double dice_of(const two_by_two *t) {
     const int64_t sum = 2 * t->both + t->first + t->second;
     return sum ? 2.0 * (double)t->both / (double)sum : 1.0;
@@ -144,6 +156,8 @@ static rcn_pair_agreement finish_pair(const two_by_two *t) {
     return pair;
 }
 
+/* Of each pair only the voxels that both answered. The diagonal is filled, too: a rater with
+ * itself; the mean is over pairs of two. */
 static void measure_pairs(rcn_agreement *agreement, const rcn_votes *votes) {
     const int raters = votes->raters;
     double sum = 0;
@@ -167,6 +181,8 @@ static void measure_pairs(rcn_agreement *agreement, const rcn_votes *votes) {
     agreement->mean_dice = pairs ? sum / pairs : NAN;
 }
 
+/* A rater against the majority of the others; leaving the rater out keeps it from agreeing with
+ * itself. */
 static void measure_rater(rcn_agreement *agreement, const rcn_votes *votes, int r,
                           const rcn_fusion_result *staple) {
     rcn_rater_agreement *rater = &agreement->rater[r];
@@ -207,8 +223,7 @@ rcn_status rcn_agreement_create(rcn_agreement **out, rcn_context *ctx, const rcn
     int64_t *voxels = NULL;
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
-    if (!out || !votes) return rcn__fail(ctx, RCN_EINVALID, "Votes and an output are needed.");
-    if (!votes->present) return rcn__fail(ctx, RCN_EINVALID, "No rater answered this case.");
+    RCN_TRY(rcn__votes_check(ctx, out, votes, 0));
     const int64_t count = votes->pattern_count;
     RCN_ALLOC_ZERO(agreement, ctx, 1, "the agreement");
     RCN_ALLOC_ZERO(agreement->pair, ctx, (int64_t)votes->raters * votes->raters, "the agreement");
@@ -242,6 +257,7 @@ rcn_status rcn_agreement_create(rcn_agreement **out, rcn_context *ctx, const rcn
     RCN_TRY(rcn__report(ctx, 0.0, "comparing raters"));
     measure_pairs(agreement, votes);
 
+    /* STAPLE as fusion does it by default, over the whole image; only p and q are wanted of it. */
     const rcn_fusion_options options = RCN_FUSION_OPTIONS_INIT;
     rcn_fusion_result staple;
     RCN_TRY(rcn_staple(posterior, &staple, ctx, votes->patterns, voxels, count, votes->raters,
@@ -281,10 +297,8 @@ rcn_status rcn_agreement_labels(rcn_label_agreement *out, double *kappa, rcn_con
                                 const rcn_votes *votes) {
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
-    if (!out || !votes) return rcn__fail(ctx, RCN_EINVALID, "Votes and an output are needed.");
-    if (!votes->labels)
-        return rcn__fail(ctx, RCN_EINVALID, "These votes hold marks of one structure, no labels.");
-    if (!votes->present) return rcn__fail(ctx, RCN_EINVALID, "No rater answered this case.");
+    const rcn_status status = rcn__votes_check(ctx, out, votes, 1);
+    if (status != RCN_OK) return status;
     const int raters = votes->raters, structures = votes->structures;
     overall_sums whole = no_sums(structures + 1), on_union = no_sums(structures + 1);
     for (int64_t p = 0; p < votes->pattern_count; ++p) {
@@ -371,6 +385,7 @@ typedef struct surface_job {
     int fill;
 } surface_job;
 
+/* out[i] = who marked voxel first + i. */
 static void read_marks(uint64_t *out, const rcn_votes *votes, int64_t first, int64_t count) {
     uint32_t codes[256];
     for (int64_t i = 0; i < count; i += 256) {
@@ -412,6 +427,7 @@ static void surface_slice(int64_t slice, int thread, void *payload) {
             inside &= thin == 0 ? ~UINT64_C(0) : x + 1 < width ? rows[x + 1] : 0;
             for (int n = 1; n < 5; ++n) inside &= rows[n * width + x];
             for (uint64_t bits = rows[x] & ~inside; bits; bits &= bits - 1) {
+                /* The number of the lowest bit that is set. */
                 const int r = rcn_popcount((bits & -bits) - 1);
                 if (job->fill)
                     surfaces->at[r][counts[r]] = x + width * (y - box->first[1] + height * slice);
@@ -511,6 +527,9 @@ done:
     return status;
 }
 
+/* Hausdorff distance at the 95th percentile: the larger of both directions. Mean surface distance:
+ * over the voxels of both surfaces together, so that the larger one weighs more. Of two empty
+ * surfaces both are 0; of one empty one they stay NaN. */
 static void finish_surfaces(rcn_agreement *agreement, const surface_set *surfaces, uint64_t present,
                             const directed *from_to) {
     const int raters = surfaces->raters;
@@ -571,16 +590,12 @@ done:
 
 /* ---- disputed regions ------------------------------------------------------------------------ */
 
-static int is_disputed(const rcn_pattern *pattern) {
-    return pattern->marked && pattern->marked != pattern->answered;
-}
-
 static void find_disputed(uint8_t *inside, int64_t first, int64_t count, void *payload) {
     const rcn_votes *votes = payload;
     uint32_t codes[RCN_INSIDE_BLOCK];
     rcn__votes_read(codes, votes, first, count);
     for (int64_t i = 0; i < count; ++i)
-        inside[i] = (uint8_t)is_disputed(&votes->patterns[codes[i]]);
+        inside[i] = (uint8_t)rcn__pattern_is_disputed(&votes->patterns[codes[i]]);
 }
 
 /* Largest first; equal ones in order of their first voxel, which centroid[] cannot tell but the
@@ -655,6 +670,8 @@ rcn_status rcn_disputes_create(rcn_dispute **out, int64_t *count, rcn_context *c
         nearest[k] = -1; /* none yet; a distance may be infinite */
         regions[k].box = rcn__box_empty();
     }
+    /* Runs are visited twice: the voxel nearest to the centroid is known once the centroid is. The
+     * centroid itself may lie outside of a bent region, where there is nothing to show. */
     for (const rcn__run *r = found.runs; r < found.runs + found.run_count; ++r)
         add_run(&regions[r->component], r, r->row % rows, r->row / rows, votes);
     for (int64_t k = 0; k < found.count; ++k) finish_region(&regions[k], &votes->geometry);

@@ -1,14 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
+/* What a rater said, as bytes (rcn_answers.h).
+ *
+ * Everything behind this file sees answers 0 ... C + 1 and no element type. An image of any type is
+ * compared value by value with the few label values that mean something, one pass over a chunk for
+ * each, because such passes vectorize; looking up each voxel's value would not. Several maps of one
+ * rater (one per structure, say) are read one after the other and merged.
+ */
 #include "rcn_answers.h"
 #include "rcn_parallel.h"
 
 #include <math.h>
 #include <string.h>
 
-/* The largest label value: every element type that can hold it holds it exactly. */
+/* The largest label value: all whole numbers up to here are exact in a double, and every element
+ * type that can hold one holds it exactly. */
 #define MAX_LABEL (INT64_C(1) << 53)
 
-/* A value other than 0 that the map does not name, until the other maps have been asked. */
+/* A value other than 0 that the map does not name, until the other maps have been asked. Above
+ * every structure and above C + 1, and not RCN_NO_ANSWER. */
 enum { UNNAMED = 254 };
 
 rcn_label_map rcn__mask_map(const rcn_mask *mask) {
@@ -42,6 +51,10 @@ DEFINE_FIND_FRACTION(double, find_fraction_f64, floor)
 /* Whether `value`, a label converted to T, is still that label; -1 as an unsigned number is not. */
 #define HOLDS(T, value, label) ((int64_t)(value) == (label) && ((value) < (T)1) == ((label) < 1))
 
+/* One chunk of a map whose elements are T: first what a value means that is not named, then the
+ * named values over it, then the value for "no answer", which has the last word. The stride is that
+ * of a multi-component image; stride 1 has a loop of its own, so that the commonest case
+ * vectorizes. */
 #define DEFINE_ANSWERS(T, NAME)                                                                    \
     RCN_DISPATCH static void NAME(uint8_t *restrict out, const T *restrict in, int64_t count,      \
                                   int64_t stride, const sense *is) {                               \
@@ -101,6 +114,7 @@ static int64_t read_map(uint8_t *out, const sense *is, int64_t first, int64_t co
     case RCN_UINT64: answers_u64(out, in, count, stride, is); break;
     case RCN_INT64: answers_i64(out, in, count, stride, is); break;
     case RCN_FLOAT32:
+        /* A map of probabilities, given by mistake, is not taken for labels. */
         bad = find_fraction_f32(in, count, stride);
         if (bad < 0) answers_f32(out, in, count, stride, is);
         break;
@@ -114,6 +128,8 @@ static int64_t read_map(uint8_t *out, const sense *is, int64_t first, int64_t co
 
 /* ---- the maps of one rater ------------------------------------------------------------------- */
 
+/* What the values of map m turn into. `unnamed` is for values of a map that names some: 0, as if
+ * they were background, or UNNAMED where they are to be counted. */
 static sense sense_of(const rcn__answers *answers, int m, uint8_t unnamed) {
     const rcn_label_map *map = &answers->maps[m];
     const uint8_t any = map->structures ? map->structures[0] : 1;
@@ -153,6 +169,8 @@ int64_t rcn__answers_read(uint8_t *out, int64_t *unnamed, const rcn__answers *an
         const sense is = sense_of(answers, m, unnamed ? UNNAMED : 0);
         const int64_t bad = read_map(m ? more : out, &is, first, count);
         if (bad >= 0 && (fraction < 0 || bad < fraction)) fraction = bad;
+        /* A map with a fraction has not been written to more[]; and the first voxel of two
+         * structures is enough. */
         if (m && fraction < 0 && twice < 0) twice = merge(out, more, count, answers->structures);
     }
     if (fraction >= 0) return fraction;
@@ -217,6 +235,8 @@ rcn_status rcn__answers_check(rcn_context *ctx, const rcn__answers *answers,
     return RCN_OK;
 }
 
+/* Reads the one voxel again, map by map, to say what is wrong with it; the fast pass only knows
+ * where. */
 rcn_status rcn__answers_fail(rcn_context *ctx, const rcn__answers *answers, int64_t voxel) {
     const int64_t *size = answers->maps[0].image.geometry.size;
     const long long at[3] = {voxel % size[0], voxel / size[0] % size[1],

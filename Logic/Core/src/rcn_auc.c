@@ -1,4 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+/* Area under the ROC curve, exact, over as many voxels as fit into memory at four bytes each
+ * (rcn_auc.h).
+ *
+ * AUC is the share of couples (positive, negative) in which the positive has the higher
+ * probability, ties one half (Mann and Whitney 1947). Sorting would find it; but bits of floats
+ * from 0 to 1 are in the order of their values, so a counting sort by the upper bits does most of
+ * the work. Each case is dealt into buckets of equal upper bits; within a bucket an item needs only
+ * the lower bits, which leaves room in 32 bits for what the raters said. When all cases are there,
+ * buckets are counted one by one, independently of each other, and put together in ascending order.
+ */
 #include "rcn/rcn_auc.h"
 
 #include <math.h>
@@ -12,6 +22,7 @@
 enum {
     LOW_BITS = 13,
     LOW_COUNT = 1 << LOW_BITS,
+    /* 0x3F800000 is 1.0f, the highest probability. */
     BUCKETS = (0x3F800000 >> LOW_BITS) + 1,
     CLASSES = ((RCN_MAX_RATERS + 1) * (RCN_MAX_RATERS + 2) / 2) * 3
 };
@@ -150,6 +161,10 @@ rcn_status rcn_auc_add(rcn_auc *auc, rcn_context *ctx, const rcn_calib_case *one
         auc->room = room;
     }
     job.voxels = job.c.votes->voxels;
+    /* Two passes over the case: count by part and bucket, then write each item to its place. A part
+     * has a table of all buckets, so there are only a few parts for each thread; which items are in
+     * which part does not change a bucket's contents, only their order, which nothing depends
+     * on. */
     int64_t parts = rcn__chunk_count(job.voxels, RCN_CHUNK);
     if (parts > 4 * (int64_t)ctx->threads) parts = 4 * (int64_t)ctx->threads;
     job.per_part = rcn__chunk_count(job.voxels, parts);
@@ -190,7 +205,8 @@ done:
 
 /* ---- counting -------------------------------------------------------------------------------- */
 
-/* Positives and negatives, and the couples won among them (ties one half), twice. */
+/* Positives and negatives of a bucket, and the couples won among them (ties one half). There are
+ * two of each: against the reference, and by pairs of voxel and rater. */
 typedef struct tally {
     int64_t positive, negative;
     double wins;
@@ -274,6 +290,7 @@ static void count_bucket(int64_t bucket, int thread, void *payload) {
     if (total > SORT_ITEMS) {
         counts *table = job->tables[thread];
         for (int64_t low = 0; low < LOW_COUNT; ++low) tally_value(out, &table[low]);
+        /* As the next bucket expects it. */
         memset(table, 0, sizeof *table * LOW_COUNT);
     } else if (total) {
         sort_items(job->scratch[thread], total);
@@ -297,6 +314,8 @@ static void add_exactly(double *sum, double *dropped, double x) {
     *sum = next;
 }
 
+/* Buckets in ascending order: what is won within each, and by its positives against all negatives
+ * below. */
 static double auc_of(int64_t *positives, int64_t *negatives, const tally *results) {
     double wins = 0, dropped = 0;
     *positives = *negatives = 0;

@@ -1,4 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+/* Messages between processes: the caller's functions (rcn_comm.h; MPI or anything else), checked
+ * and timed.
+ *
+ * With one process, or none given, every call does what it means for one and returns, so that
+ * nobody who computes asks how many there are. The seconds are counted so that a training can say
+ * how much of its time was waiting.
+ */
 #include "rcn_comm_private.h"
 
 #include <string.h>
@@ -60,6 +67,7 @@ rcn_status rcn__comm_exchange(rcn_comm *comm, rcn_context *ctx, void *in, const 
 }
 
 void rcn_comm_share(int64_t *first, int64_t *end, int64_t count, int rank, int size) {
+    /* The first `more` processes have one item more than the others. */
     const int64_t each = count / size, more = count % size;
     *first = rank * each + (rank < more ? rank : more);
     *end = *first + each + (rank < more);
@@ -75,6 +83,8 @@ rcn_status rcn__comm_compare(int *differs, rcn_comm *comm, rcn_context *ctx, con
     if (size > 1) {
         RCN_TRY(rcn__alloc(&theirs, ctx, count, 1, "comparing"));
         RCN_ALLOC_ZERO(flags, ctx, size, "comparing");
+        /* Everybody compares with what process 0 sends, and the flags are summed, so that all learn
+         * the same answer and take the same way from here. */
         memcpy(theirs, bytes, (size_t)count);
         RCN_TRY(rcn__comm_broadcast(comm, ctx, theirs, count, 0));
         flags[comm->rank] = memcmp(theirs, bytes, (size_t)count) != 0;

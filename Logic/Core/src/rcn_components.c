@@ -1,4 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+/* Connected components of runs (rcn_components.h): labeling with union-find, on runs along x in
+ * place of voxels.
+ *
+ * Rows are scanned twice, in parallel: once to count their runs, so that each row knows where its
+ * runs go, and once to write them. Joining is done by one thread.
+ */
 #include "rcn_components.h"
 
 typedef struct run_job {
@@ -31,6 +37,7 @@ static void scan_row(int64_t row, int thread, void *payload) {
                 ++found;
             }
             before = inside[i];
+            /* A run goes on across blocks: `before` and `current` outlive them. */
             if (before && job->runs) current->end = x + i + 1;
         }
     }
@@ -45,13 +52,15 @@ static int64_t find_root(rcn__run *runs, int64_t i) {
     return i;
 }
 
-/* Joins the runs of two rows that touch by a face, edge or corner. The root is always the first run
- * in raster order, so that the result does not depend on the order of joining. */
+/* Joins the runs of two rows that touch by a face, edge or corner, walking along both at once. The
+ * root is always the first run in raster order, so that the result does not depend on the order of
+ * joining. */
 static void join_rows(const run_job *job, int64_t row, int64_t other) {
     rcn__run *runs = job->runs;
     int64_t a = job->row_start[row], b = job->row_start[other];
     const int64_t a_end = job->row_start[row + 1], b_end = job->row_start[other + 1];
     while (a < a_end && b < b_end) {
+        /* <= and not <, because `end` is one behind the last voxel: corners touch, too. */
         if (runs[a].first <= runs[b].end && runs[b].first <= runs[a].end) {
             const int64_t i = find_root(runs, a), j = find_root(runs, b);
             if (i < j)
@@ -87,6 +96,8 @@ rcn_status rcn__components_find(rcn__components *out, rcn_context *ctx, const in
     RCN_TRY(rcn__for_chunks(ctx, stage, rows, scan_row, &job));
     for (int64_t row = 0; row < rows; ++row) {
         const int64_t y = row % size[1], z = row / size[1];
+        /* Of the eight rows around this one, the four that come before it; the others do the
+         * same. */
         if (y > 0) join_rows(&job, row, row - 1);
         for (int64_t dy = -1; z > 0 && dy <= 1; ++dy)
             if (y + dy >= 0 && y + dy < size[1]) join_rows(&job, row, row - size[1] + dy);

@@ -1,4 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+/* The context: threads, memory, progress and the last error of one caller (rcn_context.h).
+ *
+ * * It holds no global state, so that two contexts never meet; one is used by one thread at a time,
+ * which may have others working for it. All memory but that of JSON comes through rcn__alloc(),
+ * which is why a test can make each allocation fail in turn and see that nothing leaks.
+ */
 #include "rcn_context_private.h"
 
 #include <stdarg.h>
@@ -38,6 +44,7 @@ rcn_status rcn_context_create(rcn_context **out, const rcn_context_options *opti
     rcn_allocator allocator = {libc_allocate, libc_release, NULL};
     if (!out) return RCN_EINVALID;
     *out = NULL;
+    /* There is no context yet to hold a sentence; the caller has rcn_context_check() for that. */
     if (rcn_context_check(options)) return RCN_EINVALID;
     if (!options) options = &defaults;
     if (options->allocator.allocate) allocator = options->allocator;
@@ -59,6 +66,7 @@ rcn_status rcn_context_create(rcn_context **out, const rcn_context_options *opti
 
 void rcn_context_destroy(rcn_context *ctx) {
     if (!ctx) return;
+    /* A copy: the allocator's own place is inside of what it releases. */
     const rcn_allocator allocator = ctx->allocator;
     allocator.release(ctx, allocator.payload);
 }
@@ -97,7 +105,8 @@ rcn_status rcn__report(rcn_context *ctx, double fraction, const char *stage) {
     return RCN_OK;
 }
 
-/* A block starts with one aligned line that remembers its size, so that memory can be accounted. */
+/* A block starts with one aligned line that remembers its size, so that memory can be accounted.
+ * Called by the calling thread only, never inside of a chunk: the counters are not atomic. */
 rcn_status rcn__alloc(void **out, rcn_context *ctx, int64_t count, size_t size, const char *what) {
     *out = NULL;
     if (count < 0 || (size && (uint64_t)count > (SIZE_MAX - RCN__ALIGNMENT) / 2 / size))

@@ -36,6 +36,9 @@ static void link_cell(const tracer *t, int64_t i, int64_t j) {
     for (int k = 0; k < 4; ++k) inside[k] = corner[k] >= t->level;
     for (int k = 0; k < 4; ++k) crossed += inside[k] != inside[(k + 1) % 4];
     if (!crossed) return;
+    /* Two corners inside, across from each other: whether they are joined in the middle is decided
+     * by the mean of the four. Together, a line turns to the next entry clockwise; apart, to the
+     * one before. */
     const int together =
         crossed == 4 && (corner[0] + corner[1] + corner[2] + corner[3]) / 4 >= t->level;
     for (int k = 0; k < 4; ++k) {
@@ -65,6 +68,7 @@ rcn_status rcn_contours_create(rcn_contours **out, rcn_context *ctx, const float
     tracer t = {map, columns, rows, columns + 2, level, NULL};
     int64_t points = 0, lines = 0;
     rcn__clear(ctx);
+    /* Edges are numbered in 32 bits, two for each sample. */
     if (columns < 1 || rows < 1 || columns + 2 > (1 << 29) / (rows + 2))
         return rcn__fail(ctx, RCN_EINVALID, "A map of %lld x %lld pixels has no contours here.",
                          (long long)columns, (long long)rows);
@@ -79,6 +83,8 @@ rcn_status rcn_contours_create(rcn_contours **out, rcn_context *ctx, const float
               "contours"); /* a line has four points or more */
     RCN_ALLOC(contours->xy, ctx, 2 * points, "contours");
     points = 0;
+    /* Every line is followed from its edge of the lowest number; links are cut on the way, so that
+     * it ends where it began. */
     for (int64_t e = 0; e < edges; ++e) {
         if (t.next[e] < 0) continue;
         contours->first[lines++] = points;

@@ -1,4 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+/* Drawing samples for training: a box of a case, varied at random (rcn_data.h).
+ *
+ * A sample is drawn backwards. For each of its voxels the place in the case is worked out, center +
+ * matrix (voxel - center) + elastic displacement, and the image is interpolated there (linear),
+ * the vote code taken from the nearest voxel: a code is a name, and there is nothing between two
+ * names. Mirror, rotation, scale and shear are one matrix, so that they cost one interpolation, not
+ * four.
+ *
+ * Every number comes from the generator of (seed, stream), drawn by the calling thread alone; the
+ * sample is the same for any number of threads. The order of draws is therefore part of the result:
+ * a draw that is moved changes every sample after it.
+ */
 #include "rcn_data_private.h"
 
 #include <math.h>
@@ -12,6 +24,7 @@
 
 const char *rcn_augment_check(const rcn_augment *augment) {
     if (!augment) return "There is nothing that says how samples are varied.";
+    /* Ranges in which the arithmetic below holds; NaN fails the comparison. */
     const struct {
         double value, most;
         const char *sentence;
@@ -53,9 +66,12 @@ const char *rcn__sample_check(const rcn_sample_options *options) {
 
 /* 0: marked by all who answered, 1: disputed, -1: marked by nobody. */
 static int kind_of(const rcn_pattern *pattern) {
-    return !pattern->marked ? -1 : pattern->marked != pattern->answered;
+    return pattern->marked ? rcn__pattern_is_disputed(pattern) : -1;
 }
 
+/* Where a sample may be centered on what raters marked, without asking the votes again: at most
+ * RCN_FOCI voxels of each kind, spread evenly over all of that kind. How many there are in all is
+ * known from the patterns, so that one pass is enough. */
 rcn_status rcn_foci_create(rcn_foci **out, rcn_context *ctx, const rcn_votes *votes) {
     rcn_status status;
     rcn_foci *foci = NULL;
@@ -111,7 +127,7 @@ typedef struct mapping {
 
 static double between(rcn_rng *rng, double most) { return most * (2 * rcn__rng_uniform(rng) - 1); }
 
-/* A factor from 1 / (1 + most) to 1 + most. */
+/* A factor from 1 / (1 + most) to 1 + most, even in its logarithm: as often half as double. */
 static double factor(rcn_rng *rng, double most) { return exp(between(rng, log1p(most))); }
 
 static int happens(rcn_rng *rng, double amount, double share) {
@@ -147,9 +163,11 @@ static void draw_matrix(double matrix[9], const rcn_sample_options *options, rcn
     for (int a = 0; a < 3; ++a) matrix[4 * a] = 1;
     for (int a = 0; augment->flips && a < axes; ++a)
         if (rcn__rng_next(rng) >> 63) matrix[4 * a] = -1;
+    /* A quarter turn of a sample that is not square would show what lies outside of it. */
     if (augment->turns && options->size[0] == options->size[1])
         for (uint64_t turns = rcn__rng_below(rng, 4); turns > 0; --turns) multiply(matrix, quarter);
     if (happens(rng, augment->rotate, augment->share)) {
+        /* In the plane of the slices in full, out of it by half. */
         rotate(matrix, 0, 1, between(rng, augment->rotate));
         if (axes == 3) rotate(matrix, 1, 2, between(rng, 0.5 * augment->rotate));
         if (axes == 3) rotate(matrix, 0, 2, between(rng, 0.5 * augment->rotate));
@@ -166,7 +184,9 @@ static void draw_matrix(double matrix[9], const rcn_sample_options *options, rcn
     }
 }
 
-/* The first voxel of the case that an unvaried sample begins with, along each axis. */
+/* The center of the sample in voxels of the case. A focus lies anywhere in the middle half of the
+ * sample, so that a network does not learn to expect marks in the center. Common and disputed foci
+ * are drawn equally often, however few there are of either. */
 static void draw_place(double center[3], const rcn_data_case *from,
                        const rcn_sample_options *options, const double step[3], rcn_rng *rng) {
     const int64_t *size = from->votes->geometry.size;
@@ -188,6 +208,8 @@ static void draw_place(double center[3], const rcn_data_case *from,
         const double extent = step[a] * (double)options->size[a];
         const double room = (double)size[a] - extent;
         double first = floor(0.5 * room); /* whole, so that nothing is interpolated needlessly */
+        /* Drawn whether it is used or not, so that the draws behind it are the same for any
+         * size. */
         const double draw = rcn__rng_uniform(rng);
         if (room > 0) {
             first = focused ? floor((double)focus[a] - extent * (0.25 + 0.5 * draw) + 0.5)
@@ -201,7 +223,7 @@ static void draw_place(double center[3], const rcn_data_case *from,
 static void draw_elastic(mapping *map, const rcn_sample_options *options, rcn_rng *rng) {
     const int axes = options->size[2] == 1 ? 2 : 3;
     /* A cubic B-spline averages its nodes; on the mean over a cell this is left of their variance
-     * per axis. */
+     * per axis: the integral of the sum of its squared weights, 151 / 315. */
     const double deviation = options->augment.elastic / sqrt(pow(0.47936508, axes));
     map->elastic = 1;
     map->most = 0;
@@ -227,6 +249,7 @@ static void draw_mapping(mapping *map, const rcn_data_case *from, const rcn_samp
     draw_place(map->center_in, from, options, step, rng);
     draw_matrix(map->matrix, options, rng);
     for (int i = 0; i < 3; ++i)
+        /* Angles and shear are those of millimeters; places are counted in voxels. */
         for (int j = 0; j < 3; ++j) map->matrix[3 * i + j] *= spacing[j] / geometry->spacing[i];
     if (happens(rng, augment->shift, augment->share))
         for (int a = 0; a < (options->size[2] == 1 ? 2 : 3); ++a)
@@ -240,6 +263,7 @@ static void draw_mapping(mapping *map, const rcn_data_case *from, const rcn_samp
 static void find_box(int64_t first[3], int64_t extent[3], const mapping *map,
                      const int64_t sample[3], const int64_t size[3]) {
     for (int i = 0; i < 3; ++i) {
+        /* A spline stays within its nodes, so the largest node bounds the displacement. */
         double reach = map->most;
         for (int j = 0; j < 3; ++j)
             reach += fabs(map->matrix[3 * i + j]) * 0.5 * (double)(sample[j] - 1);
@@ -282,7 +306,8 @@ static int cell_of(double *t, int64_t i, int64_t n) {
     return cell;
 }
 
-/* The grid along x for one row: nodes[axis][NODES]. */
+/* The grid along x for one row: nodes[axis][NODES]. What is left for each voxel are 4 nodes instead
+ * of 64. */
 static void collapse_grid(double nodes[3][NODES], const draw_job *job, int64_t y, int64_t z) {
     const int flat = job->sample[2] == 1;
     double t, wy[4], wz[4] = {1, 0, 0, 0};
@@ -359,6 +384,8 @@ static float interpolate_target(const float *from, const corner *at) {
     return (float)interpolate(from, at);
 }
 
+/* By itself and not by rcn__votes_read(), because it is called for every voxel, at places that
+ * jump. */
 static uint32_t code_at(const rcn_votes *votes, const double place[3]) {
     const int64_t *size = votes->geometry.size;
     int64_t at[3];
@@ -441,6 +468,8 @@ static spread measure(const float *values, int64_t count) {
     return found;
 }
 
+/* Blur, gamma, contrast and brightness, noise; in units of the sample's own deviation and range as
+ * it was before, whatever normalization made of the image. */
 static rcn_status vary_channel(float *values, rcn_context *ctx, const int64_t size[3],
                                const rcn_augment *augment, rcn_rng *rng) {
     rcn_status status = RCN_OK;
@@ -454,6 +483,7 @@ static rcn_status vary_channel(float *values, rcn_context *ctx, const int64_t si
     if (happens(rng, augment->gamma, augment->share)) {
         const double power = factor(rng, augment->gamma), range = of.high - of.low;
         for (int64_t i = 0; i < count; ++i) {
+            /* The range was measured before blurring, which stays within it but for rounding. */
             const double part = (values[i] - of.low) / range;
             values[i] = (float)(of.low + range * pow(part > 0 ? part : 0, power));
         }
@@ -509,6 +539,7 @@ rcn_status rcn__sample_draw(float *image, uint32_t *codes, float *map, rcn_conte
     RCN_ALLOC(mapped, ctx, 1, "a sample");
     draw_mapping(mapped, from, options, &rng);
     job.map = mapped;
+    /* Only the part of the image that the sample touches is normalized. */
     find_box(job.first, job.extent, mapped, options->size, from->votes->geometry.size);
     RCN_ALLOC(box, ctx, from->channel_count * job.extent[0] * job.extent[1] * job.extent[2],
               "the image of a sample");

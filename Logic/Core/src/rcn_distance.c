@@ -1,4 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+/* Exact Euclidean distance transform (Felzenszwalb and Huttenlocher 2012, "Distance Transforms of
+ * Sampled Functions").
+ *
+ * The squared distance is separable: along one axis, d(x) = min over i of (x - i)^2 + f(i), where f
+ * is what the axes before have found. Each i is a parabola, all of one shape, so that any two cross
+ * once, and the minimum is the lower envelope of parabolas: one scan builds it, another reads it.
+ * That is linear in the voxels, whatever the distances are. Here x and i are in millimeters.
+ */
 #include "rcn_distance.h"
 
 #include <math.h>
@@ -10,7 +18,7 @@ typedef struct distance_job {
     int64_t size[3], stride[3];
     double spacing;
     int axis;
-    double **scratch; /* per thread: [3 * (length + 1)] */
+    double **scratch; /* per thread: values, parabolas and starts of the longest line */
 } distance_job;
 
 /* One line of `length` values, `stride` apart. values: a copy of the line; parabolas: where the
@@ -21,12 +29,15 @@ static void transform_line(float *line, int64_t length, int64_t stride, double s
     int64_t count = 0;
     for (int64_t i = 0; i < length; ++i) {
         values[i] = (double)line[i * stride];
+        /* No parabola: nothing was found on that line yet. */
         if (isinf(values[i])) continue;
         const double x = spacing * (double)i;
         double start = -INFINITY;
         while (count) {
             const double at = spacing * parabolas[count - 1];
             const double below = values[(int64_t)parabolas[count - 1]];
+            /* Where the new parabola crosses the last one of the envelope; it is lower behind that.
+             * If the last one is lowest nowhere then, it goes, and the one before it is asked. */
             start = ((values[i] + x * x) - (below + at * at)) / (2.0 * (x - at));
             if (start > starts[count - 1]) break;
             --count;
@@ -35,6 +46,7 @@ static void transform_line(float *line, int64_t length, int64_t stride, double s
         parabolas[count] = (double)i;
         starts[count++] = start;
     }
+    /* All infinite: they stay so. */
     if (!count) return;
     for (int64_t i = 0, k = 0; i < length; ++i) {
         const double x = spacing * (double)i;
@@ -69,6 +81,7 @@ rcn_status rcn__distance_squared(float *out, rcn_context *ctx, const int64_t siz
     for (int t = 0; t < ctx->threads; ++t)
         RCN_ALLOC(job.scratch[t], ctx, 3 * (longest + 1), "distances along a line");
     for (int axis = 0; axis < 3; ++axis) {
+        /* Nothing to look for along an axis of one voxel. */
         if (size[axis] == 1) continue;
         job.axis = axis;
         job.spacing = spacing[axis];

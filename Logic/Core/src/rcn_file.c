@@ -1,4 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+/* Writing files so that nobody ever sees half of one (rcn_file.h).
+ *
+ * A file is written beside its target under a name of its own, in the same folder, because only
+ * there a rename is one step; it takes the target's place when it is complete. What is not
+ * committed is removed: by destroying it, or, when a signal ends the program, by a handler that
+ * calls rcn_file_remove_all(). Links are followed first, so that the link stays and what it names
+ * is replaced.
+ */
 #include "rcn_file_private.h"
 
 #include <errno.h>
@@ -56,6 +64,9 @@ static void leave(place *at) { atomic_store(at, NULL); }
 static const char *look(place *at) { return atomic_load(at); }
 #endif
 
+/* A mutable global, because a signal handler is given no context. It may neither lock nor allocate,
+ * so paths stand in a fixed table of atomic pointers. A file without a place in it is written as
+ * well; it is only not removed by a signal. */
 enum { MOST_FILES = 64 };
 static place remembered[MOST_FILES];
 
@@ -66,6 +77,7 @@ static int remember(const char *path) {
 }
 
 static void forget(int slot) {
+    /* Always before the path is freed: the handler may come at any moment. */
     if (slot >= 0) leave(&remembered[slot]);
 }
 
@@ -175,6 +187,8 @@ rcn_status rcn_file_create(rcn_file **out, rcn_context *ctx, const char *target)
         RCN_TRY(rcn__fail(ctx, RCN_EIO, "%s cannot be written: it is no ordinary file.", target));
     const char *name = file->target + folder;
     if (strlen(name) > LONGEST_NAME) name += strlen(name) - LONGEST_NAME;
+    /* The name begins with a dot, so that folders do not show it, and ends with the target's,
+     * because writers choose the format by the extension. */
     for (int attempt = 0; file->descriptor < 0; ++attempt) {
         char beside[LONGEST_NAME + 32];
         snprintf(beside, sizeof beside, ".rcn-%016llx-%s",
@@ -225,6 +239,8 @@ rcn_status rcn_file_commit(rcn_file *file, int durable) {
     if (rcn__replace_file(file->path, file->target))
         return rcn__fail(file->ctx, rcn_status_of_write(errno), "%s cannot be written: %s.",
                          file->target, strerror(errno));
+    /* From here on the path is another file's, or nobody's: neither destroying nor a signal may
+     * remove it. */
     file->committed = 1;
     forget(file->slot);
     file->slot = -1;

@@ -1,4 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+/* Fusion of one structure's masks (rcn_fusion.h lists the methods).
+ *
+ * All but two methods depend on a voxel's pattern of answers alone. They are worked out once for
+ * each pattern, weighted by the voxels that carry it, and one look-up per voxel makes the map; a
+ * round of STAPLE or SIMPLE costs as much as there are patterns, however many the voxels. The
+ * other two, SOFT_GAUSSIAN and SVLS, smooth the mean vote over neighboring voxels.
+ */
 #include "rcn/rcn_fusion.h"
 
 #include <math.h>
@@ -23,6 +30,7 @@ const char *rcn_fusion_check(const rcn_fusion_options *options) {
     if (!rcn_method_name(options->method)) return "There is no such fusion method.";
     if (options->tie != RCN_TIE_FOREGROUND && options->tie != RCN_TIE_BACKGROUND)
         return "A tie is either foreground or background.";
+    /* Written as !(a > b), so that NaN is refused with the rest. */
     if (!(options->sigma > 0 && options->sigma <= MAX_SIGMA))
         return "The width sigma must be greater than 0 and at most 64 voxels.";
     if (!(options->staple_confidence > 0) || !isfinite(options->staple_confidence))
@@ -36,9 +44,11 @@ const char *rcn_fusion_check(const rcn_fusion_options *options) {
 
 /* ---- STAPLE ---------------------------------------------------------------------------------- */
 
-/* Patterns in a chunk of the E step. */
+/* Patterns in a chunk of either step. Fixed, so that sums by chunk have the same bits for any
+ * number of threads. */
 enum { PATTERN_CHUNK = 4096 };
 
+/* What the M step divides, by rater. W is the posterior of a pattern times its voxels. */
 typedef struct staple_sums {
     double w[RCN_MAX_RATERS];        /* sum of W where rater r answered */
     double w_marked[RCN_MAX_RATERS]; /* ... and marked */
@@ -174,6 +184,7 @@ rcn_status rcn_staple(double *posterior, rcn_fusion_result *result, rcn_context 
         found.region_voxels += voxels[i];
     }
     mean = total > 0 ? mean / total : 0;
+    /* ITK's confidence weight may be above 1; a probability is not. */
     found.prior = fmin(mean * options->staple_confidence, 1.0);
     job.log_prior = log(found.prior);
     job.log_rest = log(1.0 - found.prior);
@@ -191,11 +202,14 @@ rcn_status rcn_staple(double *posterior, rcn_fusion_result *result, rcn_context 
         found.iterations = iteration + 1;
         found.converged = change <= options->staple_tolerance;
     }
+    /* Patterns outside of the region, too, get the posterior that the raters' p and q give them. */
     job.occurring = NULL;
     job.count = count;
     RCN_TRY(rcn__for_chunks(ctx, "estimating the hidden truth",
                             rcn__chunk_count(count, PATTERN_CHUNK), staple_posterior_chunk, &job));
     for (int r = 0; r < raters; ++r)
+        /* Worse than guessing: for this rater foreground and background have changed places. NaN
+         * compares as false. */
         if (found.sensitivity[r] + found.specificity[r] < 1) found.inverted |= UINT64_C(1) << r;
     /* Nobody answered: no opinion, and nothing to report as foreground. */
     for (int64_t i = 0; i < count; ++i)
@@ -216,13 +230,7 @@ static rcn_status fuse_staple(float *table, rcn_fusion_result *result, rcn_conte
     const int64_t count = votes->pattern_count;
     RCN_ALLOC(posterior, ctx, count, "STAPLE's posterior");
     RCN_ALLOC_ZERO(voxels, ctx, count, "the histogram of patterns");
-    if (options->staple_margin < 0) {
-        for (int64_t i = 0; i < count; ++i) voxels[i] = votes->patterns[i].voxels;
-    } else {
-        rcn_box box;
-        RCN_TRY(rcn_votes_union_box(&box, ctx, votes, options->staple_margin));
-        RCN_TRY(rcn__votes_count(voxels, ctx, votes, &box));
-    }
+    RCN_TRY(rcn__votes_count_around(voxels, ctx, votes, options->staple_margin));
     RCN_TRY(
         rcn_staple(posterior, result, ctx, votes->patterns, voxels, count, votes->raters, options));
     for (int64_t i = 0; i < count; ++i)
@@ -236,7 +244,8 @@ done:
 
 /* ---- SIMPLE ---------------------------------------------------------------------------------- */
 
-/* 1, 0 or the tie rule for `marked` against the rest. */
+/* 1, 0 or the tie rule for `marked` against the rest. Nothing against nothing (nobody answered, or
+ * only raters of weight 0) is background under either rule. */
 static uint8_t majority(double marked, double unmarked, rcn_tie tie) {
     if (marked > unmarked) return 1;
     return marked == unmarked && marked > 0 && tie == RCN_TIE_FOREGROUND;
@@ -273,6 +282,9 @@ static void simple_performance(double *performance, const rcn_votes *votes,
     }
 }
 
+/* Langerak et al. 2010: estimate by majority; measure each rater's Dice with it; drop those below
+ * mean - alpha * deviation; estimate anew by a majority weighted by Dice; until nothing changes.
+ * Half of the raters, and at least two, always stay. */
 static rcn_status fuse_simple(float *table, rcn_fusion_result *result, rcn_context *ctx,
                               const rcn_votes *votes, const rcn_fusion_options *options) {
     rcn_status status;
@@ -331,6 +343,7 @@ done:
 
 /* ---- the methods that look at one pattern at a time ------------------------------------------ */
 
+/* The rater drawn for RANDOM, of those who are present: the left-th bit that is set. */
 static int draw_rater(const rcn_votes *votes, uint64_t seed) {
     rcn_rng rng = rcn__rng_make(seed, 0);
     int left = (int)rcn__rng_below(&rng, (uint64_t)rcn_popcount(votes->present));
@@ -363,6 +376,7 @@ static rcn_status fuse_patterns(float *table, rcn_fusion_result *result, rcn_con
         return RCN_OK;
     case RCN_STAPLE: return fuse_staple(table, result, ctx, votes, options);
     case RCN_SIMPLE: return fuse_simple(table, result, ctx, votes, options);
+    /* SOFT, and what SOFT_GAUSSIAN and SVLS smooth. */
     default: rcn__votes_mean_table(table, votes); return RCN_OK;
     }
 }
@@ -377,18 +391,21 @@ typedef struct smooth_job {
     float *out;
     double *lines; /* scratch per thread */
     int64_t line_room;
-    double kernel[8 * MAX_SIGMA + 1]; /* half of the Gaussian, center first */
+    double kernel[4 * MAX_SIGMA + 1]; /* half of the Gaussian, center first */
     int radius;
     int axis;
     double svls[4]; /* weight of a neighbor that is off along 0, 1, 2 or 3 axes */
 } smooth_job;
 
 /* Lines along an axis are filtered this many at a time, side by side, so that the compiler can use
- * wide registers. Neighboring lines lie one voxel apart, or one row apart along x. */
+ * wide registers. Neighboring lines lie one voxel apart, or one row apart along x. Scratch is
+ * (length + 2 radius, LINES): the same position of all lines is one vector. */
 enum { LINES = 16 };
 
 static int64_t clamp(int64_t i, int64_t end) { return i < 0 ? 0 : i >= end ? end - 1 : i; }
 
+/* One position of all lines. The kernel is symmetric: either side is added before it is
+ * multiplied. */
 RCN_DISPATCH static void gaussian_point(double *restrict sum, const double *restrict center,
                                         const double *restrict kernel, int64_t radius) {
     for (int w = 0; w < LINES; ++w) sum[w] = kernel[0] * center[w];
@@ -397,6 +414,8 @@ RCN_DISPATCH static void gaussian_point(double *restrict sum, const double *rest
             sum[w] += kernel[k] * (center[w - k * LINES] + center[w + k * LINES]);
 }
 
+/* LINES lines along the axis, in place: a chunk reads and writes its own lines only, and reads all
+ * of them before it writes. */
 static void gaussian_chunk(int64_t chunk, int thread, void *payload) {
     const smooth_job *job = payload;
     const int64_t *size = job->size;
@@ -445,7 +464,10 @@ rcn_status rcn__smooth_gaussian(float *map, rcn_context *ctx, const int64_t size
     for (int a = 0; a < 3; ++a)
         if (size[a] > longest) longest = size[a];
     job->line_room = (longest + 2 * job->radius) * LINES;
+    /* Zeroed, because the last chunk may have fewer lines than lanes: the lanes without a line are
+     * computed, too, and thrown away. */
     RCN_ALLOC_ZERO(job->lines, ctx, job->line_room * ctx->threads, "smoothing");
+    /* The Gaussian is separable: three passes of 2 radius + 1 taps instead of their cube. */
     for (job->axis = 0; job->axis < 3; ++job->axis) {
         if (size[job->axis] == 1) continue;
         const int64_t chunks = job->axis == 0 ? rcn__chunk_count(size[1] * size[2], LINES)
@@ -495,6 +517,9 @@ static void svls_row(int64_t row, int thread, void *payload) {
     }
 }
 
+/* Islam and Glocker 2021: a 3^d Gaussian whose center is given the weight of all its neighbors
+ * together, which normalized is one half. A neighbor's weight depends only on how many axes it is
+ * off. */
 static rcn_status smooth_svls(smooth_job *job, rcn_context *ctx, double sigma) {
     rcn_status status = RCN_OK;
     const int64_t *size = job->votes->geometry.size;
@@ -581,9 +606,7 @@ static rcn_status check_arguments(rcn_context *ctx, const void *out, const rcn_v
     rcn__clear(ctx);
     const char *sentence = rcn_fusion_check(options);
     if (sentence) return rcn__fail(ctx, RCN_EINVALID, "%s", sentence);
-    if (!out || !votes) return rcn__fail(ctx, RCN_EINVALID, "Votes and an output are needed.");
-    if (!votes->present) return rcn__fail(ctx, RCN_EINVALID, "No rater answered this case.");
-    return RCN_OK;
+    return rcn__votes_check(ctx, out, votes, 0);
 }
 
 rcn_status rcn_fuse_patterns(float *table, rcn_fusion_result *result, rcn_context *ctx,
@@ -633,6 +656,8 @@ rcn_status rcn_fuse_masks(float *out, rcn_fusion_result *result, rcn_context *ct
     rcn__clear(ctx);
     const char *sentence = rcn_fusion_check(options);
     if (sentence) return rcn__fail(ctx, RCN_EINVALID, "%s", sentence);
+    /* STAPLE with a margin needs codes to count in a box; the neighborhoods need them to look
+     * around. */
     const int by_pattern = options->method != RCN_SOFT_GAUSSIAN && options->method != RCN_SVLS &&
                            (options->method != RCN_STAPLE || options->staple_margin < 0);
     if (by_pattern) RCN_TRY(rcn__votes_count_masks(&votes, ctx, masks, raters));

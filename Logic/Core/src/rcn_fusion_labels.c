@@ -11,13 +11,10 @@ enum { MAX_LABELS = RCN_MAX_STRUCTURES + 1 };
 
 static rcn_status check_votes(rcn_context *ctx, const void *out, const rcn_votes *votes) {
     rcn__clear(ctx);
-    if (!out || !votes) return rcn__fail(ctx, RCN_EINVALID, "Votes and an output are needed.");
-    if (!votes->labels)
-        return rcn__fail(ctx, RCN_EINVALID, "These votes hold marks of one structure, no labels.");
-    if (!votes->present) return rcn__fail(ctx, RCN_EINVALID, "No rater answered this case.");
-    return RCN_OK;
+    return rcn__votes_check(ctx, out, votes, 1);
 }
 
+/* What each rater gave in a pattern: labels[raters], or RCN_NO_ANSWER. */
 static const uint8_t *row_of(const rcn_votes *votes, int64_t pattern) {
     return &votes->labels[pattern * votes->raters];
 }
@@ -50,6 +47,11 @@ done:
 }
 
 /* ---- STAPLE ---------------------------------------------------------------------------------- */
+
+/* STAPLE for labels (Rohlfing, Russakoff and Maurer 2004; ITK's MultiLabelSTAPLEImageFilter). In
+ * place of sensitivity and specificity a rater has a matrix of P(label given | true label). As in
+ * rcn_fusion.c, patterns stand for their voxels. Plain products in place of logarithms: the
+ * matrices hold many zeros, and a product needs no case for them. */
 
 /* Chunks of patterns: at most so many, because each has matrices of its own to add to, and not too
  * small. Their number depends on the patterns alone, so the sums have the same bits for any number
@@ -224,13 +226,7 @@ static rcn_status count_region(int64_t *voxels, int64_t *occurring, label_job *j
                                rcn_context *ctx, int64_t margin) {
     rcn_status status = RCN_OK;
     const rcn_votes *votes = job->votes;
-    if (margin < 0) {
-        for (int64_t p = 0; p < votes->pattern_count; ++p) voxels[p] = votes->patterns[p].voxels;
-    } else {
-        rcn_box box;
-        RCN_TRY(rcn_votes_union_box(&box, ctx, votes, margin));
-        RCN_TRY(rcn__votes_count(voxels, ctx, votes, &box));
-    }
+    RCN_TRY(rcn__votes_count_around(voxels, ctx, votes, margin));
     for (int64_t p = 0; p < votes->pattern_count; ++p)
         if (voxels[p] && votes->patterns[p].answered) occurring[job->count++] = p;
     job->voxels = voxels;
@@ -241,6 +237,8 @@ done:
     return status;
 }
 
+/* Each round is one pass, the E step for a pattern and at once what it adds to the M step:
+ * posteriors are never kept. The prior is not estimated again, as in ITK. */
 static rcn_status iterate(rcn_label_staple *found, label_job *job, rcn_context *ctx,
                           const rcn_fusion_options *options) {
     rcn_status status = RCN_OK;
@@ -279,6 +277,7 @@ rcn_status rcn_label_staple_patterns(uint8_t *table, double *posterior, double *
     RCN_TRY(iterate(&found, &job, ctx, options));
 
     for (int64_t p = 0; p < votes->pattern_count; ++p) {
+        /* The posterior of the last matrices, for all patterns, in the region or not. */
         double alone[MAX_LABELS];
         double *row = posterior ? posterior + p * job.labels : alone;
         if (decide(&table[p], row, &job, p)) found.undecided_voxels += votes->patterns[p].voxels;

@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+/* Models: a network in a safetensors file, with the metadata that make it one again.
+ *
+ * What can be read from the tensors is read from them (outputs, width, depth), so that a file
+ * cannot contradict itself; the rest is metadata, which by the format are strings.
+ */
 #include "rcn/rcn_model.h"
 
 #include <jansson.h>
@@ -19,7 +24,8 @@ typedef struct tensor_table {
     int64_t count;
 } tensor_table;
 
-/* A file may have set a counter to anything; beyond what counts exactly it starts again. */
+/* Counters (num_batches_tracked) are floats in the network, and a file may have set one to
+ * anything: beyond what a double counts exactly it starts again. */
 static int64_t counter_value(float value) {
     return value >= 0 && value <= 0x1p53f ? (int64_t)value : 0;
 }
@@ -65,6 +71,7 @@ static rcn_status load_values(rcn__load_report *report, rcn_net *net, rcn_contex
     memcpy(values, rcn_net_values(net), sizeof *values * (size_t)rcn_net_floats(net));
     RCN_TRY(make_table(&table, ctx, net, values));
     RCN_TRY(rcn__safetensors_load(report, file, ctx, table.tensors, table.count, options));
+    /* The tensors were read into the copy itself, the counters beside it. */
     for (int i = 0; i < (int)table.count; ++i) {
         const rcn_parameter *parameter = rcn_net_parameter(net, i);
         if (parameter->kind == RCN_COUNTER) values[parameter->offset] = (float)table.counters[i];
@@ -97,6 +104,7 @@ static rcn_status parse_arch(rcn_arch *out, rcn_context *ctx, const char *path, 
                          "%s does not say which network it is: its metadata has no "
                          "\"arch\".",
                          path);
+    /* The enumeration has no gaps: the first number without a name ends it. */
     for (int arch = RCN_UNET; rcn_arch_name((rcn_arch)arch); ++arch)
         if (!strcmp(text, rcn_arch_name((rcn_arch)arch))) {
             *out = (rcn_arch)arch;
@@ -154,6 +162,7 @@ static rcn_status read_shapes(rcn_net_options *options, rcn_context *ctx, const 
         return rcn__fail(ctx, RCN_EFORMAT, "%s is not the weights of a %s: it has no tensor %s.",
                          path, rcn_arch_name(options->arch), "encoder.0.0.weight");
     options->width = (int)shape[0];
+    /* The depth is how many stages follow the first one. */
     for (options->depth = 0; options->depth < 16; ++options->depth) {
         char name[40];
         snprintf(name, sizeof name, "encoder.%d.0.weight", options->depth + 1);
@@ -208,9 +217,21 @@ done:
     return status;
 }
 
+/* What rcn_model_save() writes itself; a caller's entries have other keys. */
+enum { OWN = 6 };
+static const char *const OWN_KEYS[OWN] = {"arch",    "channels", "norm",
+                                          "spacing", "dropout",  "version"};
+
+static rcn_status check_key(rcn_context *ctx, const char *key) {
+    for (int k = 0; k < OWN; ++k)
+        if (!strcmp(key, OWN_KEYS[k]))
+            return rcn__fail(ctx, RCN_EINVALID, "The key \"%s\" of a model is not the caller's.",
+                             key);
+    return RCN_OK;
+}
+
 rcn_status rcn_model_save(rcn_context *ctx, const char *path, const rcn_net *net,
                           const rcn_model_entry *entries, int count) {
-    enum { OWN = 6 };
     rcn_status status;
     json_t *json = NULL;
     char *dropout = NULL, *spacing = NULL;
@@ -231,22 +252,21 @@ rcn_status rcn_model_save(rcn_context *ctx, const char *path, const rcn_net *net
     json_decref(json);
     if (!spacing || !dropout)
         RCN_TRY(rcn__fail(ctx, RCN_ENOMEM, "Out of memory for the metadata."));
-    const rcn__metadata own[OWN] = {
-        {"arch", rcn_arch_name(options->arch)},
-        {"channels", channels},
-        {"norm", options->norm == RCN_NORM_INSTANCE ? "instance" : "batch"},
-        {"spacing", spacing},
-        {"dropout", dropout},
-        {"version", RCN_VERSION}};
+    const char *const own[OWN] = {rcn_arch_name(options->arch),
+                                  channels,
+                                  options->norm == RCN_NORM_INSTANCE ? "instance" : "batch",
+                                  spacing,
+                                  dropout,
+                                  RCN_VERSION};
     RCN_ALLOC(metadata, ctx, OWN + count, "the metadata");
-    memcpy(metadata, own, sizeof own);
+    for (int k = 0; k < OWN; ++k) {
+        metadata[k].key = OWN_KEYS[k];
+        metadata[k].value = own[k];
+    }
     for (int i = 0; i < count; ++i) {
         if (!entries[i].key || !entries[i].value)
             RCN_TRY(rcn__fail(ctx, RCN_EINVALID, "Entry %d of the metadata is empty.", i + 1));
-        for (int k = 0; k < OWN; ++k)
-            if (!strcmp(entries[i].key, own[k].key))
-                RCN_TRY(rcn__fail(ctx, RCN_EINVALID,
-                                  "The key \"%s\" of a model is not the caller's.", own[k].key));
+        RCN_TRY(check_key(ctx, entries[i].key));
         metadata[OWN + i].key = entries[i].key;
         metadata[OWN + i].value = entries[i].value;
     }
@@ -280,8 +300,9 @@ done:
     return status;
 }
 
+/* The header's length changes with the metadata, so the whole file is written anew, tensors and
+ * all; no network is made of it, and what is not known here stays as it is (F16 becomes F32). */
 rcn_status rcn_model_set(rcn_context *ctx, const char *path, const char *key, const char *value) {
-    static const char *const own[] = {"arch", "channels", "norm", "spacing", "dropout", "version"};
     rcn_status status;
     rcn__safetensors *file = NULL;
     rcn__file_tensor *tensors = NULL;
@@ -291,10 +312,7 @@ rcn_status rcn_model_set(rcn_context *ctx, const char *path, const char *key, co
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
     if (!path || !key) return rcn__fail(ctx, RCN_EINVALID, "A key is set in a model file.");
-    for (size_t i = 0; i < sizeof own / sizeof *own; ++i)
-        if (!strcmp(key, own[i]))
-            return rcn__fail(ctx, RCN_EINVALID, "The key \"%s\" of a model is not the caller's.",
-                             key);
+    RCN_TRY(check_key(ctx, key));
     RCN_TRY(rcn__safetensors_open(&file, ctx, path));
     count = rcn__safetensors_count(file);
     RCN_ALLOC_ZERO(tensors, ctx, count, "the table of tensors");
@@ -342,6 +360,7 @@ rcn_status rcn_model_init_encoder(int64_t *loaded, rcn_net *net, rcn_context *ct
     if (arch == RCN_UNET || arch == RCN_UNET3D)
         return rcn__fail(ctx, RCN_EINVALID, "A %s has no ResNet to start from; use an fpn-resnet.",
                          rcn_arch_name(arch));
+    /* A file of torchvision has a head that the encoder has not, and three channels. */
     options.prefix = "encoder.";
     options.allow_unused = 1;
     options.adapt_inputs = "encoder.conv1.weight";

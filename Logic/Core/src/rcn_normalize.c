@@ -1,4 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+/* Normalization of images (rcn_normalize.h): measuring (mean and deviation, percentiles), and
+ * bringing any element type to floats around 0.
+ *
+ * What is not finite takes no part in measuring and becomes 0. Sums are kept by chunk and merged in
+ * order, so that a scale has the same bits for any number of threads.
+ */
 #include "rcn/rcn_normalize.h"
 
 #include <float.h>
@@ -88,6 +94,7 @@ static rcn_status check_channels(rcn_context *ctx, const rcn_channel *channels, 
 
 /* ---- moments --------------------------------------------------------------------------------- */
 
+/* squares: the sum of squared differences from the mean. */
 typedef struct moment {
     double count, mean, squares;
 } moment;
@@ -120,6 +127,7 @@ static void add_chunk(int64_t chunk, int thread, void *payload) {
         int64_t kept = 0;
         const int64_t count = end - at < BLOCK ? end - at : BLOCK;
         read_voxels(values, pass->channel, at, count);
+        /* NaN fails the comparison; a double beyond float is left out as infinity is. */
         for (int64_t i = 0; i < count; ++i)
             if (fabs(values[i]) <= FLT_MAX) values[kept++] = values[i];
         for (int64_t i = 0; i < kept; ++i) block.mean += values[i];
@@ -184,6 +192,8 @@ rcn_status rcn_moments_share(rcn_moments *moments, rcn_context *ctx, rcn_comm *c
     rcn__clear(ctx);
     if (!moments) return rcn__fail(ctx, RCN_EINVALID, "There are no moments to share.");
     memset(&sum, 0, sizeof sum);
+    /* Merging is not associative in floating point: each process merges all of them in the order of
+     * ranks, and all have the same bits. */
     for (int r = 0; r < rcn__comm_size(comm); ++r) {
         rcn_moments theirs = *moments;
         RCN_TRY(rcn__comm_broadcast(comm, ctx, &theirs, sizeof theirs, r));
@@ -306,6 +316,8 @@ static rcn_status find_percentiles(double values[2], rcn_context *ctx, const rcn
         digit[p] = find_digit(&rank[p], pass.counts);
     }
     for (int p = 0; p < 2; ++p) {
+        /* Both percentiles may have the same upper digits; then one pass serves both. counts[] of
+         * the first pass are no longer needed: the digits are found. */
         if (pass.upper != digit[p]) {
             pass.upper = digit[p];
             RCN_TRY(count_digits(&pass, ctx));

@@ -1,4 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+/* Axes of images: which way each leads in the body, and bringing image and votes into another order
+ * of axes (rcn_orient.h).
+ *
+ * Only whole axes are exchanged and turned round; no voxel is interpolated. An order says for each
+ * new axis which old one it is and whether it runs backwards.
+ */
 #include "rcn/rcn_orient.h"
 
 #include <math.h>
@@ -26,6 +32,7 @@ int rcn_axes_check(const char *axes) {
     if (!axes || strlen(axes) != 3) return 0;
     for (int a = 0; a < 3; ++a) {
         const int w = world_axis(&against, axes[a]);
+        /* Each of the three world axes once. */
         if (w >= 0) seen |= 1 << w;
     }
     return seen == 7;
@@ -79,6 +86,8 @@ rcn_order rcn_order_to(const char *axes, const rcn_geometry *geometry, int slice
     if (is_picture(geometry) || !rcn_axes_check(axes)) return order;
     closest_axes(stored, geometry);
     memcpy(wanted, axes, sizeof wanted);
+    /* A single slice is an image for a network that works on slices, whichever way it was cut: its
+     * thin axis goes last, whatever `axes` says. */
     const int thin = slices ? rcn_geometry_thin_axis(geometry) : -1;
     for (int a = 2; thin >= 0 && a >= 0; --a)
         if (world_axis(&ignored, wanted[a]) == world_axis(&ignored, stored[thin])) {
@@ -122,6 +131,8 @@ rcn_geometry rcn_geometry_reorder(const rcn_geometry *geometry, const rcn_order 
             out.direction[3 * row + a] = order->flip[a] ? 0 - along : along; /* never -0 */
         }
     }
+    /* The world keeps every voxel where it is: the new origin is the old voxel that comes first
+     * now. */
     rcn_geometry_to_world(out.origin, geometry, first);
     return out;
 }
@@ -153,6 +164,7 @@ static void reorder_rows(int64_t chunk, int thread, void *payload) {
         char *out = job->out + row * job->size[0] * (int64_t)job->bytes;
         const char *in =
             job->in + row % job->size[1] * job->step[1] + row / job->size[1] * job->step[2];
+        /* x stays x: rows in one piece. */
         if (job->step[0] == (int64_t)job->bytes) {
             memcpy(out, in, (size_t)job->size[0] * job->bytes);
             continue;
@@ -207,6 +219,8 @@ rcn_status rcn_votes_reorder(rcn_votes *votes, rcn_context *ctx, const rcn_order
     rcn__clear(ctx);
     if (!votes || !votes->codes)
         return rcn__fail(ctx, RCN_EINVALID, "There are no votes to bring into another order.");
+    /* Codes are an image of whole numbers as any other; the table of patterns knows no places and
+     * stays. */
     const rcn_image image = {votes->codes,
                              votes->code_bytes == 1   ? RCN_UINT8
                              : votes->code_bytes == 2 ? RCN_UINT16

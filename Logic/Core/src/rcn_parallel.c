@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+/* Threads (rcn_parallel.h): the one loop that all passes go through.
+ *
+ * OpenMP runs between reports only. Progress is told, and canceling asked for, by the calling
+ * thread between groups of chunks, because callers touch their user interface there.
+ */
 #include "rcn_parallel.h"
 
 #ifdef _OPENMP
@@ -41,6 +46,8 @@ rcn_status rcn__for_chunks(rcn_context *ctx, const char *stage, int64_t chunks, 
         const double seconds = rcn__seconds() - start;
         if (first == 0) {
             alone = seconds * (double)chunks < ALONE_SECONDS;
+            /* Four chunks for each thread to begin with, so that a slow one does not leave the rest
+             * idle. */
             group = ctx->progress && !alone ? 4 * (int64_t)ctx->threads : chunks;
         } else if (seconds < REPORT_SECONDS / 2 && group < chunks) {
             group *= 2;
@@ -50,6 +57,8 @@ rcn_status rcn__for_chunks(rcn_context *ctx, const char *stage, int64_t chunks, 
     return rcn__report(ctx, 1.0, stage);
 }
 
+/* No first chunk to measure by: whoever calls this does so over and over, and knows that it
+ * pays. */
 void rcn__for_all(rcn_context *ctx, int64_t chunks, rcn__chunk_fn body, void *payload) {
     do_chunks(0, chunks, ctx, 0, body, payload);
 }

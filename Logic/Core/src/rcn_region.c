@@ -1,4 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+/* Regions: which voxels of a case a figure is about (rcn_region.h).
+ *
+ * The band around the contour is the costly one. It is measured only inside the box around the
+ * contour grown by the width of the band, by a distance transform; on a grid whose axes are not at
+ * right angles, where that transform does not hold, by stamping a ball on every voxel of the
+ * contour.
+ */
 #include "rcn/rcn_region.h"
 
 #include <math.h>
@@ -31,8 +38,9 @@ static void fill_box(uint8_t *out, const int64_t size[3], const rcn_box *box) {
 
 /* ---- the band -------------------------------------------------------------------------------- */
 
-/* A voxel that nobody answered is on neither side of the contour. GAP differs from 0 and from 1 in
- * another bit than those from each other. */
+/* A voxel that nobody answered is on neither side of the contour. Two voxels have the contour
+ * between them when their values XOR to 1: 0 and 1 do, and GAP, whose bit is another one, does with
+ * neither. */
 enum { GAP = 2 };
 
 typedef struct band_job {
@@ -45,6 +53,7 @@ typedef struct band_job {
     float limit;
 } band_job;
 
+/* Whether a face neighbor is on the other side: both sides of the border belong to the contour. */
 static int on_contour(const band_job *job, int64_t x, int64_t y, int64_t z) {
     const int64_t *size = job->size, row = size[0], slice = size[0] * size[1];
     const uint8_t *at = job->out + x + row * y + slice * z;
@@ -72,6 +81,7 @@ static float *distance_row(const band_job *job, int64_t y, int64_t z) {
                (y - box->first[1] + (box->end[1] - box->first[1]) * (z - box->first[2]));
 }
 
+/* Distance 0 on the contour, infinite elsewhere: where the transform starts from. */
 static void seed_slice(int64_t chunk, int thread, void *payload) {
     const band_job *job = payload;
     const int64_t z = job->box.first[2] + chunk;
@@ -95,6 +105,7 @@ typedef struct ball_job {
     int64_t count;
 } ball_job;
 
+/* A copy of the contour, because the stamps are written over the map that it is read from. */
 static void mark_contour(int64_t chunk, int thread, void *payload) {
     const ball_job *job = payload;
     const rcn_box *box = &job->band->box;
@@ -106,6 +117,8 @@ static void mark_contour(int64_t chunk, int thread, void *payload) {
                 job->band, box->first[0] + x, box->first[1] + y, box->first[2] + chunk);
 }
 
+/* One slice of the result: it fetches the contour from the slices around it, so that threads write
+ * to slices of their own. */
 static void stamp_slice(int64_t z, int thread, void *payload) {
     const ball_job *job = payload;
     const rcn_box *box = &job->band->box;
@@ -139,6 +152,8 @@ static rcn_status stamp_band(const band_job *band, rcn_context *ctx, const rcn_g
     RCN_ALLOC(job.rows, ctx, (2 * reach[1] + 1) * (2 * reach[2] + 1), "the contour");
     for (int64_t z = -reach[2]; z <= reach[2]; ++z)
         for (int64_t y = -reach[1]; y <= reach[1]; ++y) {
+            /* A ball cuts a row along x in one piece, for it is convex in voxels, too (an
+             * ellipsoid). */
             ball_row row = {y, z, 1, 0};
             for (int64_t x = -reach[0]; x <= reach[0]; ++x) {
                 const double step[3] = {(double)x, (double)y, (double)z};
@@ -173,6 +188,8 @@ static void cut_slice(int64_t chunk, int thread, void *payload) {
 static void ball_reach(int64_t reach[3], const rcn_geometry *geometry, double mm) {
     double gradient[3] = {0, 0, 0};
     rcn_geometry at_zero = *geometry;
+    /* rcn_geometry_to_index() of a unit vector of the world, without the origin, is how fast each
+     * index grows along it; the three together are the gradients. */
     memset(at_zero.origin, 0, sizeof at_zero.origin);
     for (int w = 0; w < 3; ++w) {
         double world[3] = {0, 0, 0}, index[3];
@@ -186,6 +203,7 @@ static void ball_reach(int64_t reach[3], const rcn_geometry *geometry, double mm
     }
 }
 
+/* `out` has two lives: the sides of the contour first, and the band once distances are known. */
 static rcn_status fill_band(uint8_t *out, rcn_context *ctx, const rcn_votes *votes, double mm) {
     rcn_status status;
     const int64_t *size = votes->geometry.size;
@@ -239,8 +257,7 @@ static rcn_status fill_disputed(uint8_t *out, rcn_context *ctx, const rcn_votes 
     uint8_t *table = NULL;
     RCN_ALLOC(table, ctx, votes->pattern_count, "the disputed patterns");
     for (int64_t p = 0; p < votes->pattern_count; ++p)
-        table[p] = votes->patterns[p].marked != 0 &&
-                   votes->patterns[p].marked != votes->patterns[p].answered;
+        table[p] = (uint8_t)rcn__pattern_is_disputed(&votes->patterns[p]);
     RCN_TRY(rcn_votes_expand_u8(out, ctx, votes, table));
 done:
     rcn__free(ctx, table);

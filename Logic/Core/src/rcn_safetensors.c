@@ -1,4 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+/* Reading and writing safetensors (rcn_safetensors.h: the format, and what is refused).
+ *
+ * Data are little endian, and so is every machine that this is built for: plain types are read in
+ * one piece, without swapping. F16 and BF16 become floats on the way, F64 where floats are wanted.
+ * JSON is Jansson's, which allocates by itself; everything else goes through the context.
+ */
 #include "rcn_safetensors.h"
 
 #include <errno.h>
@@ -36,6 +42,7 @@ typedef struct dtype {
     int bytes;
 } dtype;
 
+/* By name in a file. Writing uses the plain ones only. */
 static const dtype dtypes[] = {
     {"F32", ELEMENT_PLAIN, RCN_FLOAT32, 4}, {"F64", ELEMENT_PLAIN, RCN_FLOAT64, 8},
     {"F16", ELEMENT_F16, RCN_FLOAT32, 2},   {"BF16", ELEMENT_BF16, RCN_FLOAT32, 2},
@@ -77,6 +84,8 @@ static const dtype *dtype_of_type(rcn_type type) {
 
 /* ---- reading bytes --------------------------------------------------------------------------- */
 
+/* Offsets were checked against the file's size when it was opened; a file that has shrunk since
+ * fails here. */
 static rcn_status read_at(void *out, const rcn__safetensors *file, rcn_context *ctx, int64_t offset,
                           size_t bytes) {
     if (file->memory) {
@@ -114,6 +123,7 @@ static rcn_status parse_entry(entry *out, const rcn__safetensors *file, rcn_cont
     for (int d = 0; d < out->rank; ++d) {
         json_t *size = json_array_get(shape, (size_t)d);
         out->shape[d] = json_is_integer(size) ? (int64_t)json_integer_value(size) : -1;
+        /* Checked before each product: elements times 8 bytes never overflow. */
         if (out->shape[d] < 0 ||
             (out->shape[d] > 0 && out->elements > INT64_MAX / 8 / out->shape[d]))
             return rcn__fail(ctx, RCN_EFORMAT, "%s: tensor '%.200s' has an impossible shape.",
@@ -140,6 +150,8 @@ static rcn_status parse_entry(entry *out, const rcn__safetensors *file, rcn_cont
     return RCN_OK;
 }
 
+/* By place. Empty tensors share theirs with a neighbor; their names decide, so that the order is
+ * the same wherever qsort() comes from. */
 static int compare_places(const void *a, const void *b) {
     const entry *x = a, *y = b;
     if (x->begin != y->begin) return x->begin < y->begin ? -1 : 1;
@@ -216,6 +228,8 @@ static rcn_status parse_header(rcn__safetensors *file, rcn_context *ctx) {
         else
             RCN_TRY(parse_entry(&file->entries[file->count++], file, ctx, key, value));
     }
+    /* Sorted by place, tensors must follow each other without overlap and gap, to the end of the
+     * file. Hidden bytes could hold anything, and Python's reader refuses them, too. */
     qsort(file->entries, (size_t)file->count, sizeof *file->entries, compare_places);
     int64_t at = 0;
     for (int64_t i = 0; i < file->count; ++i) {
@@ -313,7 +327,8 @@ rcn__file_tensor rcn__safetensors_tensor(const rcn__safetensors *file, int64_t i
 
 /* ---- loading --------------------------------------------------------------------------------- */
 
-/* IEEE half precision. */
+/* IEEE half precision: 1 sign, 5 exponent (bias 15), 10 mantissa bits. Exponent 0 is subnormal,
+ * mantissa * 2^-24; otherwise (1024 + mantissa) * 2^(exponent - 25). */
 static float half_to_float(uint16_t half) {
     const int exponent = half >> 10 & 31, mantissa = half & 1023;
     const float sign = half >> 15 ? -1.0f : 1.0f;
@@ -322,6 +337,7 @@ static float half_to_float(uint16_t half) {
     return sign * ldexpf((float)(mantissa | 1024), exponent - 25);
 }
 
+/* The upper half of a float. */
 static float bfloat_to_float(uint16_t bfloat) {
     const uint32_t bits = (uint32_t)bfloat << 16;
     float value;
@@ -336,6 +352,7 @@ static rcn_status read_entry(void *out, const rcn__safetensors *file, rcn_contex
     const int64_t place = file->data_begin + from->begin;
     const int direct =
         from->dtype->element == ELEMENT_PLAIN || from->dtype->element == ELEMENT_BOOL;
+    /* Of doubles, so that it is aligned for every type that is read into it. */
     double buffer[BATCH];
     if (direct && !narrow) {
         RCN_TRY(read_at(out, file, ctx, place, (size_t)(from->end - from->begin)));
@@ -366,7 +383,8 @@ static int starts_with(const char *text, const char *prefix) {
     return !prefix || !strncmp(text, prefix, strlen(prefix));
 }
 
-/* The file's tensor of that name, with the prefix or without it; NULL: none. */
+/* The file's tensor of that name, with the prefix or without it; NULL: none. A linear search: some
+ * hundred names, once per file. */
 static entry *find_entry(const rcn__safetensors *file, const char *name, const char *prefix) {
     const char *bare = prefix ? name + strlen(prefix) : name;
     for (int64_t i = 0; i < file->count; ++i)
@@ -418,7 +436,10 @@ static rcn_status check_fit(const rcn__safetensors *file, rcn_context *ctx,
     return RCN_OK;
 }
 
-/* As segmentation_models_pytorch.encoders._utils.patch_first_conv. */
+/* The first convolution for another number of channels, as
+ * segmentation_models_pytorch.encoders._utils.patch_first_conv makes it: the sum over inputs for
+ * one channel, which is what three equal channels gave; otherwise the inputs in turn, scaled so
+ * that the sum of responses stays about the same. */
 static rcn_status read_adapted(const rcn__file_tensor *to, const rcn__safetensors *file,
                                rcn_context *ctx, const entry *from) {
     rcn_status status;
@@ -510,6 +531,7 @@ rcn_status rcn__safetensors_load(rcn__load_report *report, rcn__safetensors *fil
     if (own.missing_count && !options->allow_missing) RCN_TRY(fail_names(file, ctx, &own, 1));
     if (own.unused_count && !options->allow_unused) RCN_TRY(fail_names(file, ctx, &own, 0));
 
+    /* All of them before the first number is written. */
     for (int64_t i = 0; i < count; ++i)
         if (found[i]) RCN_TRY(check_fit(file, ctx, &tensors[i], found[i], options));
     for (int64_t i = 0; i < count; ++i) {
@@ -589,6 +611,7 @@ static rcn_status make_header(char **out, int64_t *order, rcn_context *ctx,
             begin += tensor_bytes(&tensors[i]);
         }
     text = json_dumps(root, JSON_COMPACT);
+    /* Padded with spaces, as Python does it: JSON ends before them. */
     const size_t length = text ? strlen(text) : 0, padded = (length + 7) / 8 * 8;
     *out = text ? malloc(padded + 1) : NULL;
     if (!*out) RCN_TRY(rcn__fail(ctx, RCN_ENOMEM, "Out of memory for the header of a model file."));
@@ -634,6 +657,8 @@ rcn_status rcn__safetensors_write(rcn_context *ctx, const char *path,
         RCN_TRY(rcn__report(ctx, (double)i / (double)count, "writing weights"));
         good = fwrite(tensor->data, 1, bytes, stream) == bytes;
     }
+    /* On the disk before it takes the old file's place; closing may still report what writing did
+     * not. */
     good = good && rcn__flush_file(stream) == 0;
     int reason = errno;
     const int closed = fclose(stream) == 0;

@@ -1,4 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+/* From the shares of C structures to the C + 1 means that a prediction has, background first, and
+ * back.
+ *
+ * What corrects or scores means works on C + 1 components that add up to 1; a file holds only the
+ * structures, because the background is what they leave.
+ */
 #include "rcn/rcn_shares.h"
 
 #include "rcn_context_private.h"
@@ -15,6 +21,7 @@ typedef struct shares_job {
 static float rest_of(const float *shares, int count) {
     double sum = 0;
     for (int c = 0; c < count; ++c) sum += (double)shares[c];
+    /* Shares that were rounded when they were stored may add up to a little more than 1. */
     return sum <= 0 ? 1.0f : sum >= 1 ? 0.0f : (float)(1 - sum); /* NaN stays NaN */
 }
 

@@ -1,4 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+/* Slices of a volume as pictures: how it lies before the reader, reading and coloring a slice,
+ * outlines, the way onto a screen or a page, and what a slice holds.
+ *
+ * Pictures are 8-bit and made one slice at a time, fast enough to be redrawn while somebody
+ * scrolls.
+ */
 #include "rcn/rcn_slice.h"
 
 #include <float.h>
@@ -12,7 +18,8 @@
  */
 
 /* nearest[w] = the volume's axis that is taken for the world's axis w: of the six ways to pair
- * them, the one whose cosines are largest together. */
+ * them, the one whose cosines are largest together. Axis by axis, the nearest one could be taken
+ * twice at oblique angles. A later way must be better by more than rounding. */
 static void pair_axes(int nearest[3], const double *direction) {
     static const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
                                      {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
@@ -27,7 +34,8 @@ static void pair_axes(int nearest[3], const double *direction) {
 }
 
 /* The letters of where axis `axis` leads, with growing (sign 1) or falling (-1) index: the largest
- * part first; parts under 22 degrees are left out. */
+ * part first; parts under 22 degrees (sine 0.38) are left out. The world is LPS, as in ITK and
+ * DICOM. */
 static void name_direction(char letters[4], const double *direction, int axis, int sign) {
     static const char names[3][2] = {{'R', 'L'}, {'A', 'P'}, {'I', 'S'}};
     double part[3];
@@ -48,6 +56,7 @@ void rcn_plane_make(rcn_plane *out, const rcn_geometry *geometry, rcn_view view)
     const double *direction = geometry->direction;
     int nearest[3], world_right = 0, world_up = 1, world_axis = 2;
     memset(out, 0, sizeof *out);
+    /* A picture has no sides of the body: as it is stored, first row on top. */
     if (geometry->dimension == 2) {
         out->axis = 2;
         out->right = 0;
@@ -77,6 +86,8 @@ void rcn_plane_make(rcn_plane *out, const rcn_geometry *geometry, rcn_view view)
     name_direction(out->letters[3], direction, out->up, out->up_sign);
 }
 
+/* The inverse of rcn_plane_make(): the view whose slices cut this axis. Axial comes last, because
+ * it is the answer also where none does. */
 rcn_view rcn_plane_along(rcn_plane *out, const rcn_geometry *geometry, int axis) {
     for (int view = RCN_VIEW_CORONAL; view <= RCN_VIEW_SAGITTAL; ++view) {
         rcn_plane_make(out, geometry, (rcn_view)view);
@@ -147,6 +158,7 @@ static void read_slice(float *out, const rcn_image *image, int component, rcn_sl
     rcn_normalize_box(out, scale, &channel, first, size);
 }
 
+/* Reading a slice is normalizing a box: one place that knows all element types. */
 static rcn_scale make_scale(double shift, double factor, double low, double high) {
     rcn_scale scale;
     memset(&scale, 0, sizeof scale);
@@ -169,6 +181,7 @@ static rcn_status paint_bytes(uint8_t *rgba, rcn_context *ctx, const rcn_image *
     const rcn_scale scale = make_scale(low, 255 / (high - low), 0, 255);
     pixels = rcn_slice_size(size, &image->geometry, slice.axis);
     RCN_ALLOC(values, ctx, pixels, "a slice");
+    /* One component after the other. Gray is the first one three times. */
     for (int c = 0; c < colors; ++c) {
         read_slice(values, image, component + c, slice, &scale);
         for (int64_t i = 0; i < pixels; ++i) rgba[4 * i + c] = (uint8_t)(values[i] + 0.5f);
@@ -224,6 +237,7 @@ rcn_status rcn_slice_readout(float *out, rcn_context *ctx, const rcn_image *leve
         for (int64_t i = 0; i < at.size[0]; ++i) {
             const float *voxel =
                 (const float *)levels->data + (row + i * at.step[0]) * levels->components;
+            /* -1 where the levels are no probabilities: shown as 0. */
             const float value = rcn__read_levels(voxel, levels->components, weights);
             out[i + at.size[0] * j] = value > 0 ? value : 0;
         }
@@ -241,6 +255,7 @@ rcn_status rcn_slice_codes(uint32_t *codes, rcn_context *ctx, const rcn_votes *v
     for (int64_t j = 0; j < at.size[1]; ++j) {
         const int64_t row = at.first + j * at.step[1];
         uint32_t *out = codes + j * at.size[0];
+        /* Only slices along y and z have their rows in one piece. */
         if (at.step[0] == 1)
             rcn__votes_read(out, votes, row, at.size[0]);
         else
@@ -295,6 +310,7 @@ void rcn_slice_paint_values(uint8_t *rgba, const float *values, int64_t pixels, 
     const float low = (float)lower, high = (float)upper;
     for (int64_t i = 0; i < pixels; ++i) {
         const float value = values[i];
+        /* NaN is not painted either. */
         if (!(value >= low && value <= high)) continue;
         const int step = value > 0 ? (value < 1 ? (int)(value * 255 + 0.5f) : 255) : 0;
         lay_over(rgba + 4 * i, colors + 4 * step);
@@ -304,9 +320,10 @@ void rcn_slice_paint_values(uint8_t *rgba, const float *values, int64_t pixels, 
 /* ---- outlines ---------------------------------------------------------------------------------
  */
 
-/* The corners of a cell, anticlockwise from its pixel of the lowest indices, have the bits 1, 2, 4,
- * 8 where they are inside; its edges are 0 (between corners 0 and 1), 1 (1, 2), 2 (2, 3),
- * 3 (3, 0). Pieces per case: pairs of edges, -1 for none. */
+/* Marching squares on masks. The corners of a cell, anticlockwise from its pixel of the lowest
+ * indices, have the bits 1, 2, 4, 8 where they are inside; its edges are 0 (between corners 0 and
+ * 1), 1 (1, 2), 2 (2, 3), 3 (3, 0). Pieces per case: pairs of edges, -1 for none. Where two corners
+ * across from each other are inside (cases 5 and 10) they are drawn apart. */
 static const signed char PIECES[16][4] = {
     {-1, -1, -1, -1}, {3, 0, -1, -1}, {0, 1, -1, -1}, {3, 1, -1, -1},
     {1, 2, -1, -1},   {3, 0, 1, 2},   {0, 2, -1, -1}, {3, 2, -1, -1},
@@ -325,6 +342,9 @@ static void draw_cell(int inside, int64_t i, int64_t j, int which, rcn_segment_f
     }
 }
 
+/* All raters in one pass: marks[] holds who marked each corner of the cell, differ whose outline
+ * crosses it; most cells nobody's does. The cells around the border are included, so that outlines
+ * close. */
 void rcn_slice_outlines(const rcn_votes *votes, const uint32_t *codes, const int64_t size[2],
                         uint64_t raters, rcn_segment_fn segment, void *payload) {
     const rcn_pattern *patterns = votes->patterns;
@@ -359,6 +379,9 @@ typedef struct sight {
     int32_t low, high, share, nearest;
 } sight;
 
+/* Worked out once for all columns and once for all rows, so that a pixel costs the mixing alone.
+ * The image is interpolated; the layer is not, because a mixture of two colors would be a third
+ * meaning. */
 static void look_along(sight *out, int64_t count, double first, double step, int64_t size) {
     for (int64_t i = 0; i < count; ++i) {
         const double at = first + step * (double)i;
@@ -377,6 +400,8 @@ static void look_along(sight *out, int64_t count, double first, double step, int
 
 /* Four bytes at once, two and two: a + (b - a) * share / 256. */
 static inline uint32_t mix(uint32_t a, uint32_t b, uint32_t share) {
+    /* Two bytes with a free byte above each: a product of at most 255 * 256 fits, and the sum,
+     * too. */
     const uint32_t even = 0x00FF00FF, rest = 256 - share;
     const uint32_t low = ((a & even) * rest + (b & even) * share) >> 8 & even;
     const uint32_t high = ((a >> 8 & even) * rest + (b >> 8 & even) * share) & 0xFF00FF00;
@@ -420,6 +445,7 @@ static void draw_row(int64_t row, int thread, void *payload) {
     for (int64_t i = 0; i < count; ++i) {
         if (columns[i].nearest < 0) continue;
         const uint32_t color = layer[columns[i].nearest], opacity = color >> 24;
+        /* 0 ... 255 becomes 0 ... 256, so that opaque is the color itself. */
         if (opacity) out[i] = 0xFF000000 | mix(out[i], color, opacity + (opacity >> 7));
     }
 }
@@ -473,6 +499,9 @@ done:
     return status;
 }
 
+/* Anti-aliased: how much of a pixel is covered is how far its center is inside the line's border, 0
+ * ... 1 over one pixel. Round ends, because the distance is that to the nearest point of the
+ * line. */
 void rcn_screen_line(const rcn_screen *screen, const double from[2], const double to[2],
                      double width, const uint8_t color[3]) {
     const double reach = width / 2 + 0.5; /* where the last trace of it is */
@@ -511,6 +540,7 @@ static void pixels_behind(int64_t range[2], int64_t i, int64_t count, const rcn_
                           int axis) {
     const int64_t first = part->first[axis], length = part->end[axis] - first;
     const int64_t at = part->flip[axis] ? count - 1 - i : i;
+    /* Whole pixels, each in one range: what shrinks is averaged without weights. */
     range[0] = first + at * length / count;
     range[1] = first + (at + 1) * length / count;
     if (range[1] <= range[0]) range[1] = range[0] + 1; /* it grows: the same pixel again */
@@ -535,6 +565,8 @@ void rcn_slice_fit(uint8_t *rgb, int64_t columns, int64_t rows, const uint8_t *r
 /* ---- which range of gray ---------------------------------------------------------------------
  */
 
+/* Percentiles of a sample of slices; they are fitted as for a network, and turned back into a
+ * range. */
 rcn_status rcn_slice_window(double *low, double *high, rcn_context *ctx, const rcn_image *image,
                             int component) {
     enum { SLICES = 16 }; /* enough to know the whole volume by, and read in a blink */
@@ -646,6 +678,7 @@ rcn_status rcn_slice_counts(int64_t counts[RCN_SLICE_STEPS + 1], rcn_context *ct
     RCN_TRY(rcn__for_chunks(ctx, "Measuring volumes", rcn__chunk_count(job.voxels, RCN_CHUNK),
                             count_chunk, &job));
     int64_t above = 0;
+    /* From voxels in a step to voxels at or above it. */
     for (int i = RCN_SLICE_STEPS; i >= 0; --i) {
         for (int t = 0; t < threads; ++t) above += job.steps[t * (RCN_SLICE_STEPS + 1) + i];
         counts[i] = above;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+/* The systems (rcn_system.h). Each half defines the same functions; where one system cannot do
+ * something, its comment says what happens instead. */
 #ifdef __linux__
 #define _DEFAULT_SOURCE /* madvise, flock */
 #endif
@@ -142,6 +144,7 @@ void *rcn__allocate_aligned(size_t bytes) {
         return block;
     }
 #endif
+    /* aligned_alloc() takes whole multiples of the alignment. */
     return aligned_alloc(RCN__ALIGNMENT,
                          (bytes + RCN__ALIGNMENT - 1) / RCN__ALIGNMENT * RCN__ALIGNMENT);
 }
@@ -170,6 +173,8 @@ int64_t rcn__read_link(char *out, size_t room, const char *path) {
 
 void rcn__remove_file(const char *path) { unlink(path); }
 
+/* Exclusively, and not through a link that somebody else put there. The mode is cut by the user's
+ * umask. */
 int rcn__create_file(const char *path) {
     return open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
 }
@@ -224,6 +229,10 @@ static int is_still_there(int descriptor, const char *path) {
            open_file.st_dev == named.st_dev && open_file.st_ino == named.st_ino;
 }
 
+/* flock() ends with the process, however it ends, so that no lock is left behind by a crash. Its
+ * owner removes the file while it holds the lock; who opened it before that has locked a file
+ * without a name, and must begin again, or two would hold "the" lock. O_NONBLOCK: opening a pipe
+ * that somebody put there must not wait. */
 rcn__claim rcn__claim_lock(int *descriptor, char *owner, size_t bytes, const char *path) {
     enum { ATTEMPTS = 100 };
     struct stat is;

@@ -1,4 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+/* Volumes from probabilities: what a rater's outline will probably measure, how good such a
+ * prediction was, and which parts of a map make it up (rcn_volume.h).
+ *
+ * From the levels P(k of K raters mark a voxel) follow V_t, the volume that at least t raters mark,
+ * by linearity of expectation; a rater's volume is predicted as one of V_1 ... V_K, each with
+ * probability 1/K.
+ */
 #include "rcn/rcn_volume.h"
 
 #include <math.h>
@@ -10,6 +17,9 @@
 
 /* ---- the levels of a voxel ------------------------------------------------------------------- */
 
+/* A prediction seen as levels 0 ... K, however it is stored: K + 1 components; K + 1 components of
+ * which only the ends are used (a probability stored as levels); or one probability. The last two
+ * have no levels between: raters are taken to mark independently, Binomial(K, p). */
 typedef struct level_reader {
     const float *data;
     int components;
@@ -34,6 +44,7 @@ static rcn_status open_reader(level_reader *out, rcn_context *ctx, const rcn_ima
     out->binomial = 1;
     out->choose[0] = 1;
     for (int k = 1; k <= raters; ++k)
+        /* Rounded, because they are whole numbers: exact as long as a double can hold them. */
         out->choose[k] = floor(out->choose[k - 1] * (raters + 1 - k) / k + 0.5);
     rcn__readout_weights(out->weights, raters, RCN_READOUT_EXPECTED, 0);
     return prediction->components > 1 ? rcn_levels_are_ends(&out->binomial, ctx, prediction)
@@ -57,6 +68,7 @@ static void read_levels(double *level, const level_reader *reader, int64_t voxel
         return;
     }
     const double p = (double)share;
+    /* p^k from below, (1 - p)^(K - k) from above: no pow(), and 0^0 is 1. */
     double power = 1;
     for (int k = 0; k <= raters; ++k) {
         level[k] = reader->choose[k] * power;
@@ -123,6 +135,7 @@ rcn_status rcn_volume_predict(rcn_volume *out, rcn_context *ctx, const rcn_image
     for (int64_t chunk = 0; chunk < chunks; ++chunk)
         for (int t = 1; t <= raters; ++t)
             out->at_least[t - 1] += job.sums[chunk * (raters + 1) + t];
+    /* From exactly t to at least t. */
     for (int t = raters - 1; t >= 1; --t) out->at_least[t - 1] += out->at_least[t];
     for (int t = 0; t < raters; ++t) out->expected += out->at_least[t] / raters;
 done:
@@ -131,6 +144,7 @@ done:
     return status;
 }
 
+/* A rater who left voxels out has no volume, only a lower bound of one. */
 int rcn_volume_of_raters(double *out, const rcn_votes *votes) {
     const rcn_pattern *patterns = rcn_votes_patterns(votes);
     const int64_t count = rcn_votes_pattern_count(votes);
@@ -150,7 +164,8 @@ int rcn_volume_of_raters(double *out, const rcn_votes *votes) {
 /* ---- scores ---------------------------------------------------------------------------------- */
 
 /* Of masses 1/K on v_1 ... v_K: mean |v - x| - 1/2 mean |v - v'| (Gneiting & Raftery 2007, eq. 21).
- * The second mean over sorted values needs one pass. */
+ * Over sorted values the second mean needs one pass: in the sum over pairs, v_t is added once for
+ * each smaller value and taken away once for each larger one. V_1 is the largest. */
 double rcn_volume_crps(const rcn_volume *volume, double x) {
     const int raters = volume->raters;
     double distance = 0, spread = 0;
@@ -170,6 +185,9 @@ static double squared_below(double z) {
            0.56418958354775628695 * normal_cdf(1.41421356237309504880 * z);
 }
 
+/* As the CURVAS challenge scores: the raters' volumes are a normal distribution, and the prediction
+ * is the one number that is scored by it. Their integral goes over three deviations to either side
+ * of the mean, and so does this one. */
 double rcn_volume_curvas_crps(double expected, const double *volumes, int count) {
     double sum = 0, squares = 0;
     int known = 0;
@@ -190,6 +208,9 @@ double rcn_volume_curvas_crps(double expected, const double *volumes, int count)
 
 /* ---- intervals ------------------------------------------------------------------------------- */
 
+/* How far a rater's volume may be expected to lie from the expected one, on its own side: the way
+ * to the most generous, or to the strictest, rater that is predicted, and a share of the volume, so
+ * that a prediction without any spread has a scale, too. */
 static double scale_of(const rcn_volume *volume, int above) {
     const double e = volume->expected;
     return (above ? volume->at_least[0] - e : e - volume->at_least[volume->raters - 1]) +
@@ -209,6 +230,10 @@ static int by_score(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
+/* Split conformal prediction (Vovk et al. 2005): the interval that contains a new case with at
+ * least the probability `level`, whatever the distribution, ends at this quantile of the scores of
+ * known cases. Several raters of one case are not independent: together they weigh as much as one
+ * case. */
 rcn_status rcn_volume_quantile(double *out, rcn_context *ctx, const double *scores, const int *unit,
                                int64_t count, double level) {
     rcn_status status;
@@ -235,6 +260,7 @@ rcn_status rcn_volume_quantile(double *out, rcn_context *ctx, const double *scor
     if (known > 0) qsort(sorted, (size_t)known, sizeof *sorted, by_score);
     /* Each unit weighs 1 of units + 1; rounding must not ask for one score more. */
     const double wanted = level * ((double)units + 1) * (1 - 1e-12);
+    /* Too few cases for this level: infinite. */
     double weight = 0, quantile = INFINITY;
     for (int64_t i = 0; i < known && isinf(quantile); ++i) {
         weight += sorted[i].weight;
@@ -247,6 +273,7 @@ done:
     return status;
 }
 
+/* How many cases it takes until the quantile is finite: n / (n + 1) >= level. */
 int rcn_volume_units(double level) { return (int)ceil(level / (1 - level) * (1 - 1e-12)); }
 
 void rcn_volume_interval(double *low, double *high, const rcn_volume *volume, double quantile) {
@@ -294,6 +321,7 @@ void rcn_volume_summarize(rcn_volume_figures *out, const rcn_volume_row *rows, i
         const double off = rows[i].expected - rows[i].raters - out->bias;
         if (!isnan(rows[i].raters)) squares += off * off;
     }
+    /* Limits of agreement (Bland and Altman 1986): bias -+ 1.96 standard deviations. */
     out->deviation = bias.count > 1 ? sqrt(squares / (double)(bias.count - 1)) : NAN;
     out->agree_low = out->bias - 1.96 * out->deviation;
     out->agree_high = out->bias + 1.96 * out->deviation;
@@ -319,6 +347,8 @@ static void find_likely(uint8_t *inside, int64_t first, int64_t count, void *pay
         inside[i] = likely_raters(reader, first + i, read_share(reader, first + i)) > 0;
 }
 
+/* Largest first. Equal ones in raster order, so that qsort(), which is not stable, has no
+ * choice. */
 static int by_expected(const void *a, const void *b) {
     const rcn_volume_component *x = a, *y = b;
     if (x->expected != y->expected) return x->expected < y->expected ? 1 : -1;

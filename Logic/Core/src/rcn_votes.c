@@ -1,4 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+/* Packing votes, and the passes over them that everything else is made of.
+ *
+ * There are two ways in. Dense: the code of a voxel is its pattern of marks, so that a rater is
+ * added by setting one bit, and all masks of a case go through in one pass over the voxels.
+ * Refining: a rater splits every code by the answer given, and the pairs (code, answer) that occur
+ * are numbered anew; this takes any number of raters, voxels left unanswered, and labels. Votes
+ * begin dense where they can, and leave that for good with the first answer that does not fit
+ * (rcn__votes_refine() clears `dense`).
+ *
+ * What threads add up here are whole numbers, so that a table per thread, added in any order, gives
+ * the same result.
+ */
 #include "rcn_votes_private.h"
 
 #include <string.h>
@@ -42,6 +54,7 @@ void rcn__votes_read(uint32_t *out, const rcn_votes *votes, int64_t first, int64
     }
 }
 
+/* The inverse of rcn__votes_read(); the caller has seen to it that the codes fit. */
 static void write_codes(void *codes, int code_bytes, int64_t first, const uint32_t *in,
                         int64_t count) {
     if (code_bytes == 1) {
@@ -80,7 +93,8 @@ typedef struct count_job {
     rcn_box box;
 } count_job;
 
-/* Many codes have one table for all threads. */
+/* More than 65536 codes: one table for all threads, for tables per thread would take so many times
+ * its memory. */
 static void count_u32(int64_t *counts, const uint32_t *codes, int64_t count) {
     for (int64_t i = 0; i < count; ++i) {
 #ifdef _OPENMP
@@ -152,6 +166,7 @@ typedef struct slice_job {
     rcn_slice_votes *out;
 } slice_job;
 
+/* One slice is one chunk, so that each entry of out[] has one writer. */
 static void tell_slice(int64_t slice, int thread, void *payload) {
     const slice_job *job = payload;
     const rcn_votes *votes = job->votes;
@@ -165,7 +180,7 @@ static void tell_slice(int64_t slice, int thread, void *payload) {
         for (int64_t i = 0; i < count; ++i) {
             const rcn_pattern *pattern = &votes->patterns[codes[i]];
             told.marked += pattern->marked != 0;
-            told.disputed += pattern->marked && pattern->marked != pattern->answered;
+            told.disputed += rcn__pattern_is_disputed(pattern);
         }
     }
     job->out[slice] = told;
@@ -202,6 +217,7 @@ rcn_status rcn__votes_create_table(rcn_votes **out, rcn_context *ctx, const rcn_
     RCN_ALLOC_ZERO(votes->patterns, ctx, votes->pattern_count, "the table of patterns");
     for (int64_t p = 0; p < votes->pattern_count; ++p)
         votes->patterns[p].marked = votes->dense ? (uint64_t)p : 0;
+    /* Before anybody answers, all voxels carry code 0, in which nobody answered. */
     votes->patterns[0].voxels = votes->voxels;
     *out = votes;
     votes = NULL;
@@ -230,6 +246,7 @@ done:
 void rcn_votes_destroy(rcn_votes *votes) {
     if (!votes) return;
     rcn_context *ctx = votes->ctx;
+    /* Votes of one structure share the codes of those they were selected from. */
     if (!votes->borrowed) rcn__free(ctx, votes->codes);
     rcn__free(ctx, votes->patterns);
     rcn__free(ctx, votes->labels);
@@ -269,6 +286,7 @@ done:
     return status;
 }
 
+/* Of all threads the lowest voxel: the sentence a person gets does not depend on who was first. */
 static const bad_voxel *lowest_bad(const rcn_context *ctx, const bad_voxel *bad) {
     const bad_voxel *lowest = bad;
     for (int t = 1; t < ctx->threads; ++t)
@@ -276,6 +294,7 @@ static const bad_voxel *lowest_bad(const rcn_context *ctx, const bad_voxel *bad)
     return lowest->voxel == INT64_MAX ? NULL : lowest;
 }
 
+/* answers[] holds 0 and 1 here: votes are dense only while nobody leaves a voxel out. */
 RCN_DISPATCH static void or_bits_u8(uint8_t *restrict codes, const uint8_t *restrict answers,
                                     int64_t count, int bit) {
     for (int64_t i = 0; i < count; ++i) codes[i] = (uint8_t)(codes[i] | answers[i] << bit);
@@ -369,6 +388,8 @@ static rcn_status add_dense(rcn_votes *votes, rcn_context *ctx, const rcn_mask *
         status = rcn__answers_fail(ctx, &said, bad->voxel);
     }
     if (status != RCN_OK) {
+        /* Fresh codes are the caller's to throw away; those that held votes before hold them
+         * again. */
         for (int m = 0; votes->codes && !fresh && m < mask_count; ++m)
             if (masks[m].image.data) remove_bit(votes, first_rater + m);
         goto done;
@@ -417,7 +438,8 @@ static int64_t next_block(int *uniform, const uint32_t *codes, const uint8_t *an
     return left < REFINE_BLOCK ? left : REFINE_BLOCK;
 }
 
-/* Refining, first pass: which (code, answer) pairs occur. */
+/* Refining, first pass: which (code, answer) pairs occur. A pair has the number code * (C + 2) +
+ * answer, where answer C + 1 is "none". */
 static void see_chunk(int64_t chunk, int thread, void *payload) {
     const refine_job *job = payload;
     uint8_t answers[RCN_CHUNK];
@@ -431,6 +453,8 @@ static void see_chunk(int64_t chunk, int thread, void *payload) {
         return;
     }
     rcn__votes_read(codes, job->votes, first, end - first);
+    /* Most voxels repeat the pair before them; that one is not written again, so that threads do
+     * not keep taking the same cache line from each other. */
     int64_t last = -1;
     for (int64_t i = 0, block; i < end - first; i += block) {
         int uniform;
@@ -512,7 +536,11 @@ done:
     return status;
 }
 
-/* No hashing, and the same codes for any number of threads. */
+/* A flag for every pair that could occur, instead of a hash table: it is small (C + 2 times the
+ * patterns there are), and numbering the flags in ascending order gives the same codes for any
+ * number of threads. The voxels are read twice, so that no answers need to be kept. The new votes
+ * are built beside the old ones and change places with them at the end, so that a failure leaves
+ * the old ones. */
 rcn_status rcn__votes_refine(rcn_votes *votes, rcn_context *ctx, const rcn__answers *said,
                              int64_t *unnamed) {
     rcn_status status;
@@ -535,6 +563,7 @@ rcn_status rcn__votes_refine(rcn_votes *votes, rcn_context *ctx, const rcn__answ
         next += job.seen[pair];
     }
     job.renumber = renumber;
+    /* Codes are numbers of pairs from here on, no longer patterns of bits. */
     refined.dense = 0;
     refined.pattern_count = next;
     refined.code_bytes = next <= 256 ? 1 : next <= 65536 ? 2 : 4;
@@ -564,6 +593,14 @@ done:
     rcn__free(ctx, refined.patterns);
     rcn__free(ctx, refined.labels);
     return status;
+}
+
+rcn_status rcn__votes_check(rcn_context *ctx, const void *out, const rcn_votes *votes, int labels) {
+    if (!out || !votes) return rcn__fail(ctx, RCN_EINVALID, "Votes and an output are needed.");
+    if (labels && !votes->labels)
+        return rcn__fail(ctx, RCN_EINVALID, "These votes hold marks of one structure, no labels.");
+    if (!votes->present) return rcn__fail(ctx, RCN_EINVALID, "No rater answered this case.");
+    return RCN_OK;
 }
 
 rcn_status rcn__votes_may_add(rcn_context *ctx, const rcn_votes *votes, int rater, int labels) {
@@ -664,6 +701,7 @@ rcn_status rcn__votes_count_masks(rcn_votes **out, rcn_context *ctx, const rcn_m
     int complete;
     *out = NULL;
     RCN_TRY(check_masks(&geometry, &present, &complete, ctx, masks, raters));
+    /* Codes that number pairs exist only once all voxels have been seen: they must be kept. */
     if (raters > DENSE_RATERS || !complete) return RCN_OK;
     RCN_TRY(rcn__votes_create_table(&votes, ctx, geometry, raters, 1));
     RCN_TRY(add_dense(votes, ctx, masks, 0, raters, present, 0));
@@ -676,6 +714,8 @@ done:
 
 rcn_status rcn__votes_expand_masks(float *out, rcn_context *ctx, const rcn_votes *votes,
                                    const rcn_mask *masks, const float *table) {
+    /* Cannot fail on a value: rcn__votes_count_masks() has read the same masks. So no bad[] is
+     * needed. The votes are only read, for they have no codes. */
     add_job job = {.votes = (rcn_votes *)votes,
                    .masks = masks,
                    .mask_count = votes->raters,
@@ -715,7 +755,8 @@ typedef struct box_job {
     rcn_box *boxes; /* per thread; empty: first > end */
 } box_job;
 
-/* One slice: rows are cut to what is already inside, so that most of them cost one look. */
+/* One slice. A row is searched from either end for its outermost marks; what lies between them need
+ * not be looked at. */
 static void box_slice(int64_t z, int thread, void *payload) {
     const box_job *job = payload;
     const rcn_votes *votes = job->votes;
@@ -749,6 +790,8 @@ rcn_status rcn_votes_union_box(rcn_box *out, rcn_context *ctx, const rcn_votes *
     rcn_box box = rcn__box_empty();
     for (int t = 0; t < ctx->threads; ++t)
         rcn__box_grow(&box, job.boxes[t].first, job.boxes[t].end);
+    /* No marks at all: the box is the whole image, so that whoever works inside of it has
+     * voxels. */
     const int empty = box.first[0] > box.end[0];
     for (int a = 0; a < 3; ++a) {
         out->first[a] = empty || box.first[a] < margin ? 0 : box.first[a] - margin;
@@ -756,6 +799,20 @@ rcn_status rcn_votes_union_box(rcn_box *out, rcn_context *ctx, const rcn_votes *
     }
 done:
     rcn__free(ctx, job.boxes);
+    return status;
+}
+
+rcn_status rcn__votes_count_around(int64_t *counts, rcn_context *ctx, const rcn_votes *votes,
+                                   int64_t margin) {
+    rcn_status status = RCN_OK;
+    rcn_box box;
+    if (margin < 0) {
+        for (int64_t p = 0; p < votes->pattern_count; ++p) counts[p] += votes->patterns[p].voxels;
+        return RCN_OK;
+    }
+    RCN_TRY(rcn_votes_union_box(&box, ctx, votes, margin));
+    RCN_TRY(rcn__votes_count(counts, ctx, votes, &box));
+done:
     return status;
 }
 
@@ -767,6 +824,8 @@ typedef struct expand_job {
     uint8_t *out_u8;
 } expand_job;
 
+/* A loop for each width of codes: the look-up reads them as they are stored, and the choice is not
+ * made again for every voxel. */
 #define EXPAND(OUT, TABLE)                                                                         \
     do {                                                                                           \
         if (votes->code_bytes == 1) {                                                              \

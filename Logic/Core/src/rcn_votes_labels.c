@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Votes of several structures: labels in place of marks, and the votes of one structure alone. */
+/* Votes of several structures: labels in place of marks, and the votes of one structure alone.
+ *
+ * The codes are refined as those of masks are (rcn_votes.c), with C + 2 answers in place of three.
+ * Beside each pattern stands a row of labels, one per rater; patterns[].marked says who marked any
+ * structure, so that what asks only for that (the box around marks, disputed voxels) works
+ * unchanged.
+ */
 #include "rcn_votes_private.h"
 
 #include <string.h>
@@ -10,11 +16,14 @@ void rcn__count_labels(uint8_t *counts, const uint8_t *labels, int64_t patterns,
     for (int64_t p = 0; p < patterns; ++p)
         for (int r = 0; r < raters; ++r) {
             const int label = labels[p * raters + r];
+            /* RCN_NO_ANSWER is above all structures, and counts for nothing. */
             if (label <= structures) ++counts[p * (structures + 1) + label];
         }
 }
 
 uint8_t rcn__most_given(const uint8_t *counts, int structures) {
+    /* Structures first, each only by a clear lead over those before it; the background only by a
+     * clear lead over all of them. This is the rule for ties. */
     int most = 1;
     for (int c = 2; c <= structures; ++c)
         if (counts[c] > counts[most]) most = c;
@@ -31,9 +40,11 @@ rcn_status rcn_votes_create_labels(rcn_votes **out, rcn_context *ctx, const rcn_
     if (structures < 1 || structures > RCN_MAX_STRUCTURES)
         return rcn__fail(ctx, RCN_EINVALID, "There must be 1 to %d structures, not %d.",
                          RCN_MAX_STRUCTURES, structures);
+    /* Not dense: a bit per rater says nothing about which structure it was. */
     RCN_TRY(rcn__votes_create_table(&votes, ctx, geometry, raters, 0));
     votes->structures = structures;
     RCN_ALLOC(votes->labels, ctx, raters, "the table of patterns");
+    /* The one pattern that there is: nobody has answered yet. */
     memset(votes->labels, RCN_NO_ANSWER, (size_t)raters);
     RCN_TRY(rcn__alloc_zero(&votes->codes, ctx, votes->voxels, (size_t)votes->code_bytes,
                             "the packed votes"));
@@ -76,6 +87,8 @@ rcn_status rcn_votes_select(rcn_votes **out, rcn_context *ctx, const rcn_votes *
         return rcn__fail(ctx, RCN_EINVALID, "There is no structure %d among %d.", structure,
                          votes->structures);
     RCN_ALLOC(selected, ctx, 1, "the votes");
+    /* Only the table is made anew. Codes and geometry stay those of `votes`, which must outlive the
+     * selection; two codes may mean the same pattern afterwards, which nothing minds. */
     *selected = *votes;
     selected->ctx = ctx;
     selected->structures = 1;

@@ -57,6 +57,14 @@ void rcn__votes_read(uint32_t *out, const rcn_votes *votes, int64_t first, int64
 rcn_status rcn__votes_count(int64_t *counts, rcn_context *ctx, const rcn_votes *votes,
                             const rcn_box *box);
 
+/* The same for the box around all marks grown by `margin` voxels; margin < 0: everywhere. */
+rcn_status rcn__votes_count_around(int64_t *counts, rcn_context *ctx, const rcn_votes *votes,
+                                   int64_t margin);
+
+/* What whoever works on finished votes needs: the votes, a place for the result, and a rater who
+ * answered; with `labels` also that they are votes of several structures. */
+rcn_status rcn__votes_check(rcn_context *ctx, const void *out, const rcn_votes *votes, int labels);
+
 /* Votes that keep only the table of patterns and not a code per voxel, for masks that stay in
  * memory and are read again by rcn__votes_expand_masks(). *out is NULL (and RCN_OK) where codes are
  * needed: more than 16 raters, or voxels left unanswered. */
@@ -78,6 +86,11 @@ uint8_t rcn__most_given(const uint8_t *counts, int structures);
 
 /* The share of raters who marked, among those who answered; 0 where nobody did. */
 double rcn__pattern_mean(const rcn_pattern *pattern);
+
+/* Whether some of those who answered marked, but not all of them. */
+static inline int rcn__pattern_is_disputed(const rcn_pattern *pattern) {
+    return pattern->marked && pattern->marked != pattern->answered;
+}
 
 /* table[code] = the mean vote m as float. */
 void rcn__votes_mean_table(float *table, const rcn_votes *votes);

@@ -21,7 +21,8 @@
  *
  * A slice cuts one axis at one index. Its pixels are those of the other two axes, the one of the
  * lower number running fastest: a slice along z has X * Y pixels, one along x has Y * Z. Pixels are
- * 8-bit RGBA. A slice is small, so all of this runs on the calling thread.
+ * 8-bit RGBA. A slice is small, so its pixels are worked out on the calling thread; drawing onto a
+ * screen and figures of the whole volume use all threads.
  */
 #ifndef RCN_SLICE_H
 #define RCN_SLICE_H
