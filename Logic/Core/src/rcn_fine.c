@@ -33,7 +33,7 @@ static uint64_t get_number(const uint8_t **at) {
     return x | (uint64_t)*(*at)++ << shift;
 }
 
-/* The middle of a cell in units of 2^-38; of the outermost cells the ends, where most voxels are. */
+/* The middle of a cell in units of 2^-38; of the outermost ones the ends, where most voxels are. */
 static int64_t middle_of(int cell) {
     const int64_t one = INT64_C(1) << RCN_FRACTION_BITS;
     if (cell > RCN_FINE_HALF) return one - middle_of(RCN_FINE - 1 - cell);
@@ -117,7 +117,7 @@ void rcn__fine_add(double *out, const rcn_calib *calib, double weight) {
         for (int i = 0; i < 5; ++i) out[5 * fine.cell + i] += weight * sums[i];
 }
 
-/* Memory that goes with the sums, from the context that will free it; the sentence goes to `ctx`. */
+/* Memory for the sums, from the context that will free it; the sentence goes to `ctx`. */
 static rcn_status own_memory(void **out, rcn_calib *calib, rcn_context *ctx, int64_t count,
                              size_t size) {
     const rcn_status status = rcn__alloc(out, calib->ctx, count, size, "the calibration sums");
