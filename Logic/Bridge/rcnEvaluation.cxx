@@ -328,6 +328,10 @@ void Evaluation::Prepare(const JudgedCase& judged)
   }
   one->Sums = Handles::NewSums(this->Context_, this->Raters_.size(), this->Options_);
   Check(rcn_calib_add(one->Sums.get(), this->Context_, &one->Case), this->Context_, judged.File);
+  if (this->Options_.PerCase) // they stay until the end, those of all cases
+  {
+    Check(rcn_calib_pack(one->Sums.get(), this->Context_), this->Context_, judged.File);
+  }
   if (this->Options_.CaseAuc)
   {
     const auto alone = Handles::NewAuc(this->Context_, this->Raters_.size(), this->Options_);
@@ -444,6 +448,7 @@ void Evaluation::Share(Processes& processes)
     std::unique_ptr<rcn_calib, Handles::Deleter> sums =
       at < numbers.size() ? std::move(mine[at]) : Handles::NewSums(this->Context_, this->Raters_.size(), this->Options_);
     Check(rcn_calib_share(sums.get(), this->Context_, processes.Comm()), this->Context_);
+    Check(rcn_calib_pack(sums.get(), this->Context_), this->Context_);
     this->Handles_->Cases.push_back(std::move(sums));
     if (this->Options_.FitTemperature && json_is_true(json_object_get(record, "levels")))
     {
@@ -689,6 +694,7 @@ std::map<std::string, Recalibration> Evaluation::FitWithoutEach(rcn_recalib_meth
   for (size_t i = count; i-- > 1;)
   {
     after[i - 1] = Handles::Sum(this->Context_, this->Handles_->Cases[i].get(), after[i].get());
+    Check(rcn_calib_pack(after[i - 1].get(), this->Context_), this->Context_);
   }
   std::unique_ptr<rcn_calib, Handles::Deleter> before;
   for (size_t i = 0; count > 1 && i < count; ++i)

@@ -59,7 +59,7 @@ struct ReportResult
 void AddComparison(Page& page, const Workspace& workspace, const std::string& id,
   const std::vector<std::pair<std::string, Volume>>& predictions);
 
-/// Reads case after case (twice those that are shown), in the memory of one of them and about 0.3 MB for each case, model,
+/// Reads case after case (twice those that are shown), in the memory of one of them and some 20 KB for each case, model,
 /// readout and region. Throws Error; the old file stays then.
 ReportResult WriteReport(const ReportOptions& options);
 

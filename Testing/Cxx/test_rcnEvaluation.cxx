@@ -153,6 +153,41 @@ void Patients()
   CHECK_NEAR(judge.Evaluations()[0]->CaseFigures(5)[RCN_MR_ECE], (0.1 + 0.15 + 0.2 + 0.1) / 4, 1e-7);
 }
 
+/// A case leaves little behind, however fine its probabilities are; the figures need no more than that.
+void CasesAreKeptSmall()
+{
+  constexpr size_t Voxels = 4096, Cases = 10;
+  std::vector<std::vector<uint8_t>> masks(3, std::vector<uint8_t>(Voxels));
+  std::vector<float> map(Voxels);
+  for (size_t i = 0; i < Voxels; ++i)
+  {
+    const double off = 16.0 * (static_cast<double>(i) / Voxels - 0.7);
+    map[i] = static_cast<float>(1 / (1 + std::exp(-2 * off)));
+    for (size_t r = 0; r < masks.size(); ++r)
+    {
+      masks[r][i] = off > 0.5 * static_cast<double>(r);
+    }
+  }
+  TinyCase one(masks);
+  rcn::EvaluationOptions options = TinyOptions();
+  options.ExactAuc = false; // four bytes of each voxel
+  rcn::Judging judge(one.Work.Context(), { "A", "B", "C" }, { { 0, options } });
+  std::vector<uint64_t> bytes;
+  for (size_t i = 0; i < Cases; ++i)
+  {
+    map[i] = 0.5f; // two equal predictions are refused
+    CHECK(judge.Add(NamedCase("c" + std::to_string(i)), i, one.Work.Votes(), { { TinyMap(map), "p" } }));
+    bytes.push_back(static_cast<uint64_t>(rcn_context_bytes(one.Work.Context())));
+  }
+  CHECK(bytes.back() - bytes.front() < 25000 * (Cases - 1));
+  const rcn::Evaluation& evaluation = *judge.Evaluations().front();
+  const rcn::EvaluationReport report = evaluation.Report();
+  CHECK(report.Cases == Cases && report.Voxels == static_cast<int64_t>(Cases * Voxels));
+  CHECK(report.Auc.reference > 0.9 && report.Interval[RCN_MR_ECE].units == static_cast<int>(Cases));
+  CHECK(evaluation.FitWithoutEach(RCN_RECALIB_PLATT).size() == Cases);
+  CHECK(static_cast<uint64_t>(rcn_context_bytes(one.Work.Context())) == bytes.back()); // and reading them leaves them small
+}
+
 /// A report with these bins: predicted, observed, votes.
 rcn::EvaluationReport ReportOf(const std::vector<std::vector<double>>& bins)
 {
@@ -196,6 +231,7 @@ int main()
   RUN(TooManyVoxelsForTheExactAuc);
   RUN(EmptyReference);
   RUN(Patients);
+  RUN(CasesAreKeptSmall);
   RUN(TheVerdictFitsTheCurve);
   return Failures != 0;
 }

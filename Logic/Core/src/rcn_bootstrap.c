@@ -19,30 +19,35 @@ const char *rcn_bootstrap_check(const rcn_bootstrap_options *options) {
     return NULL;
 }
 
+/* Draws made side by side: a case is unpacked once for all of them. */
+enum { SIDE_BY_SIDE = 32 };
+
 typedef struct draw_job {
-    const rcn_calib *like;
+    const rcn_calib *const *cases;
     int64_t count, taken;
+    int draws;
     uint64_t seed;
     int64_t length;   /* of the sums without the fine histogram */
-    double *rows;     /* [count][length + 4 * COARSE] */
-    double **scratch; /* per thread: [length + 4 * COARSE] */
-    int **weights;    /* per thread: [count] */
+    double **scratch; /* per thread: [1 + SIDE_BY_SIDE][length + 4 * COARSE], the first of a case */
+    int **weights;    /* per thread: [SIDE_BY_SIDE][count] */
     double *results;  /* [draws][RCN_FIGURES] */
 } draw_job;
 
 static int64_t row_length(const draw_job *job) { return job->length + INT64_C(4) * COARSE; }
 
 static void fill_row(double *row, const rcn_calib *calib, int64_t length) {
-    const double *fine = calib->sums + rcn__sum_fine(calib);
     double *coarse = row + length;
+    rcn__fine fine;
+    const double *own;
     memcpy(row, calib->sums, sizeof *row * (size_t)length);
     memset(coarse, 0, sizeof *coarse * 4 * COARSE);
-    for (int i = 0; i < RCN_FINE; ++i) {
-        double *cell = coarse + 4 * (i / FOLD);
-        cell[0] += fine[5 * i];
-        cell[1] += fine[5 * i + 1];
-        cell[2] += fine[5 * i + 3];
-        cell[3] += fine[5 * i + 4];
+    rcn__fine_begin(&fine, calib);
+    while ((own = rcn__fine_next(&fine)) != NULL) {
+        double *cell = coarse + 4 * (fine.cell / FOLD);
+        cell[0] += own[0];
+        cell[1] += own[1];
+        cell[2] += own[3];
+        cell[3] += own[4];
     }
 }
 
@@ -51,15 +56,9 @@ RCN_DISPATCH static void add_row(double *restrict sum, const double *restrict ro
     for (int64_t i = 0; i < length; ++i) sum[i] += weight * row[i];
 }
 
-/* The figures of the cases, each as often as its weight says. */
-static void draw_figures(double out[RCN_FIGURES], double *sum, const draw_job *job,
-                         const int *weights) {
-    const int64_t length = row_length(job);
-    memset(sum, 0, sizeof *sum * (size_t)length);
-    for (int64_t i = 0; i < job->count; ++i)
-        if (weights[i]) add_row(sum, job->rows + i * length, weights[i], length);
+static void sum_figures(double out[RCN_FIGURES], const double *sum, const draw_job *job) {
     const double *coarse = sum + job->length;
-    rcn__figures(out, job->like, sum);
+    rcn__figures(out, job->cases[0], sum);
     out[RCN_AUC_HISTOGRAM] = rcn__auc_cells(coarse + 2, coarse + 3, 4, COARSE);
     out[RCN_AUC_PAIRS_HISTOGRAM] = rcn__auc_cells(coarse, coarse + 1, 4, COARSE);
 }
@@ -76,11 +75,24 @@ static int64_t cases_in_draw(const rcn_bootstrap_options *options, int64_t count
     return taken < 1 ? 1 : taken;
 }
 
-static void draw(int64_t number, int thread, void *payload) {
+static void draw(int64_t chunk, int thread, void *payload) {
     const draw_job *job = payload;
+    const int64_t length = row_length(job), first = chunk * SIDE_BY_SIDE;
+    const int64_t draws = job->draws - first < SIDE_BY_SIDE ? job->draws - first : SIDE_BY_SIDE;
+    double *row = job->scratch[thread], *sums = row + length;
     int *weights = job->weights[thread];
-    draw_cases(weights, job->seed, number, job->count, job->taken);
-    draw_figures(job->results + number * RCN_FIGURES, job->scratch[thread], job, weights);
+    for (int64_t d = 0; d < draws; ++d)
+        draw_cases(weights + d * job->count, job->seed, first + d, job->count, job->taken);
+    memset(sums, 0, sizeof *sums * (size_t)(draws * length));
+    for (int64_t i = 0; i < job->count; ++i) {
+        fill_row(row, job->cases[i], job->length);
+        for (int64_t d = 0; d < draws; ++d) {
+            const int weight = weights[d * job->count + i];
+            if (weight) add_row(sums + d * length, row, weight, length);
+        }
+    }
+    for (int64_t d = 0; d < draws; ++d)
+        sum_figures(job->results + (first + d) * RCN_FIGURES, sums + d * length, job);
 }
 
 /* Of figure number `figure`, over the draws in which it is defined. */
@@ -123,22 +135,22 @@ rcn_status rcn_bootstrap(rcn_spread out[RCN_FIGURES], rcn_context *ctx,
     if (!options) options = &defaults;
     RCN_TRY(check_draws(ctx, out, cases, count, options));
     const int draws = count > 1 ? options->draws : 0;
-    job.like = cases[0];
+    const int beside = draws < SIDE_BY_SIDE ? draws : SIDE_BY_SIDE;
+    job.cases = cases;
+    job.draws = draws;
     job.count = count;
     job.taken = cases_in_draw(options, count);
     job.seed = options->seed;
     job.length = rcn__sum_fine(cases[0]);
-    RCN_ALLOC(job.rows, ctx, count * row_length(&job), "the sums of the cases");
-    for (int64_t i = 0; i < count; ++i)
-        fill_row(job.rows + i * row_length(&job), cases[i], job.length);
     RCN_ALLOC_ZERO(job.scratch, ctx, ctx->threads, "bookkeeping");
     RCN_ALLOC_ZERO(job.weights, ctx, ctx->threads, "bookkeeping");
     for (int t = 0; t < ctx->threads; ++t) {
-        RCN_ALLOC(job.scratch[t], ctx, row_length(&job), "the sums of a draw");
-        RCN_ALLOC(job.weights[t], ctx, count, "the cases of a draw");
+        RCN_ALLOC(job.scratch[t], ctx, (1 + beside) * row_length(&job), "the sums of a draw");
+        RCN_ALLOC(job.weights[t], ctx, beside * count, "the cases of a draw");
     }
     RCN_ALLOC(job.results, ctx, (int64_t)draws * RCN_FIGURES, "the draws");
-    RCN_TRY(rcn__for_chunks(ctx, "drawing cases", draws, draw, &job));
+    RCN_TRY(rcn__for_chunks(ctx, "drawing cases", (draws + SIDE_BY_SIDE - 1) / SIDE_BY_SIDE, draw,
+                            &job));
     for (int f = 0; f < RCN_FIGURES; ++f) out[f] = spread_of(job.results, draws, f);
 done:
     for (int t = 0; t < ctx->threads; ++t) {
@@ -147,7 +159,6 @@ done:
     }
     rcn__free(ctx, job.scratch);
     rcn__free(ctx, job.weights);
-    rcn__free(ctx, job.rows);
     rcn__free(ctx, job.results);
     return status;
 }

@@ -90,6 +90,7 @@ done:
 void rcn_calib_destroy(rcn_calib *calib) {
     if (!calib) return;
     rcn_context *ctx = calib->ctx;
+    rcn__free(ctx, calib->packed);
     rcn__free(ctx, calib->sums);
     rcn__free(ctx, calib);
 }
@@ -113,20 +114,29 @@ rcn_status rcn__check_cases(rcn_context *ctx, const rcn_calib *const *cases, int
     return RCN_OK;
 }
 
+void rcn__calib_add_sums(double *out, const rcn_calib *calib, double weight) {
+    const int64_t fine = rcn__sum_fine(calib);
+    for (int64_t i = 0; i < fine; ++i) out[i] += weight * calib->sums[i];
+    rcn__fine_add(out + fine, calib, weight);
+}
+
 rcn_status rcn_calib_merge(rcn_calib *calib, rcn_context *ctx, const rcn_calib *other) {
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
     if (!calib || !other) return rcn__fail(ctx, RCN_EINVALID, "There are no sums to merge.");
     const char *sentence = rcn__calib_differ(calib, other);
     if (sentence) return rcn__fail(ctx, RCN_EINVALID, "%s", sentence);
-    for (int64_t i = 0; i < calib->length; ++i) calib->sums[i] += other->sums[i];
-    return RCN_OK;
+    const rcn_status status = rcn__calib_unpack(calib, ctx);
+    if (status == RCN_OK) rcn__calib_add_sums(calib->sums, other, 1);
+    return status;
 }
 
 rcn_status rcn_calib_share(rcn_calib *calib, rcn_context *ctx, rcn_comm *comm) {
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
     if (!calib) return rcn__fail(ctx, RCN_EINVALID, "There are no sums to share.");
+    const rcn_status status = rcn__calib_unpack(calib, ctx);
+    if (status != RCN_OK) return status;
     return rcn_comm_sum(comm, ctx, calib->sums, calib->length, RCN_COMM_DOUBLE);
 }
 
@@ -135,8 +145,7 @@ rcn_status rcn_calib_copy(rcn_calib **out, rcn_context *ctx, const rcn_calib *ca
     rcn__clear(ctx);
     if (!calib) return rcn__fail(ctx, RCN_EINVALID, "There are no sums to copy.");
     const rcn_status status = rcn_calib_create(out, ctx, calib->raters, &calib->options);
-    if (status == RCN_OK)
-        memcpy((*out)->sums, calib->sums, (size_t)calib->length * sizeof *calib->sums);
+    if (status == RCN_OK) rcn__calib_add_sums((*out)->sums, calib, 1);
     return status;
 }
 
@@ -644,6 +653,7 @@ rcn_status rcn_calib_add(rcn_calib *calib, rcn_context *ctx, const rcn_calib_cas
         sums[RCN_SUM_DICE] = ldexp(floor(ldexp(dice, 42) + 0.5), -42);
         sums[RCN_SUM_DICE_CASES] = 1;
     }
+    RCN_TRY(rcn__calib_unpack(calib, ctx));
     for (int64_t i = 0; i < calib->length; ++i) calib->sums[i] += sums[i];
 done:
     for (int t = 0; t < ctx->threads; ++t) {
@@ -725,15 +735,27 @@ static double soft_dice(const double *grades) {
     return sum / 5;
 }
 
+typedef struct auc_sum {
+    double positive, negative, wins;
+} auc_sum;
+
+/* The next cell, in ascending order. */
+static void auc_add(auc_sum *sum, double all, double marked) {
+    const double n = all - marked;
+    sum->wins += marked * (sum->negative + 0.5 * n);
+    sum->positive += marked;
+    sum->negative += n;
+}
+
+static double auc_value(const auc_sum *sum) {
+    return sum->positive > 0 && sum->negative > 0 ? sum->wins / (sum->positive * sum->negative)
+                                                  : NAN;
+}
+
 double rcn__auc_cells(const double *all, const double *marked, int64_t stride, int64_t cells) {
-    double positive = 0, negative = 0, wins = 0;
-    for (int64_t i = 0; i < cells; ++i) {
-        const double p = marked[i * stride], n = all[i * stride] - p;
-        wins += p * (negative + 0.5 * n);
-        positive += p;
-        negative += n;
-    }
-    return positive > 0 && negative > 0 ? wins / (positive * negative) : NAN;
+    auc_sum sum = {0, 0, 0};
+    for (int64_t i = 0; i < cells; ++i) auc_add(&sum, all[i * stride], marked[i * stride]);
+    return auc_value(&sum);
 }
 
 /* All raters' bins added up. */
@@ -842,7 +864,17 @@ void rcn__all_figures(double out[RCN_FIGURES], const rcn_calib *calib, const dou
 }
 
 void rcn_calib_figures(double out[RCN_FIGURES], const rcn_calib *calib) {
-    rcn__all_figures(out, calib, calib->sums);
+    rcn__figures(out, calib, calib->sums);
+    auc_sum reference = {0, 0, 0}, pairs = {0, 0, 0};
+    rcn__fine fine;
+    const double *cell;
+    rcn__fine_begin(&fine, calib);
+    while ((cell = rcn__fine_next(&fine)) != NULL) {
+        auc_add(&reference, cell[3], cell[4]);
+        auc_add(&pairs, cell[0], cell[1]);
+    }
+    out[RCN_AUC_HISTOGRAM] = auc_value(&reference);
+    out[RCN_AUC_PAIRS_HISTOGRAM] = auc_value(&pairs);
 }
 
 int64_t rcn_calib_pairs(const rcn_calib *calib) {
@@ -874,20 +906,27 @@ void rcn__fill_bin(rcn_calib_bin *out, double lower, double upper, const double 
 /* A cell goes to the bin in which the middle of its pairs lies. */
 static void mass_bins(rcn_calib_bin *out, const rcn_calib *calib) {
     const int bins = calib->options.bins;
-    const double *fine = calib->sums + rcn__sum_fine(calib);
     double total = 0, below = 0;
     int cell = 0;
-    for (int i = 0; i < RCN_FINE; ++i) total += fine[5 * i];
+    rcn__fine fine;
+    const double *next;
+    rcn__fine_begin(&fine, calib);
+    while ((next = rcn__fine_next(&fine)) != NULL) total += next[0];
+    rcn__fine_begin(&fine, calib);
+    next = rcn__fine_next(&fine);
     for (int b = 0; b < bins; ++b) {
         double sums[3] = {0, 0, 0};
         const int first = cell;
-        while (cell < RCN_FINE &&
-               (b == bins - 1 || (below + 0.5 * fine[5 * cell]) * bins < total * (b + 1))) {
-            sums[0] += fine[5 * cell];
-            sums[1] += fine[5 * cell + 2];
-            sums[2] += fine[5 * cell + 1];
-            below += fine[5 * cell];
-            ++cell;
+        for (; cell < RCN_FINE; ++cell) {
+            const int is_next = next && cell == fine.cell;
+            const double half = is_next ? 0.5 * next[0] : 0;
+            if (b < bins - 1 && !((below + half) * bins < total * (b + 1))) break;
+            if (!is_next) continue;
+            sums[0] += next[0];
+            sums[1] += next[2];
+            sums[2] += next[1];
+            below += next[0];
+            next = rcn__fine_next(&fine);
         }
         rcn__fill_bin(&out[b], rcn__fine_edge(first), rcn__fine_edge(cell), sums);
     }

@@ -22,6 +22,25 @@ enum {
 /* Where cell number `cell` begins; 1 for RCN_FINE. */
 double rcn__fine_edge(int cell);
 
+/* Reads the cells that are not empty in ascending order, from sums that are packed
+ * (rcn_calib_pack()) or not. */
+typedef struct rcn__fine {
+    int cell; /* its number */
+    int raters;
+    const double *dense;
+    const uint8_t *at, *end;
+    double sums[5];
+} rcn__fine;
+
+void rcn__fine_begin(rcn__fine *out, const rcn_calib *calib);
+/* The five sums of the next cell, valid until the next call; NULL after the last. */
+const double *rcn__fine_next(rcn__fine *fine);
+/* Adds `weight` times all cells to out[RCN_FINE][5]. */
+void rcn__fine_add(double *out, const rcn_calib *calib, double weight);
+
+/* Makes sums[length] whole again; nothing if they are. */
+rcn_status rcn__calib_unpack(rcn_calib *calib, rcn_context *ctx);
+
 /* ---- the sums: one vector of doubles -----------------------------------------------------------
  *
  * Counts stay exact in a double up to 2^53. Merging is adding vectors; a bootstrap draw is a
@@ -56,8 +75,10 @@ struct rcn_calib {
     rcn_context *ctx;
     rcn_calib_options options;
     int raters;
-    int64_t length; /* of sums */
+    int64_t length; /* of sums; those that are packed end before the fine histogram */
     double *sums;
+    uint8_t *packed; /* the fine histogram (rcn_fine.c); NULL: at the end of sums */
+    int64_t packed_bytes;
 };
 
 int64_t rcn__sum_reference(const rcn_calib *calib);
@@ -81,6 +102,9 @@ void rcn__fill_bin(rcn_calib_bin *out, double lower, double upper, const double 
 void rcn__figures(double out[RCN_FIGURES], const rcn_calib *calib, const double *sums);
 /* All of them. */
 void rcn__all_figures(double out[RCN_FIGURES], const rcn_calib *calib, const double *sums);
+
+/* Adds `weight` times the sums to out[length]. */
+void rcn__calib_add_sums(double *out, const rcn_calib *calib, double weight);
 
 /* AUC of cells in ascending order: cell i has all[i * stride] members, marked[i * stride] of them
  * positive. NaN when one of the classes is absent. */

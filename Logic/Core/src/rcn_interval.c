@@ -175,8 +175,7 @@ static void run_figures(double out[RCN_FIGURES], const leave_job *job, int run, 
         cases += run * job->count;
         memcpy(scratch, job->totals[m] + run * job->length, sizeof *scratch * (size_t)job->length);
         for (int64_t i = 0; unit >= 0 && i < job->count; ++i)
-            if (job->unit_of[i] == unit)
-                for (int64_t s = 0; s < job->length; ++s) scratch[s] -= cases[i]->sums[s];
+            if (job->unit_of[i] == unit) rcn__calib_add_sums(scratch, cases[i], -1);
         rcn__all_figures(figures, cases[0], scratch);
         for (int f = 0; f < RCN_FIGURES; ++f) out[f] = m ? out[f] - figures[f] : figures[f];
     }
@@ -270,8 +269,7 @@ rcn_status rcn_interval_compute(rcn_interval out[RCN_FIGURES], rcn_context *ctx,
         if (!job.models[m]) continue;
         RCN_ALLOC_ZERO(job.totals[m], ctx, runs * job.length, "the sums of all cases");
         for (int64_t i = 0; i < runs * count; ++i)
-            for (int64_t s = 0; s < job.length; ++s)
-                job.totals[m][i / count * job.length + s] += job.models[m][i]->sums[s];
+            rcn__calib_add_sums(job.totals[m] + i / count * job.length, job.models[m][i], 1);
     }
     RCN_ALLOC_ZERO(job.scratch, ctx, ctx->threads, "bookkeeping");
     for (int t = 0; t < ctx->threads; ++t)

@@ -19,9 +19,12 @@ static int node_of(double *upper, const double *cell) {
 }
 
 /* Each fine cell is put on the two nodes around its mean probability: pairs, and sum of p - y. */
-static void spread_cells(double *mass, double *gap, const double *fine) {
+static void spread_cells(double *mass, double *gap, const rcn_calib *calib) {
+    rcn__fine fine;
+    const double *cell;
+    rcn__fine_begin(&fine, calib);
     for (int i = 0; i <= NODES; ++i) mass[i] = gap[i] = 0;
-    for (const double *cell = fine; cell < fine + 5 * RCN_FINE; cell += 5) {
+    while ((cell = rcn__fine_next(&fine)) != NULL) {
         double upper;
         if (!(cell[0] > 0)) continue;
         const int node = node_of(&upper, cell);
@@ -68,15 +71,18 @@ static double height(int a, int b, double bandwidth) {
 
 /* Sum of log density over the pairs, each voxel left out of its own; `votes` pairs to a voxel. A
  * voxel between two nodes has its share of both, in the density and in what is left out. */
-static double left_out_likelihood(const double *fine, const double *mass, double pairs,
+static double left_out_likelihood(const rcn_calib *calib, const double *mass, double pairs,
                                   double votes, double bandwidth) {
     double density[NODES + 1], own[NODES + 1], next[NODES + 1], sum = 0;
+    rcn__fine fine;
+    const double *cell;
+    rcn__fine_begin(&fine, calib);
     smooth(density, mass, bandwidth);
     for (int i = 0; i <= NODES; ++i) {
         own[i] = height(i, i, bandwidth);
         next[i] = height(i, i + 1, bandwidth);
     }
-    for (const double *cell = fine; cell < fine + 5 * RCN_FINE; cell += 5) {
+    while ((cell = rcn__fine_next(&fine)) != NULL) {
         double u;
         if (!(cell[0] > 0)) continue;
         const int i = node_of(&u, cell);
@@ -92,13 +98,12 @@ rcn_kde rcn_calib_kde(const rcn_calib *calib) {
     rcn_kde out = {NAN, NAN};
     double mass[NODES + 1], gap[NODES + 1], smoothed[NODES + 1];
     double pairs = 0, best = -HUGE_VAL, area = 0;
-    const double *fine = calib->sums + rcn__sum_fine(calib);
-    spread_cells(mass, gap, fine);
+    spread_cells(mass, gap, calib);
     for (int i = 0; i <= NODES; ++i) pairs += mass[i];
     if (!(calib->sums[RCN_SUM_VOXELS] > 1)) return out;
     const double votes = pairs / calib->sums[RCN_SUM_VOXELS];
     for (int h = 0; h < BANDWIDTHS; ++h) {
-        const double value = left_out_likelihood(fine, mass, pairs, votes, bandwidth_of(h));
+        const double value = left_out_likelihood(calib, mass, pairs, votes, bandwidth_of(h));
         if (value > best) {
             best = value;
             out.bandwidth = bandwidth_of(h);

@@ -250,10 +250,12 @@ rcn_status rcn_recalib_fit(rcn_recalib *out, rcn_context *ctx, rcn_recalib_metho
         return rcn__fail(ctx, RCN_EINVALID, "There is no such method of recalibration.");
     fit.method = method;
     RCN_ALLOC(cells, ctx, RCN_FINE, "the cells of the fit");
-    const double *fine = sums->sums + rcn__sum_fine(sums);
-    for (int i = 0; i < RCN_FINE; ++i) {
-        if (!(fine[5 * i] > 0)) continue;
-        const cell one = {fine[5 * i + 2] / fine[5 * i], fine[5 * i], fine[5 * i + 1]};
+    rcn__fine fine;
+    const double *next;
+    rcn__fine_begin(&fine, sums);
+    while ((next = rcn__fine_next(&fine)) != NULL) {
+        if (!(next[0] > 0)) continue;
+        const cell one = {next[2] / next[0], next[0], next[1]};
         cells[count++] = one;
         pairs += one.pairs;
         marked += one.marked;

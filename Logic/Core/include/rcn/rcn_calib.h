@@ -117,7 +117,8 @@ typedef struct rcn_calib_options {
 /* NULL if the options can be used with so many raters, otherwise a sentence. */
 RCN_API const char *rcn_calib_check(const rcn_calib_options *options, int raters);
 
-/* Sums of no case yet. NULL options are the defaults. About 0.3 MB. */
+/* Sums of no case yet. NULL options are the defaults. About 0.3 MB; rcn_calib_pack() makes it less.
+ */
 RCN_API rcn_status rcn_calib_create(rcn_calib **out, rcn_context *ctx, int raters,
                                     const rcn_calib_options *options);
 
@@ -138,6 +139,14 @@ RCN_API rcn_status rcn_calib_add(rcn_calib *calib, rcn_context *ctx,
 /* Adds the sums of another: the same raters and options. Adding cases to one rcn_calib, or to two
  * and merging, gives the same sums. */
 RCN_API rcn_status rcn_calib_merge(rcn_calib *calib, rcn_context *ctx, const rcn_calib *other);
+
+/* Makes the sums small, for callers that keep those of many cases: of the fine histogram only the
+ * cells in which there are voxels stay, a few bytes each. Every function reads them as before, to
+ * the same bits; adding to them makes them large again. On failure they stay as they are. */
+RCN_API rcn_status rcn_calib_pack(rcn_calib *calib, rcn_context *ctx);
+
+/* Memory that the sums take. */
+RCN_API int64_t rcn_calib_bytes(const rcn_calib *calib);
 
 /* Adds up the sums of all processes, in all of them; the options must be the same. NULL: nothing.
  */
