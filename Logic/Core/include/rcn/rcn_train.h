@@ -147,7 +147,7 @@ typedef struct rcn_train_options {
 } rcn_train_options;
 
 #define RCN_TRAIN_OPTIONS_INIT                                                                     \
-    {{RCN_LOSS_RPS, 0, RCN_ORC},                                                                   \
+    {{RCN_LOSS_RPS, 0, RCN_ORC, 0},                                                                \
      RCN_LOSS_OPTIONS_INIT,                                                                        \
      RCN_OPTIM_OPTIONS_INIT,                                                                       \
      RCN_SCHEDULE_INIT,                                                                            \
