@@ -130,10 +130,10 @@ def test_learns(data, tmp_path):
 
 
 def test_maps_do_not_show_the_grid_of_the_network(tmp_path):
-    """A U-Net after twelve steps: of the fine structure of its maps, what repeats every eight voxels (the stride of its coarsest level) is
+    """A U-Net after twenty-four steps: of the fine structure of its maps, what repeats every eight voxels (the stride of its coarsest level) is
     small. From transposed convolutions with independent random taps, a checkerboard, it is 0.35 to 0.4."""
     data = make_list(tmp_path / "data", test=12)
-    run("train", "--data", data, "-o", tmp_path / "m.safetensors", *quick(epochs=6, depth=3), "--quiet")
+    run("train", "--data", data, "-o", tmp_path / "m.safetensors", *quick(epochs=12, depth=3), "--quiet")
     run("predict", "--model", tmp_path / "m.safetensors", "--data", data, "--split", "test", "-o", tmp_path / "out", "--quiet")
     fine = []
     for path in sorted((tmp_path / "out").glob("*_prob.nrrd")):
