@@ -211,6 +211,13 @@ rcn_status rcn__case_result(rcn_context *ctx, const rcn__case *c);
 rcn_status rcn__fail_voxel(rcn_context *ctx, const rcn_geometry *geometry, const float *values,
                            int components, int64_t voxel);
 
+/* After a pass with bad[threads] as in rcn__case: RCN_OK, or what is said above of the lowest. */
+rcn_status rcn__check_voxels(rcn_context *ctx, const int64_t *bad, const rcn_geometry *geometry,
+                             const float *values, int components);
+
+/* choose[k] = raters over k, k = 0 ... raters. */
+void rcn__binomial_factors(double *choose, int raters);
+
 /* The readout of one voxel's levels; -1 where they cannot be used. */
 float rcn__read_levels(const float *levels, int components, const double *weights);
 

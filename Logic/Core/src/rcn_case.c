@@ -1,4 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+/* A case to be judged: a prediction beside the votes, checked once and then read in blocks of
+ * voxels that count; the readouts of levels; and whether a "prediction" was fused from the very
+ * votes it is judged by.
+ *
+ * All figures (calibration, AUC, bootstrap) read through rcn__case_read(), so that all of them
+ * judge the same voxels and refuse the same ones.
+ */
 #include "rcn/rcn_fusion.h"
 #include "rcn_calib_private.h"
 
@@ -23,6 +30,12 @@ const char *rcn__readout_weights(double *weights, int raters, rcn_readout readou
         default: return "There is no such readout.";
         }
     return NULL;
+}
+
+void rcn__binomial_factors(double *choose, int raters) {
+    choose[0] = 1;
+    /* Each is a whole number; rounding it keeps the error of one from growing in the next. */
+    for (int k = 1; k <= raters; ++k) choose[k] = floor(choose[k - 1] * (raters + 1 - k) / k + 0.5);
 }
 
 void rcn_reference_majority(uint8_t *table, const rcn_votes *votes, int tie_background) {
@@ -113,12 +126,15 @@ static rcn_status open_case(rcn__case *out, rcn_context *ctx, const rcn_calib_ca
     for (int64_t p = 0; p < votes->pattern_count; ++p) {
         const int marked = rcn_popcount(votes->patterns[p].marked);
         const int answered = rcn_popcount(votes->patterns[p].answered);
+        /* 10 m >= 1, 3, 5, 7, 9 in whole numbers: a mean vote of exactly .3 is not lost to
+         * rounding. */
         int grade = 0;
         while (grade < 5 && 10 * marked >= (2 * grade + 1) * answered) ++grade;
         out->patterns[p].marked = (uint8_t)marked;
         out->patterns[p].answered = (uint8_t)answered;
         out->patterns[p].reference = reference[p] == RCN_NO_REFERENCE ? 2 : reference[p];
         out->patterns[p].grade = (uint8_t)grade;
+        /* Then no voxel needs to be looked at to see whether it counts. */
         if (!answered && votes->patterns[p].voxels) out->everywhere = 0;
     }
 done:
@@ -159,10 +175,13 @@ float rcn__read_levels(const float *levels, int components, const double *weight
         sum += (double)levels[k];
         readout += weights[k] * (double)levels[k];
     }
+    /* Levels of a softmax in float add up to 1 only nearly, so the readout may be just above it. */
     if (outside || !(fabs(sum - 1.0) <= RCN_LEVEL_TOLERANCE)) return -1.0f;
     return readout < 1.0 ? (float)readout : 1.0f;
 }
 
+/* A bad voxel is noted and read as 0, and the pass goes on: threads need not stop each other, and
+ * rcn__case_result() reports the lowest one, the same for any number of threads. */
 int rcn__case_read(float *p, uint32_t *codes, float *planes, rcn__case *c, int64_t first,
                    int64_t count, int thread) {
     const rcn_votes *votes = c->votes;
@@ -200,6 +219,8 @@ int rcn__case_read(float *p, uint32_t *codes, float *planes, rcn__case *c, int64
             used += (!region || region[i]) && c->patterns[code].answered;
         }
     }
+    /* Rare, so that finding which one it is may read the block once more: p[] has lost the
+     * places. */
     if (any_outside(p, used)) {
         for (int64_t i = 0; i < count; ++i) {
             uint32_t code;
@@ -241,12 +262,17 @@ rcn_status rcn__fail_voxel(rcn_context *ctx, const rcn_geometry *geometry, const
                      components, sum, x, y, z);
 }
 
-rcn_status rcn__case_result(rcn_context *ctx, const rcn__case *c) {
-    int64_t bad = INT64_MAX;
+rcn_status rcn__check_voxels(rcn_context *ctx, const int64_t *bad, const rcn_geometry *geometry,
+                             const float *values, int components) {
+    int64_t lowest = INT64_MAX;
     for (int t = 0; t < ctx->threads; ++t)
-        if (c->bad[t] < bad) bad = c->bad[t];
-    if (bad == INT64_MAX) return RCN_OK;
-    return rcn__fail_voxel(ctx, &c->votes->geometry, c->data, c->components, bad);
+        if (bad[t] < lowest) lowest = bad[t];
+    if (lowest == INT64_MAX) return RCN_OK;
+    return rcn__fail_voxel(ctx, geometry, values, components, lowest);
+}
+
+rcn_status rcn__case_result(rcn_context *ctx, const rcn__case *c) {
+    return rcn__check_voxels(ctx, c->bad, &c->votes->geometry, c->data, c->components);
 }
 
 /* ---- a readout as a map ---------------------------------------------------------------------- */
@@ -293,11 +319,7 @@ rcn_status rcn_readout_apply(float *out, rcn_context *ctx, const rcn_image *leve
     for (int t = 0; t < ctx->threads; ++t) job.bad[t] = INT64_MAX;
     RCN_TRY(rcn__for_chunks(ctx, "reading levels", rcn__chunk_count(job.voxels, RCN_CHUNK),
                             readout_chunk, &job));
-    int64_t bad = INT64_MAX;
-    for (int t = 0; t < ctx->threads; ++t)
-        if (job.bad[t] < bad) bad = job.bad[t];
-    if (bad != INT64_MAX)
-        status = rcn__fail_voxel(ctx, &levels->geometry, levels->data, levels->components, bad);
+    status = rcn__check_voxels(ctx, job.bad, &levels->geometry, levels->data, levels->components);
 done:
     rcn__free(ctx, job.bad);
     return status;
@@ -381,6 +403,10 @@ done:
     return status;
 }
 
+/* A map fused from the votes has one value for each pattern; a network would have to hit the same
+ * bits at every voxel where the raters said the same. Only disputed patterns that occur twice count
+ * as evidence, and a map that is the same everywhere is none. Where two voxels of one pattern
+ * differ, only the methods that smooth are left. */
 rcn_status rcn_case_is_fused(int *out, rcn_context *ctx, const rcn_calib_case *one_case) {
     rcn_status status;
     int64_t *first_of = NULL; /* by pattern: the first voxel that has it; -1: none yet */
@@ -416,7 +442,7 @@ rcn_status rcn_case_is_fused(int *out, rcn_context *ctx, const rcn_calib_case *o
             RCN_TRY(is_smoothed(out, ctx, one_case));
             goto done;
         } else {
-            repeated |= pattern->marked && pattern->marked != pattern->answered;
+            repeated |= rcn__pattern_is_disputed(pattern);
         }
     }
     *out = repeated && !same;

@@ -29,6 +29,8 @@ void rcn_color_share(uint8_t rgb[3], double share) {
 }
 
 void rcn_color_rater(uint8_t rgb[3], int rater) {
+    /* Okabe and Ito's palette, which people with any kind of color vision tell apart; gray for
+     * black, which would vanish on an image. More than eight raters begin again. */
     static const uint8_t colors[8][3] = {{230, 159, 0},   {86, 180, 233}, {0, 158, 115},
                                          {240, 228, 66},  {0, 114, 178},  {213, 94, 0},
                                          {204, 121, 167}, {153, 153, 153}};

@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+/* Images and their geometry: checks, distances, comparing where two images lie, and passes over
+ * elements of any type.
+ *
+ * Voxels belong to the caller; nothing here allocates.
+ */
 #include "rcn/rcn_image.h"
 
 #include <math.h>
@@ -35,6 +40,7 @@ rcn_geometry rcn_geometry_make(int64_t x, int64_t y, int64_t z) {
     return geometry;
 }
 
+/* Of a 3 x 3 matrix, row major. */
 static double determinant_of(const double *m) {
     return m[0] * (m[4] * m[8] - m[5] * m[7]) - m[1] * (m[3] * m[8] - m[5] * m[6]) +
            m[2] * (m[3] * m[7] - m[4] * m[6]);
@@ -68,6 +74,8 @@ int64_t rcn_geometry_voxels(const rcn_geometry *geometry) {
     return geometry->size[0] * geometry->size[1] * geometry->size[2];
 }
 
+/* The last axis of one voxel, -1: none. An image that has one is 2-D for all that looks at
+ * neighbors, also when its file says that it is 3-D. */
 int rcn_geometry_thin_axis(const rcn_geometry *geometry) {
     int axis = 2;
     while (axis >= 0 && geometry->size[axis] != 1) --axis;
@@ -92,6 +100,7 @@ double rcn_geometry_pixel_mm2(const rcn_geometry *geometry) {
     const int thin = rcn_geometry_thin_axis(geometry);
     if (thin < 0 || geometry->unit == RCN_PIXELS) return NAN;
     const int a = (thin + 1) % 3, b = (thin + 2) % 3;
+    /* The area of a parallelogram: spacing times spacing times the sine. */
     const double between = cosine(geometry, a, b);
     return geometry->spacing[a] * geometry->spacing[b] * sqrt(1 - between * between);
 }
@@ -168,6 +177,7 @@ rcn_status rcn_geometry_compare(rcn_context *ctx, const rcn_geometry *a, const c
                                 const rcn_geometry *reference, const char *reference_name,
                                 double tolerance) {
     rcn__clear(ctx);
+    /* The tolerance is a share of the shortest edge of a voxel. */
     double edge = reference->spacing[0];
     for (int axis = 1; axis < 3; ++axis)
         if (reference->spacing[axis] < edge) edge = reference->spacing[axis];
@@ -318,6 +328,7 @@ void rcn_image_keep_components(rcn_image *image, int count) {
     const size_t kept = (size_t)count * rcn_type_size(image->type);
     const size_t step = (size_t)image->components * rcn_type_size(image->type);
     char *data = image->data;
+    /* In place, forwards: what is read lies never before what is written. */
     for (int64_t i = 1; i < voxels; ++i)
         memmove(data + (size_t)i * kept, data + (size_t)i * step, kept);
     image->components = count;

@@ -1,5 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* How well the levels are predicted: likelihood, RPS, and calibration of P(y >= t) for each t. */
+/* How well the levels are predicted: likelihood, RPS, and calibration of P(y >= t) for each t.
+ *
+ * Counted and summed per thread in whole numbers (probabilities in fixed point, rcn__to_fixed()),
+ * so that threads may take any voxels and the result has the same bits. Scores, which are not whole
+ * numbers, are summed by chunk. Voxels are first packed side by side and then go through the
+ * arithmetic in lanes; only those near a mark, by the raters or by the prediction, are binned one
+ * by one.
+ */
 #include "rcn_calib_private.h"
 #include "rcn_fastmath.h"
 
@@ -55,11 +62,11 @@ rcn_status rcn__level_plan_make(rcn__level_plan *out, rcn_context *ctx, const rc
     out->bins = bins;
     out->binomial = 1;
     if (prediction->components > 1) RCN_TRY(rcn_levels_are_ends(&out->binomial, ctx, prediction));
-    out->choose[0] = 1;
-    for (int k = 1; k <= raters; ++k)
-        out->choose[k] = floor(out->choose[k - 1] * (raters + 1 - k) / k + 0.5);
+    rcn__binomial_factors(out->choose, raters);
     RCN_ALLOC(out->edges, ctx, bins + 1, "bookkeeping");
     for (int b = 0; b < bins; ++b) out->edges[b] = rcn__bin_edge(b, bins);
+    /* Above every probability: 1 belongs to the last bin, by the same comparison as in all
+     * others. */
     out->edges[bins] = 2.0f;
 done:
     return status;
@@ -139,6 +146,7 @@ RCN_DISPATCH static void score_block(rcn__level_scratch *restrict s, const doubl
             step_down(&state, s->tails + k * BLOCK + i, s->sums + k * LANES, level, s->y + i, k);
         }
         for (int l = 0; l < LANES; ++l) {
+            /* A level that was held to be impossible has a finite price. */
             const double p = state.likelihood[l] < 1e-7 ? 1e-7 : state.likelihood[l];
             s->likelihood[i + l] = p > 1 - 1e-7 ? 1 - 1e-7 : p;
             s->rps[i + l] = state.rps[l] / (raters + 1);
@@ -177,6 +185,7 @@ static int gather(rcn__level_scratch *s, const rcn__level_plan *plan, const floa
         for (int k = 0; k <= plan->raters; ++k)
             for (int i = 0; i < used; ++i)
                 s->planes[k * BLOCK + i] = s->planes[k * BLOCK + from[i]];
+    /* y = -1 is below all levels: nothing is hit. */
     for (int i = used; i % LANES; ++i) {
         s->y[i] = -1;
         s->p[i] = 0;
@@ -227,6 +236,7 @@ void rcn__level_tally(uint64_t *hot, rcn__level_chunk *chunk, rcn__level_scratch
 
 /* ---- sums ------------------------------------------------------------------------------------ */
 
+/* Two words in fixed point, `low` of RCN_FRACTION_BITS bits: with a borrow. */
 static void subtract(rcn__wide *from, rcn__wide what) {
     const int borrow = from->low < what.low;
     from->low += ((uint64_t)borrow << RCN_FRACTION_BITS) - what.low;

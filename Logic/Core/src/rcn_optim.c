@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+/* Adam and AdamW, and schedules of the learning rate (rcn_optim.h), as PyTorch computes them.
+ *
+ * A step has two passes: the norm of all gradients (which clipping needs, and which shows a
+ * gradient that is not finite), then the update. Sums are by chunk and lane in a fixed order.
+ */
 #include "rcn/rcn_optim.h"
 
 #include <math.h>
@@ -56,6 +61,9 @@ RCN_DISPATCH static double sum_squares(const float *x, int64_t count) {
     return sum;
 }
 
+/* Kingma and Ba 2015, algorithm 1, with torch's order of operations: the root is corrected before
+ * epsilon is added. Decay is part of the gradient (Adam) or shrinks w by itself (AdamW: Loshchilov
+ * and Hutter 2019); of `decay` and `keep` one is always neutral. */
 RCN_DISPATCH static void update_adam(float *restrict w, float *restrict m, float *restrict v,
                                      const float *restrict gradient, int64_t count,
                                      const factors *by) {
@@ -164,6 +172,7 @@ static rcn_status check_step(rcn_context *ctx, const rcn_optim_state *state, dou
     return RCN_OK;
 }
 
+/* Which element it was, for the sentence; only looked for when the sum says that there is one. */
 static rcn_status fail_gradient(rcn_context *ctx, const optim_job *job) {
     int64_t piece_end;
     for (int64_t first = 0; first < job->state->count; first = piece_end) {
@@ -240,6 +249,7 @@ double rcn_schedule_rate(const rcn_schedule *schedule, int64_t step) {
     if (step < 0) step = 0;
     if (schedule->kind == RCN_SCHEDULE_ONE_CYCLE) {
         if (step > last) step = last;
+        /* As torch's OneCycleLR: 30 % of the steps rise where no warm-up is given. */
         const double top = (warmup ? (double)warmup : 0.3 * (double)schedule->steps) - 1;
         if ((double)step <= top && top > 0)
             return half_cosine(schedule->start * rate, rate, (double)step / top);

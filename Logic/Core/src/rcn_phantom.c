@@ -1,4 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+/* Phantoms (rcn_phantom.h): images that are made, with raters who disagree as people do.
+ *
+ * Whatever is random comes from streams of its own: the case (1 and 2), each row's noise (1000 +
+ * row), each rater's habits (100 + rater, of habit_seed alone, so that cases share their raters)
+ * and hand in this case (200 + rater). So rows may be made by any thread, and one more rater leaves
+ * the others as they were.
+ */
 #include "rcn/rcn_phantom.h"
 
 #include <math.h>
@@ -113,6 +120,8 @@ static double depth_in(const lesion *l, const double at[3], double uneven) {
     return l->radius * (1 + 0.12 * uneven) - sqrt(sum);
 }
 
+/* One row. A rater moves the true border by a bias and an uneven hand, and leaves out lesions that
+ * were not noticed. */
 static void phantom_row(int64_t row, int thread, void *payload) {
     const phantom_job *job = payload;
     const rcn_phantom_options *options = job->options;
@@ -155,6 +164,8 @@ static double inside(double depth, double softness) { return 1 / (1 + exp(-2 * d
 
 static double mix(double a, double b, double share) { return a + (b - a) * share; }
 
+/* One row with several structures. What a rater draws over what: the third over the whole, the
+ * ambiguous part over the halves. */
 static void label_row(int64_t row, int thread, void *payload) {
     const phantom_job *job = payload;
     const rcn_phantom_options *options = job->options;

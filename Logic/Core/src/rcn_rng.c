@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+/* SplitMix64's finalizer: every bit of the input changes about half of the output. */
 static uint64_t mix(uint64_t z) {
     z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
     z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
@@ -10,6 +11,7 @@ static uint64_t mix(uint64_t z) {
 }
 
 rcn_rng rcn__rng_make(uint64_t seed, uint64_t stream) {
+    /* Mixed twice, so that neighboring seeds and streams start far apart. */
     rcn_rng rng = {
         mix(mix(seed + UINT64_C(0x9E3779B97F4A7C15)) ^ (stream * UINT64_C(0xD1B54A32D192ED03)))};
     return rng;
@@ -29,9 +31,12 @@ uint64_t rcn__rng_below(rcn_rng *rng, uint64_t n) {
     return draw % n;
 }
 
+/* The upper 53 bits: as many as a double has. */
 double rcn__rng_uniform(rcn_rng *rng) { return (double)(rcn__rng_next(rng) >> 11) * 0x1p-53; }
 
 double rcn__rng_normal(rcn_rng *rng) {
+    /* 1 - u is never 0, and so has a logarithm. The second number of the pair is thrown away: no
+     * state. */
     const double radius = sqrt(-2.0 * log(1.0 - rcn__rng_uniform(rng)));
     return radius * cos(6.283185307179586 * rcn__rng_uniform(rng));
 }

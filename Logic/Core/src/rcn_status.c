@@ -20,6 +20,7 @@ const char *rcn_status_name(rcn_status status) {
     return "unknown status";
 }
 
+/* A full disk has a status of its own, because a person can mend it. EDQUOT is not in C11. */
 rcn_status rcn_status_of_write(int reason) {
 #ifdef EDQUOT
     if (reason == EDQUOT) return RCN_ESPACE;

@@ -42,10 +42,7 @@ static rcn_status open_reader(level_reader *out, rcn_context *ctx, const rcn_ima
     out->components = prediction->components;
     out->raters = raters;
     out->binomial = 1;
-    out->choose[0] = 1;
-    for (int k = 1; k <= raters; ++k)
-        /* Rounded, because they are whole numbers: exact as long as a double can hold them. */
-        out->choose[k] = floor(out->choose[k - 1] * (raters + 1 - k) / k + 0.5);
+    rcn__binomial_factors(out->choose, raters);
     rcn__readout_weights(out->weights, raters, RCN_READOUT_EXPECTED, 0);
     return prediction->components > 1 ? rcn_levels_are_ends(&out->binomial, ctx, prediction)
                                       : RCN_OK;
@@ -121,14 +118,8 @@ rcn_status rcn_volume_predict(rcn_volume *out, rcn_context *ctx, const rcn_image
     RCN_ALLOC(job.bad, ctx, ctx->threads, "volumes");
     for (int t = 0; t < ctx->threads; ++t) job.bad[t] = INT64_MAX;
     RCN_TRY(rcn__for_chunks(ctx, "measuring volumes", chunks, volume_chunk, &job));
-    int64_t bad = INT64_MAX;
-    for (int t = 0; t < ctx->threads; ++t)
-        if (job.bad[t] < bad) bad = job.bad[t];
-    if (bad != INT64_MAX) {
-        status = rcn__fail_voxel(ctx, &prediction->geometry, prediction->data,
-                                 prediction->components, bad);
-        goto done;
-    }
+    RCN_TRY(rcn__check_voxels(ctx, job.bad, &prediction->geometry, prediction->data,
+                              prediction->components));
     memset(out, 0, sizeof *out);
     out->raters = raters;
     out->binomial = job.reader.binomial && raters > 1;
