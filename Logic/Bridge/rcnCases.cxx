@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <future>
 #include <memory>
+#include <set>
 
 #include "rcnProcesses.h"
 #include "rcnReport.h"
@@ -193,13 +194,14 @@ std::vector<LeftOutCase> ForEachCaseWithEnd(const DataList& list, const CaseLoop
   Processes& processes = Processes::All();
   const std::vector<size_t> chosen = ChooseCases(list, loop);
   std::vector<LeftOutCase> leftOut;
+  std::set<std::string> said; // what is true of every case is said of the first one
   const auto finish = [&](size_t number, const json_t* record) {
     const Case& one = list.Cases[number];
     const json_t* remarks = json_object_get(record, "remarks");
     for (size_t i = 0; i < json_array_size(remarks); ++i)
     {
       const char* remark = json_string_value(json_array_get(remarks, i));
-      if (loop.Remark && *remark)
+      if (loop.Remark && *remark && said.insert(remark).second)
       {
         loop.Remark(remark);
       }

@@ -20,7 +20,7 @@ struct CaseLoop
   std::string Split; ///< only cases of this split; empty: all
   /// Before each case: which one of how many. May throw Error (RCN_ECANCELLED) to stop.
   std::function<void(const std::string& id, size_t index, size_t count)> Begin;
-  std::function<void(const std::string& sentence)> Remark;   ///< a remark about a case
+  std::function<void(const std::string& sentence)> Remark;   ///< a remark about a case; the same sentence only once
   std::function<void(const std::string& sentence)> Warn;     ///< a case was left out
   std::function<std::string(const Error& error)> SentenceOf; ///< in the words of the shell; empty: the error's own
   bool LeaveOut = true;                                      ///< false: a case that cannot be used ends the loop with its Error

@@ -218,12 +218,15 @@ void WriteRaters(Page& page, const ReportData& data)
   {
     return;
   }
+  // Distances have no column where none could be measured: tilted axes, or nothing marked.
+  const bool surfaces = std::any_of(sums.Pairs.begin(), sums.Pairs.end(),
+    [](const AgreementSums::Pair& pair) { return !pair.empty() && pair.back().Count() > 0; });
   PageTable pairs;
   pairs.Caption = "Pairs of raters";
   pairs.Columns = { "Pair" };
   for (const auto& figure : PairFigures())
   {
-    if (data.Options.Surfaces || !figure.IsDistance())
+    if (surfaces || !figure.IsDistance())
     {
       pairs.Columns.emplace_back(figure.Heading(sums.Length), figure.Meaning);
     }
@@ -240,7 +243,7 @@ void WriteRaters(Page& page, const ReportData& data)
       pairs.Rows.push_back({ data.Raters[a] + " – " + data.Raters[b] });
       for (size_t i = 0; i < PairFigures().size(); ++i)
       {
-        if (data.Options.Surfaces || !PairFigures()[i].IsDistance())
+        if (surfaces || !PairFigures()[i].IsDistance())
         {
           pairs.Rows.back().push_back(CellOf(pair[i], PairFigures()[i].Digits));
         }

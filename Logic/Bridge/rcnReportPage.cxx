@@ -118,7 +118,7 @@ void Report::Measure(const Case& one)
   for (const auto& data : this->Parts_)
   {
     this->Select(*data);
-    reports.push_back(this->Workspace_.Agree(this->Options_.Surfaces));
+    reports.push_back(this->Workspace_.Agree(this->Workspace_.HasRightAngles()));
   }
   this->Judge_.JudgeCase(one); // what throws has thrown: the case counts for all structures
   for (size_t i = 0; i < this->Parts_.size(); ++i)

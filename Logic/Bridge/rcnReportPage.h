@@ -34,10 +34,9 @@ struct ReportOptions
   Case One;                        ///< without a list: this case
   std::string Structure;           ///< of several: the only one that is reported; empty: all
   std::vector<ReportModel> Models;
-  std::string Readout;   ///< of level maps; empty: majority and expected, and the one they were made with
-  bool Surfaces = false; ///< also distances of the raters' surfaces
-  size_t Pictures = 3;   ///< so many cases are shown, the most disputed first
-  size_t Slices = 2;     ///< so many slices of each
+  std::string Readout; ///< of level maps; empty: majority and expected, and the one they were made with
+  size_t Pictures = 3; ///< so many cases are shown, the most disputed first
+  size_t Slices = 2;   ///< so many slices of each
   WorkspaceOptions Workspace;
   EvaluationOptions Judge; ///< bins, margin, band, reference, scale, seed; region and readout are set here
   std::string Command;     ///< as typed, for the last section

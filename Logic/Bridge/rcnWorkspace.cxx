@@ -651,6 +651,12 @@ void Workspace::RequireCase() const
   }
 }
 
+bool Workspace::HasRightAngles() const
+{
+  this->RequireCase();
+  return !rcn_geometry_is_sheared(rcn_votes_geometry(this->Votes()));
+}
+
 AgreementReport Workspace::Agree(bool surfaces) const
 {
   this->RequireCase();

@@ -156,6 +156,9 @@ public:
   /// Borrowed; for one thread at a time.
   rcn_context* Context() const { return this->Context_.get(); }
 
+  /// Whether distances between outlines can be measured: not where a gantry was tilted. Throws without a case.
+  bool HasRightAngles() const;
+
   /// Remarks about the case that a person should see, e.g. a rater who marked nothing.
   const std::vector<std::string>& Remarks() const { return this->Remarks_; }
 
@@ -165,6 +168,7 @@ public:
 
   /// These throw Error: RCN_EINVALID without a case, RCN_ECANCELLED when the progress function says so. Figures that are not
   /// defined are NaN.
+  /// With surfaces, RCN_EGEOMETRY unless HasRightAngles().
   AgreementReport Agree(bool surfaces) const;
   FusionReport Fuse(const rcn_fusion_options& options) const;
   /// All labels of a case with several structures together; RCN_EINVALID for another.

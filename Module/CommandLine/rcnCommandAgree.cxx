@@ -337,8 +337,14 @@ struct CaseAgreement
   LabelAgreement Labels;             ///< of several together
 };
 
-CaseAgreement AgreeEach(Workspace& workspace, bool surfaces)
+/// Distances between outlines are left out of an image with tilted axes, with a remark.
+CaseAgreement AgreeEach(Workspace& workspace, std::vector<std::string>& remarks)
 {
+  const bool surfaces = workspace.HasRightAngles();
+  if (!surfaces)
+  {
+    remarks.push_back("Distances between outlines were not measured: the image's axes are not at right angles (gantry tilt).");
+  }
   CaseAgreement agreement;
   const int count = workspace.HasStructures() ? static_cast<int>(workspace.Structures().size()) : 1;
   for (int c = 1; c <= count; ++c)
@@ -568,13 +574,14 @@ int AgreeOne(const Arguments& arguments, Terminal& terminal)
     }
   }
   workspace.LoadCase(CaseFrom(arguments));
-  for (const std::string& remark : workspace.Remarks())
+  std::vector<std::string> remarks = workspace.Remarks();
+  seconds.Read = watch.Lap();
+  const CaseAgreement agreement = AgreeEach(workspace, remarks);
+  seconds.Compute = watch.Lap();
+  for (const std::string& remark : remarks)
   {
     terminal.Remark(remark);
   }
-  seconds.Read = watch.Lap();
-  const CaseAgreement agreement = AgreeEach(workspace, arguments.Has("--surfaces"));
-  seconds.Compute = watch.Lap();
   WriteMaps(arguments, terminal, workspace);
   seconds.Write = watch.Lap();
   const JsonObject json = CaseJson(agreement, workspace, regions);
@@ -599,7 +606,7 @@ JsonHandle CompareCase(
   workspace.LoadCase(one, list.Raters);
   remarks.push_back(workspace.LabelRemark());
   spent.Read = watch.Lap();
-  const CaseAgreement agreement = AgreeEach(workspace, arguments.Has("--surfaces"));
+  const CaseAgreement agreement = AgreeEach(workspace, remarks);
   spent.Compute = watch.Lap();
   JsonObject json = CaseJson(agreement, workspace, static_cast<size_t>(arguments.GetInteger("--regions", 10, 0, 1000000)));
   json.Set("case", one.Id).Set("split", one.Split);
@@ -738,20 +745,19 @@ Command AgreeCommand()
 {
   return { "agree", "measure how much raters agree, and show where they disagree",
     { "--rater NAME=FILE --rater NAME=FILE ... [--image FILE]", "--data LIST [--csv FILE] [--csv-long FILE]" },
-    "Compares the raters of one case (or of every case of a data list): Dice, Jaccard and Cohen's kappa of each pair, "
-    "each rater against the majority of the others (voxels where they are split evenly do not count), STAPLE's sensitivity and "
-    "specificity, Fleiss' kappa, "
+    "Compares the raters of one case (or of every case of a data list): Dice, Jaccard, Cohen's kappa, Hausdorff "
+    "(95 %) and mean surface distance of each pair, each rater against the majority of the others (voxels where they are "
+    "split evenly do not count), STAPLE's sensitivity and specificity, Fleiss' kappa, "
     "Krippendorff's alpha and Gwet's AC1 on the whole image and where anybody marked, the volume of each level of "
     "consensus, and the disputed regions with their places, largest first. Over a data list: means with 95 % intervals over "
     "patients (where the list names them, otherwise over cases; five at least), each rater and pair, with and without the "
     "cases where nobody marked anything, and a mark for a rater who agrees less with the others than they do among "
     "themselves. Several structures are compared one by one, with their mean, and all labels together by the kappas for "
-    "nominal labels. Volumes are in mL, 2-D images are measured by area "
+    "nominal labels. Volumes are in mL and distances in mm, 2-D images are measured by area "
     "in mm², and a picture without spacing (PNG, JPEG) in pixels.",
     Join(
       Join(CaseOptions(),
-        { { "--surfaces", "", "also the Hausdorff (95 %) and mean surface distances of each pair, in mm (a picture: pixels)" },
-          { "--regions", "N", "list so many disputed regions (10)" },
+        { { "--regions", "N", "list so many disputed regions (10)" },
           { "--levels", "FILE", "also write how many raters marked each voxel; a component for each structure", {}, false,
             FileUse::Written },
           { "--entropy", "FILE", "also write the entropy of the raters' votes (bits), likewise", {}, false, FileUse::Written },

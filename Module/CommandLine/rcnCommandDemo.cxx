@@ -499,7 +499,6 @@ int RunDemo(const Arguments& arguments)
   page.One = phantom;
   page.Title = "Five raters outline the same lesions";
   page.Output = (folder / "report.html").string();
-  page.Surfaces = true;
   WriteDemoReport(page, arguments, terminal);
   const std::string judged = JudgeFusions(folder, workspace.Context());
   WriteText((folder / "calibration.txt").string(), judged);

@@ -97,8 +97,7 @@ int RunPatient(const Arguments& arguments)
 {
   Terminal terminal(arguments);
   const std::vector<ReportModel> models = ModelsFrom(arguments);
-  for (const char* option :
-    { "--pred", "--recalibration", "--surfaces", "--pictures", "--bins", "--margin", "--band", "--seed" })
+  for (const char* option : { "--pred", "--recalibration", "--pictures", "--bins", "--margin", "--band", "--seed" })
   {
     if (arguments.Has(option))
     {
@@ -176,7 +175,6 @@ int RunReport(const Arguments& arguments)
   }
   options.Models = ModelsFrom(arguments);
   options.Readout = arguments.Get("--readout");
-  options.Surfaces = arguments.Has("--surfaces");
   options.Pictures = static_cast<size_t>(arguments.GetInteger("--pictures", 3, 0, 1000));
   options.Slices = static_cast<size_t>(arguments.GetInteger("--slices", 2, 1, 100));
   options.Workspace = WorkspaceOptionsFrom(arguments);
@@ -234,7 +232,6 @@ Command ReportCommand()
           { "--readout", "WHICH",
             "readout of levels: majority, more-than-half, expected or at-least:T (majority, expected, and the one that predict "
             "used)" },
-          { "--surfaces", "", "also the Hausdorff (95 %) and mean surface distances of each pair, in mm (a picture: pixels)" },
           { "--pictures", "N", "number of cases shown, the most disputed first (3)" },
           { "--slices", "N", "number of slices of each (2)" }, { "--title", "TEXT", "heading of the page" },
           { "--bins", "N", "number of bins (15)" }, { "--margin", "VOXELS", "box: margin around the marks (20)" },

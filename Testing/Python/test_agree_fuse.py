@@ -197,7 +197,7 @@ def test_all_empty(tmp_path):
         image, answer = fuse(tmp_path, files, method)
         assert not image.array.any()
         assert len(answer["remarks"]) == 3
-    answer = run("agree", *raters(files), "--surfaces", "--json", "-").json
+    answer = run("agree", *raters(files), "--json", "-").json
     assert answer["mean_dice"] == 1 and answer["pairs"][0]["kappa"] is None
     assert answer["pairs"][0]["hausdorff95_mm"] == 0
 
@@ -205,7 +205,7 @@ def test_all_empty(tmp_path):
 def test_identical_raters(tmp_path):
     mask = blobs(1, (9, 9, 9))[0]
     files = {n: write_nrrd(tmp_path / f"{n}.nrrd", mask) for n in "ABC"}
-    answer = run("agree", *raters(files), "--surfaces", "--json", "-").json
+    answer = run("agree", *raters(files), "--json", "-").json
     assert answer["mean_dice"] == 1 and answer["whole"]["fleiss_kappa"] == pytest.approx(1)
     assert answer["pairs"][0]["hausdorff95_mm"] == 0 and answer["disputed_regions"] == []
     for method in ("orc", "median", "soft", "staple", "simple"):
@@ -247,7 +247,7 @@ def test_threads_give_identical_figures(tmp_path):
     files = {f"r{i}": write_nrrd(tmp_path / f"{i}.nrrd", m) for i, m in enumerate(masks)}
     answers = []
     for threads in ("1", "2"):
-        answer = run("agree", *raters(files), "--surfaces", "--json", "-", "--threads", threads).json
+        answer = run("agree", *raters(files), "--json", "-", "--threads", threads).json
         del answer["seconds"]
         answers.append(answer)
     assert answers[0] == answers[1]
@@ -620,7 +620,7 @@ def test_list_names_raters_by_itself(tmp_path, case):
 # ---- what people see -------------------------------------------------------------------------------
 
 def test_table_is_aligned_and_has_units(tmp_path, case):
-    text = run("agree", *raters(case), "--surfaces").out
+    text = run("agree", *raters(case)).out
     for words in ("Volume (mL)", "Hausdorff 95 % (mm)", "Cohen's κ", "Fleiss' κ", "Center R, A, S (mm)", "3 raters, 8 x 8 x 8"):
         assert words in text
     table = text.split("Pairs of raters")[1].split("\n\n")[0].split("\n")[1:]
@@ -670,7 +670,7 @@ def test_help(words):
 def test_man_page():
     page = run("--man").out
     assert page.startswith(".TH") and all(f".SS {c}" in page for c in ("agree", "fuse"))
-    for option in ("--rater", "--method", "--resample", "--surfaces"):
+    for option in ("--rater", "--method", "--resample"):
         assert option.replace("-", "\\-") in page
     # Every control line is one that man(7) knows.
     known = (".TH", ".SH", ".SS", ".TP", ".B", ".br")
@@ -693,7 +693,7 @@ def test_bash_completion(tmp_path):
         return subprocess.run(["bash", "-c", command], capture_output=True, text=True).stdout.split()
     assert "agree" in complete("rater-consensus", "a")
     assert complete("rater-consensus", "fuse", "--method", "st") == ["staple"]
-    assert complete("rater-consensus", "agree", "--surf") == ["--surfaces"]
+    assert complete("rater-consensus", "agree", "--reg") == ["--regions"]
 
 
 # ---- terminals and signals -------------------------------------------------------------------------

@@ -46,7 +46,7 @@ def column(rows, figure, rater="", pair="", without=()):
 def test_means_are_those_of_the_long_form(tmp_path):
     path = make_list(tmp_path)
     out = tmp_path / "long.csv"
-    done = run("agree", "--data", path, "--surfaces", "--csv-long", out, "--json", tmp_path / "o.json")
+    done = run("agree", "--data", path, "--csv-long", out, "--json", tmp_path / "o.json")
     answer = json.loads((tmp_path / "o.json").read_text("utf-8"))["data_set"]
     rows = long_rows(out.read_text("utf-8"))
     assert list(rows[0]) == ["case", "split", "patient", "rater", "pair", "figure", "value"]

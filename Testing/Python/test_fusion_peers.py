@@ -172,7 +172,7 @@ def test_surface_distances(shape, spacing, turned, tmp_path):
     masks = blobs(3, shape, noise=.01)
     masks[0][..., -6:] = 1  # touches the border
     direction = rotation(25, len(shape)) if turned else None
-    for pair in agree(files_of(tmp_path, masks, spacing=spacing, direction=direction), "--surfaces")["pairs"]:
+    for pair in agree(files_of(tmp_path, masks, spacing=spacing, direction=direction))["pairs"]:
         a, b = (masks[int(pair[end][1:])] for end in "ab")
         if shape[0] == 1:  # one slice is flat: nothing above or below
             there, back = surface_distances(a[0], b[0], spacing[1::-1])

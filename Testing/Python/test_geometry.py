@@ -2,6 +2,7 @@
 """What voxels measure: pictures without spacing, images that are one voxel thin, axes that are not at right angles."""
 import csv
 import io
+import json
 import struct
 
 import numpy as np
@@ -22,11 +23,11 @@ def discs():
 def test_pictures_are_measured_in_pixels(tmp_path, write):
     masks = discs()
     files = {k: write(tmp_path / f"{k}{'.png' if write is write_png else '.tif'}", m * 255) for k, m in zip("ABC", masks)}
-    done = run("agree", *raters(files), "--surfaces", "--json", tmp_path / "a.json", "--csv", tmp_path / "a.csv")
+    done = run("agree", *raters(files), "--json", tmp_path / "a.json", "--csv", tmp_path / "a.csv")
     assert "40 x 30 pixels (the file has no spacing)" in done.out
     assert "Area (pixels)" in done.out and "Hausdorff 95 % (pixels)" in done.out and "Center x, y (pixels)" in done.out
     assert "mm" not in done.out and "mL" not in done.out and not done.err
-    answer = run("agree", *raters(files), "--surfaces", "--json", "-").json
+    answer = run("agree", *raters(files), "--json", "-").json
     assert answer["geometry"]["unit"] == "pixel" and answer["geometry"]["spacing_mm"] is None
     assert answer["geometry"]["origin_ras_mm"] is None
     assert answer["raters"]["A"]["volume_ml"] is None and answer["raters"]["A"]["voxels"] == masks[0].sum()
@@ -40,7 +41,7 @@ def test_pictures_are_measured_in_pixels(tmp_path, write):
     row = next(csv.DictReader(io.StringIO((tmp_path / "a.csv").read_text("utf-8"))))
     assert row["union_ml"] == "" and int(row["union_voxels"]) == np.any(masks, 0).sum()
     # The page as well.
-    run("report", *raters(files), "--surfaces", "-o", tmp_path / "r.html")
+    run("report", *raters(files), "-o", tmp_path / "r.html")
     page = (tmp_path / "r.html").read_text("utf-8")
     assert "Area (pixels)" in page and "Hausdorff 95 % (pixels)" in page and "Center x, y (pixels)" in page
     assert "(mm" not in page and " mm²" not in page and " mL" not in page
@@ -64,7 +65,7 @@ def test_masks_in_pixels_follow_the_image(tmp_path):
     done = run("agree", *raters(files), "--image", image)
     assert "40 x 30 pixels of 0.5 x 0.5 mm" in done.out and "Area (mm²)" in done.out
     assert "A.png has no spacing; its pixels are taken for those of" in done.err
-    answer = run("agree", *raters(files), "--image", image, "--surfaces", "--json", "-").json
+    answer = run("agree", *raters(files), "--image", image, "--json", "-").json
     assert answer["geometry"]["unit"] == "mm" and answer["pairs"][0]["hausdorff95_mm"] == 1
     # Of another size they are refused as ever.
     write_png(tmp_path / "A.png", masks[0][:, 1:] * 255)
@@ -91,9 +92,9 @@ def test_the_thin_axis_is_found(tmp_path):
     for axis in range(3):
         files = {k: write_image(tmp_path / f"{axis}{k}.nrrd", np.expand_dims(m, axis), spacing=np.insert([2., 2.], 2 - axis, 7.))
                  for k, m in zip("ABC", masks)}
-        done = run("agree", *raters(files), "--surfaces")
+        done = run("agree", *raters(files))
         assert "40 x 30 pixels of 2 x 2 mm" in done.out and "Area (mm²)" in done.out
-        answer = run("agree", *raters(files), "--surfaces", "--json", "-").json
+        answer = run("agree", *raters(files), "--json", "-").json
         maps = []
         for method in ("svls", "soft-gaussian"):
             run("fuse", "--method", method, *raters(files), "-o", tmp_path / "f.nrrd")
@@ -116,10 +117,17 @@ def test_tilted_axes(tmp_path, extension):
     mask[5:15, 5:15, 5:15] = 1
     files = {k: write_image(tmp_path / f"{k}{extension}", m, spacing=(2, 2, 5), direction=LEANING)
              for k, m in zip("AB", (mask, np.roll(mask, 1, 0)))}
-    answer = run("agree", *raters(files), "--json", "-").json
+    done = run("agree", *raters(files), "--json", "-")
+    assert done.err.count("not at right angles") == 1
+    answer = done.json
     assert answer["raters"]["A"]["volume_ml"] == pytest.approx(20 * np.cos(TILT))  # 18.13, not 20
     assert answer["volumes_ml"]["intersection"] == pytest.approx(18 * np.cos(TILT))
-    refused("agree", *raters(files), "--surfaces", says="not at right angles")
+    assert "dice" in answer["pairs"][0] and "hausdorff95_mm" not in answer["pairs"][0]
+    cases = [{"id": str(i), "label": {k: str(f) for k, f in files.items()}} for i in range(3)]
+    (tmp_path / "list.json").write_text(json.dumps({"training": cases}))
+    assert run("agree", "--data", tmp_path / "list.json").err.count("not at right angles") == 1  # not of each case
+    run("report", *raters(files), "-o", tmp_path / "r.html")
+    assert "Hausdorff" not in (tmp_path / "r.html").read_text("utf-8")
     # The band is measured in the world, not along the axes.
     run("fuse", "--method", "soft", *raters(files), "-o", tmp_path / "p.nrrd")
     run("evaluate", "--prob", tmp_path / "p.nrrd", *raters(files), "--region", "band")

@@ -214,7 +214,7 @@ def crowd(tmp_path_factory):
 @pytest.mark.parametrize("count", [2, 3])
 def test_the_very_numbers(crowd, tmp_path, count):
     """Means over many cases, in all digits, in the table, the JSON and the CSV."""
-    commands = [["agree", "--surfaces", "--json", "a.json", "--csv", "a.csv"],
+    commands = [["agree", "--json", "a.json", "--csv", "a.csv"],
                 ["fuse", "--method", "staple", "-o", "maps", "--json", "f.json"],
                 ["evaluate", "--pred", crowd, "--region", "box", "--json", "e.json", "--plot", "e.svg"]]
     results = []

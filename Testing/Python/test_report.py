@@ -43,7 +43,7 @@ def volume(tmp_path_factory):
     image = (np.mean(masks, 0) * 100 + np.random.default_rng(0).normal(0, 10, masks[0].shape)).astype(np.float32)
     write_nrrd(folder / "image.nrrd", image, **spacing)
     write_nrrd(folder / "levels.nrrd", levels_of(masks, 0.7), components=True, **spacing)
-    done = run("report", *raters(files), "--image", folder / "image.nrrd", "--pred", f"<i>net</i>={folder / 'levels.nrrd'}", "--surfaces",
+    done = run("report", *raters(files), "--image", folder / "image.nrrd", "--pred", f"<i>net</i>={folder / 'levels.nrrd'}",
                "-o", folder / "one.html")
     return folder, files, (folder / "one.html").read_text("utf-8"), done
 
@@ -60,7 +60,7 @@ def many(tmp_path_factory):
 def test_one_case_says_what_agree_says(volume):
     folder, files, page, done = volume
     assert "one.html" in done.out and not leftovers(folder) and is_self_contained(page)
-    figures = run("agree", *raters(files), "--surfaces", "--json", "-").json
+    figures = run("agree", *raters(files), "--json", "-").json
     for row in table_of(page, "Each rater"):
         one = figures["raters"][row["Rater"]]
         assert abs(float(row["Dice"]) - one["dice_to_others"]) < 6e-4
@@ -170,7 +170,7 @@ def test_lengths_in_pixels_and_in_millimeters_have_no_mean(tmp_path):
             write_nrrd(tmp_path / label[name], mask, spacing=(5, 5)) if i else write_png(tmp_path / label[name], 255 * mask)
         cases.append({"id": f"c{i}", "label": label})
     (tmp_path / "list.json").write_text(json.dumps({"raters": ["A", "B"], "test": cases}))
-    run("report", "--data", tmp_path / "list.json", "--surfaces", "-o", tmp_path / "r.html")
+    run("report", "--data", tmp_path / "list.json", "-o", tmp_path / "r.html")
     pair, = table_of((tmp_path / "r.html").read_text("utf-8"), "Pairs of raters")
     for name in ("Hausdorff 95 %", "Mean surface distance"):  # the same outlines, of pixels of 5 mm: each unit has its own column
         assert float(pair[name + " (mm)"]) == pytest.approx(5 * float(pair[name + " (pixels)"]), abs=.03)
