@@ -93,6 +93,16 @@ qRcnSurfaceView::Source qRcnSurfaceView::source() const
 
 void qRcnSurfaceView::follow(qRcnScene::Changes what)
 {
+  if (what & (qRcnScene::Case | qRcnScene::Votes))
+  {
+    // Another patient or structure lies elsewhere. Its surfaces take a moment: until they are there nothing is shown, rather
+    // than the former ones under a new title and cursor.
+    this->Surfaces.clear();
+    this->Parts.reset();
+    this->Drawn = QImage();
+    this->Made = Source();
+    this->Framed = false;
+  }
   if (what & qRcnScene::Case)
   {
     this->resetView();
@@ -130,9 +140,16 @@ void qRcnSurfaceView::extract()
     {
       surfaces = rcn::LevelSurfaces(context.get(), source.Votes.get(), options);
     }
-    return [this, surfaces] {
+    return [this, surfaces, source] {
+      if (!source.isSame(this->Made))
+      {
+        return; // of a case that was left while the view was hidden, when nothing starts instead
+      }
       this->Surfaces = surfaces;
-      this->measure();
+      if (!this->Framed)
+      {
+        this->measure();
+      }
       this->color();
     };
   });
@@ -140,6 +157,9 @@ void qRcnSurfaceView::extract()
 
 void qRcnSurfaceView::measure()
 {
+  // Once for each case, and when a person asks: were it measured for every threshold and model, what is compared would
+  // always fill the view and never look larger or smaller. Nothing cannot be measured: the first surfaces that come are.
+  this->Framed = !this->Surfaces.empty();
   double box[6] = { 0, 1, 0, 1, 0, 1 };
   if (!this->Surfaces.empty())
   {
@@ -204,6 +224,7 @@ void qRcnSurfaceView::resetView()
     QQuaternion::fromAxes(QVector3D(-1, 0, 0), QVector3D(0, 0, 1), QVector3D(0, 1, 0)).inverted();
   this->Zoom = 1;
   this->Shift = QPointF();
+  this->measure();
   this->render();
 }
 

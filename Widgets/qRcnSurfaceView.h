@@ -3,6 +3,9 @@
 /// on; or those of the prediction that lies over the image. Left drag turns, right drag and wheel zoom, middle drag moves; R
 /// shows all of it from the front, after a click into the view.
 ///
+/// Another case is shown from the front, all of it. Another model, threshold or level is seen from where the person looks, so
+/// that it can be compared.
+///
 /// Surfaces are made and drawn off the GUI thread; only while the view is visible.
 #ifndef qRcnSurfaceView_h
 #define qRcnSurfaceView_h
@@ -98,8 +101,9 @@ private:
   Source Made;
   std::vector<rcn::Surface> Surfaces;
   std::shared_ptr<const rcnSurfaceRenderer::Parts> Parts;
-  std::array<double, 3> Middle{}; ///< of the surfaces, RAS mm
+  std::array<double, 3> Middle{}; ///< of the surfaces when they were measured, RAS mm
   double Radius = 1;              ///< of a ball around them
+  bool Framed = false;            ///< Middle and Radius are of this case
   QQuaternion Rotation;
   double Zoom = 1;
   QPointF Shift; ///< of the middle in the picture, mm to the right and up

@@ -50,6 +50,7 @@ public:
     this->Cancel->setVisible(busy);
     this->showCourse(busy ? this->Course->text() : QString());
     this->Cancel->setEnabled(state == qRcnTrainingMonitor::Running);
+    this->Verdict->setVisible(state == qRcnTrainingMonitor::Finished);
     this->Keep->setVisible(state == qRcnTrainingMonitor::Finished);
     this->Discard->setVisible(state == qRcnTrainingMonitor::Finished);
     this->Tabs->setTabEnabled(1, state == qRcnTrainingMonitor::Finished);
@@ -222,7 +223,6 @@ public:
   QWidget* newOutcome()
   {
     auto* outcome = new QWidget(this->Tabs);
-    this->Verdict = qRcnStyle::newNote(outcome, "verdict");
     this->Figures = new qRcnTable(outcome, "figures", qRcnTrainingMonitor::tr("Before and after training"));
     this->Figures->setHeadings({ qRcnTrainingMonitor::tr("Before"), qRcnTrainingMonitor::tr("After") });
     this->Figures->setRowCount(4);
@@ -233,7 +233,6 @@ public:
     this->Diagram->setControlsVisible(false);
     auto* results = new QVBoxLayout(outcome);
     results->setContentsMargins(0, 6, 0, 0);
-    results->addWidget(this->Verdict);
     results->addWidget(this->Figures);
     results->addWidget(this->Diagram, 1);
     return outcome;
@@ -284,6 +283,7 @@ qRcnTrainingMonitor::qRcnTrainingMonitor(QWidget* parent) : QWidget(parent), d(n
   p->Tabs->addTab(p->newCourse(), tr("Progress"));
   p->Tabs->addTab(p->newOutcome(), tr("Result"));
 
+  p->Verdict = qRcnStyle::newNote(this, "verdict");
   p->Keep = new QPushButton(tr("Keep the new model"), this);
   p->Keep->setObjectName("keep");
   p->Keep->setToolTip(tr("Use the new model from now on."));
@@ -298,8 +298,11 @@ qRcnTrainingMonitor::qRcnTrainingMonitor(QWidget* parent) : QWidget(parent), d(n
   layout->addLayout(row);
   layout->addWidget(p->Status);
   layout->addWidget(p->Course);
-  layout->addWidget(p->Tabs, 1);
+  // Question and answer stand together above the tabs, whichever is open: below the diagram, which takes all the room there
+  // is, the buttons were out of sight in a panel that scrolls.
+  layout->addWidget(p->Verdict);
   layout->addLayout(answer);
+  layout->addWidget(p->Tabs, 1);
   layout->addStretch(0);
 
   connect(p->Cancel, &QPushButton::clicked, this, [this, p] {

@@ -3,6 +3,8 @@
 #ifndef rcnSceneTest_h
 #define rcnSceneTest_h
 
+#include <algorithm>
+#include <array>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -46,10 +48,11 @@ inline std::shared_ptr<rcn_votes> MakeVotes(const rcn_geometry& geometry, const 
   return std::shared_ptr<rcn_votes>(votes, rcn_votes_destroy);
 }
 
-inline TestCase MakePhantom(int64_t x, int64_t y, int64_t z, int raters = 5)
+inline TestCase MakePhantom(int64_t x, int64_t y, int64_t z, int raters = 5, const std::array<double, 3>& origin = { 0, 0, 0 })
 {
   TestCase made;
   made.Geometry = rcn_geometry_make(x, y, z);
+  std::copy(origin.begin(), origin.end(), made.Geometry.origin);
   rcn_phantom_options options = RCN_PHANTOM_OPTIONS_INIT;
   options.size[0] = x;
   options.size[1] = y;

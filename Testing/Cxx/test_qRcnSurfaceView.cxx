@@ -62,6 +62,7 @@ private slots:
       QSKIP(qPrintable(this->View->problem()));
     }
     this->View->resize(300, 240);
+    this->Scene.setThreshold(0.5);
     MakePhantom(48, 44, 20, 3).show(this->Scene);
   }
 
@@ -170,6 +171,68 @@ private slots:
     this->View->grab();
     this->Scene.setShownPrediction(-1);
     QVERIFY(QTest::qWaitFor([this] { return this->View->surfaces().size() == 3; }, Patience));
+  }
+
+  /// Another threshold, model or level is seen from where the person looks, another case from the front and all of it.
+  void looksAtTheCase()
+  {
+    this->View->show();
+    QVERIFY(Settle(*this->View));
+    const QQuaternion front = this->View->rotation();
+    const TestCase one = MakePhantom(48, 44, 20, 3);
+    const std::array<double, 3> place = this->Scene.rasOf({ 24, 22, 10 });
+    Drag(*this->View, Qt::LeftButton, QPoint(150, 120), QPoint(190, 140));
+    Drag(*this->View, Qt::RightButton, QPoint(100, 100), QPoint(100, 140));
+    Drag(*this->View, Qt::MiddleButton, QPoint(100, 100), QPoint(130, 90));
+    const QQuaternion turned = this->View->rotation();
+    const double zoom = this->View->zoom();
+    const QPointF seen = this->View->placeOf(place);
+    const auto kept = [&] {
+      return Settle(*this->View) && this->View->rotation() == turned && this->View->zoom() == zoom &&
+        this->View->placeOf(place) == seen;
+    };
+    QVERIFY(turned != front && zoom != 1);
+    this->Scene.setIsolatedLevel(2);
+    QVERIFY(kept());
+    this->Scene.setIsolatedLevel(-1);
+    this->Scene.setShownPrediction(this->Scene.addPrediction("model", MakeLevels(one, 0.8)));
+    QVERIFY(kept());
+    const auto extent = [this] {
+      const double* box = this->View->surfaces().front().Mesh->GetBounds();
+      return box[1] - box[0];
+    };
+    const double before = extent();
+    this->Scene.setThreshold(0.7);
+    QVERIFY(kept());
+    QVERIFY2(!this->View->surfaces().empty() && extent() != before, "the threshold must change the surfaces");
+    // Of a case that lies elsewhere and is larger, the middle is in the middle, and all of it is in the picture.
+    MakePhantom(96, 88, 40, 3, { 500, 0, -900 }).show(this->Scene);
+    QVERIFY(this->View->surfaces().empty()); // not those of the former case
+    QVERIFY(QTest::qWaitFor([this] { return !this->View->surfaces().empty(); }, Patience));
+    QVERIFY(Settle(*this->View));
+    QCOMPARE(this->View->rotation(), front);
+    QCOMPARE(this->View->zoom(), 1.0);
+    const double* box = this->View->surfaces().front().Mesh->GetBounds();
+    const std::array<double, 3> middle = { (box[0] + box[1]) / 2, (box[2] + box[3]) / 2, (box[4] + box[5]) / 2 };
+    QVERIFY((this->View->placeOf(middle) - QPointF(150, 120)).manhattanLength() < 1);
+    const QImage& drawn = this->View->drawn();
+    QVERIFY(Covered(drawn) > 3000);
+    QCOMPARE(Covered(drawn.copy(0, 0, 300, 1)) + Covered(drawn.copy(0, 239, 300, 1)), 0);
+  }
+
+  /// A case that was opened while the view was hidden.
+  void looksAtTheCaseWhenItIsShownAgain()
+  {
+    this->View->show();
+    QVERIFY(Settle(*this->View));
+    Drag(*this->View, Qt::MiddleButton, QPoint(100, 100), QPoint(200, 90));
+    this->View->hide();
+    MakePhantom(64, 60, 24, 4, { 0, -300, 0 }).show(this->Scene);
+    this->View->show();
+    QVERIFY(QTest::qWaitFor([this] { return this->View->surfaces().size() == 4; }, Patience));
+    const double* box = this->View->surfaces().front().Mesh->GetBounds();
+    const std::array<double, 3> middle = { (box[0] + box[1]) / 2, (box[2] + box[3]) / 2, (box[4] + box[5]) / 2 };
+    QVERIFY((this->View->placeOf(middle) - QPointF(150, 120)).manhattanLength() < 1);
   }
 
   /// Another case while surfaces are made, and the end of the view at any moment.

@@ -186,6 +186,33 @@ private slots:
     QCOMPARE(monitor.findChild<QLabel*>("status")->text(), QString("There is no memory left."));
   }
 
+  /// Keep and Discard are right below the verdict, whichever tab is open, and neither is there before or after.
+  void asksBesideTheVerdict()
+  {
+    qRcnTrainingMonitor monitor;
+    PictureOf(monitor, QSize(350, 720));
+    auto* verdict = monitor.findChild<QLabel*>("verdict");
+    QPushButton* const answers[] = { monitor.findChild<QPushButton*>("keep"), monitor.findChild<QPushButton*>("discard") };
+    const auto visible = [&] { return int(verdict->isVisible()) + answers[0]->isVisible() + answers[1]->isVisible(); };
+    monitor.start("Retraining");
+    QCOMPARE(visible(), 0);
+    monitor.finish(result(true));
+    for (int tab : { 1, 0 })
+    {
+      monitor.findChild<QTabWidget*>("tabs")->setCurrentIndex(tab);
+      PictureOf(monitor, QSize(350, 720));
+      QCOMPARE(visible(), 3);
+      const int end = verdict->mapTo(&monitor, QPoint(0, verdict->height())).y();
+      for (const QPushButton* answer : answers)
+      {
+        const int top = answer->mapTo(&monitor, QPoint(0, 0)).y();
+        QVERIFY2(top >= end && top < end + 20, qPrintable(QString("%1 after %2").arg(top).arg(end)));
+      }
+    }
+    monitor.start("Again");
+    QCOMPARE(visible(), 0);
+  }
+
   void picture()
   {
     qRcnTrainingMonitor monitor;
