@@ -481,7 +481,7 @@ std::vector<double> Evaluation::Figures() const
 
 rcn_auc_result Evaluation::Auc() const
 {
-  return this->AucOf(this->Figures().data());
+  return this->AucOf(this->Figures().data(), this->HasExactAuc());
 }
 
 /// By the voxels of all processes together, which each of them knows: all take the same way.
@@ -495,12 +495,12 @@ bool Evaluation::HasExactAuc() const
   return this->Options_.ExactAuc && voxels <= this->Options_.ExactAucVoxels;
 }
 
-rcn_auc_result Evaluation::AucOf(const double* figures) const
+rcn_auc_result Evaluation::AucOf(const double* figures, bool exact) const
 {
   rcn_auc_result auc{};
   auc.reference = figures[RCN_AUC_HISTOGRAM];
   auc.pairs = figures[RCN_AUC_PAIRS_HISTOGRAM];
-  if (this->HasExactAuc())
+  if (exact)
   {
     Check(rcn_auc_compute_shared(&auc, this->Context_, this->Handles_->Auc.get(), this->Comm_), this->Context_);
   }
@@ -538,8 +538,9 @@ EvaluationReport Evaluation::Report() const
   report.Voxels = rcn_calib_voxels(merged);
   report.Pairs = rcn_calib_pairs(merged);
   rcn_calib_figures(report.Figures, merged);
-  report.Auc = this->AucOf(report.Figures);
-  report.AucFromHistogram = this->Options_.ExactAuc && !this->HasExactAuc();
+  const bool exact = this->HasExactAuc();
+  report.Auc = this->AucOf(report.Figures, exact);
+  report.AucFromHistogram = this->Options_.ExactAuc && !exact;
   const size_t bins = static_cast<size_t>(this->Options_.Calib.bins);
   report.Bins.resize(bins);
   rcn_calib_bins(report.Bins.data(), merged, this->Options_.Binning);

@@ -253,7 +253,7 @@ private:
   /// Forgets it instead.
   void Discard();
   void RefuseFittedCase(const JudgedCase& one) const;
-  rcn_auc_result AucOf(const double* figures) const;
+  rcn_auc_result AucOf(const double* figures, bool exact) const;
   bool HasExactAuc() const;
   const Recalibration* CorrectionOf(const std::string& id) const;
   Recalibration FitTo(rcn_recalib_method method, const rcn_calib* sums, const rcn_temperature* temperature) const;
