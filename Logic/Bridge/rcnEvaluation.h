@@ -296,9 +296,6 @@ struct FigureName
 /// Those that are shown, in order; AUC, which has an exact value besides, is not among them.
 const std::vector<FigureName>& FigureNames();
 
-/// "70 %"
-std::string PercentText(double share, int digits = 0);
-
 /// What intervals are over: "12 patients" where there are fewer of them than cases, otherwise "20 cases".
 std::string UnitsInWords(const EvaluationReport& report);
 
