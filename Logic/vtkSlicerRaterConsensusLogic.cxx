@@ -698,13 +698,9 @@ vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Internals::Trai
   }
   return [=](const Monitor& monitor) -> Publish {
     rcn::TrainingOptions mine = options;
-    std::vector<std::string> remarks, courses;
+    std::vector<std::string> remarks;
     const auto report = own.Progress(monitor);
     mine.Progress = [&](const rcn::TrainingProgress& now) {
-      if (courses.empty() || courses.back() != rcn::CourseInWords(now.Course))
-      {
-        courses.push_back(rcn::CourseInWords(now.Course));
-      }
       if (monitor.Training)
       {
         monitor.Training(now);
@@ -715,10 +711,6 @@ vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Internals::Trai
     mine.Remark = [&](const std::string& remark) { remarks.push_back(remark); };
     const auto result = std::make_shared<const rcn::TrainingResult>(Trained(mine));
     const auto files = std::make_shared<UnclaimedTraining>(result->Model);
-    for (const std::string& course : courses) // of interest only meanwhile
-    {
-      remarks.erase(std::remove(remarks.begin(), remarks.end(), course), remarks.end());
-    }
     const bool judged = result->After.Cases > 0;
     remarks.push_back(result->Interrupted
         ? Filled(vtkMRMLTr("vtkSlicerRaterConsensusLogic",

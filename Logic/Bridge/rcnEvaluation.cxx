@@ -86,6 +86,7 @@ void ChooseReadout(EvaluationOptions& options, const std::string& asked, const s
   {
     throw Error(RCN_EINVALID, std::string("The readout must be ") + ReadoutChoices + ", not '" + readout + "'.", "readout");
   }
+  // Half of the raters is a majority for the readout exactly where it is one for the reference, otherwise each tie is an error.
   if (tieBackground && options.Calib.readout == RCN_READOUT_MAJORITY)
   {
     options.Calib.readout = RCN_READOUT_MORE_THAN_HALF;
@@ -222,7 +223,7 @@ Evaluation::~Evaluation() = default;
 
 std::string HashText(uint64_t hash)
 {
-  char text[17];
+  char text[17]; // digits, as 64 bits do not fit into a number of JSON
   std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash));
   return text;
 }
@@ -231,6 +232,7 @@ std::string FingerprintOf(const Volume& prediction)
 {
   const rcn_image& map = prediction.View();
   const int64_t elements = rcn_geometry_voxels(&map.geometry) * map.components;
+  // Maps that are the same everywhere may be alike in many cases and tell none of them apart.
   return rcn_image_is_constant(&map) ? ""
                                      : HashText(rcn_hash_floats(RCN_HASH_START, static_cast<const float*>(map.data), elements));
 }
@@ -238,6 +240,7 @@ std::string FingerprintOf(const Volume& prediction)
 namespace
 {
 
+/// By pattern of votes, not by voxel: voxels with the same votes have the same reference.
 std::vector<uint8_t> ReferenceTable(
   const rcn_votes* votes, const std::vector<std::string>& names, const EvaluationOptions& options, rcn_context* context)
 {
@@ -277,6 +280,7 @@ void Evaluation::RefuseFittedCase(const JudgedCase& one) const
   const auto holds = [](const std::vector<std::string>& all, const std::string& name) {
     return !name.empty() && std::find(all.begin(), all.end(), name) != all.end();
   };
+  // By the map, too: the same case may have another name in another list.
   if (holds(correction->Cases, one.Id) || holds(correction->Fingerprints, one.Fingerprint))
   {
     throw Error(
@@ -284,6 +288,7 @@ void Evaluation::RefuseFittedCase(const JudgedCase& one) const
   }
 }
 
+/// The case's own where each was left out of its fit, otherwise the one for all.
 const Recalibration* Evaluation::CorrectionOf(const std::string& id) const
 {
   const auto own = this->Options_.CaseCorrections.find(id);
@@ -334,6 +339,7 @@ void Evaluation::Prepare(const JudgedCase& judged)
   }
   if (this->Options_.CaseAuc)
   {
+    // Not from the common table, which may have been given up by then for its size.
     const auto alone = Handles::NewAuc(this->Context_, this->Raters_.size(), this->Options_);
     Check(rcn_auc_add(alone.get(), this->Context_, &one->Case), this->Context_, judged.File);
     Check(rcn_auc_compute(&one->Auc, this->Context_, alone.get()), this->Context_, judged.File);
@@ -368,7 +374,7 @@ void Evaluation::Commit()
   }
   this->Levels_ = judged.Levels;
   this->Ends_ = this->Ends_ && judged.Ends;
-  if (!this->Options_.PerCase && !this->Handles_->Cases.empty())
+  if (!this->Options_.PerCase && !this->Handles_->Cases.empty()) // one sum for all: memory does not grow with the cases
   {
     Check(rcn_calib_merge(this->Handles_->Cases.front().get(), this->Context_, one->Sums.get()), this->Context_);
     return;
@@ -481,7 +487,7 @@ std::vector<double> Evaluation::Figures() const
 
 rcn_auc_result Evaluation::Auc() const
 {
-  return this->AucOf(this->Figures().data());
+  return this->AucOf(this->Figures().data(), this->HasExactAuc());
 }
 
 /// By the voxels of all processes together, which each of them knows: all take the same way.
@@ -495,12 +501,12 @@ bool Evaluation::HasExactAuc() const
   return this->Options_.ExactAuc && voxels <= this->Options_.ExactAucVoxels;
 }
 
-rcn_auc_result Evaluation::AucOf(const double* figures) const
+rcn_auc_result Evaluation::AucOf(const double* figures, bool exact) const
 {
   rcn_auc_result auc{};
   auc.reference = figures[RCN_AUC_HISTOGRAM];
   auc.pairs = figures[RCN_AUC_PAIRS_HISTOGRAM];
-  if (this->HasExactAuc())
+  if (exact)
   {
     Check(rcn_auc_compute_shared(&auc, this->Context_, this->Handles_->Auc.get(), this->Comm_), this->Context_);
   }
@@ -538,8 +544,9 @@ EvaluationReport Evaluation::Report() const
   report.Voxels = rcn_calib_voxels(merged);
   report.Pairs = rcn_calib_pairs(merged);
   rcn_calib_figures(report.Figures, merged);
-  report.Auc = this->AucOf(report.Figures);
-  report.AucFromHistogram = this->Options_.ExactAuc && !this->HasExactAuc();
+  const bool exact = this->HasExactAuc();
+  report.Auc = this->AucOf(report.Figures, exact);
+  report.AucFromHistogram = this->Options_.ExactAuc && !exact;
   const size_t bins = static_cast<size_t>(this->Options_.Calib.bins);
   report.Bins.resize(bins);
   rcn_calib_bins(report.Bins.data(), merged, this->Options_.Binning);

@@ -253,7 +253,7 @@ private:
   /// Forgets it instead.
   void Discard();
   void RefuseFittedCase(const JudgedCase& one) const;
-  rcn_auc_result AucOf(const double* figures) const;
+  rcn_auc_result AucOf(const double* figures, bool exact) const;
   bool HasExactAuc() const;
   const Recalibration* CorrectionOf(const std::string& id) const;
   Recalibration FitTo(rcn_recalib_method method, const rcn_calib* sums, const rcn_temperature* temperature) const;
@@ -295,9 +295,6 @@ struct FigureName
 
 /// Those that are shown, in order; AUC, which has an exact value besides, is not among them.
 const std::vector<FigureName>& FigureNames();
-
-/// "70 %"
-std::string PercentText(double share, int digits = 0);
 
 /// What intervals are over: "12 patients" where there are fewer of them than cases, otherwise "20 cases".
 std::string UnitsInWords(const EvaluationReport& report);

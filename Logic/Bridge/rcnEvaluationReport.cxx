@@ -10,11 +10,6 @@
 namespace rcn
 {
 
-std::string PercentText(double share, int digits)
-{
-  return Fixed(100 * share, digits) + " %";
-}
-
 std::string RegionInWords(const rcn_region_options& region, const std::string& mask)
 {
   const std::string name = mask.empty() ? rcn_region_name(region.region) : mask;

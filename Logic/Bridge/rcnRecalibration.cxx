@@ -12,7 +12,7 @@ namespace
 
 std::string MrEce(const EvaluationReport& report)
 {
-  return Fixed(100 * report.Figures[RCN_MR_ECE], 2) + " %";
+  return PercentText(report.Figures[RCN_MR_ECE], 2);
 }
 
 std::string InWords(const RecalibrationResult& result)

@@ -49,6 +49,11 @@ std::string Fixed(double value, int digits)
   return text;
 }
 
+std::string PercentText(double share, int digits)
+{
+  return Fixed(100 * share, digits) + " %";
+}
+
 std::string FromTo(double low, double high, int digits)
 {
   return std::isfinite(low) && std::isfinite(high) ? Fixed(low, digits) + " to " + Fixed(high, digits) : Fixed(NAN, digits);

@@ -38,6 +38,8 @@ std::vector<LeftOutCase> LeftOutFrom(const json_t* array);
 
 /// A number with so many digits after the point; "–" where it is not defined.
 std::string Fixed(double value, int digits);
+/// "70 %"
+std::string PercentText(double share, int digits = 0);
 
 /// "1.20 to 3.40"; "–" where there is no interval.
 std::string FromTo(double low, double high, int digits);

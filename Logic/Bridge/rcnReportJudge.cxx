@@ -66,6 +66,10 @@ void ModelJudge::ReadModels(const std::vector<Structure>& structures, const std:
 CasePrediction ModelJudge::PredictionOf(size_t model, const Case& one)
 {
   const ReportModel& what = this->Options_.Models[model];
+  if (model < this->Only_.size())
+  {
+    return this->Only_[model];
+  }
   if (!what.Predictions.empty())
   {
     CasePrediction prediction = this->Sources_[model].Read(one, 0);
@@ -270,6 +274,10 @@ void ModelJudge::JudgeCase(const Case& one)
   }
   const rcn_votes* labels = this->Workspace_.LabeledVotes();
   this->Judging_->Add(one, 0, labels ? labels : this->Workspace_.Votes(), predictions);
+  if (this->Options_.Data.empty()) // the only case is drawn next, and to predict takes long
+  {
+    this->Only_ = predictions;
+  }
 }
 
 void ModelJudge::Finish(const std::function<void(const std::string& stage)>& show)

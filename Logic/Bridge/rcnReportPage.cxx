@@ -109,9 +109,9 @@ void Report::Measure(const Case& one)
   {
     predicts = predicts || model.Predictions.empty();
   }
-  if (!predicts)
+  if (!predicts && !this->Options_.Data.empty())
   {
-    needed.Images.clear(); // only the raters are needed
+    needed.Images.clear(); // only the raters are needed; the only case is drawn as it is in memory
   }
   this->Workspace_.LoadCase(needed, this->List_.Raters);
   std::vector<AgreementReport> reports;
@@ -435,7 +435,10 @@ void Report::WritePictures(const ReportData& data)
     const double part = this->Parts_.size() > 1 ? data.Number - 1 : 0;
     const double drawn = part + static_cast<double>(i) / static_cast<double>(order.size());
     this->Show(0.8 + 0.2 * drawn / static_cast<double>(this->Parts_.size()), "drawing " + one.One.Id);
-    this->Workspace_.LoadCase(one.One, this->List_.Raters);
+    if (!this->Options_.Data.empty())
+    {
+      this->Workspace_.LoadCase(one.One, this->List_.Raters);
+    }
     this->Select(data);
     WriteCasePictures(this->Page_, this->Workspace_, one, this->Judge_, this->Options_);
   }
@@ -449,7 +452,6 @@ void Report::SaveSlides()
   }
   const ReportData& data = *this->Parts_.front(); // one of several structures is chosen before
   const CaseSummary& one = data.Cases.front();
-  this->Workspace_.LoadCase(one.One, this->List_.Raters); // with its image
   this->Select(data);
   SlideOptions slide((SliceSubject(this->Workspace_)));
   slide.Title = this->Options_.Title.empty() ? one.One.Id : this->Options_.Title;

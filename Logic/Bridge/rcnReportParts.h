@@ -197,6 +197,7 @@ private:
   std::vector<Structure> Structures_;                       // of the cases; empty: there is one
   std::map<int, std::vector<JudgedSeries>> Series_;         // by number of the structure
   std::unique_ptr<Judging> Judging_;                        // all series on all regions; null before the first case
+  std::vector<CasePrediction> Only_;                        // of the only case, by model; empty where there are several
   std::vector<bool> PredictsLevels_;                        // by model, known from the first case that all of them predict
   std::vector<std::unique_ptr<Recalibration>> Corrections_; // by model
   std::vector<PredictionSource> Sources_;                   // by model; without Read where the model predicts

@@ -42,8 +42,8 @@ Figure ProfileFigure(const std::vector<rcn_slice_expectation>& slices, const std
   {
     const double x = left + step * static_cast<double>(z);
     const double expected = height * slices[z].expected / most, unsure = height * static_cast<double>(slices[z].unsure) / most;
-    figure.Hint("slice " + std::to_string(z) + ": expected " + area.TextOf(slices[z].expected * area.PerVoxel) + area.Unit +
-      ", unsure " + area.Text(slices[z].unsure) + area.Unit);
+    figure.Hint("slice " + SliceNumber(static_cast<int64_t>(z)) + ": expected " +
+      area.TextOf(slices[z].expected * area.PerVoxel) + area.Unit + ", unsure " + area.Text(slices[z].unsure) + area.Unit);
     figure.Rectangle(x, top + height - expected, step, expected, "#1f77b4");
     figure.Rectangle(x + step / 4, top + height - unsure, step / 2, unsure, UnsureColor);
   }
@@ -52,7 +52,7 @@ Figure ProfileFigure(const std::vector<rcn_slice_expectation>& slices, const std
   {
     const double x = left + step * (static_cast<double>(z) + 0.5), y = top + height;
     figure.Polygon({ x, y + 2, x - 5, y + 11, x + 5, y + 11 }, "#222");
-    figure.Text(x, y + 26, std::to_string(z), 11, Anchor::Middle, "#444");
+    figure.Text(x, y + 26, SliceNumber(z), 11, Anchor::Middle, "#444");
   }
   return figure;
 }
@@ -182,7 +182,7 @@ void PatientPage::WriteSlices()
     slice.View.DrawPredictedLines(lines, slice.All, *this->Map_);
     Figure unsure = slice.Begin("Unsure", "Where the expected share of raters is neither near 0 nor near 1");
     slice.View.DrawUnsure(unsure, slice.All, slice.View.ReadoutMap(*this->Map_, RCN_READOUT_EXPECTED));
-    page.Add({ { slice.Begin("Image", "The image alone"), flat ? "Image" : "Slice " + std::to_string(z) },
+    page.Add({ { slice.Begin("Image", "The image alone"), flat ? "Image" : "Slice " + SliceNumber(z) },
       slice.Probability(raters < 1 || readout != RCN_READOUT_EXPECTED ? "Probability" : "Expected share of raters",
         "The probability that the model predicts", slice.View.ReadoutMap(*this->Map_, readout, atLeast)),
       { lines, raters > 1 ? "At least 1 … " + std::to_string(raters) + " raters, 50 %" : "50 % contour" },
@@ -219,7 +219,7 @@ void PatientPage::WriteUnsure()
         (expected > 0 ? ", " + Fixed(static_cast<double>(unsure) / expected, 1) + " times the expected " +
               (extent.Name == "Area" ? "area" : "volume")
                       : "") +
-        (this->Slices_.size() > 1 ? "; most of it is in slice " + std::to_string(most) : "") + ".");
+        (this->Slices_.size() > 1 ? "; most of it is in slice " + SliceNumber(static_cast<int64_t>(most)) : "") + ".");
   const PredictedVolumes& volumes = this->Prediction_.Volumes;
   const size_t places = std::min<size_t>(volumes.Components.size(), 4);
   if (places > 0)

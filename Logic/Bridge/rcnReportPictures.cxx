@@ -13,7 +13,7 @@ namespace report
 
 SlicePanels::SlicePanels(
   Page& page, const SliceFigure& view, const rcn_geometry& geometry, int64_t slice, const std::string& id)
-  : View(view), Where_((id.empty() ? "" : " of case " + id) + (geometry.size[2] > 1 ? ", slice " + std::to_string(slice) : ""))
+  : View(view), Where_((id.empty() ? "" : " of case " + id) + (geometry.size[2] > 1 ? ", slice " + SliceNumber(slice) : ""))
 {
   int64_t columns, rows;
   const std::vector<uint8_t> rgb = this->View.Picture(columns, rows);
@@ -172,7 +172,7 @@ void WriteCasePictures(
     if (!flat)
     {
       const rcn_slice_votes& here = counts[static_cast<size_t>(slices[s])];
-      page.Note("Slice " + std::to_string(slices[s]) +
+      page.Note("Slice " + SliceNumber(slices[s]) +
         (here.disputed ? ": " + std::to_string(here.disputed) + " of " + Counted(here.marked, "marked voxel") + " disputed"
                        : ""));
     }

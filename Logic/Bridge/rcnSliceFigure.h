@@ -42,6 +42,12 @@ struct SliceSubject
   const std::vector<std::string>* Raters = nullptr; ///< their names, where there are votes
 };
 
+/// The number of a slice for people, as the viewer shows it: from 1.
+inline std::string SliceNumber(int64_t index)
+{
+  return std::to_string(index + 1);
+}
+
 /// How much is marked and disputed in each slice.
 std::vector<rcn_slice_votes> SliceCounts(const Workspace& workspace);
 

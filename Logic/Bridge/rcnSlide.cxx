@@ -189,13 +189,13 @@ Figure SlideFigure(const SlideOptions& options)
   const rcn_slice slice = SliceOf(options, expected);
   if (slice.axis < 0 || slice.axis > 2 || slice.index >= subject.Geometry.size[slice.axis])
   {
-    throw Error(RCN_EINVALID, "There is no slice " + std::to_string(slice.index) + ".");
+    throw Error(RCN_EINVALID, "There is no slice " + SliceNumber(slice.index) + ".");
   }
   const rcn_box box = BoxOf(options, expected);
   const SliceFigure view(subject, slice, &box);
   Figure figure(SlideWidth, SlideHeight, options.Title.empty() ? "Slice with legend" : options.Title,
     subject.Votes ? "Raters' outlines and shares of raters" : "What a model expects raters to mark");
-  const std::string where = subject.Geometry.size[slice.axis] > 1 ? "slice " + std::to_string(slice.index) : "";
+  const std::string where = subject.Geometry.size[slice.axis] > 1 ? "slice " + SliceNumber(slice.index) : "";
   figure.Text(Margin, 84, Shortened(options.Title, 44, SlideWidth - 2 * Margin - 240), 44, Anchor::Start, "#111", true);
   figure.Text(SlideWidth - Margin, 84, where, 26, Anchor::End, "#444");
   DrawLines(figure, options, view);

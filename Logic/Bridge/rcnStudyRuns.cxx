@@ -67,6 +67,10 @@ TrainingOptions OptionsOf(Job& job, size_t number)
   options.Remark = [&job, &run](const std::string& sentence) { job.Remark(run.Name() + ": " + sentence); };
   options.Warn = [&job, &run](const std::string& sentence) { job.Warn(run.Name() + ": " + sentence); };
   options.Progress = [&job, &run, number](const TrainingProgress& progress) {
+    if (progress.JustMeasured)
+    {
+      job.Remark(run.Name() + ": " + CourseInWords(progress.Course));
+    }
     std::string stage =
       run.Name() + " (" + std::to_string(number + 1) + " of " + std::to_string(job.Runs.size()) + ") " + progress.Stage;
     if (progress.Epoch > 0)

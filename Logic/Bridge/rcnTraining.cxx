@@ -95,6 +95,7 @@ bool Training::OnProgress(double fraction, const char* stage)
   if (!this->StopAsked_ && this->Options_.Progress)
   {
     this->StopAsked_ = this->Options_.Progress(this->Progress_);
+    this->Progress_.JustMeasured = false;
   }
   if (this->Processes_.AreSeveral()) // nobody leaves the others waiting: they agree before each step
   {
@@ -628,7 +629,7 @@ void Training::Forecast(int64_t begun, int64_t step)
   course.Steps = timed ? step + std::llround(std::max(0.0, budget - trained - validating) / perEpoch * epochSteps) : steps;
   course.Seconds = timed ? budget : all;
   course.Epochs = (course.Steps + course.EpochSteps - 1) / course.EpochSteps;
-  this->Remark(CourseInWords(course));
+  this->Progress_.JustMeasured = true;
 }
 
 /// at: how much of the time is up; perStep: seconds, validation included

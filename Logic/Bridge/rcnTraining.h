@@ -77,6 +77,7 @@ struct TrainingProgress
   double Loss = 0;        ///< mean of this epoch so far
   double SecondsLeft = 0; ///< NaN while not known
   TrainingCourse Course;
+  bool JustMeasured = false; ///< the course's steps and seconds are known since this call: told once, as they do not change
 };
 
 struct TrainingOptions

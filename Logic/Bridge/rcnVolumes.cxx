@@ -14,11 +14,6 @@ namespace
 
 constexpr size_t LevelCount = sizeof VolumeLevels / sizeof *VolumeLevels;
 
-std::string PercentOf(double level)
-{
-  return Fixed(100 * level, 0) + " %";
-}
-
 /// ASCII, for keys and columns that programs read.
 std::string PlainUnit(const std::string& unit)
 {
@@ -132,7 +127,7 @@ std::string PredictedVolumes::Sentence() const
     return expected + "; no interval.";
   }
   return expected + "; raters would say " + this->Text(known->Low) + " to " + this->TextWithUnit(known->High) + " (" +
-    PercentOf(known->Level) + " interval, " + CountedBehind(this->Cases, this->OfPatients) + ").";
+    PercentText(known->Level) + " interval, " + CountedBehind(this->Cases, this->OfPatients) + ").";
 }
 
 PredictedVolumes PredictedVolumes::In(const Units& units) const
@@ -182,7 +177,7 @@ VolumeTable PredictedVolumes::Table() const
   table.Rows.push_back({ "expected, mean of the raters", this->Text(this->Expected) });
   for (const PredictedInterval& interval : this->Intervals)
   {
-    table.Rows.push_back({ "raters would say (" + PercentOf(interval.Level) + ")",
+    table.Rows.push_back({ "raters would say (" + PercentText(interval.Level) + ")",
       interval.IsKnown() ? this->Text(interval.Low) + " to " + this->Text(interval.High) : "–" });
   }
   for (int t = 1; t <= this->Raters; ++t)
@@ -201,7 +196,7 @@ VolumeTable PredictedVolumes::ComponentTable(size_t most) const
   for (size_t i = 0; i < std::min(most, this->Components.size()); ++i)
   {
     const PredictedComponent& one = this->Components[i];
-    table.Rows.push_back({ std::to_string(i + 1), this->Text(one.Expected), PercentOf(one.Highest), one.Reaches() });
+    table.Rows.push_back({ std::to_string(i + 1), this->Text(one.Expected), PercentText(one.Highest), one.Reaches() });
   }
   return table;
 }
@@ -220,7 +215,7 @@ std::string MissingInWords(const PredictedVolumes& volumes)
   {
     if (!interval.IsKnown())
     {
-      return "An interval of " + PercentOf(interval.Level) + " takes " +
+      return "An interval of " + PercentText(interval.Level) + " takes " +
         CountedBehind(rcn_volume_units(interval.Level), volumes.OfPatients) + "; the model has " +
         std::to_string(volumes.Cases) + ".";
     }
@@ -478,7 +473,7 @@ VolumeReport SummarizeVolumes(
   {
     if (report.ScoreCases > 0 && std::isinf(known->Quantile(context, level)))
     {
-      remarks.push_back("an interval of " + PercentOf(level) + " takes " + known->CountInWords(rcn_volume_units(level)) +
+      remarks.push_back("an interval of " + PercentText(level) + " takes " + known->CountInWords(rcn_volume_units(level)) +
         ", and there are " + std::to_string(report.ScoreCases));
     }
   }
@@ -499,7 +494,7 @@ std::vector<VolumeFigure> VolumeReport::Shown() const
     return VolumeFigure{ name + unit, value, Fixed(value, whole || std::fabs(value) >= 100 ? 1 : 3), meaning };
   };
   const auto coverage = [&](size_t level) {
-    return VolumeFigure{ "coverage of " + PercentOf(VolumeLevels[level]) + " intervals (%)", f.coverage[level],
+    return VolumeFigure{ "coverage of " + PercentText(VolumeLevels[level]) + " intervals (%)", f.coverage[level],
       Fixed(100 * f.coverage[level], 1), "raters' volumes inside the predicted interval" };
   };
   return { figure("volume CRPS", f.crps, "predicted distribution of a rater's volume against the raters' volumes"),

@@ -22,7 +22,7 @@ Workspace::Workspace(const WorkspaceOptions& options) : Options_(options)
   {
     throw Error(RCN_EINVALID, sentence);
   }
-  rcn_context* context = nullptr;
+  rcn_context* context = nullptr; // none yet, so that there is nowhere to ask for the core's sentence
   const rcn_status status = rcn_context_create(&context, &contextOptions);
   if (status != RCN_OK)
   {
@@ -49,7 +49,7 @@ Case CaseOf(const std::string& id, const std::vector<Volume>& images, const std:
   Case one;
   one.Id = id;
   one.Structures = structures;
-  one.Images.assign(images.size(), imageName);
+  one.Images.assign(images.size(), imageName); // no files: names for sentences, as the raters' paths below
   one.Memory = std::make_shared<CaseInMemory>(CaseInMemory{ images, masks });
   for (const RaterMask& mask : masks)
   {
@@ -65,7 +65,7 @@ std::vector<Volume> ImagesOf(rcn_context* context, const Case& one, double toler
 {
   if (one.Memory)
   {
-    return one.Images.empty() ? std::vector<Volume>() : one.Memory->Images;
+    return one.Images.empty() ? std::vector<Volume>() : one.Memory->Images; // who clears Images wants none
   }
   return ReadImages(context, one.Images, tolerance);
 }
@@ -103,7 +103,7 @@ public:
   /// A rater will answer in `place`, a file or a node. All are named before the first answers.
   void Name(const std::string& rater, const std::string& place)
   {
-    if (rater.empty() || !JsonHandle(json_string(rater.c_str())))
+    if (rater.empty() || !JsonHandle(json_string(rater.c_str()))) // jansson takes only UTF-8, and names end up in JSON
     {
       throw Error(RCN_EINVALID, place + ": a rater's name in it is empty or not UTF-8 text; give it another one.");
     }
@@ -124,7 +124,7 @@ public:
   /// The volume where raters answered, in the reference's geometry from now on.
   void Place(Volume& volume, const std::string& place)
   {
-    if (this->Names_.size() > RCN_MAX_RATERS)
+    if (this->Names_.size() > RCN_MAX_RATERS) // all are named by now
     {
       throw Error(RCN_EINVALID,
         "There must be 1 to " + std::to_string(RCN_MAX_RATERS) + " raters, not " + std::to_string(this->Names_.size()) + ".");
@@ -215,7 +215,7 @@ public:
   void AddParts(const std::string& rater, const std::string& place, std::vector<Part> parts)
   {
     Volume empty;
-    if (parts.empty())
+    if (parts.empty()) // who marked nothing has answered: background everywhere, not "no answer"
     {
       if (this->ReferenceName_.empty())
       {
@@ -248,6 +248,7 @@ public:
         const auto number = static_cast<int>(c) + 1;
         const bool meant = part.Structure == 0 || part.Structure == number;
         const std::vector<int64_t>& values = part.Structure == 0 ? this->Structures_[c].Values : part.Values;
+        // Without values any non-zero one means the structure: one entry of Structures, none of Values.
         map.Values.insert(map.Values.end(), values.begin(), meant ? values.end() : values.begin());
         map.Structures.insert(
           map.Structures.end(), meant ? std::max<size_t>(values.size(), 1) : 0, static_cast<uint8_t>(number));
@@ -288,7 +289,7 @@ public:
   {
     workspace.LabelRemark_.clear();
     this->RemarkOnStructures(workspace);
-    if (!this->Labels_.empty() && !workspace.LabelsRemarked_)
+    if (!this->Labels_.empty() && !workspace.LabelsRemarked_) // once for all cases: they tend to be alike
     {
       workspace.LabelRemark_ = "Several label values count as marked: " + this->Labels_.front() +
         AndOthers(this->Labels_.size() - 1) +
@@ -296,7 +297,7 @@ public:
       workspace.LabelsRemarked_ = true;
       this->Remarks_.push_back(workspace.LabelRemark_);
     }
-    workspace.Selected_.reset();
+    workspace.Selected_.reset(); // borrows the votes that go next
     workspace.Votes_ = std::move(this->Votes_);
     workspace.Structures_ = this->Structures_;
     workspace.Raters_ = this->Names_;
@@ -349,16 +350,17 @@ private:
     return view;
   }
 
-  /// The core numbers structures; a person has named them.
+  /// The core numbers structures; a person has named them. What was replaced is not looked at again: a name may be
+  /// "structure 1".
   std::string WithNames(std::string sentence) const
   {
-    for (size_t c = this->Structures_.size(); c > 0; --c)
+    const std::string before = "as structure ";
+    for (size_t at = sentence.find(before); at != std::string::npos; at = sentence.find(before, at))
     {
-      const std::string number = "as structure " + std::to_string(c);
-      for (std::string::size_type at = sentence.find(number); at != std::string::npos; at = sentence.find(number, at))
-      {
-        sentence.replace(at, number.size(), "as " + this->Structures_[c - 1].Name);
-      }
+      size_t digits = 0;
+      const std::string& name = this->Structures_.at(std::stoul(sentence.substr(at + before.size()), &digits) - 1).Name;
+      sentence.replace(at, before.size() + digits, "as " + name);
+      at += name.size() + 3;
     }
     return sentence;
   }

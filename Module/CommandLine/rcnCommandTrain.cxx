@@ -213,6 +213,10 @@ int RunTrain(const Arguments& arguments)
   options.EpochDone = [&](const TrainingEpoch& epoch) { terminal.Remark(EpochLine(epoch, epochs)); };
   options.Progress = [&](const TrainingProgress& progress) {
     epochs = progress.Epochs;
+    if (progress.JustMeasured)
+    {
+      terminal.Remark(CourseInWords(progress.Course));
+    }
     const std::string left = progress.SecondsLeft >= 0 ? ", " + DurationText(progress.SecondsLeft) + " left" : "";
     const std::string stage = progress.Epoch ? std::string(progress.Stage) + ", epoch " + std::to_string(progress.Epoch) + "/" +
         std::to_string(progress.Epochs) + ", loss " + Fixed(progress.Loss, 4) + left

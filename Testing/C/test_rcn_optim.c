@@ -152,15 +152,9 @@ static void bad_arguments(void) {
     rcn_optim_state state = fill(&b, 2);
     CHECK(rcn_optim_check(&options) == NULL);
     CHECK(rcn_optim_check(NULL) != NULL);
-    options.beta2 = 1;
-    CHECK_STATUS(rcn_optim_step(NULL, &state, ctx, 0.1, &options, NULL, 0), RCN_EINVALID);
-    CHECK_ERROR(ctx, "beta2");
-    options.beta2 = 0.999;
-    options.epsilon = 0;
-    CHECK(rcn_optim_check(&options) != NULL);
-    options.epsilon = 1e-8;
     options.clip_norm = NAN;
-    CHECK(rcn_optim_check(&options) != NULL);
+    CHECK_STATUS(rcn_optim_step(NULL, &state, ctx, 0.1, &options, NULL, 0), RCN_EINVALID);
+    CHECK_ERROR(ctx, "largest norm");
     options.clip_norm = 0;
     options.kind = (rcn_optim_kind)2;
     CHECK(rcn_optim_check(&options) != NULL);

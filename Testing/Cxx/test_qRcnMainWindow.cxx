@@ -1211,7 +1211,7 @@ private slots:
     QVERIFY(window.done());
     QVERIFY2(!window.notice()->isError(), qPrintable(window.notice()->text()));
     const QString raters = Path(TextOf(folder / "raters.svg"));
-    QVERIFY(raters.contains("c0") && raters.contains("slice 2") && raters.contains("not for clinical use"));
+    QVERIFY(raters.contains("c0") && raters.contains("slice 3") && raters.contains("not for clinical use"));
     window.tasks()->fuse("staple");
     QVERIFY(window.done());
     QTRY_VERIFY_WITH_TIMEOUT(!std::isnan(window.scene()->volumeAboveThreshold()), Patience);
@@ -1221,7 +1221,7 @@ private slots:
     window.exporter()->slide(Path(folder / "map.svg"), window.shownSlice());
     QVERIFY(window.done());
     const QString map = Path(TextOf(folder / "map.svg"));
-    QVERIFY(map.contains("slice 16") && map.contains("staple") && map.contains("at or above 50"));
+    QVERIFY(map.contains("slice 17") && map.contains("staple") && map.contains("at or above 50"));
     window.exporter()->slide(Path(folder / "map.png"), window.shownSlice());
     QVERIFY(window.done());
     if (!window.notice()->isError()) // a build without librsvg says so

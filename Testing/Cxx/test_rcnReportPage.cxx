@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rcnReportPage.h"
 
+#include <cstdio>
+
 #include "rcnTest.h"
 
 namespace
@@ -82,6 +84,22 @@ void Stopped()
   CHECK(TextOf(scene.Options.Output).rfind("<!DOCTYPE html>", 0) == 0);
 }
 
+/// The only case is drawn as it was measured: its files may be gone by then.
+void ReadsOneCaseOnce()
+{
+  Scene scene;
+  scene.Options.Slides = { scene.Files / "s.svg" };
+  scene.Options.Progress = [&](double fraction, const std::string&) {
+    for (const char* file : { "A.nrrd", "B.nrrd", "p.nrrd" })
+    {
+      fraction >= 0.8 ? std::remove((scene.Files / file).c_str()) : 0;
+    }
+    return false;
+  };
+  CHECK(rcn::WriteReport(scene.Options).Cases == 1);
+  CHECK(scene.Files.Count() == 2 && TextOf(scene.Files / "s.svg").find("Predicted by net.") != std::string::npos);
+}
+
 void WrongOptions()
 {
   const Scene good;
@@ -105,6 +123,7 @@ void WrongOptions()
 int main()
 {
   RUN(Stopped);
+  RUN(ReadsOneCaseOnce);
   RUN(WrongOptions);
   return Failures ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -235,7 +235,7 @@ void Slides()
   options.Title = "A <title>";
   options.Words = { "15.2 mL" };
   const std::string raters = rcn::SlideFigure(options).Svg();
-  for (const char* words : { "width=\"1920\"", "height=\"1080\"", "A &lt;title&gt;", "slice 3", " outlines", "1 of 2",
+  for (const char* words : { "width=\"1920\"", "height=\"1080\"", "A &lt;title&gt;", "slice 4", " outlines", "1 of 2",
          "15.2 mL", "For research, not for clinical use." })
   {
     CHECK(raters.find(words) != std::string::npos);
@@ -247,12 +247,12 @@ void Slides()
   CHECK_THROWS(rcn::SlideFigure(model), RCN_EINVALID, "raters or a prediction");
   model.Prediction = &map;
   const std::string predicted = rcn::SlideFigure(model).Svg();
-  CHECK(predicted.find("slice 1<") != std::string::npos && predicted.find("Expected outline (50 %)") != std::string::npos);
+  CHECK(predicted.find("slice 2<") != std::string::npos && predicted.find("Expected outline (50 %)") != std::string::npos);
   CHECK(predicted.find("Predicted probability") != std::string::npos && predicted.find("<path") != std::string::npos);
   model.Slice = { 1, 40 };
-  CHECK_THROWS(rcn::SlideFigure(model), RCN_EINVALID, "no slice 40");
+  CHECK_THROWS(rcn::SlideFigure(model), RCN_EINVALID, "no slice 41");
   model.Slice = { 1, 12 };
-  CHECK(rcn::SlideFigure(model).Svg().find("slice 12") != std::string::npos);
+  CHECK(rcn::SlideFigure(model).Svg().find("slice 13") != std::string::npos);
 }
 
 } // namespace

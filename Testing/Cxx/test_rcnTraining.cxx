@@ -133,9 +133,14 @@ void GoesOnWithItsCourse()
   const Folder folder;
   const rcn::DataList list = WritePhantoms(folder);
   rcn::TrainingOptions options = Unguided(list, folder / "whole.safetensors", 60. / 2500);
-  std::string said;
-  options.Remark = [&](const std::string& sentence) { said += sentence; };
+  std::string said, remarks;
+  options.Remark = [&](const std::string& sentence) { remarks += sentence; };
+  options.Progress = [&, stop = options.Progress](const rcn::TrainingProgress& progress) {
+    said += progress.JustMeasured ? rcn::CourseInWords(progress.Course) : "";
+    return stop(progress);
+  };
   const rcn::TrainingResult whole = rcn::TrainModel(options);
+  CHECK(remarks.find(said) == std::string::npos && said.find("2500 steps", 1) == std::string::npos); // in one place, once
   CHECK(said.find("2500 steps in about ") == 0 &&
     said.find(", 50 epochs: every case is seen 4000 times") != std::string::npos &&
     said.find("ends earlier when validation stops improving") != std::string::npos);
@@ -189,8 +194,8 @@ void ForecastsWhatMinutesBuy()
   options.Minutes = 0.05;
   int64_t forecast = 0;
   std::string said;
-  options.Remark = [&](const std::string& sentence) { said += sentence + "\n"; };
   options.Progress = [&](const rcn::TrainingProgress& progress) {
+    said += progress.JustMeasured ? rcn::CourseInWords(progress.Course) : "";
     forecast = progress.Course.Steps;
     return false;
   };

@@ -412,6 +412,11 @@ void RemarksOnStructures()
   one.Structures = LeftRight;
   one.Raters[0].Structures = { { one.Raters[0].Path, {}, -1 }, { one.Raters[1].Path, {}, -1 } };
   CHECK_THROWS(workspace.LoadCase(one), RCN_EDATA, "voxel (3, 0, 0) as left kidney and as Nebenhöhle");
+  one.Structures[0].Name = "structure 2"; // as the core calls the other one
+  one.Structures[1].Name = "structure 1";
+  CHECK_THROWS(workspace.LoadCase(one), RCN_EDATA, "as structure 2 and as structure 1;");
+  std::swap(one.Structures[0].Name, one.Structures[1].Name); // and as it calls this one
+  CHECK_THROWS(workspace.LoadCase(one), RCN_EDATA, "as structure 1 and as structure 2;");
   one.Raters[0].Structures.clear();
   one.Raters[0].Values = { 1 };
   CHECK_THROWS(workspace.LoadCase(one), RCN_EINVALID, "takes their label values");

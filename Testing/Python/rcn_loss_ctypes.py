@@ -141,9 +141,7 @@ class Loss:
 
 
 class OptimOptions(ctypes.Structure):
-    _fields_ = [("kind", ctypes.c_int), ("beta1", ctypes.c_double), ("beta2", ctypes.c_double),
-                ("epsilon", ctypes.c_double), ("weight_decay", ctypes.c_double),
-                ("clip_norm", ctypes.c_double)]
+    _fields_ = [("kind", ctypes.c_int), ("weight_decay", ctypes.c_double), ("clip_norm", ctypes.c_double)]
 
 
 class OptimState(ctypes.Structure):
@@ -163,7 +161,7 @@ class Optimizer:
     def __init__(self, context, parameters, kind, weight_decay=0.0, clip_norm=0.0):
         self.context, self.parameters = context, parameters
         self.gradients, self.first, self.second = (np.zeros_like(parameters) for _ in range(3))
-        self.options = OptimOptions(["adam", "adamw"].index(kind), 0.9, 0.999, 1e-8, weight_decay, clip_norm)
+        self.options = OptimOptions(["adam", "adamw"].index(kind), weight_decay, clip_norm)
         self.state = OptimState(parameters.ctypes.data, self.gradients.ctypes.data,
                                 self.first.ctypes.data, self.second.ctypes.data, parameters.size, 0)
 

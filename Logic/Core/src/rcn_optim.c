@@ -13,7 +13,8 @@
 /* Sums of squares are kept in this many lanes, so that they vectorize in a fixed order. */
 enum { LANES = 16 };
 
-static int is_share(double x) { return x >= 0 && x < 1; }
+/* Kingma and Ba's own, which every library has as its default. */
+static const double BETA1 = 0.9, BETA2 = 0.999, EPSILON = 1e-8;
 
 static int is_amount(double x) { return isfinite(x) && x >= 0; }
 
@@ -21,10 +22,6 @@ const char *rcn_optim_check(const rcn_optim_options *options) {
     if (!options) return "An optimizer needs its options.";
     if (options->kind != RCN_OPTIM_ADAM && options->kind != RCN_OPTIM_ADAMW)
         return "There is no such optimizer.";
-    if (!is_share(options->beta1) || !is_share(options->beta2))
-        return "beta1 and beta2 must be at least 0 and below 1.";
-    if (!(options->epsilon > 0) || !isfinite(options->epsilon))
-        return "epsilon must be larger than 0.";
     if (!is_amount(options->weight_decay) || !is_amount(options->clip_norm))
         return "Weight decay and the largest norm must be finite and not negative.";
     return NULL;
@@ -33,12 +30,10 @@ const char *rcn_optim_check(const rcn_optim_options *options) {
 /* What the update of one range of elements needs, as the loops use it. */
 typedef struct factors {
     float clip;
-    float decay; /* added to the gradient, times w */
-    float keep;  /* w is multiplied by it first */
-    float beta1, one_minus_beta1, beta2, one_minus_beta2;
+    float decay;           /* added to the gradient, times w */
+    float keep;            /* w is multiplied by it first */
     float root_correction; /* sqrt(1 - b2^t) */
-    float epsilon;
-    float rate; /* of the step, bias correction included */
+    float rate;            /* of the step, bias correction included */
 } factors;
 
 typedef struct optim_job {
@@ -68,11 +63,12 @@ RCN_DISPATCH static void update_adam(float *restrict w, float *restrict m, float
                                      const float *restrict gradient, int64_t count,
                                      const factors *by) {
     const factors f = *by;
+    const float new_m = (float)(1 - BETA1), old_v = (float)BETA2, new_v = (float)(1 - BETA2);
     for (int64_t i = 0; i < count; ++i) {
         const float g = gradient[i] * f.clip + f.decay * w[i];
-        m[i] += f.one_minus_beta1 * (g - m[i]);
-        v[i] = v[i] * f.beta2 + f.one_minus_beta2 * (g * g);
-        w[i] = w[i] * f.keep - f.rate * m[i] / (sqrtf(v[i]) / f.root_correction + f.epsilon);
+        m[i] += new_m * (g - m[i]);
+        v[i] = v[i] * old_v + new_v * (g * g);
+        w[i] = w[i] * f.keep - f.rate * m[i] / (sqrtf(v[i]) / f.root_correction + (float)EPSILON);
     }
 }
 
@@ -134,13 +130,8 @@ static void update_chunk(int64_t chunk, int thread, void *payload) {
         f.clip = (float)job->clip;
         f.decay = options->kind == RCN_OPTIM_ADAMW ? 0.0f : (float)decay;
         f.keep = options->kind == RCN_OPTIM_ADAMW ? (float)(1 - rate * decay) : 1.0f;
-        f.beta1 = (float)options->beta1;
-        f.one_minus_beta1 = (float)(1 - options->beta1);
-        f.beta2 = (float)options->beta2;
-        f.one_minus_beta2 = (float)(1 - options->beta2);
-        f.root_correction = (float)sqrt(1 - pow(options->beta2, t));
-        f.epsilon = (float)options->epsilon;
-        f.rate = (float)(rate / (1 - pow(options->beta1, t)));
+        f.root_correction = (float)sqrt(1 - pow(BETA2, t));
+        f.rate = (float)(rate / (1 - pow(BETA1, t)));
         update_adam(state->parameters + first, state->first + first, state->second + first,
                     state->gradients + first, count, &f);
     }

@@ -27,7 +27,8 @@ extern "C" {
 /* g: gradient (clipped), w: parameter, t: step number from 1. */
 typedef enum rcn_optim_kind {
     /* g += decay w; m += (1-b1)(g-m); v = b2 v + (1-b2) g^2;
-     * w -= rate * m/(1-b1^t) / (sqrt(v/(1-b2^t)) + epsilon) (Kingma and Ba 2015). */
+     * w -= rate * m/(1-b1^t) / (sqrt(v/(1-b2^t)) + epsilon) (Kingma and Ba 2015), with their b1 =
+     * 0.9, b2 = 0.999 and epsilon = 1e-8. */
     RCN_OPTIM_ADAM = 0,
     /* The same, but w *= 1 - rate * decay instead of changing g (Loshchilov and Hutter 2019). */
     RCN_OPTIM_ADAMW = 1
@@ -35,16 +36,13 @@ typedef enum rcn_optim_kind {
 
 typedef struct rcn_optim_options {
     rcn_optim_kind kind; /* RCN_OPTIM_ADAM (default) */
-    double beta1;        /* 0.9 (default) */
-    double beta2;        /* 0.999 (default) */
-    double epsilon;      /* 1e-8 (default) */
     double weight_decay; /* 0 (default) */
     /* The norm of all gradients together that a step may use; larger ones are scaled down to it. 0
      * (default): never. */
     double clip_norm;
 } rcn_optim_options;
 
-#define RCN_OPTIM_OPTIONS_INIT {RCN_OPTIM_ADAM, 0.9, 0.999, 1e-8, 0.0, 0.0}
+#define RCN_OPTIM_OPTIONS_INIT {RCN_OPTIM_ADAM, 0.0, 0.0}
 
 /* NULL if the options can be used, otherwise the sentence that says why not. */
 RCN_API const char *rcn_optim_check(const rcn_optim_options *options);
