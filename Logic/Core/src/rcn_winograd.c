@@ -211,16 +211,18 @@ RCN_INLINE void form_rows(float *to, int64_t pitch, lanes half[IN_TILE][IN_TILE]
     }
 }
 
-/* A 6x6 input that reaches over the border: zero outside, after the norm. */
+/* A 6x6 input that reaches over the border: zero outside, after the norm. What is inside is found
+ * once and not asked for each voxel: of a map of 16 x 16, twelve of the sixteen tiles come here. */
 RCN_INLINE void form_edge(float *to, int64_t pitch, const float *plane, int64_t y, int64_t x,
                           int64_t height, int64_t width, const on_load *norm) {
     lanes edge[POINTS], half[IN_TILE][IN_TILE];
-    for (int r = 0; r < IN_TILE; ++r)
-        for (int c = 0; c < IN_TILE; ++c) {
-            const int inside = y + r >= 0 && y + r < height && x + c >= 0 && x + c < width;
-            lanes value = voxel_at(plane, y + r, x + c, height, width);
-            if (norm && inside) value = apply(value, norm);
-            edge[r * IN_TILE + c] = value;
+    const int64_t top = larger(-y, 0), bottom = smaller(height - y, IN_TILE);
+    const int64_t left = larger(-x, 0), right = smaller(width - x, IN_TILE);
+    for (int i = 0; i < POINTS; ++i) edge[i] = lanes_zero();
+    for (int64_t r = top; r < bottom; ++r)
+        for (int64_t c = left; c < right; ++c) {
+            const lanes value = lanes_load(plane + ((y + r) * width + x + c) * RCN_LANES);
+            edge[r * IN_TILE + c] = norm ? apply(value, norm) : value;
         }
     form_columns(half, 0, (const float *)edge, IN_TILE * RCN_LANES, NULL);
     form_rows(to, pitch, half);
