@@ -12,7 +12,8 @@ enum {
     IN_TILE = 6,
     POINTS = IN_TILE * IN_TILE,
     TAPS = 9,
-    IN_RANGE = 64 /* input channels of a task of the weights' gradient */
+    IN_RANGE = 64,   /* input channels of a task of the weights' gradient */
+    LINE_FLOATS = 16 /* of a line of a cache */
 };
 
 /* ---- the forms ------------------------------------------------------------------------------- */
@@ -211,16 +212,18 @@ RCN_INLINE void form_rows(float *to, int64_t pitch, lanes half[IN_TILE][IN_TILE]
     }
 }
 
-/* A 6x6 input that reaches over the border: zero outside, after the norm. */
+/* A 6x6 input that reaches over the border: zero outside, after the norm. What is inside is found
+ * once and not asked for each voxel: of a map of 16 x 16, twelve of the sixteen tiles come here. */
 RCN_INLINE void form_edge(float *to, int64_t pitch, const float *plane, int64_t y, int64_t x,
                           int64_t height, int64_t width, const on_load *norm) {
     lanes edge[POINTS], half[IN_TILE][IN_TILE];
-    for (int r = 0; r < IN_TILE; ++r)
-        for (int c = 0; c < IN_TILE; ++c) {
-            const int inside = y + r >= 0 && y + r < height && x + c >= 0 && x + c < width;
-            lanes value = voxel_at(plane, y + r, x + c, height, width);
-            if (norm && inside) value = apply(value, norm);
-            edge[r * IN_TILE + c] = value;
+    const int64_t top = larger(-y, 0), bottom = smaller(height - y, IN_TILE);
+    const int64_t left = larger(-x, 0), right = smaller(width - x, IN_TILE);
+    for (int i = 0; i < POINTS; ++i) edge[i] = lanes_zero();
+    for (int64_t r = top; r < bottom; ++r)
+        for (int64_t c = left; c < right; ++c) {
+            const lanes value = lanes_load(plane + ((y + r) * width + x + c) * RCN_LANES);
+            edge[r * IN_TILE + c] = norm ? apply(value, norm) : value;
         }
     form_columns(half, 0, (const float *)edge, IN_TILE * RCN_LANES, NULL);
     form_rows(to, pitch, half);
@@ -299,6 +302,24 @@ static int keeps_forms(const rcn__winograd *shape) {
 /* Floats from point to point, and to the next group of a form of all points. */
 static int64_t form_pitch(const rcn__winograd *shape, int64_t columns) {
     return pitch_of(shape->depth * channels_in(shape) * columns);
+}
+
+/* Forms that are not kept are made for a part of the input channels at a time: a point's then stay
+ * in the first-level cache for all tiles, and those of all points in the second-level one from
+ * where they are made to where they are used. */
+enum { PART_FLOATS = 4096 /* of a point */ };
+static int64_t part_count(const rcn__winograd *shape) {
+    return parts(shape->depth * channels_in(shape) * WIDTH, PART_FLOATS);
+}
+
+/* Where a part begins, in blocks of channels of all slices. */
+static int64_t part_start(const rcn__winograd *shape, int64_t part) {
+    return shape->depth * channels_in(shape) / RCN_LANES * part / part_count(shape);
+}
+
+static int64_t part_pitch(const rcn__winograd *shape, int64_t columns) {
+    const int64_t blocks = shape->depth * channels_in(shape) / RCN_LANES;
+    return pitch_of(parts(blocks, part_count(shape)) * RCN_LANES * columns);
 }
 
 static size_t winograd_packed_bytes(const rcn__winograd *shape) {
@@ -409,11 +430,13 @@ static void plan_convolution(convolve_job *job, const rcn__winograd *shape, int 
         job->blocks = block_up(shape, SHARED_FLOATS, POINTS * in, 1);
     const block one = largest_block(&job->blocks);
     job->in_pitch = pitch_of(in_rows(shape, &one) * in);
-    job->sum_rows = keeps_forms(shape) ? out_rows(&one) : smaller(out_rows(&one), SUM_ROWS);
+    /* Rows that are finished at a time; all if they wait for several parts of the channels. */
+    job->sum_rows = keeps_forms(shape) || part_count(shape) > 1 ? out_rows(&one)
+                                                                : smaller(out_rows(&one), SUM_ROWS);
     job->sum_pitch = pitch_of(job->sum_rows * WIDTH);
     const int64_t groups = groups_of(shape->out);
     job->row_parts = smaller(parts(2 * (int64_t)threads, groups), parts(out_rows(&one), SUM_ROWS));
-    const int64_t first = keeps_forms(shape) ? job->in_pitch : form_pitch(shape, WIDTH);
+    const int64_t first = keeps_forms(shape) ? job->in_pitch : part_pitch(shape, WIDTH);
     job->thread_floats = POINTS * (first + job->sum_pitch);
     job->streams =
         shape->batch * shape->out * shape->size[0] * shape->size[1] * shape->size[2] > LARGE_FLOATS;
@@ -459,23 +482,35 @@ RCN_INLINE void finish_tile(const convolve_job *job, int64_t at, const float *su
     }
 }
 
-/* The rows [first, end) of a block's outputs for one group of output channels. */
-static void convolve_rows(const convolve_job *job, const block *one, int64_t group,
-                          const float *inputs, const float *forms, float *sums, int64_t first,
-                          int64_t end, const ptrdiff_t *offsets) {
+/* The sums of the rows [first, end) of a block for one group of output channels, over the blocks of
+ * input channels [from, to) whose weights' forms these are, `pitch` apart. Meanwhile `floats` that
+ * are wanted `soon` are fetched from memory. */
+static void multiply_points(float *sums, const convolve_job *job, int64_t group,
+                            const float *inputs, const float *forms, int64_t pitch, int64_t first,
+                            int64_t end, const ptrdiff_t *offsets, int64_t from, int64_t to,
+                            const float *soon, int64_t floats) {
+    const int64_t columns = columns_of(job->shape->out, group);
+    for (int p = 0; p < POINTS; ++p) {
+        for (int64_t i = floats * p / POINTS; i < floats * (p + 1) / POINTS; i += LINE_FLOATS)
+            prefetch(soon + i);
+        const rcn__product product = {.c = sums + p * job->sum_pitch,
+                                      .c_pitch = columns,
+                                      .add = from > 0,
+                                      .a = inputs + p * job->in_pitch + first * RCN_LANES,
+                                      .offsets = offsets + from,
+                                      .outer = to - from,
+                                      .inner = RCN_LANES,
+                                      .b = forms + p * pitch};
+        multiply_rows(product, RCN_FORWARD, end - first, columns);
+    }
+}
+
+/* The outputs of those rows. */
+static void finish_rows(const convolve_job *job, const block *one, int64_t group, const float *sums,
+                        int64_t first, int64_t end) {
     const rcn__winograd *shape = job->shape;
     const int64_t columns = columns_of(shape->out, group), plane = shape->size[1] * shape->size[2];
     const int64_t voxels = plane * shape->size[0], blocks = shape->out / RCN_LANES;
-    for (int p = 0; p < POINTS; ++p) {
-        const rcn__product product = {.c = sums + p * job->sum_pitch,
-                                      .c_pitch = columns,
-                                      .a = inputs + p * job->in_pitch + first * RCN_LANES,
-                                      .offsets = offsets,
-                                      .outer = shape->depth * channels_in(shape) / RCN_LANES,
-                                      .inner = RCN_LANES,
-                                      .b = forms + p * form_pitch(shape, columns)};
-        multiply_rows(product, RCN_FORWARD, end - first, columns);
-    }
     const int64_t left = shape->out - group * WIDTH;
     for (int64_t v = 0; v * RCN_LANES < smaller(left, WIDTH); ++v) {
         const int64_t c = group * WIDTH / RCN_LANES + v;
@@ -518,10 +553,13 @@ static void convolve_block(int64_t index, int thread, void *payload) {
         for (int64_t z = 0; z < one.slices + shape->depth - 1; ++z)
             spread_inputs(inputs, job->in_pitch, &job->blocks, shape, &one, job->in, c, z);
     fill_offsets(offsets, shape, &one);
-    for (int64_t group = 0; group < groups_of(shape->out); ++group)
-        convolve_rows(job, &one, group, inputs,
-                      job->packed + group * POINTS * form_pitch(shape, WIDTH), sums, 0,
-                      out_rows(&one), offsets);
+    for (int64_t group = 0; group < groups_of(shape->out); ++group) {
+        multiply_points(sums, job, group, inputs,
+                        job->packed + group * POINTS * form_pitch(shape, WIDTH),
+                        form_pitch(shape, columns_of(shape->out, group)), 0, out_rows(&one),
+                        offsets, 0, shape->depth * blocks, NULL, 0);
+        finish_rows(job, &one, group, sums, 0, out_rows(&one));
+    }
 }
 
 /* Without: first all inputs of a block, */
@@ -533,6 +571,21 @@ static void spread_task(int64_t index, int thread, void *payload) {
                   index / slices, index % slices);
 }
 
+/* The forms of the taps of `in` input channels and one group of output channels. All taps of a
+ * network do not stay in any cache, so they are asked for some channels ahead. */
+static void form_part(float *forms, int64_t pitch, const float *taps, int64_t in, int64_t columns) {
+    enum { AHEAD = 4 };
+    for (int64_t c = 0; c < in; ++c) {
+        const float *soon = taps + smaller(c + AHEAD, in - 1) * TAPS * columns;
+        for (int64_t i = 0; i < TAPS * columns; i += LINE_FLOATS) prefetch(soon + i);
+        for (int64_t k = 0; k < columns; k += RCN_LANES) {
+            lanes g[TAPS];
+            for (int i = 0; i < TAPS; ++i) g[i] = lanes_load(taps + (c * TAPS + i) * columns + k);
+            form_weights(forms + c * columns + k, pitch, g);
+        }
+    }
+}
+
 /* then a group of output channels for a part of the rows. */
 static void convolve_group(int64_t index, int thread, void *payload) {
     const convolve_job *job = payload;
@@ -540,22 +593,26 @@ static void convolve_group(int64_t index, int thread, void *payload) {
     const int64_t group = index / job->row_parts, part = index % job->row_parts;
     const int64_t columns = columns_of(shape->out, group), rows = out_rows(&job->one);
     const int64_t first = rows * part / job->row_parts, end = rows * (part + 1) / job->row_parts;
-    const int64_t in = shape->depth * channels_in(shape), pitch = form_pitch(shape, columns);
+    const int64_t in = shape->depth * channels_in(shape), pitch = part_pitch(shape, columns);
+    const int64_t pieces = parts(end - first, job->sum_rows), count = part_count(shape);
     float *forms = job->scratch + thread * job->thread_floats;
-    float *sums = forms + POINTS * form_pitch(shape, WIDTH);
+    float *sums = forms + POINTS * part_pitch(shape, WIDTH);
     const float *taps = job->packed + columns_before(group) * in * TAPS;
-    if (first == end) return;
-    for (int64_t c = 0; c < in; ++c)
-        for (int64_t k = 0; k < columns; k += RCN_LANES) {
-            lanes g[TAPS];
-            for (int i = 0; i < TAPS; ++i) g[i] = lanes_load(taps + (c * TAPS + i) * columns + k);
-            form_weights(forms + c * columns + k, pitch, g);
+    const float *last = job->packed + columns_in_all(shape->out) * in * TAPS;
+    for (int64_t piece = 0; piece < pieces; ++piece) {
+        const int64_t row = first + (end - first) * piece / pieces;
+        const int64_t row_end = first + (end - first) * (piece + 1) / pieces;
+        for (int64_t k = 0; k < count; ++k) {
+            const int64_t from = part_start(shape, k), to = part_start(shape, k + 1);
+            const float *now = taps + from * RCN_LANES * TAPS * columns;
+            const float *soon = taps + to * RCN_LANES * TAPS * columns;
+            /* Of several parts each is made once: then there is one piece. */
+            if (piece == 0) form_part(forms, pitch, now, (to - from) * RCN_LANES, columns);
+            multiply_points(sums, job, group, job->inputs, forms, pitch, row, row_end, job->offsets,
+                            from, to, soon, piece ? 0 : smaller(soon - now, last - soon));
         }
-    const int64_t pieces = parts(end - first, job->sum_rows);
-    for (int64_t piece = 0; piece < pieces; ++piece)
-        convolve_rows(job, &job->one, group, job->inputs, forms, sums,
-                      first + (end - first) * piece / pieces,
-                      first + (end - first) * (piece + 1) / pieces, job->offsets);
+        finish_rows(job, &job->one, group, sums, row, row_end);
+    }
 }
 
 static void winograd_convolve(float *out, const rcn__winograd *shape, rcn_context *ctx,
