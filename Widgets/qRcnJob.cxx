@@ -28,6 +28,8 @@ bool qRcnJob::Monitor::report(double fraction, const QString& stage)
 {
   const std::shared_ptr<Shared> shared = this->S;
   const std::lock_guard<std::mutex> lock(shared->Mutex);
+  // One message at a time is under way. A loop that reports every step would otherwise fill the event queue faster than the
+  // window is painted, and the window would hang after the work has ended.
   shared->Fraction = fraction;
   shared->Stage = stage;
   if (!shared->Reported && shared->Receiver)
@@ -86,6 +88,7 @@ qRcnJob::~qRcnJob()
   if (this->Thread)
   {
     this->Current->Cancel = true;
+    // No message may be sent to what is being destroyed. Not while waiting with the mutex held: the thread needs it to end.
     {
       const std::lock_guard<std::mutex> lock(this->Current->Mutex);
       this->Current->Receiver = nullptr;
@@ -171,6 +174,7 @@ void qRcnJob::begin(const QString& what, Work work)
     // The work may hold what belongs to the GUI thread's objects: it goes before its end is told.
     work = nullptr;
     monitor.post([this, status, sentence, done] {
+      // First the thread, then the result: what done() or a slot does may be to start the next job.
       this->end();
       try
       {
