@@ -65,6 +65,12 @@ RCN_INLINE lanes lanes_all(float value) {
     for (int l = 0; l < RCN_LANES; ++l) v.at[l] = value;
     return v;
 }
+/* Numbers that are `step` floats apart. */
+RCN_INLINE lanes lanes_gather(const float *from, int64_t step) {
+    lanes v;
+    for (int l = 0; l < RCN_LANES; ++l) v.at[l] = from[l * step];
+    return v;
+}
 RCN_INLINE lanes lanes_add(lanes a, lanes b) {
     for (int l = 0; l < RCN_LANES; ++l) a.at[l] += b.at[l];
     return a;
@@ -126,6 +132,10 @@ RCN_INLINE void lanes_store(float *to, lanes v) { *(lanes *)to = v; }
 RCN_INLINE lanes lanes_all(float value) {
     return (lanes){value, value, value, value, value, value, value, value};
 }
+RCN_INLINE lanes lanes_gather(const float *from, int64_t step) {
+    return (lanes){from[0],        from[step],     from[2 * step], from[3 * step],
+                   from[4 * step], from[5 * step], from[6 * step], from[7 * step]};
+}
 RCN_INLINE lanes lanes_add(lanes a, lanes b) { return a + b; }
 RCN_INLINE lanes lanes_subtract(lanes a, lanes b) { return a - b; }
 RCN_INLINE lanes lanes_multiply(lanes a, lanes b) { return a * b; }
@@ -151,6 +161,10 @@ typedef __m256 lanes;
 RCN_INLINE lanes lanes_load(const float *from) { return _mm256_loadu_ps(from); }
 RCN_INLINE void lanes_store(float *to, lanes v) { _mm256_storeu_ps(to, v); }
 RCN_INLINE lanes lanes_all(float value) { return _mm256_set1_ps(value); }
+RCN_INLINE lanes lanes_gather(const float *from, int64_t step) {
+    return _mm256_setr_ps(from[0], from[step], from[2 * step], from[3 * step], from[4 * step],
+                          from[5 * step], from[6 * step], from[7 * step]);
+}
 RCN_INLINE lanes lanes_add(lanes a, lanes b) { return _mm256_add_ps(a, b); }
 RCN_INLINE lanes lanes_subtract(lanes a, lanes b) { return _mm256_sub_ps(a, b); }
 RCN_INLINE lanes lanes_multiply(lanes a, lanes b) { return _mm256_mul_ps(a, b); }

@@ -360,36 +360,45 @@ RCN_INLINE int64_t taps_of(const rcn__winograd *shape, const rcn__weight_slice *
     return ((out * where->total_in + where->first_in + in) * shape->depth + slice) * TAPS;
 }
 
+/* g[tap][lane]: the taps between input channel c and RCN_LANES output channels, from k on. */
+RCN_INLINE void gather_taps(lanes g[TAPS], const pack_job *job, int64_t c, int64_t k, int64_t z) {
+    const int64_t first = taps_of(job->shape, &job->where, c, k, z);
+    const int64_t step = taps_of(job->shape, &job->where, c, k + 1, z) - first;
+    for (int i = 0; i < TAPS; ++i)
+        g[i] = lanes_gather(job->weights + first + (job->where.mirrored ? TAPS - 1 - i : i), step);
+    if (!job->where.scale) return;
+    const lanes scale = lanes_gather(job->where.scale + k, 1);
+    for (int i = 0; i < TAPS; ++i) g[i] = lanes_multiply(g[i], scale);
+}
+
 /* packed[group of outputs][point][slice][input][outputs of the group], or with the 9 taps behind
- * slice and input in place of the points. */
-static void pack_channel(int64_t index, int thread, void *payload) {
+ * slice and input in place of the points. A task has a block of input channels: for one output
+ * these lie next to each other, and a line of a cache is read once for all of them. */
+static void pack_block(int64_t index, int thread, void *payload) {
     const pack_job *job = payload;
     const rcn__winograd *shape = job->shape;
-    const int64_t in = channels_in(shape), c = index % in, z = index / in;
+    const int64_t in = channels_in(shape), first = index * RCN_LANES % in;
+    const int64_t z = index * RCN_LANES / in;
     const int keeps = keeps_forms(shape);
     (void)thread;
     for (int64_t k = 0; k < columns_in_all(shape->out); k += RCN_LANES) {
         const int64_t group = k / WIDTH, columns = columns_of(shape->out, group);
-        _Alignas(32) float kernels[TAPS][RCN_LANES];
-        lanes g[TAPS];
-        for (int l = 0; l < RCN_LANES; ++l) {
-            const int is_channel = k + l < shape->out;
-            const float *taps =
-                is_channel ? job->weights + taps_of(shape, &job->where, c, k + l, z) : NULL;
-            const float scale = is_channel && job->where.scale ? job->where.scale[k + l] : 1.0f;
-            for (int i = 0; i < TAPS; ++i)
-                kernels[i][l] =
-                    is_channel ? taps[job->where.mirrored ? TAPS - 1 - i : i] * scale : 0.0f;
-        }
-        for (int i = 0; i < TAPS; ++i) g[i] = lanes_load(kernels[i]);
-        if (keeps) {
-            form_weights(job->packed + group * POINTS * form_pitch(shape, WIDTH) + index * columns +
-                             k % WIDTH,
-                         form_pitch(shape, columns), g);
-        } else {
-            float *to = job->packed + columns_before(group) * shape->depth * in * TAPS +
-                        index * TAPS * columns + k % WIDTH;
-            for (int i = 0; i < TAPS; ++i) lanes_store(to + i * columns, g[i]);
+        for (int64_t c = first; c < first + RCN_LANES; ++c) {
+            const int64_t row = z * in + c;
+            lanes g[TAPS];
+            if (k < shape->out)
+                gather_taps(g, job, c, k, z);
+            else /* the last vector is only half filled */
+                for (int i = 0; i < TAPS; ++i) g[i] = lanes_zero();
+            if (keeps) {
+                form_weights(job->packed + group * POINTS * form_pitch(shape, WIDTH) +
+                                 row * columns + k % WIDTH,
+                             form_pitch(shape, columns), g);
+            } else {
+                float *to = job->packed + columns_before(group) * shape->depth * in * TAPS +
+                            row * TAPS * columns + k % WIDTH;
+                for (int i = 0; i < TAPS; ++i) lanes_store(to + i * columns, g[i]);
+            }
         }
     }
 }
@@ -397,7 +406,7 @@ static void pack_channel(int64_t index, int thread, void *payload) {
 static void winograd_pack(float *packed, const rcn__winograd *shape, rcn_context *ctx,
                           const float *weights, const rcn__weight_slice *where) {
     pack_job job = {shape, packed, weights, *where};
-    rcn__for_all(ctx, shape->depth * channels_in(shape), pack_channel, &job);
+    rcn__for_all(ctx, shape->depth * channels_in(shape) / RCN_LANES, pack_block, &job);
 }
 
 /* ---- convolution ----------------------------------------------------------------------------- */
