@@ -130,7 +130,7 @@ inline void CheckSameNumbers(const std::string& program, const ExampleFiles& exa
   };
   rcn::Workspace workspace;
   workspace.LoadCase(example.Case);
-  run({ "agree", "--surfaces", "--image", example.Case.Images[0], "--json", folder / "agree.json" });
+  run({ "agree", "--image", example.Case.Images[0], "--json", folder / "agree.json" });
   CheckSameJson(rcn::AgreementJson(shell.Agreement, workspace, 10), folder / "agree.json");
   CHECK(shell.Fused.size() > 5);
   for (const auto& fused : shell.Fused)

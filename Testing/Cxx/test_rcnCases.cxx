@@ -69,14 +69,15 @@ void EndsGoOnBesideTheNextCase()
     return [&, number](std::vector<std::string>& endRemarks) {
       CHECK(++ends == 1);
       CHECK(number == 3 || WaitUntil([&] { return begun > number + 1; })); // the next case is being worked on
-      endRemarks.push_back("ends");
+      endRemarks.push_back("end " + std::to_string(number));
+      endRemarks.push_back("true of every case");
       --ends;
       --inMemory;
       return Number(number);
     };
   };
   CHECK(rcn::ForEachCaseWithEnd(FourCases(), told.Loop(), work, told.Collect()).empty());
-  CHECK(told.Text == "c1 begins;ends;c1=0;c2 begins;ends;c2=1;c3 begins;ends;c3=2;c4 begins;ends;c4=3;");
+  CHECK(told.Text == "c1 begins;end 0;true of every case;c1=0;c2 begins;end 1;c2=1;c3 begins;end 2;c3=2;c4 begins;end 3;c4=3;");
 }
 
 void AloneWhenAsked()
