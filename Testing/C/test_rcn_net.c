@@ -24,13 +24,13 @@ static double loss_of(rcn_net *net, const float *images, const rcn_batch *batch,
 /* The slope of the loss along the gradient of one parameter, or of all (NULL), by steps to both
  * sides: as large as the gradient says. Steps must be larger than rounding and smaller than the
  * loss's bends, so several are tried and the best counts. */
-static void check_slope(rcn_net *net, const rcn_parameter *parameter, const float *images,
-                        const rcn_batch *batch, const float *weights, float *logits,
-                        int64_t count) {
+static void check_slope(rcn_net *net, const rcn_parameter *parameter, const float *gradients,
+                        const float *images, const rcn_batch *batch, const float *weights,
+                        float *logits, int64_t count) {
     static const double relative[] = {1e-3, 1e-4, 1e-2, 1e-5};
     const int64_t first = parameter ? parameter->offset : 0;
     const int64_t floats = parameter ? parameter->count : rcn_net_trained_floats(net);
-    const float *gradient = rcn_net_gradients(net) + first;
+    const float *gradient = gradients + first;
     float *values = rcn_net_edit_values(net) + first;
     float *kept = malloc((size_t)floats * sizeof *kept);
     double norm = 0, size = 0, best = INFINITY;
@@ -78,15 +78,19 @@ static void check_gradients(rcn_net_options options, rcn_batch batch, int every)
     fill_values(weights, "weights", count, 1, 0);
     loss_of(net, images, &batch, weights, logits, count);
     CHECK_STATUS(rcn_net_backward(net, weights), RCN_OK);
-    check_slope(net, NULL, images, &batch, weights, logits, count);
+    const size_t bytes = (size_t)rcn_net_trained_floats(net) * sizeof(float);
+    float *gradients = malloc(bytes); /* the network's own are gone once it runs again */
+    memcpy(gradients, rcn_net_gradients(net), bytes);
+    check_slope(net, NULL, gradients, images, &batch, weights, logits, count);
     for (int p = 0, trained = 0; p < rcn_net_parameter_count(net); ++p) {
         const rcn_parameter *parameter = rcn_net_parameter(net, p);
         if (parameter->kind == RCN_TRAINED && trained++ % every == 0)
-            check_slope(net, parameter, images, &batch, weights, logits, count);
+            check_slope(net, parameter, gradients, images, &batch, weights, logits, count);
     }
     free(images);
     free(weights);
     free(logits);
+    free(gradients);
     rcn_net_destroy(net);
     CHECK(rcn_context_bytes(ctx) == 0);
     rcn_context_destroy(ctx);
@@ -350,7 +354,6 @@ static void features_stand_for_images(void) {
     CHECK_STATUS(rcn_net_forward(logits, net, images, &batch, 7), RCN_OK);
     CHECK_STATUS(rcn_net_backward(net, logits + 2 * outputs), RCN_OK);
     memcpy(gradients, rcn_net_gradients(net), trained * sizeof *gradients);
-    memset(rcn_net_gradients(net), 0, trained * sizeof *gradients);
     CHECK_STATUS(rcn__net_encode(features, net, images, &batch), RCN_OK);
     CHECK_STATUS(rcn__net_forward_features(logits + outputs, net, features, &batch, 7), RCN_OK);
     CHECK_STATUS(rcn_net_backward(net, logits + 2 * outputs), RCN_OK);
@@ -418,6 +421,12 @@ static void bad_arguments(void) {
     CHECK_STATUS(rcn_net_predict(logits, net, images, &batch), RCN_OK);
     CHECK_STATUS(rcn_net_backward(net, logits), RCN_EINVALID);
     CHECK_ERROR(ctx, "forward pass");
+    /* Gradients are there until the network runs again. */
+    CHECK_STATUS(rcn_net_forward(logits, net, images, &batch, 0), RCN_OK);
+    CHECK_STATUS(rcn_net_backward(net, logits), RCN_OK);
+    CHECK(rcn_net_gradients(net) != NULL);
+    CHECK_STATUS(rcn_net_predict(logits, net, images, &batch), RCN_OK);
+    CHECK(rcn_net_gradients(net) == NULL);
     /* More shapes than are kept. */
     for (int k = 1; k < 12; ++k) {
         const rcn_batch some = {1, {4 + k, 5, 1}};

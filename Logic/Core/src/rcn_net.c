@@ -37,6 +37,10 @@ const char *rcn_net_check(const rcn_net_options *options) {
     return NULL;
 }
 
+int64_t rcn__parameter_room(const rcn_parameter *parameter) {
+    return (parameter->count + 15) / 16 * 16;
+}
+
 /* Offsets: what is trained first, then the rest, each on a cache line of its own. */
 static void place_parameters(rcn_net *net) {
     for (int trained = 1; trained >= 0; --trained) {
@@ -44,7 +48,7 @@ static void place_parameters(rcn_net *net) {
             rcn_parameter *parameter = &net->parameters[p];
             if ((parameter->kind == RCN_TRAINED) != trained) continue;
             parameter->offset = net->floats;
-            net->floats += (parameter->count + 15) / 16 * 16;
+            net->floats += rcn__parameter_room(parameter);
         }
         if (trained) net->trained_floats = net->floats;
     }
@@ -91,7 +95,6 @@ void rcn_net_destroy(rcn_net *net) {
     rcn_context *ctx = net->ctx;
     for (int p = 0; p < RCN_MAX_PLANS; ++p) rcn__plan_destroy(net->plans[p], net);
     rcn__free(ctx, net->arena);
-    rcn__free(ctx, net->gradients);
     rcn__free(ctx, net->values);
     rcn__free(ctx, net->parameters);
     rcn__free(ctx, net);
@@ -214,6 +217,7 @@ static rcn_status begin_pass(rcn__plan **plan, rcn_net *net, const float *out, c
     if (!net) return RCN_EINVALID;
     rcn__clear(net->ctx);
     net->pending = NULL;
+    net->gradients = NULL; /* this pass writes over them */
     if (!out || !in)
         return rcn__fail(net->ctx, RCN_EINVALID, "There is no image, or no place for its %s.",
                          what);
@@ -301,8 +305,6 @@ rcn_status rcn_net_backward(rcn_net *net, const float *dlogits) {
                          "A backward pass needs a forward pass in training before it.");
     rcn__plan *plan = net->pending;
     net->pending = NULL; /* the backward pass uses up what the forward pass kept */
-    if (!net->gradients)
-        RCN_ALLOC_ZERO(net->gradients, net->ctx, net->trained_floats, "the gradients");
     RCN_TRY(rcn__plan_backward(plan, net, net->images, dlogits));
 done:
     return status;

@@ -6,6 +6,9 @@
  * A norm's output is not made at all if those who read it can normalize what they read: its input
  * is kept for the backward pass anyway, so that halves the memory of training.
  *
+ * The parameters' gradients lie in one block at the start of the same memory. Each takes its place
+ * there only when the backward pass makes it; until then what the last layers keep lies there.
+ *
  * For prediction, batch norms disappear into the convolutions before them, with their residual sums
  * and ReLUs.
  */
@@ -25,6 +28,7 @@ enum { MAX_BUFFERS = 10 * RCN_MAX_TENSORS, LINE = 64 };
 typedef struct buffer {
     size_t bytes, offset;
     int first, last; /* steps */
+    int is_fixed;    /* its offset is given: a parameter's gradient */
 } buffer;
 
 /* What a plan knows of a tensor: its extent and its buffers (or RCN_NONE). */
@@ -114,38 +118,53 @@ static size_t tensor_bytes(const rcn__plan *plan, int tensor) {
     return (size_t)rcn__extent_floats(extent) * sizeof(float);
 }
 
-/* Gives each buffer the lowest place that is free during its steps, the largest first. */
+/* Adds a buffer to those that have their place, which are sorted by it. */
+static void insert_placed(int *placed, int count, const rcn__plan *plan, int index) {
+    int at = count;
+    for (; at > 0 && plan->buffers[placed[at - 1]].offset > plan->buffers[index].offset; --at)
+        placed[at] = placed[at - 1];
+    placed[at] = index;
+}
+
+/* The lowest place that is free during a buffer's steps. */
+static size_t find_place(const rcn__plan *plan, const int *placed, int count, const buffer *b) {
+    size_t offset = 0;
+    /* `placed` is sorted by offset: go up until a gap is wide enough. */
+    for (int k = 0; k < count; ++k) {
+        const buffer *other = &plan->buffers[placed[k]];
+        if (other->last < b->first || other->first > b->last) continue;
+        if (other->offset >= offset + b->bytes) break;
+        if (other->offset + other->bytes > offset) offset = other->offset + other->bytes;
+    }
+    return offset;
+}
+
+/* Gives each buffer its place, the largest first; plan->bytes is what all of them need. */
 static rcn_status place_buffers(rcn__plan *plan, rcn_context *ctx) {
     rcn_status status = RCN_OK;
-    int *order = NULL, *placed = NULL;
-    const int count = plan->buffer_count;
-    RCN_ALLOC(order, ctx, count, "planning memory");
-    RCN_ALLOC(placed, ctx, count, "planning memory");
-    for (int i = 0; i < count; ++i) {
-        int at = i;
+    int *order = NULL, *placed = NULL, ordered = 0, count = 0;
+    RCN_ALLOC(order, ctx, plan->buffer_count, "planning memory");
+    RCN_ALLOC(placed, ctx, plan->buffer_count, "planning memory");
+    for (int i = 0; i < plan->buffer_count; ++i) {
+        int at = ordered;
+        if (plan->buffers[i].is_fixed) {
+            insert_placed(placed, count++, plan, i);
+            continue;
+        }
         for (; at > 0 && plan->buffers[order[at - 1]].bytes < plan->buffers[i].bytes; --at)
             order[at] = order[at - 1];
         order[at] = i;
+        ++ordered;
     }
-    size_t end = 0;
-    for (int i = 0; i < count; ++i) {
+    for (int i = 0; i < ordered; ++i) {
         buffer *b = &plan->buffers[order[i]];
-        /* `placed` is sorted by offset: go up until a gap is wide enough. */
-        size_t offset = 0;
-        for (int k = 0; k < i; ++k) {
-            const buffer *other = &plan->buffers[placed[k]];
-            if (other->last < b->first || other->first > b->last) continue;
-            if (other->offset >= offset + b->bytes) break;
-            if (other->offset + other->bytes > offset) offset = other->offset + other->bytes;
-        }
-        b->offset = offset;
-        if (offset + b->bytes > end) end = offset + b->bytes;
-        int at = i;
-        for (; at > 0 && plan->buffers[placed[at - 1]].offset > offset; --at)
-            placed[at] = placed[at - 1];
-        placed[at] = order[i];
+        b->offset = find_place(plan, placed, count, b);
+        insert_placed(placed, count++, plan, order[i]);
     }
-    plan->bytes = end;
+    for (int i = 0; i < count; ++i) {
+        const buffer *b = &plan->buffers[i];
+        if (b->offset + b->bytes > plan->bytes) plan->bytes = b->offset + b->bytes;
+    }
 done:
     rcn__free(ctx, order);
     rcn__free(ctx, placed);
@@ -226,6 +245,23 @@ static void plan_gradients(rcn__plan *plan, const rcn_net *net) {
                 s->sums[k] = 1;
             }
             use(plan, in->gradient, step);
+        }
+    }
+}
+
+/* The parameters' gradients: each has its place from the step on that makes it. */
+static void plan_parameter_gradients(rcn__plan *plan, const rcn_net *net) {
+    plan->bytes = (size_t)net->trained_floats * sizeof(float);
+    for (int i = plan->first; i < net->op_count; ++i) {
+        const int own[2] = {net->ops[i].weight, net->ops[i].bias};
+        for (int k = 0; k < 2; ++k) {
+            if (own[k] == RCN_NONE) continue;
+            const rcn_parameter *p = &net->parameters[own[k]];
+            const int made =
+                add_buffer(plan, (size_t)p->count * sizeof(float), plan->stages[i].back);
+            plan->buffers[made].offset = (size_t)p->offset * sizeof(float);
+            plan->buffers[made].is_fixed = 1;
+            use(plan, made, 2 * net->op_count); /* the optimizer reads them after the last step */
         }
     }
 }
@@ -449,6 +485,7 @@ static rcn_status plan_create(rcn__plan **out, rcn_net *net, const rcn_batch *ba
     if (training) {
         plan_training_values(plan, net);
         plan_gradients(plan, net);
+        plan_parameter_gradients(plan, net);
     } else {
         plan_prediction_values(plan, net);
     }
@@ -502,6 +539,7 @@ rcn_status rcn__plan_get(rcn__plan **out, rcn_net *net, const rcn_batch *batch, 
         net->arena = NULL;
         net->arena_bytes = 0;
         net->pending = NULL;
+        net->gradients = NULL;
         RCN_TRY(rcn__alloc(&net->arena, net->ctx, (int64_t)plan->bytes, 1,
                            "the network's activations"));
         net->arena_bytes = plan->bytes;
@@ -889,16 +927,34 @@ static rcn_status send_gradients(int64_t *sent, const rcn__plan *plan, rcn_net *
     return rcn__comm_begin_sum(net->comm, net->ctx, net->gradients + from, count, RCN_COMM_FLOAT);
 }
 
+/* What no operation of this plan makes: the gradients of an encoder that is given, and the gaps
+ * between parameters. Other tensors lay there before. */
+static void clear_unmade(const rcn__plan *plan, rcn_net *net) {
+    const int64_t first = first_gradient(plan, net);
+    memset(net->gradients, 0, (size_t)first * sizeof *net->gradients);
+    for (int p = 0; p < net->parameter_count; ++p) {
+        const rcn_parameter *parameter = &net->parameters[p];
+        const int64_t end = parameter->offset + parameter->count;
+        if (parameter->kind == RCN_TRAINED && parameter->offset >= first)
+            memset(net->gradients + end, 0,
+                   (size_t)(rcn__parameter_room(parameter) - parameter->count) *
+                       sizeof *net->gradients);
+    }
+}
+
 rcn_status rcn__plan_backward(rcn__plan *plan, rcn_net *net, const float *images,
                               const float *dlogits) {
     rcn_status status = RCN_OK;
     int64_t sent = net->trained_floats;
+    net->gradients = net->arena;
     for (int i = net->op_count - 1; i >= plan->first; --i) {
         RCN_TRY(rcn__report(net->ctx, 1 - (double)(i + 1) / net->op_count, "training: backward"));
         RCN_TRY(run_backward_op(plan, net, i, images, dlogits));
         RCN_TRY(send_gradients(&sent, plan, net, i));
     }
     RCN_TRY(rcn__comm_finish(net->comm, net->ctx));
+    clear_unmade(plan, net);
 done:
+    if (status != RCN_OK) net->gradients = NULL;
     return status;
 }

@@ -68,7 +68,8 @@ struct rcn_net {
     rcn_parameter *parameters;
     int parameter_count;
     int64_t floats, trained_floats;
-    float *values, *gradients;
+    float *values;
+    float *gradients; /* in the arena, from a backward pass to the next pass; otherwise NULL */
     uint64_t version; /* of the values: plans for prediction keep packed copies */
 
     rcn__plan *plans[RCN_MAX_PLANS]; /* latest first */
@@ -84,6 +85,9 @@ struct rcn_net {
     rcn__plan *pending;
     const float *images;
 };
+
+/* Floats of a parameter in the block: it begins on a cache line of its own. */
+int64_t rcn__parameter_room(const rcn_parameter *parameter);
 
 /* ---- building the graph ---------------------------------------------------------------------- */
 
@@ -149,7 +153,7 @@ rcn_status rcn__net_encode(float *features, rcn_net *net, const float *images,
                            const rcn_batch *batch);
 
 /* rcn_net_forward() of the rest of the network, from features in place of images (aligned to 64
- * bytes or not); rcn_net_backward() after it leaves the encoder's gradients alone. */
+ * bytes or not); after rcn_net_backward() the encoder's gradients are zero. */
 rcn_status rcn__net_forward_features(float *logits, rcn_net *net, const float *features,
                                      const rcn_batch *batch, uint64_t seed);
 

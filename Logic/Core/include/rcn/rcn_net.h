@@ -109,7 +109,8 @@ RCN_API const float *rcn_net_values(const rcn_net *net);
 RCN_API float *rcn_net_edit_values(rcn_net *net);
 
 /* Gradients of the last rcn_net_backward(), laid out like the trained part of the block. The caller
- * may change them (clipping). NULL before the first. Borrowed. */
+ * may change them (clipping). They share memory with what the passes keep: valid until the network
+ * runs again, then NULL, as before the first. Borrowed: ask after each backward pass. */
 RCN_API float *rcn_net_gradients(rcn_net *net);
 
 /* Random weights (He et al. 2015), ones and zeros for the norms; the same for the same seed. The
