@@ -356,7 +356,7 @@ static void copy_band_block(float *to, const direct_job *job, const band *b, int
     const float *image =
         from->data + (planar ? b->image * channels * voxels
                              : (b->image * blocks_of(channels) + own) * voxels * RCN_LANES);
-    on_load norm = {.relu = from->relu};
+    on_load norm = on_load_of(from);
     if (from->scale) {
         norm.scale = lanes_load(from->scale + b->image * channels + place.first);
         norm.shift = lanes_load(from->shift + b->image * channels + place.first);
@@ -442,7 +442,7 @@ static void finish_row(const direct_job *job, const float *sums, int64_t columns
             const int64_t to = at.first + i * at.step;
             lanes value = lanes_add(lanes_load(from + i * columns), bias);
             if (ending.residual) value = lanes_add(value, lanes_load(ending.residual + to));
-            if (ending.relu) value = lanes_where_positive(value, value);
+            if (ending.relu) value = lanes_at_least(lanes_zero(), value);
             if (job->streams)
                 lanes_stream(job->out + to, value);
             else

@@ -19,6 +19,7 @@
 #ifndef RCN_GEMM_H
 #define RCN_GEMM_H
 
+#include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -187,12 +188,16 @@ enum { LARGE_FLOATS = 4 << 20 };
 
 typedef struct on_load {
     lanes scale, shift;
-    int relu;
+    lanes floor; /* 0 for ReLU, otherwise -infinity: then nobody has to ask for each value */
 } on_load;
 
+RCN_INLINE on_load on_load_of(const rcn__source *from) {
+    const on_load norm = {.floor = lanes_all(from->relu ? 0.0f : -INFINITY)};
+    return norm;
+}
+
 RCN_INLINE lanes apply(lanes value, const on_load *norm) {
-    value = lanes_multiply_add(value, norm->scale, norm->shift);
-    return norm->relu ? lanes_where_positive(value, value) : value;
+    return lanes_at_least(norm->floor, lanes_multiply_add(value, norm->scale, norm->shift));
 }
 
 /* ---- the bias's gradient --------------------------------------------------------------------- */

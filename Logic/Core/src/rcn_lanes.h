@@ -97,6 +97,12 @@ RCN_INLINE lanes lanes_where_positive(lanes value, lanes other) {
     for (int l = 0; l < RCN_LANES; ++l) value.at[l] = other.at[l] > 0 ? value.at[l] : 0.0f;
     return value;
 }
+/* The larger of two; the floor where the value is not a number. */
+RCN_INLINE lanes lanes_at_least(lanes floor, lanes value) {
+    for (int l = 0; l < RCN_LANES; ++l)
+        value.at[l] = value.at[l] > floor.at[l] ? value.at[l] : floor.at[l];
+    return value;
+}
 
 typedef struct vec {
     float at[VEC];
@@ -144,6 +150,14 @@ RCN_INLINE lanes lanes_multiply_subtract(lanes a, lanes b, lanes c) { return c -
 RCN_INLINE lanes lanes_where_positive(lanes value, lanes other) {
     return (lanes)((lane_numbers)value & (other > 0));
 }
+RCN_INLINE lanes lanes_at_least(lanes floor, lanes value) {
+#if defined(RCN_HAVE_INTRINSICS)
+    return (lanes)_mm256_max_ps((__m256)value, (__m256)floor);
+#else
+    const lane_numbers above = value > floor;
+    return (lanes)(((lane_numbers)value & above) | ((lane_numbers)floor & ~above));
+#endif
+}
 
 typedef float vec __attribute__((vector_size(4 * VEC)));
 typedef float vec_anywhere __attribute__((vector_size(4 * VEC), aligned(4), may_alias));
@@ -175,6 +189,7 @@ RCN_INLINE lanes lanes_multiply_subtract(lanes a, lanes b, lanes c) {
 RCN_INLINE lanes lanes_where_positive(lanes value, lanes other) {
     return _mm256_and_ps(value, _mm256_cmp_ps(other, _mm256_setzero_ps(), _CMP_GT_OQ));
 }
+RCN_INLINE lanes lanes_at_least(lanes floor, lanes value) { return _mm256_max_ps(value, floor); }
 
 #if defined(__AVX512F__)
 typedef __m512 vec;

@@ -219,12 +219,16 @@ RCN_INLINE void form_edge(float *to, int64_t pitch, const float *plane, int64_t 
     lanes edge[POINTS], half[IN_TILE][IN_TILE];
     const int64_t top = larger(-y, 0), bottom = smaller(height - y, IN_TILE);
     const int64_t left = larger(-x, 0), right = smaller(width - x, IN_TILE);
-    for (int i = 0; i < POINTS; ++i) edge[i] = lanes_zero();
-    for (int64_t r = top; r < bottom; ++r)
+    for (int64_t r = 0; r < IN_TILE; ++r) {
+        lanes *row = edge + r * IN_TILE;
+        /* Row by row: of all at once GCC makes "rep stos", which takes long to begin. */
+        for (int c = 0; c < IN_TILE; ++c) row[c] = lanes_zero();
+        if (r < top || r >= bottom) continue;
         for (int64_t c = left; c < right; ++c) {
             const lanes value = lanes_load(plane + ((y + r) * width + x + c) * RCN_LANES);
-            edge[r * IN_TILE + c] = norm ? apply(value, norm) : value;
+            row[c] = norm ? apply(value, norm) : value;
         }
+    }
     form_columns(half, 0, (const float *)edge, IN_TILE * RCN_LANES, NULL);
     form_rows(to, pitch, half);
 }
@@ -241,7 +245,7 @@ static void spread_slice(float *to, int64_t pitch, const blocking *b, const rcn_
         return;
     }
     tile t = tile_at(b, one->tile);
-    on_load norm = {.relu = from->relu};
+    on_load norm = on_load_of(from);
     int64_t image = -1;
     lanes half[IN_TILE][IN_TILE];
     int goes_on = 0; /* the tile to the left was the one before */
@@ -482,7 +486,7 @@ RCN_INLINE void finish_tile(const convolve_job *job, int64_t at, const float *su
             lanes value = lanes_add(y[j], bias);
             if (ending.residual)
                 value = lanes_add(value, lanes_load(ending.residual + first + j * RCN_LANES));
-            if (ending.relu) value = lanes_where_positive(value, value);
+            if (ending.relu) value = lanes_at_least(lanes_zero(), value);
             if (streams)
                 lanes_stream(job->out + first + j * RCN_LANES, value);
             else
