@@ -70,6 +70,7 @@ typedef struct direct_job {
     float *dweights;
     rcn__weight_slice where;
     int64_t first_unit, units, unit_floats, dout_floats;
+    int64_t slots; /* 0 for many sums */
     float *unit_inputs, *unit_douts, *sums;
     ptrdiff_t *rows; /* (band's rows) */
     int is_first;
@@ -533,22 +534,37 @@ static void direct_convolve(float *out, const rcn__direct *shape, rcn_context *c
 
 /* ---- weights' gradient ----------------------------------------------------------------------- */
 
-/* Bands are copied (the inputs as above, the output's gradients as [group][voxel][columns]) until
- * they fill CHUNK_FLOATS; then each task multiplies, for one tap, block of input channels and group
- * of output channels, all of them. The sums have a place of their own, so nothing depends on the
- * number of threads. */
-static void plan_units(direct_job *job) {
-    job->dout_floats = parts(job->cut.y * job->cut.x * columns_in_all(job->shape.out), 16) * 16;
-    job->unit_floats = job->cut.copies ? parts(job->cut.floats, 16) * 16 : 0;
-    job->units = larger(CHUNK_FLOATS / (job->unit_floats + job->dout_floats), 1);
-    job->units = smaller(job->units, band_count(job));
-}
+/* A band is copied: its inputs as above, the output's gradients as [group][voxel][columns]. A task
+ * multiplies them for one tap, block of input channels and group of output channels. Two ways:
+ *
+ * Few sums: a thread copies a band into memory of its own, which stays in its cache, and does all
+ * tasks. Bands are shared out to SLOTS slots, each with its own sums, which are added up in order
+ * at the end.
+ *
+ * Many: bands are copied until they fill CHUNK_FLOATS, then the tasks go to the threads. The sums
+ * of a task have a place of their own.
+ *
+ * Neither depends on the number of threads. */
+enum { DIRECT_SLOTS = 8, FEW_SUMS = 32768 };
 
 static int64_t sums_floats(const direct_job *job) {
     return job->all_taps * job->blocks * RCN_LANES * columns_in_all(job->shape.out);
 }
 
-static size_t direct_gradient_bytes(const rcn__direct *shape) {
+static void plan_units(direct_job *job) {
+    const int64_t count = band_count(job);
+    job->dout_floats = parts(job->cut.y * job->cut.x * columns_in_all(job->shape.out), 16) * 16;
+    job->unit_floats = job->cut.copies ? parts(job->cut.floats, 16) * 16 : 0;
+    job->units = larger(CHUNK_FLOATS / (job->unit_floats + job->dout_floats), 1);
+    job->units = smaller(job->units, count);
+    job->slots = sums_floats(job) <= FEW_SUMS ? smaller(DIRECT_SLOTS, count) : 0;
+}
+
+static int64_t product_tasks(const direct_job *job) {
+    return job->all_taps * job->blocks * groups_of(job->shape.out);
+}
+
+static size_t direct_gradient_bytes(const rcn__direct *shape, int threads) {
     tap taps[RCN_MOST_TAPS];
     direct_job job = {.taps = taps};
     start_job(&job, shape);
@@ -558,9 +574,11 @@ static size_t direct_gradient_bytes(const rcn__direct *shape) {
     plan_units(&job);
     /* Without that, more units may be taken at a time, in the same memory. */
     const int64_t unit = job.unit_floats + job.dout_floats;
-    const int64_t floats = smaller(band_count(&job) * unit, larger(CHUNK_FLOATS, unit));
+    const int64_t floats =
+        job.slots ? threads * unit + job.slots * sums_floats(&job)
+                  : smaller(band_count(&job) * unit, larger(CHUNK_FLOATS, unit)) + sums_floats(&job);
     return tables_bytes(&job) + (size_t)(parts(job.cut.y, 8) * 8) * sizeof(ptrdiff_t) +
-           (size_t)(floats + sums_floats(&job)) * sizeof(float);
+           (size_t)floats * sizeof(float);
 }
 
 /* [group][voxel][columns] of a band of the output's gradient. */
@@ -591,27 +609,59 @@ static void unit_copy(int64_t index, int thread, void *payload) {
         find_band(job->unit_inputs + index / 2 * job->unit_floats, job, &b);
 }
 
-static void unit_product(int64_t index, int thread, void *payload) {
-    const direct_job *job = payload;
+/* One task: adds the products of a band to its sums, or sets them. */
+static void add_product(float *all_sums, int add, const direct_job *job, const band *b,
+                        const float *in, const float *dout, int64_t index) {
     const int64_t per_group = job->all_taps * job->blocks, group = index / per_group;
     const int64_t place = index % per_group, columns = columns_of(job->shape.out, group);
-    float *sums = job->sums + (columns_before(group) * per_group + place * columns) * RCN_LANES;
+    const rcn__product product = {
+        .c = all_sums + (columns_before(group) * per_group + place * columns) * RCN_LANES,
+        .c_pitch = columns,
+        .add = add,
+        .a = in + job->offsets[place],
+        .offsets = job->rows,
+        .outer = b->rows,
+        .inner = b->columns,
+        .b = dout + columns_before(group) * b->rows * b->columns};
+    multiply_rows(product, RCN_GRADIENT, job->inner, columns);
+}
+
+static void unit_product(int64_t index, int thread, void *payload) {
+    const direct_job *job = payload;
     (void)thread;
     for (int64_t u = 0; u < job->units; ++u) {
         const band b = band_at(job, job->first_unit + u);
         const float *in =
             job->cut.copies ? job->unit_inputs + u * job->unit_floats : find_band(NULL, job, &b);
-        const rcn__product product = {.c = sums,
-                                      .c_pitch = columns,
-                                      .add = u > 0 || !job->is_first,
-                                      .a = in + job->offsets[place],
-                                      .offsets = job->rows,
-                                      .outer = b.rows,
-                                      .inner = b.columns,
-                                      .b = job->unit_douts + u * job->dout_floats +
-                                           columns_before(group) * b.rows * b.columns};
-        multiply_rows(product, RCN_GRADIENT, job->inner, columns);
+        add_product(job->sums, u > 0 || !job->is_first, job, &b, in,
+                    job->unit_douts + u * job->dout_floats, index);
     }
+}
+
+/* Few sums: the bands of one slot. */
+static void direct_slot(int64_t slot, int thread, void *payload) {
+    const direct_job *job = payload;
+    const int64_t count = band_count(job), first = count * slot / job->slots;
+    float *inputs = job->unit_inputs + thread * job->unit_floats;
+    float *dout = job->unit_douts + thread * job->dout_floats;
+    float *sums = job->sums + slot * sums_floats(job);
+    for (int64_t i = first; i < count * (slot + 1) / job->slots; ++i) {
+        const band b = band_at(job, i);
+        const float *in = find_band(inputs, job, &b);
+        copy_dout(dout, job, &b);
+        for (int64_t k = 0; k < product_tasks(job); ++k)
+            add_product(sums, i > first, job, &b, in, dout, k);
+    }
+}
+
+/* Then the slots, into the first. */
+static void direct_join(int64_t index, int thread, void *payload) {
+    const direct_job *job = payload;
+    const int64_t floats = sums_floats(job), tasks = product_tasks(job);
+    (void)thread;
+    for (int64_t s = 1; s < job->slots; ++s)
+        for (int64_t i = floats * index / tasks; i < floats * (index + 1) / tasks; ++i)
+            job->sums[i] += job->sums[s * floats + i];
 }
 
 /* From the sums to PyTorch's order, for RCN_LANES output channels. */
@@ -647,16 +697,21 @@ static void direct_gradient(float *dweights, float *dbias, const rcn__direct *sh
     plan_units(&job);
     job.rows = (ptrdiff_t *)((char *)scratch + tables_bytes(&job));
     job.unit_inputs = (float *)(job.rows + parts(job.cut.y, 8) * 8);
-    job.unit_douts = job.unit_inputs + job.units * job.unit_floats;
-    job.sums = job.unit_douts + job.units * job.dout_floats;
+    const int64_t copies = job.slots ? ctx->threads : job.units; /* bands at a time */
+    job.unit_douts = job.unit_inputs + copies * job.unit_floats;
+    job.sums = job.unit_douts + copies * job.dout_floats;
     for (int64_t y = 0; y < job.cut.y; ++y) job.rows[y] = (ptrdiff_t)(y * in_row_floats(&job));
-    const int64_t count = band_count(&job), at_once = job.units;
+    const int64_t count = job.slots ? 0 : band_count(&job), at_once = job.units;
+    if (job.slots) {
+        rcn__for_all(ctx, job.slots, direct_slot, &job);
+        rcn__for_all(ctx, product_tasks(&job), direct_join, &job);
+    }
     for (int64_t first = 0; first < count; first += at_once) {
         job.first_unit = first;
         job.units = smaller(at_once, count - first);
         job.is_first = first == 0;
         rcn__for_all(ctx, 2 * job.units, unit_copy, &job);
-        rcn__for_all(ctx, job.all_taps * job.blocks * groups_of(shape->out), unit_product, &job);
+        rcn__for_all(ctx, product_tasks(&job), unit_product, &job);
     }
     rcn__for_all(ctx, blocks_of(shape->out), keep_block, &job);
     if (dbias) sum_outputs(dbias, ctx, dout, shape->batch, shape->out, voxels_of(shape->out_size));
