@@ -216,7 +216,7 @@ static void check_forward(trial *t) {
     double *defined = calloc((size_t)count, sizeof *defined);
     const rcn__source in[2] = {source_of(t, 0), source_of(t, 1)};
     const rcn__ending ending = {.bias = t->with.bias ? t->bias : NULL,
-                                .residual = t->with.add ? t->out : NULL,
+                                .residual = {t->with.add ? t->out : NULL},
                                 .relu = t->with.relu};
     const float *scale = t->with.relu ? t->bias : NULL; /* any numbers */
     define(defined, s, 0, t->read, t->weights, NULL);
@@ -232,22 +232,29 @@ static void check_forward(trial *t) {
     free(defined);
 }
 
-static void check_input_gradient(trial *t, int k) {
+/* The gradients of the inputs [first, end), asked for in one call; with an option, the last of them
+ * is added to. */
+static void check_input_gradients(trial *t, int first, int end) {
     const rcn__conv_shape *s = &t->shape;
-    const int64_t stored = s->batch * stored_of(s->in[k]) * t->ins;
     double *defined = calloc((size_t)(s->batch * t->channels * t->ins), sizeof *defined);
-    float *din = aligned((size_t)stored * sizeof *din);
+    float *din[2] = {NULL, NULL};
+    int add[2] = {0, 0};
+    add[end - 1] = t->with.add;
     define(defined, s, 1, NULL, t->weights, t->dout);
-    if (t->with.add) {
-        for (int64_t i = 0; i < s->batch * t->channels * t->ins; ++i) defined[i] += 1;
-        for (int64_t i = 0; i < stored; ++i) din[i] = 1;
+    for (int k = first; k < end; ++k) {
+        const int64_t stored = s->batch * stored_of(s->in[k]) * t->ins;
+        din[k] = aligned((size_t)stored * sizeof *din[k]);
+        for (int64_t i = 0; i < stored; ++i) din[k][i] = 1;
     }
-    rcn__conv_pack_backward(t->packed, t->conv, t->ctx, t->weights, k);
-    rcn__conv_backward_input(din, t->with.add, t->conv, t->ctx, k, t->blocked_dout, t->packed,
-                             t->scratch);
-    check_blocked("input's gradient", din, defined, s->batch, s->in[k], k ? s->in[0] : 0,
-                  t->channels, t->ins);
-    rcn__release_aligned(din);
+    rcn__conv_backward_inputs(din, add, t->conv, t->ctx, t->weights, t->blocked_dout, t->packed,
+                              t->scratch);
+    for (int k = first; k < end; ++k) {
+        const int64_t before = k ? s->in[0] : 0;
+        for (int64_t i = 0; add[k] && i < s->batch * t->channels * t->ins; ++i) defined[i] += 1;
+        check_blocked("input's gradient", din[k], defined, s->batch, s->in[k], before, t->channels,
+                      t->ins);
+        rcn__release_aligned(din[k]);
+    }
     free(defined);
 }
 
@@ -280,7 +287,9 @@ static void check_shape_with(rcn__conv_shape shape, options with, int threads) {
     trial t;
     start_trial(&t, shape, with, threads);
     check_forward(&t);
-    for (int k = 0; shape.input_gradient && k < 2 && shape.in[k]; ++k) check_input_gradient(&t, k);
+    for (int k = 0; shape.input_gradient && k < 2 && shape.in[k]; ++k)
+        check_input_gradients(&t, k, k + 1);
+    if (shape.input_gradient && shape.in[1]) check_input_gradients(&t, 0, 2);
     if (shape.training) check_weight_gradient(&t);
     end_trial(&t);
 }
@@ -457,9 +466,10 @@ static void threads_change_nothing(void) {
             din[k] = filled("unset", shapes[i].batch * shapes[i].in[0] * t[k].ins, 1, 0);
             rcn__conv_backward_weights(dweights[k], NULL, t[k].conv, t[k].ctx, &from,
                                        t[k].blocked_dout, t[k].scratch);
-            rcn__conv_pack_backward(t[k].packed, t[k].conv, t[k].ctx, t[k].weights, 0);
-            rcn__conv_backward_input(din[k], 0, t[k].conv, t[k].ctx, 0, t[k].blocked_dout,
-                                     t[k].packed, t[k].scratch);
+            float *const asked[2] = {din[k]};
+            const int add[2] = {0, 0};
+            rcn__conv_backward_inputs(asked, add, t[k].conv, t[k].ctx, t[k].weights,
+                                      t[k].blocked_dout, t[k].packed, t[k].scratch);
         }
         const rcn__conv_shape *s = &shapes[i];
         CHECK(!memcmp(t[0].out, t[1].out,

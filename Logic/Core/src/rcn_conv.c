@@ -38,8 +38,10 @@ static rcn__winograd winograd_of(const rcn__conv *conv, int which, int backward)
     w.in[0] = shape->in[which == 1];
     if (which == ALL_INPUTS) w.in[1] = shape->in[1];
     if (backward) {
-        w.out = w.in[0];
+        w.out_second = w.in[1];
+        w.out = w.in[0] + w.in[1];
         w.in[0] = shape->out;
+        w.in[1] = 0;
     }
     return w;
 }
@@ -124,20 +126,25 @@ static size_t gradient_bytes(const rcn__conv *conv) {
 
 static int input_count(const rcn__conv *conv) { return conv->shape.in[1] ? 2 : 1; }
 
-size_t rcn__conv_scratch_bytes(const rcn__conv *conv) {
-    size_t bytes = bytes_of(conv, ALL_INPUTS, 0, 0);
-    if (conv->shape.training) bytes = more(bytes, gradient_bytes(conv));
-    for (int k = 0; conv->shape.input_gradient && k < input_count(conv); ++k)
-        bytes = more(bytes, bytes_of(conv, k, 1, 0));
+/* Winograd's way gives the gradients of two inputs in one pass, which makes the forms of the
+ * output's gradient once for both. */
+static int joins_inputs(const rcn__conv *conv) { return conv->winograd && conv->shape.in[1]; }
+
+/* Bytes for whatever a convolution is asked for. */
+static size_t most_bytes(const rcn__conv *conv, int packed) {
+    size_t bytes = bytes_of(conv, ALL_INPUTS, 0, packed);
+    if (!conv->shape.input_gradient) return bytes;
+    for (int k = joins_inputs(conv) ? ALL_INPUTS : 0; k < input_count(conv); ++k)
+        bytes = more(bytes, bytes_of(conv, k, 1, packed));
     return bytes;
 }
 
-size_t rcn__conv_packed_bytes(const rcn__conv *conv) {
-    size_t bytes = bytes_of(conv, ALL_INPUTS, 0, 1);
-    for (int k = 0; conv->shape.input_gradient && k < input_count(conv); ++k)
-        bytes = more(bytes, bytes_of(conv, k, 1, 1));
-    return bytes;
+size_t rcn__conv_scratch_bytes(const rcn__conv *conv) {
+    const size_t bytes = most_bytes(conv, 0);
+    return conv->shape.training ? more(bytes, gradient_bytes(conv)) : bytes;
 }
+
+size_t rcn__conv_packed_bytes(const rcn__conv *conv) { return most_bytes(conv, 1); }
 
 static void pack(void *packed, rcn__conv *conv, rcn_context *ctx, const float *weights,
                  const float *scale, int which, int backward) {
@@ -157,32 +164,41 @@ void rcn__conv_pack(void *packed, rcn__conv *conv, rcn_context *ctx, const float
     pack(packed, conv, ctx, weights, scale, ALL_INPUTS, 0);
 }
 
-void rcn__conv_pack_backward(void *packed, rcn__conv *conv, rcn_context *ctx, const float *weights,
-                             int which) {
-    pack(packed, conv, ctx, weights, NULL, which, 1);
-}
-
-static void run(float *out, rcn__conv *conv, rcn_context *ctx, const rcn__source *in, int which,
-                int backward, const void *packed, const rcn__ending *ending, void *scratch) {
+static void run(float *const out[2], rcn__conv *conv, rcn_context *ctx, const rcn__source *in,
+                int which, int backward, const void *packed, const rcn__ending *ending,
+                void *scratch) {
     if (conv->winograd) {
         const rcn__winograd shape = winograd_of(conv, which, backward);
         conv->engine->winograd_convolve(out, &shape, ctx, in, packed, ending, scratch);
     } else {
         const rcn__direct shape = direct_of(conv, which, backward);
-        conv->engine->direct_convolve(out, &shape, ctx, in, packed, ending, scratch);
+        conv->engine->direct_convolve(out[0], &shape, ctx, in, packed, ending, scratch);
     }
 }
 
 void rcn__conv_forward(float *out, rcn__conv *conv, rcn_context *ctx, const rcn__source *in,
                        const void *packed, const rcn__ending *ending, void *scratch) {
-    run(out, conv, ctx, in, ALL_INPUTS, 0, packed, ending, scratch);
+    float *const one[2] = {out};
+    run(one, conv, ctx, in, ALL_INPUTS, 0, packed, ending, scratch);
 }
 
-void rcn__conv_backward_input(float *din, int add, rcn__conv *conv, rcn_context *ctx, int which,
-                              const float *dout, const void *packed, void *scratch) {
+void rcn__conv_backward_inputs(float *const din[2], const int add[2], rcn__conv *conv,
+                               rcn_context *ctx, const float *weights, const float *dout,
+                               void *packed, void *scratch) {
     const rcn__source from = {.data = dout};
-    const rcn__ending ending = {.residual = add ? din : NULL};
-    run(din, conv, ctx, &from, which, 1, packed, &ending, scratch);
+    if (joins_inputs(conv) && din[0] && din[1]) {
+        const rcn__ending ending = {.residual = {add[0] ? din[0] : NULL, add[1] ? din[1] : NULL}};
+        pack(packed, conv, ctx, weights, NULL, ALL_INPUTS, 1);
+        run(din, conv, ctx, &from, ALL_INPUTS, 1, packed, &ending, scratch);
+        return;
+    }
+    for (int k = 0; k < input_count(conv); ++k) {
+        float *const one[2] = {din[k]};
+        const rcn__ending ending = {.residual = {add[k] ? din[k] : NULL}};
+        if (!din[k]) continue;
+        pack(packed, conv, ctx, weights, NULL, k, 1);
+        run(one, conv, ctx, &from, k, 1, packed, &ending, scratch);
+    }
 }
 
 void rcn__conv_backward_weights(float *dweights, float *dbias, rcn__conv *conv, rcn_context *ctx,

@@ -32,8 +32,8 @@ typedef struct rcn__source {
 
 /* What follows the sum: out = [max(0,] sum [+ bias] [+ residual] [)]. */
 typedef struct rcn__ending {
-    const float *bias;     /* or NULL */
-    const float *residual; /* as large as the output, which it may be; or NULL */
+    const float *bias;        /* or NULL */
+    const float *residual[2]; /* for each output: as large as it, which it may be; or NULL */
     int relu;
 } rcn__ending;
 
@@ -64,12 +64,9 @@ size_t rcn__conv_scratch_bytes(const rcn__conv *conv);
 size_t rcn__conv_packed_bytes(const rcn__conv *conv);
 
 /* Packs weights (out, in, kernel) for forward, each multiplied with its output channel's scale if
- * that is not NULL: */
+ * that is not NULL. */
 void rcn__conv_pack(void *packed, rcn__conv *conv, rcn_context *ctx, const float *weights,
                     const float *scale);
-/* or for the gradient of input number `which`. */
-void rcn__conv_pack_backward(void *packed, rcn__conv *conv, rcn_context *ctx, const float *weights,
-                             int which);
 
 /* `in` is an array of one or two. With a spread (z, y, x), the output has spread times the voxels
  * of the input along each axis and a set of output channels for each: the first half of the
@@ -78,9 +75,11 @@ void rcn__conv_pack_backward(void *packed, rcn__conv *conv, rcn_context *ctx, co
 void rcn__conv_forward(float *out, rcn__conv *conv, rcn_context *ctx, const rcn__source *in,
                        const void *packed, const rcn__ending *ending, void *scratch);
 
-/* The gradient of input number `which`, from that of the output; adds to it or overwrites. */
-void rcn__conv_backward_input(float *din, int add, rcn__conv *conv, rcn_context *ctx, int which,
-                              const float *dout, const void *packed, void *scratch);
+/* The gradients of one or two inputs, from that of the output: adds to din[k] or overwrites it; NULL:
+ * not asked for. Packs the weights itself, into `packed`, once or for each input. */
+void rcn__conv_backward_inputs(float *const din[2], const int add[2], rcn__conv *conv,
+                               rcn_context *ctx, const float *weights, const float *dout,
+                               void *packed, void *scratch);
 
 /* The gradients of the weights, and of the bias (NULL: not asked for); overwrites them. */
 void rcn__conv_backward_weights(float *dweights, float *dbias, rcn__conv *conv, rcn_context *ctx,

@@ -442,7 +442,7 @@ static void finish_row(const direct_job *job, const float *sums, int64_t columns
         for (int64_t i = 0; i < count; ++i) {
             const int64_t to = at.first + i * at.step;
             lanes value = lanes_add(lanes_load(from + i * columns), bias);
-            if (ending.residual) value = lanes_add(value, lanes_load(ending.residual + to));
+            if (ending.residual[0]) value = lanes_add(value, lanes_load(ending.residual[0] + to));
             if (ending.relu) value = lanes_at_least(lanes_zero(), value);
             if (job->streams)
                 lanes_stream(job->out + to, value);
@@ -575,8 +575,9 @@ static size_t direct_gradient_bytes(const rcn__direct *shape, int threads) {
     /* Without that, more units may be taken at a time, in the same memory. */
     const int64_t unit = job.unit_floats + job.dout_floats;
     const int64_t floats =
-        job.slots ? threads * unit + job.slots * sums_floats(&job)
-                  : smaller(band_count(&job) * unit, larger(CHUNK_FLOATS, unit)) + sums_floats(&job);
+        job.slots
+            ? threads * unit + job.slots * sums_floats(&job)
+            : smaller(band_count(&job) * unit, larger(CHUNK_FLOATS, unit)) + sums_floats(&job);
     return tables_bytes(&job) + (size_t)(parts(job.cut.y, 8) * 8) * sizeof(ptrdiff_t) +
            (size_t)floats * sizeof(float);
 }

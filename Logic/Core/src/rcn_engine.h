@@ -34,6 +34,7 @@ typedef struct rcn__weight_slice {
 typedef struct rcn__winograd {
     int64_t batch;
     int64_t in[2], out; /* channels, multiples of RCN_LANES; a second input or 0 */
+    int64_t out_second; /* of `out`, the last ones that go to a second output, or 0 */
     int64_t size[3];    /* z, y, x */
     int64_t depth;      /* of the kernel: 1 or 3 */
 } rcn__winograd;
@@ -64,7 +65,7 @@ typedef struct rcn__engine {
     size_t (*winograd_gradient_bytes)(const rcn__winograd *shape, int threads);
     void (*winograd_pack)(float *packed, const rcn__winograd *shape, rcn_context *ctx,
                           const float *weights, const rcn__weight_slice *where);
-    void (*winograd_convolve)(float *out, const rcn__winograd *shape, rcn_context *ctx,
+    void (*winograd_convolve)(float *const out[2], const rcn__winograd *shape, rcn_context *ctx,
                               const rcn__source *in, const float *packed, const rcn__ending *ending,
                               void *scratch);
     void (*winograd_gradient)(float *dweights, float *dbias, const rcn__winograd *shape,

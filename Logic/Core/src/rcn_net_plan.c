@@ -702,7 +702,7 @@ static void conv_forward(rcn__plan *plan, rcn_net *net, int index, const float *
     } else {
         if (norm || op->bias != RCN_NONE) ending.bias = (float *)(plan->prepared + s->folded);
         if (op->transposed) ending.bias = parameter_of(net, net->ops[index + 1].bias);
-        if (s->residual != RCN_NONE) ending.residual = value_of(plan, net, s->residual);
+        if (s->residual != RCN_NONE) ending.residual[0] = value_of(plan, net, s->residual);
     }
     rcn__conv_forward(value_of(plan, net, s->writes), s->conv, net->ctx, in, packed, &ending,
                       at_buffer(plan, net, s->scratch[FORWARD]));
@@ -834,16 +834,17 @@ static void conv_backward(rcn__plan *plan, rcn_net *net, int index, const float 
     const int reshaped = is_reshaped(plan, net, op);
     float *dweights = reshaped ? at_offset(net, plan->reshaped) : dparameter_of(net, op->weight);
     rcn__source in[2];
-    for (int k = 0; k < op->inputs; ++k) in[k] = source_of(plan, net, op->in[k], images);
+    float *din[2] = {NULL, NULL};
+    for (int k = 0; k < op->inputs; ++k) {
+        in[k] = source_of(plan, net, op->in[k], images);
+        if (!is_given(plan, net, op->in[k])) din[k] = gradient_of(plan, net, op->in[k]);
+    }
     rcn__conv_backward_weights(dweights, dparameter_of(net, op->bias), s->conv, ctx, in, dout,
                                scratch);
     if (reshaped) keep_gradient(plan, net, op);
-    for (int k = 0; k < op->inputs; ++k) {
-        if (is_given(plan, net, op->in[k])) continue;
-        rcn__conv_pack_backward(packed, s->conv, ctx, plain_weights(plan, net, op), k);
-        rcn__conv_backward_input(gradient_of(plan, net, op->in[k]), s->sums[k], s->conv, ctx, k,
-                                 dout, packed, scratch);
-    }
+    if (din[0] || din[1])
+        rcn__conv_backward_inputs(din, s->sums, s->conv, ctx, plain_weights(plan, net, op), dout,
+                                  packed, scratch);
 }
 
 static rcn_status run_backward_op(rcn__plan *plan, rcn_net *net, int index, const float *images,

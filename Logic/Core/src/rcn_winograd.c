@@ -419,7 +419,7 @@ typedef struct convolve_job {
     const rcn__winograd *shape;
     blocking blocks;
     block one; /* without kept forms: that all threads work on */
-    float *out;
+    float *out[2];
     const rcn__source *in;
     const float *packed;
     rcn__ending ending;
@@ -463,11 +463,31 @@ static size_t winograd_scratch_bytes(const rcn__winograd *shape, int threads) {
            (size_t)(threads + 1) * (size_t)(shape->depth * channels_in(shape)) * sizeof(ptrdiff_t);
 }
 
-/* Outputs of one tile and block of channels. `at` is the tensor's offset of the slice. */
-RCN_INLINE void finish_tile(const convolve_job *job, int64_t at, const float *sums, tile t,
+/* A slice of a block of output channels: where its numbers go, and what is added to them. */
+typedef struct out_slice {
+    float *to;
+    const float *residual; /* or NULL */
+} out_slice;
+
+static out_slice out_slice_at(const convolve_job *job, int64_t image, int64_t channel_block,
+                              int64_t z) {
+    const rcn__winograd *shape = job->shape;
+    const int64_t blocks[2] = {(shape->out - shape->out_second) / RCN_LANES,
+                               shape->out_second / RCN_LANES};
+    const int which = channel_block >= blocks[0];
+    const int64_t own = channel_block - (which ? blocks[0] : 0);
+    const int64_t plane = shape->size[1] * shape->size[2];
+    const int64_t at = ((image * blocks[which] + own) * shape->size[0] + z) * plane * RCN_LANES;
+    const float *residual = job->ending.residual[which];
+    const out_slice slice = {job->out[which] + at, residual ? residual + at : NULL};
+    return slice;
+}
+
+/* Outputs of one tile and block of channels. */
+RCN_INLINE void finish_tile(const convolve_job *job, out_slice out, const float *sums, tile t,
                             lanes bias, const int streams) {
     const int64_t height = job->shape->size[1], width = job->shape->size[2];
-    const rcn__ending ending = job->ending;
+    const int relu = job->ending.relu;
     const int64_t rows = smaller(height - t.y, OUT_TILE), columns = smaller(width - t.x, OUT_TILE);
     lanes half[OUT_TILE][IN_TILE];
     for (int j = 0; j < IN_TILE; ++j) {
@@ -478,19 +498,19 @@ RCN_INLINE void finish_tile(const convolve_job *job, int64_t at, const float *su
         for (int i = 0; i < OUT_TILE; ++i) half[i][j] = y[i];
     }
     for (int i = 0; i < rows; ++i) {
-        const int64_t first = at + ((t.y + i) * width + t.x) * RCN_LANES;
+        const int64_t first = ((t.y + i) * width + t.x) * RCN_LANES;
         lanes y[4];
         output_form(y, half[i]);
         for (int j = 0; j < OUT_TILE; ++j) {
             if (j >= columns) break;
             lanes value = lanes_add(y[j], bias);
-            if (ending.residual)
-                value = lanes_add(value, lanes_load(ending.residual + first + j * RCN_LANES));
-            if (ending.relu) value = lanes_at_least(lanes_zero(), value);
+            if (out.residual)
+                value = lanes_add(value, lanes_load(out.residual + first + j * RCN_LANES));
+            if (relu) value = lanes_at_least(lanes_zero(), value);
             if (streams)
-                lanes_stream(job->out + first + j * RCN_LANES, value);
+                lanes_stream(out.to + first + j * RCN_LANES, value);
             else
-                lanes_store(job->out + first + j * RCN_LANES, value);
+                lanes_store(out.to + first + j * RCN_LANES, value);
         }
     }
 }
@@ -522,9 +542,7 @@ static void multiply_points(float *sums, const convolve_job *job, int64_t group,
 static void finish_rows(const convolve_job *job, const block *one, int64_t group, const float *sums,
                         int64_t first, int64_t end) {
     const rcn__winograd *shape = job->shape;
-    const int64_t columns = columns_of(shape->out, group), plane = shape->size[1] * shape->size[2];
-    const int64_t voxels = plane * shape->size[0], blocks = shape->out / RCN_LANES;
-    const int64_t left = shape->out - group * WIDTH;
+    const int64_t columns = columns_of(shape->out, group), left = shape->out - group * WIDTH;
     for (int64_t v = 0; v * RCN_LANES < smaller(left, WIDTH); ++v) {
         const int64_t c = group * WIDTH / RCN_LANES + v;
         const lanes bias =
@@ -532,13 +550,12 @@ static void finish_rows(const convolve_job *job, const block *one, int64_t group
         tile t = tile_at(&job->blocks, one->tile + first % one->tiles);
         for (int64_t row = first; row < end; ++row) {
             if (row % one->tiles == 0) t = tile_at(&job->blocks, one->tile);
-            const int64_t z = one->slice + row / one->tiles;
-            const int64_t at = ((t.image * blocks + c) * voxels + z * plane) * RCN_LANES;
+            const out_slice out = out_slice_at(job, t.image, c, one->slice + row / one->tiles);
             const float *from = sums + (row - first) * columns + v * RCN_LANES;
             if (job->streams)
-                finish_tile(job, at, from, t, bias, 1);
+                finish_tile(job, out, from, t, bias, 1);
             else
-                finish_tile(job, at, from, t, bias, 0);
+                finish_tile(job, out, from, t, bias, 0);
             t = next_tile(&job->blocks, t);
         }
     }
@@ -628,10 +645,10 @@ static void convolve_group(int64_t index, int thread, void *payload) {
     }
 }
 
-static void winograd_convolve(float *out, const rcn__winograd *shape, rcn_context *ctx,
+static void winograd_convolve(float *const out[2], const rcn__winograd *shape, rcn_context *ctx,
                               const rcn__source *in, const float *packed, const rcn__ending *ending,
                               void *scratch) {
-    convolve_job job = {.out = out, .in = in, .packed = packed, .ending = *ending};
+    convolve_job job = {.out = {out[0], out[1]}, .in = in, .packed = packed, .ending = *ending};
     plan_convolution(&job, shape, ctx->threads);
     job.scratch = scratch;
     job.inputs = job.scratch + ctx->threads * job.thread_floats;
