@@ -75,8 +75,8 @@ void rcn__conv_pack(void *packed, rcn__conv *conv, rcn_context *ctx, const float
 void rcn__conv_forward(float *out, rcn__conv *conv, rcn_context *ctx, const rcn__source *in,
                        const void *packed, const rcn__ending *ending, void *scratch);
 
-/* The gradients of one or two inputs, from that of the output: adds to din[k] or overwrites it; NULL:
- * not asked for. Packs the weights itself, into `packed`, once or for each input. */
+/* The gradients of one or two inputs, from that of the output: adds to din[k] or overwrites it;
+ * NULL: not asked for. Packs the weights itself, into `packed`, once or for each input. */
 void rcn__conv_backward_inputs(float *const din[2], const int add[2], rcn__conv *conv,
                                rcn_context *ctx, const float *weights, const float *dout,
                                void *packed, void *scratch);
