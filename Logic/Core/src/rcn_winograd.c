@@ -752,36 +752,43 @@ RCN_INLINE void form_output(float *to, int64_t pitch, const float *plane, tile t
     }
 }
 
-/* to[point][group][row][columns] for one block of channels and one slice. */
-static void spread_outputs(float *to, const gradient_job *job, const block *one,
-                           int64_t channel_block, int64_t slice) {
+/* to[point][group][row][columns] for one group of channels, one slice and some of its tiles. A task
+ * has whole rows of a group: threads that write to one line of the cache in turn take it away from
+ * each other, which takes many times as long as to fill it. */
+static void spread_outputs(float *to, const gradient_job *job, const block *one, int64_t group,
+                           int64_t slice, int64_t first, int64_t end) {
     const rcn__winograd *shape = job->shape;
     const int64_t height = shape->size[1], width = shape->size[2];
     const int64_t blocks = shape->out / RCN_LANES, voxels = height * width * shape->size[0];
-    const int64_t group = channel_block * RCN_LANES / WIDTH;
     const int64_t columns = columns_of(shape->out, group);
-    tile t = tile_at(&job->blocks, one->tile);
-    to += columns_before(group) * out_rows(one) + slice * one->tiles * columns +
-          channel_block * RCN_LANES % WIDTH;
-    for (int64_t i = 0; i < one->tiles; ++i, to += columns) {
-        if (channel_block < blocks)
-            form_output(to, job->out_pitch,
-                        job->dout + ((t.image * blocks + channel_block) * voxels +
-                                     (one->slice + slice) * height * width) *
-                                        RCN_LANES,
-                        t, height, width);
-        else /* the last vector is only half filled */
-            for (int p = 0; p < POINTS; ++p) lanes_store(to + p * job->out_pitch, lanes_zero());
-        t = next_tile(&job->blocks, t);
+    to += columns_before(group) * out_rows(one) + (slice * one->tiles + first) * columns;
+    for (int64_t v = 0; v < columns / RCN_LANES; ++v) {
+        const int64_t channel_block = group * WIDTH / RCN_LANES + v;
+        tile t = tile_at(&job->blocks, one->tile + first);
+        float *row = to + v * RCN_LANES;
+        for (int64_t i = first; i < end; ++i, row += columns) {
+            if (channel_block < blocks)
+                form_output(row, job->out_pitch,
+                            job->dout + ((t.image * blocks + channel_block) * voxels +
+                                         (one->slice + slice) * height * width) *
+                                            RCN_LANES,
+                            t, height, width);
+            else /* the last vector is only half filled */
+                for (int p = 0; p < POINTS; ++p)
+                    lanes_store(row + p * job->out_pitch, lanes_zero());
+            t = next_tile(&job->blocks, t);
+        }
     }
 }
 
-/* The forms of a block come in so many pieces: a block of channels in a slice each. */
+/* The forms of a block come in so many pieces: of the inputs a block of channels in a slice each,
+ * of the outputs a group of channels, a slice and a run of tiles. */
+enum { TILE_RUNS = WIDTH / RCN_LANES };
 static int64_t input_pieces(const gradient_job *job, const block *one) {
     return channels_in(job->shape) / RCN_LANES * (one->slices + job->shape->depth - 1);
 }
 static int64_t pieces_of(const gradient_job *job, const block *one) {
-    return input_pieces(job, one) + columns_in_all(job->shape->out) / RCN_LANES * one->slices;
+    return input_pieces(job, one) + groups_of(job->shape->out) * one->slices * TILE_RUNS;
 }
 
 static void spread_piece(float *forms, const gradient_job *job, const block *one, int64_t index) {
@@ -789,9 +796,12 @@ static void spread_piece(float *forms, const gradient_job *job, const block *one
     if (index < inputs)
         spread_inputs(forms, job->in_pitch, &job->blocks, job->shape, one, job->in,
                       index / in_slices, index % in_slices);
-    else
-        spread_outputs(forms + POINTS * job->in_pitch, job, one, (index - inputs) / one->slices,
-                       (index - inputs) % one->slices);
+    else {
+        const int64_t at = index - inputs, run = at % TILE_RUNS, slice = at / TILE_RUNS;
+        spread_outputs(forms + POINTS * job->in_pitch, job, one, slice / one->slices,
+                       slice % one->slices, one->tiles * run / TILE_RUNS,
+                       one->tiles * (run + 1) / TILE_RUNS);
+    }
 }
 
 /* What a task is about. */
