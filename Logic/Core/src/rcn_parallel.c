@@ -17,17 +17,61 @@ static const double REPORT_SECONDS = 0.02;
  * a core busy for a while after, at the expense of whatever else runs beside us. */
 static const double ALONE_SECONDS = 0.0004;
 
+#ifdef _OPENMP
+/* What is left of a thread's own run of chunks. Each has a line of the cache to itself. */
+typedef struct share {
+    int64_t next, end;
+    int64_t unused[6];
+} share;
+
+enum { MOST_SHARES = 256 };
+
+/* The next chunk for a thread, or -1: its own from the first on, then what others have left, from
+ * the last on. */
+static int64_t take_chunk(share *shares, int threads, int thread) {
+    for (int k = 0; k < threads; ++k) {
+        share *from = &shares[(thread + k) % threads];
+        if (from->next < from->end) return k ? --from->end : from->next++;
+    }
+    return -1;
+}
+
+/* Each thread begins with a run of chunks of its own: what one pass leaves in a core's cache, the
+ * next pass mostly finds there, because chunks are numbered in the order of memory. Where cores
+ * have no cache in common, fetching from another one's takes several times as long as computing.
+ * Who has finished early takes over from the others, so that a slow core delays nobody. */
+static void share_chunks(int64_t first, int64_t end, int threads, rcn__chunk_fn body,
+                         void *payload) {
+    share shares[MOST_SHARES];
+    for (int t = 0; t < threads; ++t) {
+        shares[t].next = first + (end - first) * t / threads;
+        shares[t].end = first + (end - first) * (t + 1) / threads;
+    }
+#pragma omp parallel num_threads(threads)
+    {
+        const int thread = omp_get_thread_num();
+        int64_t chunk = 0;
+        while (chunk >= 0) {
+#pragma omp critical(rcn_take_chunk)
+            chunk = take_chunk(shares, threads, thread);
+            if (chunk >= 0) body(chunk, thread, payload);
+        }
+    }
+}
+#endif
+
 static void do_chunks(int64_t first, int64_t end, rcn_context *ctx, int alone, rcn__chunk_fn body,
                       void *payload) {
-    if (alone || ctx->threads == 1 || end - first < 2) {
-        for (int64_t chunk = first; chunk < end; ++chunk) body(chunk, 0, payload);
+#ifdef _OPENMP
+    const int threads = ctx->threads < MOST_SHARES ? ctx->threads : MOST_SHARES;
+    if (!alone && threads > 1 && end - first > 1) {
+        share_chunks(first, end, threads, body, payload);
         return;
     }
-#ifdef _OPENMP
-    int64_t chunk; /* Visual C++ does not take it inside the loop. */
-#pragma omp parallel for schedule(dynamic, 1) num_threads(ctx->threads)
-    for (chunk = first; chunk < end; ++chunk) body(chunk, omp_get_thread_num(), payload);
 #endif
+    (void)ctx;
+    (void)alone;
+    for (int64_t chunk = first; chunk < end; ++chunk) body(chunk, 0, payload);
 }
 
 rcn_status rcn__for_chunks(rcn_context *ctx, const char *stage, int64_t chunks, rcn__chunk_fn body,
