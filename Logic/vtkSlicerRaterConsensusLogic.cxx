@@ -435,11 +435,27 @@ namespace
 /// What a person can do about an error, in words of the panel.
 std::string WayOut(const std::string& key)
 {
-  const std::string advice = key == "geometry"
-    ? vtkMRMLTr("vtkSlicerRaterConsensusLogic", "Switch on resampling, or draw on the image itself.")
-    : key == "recalibration" ? vtkMRMLTr("vtkSlicerRaterConsensusLogic", "Apply the model without it, or fit it again.")
-                             : "";
-  return advice.empty() ? "" : " " + advice;
+  // Keys of Error, in alphabetical order. Where there is no advice, the panel has no control for it, or Check() says it before.
+  const std::map<std::string, std::string> ways = {
+    { "corrected", "" },
+    { "exists", "" },
+    { "exists-resumable", "" },
+    { "fitted-cases", "" },
+    { "geometry", vtkMRMLTr("vtkSlicerRaterConsensusLogic", "Switch on resampling, or draw on the image itself.") },
+    { "input", "" },
+    { "network", "" },
+    { "output", "" },
+    { "predictions", "" },
+    { "raters", "" },
+    { "readout", "" },
+    { "recalibration", vtkMRMLTr("vtkSlicerRaterConsensusLogic", "Apply the model without it, or fit it again.") },
+    { "reference", "" },
+    { "resume", "" },
+    { "scale", "" },
+    { "structure", "" },
+  };
+  const auto found = ways.find(key);
+  return found == ways.end() || found->second.empty() ? "" : " " + found->second;
 }
 
 /// Does it; whoever catches an error sees the way out, too.

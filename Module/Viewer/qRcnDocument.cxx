@@ -13,6 +13,7 @@
 #include "qRcnStyle.h"
 #include "qRcnText.h"
 #include "qRcnViewState.h"
+#include "rcnViewerWayOut.h"
 
 using qRcnText::Text;
 using qRcnText::Texts;
@@ -472,7 +473,7 @@ void qRcnDocument::showLayer(const rcn::CaseLayer& layer, bool inFront)
   }
   catch (const rcn::Error& error)
   {
-    this->Jobs->complain(QString::fromUtf8(error.what()));
+    this->Jobs->complain(Text(rcn::ViewerSentenceOf(error)));
   }
 }
 
@@ -589,7 +590,7 @@ bool qRcnDocument::keepUnsaved()
         }
         catch (const rcn::Error& error)
         {
-          const QString sentence = QString::fromUtf8(error.what());
+          const QString sentence = Text(rcn::ViewerSentenceOf(error));
           return [=] {
             this->CannotKeep = true;
             emit this->cannotKeep(sentence);
@@ -606,7 +607,7 @@ bool qRcnDocument::keepUnsaved()
     }
     catch (const rcn::Error& error)
     {
-      this->Jobs->complain(QString::fromUtf8(error.what()));
+      this->Jobs->complain(Text(rcn::ViewerSentenceOf(error)));
     }
   }
   return true;

@@ -7,7 +7,28 @@
 #include <QToolButton>
 
 #include "qRcnNotice.h"
+#include "rcnViewerWayOut.h"
 
+namespace
+{
+
+/// The same work; its errors, those of what it leaves to the GUI thread, too, end with what a person can do in this window.
+qRcnJob::Work WithWayOut(qRcnJob::Work work)
+{
+  return [work = std::move(work)](qRcnJob::Monitor& monitor) -> qRcnJob::Done {
+    qRcnJob::Done done = rcn::WithViewerWayOut([&] { return work(monitor); });
+    if (!done)
+    {
+      return {};
+    }
+    return [done = std::move(done)] { rcn::WithViewerWayOut(done); };
+  };
+}
+
+} // namespace
+
+// Two jobs, because they may run at the same time: work, one piece after another, in the status bar, and a training, which
+// takes long and has a monitor of its own. Everything that runs in the viewer goes through one of them.
 qRcnJobs::qRcnJobs(qRcnNotice* notice, QWidget* parent)
   : QWidget(parent),
     Notice(notice),
@@ -101,7 +122,7 @@ bool qRcnJobs::begin(const QString& what, qRcnJob::Work work)
     return false;
   }
   this->Notice->clear();
-  return this->Work->start(what, std::move(work));
+  return this->Work->start(what, WithWayOut(std::move(work)));
 }
 
 void qRcnJobs::beginInstead(const QString& what, qRcnJob::Work work)
@@ -109,7 +130,7 @@ void qRcnJobs::beginInstead(const QString& what, qRcnJob::Work work)
   if (!this->Closed)
   {
     this->Replaced = true;
-    this->Work->startInstead(what, std::move(work));
+    this->Work->startInstead(what, WithWayOut(std::move(work)));
   }
 }
 

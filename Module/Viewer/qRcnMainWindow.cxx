@@ -48,6 +48,7 @@
 #include "qRcnTrainingPanel.h"
 #include "qRcnViewKeys.h"
 #include "qRcnVoxelProbe.h"
+#include "rcnViewerWayOut.h"
 
 using qRcnText::Text;
 using qRcnText::Texts;
@@ -416,7 +417,7 @@ void qRcnMainWindow::showRecord()
   }
   catch (const rcn::Error& error)
   {
-    summary = Text(error.what());
+    summary = Text(rcn::ViewerSentenceOf(error));
   }
   this->Calibration->setRecord(summary, all);
 }

@@ -12,6 +12,7 @@
 #include "rcnReport.h"
 #include "rcnReportPage.h"
 #include "rcnReportPatient.h"
+#include "rcnViewerWayOut.h"
 #ifdef RCN_HAVE_NETWORKS
 #include "rcnModelRecord.h"
 #include "rcnPrediction.h"
@@ -335,7 +336,7 @@ void ForEachRatedCase(const Session& session, const std::string& but, const Sess
     }
     catch (const Error& error)
     {
-      problem(ids[i], error.what());
+      problem(ids[i], ViewerSentenceOf(error));
     }
   }
 }
@@ -900,15 +901,7 @@ void CheckRecalibration(const Session& session, const std::string& model)
 #ifdef RCN_HAVE_NETWORKS
   const Workspace work;
   const PredictionRun run = RunOf(Model(work.Context(), entry.Path), {});
-  try
-  {
-    RefuseCorrected(&run, model);
-  }
-  catch (const Error& error)
-  {
-    throw Error(error.Status(), error.what() + std::string(" Evaluate the model as it is, or choose one without a correction."),
-      error.Key());
-  }
+  RefuseCorrected(&run, model);
 #else
   (void)entry;
 #endif
