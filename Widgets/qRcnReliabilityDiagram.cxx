@@ -620,6 +620,76 @@ public:
     }
   }
 
+  /// What the constructor makes, from top to bottom; each piece is a child of the diagram, which deletes it.
+  void makeControls()
+  {
+    this->Controls = new QWidget(this->Owner);
+    this->Region = new QComboBox(this->Controls);
+    this->Region->setObjectName("region");
+    for (const rcn::Choice& region : rcn::Regions())
+    {
+      this->Region->addItem(qRcnReliabilityDiagram::tr(region.Label), region.Value);
+    }
+    qRcnStyle::describe(this->Region, qRcnReliabilityDiagram::tr("Region"),
+      qRcnReliabilityDiagram::tr(
+        "Where voxels count. Easy background dominates a whole image and hides what happens near the structure."));
+    this->Bins = new QSpinBox(this->Controls);
+    this->Bins->setObjectName("bins");
+    this->Bins->setRange(2, 100);
+    this->Bins->setValue(15);
+    this->Bins->setSuffix(qRcnReliabilityDiagram::tr(" bins"));
+    this->Bins->setKeyboardTracking(false); // one signal for a typed number
+    qRcnStyle::describe(this->Bins, qRcnReliabilityDiagram::tr("Bins"),
+      qRcnReliabilityDiagram::tr("Number of ranges that the probabilities from 0 to 100 % are divided into."));
+    auto* controls = new QHBoxLayout(this->Controls);
+    controls->setContentsMargins(0, 0, 0, 0);
+    controls->addWidget(this->Region, 1);
+    controls->addWidget(this->Bins);
+  }
+
+  void makePlots()
+  {
+    const auto select = [this](int bin) { this->select(bin, true); };
+    this->Curve = new Plot(this->Now, select, this->Owner);
+    this->Curve->setObjectName("curve");
+    this->Curve->setAccessibleName(qRcnReliabilityDiagram::tr("Reliability diagram"));
+    qRcnChart::Axis x, y;
+    x.Percent = y.Percent = true;
+    x.Labels = false;
+    y.Title = qRcnReliabilityDiagram::tr("Raters who marked it");
+    this->Curve->setAxes(x, y);
+    this->Votes = new Histogram(this->Now, select, this->Owner);
+    this->Votes->setObjectName("votes");
+    this->Votes->setAccessibleName(qRcnReliabilityDiagram::tr("How many votes are in each bin, on a logarithmic scale"));
+  }
+
+  void makeFigures()
+  {
+    this->Key = new QLabel(this->Owner);
+    this->Key->setObjectName("key");
+    this->Key->setTextFormat(Qt::RichText);
+    this->Key->setWordWrap(true);
+    this->BoxRow = new QWidget(this->Owner);
+    new qRcnFlowLayout(this->BoxRow);
+    this->Selection = qRcnStyle::newNote(this->Owner, "selection");
+
+    this->LevelWords = qRcnStyle::newNote(this->Owner, "levelWords");
+    this->LevelRow = new QWidget(this->Owner);
+    new qRcnFlowLayout(this->LevelRow);
+    this->LevelFigures =
+      new qRcnTable(this->Owner, "levelFigures", qRcnReliabilityDiagram::tr("How well the numbers of raters are predicted"));
+    this->LevelFigures->setRowCount(3);
+    this->LevelFigures->setVisibleRows(3, 3);
+    this->LevelFigures->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
+
+    this->ShareWords = qRcnStyle::newNote(this->Owner, "shareWords");
+    this->ShareWords->setText(
+      qRcnReliabilityDiagram::tr("How often each number of raters is predicted, and how often it is observed:"));
+    this->Shares = new qRcnTable(
+      this->Owner, "levelShares", qRcnReliabilityDiagram::tr("How often each number of raters is predicted and observed"));
+    this->Shares->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
+  }
+
   qRcnReliabilityDiagram* Owner = nullptr;
   Shown Now;
   QLabel *Headline = nullptr, *Words = nullptr, *Key = nullptr, *Selection = nullptr, *LevelWords = nullptr,
@@ -650,61 +720,9 @@ qRcnReliabilityDiagram::qRcnReliabilityDiagram(QWidget* parent) : QWidget(parent
   p->Words = qRcnStyle::newNote(this, "words");
   p->Words->setToolTip(meaning);
 
-  p->Controls = new QWidget(this);
-  p->Region = new QComboBox(p->Controls);
-  p->Region->setObjectName("region");
-  for (const rcn::Choice& region : rcn::Regions())
-  {
-    p->Region->addItem(tr(region.Label), region.Value);
-  }
-  qRcnStyle::describe(p->Region, tr("Region"),
-    tr("Where voxels count. Easy background dominates a whole image and hides what happens near the structure."));
-  p->Bins = new QSpinBox(p->Controls);
-  p->Bins->setObjectName("bins");
-  p->Bins->setRange(2, 100);
-  p->Bins->setValue(15);
-  p->Bins->setSuffix(tr(" bins"));
-  p->Bins->setKeyboardTracking(false); // one signal for a typed number
-  qRcnStyle::describe(p->Bins, tr("Bins"), tr("Number of ranges that the probabilities from 0 to 100 % are divided into."));
-  auto* controls = new QHBoxLayout(p->Controls);
-  controls->setContentsMargins(0, 0, 0, 0);
-  controls->addWidget(p->Region, 1);
-  controls->addWidget(p->Bins);
-
-  const auto select = [p](int bin) { p->select(bin, true); };
-  p->Curve = new qRcnReliabilityDiagramPrivate::Plot(p->Now, select, this);
-  p->Curve->setObjectName("curve");
-  p->Curve->setAccessibleName(tr("Reliability diagram"));
-  qRcnChart::Axis x, y;
-  x.Percent = y.Percent = true;
-  x.Labels = false;
-  y.Title = tr("Raters who marked it");
-  p->Curve->setAxes(x, y);
-  p->Votes = new qRcnReliabilityDiagramPrivate::Histogram(p->Now, select, this);
-  p->Votes->setObjectName("votes");
-  p->Votes->setAccessibleName(tr("How many votes are in each bin, on a logarithmic scale"));
-
-  p->Key = new QLabel(this);
-  p->Key->setObjectName("key");
-  p->Key->setTextFormat(Qt::RichText);
-  p->Key->setWordWrap(true);
-  p->BoxRow = new QWidget(this);
-  new qRcnFlowLayout(p->BoxRow);
-  p->Selection = qRcnStyle::newNote(this, "selection");
-
-  p->LevelWords = qRcnStyle::newNote(this, "levelWords");
-  p->LevelRow = new QWidget(this);
-  new qRcnFlowLayout(p->LevelRow);
-  p->LevelFigures = new qRcnTable(this, "levelFigures", tr("How well the numbers of raters are predicted"));
-  p->LevelFigures->setRowCount(3);
-  p->LevelFigures->setVisibleRows(3, 3);
-  p->LevelFigures->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
-
-  p->ShareWords = qRcnStyle::newNote(this, "shareWords");
-  p->ShareWords->setText(tr("How often each number of raters is predicted, and how often it is observed:"));
-  p->Shares = new qRcnTable(this, "levelShares", tr("How often each number of raters is predicted and observed"));
-  p->Shares->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
-
+  p->makeControls();
+  p->makePlots();
+  p->makeFigures();
   QVBoxLayout* layout = qRcnStyle::newColumn(this,
     { p->Controls, p->Headline, p->Words, p->Curve, p->Votes, p->Key, p->BoxRow, p->Selection, p->LevelWords, p->LevelRow,
       p->LevelFigures, p->ShareWords, p->Shares });
