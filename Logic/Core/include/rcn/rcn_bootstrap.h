@@ -16,12 +16,11 @@ extern "C" {
 #endif
 
 typedef struct rcn_bootstrap_options {
-    int draws;       /* 10 (default); 1 ... 1000000 */
-    double fraction; /* 0.6 (default): cases in a draw, as a share of all; rounded, at least one */
-    uint64_t seed;   /* 0 (default) */
+    int draws;     /* 10 (default); 1 ... 1000000 */
+    uint64_t seed; /* 0 (default) */
 } rcn_bootstrap_options;
 
-#define RCN_BOOTSTRAP_OPTIONS_INIT {10, 0.6, 0}
+#define RCN_BOOTSTRAP_OPTIONS_INIT {10, 0}
 
 /* NULL if the options can be used, otherwise a sentence. */
 RCN_API const char *rcn_bootstrap_check(const rcn_bootstrap_options *options);

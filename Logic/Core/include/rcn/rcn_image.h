@@ -84,9 +84,6 @@ RCN_API void rcn_geometry_to_world(double world[3], const rcn_geometry *geometry
 RCN_API void rcn_geometry_to_index(double index[3], const rcn_geometry *geometry,
                                    const double world[3]);
 
-/* How far apart two voxels are in the world that lie step[3] voxels apart: its square. */
-RCN_API double rcn_geometry_distance_squared(const rcn_geometry *geometry, const double step[3]);
-
 /* How far two geometries may differ and still count as the same: no voxel center may lie further
  * from its twin than this fraction of a voxel's smallest edge. */
 #define RCN_GEOMETRY_TOLERANCE 0.01

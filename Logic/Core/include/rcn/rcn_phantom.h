@@ -24,14 +24,12 @@ typedef struct rcn_phantom_options {
     int64_t size[3];     /* voxels; size[2] = 1 is 2-D; default 128 x 128 x 1 */
     int raters;          /* 1 ... 64; default 5 */
     int lesions;         /* 1 ... 64; default 4 */
-    uint64_t seed;       /* which case; default 1. The raters' habits depend on habit_seed alone */
-    uint64_t habit_seed; /* who the raters are; default 1, so that cases share their raters */
-    double softness;     /* width of a border in voxels, > 0; default 2.5 */
+    uint64_t seed;       /* which case; default 1. Raters keep their habits: all cases share them */
     double noise;        /* standard deviation, relative to full contrast, >= 0; default 0.12 */
     double disagreement; /* 0: all raters outline the same; 1 (default): as people do */
 } rcn_phantom_options;
 
-#define RCN_PHANTOM_OPTIONS_INIT {{128, 128, 1}, 5, 4, 1, 1, 2.5, 0.12, 1.0}
+#define RCN_PHANTOM_OPTIONS_INIT {{128, 128, 1}, 5, 4, 1, 0.12, 1.0}
 
 /* NULL if usable, otherwise a sentence. */
 RCN_API const char *rcn_phantom_check(const rcn_phantom_options *options);

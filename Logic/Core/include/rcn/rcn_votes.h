@@ -25,8 +25,8 @@
 extern "C" {
 #endif
 
-#define RCN_MAX_RATERS 64
-#define RCN_MAX_STRUCTURES 32
+#define RCN_MAX_RATERS 64     /* as many as there are bits in a pattern */
+#define RCN_MAX_STRUCTURES 32 /* labels 0 ... 32; RCN_NO_ANSWER is none of them */
 
 enum { RCN_NO_ANSWER = 255 }; /* the label of a rater who did not answer */
 
