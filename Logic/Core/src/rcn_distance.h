@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The exact Euclidean distance to the nearest of some voxels. */
+/* Distances between voxels: of two, and the exact one to the nearest of some. */
 #ifndef RCN_DISTANCE_H
 #define RCN_DISTANCE_H
 

@@ -2,7 +2,7 @@
 /* Phantoms (rcn_phantom.h): images that are made, with raters who disagree as people do.
  *
  * Whatever is random comes from streams of its own: the case (1 and 2), each row's noise (1000 +
- * row), each rater's habits (100 + rater, of habit_seed alone, so that cases share their raters)
+ * row), each rater's habits (100 + rater, of HABIT_SEED alone, so that cases share their raters)
  * and hand in this case (200 + rater). So rows may be made by any thread, and one more rater leaves
  * the others as they were.
  */

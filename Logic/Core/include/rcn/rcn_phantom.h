@@ -10,6 +10,13 @@
  * A phantom of several structures shows an organ of two halves (1 and 2) and a third structure
  * across its border, where they meet. The raters also draw the border between the halves in
  * different places, and some give a part on it, which looks like neither, to the other half.
+ *
+ * For demonstrations and tests, which need cases that anybody may have and whose truth is known:
+ *
+ *     rcn_phantom_options options = RCN_PHANTOM_OPTIONS_INIT;     // five raters, 128 x 128
+ *     for (options.seed = 1; options.seed <= 20; ++options.seed)
+ *         rcn_phantom_make(image, masks, ctx, &options);          // twenty cases of the same
+ *         people
  */
 #ifndef RCN_PHANTOM_H
 #define RCN_PHANTOM_H
@@ -31,7 +38,7 @@ typedef struct rcn_phantom_options {
 
 #define RCN_PHANTOM_OPTIONS_INIT {{128, 128, 1}, 5, 4, 1, 0.12, 1.0}
 
-/* NULL if usable, otherwise a sentence. */
+/* NULL if usable, otherwise a sentence. Options must be given. */
 RCN_API const char *rcn_phantom_check(const rcn_phantom_options *options);
 
 /* image[voxels]: intensities around 0 (background) to 1 (full contrast); masks: raters times voxels

@@ -201,6 +201,8 @@ typedef struct rcn_train_report {
  *   at  0, or the share of the time that is up (0 ... 1) for a training that has to end on time:
  *       the rate follows whichever is further, this or the number of steps
  *   RCN_EDATA       diverged too often
+ *   RCN_EINTERNAL   several processes have different weights after an epoch: they would train
+ *                   different models from here on
  *   RCN_ECANCELLED  within the step: the weights are as before but statistics of norms may have
  *                   moved, so that saving now would not give the same bits again
  * What get_case fails with is passed on. */
