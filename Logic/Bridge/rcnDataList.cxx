@@ -24,6 +24,7 @@ class Parser
 public:
   Parser(const std::string& folder, const std::string& name) : Folder_(folder), Name_(name) {}
 
+  /// Raters and structures first: the cases are read with them.
   DataList Parse(const std::string& text)
   {
     const JsonHandle root = ParseJson(text, this->Name_ + " cannot be used");
@@ -68,6 +69,7 @@ private:
     throw Error(RCN_EFORMAT, this->Name_ + (where.empty() ? " " : ", case " + where + ": ") + what);
   }
 
+  /// Relative to the list's own folder, so that a data set can be moved as a whole.
   std::string Resolve(const char* path) const
   {
     RefuseAddress(path, this->Name_ + ": ");
@@ -107,6 +109,7 @@ private:
     return found == this->List_.Raters.end() ? -1 : static_cast<int>(found - this->List_.Raters.begin());
   }
 
+  /// Whole numbers that a double holds exactly, because voxels are compared as doubles.
   static bool IsLabelValue(const json_t* value)
   {
     return json_is_integer(value) && json_integer_value(value) <= LargestLabel && json_integer_value(value) >= -LargestLabel;
@@ -147,6 +150,7 @@ private:
       {
         named.push_back({ name, this->ReadValues(value, "", "the structure " + std::string(name)) });
       }
+      // Both say what is marked, and may say different things.
       if (json_object_get(root, "value") && !named.empty())
       {
         this->Fail("", "has both \"structures\" and \"value\"; leave out one of them.");
@@ -213,6 +217,7 @@ private:
         found.push_back(one);
       }
     }
+    // One foreground label, or none: the list is about one structure.
     if (found.size() > 1)
     {
       this->RefuseRegions(found);
@@ -318,6 +323,7 @@ private:
   /// All that a rater says about a case: a file, or a file for each structure; false for null.
   bool ReadAnswer(RaterFile& rater, json_t* label, const std::string& where, const std::vector<int64_t>& values) const
   {
+    // Only where structures are named, a dictionary of files is one of structures; otherwise it is one of raters.
     const bool several = this->List_.HasStructures();
     if (several && json_is_object(label) && !json_object_get(label, "file"))
     {
@@ -396,6 +402,7 @@ private:
     {
       this->Fail(number, "has neither \"id\" nor \"image\".");
     }
+    // Up to the first point: "a.nii.gz" is "a".
     const std::string name = fs::path(one.Images.front()).filename().string();
     const std::string stem = name.substr(0, name.find('.'));
     if (stem.empty())

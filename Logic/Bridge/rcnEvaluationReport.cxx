@@ -10,6 +10,7 @@
 namespace rcn
 {
 
+// Figures mean nothing without the region that they are of, so its size is said, too.
 std::string RegionInWords(const rcn_region_options& region, const std::string& mask)
 {
   const std::string name = mask.empty() ? rcn_region_name(region.region) : mask;
@@ -59,6 +60,7 @@ void SetFigures(JsonObject& object, const EvaluationReport& report)
   }
 }
 
+/// The whole diagram, for whoever draws it with another program.
 JsonArray BinsJson(const std::vector<rcn_calib_bin>& all, const std::vector<double>& low, const std::vector<double>& high)
 {
   JsonArray bins;
@@ -99,6 +101,7 @@ void SetLevels(JsonObject& object, const EvaluationReport& report)
 
 } // namespace
 
+// Keys are a contract with scripts: new ones may be added, none changes its name or its meaning.
 json_t* EvaluationJson(const EvaluationReport& report, const EvaluationOptions& options, const std::vector<std::string>& raters)
 {
   JsonObject object{ { "cases", report.Cases }, { "case_count", report.Cases }, { "patients", report.Patients },
@@ -140,6 +143,7 @@ json_t* EvaluationJson(
   {
     each.Set(one.Name, one.Report.Cases > 0 ? Json(EvaluationJson(one.Report, options, raters)) : Json(nullptr));
   }
+  // Structures of one case are not independent of each other, so nothing is said about the interval of their mean.
   mean.Set("ci", nullptr).Set("bootstrap_60", nullptr).Set("ci_note", "mean over structures: no interval");
   return mean.Set("volumes", nullptr).Set("structures", each).Release();
 }
@@ -170,6 +174,7 @@ template <class Bins> std::vector<rcn_calib_bin> Pooled(const std::vector<const 
     const std::vector<rcn_calib_bin>& more = bins(*reports[i]);
     for (size_t b = 0; b < std::min(sum.size(), more.size()); ++b)
     {
+      // Means weighted with the votes; an empty bin has NaN in place of a mean.
       const double a = static_cast<double>(sum[b].count), n = static_cast<double>(more[b].count);
       if (n > 0)
       {

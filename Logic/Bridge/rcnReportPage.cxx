@@ -104,6 +104,7 @@ void Report::Show(double fraction, const std::string& stage)
 void Report::Measure(const Case& one)
 {
   Case needed = one;
+  // A model without predictions of its own has to see the image.
   bool predicts = false;
   for (const ReportModel& model : this->Options_.Models)
   {
@@ -118,6 +119,7 @@ void Report::Measure(const Case& one)
   for (const auto& data : this->Parts_)
   {
     this->Select(*data);
+    // Distances need axes at right angles; without them the rest is reported all the same.
     reports.push_back(this->Workspace_.Agree(this->Workspace_.HasRightAngles()));
   }
   this->Judge_.JudgeCase(one); // what throws has thrown: the case counts for all structures
@@ -148,6 +150,7 @@ void Report::Keep(ReportData& data, const Case& one, const AgreementReport& repo
   const rcn_agreement& f = *report.Figures;
   const Extent extent(*rcn_votes_geometry(this->Workspace_.Votes()));
   data.Raters = this->Workspace_.RaterNames();
+  // Sums and a line per case are kept, not the case: a report over a whole data set needs the memory of one of them.
   data.Sums.Add(f, extent);
   if (!data.Set)
   {
@@ -200,6 +203,7 @@ std::vector<PageTile> Report::SummaryTiles(const ReportData& data) const
 /// Means over structures, which count equally.
 std::vector<PageTile> Report::StructureTiles() const
 {
+  // A structure that a model was not judged on does not count for its mean.
   Spread dice, disputed, error;
   for (const auto& data : this->Parts_)
   {
@@ -270,6 +274,8 @@ std::vector<std::string> Report::RatersInWords(const ReportData& data) const
     lines.push_back("Two raters overlap with a Dice of " + Fixed(sums.MeanDice.Mean(), 2) +
       " on average. Corrected for chance, their agreement is " + rcn_kappa_words(sums.Kappa()) + " (Fleiss' κ " +
       Fixed(sums.Kappa(), 2) + ", Krippendorff's α " + Fixed(sums.Alpha(), 2) + ").");
+    // Who marks most and who least is said only where extents can be compared: area and volume, or pixels and milliliters, do
+    // not mix.
     size_t most = 0, least = 0;
     for (size_t r = 0; r < sums.Raters.size(); ++r)
     {
