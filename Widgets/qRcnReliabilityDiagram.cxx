@@ -24,6 +24,8 @@
 namespace
 {
 
+/// Each bin at its mean prediction, not at its middle: within a bin, predictions are seldom spread evenly. Empty bins have no
+/// point.
 QPainterPath CurveOf(const std::vector<rcn_calib_bin>& bins, const qRcnChart& chart)
 {
   QPainterPath path;
@@ -38,6 +40,7 @@ QPainterPath CurveOf(const std::vector<rcn_calib_bin>& bins, const qRcnChart& ch
   return path;
 }
 
+/// Where predicted and observed are the same.
 void PaintIdeal(QPainter& painter, const qRcnChart& chart)
 {
   painter.setPen(QPen(qRcnStyle::muted(chart.palette()), 1.3, Qt::DashLine));
@@ -130,6 +133,7 @@ public:
     }
 
   protected:
+    /// [lower, upper), the last one closed, as the core counts.
     int binAt(double x) const
     {
       const auto& bins = this->Now.Report.Bins;
@@ -149,6 +153,7 @@ public:
       return i < 0 ? QString() : qRcnReliabilityDiagramPrivate::inWords(this->Now, i);
     }
 
+    /// In both charts, so that the bar and the point of a bin are seen to belong together.
     void paintSelection(QPainter& painter) const
     {
       if (this->Now.Selected >= 0)
@@ -172,6 +177,7 @@ public:
         return;
       }
       const int bin = this->binAt(this->xAt(event->pos().x()));
+      // A second click takes the choice back.
       this->Select(bin == this->Now.Selected ? -1 : bin);
     }
 
@@ -181,6 +187,7 @@ public:
       this->setCursor(over ? Qt::PointingHandCursor : Qt::ArrowCursor);
     }
 
+    /// Everything that the mouse can do, for those who use none.
     void keyPressEvent(QKeyEvent* event) override
     {
       const int count = this->Now.HasReport ? static_cast<int>(this->Now.Report.Bins.size()) : 0;
@@ -352,6 +359,7 @@ public:
     return text;
   }
 
+  /// The one way to change which bin is chosen; tell: others should show its voxels.
   void select(int index, bool tell)
   {
     if (index == this->Now.Selected)
@@ -446,6 +454,7 @@ public:
     return keys.join(QStringLiteral(" &nbsp; "));
   }
 
+  /// The sentences are the description of the chart for those who cannot see it, too.
   void refreshWords()
   {
     const bool any = this->Now.HasReport;
@@ -455,6 +464,7 @@ public:
     this->Curve->setAccessibleDescription(this->Words->text());
   }
 
+  /// The axis fits the fullest bin, with room above; it begins a little below one vote, so that a single one is still a bar.
   void refreshVotes()
   {
     double most = 10, least = 1;
@@ -590,8 +600,10 @@ public:
     this->Shares->setVisibleRows(rows, rows);
   }
 
+  /// A check box for each rater; those that were checked stay so for a new report with raters of the same names.
   void makeBoxes()
   {
+    // Asked before the boxes that know it go away.
     const QStringList kept = this->Owner->shownRaters();
     qDeleteAll(this->Boxes);
     this->Boxes.clear();
@@ -603,6 +615,7 @@ public:
       box->setObjectName(QStringLiteral("rater%1").arg(r));
       box->setIcon(qRcnStyle::dotIcon(qRcnStyle::raterColor(r)));
       box->setChecked(kept.contains(this->Now.Raters[r]));
+      // NaN where the rater answered none of these cases, or where the report is without raters.
       const double own =
         r < static_cast<int>(this->Now.Report.RaterEce.size()) ? this->Now.Report.RaterEce[static_cast<size_t>(r)] : NAN;
       qRcnStyle::describe(box, qRcnReliabilityDiagram::tr("Curve of %1").arg(this->Now.Raters[r]),
@@ -740,6 +753,7 @@ void qRcnReliabilityDiagram::setReport(const rcn::EvaluationReport& report, cons
 {
   auto& now = this->d->Now;
   double lower = 0, upper = 0;
+  // With other bins the number of the chosen one means another range: it is let go then.
   const bool selected = this->selectedBin(lower, upper);
   now.Report = report;
   now.HasReport = true;

@@ -33,6 +33,7 @@ qRcnDocument::qRcnDocument(qRcnJobs* jobs, const QString& unsaved, QObject* pare
     emit this->currentChanged(Text(this->Session.Current));
     emit this->structuresChanged(); // likewise
   });
+  // The predictions behind the one in front are drawn as outlines; another one in front, other outlines.
   connect(this->Scene, &qRcnScene::changed, this, [this](qRcnScene::Changes what) {
     if ((what & (qRcnScene::Overlay | qRcnScene::Predictions)) && this->Scene->shownPrediction() != this->OutlinedBy)
     {
@@ -41,6 +42,7 @@ qRcnDocument::qRcnDocument(qRcnJobs* jobs, const QString& unsaved, QObject* pare
   });
 }
 
+// How it is looked at is known by the scene alone, and read from there when somebody saves.
 rcn::Session qRcnDocument::session() const
 {
   rcn::Session session = this->Session;
@@ -62,6 +64,7 @@ void qRcnDocument::openFiles(const QStringList& paths)
   {
     return;
   }
+  // With the view as it is now: files that are added must not reset it.
   const rcn::Session base = this->session();
   std::vector<std::string> files;
   for (const QString& path : paths)
@@ -79,6 +82,7 @@ void qRcnDocument::openSession(const rcn::Session& session, const QStringList& p
 void qRcnDocument::open(const std::function<rcn::Session(std::vector<std::string>& remarks)>& read, const QStringList& paths)
 {
   const rcn::Session base = this->Session;
+  // Asked here, on the GUI thread: the worker must not look at the document.
   const bool keep = this->isForUnsavedFolder();
   this->Jobs->begin(tr("Opening"), [=](qRcnJob::Monitor& monitor) -> qRcnJob::Done {
     std::vector<std::string> remarks;
@@ -106,12 +110,14 @@ void qRcnDocument::adopt(const rcn::Session& next, const rcn::OpenCasePointer& o
 {
   // Files that were only added leave the session in its folder.
   const bool another = next.Folder != this->Session.Folder;
+  // Its model would belong to cases that are no longer open.
   if (another && this->Jobs->training()->isRunning())
   {
     throw rcn::Error(
       RCN_EINVALID, tr("A model is being trained on the cases that are open. Wait for it, or cancel it first.").toStdString());
   }
   rcn::Session adopted = next;
+  // From a file of a workspace, with a view to restore; a data list has none.
   const bool restored = another && !next.Path.empty();
   const bool unsaved = restored && this->isUnsavedPlace(Text(next.Path));
   if (another)
@@ -126,6 +132,7 @@ void qRcnDocument::adopt(const rcn::Session& next, const rcn::OpenCasePointer& o
       adopted.Folder = this->newUnsavedFolder().toStdString();
     }
   }
+  // May throw, and then nothing has changed yet but that older results have been kept.
   this->showCase(adopted, open);
   if (another)
   {
@@ -157,6 +164,8 @@ void qRcnDocument::adopt(const rcn::Session& next, const rcn::OpenCasePointer& o
   this->Jobs->remark(Texts(remarks.empty() && open ? open->Remarks : remarks).join(" "));
 }
 
+// The case is read on the worker's thread; until it is there, the list shows that it is being read and the views keep the one
+// before.
 void qRcnDocument::openCase(const QString& id)
 {
   if (id == Text(this->Session.Current))
@@ -196,6 +205,7 @@ void qRcnDocument::openCase(const QString& id)
   emit this->statusChanged(id, qRcnCases::Reading, {});
 }
 
+// Predictions in memory go with the case: said once, done the second time. There is no dialog to answer.
 void qRcnDocument::closeCase()
 {
   const std::string id = this->Session.Current;
@@ -232,6 +242,7 @@ void qRcnDocument::closeCase()
   }
 }
 
+// An empty session, opened like any other: what is unsaved is kept in the same way.
 void qRcnDocument::closeAll()
 {
   this->open([](std::vector<std::string>&) { return rcn::Session(); });
@@ -249,6 +260,7 @@ void qRcnDocument::showCase(const rcn::Session& session, const rcn::OpenCasePoin
 {
   if (open)
   {
+    // Held by the scene together with the case it belongs to, so that nobody draws votes that are gone.
     const std::shared_ptr<const rcn_votes> votes = rcn::VotesOf(open);
     const rcn_geometry geometry = votes ? *rcn_votes_geometry(votes.get()) : open->Images.front().Geometry();
     const QStringList raters = votes ? Texts(open->Work.RaterNames()) : QStringList();
