@@ -466,6 +466,7 @@ private:
       for (size_t i = 0; i < count; ++i)
       {
         file.Name = this->NameAt(i, one.Id);
+        // One file for several named raters has a channel for each of them.
         file.Channel = count > 1 ? static_cast<int>(i) : -1;
         one.Raters.push_back(file);
       }
@@ -533,6 +534,7 @@ RaterFile ParseRater(const std::string& argument)
   std::error_code ignored;
   const std::string::size_type equals = argument.find('=');
   rater.Path = argument;
+  // A file of that whole name comes first: names of files may contain "=".
   if (equals != std::string::npos && !fs::exists(argument, ignored))
   {
     rater.Name = argument.substr(0, equals);
@@ -551,6 +553,7 @@ RaterFile ParseRater(const std::string& argument)
     throw Error(RCN_EINVALID, argument + ": give a file after the '='.");
   }
   RefuseAddress(rater.Path); // its colon does not begin a label value
+  // The last colon, because paths of Windows have one, and only where no file has the whole name.
   const std::string::size_type colon = rater.Path.rfind(':');
   if (colon == std::string::npos || fs::exists(rater.Path, ignored))
   {
@@ -590,6 +593,7 @@ Case OneStructure(const Case& one, int structure)
   alone.Structures = { one.Structures.at(index) };
   for (RaterFile& rater : alone.Raters)
   {
+    // A label map: the mask is what has the structure's values.
     if (rater.Structures.empty())
     {
       rater.Values = alone.Structures.front().Values;
@@ -617,6 +621,8 @@ DataList OneStructure(const DataList& list, int structure)
   return alone;
 }
 
+// The same image or patient in training and in test makes a model look better than it is; links and other spellings of a path
+// are followed.
 void CheckSplits(const DataList& list, bool redivided)
 {
   std::map<std::string, const Case*> byImage, byPatient;
@@ -644,6 +650,7 @@ void CheckSplits(const DataList& list, bool redivided)
       continue;
     }
     const Case*& other = byPatient[one.Patient];
+    // Where folds are made anew, training and validation may share a patient: the folds keep patients together themselves.
     const bool apart = other && other->Split != one.Split && (!redivided || other->Split == "test" || one.Split == "test");
     if (apart)
     {
@@ -653,6 +660,7 @@ void CheckSplits(const DataList& list, bool redivided)
   }
 }
 
+// Cases without a patient are one each.
 std::vector<int> PatientNumbers(const std::vector<std::string>& patients)
 {
   std::map<std::string, int> known;

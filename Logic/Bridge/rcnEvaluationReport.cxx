@@ -240,6 +240,7 @@ EvaluationReport MeanOverStructures(const std::vector<StructureReport>& structur
     if (one.Report.Cases > 0)
     {
       reports.push_back(&one.Report);
+      // A case counts once, although several structures were judged in it; voxels and pairs are of each structure.
       mean.Cases = std::max(mean.Cases, one.Report.Cases);
       mean.Patients = std::max(mean.Patients, one.Report.Patients);
       mean.Voxels += one.Report.Voxels;
@@ -253,6 +254,7 @@ EvaluationReport MeanOverStructures(const std::vector<StructureReport>& structur
   for (int f = 0; f < RCN_FIGURES; ++f)
   {
     mean.Figures[f] = MeanOf(reports, [f](const EvaluationReport& one) { return one.Figures[f]; });
+    // units 0: no interval is shown.
     mean.Interval[f] = { mean.Figures[f], NAN, NAN, NAN, NAN, 0 };
     mean.Paper[f] = {};
   }
@@ -304,6 +306,7 @@ std::string DirectionInWords(const EvaluationReport& report)
       votes += count;
     }
   }
+  // Three to one is a direction; less is both.
   const std::string middle = votes == 0         ? "no probability is between 5 % and 95 %"
     : (over + under) / votes < 0.02             ? "between 5 % and 95 % its probabilities mean what they say"
     : over > 3 * under && binsOver >= binsUnder ? "between 5 % and 95 % its probabilities are too high"
@@ -407,6 +410,7 @@ std::string WorstBinInWords(const EvaluationReport& report)
   for (const rcn_calib_bin& bin : report.Bins)
   {
     const double gap = bin.count > 0 ? std::fabs(bin.confidence - bin.frequency) : 0;
+    // The bin that adds most to the error, not the one with the largest gap, which may hold a handful of voxels.
     if (gap >= 0.01 && gap * static_cast<double>(bin.count) > cost)
     {
       cost = gap * static_cast<double>(bin.count);

@@ -320,6 +320,8 @@ Json RaterJson(const rcn_rater_agreement& rater)
   return object.Set("others_split_voxels", rater.others_split_voxels);
 }
 
+/// Distances that were not measured have no key; those of a picture without spacing are null in mm and stand under a key in
+/// pixels.
 Json PairJson(const rcn_pair_agreement& pair, const std::string& a, const std::string& b, bool surfaces, bool pixels)
 {
   JsonObject object{ { "a", a }, { "b", b } };
@@ -372,6 +374,7 @@ json_t* AgreementJson(const AgreementReport& report, const Workspace& workspace,
   JsonArray pairs, levels, regions;
   for (int a = 0; a < figures.raters; ++a)
   {
+    // Who did not answer this case is not in it at all, instead of being in it with zeros.
     if (!figures.rater[a].present)
     {
       continue;
@@ -413,6 +416,8 @@ std::string AgreementCsv(const AgreementReport& report, const std::vector<std::s
 {
   const rcn_agreement& figures = *report.Figures;
   const bool pixels = report.Geometry.unit == RCN_PIXELS;
+  // One header for rows about a rater, a pair and all of them, so that files of many cases can be put below each other. Columns
+  // are a contract; new ones come at the end.
   const std::vector<std::string> header = { "rater", "with", "volume_ml", "dice", "sensitivity", "specificity",
     "staple_sensitivity", "staple_specificity", "jaccard", "kappa", "hausdorff95_mm", "mean_surface_mm", "alpha", "ac1",
     "voxels", "hausdorff95_pixels", "mean_surface_pixels" };
@@ -552,6 +557,7 @@ json_t* FusionJson(const FusionReport& report, const rcn_fusion_options& options
   }
   else if (workspace.HasStructures() && workspace.SelectedStructure() == 0)
   {
+    // What the numbers in the map mean, background first.
     std::vector<std::string> labels = NamesOf(structures);
     labels.insert(labels.begin(), "background");
     std::vector<int> values = { 0 };

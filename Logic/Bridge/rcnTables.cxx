@@ -375,6 +375,8 @@ const char* const ComponentPart = "component ";
 Table VolumesTable(const PredictedVolumes& volumes)
 {
   const size_t parts = 1 + volumes.AtLeast.size() + volumes.Components.size();
+  // Rows: the expected volume, one for each number of raters, one for each connected component. Cells that mean nothing in a
+  // row stay empty.
   std::vector<std::string> part = { ExpectedPart }, highest(parts), reaches(parts), notes(parts), atLeast(parts);
   std::vector<std::vector<std::string>> place(6, std::vector<std::string>(parts));
   std::vector<double> volume = { volumes.Expected };
@@ -430,6 +432,7 @@ Table VolumesTable(const PredictedVolumes& volumes)
   return table;
 }
 
+// The way back; a table that is not of volumes gives one that is not known.
 PredictedVolumes VolumesFromTable(const Table& table)
 {
   PredictedVolumes volumes;
@@ -468,6 +471,7 @@ PredictedVolumes VolumesFromTable(const Table& table)
     }
     volumes.Components.push_back(one);
   }
+  // Not a column of its own: there is a row for each of them.
   volumes.Raters = static_cast<int>(volumes.AtLeast.size());
   for (const double level : VolumeLevels)
   {
@@ -530,6 +534,7 @@ Table FiguresTable(const EvaluationReport& report, const EvaluationReport* befor
   {
     names.push_back(rcn_figure_name(static_cast<rcn_figure>(f)));
   }
+  // The core's figures under their own names, then what else is needed to show the report again.
   names.insert(names.end(), { "auc", "auc_pairs", CasesRow, CircularRow, FittedRow, LevelsRow });
   const auto values = [](const EvaluationReport& one) {
     std::vector<std::string> cells;
