@@ -429,6 +429,7 @@ void qRcnScene::setOutlines(const std::vector<Outline>& outlines)
       throw rcn::Error(RCN_EINVALID, "The outline is of other masks.");
     }
   }
+  // None before and none now: nobody has to draw.
   if (!outlines.empty() || !this->Outlines.empty())
   {
     this->Outlines = outlines;
@@ -456,6 +457,8 @@ QVector<double> qRcnScene::levelVolumes() const
   return volumes;
 }
 
+// A color for each pattern of votes instead of one for each voxel: a slice is painted by looking codes up. Invalid means
+// transparent.
 std::vector<uint8_t> qRcnScene::colorPatterns(const std::function<QColor(const rcn_pattern&)>& color) const
 {
   const rcn_pattern* patterns = rcn_votes_patterns(this->Answers.get());
@@ -475,6 +478,7 @@ std::vector<uint8_t> qRcnScene::colorPatterns(const std::function<QColor(const r
   return colors;
 }
 
+// Made when it is asked for, and kept until colors or votes change (set).
 const std::vector<uint8_t>& qRcnScene::patternColors() const
 {
   if (this->PatternColors.empty() && this->Answers)
@@ -497,6 +501,7 @@ std::vector<uint8_t> qRcnScene::raterColors(int rater) const
 
 // ---- predictions
 
+// A name that is there already is replaced in its place, so that numbers of others stay.
 int qRcnScene::addPrediction(const QString& name, const rcn::Volume& levels, const rcn::Volume& probability)
 {
   for (const rcn::Volume* volume : { &levels, &probability })
@@ -601,6 +606,7 @@ void qRcnScene::setLevelContoursVisible(bool visible)
 
 void qRcnScene::setHighlight(double lower, double upper)
 {
+  // Also for NaN.
   const bool none = !(upper >= lower) || upper < 0;
   const double low = none ? -1 : lower, high = none ? -1 : upper;
   if (low != this->HighlightLower || high != this->HighlightUpper)
@@ -634,6 +640,7 @@ double qRcnScene::volumeAboveThreshold() const
   return static_cast<double>(this->Counts[step]) * this->extent().PerVoxel;
 }
 
+// Counted at a thousand thresholds at once, so that the slider of the threshold needs no further pass.
 void qRcnScene::measureVolume()
 {
   this->Counts.clear();

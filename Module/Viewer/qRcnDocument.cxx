@@ -353,6 +353,7 @@ void qRcnDocument::goToStructure(int step)
   if (count > 1)
   {
     const int from = this->PendingStructure ? this->PendingStructure : this->structure();
+    // Round and round, from the one that is on its way.
     this->setStructure((from - 1 + step % count + count) % count + 1);
   }
 }
@@ -365,6 +366,7 @@ void qRcnDocument::setStructureVisible(int structure, bool visible)
   }
   std::vector<std::string>& hidden = this->Session.View.HiddenStructures;
   const std::string name = this->Session.StructureName(structure);
+  // Hidden ones are remembered by name: visible is the rule, also for structures that come later.
   hidden.erase(std::remove(hidden.begin(), hidden.end(), name), hidden.end());
   if (!visible)
   {
@@ -465,6 +467,7 @@ void qRcnDocument::showLayer(const rcn::CaseLayer& layer, bool inFront)
   std::vector<std::string>& fusions = this->Session.Fusions;
   if (layer.IsFusion && std::find(fusions.begin(), fusions.end(), layer.Name) == fusions.end())
   {
+    // Fusions are not kept as maps: another case, or a session that is opened again, makes them anew.
     fusions.push_back(layer.Name);
   }
   try
@@ -511,6 +514,8 @@ void qRcnDocument::setJudged(const rcn::SessionJudgement& judgement, const std::
 
 QString qRcnDocument::addModel(const std::string& path)
 {
+  // A copy: entries of the same file go. It has been trained or changed again, and predictions of the old weights must not be
+  // taken for its own.
   const std::vector<rcn::SessionModel> models = this->Session.Models;
   for (const rcn::SessionModel& old : models)
   {
@@ -539,6 +544,7 @@ void qRcnDocument::useModel(const QString& name)
 void qRcnDocument::saveWorkspace(const QString& path)
 {
   const rcn::Session session = this->session();
+  // Saving elsewhere moves the folder that the training writes into.
   if (this->Jobs->training()->isRunning() && path != Text(session.Path))
   {
     this->Jobs->remark(tr("Training writes into the workspace's folder. Save it elsewhere when training has ended."));
@@ -577,6 +583,7 @@ QString qRcnDocument::newUnsavedFolder() const
 
 bool qRcnDocument::isUnsavedPlace(const QString& path) const
 {
+  // With the slash: ".../unsaved-old" is another folder.
   return QFileInfo(path).absoluteFilePath().startsWith(QFileInfo(this->UnsavedFolder).absoluteFilePath() + "/");
 }
 
@@ -590,6 +597,8 @@ bool qRcnDocument::keepUnsaved()
   std::vector<rcn::SessionPrediction>& all = session.Predictions;
   const auto inMemory =
     std::remove_if(all.begin(), all.end(), [](const rcn::SessionPrediction& one) { return one.Probability.empty(); });
+  // Predictions in memory have to be written first, which is work of its own. A person who was told that it failed and closes
+  // again loses them.
   if (inMemory != all.end() && !this->CannotKeep)
   {
     this->Jobs->allowWork();

@@ -956,6 +956,7 @@ Recalibrated RecalibrateModel(const Session& session, const std::string& model, 
   out.OnFittedCases.Structures = result.StructuresAfter;
   out.Correction = result.Correction;
   out.Sentence = result.Sentence;
+  // A correction that does not help is shown, but not stored.
   if (!result.Helps)
   {
     return out;
@@ -1022,6 +1023,7 @@ void ReportOn(const Session& open, const std::vector<std::string>& ids, const st
   options.List = &list;
   for (const SessionModel& model : session.Models)
   {
+    // Models that have predicted every case of the report: others could not be compared with them.
     const bool all = std::all_of(list.Cases.begin(), list.Cases.end(),
       [&](const Case& one) { return session.FindPrediction(one.Id, model.Name) != nullptr; });
     if (all && !list.Cases.empty())
