@@ -32,6 +32,8 @@ namespace rcn
 namespace mrml
 {
 
+// From nodes to what the bridge works on. Everything here runs on the main thread and reads the scene; what it returns holds
+// the voxels, so that a worker needs no node.
 vtkMRMLScalarVolumeNode* ImageOf(Node* node)
 {
   return vtkMRMLScalarVolumeNode::SafeDownCast(node->GetNodeReference("image"));
@@ -42,6 +44,7 @@ std::string NameOf(vtkMRMLNode* node)
   return node && node->GetName() ? node->GetName() : "(no name)";
 }
 
+// Results are named after the image, which is what a person looks for in a list.
 std::string TitleOf(Node* node)
 {
   return ImageOf(node) ? NameOf(ImageOf(node)) : NameOf(node);
@@ -59,6 +62,7 @@ Volume VolumeOf(vtkMRMLVolumeNode* node)
   {
     return volume;
   }
+  // Volumes in milliliters of a picture would be made up, so its unit is the pixel.
   rcn_image picture = volume.View();
   picture.geometry.unit = RCN_PIXELS;
   return Volume::Share(picture, std::make_shared<Volume>(volume));
@@ -72,6 +76,7 @@ Volume InGridOf(
   vtkMRMLScalarVolumeNode* image, vtkOrientedImageData* mask, vtkMRMLTransformableNode* owner, const std::string& name)
 {
   vtkNew<vtkOrientedImageData> reference, resampled;
+  // The image's grid as the one to sample into; it needs no voxels.
   reference->SetExtent(image->GetImageData()->GetExtent());
   vtkNew<vtkMatrix4x4> ijkToRas;
   image->GetIJKToRASMatrix(ijkToRas);
@@ -114,6 +119,7 @@ Volume SegmentMask(Node* node, vtkMRMLSegmentationNode* segmentation, const std:
     throw Error(RCN_EDATA,
       Filled(vtkMRMLTr("vtkSlicerRaterConsensusLogic", "The segment of rater %1 cannot be turned into voxels."), rater));
   }
+  // An empty label map has no extent that could be resampled.
   return mask->IsEmpty() ? NothingIn(node) : InGridOf(ImageOf(node), mask, segmentation, rater);
 }
 
@@ -135,6 +141,7 @@ RaterMask SegmentationMask(Node* node, int n, bool several)
       rater.Mask = mask;
     }
   }
+  // A rater without segments has seen nothing anywhere, which is an answer.
   if (several && rater.Structures.empty())
   {
     rater.Structures.push_back({ StructuresOf(node).front(), NothingIn(node), {} });
@@ -150,11 +157,13 @@ RaterMask LabelMapMask(Node* node, int n, vtkMRMLScalarVolumeNode* labelMap)
 {
   RaterMask rater;
   rater.Name = node->GetNthRaterName(n);
+  // 0: every label counts.
   if (const int value = node->GetNthRaterValue(n))
   {
     rater.Values = { value };
   }
   vtkMRMLScalarVolumeNode* const image = ImageOf(node);
+  // Only what lies under the same transform as the image may be taken as it is.
   const bool moved = labelMap->GetParentTransformNode() != image->GetParentTransformNode();
   if (!moved && !node->GetResample())
   {
@@ -214,6 +223,7 @@ vtkMRMLSegmentationNode* WholeSegmentation(Node* node, int n)
   return node->GetNthRaterSegmentID(n).empty() ? vtkMRMLSegmentationNode::SafeDownCast(node->GetNthRaterNode(n)) : nullptr;
 }
 
+// By name, in the order in which raters have them: two raters mean the same structure when they call it the same.
 std::vector<std::string> StructuresOf(Node* node)
 {
   std::vector<std::string> names;
@@ -231,6 +241,7 @@ std::vector<std::string> StructuresOf(Node* node)
   return names;
 }
 
+// The first thing that is missing, in the order in which a person would go about it. The panel shows it beside the button.
 std::string CheckCase(Node* node, bool raters)
 {
   vtkMRMLScalarVolumeNode* const image = ImageOf(node);
@@ -266,6 +277,7 @@ std::string CheckCase(Node* node, bool raters)
                       "The segmentation of rater %1 is no longer in the scene; choose the raters again."),
         name);
     }
+    // One segment or one label of a rater, where others give several.
     const bool oneMask = segmentation ? !node->GetNthRaterSegmentID(n).empty() : node->GetNthRaterValue(n) != 0;
     if (several && oneMask)
     {
@@ -285,6 +297,7 @@ std::string CheckCase(Node* node, bool raters)
   return "";
 }
 
+// Copies nothing that can be shared: voxels belong to VTK images, which are kept alive by the volumes.
 Input Gather(Node* node, bool raters)
 {
   const std::string sentence = CheckCase(node, raters);
@@ -297,6 +310,7 @@ Input Gather(Node* node, bool raters)
   input.ImageName = NameOf(ImageOf(node));
   input.Image = VolumeOf(ImageOf(node));
   input.Options.Resample = node->GetResample();
+  // A label that does not occur means that the rater saw nothing, not that the file is the wrong one.
   input.Options.AbsentLabelIsError = false;
   const std::vector<std::string> names = raters ? StructuresOf(node) : std::vector<std::string>();
   const bool several = names.size() > 1;
@@ -335,6 +349,7 @@ Input Gather(Node* node, bool raters)
   return input;
 }
 
+// On the worker's thread: packing votes takes a moment.
 std::shared_ptr<Workspace> Open(const Input& input)
 {
   auto workspace = std::make_shared<Workspace>(input.Options);
@@ -365,6 +380,7 @@ Volume AsFloat(const Volume& volume)
   return volume.View().type == RCN_FLOAT32 ? volume : ResampleLinear(volume, volume.Geometry());
 }
 
+// How a map was made, as attributes of its node: they are saved with the scene and lost with the map.
 const char* const ReadoutAttribute = "RaterConsensus.Readout";
 const char* const CorrectionAttribute = "RaterConsensus.Correction";
 const char* const FittedHereAttribute = "RaterConsensus.FittedHere";
@@ -390,12 +406,14 @@ Provenance ProvenanceOf(vtkMRMLNode* map)
   return { get(ReadoutAttribute), get(CorrectionAttribute), !get(FittedHereAttribute).empty() };
 }
 
+// The model's probability; without one, the consensus, which can be compared with its raters in the same way.
 vtkMRMLScalarVolumeNode* JudgedMap(Node* node)
 {
   auto* const probability = vtkMRMLScalarVolumeNode::SafeDownCast(node->GetNodeReference(Node::GetProbabilityRole()));
   return probability ? probability : vtkMRMLScalarVolumeNode::SafeDownCast(node->GetNodeReference(Node::GetHeatmapRole()));
 }
 
+// All of them or none: levels for another number of raters cannot be judged by these.
 std::vector<vtkMRMLScalarVolumeNode*> LevelNodes(Node* node)
 {
   std::vector<vtkMRMLScalarVolumeNode*> levels;
@@ -412,6 +430,7 @@ std::vector<vtkMRMLScalarVolumeNode*> LevelNodes(Node* node)
   return node->GetNodeReference(Node::GetProbabilityRole()) ? levels : std::vector<vtkMRMLScalarVolumeNode*>();
 }
 
+// Of the node or its voxels, whichever changed last.
 vtkMTimeType TimeOf(vtkMRMLScalarVolumeNode* level)
 {
   return std::max(level->GetMTime(), level->GetImageData()->GetMTime());
@@ -424,6 +443,7 @@ Judged GatherJudged(Node* node, const KeptLevels& kept)
   judged.Name = NameOf(map);
   judged.Made = ProvenanceOf(map);
   const std::vector<vtkMRMLScalarVolumeNode*> levels = LevelNodes(node);
+  // Untouched since they were published: the levels in memory save a conversion of every voxel.
   const bool same = !levels.empty() &&
     std::equal(levels.begin(), levels.end(), kept.Times.begin(), kept.Times.end(),
       [](vtkMRMLScalarVolumeNode* level, vtkMTimeType time) { return TimeOf(level) == time; });

@@ -49,6 +49,7 @@ namespace mrml
 namespace
 {
 
+// Finds the colors again, also in a scene that was saved and loaded: its name may have been changed by then.
 const char* const PaletteAttribute = "RaterConsensus.Palette";
 
 // Ids of segments, before the number of raters.
@@ -57,6 +58,7 @@ const char* const ModelLevel = "RaterConsensus_model_level_";
 
 } // namespace
 
+// From the table of patterns: one look-up per voxel and level, no second look at the masks.
 std::vector<Volume> AtLeastMasks(const Workspace& workspace)
 {
   const rcn_votes* const votes = workspace.Votes();
@@ -99,6 +101,7 @@ vtkMRMLColorTableNode* ConsensusColors(vtkMRMLScene* scene)
   colors->SetAttribute(PaletteAttribute, rcn_palette_name(RCN_PALETTE_GREEN));
   colors->SetDescription(
     vtkMRMLTr("vtkSlicerRaterConsensusLogic", "Share of raters, or probability: dark green is few, yellow is all").c_str());
+  // Fine enough for a smooth bar; the names are what a legend or a probe shows.
   constexpr int count = 256;
   colors->SetNumberOfColors(count);
   for (int c = 0; c < count; ++c)
@@ -116,6 +119,7 @@ void AddSegment(vtkMRMLSegmentationNode* segmentation, const std::string& id, co
   const uint8_t rgb[3])
 {
   vtkNew<vtkOrientedImageData> image;
+  // A copy: a person may edit the segment, which must not write into our mask.
   image->vtkImageData::DeepCopy(VtkFromVolume(mask));
   vtkNew<vtkMatrix4x4> ijkToRas;
   IjkToRas(ijkToRas, mask.Geometry());
@@ -124,6 +128,7 @@ void AddSegment(vtkMRMLSegmentationNode* segmentation, const std::string& id, co
   segment->SetName(name.c_str());
   segment->SetColor(rgb[0] / 255.0, rgb[1] / 255.0, rgb[2] / 255.0);
   segment->AddRepresentation(vtkSegmentationConverter::GetSegmentationBinaryLabelmapRepresentationName(), image);
+  // "Tissue", the most general entry that there is: what is outlined only the raters know.
   segment->SetTag(vtkSegment::GetTerminologyEntryTagName(),
     "Segmentation category and type - 3D Slicer General Anatomy list~SCT^85756007^Tissue~SCT^85756007^Tissue~^^~"
     "Anatomic codes - DICOM master list~^^~^^");
@@ -140,6 +145,7 @@ void ShowOutlines(vtkMRMLSegmentationNode* segmentation)
   segmentation->CreateDefaultDisplayNodes();
   if (auto* const display = vtkMRMLSegmentationDisplayNode::SafeDownCast(segmentation->GetDisplayNode()))
   {
+    // Filled, it would hide the image and the map.
     display->SetVisibility2DFill(false);
   }
 }
@@ -148,6 +154,7 @@ namespace
 {
 
 /// Newer versions of Slicer have another name for it and warn about the old one.
+// The first of the two that compiles is taken: 0 is an int before it is a long.
 template <class T> auto ShowColumnNames(T* table, int) -> decltype(table->SetUseColumnTitleAsColumnHeader(true))
 {
   table->SetUseColumnTitleAsColumnHeader(true);
@@ -163,6 +170,8 @@ class Publisher
 public:
   explicit Publisher(Node* node) : Node_(node) {}
 
+  /// The node of that role and number: a second run writes over the first, so that nothing piles up and what a person has set
+  /// about it (display, place in a view) stays.
   template <class T> T* Result(const char* role, const char* className, const std::string& what, int n = 0)
   {
     T* result = T::SafeDownCast(this->Node_->GetNthNodeReference(role, n));
@@ -189,9 +198,11 @@ public:
     if (auto* const display = vtkMRMLScalarVolumeDisplayNode::SafeDownCast(volume->GetDisplayNode()))
     {
       display->SetAndObserveColorNodeID(ConsensusColors(volume->GetScene())->GetID());
+      // From nothing to all raters, or 0 to 1, whatever this map happens to reach: the same color means the same in all cases.
       display->SetAutoWindowLevel(0);
       display->SetWindowLevelMinMax(0, most);
       display->SetInterpolate(most > 1 ? 0 : 1); // there is no half rater
+      // What is below is transparent; ShowFromThreshold() says from where.
       display->SetApplyThreshold(1);
       ShowLegend(display, legend, most);
     }
@@ -234,6 +245,7 @@ public:
     auto* const segmentation =
       this->Result<vtkMRMLSegmentationNode>(Node::GetMaskRole(), "vtkMRMLSegmentationNode", "consensus");
     ShowOutlines(segmentation);
+    // Whoever edits or exports it gets the grid of the image.
     segmentation->SetReferenceImageGeometryParameterFromVolumeNode(ImageOf(this->Node_));
     this->Place(segmentation);
     Drop(segmentation, id);
@@ -288,6 +300,7 @@ public:
         }
         scene->RemoveNode(left);
       }
+      // Removing the node may have removed the reference already.
       if (this->Node_->GetNumberOfNodeReferences(role) > n)
       {
         this->Node_->RemoveNthNodeReferenceID(role, n);
@@ -295,6 +308,7 @@ public:
     }
   }
 
+  // Numbers as numbers, so that the table can be sorted and plotted; figures for people are texts.
   vtkMRMLTableNode* ShowTable(const char* role, const std::string& what, const Table& cells, int n = 0)
   {
     auto* const node = this->Result<vtkMRMLTableNode>(role, "vtkMRMLTableNode", what, n);
@@ -371,6 +385,7 @@ void PublishAgreement(Node* node, const AgreementReport& report, const std::vect
   PutIntoFolder(node);
 }
 
+// A scene that was saved and loaded holds tables, not our structs: results are read back from them.
 std::shared_ptr<const AgreementReport> StoredAgreement(Node* node)
 {
   vtkMRMLScalarVolumeNode* const image = node ? ImageOf(node) : nullptr;
@@ -444,10 +459,13 @@ void ShowLevelsIn3D(Node* node)
   {
     return;
   }
+  // Made once; Slicer keeps it in step with the masks.
   masks->CreateClosedSurfaceRepresentation();
+  // One event for all segments instead of one for each.
   const MRMLNodeModifyBlocker blocker(display);
   std::vector<std::string> ids;
   masks->GetSegmentation()->GetSegmentIDs(ids);
+  // The levels of what is shown in the slices, too: raters and model over one another would tell nobody anything.
   const bool model = node->GetShownRole() == Node::GetProbabilityRole();
   for (const std::string& id : ids)
   {
@@ -500,6 +518,8 @@ void PutIntoFolder(Node* node)
     return;
   }
   const vtkIdType top = hierarchy->GetSceneItemID(), none = vtkMRMLSubjectHierarchyNode::INVALID_ITEM_ID;
+  // The folder of this case, if one of its nodes lies in it already: found by its attribute, because a person may have renamed
+  // it.
   vtkIdType folder = none;
   const std::vector<vtkMRMLNode*> all = EverythingOf(node);
   for (vtkMRMLNode* const one : all)
@@ -526,6 +546,7 @@ void PutIntoFolder(Node* node)
     {
       item = hierarchy->CreateItem(top, one);
     }
+    // What a person has put elsewhere stays there.
     if (hierarchy->GetItemParent(item) == top)
     {
       hierarchy->SetItemParent(item, folder);
@@ -552,6 +573,7 @@ KeptLevels PublishPrediction(Node* node, const PredictionNodes& prediction)
     volumes.push_back(
       publisher.ShowMap(Node::GetLevelRole(), words, legend, prediction.Levels[k], geometry, 1, static_cast<int>(k)));
   }
+  // Those of an earlier model with more raters.
   publisher.DropNodes(Node::GetLevelRole(), static_cast<int>(volumes.size()));
   publisher.ShowLevels(ModelLevel, ", " + vtkMRMLTr("vtkSlicerRaterConsensusLogic", "model"), prediction.LevelMasks);
   uint8_t rgb[3];
@@ -566,6 +588,7 @@ KeptLevels PublishPrediction(Node* node, const PredictionNodes& prediction)
   kept.Levels = maps.Levels;
   for (vtkMRMLScalarVolumeNode* const volume : volumes)
   {
+    // When each volume was last changed: as long as that stays, the levels in memory are what the scene shows.
     kept.Times.push_back(TimeOf(volume));
   }
   return kept;
@@ -582,6 +605,7 @@ void MarkBox(Node* node, const double first[3], const double size[3])
     return;
   }
   auto* const box = vtkMRMLMarkupsROINode::SafeDownCast(scene->AddNewNodeByClass("vtkMRMLMarkupsROINode", "Disputed region"));
+  // A pointer for the moment, which belongs to no result.
   box->SetSaveWithScene(false);
   box->SetLocked(true);
   node->SetNodeReferenceID(Node::GetVisitedRole(), box->GetID());

@@ -148,6 +148,7 @@ public:
     return found;
   }
 
+  /// For the line under the button that was pressed.
   void Remember(const std::vector<std::string>& remarks) const
   {
     std::string& all = this->Logic_->Private->Remarks;
@@ -173,6 +174,7 @@ vtkStandardNewMacro(vtkSlicerRaterConsensusLogic);
 
 vtkSlicerRaterConsensusLogic::vtkSlicerRaterConsensusLogic() : Private(new Internals) {}
 
+// Works that still run hold the shared state: they are told to stop, and that their scene has gone.
 vtkSlicerRaterConsensusLogic::~vtkSlicerRaterConsensusLogic()
 {
   this->Cancel();
@@ -235,6 +237,7 @@ std::string vtkSlicerRaterConsensusLogic::GetRemarks() const
   return this->Private->Remarks;
 }
 
+// What was computed in this session has all digits and pictures; what a scene brings along is what its tables hold.
 const vtkSlicerRaterConsensusLogic::Results& vtkSlicerRaterConsensusLogic::GetResults(Node* node) const
 {
   static const Results none;
@@ -326,6 +329,7 @@ std::string CheckRecalibrating(Node* node)
   {
     return vtkMRMLTr("vtkSlicerRaterConsensusLogic", "There is no prediction to correct yet: apply a model first.");
   }
+  // Correcting twice would fit the second correction to what the first one left.
   if (made.Correction == InTheModel)
   {
     return Filled(vtkMRMLTr("vtkSlicerRaterConsensusLogic",
@@ -432,14 +436,30 @@ std::string vtkSlicerRaterConsensusLogic::Check(int action, Node* node)
 namespace
 {
 
-/// What a person can do about an error, in words of the panel.
+/// What a person can do about an error, in words of the panel, after a space.
 std::string WayOut(const std::string& key)
 {
-  const std::string advice = key == "geometry"
-    ? vtkMRMLTr("vtkSlicerRaterConsensusLogic", "Switch on resampling, or draw on the image itself.")
-    : key == "recalibration" ? vtkMRMLTr("vtkSlicerRaterConsensusLogic", "Apply the model without it, or fit it again.")
-                             : "";
-  return advice.empty() ? "" : " " + advice;
+  // Keys of Error, in alphabetical order. Where there is no advice, the panel has no control for it, or Check() says it before.
+  const std::map<std::string, std::string> ways = {
+    { "corrected", "" },
+    { "exists", "" },
+    { "exists-resumable", "" },
+    { "fitted-cases", "" },
+    { "geometry", vtkMRMLTr("vtkSlicerRaterConsensusLogic", "Switch on resampling, or draw on the image itself.") },
+    { "input", "" },
+    { "network", "" },
+    { "output", "" },
+    { "predictions", "" },
+    { "raters", "" },
+    { "readout", "" },
+    { "recalibration", vtkMRMLTr("vtkSlicerRaterConsensusLogic", "Apply the model without it, or fit it again.") },
+    { "reference", "" },
+    { "resume", "" },
+    { "scale", "" },
+    { "structure", "" },
+  };
+  const auto found = ways.find(key);
+  return found == ways.end() || found->second.empty() ? "" : " " + found->second;
 }
 
 /// Does it; whoever catches an error sees the way out, too.
@@ -512,6 +532,8 @@ vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Internals::Agre
 
 vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Internals::Fuse(const Job& job, Node* node)
 {
+  // Every work has the same three steps: read the node here, on the main thread; compute on any thread from copies; publish on
+  // the main thread again, if the scene and the node are still there.
   return [job, options = FusionOptions(node)](const Monitor& monitor) -> Publish {
     const std::shared_ptr<rcn::Workspace> workspace = job.Open(monitor);
     const rcn::FusionReport report = workspace->Fuse(options);
@@ -606,6 +628,7 @@ vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Internals::Judg
   const bool otherRaters = node->GetNumberOfNodeReferences(Node::GetLevelRole()) > 0 && LevelNodes(node).empty();
   return [=, judged = GatherJudged(node, job.Kept()), file = node->GetRecalibrationFile()](const Monitor& monitor) -> Publish {
     const std::shared_ptr<rcn::Workspace> workspace = job.Open(monitor);
+    // A volume for each level in the scene, all levels of a voxel together in the core.
     rcn::Volume map = judged.Maps.size() > 1 ? rcn::Interleave(judged.Maps) : judged.Maps.front();
     if (judged.Made.Readout.empty()) // no prediction, but the consensus of these raters
     {
@@ -627,11 +650,13 @@ vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Internals::Judg
         throw rcn::Error(RCN_EDATA, result.Sentence + " " + vtkMRMLTr("vtkSlicerRaterConsensusLogic", "It was not stored."));
       }
       rcn::Recalibration correction = result.Correction;
+      // Levels are corrected as a whole; one probability was made by a readout, and the correction is for that.
       if (map.ChannelCount() == 1)
       {
         rcn::ParseReadout(correction.Readout, correction.AtLeast, judged.Made.Readout);
       }
       rcn::EvaluationReport after = result.After;
+      // Said beside the figures, which are too good to be true on the case that was fitted to.
       after.FittedHere = true;
       before = std::make_shared<const rcn::EvaluationReport>(result.Before);
       report = std::make_shared<const rcn::EvaluationReport>(after);
@@ -710,6 +735,7 @@ vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Internals::Trai
     mine.EpochDone = monitor.Epoch;
     mine.Remark = [&](const std::string& remark) { remarks.push_back(remark); };
     const auto result = std::make_shared<const rcn::TrainingResult>(Trained(mine));
+    // From here on the files go if nobody gets to decide about them.
     const auto files = std::make_shared<UnclaimedTraining>(result->Model);
     const bool judged = result->After.Cases > 0;
     remarks.push_back(result->Interrupted

@@ -38,6 +38,7 @@ constexpr int FewerDigits = 1;
 /// The figures of RaterFigures() in the table of raters; the others are in its hints.
 constexpr size_t RaterColumns = 3;
 
+/// With a true minus sign, which is as wide as a digit.
 QString Number(double value, int digits)
 {
   return QString::fromStdString(rcn::Fixed(value, digits)).replace('-', QChar(0x2212));
@@ -79,6 +80,7 @@ public:
 
   void makeTables();
 
+  /// What a person should take from the tables, in words; the scale behind the words is in the tool tip.
   void refreshSentence()
   {
     const rcn_agreement* all = this->figures();
@@ -120,6 +122,7 @@ public:
     const auto& measure = Measures()[static_cast<size_t>(this->Choice->currentIndex())];
     const bool distance = measure.IsDistance(); // less is better
     const double factor = distance ? this->extent().PerMm : 1;
+    // The range of the colors, of half of the matrix: it is symmetric.
     double least = INFINITY, most = -INFINITY;
     for (int a = 0; a < count; ++a)
     {
@@ -139,6 +142,7 @@ public:
     const QColor base = this->Owner->palette().color(QPalette::Base);
     for (int a = 0; a < count; ++a)
     {
+      // Two items, because a table owns its headings one by one: the first becomes the row's, the second the column's.
       for (QTableWidgetItem* heading : { new QTableWidgetItem(this->name(a)), new QTableWidgetItem(this->name(a)) })
       {
         heading->setToolTip(this->name(a));
@@ -190,6 +194,7 @@ public:
   {
     const rcn_agreement* all = this->figures();
     const int count = all ? all->raters : 0;
+    // Otherwise a row would move while its cells are being filled.
     this->Table->setSortingEnabled(false);
     this->Table->setRowCount(count);
     this->Table->horizontalHeaderItem(1)->setText(Text(this->extent().Name));
@@ -331,6 +336,7 @@ qRcnAgreement::qRcnAgreement(QWidget* parent) : QWidget(parent), d(new qRcnAgree
   connect(p->Measure, &QToolButton::clicked, this, &qRcnAgreement::surfacesRequested);
   connect(p->AllCases, &QToolButton::toggled, this, [this, p](bool all) {
     p->refresh();
+    // Computed when it is asked for the first time, and kept until cases or the structure change.
     if (all && !p->Set->agreement())
     {
       emit this->allCasesRequested();
@@ -390,6 +396,7 @@ void qRcnAgreement::setMeasure(Measure measure)
   this->d->Choice->setCurrentIndex(measure);
 }
 
+// Without a selection both tables are copied as a whole.
 void qRcnAgreement::copy() const
 {
   if (this->d->AllCases->isChecked())

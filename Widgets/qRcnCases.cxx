@@ -103,6 +103,7 @@ public:
     return icon;
   }
 
+  /// Rows move when the table is sorted, so a case is found by its id, which its first cell holds.
   int rowOf(const QString& id) const
   {
     for (int row = 0; row < this->Table->rowCount(); ++row)
@@ -140,6 +141,7 @@ public:
     }
   }
 
+  /// Every word must occur somewhere: "test problem" finds the test cases with a problem.
   void refreshFilter()
   {
     const QStringList words = this->Search->text().split(' ');
@@ -185,6 +187,7 @@ public:
     this->Table->setColumnHidden(SplitColumn, narrow || !this->SeveralSplits);
   }
 
+  /// Room for a name of usual length, with its icon.
   int nameWidth() const { return this->Table->fontMetrics().horizontalAdvance(QStringLiteral("training12")) + 34; }
 
   /// A short name and who answered.
@@ -194,6 +197,7 @@ public:
       this->Table->style()->pixelMetric(QStyle::PM_ScrollBarExtent) + 2 * this->Table->frameWidth() + 12;
   }
 
+  /// Shown as the open one at once; who opens cases tells when it could not be opened.
   void activate(int row)
   {
     if (row >= 0)
@@ -263,11 +267,13 @@ void qRcnCases::setCases(const std::vector<rcn::Case>& cases, const QStringList&
   {
     const rcn::Case& one = cases[static_cast<size_t>(row)];
     const QString id = QString::fromStdString(one.Id);
+    // What was found out about a case stays while it is in the list, whatever is added.
     states[id] = p->States.value(id);
     splits << QString::fromStdString(one.Split);
     auto* name = new QTableWidgetItem(id);
     name->setData(Qt::UserRole, id);
     QStringList names;
+    // A bit for each rater of the list; who is not in it has no dot.
     quint64 set = 0;
     for (const rcn::RaterFile& rater : one.Raters)
     {

@@ -15,6 +15,8 @@
 namespace
 {
 
+/// Where a value lies on its axis: 0 at the low end, 1 at the high one. On a logarithmic axis what is 0 or less stands at a
+/// thousandth of the low end, below the plot, where it is cut.
 double Share(const qRcnChart::Axis& axis, double value)
 {
   if (axis.Log)
@@ -38,6 +40,7 @@ void qRcnChart::setAxes(const Axis& x, const Axis& y)
   this->update();
 }
 
+// Smaller than the text around it, but legible.
 QFont qRcnChart::tickFont() const
 {
   QFont font = this->font();
@@ -45,6 +48,7 @@ QFont qRcnChart::tickFont() const
   return font;
 }
 
+// Computed anew each time from the font and the size: there is nothing that could be out of date.
 QRectF qRcnChart::plotArea() const
 {
   const QFontMetricsF ticks(this->tickFont()), words(this->font());
@@ -71,6 +75,7 @@ double qRcnChart::xAt(double pixel) const
                      : this->X.Low + share * (this->X.High - this->X.Low);
 }
 
+// Steps of 1, 2 or 5 times a power of ten, as many as fit; on a logarithmic axis whole powers, every one or every second ...
 QVector<double> qRcnChart::ticks(const Axis& axis, int most)
 {
   QVector<double> values;
@@ -87,15 +92,18 @@ QVector<double> qRcnChart::ticks(const Axis& axis, int most)
     return values;
   }
   double step = std::pow(10.0, std::floor(std::log10((axis.High - axis.Low) / most)));
+  // 1, 2, 5, 10, 20, ...: what the step is multiplied with, one after another.
   const double larger[] = { 2, 2.5, 2 };
   for (int i = 0; (axis.High - axis.Low) / step > most; ++i)
   {
     step *= larger[i % 3];
   }
+  // Epochs, votes: no tick between two numbers.
   if (axis.Whole)
   {
     step = std::max(std::round(step), 1.0);
   }
+  // Counted in steps, so that rounding does not add up; the small numbers let a tick at either end count.
   for (double i = std::ceil(axis.Low / step - 1e-9); i * step <= axis.High + step * 1e-9; ++i)
   {
     values << i * step;
@@ -112,6 +120,7 @@ QString qRcnChart::tickText(const Axis& axis, double value, double step) const
                         : QString::number(value);
   }
   const double unit = axis.Percent ? 100 : 1;
+  // As many digits as the step needs: all labels of an axis have the same number.
   const int digits = std::max(0, static_cast<int>(std::ceil(-std::log10(step * unit) - 1e-9)));
   return QString::number(value * unit, 'f', digits) + (axis.Percent ? QStringLiteral("\u00a0%") : QString());
 }
@@ -137,6 +146,7 @@ void qRcnChart::paintEvent(QPaintEvent*)
   const QVector<double> rows = ticks(this->Y, static_cast<int>(area.height() / (metrics.height() * 1.9)));
   for (const double x : columns)
   {
+    // The middle of a pixel: a line of width 1 is then sharp.
     const double at = std::round(this->toPixel(x, this->Y.Low).x()) + 0.5;
     painter.setPen(grid);
     painter.drawLine(QPointF(at, area.top()), QPointF(at, area.bottom()));
@@ -175,6 +185,7 @@ void qRcnChart::paintEvent(QPaintEvent*)
   painter.restore();
 
   painter.save();
+  // What a chart draws must not leave its area; the pixel around it is for lines along the border.
   painter.setClipRect(area.adjusted(-1, -1, 1, 1));
   painter.setRenderHint(QPainter::Antialiasing);
   this->paintPlot(painter);
@@ -203,6 +214,7 @@ bool qRcnChart::event(QEvent* event)
 
 qRcnCurves::qRcnCurves(QWidget* parent) : qRcnChart(parent), Mark(NAN) {}
 
+// The axes grow with the curves: a training that goes on needs more room to the right, and the losses tell how high.
 void qRcnCurves::setCurves(const QVector<Curve>& curves, const Axis& x, const Axis& y)
 {
   this->Curves = curves;
@@ -223,6 +235,7 @@ void qRcnCurves::setCurves(const QVector<Curve>& curves, const Axis& x, const Ax
   across.High = std::max(x.High, last);
   up.Low = 0;
   up.High = most > 0 ? most * 1.08 : 1;
+  // A logarithm of 0 or of a single value shows nothing.
   if (y.Log && least < most && least > 0)
   {
     up.Low = least / 1.2;
@@ -250,6 +263,7 @@ void qRcnCurves::paintPlot(QPainter& painter)
     painter.setPen(QPen(qRcnStyle::muted(this->palette()), 1, Qt::DashLine));
     painter.drawLine(QPointF(x, area.top()), QPointF(x, area.bottom()));
     const double width = QFontMetricsF(this->font()).horizontalAdvance(this->MarkWord);
+    // The word on the side where there is room for it.
     const bool left = x + width + 8 > area.right();
     painter.setPen(qRcnStyle::muted(this->palette()));
     painter.drawText(QRectF(left ? x - width - 4 : x + 4, area.bottom() - 20, width + 2, 16), Qt::AlignCenter, this->MarkWord);
@@ -257,6 +271,7 @@ void qRcnCurves::paintPlot(QPainter& painter)
   for (const Curve& curve : this->Curves)
   {
     QPainterPath path;
+    // A value that is not there (NaN) is a gap in the line.
     bool begun = false;
     for (const QPointF& point : curve.Points)
     {
@@ -272,6 +287,7 @@ void qRcnCurves::paintPlot(QPainter& painter)
     painter.setPen(QPen(curve.Color, 2, curve.Dashed ? Qt::DashLine : Qt::SolidLine, Qt::RoundCap, Qt::RoundJoin));
     painter.setBrush(Qt::NoBrush);
     painter.drawPath(path);
+    // Dots show which points there are; more of them would only make the line thick.
     if (curve.Points.size() <= 40)
     {
       painter.setPen(Qt::NoPen);
@@ -309,6 +325,7 @@ QString qRcnCurves::hintAt(const QPointF& position) const
   {
     for (const QPointF& point : curve.Points)
     {
+      // Written with "not at least as far", so that the first point replaces NaN.
       if (!(std::fabs(this->toPixel(point.x(), 1).x() - position.x()) >=
             std::fabs(this->toPixel(nearest, 1).x() - position.x())))
       {

@@ -12,6 +12,7 @@
 #include "qRcnSliceCanvas.h"
 #include "qRcnSliceView.h"
 
+// Everybody on one slice: panels of one canvas, so that all of them move, zoom and scroll together.
 qRcnCompareView::qRcnCompareView(qRcnScene* scene, QWidget* parent)
   : QWidget(parent), Scene(scene), Slices(new qRcnSliceView(scene, RCN_VIEW_AXIAL, this)), Orientation(new QComboBox(this))
 {
@@ -70,6 +71,7 @@ void qRcnCompareView::follow(qRcnScene::Changes what)
   }
 }
 
+// In the order of the case: raters, their consensus, models. Also when the window changes its shape.
 void qRcnCompareView::arrange()
 {
   using Content = rcnSliceRenderer::Content;
@@ -113,6 +115,7 @@ void qRcnCompareView::arrange()
   {
     titles << panel.Title + panel.Color.name();
   }
+  // The same panels: setting them anew would draw everything again. Colors belong to it, so they are part of the text.
   if (titles == this->Shown && columns == this->Columns)
   {
     return;

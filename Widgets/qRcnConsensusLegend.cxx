@@ -21,6 +21,8 @@
 namespace
 {
 
+/// Twice the size, for dense screens. Without a color: nobody marked it, so nothing is painted over the image. Levels that are
+/// not shown are pale.
 QIcon Swatch(const QColor& color, bool shown)
 {
   QPixmap pixmap(56, 32);
@@ -36,6 +38,7 @@ QIcon Swatch(const QColor& color, bool shown)
   return QIcon(pixmap);
 }
 
+/// A palette from no rater to all of them.
 QIcon Ramp(rcn_palette palette)
 {
   QPixmap pixmap(96, 24);
@@ -56,6 +59,7 @@ public:
   {
     QStyleOptionViewItem plain = option;
     this->initStyleOption(&plain, index);
+    // A selected row has a background of its own.
     if (!(option.state & QStyle::State_Selected))
     {
       const double share = index.data(Qt::UserRole).toDouble();
@@ -84,6 +88,7 @@ public:
       : qRcnConsensusLegend::tr("%1 of %2 raters").arg(level).arg(this->raters());
   }
 
+  /// A level alone; the same once more, or -1, shows all.
   void isolate(int level)
   {
     if (level == this->Isolated && level < 0)
@@ -98,6 +103,7 @@ public:
   void refresh()
   {
     double largest = 0, marked = 0;
+    // Without level 0: the background would make all bars vanish.
     for (int level = 1; level <= this->raters(); ++level)
     {
       largest = std::max(largest, this->Volumes[level]);
@@ -205,6 +211,7 @@ void qRcnConsensusLegend::setLevels(const QVector<double>& extents, const QStrin
   this->d->Volumes = extents;
   this->d->Unit = unit;
   this->d->Table->horizontalHeaderItem(1)->setText(name);
+  // A case with fewer raters does not have that level.
   const bool gone = this->d->Isolated >= extents.size();
   if (gone)
   {

@@ -26,6 +26,8 @@ public:
     QSpinBox* Box = nullptr;
   };
 
+  /// The slider for a quick look, the box for a number that can be repeated and for the keyboard. Each sets the other, which
+  /// ends because neither tells of a value that it has already.
   Share addShare(QGridLayout* grid, int row, const QString& name, const QString& title, const QString& toolTip)
   {
     auto* label = new QLabel(title, this->Owner);
@@ -54,6 +56,7 @@ public:
     return share;
   }
 
+  /// From outside, without telling anybody: signals are for what a person does.
   static void set(const Share& share, double value)
   {
     const int percent = std::isfinite(value) ? static_cast<int>(std::lround(100 * std::min(std::max(value, 0.0), 1.0))) : 50;
@@ -101,6 +104,7 @@ public:
     this->VolumeText->setVisible(std::isfinite(this->Volume));
   }
 
+  /// First the range of the number, which depends on the readout, then one signal with both.
   void tellReadout()
   {
     this->refresh();
@@ -123,6 +127,7 @@ qRcnOverlayControls::qRcnOverlayControls(QWidget* parent) : QWidget(parent), d(n
 {
   auto* p = this->d.get();
   p->Owner = this;
+  // Words, control, number in three columns, so that all rows line up.
   auto* grid = new QGridLayout(this);
   grid->setContentsMargins(6, 6, 6, 6);
   grid->setVerticalSpacing(4);
@@ -186,6 +191,7 @@ qRcnOverlayControls::qRcnOverlayControls(QWidget* parent) : QWidget(parent), d(n
 
 qRcnOverlayControls::~qRcnOverlayControls() = default;
 
+// Another case: a number beyond its raters is cut by the spin box, and that is a change that the scene must hear of.
 void qRcnOverlayControls::setRaterCount(int raters, bool levels)
 {
   const int before = this->level();
@@ -228,6 +234,7 @@ bool qRcnOverlayControls::levelContoursShown() const
   return this->d->LevelContours->isChecked();
 }
 
+// The range follows the readout, so the number comes last.
 void qRcnOverlayControls::setReadout(Readout readout, int level)
 {
   const QSignalBlocker first(this->d->What), second(this->d->Number);

@@ -24,6 +24,8 @@
 namespace
 {
 
+/// Each bin at its mean prediction, not at its middle: within a bin, predictions are seldom spread evenly. Empty bins have no
+/// point.
 QPainterPath CurveOf(const std::vector<rcn_calib_bin>& bins, const qRcnChart& chart)
 {
   QPainterPath path;
@@ -38,6 +40,7 @@ QPainterPath CurveOf(const std::vector<rcn_calib_bin>& bins, const qRcnChart& ch
   return path;
 }
 
+/// Where predicted and observed are the same.
 void PaintIdeal(QPainter& painter, const qRcnChart& chart)
 {
   painter.setPen(QPen(qRcnStyle::muted(chart.palette()), 1.3, Qt::DashLine));
@@ -130,6 +133,7 @@ public:
     }
 
   protected:
+    /// [lower, upper), the last one closed, as the core counts.
     int binAt(double x) const
     {
       const auto& bins = this->Now.Report.Bins;
@@ -149,6 +153,7 @@ public:
       return i < 0 ? QString() : qRcnReliabilityDiagramPrivate::inWords(this->Now, i);
     }
 
+    /// In both charts, so that the bar and the point of a bin are seen to belong together.
     void paintSelection(QPainter& painter) const
     {
       if (this->Now.Selected >= 0)
@@ -172,6 +177,7 @@ public:
         return;
       }
       const int bin = this->binAt(this->xAt(event->pos().x()));
+      // A second click takes the choice back.
       this->Select(bin == this->Now.Selected ? -1 : bin);
     }
 
@@ -181,6 +187,7 @@ public:
       this->setCursor(over ? Qt::PointingHandCursor : Qt::ArrowCursor);
     }
 
+    /// Everything that the mouse can do, for those who use none.
     void keyPressEvent(QKeyEvent* event) override
     {
       const int count = this->Now.HasReport ? static_cast<int>(this->Now.Report.Bins.size()) : 0;
@@ -352,6 +359,7 @@ public:
     return text;
   }
 
+  /// The one way to change which bin is chosen; tell: others should show its voxels.
   void select(int index, bool tell)
   {
     if (index == this->Now.Selected)
@@ -446,6 +454,7 @@ public:
     return keys.join(QStringLiteral(" &nbsp; "));
   }
 
+  /// The sentences are the description of the chart for those who cannot see it, too.
   void refreshWords()
   {
     const bool any = this->Now.HasReport;
@@ -455,6 +464,7 @@ public:
     this->Curve->setAccessibleDescription(this->Words->text());
   }
 
+  /// The axis fits the fullest bin, with room above; it begins a little below one vote, so that a single one is still a bar.
   void refreshVotes()
   {
     double most = 10, least = 1;
@@ -590,8 +600,10 @@ public:
     this->Shares->setVisibleRows(rows, rows);
   }
 
+  /// A check box for each rater; those that were checked stay so for a new report with raters of the same names.
   void makeBoxes()
   {
+    // Asked before the boxes that know it go away.
     const QStringList kept = this->Owner->shownRaters();
     qDeleteAll(this->Boxes);
     this->Boxes.clear();
@@ -603,6 +615,7 @@ public:
       box->setObjectName(QStringLiteral("rater%1").arg(r));
       box->setIcon(qRcnStyle::dotIcon(qRcnStyle::raterColor(r)));
       box->setChecked(kept.contains(this->Now.Raters[r]));
+      // NaN where the rater answered none of these cases, or where the report is without raters.
       const double own =
         r < static_cast<int>(this->Now.Report.RaterEce.size()) ? this->Now.Report.RaterEce[static_cast<size_t>(r)] : NAN;
       qRcnStyle::describe(box, qRcnReliabilityDiagram::tr("Curve of %1").arg(this->Now.Raters[r]),
@@ -618,6 +631,76 @@ public:
       this->BoxRow->layout()->addWidget(box);
       this->Boxes << box;
     }
+  }
+
+  /// What the constructor makes, from top to bottom; each piece is a child of the diagram, which deletes it.
+  void makeControls()
+  {
+    this->Controls = new QWidget(this->Owner);
+    this->Region = new QComboBox(this->Controls);
+    this->Region->setObjectName("region");
+    for (const rcn::Choice& region : rcn::Regions())
+    {
+      this->Region->addItem(qRcnReliabilityDiagram::tr(region.Label), region.Value);
+    }
+    qRcnStyle::describe(this->Region, qRcnReliabilityDiagram::tr("Region"),
+      qRcnReliabilityDiagram::tr(
+        "Where voxels count. Easy background dominates a whole image and hides what happens near the structure."));
+    this->Bins = new QSpinBox(this->Controls);
+    this->Bins->setObjectName("bins");
+    this->Bins->setRange(2, 100);
+    this->Bins->setValue(15);
+    this->Bins->setSuffix(qRcnReliabilityDiagram::tr(" bins"));
+    this->Bins->setKeyboardTracking(false); // one signal for a typed number
+    qRcnStyle::describe(this->Bins, qRcnReliabilityDiagram::tr("Bins"),
+      qRcnReliabilityDiagram::tr("Number of ranges that the probabilities from 0 to 100 % are divided into."));
+    auto* controls = new QHBoxLayout(this->Controls);
+    controls->setContentsMargins(0, 0, 0, 0);
+    controls->addWidget(this->Region, 1);
+    controls->addWidget(this->Bins);
+  }
+
+  void makePlots()
+  {
+    const auto select = [this](int bin) { this->select(bin, true); };
+    this->Curve = new Plot(this->Now, select, this->Owner);
+    this->Curve->setObjectName("curve");
+    this->Curve->setAccessibleName(qRcnReliabilityDiagram::tr("Reliability diagram"));
+    qRcnChart::Axis x, y;
+    x.Percent = y.Percent = true;
+    x.Labels = false;
+    y.Title = qRcnReliabilityDiagram::tr("Raters who marked it");
+    this->Curve->setAxes(x, y);
+    this->Votes = new Histogram(this->Now, select, this->Owner);
+    this->Votes->setObjectName("votes");
+    this->Votes->setAccessibleName(qRcnReliabilityDiagram::tr("How many votes are in each bin, on a logarithmic scale"));
+  }
+
+  void makeFigures()
+  {
+    this->Key = new QLabel(this->Owner);
+    this->Key->setObjectName("key");
+    this->Key->setTextFormat(Qt::RichText);
+    this->Key->setWordWrap(true);
+    this->BoxRow = new QWidget(this->Owner);
+    new qRcnFlowLayout(this->BoxRow);
+    this->Selection = qRcnStyle::newNote(this->Owner, "selection");
+
+    this->LevelWords = qRcnStyle::newNote(this->Owner, "levelWords");
+    this->LevelRow = new QWidget(this->Owner);
+    new qRcnFlowLayout(this->LevelRow);
+    this->LevelFigures =
+      new qRcnTable(this->Owner, "levelFigures", qRcnReliabilityDiagram::tr("How well the numbers of raters are predicted"));
+    this->LevelFigures->setRowCount(3);
+    this->LevelFigures->setVisibleRows(3, 3);
+    this->LevelFigures->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
+
+    this->ShareWords = qRcnStyle::newNote(this->Owner, "shareWords");
+    this->ShareWords->setText(
+      qRcnReliabilityDiagram::tr("How often each number of raters is predicted, and how often it is observed:"));
+    this->Shares = new qRcnTable(
+      this->Owner, "levelShares", qRcnReliabilityDiagram::tr("How often each number of raters is predicted and observed"));
+    this->Shares->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
   }
 
   qRcnReliabilityDiagram* Owner = nullptr;
@@ -650,61 +733,9 @@ qRcnReliabilityDiagram::qRcnReliabilityDiagram(QWidget* parent) : QWidget(parent
   p->Words = qRcnStyle::newNote(this, "words");
   p->Words->setToolTip(meaning);
 
-  p->Controls = new QWidget(this);
-  p->Region = new QComboBox(p->Controls);
-  p->Region->setObjectName("region");
-  for (const rcn::Choice& region : rcn::Regions())
-  {
-    p->Region->addItem(tr(region.Label), region.Value);
-  }
-  qRcnStyle::describe(p->Region, tr("Region"),
-    tr("Where voxels count. Easy background dominates a whole image and hides what happens near the structure."));
-  p->Bins = new QSpinBox(p->Controls);
-  p->Bins->setObjectName("bins");
-  p->Bins->setRange(2, 100);
-  p->Bins->setValue(15);
-  p->Bins->setSuffix(tr(" bins"));
-  p->Bins->setKeyboardTracking(false); // one signal for a typed number
-  qRcnStyle::describe(p->Bins, tr("Bins"), tr("Number of ranges that the probabilities from 0 to 100 % are divided into."));
-  auto* controls = new QHBoxLayout(p->Controls);
-  controls->setContentsMargins(0, 0, 0, 0);
-  controls->addWidget(p->Region, 1);
-  controls->addWidget(p->Bins);
-
-  const auto select = [p](int bin) { p->select(bin, true); };
-  p->Curve = new qRcnReliabilityDiagramPrivate::Plot(p->Now, select, this);
-  p->Curve->setObjectName("curve");
-  p->Curve->setAccessibleName(tr("Reliability diagram"));
-  qRcnChart::Axis x, y;
-  x.Percent = y.Percent = true;
-  x.Labels = false;
-  y.Title = tr("Raters who marked it");
-  p->Curve->setAxes(x, y);
-  p->Votes = new qRcnReliabilityDiagramPrivate::Histogram(p->Now, select, this);
-  p->Votes->setObjectName("votes");
-  p->Votes->setAccessibleName(tr("How many votes are in each bin, on a logarithmic scale"));
-
-  p->Key = new QLabel(this);
-  p->Key->setObjectName("key");
-  p->Key->setTextFormat(Qt::RichText);
-  p->Key->setWordWrap(true);
-  p->BoxRow = new QWidget(this);
-  new qRcnFlowLayout(p->BoxRow);
-  p->Selection = qRcnStyle::newNote(this, "selection");
-
-  p->LevelWords = qRcnStyle::newNote(this, "levelWords");
-  p->LevelRow = new QWidget(this);
-  new qRcnFlowLayout(p->LevelRow);
-  p->LevelFigures = new qRcnTable(this, "levelFigures", tr("How well the numbers of raters are predicted"));
-  p->LevelFigures->setRowCount(3);
-  p->LevelFigures->setVisibleRows(3, 3);
-  p->LevelFigures->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
-
-  p->ShareWords = qRcnStyle::newNote(this, "shareWords");
-  p->ShareWords->setText(tr("How often each number of raters is predicted, and how often it is observed:"));
-  p->Shares = new qRcnTable(this, "levelShares", tr("How often each number of raters is predicted and observed"));
-  p->Shares->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
-
+  p->makeControls();
+  p->makePlots();
+  p->makeFigures();
   QVBoxLayout* layout = qRcnStyle::newColumn(this,
     { p->Controls, p->Headline, p->Words, p->Curve, p->Votes, p->Key, p->BoxRow, p->Selection, p->LevelWords, p->LevelRow,
       p->LevelFigures, p->ShareWords, p->Shares });
@@ -722,6 +753,7 @@ void qRcnReliabilityDiagram::setReport(const rcn::EvaluationReport& report, cons
 {
   auto& now = this->d->Now;
   double lower = 0, upper = 0;
+  // With other bins the number of the chosen one means another range: it is let go then.
   const bool selected = this->selectedBin(lower, upper);
   now.Report = report;
   now.HasReport = true;

@@ -31,6 +31,8 @@ rcn::PredictedVolumes MeasureVolumes(rcn_context* context, const rcn::Volume& ma
   }
 }
 
+/// Voxels are compared one by one, so the grids must have the same size; whether they lie at the same place was checked by
+/// whoever read the files.
 void RequireSize(const rcn_geometry& geometry, const rcn_geometry& other, const char* what)
 {
   if (!std::equal(geometry.size, geometry.size + 3, other.size))
@@ -71,6 +73,8 @@ qRcnScene::qRcnScene(QObject* parent)
 
 qRcnScene::~qRcnScene() = default;
 
+// The one way a property changes: nobody is told where nothing did, so that views and panels may set each other without going
+// round in circles.
 template <class T> void qRcnScene::set(T& member, const T& value, Changes what)
 {
   if (member == value)
@@ -90,6 +94,7 @@ template <class T> void qRcnScene::set(T& member, const T& value, Changes what)
 void qRcnScene::setCase(const std::vector<rcn::Volume>& images, std::shared_ptr<const rcn_votes> votes,
   const rcn_geometry& geometry, const QStringList& raters)
 {
+  // All checks first: a case that is refused leaves the one before as it is.
   if (const char* sentence = rcn_geometry_check(&geometry))
   {
     throw rcn::Error(RCN_EGEOMETRY, sentence);
@@ -130,6 +135,7 @@ void qRcnScene::setCase(const std::vector<rcn::Volume>& images, std::shared_ptr<
     this->CursorVoxel[a] = geometry.size[a] / 2;
   }
   {
+    // One signal for all of it, below.
     const QSignalBlocker quiet(this);
     this->resetWindow();
     this->resetPlace();
@@ -138,6 +144,8 @@ void qRcnScene::setCase(const std::vector<rcn::Volume>& images, std::shared_ptr<
   this->measureVolume();
 }
 
+// The same raters about another structure: what is shown stays, such as hidden raters and the place; only colors and outlines
+// are made anew.
 void qRcnScene::setVotes(std::shared_ptr<const rcn_votes> votes)
 {
   if (votes == this->Answers)
@@ -175,6 +183,7 @@ void qRcnScene::clear()
   this->measureVolume();
 }
 
+// An image of one slice can be looked at from one side only.
 int qRcnScene::onlyView() const
 {
   rcn_plane plane;
@@ -187,6 +196,7 @@ bool qRcnScene::isRaterPresent(int rater) const
   return rater >= 0 && rater < this->raterCount() && (rcn_votes_present(this->Answers.get()) >> rater & 1);
 }
 
+// The first channel, or colors as a whole (-1). A view that is kept here, because callers get a pointer.
 const rcn_image* qRcnScene::shownImage(int* component) const
 {
   if (this->Images.empty())
@@ -199,6 +209,7 @@ const rcn_image* qRcnScene::shownImage(int* component) const
   return &this->ShownImage;
 }
 
+// Written so that NaN is refused, too.
 void qRcnScene::setWindow(double black, double white)
 {
   if (!std::isfinite(black) || !std::isfinite(white) || !(black < white) || (black == this->Black && white == this->White))
@@ -234,6 +245,7 @@ bool qRcnScene::hasGrayImage() const
   return this->shownImage(&component) && component >= 0;
 }
 
+// Width and level in Hounsfield units.
 const std::vector<qRcnScene::WindowPreset>& qRcnScene::windowPresets()
 {
   static const std::vector<WindowPreset> presets = {
@@ -257,6 +269,7 @@ void qRcnScene::setWindowPreset(const WindowPreset& preset)
 
 void qRcnScene::setPlace(double zoom, const std::array<double, 3>& center)
 {
+  // From one voxel that fills a good part of a view to a view that is mostly empty.
   const double largest = 64, smallest = 0.2;
   const double inside = std::clamp(zoom, smallest, largest);
   if (this->isEmpty() || (inside == this->Zoom && center == this->Center))
@@ -294,12 +307,14 @@ void qRcnScene::setCursor(const Voxel& voxel)
   this->set(this->CursorVoxel, inside, Cursor);
 }
 
+// Unlike a move of the cursor by hand, this asks the views to bring the voxel into sight.
 void qRcnScene::visit(const Voxel& voxel, int axis)
 {
   this->setCursor(voxel);
   emit this->visited(axis);
 }
 
+// ITK has LPS; a 2-D picture has no sides of a body, and keeps its axes.
 std::array<double, 3> qRcnScene::rasOf(const Voxel& voxel) const
 {
   const double index[3] = { static_cast<double>(voxel[0]), static_cast<double>(voxel[1]), static_cast<double>(voxel[2]) };
@@ -326,6 +341,7 @@ void qRcnScene::setCursorRas(const std::array<double, 3>& ras)
   Voxel voxel{};
   for (size_t a = 0; a < 3; ++a)
   {
+    // Clamped before rounding: a number that a long cannot hold would be undefined.
     voxel[a] = std::isfinite(index[a]) ? static_cast<int64_t>(std::lround(std::clamp(index[a], -1e9, 1e9))) : 0;
   }
   this->setCursor(voxel);
@@ -413,6 +429,7 @@ void qRcnScene::setOutlines(const std::vector<Outline>& outlines)
       throw rcn::Error(RCN_EINVALID, "The outline is of other masks.");
     }
   }
+  // None before and none now: nobody has to draw.
   if (!outlines.empty() || !this->Outlines.empty())
   {
     this->Outlines = outlines;
@@ -440,6 +457,8 @@ QVector<double> qRcnScene::levelVolumes() const
   return volumes;
 }
 
+// A color for each pattern of votes instead of one for each voxel: a slice is painted by looking codes up. Invalid means
+// transparent.
 std::vector<uint8_t> qRcnScene::colorPatterns(const std::function<QColor(const rcn_pattern&)>& color) const
 {
   const rcn_pattern* patterns = rcn_votes_patterns(this->Answers.get());
@@ -459,6 +478,7 @@ std::vector<uint8_t> qRcnScene::colorPatterns(const std::function<QColor(const r
   return colors;
 }
 
+// Made when it is asked for, and kept until colors or votes change (set).
 const std::vector<uint8_t>& qRcnScene::patternColors() const
 {
   if (this->PatternColors.empty() && this->Answers)
@@ -481,6 +501,7 @@ std::vector<uint8_t> qRcnScene::raterColors(int rater) const
 
 // ---- predictions
 
+// A name that is there already is replaced in its place, so that numbers of others stay.
 int qRcnScene::addPrediction(const QString& name, const rcn::Volume& levels, const rcn::Volume& probability)
 {
   for (const rcn::Volume* volume : { &levels, &probability })
@@ -585,6 +606,7 @@ void qRcnScene::setLevelContoursVisible(bool visible)
 
 void qRcnScene::setHighlight(double lower, double upper)
 {
+  // Also for NaN.
   const bool none = !(upper >= lower) || upper < 0;
   const double low = none ? -1 : lower, high = none ? -1 : upper;
   if (low != this->HighlightLower || high != this->HighlightUpper)
@@ -618,6 +640,7 @@ double qRcnScene::volumeAboveThreshold() const
   return static_cast<double>(this->Counts[step]) * this->extent().PerVoxel;
 }
 
+// Counted at a thousand thresholds at once, so that the slider of the threshold needs no further pass.
 void qRcnScene::measureVolume()
 {
   this->Counts.clear();

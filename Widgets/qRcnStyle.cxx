@@ -33,6 +33,7 @@ QColor raterColor(int rater)
   return QColor(rgb[0], rgb[1], rgb[2]);
 }
 
+// Bright and far from gray, because they lie over the image; the first six were chosen by hand.
 QColor structureColor(int structure)
 {
   static const QColor first[] = { { 255, 60, 220 }, { 0, 240, 240 }, { 170, 255, 0 }, { 255, 170, 200 }, { 160, 110, 255 },
@@ -53,6 +54,7 @@ QColor levelColor(rcn_palette palette, double share)
   return QColor(rgb[0], rgb[1], rgb[2]);
 }
 
+// qGray() weighs the colors as the eye does.
 QColor textOn(const QColor& background)
 {
   return qGray(background.rgb()) > 127 ? Qt::black : Qt::white;
@@ -64,6 +66,7 @@ QColor mixed(const QColor& from, const QColor& to, double share)
   return QColor::fromRgbF(one(from.redF(), to.redF()), one(from.greenF(), to.greenF()), one(from.blueF(), to.blueF()));
 }
 
+// By what is drawn on, not by the name of a theme: desktops tell that in different ways, if at all.
 bool isDark(const QPalette& palette)
 {
   return qGray(palette.color(QPalette::Base).rgb()) < 128;
@@ -79,6 +82,7 @@ QColor muted(const QPalette& palette)
   return mixed(palette.color(QPalette::Window), palette.color(QPalette::WindowText), 0.68);
 }
 
+// On dark ground lighter: the same color would be too dim to tell from the grid.
 QColor accent(const QPalette& palette)
 {
   return isDark(palette) ? QColor(0x6c, 0xb6, 0xee) : QColor(0x1f, 0x77, 0xb4);
@@ -89,6 +93,7 @@ QColor warning(const QPalette& palette)
   return isDark(palette) ? QColor(0xff, 0x8a, 0x80) : QColor(0xc6, 0x28, 0x28);
 }
 
+// Light text with a dark shadow is legible on any gray value.
 void drawOverImage(QPainter& painter, const QRectF& room, int flags, const QString& text, const QColor& color)
 {
   painter.setPen(QColor(0, 0, 0, 200));
@@ -107,6 +112,7 @@ void paintDot(QPainter& painter, const QPointF& center, double radius, const QCo
   painter.restore();
 }
 
+// Twice the size, so that it is sharp on dense screens, too.
 QIcon dotIcon(const QColor& color)
 {
   QPixmap pixmap(32, 32);
@@ -139,11 +145,13 @@ void paintEye(QPainter& painter, const QRectF& room, const QColor& color, bool o
   painter.restore();
 }
 
+// The space does not break: "70" and "%" stay on one line.
 QString percent(double share, int digits)
 {
   return std::isfinite(share) ? QString::number(100 * share, 'f', digits) + QStringLiteral("\u00a0%") : QStringLiteral("–");
 }
 
+// About three figures that mean something; counts are whole.
 QString extent(double value, const QString& unit)
 {
   if (!std::isfinite(value))
@@ -156,6 +164,7 @@ QString extent(double value, const QString& unit)
   return QString::number(value, 'f', digits) + QString(unit).replace(' ', QChar(0xa0));
 }
 
+// To the minute: what remains of a training is not known better.
 QString duration(double seconds)
 {
   if (!(seconds >= 60))
@@ -192,6 +201,7 @@ QString counted(int64_t number, const char* one, const char* many)
   return count(static_cast<double>(number)) + text.mid(text.indexOf(' '));
 }
 
+// R and L and so on in place of signs, which differ between conventions.
 QString position(const double ras[3], int digits)
 {
   const char* const letters[3] = { "RL", "AP", "SI" };
@@ -203,6 +213,7 @@ QString position(const double ras[3], int digits)
   return parts.join(QStringLiteral("  "));
 }
 
+// Plain text, because names of files and raters are in it; to be selected, because people quote it.
 QLabel* newNote(QWidget* parent, const char* name, const QString& text)
 {
   auto* label = new QLabel(text, parent);
@@ -234,6 +245,7 @@ QVBoxLayout* newColumn(QWidget* panel, std::initializer_list<QWidget*> widgets)
   return column;
 }
 
+// Dialogs of some desktops leave the ending to the person; what was typed wins where it is known.
 QString withExtension(const QString& path, const QString& filters, const QString& chosen)
 {
   const auto extensions = [](const QString& text) {
@@ -292,6 +304,7 @@ void copy(const QString& text)
   QApplication::clipboard()->setText(text);
 }
 
+// The name and the tool tip for screen readers, too.
 void describe(QWidget* widget, const QString& name, const QString& toolTip)
 {
   widget->setAccessibleName(name);
@@ -313,6 +326,7 @@ qRcnTable::qRcnTable(QWidget* parent, const char* name, const QString& title) : 
   this->verticalHeader()->setMinimumSectionSize(this->fontMetrics().height() + 4);
   this->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Preferred);
   this->setTabKeyNavigation(false); // Tab goes to the next widget
+  // A click, not a selection, which also moves when the table is filled or loses focus.
   connect(this, &QTableWidget::cellClicked, this, [this](int row) { emit rowChosen(row); });
 }
 

@@ -29,6 +29,7 @@ QString Memory(double megabytes)
                            : qRcnTrainingMonitor::tr("%1 MB").arg(megabytes, 0, 'f', 0);
 }
 
+/// Stages come from the core, in small letters; before the first epoch they stand at the beginning of a line.
 QString StageInWords(const rcn::TrainingProgress& progress)
 {
   const QString stage = QString::fromUtf8(progress.Stage);
@@ -42,6 +43,7 @@ QString StageInWords(const rcn::TrainingProgress& progress)
 class qRcnTrainingMonitorPrivate
 {
 public:
+  /// What can be seen and pressed follows from the state alone.
   void setState(qRcnTrainingMonitor::State state)
   {
     this->State = state;
@@ -87,6 +89,7 @@ public:
     this->Status->setText(parts.join(QStringLiteral("  ·  ")));
   }
 
+  /// All curves anew: there are at most a thousand points, and it happens some twenty times a second.
   void refreshCurves()
   {
     const QPalette& palette = this->Owner->palette();
@@ -103,12 +106,14 @@ public:
     double best = NAN;
     for (const rcn::TrainingEpoch& epoch : this->Epochs)
     {
+      // Epoch 0 is the validation before training: it has no loss.
       if (epoch.Epoch > 0)
       {
         loss.Points << QPointF(epoch.Epoch, epoch.Loss);
       }
       majority.Points << QPointF(epoch.Epoch, epoch.MajorityMrEce);
       expected.Points << QPointF(epoch.Epoch, epoch.ExpectedMrEce);
+      // The last one that was better than all before it.
       best = epoch.Best ? epoch.Epoch : best;
     }
     y.Title = qRcnTrainingMonitor::tr("Loss");
@@ -119,6 +124,8 @@ public:
     this->EceChart->setMark(best, qRcnTrainingMonitor::tr("best"));
   }
 
+  /// One sentence for the decision that a person has to make, then the figures it stands on. A result that is no better is said
+  /// plainly.
   void showResult(const rcn::TrainingResult& result)
   {
     const bool judged = result.After.Cases > 0;
@@ -322,6 +329,7 @@ qRcnTrainingMonitor::State qRcnTrainingMonitor::state() const
   return this->d->State;
 }
 
+// Nothing of the training before remains.
 void qRcnTrainingMonitor::start(const QString& what)
 {
   this->clear();
@@ -341,6 +349,7 @@ void qRcnTrainingMonitor::setProgress(const rcn::TrainingProgress& progress)
   p->SecondsLeft = progress.SecondsLeft;
   p->EpochCount = std::max(p->EpochCount, progress.Epochs);
   p->showCourse(QString::fromStdString(rcn::CourseInWords(progress.Course)));
+  // The share of the time that is up, in epochs: where a loss within an epoch stands on the axis.
   const double x = progress.Fraction * progress.Epochs;
   if (progress.Epoch > 0 && std::isfinite(progress.Loss) && progress.Loss > 0 &&
     (p->Steps.isEmpty() || x > p->Steps.last().x()))
@@ -368,6 +377,7 @@ void qRcnTrainingMonitor::addEpoch(const rcn::TrainingEpoch& epoch)
   this->d->refreshCurves();
 }
 
+// The result's own list of epochs is complete, also where messages on the way were too late to be shown.
 void qRcnTrainingMonitor::finish(const rcn::TrainingResult& result)
 {
   auto* p = this->d.get();
@@ -384,6 +394,7 @@ void qRcnTrainingMonitor::finish(const rcn::TrainingResult& result)
   p->refreshCurves();
 }
 
+// The curves stay: they may show why.
 void qRcnTrainingMonitor::fail(const QString& sentence)
 {
   this->d->setState(Failed);

@@ -43,6 +43,7 @@ protected:
 private:
   int lineHeight() const { return this->fontMetrics().height() + 4; }
 
+  /// Lays out and, with a painter, draws: one code for both, so that the height that is asked for is the one that is used.
   int arrange(int width, QPainter* painter) const
   {
     const QFontMetrics metrics = this->fontMetrics();
@@ -51,6 +52,7 @@ private:
     {
       const QString name = metrics.elidedText(this->Raters[r], Qt::ElideRight, std::max(width - 20, 20));
       const int wide = 16 + metrics.horizontalAdvance(name) + 10;
+      // The gap behind the last one may stand over the edge.
       if (x > 0 && x + wide - 10 > width)
       {
         x = 0;
@@ -145,6 +147,7 @@ protected:
 class qRcnVoxelProbePrivate
 {
 public:
+  /// The mean share of raters, from the levels; a map without levels says it itself.
   double expected() const
   {
     const int raters = this->Voxel.Levels.size() - 1;
@@ -166,6 +169,7 @@ public:
     return sum;
   }
 
+  /// Who did not answer does not count: "2 of 3" is of those who did.
   QString sentence() const
   {
     const auto tr = [](const char* text) { return qRcnVoxelProbe::tr(text); };
@@ -193,6 +197,7 @@ public:
   void refresh()
   {
     this->Sentence->setText(this->sentence());
+    // What is not known (a picture without positions, a case without an image) is left out, not shown as a dash.
     QStringList place, inImage;
     if (this->Any)
     {
@@ -274,6 +279,7 @@ qRcnVoxelProbe::qRcnVoxelProbe(QWidget* parent) : QWidget(parent), d(new qRcnVox
   p->Readouts = qRcnStyle::newNote(this, "readouts");
   p->Readouts->setAlignment(Qt::AlignTop | Qt::AlignLeft);
   qRcnStyle::newColumn(this, { p->Sentence, p->Who, p->Distribution, p->Readouts, p->Place })->addStretch(1);
+  // Until the pointer has met a voxel with levels.
   p->Distribution->hide();
   p->Readouts->hide();
   p->refresh();

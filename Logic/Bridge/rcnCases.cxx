@@ -47,7 +47,7 @@ public:
   CaseRecord(const CaseLoop& loop, size_t number) : Number(number), Loop_(loop) {}
 
   /// The work, without its end. Throws only what ends the loop.
-  void Begin(const Case& one, const CaseWorkWithEnd& work)
+  void Begin(const Case& one, const CaseWorkInTwoSteps& work)
   {
     this->Guard([&] { this->End_ = work(one, this->Number, this->Remarks_); });
   }
@@ -130,6 +130,65 @@ private:
   std::future<void> Running_; // going away, it waits for its thread
 };
 
+/// Hands on what came out of each case, in the order of the list: remarks, the result, or that it was left out.
+class CaseTeller
+{
+public:
+  using Collect = std::function<void(const Case&, const json_t*)>;
+  CaseTeller(const DataList& list, const CaseLoop& loop, const Collect& collect) : List_(list), Loop_(loop), Collect_(collect)
+  {
+  }
+
+  void Tell(size_t number, const json_t* record)
+  {
+    const Case& one = this->List_.Cases[number];
+    const json_t* remarks = json_object_get(record, "remarks");
+    for (size_t i = 0; i < json_array_size(remarks); ++i)
+    {
+      const char* remark = json_string_value(json_array_get(remarks, i));
+      if (this->Loop_.Remark && *remark && this->Said_.insert(remark).second)
+      {
+        this->Loop_.Remark(remark);
+      }
+    }
+    if (const char* error = json_string_value(json_object_get(record, "error")))
+    {
+      this->LeftOut_.push_back({ one.Id, error });
+      this->Warn("Case " + one.Id + " was left out: " + error);
+    }
+    else if (this->Collect_ && Processes::All().IsFirst())
+    {
+      this->Collect_(one, json_object_get(record, "result"));
+    }
+  }
+
+  /// After the last case, of `count`.
+  std::vector<LeftOutCase> LeftOut(size_t count)
+  {
+    if (!this->LeftOut_.empty())
+    {
+      this->Warn(
+        std::to_string(this->LeftOut_.size()) + " of " + Counted(static_cast<int64_t>(count), "case") + " could not be used.");
+    }
+    return std::move(this->LeftOut_);
+  }
+
+private:
+  void Warn(const std::string& sentence) const
+  {
+    if (this->Loop_.Warn)
+    {
+      this->Loop_.Warn(sentence);
+    }
+  }
+
+  const DataList& List_;
+  const CaseLoop& Loop_;
+  const Collect& Collect_;
+  std::vector<LeftOutCase> LeftOut_;
+  std::set<std::string> Said_; // what is true of every case is said of the first one
+};
+
 /// Runs body(k) for k = 0 ... count - 1: in this process, those of this process, or shared out to whichever is free.
 void Share(
   Processes& processes, const CaseLoop& loop, const std::vector<size_t>& order, const std::function<void(size_t)>& body)
@@ -185,40 +244,15 @@ std::vector<LeftOutCase> ForEachCase(const DataList& list, const CaseLoop& loop,
   const auto all = [&work](const Case& one, size_t number, std::vector<std::string>&) -> CaseEnd {
     return [&work, &one, number](std::vector<std::string>& remarks) { return work(one, number, remarks); };
   };
-  return ForEachCaseWithEnd(list, alone, all, collect);
+  return ForEachCaseInTwoSteps(list, alone, all, collect);
 }
 
-std::vector<LeftOutCase> ForEachCaseWithEnd(const DataList& list, const CaseLoop& loop, const CaseWorkWithEnd& work,
+std::vector<LeftOutCase> ForEachCaseInTwoSteps(const DataList& list, const CaseLoop& loop, const CaseWorkInTwoSteps& work,
   const std::function<void(const Case&, const json_t*)>& collect)
 {
   Processes& processes = Processes::All();
   const std::vector<size_t> chosen = ChooseCases(list, loop);
-  std::vector<LeftOutCase> leftOut;
-  std::set<std::string> said; // what is true of every case is said of the first one
-  const auto finish = [&](size_t number, const json_t* record) {
-    const Case& one = list.Cases[number];
-    const json_t* remarks = json_object_get(record, "remarks");
-    for (size_t i = 0; i < json_array_size(remarks); ++i)
-    {
-      const char* remark = json_string_value(json_array_get(remarks, i));
-      if (loop.Remark && *remark && said.insert(remark).second)
-      {
-        loop.Remark(remark);
-      }
-    }
-    if (const char* error = json_string_value(json_object_get(record, "error")))
-    {
-      leftOut.push_back({ one.Id, error });
-      if (loop.Warn)
-      {
-        loop.Warn("Case " + one.Id + " was left out: " + error);
-      }
-    }
-    else if (collect && processes.IsFirst())
-    {
-      collect(one, json_object_get(record, "result"));
-    }
-  };
+  CaseTeller teller(list, loop, collect);
   std::vector<size_t> order = chosen;
   if (processes.AreSeveral() && !loop.IsMine)
   {
@@ -233,7 +267,7 @@ std::vector<LeftOutCase> ForEachCaseWithEnd(const DataList& list, const CaseLoop
     }
     else
     {
-      finish(record.Number, record.Json.get());
+      teller.Tell(record.Number, record.Json.get());
     }
   });
   Share(processes, loop, order, [&](size_t k) {
@@ -260,15 +294,10 @@ std::vector<LeftOutCase> ForEachCaseWithEnd(const DataList& list, const CaseLoop
     records.Merge(processes);
     for (const size_t number : chosen)
     {
-      finish(number, records.Get(number));
+      teller.Tell(number, records.Get(number));
     }
   }
-  if (!leftOut.empty() && loop.Warn)
-  {
-    loop.Warn(
-      std::to_string(leftOut.size()) + " of " + Counted(static_cast<int64_t>(chosen.size()), "case") + " could not be used.");
-  }
-  return leftOut;
+  return teller.LeftOut(chosen.size());
 }
 
 } // namespace rcn

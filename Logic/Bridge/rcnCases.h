@@ -39,7 +39,7 @@ using CaseWork = std::function<JsonHandle(const Case& one, size_t number, std::v
 /// The end of the work on a case, such as writing its files. While it runs on a thread of its own, work on the next case
 /// begins, but not that case's end: at most two cases are in memory.
 using CaseEnd = std::function<JsonHandle(std::vector<std::string>& remarks)>;
-using CaseWorkWithEnd = std::function<CaseEnd(const Case& one, size_t number, std::vector<std::string>& remarks)>;
+using CaseWorkInTwoSteps = std::function<CaseEnd(const Case& one, size_t number, std::vector<std::string>& remarks)>;
 
 /// Runs work() for every case of the list (of the split), and, in the first process, collect() with what it returned, in the
 /// order of the list. A case whose work throws Error is left out and named to Warn, except for cancel, no memory, a full disk
@@ -50,7 +50,7 @@ std::vector<LeftOutCase> ForEachCase(const DataList& list, const CaseLoop& loop,
 
 /// The same for work with an end. Results, remarks and errors come in the order of the list, on the calling thread; a case is
 /// told and collected after its end. No end is running when this returns or throws.
-std::vector<LeftOutCase> ForEachCaseWithEnd(const DataList& list, const CaseLoop& loop, const CaseWorkWithEnd& work,
+std::vector<LeftOutCase> ForEachCaseInTwoSteps(const DataList& list, const CaseLoop& loop, const CaseWorkInTwoSteps& work,
   const std::function<void(const Case&, const json_t*)>& collect = {});
 
 } // namespace rcn

@@ -24,6 +24,7 @@ class Parser
 public:
   Parser(const std::string& folder, const std::string& name) : Folder_(folder), Name_(name) {}
 
+  /// Raters and structures first: the cases are read with them.
   DataList Parse(const std::string& text)
   {
     const JsonHandle root = ParseJson(text, this->Name_ + " cannot be used");
@@ -68,6 +69,7 @@ private:
     throw Error(RCN_EFORMAT, this->Name_ + (where.empty() ? " " : ", case " + where + ": ") + what);
   }
 
+  /// Relative to the list's own folder, so that a data set can be moved as a whole.
   std::string Resolve(const char* path) const
   {
     RefuseAddress(path, this->Name_ + ": ");
@@ -107,6 +109,7 @@ private:
     return found == this->List_.Raters.end() ? -1 : static_cast<int>(found - this->List_.Raters.begin());
   }
 
+  /// Whole numbers that a double holds exactly, because voxels are compared as doubles.
   static bool IsLabelValue(const json_t* value)
   {
     return json_is_integer(value) && json_integer_value(value) <= LargestLabel && json_integer_value(value) >= -LargestLabel;
@@ -147,6 +150,7 @@ private:
       {
         named.push_back({ name, this->ReadValues(value, "", "the structure " + std::string(name)) });
       }
+      // Both say what is marked, and may say different things.
       if (json_object_get(root, "value") && !named.empty())
       {
         this->Fail("", "has both \"structures\" and \"value\"; leave out one of them.");
@@ -213,6 +217,7 @@ private:
         found.push_back(one);
       }
     }
+    // One foreground label, or none: the list is about one structure.
     if (found.size() > 1)
     {
       this->RefuseRegions(found);
@@ -318,6 +323,7 @@ private:
   /// All that a rater says about a case: a file, or a file for each structure; false for null.
   bool ReadAnswer(RaterFile& rater, json_t* label, const std::string& where, const std::vector<int64_t>& values) const
   {
+    // Only where structures are named, a dictionary of files is one of structures; otherwise it is one of raters.
     const bool several = this->List_.HasStructures();
     if (several && json_is_object(label) && !json_object_get(label, "file"))
     {
@@ -396,6 +402,7 @@ private:
     {
       this->Fail(number, "has neither \"id\" nor \"image\".");
     }
+    // Up to the first point: "a.nii.gz" is "a".
     const std::string name = fs::path(one.Images.front()).filename().string();
     const std::string stem = name.substr(0, name.find('.'));
     if (stem.empty())
@@ -459,6 +466,7 @@ private:
       for (size_t i = 0; i < count; ++i)
       {
         file.Name = this->NameAt(i, one.Id);
+        // One file for several named raters has a channel for each of them.
         file.Channel = count > 1 ? static_cast<int>(i) : -1;
         one.Raters.push_back(file);
       }
@@ -526,6 +534,7 @@ RaterFile ParseRater(const std::string& argument)
   std::error_code ignored;
   const std::string::size_type equals = argument.find('=');
   rater.Path = argument;
+  // A file of that whole name comes first: names of files may contain "=".
   if (equals != std::string::npos && !fs::exists(argument, ignored))
   {
     rater.Name = argument.substr(0, equals);
@@ -544,6 +553,7 @@ RaterFile ParseRater(const std::string& argument)
     throw Error(RCN_EINVALID, argument + ": give a file after the '='.");
   }
   RefuseAddress(rater.Path); // its colon does not begin a label value
+  // The last colon, because paths of Windows have one, and only where no file has the whole name.
   const std::string::size_type colon = rater.Path.rfind(':');
   if (colon == std::string::npos || fs::exists(rater.Path, ignored))
   {
@@ -583,6 +593,7 @@ Case OneStructure(const Case& one, int structure)
   alone.Structures = { one.Structures.at(index) };
   for (RaterFile& rater : alone.Raters)
   {
+    // A label map: the mask is what has the structure's values.
     if (rater.Structures.empty())
     {
       rater.Values = alone.Structures.front().Values;
@@ -610,6 +621,8 @@ DataList OneStructure(const DataList& list, int structure)
   return alone;
 }
 
+// The same image or patient in training and in test makes a model look better than it is; links and other spellings of a path
+// are followed.
 void CheckSplits(const DataList& list, bool redivided)
 {
   std::map<std::string, const Case*> byImage, byPatient;
@@ -637,6 +650,7 @@ void CheckSplits(const DataList& list, bool redivided)
       continue;
     }
     const Case*& other = byPatient[one.Patient];
+    // Where folds are made anew, training and validation may share a patient: the folds keep patients together themselves.
     const bool apart = other && other->Split != one.Split && (!redivided || other->Split == "test" || one.Split == "test");
     if (apart)
     {
@@ -646,6 +660,7 @@ void CheckSplits(const DataList& list, bool redivided)
   }
 }
 
+// Cases without a patient are one each.
 std::vector<int> PatientNumbers(const std::vector<std::string>& patients)
 {
   std::map<std::string, int> known;

@@ -4,7 +4,8 @@
 /// A sentence made in Logic/ names files, cases and values, but neither options of the command line nor widgets: it does not
 /// know who reads it. Where a person can do something about it, the error carries a key ("scale", "raters", "output", ...),
 /// and each shell adds its own way out by key: the command line " Use --scale 255.", a window the name of a control.
-/// The keys are those of the table in Module/CommandLine/rcnWayOut.cxx.
+/// Every shell has a table with a row for every key: Module/CommandLine/rcnWayOut.cxx, Module/Viewer/rcnViewerWayOut.cxx and
+/// Logic/vtkSlicerRaterConsensusLogic.cxx. Testing/Python/test_way_out.py compares them with what is thrown.
 #ifndef rcnError_h
 #define rcnError_h
 

@@ -10,6 +10,7 @@
 namespace rcn
 {
 
+// Figures mean nothing without the region that they are of, so its size is said, too.
 std::string RegionInWords(const rcn_region_options& region, const std::string& mask)
 {
   const std::string name = mask.empty() ? rcn_region_name(region.region) : mask;
@@ -59,6 +60,7 @@ void SetFigures(JsonObject& object, const EvaluationReport& report)
   }
 }
 
+/// The whole diagram, for whoever draws it with another program.
 JsonArray BinsJson(const std::vector<rcn_calib_bin>& all, const std::vector<double>& low, const std::vector<double>& high)
 {
   JsonArray bins;
@@ -99,6 +101,7 @@ void SetLevels(JsonObject& object, const EvaluationReport& report)
 
 } // namespace
 
+// Keys are a contract with scripts: new ones may be added, none changes its name or its meaning.
 json_t* EvaluationJson(const EvaluationReport& report, const EvaluationOptions& options, const std::vector<std::string>& raters)
 {
   JsonObject object{ { "cases", report.Cases }, { "case_count", report.Cases }, { "patients", report.Patients },
@@ -140,6 +143,7 @@ json_t* EvaluationJson(
   {
     each.Set(one.Name, one.Report.Cases > 0 ? Json(EvaluationJson(one.Report, options, raters)) : Json(nullptr));
   }
+  // Structures of one case are not independent of each other, so nothing is said about the interval of their mean.
   mean.Set("ci", nullptr).Set("bootstrap_60", nullptr).Set("ci_note", "mean over structures: no interval");
   return mean.Set("volumes", nullptr).Set("structures", each).Release();
 }
@@ -170,6 +174,7 @@ template <class Bins> std::vector<rcn_calib_bin> Pooled(const std::vector<const 
     const std::vector<rcn_calib_bin>& more = bins(*reports[i]);
     for (size_t b = 0; b < std::min(sum.size(), more.size()); ++b)
     {
+      // Means weighted with the votes; an empty bin has NaN in place of a mean.
       const double a = static_cast<double>(sum[b].count), n = static_cast<double>(more[b].count);
       if (n > 0)
       {
@@ -235,6 +240,7 @@ EvaluationReport MeanOverStructures(const std::vector<StructureReport>& structur
     if (one.Report.Cases > 0)
     {
       reports.push_back(&one.Report);
+      // A case counts once, although several structures were judged in it; voxels and pairs are of each structure.
       mean.Cases = std::max(mean.Cases, one.Report.Cases);
       mean.Patients = std::max(mean.Patients, one.Report.Patients);
       mean.Voxels += one.Report.Voxels;
@@ -248,6 +254,7 @@ EvaluationReport MeanOverStructures(const std::vector<StructureReport>& structur
   for (int f = 0; f < RCN_FIGURES; ++f)
   {
     mean.Figures[f] = MeanOf(reports, [f](const EvaluationReport& one) { return one.Figures[f]; });
+    // units 0: no interval is shown.
     mean.Interval[f] = { mean.Figures[f], NAN, NAN, NAN, NAN, 0 };
     mean.Paper[f] = {};
   }
@@ -299,6 +306,7 @@ std::string DirectionInWords(const EvaluationReport& report)
       votes += count;
     }
   }
+  // Three to one is a direction; less is both.
   const std::string middle = votes == 0         ? "no probability is between 5 % and 95 %"
     : (over + under) / votes < 0.02             ? "between 5 % and 95 % its probabilities mean what they say"
     : over > 3 * under && binsOver >= binsUnder ? "between 5 % and 95 % its probabilities are too high"
@@ -402,6 +410,7 @@ std::string WorstBinInWords(const EvaluationReport& report)
   for (const rcn_calib_bin& bin : report.Bins)
   {
     const double gap = bin.count > 0 ? std::fabs(bin.confidence - bin.frequency) : 0;
+    // The bin that adds most to the error, not the one with the largest gap, which may hold a handful of voxels.
     if (gap >= 0.01 && gap * static_cast<double>(bin.count) > cost)
     {
       cost = gap * static_cast<double>(bin.count);

@@ -19,6 +19,7 @@ namespace rcn
 namespace
 {
 
+/// Two digits after the point are finer than a pixel, and trailing zeros go: pages hold thousands of numbers.
 std::string Number(double value)
 {
   char text[32];
@@ -35,6 +36,7 @@ std::string Number(double value)
   return number == "-0" ? "0" : number;
 }
 
+/// Everything that goes into an attribute passes through here, and is escaped here: names of files and raters are anybody's.
 std::string Attribute(const char* name, const std::string& value)
 {
   return std::string(" ") + name + "=\"" + XmlEscape(value) + "\"";
@@ -55,6 +57,7 @@ std::string Points(const std::vector<double>& xy)
   return text;
 }
 
+/// RFC 4648, without line breaks: pictures lie inside of the page, so that it is one file.
 std::string Base64(const std::string& bytes)
 {
   static const char* const digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -89,6 +92,7 @@ std::string XmlEscape(const std::string& text)
       case '&': out += "&amp;"; break;
       case '"': out += "&quot;"; break;
       case '\'': out += "&#39;"; break;
+      // Control characters are not allowed in XML, escaped or not.
       default: out += static_cast<unsigned char>(c) < ' ' ? ' ' : c;
     }
   }
@@ -97,6 +101,7 @@ std::string XmlEscape(const std::string& text)
 
 std::string PictureAddress(const std::vector<uint8_t>& rgb, int64_t columns, int64_t rows)
 {
+  // Most slices are gray; a PNG of one channel takes about a third of one of three.
   std::vector<uint8_t> gray;
   for (size_t i = 0; i + 2 < rgb.size() && rgb[i] == rgb[i + 1] && rgb[i] == rgb[i + 2]; i += 3)
   {
@@ -147,6 +152,7 @@ void Figure::Shape(const std::string& element)
 
 void Figure::Text(double x, double y, const std::string& text, double size, Anchor anchor, const std::string& color, bool bold)
 {
+  // In the order of Anchor.
   static const char* const anchors[] = { "start", "middle", "end" };
   this->Body_ += "<text" + Attribute("x", x) + Attribute("y", y) + Attribute("font-size", size) +
     Attribute("text-anchor", anchors[static_cast<int>(anchor)]) + Attribute("fill", color) +
@@ -200,6 +206,8 @@ void Figure::Circle(double x, double y, double radius, const std::string& fill)
   this->Shape("<circle" + Attribute("cx", x) + Attribute("cy", y) + Attribute("r", radius) + Attribute("fill", fill));
 }
 
+// Pixelated: a voxel stays a square, however large it is drawn, because smooth edges would show what was not measured. Not
+// preserving the aspect ratio, because voxels need not be square: the place has the right shape.
 void Figure::Picture(
   double x, double y, double width, double height, const std::vector<uint8_t>& rgb, int64_t columns, int64_t rows)
 {
@@ -208,11 +216,13 @@ void Figure::Picture(
     Attribute("xlink:href", PictureAddress(rgb, columns, rows)));
 }
 
+// xlink:href, because every reader of SVG knows it; SVG 2 calls it href.
 void Figure::SharedPicture(const std::string& id)
 {
   this->Shape("<use" + Attribute("xlink:href", "#" + id));
 }
 
+// Even-odd, so that holes stay open whichever way round their lines run.
 void Figure::Area(
   const std::vector<std::vector<double>>& lines, const std::string& fill, const std::string& stroke, double width)
 {
@@ -244,6 +254,7 @@ std::string Figure::Inline() const
     this->Body_ + "</svg>\n";
 }
 
+// A file of its own: with name spaces, a white ground for dark viewers, and title and description for those who cannot see.
 std::string Figure::Svg() const
 {
   return "<svg xmlns=\"http://www.w3.org/2000/svg\" xmlns:xlink=\"http://www.w3.org/1999/xlink\"" +
@@ -253,6 +264,7 @@ std::string Figure::Svg() const
     "</desc>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n" + this->Body_ + "</svg>\n";
 }
 
+// Before the work, so that nobody waits for a figure that cannot be written.
 std::string Figure::CheckPath(const std::string& path)
 {
   if (HasExtension(path, ".svg"))
@@ -283,6 +295,7 @@ void Figure::Save(const std::string& path, double scale) const
     return;
   }
 #ifdef RCN_HAVE_RSVG
+  // PNG is rendered from the same SVG, so that both show the same.
   const std::string svg = this->Svg();
   GError* error = nullptr;
   RsvgHandle* handle = rsvg_handle_new_from_data(reinterpret_cast<const guint8*>(svg.data()), svg.size(), &error);
@@ -292,11 +305,13 @@ void Figure::Save(const std::string& path, double scale) const
     g_clear_error(&error);
     throw Error(RCN_EINTERNAL, path + " cannot be drawn: " + reason + ".");
   }
+  // Without an alpha channel: the ground is white anyway, and some programs show transparency as black.
   cairo_surface_t* surface = cairo_image_surface_create(
     CAIRO_FORMAT_RGB24, static_cast<int>(this->Width_ * scale), static_cast<int>(this->Height_ * scale));
   cairo_t* cairo = cairo_create(surface);
   const RsvgRectangle viewport = { 0, 0, this->Width_ * scale, this->Height_ * scale };
   const bool drawn = rsvg_handle_render_document(handle, cairo, &viewport, &error);
+  // Into memory, so that WriteText() can write a file that is complete or absent.
   std::string png;
   const cairo_status_t status = cairo_surface_write_to_png_stream(
     surface,

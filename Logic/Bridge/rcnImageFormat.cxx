@@ -22,6 +22,8 @@ namespace rcn
 namespace
 {
 
+// ITK and its formats print warnings of their own to standard error, which is the process's: hiding it is for one thread at a
+// time. Recursive, because reading a series reads files.
 std::atomic<bool> LibrariesQuiet{ false };
 std::recursive_mutex OneAtATime;
 
@@ -46,6 +48,7 @@ Quiet::~Quiet()
 
 std::string ReasonOf(const itk::ExceptionObject& exception)
 {
+  // "ITK ERROR: Class(0x55...): what happened" without the part for developers.
   std::string text = exception.GetDescription();
   const std::string::size_type colon = text.rfind("): ");
   if (text.rfind("ITK ERROR", 0) == 0 && colon != std::string::npos)
@@ -70,6 +73,7 @@ bool TypeOf(rcn_type& type, itk::IOComponentEnum component)
     case itk::IOComponentEnum::SHORT: type = RCN_INT16; return true;
     case itk::IOComponentEnum::UINT: type = RCN_UINT32; return true;
     case itk::IOComponentEnum::INT: type = RCN_INT32; return true;
+    // long has 4 bytes on Windows and 8 elsewhere.
     case itk::IOComponentEnum::ULONG: type = sizeof(long) == 8 ? RCN_UINT64 : RCN_UINT32; return true;
     case itk::IOComponentEnum::LONG: type = sizeof(long) == 8 ? RCN_INT64 : RCN_INT32; return true;
     case itk::IOComponentEnum::ULONGLONG: type = RCN_UINT64; return true;
@@ -83,6 +87,7 @@ bool TypeOf(rcn_type& type, itk::IOComponentEnum component)
 itk::ImageIOBase::Pointer FormatOf(const std::string& path, itk::IOFileModeEnum mode)
 {
   static const bool registered = [] {
+    // Inside of Slicer all formats are registered already; elsewhere it is done here, once.
     if (itk::ObjectFactoryBase::CreateAllInstance("itkImageIOBase").empty())
     {
       itk::NrrdImageIOFactory::RegisterOneFactory();

@@ -11,6 +11,7 @@
 namespace rcn
 {
 
+// JSON knows no NaN.
 json_t* JsonNumber(double value)
 {
   return std::isfinite(value) ? json_real(value) : json_null();
@@ -58,6 +59,7 @@ JsonHandle ParseJson(const std::string& text, const std::string& about, const st
 namespace
 {
 
+/// Whole numbers only: 3.0 is refused where a count is wanted.
 bool IsWithin(const json_t* value, int64_t low, int64_t high)
 {
   return json_is_integer(value) && json_integer_value(value) >= low && json_integer_value(value) <= high;
@@ -86,11 +88,13 @@ std::string RangeText(int64_t low, int64_t high)
 
 } // namespace
 
+// Every refusal says which file it is about and, where there is one, the way out.
 void JsonReader::Fail(const std::string& what) const
 {
   throw Error(RCN_EFORMAT, this->About_ + ": " + what + (this->Remedy_.empty() ? "" : " " + this->Remedy_));
 }
 
+// Always the same words, so that a person recognizes them: the key, and what it must be.
 void JsonReader::Refuse(const std::string& key, const std::string& kind) const
 {
   this->Fail("\"" + key + "\" must be " + kind + ".");
@@ -156,6 +160,7 @@ double JsonReader::Number(const std::string& key, double low, double high, doubl
   return this->Has(key) ? this->Number(key, low, high) : fallback;
 }
 
+// A key that is absent is an empty list; one that is something else is a mistake, and named.
 std::vector<const json_t*> JsonReader::Array(const std::string& key) const
 {
   const json_t* array = this->Get(key);
@@ -213,6 +218,7 @@ std::vector<std::string> JsonReader::Texts(const std::string& key) const
   return texts;
 }
 
+// For objects whose keys are data, such as names of maps.
 std::map<std::string, std::string> JsonReader::TextsByKey(const std::string& key) const
 {
   std::map<std::string, std::string> texts;
@@ -279,6 +285,7 @@ std::string CompactJsonText(const json_t* value)
   return Dump(value, JSON_COMPACT);
 }
 
+// The version of the program comes first in all files, where a person looks.
 std::string DocumentText(const json_t* object)
 {
   const JsonObject document{ { "version", RCN_VERSION } };

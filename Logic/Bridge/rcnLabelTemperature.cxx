@@ -7,6 +7,7 @@
 namespace rcn
 {
 
+// Each case is read once and leaves small sums behind: fitting to all of them, or to all but one, reads no voxel again.
 LabelTemperature::LabelTemperature(rcn_context* context, int structures, const EvaluationOptions& options)
   : Context_(context), Structures_(structures), Options_(options)
 {
@@ -30,6 +31,7 @@ void LabelTemperature::Add(const Case& one, size_t number, const rcn_votes* vote
       "A temperature of several structures works on the share of each label; " + prediction.File +
         " holds the levels of each structure by themselves.");
   }
+  // Fitted where it is judged; a case with nothing there has nothing to say.
   const auto inside = Judging::RegionOf(this->Context_, votes, this->Options_);
   if (inside && std::find(inside->begin(), inside->end(), 1) == inside->end())
   {
@@ -107,6 +109,7 @@ std::map<std::string, Recalibration> LabelTemperature::FitWithoutEach() const
     }
     catch (const Error& error)
     {
+      // Without that case there may be nothing left to fit to: it then has no correction that did not know it.
       if (error.Status() != RCN_EDATA)
       {
         throw;

@@ -15,6 +15,8 @@ namespace rcn
 namespace
 {
 
+/// For what a file says. A model may come from anybody, so nothing in it is believed: each refusal names the file and what is
+/// wrong with it.
 [[noreturn]] void Fail(const std::string& about, const std::string& what)
 {
   throw Error(RCN_EFORMAT, about + ": " + what);
@@ -26,6 +28,7 @@ std::string Quoted(const std::string& text)
   return text.size() > 40 ? text.substr(0, 40) + "..." : text;
 }
 
+/// Metadata of safetensors are strings; what is more than a word is JSON inside.
 JsonHandle ParseKey(const std::string& text, const std::string& about, const std::string& key)
 {
   return ParseJson(text, about + ": its \"" + key + "\" cannot be read");
@@ -44,6 +47,7 @@ void ReadChannels(double* out, int& channels, const JsonReader& reader, const st
 
 } // namespace
 
+// Only the fields of its kind, so that nobody wonders what the others mean.
 std::string NormalizationText(const rcn_normalize& normalize)
 {
   JsonObject root{ { "kind", rcn_normalize_name(normalize.kind) } };
@@ -66,6 +70,7 @@ rcn_normalize ParseNormalization(const std::string& text, const std::string& abo
   const std::string name = reader.Text("kind", "");
   int kind = RCN_NORMALIZE_FIXED;
   const auto known = [&kind] { return rcn_normalize_name(static_cast<rcn_normalize_kind>(kind)); };
+  // The core knows the names; its list ends with NULL.
   while (known() && name != known())
   {
     ++kind;
@@ -87,6 +92,7 @@ rcn_normalize ParseNormalization(const std::string& text, const std::string& abo
   }
   const std::pair<const char*, double*> fields[] = { { "lower", &out.lower }, { "upper", &out.upper },
     { "center", &out.center }, { "width", &out.width } };
+  // Of kinds that do not use them, too: they are then left as they are.
   for (const auto& field : fields)
   {
     *field.second = reader.Number(field.first, -HUGE_VAL, HUGE_VAL, *field.second);
@@ -98,6 +104,7 @@ rcn_normalize ParseNormalization(const std::string& text, const std::string& abo
   return out;
 }
 
+// Into the file as it is: the tensors stay, and with them the model's hash.
 void SetCorrection(rcn_context* context, const std::string& path, const Recalibration& correction)
 {
   Check(rcn_model_set(context, path.c_str(), "recalibration", RecalibrationText(correction).c_str()), context);
@@ -109,6 +116,7 @@ void SetVolumes(rcn_context* context, const std::string& path, const VolumeScore
   Check(rcn_model_set(context, path.c_str(), "volumes", CompactJsonText(json.get()).c_str()), context);
 }
 
+// A key is written only where there is something to say: readers take the default for one that is absent.
 void SaveModel(rcn_context* context, const std::string& path, const rcn_net* net, const ModelInfo& info,
   const std::vector<std::pair<std::string, std::string>>& more)
 {
@@ -176,6 +184,7 @@ namespace
 
 void CheckVersion(const std::string& path, const std::string& version)
 {
+  // The first two numbers decide: a third one is for repairs, which change no format.
   int theirs[2] = { 0, 0 };
   if (version.empty() || std::sscanf(version.c_str(), "%6d.%6d", &theirs[0], &theirs[1]) != 2)
   {
@@ -191,6 +200,7 @@ void CheckVersion(const std::string& path, const std::string& version)
   }
 }
 
+/// Who taught it. Their number gives the levels, so a model without them cannot be used.
 std::vector<std::string> ReadRaters(const std::string& path, const std::string& text)
 {
   if (text.empty())
@@ -242,6 +252,7 @@ rcn_loss_kind ReadLoss(const std::string& path, const std::string& name, int out
   Fail(path, "its \"loss\" is not known here: " + Quoted(name) + ".");
 }
 
+/// Of the loss, where it learns some (thresholds, a correlation): without them its outputs cannot be turned into levels.
 std::vector<float> ReadParameters(const std::string& path, const std::string& text)
 {
   std::vector<float> numbers;
@@ -263,6 +274,7 @@ std::vector<float> ReadParameters(const std::string& path, const std::string& te
   return numbers;
 }
 
+/// The reader for data lists checks them, which expects an object around the list.
 std::vector<Structure> ReadStructures(const std::string& path, const std::string& text)
 {
   if (text.empty())
@@ -337,6 +349,8 @@ Model::Model(rcn_context* context, const std::string& path) : Path_(path)
   rcn_net* net = nullptr;
   Check(rcn_model_load(&net, context, path.c_str()), context);
   this->Net_.reset(net);
+  // From here on what the metadata say is checked against the network and against each other, in the order in which one needs
+  // the other: raters, readout, structures, loss, correction.
   ModelInfo& info = this->Info_;
   info.Raters = ReadRaters(path, metadata("raters"));
   const std::string normalization = metadata("normalization");
@@ -370,6 +384,7 @@ Model::Model(rcn_context* context, const std::string& path) : Path_(path)
   rcn_loss* loss = nullptr;
   Check(rcn_loss_create(&loss, context, &options), context, path);
   this->Loss_.reset(loss);
+  // The one check that notices weights of one model under the metadata of another.
   if (rcn_loss_channels(loss) != outputs)
   {
     Fail(path,
@@ -395,6 +410,8 @@ Model::Model(rcn_context* context, const std::string& path) : Path_(path)
     ReadCorrection(path, metadata("recalibration"), several, (several ? options.structures : options.raters) + 1);
 }
 
+// Of all numbers that make its predictions, and of nothing else: a renamed file, another date or a correction leave it as it
+// is.
 std::string Model::Hash() const
 {
   const std::vector<float>& own = this->Info_.LossParameters;
@@ -402,6 +419,7 @@ std::string Model::Hash() const
   return HashText(rcn_hash_floats(net, own.data(), static_cast<int64_t>(own.size())));
 }
 
+// By its loss: these learn one probability, not how many raters mark a voxel.
 bool Model::GivesOneProbability() const
 {
   return this->Info_.Loss == RCN_LOSS_BCE || this->Info_.Loss == RCN_LOSS_BINARY_BRIER ||

@@ -53,6 +53,7 @@ JsonObject FiguresJson(const EvaluationReport& report)
   return figures;
 }
 
+/// The whole diagram, so that it can be drawn without the cases.
 JsonArray RecordedBins(const EvaluationReport& report)
 {
   JsonArray bins;
@@ -86,6 +87,7 @@ JsonHandle ReadCalibration(rcn_context* context, const Model& model)
   json_object_foreach_safe(root.get(), next, split, entry)
   {
     const char* hash = json_string_value(json_object_get(entry, "hash"));
+    // What was measured with other weights says nothing about these.
     if (!hash || ours != hash)
     {
       json_object_del(root.get(), split);
@@ -94,6 +96,7 @@ JsonHandle ReadCalibration(rcn_context* context, const Model& model)
   return root;
 }
 
+/// Back into the same struct that an evaluation fills: whoever shows one can show both. What the record does not hold is NaN.
 void ReadFigures(EvaluationReport& report, const JsonReader& figures)
 {
   std::fill(report.Figures, report.Figures + RCN_FIGURES, NAN);
@@ -121,6 +124,7 @@ RecordedCalibration ReadEntry(const JsonReader& reader, const std::string& split
   out.Day = reader.Text("date", "");
   out.Readout = reader.Text("readout", "");
   out.Learned = static_cast<size_t>(reader.WholeNumber("learned", 0, Most, 0));
+  // The weights are the same, but the correction was changed since: shown, with a remark.
   out.IsOutdated = reader.Text("correction", "") != correction;
   if (!Parse(out.Region.region, reader.Text("region", rcn_region_name(out.Region.region))))
   {
@@ -141,6 +145,7 @@ RecordedCalibration ReadEntry(const JsonReader& reader, const std::string& split
   {
     report.Bins.push_back({ bin.Number("lower", 0, 1), bin.Number("upper", 0, 1), bin.WholeNumber("count", 0, Most),
       bin.Number("confidence", 0, 1, NAN), bin.Number("frequency", 0, 1, NAN) });
+    // Otherwise a point without a place would be drawn.
     if (report.Bins.back().count > 0 && !(bin.Has("confidence") && bin.Has("frequency")))
     {
       bin.Fail("a bin with votes must have \"confidence\" and \"frequency\".");
@@ -162,6 +167,7 @@ std::string SpacingText(const double* spacing, int count)
   return text + " mm";
 }
 
+/// A model of an older version, or of another program, does not say.
 void ReadTraining(ModelRecord& record, rcn_context* context, const Model& model)
 {
   const std::string text = ModelMetadata(context, model.Path(), "training");
@@ -246,6 +252,7 @@ ModelRecord RecordOf(rcn_context* context, const Model& model)
     {
       throw;
     }
+    // A record that cannot be read does not stop anybody from using the model: it is told.
     record.Problem = error.what();
   }
   return record;
@@ -265,6 +272,7 @@ std::string RecordInWords(const ModelRecord& record)
   return text + (record.Calibration.empty() ? " No calibration is recorded in it." : "");
 }
 
+// Anonymous: no file, and raters by number only; ids of cases are never shown.
 std::vector<std::pair<std::string, std::string>> RecordRows(const ModelRecord& record, bool anonymous)
 {
   const auto known = [](const std::string& text) { return text.empty() ? std::string("not known") : text; };
@@ -313,6 +321,7 @@ void RecordCalibration(rcn_context* context, const std::string& path, const std:
   const Model model(context, path);
   const ModelRecord record = RecordOf(context, model);
   const std::set<std::string> learned(record.TrainingCases.begin(), record.TrainingCases.end());
+  // Recognized by the names of cases only: a hint for whoever reads the figures, not a proof.
   const auto seen = std::count_if(ids.begin(), ids.end(), [&learned](const std::string& id) { return learned.count(id) > 0; });
   JsonObject entry{ { "date", DayText() }, { "hash", model.Hash() }, { "correction", CorrectionHash(model.Info().Correction) },
     { "cases", report.Cases }, { "patients", report.Patients }, { "learned", seen }, { "voxels", report.Voxels },
@@ -336,6 +345,7 @@ void RecordCalibration(rcn_context* context, const std::string& path, const std:
   Check(rcn_model_set(context, path.c_str(), "calibration", CompactJsonText(all.get()).c_str()), context);
 }
 
+// The figures of leave-one-out are the only ones that are fair to a correction on the cases that it was fitted to.
 void StoreCorrection(rcn_context* context, const std::string& path, const RecalibrationResult& result, const std::string& split)
 {
   SetCorrection(context, path, result.Correction);
@@ -345,6 +355,7 @@ void StoreCorrection(rcn_context* context, const std::string& path, const Recali
   }
 }
 
+// By hash, of weights and of correction: names of files prove nothing.
 void CheckMadeBy(const Model& model, const PredictionRun* run, const std::string& source)
 {
   if (!run)

@@ -11,6 +11,7 @@ namespace rcn
 namespace
 {
 
+/// The core has the names, which are in files and options and never change; the words for people are here alone, and may.
 struct Words
 {
   const char *Label, *Meaning;
@@ -40,6 +41,7 @@ template <class Enum> bool ParseIn(Enum& out, const std::vector<Choice>& choices
 
 } // namespace
 
+// Each list is made once and lives as long as the program: the pointers in it can be kept.
 const std::vector<Choice>& Methods()
 {
   static const Words words[] = {
@@ -225,6 +227,7 @@ std::vector<std::string> ChoiceNames(const std::vector<Choice>& choices)
   return names;
 }
 
+// For messages: "majority, expected or median".
 std::string ChoicesText(const std::vector<Choice>& choices)
 {
   std::string text;
@@ -235,6 +238,7 @@ std::string ChoicesText(const std::vector<Choice>& choices)
   return text;
 }
 
+// For the help: each name with its meaning.
 std::string ChoicesHelp(const std::vector<Choice>& choices)
 {
   std::string text;
@@ -265,6 +269,7 @@ bool ParseReadout(rcn_readout& readout, int& atLeast, const std::string& text)
 {
   const std::string::size_type colon = text.find(':');
   rcn_readout kind;
+  // "at-least" needs its number, and no other has one.
   if (!Parse(kind, text.substr(0, colon)) || (kind == RCN_READOUT_AT_LEAST) != (colon != std::string::npos))
   {
     return false;

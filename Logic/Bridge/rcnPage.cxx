@@ -129,6 +129,7 @@ document.addEventListener("scroll",()=>{tip.hidden=true},{passive:true});
 )";
 const char* const ScriptFingerprint = "sha256-eulFMo6f9u/zjRA7MCrr0ZzkmC+Cgki4Lb3XPXSkAkU=";
 
+/// Content goes in as it is: whoever calls this has escaped it, or made it here.
 std::string Element(const std::string& name, const std::string& content, const std::string& kind = "")
 {
   return "<" + name + (kind.empty() ? "" : " class=\"" + kind + "\"") + ">" + content + "</" + name + ">";
@@ -145,6 +146,7 @@ std::string ValueAttribute(const PageCell& cell)
 /// A column of numbers stands to the right.
 bool IsNumeric(const PageTable& table, size_t column)
 {
+  // Empty cells do not decide, and a column of nothing else is text.
   bool any = false;
   for (const std::vector<PageCell>& row : table.Rows)
   {
@@ -166,6 +168,7 @@ PageCell::PageCell(double value, int digits) : Text(Fixed(value, digits)), Value
 
 Page::Page(const std::string& title) : Title_(title) {}
 
+// Sections are closed when the next one begins, or the page ends: nobody has to think of it.
 void Page::EndSection()
 {
   this->Body_ += this->InSection_ ? "</section>\n" : "";
@@ -186,6 +189,7 @@ void Page::Heading(const std::string& heading)
   this->Body_ += Element("h3", XmlEscape(heading)) + "\n";
 }
 
+// All text is escaped on its way in: names of raters, cases and files are anybody's.
 void Page::Paragraph(const std::string& text)
 {
   this->Body_ += Element("p", XmlEscape(text)) + "\n";
@@ -241,6 +245,7 @@ void Page::Add(const PageTable& table)
     for (size_t c = 0; c < row.size(); ++c)
     {
       const PageCell& cell = row[c];
+      // Never by color alone: the best is bold, and one that is not significantly different has a sign in front.
       std::string kind = c < numeric.size() && numeric[c] ? "number" : "";
       kind += cell.Mark == CellMark::Best ? " best" : cell.Mark == CellMark::Tie ? " tie" : "";
       body += "<td" + (kind.empty() ? "" : " class=\"" + kind + "\"") + ValueAttribute(cell) + ">" +
@@ -284,6 +289,7 @@ void Page::Legend(const std::string& name, const std::vector<std::pair<std::stri
   this->Body_ += Element("ul", list, "legend") + "\n";
 }
 
+// A slice that stands behind several figures is in the file once; each figure refers to it.
 std::string Page::SharedPicture(const std::vector<uint8_t>& rgb, int64_t columns, int64_t rows, double width, double height)
 {
   const std::string id = "picture" + std::to_string(++this->SharedCount_);
@@ -293,6 +299,8 @@ std::string Page::SharedPicture(const std::vector<uint8_t>& rgb, int64_t columns
   return id;
 }
 
+// One file without anything from elsewhere. The policy in it forbids what the page does not need, so that a name that got past
+// the escaping could still do nothing: no network, no other script, no form.
 std::string Page::Html() const
 {
   return "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"

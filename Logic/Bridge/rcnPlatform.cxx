@@ -34,6 +34,7 @@ constexpr int StandardError = 2;
 constexpr int StandardError = STDERR_FILENO;
 #endif
 
+/// Not inherited by programs that are started later, which would keep the file open.
 int OpenForWriting(const std::string& path)
 {
 #ifdef _WIN32
@@ -52,6 +53,7 @@ int CloseFile(int file)
 #endif
 }
 
+/// May write less than it was given: a signal, or the limit of a system call.
 int64_t WriteSome(int file, const char* data, size_t bytes)
 {
 #ifdef _WIN32
@@ -76,6 +78,7 @@ bool WriteAll(int file, const std::string& text)
   for (size_t done = 0; done < text.size();)
   {
     const int64_t written = WriteSome(file, text.data() + done, text.size() - done);
+    // A signal came before anything was written: once more.
     if (written < 0 && errno == EINTR)
     {
       continue;
@@ -99,6 +102,8 @@ Room RoomFor(const std::string& path, int64_t bytes)
   const int file = OpenForWriting(path);
   if (file >= 0)
   {
+    // Asking the file system to set the room aside is the only answer that counts quotas and reserves, too; what was set aside
+    // is given back at once.
     const int failure = fallocate(file, 0, 0, bytes) == 0 ? 0 : errno;
     const bool emptied = ftruncate(file, 0) == 0;
     CloseFile(file);
@@ -113,6 +118,7 @@ Room RoomFor(const std::string& path, int64_t bytes)
   }
 #endif
   std::error_code failure;
+  // Elsewhere, or on a file system that cannot set room aside: too little is certain, enough is not.
   const fs::space_info space = fs::space(path, failure);
   return !failure && static_cast<double>(space.available) < static_cast<double>(bytes) ? Room::TooLittle : Room::Unsure;
 }
@@ -123,6 +129,7 @@ int WriteWhole(const std::string& path, const std::string& text)
   const int file = OpenForWriting(path);
   const bool good = file >= 0 && WriteAll(file, text) && Flush(file);
   const int reason = good ? 0 : errno;
+  // Some network file systems tell of a full disk only here.
   const bool closed = file < 0 || CloseFile(file) == 0;
   return !good ? (reason ? reason : EIO) : closed ? 0 : errno;
 }
@@ -155,6 +162,7 @@ FileStatus StatusOf(const std::string& path)
     return out;
   }
   out.IsOrdinary = (is.st_mode & _S_IFMT) == _S_IFREG;
+  // Opened without any access, only to ask for its number; the flag allows folders.
   const HANDLE file = CreateFileA(path.c_str(), 0, FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE, nullptr,
     OPEN_EXISTING, FILE_FLAG_BACKUP_SEMANTICS, nullptr);
   BY_HANDLE_FILE_INFORMATION about;
@@ -211,6 +219,7 @@ std::string MakePrivateFolder(const std::string& parent)
 
 // ---- standard error --------------------------------------------------------------------------------
 
+// For libraries that print what we say better ourselves. What they print goes nowhere until ShowStandardError().
 int HideStandardError()
 {
 #ifdef _WIN32
@@ -258,6 +267,7 @@ bool StandardErrorIsTerminal()
 
 // ---- the process -----------------------------------------------------------------------------------
 
+// Kilobytes on Linux, bytes on macOS.
 double PeakMegabytes()
 {
 #ifndef _WIN32
@@ -283,6 +293,7 @@ void OnStop(void (*handler)(int))
 #endif
 }
 
+// Only where the user has not set it.
 bool SetDefault(const char* variable, const char* value)
 {
 #ifdef _WIN32

@@ -18,12 +18,14 @@ namespace
 
 const unsigned char Signature[8] = { 0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n' };
 
+/// Numbers in PNG are big-endian.
 std::string Bytes(uint32_t value)
 {
   return { static_cast<char>(value >> 24), static_cast<char>(value >> 16), static_cast<char>(value >> 8),
     static_cast<char>(value) };
 }
 
+/// Over kind and body, as the specification says (5.3).
 uint32_t Checksum(const PngChunk& chunk)
 {
   uLong sum = crc32(0, reinterpret_cast<const Bytef*>(chunk.Kind.data()), 4);
@@ -31,6 +33,8 @@ uint32_t Checksum(const PngChunk& chunk)
   return static_cast<uint32_t>(sum);
 }
 
+/// Length, kind, body, checksum. Of a chunk that was read with a wrong checksum this makes a right one: callers that care look
+/// at Sound.
 std::string Packed(const PngChunk& chunk)
 {
   return Bytes(static_cast<uint32_t>(chunk.Body.size())) + chunk.Kind + std::string(chunk.Body.begin(), chunk.Body.end()) +
@@ -119,6 +123,8 @@ double ScaleFrom(const std::vector<unsigned char>& body, double largest)
   }
   const unsigned char* fixed = body.data() + name + 1;
   const std::string::size_type unit = text.find('\0', name + 11);
+  // Only a straight line through 0 (linear, two parameters, from 0 to something): other equations are not ours, and guessing
+  // would scale probabilities wrongly.
   if (PngNumber(fixed) != 0 || PngNumber(fixed + 4) == 0 || fixed[8] != 0 || fixed[9] != 2 || unit == std::string::npos)
   {
     return 0;
@@ -159,6 +165,7 @@ bool PngReader::Next(PngChunk& chunk)
     return false;
   }
   const uint32_t size = PngNumber(head);
+  // Of a hostile or cut-off file: nothing is allocated that the file cannot hold.
   if (size > 0x7FFFFFFF || static_cast<double>(size) > this->Size_)
   {
     return false;
@@ -174,6 +181,7 @@ bool PngReader::Next(PngChunk& chunk)
   return true;
 }
 
+// Best compression: pictures end up in pages that are sent around, and a slice is small.
 std::string EncodePng(const std::vector<uint8_t>& pixels, int64_t columns, int64_t rows, int channels)
 {
   const size_t bytes = static_cast<size_t>(columns) * static_cast<size_t>(channels);
@@ -199,6 +207,7 @@ std::string EncodePng(const std::vector<uint8_t>& pixels, int64_t columns, int64
     Packed({ "IEND", {}, true });
 }
 
+// Chunks about the image stand before its data.
 bool HasPngChunk(const std::string& path, const std::string& kind)
 {
   PngReader reader(path);
@@ -238,6 +247,8 @@ double PngScale(const std::string& path)
   return 0;
 }
 
+// pCAL, the standard's own way to say what stored numbers mean: from 0 to 1, linear. Behind the header, before the data, as it
+// has to be.
 void SetPngScale(const std::string& path)
 {
   Write(path, Rewritten(path, [](std::string& text, const PngChunk& chunk) {

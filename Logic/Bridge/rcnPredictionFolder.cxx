@@ -25,6 +25,7 @@ std::string FileName(const JsonReader& reader, const std::string& file)
   return file;
 }
 
+/// How all cases of the folder were predicted; every key is checked, because a person may have edited the file.
 PredictionRun RunFrom(const JsonReader& reader, const std::string& path)
 {
   PredictionRun run;
@@ -62,6 +63,7 @@ PredictionRun RunFrom(const JsonReader& reader, const std::string& path)
 
 } // namespace
 
+// What decides how numbers came about. The model's name is not in it: a file can be renamed, its hash stays.
 bool IsSameRun(const PredictionRun& a, const PredictionRun& b)
 {
   const auto correction = [](const PredictionRun& run) { return run.Correction ? RecalibrationText(*run.Correction) : ""; };
@@ -81,6 +83,7 @@ void RefuseCorrected(const PredictionRun* run, const std::string& name)
   }
 }
 
+// A map of levels gives any readout; a map of one probability has been read out already, for good.
 void CheckReadout(const PredictionRun* run, bool levels, const EvaluationOptions& options, const std::string& file)
 {
   const std::string wanted = ReadoutText(options.Calib.readout, options.Calib.at_least);
@@ -92,6 +95,7 @@ void CheckReadout(const PredictionRun* run, bool levels, const EvaluationOptions
   }
 }
 
+// Which map of a case it is, and the ending of its file: "levels", "prob", or of one of several structures.
 std::string LevelsMap(const std::string& structure)
 {
   return FileNameFrom(structure) + "_levels";
@@ -102,6 +106,7 @@ std::string PredictionFolder::ManifestOf(const std::string& folder)
   return (fs::path(folder) / "predictions.json").string();
 }
 
+// Folders without a manifest are read, too: maps of other programs, found by their names.
 PredictionFolder::PredictionFolder(const std::string& path) : Path_(path)
 {
   std::error_code ignored;
@@ -128,6 +133,7 @@ void PredictionFolder::Read()
     for (const auto& file : one.TextsByKey("files"))
     {
       this->Cases_[id][file.first] = FileName(one, file.second);
+      // Files that this class wrote at some time. Only these may it remove: others in the folder are somebody else's.
       this->Older_[id].insert(file.second);
     }
   }
@@ -160,6 +166,8 @@ std::string PredictionFolder::FindMap(const std::string& id, const std::string& 
   return file;
 }
 
+// Levels before a probability: they say more. In a folder with a manifest nothing is looked for by name, because a map that the
+// manifest does not name may be of an earlier run.
 std::string PredictionFolder::Find(const std::string& id) const
 {
   std::error_code ignored;
@@ -177,6 +185,7 @@ std::string PredictionFolder::Find(const std::string& id) const
       ManifestOf(this->Path_) + " names no prediction for case " + id +
         "; predict it, by the same model and in the same way as the others of this folder.");
   }
+  // In order of preference; the last is a map that is called like its case.
   for (const char* suffix : { "_levels", "_prob", "" })
   {
     for (const char* extension : { ".nrrd", ".nii.gz", ".nii", ".mha", ".tif", ".tiff", ".png" })
@@ -192,6 +201,7 @@ std::string PredictionFolder::Find(const std::string& id) const
     RCN_EIO, this->Path_ + " holds no prediction for case " + id + " (" + id + "_levels.nrrd or " + id + "_prob.nrrd).");
 }
 
+// Of a map that somebody names by its file: how it was made, if the folder knows.
 std::shared_ptr<const PredictionRun> PredictionFolder::RunOf(const std::string& file)
 {
   const fs::path path(file);
@@ -215,6 +225,9 @@ std::shared_ptr<const PredictionRun> PredictionFolder::RunOf(const std::string& 
   return nullptr;
 }
 
+// Maps that are about to be replaced are named as superseded first, and cases of another run go: a folder is about one run, so
+// that figures of its cases may be averaged. Written to the disk before any map is, so that a run that ends half-way leaves a
+// manifest that is true.
 std::string PredictionFolder::Begin(const PredictionRun& run, const std::vector<std::string>& ids)
 {
   std::string remark;
@@ -247,6 +260,8 @@ std::string PredictionFolder::FileFor(
   return (fs::path(folder) / (id + "_" + map + extension)).string();
 }
 
+// After a case was written anew: its maps of earlier runs that the new one has not replaced, such as levels where now only a
+// probability is written.
 void PredictionFolder::RemoveOlder(const std::string& id, const std::map<std::string, std::string>& files) const
 {
   const auto older = this->Older_.find(id);
@@ -270,6 +285,7 @@ void PredictionFolder::Add(const std::string& id, const std::map<std::string, st
   {
     own[one.first] = fs::path(one.second).filename().string();
   }
+  // Its files have been replaced or removed.
   this->Superseded_.erase(id);
 }
 

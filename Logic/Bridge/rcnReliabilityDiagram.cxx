@@ -36,6 +36,7 @@ struct Frame
   double Y(double p) const { return this->Top + (1 - p) * this->Side; }
 };
 
+/// Each bin at its mean prediction; empty bins have no point.
 std::vector<double> Curve(const std::vector<rcn_calib_bin>& bins, const Frame& frame)
 {
   std::vector<double> xy;
@@ -66,6 +67,7 @@ void DrawCurve(Figure& figure, const std::vector<rcn_calib_bin>& bins, const Fra
   }
 }
 
+/// Forth along the upper edge and back along the lower one. Bins without an interval are left out; a single bin has no area.
 void DrawBand(Figure& figure, const std::vector<rcn_calib_bin>& bins, const std::vector<double>& low,
   const std::vector<double>& high, const Frame& frame, const char* color = FirstColor)
 {
@@ -142,6 +144,8 @@ void DrawHistogram(Figure& figure, const EvaluationReport& report, const Frame& 
   {
     if (bin.count > 0)
     {
+      // Logarithmic, because background fills the first bin with a thousand times as many votes; with 1 added, so that a single
+      // vote has a bar.
       const double share = std::log10(1 + static_cast<double>(bin.count)) / std::log10(1 + most);
       figure.Hint("says " + PercentText(bin.lower) + " to " + PercentText(bin.upper) + ": " + Counted(bin.count, "vote"));
       figure.Rectangle(frame.X(bin.lower) + 0.5, top + height * (1 - share),
@@ -206,6 +210,7 @@ std::string AtLeastInWords(int atLeast, int raters)
 Figure LevelDiagrams(const EvaluationReport& report, const std::string& title)
 {
   const int raters = static_cast<int>(report.Levels.size());
+  // Up to four in a row, three where that fills the rows better.
   const int columns = raters <= 4 ? std::max(raters, 2) : raters == 5 || raters == 6 || raters == 9 ? 3 : 4;
   const int rows = (raters + columns - 1) / columns;
   const double side = 170, left = 76, top = 116, stepX = side + 42, stepY = side + 56;
@@ -236,6 +241,7 @@ Figure LevelDiagrams(const EvaluationReport& report, const std::string& title)
 Figure ReliabilityDiagram(
   const EvaluationReport& report, const std::string& title, const EvaluationReport* before, const SecondModel* second)
 {
+  // Left, top, side: room for three lines of words above and for the numbers of the axis on the left.
   const Frame frame = { 86, 96, 360 };
   const std::string words[3] = { (second ? "Blue: " : "") + AverageInWords(report) + ".",
     second ? "Orange: " + AverageInWords(*second->Report) + "." : DirectionInWords(report),
@@ -274,6 +280,7 @@ Figure ReliabilityDiagram(
     figure.Text(frame.Left + 12, y += 16, "blue: " + second->FirstName, 11, Anchor::Start, "#1f5f94");
     figure.Text(frame.Left + 12, y += 16, "orange: " + second->Name, 11, Anchor::Start, "#a3540a");
   }
+  // A diagram without a band says why there is none, so that nobody takes it for certain.
   const bool band = std::any_of(report.BandLow.begin(), report.BandLow.end(), [](double low) { return std::isfinite(low); });
   figure.Text(frame.Left + 12, y += 16,
     band ? (second ? "bands: 95 % interval over " : "blue band: 95 % interval over ") + UnitsInWords(report)

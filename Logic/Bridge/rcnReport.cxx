@@ -23,6 +23,7 @@ json_t* LeftOutJson(const std::vector<LeftOutCase>& cases)
   return array.Release();
 }
 
+// Of what LeftOutJson() wrote, so nothing is refused: what does not fit is left out.
 std::vector<LeftOutCase> LeftOutFrom(const json_t* array)
 {
   std::vector<LeftOutCase> cases;
@@ -38,6 +39,7 @@ std::vector<LeftOutCase> LeftOutFrom(const json_t* array)
   return cases;
 }
 
+// A dash for what is not defined: never "nan" before a person.
 std::string Fixed(double value, int digits)
 {
   if (!std::isfinite(value))
@@ -59,6 +61,7 @@ std::string FromTo(double low, double high, int digits)
   return std::isfinite(low) && std::isfinite(high) ? Fixed(low, digits) + " to " + Fixed(high, digits) : Fixed(NAN, digits);
 }
 
+// What is not defined for a case does not count for the mean, instead of spoiling it.
 void Spread::Add(double value)
 {
   if (std::isfinite(value))
@@ -91,6 +94,7 @@ std::string TimeText(std::time_t time)
   return text;
 }
 
+// SOURCE_DATE_EPOCH: whoever wants the same bytes again (packagers, tests) tells the time.
 std::time_t TimeForFiles()
 {
   const char* told = std::getenv("SOURCE_DATE_EPOCH");
@@ -102,6 +106,7 @@ std::string DayText()
   return TimeText(TimeForFiles()).substr(0, 10);
 }
 
+// Rounded to what a person plans with; up, where it is seconds, so that there are never 0 of them.
 std::string DurationText(double seconds)
 {
   return seconds < 90 ? Fixed(std::ceil(seconds), 0) + " s"
@@ -133,6 +138,7 @@ std::string SizeText(const rcn_geometry& geometry)
   return AlongAxes(geometry, [&](int a) { return std::to_string(geometry.size[a]); });
 }
 
+// Of a picture without spacing, size in pixels is all that is known; millimeters would be made up.
 std::string DescribeGeometry(const rcn_geometry& geometry)
 {
   const std::string spacing = AlongAxes(geometry, [&](int a) {
@@ -150,6 +156,7 @@ std::string DescribeCase(const Workspace& workspace)
   return Counted(raters, "rater") + ", " + DescribeGeometry(*rcn_votes_geometry(workspace.Votes()));
 }
 
+// Area or volume, and in which unit: decided here once for all texts, tables and pages.
 Extent::Extent(const rcn_geometry& geometry, const Units& units)
 {
   const bool flat = rcn_geometry_thin_axis(&geometry) >= 0;
@@ -170,6 +177,7 @@ std::string Extent::Text(int64_t voxels) const
   return this->InPixels ? std::to_string(voxels) : this->TextOf(static_cast<double>(voxels) * this->PerVoxel);
 }
 
+// More digits for small structures.
 std::string Extent::TextOf(double extent) const
 {
   return Fixed(extent, extent >= 1000 ? 0 : extent >= 10 || this->InPixels ? 1 : 3);
@@ -188,11 +196,13 @@ std::string AgainstOthersText()
   return "Each rater against the majority of the others (voxels where the others are split evenly do not count)";
 }
 
+// Half of two is one: worth saying, because nobody expects it of the word majority.
 std::string MajorityRemark(int present)
 {
   return present == 2 ? "With two raters the majority, at least half of them, is whatever anybody marked." : "";
 }
 
+// An empty cell for what is not defined, which spreadsheets and statistics programs read as missing.
 std::string CsvNumber(double value)
 {
   if (!std::isfinite(value))
@@ -204,6 +214,7 @@ std::string CsvNumber(double value)
   return text;
 }
 
+// RFC 4180, but with the line ends of Unix: quoted where it has to be, quotes doubled.
 std::string CsvRow(const std::vector<std::string>& cells)
 {
   std::string row;
@@ -224,6 +235,7 @@ std::string CsvRow(const std::vector<std::string>& cells)
   return row + "\n";
 }
 
+// The heading of the first one stands for all.
 std::string JoinCsv(const std::vector<std::string>& files)
 {
   std::string all;
@@ -257,6 +269,7 @@ std::string JoinNames(const std::vector<std::string>& names)
   return text;
 }
 
+// Files and the core have LPS as ITK; people and Slicer read RAS. Converted only on the way out.
 void ToRas(double ras[3], const double lps[3])
 {
   ras[0] = 0.0 - lps[0]; // no negative zero
@@ -307,6 +320,8 @@ Json RaterJson(const rcn_rater_agreement& rater)
   return object.Set("others_split_voxels", rater.others_split_voxels);
 }
 
+/// Distances that were not measured have no key; those of a picture without spacing are null in mm and stand under a key in
+/// pixels.
 Json PairJson(const rcn_pair_agreement& pair, const std::string& a, const std::string& b, bool surfaces, bool pixels)
 {
   JsonObject object{ { "a", a }, { "b", b } };
@@ -359,6 +374,7 @@ json_t* AgreementJson(const AgreementReport& report, const Workspace& workspace,
   JsonArray pairs, levels, regions;
   for (int a = 0; a < figures.raters; ++a)
   {
+    // Who did not answer this case is not in it at all, instead of being in it with zeros.
     if (!figures.rater[a].present)
     {
       continue;
@@ -400,6 +416,8 @@ std::string AgreementCsv(const AgreementReport& report, const std::vector<std::s
 {
   const rcn_agreement& figures = *report.Figures;
   const bool pixels = report.Geometry.unit == RCN_PIXELS;
+  // One header for rows about a rater, a pair and all of them, so that files of many cases can be put below each other. Columns
+  // are a contract; new ones come at the end.
   const std::vector<std::string> header = { "rater", "with", "volume_ml", "dice", "sensitivity", "specificity",
     "staple_sensitivity", "staple_specificity", "jaccard", "kappa", "hausdorff95_mm", "mean_surface_mm", "alpha", "ac1",
     "voxels", "hausdorff95_pixels", "mean_surface_pixels" };
@@ -539,6 +557,7 @@ json_t* FusionJson(const FusionReport& report, const rcn_fusion_options& options
   }
   else if (workspace.HasStructures() && workspace.SelectedStructure() == 0)
   {
+    // What the numbers in the map mean, background first.
     std::vector<std::string> labels = NamesOf(structures);
     labels.insert(labels.begin(), "background");
     std::vector<int> values = { 0 };

@@ -104,6 +104,7 @@ void Report::Show(double fraction, const std::string& stage)
 void Report::Measure(const Case& one)
 {
   Case needed = one;
+  // A model without predictions of its own has to see the image.
   bool predicts = false;
   for (const ReportModel& model : this->Options_.Models)
   {
@@ -118,6 +119,7 @@ void Report::Measure(const Case& one)
   for (const auto& data : this->Parts_)
   {
     this->Select(*data);
+    // Distances need axes at right angles; without them the rest is reported all the same.
     reports.push_back(this->Workspace_.Agree(this->Workspace_.HasRightAngles()));
   }
   this->Judge_.JudgeCase(one); // what throws has thrown: the case counts for all structures
@@ -148,6 +150,7 @@ void Report::Keep(ReportData& data, const Case& one, const AgreementReport& repo
   const rcn_agreement& f = *report.Figures;
   const Extent extent(*rcn_votes_geometry(this->Workspace_.Votes()));
   data.Raters = this->Workspace_.RaterNames();
+  // Sums and a line per case are kept, not the case: a report over a whole data set needs the memory of one of them.
   data.Sums.Add(f, extent);
   if (!data.Set)
   {
@@ -200,6 +203,7 @@ std::vector<PageTile> Report::SummaryTiles(const ReportData& data) const
 /// Means over structures, which count equally.
 std::vector<PageTile> Report::StructureTiles() const
 {
+  // A structure that a model was not judged on does not count for its mean.
   Spread dice, disputed, error;
   for (const auto& data : this->Parts_)
   {
@@ -270,6 +274,8 @@ std::vector<std::string> Report::RatersInWords(const ReportData& data) const
     lines.push_back("Two raters overlap with a Dice of " + Fixed(sums.MeanDice.Mean(), 2) +
       " on average. Corrected for chance, their agreement is " + rcn_kappa_words(sums.Kappa()) + " (Fleiss' κ " +
       Fixed(sums.Kappa(), 2) + ", Krippendorff's α " + Fixed(sums.Alpha(), 2) + ").");
+    // Who marks most and who least is said only where extents can be compared: area and volume, or pixels and milliliters, do
+    // not mix.
     size_t most = 0, least = 0;
     for (size_t r = 0; r < sums.Raters.size(); ++r)
     {
@@ -398,6 +404,7 @@ void Report::WriteCases(const ReportData& data)
       PageCell(one.Kappa, 3), PageCell(one.UnionKappa, 3), PageCell(100 * one.DisputedShare, 1), PageCell(one.Union, 2) });
     for (const JudgedSeries& series : this->Judge_.Series(data.Number))
     {
+      // A case can be missing there: it may have nothing in the region.
       const std::vector<std::string>& ids = series.Judges[0]->CaseIds();
       const auto found = std::find(ids.begin(), ids.end(), one.One.Id);
       table.Rows.back().emplace_back(
@@ -417,6 +424,7 @@ void Report::WritePictures(const ReportData& data)
   }
   const auto share = [&data](
                        size_t i) { return std::isfinite(data.Cases[i].DisputedShare) ? data.Cases[i].DisputedShare : -1; };
+  // Most disputed first; cases without a share (nothing marked) last, in the order of the list.
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return share(a) > share(b); });
   order.resize(std::min(order.size(), this->Options_.Pictures));
   if (order.empty())
@@ -437,6 +445,7 @@ void Report::WritePictures(const ReportData& data)
     this->Show(0.8 + 0.2 * drawn / static_cast<double>(this->Parts_.size()), "drawing " + one.One.Id);
     if (!this->Options_.Data.empty())
     {
+      // Only those that are drawn are read a second time, instead of keeping all images in memory.
       this->Workspace_.LoadCase(one.One, this->List_.Raters);
     }
     this->Select(data);
@@ -511,6 +520,7 @@ void Report::WriteHow()
   {
     this->Files_.insert(this->Options_.Data);
   }
+  // Sizes and dates of the files, so that somebody else can tell whether he has the same ones.
   PageTable files;
   files.Caption = "Files read";
   files.Columns = { "File", "Bytes", "Changed" };
@@ -593,6 +603,7 @@ ReportResult Report::Run()
     }
     catch (const Error& error)
     {
+      // The only case, or what the next case would meet as well.
       if (this->Options_.Data.empty() || error.Status() == RCN_ECANCELLED || error.Status() == RCN_ENOMEM ||
         error.Status() == RCN_EINVALID)
       {
@@ -610,6 +621,7 @@ ReportResult Report::Run()
   {
     throw Error(RCN_EDATA, this->Options_.Data + ": no case can be used.");
   }
+  // Figures of all cases together, with their intervals: only now is everybody in.
   this->Judge_.Finish([this](const std::string& stage) { this->Show(0.8, stage); });
   result.Cases = this->CaseCount();
   result.LeftOut = this->LeftOut_.size();
@@ -669,6 +681,7 @@ void CheckOptions(const ReportOptions& options)
   {
     throw Error(RCN_EINVALID, "A picture for a slide is of one structure.", "structure");
   }
+  // Both or none.
   if (options.Data.empty() == options.One.Raters.empty())
   {
     throw Error(RCN_EINVALID, "A report is about either one case or a data list.", "input");

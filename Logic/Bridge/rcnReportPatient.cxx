@@ -21,12 +21,14 @@ namespace
 /// A small chart: how much is expected and unsure in each slice, and which slices are shown.
 Figure ProfileFigure(const std::vector<rcn_slice_expectation>& slices, const std::vector<int64_t>& shown, const Extent& area)
 {
+  // In units of the figure; the margin on the left holds the largest number.
   const double left = 76, top = 26, width = 860, height = 74, step = width / static_cast<double>(slices.size());
   double most = 0;
   for (const rcn_slice_expectation& slice : slices)
   {
     most = std::max({ most, slice.expected, static_cast<double>(slice.unsure) });
   }
+  // Nothing is expected anywhere: an empty chart, not a division by zero.
   most = most > 0 ? most : 1;
   Figure figure(960, 132, "Slice by slice", "Expected and unsure area of each slice, with the slices that are shown");
   figure.Text(left, 14, "Area by slice (" + area.Unit.substr(1) + ")", 12);
@@ -45,6 +47,7 @@ Figure ProfileFigure(const std::vector<rcn_slice_expectation>& slices, const std
     figure.Hint("slice " + SliceNumber(static_cast<int64_t>(z)) + ": expected " +
       area.TextOf(slices[z].expected * area.PerVoxel) + area.Unit + ", unsure " + area.Text(slices[z].unsure) + area.Unit);
     figure.Rectangle(x, top + height - expected, step, expected, "#1f77b4");
+    // Narrower, so that both can be seen in one slice.
     figure.Rectangle(x + step / 4, top + height - unsure, step / 2, unsure, UnsureColor);
   }
   figure.Hint("");
@@ -65,6 +68,8 @@ Extent AreaOf(const rcn_geometry& geometry)
   return Extent(slice);
 }
 
+/// One page from one image and one model: predicted first, everything else is drawn from that. Nothing of raters is needed or
+/// used.
 class PatientPage
 {
 public:
@@ -112,6 +117,7 @@ private:
 
 void PatientPage::Predict()
 {
+  // Messages and remarks end up on the page, so an anonymous one names no file.
   const std::string about = this->Options_.Anonymous ? "The image" : this->Options_.One.Images.front();
   PredictionOptions options;
   options.Readout = this->Options_.Readout;
@@ -122,10 +128,12 @@ void PatientPage::Predict()
       "The page is about one structure, and the model predicts " + JoinNames(NamesOf(this->Model_.Info().Structures)) + ".",
       "structure");
   }
+  // Before the image is read, which may take long.
   CheckPrediction(this->Model_, options);
   this->Images_ = ImagesOf(this->Work_.Context(), this->Options_.One);
   this->Prediction_ = rcn::Predict(this->Model_, this->Work_.Context(), this->Images_, about, options);
   this->Map_ = this->Prediction_.Levels.Data() ? &this->Prediction_.Levels : &this->Prediction_.Probability;
+  // What is expected and unsure by slice chooses the slices, fills the chart and the sums below.
   this->Slices_ = SliceExpectations(this->Work_.Context(), *this->Map_);
 }
 
@@ -167,6 +175,7 @@ void PatientPage::WriteSlices()
   Page& page = this->Page_;
   const Volume& image = this->Images_.front();
   const bool flat = image.Geometry().size[2] == 1;
+  // Two pages have room for few slices: those that a rule chooses, which the note below states.
   const std::vector<int64_t> shown = SlicesToSee(this->Slices_, this->Options_.Slices);
   const rcn_box box = ExpectedBox(this->Slices_, image.Geometry());
   page.Section("slices", flat ? "The picture" : "The slices that matter");
@@ -243,6 +252,7 @@ void PatientPage::WriteRecord()
 {
   Page& page = this->Page_;
   const ModelRecord record = RecordOf(this->Work_.Context(), this->Model_);
+  // On a page of its own when printed: the first is about the patient, the second about what is behind it.
   page.Section("model", "The model's record", true);
   PageTable table;
   table.Caption = "What the model says about itself";
@@ -267,6 +277,7 @@ void PatientPage::WriteRecord()
   page.Add(panels, true);
 }
 
+// The same levels and sentence as on the page.
 void PatientPage::SaveSlides() const
 {
   for (const std::string& path : this->Options_.Slides)

@@ -66,6 +66,7 @@ std::vector<rcn_slice_votes> SliceCounts(const Workspace& workspace)
   return counts;
 }
 
+// Where raters disagree most; where they never do, the middle of what they marked.
 std::vector<int64_t> SlicesToSee(const Workspace& workspace, size_t most)
 {
   const std::vector<rcn_slice_votes> counts = SliceCounts(workspace);
@@ -112,6 +113,7 @@ std::vector<int64_t> SlicesToSee(const std::vector<rcn_slice_expectation>& slice
   // Slices beside each other look alike: an eighth of all that show something lies between them.
   const int64_t apart = std::max<int64_t>(2, static_cast<int64_t>(order.size()) / 8);
   std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return at(a).unsure > at(b).unsure; });
+  // In front: a page without the largest slice would surprise everybody.
   order.insert(order.begin(), largest);
   for (const int64_t z : order)
   {
@@ -129,6 +131,7 @@ std::string SliceRuleInWords()
   return "Shown: the slice with the largest expected area, then those with most unsure voxels, none beside another.";
 }
 
+// Around all that is expected, in all slices: the pictures of a page have one frame, so that they can be compared.
 rcn_box ExpectedBox(const std::vector<rcn_slice_expectation>& slices, const rcn_geometry& geometry)
 {
   rcn_box box = { { geometry.size[0], geometry.size[1], geometry.size[2] }, { 0, 0, 0 } };
@@ -207,6 +210,7 @@ void SliceFigure::Cut(const rcn_box& box)
 
 // ---- maps ------------------------------------------------------------------------------------------
 
+// Computed once for each pattern, looked up for each voxel.
 std::vector<float> SliceFigure::VotesMap(const std::function<double(const rcn_pattern&)>& value) const
 {
   const rcn_votes* votes = this->Subject_.Votes;
@@ -246,6 +250,7 @@ std::vector<float> SliceFigure::ReadoutMap(const Volume& prediction, int readout
 std::vector<uint8_t> SliceFigure::Picture(int64_t& columns, int64_t& rows, int64_t most) const
 {
   const int64_t width = this->PixelsAlong(this->Right_), height = this->PixelsAlong(this->Down_);
+  // Never enlarged here: the figure does that, with voxels as squares.
   const double shrink = std::max(1.0, static_cast<double>(std::max(width, height)) / static_cast<double>(most));
   columns = std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(width) / shrink));
   rows = std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(height) / shrink));
@@ -264,6 +269,7 @@ std::vector<uint8_t> SliceFigure::Picture(int64_t& columns, int64_t& rows, int64
   else
   {
     double black, white;
+    // Slices along z get a window of their own; other cuts use the volume's.
     Check(this->Slice_.axis == 2 ? rcn_slice_contrast(&black, &white, context, &image.View(), 0, this->Slice_.index)
                                  : rcn_slice_window(&black, &white, context, &image.View(), 0),
       context);
@@ -320,6 +326,7 @@ void SliceFigure::DrawLine(
   const std::vector<std::vector<double>> lines = this->LinesOf(map, level, place);
   if (!lines.empty())
   {
+    // Width as for a picture 320 wide: a line keeps its look in small and large ones.
     figure.Area(lines, "none", color, width * place.Width / 320);
   }
 }
@@ -365,6 +372,7 @@ void SliceFigure::DrawProbability(Figure& figure, const Place& place, const std:
   figure.BeginGroup(0.75);
   for (int step = 1; step <= 10; ++step)
   {
+    // Drawn over one another from low to high; half a step below, so that each area is about what its color says.
     const std::vector<std::vector<double>> lines = this->LinesOf(map, step / 10.0 - 0.05, place);
     if (!lines.empty())
     {

@@ -8,6 +8,8 @@
 namespace rcn
 {
 
+// There are two kinds: the shares of all structures in one map, from which the levels of any follow, or the levels of each as
+// they were predicted. One of the two is empty.
 int StructureMaps::Count() const
 {
   return this->Levels.empty() ? this->Shares.View().components : static_cast<int>(this->Levels.size());
@@ -32,6 +34,7 @@ Volume StructureMaps::Of(rcn_context* context, int structure, int raters, const 
     rcn_image_copy_component(probability.Data(), 1, &this->Shares.View(), number);
     return probability;
   }
+  // Computed when they are asked for: kept for all structures they would take K + 1 times the memory of the shares.
   const Volume levels = Volume::Allocate(geometry, RCN_FLOAT32, raters + 1);
   const float* mean = static_cast<const float*>(this->Shares.Data()) + number;
   Check(rcn_levels_of_mean(static_cast<float*>(levels.Data()), context, mean, this->Count(), rcn_geometry_voxels(&geometry),
@@ -40,6 +43,7 @@ Volume StructureMaps::Of(rcn_context* context, int structure, int raters, const 
   return levels;
 }
 
+// With the background in front, as corrections need it, and back.
 Volume CompleteShares(rcn_context* context, const Volume& shares, const std::string& file)
 {
   const Volume means = Volume::Allocate(shares.Geometry(), RCN_FLOAT32, shares.View().components + 1);
@@ -71,6 +75,7 @@ StructureMaps ApplyRecalibration(rcn_context* context, const Recalibration& corr
   }
   const Volume means = CompleteShares(context, maps.Shares, file);
   float* data = static_cast<float*>(means.Data());
+  // Outside of the region that was judged, as in the fit: certain background.
   if (inside)
   {
     Check(rcn_region_cut(data, context, &means.View(), inside->data()), context, file);

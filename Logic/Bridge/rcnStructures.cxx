@@ -19,6 +19,7 @@ std::string CheckStructures(const std::vector<Structure>& structures)
     return "there are " + std::to_string(structures.size()) + " structures; there may be up to " +
       std::to_string(RCN_MAX_STRUCTURES) + ".";
   }
+  // Structures become parts of file names and voxels become structures by value: neither may be ambiguous.
   std::map<std::string, std::string> byFile;
   std::map<int64_t, std::string> byValue;
   for (const Structure& one : structures)
@@ -57,6 +58,7 @@ std::string CheckStructures(const std::vector<Structure>& structures)
   return "";
 }
 
+// From 1: 0 is the background in label maps, and "no choice" in programs.
 int FindStructure(const std::vector<Structure>& structures, const std::string& name)
 {
   std::string names;
@@ -74,6 +76,7 @@ int FindStructure(const std::vector<Structure>& structures, const std::string& n
                           : "there " + std::string(structures.size() == 1 ? "is " : "are ") + names + "."));
 }
 
+// "2" or "2,3"; nothing else around them.
 bool ParseLabelValues(std::vector<int64_t>& values, const std::string& text)
 {
   values.clear();
@@ -104,6 +107,7 @@ Structure ParseStructure(const std::string& argument)
   {
     throw Error(RCN_EINVALID, "'" + argument + "' must be a name and label values, such as kidney=1 or liver=2,3.");
   }
+  // It goes into JSON files, which are UTF-8.
   if (!JsonHandle(json_string(one.Name.c_str())))
   {
     throw Error(RCN_EINVALID, argument + ": the structure's name is not UTF-8 text; give another one.");
@@ -144,6 +148,8 @@ std::vector<std::string> NamesOf(const std::vector<Structure>& structures)
   return names;
 }
 
+// What is written into a map of bytes: the labels that people know from their own files, or numbers from 1 where one of them
+// does not fit.
 std::vector<uint8_t> LabelValues(const std::vector<Structure>& structures)
 {
   std::vector<uint8_t> values, numbers;

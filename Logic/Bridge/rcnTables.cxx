@@ -16,6 +16,8 @@ namespace rcn
 namespace
 {
 
+// Tables carry results through a scene file, so they are written for people and read back here: names of columns and rows are
+// the format, and must be understood by later versions.
 const char* const NotDefined = "not defined";
 
 /// For people: "not defined" instead of NaN.
@@ -43,6 +45,7 @@ const char* const OneRater = "rater: ";
 
 } // namespace
 
+// By the first column, which names the row: others may have been added, or sorted in another way.
 int Table::RowOf(const std::string& first) const
 {
   for (size_t row = 0; row < this->RowCount(); ++row)
@@ -67,6 +70,7 @@ std::string Table::Text(int row, const std::string& column) const
   return "";
 }
 
+// NaN for whatever is not wholly a number: a person can edit a table.
 double Table::Number(int row, const std::string& column) const
 {
   const std::string text = this->Text(row, column);
@@ -105,6 +109,7 @@ struct SummaryRow
   int64_t rcn_agreement::* Voxels;
 };
 
+/// The rows by name with pointers to members: the same table writes them and reads them back.
 std::vector<SummaryRow> SummaryRows(const Extent& extent)
 {
   using All = rcn_agreement;
@@ -122,6 +127,7 @@ std::vector<SummaryRow> SummaryRows(const Extent& extent)
     { "Disputed" + unit, nullptr, nullptr, nullptr, &All::disputed_voxels } };
 }
 
+/// Back from an extent to the whole number that it was made of.
 int64_t VoxelsOf(double extent, const Extent& unit)
 {
   return std::isfinite(extent) ? std::llround(extent / unit.PerVoxel) : 0;
@@ -129,6 +135,7 @@ int64_t VoxelsOf(double extent, const Extent& unit)
 
 } // namespace
 
+// A row for each rater; figures of pairs are columns "... with NAME".
 Table RaterTable(const AgreementReport& report, const std::vector<std::string>& raters)
 {
   const rcn_agreement& figures = *report.Figures;
@@ -180,6 +187,7 @@ Table SummaryTable(const AgreementReport& report)
   }
   names.push_back("Each rater's figures");
   values.push_back(AgainstOthersText());
+  // A remark is a row like the others, so that it is seen wherever the table is.
   if (!MajorityRemark(figures.present_count).empty())
   {
     names.push_back("Majority");
@@ -191,6 +199,7 @@ Table SummaryTable(const AgreementReport& report)
   return table;
 }
 
+// The place in the world for people, the voxel and the box for programs.
 Table DisputeTable(const AgreementReport& report, const std::vector<std::string>& raters)
 {
   const Extent extent(report.Geometry);
@@ -302,6 +311,7 @@ AgreementReport AgreementFromTables(
   report.Geometry = geometry;
   const Extent extent(geometry);
   const size_t count = ofRaters.RowCount();
+  // Another table, or one that was emptied: an empty report, not an error, because a scene may hold anything.
   if (count == 0 || count > RCN_MAX_RATERS || ofRaters.Columns.front().Name != "Rater" || summary.RowCount() == 0)
   {
     return report;
@@ -365,6 +375,8 @@ const char* const ComponentPart = "component ";
 Table VolumesTable(const PredictedVolumes& volumes)
 {
   const size_t parts = 1 + volumes.AtLeast.size() + volumes.Components.size();
+  // Rows: the expected volume, one for each number of raters, one for each connected component. Cells that mean nothing in a
+  // row stay empty.
   std::vector<std::string> part = { ExpectedPart }, highest(parts), reaches(parts), notes(parts), atLeast(parts);
   std::vector<std::vector<std::string>> place(6, std::vector<std::string>(parts));
   std::vector<double> volume = { volumes.Expected };
@@ -420,6 +432,7 @@ Table VolumesTable(const PredictedVolumes& volumes)
   return table;
 }
 
+// The way back; a table that is not of volumes gives one that is not known.
 PredictedVolumes VolumesFromTable(const Table& table)
 {
   PredictedVolumes volumes;
@@ -458,6 +471,7 @@ PredictedVolumes VolumesFromTable(const Table& table)
     }
     volumes.Components.push_back(one);
   }
+  // Not a column of its own: there is a row for each of them.
   volumes.Raters = static_cast<int>(volumes.AtLeast.size());
   for (const double level : VolumeLevels)
   {
@@ -520,6 +534,7 @@ Table FiguresTable(const EvaluationReport& report, const EvaluationReport* befor
   {
     names.push_back(rcn_figure_name(static_cast<rcn_figure>(f)));
   }
+  // The core's figures under their own names, then what else is needed to show the report again.
   names.insert(names.end(), { "auc", "auc_pairs", CasesRow, CircularRow, FittedRow, LevelsRow });
   const auto values = [](const EvaluationReport& one) {
     std::vector<std::string> cells;

@@ -7,6 +7,8 @@
 namespace rcn
 {
 
+// malloc, not new: an image that does not fit becomes a sentence with its size, and the pages of one that is written by several
+// threads are first touched by them.
 std::shared_ptr<void> AllocateBuffer(int64_t elements, size_t size, const std::string& purpose)
 {
   void* buffer = std::malloc(static_cast<size_t>(elements) * size);
@@ -20,6 +22,8 @@ std::shared_ptr<void> AllocateBuffer(int64_t elements, size_t size, const std::s
   return std::shared_ptr<void>(buffer, std::free);
 }
 
+// The core checks sizes; here only the product with the components is new. Headers of files lead here, so a size may be
+// nonsense.
 Volume Volume::Allocate(const rcn_geometry& geometry, rcn_type type, int components)
 {
   const char* sentence = rcn_geometry_check(&geometry);
@@ -39,10 +43,12 @@ Volume Volume::Allocate(const rcn_geometry& geometry, rcn_type type, int compone
 
 Volume Volume::Reordered(rcn_context* context, const rcn_order& order) const
 {
+  // The same voxels, shared.
   if (rcn_order_is_identity(&order))
   {
     return *this;
   }
+  // Note, segments and all else that a file said stays with the voxels.
   Volume out = *this;
   const size_t bytes =
     static_cast<size_t>(rcn_geometry_voxels(&this->Geometry()) * this->View_.components) * rcn_type_size(this->View_.type);
@@ -67,6 +73,8 @@ Volume Volume::Share(const rcn_image& view, std::shared_ptr<void> owner)
   return volume;
 }
 
+// For passes that do not care where voxels are, over all repeats (time points, channels one after another) at once: as if they
+// were slices.
 rcn_image Volume::All() const
 {
   rcn_image all = this->View_;

@@ -13,6 +13,7 @@ namespace rcn
 namespace
 {
 
+// Written into the files of fused maps, and recognized when somebody judges such a map as if it were a prediction.
 const char* const FusionNoteBegin = "rater-consensus fuse ";
 
 } // namespace
@@ -27,6 +28,7 @@ std::string FusionNote(const std::string& method, const std::vector<std::string>
   return note;
 }
 
+// One common rater is enough: whoever took part in a map agrees with it more than chance would have it.
 bool IsFusedFrom(const std::string& note, const std::vector<std::string>& raters)
 {
   if (note.rfind(FusionNoteBegin, 0) != 0)
@@ -66,6 +68,7 @@ void Workspace::FuseLabels(FusionReport& report, const rcn_fusion_options& optio
   rcn_context* context = this->Context_.get();
   const rcn_votes* votes = this->Votes_.get();
   const size_t labels = this->Structures_.size() + 1;
+  // A label for each pattern of answers; the map is one look-up per voxel.
   std::vector<uint8_t> table(static_cast<size_t>(rcn_votes_pattern_count(votes)));
   if (options.method == RCN_STAPLE)
   {
@@ -80,6 +83,7 @@ void Workspace::FuseLabels(FusionReport& report, const rcn_fusion_options& optio
   const std::vector<uint8_t> values = LabelValues(this->Structures_);
   for (uint8_t& label : table)
   {
+    // From the number of the structure to the value in people's own files.
     label = label ? values[label - 1U] : label;
   }
   report.Map = Volume::Allocate(*rcn_votes_geometry(votes), RCN_UINT8);
@@ -95,6 +99,7 @@ FusionReport Workspace::FuseStructures(const rcn_fusion_options& options)
     return this->Fuse(options);
   }
   FusionReport report;
+  // These have a form for labels, in which structures compete for a voxel; the others are made of one structure at a time.
   if (options.method == RCN_MEDIAN || options.method == RCN_STAPLE)
   {
     if (options.method == RCN_MEDIAN ? options.tie != RCN_TIE_FOREGROUND : options.staple_confidence != 1)

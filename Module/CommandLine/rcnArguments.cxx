@@ -11,6 +11,7 @@
 namespace rcn
 {
 
+// The last one counts where somebody asks for one of several.
 std::string Arguments::Get(const std::string& name, const std::string& fallback) const
 {
   const auto found = this->Values_.find(name);
@@ -23,6 +24,7 @@ std::vector<std::string> Arguments::GetAll(const std::string& name) const
   return found == this->Values_.end() ? std::vector<std::string>() : found->second;
 }
 
+// For pages and logs: what a person can copy into a shell and get the same. Quoted unless every letter is known to be harmless.
 std::string Arguments::CommandLine(const std::string& begin) const
 {
   const std::string harmless = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=:,+@%";
@@ -44,6 +46,7 @@ std::string Arguments::CommandLine(const std::string& begin) const
   return line;
 }
 
+// The whole text must be the number: "10x" and "" are mistakes, not 10 and 0.
 long long Arguments::GetInteger(const std::string& name, long long fallback, long long low, long long high) const
 {
   if (!this->Has(name))
@@ -121,6 +124,7 @@ Arguments ParseArguments(const std::vector<std::string>& words, const std::strin
   {
     std::string name = words[i], value;
     const std::string::size_type equals = name.find('=');
+    // "--name=value"; a word with "=" that is no option is "NAME=FILE".
     const bool attached = name.rfind("--", 0) == 0 && equals != std::string::npos;
     if (attached)
     {
@@ -133,6 +137,7 @@ Arguments ParseArguments(const std::vector<std::string>& words, const std::strin
       throw Error(RCN_EINVALID,
         (name.rfind('-', 0) == 0 ? "Unknown option " + words[i] : "Unexpected argument '" + words[i] + "'") + advice);
     }
+    // A word without an option in front goes to the one entry of the table that takes words.
     if (option->Name[0] != '-')
     {
       name = option->Name;
@@ -153,6 +158,7 @@ Arguments ParseArguments(const std::vector<std::string>& words, const std::strin
       }
       value = words[++i];
     }
+    // As early as here, so that a wrong value is found before any file is read.
     CheckValue(*option, value);
     if (!option->Repeats && arguments.Has(name))
     {
@@ -163,6 +169,7 @@ Arguments ParseArguments(const std::vector<std::string>& words, const std::strin
   return arguments;
 }
 
+// What several commands have is written once; each joins the parts that it takes.
 std::vector<Option> CaseOptions()
 {
   return {
@@ -331,6 +338,7 @@ Case CaseFrom(const Arguments& arguments, bool whole)
   one.Structures = LabelsFrom(arguments);
   for (RaterFile& rater : one.Raters)
   {
+    // One structure is a mask after all, of these values.
     if (one.Structures.size() == 1 && rater.Values.empty())
     {
       rater.Values = one.Structures.front().Values;

@@ -370,7 +370,7 @@ int RunPredict(const Arguments& arguments)
   CaseLoop loop = LoopFor(arguments, terminal);
   loop.LeaveOut = list.Cases.size() > 1 || arguments.Has("--data");
   loop.Overlap = rcn_context_threads(workspace.Context()) > 1; // one thread is one thread
-  const std::vector<LeftOutCase> leftOut = ForEachCaseWithEnd(list, loop, predict, collect);
+  const std::vector<LeftOutCase> leftOut = ForEachCaseInTwoSteps(list, loop, predict, collect);
   if (Processes::All().IsFirst())
   {
     folder.Finish();

@@ -38,12 +38,15 @@ void ReadSizes(double* out, const Arguments& arguments, const std::string& optio
       option + " is " + (whole ? "a size in voxels such as 128x128 or 96x96x48" : "a spacing in mm such as 1x1x2.5") +
         ", not '" + text + "'.");
   }
+  // One number is for both axes of a slice; the third axis is left as it is.
   if (count == 1)
   {
     out[1] = out[0];
   }
 }
 
+/// "window" or "window:40,400": a rule, and its two numbers where it has some. The mean and deviation of "fixed" come from the
+/// training images, so it has none here and is checked later.
 rcn_normalize NormalizationFrom(const std::string& text)
 {
   rcn_normalize rule = RCN_NORMALIZE_INIT;
@@ -85,6 +88,7 @@ rcn_normalize NormalizationFrom(const std::string& text)
   return rule;
 }
 
+/// Each set contains the one before: nothing, flips and turns, the default, and more of all.
 rcn_augment AugmentFrom(const std::string& name)
 {
   rcn_augment augment = RCN_AUGMENT_NONE;
@@ -103,6 +107,7 @@ rcn_augment AugmentFrom(const std::string& name)
   return augment;
 }
 
+/// One line for a person who watches; the log has all columns. The star marks the best so far.
 std::string EpochLine(const TrainingEpoch& epoch, int epochs)
 {
   const std::string about = epoch.Epoch
@@ -137,6 +142,7 @@ std::string LongerInWords(const TrainingResult& result, const TrainingOptions& o
   {
     return "";
   }
+  // Twice as long, in the terms that the person used.
   const double minutes = options.Minutes > 0 ? options.Minutes : result.Epochs.back().Seconds / 60;
   return "Still improving when it ended: train longer, for example " +
     (options.Epochs > 0 && options.Minutes == 0 ? "--epochs " + std::to_string(2 * options.Epochs)
@@ -202,6 +208,7 @@ int RunTrain(const Arguments& arguments)
   {
     throw Error(RCN_EIO, "--figure " + Figure::CheckPath(figure));
   }
+  // All that can be wrong with the arguments has been said before the first case is read.
   TrainingOptions options = TrainingOptionsFrom(arguments);
   options.List = DataListFrom(arguments);
   options.Output = arguments.Get("-o");
@@ -213,6 +220,7 @@ int RunTrain(const Arguments& arguments)
   options.EpochDone = [&](const TrainingEpoch& epoch) { terminal.Remark(EpochLine(epoch, epochs)); };
   options.Progress = [&](const TrainingProgress& progress) {
     epochs = progress.Epochs;
+    // After some steps it is known how long one takes, and how far the time will go.
     if (progress.JustMeasured)
     {
       terminal.Remark(CourseInWords(progress.Course));
@@ -226,6 +234,7 @@ int RunTrain(const Arguments& arguments)
   const TrainingResult result = TrainModel(options);
   WriteResults(arguments, TrainingJson(result));
   Processes::All().WaitForAll();
+  // An error for scripts, so that a training that was stopped is not taken for one that is done.
   if (result.Interrupted)
   {
     throw Error(RCN_ECANCELLED,
@@ -254,6 +263,7 @@ std::vector<NamedFile> TrainOutputs(const Arguments& arguments, const DataList&)
 
 } // namespace
 
+// For train and study, which has the same options. Defaults are those of TrainingOptions where an option has no other here.
 TrainingOptions TrainingOptionsFrom(const Arguments& arguments)
 {
   TrainingOptions options;
@@ -270,6 +280,7 @@ TrainingOptions TrainingOptionsFrom(const Arguments& arguments)
   }
   options.CacheGb = arguments.GetNumber("--cache-gb", 0);
   options.Strategy = arguments.Get("--strategy");
+  // Whether it was asked for, because a model that is continued has its own.
   options.HasNet = arguments.Has("--arch");
   Parse(options.Net.arch, arguments.Get("--arch", "unet"));
   options.Net.width = static_cast<int>(arguments.GetInteger("--width", options.Net.width, 8, 512));
@@ -305,6 +316,7 @@ TrainingOptions TrainingOptionsFrom(const Arguments& arguments)
     : schedule == "constant"              ? RCN_SCHEDULE_CONSTANT
                                           : RCN_SCHEDULE_ONE_CYCLE;
   options.Rate = arguments.GetNumber("--rate", options.Rate);
+  // One-cycle is a warm-up by itself; the others need only a short one.
   options.Warmup = arguments.GetNumber("--warmup", schedule == "one-cycle" ? options.Warmup : 0.05);
   options.WeightDecay = arguments.GetNumber("--weight-decay", 0);
   options.ClipNorm = arguments.GetNumber("--clip", 0);

@@ -45,6 +45,8 @@ std::string HelpOf(const Option& option)
   return help;
 }
 
+/// In roff a backslash begins a command, "-" is a hyphen that cannot be copied, and a line that begins with a point or an
+/// apostrophe is not text.
 std::string ManEscape(const std::string& text)
 {
   std::string out;
@@ -61,6 +63,8 @@ std::string ManEscape(const std::string& text)
 
 } // namespace
 
+// Help, manual and completion are made from the same table that arguments are parsed with: an option cannot be missing from one
+// of them.
 std::string HelpText(const Command& command)
 {
   std::string text = command.Summary + "\n\n";
@@ -69,6 +73,7 @@ std::string HelpText(const Command& command)
     text += "  rater-consensus " + command.Name + " " + usage + "\n";
   }
   text += "\n" + Wrap(command.Description) + "\n\n";
+  // One column for all names, as wide as the longest.
   size_t width = 0;
   for (const Option& option : command.Options)
   {
@@ -117,6 +122,7 @@ std::string BashCompletion(const std::vector<Command>& commands)
     std::string words, choices;
     for (const Option& option : command.Options)
     {
+      // Words that are no options (files) are completed as files.
       words += option.Name[0] == '-' ? (words.empty() ? "" : " ") + option.Name : "";
       if (!option.Choices.empty())
       {

@@ -17,8 +17,6 @@ std::string WayOut(const std::string& key)
     { "fitted-cases", "Use other cases, or --allow-fitted-cases." },
     { "geometry", "Use --resample to resample it." },
     { "input", "Use --rater NAME=FILE for one case, or --data LIST." },
-    { "memory", "Use a larger --cache-gb." },
-    { "model", "Use --model FILE." },
     { "network", "Leave out --arch." },
     { "output", "Use -o." },
     { "predictions", "Use --pred NAME=FILE." },
@@ -28,7 +26,6 @@ std::string WayOut(const std::string& key)
     { "reference", "Use --reference." },
     { "resume", "Use --overwrite instead of --resume to start again." },
     { "scale", "Use --scale, such as --scale 255." },
-    { "spacing", "Use --spacing." },
     { "structure", "Use --structure NAME." },
   };
   const auto found = ways.find(key);

@@ -213,6 +213,7 @@ public:
 // ---- the panel's parts
 // ----------------------------------------------------------------------------------------------
 
+// From the bridge's tables, so that a new method or network appears here by itself.
 void qSlicerRaterConsensusModuleWidgetPrivate::fillChoices()
 {
   using Widget = qSlicerRaterConsensusModuleWidget;
@@ -238,6 +239,7 @@ void qSlicerRaterConsensusModuleWidgetPrivate::fillChoices()
   this->RatersTable->horizontalHeader()->setStretchLastSection(true);
 }
 
+// One status line for all actions, which moves below the button that was pressed: what happens is seen where a person looks.
 void qSlicerRaterConsensusModuleWidgetPrivate::makeStatus()
 {
   this->Status = new QWidget;
@@ -270,6 +272,8 @@ void qSlicerRaterConsensusModuleWidgetPrivate::showStatusAt(const Action& action
   this->Notice->clear();
 }
 
+// The parameter node is the truth: controls write into it (edit), and are filled from it (updateFromNode). So undo, scripts and
+// loaded scenes show in the panel, too.
 void qSlicerRaterConsensusModuleWidgetPrivate::connectInputs()
 {
   qSlicerRaterConsensusModuleWidget* const q = this->q_ptr;
@@ -332,6 +336,7 @@ void qSlicerRaterConsensusModuleWidgetPrivate::connectSettings()
 {
   qSlicerRaterConsensusModuleWidget* const q = this->q_ptr;
   const auto indexChanged = QOverload<int>::of(&QComboBox::currentIndexChanged);
+  // One line for each setting: the control, and the setter of the node.
   const auto flag = [this, q](QAbstractButton* box, void (Node::*set)(bool)) {
     QObject::connect(box, &QAbstractButton::toggled, q, [=](bool on) { this->edit([=](Node* node) { (node->*set)(on); }); });
   };
@@ -355,6 +360,7 @@ void qSlicerRaterConsensusModuleWidgetPrivate::connectSettings()
   slider(this->ThresholdSlider, &Node::SetThreshold);
   QObject::connect(this->TransparentSlider, &ctkSliderWidget::valueChanged, q, [this](double percent) {
     this->edit([=](Node* node) {
+      // Only how results are shown: nothing is computed anew.
       node->SetTransparentBelow(percent / 100);
       this->logic()->ShowResults(node);
     });
@@ -380,6 +386,7 @@ void qSlicerRaterConsensusModuleWidgetPrivate::connectSettings()
   pathChanged(this->ModelPath, [this](const QString& path) {
     this->edit([=](Node* node) {
       node->SetModelFile(path.toStdString());
+      // A name for what comes next, so that training from a model needs no second file dialog.
       if (node->GetTrainedModelFile().empty() && QFileInfo(path).isFile())
       {
         node->SetTrainedModelFile(this->logic()->NameNextModel(node->GetModelFile()));
@@ -407,6 +414,7 @@ void qSlicerRaterConsensusModuleWidgetPrivate::connectResults()
   for (const Action& action : this->Actions)
   {
     QObject::connect(action.Button, &QPushButton::clicked, q,
+      // A report needs a file first.
       [this, id = action.Id] { id == Logic::ReportAction ? this->report() : this->start(id); });
   }
   QObject::connect(this->SideBySideButton, &QPushButton::clicked, q, [this](bool on) {
@@ -422,6 +430,7 @@ void qSlicerRaterConsensusModuleWidgetPrivate::connectResults()
     this->q_ptr->updateFromNode();
   });
   QObject::connect(this->Agreement, &qRcnAgreement::surfacesRequested, q, [this] {
+    // Asked for once, distances are measured from now on.
     this->edit([](Node* node) { node->SetSurfaces(true); });
     this->start(Logic::AgreementAction);
   });
@@ -560,6 +569,7 @@ void qSlicerRaterConsensusModuleWidgetPrivate::addSegments()
     return;
   }
   QStringList ids = this->SegmentSelector->selectedSegmentIDs();
+  // Nothing is selected: all of them.
   if (ids.isEmpty())
   {
     ids = this->SegmentSelector->segmentIDs();
@@ -583,6 +593,7 @@ void qSlicerRaterConsensusModuleWidgetPrivate::removeRaters(bool all)
       node->RemoveAllRaters();
       return;
     }
+    // Backwards, because numbers behind a removed one change.
     for (int n = node->GetNumberOfRaters() - 1; n >= 0; --n)
     {
       if (this->RatersTable->selectionModel()->isRowSelected(n, QModelIndex()))
@@ -716,6 +727,7 @@ void qSlicerRaterConsensusModuleWidgetPrivate::start(int id)
       qSlicerRaterConsensusModuleWidget::tr("Something else is being computed; wait for it or cancel it."));
     return;
   }
+  // Reads the scene, here on the GUI thread; what is wrong with the inputs is said before any thread starts.
   Logic::Work work;
   try
   {
@@ -728,6 +740,7 @@ void qSlicerRaterConsensusModuleWidgetPrivate::start(int id)
     return;
   }
   this->RunningAction = id;
+  // By id: a person may choose another case, or remove this one, while it runs.
   this->RunningNode = this->Parameters->GetID();
   const bool training = id == Logic::TrainAction;
   qRcnTrainingMonitor* const shown = this->Training;
@@ -741,6 +754,7 @@ void qSlicerRaterConsensusModuleWidgetPrivate::start(int id)
     monitor.Progress = [&](double fraction, const char* stage) { return job.report(fraction, QString::fromUtf8(stage)); };
     if (training)
     {
+      // Posted: widgets may be touched on the GUI thread only.
       monitor.Training = [&](const rcn::TrainingProgress& now) { job.post([shown, now] { shown->setProgress(now); }); };
       monitor.Epoch = [&](const rcn::TrainingEpoch& epoch) { job.post([shown, epoch] { shown->addEpoch(epoch); }); };
     }

@@ -25,6 +25,8 @@ QString Digits(double value)
 
 } // namespace
 
+// From top to bottom in the order of work: the model, the cases, what to correct, what came out. The panel computes nothing: it
+// asks the window to evaluate or to recalibrate, and shows what it is given (rcn::Judged).
 qRcnCalibrationPanel::qRcnCalibrationPanel(QWidget* parent)
   : QWidget(parent),
     Model(new QComboBox),
@@ -42,12 +44,14 @@ qRcnCalibrationPanel::qRcnCalibrationPanel(QWidget* parent)
       tr("Brier score; less is better"), tr("Overlap with the raters; more is better") });
   this->Table->setRowsOnly();
   this->Table->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
+  // The columns share the width, so there is nothing to scroll to.
   this->Table->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
   this->Table->setVisible(false);
   this->Model->setObjectName("model");
   this->Model->setToolTip(tr("The model in use: for predictions, evaluation and recalibration"));
   this->Record->setObjectName("record");
   this->Record->setWordWrap(true);
+  // What a model file says about itself is shown, never read as HTML: anybody can have written it.
   this->Record->setTextFormat(Qt::PlainText);
   this->Record->setVisible(false);
   this->Split->setObjectName("split");
@@ -69,6 +73,7 @@ qRcnCalibrationPanel::qRcnCalibrationPanel(QWidget* parent)
   this->About->setTextFormat(Qt::PlainText);
   for (QComboBox* box : { this->Model, this->Split, this->Method })
   {
+    // As wide as the panel, not as the longest model's name, which would push the views away.
     box->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
     box->setMinimumContentsLength(8);
     box->setAccessibleName(box->toolTip());
@@ -88,6 +93,7 @@ qRcnCalibrationPanel::qRcnCalibrationPanel(QWidget* parent)
   layout->addWidget(this->About);
   layout->addWidget(this->Table);
   layout->addWidget(this->Diagram, 1);
+  // activated, not currentIndexChanged: only a person's choice counts, not that the list was filled.
   connect(this->Model, QOverload<int>::of(&QComboBox::activated), this,
     [this](int index) { emit this->modelChosen(this->Model->itemText(index)); });
   connect(this->Table, &qRcnTable::rowChosen, this, [this](int row) {
@@ -98,6 +104,7 @@ qRcnCalibrationPanel::qRcnCalibrationPanel(QWidget* parent)
   });
   connect(this->Evaluate, &QPushButton::clicked, this, &qRcnCalibrationPanel::evaluateRequested);
   connect(this->Recalibrate, &QPushButton::clicked, this, &qRcnCalibrationPanel::recalibrateRequested);
+  // The box, not the whole image: easy background would hide what happens near the structure.
   this->Diagram->setRegion(RCN_REGION_BOX);
   this->update();
 }
@@ -124,6 +131,7 @@ void qRcnCalibrationPanel::setRecord(const QString& summary, const QString& all)
   this->Record->setVisible(!summary.isEmpty());
 }
 
+// Readout and correction stay empty: the model's own readout, and no correction beside the one it may contain.
 rcn::SessionJudgement qRcnCalibrationPanel::judgement() const
 {
   rcn::SessionJudgement judgement;
@@ -134,6 +142,7 @@ rcn::SessionJudgement qRcnCalibrationPanel::judgement() const
   return judgement;
 }
 
+// Of a workspace that was opened. A split that is not known becomes the first one, a region that is not known stays.
 void qRcnCalibrationPanel::setJudgement(const rcn::SessionJudgement& judgement)
 {
   this->Split->setCurrentIndex(qMax(0, this->Split->findData(QString::fromStdString(judgement.Split))));
@@ -171,6 +180,7 @@ void qRcnCalibrationPanel::showJudged(const rcn::Judged& judged, const QString& 
   this->showReport();
 }
 
+// A row for each structure and one for the mean; hidden where there is one structure, whose figures the diagram shows.
 void qRcnCalibrationPanel::showTable()
 {
   const std::vector<rcn::StructureReport>& each = this->Judged.Structures;
@@ -180,6 +190,7 @@ void qRcnCalibrationPanel::showTable()
   {
     const bool mean = row == static_cast<int>(each.size());
     const rcn::EvaluationReport& report = mean ? this->Judged.Report : each[static_cast<size_t>(row)].Report;
+    // No case shows the structure: there is no figure, which is not the same as 0.
     const bool known = mean || report.Cases > 0;
     this->Table->setItem(
       row, 0, new QTableWidgetItem(mean ? tr("Mean") : QString::fromStdString(each[static_cast<size_t>(row)].Name)));
@@ -194,11 +205,14 @@ void qRcnCalibrationPanel::showTable()
   this->Table->setVisibleRows(qMin(this->Table->rowCount(), 8), 8);
   if (!each.empty())
   {
+    // The row follows the structure that is shown; the table must not answer that it was chosen.
     const QSignalBlocker blocker(this->Table);
     this->Table->selectRow(this->Structure - 1);
   }
 }
 
+// Called for new results and for another structure of the same ones: all structures are judged at once, and choosing one
+// computes nothing.
 void qRcnCalibrationPanel::showReport()
 {
   if (this->JudgedModel.isEmpty())
@@ -251,6 +265,7 @@ void qRcnCalibrationPanel::clear()
   this->About->clear();
 }
 
+// One place decides what can be used. The tool tips say what the buttons do, and below it why they cannot be pressed.
 void qRcnCalibrationPanel::update()
 {
   const bool ready = !this->Busy && this->Model->count() > 0;

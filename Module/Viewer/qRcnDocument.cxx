@@ -13,6 +13,7 @@
 #include "qRcnStyle.h"
 #include "qRcnText.h"
 #include "qRcnViewState.h"
+#include "rcnViewerWayOut.h"
 
 using qRcnText::Text;
 using qRcnText::Texts;
@@ -32,6 +33,7 @@ qRcnDocument::qRcnDocument(qRcnJobs* jobs, const QString& unsaved, QObject* pare
     emit this->currentChanged(Text(this->Session.Current));
     emit this->structuresChanged(); // likewise
   });
+  // The predictions behind the one in front are drawn as outlines; another one in front, other outlines.
   connect(this->Scene, &qRcnScene::changed, this, [this](qRcnScene::Changes what) {
     if ((what & (qRcnScene::Overlay | qRcnScene::Predictions)) && this->Scene->shownPrediction() != this->OutlinedBy)
     {
@@ -40,6 +42,7 @@ qRcnDocument::qRcnDocument(qRcnJobs* jobs, const QString& unsaved, QObject* pare
   });
 }
 
+// How it is looked at is known by the scene alone, and read from there when somebody saves.
 rcn::Session qRcnDocument::session() const
 {
   rcn::Session session = this->Session;
@@ -61,6 +64,7 @@ void qRcnDocument::openFiles(const QStringList& paths)
   {
     return;
   }
+  // With the view as it is now: files that are added must not reset it.
   const rcn::Session base = this->session();
   std::vector<std::string> files;
   for (const QString& path : paths)
@@ -78,6 +82,7 @@ void qRcnDocument::openSession(const rcn::Session& session, const QStringList& p
 void qRcnDocument::open(const std::function<rcn::Session(std::vector<std::string>& remarks)>& read, const QStringList& paths)
 {
   const rcn::Session base = this->Session;
+  // Asked here, on the GUI thread: the worker must not look at the document.
   const bool keep = this->isForUnsavedFolder();
   this->Jobs->begin(tr("Opening"), [=](qRcnJob::Monitor& monitor) -> qRcnJob::Done {
     std::vector<std::string> remarks;
@@ -105,12 +110,14 @@ void qRcnDocument::adopt(const rcn::Session& next, const rcn::OpenCasePointer& o
 {
   // Files that were only added leave the session in its folder.
   const bool another = next.Folder != this->Session.Folder;
+  // Its model would belong to cases that are no longer open.
   if (another && this->Jobs->training()->isRunning())
   {
     throw rcn::Error(
       RCN_EINVALID, tr("A model is being trained on the cases that are open. Wait for it, or cancel it first.").toStdString());
   }
   rcn::Session adopted = next;
+  // From a file of a workspace, with a view to restore; a data list has none.
   const bool restored = another && !next.Path.empty();
   const bool unsaved = restored && this->isUnsavedPlace(Text(next.Path));
   if (another)
@@ -125,6 +132,7 @@ void qRcnDocument::adopt(const rcn::Session& next, const rcn::OpenCasePointer& o
       adopted.Folder = this->newUnsavedFolder().toStdString();
     }
   }
+  // May throw, and then nothing has changed yet but that older results have been kept.
   this->showCase(adopted, open);
   if (another)
   {
@@ -156,6 +164,8 @@ void qRcnDocument::adopt(const rcn::Session& next, const rcn::OpenCasePointer& o
   this->Jobs->remark(Texts(remarks.empty() && open ? open->Remarks : remarks).join(" "));
 }
 
+// The case is read on the worker's thread; until it is there, the list shows that it is being read and the views keep the one
+// before.
 void qRcnDocument::openCase(const QString& id)
 {
   if (id == Text(this->Session.Current))
@@ -195,6 +205,7 @@ void qRcnDocument::openCase(const QString& id)
   emit this->statusChanged(id, qRcnCases::Reading, {});
 }
 
+// Predictions in memory go with the case: said once, done the second time. There is no dialog to answer.
 void qRcnDocument::closeCase()
 {
   const std::string id = this->Session.Current;
@@ -231,6 +242,7 @@ void qRcnDocument::closeCase()
   }
 }
 
+// An empty session, opened like any other: what is unsaved is kept in the same way.
 void qRcnDocument::closeAll()
 {
   this->open([](std::vector<std::string>&) { return rcn::Session(); });
@@ -248,6 +260,7 @@ void qRcnDocument::showCase(const rcn::Session& session, const rcn::OpenCasePoin
 {
   if (open)
   {
+    // Held by the scene together with the case it belongs to, so that nobody draws votes that are gone.
     const std::shared_ptr<const rcn_votes> votes = rcn::VotesOf(open);
     const rcn_geometry geometry = votes ? *rcn_votes_geometry(votes.get()) : open->Images.front().Geometry();
     const QStringList raters = votes ? Texts(open->Work.RaterNames()) : QStringList();
@@ -340,6 +353,7 @@ void qRcnDocument::goToStructure(int step)
   if (count > 1)
   {
     const int from = this->PendingStructure ? this->PendingStructure : this->structure();
+    // Round and round, from the one that is on its way.
     this->setStructure((from - 1 + step % count + count) % count + 1);
   }
 }
@@ -352,6 +366,7 @@ void qRcnDocument::setStructureVisible(int structure, bool visible)
   }
   std::vector<std::string>& hidden = this->Session.View.HiddenStructures;
   const std::string name = this->Session.StructureName(structure);
+  // Hidden ones are remembered by name: visible is the rule, also for structures that come later.
   hidden.erase(std::remove(hidden.begin(), hidden.end(), name), hidden.end());
   if (!visible)
   {
@@ -452,6 +467,7 @@ void qRcnDocument::showLayer(const rcn::CaseLayer& layer, bool inFront)
   std::vector<std::string>& fusions = this->Session.Fusions;
   if (layer.IsFusion && std::find(fusions.begin(), fusions.end(), layer.Name) == fusions.end())
   {
+    // Fusions are not kept as maps: another case, or a session that is opened again, makes them anew.
     fusions.push_back(layer.Name);
   }
   try
@@ -472,7 +488,7 @@ void qRcnDocument::showLayer(const rcn::CaseLayer& layer, bool inFront)
   }
   catch (const rcn::Error& error)
   {
-    this->Jobs->complain(QString::fromUtf8(error.what()));
+    this->Jobs->complain(Text(rcn::ViewerSentenceOf(error)));
   }
 }
 
@@ -498,6 +514,8 @@ void qRcnDocument::setJudged(const rcn::SessionJudgement& judgement, const std::
 
 QString qRcnDocument::addModel(const std::string& path)
 {
+  // A copy: entries of the same file go. It has been trained or changed again, and predictions of the old weights must not be
+  // taken for its own.
   const std::vector<rcn::SessionModel> models = this->Session.Models;
   for (const rcn::SessionModel& old : models)
   {
@@ -526,6 +544,7 @@ void qRcnDocument::useModel(const QString& name)
 void qRcnDocument::saveWorkspace(const QString& path)
 {
   const rcn::Session session = this->session();
+  // Saving elsewhere moves the folder that the training writes into.
   if (this->Jobs->training()->isRunning() && path != Text(session.Path))
   {
     this->Jobs->remark(tr("Training writes into the workspace's folder. Save it elsewhere when training has ended."));
@@ -564,6 +583,7 @@ QString qRcnDocument::newUnsavedFolder() const
 
 bool qRcnDocument::isUnsavedPlace(const QString& path) const
 {
+  // With the slash: ".../unsaved-old" is another folder.
   return QFileInfo(path).absoluteFilePath().startsWith(QFileInfo(this->UnsavedFolder).absoluteFilePath() + "/");
 }
 
@@ -577,6 +597,8 @@ bool qRcnDocument::keepUnsaved()
   std::vector<rcn::SessionPrediction>& all = session.Predictions;
   const auto inMemory =
     std::remove_if(all.begin(), all.end(), [](const rcn::SessionPrediction& one) { return one.Probability.empty(); });
+  // Predictions in memory have to be written first, which is work of its own. A person who was told that it failed and closes
+  // again loses them.
   if (inMemory != all.end() && !this->CannotKeep)
   {
     this->Jobs->allowWork();
@@ -589,7 +611,7 @@ bool qRcnDocument::keepUnsaved()
         }
         catch (const rcn::Error& error)
         {
-          const QString sentence = QString::fromUtf8(error.what());
+          const QString sentence = Text(rcn::ViewerSentenceOf(error));
           return [=] {
             this->CannotKeep = true;
             emit this->cannotKeep(sentence);
@@ -606,7 +628,7 @@ bool qRcnDocument::keepUnsaved()
     }
     catch (const rcn::Error& error)
     {
-      this->Jobs->complain(QString::fromUtf8(error.what()));
+      this->Jobs->complain(Text(rcn::ViewerSentenceOf(error)));
     }
   }
   return true;

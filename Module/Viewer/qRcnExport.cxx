@@ -16,6 +16,8 @@
 using qRcnText::Text;
 using qRcnText::Texts;
 
+// Every export has the same shape: what is missing is a remark and ends it; what is needed is copied out of the document, here
+// on the GUI thread; the file is written on the worker's thread from those copies alone, so that a person may go on working.
 qRcnExport::qRcnExport(qRcnDocument* document, qRcnJobs* jobs, QObject* parent)
   : QObject(parent), Document(document), Jobs(jobs)
 {
@@ -25,12 +27,14 @@ void qRcnExport::write(const QString& path, const std::function<std::string(cons
 {
   const rcn::Session session = this->Document->stored();
   this->Jobs->begin(tr("Exporting"), [=](qRcnJob::Monitor& monitor) -> qRcnJob::Done {
+    // Before a byte is written: a file that the session reads must not be replaced by what was made of it.
     rcn::CheckExport(session, path.toStdString());
     const QString remark = Text(write(qRcnJobs::progressOf(monitor)));
     return [=] { this->Jobs->remark(tr("Saved as %1. %2").arg(path, remark).trimmed()); };
   });
 }
 
+// The picture has been taken by the window already: widgets can be painted on the GUI thread only.
 void qRcnExport::picture(const QImage& picture, const QString& path)
 {
   this->write(path, [=](const rcn::SessionProgress&) {
@@ -43,6 +47,7 @@ void qRcnExport::picture(const QImage& picture, const QString& path)
   });
 }
 
+// The slice as the person sees it, but drawn anew: at the size of a slide, with a legend in place of the panels around it.
 void qRcnExport::slide(const QString& path, const rcn_slice& slice)
 {
   const rcn::OpenCasePointer open = this->Document->shownCase();
@@ -53,12 +58,14 @@ void qRcnExport::slide(const QString& path, const rcn_slice& slice)
     this->Jobs->remark(tr("Open a case with raters' masks, or show a model's prediction first."));
     return;
   }
+  // A volume shares its voxels: the copy keeps them alive while the slide is drawn, even if the scene lets them go.
   const rcn::Volume map = shown < 0 ? rcn::Volume() : scene->prediction(shown).volume();
   // "Exactly so many" is no readout of a model: the expected share says most.
   const bool plain = scene->readout() != RCN_SLICE_LEVEL;
   const rcn_readout readout = plain ? static_cast<rcn_readout>(scene->readout()) : RCN_READOUT_EXPECTED;
   const int atLeast = scene->readoutNumber();
   const std::string structure = this->Document->stored().StructureName(this->Document->structure());
+  // A number under the picture only where it can be repeated: the readout, the threshold and the volume belong together.
   std::vector<std::string> words;
   if (shown >= 0 && std::isfinite(scene->volumeAboveThreshold()) && plain)
   {
@@ -108,6 +115,7 @@ void qRcnExport::reliability(const QString& path)
     return;
   }
   this->write(path, [=](const rcn::SessionProgress&) {
+    // The ending that was chosen decides: bins as a table, or the figure.
     if (!path.endsWith(".csv"))
     {
       rcn::ReliabilityDiagram(judged->Of(structure), title, judged->HasBefore ? &judged->BeforeOf(structure) : nullptr)
@@ -135,11 +143,13 @@ void qRcnExport::overlay(const QString& path)
   }
   const qRcnScene::Prediction shown = scene->prediction(scene->shownPrediction());
   this->write(path, [=](const rcn::SessionProgress&) {
+    // The probability where there is one, because other programs read it without knowing of levels.
     const rcn::Volume& map = shown.Probability.Data() ? shown.Probability : shown.Levels;
     return rcn::WriteImage(path.toStdString(), map.View(), rcn::Content::Probability, { {}, map.Note() });
   });
 }
 
+// A copy of the file, byte for byte: its hash, which predictions name, stays the same.
 void qRcnExport::model(const QString& path)
 {
   const rcn::SessionModel* model = this->Document->stored().FindModel(this->Document->stored().Model);
@@ -158,7 +168,9 @@ void qRcnExport::report(const QString& path)
 {
   const rcn::Session session = this->Document->stored();
   const std::shared_ptr<const rcn::Judged> judged = this->Document->judged();
+  // What was evaluated last, so that the report shows the same cases as the window; before that, all that have raters.
   const std::vector<std::string> ids = judged ? judged->Cases : rcn::CasesOf(session, "", true);
+  // A case without raters cannot be compared with anybody: it has a page of its own, of what the model says.
   const bool image = this->Document->shownCase() && !this->Document->hasRaters();
   if (image ? session.Model.empty() : ids.empty())
   {

@@ -48,6 +48,7 @@
 #include "qRcnTrainingPanel.h"
 #include "qRcnViewKeys.h"
 #include "qRcnVoxelProbe.h"
+#include "rcnViewerWayOut.h"
 
 using qRcnText::Text;
 using qRcnText::Texts;
@@ -104,6 +105,8 @@ qRcnMainWindow::qRcnMainWindow(const Places& places, QWidget* parent)
     Tasks(new qRcnTasks(this->Document, this->Jobs, this)),
     Exporter(new qRcnExport(this->Document, this->Jobs, this))
 {
+  // First the parts, then the menus, which look at the parts, then the connections between them; the window's size and state
+  // last, because restoring the state needs docks and bars to be there, by name.
   this->setAcceptDrops(true);
   this->makeCenter();
   this->makePanels();
@@ -134,6 +137,7 @@ void qRcnMainWindow::makeCenter()
   layout->setContentsMargins(0, 0, 0, 0);
   layout->setSpacing(0);
   this->Center = new QStackedWidget;
+  // Shown while nothing is open: what can be opened, and what this is not for.
   auto* welcome = new QLabel(tr("<div align='center'><p style='font-size:x-large'>Open or drop cases here</p>"
                                 "<p>a data list (.json), an image with its raters' masks, a DICOM folder, "
                                 "a saved workspace (.rcn.json) or a model (.safetensors)</p>"
@@ -162,6 +166,8 @@ void qRcnMainWindow::makeSurfaces()
 #ifdef RCN_HAVE_SURFACES
   this->Surfaces = new qRcnSurfaceView(this->scene());
   this->About->setGraphics(this->Surfaces->problem().isEmpty() ? this->Surfaces->description() : this->Surfaces->problem());
+  // No usable OpenGL: the window works without the 3-D view, and About says why there is none. The view stays a hidden child,
+  // because others ask it for its problem.
   if (!this->Surfaces->problem().isEmpty())
   {
     this->Surfaces->setParent(this);
@@ -171,6 +177,7 @@ void qRcnMainWindow::makeSurfaces()
   this->Slices->setFourthView(this->Surfaces);
   connect(this->Surfaces, &qRcnSurfaceView::doubleClicked, this,
     [this] { this->Slices->setMaximized(this->Slices->maximized() < 0 ? qRcnOrthogonalViews::FourthView : -1); });
+  // OpenGL may also give up later, for instance when a driver runs out of memory.
   connect(this->Surfaces, &qRcnSurfaceView::failed, this, [this](const QString& sentence) {
     this->About->setGraphics(sentence);
     this->Slices->setFourthViewWanted(false);
@@ -198,6 +205,7 @@ bool qRcnMainWindow::isBusy() const
 #endif
 }
 
+// What the person wants is remembered even where this machine cannot show it.
 void qRcnMainWindow::setSurfacesShown(bool shown)
 {
   this->Settings->setValue("surfaces", shown);
@@ -233,6 +241,7 @@ void qRcnMainWindow::makePanels()
   this->Panels = new QTabWidget;
   this->Panels->setObjectName("panels");
   this->Panels->setDocumentMode(true);
+  // Four short names fit: none is cut, and none hides behind an arrow.
   this->Panels->setElideMode(Qt::ElideNone);
   this->Panels->setUsesScrollButtons(false);
   this->Panels->addTab(Scrolled(this->Consensus), tr("Consensus"));
@@ -261,6 +270,7 @@ void qRcnMainWindow::makeStatusBar()
 void qRcnMainWindow::connectDocument()
 {
   connect(this->Jobs, &qRcnJobs::changed, this, &qRcnMainWindow::refresh);
+  // Somebody who goes on working after the warning about unsaved results is warned again when closing.
   connect(this->Jobs->work(), &qRcnJob::started, this, [this] { this->Warned = false; });
   connect(this->Jobs, &qRcnJobs::idle, this, [this] {
     if (this->Closing)
@@ -268,6 +278,8 @@ void qRcnMainWindow::connectDocument()
       this->close();
     }
   });
+  // The window was about to close, and is opened again, so that a person can save elsewhere. Closing once more loses the
+  // predictions, as said.
   connect(this->Document, &qRcnDocument::cannotKeep, this, [this](const QString& sentence) {
     this->Closing = false;
     this->Warned = true;
@@ -321,12 +333,14 @@ void qRcnMainWindow::connectPanels()
   connect(this->Agreement, &qRcnAgreement::surfacesRequested, this->Tasks, &qRcnTasks::compareRaters);
   connect(this->Agreement, &qRcnAgreement::allCasesRequested, this->Tasks, &qRcnTasks::compareAllCases);
   connect(this->Tasks, &qRcnTasks::allCasesCompared, this->Agreement, &qRcnAgreement::setAllCases);
+  // Only the two raters of the pair stay visible; negative: all of them again.
   connect(this->Agreement, &qRcnAgreement::pairActivated, this, [this](int first, int second) {
     for (int r = 0; r < this->scene()->raterCount(); ++r)
     {
       this->scene()->setRaterVisible(r, first < 0 || r == first || r == second);
     }
   });
+  // The same figures with distances, which take longer, and come later, than the first ones.
   connect(this->Tasks, &qRcnTasks::raterDistancesReady, this, [this](const rcn::AgreementReport& report) {
     this->Agreement->setAgreement(report, Texts(this->Document->shownCase()->Work.RaterNames()));
   });
@@ -335,6 +349,7 @@ void qRcnMainWindow::connectPanels()
   connect(this->Calibration, &qRcnCalibrationPanel::modelChosen, this->Document, &qRcnDocument::useModel);
   connect(this->Calibration, &qRcnCalibrationPanel::structureChosen, this->Document, &qRcnDocument::setStructure);
   connect(this->Tasks, &qRcnTasks::judged, this->Calibration, &qRcnCalibrationPanel::showJudged);
+  // Region and bins need a pass over the maps, so what was judged is judged again as soon as they change.
   const auto again = [this] {
     const rcn::SessionJudgement chosen = this->Calibration->judgement();
     this->Tasks->judgeAgain(chosen.Region, chosen.Bins);
@@ -348,6 +363,7 @@ void qRcnMainWindow::connectTraining()
 {
   qRcnTrainingMonitor* monitor = this->Training->monitor();
   connect(this->Training, &qRcnTrainingPanel::trainRequested, this, &qRcnMainWindow::train);
+  // stop, not cancel: the best model so far is kept, if there is one.
   connect(monitor, &qRcnTrainingMonitor::cancelRequested, this->Jobs->training(), &qRcnJob::stop);
   connect(monitor, &qRcnTrainingMonitor::keepRequested, this->Tasks, &qRcnTasks::keepModel);
   connect(monitor, &qRcnTrainingMonitor::discardRequested, this->Tasks, &qRcnTasks::discardModel);
@@ -367,11 +383,14 @@ qRcnScene* qRcnMainWindow::scene() const
   return this->Document->scene();
 }
 
+// Everything that follows from what is open, shown anew: cheap, and so called for every change, instead of one function for
+// each.
 void qRcnMainWindow::refresh()
 {
   const rcn::Session& session = this->Document->stored();
   QStringList title = { Text(session.Current), Text(session.StructureName(session.ShownStructure())),
     QFileInfo(Text(session.Path)).fileName(), tr("Rater Consensus") };
+  // The case first, because a task bar shows the beginning of a title.
   title.removeAll(QString());
   this->setWindowTitle((this->Document->isUnsaved() ? "*" : "") + title.join(" – "));
   QStringList models;
@@ -383,6 +402,7 @@ void qRcnMainWindow::refresh()
   this->showRecord();
   this->Training->setModels(models);
   int training = 0, validation = 0;
+  // As training will count them: with an image, and with raters (Data() leaves out the others).
   for (const rcn::Case& one : session.Data().Cases)
   {
     training += one.Split == "training" && !one.Images.empty();
@@ -394,6 +414,7 @@ void qRcnMainWindow::refresh()
   this->Menus->update();
 }
 
+// Only when the model in use or its file has changed.
 void qRcnMainWindow::showRecord()
 {
   const rcn::SessionModel* model = this->Document->stored().FindModel(this->Document->stored().Model);
@@ -416,7 +437,7 @@ void qRcnMainWindow::showRecord()
   }
   catch (const rcn::Error& error)
   {
-    summary = Text(error.what());
+    summary = Text(rcn::ViewerSentenceOf(error));
   }
   this->Calibration->setRecord(summary, all);
 }
@@ -485,6 +506,7 @@ qRcnSliceCanvas* qRcnMainWindow::firstView() const
   {
     return this->Compare->canvas();
   }
+  // A view that is maximized hides the others.
   for (const rcn_view view : { RCN_VIEW_AXIAL, RCN_VIEW_CORONAL, RCN_VIEW_SAGITTAL })
   {
     if (this->Slices->view(view)->isVisible())
@@ -524,6 +546,7 @@ QString qRcnMainWindow::agreementTable() const
 
 QString qRcnMainWindow::askForFile(const QString& title, const QString& name, const QString& filter)
 {
+  // Exports have a folder of their own: results are seldom wanted among the data.
   const QString folder = this->Settings->value("exportFolder", QDir::homePath()).toString();
   const QString path = qRcnStyle::askForFile(this, title, QDir(folder).filePath(name), filter);
   if (!path.isEmpty())
@@ -566,6 +589,7 @@ void qRcnMainWindow::setPanelName(const QString& name)
 
 void qRcnMainWindow::goToCase(int step)
 {
+  // As they stand in the list, sorted and filtered: "next" is the one below.
   const QStringList ids = this->Cases->shownCases();
   const QString id = ids.value(static_cast<int>(ids.indexOf(Text(this->Document->stored().Current))) + step);
   if (!id.isEmpty())
@@ -593,6 +617,8 @@ void qRcnMainWindow::recalibrate()
 
 void qRcnMainWindow::closeEvent(QCloseEvent* event)
 {
+  // Three reasons not to close yet, each met once: results that nobody has saved, work that has to stop, and results in memory
+  // that go to the folder of unsaved work first.
   if (this->Document->isUnsaved() && !this->Warned && !this->Closing)
   {
     this->Warned = true;

@@ -31,6 +31,8 @@
 #include "qRcnText.h"
 #include "rcnNames.h"
 
+// The order matters: menus and tool bars look actions up by name, so all actions come first; some ask the parts of the window
+// for their state, which is why these must be there already.
 qRcnMenus::qRcnMenus(qRcnMainWindow* window) : QObject(window), Window(window)
 {
   this->addFileActions();
@@ -68,6 +70,7 @@ void qRcnMenus::addFileActions()
   {
     this->add(row);
   }
+  // A menu that fills itself (qRcnRecent); it has no row because it needs nothing.
   this->Actions["recent"] = this->Window->recent()->menuAction();
   connect(this->Window->recent(), &qRcnRecent::chosen, this->Window->document(), &qRcnDocument::openFiles);
 }
@@ -90,6 +93,7 @@ void qRcnMenus::addRaterActions()
   {
     this->add(row);
   }
+  // One action for each method of the bridge's table: a new method appears here by itself.
   std::vector<Row> fusions;
   for (const rcn::Choice& method : rcn::Methods())
   {
@@ -113,6 +117,7 @@ void qRcnMenus::addModelActions()
   {
     this->add(row);
   }
+  // The menu needs what its actions need, so that a menu with nothing to choose cannot be opened.
   const int needs = Case | Model | Idle;
   this->addMenu("predict", tr("Predict"), tr("Show the model's probabilities"), needs,
     { { "predictCase", tr("This case"), tr("Predict the case that is open"), QKeySequence("Ctrl+P"), needs,
@@ -143,6 +148,7 @@ void qRcnMenus::addViewActions()
   {
     this->add(row);
   }
+  // Slices or side by side, never both; the 3-D view stands beside the slices, and is switched on its own.
   auto* layouts = new QActionGroup(this);
   for (const char* name : { "slices", "compare" })
   {
@@ -151,10 +157,12 @@ void qRcnMenus::addViewActions()
   }
   this->action("slices")->setChecked(true);
   this->action("surfaces")->setCheckable(true);
+  // Remembered from the last time, unless this machine cannot draw in 3-D.
   const bool shown = this->Window->settings()->value("surfaces", true).toBool();
   this->action("surfaces")->setChecked(shown && this->missing(Surfaces).isEmpty());
   this->Window->slices()->setFourthViewWanted(this->action("surfaces")->isChecked());
   qRcnScene* scene = this->Window->scene();
+  // F2 and up: automatic first, then the presets in their order.
   std::vector<Row> windows = { { "window-auto", tr("Automatic"), tr("A window that suits the image"), QKeySequence("F2"),
     Case | Gray, [scene] { scene->resetWindow(); } } };
   int key = Qt::Key_F3;
@@ -169,6 +177,7 @@ void qRcnMenus::addViewActions()
 
 void qRcnMenus::addExportMenu()
 {
+  // Exports differ in name, filter and what writes them; that a person is asked for a file first is the same for all.
   struct File
   {
     QString Name, Text, Suggestion, Filter;
@@ -217,6 +226,7 @@ void qRcnMenus::openFiles()
          "*.safetensors);;All files (*)"));
   if (!paths.isEmpty())
   {
+    // The next dialog begins where this one ended.
     this->Window->settings()->setValue("folder", QFileInfo(paths.first()).absolutePath());
     this->Window->document()->openFiles(paths);
   }
@@ -252,12 +262,14 @@ QAction* qRcnMenus::add(const Row& row)
   action->setObjectName(row.Name);
   action->setToolTip(
     row.Keys.isEmpty() ? row.Hint : QString("%1 (%2)").arg(row.Hint, row.Keys.toString(QKeySequence::NativeText)));
+  // update() puts a reason behind the hint, and takes it away again: the hint alone is kept aside.
   action->setProperty("hint", action->toolTip());
   action->setStatusTip(row.Hint);
   action->setShortcut(row.Keys);
   connect(action, &QAction::triggered, this, row.Run);
   this->Actions[row.Name] = action;
   this->Needs[row.Name] = row.Needs;
+  // On the window itself, so that the shortcut works while no menu shows it.
   this->Window->addAction(action);
   return action;
 }
@@ -266,6 +278,7 @@ void qRcnMenus::addMenu(const QString& name, const QString& text, const QString&
 {
   auto* menu = new QMenu(text, this->Window);
   menu->setObjectName(name);
+  // Qt hides tool tips of menus unless told, and they say why an action cannot be used.
   menu->setToolTipsVisible(true);
   menu->menuAction()->setToolTip(hint);
   menu->menuAction()->setProperty("hint", hint);
@@ -301,6 +314,7 @@ void qRcnMenus::fillMenuBar()
   this->fill(bar->addMenu(tr("&Model")), { "train", "predict", "evaluate", "recalibrate" });
   QMenu* view = bar->addMenu(tr("&View"));
   this->fill(view, { "slices", "compare", "surfaces", "-", "window", "-", "nextCase", "previousCase", "-" });
+  // Docks bring an action of their own that shows and hides them.
   for (QDockWidget* dock : this->Window->findChildren<QDockWidget*>())
   {
     view->addAction(dock->toggleViewAction());
@@ -312,6 +326,7 @@ QToolBar* qRcnMenus::newBar(const QString& name, const QString& title)
 {
   QToolBar* bar = this->Window->addToolBar(title);
   bar->setObjectName(name);
+  // A bar that was dragged away by mistake is hard to get back for somebody who does not know that it can be dragged.
   bar->setMovable(false);
   bar->setToolButtonStyle(Qt::ToolButtonTextOnly);
   return bar;
@@ -323,6 +338,7 @@ void qRcnMenus::fillToolBars()
   this->WorkBar = this->newBar("workBar", tr("Work"));
   this->fill(this->WorkBar,
     { "open", "-", "compareRaters", "consensus", "-", "train", "predict", "evaluate", "recalibrate", "-", "export", "save" });
+  // A menu in a tool bar would need a long press; these open at once, for they do nothing by themselves.
   for (const char* name : { "consensus", "predict", "export" })
   {
     if (auto* button = qobject_cast<QToolButton*>(this->WorkBar->widgetForAction(this->action(name))))
@@ -331,6 +347,7 @@ void qRcnMenus::fillToolBars()
     }
   }
   this->LookBar = this->newBar("lookBar", tr("Layout"));
+  // Takes the room that is left, so that the layouts stand on the right.
   auto* gap = new QWidget;
   gap->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Preferred);
   this->LookBar->addWidget(gap);
@@ -340,6 +357,7 @@ void qRcnMenus::fillToolBars()
 void qRcnMenus::arrangeBars()
 {
   const bool narrow = this->WorkBar->sizeHint().width() + this->LookBar->sizeHint().width() > this->Window->width();
+  // Only on a change: moving a bar lays out the window anew.
   if (narrow != this->Window->toolBarBreak(this->LookBar))
   {
     narrow ? this->Window->insertToolBarBreak(this->LookBar) : this->Window->removeToolBarBreak(this->LookBar);
@@ -349,6 +367,7 @@ void qRcnMenus::arrangeBars()
 void qRcnMenus::listShortcuts()
 {
   qRcnShortcuts::List keys;
+  // Those that a person would look for, in the order of work.
   for (const char* name : { "open", "closeCase", "save", "compareRaters", "train", "predictCase", "predictAll", "evaluate",
          "slices", "compare", "surfaces", "nextRegion", "previousRegion", "nextStructure", "previousStructure", "window-auto",
          "window-lung", "window-bone", "window-brain", "window-abdomen", "nextCase", "previousCase", "help" })
@@ -365,6 +384,8 @@ void qRcnMenus::listShortcuts()
 
 // ---- what can be used ------------------------------------------------------------------------------
 
+// The first thing that is missing, most basic first: who has no case open is not told to evaluate a model. Asked of the
+// document each time, so that nothing here can be out of date.
 QString qRcnMenus::missing(int needs) const
 {
   const qRcnDocument& document = *this->Window->document();

@@ -10,6 +10,7 @@
 #include "qRcnStyle.h"
 #include "qRcnText.h"
 #include "rcnJson.h"
+#include "rcnViewerWayOut.h"
 
 using qRcnText::Text;
 using qRcnText::Texts;
@@ -205,7 +206,7 @@ qRcnJob::Done qRcnTasks::runTraining(rcn::TrainingOptions options, qRcnJob::Moni
   catch (const rcn::Error& error)
   {
     const QString sentence = error.Status() == RCN_ECANCELLED ? tr("Training was canceled before there was a model.")
-                                                              : QString::fromUtf8(error.what());
+                                                              : Text(rcn::ViewerSentenceOf(error));
     return [=] { emit this->trainingFailed(sentence); };
   }
 #else

@@ -12,6 +12,8 @@
 #include "qRcnStyle.h"
 #include "qRcnTrainingMonitor.h"
 
+// A form of four choices over the monitor of the training that runs. The panel trains nothing itself: it asks the window
+// (trainRequested), which fills options from here (apply) and hands them to qRcnTasks.
 qRcnTrainingPanel::qRcnTrainingPanel(QWidget* parent)
   : QWidget(parent),
     From(new QComboBox),
@@ -29,6 +31,7 @@ qRcnTrainingPanel::qRcnTrainingPanel(QWidget* parent)
   this->Network->setObjectName("network");
   this->Network->setToolTip(tr("U-Net is small and fast; FPN learns more and takes longer; U-Net, 3-D is for volumes"));
   this->Minutes->setObjectName("minutes");
+  // Three seconds are enough for a test of the window; a day is more than a desktop is left alone for.
   this->Minutes->setRange(0.05, 24 * 60);
   this->Minutes->setDecimals(1);
   this->Minutes->setValue(5);
@@ -53,12 +56,15 @@ qRcnTrainingPanel::qRcnTrainingPanel(QWidget* parent)
   layout->addWidget(this->Cases);
   layout->addWidget(this->Train);
   layout->addWidget(this->Monitor, 1);
+  // Before the signals are connected, so that nobody hears of what is only being set up.
   this->setModels({});
   connect(this->From, QOverload<int>::of(&QComboBox::currentIndexChanged), this, &qRcnTrainingPanel::update);
   connect(this->Train, &QPushButton::clicked, this, &qRcnTrainingPanel::trainRequested);
   this->update();
 }
 
+// Models come and go while a person chooses: the choice stays where its name still exists, and nobody is told of a change that
+// no person made.
 void qRcnTrainingPanel::setModels(const QStringList& names)
 {
   const QString before = this->startFrom();
@@ -73,6 +79,8 @@ void qRcnTrainingPanel::setModels(const QStringList& names)
   this->update();
 }
 
+// Without cases for validation the training sets some aside itself; the words say so, because fewer cases then train than are
+// open.
 void qRcnTrainingPanel::setCases(int training, int validation)
 {
   this->TrainingCases = training;
@@ -90,6 +98,7 @@ void qRcnTrainingPanel::setBusy(bool busy)
 
 void qRcnTrainingPanel::setSeveralStructures(bool several)
 {
+  // Only when it changes: filling the list anew forgets which way was chosen.
   if (several != this->Several)
   {
     this->Several = several;
@@ -117,6 +126,7 @@ void qRcnTrainingPanel::setStartFrom(const QString& model)
   this->From->setCurrentIndex(qMax(0, this->From->findData(model)));
 }
 
+// A model that is continued keeps its own network: only a new one takes the choice from here.
 void qRcnTrainingPanel::apply(rcn::TrainingOptions& options) const
 {
   options.Minutes = this->Minutes->value();
@@ -128,6 +138,8 @@ void qRcnTrainingPanel::apply(rcn::TrainingOptions& options) const
   }
 }
 
+// One place decides what can be used, from what is known: whoever changes a fact calls it. A button that cannot be pressed says
+// why in its tool tip. The list of networks is empty in a build without them.
 void qRcnTrainingPanel::update()
 {
   const bool anew = this->startFrom().isEmpty();

@@ -12,6 +12,7 @@
 #include "rcnReport.h"
 #include "rcnReportPage.h"
 #include "rcnReportPatient.h"
+#include "rcnViewerWayOut.h"
 #ifdef RCN_HAVE_NETWORKS
 #include "rcnModelRecord.h"
 #include "rcnPrediction.h"
@@ -34,6 +35,7 @@ SessionProgress PartOf(const SessionProgress& whole, size_t index, size_t count,
   };
 }
 
+/// Between steps that report nothing themselves.
 void ThrowIfStopped(const SessionProgress& progress, double fraction, const char* stage)
 {
   if (progress && progress(fraction, stage))
@@ -65,6 +67,7 @@ private:
   Workspace& Work_;
 };
 
+/// For what makes no sense without raters. The menus ask the same before.
 void RequireRaters(const OpenCase& one)
 {
   if (!one.Work.Votes())
@@ -84,6 +87,7 @@ OpenCasePointer LoadCase(const Session& session, const std::string& id, const Se
   open->Id = id;
   ThrowIfStopped(progress, 0, "reading");
   open->Work.SetProgress(
+    // Reading is most of it; the rest is for comparing raters, predictions and fusions below.
     [progress](double fraction, const char* stage) { return progress && progress(0.7 * fraction, stage); });
   if (one.Raters.empty())
   {
@@ -99,6 +103,7 @@ OpenCasePointer LoadCase(const Session& session, const std::string& id, const Se
   return open;
 }
 
+// Everything that depends on which structure is shown, so that another one costs this and not the files again.
 CaseStructure LoadStructure(const Session& session, OpenCase& one, int structure, const SessionProgress& progress)
 {
   CaseStructure found;
@@ -135,6 +140,7 @@ CaseStructure LoadStructure(const Session& session, OpenCase& one, int structure
       }
     }
   }
+  // A step failed or was stopped: the case stays with the structure that is still on the screen.
   catch (...)
   {
     if (several)
@@ -146,6 +152,7 @@ CaseStructure LoadStructure(const Session& session, OpenCase& one, int structure
   return found;
 }
 
+// The pointer keeps the whole case alive: votes lie in its workspace's memory.
 std::shared_ptr<const rcn_votes> VotesOf(const OpenCasePointer& one)
 {
   const rcn_votes* labels = one->Work.LabeledVotes();
@@ -159,6 +166,7 @@ std::shared_ptr<const rcn_votes> VotesOf(const OpenCasePointer& one)
   return std::shared_ptr<const rcn_votes>(selected, [one](rcn_votes* votes) { rcn_votes_destroy(votes); });
 }
 
+// By vote pattern, 1 where the label of most raters is this structure: a table as rcn_votes_expand() takes it.
 std::vector<float> PluralityOf(rcn_context* context, const OpenCase& one, int structure)
 {
   const rcn_votes* votes = one.Work.LabeledVotes();
@@ -201,6 +209,7 @@ std::shared_ptr<const StructureMaps> StructuresOf(const Session& session, const 
 {
   if (!prediction.Maps)
   {
+    // In files: read with their manifest, which knows the names of structures and puts them in order.
     const std::string folder = fs::path(prediction.Probability).parent_path().string();
     const std::shared_ptr<const StructureMaps> read =
       PredictionsOfFolder(folder, 0, session.Structures).Read(CaseOf(session, prediction.Case), 0).Structures;
@@ -217,6 +226,7 @@ std::shared_ptr<const StructureMaps> StructuresOf(const Session& session, const 
   {
     same = same && places[c] == static_cast<int>(c);
   }
+  // The usual case, without a copy.
   if (same)
   {
     return prediction.Maps->Structures;
@@ -248,6 +258,7 @@ void LoadStructureLayer(CaseLayer& layer, const Session& session, const SessionP
   layer.Structures = StructuresOf(session, prediction);
   const Volume map = layer.Structures->Of(work.Context(), structure, prediction.Raters, name);
   layer.Probability = map;
+  // Levels: the probability is read out of them, as the prediction was meant.
   if (map.View().components > 1)
   {
     rcn_readout readout = RCN_READOUT_EXPECTED;
@@ -276,6 +287,7 @@ CaseLayer LoadLayer(const Session& session, const SessionPrediction& prediction,
     LoadStructureLayer(layer, session, prediction, structure);
     return layer;
   }
+  // A prediction without structures cannot be shown for one of several: throws with the sentence about that.
   if (structure)
   {
     PlacesOf(session, prediction, {});
@@ -335,13 +347,14 @@ void ForEachRatedCase(const Session& session, const std::string& but, const Sess
     }
     catch (const Error& error)
     {
-      problem(ids[i], error.what());
+      problem(ids[i], ViewerSentenceOf(error));
     }
   }
 }
 
 } // namespace
 
+// Without surface distances, which take most of the time: the list shows Dice only.
 void CompareOtherCases(const Session& session, const std::string& but, const SessionProgress& progress,
   const std::function<void(const std::string& id, double meanDice, const std::string& problem)>& done)
 {
@@ -350,6 +363,8 @@ void CompareOtherCases(const Session& session, const std::string& but, const Ses
     [&](const std::string& id, const std::string& problem) { done(id, NAN, problem); });
 }
 
+// The records are those that the command line writes, and the summary is made of them in the same way, so that both show the
+// same numbers.
 std::shared_ptr<const AgreementOfCases> CompareAllCases(const Session& session, const SessionProgress& progress,
   const std::function<void(const std::string& id, const std::string& problem)>& problem)
 {
@@ -414,6 +429,7 @@ Session SessionOf(const DataList& list)
 namespace
 {
 
+/// Files come without a word about what they are: images, masks, or both in one drop.
 struct Dropped
 {
   std::string Path;
@@ -435,6 +451,7 @@ bool IsLabelMap(const rcn_image& image, const std::vector<Structure>& structures
     std::all_of(labels.begin(), labels.end(), [&](double label) { return values.count(static_cast<int64_t>(label)) > 0; });
 }
 
+/// Headers first: only a file that could be a mask is read. Floating-point numbers, colors and folders (DICOM) are images.
 Dropped LookAt(const std::string& path, const std::vector<Structure>& structures)
 {
   const Volume header = ReadMaskHeader(path);
@@ -462,6 +479,7 @@ std::string RaterNameOf(const std::string& mask, const std::string& id)
   return mask;
 }
 
+/// A file may hold several raters (a channel or a segment each). Never twice the same name: which of them would count?
 void AddRater(Session& session, Case& one, const std::string& path)
 {
   RaterFile file;
@@ -513,6 +531,8 @@ void AddImages(Session& session, const std::vector<Dropped>& files)
       continue;
     }
     const std::string name = StemOf(file.Path);
+    // Of the only image that came with it, otherwise of the case that is open; but a name that begins with that of a case
+    // decides, the longest such name if there are several.
     std::string target = added.size() == 1 ? added.front() : added.empty() ? session.Current : "";
     size_t longest = 0;
     for (const Case& one : session.Cases)
@@ -562,6 +582,7 @@ Session OpenFiles(const Session& base, const std::vector<std::string>& paths, st
     }
     if (HasExtension(path, ".json"))
     {
+      // A list replaces the session, so nothing else can come with it.
       if (paths.size() > 1)
       {
         throw Error(RCN_EINVALID, path + " replaces what is open; open it alone.");
@@ -590,6 +611,7 @@ std::string TakeModel(Session& session, const std::string& path)
 #ifdef RCN_HAVE_NETWORKS
   const Workspace work;
   const Model model(work.Context(), path);
+  // Images without raters know no structures: those of the model are shown then.
   if (!session.HasStructures() && model.HasSeveralStructures() && CasesOf(session, "", true).empty())
   {
     session.Structures = model.Info().Structures;
@@ -636,6 +658,7 @@ std::shared_ptr<const PredictionRun> RunOfModel(const Session& session, const st
 
 } // namespace
 
+// Before anything was judged, the best choice that there are cases for: test, then validation, then all.
 SessionJudgement NextJudgement(const Session& session)
 {
   SessionJudgement judgement = session.Judgement;
@@ -647,6 +670,7 @@ SessionJudgement NextJudgement(const Session& session)
   return judgement;
 }
 
+// In the order in which a person would mend it: first a model, then cases, then raters, then the split.
 std::string CheckJudgement(const Session& session, const SessionJudgement& judgement)
 {
   if (judgement.Model.empty())
@@ -900,15 +924,7 @@ void CheckRecalibration(const Session& session, const std::string& model)
 #ifdef RCN_HAVE_NETWORKS
   const Workspace work;
   const PredictionRun run = RunOf(Model(work.Context(), entry.Path), {});
-  try
-  {
-    RefuseCorrected(&run, model);
-  }
-  catch (const Error& error)
-  {
-    throw Error(error.Status(), error.what() + std::string(" Evaluate the model as it is, or choose one without a correction."),
-      error.Key());
-  }
+  RefuseCorrected(&run, model);
 #else
   (void)entry;
 #endif
@@ -940,6 +956,7 @@ Recalibrated RecalibrateModel(const Session& session, const std::string& model, 
   out.OnFittedCases.Structures = result.StructuresAfter;
   out.Correction = result.Correction;
   out.Sentence = result.Sentence;
+  // A correction that does not help is shown, but not stored.
   if (!result.Helps)
   {
     return out;
@@ -1006,6 +1023,7 @@ void ReportOn(const Session& open, const std::vector<std::string>& ids, const st
   options.List = &list;
   for (const SessionModel& model : session.Models)
   {
+    // Models that have predicted every case of the report: others could not be compared with them.
     const bool all = std::all_of(list.Cases.begin(), list.Cases.end(),
       [&](const Case& one) { return session.FindPrediction(one.Id, model.Name) != nullptr; });
     if (all && !list.Cases.empty())

@@ -20,6 +20,7 @@ namespace
 
 namespace fs = std::filesystem;
 
+// Of the file. A change that older programs would read wrongly needs a higher number; a new key that they may ignore does not.
 constexpr int Version = 1;
 const std::string Ending = ".rcn.json";
 
@@ -49,6 +50,7 @@ std::string FolderOf(const std::string& path)
   return path.substr(0, path.size() - std::string(".json").size());
 }
 
+/// Whether the viewer may treat the file as its own, and move it along with the workspace.
 bool IsInside(const std::string& path, const std::string& folder)
 {
   if (folder.empty() || path.empty())
@@ -59,6 +61,7 @@ bool IsInside(const std::string& path, const std::string& folder)
   return !relative.empty() && *relative.begin() != "..";
 }
 
+/// Names of cases and models become names of files below the workspace's folder, so they must not lead out of it.
 bool IsFileName(const std::string& name)
 {
   return !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos;
@@ -71,6 +74,7 @@ std::string NameFrom(std::string text)
   return IsFileName(text) ? text : "unnamed";
 }
 
+/// The name, or the name with the first number behind it that is free.
 template <class TTaken> std::string Unique(const std::string& wanted, const TTaken& isTaken)
 {
   std::string name = wanted;
@@ -149,6 +153,7 @@ Json ViewJson(const SessionView& view)
     .Set("panel", view.Panel);
 }
 
+/// The whole file. Maps in memory are not in it: WritePredictions() has made files of them before.
 std::string SessionText(const Session& session, const fs::path& folder)
 {
   JsonArray cases, models, predictions;
@@ -196,6 +201,8 @@ std::string SessionText(const Session& session, const fs::path& folder)
 
 // ---- reading ---------------------------------------------------------------------------------------
 
+/// A workspace file may come from anybody: what it names is checked here, so that later code may rely on it. Whether files
+/// exist is not asked, because one that is missing should cost its case only.
 Case ReadCase(const JsonReader& reader, const Session& session, const fs::path& folder)
 {
   Case one;
@@ -250,8 +257,10 @@ Case ReadCase(const JsonReader& reader, const Session& session, const fs::path& 
   return one;
 }
 
+/// How it was looked at. All of it may be missing, as in a file of an older program: the defaults stand in.
 SessionView ReadView(const JsonReader& reader)
 {
+  // Wide limits, which keep out only what would make later arithmetic overflow.
   constexpr double far = 1e9, bright = 1e30;
   SessionView view;
   const std::vector<double> cursor = reader.Numbers("cursor", -far, far);
@@ -298,6 +307,7 @@ SessionJudgement ReadJudgement(const JsonReader& reader, const fs::path& folder)
 
 // ---- the session -----------------------------------------------------------------------------------
 
+// The view remembers a name, because numbers change with the list of structures; one that is gone gives the first.
 int Session::ShownStructure() const
 {
   if (!this->HasStructures())
@@ -343,6 +353,7 @@ void Session::SetPrediction(const SessionPrediction& prediction)
   this->Predictions.push_back(prediction);
 }
 
+// What was made with it goes, too: a prediction without its model could not be made again, or judged under its name.
 void Session::RemoveModel(const std::string& name)
 {
   this->Models.erase(
@@ -374,6 +385,7 @@ void Session::RemoveCase(const std::string& id)
   }
 }
 
+// The model that was added last is the one in use.
 std::string Session::AddModel(const std::string& path)
 {
   const std::string name =
@@ -383,6 +395,7 @@ std::string Session::AddModel(const std::string& path)
   return name;
 }
 
+// Raters keep their order of first appearance: it is the order of their colors.
 std::string Session::AddCase(Case one)
 {
   one.Id = Unique(NameFrom(one.Id), [this](const std::string& id) { return this->FindCase(id) != nullptr; });
@@ -398,6 +411,7 @@ std::string Session::AddCase(Case one)
   return one.Id;
 }
 
+// What training and evaluating see: the cases with raters. One that belongs to no split is for training.
 DataList Session::Data() const
 {
   DataList list;
@@ -433,6 +447,7 @@ Session ParseSession(const std::string& text, const std::string& path)
   {
     reader.Fail("this is not a saved workspace.");
   }
+  // Refused, not guessed at: saving it again would lose what this version does not know.
   if (json_integer_value(reader.Get("rcn_workspace")) > Version)
   {
     reader.Fail("a newer version of this program saved it; please update.");
@@ -440,6 +455,7 @@ Session ParseSession(const std::string& text, const std::string& path)
   const fs::path folder = Absolute(path).parent_path();
   Session session;
   session.Path = path;
+  // NAME.rcn beside NAME.rcn.json: models that were trained and predictions live there.
   session.Folder = FolderOf(Absolute(path).string());
   session.Raters = reader.Texts("raters");
   if (session.Raters.size() > RCN_MAX_RATERS ||
@@ -492,12 +508,14 @@ Session ParseSession(const std::string& text, const std::string& path)
   return session;
 }
 
+// Files may have been moved or deleted since. What is gone is left out and told; the rest opens.
 Session ReadSession(const std::string& path, std::vector<std::string>* remarks)
 {
   Session session = ParseSession(ReadText(path), path);
   std::vector<std::string> gone;
   std::error_code ignored;
   const auto missing = [&](const std::string& file) { return !file.empty() && !fs::exists(file, ignored); };
+  // A copy: models are removed while looking at them.
   const std::vector<SessionModel> models = session.Models;
   for (const SessionModel& model : models)
   {
@@ -541,6 +559,7 @@ std::string CheckSessionPath(const std::string& path)
   return IsSessionPath(path) ? CheckText(path) : path + " cannot be a workspace; its name must end in " + Ending + ".";
 }
 
+// Also through links and other names of the same file (rcnOverwrite).
 void CheckExport(const Session& session, const std::string& path)
 {
   std::vector<NamedFile> inputs;
@@ -591,6 +610,8 @@ namespace
 {
 
 /// Its maps go to files, with the manifest of their folder.
+// The manifest first says that the case is being replaced, then the maps are written, then it names them: whoever reads the
+// folder in between, or after a crash, finds no map of one run with the manifest of another.
 void WritePrediction(SessionPrediction& prediction, const std::string& path)
 {
   MakeFolder(path);
@@ -641,6 +662,8 @@ Session WritePredictions(const Session& session, const SessionProgress& progress
   return written;
 }
 
+// Oldest first, until what is left fits: the newest is the one that is looked at. What goes has been written before, so nothing
+// is lost; maps that a view still shows stay alive through their own pointer.
 void LimitPredictionMemory(Session& session, const std::function<void(const SessionPrediction&)>& changed)
 {
   size_t bytes = 0;
@@ -697,6 +720,7 @@ Session SaveSession(const Session& session, const std::string& path, const Sessi
     {
       throw Error(RCN_ECANCELLED, "Saving was canceled.");
     }
+    // A file of somebody else, or nothing to move because the workspace stays where it is.
     if (!IsInside(file, session.Folder) || Absolute(session.Folder) == Absolute(saved.Folder))
     {
       continue;

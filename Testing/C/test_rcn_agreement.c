@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rcn/rcn_agreement.h"
 
+#include "rcn_distance.h"
 #include "rcn_test.h"
 
 static rcn_votes *votes_of(rcn_context *ctx, uint8_t *data, int raters, rcn_geometry geometry,
@@ -158,7 +159,7 @@ static double naive_distances(double *sum, const uint8_t *from, const uint8_t *t
             const double step[3] = {(double)(i % size[0] - j % size[0]),
                                     (double)(i / size[0] % size[1] - j / size[0] % size[1]),
                                     (double)(i / size[0] / size[1] - j / size[0] / size[1])};
-            all[count] = fmin(all[count], sqrt(rcn_geometry_distance_squared(geometry, step)));
+            all[count] = fmin(all[count], sqrt(rcn__geometry_distance_squared(geometry, step)));
         }
         *sum += all[count++];
     }

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "rcn/rcn_image.h"
+#include "rcn_distance.h"
 #include "rcn_test.h"
 
 static void options_are_checked(void) {
@@ -136,7 +137,7 @@ static void sheared_axes(void) {
     CHECK_NEAR(2000 * rcn_geometry_voxel_ml(&g), 18.126155740733, 1e-9);
     /* Along the second and the third axis by 1: the angle between them is 65 degrees. */
     const double step[3] = {0, 1, 1};
-    CHECK_NEAR(rcn_geometry_distance_squared(&g, step), 4 + 100 + 2 * 2 * 10 * sin(tilt), 1e-9);
+    CHECK_NEAR(rcn__geometry_distance_squared(&g, step), 4 + 100 + 2 * 2 * 10 * sin(tilt), 1e-9);
     const double index[3] = {1.5, -2, 7};
     double world[3], back[3];
     g.origin[1] = 11;

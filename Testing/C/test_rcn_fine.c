@@ -120,15 +120,15 @@ static void packed_is_unpacked(void) {
     for (int is_void = 0; is_void < 2; ++is_void) {
         rcn_calib *plain = ball(ctx, 1, is_void), *packed = packed_copy(ctx, plain), *copy = NULL;
         check_same(ctx, plain, packed);
-        CHECK(rcn_calib_bytes(plain) > 250000);
-        CHECK(rcn_calib_bytes(packed) < 24000); /* typical: it has 8192 voxels in 1500 cells */
-        const int64_t bytes = rcn_calib_bytes(packed);
+        CHECK(rcn__calib_bytes(plain) > 250000);
+        CHECK(rcn__calib_bytes(packed) < 24000); /* typical: it has 8192 voxels in 1500 cells */
+        const int64_t bytes = rcn__calib_bytes(packed);
         CHECK_STATUS(rcn_calib_pack(packed, ctx), RCN_OK); /* again: nothing happens */
-        CHECK(rcn_calib_bytes(packed) == bytes);
+        CHECK(rcn__calib_bytes(packed) == bytes);
 
         /* A copy, sums that are added to, and those that are shared are as large as ever. */
         CHECK_STATUS(rcn_calib_copy(&copy, ctx, packed), RCN_OK);
-        CHECK(rcn_calib_bytes(copy) == rcn_calib_bytes(plain));
+        CHECK(rcn__calib_bytes(copy) == rcn__calib_bytes(plain));
         CHECK(!memcmp(copy->sums, plain->sums, sizeof *copy->sums * (size_t)copy->length));
         rcn_calib *other = ball(ctx, 2, is_void), *small = packed_copy(ctx, other);
         CHECK_STATUS(rcn_calib_merge(copy, ctx, small), RCN_OK);
@@ -238,7 +238,7 @@ static rcn_status pack_and_merge(rcn_context *ctx, void *payload) {
     status = rcn_calib_pack(calib, ctx);
     rcn_calib_figures(after, calib);
     CHECK_SAME(before, after);
-    CHECK((status == RCN_OK) == (rcn_calib_bytes(calib) < rcn_calib_bytes(plain)));
+    CHECK((status == RCN_OK) == (rcn__calib_bytes(calib) < rcn__calib_bytes(plain)));
     if (status == RCN_OK) {
         status = rcn_calib_merge(calib, ctx, plain);
         rcn_calib_figures(after, calib);

@@ -156,10 +156,10 @@ static void bad_options(void) {
     CHECK_STATUS(rcn_phantom_make(NULL, NULL, ctx, &options), RCN_EINVALID);
     CHECK_ERROR(ctx, "raters");
     options.raters = 5;
-    options.softness = NAN;
+    options.noise = NAN;
     CHECK(rcn_phantom_check(&options) != NULL);
     CHECK_STATUS(rcn_phantom_make_labels(NULL, NULL, ctx, &options), RCN_EINVALID);
-    CHECK_ERROR(ctx, "softness");
+    CHECK_ERROR(ctx, "noise");
     rcn_context_destroy(ctx);
 }
 

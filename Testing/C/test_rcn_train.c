@@ -5,6 +5,7 @@
 #include "rcn/rcn_phantom.h"
 #include "rcn_test_comm.h"
 #include "rcn_comm_private.h"
+#include "rcn_train_private.h"
 
 enum { N = 32, VOXELS = N * N, RATERS = 3, CASES = 6 };
 
@@ -166,7 +167,7 @@ static void test_targets(void) {
         setting s;
         CHECK_STATUS(open_setting(&s, ctx, rcn_strategy_name(k), NULL), RCN_OK);
         const one_case *one = &s.cases[0];
-        const rcn_loss_label *labels = rcn_target_labels(one->target);
+        const rcn_loss_label *labels = rcn__target_labels(one->target);
         const float *map = rcn_target_map(one->target);
         const uint8_t *codes = rcn_votes_codes(one->votes);
         CHECK(labels[RCN_VOID_CODE(one->votes)].weight == 0);
@@ -392,7 +393,7 @@ static void test_resumed_is_uninterrupted(void) {
               a.rate == b.rate && a.norm == b.norm);
         CHECK(!memcmp(rcn_net_values(whole.net), rcn_net_values(second.net),
                       sizeof(float) * (size_t)rcn_net_floats(whole.net)));
-        CHECK(rcn_train_hash(whole.train) == rcn_train_hash(second.train));
+        CHECK(rcn__train_hash(whole.train) == rcn__train_hash(second.train));
         char *note = NULL;
         CHECK_STATUS(rcn_model_read(&note, ctx, checkpoint, "note"), RCN_OK);
         CHECK(note && !strcmp(note, "half way"));
@@ -605,7 +606,7 @@ static void take_course(rcn_comm *comm, void *payload) {
     }
     c->last[me] = status;
     snprintf(c->error[me], sizeof c->error[me], "%s", rcn_context_error(ctx));
-    c->hashes[me] = rcn_train_hash(s.train);
+    c->hashes[me] = rcn__train_hash(s.train);
     memcpy(c->asked[me], s.asked, sizeof s.asked);
     close_setting(&s);
     CHECK(rcn_context_bytes(ctx) == 0);

@@ -3,6 +3,7 @@
 #include "rcn/rcn_train.h"
 
 #include "rcn_test_comm.h"
+#include "rcn_train_private.h"
 
 enum { N = 32, VOXELS = N * N, RATERS = 3, STRUCTURES = 2, LABELS = STRUCTURES + 1, CASES = 4 };
 
@@ -180,21 +181,21 @@ static void test_targets_by_hand(void) {
         CHECK_STATUS(rcn_strategy_for(&strategy, ctx, rcn_strategy_structures_name(k), STRUCTURES),
                      RCN_OK);
         CHECK_STATUS(rcn_target_create(&target, ctx, votes, &strategy, &fusion), RCN_OK);
-        const float *shares = rcn_target_shares(target);
+        const float *shares = rcn__target_shares(target);
         CHECK(!shares == (strategy.loss != RCN_LOSS_CATEGORICAL));
         for (int i = 0; i < 5; ++i) {
             const int64_t code = rcn_votes_at(votes, i) - rcn_votes_patterns(votes);
-            const rcn_loss_label *label = &rcn_target_labels(target)[code];
+            const rcn_loss_label *label = &rcn__target_labels(target)[code];
             CHECK(label->weight == (i < 4) && label->answered == (i < 3 ? 4 : i < 4 ? 3 : 0));
             for (int l = 0; l < LABELS; ++l) {
-                CHECK(rcn_target_counts(target)[code * LABELS + l] == counts[i][l]);
+                CHECK(rcn__target_counts(target)[code * LABELS + l] == counts[i][l]);
                 if (!shares) continue;
                 const double share = i < 4 ? counts[i][l] / (double)label->answered : 0;
                 CHECK_NEAR(shares[code * LABELS + l],
                            strategy.method == RCN_MEDIAN ? most[i] == l : share, 1e-7);
             }
         }
-        CHECK(rcn_target_labels(target)[RCN_VOID_CODE(votes)].weight == 0);
+        CHECK(rcn__target_labels(target)[RCN_VOID_CODE(votes)].weight == 0);
         double voxels[LABELS] = {1, 0, 0};
         rcn_target_add_labels(voxels, target, votes);
         CHECK_NEAR(voxels[0], 1 + 1 + 0.5 + 0 + 1 / 3.0, 1e-12);
@@ -278,7 +279,7 @@ static void test_resumed_is_uninterrupted(void) {
                 CHECK_STATUS(rcn_train_step(&report, whole.train, 0), RCN_OK);
                 CHECK_STATUS(rcn_train_step(&report, second.train, 0), RCN_OK);
             }
-            CHECK(rcn_train_hash(whole.train) == rcn_train_hash(second.train));
+            CHECK(rcn__train_hash(whole.train) == rcn__train_hash(second.train));
             close_setting(&whole);
             close_setting(&second);
             rcn_context_destroy(ctx);
@@ -304,7 +305,7 @@ static void take_course(rcn_comm *comm, void *payload) {
         CHECK_STATUS(rcn_train_step(&report, s->train, 0), RCN_OK);
         c->losses[me][step] = report.loss;
     }
-    c->hashes[me] = rcn_train_hash(s->train);
+    c->hashes[me] = rcn__train_hash(s->train);
     close_setting(s);
     rcn_context_destroy(ctx);
     free(s);
@@ -384,7 +385,7 @@ static void test_plain_votes_are_one_structure(void) {
     static const uint8_t counts[4][2] = {{2, 0}, {1, 1}, {0, 2}, {0, 1}};
     for (int i = 0; i < 4; ++i) {
         const int64_t code = rcn_votes_at(votes, i) - rcn_votes_patterns(votes);
-        for (int l = 0; l < 2; ++l) CHECK(rcn_target_counts(target)[2 * code + l] == counts[i][l]);
+        for (int l = 0; l < 2; ++l) CHECK(rcn__target_counts(target)[2 * code + l] == counts[i][l]);
     }
     rcn_target_destroy(target);
     rcn_votes_destroy(votes);

@@ -4,6 +4,7 @@
 
 #include "rcnStructureData.h"
 #include "rcnTest.h"
+#include "rcnViewerWayOut.h"
 #ifdef RCN_HAVE_NETWORKS
 #include "rcnTraining.h"
 #endif
@@ -333,8 +334,10 @@ void TrainsPredictsJudgesAndCorrects()
   corrected.Readout = "at-least:1";
   CHECK_THROWS(rcn::Judge(session, corrected), RCN_EINVALID, "not of at-least:1");
   CHECK_THROWS(rcn::RecalibrateModel(session, session.Model, "validation", RCN_RECALIB_PLATT, rcn::SessionJudgement()),
-    RCN_EINVALID, "The predictions of first-isotonic are corrected already (isotonic, fitted to 2 cases). Evaluate the model");
+    RCN_EINVALID, "The predictions of first-isotonic are corrected already (isotonic, fitted to 2 cases).");
   CHECK_THROWS(rcn::CheckRecalibration(session, session.Model), RCN_EINVALID, "corrected already");
+  CHECK_THROWS(rcn::WithViewerWayOut([&] { rcn::CheckRecalibration(session, session.Model); }), RCN_EINVALID,
+    "fitted to 2 cases). Evaluate the model as it is, or choose one without a correction.");
   rcn::CheckRecalibration(session, "first");
   rcn::SessionJudgement twice;
   twice.Model = session.Model;

@@ -76,7 +76,7 @@ void EndsGoOnBesideTheNextCase()
       return Number(number);
     };
   };
-  CHECK(rcn::ForEachCaseWithEnd(FourCases(), told.Loop(), work, told.Collect()).empty());
+  CHECK(rcn::ForEachCaseInTwoSteps(FourCases(), told.Loop(), work, told.Collect()).empty());
   CHECK(told.Text == "c1 begins;end 0;true of every case;c1=0;c2 begins;end 1;c2=1;c3 begins;end 2;c3=2;c4 begins;end 3;c4=3;");
 }
 
@@ -95,7 +95,7 @@ void AloneWhenAsked()
       return Number(number);
     };
   };
-  rcn::ForEachCaseWithEnd(FourCases(), loop, work, told.Collect());
+  rcn::ForEachCaseInTwoSteps(FourCases(), loop, work, told.Collect());
   CHECK(told.Text == "c1=0;c2=1;c3=2;c4=3;");
 }
 
@@ -115,7 +115,7 @@ void FailuresAreToldInOrder()
       return Number(number);
     };
   };
-  const std::vector<rcn::LeftOutCase> leftOut = rcn::ForEachCaseWithEnd(FourCases(), told.Loop(), work, told.Collect());
+  const std::vector<rcn::LeftOutCase> leftOut = rcn::ForEachCaseInTwoSteps(FourCases(), told.Loop(), work, told.Collect());
   CHECK(leftOut.size() == 2 && leftOut[0].Id == "c2" && leftOut[1].Id == "c3");
   CHECK(told.Text ==
     "c1=0;Case c2 was left out: cannot be written.;Case c3 was left out: cannot be read.;c4=3;2 of 4 cases could not be "
@@ -145,7 +145,7 @@ void WhatEndsTheLoop()
         return Number(number);
       };
     };
-    CHECK_THROWS(rcn::ForEachCaseWithEnd(FourCases(), told.Loop(), work, told.Collect()), RCN_ESPACE, "The disk is full.");
+    CHECK_THROWS(rcn::ForEachCaseInTwoSteps(FourCases(), told.Loop(), work, told.Collect()), RCN_ESPACE, "The disk is full.");
     CHECK(ends == 0 && begun == 3 && told.Text == "c1=0;");
   }
   // Canceled in the work: the case before is complete and told.
@@ -160,7 +160,7 @@ void WhatEndsTheLoop()
       return Number(number);
     };
   };
-  CHECK_THROWS(rcn::ForEachCaseWithEnd(FourCases(), told.Loop(), work, told.Collect()), RCN_ECANCELLED, "Canceled.");
+  CHECK_THROWS(rcn::ForEachCaseInTwoSteps(FourCases(), told.Loop(), work, told.Collect()), RCN_ECANCELLED, "Canceled.");
   CHECK(told.Text == "c1=0;");
 }
 

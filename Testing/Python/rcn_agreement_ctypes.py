@@ -11,8 +11,7 @@ MAX_RATERS = 64
 
 class PhantomOptions(ct.Structure):
     _fields_ = [("size", ct.c_int64 * 3), ("raters", ct.c_int), ("lesions", ct.c_int), ("seed", ct.c_uint64),
-                ("habit_seed", ct.c_uint64), ("softness", ct.c_double), ("noise", ct.c_double),
-                ("disagreement", ct.c_double)]
+                ("noise", ct.c_double), ("disagreement", ct.c_double)]
 
 
 class Rater(ct.Structure):

@@ -645,7 +645,7 @@ static void visit_run(rcn_dispute *region, double *nearest, const rcn__run *r, i
     const int64_t at[3] = {x, y, z};
     double step[3];
     for (int a = 0; a < 3; ++a) step[a] = (double)at[a] - region->centroid[a];
-    const double distance = rcn_geometry_distance_squared(geometry, step);
+    const double distance = rcn__geometry_distance_squared(geometry, step);
     if (*nearest < 0 || distance < *nearest) {
         *nearest = distance;
         memcpy(region->at, at, sizeof at);

@@ -11,11 +11,13 @@
  * reference, foreground. */
 enum { FOLD = 4, COARSE = (RCN_FINE + FOLD - 1) / FOLD };
 
+/* Cases in a draw, as a share of all of them: the paper's. The deviation of the draws is therefore
+ * 1 / sqrt(0.6) times that of a figure of all cases. */
+#define SHARE 0.6
+
 const char *rcn_bootstrap_check(const rcn_bootstrap_options *options) {
     if (!options) return NULL;
     if (options->draws < 1 || options->draws > 1000000) return "There must be 1 to 1000000 draws.";
-    if (!(options->fraction > 0 && options->fraction <= 1))
-        return "The share of cases in a draw must be above 0 and at most 1.";
     return NULL;
 }
 
@@ -70,8 +72,8 @@ static void draw_cases(int *weights, uint64_t seed, int64_t number, int64_t coun
     for (int64_t i = 0; i < taken; ++i) ++weights[rcn__rng_below(&rng, (uint64_t)count)];
 }
 
-static int64_t cases_in_draw(const rcn_bootstrap_options *options, int64_t count) {
-    const int64_t taken = (int64_t)(options->fraction * (double)count + 0.5);
+static int64_t cases_in_draw(int64_t count) {
+    const int64_t taken = (int64_t)(SHARE * (double)count + 0.5);
     return taken < 1 ? 1 : taken;
 }
 
@@ -139,7 +141,7 @@ rcn_status rcn_bootstrap(rcn_spread out[RCN_FIGURES], rcn_context *ctx,
     job.cases = cases;
     job.draws = draws;
     job.count = count;
-    job.taken = cases_in_draw(options, count);
+    job.taken = cases_in_draw(count);
     job.seed = options->seed;
     job.length = rcn__sum_fine(cases[0]);
     RCN_ALLOC_ZERO(job.scratch, ctx, ctx->threads, "bookkeeping");

@@ -89,6 +89,9 @@ int64_t rcn__sum_shares(const rcn_calib *calib, int unsure);
 int64_t rcn__sum_scatter(const rcn_calib *calib);
 int64_t rcn__sum_fine(const rcn_calib *calib);
 
+/* Memory that the sums take. */
+int64_t rcn__calib_bytes(const rcn_calib *calib);
+
 /* Bins [lower, upper) by their rounded edges, the last closed. */
 float rcn__bin_edge(int bin, int bins);
 

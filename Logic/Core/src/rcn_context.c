@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The context: threads, memory, progress and the last error of one caller (rcn_context.h).
  *
- * * It holds no global state, so that two contexts never meet; one is used by one thread at a time,
+ * It holds no global state, so that two contexts never meet; one is used by one thread at a time,
  * which may have others working for it. All memory but that of JSON comes through rcn__alloc(),
  * which is why a test can make each allocation fail in turn and see that nothing leaks.
  */

@@ -94,3 +94,14 @@ done:
     rcn__free(ctx, job.scratch);
     return status;
 }
+
+double rcn__geometry_distance_squared(const rcn_geometry *geometry, const double step[3]) {
+    double sum = 0;
+    for (int row = 0; row < 3; ++row) {
+        double along = 0;
+        for (int a = 0; a < 3; ++a)
+            along += geometry->direction[3 * row + a] * geometry->spacing[a] * step[a];
+        sum += along * along;
+    }
+    return sum;
+}

@@ -177,7 +177,7 @@ done:
     return status;
 }
 
-int64_t rcn_calib_bytes(const rcn_calib *calib) {
+int64_t rcn__calib_bytes(const rcn_calib *calib) {
     const int64_t length = calib->packed ? rcn__sum_fine(calib) : calib->length;
     return (int64_t)sizeof *calib + length * (int64_t)sizeof *calib->sums + calib->packed_bytes;
 }

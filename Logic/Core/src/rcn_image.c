@@ -136,17 +136,6 @@ void rcn_geometry_to_index(double index[3], const rcn_geometry *geometry, const 
     }
 }
 
-double rcn_geometry_distance_squared(const rcn_geometry *geometry, const double step[3]) {
-    double sum = 0;
-    for (int row = 0; row < 3; ++row) {
-        double along = 0;
-        for (int a = 0; a < 3; ++a)
-            along += geometry->direction[3 * row + a] * geometry->spacing[a] * step[a];
-        sum += along * along;
-    }
-    return sum;
-}
-
 static void describe(char *text, size_t bytes, const rcn_geometry *g) {
     const double *d = g->direction;
     snprintf(text, bytes,

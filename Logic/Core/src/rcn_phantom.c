@@ -2,7 +2,7 @@
 /* Phantoms (rcn_phantom.h): images that are made, with raters who disagree as people do.
  *
  * Whatever is random comes from streams of its own: the case (1 and 2), each row's noise (1000 +
- * row), each rater's habits (100 + rater, of habit_seed alone, so that cases share their raters)
+ * row), each rater's habits (100 + rater, of HABIT_SEED alone, so that cases share their raters)
  * and hand in this case (200 + rater). So rows may be made by any thread, and one more rater leaves
  * the others as they were.
  */
@@ -16,6 +16,13 @@
 #include "rcn_rng.h"
 
 enum { WAVES = 5, MAX_LESIONS = 64 };
+
+/* Width of a border in voxels: wide enough for raters to place it differently without one of them
+ * being plainly wrong. */
+#define SOFTNESS 2.5
+
+/* Who the raters are: the same people in every phantom. */
+#define HABIT_SEED UINT64_C(1)
 
 /* A smooth random field: a few plane waves of about `length` voxels. Mean 0, deviation about 1. */
 typedef struct field {
@@ -101,8 +108,6 @@ const char *rcn_phantom_check(const rcn_phantom_options *options) {
         return "A phantom has 1 to 64 raters.";
     if (options->lesions < 1 || options->lesions > MAX_LESIONS)
         return "A phantom has 1 to 64 lesions.";
-    if (!(options->softness > 0) || !isfinite(options->softness))
-        return "A phantom's borders must have a softness greater than 0.";
     if (!(options->noise >= 0) || !isfinite(options->noise))
         return "A phantom's noise must not be negative.";
     if (!(options->disagreement >= 0) || !isfinite(options->disagreement))
@@ -141,8 +146,7 @@ static void phantom_row(int64_t row, int thread, void *payload) {
         double signal = 0;
         for (int l = 0; l < options->lesions; ++l) {
             depth[l] = depth_in(&job->lesions[l], at, shape[x]);
-            const double here =
-                job->lesions[l].contrast / (1 + exp(-2 * depth[l] / options->softness));
+            const double here = job->lesions[l].contrast / (1 + exp(-2 * depth[l] / SOFTNESS));
             if (here > signal) signal = here;
         }
         job->image[voxel] =
@@ -190,10 +194,10 @@ static void label_row(int64_t row, int thread, void *payload) {
         const double part = depth_in(&body->part, at, 0);
         double second = 0.04 * body->whole.radius * shape[x]; /* how far into the second half */
         for (int a = 0; a < 3; ++a) second += body->across[a] * (at[a] - body->whole.center[a]);
-        double signal = mix(0.4, 0.7, inside(second, options->softness));
-        signal = mix(signal, 0.55, inside(part, options->softness));
-        signal *= inside(whole, options->softness);
-        signal = mix(signal, 1, inside(third, options->softness));
+        double signal = mix(0.4, 0.7, inside(second, SOFTNESS));
+        signal = mix(signal, 0.55, inside(part, SOFTNESS));
+        signal *= inside(whole, SOFTNESS);
+        signal = mix(signal, 1, inside(third, SOFTNESS));
         job->image[voxel] =
             (float)(signal + 0.06 * texture[x] + options->noise * rcn__rng_normal(&noise));
         for (int r = 0; r < options->raters; ++r) {
@@ -290,11 +294,11 @@ static void make_habits(phantom_job *job) {
     const int planes = options->size[2] > 1;
     for (int r = 0; r < options->raters; ++r) {
         rater_habit *habit = &job->habits[r];
-        rcn_rng person = rcn__rng_make(options->habit_seed, 100 + (uint64_t)r);
+        rcn_rng person = rcn__rng_make(HABIT_SEED, 100 + (uint64_t)r);
         habit->bias = 1.4 * rcn__rng_normal(&person);
         habit->uneven = 0.8 + 0.8 * rcn__rng_uniform(&person);
         habit->care = 0.5 + 1.5 * rcn__rng_uniform(&person);
-        rcn_rng today = rcn__rng_make(options->seed ^ options->habit_seed << 32, 200 + (uint64_t)r);
+        rcn_rng today = rcn__rng_make(options->seed ^ HABIT_SEED << 32, 200 + (uint64_t)r);
         habit->hand = make_field(&today, shortest / 4, planes);
         for (int l = 0; l < job->lesion_count; ++l) {
             /* Contrast 1 is always seen; the faintest by a careless rater about every second time.
@@ -327,30 +331,28 @@ done:
     return status;
 }
 
-rcn_status rcn_phantom_make(float *image, uint8_t *masks, rcn_context *ctx,
-                            const rcn_phantom_options *options) {
+/* A phantom of lesions and masks, or of an organ and labels. Each has a stream of its own. */
+static rcn_status make(float *image, uint8_t *masks, rcn_context *ctx,
+                       const rcn_phantom_options *options, int structures) {
     rcn_status status;
     phantom_job *job = NULL;
     if (!ctx) return RCN_EINVALID;
     RCN_TRY(create_job(&job, image, masks, ctx, options));
-    rcn_rng rng = rcn__rng_make(options->seed, 1);
-    make_lesions(job, &rng);
-    RCN_TRY(draw(job, ctx, &rng, 2 + options->raters, phantom_row));
+    rcn_rng rng = rcn__rng_make(options->seed, structures ? 2 : 1);
+    structures ? make_organ(job, &rng) : make_lesions(job, &rng);
+    RCN_TRY(draw(job, ctx, &rng, 2 + (structures ? 2 : 1) * options->raters,
+                 structures ? label_row : phantom_row));
 done:
     rcn__free(ctx, job);
     return status;
 }
 
+rcn_status rcn_phantom_make(float *image, uint8_t *masks, rcn_context *ctx,
+                            const rcn_phantom_options *options) {
+    return make(image, masks, ctx, options, 0);
+}
+
 rcn_status rcn_phantom_make_labels(float *image, uint8_t *labels, rcn_context *ctx,
                                    const rcn_phantom_options *options) {
-    rcn_status status;
-    phantom_job *job = NULL;
-    if (!ctx) return RCN_EINVALID;
-    RCN_TRY(create_job(&job, image, labels, ctx, options));
-    rcn_rng rng = rcn__rng_make(options->seed, 2);
-    make_organ(job, &rng);
-    RCN_TRY(draw(job, ctx, &rng, 2 + 2 * options->raters, label_row));
-done:
-    rcn__free(ctx, job);
-    return status;
+    return make(image, labels, ctx, options, 1);
 }

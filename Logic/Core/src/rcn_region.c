@@ -157,7 +157,7 @@ static rcn_status stamp_band(const band_job *band, rcn_context *ctx, const rcn_g
             ball_row row = {y, z, 1, 0};
             for (int64_t x = -reach[0]; x <= reach[0]; ++x) {
                 const double step[3] = {(double)x, (double)y, (double)z};
-                if (rcn_geometry_distance_squared(geometry, step) > limit) continue;
+                if (rcn__geometry_distance_squared(geometry, step) > limit) continue;
                 if (row.low > row.high) row.low = x;
                 row.high = x;
             }

@@ -13,6 +13,7 @@
 #include "rcn_data_private.h"
 #include "rcn_net_private.h"
 #include "rcn_comm_private.h"
+#include "rcn_train_private.h"
 
 /* ---- strategies ------------------------------------------------------------------------------ */
 
@@ -215,11 +216,11 @@ void rcn_target_destroy(rcn_target *target) {
     rcn__free(ctx, target);
 }
 
-const uint8_t *rcn_target_counts(const rcn_target *target) { return target->counts; }
+const uint8_t *rcn__target_counts(const rcn_target *target) { return target->counts; }
 
-const float *rcn_target_shares(const rcn_target *target) { return target->shares; }
+const float *rcn__target_shares(const rcn_target *target) { return target->shares; }
 
-const rcn_loss_label *rcn_target_labels(const rcn_target *target) { return target->labels; }
+const rcn_loss_label *rcn__target_labels(const rcn_target *target) { return target->labels; }
 
 const float *rcn_target_map(const rcn_target *target) { return target->map; }
 
@@ -884,7 +885,7 @@ done:
     return status;
 }
 
-uint64_t rcn_train_hash(const rcn_train *train) {
+uint64_t rcn__train_hash(const rcn_train *train) {
     uint64_t hash = RCN_HASH_START;
     for (int b = 0; b < BLOCKS; ++b)
         hash = rcn_hash_floats(hash, b ? train->current.at[b] : rcn_net_values(train->net),
@@ -897,7 +898,7 @@ static rcn_status compare_processes(rcn_train *train) {
     rcn_status status = RCN_OK;
     int differs = -1;
     if (rcn__comm_size(train->options.comm) == 1) return RCN_OK;
-    const uint64_t hash = rcn_train_hash(train);
+    const uint64_t hash = rcn__train_hash(train);
     RCN_TRY(rcn__comm_compare(&differs, train->options.comm, train->ctx, &hash, sizeof hash));
     if (differs >= 0)
         RCN_TRY(rcn__fail(train->ctx, RCN_EINTERNAL,

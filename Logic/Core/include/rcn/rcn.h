@@ -28,9 +28,42 @@
  * rcn_model.h and rcn_train.h need a build with jansson; in other builds their functions are
  * declared but not there.
  *
- * Every fallible function returns an rcn_status; the sentence for a person is rcn_context_error().
- * Buffers belong to the caller. Nothing here prints, exits or changes global state, but for the
- * paths of files that are being written (rcn_file.h).
+ * A whole program, from two raters' masks to a map of how many marked each voxel:
+ *
+ *     rcn_context *ctx = NULL;
+ *     rcn_votes *votes = NULL;
+ *     rcn_fusion_options options = RCN_FUSION_OPTIONS_INIT;      // RCN_ORC: the levels
+ *     const rcn_geometry geometry = rcn_geometry_make(256, 256, 1);
+ *     rcn_context_create(&ctx, NULL);                            // as many threads as there are
+ *     rcn_votes_create(&votes, ctx, &geometry, 2);
+ *     ...                                                        // rcn_votes_add() for each rater
+ *     if (rcn_fuse(map, NULL, ctx, votes, &options) != RCN_OK)   // float map[256 * 256]
+ *         fprintf(stderr, "%s\n", rcn_context_error(ctx));
+ *     rcn_votes_destroy(votes);
+ *     rcn_context_destroy(ctx);
+ *
+ * What holds for all functions:
+ *   - One that can fail returns an rcn_status: 0 is success. The sentence for a person is
+ *     rcn_context_error(), and lasts until the next call with that context.
+ *   - Outputs come first, then the handle, inputs, sizes and options. On failure outputs are as
+ *     before, unless the comment says otherwise.
+ *   - Buffers belong to the caller. A *_create() gives a handle, which the caller ends with its
+ *     *_destroy(); NULL is fine there. A pointer that is returned is borrowed from the handle.
+ *   - Volumes lie as ITK and VTK keep them, x fastest. Lengths in the world are in millimeters,
+ *     unless an image is in pixels (rcn_image.h).
+ *   - Options come from their _INIT macro, which holds the defaults; most structs have a *_check()
+ *     that says in one sentence why options cannot be used, without a context or any work.
+ *   - A context is used by one thread at a time; it starts threads of its own. Two contexts are
+ *     independent. Images and votes may be read from several.
+ *   - Fusion, agreement and figures have the same bits for any number of threads.
+ *   - Nothing here prints, exits or changes global state, but for the paths of files that are being
+ *     written (rcn_file.h).
+ *
+ * For programs in C. The C++ classes above train through rcn_train.h and predict through
+ * rcn_predict.h. The layer below is public, too, for those who write their own loop in C:
+ * rcn_net_forward(), rcn_net_backward() and rcn_net_predict(), rcn_loss_run() with its
+ * rcn_loss_labels() and rcn_loss_init_parameters(), rcn_optim_step() and its schedule,
+ * rcn_recalib_value() for a single probability, and every *_check().
  */
 #ifndef RCN_H
 #define RCN_H

@@ -22,6 +22,15 @@
 extern "C" {
 #endif
 
+/* Opaque: the probabilities of all cases added so far.
+ *
+ *     rcn_auc *auc = NULL;
+ *     rcn_auc_result result;
+ *     rcn_auc_create(&auc, ctx, raters, RCN_READOUT_MAJORITY, 0);
+ *     for (int i = 0; i < cases; ++i) rcn_auc_add(auc, ctx, &one_case[i]);
+ *     rcn_auc_compute(&result, ctx, auc);                  // as often as wanted, adding in between
+ *     rcn_auc_destroy(auc);
+ */
 typedef struct rcn_auc rcn_auc;
 
 /* Collects nothing yet. The readout is used where a case comes with levels. */

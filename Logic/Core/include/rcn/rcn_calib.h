@@ -145,9 +145,6 @@ RCN_API rcn_status rcn_calib_merge(rcn_calib *calib, rcn_context *ctx, const rcn
  * the same bits; adding to them makes them large again. On failure they stay as they are. */
 RCN_API rcn_status rcn_calib_pack(rcn_calib *calib, rcn_context *ctx);
 
-/* Memory that the sums take. */
-RCN_API int64_t rcn_calib_bytes(const rcn_calib *calib);
-
 /* Adds up the sums of all processes, in all of them; the options must be the same. NULL: nothing.
  */
 RCN_API rcn_status rcn_calib_share(rcn_calib *calib, rcn_context *ctx, rcn_comm *comm);

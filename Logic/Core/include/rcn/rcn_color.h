@@ -3,6 +3,8 @@
  *
  * In every palette brightness grows with the share of raters, so that levels can be told apart
  * without seeing color, in print and on a bad projector. 8-bit red, green, blue.
+ *
+ * Functions here do not fail, keep no state and may be called from any thread.
  */
 #ifndef RCN_COLOR_H
 #define RCN_COLOR_H

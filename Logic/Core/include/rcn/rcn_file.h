@@ -10,6 +10,16 @@
  *
  * A symbolic link is followed: the file that it names is replaced (or made), and the link stays a
  * link. The new file has the permissions of the one it replaces.
+ *
+ *     rcn_file *file = NULL;
+ *     if (rcn_file_create(&file, ctx, "map.nrrd") == RCN_OK) {
+ *         const int good = write_to(rcn_file_path(file));         // with any library
+ *         if (good && rcn_file_commit(file, 0) != RCN_OK) ...     // now it is there, or nothing is
+ *     }
+ *     rcn_file_destroy(file);
+ *
+ * The file lies in the target's own folder, because only within one file system a rename is one
+ * step. It has the target's extension, because libraries choose the format by it.
  */
 #ifndef RCN_FILE_H
 #define RCN_FILE_H
@@ -20,6 +30,7 @@
 extern "C" {
 #endif
 
+/* A file that is being written. Known to rcn_file_remove_all() until it is committed. */
 typedef struct rcn_file rcn_file;
 
 /* Makes ".rcn-<random>-NAME" in the target's folder, with the target's extension. It is created
@@ -38,7 +49,7 @@ RCN_API const char *rcn_file_path(const rcn_file *file);
  *   RCN_EIO    what was there before is untouched */
 RCN_API rcn_status rcn_file_commit(rcn_file *file, int durable);
 
-/* NULL is fine. */
+/* NULL is fine. Removes the file unless it was committed. */
 RCN_API void rcn_file_destroy(rcn_file *file);
 
 /* Removes the files of the whole process that are not committed, and its locks' files: for a signal
@@ -46,6 +57,7 @@ RCN_API void rcn_file_destroy(rcn_file *file);
  * because a signal handler is given nothing to find them by. */
 RCN_API void rcn_file_remove_all(void);
 
+/* A claim on a file. */
 typedef struct rcn_file_lock rcn_file_lock;
 
 /* Claims the target until the lock is destroyed or the process ends, however it ends: the kernel
@@ -55,7 +67,7 @@ typedef struct rcn_file_lock rcn_file_lock;
  *              made there */
 RCN_API rcn_status rcn_file_lock_create(rcn_file_lock **out, rcn_context *ctx, const char *target);
 
-/* NULL is fine. */
+/* NULL is fine. Ends the claim. */
 RCN_API void rcn_file_lock_destroy(rcn_file_lock *lock);
 
 #ifdef __cplusplus

@@ -2,7 +2,15 @@
 /* Image views: a caller's buffer with its element type and its place in the world.
  *
  * x runs fastest, as in ITK and VTK buffers: voxel (x, y, z) is number x + X * (y + Y * z). Several
- * components of a voxel lie next to each other. Views never own memory.
+ * components of a voxel lie next to each other: component c of voxel v is element v * C + c. Views
+ * never own memory, so that a buffer of any library can be looked at where it is:
+ *
+ *     rcn_image view = {pixels, RCN_INT16, 1, rcn_geometry_make(512, 512, 120)};
+ *     view.geometry.spacing[2] = 2.5;
+ *     const char *sentence = rcn_image_check(&view);        // NULL: it can be used
+ *
+ * Functions with a rcn_geometry or rcn_image and no context do not fail: what they are given must
+ * have passed its check. They keep no state, and may be called from any thread.
  */
 #ifndef RCN_IMAGE_H
 #define RCN_IMAGE_H
@@ -15,6 +23,7 @@
 extern "C" {
 #endif
 
+/* The element types that files of images have. The numbers never change. */
 typedef enum rcn_type {
     RCN_UINT8 = 0,
     RCN_INT8 = 1,
@@ -53,11 +62,12 @@ typedef struct rcn_geometry {
 /* Size X x Y x Z (Z = 1 is 2-D), 1 mm voxels, origin 0, axes along the world's. */
 RCN_API rcn_geometry rcn_geometry_make(int64_t x, int64_t y, int64_t z);
 
-/* NULL if usable, otherwise a sentence: sizes, spacing, finite numbers, and a voxel count whose
- * bytes can still be addressed. */
+/* NULL if usable, otherwise a sentence: sizes, spacing, finite numbers, three independent axes, and
+ * a voxel count that leaves room for sixteen bytes each in 63 bits. Axes need not be at right
+ * angles, and may be mirrored. */
 RCN_API const char *rcn_geometry_check(const rcn_geometry *geometry);
 
-/* Number of voxels. */
+/* Number of voxels, X * Y * Z; cannot overflow for a geometry that passed its check. */
 RCN_API int64_t rcn_geometry_voxels(const rcn_geometry *geometry);
 
 /* The axis along which the image is one voxel thin, which makes it 2-D: 0, 1 or 2, and the last one
@@ -76,16 +86,15 @@ RCN_API double rcn_geometry_pixel_mm2(const rcn_geometry *geometry);
  * a tilt of a CT's gantry: a distance then does not follow from steps along the axes alone. */
 RCN_API int rcn_geometry_is_sheared(const rcn_geometry *geometry);
 
-/* world[3] = the position of the (possibly fractional) voxel index[3]. */
+/* world[3] = the position of the (possibly fractional) voxel index[3]:
+ * origin + sum over axes a of index[a] * spacing[a] * direction of a. */
 RCN_API void rcn_geometry_to_world(double world[3], const rcn_geometry *geometry,
                                    const double index[3]);
 
-/* index[3] = the (possibly fractional) voxel at the position world[3]. */
+/* index[3] = the (possibly fractional) voxel at the position world[3]: the other way round, also
+ * for axes that are not at right angles. It may lie outside of the image. */
 RCN_API void rcn_geometry_to_index(double index[3], const rcn_geometry *geometry,
                                    const double world[3]);
-
-/* How far apart two voxels are in the world that lie step[3] voxels apart: its square. */
-RCN_API double rcn_geometry_distance_squared(const rcn_geometry *geometry, const double step[3]);
 
 /* How far two geometries may differ and still count as the same: no voxel center may lie further
  * from its twin than this fraction of a voxel's smallest edge. */
@@ -99,6 +108,7 @@ RCN_API rcn_status rcn_geometry_compare(rcn_context *ctx, const rcn_geometry *a,
                                         const rcn_geometry *reference, const char *reference_name,
                                         double tolerance);
 
+/* A view. Functions that only read take a pointer to const, and leave the voxels as they are. */
 typedef struct rcn_image {
     void *data; /* voxels * components elements of `type`; owned by the caller */
     rcn_type type;
@@ -106,25 +116,29 @@ typedef struct rcn_image {
     rcn_geometry geometry;
 } rcn_image;
 
-/* NULL if usable, otherwise a sentence. */
+/* NULL if usable, otherwise a sentence: the geometry, a buffer, a known type and at least one
+ * component. Cannot see whether the buffer is as large as it says. */
 RCN_API const char *rcn_image_check(const rcn_image *image);
 
 /* Position of the first element that is NaN or infinite, counted over all components; -1 when there
- * is none. */
+ * is none, as always for whole numbers. */
 RCN_API int64_t rcn_image_find_nonfinite(const rcn_image *image);
 
 /* Whether all voxels hold the same bytes; 1 for a single voxel. Such a prediction tells nothing,
  * and an image like it is probably the wrong file. */
 RCN_API int rcn_image_is_constant(const rcn_image *image);
 
-/* An element as a number; counted over all components. */
+/* An element as a number, counted over all components: v * components + c. For messages that show a
+ * value; a loop over voxels is better off with rcn_image_to_double(). */
 RCN_API double rcn_image_element(const rcn_image *image, int64_t element);
 
 /* Position of the first element that is neither 0 nor 1, counted over all components; -1 when there
- * is none. */
+ * is none. A map of whole numbers that has one is not a map of probabilities as it stands: somebody
+ * must say which number means 1. */
 RCN_API int64_t rcn_image_find_beyond_one(const rcn_image *image);
 
-/* out[i * stride] = the component of voxel i, divided by `divisor`. */
+/* out[i * stride] = the component of voxel i, divided by `divisor` (in double precision, then
+ * rounded). A stride beyond 1 puts it among the components of another image. */
 RCN_API void rcn_image_to_float(float *out, int64_t stride, const rcn_image *image, int component,
                                 double divisor);
 
@@ -143,8 +157,9 @@ RCN_API void rcn_image_copy_component(void *out, int64_t stride, const rcn_image
 /* Keeps the first `count` components of every voxel, in place; the others are gone. */
 RCN_API void rcn_image_keep_components(rcn_image *image, int count);
 
-/* The distinct labels of one component that are neither 0 nor *unanswered (NULL: none means that),
- * rising; looks no further once there are `most`. Returns how many were found. */
+/* labels[most] = the distinct labels of one component that are neither 0 nor *unanswered (NULL:
+ * none means that), rising; looks no further once there are `most`. Returns how many were found:
+ * whoever wants to know whether there are more than n asks for n + 1. */
 RCN_API int rcn_image_labels(double *labels, int most, const rcn_image *image, int component,
                              const int64_t *unanswered);
 

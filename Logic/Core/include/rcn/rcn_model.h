@@ -66,8 +66,10 @@ typedef void (*rcn_unused_fn)(const char *name, void *payload);
  * encoder. The first convolution is adapted to the network's channels as
  * segmentation_models_pytorch does: summed for one, repeated and scaled for others. What the file
  * has besides (a classifier) is told to `unused` (NULL: not wanted). *loaded (NULL: not wanted) =
- * how many tensors were taken. RCN_EINVALID  the network is no FPN RCN_EFORMAT   not the same kind
- * of ResNet: a tensor is missing or has another shape On failure the network is as before. */
+ * how many tensors were taken.
+ *   RCN_EINVALID  the network is no FPN
+ *   RCN_EFORMAT   not the same kind of ResNet: a tensor is missing or has another shape
+ * On failure the network is as before. */
 RCN_API rcn_status rcn_model_init_encoder(int64_t *loaded, rcn_net *net, rcn_context *ctx,
                                           const char *path, rcn_unused_fn unused, void *payload);
 

@@ -18,7 +18,17 @@
  * Images are (B, C, Z, Y, X), x fastest; a 2-D network has Z = 1. Sizes need not suit the network:
  * images are extended inside by repeating their last voxels and logits cut to the image.
  *
- * A network works with the context it was created with; its error sentences are there.
+ * A network works with the context it was created with; its error sentences are there. It is for
+ * one call at a time.
+ *
+ * One step of a loop written in C:
+ *
+ *     rcn_net_forward(logits, net, images, &batch, seed);
+ *     rcn_loss_run(...);                                     // dlogits from logits (rcn_loss.h)
+ *     rcn_net_backward(net, dlogits);
+ *     state.gradients = rcn_net_gradients(net);
+ *     state.parameters = rcn_net_edit_values(net);
+ *     rcn_optim_step(&norm, &state, ctx, rate, &options, NULL, 0);
  */
 #ifndef RCN_NET_H
 #define RCN_NET_H
@@ -40,6 +50,8 @@ typedef enum rcn_arch {
     RCN_UNET3D = 4 /* the U-Net for volumes */
 } rcn_arch;
 
+/* Over what activations are normalized: the batch (with running statistics for prediction), or each
+ * image by itself. */
 typedef enum rcn_norm { RCN_NORM_BATCH = 0, RCN_NORM_INSTANCE = 1 } rcn_norm;
 
 typedef struct rcn_net_options {
@@ -70,6 +82,7 @@ RCN_API rcn_status rcn_net_create(rcn_net **out, rcn_context *ctx, const rcn_net
 /* NULL is fine. */
 RCN_API void rcn_net_destroy(rcn_net *net);
 
+/* As it was created, or as its file says. Borrowed. */
 RCN_API const rcn_net_options *rcn_net_get_options(const rcn_net *net);
 
 /* ---- parameters ---- */
@@ -89,6 +102,7 @@ typedef struct rcn_parameter {
     int64_t offset;   /* floats from the start of the block; a multiple of 16 */
 } rcn_parameter;
 
+/* How many entries the table has, statistics and counters included. */
 RCN_API int rcn_net_parameter_count(const rcn_net *net);
 
 /* Parameter number `index`, or NULL. Borrowed. */

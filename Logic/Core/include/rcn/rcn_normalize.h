@@ -12,6 +12,11 @@
  *   out = min(max((x - shift) * factor, low), high), and 0 where x is not a number.
  *
  * Never NaN, never infinite: a constant image becomes zeros, as do voxels that are not a number.
+ *
+ * The rule belongs to a model, which keeps it in its file (rcn_model.h): a network sees an image as
+ * it saw those that it learned from. "Fixed" takes the numbers of the whole data set, right where
+ * gray values mean the same in all images (Hounsfield units); z-score and percentile take each
+ * image's own, for MRI and ultrasound, where they do not.
  */
 #ifndef RCN_NORMALIZE_H
 #define RCN_NORMALIZE_H
@@ -37,7 +42,8 @@ RCN_API const char *rcn_normalize_name(rcn_normalize_kind kind);
 
 #define RCN_NORMALIZE_CHANNELS 64
 
-/* The rule, as a model stores it. Plain data. */
+/* The rule, as a model stores it. Plain data: may be copied, and whoever stores it writes these
+ * fields. */
 typedef struct rcn_normalize {
     rcn_normalize_kind kind;
     int channels; /* fixed: how many; the others work for any number */

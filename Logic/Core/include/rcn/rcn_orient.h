@@ -8,6 +8,13 @@
  * An order is named by three letters, one per axis: the side of the body that the axis runs to,
  * L/R (left, right), P/A (posterior, anterior), S/I (superior, inferior). "LPS" is an image whose
  * direction matrix is the identity. Oblique axes go by the side that is closest.
+ *
+ *     const rcn_order order = rcn_order_to("LPS", &image.geometry, 0);
+ *     if (!rcn_order_is_identity(&order)) rcn_image_reorder(turned, ctx, &image, &order);
+ *     ...                                                    // predict on what was turned
+ *     const rcn_order back = rcn_order_inverse(&order);      // and bring the map back
+ *
+ * Functions without a context do not fail, keep no state and may be called from any thread.
  */
 #ifndef RCN_ORIENT_H
 #define RCN_ORIENT_H
@@ -47,11 +54,12 @@ RCN_API rcn_order rcn_order_inverse(const rcn_order *order);
 /* Whether everything stays where it is. */
 RCN_API int rcn_order_is_identity(const rcn_order *order);
 
-/* The geometry of the image stored anew: every voxel keeps its place in the world. */
+/* The geometry of the image stored anew: every voxel keeps its place in the world. An axis that is
+ * reversed has the opposite direction, and the origin is where its last voxel was. */
 RCN_API rcn_geometry rcn_geometry_reorder(const rcn_geometry *geometry, const rcn_order *order);
 
-/* out = the image's voxels in the new order, of the same type and number of components. Canceled:
- * partly written. */
+/* out = the image's voxels in the new order, of the same type and number of components; must not be
+ * the image's own buffer. Canceled: partly written. */
 RCN_API rcn_status rcn_image_reorder(void *out, rcn_context *ctx, const rcn_image *image,
                                      const rcn_order *order);
 

@@ -10,6 +10,13 @@
  * A phantom of several structures shows an organ of two halves (1 and 2) and a third structure
  * across its border, where they meet. The raters also draw the border between the halves in
  * different places, and some give a part on it, which looks like neither, to the other half.
+ *
+ * For demonstrations and tests, which need cases that anybody may have and whose truth is known:
+ *
+ *     rcn_phantom_options options = RCN_PHANTOM_OPTIONS_INIT;     // five raters, 128 x 128
+ *     for (options.seed = 1; options.seed <= 20; ++options.seed)
+ *         rcn_phantom_make(image, masks, ctx, &options);          // twenty cases of the same
+ *         people
  */
 #ifndef RCN_PHANTOM_H
 #define RCN_PHANTOM_H
@@ -24,16 +31,14 @@ typedef struct rcn_phantom_options {
     int64_t size[3];     /* voxels; size[2] = 1 is 2-D; default 128 x 128 x 1 */
     int raters;          /* 1 ... 64; default 5 */
     int lesions;         /* 1 ... 64; default 4 */
-    uint64_t seed;       /* which case; default 1. The raters' habits depend on habit_seed alone */
-    uint64_t habit_seed; /* who the raters are; default 1, so that cases share their raters */
-    double softness;     /* width of a border in voxels, > 0; default 2.5 */
+    uint64_t seed;       /* which case; default 1. Raters keep their habits: all cases share them */
     double noise;        /* standard deviation, relative to full contrast, >= 0; default 0.12 */
     double disagreement; /* 0: all raters outline the same; 1 (default): as people do */
 } rcn_phantom_options;
 
-#define RCN_PHANTOM_OPTIONS_INIT {{128, 128, 1}, 5, 4, 1, 1, 2.5, 0.12, 1.0}
+#define RCN_PHANTOM_OPTIONS_INIT {{128, 128, 1}, 5, 4, 1, 0.12, 1.0}
 
-/* NULL if usable, otherwise a sentence. */
+/* NULL if usable, otherwise a sentence. Options must be given. */
 RCN_API const char *rcn_phantom_check(const rcn_phantom_options *options);
 
 /* image[voxels]: intensities around 0 (background) to 1 (full contrast); masks: raters times voxels

@@ -11,7 +11,11 @@
  *     rcn_predict_levels(levels, net, loss, parameters, &scale, channels, NULL);
  *     rcn_readout_apply(probability, ctx, &level_image, RCN_READOUT_MAJORITY, 0);
  *
- * Needs a build with networks.
+ * All tiles have one size, so that the network's kernels are made once. The size follows from
+ * `memory` unless it is given.
+ *
+ * A call works on the context of the network, and one network is for one call at a time. Needs a
+ * build with networks.
  */
 #ifndef RCN_PREDICT_H
 #define RCN_PREDICT_H
@@ -78,7 +82,8 @@ RCN_API rcn_status rcn_predict_labels(uint8_t *out, rcn_context *ctx, const rcn_
  * where it knows nothing. `levels` is float32 with K + 1 components. Canceled: partly written. */
 RCN_API rcn_status rcn_predict_entropy(float *out, rcn_context *ctx, const rcn_image *levels);
 
-/* out[voxel] = 1 from the threshold on, otherwise 0, of one float per voxel. */
+/* out[voxel] = 1 from the threshold on, otherwise 0, of one float per voxel. Canceled: partly
+ * written. */
 RCN_API rcn_status rcn_predict_mask(uint8_t *out, rcn_context *ctx, const rcn_image *probability,
                                     double threshold);
 

@@ -19,6 +19,15 @@
  * shares of their C + 1 labels, q_l ~ p_l^(1/T), which maximizes sum n_l log q_l over the labels
  * that all raters gave; so the shares still add up to one. Platt, beta and isotonic correct one
  * readout: they are fitted to the sums of that readout and must be applied to it, not to levels.
+ *
+ * Which one: temperature has one number to fit, which a few cases are enough for; Platt and beta
+ * can also move all probabilities up or down; isotonic follows any rising curve, and so follows
+ * chance where there are few cases. On plain maps all but isotonic, which makes steps, keep the
+ * order of the probabilities, and thereby AUC.
+ *
+ *     rcn_calib_add(sums, ctx, &one_case);                        // for each held-out case
+ *     rcn_recalib_fit(&recalib, ctx, RCN_RECALIB_PLATT, sums);
+ *     rcn_recalib_apply(map, ctx, &recalib, &probability);        // to each new prediction
  */
 #ifndef RCN_RECALIB_H
 #define RCN_RECALIB_H
@@ -29,6 +38,7 @@
 extern "C" {
 #endif
 
+/* As above. The numbers never change. */
 typedef enum rcn_recalib_method {
     RCN_RECALIB_TEMPERATURE = 0,
     RCN_RECALIB_PLATT = 1,
@@ -104,7 +114,8 @@ RCN_API rcn_status rcn_temperature_fit(rcn_recalib *out, rcn_context *ctx,
 
 /* ---- applying -------------------------------------------------------------------------------- */
 
-/* What one probability becomes; for recalibrations with levels = 0. */
+/* What one probability becomes; for recalibrations with levels = 0. p must lie in [0, 1]. Does not
+ * fail and keeps no state: for curves in a figure and for programs that hold single numbers. */
 RCN_API double rcn_recalib_value(const rcn_recalib *recalib, double p);
 
 /* out[voxel] of a map of probabilities; `out` may be the map itself.

@@ -13,6 +13,15 @@
  * in pixels: so many pixels) from the center of a voxel of the contour, measured exactly, with the
  * voxel spacing and the directions of the axes. A region is one byte per voxel, and a caller's own
  * mask is as good as any: rcn_calib_case.region.
+ *
+ *     rcn_region_options options = RCN_REGION_OPTIONS_INIT;
+ *     int64_t inside;
+ *     options.region = RCN_REGION_BAND;
+ *     rcn_region_fill(region, &inside, ctx, votes, &options);    // uint8_t region[voxels]
+ *     if (inside) one_case.region = region;                      // none: nothing to judge there
+ *
+ * A region depends on the raters alone, never on a prediction, so that all models are judged on the
+ * same voxels. Figures of different regions cannot be compared with one another.
  */
 #ifndef RCN_REGION_H
 #define RCN_REGION_H
@@ -41,7 +50,7 @@ typedef struct rcn_region_options {
 
 #define RCN_REGION_OPTIONS_INIT {RCN_REGION_WHOLE, 20, 5.0}
 
-/* NULL if the options can be used, otherwise a sentence. */
+/* NULL if the options can be used, otherwise a sentence. NULL options are fine: the defaults. */
 RCN_API const char *rcn_region_check(const rcn_region_options *options);
 
 /* out[voxel] = 1 inside, 0 outside; *count (NULL: not wanted) = voxels inside. May be none: nothing

@@ -3,7 +3,12 @@
  * expected to give a voxel that label. The background has what is left.
  *
  * Such a map is what files hold. Corrections and likelihoods need the shares of all C + 1 labels,
- * background first (rcn_loss_means()); both forms hold the same.
+ * background first (rcn_loss_means()); both forms hold the same:
+ *
+ *     in a file      (voxels, C)       structure 1, ..., structure C
+ *     in memory      (voxels, C + 1)   background, structure 1, ..., structure C; they add up to 1
+ *
+ * The components of a voxel lie next to each other in both.
  */
 #ifndef RCN_SHARES_H
 #define RCN_SHARES_H

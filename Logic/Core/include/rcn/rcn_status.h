@@ -1,12 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Status codes: how every fallible function of the library answers.
  *
- * Zero is success, failures are negative, and the values never change meaning. The code is for
- * programs; the sentence for a person is rcn_context_error().
+ * Zero is success, failures are negative, and the values never change meaning: they cross the
+ * borders of shared libraries and may be stored. The code is for programs; the sentence for a
+ * person is rcn_context_error(), which says what is wrong with which file, voxel or option.
+ *
+ * What a program can do about them differs. RCN_EINVALID is the caller's mistake and comes back for
+ * every case; RCN_EDATA, RCN_EGEOMETRY, RCN_EFORMAT and RCN_EIO are about this case or file, and
+ * the next one may be fine; after RCN_ECANCELLED, RCN_ENOMEM and RCN_ESPACE going on is not wanted
+ * or makes no sense. All objects can still be used or destroyed after any of them, unless a comment
+ * says otherwise.
  */
 #ifndef RCN_STATUS_H
 #define RCN_STATUS_H
 
+/* Marks what the shared library lets others see: it is built with RCN_BUILDING, whoever uses it
+ * defines RCN_SHARED alone. The static library, which most programs link, needs neither. */
 #if defined(RCN_SHARED) && defined(_WIN32)
 #ifdef RCN_BUILDING
 #define RCN_API __declspec(dllexport)
@@ -40,7 +49,9 @@ typedef enum rcn_status {
 /* The code's name, e.g. "RCN_EDATA"; "unknown status" for any other number. Never NULL. */
 RCN_API const char *rcn_status_name(rcn_status status);
 
-/* The status of a failed write, from its errno: RCN_ESPACE if the disk is full, else RCN_EIO. */
+/* The status of a failed write, from its errno: RCN_ESPACE where there is no room (ENOSPC, EDQUOT,
+ * EFBIG), else RCN_EIO. So that all who write files, in C and C++, tell a full disk from a broken
+ * one. */
 RCN_API rcn_status rcn_status_of_write(int reason);
 
 #ifdef __cplusplus

@@ -87,14 +87,6 @@ RCN_API rcn_status rcn_target_create(rcn_target **out, rcn_context *ctx, const r
 /* NULL is fine. */
 RCN_API void rcn_target_destroy(rcn_target *target);
 
-/* One label per vote code and a void one for RCN_VOID_CODE(). Borrowed. */
-RCN_API const rcn_loss_label *rcn_target_labels(const rcn_target *target);
-
-/* Strategies for several structures: how many raters gave each label, and their shares for those
- * that learn these; (codes and the void one, C + 1) each, or NULL. Borrowed. */
-RCN_API const uint8_t *rcn_target_counts(const rcn_target *target);
-RCN_API const float *rcn_target_shares(const rcn_target *target);
-
 /* The smoothed map, negative where nobody answered; NULL for the strategies that have none. */
 RCN_API const float *rcn_target_map(const rcn_target *target);
 
@@ -209,15 +201,12 @@ typedef struct rcn_train_report {
  *   at  0, or the share of the time that is up (0 ... 1) for a training that has to end on time:
  *       the rate follows whichever is further, this or the number of steps
  *   RCN_EDATA       diverged too often
+ *   RCN_EINTERNAL   several processes have different weights after an epoch: they would train
+ *                   different models from here on
  *   RCN_ECANCELLED  within the step: the weights are as before but statistics of norms may have
  *                   moved, so that saving now would not give the same bits again
  * What get_case fails with is passed on. */
 RCN_API rcn_status rcn_train_step(rcn_train_report *out, rcn_train *train, double at);
-
-/* A number made of all weights and moments: two trainings that went the same way have the same.
- * With several processes it is compared after every epoch; a step fails with RCN_EINTERNAL when
- * they have gone apart. */
-RCN_API uint64_t rcn_train_hash(const rcn_train *train);
 
 /* Steps and whole epochs done. */
 RCN_API void rcn_train_where(int64_t *step, int64_t *epoch, const rcn_train *train);

@@ -15,6 +15,22 @@
  * structure. Everything above holds for labels as it does for marks, and the pattern of marks says
  * who marked any structure. What works on one structure works on each of several through
  * rcn_votes_select().
+ *
+ * Three raters' masks of one case, and how many voxels all of them marked:
+ *
+ *     rcn_votes *votes = NULL;
+ *     rcn_votes_create(&votes, ctx, &geometry, 3);
+ *     for (int r = 0; r < 3; ++r) {
+ *         rcn_mask mask = {{pixels, RCN_UINT8, 1, geometry}, 0, NULL, 0, NULL};
+ *         read_mask(pixels, r);                              // one buffer serves all of them
+ *         if (rcn_votes_add(votes, ctx, r, &mask) != RCN_OK) ...
+ *     }
+ *     const rcn_pattern *patterns = rcn_votes_patterns(votes);
+ *     for (int64_t p = 0; p < rcn_votes_pattern_count(votes); ++p)
+ *         if (rcn_popcount(patterns[p].marked) == 3) all += patterns[p].voxels;
+ *
+ * Votes remember the context that they were created with, whose memory they are in. Functions
+ * without a context only read them, keep no state and may be called from any thread.
  */
 #ifndef RCN_VOTES_H
 #define RCN_VOTES_H
@@ -25,11 +41,12 @@
 extern "C" {
 #endif
 
-#define RCN_MAX_RATERS 64
-#define RCN_MAX_STRUCTURES 32
+#define RCN_MAX_RATERS 64     /* as many as there are bits in a pattern */
+#define RCN_MAX_STRUCTURES 32 /* labels 0 ... 32; RCN_NO_ANSWER is none of them */
 
 enum { RCN_NO_ANSWER = 255 }; /* the label of a rater who did not answer */
 
+/* Opaque: the codes, the table of patterns and the geometry of one case. */
 typedef struct rcn_votes rcn_votes;
 
 /* One rater's answer to a case. */
@@ -61,7 +78,11 @@ typedef struct rcn_pattern {
 /* How many bits are set: how many raters marked, answered or are present. */
 RCN_API int rcn_popcount(uint64_t bits);
 
-/* Votes of `raters` raters (1 ... RCN_MAX_RATERS) none of whom has answered yet. */
+/* Votes of `raters` raters (1 ... RCN_MAX_RATERS) none of whom has answered yet. The geometry is
+ * copied. Takes a byte per voxel, two for nine to sixteen raters, and more when it comes to need
+ * it.
+ *   RCN_EINVALID  a geometry or a number of raters that cannot be used
+ * On failure *out is unchanged. */
 RCN_API rcn_status rcn_votes_create(rcn_votes **out, rcn_context *ctx, const rcn_geometry *geometry,
                                     int raters);
 
@@ -77,11 +98,13 @@ RCN_API void rcn_votes_destroy(rcn_votes *votes);
 RCN_API rcn_status rcn_votes_add(rcn_votes *votes, rcn_context *ctx, int rater,
                                  const rcn_mask *mask);
 
-/* All raters at once, in a single pass over the masks. masks[r].image.data == NULL: rater r did not
- * answer this case. At least one must have. */
+/* All raters at once, in a single pass over the masks instead of one for each, where all masks are
+ * in memory anyway. masks[r].image.data == NULL: rater r did not answer this case. At least one
+ * must have. Errors are those of rcn_votes_add(); on failure or cancel *out is unchanged. */
 RCN_API rcn_status rcn_votes_from_masks(rcn_votes **out, rcn_context *ctx, const rcn_mask *masks,
                                         int raters);
 
+/* Where the voxels are. Borrowed. */
 RCN_API const rcn_geometry *rcn_votes_geometry(const rcn_votes *votes);
 
 /* K, whether or not all of them answered. */
@@ -99,7 +122,7 @@ RCN_API int64_t rcn_votes_pattern_count(const rcn_votes *votes);
 RCN_API const void *rcn_votes_codes(const rcn_votes *votes);
 RCN_API int rcn_votes_code_bytes(const rcn_votes *votes);
 
-/* The pattern of one voxel, for whoever asks about a single one. */
+/* The pattern of one voxel, for whoever asks about a single one. Borrowed, as above. */
 RCN_API const rcn_pattern *rcn_votes_at(const rcn_votes *votes, int64_t voxel);
 
 /* ---- several structures ---------------------------------------------------------------------- */
@@ -133,7 +156,7 @@ RCN_API const uint8_t *rcn_votes_labels(const rcn_votes *votes);
 RCN_API rcn_status rcn_votes_select(rcn_votes **out, rcn_context *ctx, const rcn_votes *votes,
                                     int structure);
 
-/* How many voxels rater r marked. */
+/* How many voxels rater r marked, read off the table: any structure, where there are several. */
 RCN_API int64_t rcn_votes_marked(const rcn_votes *votes, int rater);
 
 /* A box of voxels, first[] included, end[] excluded. */
@@ -143,12 +166,19 @@ typedef struct rcn_box {
 } rcn_box;
 
 /* The smallest box around all voxels that anybody marked, grown by `margin` voxels and cut at the
- * image's border; the whole image when nobody marked anything. */
+ * image's border; the whole image when nobody marked anything, so that whoever works inside of it
+ * has voxels. On failure or cancel *out is unchanged. */
 RCN_API rcn_status rcn_votes_union_box(rcn_box *out, rcn_context *ctx, const rcn_votes *votes,
                                        int64_t margin);
 
 /* out[voxel] = table[code of the voxel]: turns any number that depends on the pattern into a map.
- * out has one float per voxel, table one per pattern. Canceled: out is partly written. */
+ * out has one float per voxel, table one per pattern. This is how a new kind of map is made: a loop
+ * over the patterns fills the table, and no voxel is counted again.
+ *
+ *     for (int64_t p = 0; p < count; ++p) table[p] = (float)rcn_popcount(patterns[p].marked);
+ *     rcn_votes_expand(out, ctx, votes, table);             // how many raters marked each voxel
+ *
+ * Canceled: out is partly written. */
 RCN_API rcn_status rcn_votes_expand(float *out, rcn_context *ctx, const rcn_votes *votes,
                                     const float *table);
 
