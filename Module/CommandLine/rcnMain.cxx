@@ -32,14 +32,16 @@ std::string Overview(const std::vector<rcn::Command>& commands)
     "\nrater-consensus COMMAND --help describes a command. For research, not for clinical use.\n";
 }
 
-/// Waiting threads of the OpenMP runtime keep a core busy, which slows training down as soon as another program needs that
-/// core. The runtime reads how to wait when it is loaded, so the program starts itself again with the variable set. Returns
-/// where the variable is set already, or on a system where this is not possible.
+/// Waiting threads of the OpenMP runtime keep a core busy for milliseconds, which makes all work several times slower as soon
+/// as another program needs that core. They should sleep soon (GCC's runtime: after about SPINS looks, 10 microseconds; others:
+/// at once). The runtime reads how to wait when it is loaded, so the program starts itself again with the variables set.
+/// Returns where one of them is set already, or on a system where this is not possible.
 void WaitQuietly(char** argv)
 {
 #ifdef __linux__
+  static const char* const SPINS = "1000";
   if (!std::getenv("OMP_WAIT_POLICY") && !std::getenv("GOMP_SPINCOUNT") &&
-    rcn::platform::SetDefault("OMP_WAIT_POLICY", "passive"))
+    rcn::platform::SetDefault("OMP_WAIT_POLICY", "passive") && rcn::platform::SetDefault("GOMP_SPINCOUNT", SPINS))
   {
     std::vector<std::string> words;
     for (; *argv; ++argv)
@@ -164,9 +166,8 @@ int main(int argc, char** argv)
   rcn::SetLibrariesQuiet(true);
   // A file that exceeds its size limit is an error to report, not the end of the program.
   std::signal(SIGXFSZ, SIG_IGN);
-  // Only for work that takes minutes: starting twice costs more than it saves for work of seconds.
-  static const std::set<std::string> longWork = { "demo", "study", "train" };
-  if (argc > 1 && longWork.count(argv[1]))
+  // Not for help and the like, where starting twice would take longer than the work.
+  if (argc > 1 && argv[1][0] != '-' && argv[1] != std::string("help"))
   {
     WaitQuietly(argv);
   }

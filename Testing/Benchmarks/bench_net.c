@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Times one network, for bench_net.py; prints JSON.
  *
- *   bench_net machine THREADS                   instruction sets, and GFLOP/s of fused multiply-adds with the best
+ *   bench_net machine THREADS                   instruction sets, and GFLOP/s of fused multiply-adds with the one in use
  *   bench_net ARCH train|predict BATCH CHANNELS OUTPUTS X Y Z THREADS REPEATS
  *   bench_net start MODEL X Y Z THREADS         loads a model file and predicts one image
  *
@@ -63,16 +63,17 @@ MULTIPLY_ADDS(adds_avx2, 32, __attribute__((target("avx2,fma"), optimize("fp-con
 #endif
 MULTIPLY_ADDS(adds_baseline, 16, )
 
-/* The widest that the machine has, and its floats. */
-static double (*widest(int* floats))(int64_t)
+/* Those of the instruction set in use (the best, or RCN_ISA's), and its floats. */
+static double (*in_use(int* floats))(int64_t)
 {
 #if defined(__x86_64__)
-  if (rcn__engine_find("avx512"))
+  const char* name = rcn__engine_choose()->name;
+  if (!strcmp(name, "avx512"))
   {
     *floats = 16;
     return adds_avx512;
   }
-  if (rcn__engine_find("avx2"))
+  if (!strcmp(name, "avx2"))
   {
     *floats = 8;
     return adds_avx2;
@@ -87,7 +88,7 @@ static double measure_peak(int threads)
 {
   double best = 0;
   int floats;
-  double (*multiply_adds)(int64_t) = widest(&floats);
+  double (*multiply_adds)(int64_t) = in_use(&floats);
   for (int r = 0; r < 5; ++r)
   {
     const double begin = now();

@@ -6,9 +6,10 @@ of the measured FMA peak. A pass of training is forward, BCE + RPS, backward and
 fill parameters, images and levels by name; a first pass is not timed, and its logits and loss must
 agree before any figure of the work is shown. The engines run in turn, --rounds times, and the best
 pass of each counts. The ratio is against the fastest of PyTorch's: eager in two layouts, and with
---compile torch.compile. With --isa both sides are held to that instruction
-set. Then the time from a program's start to its first prediction with weights from a file, and the
-loss alone (bench_loss.py).
+--compile torch.compile. Then the time from a program's start to its first prediction with weights
+from a file. All of it once with the best instruction set that the machine has and once with each
+other one that both sides can be held to, or with those that --isa names; then the loss alone
+(bench_loss.py).
 """
 
 import argparse
@@ -42,7 +43,7 @@ STARTS = [
     ("unet-start", "unet", 1, 5, (256, 256, 1), 25),
 ]
 
-# What holds both sides to an instruction set.
+# What holds both sides to an instruction set that is not the best one.
 LIMITS = {
     "avx2": {"RCN_ISA": "avx2", "ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2"},
 }
@@ -192,9 +193,9 @@ def compare(name, label, row, ours):
         raise SystemExit(f"{name}: outputs or loss of {label} differ by {difference:.1e}")
 
 
-def bench_work(program, options, peak, work):
+def bench_work(program, options, isa, peak, work):
     name, arch, mode, batch, channels, outputs, size, wanted = work
-    wanted = wanted[options.isa == "avx2"]
+    wanted = wanted[isa == "avx2"]
     shape = {"arch": arch, "mode": mode, "batch": batch, "channels": channels, "outputs": outputs, "size": size,
              "threads": options.threads, "repeats": options.repeats}
     engines = {"ours": lambda: run_json([
@@ -216,13 +217,13 @@ def bench_work(program, options, peak, work):
         mine = label == "ours"
         ratio = f"{fastest['best'] / row['best']:.2f}" if mine else ""
         memory = f"{row['peak_bytes'] / fastest['peak_bytes']:.2f}" if mine else ""
-        print(f"| {name} | {label} | {row['best']:.3f} | {row['median']:.3f} |"
+        print(f"| {name} | {isa} | {label} | {row['best']:.3f} | {row['median']:.3f} |"
               f" {ratio} | {wanted if mine else ''} | {row['peak_bytes'] / 1e6:.0f} | {memory} |"
               f" {rate:.0f} | {rate / peak:.0%} |", flush=True)
     return rows
 
 
-def bench_start(program, options, start):
+def bench_start(program, options, isa, start):
     """Seconds from the start of a process to its first prediction, the fastest of some; files and
     programs have been read once before."""
     name, arch, channels, outputs, size, wanted = start
@@ -247,7 +248,7 @@ def bench_start(program, options, start):
         mine = label == "ours"
         ratio = f"{rows['eager']['best'] / row['best']:.1f}" if mine else ""
         memory = f"{row['peak_bytes'] / rows['eager']['peak_bytes']:.2f}" if mine else ""
-        print(f"| {name} | {label} | {row['best']:.3f} | {row['median']:.3f} | {ratio} | {wanted if mine else ''} |"
+        print(f"| {name} | {isa} | {label} | {row['best']:.3f} | {row['median']:.3f} | {ratio} | {wanted if mine else ''} |"
               f" {row['peak_bytes'] / 1e6:.0f} | {memory} | | |", flush=True)
     return rows
 
@@ -255,8 +256,8 @@ def bench_start(program, options, start):
 def bench_loss(options):
     rows = run_json([sys.executable, str(HERE / "bench_loss.py"), "--threads", str(options.threads),
                      "--repeats", str(options.repeats), "--json"])
-    print(f"| loss | ours | | {rows['ours']:.3f} | {rows['eager'] / rows['ours']:.1f} | 15 | | | | |\n"
-          f"| loss | eager | | {rows['eager']:.3f} | | | | | | |", flush=True)
+    print(f"| loss | | ours | | {rows['ours']:.3f} | {rows['eager'] / rows['ours']:.1f} | 15 | | | | |\n"
+          f"| loss | | eager | | {rows['eager']:.3f} | | | | | | |", flush=True)
     return rows
 
 
@@ -268,7 +269,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3, help="how often the engines are run in turn")
     parser.add_argument("--only", help=f"some of these, with commas: {','.join(names)}")
     parser.add_argument("--compile", action="store_true", help="torch.compile too (it takes minutes)")
-    parser.add_argument("--isa", help="hold both sides to this instruction set: avx2")
+    parser.add_argument("--isa", help="some of the instruction sets, with commas: avx512,avx2")
     parser.add_argument("--json", help="write the numbers here")
     parser.add_argument("--peer", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -281,21 +282,30 @@ def main():
         parser.error(f"--only takes some of {','.join(names)}")
     program = str(pathlib.Path(os.environ["RCN_BUILD"]) / "bin" / "bench_net")
     machine = run_json([program, "machine", str(options.threads)])
-    peak, isa = machine["gflops"], options.isa or machine["isas"][0]
-    if isa not in machine["isas"] or (options.isa and isa not in LIMITS):
-        parser.error(f"--isa {isa} is not one that this machine and PyTorch can both be held to")
-    os.environ.update(LIMITS[isa] if options.isa else {})
-    print(f"{processor()}; instruction sets {', '.join(machine['isas'])}, used here {isa}; {options.threads} threads; "
-          f"measured peak {peak:.0f} GFLOP/s. Ratio, memory: against the fastest of PyTorch's.\n")
-    print("| work | engine | best s | median s | ratio | wanted | peak MB | memory | GFLOP/s | of peak |")
-    print("|---|---|---|---|---|---|---|---|---|---|")
-    numbers = {"peak_gflops": peak}
-    for work in WORKS:
-        if work[0] in wanted:
-            numbers[work[0]] = bench_work(program, options, peak, work)
-    for start in STARTS:
-        if start[0] in wanted:
-            numbers[start[0]] = bench_start(program, options, start)
+    best, *others = machine["isas"]
+    known = [best, *(isa for isa in others if isa in LIMITS)]
+    isas = options.isa.split(",") if options.isa else known
+    if set(isas) - set(known):
+        parser.error(f"--isa takes some of {','.join(known)}")
+    print(f"{processor()}; instruction sets {', '.join(machine['isas'])}; {options.threads} threads. Ratio, memory: "
+          "against the fastest of PyTorch's.\n")
+    print("| work | isa | engine | best s | median s | ratio | wanted | peak MB | memory | GFLOP/s | of peak |")
+    print("|---|---|---|---|---|---|---|---|---|---|---|")
+    numbers = {}
+    inherited = dict(os.environ)
+    for isa in isas:
+        os.environ.update({} if isa == best else LIMITS[isa])
+        peak = run_json([program, "machine", str(options.threads)])["gflops"]
+        print(f"| peak of fused multiply-adds | {isa} | | | | | | | | {peak:.0f} | |", flush=True)
+        rows = numbers[isa] = {"peak_gflops": peak}
+        for work in WORKS:
+            if work[0] in wanted:
+                rows[work[0]] = bench_work(program, options, isa, peak, work)
+        for start in STARTS:
+            if start[0] in wanted:
+                rows[start[0]] = bench_start(program, options, isa, start)
+        os.environ.clear()
+        os.environ.update(inherited)
     if "loss" in wanted:
         numbers["loss"] = bench_loss(options)
     if options.json:
