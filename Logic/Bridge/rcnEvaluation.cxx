@@ -563,7 +563,7 @@ EvaluationReport Evaluation::Report() const
     rcn_calib_rater_bins(report.RaterBins.back().data(), merged, r);
   }
   report.Brier = rcn_calib_brier(merged);
-  report.Kde = rcn_calib_kde(merged);
+  Check(rcn_calib_kde(&report.Kde, this->Context_, cases.data(), static_cast<int64_t>(cases.size())), this->Context_);
   for (size_t i = 0; i < cases.size(); ++i)
   {
     if (!std::isfinite(this->CaseFigures(i)[RCN_DICE]))
