@@ -94,6 +94,7 @@ void SetLevels(JsonObject& object, const EvaluationReport& report)
   object.Set("levels", rcn_level_source_name(report.LevelSource));
   object.Set("level_calibration",
     JsonObject{ { "mean", report.Figures[RCN_LEVEL_ECE] }, { "max", report.Figures[RCN_LEVEL_ECE_MAX] }, { "t", levels } });
+  object.Set("level_voxels", report.LevelVoxels).Set("level_cases", report.LevelCases);
   object.Set("level_shares", JsonObject{ { "all", SharesJson(report.Shares) }, { "unsure", SharesJson(report.UnsureShares) } });
 }
 
@@ -244,6 +245,9 @@ EvaluationReport MeanOverStructures(const std::vector<StructureReport>& structur
   if (reports.empty())
   {
     return mean;
+      mean.LevelVoxels += one.Report.LevelVoxels;
+      mean.LevelCases = std::max(mean.LevelCases, one.Report.LevelCases);
+      mean.EachLeftOut = mean.EachLeftOut || one.Report.EachLeftOut;
   }
   for (int f = 0; f < RCN_FIGURES; ++f)
   {
@@ -372,6 +376,11 @@ std::vector<std::string> RemarksInWords(const EvaluationReport& report)
     remarks.push_back("Circular: the map of " + named(report.CircularCases) +
       " was made from the masks of the raters it is compared with, so "
       "it looks better than it is; evaluate it with raters who were left out.");
+  if (report.EachLeftOut)
+  {
+    remarks.push_back("Calibration is that with each case left out of the fit of the correction; AUC and Dice are those of the "
+                      "model as it is applied.");
+  }
   }
   if (report.AucFromHistogram)
   {
@@ -387,6 +396,17 @@ std::vector<std::string> RemarksInWords(const EvaluationReport& report)
     remarks.push_back(std::string("Levels: ") +
       (report.LevelSource == RCN_LEVELS_MIXED ? "some predictions are" : "the prediction is") +
       " one probability, which is evaluated as if raters marked independently with it (binomial distribution).");
+  if (report.LevelVoxels < report.Voxels)
+  {
+    const bool fewCases = report.Cases > 1 && report.LevelCases < static_cast<int64_t>(report.Cases);
+    remarks.push_back(report.LevelVoxels == 0
+        ? "Levels: no voxel was answered by all raters, so RPS, level NLL and level calibration are not known."
+        : "Levels: RPS, level NLL and level calibration are those of the " +
+          PercentText(static_cast<double>(report.LevelVoxels) / static_cast<double>(report.Voxels)) +
+          " of the voxels that all raters answered" +
+          (fewCases ? ", in " + std::to_string(report.LevelCases) + " of " + std::to_string(report.Cases) + " cases" : "") +
+          ".");
+  }
   }
   if (report.Cases > 1 && report.Patients < RCN_INTERVAL_UNITS)
   {
