@@ -281,6 +281,9 @@ private:
   bool Ends_ = true;
 };
 
+/// What is said about the numbers of raters: levels, level_voxels, level_cases, level_calibration (for each t), level_shares.
+void SetLevels(JsonObject& object, const EvaluationReport& report);
+
 /// Keys as in the command line's contract: mr_ece, ece, ..., auc, auc_pairs, bins, ci, ...
 json_t* EvaluationJson(
   const EvaluationReport& report, const EvaluationOptions& options, const std::vector<std::string>& raters);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "rcnRanking.h"
 #include "rcnReport.h"
 
 namespace rcn
@@ -82,7 +83,8 @@ JsonArray SharesJson(const std::vector<rcn_level_share>& shares)
   return levels;
 }
 
-/// What is said about the numbers of raters.
+} // namespace
+
 void SetLevels(JsonObject& object, const EvaluationReport& report)
 {
   JsonArray levels;
@@ -92,13 +94,11 @@ void SetLevels(JsonObject& object, const EvaluationReport& report)
       JsonObject{ { "at_least", one.AtLeast }, { "ece", one.Ece }, { "bins", BinsJson(one.Bins, one.BandLow, one.BandHigh) } });
   }
   object.Set("levels", rcn_level_source_name(report.LevelSource));
+  object.Set("level_voxels", report.LevelVoxels).Set("level_cases", report.LevelCases);
   object.Set("level_calibration",
     JsonObject{ { "mean", report.Figures[RCN_LEVEL_ECE] }, { "max", report.Figures[RCN_LEVEL_ECE_MAX] }, { "t", levels } });
-  object.Set("level_voxels", report.LevelVoxels).Set("level_cases", report.LevelCases);
   object.Set("level_shares", JsonObject{ { "all", SharesJson(report.Shares) }, { "unsure", SharesJson(report.UnsureShares) } });
 }
-
-} // namespace
 
 json_t* EvaluationJson(const EvaluationReport& report, const EvaluationOptions& options, const std::vector<std::string>& raters)
 {
@@ -129,7 +129,12 @@ json_t* EvaluationJson(const EvaluationReport& report, const EvaluationOptions& 
   }
   object.Set("volumes", VolumeReportJson(report.Volumes));
   object.Set("bins", BinsJson(report.Bins, report.BandLow, report.BandHigh)).Set("dice_empty_cases", report.EmptyCases);
-  object.Set("circular", !report.CircularCases.empty()).Set("remarks", RemarksInWords(report));
+  std::vector<std::string> remarks = RemarksInWords(report);
+  if (IsDescribed(options))
+  {
+    remarks.insert(remarks.begin(), DescribedInWords);
+  }
+  object.Set("circular", !report.CircularCases.empty()).Set("remarks", remarks);
   return object.Release();
 }
 
@@ -240,14 +245,14 @@ EvaluationReport MeanOverStructures(const std::vector<StructureReport>& structur
       mean.Patients = std::max(mean.Patients, one.Report.Patients);
       mean.Voxels += one.Report.Voxels;
       mean.Pairs += one.Report.Pairs;
+      mean.LevelVoxels += one.Report.LevelVoxels;
+      mean.LevelCases = std::max(mean.LevelCases, one.Report.LevelCases);
+      mean.EachLeftOut = mean.EachLeftOut || one.Report.EachLeftOut;
     }
   }
   if (reports.empty())
   {
     return mean;
-      mean.LevelVoxels += one.Report.LevelVoxels;
-      mean.LevelCases = std::max(mean.LevelCases, one.Report.LevelCases);
-      mean.EachLeftOut = mean.EachLeftOut || one.Report.EachLeftOut;
   }
   for (int f = 0; f < RCN_FIGURES; ++f)
   {
@@ -371,16 +376,16 @@ std::vector<std::string> RemarksInWords(const EvaluationReport& report)
   {
     remarks.push_back("The correction was fitted to this very case; how well it works shows on others.");
   }
-  if (!report.CircularCases.empty())
-  {
-    remarks.push_back("Circular: the map of " + named(report.CircularCases) +
-      " was made from the masks of the raters it is compared with, so "
-      "it looks better than it is; evaluate it with raters who were left out.");
   if (report.EachLeftOut)
   {
     remarks.push_back("Calibration is that with each case left out of the fit of the correction; AUC and Dice are those of the "
                       "model as it is applied.");
   }
+  if (!report.CircularCases.empty())
+  {
+    remarks.push_back("Circular: the map of " + named(report.CircularCases) +
+      " was made from the masks of the raters it is compared with, so "
+      "it looks better than it is; evaluate it with raters who were left out.");
   }
   if (report.AucFromHistogram)
   {
@@ -391,11 +396,6 @@ std::vector<std::string> RemarksInWords(const EvaluationReport& report)
     remarks.push_back("Dice: in " + named(report.EmptyCases) +
       " the reference marks nothing and nothing is predicted, or the reference is missing; left out of the mean.");
   }
-  if (report.LevelSource == RCN_LEVELS_BINOMIAL || report.LevelSource == RCN_LEVELS_MIXED)
-  {
-    remarks.push_back(std::string("Levels: ") +
-      (report.LevelSource == RCN_LEVELS_MIXED ? "some predictions are" : "the prediction is") +
-      " one probability, which is evaluated as if raters marked independently with it (binomial distribution).");
   if (report.LevelVoxels < report.Voxels)
   {
     const bool fewCases = report.Cases > 1 && report.LevelCases < static_cast<int64_t>(report.Cases);
@@ -407,6 +407,11 @@ std::vector<std::string> RemarksInWords(const EvaluationReport& report)
           (fewCases ? ", in " + std::to_string(report.LevelCases) + " of " + std::to_string(report.Cases) + " cases" : "") +
           ".");
   }
+  if (report.LevelSource == RCN_LEVELS_BINOMIAL || report.LevelSource == RCN_LEVELS_MIXED)
+  {
+    remarks.push_back(std::string("Levels: ") +
+      (report.LevelSource == RCN_LEVELS_MIXED ? "some predictions are" : "the prediction is") +
+      " one probability, which is evaluated as if raters marked independently with it (binomial distribution).");
   }
   if (report.Cases > 1 && report.Patients < RCN_INTERVAL_UNITS)
   {

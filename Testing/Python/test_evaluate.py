@@ -692,6 +692,12 @@ def test_case_without_region(tmp_path):
     assert done.err.count("\n") == 1 and "agreed" in done.err and "region is empty" in done.err
     once = run("evaluate", *study.words, "--region", "disputed", "--versus", study.pred)
     assert once.err == done.err
+    # Chosen by the raters' answers: no test of a difference, no worst bin, but why.
+    assert "the figures describe and do not rank" in once.out and "First minus second" not in once.out
+    assert "of the raters mark it." not in once.out and any("describe and do not rank" in remark for remark in done.json["remarks"])
+    both = run("evaluate", *study.words, "--region", "box", "--region", "disputed", "--versus", study.pred, "--json", "-").json
+    assert both["difference"]["mr_ece"]["value"] == 0 and both["regions"]["disputed"]["difference"] is None
+    assert both["regions"]["box"]["difference"] and not any("do not rank" in remark for remark in both["remarks"])
     study.content["test"] = study.content["test"][-1:]
     done = run("evaluate", *study.words, "--region", "disputed", check=False)
     assert done.code == 2 and done.out == "" and "region is empty in every case" in done.err
