@@ -565,6 +565,16 @@ def test_too_short_a_training_says_so(data, tmp_path):
     assert json.loads((tmp_path / "m.json").read_text("utf-8"))["steps"] == 2
 
 
+def test_slices_of_volumes_are_said(data, tmp_path):
+    """Nobody asked for a network of slices, and one of volumes exists; whoever asks for it knows."""
+    volumes = make_volumes(tmp_path / "volumes", (1, 1, 2))
+    words = ["-o", tmp_path / "m.safetensors", "--overwrite", "--epochs", "1", "--width", "8", "--depth", "1", "--no-recalibration"]
+    said = "The cases are volumes, and the network learns from their slices. Use --arch unet3d to learn from whole volumes."
+    assert run("train", "--data", volumes, *words).err.count(said) == 1
+    assert said not in run("train", "--data", volumes, *words, "--arch", "unet").err
+    assert said not in run("train", "--data", data, *words).err
+
+
 def blurred_discs(folder, cases=10, raters=5, side=80):
     """Noisy discs, whose outlines raters draw one voxel further out each."""
     random = np.random.default_rng(3)
