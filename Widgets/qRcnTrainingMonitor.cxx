@@ -168,7 +168,11 @@ public:
                 .arg(result.Best);
     }
     QStringList sentences{ text, QString::fromStdString(result.TemperatureInWords) };
-    if (result.StillImproving)
+    if (result.TooShort)
+    {
+      sentences << qRcnTrainingMonitor::tr("Training was too short to tell whether a longer one is better.");
+    }
+    else if (result.StillImproving)
     {
       sentences << qRcnTrainingMonitor::tr("Validation was still improving: a longer training may be better.");
     }

@@ -485,6 +485,17 @@ std::vector<double> Evaluation::Figures() const
   return figures;
 }
 
+double Evaluation::LevelShare() const
+{
+  if (this->Handles_->Cases.empty())
+  {
+    return 0;
+  }
+  const auto merged = this->Handles_->Merged(this->Context_);
+  const double voxels = static_cast<double>(rcn_calib_voxels(merged.get()));
+  return voxels > 0 ? static_cast<double>(rcn_calib_level_voxels(merged.get())) / voxels : 0;
+}
+
 rcn_auc_result Evaluation::Auc() const
 {
   return this->AucOf(this->Figures().data(), this->HasExactAuc());
@@ -518,6 +529,9 @@ void Evaluation::ReportLevels(EvaluationReport& report, const rcn_calib* merged,
   const std::vector<const rcn_calib*> cases = this->Handles_->Pointers();
   const size_t bins = static_cast<size_t>(this->Options_.Calib.bins);
   report.LevelSource = rcn_calib_level_source(merged);
+  report.LevelVoxels = rcn_calib_level_voxels(merged);
+  report.LevelCases =
+    std::count_if(cases.begin(), cases.end(), [](const rcn_calib* one) { return rcn_calib_level_voxels(one) > 0; });
   for (int t = 1; report.LevelSource != RCN_LEVELS_NONE && t <= static_cast<int>(this->Raters_.size()); ++t)
   {
     LevelDiagram one{ t, 0, std::vector<rcn_calib_bin>(bins), std::vector<double>(bins), std::vector<double>(bins) };
@@ -563,7 +577,7 @@ EvaluationReport Evaluation::Report() const
     rcn_calib_rater_bins(report.RaterBins.back().data(), merged, r);
   }
   report.Brier = rcn_calib_brier(merged);
-  report.Kde = rcn_calib_kde(merged);
+  Check(rcn_calib_kde(&report.Kde, this->Context_, cases.data(), static_cast<int64_t>(cases.size())), this->Context_);
   for (size_t i = 0; i < cases.size(); ++i)
   {
     if (!std::isfinite(this->CaseFigures(i)[RCN_DICE]))

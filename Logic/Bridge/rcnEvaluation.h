@@ -132,6 +132,7 @@ struct EvaluationReport
     EmptyCases; ///< the reference marks nothing there and nothing is predicted, or it is missing: they have no Dice
   std::vector<std::string> CircularCases; ///< their maps were made of the very raters who judge them
   bool FittedHere = false;                ///< the correction that made the map was fitted to the very case that is judged
+  bool EachLeftOut = false; ///< but for AUC and Dice, each case was corrected by a fit to the others (rcnRecalibration.h)
   int64_t Voxels = 0, Pairs = 0;
   double Figures[RCN_FIGURES];
   rcn_auc_result Auc;
@@ -143,6 +144,8 @@ struct EvaluationReport
   rcn_brier Brier;
   rcn_kde Kde{ NAN, NAN }; ///< MR-ECE without bins
   rcn_level_source LevelSource = RCN_LEVELS_NONE;
+  int64_t LevelVoxels = 0;                           ///< those that all raters answered, of which levels are known
+  int64_t LevelCases = 0;                            ///< with such voxels
   std::vector<LevelDiagram> Levels;                  ///< by t; none where no voxel was answered by all raters
   std::vector<rcn_level_share> Shares, UnsureShares; ///< by level: everywhere, and where the prediction is unsure
   double MassEce, MassMce, MassAce;                  ///< over all pairs, from Bins of equal mass; NaN with equal width
@@ -206,6 +209,8 @@ public:
 
   /// The figures of all cases together (rcn_calib_figures()), without intervals; NaN without a case.
   std::vector<double> Figures() const;
+  /// The share of voxels that all raters answered, of which levels are known.
+  double LevelShare() const;
   /// The area under the curve; from a histogram unless EvaluationOptions::ExactAuc.
   rcn_auc_result Auc() const;
 
@@ -275,6 +280,9 @@ private:
   bool Levels_ = false;
   bool Ends_ = true;
 };
+
+/// What is said about the numbers of raters: levels, level_voxels, level_cases, level_calibration (for each t), level_shares.
+void SetLevels(JsonObject& object, const EvaluationReport& report);
 
 /// Keys as in the command line's contract: mr_ece, ece, ..., auc, auc_pairs, bins, ci, ...
 json_t* EvaluationJson(

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "rcnRanking.h"
 #include "rcnReport.h"
 
 namespace rcn
@@ -84,7 +85,8 @@ JsonArray SharesJson(const std::vector<rcn_level_share>& shares)
   return levels;
 }
 
-/// What is said about the numbers of raters.
+} // namespace
+
 void SetLevels(JsonObject& object, const EvaluationReport& report)
 {
   JsonArray levels;
@@ -94,12 +96,11 @@ void SetLevels(JsonObject& object, const EvaluationReport& report)
       JsonObject{ { "at_least", one.AtLeast }, { "ece", one.Ece }, { "bins", BinsJson(one.Bins, one.BandLow, one.BandHigh) } });
   }
   object.Set("levels", rcn_level_source_name(report.LevelSource));
+  object.Set("level_voxels", report.LevelVoxels).Set("level_cases", report.LevelCases);
   object.Set("level_calibration",
     JsonObject{ { "mean", report.Figures[RCN_LEVEL_ECE] }, { "max", report.Figures[RCN_LEVEL_ECE_MAX] }, { "t", levels } });
   object.Set("level_shares", JsonObject{ { "all", SharesJson(report.Shares) }, { "unsure", SharesJson(report.UnsureShares) } });
 }
-
-} // namespace
 
 // Keys are a contract with scripts: new ones may be added, none changes its name or its meaning.
 json_t* EvaluationJson(const EvaluationReport& report, const EvaluationOptions& options, const std::vector<std::string>& raters)
@@ -131,7 +132,12 @@ json_t* EvaluationJson(const EvaluationReport& report, const EvaluationOptions& 
   }
   object.Set("volumes", VolumeReportJson(report.Volumes));
   object.Set("bins", BinsJson(report.Bins, report.BandLow, report.BandHigh)).Set("dice_empty_cases", report.EmptyCases);
-  object.Set("circular", !report.CircularCases.empty()).Set("remarks", RemarksInWords(report));
+  std::vector<std::string> remarks = RemarksInWords(report);
+  if (IsDescribed(options))
+  {
+    remarks.insert(remarks.begin(), DescribedInWords);
+  }
+  object.Set("circular", !report.CircularCases.empty()).Set("remarks", remarks);
   return object.Release();
 }
 
@@ -245,6 +251,9 @@ EvaluationReport MeanOverStructures(const std::vector<StructureReport>& structur
       mean.Patients = std::max(mean.Patients, one.Report.Patients);
       mean.Voxels += one.Report.Voxels;
       mean.Pairs += one.Report.Pairs;
+      mean.LevelVoxels += one.Report.LevelVoxels;
+      mean.LevelCases = std::max(mean.LevelCases, one.Report.LevelCases);
+      mean.EachLeftOut = mean.EachLeftOut || one.Report.EachLeftOut;
     }
   }
   if (reports.empty())
@@ -375,6 +384,11 @@ std::vector<std::string> RemarksInWords(const EvaluationReport& report)
   {
     remarks.push_back("The correction was fitted to this very case; how well it works shows on others.");
   }
+  if (report.EachLeftOut)
+  {
+    remarks.push_back("Calibration is that with each case left out of the fit of the correction; AUC and Dice are those of the "
+                      "model as it is applied.");
+  }
   if (!report.CircularCases.empty())
   {
     remarks.push_back("Circular: the map of " + named(report.CircularCases) +
@@ -389,6 +403,17 @@ std::vector<std::string> RemarksInWords(const EvaluationReport& report)
   {
     remarks.push_back("Dice: in " + named(report.EmptyCases) +
       " the reference marks nothing and nothing is predicted, or the reference is missing; left out of the mean.");
+  }
+  if (report.LevelVoxels < report.Voxels)
+  {
+    const bool fewCases = report.Cases > 1 && report.LevelCases < static_cast<int64_t>(report.Cases);
+    remarks.push_back(report.LevelVoxels == 0
+        ? "Levels: no voxel was answered by all raters, so RPS, level NLL and level calibration are not known."
+        : "Levels: RPS, level NLL and level calibration are those of the " +
+          PercentText(static_cast<double>(report.LevelVoxels) / static_cast<double>(report.Voxels)) +
+          " of the voxels that all raters answered" +
+          (fewCases ? ", in " + std::to_string(report.LevelCases) + " of " + std::to_string(report.Cases) + " cases" : "") +
+          ".");
   }
   if (report.LevelSource == RCN_LEVELS_BINOMIAL || report.LevelSource == RCN_LEVELS_MIXED)
   {

@@ -59,4 +59,13 @@ const char* const NotRankedInWords =
   "Nothing is marked where raters disagree: that region is chosen by the raters' own answers, so that even a perfect model has "
   "an error there; its figures describe and do not rank.";
 
+const char* const DescribedInWords =
+  "Voxels where raters disagree are chosen by the raters' own answers, so that even a perfect model has an error there: the "
+  "figures describe and do not rank, and differences are not tested.";
+
+bool IsDescribed(const EvaluationOptions& options)
+{
+  return options.RegionMask.empty() && options.Region.region == RCN_REGION_DISPUTED;
+}
+
 } // namespace rcn

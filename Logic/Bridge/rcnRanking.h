@@ -37,6 +37,12 @@ std::vector<Rank> RankModels(const std::vector<std::vector<const Evaluation*>>& 
 /// For legends: why nothing is marked where raters disagree.
 extern const char* const NotRankedInWords;
 
+/// For one model, or two that are compared: why its figures there are no verdict, and there is no test of a difference.
+extern const char* const DescribedInWords;
+
+/// Whether what is judged with these options describes and does not rank.
+bool IsDescribed(const EvaluationOptions& options);
+
 } // namespace rcn
 
 #endif

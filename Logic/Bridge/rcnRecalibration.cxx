@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rcnRecalibration.h"
 
+#include <cmath>
+
 #include "rcnLabelTemperature.h"
 #include "rcnReport.h"
 
@@ -15,6 +17,39 @@ std::string MrEce(const EvaluationReport& report)
   return PercentText(report.Figures[RCN_MR_ECE], 2);
 }
 
+/// The likelihood that says whether a correction helps: that of the levels, where they are predicted before and after it,
+/// otherwise that of single votes.
+rcn_figure LikelihoodOf(const EvaluationReport& before, const EvaluationReport& after)
+{
+  const bool levels = before.LevelSource == RCN_LEVELS_PREDICTED && after.LevelSource == RCN_LEVELS_PREDICTED &&
+    std::isfinite(before.Figures[RCN_LEVEL_NLL]) && std::isfinite(after.Figures[RCN_LEVEL_NLL]);
+  return levels ? RCN_LEVEL_NLL : RCN_NLL;
+}
+
+/// MR-ECE alone hangs on the limits of bins: a temperature that moves nearly constant probabilities across one of them can
+/// lower it and predict worse. A proper score has to agree, and there MR-ECE must not get worse.
+bool IsBetter(const EvaluationReport& before, const EvaluationReport& after)
+{
+  const rcn_figure likelihood = LikelihoodOf(before, after);
+  return after.Figures[likelihood] < before.Figures[likelihood] && after.Figures[RCN_MR_ECE] <= before.Figures[RCN_MR_ECE];
+}
+
+/// Calibration with each case left out, which is honest; whatever is about the order of voxels, and Dice, of the model as it
+/// is applied: voxels that were corrected differently have no common order.
+void OrderAsApplied(EvaluationReport& leftOut, const EvaluationReport& applied)
+{
+  for (const rcn_figure figure : { RCN_DICE, RCN_DICE_POOLED, RCN_SOFT_DICE, RCN_AUC_HISTOGRAM, RCN_AUC_PAIRS_HISTOGRAM })
+  {
+    leftOut.Figures[figure] = applied.Figures[figure];
+    leftOut.Interval[figure] = applied.Interval[figure];
+    leftOut.Paper[figure] = applied.Paper[figure];
+  }
+  leftOut.Auc = applied.Auc;
+  leftOut.AucFromHistogram = applied.AucFromHistogram;
+  leftOut.EmptyCases = applied.EmptyCases;
+  leftOut.EachLeftOut = true;
+}
+
 std::string InWords(const RecalibrationResult& result)
 {
   const std::string before = MrEce(result.Before), after = MrEce(result.After);
@@ -27,7 +62,8 @@ std::string InWords(const RecalibrationResult& result)
   }
   return std::string(result.StructuresBefore.empty() ? "MR-ECE" : "MR-ECE, mean over structures,") + " on the " +
     std::to_string(result.Before.Cases) + " cases it was fitted to: " + before + " before, " + after + " after, " +
-    MrEce(result.EachLeftOut) + " with each case corrected by a fit to the others. " +
+    MrEce(result.EachLeftOut) + " with each case corrected by a fit to the others; " +
+    LikelihoodInWords(result.Before, result.EachLeftOut) + ". " +
     (result.Helps ? "The correction helps on cases that it was not fitted to."
                   : "The correction does not help on cases that it was not fitted to.");
 }
@@ -59,8 +95,7 @@ std::vector<JudgeTask> ForEachStructure(const std::vector<Structure>& structures
   return tasks;
 }
 
-RecalibrationResult RecalibrateStructures(
-  Workspace& workspace, JudgeInput input, const EvaluationOptions& options, double keep, bool exactLeftOut)
+RecalibrationResult RecalibrateStructures(Workspace& workspace, JudgeInput input, const EvaluationOptions& options, double keep)
 {
   const std::vector<Structure>& structures = input.List.Structures;
   RecalibrationResult result;
@@ -84,7 +119,7 @@ RecalibrationResult RecalibrateStructures(
   corrected.Correction = &result.Correction;
   corrected.AllowFittedCases = true;
   leftOut.CaseCorrections = fitted.FitWithoutEach();
-  leftOut.ExactAuc = options.ExactAuc && exactLeftOut;
+  leftOut.ExactAuc = false;
   input.Seen = nullptr;
   input.Loop.Remark = input.Loop.Warn = nullptr;                               // they would be the same ones
   input.Loop.IsMine = [&memory](size_t number) { return memory.Has(number); }; // where they are in memory
@@ -96,6 +131,13 @@ RecalibrationResult RecalibrateStructures(
   if (result.Tested)
   {
     result.StructuresEachLeftOut = ReportsOf(again, structures, 1, 2);
+    for (size_t structure = 0; structure < structures.size(); ++structure)
+    {
+      if (result.StructuresEachLeftOut[structure].Report.Cases > 0)
+      {
+        OrderAsApplied(result.StructuresEachLeftOut[structure].Report, result.StructuresAfter[structure].Report);
+      }
+    }
     result.EachLeftOut = MeanOverStructures(result.StructuresEachLeftOut);
   }
   return result;
@@ -104,14 +146,21 @@ RecalibrationResult RecalibrateStructures(
 void Conclude(RecalibrationResult& result)
 {
   const EvaluationReport& fair = result.Tested ? result.EachLeftOut : result.After;
-  result.Helps = fair.Figures[RCN_MR_ECE] < result.Before.Figures[RCN_MR_ECE];
+  result.Helps = IsBetter(result.Before, fair);
   result.Sentence = InWords(result);
 }
 
 } // namespace
 
-RecalibrationResult Recalibrate(Workspace& workspace, JudgeInput input, const EvaluationOptions& options,
-  rcn_recalib_method method, double keep, bool exactLeftOut)
+std::string LikelihoodInWords(const EvaluationReport& before, const EvaluationReport& after)
+{
+  const rcn_figure likelihood = LikelihoodOf(before, after);
+  return std::string(likelihood == RCN_LEVEL_NLL ? "level NLL " : "NLL ") + Fixed(before.Figures[likelihood], 4) + " and " +
+    Fixed(after.Figures[likelihood], 4);
+}
+
+RecalibrationResult Recalibrate(
+  Workspace& workspace, JudgeInput input, const EvaluationOptions& options, rcn_recalib_method method, double keep)
 {
   RecalibrationResult result;
   if (input.List.HasStructures())
@@ -122,7 +171,7 @@ RecalibrationResult Recalibrate(Workspace& workspace, JudgeInput input, const Ev
         std::string("Several structures take a temperature, which they share; ") + rcn_recalib_name(method) +
           " would correct each by itself, and the structures would contradict each other.");
     }
-    result = RecalibrateStructures(workspace, input, options, keep, exactLeftOut);
+    result = RecalibrateStructures(workspace, input, options, keep);
     Conclude(result);
     return result;
   }
@@ -144,7 +193,7 @@ RecalibrationResult Recalibrate(Workspace& workspace, JudgeInput input, const Ev
   }
   corrected.Correction = &result.Correction;
   corrected.AllowFittedCases = true;
-  leftOut.ExactAuc = options.ExactAuc && exactLeftOut;
+  leftOut.ExactAuc = false;
   input.Loop.Remark = input.Loop.Warn = nullptr;                               // they would be the same ones
   input.Loop.IsMine = [&memory](size_t number) { return memory.Has(number); }; // where they are in memory
   const JudgeResult again = JudgeCases(workspace, input, { { 0, corrected }, { 0, leftOut } });
@@ -153,6 +202,7 @@ RecalibrationResult Recalibrate(Workspace& workspace, JudgeInput input, const Ev
   if (result.Tested)
   {
     result.EachLeftOut = again.Evaluations[1]->Report();
+    OrderAsApplied(result.EachLeftOut, result.After);
     result.Correction.Volumes = std::make_shared<VolumeScores>(again.Evaluations[1]->ScoresOfVolumes());
   }
   Conclude(result);

@@ -11,6 +11,24 @@
 
 namespace rcn
 {
+
+PageTable LevelShareTable(const EvaluationReport& report, const std::string& caption)
+{
+  PageTable table;
+  table.Caption = caption;
+  table.Columns = { "Raters", { "Predicted (%)", "mean predicted probability of this number" },
+    { "Observed (%)", "share of the voxels with this number" },
+    { "Unsure: predicted (%)", "the same where the model itself expects 5 to 95 % of the raters" },
+    { "Unsure: observed (%)", "the same where the model itself expects 5 to 95 % of the raters" } };
+  for (size_t k = 0; k < report.Shares.size(); ++k)
+  {
+    const rcn_level_share &all = report.Shares[k], &unsure = report.UnsureShares[k];
+    table.Rows.push_back({ PageCell(static_cast<double>(k), 0), PageCell(100 * all.predicted, 2),
+      PageCell(100 * all.observed, 2), PageCell(100 * unsure.predicted, 2), PageCell(100 * unsure.observed, 2) });
+  }
+  return table;
+}
+
 namespace report
 {
 
@@ -123,24 +141,6 @@ void WriteCorrections(Page& page, const ReportData& data, const std::vector<Judg
   }
 }
 
-/// How often each number of raters is expected and occurs, around the marks.
-PageTable ShareTable(const EvaluationReport& report)
-{
-  PageTable table;
-  table.Caption = "How many raters mark a voxel, around the marks";
-  table.Columns = { "Raters", { "Predicted (%)", "mean predicted probability of this number" },
-    { "Observed (%)", "share of the voxels with this number" },
-    { "Unsure: predicted (%)", "the same where the model itself expects 5 to 95 % of the raters" },
-    { "Unsure: observed (%)", "the same where the model itself expects 5 to 95 % of the raters" } };
-  for (size_t k = 0; k < report.Shares.size(); ++k)
-  {
-    const rcn_level_share &all = report.Shares[k], &unsure = report.UnsureShares[k];
-    table.Rows.push_back({ PageCell(static_cast<double>(k), 0), PageCell(100 * all.predicted, 2),
-      PageCell(100 * all.observed, 2), PageCell(100 * unsure.predicted, 2), PageCell(100 * unsure.observed, 2) });
-  }
-  return table;
-}
-
 /// The numbers of raters: a small diagram for each, and how often they occur; once for all readouts of a model.
 void WriteLevels(Page& page, const std::vector<JudgedSeries>& all, size_t s)
 {
@@ -150,7 +150,7 @@ void WriteLevels(Page& page, const std::vector<JudgedSeries>& all, size_t s)
   if (!again && series.HasReport[0] && !series.Reports[0].Levels.empty())
   {
     page.Add({ { LevelDiagrams(series.Reports[0], "How many raters, around the marks"), "" } }, true);
-    page.Add(ShareTable(series.Reports[0]));
+    page.Add(LevelShareTable(series.Reports[0], "How many raters mark a voxel, around the marks"));
   }
 }
 

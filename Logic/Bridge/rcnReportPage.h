@@ -53,6 +53,9 @@ struct ReportResult
   size_t LeftOut = 0; ///< cases that could not be used; each was told by Warn and is named in the report
 };
 
+/// How often each number of raters is expected, and occurs.
+PageTable LevelShareTable(const EvaluationReport& report, const std::string& caption);
+
 /// Pictures side by side for a page: the image, what raters say, and what each prediction says (levels: the expected share
 /// of raters), on the slice through the largest disputed region of the workspace's case.
 void AddComparison(Page& page, const Workspace& workspace, const std::string& id,

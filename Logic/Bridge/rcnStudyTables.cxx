@@ -33,6 +33,8 @@ const std::vector<StudyColumn>& StudyColumns()
     { "RPS, box", RCN_REGION_BOX, RCN_RPS, false, "Best prediction of how many raters mark a voxel (RPS, lower is better)" },
     { "Level NLL, box", RCN_REGION_BOX, RCN_LEVEL_NLL, false, nullptr },
     { "Level calibration, box (%)", RCN_REGION_BOX, RCN_LEVEL_ECE, true, nullptr },
+    { "Level calibration, worst, box (%)", RCN_REGION_BOX, RCN_LEVEL_ECE_MAX, true, nullptr },
+    { "MR-ECE, debiased, box (%)", RCN_REGION_BOX, RCN_MR_ECE_DEBIASED, true, nullptr },
   };
   return columns;
 }
@@ -128,13 +130,15 @@ std::string Legend()
     std::string(NotRankedInWords) +
     " Below each value: its 95 % interval over patients, where the list names them, otherwise over test cases; none below "
     "five. MR-ECE: how far the probability is from the share of raters who mark the voxel, on average; box: around all marks "
-    "and 20 voxels; band: near the contour; disputed: where raters disagree; whole: the image. AUC, Dice and Brier: in the "
+    "and 20 voxels; debiased: without what chance adds; band: near the contour; disputed: where raters disagree; whole: the "
+    "image. AUC, Dice and Brier: in the "
     "box, "
     "AUC and Dice against the majority of the raters, Brier against all of them; Dice: the mean over cases, without those "
     "where "
     "no majority marks anything and nothing is predicted; pooled: over all voxels together. RPS, level NLL and level "
     "calibration: how well the number of raters who mark a voxel is predicted (squared error, surprise, and how far "
-    "\"at least t raters\" is off, mean over t), the same for both readouts; one probability is evaluated there as a binomial "
+    "\"at least t raters\" is off, mean over t; worst: for the t that is off most), the same for both readouts; one "
+    "probability is evaluated there as a binomial "
     "distribution. Strategies that predict levels are "
     "judged with both readouts: majority, the probability that a majority marks the voxel, and expected, the expected share of "
     "raters.";
@@ -198,8 +202,13 @@ Json RowJson(const StudyRow& row)
     const std::string region = rcn_region_name(StudyColumns()[c].Region);
     figures.Set(region, regions[region].Set(StudyColumns()[c].Key(), CellJson(row.Cells[c])));
   }
-  return JsonObject{ { "strategy", row.Strategy }, { "readout", row.Readout.empty() ? Json(nullptr) : Json(row.Readout) },
+  JsonObject json{ { "strategy", row.Strategy }, { "readout", row.Readout.empty() ? Json(nullptr) : Json(row.Readout) },
     { "figures", figures }, { "volumes", VolumeReportJson(row.Volumes) } };
+  if (row.Box.Cases > 0) // in the box, of the training with the first seed, as the diagrams
+  {
+    SetLevels(json.Set("mr_kde_ece", row.Box.Kde.ece), row.Box);
+  }
+  return json;
 }
 
 std::string JsonOf(const Job& job)
@@ -390,20 +399,39 @@ void AddPictures(Page& page, Job& job)
   }
 }
 
+/// Which training a diagram shows, where there are several.
+std::string SeedName(const Job& job)
+{
+  return job.Options.Seeds > 1 ? ", seed " + std::to_string(job.Options.Training.Seed) : "";
+}
+
 /// The diagrams of all rows, side by side.
 void AddDiagrams(Page& page, const Job& job, const std::vector<StudyRow>& rows)
 {
   std::vector<PagePanel> diagrams;
-  const uint64_t seed = job.Options.Training.Seed;
   for (const StudyRow& row : rows)
   {
     if (row.Box.Cases > 0)
     {
-      diagrams.push_back(
-        { ReliabilityDiagram(row.Box, row.Name() + (job.Options.Seeds > 1 ? ", seed " + std::to_string(seed) : "")), "" });
+      diagrams.push_back({ ReliabilityDiagram(row.Box, row.Name() + SeedName(job)), "" });
     }
   }
   page.Add(diagrams, true);
+}
+
+/// The numbers of raters: a small diagram for each, and how often they occur; once for all readouts of a strategy.
+void AddLevels(Page& page, const Job& job, const std::vector<StudyRow>& rows)
+{
+  std::string last;
+  for (const StudyRow& row : rows)
+  {
+    if (row.Box.Cases > 0 && !row.Box.Levels.empty() && row.Strategy != last)
+    {
+      page.Add({ { LevelDiagrams(row.Box, row.Strategy + SeedName(job)), "" } }, true);
+      page.Add(LevelShareTable(row.Box, row.Strategy + ": how many raters mark a voxel"));
+      last = row.Strategy;
+    }
+  }
 }
 
 std::string PageOf(Job& job)
@@ -460,6 +488,20 @@ std::string PageOf(Job& job)
   if (result.Structures.empty())
   {
     AddDiagrams(page, job, result.Rows);
+  }
+  page.Section("levels", "Does it know how many raters mark a voxel?");
+  page.Paragraph(
+    "For each number of raters, the probability that at least so many mark a voxel against how often they do, in the "
+    "box around all marks" +
+    SeedShown(job.Options) + ". Unsure: where the model itself expects 5 to 95 % of the raters.");
+  for (const StudyStructure& structure : result.Structures)
+  {
+    page.Heading(structure.Name);
+    AddLevels(page, job, structure.Rows);
+  }
+  if (result.Structures.empty())
+  {
+    AddLevels(page, job, result.Rows);
   }
   page.Section("how", "How this was made");
   page.Code(CommandText(job.Options));

@@ -31,6 +31,13 @@ constexpr double NotANumber = std::numeric_limits<double>::quiet_NaN();
 /// Relative, in validation RPS: what the second half of a course must gain to count as an improvement.
 constexpr double ImprovingGain = 0.05;
 
+/// Fewer epochs have no halves that one could compare.
+constexpr int LeastEpochs = 6;
+
+/// Share of the validation voxels that all raters have to have answered for RPS to decide. It is known of no others, and a few
+/// complete cases must not choose the model.
+constexpr double MostVoxels = 0.9;
+
 double PeakMegabytes(rcn_context* context)
 {
   const double peak = platform::PeakMegabytes();
@@ -190,13 +197,18 @@ TrainingEpoch Training::Validate(rcn_net* net, const rcn_loss* loss, const float
   majority.ExactAuc = true;
   expected.Calib.readout = RCN_READOUT_EXPECTED;
   const auto judged = this->JudgeValidation(net, loss, lossValues, options);
+  for (size_t first = 0; first < judged.size(); first += options.size())
+  {
+    // Of a structure that nobody marked, too: its votes are those of all raters. Only what no process has read has no voxels.
+    epoch.IsBrier = epoch.IsBrier || judged[first]->LevelShare() < MostVoxels;
+  }
   std::vector<TrainingEpoch> structures;
   for (size_t first = 0; first < judged.size(); first += options.size())
   {
     const std::vector<double> all = judged[first]->Figures(), box = judged[first + 1]->Figures();
     TrainingEpoch one;
-    // With raters missing in every case there is no RPS of all K; the Brier score against those who answered is as proper.
-    one.Rps = std::isfinite(all[RCN_RPS]) ? all[RCN_RPS] : all[RCN_BRIER];
+    // With raters missing there is no RPS of all K; the Brier score against those who answered is as proper.
+    one.Rps = epoch.IsBrier ? all[RCN_BRIER] : all[RCN_RPS];
     one.MajorityMrEce = box[RCN_MR_ECE];
     one.Dice = box[RCN_DICE];
     one.ExpectedMrEce = judged[first + 2]->Figures()[RCN_MR_ECE];
@@ -209,6 +221,12 @@ TrainingEpoch Training::Validate(rcn_net* net, const rcn_loss* loss, const float
     Spread spread; // without structures that nobody marked
     std::for_each(structures.begin(), structures.end(), [&](const TrainingEpoch& one) { spread.Add(one.*figure); });
     epoch.*figure = structures.size() == 1 ? structures.front().*figure : spread.Mean();
+  }
+  if (epoch.IsBrier && !this->BrierSaid_)
+  {
+    this->Remark("Many validation voxels were not answered by all raters, so epochs are compared by the Brier score against "
+                 "those who answered, not by RPS.");
+    this->BrierSaid_ = true;
   }
   this->ValidationSeconds_ = SecondsNow() - start;
   this->Result_.SecondsValidating += this->ValidationSeconds_;
@@ -301,8 +319,7 @@ RecalibrationResult Training::FitToValidation(const Model& model, const Evaluati
   };
   input.Predictions = { { model.Path(), predict, nullptr } };
   // Where memory is limited, nothing is kept beside the cases: they are predicted again.
-  return rcn::Recalibrate(
-    this->Workspace_, input, options, method, std::isfinite(this->Store_->Room()) ? 0 : MostBytesKept, true);
+  return rcn::Recalibrate(this->Workspace_, input, options, method, std::isfinite(this->Store_->Room()) ? 0 : MostBytesKept);
 }
 
 /// The model that training started from, as it was applied. A correction that was fitted to these very cases would look better
@@ -340,8 +357,8 @@ EvaluationReport Training::JudgeStart()
 }
 
 /// Fits a temperature to the best model's predictions of the validation cases and stores it in the model if it helps on cases
-/// that it was not fitted to. Returns what is to be expected of the model: with a temperature, each case is judged with the one
-/// that the other cases give.
+/// that it was not fitted to. Returns what is to be expected of the model: with a temperature, calibration of each case with
+/// the one that the other cases give, and AUC and Dice of the model as it is applied.
 EvaluationReport Training::CorrectBest(const Model& best)
 {
   if (this->Validation_.size() < 2)
@@ -367,7 +384,8 @@ EvaluationReport Training::CorrectBest(const Model& best)
   }
   this->StoreVolumes(result.Volumes);
   const std::string figures = "MR-ECE " + PercentText(result.Before.Figures[RCN_MR_ECE], 2) + " without it, " +
-    PercentText(result.EachLeftOut.Figures[RCN_MR_ECE], 2) + " with each case left out of its fit.";
+    PercentText(result.EachLeftOut.Figures[RCN_MR_ECE], 2) + " with each case left out of its fit; " +
+    LikelihoodInWords(result.Before, result.EachLeftOut) + ".";
   if (!result.Tested || !result.Helps)
   {
     this->TellTemperature(
@@ -660,6 +678,7 @@ void Training::Loop()
   int64_t step = 0, epoch = 0, begun = 0;
   rcn_train_where(&step, &epoch, this->Trainer_.get());
   begun = step;
+  this->Result_.Steps = step;
   this->LastCheckpoint_ = SecondsNow();
   const double from = SecondsNow();
   bool timeUp = false, hasForecast = false;
@@ -737,6 +756,27 @@ bool Training::IsStillImproving() const
     early = epoch.Epoch > 0 && 2 * epoch.Epoch <= last ? std::min(early, epoch.Rps) : early;
   }
   return std::isfinite(early) && 10 * this->Result_.Best >= 9 * last && this->BestRps_ < (1 - ImprovingGain) * early;
+}
+
+/// Whether a longer training might be better, as far as validation can say.
+void Training::JudgeLength()
+{
+  TrainingResult& result = this->Result_;
+  const int last = result.Epochs.empty() ? 0 : result.Epochs.back().Epoch;
+  const bool gain = this->IsStillImproving(), late = last > 0 && 10 * result.Best >= 9 * last;
+  result.UsualSteps = this->UsualSteps_;
+  const bool ended = this->Patience_ > 0 && this->SinceBest_ >= this->Patience_;
+  const bool isShort = last < LeastEpochs || result.Steps < this->LeastSteps_;
+  result.TooShort = !gain && late && !ended && isShort && !this->Validation_.empty();
+  result.StillImproving = gain || result.TooShort;
+  if (gain)
+  {
+    this->Remark("Validation was still improving when training ended.");
+  }
+  else if (result.TooShort)
+  {
+    this->Remark("Training was too short to tell whether more of it would help.");
+  }
 }
 
 /// The file that training goes on from is the one that it writes.
@@ -919,11 +959,7 @@ TrainingResult Training::Run()
     return std::move(this->Result_);
   }
   this->Result_.KeptStart = this->Init_ && !this->Validation_.empty() && this->Result_.Best == 0;
-  this->Result_.StillImproving = this->IsStillImproving();
-  if (this->Result_.StillImproving)
-  {
-    this->Remark("Validation was still improving when training ended.");
-  }
+  this->JudgeLength();
   if (this->Result_.KeptStart && this->Processes_.IsFirst())
   {
     this->CopyStart();
@@ -1014,8 +1050,8 @@ json_t* TrainingJson(const TrainingResult& result)
     skipped.push_back(one.Id);
   }
   JsonObject root{ { "model", result.Model }, { "log", result.Log }, { "interrupted", result.Interrupted },
-    { "best", result.Best }, { "still_improving", result.StillImproving }, { "kept_start", result.KeptStart },
-    { "dropped_correction", result.DroppedCorrection },
+    { "best", result.Best }, { "still_improving", result.StillImproving }, { "too_short", result.TooShort },
+    { "kept_start", result.KeptStart }, { "dropped_correction", result.DroppedCorrection },
     { "temperature", result.Temperature > 0 ? result.Temperature : NotANumber }, { "volume_cases", result.VolumeCases },
     { "cache_bytes", result.CacheBytes }, { "readout", result.Readout }, { "steps", result.Steps },
     { "epochs", EpochsJson(result.Epochs) },

@@ -41,6 +41,8 @@ struct TrainingEpoch
   double Megabytes = 0;                        ///< most memory that the process ever had
   bool Best = false;
   bool Averaged = false; ///< figures are those of the averaged weights, which were better
+  bool IsBrier = false;  ///< Rps is the Brier score of the expected share, against the raters who answered: too few voxels
+                         ///< were answered by all of them
 };
 
 /// What a training will do: known before its first step (PlanTraining()), but for what is measured.
@@ -55,6 +57,7 @@ struct TrainingCourse
   int64_t Epochs = 0;          ///< at most; 0: as many as the time allows
   double Minutes = 0;          ///< at most; 0: as many as it takes
   bool MayEndEarlier = false;  ///< when validation stops improving
+  bool Slices = false;         ///< the cases are volumes, and a network of slices was not asked for
 
   // ---- measured in the first steps; 0 before
   int64_t Steps = 0;  ///< in all
@@ -163,7 +166,9 @@ struct TrainingResult
   std::vector<TrainingEpoch> Epochs; ///< [0] is the starting model when there was one
   int Best = 0;                      ///< Epoch of the best model
   bool KeptStart = false;            ///< no epoch was better than the model Init, which Model is, byte for byte
-  bool StillImproving = false;       ///< by validation, when training ended
+  bool StillImproving = false;       ///< by validation, when training ended, as far as one can tell
+  bool TooShort = false;             ///< one cannot tell: the best epoch is the last of few, or of few steps
+  int64_t UsualSteps = 0;            ///< that training would take if nobody chose
   bool DroppedCorrection = false;    ///< that of Init, which was fitted to other weights
   double Temperature = 0;            ///< stored in the model; 0: none
   std::string TemperatureInWords;    ///< a sentence: that it is stored, or why there is none; empty where nobody asked for one
@@ -177,10 +182,11 @@ struct TrainingResult
   double SecondsReading = 0, SecondsDrawing = 0, SecondsStepping = 0, SecondsValidating = 0;
   double SecondsWaiting = 0; ///< of the steps: for other processes
 
-  /// The best model on the validation cases as it will be applied: by its stored readout, and with a temperature each case by
-  /// the one fitted to all others. And, where training went on from a model, that one on the same cases as it was applied: by
-  /// its own readout and correction, which, where it was fitted to some of these very cases, is taken in the same way: each
-  /// case by a fit to all others. Of no cases where the region has no voxels in any of them.
+  /// The best model on the validation cases as it will be applied: by its stored readout, and with a temperature calibration
+  /// of each case by the one fitted to all others (EvaluationReport::EachLeftOut; AUC and Dice as applied). And, where training
+  /// went on from a model, that one on the same cases as it was applied: by its own readout and correction, which, where it was
+  /// fitted to some of these very cases, is taken in the same way: each case by a fit to all others. Of no cases where the
+  /// region has no voxels in any of them.
   EvaluationOptions Judged;
   EvaluationReport After;
   bool HasBefore = false;

@@ -41,6 +41,7 @@ public:
 private:
   bool IsInPlace() const;
   bool IsStillImproving() const;
+  void JudgeLength();
   // rcnTrainingSetup.cxx: cases, network, samples
   void ShowPlan();
   bool ReadHeaders(const TrainingSplit& split);
@@ -123,9 +124,12 @@ private:
   std::string Axes_;               // of volumes, see rcn_orient.h; empty: there are none
   double PixelSize_[2] = { 0, 0 }; // of slices
   std::string StrategyName_;
-  int Epochs_ = 0, Patience_ = 0; // as told, or chosen from the data
-  int EarliestEnd_ = 0;           // before this epoch, patience ends nothing
-  double PassSteps_ = 0;          // that see every case once
+  int Epochs_ = 0, Patience_ = 0;           // as told, or chosen from the data
+  int EarliestEnd_ = 0;                     // before this epoch, patience ends nothing
+  int64_t LeastSteps_ = 0, UsualSteps_ = 0; // of a course that nobody chose
+  bool Slices_ = false;                     // of volumes, though nobody asked for them
+  bool BrierSaid_ = false;
+  double PassSteps_ = 0; // that see every case once
   TrainingHandle<rcn_net> Network_;
   TrainingHandle<rcn_train> Trainer_;
   std::string CaseError_; // of GiveCase

@@ -46,6 +46,7 @@ json_t* EpochJson(const TrainingEpoch& epoch)
   }
   json.Set("best", epoch.Best);
   json.Set("averaged", epoch.Averaged);
+  json.Set("score", epoch.IsBrier ? "brier" : "rps");
   return json.Release();
 }
 
@@ -69,6 +70,8 @@ TrainingEpoch EpochFrom(const json_t* json)
   }
   epoch.Best = json_is_true(json_object_get(json, "best"));
   epoch.Averaged = json_is_true(json_object_get(json, "averaged"));
+  const char* score = json_string_value(json_object_get(json, "score"));
+  epoch.IsBrier = score && std::string(score) == "brier";
   return epoch;
 }
 
@@ -81,6 +84,7 @@ std::string EpochsCsv(const std::vector<TrainingEpoch>& epochs)
   }
   cells.push_back("best");
   cells.push_back("averaged");
+  cells.push_back("score");
   std::string text = CsvRow(cells);
   for (const TrainingEpoch& epoch : epochs)
   {
@@ -91,6 +95,7 @@ std::string EpochsCsv(const std::vector<TrainingEpoch>& epochs)
     }
     cells.push_back(epoch.Best ? "1" : "0");
     cells.push_back(epoch.Averaged ? "1" : "0");
+    cells.push_back(epoch.IsBrier ? "brier" : "rps"); // what the column rps is
     text += CsvRow(cells);
   }
   return text;

@@ -218,7 +218,7 @@ TrainingCourse Training::Plan()
   course.Training = static_cast<int64_t>(split.Training.size());
   course.Old = static_cast<int64_t>(split.Old.size());
   course.Validation = static_cast<int64_t>(split.Validation.size());
-  course.MayEndEarlier = course.MayEndEarlier && course.Validation > 0;
+  course.MayEndEarlier = this->Patience_ > 0 && course.Validation > 0;
   return course;
 }
 
@@ -457,6 +457,8 @@ void Training::ChooseSamples()
         throw Error(
           RCN_EDATA, "Case " + one.Source.Id + " is a slice; unet3d learns from volumes, unet and fpn-resnet from slices.");
       }
+      this->Slices_ =
+        this->Slices_ || (!volumes && !this->Options_.HasNet && !this->Init_ && rcn_geometry_thin_axis(&one.Geometry) < 0);
       voxels += static_cast<double>(rcn_geometry_voxels(&one.Geometry));
       measured = measured && one.Geometry.unit == RCN_MM;
     }
@@ -524,6 +526,8 @@ void Training::ChooseCourse()
   const int64_t covering = train.samples;
   this->PassSteps_ = static_cast<double>(rcn_train_epoch_steps(&train));
   const double steps = std::max(least, std::min(MostSteps, UsualPasses * this->PassSteps_));
+  this->LeastSteps_ = static_cast<int64_t>(least);
+  this->UsualSteps_ = static_cast<int64_t>(std::ceil(steps));
   if (chosen && this->Options_.Samples == 0) // to validate after every few steps would take longer than these
   {
     const int64_t cases = this->EpochCases();
@@ -547,7 +551,8 @@ void Training::ChooseCourse()
   course.CoveringSamples = covering;
   course.Epochs = chosen && timed ? 0 : this->Epochs_;
   course.Minutes = this->Options_.Minutes;
-  course.MayEndEarlier = this->Patience_ > 0;
+  course.MayEndEarlier = this->Patience_ > 0 && !this->Validation_.empty();
+  course.Slices = this->Slices_;
 }
 
 /// Training that goes on with another number of processes keeps the size of its steps.

@@ -11,6 +11,7 @@
 #include "rcnCommands.h"
 #include "rcnEvaluatedCases.h"
 #include "rcnProcesses.h"
+#include "rcnRanking.h"
 #include "rcnRecalibration.h"
 #ifdef RCN_HAVE_NETWORKS
 #include "rcnModelRecord.h"
@@ -303,6 +304,7 @@ std::string Heading(
   }
   text += report.Patients < report.Cases ? ", " + Counted(static_cast<int64_t>(report.Patients), "patient") : "";
   text += report.Cases == 1 ? "\nOne case: no interval." : "";
+  text += IsDescribed(options) ? "\n" + std::string(DescribedInWords) : "";
   for (const std::string& remark : RemarksInWords(report))
   {
     text += "\n" + remark;
@@ -566,7 +568,7 @@ Findings FindOne(const EvaluateTasks& tasks, const JudgeInput& input, const Judg
   const PredictionSource& first = input.Predictions.front();
   // All processes report together: each has a part of the voxels.
   const EvaluationReport report = model.Report();
-  const std::string words = WorstBinInWords(report);
+  const std::string words = IsDescribed(options) ? "" : WorstBinInWords(report);
   std::string text = Heading(report, options, model, first) + FigureTable(report) + "\n" + BinTable(report) +
     ShareTable(report) + (report.Cases > 1 ? "\n" + MeansTable(model) : "") + VolumeText(report.Volumes) +
     (words.empty() ? "" : "\n" + words + "\n");
@@ -581,9 +583,13 @@ Findings FindOne(const EvaluateTasks& tasks, const JudgeInput& input, const Judg
   }
   if (tasks.Versus)
   {
-    const std::vector<rcn_interval> difference = model.Compare(*judged.Evaluations[tasks.Versus]);
-    text += "\n" + DifferenceTable(difference);
-    json.Set("difference", DifferenceJson(difference));
+    json.Set("difference", nullptr);
+    if (!IsDescribed(options))
+    {
+      const std::vector<rcn_interval> difference = model.Compare(*judged.Evaluations[tasks.Versus]);
+      text += "\n" + DifferenceTable(difference);
+      json.Set("difference", DifferenceJson(difference));
+    }
     other = judged.Evaluations[tasks.Versus]->Report();
     const auto folder = [](const PredictionSource& source) {
       return std::filesystem::path(source.Name + "/").parent_path().filename().string(); // a path has no room in a legend
@@ -717,7 +723,8 @@ Findings FindSeveral(const EvaluateTasks& tasks, const JudgeInput& input, const 
   Findings findings{ "", JsonObject(EvaluationJson(structures, options, judged.Raters)), MeanOverStructures(structures) };
   findings.Text = Counted(static_cast<int64_t>(findings.Report.Cases), "case") + ", " +
     Counted(static_cast<int64_t>(names.size()), "structure") + ", each against the rest (" + RegionColumn(options) +
-    "), readout " + ReadoutText(options.Calib.readout, options.Calib.at_least) + "\n" + StructureRemarks(structures) + "\n" +
+    "), readout " + ReadoutText(options.Calib.readout, options.Calib.at_least) + "\n" +
+    (IsDescribed(options) ? std::string(DescribedInWords) + "\n" : "") + StructureRemarks(structures) + "\n" +
     StructureTable(structures);
   if (tasks.Before)
   {
@@ -725,7 +732,11 @@ Findings FindSeveral(const EvaluateTasks& tasks, const JudgeInput& input, const 
     findings.Text += "\nBefore recalibration\n" + StructureTable(before);
     findings.Json.Set("before_recalibration", EvaluationJson(before, options, judged.Raters));
   }
-  if (tasks.Versus)
+  if (tasks.Versus && IsDescribed(options))
+  {
+    findings.Json.Set("difference", nullptr);
+  }
+  else if (tasks.Versus)
   {
     CompareStructures(findings, structures, StructureReports(tasks, judged, names, tasks.Versus), tasks, judged);
   }
@@ -754,13 +765,22 @@ void AddRegions(Findings& findings, const EvaluateTasks& tasks, const JudgeInput
     table.Add(name, report, "no case has a voxel there");
     JsonObject json(
       several ? EvaluationJson(structures, options, judged.Raters) : EvaluationJson(report, options, judged.Raters));
-    if (tasks.Versus && !several && !empty)
+    if (tasks.Versus && !several && !empty && IsDescribed(options))
+    {
+      json.Set("difference", nullptr);
+    }
+    else if (tasks.Versus && !several && !empty)
     {
       json.Set("difference", DifferenceJson(model.Compare(*judged.Evaluations[tasks.At(0, tasks.Versus, r)])));
     }
     report.Cases > 0 ? regions.Set(name, json) : regions.Set(name, nullptr);
   }
   findings.Text += "\n" + table.Text();
+  const auto isDisputed = [](rcn_region region) { return region == RCN_REGION_DISPUTED; };
+  if (std::any_of(tasks.Regions.begin() + 1, tasks.Regions.end(), isDisputed)) // of the first one it is said at the top
+  {
+    findings.Text += std::string(DescribedInWords) + "\n";
+  }
   findings.Json.Set("regions", regions);
 }
 

@@ -7,6 +7,7 @@
 #include "rcnCommands.h"
 #include "rcnProcesses.h"
 #include "rcnTraining.h"
+#include "rcnWayOut.h"
 
 namespace rcn
 {
@@ -114,11 +115,12 @@ std::string EpochLine(const TrainingEpoch& epoch, int epochs)
     ? "Epoch " + std::to_string(epoch.Epoch) + "/" + std::to_string(epochs) + ": loss " + Fixed(epoch.Loss, 4)
     : "Before training";
   return about +
-    (std::isfinite(epoch.Rps)
-        ? ", validation RPS " + Fixed(epoch.Rps, 5) + ", MR-ECE " + Fixed(100 * epoch.MajorityMrEce, 2) + " % (majority) " +
-          Fixed(100 * epoch.ExpectedMrEce, 2) + " % (expected), AUC " + Fixed(epoch.Auc, 4) + ", Dice " + Fixed(epoch.Dice, 3)
-        : "") +
-    "; " + Fixed(epoch.Seconds, 0) + " s, " + Fixed(epoch.Megabytes, 0) + " MB" + (epoch.Best ? "  *" : "");
+    (std::isfinite(epoch.Rps) ? std::string(", validation ") + (epoch.IsBrier ? "Brier " : "RPS ") + Fixed(epoch.Rps, 5) +
+          ", MR-ECE " + Fixed(100 * epoch.MajorityMrEce, 2) + " % (majority) " + Fixed(100 * epoch.ExpectedMrEce, 2) +
+          " % (expected), AUC " + Fixed(epoch.Auc, 4) + ", Dice " + Fixed(epoch.Dice, 3)
+                              : "") +
+    "; " + Fixed(epoch.Seconds, 0) + " s, " + Fixed(epoch.Megabytes, 0) + " MB" +
+    (epoch.Best && std::isfinite(epoch.Rps) ? "  *" : ""); // nothing says that it is the best without validation
 }
 
 /// Of one structure, and of several.
@@ -142,6 +144,11 @@ std::string LongerInWords(const TrainingResult& result, const TrainingOptions& o
   {
     return "";
   }
+  if (result.TooShort)
+  {
+    return "Too short to tell whether a longer training is better: it took " + Counted(result.Steps, "step") +
+      ", and without --epochs and --minutes it takes up to " + std::to_string(result.UsualSteps) + "\n";
+  }
   // Twice as long, in the terms that the person used.
   const double minutes = options.Minutes > 0 ? options.Minutes : result.Epochs.back().Seconds / 60;
   return "Still improving when it ended: train longer, for example " +
@@ -150,11 +157,17 @@ std::string LongerInWords(const TrainingResult& result, const TrainingOptions& o
     "\n";
 }
 
+/// Below the table of a model with a temperature.
+const char* const LeftOutNote =
+  "Calibration with each case left out of the fit of the temperature; AUC and Dice as the model is "
+  "applied.\n";
+
 std::string Summary(const TrainingResult& result, const TrainingOptions& options)
 {
   std::string text = "Trained on " + Counted(static_cast<int64_t>(result.TrainingCases.size()), "case") +
-    (result.KeptStart ? "; no epoch was better than the model that training started from"
-                      : "; best after epoch " + std::to_string(result.Best)) +
+    (result.KeptStart                    ? "; no epoch was better than the model that training started from"
+        : result.ValidationCases.empty() ? "; the last epoch was kept"
+                                         : "; best after epoch " + std::to_string(result.Best)) +
     "\n";
   if (result.After.Cases > 0)
   {
@@ -184,7 +197,7 @@ std::string Summary(const TrainingResult& result, const TrainingOptions& options
                                : "model (readout ") +
         result.Readout + ")",
       result.After, result.StructuresAfter);
-    text += table.Text() + WorstBinInWords(result.After) + "\n";
+    text += table.Text() + (result.After.EachLeftOut ? LeftOutNote : "") + WorstBinInWords(result.After) + "\n";
   }
   return text + LongerInWords(result, options) + (result.KeptStart ? "Unchanged: " : "Written: ") + result.Model +
     (result.KeptStart ? " (the model that training started from); written: " : " (the model), ") + result.Log +
@@ -218,8 +231,14 @@ int RunTrain(const Arguments& arguments)
   options.Warn = [&terminal](const std::string& sentence) { terminal.Warn(sentence); };
   int epochs = 0; // as many as progress says
   options.EpochDone = [&](const TrainingEpoch& epoch) { terminal.Remark(EpochLine(epoch, epochs)); };
+  bool slicesSaid = false;
   options.Progress = [&](const TrainingProgress& progress) {
     epochs = progress.Epochs;
+    if (progress.Course.Slices && !slicesSaid)
+    {
+      terminal.Remark("The cases are volumes, and the network learns from their slices. " + WayOut("slices"));
+      slicesSaid = true;
+    }
     // After some steps it is known how long one takes, and how far the time will go.
     if (progress.JustMeasured)
     {

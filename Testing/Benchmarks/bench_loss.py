@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Losses with their gradients, alone: this library and PyTorch in one run. BCE + RPS on levels, and the
-Dirichlet-multinomial likelihood of several structures.
+"""Losses with their gradients, alone: this library and PyTorch in one run. BCE + RPS on levels, the cumulative
+link with RPS (the default), and the Dirichlet-multinomial likelihood of several structures.
 
-Both are given the same outputs and votes and the same number of threads; what they compute is
+All are given the same outputs and votes and the same number of threads; what they compute is
 compared before anything is timed. Run with: ./run bench loss
 """
 import argparse
@@ -69,6 +69,52 @@ def bench_structures(options, structures=4, raters=5):
     return here, there
 
 
+def link_rps(z, y, own, raters, weight):
+    """The default in PyTorch: log p_k without differences of probabilities, and the RPS of the levels."""
+    thresholds = torch.cumsum(torch.cat([own[:1], own[1:] ** 2 + 1e-3]), 0)
+    x = thresholds[None, :, None] - z
+    log_yes, log_no = torch.nn.functional.logsigmoid(x), torch.nn.functional.logsigmoid(-x)
+    gap = torch.log(-torch.expm1(thresholds[:-1] - thresholds[1:]))
+    log_p = torch.cat([log_yes, torch.zeros_like(z)], 1) + torch.cat([torch.zeros_like(z), log_no], 1)
+    log_p = log_p + torch.nn.functional.pad(gap, (1, 1))[None, :, None]
+    truth = (y[:, None] <= torch.arange(raters)[None, :, None]).to(z.dtype)
+    rps = ((torch.sigmoid(x) - truth) ** 2).sum(1) / (raters + 1)
+    return (weight * rps - log_p.gather(1, y[:, None])[:, 0]).mean()
+
+
+def bench_default(options):
+    """What `train` uses unless told otherwise."""
+    generator = np.random.default_rng(3)
+    context = rcn.Context(options.threads)
+    loss = rcn.Loss(context, "cumulative-link", options.raters, rps_weight=5.0)
+    parameters = loss.init_parameters()
+    logits = generator.standard_normal((1, 1, options.voxels), dtype=np.float32) * 2
+    level = generator.integers(0, options.raters + 1, (1, options.voxels)).astype(np.uint8)
+    gradient, own = np.empty_like(logits), np.empty_like(parameters)
+    leaf, c = torch.from_numpy(logits).requires_grad_(), torch.from_numpy(parameters.copy()).requires_grad_()
+    target = torch.from_numpy(level.astype(np.int64))
+
+    def here_once():
+        return loss.run(logits, level, gradient, parameters, own)
+
+    def step():
+        leaf.grad = c.grad = None
+        value = link_rps(leaf, target, c, options.raters, 5.0)
+        value.backward()
+        return value
+
+    value, peer = here_once().loss, step().item()
+    difference = np.abs(leaf.grad.numpy() - gradient).max() / np.abs(gradient).max()
+    print(f"loss {value:.7f} here, {peer:.7f} PyTorch; largest difference of gradients {difference:.1e} in float")
+    if abs(value - peer) > 1e-4 * peer or difference > 1e-2:
+        sys.exit("bench_loss: the two do not compute the same")
+    here, there = time_of(here_once, 3 * options.repeats), time_of(step, options.repeats)
+    print(f"cumulative link with RPS: {options.raters} raters, {options.voxels} voxels, {options.threads} threads, float32")
+    print(f"  PyTorch {torch.__version__} eager  {there * 1e3:8.1f} ms")
+    print(f"  here                     {here * 1e3:8.1f} ms   {there / here:.1f} x")
+    return here, there
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--voxels", type=int, default=1 << 22)
@@ -122,9 +168,11 @@ def main():
     print(f"  PyTorch {torch.__version__} eager  {there * 1e3:8.1f} ms")
     print(f"  here                     {here * 1e3:8.1f} ms   {there / here:.1f} x"
           f"   {2 * logits.nbytes / here / 1e9:.1f} GB/s")
+    ordinal, eager_ordinal = bench_default(options)
     ours, eager = bench_structures(options)
     if options.json:
-        print(json.dumps({"ours": here, "eager": there, "structures": {"ours": ours, "eager": eager}}))
+        print(json.dumps({"ours": here, "eager": there, "ordinal": {"ours": ordinal, "eager": eager_ordinal},
+                          "structures": {"ours": ours, "eager": eager}}))
     if there / here < options.at_least:
         sys.exit(f"bench_loss: less than {options.at_least} x")
 

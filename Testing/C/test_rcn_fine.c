@@ -95,7 +95,9 @@ static void check_same(rcn_context *ctx, const rcn_calib *a, const rcn_calib *b)
         check_bins(bins[0], bins[1], 15);
     }
     const rcn_brier brier[2] = {rcn_calib_brier(a), rcn_calib_brier(b)};
-    const rcn_kde kde[2] = {rcn_calib_kde(a), rcn_calib_kde(b)};
+    rcn_kde kde[2];
+    CHECK_STATUS(rcn_calib_kde(&kde[0], ctx, &a, 1), RCN_OK);
+    CHECK_STATUS(rcn_calib_kde(&kde[1], ctx, &b, 1), RCN_OK);
     CHECK_SAME(brier[0].remainder, brier[1].remainder);
     CHECK_SAME(kde[0].ece, kde[1].ece);
     CHECK_SAME(kde[0].bandwidth, kde[1].bandwidth);

@@ -409,7 +409,8 @@ inline rcn::EvaluationReport MadeReport(double power, int bins = 10, size_t case
       report.RaterBins[static_cast<size_t>(r)].push_back(own);
     }
   }
-  report.Voxels = report.Pairs / raters;
+  report.Voxels = report.LevelVoxels = report.Pairs / raters;
+  report.LevelCases = static_cast<int64_t>(cases);
   for (const auto& own : report.RaterBins)
   {
     double ece = 0;

@@ -175,6 +175,9 @@ private slots:
     corrected.StillImproving = true;
     monitor.finish(corrected);
     QVERIFY(monitor.findChild<QLabel*>("verdict")->text().contains("still improving"));
+    corrected.TooShort = true;
+    monitor.finish(corrected);
+    QVERIFY(monitor.findChild<QLabel*>("verdict")->text().contains("too short to tell"));
     rcn::TrainingResult unjudged = result(false);
     unjudged.After.Cases = 0;
     monitor.finish(unjudged);

@@ -228,7 +228,13 @@ void RecalibratingReadsOnce()
     CHECK(cases.Votes == std::vector<size_t>(8, 1) && cases.Levels == std::vector<size_t>(8, 1));
     CHECK(result.Tested && result.Cases.size() == 8 && result.Before.Cases == 8 && result.EachLeftOut.Cases == 8);
     CHECK((result.Correction.Correction.levels > 0) == (method == RCN_RECALIB_TEMPERATURE));
-    CHECK(result.Helps == (result.EachLeftOut.Figures[RCN_MR_ECE] < result.Before.Figures[RCN_MR_ECE]));
+    // A proper score decides, and MR-ECE must not get worse: of the levels, where there are some.
+    const rcn_figure likelihood = method == RCN_RECALIB_TEMPERATURE ? RCN_LEVEL_NLL : RCN_NLL;
+    CHECK(result.Helps ==
+      (result.EachLeftOut.Figures[likelihood] < result.Before.Figures[likelihood] &&
+        result.EachLeftOut.Figures[RCN_MR_ECE] <= result.Before.Figures[RCN_MR_ECE]));
+    CHECK(result.EachLeftOut.Auc.reference == result.After.Auc.reference && result.EachLeftOut.EachLeftOut);
+    CHECK(result.EachLeftOut.Figures[RCN_DICE] == result.After.Figures[RCN_DICE]);
     const rcn::RecalibrationResult again = rcn::Recalibrate(roomless.Work, roomless.Input, TinyOptions(), method, 0);
     CHECK(roomless.Votes == std::vector<size_t>(8, 2) && roomless.Levels == std::vector<size_t>(8, 2));
     CHECK(Same(result.After, again.After) && Same(result.EachLeftOut, again.EachLeftOut));

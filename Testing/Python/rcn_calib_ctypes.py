@@ -87,9 +87,10 @@ def level_shares(lib, sums, raters, unsure):
     return np.array([[s.predicted, s.observed] for s in out])
 
 
-def kde(lib, sums):
-    lib.rcn_calib_kde.restype = Kde
-    return lib.rcn_calib_kde(sums)
+def kde(lib, ctx, *cases):
+    out = Kde()
+    ctx.check(lib.rcn_calib_kde(ct.byref(out), ctx.handle, (ct.c_void_p * len(cases))(*[c.value for c in cases]), ct.c_int64(len(cases))))
+    return out
 
 
 def figures(lib, ctx, p, masks, bins=15):

@@ -339,10 +339,19 @@ def test_one_probability_is_judged_on_levels_as_binomial(tmp_path):
 
 def test_levels_where_a_rater_is_missing(tmp_path):
     study = study_of(tmp_path, 6)
-    for one in study.content["test"]:
+    whole = evaluate(*study.words)
+    assert whole["level_voxels"] == whole["voxels"] and whole["level_cases"] == 6
+    for one in study.content["test"][2:]:
+        del one["label"]["A"]
+    answer = evaluate(*study.words)
+    assert answer["level_cases"] == 2 and 0 < answer["level_voxels"] < answer["voxels"] and answer["rps"] > 0
+    assert any("that all raters answered, in 2 of 6 cases." in remark for remark in answer["remarks"])
+    for one in study.content["test"][:2]:
         del one["label"]["A"]
     answer = evaluate(*study.words)
     assert answer["levels"] == "none" and answer["rps"] is None and answer["level_calibration"] == {"mean": None, "max": None, "t": []}
+    assert answer["level_voxels"] == answer["level_cases"] == 0
+    assert any("no voxel was answered by all raters" in remark for remark in answer["remarks"])
     refused("evaluate", *study.words, "--plot-levels", tmp_path / "l.svg", says="no levels to plot")
 
 
@@ -683,6 +692,12 @@ def test_case_without_region(tmp_path):
     assert done.err.count("\n") == 1 and "agreed" in done.err and "region is empty" in done.err
     once = run("evaluate", *study.words, "--region", "disputed", "--versus", study.pred)
     assert once.err == done.err
+    # Chosen by the raters' answers: no test of a difference, no worst bin, but why.
+    assert "the figures describe and do not rank" in once.out and "First minus second" not in once.out
+    assert "of the raters mark it." not in once.out and any("describe and do not rank" in remark for remark in done.json["remarks"])
+    both = run("evaluate", *study.words, "--region", "box", "--region", "disputed", "--versus", study.pred, "--json", "-").json
+    assert both["difference"]["mr_ece"]["value"] == 0 and both["regions"]["disputed"]["difference"] is None
+    assert both["regions"]["box"]["difference"] and not any("do not rank" in remark for remark in both["remarks"])
     study.content["test"] = study.content["test"][-1:]
     done = run("evaluate", *study.words, "--region", "disputed", check=False)
     assert done.code == 2 and done.out == "" and "region is empty in every case" in done.err

@@ -103,25 +103,70 @@ def kernel(x, p, h):
     return sum(norm.pdf(x[:, None], image[None], h) for image in images)
 
 
-@pytest.mark.parametrize("shape", ["uniform", "background", "hump"])
-def test_kde(lib, ctx, shape):
-    rng = np.random.default_rng(3)
-    raters, count = 3, 500
-    p = {"uniform": rng.random(count), "background": rng.beta(0.1, 1, count), "hump": rng.beta(8, 12, count)}[shape].astype(np.float32)
-    masks = (rng.random((raters, count)) < p**1.4).astype(np.uint8)
-    sums = sums_of(lib, ctx, [(p, masks)], raters)
-    ours = calib.kde(lib, sums)
-    x, gap = p.astype(float), p.astype(float) - masks.mean(0)
-    likelihood = []
-    for h in BANDWIDTHS:
+def left_out_score(groups, h, votes):
+    """Of p less the smoothed p - y of all other groups (of one: of all other voxels), in float64 without nodes."""
+    score = 0
+    for number, (x, gap, square) in enumerate(groups):
         k = kernel(x, x, h)
-        likelihood.append(np.log(np.maximum((k.sum(1) - np.diag(k)) / (count - 1), 1e-300)).sum())
-    best = BANDWIDTHS[np.argmax(likelihood)]
-    assert ours.bandwidth == best
+        if len(groups) == 1:
+            # The votes of a voxel as if they were alike, as the definition has it.
+            others = (k.sum(1) - np.diag(k)) * votes
+            off, mass, some = k @ gap * votes, k.sum(1) * votes, others > 0
+            change = (off**2 - 2 * off * mass * gap + mass**2 * square)[some] / others[some] ** 2 - square[some]
+            score += votes * change.sum()
+        else:
+            rest = [g for i, g in enumerate(groups) if i != number]
+            mass = sum(kernel(x, other, h).sum(1) for other, _, _ in rest)
+            off = sum(kernel(x, other, h) @ theirs for other, theirs, _ in rest) / mass
+            score += votes * (off**2 - 2 * gap * off).sum()
+    return score
+
+
+@pytest.mark.parametrize("cases", [1, 4])
+@pytest.mark.parametrize("shape", ["uniform", "background", "hump"])
+def test_kde(lib, ctx, shape, cases):
+    rng = np.random.default_rng(3)
+    raters, count, groups, sums = 3, 500, [], []
+    for _ in range(cases):
+        p = {"uniform": rng.random(count), "background": rng.beta(0.1, 1, count), "hump": rng.beta(8, 12, count)}[shape].astype(np.float32)
+        masks = (rng.random((raters, count)) < p**1.4).astype(np.uint8)
+        sums.append(sums_of(lib, ctx, [(p, masks)], raters))
+        x = p.astype(float)
+        groups.append((x, x - masks.mean(0), ((x - masks) ** 2).mean(0)))
+    ours = calib.kde(lib, ctx, *sums)
+    scores = np.array([left_out_score(groups, h, raters) for h in BANDWIDTHS])
+    # Nodes move probabilities by up to 1/2048, so that neighbors which are nearly as good may change places.
+    assert scores[list(BANDWIDTHS).index(ours.bandwidth)] <= scores.min() + 0.02 * (scores.max() - scores.min())
     grid = np.linspace(0, 1, 2001)
-    exact = np.trapezoid(abs(kernel(grid, x, best) @ gap) / count, grid)
+    x, gap = np.concatenate([g[0] for g in groups]), np.concatenate([g[1] for g in groups])
+    exact = np.trapezoid(abs(kernel(grid, x, ours.bandwidth) @ gap) / len(x), grid)
     assert ours.ece == pytest.approx(exact, rel=0.01)
-    lib.rcn_calib_destroy(sums)
+    for one in sums:
+        lib.rcn_calib_destroy(one)
+
+
+def test_kde_of_a_perfect_model(lib, ctx):
+    """Most voxels are background: what chance adds must be less than in the bins that it is to check."""
+    rng = np.random.default_rng(0)
+    y, x = np.mgrid[:96, :96]
+    kde, bins = [], []
+    for _ in range(3):
+        cases = []
+        for _ in range(10):
+            distance = np.hypot(y - rng.uniform(35, 60), x - rng.uniform(35, 60)) - rng.uniform(8, 18)
+            q = (1 / (1 + np.exp(distance / rng.uniform(1, 4)))).ravel().astype(np.float32)
+            cases.append((q, (rng.random((4, q.size)) < q).astype(np.uint8)))
+        each = [sums_of(lib, ctx, [one], 4) for one in cases]
+        together = sums_of(lib, ctx, cases, 4)
+        bins.append(calib.figures_of(lib, together)["mr_ece"])
+        kde.append(calib.kde(lib, ctx, *each).ece)
+        # What is really off stays.
+        wrong = [sums_of(lib, ctx, [(q**1.5, masks)], 4) for q, masks in cases]
+        off = sums_of(lib, ctx, [(q**1.5, masks) for q, masks in cases], 4)
+        assert calib.kde(lib, ctx, *wrong).ece == pytest.approx(calib.figures_of(lib, off)["mr_ece"], rel=0.1)
+        for one in [*each, *wrong, together, off]:
+            lib.rcn_calib_destroy(one)
+    assert np.mean(kde) < 0.8 * np.mean(bins)
 
 
 def cases_of(rng, cases, scatter, bias):

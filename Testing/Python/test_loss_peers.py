@@ -14,6 +14,7 @@ if os.environ.get("RCN_PEERS") != "1":
 
 import torch
 import torch.nn.functional as F
+from scipy.special import gammaln, logsumexp
 from scipy.stats import betabinom
 
 import rcn_loss_ctypes as rcn
@@ -177,3 +178,74 @@ def test_beta_binomial_of_many_raters(correlation, answered):
     if answered == 64:
         levels = loss.levels(logits, own)[0]
         np.testing.assert_allclose(levels, peer.pmf(np.arange(65)[:, None]), atol=5e-6)  # float: 64 factors
+
+
+# ---- the default: cumulative link with RPS, for any number of raters, some of them missing --------------------------------------
+
+
+def log_levels(z, own, raters):
+    """log p_k: (raters + 1, voxels), in double, without differences of probabilities."""
+    thresholds = np.concatenate([own[:1], own[1:] ** 2 + 1e-3]).cumsum()
+    out = np.zeros((raters + 1, z.size))
+    for k in range(raters + 1):
+        if k < raters:
+            out[k] -= np.logaddexp(0, z - thresholds[k])
+        if k > 0:
+            out[k] -= np.logaddexp(0, thresholds[k - 1] - z)
+        if 0 < k < raters:
+            out[k] += np.log(-np.expm1(thresholds[k - 1] - thresholds[k]))
+    return out
+
+
+def log_thinning(raters, answered):
+    """[j, k]: log of the chance that j of those who answered mark what k of all raters mark (hypergeometric)."""
+    def choose(n, k):
+        return gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
+
+    j, k = np.arange(answered + 1)[:, None], np.arange(raters + 1)[None]
+    possible = (j <= k) & (answered - j <= raters - k)
+    with np.errstate(all="ignore"):
+        chance = choose(k, j) + choose(raters - k, answered - j) - choose(raters, answered)
+    return np.where(possible, chance, -np.inf)
+
+
+def link_loss(z, own, raters, answered, marked, weight):
+    seen = logsumexp(log_thinning(raters, answered)[:, :, None] + log_levels(z, own, raters)[None], axis=1)
+    truth = marked[None] <= np.arange(answered + 1)[:, None]
+    rps = ((np.exp(seen).cumsum(0) - truth) ** 2).sum(0) / (answered + 1)
+    return (weight * rps - seen[marked, np.arange(z.size)]).mean()
+
+
+@pytest.mark.parametrize("thresholds", ["at the start", "collapsed", "far apart"])
+@pytest.mark.parametrize("raters,answered", [(1, 1), (4, 4), (4, 3), (4, 1), (16, 16), (16, 15), (16, 5), (16, 1), (64, 64), (64, 63), (64, 21), (64, 1)])
+def test_the_default_loss_in_double(raters, answered, thresholds):
+    generator = np.random.default_rng(raters + answered)
+    loss = rcn.Loss(rcn.Context(1), "cumulative-link", raters, rps_weight=5.0)
+    own = loss.init_parameters()
+    own[1:] = {"at the start": own[1:], "collapsed": 0.02 * own[1:], "far apart": 2}[thresholds]
+    logits = (generator.standard_normal((1, 1, 2001)) * 4).astype(np.float32)
+    marked = generator.integers(0, answered + 1, 2001).astype(np.uint8)
+    gradient, own_gradient = np.empty_like(logits), np.empty_like(own)
+    labels = [(0.0, 1.0, v, answered) for v in range(answered + 1)]
+    result = loss.run(logits, marked[None], gradient, own, own_gradient, labels=labels)
+
+    z, exact = logits[0, 0].astype(float), own.astype(float)
+
+    def at(outputs, parameters):
+        return link_loss(outputs, parameters, raters, answered, marked, 5.0)
+
+    def slope(of, i, step=1e-5):
+        change = np.zeros_like(of)
+        change[i] = step
+        plus, minus = (at(z + s * change, exact) if of is z else at(z, exact + s * change) for s in (1, -1))
+        return (plus - minus) / (2 * step)
+
+    assert result.loss == pytest.approx(at(z, exact), rel=1e-6)
+    for i in (0, 5, 100, 2000):
+        # Per voxel: what a gradient of the mean has is small. Thresholds are sums of up to 64 floats.
+        assert z.size * gradient[0, 0, i] == pytest.approx(z.size * slope(z, i), rel=2e-4, abs=2e-4)
+    for j in {0, raters // 2, raters - 1}:
+        assert own_gradient[j] == pytest.approx(slope(exact, j), rel=1e-4, abs=1e-6)
+    levels = loss.levels(logits, own)[0]
+    np.testing.assert_allclose(levels, np.exp(log_levels(z, exact, raters)), atol=1e-6)
+    assert np.abs(levels.sum(0) - 1).max() < 2e-6

@@ -42,22 +42,30 @@ def test_files_and_table(study):
     table = json.loads((out / "table.json").read_text("utf-8"))
     assert [(r["strategy"], r["readout"]) for r in table["rows"]] == [("rps", "majority"), ("rps", "expected"), ("median", None)]
     assert table["test_cases"] == 5 and table["raters"] == ["A", "B", "C"]
-    columns = [(g, f) for g in ("box", "band", "disputed", "whole") for f in ("mr_ece",)] + [("box", f) for f in ("auc", "dice", "dice_pooled", "brier", "rps", "level_nll", "level_ece")]
+    columns = [(g, f) for g in ("box", "band", "disputed", "whole") for f in ("mr_ece",)] + [("box", f) for f in ("auc", "dice", "dice_pooled", "brier", "rps", "level_nll", "level_ece", "level_ece_max", "mr_ece_debiased")]
     for region, figure in columns:
         cells = [row["figures"][region][figure] for row in table["rows"]]
         values = [c["value"] for c in cells]
         best = max(values) if figure in ("auc", "dice", "dice_pooled") else min(values)
         # Voxels chosen by the raters' own answers describe a model and rank none.
         assert [c["best"] for c in cells] == [region != "disputed" and i == values.index(best) for i in range(3)]
-        if figure in ("rps", "level_nll", "level_ece"):  # of the levels, whatever is read out of them
+        if figure in ("rps", "level_nll", "level_ece", "level_ece_max"):  # of the levels, whatever is read out of them
             assert values[0] == values[1]
         for one in cells:
+            if figure == "mr_ece_debiased":  # has no interval
+                assert one["low"] is None
+                continue
             assert one["low"] <= one["value"] + 1e-3 and one["value"] - 1e-3 <= one["high"]
             assert not (one["best"] and one["tie"])
+    for row in table["rows"]:  # and what a diagram shows
+        assert [t["at_least"] for t in row["level_calibration"]["t"]] == [1, 2, 3] and len(row["level_shares"]["unsure"]) == 4
+        assert row["mr_kde_ece"] > 0 and row["level_cases"] == 5
+        assert row["level_calibration"]["max"] == pytest.approx(row["figures"]["box"]["level_ece_max"]["value"], rel=1e-9)
     markdown = (out / "table.md").read_text("utf-8")
     assert markdown.count("**") == 2 * (len(columns) - 1) and "rps (expected)" in markdown and "not for clinical use" in markdown
     assert "rps (majority)" in done.out and "report.html" in done.out
     html = (out / "report.html").read_text("utf-8")
+    assert html.count("Reliability of levels: ") == 2 and html.count(": how many raters mark a voxel") == 2  # once a strategy
     assert html.count("Reliability diagram: ") == 3 and "For research, not for clinical use." in html
     assert not re.search(r"https?:|\bsrc=|url\(", html) and html.count("<script") == 1  # self-contained
     # Three cases side by side: the image, the raters, two strategies; the image is there once.

@@ -158,8 +158,11 @@ def test_strategies(strategy, data, tmp_path):
 
 def test_patches_and_one_case_without_validation(data, tmp_path):
     one = edited(data, lambda d: (d.update(training=d["training"][:1]), d.pop("validation")), "one.json")
-    done = run("train", "--data", one, "-o", tmp_path / "m.safetensors", *quick(), "--patch", "32x32", "--augment", "strong")
+    done = run("train", "--data", one, "-o", tmp_path / "m.safetensors", *quick(), "--patch", "32x32", "--augment", "strong", "--patience", "3")
     assert "no validation case" in done.err
+    # Nothing validates: nothing ends it earlier, no epoch is the best.
+    assert "ends earlier" not in done.err and "*" not in done.err
+    assert "Trained on 1 case; the last epoch was kept" in done.out and "best after" not in done.out and "Too short" not in done.out
     assert rows(tmp_path / "m.safetensors")[-1]["rps"] == ""
 
 
@@ -549,11 +552,82 @@ def test_too_short_a_training_says_so(data, tmp_path):
     done = run(*words, *quick(epochs=8))
     assert "Still improving when it ended: train longer, for example --epochs 16\n" in done.out
     assert json.loads((tmp_path / "m.json").read_text("utf-8"))["still_improving"]
+    # So few steps change nothing worth mentioning, and say nothing about more of them unless a better epoch came long before.
     done = run(*words, *quick(epochs=8, rate=1e-9))
-    assert "Still improving" not in done.out and not json.loads((tmp_path / "m.json").read_text("utf-8"))["still_improving"]
+    found = json.loads((tmp_path / "m.json").read_text("utf-8"))
+    assert "Still improving" not in done.out and found["still_improving"] == found["too_short"] == (found["best"] == 8)
+    done = run(*words, *quick(epochs=1))
+    found = json.loads((tmp_path / "m.json").read_text("utf-8"))
+    assert found["still_improving"] and found["too_short"]
+    assert "Too short to tell whether a longer training is better: it took 2 steps, and without --epochs and --minutes it takes up to 2500\n" in done.out
     # Small sets take small steps: 8 images of 2304 voxels are two steps of four.
     run(*words, "--epochs", "1", "--width", "8", "--depth", "1")
     assert json.loads((tmp_path / "m.json").read_text("utf-8"))["steps"] == 2
+
+
+def test_slices_of_volumes_are_said(data, tmp_path):
+    """Nobody asked for a network of slices, and one of volumes exists; whoever asks for it knows."""
+    volumes = make_volumes(tmp_path / "volumes", (1, 1, 2))
+    words = ["-o", tmp_path / "m.safetensors", "--overwrite", "--epochs", "1", "--width", "8", "--depth", "1", "--no-recalibration"]
+    said = "The cases are volumes, and the network learns from their slices. Use --arch unet3d to learn from whole volumes."
+    assert run("train", "--data", volumes, *words).err.count(said) == 1
+    assert said not in run("train", "--data", volumes, *words, "--arch", "unet").err
+    assert said not in run("train", "--data", data, *words).err
+
+
+def blurred_discs(folder, cases=10, raters=5, side=80):
+    """Noisy discs, whose outlines raters draw one voxel further out each."""
+    random = np.random.default_rng(3)
+    y, x = np.mgrid[:side, :side]
+    content = {"raters": [f"R{r}" for r in range(raters)], "training": []}
+    for i in range(cases):
+        radius, center = random.uniform(.15, .25) * side, random.uniform(.4, .6, 2) * side
+        distance = np.hypot(y - center[0], x - center[1]) - radius
+        write_nrrd(folder / f"{i}.nrrd", (1 / (1 + np.exp(distance / 1.5)) + .3 * random.standard_normal((side, side))).astype(np.float32))
+        for r in range(raters):
+            write_nrrd(folder / f"{i}_{r}.nrrd", (distance < r - 2 + .7 * random.standard_normal()).astype(np.uint8))
+        content["training"].append({"id": str(i), "image": f"{i}.nrrd", "label": {f"R{r}": f"{i}_{r}.nrrd" for r in range(raters)}})
+    path = folder / "list.json"
+    path.write_text(json.dumps(content))
+    return path
+
+
+def test_a_temperature_is_kept_only_where_it_predicts_better(tmp_path):
+    """After two epochs probabilities are nearly constant: a temperature moves them to another bin, and MR-ECE alone would like that."""
+    data, kept = blurred_discs(tmp_path), 0
+    for seed, epochs in (0, 2), (1, 2), (0, 4), (5, 4):
+        found = []
+        for more in (), ("--no-recalibration",):
+            words = ["--epochs", str(epochs), "--seed", str(seed), "--threads", "1", "--overwrite", "--json", tmp_path / "m.json"]
+            run("train", "--data", data, "-o", tmp_path / "m.safetensors", *words, *more)
+            found.append(json.loads((tmp_path / "m.json").read_text("utf-8")))
+        corrected, plain = found[0]["validation"], found[1]["validation"]
+        if found[0]["temperature"] is None:
+            assert corrected["level_nll"] == plain["level_nll"] and corrected["mr_ece"] == plain["mr_ece"]
+            continue
+        kept += 1
+        assert corrected["level_nll"] < plain["level_nll"] and corrected["mr_ece"] <= plain["mr_ece"]
+        # A temperature hardly changes the order of voxels; cases with different ones have none in common.
+        assert corrected["auc"] == pytest.approx(plain["auc"], abs=0.005)
+        assert any("left out of the fit" in remark for remark in corrected["remarks"])
+    assert kept < 4
+
+
+def test_missing_raters_do_not_leave_the_choice_to_a_few_cases(data, tmp_path):
+    """RPS is known of complete voxels only: one complete case of three must not choose the model alone."""
+    def leave_out(content):
+        for i, case in enumerate(content["validation"][1:]):
+            case["label"].pop(sorted(case["label"])[i % 3])
+
+    some = edited(data, leave_out, "some.json")
+    done = run("train", "--data", some, "-o", tmp_path / "m.safetensors", *quick(), "--json", tmp_path / "m.json")
+    assert "compared by the Brier score" in done.err and "validation Brier 0" in done.err and "validation RPS" not in done.err
+    assert {row["score"] for row in rows(tmp_path / "m.safetensors")} == {"brier"}
+    judged = json.loads((tmp_path / "m.json").read_text("utf-8"))["validation"]
+    assert judged["level_cases"] == 1 and 0 < judged["level_voxels"] < judged["voxels"]
+    assert any(f"in 1 of {judged['case_count']} cases" in remark for remark in judged["remarks"])
+    done = run("train", "--data", data, "-o", tmp_path / "n.safetensors", *quick(epochs=1))
+    assert "validation RPS 0" in done.err and {row["score"] for row in rows(tmp_path / "n.safetensors")} == {"rps"}
 
 
 def test_splits(data, tmp_path):

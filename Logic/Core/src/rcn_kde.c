@@ -1,37 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rcn_calib_private.h"
+#include "rcn_context_private.h"
 
 #include <math.h>
 
 /* Nodes 0, 1/1024 ... 1: a quarter of the narrowest kernel apart. */
-enum { NODES = 1024, BANDWIDTHS = 13, REACH = 7 * NODES / 4, EXTENT = NODES + 1 + 2 * REACH };
+enum {
+    NODES = 1024,
+    BANDWIDTHS = 13,
+    FOLDS = 10,
+    REACH = 7 * NODES / 4,
+    EXTENT = NODES + 1 + 2 * REACH
+};
 
 static double bandwidth_of(int number) {
     return ldexp(number % 2 ? sqrt(2.0) : 1.0, number / 2 - 8);
 }
 
-/* The node below the mean probability of a fine cell, and how far it is to the next, 0 ... 1. */
-static int node_of(double *upper, const double *cell) {
-    const double place = fmin(fmax(cell[2] / cell[0], 0), 1) * NODES;
-    const int node = place < NODES ? (int)place : NODES - 1;
-    *upper = place - node;
-    return node;
-}
+/* Pairs on the nodes, and of them the sums of p - y and of (p - y)^2. */
+typedef struct nodes {
+    double mass[NODES + 1], gap[NODES + 1], square[NODES + 1];
+} nodes;
 
-/* Each fine cell is put on the two nodes around its mean probability: pairs, and sum of p - y. */
-static void spread_cells(double *mass, double *gap, const rcn_calib *calib) {
+/* Each fine cell is put on the two nodes around its mean probability. */
+static void spread_cells(nodes *out, const rcn_calib *calib) {
     rcn__fine fine;
     const double *cell;
     rcn__fine_begin(&fine, calib);
-    for (int i = 0; i <= NODES; ++i) mass[i] = gap[i] = 0;
     while ((cell = rcn__fine_next(&fine)) != NULL) {
-        double upper;
         if (!(cell[0] > 0)) continue;
-        const int node = node_of(&upper, cell);
-        mass[node] += (1 - upper) * cell[0];
-        mass[node + 1] += upper * cell[0];
-        gap[node] += (1 - upper) * (cell[2] - cell[1]);
-        gap[node + 1] += upper * (cell[2] - cell[1]);
+        const double p = fmin(fmax(cell[2] / cell[0], 0), 1), place = p * NODES;
+        const int node = place < NODES ? (int)place : NODES - 1;
+        const double gap = cell[2] - cell[1];
+        const double square = p * p * (cell[0] - cell[1]) + (1 - p) * (1 - p) * cell[1];
+        for (int i = 0; i <= 1; ++i) {
+            const double share = i ? place - node : 1 - (place - node);
+            out->mass[node + i] += share * cell[0];
+            out->gap[node + i] += share * gap;
+            out->square[node + i] += share * square;
+        }
     }
 }
 
@@ -69,48 +76,92 @@ static double height(int a, int b, double bandwidth) {
     return 0.39894228040143267794 / bandwidth * sum;
 }
 
-/* Sum of log density over the pairs, each voxel left out of its own; `votes` pairs to a voxel. A
- * voxel between two nodes has its share of both, in the density and in what is left out. */
-static double left_out_likelihood(const rcn_calib *calib, const double *mass, double pairs,
-                                  double votes, double bandwidth) {
-    double density[NODES + 1], own[NODES + 1], next[NODES + 1], sum = 0;
-    rcn__fine fine;
-    const double *cell;
-    rcn__fine_begin(&fine, calib);
-    smooth(density, mass, bandwidth);
+/* A case out: the votes of `one` when each probability is corrected by what the others (`all`
+ * without it, smoothed) are off there. Squared errors, less those without a correction. */
+static double score_of_case(const nodes *one, const double *all_mass, const double *all_gap,
+                            double bandwidth) {
+    double mass[NODES + 1], gap[NODES + 1], sum = 0;
+    smooth(mass, one->mass, bandwidth);
+    smooth(gap, one->gap, bandwidth);
     for (int i = 0; i <= NODES; ++i) {
-        own[i] = height(i, i, bandwidth);
-        next[i] = height(i, i + 1, bandwidth);
-    }
-    while ((cell = rcn__fine_next(&fine)) != NULL) {
-        double u;
-        if (!(cell[0] > 0)) continue;
-        const int i = node_of(&u, cell);
-        const double all = (1 - u) * density[i] + u * density[i + 1];
-        const double mine =
-            (1 - u) * (1 - u) * own[i] + u * u * own[i + 1] + 2 * u * (1 - u) * next[i];
-        sum += cell[0] * log(fmax(all - votes * mine, 1e-12 * mine) / (pairs - votes));
+        const double others = all_mass[i] - mass[i];
+        /* Where they have no voxel, rounding would decide. */
+        const double off = others > 1e-9 * all_mass[i] ? (all_gap[i] - gap[i]) / others : 0;
+        sum += one->mass[i] * off * off - 2 * one->gap[i] * off;
     }
     return sum;
 }
 
-rcn_kde rcn_calib_kde(const rcn_calib *calib) {
-    rcn_kde out = {NAN, NAN};
-    double mass[NODES + 1], gap[NODES + 1], smoothed[NODES + 1];
-    double pairs = 0, best = -HUGE_VAL, area = 0;
-    spread_cells(mass, gap, calib);
-    for (int i = 0; i <= NODES; ++i) pairs += mass[i];
-    if (!(calib->sums[RCN_SUM_VOXELS] > 1)) return out;
-    const double votes = pairs / calib->sums[RCN_SUM_VOXELS];
+/* A voxel out, where there is one case. Its votes are taken to be alike, as they nearly are: left
+ * out one by one, the others would tell. The sum over all votes in closed form:
+ * off without it, minus its own p - y, is (gap - mass (p - y)) / (mass - own). */
+static double score_of_voxels(const nodes *one, double votes, double bandwidth) {
+    double mass[NODES + 1], gap[NODES + 1], sum = 0;
+    smooth(mass, one->mass, bandwidth);
+    smooth(gap, one->gap, bandwidth);
+    for (int i = 0; i <= NODES; ++i) {
+        const double own = votes * height(i, i, bandwidth), others = mass[i] - own;
+        if (!(one->mass[i] > 0) || !(others > 1e-9 * mass[i])) continue;
+        sum += (one->mass[i] * gap[i] * gap[i] - 2 * gap[i] * mass[i] * one->gap[i] +
+                mass[i] * mass[i] * one->square[i]) /
+                   (others * others) -
+               one->square[i];
+    }
+    return sum;
+}
+
+/* The sum of |gap|, smoothed, over all pairs. */
+static double ece_of(const nodes *all, double pairs, double bandwidth) {
+    double smoothed[NODES + 1], area = 0;
+    smooth(smoothed, all->gap, bandwidth);
+    for (int i = 0; i <= NODES; ++i) area += fabs(smoothed[i]) * (i % NODES ? 1.0 : 0.5);
+    return area / NODES / pairs;
+}
+
+rcn_status rcn_calib_kde(rcn_kde *out, rcn_context *ctx, const rcn_calib *const *cases,
+                         int64_t count) {
+    rcn_status status = RCN_OK;
+    nodes *folds = NULL, all;
+    double mass[NODES + 1], gap[NODES + 1], voxels = 0, pairs = 0, best = HUGE_VAL;
+    const int used = (int)(count < FOLDS ? count : FOLDS);
+    if (!out || !cases || count < 1)
+        RCN_TRY(rcn__fail(ctx, RCN_EINVALID, "Smoothing takes the sums of at least one case."));
+    RCN_TRY(rcn__check_cases(ctx, cases, count, cases[0]));
+    RCN_ALLOC_ZERO(folds, ctx, used, "the votes of cases");
+    memset(&all, 0, sizeof all);
+    /* Neighbors in a list, as slices of a patient are, mostly share a fold. */
+    for (int64_t i = 0; i < count; ++i) {
+        spread_cells(&folds[i * used / count], cases[i]);
+        voxels += cases[i]->sums[RCN_SUM_VOXELS];
+    }
+    for (int f = 0; f < used; ++f)
+        for (int i = 0; i <= NODES; ++i) {
+            all.mass[i] += folds[f].mass[i];
+            all.gap[i] += folds[f].gap[i];
+            all.square[i] += folds[f].square[i];
+        }
+    for (int i = 0; i <= NODES; ++i) pairs += all.mass[i];
+    const rcn_kde none = {NAN, NAN};
+    *out = none;
+    if (!(voxels > 1)) goto done;
     for (int h = 0; h < BANDWIDTHS; ++h) {
-        const double value = left_out_likelihood(calib, mass, pairs, votes, bandwidth_of(h));
-        if (value > best) {
-            best = value;
-            out.bandwidth = bandwidth_of(h);
+        const double bandwidth = bandwidth_of(h);
+        double score = 0;
+        if (used > 1) {
+            smooth(mass, all.mass, bandwidth);
+            smooth(gap, all.gap, bandwidth);
+            for (int f = 0; f < used; ++f) score += score_of_case(&folds[f], mass, gap, bandwidth);
+        } else {
+            score = score_of_voxels(&all, pairs / voxels, bandwidth);
+        }
+        /* Of those that rounding alone tells apart, the narrowest. */
+        if (score < best - 1e-9 * pairs) {
+            best = score;
+            out->bandwidth = bandwidth;
         }
     }
-    smooth(smoothed, gap, out.bandwidth);
-    for (int i = 0; i <= NODES; ++i) area += fabs(smoothed[i]) * (i % NODES ? 1.0 : 0.5);
-    out.ece = area / NODES / pairs;
-    return out;
+    out->ece = ece_of(&all, pairs, out->bandwidth);
+done:
+    rcn__free(ctx, folds);
+    return status;
 }

@@ -328,6 +328,10 @@ rcn_level_source rcn_calib_level_source(const rcn_calib *calib) {
                          : RCN_LEVELS_BINOMIAL;
 }
 
+int64_t rcn_calib_level_voxels(const rcn_calib *calib) {
+    return (int64_t)calib->sums[RCN_SUM_LEVEL_VOXELS];
+}
+
 const char *rcn_level_source_name(rcn_level_source source) {
     static const char *const names[] = {"none", "predicted", "binomial", "mixed"};
     return (int)source >= 0 && source <= RCN_LEVELS_MIXED ? names[source] : NULL;

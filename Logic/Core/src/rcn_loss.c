@@ -282,6 +282,7 @@ void rcn__loss_constants(constants *out, const rcn_loss *loss, const float *para
             const double gap = x * x + LINK_GAP;
             threshold = j ? threshold + gap : x;
             out->bias[j] = (float)threshold;
+            out->gap[j] = (float)-expm1(-gap);
             out->log_gap[j] = (float)log(-expm1(-gap));
             out->gap_slope[j] = (float)(exp(-gap) / -expm1(-gap));
             out->gap_chain[j] = (float)(2 * x);
@@ -485,17 +486,22 @@ RCN_DISPATCH static void run_softmax(block *b, const rcn_loss *loss, int a) {
 
 /* Adds the term of the ranked probability score to a loss that goes through log p_k, k = 0 ... K:
  * share[k] becomes minus the derivative of the whole loss by log p_k. Overwrites p by exp(p). */
-RCN_INLINE void add_rps(block *b, float (*share)[LANES], const rcn_loss *loss, int a) {
+RCN_INLINE void add_rps_of_levels(block *b, float (*share)[LANES], const rcn_loss *loss, int a) {
     const int raters = loss->options.raters, levels = raters + 1;
     const float c = (float)(loss->options.rps_weight / (a + 1));
-    for (int k = 0; k < levels; ++k)
-        for (int i = 0; i < LANES; ++i) b->p[k][i] = rcn__exp(b->p[k][i]);
     if (a < raters)
         score_thinned(b, loss->score + loss->offset[a], levels, a, 1, c);
     else
         score_cumulative(b, levels, c);
     for (int k = 0; k < levels; ++k)
         for (int i = 0; i < LANES; ++i) share[k][i] -= b->p[k][i] * b->s[k][i];
+}
+
+/* The same where p holds their logarithms. */
+RCN_INLINE void add_rps(block *b, float (*share)[LANES], const rcn_loss *loss, int a) {
+    for (int k = 0; k <= loss->options.raters; ++k)
+        for (int i = 0; i < LANES; ++i) b->p[k][i] = rcn__exp(b->p[k][i]);
+    add_rps_of_levels(b, share, loss, a);
 }
 
 /* CORN: log p_k = sum_(j<k) log s(z_j) + log s(-z_k). */
@@ -525,10 +531,49 @@ RCN_DISPATCH static void run_corn(block *b, const rcn_loss *loss, int a) {
 }
 
 /* Cumulative link: s(t) - s(u) = s(t) s(-u) (1 - exp(u - t)), whose last factor is the same for all
- * voxels; so log p_k needs no difference of probabilities. */
-RCN_DISPATCH static void run_link(block *b, const rcn_loss *loss, const constants *own, int a) {
+ * voxels; so log p_k needs no difference of probabilities.
+ *
+ * Everybody answered: the level is known, and the posterior is 1 there. Only its own logarithm is
+ * wanted, and the levels are products of what the gradient needs anyway. */
+RCN_INLINE void link_complete(block *b, float (*share)[LANES], float (*yes)[LANES],
+                              float (*no)[LANES], const rcn_loss *loss, const constants *own) {
     const int raters = loss->options.raters;
-    float share[MAX_LEVELS][LANES], sum[LANES], yes, no;
+    float above[LANES], below[LANES], log_gap[LANES], unused[2];
+    for (int i = 0; i < LANES; ++i) above[i] = below[i] = LOGIT_BOUND; /* s = 1: no threshold */
+    for (int i = 0; i < LANES; ++i) log_gap[i] = 0;
+    for (int j = 0; j < raters; ++j) {
+        const float threshold = own->bias[j], level = (float)j, gap = own->log_gap[j];
+        for (int i = 0; i < LANES; ++i) {
+            const float x = threshold - b->z[0][i];
+            sigmoid(&yes[j][i], &no[j][i], x);
+            above[i] = b->marked[i] == level ? x : above[i];
+            below[i] = b->marked[i] == level + 1 ? -x : below[i];
+        }
+        for (int i = 0; j > 0 && i < LANES; ++i)
+            log_gap[i] = b->marked[i] == level ? gap : log_gap[i];
+    }
+    for (int i = 0; i < LANES; ++i) {
+        const float u = sigmoid(&unused[0], &unused[1], above[i]);
+        const float v = sigmoid(&unused[0], &unused[1], below[i]);
+        b->loss[i] = -(log_gap[i] + log_sigmoid(above[i], u) + log_sigmoid(below[i], v));
+    }
+    for (int k = 0; k <= raters; ++k) {
+        const float gap = k > 0 && k < raters ? own->gap[k] : 1.0f, level = (float)k;
+        for (int i = 0; i < LANES; ++i) {
+            const float up = k < raters ? yes[k][i] : 1.0f, down = k > 0 ? no[k - 1][i] : 1.0f;
+            b->p[k][i] = up * down * gap;
+            share[k][i] = b->marked[i] == level ? 1.0f : 0.0f;
+        }
+    }
+    if (loss->options.rps_weight > 0) add_rps_of_levels(b, share, loss, raters);
+}
+
+/* Some are missing. */
+RCN_INLINE void link_thinned(block *b, float (*share)[LANES], float (*yes)[LANES],
+                             float (*no)[LANES], const rcn_loss *loss, const constants *own,
+                             int a) {
+    const int raters = loss->options.raters;
+    float sum[LANES];
     int32_t row[LANES];
     for (int i = 0; i < LANES; ++i) row[i] = (int32_t)b->marked[i];
     for (int k = 0; k <= raters; ++k) {
@@ -538,7 +583,8 @@ RCN_DISPATCH static void run_link(block *b, const rcn_loss *loss, const constant
     for (int j = 0; j < raters; ++j) {
         const float threshold = own->bias[j];
         for (int i = 0; i < LANES; ++i) {
-            const float x = threshold - b->z[0][i], log1p_u = sigmoid(&yes, &no, x);
+            const float x = threshold - b->z[0][i];
+            const float log1p_u = sigmoid(&yes[j][i], &no[j][i], x);
             b->p[j][i] += log_sigmoid(x, log1p_u);
             b->p[j + 1][i] += log_sigmoid(-x, log1p_u);
         }
@@ -546,12 +592,21 @@ RCN_DISPATCH static void run_link(block *b, const rcn_loss *loss, const constant
     posterior(share, sum, b->p, loss->log_mix + loss->offset[a], row, raters + 1);
     for (int i = 0; i < LANES; ++i) b->loss[i] = -sum[i];
     if (loss->options.rps_weight > 0) add_rps(b, share, loss, a);
-    for (int i = 0; i < LANES; ++i) sum[i] = 0; /* d loss / d t_j, over j */
+}
+
+RCN_DISPATCH static void run_link(block *b, const rcn_loss *loss, const constants *own, int a) {
+    const int raters = loss->options.raters;
+    float share[MAX_LEVELS][LANES], yes[RCN_MAX_RATERS][LANES], no[RCN_MAX_RATERS][LANES];
+    float sum[LANES]; /* d loss / d t_j, over j */
+    if (a == raters)
+        link_complete(b, share, yes, no, loss, own);
+    else
+        link_thinned(b, share, yes, no, loss, own, a);
+    for (int i = 0; i < LANES; ++i) sum[i] = 0;
     for (int j = raters - 1; j >= 0; --j) {
-        const float threshold = own->bias[j], slope = own->gap_slope[j], chain = own->gap_chain[j];
+        const float slope = own->gap_slope[j], chain = own->gap_chain[j];
         for (int i = 0; i < LANES; ++i) {
-            sigmoid(&yes, &no, threshold - b->z[0][i]);
-            sum[i] += share[j + 1][i] * yes - share[j][i] * no;
+            sum[i] += share[j + 1][i] * yes[j][i] - share[j][i] * no[j][i];
             b->own[j][i] = j ? chain * (sum[i] - share[j][i] * slope) : sum[i];
         }
     }

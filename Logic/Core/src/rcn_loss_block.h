@@ -45,6 +45,7 @@ struct rcn_loss {
 typedef struct constants {
     float bias[RCN_MAX_RATERS];      /* CORAL; thresholds of the cumulative link */
     float log_gap[RCN_MAX_RATERS];   /* log(1 - exp(-(t_j - t_(j-1)))) */
+    float gap[RCN_MAX_RATERS];       /* 1 - exp(-(t_j - t_(j-1))) */
     float gap_slope[RCN_MAX_RATERS]; /* d log_gap / d gap */
     float gap_chain[RCN_MAX_RATERS]; /* d gap / d parameter */
     float gamma;                     /* beta-binomial: correlation / (1 - correlation) */

@@ -272,6 +272,9 @@ RCN_API const char *rcn_level_source_name(rcn_level_source source);
 
 RCN_API rcn_level_source rcn_calib_level_source(const rcn_calib *calib);
 
+/* Voxels that all raters answered, of which alone the levels are known. */
+RCN_API int64_t rcn_calib_level_voxels(const rcn_calib *calib);
+
 /* out[0 ... bins - 1] of voxels instead of pairs: P(y >= at_least) against [y >= at_least],
  * at_least = 1 ... K; rcn_calib_gaps() gives the calibration error. Bins of equal width. */
 RCN_API void rcn_calib_level_bins(rcn_calib_bin *out, const rcn_calib *calib, int at_least);
@@ -298,15 +301,23 @@ RCN_API void rcn_calib_level_shares(rcn_level_share *out, const rcn_calib *calib
  *     ece = integral over x from 0 to 1 of |sum_i (p_i - y_i) K_h(x, p_i)| / N.
  * As in a bin it is the mean probability near x, not x itself, that is compared with the share of
  * votes there, so that smoothing alone makes no error (Zhang, Kailkhura & Han 2020 compare x).
- * h is that of 2^-8, 2^-7.5, ... 2^-2 with the largest likelihood of the p_i when the density at
- * each voxel is estimated without it. Computed from the fine histogram on 1025 nodes. NaN below two
- * voxels. */
+ * h is that of 2^-8, 2^-7.5, ... 2^-2 that predicts best what the votes of a case are when it is
+ * left out: the one with the smallest Brier score of p_i less the smoothed mean of p - y of the
+ * other cases at p_i. So a gap is smoothed as far as it repeats from case to case. (The likelihood
+ * of the p_i themselves, which one might take, asks for the shape of their density: the peak of the
+ * background, of which nothing is to be learned about calibration, makes the narrowest h the best,
+ * and chance then adds more than in bins.) Beyond ten cases, ten groups of cases that follow each
+ * other are left out in turn; of one case, voxels. Computed from the fine histograms on 1025 nodes.
+ * NaN below two voxels. */
 typedef struct rcn_kde {
     double ece;
     double bandwidth; /* h */
 } rcn_kde;
 
-RCN_API rcn_kde rcn_calib_kde(const rcn_calib *calib);
+/* cases[0 ... count - 1]: their sums. On failure *out is unchanged.
+ *   RCN_EINVALID  no case, or sums that cannot be merged */
+RCN_API rcn_status rcn_calib_kde(rcn_kde *out, rcn_context *ctx, const rcn_calib *const *cases,
+                                 int64_t count);
 
 /* The Brier score of all pairs taken apart (Murphy 1973) over the bins of equal width:
  *   reliability  sum n_b/N (mean p_b - share_b)^2      0 is best
