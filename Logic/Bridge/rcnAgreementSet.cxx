@@ -144,27 +144,33 @@ const std::vector<AgreementSet::Definition>& AgreementSet::PairDefinitions()
 // ---- cases -----------------------------------------------------------------------------------------
 
 AgreementSet::AgreementSet(const std::vector<std::string>& raters, const std::string& structure)
-  : Raters_(raters),
-    Structure_(structure),
-    Csv_(structure.empty() ? CsvRow({ "case", "split", "patient", "rater", "pair", "figure", "value" })
-                           : CsvRow({ "case", "split", "patient", "structure", "rater", "pair", "figure", "value" }))
+  : Raters_(raters), Structure_(structure)
 {
+}
+
+std::string AgreementSet::LongHeader() const
+{
+  return this->Structure_.empty() ? CsvRow({ "case", "split", "patient", "rater", "pair", "figure", "value" })
+                                  : CsvRow({ "case", "split", "patient", "structure", "rater", "pair", "figure", "value" });
 }
 
 void AgreementSet::Set(int a, int b, const std::string& figure, double value, bool inCsv)
 {
-  const size_t number = this->Cases_.size() - 1;
+  if (std::isnan(value))
+  {
+    return; // most figures in millimeters or in pixels never are anything else
+  }
   std::vector<double>& column = this->Columns_[{ a, b, figure }];
-  column.resize(number, NAN);
+  column.resize(this->Cases_.size() - 1, NAN);
   column.push_back(value);
-  if (inCsv && std::isfinite(value))
+  if (inCsv && this->WriteRow_ && std::isfinite(value))
   {
     const Case& one = this->Cases_.back();
     const auto name = [&](int rater) { return this->Raters_[static_cast<size_t>(rater)]; };
     std::vector<std::string> row = { one.Id, one.Split, one.Patient, a >= 0 && b < 0 ? name(a) : "",
       b >= 0 ? name(a) + " - " + name(b) : "", figure, CsvNumber(value) };
     row.insert(row.begin() + 3, this->Structure_.empty() ? 0 : 1, this->Structure_);
-    this->Csv_ += CsvRow(row);
+    this->WriteRow_(CsvRow(row));
   }
 }
 

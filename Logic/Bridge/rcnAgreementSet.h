@@ -10,6 +10,7 @@
 #define rcnAgreementSet_h
 
 #include <cmath>
+#include <functional>
 #include <map>
 #include <string>
 #include <tuple>
@@ -111,8 +112,10 @@ public:
 
   const std::string& Structure() const { return this->Structure_; }
 
-  /// A row for each case, rater or pair, and figure: case, split, patient, (structure,) rater, pair, figure, value.
-  const std::string& LongCsv() const { return this->Csv_; }
+  /// A table in long form, which is not kept: `write` gets a row for each case, rater or pair, and figure, as cases are added,
+  /// with the columns of LongHeader(): case, split, patient, (structure,) rater, pair, figure, value.
+  void WriteLongRows(std::function<void(const std::string& row)> write) { this->WriteRow_ = std::move(write); }
+  std::string LongHeader() const;
 
   /// Keys: cases, patients, empty_cases, figures, raters, pairs, stand_out, and the same without the empty cases.
   json_t* Json(rcn_context* context) const;
@@ -145,7 +148,7 @@ private:
   std::vector<Case> Cases_; // id, split and patient only
   std::vector<bool> IsEmpty_;
   std::map<Place, std::vector<double>> Columns_; // a number for each case; NaN where it is not defined
-  std::string Csv_;
+  std::function<void(const std::string&)> WriteRow_;
   std::string Unit_; // of the cases' extents
   bool MixedUnits_ = false;
 };
@@ -155,7 +158,7 @@ struct AgreementOfCases
 {
   AgreementSummary All, Marked;
   std::string EmptySentence; ///< AgreementSet::EmptyInWords()
-  std::string Csv;           ///< AgreementSet::LongCsv()
+  std::string Csv;           ///< the long form
 };
 
 } // namespace rcn

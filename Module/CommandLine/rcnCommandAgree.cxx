@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <map>
+#include <memory>
 #include <set>
 
 #include "rcnAgreementFigures.h"
@@ -314,9 +315,11 @@ struct Collected
   std::string Structure; ///< empty: the only one
   Summary Figures;
   AgreementSet Set;
+  std::unique_ptr<TextFile> Long; ///< its part of --csv-long, the first one with the header; null: not wanted
 };
 
-std::vector<Collected> CollectedFor(const std::vector<std::string>& raters, const std::vector<Structure>& structures)
+std::vector<Collected> CollectedFor(
+  const Arguments& arguments, const std::vector<std::string>& raters, const std::vector<Structure>& structures)
 {
   std::vector<Collected> all;
   for (size_t c = 0; c < structures.size() && structures.size() > 1; ++c)
@@ -326,6 +329,18 @@ std::vector<Collected> CollectedFor(const std::vector<std::string>& raters, cons
   if (all.empty())
   {
     all.emplace_back(raters, "");
+  }
+  for (Collected& one : all)
+  {
+    if (arguments.Has("--csv-long") && Processes::All().IsFirst())
+    {
+      one.Long = std::make_unique<TextFile>(arguments.Get("--csv-long"));
+      one.Set.WriteLongRows([file = one.Long.get()](const std::string& row) { file->Add(row); });
+    }
+  }
+  if (all.front().Long)
+  {
+    all.front().Long->Add(all.front().Set.LongHeader());
   }
   return all;
 }
@@ -517,26 +532,27 @@ std::string SetsText(const std::vector<Collected>& all, const AgreementSet& labe
 
 // ---- both ways of comparing ------------------------------------------------------------------------
 
-/// What both ways of comparing end with; `json` gets the time.
-void WriteAll(const Arguments& arguments, const std::string& text, const std::vector<Collected>& collected, JsonObject json,
-  const Seconds& seconds)
+/// What both ways of comparing end with, but for the JSON.
+void WriteTables(const Arguments& arguments, const std::string& text, std::vector<Collected>& collected)
 {
   Print(arguments, text);
-  std::vector<std::string> csv, longCsv;
+  std::vector<std::string> csv;
   for (const Collected& one : collected)
   {
     csv.push_back(one.Figures.Csv());
-    longCsv.push_back(one.Set.LongCsv());
+    if (one.Long && &one != &collected.front())
+    {
+      collected.front().Long->Add(*one.Long);
+    }
   }
   if (arguments.Has("--csv") && Processes::All().IsFirst())
   {
     WriteText(arguments.Get("--csv"), JoinCsv(csv));
   }
-  if (arguments.Has("--csv-long") && Processes::All().IsFirst())
+  if (collected.front().Long)
   {
-    WriteText(arguments.Get("--csv-long"), JoinCsv(longCsv));
+    collected.front().Long->Commit();
   }
-  WriteResults(arguments, json.Set("seconds", seconds.Json()));
 }
 
 /// The maps behind --levels and --entropy, with a component for each structure.
@@ -584,15 +600,16 @@ int AgreeOne(const Arguments& arguments, Terminal& terminal)
   }
   WriteMaps(arguments, terminal, workspace);
   seconds.Write = watch.Lap();
-  const JsonObject json = CaseJson(agreement, workspace, regions);
-  std::vector<Collected> collected = CollectedFor(workspace.RaterNames(), workspace.Structures());
+  JsonObject json = CaseJson(agreement, workspace, regions);
+  std::vector<Collected> collected = CollectedFor(arguments, workspace.RaterNames(), workspace.Structures());
   for (size_t c = 0; c < collected.size(); ++c)
   {
     const Extent extent(agreement.Each[c].Geometry);
     collected[c].Figures.Add("case", "", SummaryJson(agreement.Each[c]).Get(), extent.Heading, extent.PerVoxel);
     collected[c].Set.Add({ "case", "", "", {}, {}, nullptr }, PartOf(json.Get(), collected[c].Structure));
   }
-  WriteAll(arguments, CaseText(agreement, workspace, regions), collected, json, seconds);
+  WriteTables(arguments, CaseText(agreement, workspace, regions), collected);
+  WriteResults(arguments, json.Set("seconds", seconds.Json()));
   return Done;
 }
 
@@ -682,10 +699,14 @@ int AgreeList(const Arguments& arguments, Terminal& terminal)
   terminal.Watch(workspace);
   Table table = StructureTable(list.HasStructures() ? std::vector<std::string>{ "Case", "Raters", "Structure" }
                                                     : std::vector<std::string>{ "Case", "Raters" });
-  std::vector<Collected> collected = CollectedFor(list.Raters, list.Structures);
+  std::vector<Collected> collected = CollectedFor(arguments, list.Raters, list.Structures);
   AgreementSet labels(list.Raters); // of several structures together
   Seconds seconds;
-  JsonArray cases;
+  std::unique_ptr<DocumentFile> json;
+  if (arguments.Has("--json") && Processes::All().IsFirst())
+  {
+    json = std::make_unique<DocumentFile>(arguments.Get("--json"), "cases");
+  }
   const auto compare = [&](const Case& one, size_t, std::vector<std::string>& remarks) {
     return CompareCase(workspace, list, one, arguments, remarks);
   };
@@ -705,12 +726,19 @@ int AgreeList(const Arguments& arguments, Terminal& terminal)
       {
         table.Add(StringsFrom(json_array_get(json_object_get(record, "rows"), i)));
       }
-      cases.Add(json_incref(json_object_get(record, "json")));
+      if (json)
+      {
+        json->Add(json_object_get(record, "json"));
+      }
       seconds.Add(json_object_get(record, "seconds"));
     });
-  JsonObject json{ { "cases", cases }, { "left_out", LeftOutJson(leftOut) } };
-  SetListJson(json, collected, labels, workspace.Context());
-  WriteAll(arguments, ListText(collected, labels, table, workspace.Context()), collected, json, seconds);
+  WriteTables(arguments, ListText(collected, labels, table, workspace.Context()), collected);
+  if (json)
+  {
+    JsonObject others{ { "left_out", LeftOutJson(leftOut) } };
+    SetListJson(others, collected, labels, workspace.Context());
+    json->Commit(others.Set("seconds", seconds.Json()).Get());
+  }
   return ExitCodeOf(leftOut);
 }
 

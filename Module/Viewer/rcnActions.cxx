@@ -354,6 +354,8 @@ std::shared_ptr<const AgreementOfCases> CompareAllCases(const Session& session, 
   const std::function<void(const std::string& id, const std::string& problem)>& problem)
 {
   AgreementSet set(session.Raters, session.StructureName(session.ShownStructure()));
+  std::string csv = set.LongHeader();
+  set.WriteLongRows([&csv](const std::string& row) { csv += row; });
   ForEachRatedCase(
     session, "", progress,
     [&](const Case& one, Workspace& work) { set.Add(one, JsonHandle(AgreementJson(work.Agree(true), work, 0)).get()); },
@@ -364,7 +366,7 @@ std::shared_ptr<const AgreementOfCases> CompareAllCases(const Session& session, 
   }
   const Workspace context;
   return std::make_shared<AgreementOfCases>(AgreementOfCases{
-    set.Summarize(context.Context()), set.Summarize(context.Context(), SetCases::Marked), set.EmptyInWords(), set.LongCsv() });
+    set.Summarize(context.Context()), set.Summarize(context.Context(), SetCases::Marked), set.EmptyInWords(), csv });
 }
 
 CaseLayer FuseCase(OpenCase& one, const std::string& method, const SessionProgress& progress)

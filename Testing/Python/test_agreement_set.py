@@ -4,12 +4,13 @@ import csv
 import io
 import json
 import math
+import os
 import re
 
 import numpy as np
 import pytest
 
-from rcn_testing import needs_peers, run, write_nrrd
+from rcn_testing import needs_peers, run, start, write_nrrd
 
 T9 = 2.262157  # Student's t, two-sided 95 %, 9 degrees of freedom
 
@@ -139,6 +140,54 @@ def test_long_form_of_one_case_and_one_standard_output(tmp_path):
     assert {r["rater"] for r in rows} == {"", *"ABCD"} and "A - B" in {r["pair"] for r in rows}
     done = run("agree", *files, "--csv-long", "-", "--json", "-", check=False)
     assert done.code == 2 and "--csv-long" in done.err
+
+
+def test_long_form_of_several_structures_has_one_after_the_other(tmp_path):
+    rng = np.random.default_rng(2)
+    for case in "cd":
+        for name in "AB":
+            write_nrrd(tmp_path / f"{case}{name}.nrrd", rng.integers(0, 3, (4, 9, 9)).astype(np.uint8))
+    (tmp_path / "l.json").write_text(json.dumps({
+        "structures": {"x": 1, "y": 2}, "test": [{"id": c, "label": {n: f"{c}{n}.nrrd" for n in "AB"}} for c in "cd"]}))
+    rows = long_rows(run("agree", "--data", tmp_path / "l.json", "--csv-long", tmp_path / "f.csv", "--json", tmp_path / "o.json") and
+                     (tmp_path / "f.csv").read_text("utf-8"))
+    assert [r["structure"] for r in rows] == sorted(r["structure"] for r in rows) and {r["structure"] for r in rows} == {"x", "y"}
+    assert [r["case"] for r in rows if r["structure"] == "y"] == sorted(r["case"] for r in rows if r["structure"] == "y")
+    assert run("agree", "--data", tmp_path / "l.json", "--csv-long", "-").out == (tmp_path / "f.csv").read_text("utf-8")
+    assert [c["case"] for c in json.loads((tmp_path / "o.json").read_text("utf-8"))["cases"]] == ["c", "d"]
+
+
+def test_files_are_complete_or_absent(tmp_path):
+    """The last case ends the program: what was written of the others goes, and the old files stay."""
+    path = make_list(tmp_path, cases=3)
+    for name in ("o.json", "l.csv"):
+        (tmp_path / name).write_text("old")
+    names = {p.name for p in tmp_path.iterdir()}
+
+    def limit():
+        import resource
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+    done = run("agree", "--data", path, "--csv-long", tmp_path / "l.csv", "--json", tmp_path / "o.json", check=False,
+               preexec_fn=limit)
+    assert done.code == 1 and "cannot be written" in done.err and done.err.count("\n") == 1
+    assert {p.name for p in tmp_path.iterdir()} == names
+    assert (tmp_path / "o.json").read_text() == (tmp_path / "l.csv").read_text() == "old"
+
+
+def test_memory_does_not_grow_with_cases(tmp_path):
+    """Of each case a row of numbers is kept, also with --json and --csv-long: a tenth of what its JSON would take."""
+    def peak(cases):
+        entries = [{"id": f"case{i}", "label": {n: f"c0_{n}.nrrd" for n in "ABCD"}} for i in range(cases)]
+        (tmp_path / "many.json").write_text(json.dumps({"raters": list("ABCD"), "test": entries}))
+        process = start("agree", "--data", tmp_path / "many.json", "--quiet", "--csv-long", tmp_path / "l.csv",
+                        "--json", tmp_path / "o.json", stdout=None, stderr=None, env=dict(os.environ, OMP_NUM_THREADS="1"))
+        status, usage = os.wait4(process.pid, 0)[1:]
+        process.returncode = os.waitstatus_to_exitcode(status)
+        assert process.returncode == 0
+        return usage.ru_maxrss
+    make_list(tmp_path, cases=1)
+    per_case = (peak(800) - peak(100)) / 700
+    assert per_case < 12, f"{per_case} KB"
 
 
 @pytest.mark.parametrize("shape, heading, per_voxel", [((12, 24, 24), "Volume (mL)", .002), ((1, 24, 24), "Area (mm²)", 1)])
