@@ -57,13 +57,15 @@ inline PageCell CellOf(const Spread& spread, int digits)
   return cell;
 }
 
-/// The mean, and its 95 % interval below it, where there is one.
-inline PageCell CellOf(const SetFigure* figure)
+/// The mean, and below it its 95 % interval, where there is one, and its number of cases, where these are not all `cases`.
+inline PageCell CellOf(const SetFigure* figure, size_t cases)
 {
   PageCell cell(figure ? figure->Mean.value : NAN, figure ? figure->Digits : 0);
-  if (figure && std::isfinite(figure->Mean.low))
+  if (figure)
   {
-    cell.Small = figure->IntervalText();
+    const std::string interval = std::isfinite(figure->Mean.low) ? figure->IntervalText() : "",
+                      count = figure->CountText(cases);
+    cell.Small = interval + (interval.empty() || count.empty() ? "" : "; ") + count;
   }
   return cell;
 }

@@ -365,8 +365,8 @@ std::shared_ptr<const AgreementOfCases> CompareAllCases(const Session& session, 
     throw Error(RCN_EDATA, "No case has raters that can be compared.");
   }
   const Workspace context;
-  return std::make_shared<AgreementOfCases>(AgreementOfCases{
-    set.Summarize(context.Context()), set.Summarize(context.Context(), SetCases::Marked), set.EmptyInWords(), csv });
+  return std::make_shared<AgreementOfCases>(AgreementOfCases{ set.Summarize(context.Context()),
+    set.Summarize(context.Context(), SetCases::Marked), set.EmptyInWords(), csv, set.UndefinedInWords() });
 }
 
 CaseLayer FuseCase(OpenCase& one, const std::string& method, const SessionProgress& progress)
