@@ -74,6 +74,7 @@ inline PageCell CellOf(const SetFigure* figure, size_t cases)
 struct CaseSummary
 {
   Case One;
+  std::string Name; ///< as it is shown
   int Raters = 0;
   double MeanDice, Kappa, UnionKappa, DisputedShare, Union;
 };
@@ -125,9 +126,9 @@ struct ReportData
   }
 
   const ReportOptions& Options;
-  int Number = 0;        ///< of the structure, from 1; 0: there is one
-  std::string Structure; ///< its name, of several
-  std::vector<std::string> Raters;
+  int Number = 0;                  ///< of the structure, from 1; 0: there is one
+  std::string Structure;           ///< its name, of several
+  std::vector<std::string> Raters; ///< their names as they are shown
   std::vector<CaseSummary> Cases;
   AgreementSums Sums;
   std::unique_ptr<AgreementSet> Set; ///< of a list
@@ -217,7 +218,9 @@ class SlicePanels
 public:
   /// `id` names the case for those who cannot see the pictures; it may be empty.
   SlicePanels(Page& page, const SliceFigure& view, const rcn_geometry& geometry, int64_t slice, const std::string& id);
-  SlicePanels(Page& page, const Workspace& workspace, int64_t slice, const std::string& id);
+  /// `raters`: their names as they are shown; null: their own.
+  SlicePanels(Page& page, const Workspace& workspace, int64_t slice, const std::string& id,
+    const std::vector<std::string>* raters = nullptr);
 
   Figure Begin(const std::string& title, const std::string& words) const;
   PagePanel Levels() const;
@@ -236,9 +239,9 @@ private:
 void WriteAgreement(Page& page, const ReportData& data);
 /// rcnReportModels.cxx
 void WriteModels(Page& page, const ReportData& data, const ModelJudge& judge);
-/// rcnReportPictures.cxx; the workspace holds the case.
-void WriteCasePictures(
-  Page& page, const Workspace& workspace, const CaseSummary& summary, ModelJudge& judge, const ReportOptions& options);
+/// rcnReportPictures.cxx; the workspace holds the case. `raters`: their names as they are shown.
+void WriteCasePictures(Page& page, const Workspace& workspace, const CaseSummary& summary,
+  const std::vector<std::string>& raters, ModelJudge& judge, const ReportOptions& options);
 
 } // namespace report
 } // namespace rcn

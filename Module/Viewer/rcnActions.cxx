@@ -992,7 +992,7 @@ void TellSession(PageOptions& options, const SessionProgress& progress, std::vec
 } // namespace
 
 void ReportOn(const Session& open, const std::vector<std::string>& ids, const std::string& path,
-  const SessionProgress& progress, std::vector<std::string>* remarks)
+  const SessionProgress& progress, std::vector<std::string>* remarks, bool anonymous)
 {
   CheckExport(open, path);
   // The report reads folders of predictions.
@@ -1004,7 +1004,9 @@ void ReportOn(const Session& open, const std::vector<std::string>& ids, const st
   ReportOptions options;
   options.Output = path;
   options.Data = list.Path;
-  options.Title = session.Path.empty() ? "Agreement of the raters" : "Agreement of the raters of " + StemOf(session.Path);
+  options.Anonymous = anonymous;
+  options.Title =
+    session.Path.empty() || anonymous ? "Agreement of the raters" : "Agreement of the raters of " + StemOf(session.Path);
   options.List = &list;
   for (const SessionModel& model : session.Models)
   {
@@ -1027,10 +1029,11 @@ void ReportOn(const Session& open, const std::vector<std::string>& ids, const st
 }
 
 void ReportOnImage(const Session& session, const std::string& id, const std::string& path, const SessionProgress& progress,
-  std::vector<std::string>* remarks)
+  std::vector<std::string>* remarks, bool anonymous)
 {
   CheckExport(session, path);
   PatientPageOptions options;
+  options.Anonymous = anonymous;
   options.Output = path;
   options.One = CaseOf(session, id);
   options.Model = ModelOf(session, session.Model).Path;
