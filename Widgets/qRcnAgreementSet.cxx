@@ -33,6 +33,13 @@ QTableWidgetItem* CellOf(const rcn::SetFigure* figure, const QString& text)
   return item;
 }
 
+/// The number of cases where these are not all of the row's.
+QString WithCount(const QString& text, const rcn::SetFigure& figure, size_t cases)
+{
+  const std::string count = figure.CountText(cases);
+  return count.empty() ? text : text + QStringLiteral(" (") + Text(count) + ')';
+}
+
 /// A heading where there is little room; the hint has the whole name.
 QString ShortName(const rcn::SetFigure& figure)
 {
@@ -87,7 +94,8 @@ void Fill(qRcnTable* table, const QString& what, const rcn::SetTable& content)
     for (size_t c = 0; c < row.Cells.size(); ++c)
     {
       const rcn::SetFigure* cell = row.Cells[c];
-      table->setItem(r, static_cast<int>(c) + 1, CellOf(cell, cell ? Text(cell->MeanText()) : QStringLiteral("–")));
+      table->setItem(r, static_cast<int>(c) + 1,
+        CellOf(cell, cell ? WithCount(Text(cell->MeanText()), *cell, row.Cases) : QStringLiteral("–")));
     }
   }
   table->setSortingEnabled(true);
@@ -135,6 +143,7 @@ void qRcnAgreementSet::setAgreement(const std::shared_ptr<const rcn::AgreementOf
   {
     text += Text(agreement->EmptySentence) + (without ? tr(" Without them, Dice is %1.").arg(Text(without->MeanText())) : "");
   }
+  text += ' ' + Text(agreement->UndefinedSentence);
   this->Sentence->setText(text.trimmed());
   this->Figures->setRowCount(static_cast<int>(all.Figures.size()));
   for (int r = 0; r < this->Figures->rowCount(); ++r)
@@ -143,7 +152,7 @@ void qRcnAgreementSet::setAgreement(const std::shared_ptr<const rcn::AgreementOf
     auto* name = new QTableWidgetItem(Text(figure.Name));
     name->setToolTip(Text(figure.Meaning));
     this->Figures->setItem(r, 0, name);
-    this->Figures->setItem(r, 1, CellOf(&figure, Text(figure.MeanText())));
+    this->Figures->setItem(r, 1, CellOf(&figure, WithCount(Text(figure.MeanText()), figure, all.Cases)));
     this->Figures->setItem(r, 2, CellOf(&figure, Text(figure.IntervalText())));
   }
   Settle(this->Figures);

@@ -22,6 +22,11 @@ std::string SetFigure::IntervalText() const
   return FromTo(this->Mean.low, this->Mean.high, this->Digits);
 }
 
+std::string SetFigure::CountText(size_t cases) const
+{
+  return this->Cases < cases ? "n = " + std::to_string(this->Cases) : "";
+}
+
 const SetFigure* FigureOf(const SetFigures& figures, const std::string& key)
 {
   const auto found = std::find_if(figures.begin(), figures.end(), [&](const SetFigure& one) { return one.Key == key; });
@@ -144,27 +149,33 @@ const std::vector<AgreementSet::Definition>& AgreementSet::PairDefinitions()
 // ---- cases -----------------------------------------------------------------------------------------
 
 AgreementSet::AgreementSet(const std::vector<std::string>& raters, const std::string& structure)
-  : Raters_(raters),
-    Structure_(structure),
-    Csv_(structure.empty() ? CsvRow({ "case", "split", "patient", "rater", "pair", "figure", "value" })
-                           : CsvRow({ "case", "split", "patient", "structure", "rater", "pair", "figure", "value" }))
+  : Raters_(raters), Structure_(structure)
 {
+}
+
+std::string AgreementSet::LongHeader() const
+{
+  return this->Structure_.empty() ? CsvRow({ "case", "split", "patient", "rater", "pair", "figure", "value" })
+                                  : CsvRow({ "case", "split", "patient", "structure", "rater", "pair", "figure", "value" });
 }
 
 void AgreementSet::Set(int a, int b, const std::string& figure, double value, bool inCsv)
 {
-  const size_t number = this->Cases_.size() - 1;
+  if (std::isnan(value))
+  {
+    return; // most figures in millimeters or in pixels never are anything else
+  }
   std::vector<double>& column = this->Columns_[{ a, b, figure }];
-  column.resize(number, NAN);
+  column.resize(this->Cases_.size() - 1, NAN);
   column.push_back(value);
-  if (inCsv && std::isfinite(value))
+  if (inCsv && this->WriteRow_ && std::isfinite(value))
   {
     const Case& one = this->Cases_.back();
     const auto name = [&](int rater) { return this->Raters_[static_cast<size_t>(rater)]; };
     std::vector<std::string> row = { one.Id, one.Split, one.Patient, a >= 0 && b < 0 ? name(a) : "",
       b >= 0 ? name(a) + " - " + name(b) : "", figure, CsvNumber(value) };
     row.insert(row.begin() + 3, this->Structure_.empty() ? 0 : 1, this->Structure_);
-    this->Csv_ += CsvRow(row);
+    this->WriteRow_(CsvRow(row));
   }
 }
 
@@ -224,7 +235,8 @@ void AgreementSet::AddOverall(const JsonReader& agreement)
   }
   const JsonReader voxels = agreement.Object("volumes_voxels");
   const double all = NumberOf(voxels, "union");
-  this->Set(-1, -1, "disputed_share", all > 0 ? NumberOf(voxels, "disputed") / all : NAN);
+  const bool several = json_object_size(agreement.Get("raters")) > 1; // one rater alone disputes nothing
+  this->Set(-1, -1, "disputed_share", several && all > 0 ? NumberOf(voxels, "disputed") / all : NAN);
   for (const AgreementPart& part : AgreementParts())
   {
     this->Set(-1, -1, part.Key + "_voxels", NumberOf(voxels, part.Key));
@@ -234,8 +246,15 @@ void AgreementSet::AddOverall(const JsonReader& agreement)
 void AgreementSet::AddPairs(const JsonReader& agreement)
 {
   std::map<std::string, Spread> means;
+  const JsonReader raters = agreement.Object("raters");
+  const int64_t undefinedBefore = this->UndefinedPairs_;
   for (const JsonReader& pair : agreement.Objects("pairs"))
   {
+    const auto isEmpty = [&](const char* key) { return NumberOf(raters.Object(pair.Text(key)), "voxels") == 0; };
+    const bool measured = pair.Has("hausdorff95_mm") || pair.Has("hausdorff95_pixels");
+    this->HasPairs_ = true;
+    this->HasDistances_ = this->HasDistances_ || measured;
+    this->UndefinedPairs_ += measured && isEmpty("a") != isEmpty("b") ? 1 : 0;
     const auto place = [&](const char* key) {
       return static_cast<int>(std::find(this->Raters_.begin(), this->Raters_.end(), pair.Text(key)) - this->Raters_.begin());
     };
@@ -246,6 +265,7 @@ void AgreementSet::AddPairs(const JsonReader& agreement)
       means["mean_" + figure.Key].Add(value);
     }
   }
+  this->UndefinedCases_ += this->UndefinedPairs_ > undefinedBefore ? 1 : 0;
   for (const auto& mean : means)
   {
     if (mean.first != "mean_dice" && mean.second.Count())
@@ -299,7 +319,9 @@ void AgreementSet::AddRaters(const JsonReader& agreement)
     this->Set(r, -1, "dice_gap", with.Mean() - among.Mean());
     for (const auto& figure : RaterFigures())
     {
-      this->Set(r, -1, figure.Key, NumberOf(rater, figure.Key));
+      // STAPLE's truth of one rater is what this rater marked.
+      const bool says = others.Count() || figure.Key.find("staple") == std::string::npos;
+      this->Set(r, -1, figure.Key, says ? NumberOf(rater, figure.Key) : NAN);
     }
   }
 }
@@ -349,24 +371,34 @@ SetFigures AgreementSet::FiguresOf(rcn_context* context, const std::vector<Defin
 namespace
 {
 
-/// How a rater who stands out differs: less, more, or elsewhere.
-std::string StandOutSentence(const SetRater& rater, size_t raters)
+/// How a rater differs who agrees less with the others: by marking less, more, or elsewhere, where the interval of the bias
+/// says so. `tested`: raters.
+std::string DifferenceSentence(const SetRater& rater, size_t tested)
 {
   const SetFigure* bias = FigureOf(rater.Figures, "bias_percent");
-  const bool less = bias && bias->Mean.high < 0, more = bias && bias->Mean.low > 0;
+  const bool isKnown = bias && std::isfinite(bias->Mean.low);
+  const bool less = isKnown && bias->Mean.high < 0, more = isKnown && bias->Mean.low > 0;
+  const std::string amount = bias ? Fixed(bias->Mean.value, 0) + " %" : "";
+  const int digits = rater.StandsOut ? 2 : 3;
   char p[32];
   std::snprintf(p, sizeof p, rater.PValue < 0.001 ? "< 0.001" : "= %.3f", rater.PValue);
-  return rater.Name +
-    (less      ? " marks less than the others"
-        : more ? " marks more than the others"
-               : " marks other places than the others") +
-    " (Dice " + Fixed(FigureOf(rater.Figures, "dice_with_others")->Mean.value, 2) + ", others " +
-    Fixed(FigureOf(rater.Figures, "dice_among_others")->Mean.value, 2) +
-    (less || more ? "; marks " + Fixed(std::fabs(bias->Mean.value), 0) + " % " + (less ? "less" : "more") : "") + "; p " + p +
-    ", corrected for " + std::to_string(raters) + " raters).";
+  const auto dice = [&](const char* key) { return Fixed(FigureOf(rater.Figures, key)->Mean.value, digits); };
+  const std::string how = !rater.StandsOut ? " agrees slightly less with the others than they do among themselves"
+    : less                                 ? " marks less than the others"
+    : more                                 ? " marks more than the others"
+    : isKnown                              ? " marks other places than the others"
+                                           : " agrees less with the others than they do among themselves";
+  const std::string by = !rater.StandsOut ? ""
+    : less || more     ? "; marks " + Fixed(std::fabs(bias->Mean.value), 0) + " % " + (less ? "less" : "more")
+    : bias && !isKnown ? "; bias " + amount + ", no interval"
+                       : "";
+  return rater.Name + how + " (Dice " + dice("dice_with_others") + ", others " + dice("dice_among_others") + by + "; p " + p +
+    ", corrected for " + std::to_string(tested) + " raters)" +
+    (rater.StandsOut ? "." : "; by less than 0.05 nobody stands out.");
 }
 
-/// Who agrees less with the others than they do among themselves: a one-sided test for each rater, corrected by Holm.
+/// Who agrees less with the others than they do among themselves: a one-sided test for each rater, corrected by Holm; and by
+/// how much.
 void FindWhoStandsOut(std::vector<SetRater>& raters)
 {
   std::vector<double> p;
@@ -377,11 +409,13 @@ void FindWhoStandsOut(std::vector<SetRater>& raters)
     p.push_back(gap && gap->Mean.value < 0 ? 0.5 * both : 1 - 0.5 * both);
   }
   rcn_holm(p.data(), static_cast<int>(p.size()));
+  const auto tested = static_cast<size_t>(std::count_if(p.begin(), p.end(), [](double one) { return !std::isnan(one); }));
   for (size_t r = 0; r < raters.size(); ++r)
   {
     raters[r].PValue = p[r];
-    raters[r].StandsOut = p[r] < 0.05;
-    raters[r].Sentence = raters[r].StandsOut ? StandOutSentence(raters[r], raters.size()) : "";
+    const bool isNoChance = p[r] < 0.05;
+    raters[r].StandsOut = isNoChance && FigureOf(raters[r].Figures, "dice_gap")->Mean.value <= -RelevantDiceGap;
+    raters[r].Sentence = isNoChance ? DifferenceSentence(raters[r], tested) : "";
   }
 }
 
@@ -428,14 +462,14 @@ AgreementSummary AgreementSet::Summarize(rcn_context* context, SetCases which) c
 
 std::vector<std::string> AgreementSummary::Sentences() const
 {
-  std::vector<std::string> sentences;
+  std::vector<std::string> sentences, slight;
   size_t tested = 0;
   for (const SetRater& rater : this->Raters)
   {
     tested += std::isnan(rater.PValue) ? 0 : 1;
-    if (rater.StandsOut)
+    if (!rater.Sentence.empty())
     {
-      sentences.push_back(rater.Sentence);
+      (rater.StandsOut ? sentences : slight).push_back(rater.Sentence);
     }
   }
   if (this->Patients < RCN_INTERVAL_UNITS)
@@ -447,11 +481,23 @@ std::vector<std::string> AgreementSummary::Sentences() const
   {
     sentences.push_back("No rater stands out (each against the others, corrected for " + std::to_string(tested) + " raters).");
   }
+  sentences.insert(sentences.end(), slight.begin(), slight.end());
   return sentences;
 }
 
 namespace
 {
+
+/// The cases that a rater or a pair has: a figure that is always defined rests on all of them.
+size_t MostCases(const SetFigures& figures)
+{
+  size_t most = 0;
+  for (const SetFigure& one : figures)
+  {
+    most = std::max(most, one.Cases);
+  }
+  return most;
+}
 
 /// Fills in the columns and cells of rows that have names; `figuresOf` is what each row shows.
 void FillTable(SetTable& table, const std::vector<const SetFigures*>& figuresOf, const std::vector<const char*>& keys)
@@ -483,7 +529,7 @@ SetTable RaterTable(const AgreementSummary& summary)
   std::vector<const SetFigures*> figures;
   for (const SetRater& rater : summary.Raters)
   {
-    table.Rows.push_back({ rater.Name, rater.StandsOut, {} });
+    table.Rows.push_back({ rater.Name, rater.StandsOut, MostCases(rater.Figures), {} });
     figures.push_back(&rater.Figures);
   }
   FillTable(table, figures,
@@ -497,7 +543,7 @@ SetTable PairTable(const AgreementSummary& summary)
   std::vector<const SetFigures*> figures;
   for (const SetPair& pair : summary.Pairs)
   {
-    table.Rows.push_back({ pair.A + " – " + pair.B, false, {} });
+    table.Rows.push_back({ pair.A + " – " + pair.B, false, MostCases(pair.Figures), {} });
     figures.push_back(&pair.Figures);
   }
   FillTable(
@@ -509,7 +555,18 @@ std::string AgreementSet::EmptyInWords() const
 {
   return this->Empty_.empty() ? ""
                               : "Nobody marked anything in " + std::to_string(this->Empty_.size()) + " of " +
-      Counted(static_cast<int64_t>(this->Cases_.size()), "case") + ": " + JoinNames(this->Empty_) + ".";
+      Counted(static_cast<int64_t>(this->Cases_.size()), "case") + ": " + JoinNames(this->Empty_) + "." +
+      (this->HasDistances_  ? " Dice is 1 there, and distances are 0."
+          : this->HasPairs_ ? " Dice is 1 there."
+                            : "");
+}
+
+std::string AgreementSet::UndefinedInWords() const
+{
+  return this->UndefinedPairs_
+    ? "Distances are not defined for " + Counted(this->UndefinedPairs_, "pair of raters", "pairs of raters") + " in " +
+      Counted(this->UndefinedCases_, "case") + ", where one of the two marked nothing."
+    : "";
 }
 
 // ---- JSON ------------------------------------------------------------------------------------------
@@ -551,6 +608,7 @@ json_t* AgreementSet::Json(rcn_context* context) const
 {
   JsonObject object = SummaryJson(this->Summarize(context));
   object.Set("empty_cases", this->Empty_);
+  object.Set("pairs_without_distance", this->UndefinedPairs_);
   object.Set("without_empty",
     this->Empty_.empty() ? rcn::Json(nullptr) : rcn::Json(SummaryJson(this->Summarize(context, SetCases::Marked))));
   return object.Release();

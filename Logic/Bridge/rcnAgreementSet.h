@@ -10,6 +10,7 @@
 #define rcnAgreementSet_h
 
 #include <cmath>
+#include <functional>
 #include <map>
 #include <string>
 #include <tuple>
@@ -35,6 +36,8 @@ struct SetFigure
 
   std::string MeanText() const;
   std::string IntervalText() const; ///< "0.71 to 0.83"; "–" where there is none
+  /// "n = 9" where the figure is defined in fewer than `cases`; otherwise empty.
+  std::string CountText(size_t cases) const;
 };
 
 /// Figures in the order in which they are shown; only those that some case has.
@@ -43,13 +46,18 @@ using SetFigures = std::vector<SetFigure>;
 /// The one with that key; null where there is none.
 const SetFigure* FigureOf(const SetFigures& figures, const std::string& key);
 
+/// A rater who agrees less with the others than they do among themselves stands out from this difference of Dice on. The test
+/// alone would mark more and more raters as cases are added, for differences that nobody sees: 0.05 is what one voxel all
+/// around makes of a circle of 40 voxels.
+constexpr double RelevantDiceGap = 0.05;
+
 struct SetRater
 {
   std::string Name;
   SetFigures Figures;
   double PValue = NAN;    ///< that it agrees with the others as well as they do, corrected for the number of raters (Holm)
-  bool StandsOut = false; ///< it does not
-  std::string Sentence;   ///< then: how
+  bool StandsOut = false; ///< it does not, by RelevantDiceGap or more
+  std::string Sentence;   ///< then: how; also where the difference is smaller, but no chance
 };
 
 struct SetPair
@@ -76,6 +84,7 @@ struct SetTable
   {
     std::string Name;
     bool Marked;                         ///< stands out
+    size_t Cases;                        ///< that have the row; a cell may rest on fewer
     std::vector<const SetFigure*> Cells; ///< by column; null where there is none. They belong to the summary
   };
   std::vector<const SetFigure*> Columns; ///< for headings and meanings
@@ -106,15 +115,21 @@ public:
   /// Throws Error when there is no memory.
   AgreementSummary Summarize(rcn_context* context, SetCases which = SetCases::All) const;
 
-  /// "Nobody marked anything in 2 of 20 cases: c03, c07." Empty where there are none.
+  /// "Nobody marked anything in 2 of 20 cases: c03, c07. Their Dice is 1, ..." Empty where there are none.
   std::string EmptyInWords() const;
+  /// "Distances are not defined for 6 pairs of raters in 3 cases, ..." Empty where they are for all. Means without these look
+  /// better than the raters are.
+  std::string UndefinedInWords() const;
 
   const std::string& Structure() const { return this->Structure_; }
 
-  /// A row for each case, rater or pair, and figure: case, split, patient, (structure,) rater, pair, figure, value.
-  const std::string& LongCsv() const { return this->Csv_; }
+  /// A table in long form, which is not kept: `write` gets a row for each case, rater or pair, and figure, as cases are added,
+  /// with the columns of LongHeader(): case, split, patient, (structure,) rater, pair, figure, value.
+  void WriteLongRows(std::function<void(const std::string& row)> write) { this->WriteRow_ = std::move(write); }
+  std::string LongHeader() const;
 
-  /// Keys: cases, patients, empty_cases, figures, raters, pairs, stand_out, and the same without the empty cases.
+  /// Keys: cases, patients, empty_cases, pairs_without_distance, figures, raters, pairs, stand_out, and the same without the
+  /// empty cases.
   json_t* Json(rcn_context* context) const;
 
 private:
@@ -145,17 +160,20 @@ private:
   std::vector<Case> Cases_; // id, split and patient only
   std::vector<bool> IsEmpty_;
   std::map<Place, std::vector<double>> Columns_; // a number for each case; NaN where it is not defined
-  std::string Csv_;
+  std::function<void(const std::string&)> WriteRow_;
   std::string Unit_; // of the cases' extents
   bool MixedUnits_ = false;
+  bool HasPairs_ = false, HasDistances_ = false;    // of some case
+  int64_t UndefinedPairs_ = 0, UndefinedCases_ = 0; // where one of the two marked nothing
 };
 
 /// What is known after the last case, for a window: it may outlive the set.
 struct AgreementOfCases
 {
   AgreementSummary All, Marked;
-  std::string EmptySentence; ///< AgreementSet::EmptyInWords()
-  std::string Csv;           ///< AgreementSet::LongCsv()
+  std::string EmptySentence;          ///< AgreementSet::EmptyInWords()
+  std::string Csv;                    ///< the long form
+  std::string UndefinedSentence = ""; ///< AgreementSet::UndefinedInWords()
 };
 
 } // namespace rcn

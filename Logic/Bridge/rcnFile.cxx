@@ -135,6 +135,117 @@ void WriteText(const std::string& path, const std::string& text)
   beside.Commit();
 }
 
+namespace
+{
+
+/// Whether WriteText() writes a file beside it; pipes and devices cannot be replaced.
+bool IsReplaced(const std::string& path)
+{
+  std::error_code ignored;
+  return path != "-" && (!std::filesystem::exists(path, ignored) || std::filesystem::is_regular_file(path, ignored));
+}
+
+/// A target that nothing ever takes the place of.
+std::string TemporaryTarget()
+{
+  std::error_code failure;
+  const std::filesystem::path folder = std::filesystem::temp_directory_path(failure);
+  return ((failure ? "." : folder) / "rcn-text").string();
+}
+
+} // namespace
+
+TextFile::TextFile(const std::string& target)
+  : Target_(target),
+    Replaces_(IsReplaced(target)),
+    Beside_(this->Replaces_ ? target : TemporaryTarget()),
+    File_(std::fopen(this->Beside_.Path().c_str(), "wb"))
+{
+  if (!this->File_)
+  {
+    throw WriteError(target, errno);
+  }
+}
+
+TextFile::~TextFile()
+{
+  if (this->File_)
+  {
+    std::fclose(this->File_);
+  }
+}
+
+void TextFile::Add(const std::string& text)
+{
+  if (std::fwrite(text.data(), 1, text.size(), this->File_) != text.size())
+  {
+    throw WriteError(this->Target_, errno);
+  }
+}
+
+void TextFile::Close()
+{
+  std::FILE* const file = this->File_;
+  this->File_ = nullptr;
+  int reason = file ? platform::SaveFile(file) : 0;
+  reason = file && std::fclose(file) != 0 && !reason ? errno : reason;
+  if (reason)
+  {
+    throw WriteError(this->Target_, reason);
+  }
+}
+
+template <class TUse> void TextFile::ForEachPiece(const TUse& use)
+{
+  this->Close();
+  std::ifstream file(this->Beside_.Path(), std::ios::binary);
+  std::string piece(1 << 16, '\0');
+  while (file && file.peek() != std::ifstream::traits_type::eof())
+  {
+    file.read(&piece[0], static_cast<std::streamsize>(piece.size()));
+    use(piece.substr(0, static_cast<size_t>(file.gcount())));
+  }
+  if (file.bad() || !file.eof())
+  {
+    throw Error(RCN_EIO, this->Beside_.Path() + " cannot be read.");
+  }
+}
+
+void TextFile::Add(TextFile& other)
+{
+  other.ForEachPiece([this](const std::string& piece) { this->Add(piece); });
+}
+
+void TextFile::Commit()
+{
+  if (this->Replaces_)
+  {
+    this->Close();
+    this->Beside_.Commit();
+    return;
+  }
+  // A pipe or a device, opened once: whoever reads a pipe would take the end of the first piece for the end of all.
+  std::FILE* const out = this->Target_ == "-" ? stdout : std::fopen(this->Target_.c_str(), "wb");
+  const std::string name = this->Target_ == "-" ? "Standard output" : this->Target_;
+  bool good = out != nullptr;
+  int reason = good ? 0 : errno;
+  this->ForEachPiece([&](const std::string& piece) {
+    good = good && std::fwrite(piece.data(), 1, piece.size(), out) == piece.size();
+    reason = good || reason ? reason : errno;
+  });
+  good = good && std::fflush(out) == 0;
+  reason = good || reason ? reason : errno;
+  if (out && out != stdout && std::fclose(out) != 0 && good)
+  {
+    good = false;
+    reason = errno;
+  }
+  if (!good)
+  {
+    throw WriteError(name, reason);
+  }
+}
+
 std::string CheckText(const std::string& path)
 {
   std::error_code ignored;

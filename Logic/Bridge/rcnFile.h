@@ -4,6 +4,7 @@
 #ifndef rcnFile_h
 #define rcnFile_h
 
+#include <cstdio>
 #include <memory>
 #include <string>
 
@@ -46,6 +47,37 @@ private:
 
 /// Writes a text file; "-" is standard output; pipes and devices are written to. Throws Error (RCN_EIO).
 void WriteText(const std::string& path, const std::string& text);
+
+/// A text that grows piece by piece and is never in memory as a whole, for results of any number of cases. It is kept in a file
+/// beside its target, or where the system keeps temporary files, until it is complete.
+class TextFile
+{
+public:
+  /// `target` as of WriteText(): "-", pipes and devices get the text at the end. Throws Error (RCN_EIO, RCN_ESPACE).
+  explicit TextFile(const std::string& target);
+  /// What is not committed is removed.
+  ~TextFile();
+  TextFile(const TextFile&) = delete;
+  TextFile& operator=(const TextFile&) = delete;
+
+  /// Throws Error (RCN_EIO, RCN_ESPACE), as do the others.
+  void Add(const std::string& text);
+  /// All that another one has, which gets nothing more.
+  void Add(TextFile& other);
+
+  /// Takes the target's place, once.
+  void Commit();
+
+private:
+  void Close();
+  /// Calls `use` with what was added, in pieces.
+  template <class TUse> void ForEachPiece(const TUse& use);
+
+  std::string Target_;
+  bool Replaces_; // the target is an ordinary file, or none yet
+  AtomicFile Beside_;
+  std::FILE* File_ = nullptr;
+};
 
 /// The sentence WriteText() would fail with because of the path alone; empty when it looks writable.
 std::string CheckText(const std::string& path);

@@ -293,4 +293,40 @@ std::string DocumentText(const json_t* object)
   return JsonText(document.Get());
 }
 
+namespace
+{
+
+/// A value as it stands inside of others, without a line end. There are no line ends inside of JSON's texts.
+std::string Indented(const json_t* value, size_t spaces)
+{
+  std::string text;
+  for (const char c : Dump(value, JSON_INDENT(1)))
+  {
+    text += c;
+    text.append(c == '\n' ? spaces : 0, ' ');
+  }
+  return text;
+}
+
+} // namespace
+
+DocumentFile::DocumentFile(const std::string& path, const std::string& listKey) : File_(path)
+{
+  const std::string start = DocumentText(JsonObject{ { listKey, JsonArray() } }.Get()); // ... []\n}\n
+  this->File_.Add(start.substr(0, start.size() - 4));
+}
+
+void DocumentFile::Add(const json_t* one)
+{
+  this->File_.Add((this->HasSome_ ? ",\n  " : "\n  ") + Indented(one, 2));
+  this->HasSome_ = true;
+}
+
+void DocumentFile::Commit(const json_t* others)
+{
+  const std::string rest = Dump(others, JSON_INDENT(1)); // "{\n ... \n}", or "{}"
+  this->File_.Add((this->HasSome_ ? "\n ]" : "]") + (rest == "{}" ? "\n}" : "," + rest.substr(1)) + "\n");
+  this->File_.Commit();
+}
+
 } // namespace rcn

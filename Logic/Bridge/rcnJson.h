@@ -194,6 +194,24 @@ std::string CompactJsonText(const json_t* value);
 /// except data lists, is made by this.
 std::string DocumentText(const json_t* object);
 
+/// A file of results whose first key is a list that grows, so that the list is never in memory. Byte by byte it is what
+/// DocumentText() makes of the whole.
+class DocumentFile
+{
+public:
+  /// `path` as of TextFile.
+  DocumentFile(const std::string& path, const std::string& listKey);
+
+  void Add(const json_t* one);
+
+  /// Adds the other keys and completes the file.
+  void Commit(const json_t* others);
+
+private:
+  TextFile File_;
+  bool HasSome_ = false;
+};
+
 } // namespace rcn
 
 #endif

@@ -134,6 +134,17 @@ int WriteWhole(const std::string& path, const std::string& text)
   return !good ? (reason ? reason : EIO) : closed ? 0 : errno;
 }
 
+int SaveFile(std::FILE* file)
+{
+  errno = 0;
+#ifdef _WIN32
+  const bool good = std::fflush(file) == 0 && Flush(_fileno(file));
+#else
+  const bool good = std::fflush(file) == 0 && Flush(fileno(file));
+#endif
+  return good ? 0 : errno ? errno : EIO;
+}
+
 bool IsReadable(const std::string& path)
 {
 #ifdef _WIN32

@@ -5,6 +5,7 @@
 #define rcnPlatform_h
 
 #include <cstdint>
+#include <cstdio>
 #include <ctime>
 #include <string>
 #include <utility>
@@ -25,6 +26,9 @@ Room RoomFor(const std::string& path, int64_t bytes);
 
 /// Fills an empty file that is there, or writes to a pipe or a device. Returns 0 when it is on the disk, else an errno.
 int WriteWhole(const std::string& path, const std::string& text);
+
+/// What was written to an open file goes to the disk. Returns 0, else an errno.
+int SaveFile(std::FILE* file);
 
 /// Sends standard error nowhere; returns what ShowStandardError() needs, -1 when nothing was done.
 int HideStandardError();

@@ -365,10 +365,11 @@ Json ByRater(const double* values, const Workspace& workspace)
 
 } // namespace
 
-json_t* AgreementJson(const AgreementReport& report, const Workspace& workspace, size_t maxRegions)
+json_t* AgreementJson(
+  const AgreementReport& report, const Workspace& workspace, size_t maxRegions, const std::vector<std::string>* shown)
 {
   const rcn_agreement& figures = *report.Figures;
-  const std::vector<std::string>& names = workspace.RaterNames();
+  const std::vector<std::string>& names = shown ? *shown : workspace.RaterNames();
   const bool pixels = report.Geometry.unit == RCN_PIXELS;
   JsonObject raters, volumes, voxels;
   JsonArray pairs, levels, regions;

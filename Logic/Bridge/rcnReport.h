@@ -17,7 +17,8 @@ namespace rcn
 /// numbers are null; world positions are RAS in mm, as Slicer shows them. Of a picture without spacing
 /// (geometry.unit "pixel") whatever is in mm or mL is null; distances are in hausdorff95_pixels and
 /// mean_surface_pixels, places in centroid_index.
-json_t* AgreementJson(const AgreementReport& report, const Workspace& workspace, size_t maxRegions);
+json_t* AgreementJson(const AgreementReport& report, const Workspace& workspace, size_t maxRegions,
+  const std::vector<std::string>* names = nullptr);
 
 /// Over all labels of several structures: whole, union, pairs (a, b, kappa).
 Json LabelAgreementJson(const LabelAgreement& labels, const Workspace& workspace);

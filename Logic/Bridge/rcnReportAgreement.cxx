@@ -268,7 +268,7 @@ void WriteSetTable(Page& page, const SetTable& content, const std::string& what,
     table.Rows.push_back({ one.Name + (one.Marked ? " *" : "") });
     for (const SetFigure* cell : one.Cells)
     {
-      table.Rows.back().push_back(CellOf(cell));
+      table.Rows.back().push_back(CellOf(cell, one.Cases));
     }
   }
   page.Add(table);
@@ -290,16 +290,21 @@ void WriteSet(Page& page, const ReportData& data)
   }
   for (const SetFigure& one : all.Figures)
   {
-    table.Rows.push_back({ one.Name, CellOf(&one), PageCell(one.Lowest, one.Digits), PageCell(one.Highest, one.Digits) });
+    table.Rows.push_back(
+      { one.Name, CellOf(&one, all.Cases), PageCell(one.Lowest, one.Digits), PageCell(one.Highest, one.Digits) });
     if (empty)
     {
-      table.Rows.back().push_back(CellOf(FigureOf(data.Marked.Figures, one.Key)));
+      table.Rows.back().push_back(CellOf(FigureOf(data.Marked.Figures, one.Key), data.Marked.Cases));
     }
   }
   page.Add(table);
   if (empty)
   {
-    page.Paragraph(data.Set->EmptyInWords() + " Their Dice is 1.");
+    page.Paragraph(data.Set->EmptyInWords());
+  }
+  if (!data.Set->UndefinedInWords().empty())
+  {
+    page.Paragraph(data.Set->UndefinedInWords());
   }
   WriteSetTable(page, RaterTable(all), "Rater", "Each rater" + over);
   for (const std::string& sentence : all.Sentences())
@@ -310,9 +315,8 @@ void WriteSet(Page& page, const ReportData& data)
   {
     WriteSetTable(page, PairTable(all), "Pair", "Pairs of raters" + over);
   }
-  page.Note(
-    "A rater who stands out (*) agrees less with the others than they do among themselves: Dice, one-sided t test, corrected "
-    "for the number of raters (Holm).");
+  page.Note("A rater who stands out (*) agrees less with the others than they do among themselves: Dice, by " +
+    Fixed(RelevantDiceGap, 2) + " or more; one-sided t test, corrected for the number of raters (Holm).");
 }
 
 void WriteRegions(Page& page, const ReportData& data)

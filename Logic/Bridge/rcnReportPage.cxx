@@ -22,12 +22,34 @@ using namespace report;
 namespace
 {
 
+/// Models that were named after their files get a number on an anonymous page.
+ReportOptions WithoutNames(const ReportOptions& options)
+{
+  ReportOptions out = options;
+  for (size_t m = 0; m < out.Models.size() && options.Anonymous; ++m)
+  {
+    ReportModel& model = out.Models[m];
+    const std::string& name = model.Name;
+    const bool isOfFile = fs::path(model.Predictions).stem() == name || fs::path(model.Predictions).filename() == name;
+#ifdef RCN_HAVE_NETWORKS
+    const bool isOfModel = fs::path(model.Model).stem() == name;
+#else
+    const bool isOfModel = false;
+#endif
+    if (isOfFile || isOfModel)
+    {
+      model.Name = out.Models.size() > 1 ? "Model " + std::to_string(m + 1) : "the model";
+    }
+  }
+  return out;
+}
+
 /// Does the work, and writes the page.
 class Report
 {
 public:
   explicit Report(const ReportOptions& options)
-    : Options_(options),
+    : Options_(WithoutNames(options)),
       Workspace_(options.Workspace),
       Page_(TitleOf(options)),
       Judge_(this->Options_, this->Workspace_, this->Files_)
@@ -39,15 +61,18 @@ public:
 private:
   static std::string TitleOf(const ReportOptions& options)
   {
-    return !options.Title.empty() ? options.Title
-      : options.Data.empty()      ? "Agreement of the raters"
-                                  : "Agreement of the raters of " + fs::path(options.Data).filename().string();
+    return !options.Title.empty()                 ? options.Title
+      : options.Data.empty() || options.Anonymous ? "Agreement of the raters"
+                                                  : "Agreement of the raters of " + fs::path(options.Data).filename().string();
   }
 
   void ChooseCases();
   std::vector<int> ReportedStructures() const;
   void Measure(const Case& one);
   void Keep(ReportData& data, const Case& one, const AgreementReport& report);
+  /// As they are shown; those of raters need the workspace's case.
+  std::string NameOf(const Case& one) const;
+  std::vector<std::string> NamesOfRaters() const;
   void Show(double fraction, const std::string& stage);
 
   /// Of the whole page; what follows is by structure.
@@ -134,6 +159,10 @@ void Report::Measure(const Case& one)
   }
   for (const std::string& remark : this->Workspace_.Remarks())
   {
+    if (this->Options_.Anonymous)
+    {
+      break; // they are about files
+    }
     this->Remarks_.push_back((this->Options_.Data.empty() ? "" : one.Id + ": ") + remark);
   }
   this->Files_.insert(one.Images.begin(), one.Images.end());
@@ -144,21 +173,40 @@ void Report::Measure(const Case& one)
   }
 }
 
+std::string Report::NameOf(const Case& one) const
+{
+  const auto isThis = [&one](const Case& other) { return other.Id == one.Id; };
+  const auto place = std::find_if(this->List_.Cases.begin(), this->List_.Cases.end(), isThis) - this->List_.Cases.begin();
+  return this->Options_.Anonymous ? "Case " + std::to_string(place + 1) : one.Id;
+}
+
+std::vector<std::string> Report::NamesOfRaters() const
+{
+  std::vector<std::string> names = this->Workspace_.RaterNames();
+  for (size_t r = 0; r < names.size() && this->Options_.Anonymous; ++r)
+  {
+    names[r] = "Rater " + std::to_string(r + 1);
+  }
+  return names;
+}
+
 /// What is remembered of the case that the workspace holds.
 void Report::Keep(ReportData& data, const Case& one, const AgreementReport& report)
 {
   const rcn_agreement& f = *report.Figures;
   const Extent extent(*rcn_votes_geometry(this->Workspace_.Votes()));
-  data.Raters = this->Workspace_.RaterNames();
+  data.Raters = this->NamesOfRaters();
   // Sums and a line per case are kept, not the case: a report over a whole data set needs the memory of one of them.
   data.Sums.Add(f, extent);
   if (!data.Set)
   {
     data.Set.reset(new AgreementSet(data.Raters));
   }
-  data.Set->Add(one, JsonHandle(AgreementJson(report, this->Workspace_, 0)).get());
   CaseSummary summary;
   summary.One = one;
+  summary.Name = this->NameOf(one);
+  Case shown{ summary.Name, one.Split, one.Patient, {}, {}, nullptr };
+  data.Set->Add(shown, JsonHandle(AgreementJson(report, this->Workspace_, 0, &data.Raters)).get());
   summary.Raters = f.present_count;
   summary.MeanDice = f.mean_dice;
   summary.Kappa = f.whole.fleiss_kappa;
@@ -317,7 +365,17 @@ std::vector<std::string> Report::ModelInWords(const JudgedSeries& series) const
         : "") +
     (series.HasReport[1] ? ", near the contour by " + SmallPercent(series.Reports[1].Figures[RCN_MR_ECE]) : "") + ". " +
     WorstBinInWords(report) };
-  for (const std::string& remark : RemarksInWords(report))
+  EvaluationReport shown = report;
+  for (std::vector<std::string>* ids : { &shown.EmptyCases, &shown.CircularCases })
+  {
+    for (std::string& id : *ids)
+    {
+      const auto isThis = [&id](const Case& one) { return one.Id == id; };
+      const auto found = std::find_if(this->List_.Cases.begin(), this->List_.Cases.end(), isThis);
+      id = found == this->List_.Cases.end() ? id : this->NameOf(*found);
+    }
+  }
+  for (const std::string& remark : RemarksInWords(shown))
   {
     lines.push_back(series.Name + ": " + remark);
   }
@@ -400,8 +458,8 @@ void Report::WriteCases(const ReportData& data)
   }
   for (const CaseSummary& one : data.Cases)
   {
-    table.Rows.push_back({ one.One.Id, one.One.Split, PageCell(one.Raters, 0), PageCell(one.MeanDice, 3),
-      PageCell(one.Kappa, 3), PageCell(one.UnionKappa, 3), PageCell(100 * one.DisputedShare, 1), PageCell(one.Union, 2) });
+    table.Rows.push_back({ one.Name, one.One.Split, PageCell(one.Raters, 0), PageCell(one.MeanDice, 3), PageCell(one.Kappa, 3),
+      PageCell(one.UnionKappa, 3), PageCell(100 * one.DisputedShare, 1), PageCell(one.Union, 2) });
     for (const JudgedSeries& series : this->Judge_.Series(data.Number))
     {
       // A case can be missing there: it may have nothing in the region.
@@ -449,7 +507,7 @@ void Report::WritePictures(const ReportData& data)
       this->Workspace_.LoadCase(one.One, this->List_.Raters);
     }
     this->Select(data);
-    WriteCasePictures(this->Page_, this->Workspace_, one, this->Judge_, this->Options_);
+    WriteCasePictures(this->Page_, this->Workspace_, one, data.Raters, this->Judge_, this->Options_);
   }
 }
 
@@ -463,7 +521,10 @@ void Report::SaveSlides()
   const CaseSummary& one = data.Cases.front();
   this->Select(data);
   SlideOptions slide((SliceSubject(this->Workspace_)));
-  slide.Title = this->Options_.Title.empty() ? one.One.Id : this->Options_.Title;
+  slide.Subject.Raters = &data.Raters;
+  slide.Title = !this->Options_.Title.empty()                       ? this->Options_.Title
+    : this->Options_.Anonymous || this->Options_.One.Images.empty() ? ""
+                                                                    : StemOf(this->Options_.One.Images.front());
   slide.Words = { "Mean Dice of two raters " + Fixed(one.MeanDice, 2) + "; " + PercentText(one.DisputedShare) +
     " of what anybody marked is disputed." };
   Volume prediction;
@@ -490,7 +551,7 @@ void Report::WriteHow()
   page.Paragraph("RaterConsensus " RCN_VERSION ", " + TimeText(std::time(nullptr)) +
     ". Intervals: jackknife over patients or cases, "
     "Student's t. The same files and options give the same figures.");
-  if (!this->Options_.Command.empty())
+  if (!this->Options_.Command.empty() && !this->Options_.Anonymous)
   {
     page.Code(this->Options_.Command);
   }
@@ -505,7 +566,7 @@ void Report::WriteHow()
     PageTable table;
     table.Caption = "Model " + this->Options_.Models[m].Name;
     table.Columns = { "What", "Value" };
-    for (const auto& row : RecordRows(RecordOf(this->Workspace_.Context(), model)))
+    for (const auto& row : RecordRows(RecordOf(this->Workspace_.Context(), model), this->Options_.Anonymous))
     {
       table.Rows.push_back({ row.first, row.second });
     }
@@ -515,6 +576,10 @@ void Report::WriteHow()
   for (const std::string& remark : this->Remarks_)
   {
     page.Note(remark);
+  }
+  if (this->Options_.Anonymous)
+  {
+    return;
   }
   if (platform::StatusOf(this->Options_.Data).IsOrdinary) // it may also be the name of what is open in a window
   {
@@ -609,11 +674,12 @@ ReportResult Report::Run()
       {
         throw;
       }
-      this->LeftOut_.push_back("Case " + one.Id + " was left out: " + error.what());
+      const std::string sentence = "Case " + one.Id + " was left out: " + error.what();
+      this->LeftOut_.push_back(this->Options_.Anonymous ? this->NameOf(one) + " was left out." : sentence);
       const auto& tell = this->Options_.Warn ? this->Options_.Warn : this->Options_.Remark;
       if (tell)
       {
-        tell(this->LeftOut_.back());
+        tell(sentence);
       }
     }
   }

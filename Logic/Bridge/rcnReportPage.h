@@ -40,6 +40,7 @@ struct ReportOptions
   WorkspaceOptions Workspace;
   EvaluationOptions Judge; ///< bins, margin, band, reference, scale, seed; region and readout are set here
   std::string Command;     ///< as typed, for the last section
+  bool Anonymous = false;  ///< without paths and names of files, cases and raters: "Case 3", "Rater 2"
 
   /// How far it is; true: stop, and nothing is written.
   std::function<bool(double fraction, const std::string& stage)> Progress;

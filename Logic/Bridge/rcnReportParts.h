@@ -57,13 +57,15 @@ inline PageCell CellOf(const Spread& spread, int digits)
   return cell;
 }
 
-/// The mean, and its 95 % interval below it, where there is one.
-inline PageCell CellOf(const SetFigure* figure)
+/// The mean, and below it its 95 % interval, where there is one, and its number of cases, where these are not all `cases`.
+inline PageCell CellOf(const SetFigure* figure, size_t cases)
 {
   PageCell cell(figure ? figure->Mean.value : NAN, figure ? figure->Digits : 0);
-  if (figure && std::isfinite(figure->Mean.low))
+  if (figure)
   {
-    cell.Small = figure->IntervalText();
+    const std::string interval = std::isfinite(figure->Mean.low) ? figure->IntervalText() : "",
+                      count = figure->CountText(cases);
+    cell.Small = interval + (interval.empty() || count.empty() ? "" : "; ") + count;
   }
   return cell;
 }
@@ -72,6 +74,7 @@ inline PageCell CellOf(const SetFigure* figure)
 struct CaseSummary
 {
   Case One;
+  std::string Name; ///< as it is shown
   int Raters = 0;
   double MeanDice, Kappa, UnionKappa, DisputedShare, Union;
 };
@@ -123,9 +126,9 @@ struct ReportData
   }
 
   const ReportOptions& Options;
-  int Number = 0;        ///< of the structure, from 1; 0: there is one
-  std::string Structure; ///< its name, of several
-  std::vector<std::string> Raters;
+  int Number = 0;                  ///< of the structure, from 1; 0: there is one
+  std::string Structure;           ///< its name, of several
+  std::vector<std::string> Raters; ///< their names as they are shown
   std::vector<CaseSummary> Cases;
   AgreementSums Sums;
   std::unique_ptr<AgreementSet> Set; ///< of a list
@@ -215,7 +218,9 @@ class SlicePanels
 public:
   /// `id` names the case for those who cannot see the pictures; it may be empty.
   SlicePanels(Page& page, const SliceFigure& view, const rcn_geometry& geometry, int64_t slice, const std::string& id);
-  SlicePanels(Page& page, const Workspace& workspace, int64_t slice, const std::string& id);
+  /// `raters`: their names as they are shown; null: their own.
+  SlicePanels(Page& page, const Workspace& workspace, int64_t slice, const std::string& id,
+    const std::vector<std::string>* raters = nullptr);
 
   Figure Begin(const std::string& title, const std::string& words) const;
   PagePanel Levels() const;
@@ -234,9 +239,9 @@ private:
 void WriteAgreement(Page& page, const ReportData& data);
 /// rcnReportModels.cxx
 void WriteModels(Page& page, const ReportData& data, const ModelJudge& judge);
-/// rcnReportPictures.cxx; the workspace holds the case.
-void WriteCasePictures(
-  Page& page, const Workspace& workspace, const CaseSummary& summary, ModelJudge& judge, const ReportOptions& options);
+/// rcnReportPictures.cxx; the workspace holds the case. `raters`: their names as they are shown.
+void WriteCasePictures(Page& page, const Workspace& workspace, const CaseSummary& summary,
+  const std::vector<std::string>& raters, ModelJudge& judge, const ReportOptions& options);
 
 } // namespace report
 } // namespace rcn

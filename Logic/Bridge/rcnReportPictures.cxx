@@ -20,8 +20,9 @@ SlicePanels::SlicePanels(
   this->Base_ = page.SharedPicture(rgb, columns, rows, this->All.Width, this->View.HeightOf(this->All.Width));
 }
 
-SlicePanels::SlicePanels(Page& page, const Workspace& workspace, int64_t slice, const std::string& id)
-  : SlicePanels(page, SliceFigure(workspace, slice), *rcn_votes_geometry(workspace.Votes()), slice, id)
+SlicePanels::SlicePanels(
+  Page& page, const Workspace& workspace, int64_t slice, const std::string& id, const std::vector<std::string>* raters)
+  : SlicePanels(page, SliceFigure(workspace, slice, true, raters), *rcn_votes_geometry(workspace.Votes()), slice, id)
 {
 }
 
@@ -69,7 +70,7 @@ void WriteLevelPanels(Page& page, const SlicePanels& slice, const std::string& n
 
 /// All outlines together, what raters agree on, and, where asked for, each rater's outline alone.
 std::vector<PagePanel> RaterPanels(
-  const SlicePanels& slice, const Workspace& workspace, const rcn_agreement& figures, bool showEach)
+  const SlicePanels& slice, const std::vector<std::string>& raters, const rcn_agreement& figures, bool showEach)
 {
   std::vector<PagePanel> each;
   Figure all = slice.Begin("Outlines", "The outlines of all raters over the image");
@@ -79,7 +80,7 @@ std::vector<PagePanel> RaterPanels(
     {
       continue;
     }
-    const std::string& name = workspace.RaterNames()[static_cast<size_t>(r)];
+    const std::string& name = raters[static_cast<size_t>(r)];
     slice.View.DrawRater(all, slice.All, r);
     if (showEach)
     {
@@ -107,8 +108,8 @@ PagePanel ModelPanel(
 }
 
 /// What the models expect raters to measure, and what the raters measure.
-void WriteVolumes(Page& page, const Workspace& workspace, const ModelJudge& judge, const ReportOptions& options,
-  const std::vector<Volume>& predictions)
+void WriteVolumes(Page& page, const Workspace& workspace, const std::vector<std::string>& raters, const ModelJudge& judge,
+  const ReportOptions& options, const std::vector<Volume>& predictions)
 {
   const rcn_votes* votes = workspace.Votes();
   const Extent extent(*rcn_votes_geometry(votes));
@@ -119,8 +120,8 @@ void WriteVolumes(Page& page, const Workspace& workspace, const ModelJudge& judg
   for (size_t model = 0; model < predictions.size(); ++model)
   {
     const std::string& name = options.Models[model].Name;
-    const PredictedVolumes volumes = PredictVolumes(workspace.Context(), predictions[model],
-      static_cast<int>(workspace.RaterNames().size()), judge.ScoresOfVolumes(model).get(), name);
+    const PredictedVolumes volumes = PredictVolumes(
+      workspace.Context(), predictions[model], static_cast<int>(raters.size()), judge.ScoresOfVolumes(model).get(), name);
     table.Rows.push_back({ name, PageCell(volumes.Expected, volumes.Text(volumes.Expected)) });
     for (const PredictedInterval& interval : volumes.Intervals)
     {
@@ -131,13 +132,12 @@ void WriteVolumes(Page& page, const Workspace& workspace, const ModelJudge& judg
       remarks.insert(name + ": " + volumes.Remark);
     }
   }
-  std::vector<double> marked(workspace.RaterNames().size());
+  std::vector<double> marked(raters.size());
   rcn_volume_of_raters(marked.data(), votes);
   for (size_t r = 0; r < marked.size(); ++r)
   {
     const double volume = extent.PerVoxel * marked[r];
-    table.Rows.push_back(
-      { workspace.RaterNames()[r], PageCell(volume, std::isnan(volume) ? "–" : extent.TextOf(volume)), "", "" });
+    table.Rows.push_back({ raters[r], PageCell(volume, std::isnan(volume) ? "–" : extent.TextOf(volume)), "", "" });
   }
   page.Add(table);
   std::for_each(remarks.begin(), remarks.end(), [&page](const std::string& remark) { page.Note(remark); });
@@ -145,8 +145,8 @@ void WriteVolumes(Page& page, const Workspace& workspace, const ModelJudge& judg
 
 } // namespace
 
-void WriteCasePictures(
-  Page& page, const Workspace& workspace, const CaseSummary& summary, ModelJudge& judge, const ReportOptions& options)
+void WriteCasePictures(Page& page, const Workspace& workspace, const CaseSummary& summary,
+  const std::vector<std::string>& raters, ModelJudge& judge, const ReportOptions& options)
 {
   const AgreementReport agreement = workspace.Agree(false);
   const rcn_agreement& figures = *agreement.Figures;
@@ -160,14 +160,14 @@ void WriteCasePictures(
   const bool flat = rcn_votes_geometry(workspace.Votes())->size[2] == 1;
   if (!options.Data.empty())
   {
-    page.Heading(summary.One.Id);
+    page.Heading(summary.Name);
     page.Paragraph("Mean Dice " + Fixed(summary.MeanDice, 2) + ", Fleiss' κ " + Fixed(summary.Kappa, 2) + " (" +
       rcn_kappa_words(summary.Kappa) + "); " + PercentText(summary.DisputedShare) + " of what anybody marked is disputed.");
   }
   page.Legend("Marked by", LevelLegend(figures, *rcn_votes_geometry(workspace.Votes())));
   for (size_t s = 0; s < slices.size(); ++s)
   {
-    const SlicePanels slice(page, workspace, slices[s], summary.One.Id);
+    const SlicePanels slice(page, workspace, slices[s], summary.Name, &raters);
     std::vector<PagePanel> panels;
     if (!flat)
     {
@@ -181,8 +181,8 @@ void WriteCasePictures(
       panels.push_back({ slice.Begin("Image", "The image alone"), "Image" });
     }
     const bool showEach = s == 0 && figures.present_count <= static_cast<int>(MostRatersInPairs);
-    const std::vector<PagePanel> raters = RaterPanels(slice, workspace, figures, showEach);
-    panels.insert(panels.end(), raters.begin(), raters.end());
+    const std::vector<PagePanel> marked = RaterPanels(slice, raters, figures, showEach);
+    panels.insert(panels.end(), marked.begin(), marked.end());
     for (size_t model = 0; model < predictions.size(); ++model)
     {
       panels.push_back(ModelPanel(slice, judge, options, model, predictions[model]));
@@ -192,14 +192,14 @@ void WriteCasePictures(
     {
       continue; // legends and levels stand with the first slice only
     }
-    page.Legend("Outlines", RaterLegend(workspace.RaterNames()));
+    page.Legend("Outlines", RaterLegend(raters));
     if (!predictions.empty())
     {
       page.Legend("Probability", ProbabilityLegend());
     }
     if (!predictions.empty())
     {
-      WriteVolumes(page, workspace, judge, options, predictions);
+      WriteVolumes(page, workspace, raters, judge, options, predictions);
     }
     for (size_t model = 0; model < predictions.size(); ++model)
     {

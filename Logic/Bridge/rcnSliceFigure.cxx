@@ -160,9 +160,10 @@ SliceSubject::SliceSubject(const Workspace& workspace)
 {
 }
 
-SliceFigure::SliceFigure(const Workspace& workspace, int64_t slice, bool cut)
+SliceFigure::SliceFigure(const Workspace& workspace, int64_t slice, bool cut, const std::vector<std::string>* raters)
   : SliceFigure(SliceSubject(workspace), { 2, slice }, nullptr)
 {
+  this->Subject_.Raters = raters ? raters : this->Subject_.Raters;
   if (cut)
   {
     this->Cut(MarkedBox(workspace));

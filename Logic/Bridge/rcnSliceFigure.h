@@ -72,8 +72,9 @@ class SliceFigure
 public:
   /// `cut`: only this box and what is around it; null: all of the slice. The subject is copied, what it points to is not.
   SliceFigure(const SliceSubject& subject, rcn_slice slice, const rcn_box* cut);
-  /// The same of a workspace's case, across its last axis. `cut`: only what raters marked and what is around it.
-  SliceFigure(const Workspace& workspace, int64_t slice, bool cut = true);
+  /// The same of a workspace's case, across its last axis. `cut`: only what raters marked and what is around it. `raters`:
+  /// names to show instead of theirs, which outlive the figure; null: their own.
+  SliceFigure(const Workspace& workspace, int64_t slice, bool cut = true, const std::vector<std::string>* raters = nullptr);
 
   double HeightOf(double width) const { return width * this->ExtentAlong(this->Down_) / this->ExtentAlong(this->Right_); }
 

@@ -15,6 +15,7 @@ namespace
 using Legend = std::vector<std::pair<std::string, std::string>>;
 
 constexpr double Margin = 60, Gap = 40, PictureTop = 164, LegendTop = 902, LegendSize = 24;
+constexpr int MostLevels = 9; // in the legend
 constexpr double PanelWidth = (SlideWidth - 2 * Margin - Gap) / 2, PanelHeight = LegendTop - PictureTop - 34;
 
 /// About how wide a text is; the font is only known where it is shown.
@@ -167,10 +168,14 @@ void DrawShares(Figure& figure, const SlideOptions& options, const SliceFigure& 
   figure.Text(left, PictureTop - 18, "How many raters marked it", 26);
   const auto raters = static_cast<int>(NamesOf(rcn_votes_present(options.Subject.Votes), *options.Subject.Raters).size());
   Legend levels;
+  const std::vector<int> ends = { 1, (raters + 1) / 2, raters }; // neighbors of more look the same, and have no room
   for (int level = 1; level <= raters; ++level)
   {
-    levels.emplace_back(
-      ShareColor(static_cast<double>(level) / raters), std::to_string(level) + " of " + std::to_string(raters));
+    if (raters <= MostLevels || std::count(ends.begin(), ends.end(), level))
+    {
+      levels.emplace_back(
+        ShareColor(static_cast<double>(level) / raters), std::to_string(level) + " of " + std::to_string(raters));
+    }
   }
   DrawLegend(figure, left, levels);
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <map>
+#include <memory>
 #include <set>
 
 #include "rcnAgreementFigures.h"
@@ -132,7 +133,7 @@ std::string RegionTable(const AgreementReport& report, const Workspace& workspac
 }
 
 /// The figures of a case in a row of the CSV file, by name; over several cases they are averaged.
-JsonObject SummaryFigures(const rcn_agreement& f, int64_t voxels, size_t regions)
+JsonObject SummaryFigures(const rcn_agreement& f, int64_t voxels, size_t regions, bool pixels)
 {
   JsonObject figures{ { "raters", f.present_count }, { "voxels", voxels }, { "mean_dice", f.mean_dice },
     { "fleiss_kappa", f.whole.fleiss_kappa }, { "krippendorff_alpha", f.whole.krippendorff_alpha },
@@ -146,6 +147,18 @@ JsonObject SummaryFigures(const rcn_agreement& f, int64_t voxels, size_t regions
   {
     figures.Set(part.Key + "_voxels", f.*part.Voxels);
   }
+  Spread kappa, hausdorff;
+  for (int a = 0; a < f.raters; ++a)
+  {
+    for (int b = a + 1; b < f.raters; ++b)
+    {
+      kappa.Add(f.pair[a * f.raters + b].kappa);
+      hausdorff.Add(f.pair[a * f.raters + b].hausdorff95_mm);
+    }
+  }
+  figures.Set("mean_kappa", kappa.Mean());
+  figures.Set("mean_hausdorff95_mm", pixels ? NAN : hausdorff.Mean());
+  figures.Set("mean_hausdorff95_pixels", pixels ? hausdorff.Mean() : NAN);
   return figures;
 }
 
@@ -158,7 +171,7 @@ public:
   {
     std::vector<std::string> header = { "case", "split" };
     header.insert(header.end(), structure.empty() ? 0 : 1, "structure");
-    const JsonObject none = SummaryFigures(rcn_agreement{}, 0, 0);
+    const JsonObject none = SummaryFigures(rcn_agreement{}, 0, 0, false);
     const char* name;
     json_t* ignored;
     json_object_foreach(none.Get(), name, ignored)
@@ -166,11 +179,12 @@ public:
       header.push_back(name);
       this->Names_.push_back(name);
     }
+    header.push_back("patient");
     this->Csv_ = CsvRow(header);
   }
 
   /// Figures as SummaryFigures() made them, in this process or another; `heading` and `perVoxel` as in Extent.
-  void Add(const std::string& id, const std::string& split, const json_t* figures, const std::string& heading, double perVoxel)
+  void Add(const Case& one, const json_t* figures, const std::string& heading, double perVoxel)
   {
     this->Headings_.insert(heading);
     for (const AgreementPart& part : AgreementParts())
@@ -180,7 +194,7 @@ public:
       this->Extents_[part.Key].Add(voxels * perVoxel);
     }
     this->Regions_.Add(json_number_value(json_object_get(figures, "disputed_regions")));
-    std::vector<std::string> row = { id, split };
+    std::vector<std::string> row = { one.Id, one.Split };
     row.insert(row.end(), this->Structure_.empty() ? 0 : 1, this->Structure_);
     this->Columns_.resize(this->Names_.size());
     for (size_t i = 0; i < this->Names_.size(); ++i)
@@ -190,6 +204,7 @@ public:
       row.push_back(CsvNumber(value));
       this->Columns_[i].Add(value);
     }
+    row.push_back(one.Patient);
     this->Csv_ += CsvRow(row);
   }
 
@@ -238,10 +253,19 @@ private:
 
 JsonObject SummaryJson(const AgreementReport& report)
 {
-  return SummaryFigures(*report.Figures, rcn_geometry_voxels(&report.Geometry), report.Regions.size());
+  return SummaryFigures(
+    *report.Figures, rcn_geometry_voxels(&report.Geometry), report.Regions.size(), report.Geometry.unit == RCN_PIXELS);
 }
 
 // ---- over a data set -------------------------------------------------------------------------------
+
+/// "0.712 (0.650 to 0.780; n = 9)": a mean, its interval (may be empty), and its cases where they are not all `cases`.
+std::string CellText(const SetFigure* cell, const std::string& interval, size_t cases)
+{
+  const std::string count = cell ? cell->CountText(cases) : "";
+  const std::string more = interval + (interval.empty() || count.empty() ? "" : "; ") + count;
+  return !cell ? Fixed(NAN, 0) : cell->MeanText() + (more.empty() ? "" : " (" + more + ")");
+}
 
 std::string TextOf(const SetTable& content, const std::string& title)
 {
@@ -256,8 +280,8 @@ std::string TextOf(const SetTable& content, const std::string& title)
     std::vector<std::string> row = { one.Name + (one.Marked ? " *" : "") };
     for (const SetFigure* cell : one.Cells)
     {
-      const bool interval = cell && std::isfinite(cell->Mean.low);
-      row.push_back(cell ? cell->MeanText() + (interval ? " (" + cell->IntervalText() + ")" : "") : Fixed(NAN, 0));
+      const std::string interval = cell && std::isfinite(cell->Mean.low) ? cell->IntervalText() : "";
+      row.push_back(CellText(cell, interval, one.Cases));
     }
     table.Add(row);
   }
@@ -279,21 +303,24 @@ std::string SetText(const AgreementSet& set, rcn_context* context)
   Table table(header);
   for (const SetFigure& one : all.Figures)
   {
-    std::vector<std::string> row = { one.Name, one.MeanText(), one.IntervalText(), Fixed(one.Lowest, one.Digits),
+    std::vector<std::string> row = { one.Name, CellText(&one, "", all.Cases), one.IntervalText(), Fixed(one.Lowest, one.Digits),
       Fixed(one.Highest, one.Digits) };
     if (empty)
     {
       const SetFigure* const other = FigureOf(marked.Figures, one.Key);
-      row.push_back(other ? other->MeanText() : Fixed(NAN, 0));
+      row.push_back(CellText(other, "", marked.Cases));
       row.push_back(other ? other->IntervalText() : Fixed(NAN, 0));
     }
     table.Add(row);
   }
-  std::string text =
-    table.Text() + (empty ? set.EmptyInWords() + "\n" : "") + "\n" + TextOf(RaterTable(all), "Rater (mean, 95 % interval)");
+  const std::string undefined = set.UndefinedInWords();
+  std::string text = table.Text() + (empty ? set.EmptyInWords() + "\n" : "") + (undefined.empty() ? "" : undefined + "\n") +
+    "\n" + TextOf(RaterTable(all), "Rater (mean, 95 % interval)");
   for (const std::string& sentence : all.Sentences())
   {
-    text += (sentence.find(" marks ") != std::string::npos ? "* " : "") + sentence + "\n";
+    const bool isMarked = std::any_of(all.Raters.begin(), all.Raters.end(),
+      [&](const SetRater& rater) { return rater.StandsOut && rater.Sentence == sentence; });
+    text += (isMarked ? "* " : "") + sentence + "\n";
   }
   if (all.Raters.size() > 1 && all.Raters.size() <= MostRatersInPairTable)
   {
@@ -314,9 +341,11 @@ struct Collected
   std::string Structure; ///< empty: the only one
   Summary Figures;
   AgreementSet Set;
+  std::unique_ptr<TextFile> Long; ///< its part of --csv-long, the first one with the header; null: not wanted
 };
 
-std::vector<Collected> CollectedFor(const std::vector<std::string>& raters, const std::vector<Structure>& structures)
+std::vector<Collected> CollectedFor(
+  const Arguments& arguments, const std::vector<std::string>& raters, const std::vector<Structure>& structures)
 {
   std::vector<Collected> all;
   for (size_t c = 0; c < structures.size() && structures.size() > 1; ++c)
@@ -326,6 +355,18 @@ std::vector<Collected> CollectedFor(const std::vector<std::string>& raters, cons
   if (all.empty())
   {
     all.emplace_back(raters, "");
+  }
+  for (Collected& one : all)
+  {
+    if (arguments.Has("--csv-long") && Processes::All().IsFirst())
+    {
+      one.Long = std::make_unique<TextFile>(arguments.Get("--csv-long"));
+      one.Set.WriteLongRows([file = one.Long.get()](const std::string& row) { file->Add(row); });
+    }
+  }
+  if (all.front().Long)
+  {
+    all.front().Long->Add(all.front().Set.LongHeader());
   }
   return all;
 }
@@ -490,7 +531,7 @@ std::string SetsText(const std::vector<Collected>& all, const AgreementSet& labe
     for (const SetFigure& column : columns)
     {
       const SetFigure* const mine = FigureOf(summary.Figures, column.Key);
-      cells.push_back(mine ? mine->MeanText() : Fixed(NAN, 0));
+      cells.push_back(CellText(mine, "", summary.Cases));
     }
     return cells;
   };
@@ -517,26 +558,27 @@ std::string SetsText(const std::vector<Collected>& all, const AgreementSet& labe
 
 // ---- both ways of comparing ------------------------------------------------------------------------
 
-/// What both ways of comparing end with; `json` gets the time.
-void WriteAll(const Arguments& arguments, const std::string& text, const std::vector<Collected>& collected, JsonObject json,
-  const Seconds& seconds)
+/// What both ways of comparing end with, but for the JSON.
+void WriteTables(const Arguments& arguments, const std::string& text, std::vector<Collected>& collected)
 {
   Print(arguments, text);
-  std::vector<std::string> csv, longCsv;
+  std::vector<std::string> csv;
   for (const Collected& one : collected)
   {
     csv.push_back(one.Figures.Csv());
-    longCsv.push_back(one.Set.LongCsv());
+    if (one.Long && &one != &collected.front())
+    {
+      collected.front().Long->Add(*one.Long);
+    }
   }
   if (arguments.Has("--csv") && Processes::All().IsFirst())
   {
     WriteText(arguments.Get("--csv"), JoinCsv(csv));
   }
-  if (arguments.Has("--csv-long") && Processes::All().IsFirst())
+  if (collected.front().Long)
   {
-    WriteText(arguments.Get("--csv-long"), JoinCsv(longCsv));
+    collected.front().Long->Commit();
   }
-  WriteResults(arguments, json.Set("seconds", seconds.Json()));
 }
 
 /// The maps behind --levels and --entropy, with a component for each structure.
@@ -584,15 +626,17 @@ int AgreeOne(const Arguments& arguments, Terminal& terminal)
   }
   WriteMaps(arguments, terminal, workspace);
   seconds.Write = watch.Lap();
-  const JsonObject json = CaseJson(agreement, workspace, regions);
-  std::vector<Collected> collected = CollectedFor(workspace.RaterNames(), workspace.Structures());
+  JsonObject json = CaseJson(agreement, workspace, regions);
+  std::vector<Collected> collected = CollectedFor(arguments, workspace.RaterNames(), workspace.Structures());
+  const Case one{ "case", "", "", {}, {}, nullptr };
   for (size_t c = 0; c < collected.size(); ++c)
   {
     const Extent extent(agreement.Each[c].Geometry);
-    collected[c].Figures.Add("case", "", SummaryJson(agreement.Each[c]).Get(), extent.Heading, extent.PerVoxel);
-    collected[c].Set.Add({ "case", "", "", {}, {}, nullptr }, PartOf(json.Get(), collected[c].Structure));
+    collected[c].Figures.Add(one, SummaryJson(agreement.Each[c]).Get(), extent.Heading, extent.PerVoxel);
+    collected[c].Set.Add(one, PartOf(json.Get(), collected[c].Structure));
   }
-  WriteAll(arguments, CaseText(agreement, workspace, regions), collected, json, seconds);
+  WriteTables(arguments, CaseText(agreement, workspace, regions), collected);
+  WriteResults(arguments, json.Set("seconds", seconds.Json()));
   return Done;
 }
 
@@ -682,10 +726,14 @@ int AgreeList(const Arguments& arguments, Terminal& terminal)
   terminal.Watch(workspace);
   Table table = StructureTable(list.HasStructures() ? std::vector<std::string>{ "Case", "Raters", "Structure" }
                                                     : std::vector<std::string>{ "Case", "Raters" });
-  std::vector<Collected> collected = CollectedFor(list.Raters, list.Structures);
+  std::vector<Collected> collected = CollectedFor(arguments, list.Raters, list.Structures);
   AgreementSet labels(list.Raters); // of several structures together
   Seconds seconds;
-  JsonArray cases;
+  std::unique_ptr<DocumentFile> json;
+  if (arguments.Has("--json") && Processes::All().IsFirst())
+  {
+    json = std::make_unique<DocumentFile>(arguments.Get("--json"), "cases");
+  }
   const auto compare = [&](const Case& one, size_t, std::vector<std::string>& remarks) {
     return CompareCase(workspace, list, one, arguments, remarks);
   };
@@ -693,7 +741,7 @@ int AgreeList(const Arguments& arguments, Terminal& terminal)
     ForEachCase(list, LoopFor(arguments, terminal), compare, [&](const Case& one, const json_t* record) {
       for (size_t c = 0; c < collected.size(); ++c)
       {
-        collected[c].Figures.Add(one.Id, one.Split, json_array_get(json_object_get(record, "figures"), c),
+        collected[c].Figures.Add(one, json_array_get(json_object_get(record, "figures"), c),
           json_string_value(json_object_get(record, "heading")), json_number_value(json_object_get(record, "per_voxel")));
         collected[c].Set.Add(one, PartOf(json_object_get(record, "json"), collected[c].Structure));
       }
@@ -705,12 +753,19 @@ int AgreeList(const Arguments& arguments, Terminal& terminal)
       {
         table.Add(StringsFrom(json_array_get(json_object_get(record, "rows"), i)));
       }
-      cases.Add(json_incref(json_object_get(record, "json")));
+      if (json)
+      {
+        json->Add(json_object_get(record, "json"));
+      }
       seconds.Add(json_object_get(record, "seconds"));
     });
-  JsonObject json{ { "cases", cases }, { "left_out", LeftOutJson(leftOut) } };
-  SetListJson(json, collected, labels, workspace.Context());
-  WriteAll(arguments, ListText(collected, labels, table, workspace.Context()), collected, json, seconds);
+  WriteTables(arguments, ListText(collected, labels, table, workspace.Context()), collected);
+  if (json)
+  {
+    JsonObject others{ { "left_out", LeftOutJson(leftOut) } };
+    SetListJson(others, collected, labels, workspace.Context());
+    json->Commit(others.Set("seconds", seconds.Json()).Get());
+  }
   return ExitCodeOf(leftOut);
 }
 

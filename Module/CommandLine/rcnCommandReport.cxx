@@ -145,10 +145,6 @@ int RunReport(const Arguments& arguments)
   }
   Terminal terminal(arguments);
   CheckCaseOrList(arguments);
-  if (arguments.Has("--anonymous"))
-  {
-    throw Error(RCN_EINVALID, "--anonymous is for a page without raters: --image and --model alone.");
-  }
   if (arguments.Has("--split") && !arguments.Has("--data"))
   {
     throw Error(RCN_EINVALID, "--split goes with a list of cases; give --data LIST.");
@@ -174,6 +170,7 @@ int RunReport(const Arguments& arguments)
     options.One = CaseFrom(arguments, true);
   }
   options.Models = ModelsFrom(arguments);
+  options.Anonymous = arguments.Has("--anonymous");
   options.Readout = arguments.Get("--readout");
   options.Pictures = static_cast<size_t>(arguments.GetInteger("--pictures", 3, 0, 1000));
   options.Slices = static_cast<size_t>(arguments.GetInteger("--slices", 2, 1, 100));
@@ -218,7 +215,7 @@ Command ReportCommand()
             "instead of "
             "it. Repeat it for several files",
             {}, true, FileUse::Written },
-          { "--anonymous", "", "without raters: leave out paths, and the names of files, cases and raters" },
+          { "--anonymous", "", "leave out paths, and the names of files, cases and raters" },
           { "--pred", "NAME=PATH",
             "predictions of a model: the file of one case, or with --data the folder with <case>_levels or <case>_prob. Repeat "
             "it "

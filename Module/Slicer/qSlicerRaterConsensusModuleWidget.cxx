@@ -731,7 +731,8 @@ void qSlicerRaterConsensusModuleWidgetPrivate::start(int id)
   Logic::Work work;
   try
   {
-    work = this->logic()->Prepare(id, this->Parameters, this->ReportPath.toStdString());
+    work =
+      this->logic()->Prepare(id, this->Parameters, this->ReportPath.toStdString(), this->ReportAnonymousCheckBox->isChecked());
   }
   catch (const std::exception& error)
   {

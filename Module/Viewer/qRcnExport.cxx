@@ -48,7 +48,7 @@ void qRcnExport::picture(const QImage& picture, const QString& path)
 }
 
 // The slice as the person sees it, but drawn anew: at the size of a slide, with a legend in place of the panels around it.
-void qRcnExport::slide(const QString& path, const rcn_slice& slice)
+void qRcnExport::slide(const QString& path, const rcn_slice& slice, bool anonymous)
 {
   const rcn::OpenCasePointer open = this->Document->shownCase();
   const qRcnScene* scene = this->Document->scene();
@@ -70,8 +70,9 @@ void qRcnExport::slide(const QString& path, const rcn_slice& slice)
   if (shown >= 0 && std::isfinite(scene->volumeAboveThreshold()) && plain)
   {
     words.push_back(tr("%1: %2 at or above %3 (%4)")
-        .arg(scene->prediction(shown).Name, qRcnStyle::extent(scene->volumeAboveThreshold(), scene->extentUnit()),
-          qRcnStyle::percent(scene->threshold()), Text(rcn::ReadoutLabel(readout, atLeast)))
+        .arg(anonymous ? tr("Prediction") : scene->prediction(shown).Name,
+          qRcnStyle::extent(scene->volumeAboveThreshold(), scene->extentUnit()), qRcnStyle::percent(scene->threshold()),
+          Text(rcn::ReadoutLabel(readout, atLeast)))
         .toStdString());
   }
   this->write(path, [=](const rcn::SessionProgress&) {
@@ -83,7 +84,13 @@ void qRcnExport::slide(const QString& path, const rcn_slice& slice)
     options.Readout = readout;
     options.AtLeast = atLeast;
     options.Slice = slice;
-    options.Title = structure.empty() ? open->Id : open->Id + ", " + structure;
+    options.Title = anonymous ? structure : structure.empty() ? open->Id : open->Id + ", " + structure;
+    std::vector<std::string> raters;
+    for (size_t r = 0; subject.Raters && r < subject.Raters->size(); ++r)
+    {
+      raters.push_back(anonymous ? tr("Rater %1").arg(r + 1).toStdString() : (*subject.Raters)[r]);
+    }
+    options.Subject.Raters = subject.Raters ? &raters : nullptr;
     options.Words = words;
     rcn::SlideFigure(options).Save(path.toStdString(), 1);
     return "";
@@ -164,7 +171,7 @@ void qRcnExport::model(const QString& path)
   });
 }
 
-void qRcnExport::report(const QString& path)
+void qRcnExport::report(const QString& path, bool anonymous)
 {
   const rcn::Session session = this->Document->stored();
   const std::shared_ptr<const rcn::Judged> judged = this->Document->judged();
@@ -181,11 +188,11 @@ void qRcnExport::report(const QString& path)
     std::vector<std::string> remarks;
     if (image)
     {
-      rcn::ReportOnImage(session, session.Current, path.toStdString(), progress, &remarks);
+      rcn::ReportOnImage(session, session.Current, path.toStdString(), progress, &remarks, anonymous);
     }
     else
     {
-      rcn::ReportOn(session, ids, path.toStdString(), progress, &remarks);
+      rcn::ReportOn(session, ids, path.toStdString(), progress, &remarks, anonymous);
     }
     return Texts(remarks).join(" ").toStdString();
   });

@@ -24,7 +24,7 @@ public:
   void picture(const QImage& picture, const QString& path);
   /// A slice of the open case for a slide, 1920 x 1080, with legend and without widgets: raters and the overlay in front. PNG
   /// or SVG.
-  void slide(const QString& path, const rcn_slice& slice);
+  void slide(const QString& path, const rcn_slice& slice, bool anonymous = false);
   /// The agreement of the open case, as CSV text.
   void agreement(const QString& csv, const QString& path);
   /// The overlay in front: its probability where it has one, otherwise its levels.
@@ -34,7 +34,7 @@ public:
   /// The model in use.
   void model(const QString& path);
   /// The cases that were judged last, or all with raters. Where the open case has no raters: its own page, by the model in use.
-  void report(const QString& path);
+  void report(const QString& path, bool anonymous = false);
 
 private:
   /// `write` runs on a worker's thread and returns what a person should know, or nothing.

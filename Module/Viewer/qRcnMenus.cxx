@@ -190,6 +190,8 @@ void qRcnMenus::addExportMenu()
       [this, to](const QString& path) { to->picture(this->Window->picture(), path); } },
     { "exportSlide", tr("Picture for a slide…"), "slide.png", tr("PNG (*.png);;SVG (*.svg)"), Case | Content | Idle,
       [this, to](const QString& path) { to->slide(path, this->Window->shownSlice()); } },
+    { "exportSlideAnonymous", tr("Picture for a slide without names…"), "slide.png", tr("PNG (*.png);;SVG (*.svg)"),
+      Case | Content | Idle, [this, to](const QString& path) { to->slide(path, this->Window->shownSlice(), true); } },
     { "exportAgreement", tr("Agreement as a table…"), "agreement.csv", tr("CSV (*.csv)"), Case | Raters,
       [this, to](const QString& path) { to->agreement(this->Window->agreementTable(), path); } },
     { "exportReliability", tr("Reliability diagram…"), "reliability.svg", tr("SVG (*.svg);;PNG (*.png);;CSV (*.csv)"), Judged,
@@ -201,6 +203,8 @@ void qRcnMenus::addExportMenu()
       [to](const QString& path) { to->model(path); } },
     { "exportReport", tr("Report…"), "report.html", tr("Web page (*.html *.htm)"), Case | RatersOrModel | Idle,
       [to](const QString& path) { to->report(path); } },
+    { "exportReportAnonymous", tr("Report without names…"), "report.html", tr("Web page (*.html *.htm)"),
+      Case | RatersOrModel | Idle, [to](const QString& path) { to->report(path, true); } },
   };
   std::vector<Row> rows;
   for (const File& file : files)

@@ -369,6 +369,8 @@ std::shared_ptr<const AgreementOfCases> CompareAllCases(const Session& session, 
   const std::function<void(const std::string& id, const std::string& problem)>& problem)
 {
   AgreementSet set(session.Raters, session.StructureName(session.ShownStructure()));
+  std::string csv = set.LongHeader();
+  set.WriteLongRows([&csv](const std::string& row) { csv += row; });
   ForEachRatedCase(
     session, "", progress,
     [&](const Case& one, Workspace& work) { set.Add(one, JsonHandle(AgreementJson(work.Agree(true), work, 0)).get()); },
@@ -378,8 +380,8 @@ std::shared_ptr<const AgreementOfCases> CompareAllCases(const Session& session, 
     throw Error(RCN_EDATA, "No case has raters that can be compared.");
   }
   const Workspace context;
-  return std::make_shared<AgreementOfCases>(AgreementOfCases{
-    set.Summarize(context.Context()), set.Summarize(context.Context(), SetCases::Marked), set.EmptyInWords(), set.LongCsv() });
+  return std::make_shared<AgreementOfCases>(AgreementOfCases{ set.Summarize(context.Context()),
+    set.Summarize(context.Context(), SetCases::Marked), set.EmptyInWords(), csv, set.UndefinedInWords() });
 }
 
 CaseLayer FuseCase(OpenCase& one, const std::string& method, const SessionProgress& progress)
@@ -1007,7 +1009,7 @@ void TellSession(PageOptions& options, const SessionProgress& progress, std::vec
 } // namespace
 
 void ReportOn(const Session& open, const std::vector<std::string>& ids, const std::string& path,
-  const SessionProgress& progress, std::vector<std::string>* remarks)
+  const SessionProgress& progress, std::vector<std::string>* remarks, bool anonymous)
 {
   CheckExport(open, path);
   // The report reads folders of predictions.
@@ -1019,7 +1021,9 @@ void ReportOn(const Session& open, const std::vector<std::string>& ids, const st
   ReportOptions options;
   options.Output = path;
   options.Data = list.Path;
-  options.Title = session.Path.empty() ? "Agreement of the raters" : "Agreement of the raters of " + StemOf(session.Path);
+  options.Anonymous = anonymous;
+  options.Title =
+    session.Path.empty() || anonymous ? "Agreement of the raters" : "Agreement of the raters of " + StemOf(session.Path);
   options.List = &list;
   for (const SessionModel& model : session.Models)
   {
@@ -1043,10 +1047,11 @@ void ReportOn(const Session& open, const std::vector<std::string>& ids, const st
 }
 
 void ReportOnImage(const Session& session, const std::string& id, const std::string& path, const SessionProgress& progress,
-  std::vector<std::string>* remarks)
+  std::vector<std::string>* remarks, bool anonymous)
 {
   CheckExport(session, path);
   PatientPageOptions options;
+  options.Anonymous = anonymous;
   options.Output = path;
   options.One = CaseOf(session, id);
   options.Model = ModelOf(session, session.Model).Path;

@@ -154,15 +154,16 @@ void CheckRecalibration(const Session& session, const std::string& model);
 Recalibrated RecalibrateModel(const Session& session, const std::string& model, const std::string& split,
   rcn_recalib_method method, const SessionJudgement& how, const SessionProgress& progress = {});
 
+/// `anonymous`, here and below: without paths and the names of files, cases and raters.
 /// Writes the report (rcnReportPage.h) on these cases, with every model that has predictions of all of them; of several
 /// structures it has all.
 void ReportOn(const Session& session, const std::vector<std::string>& ids, const std::string& path,
-  const SessionProgress& progress = {}, std::vector<std::string>* remarks = nullptr);
+  const SessionProgress& progress = {}, std::vector<std::string>* remarks = nullptr, bool anonymous = false);
 
 /// Writes the page of an image that nobody outlined (rcnReportPatient.h), by the session's model in use; of several
 /// structures it is about the one that is shown.
 void ReportOnImage(const Session& session, const std::string& id, const std::string& path, const SessionProgress& progress = {},
-  std::vector<std::string>* remarks = nullptr);
+  std::vector<std::string>* remarks = nullptr, bool anonymous = false);
 
 /// What a model of the session says about itself (rcnModelRecord.h).
 struct ModelWords

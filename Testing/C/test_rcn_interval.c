@@ -352,8 +352,22 @@ static void mean_of_values(void) {
         CHECK(other.low <= out.low + 1e-12 && other.high >= out.high - 1e-12);
         CHECK(other.high - other.low < 1.5 * difference);
     }
-    /* A rare large value: the upper end is farther away, and the lower one is not below zero. */
+    /* A skewed difference reaches farther to the side of the rare value; its p-value is the plain
+     * one. By hand: mean 4.1667, error 3.1667, skewness 4 / sqrt(5) of six values. */
     const double far[6] = {1, 1, 1, 1, 1, 20};
+    const double shift = 4 / sqrt(5) * 19.0 / 6 * (1 + 2 * t5 * t5) / (6 * sqrt(6));
+    CHECK_STATUS(rcn_interval_mean(&other, ctx, far, NULL, 6, RCN_MEAN_DIFFERENCE, NULL), RCN_OK);
+    CHECK_NEAR(other.error, 19.0 / 6, 1e-12);
+    CHECK_NEAR(other.low, 25.0 / 6 - t5 * 19 / 6, 1e-5);
+    CHECK_NEAR(other.high, 25.0 / 6 + t5 * 19 / 6 + shift, 1e-5);
+    CHECK(other.p_value > 0.24 && other.p_value < 0.25); /* t = 1.3158 */
+    /* Weights 1, 1, 1, 1, 1, 5 are worth 100 / 30 equal ones: t of 7/3 degrees of freedom. */
+    const double heavy[6] = {1, 1, 1, 1, 1, 5}, values[6] = {0.5, -0.5, 0.3, -0.3, 0.1, 0.4};
+    CHECK_STATUS(rcn_interval_mean(&other, ctx, values, heavy, 6, RCN_MEAN_DIFFERENCE, NULL),
+                 RCN_OK);
+    CHECK_NEAR(other.value, 0.05, 1e-12);
+    CHECK(other.high - other.low > 2 * 3.7 * other.error);
+    /* A rare large value: the upper end is farther away, and the lower one is not below zero. */
     CHECK_STATUS(rcn_interval_mean(&other, ctx, far, NULL, 6, RCN_MEAN_AMOUNT, NULL), RCN_OK);
     CHECK(other.low >= 0 && other.high - other.value > other.value - other.low);
     const double kappas[5] = {0.9, 1, 1, 0.95, 1};
@@ -388,6 +402,23 @@ static void mean_of_patients(void) {
     CHECK_STATUS(rcn_interval_mean(&out, ctx, half, NULL, 0, RCN_MEAN_SHARE, NULL), RCN_EINVALID);
     CHECK_STATUS(rcn_interval_mean(&out, ctx, NULL, NULL, 5, RCN_MEAN_SHARE, NULL), RCN_EINVALID);
     CHECK_STATUS(rcn_interval_mean(&out, ctx, half, NULL, 5, (rcn_mean_kind)9, NULL), RCN_EINVALID);
+    /* Whatever the patients' numbers are and in whatever order. */
+    enum { MANY = 60 };
+    double many[MANY];
+    int ordered[MANY], scattered[MANY];
+    uint32_t state = 7;
+    for (int i = 0; i < MANY; ++i) {
+        state = state * 1664525u + 1013904223u;
+        many[i] = state / 4294967296.0;
+        ordered[i] = i * i % 17;
+        scattered[i] = (ordered[i] * 7919 % 101 - 50) * 1000;
+    }
+    const rcn_interval_options first = {0.95, ordered}, second = {0.95, scattered};
+    CHECK_STATUS(rcn_interval_mean(&once, ctx, many, NULL, MANY, RCN_MEAN_KAPPA, &first), RCN_OK);
+    CHECK_STATUS(rcn_interval_mean(&twice, ctx, many, NULL, MANY, RCN_MEAN_KAPPA, &second), RCN_OK);
+    CHECK(once.units == 9 && twice.units == 9); /* squares modulo 17 */
+    CHECK(once.low == twice.low && once.high == twice.high && once.error == twice.error);
+    out.value = 7;
     options.level = 1;
     CHECK_STATUS(rcn_interval_mean(&out, ctx, x, NULL, 10, RCN_MEAN_SHARE, &options), RCN_EINVALID);
     CHECK(out.value == 7);

@@ -60,6 +60,8 @@ private slots:
       names.push_back(name.toStdString());
     }
     rcn::AgreementSet set(names);
+    std::string csv = set.LongHeader();
+    set.WriteLongRows([&csv](const std::string& row) { csv += row; });
     for (int i = 0; i < 6; ++i)
     {
       rcn::JsonObject raters;
@@ -82,8 +84,8 @@ private slots:
           { "volumes_voxels", rcn::JsonObject{ { "union", 120 }, { "disputed", 60 } } } }
           .Get());
     }
-    return std::make_shared<rcn::AgreementOfCases>(rcn::AgreementOfCases{ set.Summarize(context.Context()),
-      set.Summarize(context.Context(), rcn::SetCases::Marked), set.EmptyInWords(), set.LongCsv() });
+    return std::make_shared<rcn::AgreementOfCases>(rcn::AgreementOfCases{
+      set.Summarize(context.Context()), set.Summarize(context.Context(), rcn::SetCases::Marked), set.EmptyInWords(), csv });
   }
 
   void showsAllCases()

@@ -704,6 +704,12 @@ private slots:
     QVERIFY(there("map.nii"));
     QVERIFY(saveAs("exportReport", "page"));
     QVERIFY2(there("page.html"), qPrintable(window.notice()->text()));
+    QVERIFY(saveAs("exportReportAnonymous", "nameless"));
+    QVERIFY2(there("nameless.html"), qPrintable(window.notice()->text()));
+    QVERIFY(rcn::ReadText(folder / "nameless.html").find("Rater 1") != std::string::npos);
+    QVERIFY(saveAs("exportSlideAnonymous", "slide.svg"));
+    QVERIFY2(there("slide.svg"), qPrintable(window.notice()->text()));
+    QVERIFY(rcn::ReadText(folder / "slide.svg").find("Rater 1") != std::string::npos);
     QVERIFY(saveAs("saveAs", "work"));
     QVERIFY2(there("work.rcn.json") && !there("work"), qPrintable(window.notice()->text()));
     QVERIFY(saveAs("saveAs", "other.json"));

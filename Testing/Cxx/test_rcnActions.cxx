@@ -376,6 +376,11 @@ void TrainsPredictsJudgesAndCorrects()
   std::vector<std::string> remarks;
   rcn::ReportOn(session, ids, folder / "report.html", {}, &remarks);
   CHECK(rcn::ReadText(folder / "report.html").find("first") != std::string::npos);
+  rcn::ReportOn(session, ids, folder / "nameless.html", {}, &remarks, true);
+  const std::string nameless = rcn::ReadText(folder / "nameless.html");
+  CHECK(nameless.find("Rater 1") != std::string::npos && nameless.find("Case 1") != std::string::npos);
+  CHECK(nameless.find(">first") == std::string::npos && nameless.find(folder / "") == std::string::npos);
+  CHECK(nameless.find(ids.front()) == std::string::npos);
   // An image that nobody outlined has a page of its own, by the model in use, which says what it learned from.
   rcn::Session alone = session;
   rcn::Case image;
@@ -383,6 +388,8 @@ void TrainsPredictsJudgesAndCorrects()
   image.Images = { session.FindCase("c5")->Images.front() };
   alone.Current = alone.AddCase(image);
   alone.Model = "first";
+  rcn::ReportOnImage(alone, alone.Current, folder / "patient.html", {}, &remarks, true);
+  CHECK(rcn::ReadText(folder / "patient.html").find("What raters would mark: new") == std::string::npos);
   rcn::ReportOnImage(alone, alone.Current, folder / "patient.html", {}, &remarks);
   const std::string patient = rcn::ReadText(folder / "patient.html");
   CHECK(patient.find("The model&#39;s record") != std::string::npos || patient.find("The model's record") != std::string::npos);

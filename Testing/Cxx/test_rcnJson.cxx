@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// JSON is built as it reads, and its fields are checked for kind and range.
+#include <filesystem>
+
 #include "rcnJson.h"
+#include "rcnTemporaryFolder.h"
 
 #include "rcnTest.h"
 
@@ -66,6 +69,65 @@ void BadTextIsNamed()
   CHECK_THROWS(rcn::ParseJson("{\"a\": \"x\\u0000y\"}", "f.json"), RCN_EFORMAT, "it is not valid JSON");
 }
 
+/// What is in a folder of its own.
+std::vector<std::string> NamesIn(const rcn::TemporaryFolder& folder)
+{
+  std::vector<std::string> names;
+  for (const auto& one : std::filesystem::directory_iterator(folder.Path()))
+  {
+    names.push_back(one.path().filename().string());
+  }
+  return names;
+}
+
+void DocumentsGrowCaseByCase()
+{
+  const rcn::TemporaryFolder folder;
+  const std::string path = folder / "o.json";
+  const rcn::JsonObject one{ { "case", "a \"b\"\n[c]" }, { "none", rcn::JsonArray() }, { "x", 0.1 },
+    { "deep", rcn::JsonObject{ { "n", std::vector<int>{ 1, 2 } } } } };
+  for (const int count : { 0, 1, 3 })
+  {
+    for (const rcn::JsonObject& others : { rcn::JsonObject(), rcn::JsonObject{ { "left_out", rcn::JsonArray() }, { "n", 3 } } })
+    {
+      rcn::JsonArray cases;
+      rcn::DocumentFile file(path, "cases");
+      for (int i = 0; i < count; ++i)
+      {
+        file.Add(one.Get());
+        cases.Add(json_incref(one.Get()));
+      }
+      file.Commit(others.Get());
+      const rcn::JsonObject whole{ { "cases", cases } };
+      json_object_update(whole.Get(), others.Get());
+      CHECK(rcn::ReadText(path) == rcn::DocumentText(whole.Get()));
+    }
+  }
+  {
+    rcn::DocumentFile dropped(path, "cases");
+    dropped.Add(one.Get());
+    CHECK(NamesIn(folder).size() == 2);
+  }
+  CHECK(NamesIn(folder) == std::vector<std::string>{ "o.json" } && rcn::ReadText(path).find("\"n\": 3") != std::string::npos);
+}
+
+void TextsGrowInParts()
+{
+  const rcn::TemporaryFolder folder;
+  const std::string path = folder / "t.csv", large(200000, 'x');
+  {
+    rcn::TextFile first(path), second(path);
+    first.Add("a\n");
+    second.Add(large);
+    second.Add("\n");
+    first.Add(second);
+    first.Add("end\n");
+    first.Commit();
+  }
+  CHECK(rcn::ReadText(path) == "a\n" + large + "\nend\n" && NamesIn(folder).size() == 1);
+  CHECK_THROWS(rcn::TextFile(folder / "no/t.csv"), RCN_EIO, "does not exist");
+}
+
 } // namespace
 
 int main()
@@ -73,5 +135,7 @@ int main()
   RUN(ValuesAreWhatTheyWere);
   RUN(FieldsAreChecked);
   RUN(BadTextIsNamed);
+  RUN(DocumentsGrowCaseByCase);
+  RUN(TextsGrowInParts);
   return Failures ? EXIT_FAILURE : EXIT_SUCCESS;
 }

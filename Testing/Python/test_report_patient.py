@@ -196,13 +196,55 @@ def test_anonymous(model, scan, tmp_path, monkeypatch):
     refused("report", "--image", scan, "--model", model, says="John_Doe_report.html is there already")
 
 
+def without_pictures(*paths):
+    return re.sub(r"data:image/png;base64,[\w+/=]+", "", "".join(path.read_text("utf-8") for path in paths))
+
+
+def test_anonymous_with_raters(data, model, tmp_path):
+    """Pages and slides with raters: those are what people show."""
+    out = tmp_path / "p.html"
+    run("report", "--data", data, "--split", "test", "--model", model, "-o", out, "--anonymous", "--quiet")
+    text = without_pictures(out)
+    for name in ("te0", "te1", "secret", str(data.parent), data.name, "rater-consensus report", "Files read", ">A<", ">A –", "A, B"):
+        assert name not in text, name
+    assert "Case 1" in text and "Case 5" in text and "Rater 1 – Rater 2" in text and "Rater 3" in text
+    assert "the model" in text and "Mean Dice" in text
+    # The same numbers as with names.
+    named = tmp_path / "named.html"
+    run("report", "--data", data, "--split", "test", "--model", model, "-o", named, "--quiet")
+    numbers = [re.findall(r">-?\d+\.\d+<", without_pictures(path)) for path in (out, named)]
+    assert numbers[0] == numbers[1] and len(numbers[0]) > 50
+    image = ["--image", data.parent / "te0.png"]
+    named, files = ([w for r in "ABC" for w in ("--rater", f"{r}{more}={data.parent / f'te0_{r}.png'}")] for more in ("lice", ""))
+    one, slide = tmp_path / "one.html", tmp_path / "s.svg"
+    run("report", *named, *image, "-o", one, "--slide", slide, "--anonymous", "--quiet")
+    text = without_pictures(one, slide)
+    for name in ("te0", "Alice", "Blice", "Clice", "secret", str(data.parent), "rater-consensus report"):
+        assert name not in text, name
+    assert ">Rater 2<" in slide.read_text("utf-8") and "Rater 2" in one.read_text("utf-8")
+    # Names that were chosen for it stay.
+    run("report", *files, *image, "--model", f"net={model}", "--title", "Mine", "--slide", slide, "--anonymous")
+    assert "Predicted by net." in slide.read_text("utf-8") and ">Mine<" in slide.read_text("utf-8")
+
+
+def test_a_case_that_cannot_be_used_stays_nameless(data, tmp_path):
+    entries = json.loads(data.read_text("utf-8"))["test"]
+    for one in entries:
+        one["label"] = {r: str(data.parent / file) for r, file in one["label"].items()}
+        one["image"] = str(data.parent / one["image"]) if isinstance(one["image"], str) else one["image"]
+    entries[1]["label"]["A"] = str(tmp_path / "John_Doe.png")
+    (tmp_path / "l.json").write_text(json.dumps({"test": entries}))
+    done = run("report", "--data", tmp_path / "l.json", "-o", tmp_path / "p.html", "--anonymous", check=False)
+    text = (tmp_path / "p.html").read_text("utf-8")
+    assert done.code == 1 and "John_Doe" in done.err and "John_Doe" not in text and "Case 2 was left out." in text
+
+
 def test_bad_input(model, scan, data, tmp_path):
     out = ["-o", tmp_path / "p.html"]
     refused("report", "--image", scan, *out, says="--rater")
     refused("report", "--image", scan, "--model", model, "--model", f"b={model}", *out, says="one model")
     refused("report", "--image", scan, "--model", model, "--bins", "5", *out, says="--bins needs raters")
     refused("report", "--image", scan, "--model", model, "--slide", tmp_path / "s.gif", says=".svg or .png")
-    refused("report", "--data", data, "--anonymous", *out, says="--anonymous is for a page without raters")
     refused("report", "--data", data, "--slide", tmp_path / "s.png", *out, says="one case")
     refused("report", "--image", tmp_path / "none.nrrd", "--model", model, *out, says="none.nrrd")
     assert list(tmp_path.iterdir()) == []
@@ -231,6 +273,19 @@ def test_slides(data, model, scan, tmp_path):
         assert (">at least 1 rater<" in text) == (name == "patient") and ("30 %" in text) == (name != "raters")
         assert (">1 of 3<" in text) == (name == "raters")
     assert not (tmp_path / "report.html").exists()
+
+
+def test_what_a_slide_is_called(data, tmp_path):
+    """After its image; masks alone have no name. Of many levels the legend shows the ends and the middle."""
+    files = [w for r in "ABC" for w in ("--rater", f"{r}={data.parent / f'te0_{r}.png'}")]
+    out = tmp_path / "s.svg"
+    run("report", *files, "--image", data.parent / "te0.png", "--slide", out, "--quiet")
+    assert ">te0<" in out.read_text("utf-8")
+    run("report", *files, "--slide", out, "--quiet")
+    assert ">case<" not in out.read_text("utf-8")
+    many = [w for r in range(64) for w in ("--rater", f"r{r}={data.parent / f'te0_{chr(65 + r % 3)}.png'}")]
+    run("report", *many, "--slide", out, "--quiet")
+    assert re.findall(r">(\d+) of 64<", out.read_text("utf-8")) == ["1", "32", "64"]
 
 
 # ---- printed ----------------------------------------------------------------------------------------------------------------

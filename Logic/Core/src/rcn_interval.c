@@ -2,6 +2,7 @@
 #include "rcn/rcn_interval.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "rcn_calib_private.h"
@@ -144,15 +145,42 @@ static void find_ends(rcn_interval *out, const left_out *what, double level, dou
 
 /* ---- leaving out ----------------------------------------------------------------------------- */
 
-/* Which cases go together: unit_of[case] is 0 ... *units - 1, in the order of first appearance. */
-static void find_units(int64_t *unit_of, int64_t *units, const int *patients, int64_t count) {
+typedef struct patient_case {
+    int patient;
+    int64_t number; /* of the case */
+} patient_case;
+
+static int compare_patients(const void *a, const void *b) {
+    const patient_case *x = a, *y = b;
+    if (x->patient != y->patient) return x->patient < y->patient ? -1 : 1;
+    return (x->number > y->number) - (x->number < y->number);
+}
+
+/* Which cases go together: unit_of[case] is 0 ... *units - 1, in the order of first appearance. The
+ * list is the caller's. */
+static rcn_status find_units(int64_t **unit_of, int64_t *units, rcn_context *ctx,
+                             const int *patients, int64_t count) {
+    rcn_status status;
+    patient_case *sorted = NULL; /* [count]: each patient's cases side by side */
+    RCN_ALLOC(*unit_of, ctx, count, "bookkeeping");
     *units = 0;
-    for (int64_t i = 0; i < count; ++i) {
-        unit_of[i] = -1;
-        for (int64_t j = 0; patients && j < i && unit_of[i] < 0; ++j)
-            if (patients[j] == patients[i]) unit_of[i] = unit_of[j];
-        if (unit_of[i] < 0) unit_of[i] = (*units)++;
+    if (patients) {
+        RCN_ALLOC(sorted, ctx, count, "bookkeeping");
+        for (int64_t i = 0; i < count; ++i) sorted[i] = (patient_case){patients[i], i};
+        qsort(sorted, (size_t)count, sizeof *sorted, compare_patients);
+        for (int64_t i = 0; i < count;
+             ++i) { /* first the patient's first case, itself or earlier */
+            const int same = i > 0 && sorted[i].patient == sorted[i - 1].patient;
+            (*unit_of)[sorted[i].number] =
+                same ? (*unit_of)[sorted[i - 1].number] : sorted[i].number;
+        }
     }
+    for (int64_t i = 0; i < count; ++i)
+        (*unit_of)[i] = patients && (*unit_of)[i] < i ? (*unit_of)[(*unit_of)[i]] : (*units)++;
+    status = RCN_OK;
+done:
+    rcn__free(ctx, sorted);
+    return status;
 }
 
 typedef struct leave_job {
@@ -263,8 +291,7 @@ rcn_status rcn_interval_compute(rcn_interval out[RCN_FIGURES], rcn_context *ctx,
     job.runs = runs;
     job.count = count;
     job.length = cases[0]->length;
-    RCN_ALLOC(job.unit_of, ctx, count, "bookkeeping");
-    find_units(job.unit_of, &job.units, options->patients, count);
+    RCN_TRY(find_units(&job.unit_of, &job.units, ctx, options->patients, count));
     for (int m = 0; m < 2; ++m) {
         if (!job.models[m]) continue;
         RCN_ALLOC_ZERO(job.totals[m], ctx, runs * job.length, "the sums of all cases");
@@ -327,8 +354,7 @@ rcn_status rcn_interval_bins(double *low, double *high, rcn_context *ctx,
         RCN_TRY(rcn__fail(ctx, RCN_EINVALID, "There is no level %d of %d raters.", at_least,
                           cases[0]->raters));
     const int bin_count = cases[0]->options.bins;
-    RCN_ALLOC(unit_of, ctx, count, "bookkeeping");
-    find_units(unit_of, &units, options->patients, count);
+    RCN_TRY(find_units(&unit_of, &units, ctx, options->patients, count));
     RCN_ALLOC(bins, ctx, count * bin_count, "the bins of the cases");
     RCN_ALLOC(sums, ctx, 2 * units, "the bins of the cases");
     RCN_ALLOC(column, ctx, units, "the bins of the cases");
@@ -385,8 +411,32 @@ static void extend_on_log(rcn_interval *out, const left_out *what, double level)
     out->high = fmax(out->high, what->value * factor);
 }
 
+/* The ends of a difference, moved for its skewness and farther out where few cases decide, where
+ * they lie farther out. `worth`: how many units of equal weight say as much as these. Chosen in
+ * simulation: the plain ends cover 88 to 90 % where one rater marks less, or where cases differ
+ * much; Hall's transformation (1992) instead of Johnson's covers no more and is far wider. */
+static void extend_for_skewness(rcn_interval *out, const left_out *what, double worth,
+                                double level) {
+    const double n = (double)what->unit_count;
+    double mean = 0, squares = 0, cubes = 0;
+    if (!out->units || !(out->error > 0)) return;
+    for (int64_t i = 0; i < what->unit_count; ++i) mean += what->units[i] / n;
+    for (int64_t i = 0; i < what->unit_count; ++i) {
+        const double deviation =
+            mean - what->units[i]; /* a case pulls where its absence does not */
+        squares += deviation * deviation / n;
+        cubes += deviation * deviation * deviation / n;
+    }
+    const double skewness = squares > 0 ? cubes / (squares * sqrt(squares)) : 0;
+    const double t = student_quantile(level, n - 1);
+    const double reach = student_quantile(level, fmax(worth - 1, 1)) * out->error;
+    const double shift = skewness * out->error * (1 + 2 * t * t) / (6 * sqrt(n));
+    out->low = fmin(out->low, out->value - reach + fmin(shift, 0));
+    out->high = fmax(out->high, out->value + reach + fmax(shift, 0));
+}
+
 static void mean_ends(rcn_interval *out, left_out *what, double *column, rcn_mean_kind kind,
-                      double level) {
+                      double worth, double level) {
     const int is_kappa = kind == RCN_MEAN_KAPPA, is_difference = kind == RCN_MEAN_DIFFERENCE;
     const double lowest = is_difference ? -HUGE_VAL : 0;
     const double highest = is_difference || kind == RCN_MEAN_AMOUNT ? HUGE_VAL : 1;
@@ -396,6 +446,7 @@ static void mean_ends(rcn_interval *out, left_out *what, double *column, rcn_mea
     }
     find_ends(out, what, level, lowest, highest, is_difference);
     if (kind == RCN_MEAN_AMOUNT) extend_on_log(out, what, level);
+    if (is_difference) extend_for_skewness(out, what, worth, level);
     if (is_kappa && out->units) {
         out->error *= 2;
         out->low = fmin(2 * out->low - 1, out->value);
@@ -410,7 +461,7 @@ rcn_status rcn_interval_mean(rcn_interval *out, rcn_context *ctx, const double *
     rcn_status status;
     int64_t *unit_of = NULL, units;
     double *sums = NULL, *column = NULL; /* [units][2]: value, over; [units] */
-    double value = 0, whole = 0;
+    double value = 0, whole = 0, squares = 0;
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
     if (!options) options = &defaults;
@@ -419,8 +470,7 @@ rcn_status rcn_interval_mean(rcn_interval *out, rcn_context *ctx, const double *
     if (!sentence && (kind < RCN_MEAN_SHARE || kind > RCN_MEAN_DIFFERENCE))
         sentence = "There is no such kind of mean.";
     if (sentence) RCN_TRY(rcn__fail(ctx, RCN_EINVALID, "%s", sentence));
-    RCN_ALLOC(unit_of, ctx, count, "bookkeeping");
-    find_units(unit_of, &units, options->patients, count);
+    RCN_TRY(find_units(&unit_of, &units, ctx, options->patients, count));
     RCN_ALLOC_ZERO(sums, ctx, 2 * units, "the figures of the cases");
     RCN_ALLOC(column, ctx, units, "the figures of the cases");
     for (int64_t i = 0; i < count; ++i) {
@@ -433,10 +483,12 @@ rcn_status rcn_interval_mean(rcn_interval *out, rcn_context *ctx, const double *
     }
     rcn_interval one = {whole > 0 ? value / whole : NAN, NAN, NAN, NAN, NAN, 0};
     left_out what = {one.value, column, 0, NULL, 1};
-    for (int64_t unit = 0; unit < units; ++unit)
+    for (int64_t unit = 0; unit < units; ++unit) {
+        squares += sums[2 * unit + 1] * sums[2 * unit + 1];
         if (sums[2 * unit] != 0 || sums[2 * unit + 1] > 0)
             column[what.unit_count++] = (value - sums[2 * unit]) / (whole - sums[2 * unit + 1]);
-    mean_ends(&one, &what, column, kind, options->level);
+    }
+    mean_ends(&one, &what, column, kind, whole * whole / squares, options->level);
     *out = one;
     status = RCN_OK;
 done:

@@ -74,12 +74,16 @@ RCN_API rcn_status rcn_interval_bins(double *low, double *high, rcn_context *ctx
 /* ---- a figure that every case has by itself -------------------------------------------------- */
 
 /* What a mean over cases can be. It decides on which scales the interval is made: the hull of the
- * plain scale and of the one that is named. */
+ * plain scale and of the one that is named. A difference has no end to bend its interval at, but
+ * how much more a rater marks grows with the size of the structure: it is skewed, and of few cases
+ * a large one decides. Its interval is the hull of the plain one and of the one that is moved for
+ * the skewness (Johnson 1978), with the degrees of freedom of as many cases as their unequal
+ * weights are worth (Kish 1965). */
 typedef enum rcn_mean_kind {
     RCN_MEAN_SHARE = 0,     /* 0 ... 1, such as Dice: arcsine */
     RCN_MEAN_KAPPA = 1,     /* -1 ... 1, such as kappa or alpha: arcsine of (x + 1) / 2 */
     RCN_MEAN_AMOUNT = 2,    /* 0 or more, such as a distance: logarithm */
-    RCN_MEAN_DIFFERENCE = 3 /* anything: plain only, with a p-value */
+    RCN_MEAN_DIFFERENCE = 3 /* anything: skewness, with a p-value, the plain one */
 } rcn_mean_kind;
 
 /* The mean of values[i] over the cases where it is not NaN; with `over` (NULL: a mean) the ratio of
