@@ -299,7 +299,8 @@ const VolumeScores* Evaluation::KnownVolumes() const
 {
   const bool own = !this->Options_.CaseCorrections.empty(); // each case is corrected in its own way: no intervals fit
   const Recalibration* correction = this->Options_.Correction;
-  return own ? nullptr : correction ? correction->Volumes.get() : this->Options_.Volumes.get();
+  const VolumeScores* all = own ? nullptr : correction ? correction->Volumes.get() : this->Options_.Volumes.get();
+  return all ? all->Of(this->Options_.Structure) : nullptr;
 }
 
 void Evaluation::Prepare(const JudgedCase& judged)
@@ -615,10 +616,26 @@ std::vector<double> Evaluation::CaseFigures(size_t number) const
 
 VolumeScores Evaluation::ScoresOfVolumes() const
 {
-  VolumeScores scores{ this->Ids_, PatientNumbers(this->Patients_), {} };
+  VolumeScores scores{ this->Ids_, PatientNumbers(this->Patients_), {}, {} };
   std::transform(this->Volumes_.begin(), this->Volumes_.end(), std::back_inserter(scores.Scores),
     [](const JudgedVolumes& one) { return one.Scores; });
   return scores;
+}
+
+VolumeScores ScoresOfVolumes(const std::vector<std::unique_ptr<Evaluation>>& structures, size_t first, size_t step)
+{
+  VolumeScores all;
+  for (size_t at = first; at < structures.size(); at += step)
+  {
+    const std::string& name = structures[at]->Options().Structure;
+    const VolumeScores own = structures[at]->ScoresOfVolumes();
+    if (name.empty())
+    {
+      return own;
+    }
+    all.Structures[name] = std::make_shared<VolumeScores>(own);
+  }
+  return all;
 }
 
 std::vector<EvaluatedCase> Evaluation::CaseRows() const

@@ -85,6 +85,7 @@ struct EvaluationOptions
   bool CaseAuc = false;                        ///< also the exact area of each case, for CaseRows()
   bool FitTemperature = false;                 ///< also collect what temperature on levels needs
   std::shared_ptr<const VolumeScores> Volumes; ///< for intervals of volumes, where Correction has none; null: not known
+  std::string Structure;                       ///< which of several this is, for what is known of its volumes
   /// False: one sum of all cases, in memory that does not grow with them, for Figures() and Auc() alone: no intervals, no fit.
   bool PerCase = true;
 };
@@ -275,6 +276,10 @@ private:
   bool Levels_ = false;
   bool Ends_ = true;
 };
+
+/// Evaluation::ScoresOfVolumes() of each structure by its name (EvaluationOptions::Structure): `first`, `first + step`, ... Of
+/// the only one where that has no name.
+VolumeScores ScoresOfVolumes(const std::vector<std::unique_ptr<Evaluation>>& structures, size_t first = 0, size_t step = 1);
 
 /// Keys as in the command line's contract: mr_ece, ece, ..., auc, auc_pairs, bins, ci, ...
 json_t* EvaluationJson(

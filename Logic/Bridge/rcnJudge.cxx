@@ -625,11 +625,15 @@ namespace
 {
 
 /// The tasks with what is known of volumes on validation cases, as the predictions were made.
-std::vector<JudgeTask> WithVolumes(std::vector<JudgeTask> tasks, const std::vector<PredictionSource>& sources)
+std::vector<JudgeTask> WithVolumes(std::vector<JudgeTask> tasks, const JudgeInput& input)
 {
   for (JudgeTask& task : tasks)
   {
-    const PredictionRun* run = sources[task.Prediction].Run.get();
+    const PredictionRun* run = input.Predictions[task.Prediction].Run.get();
+    if (task.Structure > 0)
+    {
+      task.Options.Structure = input.List.Structures[static_cast<size_t>(task.Structure) - 1].Name;
+    }
     if (run && !task.Options.Volumes)
     {
       task.Options.Volumes = run->ScoresOfVolumes();
@@ -647,7 +651,7 @@ JudgeResult JudgeCases(Workspace& workspace, const JudgeInput& input, const std:
   const auto open = [&](const std::vector<std::string>& raters) {
     if (!judging)
     {
-      judging.reset(new Judging(workspace.Context(), raters, WithVolumes(tasks, input.Predictions)));
+      judging.reset(new Judging(workspace.Context(), raters, WithVolumes(tasks, input)));
       result.Raters = raters;
     }
   };

@@ -290,10 +290,6 @@ std::vector<std::pair<std::string, std::string>> RecordRows(const ModelRecord& r
     rows.emplace_back("Structures", JoinNames(record.Structures));
   }
   const bool several = record.Structures.size() > 1;
-  if (several)
-  {
-    rows.emplace_back("Intervals of volumes", "none: they are not made for several structures");
-  }
   for (const char* split : { "validation", "test" })
   {
     const RecordedCalibration* found = record.Find(split);

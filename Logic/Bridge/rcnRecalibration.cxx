@@ -77,6 +77,7 @@ RecalibrationResult RecalibrateStructures(
     fitted.Share(Processes::All());
     result.Correction = fitted.Fit();
     result.StructuresBefore = ReportsOf(first, structures, 0, 1);
+    result.Volumes = ScoresOfVolumes(first.Evaluations);
     result.Cases = result.Correction.Cases;
     result.Raters = first.Raters;
     result.LeftOut = first.LeftOut;
@@ -97,6 +98,7 @@ RecalibrationResult RecalibrateStructures(
   {
     result.StructuresEachLeftOut = ReportsOf(again, structures, 1, 2);
     result.EachLeftOut = MeanOverStructures(result.StructuresEachLeftOut);
+    result.Correction.Volumes = std::make_shared<VolumeScores>(ScoresOfVolumes(again.Evaluations, 1, 2));
   }
   return result;
 }

@@ -30,8 +30,19 @@ std::string CountedBehind(int count, bool patients)
 
 // ---- what is stored --------------------------------------------------------------------------------
 
+const VolumeScores* VolumeScores::Of(const std::string& structure) const
+{
+  const auto found = this->Structures.find(structure);
+  return this->Structures.empty() ? this : found == this->Structures.end() ? nullptr : found->second.get();
+}
+
 int VolumeScores::UnitCount() const
 {
+  int most = 0;
+  for (const auto& one : this->Structures)
+  {
+    most = std::max(most, one.second->UnitCount());
+  }
   std::set<int> units;
   for (size_t i = 0; i < this->Cases.size(); ++i)
   {
@@ -40,7 +51,7 @@ int VolumeScores::UnitCount() const
       units.insert(this->Units[i]);
     }
   }
-  return static_cast<int>(units.size());
+  return std::max(most, static_cast<int>(units.size()));
 }
 
 bool VolumeScores::OfPatients() const
@@ -81,6 +92,15 @@ bool VolumeScores::Has(const std::string& id) const
 
 json_t* VolumeScoresJson(const VolumeScores& scores)
 {
+  if (!scores.Structures.empty())
+  {
+    JsonObject each;
+    for (const auto& one : scores.Structures)
+    {
+      each.Set(one.first, VolumeScoresJson(*one.second));
+    }
+    return each.Release();
+  }
   return JsonObject{ { "cases", scores.Cases }, { "patients", scores.Units }, { "scores", scores.Scores } }.Release();
 }
 
@@ -88,6 +108,21 @@ VolumeScores ParseVolumeScores(const json_t* object, const std::string& about)
 {
   const JsonReader reader(object, about);
   VolumeScores scores;
+  const json_t* lists = reader.Get("cases");
+  if (json_object_size(object) > 0 && !json_is_array(lists)) // of several structures; one may be called "cases"
+  {
+    const char* structure;
+    json_t* one;
+    json_object_foreach(const_cast<json_t*>(object), structure, one)
+    {
+      if (!json_is_object(one) || !json_is_array(json_object_get(one, "cases")))
+      {
+        reader.Fail("its volumes must be \"cases\", \"patients\" and \"scores\", or these of each structure.");
+      }
+      scores.Structures[structure] = std::make_shared<VolumeScores>(ParseVolumeScores(one, about));
+    }
+    return scores;
+  }
   scores.Cases = reader.Texts("cases");
   for (const int64_t unit : reader.WholeNumbers("patients", 0, 1 << 30))
   {
@@ -113,6 +148,11 @@ VolumeScores ParseVolumeScores(const json_t* object, const std::string& about)
     reader.Fail("its \"cases\", \"patients\" and \"scores\" of volumes must have the same length.");
   }
   return scores;
+}
+
+std::shared_ptr<const VolumeScores> ScoresOf(const std::shared_ptr<const VolumeScores>& all, const std::string& structure)
+{
+  return { all, all ? all->Of(structure) : nullptr };
 }
 
 // ---- predicted -------------------------------------------------------------------------------------

@@ -15,10 +15,11 @@
 ///
 /// Intervals come from cases that the model was not trained on: VolumeScores. Training and recalibrating make them from the
 /// validation cases; they are stored with what they belong to: the model as it is (ModelInfo::Volumes), or a correction of it
-/// (Recalibration::Volumes), so that an interval always fits the map beside it.
+/// (Recalibration::Volumes), so that an interval always fits the map beside it. Of several structures each has its own.
 #ifndef rcnVolumes_h
 #define rcnVolumes_h
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -40,8 +41,12 @@ struct VolumeScores
   std::vector<std::string> Cases;          ///< ids
   std::vector<int> Units;                  ///< by case: those of one patient have the same number
   std::vector<std::vector<double>> Scores; ///< by case: rcn_volume_score() of each rater whose volume is known
+  /// Those of each of several, by name; there are none beside them then.
+  std::map<std::string, std::shared_ptr<const VolumeScores>> Structures;
 
-  /// Patients, where cases share them, otherwise cases: so many are behind an interval.
+  /// Those of one of several structures, null where there are none of it; of one structure they are these, whatever its name.
+  const VolumeScores* Of(const std::string& structure) const;
+  /// Patients, where cases share them, otherwise cases: so many are behind an interval. Of several structures the most.
   int UnitCount() const;
   bool OfPatients() const;
   /// "24 validation cases", "12 validation patients"
@@ -51,10 +56,13 @@ struct VolumeScores
   bool Has(const std::string& id) const;
 };
 
-/// {"cases": [ids], "patients": [numbers], "scores": [[...], ...]}, and back; throws Error (RCN_EFORMAT) that begins with
-/// `about`.
+/// {"cases": [ids], "patients": [numbers], "scores": [[...], ...]}, of several structures {"NAME": that, ...}; and back. Throws
+/// Error (RCN_EFORMAT) that begins with `about`.
 json_t* VolumeScoresJson(const VolumeScores& scores);
 VolumeScores ParseVolumeScores(const json_t* object, const std::string& about);
+
+/// VolumeScores::Of() of what may be null.
+std::shared_ptr<const VolumeScores> ScoresOf(const std::shared_ptr<const VolumeScores>& all, const std::string& structure);
 
 /// Headings and cells of text, for pages, windows and terminals alike.
 struct VolumeTable

@@ -248,6 +248,9 @@ void LoadStructureLayer(CaseLayer& layer, const Session& session, const SessionP
   layer.Structures = StructuresOf(session, prediction);
   const Volume map = layer.Structures->Of(work.Context(), structure, prediction.Raters, name);
   layer.Probability = map;
+  const std::shared_ptr<const PredictionRun> run =
+    prediction.Maps ? prediction.Maps->Run : PredictionFolder::RunOf(prediction.Probability);
+  layer.Volumes = run ? ScoresOf(run->ScoresOfVolumes(), session.Structures[static_cast<size_t>(structure) - 1].Name) : nullptr;
   if (map.View().components > 1)
   {
     rcn_readout readout = RCN_READOUT_EXPECTED;
