@@ -329,7 +329,11 @@ void RecordCalibration(rcn_context* context, const std::string& path, const std:
     }
   }
   json_object_set_new(all.get(), split.c_str(), entry.Release());
-  Check(rcn_model_set(context, path.c_str(), "calibration", CompactJsonText(all.get()).c_str()), context);
+  const std::string text = CompactJsonText(all.get());
+  if (text != ModelMetadata(context, path, "calibration")) // what is known already changes no file
+  {
+    Check(rcn_model_set(context, path.c_str(), "calibration", text.c_str()), context);
+  }
 }
 
 void StoreCorrection(rcn_context* context, const std::string& path, const RecalibrationResult& result, const std::string& split)
