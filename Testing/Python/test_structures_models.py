@@ -120,6 +120,24 @@ def test_record_on_a_page(data, models, tmp_path):
         assert words in page
 
 
+def test_page_of_all_structures(data, models, tmp_path):
+    """A row of volumes for each; pictures of the one that was named, or of the first."""
+    words = ["report", "--image", data.parent / "te0.nrrd", "--model", models / "soft.safetensors", "--quiet", "-o"]
+    run(*words, tmp_path / "all.html", "--slide", tmp_path / "s.svg")
+    run(*words, tmp_path / "right.html", "--structure", "right")
+    said = run("predict", "--model", models / "soft.safetensors", "--image", data.parent / "te0.nrrd", "-o", tmp_path, "--json", "-").json["cases"][0]
+    for name, shown in (("all", "left"), ("right", "right")):
+        page = (tmp_path / f"{name}.html").read_text("utf-8")
+        table = page[page.index("All structures"):page.index("Everything below is about " + shown)]
+        assert [table.index(f">{structure}<") > 0 for structure in STRUCTURES]
+        for structure in STRUCTURES:
+            volumes = said["volumes"][structure]
+            assert volumes["sentence"].split(" ")[0] in table and f"{volumes['sentence'].split('say ')[1].split(' ')[0]} to " in table
+        assert f"{shown}, " in page and said["volumes"][shown]["sentence"] in page
+    assert "left: " in (tmp_path / "s.svg").read_text("utf-8")
+    refused(*words, tmp_path / "none.html", "--structure", "middle", says="middle")
+
+
 def test_default_strategy(data, models, tmp_path):
     """Nothing said and "ordinal" both mean the likelihood of all labels, to the same bits."""
     raw = [(models / "dirichlet-multinomial.safetensors").read_bytes()]
