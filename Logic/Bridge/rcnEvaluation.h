@@ -129,6 +129,7 @@ struct EvaluationReport
 {
   size_t Cases = 0;
   size_t Patients = 0; ///< as many as cases where the list names none
+  size_t Nameless = 0; ///< cases that name none, where others do
   std::vector<std::string>
     EmptyCases; ///< the reference marks nothing there and nothing is predicted, or it is missing: they have no Dice
   std::vector<std::string> CircularCases; ///< their maps were made of the very raters who judge them
@@ -168,6 +169,7 @@ struct JudgedCase
 {
   std::string Id;      ///< empty: it has none, and its prediction's file stands for it
   std::string Patient; ///< cases of one patient are no independent evidence; empty: a patient of its own
+  std::string Split;   ///< empty: not known
   size_t Number = 0;   ///< its place among all cases, where several processes judge them
   std::string File;    ///< names the prediction in sentences
   const rcn_votes* Votes = nullptr;
@@ -185,7 +187,7 @@ struct JudgedCase
 /// One case by itself.
 struct EvaluatedCase
 {
-  std::string Id, Patient;
+  std::string Id, Patient, Split; ///< the latter may be empty
   int64_t Voxels = 0, Pairs = 0;
   std::vector<double> Figures; ///< RCN_FIGURES of them
   rcn_auc_result Auc{ NAN, NAN, 0, 0, 0, 0 };
@@ -224,6 +226,7 @@ public:
 
   /// This model minus another, case by case: the same cases must have been added in the same order.
   std::vector<rcn_interval> Compare(const Evaluation& other) const;
+  std::vector<VolumeDifference> CompareVolumes(const Evaluation& other) const;
 
   /// The mean of several trainings, judged on the same cases, with intervals over patients and trainings; `second` (may be
   /// empty, otherwise as many) is subtracted.
@@ -266,7 +269,7 @@ private:
   EvaluationOptions Options_;
   std::unique_ptr<Handles> Handles_;
   std::unique_ptr<Prepared> Prepared_;
-  std::vector<std::string> Ids_, Fingerprints_, Patients_;
+  std::vector<std::string> Ids_, Fingerprints_, Patients_, Splits_;
   std::vector<bool> Circular_;
   std::vector<JudgedVolumes> Volumes_;
   double Quantiles_[sizeof VolumeLevels / sizeof *VolumeLevels]; // of the intervals of volumes
@@ -322,14 +325,15 @@ std::string WorstBinInWords(const EvaluationReport& report);
 std::string DirectionInWords(const EvaluationReport& report);
 
 /// The reliability diagram: curve with band, the ideal line, the gap shaded, how many voxels, and words.
-/// `before` (may be null) is drawn in gray behind it, and `second` in orange beside it, with both names.
+/// `before` (may be null) is drawn in gray behind it, and `second` in orange beside it, with both names. `about`: a line below
+/// the title, such as region and readout; may be empty.
 struct SecondModel
 {
   const EvaluationReport* Report;
   std::string FirstName, Name;
 };
 Figure ReliabilityDiagram(const EvaluationReport& report, const std::string& title, const EvaluationReport* before = nullptr,
-  const SecondModel* second = nullptr);
+  const SecondModel* second = nullptr, const std::string& about = "");
 
 /// "at least 2 of 5 raters", "all 5 raters"
 std::string AtLeastInWords(int atLeast, int raters);

@@ -495,7 +495,8 @@ bool Judging::Prepare(const Part& part, const Case& one, size_t number, Correcte
     }
     else
     {
-      mine = { one.Id, one.Patient, number, prediction.File, votes, prediction.Map, {}, {}, "", false, true, nullptr };
+      mine = { one.Id, one.Patient, one.Split, number, prediction.File, votes, prediction.Map, {}, {}, "", false, true,
+        nullptr };
       CheckLevelCount(prediction.Map, this->RaterCount_, prediction.File);
       mine.Levels = prediction.Map.View().components > 1;
       mine.Ends = !mine.Levels; // of one rater, levels are that probability
@@ -630,7 +631,7 @@ std::vector<JudgeTask> WithVolumes(std::vector<JudgeTask> tasks, const JudgeInpu
   for (JudgeTask& task : tasks)
   {
     const PredictionRun* run = input.Predictions[task.Prediction].Run.get();
-    if (task.Structure > 0)
+    if (task.Structure > 0 && static_cast<size_t>(task.Structure) <= input.List.Structures.size())
     {
       task.Options.Structure = input.List.Structures[static_cast<size_t>(task.Structure) - 1].Name;
     }

@@ -24,6 +24,7 @@
 #include <string>
 #include <vector>
 
+#include "rcn/rcn_interval.h"
 #include "rcn/rcn_volume.h"
 #include "rcnJson.h"
 #include "rcnReport.h"
@@ -121,6 +122,9 @@ struct PredictedVolumes
   VolumeTable ComponentTable(size_t most) const;
 };
 
+/// ASCII, for keys and columns that programs read: "mm2".
+std::string PlainUnit(const std::string& unit);
+
 /// The volumes of a map with one probability or raters + 1 levels per voxel; `scores`: those that belong to the map, null:
 /// none are known. Throws Error; `about` names the map.
 PredictedVolumes PredictVolumes(
@@ -159,30 +163,56 @@ struct VolumeFigure
   std::string Name; ///< with its unit
   double Value;     ///< NaN: not defined
   std::string Text;
+  std::string Interval; ///< 95 %, over patients; "–": there is none
   const char* Meaning;
+};
+
+/// The figures of volumes that are means over cases, and so have intervals and can be compared.
+enum VolumeMean
+{
+  MeanCrps,
+  MeanCurvas,
+  MeanBias,
+  MeanCoverage80,
+  MeanCoverage95,
+  VolumeMeans
 };
 
 /// All cases together.
 struct VolumeReport
 {
   std::string Unit; ///< empty: no case has volumes, or their units differ, and then only coverage is known
-  rcn_volume_figures Figures{ 0, NAN, NAN, { NAN, NAN }, { 0, 0 }, NAN, NAN, NAN, NAN };
-  int ScoreCases = 0; ///< validation cases (or patients) behind the intervals
-  std::string Remark; ///< why there is no coverage, and what else a reader has to know; may be empty
+  rcn_volume_figures Figures{ 0, NAN, NAN, { NAN, NAN }, { 0, 0 }, NAN, NAN, NAN, NAN, 0 };
+  rcn_interval Intervals[VolumeMeans] = {}; ///< 95 %, over patients; without units there is none
+  int ScoreCases = 0;                       ///< validation cases (or patients) behind the intervals
+  std::string Remark;                       ///< why there is no coverage, and what else a reader has to know; may be empty
 
   /// All of them, in the order in which they are shown.
   std::vector<VolumeFigure> Shown() const;
 };
 
-/// The mean over trainings that were judged on the same cases.
+/// One model minus another on the same cases.
+struct VolumeDifference
+{
+  std::string Key, Name; ///< for files, and with its unit for people
+  rcn_interval Difference;
+  std::string Text, Interval;
+};
+
+/// The mean over trainings that were judged on the same cases; of several there are no intervals.
 VolumeReport MeanOverTrainings(const std::vector<VolumeReport>& trainings);
 
 /// `known`: what was stored for intervals; null: nothing. `calibrated`: how many of the cases are among those behind it, and
-/// so do not count for coverage.
-VolumeReport SummarizeVolumes(
-  const std::vector<JudgedVolumes>& cases, rcn_context* context, const VolumeScores* known, size_t calibrated);
+/// so do not count for coverage. `patients`: a number by case, the same for those that are no independent evidence.
+VolumeReport SummarizeVolumes(const std::vector<JudgedVolumes>& cases, const std::vector<int>& patients, rcn_context* context,
+  const VolumeScores* known, size_t calibrated);
 
-/// Keys unit, cases, crps, curvas_crps, bias, deviation, limits_of_agreement, coverage, interval_cases, remark.
+/// The differences that are defined, case by case: `first` minus `second`.
+std::vector<VolumeDifference> CompareVolumes(const std::vector<JudgedVolumes>& first, const std::vector<JudgedVolumes>& second,
+  const std::vector<int>& patients, rcn_context* context);
+
+/// Keys unit, cases, curvas_cases, crps, curvas_crps, bias, ci, deviation, limits_of_agreement, coverage, interval_cases,
+/// remark.
 json_t* VolumeReportJson(const VolumeReport& report);
 
 } // namespace rcn

@@ -204,6 +204,7 @@ int RunTrain(const Arguments& arguments)
   }
   TrainingOptions options = TrainingOptionsFrom(arguments);
   options.List = DataListFrom(arguments);
+  terminal.Remark(LeaveOutUnrated(options.List));
   options.Output = arguments.Get("-o");
   options.Resume = arguments.Has("--resume");
   options.Overwrite = arguments.Has("--overwrite");
