@@ -9,6 +9,7 @@
 
 #include "rcnAddress.h"
 #include "rcnJson.h"
+#include "rcnReport.h"
 
 namespace rcn
 {
@@ -59,6 +60,10 @@ public:
     if (this->List_.Cases.empty())
     {
       this->Fail("", "has no case under \"training\", \"validation\" or \"test\".");
+    }
+    if (std::all_of(this->List_.Cases.begin(), this->List_.Cases.end(), [](const Case& one) { return one.Raters.empty(); }))
+    {
+      this->Fail(this->List_.Cases.front().Id, "has no rater, and no other case has one.");
     }
     return this->List_;
   }
@@ -471,10 +476,6 @@ private:
         one.Raters.push_back(file);
       }
     }
-    if (one.Raters.empty())
-    {
-      this->Fail(one.Id, "has no rater.");
-    }
     if (this->List_.Raters.size() > RCN_MAX_RATERS)
     {
       this->Fail(one.Id, "more than " + std::to_string(RCN_MAX_RATERS) + " raters.");
@@ -520,6 +521,36 @@ private:
 DataList ParseDataList(const std::string& text, const std::string& folder, const std::string& name)
 {
   return Parser(folder, name).Parse(text);
+}
+
+std::string LeaveOutUnrated(DataList& list, const std::string& split)
+{
+  std::vector<std::string> ids;
+  std::vector<Case> rated;
+  bool any = false;
+  for (Case& one : list.Cases)
+  {
+    const bool wanted = split.empty() || one.Split == split;
+    any = any || (wanted && !one.Raters.empty());
+    if (!one.Raters.empty())
+    {
+      rated.push_back(std::move(one));
+    }
+    else if (wanted)
+    {
+      ids.push_back(one.Id);
+    }
+  }
+  list.Cases = std::move(rated);
+  if (!ids.empty() && !any)
+  {
+    throw Error(
+      RCN_EDATA, list.Path + ": no rater has answered any case" + (split.empty() ? "." : " of the split " + split + "."));
+  }
+  const std::string more = ids.size() > 10 ? ", ..." : "";
+  const std::string count = Counted(static_cast<int64_t>(ids.size()), "case");
+  ids.resize(std::min<size_t>(ids.size(), 10));
+  return ids.empty() ? "" : "No rater has answered " + count + " (" + JoinNames(ids) + more + "), left out.";
 }
 
 DataList ReadDataList(const std::string& path)

@@ -100,6 +100,10 @@ DataList ReadDataList(const std::string& path);
 /// be apart from them.
 void CheckSplits(const DataList& list, bool redivided = false);
 
+/// Takes out the cases that no rater has answered: nothing can be learned from them, or compared with them. Returns a sentence
+/// that names those of the split (empty: of any), empty where there are none; throws Error (RCN_EDATA) where no other is in it.
+std::string LeaveOutUnrated(DataList& list, const std::string& split = "");
+
 /// The same from text; `folder` is where relative paths start, `name` stands in error sentences.
 DataList ParseDataList(const std::string& text, const std::string& folder, const std::string& name);
 

@@ -22,6 +22,7 @@ struct Column
 
 const std::vector<Column>& Columns()
 {
+  const auto inside = [](size_t level) { return [level](const EvaluatedCase& one) { return one.Volumes.Row.inside[level]; }; };
   const auto figure = [](rcn_figure which) {
     return [which](const EvaluatedCase& one) { return one.Figures[static_cast<size_t>(which)]; };
   };
@@ -37,6 +38,9 @@ const std::vector<Column>& Columns()
     { "volume", "", false, false, RCN_MEAN_AMOUNT, [](const EvaluatedCase& one) { return one.Volumes.Row.expected; } },
     { "raters_volume", "", false, false, RCN_MEAN_AMOUNT, [](const EvaluatedCase& one) { return one.Volumes.Row.raters; } },
     { "volume_crps", "", false, false, RCN_MEAN_AMOUNT, [](const EvaluatedCase& one) { return one.Volumes.Row.crps; } },
+    { "curvas_crps", "", false, false, RCN_MEAN_AMOUNT, [](const EvaluatedCase& one) { return one.Volumes.Row.curvas_crps; } },
+    { "inside_80", "", false, false, RCN_MEAN_SHARE, inside(0) },
+    { "inside_95", "", false, false, RCN_MEAN_SHARE, inside(1) },
     { "voxels", "", false, false, RCN_MEAN_AMOUNT, [](const EvaluatedCase& one) { return static_cast<double>(one.Voxels); } },
     { "votes", "", false, false, RCN_MEAN_AMOUNT, [](const EvaluatedCase& one) { return static_cast<double>(one.Pairs); } },
   };
@@ -47,10 +51,10 @@ const std::vector<Column>& Columns()
 
 EvaluatedCases::EvaluatedCases(bool structures) : Structures_(structures)
 {
-  std::vector<std::string> header = { "case", "patient", "model", "region", "volume_unit" };
+  std::vector<std::string> header = { "case", "patient", "split", "model", "region", "volume_unit" };
   if (structures)
   {
-    header.insert(header.begin() + 2, "structure");
+    header.insert(header.begin() + 3, "structure");
   }
   for (const Column& column : Columns())
   {
@@ -64,12 +68,14 @@ void EvaluatedCases::Add(
 {
   for (const EvaluatedCase& one : evaluation.CaseRows())
   {
-    std::vector<std::string> row = { one.Id, one.Patient, model, region, one.Volumes.Unit };
-    JsonObject object{ { "case", one.Id }, { "patient", one.Patient.empty() ? rcn::Json(nullptr) : rcn::Json(one.Patient) },
-      { "model", model }, { "region", region }, { "volume_unit", one.Volumes.Unit } };
+    const std::string unit = PlainUnit(one.Volumes.Unit);
+    const auto known = [](const std::string& text) { return text.empty() ? rcn::Json(nullptr) : rcn::Json(text); };
+    std::vector<std::string> row = { one.Id, one.Patient, one.Split, model, region, unit };
+    JsonObject object{ { "case", one.Id }, { "patient", known(one.Patient) }, { "split", known(one.Split) }, { "model", model },
+      { "region", region }, { "volume_unit", unit } };
     if (this->Structures_)
     {
-      row.insert(row.begin() + 2, structure);
+      row.insert(row.begin() + 3, structure);
       object.Set("structure", structure);
     }
     for (const Column& column : Columns())

@@ -20,7 +20,7 @@ struct CaseMean
   size_t Cases = 0;
 };
 
-/// Rows for each case, model and region, and for each of several structures: case, patient, model, region, and numbers. One
+/// Rows for each case, model and region, and for each of several structures: case, patient, split, model, region, numbers. One
 /// place decides the columns of the CSV file and the keys of the JSON.
 class EvaluatedCases
 {

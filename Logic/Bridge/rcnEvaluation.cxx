@@ -299,7 +299,8 @@ const VolumeScores* Evaluation::KnownVolumes() const
 {
   const bool own = !this->Options_.CaseCorrections.empty(); // each case is corrected in its own way: no intervals fit
   const Recalibration* correction = this->Options_.Correction;
-  return own ? nullptr : correction ? correction->Volumes.get() : this->Options_.Volumes.get();
+  const VolumeScores* all = own ? nullptr : correction ? correction->Volumes.get() : this->Options_.Volumes.get();
+  return all ? all->Of(this->Options_.Structure) : nullptr;
 }
 
 void Evaluation::Prepare(const JudgedCase& judged)
@@ -383,6 +384,7 @@ void Evaluation::Commit()
   this->Ids_.push_back(judged.Name());
   this->Fingerprints_.push_back(judged.Fingerprint);
   this->Patients_.push_back(judged.Patient);
+  this->Splits_.push_back(judged.Split);
   this->Circular_.push_back(one->Circular);
   this->Volumes_.push_back(one->Volumes);
   this->Numbers_.push_back(judged.Number);
@@ -417,6 +419,7 @@ void Evaluation::Share(Processes& processes)
     json_object_set_new(record, "id", JsonString(this->Ids_[i]));
     json_object_set_new(record, "fingerprint", JsonString(this->Fingerprints_[i]));
     json_object_set_new(record, "patient", JsonString(this->Patients_[i]));
+    json_object_set_new(record, "split", JsonString(this->Splits_[i]));
     json_object_set_new(record, "circular", json_boolean(this->Circular_[i]));
     json_object_set_new(record, "levels", json_boolean(this->Levels_));
     json_object_set_new(record, "ends", json_boolean(this->Ends_));
@@ -435,6 +438,7 @@ void Evaluation::Share(Processes& processes)
   this->Ids_.clear();
   this->Fingerprints_.clear();
   this->Patients_.clear();
+  this->Splits_.clear();
   this->Circular_.clear();
   this->Volumes_.clear();
   this->CaseAuc_.clear();
@@ -466,6 +470,7 @@ void Evaluation::Share(Processes& processes)
     this->Ids_.push_back(json_string_value(json_object_get(record, "id")));
     this->Fingerprints_.push_back(json_string_value(json_object_get(record, "fingerprint")));
     this->Patients_.push_back(json_string_value(json_object_get(record, "patient")));
+    this->Splits_.push_back(json_string_value(json_object_get(record, "split")));
     this->Circular_.push_back(json_is_true(json_object_get(record, "circular")));
     this->Volumes_.push_back(JudgedVolumesFrom(json_object_get(record, "volumes")));
     this->Numbers_.push_back(number);
@@ -591,6 +596,8 @@ EvaluationReport Evaluation::Report() const
   }
   const std::vector<int> patients = PatientNumbers(this->Patients_);
   report.Patients = std::set<int>(patients.begin(), patients.end()).size();
+  const auto nameless = static_cast<size_t>(std::count(this->Patients_.begin(), this->Patients_.end(), ""));
+  report.Nameless = nameless < report.Cases ? nameless : 0;
   rcn_interval_options intervals = RCN_INTERVAL_OPTIONS_INIT;
   intervals.patients = patients.data();
   const int64_t count = static_cast<int64_t>(cases.size());
@@ -613,7 +620,7 @@ EvaluationReport Evaluation::Report() const
   const VolumeScores* known = this->KnownVolumes();
   const auto calibrated =
     std::count_if(this->Ids_.begin(), this->Ids_.end(), [known](const std::string& id) { return known && known->Has(id); });
-  report.Volumes = SummarizeVolumes(this->Volumes_, this->Context_, known, static_cast<size_t>(calibrated));
+  report.Volumes = SummarizeVolumes(this->Volumes_, patients, this->Context_, known, static_cast<size_t>(calibrated));
   rcn_bootstrap_options options = RCN_BOOTSTRAP_OPTIONS_INIT;
   options.seed = this->Options_.Seed;
   Check(rcn_bootstrap(report.Paper, this->Context_, cases.data(), count, &options), this->Context_);
@@ -629,10 +636,26 @@ std::vector<double> Evaluation::CaseFigures(size_t number) const
 
 VolumeScores Evaluation::ScoresOfVolumes() const
 {
-  VolumeScores scores{ this->Ids_, PatientNumbers(this->Patients_), {} };
+  VolumeScores scores{ this->Ids_, PatientNumbers(this->Patients_), {}, {} };
   std::transform(this->Volumes_.begin(), this->Volumes_.end(), std::back_inserter(scores.Scores),
     [](const JudgedVolumes& one) { return one.Scores; });
   return scores;
+}
+
+VolumeScores ScoresOfVolumes(const std::vector<std::unique_ptr<Evaluation>>& structures, size_t first, size_t step)
+{
+  VolumeScores all;
+  for (size_t at = first; at < structures.size(); at += step)
+  {
+    const std::string& name = structures[at]->Options().Structure;
+    const VolumeScores own = structures[at]->ScoresOfVolumes();
+    if (name.empty())
+    {
+      return own;
+    }
+    all.Structures[name] = std::make_shared<VolumeScores>(own);
+  }
+  return all;
 }
 
 std::vector<EvaluatedCase> Evaluation::CaseRows() const
@@ -641,8 +664,8 @@ std::vector<EvaluatedCase> Evaluation::CaseRows() const
   for (size_t i = 0; i < this->Ids_.size(); ++i)
   {
     const rcn_calib* sums = this->Handles_->Cases[i].get();
-    rows.push_back({ this->Ids_[i], this->Patients_[i], rcn_calib_voxels(sums), rcn_calib_pairs(sums), this->CaseFigures(i),
-      this->CaseAuc_[i], this->Volumes_[i] });
+    rows.push_back({ this->Ids_[i], this->Patients_[i], this->Splits_[i], rcn_calib_voxels(sums), rcn_calib_pairs(sums),
+      this->CaseFigures(i), this->CaseAuc_[i], this->Volumes_[i] });
   }
   return rows;
 }
@@ -650,6 +673,11 @@ std::vector<EvaluatedCase> Evaluation::CaseRows() const
 std::vector<rcn_interval> Evaluation::Compare(const Evaluation& other) const
 {
   return Together({ this }, { &other });
+}
+
+std::vector<VolumeDifference> Evaluation::CompareVolumes(const Evaluation& other) const
+{
+  return rcn::CompareVolumes(this->Volumes_, other.Volumes_, PatientNumbers(this->Patients_), this->Context_);
 }
 
 std::vector<rcn_interval> Evaluation::Together(

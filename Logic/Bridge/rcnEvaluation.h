@@ -85,6 +85,7 @@ struct EvaluationOptions
   bool CaseAuc = false;                        ///< also the exact area of each case, for CaseRows()
   bool FitTemperature = false;                 ///< also collect what temperature on levels needs
   std::shared_ptr<const VolumeScores> Volumes; ///< for intervals of volumes, where Correction has none; null: not known
+  std::string Structure;                       ///< which of several this is, for what is known of its volumes
   /// False: one sum of all cases, in memory that does not grow with them, for Figures() and Auc() alone: no intervals, no fit.
   bool PerCase = true;
 };
@@ -128,6 +129,7 @@ struct EvaluationReport
 {
   size_t Cases = 0;
   size_t Patients = 0; ///< as many as cases where the list names none
+  size_t Nameless = 0; ///< cases that name none, where others do
   std::vector<std::string>
     EmptyCases; ///< the reference marks nothing there and nothing is predicted, or it is missing: they have no Dice
   std::vector<std::string> CircularCases; ///< their maps were made of the very raters who judge them
@@ -170,6 +172,7 @@ struct JudgedCase
 {
   std::string Id;      ///< empty: it has none, and its prediction's file stands for it
   std::string Patient; ///< cases of one patient are no independent evidence; empty: a patient of its own
+  std::string Split;   ///< empty: not known
   size_t Number = 0;   ///< its place among all cases, where several processes judge them
   std::string File;    ///< names the prediction in sentences
   const rcn_votes* Votes = nullptr;
@@ -187,7 +190,7 @@ struct JudgedCase
 /// One case by itself.
 struct EvaluatedCase
 {
-  std::string Id, Patient;
+  std::string Id, Patient, Split; ///< the latter may be empty
   int64_t Voxels = 0, Pairs = 0;
   std::vector<double> Figures; ///< RCN_FIGURES of them
   rcn_auc_result Auc{ NAN, NAN, 0, 0, 0, 0 };
@@ -228,6 +231,7 @@ public:
 
   /// This model minus another, case by case: the same cases must have been added in the same order.
   std::vector<rcn_interval> Compare(const Evaluation& other) const;
+  std::vector<VolumeDifference> CompareVolumes(const Evaluation& other) const;
 
   /// The mean of several trainings, judged on the same cases, with intervals over patients and trainings; `second` (may be
   /// empty, otherwise as many) is subtracted.
@@ -270,7 +274,7 @@ private:
   EvaluationOptions Options_;
   std::unique_ptr<Handles> Handles_;
   std::unique_ptr<Prepared> Prepared_;
-  std::vector<std::string> Ids_, Fingerprints_, Patients_;
+  std::vector<std::string> Ids_, Fingerprints_, Patients_, Splits_;
   std::vector<bool> Circular_;
   std::vector<JudgedVolumes> Volumes_;
   double Quantiles_[sizeof VolumeLevels / sizeof *VolumeLevels]; // of the intervals of volumes
@@ -283,6 +287,10 @@ private:
 
 /// What is said about the numbers of raters: levels, level_voxels, level_cases, level_calibration (for each t), level_shares.
 void SetLevels(JsonObject& object, const EvaluationReport& report);
+
+/// Evaluation::ScoresOfVolumes() of each structure by its name (EvaluationOptions::Structure): `first`, `first + step`, ... Of
+/// the only one where that has no name.
+VolumeScores ScoresOfVolumes(const std::vector<std::unique_ptr<Evaluation>>& structures, size_t first = 0, size_t step = 1);
 
 /// Keys as in the command line's contract: mr_ece, ece, ..., auc, auc_pairs, bins, ci, ...
 json_t* EvaluationJson(
@@ -325,14 +333,15 @@ std::string WorstBinInWords(const EvaluationReport& report);
 std::string DirectionInWords(const EvaluationReport& report);
 
 /// The reliability diagram: curve with band, the ideal line, the gap shaded, how many voxels, and words.
-/// `before` (may be null) is drawn in gray behind it, and `second` in orange beside it, with both names.
+/// `before` (may be null) is drawn in gray behind it, and `second` in orange beside it, with both names. `about`: a line below
+/// the title, such as region and readout; may be empty.
 struct SecondModel
 {
   const EvaluationReport* Report;
   std::string FirstName, Name;
 };
 Figure ReliabilityDiagram(const EvaluationReport& report, const std::string& title, const EvaluationReport* before = nullptr,
-  const SecondModel* second = nullptr);
+  const SecondModel* second = nullptr, const std::string& about = "");
 
 /// "at least 2 of 5 raters", "all 5 raters"
 std::string AtLeastInWords(int atLeast, int raters);

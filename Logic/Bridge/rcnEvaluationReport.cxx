@@ -395,6 +395,11 @@ std::vector<std::string> RemarksInWords(const EvaluationReport& report)
       " was made from the masks of the raters it is compared with, so "
       "it looks better than it is; evaluate it with raters who were left out.");
   }
+  if (report.Nameless > 0)
+  {
+    remarks.push_back("Patients: " + std::to_string(report.Nameless) + " of " + std::to_string(report.Cases) +
+      " cases name none, and each of these counts as a patient of its own.");
+  }
   if (report.AucFromHistogram)
   {
     remarks.push_back("AUC is approximate, from a histogram: there are too many voxels to keep the probability of each.");

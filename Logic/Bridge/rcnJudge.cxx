@@ -495,7 +495,8 @@ bool Judging::Prepare(const Part& part, const Case& one, size_t number, Correcte
     }
     else
     {
-      mine = { one.Id, one.Patient, number, prediction.File, votes, prediction.Map, {}, {}, "", false, true, nullptr };
+      mine = { one.Id, one.Patient, one.Split, number, prediction.File, votes, prediction.Map, {}, {}, "", false, true,
+        nullptr };
       CheckLevelCount(prediction.Map, this->RaterCount_, prediction.File);
       mine.Levels = prediction.Map.View().components > 1;
       mine.Ends = !mine.Levels; // of one rater, levels are that probability
@@ -625,11 +626,15 @@ namespace
 {
 
 /// The tasks with what is known of volumes on validation cases, as the predictions were made.
-std::vector<JudgeTask> WithVolumes(std::vector<JudgeTask> tasks, const std::vector<PredictionSource>& sources)
+std::vector<JudgeTask> WithVolumes(std::vector<JudgeTask> tasks, const JudgeInput& input)
 {
   for (JudgeTask& task : tasks)
   {
-    const PredictionRun* run = sources[task.Prediction].Run.get();
+    const PredictionRun* run = input.Predictions[task.Prediction].Run.get();
+    if (task.Structure > 0 && static_cast<size_t>(task.Structure) <= input.List.Structures.size())
+    {
+      task.Options.Structure = input.List.Structures[static_cast<size_t>(task.Structure) - 1].Name;
+    }
     if (run && !task.Options.Volumes)
     {
       task.Options.Volumes = run->ScoresOfVolumes();
@@ -647,7 +652,7 @@ JudgeResult JudgeCases(Workspace& workspace, const JudgeInput& input, const std:
   const auto open = [&](const std::vector<std::string>& raters) {
     if (!judging)
     {
-      judging.reset(new Judging(workspace.Context(), raters, WithVolumes(tasks, input.Predictions)));
+      judging.reset(new Judging(workspace.Context(), raters, WithVolumes(tasks, input)));
       result.Raters = raters;
     }
   };

@@ -404,6 +404,10 @@ Model::Model(rcn_context* context, const std::string& path) : Path_(path)
   {
     const JsonHandle json = ParseKey(volumes, path, "volumes");
     info.Volumes = std::make_shared<VolumeScores>(ParseVolumeScores(json.get(), path + " cannot be used"));
+    if (this->HasSeveralStructures() && info.Volumes->Structures.empty())
+    {
+      Fail(path, "its \"volumes\" are those of one structure, and it predicts several.");
+    }
   }
   const bool several = this->HasSeveralStructures();
   info.Correction =

@@ -16,7 +16,8 @@
 ///   readout          majority, more-than-half, expected or at-least:T
 ///   tie              background: how the majority of an even number of raters was trained; absent: foreground
 ///   recalibration    a recalibration, as its JSON file holds it
-///   volumes          for intervals of volumes without a correction: scores of validation cases (rcnVolumes.h)
+///   volumes          for intervals of volumes without a correction: scores of validation cases (rcnVolumes.h), of several
+///                    structures an object with those of each, by name
 ///   spacing          [x, y, z] mm: volumes are resampled to it for a 3-D network
 ///   axes             "LPS", say: the order in which the network knows volumes (rcn_orient.h); a 2-D network goes through
 ///                    slices across the last one. Absent: as they are stored

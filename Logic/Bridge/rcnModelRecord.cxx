@@ -298,10 +298,6 @@ std::vector<std::pair<std::string, std::string>> RecordRows(const ModelRecord& r
     rows.emplace_back("Structures", JoinNames(record.Structures));
   }
   const bool several = record.Structures.size() > 1;
-  if (several)
-  {
-    rows.emplace_back("Intervals of volumes", "none: they are not made for several structures");
-  }
   for (const char* split : { "validation", "test" })
   {
     const RecordedCalibration* found = record.Find(split);
@@ -342,7 +338,11 @@ void RecordCalibration(rcn_context* context, const std::string& path, const std:
     }
   }
   json_object_set_new(all.get(), split.c_str(), entry.Release());
-  Check(rcn_model_set(context, path.c_str(), "calibration", CompactJsonText(all.get()).c_str()), context);
+  const std::string text = CompactJsonText(all.get());
+  if (text != ModelMetadata(context, path, "calibration")) // what is known already changes no file
+  {
+    Check(rcn_model_set(context, path.c_str(), "calibration", text.c_str()), context);
+  }
 }
 
 // The figures of leave-one-out are the only ones that are fair to a correction on the cases that it was fitted to.

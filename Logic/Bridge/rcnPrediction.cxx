@@ -370,6 +370,13 @@ void SetComponent(const Volume& map, int number, const Volume& component)
   rcn_image_copy_component(static_cast<float*>(map.Data()) + number, count, &component.View(), 0);
 }
 
+/// What is known of the volumes of these maps; null: nothing.
+std::shared_ptr<const VolumeScores> ScoresFor(const Model& model, const PredictionOptions& options)
+{
+  const Recalibration* correction = CorrectionOf(model, options);
+  return correction ? correction->Volumes : model.Info().Volumes;
+}
+
 /// Everything else that is wanted of the one structure that was asked for.
 void FinishStructure(Prediction& out, const Model& model, rcn_context* context, const StructureMaps& maps,
   const PredictionOptions& options, const Readout& readout, const std::string& about)
@@ -399,7 +406,8 @@ void FinishStructure(Prediction& out, const Model& model, rcn_context* context, 
   out.Mask = Volume::Allocate(geometry, RCN_UINT8);
   Check(rcn_predict_mask(static_cast<uint8_t*>(out.Mask.Data()), context, &out.Probability.View(), options.Threshold), context,
     about);
-  out.Volumes = PredictVolumes(context, map, model.RaterCount(), nullptr, about);
+  const auto scores = ScoresOf(ScoresFor(model, options), options.Structure);
+  out.Volumes = PredictVolumes(context, map, model.RaterCount(), scores.get(), about);
 }
 
 /// The same of all of them.
@@ -418,7 +426,8 @@ void FinishStructures(Prediction& out, const Model& model, rcn_context* context,
   for (int structure = 1; structure <= count; ++structure)
   {
     const Volume map = maps->Of(context, structure, raters, about);
-    out.StructureVolumes.push_back(PredictVolumes(context, map, raters, nullptr, about));
+    const auto scores = ScoresOf(ScoresFor(model, options), out.StructureList[static_cast<size_t>(structure) - 1].Name);
+    out.StructureVolumes.push_back(PredictVolumes(context, map, raters, scores.get(), about));
     const auto read = [&](rcn_readout kind, int atLeast) {
       if (map.View().components == 1) // any readout of it
       {
@@ -542,9 +551,8 @@ Prediction Predict(const Model& model, rcn_context* context, const std::vector<V
   out.Mask = Volume::Allocate(geometry, RCN_UINT8);
   Check(rcn_predict_mask(static_cast<uint8_t*>(out.Mask.Data()), context, &out.Probability.View(), options.Threshold), context,
     about);
-  const std::shared_ptr<const VolumeScores> scores = correction ? correction->Volumes : model.Info().Volumes;
-  out.Volumes =
-    PredictVolumes(context, out.Levels.Data() ? out.Levels : out.Probability, model.RaterCount(), scores.get(), about);
+  out.Volumes = PredictVolumes(
+    context, out.Levels.Data() ? out.Levels : out.Probability, model.RaterCount(), ScoresFor(model, options).get(), about);
   return out;
 }
 

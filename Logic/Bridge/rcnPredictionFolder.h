@@ -42,10 +42,11 @@ struct PredictionRun
   std::vector<Structure> Structures;               ///< several, the one that was asked for, or none: one without a name
   double Correlation = NAN;                        ///< of their raters (StructureMaps); NaN: shares do not tell the levels
 
-  /// Those that belong to the maps as they are.
+  /// Those that belong to the maps as they are; of several structures those of all of them.
   std::shared_ptr<const VolumeScores> ScoresOfVolumes() const
   {
-    return this->Correction ? this->Correction->Volumes : this->Volumes;
+    const std::shared_ptr<const VolumeScores>& all = this->Correction ? this->Correction->Volumes : this->Volumes;
+    return this->Structures.size() == 1 ? ScoresOf(all, this->Structures.front().Name) : all;
   }
 };
 

@@ -112,6 +112,7 @@ RecalibrationResult RecalibrateStructures(Workspace& workspace, JudgeInput input
     fitted.Share(Processes::All());
     result.Correction = fitted.Fit();
     result.StructuresBefore = ReportsOf(first, structures, 0, 1);
+    result.Volumes = ScoresOfVolumes(first.Evaluations);
     result.Cases = result.Correction.Cases;
     result.Raters = first.Raters;
     result.LeftOut = first.LeftOut;
@@ -139,6 +140,7 @@ RecalibrationResult RecalibrateStructures(Workspace& workspace, JudgeInput input
       }
     }
     result.EachLeftOut = MeanOverStructures(result.StructuresEachLeftOut);
+    result.Correction.Volumes = std::make_shared<VolumeScores>(ScoresOfVolumes(again.Evaluations, 1, 2));
   }
   return result;
 }

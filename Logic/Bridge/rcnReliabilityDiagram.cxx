@@ -132,25 +132,39 @@ void DrawAxes(Figure& figure, const Frame& frame)
   figure.VerticalText(frame.Left - 50, frame.Top + frame.Side / 2, "Raters who marked it", 13);
 }
 
-void DrawHistogram(Figure& figure, const EvaluationReport& report, const Frame& frame, double top, double height)
+/// `second` (may be null): bins of another model, beside the first one's in each bin.
+void DrawHistogram(
+  Figure& figure, const EvaluationReport& report, const EvaluationReport* second, const Frame& frame, double top, double height)
 {
   double most = 1;
-  for (const rcn_calib_bin& bin : report.Bins)
+  for (const EvaluationReport* one : { &report, second })
   {
-    most = std::max(most, static_cast<double>(bin.count));
+    for (const rcn_calib_bin& bin : one ? one->Bins : std::vector<rcn_calib_bin>())
+    {
+      most = std::max(most, static_cast<double>(bin.count));
+    }
   }
   figure.Rectangle(frame.Left, top, frame.Side, height, "#fafafa", "#999");
-  for (const rcn_calib_bin& bin : report.Bins)
-  {
-    if (bin.count > 0)
+  const auto draw = [&](const EvaluationReport& one, double place, double part, const std::string& who, const char* color) {
+    for (const rcn_calib_bin& bin : one.Bins)
     {
-      // Logarithmic, because background fills the first bin with a thousand times as many votes; with 1 added, so that a single
-      // vote has a bar.
-      const double share = std::log10(1 + static_cast<double>(bin.count)) / std::log10(1 + most);
-      figure.Hint("says " + PercentText(bin.lower) + " to " + PercentText(bin.upper) + ": " + Counted(bin.count, "vote"));
-      figure.Rectangle(frame.X(bin.lower) + 0.5, top + height * (1 - share),
-        std::max(frame.X(bin.upper) - frame.X(bin.lower) - 1, 0.5), height * share, "#8a9bb0");
+      if (bin.count > 0)
+      {
+        // Logarithmic, because background fills the first bin with a thousand times as many votes; with 1 added, so that a single
+        // vote has a bar.
+        const double share = std::log10(1 + static_cast<double>(bin.count)) / std::log10(1 + most);
+        const double width = frame.X(bin.upper) - frame.X(bin.lower);
+        figure.Hint(
+          who + "says " + PercentText(bin.lower) + " to " + PercentText(bin.upper) + ": " + Counted(bin.count, "vote"));
+        figure.Rectangle(frame.X(bin.lower) + 0.5 + place * width, top + height * (1 - share), std::max(part * width - 1, 0.5),
+          height * share, color);
+      }
     }
+  };
+  draw(report, 0, second ? 0.5 : 1, second ? "blue " : "", second ? FirstColor : "#8a9bb0");
+  if (second)
+  {
+    draw(*second, 0.5, 0.5, "orange ", SecondColor);
   }
   for (int tick = 0; tick <= 5; ++tick)
   {
@@ -238,19 +252,25 @@ Figure LevelDiagrams(const EvaluationReport& report, const std::string& title)
   return figure;
 }
 
-Figure ReliabilityDiagram(
-  const EvaluationReport& report, const std::string& title, const EvaluationReport* before, const SecondModel* second)
+Figure ReliabilityDiagram(const EvaluationReport& report, const std::string& title, const EvaluationReport* before,
+  const SecondModel* second, const std::string& about)
 {
+  const double more = about.empty() ? 0 : 17; // a line of its own
   // Left, top, side: room for three lines of words above and for the numbers of the axis on the left.
-  const Frame frame = { 86, 96, 360 };
+  const Frame frame = { 86, 96 + more, 360 };
   const std::string words[3] = { (second ? "Blue: " : "") + AverageInWords(report) + ".",
     second ? "Orange: " + AverageInWords(*second->Report) + "." : DirectionInWords(report),
     second ? "" : WorstBinInWords(report) };
-  Figure figure(480, 668, "Reliability diagram: " + title, words[0] + " " + words[1] + " " + words[2]);
+  Figure figure(480, 668 + more, "Reliability diagram: " + title,
+    (about.empty() ? "" : about + ". ") + words[0] + " " + words[1] + " " + words[2]);
   figure.Text(16, 26, title, 16, Anchor::Start, "#111", true);
+  if (!about.empty())
+  {
+    figure.Text(16, 46, about, 12, Anchor::Start, "#444");
+  }
   for (int line = 0; line < 3; ++line)
   {
-    figure.Text(16, 46 + 17 * line, words[line], 12);
+    figure.Text(16, 46 + more + 17 * line, words[line], 12);
   }
   DrawAxes(figure, frame);
   if (second) // gaps of two models would hide each other
@@ -288,8 +308,8 @@ Figure ReliabilityDiagram(
       : std::isfinite(report.MassEce)      ? "bins of equal mass: no band"
                                            : "fewer than " + std::to_string(RCN_INTERVAL_UNITS) + " in each bin: no band",
     11, Anchor::Start, "#1f5f94");
-  DrawHistogram(figure, report, frame, frame.Top + frame.Side + 14, 110);
-  figure.Text(16, 658, "For research, not for clinical use.", 10, Anchor::Start, "#666");
+  DrawHistogram(figure, report, second ? second->Report : nullptr, frame, frame.Top + frame.Side + 14, 110);
+  figure.Text(16, 658 + more, "For research, not for clinical use.", 10, Anchor::Start, "#666");
   return figure;
 }
 

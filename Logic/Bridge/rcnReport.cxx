@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 
 namespace rcn
@@ -48,7 +49,8 @@ std::string Fixed(double value, int digits)
   }
   char text[64];
   std::snprintf(text, sizeof text, "%.*f", digits, value);
-  return text;
+  const bool nothing = !std::strpbrk(text, "123456789");
+  return *text == '-' && nothing ? text + 1 : text; // not "-0.000"
 }
 
 std::string PercentText(double share, int digits)

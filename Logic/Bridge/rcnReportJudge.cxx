@@ -129,7 +129,13 @@ bool ModelJudge::IsOneProbability(const CasePrediction& prediction, const std::s
 
 std::shared_ptr<const VolumeScores> ModelJudge::ScoresOfVolumes(size_t model) const
 {
-  return this->Runs_[model] ? this->Runs_[model]->ScoresOfVolumes() : nullptr;
+  const int structure = this->Workspace_.SelectedStructure();
+  return this->Runs_[model] ? ScoresOf(this->Runs_[model]->ScoresOfVolumes(), this->NameOf(structure)) : nullptr;
+}
+
+std::string ModelJudge::NameOf(int structure) const
+{
+  return structure > 0 && !this->Structures_.empty() ? this->Structures_[static_cast<size_t>(structure) - 1].Name : "";
 }
 
 EvaluationOptions ModelJudge::ReadoutFor(size_t model, const std::string& asked) const
@@ -211,7 +217,7 @@ EvaluationOptions ModelJudge::TaskOptions(const JudgedSeries& series) const
   options.Calib.at_least = series.AtLeast;
   options.Correction = series.Correction;
   options.AllowFittedCases = true; // the page says on which cases it was fitted
-  options.Volumes = this->ScoresOfVolumes(series.Model);
+  options.Volumes = this->Runs_[series.Model] ? this->Runs_[series.Model]->ScoresOfVolumes() : nullptr;
   return options;
 }
 
@@ -240,6 +246,7 @@ void ModelJudge::StartJudges(const std::vector<CasePrediction>& predictions)
     for (const JudgedSeries& series : part.second)
     {
       EvaluationOptions options = this->TaskOptions(series);
+      options.Structure = this->NameOf(part.first);
       for (const rcn_region region : JudgedRegions)
       {
         options.Region.region = region;

@@ -604,7 +604,12 @@ void Report::ChooseCases()
 {
   if (!this->Options_.Data.empty())
   {
-    const DataList list = this->Options_.List ? *this->Options_.List : ReadDataList(this->Options_.Data);
+    DataList list = this->Options_.List ? *this->Options_.List : ReadDataList(this->Options_.Data);
+    const std::string unrated = LeaveOutUnrated(list, this->Options_.Split);
+    if (this->Options_.Remark && !unrated.empty())
+    {
+      this->Options_.Remark(unrated);
+    }
     this->List_.Raters = list.Raters;
     this->List_.Structures = list.Structures;
     for (const Case& one : list.Cases)

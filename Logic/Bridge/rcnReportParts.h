@@ -193,6 +193,7 @@ private:
   std::vector<JudgedSeries> MakeSeries(size_t model, bool oneComponent, size_t first) const;
   EvaluationOptions TaskOptions(const JudgedSeries& series) const;
   void StartJudges(const std::vector<CasePrediction>& predictions);
+  std::string NameOf(int structure) const; ///< empty: the only one
 
   const ReportOptions& Options_;
   Workspace& Workspace_;

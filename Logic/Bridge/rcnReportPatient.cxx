@@ -98,6 +98,7 @@ private:
   }
 
   void Predict();
+  void WriteStructures();
   void WriteVolumes();
   void WriteSlices();
   void WriteUnsure();
@@ -109,6 +110,8 @@ private:
   const Model Model_;
   std::vector<Volume> Images_;
   Prediction Prediction_;
+  std::string Structure_; // which of several the pictures are about; empty: there is one
+  Volume StructureMap_;
   const Volume* Map_ = nullptr; // levels, where there are some
   std::vector<rcn_slice_expectation> Slices_;
   std::string Title_;
@@ -122,19 +125,49 @@ void PatientPage::Predict()
   PredictionOptions options;
   options.Readout = this->Options_.Readout;
   options.Structure = this->Options_.Structure;
-  if (this->Model_.HasSeveralStructures() && options.Structure.empty())
-  {
-    throw Error(RCN_EINVALID,
-      "The page is about one structure, and the model predicts " + JoinNames(NamesOf(this->Model_.Info().Structures)) + ".",
-      "structure");
-  }
   // Before the image is read, which may take long.
   CheckPrediction(this->Model_, options);
+  const std::vector<Structure>& structures = this->Model_.Info().Structures;
+  const int number = structures.size() < 2 ? 0 : options.Structure.empty() ? 1 : FindStructure(structures, options.Structure);
+  if (number > 0)
+  {
+    this->Structure_ = structures[static_cast<size_t>(number) - 1].Name;
+    options.Structure.clear(); // the volumes of all of them are told
+  }
   this->Images_ = ImagesOf(this->Work_.Context(), this->Options_.One);
   this->Prediction_ = rcn::Predict(this->Model_, this->Work_.Context(), this->Images_, about, options);
   this->Map_ = this->Prediction_.Levels.Data() ? &this->Prediction_.Levels : &this->Prediction_.Probability;
+  if (number > 0)
+  {
+    this->StructureMap_ = this->Prediction_.Structures->Of(this->Work_.Context(), number, this->Model_.RaterCount(), about);
+    this->Map_ = &this->StructureMap_;
+    this->Prediction_.Volumes = this->Prediction_.StructureVolumes[static_cast<size_t>(number) - 1];
+  }
   // What is expected and unsure by slice chooses the slices, fills the chart and the sums below.
   this->Slices_ = SliceExpectations(this->Work_.Context(), *this->Map_);
+}
+
+/// A row for each of several structures. The rest of the page is about one of them.
+void PatientPage::WriteStructures()
+{
+  if (this->Structure_.empty())
+  {
+    return;
+  }
+  const std::vector<PredictedVolumes>& all = this->Prediction_.StructureVolumes;
+  PageTable table;
+  table.Caption = "All structures: what raters would measure";
+  table.Columns = { "Structure", "Expected", "Raters would say (80 %)", "Raters would say (95 %)" };
+  for (size_t c = 0; c < all.size(); ++c)
+  {
+    table.Rows.push_back({ this->Prediction_.StructureList[c].Name, all[c].TextWithUnit(all[c].Expected) });
+    for (const PredictedInterval& interval : all[c].Intervals)
+    {
+      table.Rows.back().push_back(
+        interval.IsKnown() ? all[c].Text(interval.Low) + " to " + all[c].TextWithUnit(interval.High) : "–");
+    }
+  }
+  this->Page_.Add(table);
 }
 
 void PatientPage::WriteVolumes()
@@ -144,6 +177,7 @@ void PatientPage::WriteVolumes()
   {
     return;
   }
+  const std::string about = this->Structure_.empty() ? "" : "Everything below is about " + this->Structure_ + ": ";
   const std::string name = volumes.Name == "Area" ? "area" : "volume";
   std::vector<PageTile> tiles = { { "Expected " + name, volumes.TextWithUnit(volumes.Expected),
     "what a rater marks on average" } };
@@ -165,8 +199,11 @@ void PatientPage::WriteVolumes()
                                       : "; at least " + std::to_string(t) + ": ") +
       volumes.Text(volumes.AtLeast[static_cast<size_t>(t) - 1]);
   }
-  this->Page_.Tiles(tiles);
-  this->Page_.Paragraph(volumes.Sentence() + (volumes.Remark.empty() ? "" : " " + volumes.Remark));
+  if (about.empty()) // otherwise the table of all structures says it, and two pages have no room for both
+  {
+    this->Page_.Tiles(tiles);
+  }
+  this->Page_.Paragraph(about + volumes.Sentence() + (volumes.Remark.empty() ? "" : " " + volumes.Remark));
   this->Page_.Note(volumes.Name + " (" + volumes.Unit + ") by how many raters mark it: " + each + ".");
 }
 
@@ -176,7 +213,10 @@ void PatientPage::WriteSlices()
   const Volume& image = this->Images_.front();
   const bool flat = image.Geometry().size[2] == 1;
   // Two pages have room for few slices: those that a rule chooses, which the note below states.
-  const std::vector<int64_t> shown = SlicesToSee(this->Slices_, this->Options_.Slices);
+  // A long table of structures takes the place of a slice.
+  const size_t fewer = this->Prediction_.StructureList.size() > 5 ? 1 : 0;
+  const std::vector<int64_t> shown =
+    SlicesToSee(this->Slices_, std::max<size_t>(1, this->Options_.Slices - std::min(fewer, this->Options_.Slices)));
   const rcn_box box = ExpectedBox(this->Slices_, image.Geometry());
   page.Section("slices", flat ? "The picture" : "The slices that matter");
   const int raters = this->Map_->View().components - 1;
@@ -230,7 +270,7 @@ void PatientPage::WriteUnsure()
                       : "") +
         (this->Slices_.size() > 1 ? "; most of it is in slice " + SliceNumber(static_cast<int64_t>(most)) : "") + ".");
   const PredictedVolumes& volumes = this->Prediction_.Volumes;
-  const size_t places = std::min<size_t>(volumes.Components.size(), 4);
+  const size_t places = std::min<size_t>(volumes.Components.size(), this->Structure_.empty() ? 4 : 2);
   if (places > 0)
   {
     const VolumeTable from = volumes.ComponentTable(places);
@@ -286,7 +326,7 @@ void PatientPage::SaveSlides() const
     slide.Prediction = this->Map_;
     ParseReadout(slide.Readout, slide.AtLeast, this->Prediction_.Readout);
     slide.Title = this->Title_;
-    slide.Words = { this->Prediction_.Volumes.Sentence() };
+    slide.Words = { (this->Structure_.empty() ? "" : this->Structure_ + ": ") + this->Prediction_.Volumes.Sentence() };
     SlideFigure(slide).Save(path, 1);
   }
 }
@@ -307,9 +347,10 @@ void PatientPage::Run()
   }
   if (!this->Options_.Output.empty())
   {
-    this->Page_.SetSubtitle((this->Options_.Structure.empty() ? "" : this->Options_.Structure + ", ") +
+    this->Page_.SetSubtitle((this->Structure_.empty() ? "" : this->Structure_ + ", ") +
       DescribeGeometry(this->Images_.front().Geometry()) + ". No outlines of raters are used: all of this is predicted. " +
       TimeText(TimeForFiles()) + ", RaterConsensus " RCN_VERSION ".");
+    this->WriteStructures();
     this->WriteVolumes();
     this->WriteSlices();
     this->WriteUnsure();

@@ -22,7 +22,7 @@ struct PatientPageOptions
   std::string Title;               ///< empty: made of the case's name
   Case One;                        ///< its images, in files or in memory
   std::string Model;               ///< file
-  std::string Structure;           ///< of a model of several structures: the one that the page is about
+  std::string Structure;           ///< of several: the one that the pictures are about; empty: the first
   std::string Readout;             ///< of the map that is shown; empty: the model's own
   bool Anonymous = false;          ///< without paths and names of files, cases and raters
   size_t Slices = 2;               ///< so many are shown

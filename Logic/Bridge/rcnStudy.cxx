@@ -92,6 +92,11 @@ void ReadList(Job& job)
   {
     job.List = OneStructure(job.List, FindStructure(job.List.Structures, job.Options.Structure));
   }
+  const std::string unrated = LeaveOutUnrated(job.List);
+  if (!unrated.empty())
+  {
+    job.Remark(unrated);
+  }
   job.Test = { job.List.Path, job.List.Raters, {}, job.List.Structures };
   bool training = false;
   for (const Case& one : job.List.Cases)

@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "rcnJudge.h"
+#include "rcnModelRecord.h"
 #include "rcnRanking.h"
 #include "rcnReport.h"
 
@@ -131,6 +132,44 @@ void FillColumns(Job& job, std::vector<StudyRow>& rows, rcn_region region, const
   }
 }
 
+/// What was found on the test cases into the models, whose pages and windows tell it: on the usual region and by each model's
+/// own readout, as evaluate records it.
+void RecordTests(const Job& job, const std::vector<JudgeTask>& tasks, const JudgeResult& judged)
+{
+  for (size_t run = 0; run < job.Runs.size(); ++run)
+  {
+    const std::string path = job.Folder.Model(job.Runs[run], ".safetensors");
+    const Model model(job.Cases.Context(), path);
+    const ModelInfo& info = model.Info();
+    EvaluationOptions own;
+    ChooseReadout(own, "", ReadoutText(info.Readout, info.AtLeast), info.TieBackground);
+    std::vector<StructureReport> structures; // or the only one
+    const Evaluation* most = nullptr;
+    for (size_t t = 0; t < tasks.size(); ++t)
+    {
+      const EvaluationOptions& options = tasks[t].Options;
+      const bool same = options.Calib.readout == own.Calib.readout && options.Calib.at_least == own.Calib.at_least;
+      if (tasks[t].Prediction != run || options.Region.region != UsualRegion().region || !(same || model.GivesOneProbability()))
+      {
+        continue;
+      }
+      const Evaluation& one = *judged.Evaluations[t];
+      const size_t cases = one.CaseIds().size();
+      structures.push_back({ one.Options().Structure, cases > 0 ? one.Report() : EvaluationReport() }); // in all processes
+      most = cases > (most ? most->CaseIds().size() : 0) ? &one : most;
+    }
+    if (most && job.All.IsFirst())
+    {
+      EvaluationOptions how = most->Options();
+      how.Calib.readout = own.Calib.readout; // of one probability, any is the same
+      how.Calib.at_least = own.Calib.at_least;
+      RecordCalibration(job.Cases.Context(), path, "test",
+        job.List.HasStructures() ? MeanOverStructures(structures) : structures.front().Report, how, most->CaseIds());
+    }
+  }
+  job.All.WaitForAll(); // the models are written
+}
+
 /// Judges all rows and seeds on these regions; each file is read once.
 void JudgeRegions(Job& job, const std::vector<rcn_region>& regions)
 {
@@ -200,6 +239,10 @@ void JudgeRegions(Job& job, const std::vector<rcn_region>& regions)
     {
       fill(job.Result.Rows, region);
     }
+  }
+  if (std::find(regions.begin(), regions.end(), UsualRegion().region) != regions.end())
+  {
+    RecordTests(job, tasks, judged);
   }
 }
 

@@ -149,6 +149,7 @@ std::vector<std::unique_ptr<Evaluation>> Training::JudgeValidation(
     for (const EvaluationOptions& one : options)
     {
       tasks.push_back({ 0, one, structure });
+      tasks.back().Options.Structure = structure ? this->List_.Structures[static_cast<size_t>(structure) - 1].Name : "";
     }
   }
   Judging judging(this->Context_, this->Raters_, tasks);
@@ -240,6 +241,10 @@ EvaluationReport Training::Judge(
   options.Correction = model.Info().Correction.get();
   options.AllowFittedCases = true; // that is what before and after are: the model as it was in use
   const auto judged = this->JudgeValidation(model, { options });
+  if (volumes)
+  {
+    *volumes = ScoresOfVolumes(judged);
+  }
   if (this->HasSeveralStructures())
   {
     structures.clear();
@@ -248,10 +253,6 @@ EvaluationReport Training::Judge(
       structures.push_back({ this->List_.Structures[structures.size()].Name, ReportOf(*one) });
     }
     return MeanOverStructures(structures);
-  }
-  if (volumes)
-  {
-    *volumes = judged.front()->ScoresOfVolumes();
   }
   return ReportOf(*judged.front());
 }
@@ -281,7 +282,7 @@ EvaluationReport Training::JudgeUncorrected(const Model& best, const std::string
 {
   VolumeScores volumes;
   const EvaluationReport report = this->Judge(best, this->Result_.Judged, this->Result_.StructuresAfter, &volumes);
-  this->StoreVolumes(volumes); // none of several structures
+  this->StoreVolumes(volumes);
   this->TellTemperature(NoTemperature + why);
   return report;
 }

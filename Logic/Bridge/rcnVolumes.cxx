@@ -14,12 +14,6 @@ namespace
 
 constexpr size_t LevelCount = sizeof VolumeLevels / sizeof *VolumeLevels;
 
-/// ASCII, for keys and columns that programs read.
-std::string PlainUnit(const std::string& unit)
-{
-  return unit == "mm²" ? "mm2" : unit;
-}
-
 /// What is behind an interval.
 std::string CountedBehind(int count, bool patients)
 {
@@ -28,10 +22,26 @@ std::string CountedBehind(int count, bool patients)
 
 } // namespace
 
+std::string PlainUnit(const std::string& unit)
+{
+  return unit == "mm²" ? "mm2" : unit;
+}
+
 // ---- what is stored --------------------------------------------------------------------------------
+
+const VolumeScores* VolumeScores::Of(const std::string& structure) const
+{
+  const auto found = this->Structures.find(structure);
+  return this->Structures.empty() ? this : found == this->Structures.end() ? nullptr : found->second.get();
+}
 
 int VolumeScores::UnitCount() const
 {
+  int most = 0;
+  for (const auto& one : this->Structures)
+  {
+    most = std::max(most, one.second->UnitCount());
+  }
   std::set<int> units;
   for (size_t i = 0; i < this->Cases.size(); ++i)
   {
@@ -40,7 +50,7 @@ int VolumeScores::UnitCount() const
       units.insert(this->Units[i]);
     }
   }
-  return static_cast<int>(units.size());
+  return std::max(most, static_cast<int>(units.size()));
 }
 
 bool VolumeScores::OfPatients() const
@@ -81,6 +91,15 @@ bool VolumeScores::Has(const std::string& id) const
 
 json_t* VolumeScoresJson(const VolumeScores& scores)
 {
+  if (!scores.Structures.empty())
+  {
+    JsonObject each;
+    for (const auto& one : scores.Structures)
+    {
+      each.Set(one.first, VolumeScoresJson(*one.second));
+    }
+    return each.Release();
+  }
   return JsonObject{ { "cases", scores.Cases }, { "patients", scores.Units }, { "scores", scores.Scores } }.Release();
 }
 
@@ -88,6 +107,21 @@ VolumeScores ParseVolumeScores(const json_t* object, const std::string& about)
 {
   const JsonReader reader(object, about);
   VolumeScores scores;
+  const json_t* lists = reader.Get("cases");
+  if (json_object_size(object) > 0 && !json_is_array(lists)) // of several structures; one may be called "cases"
+  {
+    const char* structure;
+    json_t* one;
+    json_object_foreach(const_cast<json_t*>(object), structure, one)
+    {
+      if (!json_is_object(one) || !json_is_array(json_object_get(one, "cases")))
+      {
+        reader.Fail("its volumes must be \"cases\", \"patients\" and \"scores\", or these of each structure.");
+      }
+      scores.Structures[structure] = std::make_shared<VolumeScores>(ParseVolumeScores(one, about));
+    }
+    return scores;
+  }
   scores.Cases = reader.Texts("cases");
   for (const int64_t unit : reader.WholeNumbers("patients", 0, 1 << 30))
   {
@@ -113,6 +147,11 @@ VolumeScores ParseVolumeScores(const json_t* object, const std::string& about)
     reader.Fail("its \"cases\", \"patients\" and \"scores\" of volumes must have the same length.");
   }
   return scores;
+}
+
+std::shared_ptr<const VolumeScores> ScoresOf(const std::shared_ptr<const VolumeScores>& all, const std::string& structure)
+{
+  return { all, all ? all->Of(structure) : nullptr };
 }
 
 // ---- predicted -------------------------------------------------------------------------------------
@@ -430,23 +469,97 @@ JudgedVolumes JudgedVolumesFrom(const json_t* record)
   return out;
 }
 
-VolumeReport SummarizeVolumes(
-  const std::vector<JudgedVolumes>& cases, rcn_context* context, const VolumeScores* known, size_t calibrated)
+namespace
+{
+
+const struct
+{
+  const char *Key, *Name;
+  rcn_mean_kind Kind;
+} MeanNames[VolumeMeans] = { { "volume_crps", "volume CRPS", RCN_MEAN_AMOUNT },
+  { "curvas_crps", "CURVAS CRPS", RCN_MEAN_AMOUNT }, { "volume_bias", "volume bias", RCN_MEAN_DIFFERENCE },
+  { "volume_coverage_80", "coverage of 80 % intervals (%)", RCN_MEAN_SHARE },
+  { "volume_coverage_95", "coverage of 95 % intervals (%)", RCN_MEAN_SHARE } };
+
+/// In percent, not in the unit of the volumes.
+bool IsCoverage(int mean)
+{
+  return mean == MeanCoverage80 || mean == MeanCoverage95;
+}
+
+/// What a case adds to a mean; NaN: nothing.
+double PartOf(const rcn_volume_row& row, int mean)
+{
+  return std::isnan(row.raters) ? NAN
+    : mean == MeanCrps          ? row.crps
+    : mean == MeanCurvas        ? row.curvas_crps
+    : mean == MeanBias          ? row.expected - row.raters
+                                : row.inside[mean - MeanCoverage80];
+}
+
+rcn_interval IntervalOf(
+  const std::vector<double>& values, const std::vector<int>& patients, rcn_mean_kind kind, rcn_context* context)
+{
+  rcn_interval_options options = RCN_INTERVAL_OPTIONS_INIT;
+  options.patients = patients.data();
+  rcn_interval interval{ NAN, NAN, NAN, NAN, NAN, 0 };
+  if (!values.empty())
+  {
+    Check(rcn_interval_mean(&interval, context, values.data(), nullptr, static_cast<int64_t>(values.size()), kind, &options),
+      context);
+  }
+  return interval;
+}
+
+/// The units of these cases; those that cannot be measured have none.
+std::set<std::string> UnitsOf(const std::vector<JudgedVolumes>& cases)
+{
+  std::set<std::string> units;
+  for (const JudgedVolumes& one : cases)
+  {
+    units.insert(one.Unit);
+  }
+  units.erase("");
+  return units;
+}
+
+/// How many digits a volume is shown with.
+int DigitsOf(double value, const std::string& unit)
+{
+  return unit == "pixels" || unit == "voxels" || std::fabs(value) >= 100 ? 1 : 3;
+}
+
+} // namespace
+
+VolumeReport SummarizeVolumes(const std::vector<JudgedVolumes>& cases, const std::vector<int>& patients, rcn_context* context,
+  const VolumeScores* known, size_t calibrated)
 {
   VolumeReport report;
   std::vector<rcn_volume_row> rows;
-  std::set<std::string> units;
+  const std::set<std::string> units = UnitsOf(cases);
   size_t unmeasured = 0;
   for (const JudgedVolumes& one : cases)
   {
     rows.push_back(one.Row);
     unmeasured += one.Unit.empty();
-    if (!one.Unit.empty())
-    {
-      units.insert(one.Unit);
-    }
   }
   rcn_volume_summarize(&report.Figures, rows.data(), static_cast<int64_t>(rows.size()));
+  for (int mean = 0; mean < VolumeMeans; ++mean)
+  {
+    std::vector<double> values;
+    std::transform(
+      rows.begin(), rows.end(), std::back_inserter(values), [mean](const rcn_volume_row& row) { return PartOf(row, mean); });
+    if (units.size() > 1 && !IsCoverage(mean))
+    {
+      values.clear();
+    }
+    report.Intervals[mean] = IntervalOf(values, patients, MeanNames[mean].Kind, context);
+    if (IsCoverage(mean) && !(report.Intervals[mean].high > report.Intervals[mean].low))
+    {
+      // Cases that are all alike, as where every volume is inside, do not tell how far others may differ.
+      report.Intervals[mean] = { report.Intervals[mean].value, NAN, NAN, NAN, NAN, 0 };
+    }
+  }
   report.Unit = units.size() == 1 ? *units.begin() : "";
   report.ScoreCases = known ? known->UnitCount() : 0;
   std::vector<std::string> remarks;
@@ -489,24 +602,58 @@ std::vector<VolumeFigure> VolumeReport::Shown() const
 {
   const rcn_volume_figures& f = this->Figures;
   const std::string unit = this->Unit.empty() ? "" : " (" + this->Unit + ")";
-  const bool whole = this->Unit == "pixels" || this->Unit == "voxels";
   const auto figure = [&](const char* name, double value, const char* meaning) {
-    return VolumeFigure{ name + unit, value, Fixed(value, whole || std::fabs(value) >= 100 ? 1 : 3), meaning };
+    return VolumeFigure{ name + unit, value, Fixed(value, DigitsOf(value, this->Unit)), Fixed(NAN, 0), meaning };
   };
-  const auto coverage = [&](size_t level) {
-    return VolumeFigure{ "coverage of " + PercentText(VolumeLevels[level]) + " intervals (%)", f.coverage[level],
-      Fixed(100 * f.coverage[level], 1), "raters' volumes inside the predicted interval" };
+  const auto mean = [&](int which, double value, const char* meaning) {
+    const bool share = IsCoverage(which);
+    const rcn_interval& interval = this->Intervals[which];
+    const int digits = share ? 1 : DigitsOf(value, this->Unit);
+    const double scale = share ? 100 : 1;
+    return VolumeFigure{ MeanNames[which].Name + (share ? "" : unit), value, Fixed(scale * value, digits),
+      interval.units > 0 ? FromTo(scale * interval.low, scale * interval.high, digits) : Fixed(NAN, 0), meaning };
   };
-  return { figure("volume CRPS", f.crps, "predicted distribution of a rater's volume against the raters' volumes"),
-    figure("CURVAS CRPS", f.curvas_crps, "expected volume against a normal distribution of the raters' volumes"),
-    figure("volume bias", f.bias, "expected volume minus the mean of the raters, over cases"),
+  const char* const inside = "raters' volumes inside the predicted interval";
+  return { mean(MeanCrps, f.crps, "predicted distribution of a rater's volume against the raters' volumes"),
+    mean(MeanCurvas, f.curvas_crps, "expected volume against a normal distribution of the raters' volumes"),
+    mean(MeanBias, f.bias, "expected volume minus the mean of the raters, over cases"),
     figure("lower limit of agreement", f.agree_low, "bias - 1.96 standard deviations (Bland and Altman)"),
-    figure("upper limit of agreement", f.agree_high, "bias + 1.96 standard deviations"), coverage(0), coverage(1) };
+    figure("upper limit of agreement", f.agree_high, "bias + 1.96 standard deviations"),
+    mean(MeanCoverage80, f.coverage[0], inside), mean(MeanCoverage95, f.coverage[1], inside) };
+}
+
+std::vector<VolumeDifference> CompareVolumes(const std::vector<JudgedVolumes>& first, const std::vector<JudgedVolumes>& second,
+  const std::vector<int>& patients, rcn_context* context)
+{
+  std::set<std::string> units = UnitsOf(first);
+  units.merge(UnitsOf(second));
+  const std::string unit = units.size() == 1 ? *units.begin() : "";
+  std::vector<VolumeDifference> differences;
+  for (int mean = 0; mean < VolumeMeans; ++mean)
+  {
+    const bool share = IsCoverage(mean);
+    std::vector<double> values;
+    std::transform(first.begin(), first.end(), second.begin(), std::back_inserter(values),
+      [mean](const JudgedVolumes& a, const JudgedVolumes& b) { return PartOf(a.Row, mean) - PartOf(b.Row, mean); });
+    const rcn_interval one = IntervalOf(values, patients, RCN_MEAN_DIFFERENCE, context);
+    const double scale = share ? 100 : 1;
+    const int digits = share ? 1 : DigitsOf(one.value, unit);
+    if (std::isfinite(one.value) && (share || !unit.empty())) // a mean of mL and pixels would mean nothing
+    {
+      differences.push_back({ MeanNames[mean].Key, MeanNames[mean].Name + (share ? "" : " (" + unit + ")"), one,
+        Fixed(scale * one.value, digits), FromTo(scale * one.low, scale * one.high, digits) });
+    }
+  }
+  return differences;
 }
 
 VolumeReport MeanOverTrainings(const std::vector<VolumeReport>& trainings)
 {
   VolumeReport mean = trainings.front();
+  for (rcn_interval& interval : mean.Intervals)
+  {
+    interval = trainings.size() > 1 ? rcn_interval{ NAN, NAN, NAN, NAN, NAN, 0 } : interval;
+  }
   const double share = 1 / static_cast<double>(trainings.size());
   for (double rcn_volume_figures::* figure :
     { &rcn_volume_figures::crps, &rcn_volume_figures::curvas_crps, &rcn_volume_figures::bias, &rcn_volume_figures::deviation,
@@ -529,19 +676,32 @@ VolumeReport MeanOverTrainings(const std::vector<VolumeReport>& trainings)
   return mean;
 }
 
+namespace
+{
+
+Json CiJson(const rcn_interval& interval)
+{
+  return interval.units > 0 ? Json(JsonArray{ interval.low, interval.high }) : Json(nullptr);
+}
+
+} // namespace
+
 json_t* VolumeReportJson(const VolumeReport& report)
 {
   const rcn_volume_figures& f = report.Figures;
   JsonArray coverage;
   for (size_t level = 0; level < LevelCount; ++level)
   {
-    coverage.Add(
-      JsonObject{ { "level", VolumeLevels[level] }, { "inside", f.coverage[level] }, { "cases", f.covered_cases[level] } });
+    coverage.Add(JsonObject{ { "level", VolumeLevels[level] }, { "inside", f.coverage[level] },
+      { "cases", f.covered_cases[level] }, { "ci", CiJson(report.Intervals[MeanCoverage80 + level]) } });
   }
   return JsonObject{
-    { "unit", report.Unit.empty() ? Json(nullptr) : Json(PlainUnit(report.Unit)) }, { "cases", f.cases }, { "crps", f.crps },
-    { "curvas_crps", f.curvas_crps }, { "bias", f.bias }, { "deviation", f.deviation },
-    { "limits_of_agreement", JsonArray{ f.agree_low, f.agree_high } }, { "coverage", coverage },
+    { "unit", report.Unit.empty() ? Json(nullptr) : Json(PlainUnit(report.Unit)) }, { "cases", f.cases },
+    { "curvas_cases", f.curvas_cases }, { "crps", f.crps }, { "curvas_crps", f.curvas_crps }, { "bias", f.bias },
+    { "ci",
+      JsonObject{ { "crps", CiJson(report.Intervals[MeanCrps]) }, { "curvas_crps", CiJson(report.Intervals[MeanCurvas]) },
+        { "bias", CiJson(report.Intervals[MeanBias]) } } },
+    { "deviation", f.deviation }, { "limits_of_agreement", JsonArray{ f.agree_low, f.agree_high } }, { "coverage", coverage },
     { "interval_cases", report.ScoreCases }, { "remark", report.Remark }
   }.Release();
 }

@@ -15,14 +15,16 @@
 ///
 /// Intervals come from cases that the model was not trained on: VolumeScores. Training and recalibrating make them from the
 /// validation cases; they are stored with what they belong to: the model as it is (ModelInfo::Volumes), or a correction of it
-/// (Recalibration::Volumes), so that an interval always fits the map beside it.
+/// (Recalibration::Volumes), so that an interval always fits the map beside it. Of several structures each has its own.
 #ifndef rcnVolumes_h
 #define rcnVolumes_h
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "rcn/rcn_interval.h"
 #include "rcn/rcn_volume.h"
 #include "rcnJson.h"
 #include "rcnReport.h"
@@ -40,8 +42,12 @@ struct VolumeScores
   std::vector<std::string> Cases;          ///< ids
   std::vector<int> Units;                  ///< by case: those of one patient have the same number
   std::vector<std::vector<double>> Scores; ///< by case: rcn_volume_score() of each rater whose volume is known
+  /// Those of each of several, by name; there are none beside them then.
+  std::map<std::string, std::shared_ptr<const VolumeScores>> Structures;
 
-  /// Patients, where cases share them, otherwise cases: so many are behind an interval.
+  /// Those of one of several structures, null where there are none of it; of one structure they are these, whatever its name.
+  const VolumeScores* Of(const std::string& structure) const;
+  /// Patients, where cases share them, otherwise cases: so many are behind an interval. Of several structures the most.
   int UnitCount() const;
   bool OfPatients() const;
   /// "24 validation cases", "12 validation patients"
@@ -51,10 +57,13 @@ struct VolumeScores
   bool Has(const std::string& id) const;
 };
 
-/// {"cases": [ids], "patients": [numbers], "scores": [[...], ...]}, and back; throws Error (RCN_EFORMAT) that begins with
-/// `about`.
+/// {"cases": [ids], "patients": [numbers], "scores": [[...], ...]}, of several structures {"NAME": that, ...}; and back. Throws
+/// Error (RCN_EFORMAT) that begins with `about`.
 json_t* VolumeScoresJson(const VolumeScores& scores);
 VolumeScores ParseVolumeScores(const json_t* object, const std::string& about);
+
+/// VolumeScores::Of() of what may be null.
+std::shared_ptr<const VolumeScores> ScoresOf(const std::shared_ptr<const VolumeScores>& all, const std::string& structure);
 
 /// Headings and cells of text, for pages, windows and terminals alike.
 struct VolumeTable
@@ -113,6 +122,9 @@ struct PredictedVolumes
   VolumeTable ComponentTable(size_t most) const;
 };
 
+/// ASCII, for keys and columns that programs read: "mm2".
+std::string PlainUnit(const std::string& unit);
+
 /// The volumes of a map with one probability or raters + 1 levels per voxel; `scores`: those that belong to the map, null:
 /// none are known. Throws Error; `about` names the map.
 PredictedVolumes PredictVolumes(
@@ -151,30 +163,56 @@ struct VolumeFigure
   std::string Name; ///< with its unit
   double Value;     ///< NaN: not defined
   std::string Text;
+  std::string Interval; ///< 95 %, over patients; "–": there is none
   const char* Meaning;
+};
+
+/// The figures of volumes that are means over cases, and so have intervals and can be compared.
+enum VolumeMean
+{
+  MeanCrps,
+  MeanCurvas,
+  MeanBias,
+  MeanCoverage80,
+  MeanCoverage95,
+  VolumeMeans
 };
 
 /// All cases together.
 struct VolumeReport
 {
   std::string Unit; ///< empty: no case has volumes, or their units differ, and then only coverage is known
-  rcn_volume_figures Figures{ 0, NAN, NAN, { NAN, NAN }, { 0, 0 }, NAN, NAN, NAN, NAN };
-  int ScoreCases = 0; ///< validation cases (or patients) behind the intervals
-  std::string Remark; ///< why there is no coverage, and what else a reader has to know; may be empty
+  rcn_volume_figures Figures{ 0, NAN, NAN, { NAN, NAN }, { 0, 0 }, NAN, NAN, NAN, NAN, 0 };
+  rcn_interval Intervals[VolumeMeans] = {}; ///< 95 %, over patients; without units there is none
+  int ScoreCases = 0;                       ///< validation cases (or patients) behind the intervals
+  std::string Remark;                       ///< why there is no coverage, and what else a reader has to know; may be empty
 
   /// All of them, in the order in which they are shown.
   std::vector<VolumeFigure> Shown() const;
 };
 
-/// The mean over trainings that were judged on the same cases.
+/// One model minus another on the same cases.
+struct VolumeDifference
+{
+  std::string Key, Name; ///< for files, and with its unit for people
+  rcn_interval Difference;
+  std::string Text, Interval;
+};
+
+/// The mean over trainings that were judged on the same cases; of several there are no intervals.
 VolumeReport MeanOverTrainings(const std::vector<VolumeReport>& trainings);
 
 /// `known`: what was stored for intervals; null: nothing. `calibrated`: how many of the cases are among those behind it, and
-/// so do not count for coverage.
-VolumeReport SummarizeVolumes(
-  const std::vector<JudgedVolumes>& cases, rcn_context* context, const VolumeScores* known, size_t calibrated);
+/// so do not count for coverage. `patients`: a number by case, the same for those that are no independent evidence.
+VolumeReport SummarizeVolumes(const std::vector<JudgedVolumes>& cases, const std::vector<int>& patients, rcn_context* context,
+  const VolumeScores* known, size_t calibrated);
 
-/// Keys unit, cases, crps, curvas_crps, bias, deviation, limits_of_agreement, coverage, interval_cases, remark.
+/// The differences that are defined, case by case: `first` minus `second`.
+std::vector<VolumeDifference> CompareVolumes(const std::vector<JudgedVolumes>& first, const std::vector<JudgedVolumes>& second,
+  const std::vector<int>& patients, rcn_context* context);
+
+/// Keys unit, cases, curvas_cases, crps, curvas_crps, bias, ci, deviation, limits_of_agreement, coverage, interval_cases,
+/// remark.
 json_t* VolumeReportJson(const VolumeReport& report);
 
 } // namespace rcn

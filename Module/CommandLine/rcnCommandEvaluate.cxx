@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <iterator>
 #include <numeric>
 
@@ -192,6 +193,7 @@ JudgeInput InputFrom(const Arguments& arguments, Terminal& terminal)
   if (arguments.Has("--data"))
   {
     input.List = DataListFrom(arguments, "--data", true); // predictions have all structures
+    terminal.Remark(LeaveOutUnrated(input.List, input.Loop.Split));
     return input;
   }
   input.List.Cases = { CaseFrom(arguments, true) };
@@ -250,12 +252,12 @@ std::string FigureTable(const EvaluationReport& report)
 /// Of whole images; nothing where no case has volumes.
 std::string VolumeText(const VolumeReport& volumes)
 {
-  Table table({ "Volumes", "value", "what it is" });
+  Table table({ "Volumes", "value", "95 % interval", "what it is" });
   for (const VolumeFigure& figure : volumes.Shown())
   {
     if (std::isfinite(figure.Value))
     {
-      table.Add({ figure.Name, figure.Text, figure.Meaning });
+      table.Add({ figure.Name, figure.Text, figure.Interval, figure.Meaning });
     }
   }
   return volumes.Figures.cases > 0 ? "\n" + table.Text() + (volumes.Remark.empty() ? "" : volumes.Remark + "\n") : "";
@@ -288,13 +290,19 @@ std::string ShareTable(const EvaluationReport& report)
   return report.Levels.empty() ? "" : "\n" + table.Text();
 }
 
+/// Of which any readout is the same.
+bool IsOneProbability(const Evaluation& judged, const PredictionSource& source)
+{
+  return judged.HasOneProbability() || (!judged.HasLevels() && !(source.Run && source.Run->Levels));
+}
+
 std::string Heading(
   const EvaluationReport& report, const EvaluationOptions& options, const Evaluation& judged, const PredictionSource& source)
 {
   std::string text = Counted(static_cast<int64_t>(report.Cases), "case") + ", " + Counted(report.Voxels, "voxel") + " (" +
     (options.RegionMask.empty() ? rcn_region_name(options.Region.region) : options.RegionMask) + "), " +
     Counted(report.Pairs, "vote");
-  if (judged.HasOneProbability() || (!judged.HasLevels() && !(source.Run && source.Run->Levels)))
+  if (IsOneProbability(judged, source))
   {
     text += ", one probability";
   }
@@ -312,14 +320,27 @@ std::string Heading(
   return text + "\n\n";
 }
 
+/// The first model minus the second.
+struct Differences
+{
+  Differences(const Evaluation& first, const Evaluation& second)
+    : Figures(first.Compare(second)), Volumes(first.CompareVolumes(second))
+  {
+  }
+
+  std::vector<rcn_interval> Figures; ///< RCN_FIGURES of them
+  std::vector<VolumeDifference> Volumes;
+};
+
 /// "0.012", or "< 0.001": no p value is 0.
 std::string PValueText(const rcn_interval& one)
 {
   return !one.units ? "–" : one.p_value < 0.001 ? "< 0.001" : Fixed(one.p_value, 3);
 }
 
-std::string DifferenceTable(const std::vector<rcn_interval>& difference)
+std::string DifferenceTable(const Differences& all)
 {
+  const std::vector<rcn_interval>& difference = all.Figures;
   Table table({ "First minus second", "difference", "95 % interval", "p" });
   const auto add = [&](const FigureName& row) {
     const rcn_interval& one = difference[row.Figure];
@@ -330,22 +351,32 @@ std::string DifferenceTable(const std::vector<rcn_interval>& difference)
   };
   std::for_each(FigureNames().begin(), FigureNames().end(), add);
   std::for_each(std::begin(AucRows), std::end(AucRows), add);
+  for (const VolumeDifference& one : all.Volumes)
+  {
+    table.Add({ one.Name, one.Text, one.Interval, PValueText(one.Difference) });
+  }
   return table.Text();
 }
 
 // ---- commands --------------------------------------------------------------------------------------
 
-JsonObject DifferenceJson(const std::vector<rcn_interval>& difference)
+JsonObject DifferenceJson(const Differences& all)
 {
   JsonObject object;
+  const auto set = [&object](const std::string& key, const rcn_interval& one) {
+    object.Set(key, JsonObject{ { "value", one.value }, { "low", one.low }, { "high", one.high }, { "p", one.p_value } });
+  };
   for (int f = 0; f < RCN_FIGURES; ++f)
   {
-    const rcn_interval& one = difference[static_cast<size_t>(f)];
+    const rcn_interval& one = all.Figures[static_cast<size_t>(f)];
     if (std::isfinite(one.value))
     {
-      object.Set(rcn_figure_name(static_cast<rcn_figure>(f)),
-        JsonObject{ { "value", one.value }, { "low", one.low }, { "high", one.high }, { "p", one.p_value } });
+      set(rcn_figure_name(static_cast<rcn_figure>(f)), one);
     }
+  }
+  for (const VolumeDifference& one : all.Volumes)
+  {
+    set(one.Key, one.Difference);
   }
   return object;
 }
@@ -369,8 +400,16 @@ void RemarkOnDifferences(const JudgeInput& input, const EvaluationOptions& one, 
   }
 }
 
-void SavePlots(
-  const EvaluationReport& report, const EvaluationReport* before, const SecondModel* second, const Arguments& arguments)
+/// Region and readout, for a picture that stands alone.
+std::string PlotLine(const EvaluationOptions& options, bool oneProbability)
+{
+  const std::string mask = std::filesystem::path(options.RegionMask).filename().string(); // a path has no room
+  return "Region " + RegionInWords(options.Region, mask) + ", " +
+    (oneProbability ? "one probability" : "readout " + ReadoutText(options.Calib.readout, options.Calib.at_least));
+}
+
+void SavePlots(const EvaluationReport& report, const EvaluationReport* before, const SecondModel* second,
+  const std::string& about, const Arguments& arguments)
 {
   if (arguments.Has("--plot-levels") && report.Levels.empty())
   {
@@ -382,7 +421,7 @@ void SavePlots(
   }
   if (arguments.Has("--plot"))
   {
-    ReliabilityDiagram(report, "Predicted probability and raters", before, second).Save(arguments.Get("--plot"));
+    ReliabilityDiagram(report, "Predicted probability and raters", before, second, about).Save(arguments.Get("--plot"));
   }
   if (arguments.Has("--plot-levels"))
   {
@@ -586,7 +625,7 @@ Findings FindOne(const EvaluateTasks& tasks, const JudgeInput& input, const Judg
     json.Set("difference", nullptr);
     if (!IsDescribed(options))
     {
-      const std::vector<rcn_interval> difference = model.Compare(*judged.Evaluations[tasks.Versus]);
+      const Differences difference(model, *judged.Evaluations[tasks.Versus]);
       text += "\n" + DifferenceTable(difference);
       json.Set("difference", DifferenceJson(difference));
     }
@@ -596,7 +635,8 @@ Findings FindOne(const EvaluateTasks& tasks, const JudgeInput& input, const Judg
     };
     second = { &other, folder(first), folder(input.Predictions.back()) };
   }
-  SavePlots(report, tasks.Before ? &uncorrected : nullptr, tasks.Versus ? &second : nullptr, arguments);
+  SavePlots(report, tasks.Before ? &uncorrected : nullptr, tasks.Versus ? &second : nullptr,
+    PlotLine(options, IsOneProbability(model, first)), arguments);
   return { text, json, report };
 }
 
@@ -641,18 +681,14 @@ std::string StructureTable(const std::vector<StructureReport>& structures)
   return table.Text();
 }
 
-/// What a reader has to know of structures, each sentence with the names of those that it is about.
-std::string StructureRemarks(const std::vector<StructureReport>& structures)
+/// Each sentence with the names of the structures that it is about.
+std::string RemarksByStructure(const std::vector<StructureReport>& structures,
+  const std::function<std::vector<std::string>(const EvaluationReport& report)>& remarksOf)
 {
   std::vector<std::pair<std::string, std::vector<std::string>>> remarks; // in the order in which they come up
   for (const StructureReport& one : structures)
   {
-    std::vector<std::string> own = one.Report.Cases > 0 ? RemarksInWords(one.Report) : std::vector<std::string>();
-    if (one.Report.Cases > 0 && !std::isfinite(one.Report.Auc.pairs))
-    {
-      own.push_back("The raters' votes are all alike here; the figures say only whether that is predicted.");
-    }
-    for (const std::string& remark : own)
+    for (const std::string& remark : one.Report.Cases > 0 ? remarksOf(one.Report) : std::vector<std::string>())
     {
       const auto known =
         std::find_if(remarks.begin(), remarks.end(), [&remark](const auto& other) { return other.first == remark; });
@@ -666,6 +702,47 @@ std::string StructureRemarks(const std::vector<StructureReport>& structures)
     text += (all ? "" : JoinNames(remark.second) + ": ") + remark.first + "\n";
   }
   return text;
+}
+
+/// What a reader has to know of structures.
+std::string StructureRemarks(const std::vector<StructureReport>& structures)
+{
+  return RemarksByStructure(structures, [](const EvaluationReport& report) {
+    std::vector<std::string> own = RemarksInWords(report);
+    if (!std::isfinite(report.Auc.pairs))
+    {
+      own.push_back("The raters' votes are all alike here; the figures say only whether that is predicted.");
+    }
+    return own;
+  });
+}
+
+/// The volumes of each structure; of their mean there is nothing to say.
+std::string StructureVolumes(const std::vector<StructureReport>& structures)
+{
+  Table table({ "Volumes", "Cases", "Unit", "CRPS", "95 % interval", "CURVAS CRPS", "95 % interval", "Bias", "95 % interval",
+    "In 80 % (%)", "In 95 % (%)" });
+  bool any = false;
+  for (const StructureReport& one : structures)
+  {
+    const VolumeReport& volumes = one.Report.Volumes;
+    if (one.Report.Cases > 0 && volumes.Figures.cases > 0)
+    {
+      const std::vector<VolumeFigure> all = volumes.Shown();
+      std::vector<std::string> row = { one.Name, std::to_string(volumes.Figures.cases), volumes.Unit };
+      for (const size_t place : { 0, 1, 2 }) // then the limits of agreement, and coverage last
+      {
+        row.insert(row.end(), { all[place].Text, all[place].Interval });
+      }
+      row.insert(row.end(), { all[all.size() - 2].Text, all.back().Text });
+      table.Add(row);
+      any = true;
+    }
+  }
+  const auto remarks = [](const EvaluationReport& report) {
+    return report.Volumes.Remark.empty() ? std::vector<std::string>() : std::vector<std::string>{ report.Volumes.Remark };
+  };
+  return any ? "\n" + table.Text() + RemarksByStructure(structures, remarks) : "";
 }
 
 /// What one task of each structure found.
@@ -687,28 +764,31 @@ void CompareStructures(Findings& findings, const std::vector<StructureReport>& s
   const std::vector<StructureReport>& other, const EvaluateTasks& tasks, const JudgeResult& judged)
 {
   Table table({ "First minus second", "MR-ECE (%)", "95 % interval", "p", "Brier", "95 % interval", "p" });
+  Table volumes({ "Volumes, first minus second", "", "difference", "95 % interval", "p" });
   JsonObject each;
   for (size_t s = 0; s < structures.size(); ++s)
   {
     const size_t at = tasks.At(s, 0);
-    const std::vector<rcn_interval> difference = structures[s].Report.Cases > 0
-      ? judged.Evaluations[at]->Compare(*judged.Evaluations[at + tasks.Versus])
-      : std::vector<rcn_interval>();
-    if (difference.empty())
+    if (structures[s].Report.Cases == 0)
     {
       each.Set(structures[s].Name, nullptr);
       continue;
     }
-    const rcn_interval &ece = difference[RCN_MR_ECE], &brier = difference[RCN_BRIER];
+    const Differences difference(*judged.Evaluations[at], *judged.Evaluations[at + tasks.Versus]);
+    const rcn_interval &ece = difference.Figures[RCN_MR_ECE], &brier = difference.Figures[RCN_BRIER];
     table.Add({ structures[s].Name, Cell(ece.value, true), IntervalCell(ece, true), PValueText(ece), Cell(brier.value, false),
       IntervalCell(brier, false), PValueText(brier) });
     each.Set(structures[s].Name, DifferenceJson(difference));
+    for (const VolumeDifference& one : difference.Volumes)
+    {
+      volumes.Add({ structures[s].Name, one.Name, one.Text, one.Interval, PValueText(one.Difference) });
+    }
   }
   const EvaluationReport second = MeanOverStructures(other);
   const double meanEce = findings.Report.Figures[RCN_MR_ECE] - second.Figures[RCN_MR_ECE];
   const double meanBrier = findings.Report.Figures[RCN_BRIER] - second.Figures[RCN_BRIER];
   table.Add({ "mean", Cell(meanEce, true), "–", "–", Cell(meanBrier, false), "–", "–" });
-  findings.Text += "\n" + table.Text();
+  findings.Text += "\n" + table.Text() + "\n" + volumes.Text();
   findings.Json.Set("difference",
     JsonObject{ { "mr_ece", JsonObject{ { "value", meanEce } } }, { "brier", JsonObject{ { "value", meanBrier } } },
       { "structures", each } });
@@ -725,7 +805,7 @@ Findings FindSeveral(const EvaluateTasks& tasks, const JudgeInput& input, const 
     Counted(static_cast<int64_t>(names.size()), "structure") + ", each against the rest (" + RegionColumn(options) +
     "), readout " + ReadoutText(options.Calib.readout, options.Calib.at_least) + "\n" +
     (IsDescribed(options) ? std::string(DescribedInWords) + "\n" : "") + StructureRemarks(structures) + "\n" +
-    StructureTable(structures);
+    StructureTable(structures) + StructureVolumes(structures);
   if (tasks.Before)
   {
     const std::vector<StructureReport> before = StructureReports(tasks, judged, names, tasks.Before);
@@ -771,7 +851,7 @@ void AddRegions(Findings& findings, const EvaluateTasks& tasks, const JudgeInput
     }
     else if (tasks.Versus && !several && !empty)
     {
-      json.Set("difference", DifferenceJson(model.Compare(*judged.Evaluations[tasks.At(0, tasks.Versus, r)])));
+      json.Set("difference", DifferenceJson({ model, *judged.Evaluations[tasks.At(0, tasks.Versus, r)] }));
     }
     report.Cases > 0 ? regions.Set(name, json) : regions.Set(name, nullptr);
   }

@@ -210,7 +210,8 @@ int FuseOne(const Arguments& arguments, Terminal& terminal)
 int FuseList(const Arguments& arguments, Terminal& terminal)
 {
   rcn_fusion_options options = FusionOptionsFrom(arguments);
-  const DataList list = DataListFrom(arguments);
+  DataList list = DataListFrom(arguments);
+  terminal.Remark(LeaveOutUnrated(list, arguments.Get("--split")));
   MakeFolder(arguments.Get("-o"));
   Workspace workspace(WorkspaceOptionsFrom(arguments));
   terminal.Watch(workspace);

@@ -206,6 +206,21 @@ JsonObject WritePrediction(const Outcome& outcome, const Case& one, const Predic
   return entry;
 }
 
+/// Which intervals there are not: in one sentence where that is so of all structures.
+std::string VolumeRemark(const Outcome& outcome)
+{
+  const std::string& first = outcome.Volumes.front().Remark;
+  const bool same = std::all_of(outcome.Volumes.begin(), outcome.Volumes.end(),
+    [&first](const PredictedVolumes& volumes) { return volumes.Remark == first; });
+  std::string text = same ? first : "";
+  for (size_t c = 0; c < outcome.Volumes.size() && !same; ++c)
+  {
+    const std::string& remark = outcome.Volumes[c].Remark;
+    text += remark.empty() ? "" : (text.empty() ? "" : "\n") + outcome.Structures[c].Name + ": " + remark;
+  }
+  return text;
+}
+
 /// Rows of the table and of the CSV file: one for each structure, or for the only one.
 void TellVolumes(JsonObject& record, const Outcome& outcome, const Case& one)
 {
@@ -229,7 +244,7 @@ void TellVolumes(JsonObject& record, const Outcome& outcome, const Case& one)
     rows.Add(row);
     csv += VolumesCsv(one.Id, volumes, name);
   }
-  record.Set("rows", rows).Set("csv", csv).Set("remark", outcome.Volumes.front().Remark);
+  record.Set("rows", rows).Set("csv", csv).Set("remark", VolumeRemark(outcome));
 }
 
 void CheckArguments(const Arguments& arguments)

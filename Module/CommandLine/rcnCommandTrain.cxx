@@ -224,6 +224,7 @@ int RunTrain(const Arguments& arguments)
   // All that can be wrong with the arguments has been said before the first case is read.
   TrainingOptions options = TrainingOptionsFrom(arguments);
   options.List = DataListFrom(arguments);
+  terminal.Remark(LeaveOutUnrated(options.List));
   options.Output = arguments.Get("-o");
   options.Resume = arguments.Has("--resume");
   options.Overwrite = arguments.Has("--overwrite");

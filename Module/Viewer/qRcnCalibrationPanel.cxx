@@ -34,6 +34,7 @@ qRcnCalibrationPanel::qRcnCalibrationPanel(QWidget* parent)
     Split(new QComboBox),
     Evaluate(new QPushButton(tr("Evaluate"))),
     About(new QLabel),
+    Store(new QPushButton(tr("Store in the model"))),
     Diagram(new qRcnReliabilityDiagram),
     Method(new QComboBox),
     Recalibrate(new QPushButton(tr("Recalibrate"))),
@@ -71,6 +72,8 @@ qRcnCalibrationPanel::qRcnCalibrationPanel(QWidget* parent)
   this->About->setObjectName("about");
   this->About->setWordWrap(true);
   this->About->setTextFormat(Qt::PlainText);
+  this->Store->setObjectName("store");
+  this->Store->setVisible(false);
   for (QComboBox* box : { this->Model, this->Split, this->Method })
   {
     // As wide as the panel, not as the longest model's name, which would push the views away.
@@ -91,6 +94,7 @@ qRcnCalibrationPanel::qRcnCalibrationPanel(QWidget* parent)
   auto* layout = new QVBoxLayout(this);
   layout->addLayout(form);
   layout->addWidget(this->About);
+  layout->addWidget(this->Store, 0, Qt::AlignLeft);
   layout->addWidget(this->Table);
   layout->addWidget(this->Diagram, 1);
   // activated, not currentIndexChanged: only a person's choice counts, not that the list was filled.
@@ -104,6 +108,7 @@ qRcnCalibrationPanel::qRcnCalibrationPanel(QWidget* parent)
   });
   connect(this->Evaluate, &QPushButton::clicked, this, &qRcnCalibrationPanel::evaluateRequested);
   connect(this->Recalibrate, &QPushButton::clicked, this, &qRcnCalibrationPanel::recalibrateRequested);
+  connect(this->Store, &QPushButton::clicked, this, &qRcnCalibrationPanel::storeRequested);
   // The box, not the whole image: easy background would hide what happens near the structure.
   this->Diagram->setRegion(RCN_REGION_BOX);
   this->update();
@@ -121,6 +126,12 @@ void qRcnCalibrationPanel::setModels(const QStringList& names, const QString& cu
 void qRcnCalibrationPanel::setBusy(bool busy)
 {
   this->Busy = busy;
+  this->update();
+}
+
+void qRcnCalibrationPanel::setStorable(bool storable)
+{
+  this->Storable = storable;
   this->update();
 }
 
@@ -259,6 +270,7 @@ void qRcnCalibrationPanel::clear()
 {
   this->Judged = {};
   this->JudgedModel.clear();
+  this->setStorable(false);
   this->showTable();
   this->Diagram->clear();
   this->Diagram->clearSecond();
@@ -277,6 +289,11 @@ void qRcnCalibrationPanel::update()
     tr("Fits a correction on the validation cases and stores it in a copy of the model.") + missing);
   this->Evaluate->setEnabled(ready);
   this->Recalibrate->setEnabled(ready);
+  this->Store->setToolTip(
+    tr("Stores these figures of test cases in the file of the model; its pages and everybody who opens it see them.") +
+    missing);
+  this->Store->setVisible(this->Storable);
+  this->Store->setEnabled(ready);
   this->Model->setEnabled(ready);
   if (this->Model->count() == 0)
   {

@@ -30,6 +30,8 @@ public:
   rcn_recalib_method method() const;
 
   void showJudged(const rcn::Judged& judged, const QString& model);
+  /// Whether what is shown can be stored in the model (rcn::CheckStoring()).
+  void setStorable(bool storable);
   /// Of several structures, which one the diagram is about: 1, 2, ...; no names: there is one.
   void setStructures(const QStringList& names, int shown);
   void clear();
@@ -38,6 +40,7 @@ public:
 signals:
   void evaluateRequested();
   void recalibrateRequested();
+  void storeRequested();
   /// A person wants another model in use.
   void modelChosen(const QString& name);
   /// A person wants to see another structure.
@@ -53,6 +56,7 @@ private:
   QComboBox* Split;
   QPushButton* Evaluate;
   QLabel* About;
+  QPushButton* Store; ///< only beside what can be stored
   qRcnReliabilityDiagram* Diagram;
   QComboBox* Method;
   QPushButton* Recalibrate;
@@ -61,6 +65,7 @@ private:
   int Structure = 0;
   rcn::Judged Judged;  ///< what is shown
   QString JudgedModel; ///< empty: nothing is shown
+  bool Storable = false;
   bool Busy = false;
 };
 

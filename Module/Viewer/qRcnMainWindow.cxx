@@ -349,6 +349,12 @@ void qRcnMainWindow::connectPanels()
   connect(this->Calibration, &qRcnCalibrationPanel::modelChosen, this->Document, &qRcnDocument::useModel);
   connect(this->Calibration, &qRcnCalibrationPanel::structureChosen, this->Document, &qRcnDocument::setStructure);
   connect(this->Tasks, &qRcnTasks::judged, this->Calibration, &qRcnCalibrationPanel::showJudged);
+  connect(this->Tasks, &qRcnTasks::judged, this, [this](const rcn::Judged& judged) {
+    const bool isOpen = &judged == this->Document->judged().get(); // not what a correction was fitted to
+    this->Calibration->setStorable(isOpen && rcn::CheckStoring(this->Document->stored().Judgement).empty());
+  });
+  connect(this->Calibration, &qRcnCalibrationPanel::storeRequested, this->Tasks, &qRcnTasks::storeJudged);
+  connect(this->Tasks, &qRcnTasks::recordStored, this, &qRcnMainWindow::showRecord);
   // Region and bins need a pass over the maps, so what was judged is judged again as soon as they change.
   const auto again = [this] {
     const rcn::SessionJudgement chosen = this->Calibration->judgement();

@@ -335,6 +335,23 @@ void qRcnTasks::judge(const rcn::SessionJudgement& judgement, bool predictFirst)
   });
 }
 
+void qRcnTasks::storeJudged()
+{
+  const rcn::Session session = this->Document->stored();
+  const auto judged = this->Document->judged();
+  if (!judged)
+  {
+    return;
+  }
+  this->Jobs->begin(tr("Storing"), [=](qRcnJob::Monitor&) -> qRcnJob::Done {
+    const std::string words = rcn::StoreJudged(session, session.Judgement, *judged);
+    return [=] {
+      emit this->recordStored();
+      this->Jobs->remark(tr("Stored in %1: %2.").arg(Text(session.Judgement.Model), Text(words)));
+    };
+  });
+}
+
 void qRcnTasks::recalibrate(rcn_recalib_method method, const rcn::SessionJudgement& how)
 {
   emit this->Document->panelWanted("calibration");

@@ -40,6 +40,8 @@ public slots:
   void predict(bool all);
   /// Predicts where there is no prediction yet, and judges.
   void evaluate(const rcn::SessionJudgement& judgement);
+  /// Stores what was found about the model on test cases in its file.
+  void storeJudged();
   /// Fits a correction on the validation cases; where it helps, a copy of the model with it is the model in use.
   void recalibrate(rcn_recalib_method method, const rcn::SessionJudgement& how);
 
@@ -48,6 +50,8 @@ signals:
   /// Null: it failed, or was stopped.
   void allCasesCompared(const std::shared_ptr<const rcn::AgreementOfCases>& agreement);
   void judged(const rcn::Judged& judged, const QString& model);
+  /// The record of a model is another one now.
+  void recordStored();
   void trainingStarted(const QString& what);
   void trainingProgressed(const rcn::TrainingProgress& progress);
   void epochDone(const rcn::TrainingEpoch& epoch);

@@ -258,6 +258,11 @@ void LoadStructureLayer(CaseLayer& layer, const Session& session, const SessionP
   layer.Structures = StructuresOf(session, prediction);
   const Volume map = layer.Structures->Of(work.Context(), structure, prediction.Raters, name);
   layer.Probability = map;
+  const std::shared_ptr<const PredictionRun> run =
+    prediction.Maps ? prediction.Maps->Run : PredictionFolder::RunOf(prediction.Probability);
+  const auto number = static_cast<size_t>(structure);
+  const std::string shown = number > 0 && number <= session.Structures.size() ? session.Structures[number - 1].Name : "";
+  layer.Volumes = run ? ScoresOf(run->ScoresOfVolumes(), shown) : nullptr;
   // Levels: the probability is read out of them, as the prediction was meant.
   if (map.View().components > 1)
   {
@@ -918,6 +923,33 @@ Judged Judge(const Session& session, const SessionJudgement& judgement, const Se
     out.Before = judged.Evaluations.back()->Report();
   }
   return out;
+}
+
+std::string CheckStoring(const SessionJudgement& judgement)
+{
+  return judgement.Split != "test"  ? "A model's record is about test cases, besides the validation cases of its training."
+    : !judgement.Correction.empty() ? "The figures are of a correction that is not stored in the model."
+                                    : "";
+}
+
+std::string StoreJudged(const Session& session, const SessionJudgement& judgement, const Judged& judged)
+{
+  const std::string refused = CheckStoring(judgement);
+  if (!refused.empty())
+  {
+    throw Error(RCN_EINVALID, refused);
+  }
+  const SessionModel& entry = ModelOf(session, judgement.Model);
+#ifdef RCN_HAVE_NETWORKS
+  const Workspace work;
+  CheckMadeBy(
+    Model(work.Context(), entry.Path), RunOfModel(session, judgement.Model).get(), "The predictions of " + judgement.Model);
+  RecordCalibration(work.Context(), entry.Path, judgement.Split, judged.Report, OptionsOf(session, judgement), judged.Cases);
+  return RecordOf(work.Context(), Model(work.Context(), entry.Path)).Find(judgement.Split)->InWords();
+#else
+  (void)judged;
+  throw Error(RCN_EUNSUPPORTED, entry.Path + ": this program was built without networks and cannot change a model.");
+#endif
 }
 
 void CheckRecalibration(const Session& session, const std::string& model)

@@ -137,6 +137,13 @@ std::string CheckJudgement(const Session& session, const SessionJudgement& judge
 /// Judges a model on cases that have predictions of it (and raters). With a correction: after it, and before.
 Judged Judge(const Session& session, const SessionJudgement& judgement, const SessionProgress& progress = {});
 
+/// Why what was found cannot be stored in the model's own record, as a sentence; empty: it can.
+std::string CheckStoring(const SessionJudgement& judgement);
+
+/// Stores it there (rcnModelRecord.h), for pages and windows to tell; returns what is told. Throws Error, also where the
+/// predictions are not of the model as it is now.
+std::string StoreJudged(const Session& session, const SessionJudgement& judgement, const Judged& judged);
+
 /// A correction fitted on cases of a split.
 struct Recalibrated
 {

@@ -241,6 +241,7 @@ static void figures_by_hand(void) {
     rcn_volume_figures figures;
     rcn_volume_summarize(&figures, rows, 4);
     CHECK(figures.cases == 3 && figures.crps == 3 && figures.curvas_crps == 3);
+    CHECK(figures.curvas_cases == 2);
     CHECK(figures.coverage[0] == 0.5 && figures.covered_cases[0] == 3);
     CHECK(figures.coverage[1] == 1 && figures.covered_cases[1] == 2);
     CHECK(figures.bias == 2); /* of 2, -1 and 5, whose deviation is 3 */

@@ -341,6 +341,14 @@ private slots:
       QVERIFY2(window.calibration()->diagram()->hasReport(), qPrintable(window.notice()->text()));
       QCOMPARE(window.document()->session().Judgement.Split, std::string("test"));
       QCOMPARE(window.cases()->status("c7"), qRcnCases::Predicted);
+      auto* store = window.calibration()->findChild<QPushButton*>("store");
+      QVERIFY(!store->isHidden());
+      auto* record = window.calibration()->findChild<QLabel*>("record");
+      QVERIFY(!record->text().contains("On test cases"));
+      QTest::mouseClick(store, Qt::LeftButton);
+      QVERIFY(window.done());
+      QVERIFY2(window.notice()->text().contains("Stored in ordinal: MR-ECE"), qPrintable(window.notice()->text()));
+      QVERIFY2(record->text().contains("On test cases: MR-ECE"), qPrintable(record->text()));
       auto* levels = window.calibration()->diagram()->findChild<qRcnTable*>("levelFigures");
       QVERIFY(!levels->isHidden());
       QCOMPARE(levels->columnCount(), 1);
@@ -367,6 +375,7 @@ private slots:
       QVERIFY2(!window.notice()->isError(), qPrintable(window.notice()->text()));
       QCOMPARE(window.document()->session().Model, std::string("ordinal-temperature"));
       QVERIFY(window.calibration()->findChild<QLabel*>("about")->text().contains("before"));
+      QVERIFY(store->isHidden()); // validation cases, to which it was fitted
       QCOMPARE(levels->columnCount(), 2);
       QCOMPARE(shares->columnCount(), 3); // before and after
 

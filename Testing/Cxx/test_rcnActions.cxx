@@ -295,7 +295,9 @@ void TrainsPredictsJudgesAndCorrects()
   judgement.Region = "disputed";
   const rcn::Judged disputed = rcn::Judge(session, judgement);
   CHECK(disputed.Report.Bins.size() == 5 && disputed.Report.Voxels < judged.Report.Voxels);
+  CHECK_THROWS(rcn::StoreJudged(session, judgement, disputed), RCN_EINVALID, "A model's record is about test cases");
   judgement.Split = "test";
+  CHECK(rcn::CheckStoring(judgement).empty());
   CHECK_THROWS(rcn::Judge(session, judgement), RCN_EDATA, "There are no test cases with raters' masks");
   judgement.Split = "training";
   CHECK_THROWS(rcn::Judge(session, judgement), RCN_EDATA, "predict first");

@@ -1224,7 +1224,7 @@ def test_plot_png(case, golden_p, tmp_path):
     if done.code == 2 and "this build" in done.err:
         pytest.skip("built without librsvg")
     data = out.read_bytes()
-    assert data[:8] == b"\x89PNG\r\n\x1a\n" and struct.unpack_from(">II", data, 16) == (960, 1336)
+    assert data[:8] == b"\x89PNG\r\n\x1a\n" and struct.unpack_from(">II", data, 16) == (960, 1370)
     assert leftovers(tmp_path) == []
 
 

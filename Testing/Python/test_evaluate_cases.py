@@ -9,11 +9,11 @@ import re
 import numpy as np
 import pytest
 
-from rcn_testing import DATA, blobs, needs_peers, run, write_nrrd
+from rcn_testing import DATA, blobs, needs_peers, refused, run, write_nrrd
 from test_evaluate import evaluate, expected_figures, second_folder, study_of
 
-COLUMNS = ["case", "patient", "model", "region", "volume_unit", "mr_ece", "ece", "brier", "nll", "rps", "auc", "auc_pairs", "dice",
-           "volume", "raters_volume", "volume_crps", "voxels", "votes"]
+COLUMNS = ["case", "patient", "split", "model", "region", "volume_unit", "mr_ece", "ece", "brier", "nll", "rps", "auc", "auc_pairs",
+           "dice", "volume", "raters_volume", "volume_crps", "curvas_crps", "inside_80", "inside_95", "voxels", "votes"]
 
 
 def rows_of(text):
@@ -38,13 +38,45 @@ def test_a_row_for_each_case(tmp_path):
         assert float(row["raters_volume"]) == pytest.approx(np.mean([m.sum() for m in masks.values()]) / 1000, rel=1e-9)
         assert (int(row["voxels"]), int(row["votes"])) == (p.size, 3 * p.size)
         assert list(one) == COLUMNS
-        for key in COLUMNS[5:]:
+        assert row["split"] == one["split"] == "test" and row["inside_80"] == ""  # nobody knows validation cases of these maps
+        for key in COLUMNS[6:]:
             assert one[key] is None if row[key] == "" else float(row[key]) == pytest.approx(one[key], rel=1e-9)
     assert answer["case_count"] == 5
     for key, mean in answer["case_means"].items():
         assert mean["mean"] == pytest.approx(np.mean([one[key] for one in answer["cases"]])) and mean["cases"] == 5
         assert mean["low"] <= mean["mean"] <= mean["high"]
     assert answer["case_means"]["dice"]["mean"] == pytest.approx(answer["dice"], abs=1e-12)
+
+
+def test_half_of_the_cases_name_a_patient(tmp_path):
+    study = study_of(tmp_path, 6)
+    for entry in study.content["test"][:3]:
+        entry["patient"] = "p"
+    done = run("evaluate", *study.words, "--json", tmp_path / "o.json")
+    answer = json.loads((tmp_path / "o.json").read_text("utf-8"))
+    sentence = "Patients: 3 of 6 cases name none, and each of these counts as a patient of its own."
+    assert answer["patients"] == 4 and sentence in answer["remarks"] and sentence in done.out
+    for entry in study.content["test"]:
+        entry["patient"] = "q"
+    assert "Patients:" not in str(evaluate(*study.words)["remarks"])
+
+
+def test_cases_that_no_rater_answered(tmp_path):
+    """They are left out with a remark; only where nobody answered any there is nothing to do."""
+    study = study_of(tmp_path, 5)
+    want = evaluate(*study.words)
+    study.content["test"].insert(2, {"id": "nobody", "label": dict.fromkeys("ABC")})
+    study.content["test"].append({"id": "none", "label": {}})
+    sentence = "No rater has answered 2 cases (nobody, none), left out."
+    done = run("evaluate", *study.words, "--json", tmp_path / "o.json")
+    answer = json.loads((tmp_path / "o.json").read_text("utf-8"))
+    assert sentence in done.err and answer["case_count"] == 5 and answer["mr_ece"] == want["mr_ece"] and answer["left_out"] == []
+    for one in study.content["test"]:
+        one.pop("image", None)  # there is none here
+    fused = run("fuse", "--data", study.words[1], "--method", "soft", "-o", tmp_path / "fused")
+    assert sentence in fused.err and not (tmp_path / "fused" / "nobody_soft.nrrd").exists()
+    study.content["validation"] = [{"id": "v", "label": [None]}]
+    refused("evaluate", *study.words, "--split", "validation", says="no rater has answered any case of the split validation")
 
 
 def test_two_models(tmp_path):
@@ -58,6 +90,8 @@ def test_two_models(tmp_path):
     assert rows[5:] == alone
     drawn = plot.read_text("utf-8")
     assert drawn.count("<polyline") == 2 and "blue: pred" in drawn and f"orange: {other.name}" in drawn
+    assert "Region box (20 voxels around the marks), one probability" in drawn
+    assert "blue says" in drawn and "orange says" in drawn  # votes of both, side by side
     single = tmp_path / "one.svg"
     run("evaluate", *study.words, "--plot", single)
     assert single.read_text("utf-8").count("<polyline") == 1 and "orange" not in single.read_text("utf-8")
@@ -131,7 +165,7 @@ def test_pandas_reads_it(tmp_path):
     answer = json.loads((tmp_path / "o.json").read_text("utf-8"))
     table = pandas.read_csv(out)
     assert list(table.columns) == COLUMNS and len(table) == 14
-    assert all(table[key].dtype.kind in "fi" for key in COLUMNS[5:])
+    assert all(table[key].dtype.kind in "fi" for key in COLUMNS[6:])
     first = table[table["model"] == str(study.pred)]
     for key, mean in answer["case_means"].items():
         assert first[key].mean() == pytest.approx(mean["mean"], rel=1e-8)

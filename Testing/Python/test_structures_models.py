@@ -13,6 +13,7 @@ import struct
 import numpy as np
 import pytest
 
+import rcn_volumes_twin as twin
 from rcn_models import read_metadata
 from rcn_testing import read_image, refused, run, start, write_nrrd
 
@@ -115,8 +116,26 @@ def test_record_on_a_page(data, models, tmp_path):
     run("report", "--image", data.parent / "te0.nrrd", "--model", models / "dirichlet-multinomial.safetensors", "--structure", "right", "-o",
         tmp_path / "page.html", "--quiet")
     page = (tmp_path / "page.html").read_text("utf-8")
-    for words in ("left, right", "Gefäß oben", "none: they are not made for several structures", "mean over structures"):
+    for words in ("left, right", "Gefäß oben", "mean over structures"):
         assert words in page
+
+
+def test_page_of_all_structures(data, models, tmp_path):
+    """A row of volumes for each; pictures of the one that was named, or of the first."""
+    words = ["report", "--image", data.parent / "te0.nrrd", "--model", models / "soft.safetensors", "--quiet", "-o"]
+    run(*words, tmp_path / "all.html", "--slide", tmp_path / "s.svg")
+    run(*words, tmp_path / "right.html", "--structure", "right")
+    said = run("predict", "--model", models / "soft.safetensors", "--image", data.parent / "te0.nrrd", "-o", tmp_path, "--json", "-").json["cases"][0]
+    for name, shown in (("all", "left"), ("right", "right")):
+        page = (tmp_path / f"{name}.html").read_text("utf-8")
+        table = page[page.index("All structures"):page.index("Everything below is about " + shown)]
+        assert [table.index(f">{structure}<") > 0 for structure in STRUCTURES]
+        for structure in STRUCTURES:
+            volumes = said["volumes"][structure]
+            assert volumes["sentence"].split(" ")[0] in table and f"{volumes['sentence'].split('say ')[1].split(' ')[0]} to " in table
+        assert f"{shown}, " in page and said["volumes"][shown]["sentence"] in page
+    assert "left: " in (tmp_path / "s.svg").read_text("utf-8")
+    refused(*words, tmp_path / "none.html", "--structure", "middle", says="middle")
 
 
 def test_default_strategy(data, models, tmp_path):
@@ -169,6 +188,63 @@ def test_levels_on_request(data, models, predictions, tmp_path):
     for key in ("cases", "seconds"):
         one.pop(key), other.pop(key)
     assert one == other
+
+
+def test_intervals_of_each_structure(data, models, predictions, tmp_path):
+    """How far raters were from the maps of the validation cases is stored by name, and used for that structure."""
+    listed = {c["id"]: c for split in ("validation", "test") for c in json.loads(data.read_text("utf-8"))[split]}
+
+    def marked(id, structure):
+        values = STRUCTURES[structure] if isinstance(STRUCTURES[structure], list) else [STRUCTURES[structure]]
+        return np.array([np.isin(read_image(data.parent / f).array, values).sum() for f in listed[id]["label"].values()], float)
+
+    for name in STRATEGIES:
+        stored = json.loads(read_metadata(models / f"{name}.safetensors")["volumes"])
+        assert set(stored) == set(STRUCTURES) and json.loads((models / f"{name}.json").read_text("utf-8"))["volume_cases"] == 6
+        learned = run("predict", "--model", models / f"{name}.safetensors", "--data", data, "--split", "validation", "-o", tmp_path / name,
+                      "--json", "-", "--quiet").json["cases"]
+        judged = judge(data, predictions / name)["structures"]
+        said = json.loads((predictions / f"{name}.json").read_text("utf-8"))["cases"]
+        for structure, scores in stored.items():
+            assert scores["cases"] == [entry["case"] for entry in learned] == [f"va{i}" for i in range(6)]
+            for own, entry in zip(scores["scores"], learned):
+                v = np.array(entry["volumes"][structure]["at_least"])
+                assert np.allclose(own, [twin.score(v, x) for x in marked(entry["case"], structure)], rtol=1e-3)
+            inside = []
+            for entry in said:
+                volumes = entry["volumes"][structure]
+                low, high = twin.interval(np.array(volumes["at_least"]), twin.quantile(scores["scores"], 0.8))
+                one, other = volumes["intervals"]
+                assert np.allclose((one["low"], one["high"]), (low, high), rtol=1e-4) and other["low"] is None
+                assert volumes["remark"] == "An interval of 95 % takes 19 validation cases; the model has 6."
+                x = marked(entry["case"], structure)
+                inside.append(np.mean((x >= low) & (x <= high)))
+            assert judged[structure]["volumes"]["coverage"][0] | {"ci": 0} == {"level": 0.8, "inside": pytest.approx(np.mean(inside)), "cases": 5, "ci": 0}
+    # A prediction of one structure, and a list of it, know that structure's.
+    one = run("predict", "--model", models / "soft.safetensors", "--image", data.parent / "te0.nrrd", "--structure", "right", "-o",
+              tmp_path / "one", "--json", "-", "--quiet").json["cases"][0]["volumes"]
+    said = json.loads((predictions / "soft.json").read_text("utf-8"))["cases"][0]["volumes"]["right"]
+    assert one["intervals"] == said["intervals"] and one["intervals"][0]["high"] > 0
+    run("predict", "--model", models / "soft.safetensors", "--data", data, "--split", "test", "--structure", "right", "-o", tmp_path / "one", "--quiet")
+    judged = run("evaluate", "--data", data, "--split", "test", "--pred", tmp_path / "one", "--structure", "right", "--json", "-").json
+    alone = judge(data, predictions / "soft")["structures"]["right"]["volumes"]
+    assert judged["volumes"]["coverage"] == alone["coverage"]
+
+
+def test_a_correction_has_intervals_of_its_own(data, models, tmp_path):
+    model = tmp_path / "m.safetensors"
+    model.write_bytes((models / "soft.safetensors").read_bytes())
+    run("predict", "--model", model, "--data", data, "--split", "validation", "-o", tmp_path, "--quiet")
+    run("recalibrate", "--method", "temperature", "--data", data, "--pred", tmp_path, "--model", model, "--force", "--quiet")
+    before = json.loads(read_metadata(model)["volumes"])
+    after = json.loads(read_metadata(model)["recalibration"])["volumes"]
+    assert set(before) == set(after) == set(STRUCTURES) and before == json.loads(read_metadata(models / "soft.safetensors")["volumes"])
+    assert all(before[s]["cases"] == after[s]["cases"] and before[s]["scores"] != after[s]["scores"] for s in STRUCTURES)
+    entry = run("predict", "--model", model, "--image", data.parent / "te0.nrrd", "-o", tmp_path, "--json", "-", "--quiet").json["cases"][0]
+    for structure in STRUCTURES:
+        volumes = entry["volumes"][structure]
+        want = twin.interval(np.array(volumes["at_least"]), twin.quantile(after[structure]["scores"], 0.8))
+        assert np.allclose((volumes["intervals"][0]["low"], volumes["intervals"][0]["high"]), want, rtol=1e-4)
 
 
 @pytest.mark.parametrize("name", STRATEGIES)

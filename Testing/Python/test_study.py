@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import rcn_net
+from rcn_models import read_metadata, with_metadata
 from rcn_testing import disc_list, leftovers, refused, run, start, wait_until
 
 pytestmark = pytest.mark.slow
@@ -80,6 +81,23 @@ def test_volumes_are_those_of_evaluate(study):
         done = run("evaluate", "--data", data, "--split", "test", "--pred", folder / "out" / "predictions" / row["strategy"], "--json", "-").json
         assert row["volumes"] == done["volumes"] and done["volumes"]["crps"] > 0 and done["volumes"]["curvas_crps"] > 0
         assert done["volumes"]["coverage"][0]["inside"] is None  # three validation cases
+
+
+def test_models_know_how_they_did_on_test_cases(study, tmp_path):
+    """As evaluate records it, by each model's own readout."""
+    folder, data, _ = study
+    for strategy in ("rps", "median"):
+        model = folder / "out" / "models" / f"{strategy}.safetensors"
+        known = json.loads(read_metadata(model)["calibration"])
+        assert set(known) == {"validation", "test"} and known["test"]["cases"] == 5 and known["test"]["region"] == "box"
+        again = tmp_path / model.name
+        again.write_bytes(with_metadata(model.read_bytes(), calibration=json.dumps({"validation": known["validation"]})))
+        run("evaluate", "--data", data, "--split", "test", "--pred", folder / "out" / "predictions" / strategy, "--record", again)
+        assert json.loads(read_metadata(again)["calibration"]) == known
+    html = (folder / "page.html")
+    image = next(c["image"] for c in json.loads(data.read_text())["test"])
+    run("report", "--image", data.parent / image, "--model", folder / "out" / "models" / "rps.safetensors", "-o", html)
+    assert "On 5 test cases" in html.read_text("utf-8") and "not recorded" not in html.read_text("utf-8")
 
 
 def test_figures_are_those_of_evaluate(study):

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 
 import numpy as np
 import pytest
@@ -203,6 +204,17 @@ def test_evaluate_is_numpy(trained, tmp_path):
     assert np.allclose(judged["limits_of_agreement"], [bias - 1.96 * deviation, bias + 1.96 * deviation], rtol=1e-3, atol=1e-3)
     for one, own in zip(judged["coverage"], inside):
         assert np.isclose(one["inside"], np.mean(own)) and one["cases"] == 5
+    # Case by case, and with intervals over patients: Student's t of the cases' means, as for any mean.
+    assert judged["curvas_cases"] == 5 and judged["ci"]["crps"][0] <= judged["crps"] <= judged["ci"]["crps"][1]
+    half = 2.7764 * deviation / np.sqrt(5)
+    assert np.allclose(judged["ci"]["bias"], [bias - half, bias + half], rtol=1e-3, atol=1e-3)
+    rows = run(*words).json["cases"]
+    assert {(r["volume_unit"], r["split"]) for r in rows} == {("mm2", "test")}
+    assert np.isclose(np.mean([r["curvas_crps"] for r in rows]), judged["curvas_crps"])
+    assert np.allclose([[r["inside_80"], r["inside_95"]] for r in rows], np.transpose(inside))
+    for one in judged["coverage"]:
+        assert one["ci"] is None or one["ci"][0] <= one["inside"] <= one["ci"][1]
+    assert re.search(r"volume CRPS \(mm²\) +[\d.]+ +[\d.]+ to [\d.]+ ", run(*words[:-2]).out)
     # Another region judges the same volumes; a case behind the intervals is not tested on itself.
     assert run(*words, "--region", "disputed").json["volumes"] == judged
     own = json.loads(stored(SCORES))
@@ -214,6 +226,29 @@ def test_evaluate_is_numpy(trained, tmp_path):
     manifest.unlink()  # nobody knows the validation cases
     alone = run(*words).json["volumes"]
     assert alone["coverage"][0]["inside"] is None and "no interval" in alone["remark"] and alone["crps"] == judged["crps"]
+
+
+def test_volumes_of_two_models_are_compared(trained, tmp_path):
+    folder, data, _ = trained
+    for name, more in (("a", ["--no-recalibration"]), ("b", ["--no-recalibration"])):
+        run("predict", "--model", folder / "m.safetensors", "--data", data, "--split", "test", "-o", tmp_path / name, *more)
+        write_twin_of(SCORES, tmp_path / name / "predictions.json")
+    for i in range(10, 15):  # the second says nothing where the first is unsure
+        levels = read_image(tmp_path / "b" / f"c{i}_levels.nrrd").array.copy()
+        levels[levels[..., 0] > 0.2] = [1, 0, 0, 0]
+        write_image(tmp_path / "b" / f"c{i}_levels.nrrd", levels, components=True)
+    words = ("evaluate", "--data", data, "--split", "test", "--pred", tmp_path / "a", "--versus", tmp_path / "b")
+    answer, text = run(*words, "--json", "-").json, run(*words).out
+    first, second = ([r for r in answer["cases"] if r["model"] == str(tmp_path / n)] for n in "ab")
+    for key, of in (("volume_crps", lambda r: r["volume_crps"]), ("curvas_crps", lambda r: r["curvas_crps"]),
+                    ("volume_bias", lambda r: r["volume"] - r["raters_volume"]), ("volume_coverage_80", lambda r: r["inside_80"])):
+        one = answer["difference"][key]
+        assert np.isclose(one["value"], np.mean([of(a) - of(b) for a, b in zip(first, second)]), atol=1e-9)
+        assert one["low"] is None or one["low"] <= one["value"] <= one["high"]
+    assert 0 < answer["difference"]["volume_bias"]["p"] < 0.05  # it lacks something in every case
+    assert "volume CRPS (mm²)" in text.split("First minus second")[1]
+    same = run(*words[:-1], tmp_path / "a").out.split("First minus second")[1]
+    assert re.search(r"volume bias \(mm²\) +0.000", same) and "-0.0000" not in same and "-0.000 " not in same
 
 
 def test_recalibrating_stores_its_own_scores(trained, tmp_path):

@@ -303,6 +303,7 @@ void rcn_volume_summarize(rcn_volume_figures *out, const rcn_volume_row *rows, i
     out->cases = bias.count;
     out->crps = mean_of(crps);
     out->curvas_crps = mean_of(curvas);
+    out->curvas_cases = curvas.count;
     for (int level = 0; level < 2; ++level) {
         out->coverage[level] = mean_of(inside[level]);
         out->covered_cases[level] = inside[level].count;

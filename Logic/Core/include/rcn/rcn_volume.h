@@ -128,6 +128,7 @@ typedef struct rcn_volume_figures {
     double bias;                  /* their mean */
     double deviation;             /* their standard deviation (n - 1); NaN with one case */
     double agree_low, agree_high; /* limits of agreement: bias -+ 1.96 deviations */
+    int64_t curvas_cases;         /* that have a curvas_crps */
 } rcn_volume_figures;
 
 /* Rows whose `raters` is NaN are skipped. */
