@@ -648,7 +648,7 @@ void qRcnScene::measureVolume()
     const auto context = makeContext(0);
     rcn_context_set_progress(
       context.get(),
-      [](double, const char*, void* payload) -> int { return static_cast<qRcnJob::Monitor*>(payload)->isCancelled(); },
+      [](double, const char*, void* payload) -> int { return static_cast<qRcnJob::Monitor*>(payload)->isCanceled(); },
       &monitor);
     std::vector<int64_t> counts(RCN_SLICE_STEPS + 1);
     rcn::Check(rcn_slice_counts(counts.data(), context.get(), &volume.View(), readout, number), context.get());

@@ -45,7 +45,7 @@ public:
   void setState(qRcnTrainingMonitor::State state)
   {
     this->State = state;
-    const bool busy = state == qRcnTrainingMonitor::Running || state == qRcnTrainingMonitor::Cancelling;
+    const bool busy = state == qRcnTrainingMonitor::Running || state == qRcnTrainingMonitor::Canceling;
     this->Bar->setVisible(busy);
     this->Cancel->setVisible(busy);
     this->showCourse(busy ? this->Course->text() : QString());
@@ -67,7 +67,7 @@ public:
   void refreshStatus()
   {
     QStringList parts;
-    if (this->State == qRcnTrainingMonitor::Cancelling)
+    if (this->State == qRcnTrainingMonitor::Canceling)
     {
       parts << qRcnTrainingMonitor::tr("Stopping after this step; the best model is kept");
     }
@@ -306,7 +306,7 @@ qRcnTrainingMonitor::qRcnTrainingMonitor(QWidget* parent) : QWidget(parent), d(n
   layout->addStretch(0);
 
   connect(p->Cancel, &QPushButton::clicked, this, [this, p] {
-    p->setState(Cancelling);
+    p->setState(Canceling);
     p->refreshStatus();
     emit cancelRequested();
   });
@@ -332,7 +332,7 @@ void qRcnTrainingMonitor::start(const QString& what)
 void qRcnTrainingMonitor::setProgress(const rcn::TrainingProgress& progress)
 {
   auto* p = this->d.get();
-  if (p->State != Running && p->State != Cancelling)
+  if (p->State != Running && p->State != Canceling)
   {
     return; // a late message of a training that has ended
   }

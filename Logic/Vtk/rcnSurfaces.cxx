@@ -28,9 +28,9 @@ namespace rcn
 namespace
 {
 
-void ThrowIfCancelled(const SurfaceOptions& options)
+void ThrowIfCanceled(const SurfaceOptions& options)
 {
-  if (options.Cancelled && options.Cancelled())
+  if (options.Canceled && options.Canceled())
   {
     throw Error(RCN_ECANCELLED, "Canceled.");
   }
@@ -191,7 +191,7 @@ std::vector<Surface> LevelSurfaces(rcn_context* context, const rcn_votes* votes,
   std::vector<Surface> surfaces;
   for (const int level : levels)
   {
-    ThrowIfCancelled(options);
+    ThrowIfCanceled(options);
     Add(surfaces, level, field, level - 0.5, geometry, options.Triangles / static_cast<int64_t>(levels.size()));
   }
   return surfaces;
@@ -217,7 +217,7 @@ std::vector<Surface> LevelSurfaces(
   const Volume field = Volume::Allocate(view.geometry, RCN_FLOAT32);
   for (const int level : levels)
   {
-    ThrowIfCancelled(options);
+    ThrowIfCanceled(options);
     Check(rcn_readout_apply(static_cast<float*>(field.Data()), context, &view, RCN_READOUT_AT_LEAST, level), context);
     Add(surfaces, level, Rimmed(field, Whole(view.geometry)), value, view.geometry,
       options.Triangles / static_cast<int64_t>(levels.size()));

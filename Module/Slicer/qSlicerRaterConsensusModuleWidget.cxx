@@ -477,7 +477,7 @@ void qSlicerRaterConsensusModuleWidgetPrivate::connectJob()
       this->Training->fail(sentence);
     }
   });
-  QObject::connect(this->Job, &qRcnJob::cancelled, q, [this] {
+  QObject::connect(this->Job, &qRcnJob::canceled, q, [this] {
     this->Notice->showRemark(qSlicerRaterConsensusModuleWidget::tr("Canceled. Nothing was changed."));
     if (this->RunningAction == Logic::TrainAction)
     {

@@ -72,7 +72,7 @@ void qRcnTasks::compareRaters()
   const rcn::Session session = this->Document->stored();
   this->Jobs->begin(tr("Comparing raters"), [=](qRcnJob::Monitor& monitor) -> qRcnJob::Done {
     const rcn::AgreementReport report = rcn::CompareCase(*open, qRcnJobs::progressOf(monitor));
-    monitor.throwIfCancelled();
+    monitor.throwIfCanceled();
     monitor.post([=] {
       if (this->Document->shownCase() == open)
       {

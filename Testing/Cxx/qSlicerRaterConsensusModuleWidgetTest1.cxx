@@ -154,7 +154,7 @@ public:
   {
     const auto* const monitor = this->Find<qRcnTrainingMonitor>();
     return this->Button("CancelButton")->isVisible() || monitor->state() == qRcnTrainingMonitor::Running ||
-      monitor->state() == qRcnTrainingMonitor::Cancelling;
+      monitor->state() == qRcnTrainingMonitor::Canceling;
   }
   /// Presses, and waits until the work is done.
   void Do(const char* name)

@@ -804,7 +804,7 @@ private slots:
     QVERIFY(window.closeAtOnce());
   }
 
-  void trainingIsCancelledKeptOrDiscarded()
+  void trainingIsCanceledKeptOrDiscarded()
   {
     const Folder folder;
     Window window(folder, Window::Endless);

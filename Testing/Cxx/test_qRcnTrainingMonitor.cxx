@@ -107,7 +107,7 @@ private slots:
     QSignalSpy asked(&monitor, &qRcnTrainingMonitor::cancelRequested);
     QTest::mouseClick(cancel, Qt::LeftButton);
     QCOMPARE(asked.count(), 1);
-    QCOMPARE(monitor.state(), qRcnTrainingMonitor::Cancelling);
+    QCOMPARE(monitor.state(), qRcnTrainingMonitor::Canceling);
     QVERIFY(!cancel->isEnabled());
     monitor.setProgress(progress(0.52)); // one that was on its way
     QVERIFY(status->text().startsWith("Stopping"));
