@@ -124,23 +124,23 @@ void qRcnCalibrationPanel::setRecord(const QString& summary, const QString& all)
   this->Record->setVisible(!summary.isEmpty());
 }
 
-rcn::SessionJudgement qRcnCalibrationPanel::judgement() const
+rcn::EvaluationChoice qRcnCalibrationPanel::choice() const
 {
-  rcn::SessionJudgement judgement;
-  judgement.Model = this->Model->currentText().toStdString();
-  judgement.Split = this->Split->currentData().toString().toStdString();
-  judgement.Region = rcn_region_name(this->Diagram->region());
-  judgement.Bins = this->Diagram->bins();
-  return judgement;
+  rcn::EvaluationChoice choice;
+  choice.Model = this->Model->currentText().toStdString();
+  choice.Split = this->Split->currentData().toString().toStdString();
+  choice.Region = rcn_region_name(this->Diagram->region());
+  choice.Bins = this->Diagram->bins();
+  return choice;
 }
 
-void qRcnCalibrationPanel::setJudgement(const rcn::SessionJudgement& judgement)
+void qRcnCalibrationPanel::setChoice(const rcn::EvaluationChoice& choice)
 {
-  this->Split->setCurrentIndex(qMax(0, this->Split->findData(QString::fromStdString(judgement.Split))));
+  this->Split->setCurrentIndex(qMax(0, this->Split->findData(QString::fromStdString(choice.Split))));
   rcn_region region = this->Diagram->region();
-  rcn::Parse(region, judgement.Region);
+  rcn::Parse(region, choice.Region);
   this->Diagram->setRegion(region);
-  this->Diagram->setBins(judgement.Bins);
+  this->Diagram->setBins(choice.Bins);
 }
 
 rcn_recalib_method qRcnCalibrationPanel::method() const

@@ -489,9 +489,9 @@ bool qRcnDocument::showOverlay(const QString& name)
   return false;
 }
 
-void qRcnDocument::setJudged(const rcn::SessionJudgement& judgement, const std::shared_ptr<const rcn::Judged>& judged)
+void qRcnDocument::setJudged(const rcn::EvaluationChoice& choice, const std::shared_ptr<const rcn::Judged>& judged)
 {
-  this->Session.Judgement = judgement;
+  this->Session.Evaluation = choice;
   this->Judged = judged;
   emit this->changed();
 }

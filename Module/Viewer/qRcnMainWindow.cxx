@@ -294,7 +294,7 @@ void qRcnMainWindow::connectDocument()
   connect(this->Document, &qRcnDocument::panelWanted, this, &qRcnMainWindow::setPanelName);
   connect(this->Document, &qRcnDocument::replaced, this, [this] {
     this->Calibration->clear();
-    this->Calibration->setJudgement(rcn::NextJudgement(this->Document->stored()));
+    this->Calibration->setChoice(rcn::NextEvaluation(this->Document->stored()));
     this->Training->monitor()->clear();
   });
   connect(this->scene(), &qRcnScene::changed, this, [this](qRcnScene::Changes what) {
@@ -336,7 +336,7 @@ void qRcnMainWindow::connectPanels()
   connect(this->Calibration, &qRcnCalibrationPanel::structureChosen, this->Document, &qRcnDocument::setStructure);
   connect(this->Tasks, &qRcnTasks::judged, this->Calibration, &qRcnCalibrationPanel::showJudged);
   const auto again = [this] {
-    const rcn::SessionJudgement chosen = this->Calibration->judgement();
+    const rcn::EvaluationChoice chosen = this->Calibration->choice();
     this->Tasks->judgeAgain(chosen.Region, chosen.Bins);
   };
   connect(this->Calibration->diagram(), &qRcnReliabilityDiagram::regionChanged, this, again);
@@ -583,12 +583,12 @@ void qRcnMainWindow::train()
 
 void qRcnMainWindow::evaluate()
 {
-  this->Tasks->evaluate(this->Calibration->judgement());
+  this->Tasks->evaluate(this->Calibration->choice());
 }
 
 void qRcnMainWindow::recalibrate()
 {
-  this->Tasks->recalibrate(this->Calibration->method(), this->Calibration->judgement());
+  this->Tasks->recalibrate(this->Calibration->method(), this->Calibration->choice());
 }
 
 void qRcnMainWindow::closeEvent(QCloseEvent* event)

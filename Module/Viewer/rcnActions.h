@@ -129,13 +129,13 @@ private:
 };
 
 /// What to judge next: what was judged last, otherwise cases that the model did not learn from, where there are any.
-SessionJudgement NextJudgement(const Session& session);
+EvaluationChoice NextEvaluation(const Session& session);
 
 /// What is missing before a model can be judged so, as a sentence; empty: nothing, but for predictions.
-std::string CheckJudgement(const Session& session, const SessionJudgement& judgement);
+std::string CheckEvaluation(const Session& session, const EvaluationChoice& choice);
 
 /// Judges a model on cases that have predictions of it (and raters). With a correction: after it, and before.
-Judged Judge(const Session& session, const SessionJudgement& judgement, const SessionProgress& progress = {});
+Judged Judge(const Session& session, const EvaluationChoice& choice, const SessionProgress& progress = {});
 
 /// A correction fitted on cases of a split.
 struct Recalibrated
@@ -152,7 +152,7 @@ void CheckRecalibration(const Session& session, const std::string& model);
 /// Fits a correction to the model's predictions on a split. Where it helps (rcnRecalibration.h), writes it and a copy of the
 /// model with it (models/NAME-METHOD).
 Recalibrated RecalibrateModel(const Session& session, const std::string& model, const std::string& split,
-  rcn_recalib_method method, const SessionJudgement& how, const SessionProgress& progress = {});
+  rcn_recalib_method method, const EvaluationChoice& how, const SessionProgress& progress = {});
 
 /// Writes the report (rcnReportPage.h) on these cases, with every model that has predictions of all of them; of several
 /// structures it has all.

@@ -339,7 +339,7 @@ private slots:
       window.action("evaluate")->trigger();
       QVERIFY(window.done());
       QVERIFY2(window.calibration()->diagram()->hasReport(), qPrintable(window.notice()->text()));
-      QCOMPARE(window.document()->session().Judgement.Split, std::string("test"));
+      QCOMPARE(window.document()->session().Evaluation.Split, std::string("test"));
       QCOMPARE(window.cases()->status("c7"), qRcnCases::Predicted);
       auto* levels = window.calibration()->diagram()->findChild<qRcnTable*>("levelFigures");
       QVERIFY(!levels->isHidden());
