@@ -156,17 +156,6 @@ std::string SeedShown(const StudyOptions& options)
                            : "";
 }
 
-/// What was typed; a program that calls for a study has no more than its choices.
-std::string CommandText(const StudyOptions& options)
-{
-  std::string text = "rater-consensus study --data " + options.Data;
-  for (const auto& choice : options.Choices)
-  {
-    text += " " + choice.first + (choice.second.empty() ? "" : " " + choice.second);
-  }
-  return options.Command.empty() ? text : options.Command;
-}
-
 /// "3 raters, 5 test cases"
 std::string CountText(const Job& job)
 {
@@ -281,8 +270,8 @@ std::string MarkdownOf(const Job& job)
     return column.Text(cell.PaperMean) + " ± " + column.Text(cell.PaperStd);
   };
   const std::string draws = "The paper's bootstrap (mean ± deviation of ten draws of 60 % of the test cases):\n\n";
-  std::string text =
-    "# Study\n\n`" + CommandText(job.Options) + "`\n\n" + CountText(job) + ". For research, not for clinical use.\n\n";
+  std::string text = "# Study\n\n" + (job.Options.Command.empty() ? "" : "`" + job.Options.Command + "`\n\n") + CountText(job) +
+    ". For research, not for clinical use.\n\n";
   text += result.Structures.empty() ? "" : "## Mean over structures\n\n";
   text += MarkdownTable(result.Rows, ShowValue);
   text += result.Structures.empty() ? "" : std::string(MeanNote) + "\n\n";
@@ -462,7 +451,10 @@ std::string PageOf(Job& job)
     AddDiagrams(page, job, result.Rows);
   }
   page.Section("how", "How this was made");
-  page.Code(CommandText(job.Options));
+  if (!job.Options.Command.empty())
+  {
+    page.Code(job.Options.Command);
+  }
   page.List(job.Trained);
   return page.Html();
 }

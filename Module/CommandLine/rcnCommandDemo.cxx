@@ -345,6 +345,7 @@ StudyOptions StudyOf(const std::filesystem::path& folder, const std::string& dat
   options.Training.Batch = 8;
   options.Training.Rate = 0.003;
   options.Choices["--epochs"] = std::to_string(options.Training.Epochs);
+  options.Command = arguments.CommandLine("rater-consensus demo");
   options.Progress = [&terminal](double fraction, const std::string& stage) { return terminal.Show(fraction, stage.c_str()); };
   return options;
 }
