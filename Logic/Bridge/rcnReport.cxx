@@ -190,7 +190,7 @@ std::string AgainstOthersText()
 
 std::string MajorityRemark(int present)
 {
-  return present == 2 ? "With two raters the majority, at least half of them, is whatever anybody marked." : "";
+  return present == 2 ? "With two raters, the majority (at least half of them) is every voxel that anybody marked." : "";
 }
 
 std::string CsvNumber(double value)

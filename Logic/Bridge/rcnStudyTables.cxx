@@ -113,7 +113,7 @@ std::string BestInWords(const StudyResult& result, size_t column)
   }
   if (result.Rows.size() == 1)
   {
-    return best + "; there is no other to compare with.";
+    return best + "; there are no others to compare with.";
   }
   return best +
     (ties.empty() ? "; all others are significantly different from it."
@@ -133,10 +133,12 @@ std::string Legend()
     "AUC and Dice against the majority of the raters, Brier against all of them; Dice: the mean over cases, without those "
     "where "
     "no majority marks anything and nothing is predicted; pooled: over all voxels together. RPS, level NLL and level "
-    "calibration: how well the number of raters who mark a voxel is predicted (squared error, surprise, and how far "
-    "\"at least t raters\" is off, mean over t), the same for both readouts; one probability is evaluated there as a binomial "
+    "calibration: how well the number of raters who mark a voxel is predicted (squared error, negative log-likelihood, and "
+    "calibration error of \"at least t raters\", mean over t), the same for both readouts; one probability is evaluated there "
+    "as a binomial "
     "distribution. Strategies that predict levels are "
-    "judged with both readouts: majority, the probability that a majority marks the voxel, and expected, the expected share of "
+    "evaluated with both readouts: majority, the probability that a majority marks the voxel, and expected, the expected share "
+    "of "
     "raters.";
 }
 
@@ -145,7 +147,7 @@ std::string SeedText(const StudyOptions& options)
   return options.Seeds > 1 ? "Values are means over " + std::to_string(options.Seeds) +
       " trainings with different seeds; intervals and ≈ are over "
       "patients (or cases) and trainings. table.json has the range over seeds."
-                           : "One training per strategy: another seed would move the values, which the intervals do not show.";
+                           : "One training per strategy: the intervals do not include the variation between random seeds.";
 }
 
 /// Which training a picture shows, where there are several.
@@ -398,9 +400,9 @@ void AddDiagrams(Page& page, const Job& job, const std::vector<StudyRow>& rows)
 std::string PageOf(Job& job)
 {
   const StudyResult& result = job.Result;
-  Page page("Which way to learn from raters who disagree?");
-  page.SetSubtitle(CountText(job) + " that no training has seen");
-  page.Section("summary", "In short");
+  Page page("Training strategies for multiple raters");
+  page.SetSubtitle(CountText(job) + " that were not used for training");
+  page.Section("summary", "Summary");
   page.Paragraph("Every strategy was trained with the same network, course, data and seed" +
     std::string(job.Options.Seeds > 1 ? "s." : "."));
   std::vector<std::string> best;
@@ -412,7 +414,7 @@ std::string PageOf(Job& job)
     }
   }
   page.List(best);
-  page.Section("table", "How to learn from raters who disagree");
+  page.Section("table", "Results");
   page.Add(TableOf(result.Rows, result.Structures.empty() ? "" : "mean over structures"));
   if (!result.Structures.empty())
   {
@@ -424,7 +426,7 @@ std::string PageOf(Job& job)
     page.Add(TableOf(structure.Rows, structure.Name));
   }
   page.Note(Legend() + " " + SeedText(job.Options));
-  page.Section("volumes", "How much would raters mark?");
+  page.Section("volumes", "Volumes");
   for (const StudyStructure& structure : result.Structures)
   {
     page.Add(VolumesOf(structure.Rows, structure.Name));
@@ -436,11 +438,10 @@ std::string PageOf(Job& job)
   page.Note(VolumeNote(result));
   page.Section("pictures", "Side by side");
   AddPictures(page, job);
-  page.Section("reliability", "Does 70 % mean 70 %?");
-  page.Paragraph("On the line, as many raters mark a voxel as the model says. Voxels of the box around all marks" +
-    SeedShown(job.Options) +
-    ". Rest the pointer on a diagram, "
-    "or touch it, to read its values.");
+  page.Section("reliability", "Calibration: does 70 % mean 70 %?");
+  page.Paragraph("On the diagonal, the predicted probability equals the share of raters who mark the voxel. Voxels of the box "
+                 "around all marks" +
+    SeedShown(job.Options) + ". Point at a diagram, or touch it, to read its values.");
   for (const StudyStructure& structure : result.Structures)
   {
     page.Heading(structure.Name);
@@ -468,7 +469,7 @@ void ReadRecords(Job& job)
   for (const Run& run : job.Runs)
   {
     const std::string path = job.Folder.Model(run, ".json"), about = path + " is not the record of a training",
-                      remedy = "Remove it, and this model is trained again.";
+                      remedy = "Remove it to train this model again.";
     const JsonHandle root = ParseJson(ReadText(path), about, remedy);
     const JsonReader record(root.get(), about, remedy);
     const std::vector<const json_t*> epochs = record.Array("epochs");

@@ -203,7 +203,7 @@ std::vector<Surface> LevelSurfaces(
   const rcn_image& view = prediction.View();
   if (view.type != RCN_FLOAT32 || !(threshold > 0 && threshold <= 1))
   {
-    throw Error(RCN_EINVALID, "A surface is made of float32 probabilities, at one above 0 and up to 1.");
+    throw Error(RCN_EINVALID, "The threshold must be above 0 and at most 1, and the map float32.");
   }
   // At the threshold itself belongs to the inside.
   const double value = std::nextafter(static_cast<float>(threshold), 0.0f);
