@@ -147,7 +147,7 @@ void qRcnScene::setVotes(std::shared_ptr<const rcn_votes> votes)
   if (!votes || !this->Answers || rcn_votes_present(votes.get()) != rcn_votes_present(this->Answers.get()) ||
     rcn_votes_raters(votes.get()) != this->raterCount())
   {
-    throw rcn::Error(RCN_EINVALID, "The masks are not of the same raters.");
+    throw rcn::Error(RCN_EINVALID, "The masks belong to different raters.");
   }
   RequireSize(this->Geometry, *rcn_votes_geometry(votes.get()), "The raters' masks have");
   this->Answers = std::move(votes);
@@ -410,7 +410,7 @@ void qRcnScene::setOutlines(const std::vector<Outline>& outlines)
     }
     else if (!this->Answers || static_cast<int64_t>(outline.Table.size()) != rcn_votes_pattern_count(this->Answers.get()))
     {
-      throw rcn::Error(RCN_EINVALID, "The outline is of other masks.");
+      throw rcn::Error(RCN_EINVALID, "The outline belongs to other masks.");
     }
   }
   if (!outlines.empty() || !this->Outlines.empty())

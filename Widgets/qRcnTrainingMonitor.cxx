@@ -275,7 +275,7 @@ qRcnTrainingMonitor::qRcnTrainingMonitor(QWidget* parent) : QWidget(parent), d(n
   row->addWidget(p->Cancel);
   p->Status = qRcnStyle::newNote(this, "status");
   p->Course = qRcnStyle::newNote(this, "course");
-  p->Course->setToolTip(tr("What the training will do, and after ten steps how far it gets in the time that it has"));
+  p->Course->setToolTip(tr("The planned training; after ten steps, what fits into the time"));
 
   p->Tabs = new QTabWidget(this);
   p->Tabs->setObjectName("tabs");
@@ -289,7 +289,7 @@ qRcnTrainingMonitor::qRcnTrainingMonitor(QWidget* parent) : QWidget(parent), d(n
   p->Keep->setToolTip(tr("Use the new model from now on."));
   p->Discard = new QPushButton(tr("Discard"), this);
   p->Discard->setObjectName("discard");
-  p->Discard->setToolTip(tr("Go on with the model from before the training."));
+  p->Discard->setToolTip(tr("Keep using the model from before the training."));
   auto* answer = new QHBoxLayout;
   answer->addWidget(p->Keep, 1);
   answer->addWidget(p->Discard);

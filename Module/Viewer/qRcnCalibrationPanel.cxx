@@ -51,7 +51,7 @@ qRcnCalibrationPanel::qRcnCalibrationPanel(QWidget* parent)
   this->Record->setTextFormat(Qt::PlainText);
   this->Record->setVisible(false);
   this->Split->setObjectName("split");
-  this->Split->setToolTip(tr("The cases to evaluate on. On cases that it was trained on, a model looks better than it is."));
+  this->Split->setToolTip(tr("The cases to evaluate on. On its training cases, the figures of a model are too good."));
   this->Split->addItem(tr("test cases"), "test");
   this->Split->addItem(tr("validation cases"), "validation");
   this->Split->addItem(tr("training cases"), "training");
@@ -220,7 +220,7 @@ void qRcnCalibrationPanel::showReport()
   {
     this->Diagram->clear();
     this->Diagram->clearSecond();
-    this->About->setText(tr("%1: these cases have nothing to evaluate of this structure.").arg(model));
+    this->About->setText(tr("%1: this structure has nothing to evaluate in these cases.").arg(model));
     return;
   }
   this->Diagram->setReport(report, judged.HasBefore ? tr("%1, corrected").arg(model) : model, raters);

@@ -204,7 +204,7 @@ void qRcnDocument::closeCase()
   {
     this->ClosingCase = Text(id);
     this->Jobs->remark(
-      tr("Predictions of %1 have not been saved. Save the workspace, or close the case again to lose them.").arg(Text(id)));
+      tr("Predictions of %1 have not been saved. Save the workspace, or close the case again to discard them.").arg(Text(id)));
     return;
   }
   this->ClosingCase.clear();

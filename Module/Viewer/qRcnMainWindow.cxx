@@ -272,7 +272,7 @@ void qRcnMainWindow::connectDocument()
     this->Closing = false;
     this->Warned = true;
     this->setEnabled(true);
-    this->Notice->showError(tr("%1 Save the workspace elsewhere, or close again to lose its predictions.").arg(sentence));
+    this->Notice->showError(tr("%1 Save the workspace elsewhere, or close again to discard its predictions.").arg(sentence));
   });
   connect(this->Document, &qRcnDocument::changed, this, &qRcnMainWindow::refresh);
   connect(this->Document, &qRcnDocument::casesChanged, this, &qRcnMainWindow::showCases);
@@ -598,7 +598,7 @@ void qRcnMainWindow::closeEvent(QCloseEvent* event)
     this->Warned = true;
     this->Notice->showRemark(this->Document->stored().Path.empty()
         ? tr("Some results have not been saved. Save the workspace, or close again: “Reopen unsaved work” opens them later.")
-        : tr("Some results have not been saved. Save the workspace, or close again to lose them."));
+        : tr("Some results have not been saved. Save the workspace, or close again to discard them."));
     event->ignore();
     return;
   }

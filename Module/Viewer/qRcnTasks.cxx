@@ -365,7 +365,7 @@ void qRcnTasks::showRecalibrated(const rcn::Recalibrated& result, const std::str
   emit this->judged(result.OnFittedCases, Text(model));
   if (result.Model.empty())
   {
-    this->Jobs->remark(tr("%1 stays as it is: %2").arg(Text(model), Text(result.Sentence)));
+    this->Jobs->remark(tr("%1 was not changed: %2").arg(Text(model), Text(result.Sentence)));
     return;
   }
   const QString corrected = this->Document->addModel(result.Model);

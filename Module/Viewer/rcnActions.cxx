@@ -47,7 +47,7 @@ const Case& CaseOf(const Session& session, const std::string& id)
   const Case* one = session.FindCase(id);
   if (!one)
   {
-    throw Error(RCN_EINVALID, "There is no case " + id + ".");
+    throw Error(RCN_EINVALID, "Case " + id + " does not exist.");
   }
   return *one;
 }
@@ -189,7 +189,7 @@ std::vector<int> PlacesOf(const Session& session, const SessionPrediction& predi
     {
       throw Error(RCN_EINVALID,
         "The prediction of " + prediction.Model + " for " + prediction.Case +
-          " is about other structures than those of the cases; predict it with a model of these.");
+          " has other structures than the cases; predict it with a model of these.");
     }
     places.push_back(static_cast<int>(found - names.begin()));
   }
@@ -373,7 +373,7 @@ CaseLayer FuseCase(OpenCase& one, const std::string& method, const SessionProgre
   rcn_fusion_options options = RCN_FUSION_OPTIONS_INIT;
   if (!Parse(options.method, method))
   {
-    throw Error(RCN_EINVALID, "There is no method '" + method + "'. Use " + ChoicesText(Methods()) + ".");
+    throw Error(RCN_EINVALID, "Unknown method '" + method + "'. Use " + ChoicesText(Methods()) + ".");
   }
   // The share of raters is the level divided by K.
   options.method = options.method == RCN_ORC ? RCN_SOFT : options.method;
@@ -534,8 +534,7 @@ void AddImages(Session& session, const std::vector<Dropped>& files)
     if (target.empty())
     {
       throw Error(RCN_EINVALID,
-        file.Path +
-          " is a mask, but it is not clear of which image. Begin its name with that of the image, or open the image first.");
+        file.Path + " is a mask of an unknown image. Begin its name with that of the image, or open the image first.");
     }
     const auto found = std::find_if(session.Cases.begin(), session.Cases.end(), [&](const Case& c) { return c.Id == target; });
     AddRater(session, *found, file.Path);
@@ -613,8 +612,7 @@ const SessionModel& ModelOf(const Session& session, const std::string& name)
   const SessionModel* model = session.FindModel(name);
   if (!model)
   {
-    throw Error(
-      RCN_EINVALID, name.empty() ? "There is no model yet; open one or train one." : "There is no model " + name + ".");
+    throw Error(RCN_EINVALID, name.empty() ? "There is no model yet; open one or train one." : "Unknown model " + name + ".");
   }
   return *model;
 }
@@ -874,7 +872,7 @@ Judged Judge(const Session& session, const EvaluationChoice& choice, const Sessi
     {
       const bool all = here == static_cast<std::ptrdiff_t>(out.Cases.size());
       out.Remarks.push_back("The correction in " + choice.Model + " was fitted to " +
-        (all ? "these very cases" : std::to_string(here) + " of these cases") + ", where it looks better than it is.");
+        (all ? "these cases" : std::to_string(here) + " of these cases") + ", where the figures are too good.");
     }
   }
   const size_t each = out.HasBefore ? 2 : 1;
@@ -906,8 +904,8 @@ void CheckRecalibration(const Session& session, const std::string& model)
   }
   catch (const Error& error)
   {
-    throw Error(error.Status(), error.what() + std::string(" Evaluate the model as it is, or choose one without a correction."),
-      error.Key());
+    throw Error(error.Status(),
+      error.what() + std::string(" Evaluate the model with its correction, or choose one without a correction."), error.Key());
   }
 #else
   (void)entry;

@@ -207,7 +207,7 @@ Case ReadCase(const JsonReader& reader, const Session& session, const fs::path& 
   one.Split = reader.Text("split", "");
   if (!one.Split.empty() && one.Split != "training" && one.Split != "validation" && one.Split != "test")
   {
-    reader.Fail("case " + one.Id + ": there is no split \"" + one.Split + "\".");
+    reader.Fail("case " + one.Id + ": unknown split \"" + one.Split + "\".");
   }
   one.Patient = reader.Text("patient", "");
   one.Structures = session.Structures;

@@ -87,8 +87,8 @@ private slots:
     for (int i = 0; i <= 50; ++i)
     {
       monitor.setProgress(progress(i / 100.0));
-      QVERIFY(
-        i > 5 || (course->isVisible() && course->text().startsWith("9 cases learn and 3 validate; an epoch has 50 steps")));
+      QVERIFY(i > 5 ||
+        (course->isVisible() && course->text().startsWith("9 cases for training, 3 for validation; an epoch has 50 steps")));
       if (i % 10 == 9)
       {
         monitor.addEpoch(epoch(i / 10 + 1));
