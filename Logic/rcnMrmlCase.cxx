@@ -86,7 +86,7 @@ Volume InGridOf(
   if (!vtkOrientedImageDataResample::ResampleOrientedImageToReferenceOrientedImage(
         mask, reference, resampled, false, false, between))
   {
-    throw Error(RCN_EDATA, name + " cannot be brought into the grid of " + NameOf(image) + ".");
+    throw Error(RCN_EDATA, name + " cannot be resampled to the grid of " + NameOf(image) + ".");
   }
   return VolumeFromVtk(resampled, ijkToRas, name);
 }
@@ -281,16 +281,16 @@ std::string CheckCase(Node* node, bool raters)
     const bool oneMask = segmentation ? !node->GetNthRaterSegmentID(n).empty() : node->GetNthRaterValue(n) != 0;
     if (several && oneMask)
     {
-      return Filled(
-        vtkMRMLTr("vtkSlicerRaterConsensusLogic",
-          "Other raters tell several structures apart, but rater %1 is one mask; add a segmentation of this rater."),
+      return Filled(vtkMRMLTr("vtkSlicerRaterConsensusLogic",
+                      "Other raters have several structures, but rater %1 has one mask; add a segmentation of this rater."),
         name);
     }
     for (int other = 0; other < n; ++other)
     {
       if (node->GetNthRaterName(other) == name)
       {
-        return Filled(vtkMRMLTr("vtkSlicerRaterConsensusLogic", "Two raters have the name %1; give each another one."), name);
+        return Filled(
+          vtkMRMLTr("vtkSlicerRaterConsensusLogic", "Two raters have the name %1; give each a different one."), name);
       }
     }
   }
@@ -465,7 +465,7 @@ rcn_fusion_options FusionOptions(Node* node)
   rcn_fusion_options options = RCN_FUSION_OPTIONS_INIT;
   if (!Parse(options.method, node->GetMethod()))
   {
-    throw Error(RCN_EINVALID, Filled(vtkMRMLTr("vtkSlicerRaterConsensusLogic", "There is no method %1."), node->GetMethod()));
+    throw Error(RCN_EINVALID, Filled(vtkMRMLTr("vtkSlicerRaterConsensusLogic", "Unknown method %1."), node->GetMethod()));
   }
   options.sigma = node->GetSigma();
   options.tie = node->GetTieBackground() ? RCN_TIE_BACKGROUND : RCN_TIE_FOREGROUND;
@@ -482,7 +482,7 @@ void CheckReadout(const std::string& readout)
   int atLeast = 0;
   if (!readout.empty() && !ParseReadout(kind, atLeast, readout))
   {
-    throw Error(RCN_EINVALID, Filled(vtkMRMLTr("vtkSlicerRaterConsensusLogic", "There is no readout %1."), readout));
+    throw Error(RCN_EINVALID, Filled(vtkMRMLTr("vtkSlicerRaterConsensusLogic", "Unknown readout %1."), readout));
   }
 }
 
@@ -491,7 +491,7 @@ rcn_region RegionOf(Node* node)
   rcn_region region{};
   if (!Parse(region, node->GetRegion()))
   {
-    throw Error(RCN_EINVALID, Filled(vtkMRMLTr("vtkSlicerRaterConsensusLogic", "There is no region %1."), node->GetRegion()));
+    throw Error(RCN_EINVALID, Filled(vtkMRMLTr("vtkSlicerRaterConsensusLogic", "Unknown region %1."), node->GetRegion()));
   }
   return region;
 }
@@ -522,7 +522,7 @@ rcn_recalib_method RecalibrationMethod(Node* node)
   if (!Parse(method, node->GetRecalibrationMethod()))
   {
     throw Error(RCN_EINVALID,
-      Filled(vtkMRMLTr("vtkSlicerRaterConsensusLogic", "There is no recalibration %1."), node->GetRecalibrationMethod()));
+      Filled(vtkMRMLTr("vtkSlicerRaterConsensusLogic", "Unknown recalibration %1."), node->GetRecalibrationMethod()));
   }
   return method;
 }

@@ -142,7 +142,7 @@ public:
     {
       throw rcn::Error(RCN_EDATA,
         vtkMRMLTr("vtkSlicerRaterConsensusLogic",
-          "The image or the parameters left the scene while this was computed; nothing was changed.") +
+          "The image or the parameters were removed during the computation; nothing was changed.") +
           kept);
     }
     return found;
@@ -286,7 +286,7 @@ std::string CheckPredicting(Node* node)
   }
   if (!IsThere(node->GetModelFile()))
   {
-    return Filled(vtkMRMLTr("vtkSlicerRaterConsensusLogic", "The model file %1 is not there."), node->GetModelFile());
+    return Filled(vtkMRMLTr("vtkSlicerRaterConsensusLogic", "The model file %1 does not exist."), node->GetModelFile());
   }
   if (node->GetCorrected() && node->GetRecalibrationFile().empty())
   {
@@ -295,7 +295,7 @@ std::string CheckPredicting(Node* node)
   if (node->GetCorrected() && !IsThere(node->GetRecalibrationFile()))
   {
     return Filled(
-      vtkMRMLTr("vtkSlicerRaterConsensusLogic", "The correction %1 is not there; fit it first, or predict without one."),
+      vtkMRMLTr("vtkSlicerRaterConsensusLogic", "The correction %1 does not exist; fit it first, or predict without one."),
       node->GetRecalibrationFile());
   }
   return "";
@@ -306,7 +306,7 @@ std::string CheckReporting(Node* node)
   const std::string sentence = CheckPredicting(node);
   return sentence.empty() && node->GetCorrected()
     ? vtkMRMLTr("vtkSlicerRaterConsensusLogic",
-        "The page is about the model as it is; store the correction in the model, or leave it out.")
+        "The report uses the model without a separate correction; store the correction in the model, or leave it out.")
     : sentence;
 }
 
@@ -316,7 +316,7 @@ std::string CheckJudging(Node* node)
   if (!map || !map->GetImageData())
   {
     return vtkMRMLTr(
-      "vtkSlicerRaterConsensusLogic", "There is no probability to evaluate yet: make a consensus or apply a model first.");
+      "vtkSlicerRaterConsensusLogic", "There is no probability to evaluate; make a consensus or apply a model first.");
   }
   JudgingOptions(node);
   return "";
@@ -327,19 +327,20 @@ std::string CheckRecalibrating(Node* node)
   const Provenance made = ProvenanceOf(node->GetNodeReference(Node::GetProbabilityRole()));
   if (made.Readout.empty())
   {
-    return vtkMRMLTr("vtkSlicerRaterConsensusLogic", "There is no prediction to correct yet: apply a model first.");
+    return vtkMRMLTr("vtkSlicerRaterConsensusLogic", "There is no prediction to correct; apply a model first.");
   }
   // Correcting twice would fit the second correction to what the first one left.
   if (made.Correction == InTheModel)
   {
     return Filled(vtkMRMLTr("vtkSlicerRaterConsensusLogic",
-                    "The probability is corrected already (%1); evaluate it as it is, or apply a model without a correction."),
+                    "The probability is already corrected (%1); evaluate it without another correction, or apply a model "
+                    "without a correction."),
       made.Correction);
   }
   if (!made.Correction.empty())
   {
     return Filled(vtkMRMLTr("vtkSlicerRaterConsensusLogic",
-                    "The probability is corrected already (%1); apply the model without the correction first."),
+                    "The probability is already corrected (%1); apply the model without the correction first."),
       made.Correction);
   }
   if (RecalibrationMethod(node) == RCN_RECALIB_TEMPERATURE && LevelNodes(node).empty())
@@ -364,8 +365,8 @@ std::string CheckLearning(Node* node)
   }
   if (!node->GetModelFile().empty() && !IsThere(node->GetModelFile()))
   {
-    return Filled(
-      vtkMRMLTr("vtkSlicerRaterConsensusLogic", "The model file %1 is not there; choose another one, or none to begin anew."),
+    return Filled(vtkMRMLTr("vtkSlicerRaterConsensusLogic",
+                    "The model file %1 does not exist; choose another one, or none to train a new model."),
       node->GetModelFile());
   }
   RegionOf(node);
@@ -373,7 +374,7 @@ std::string CheckLearning(Node* node)
   {
     return IsThere(node->GetDataListFile())
       ? ""
-      : Filled(vtkMRMLTr("vtkSlicerRaterConsensusLogic", "The data list %1 is not there."), node->GetDataListFile());
+      : Filled(vtkMRMLTr("vtkSlicerRaterConsensusLogic", "The data list %1 does not exist."), node->GetDataListFile());
   }
   const std::vector<Node*> cases = TrainingCases(node);
   for (Node* const one : cases)
@@ -387,7 +388,7 @@ std::string CheckLearning(Node* node)
   if (cases.size() < 2)
   {
     return vtkMRMLTr("vtkSlicerRaterConsensusLogic",
-      "Training needs at least two cases: one to learn from and one to evaluate on. Choose a data list, or set up "
+      "Training needs at least two cases: one for training and one for validation. Choose a data list, or set up "
       "a second case in this scene.");
   }
   return "";
@@ -639,8 +640,8 @@ vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Internals::Judg
     std::vector<std::string> remarks = workspace->Remarks();
     if (otherRaters)
     {
-      remarks.push_back(vtkMRMLTr("vtkSlicerRaterConsensusLogic",
-        "The levels of the prediction are not those of the raters here, so its probability is evaluated."));
+      remarks.push_back(vtkMRMLTr(
+        "vtkSlicerRaterConsensusLogic", "The levels of the prediction are for other raters, so its probability is evaluated."));
     }
     if (fit)
     {
@@ -699,7 +700,7 @@ vtkSlicerRaterConsensusLogic::Work vtkSlicerRaterConsensusLogic::Internals::Trai
     options.HasNet = true;
     if (!rcn::Parse(options.Net.arch, node->GetNetwork()))
     {
-      throw rcn::Error(RCN_EINVALID, "There is no network " + node->GetNetwork() + ".");
+      throw rcn::Error(RCN_EINVALID, std::string("Unknown network ") + node->GetNetwork() + ".");
     }
   }
   if (node->GetDataListFile().empty())
@@ -872,7 +873,7 @@ std::string vtkSlicerRaterConsensusLogic::Keep(Node* node)
   }
   if (!IsThere(trained->Model))
   {
-    return Filled(vtkMRMLTr("vtkSlicerRaterConsensusLogic", "%1 is no longer there."), trained->Model);
+    return Filled(vtkMRMLTr("vtkSlicerRaterConsensusLogic", "%1 no longer exists."), trained->Model);
   }
   this->Private->ByNode[node->GetID()].Training = nullptr;
   const MRMLNodeModifyBlocker blocker(node);

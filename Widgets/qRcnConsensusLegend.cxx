@@ -119,12 +119,13 @@ public:
       auto* name = new QTableWidgetItem(Swatch(color, shown), this->words(level));
       auto* volume = new qRcnNumberItem(qRcnStyle::extent(this->Volumes[level], this->Unit), this->Volumes[level]);
       volume->setData(Qt::UserRole, level > 0 && largest > 0 ? this->Volumes[level] / largest : 0.0);
-      const QString hint = level == 0 ? qRcnConsensusLegend::tr("Voxels that nobody marked: %1. Click to show only these.")
-                                          .arg(qRcnStyle::extent(this->Volumes[level], this->Unit))
-                                      : qRcnConsensusLegend::tr("Voxels that exactly %1 marked: %2, %3 of all that somebody "
-                                                                "marked. Click to show only these; click again to show all.")
-                                          .arg(this->words(level), qRcnStyle::extent(this->Volumes[level], this->Unit),
-                                            qRcnStyle::percent(marked > 0 ? this->Volumes[level] / marked : NAN));
+      const QString hint = level == 0
+        ? qRcnConsensusLegend::tr("Voxels that nobody marked: %1. Click to show only these.")
+            .arg(qRcnStyle::extent(this->Volumes[level], this->Unit))
+        : qRcnConsensusLegend::tr(
+            "Voxels that exactly %1 marked: %2, %3 of all marked voxels. Click to show only these; click again to show all.")
+            .arg(this->words(level), qRcnStyle::extent(this->Volumes[level], this->Unit),
+              qRcnStyle::percent(marked > 0 ? this->Volumes[level] / marked : NAN));
       for (QTableWidgetItem* item : { name, static_cast<QTableWidgetItem*>(volume) })
       {
         item->setToolTip(hint);

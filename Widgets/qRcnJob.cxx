@@ -53,7 +53,7 @@ bool qRcnJob::Monitor::report(double fraction, const QString& stage)
   return this->isStopped();
 }
 
-bool qRcnJob::Monitor::isCancelled() const
+bool qRcnJob::Monitor::isCanceled() const
 {
   return this->S->Cancel;
 }
@@ -63,9 +63,9 @@ bool qRcnJob::Monitor::isStopped() const
   return this->S->Cancel || this->S->Stop;
 }
 
-void qRcnJob::Monitor::throwIfCancelled() const
+void qRcnJob::Monitor::throwIfCanceled() const
 {
-  if (this->isCancelled())
+  if (this->isCanceled())
   {
     throw rcn::Error(RCN_ECANCELLED, "Canceled.");
   }
@@ -182,7 +182,7 @@ void qRcnJob::begin(const QString& what, Work work)
         {
           done();
         }
-        emit status == RCN_OK ? this->finished() : status == RCN_ECANCELLED ? this->cancelled() : this->failed(sentence);
+        emit status == RCN_OK ? this->finished() : status == RCN_ECANCELLED ? this->canceled() : this->failed(sentence);
       }
       catch (const rcn::Error& error)
       {

@@ -7,7 +7,7 @@
 ///     return [=] { this->show(report); };                            // on the GUI thread, if all went well
 ///   });
 ///
-/// Work fails by throwing: rcn::Error, whose sentence failed() carries (RCN_ECANCELLED ends in cancelled()).
+/// Work fails by throwing: rcn::Error, whose sentence failed() carries (RCN_ECANCELLED ends in canceled()).
 #ifndef qRcnJob_h
 #define qRcnJob_h
 
@@ -30,11 +30,11 @@ public:
     /// How far it is: 0 ... 1, and what is being done. True: end now (canceled or stopped). May be
     /// called as often as one likes.
     bool report(double fraction, const QString& stage);
-    bool isCancelled() const;
+    bool isCanceled() const;
     /// Likewise, or it should end with what it has got so far.
     bool isStopped() const;
     /// Throws RCN_ECANCELLED when it should stop.
-    void throwIfCancelled() const;
+    void throwIfCanceled() const;
     /// Runs `update` on the GUI thread, after what was posted before; not if the job is gone by then.
     void post(std::function<void()> update);
 
@@ -72,7 +72,7 @@ signals:
   /// One of these three ends every work, after its Done function ran.
   void finished();
   void failed(const QString& sentence);
-  void cancelled();
+  void canceled();
   /// Nothing runs and nothing waits.
   void idle();
 

@@ -398,7 +398,7 @@ public:
     }
     if (this->Now.Report.FittedHere) // beside the number, which would be too good to be true
     {
-      head += qRcnReliabilityDiagram::tr(" on the very case that the correction was fitted to");
+      head += qRcnReliabilityDiagram::tr(" on the case that the correction was fitted to");
     }
     if (this->Now.HasSecond)
     {
@@ -514,8 +514,8 @@ public:
     const auto worst = std::max_element(
       levels.begin(), levels.end(), [](const rcn::LevelDiagram& a, const rcn::LevelDiagram& b) { return a.Ece < b.Ece; });
     return qRcnReliabilityDiagram::tr(
-      "How many raters? The probability that at least so many of them mark a voxel is off by %1 "
-      "on average, most for \"%2\". Across: predicted; up: how often it is so; both from 0 to 100\u00a0%.")
+      "The probability that at least so many raters mark a voxel differs from the observed share by %1 on average, most for "
+      "\"%2\". Horizontal: predicted; vertical: observed; both from 0 to 100\u00a0%.")
       .arg(qRcnStyle::percent(this->Now.Report.Figures[RCN_LEVEL_ECE], 1),
         QString::fromStdString(rcn::AtLeastInWords(worst->AtLeast, static_cast<int>(levels.size()))));
   }

@@ -155,7 +155,7 @@ void qRcnScene::setVotes(std::shared_ptr<const rcn_votes> votes)
   if (!votes || !this->Answers || rcn_votes_present(votes.get()) != rcn_votes_present(this->Answers.get()) ||
     rcn_votes_raters(votes.get()) != this->raterCount())
   {
-    throw rcn::Error(RCN_EINVALID, "The masks are not of the same raters.");
+    throw rcn::Error(RCN_EINVALID, "The masks belong to different raters.");
   }
   RequireSize(this->Geometry, *rcn_votes_geometry(votes.get()), "The raters' masks have");
   this->Answers = std::move(votes);
@@ -426,7 +426,7 @@ void qRcnScene::setOutlines(const std::vector<Outline>& outlines)
     }
     else if (!this->Answers || static_cast<int64_t>(outline.Table.size()) != rcn_votes_pattern_count(this->Answers.get()))
     {
-      throw rcn::Error(RCN_EINVALID, "The outline is of other masks.");
+      throw rcn::Error(RCN_EINVALID, "The outline belongs to other masks.");
     }
   }
   // None before and none now: nobody has to draw.
@@ -671,7 +671,7 @@ void qRcnScene::measureVolume()
     const auto context = makeContext(0);
     rcn_context_set_progress(
       context.get(),
-      [](double, const char*, void* payload) -> int { return static_cast<qRcnJob::Monitor*>(payload)->isCancelled(); },
+      [](double, const char*, void* payload) -> int { return static_cast<qRcnJob::Monitor*>(payload)->isCanceled(); },
       &monitor);
     std::vector<int64_t> counts(RCN_SLICE_STEPS + 1);
     rcn::Check(rcn_slice_counts(counts.data(), context.get(), &volume.View(), readout, number), context.get());

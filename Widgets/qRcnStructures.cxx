@@ -80,8 +80,7 @@ qRcnStructures::qRcnStructures(QWidget* parent) : QWidget(parent), List(new EyeL
   this->List->setStyle(eyes);
   this->List->setObjectName("structures");
   this->List->setAccessibleName(tr("Structures"));
-  this->List->setToolTip(
-    tr("The structure that everything else is about. The eye shows the outlines of one, whichever is chosen."));
+  this->List->setToolTip(tr("Choose the structure to show and analyze. The eye shows or hides the outlines of a structure."));
   this->List->setUniformItemSizes(true);
   auto* heading = new QLabel(tr("Structures"));
   QFont bold = heading->font();

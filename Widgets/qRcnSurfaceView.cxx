@@ -129,7 +129,7 @@ void qRcnSurfaceView::extract()
   this->Made = source;
   this->Extracting->startInstead(tr("Surfaces"), [=](qRcnJob::Monitor& monitor) -> qRcnJob::Done {
     rcn::SurfaceOptions options;
-    options.Cancelled = [&monitor] { return monitor.isCancelled(); };
+    options.Canceled = [&monitor] { return monitor.isCanceled(); };
     const auto context = qRcnScene::makeContext(0);
     std::vector<rcn::Surface> surfaces;
     if (source.Prediction.Data())

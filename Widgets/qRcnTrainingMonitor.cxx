@@ -47,7 +47,7 @@ public:
   void setState(qRcnTrainingMonitor::State state)
   {
     this->State = state;
-    const bool busy = state == qRcnTrainingMonitor::Running || state == qRcnTrainingMonitor::Cancelling;
+    const bool busy = state == qRcnTrainingMonitor::Running || state == qRcnTrainingMonitor::Canceling;
     this->Bar->setVisible(busy);
     this->Cancel->setVisible(busy);
     this->showCourse(busy ? this->Course->text() : QString());
@@ -69,7 +69,7 @@ public:
   void refreshStatus()
   {
     QStringList parts;
-    if (this->State == qRcnTrainingMonitor::Cancelling)
+    if (this->State == qRcnTrainingMonitor::Canceling)
     {
       parts << qRcnTrainingMonitor::tr("Stopping after this step; the best model is kept");
     }
@@ -286,7 +286,7 @@ qRcnTrainingMonitor::qRcnTrainingMonitor(QWidget* parent) : QWidget(parent), d(n
   row->addWidget(p->Cancel);
   p->Status = qRcnStyle::newNote(this, "status");
   p->Course = qRcnStyle::newNote(this, "course");
-  p->Course->setToolTip(tr("What the training will do, and after ten steps how far it gets in the time that it has"));
+  p->Course->setToolTip(tr("The planned training; after ten steps, what fits into the time"));
 
   p->Tabs = new QTabWidget(this);
   p->Tabs->setObjectName("tabs");
@@ -300,7 +300,7 @@ qRcnTrainingMonitor::qRcnTrainingMonitor(QWidget* parent) : QWidget(parent), d(n
   p->Keep->setToolTip(tr("Use the new model from now on."));
   p->Discard = new QPushButton(tr("Discard"), this);
   p->Discard->setObjectName("discard");
-  p->Discard->setToolTip(tr("Go on with the model from before the training."));
+  p->Discard->setToolTip(tr("Keep using the model from before the training."));
   auto* answer = new QHBoxLayout;
   answer->addWidget(p->Keep, 1);
   answer->addWidget(p->Discard);
@@ -317,7 +317,7 @@ qRcnTrainingMonitor::qRcnTrainingMonitor(QWidget* parent) : QWidget(parent), d(n
   layout->addStretch(0);
 
   connect(p->Cancel, &QPushButton::clicked, this, [this, p] {
-    p->setState(Cancelling);
+    p->setState(Canceling);
     p->refreshStatus();
     emit cancelRequested();
   });
@@ -344,7 +344,7 @@ void qRcnTrainingMonitor::start(const QString& what)
 void qRcnTrainingMonitor::setProgress(const rcn::TrainingProgress& progress)
 {
   auto* p = this->d.get();
-  if (p->State != Running && p->State != Cancelling)
+  if (p->State != Running && p->State != Canceling)
   {
     return; // a late message of a training that has ended
   }

@@ -20,7 +20,7 @@ public:
   {
     Idle,
     Running,
-    Cancelling, ///< Cancel was pressed; training finishes its step and saves
+    Canceling, ///< Cancel was pressed; training finishes its step and saves
     Finished,
     Failed
   };

@@ -175,7 +175,7 @@ public:
     const auto tr = [](const char* text) { return qRcnVoxelProbe::tr(text); };
     if (!this->Any)
     {
-      return tr("Point at the image to see what is known about a voxel.");
+      return tr("Point at the image to see the raters and values of a voxel.");
     }
     const int answered = qRcnStyle::countRaters(this->Voxel.Answered);
     const int marked = qRcnStyle::countRaters(this->Voxel.Marked & this->Voxel.Answered);

@@ -220,8 +220,9 @@ std::vector<size_t> ChooseCases(const DataList& list, const CaseLoop& loop)
   }
   if (chosen.empty())
   {
-    throw Error(
-      RCN_EINVALID, list.Path + (loop.Split.empty() ? " has no cases." : " has no case in the split " + loop.Split + "."));
+    throw Error(RCN_EINVALID,
+      list.Path + (loop.Split.empty() ? " has no cases." : " has no case in the split " + loop.Split + "."),
+      loop.Split.empty() ? "" : "split");
   }
   return chosen;
 }

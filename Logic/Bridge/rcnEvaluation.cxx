@@ -127,7 +127,7 @@ struct Evaluation::Handles
   {
     if (this->Cases.empty())
     {
-      throw Error(RCN_EDATA, "There is nothing to evaluate: the region is empty in every case; choose another region.");
+      throw Error(RCN_EDATA, "The region is empty in every case; choose another region.");
     }
     std::unique_ptr<rcn_calib, Deleter> merged = Sum(context, this->Cases.front().get(), nullptr);
     for (size_t i = 1; i < this->Cases.size(); ++i)
@@ -310,7 +310,7 @@ void Evaluation::Prepare(const JudgedCase& judged)
   {
     throw Error(RCN_EINVALID,
       judged.File + (judged.Levels ? " holds levels" : " holds one probability") +
-        " and the cases before it do not; a temperature needs levels everywhere or nowhere.");
+        ", unlike the cases before it; a temperature needs levels in all cases or in none.");
   }
   std::unique_ptr<Prepared> one(new Prepared);
   one->Judged = judged;

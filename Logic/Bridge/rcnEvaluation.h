@@ -322,14 +322,14 @@ std::string NoIntervalInWords(const EvaluationReport& report);
 /// it was made of, too few cases for intervals.
 std::vector<std::string> RemarksInWords(const EvaluationReport& report);
 
-/// "temperature 1.3 (it was too sure)"
+/// "temperature 1.3 (the model was overconfident)"
 std::string CorrectionInWords(const rcn_recalib& correction);
 
-/// "Where it says 70 %, raters say 58 %": the bin that costs most, in words. Empty when nothing is off by
-/// a percentage point.
+/// "Where the model predicts 70 %, 58 % of the raters mark the voxel.": the bin that costs most. Empty when none is off by a
+/// percentage point.
 std::string WorstBinInWords(const EvaluationReport& report);
 
-/// Which way the model is off, in words: "Between 5 % and 95 % its probabilities are too high."
+/// Which way the model is off, in words: "Between 5 % and 95 %, its probabilities are too high."
 std::string DirectionInWords(const EvaluationReport& report);
 
 /// The reliability diagram: curve with band, the ideal line, the gap shaded, how many voxels, and words.

@@ -317,33 +317,34 @@ std::string DirectionInWords(const EvaluationReport& report)
   }
   // Three to one is a direction; less is both.
   const std::string middle = votes == 0         ? "no probability is between 5 % and 95 %"
-    : (over + under) / votes < 0.02             ? "between 5 % and 95 % its probabilities mean what they say"
-    : over > 3 * under && binsOver >= binsUnder ? "between 5 % and 95 % its probabilities are too high"
-    : under > 3 * over && binsUnder >= binsOver ? "between 5 % and 95 % its probabilities are too low"
-                                                : "between 5 % and 95 % it is off in both directions";
+    : (over + under) / votes < 0.02             ? "between 5 % and 95 %, its probabilities are well calibrated"
+    : over > 3 * under && binsOver >= binsUnder ? "between 5 % and 95 %, its probabilities are too high"
+    : under > 3 * over && binsUnder >= binsOver
+    ? "between 5 % and 95 %, its probabilities are too low"
+    : "between 5 % and 95 %, its probabilities are too high in some bins, too low in others";
   if (sureVotes > 0 && sureGap / sureVotes > 0.05)
   {
-    return "Above 95 % it is surer than the raters are; " + middle + ".";
+    return "Above 95 %, the model is overconfident; " + middle + ".";
   }
-  return votes == 0 ? "It is sure everywhere: " + middle + "." : "B" + middle.substr(1) + ".";
+  return votes == 0 ? "All predictions are near 0 or 1: " + middle + "." : "B" + middle.substr(1) + ".";
 }
 
 const std::vector<FigureName>& FigureNames()
 {
   static const std::vector<FigureName> names = {
     { RCN_MR_ECE, "MR-ECE (%)", "how far probabilities are from the share of raters, on average", true },
-    { RCN_MR_ECE_DEBIASED, "MR-ECE, debiased (%)", "the same without what chance adds to it when there are few cases", true },
+    { RCN_MR_ECE_DEBIASED, "MR-ECE, debiased (%)", "the same, corrected for the bias of few cases", true },
     { RCN_RATER_ECE, "mean of raters' ECEs (%)", "the same against each rater alone", true },
     { RCN_SIGNED, "signed (%)", "above 0: probabilities are too high; below: too low", true },
     { RCN_ECE, "ECE (%)", "confidence of the thresholded prediction against the reference", true },
     { RCN_MCE, "MCE (%)", "the worst bin", true },
     { RCN_ACE, "ACE (%)", "bins counted equally", true },
     { RCN_BRIER, "Brier", "mean squared error against all raters", false },
-    { RCN_NLL, "NLL", "mean surprise at the raters' votes", false },
+    { RCN_NLL, "NLL", "negative log-likelihood of the raters' votes, mean", false },
     { RCN_RPS, "RPS", "squared error of the predicted number of raters", false },
-    { RCN_LEVEL_NLL, "level NLL", "mean surprise at the number of raters who mark a voxel", false },
-    { RCN_LEVEL_ECE, "level calibration (%)", "how far \"at least t raters mark it\" is off, mean over t", true },
-    { RCN_LEVEL_ECE_MAX, "level calibration, worst (%)", "the same for the t that is off most", true },
+    { RCN_LEVEL_NLL, "level NLL", "negative log-likelihood of the number of raters who mark a voxel, mean", false },
+    { RCN_LEVEL_ECE, "level calibration (%)", "calibration error of \"at least t raters mark it\", mean over t", true },
+    { RCN_LEVEL_ECE_MAX, "level calibration, worst (%)", "the same for the worst t", true },
     { RCN_DICE, "Dice, mean over cases", "overlap with the reference", false },
     { RCN_DICE_POOLED, "Dice, pooled over voxels", "the same over all voxels together: large structures count most", false },
     { RCN_SOFT_DICE, "soft Dice, pooled", "overlap with the mean vote at five thresholds", false },
@@ -382,7 +383,7 @@ std::vector<std::string> RemarksInWords(const EvaluationReport& report)
   };
   if (report.FittedHere)
   {
-    remarks.push_back("The correction was fitted to this very case; how well it works shows on others.");
+    remarks.push_back("The correction was fitted to this case; evaluate it on other cases.");
   }
   if (report.EachLeftOut)
   {
@@ -393,7 +394,7 @@ std::vector<std::string> RemarksInWords(const EvaluationReport& report)
   {
     remarks.push_back("Circular: the map of " + named(report.CircularCases) +
       " was made from the masks of the raters it is compared with, so "
-      "it looks better than it is; evaluate it with raters who were left out.");
+      "the figures are too good; evaluate it with raters who were left out.");
   }
   if (report.Nameless > 0)
   {
@@ -424,7 +425,7 @@ std::vector<std::string> RemarksInWords(const EvaluationReport& report)
   {
     remarks.push_back(std::string("Levels: ") +
       (report.LevelSource == RCN_LEVELS_MIXED ? "some predictions are" : "the prediction is") +
-      " one probability, which is evaluated as if raters marked independently with it (binomial distribution).");
+      " one probability, which is converted to levels by a binomial distribution (raters independent).");
   }
   if (report.Cases > 1 && report.Patients < RCN_INTERVAL_UNITS)
   {
@@ -447,9 +448,9 @@ std::string WorstBinInWords(const EvaluationReport& report)
       worst = &bin;
     }
   }
-  return worst
-    ? "Where it says " + PercentText(worst->confidence) + ", " + PercentText(worst->frequency) + " of the raters mark it."
-    : "";
+  return worst ? "Where the model predicts " + PercentText(worst->confidence) + ", " + PercentText(worst->frequency) +
+      " of the raters mark the voxel."
+               : "";
 }
 
 } // namespace rcn

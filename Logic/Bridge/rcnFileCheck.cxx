@@ -571,7 +571,7 @@ std::string CheckTiff(TiffReader& reader)
     if (page.Width != first.Width || page.Height != first.Height || page.Bits != first.Bits || page.Samples != first.Samples ||
       page.Format != first.Format)
     {
-      return "has pages of different size or type; save each as a file of its own.";
+      return "has pages of different sizes or types; save each in its own file.";
     }
   }
   return "";

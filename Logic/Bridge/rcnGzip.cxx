@@ -257,7 +257,7 @@ try
     Put(file, name, block.Out.data(), block.Out.size());
     crc = crc32_combine(crc, block.Crc, static_cast<z_off_t>(block.Bytes));
     blocks.Release(i);
-    if (options.Cancelled && options.Cancelled())
+    if (options.Canceled && options.Canceled())
     {
       throw Error(RCN_ECANCELLED, "Canceled while writing " + name + ".");
     }

@@ -19,8 +19,8 @@ using GzipSource = std::function<const unsigned char*(int64_t first, int64_t byt
 
 struct GzipOptions
 {
-  int Threads = 0;                 ///< 0: as many as the core would use
-  std::function<bool()> Cancelled; ///< asked between blocks, on the calling thread
+  int Threads = 0;                ///< 0: as many as the core would use
+  std::function<bool()> Canceled; ///< asked between blocks, on the calling thread
 };
 
 /// Writes `bytes` bytes of the source to the file, compressed. The memory it takes is a few MB for each thread. Throws Error:

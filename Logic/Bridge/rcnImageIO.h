@@ -41,7 +41,7 @@ struct WriteOptions
 {
   /// Asked while writing (NRRD, NIfTI) and afterwards: when it says true, the target stays as it was and RCN_ECANCELLED is
   /// thrown.
-  std::function<bool()> Cancelled = {};
+  std::function<bool()> Canceled = {};
   std::string Note = {};              ///< goes into the file where the format has a place for it (NRRD, MetaImage)
   int Threads = 0;                    ///< that compress (NRRD, NIfTI); 0: as many as the core would use
   std::vector<Segment> Segments = {}; ///< of a label map: their names go into an NRRD file, as Slicer keeps those of segments

@@ -124,7 +124,7 @@ public:
     if (this->Volume_.View_.components < 1 || this->Volume_.Repeats_ < 1 ||
       voxels > INT64_MAX / 16 / this->Volume_.View_.components / this->Volume_.Repeats_)
     {
-      this->Fail("claims more voxels than can be addressed.");
+      this->Fail("has more voxels than can be addressed.");
     }
     this->CheckClaim();
   }
@@ -188,7 +188,7 @@ private:
     {
       char text[64];
       std::snprintf(text, sizeof text, "%.3g", bytes / 1e9);
-      this->Fail(std::string("claims ") + text + " GB of voxels, more than the file can hold; it is damaged.");
+      this->Fail(std::string("is damaged: its header gives ") + text + " GB of voxels, more than the file can hold.");
     }
   }
 
@@ -366,7 +366,7 @@ std::vector<Volume> ReadImages(rcn_context* context, const std::vector<std::stri
     }
     if (zero)
     {
-      throw Error(RCN_EDATA, path + " is zero everywhere; is it the right image?");
+      throw Error(RCN_EDATA, path + " is zero everywhere; check that it is the right image.");
     }
     if (!images.empty())
     {

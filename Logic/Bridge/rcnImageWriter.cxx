@@ -323,7 +323,7 @@ void WritePacked(
   {
     throw WriteError(name, errno);
   }
-  WriteGzip(file.get(), name, head + voxelBytes, source, { options.Threads, options.Cancelled });
+  WriteGzip(file.get(), name, head + voxelBytes, source, { options.Threads, options.Canceled });
   if (std::fclose(file.release()) != 0)
   {
     throw WriteError(name, errno);
@@ -407,7 +407,7 @@ std::string WriteImage(const std::string& path, const rcn_image& image, Content 
     remark += (remark.empty() ? "" : " ") + path +
       " cannot keep the whole geometry (origin, spacing, direction); use .nrrd or .mha for that.";
   }
-  if (options.Cancelled && options.Cancelled())
+  if (options.Canceled && options.Canceled())
   {
     throw Error(RCN_ECANCELLED, "Canceled while writing " + path + ".");
   }

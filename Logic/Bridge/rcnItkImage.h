@@ -70,7 +70,7 @@ template <class T> typename itk::Image<T, 3>::Pointer ToItk(const Volume& volume
   if ((ElementType<T>::value != view.type && !(std::is_unsigned_v<T> && sizeof(T) == rcn_type_size(view.type))) ||
     view.components != 1)
   {
-    throw Error(RCN_EINTERNAL, "An image was asked for as another type than it has.");
+    throw Error(RCN_EINTERNAL, "An image was requested in a type that it does not have.");
   }
   auto image = itk::Image<T, 3>::New();
   SetGeometry(view.geometry, [&](const auto& size, const auto& origin, const auto& spacing, const auto& direction) {

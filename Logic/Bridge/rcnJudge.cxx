@@ -669,7 +669,7 @@ JudgeResult JudgeCases(Workspace& workspace, const JudgeInput& input, const std:
     if (!judging->Add(one, number, now.Votes.get(), now.Predictions))
     {
       remarks.push_back("Case " + (one.Id.empty() ? now.Predictions[tasks.front().Prediction].File : one.Id) +
-        ": the region is empty, so the case does not count.");
+        ": the region is empty, so the case is left out.");
     }
     if (input.Seen)
     {

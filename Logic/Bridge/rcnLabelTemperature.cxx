@@ -28,8 +28,8 @@ void LabelTemperature::Add(const Case& one, size_t number, const rcn_votes* vote
   if (!maps || !maps->Levels.empty())
   {
     throw Error(RCN_EINVALID,
-      "A temperature of several structures works on the share of each label; " + prediction.File +
-        " holds the levels of each structure by themselves.");
+      "A temperature of several structures needs the share of each label; " + prediction.File +
+        " has separate levels of each structure.");
   }
   // Fitted where it is judged; a case with nothing there has nothing to say.
   const auto inside = Judging::RegionOf(this->Context_, votes, this->Options_);

@@ -205,7 +205,7 @@ std::vector<std::string> ReadRaters(const std::string& path, const std::string& 
 {
   if (text.empty())
   {
-    Fail(path, "it does not say whom it learned from: its metadata has no \"raters\".");
+    Fail(path, "it does not name its raters: its metadata has no \"raters\".");
   }
   const JsonHandle array = ParseKey(text, path, "raters");
   std::vector<std::string> raters;
@@ -220,7 +220,7 @@ std::vector<std::string> ReadRaters(const std::string& path, const std::string& 
   }
   if (std::set<std::string>(raters.begin(), raters.end()).size() != raters.size())
   {
-    Fail(path, "its \"raters\" name somebody twice.");
+    Fail(path, "its \"raters\" name a rater twice.");
   }
   if (raters.empty() || raters.size() > RCN_MAX_RATERS)
   {
@@ -249,7 +249,7 @@ rcn_loss_kind ReadLoss(const std::string& path, const std::string& name, int out
       return static_cast<rcn_loss_kind>(kind);
     }
   }
-  Fail(path, "its \"loss\" is not known here: " + Quoted(name) + ".");
+  Fail(path, "its \"loss\" is unknown: " + Quoted(name) + ".");
 }
 
 /// Of the loss, where it learns some (thresholds, a correlation): without them its outputs cannot be turned into levels.
@@ -318,7 +318,7 @@ void ReadReadout(ModelInfo& info, const std::string& path, const std::string& re
   const int raters = static_cast<int>(info.Raters.size());
   if (info.Readout == RCN_READOUT_AT_LEAST && (info.AtLeast < 1 || info.AtLeast > raters))
   {
-    Fail(path, "its \"readout\" asks for " + std::to_string(info.AtLeast) + " of " + std::to_string(raters) + " raters.");
+    Fail(path, "its \"readout\" needs " + std::to_string(info.AtLeast) + " of " + std::to_string(raters) + " raters.");
   }
 }
 
@@ -356,7 +356,7 @@ Model::Model(rcn_context* context, const std::string& path) : Path_(path)
   const std::string normalization = metadata("normalization");
   if (normalization.empty())
   {
-    Fail(path, "it does not say how images are normalized: its metadata has no \"normalization\".");
+    Fail(path, "its normalization is unknown: its metadata has no \"normalization\".");
   }
   info.Normalization = ParseNormalization(normalization, path);
   const int channels = this->Options().channels, outputs = this->Options().outputs;

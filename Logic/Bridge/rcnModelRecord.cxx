@@ -128,7 +128,7 @@ RecordedCalibration ReadEntry(const JsonReader& reader, const std::string& split
   out.IsOutdated = reader.Text("correction", "") != correction;
   if (!Parse(out.Region.region, reader.Text("region", rcn_region_name(out.Region.region))))
   {
-    reader.Fail("\"region\" is not known here.");
+    reader.Fail("\"region\" is unknown.");
   }
   out.Region.margin = reader.WholeNumber("margin", 0, Most, out.Region.margin);
   out.Region.band_mm = reader.Number("band_mm", 0, 1e6, out.Region.band_mm);
@@ -199,10 +199,9 @@ std::string RecordedCalibration::InWords() const
   text += ", " + RegionInWords(this->Region, "") + (this->Day.empty() ? "" : ", " + this->Day);
   if (this->Learned > 0)
   {
-    text += "; " + std::to_string(this->Learned) + " of the cases have names of cases that it learned from";
+    text += "; " + std::to_string(this->Learned) + " of the cases have the names of training cases";
   }
-  return text +
-    (this->IsOutdated ? "; its correction was changed since, so it is not known how well it is calibrated now" : "");
+  return text + (this->IsOutdated ? "; its correction was changed since, so its present calibration is unknown" : "");
 }
 
 const RecordedCalibration* ModelRecord::Find(const std::string& split) const
@@ -261,21 +260,21 @@ ModelRecord RecordOf(rcn_context* context, const Model& model)
 std::string RecordInWords(const ModelRecord& record)
 {
   const std::string raters = Counted(static_cast<int64_t>(record.Raters.size()), "rater");
-  std::string text = record.HasCases ? "It learned from " +
+  std::string text = record.HasCases ? "It was trained on " +
       Counted(static_cast<int64_t>(record.TrainingCases.size()) + record.OlderCases, "case") + " of " + raters
-                                     : "It learned from " + raters + "; from how many cases is not known";
+                                     : "It was trained on " + raters + "; the number of cases is unknown";
   text += (record.Created.empty() ? "" : " (" + record.Created + ")") + ".";
   for (const RecordedCalibration& one : record.Calibration)
   {
     text += " On " + one.Split + " cases: " + one.InWords() + ".";
   }
-  return text + (record.Calibration.empty() ? " No calibration is recorded in it." : "");
+  return text + (record.Calibration.empty() ? " It has no calibration record." : "");
 }
 
 // Anonymous: no file, and raters by number only; ids of cases are never shown.
 std::vector<std::pair<std::string, std::string>> RecordRows(const ModelRecord& record, bool anonymous)
 {
-  const auto known = [](const std::string& text) { return text.empty() ? std::string("not known") : text; };
+  const auto known = [](const std::string& text) { return text.empty() ? std::string("unknown") : text; };
   std::vector<std::pair<std::string, std::string>> rows;
   if (!anonymous)
   {
@@ -284,8 +283,8 @@ std::vector<std::pair<std::string, std::string>> RecordRows(const ModelRecord& r
   const auto cases = [](const std::vector<std::string>& ids) { return static_cast<int64_t>(ids.size()); };
   rows.insert(rows.end(),
     { { "Hash of the weights", record.Hash }, { "Trained", known(record.Created) },
-      { "Learned from",
-        !record.HasCases ? "not known"
+      { "Training cases",
+        !record.HasCases ? "unknown"
                          : Counted(cases(record.TrainingCases), "case") +
             (record.OlderCases > 0 ? " and " + std::to_string(record.OlderCases) + " older ones" : "") + ", validated on " +
             Counted(cases(record.ValidationCases), "case") },
@@ -360,7 +359,7 @@ void CheckMadeBy(const Model& model, const PredictionRun* run, const std::string
 {
   if (!run)
   {
-    throw Error(RCN_EINVALID, source + " does not say which model made it; predict with " + model.Path() + " again.");
+    throw Error(RCN_EINVALID, source + " does not name its model; predict with " + model.Path() + " again.");
   }
   if (run->Hash != model.Hash())
   {
@@ -368,8 +367,8 @@ void CheckMadeBy(const Model& model, const PredictionRun* run, const std::string
   }
   if (CorrectionHash(run->Correction) != CorrectionHash(model.Info().Correction))
   {
-    throw Error(RCN_EINVALID,
-      source + " was not made with the correction that " + model.Path() + " has now; predict again with the model as it is.");
+    throw Error(
+      RCN_EINVALID, source + " was not made with the correction that " + model.Path() + " has now; predict again with it.");
   }
 }
 

@@ -148,7 +148,7 @@ std::string CheckOverwrite(const std::vector<NamedFile>& outputs, const std::vec
     if (!isNew)
     {
       return first->second->Name + " " + first->second->Path + " and " + output.Name + " " + output.Path +
-        " are one file; give each result a file of its own.";
+        " are the same file; give each result its own file.";
     }
   }
   for (const NamedFile& input : written.empty() ? std::vector<NamedFile>() : inputs)

@@ -55,9 +55,8 @@ std::vector<Rank> RankModels(const std::vector<std::vector<const Evaluation*>>& 
   return ranks;
 }
 
-const char* const NotRankedInWords =
-  "Nothing is marked where raters disagree: that region is chosen by the raters' own answers, so that even a perfect model has "
-  "an error there; its figures describe and do not rank.";
+const char* const NotRankedInWords = "Models are not ranked on disputed voxels: this region depends on the raters' votes, so "
+                                     "even a perfect model has an error there.";
 
 const char* const DescribedInWords =
   "Voxels where raters disagree are chosen by the raters' own answers, so that even a perfect model has an error there: the "

@@ -32,7 +32,7 @@ void CheckLayer(const Segment& segment, const RaterFile& rater, const Volume& vo
 {
   if (segment.Layer < 0 || segment.Layer >= volume.ChannelCount())
   {
-    throw Error(RCN_EFORMAT, rater.Path + ": segment " + segment.Name + " lies in a layer that is not there.");
+    throw Error(RCN_EFORMAT, rater.Path + ": segment " + segment.Name + " is in a layer that does not exist.");
   }
 }
 
@@ -55,8 +55,8 @@ std::vector<StructureFile> StructuresIn(const RaterFile& rater, const Volume& vo
   }
   if (!found && structures.size() > 1)
   {
-    throw Error(RCN_EDATA,
-      rater.Path + ": no segment has the name of a structure; the first one is called " + volume.Segments().front().Name + ".");
+    throw Error(
+      RCN_EDATA, rater.Path + ": no segment has the name of a structure; the first is " + volume.Segments().front().Name + ".");
   }
   return files;
 }

@@ -57,8 +57,7 @@ std::string InWords(const RecalibrationResult& result)
   {
     return std::string(result.StructuresBefore.empty() ? "MR-ECE" : "MR-ECE, mean over structures,") +
       " on the case it was fitted to: " + before + " before, " + after + " after. " +
-      (result.Helps ? "With one case it cannot be tested whether the correction helps on others."
-                    : "The correction does not help even there.");
+      (result.Helps ? "With one case, the correction cannot be tested on other cases." : "The correction does not help.");
   }
   return std::string(result.StructuresBefore.empty() ? "MR-ECE" : "MR-ECE, mean over structures,") + " on the " +
     std::to_string(result.Before.Cases) + " cases it was fitted to: " + before + " before, " + after + " after, " +
@@ -170,8 +169,8 @@ RecalibrationResult Recalibrate(
     if (method != RCN_RECALIB_TEMPERATURE)
     {
       throw Error(RCN_EINVALID,
-        std::string("Several structures take a temperature, which they share; ") + rcn_recalib_name(method) +
-          " would correct each by itself, and the structures would contradict each other.");
+        std::string("Several structures need one common temperature; ") + rcn_recalib_name(method) +
+          " corrects each structure separately, so that they contradict each other.");
     }
     result = RecalibrateStructures(workspace, input, options, keep);
     Conclude(result);

@@ -61,7 +61,7 @@ void ReadFittedRegion(Recalibration& out, const JsonReader& reader)
   out.OneProbability = reader.Boolean("one_probability", false);
   if (out.OneProbability && out.Correction.levels)
   {
-    reader.Fail("a correction of levels cannot be of one probability.");
+    reader.Fail("a correction of levels cannot be for one probability.");
   }
   out.HasRegion = reader.Has("region") || reader.Has("region_mask");
   if (!out.HasRegion)
@@ -223,9 +223,9 @@ std::string CorrectionInWords(const rcn_recalib& correction)
   {
     case RCN_RECALIB_TEMPERATURE:
       return "temperature " + Fixed(p[0], 3) +
-        (p[0] > 1.02      ? " (it was too sure)"
-            : p[0] < 0.98 ? " (it was too unsure)"
-                          : " (it was fine)");
+        (p[0] > 1.02      ? " (the model was overconfident)"
+            : p[0] < 0.98 ? " (the model was underconfident)"
+                          : " (the model was well calibrated)");
     case RCN_RECALIB_PLATT: return "slope " + Fixed(p[0], 3) + ", shift " + Fixed(p[1], 3) + " on the log-odds";
     case RCN_RECALIB_BETA: return "a " + Fixed(p[0], 3) + ", b " + Fixed(p[1], 3) + ", c " + Fixed(p[2], 3);
     default: return std::to_string(correction.knots) + " steps";

@@ -155,7 +155,7 @@ void DrawHistogram(
         const double share = std::log10(1 + static_cast<double>(bin.count)) / std::log10(1 + most);
         const double width = frame.X(bin.upper) - frame.X(bin.lower);
         figure.Hint(
-          who + "says " + PercentText(bin.lower) + " to " + PercentText(bin.upper) + ": " + Counted(bin.count, "vote"));
+          who + "predicted " + PercentText(bin.lower) + " to " + PercentText(bin.upper) + ": " + Counted(bin.count, "vote"));
         figure.Rectangle(frame.X(bin.lower) + 0.5 + place * width, top + height * (1 - share), std::max(part * width - 1, 0.5),
           height * share, color);
       }
@@ -183,7 +183,7 @@ std::string AverageInWords(const EvaluationReport& report)
   {
     text += " (95 %: " + PercentText(interval.low, 2) + " to " + PercentText(interval.high, 2) + ")";
   }
-  return text + " off on average";
+  return text;
 }
 
 /// One of several small diagrams; only the outer ones have numbers at their axes.
@@ -246,7 +246,7 @@ Figure LevelDiagrams(const EvaluationReport& report, const std::string& title)
     const Frame frame = { left + column * stepX, top + row * stepY, side };
     DrawLevel(figure, report.Levels[static_cast<size_t>(t - 1)], raters, frame, column == 0, t + columns > raters);
   }
-  figure.VerticalText(24, top + ((rows - 1) * stepY + side) / 2, "Voxels where it is so", 13);
+  figure.VerticalText(24, top + ((rows - 1) * stepY + side) / 2, "Share of voxels", 13);
   figure.Text(left + (columns * stepX - 42) / 2, height - 22, "Predicted probability", 13, Anchor::Middle);
   figure.Text(16, height - 6, "For research, not for clinical use.", 10, Anchor::Start, "#666");
   return figure;

@@ -201,7 +201,7 @@ std::string AgainstOthersText()
 // Half of two is one: worth saying, because nobody expects it of the word majority.
 std::string MajorityRemark(int present)
 {
-  return present == 2 ? "With two raters the majority, at least half of them, is whatever anybody marked." : "";
+  return present == 2 ? "With two raters, the majority (at least half of them) is every voxel that anybody marked." : "";
 }
 
 // An empty cell for what is not defined, which spreadsheets and statistics programs read as missing.

@@ -295,7 +295,7 @@ void ModelJudge::Finish(const std::function<void(const std::string& stage)>& sho
     {
       for (size_t g = 0; g < RegionCount; ++g)
       {
-        show("judging " + series.Name);
+        show("evaluating " + series.Name);
         series.HasReport[g] = !series.Judges[g]->CaseIds().empty();
         series.Reports.push_back(series.HasReport[g] ? series.Judges[g]->Report() : EvaluationReport());
       }

@@ -137,7 +137,7 @@ void WriteCorrections(Page& page, const ReportData& data, const std::vector<Judg
       [&](const CaseSummary& one) { return std::find(ids.begin(), ids.end(), one.One.Id) != ids.end(); });
     page.Paragraph(series.Name + ": " + rcn_recalib_name(series.Correction->Correction.method) + ", " +
       CorrectionInWords(series.Correction->Correction) +
-      (fitted ? ". It was fitted on " + std::to_string(fitted) + " of these cases, where it looks better than it is." : "."));
+      (fitted ? ". It was fitted on " + std::to_string(fitted) + " of these cases, where its figures are too good." : "."));
   }
 }
 
@@ -215,7 +215,7 @@ void WriteVolumes(Page& page, const ReportData& data, const std::vector<JudgedSe
   {
     return;
   }
-  page.Heading("How much would raters mark?");
+  page.Heading("Volumes");
   page.Add(table);
   for (const std::string& remark : remarks)
   {
@@ -233,9 +233,8 @@ void WriteModels(Page& page, const ReportData& data, const ModelJudge& judge)
     return;
   }
   page.Section(data.SectionId("models"), data.SectionHeading("Calibration: does 70 % mean 70 %?"));
-  page.Paragraph(
-    "The predicted probability is compared with the share of raters who mark the voxel. On the diagonal of a diagram both are "
-    "equal: perfect calibration. Rest the pointer on a diagram, or touch it, to read its values.");
+  page.Paragraph("The predicted probability is compared with the share of raters who mark the voxel. On the diagonal of a "
+                 "diagram both are equal: perfect calibration. Point at a diagram, or touch it, to read its values.");
   WriteCorrections(page, data, series);
   page.Add(ModelTable(series, data.Cases.size() > 1));
   const EvaluationOptions& options = data.Options.Judge;

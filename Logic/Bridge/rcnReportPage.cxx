@@ -240,7 +240,7 @@ std::vector<PageTile> Report::SummaryTiles(const ReportData& data) const
   if (const JudgedSeries* best = this->Judge_.Best(data.Number))
   {
     // Both: the box around the marks can be nearly all background.
-    tiles.push_back({ "Probabilities off by (MR-ECE)", SmallPercent(best->Reports[0].Figures[RCN_MR_ECE]),
+    tiles.push_back({ "Calibration error (MR-ECE)", SmallPercent(best->Reports[0].Figures[RCN_MR_ECE]),
       (best->HasReport[1] ? "around the marks; near the contour " + SmallPercent(best->Reports[1].Figures[RCN_MR_ECE]) + "; "
                           : "") +
         best->Name });
@@ -272,7 +272,7 @@ std::vector<PageTile> Report::StructureTiles() const
   }
   if (error.Count())
   {
-    tiles.push_back({ "Probabilities off by (MR-ECE)", SmallPercent(error.Mean()), "around the marks; mean over structures" });
+    tiles.push_back({ "Calibration error (MR-ECE)", SmallPercent(error.Mean()), "around the marks; mean over structures" });
   }
   return tiles;
 }
@@ -358,7 +358,7 @@ std::vector<std::string> Report::ModelInWords(const JudgedSeries& series) const
 {
   const EvaluationReport& report = series.Reports[0];
   const rcn_interval& interval = report.Interval[RCN_MR_ECE];
-  std::vector<std::string> lines = { series.Name + ": around the marks its probabilities are off by " +
+  std::vector<std::string> lines = { series.Name + ": around the marks its probabilities differ from the share of raters by " +
     SmallPercent(report.Figures[RCN_MR_ECE]) + " on average" +
     (interval.units > 0 && std::isfinite(interval.low)
         ? " (95 %: " + SmallPercent(interval.low) + " to " + SmallPercent(interval.high) + ")"
@@ -493,8 +493,7 @@ void Report::WritePictures(const ReportData& data)
   this->Page_.Note(std::string(data.Cases.size() > order.size() ? "The most disputed cases: " + std::to_string(order.size()) +
                          " of " + std::to_string(data.Cases.size()) + ". "
                                                                 : "") +
-    "Outlines and areas show their meaning when the pointer rests on them. Pictures are cut to what raters marked and what is "
-    "around it.");
+    "Point at an outline or area to see what it is. Pictures are cropped to the marks and their surroundings.");
   for (size_t i = 0; i < order.size(); ++i)
   {
     const CaseSummary& one = data.Cases[order[i]];
@@ -623,7 +622,8 @@ void Report::ChooseCases()
     {
       throw Error(RCN_EINVALID,
         this->Options_.Data + " has no case" +
-          (this->Options_.Split.empty() ? "." : " in the split " + this->Options_.Split + "."));
+          (this->Options_.Split.empty() ? "." : " in the split " + this->Options_.Split + "."),
+        this->Options_.Split.empty() ? "" : "split");
     }
   }
   else
@@ -746,16 +746,16 @@ void CheckOptions(const ReportOptions& options)
   CheckReportFiles(options.Output, options.Slides);
   if (!options.Slides.empty() && !options.Data.empty())
   {
-    throw Error(RCN_EINVALID, "A picture for a slide is of one case, not of a data list.", "input");
+    throw Error(RCN_EINVALID, "Slides need a single case, not a data list.", "input");
   }
   if (!options.Slides.empty() && options.One.HasStructures() && options.Structure.empty())
   {
-    throw Error(RCN_EINVALID, "A picture for a slide is of one structure.", "structure");
+    throw Error(RCN_EINVALID, "Slides need a single structure.", "structure");
   }
   // Both or none.
   if (options.Data.empty() == options.One.Raters.empty())
   {
-    throw Error(RCN_EINVALID, "A report is about either one case or a data list.", "input");
+    throw Error(RCN_EINVALID, "A report needs either one case or a data list.", "input");
   }
   rcn_readout readout;
   int atLeast;
@@ -774,7 +774,7 @@ void CheckOptions(const ReportOptions& options)
     }
     if (!names.insert(model.Name).second)
     {
-      throw Error(RCN_EINVALID, "The model " + model.Name + " is named twice; give each another name.");
+      throw Error(RCN_EINVALID, "The model " + model.Name + " is named twice; give each a different name.");
     }
     const bool isFolder = fs::is_directory(model.Predictions, ignored);
     if (!options.Data.empty() && !model.Predictions.empty() && !isFolder)

@@ -89,8 +89,8 @@ private:
   static std::string TitleOf(const PatientPageOptions& options)
   {
     return !options.Title.empty() ? options.Title
-      : options.Anonymous         ? "What raters would mark"
-                                  : "What raters would mark: " + options.One.Id;
+      : options.Anonymous         ? "Predicted volume"
+                                  : "Predicted volume: " + options.One.Id;
   }
   bool Show(double fraction, const std::string& stage) const
   {
@@ -185,7 +185,7 @@ void PatientPage::WriteVolumes()
   {
     if (interval.IsKnown())
     {
-      tiles.push_back({ "Raters would say (" + PercentText(interval.Level) + " interval)",
+      tiles.push_back({ PercentText(interval.Level) + " prediction interval",
         volumes.Text(interval.Low) + " to " + volumes.TextWithUnit(interval.High),
         "from " + std::to_string(volumes.Cases) + " validation cases" });
     }
@@ -218,7 +218,7 @@ void PatientPage::WriteSlices()
   const std::vector<int64_t> shown =
     SlicesToSee(this->Slices_, std::max<size_t>(1, this->Options_.Slices - std::min(fewer, this->Options_.Slices)));
   const rcn_box box = ExpectedBox(this->Slices_, image.Geometry());
-  page.Section("slices", flat ? "The picture" : "The slices that matter");
+  page.Section("slices", flat ? "The picture" : "Selected slices");
   const int raters = this->Map_->View().components - 1;
   rcn_readout readout = RCN_READOUT_EXPECTED;
   int atLeast = 0;
@@ -261,10 +261,11 @@ void PatientPage::WriteUnsure()
     most = this->Slices_[z].unsure > this->Slices_[most].unsure ? z : most;
   }
   page.Section("unsure", "Where the model is unsure");
-  page.Paragraph(unsure == 0 ? "Nowhere: it expects either less than " + PercentText(RCN_UNSURE) + " or more than " +
+  page.Paragraph(unsure == 0
+      ? "Nowhere: the model expects either less than " + PercentText(RCN_UNSURE) + " or more than " +
         PercentText(1 - RCN_UNSURE) + " of the raters to mark each voxel."
-                             : "In " + extent.TextOf(static_cast<double>(unsure) * extent.PerVoxel) + extent.Unit +
-        " it expects " + PercentText(RCN_UNSURE) + " to " + PercentText(1 - RCN_UNSURE) + " of the raters to mark the voxel" +
+      : "In " + extent.TextOf(static_cast<double>(unsure) * extent.PerVoxel) + extent.Unit + " the model expects " +
+        PercentText(RCN_UNSURE) + " to " + PercentText(1 - RCN_UNSURE) + " of the raters to mark the voxel" +
         (expected > 0 ? ", " + Fixed(static_cast<double>(unsure) / expected, 1) + " times the expected " +
               (extent.Name == "Area" ? "area" : "volume")
                       : "") +
@@ -293,9 +294,9 @@ void PatientPage::WriteRecord()
   Page& page = this->Page_;
   const ModelRecord record = RecordOf(this->Work_.Context(), this->Model_);
   // On a page of its own when printed: the first is about the patient, the second about what is behind it.
-  page.Section("model", "The model's record", true);
+  page.Section("model", "Model record", true);
   PageTable table;
-  table.Caption = "What the model says about itself";
+  table.Caption = "Record stored in the model file";
   table.Columns = { "What", "Value" };
   for (const auto& row : RecordRows(record, this->Options_.Anonymous))
   {
@@ -312,7 +313,8 @@ void PatientPage::WriteRecord()
   }
   if (panels.empty())
   {
-    page.Paragraph("No calibration is recorded in this model: nobody knows from it whether 70 % means 70 %.");
+    page.Paragraph(
+      "The model has no calibration record, so it is unknown whether 70 % means that 70 % of the raters mark the voxel.");
   }
   page.Add(panels, true);
 }
@@ -348,7 +350,7 @@ void PatientPage::Run()
   if (!this->Options_.Output.empty())
   {
     this->Page_.SetSubtitle((this->Structure_.empty() ? "" : this->Structure_ + ", ") +
-      DescribeGeometry(this->Images_.front().Geometry()) + ". No outlines of raters are used: all of this is predicted. " +
+      DescribeGeometry(this->Images_.front().Geometry()) + ". All results are predicted; no outlines of raters are used. " +
       TimeText(TimeForFiles()) + ", RaterConsensus " RCN_VERSION ".");
     this->WriteStructures();
     this->WriteVolumes();

@@ -115,7 +115,7 @@ void WriteVolumes(Page& page, const Workspace& workspace, const std::vector<std:
   const Extent extent(*rcn_votes_geometry(votes));
   PageTable table;
   table.Caption = extent.Name + ": what each model expects, and what each rater marks";
-  table.Columns = { "Who", extent.Heading, "Raters would say (80 %)", "Raters would say (95 %)" };
+  table.Columns = { "Who", extent.Heading, "80 % prediction interval", "95 % prediction interval" };
   std::set<std::string> remarks;
   for (size_t model = 0; model < predictions.size(); ++model)
   {

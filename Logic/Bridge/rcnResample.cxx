@@ -178,7 +178,7 @@ rcn_geometry GeometryAtSpacing(const rcn_geometry& geometry, const double spacin
     {
       throw Error(RCN_EDATA,
         about + " has voxels of " + SpacingText(geometry.spacing) + ", which cannot be resampled to " + SpacingText(spacing) +
-          "; is one of the two spacings wrong?");
+          "; check the two spacings.");
     }
     const double extent = static_cast<double>(geometry.size[a]) * geometry.spacing[a];
     out.size[a] = std::max<int64_t>(1, std::llround(extent / spacing[a]));

@@ -194,7 +194,7 @@ Figure SlideFigure(const SlideOptions& options)
   const rcn_slice slice = SliceOf(options, expected);
   if (slice.axis < 0 || slice.axis > 2 || slice.index >= subject.Geometry.size[slice.axis])
   {
-    throw Error(RCN_EINVALID, "There is no slice " + SliceNumber(slice.index) + ".");
+    throw Error(RCN_EINVALID, "Slice " + SliceNumber(slice.index) + " does not exist.");
   }
   const rcn_box box = BoxOf(options, expected);
   const SliceFigure view(subject, slice, &box);

@@ -64,8 +64,7 @@ StructureMaps ApplyRecalibration(rcn_context* context, const Recalibration& corr
   if (!maps.Levels.empty())
   {
     throw Error(RCN_EINVALID,
-      "A correction of several structures works on the share of each label; " + file +
-        " holds the levels of each structure by themselves.");
+      "A correction of several structures needs the share of each label; " + file + " has separate levels of each structure.");
   }
   if (correction.Correction.levels != maps.Count() + 1)
   {

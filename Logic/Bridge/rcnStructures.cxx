@@ -71,7 +71,7 @@ int FindStructure(const std::vector<Structure>& structures, const std::string& n
     names += (c == 0 ? "" : c + 1 == structures.size() ? " and " : ", ") + structures[c].Name;
   }
   throw Error(RCN_EINVALID,
-    "There is no structure '" + name + "'; " +
+    "Unknown structure '" + name + "'; " +
       (structures.empty() ? "no structures were named."
                           : "there " + std::string(structures.size() == 1 ? "is " : "are ") + names + "."));
 }

@@ -70,12 +70,12 @@ void CheckStrategies(const std::vector<std::string>& names, const DataList& list
   {
     if (!FindChoice(Strategies(), name) && !FindChoice(StructureStrategies(), name))
     {
-      throw Error(RCN_EINVALID, "There is no strategy '" + name + "'.");
+      throw Error(RCN_EINVALID, "Unknown strategy '" + name + "'.");
     }
     if (list.HasStructures() && name != rcn_strategy_name(0) && !FindChoice(StructureStrategies(), name))
     {
       throw Error(RCN_EINVALID,
-        "The strategy " + name + " is for one structure; several are learned by " + ChoicesText(StructureStrategies()) + ".");
+        "The strategy " + name + " is for one structure; for several use " + ChoicesText(StructureStrategies()) + ".");
     }
     if (std::count(names.begin(), names.end(), name) > 1)
     {
@@ -116,7 +116,7 @@ void ReadList(Job& job)
   }
   if (job.List.Raters.size() < 2)
   {
-    throw Error(RCN_EINVALID, data + " has one rater; a study compares ways to learn from several.");
+    throw Error(RCN_EINVALID, data + " has one rater; a study needs several.");
   }
   for (const Case& one : job.Test.Cases)
   {

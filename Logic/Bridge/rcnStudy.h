@@ -35,7 +35,7 @@ struct StudyOptions
   PredictionOptions Prediction;               ///< tiles and flips
   std::map<std::string, std::string> Choices; ///< what a person chose, by name; kept in study.json, and refused when changed
 
-  std::string Command; ///< what was typed, for "How this was made"; empty: the choices
+  std::string Command; ///< what was typed, for "How this was made"; empty: left out
 
   /// How far the whole study is; true: stop, to go on later.
   std::function<bool(double fraction, const std::string& stage)> Progress;

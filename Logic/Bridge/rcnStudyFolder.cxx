@@ -55,7 +55,7 @@ void CheckProtocol(const Job& job)
     WriteText(path, DocumentText(JsonObject{ { "data", data }, { "list", hash }, { "choices", now } }.Get()));
     return;
   }
-  const std::string about = path + " is of another study", remedy = "Use another folder, or the same options.";
+  const std::string about = path + " belongs to another study", remedy = "Use another folder, or the same options.";
   const JsonHandle root = ParseJson(ReadText(path), about, remedy);
   const JsonReader stored(root.get(), about, remedy);
   if (stored.Text("list") != hash)

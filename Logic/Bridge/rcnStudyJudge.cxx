@@ -92,7 +92,7 @@ void FillColumns(Job& job, std::vector<StudyRow>& rows, rcn_region region, const
     {
       continue;
     }
-    job.Show(1, "judging on the region " + name + ", " + rows[r].Strategy);
+    job.Show(1, "evaluating on the region " + name + ", " + rows[r].Strategy);
     std::vector<EvaluationReport> reports;
     std::transform(
       models[r].begin(), models[r].end(), std::back_inserter(reports), [](const Evaluation* model) { return model->Report(); });
@@ -176,7 +176,7 @@ void JudgeRegions(Job& job, const std::vector<rcn_region>& regions)
   JudgeInput input;
   input.List = job.Test;
   input.Loop.LeaveOut = false; // they were all read before the training
-  input.Loop.Begin = [&job](const std::string& id, size_t, size_t) { job.Show(1, "judging case " + id); };
+  input.Loop.Begin = [&job](const std::string& id, size_t, size_t) { job.Show(1, "evaluating case " + id); };
   for (const Run& run : job.Runs)
   {
     if (job.List.HasStructures())

@@ -115,7 +115,7 @@ std::string BestInWords(const StudyResult& result, size_t column)
   }
   if (result.Rows.size() == 1)
   {
-    return best + "; there is no other to compare with.";
+    return best + "; there are no others to compare with.";
   }
   return best +
     (ties.empty() ? "; all others are significantly different from it."
@@ -136,11 +136,13 @@ std::string Legend()
     "AUC and Dice against the majority of the raters, Brier against all of them; Dice: the mean over cases, without those "
     "where "
     "no majority marks anything and nothing is predicted; pooled: over all voxels together. RPS, level NLL and level "
-    "calibration: how well the number of raters who mark a voxel is predicted (squared error, surprise, and how far "
-    "\"at least t raters\" is off, mean over t; worst: for the t that is off most), the same for both readouts; one "
+    "calibration: how well the number of raters who mark a voxel is predicted (squared error, negative log-likelihood, and "
+    "calibration error of \"at least t raters\", mean over t; worst: for the t that is off most), the same for both readouts; "
+    "one "
     "probability is evaluated there as a binomial "
     "distribution. Strategies that predict levels are "
-    "judged with both readouts: majority, the probability that a majority marks the voxel, and expected, the expected share of "
+    "evaluated with both readouts: majority, the probability that a majority marks the voxel, and expected, the expected share "
+    "of "
     "raters.";
 }
 
@@ -149,7 +151,7 @@ std::string SeedText(const StudyOptions& options)
   return options.Seeds > 1 ? "Values are means over " + std::to_string(options.Seeds) +
       " trainings with different seeds; intervals and ≈ are over "
       "patients (or cases) and trainings. table.json has the range over seeds."
-                           : "One training per strategy: another seed would move the values, which the intervals do not show.";
+                           : "One training per strategy: the intervals do not include the variation between random seeds.";
 }
 
 /// Which training a picture shows, where there are several.
@@ -158,17 +160,6 @@ std::string SeedShown(const StudyOptions& options)
   return options.Seeds > 1 ? ", as the training with seed " + std::to_string(options.Training.Seed) + " predicts (one of " +
       std::to_string(options.Seeds) + "; the table has the means)"
                            : "";
-}
-
-/// What was typed; a program that calls for a study has no more than its choices.
-std::string CommandText(const StudyOptions& options)
-{
-  std::string text = "rater-consensus study --data " + options.Data;
-  for (const auto& choice : options.Choices)
-  {
-    text += " " + choice.first + (choice.second.empty() ? "" : " " + choice.second);
-  }
-  return options.Command.empty() ? text : options.Command;
 }
 
 /// "3 raters, 5 test cases"
@@ -290,8 +281,8 @@ std::string MarkdownOf(const Job& job)
     return column.Text(cell.PaperMean) + " ± " + column.Text(cell.PaperStd);
   };
   const std::string draws = "The paper's bootstrap (mean ± deviation of ten draws of 60 % of the test cases):\n\n";
-  std::string text =
-    "# Study\n\n`" + CommandText(job.Options) + "`\n\n" + CountText(job) + ". For research, not for clinical use.\n\n";
+  std::string text = "# Study\n\n" + (job.Options.Command.empty() ? "" : "`" + job.Options.Command + "`\n\n") + CountText(job) +
+    ". For research, not for clinical use.\n\n";
   text += result.Structures.empty() ? "" : "## Mean over structures\n\n";
   text += MarkdownTable(result.Rows, ShowValue);
   text += result.Structures.empty() ? "" : std::string(MeanNote) + "\n\n";
@@ -437,9 +428,9 @@ void AddLevels(Page& page, const Job& job, const std::vector<StudyRow>& rows)
 std::string PageOf(Job& job)
 {
   const StudyResult& result = job.Result;
-  Page page("Which way to learn from raters who disagree?");
-  page.SetSubtitle(CountText(job) + " that no training has seen");
-  page.Section("summary", "In short");
+  Page page("Training strategies for multiple raters");
+  page.SetSubtitle(CountText(job) + " that were not used for training");
+  page.Section("summary", "Summary");
   page.Paragraph("Every strategy was trained with the same network, course, data and seed" +
     std::string(job.Options.Seeds > 1 ? "s." : "."));
   std::vector<std::string> best;
@@ -451,7 +442,7 @@ std::string PageOf(Job& job)
     }
   }
   page.List(best);
-  page.Section("table", "How to learn from raters who disagree");
+  page.Section("table", "Results");
   page.Add(TableOf(result.Rows, result.Structures.empty() ? "" : "mean over structures"));
   if (!result.Structures.empty())
   {
@@ -463,7 +454,7 @@ std::string PageOf(Job& job)
     page.Add(TableOf(structure.Rows, structure.Name));
   }
   page.Note(Legend() + " " + SeedText(job.Options));
-  page.Section("volumes", "How much would raters mark?");
+  page.Section("volumes", "Volumes");
   for (const StudyStructure& structure : result.Structures)
   {
     page.Add(VolumesOf(structure.Rows, structure.Name));
@@ -475,11 +466,10 @@ std::string PageOf(Job& job)
   page.Note(VolumeNote(result));
   page.Section("pictures", "Side by side");
   AddPictures(page, job);
-  page.Section("reliability", "Does 70 % mean 70 %?");
-  page.Paragraph("On the line, as many raters mark a voxel as the model says. Voxels of the box around all marks" +
-    SeedShown(job.Options) +
-    ". Rest the pointer on a diagram, "
-    "or touch it, to read its values.");
+  page.Section("reliability", "Calibration: does 70 % mean 70 %?");
+  page.Paragraph("On the diagonal, the predicted probability equals the share of raters who mark the voxel. Voxels of the box "
+                 "around all marks" +
+    SeedShown(job.Options) + ". Point at a diagram, or touch it, to read its values.");
   for (const StudyStructure& structure : result.Structures)
   {
     page.Heading(structure.Name);
@@ -504,7 +494,10 @@ std::string PageOf(Job& job)
     AddLevels(page, job, result.Rows);
   }
   page.Section("how", "How this was made");
-  page.Code(CommandText(job.Options));
+  if (!job.Options.Command.empty())
+  {
+    page.Code(job.Options.Command);
+  }
   page.List(job.Trained);
   return page.Html();
 }
@@ -518,7 +511,7 @@ void ReadRecords(Job& job)
   for (const Run& run : job.Runs)
   {
     const std::string path = job.Folder.Model(run, ".json"), about = path + " is not the record of a training",
-                      remedy = "Remove it, and this model is trained again.";
+                      remedy = "Remove it to train this model again.";
     const JsonHandle root = ParseJson(ReadText(path), about, remedy);
     const JsonReader record(root.get(), about, remedy);
     const std::vector<const json_t*> epochs = record.Array("epochs");

@@ -46,8 +46,8 @@ double PeakMegabytes(rcn_context* context)
 
 /// Why a model has no temperature.
 const std::string NoTemperature = "No temperature is stored in the model: ";
-const char* const StoppedBeforeTemperature = "training was stopped before its end, where one is fitted.";
-const char* const TooFewForTemperature = "it takes two validation cases or more to test whether one helps.";
+const char* const StoppedBeforeTemperature = "training was stopped before its end, when it is fitted.";
+const char* const TooFewForTemperature = "at least two validation cases are needed.";
 
 /// Of no cases where the region has no voxels in any of them: no reason to lose a model over it.
 EvaluationReport ReportOf(const Evaluation& evaluation)
@@ -295,7 +295,7 @@ EvaluationOptions Training::JudgedOptions(const Model& model)
   options.Region.region = this->Options_.Region;
   options.Calib.bins = this->Options_.Bins;
   ChooseReadout(options, ReadoutText(info.Readout, info.AtLeast), "", info.TieBackground);
-  this->Progress_.Stage = "judging";
+  this->Progress_.Stage = "evaluating";
   return options;
 }
 
@@ -368,7 +368,7 @@ EvaluationReport Training::CorrectBest(const Model& best)
   }
   if (!this->Options_.Recalibrate || best.Info().Loss == RCN_LOSS_RPS_HEADS)
   {
-    return this->JudgeUncorrected(best, "it predicts each structure by itself, without labels that one could weigh.");
+    return this->JudgeUncorrected(best, "its structures are predicted separately.");
   }
   RecalibrationResult result;
   try
@@ -381,7 +381,7 @@ EvaluationReport Training::CorrectBest(const Model& best)
     {
       throw;
     }
-    return this->JudgeUncorrected(best, "there is nothing in the validation cases to fit one to.");
+    return this->JudgeUncorrected(best, "the validation cases cannot be fitted.");
   }
   this->StoreVolumes(result.Volumes);
   const std::string figures = "MR-ECE " + PercentText(result.Before.Figures[RCN_MR_ECE], 2) + " without it, " +
@@ -492,7 +492,7 @@ bool Training::ResumeState()
   const JsonHandle state = this->CheckpointState();
   if (!state)
   {
-    this->Remark("There is no " + path + " yet: training starts from the beginning.");
+    this->Remark(path + " was not found; starting a new training.");
     return false;
   }
   CheckProtocol(this->Protocol().Get(), json_object_get(state.get(), "protocol"), path);
@@ -715,8 +715,8 @@ void Training::Loop()
     step = report.step;
     if (report.setback)
     {
-      this->Remark("The loss diverged at step " + std::to_string(step + 1) + "; training goes back to epoch " +
-        std::to_string(report.epoch) + " and on with half the rate.");
+      this->Remark("The loss diverged at step " + std::to_string(step + 1) + "; restarting from epoch " +
+        std::to_string(report.epoch) + " with half the learning rate.");
       continue;
     }
     this->Result_.SecondsDrawing += report.draw_seconds;
@@ -849,9 +849,8 @@ void Training::JudgeBest(bool resumed)
   {
     this->Result_.After = this->Result_.Before;
     this->Result_.StructuresAfter = this->Result_.StructuresBefore;
-    this->TellTemperature(best.Info().Correction
-        ? "The model is the one that training started from, with the correction that it had."
-        : NoTemperature + "it is the one that training started from, unchanged.");
+    this->TellTemperature(best.Info().Correction ? "The model is the one that training started from, with its correction."
+                                                 : NoTemperature + "it is the one that training started from, unchanged.");
   }
   else
   {
@@ -925,8 +924,7 @@ TrainingResult Training::Run()
   this->MakeTraining();
   if (this->Store_->Peak() > this->Store_->Room())
   {
-    this->Remark(
-      "One case alone takes more memory than cases are allowed to take: " + Fixed(this->Store_->Peak() / 1e9, 3) + " GB.");
+    this->Remark("A single case (" + Fixed(this->Store_->Peak() / 1e9, 3) + " GB) exceeds the memory limit for cases.");
   }
   this->Start_ = SecondsNow();
   const bool resumed = this->Options_.Resume && this->ResumeState();
@@ -977,7 +975,7 @@ std::string CheckTraining(const TrainingOptions& options)
   rcn_strategy strategy;
   if (options.List.Cases.empty())
   {
-    return "There is no case to learn from.";
+    return "No training cases were given.";
   }
   if (!IsModelName(options.Output))
   {
@@ -986,7 +984,7 @@ std::string CheckTraining(const TrainingOptions& options)
   if (!options.Strategy.empty() && !FindChoice(StructureStrategies(), options.Strategy) &&
     rcn_strategy_parse(&strategy, options.Strategy.c_str()) != RCN_OK)
   {
-    return "There is no strategy '" + options.Strategy + "'.";
+    return "Unknown strategy '" + options.Strategy + "'.";
   }
   if (const char* sentence = rcn_net_check(&options.Net))
   {
@@ -998,15 +996,15 @@ std::string CheckTraining(const TrainingOptions& options)
   }
   if (options.Folds < 0 || options.Folds == 1 || options.Fold < 0 || (options.Folds > 1 && options.Fold >= options.Folds))
   {
-    return "Of N folds (at least 2), one from 0 to N - 1 validates.";
+    return "The number of folds must be at least 2, and the fold 0 to N - 1.";
   }
   if (!(options.ValidationShare >= 0 && options.ValidationShare < 1))
   {
-    return "The share of cases that validate must be at least 0 and less than 1.";
+    return "The share of validation cases must be at least 0 and less than 1.";
   }
   if (options.Epochs < 0 || options.Epochs > 1000000)
   {
-    return "Training takes 1 to 1000000 epochs.";
+    return "The number of epochs must be 1 to 1000000.";
   }
   if (!(options.Minutes >= 0) || !(options.CacheGb >= 0) || !(options.CheckpointSeconds >= 0))
   {
@@ -1014,11 +1012,11 @@ std::string CheckTraining(const TrainingOptions& options)
   }
   if (!(options.Warmup >= 0 && options.Warmup < 1))
   {
-    return "The share of steps for warming up must be at least 0 and less than 1.";
+    return "The share of warm-up steps must be at least 0 and less than 1.";
   }
   if (options.Readout != "auto" && options.Readout != "majority" && options.Readout != "expected")
   {
-    return "The readout is auto, majority or expected.";
+    return "The readout must be auto, majority or expected.";
   }
   rcn_calib_options calib = RCN_CALIB_OPTIONS_INIT;
   calib.bins = options.Bins;

@@ -67,7 +67,7 @@ struct TrainingCourse
   double Passes() const;
 };
 
-/// "9 cases learn and 3 validate; an epoch has 50 steps of 4 samples, and training takes 2 min." Once it is measured: "About
+/// "9 cases for training, 3 for validation; an epoch has 50 steps of 4 samples, and training takes 2 min." Measured: "About
 /// 430 steps in 2 min, 9 epochs: every case is seen 36 times." Empty without cases.
 std::string CourseInWords(const TrainingCourse& course);
 

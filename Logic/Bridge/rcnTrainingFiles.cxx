@@ -136,8 +136,8 @@ void CheckProtocol(const json_t* now, const json_t* then, const std::string& pat
   {
     if (!json_equal(value, ProtocolValue(then, key)))
     {
-      throw Error(RCN_EINVALID,
-        path + " was made with another value of " + key + "; resume with the options that it was started with.", "resume");
+      throw Error(
+        RCN_EINVALID, path + " has another value of " + key + "; resume with the same options as at the start.", "resume");
     }
   }
 }

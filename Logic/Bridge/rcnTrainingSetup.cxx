@@ -272,17 +272,17 @@ void Training::ReadCases()
   }
   if (!marked)
   {
-    throw Error(RCN_EDATA, this->List_.Path + ": nobody marked anything in any training case; there is nothing to learn.");
+    throw Error(RCN_EDATA, this->List_.Path + ": the training cases have no marked voxel.");
   }
   if (this->Validation_.empty() && this->IsInPlace())
   {
     throw Error(RCN_EINVALID,
-      this->List_.Path + " has no validation case to show whether a retrained " + this->Options_.Output +
-        " is better; add some, or write to another file.");
+      this->List_.Path + " has no validation cases, so a retrained " + this->Options_.Output +
+        " cannot be compared; add some, or write to another file.");
   }
   if (this->Validation_.empty())
   {
-    this->Remark("There is no validation case: the last model is kept, and how good it is stays unknown.");
+    this->Remark("No validation cases: the model of the last epoch is kept and not evaluated.");
   }
   this->Result_.SecondsReading = SecondsNow() - start;
 }
@@ -321,7 +321,7 @@ void Training::ReadInit(int channels)
   if (info.Raters.size() != this->Raters_.size())
   {
     throw Error(RCN_EINVALID,
-      path + " has learned from " + Counted(static_cast<int64_t>(info.Raters.size()), "rater") + "; " + this->List_.Path +
+      path + " was trained on " + Counted(static_cast<int64_t>(info.Raters.size()), "rater") + "; " + this->List_.Path +
         " has " + std::to_string(this->Raters_.size()) + ".");
   }
   if (!this->Options_.OtherRaters)
@@ -387,7 +387,7 @@ void Training::ChooseNetwork()
   {
     throw Error(RCN_EINVALID,
       this->Options_.Init + " gives " + std::to_string(this->Net_.outputs) + " numbers per voxel, but " + this->StrategyName_ +
-        " needs " + std::to_string(outputs) + "; go on with its own strategy.");
+        " needs " + std::to_string(outputs) + "; keep its strategy.");
   }
   this->Net_.channels = channels;
   this->Net_.outputs = outputs;
@@ -454,8 +454,7 @@ void Training::ChooseSamples()
       }
       if (volumes && rcn_geometry_thin_axis(&one.Geometry) >= 0)
       {
-        throw Error(
-          RCN_EDATA, "Case " + one.Source.Id + " is a slice; unet3d learns from volumes, unet and fpn-resnet from slices.");
+        throw Error(RCN_EDATA, "Case " + one.Source.Id + " is a slice; unet3d needs volumes, unet and fpn-resnet need slices.");
       }
       this->Slices_ =
         this->Slices_ || (!volumes && !this->Options_.HasNet && !this->Init_ && rcn_geometry_thin_axis(&one.Geometry) < 0);
@@ -567,7 +566,7 @@ void Training::AdoptBatch()
     (this->Options_.Batch == 0 || (processes != this->Processes_.Count() && this->Options_.Batch * processes == batch)))
   {
     this->Train_.batch = batch;
-    this->Remark("Training goes on with steps of " + Counted(batch, "sample") + ", as it began with " +
+    this->Remark("Training continues with steps of " + Counted(batch, "sample") + ", as it was started with " +
       Counted(processes, "process", "processes") + ".");
   }
 }
@@ -610,7 +609,7 @@ void Training::MakeNetwork()
   {
     const int64_t taken = CopyAlike(net, this->Init_->Net());
     this->Remark("The network starts from " + this->Options_.Init + " (" + std::to_string(taken) + " of " +
-      std::to_string(rcn_net_parameter_count(net)) + " tensors); its last layer, which has other outputs, is new.");
+      std::to_string(rcn_net_parameter_count(net)) + " tensors); its last layer is new, because the outputs differ.");
     this->Init_.reset(); // it cannot be judged on these structures
   }
   else if (this->Init_)
@@ -747,18 +746,17 @@ int64_t AboutSo(int64_t count)
   return (count + unit / 2) / unit * unit;
 }
 
-/// "9 cases learn and 3 validate"
+/// "9 cases for training, 3 for validation"
 std::string CasesInWords(const TrainingCourse& course)
 {
-  return Counted(course.Training, "case") + (course.Old > 0 ? ", mixed with old ones," : "") +
-    (course.Training == 1 ? " learns and " : " learn and ") +
-    (course.Validation > 0 ? std::to_string(course.Validation) : "none") + (course.Validation > 1 ? " validate" : " validates");
+  return Counted(course.Training, "case") + " for training" + (course.Old > 0 ? ", mixed with old ones" : "") + ", " +
+    std::to_string(course.Validation) + " for validation";
 }
 
 std::string PassesInWords(const TrainingCourse& course)
 {
   const double passes = course.Passes();
-  return passes < 0.95 ? "too few to see every case"
+  return passes < 0.95 ? "fewer than one pass over the cases"
     : passes < 1.5     ? "every case is seen once"
                        : "every case is seen " + std::to_string(AboutSo(std::llround(passes))) + " times";
 }

@@ -114,7 +114,7 @@ TrainingSplit DivideCases(const TrainingOptions& options)
     {
       if (one.Images.empty())
       {
-        throw Error(RCN_EINVALID, list.Path + ": case " + one.Id + " has no image to learn from.");
+        throw Error(RCN_EINVALID, list.Path + ": case " + one.Id + " has no image to train on.");
       }
       (one.Split == "training" ? split.Training : split.Validation).push_back(one);
     }

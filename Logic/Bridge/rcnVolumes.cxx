@@ -216,7 +216,7 @@ VolumeTable PredictedVolumes::Table() const
   table.Rows.push_back({ "expected, mean of the raters", this->Text(this->Expected) });
   for (const PredictedInterval& interval : this->Intervals)
   {
-    table.Rows.push_back({ "raters would say (" + PercentText(interval.Level) + ")",
+    table.Rows.push_back({ PercentText(interval.Level) + " prediction interval",
       interval.IsKnown() ? this->Text(interval.Low) + " to " + this->Text(interval.High) : "–" });
   }
   for (int t = 1; t <= this->Raters; ++t)
@@ -254,7 +254,7 @@ std::string MissingInWords(const PredictedVolumes& volumes)
   {
     if (!interval.IsKnown())
     {
-      return "An interval of " + PercentText(interval.Level) + " takes " +
+      return "An interval of " + PercentText(interval.Level) + " needs " +
         CountedBehind(rcn_volume_units(interval.Level), volumes.OfPatients) + "; the model has " +
         std::to_string(volumes.Cases) + ".";
     }
@@ -571,7 +571,7 @@ VolumeReport SummarizeVolumes(const std::vector<JudgedVolumes>& cases, const std
   }
   if (unmeasured > 0)
   {
-    remarks.push_back(Counted(static_cast<int64_t>(unmeasured), "map is", "maps are") + " no probability everywhere");
+    remarks.push_back(Counted(static_cast<int64_t>(unmeasured), "map is", "maps are") + " not a probability everywhere");
   }
   if (report.ScoreCases == 0)
   {
@@ -580,13 +580,13 @@ VolumeReport SummarizeVolumes(const std::vector<JudgedVolumes>& cases, const std
   else if (calibrated > 0)
   {
     remarks.push_back(Counted(static_cast<int64_t>(calibrated), "case is", "cases are") +
-      " behind the intervals and do not count for coverage");
+      " used for the intervals and not counted for coverage");
   }
   for (const double level : VolumeLevels)
   {
     if (report.ScoreCases > 0 && std::isinf(known->Quantile(context, level)))
     {
-      remarks.push_back("an interval of " + PercentText(level) + " takes " + known->CountInWords(rcn_volume_units(level)) +
+      remarks.push_back("an interval of " + PercentText(level) + " needs " + known->CountInWords(rcn_volume_units(level)) +
         ", and there are " + std::to_string(report.ScoreCases));
     }
   }

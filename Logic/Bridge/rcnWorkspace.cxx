@@ -109,7 +109,7 @@ public:
     }
     if (!this->Answered_.insert(rater).second)
     {
-      throw Error(RCN_EINVALID, "The rater " + rater + " is named twice (" + place + "); give each rater another name.");
+      throw Error(RCN_EINVALID, "The rater " + rater + " is named twice (" + place + "); give each rater a different name.");
     }
     if (!this->Fixed_)
     {
@@ -198,7 +198,7 @@ public:
         text += (text.empty() ? "" : " or ") + std::to_string(value);
       }
       throw Error(
-        RCN_EDATA, "The label value " + text + " does not occur in " + place + "; which value did " + rater + " use?");
+        RCN_EDATA, "The label value " + text + " does not occur in " + place + "; check which value " + rater + " used.");
     }
     this->Remarks_.push_back("Rater " + rater + " marked nothing in " + place + ".");
   }
@@ -273,7 +273,8 @@ public:
     if (!marked && unnamed > 0 && this->Options_.AbsentLabelIsError)
     {
       throw Error(RCN_EDATA,
-        "No label value of a structure occurs in " + place + ", which has " + others + "; which values did " + rater + " use?");
+        "No label value of a structure occurs in " + place + ", which has " + others + "; check which values " + rater +
+          " used.");
     }
     if (unnamed > 0)
     {
@@ -472,7 +473,7 @@ void Workspace::LoadCase(const Case& one, const std::vector<std::string>& raters
   }
   if (one.Raters.empty())
   {
-    throw Error(RCN_EINVALID, "There is no rater; at least one is needed.", "raters");
+    throw Error(RCN_EINVALID, "No raters were given; at least one is needed.", "raters");
   }
   if (one.Memory)
   {
@@ -537,7 +538,8 @@ void Workspace::CountFile(Ballot& ballot, const Case& one, const RaterFile& rate
   if (!rater.Values.empty())
   {
     throw Error(RCN_EINVALID,
-      rater.Name + " (" + rater.Path + "): a label map of several structures takes their label values, and none of its own.");
+      rater.Name + " (" + rater.Path +
+        "): a label map of several structures uses their label values and cannot have one of its own.");
   }
   std::vector<Ballot::Part> parts;
   if (rater.Structures.empty())
@@ -628,7 +630,7 @@ void Workspace::SelectStructure(int structure)
   this->RequireCase();
   if (structure < 0 || structure > static_cast<int>(std::max<size_t>(this->Structures_.size(), 1)))
   {
-    throw Error(RCN_EINVALID, "There is no structure number " + std::to_string(structure) + " in this case.");
+    throw Error(RCN_EINVALID, "Structure number " + std::to_string(structure) + " does not exist in this case.");
   }
   rcn_votes* selected = nullptr;
   if (structure > 0 && this->HasStructures()) // the only one is selected already

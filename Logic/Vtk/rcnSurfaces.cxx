@@ -28,9 +28,9 @@ namespace rcn
 namespace
 {
 
-void ThrowIfCancelled(const SurfaceOptions& options)
+void ThrowIfCanceled(const SurfaceOptions& options)
 {
-  if (options.Cancelled && options.Cancelled())
+  if (options.Canceled && options.Canceled())
   {
     throw Error(RCN_ECANCELLED, "Canceled.");
   }
@@ -191,7 +191,7 @@ std::vector<Surface> LevelSurfaces(rcn_context* context, const rcn_votes* votes,
   std::vector<Surface> surfaces;
   for (const int level : levels)
   {
-    ThrowIfCancelled(options);
+    ThrowIfCanceled(options);
     Add(surfaces, level, field, level - 0.5, geometry, options.Triangles / static_cast<int64_t>(levels.size()));
   }
   return surfaces;
@@ -203,7 +203,7 @@ std::vector<Surface> LevelSurfaces(
   const rcn_image& view = prediction.View();
   if (view.type != RCN_FLOAT32 || !(threshold > 0 && threshold <= 1))
   {
-    throw Error(RCN_EINVALID, "A surface is made of float32 probabilities, at one above 0 and up to 1.");
+    throw Error(RCN_EINVALID, "The threshold must be above 0 and at most 1, and the map float32.");
   }
   // At the threshold itself belongs to the inside.
   const double value = std::nextafter(static_cast<float>(threshold), 0.0f);
@@ -217,7 +217,7 @@ std::vector<Surface> LevelSurfaces(
   const Volume field = Volume::Allocate(view.geometry, RCN_FLOAT32);
   for (const int level : levels)
   {
-    ThrowIfCancelled(options);
+    ThrowIfCanceled(options);
     Check(rcn_readout_apply(static_cast<float*>(field.Data()), context, &view, RCN_READOUT_AT_LEAST, level), context);
     Add(surfaces, level, Rimmed(field, Whole(view.geometry)), value, view.geometry,
       options.Triangles / static_cast<int64_t>(levels.size()));

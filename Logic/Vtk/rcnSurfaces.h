@@ -36,9 +36,9 @@ struct Surface
 
 struct SurfaceOptions
 {
-  int Most = 6;                    ///< surfaces; of more levels some are left out, not the first and the last
-  int64_t Triangles = 120000;      ///< of all surfaces together, about
-  std::function<bool()> Cancelled; ///< asked now and then; true: Error (RCN_ECANCELLED)
+  int Most = 6;                   ///< surfaces; of more levels some are left out, not the first and the last
+  int64_t Triangles = 120000;     ///< of all surfaces together, about
+  std::function<bool()> Canceled; ///< asked now and then; true: Error (RCN_ECANCELLED)
 };
 
 /// The levels that get a surface: all 1 ... raters, or `most` of them, evenly.

@@ -41,7 +41,7 @@ rcn_geometry GeometryFromVtk(const int extent[6], vtkMatrix4x4* ijkToRas, const 
   }
   if (std::abs(ijkToRas->Determinant()) < 1e-9 * geometry.spacing[0] * geometry.spacing[1] * geometry.spacing[2])
   {
-    throw Error(RCN_EDATA, name + " has voxels of no size; look at its transform.");
+    throw Error(RCN_EDATA, name + " has zero voxel size; check its transform.");
   }
   ijkToRas->MultiplyPoint(first, first);
   ToRas(first, first);
@@ -168,7 +168,7 @@ Volume Interleave(const std::vector<Volume>& components)
     if (one.View().type != components.front().View().type || one.View().components != 1 ||
       !std::equal(one.Geometry().size, one.Geometry().size + 3, components.front().Geometry().size))
     {
-      throw Error(RCN_EDATA, "Volumes of different sizes or types cannot be taken together.");
+      throw Error(RCN_EDATA, "Volumes of different sizes or types cannot be combined.");
     }
     append->AddInputData(VtkFromVolume(one));
   }

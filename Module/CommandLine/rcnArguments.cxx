@@ -333,7 +333,7 @@ Case CaseFrom(const Arguments& arguments, bool whole)
   one.Raters = RatersFrom(arguments);
   if (one.Raters.empty())
   {
-    throw Error(RCN_EINVALID, "There is no rater; give at least one mask with --rater NAME=FILE, or a list with --data.");
+    throw Error(RCN_EINVALID, "Give at least one mask with --rater NAME=FILE, or a list with --data.");
   }
   one.Structures = LabelsFrom(arguments);
   for (RaterFile& rater : one.Raters)

@@ -277,7 +277,7 @@ public:
         "learned "
         "how many raters mark a voxel and of one that learned their majority")
   {
-    this->Figure_.Text(16, 28, "What two models say about cases they have not seen", 18, Anchor::Start, "#111", true);
+    this->Figure_.Text(16, 28, "Predictions of two models on test cases", 18, Anchor::Start, "#111", true);
     const char* const captions[] = { "image", "share of five raters", "ordinal: learned the levels",
       "median: learned the majority" };
     for (int c = 0; c < 4; ++c)
@@ -345,6 +345,7 @@ StudyOptions StudyOf(const std::filesystem::path& folder, const std::string& dat
   options.Training.Batch = 8;
   options.Training.Rate = 0.003;
   options.Choices["--epochs"] = std::to_string(options.Training.Epochs);
+  options.Command = arguments.CommandLine("rater-consensus demo");
   options.Progress = [&terminal](double fraction, const std::string& stage) { return terminal.Show(fraction, stage.c_str()); };
   return options;
 }
@@ -357,7 +358,7 @@ std::string Learn(const std::filesystem::path& folder, const Arguments& argument
     folder, WriteLearningCases(folder / "cases", workspace.Context(), false), { "ordinal", "median" }, arguments, terminal);
   const StudyResult result = RunStudy(options);
 
-  Table table({ "Learned", "Readout", "MR-ECE (%)", "95 % interval", "Brier", "AUC", "RPS", "Levels off by (%)" });
+  Table table({ "Learned", "Readout", "MR-ECE (%)", "95 % interval", "Brier", "AUC", "RPS", "Level error (%)" });
   for (const StudyRow& row : result.Rows)
   {
     const rcn_interval& interval = row.Box.Interval[RCN_MR_ECE];
@@ -392,8 +393,8 @@ std::string Learn(const std::filesystem::path& folder, const Arguments& argument
   return "Two models learn from forty small cases: ordinal how many raters mark a voxel, median their majority.\n"
          "Evaluated on twenty other cases (box around all marks)\n" +
     table.Text() +
-    "RPS and \"Levels off by\" are about the number of raters who mark a voxel: P(at least 1, 2, ... 5 of them) against how\n"
-    "often that is so. A model of one probability has no levels; it is evaluated as if raters answered independently.\n";
+    "RPS and \"Level error\" evaluate the predicted number of raters: the probability that at least 1, 2, ... 5 of them mark "
+    "a\nvoxel, against the observed share. One probability is converted to levels by a binomial distribution.\n";
 }
 #endif
 

@@ -34,8 +34,7 @@ std::vector<Option> JudgeOptions(bool regions)
     { "--pred", "DIR", "with --data: folder with <case>_levels or <case>_prob for each case", {}, false, FileUse::Read },
     ScaleOption(),
     { "--readout", "WHICH",
-      "readout of levels: majority, more-than-half, expected or at-least:T (the one that predict used, or expected if that is "
-      "not known)" },
+      "readout of levels: majority, more-than-half, expected or at-least:T (that of predict, or expected if it is unknown)" },
     { "--region", "WHERE",
       regions
         ? "which voxels count (box); given several times, the first is the one of the tables and diagrams, and the others have "
@@ -101,7 +100,7 @@ void CheckJudgeArguments(const Arguments& arguments)
   {
     if (!arguments.Has("--data") && arguments.Has(option))
     {
-      throw Error(RCN_EINVALID, std::string(option) + " goes with a list of cases; give --data LIST --pred DIR.");
+      throw Error(RCN_EINVALID, std::string(option) + " is for a list of cases; give --data LIST --pred DIR.");
     }
   }
   for (const char* option : { "--prob", "--region-mask" })
@@ -222,7 +221,7 @@ std::string IntervalCell(const rcn_interval& interval, bool percent)
 
 std::string FigureTable(const EvaluationReport& report)
 {
-  Table table({ "", "value", "95 % interval", "what it is" });
+  Table table({ "", "value", "95 % interval", "meaning" });
   for (const FigureName& row : FigureNames())
   {
     if (std::isfinite(report.Figures[row.Figure]))
@@ -240,10 +239,10 @@ std::string FigureTable(const EvaluationReport& report)
         "the same without bins, smoothed by " + PercentText(report.Kde.bandwidth, 1) });
     }
   }
-  const char* const meaning = "does a higher probability mean foreground? against the reference";
+  const char* const meaning = "how well the probability separates foreground from background, against the reference";
   table.Add({ "AUC", std::isfinite(report.Auc.reference) ? Fixed(report.Auc.reference, 4) : "undefined",
     IntervalCell(report.Interval[RCN_AUC_HISTOGRAM], false),
-    std::isfinite(report.Auc.reference) ? meaning : "all or nothing is foreground" });
+    std::isfinite(report.Auc.reference) ? meaning : "everything or nothing is foreground" });
   table.Add({ "AUC, all votes", std::isfinite(report.Auc.pairs) ? Fixed(report.Auc.pairs, 4) : "undefined",
     IntervalCell(report.Interval[RCN_AUC_PAIRS_HISTOGRAM], false), "the same over all voxel-rater pairs" });
   return table.Text();
@@ -252,7 +251,7 @@ std::string FigureTable(const EvaluationReport& report)
 /// Of whole images; nothing where no case has volumes.
 std::string VolumeText(const VolumeReport& volumes)
 {
-  Table table({ "Volumes", "value", "95 % interval", "what it is" });
+  Table table({ "Volumes", "value", "95 % interval", "meaning" });
   for (const VolumeFigure& figure : volumes.Shown())
   {
     if (std::isfinite(figure.Value))
@@ -265,7 +264,7 @@ std::string VolumeText(const VolumeReport& volumes)
 
 std::string BinTable(const EvaluationReport& report)
 {
-  Table table({ "Model says (%)", "Raters say (%)", "Gap", "Votes" });
+  Table table({ "Predicted (%)", "Observed (%)", "Gap", "Votes" });
   for (const rcn_calib_bin& bin : report.Bins)
   {
     if (bin.count > 0)
@@ -391,7 +390,7 @@ void RemarkOnDifferences(const JudgeInput& input, const EvaluationOptions& one, 
   if (readout != otherReadout)
   {
     input.Loop.Remark("The readout of " + first + " is " + readout + ", that of " + second + " is " + otherReadout +
-      "; --readout evaluates both with the same.");
+      "; use --readout to evaluate both with the same.");
   }
   if (one.TieBackground != other.TieBackground)
   {
@@ -425,7 +424,7 @@ void SavePlots(const EvaluationReport& report, const EvaluationReport* before, c
   }
   if (arguments.Has("--plot-levels"))
   {
-    LevelDiagrams(report, "Does it know how many raters mark a voxel?").Save(arguments.Get("--plot-levels"));
+    LevelDiagrams(report, "Predicted and observed number of raters").Save(arguments.Get("--plot-levels"));
   }
 }
 
@@ -549,7 +548,8 @@ void CheckRecord(const PredictionSource& source, const Workspace& workspace, con
   }
   if (arguments.Has("--recalibration"))
   {
-    throw Error(RCN_EINVALID, "--record is for the model as it is; store the correction in it with recalibrate --model first.");
+    throw Error(RCN_EINVALID,
+      "--record needs a model without a separate correction; store the correction in it with recalibrate --model first.");
   }
 #ifdef RCN_HAVE_NETWORKS
   CheckMadeBy(Model(workspace.Context(), arguments.Get("--record")), source.Run.get(), source.Name);
@@ -645,7 +645,7 @@ class MainFigures
 {
 public:
   explicit MainFigures(const std::string& what)
-    : Table_({ what, "Cases", "MR-ECE (%)", "95 % interval", "Brier", "NLL", "RPS", "Levels off by (%)", "AUC", "Dice, mean" })
+    : Table_({ what, "Cases", "MR-ECE (%)", "95 % interval", "Brier", "NLL", "RPS", "Level error (%)", "AUC", "Dice, mean" })
   {
   }
 
@@ -675,7 +675,7 @@ std::string StructureTable(const std::vector<StructureReport>& structures)
   MainFigures table("Structure");
   for (const StructureReport& one : structures)
   {
-    table.Add(one.Name, one.Report, "nobody marked it: the region is empty");
+    table.Add(one.Name, one.Report, "the region is empty: nobody marked it");
   }
   table.Add("mean", MeanOverStructures(structures), "");
   return table.Text();
@@ -876,7 +876,7 @@ void CheckSeveral(const EvaluateTasks& tasks, const JudgeInput& input, const Arg
   }
   if (input.List.HasStructures() && tasks.Structures.size() == 1 && arguments.Has("--record"))
   {
-    throw Error(RCN_EINVALID, "--record stores what is found on all structures; leave out --structure.");
+    throw Error(RCN_EINVALID, "--record needs all structures; leave out --structure.");
   }
 }
 
@@ -934,8 +934,7 @@ void CheckModel(
   {
     throw Error(RCN_EINVALID,
       model.Path() +
-        " has a correction already, with which its predictions were made; predict with "
-        "--no-recalibration, and use --replace.");
+        " already has a correction, which was applied to its predictions; predict with --no-recalibration, and use --replace.");
   }
   if (source.Run && source.Run->Hash != model.Hash())
   {
@@ -993,7 +992,7 @@ void StoreVolumes(const VolumeScores& volumes, const Workspace& workspace, const
 void PrintRecalibration(const RecalibrationResult& result, const EvaluationOptions& options, bool stored, Terminal& terminal,
   const Arguments& arguments)
 {
-  const std::string next = !stored ? "It was not stored; --force stores it all the same."
+  const std::string next = !stored ? "It was not stored; use --force to store it anyway."
     : arguments.Has("-o") ? "Evaluate it on others: rater-consensus evaluate --recalibration " + arguments.Get("-o") + " ..."
                           : "Evaluate it on others; predict applies it with " + arguments.Get("--model") + ".";
   const bool shown = Print(arguments,
@@ -1023,8 +1022,8 @@ int RunRecalibrate(const Arguments& arguments)
   CheckJudgeArguments(arguments);
   if (!arguments.Has("--method") || (!arguments.Has("-o") && !arguments.Has("--model")))
   {
-    throw Error(RCN_EINVALID,
-      arguments.Has("--method") ? "Say where to write with -o or --model." : "Say how to recalibrate with --method.");
+    throw Error(
+      RCN_EINVALID, arguments.Has("--method") ? "Give the output with -o or --model." : "Choose a method with --method.");
   }
   if (arguments.Get("--split") == "test" && !arguments.Has("--allow-test-cases"))
   {

@@ -54,7 +54,7 @@ std::string WriteMap(
   }
   if (report.MapContent == Content::Probability)
   {
-    throw Error(RCN_EINVALID, "--type uint8 cannot hold probabilities; leave it out.");
+    throw Error(RCN_EINVALID, "--type uint8 cannot store probabilities; leave it out.");
   }
   const Volume bytes = Volume::Allocate(map.geometry, RCN_UINT8, map.components);
   rcn_image stored = bytes.View();

@@ -259,7 +259,7 @@ void CheckArguments(const Arguments& arguments)
   }
   if (arguments.Has("--split") && !arguments.Has("--data"))
   {
-    throw Error(RCN_EINVALID, "--split goes with a list of cases; give --data LIST.");
+    throw Error(RCN_EINVALID, "--split is for a list of cases; give --data LIST.");
   }
   if (arguments.Has("--levels") && arguments.Has("--no-levels"))
   {
@@ -287,7 +287,7 @@ DataList CasesFrom(const Arguments& arguments, const Model& model)
   }
   catch (const Error& error)
   {
-    throw Error(error.Status(), std::string(error.what()) + " (To predict all the same, give the images with --image.)");
+    throw Error(error.Status(), std::string(error.what()) + " (To predict anyway, give the images with --image.)");
   }
   return list;
 }
@@ -300,7 +300,7 @@ CaseEnd PredictCase(const Case& one, const Model& model, const PredictionOptions
   Stopwatch watch;
   if (one.Images.empty())
   {
-    throw Error(RCN_EDATA, "the list gives no image.");
+    throw Error(RCN_EDATA, "the list has no image.");
   }
   const double tolerance = arguments.GetNumber("--tolerance", RCN_GEOMETRY_TOLERANCE);
   const std::vector<Volume> images = ImagesOf(workspace.Context(), one, tolerance);
@@ -358,7 +358,7 @@ int RunPredict(const Arguments& arguments)
 
   Seconds seconds;
   const bool several = model.HasSeveralStructures() && options.Structure.empty();
-  std::vector<std::string> headings = { "Case", "Size", "Marked", "Expected", "Raters would say (80 %)", "Tiles" };
+  std::vector<std::string> headings = { "Case", "Size", "Marked", "Expected", "80 % prediction interval", "Tiles" };
   if (several)
   {
     headings.insert(headings.begin() + 1, "Structure");
@@ -418,7 +418,7 @@ Command PredictCommand()
     "the model was trained on, and the maps are turned back. A 2-D network goes through a volume slice by slice; for a 3-D "
     "network, a volume is resampled to the spacing of training and back. The correction stored in the model is applied. The "
     "volume that a rater would mark is given with intervals, which come from the validation cases of the model. "
-    "predictions.json in the same folder says how the maps were made and lists them; evaluate, recalibrate and report read it. "
+    "predictions.json in the same folder lists the maps and how they were made; evaluate, recalibrate and report read it. "
     "What an earlier run wrote for a case is replaced. In a folder or a list, a case that fails does not stop the others. A "
     "model of several structures writes <case>_prob with a component for each, <case>_labels (the most probable label of each "
     "voxel, with the names of the structures) and, with --levels, <case>_<structure>_levels.",

@@ -106,7 +106,7 @@ int RunPatient(const Arguments& arguments)
   }
   if (models.size() != 1)
   {
-    throw Error(RCN_EINVALID, "A page without raters is about one model; give one --model FILE.");
+    throw Error(RCN_EINVALID, "A report without raters needs one model; give one --model FILE.");
   }
   PatientPageOptions options;
   options.One.Images = arguments.GetAll("--image");
@@ -124,7 +124,7 @@ int RunPatient(const Arguments& arguments)
     options.Output = options.Anonymous ? "report.html" : options.One.Id + "_report.html";
     if (std::filesystem::exists(options.Output, ignored))
     {
-      throw Error(RCN_EINVALID, options.Output + " is there already; say where to write with -o.");
+      throw Error(RCN_EINVALID, options.Output + " already exists; choose another file with -o.");
     }
   }
   options.Slices = static_cast<size_t>(arguments.GetInteger("--slices", 2, 1, 100));
@@ -144,14 +144,18 @@ int RunReport(const Arguments& arguments)
     return RunPatient(arguments);
   }
   Terminal terminal(arguments);
+  if (arguments.Has("--image") && !arguments.Has("--rater") && !arguments.Has("--data"))
+  {
+    throw Error(RCN_EINVALID, "Give raters to compare with --rater NAME=FILE, or a model to predict with --model FILE.");
+  }
   CheckCaseOrList(arguments);
   if (arguments.Has("--split") && !arguments.Has("--data"))
   {
-    throw Error(RCN_EINVALID, "--split goes with a list of cases; give --data LIST.");
+    throw Error(RCN_EINVALID, "--split is for a list of cases; give --data LIST.");
   }
   if (arguments.Has("--image") && arguments.Has("--data"))
   {
-    throw Error(RCN_EINVALID, "--image is for one case; a list has its own.");
+    throw Error(RCN_EINVALID, "--image is for one case; the list names its images.");
   }
   ReportOptions options;
   options.Output = arguments.Get("-o");
@@ -202,7 +206,7 @@ Command ReportCommand()
     "Writes one HTML file that needs no other file and no network: a summary in words, sortable tables of agreement, pictures "
     "of the most disputed slices with every rater and every model side by side, and reliability diagrams, which show whether "
     "predicted probabilities match how often raters mark a voxel. It works in light and dark mode, on a phone and on paper. "
-    "With an image and a model alone, the page is for a patient whom nobody has outlined: slices with map, levels and "
+    "With an image and a model alone, the page is for an image without outlines: slices with map, levels and "
     "contours, "
     "volumes with intervals, where the model is unsure, and the record of the model, on at most two printed sheets.",
     Join(

@@ -121,7 +121,7 @@ int RunStudyCommand(const Arguments& arguments)
   if (!arguments.Has("--data") || !arguments.Has("-o"))
   {
     const bool folder = arguments.Has("-o");
-    throw Error(RCN_EINVALID, folder ? "The study needs cases to learn from." : "The study needs a folder for its results.",
+    throw Error(RCN_EINVALID, folder ? "The study needs a data list." : "The study needs a folder for its results.",
       folder ? "data" : "output");
   }
   StudyOptions options;

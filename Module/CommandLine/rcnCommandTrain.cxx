@@ -36,7 +36,7 @@ void ReadSizes(double* out, const Arguments& arguments, const std::string& optio
   if (count == 0 || count > 3 || !words.eof())
   {
     throw Error(RCN_EINVALID,
-      option + " is " + (whole ? "a size in voxels such as 128x128 or 96x96x48" : "a spacing in mm such as 1x1x2.5") +
+      option + " must be " + (whole ? "a size in voxels such as 128x128 or 96x96x48" : "a spacing in mm such as 1x1x2.5") +
         ", not '" + text + "'.");
   }
   // One number is for both axes of a slice; the third axis is left as it is.
@@ -79,7 +79,7 @@ rcn_normalize NormalizationFrom(const std::string& text)
   else
   {
     throw Error(RCN_EINVALID,
-      "--normalize is zscore, fixed, percentile, percentile:LOW,HIGH, window or window:CENTER,WIDTH, not '" + text + "'.");
+      "--normalize must be zscore, fixed, percentile, percentile:LOW,HIGH, window or window:CENTER,WIDTH, not '" + text + "'.");
   }
   const char* sentence = rule.kind == RCN_NORMALIZE_FIXED ? nullptr : rcn_normalize_check(&rule);
   if (sentence)
@@ -151,7 +151,7 @@ std::string LongerInWords(const TrainingResult& result, const TrainingOptions& o
   }
   // Twice as long, in the terms that the person used.
   const double minutes = options.Minutes > 0 ? options.Minutes : result.Epochs.back().Seconds / 60;
-  return "Still improving when it ended: train longer, for example " +
+  return "Validation was still improving; train longer, for example " +
     (options.Epochs > 0 && options.Minutes == 0 ? "--epochs " + std::to_string(2 * options.Epochs)
                                                 : "--minutes " + Fixed(std::ceil(2 * minutes), 0)) +
     "\n";
@@ -209,7 +209,7 @@ int RunTrain(const Arguments& arguments)
   Terminal terminal(arguments);
   if (!arguments.Has("--data"))
   {
-    throw Error(RCN_EINVALID, "Give the cases to learn from with --data LIST.");
+    throw Error(RCN_EINVALID, "Give the training cases with --data LIST.");
   }
   if (!IsModelName(arguments.Get("-o")))
   {
@@ -355,7 +355,7 @@ TrainingOptions TrainingOptionsFrom(const Arguments& arguments)
   options.CheckpointSeconds = arguments.GetNumber("--checkpoint-seconds", options.CheckpointSeconds);
   if (arguments.Has("--fold") && options.Folds < 2)
   {
-    throw Error(RCN_EINVALID, "--fold says which of --folds N validates; give both.");
+    throw Error(RCN_EINVALID, "--fold is the validation fold of --folds N; give both.");
   }
   return options;
 }
@@ -386,15 +386,16 @@ std::vector<Option> TrainingOptionTable()
       "likelihoods of the levels: weight of the ranked probability score added to them (ordinal, "
       "beta-binomial-voxel and dirichlet-multinomial: 5, otherwise 0)" },
     { "--no-recalibration", "", "do not fit a temperature to the validation cases at the end" },
-    { "--average", "SHARE", "also average the weights over this share of the steps; whichever validates better is kept (0)" },
-    { "--unimodal-weight", "W", "levels: weight of the penalty on more than one peak (0)" },
+    { "--average", "SHARE",
+      "also average the weights over this share of the steps; the better of the two in validation is kept (0)" },
+    { "--unimodal-weight", "W", "levels: weight of the penalty on distributions with more than one peak (0)" },
     { "--tie", "RULE", "result where exactly half of the raters marked (foreground)", { "foreground", "background" } },
     { "--sigma", "VOXELS", "soft-gaussian, svls: standard deviation of the Gaussian (1)" },
     { "--rate", "R", "highest learning rate (0.001)" },
     { "--schedule", "KIND", "schedule of the learning rate (one-cycle)", { "one-cycle", "cosine", "constant" } },
     { "--warmup", "SHARE", "share of the steps in which the learning rate rises (0.3 with one-cycle, otherwise 0.05)" },
     { "--weight-decay", "W", "weight decay; above 0, AdamW is used instead of Adam (0)" },
-    { "--clip", "NORM", "largest norm of a gradient (no limit)" },
+    { "--clip", "NORM", "norm to which gradients are clipped (no clipping)" },
     { "--patience", "N",
       "stop after N epochs without a better validation RPS; 0: never (a third of the epochs, at least 10; never with --epochs "
       "or --minutes)" },
@@ -418,16 +419,16 @@ std::vector<Option> TrainingOptionTable()
     { "--readout", "WHICH", "readout stored in the model; auto: the better calibrated one in validation (expected)",
       { "auto", "majority", "expected" } },
     { "--folds", "N", "divide the training and validation cases into N folds, by patient" },
-    { "--fold", "K", "with --folds: the fold that validates (0)" },
+    { "--fold", "K", "with --folds: the validation fold (0)" },
     { "--split", "SHARE",
-      "make a new split in which this share of the cases validates, by patient (0.15 if the list has no validation cases)" },
+      "make a new split with this share of the cases for validation, by patient (0.15 if the list has no validation cases)" },
     { "--skip-bad", "", "leave out cases that cannot be read" },
     { "--cache-gb", "GB",
       "memory for cases, with mpirun in each process; what does not fit is read again, and one case is always kept (no "
       "limit)" },
     { "--seed", "N", "random seed (0)" },
     { "--checkpoint-seconds", "S",
-      "age from which a checkpoint is renewed at the end of an epoch; within an epoch, at ten times this age (30)" },
+      "seconds between checkpoints at the ends of epochs; within an epoch, ten times as many (30)" },
     ResampleOption(),
     UnansweredOption(),
   };
@@ -439,8 +440,8 @@ Command TrainCommand()
     { "--data LIST -o MODEL.safetensors [--strategy ordinal] [--arch unet] [--minutes 20]",
       "--data LIST -o MODEL.safetensors ... --resume",
       "--data NEW -o MODEL.safetensors --init OLD.safetensors [--minutes 2] [--rehearse OLD-LIST]" },
-    "Trains a network on the masks of several raters. ordinal learns how many of them mark a voxel (the level), and so does "
-    "rps, the loss of the paper. random to svls learn one map fused from the masks; the other strategies are alternatives to "
+    "Trains a network on the masks of several raters. ordinal learns how many of them mark a voxel (the level); rps does so "
+    "with the loss of the paper. random to svls learn one map fused from the masks; the other strategies are alternatives to "
     "ordinal. Several structures of a list are learned by one network: dirichlet-multinomial (their default) learns how many "
     "raters give each label, soft their shares, median the label that most raters gave, and rps the levels of each structure "
     "by itself. The model with the lowest validation RPS is kept, with a log of all epochs and a checkpoint. Ctrl-C finishes "

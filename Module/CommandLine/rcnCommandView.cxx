@@ -44,7 +44,7 @@ int RunView(const Arguments& arguments)
   if (!std::getenv("DISPLAY") && !std::getenv("WAYLAND_DISPLAY") && !std::getenv("QT_QPA_PLATFORM"))
   {
     throw Error(RCN_EUNSUPPORTED,
-      "There is no screen: neither DISPLAY nor WAYLAND_DISPLAY is set. Use xvfb-run for pictures without a screen.");
+      "No display was found: neither DISPLAY nor WAYLAND_DISPLAY is set. Use xvfb-run to take pictures without a display.");
   }
 #endif
   std::vector<std::string> words = WordsOf(arguments);

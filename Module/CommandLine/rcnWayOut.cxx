@@ -27,6 +27,7 @@ std::string WayOut(const std::string& key)
     { "resume", "Use --overwrite instead of --resume to start again." },
     { "scale", "Use --scale, such as --scale 255." },
     { "slices", "Use --arch unet3d to learn from whole volumes." },
+    { "split", "Use --split to choose another." },
     { "structure", "Use --structure NAME." },
   };
   const auto found = ways.find(key);

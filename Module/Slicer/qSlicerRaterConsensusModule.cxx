@@ -16,11 +16,11 @@ qSlicerRaterConsensusModule::~qSlicerRaterConsensusModule() = default;
 
 QString qSlicerRaterConsensusModule::helpText() const
 {
-  return tr("<p>Experts who segment the same image disagree. This module shows where and how much, makes one map out of "
-            "their masks, applies and retrains networks that learned from all of them, and shows whether a probability of "
+  return tr("<p>Experts who segment the same image disagree. This module shows where and how much, fuses their masks into one "
+            "map, applies and retrains networks that learned from all of them, and shows whether a probability of "
             "70 % means that 70 % of raters mark the voxel.</p>"
             "<p>Work from top to bottom: choose the image and the raters (segments or label maps), measure their "
-            "agreement and visit the disputed places, make a consensus, apply a model, and judge its probabilities. Results "
+            "agreement and visit the disputed places, make a consensus, apply a model, and evaluate its probabilities. Results "
             "are ordinary nodes and are saved with the scene.</p>"
             "<p><b>For research, not for clinical use.</b></p>");
 }

@@ -225,12 +225,12 @@ void qSlicerRaterConsensusModuleWidgetPrivate::fillChoices()
   {
     this->RecalibrationComboBox->addItem(Widget::tr(correction.Label), correction.Name);
   }
-  this->StrategyComboBox->addItem(Widget::tr("(as the model, or the usual one)"), "");
+  this->StrategyComboBox->addItem(Widget::tr("(that of the model, or the default)"), "");
   for (const rcn::Choice& strategy : rcn::Strategies())
   {
     this->StrategyComboBox->addItem(Widget::tr(strategy.Label), strategy.Name);
   }
-  this->NetworkComboBox->addItem(Widget::tr("(as the model, or the usual one)"), "");
+  this->NetworkComboBox->addItem(Widget::tr("(that of the model, or the default)"), "");
   for (const rcn::Choice& network : rcn::Networks())
   {
     this->NetworkComboBox->addItem(Widget::tr(network.Label), network.Name);
@@ -486,7 +486,7 @@ void qSlicerRaterConsensusModuleWidgetPrivate::connectJob()
       this->Training->fail(sentence);
     }
   });
-  QObject::connect(this->Job, &qRcnJob::cancelled, q, [this] {
+  QObject::connect(this->Job, &qRcnJob::canceled, q, [this] {
     this->Notice->showRemark(qSlicerRaterConsensusModuleWidget::tr("Canceled. Nothing was changed."));
     if (this->RunningAction == Logic::TrainAction)
     {
@@ -612,7 +612,7 @@ void qSlicerRaterConsensusModuleWidgetPrivate::showRaters()
   for (int n = 0; n < raters; ++n)
   {
     vtkMRMLNode* const source = node->GetNthRaterNode(n);
-    QString mask = source ? QString::fromUtf8(source->GetName()) : qSlicerRaterConsensusModuleWidget::tr("(no longer there)");
+    QString mask = source ? QString::fromUtf8(source->GetName()) : qSlicerRaterConsensusModuleWidget::tr("(removed)");
     auto* const segmentation = vtkMRMLSegmentationNode::SafeDownCast(source);
     if (segmentation && node->GetNthRaterSegmentID(n).empty())
     {
@@ -622,8 +622,7 @@ void qSlicerRaterConsensusModuleWidgetPrivate::showRaters()
     {
       vtkSegment* const segment =
         segmentation->GetSegmentation() ? segmentation->GetSegmentation()->GetSegment(node->GetNthRaterSegmentID(n)) : nullptr;
-      mask +=
-        ": " + (segment ? QString::fromUtf8(segment->GetName()) : qSlicerRaterConsensusModuleWidget::tr("(no longer there)"));
+      mask += ": " + (segment ? QString::fromUtf8(segment->GetName()) : qSlicerRaterConsensusModuleWidget::tr("(removed)"));
     }
     else if (source && node->GetNthRaterValue(n))
     {
@@ -784,12 +783,12 @@ void qSlicerRaterConsensusModuleWidgetPrivate::finishTraining(bool keep)
     }
     if (keep)
     {
-      this->Notice->showRemark(qSlicerRaterConsensusModuleWidget::tr("The new model is kept, and in use from now on: %1")
+      this->Notice->showRemark(qSlicerRaterConsensusModuleWidget::tr("The new model was kept and is now in use: %1")
           .arg(QString::fromStdString(node->GetModelFile())));
     }
     else
     {
-      this->Notice->showRemark(qSlicerRaterConsensusModuleWidget::tr("The new model is gone; nothing has changed."));
+      this->Notice->showRemark(qSlicerRaterConsensusModuleWidget::tr("The new model was discarded; nothing was changed."));
     }
   }
   this->Training->clear();
@@ -852,7 +851,7 @@ void qSlicerRaterConsensusModuleWidget::setup()
     { Logic::PredictAction, d->PredictButton, d->PredictHint, d->PredictPlace, tr("Applying the model") },
     { Logic::ReportAction, d->ReportButton, d->ReportHint, d->ReportPlace, tr("Writing the report") },
     { Logic::TrainAction, d->TrainButton, d->TrainHint, d->TrainPlace, tr("Retraining") },
-    { Logic::EvaluateAction, d->EvaluateButton, d->EvaluateHint, d->EvaluatePlace, tr("Judging the probability") },
+    { Logic::EvaluateAction, d->EvaluateButton, d->EvaluateHint, d->EvaluatePlace, tr("Evaluating the probability") },
     { Logic::RecalibrateAction, d->RecalibrateButton, d->RecalibrateHint, d->RecalibratePlace, tr("Fitting a correction") } };
   d->Job = new qRcnJob(this);
   d->makeStatus();
@@ -992,7 +991,7 @@ void qSlicerRaterConsensusModuleWidgetPrivate::showReadouts(int raters)
     return;
   }
   this->ReadoutComboBox->clear();
-  this->ReadoutComboBox->addItem(qSlicerRaterConsensusModuleWidget::tr("(as the model was made for)"), "");
+  this->ReadoutComboBox->addItem(qSlicerRaterConsensusModuleWidget::tr("(that of the model)"), "");
   const auto addReadout = [this](rcn_readout readout, int atLeast) {
     this->ReadoutComboBox->addItem(
       QString::fromStdString(rcn::ReadoutLabel(readout, atLeast)), QString::fromStdString(rcn::ReadoutText(readout, atLeast)));
@@ -1055,7 +1054,7 @@ void qSlicerRaterConsensusModuleWidgetPrivate::showActions(Node* node)
     }
     else if (action.Id != this->RunningAction) // whose progress is shown
     {
-      sentence = qSlicerRaterConsensusModuleWidget::tr("%1 is going on; wait for it, or stop it.").arg(this->Job->what());
+      sentence = qSlicerRaterConsensusModuleWidget::tr("%1 is still running; wait for it, or stop it.").arg(this->Job->what());
     }
     action.Button->setEnabled(sentence.isEmpty() && !this->Job->isRunning());
     action.Hint->setText(sentence);

@@ -56,7 +56,7 @@ qRcnCalibrationPanel::qRcnCalibrationPanel(QWidget* parent)
   this->Record->setTextFormat(Qt::PlainText);
   this->Record->setVisible(false);
   this->Split->setObjectName("split");
-  this->Split->setToolTip(tr("The cases to evaluate on. On cases that it was trained on, a model looks better than it is."));
+  this->Split->setToolTip(tr("The cases to evaluate on. On its training cases, the figures of a model are too good."));
   this->Split->addItem(tr("test cases"), "test");
   this->Split->addItem(tr("validation cases"), "validation");
   this->Split->addItem(tr("training cases"), "training");
@@ -143,24 +143,24 @@ void qRcnCalibrationPanel::setRecord(const QString& summary, const QString& all)
 }
 
 // Readout and correction stay empty: the model's own readout, and no correction beside the one it may contain.
-rcn::SessionJudgement qRcnCalibrationPanel::judgement() const
+rcn::EvaluationChoice qRcnCalibrationPanel::choice() const
 {
-  rcn::SessionJudgement judgement;
-  judgement.Model = this->Model->currentText().toStdString();
-  judgement.Split = this->Split->currentData().toString().toStdString();
-  judgement.Region = rcn_region_name(this->Diagram->region());
-  judgement.Bins = this->Diagram->bins();
-  return judgement;
+  rcn::EvaluationChoice choice;
+  choice.Model = this->Model->currentText().toStdString();
+  choice.Split = this->Split->currentData().toString().toStdString();
+  choice.Region = rcn_region_name(this->Diagram->region());
+  choice.Bins = this->Diagram->bins();
+  return choice;
 }
 
 // Of a workspace that was opened. A split that is not known becomes the first one, a region that is not known stays.
-void qRcnCalibrationPanel::setJudgement(const rcn::SessionJudgement& judgement)
+void qRcnCalibrationPanel::setChoice(const rcn::EvaluationChoice& choice)
 {
-  this->Split->setCurrentIndex(qMax(0, this->Split->findData(QString::fromStdString(judgement.Split))));
+  this->Split->setCurrentIndex(qMax(0, this->Split->findData(QString::fromStdString(choice.Split))));
   rcn_region region = this->Diagram->region();
-  rcn::Parse(region, judgement.Region);
+  rcn::Parse(region, choice.Region);
   this->Diagram->setRegion(region);
-  this->Diagram->setBins(judgement.Bins);
+  this->Diagram->setBins(choice.Bins);
 }
 
 rcn_recalib_method qRcnCalibrationPanel::method() const
@@ -245,7 +245,7 @@ void qRcnCalibrationPanel::showReport()
   {
     this->Diagram->clear();
     this->Diagram->clearSecond();
-    this->About->setText(tr("%1: these cases have nothing to evaluate of this structure.").arg(model));
+    this->About->setText(tr("%1: this structure has nothing to evaluate in these cases.").arg(model));
     return;
   }
   this->Diagram->setReport(report, judged.HasBefore ? tr("%1, corrected").arg(model) : model, raters);

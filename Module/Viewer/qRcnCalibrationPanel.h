@@ -25,8 +25,8 @@ public:
   void setRecord(const QString& summary, const QString& all);
 
   /// What a person chose; region and bins are those of the diagram.
-  rcn::SessionJudgement judgement() const;
-  void setJudgement(const rcn::SessionJudgement& judgement);
+  rcn::EvaluationChoice choice() const;
+  void setChoice(const rcn::EvaluationChoice& choice);
   rcn_recalib_method method() const;
 
   void showJudged(const rcn::Judged& judged, const QString& model);

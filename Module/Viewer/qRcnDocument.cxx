@@ -215,7 +215,7 @@ void qRcnDocument::closeCase()
   {
     this->ClosingCase = Text(id);
     this->Jobs->remark(
-      tr("Predictions of %1 have not been saved. Save the workspace, or close the case again to lose them.").arg(Text(id)));
+      tr("Predictions of %1 have not been saved. Save the workspace, or close the case again to discard them.").arg(Text(id)));
     return;
   }
   this->ClosingCase.clear();
@@ -505,9 +505,9 @@ bool qRcnDocument::showOverlay(const QString& name)
   return false;
 }
 
-void qRcnDocument::setJudged(const rcn::SessionJudgement& judgement, const std::shared_ptr<const rcn::Judged>& judged)
+void qRcnDocument::setJudged(const rcn::EvaluationChoice& choice, const std::shared_ptr<const rcn::Judged>& judged)
 {
-  this->Session.Judgement = judgement;
+  this->Session.Evaluation = choice;
   this->Judged = judged;
   emit this->changed();
 }

@@ -62,7 +62,7 @@ public:
   void showLayer(const rcn::CaseLayer& layer, bool inFront);
   /// Brings the map of this name to the front; false when the open case has none.
   bool showOverlay(const QString& name);
-  void setJudged(const rcn::SessionJudgement& judgement, const std::shared_ptr<const rcn::Judged>& judged);
+  void setJudged(const rcn::EvaluationChoice& choice, const std::shared_ptr<const rcn::Judged>& judged);
   void setTrained(const std::shared_ptr<const rcn::TrainingResult>& trained) { this->Trained = trained; }
   /// In place of models that came from the same file. Returns its name; it is the model in use.
   QString addModel(const std::string& path);

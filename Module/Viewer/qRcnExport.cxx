@@ -115,7 +115,7 @@ void qRcnExport::reliability(const QString& path)
   const std::shared_ptr<const rcn::Judged> judged = this->Document->judged();
   const int structure = this->Document->structure();
   const std::string name = this->Document->stored().StructureName(structure);
-  const std::string title = this->Document->stored().Judgement.Model + (name.empty() ? "" : ", " + name);
+  const std::string title = this->Document->stored().Evaluation.Model + (name.empty() ? "" : ", " + name);
   if (!judged)
   {
     this->Jobs->remark(tr("Evaluate a model first."));

@@ -105,7 +105,7 @@ void qRcnJobs::watchWork()
       emit this->gaveUp(sentence);
     }
   });
-  connect(this->Work, &qRcnJob::cancelled, this, [this] {
+  connect(this->Work, &qRcnJob::canceled, this, [this] {
     if (!this->Replaced)
     {
       this->remark(tr("Canceled."));

@@ -284,7 +284,7 @@ void qRcnMainWindow::connectDocument()
     this->Closing = false;
     this->Warned = true;
     this->setEnabled(true);
-    this->Notice->showError(tr("%1 Save the workspace elsewhere, or close again to lose its predictions.").arg(sentence));
+    this->Notice->showError(tr("%1 Save the workspace elsewhere, or close again to discard its predictions.").arg(sentence));
   });
   connect(this->Document, &qRcnDocument::changed, this, &qRcnMainWindow::refresh);
   connect(this->Document, &qRcnDocument::casesChanged, this, &qRcnMainWindow::showCases);
@@ -306,7 +306,7 @@ void qRcnMainWindow::connectDocument()
   connect(this->Document, &qRcnDocument::panelWanted, this, &qRcnMainWindow::setPanelName);
   connect(this->Document, &qRcnDocument::replaced, this, [this] {
     this->Calibration->clear();
-    this->Calibration->setJudgement(rcn::NextJudgement(this->Document->stored()));
+    this->Calibration->setChoice(rcn::NextEvaluation(this->Document->stored()));
     this->Training->monitor()->clear();
   });
   connect(this->scene(), &qRcnScene::changed, this, [this](qRcnScene::Changes what) {
@@ -351,13 +351,13 @@ void qRcnMainWindow::connectPanels()
   connect(this->Tasks, &qRcnTasks::judged, this->Calibration, &qRcnCalibrationPanel::showJudged);
   connect(this->Tasks, &qRcnTasks::judged, this, [this](const rcn::Judged& judged) {
     const bool isOpen = &judged == this->Document->judged().get(); // not what a correction was fitted to
-    this->Calibration->setStorable(isOpen && rcn::CheckStoring(this->Document->stored().Judgement).empty());
+    this->Calibration->setStorable(isOpen && rcn::CheckStoring(this->Document->stored().Evaluation).empty());
   });
   connect(this->Calibration, &qRcnCalibrationPanel::storeRequested, this->Tasks, &qRcnTasks::storeJudged);
   connect(this->Tasks, &qRcnTasks::recordStored, this, &qRcnMainWindow::showRecord);
   // Region and bins need a pass over the maps, so what was judged is judged again as soon as they change.
   const auto again = [this] {
-    const rcn::SessionJudgement chosen = this->Calibration->judgement();
+    const rcn::EvaluationChoice chosen = this->Calibration->choice();
     this->Tasks->judgeAgain(chosen.Region, chosen.Bins);
   };
   connect(this->Calibration->diagram(), &qRcnReliabilityDiagram::regionChanged, this, again);
@@ -613,12 +613,12 @@ void qRcnMainWindow::train()
 
 void qRcnMainWindow::evaluate()
 {
-  this->Tasks->evaluate(this->Calibration->judgement());
+  this->Tasks->evaluate(this->Calibration->choice());
 }
 
 void qRcnMainWindow::recalibrate()
 {
-  this->Tasks->recalibrate(this->Calibration->method(), this->Calibration->judgement());
+  this->Tasks->recalibrate(this->Calibration->method(), this->Calibration->choice());
 }
 
 void qRcnMainWindow::closeEvent(QCloseEvent* event)
@@ -630,7 +630,7 @@ void qRcnMainWindow::closeEvent(QCloseEvent* event)
     this->Warned = true;
     this->Notice->showRemark(this->Document->stored().Path.empty()
         ? tr("Some results have not been saved. Save the workspace, or close again: “Reopen unsaved work” opens them later.")
-        : tr("Some results have not been saved. Save the workspace, or close again to lose them."));
+        : tr("Some results have not been saved. Save the workspace, or close again to discard them."));
     event->ignore();
     return;
   }

@@ -56,11 +56,11 @@ void qRcnMenus::addFileActions()
       [this] { this->openFolder(); } },
     { "reopen", tr("Reopen unsaved work"), tr("Open the newest workspace that was closed without being saved"), {},
       Idle | NoTraining, [this] { this->Window->document()->reopenUnsaved(); } },
-    { "closeCase", tr("Close case"), tr("Take the case off the list; its files stay"), QKeySequence("Ctrl+W"),
+    { "closeCase", tr("Close case"), tr("Remove the case from the list; its files are kept"), QKeySequence("Ctrl+W"),
       Case | Idle | NoTraining, [this] { this->Window->document()->closeCase(); } },
-    { "closeAll", tr("Close all cases"), tr("Start anew, with nothing open"), QKeySequence("Ctrl+Shift+W"),
-      Cases | Idle | NoTraining, [this] { this->Window->document()->closeAll(); } },
-    { "save", tr("Save workspace"), tr("Save everything, to open it again as it is"), QKeySequence::Save, Case | Idle,
+    { "closeAll", tr("Close all cases"), tr("Close everything"), QKeySequence("Ctrl+Shift+W"), Cases | Idle | NoTraining,
+      [this] { this->Window->document()->closeAll(); } },
+    { "save", tr("Save workspace"), tr("Save the cases, results and view to open them again"), QKeySequence::Save, Case | Idle,
       [this] { this->save(false); } },
     { "saveAs", tr("Save workspace as…"), tr("Save everything in another place"), QKeySequence("Ctrl+Shift+S"), Case | Idle,
       [this] { this->save(true); } },
@@ -78,7 +78,7 @@ void qRcnMenus::addFileActions()
 void qRcnMenus::addRaterActions()
 {
   const std::vector<Row> rows = {
-    { "compareRaters", tr("Compare raters"), tr("Measure how far the raters agree, with surface distances, in all cases"),
+    { "compareRaters", tr("Compare raters"), tr("Measure the agreement of the raters, with surface distances, in all cases"),
       QKeySequence("Ctrl+R"), Case | Raters | Idle, [this] { this->Window->tasks()->compareRaters(); } },
     { "nextRegion", tr("Next disputed region"), tr("Go to the next place where raters disagree"), QKeySequence("N"),
       Case | Raters, [this] { this->Window->disputes()->next(); } },
@@ -139,9 +139,8 @@ void qRcnMenus::addViewActions()
       [this] { this->Window->goToCase(+1); } },
     { "previousCase", tr("Previous case"), tr("Open the previous case"), QKeySequence("Ctrl+Up"), 0,
       [this] { this->Window->goToCase(-1); } },
-    { "about", tr("About Rater Consensus"), tr("What this is, and its version"), {}, 0,
-      [this] { this->Window->about()->toggle(); } },
-    { "help", tr("Shortcuts"), tr("What keys and mouse do"), QKeySequence("?"), 0,
+    { "about", tr("About Rater Consensus"), tr("Version and license"), {}, 0, [this] { this->Window->about()->toggle(); } },
+    { "help", tr("Shortcuts"), tr("Keyboard shortcuts and mouse actions"), QKeySequence("?"), 0,
       [this] { this->Window->shortcuts()->toggle(); } },
   };
   for (const Row& row : rows)

@@ -79,7 +79,7 @@ void qRcnRecent::fill()
     QAction* action = this->addAction(QString("%1 (%2)").arg(name, folder).replace("&", "&&"));
     const bool there = std::all_of(entry.begin(), entry.end(), [](const QString& path) { return QFileInfo::exists(path); });
     action->setEnabled(there);
-    action->setToolTip(there ? entry.join("\n") : tr("It is not there any more."));
+    action->setToolTip(there ? entry.join("\n") : tr("It no longer exists."));
     connect(action, &QAction::triggered, this, [this, entry] { emit this->chosen(entry); });
   }
   if (!this->Entries.isEmpty())

@@ -51,10 +51,10 @@ std::string FreeModelName(const rcn::Session& session, const std::string& base)
 qRcnTasks::qRcnTasks(qRcnDocument* document, qRcnJobs* jobs, QObject* parent) : QObject(parent), Document(document), Jobs(jobs)
 {
   connect(document, &qRcnDocument::replaced, this, [this] {
-    if (!this->Document->stored().Judgement.Model.empty())
+    if (!this->Document->stored().Evaluation.Model.empty())
     {
       // A workspace holds what was judged, not its figures. After the job that has opened it they are computed anew.
-      QTimer::singleShot(0, this, [this] { this->judge(this->Document->stored().Judgement, false); });
+      QTimer::singleShot(0, this, [this] { this->judge(this->Document->stored().Evaluation, false); });
     }
   });
 }
@@ -73,7 +73,7 @@ void qRcnTasks::compareRaters()
   const rcn::Session session = this->Document->stored();
   this->Jobs->begin(tr("Comparing raters"), [=](qRcnJob::Monitor& monitor) -> qRcnJob::Done {
     const rcn::AgreementReport report = rcn::CompareCase(*open, qRcnJobs::progressOf(monitor));
-    monitor.throwIfCancelled();
+    monitor.throwIfCanceled();
     monitor.post([=] {
       if (this->Document->shownCase() == open)
       {
@@ -292,13 +292,13 @@ void qRcnTasks::predict(bool all)
 
 // ---- evaluating ------------------------------------------------------------------------------------
 
-void qRcnTasks::evaluate(const rcn::SessionJudgement& judgement)
+void qRcnTasks::evaluate(const rcn::EvaluationChoice& choice)
 {
   emit this->Document->panelWanted("calibration");
-  const std::string missing = rcn::CheckJudgement(this->Document->stored(), judgement);
+  const std::string missing = rcn::CheckEvaluation(this->Document->stored(), choice);
   if (missing.empty())
   {
-    this->judge(judgement, true);
+    this->judge(choice, true);
   }
   else
   {
@@ -310,26 +310,26 @@ void qRcnTasks::judgeAgain(const std::string& region, int bins)
 {
   if (this->Document->judged())
   {
-    rcn::SessionJudgement judgement = this->Document->stored().Judgement;
-    judgement.Region = region;
-    judgement.Bins = bins;
-    this->judge(judgement, false);
+    rcn::EvaluationChoice choice = this->Document->stored().Evaluation;
+    choice.Region = region;
+    choice.Bins = bins;
+    this->judge(choice, false);
   }
 }
 
-void qRcnTasks::judge(const rcn::SessionJudgement& judgement, bool predictFirst)
+void qRcnTasks::judge(const rcn::EvaluationChoice& choice, bool predictFirst)
 {
   rcn::Session session = this->Document->stored();
   this->Jobs->begin(tr("Evaluating"), [=](qRcnJob::Monitor& monitor) mutable -> qRcnJob::Done {
     if (predictFirst)
     {
-      const std::vector<std::string> ids = rcn::CasesOf(session, judgement.Split, true);
-      this->predictCases(session, judgement.Model, Unpredicted(session, judgement.Model, ids), monitor);
+      const std::vector<std::string> ids = rcn::CasesOf(session, choice.Split, true);
+      this->predictCases(session, choice.Model, Unpredicted(session, choice.Model, ids), monitor);
     }
-    const auto judged = std::make_shared<const rcn::Judged>(rcn::Judge(session, judgement, qRcnJobs::progressOf(monitor)));
+    const auto judged = std::make_shared<const rcn::Judged>(rcn::Judge(session, choice, qRcnJobs::progressOf(monitor)));
     return [=] {
-      this->Document->setJudged(judgement, judged);
-      emit this->judged(*judged, Text(judgement.Model));
+      this->Document->setJudged(choice, judged);
+      emit this->judged(*judged, Text(choice.Model));
       this->Jobs->remark(Texts(judged->Remarks).join(" "));
     };
   });
@@ -344,22 +344,22 @@ void qRcnTasks::storeJudged()
     return;
   }
   this->Jobs->begin(tr("Storing"), [=](qRcnJob::Monitor&) -> qRcnJob::Done {
-    const std::string words = rcn::StoreJudged(session, session.Judgement, *judged);
+    const std::string words = rcn::StoreJudged(session, session.Evaluation, *judged);
     return [=] {
       emit this->recordStored();
-      this->Jobs->remark(tr("Stored in %1: %2.").arg(Text(session.Judgement.Model), Text(words)));
+      this->Jobs->remark(tr("Stored in %1: %2.").arg(Text(session.Evaluation.Model), Text(words)));
     };
   });
 }
 
-void qRcnTasks::recalibrate(rcn_recalib_method method, const rcn::SessionJudgement& how)
+void qRcnTasks::recalibrate(rcn_recalib_method method, const rcn::EvaluationChoice& how)
 {
   emit this->Document->panelWanted("calibration");
   rcn::Session session = this->Document->stored();
   const std::string model = session.Model;
   if (model.empty())
   {
-    this->Jobs->complain(Text(rcn::CheckJudgement(session, {})));
+    this->Jobs->complain(Text(rcn::CheckEvaluation(session, {})));
     return;
   }
   this->Jobs->begin(tr("Recalibrating"), [=](qRcnJob::Monitor& monitor) mutable -> qRcnJob::Done {
@@ -378,20 +378,20 @@ void qRcnTasks::recalibrate(rcn_recalib_method method, const rcn::SessionJudgeme
   });
 }
 
-void qRcnTasks::showRecalibrated(const rcn::Recalibrated& result, const std::string& model, const rcn::SessionJudgement& how)
+void qRcnTasks::showRecalibrated(const rcn::Recalibrated& result, const std::string& model, const rcn::EvaluationChoice& how)
 {
   emit this->judged(result.OnFittedCases, Text(model));
   if (result.Model.empty())
   {
-    this->Jobs->remark(tr("%1 stays as it is: %2").arg(Text(model), Text(result.Sentence)));
+    this->Jobs->remark(tr("%1 was not changed: %2").arg(Text(model), Text(result.Sentence)));
     return;
   }
   const QString corrected = this->Document->addModel(result.Model);
-  rcn::SessionJudgement judgement = how;
-  judgement.Model = model;
-  judgement.Split = "validation";
-  judgement.Correction = result.Correction.Path;
-  this->Document->setJudged(judgement, std::make_shared<const rcn::Judged>(result.OnFittedCases));
+  rcn::EvaluationChoice choice = how;
+  choice.Model = model;
+  choice.Split = "validation";
+  choice.Correction = result.Correction.Path;
+  this->Document->setJudged(choice, std::make_shared<const rcn::Judged>(result.OnFittedCases));
   this->Jobs->remark(tr("%1 contains the correction and is now the model in use; evaluate it on test cases. %2")
       .arg(corrected, Text(result.Sentence)));
 }
@@ -401,7 +401,7 @@ void qRcnTasks::highlight(double lower, double upper)
   qRcnScene* scene = this->Document->scene();
   if (lower >= 0 && this->Document->judged())
   {
-    const QString model = Text(this->Document->stored().Judgement.Model);
+    const QString model = Text(this->Document->stored().Evaluation.Model);
     if (!this->Document->showOverlay(model))
     {
       this->Jobs->remark(tr("This case has no prediction of %1 yet. Press Predict to see the voxels of this bin.").arg(model));

@@ -39,11 +39,11 @@ public slots:
   /// The case that is open, or all that have an image.
   void predict(bool all);
   /// Predicts where there is no prediction yet, and judges.
-  void evaluate(const rcn::SessionJudgement& judgement);
+  void evaluate(const rcn::EvaluationChoice& choice);
   /// Stores what was found about the model on test cases in its file.
   void storeJudged();
   /// Fits a correction on the validation cases; where it helps, a copy of the model with it is the model in use.
-  void recalibrate(rcn_recalib_method method, const rcn::SessionJudgement& how);
+  void recalibrate(rcn_recalib_method method, const rcn::EvaluationChoice& how);
 
 signals:
   void raterDistancesReady(const rcn::AgreementReport& report);
@@ -61,11 +61,11 @@ signals:
   void trainingClosed();
 
 private:
-  void judge(const rcn::SessionJudgement& judgement, bool predictFirst);
+  void judge(const rcn::EvaluationChoice& choice, bool predictFirst);
   qRcnJob::Done runTraining(rcn::TrainingOptions options, qRcnJob::Monitor& monitor);
   void predictCases(rcn::Session& session, const std::string& model, const std::vector<std::string>& ids,
     qRcnJob::Monitor& monitor, std::vector<std::string>* remarks = nullptr);
-  void showRecalibrated(const rcn::Recalibrated& result, const std::string& model, const rcn::SessionJudgement& how);
+  void showRecalibrated(const rcn::Recalibrated& result, const std::string& model, const rcn::EvaluationChoice& how);
 
   qRcnDocument* Document;
   qRcnJobs* Jobs;

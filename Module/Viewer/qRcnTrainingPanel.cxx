@@ -27,7 +27,7 @@ qRcnTrainingPanel::qRcnTrainingPanel(QWidget* parent)
   this->From->setObjectName("from");
   this->From->setToolTip(tr("Continue from a model with the cases that are open, or train a new one"));
   this->Strategy->setObjectName("strategy");
-  this->Strategy->setToolTip(tr("What the model learns from raters who disagree"));
+  this->Strategy->setToolTip(tr("What the model learns from the raters"));
   this->Network->setObjectName("network");
   this->Network->setToolTip(tr("U-Net is small and fast; FPN learns more and takes longer; U-Net, 3-D is for volumes"));
   this->Minutes->setObjectName("minutes");
@@ -48,7 +48,7 @@ qRcnTrainingPanel::qRcnTrainingPanel(QWidget* parent)
   auto* form = new QFormLayout;
   form->setRowWrapPolicy(QFormLayout::WrapLongRows);
   form->addRow(tr("Start from"), this->From);
-  form->addRow(tr("Learn from"), this->Strategy);
+  form->addRow(tr("Strategy"), this->Strategy);
   form->addRow(tr("Network"), this->Network);
   form->addRow(tr("Time"), this->Minutes);
   auto* layout = new QVBoxLayout(this);

@@ -49,7 +49,7 @@ const Case& CaseOf(const Session& session, const std::string& id)
   const Case* one = session.FindCase(id);
   if (!one)
   {
-    throw Error(RCN_EINVALID, "There is no case " + id + ".");
+    throw Error(RCN_EINVALID, "Case " + id + " does not exist.");
   }
   return *one;
 }
@@ -197,7 +197,7 @@ std::vector<int> PlacesOf(const Session& session, const SessionPrediction& predi
     {
       throw Error(RCN_EINVALID,
         "The prediction of " + prediction.Model + " for " + prediction.Case +
-          " is about other structures than those of the cases; predict it with a model of these.");
+          " has other structures than the cases; predict it with a model of these.");
     }
     places.push_back(static_cast<int>(found - names.begin()));
   }
@@ -395,7 +395,7 @@ CaseLayer FuseCase(OpenCase& one, const std::string& method, const SessionProgre
   rcn_fusion_options options = RCN_FUSION_OPTIONS_INIT;
   if (!Parse(options.method, method))
   {
-    throw Error(RCN_EINVALID, "There is no method '" + method + "'. Use " + ChoicesText(Methods()) + ".");
+    throw Error(RCN_EINVALID, "Unknown method '" + method + "'. Use " + ChoicesText(Methods()) + ".");
   }
   // The share of raters is the level divided by K.
   options.method = options.method == RCN_ORC ? RCN_SOFT : options.method;
@@ -561,8 +561,7 @@ void AddImages(Session& session, const std::vector<Dropped>& files)
     if (target.empty())
     {
       throw Error(RCN_EINVALID,
-        file.Path +
-          " is a mask, but it is not clear of which image. Begin its name with that of the image, or open the image first.");
+        file.Path + " is a mask of an unknown image. Begin its name with that of the image, or open the image first.");
     }
     const auto found = std::find_if(session.Cases.begin(), session.Cases.end(), [&](const Case& c) { return c.Id == target; });
     AddRater(session, *found, file.Path);
@@ -642,8 +641,7 @@ const SessionModel& ModelOf(const Session& session, const std::string& name)
   const SessionModel* model = session.FindModel(name);
   if (!model)
   {
-    throw Error(
-      RCN_EINVALID, name.empty() ? "There is no model yet; open one or train one." : "There is no model " + name + ".");
+    throw Error(RCN_EINVALID, name.empty() ? "There is no model yet; open one or train one." : "Unknown model " + name + ".");
   }
   return *model;
 }
@@ -666,35 +664,35 @@ std::shared_ptr<const PredictionRun> RunOfModel(const Session& session, const st
 } // namespace
 
 // Before anything was judged, the best choice that there are cases for: test, then validation, then all.
-SessionJudgement NextJudgement(const Session& session)
+EvaluationChoice NextEvaluation(const Session& session)
 {
-  SessionJudgement judgement = session.Judgement;
+  EvaluationChoice choice = session.Evaluation;
   for (const char* split : { "", "validation", "test" })
   {
     const bool nothing = CasesOf(session, split, true).empty();
-    judgement.Split = session.Judgement.Model.empty() && !nothing ? split : judgement.Split;
+    choice.Split = session.Evaluation.Model.empty() && !nothing ? split : choice.Split;
   }
-  return judgement;
+  return choice;
 }
 
 // In the order in which a person would mend it: first a model, then cases, then raters, then the split.
-std::string CheckJudgement(const Session& session, const SessionJudgement& judgement)
+std::string CheckEvaluation(const Session& session, const EvaluationChoice& choice)
 {
-  if (judgement.Model.empty())
+  if (choice.Model.empty())
   {
     return "There is no model yet; open one or train one.";
   }
   if (session.Cases.empty())
   {
-    return "There are no cases to evaluate " + judgement.Model + " on; open images with raters' masks, or a data list.";
+    return "There are no cases to evaluate " + choice.Model + " on; open images with raters' masks, or a data list.";
   }
   if (CasesOf(session, "", true).empty())
   {
     return "No case has raters' masks to evaluate a model with; open masks, or a data list with labels.";
   }
-  if (CasesOf(session, judgement.Split, true).empty())
+  if (CasesOf(session, choice.Split, true).empty())
   {
-    return "There are no " + judgement.Split + " cases with raters' masks; choose others to evaluate on.";
+    return "There are no " + choice.Split + " cases with raters' masks; choose others to evaluate on.";
   }
   return "";
 }
@@ -768,36 +766,36 @@ namespace
 {
 
 /// Judged as a person asked for, otherwise as the predictions were made.
-EvaluationOptions OptionsOf(const Session& session, const SessionJudgement& judgement)
+EvaluationOptions OptionsOf(const Session& session, const EvaluationChoice& choice)
 {
   EvaluationOptions options;
-  options.Calib.bins = judgement.Bins;
-  const SessionPrediction* any = AnyPrediction(session, judgement.Model);
-  const std::shared_ptr<const PredictionRun> run = RunOfModel(session, judgement.Model);
-  ChooseReadout(options, judgement.Readout, any ? any->Readout : "", run && run->TieBackground);
-  Parse(options.Region.region, judgement.Region);
+  options.Calib.bins = choice.Bins;
+  const SessionPrediction* any = AnyPrediction(session, choice.Model);
+  const std::shared_ptr<const PredictionRun> run = RunOfModel(session, choice.Model);
+  ChooseReadout(options, choice.Readout, any ? any->Readout : "", run && run->TieBackground);
+  Parse(options.Region.region, choice.Region);
   return options;
 }
 
 /// The cases of the split that have a prediction, with these predictions. `done` counts the cases that were begun, of `passes`
 /// times as many; all are borrowed.
-JudgeInput InputOf(Judged& out, Workspace& work, const Session& session, const SessionJudgement& judgement,
+JudgeInput InputOf(Judged& out, Workspace& work, const Session& session, const EvaluationChoice& choice,
   const SessionProgress& progress, size_t& done, size_t passes)
 {
   JudgeInput input;
   input.List = session.Data();
   input.List.Raters = session.Raters;
   input.List.Cases.clear();
-  for (const std::string& id : CasesOf(session, judgement.Split, true))
+  for (const std::string& id : CasesOf(session, choice.Split, true))
   {
-    if (session.FindPrediction(id, judgement.Model))
+    if (session.FindPrediction(id, choice.Model))
     {
       input.List.Cases.push_back(CaseOf(session, id));
     }
   }
   if (input.List.Cases.empty())
   {
-    throw Error(RCN_EDATA, "There is no prediction of " + judgement.Model + " for a case with raters' masks; predict first.");
+    throw Error(RCN_EDATA, "There is no prediction of " + choice.Model + " for a case with raters' masks; predict first.");
   }
   input.Loop.LeaveOut = false;
   input.Loop.Begin = [&, passes](const std::string& id, size_t, size_t count) {
@@ -807,13 +805,13 @@ JudgeInput InputOf(Judged& out, Workspace& work, const Session& session, const S
   };
   input.Loop.Remark = [&out](const std::string& remark) { out.Remarks.push_back(remark); };
   PredictionSource source;
-  source.Name = judgement.Model;
-  source.Run = RunOfModel(session, judgement.Model);
+  source.Name = choice.Model;
+  source.Run = RunOfModel(session, choice.Model);
   source.Read = [&](const Case& one, size_t) {
-    const SessionPrediction& prediction = *session.FindPrediction(one.Id, judgement.Model);
+    const SessionPrediction& prediction = *session.FindPrediction(one.Id, choice.Model);
     if (prediction.Raters)
     {
-      return CasePrediction{ Volume(), "The prediction of " + judgement.Model + " for " + one.Id,
+      return CasePrediction{ Volume(), "The prediction of " + choice.Model + " for " + one.Id,
         StructuresOf(session, prediction) };
     }
     if (session.HasStructures())
@@ -822,7 +820,7 @@ JudgeInput InputOf(Judged& out, Workspace& work, const Session& session, const S
     }
     if (prediction.Maps)
     {
-      return CasePrediction{ prediction.Maps->Map(), "The prediction of " + judgement.Model + " for " + one.Id };
+      return CasePrediction{ prediction.Maps->Map(), "The prediction of " + choice.Model + " for " + one.Id };
     }
     const std::string& file = prediction.Levels.empty() ? prediction.Probability : prediction.Levels;
     return CasePrediction{ ReadPrediction(file), file };
@@ -845,30 +843,30 @@ std::vector<StructureReport> ReportsOf(const JudgeResult& judged, const Session&
 
 } // namespace
 
-Judged Judge(const Session& session, const SessionJudgement& judgement, const SessionProgress& progress)
+Judged Judge(const Session& session, const EvaluationChoice& choice, const SessionProgress& progress)
 {
-  const std::string missing = CheckJudgement(session, judgement);
+  const std::string missing = CheckEvaluation(session, choice);
   if (!missing.empty())
   {
     throw Error(RCN_EDATA, missing);
   }
-  ModelOf(session, judgement.Model);
+  ModelOf(session, choice.Model);
   Judged out;
-  const EvaluationOptions plain = OptionsOf(session, judgement);
+  const EvaluationOptions plain = OptionsOf(session, choice);
   EvaluationOptions options = plain;
   out.Readout = ReadoutText(options.Calib.readout, options.Calib.at_least);
   Recalibration correction;
-  if (!judgement.Correction.empty())
+  if (!choice.Correction.empty())
   {
-    correction = ReadRecalibration(judgement.Correction);
+    correction = ReadRecalibration(choice.Correction);
     options.Correction = &correction;
     options.AllowFittedCases = true; // the window says on which cases it was fitted
     out.HasBefore = true;
   }
-  const std::shared_ptr<const PredictionRun> run = RunOfModel(session, judgement.Model);
+  const std::shared_ptr<const PredictionRun> run = RunOfModel(session, choice.Model);
   if (out.HasBefore)
   {
-    RefuseCorrected(run.get(), judgement.Model);
+    RefuseCorrected(run.get(), choice.Model);
   }
   const Recalibration* fitted = out.HasBefore ? &correction : run ? run->Correction.get() : nullptr;
   const std::string elsewhere = fitted ? FittedElsewhere(*fitted, options) : "";
@@ -888,7 +886,7 @@ Judged Judge(const Session& session, const SessionJudgement& judgement, const Se
     }
   }
   size_t done = 0;
-  const JudgeResult judged = JudgeCases(work, InputOf(out, work, session, judgement, progress, done, 1), tasks);
+  const JudgeResult judged = JudgeCases(work, InputOf(out, work, session, choice, progress, done, 1), tasks);
   work.SetProgress({});
   ThrowIfStopped(progress, 1, "intervals");
   out.Raters = judged.Raters;
@@ -904,8 +902,8 @@ Judged Judge(const Session& session, const SessionJudgement& judgement, const Se
     if (here > 0)
     {
       const bool all = here == static_cast<std::ptrdiff_t>(out.Cases.size());
-      out.Remarks.push_back("The correction in " + judgement.Model + " was fitted to " +
-        (all ? "these very cases" : std::to_string(here) + " of these cases") + ", where it looks better than it is.");
+      out.Remarks.push_back("The correction in " + choice.Model + " was fitted to " +
+        (all ? "these cases" : std::to_string(here) + " of these cases") + ", where the figures are too good.");
     }
   }
   const size_t each = out.HasBefore ? 2 : 1;
@@ -925,27 +923,26 @@ Judged Judge(const Session& session, const SessionJudgement& judgement, const Se
   return out;
 }
 
-std::string CheckStoring(const SessionJudgement& judgement)
+std::string CheckStoring(const EvaluationChoice& choice)
 {
-  return judgement.Split != "test"  ? "A model's record is about test cases, besides the validation cases of its training."
-    : !judgement.Correction.empty() ? "The figures are of a correction that is not stored in the model."
-                                    : "";
+  return choice.Split != "test"  ? "A model's record is about test cases, besides the validation cases of its training."
+    : !choice.Correction.empty() ? "The figures are of a correction that is not stored in the model."
+                                 : "";
 }
 
-std::string StoreJudged(const Session& session, const SessionJudgement& judgement, const Judged& judged)
+std::string StoreJudged(const Session& session, const EvaluationChoice& choice, const Judged& judged)
 {
-  const std::string refused = CheckStoring(judgement);
+  const std::string refused = CheckStoring(choice);
   if (!refused.empty())
   {
     throw Error(RCN_EINVALID, refused);
   }
-  const SessionModel& entry = ModelOf(session, judgement.Model);
+  const SessionModel& entry = ModelOf(session, choice.Model);
 #ifdef RCN_HAVE_NETWORKS
   const Workspace work;
-  CheckMadeBy(
-    Model(work.Context(), entry.Path), RunOfModel(session, judgement.Model).get(), "The predictions of " + judgement.Model);
-  RecordCalibration(work.Context(), entry.Path, judgement.Split, judged.Report, OptionsOf(session, judgement), judged.Cases);
-  return RecordOf(work.Context(), Model(work.Context(), entry.Path)).Find(judgement.Split)->InWords();
+  CheckMadeBy(Model(work.Context(), entry.Path), RunOfModel(session, choice.Model).get(), "The predictions of " + choice.Model);
+  RecordCalibration(work.Context(), entry.Path, choice.Split, judged.Report, OptionsOf(session, choice), judged.Cases);
+  return RecordOf(work.Context(), Model(work.Context(), entry.Path)).Find(choice.Split)->InWords();
 #else
   (void)judged;
   throw Error(RCN_EUNSUPPORTED, entry.Path + ": this program was built without networks and cannot change a model.");
@@ -965,20 +962,20 @@ void CheckRecalibration(const Session& session, const std::string& model)
 }
 
 Recalibrated RecalibrateModel(const Session& session, const std::string& model, const std::string& split,
-  rcn_recalib_method method, const SessionJudgement& how, const SessionProgress& progress)
+  rcn_recalib_method method, const EvaluationChoice& how, const SessionProgress& progress)
 {
 #ifdef RCN_HAVE_NETWORKS
   const SessionModel& entry = ModelOf(session, model);
-  SessionJudgement judgement = how;
-  judgement.Model = model;
-  judgement.Split = split;
+  EvaluationChoice choice = how;
+  choice.Model = model;
+  choice.Split = split;
   CheckSplits(session.Data());
   CheckRecalibration(session, model);
   Workspace work;
   Recalibrated out;
   size_t done = 0;
-  const RecalibrationResult result = Recalibrate(
-    work, InputOf(out.OnFittedCases, work, session, judgement, progress, done, 2), OptionsOf(session, judgement), method);
+  const RecalibrationResult result =
+    Recalibrate(work, InputOf(out.OnFittedCases, work, session, choice, progress, done, 2), OptionsOf(session, choice), method);
   work.SetProgress({});
   out.OnFittedCases.Raters = result.Raters;
   out.OnFittedCases.Cases = result.Cases;

@@ -129,20 +129,20 @@ private:
 };
 
 /// What to judge next: what was judged last, otherwise cases that the model did not learn from, where there are any.
-SessionJudgement NextJudgement(const Session& session);
+EvaluationChoice NextEvaluation(const Session& session);
 
 /// What is missing before a model can be judged so, as a sentence; empty: nothing, but for predictions.
-std::string CheckJudgement(const Session& session, const SessionJudgement& judgement);
+std::string CheckEvaluation(const Session& session, const EvaluationChoice& choice);
 
 /// Judges a model on cases that have predictions of it (and raters). With a correction: after it, and before.
-Judged Judge(const Session& session, const SessionJudgement& judgement, const SessionProgress& progress = {});
+Judged Judge(const Session& session, const EvaluationChoice& choice, const SessionProgress& progress = {});
 
 /// Why what was found cannot be stored in the model's own record, as a sentence; empty: it can.
-std::string CheckStoring(const SessionJudgement& judgement);
+std::string CheckStoring(const EvaluationChoice& choice);
 
 /// Stores it there (rcnModelRecord.h), for pages and windows to tell; returns what is told. Throws Error, also where the
 /// predictions are not of the model as it is now.
-std::string StoreJudged(const Session& session, const SessionJudgement& judgement, const Judged& judged);
+std::string StoreJudged(const Session& session, const EvaluationChoice& choice, const Judged& judged);
 
 /// A correction fitted on cases of a split.
 struct Recalibrated
@@ -159,7 +159,7 @@ void CheckRecalibration(const Session& session, const std::string& model);
 /// Fits a correction to the model's predictions on a split. Where it helps (rcnRecalibration.h), writes it and a copy of the
 /// model with it (models/NAME-METHOD).
 Recalibrated RecalibrateModel(const Session& session, const std::string& model, const std::string& split,
-  rcn_recalib_method method, const SessionJudgement& how, const SessionProgress& progress = {});
+  rcn_recalib_method method, const EvaluationChoice& how, const SessionProgress& progress = {});
 
 /// `anonymous`, here and below: without paths and the names of files, cases and raters.
 /// Writes the report (rcnReportPage.h) on these cases, with every model that has predictions of all of them; of several

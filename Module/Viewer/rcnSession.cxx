@@ -180,8 +180,8 @@ std::string SessionText(const Session& session, const fs::path& folder)
     }
     predictions.Add(object);
   }
-  const SessionJudgement& judged = session.Judgement;
-  const JsonObject judgement{ { "model", judged.Model }, { "split", judged.Split }, { "region", judged.Region },
+  const EvaluationChoice& judged = session.Evaluation;
+  const JsonObject evaluation{ { "model", judged.Model }, { "split", judged.Split }, { "region", judged.Region },
     { "readout", judged.Readout }, { "bins", judged.Bins }, { "correction", Relative(judged.Correction, folder) } };
   JsonObject root{ { "rcn_workspace", Version }, { "raters", session.Raters } };
   if (!session.Structures.empty())
@@ -195,7 +195,7 @@ std::string SessionText(const Session& session, const fs::path& folder)
     .Set("predictions", predictions)
     .Set("fusions", session.Fusions)
     .Set("view", ViewJson(session.View))
-    .Set("judgement", judgement);
+    .Set("evaluation", evaluation);
   return DocumentText(root.Get());
 }
 
@@ -214,7 +214,7 @@ Case ReadCase(const JsonReader& reader, const Session& session, const fs::path& 
   one.Split = reader.Text("split", "");
   if (!one.Split.empty() && one.Split != "training" && one.Split != "validation" && one.Split != "test")
   {
-    reader.Fail("case " + one.Id + ": there is no split \"" + one.Split + "\".");
+    reader.Fail("case " + one.Id + ": unknown split \"" + one.Split + "\".");
   }
   one.Patient = reader.Text("patient", "");
   one.Structures = session.Structures;
@@ -291,16 +291,16 @@ SessionView ReadView(const JsonReader& reader)
   return view;
 }
 
-SessionJudgement ReadJudgement(const JsonReader& reader, const fs::path& folder)
+EvaluationChoice ReadEvaluation(const JsonReader& reader, const fs::path& folder)
 {
-  SessionJudgement judgement;
-  judgement.Model = reader.Text("model", "");
-  judgement.Split = reader.Text("split", "");
-  judgement.Region = reader.Text("region", judgement.Region);
-  judgement.Readout = reader.Text("readout", "");
-  judgement.Bins = static_cast<int>(reader.WholeNumber("bins", 1, 1000, judgement.Bins));
-  judgement.Correction = Resolve(reader.Text("correction", ""), folder);
-  return judgement;
+  EvaluationChoice choice;
+  choice.Model = reader.Text("model", "");
+  choice.Split = reader.Text("split", "");
+  choice.Region = reader.Text("region", choice.Region);
+  choice.Readout = reader.Text("readout", "");
+  choice.Bins = static_cast<int>(reader.WholeNumber("bins", 1, 1000, choice.Bins));
+  choice.Correction = Resolve(reader.Text("correction", ""), folder);
+  return choice;
 }
 
 } // namespace
@@ -366,9 +366,9 @@ void Session::RemoveModel(const std::string& name)
   {
     this->Model = this->Models.empty() ? "" : this->Models.back().Name;
   }
-  if (this->Judgement.Model == name)
+  if (this->Evaluation.Model == name)
   {
-    this->Judgement.Model.clear();
+    this->Evaluation.Model.clear();
   }
 }
 
@@ -504,7 +504,8 @@ Session ParseSession(const std::string& text, const std::string& path)
   }
   session.Fusions = reader.Texts("fusions");
   session.View = ReadView(reader.Object("view"));
-  session.Judgement = ReadJudgement(reader.Object("judgement"), folder);
+  // "judgement": how the first workspaces called it
+  session.Evaluation = ReadEvaluation(reader.Object(reader.Has("evaluation") ? "evaluation" : "judgement"), folder);
   return session;
 }
 
@@ -537,10 +538,10 @@ Session ReadSession(const std::string& path, std::vector<std::string>* remarks)
     kept.push_back(prediction);
   }
   session.Predictions = kept;
-  if (missing(session.Judgement.Correction))
+  if (missing(session.Evaluation.Correction))
   {
-    gone.push_back("The correction " + session.Judgement.Correction + " no longer exists.");
-    session.Judgement.Correction.clear();
+    gone.push_back("The correction " + session.Evaluation.Correction + " no longer exists.");
+    session.Evaluation.Correction.clear();
   }
   if (remarks)
   {
@@ -712,7 +713,7 @@ Session SaveSession(const Session& session, const std::string& path, const Sessi
       files.push_back(&file);
     }
   }
-  files.push_back(&saved.Judgement.Correction);
+  files.push_back(&saved.Evaluation.Correction);
   for (size_t i = 0; i < files.size(); ++i)
   {
     std::string& file = *files[i];

@@ -73,10 +73,10 @@ struct SessionView
   std::string Panel;             ///< the side panel in front, by name
 };
 
-/// What was judged last; its figures are computed anew from the files.
-struct SessionJudgement
+/// What is evaluated: the choice made last; its figures are computed anew from the files.
+struct EvaluationChoice
 {
-  std::string Model; ///< empty: nothing was judged
+  std::string Model; ///< empty: nothing was evaluated
   std::string Split; ///< "training", "validation", "test", or empty: all cases that have a prediction
   std::string Region = "box";
   std::string Readout; ///< empty: the model's own
@@ -101,7 +101,7 @@ public:
   size_t PredictionMemory = size_t(2) << 30;
   std::vector<std::string> Fusions; ///< methods by name, shown beside the models
   SessionView View;
-  SessionJudgement Judgement;
+  EvaluationChoice Evaluation;
 
   bool HasStructures() const { return this->Structures.size() > 1; }
   /// The number of the structure that is shown, from 1; 0: there is one, and it has no number.

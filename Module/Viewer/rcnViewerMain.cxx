@@ -72,7 +72,7 @@ void Resize(QWidget& window, const std::string& size)
   if (std::sscanf(size.c_str(), "%dx%d%c", &width, &height, &rest) != 2 || width < 200 || height < 200 || width > 16384 ||
     height > 16384)
   {
-    throw rcn::Error(RCN_EINVALID, "--size is a size in pixels such as 1440x900, not '" + size + "'.");
+    throw rcn::Error(RCN_EINVALID, "--size must be a size in pixels such as 1440x900, not '" + size + "'.");
   }
   window.resize(width, height);
 }
@@ -100,7 +100,7 @@ std::function<void()> ActionFrom(qRcnMainWindow& window, const std::string& text
   const auto found = table.find(name);
   if (found == table.end())
   {
-    throw rcn::Error(RCN_EINVALID, "--do " + text + ": there is no such action; see rater-consensus view --help.");
+    throw rcn::Error(RCN_EINVALID, "--do " + text + ": unknown action; see rater-consensus view --help.");
   }
   return found->second;
 }

@@ -108,7 +108,7 @@ static void no_ordinary_file(void) {
     rcn_file *file = NULL;
     CHECK(!mkfifo("pipe", 0666));
     CHECK_STATUS(rcn_file_create(&file, ctx, "pipe"), RCN_EIO);
-    CHECK_ERROR(ctx, "no ordinary file");
+    CHECK_ERROR(ctx, "not a regular file");
     CHECK(!file && !remove("pipe") && entries() == 0);
     rcn_context_destroy(ctx);
 }

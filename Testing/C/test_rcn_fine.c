@@ -225,7 +225,7 @@ static void intervals_and_draws(void) {
 static void bad_arguments(void) {
     rcn_context *ctx = make_context(1);
     CHECK_STATUS(rcn_calib_pack(NULL, ctx), RCN_EINVALID);
-    CHECK_ERROR(ctx, "no sums");
+    CHECK_ERROR(ctx, "sums to pack are NULL");
     CHECK_STATUS(rcn_calib_pack(NULL, NULL), RCN_EINVALID);
     rcn_context_destroy(ctx);
 }

@@ -390,7 +390,7 @@ static void undefined_and_bad_input(void) {
     CHECK(rcn_calib_level_source(calib) == RCN_LEVELS_NONE);
     const rcn_calib *cases[1] = {calib};
     CHECK_STATUS(rcn_interval_bins(low, high, ctx, cases, 1, 4, NULL), RCN_EINVALID);
-    CHECK_ERROR(ctx, "no level 4 of 3 raters");
+    CHECK_ERROR(ctx, "Level 4 does not exist with 3 raters");
     s.levels[40] = NAN;
     CHECK_STATUS(rcn_calib_add(calib, ctx, &one_case), RCN_EDATA);
     CHECK_ERROR(ctx, "(10, 0, 0)");

@@ -750,7 +750,7 @@ static void bad_arguments(void) {
     CHECK(rcn_loss_check(NULL) != NULL);
     CHECK(rcn_loss_check(&options) != NULL); /* raters has no default */
     CHECK_STATUS(rcn_loss_create(&loss, ctx, &options), RCN_EINVALID);
-    CHECK_ERROR(ctx, "number of raters");
+    CHECK_ERROR(ctx, "must have 1 to 64 raters");
     options.raters = 65;
     CHECK(rcn_loss_check(&options) != NULL);
     options.raters = 3;
@@ -786,7 +786,7 @@ static void bad_arguments(void) {
     CHECK_STATUS(rcn_loss_run(&result, NULL, NULL, loss, ctx, logits, parameters, &target,
                               INT64_C(1) << 40, INT64_C(1) << 40),
                  RCN_EINVALID);
-    CHECK_ERROR(ctx, "impossible");
+    CHECK_ERROR(ctx, "voxels is not valid");
     CHECK_STATUS(rcn_loss_run(&result, NULL, NULL, loss, ctx, NULL, parameters, &target, 1, 4),
                  RCN_EINVALID);
     CHECK_STATUS(rcn_loss_run(&result, NULL, NULL, loss, ctx, logits, parameters, NULL, 1, 4),

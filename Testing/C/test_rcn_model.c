@@ -134,8 +134,8 @@ static void test_refused_metadata(void) {
         const char *arch, *channels, *key, *value, *words;
     } cases[] = {
         {NULL, "1", NULL, NULL, "has no \"arch\""},
-        {"transformer", "1", NULL, NULL, "not known here: transformer"},
-        {"", "1", NULL, NULL, "not known here"},
+        {"transformer", "1", NULL, NULL, "unknown network: transformer"},
+        {"", "1", NULL, NULL, "unknown network"},
         {"fpn-resnet18", "1", NULL, NULL, "segmentation_head.0.weight"},
         {"unet3d", "1", NULL, NULL, "is needed"},
         {"unet", NULL, NULL, NULL, "\"channels\""},
@@ -217,8 +217,8 @@ static void test_refused_tensors(void) {
         void (*spoil)(table *);
         const char *words;
     } cases[] = {
-        {spoil_missing, "no tensor 'head.bias'"},
-        {spoil_extra, "'head.more' is not known here"},
+        {spoil_missing, "tensor 'head.bias' is missing"},
+        {spoil_extra, "'head.more' is unknown"},
         {spoil_shape, "'up.0.bias' is 7; 8 is needed"},
         {spoil_rank, "'up.0.bias' is 8x1; 8 is needed"},
         {spoil_type, "dtype I32; F32 is needed"},
@@ -287,7 +287,7 @@ static void test_refused_bytes(void) {
         check_refused(path, RCN_EFORMAT, path);
     }
     check_refused("no/such/file.safetensors", RCN_EIO, "cannot be opened");
-    check_refused(NULL, RCN_EINVALID, "from a file");
+    check_refused(NULL, RCN_EINVALID, "No file name was given");
     free(content);
     rcn_net_destroy(net);
     rcn_context_destroy(ctx);
@@ -436,7 +436,7 @@ static void test_init_encoder_refuses(void) {
     write_resnet(ctx, net, "layer3.1.conv2.weight");
     check_encoder_refused(ctx, net, RCN_EFORMAT, "layer3.1.conv2.weight");
     write_resnet(ctx, net, NULL);
-    check_encoder_refused(ctx, deeper, RCN_EFORMAT, "there is no tensor 'encoder.layer1.2");
+    check_encoder_refused(ctx, deeper, RCN_EFORMAT, "tensor 'encoder.layer1.2");
     FILE *stream = fopen(path, "r+b"); /* the classifier comes last and is not read */
     CHECK(stream && !fseek(stream, -44, SEEK_END) && fwrite(&bad, 4, 1, stream) == 1);
     CHECK(stream && !fclose(stream));

@@ -258,7 +258,7 @@ static void bad_rules_are_refused(void) {
     s.channels[1].component = 1;
     s.channels[2].image.geometry.size[0] = X - 1;
     CHECK_STATUS(rcn_normalize_fit(&scale, ctx, &rule, s.channels, 3), RCN_EINVALID);
-    CHECK_ERROR(ctx, "another size");
+    CHECK_ERROR(ctx, "different sizes");
     CHECK_STATUS(rcn_normalize_fit(&scale, ctx, &rule, s.channels, 65), RCN_EINVALID);
     CHECK_STATUS(rcn_normalize_fit(&scale, ctx, &rule, NULL, 1), RCN_EINVALID);
     CHECK(scale.channels == -1);

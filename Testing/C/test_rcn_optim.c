@@ -154,7 +154,7 @@ static void bad_arguments(void) {
     CHECK(rcn_optim_check(NULL) != NULL);
     options.clip_norm = NAN;
     CHECK_STATUS(rcn_optim_step(NULL, &state, ctx, 0.1, &options, NULL, 0), RCN_EINVALID);
-    CHECK_ERROR(ctx, "largest norm");
+    CHECK_ERROR(ctx, "clipping norm");
     options.clip_norm = 0;
     options.kind = (rcn_optim_kind)2;
     CHECK(rcn_optim_check(&options) != NULL);

@@ -329,7 +329,7 @@ static void several_structures(void) {
     CHECK_STATUS(
         rcn_predict_structure(part, s.net, loss, 4, &correlation, &s.scale, s.channels, NULL),
         RCN_EINVALID);
-    CHECK_ERROR(ctx, "There is no structure 4");
+    CHECK_ERROR(ctx, "Structure 4 does not exist");
     CHECK_STATUS(rcn_predict_levels(part, s.net, loss, &correlation, &s.scale, s.channels, NULL),
                  RCN_EINVALID);
     rcn_loss_destroy(loss);

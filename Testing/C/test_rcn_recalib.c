@@ -348,11 +348,12 @@ static void ill_posed_and_bad_input(void) {
         refit(ctx, none, rising, (rcn_recalib_method)method, RCN_EDATA, "nothing is marked");
         refit(ctx, all, rising, (rcn_recalib_method)method, RCN_EDATA, "everything is marked");
         if (method == RCN_RECALIB_ISOTONIC) continue;
-        refit(ctx, half, rising, (rcn_recalib_method)method, RCN_EDATA, "without a miss");
-        refit(ctx, half, falling, (rcn_recalib_method)method, RCN_EDATA, "against the votes");
+        refit(ctx, half, rising, (rcn_recalib_method)method, RCN_EDATA, "perfectly separated");
+        refit(ctx, half, falling, (rcn_recalib_method)method, RCN_EDATA,
+              "inversely related to the votes");
     }
     refit(ctx, half, rising, RCN_RECALIB_ISOTONIC, RCN_OK, "");
-    refit(ctx, half, rising, (rcn_recalib_method)9, RCN_EINVALID, "no such method");
+    refit(ctx, half, rising, (rcn_recalib_method)9, RCN_EINVALID, "Unknown method");
     rcn_calib *empty = NULL;
     rcn_recalib fit;
     memset(&fit, 0, sizeof fit);

@@ -141,12 +141,12 @@ static void bad_arguments(void) {
     CHECK_STATUS(rcn_slice_gray(rgba, ctx, &image, 0, first, 0, 1), RCN_OK);
     rgba[0] = 7;
     CHECK_STATUS(rcn_slice_readout(out, ctx, &image, 0, 0, axis), RCN_EINVALID);
-    CHECK_ERROR(ctx, "axis 0, 1 or 2");
+    CHECK_ERROR(ctx, "must be 0, 1 or 2");
     CHECK_STATUS(rcn_slice_readout(out, ctx, &image, 0, 0, below), RCN_EINVALID);
     CHECK_STATUS(rcn_slice_readout(out, ctx, &image, 0, 0, above), RCN_EINVALID);
-    CHECK_ERROR(ctx, "no slice 4 among 4");
+    CHECK_ERROR(ctx, "Slice 4 does not exist among 4");
     CHECK_STATUS(rcn_slice_gray(rgba, ctx, &image, 2, first, 0, 1), RCN_EINVALID);
-    CHECK_ERROR(ctx, "no component");
+    CHECK_ERROR(ctx, "does not have this component");
     CHECK_STATUS(rcn_slice_gray(rgba, ctx, &image, -1, first, 0, 1), RCN_EINVALID);
     CHECK_STATUS(rcn_slice_gray(rgba, ctx, &image, 0, first, 1, 1), RCN_EINVALID);
     CHECK_ERROR(ctx, "Black must be");

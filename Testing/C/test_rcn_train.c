@@ -803,7 +803,7 @@ static void test_bad_arguments(void) {
     rcn_train_report report;
     rcn_context *ctx = make_context(1);
     CHECK_STATUS(open_setting(&s, ctx, "rps", no_cases), RCN_EINVALID);
-    CHECK_ERROR(ctx, "no case");
+    CHECK_ERROR(ctx, "No training cases");
     close_setting(&s);
     /* The cases have three raters. */
     CHECK_STATUS(open_setting(&s, ctx, "rps", two_raters), RCN_OK);

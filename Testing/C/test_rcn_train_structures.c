@@ -156,7 +156,7 @@ static void test_names(void) {
     CHECK_STATUS(rcn_strategy_for(&strategy, ctx, "dirichlet-multinomial", 1), RCN_EINVALID);
     CHECK_ERROR(ctx, "several structures");
     CHECK_STATUS(rcn_strategy_for(&strategy, ctx, "mean", 2), RCN_EINVALID);
-    CHECK_ERROR(ctx, "There is no strategy \"mean\"");
+    CHECK_ERROR(ctx, "Unknown strategy \"mean\"");
     CHECK_STATUS(rcn_strategy_for(&strategy, ctx, "soft", 33), RCN_EINVALID);
     CHECK_STATUS(rcn_strategy_for(&strategy, ctx, NULL, 2), RCN_EINVALID);
     CHECK(!memcmp(&strategy, &before, sizeof before));
@@ -343,7 +343,7 @@ static void test_cases_that_do_not_fit(void) {
                      RCN_OK);
     }
     CHECK_STATUS(rcn_train_step(&report, s.train, 0), RCN_EINVALID);
-    CHECK_ERROR(ctx, "other structures");
+    CHECK_ERROR(ctx, "differ in structures");
     close_setting(&s);
 
     CHECK_STATUS(open_setting(&s, ctx, "rps", 0), RCN_OK);
@@ -359,7 +359,7 @@ static void test_cases_that_do_not_fit(void) {
         CHECK(status == RCN_EINVALID || (status == RCN_OK && step == 0));
         if (status != RCN_OK) break;
     }
-    CHECK_ERROR(ctx, "Case 1 has a target for other structures");
+    CHECK_ERROR(ctx, "Case 1 and the network differ in structures");
     close_setting(&s);
     rcn_votes_destroy(whole);
     rcn_context_destroy(ctx);

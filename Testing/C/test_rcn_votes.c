@@ -319,7 +319,7 @@ static void labels_out_of_range(void) {
     votes = NULL;
     masks[1].unanswered = &huge;
     CHECK_STATUS(rcn_votes_from_masks(&votes, ctx, masks, 2), RCN_EINVALID);
-    CHECK_ERROR(ctx, "Rater 2: 1152921504606846976 is no possible label value");
+    CHECK_ERROR(ctx, "Rater 2: 1152921504606846976 is not a valid label value");
     CHECK(!votes);
     rcn_context_destroy(ctx);
 }

@@ -347,7 +347,7 @@ static void bad_arguments(void) {
     CHECK_STATUS(rcn_votes_create_labels(&votes, ctx, &geometry, 2, 2), RCN_OK);
     rcn_label_map map = map_of(data, RCN_UINT8, 3, 2, 1, 3);
     CHECK_STATUS(rcn_votes_add_labels(votes, ctx, 0, &map, 1, NULL), RCN_EINVALID);
-    CHECK_ERROR(ctx, "Rater 1: there is no structure 3 among 2");
+    CHECK_ERROR(ctx, "Rater 1: structure 3 does not exist among 2");
     const int64_t twice[2] = {4, 4};
     map.value_count = 2;
     map.values = twice;
@@ -356,7 +356,7 @@ static void bad_arguments(void) {
     map = map_of(data, RCN_UINT8, 3, 2, 1, 2);
     map.structures = NULL;
     CHECK_STATUS(rcn_votes_add_labels(votes, ctx, 0, &map, 1, NULL), RCN_EINVALID);
-    CHECK_ERROR(ctx, "does not say which structures");
+    CHECK_ERROR(ctx, "structures of a label map are missing");
     map = map_of(data, RCN_UINT8, 3, 2, 1, 2);
     CHECK_STATUS(rcn_votes_add_labels(votes, ctx, 0, &map, 0, NULL), RCN_EINVALID);
     CHECK_STATUS(rcn_votes_add_labels(votes, ctx, 0, NULL, 1, NULL), RCN_EINVALID);
@@ -380,14 +380,14 @@ static void bad_arguments(void) {
     CHECK_STATUS(rcn_votes_add_labels(plain, ctx, 0, &map, 1, NULL), RCN_EINVALID);
     CHECK_ERROR(ctx, "hold masks");
     CHECK_STATUS(rcn_votes_select(&view, ctx, votes, 3), RCN_EINVALID);
-    CHECK_ERROR(ctx, "no structure 3 among 2");
+    CHECK_ERROR(ctx, "Structure 3 does not exist among 2");
     CHECK_STATUS(rcn_votes_select(&view, ctx, votes, 0), RCN_EINVALID);
     CHECK_STATUS(rcn_votes_select(&view, ctx, NULL, 1), RCN_EINVALID);
     CHECK(!view);
     CHECK_STATUS(rcn_votes_select(&view, ctx, votes, 1), RCN_OK);
     CHECK_STATUS(rcn_votes_add(view, ctx, 1, &mask), RCN_EINVALID);
     CHECK_STATUS(rcn_votes_add_labels(view, ctx, 1, &map, 1, NULL), RCN_EINVALID);
-    CHECK_ERROR(ctx, "one structure cannot be added to");
+    CHECK_ERROR(ctx, "one structure are read-only");
     rcn_votes_destroy(view);
     rcn_votes_destroy(plain);
     rcn_votes_destroy(votes);

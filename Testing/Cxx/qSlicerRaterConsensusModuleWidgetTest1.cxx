@@ -13,6 +13,7 @@
 #include <QLineEdit>
 #include <QListWidget>
 #include <QPlainTextEdit>
+#include <QProgressBar>
 #include <QScrollArea>
 #include <QTableWidget>
 #include <QTest>
@@ -132,7 +133,7 @@ public:
         group->setCollapsed(false);
       }
     }
-    QTest::qWait(50);
+    CHECK(QTest::qWaitFor([widget] { return widget->isVisible(); }, 60000));
   }
   /// Opens the section and presses the button.
   void Click(const char* name)
@@ -154,14 +155,14 @@ public:
   {
     const auto* const monitor = this->Find<qRcnTrainingMonitor>();
     return this->Button("CancelButton")->isVisible() || monitor->state() == qRcnTrainingMonitor::Running ||
-      monitor->state() == qRcnTrainingMonitor::Cancelling;
+      monitor->state() == qRcnTrainingMonitor::Canceling;
   }
   /// Presses, and waits until the work is done.
   void Do(const char* name)
   {
     this->Click(name);
     CHECK(QTest::qWaitFor([this] { return !this->IsRunning(); }, 300000));
-    QTest::qWait(20);
+    QCoreApplication::processEvents(); // what the end of the work has posted
   }
   /// The sentence that the panel shows has these words; "": there is none.
   void Says(const QString& words, int line)
@@ -514,12 +515,11 @@ void AScenesResultsComeBack()
   w.Scene->SetURL(file.c_str());
   CHECK(w.Scene->Connect());
   w.Panel->enter();
-  QTest::qWait(100);
+  CHECK(QTest::qWaitFor([&] { return w.Find<qRcnReliabilityDiagram>()->hasReport(); }, 10000));
   CHECK(w.Parameters() && std::string(w.Parameters()->GetName()) == "Example case 2");
   CHECK(w.Scene->GetNumberOfNodesByClass("vtkMRMLRaterConsensusNode") == 2);
   CHECK(!w.Find<qRcnAgreement>()->isHidden() && w.Find<qRcnDisputes>()->count() == regions);
   CHECK(w.Find<qRcnAgreement>()->findChild<QLabel*>("sentence")->text() == sentence);
-  CHECK(w.Find<qRcnReliabilityDiagram>()->hasReport());
   w.Picture("loaded");
 }
 
@@ -539,11 +539,12 @@ void WorkIsStoppedWithoutHarm()
     w.Click("TrainButton");
     CHECK(w.IsRunning() && !w.Button("AgreementButton")->isEnabled());
     // Buttons say why they are off, and the run does not stumble over its own file.
-    CHECK(w.Hint("Agreement").contains("Training is going on") && w.Hint("Train").isEmpty());
+    CHECK(w.Hint("Agreement").contains("Training is still running") && w.Hint("Train").isEmpty());
     w.Panel->exit();
     vtkMRMLSegmentationNode::SafeDownCast(node->GetNthRaterNode(0))->GetSegmentation()->RemoveAllSegments();
-    QTest::qWait(300);
-    CHECK(w.IsRunning());
+    const auto* const bar = monitor->findChild<QProgressBar*>("progress");
+    const int before = bar->value();
+    CHECK(QTest::qWaitFor([&] { return bar->value() > before; }, 60000) && w.IsRunning());
     w.Panel->enter();
     w.Picture("training");
 

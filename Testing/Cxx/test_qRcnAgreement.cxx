@@ -213,7 +213,7 @@ private slots:
     QVERIFY(table->horizontalHeaderItem(2)->toolTip().contains("split evenly"));
     const QString sentence = panel.findChild<QLabel*>("sentence")->text();
     QVERIFY2(sentence.contains("pixels") && !sentence.contains("mL"), qPrintable(sentence));
-    QVERIFY(sentence.contains("With two raters the majority"));
+    QVERIFY(sentence.contains("With two raters, the majority"));
     const QStringList row = panel.csv().split('\n')[1].split(',');
     QVERIFY(panel.csv().split('\n')[0].endsWith("voxels,hausdorff95_pixels,mean_surface_pixels"));
     QCOMPARE(row[row.size() - 3], QString::number(report.Figures->rater[0].voxels));

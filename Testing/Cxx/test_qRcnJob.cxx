@@ -13,14 +13,14 @@
 namespace
 {
 
-/// Work that goes on until it is cancelled.
+/// Work that goes on until it is canceled.
 qRcnJob::Done Endless(qRcnJob::Monitor& monitor)
 {
   while (!monitor.report(0.5, "waiting"))
   {
     QThread::msleep(1);
   }
-  monitor.throwIfCancelled();
+  monitor.throwIfCanceled();
   return {};
 }
 
@@ -104,20 +104,20 @@ private slots:
   void oneAtATimeAndCancel()
   {
     qRcnJob job;
-    QSignalSpy cancelled(&job, &qRcnJob::cancelled), idle(&job, &qRcnJob::idle), finished(&job, &qRcnJob::finished);
+    QSignalSpy canceled(&job, &qRcnJob::canceled), idle(&job, &qRcnJob::idle), finished(&job, &qRcnJob::finished);
     QVERIFY(job.start("First", Endless));
     QVERIFY(!job.start("Second", Endless));
     QCOMPARE(job.what(), QString("First"));
     job.cancel();
     QVERIFY(idle.wait());
-    QCOMPARE(cancelled.count(), 1);
+    QCOMPARE(canceled.count(), 1);
     QCOMPARE(finished.count(), 0);
     // A result that came although nobody wants it any more is dropped.
     bool shown = false;
     std::atomic<bool> begun{ false };
     job.start("Third", [&](qRcnJob::Monitor& monitor) -> qRcnJob::Done {
       begun = true;
-      while (!monitor.isCancelled())
+      while (!monitor.isCanceled())
       {
         QThread::msleep(1);
       }
@@ -127,14 +127,14 @@ private slots:
     job.cancel();
     QVERIFY(idle.wait());
     QVERIFY(!shown);
-    QCOMPARE(cancelled.count(), 2);
+    QCOMPARE(canceled.count(), 2);
   }
 
-  /// Stopped, not cancelled: what there is so far is the result, or the sentence that says there is none.
+  /// Stopped, not canceled: what there is so far is the result, or the sentence that says there is none.
   void whatIsStoppedKeepsItsResult()
   {
     qRcnJob job;
-    QSignalSpy finished(&job, &qRcnJob::finished), cancelled(&job, &qRcnJob::cancelled), idle(&job, &qRcnJob::idle);
+    QSignalSpy finished(&job, &qRcnJob::finished), canceled(&job, &qRcnJob::canceled), idle(&job, &qRcnJob::idle);
     job.stop(); // nothing runs
     int kept = 0;
     job.start("Training", [&](qRcnJob::Monitor& monitor) -> qRcnJob::Done {
@@ -148,7 +148,7 @@ private slots:
     QVERIFY(idle.wait());
     QCOMPARE(kept, 3);
     QCOMPARE(finished.count(), 1);
-    QCOMPARE(cancelled.count(), 0);
+    QCOMPARE(canceled.count(), 0);
     job.start("Training", [](qRcnJob::Monitor& monitor) -> qRcnJob::Done {
       while (!monitor.report(0, "epoch 0"))
       {
@@ -159,13 +159,13 @@ private slots:
     job.stop();
     QVERIFY(idle.wait());
     QCOMPARE(finished.count(), 1);
-    QCOMPARE(cancelled.count(), 1);
+    QCOMPARE(canceled.count(), 1);
   }
 
   void theLastOneTakesThePlace()
   {
     qRcnJob job;
-    QSignalSpy idle(&job, &qRcnJob::idle), cancelled(&job, &qRcnJob::cancelled);
+    QSignalSpy idle(&job, &qRcnJob::idle), canceled(&job, &qRcnJob::canceled);
     QStringList done;
     const auto quick = [&](const QString& name) {
       return [&done, name](qRcnJob::Monitor&) -> qRcnJob::Done { return [&done, name] { done << name; }; };
@@ -175,7 +175,7 @@ private slots:
     job.startInstead("third", quick("third"));
     QVERIFY(idle.wait());
     QCOMPARE(done, QStringList("third"));
-    QCOMPARE(cancelled.count(), 1);
+    QCOMPARE(canceled.count(), 1);
     QCOMPARE(idle.count(), 1);
   }
 

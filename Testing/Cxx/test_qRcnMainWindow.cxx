@@ -339,7 +339,7 @@ private slots:
       window.action("evaluate")->trigger();
       QVERIFY(window.done());
       QVERIFY2(window.calibration()->diagram()->hasReport(), qPrintable(window.notice()->text()));
-      QCOMPARE(window.document()->session().Judgement.Split, std::string("test"));
+      QCOMPARE(window.document()->session().Evaluation.Split, std::string("test"));
       QCOMPARE(window.cases()->status("c7"), qRcnCases::Predicted);
       auto* store = window.calibration()->findChild<QPushButton*>("store");
       QVERIFY(!store->isHidden());
@@ -610,7 +610,7 @@ private slots:
     Window alone(other);
     QVERIFY(alone.open(model));
     auto* record = alone.calibration()->findChild<QLabel*>("record");
-    QVERIFY2(record->text().startsWith("It learned from 4 cases of 3 raters"), qPrintable(record->text()));
+    QVERIFY2(record->text().startsWith("It was trained on 4 cases of 3 raters"), qPrintable(record->text()));
     QVERIFY(!record->isHidden() && record->toolTip().contains("Hash of the weights"));
     alone.action("evaluate")->trigger();
     QVERIFY(alone.done());
@@ -623,8 +623,8 @@ private slots:
     QVERIFY(alone.action("exportReport")->isEnabled());
     alone.exporter()->report(Path(other / "patient.html"));
     QVERIFY(alone.done());
-    QVERIFY2(TextOf(other / "patient.html").find("What raters would mark: c0") != std::string::npos,
-      qPrintable(alone.notice()->text()));
+    QVERIFY2(
+      TextOf(other / "patient.html").find("Predicted volume: c0") != std::string::npos, qPrintable(alone.notice()->text()));
     alone.action("evaluate")->trigger();
     QVERIFY(alone.done());
     QCOMPARE(alone.notice()->text(),
@@ -819,7 +819,7 @@ private slots:
     QVERIFY(window.closeAtOnce());
   }
 
-  void trainingIsCancelledKeptOrDiscarded()
+  void trainingIsCanceledKeptOrDiscarded()
   {
     const Folder folder;
     Window window(folder, Window::Endless);
@@ -874,7 +874,7 @@ private slots:
     QVERIFY2(window.notice()->isError() &&
         window.notice()->text().startsWith("The predictions of median are corrected already (temperature, fitted to 4 cases)."),
       qPrintable(window.notice()->text()));
-    QVERIFY(window.notice()->text().contains("Evaluate the model as it is"));
+    QVERIFY(window.notice()->text().contains("Evaluate the model with its correction"));
     QCOMPARE(window.document()->session().Models.size(), size_t(1));
     QVERIFY(window.document()->session().Predictions.empty()); // nobody waited for them
     QVERIFY(window.closeAtOnce());

@@ -175,7 +175,7 @@ private slots:
     const QImage alone = PictureOf(diagram, QSize(350, 1330));
     QCOMPARE(words("level2"), QString("At least 2 of 3 raters\noff by 2.00 %"));
     QVERIFY(words("level3").startsWith("All 3 raters\n"));
-    QVERIFY(words("levelWords").contains("off by 2.0 % on average, most for \"all 3 raters\""));
+    QVERIFY(words("levelWords").contains("share by 2.0 % on average, most for \"all 3 raters\""));
     auto* shares = diagram.findChild<qRcnTable*>("levelShares");
     QCOMPARE(shares->copyText().section('\n', -5),
       QString("0 of 3\t70.00 %\t72.00 %\t40.00 %\t38.00 %\n1 of 3\t10.00 %\t8.00 %\t20.00 %\t22.00 %\n"
@@ -239,7 +239,7 @@ private slots:
     // One probability says nothing about levels by itself.
     qRcnReliabilityDiagram diagram;
     diagram.setReport(report, "model", { "A", "B", "C" });
-    QVERIFY(diagram.findChild<QLabel*>("words")->text().contains("as if raters marked independently with it (binomial"));
+    QVERIFY(diagram.findChild<QLabel*>("words")->text().contains("converted to levels by a binomial"));
     QVERIFY(diagram.findChild<QLabel*>("level3"));
   }
 

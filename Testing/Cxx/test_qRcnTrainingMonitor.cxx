@@ -87,8 +87,8 @@ private slots:
     for (int i = 0; i <= 50; ++i)
     {
       monitor.setProgress(progress(i / 100.0));
-      QVERIFY(
-        i > 5 || (course->isVisible() && course->text().startsWith("9 cases learn and 3 validate; an epoch has 50 steps")));
+      QVERIFY(i > 5 ||
+        (course->isVisible() && course->text().startsWith("9 cases for training, 3 for validation; an epoch has 50 steps")));
       if (i % 10 == 9)
       {
         monitor.addEpoch(epoch(i / 10 + 1));
@@ -107,7 +107,7 @@ private slots:
     QSignalSpy asked(&monitor, &qRcnTrainingMonitor::cancelRequested);
     QTest::mouseClick(cancel, Qt::LeftButton);
     QCOMPARE(asked.count(), 1);
-    QCOMPARE(monitor.state(), qRcnTrainingMonitor::Cancelling);
+    QCOMPARE(monitor.state(), qRcnTrainingMonitor::Canceling);
     QVERIFY(!cancel->isEnabled());
     monitor.setProgress(progress(0.52)); // one that was on its way
     QVERIFY(status->text().startsWith("Stopping"));

@@ -61,7 +61,7 @@ private slots:
     QVERIFY2(sentence.startsWith("0.350 mL; raters would say 0.3"), qPrintable(sentence));
     QVERIFY(sentence.contains("80 % interval, 5 validation cases"));
     QCOMPARE(
-      panel.findChild<QLabel*>("remark")->text(), QString("An interval of 95 % takes 19 validation cases; the model has 5."));
+      panel.findChild<QLabel*>("remark")->text(), QString("An interval of 95 % needs 19 validation cases; the model has 5."));
     panel.setVolumes(volumes(nullptr));
     QVERIFY(panel.findChild<QLabel*>("sentence")->text().endsWith("no interval."));
     QVERIFY(panel.findChild<QLabel*>("remark")->text().startsWith("There is no interval"));

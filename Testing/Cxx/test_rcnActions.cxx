@@ -53,7 +53,7 @@ void MasksFindTheirImage()
   CHECK(session.Cases.size() == 1 && session.Cases[0].Raters.size() == 2);
   // Of which image?
   CHECK_THROWS(rcn::OpenFiles(Base(folder), { folder / "c3.nrrd", folder / "c4.nrrd", folder / "c5B.nrrd" }), RCN_EINVALID,
-    "of which image");
+    "a mask of an unknown image");
   // Nothing but masks.
   session = rcn::OpenFiles(Base(folder), { folder / "c5A.nrrd", folder / "c5B.nrrd" });
   CHECK(session.Cases.size() == 1 && session.Cases[0].Images.empty() && session.Cases[0].Raters.size() == 2);
@@ -246,11 +246,11 @@ void OldestGoToFiles(rcn::Session session, const Folder& folder)
   const rcn::SessionPrediction* oldest = session.FindPrediction("c0", "first");
   CHECK(oldest && fs::exists(oldest->Levels) && fs::exists(oldest->Probability));
   CHECK(rcn::LoadLayer(session, *oldest).Levels.ChannelCount() == 4);
-  rcn::SessionJudgement judgement;
-  judgement.Model = "first";
-  CHECK(rcn::Judge(session, judgement).Report.Cases == 4);
+  rcn::EvaluationChoice choice;
+  choice.Model = "first";
+  CHECK(rcn::Judge(session, choice).Report.Cases == 4);
   const rcn::Session saved = rcn::SaveSession(session, folder / "elsewhere.rcn.json");
-  CHECK(rcn::Judge(rcn::ReadSession(saved.Path), judgement).Report.Cases == 4);
+  CHECK(rcn::Judge(rcn::ReadSession(saved.Path), choice).Report.Cases == 4);
 }
 
 void TrainsPredictsJudgesAndCorrects()
@@ -287,36 +287,36 @@ void TrainsPredictsJudgesAndCorrects()
   CHECK(
     open->Layers.size() == 1 && open->Layers[0].Levels.ChannelCount() == 4 && open->Layers[0].Probability.ChannelCount() == 1);
 
-  rcn::SessionJudgement judgement;
-  judgement.Model = "first";
-  const rcn::Judged judged = rcn::Judge(session, judgement);
+  rcn::EvaluationChoice choice;
+  choice.Model = "first";
+  const rcn::Judged judged = rcn::Judge(session, choice);
   CHECK(judged.Cases == ids && judged.Report.Cases == 2 && !judged.HasBefore && judged.Report.Bins.size() == 15);
-  judgement.Bins = 5;
-  judgement.Region = "disputed";
-  const rcn::Judged disputed = rcn::Judge(session, judgement);
+  choice.Bins = 5;
+  choice.Region = "disputed";
+  const rcn::Judged disputed = rcn::Judge(session, choice);
   CHECK(disputed.Report.Bins.size() == 5 && disputed.Report.Voxels < judged.Report.Voxels);
-  CHECK_THROWS(rcn::StoreJudged(session, judgement, disputed), RCN_EINVALID, "A model's record is about test cases");
-  judgement.Split = "test";
-  CHECK(rcn::CheckStoring(judgement).empty());
-  CHECK_THROWS(rcn::Judge(session, judgement), RCN_EDATA, "There are no test cases with raters' masks");
-  judgement.Split = "training";
-  CHECK_THROWS(rcn::Judge(session, judgement), RCN_EDATA, "predict first");
-  CHECK_THROWS(rcn::Judge(session, judgement, [](double, const char*) { return true; }), RCN_EDATA, "predict first");
-  CHECK(rcn::CheckJudgement(session, judgement).empty());
+  CHECK_THROWS(rcn::StoreJudged(session, choice, disputed), RCN_EINVALID, "A model's record is about test cases");
+  choice.Split = "test";
+  CHECK(rcn::CheckStoring(choice).empty());
+  CHECK_THROWS(rcn::Judge(session, choice), RCN_EDATA, "There are no test cases with raters' masks");
+  choice.Split = "training";
+  CHECK_THROWS(rcn::Judge(session, choice), RCN_EDATA, "predict first");
+  CHECK_THROWS(rcn::Judge(session, choice, [](double, const char*) { return true; }), RCN_EDATA, "predict first");
+  CHECK(rcn::CheckEvaluation(session, choice).empty());
   rcn::Session unanswered = session;
   for (rcn::Case& one : unanswered.Cases)
   {
     one.Raters.clear();
   }
-  CHECK_THROWS(rcn::Judge(unanswered, judgement), RCN_EDATA, "No case has raters' masks");
+  CHECK_THROWS(rcn::Judge(unanswered, choice), RCN_EDATA, "No case has raters' masks");
   unanswered.Cases.clear();
-  CHECK_THROWS(rcn::Judge(unanswered, judgement), RCN_EDATA, "There are no cases to evaluate first on");
-  CHECK(rcn::CheckJudgement(session, rcn::SessionJudgement()).find("There is no model yet") == 0);
-  judgement.Split = "";
-  CHECK_THROWS(rcn::Judge(session, judgement, [](double, const char*) { return true; }), RCN_ECANCELLED, "");
+  CHECK_THROWS(rcn::Judge(unanswered, choice), RCN_EDATA, "There are no cases to evaluate first on");
+  CHECK(rcn::CheckEvaluation(session, rcn::EvaluationChoice()).find("There is no model yet") == 0);
+  choice.Split = "";
+  CHECK_THROWS(rcn::Judge(session, choice, [](double, const char*) { return true; }), RCN_ECANCELLED, "");
 
   const rcn::Recalibrated recalibrated =
-    rcn::RecalibrateModel(session, "first", "validation", RCN_RECALIB_ISOTONIC, rcn::SessionJudgement());
+    rcn::RecalibrateModel(session, "first", "validation", RCN_RECALIB_ISOTONIC, rcn::EvaluationChoice());
   CHECK(recalibrated.OnFittedCases.HasBefore && recalibrated.OnFittedCases.Report.Cases == 2);
   CHECK(recalibrated.OnFittedCases.Report.Figures[RCN_MR_ECE] < recalibrated.OnFittedCases.Before.Figures[RCN_MR_ECE]);
   CHECK(recalibrated.Sentence.find("The correction helps") != std::string::npos && recalibrated.Correction.HasRegion &&
@@ -326,22 +326,23 @@ void TrainsPredictsJudgesAndCorrects()
   told.clear();
   rcn::PredictCases(session, session.Model, { "c5" }, {}, keep);
   CHECK(session.FindPrediction("c5", "first-isotonic")->Levels.empty()); // the correction is for one readout
-  rcn::SessionJudgement corrected;
+  rcn::EvaluationChoice corrected;
   corrected.Model = session.Model;
   const std::vector<std::string> here = rcn::Judge(session, corrected).Remarks;
-  CHECK(here.size() == 1 && here.front().find("was fitted to these very cases, where it looks better") != std::string::npos);
+  CHECK(
+    here.size() == 1 && here.front().find("was fitted to these cases, where the figures are too good") != std::string::npos);
   corrected.Region = "whole";
   const std::vector<std::string> elsewhere = rcn::Judge(session, corrected).Remarks;
   CHECK(elsewhere.size() == 2 && elsewhere.front().find("fitted on the region box") != std::string::npos);
   corrected.Readout = "at-least:1";
   CHECK_THROWS(rcn::Judge(session, corrected), RCN_EINVALID, "not of at-least:1");
-  CHECK_THROWS(rcn::RecalibrateModel(session, session.Model, "validation", RCN_RECALIB_PLATT, rcn::SessionJudgement()),
+  CHECK_THROWS(rcn::RecalibrateModel(session, session.Model, "validation", RCN_RECALIB_PLATT, rcn::EvaluationChoice()),
     RCN_EINVALID, "The predictions of first-isotonic are corrected already (isotonic, fitted to 2 cases).");
   CHECK_THROWS(rcn::CheckRecalibration(session, session.Model), RCN_EINVALID, "corrected already");
   CHECK_THROWS(rcn::WithViewerWayOut([&] { rcn::CheckRecalibration(session, session.Model); }), RCN_EINVALID,
     "fitted to 2 cases). Evaluate the model as it is, or choose one without a correction.");
   rcn::CheckRecalibration(session, "first");
-  rcn::SessionJudgement twice;
+  rcn::EvaluationChoice twice;
   twice.Model = session.Model;
   twice.Correction = recalibrated.Correction.Path;
   CHECK_THROWS(rcn::Judge(session, twice), RCN_EINVALID, "corrected already");
@@ -363,7 +364,7 @@ void TrainsPredictsJudgesAndCorrects()
     constant.Maps = std::make_shared<const rcn::PredictionMaps>(rcn::PredictionMaps{ {}, map, constant.Maps->Run });
     right.SetPrediction(constant);
   }
-  rcn::SessionJudgement whole;
+  rcn::EvaluationChoice whole;
   whole.Region = "whole";
   fs::remove(recalibrated.Correction.Path);
   const rcn::Recalibrated useless = rcn::RecalibrateModel(right, "first", "validation", RCN_RECALIB_ISOTONIC, whole);
@@ -372,9 +373,9 @@ void TrainsPredictsJudgesAndCorrects()
     useless.Sentence.find("0.00 % before") != std::string::npos && useless.Sentence.find("does not help") != std::string::npos);
   rcn::WriteRecalibration(recalibrated.Correction.Path, recalibrated.Correction);
   // What was made is found again in the saved workspace.
-  judgement.Correction = recalibrated.Correction.Path;
-  judgement.Region = "box";
-  session.Judgement = judgement;
+  choice.Correction = recalibrated.Correction.Path;
+  choice.Region = "box";
+  session.Evaluation = choice;
   std::vector<std::string> remarks;
   rcn::ReportOn(session, ids, folder / "report.html", {}, &remarks);
   CHECK(rcn::ReadText(folder / "report.html").find("first") != std::string::npos);
@@ -394,20 +395,20 @@ void TrainsPredictsJudgesAndCorrects()
   CHECK(rcn::ReadText(folder / "patient.html").find("What raters would mark: new") == std::string::npos);
   rcn::ReportOnImage(alone, alone.Current, folder / "patient.html", {}, &remarks);
   const std::string patient = rcn::ReadText(folder / "patient.html");
-  CHECK(patient.find("The model&#39;s record") != std::string::npos || patient.find("The model's record") != std::string::npos);
+  CHECK(patient.find("The model&#39;s record") != std::string::npos || patient.find("Model record") != std::string::npos);
   CHECK(patient.find("On 2 validation cases") != std::string::npos);
   CHECK_THROWS(rcn::ReportOnImage(alone, alone.Current, alone.Models.front().Path), RCN_EINVALID, "first.safetensors");
   const rcn::ModelWords words = rcn::DescribeModel(*alone.FindModel("first"));
-  CHECK(words.Summary.find("It learned from 5 cases of 3 raters") == 0 && words.Lines.size() > 10);
+  CHECK(words.Summary.find("It was trained on 5 cases of 3 raters") == 0 && words.Lines.size() > 10);
   rcn::SaveSession(session, folder / "all.rcn.json");
   fs::remove_all(session.Folder);
   const rcn::Session read = rcn::ReadSession(folder / "all.rcn.json");
   CHECK(read.Models.size() == 2 && read.Predictions.size() == 3);
-  const rcn::Judged again = rcn::Judge(read, read.Judgement);
+  const rcn::Judged again = rcn::Judge(read, read.Evaluation);
   CHECK(again.HasBefore && again.Report.Bins.size() == 5 && again.Before.Voxels == judged.Report.Voxels);
   // From files the same is judged as from memory.
-  judgement.Correction.clear();
-  const rcn::Judged inMemory = rcn::Judge(session, judgement), inFiles = rcn::Judge(read, judgement);
+  choice.Correction.clear();
+  const rcn::Judged inMemory = rcn::Judge(session, choice), inFiles = rcn::Judge(read, choice);
   CHECK(!read.Predictions[0].Maps && session.Predictions[0].Maps);
   CHECK(inMemory.Report.Figures[RCN_MR_ECE] == inFiles.Report.Figures[RCN_MR_ECE] &&
     inMemory.Report.Figures[RCN_BRIER] == inFiles.Report.Figures[RCN_BRIER]);
@@ -499,10 +500,10 @@ void TrainsAndJudgesSeveralStructures()
   CHECK(open->Structure == 1 && open->Layers.size() == 2 && open->Layers[0].Means.ChannelCount() == 4);
   CHECK(!open->Layers[1].Means.Data() && open->Layers[1].Structures->Levels.size() == 3);
 
-  rcn::SessionJudgement judgement;
-  judgement.Model = "ordinal";
-  judgement.Split = "validation";
-  const rcn::Judged judged = rcn::Judge(session, judgement);
+  rcn::EvaluationChoice choice;
+  choice.Model = "ordinal";
+  choice.Split = "validation";
+  const rcn::Judged judged = rcn::Judge(session, choice);
   CHECK(judged.Structures.size() == 3 && judged.Structures[2].Name == "Gefäß" && judged.Cases == ids);
   double mean = 0;
   for (int structure = 1; structure <= 3; ++structure)
@@ -525,15 +526,15 @@ void TrainsAndJudgesSeveralStructures()
     const std::vector<double> inMemory = Shares(rcn::LoadLayer(session, *session.FindPrediction("c5", model), 2));
     CHECK(Difference(Shares(rcn::LoadLayer(read, *read.FindPrediction("c5", model), 2)), inMemory) < 1e-6);
   }
-  const rcn::Judged again = rcn::Judge(read, judgement);
+  const rcn::Judged again = rcn::Judge(read, choice);
   CHECK(std::fabs(again.Of(3).Figures[RCN_BRIER] - judged.Of(3).Figures[RCN_BRIER]) < 1e-9);
   CHECK_THROWS(rcn::CheckExport(read, read.FindPrediction("c5", "rps")->StructureLevels[1]), RCN_EINVALID, "the prediction");
 
   // One temperature for all of them, or nothing.
   const rcn::Recalibrated recalibrated =
-    rcn::RecalibrateModel(read, "ordinal", "validation", RCN_RECALIB_TEMPERATURE, rcn::SessionJudgement());
+    rcn::RecalibrateModel(read, "ordinal", "validation", RCN_RECALIB_TEMPERATURE, rcn::EvaluationChoice());
   CHECK(recalibrated.OnFittedCases.Structures.size() == 3 && recalibrated.OnFittedCases.StructuresBefore.size() == 3);
-  CHECK_THROWS(rcn::RecalibrateModel(read, "ordinal", "validation", RCN_RECALIB_PLATT, rcn::SessionJudgement()), RCN_EINVALID,
+  CHECK_THROWS(rcn::RecalibrateModel(read, "ordinal", "validation", RCN_RECALIB_PLATT, rcn::EvaluationChoice()), RCN_EINVALID,
     "contradict");
 
   // A model of other structures: one sentence.

@@ -132,7 +132,7 @@ void EmptyReference()
   CHECK(judge.Add(NamedCase("empty"), 0, nobody.Work.Votes(), { { TinyMap({ 0, 0.1f, 0, 0 }), "p" } }));
   const rcn::EvaluationReport report = judge.Evaluations()[0]->Report();
   CHECK(report.EmptyCases == std::vector<std::string>{ "empty" } && std::isnan(report.Figures[RCN_DICE]));
-  CHECK_THROWS(judge.Evaluations()[1]->Report(), RCN_EDATA, "the region is empty in every case");
+  CHECK_THROWS(judge.Evaluations()[1]->Report(), RCN_EDATA, "The region is empty in every case");
   CHECK(std::isnan(judge.Evaluations()[1]->Figures()[RCN_MR_ECE]));
 }
 
@@ -203,20 +203,21 @@ rcn::EvaluationReport ReportOf(const std::vector<std::vector<double>>& bins)
 void TheVerdictFitsTheCurve()
 {
   const auto says = [](const std::vector<std::vector<double>>& bins) { return rcn::DirectionInWords(ReportOf(bins)); };
-  CHECK(says({ { 0.3, 0.2, 10 }, { 0.6, 0.5, 10 } }) == "Between 5 % and 95 % its probabilities are too high.");
-  CHECK(says({ { 0.3, 0.4, 10 }, { 0.6, 0.7, 10 } }) == "Between 5 % and 95 % its probabilities are too low.");
-  CHECK(says({ { 0.3, 0.3, 10 }, { 0.6, 0.6, 10 } }) == "Between 5 % and 95 % its probabilities mean what they say.");
+  CHECK(says({ { 0.3, 0.2, 10 }, { 0.6, 0.5, 10 } }) == "Between 5 % and 95 %, its probabilities are too high.");
+  CHECK(says({ { 0.3, 0.4, 10 }, { 0.6, 0.7, 10 } }) == "Between 5 % and 95 %, its probabilities are too low.");
+  CHECK(says({ { 0.3, 0.3, 10 }, { 0.6, 0.6, 10 } }) == "Between 5 % and 95 %, its probabilities are well calibrated.");
   // Too sure at the end, too low everywhere else: both are told.
   CHECK(says({ { 0.3, 0.5, 10 }, { 0.6, 0.8, 10 }, { 0.98, 0.8, 500 } }) ==
-    "Above 95 % it is surer than the raters are; between 5 % and 95 % its probabilities are too low.");
+    "Above 95 %, the model is overconfident; between 5 % and 95 %, its probabilities are too low.");
   // One bin with most of the votes does not speak for a curve that lies on the other side.
-  CHECK(
-    says({ { 0.1, 0.05, 9000 }, { 0.3, 0.4, 10 }, { 0.6, 0.7, 10 } }) == "Between 5 % and 95 % it is off in both directions.");
-  CHECK(says({ { 0.01, 0.01, 10 }, { 0.99, 0.99, 10 } }) == "It is sure everywhere: no probability is between 5 % and 95 %.");
+  CHECK(says({ { 0.1, 0.05, 9000 }, { 0.3, 0.4, 10 }, { 0.6, 0.7, 10 } }) ==
+    "Between 5 % and 95 %, its probabilities are too high in some bins, too low in others.");
+  CHECK(says({ { 0.01, 0.01, 10 }, { 0.99, 0.99, 10 } }) ==
+    "All predictions are near 0 or 1: no probability is between 5 % and 95 %.");
   rcn::EvaluationReport fitted = ReportOf({ { 0.3, 0.3, 10 } });
   CHECK(rcn::RemarksInWords(fitted).empty());
   fitted.FittedHere = true;
-  CHECK(rcn::RemarksInWords(fitted).size() == 1 && rcn::RemarksInWords(fitted)[0].find("fitted to this very case") > 0);
+  CHECK(rcn::RemarksInWords(fitted).size() == 1 && rcn::RemarksInWords(fitted)[0].find("fitted to this case") > 0);
 }
 
 } // namespace

@@ -203,7 +203,7 @@ void EmptyRegions()
   const rcn::JudgeResult both = cases.Judge({ { 0, TinyOptions(RCN_REGION_DISPUTED) }, { 0, TinyOptions() } });
   CHECK(both.Evaluations[0]->CaseIds().empty() && both.Evaluations[1]->CaseIds().size() == 1 && cases.Remarks.empty());
   cases.Judge({ { 0, TinyOptions(RCN_REGION_DISPUTED) } });
-  CHECK(cases.Remarks == std::vector<std::string>{ "Case c0: the region is empty, so the case does not count." });
+  CHECK(cases.Remarks == std::vector<std::string>{ "Case c0: the region is empty, so the case is left out." });
 }
 
 /// One sum of all cases has the figures of the sums of each.

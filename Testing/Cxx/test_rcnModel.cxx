@@ -183,7 +183,7 @@ void WhatDoesNotFitIsRefused()
   refused({ raters }, "no \"normalization\"");
   refused({ raters, { "normalization", "{\"kind\":\"fixed\",\"mean\":[0,0],\"std\":[1,1]}" } },
     "takes 1 channels, but its normalization has 2");
-  refused({ raters, zscore, { "loss", "hinge" } }, "not known here: hinge");
+  refused({ raters, zscore, { "loss", "hinge" } }, "\"loss\" is unknown: hinge");
   refused({ raters, zscore, { "loss", "corn" } }, "gives 3 numbers per voxel, but this one gives 4");
   refused({ raters, zscore, { "loss_parameters", "[1]" } }, "must be 0 numbers, not 1");
   refused({ raters, zscore, { "loss_parameters", "[null]" } }, "array of numbers");

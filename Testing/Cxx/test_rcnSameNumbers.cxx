@@ -27,9 +27,9 @@ void ViewerAndCommandLineAgree()
   const rcn::CaseLayer layer = rcn::LoadLayer(session, *session.FindPrediction("example", model));
   shell.Probability = layer.Probability;
   shell.Levels = layer.Levels;
-  rcn::SessionJudgement judgement;
-  judgement.Model = model;
-  shell.Evaluation = rcn::Judge(session, judgement).Report;
+  rcn::EvaluationChoice choice;
+  choice.Model = model;
+  shell.Evaluation = rcn::Judge(session, choice).Report;
   CheckSameNumbers(Program, example, shell);
 }
 

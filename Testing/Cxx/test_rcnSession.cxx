@@ -53,7 +53,7 @@ rcn::Session Whole(const Folder& folder)
   view.ThresholdContour = view.LevelContours = true;
   view.Layout = "compare";
   view.Panel = "reliability";
-  session.Judgement = { "mine", "validation", "band", "expected", 10, "" };
+  session.Evaluation = { "mine", "validation", "band", "expected", 10, "" };
   return session;
 }
 
@@ -93,8 +93,14 @@ void EverythingIsBack()
   CHECK(a.IsolatedLevel == 1 && a.Palette == b.Palette && a.Overlay == b.Overlay && a.Readout == b.Readout);
   CHECK(a.Opacity == 0.25 && a.Threshold == 0.75 && a.ThresholdContour && a.LevelContours);
   CHECK(a.Layout == "compare" && a.Panel == "reliability");
-  CHECK(read.Judgement.Model == "mine" && read.Judgement.Split == "validation" && read.Judgement.Region == "band");
-  CHECK(read.Judgement.Readout == "expected" && read.Judgement.Bins == 10 && read.Judgement.Correction.empty());
+  CHECK(read.Evaluation.Model == "mine" && read.Evaluation.Split == "validation" && read.Evaluation.Region == "band");
+  CHECK(read.Evaluation.Readout == "expected" && read.Evaluation.Bins == 10 && read.Evaluation.Correction.empty());
+  // Workspaces of earlier versions have the choice under another key.
+  std::string earlier = rcn::ReadText(saved.Path);
+  const size_t key = earlier.find("\"evaluation\"");
+  CHECK(key != std::string::npos && earlier.find("\"judgement\"") == std::string::npos);
+  const rcn::Session old = rcn::ParseSession(earlier.replace(key, 12, "\"judgement\""), saved.Path);
+  CHECK(old.Evaluation.Model == "mine" && old.Evaluation.Split == "validation" && old.Evaluation.Bins == 10);
   // Saved again where it is: the same text.
   const std::string text = rcn::ReadText(saved.Path);
   rcn::SaveSession(read, saved.Path);
@@ -125,7 +131,7 @@ void MissingFilesAreNamed()
   CHECK(read.Predictions.empty() && read.Models.size() == 2);
   fs::remove(saved.Models[0].Path);
   read = rcn::ReadSession(saved.Path, &remarks);
-  CHECK(remarks.size() == 1 && read.Models.size() == 1 && read.Model == "other" && read.Judgement.Model.empty());
+  CHECK(remarks.size() == 1 && read.Models.size() == 1 && read.Model == "other" && read.Evaluation.Model.empty());
 }
 
 void RefusedFiles()
@@ -170,8 +176,8 @@ void RefusedFiles()
   CHECK_THROWS(parse(R"("view": {"opacity": 1e400})"), RCN_EFORMAT, "JSON");
   CHECK_THROWS(parse(R"("view": {"opacity": 2})"), RCN_EFORMAT, "opacity");
   CHECK_THROWS(parse(R"("view": {"heat_map": 1})"), RCN_EFORMAT, "heat_map");
-  CHECK_THROWS(parse(R"("judgement": {"bins": 0})"), RCN_EFORMAT, "bins");
-  CHECK_THROWS(parse(R"("judgement": [])"), RCN_EFORMAT, "object");
+  CHECK_THROWS(parse(R"("evaluation": {"bins": 0})"), RCN_EFORMAT, "bins");
+  CHECK_THROWS(parse(R"("evaluation": [])"), RCN_EFORMAT, "object");
   CHECK(parse("\"cases\": []").Cases.empty());
   CHECK_THROWS(rcn::ReadSession(folder / "nowhere.rcn.json"), RCN_EIO, "does not exist");
 }

@@ -87,7 +87,7 @@ void Maps()
   CHECK_NEAR(view.ReadoutMap(levels, RCN_SLICE_LEVEL, 1)[7], 0.3, 1e-6);
   CHECK_NEAR(view.ReadoutMap(levels, RCN_READOUT_EXPECTED)[7], 0.35, 1e-6);
   CHECK_NEAR(view.ReadoutMap(levels, RCN_READOUT_AT_LEAST, 2)[7], 0.2, 1e-6);
-  CHECK_THROWS(rcn::SliceFigure(scene.Work, 9).RaterMap(0), RCN_EINVALID, "no slice 9");
+  CHECK_THROWS(rcn::SliceFigure(scene.Work, 9).RaterMap(0), RCN_EINVALID, "Slice 9 does not exist");
 }
 
 /// The coordinates of the first path in a figure.
@@ -250,7 +250,7 @@ void Slides()
   CHECK(predicted.find("slice 2<") != std::string::npos && predicted.find("Expected outline (50 %)") != std::string::npos);
   CHECK(predicted.find("Predicted probability") != std::string::npos && predicted.find("<path") != std::string::npos);
   model.Slice = { 1, 40 };
-  CHECK_THROWS(rcn::SlideFigure(model), RCN_EINVALID, "no slice 41");
+  CHECK_THROWS(rcn::SlideFigure(model), RCN_EINVALID, "Slice 41 does not exist");
   model.Slice = { 1, 12 };
   CHECK(rcn::SlideFigure(model).Svg().find("slice 13") != std::string::npos);
 }

@@ -97,7 +97,8 @@ void CorrectsAllLabels()
     rcn::ApplyRecalibration(work.Context(), Temperature(2, 4), maps, nullptr, "pred.nrrd"), RCN_EINVALID, "pred.nrrd");
   rcn::StructureMaps heads;
   heads.Levels = { Filled({ 1, 0, 0, 0 }, 4), Filled({ 1, 0, 0, 0 }, 4) };
-  CHECK_THROWS(rcn::ApplyRecalibration(work.Context(), Temperature(2, 3), heads, nullptr, "x"), RCN_EINVALID, "by themselves");
+  CHECK_THROWS(rcn::ApplyRecalibration(work.Context(), Temperature(2, 3), heads, nullptr, "x"), RCN_EINVALID,
+    "separate levels of each structure");
 }
 
 /// Outside of the voxels that matter, a map may hold anything.

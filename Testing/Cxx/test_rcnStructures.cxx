@@ -26,7 +26,7 @@ void NumbersByName()
 {
   CHECK(rcn::FindStructure(Two, "left kidney") == 1 && rcn::FindStructure(Two, "Leberläsion") == 2);
   CHECK_THROWS(
-    rcn::FindStructure(Two, "spleen"), RCN_EINVALID, "There is no structure 'spleen'; there are left kidney and Leberläsion.");
+    rcn::FindStructure(Two, "spleen"), RCN_EINVALID, "Unknown structure 'spleen'; there are left kidney and Leberläsion.");
   CHECK_THROWS(rcn::FindStructure({}, "spleen"), RCN_EINVALID, "no structures were named.");
 }
 

@@ -250,7 +250,7 @@ void ManyRatersAndTriangles()
   }
   CHECK(triangles > 2000 && triangles < 5000);
   rcn::SurfaceOptions never;
-  never.Cancelled = [] { return true; };
+  never.Canceled = [] { return true; };
   CHECK_THROWS(rcn::LevelSurfaces(balls.Context.get(), balls.Votes.get(), never), RCN_ECANCELLED, "Canceled");
 }
 

@@ -160,13 +160,13 @@ void CoursesInWords()
   CHECK(rcn::CourseInWords(course).empty());
   course.Training = 9;
   course.Validation = 3;
-  CHECK(rcn::CourseInWords(course) == "9 cases learn and 3 validate.");
+  CHECK(rcn::CourseInWords(course) == "9 cases for training, 3 for validation.");
   course.Batch = 4;
   course.EpochSteps = 50;
   course.CoveringSamples = 5;
   course.Minutes = 2;
   CHECK(rcn::CourseInWords(course) ==
-    "9 cases learn and 3 validate; an epoch has 50 steps of 4 samples, and training takes 2 min.");
+    "9 cases for training, 3 for validation; an epoch has 50 steps of 4 samples, and training takes 2 min.");
   course.Epochs = 40;
   CHECK(rcn::CourseInWords(course).find("training takes 40 epochs or 2 min.") != std::string::npos);
   course.Steps = 431;
@@ -178,11 +178,11 @@ void CoursesInWords()
   course.Epochs = 1;
   CHECK(rcn::CourseInWords(course) == "About 11 steps in 2 min, 1 epoch: every case is seen once.");
   course.Steps = 3;
-  CHECK(rcn::CourseInWords(course) == "About 3 steps in 2 min, 1 epoch: too few to see every case.");
+  CHECK(rcn::CourseInWords(course) == "About 3 steps in 2 min, 1 epoch: fewer than one pass over the cases.");
   course = rcn::TrainingCourse();
   course.Training = 1;
   course.Old = 1;
-  CHECK(rcn::CourseInWords(course) == "1 case, mixed with old ones, learns and none validates.");
+  CHECK(rcn::CourseInWords(course) == "1 case for training, mixed with old ones, 0 for validation.");
 }
 
 /// By the clock: what is forecast after ten steps is about what happens.
@@ -207,7 +207,7 @@ void ForecastsWhatMinutesBuy()
   const rcn::TrainingCourse counted = rcn::PlanTraining(options);
   CHECK(counted.Training == 5 && counted.Validation == 2 && counted.Batch == 0);
   options.List.Cases[1].Images.clear();
-  CHECK_THROWS(rcn::PlanTraining(options), RCN_EINVALID, "has no image to learn from");
+  CHECK_THROWS(rcn::PlanTraining(options), RCN_EINVALID, "has no image to train on");
 }
 
 /// Stopped at any call of the listener, and gone on: the same weights as undisturbed.
@@ -299,7 +299,7 @@ void CasesKeepToTheirRoom()
     options.Output = folder / ("m" + std::to_string(++number) + ".safetensors");
     options.CacheGb = 1e-9;
     CHECK_NEAR(rcn::TrainModel(options).CacheBytes, all / 12, 0.01 * all / 12);
-    CHECK(remarks.size() == 1 && remarks.front().find("One case alone takes more memory") == 0);
+    CHECK(remarks.size() == 1 && remarks.front().find("A single case (") == 0);
   }
 }
 
@@ -408,7 +408,8 @@ void LearnsFromMemory()
   options.Rehearse = memory;
   const rcn::TrainingResult rehearsed = rcn::TrainModel(options);
   CHECK(rehearsed.TrainingCases == fromFiles.TrainingCases);
-  CHECK(rcn::CourseInWords(rcn::PlanTraining(options)).find("5 cases, mixed with old ones, learn and 2 validate; ") == 0);
+  CHECK(
+    rcn::CourseInWords(rcn::PlanTraining(options)).find("5 cases for training, mixed with old ones, 2 for validation; ") == 0);
   options.Rehearse = rcn::DataList();
   options.Output = folder / "n.safetensors";
   CHECK(rcn::CourseInWords(rcn::PlanTraining(options)) ==
@@ -448,7 +449,7 @@ void OlderCheckpointsAreResumed()
   options.Resume = true;
   options.Progress = nullptr;
   options.Alpha = 2;
-  CHECK_THROWS(rcn::TrainModel(options), RCN_EINVALID, "was made with another value of alpha");
+  CHECK_THROWS(rcn::TrainModel(options), RCN_EINVALID, "has another value of alpha");
   options.Alpha = 0.8;
   CHECK(!rcn::TrainModel(options).Interrupted);
 }
@@ -652,10 +653,10 @@ void TellsAboutItsTemperature()
     options.ValidationShare = 0;
     options.List.Cases.resize(5 + validation);
     const rcn::TrainingResult few = rcn::TrainModel(options);
-    CHECK(Begins(few.TemperatureInWords, "No temperature is stored in the model: it takes two validation cases"));
+    CHECK(Begins(few.TemperatureInWords, "No temperature is stored in the model: at least two validation cases are needed"));
     CHECK(few.ValidationCases.size() == validation && few.Temperature == 0);
   }
-  CHECK(said.find("it takes two validation cases") != std::string::npos);
+  CHECK(said.find("at least two validation cases are needed") != std::string::npos);
 }
 
 /// The model to go on from is judged by its own readout and correction, and one that was fitted to the very cases that judge it
@@ -709,7 +710,7 @@ void JudgingCanBeStopped()
 {
   const Folder folder;
   rcn::TrainingOptions options = Overconfident(folder, folder / "m.safetensors");
-  options.Progress = [](const rcn::TrainingProgress& progress) { return progress.Stage == std::string("judging"); };
+  options.Progress = [](const rcn::TrainingProgress& progress) { return progress.Stage == std::string("evaluating"); };
   const rcn::TrainingResult stopped = rcn::TrainModel(options);
   CHECK(stopped.Interrupted && stopped.Best > 0 && stopped.Epochs.size() == 8 && std::filesystem::exists(stopped.Model));
   CHECK(Begins(stopped.TemperatureInWords, "No temperature is stored in the model: training was stopped"));

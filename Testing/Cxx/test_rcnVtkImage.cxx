@@ -134,7 +134,7 @@ void SaysWhatCannotBeUsed()
   {
     flat->SetElement(row, 1, flat->GetElement(row, 0));
   }
-  CHECK_THROWS(rcn::VolumeFromVtk(image, flat, "Brain"), RCN_EDATA, "Brain has voxels of no size");
+  CHECK_THROWS(rcn::VolumeFromVtk(image, flat, "Brain"), RCN_EDATA, "Brain has zero voxel size");
   flat->SetElement(0, 0, std::nan(""));
   CHECK_THROWS(rcn::VolumeFromVtk(image, flat, "Brain"), RCN_EDATA, "Brain");
   image->SetDimensions(3, 3, 3); // more voxels than scalars

@@ -88,7 +88,7 @@ void TakesMasksFromMemory()
   bad[0].Mask = rcn::Volume::Allocate(rcn_geometry_make(3, 3, 3), RCN_UINT8);
   std::fill_n(static_cast<uint8_t*>(bad[0].Mask.Data()), 27, uint8_t(1));
   CHECK_THROWS(memory.LoadCase(rcn::CaseOf("c", { image }, "CT", bad)), RCN_EGEOMETRY, "A has another size than CT");
-  CHECK_THROWS(memory.LoadCase(rcn::CaseOf("c", { image }, "CT", {})), RCN_EINVALID, "no rater");
+  CHECK_THROWS(memory.LoadCase(rcn::CaseOf("c", { image }, "CT", {})), RCN_EINVALID, "No raters were given");
   CHECK_THROWS(memory.LoadCase(rcn::CaseOf("c", { image }, "CT", masks), { "A", "B" }), RCN_EINVALID, "not among");
   CHECK(memory.RaterNames().size() == 3);
   std::fill_n(static_cast<uint8_t*>(masks[1].Mask.Data()), Size[0] * Size[1] * Size[2], uint8_t(0));
@@ -163,7 +163,7 @@ void FailureKeepsTheOldCase()
   CHECK_THROWS(workspace.LoadCase(bad), RCN_EINVALID, "twice");
   bad = good;
   bad.Raters.clear();
-  CHECK_THROWS(workspace.LoadCase(bad), RCN_EINVALID, "no rater");
+  CHECK_THROWS(workspace.LoadCase(bad), RCN_EINVALID, "No raters were given");
   const rcn::Volume other = rcn::Volume::Allocate(rcn_geometry_make(3, 3, 3), RCN_UINT8);
   std::fill_n(static_cast<uint8_t*>(other.Data()), 27, uint8_t(1));
   rcn::WriteImage(folder / "other.nrrd", other.View(), rcn::Content::Mask);
@@ -345,7 +345,7 @@ void StructuresAreCases()
       const auto* const map = static_cast<const float*>(fused.Map.Data());
       CHECK(std::equal(map, map + Size[0] * Size[1] * Size[2], static_cast<const float*>(other.Map.Data())));
     }
-    CHECK_THROWS(workspace.SelectStructure(3), RCN_EINVALID, "no structure number 3");
+    CHECK_THROWS(workspace.SelectStructure(3), RCN_EINVALID, "Structure number 3 does not exist");
     CHECK(workspace.SelectedStructure() == 2); // the one that was
     workspace.SelectStructure(0);
     CHECK(workspace.Votes() == workspace.LabeledVotes());
@@ -419,7 +419,7 @@ void RemarksOnStructures()
   CHECK_THROWS(workspace.LoadCase(one), RCN_EDATA, "as structure 1 and as structure 2;");
   one.Raters[0].Structures.clear();
   one.Raters[0].Values = { 1 };
-  CHECK_THROWS(workspace.LoadCase(one), RCN_EINVALID, "takes their label values");
+  CHECK_THROWS(workspace.LoadCase(one), RCN_EINVALID, "uses their label values");
   one.Raters[0].Values.clear();
   one.Structures = { { "a", { 1 } }, { "b", { 1 } } };
   CHECK_THROWS(workspace.LoadCase(one), RCN_EINVALID, "c: the label value 1 is given twice");

@@ -356,13 +356,13 @@ void BadInputGetsASentence()
   f.Parameters->SetTrainedModelFile("m.safetensors");
   check(Logic::TrainAction, "at least two cases");
   f.Parameters->SetModelFile("/nowhere/m.safetensors");
-  check(Logic::PredictAction, "is not there");
+  check(Logic::PredictAction, "does not exist");
   f.Parameters->SetMethod("nonsense");
-  CHECK(f.Actions->Fuse(f.Parameters) == "There is no method nonsense.");
+  CHECK(f.Actions->Fuse(f.Parameters) == "Unknown method nonsense.");
   f.Parameters->SetMethod("orc");
   f.Parameters->SetRegion("nowhere");
   CHECK(f.Actions->Fuse(f.Parameters) == "");
-  check(Logic::EvaluateAction, "no region nowhere");
+  check(Logic::EvaluateAction, "Unknown region nowhere");
   f.Parameters->SetRegion("box");
 
   // Another geometry is refused, or resampled when that is wished.
@@ -418,7 +418,7 @@ void TheSceneMayChangeMeanwhile()
   Logic::Publish publish = work(Logic::Monitor());
   g.Scene->RemoveNode(g.Parameters);
   const int nodes = g.Scene->GetNumberOfNodes();
-  CHECK_THROWS(publish(), RCN_EDATA, "left the scene");
+  CHECK_THROWS(publish(), RCN_EDATA, "were removed during the computation");
   CHECK(g.Scene->GetNumberOfNodes() == nodes);
 
   Fixture h;
@@ -656,12 +656,12 @@ void LevelsAreJudged()
   f.Parameters->SetReadout("at-least:4");
   CHECK(f.Actions->Evaluate(f.Parameters) != "");
   f.Parameters->SetReadout("nonsense");
-  CHECK(f.Actions->Evaluate(f.Parameters) == "There is no readout nonsense.");
-  CHECK(f.Actions->Predict(f.Parameters) == "There is no readout nonsense.");
+  CHECK(f.Actions->Evaluate(f.Parameters) == "Unknown readout nonsense.");
+  CHECK(f.Actions->Predict(f.Parameters) == "Unknown readout nonsense.");
   f.Parameters->SetReadout("");
   f.Parameters->AddLabelMap("Dora", f.Labels->GetID(), 3);
   CHECK(f.Actions->Evaluate(f.Parameters) == "");
-  CHECK(f.Actions->GetRemarks().find("are not those of the raters here") != std::string::npos);
+  CHECK(f.Actions->GetRemarks().find("are for other raters") != std::string::npos);
   CHECK(f.Cell(Node::GetFiguresRole(), "rps", "Value") != before); // through the binomial distribution of four raters
   f.Parameters->SetRecalibrationFile(folder / "c.json");
   CHECK(f.Actions->Recalibrate(f.Parameters).find("A temperature is fitted to the levels") != std::string::npos);
@@ -711,7 +711,7 @@ void CorrectionsGoRound()
   f.Parameters->CorrectedOn();
   CHECK(f.Actions->Predict(f.Parameters).find("Choose the file of the correction") == 0);
   f.Parameters->SetRecalibrationFile(folder / "c.json");
-  CHECK(f.Actions->Predict(f.Parameters).find("c.json is not there") != std::string::npos);
+  CHECK(f.Actions->Predict(f.Parameters).find("c.json does not exist") != std::string::npos);
   f.Parameters->CorrectedOff();
   CHECK(f.Actions->Recalibrate(f.Parameters).find("apply a model first") != std::string::npos);
   CHECK(f.Actions->Predict(f.Parameters) == "");
@@ -739,9 +739,9 @@ void CorrectionsGoRound()
   CHECK(std::equal(
     wanted, wanted + Size[0] * Size[1] * Size[2], static_cast<const float*>(probability->GetImageData()->GetScalarPointer())));
   CHECK(probability->GetAttribute("RaterConsensus.Correction") == folder / "c.json");
-  CHECK(f.Actions->Recalibrate(f.Parameters).find("corrected already") != std::string::npos);
+  CHECK(f.Actions->Recalibrate(f.Parameters).find("already corrected") != std::string::npos);
   CHECK(f.Actions->Evaluate(f.Parameters) == "");
-  CHECK(f.Actions->GetRemarks().find("fitted to this very case") != std::string::npos);
+  CHECK(f.Actions->GetRemarks().find("fitted to this case") != std::string::npos);
   CHECK(f.Cell(Node::GetFiguresRole(), "rps", "Value") == after && !results.EvaluationBefore);
   CHECK(f.Cell(Node::GetFiguresRole(), "rps", "Before") == "");
 
@@ -779,7 +779,8 @@ void CorrectionsGoRound()
     workspace.Context());
   CHECK(f.Actions->Predict(f.Parameters) == "");
   CHECK(f.Actions->GetRemarks().find("in place of") == std::string::npos);
-  CHECK(f.Actions->Recalibrate(f.Parameters).find("corrected already (in the model); evaluate it as") != std::string::npos);
+  CHECK(
+    f.Actions->Recalibrate(f.Parameters).find("already corrected (in the model); evaluate it without") != std::string::npos);
   // A file is applied in place of the model's own, never both, and it is said.
   f.Parameters->SetRecalibrationFile(folder / "t.json");
   rcn::WriteRecalibration(folder / "t.json", fitted);
@@ -850,7 +851,7 @@ void TrainsOnTheScenesCases()
   CHECK(f.Actions->Keep(f.Parameters) != "" && f.Actions->Discard(f.Parameters) != "");
   f.Actions->Prepare(Logic::TrainAction, f.Parameters)(monitor)();
   CHECK(epochs > 0 && std::filesystem::exists(folder / "new.safetensors"));
-  CHECK(plan.find("2 cases learn and 1 validates; ") == 0);
+  CHECK(plan.find("2 cases for training, 1 for validation; ") == 0);
   const auto& training = f.Actions->GetResults(f.Parameters).Training;
   CHECK(training && training->HasBefore && training->Raters.size() == 3);
   CHECK(f.Result<vtkMRMLPlotChartNode>(Node::GetChartRole())->GetNumberOfPlotSeriesNodes() == 3); // ideal, after, before
@@ -955,7 +956,7 @@ void SegmentationsAreRatersOfStructures()
   CHECK(sentence.find("spleen") != std::string::npos && sentence.find("kidney") != std::string::npos);
   f.Parameters->SetStructure("");
   f.Parameters->AddLabelMap("Dora", f.Labels->GetID(), 3);
-  CHECK(f.Actions->Agreement(f.Parameters).find("rater Dora is one mask") != std::string::npos);
+  CHECK(f.Actions->Agreement(f.Parameters).find("rater Dora has one mask") != std::string::npos);
   // Label maps tell structures apart by the names of their colors; 3 is what this one holds.
   f.Parameters->RemoveNthRater(3);
   f.Parameters->AddLabelMap("Dora", f.Labels->GetID(), 0);
@@ -1085,10 +1086,10 @@ void TrainsOnADataList()
   f.Parameters->SetTrainingMinutes(0.01);
   f.Parameters->SetRegion("disputed");
   f.Parameters->SetBins(4);
-  CHECK(f.Actions->Check(Logic::TrainAction, f.Parameters).find("list.json is not there") != std::string::npos);
+  CHECK(f.Actions->Check(Logic::TrainAction, f.Parameters).find("list.json does not exist") != std::string::npos);
   WritePhantomList(folder);
   f.Parameters->SetModelFile(folder / "nowhere.safetensors");
-  CHECK(f.Actions->Train(f.Parameters).find("nowhere.safetensors is not there") != std::string::npos);
+  CHECK(f.Actions->Train(f.Parameters).find("nowhere.safetensors does not exist") != std::string::npos);
   // A model of other raters is refused before anything is learned.
   f.Parameters->SetModelFile(WriteModel(folder));
   const std::string unfit = f.Actions->Train(f.Parameters);
@@ -1602,7 +1603,7 @@ void PredictionsSurviveTheSceneFile()
   CHECK(g.Actions->Evaluate(g.Parameters) == "");
   CHECK(std::fabs(std::atof(g.Cell(Node::GetFiguresRole(), "rps", "Value").c_str()) -
           std::atof(f.Cell(Node::GetFiguresRole(), "rps", "Value").c_str())) < 1e-6);
-  CHECK(g.Actions->GetRemarks().find("fitted to this very case") != std::string::npos);
+  CHECK(g.Actions->GetRemarks().find("fitted to this case") != std::string::npos);
 }
 
 } // namespace

@@ -401,7 +401,7 @@ class RaterConsensusSelfTestTest(scripted.ScriptedLoadableModuleTest if scripted
         np.testing.assert_allclose(self.map(self.node.GetProbabilityRole()), corrected, atol=1e-4)
         self.done(self.logic.Evaluate(self.node))
         self.assertAlmostEqual(self.figure("mr_ece"), self.mrEce(self.map(self.node.GetProbabilityRole())), 5)
-        self.assertIn("fitted to this very case", self.logic.GetRemarks())
+        self.assertIn("fitted to this case", self.logic.GetRemarks())
 
     def sceneIsSavedAndLoaded(self):
         self.step("Everything is in the scene that is saved")

@@ -33,12 +33,11 @@ def width(path):
 
 
 def options_in_sentences(lines):
-    """(number, text) of string literals that name an option beside other words: "use --scale", but neither the key "--batch"
-    nor a whole command, with which a page shows how it was made. rcnError.h explains how a shell adds its own way out."""
+    """(number, text) of string literals that name an option beside other words: "use --scale", but not the key "--batch".
+    rcnError.h explains how a shell adds its own way out."""
     for number, line in enumerate(lines, 1):
         texts = [] if line.lstrip().startswith(("//", "/*", "*")) else re.findall(r'"((?:[^"\\]|\\.)*)"', line)
-        yield from ((number, text) for text in texts if " " in text and not text.startswith("rater-consensus ")
-                    and re.search(r"(?:^|\s)(?:--[a-z]|-o\b)", text))
+        yield from ((number, text) for text in texts if " " in text and re.search(r"(?:^|\s)(?:--[a-z]|-o\b)", text))
 
 
 def clang_format(program, options, files):

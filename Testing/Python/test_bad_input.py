@@ -573,7 +573,7 @@ def test_devices_are_not_replaced(case, tmp_path):
     assert pathlib.Path("/dev/full").is_char_device()
     image = tmp_path / "pipe.nrrd"
     os.mkfifo(image)
-    refused("fuse", "--method", "orc", *raters(case), "-o", image, says=["pipe.nrrd", "no ordinary file"], folder=tmp_path)
+    refused("fuse", "--method", "orc", *raters(case), "-o", image, says=["pipe.nrrd", "not a regular file"], folder=tmp_path)
 
 
 def test_standard_output_full(case):

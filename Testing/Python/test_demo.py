@@ -74,7 +74,7 @@ def test_models(demo):
     assert [len(data[split]) for split in ("training", "validation", "test")] == [40, 10, 20]
     assert (folder / "study" / "report.html").exists()
     page = (folder / "report_models.html").read_text("utf-8")
-    assert "report_models.html" in said and "20 cases" in page and page.count("Reliability diagram: ") == 9 and "Learned from" in page
+    assert "report_models.html" in said and "20 cases" in page and page.count("Reliability diagram: ") == 9 and "Training cases" in page
 
 
 def test_report(demo):

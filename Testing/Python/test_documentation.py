@@ -25,8 +25,14 @@ def section(name):
 
 
 @functools.lru_cache(maxsize=None)
+def help_of(command):
+    """{option: its line of help}"""
+    entries = re.findall(r"^  (--?[a-z][\w-]*)(.*(?:\n {4,}.*)*)", run(command, "--help").out, re.M)
+    return {name: " ".join(text.split()) for name, text in entries}
+
+
 def options_of(command):
-    return set(re.findall(r"^  (?:-\w, )?(--?[a-z][\w-]*)", run(command, "--help").out, re.M))
+    return set(help_of(command))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -59,6 +65,20 @@ def test_every_option_is_described(command):
     assert len(options) > 3 and not options - described
     own = set(re.findall(r"^\| `(--?[a-z][\w-]*)", section(command), re.M))
     assert not own - options
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_defaults_are_those_of_help(command):
+    """A default in a table is what help has in brackets, in the same words."""
+    compared = 0
+    for names, default in re.findall(r"^\| (`-.*?) \| .* \| (.+?) \|$", section(command), re.M):
+        options = re.findall(r"`(--?[a-z][\w-]*)", names)
+        defaults = default.replace("`", "").split("; ") if len(options) > 1 else [default.replace("`", "")]
+        assert len(defaults) == len(options), names
+        for option, one in zip(options, defaults):
+            assert one in re.findall(r"\(([^()]*)\)", help_of(command)[option]), (option, one)
+            compared += 1
+    assert compared > 0 or command in ("recalibrate", "view", "demo")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

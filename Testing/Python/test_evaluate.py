@@ -866,7 +866,7 @@ def test_before_and_after(studies, tmp_path):
 def test_recalibrate_takes_validation_cases(tmp_path):
     study = study_of(tmp_path, 2)
     refused("recalibrate", "--method", "platt", *study.words, "-o", tmp_path / "r.json",
-            says=["list.json", "split validation"], folder=None)
+            says=["list.json", "split validation", "Use --split"], folder=None)
 
 
 def folded(folder, flip):
@@ -925,7 +925,7 @@ def test_one_case_cannot_be_left_out(tmp_path):
     done = run("recalibrate", "--method", "isotonic", "--prob", prob, *raters(files), "-o", tmp_path / "r.json", "--json", tmp_path / "o.json")
     answer = json.loads((tmp_path / "o.json").read_text("utf-8"))
     assert answer["leave_one_out"] is None and answer["stored"] is True
-    assert "With one case it cannot be tested whether the correction helps on others." in done.out
+    assert "With one case, the correction cannot be tested on other cases." in done.out
 
 
 def test_corrections_say_where_they_were_fitted(tmp_path):
@@ -1166,7 +1166,7 @@ def test_plot_svg(tmp_path):
     assert f"MR-ECE {100 * answer['mr_ece']:.2f} %" in words
     low, high = answer["ci"]["mr_ece"]
     assert f"(95 %: {100 * low:.2f} % to {100 * high:.2f} %)" in words
-    assert re.search(r"Where it says \d+ %, \d+ % of the raters mark it", words)
+    assert re.search(r"Where the model predicts \d+ %, \d+ % of the raters mark the voxel", words)
     curve = max(root.iter(name + "polyline"), key=lambda line: len(line.get("points")))
     points = re.split(r"[ ,]+", curve.get("points").strip())
     assert len(points) == 2 * sum(b["count"] > 0 for b in answer["bins"])
@@ -1215,7 +1215,7 @@ def test_plot_before_and_after(studies, tmp_path):
 def test_words_say_which_way(studies):
     study = studies["sharp", "prob"]
     out = run("evaluate", *study.words, "--split", "test").out
-    assert re.search(r"Where it says \d+ %, \d+ % of the raters mark it\.", out)
+    assert re.search(r"Where the model predicts \d+ %, \d+ % of the raters mark the voxel\.", out)
 
 
 def test_plot_png(case, golden_p, tmp_path):

@@ -167,10 +167,10 @@ def test_a_tie_of_the_others_does_not_count(tmp_path):
     assert answer["B"]["dice_to_others"] == pytest.approx(4 / 6) and answer["B"]["specificity_to_others"] == 1
     del files["C"]
     done = run("agree", *raters(files))
-    assert "With two raters the majority, at least half of them, is whatever anybody marked." in done.out
+    assert "With two raters, the majority (at least half of them) is every voxel that anybody marked." in done.out
     run("report", *raters(files), "-o", tmp_path / "r.html")
     page = (tmp_path / "r.html").read_text("utf-8")
-    assert "With two raters the majority" in page and "split evenly do not count" in page
+    assert "With two raters, the majority" in page and "split evenly do not count" in page
 
 
 # ---- voxels that nobody answered ----------------------------------------------------------------------

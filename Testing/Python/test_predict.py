@@ -154,6 +154,20 @@ def test_tiles(flat, tmp_path):
     net.close()
 
 
+def test_memory_for_a_tile(flat, tmp_path):
+    """Less memory makes more and smaller tiles, which are blended; enough of it makes one."""
+    model, image = flat[0], tmp_path / "large.nrrd"
+    write_image(image, picture("large", 400, 360), **GEOMETRY)
+    tiles, levels = {}, {}
+    for memory in ("1", "256", ""):
+        done = run("predict", "--model", model, "--image", image, "-o", tmp_path, *(["--memory", memory] if memory else []), "--json", "-")
+        tiles[memory] = done.json["cases"][0]["tiles"]
+        levels[memory] = read_image(tmp_path / "large_levels.nrrd").array
+    assert tiles["1"] > 4 and tiles["256"] == tiles[""] == 1, tiles
+    assert np.abs(levels["1"] - levels["256"]).max() > 1e-4 and np.array_equal(levels["256"], levels[""])
+    refused("predict", "--model", model, "--image", image, "--memory", "0", says="--memory", folder=tmp_path)
+
+
 def test_flips(flat, tmp_path):
     model, image, _ = flat
     net = write_model(tmp_path / "again.safetensors")
@@ -269,7 +283,7 @@ def test_recalibrate_stores_in_the_model(flat, tmp_path):
     assert "predict applies it" in run(*words).out
     stored = json.loads(read_metadata(model)["recalibration"])
     assert stored["levels"] == 4 and stored["cases"] == ["k0"]
-    refused(*words, says=["has a correction already", "--replace"])
+    refused(*words, says=["already has a correction", "--replace"])
     run(*words, "--replace")
     assert json.loads(read_metadata(model)["recalibration"]) == stored  # the predictions were uncorrected
     run("predict", "--model", model, "--data", data, "-o", tmp_path / "after")
@@ -604,7 +618,7 @@ def test_files_of_torch_save_get_advice(flat, tmp_path):
 
 
 @pytest.mark.parametrize("like,spacing,says", [
-    ([1.0] * 3, [2.0**-18] * 3, ["v.nrrd has voxels of 1 x 1 x 1 mm", "spacings wrong"]),
+    ([1.0] * 3, [2.0**-18] * 3, ["v.nrrd has voxels of 1 x 1 x 1 mm", "check the two spacings"]),
     ([1.0] * 3, [1e-300] * 3, ["m.safetensors", "0.000001 to 1000000 mm"]),
     ([1e-6, 1e5, 1e5], [16 / (2**52 + 1), 8 / 2**6, 8 / 2**6], ["m.safetensors", "0.000001 to 1000000 mm"])])
 def test_spacings_of_too_many_voxels(tmp_path, like, spacing, says):

@@ -103,7 +103,7 @@ def test_volumes_of_one_case(volume):
     ml = 0.8 * 0.8 * 2.5 / 1000
     assert abs(float(rows["<i>net</i>"]["Volume (mL)"]) - ml * (levels @ [0, 1 / 3, 2 / 3, 1]).sum()) < 6e-3
     assert all(abs(float(rows[name]["Volume (mL)"]) - ml * size) < 6e-2 for name, size in sizes.items())
-    assert rows["<i>net</i>"]["Raters would say (80 %)"] == "–" and "There is no interval" in page
+    assert rows["<i>net</i>"]["80 % prediction interval"] == "–" and "There is no interval" in page
     row, = table_of(page, "Volumes against the raters")
     done = run("evaluate", *raters(files), "--prob", folder / "levels.nrrd", "--json", "-").json["volumes"]
     assert row["Model"] == "<i>net</i>" and abs(float(row["volume CRPS (mL)"]) - done["crps"]) < 6e-4
@@ -254,7 +254,7 @@ def test_recalibration_before_and_after(many, tmp_path):
     rows = {row["Model"]: row for row in table_of(page, "Each model") if row["Region"] == "Around the marks"}
     assert abs(float(rows["net (majority), recalibrated"]["MR-ECE (%)"]) - 100 * after["mr_ece"]) < 6e-3
     assert abs(float(rows["net (majority), uncorrected"]["MR-ECE (%)"]) - 100 * after["before_recalibration"]["mr_ece"]) < 6e-3
-    assert "gray: before recalibration" in page and "looks better than it is" not in page and "<image" not in page
+    assert "gray: before recalibration" in page and "figures are too good" not in page and "<image" not in page
     run(*words, "--recalibration", tmp_path / "t.json", "-o", tmp_path / "r.html")  # validation cases too; the only model is meant
     assert "fitted on 3 of these cases" in (tmp_path / "r.html").read_text("utf-8")
 

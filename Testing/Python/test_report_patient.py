@@ -107,7 +107,7 @@ def test_evaluate_records_test_cases(data, model, tmp_path):
     content["test"], content["training"] = content["training"], content["test"]
     (data.parent / "swapped.json").write_text(json.dumps(content))
     done = run("evaluate", "--data", data.parent / "swapped.json", "--pred", tmp_path / "pred", "--record", mine, "--quiet")
-    assert record_of(mine)["test"]["learned"] == 8 and "8 of the cases have names of cases that it learned from" in done.err
+    assert record_of(mine)["test"]["learned"] == 8 and "8 of the cases have the names of training cases" in done.err
 
 
 def test_a_record_is_only_of_the_model_itself(data, model, tmp_path):
@@ -125,7 +125,7 @@ def test_a_record_is_only_of_the_model_itself(data, model, tmp_path):
     if "recalibration" in read_metadata(mine):
         refused("evaluate", "--data", data, "--pred", tmp_path / "plain", "--record", mine, says="not made with the correction")
     (tmp_path / "pred" / "predictions.json").unlink()
-    refused(*words, "--record", mine, says="does not say which model made it")
+    refused(*words, "--record", mine, says="does not name its model")
     assert mine.read_bytes() == before
 
 
@@ -149,8 +149,8 @@ def test_old_and_foreign_models_have_no_record(scan, tmp_path):
     write_model(tmp_path / "old.safetensors").close()
     run("report", "--image", scan, "--model", tmp_path / "old.safetensors", "-o", tmp_path / "p.html", "--quiet")
     text = (tmp_path / "p.html").read_text("utf-8")
-    assert text.count("not known") >= 4 and text.count("not recorded") == 2 and "another program" in text
-    assert "nobody knows from it whether 70 % means 70 %" in text and "Reliability diagram" not in text
+    assert text.count("unknown") >= 4 and text.count("not recorded") == 2 and "another program" in text
+    assert "The model has no calibration record" in text and "Reliability diagram" not in text
 
 
 @pytest.mark.parametrize("record", ["[]", "{", '{"validation": 7}', '{"validation": {"hash": "HASH", "cases": -1}}',
@@ -193,7 +193,7 @@ def test_anonymous(model, scan, tmp_path, monkeypatch):
     run("report", "--image", scan, "--model", model, "--anonymous", "--quiet")
     run("report", "--image", scan, "--model", model, "--quiet")
     assert (tmp_path / "report.html").exists() and (tmp_path / "John_Doe_report.html").exists()
-    refused("report", "--image", scan, "--model", model, says="John_Doe_report.html is there already")
+    refused("report", "--image", scan, "--model", model, says="John_Doe_report.html already exists")
 
 
 def without_pictures(*paths):
@@ -241,7 +241,7 @@ def test_a_case_that_cannot_be_used_stays_nameless(data, tmp_path):
 
 def test_bad_input(model, scan, data, tmp_path):
     out = ["-o", tmp_path / "p.html"]
-    refused("report", "--image", scan, *out, says="--rater")
+    refused("report", "--image", scan, *out, says=["--rater", "--model"])
     refused("report", "--image", scan, "--model", model, "--model", f"b={model}", *out, says="one model")
     refused("report", "--image", scan, "--model", model, "--bins", "5", *out, says="--bins needs raters")
     refused("report", "--image", scan, "--model", model, "--slide", tmp_path / "s.gif", says=".svg or .png")
@@ -313,4 +313,4 @@ def test_two_pages_of_paper_each_with_the_notice(data, model, scan, page, tmp_pa
             assert len(sheets) == 2
             for sheet in sheets:
                 assert NOTICE in sheet
-            assert "The model's record" not in sheets[0] and "The model's record" in sheets[1]
+            assert "Model record" not in sheets[0] and "Model record" in sheets[1]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The self test of the Slicer module and the lines that headers give to users of its Python console, without Slicer:
-they compile, and call only what the headers declare. RaterConsensusSelfTest.py itself runs inside Slicer.
+"""Without Slicer: its self test has every action, and the lines that headers give to users of the Python console call only what
+the headers declare. RaterConsensusSelfTest.py itself runs inside Slicer.
 """
 import ast
 import pathlib
@@ -37,13 +37,6 @@ def used(source):
 
 def documented(header):
     return [line[6:] for line in header.read_text(encoding="utf-8").splitlines() if line.startswith("///   ")]
-
-
-def test_self_test_calls_what_headers_declare():
-    names = used((ROOT / "Testing/Python/RaterConsensusSelfTest.py").read_text(encoding="utf-8"))
-    assert len(names["node"]) > 20 and len(names["logic"]) > 12
-    for what, header in HEADERS.items():
-        assert names[what] <= declared(header) | INHERITED[what]
 
 
 def test_every_action_is_in_the_self_test():

@@ -329,7 +329,7 @@ def test_refused_lists(top, says, tmp_path):
     (["--label", "a=1", "--label", "b=1"], "--label: the label value 1 is given twice"),
     (["--label", "a=1", "--label", "a=2"], "a is named twice"),
     ([w for i in range(1, 34) for w in ("--label", f"s{i}={i}")], "33 structures"),
-    (["--label", "a=1", "--label", "b=2", "--structure", "c"], "no structure 'c'; there are a and b."),
+    (["--label", "a=1", "--label", "b=2", "--structure", "c"], "Unknown structure 'c'; there are a and b."),
     (["--structure", "c"], "no structures were named"),
 ])
 def test_refused_words(words, says, case, tmp_path):
@@ -340,7 +340,7 @@ def test_refused_cases(case, tmp_path):
     maps, files = case
     small = write_nrrd(tmp_path / "small.nrrd", maps[0][:, :, :5])
     refused("agree", "--rater", f"A={files['Ada']}", "--rater", f"B={small}", *LABELS, says=["small.nrrd", "another size"])
-    refused("agree", "--rater", f"A={files['Ada']}:1", *LABELS, says="takes their label values")
+    refused("agree", "--rater", f"A={files['Ada']}:1", *LABELS, says="uses their label values")
     path = write_list(tmp_path / "list.json", {"structures": {"a": 1, "b": 2}}, [{"id": "c", "label": {"A": "Ada.nrrd"}}])
     refused("agree", "--data", path, "--label", "a=1", says="--label goes with --rater")
     refused("agree", "--data", path, "--structure", "c", says="there are a and b.")

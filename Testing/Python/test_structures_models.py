@@ -333,7 +333,7 @@ def test_temperature(data, models, tmp_path):
     heads = tmp_path / "heads"
     run("predict", "--model", models / "rps.safetensors", "--data", data, "--split", "validation", "-o", heads, "--quiet")
     refused("recalibrate", "--method", "temperature", "--data", data, "--pred", heads, "-o", tmp_path / "d.json",
-            says="levels of each structure by themselves")
+            says="separate levels of each structure")
 
 
 def test_temperature_after_training(data, tmp_path):
@@ -371,11 +371,11 @@ def test_start_from_one_structure(data, models, tmp_path):
     run("train", "--data", alone, "-o", tmp_path / "one.safetensors", *QUICK)
     done = run("train", "--data", data, "-o", tmp_path / "three.safetensors", "--init", tmp_path / "one.safetensors",
                *[w for w in QUICK if w != "--quiet"])
-    assert "its last layer, which has other outputs, is new" in done.err
+    assert "its last layer is new, because the outputs differ" in done.err
     refused("train", "--data", data, "-o", tmp_path / "one.safetensors", "--init", tmp_path / "one.safetensors", *QUICK,
             says="write to another file", folder=tmp_path)
     refused("train", "--data", data, "-o", tmp_path / "x.safetensors", "--init", models / "rps.safetensors", "--strategy", "soft",
-            *QUICK, says="go on with its own strategy", folder=tmp_path)
+            *QUICK, says="keep its strategy", folder=tmp_path)
 
 
 def test_goes_on(data, tmp_path):
@@ -395,7 +395,7 @@ def test_goes_on(data, tmp_path):
 
 def test_what_is_refused(data, models, predictions, tmp_path):
     refused("train", "--data", data, "-o", tmp_path / "x.safetensors", "--strategy", "staple", *QUICK,
-            says="several are learned by dirichlet-multinomial, soft, median or rps", folder=tmp_path)
+            says="for several use dirichlet-multinomial, soft, median or rps", folder=tmp_path)
     other = edited(data, lambda list_: list_.update(structures={"left": 1, "right": 2, "liver": 5}), "other.json")
     refused("predict", "--model", models / "soft.safetensors", "--data", other, "-o", tmp_path, says=["liver", "Gefäß oben"],
             folder=tmp_path)
@@ -459,7 +459,7 @@ def test_study(data, tmp_path):
     before = {p: p.read_bytes() for p in (tmp_path / "s").rglob("*") if p.is_file()}
     run(*words)  # nothing is left to do
     assert {p: p.read_bytes() for p in (tmp_path / "s").rglob("*") if p.is_file()} == before
-    refused("study", "--data", data, "-o", tmp_path / "t", "--strategies", "staple", says="several are learned by")
+    refused("study", "--data", data, "-o", tmp_path / "t", "--strategies", "staple", says="for several use")
 
 
 def test_demo(tmp_path):

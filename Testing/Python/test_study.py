@@ -71,7 +71,7 @@ def test_files_and_table(study):
     assert not re.search(r"https?:|\bsrc=|url\(", html) and html.count("<script") == 1  # self-contained
     # Three cases side by side: the image, the raters, two strategies; the image is there once.
     assert html.count("<image") == 3 and html.count("<use") == 12 and len(re.findall(r"<h3>c\d+</h3>", html)) == 3
-    assert "volume CRPS (mm²)" in markdown and "CURVAS CRPS (mm²)" in done.out and "How much would raters mark?" in html
+    assert "volume CRPS (mm²)" in markdown and "CURVAS CRPS (mm²)" in done.out and "<h2>Volumes</h2>" in html
     assert not leftovers(folder)
 
 
@@ -178,7 +178,7 @@ def test_another_protocol_is_refused(study):
 @pytest.mark.parametrize("name, text, says", [
     ("study.json", "{", ["study.json", "not valid JSON", "another folder"]),
     ("study.json", '{"list": 1}', ['"list" must be a text', "another folder"]),
-    ("models/rps.json", '{"epochs": [], "best": "x"}', ['"best" must be a whole number', "trained again"])])
+    ("models/rps.json", '{"epochs": [], "best": "x"}', ['"best" must be a whole number', "Remove it to train this model again"])])
 def test_damaged_files_of_the_folder(study, tmp_path, name, text, says):
     folder, data, _ = study
     shutil.copytree(folder / "out", tmp_path / "out")
@@ -255,7 +255,7 @@ def test_trainings_that_differ_are_not_told_apart(tmp_path):
 def test_one_strategy_has_none_to_be_told_apart_from(tmp_path):
     run("study", "--data", disc_list(tmp_path, counts=(2, 1, 1)), "-o", tmp_path / "out", "--strategies", "median", *PROTOCOL)
     html = (tmp_path / "out" / "report.html").read_text("utf-8")
-    assert html.count("there is no other to compare with.") == 3 and "all others are significantly different" not in html
+    assert html.count("there are no others to compare with.") == 3 and "all others are significantly different" not in html
 
 
 def test_a_damaged_test_case(tmp_path):

@@ -159,7 +159,7 @@ def test_strategies(strategy, data, tmp_path):
 def test_patches_and_one_case_without_validation(data, tmp_path):
     one = edited(data, lambda d: (d.update(training=d["training"][:1]), d.pop("validation")), "one.json")
     done = run("train", "--data", one, "-o", tmp_path / "m.safetensors", *quick(), "--patch", "32x32", "--augment", "strong", "--patience", "3")
-    assert "no validation case" in done.err
+    assert "No validation cases" in done.err
     # Nothing validates: nothing ends it earlier, no epoch is the best.
     assert "ends earlier" not in done.err and "*" not in done.err
     assert "Trained on 1 case; the last epoch was kept" in done.out and "best after" not in done.out and "Too short" not in done.out
@@ -400,7 +400,7 @@ def test_bad_input(data, tmp_path):
     bad = edited(data, lambda d: d["training"][1].update(image="bad.png"), "f.json")
     train(["tr1", "bad.png"], bad)
     empty = make_list(data.parent / "empty", 2, 1, 0, empty=True)
-    train("nobody marked anything", empty)
+    train("the training cases have no marked voxel", empty)
     make_case(data.parent, "rgb", 5, channels=3)
     train(["tr1", "channels"], edited(data, lambda d: d["training"][1].update(image="rgb.png"), "g.json"))
     train("folds", data, "--folds", "50")
@@ -425,20 +425,34 @@ def tensors(path):
 
 
 @pytest.fixture(scope="module")
-def plain(data, tmp_path_factory):
-    """Two epochs of the paper's loss, which has the most options, with every other option as it is by itself."""
-    model = tmp_path_factory.mktemp("plain") / "m.safetensors"
-    run("train", "--data", data, "-o", model, *quick(epochs=2), "--strategy", "rps", "--quiet")
-    return model
+def plain_by(data, tmp_path_factory):
+    """Two epochs of a strategy, with every other option as it is by itself."""
+    models = {}
+
+    def model_of(strategy):
+        if strategy not in models:
+            models[strategy] = tmp_path_factory.mktemp("plain") / "m.safetensors"
+            run("train", "--data", data, "-o", models[strategy], *quick(epochs=2), "--strategy", strategy, "--quiet")
+        return models[strategy]
+    return model_of
 
 
-@pytest.mark.parametrize("option", [
-    "--bce-weight 0", "--expected-weight 1", "--unimodal-weight 10", "--warmup 0.9", "--weight-decay 0.5", "--clip 0.001",
-    "--schedule cosine", "--schedule constant", "--seed 5", "--norm instance", "--samples 2", "--augment none"])
-def test_options_change_what_is_learned(option, data, plain, tmp_path):
+@pytest.fixture(scope="module")
+def plain(plain_by):
+    """Of the paper's loss, which has the most options."""
+    return plain_by("rps")
+
+
+@pytest.mark.parametrize("strategy, option", [
+    *(("rps", option) for option in (
+        "--bce-weight 0", "--expected-weight 1", "--unimodal-weight 10", "--warmup 0.9", "--weight-decay 0.5", "--clip 0.001",
+        "--schedule cosine", "--schedule constant", "--seed 5", "--norm instance", "--samples 2", "--augment none")),
+    ("ordinal", "--rps-weight 0"), ("ordinal", "--rps-weight 20"), ("ce", "--rps-weight 5"), ("ce", "--expected-weight 1"),
+    ("ce", "--unimodal-weight 10"), ("beta-binomial", "--rps-weight 5")])
+def test_options_change_what_is_learned(strategy, option, data, plain_by, tmp_path):
     """Another value leads to other weights; the default, given explicitly, to the same."""
-    model = tmp_path / "m.safetensors"
-    run("train", "--data", data, "-o", model, *quick(epochs=2), "--strategy", "rps", *option.split(), "--quiet")
+    model, plain = tmp_path / "m.safetensors", plain_by(strategy)
+    run("train", "--data", data, "-o", model, *quick(epochs=2), "--strategy", strategy, *option.split(), "--quiet")
     assert tensors(model) != tensors(plain)
     rates = [float(row["rate"]) for row in rows(model)]
     if option == "--schedule constant":
@@ -485,6 +499,24 @@ def test_defaults_are_what_help_says(data, plain, tmp_path):
              "--alpha 0.8 --norm batch --tie foreground --foreground 0.5 --augment mild --normalize zscore --strategy rps")
     run("train", "--data", data, "-o", model, *quick(epochs=2), *words.split(), "--quiet")
     assert tensors(model) == tensors(plain)
+
+
+@pytest.mark.parametrize("strategy, weight", [("ordinal", "5"), ("beta-binomial-voxel", "5"), ("ce", "0")])
+def test_default_of_rps_weight(strategy, weight, data, plain_by, tmp_path):
+    model = tmp_path / "m.safetensors"
+    run("train", "--data", data, "-o", model, *quick(epochs=2), "--strategy", strategy, "--rps-weight", weight, "--quiet")
+    assert tensors(model) == tensors(plain_by(strategy))
+
+
+def test_foreground_patches(data, tmp_path):
+    """Of small patches, more lie around marks: the share changes what is learned, and nothing else does."""
+    models = {}
+    for share in ("0", "0.5", "1", ""):
+        models[share] = tmp_path / f"{share}.safetensors"
+        run("train", "--data", data, "-o", models[share], *quick(epochs=2), "--strategy", "median", "--patch", "16x16",
+            *(["--foreground", share] if share else []), "--quiet")
+    assert tensors(models[""]) == tensors(models["0.5"])
+    assert len({str(tensors(models[share])) for share in ("0", "0.5", "1")}) == 3
 
 
 def test_sigma_is_the_width_of_soft_labels(data, tmp_path):
@@ -550,12 +582,12 @@ def test_the_course_is_chosen_and_forecast(data, tmp_path):
 def test_too_short_a_training_says_so(data, tmp_path):
     words = ["train", "--data", data, "-o", tmp_path / "m.safetensors", "--norm", "instance", "--json", tmp_path / "m.json", "--overwrite"]
     done = run(*words, *quick(epochs=8))
-    assert "Still improving when it ended: train longer, for example --epochs 16\n" in done.out
+    assert "Validation was still improving; train longer, for example --epochs 16\n" in done.out
     assert json.loads((tmp_path / "m.json").read_text("utf-8"))["still_improving"]
     # So few steps change nothing worth mentioning, and say nothing about more of them unless a better epoch came long before.
     done = run(*words, *quick(epochs=8, rate=1e-9))
     found = json.loads((tmp_path / "m.json").read_text("utf-8"))
-    assert "Still improving" not in done.out and found["still_improving"] == found["too_short"] == (found["best"] == 8)
+    assert "Validation was still improving" not in done.out and found["still_improving"] == found["too_short"] == (found["best"] == 8)
     done = run(*words, *quick(epochs=1))
     found = json.loads((tmp_path / "m.json").read_text("utf-8"))
     assert found["still_improving"] and found["too_short"]
@@ -709,7 +741,7 @@ def test_the_starting_model_competes(data, tmp_path):
     assert (tmp_path / "copy.safetensors").read_bytes() == before and (tmp_path / "link.safetensors").is_symlink()
     # Without a case to compare on, nothing is replaced.
     one = edited(data, lambda d: (d.update(training=d["training"][:1]), d.pop("validation")), "alone.json")
-    refused("train", "--data", one, "-o", model, "--init", model, *ruin, says="no validation case", folder=tmp_path)
+    refused("train", "--data", one, "-o", model, "--init", model, *ruin, says="no validation cases", folder=tmp_path)
     assert model.read_bytes() == before
 
 

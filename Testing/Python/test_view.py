@@ -80,6 +80,18 @@ def test_workspace_from_a_script_and_back(tmp_path, case):
 
 
 @needs_screen
+def test_panel_to_show_first(tmp_path, case):
+    image, files = case
+    pictures = {}
+    for panel in ("", "consensus", "agreement", "training"):
+        done = view(tmp_path, "--image", image, *raters(files), *(["--panel", panel] if panel else []), "--size", "1200x800",
+                    "--screenshot", tmp_path / "panel.png")
+        assert done.returncode == 0, done.stderr
+        pictures[panel] = (tmp_path / "panel.png").read_bytes()
+    assert pictures[""] == pictures["consensus"] and len(set(pictures.values())) == 3
+
+
+@needs_screen
 def test_several_structures(tmp_path):
     """The structure that is shown is in the picture and in the workspace; the others are outlined in their color."""
     lib = rcn_ctypes.library()
@@ -122,6 +134,7 @@ def test_what_is_wrong_is_one_line(tmp_path, case):
 def test_wrong_options(tmp_path):
     refused("view", "--nope", says="--nope", folder=tmp_path)
     refused("view", "--layout", "round", says=["--layout", "compare"], folder=tmp_path)
+    refused("view", "--panel", "front", says=["--panel", "agreement"], folder=tmp_path)
     assert "--screenshot" in run("view", "--help").out
 
 
@@ -137,4 +150,4 @@ def test_without_a_screen():
     environment = {name: value for name, value in os.environ.items()
                    if name not in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")}
     done = run("view", check=False, env=environment)
-    assert done.code == 2 and done.err.count("\n") == 1 and "no screen" in done.err
+    assert done.code == 2 and done.err.count("\n") == 1 and "No display was found" in done.err

@@ -74,9 +74,9 @@ def test_area_of_a_slice(tmp_path, count):
     if count == 20:
         assert "mm²; raters would say" in sentence and "80 % interval, 20 validation cases" in sentence and remark == ""
     elif count == 4:
-        assert "raters would say" in sentence and remark == "An interval of 95 % takes 19 validation cases; the model has 4."
+        assert "raters would say" in sentence and remark == "An interval of 95 % needs 19 validation cases; the model has 4."
     else:
-        assert "no interval" in sentence and remark == "An interval of 80 % takes 4 validation cases; the model has 3."
+        assert "no interval" in sentence and remark == "An interval of 80 % needs 4 validation cases; the model has 3."
 
 
 def test_milliliters_of_a_volume_and_patients(tmp_path):
@@ -97,7 +97,7 @@ def test_pixels_without_spacing_and_without_validation(tmp_path):
     assert volumes["sentence"].endswith(" pixels; no interval.") and all(c["ras"] is None for c in volumes["components"])
     assert volumes["remark"] == "There is no interval: no volumes of validation cases are stored with the model."
     text = run("predict", "--model", tmp_path / "m.safetensors", "--image", tmp_path / "c.png", "-o", tmp_path).out
-    assert "There is no interval" in text and "Raters would say (80 %)" in text
+    assert "There is no interval" in text and "80 % prediction interval" in text
 
 
 def test_one_probability_is_a_binomial(tmp_path):
@@ -222,7 +222,7 @@ def test_evaluate_is_numpy(trained, tmp_path):
     manifest = tmp_path / "predictions.json"
     manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "volumes": own}))
     again = run(*words).json["volumes"]
-    assert again["coverage"][0]["cases"] == 4 and "1 case is behind the intervals" in again["remark"]
+    assert again["coverage"][0]["cases"] == 4 and "1 case is used for the intervals" in again["remark"]
     manifest.unlink()  # nobody knows the validation cases
     alone = run(*words).json["volumes"]
     assert alone["coverage"][0]["inside"] is None and "no interval" in alone["remark"] and alone["crps"] == judged["crps"]
@@ -280,4 +280,4 @@ def test_a_map_that_is_no_probability_elsewhere_has_no_volume(tmp_path):
     write_image(tmp_path / "p.nrrd", probability)
     done = run("evaluate", "--prob", tmp_path / "p.nrrd", "--rater", f"A={tmp_path / 'm.nrrd'}", "--rater", f"B={tmp_path / 'm.nrrd'}",
                "--margin", "5", "--json", "-").json
-    assert done["mr_ece"] > 0 and done["volumes"]["crps"] is None and "1 map is no probability everywhere" in done["volumes"]["remark"]
+    assert done["mr_ece"] > 0 and done["volumes"]["crps"] is None and "1 map is not a probability everywhere" in done["volumes"]["remark"]

@@ -182,14 +182,14 @@ int64_t rcn__answers_read(uint8_t *out, int64_t *unnamed, const rcn__answers *an
 /* ---- sentences ------------------------------------------------------------------------------- */
 
 static rcn_status fail_value(rcn_context *ctx, int rater, int64_t value) {
-    return rcn__fail(ctx, RCN_EINVALID, "Rater %d: %lld is no possible label value.", rater + 1,
+    return rcn__fail(ctx, RCN_EINVALID, "Rater %d: %lld is not a valid label value.", rater + 1,
                      (long long)value);
 }
 
 static rcn_status check_values(rcn_context *ctx, const rcn_label_map *map, int rater,
                                int structures) {
     if (!map->values != (map->value_count == 0) || map->value_count < 0)
-        return rcn__fail(ctx, RCN_EINVALID, "Rater %d: label values and their number do not fit.",
+        return rcn__fail(ctx, RCN_EINVALID, "Rater %d: the label values do not match their count.",
                          rater + 1);
     for (int v = 0; v < map->value_count; ++v)
         if (map->values[v] > MAX_LABEL || map->values[v] < -MAX_LABEL)
@@ -199,7 +199,7 @@ static rcn_status check_values(rcn_context *ctx, const rcn_label_map *map, int r
     const int meanings = !map->structures ? 0 : map->values ? map->value_count : 1;
     for (int v = 0; v < meanings; ++v) {
         if (map->structures[v] < 1 || map->structures[v] > structures)
-            return rcn__fail(ctx, RCN_EINVALID, "Rater %d: there is no structure %d among %d.",
+            return rcn__fail(ctx, RCN_EINVALID, "Rater %d: structure %d does not exist among %d.",
                              rater + 1, map->structures[v], structures);
         for (int w = 0; w < v; ++w)
             if (map->values[w] == map->values[v] && map->structures[w] != map->structures[v])
@@ -220,7 +220,7 @@ rcn_status rcn__answers_check(rcn_context *ctx, const rcn__answers *answers,
         if (sentence) return rcn__fail(ctx, RCN_EINVALID, "Rater %d: %s", rater, sentence);
         if (map->component < 0 || map->component >= map->image.components)
             return rcn__fail(ctx, RCN_EINVALID,
-                             "Rater %d: there is no component %d in an image of %d.", rater,
+                             "Rater %d: component %d does not exist in an image of %d.", rater,
                              map->component, map->image.components);
         const rcn_status status = check_values(ctx, map, answers->rater, answers->structures);
         if (status != RCN_OK) return status;

@@ -58,7 +58,7 @@ rcn_status rcn_auc_create(rcn_auc **out, rcn_context *ctx, int raters, rcn_reado
     rcn__clear(ctx);
     options.readout = readout;
     options.at_least = at_least;
-    const char *sentence = out ? rcn_calib_check(&options, raters) : "There is no place for AUC.";
+    const char *sentence = out ? rcn_calib_check(&options, raters) : "The output AUC is NULL.";
     if (sentence) return rcn__fail(ctx, RCN_EINVALID, "%s", sentence);
     RCN_ALLOC_ZERO(auc, ctx, 1, "AUC");
     auc->ctx = ctx;
@@ -150,7 +150,7 @@ rcn_status rcn_auc_add(rcn_auc *auc, rcn_context *ctx, const rcn_calib_case *one
     memset(&job, 0, sizeof job);
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
-    if (!auc) return rcn__fail(ctx, RCN_EINVALID, "There is no AUC to add to.");
+    if (!auc) return rcn__fail(ctx, RCN_EINVALID, "The AUC to add to is NULL.");
     RCN_TRY(rcn__case_open(&job.c, ctx, one_case, auc->raters, auc->readout, auc->at_least));
     if (auc->count == auc->room) {
         const int64_t room = 2 * auc->room + 8;
@@ -492,7 +492,7 @@ rcn_status rcn_auc_compute_shared(rcn_auc_result *out, rcn_context *ctx, const r
     rcn_auc *part = NULL;
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
-    if (!auc || !out) return rcn__fail(ctx, RCN_EINVALID, "There is no AUC to compute.");
+    if (!auc || !out) return rcn__fail(ctx, RCN_EINVALID, "The AUC or its output is NULL.");
     if (rcn__comm_size(comm) > 1) {
         RCN_TRY(exchange_items(&part, ctx, auc, comm));
         auc = part;

@@ -120,7 +120,7 @@ static rcn_spread spread_of(const double *results, int draws, int figure) {
 static rcn_status check_draws(rcn_context *ctx, const void *out, const rcn_calib *const *cases,
                               int64_t count, const rcn_bootstrap_options *options) {
     const char *sentence = rcn_bootstrap_check(options);
-    if (!sentence && (!out || !cases || count < 1)) sentence = "There are no cases to draw from.";
+    if (!sentence && (!out || !cases || count < 1)) sentence = "No cases or no output were given.";
     if (sentence) return rcn__fail(ctx, RCN_EINVALID, "%s", sentence);
     return rcn__check_cases(ctx, cases, count, cases[0]);
 }

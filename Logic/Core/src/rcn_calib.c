@@ -71,7 +71,7 @@ rcn_status rcn_calib_create(rcn_calib **out, rcn_context *ctx, int raters,
     rcn_calib *calib = NULL;
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
-    if (!out) return rcn__fail(ctx, RCN_EINVALID, "There is no place for the sums.");
+    if (!out) return rcn__fail(ctx, RCN_EINVALID, "The output sums is NULL.");
     const char *sentence = rcn_calib_check(options, raters);
     if (sentence) return rcn__fail(ctx, RCN_EINVALID, "%s", sentence);
     RCN_ALLOC_ZERO(calib, ctx, 1, "the calibration sums");
@@ -107,7 +107,7 @@ const char *rcn__calib_differ(const rcn_calib *a, const rcn_calib *b) {
 rcn_status rcn__check_cases(rcn_context *ctx, const rcn_calib *const *cases, int64_t count,
                             const rcn_calib *like) {
     for (int64_t i = 0; i < count; ++i) {
-        const char *sentence = cases[i] ? rcn__calib_differ(cases[i], like) : "It has no sums.";
+        const char *sentence = cases[i] ? rcn__calib_differ(cases[i], like) : "No sums were given.";
         if (sentence)
             return rcn__fail(ctx, RCN_EINVALID, "Case %lld: %s", (long long)i + 1, sentence);
     }
@@ -123,7 +123,7 @@ void rcn__calib_add_sums(double *out, const rcn_calib *calib, double weight) {
 rcn_status rcn_calib_merge(rcn_calib *calib, rcn_context *ctx, const rcn_calib *other) {
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
-    if (!calib || !other) return rcn__fail(ctx, RCN_EINVALID, "There are no sums to merge.");
+    if (!calib || !other) return rcn__fail(ctx, RCN_EINVALID, "The sums to merge are NULL.");
     const char *sentence = rcn__calib_differ(calib, other);
     if (sentence) return rcn__fail(ctx, RCN_EINVALID, "%s", sentence);
     const rcn_status status = rcn__calib_unpack(calib, ctx);
@@ -134,7 +134,7 @@ rcn_status rcn_calib_merge(rcn_calib *calib, rcn_context *ctx, const rcn_calib *
 rcn_status rcn_calib_share(rcn_calib *calib, rcn_context *ctx, rcn_comm *comm) {
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
-    if (!calib) return rcn__fail(ctx, RCN_EINVALID, "There are no sums to share.");
+    if (!calib) return rcn__fail(ctx, RCN_EINVALID, "The sums to share are NULL.");
     const rcn_status status = rcn__calib_unpack(calib, ctx);
     if (status != RCN_OK) return status;
     return rcn_comm_sum(comm, ctx, calib->sums, calib->length, RCN_COMM_DOUBLE);
@@ -143,7 +143,7 @@ rcn_status rcn_calib_share(rcn_calib *calib, rcn_context *ctx, rcn_comm *comm) {
 rcn_status rcn_calib_copy(rcn_calib **out, rcn_context *ctx, const rcn_calib *calib) {
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
-    if (!calib) return rcn__fail(ctx, RCN_EINVALID, "There are no sums to copy.");
+    if (!calib) return rcn__fail(ctx, RCN_EINVALID, "The sums to copy are NULL.");
     const rcn_status status = rcn_calib_create(out, ctx, calib->raters, &calib->options);
     if (status == RCN_OK) rcn__calib_add_sums((*out)->sums, calib, 1);
     return status;
@@ -604,7 +604,7 @@ rcn_status rcn_calib_add(rcn_calib *calib, rcn_context *ctx, const rcn_calib_cas
     memset(&job, 0, sizeof job);
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
-    if (!calib) return rcn__fail(ctx, RCN_EINVALID, "There are no sums to add to.");
+    if (!calib) return rcn__fail(ctx, RCN_EINVALID, "The sums to add to are NULL.");
     RCN_TRY(rcn__case_open(&job.c, ctx, one_case, calib->raters, calib->options.readout,
                            calib->options.at_least));
     RCN_TRY(rcn__level_plan_make(&job.levels, ctx, calib, &one_case->prediction));

@@ -27,7 +27,7 @@ const char *rcn__readout_weights(double *weights, int raters, rcn_readout readou
                 return "The readout \"at least t\" needs t between 1 and the number of raters.";
             weights[k] = k >= at_least;
             break;
-        default: return "There is no such readout.";
+        default: return "Unknown readout.";
         }
     return NULL;
 }
@@ -307,7 +307,7 @@ rcn_status rcn_readout_apply(float *out, rcn_context *ctx, const rcn_image *leve
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
     const char *sentence = rcn_image_check(levels);
-    if (!sentence && !out) sentence = "There is no place for the readout.";
+    if (!sentence && !out) sentence = "The output readout is NULL.";
     if (!sentence && levels->type != RCN_FLOAT32) sentence = "A level map must be float32.";
     if (!sentence && (levels->components < 2 || levels->components > RCN_MAX_RATERS + 1))
         sentence = "A level map must have 2 to 65 components, one more than there are raters.";
@@ -349,7 +349,7 @@ rcn_status rcn_levels_are_ends(int *out, rcn_context *ctx, const rcn_image *leve
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
     const char *sentence = rcn_image_check(levels);
-    if (!sentence && !out) sentence = "There is no place for the answer.";
+    if (!sentence && !out) sentence = "The output answer is NULL.";
     if (!sentence && levels->type != RCN_FLOAT32) sentence = "A level map must be float32.";
     if (sentence) return rcn__fail(ctx, RCN_EINVALID, "%s", sentence);
     job.levels = levels->data;
@@ -416,7 +416,7 @@ rcn_status rcn_case_is_fused(int *out, rcn_context *ctx, const rcn_calib_case *o
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
     if (!out || !one_case || !one_case->votes)
-        return rcn__fail(ctx, RCN_EINVALID, "There is no case to look at.");
+        return rcn__fail(ctx, RCN_EINVALID, "No case was given.");
     const rcn_votes *votes = one_case->votes;
     RCN_TRY(check_case(ctx, one_case, votes->raters, 0));
     const int components = one_case->prediction.components;

@@ -72,7 +72,7 @@ void rcn_context_destroy(rcn_context *ctx) {
 }
 
 const char *rcn_context_error(const rcn_context *ctx) {
-    return ctx ? ctx->error : "There is no context.";
+    return ctx ? ctx->error : "The context is NULL.";
 }
 
 int rcn_context_threads(const rcn_context *ctx) { return ctx->threads; }

@@ -70,8 +70,10 @@ rcn_status rcn_contours_create(rcn_contours **out, rcn_context *ctx, const float
     rcn__clear(ctx);
     /* Edges are numbered in 32 bits, two for each sample. */
     if (columns < 1 || rows < 1 || columns + 2 > (1 << 29) / (rows + 2))
-        return rcn__fail(ctx, RCN_EINVALID, "A map of %lld x %lld pixels has no contours here.",
-                         (long long)columns, (long long)rows);
+        return rcn__fail(
+            ctx, RCN_EINVALID,
+            "The map has %lld x %lld pixels, not a size that contours can be drawn for.",
+            (long long)columns, (long long)rows);
     const int64_t edges = 2 * t.stride * (rows + 2);
     RCN_ALLOC(t.next, ctx, edges, "contours");
     for (int64_t e = 0; e < edges; ++e) t.next[e] = -1;

@@ -23,7 +23,7 @@
 /* ---- options --------------------------------------------------------------------------------- */
 
 const char *rcn_augment_check(const rcn_augment *augment) {
-    if (!augment) return "There is nothing that says how samples are varied.";
+    if (!augment) return "No augmentation options were given.";
     /* Ranges in which the arithmetic below holds; NaN fails the comparison. */
     const struct {
         double value, most;
@@ -47,7 +47,7 @@ const char *rcn_augment_check(const rcn_augment *augment) {
 }
 
 const char *rcn__sample_check(const rcn_sample_options *options) {
-    if (!options) return "There is nothing that says what a sample is.";
+    if (!options) return "No sample options were given.";
     double voxels = 1;
     for (int a = 0; a < 3; ++a) {
         if (options->size[a] < 1 || options->size[a] > 1 << 20)
@@ -79,7 +79,7 @@ rcn_status rcn_foci_create(rcn_foci **out, rcn_context *ctx, const rcn_votes *vo
     uint32_t codes[1024];
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
-    if (!out || !votes) return rcn__fail(ctx, RCN_EINVALID, "There are no votes to look at.");
+    if (!out || !votes) return rcn__fail(ctx, RCN_EINVALID, "No votes or no output were given.");
     RCN_ALLOC_ZERO(foci, ctx, 1, "where raters marked something");
     foci->ctx = ctx;
     for (int64_t p = 0; p < votes->pattern_count; ++p) {
@@ -509,10 +509,10 @@ done:
 
 static const char *check_case(const rcn_data_case *from, const float *map) {
     if (!from || !from->votes || !from->channels || !from->scale || from->channel_count < 1)
-        return "A sample is drawn from an image with votes.";
+        return "No image or no votes were given.";
     if (from->scale->channels != from->channel_count)
-        return "The image has another number of channels than its normalization.";
-    if (!from->map != !map) return "The target map is wanted where the case has one.";
+        return "The image and its normalization have different numbers of channels.";
+    if (!from->map != !map) return "The target map must be given exactly if the case has one.";
     for (int c = 0; c < from->channel_count; ++c)
         for (int a = 0; a < 3; ++a)
             if (from->channels[c].image.geometry.size[a] != from->votes->geometry.size[a])
@@ -528,7 +528,7 @@ rcn_status rcn__sample_draw(float *image, uint32_t *codes, float *map, rcn_conte
     float *box = NULL;
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
-    if (!image || !codes) return rcn__fail(ctx, RCN_EINVALID, "There is no place for the sample.");
+    if (!image || !codes) return rcn__fail(ctx, RCN_EINVALID, "The output sample is NULL.");
     const char *sentence = rcn__sample_check(options);
     if (!sentence) sentence = check_case(from, map);
     if (sentence) return rcn__fail(ctx, RCN_EINVALID, "%s", sentence);

@@ -173,8 +173,7 @@ rcn_status rcn_file_create(rcn_file **out, rcn_context *ctx, const char *target)
     rcn_file *file = NULL;
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
-    if (!out || !target || !*target)
-        return rcn__fail(ctx, RCN_EINVALID, "A file is written to a path.");
+    if (!out || !target || !*target) return rcn__fail(ctx, RCN_EINVALID, "No file name was given.");
     RCN_ALLOC_ZERO(file, ctx, 1, "a file");
     file->ctx = ctx;
     file->descriptor = file->slot = -1;
@@ -184,7 +183,7 @@ rcn_status rcn_file_create(rcn_file **out, rcn_context *ctx, const char *target)
     if (!file->target[folder] || before == RCN__FOLDER)
         RCN_TRY(rcn__fail(ctx, RCN_EIO, "%s is a folder; give a file name.", target));
     if (before == RCN__OTHER)
-        RCN_TRY(rcn__fail(ctx, RCN_EIO, "%s cannot be written: it is no ordinary file.", target));
+        RCN_TRY(rcn__fail(ctx, RCN_EIO, "%s cannot be written: it is not a regular file.", target));
     const char *name = file->target + folder;
     if (strlen(name) > LONGEST_NAME) name += strlen(name) - LONGEST_NAME;
     /* The name begins with a dot, so that folders do not show it, and ends with the target's,
@@ -266,7 +265,8 @@ static rcn_status claim(rcn_file_lock *lock, const char *given) {
     switch (rcn__claim_lock(&lock->descriptor, owner, sizeof owner, lock->path)) {
     case RCN__CLAIMED: return RCN_OK;
     case RCN__NOT_OURS:
-        return rcn__fail(lock->ctx, RCN_EIO, "%s is no lock of ours; remove it.", lock->path);
+        return rcn__fail(lock->ctx, RCN_EIO, "%s is not a lock file of this program; remove it.",
+                         lock->path);
     case RCN__TAKEN:
         return rcn__fail(lock->ctx, RCN_EIO,
                          "%s is being trained already%s%s%s; wait for it to end, or write to "
@@ -282,7 +282,7 @@ rcn_status rcn_file_lock_create(rcn_file_lock **out, rcn_context *ctx, const cha
     char *resolved = NULL;
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
-    if (!out || !target || !*target) return rcn__fail(ctx, RCN_EINVALID, "A lock is of a file.");
+    if (!out || !target || !*target) return rcn__fail(ctx, RCN_EINVALID, "No file name was given.");
     RCN_ALLOC_ZERO(lock, ctx, 1, "a lock");
     lock->ctx = ctx;
     lock->descriptor = lock->slot = -1;

@@ -133,7 +133,7 @@ rcn_status rcn_calib_pack(rcn_calib *calib, rcn_context *ctx) {
     int gap = 0;
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
-    if (!calib) return rcn__fail(ctx, RCN_EINVALID, "There are no sums to pack.");
+    if (!calib) return rcn__fail(ctx, RCN_EINVALID, "The sums to pack are NULL.");
     if (calib->packed) return RCN_OK;
     const int64_t length = rcn__sum_fine(calib);
     RCN_ALLOC(bytes, ctx, INT64_C(1) * MOST_BYTES * RCN_FINE, "the fine histogram");

@@ -26,10 +26,10 @@ const char *rcn_method_name(rcn_method method) {
 }
 
 const char *rcn_fusion_check(const rcn_fusion_options *options) {
-    if (!options) return "There are no options.";
-    if (!rcn_method_name(options->method)) return "There is no such fusion method.";
+    if (!options) return "No options were given.";
+    if (!rcn_method_name(options->method)) return "Unknown fusion method.";
     if (options->tie != RCN_TIE_FOREGROUND && options->tie != RCN_TIE_BACKGROUND)
-        return "A tie is either foreground or background.";
+        return "The tie must be foreground or background.";
     /* Written as !(a > b), so that NaN is refused with the rest. */
     if (!(options->sigma > 0 && options->sigma <= MAX_SIGMA))
         return "The width sigma must be greater than 0 and at most 64 voxels.";
@@ -616,7 +616,7 @@ rcn_status rcn_fuse_patterns(float *table, rcn_fusion_result *result, rcn_contex
     rcn_status status = check_arguments(ctx, table, votes, options);
     if (status != RCN_OK) return status;
     if (options->method == RCN_SOFT_GAUSSIAN || options->method == RCN_SVLS)
-        return rcn__fail(ctx, RCN_EINVALID, "%s looks at neighbors, not at patterns alone.",
+        return rcn__fail(ctx, RCN_EINVALID, "%s cannot be computed from the votes table alone.",
                          rcn_method_name(options->method));
     memset(&found, 0, sizeof found);
     status = fuse_patterns(table, &found, ctx, votes, options);

@@ -47,7 +47,7 @@ static double determinant_of(const double *m) {
 }
 
 const char *rcn_geometry_check(const rcn_geometry *geometry) {
-    if (!geometry) return "There is no geometry.";
+    if (!geometry) return "No geometry was given.";
     if (geometry->dimension != 2 && geometry->dimension != 3)
         return "An image must have 2 or 3 dimensions.";
     /* Sixteen bytes per voxel (any element type, and a double beside it) must stay addressable. */
@@ -195,7 +195,7 @@ rcn_status rcn_geometry_compare(rcn_context *ctx, const rcn_geometry *a, const c
 }
 
 const char *rcn_image_check(const rcn_image *image) {
-    if (!image) return "There is no image.";
+    if (!image) return "No image was given.";
     const char *sentence = rcn_geometry_check(&image->geometry);
     if (sentence) return sentence;
     if (!image->data) return "The image has no voxels in memory.";

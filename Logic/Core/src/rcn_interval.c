@@ -252,8 +252,7 @@ static int says_something(const leave_job *job, int64_t unit, int figure) {
 static rcn_status check_input(rcn_context *ctx, const void *out, const rcn_calib *const *cases,
                               int runs, int64_t count, const rcn_interval_options *options) {
     const char *sentence = rcn_interval_check(options);
-    if (!sentence && (!out || !cases || count < 1 || runs < 1))
-        sentence = "There are no cases to evaluate.";
+    if (!sentence && (!out || !cases || count < 1 || runs < 1)) sentence = "No cases were given.";
     if (sentence) return rcn__fail(ctx, RCN_EINVALID, "%s", sentence);
     return rcn__check_cases(ctx, cases, runs * count, cases[0]);
 }
@@ -351,7 +350,7 @@ rcn_status rcn_interval_bins(double *low, double *high, rcn_context *ctx,
     if (!options) options = &defaults;
     RCN_TRY(check_input(ctx, low && high ? low : NULL, cases, 1, count, options));
     if (at_least < 0 || at_least > cases[0]->raters)
-        RCN_TRY(rcn__fail(ctx, RCN_EINVALID, "There is no level %d of %d raters.", at_least,
+        RCN_TRY(rcn__fail(ctx, RCN_EINVALID, "Level %d does not exist with %d raters.", at_least,
                           cases[0]->raters));
     const int bin_count = cases[0]->options.bins;
     RCN_TRY(find_units(&unit_of, &units, ctx, options->patients, count));
@@ -466,9 +465,9 @@ rcn_status rcn_interval_mean(rcn_interval *out, rcn_context *ctx, const double *
     rcn__clear(ctx);
     if (!options) options = &defaults;
     const char *sentence = rcn_interval_check(options);
-    if (!sentence && (!out || !values || count < 1)) sentence = "There are no cases.";
+    if (!sentence && (!out || !values || count < 1)) sentence = "No cases were given.";
     if (!sentence && (kind < RCN_MEAN_SHARE || kind > RCN_MEAN_DIFFERENCE))
-        sentence = "There is no such kind of mean.";
+        sentence = "Unknown kind of mean.";
     if (sentence) RCN_TRY(rcn__fail(ctx, RCN_EINVALID, "%s", sentence));
     RCN_TRY(find_units(&unit_of, &units, ctx, options->patients, count));
     RCN_ALLOC_ZERO(sums, ctx, 2 * units, "the figures of the cases");

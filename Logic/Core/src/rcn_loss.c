@@ -58,12 +58,12 @@ static int is_closed(const rcn_loss_options *options) {
 static int is_weight(double weight) { return isfinite(weight) && weight >= 0; }
 
 const char *rcn_loss_check(const rcn_loss_options *options) {
-    if (!options) return "A loss needs its options.";
-    if (!rcn_loss_kind_name(options->kind)) return "There is no such loss.";
+    if (!options) return "No options of the loss were given.";
+    if (!rcn_loss_kind_name(options->kind)) return "Unknown loss.";
     if (options->raters < 1 || options->raters > RCN_MAX_RATERS)
-        return "A loss needs the number of raters, 1 to 64.";
+        return "The loss must have 1 to 64 raters.";
     if (options->structures < 1 || options->structures > RCN_MAX_STRUCTURES)
-        return "A loss is for 1 to 32 structures.";
+        return "The loss must have 1 to 32 structures.";
     if (options->structures > 1 && !is_structured(options->kind))
         return "This loss is for one structure; several need dirichlet-multinomial, categorical or "
                "rps-heads.";
@@ -141,7 +141,7 @@ rcn_status rcn_loss_create(rcn_loss **out, rcn_context *ctx, const rcn_loss_opti
     double(*choose)[MAX_LEVELS] = NULL;
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
-    if (!out) return rcn__fail(ctx, RCN_EINVALID, "There is no place for the loss.");
+    if (!out) return rcn__fail(ctx, RCN_EINVALID, "The output loss is NULL.");
     const char *sentence = rcn_loss_check(options);
     if (sentence) return rcn__fail(ctx, RCN_EINVALID, "%s", sentence);
 
@@ -976,7 +976,7 @@ static rcn_status check_target(int *answered, float *weight, rcn_context *ctx, c
     *answered = 0;
     *weight = -1;
     if (!is_weight(target->weight))
-        return rcn__fail(ctx, RCN_EINVALID, "Sample %lld has an impossible weight.", number);
+        return rcn__fail(ctx, RCN_EINVALID, "The weight of sample %lld is not valid.", number);
     if (target->map) {
         if (is_binary(loss->options.kind)) return RCN_OK;
         return rcn__fail(ctx, RCN_EINVALID, "The loss \"%s\" needs votes, not a target map.",
@@ -1019,14 +1019,14 @@ static rcn_status check_target(int *answered, float *weight, rcn_context *ctx, c
 
 rcn_status rcn__loss_check_batch(rcn_context *ctx, const rcn_loss *loss, const float *logits,
                                  const float *parameters, int64_t samples, int64_t voxels) {
-    if (!loss || !logits) return rcn__fail(ctx, RCN_EINVALID, "There is no loss or no output.");
+    if (!loss || !logits) return rcn__fail(ctx, RCN_EINVALID, "The loss or the logits are NULL.");
     if (loss->parameters && !parameters)
         return rcn__fail(ctx, RCN_EINVALID, "The loss \"%s\" needs its parameters.",
                          rcn_loss_kind_name(loss->options.kind));
     const int planes =
         loss->channels > loss->options.raters ? loss->channels : loss->options.raters + 1;
     if (samples < 1 || voxels < 1 || samples > INT64_MAX / 8 / planes / voxels)
-        return rcn__fail(ctx, RCN_EINVALID, "A batch of %lld samples of %lld voxels is impossible.",
+        return rcn__fail(ctx, RCN_EINVALID, "A batch of %lld samples of %lld voxels is not valid.",
                          (long long)samples, (long long)voxels);
     return RCN_OK;
 }
@@ -1068,7 +1068,7 @@ rcn_status rcn__loss_run_shared(rcn_loss_result *result, float *gradient, float 
     rcn__clear(ctx);
     RCN_TRY(rcn__loss_check_batch(ctx, loss, logits, parameters, samples, voxels));
     if (!result || !targets)
-        return rcn__fail(ctx, RCN_EINVALID, "There is no target or no place for the result.");
+        return rcn__fail(ctx, RCN_EINVALID, "The target or the output is NULL.");
 
     job.loss = loss;
     job.gradient = gradient;
@@ -1222,13 +1222,13 @@ rcn_status rcn_loss_levels(float *levels, const rcn_loss *loss, rcn_context *ctx
     rcn__clear(ctx);
     const rcn_status status = rcn__loss_check_batch(ctx, loss, logits, parameters, samples, voxels);
     if (status != RCN_OK) return status;
-    if (!levels) return rcn__fail(ctx, RCN_EINVALID, "There is no place for the levels.");
+    if (!levels) return rcn__fail(ctx, RCN_EINVALID, "The output levels is NULL.");
     if (is_structured(loss->options.kind)) {
         if (loss->options.structures == 1)
             return rcn_loss_structure_levels(levels, loss, ctx, 1, logits, parameters, samples,
                                              voxels);
         return rcn__fail(ctx, RCN_EINVALID,
-                         "Each of the %d structures has levels of its own; one must be chosen.",
+                         "Each of the %d structures has its own levels; choose one structure.",
                          loss->options.structures);
     }
     job.loss = loss;

@@ -399,9 +399,9 @@ static rcn_status run_means(float *out, const rcn_loss *loss, rcn_context *ctx, 
     rcn__clear(ctx);
     const rcn_status status = rcn__loss_check_batch(ctx, loss, logits, parameters, samples, voxels);
     if (status != RCN_OK) return status;
-    if (!out) return rcn__fail(ctx, RCN_EINVALID, "There is no place for the result.");
+    if (!out) return rcn__fail(ctx, RCN_EINVALID, "The output result is NULL.");
     if (structure < 0 || structure > loss->options.structures)
-        return rcn__fail(ctx, RCN_EINVALID, "There is no structure %d; the loss is for %d.",
+        return rcn__fail(ctx, RCN_EINVALID, "Structure %d does not exist; the loss has %d.",
                          structure, loss->options.structures);
     job.loss = loss;
     job.out = out;
@@ -471,9 +471,9 @@ rcn_status rcn_levels_of_mean(float *levels, rcn_context *ctx, const float *mean
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
     if (!levels || !mean || stride < 1 || voxels < 1 || raters < 1 || raters > RCN_MAX_RATERS)
-        return rcn__fail(ctx, RCN_EINVALID, "Levels need means of voxels and 1 to 64 raters.");
+        return rcn__fail(ctx, RCN_EINVALID, "No means were given, or not 1 to 64 raters.");
     if (!(correlation >= 0 && correlation <= 1))
-        return rcn__fail(ctx, RCN_EINVALID, "The correlation of raters is 0 to 1, not %g.",
+        return rcn__fail(ctx, RCN_EINVALID, "The correlation of raters must be 0 to 1, not %g.",
                          correlation);
     const double gamma = correlation / (1 - correlation);
     job.sure = !(gamma < 1e30);

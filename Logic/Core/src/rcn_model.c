@@ -101,7 +101,7 @@ static int find_shape(int64_t shape[RCN_TENSOR_RANK], const rcn__safetensors *fi
 static rcn_status parse_arch(rcn_arch *out, rcn_context *ctx, const char *path, const char *text) {
     if (!text)
         return rcn__fail(ctx, RCN_EFORMAT,
-                         "%s does not say which network it is: its metadata has no "
+                         "%s does not name its network: its metadata has no "
                          "\"arch\".",
                          path);
     /* The enumeration has no gaps: the first number without a name ends it. */
@@ -110,8 +110,7 @@ static rcn_status parse_arch(rcn_arch *out, rcn_context *ctx, const char *path, 
             *out = (rcn_arch)arch;
             return RCN_OK;
         }
-    return rcn__fail(ctx, RCN_EFORMAT, "%s holds a network that is not known here: %.40s.", path,
-                     text);
+    return rcn__fail(ctx, RCN_EFORMAT, "%s contains an unknown network: %.40s.", path, text);
 }
 
 static rcn_status parse_count(int *out, rcn_context *ctx, const char *path, const char *key,
@@ -186,8 +185,8 @@ static rcn_status describe(rcn_net_options *options, rcn_context *ctx, const cha
     if (norm && !strcmp(norm, "instance"))
         options->norm = RCN_NORM_INSTANCE;
     else if (norm && strcmp(norm, "batch"))
-        status = rcn__fail(ctx, RCN_EFORMAT, "%s: \"norm\" is batch or instance, not %.40s.", path,
-                           norm);
+        status = rcn__fail(ctx, RCN_EFORMAT, "%s: \"norm\" must be batch or instance, not %.40s.",
+                           path, norm);
     if (status == RCN_OK && rcn_net_check(options))
         status = rcn__fail(ctx, RCN_EFORMAT, "%s cannot be used: %s", path, rcn_net_check(options));
 done:
@@ -204,7 +203,7 @@ rcn_status rcn_model_load(rcn_net **out, rcn_context *ctx, const char *path) {
     const rcn__load_options strict = RCN_LOAD_OPTIONS_INIT;
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
-    if (!out || !path) return rcn__fail(ctx, RCN_EINVALID, "A model is loaded from a file.");
+    if (!out || !path) return rcn__fail(ctx, RCN_EINVALID, "No file name was given.");
     RCN_TRY(rcn__safetensors_open(&file, ctx, path));
     RCN_TRY(describe(&options, ctx, path, file));
     RCN_TRY(rcn_net_create(&net, ctx, &options));
@@ -225,8 +224,7 @@ static const char *const OWN_KEYS[OWN] = {"arch",    "channels", "norm",
 static rcn_status check_key(rcn_context *ctx, const char *key) {
     for (int k = 0; k < OWN; ++k)
         if (!strcmp(key, OWN_KEYS[k]))
-            return rcn__fail(ctx, RCN_EINVALID, "The key \"%s\" of a model is not the caller's.",
-                             key);
+            return rcn__fail(ctx, RCN_EINVALID, "The key \"%s\" of a model is reserved.", key);
     return RCN_OK;
 }
 
@@ -241,7 +239,7 @@ rcn_status rcn_model_save(rcn_context *ctx, const char *path, const rcn_net *net
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
     if (!path || !net || count < 0 || (count && !entries))
-        return rcn__fail(ctx, RCN_EINVALID, "A model is saved from a network to a file.");
+        return rcn__fail(ctx, RCN_EINVALID, "No network or no file name was given.");
     const rcn_net_options *options = rcn_net_get_options(net);
     snprintf(channels, sizeof channels, "%d", options->channels);
     json = json_pack("[f, f, f]", options->spacing[0], options->spacing[1], options->spacing[2]);
@@ -287,7 +285,7 @@ rcn_status rcn_model_read(char **out, rcn_context *ctx, const char *path, const 
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
     if (!out || !path || !key)
-        return rcn__fail(ctx, RCN_EINVALID, "Metadata are read from a file by their key.");
+        return rcn__fail(ctx, RCN_EINVALID, "No file name or no key was given.");
     RCN_TRY(rcn__safetensors_open(&file, ctx, path));
     const char *value = rcn__safetensors_metadata(file, key);
     if (value) {
@@ -311,7 +309,7 @@ rcn_status rcn_model_set(rcn_context *ctx, const char *path, const char *key, co
     int64_t count = 0, strings = 0;
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
-    if (!path || !key) return rcn__fail(ctx, RCN_EINVALID, "A key is set in a model file.");
+    if (!path || !key) return rcn__fail(ctx, RCN_EINVALID, "No file name or no key was given.");
     RCN_TRY(check_key(ctx, key));
     RCN_TRY(rcn__safetensors_open(&file, ctx, path));
     count = rcn__safetensors_count(file);
@@ -354,8 +352,7 @@ rcn_status rcn_model_init_encoder(int64_t *loaded, rcn_net *net, rcn_context *ct
     rcn__load_options options = RCN_LOAD_OPTIONS_INIT;
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
-    if (!net || !path)
-        return rcn__fail(ctx, RCN_EINVALID, "The encoder of a network is filled from a file.");
+    if (!net || !path) return rcn__fail(ctx, RCN_EINVALID, "No network or no file name was given.");
     const rcn_arch arch = rcn_net_get_options(net)->arch;
     if (arch == RCN_UNET || arch == RCN_UNET3D)
         return rcn__fail(ctx, RCN_EINVALID, "A %s has no ResNet to start from; use an fpn-resnet.",

@@ -26,7 +26,7 @@ const char *rcn_normalize_name(rcn_normalize_kind kind) {
 }
 
 const char *rcn_normalize_check(const rcn_normalize *normalize) {
-    if (!normalize) return "There is no rule to normalize by.";
+    if (!normalize) return "No normalization was given.";
     switch (normalize->kind) {
     case RCN_NORMALIZE_FIXED:
         if (normalize->channels < 1 || normalize->channels > RCN_NORMALIZE_CHANNELS)
@@ -47,7 +47,7 @@ const char *rcn_normalize_check(const rcn_normalize *normalize) {
                    ? NULL
                    : "A window needs a finite center and a width greater than 0.";
     }
-    return "A normalization is fixed, zscore, percentile or window.";
+    return "The normalization must be fixed, zscore, percentile or window.";
 }
 
 /* ---- reading any type ------------------------------------------------------------------------ */
@@ -83,10 +83,10 @@ static rcn_status check_channels(rcn_context *ctx, const rcn_channel *channels, 
         const char *sentence = rcn_image_check(&channels[c].image);
         if (sentence) return rcn__fail(ctx, RCN_EINVALID, "%s", sentence);
         if (channels[c].component < 0 || channels[c].component >= channels[c].image.components)
-            return rcn__fail(ctx, RCN_EINVALID, "Channel %d is not in its image.", c + 1);
+            return rcn__fail(ctx, RCN_EINVALID, "Channel %d does not exist in its image.", c + 1);
         if (memcmp(channels[c].image.geometry.size, channels[0].image.geometry.size,
                    sizeof channels[0].image.geometry.size))
-            return rcn__fail(ctx, RCN_EINVALID, "Channel %d has another size than the first.",
+            return rcn__fail(ctx, RCN_EINVALID, "Channel %d and the first have different sizes.",
                              c + 1);
     }
     return RCN_OK;
@@ -168,7 +168,7 @@ rcn_status rcn_moments_add(rcn_moments *moments, rcn_context *ctx, const rcn_cha
     rcn_moments sum;
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
-    if (!moments) return rcn__fail(ctx, RCN_EINVALID, "There are no moments to add to.");
+    if (!moments) return rcn__fail(ctx, RCN_EINVALID, "The moments to add to are NULL.");
     RCN_TRY(check_channels(ctx, channels, count));
     if (moments->channels && moments->channels != count)
         return rcn__fail(ctx, RCN_EINVALID, "The image has %d channels, those before it %d.", count,
@@ -190,7 +190,7 @@ rcn_status rcn_moments_share(rcn_moments *moments, rcn_context *ctx, rcn_comm *c
     rcn_moments sum;
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
-    if (!moments) return rcn__fail(ctx, RCN_EINVALID, "There are no moments to share.");
+    if (!moments) return rcn__fail(ctx, RCN_EINVALID, "The moments to share are NULL.");
     memset(&sum, 0, sizeof sum);
     /* Merging is not associative in floating point: each process merges all of them in the order of
      * ranks, and all have the same bits. */
@@ -220,9 +220,8 @@ rcn_status rcn_moments_normalize(rcn_normalize *out, rcn_context *ctx, const rcn
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
     if (!out || !moments)
-        return rcn__fail(ctx, RCN_EINVALID, "There are no moments to normalize by.");
-    if (moments->channels < 1)
-        return rcn__fail(ctx, RCN_EDATA, "There is no image to take a mean of.");
+        return rcn__fail(ctx, RCN_EINVALID, "The moments or the output are NULL.");
+    if (moments->channels < 1) return rcn__fail(ctx, RCN_EDATA, "No image was given.");
     fixed.kind = RCN_NORMALIZE_FIXED;
     fixed.channels = moments->channels;
     for (int c = 0; c < fixed.channels; ++c) {
@@ -343,7 +342,7 @@ rcn_status rcn_normalize_fit(rcn_scale *out, rcn_context *ctx, const rcn_normali
     rcn_scale scale = {0, {0}, {0}, 0, 0};
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
-    if (!out) return rcn__fail(ctx, RCN_EINVALID, "There is no place for the scale.");
+    if (!out) return rcn__fail(ctx, RCN_EINVALID, "The output scale is NULL.");
     const char *sentence = rcn_normalize_check(normalize);
     if (sentence) return rcn__fail(ctx, RCN_EINVALID, "%s", sentence);
     RCN_TRY(check_channels(ctx, channels, count));

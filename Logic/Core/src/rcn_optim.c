@@ -19,11 +19,11 @@ static const double BETA1 = 0.9, BETA2 = 0.999, EPSILON = 1e-8;
 static int is_amount(double x) { return isfinite(x) && x >= 0; }
 
 const char *rcn_optim_check(const rcn_optim_options *options) {
-    if (!options) return "An optimizer needs its options.";
+    if (!options) return "No options of the optimizer were given.";
     if (options->kind != RCN_OPTIM_ADAM && options->kind != RCN_OPTIM_ADAMW)
-        return "There is no such optimizer.";
+        return "Unknown optimizer.";
     if (!is_amount(options->weight_decay) || !is_amount(options->clip_norm))
-        return "Weight decay and the largest norm must be finite and not negative.";
+        return "Weight decay and the clipping norm must be finite and not negative.";
     return NULL;
 }
 
@@ -146,19 +146,19 @@ static rcn_status check_step(rcn_context *ctx, const rcn_optim_state *state, dou
         return rcn__fail(ctx, RCN_EINVALID,
                          "A block of parameters, gradients or moments is missing.");
     if (state->count < 1 || state->step < 0)
-        return rcn__fail(ctx, RCN_EINVALID, "%lld parameters after %lld steps are impossible.",
+        return rcn__fail(ctx, RCN_EINVALID, "%lld parameters after %lld steps are not valid.",
                          (long long)state->count, (long long)state->step);
     if (!is_amount(rate))
-        return rcn__fail(ctx, RCN_EINVALID, "%g is no possible learning rate.", rate);
+        return rcn__fail(ctx, RCN_EINVALID, "%g is not a valid learning rate.", rate);
     if (range_count < 0 || (range_count > 0 && !ranges))
-        return rcn__fail(ctx, RCN_EINVALID, "Ranges and their number do not fit.");
+        return rcn__fail(ctx, RCN_EINVALID, "The ranges do not match their count.");
     for (int r = 0; r < range_count; ++r)
         if (ranges[r].first < (r ? ranges[r - 1].end : 0) || ranges[r].end < ranges[r].first ||
             ranges[r].end > state->count || !is_amount(ranges[r].rate) ||
             !is_amount(ranges[r].decay))
             return rcn__fail(ctx, RCN_EINVALID,
-                             "Range %d of the parameters overlaps another, lies outside or has an "
-                             "impossible factor.",
+                             "Range %d of the parameters overlaps another or lies outside, or its "
+                             "factor is not valid.",
                              r + 1);
     return RCN_OK;
 }
@@ -213,9 +213,9 @@ done:
 /* ---- learning rate --------------------------------------------------------------------------- */
 
 const char *rcn_schedule_check(const rcn_schedule *schedule) {
-    if (!schedule) return "A schedule is missing.";
+    if (!schedule) return "No schedule was given.";
     if (schedule->kind < RCN_SCHEDULE_CONSTANT || schedule->kind > RCN_SCHEDULE_ONE_CYCLE)
-        return "There is no such schedule.";
+        return "Unknown schedule.";
     if (!is_amount(schedule->rate)) return "The learning rate must be finite and not negative.";
     if (schedule->kind != RCN_SCHEDULE_CONSTANT && schedule->steps < 1)
         return "This schedule needs the number of steps.";
@@ -224,7 +224,7 @@ const char *rcn_schedule_check(const rcn_schedule *schedule) {
         return "The warm-up must be shorter than the training.";
     if (!(schedule->start >= 0 && schedule->start <= 1) ||
         !(schedule->final >= 0 && schedule->final <= 1))
-        return "Start and final rate are given as shares, 0 to 1, of the highest.";
+        return "The first and the last rate must be 0 to 1 of the highest.";
     return NULL;
 }
 

@@ -193,7 +193,7 @@ rcn_status rcn_image_reorder(void *out, rcn_context *ctx, const rcn_image *image
     rcn__clear(ctx);
     const char *sentence = rcn_image_check(image);
     if (!sentence) sentence = check_order(order);
-    if (!sentence && !out) sentence = "There is no place for the image.";
+    if (!sentence && !out) sentence = "The output image is NULL.";
     if (sentence) return rcn__fail(ctx, RCN_EINVALID, "%s", sentence);
     const int64_t *size = image->geometry.size;
     reorder_job job = {.out = out, .in = image->data};
@@ -217,8 +217,7 @@ rcn_status rcn_votes_reorder(rcn_votes *votes, rcn_context *ctx, const rcn_order
     void *codes = NULL;
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
-    if (!votes || !votes->codes)
-        return rcn__fail(ctx, RCN_EINVALID, "There are no votes to bring into another order.");
+    if (!votes || !votes->codes) return rcn__fail(ctx, RCN_EINVALID, "No votes were given.");
     /* Codes are an image of whole numbers as any other; the table of patterns knows no places and
      * stays. */
     const rcn_image image = {votes->codes,

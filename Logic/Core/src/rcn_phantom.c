@@ -99,15 +99,15 @@ typedef struct phantom_job {
 } phantom_job;
 
 const char *rcn_phantom_check(const rcn_phantom_options *options) {
-    if (!options) return "There are no options.";
+    if (!options) return "No options were given.";
     const rcn_geometry geometry =
         rcn_geometry_make(options->size[0], options->size[1], options->size[2]);
     const char *sentence = rcn_geometry_check(&geometry);
     if (sentence) return sentence;
     if (options->raters < 1 || options->raters > RCN_MAX_RATERS)
-        return "A phantom has 1 to 64 raters.";
+        return "A phantom must have 1 to 64 raters.";
     if (options->lesions < 1 || options->lesions > MAX_LESIONS)
-        return "A phantom has 1 to 64 lesions.";
+        return "A phantom must have 1 to 64 lesions.";
     if (!(options->noise >= 0) || !isfinite(options->noise))
         return "A phantom's noise must not be negative.";
     if (!(options->disagreement >= 0) || !isfinite(options->disagreement))

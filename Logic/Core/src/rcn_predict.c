@@ -23,7 +23,7 @@ const char *rcn_predict_check(const rcn_predict_options *options) {
         if (options->tile[a] < 0) return "A tile cannot have a negative size.";
     if (!(options->overlap >= 0 && options->overlap <= 0.9))
         return "Tiles can overlap by 0 to 0.9 of their size.";
-    if (options->flips != 0 && options->flips != 1) return "Flips are on (1) or off (0).";
+    if (options->flips != 0 && options->flips != 1) return "Flips must be 1 (on) or 0 (off).";
     return NULL;
 }
 
@@ -142,7 +142,8 @@ done:
 static rcn_status check_size(rcn_context *ctx, const int64_t size[3]) {
     for (int d = 0; d < 3; ++d)
         if (!size || size[d] < 1)
-            return rcn__fail(ctx, RCN_EINVALID, "An image has at least one voxel along each axis.");
+            return rcn__fail(ctx, RCN_EINVALID,
+                             "The image must have at least one voxel along each axis.");
     return RCN_OK;
 }
 
@@ -153,7 +154,7 @@ rcn_status rcn_predict_plan(int64_t tile[3], int64_t *tiles, rcn_net *net, const
     int images = 0;
     if (!net) return RCN_EINVALID;
     rcn__clear(net->ctx);
-    if (!tile) return rcn__fail(net->ctx, RCN_EINVALID, "There is no place for the answer.");
+    if (!tile) return rcn__fail(net->ctx, RCN_EINVALID, "The output tile is NULL.");
     if (rcn_predict_check(options))
         return rcn__fail(net->ctx, RCN_EINVALID, "%s", rcn_predict_check(options));
     RCN_TRY(check_size(net->ctx, size));
@@ -253,7 +254,7 @@ static rcn_status check_fit(rcn_net *net, const rcn_loss *loss, const float *par
                             const rcn_scale *scale, const rcn_channel *channels) {
     rcn_context *ctx = net->ctx;
     if (!loss || !scale || !channels)
-        return rcn__fail(ctx, RCN_EINVALID, "A prediction needs an image and a loss.");
+        return rcn__fail(ctx, RCN_EINVALID, "No image or no loss was given.");
     if (scale->channels != net->options.channels)
         return rcn__fail(ctx, RCN_EINVALID, "The image has %d channel%s, but the network takes %d.",
                          scale->channels, scale->channels == 1 ? "" : "s", net->options.channels);
@@ -268,7 +269,7 @@ static rcn_status check_fit(rcn_net *net, const rcn_loss *loss, const float *par
         if (sentence) return rcn__fail(ctx, RCN_EINVALID, "%s", sentence);
         if (memcmp(channels[c].image.geometry.size, channels[0].image.geometry.size,
                    sizeof channels[0].image.geometry.size))
-            return rcn__fail(ctx, RCN_EINVALID, "Channel %d has another size than the first.",
+            return rcn__fail(ctx, RCN_EINVALID, "Channel %d and the first have different sizes.",
                              c + 1);
     }
     return RCN_OK;
@@ -340,7 +341,7 @@ static rcn_status predict(float *levels, rcn_net *net, const rcn_loss *loss, int
     part progress = {ctx->progress, ctx->progress_payload, 0, 0};
     rcn__clear(ctx);
     if (!options) options = &DEFAULTS;
-    if (!levels) return rcn__fail(ctx, RCN_EINVALID, "There is no place for the levels.");
+    if (!levels) return rcn__fail(ctx, RCN_EINVALID, "The output levels is NULL.");
     if (rcn_predict_check(options))
         return rcn__fail(ctx, RCN_EINVALID, "%s", rcn_predict_check(options));
     RCN_TRY(check_fit(net, loss, parameters, scale, channels));
@@ -423,7 +424,7 @@ rcn_status rcn_predict_structure(float *levels, rcn_net *net, const rcn_loss *lo
     if (!net) return RCN_EINVALID;
     rcn__clear(net->ctx);
     if (loss && (structure < 1 || structure > rcn_loss_structures(loss)))
-        return rcn__fail(net->ctx, RCN_EINVALID, "There is no structure %d; the model knows %d.",
+        return rcn__fail(net->ctx, RCN_EINVALID, "Structure %d does not exist; the model has %d.",
                          structure, rcn_loss_structures(loss));
     return predict(levels, net, loss, structure, parameters, scale, channels, options);
 }
@@ -480,7 +481,7 @@ static rcn_status run_map(rcn_context *ctx, const rcn_image *image, map_pass *pa
                           const char *stage, rcn__chunk_fn body) {
     rcn__clear(ctx);
     const char *sentence = rcn_image_check(image);
-    if (!pass->out) sentence = "There is no place for the result.";
+    if (!pass->out) sentence = "The output result is NULL.";
     if (!sentence && (image->type != RCN_FLOAT32 || image->components < least))
         sentence = "Probabilities must be float32.";
     if (sentence) return rcn__fail(ctx, RCN_EINVALID, "%s", sentence);
@@ -501,7 +502,7 @@ rcn_status rcn_predict_mask(uint8_t *out, rcn_context *ctx, const rcn_image *pro
     map_pass pass = {out, NULL, 0, 0, threshold, NULL};
     if (ctx && probability && probability->components != 1) {
         rcn__clear(ctx);
-        return rcn__fail(ctx, RCN_EINVALID, "A mask is cut out of one probability per voxel.");
+        return rcn__fail(ctx, RCN_EINVALID, "A mask needs one probability per voxel.");
     }
     return ctx ? run_map(ctx, probability, &pass, 1, "cutting the mask", mask_chunk) : RCN_EINVALID;
 }

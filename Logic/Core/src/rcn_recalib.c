@@ -19,7 +19,7 @@ const char *rcn_recalib_name(rcn_recalib_method method) {
 }
 
 const char *rcn_recalib_check(const rcn_recalib *recalib) {
-    if (!recalib) return "There is no recalibration.";
+    if (!recalib) return "No recalibration was given.";
     const double *p = recalib->parameters;
     for (int i = 0; i < 3; ++i)
         if (!(fabs(p[i]) <= LARGEST))
@@ -36,7 +36,7 @@ const char *rcn_recalib_check(const rcn_recalib *recalib) {
                    ? NULL
                    : "The slopes of a beta calibration must not be negative, and not both be zero.";
     case RCN_RECALIB_ISOTONIC: break;
-    default: return "There is no such method of recalibration.";
+    default: return "Unknown method of recalibration.";
     }
     if (recalib->knots < 1 || recalib->knots > RCN_RECALIB_KNOTS)
         return "An isotonic calibration must have 1 to 256 knots.";
@@ -213,8 +213,7 @@ static rcn_status fit_slopes(rcn_recalib *fit, rcn_context *ctx, const cell *cel
     for (int attempt = 0; attempt < 3; ++attempt) {
         if (!fit_logistic(w, fit->method, cells, count, free_, pairs))
             return rcn__fail(ctx, RCN_EDATA,
-                             "The fit has no end: the probabilities tell marked from unmarked "
-                             "votes without a miss.");
+                             "The fit does not converge: the classes are perfectly separated.");
         /* Kull et al. 2017: a negative slope of beta is fixed at zero, and the rest fitted again.
          */
         int again = 0;
@@ -227,8 +226,9 @@ static rcn_status fit_slopes(rcn_recalib *fit, rcn_context *ctx, const cell *cel
         if (!again) break;
     }
     if (!(w[0] > 0) && !(beta && w[1] > 0))
-        return rcn__fail(ctx, RCN_EDATA,
-                         "The probabilities run against the votes; no recalibration can help.");
+        return rcn__fail(
+            ctx, RCN_EDATA,
+            "The probabilities are inversely related to the votes; no recalibration can help.");
     if (fit->method == RCN_RECALIB_TEMPERATURE) w[0] = 1.0 / w[0];
     memcpy(fit->parameters, w, sizeof w);
     return RCN_OK;
@@ -245,9 +245,9 @@ rcn_status rcn_recalib_fit(rcn_recalib *out, rcn_context *ctx, rcn_recalib_metho
     memset(&fit, 0, sizeof fit);
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
-    if (!out || !sums) return rcn__fail(ctx, RCN_EINVALID, "There are no sums to fit to.");
+    if (!out || !sums) return rcn__fail(ctx, RCN_EINVALID, "No sums or no output were given.");
     if (!rcn_recalib_name(method))
-        return rcn__fail(ctx, RCN_EINVALID, "There is no such method of recalibration.");
+        return rcn__fail(ctx, RCN_EINVALID, "Unknown method of recalibration.");
     fit.method = method;
     RCN_ALLOC(cells, ctx, RCN_FINE, "the cells of the fit");
     rcn__fine fine;
@@ -260,9 +260,9 @@ rcn_status rcn_recalib_fit(rcn_recalib *out, rcn_context *ctx, rcn_recalib_metho
         pairs += one.pairs;
         marked += one.marked;
     }
-    if (!count) RCN_TRY(rcn__fail(ctx, RCN_EDATA, "There are no votes to fit to."));
+    if (!count) RCN_TRY(rcn__fail(ctx, RCN_EDATA, "There are no votes to fit."));
     if (marked == 0 || marked == pairs)
-        RCN_TRY(rcn__fail(ctx, RCN_EDATA, "The votes are all alike: %s; there is nothing to fit.",
+        RCN_TRY(rcn__fail(ctx, RCN_EDATA, "All votes are equal (%s), so there is nothing to fit.",
                           marked > 0 ? "everything is marked" : "nothing is marked"));
     if (method == RCN_RECALIB_ISOTONIC) {
         RCN_ALLOC(steps, ctx, count, "the steps of the fit");
@@ -271,7 +271,7 @@ rcn_status rcn_recalib_fit(rcn_recalib *out, rcn_context *ctx, rcn_recalib_metho
         RCN_TRY(fit_slopes(&fit, ctx, cells, count, pairs));
         if (rcn_recalib_check(&fit)) /* a slope of next to nothing */
             RCN_TRY(rcn__fail(ctx, RCN_EDATA,
-                              "The probabilities say nothing about the votes; no recalibration can "
+                              "The probabilities are unrelated to the votes; no recalibration can "
                               "help."));
     }
     fit.pairs = (int64_t)pairs;
@@ -367,7 +367,7 @@ rcn_status rcn_temperature_share(rcn_temperature *temperature, rcn_context *ctx,
     double sums[HEAT_SUMS];
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
-    if (!temperature) return rcn__fail(ctx, RCN_EINVALID, "There is no temperature to share.");
+    if (!temperature) return rcn__fail(ctx, RCN_EINVALID, "The temperature to share is NULL.");
     heat_pack(sums, temperature);
     const rcn_status status = rcn_comm_sum(comm, ctx, sums, HEAT_SUMS, RCN_COMM_DOUBLE);
     if (status == RCN_OK) heat_unpack(temperature, sums);
@@ -515,7 +515,7 @@ rcn_status rcn_temperature_add_labels(rcn_temperature *temperature, rcn_context 
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
     if (!temperature || !temperature->structures)
-        return rcn__fail(ctx, RCN_EINVALID, "There is no temperature of labels to fit.");
+        return rcn__fail(ctx, RCN_EINVALID, "The temperature is NULL, or not for labels.");
     RCN_TRY(rcn__case_open_labels(&job.c, ctx, one_case, temperature->structures));
     const rcn_votes *votes = job.c.votes;
     if (!rcn_votes_labels(votes))
@@ -539,7 +539,7 @@ rcn_status rcn_temperature_add(rcn_temperature *temperature, rcn_context *ctx,
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
     if (!temperature || !temperature->raters)
-        return rcn__fail(ctx, RCN_EINVALID, "There is no temperature to fit.");
+        return rcn__fail(ctx, RCN_EINVALID, "The temperature or its output is NULL.");
     const int raters = temperature->raters;
     RCN_TRY(rcn__case_open(&job.c, ctx, one_case, raters, RCN_READOUT_EXPECTED, 0));
     if (job.c.components == 1)
@@ -574,19 +574,16 @@ rcn_status rcn_temperature_fit(rcn_recalib *out, rcn_context *ctx,
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
     if (!out || !temperature)
-        return rcn__fail(ctx, RCN_EINVALID, "There is no temperature to fit.");
-    if (!(temperature->pairs > 0))
-        return rcn__fail(ctx, RCN_EDATA, "There are no votes to fit to.");
+        return rcn__fail(ctx, RCN_EINVALID, "The temperature or its output is NULL.");
+    if (!(temperature->pairs > 0)) return rcn__fail(ctx, RCN_EDATA, "There are no votes to fit.");
     int node = 0;
     while (node < NODES && temperature->slope[node] > 0) ++node;
     if (node == 0)
-        return rcn__fail(
-            ctx, RCN_EDATA,
-            "The best temperature is above 32: the levels say nothing about the votes.");
+        return rcn__fail(ctx, RCN_EDATA,
+                         "The best temperature is above the range of 1/8 to 32: the levels are "
+                         "unrelated to the votes.");
     if (node == NODES)
-        return rcn__fail(
-            ctx, RCN_EDATA,
-            "The best temperature is below 1/8: the levels need no softmax to be sure.");
+        return rcn__fail(ctx, RCN_EDATA, "The best temperature is below the range of 1/8 to 32.");
     double low = 0, high = 1;
     for (int i = 0; i < 60; ++i) {
         const double middle = 0.5 * (low + high);
@@ -682,7 +679,7 @@ static rcn_status apply(float *out, rcn_context *ctx, const rcn_recalib *recalib
     apply_job job = {out, recalib, NULL, 0, 0, NULL};
     const char *sentence = rcn_recalib_check(recalib);
     if (!sentence) sentence = rcn_image_check(image);
-    if (!sentence && !out) sentence = "There is no place for the result.";
+    if (!sentence && !out) sentence = "The output result is NULL.";
     if (!sentence && image->type != RCN_FLOAT32) sentence = "Probabilities must be float32.";
     if (sentence) return rcn__fail(ctx, RCN_EINVALID, "%s", sentence);
     job.in = image->data;

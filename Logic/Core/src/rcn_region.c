@@ -21,7 +21,7 @@ const char *rcn_region_name(rcn_region region) {
 
 const char *rcn_region_check(const rcn_region_options *options) {
     if (!options) return NULL;
-    if (!rcn_region_name(options->region)) return "There is no such region.";
+    if (!rcn_region_name(options->region)) return "Unknown region.";
     if (options->margin < 0) return "The margin must not be negative.";
     if (!(options->band_mm >= 0) || !isfinite(options->band_mm))
         return "The width of the band must not be negative.";
@@ -272,7 +272,7 @@ rcn_status rcn_region_fill(uint8_t *out, int64_t *count, rcn_context *ctx, const
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
     const char *sentence = rcn_region_check(options);
-    if (!sentence && (!out || !votes)) sentence = "There is no place for the region, or no votes.";
+    if (!sentence && (!out || !votes)) sentence = "The votes or the output region are NULL.";
     if (sentence) return rcn__fail(ctx, RCN_EINVALID, "%s", sentence);
     if (!options) options = &defaults;
     switch (options->region) {
@@ -321,8 +321,8 @@ rcn_status rcn_region_cut(float *out, rcn_context *ctx, const rcn_image *predict
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
     const char *sentence = rcn_image_check(prediction);
-    if (!sentence && prediction->type != RCN_FLOAT32) sentence = "A prediction holds floats.";
-    if (!sentence && (!out || !region)) sentence = "There is no region, or no place for the copy.";
+    if (!sentence && prediction->type != RCN_FLOAT32) sentence = "The prediction must be float32.";
+    if (!sentence && (!out || !region)) sentence = "The region or the output copy is NULL.";
     if (sentence) return rcn__fail(ctx, RCN_EINVALID, "%s", sentence);
     cut_job job = {out, prediction, region, rcn_geometry_voxels(&prediction->geometry)};
     return rcn__for_chunks(ctx, "cutting a prediction", rcn__chunk_count(job.voxels, RCN_CHUNK),

@@ -126,7 +126,7 @@ static rcn_status parse_entry(entry *out, const rcn__safetensors *file, rcn_cont
         /* Checked before each product: elements times 8 bytes never overflow. */
         if (out->shape[d] < 0 ||
             (out->shape[d] > 0 && out->elements > INT64_MAX / 8 / out->shape[d]))
-            return rcn__fail(ctx, RCN_EFORMAT, "%s: tensor '%.200s' has an impossible shape.",
+            return rcn__fail(ctx, RCN_EFORMAT, "%s: tensor '%.200s' has a shape that is not valid.",
                              file->name, name);
         out->elements *= out->shape[d];
     }
@@ -163,10 +163,10 @@ static rcn_status check_metadata(const rcn__safetensors *file, rcn_context *ctx,
     const char *key;
     json_t *value;
     if (!json_is_object(metadata))
-        return rcn__fail(ctx, RCN_EFORMAT, "%s: its __metadata__ is no object.", file->name);
+        return rcn__fail(ctx, RCN_EFORMAT, "%s: its __metadata__ is not an object.", file->name);
     json_object_foreach(metadata, key, value) {
         if (!json_is_string(value))
-            return rcn__fail(ctx, RCN_EFORMAT, "%s: metadata '%.200s' is no string.", file->name,
+            return rcn__fail(ctx, RCN_EFORMAT, "%s: metadata '%.200s' is not a string.", file->name,
                              key);
     }
     return RCN_OK;
@@ -201,8 +201,7 @@ static rcn_status parse_header(rcn__safetensors *file, rcn_context *ctx) {
             file->name);
     for (int i = 7; i >= 0; --i) length = length << 8 | start[i];
     if (length > (uint64_t)MAX_HEADER)
-        return rcn__fail(ctx, RCN_EFORMAT,
-                         "%s: a header of %llu bytes is beyond reason; is this a safetensors file?",
+        return rcn__fail(ctx, RCN_EFORMAT, "%s is not a safetensors file (header length %llu).",
                          file->name, (unsigned long long)length);
     if (length < 2 || (int64_t)length > file->size - 8)
         return rcn__fail(ctx, RCN_EFORMAT,
@@ -215,10 +214,10 @@ static rcn_status parse_header(rcn__safetensors *file, rcn_context *ctx) {
     RCN_TRY(read_at(header, file, ctx, 8, (size_t)length));
     file->root = json_loadb(header, (size_t)length, JSON_REJECT_DUPLICATES, &error);
     if (!file->root)
-        RCN_TRY(rcn__fail(ctx, RCN_EFORMAT, "%s: its header is no JSON: %s (byte %d).", file->name,
-                          error.text, error.position));
+        RCN_TRY(rcn__fail(ctx, RCN_EFORMAT, "%s: its header is not valid JSON: %s (byte %d).",
+                          file->name, error.text, error.position));
     if (!json_is_object(file->root))
-        RCN_TRY(rcn__fail(ctx, RCN_EFORMAT, "%s: its header is no object.", file->name));
+        RCN_TRY(rcn__fail(ctx, RCN_EFORMAT, "%s: its header is not an object.", file->name));
 
     RCN_ALLOC_ZERO(file->entries, ctx, (int64_t)json_object_size(file->root),
                    "the table of a model file");
@@ -268,7 +267,7 @@ static rcn_status open_any(rcn__safetensors **out, rcn_context *ctx, const char 
         if (!file->stream)
             RCN_TRY(rcn__fail(ctx, RCN_EIO, "%s cannot be opened: %s.", name, strerror(errno)));
         if (rcn__seek(file->stream, 0, SEEK_END) || (file->size = rcn__tell(file->stream)) < 0)
-            RCN_TRY(rcn__fail(ctx, RCN_EIO, "%s is no ordinary file.", name));
+            RCN_TRY(rcn__fail(ctx, RCN_EIO, "%s is not a regular file.", name));
     }
     RCN_TRY(parse_header(file, ctx));
     *out = file;
@@ -474,8 +473,8 @@ static rcn_status check_tensors(rcn_context *ctx, const rcn__file_tensor *tensor
                              (long long)i + 1);
         for (int d = 0; d < tensor->rank; ++d) {
             if (tensor->shape[d] < 1 || elements > INT64_MAX / 8 / tensor->shape[d])
-                return rcn__fail(ctx, RCN_EINVALID, "Tensor '%.200s' has an impossible shape.",
-                                 tensor->name);
+                return rcn__fail(ctx, RCN_EINVALID,
+                                 "Tensor '%.200s' has a shape that is not valid.", tensor->name);
             elements *= tensor->shape[d];
         }
     }
@@ -489,8 +488,8 @@ static rcn_status fail_names(const rcn__safetensors *file, rcn_context *ctx,
     char more[60] = "";
     if (count > 1) snprintf(more, sizeof more, " and %lld more", (long long)count - 1);
     return rcn__fail(ctx, RCN_EFORMAT,
-                     missing ? "%s: there is no tensor '%.200s'%s."
-                             : "%s: tensor '%.200s'%s is not known here.",
+                     missing ? "%s: tensor '%.200s'%s is missing."
+                             : "%s: tensor '%.200s'%s is unknown.",
                      file->name, first, more);
 }
 
@@ -589,10 +588,10 @@ static rcn_status make_header(char **out, int64_t *order, rcn_context *ctx,
         RCN_TRY(rcn__fail(ctx, RCN_ENOMEM, "Out of memory for the header of a model file."));
     for (int64_t i = 0; i < metadata_count; ++i) {
         if (json_object_get(strings, metadata[i].key))
-            RCN_TRY(rcn__fail(ctx, RCN_EINVALID, "The metadata '%.200s' is there twice.",
+            RCN_TRY(rcn__fail(ctx, RCN_EINVALID, "The metadata '%.200s' occurs twice.",
                               metadata[i].key));
         if (json_object_set_new(strings, metadata[i].key, json_string(metadata[i].value)))
-            RCN_TRY(rcn__fail(ctx, RCN_EINVALID, "The metadata '%.200s' is no UTF-8 text.",
+            RCN_TRY(rcn__fail(ctx, RCN_EINVALID, "The metadata '%.200s' is not valid UTF-8.",
                               metadata[i].key));
     }
     if (metadata_count) json_object_set(root, "__metadata__", strings);
@@ -602,10 +601,10 @@ static rcn_status make_header(char **out, int64_t *order, rcn_context *ctx,
             if (!strcmp(tensors[i].name, "__metadata__"))
                 RCN_TRY(rcn__fail(ctx, RCN_EINVALID, "No tensor may be called '__metadata__'."));
             if (json_object_get(root, tensors[i].name))
-                RCN_TRY(rcn__fail(ctx, RCN_EINVALID, "The name '%.200s' is there twice.",
+                RCN_TRY(rcn__fail(ctx, RCN_EINVALID, "The name '%.200s' occurs twice.",
                                   tensors[i].name));
             if (describe_tensor(root, &tensors[i], begin))
-                RCN_TRY(rcn__fail(ctx, RCN_EINVALID, "The name '%.200s' is no UTF-8 text.",
+                RCN_TRY(rcn__fail(ctx, RCN_EINVALID, "The name '%.200s' is not valid UTF-8.",
                                   tensors[i].name));
             order[placed++] = i;
             begin += tensor_bytes(&tensors[i]);

@@ -54,7 +54,7 @@ static void strip_chunk(int64_t chunk, int thread, void *payload) {
 static rcn_status open_map(shares_job *job, rcn_context *ctx, const rcn_image *map, int least) {
     rcn__clear(ctx);
     const char *sentence = rcn_image_check(map);
-    if (!sentence && !job->out) sentence = "There is no place for the result.";
+    if (!sentence && !job->out) sentence = "The output result is NULL.";
     if (!sentence && (map->type != RCN_FLOAT32 || map->components < least))
         sentence = "Shares of structures must be float32, with a component per structure.";
     if (sentence) return rcn__fail(ctx, RCN_EINVALID, "%s", sentence);

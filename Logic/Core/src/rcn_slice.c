@@ -102,9 +102,10 @@ rcn_view rcn_plane_along(rcn_plane *out, const rcn_geometry *geometry, int axis)
 
 static rcn_status check_slice(rcn_context *ctx, const rcn_geometry *geometry, rcn_slice slice) {
     if (slice.axis < 0 || slice.axis > 2)
-        return rcn__fail(ctx, RCN_EINVALID, "A slice cuts axis 0, 1 or 2, not %d.", slice.axis);
+        return rcn__fail(ctx, RCN_EINVALID, "The axis of a slice must be 0, 1 or 2, not %d.",
+                         slice.axis);
     if (slice.index < 0 || slice.index >= geometry->size[slice.axis])
-        return rcn__fail(ctx, RCN_EINVALID, "There is no slice %lld among %lld.",
+        return rcn__fail(ctx, RCN_EINVALID, "Slice %lld does not exist among %lld.",
                          (long long)slice.index, (long long)geometry->size[slice.axis]);
     return RCN_OK;
 }
@@ -142,7 +143,7 @@ static rcn_status check_image(rcn_context *ctx, const rcn_image *image, int comp
     rcn__clear(ctx);
     const char *sentence = rcn_image_check(image);
     if (!sentence && (component < 0 || component >= image->components))
-        sentence = "The image has no component of that number.";
+        sentence = "The image does not have this component.";
     return sentence ? rcn__fail(ctx, RCN_EINVALID, "%s", sentence)
                     : check_slice(ctx, &image->geometry, slice);
 }
@@ -177,7 +178,7 @@ static rcn_status paint_bytes(uint8_t *rgba, rcn_context *ctx, const rcn_image *
     int64_t size[2], pixels;
     if (status != RCN_OK) return status;
     if (!isfinite(low) || !isfinite(high) || !(low < high))
-        return rcn__fail(ctx, RCN_EINVALID, "Black must be a smaller number than white.");
+        return rcn__fail(ctx, RCN_EINVALID, "Black must be less than white.");
     const rcn_scale scale = make_scale(low, 255 / (high - low), 0, 255);
     pixels = rcn_slice_size(size, &image->geometry, slice.axis);
     RCN_ALLOC(values, ctx, pixels, "a slice");
@@ -213,7 +214,7 @@ static const char *find_weights(double *weights, const rcn_image *levels, int re
         return "Levels must be float32, with 2 to 65 components.";
     if (readout != RCN_SLICE_LEVEL)
         return rcn__readout_weights(weights, raters, (rcn_readout)readout, number);
-    if (number < 0 || number > raters) return "There is no level of that number.";
+    if (number < 0 || number > raters) return "This level does not exist.";
     for (int k = 0; k <= raters; ++k) weights[k] = k == number;
     return NULL;
 }

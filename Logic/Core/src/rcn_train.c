@@ -75,7 +75,7 @@ rcn_status rcn_strategy_for(rcn_strategy *out, rcn_context *ctx, const char *nam
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
     if (!out || !name || structures < 1 || structures > RCN_MAX_STRUCTURES)
-        return rcn__fail(ctx, RCN_EINVALID, "A strategy has a name, and is for 1 to %d structures.",
+        return rcn__fail(ctx, RCN_EINVALID, "No strategy was named, or not for 1 to %d structures.",
                          RCN_MAX_STRUCTURES);
     if (structures > 1) {
         const char *sought = !strcmp(name, "ordinal") ? "dirichlet-multinomial" : name;
@@ -86,7 +86,7 @@ rcn_status rcn_strategy_for(rcn_strategy *out, rcn_context *ctx, const char *nam
             }
         if (rcn_strategy_parse(&known, name) == RCN_OK)
             return rcn__fail(ctx, RCN_EINVALID,
-                             "The strategy \"%s\" is for one structure; several are learned by "
+                             "The strategy \"%s\" is for one structure; for several use "
                              "dirichlet-multinomial, soft, median or rps.",
                              name);
     } else if (rcn_strategy_parse(out, name) == RCN_OK) {
@@ -94,9 +94,9 @@ rcn_status rcn_strategy_for(rcn_strategy *out, rcn_context *ctx, const char *nam
     }
     if (!strcmp(name, "dirichlet-multinomial"))
         return rcn__fail(ctx, RCN_EINVALID,
-                         "The strategy \"dirichlet-multinomial\" is for several structures; one is "
-                         "learned the same way by beta-binomial.");
-    return rcn__fail(ctx, RCN_EINVALID, "There is no strategy \"%s\".", name);
+                         "The strategy \"dirichlet-multinomial\" is for several structures; for "
+                         "one use beta-binomial.");
+    return rcn__fail(ctx, RCN_EINVALID, "Unknown strategy \"%s\".", name);
 }
 
 static int is_of_labels(rcn_loss_kind kind) { return kind >= RCN_LOSS_DIRICHLET_MULTINOMIAL; }
@@ -186,7 +186,7 @@ rcn_status rcn_target_create(rcn_target **out, rcn_context *ctx, const rcn_votes
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
     if (!out || !votes || !strategy || !fusion)
-        return rcn__fail(ctx, RCN_EINVALID, "A target is made of votes by a strategy.");
+        return rcn__fail(ctx, RCN_EINVALID, "No votes or no strategy was given.");
     if (!is_of_labels(strategy->loss) && rcn_votes_structures(votes) > 1)
         return rcn__fail(ctx, RCN_EINVALID,
                          "The votes are on %d structures, the strategy is for one.",
@@ -247,7 +247,7 @@ void rcn_target_add_labels(double *voxels, const rcn_target *target, const rcn_v
 /* ---- options --------------------------------------------------------------------------------- */
 
 const char *rcn_train_check(const rcn_train_options *options) {
-    if (!options) return "There is nothing that says how to train.";
+    if (!options) return "No training options were given.";
     rcn_loss_options loss = options->loss;
     loss.kind = options->strategy.loss;
     const char *sentence = rcn_loss_check(&loss);
@@ -255,16 +255,17 @@ const char *rcn_train_check(const rcn_train_options *options) {
     if (!sentence) sentence = rcn_schedule_check(&options->schedule);
     if (!sentence) sentence = rcn__sample_check(&options->sample);
     if (sentence) return sentence;
-    if (options->batch < 1 || options->batch > 65536) return "A batch has 1 to 65536 samples.";
-    if (options->cases < 1) return "There is no case to learn from.";
-    if (options->old_cases < 0) return "There cannot be less than no old case.";
+    if (options->batch < 1 || options->batch > 65536)
+        return "A batch must have 1 to 65536 samples.";
+    if (options->cases < 1) return "No training cases.";
+    if (options->old_cases < 0) return "The number of old cases must not be negative.";
     if (options->samples < 1 || options->samples > 1 << 20)
-        return "An epoch takes 1 to 1048576 samples of each case.";
+        return "An epoch must take 1 to 1048576 samples of each case.";
     if ((double)options->cases * (double)options->samples > 0x1p40 ||
         (double)options->old_cases > 0x1p40)
         return "There are too many cases.";
     if (!(options->average >= 0 && options->average < 1))
-        return "The average of the weights is over a share of the steps, 0 to below 1.";
+        return "The average of the weights must be over 0 to less than 1 of the steps.";
     return NULL;
 }
 
@@ -466,7 +467,7 @@ rcn_status rcn_train_create(rcn_train **out, rcn_context *ctx, rcn_net *net,
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
     if (!out || !net || !get_case)
-        return rcn__fail(ctx, RCN_EINVALID, "Training needs a network and cases.");
+        return rcn__fail(ctx, RCN_EINVALID, "No network or no cases were given.");
     const char *sentence = rcn_train_check(options);
     if (sentence) return rcn__fail(ctx, RCN_EINVALID, "%s", sentence);
     RCN_ALLOC_ZERO(train, ctx, 1, "training");
@@ -718,14 +719,13 @@ static rcn_status check_drawn(const rcn_train *train, const rcn_train_case *one,
     if (one->data.channel_count != rcn_net_get_options(train->net)->channels || !one->data.votes ||
         !one->target || rcn_votes_raters(one->data.votes) != train->options.loss.raters)
         return rcn__fail(train->ctx, RCN_EINVALID,
-                         "Case %lld has other channels or raters than the network.",
+                         "Case %lld and the network differ in channels or raters.",
                          (long long)number + 1);
     if ((of_labels &&
          (!one->target->counts || one->target->structures != train->options.loss.structures)) ||
         (train->options.strategy.loss == RCN_LOSS_CATEGORICAL && !one->target->shares))
         return rcn__fail(train->ctx, RCN_EINVALID,
-                         "Case %lld has a target for other structures than the network.",
-                         (long long)number + 1);
+                         "Case %lld and the network differ in structures.", (long long)number + 1);
     return RCN_OK;
 }
 
@@ -940,7 +940,7 @@ rcn_status rcn_train_step(rcn_train_report *out, rcn_train *train, double at) {
     rcn__clear(train->ctx);
     if (!out || !(at >= 0 && at <= 1))
         return rcn__fail(train->ctx, RCN_EINVALID,
-                         "A step needs a place for its report, and a time from 0 to 1.");
+                         "The output report is NULL, or the time is not 0 to 1.");
     const rcn_schedule *schedule = &train->options.schedule;
     int64_t moment = (int64_t)(at * (double)schedule->steps);
     if (moment < train->now.step) moment = train->now.step;
@@ -1036,7 +1036,7 @@ rcn_status rcn_train_save(const rcn_train *train, const char *path, const rcn_mo
     if (!train) return RCN_EINVALID;
     rcn__clear(train->ctx);
     if (!path || count < 0 || (count && !entries))
-        return rcn__fail(train->ctx, RCN_EINVALID, "The state of a training is saved to a file.");
+        return rcn__fail(train->ctx, RCN_EINVALID, "No file name or no entries were given.");
     blocks from = train->current;
     from.at[0] = (float *)rcn_net_values(train->net); /* only read */
     pack_counters(numbers, &train->now);
@@ -1062,8 +1062,7 @@ rcn_status rcn_train_load(rcn_train *train, const char *path) {
     const rcn__load_options strict = RCN_LOAD_OPTIONS_INIT;
     if (!train) return RCN_EINVALID;
     rcn__clear(train->ctx);
-    if (!path)
-        return rcn__fail(train->ctx, RCN_EINVALID, "The state of a training is read from a file.");
+    if (!path) return rcn__fail(train->ctx, RCN_EINVALID, "No file name was given.");
     for (int b = 0; b < BLOCKS; ++b)
         RCN_ALLOC(read.at[b], train->ctx, block_floats(train, b), "the state of a training");
     RCN_TRY(rcn__safetensors_open(&file, train->ctx, path));
@@ -1071,7 +1070,7 @@ rcn_status rcn_train_load(rcn_train *train, const char *path) {
     RCN_TRY(rcn__safetensors_load(NULL, file, train->ctx, tensors, count, &strict));
     if (!unpack_counters(&found, numbers, rcn_train_epoch_steps(&train->options)))
         RCN_TRY(
-            rcn__fail(train->ctx, RCN_EFORMAT, "%s is damaged: its counters make no sense.", path));
+            rcn__fail(train->ctx, RCN_EFORMAT, "%s is damaged: its counters are not valid.", path));
     for (int b = 0; b < BLOCKS; ++b)
         memcpy(b ? train->current.at[b] : rcn_net_edit_values(train->net), read.at[b],
                sizeof(float) * (size_t)block_floats(train, b));

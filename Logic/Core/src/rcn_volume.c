@@ -110,7 +110,7 @@ rcn_status rcn_volume_predict(rcn_volume *out, rcn_context *ctx, const rcn_image
     volume_job job = {.sums = NULL, .bad = NULL};
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
-    if (!out) return rcn__fail(ctx, RCN_EINVALID, "There is no place for the volumes.");
+    if (!out) return rcn__fail(ctx, RCN_EINVALID, "The output volumes is NULL.");
     RCN_TRY(open_reader(&job.reader, ctx, prediction, raters));
     job.voxels = rcn_geometry_voxels(&prediction->geometry);
     const int64_t chunks = rcn__chunk_count(job.voxels, RCN_CHUNK);
@@ -233,7 +233,7 @@ rcn_status rcn_volume_quantile(double *out, rcn_context *ctx, const double *scor
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
     if (!out || count < 0 || (count > 0 && (!scores || !unit)))
-        return rcn__fail(ctx, RCN_EINVALID, "There are no scores.");
+        return rcn__fail(ctx, RCN_EINVALID, "No scores were given.");
     if (!(level > 0 && level < 1))
         return rcn__fail(ctx, RCN_EINVALID, "The level of an interval must be between 0 and 1.");
     for (int64_t i = 0; i < count; ++i)
@@ -376,7 +376,7 @@ rcn_status rcn_volume_components_create(rcn_volume_component **out, int64_t *cou
     rcn_volume_component *components = NULL;
     rcn__components found = {NULL, 0, 0};
     if (!ctx) return RCN_EINVALID;
-    if (!out || !count) return rcn__fail(ctx, RCN_EINVALID, "There is no place for components.");
+    if (!out || !count) return rcn__fail(ctx, RCN_EINVALID, "The output components is NULL.");
     RCN_TRY(rcn_volume_predict(&checked, ctx, prediction, raters)); /* every voxel can be used */
     RCN_TRY(open_reader(&reader, ctx, prediction, raters));
     const int64_t *size = prediction->geometry.size;

@@ -190,7 +190,7 @@ rcn_status rcn_votes_by_slice(rcn_slice_votes *out, rcn_context *ctx, const rcn_
     slice_job job = {votes, out};
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
-    if (!out || !votes) return rcn__fail(ctx, RCN_EINVALID, "There are no votes to count.");
+    if (!out || !votes) return rcn__fail(ctx, RCN_EINVALID, "No votes were given.");
     return rcn__for_chunks(ctx, "counting votes", votes->geometry.size[2], tell_slice, &job);
 }
 
@@ -232,7 +232,7 @@ rcn_status rcn_votes_create(rcn_votes **out, rcn_context *ctx, const rcn_geometr
     rcn_votes *votes = NULL;
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
-    if (!out) return rcn__fail(ctx, RCN_EINVALID, "There is no place for the votes.");
+    if (!out) return rcn__fail(ctx, RCN_EINVALID, "The output votes is NULL.");
     RCN_TRY(rcn__votes_create_table(&votes, ctx, geometry, raters, 1));
     RCN_TRY(rcn__alloc_zero(&votes->codes, ctx, votes->voxels, (size_t)votes->code_bytes,
                             "the packed votes"));
@@ -596,23 +596,23 @@ done:
 }
 
 rcn_status rcn__votes_check(rcn_context *ctx, const void *out, const rcn_votes *votes, int labels) {
-    if (!out || !votes) return rcn__fail(ctx, RCN_EINVALID, "Votes and an output are needed.");
+    if (!out || !votes) return rcn__fail(ctx, RCN_EINVALID, "No votes or no output were given.");
     if (labels && !votes->labels)
-        return rcn__fail(ctx, RCN_EINVALID, "These votes hold marks of one structure, no labels.");
+        return rcn__fail(ctx, RCN_EINVALID, "These votes have no labels.");
     if (!votes->present) return rcn__fail(ctx, RCN_EINVALID, "No rater answered this case.");
     return RCN_OK;
 }
 
 rcn_status rcn__votes_may_add(rcn_context *ctx, const rcn_votes *votes, int rater, int labels) {
-    if (!votes) return rcn__fail(ctx, RCN_EINVALID, "There are no votes to add to.");
+    if (!votes) return rcn__fail(ctx, RCN_EINVALID, "The votes to add to are NULL.");
     if (votes->borrowed)
-        return rcn__fail(ctx, RCN_EINVALID, "The votes of one structure cannot be added to.");
+        return rcn__fail(ctx, RCN_EINVALID, "The votes of one structure are read-only.");
     if (!votes->labels != !labels)
         return rcn__fail(ctx, RCN_EINVALID,
                          labels ? "These votes hold masks; a label map cannot be added to them."
                                 : "These votes hold labels; a mask cannot be added to them.");
     if (rater < 0 || rater >= votes->raters)
-        return rcn__fail(ctx, RCN_EINVALID, "There is no rater %d among %d.", rater + 1,
+        return rcn__fail(ctx, RCN_EINVALID, "Rater %d does not exist among %d.", rater + 1,
                          votes->raters);
     if (votes->present >> rater & 1)
         return rcn__fail(ctx, RCN_EINVALID, "Rater %d has answered this case already.", rater + 1);
@@ -622,7 +622,7 @@ rcn_status rcn__votes_may_add(rcn_context *ctx, const rcn_votes *votes, int rate
 /* Like rcn__answers_check() for a plain mask. */
 static rcn_status check_mask(rcn_context *ctx, const rcn_mask *mask, const rcn_geometry *geometry,
                              int rater) {
-    if (!mask) return rcn__fail(ctx, RCN_EINVALID, "Rater %d: %s", rater + 1, "There is no mask.");
+    if (!mask) return rcn__fail(ctx, RCN_EINVALID, "Rater %d: %s", rater + 1, "No mask was given.");
     const rcn_label_map map = rcn__mask_map(mask);
     const rcn__answers said = {&map, 1, rater, 1};
     return rcn__answers_check(ctx, &said, geometry);

@@ -36,7 +36,7 @@ rcn_status rcn_votes_create_labels(rcn_votes **out, rcn_context *ctx, const rcn_
     rcn_votes *votes = NULL;
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
-    if (!out) return rcn__fail(ctx, RCN_EINVALID, "There is no place for the votes.");
+    if (!out) return rcn__fail(ctx, RCN_EINVALID, "The output votes is NULL.");
     if (structures < 1 || structures > RCN_MAX_STRUCTURES)
         return rcn__fail(ctx, RCN_EINVALID, "There must be 1 to %d structures, not %d.",
                          RCN_MAX_STRUCTURES, structures);
@@ -62,12 +62,11 @@ rcn_status rcn_votes_add_labels(rcn_votes *votes, rcn_context *ctx, int rater,
     rcn__clear(ctx);
     RCN_TRY(rcn__votes_may_add(ctx, votes, rater, 1));
     if (!maps || count < 1)
-        return rcn__fail(ctx, RCN_EINVALID, "Rater %d: there is no label map.", rater + 1);
+        return rcn__fail(ctx, RCN_EINVALID, "Rater %d: no label map was given.", rater + 1);
     for (int m = 0; m < count; ++m)
         if (!maps[m].structures)
             return rcn__fail(ctx, RCN_EINVALID,
-                             "Rater %d: a label map does not say which structures it shows.",
-                             rater + 1);
+                             "Rater %d: the structures of a label map are missing.", rater + 1);
     const rcn__answers said = {maps, count, rater, votes->structures};
     RCN_TRY(rcn__answers_check(ctx, &said, &votes->geometry));
     RCN_TRY(rcn__votes_refine(votes, ctx, &said, unnamed));
@@ -81,10 +80,9 @@ rcn_status rcn_votes_select(rcn_votes **out, rcn_context *ctx, const rcn_votes *
     rcn_votes *selected = NULL;
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
-    if (!out || !votes)
-        return rcn__fail(ctx, RCN_EINVALID, "There are no votes to select a structure from.");
+    if (!out || !votes) return rcn__fail(ctx, RCN_EINVALID, "No votes were given.");
     if (structure < 1 || structure > votes->structures)
-        return rcn__fail(ctx, RCN_EINVALID, "There is no structure %d among %d.", structure,
+        return rcn__fail(ctx, RCN_EINVALID, "Structure %d does not exist among %d.", structure,
                          votes->structures);
     RCN_ALLOC(selected, ctx, 1, "the votes");
     /* Only the table is made anew. Codes and geometry stay those of `votes`, which must outlive the
