@@ -150,8 +150,8 @@ void DrawHistogram(
     {
       if (bin.count > 0)
       {
-        // Logarithmic, because background fills the first bin with a thousand times as many votes; with 1 added, so that a single
-        // vote has a bar.
+        // Logarithmic, because background fills the first bin with a thousand times as many votes; with 1 added, so that a
+        // single vote has a bar.
         const double share = std::log10(1 + static_cast<double>(bin.count)) / std::log10(1 + most);
         const double width = frame.X(bin.upper) - frame.X(bin.lower);
         figure.Hint(
