@@ -35,6 +35,7 @@ public:
   /// The axial slice of a region, as the views number it.
   int64_t slice(int region) const { return this->Regions[static_cast<size_t>(region)].at[this->Axis] + 1; }
 
+  /// Regions come by size from the core; by slice they are in the order in which a person leafs through a volume.
   void sort()
   {
     this->Rows.resize(this->Regions.size());
@@ -119,6 +120,7 @@ public:
     }
   }
 
+  /// Chosen by a click, a key or a button: all of them end here.
   void activate(int row)
   {
     this->Current = this->Rows[static_cast<size_t>(row)];

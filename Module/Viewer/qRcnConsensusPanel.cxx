@@ -30,6 +30,8 @@ QLabel* Heading(const QString& text)
 
 } // namespace
 
+// The scene is the truth. Every control writes into it, and all of them are filled from it in follow(), whoever changed it:
+// this panel, a key, or a workspace that was opened.
 qRcnConsensusPanel::qRcnConsensusPanel(qRcnScene* scene, QWidget* parent)
   : QWidget(parent),
     Scene(scene),
@@ -82,6 +84,7 @@ qRcnConsensusPanel::qRcnConsensusPanel(qRcnScene* scene, QWidget* parent)
   connect(this->HeatMap, &QCheckBox::toggled, scene, &qRcnScene::setHeatMapVisible);
   connect(this->Contours, &QCheckBox::toggled, scene, &qRcnScene::setContoursVisible);
   connect(this->Layers, QOverload<int>::of(&QComboBox::currentIndexChanged), this,
+    // "none" comes first.
     [this](int index) { this->Scene->setShownPrediction(index - 1); });
   connect(this->Legend, &qRcnConsensusLegend::levelIsolated, scene, &qRcnScene::setIsolatedLevel);
   connect(this->Legend, &qRcnConsensusLegend::levelPaletteChanged, scene, &qRcnScene::setLevelPalette);
@@ -119,6 +122,7 @@ void qRcnConsensusPanel::follow(qRcnScene::Changes what)
   }
   if (what & (qRcnScene::Case | qRcnScene::Contours | qRcnScene::Overlay | qRcnScene::Predictions))
   {
+    // Filling them in is not a person's choice.
     const QSignalBlocker raters(this->Raters), heat(this->HeatMap), contours(this->Contours), layers(this->Layers);
     for (int r = 0; r < this->Raters->count(); ++r)
     {
@@ -129,6 +133,7 @@ void qRcnConsensusPanel::follow(qRcnScene::Changes what)
     const int shown = this->Scene->shownPrediction();
     this->Layers->setCurrentIndex(shown + 1);
     const bool levels = shown >= 0 && this->Scene->prediction(shown).hasLevels();
+    // Of a model, as many as it learned from, which may be others than those of the case.
     const int raters1 = levels ? this->Scene->prediction(shown).Levels.ChannelCount() - 1 : this->Scene->raterCount();
     this->Controls->setRaterCount(raters1, levels || shown < 0); // of no map, there is nothing to say
     this->Controls->setReadout(static_cast<qRcnOverlayControls::Readout>(this->Scene->readout()), this->Scene->readoutNumber());
@@ -153,10 +158,12 @@ void qRcnConsensusPanel::fillRaters()
     const bool present = this->Scene->isRaterPresent(r);
     auto* item = new QListWidgetItem(
       qRcnStyle::dotIcon(this->Scene->raterColor(r)), present ? names[r] : tr("%1 (no mask)").arg(names[r]));
+    // Who did not answer stays in the list, so that numbers and colors are the same in all cases.
     item->setFlags(present ? Qt::ItemIsUserCheckable | Qt::ItemIsEnabled | Qt::ItemIsSelectable : Qt::NoItemFlags);
     item->setCheckState(this->Scene->isRaterVisible(r) ? Qt::Checked : Qt::Unchecked);
     this->Raters->addItem(item);
   }
+  // As high as its raters, up to six; more of them scroll.
   const int rows = qBound(1, int(names.size()), 6);
   const int height = names.isEmpty() ? 0 : this->Raters->sizeHintForRow(0);
   this->Raters->setFixedHeight(rows * qMax(height, this->fontMetrics().height()) + 2 * this->Raters->frameWidth() + 2);
@@ -182,6 +189,7 @@ void qRcnConsensusPanel::showVoxel(bool inside, qint64 x, qint64 y, qint64 z)
   }
   qRcnVoxel voxel;
   const qRcnScene::Voxel at = { x, y, z };
+  // A picture without spacing has no position in the body.
   if (this->Scene->geometry().unit == RCN_MM)
   {
     const std::array<double, 3> ras = this->Scene->rasOf(at);
@@ -189,6 +197,7 @@ void qRcnConsensusPanel::showVoxel(bool inside, qint64 x, qint64 y, qint64 z)
   }
   std::copy(at.begin(), at.end(), voxel.Index);
   const rcn_geometry& geometry = this->Scene->geometry();
+  // x runs fastest; components of a voxel lie next to each other.
   const int64_t number = x + geometry.size[0] * (y + geometry.size[1] * z);
   for (const rcn::Volume& image : this->Scene->images())
   {

@@ -11,6 +11,7 @@ qRcnSheet::qRcnSheet(const QString& name, const QString& title, QWidget* parent)
   this->setAutoFillBackground(true);
   this->setFocusPolicy(Qt::StrongFocus);
   this->setAccessibleName(title);
+  // What is on it is for those who derive from it: they add to this layout.
   this->setLayout(new QHBoxLayout);
   this->layout()->setContentsMargins(24, 20, 24, 20);
   this->layout()->setSpacing(32);
@@ -24,6 +25,7 @@ void qRcnSheet::toggle()
     this->hide();
     return;
   }
+  // Each time it is shown: the window may have another size, and the sheet other words.
   this->adjustSize();
   const QRect room = this->parentWidget()->rect();
   this->move(qMax(0, (room.width() - this->width()) / 2), qMax(0, (room.height() - this->height()) / 2));

@@ -41,7 +41,7 @@ def phantom_masks(lib, ctx, shape, raters, seed=1, lesions=8, disagreement=1.0):
     z, y, x = shape
     image = np.empty(shape, np.float32)
     masks = np.empty((raters, *shape), np.uint8)
-    options = PhantomOptions((ct.c_int64 * 3)(x, y, z), raters, lesions, seed, 1, 2.5, 0.12, disagreement)
+    options = PhantomOptions((ct.c_int64 * 3)(x, y, z), raters, lesions, seed, 0.12, disagreement)
     ctx.check(lib.rcn_phantom_make(ct.c_void_p(image.ctypes.data), ct.c_void_p(masks.ctypes.data), ctx.handle,
                                    ct.byref(options)))
     return masks

@@ -41,7 +41,7 @@ def phantom(lib, ctx, shape, raters, seed=1, disagreement=1.0):
     z, y, x = shape
     image = np.empty(shape, np.float32)
     labels = np.empty((raters, *shape), np.uint8)
-    options = rcn_agreement_ctypes.PhantomOptions((ct.c_int64 * 3)(x, y, z), raters, 1, seed, 1, 2.5, 0.12, disagreement)
+    options = rcn_agreement_ctypes.PhantomOptions((ct.c_int64 * 3)(x, y, z), raters, 1, seed, 0.12, disagreement)
     ctx.check(lib.rcn_phantom_make_labels(pointer(image), pointer(labels), ctx.handle, ct.byref(options)))
     return image, labels
 

@@ -19,6 +19,12 @@
  * biased upwards with few cases, and draws of cases are biased once more. An interval always holds
  * its own value. Nothing is drawn at random: the same cases give the same bits for any number of
  * threads.
+ *
+ *     const rcn_calib *cases[40];                     // one for each case, with the same options
+ *     rcn_interval interval[RCN_FIGURES];
+ *     rcn_interval_compute(interval, ctx, cases, NULL, 1, 40, NULL);
+ *     if (interval[RCN_MR_ECE].units)                 // 0: there is none, and low and high are NaN
+ *         printf("%g to %g\n", interval[RCN_MR_ECE].low, interval[RCN_MR_ECE].high);
  */
 #ifndef RCN_INTERVAL_H
 #define RCN_INTERVAL_H
@@ -40,7 +46,7 @@ typedef struct rcn_interval_options {
 
 #define RCN_INTERVAL_OPTIONS_INIT {0.95, NULL}
 
-/* NULL if the options can be used, otherwise a sentence. */
+/* NULL if the options can be used, otherwise a sentence. NULL options are fine: the defaults. */
 RCN_API const char *rcn_interval_check(const rcn_interval_options *options);
 
 typedef struct rcn_interval {

@@ -42,6 +42,8 @@ extern "C" {
  * the front. Sagittal: as seen from the left, front to the left. */
 typedef enum rcn_view { RCN_VIEW_AXIAL = 0, RCN_VIEW_CORONAL = 1, RCN_VIEW_SAGITTAL = 2 } rcn_view;
 
+/* How the slices of a view lie on the screen: which axis of the volume is cut, and which ones run
+ * to the right and up. Made once for a volume and a view; plain data. */
 typedef struct rcn_plane {
     int axis;       /* of the volume: the one that is cut, the nearest to the view's normal */
     int right, up;  /* the axes that run to the right and up on the screen ... */
@@ -63,6 +65,7 @@ RCN_API rcn_view rcn_plane_along(rcn_plane *out, const rcn_geometry *geometry, i
 /* ---- reading a slice --------------------------------------------------------------------------
  */
 
+/* One slice of a volume: the axis that is cut, and where. */
 typedef struct rcn_slice {
     int axis; /* 0, 1, 2 */
     int64_t index;
@@ -135,6 +138,7 @@ RCN_API void rcn_slice_outlines(const rcn_votes *votes, const uint32_t *codes,
  * A screen is columns x rows of 32-bit pixels 0xFFRRGGBB, row after row from the top.
  */
 
+/* Owned by the caller, as all pixels here. */
 typedef struct rcn_screen {
     uint32_t *pixels;
     int64_t columns, rows;
