@@ -635,8 +635,10 @@ Findings FindOne(const EvaluateTasks& tasks, const JudgeInput& input, const Judg
     };
     second = { &other, folder(first), folder(input.Predictions.back()) };
   }
-  SavePlots(report, tasks.Before ? &uncorrected : nullptr, tasks.Versus ? &second : nullptr,
-    PlotLine(options, IsOneProbability(model, first)), arguments);
+  const bool same = IsOneProbability(model, first) && // as any readout, also of the other model
+    (!tasks.Versus || IsOneProbability(*judged.Evaluations[tasks.Versus], input.Predictions.back()));
+  SavePlots(
+    report, tasks.Before ? &uncorrected : nullptr, tasks.Versus ? &second : nullptr, PlotLine(options, same), arguments);
   return { text, json, report };
 }
 

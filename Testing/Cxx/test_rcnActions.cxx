@@ -469,6 +469,7 @@ void CheckStructureLayers(const rcn::Session& session, const std::string& model)
   {
     const rcn::CaseLayer layer = rcn::LoadLayer(session, prediction, structure);
     CHECK(layer.Levels.ChannelCount() == 4 && layer.Structures && layer.Structures->Count() == 3);
+    CHECK(layer.Volumes && layer.Volumes->UnitCount() == 2 && layer.Volumes->Structures.empty()); // its own
     const std::vector<double> shares = Shares(layer);
     std::transform(sum.begin(), sum.end(), shares.begin(), sum.begin(), std::plus<double>());
     // The same by name where the workspace has the structures in another order.

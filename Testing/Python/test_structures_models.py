@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import rcn_volumes_twin as twin
+from rcn_browser import Browser, needs_chromium, needs_pdftotext
 from rcn_models import read_metadata
 from rcn_testing import read_image, refused, run, start, write_nrrd
 
@@ -136,6 +137,18 @@ def test_page_of_all_structures(data, models, tmp_path):
         assert f"{shown}, " in page and said["volumes"][shown]["sentence"] in page
     assert "left: " in (tmp_path / "s.svg").read_text("utf-8")
     refused(*words, tmp_path / "none.html", "--structure", "middle", says="middle")
+
+
+@needs_chromium
+@needs_pdftotext
+def test_page_of_all_structures_is_two_sheets(data, models, tmp_path):
+    y, x, z = np.meshgrid(np.arange(60), np.arange(60), np.arange(9), indexing="ij")
+    disc = 1 / (1 + np.exp(np.sqrt((y - 30) ** 2 + (x - 30) ** 2 + (4 * (z - 4)) ** 2) - 14))
+    write_nrrd(tmp_path / "scan.nrrd", np.moveaxis(disc, -1, 0).astype(np.float32), spacing=(1, 1, 3))
+    run("report", "--image", tmp_path / "scan.nrrd", "--model", models / "rps.safetensors", "-o", tmp_path / "p.html", "--quiet")
+    with Browser() as browser:
+        browser.open(tmp_path / "p.html")
+        assert len(browser.sheets()) == 2
 
 
 def test_default_strategy(data, models, tmp_path):
