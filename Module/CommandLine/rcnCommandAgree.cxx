@@ -721,7 +721,8 @@ void SetListJson(JsonObject& json, const std::vector<Collected>& collected, cons
 
 int AgreeList(const Arguments& arguments, Terminal& terminal)
 {
-  const DataList list = DataListFrom(arguments);
+  DataList list = DataListFrom(arguments);
+  terminal.Remark(LeaveOutUnrated(list, arguments.Get("--split")));
   Workspace workspace(WorkspaceOptionsFrom(arguments));
   terminal.Watch(workspace);
   Table table = StructureTable(list.HasStructures() ? std::vector<std::string>{ "Case", "Raters", "Structure" }

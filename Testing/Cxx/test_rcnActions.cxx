@@ -383,7 +383,8 @@ void TrainsPredictsJudgesAndCorrects()
   const std::string nameless = rcn::ReadText(folder / "nameless.html");
   CHECK(nameless.find("Rater 1") != std::string::npos && nameless.find("Case 1") != std::string::npos);
   CHECK(nameless.find(">first") == std::string::npos && nameless.find(folder / "") == std::string::npos);
-  CHECK(nameless.find(ids.front()) == std::string::npos);
+  CHECK(nameless.find(">" + ids.front() + "<") == std::string::npos);
+  CHECK(nameless.find("case " + ids.front()) == std::string::npos);
   // An image that nobody outlined has a page of its own, by the model in use, which says what it learned from.
   rcn::Session alone = session;
   rcn::Case image;
