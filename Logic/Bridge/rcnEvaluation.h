@@ -146,7 +146,8 @@ struct EvaluationReport
   rcn_brier Brier;
   rcn_kde Kde{ NAN, NAN }; ///< MR-ECE without bins
   rcn_level_source LevelSource = RCN_LEVELS_NONE;
-  int64_t LevelVoxels = 0;                           ///< those that all raters answered, of which levels are known
+  int64_t LevelVoxels = -1;                          ///< those that all raters answered, of which levels are known; -1: nobody
+                                                     ///< has counted them, as in a report read back from tables
   int64_t LevelCases = 0;                            ///< with such voxels
   std::vector<LevelDiagram> Levels;                  ///< by t; none where no voxel was answered by all raters
   std::vector<rcn_level_share> Shares, UnsureShares; ///< by level: everywhere, and where the prediction is unsure

@@ -96,7 +96,8 @@ void SetLevels(JsonObject& object, const EvaluationReport& report)
       JsonObject{ { "at_least", one.AtLeast }, { "ece", one.Ece }, { "bins", BinsJson(one.Bins, one.BandLow, one.BandHigh) } });
   }
   object.Set("levels", rcn_level_source_name(report.LevelSource));
-  object.Set("level_voxels", report.LevelVoxels).Set("level_cases", report.LevelCases);
+  object.Set("level_voxels", report.LevelVoxels < 0 ? Json(nullptr) : Json(report.LevelVoxels))
+    .Set("level_cases", report.LevelCases);
   object.Set("level_calibration",
     JsonObject{ { "mean", report.Figures[RCN_LEVEL_ECE] }, { "max", report.Figures[RCN_LEVEL_ECE_MAX] }, { "t", levels } });
   object.Set("level_shares", JsonObject{ { "all", SharesJson(report.Shares) }, { "unsure", SharesJson(report.UnsureShares) } });
@@ -241,6 +242,7 @@ EvaluationReport MeanOverStructures(const std::vector<StructureReport>& structur
 {
   EvaluationReport mean;
   std::vector<const EvaluationReport*> reports;
+  mean.LevelVoxels = 0;
   for (const StructureReport& one : structures)
   {
     if (one.Report.Cases > 0)
@@ -410,13 +412,13 @@ std::vector<std::string> RemarksInWords(const EvaluationReport& report)
     remarks.push_back("Dice: in " + named(report.EmptyCases) +
       " the reference marks nothing and nothing is predicted, or the reference is missing; left out of the mean.");
   }
-  if (report.LevelVoxels < report.Voxels)
+  if (report.LevelVoxels >= 0 && report.LevelVoxels < report.Voxels)
   {
     const bool fewCases = report.Cases > 1 && report.LevelCases < static_cast<int64_t>(report.Cases);
     remarks.push_back(report.LevelVoxels == 0
         ? "Levels: no voxel was answered by all raters, so RPS, level NLL and level calibration are not known."
         : "Levels: RPS, level NLL and level calibration are those of the " +
-          PercentText(static_cast<double>(report.LevelVoxels) / static_cast<double>(report.Voxels)) +
+          PercentText(static_cast<double>(report.LevelVoxels) / static_cast<double>(report.Voxels), 1) +
           " of the voxels that all raters answered" +
           (fewCases ? ", in " + std::to_string(report.LevelCases) + " of " + std::to_string(report.Cases) + " cases" : "") +
           ".");

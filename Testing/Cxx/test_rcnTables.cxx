@@ -142,6 +142,9 @@ void DiagramsComeBack()
     const rcn::EvaluationReport& was = old ? before : now;
     rcn::EvaluationReport is;
     CHECK(rcn::EvaluationFromTables(is, figures, curves, old));
+    // What tables do not have is not taken for none.
+    CHECK(
+      is.LevelVoxels < 0 && was.LevelVoxels == was.Voxels && rcn::RemarksInWords(is).size() <= rcn::RemarksInWords(was).size());
     CHECK(is.Bins.size() == was.Bins.size() && is.RaterBins.size() == 5 && is.Levels.size() == was.Levels.size());
     CHECK(is.Cases == 1 && is.CircularCases.empty() == was.CircularCases.empty());
     for (int f = 0; f < RCN_FIGURES; ++f)
