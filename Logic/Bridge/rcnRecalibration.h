@@ -27,8 +27,9 @@ struct RecalibrationResult
   /// Of several structures each, where the three above are the means over them; otherwise empty.
   std::vector<StructureReport> StructuresBefore, StructuresAfter, StructuresEachLeftOut;
   bool Tested = false; ///< there were several cases, so that one could be left out
-  /// With cases left out, or where there is one case, on that: the likelihood of the levels (of the votes, where there are none;
-  /// isotonic: the Brier score) is better, and MR-ECE is not worse. Otherwise it is not to be stored unless somebody insists.
+  /// With cases left out, or where there is one case, on that: the likelihood of the levels (of the votes, where there are
+  /// none; isotonic: the Brier score) is better, and MR-ECE is not worse. Otherwise it is not to be stored unless somebody
+  /// insists.
   bool Helps = false;
   VolumeScores Volumes;                   ///< before; those after are in Correction
   std::string Sentence;                   ///< both figures in words, and what they mean
