@@ -17,21 +17,24 @@ std::string MrEce(const EvaluationReport& report)
   return PercentText(report.Figures[RCN_MR_ECE], 2);
 }
 
-/// The likelihood that says whether a correction helps: that of the levels, where they are predicted before and after it,
-/// otherwise that of single votes.
-rcn_figure LikelihoodOf(const EvaluationReport& before, const EvaluationReport& after)
+/// The proper score that says whether a correction helps, with each case left out: the likelihood of the levels, where they are
+/// predicted before and after it, otherwise that of single votes. Of isotonic steps, which are fitted by squared errors and
+/// end at 0 and 1, the Brier score: a single vote beyond them would cost more than all others together.
+rcn_figure ScoreOf(const RecalibrationResult& result)
 {
+  const EvaluationReport &before = result.Before, &after = result.Tested ? result.EachLeftOut : result.After;
   const bool levels = before.LevelSource == RCN_LEVELS_PREDICTED && after.LevelSource == RCN_LEVELS_PREDICTED &&
     std::isfinite(before.Figures[RCN_LEVEL_NLL]) && std::isfinite(after.Figures[RCN_LEVEL_NLL]);
-  return levels ? RCN_LEVEL_NLL : RCN_NLL;
+  return result.Correction.Correction.method == RCN_RECALIB_ISOTONIC ? RCN_BRIER : levels ? RCN_LEVEL_NLL : RCN_NLL;
 }
 
 /// MR-ECE alone hangs on the limits of bins: a temperature that moves nearly constant probabilities across one of them can
 /// lower it and predict worse. A proper score has to agree, and there MR-ECE must not get worse.
-bool IsBetter(const EvaluationReport& before, const EvaluationReport& after)
+bool IsBetter(const RecalibrationResult& result)
 {
-  const rcn_figure likelihood = LikelihoodOf(before, after);
-  return after.Figures[likelihood] < before.Figures[likelihood] && after.Figures[RCN_MR_ECE] <= before.Figures[RCN_MR_ECE];
+  const EvaluationReport &before = result.Before, &after = result.Tested ? result.EachLeftOut : result.After;
+  const rcn_figure score = ScoreOf(result);
+  return after.Figures[score] < before.Figures[score] && after.Figures[RCN_MR_ECE] <= before.Figures[RCN_MR_ECE];
 }
 
 /// Calibration with each case left out, which is honest; whatever is about the order of voxels, and Dice, of the model as it
@@ -61,8 +64,7 @@ std::string InWords(const RecalibrationResult& result)
   }
   return std::string(result.StructuresBefore.empty() ? "MR-ECE" : "MR-ECE, mean over structures,") + " on the " +
     std::to_string(result.Before.Cases) + " cases it was fitted to: " + before + " before, " + after + " after, " +
-    MrEce(result.EachLeftOut) + " with each case corrected by a fit to the others; " +
-    LikelihoodInWords(result.Before, result.EachLeftOut) + ". " +
+    MrEce(result.EachLeftOut) + " with each case corrected by a fit to the others; " + ScoreInWords(result) + ". " +
     (result.Helps ? "The correction helps on cases that it was not fitted to."
                   : "The correction does not help on cases that it was not fitted to.");
 }
@@ -146,18 +148,19 @@ RecalibrationResult RecalibrateStructures(Workspace& workspace, JudgeInput input
 
 void Conclude(RecalibrationResult& result)
 {
-  const EvaluationReport& fair = result.Tested ? result.EachLeftOut : result.After;
-  result.Helps = IsBetter(result.Before, fair);
+  result.Helps = IsBetter(result);
   result.Sentence = InWords(result);
 }
 
 } // namespace
 
-std::string LikelihoodInWords(const EvaluationReport& before, const EvaluationReport& after)
+std::string ScoreInWords(const RecalibrationResult& result)
 {
-  const rcn_figure likelihood = LikelihoodOf(before, after);
-  return std::string(likelihood == RCN_LEVEL_NLL ? "level NLL " : "NLL ") + Fixed(before.Figures[likelihood], 4) + " and " +
-    Fixed(after.Figures[likelihood], 4);
+  const rcn_figure score = ScoreOf(result);
+  return std::string(score == RCN_LEVEL_NLL ? "level NLL "
+             : score == RCN_NLL             ? "NLL "
+                                            : "Brier score ") +
+    Fixed(result.Before.Figures[score], 4) + " and " + Fixed(result.EachLeftOut.Figures[score], 4);
 }
 
 RecalibrationResult Recalibrate(

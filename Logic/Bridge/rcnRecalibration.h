@@ -26,12 +26,13 @@ struct RecalibrationResult
   EvaluationReport EachLeftOut;
   /// Of several structures each, where the three above are the means over them; otherwise empty.
   std::vector<StructureReport> StructuresBefore, StructuresAfter, StructuresEachLeftOut;
-  bool Tested = false;  ///< there were several cases, so that one could be left out
-  bool Helps = false;   ///< with cases left out, or where there is one case, on that: the likelihood of the levels (of the
-                        ///< votes, where there are none) rises, and MR-ECE does not. Otherwise it is not to be stored
-                        ///< unless somebody insists
-  VolumeScores Volumes; ///< before; those after are in Correction
-  std::string Sentence; ///< both figures in words, and what they mean
+  bool Tested = false; ///< there were several cases, so that one could be left out
+  /// With cases left out, or where there is one case, on that: the likelihood of the levels (of the votes, where there are
+  /// none; isotonic: the Brier score) is better, and MR-ECE is not worse. Otherwise it is not to be stored unless somebody
+  /// insists.
+  bool Helps = false;
+  VolumeScores Volumes;                   ///< before; those after are in Correction
+  std::string Sentence;                   ///< both figures in words, and what they mean
   std::vector<std::string> Raters, Cases; ///< who judged, and on which cases
   std::vector<LeftOutCase> LeftOut;
 };
@@ -41,8 +42,8 @@ struct RecalibrationResult
 RecalibrationResult Recalibrate(Workspace& workspace, JudgeInput input, const EvaluationOptions& options,
   rcn_recalib_method method, double keep = MostBytesKept);
 
-/// The likelihood that decides, before and with each case left out: "level NLL 0.3312 and 0.3300".
-std::string LikelihoodInWords(const EvaluationReport& before, const EvaluationReport& after);
+/// The score that decides, before and with each case left out: "level NLL 0.3312 and 0.3300".
+std::string ScoreInWords(const RecalibrationResult& result);
 
 } // namespace rcn
 

@@ -385,8 +385,8 @@ EvaluationReport Training::CorrectBest(const Model& best)
   }
   this->StoreVolumes(result.Volumes);
   const std::string figures = "MR-ECE " + PercentText(result.Before.Figures[RCN_MR_ECE], 2) + " without it, " +
-    PercentText(result.EachLeftOut.Figures[RCN_MR_ECE], 2) + " with each case left out of its fit; " +
-    LikelihoodInWords(result.Before, result.EachLeftOut) + ".";
+    PercentText(result.EachLeftOut.Figures[RCN_MR_ECE], 2) + " with each case left out of its fit; " + ScoreInWords(result) +
+    ".";
   if (!result.Tested || !result.Helps)
   {
     this->TellTemperature(

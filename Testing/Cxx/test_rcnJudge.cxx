@@ -229,7 +229,9 @@ void RecalibratingReadsOnce()
     CHECK(result.Tested && result.Cases.size() == 8 && result.Before.Cases == 8 && result.EachLeftOut.Cases == 8);
     CHECK((result.Correction.Correction.levels > 0) == (method == RCN_RECALIB_TEMPERATURE));
     // A proper score decides, and MR-ECE must not get worse: of the levels, where there are some.
-    const rcn_figure likelihood = method == RCN_RECALIB_TEMPERATURE ? RCN_LEVEL_NLL : RCN_NLL;
+    const rcn_figure likelihood = method == RCN_RECALIB_TEMPERATURE ? RCN_LEVEL_NLL
+      : method == RCN_RECALIB_ISOTONIC                              ? RCN_BRIER
+                                                                    : RCN_NLL;
     CHECK(result.Helps ==
       (result.EachLeftOut.Figures[likelihood] < result.Before.Figures[likelihood] &&
         result.EachLeftOut.Figures[RCN_MR_ECE] <= result.Before.Figures[RCN_MR_ECE]));
