@@ -457,6 +457,7 @@ std::string WayOut(const std::string& key)
     { "reference", "" },
     { "resume", "" },
     { "scale", "" },
+    { "split", "" },
     { "structure", "" },
   };
   const auto found = ways.find(key);

@@ -11,7 +11,7 @@ std::string ViewerWayOut(const std::string& key)
   // Keys of Error, in alphabetical order. Those without advice cannot be met here, or the window has no control for them: it
   // chooses names for new models, checks what an export needs before it begins, and sets no reference and no limit of cases.
   static const std::map<std::string, const char*> ways = {
-    { "corrected", "Evaluate the model as it is, or choose one without a correction." },
+    { "corrected", "Evaluate the model with its correction, or choose one without a correction." },
     { "exists", "" },
     { "exists-resumable", "" },
     { "fitted-cases", "" },
@@ -26,6 +26,7 @@ std::string ViewerWayOut(const std::string& key)
     { "reference", "" },
     { "resume", "" },
     { "scale", "The viewer cannot be told that number; it needs a map of float32." },
+    { "split", "" },
     { "structure", "" },
   };
   const auto found = ways.find(key);

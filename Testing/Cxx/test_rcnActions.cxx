@@ -340,7 +340,7 @@ void TrainsPredictsJudgesAndCorrects()
     RCN_EINVALID, "The predictions of first-isotonic are corrected already (isotonic, fitted to 2 cases).");
   CHECK_THROWS(rcn::CheckRecalibration(session, session.Model), RCN_EINVALID, "corrected already");
   CHECK_THROWS(rcn::WithViewerWayOut([&] { rcn::CheckRecalibration(session, session.Model); }), RCN_EINVALID,
-    "fitted to 2 cases). Evaluate the model as it is, or choose one without a correction.");
+    "fitted to 2 cases). Evaluate the model with its correction, or choose one without a correction.");
   rcn::CheckRecalibration(session, "first");
   rcn::EvaluationChoice twice;
   twice.Model = session.Model;

@@ -181,6 +181,17 @@ def test_one_rater_has_no_agreement(tmp_path):
     assert answer["raters"]["A"]["area_mm2"]["cases"] == 5
 
 
+def test_cases_that_nobody_answered_are_left_out(tmp_path):
+    path = make_list(tmp_path, cases=5)
+    want = run("agree", "--data", path, "--json", "-").json["data_set"]
+    content = json.loads(path.read_text())
+    content["test"].append({"id": "nobody", "label": {}})
+    path.write_text(json.dumps(content))
+    done = run("agree", "--data", path, "--json", tmp_path / "o.json")
+    assert "No rater has answered 1 case (nobody), left out." in done.err
+    assert json.loads((tmp_path / "o.json").read_text("utf-8"))["data_set"] == want
+
+
 def test_a_row_of_each_case_has_kappa_distance_and_patient(tmp_path):
     path = make_list(tmp_path, cases=6, patients=True)
     answer = run("agree", "--data", path, "--csv", tmp_path / "c.csv", "--json", "-").json

@@ -91,7 +91,7 @@ def test_two_models(tmp_path):
     drawn = plot.read_text("utf-8")
     assert drawn.count("<polyline") == 2 and "blue: pred" in drawn and f"orange: {other.name}" in drawn
     assert "Region box (20 voxels around the marks), one probability" in drawn
-    assert "blue says" in drawn and "orange says" in drawn  # votes of both, side by side
+    assert "blue predicted" in drawn and "orange predicted" in drawn  # votes of both, side by side
     single = tmp_path / "one.svg"
     run("evaluate", *study.words, "--plot", single)
     assert single.read_text("utf-8").count("<polyline") == 1 and "orange" not in single.read_text("utf-8")

@@ -42,6 +42,7 @@ def thrown(folder):
                 key = arguments[2:] if name == "Error" else arguments[1:2]
                 keys.update(re.findall(r'"([a-z-]+)"', "".join(key)))
             keys.update(re.findall(r'const char\* key = "([a-z-]+)"', text))
+            keys.update(re.findall(r'\bWayOut\("([a-z-]+)"\)', text))  # of a remark
     return keys
 
 
