@@ -17,7 +17,7 @@ static int is_unet(rcn_arch arch) { return arch == RCN_UNET || arch == RCN_UNET3
 
 const char *rcn_net_check(const rcn_net_options *options) {
     if (!options) return NULL;
-    if (!rcn_arch_name(options->arch)) return "There is no such network architecture.";
+    if (!rcn_arch_name(options->arch)) return "Unknown network architecture.";
     if (options->channels < 1 || options->channels > 1024)
         return "A network takes images of 1 to 1024 channels.";
     if (options->outputs < 1 || options->outputs > 1024)
@@ -60,7 +60,7 @@ rcn_status rcn_net_create(rcn_net **out, rcn_context *ctx, const rcn_net_options
     rcn_net *net = NULL;
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
-    if (!out) return rcn__fail(ctx, RCN_EINVALID, "There is no place for the network.");
+    if (!out) return rcn__fail(ctx, RCN_EINVALID, "The output network is NULL.");
     const char *sentence = rcn_net_check(options);
     if (sentence) return rcn__fail(ctx, RCN_EINVALID, "%s", sentence);
     RCN_ALLOC_ZERO(net, ctx, 1, "a network");
@@ -178,7 +178,7 @@ static rcn_status check_batch(rcn_net *net, const rcn_batch *batch) {
     int64_t padded[3];
     double floats;
     if (!batch || batch->images < 1)
-        return rcn__fail(ctx, RCN_EINVALID, "There is no image in the batch.");
+        return rcn__fail(ctx, RCN_EINVALID, "The batch has no images.");
     floats = (double)batch->images * (net->options.channels + net->options.outputs);
     for (int d = 0; d < 3; ++d) {
         if (batch->size[d] < 1 || batch->size[d] > INT32_MAX / 64)
@@ -201,7 +201,7 @@ rcn_status rcn__net_measure(size_t *bytes, rcn_net *net, const rcn_batch *batch,
     rcn__plan *plan = NULL;
     if (!net) return RCN_EINVALID;
     rcn__clear(net->ctx);
-    if (!bytes) return rcn__fail(net->ctx, RCN_EINVALID, "There is no place for the answer.");
+    if (!bytes) return rcn__fail(net->ctx, RCN_EINVALID, "The output is NULL.");
     RCN_TRY(check_batch(net, batch));
     RCN_TRY(rcn__plan_get(&plan, net, batch, training, 0));
     *bytes = rcn__plan_bytes(plan);
@@ -219,7 +219,7 @@ static rcn_status begin_pass(rcn__plan **plan, rcn_net *net, const float *out, c
     net->pending = NULL;
     net->gradients = NULL; /* this pass writes over them */
     if (!out || !in)
-        return rcn__fail(net->ctx, RCN_EINVALID, "There is no image, or no place for its %s.",
+        return rcn__fail(net->ctx, RCN_EINVALID, "The images or the output %s are NULL.",
                          what);
     RCN_TRY(check_batch(net, batch));
     RCN_TRY(rcn__plan_get(plan, net, batch, training, from_features));
