@@ -11,6 +11,7 @@ compared with NumPy. With RCN_SCREENSHOTS=FOLDER and a main window, pictures of 
 """
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -337,7 +338,7 @@ class RaterConsensusSelfTestTest(scripted.ScriptedLoadableModuleTest if scripted
         self.done(self.logic.Predict(self.node))
         self.done(self.logic.Report(self.node, self.path("patient.html"), True))
         with open(self.path("patient.html"), encoding="utf-8") as page:
-            self.assertIn("The model", page.read())
+            self.assertIn("Model record", re.findall("<h2>(.*?)</h2>", page.read()))
         self.assertIn("Hash of the weights", self.logic.DescribeModel(self.node.GetModelFile()))
         levels = np.stack([self.map(self.node.GetLevelRole(), k) for k in range(len(RATERS) + 1)])
         np.testing.assert_allclose(levels.sum(0), 1, atol=1e-5)
