@@ -547,11 +547,16 @@ void ModelsReportOnAnImage()
   Fixture f;
   const Folder folder;
   f.Parameters->SetModelFile(WriteModel(folder));
+  f.Parameters->SetName("Jane Doe");
   f.Parameters->RemoveAllRaters();
   const int before = f.Scene->GetNumberOfNodes();
   CHECK(f.Actions->Report(f.Parameters, "") == "The report needs an output file (.html).");
   CHECK(f.Actions->Report(f.Parameters, folder / "page.html") == "");
-  CHECK(std::filesystem::file_size(folder / "page.html") > 0 && f.Scene->GetNumberOfNodes() == before);
+  CHECK(f.Actions->Report(f.Parameters, folder / "nameless.html", true) == "");
+  CHECK(f.Scene->GetNumberOfNodes() == before);
+  const std::string nameless = TextOf(folder / "nameless.html");
+  CHECK(TextOf(folder / "page.html").find("Jane Doe") != std::string::npos);
+  CHECK(nameless.find("Model record") != std::string::npos && nameless.find("Jane Doe") == std::string::npos);
   CHECK(f.Actions->DescribeModel(f.Parameters->GetModelFile()).find("Hash of the weights: ") != std::string::npos);
 
   // Stopped by the panel, or because the scene is closed: no page.
