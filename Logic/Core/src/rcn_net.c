@@ -219,8 +219,7 @@ static rcn_status begin_pass(rcn__plan **plan, rcn_net *net, const float *out, c
     net->pending = NULL;
     net->gradients = NULL; /* this pass writes over them */
     if (!out || !in)
-        return rcn__fail(net->ctx, RCN_EINVALID, "The images or the output %s are NULL.",
-                         what);
+        return rcn__fail(net->ctx, RCN_EINVALID, "The images or the output %s are NULL.", what);
     RCN_TRY(check_batch(net, batch));
     RCN_TRY(rcn__plan_get(plan, net, batch, training, from_features));
 done:
