@@ -229,7 +229,7 @@ def test_intervals_of_each_structure(data, models, predictions, tmp_path):
                 low, high = twin.interval(np.array(volumes["at_least"]), twin.quantile(scores["scores"], 0.8))
                 one, other = volumes["intervals"]
                 assert np.allclose((one["low"], one["high"]), (low, high), rtol=1e-4) and other["low"] is None
-                assert volumes["remark"] == "An interval of 95 % takes 19 validation cases; the model has 6."
+                assert volumes["remark"] == "An interval of 95 % needs 19 validation cases; the model has 6."
                 x = marked(entry["case"], structure)
                 inside.append(np.mean((x >= low) & (x <= high)))
             assert judged[structure]["volumes"]["coverage"][0] | {"ci": 0} == {"level": 0.8, "inside": pytest.approx(np.mean(inside)), "cases": 5, "ci": 0}

@@ -204,10 +204,11 @@ def test_evaluate_is_numpy(trained, tmp_path):
     assert np.allclose(judged["limits_of_agreement"], [bias - 1.96 * deviation, bias + 1.96 * deviation], rtol=1e-3, atol=1e-3)
     for one, own in zip(judged["coverage"], inside):
         assert np.isclose(one["inside"], np.mean(own)) and one["cases"] == 5
-    # Case by case, and with intervals over patients: Student's t of the cases' means, as for any mean.
+    # Case by case, and with intervals over patients: at least Student's t of the cases' means, wider where they are skewed.
     assert judged["curvas_cases"] == 5 and judged["ci"]["crps"][0] <= judged["crps"] <= judged["ci"]["crps"][1]
     half = 2.7764 * deviation / np.sqrt(5)
-    assert np.allclose(judged["ci"]["bias"], [bias - half, bias + half], rtol=1e-3, atol=1e-3)
+    low, high = judged["ci"]["bias"]
+    assert bias - 1.5 * half < low < bias - half + 0.01 and bias + half - 0.01 < high < bias + 1.5 * half
     rows = run(*words).json["cases"]
     assert {(r["volume_unit"], r["split"]) for r in rows} == {("mm2", "test")}
     assert np.isclose(np.mean([r["curvas_crps"] for r in rows]), judged["curvas_crps"])
