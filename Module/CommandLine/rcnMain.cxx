@@ -33,13 +33,14 @@ std::string Overview(const std::vector<rcn::Command>& commands)
 }
 
 /// Waiting threads of the OpenMP runtime keep a core busy for milliseconds, which makes all work several times slower as soon
-/// as another program needs that core. They should sleep soon (GCC's runtime: after about SPINS looks, 10 microseconds; others:
-/// at once). The runtime reads how to wait when it is loaded, so the program starts itself again with the variables set.
-/// Returns where one of them is set already, or on a system where this is not possible.
+/// as another program needs that core. They should sleep soon: GCC's runtime after SPINS looks, some 30 microseconds, which is
+/// as fast on a quiet machine as its own choice; others at once. The runtime reads how to wait when it is loaded, so the
+/// program starts itself again with the variables set. Returns where one of them is set already, or on a system where this
+/// is not possible.
 void WaitQuietly(char** argv)
 {
 #ifdef __linux__
-  static const char* const SPINS = "1000";
+  static const char* const SPINS = "3000";
   if (!std::getenv("OMP_WAIT_POLICY") && !std::getenv("GOMP_SPINCOUNT") &&
     rcn::platform::SetDefault("OMP_WAIT_POLICY", "passive") && rcn::platform::SetDefault("GOMP_SPINCOUNT", SPINS))
   {
