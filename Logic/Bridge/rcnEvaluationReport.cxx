@@ -317,18 +317,20 @@ std::string DirectionInWords(const EvaluationReport& report)
       votes += count;
     }
   }
-  // Three to one is a direction; less is both.
-  const std::string middle = votes == 0         ? "no probability is between 5 % and 95 %"
-    : (over + under) / votes < 0.02             ? "between 5 % and 95 %, its probabilities are well calibrated"
-    : over > 3 * under && binsOver >= binsUnder ? "between 5 % and 95 %, its probabilities are too high"
-    : under > 3 * over && binsUnder >= binsOver
-    ? "between 5 % and 95 %, its probabilities are too low"
-    : "between 5 % and 95 %, its probabilities are too high in some bins, too low in others";
+  // Three to one is a direction; less is both. The sentence has to fit above a diagram.
+  const bool both = votes > 0 && (over + under) / votes >= 0.02 && !(over > 3 * under && binsOver >= binsUnder) &&
+    !(under > 3 * over && binsUnder >= binsOver);
+  const std::string middle = votes == 0 ? "no probability is between 5 % and 95 %"
+    : both                              ? "too high in some bins, too low in others"
+    : (over + under) / votes < 0.02     ? "well calibrated"
+    : over > under                      ? "too high"
+                                        : "too low";
   if (sureVotes > 0 && sureGap / sureVotes > 0.05)
   {
-    return "Above 95 %, the model is overconfident; " + middle + ".";
+    return "Overconfident above 95 %; " + (votes == 0 ? "" : std::string("below, ")) + middle + ".";
   }
-  return votes == 0 ? "All predictions are near 0 or 1: " + middle + "." : "B" + middle.substr(1) + ".";
+  return votes == 0 ? "All predictions are near 0 or 1: " + middle + "."
+                    : "Between 5 % and 95 %, " + (both ? "" : std::string("probabilities are ")) + middle + ".";
 }
 
 const std::vector<FigureName>& FigureNames()

@@ -203,15 +203,14 @@ rcn::EvaluationReport ReportOf(const std::vector<std::vector<double>>& bins)
 void TheVerdictFitsTheCurve()
 {
   const auto says = [](const std::vector<std::vector<double>>& bins) { return rcn::DirectionInWords(ReportOf(bins)); };
-  CHECK(says({ { 0.3, 0.2, 10 }, { 0.6, 0.5, 10 } }) == "Between 5 % and 95 %, its probabilities are too high.");
-  CHECK(says({ { 0.3, 0.4, 10 }, { 0.6, 0.7, 10 } }) == "Between 5 % and 95 %, its probabilities are too low.");
-  CHECK(says({ { 0.3, 0.3, 10 }, { 0.6, 0.6, 10 } }) == "Between 5 % and 95 %, its probabilities are well calibrated.");
+  CHECK(says({ { 0.3, 0.2, 10 }, { 0.6, 0.5, 10 } }) == "Between 5 % and 95 %, probabilities are too high.");
+  CHECK(says({ { 0.3, 0.4, 10 }, { 0.6, 0.7, 10 } }) == "Between 5 % and 95 %, probabilities are too low.");
+  CHECK(says({ { 0.3, 0.3, 10 }, { 0.6, 0.6, 10 } }) == "Between 5 % and 95 %, probabilities are well calibrated.");
   // Too sure at the end, too low everywhere else: both are told.
-  CHECK(says({ { 0.3, 0.5, 10 }, { 0.6, 0.8, 10 }, { 0.98, 0.8, 500 } }) ==
-    "Above 95 %, the model is overconfident; between 5 % and 95 %, its probabilities are too low.");
+  CHECK(says({ { 0.3, 0.5, 10 }, { 0.6, 0.8, 10 }, { 0.98, 0.8, 500 } }) == "Overconfident above 95 %; below, too low.");
   // One bin with most of the votes does not speak for a curve that lies on the other side.
   CHECK(says({ { 0.1, 0.05, 9000 }, { 0.3, 0.4, 10 }, { 0.6, 0.7, 10 } }) ==
-    "Between 5 % and 95 %, its probabilities are too high in some bins, too low in others.");
+    "Between 5 % and 95 %, too high in some bins, too low in others.");
   CHECK(says({ { 0.01, 0.01, 10 }, { 0.99, 0.99, 10 } }) ==
     "All predictions are near 0 or 1: no probability is between 5 % and 95 %.");
   rcn::EvaluationReport fitted = ReportOf({ { 0.3, 0.3, 10 } });
