@@ -322,6 +322,7 @@ rcn_status rcn_model_set(rcn_context *ctx, const char *path, const char *key, co
                            "the weights"));
     }
     RCN_TRY(rcn__safetensors_load(NULL, file, ctx, tensors, count, &strict));
+    rcn__safetensors_detach(file);
     RCN_ALLOC(metadata, ctx, rcn__safetensors_metadata_count(file) + 1, "the metadata");
     for (int64_t i = 0; i < rcn__safetensors_metadata_count(file); ++i) {
         const char *other = rcn__safetensors_metadata_key(file, i);

@@ -288,10 +288,15 @@ rcn_status rcn__safetensors_open_memory(rcn__safetensors **out, rcn_context *ctx
     return open_any(out, ctx, name, data, bytes);
 }
 
+void rcn__safetensors_detach(rcn__safetensors *file) {
+    if (file->stream) fclose(file->stream);
+    file->stream = NULL;
+}
+
 void rcn__safetensors_close(rcn__safetensors *file) {
     if (!file) return;
     rcn_context *ctx = file->ctx;
-    if (file->stream) fclose(file->stream);
+    rcn__safetensors_detach(file);
     json_decref(file->root);
     rcn__free(ctx, file->entries);
     rcn__free(ctx, (void *)file->missing);

@@ -38,6 +38,10 @@ rcn_status rcn__safetensors_open(rcn__safetensors **out, rcn_context *ctx, const
 rcn_status rcn__safetensors_open_memory(rcn__safetensors **out, rcn_context *ctx, const char *name,
                                         const void *data, size_t bytes);
 
+/* Lets go of the file on disk, so that it can be replaced (Windows replaces no file that is open).
+ * Names and metadata stay; nothing can be loaded any more. */
+void rcn__safetensors_detach(rcn__safetensors *file);
+
 /* NULL is fine. */
 void rcn__safetensors_close(rcn__safetensors *file);
 
