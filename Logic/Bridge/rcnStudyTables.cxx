@@ -470,29 +470,24 @@ std::string PageOf(Job& job)
   page.Paragraph("On the diagonal, the predicted probability equals the share of raters who mark the voxel. Voxels of the box "
                  "around all marks" +
     SeedShown(job.Options) + ". Point at a diagram, or touch it, to read its values.");
-  for (const StudyStructure& structure : result.Structures)
-  {
-    page.Heading(structure.Name);
-    AddDiagrams(page, job, structure.Rows);
-  }
-  if (result.Structures.empty())
-  {
-    AddDiagrams(page, job, result.Rows);
-  }
+  const auto forEachStructure = [&](void (*add)(Page&, const Job&, const std::vector<StudyRow>&)) {
+    for (const StudyStructure& structure : result.Structures)
+    {
+      page.Heading(structure.Name);
+      add(page, job, structure.Rows);
+    }
+    if (result.Structures.empty())
+    {
+      add(page, job, result.Rows);
+    }
+  };
+  forEachStructure(AddDiagrams);
   page.Section("levels", "Does it know how many raters mark a voxel?");
   page.Paragraph(
     "For each number of raters, the probability that at least so many mark a voxel against how often they do, in the "
     "box around all marks" +
     SeedShown(job.Options) + ". Unsure: where the model itself expects 5 to 95 % of the raters.");
-  for (const StudyStructure& structure : result.Structures)
-  {
-    page.Heading(structure.Name);
-    AddLevels(page, job, structure.Rows);
-  }
-  if (result.Structures.empty())
-  {
-    AddLevels(page, job, result.Rows);
-  }
+  forEachStructure(AddLevels);
   page.Section("how", "How this was made");
   if (!job.Options.Command.empty())
   {

@@ -30,6 +30,17 @@ def time_of(work, repeats):
     return statistics.median(times)
 
 
+def compare(here_once, step, leaf, gradient, options):
+    """Seconds of a pass here and in PyTorch, once both have given the same loss and gradient."""
+    value, peer = here_once().loss, step().item()
+    difference = np.abs(leaf.grad.numpy() - gradient).max() / np.abs(gradient).max()
+    print(f"loss {value:.7f} here, {peer:.7f} PyTorch; largest difference of gradients {difference:.1e} in float")
+    if abs(value - peer) > 1e-4 * peer or difference > 1e-2:
+        sys.exit("bench_loss: the two do not compute the same")
+    here, there = time_of(here_once, 3 * options.repeats), time_of(step, options.repeats)
+    return here, there
+
+
 def bench_structures(options, structures=4, raters=5):
     """Dirichlet-multinomial: most voxels are background or one structure for all raters, some are disputed."""
     generator = np.random.default_rng(2)
@@ -55,12 +66,7 @@ def bench_structures(options, structures=4, raters=5):
         value.backward()
         return value
 
-    value, peer = here_once().loss, step().item()
-    difference = np.abs(leaf.grad.numpy() - gradient).max() / np.abs(gradient).max()
-    print(f"loss {value:.7f} here, {peer:.7f} PyTorch; largest difference of gradients {difference:.1e} in float")
-    if abs(value - peer) > 1e-4 * peer or difference > 1e-2:
-        sys.exit("bench_loss: the two do not compute the same")
-    here, there = time_of(here_once, 3 * options.repeats), time_of(step, options.repeats)
+    here, there = compare(here_once, step, leaf, gradient, options)
     print(f"Dirichlet-multinomial: {structures} structures, {raters} raters, {options.voxels} voxels, "
           f"{options.threads} threads, float32")
     print(f"  PyTorch {torch.__version__} eager  {there * 1e3:8.1f} ms")
@@ -103,12 +109,7 @@ def bench_default(options):
         value.backward()
         return value
 
-    value, peer = here_once().loss, step().item()
-    difference = np.abs(leaf.grad.numpy() - gradient).max() / np.abs(gradient).max()
-    print(f"loss {value:.7f} here, {peer:.7f} PyTorch; largest difference of gradients {difference:.1e} in float")
-    if abs(value - peer) > 1e-4 * peer or difference > 1e-2:
-        sys.exit("bench_loss: the two do not compute the same")
-    here, there = time_of(here_once, 3 * options.repeats), time_of(step, options.repeats)
+    here, there = compare(here_once, step, leaf, gradient, options)
     print(f"cumulative link with RPS: {options.raters} raters, {options.voxels} voxels, {options.threads} threads, float32")
     print(f"  PyTorch {torch.__version__} eager  {there * 1e3:8.1f} ms")
     print(f"  here                     {here * 1e3:8.1f} ms   {there / here:.1f} x")
