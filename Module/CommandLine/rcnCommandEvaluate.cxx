@@ -713,7 +713,7 @@ std::string StructureRemarks(const std::vector<StructureReport>& structures)
     std::vector<std::string> own = RemarksInWords(report);
     if (!std::isfinite(report.Auc.pairs))
     {
-      own.push_back("The raters' votes are all alike here; the figures say only whether that is predicted.");
+      own.push_back("All votes in the region are equal, so calibration and AUC are not informative.");
     }
     return own;
   });
