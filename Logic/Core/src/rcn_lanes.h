@@ -9,6 +9,10 @@
  * intrinsics of AVX2 and AVX-512, which every compiler for x86-64 has (Visual C++); and structs of
  * floats, which need nothing but C. RCN_PLAIN_VECTORS asks for the last.
  *
+ * A product is fused with a sum where a function's name says so and the instruction set can, and
+ * nowhere else. A compiler that may fuse as it likes decides by what is around, and then two copies
+ * of a loop give different bits.
+ *
  * Vectors are not passed to or returned from functions that are not inlined, so that files may be
  * compiled for any instruction set. Pointers are those of a block of channels, 32 bytes aligned;
  * vec's may point anywhere.
@@ -24,6 +28,9 @@
 #if defined(__AVX2__) && (defined(__FMA__) || defined(_MSC_VER))
 #define RCN_HAVE_INTRINSICS
 #include <immintrin.h>
+#elif defined(RCN_GNU) && defined(__ARM_NEON) && defined(__ARM_FEATURE_FMA)
+#define RCN_HAVE_NEON_FMA
+#include <arm_neon.h>
 #endif
 #if !defined(RCN_GNU) && !defined(RCN_HAVE_INTRINSICS) && !defined(RCN_PLAIN_VECTORS)
 #define RCN_PLAIN_VECTORS
@@ -145,8 +152,34 @@ RCN_INLINE lanes lanes_gather(const float *from, int64_t step) {
 RCN_INLINE lanes lanes_add(lanes a, lanes b) { return a + b; }
 RCN_INLINE lanes lanes_subtract(lanes a, lanes b) { return a - b; }
 RCN_INLINE lanes lanes_multiply(lanes a, lanes b) { return a * b; }
+#if defined(RCN_HAVE_INTRINSICS)
+RCN_INLINE lanes lanes_multiply_add(lanes a, lanes b, lanes c) {
+    return (lanes)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+}
+RCN_INLINE lanes lanes_multiply_subtract(lanes a, lanes b, lanes c) {
+    return (lanes)_mm256_fnmadd_ps((__m256)a, (__m256)b, (__m256)c);
+}
+#elif defined(RCN_HAVE_NEON_FMA)
+typedef union lane_halves {
+    lanes all;
+    float32x4_t half[2];
+} lane_halves;
+RCN_INLINE lanes lanes_multiply_add(lanes a, lanes b, lanes c) {
+    const lane_halves x = {a}, y = {b};
+    lane_halves sum = {c};
+    for (int h = 0; h < 2; ++h) sum.half[h] = vfmaq_f32(sum.half[h], x.half[h], y.half[h]);
+    return sum.all;
+}
+RCN_INLINE lanes lanes_multiply_subtract(lanes a, lanes b, lanes c) {
+    const lane_halves x = {a}, y = {b};
+    lane_halves rest = {c};
+    for (int h = 0; h < 2; ++h) rest.half[h] = vfmsq_f32(rest.half[h], x.half[h], y.half[h]);
+    return rest.all;
+}
+#else
 RCN_INLINE lanes lanes_multiply_add(lanes a, lanes b, lanes c) { return a * b + c; }
 RCN_INLINE lanes lanes_multiply_subtract(lanes a, lanes b, lanes c) { return c - a * b; }
+#endif
 RCN_INLINE lanes lanes_where_positive(lanes value, lanes other) {
     return (lanes)((lane_numbers)value & (other > 0));
 }
@@ -165,7 +198,17 @@ typedef float vec_anywhere __attribute__((vector_size(4 * VEC), aligned(4), may_
 RCN_INLINE vec vec_load(const float *from) { return *(const vec_anywhere *)from; }
 RCN_INLINE vec vec_zero(void) { return (vec){0}; }
 RCN_INLINE void vec_store(float *to, vec v) { *(vec_anywhere *)to = v; }
-RCN_INLINE vec vec_add_product(vec sum, float x, vec w) { return sum + x * w; }
+RCN_INLINE vec vec_add_product(vec sum, float x, vec w) {
+#if defined(RCN_HAVE_INTRINSICS) && defined(__AVX512F__)
+    return (vec)_mm512_fmadd_ps(_mm512_set1_ps(x), (__m512)w, (__m512)sum);
+#elif defined(RCN_HAVE_INTRINSICS)
+    return (vec)_mm256_fmadd_ps(_mm256_set1_ps(x), (__m256)w, (__m256)sum);
+#elif defined(RCN_HAVE_NEON_FMA)
+    return (vec)vfmaq_n_f32((float32x4_t)sum, (float32x4_t)w, x);
+#else
+    return sum + x * w;
+#endif
+}
 
 #else
 /* ---- AVX2 and AVX-512 ------------------------------------------------------------------------ */
@@ -214,15 +257,7 @@ RCN_INLINE vec vec_add_product(vec sum, float x, vec w) {
 
 RCN_INLINE lanes lanes_zero(void) { return lanes_all(0.0f); }
 
-/* factor * v, sum + factor * v and sum - factor * v. (GCC makes better code of it when it sees that
- * the factor is one number.) */
-#if defined(RCN_GNU) && !defined(RCN_PLAIN_VECTORS)
-RCN_INLINE lanes lanes_scale(float factor, lanes v) { return factor * v; }
-RCN_INLINE lanes lanes_add_scaled(lanes sum, float factor, lanes v) { return sum + factor * v; }
-RCN_INLINE lanes lanes_subtract_scaled(lanes sum, float factor, lanes v) {
-    return sum - factor * v;
-}
-#else
+/* factor * v, sum + factor * v and sum - factor * v. */
 RCN_INLINE lanes lanes_scale(float factor, lanes v) { return lanes_multiply(lanes_all(factor), v); }
 RCN_INLINE lanes lanes_add_scaled(lanes sum, float factor, lanes v) {
     return lanes_multiply_add(lanes_all(factor), v, sum);
@@ -230,7 +265,6 @@ RCN_INLINE lanes lanes_add_scaled(lanes sum, float factor, lanes v) {
 RCN_INLINE lanes lanes_subtract_scaled(lanes sum, float factor, lanes v) {
     return lanes_multiply_subtract(lanes_all(factor), v, sum);
 }
-#endif
 
 /* sums (8 of them) += v. */
 RCN_INLINE void lanes_add_to(double *sums, lanes v) {

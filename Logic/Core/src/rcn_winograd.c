@@ -19,7 +19,8 @@ enum {
 /* ---- the forms ------------------------------------------------------------------------------- */
 
 /* Points 0, A, -A, B, -B, infinity. Each function is one dimension of a form; even and odd powers
- * are shared between a point and its negative. */
+ * are shared between a point and its negative. Some products stand alone, because the units of
+ * today's processors that fuse a product with a sum are busier than those that add. */
 #define A 0.75f
 #define B 1.5f
 #define AA (A * A)
@@ -30,29 +31,29 @@ RCN_INLINE void input_form(lanes t[6], const lanes d[6]) {
     const lanes odd_a = lanes_scale(A, lanes_subtract_scaled(d[3], BB, d[1]));
     const lanes even_b = lanes_subtract_scaled(d[4], AA, d[2]);
     const lanes odd_b = lanes_scale(B, lanes_subtract_scaled(d[3], AA, d[1]));
-    t[0] = lanes_add(lanes_subtract_scaled(lanes_scale(AA * BB, d[0]), AA + BB, d[2]), d[4]);
+    t[0] = lanes_add_scaled(lanes_subtract_scaled(d[4], AA + BB, d[2]), AA * BB, d[0]);
     t[1] = lanes_add(even_a, odd_a);
     t[2] = lanes_subtract(even_a, odd_a);
     t[3] = lanes_add(even_b, odd_b);
     t[4] = lanes_subtract(even_b, odd_b);
-    t[5] = lanes_add(lanes_subtract_scaled(lanes_scale(AA * BB, d[1]), AA + BB, d[3]), d[5]);
+    t[5] = lanes_add_scaled(lanes_subtract_scaled(d[5], AA + BB, d[3]), AA * BB, d[1]);
 }
 
 RCN_INLINE void output_form(lanes y[4], const lanes m[6]) {
     const lanes even_a = lanes_add(m[1], m[2]), odd_a = lanes_subtract(m[1], m[2]);
     const lanes even_b = lanes_add(m[3], m[4]), odd_b = lanes_subtract(m[3], m[4]);
     y[0] = lanes_add(lanes_add(m[0], even_a), even_b);
-    y[1] = lanes_add_scaled(lanes_scale(A, odd_a), B, odd_b);
-    y[2] = lanes_add_scaled(lanes_scale(AA, even_a), BB, even_b);
-    y[3] = lanes_add(lanes_add_scaled(lanes_scale(AA * A, odd_a), BB * B, odd_b), m[5]);
+    y[1] = lanes_scale(A, lanes_add_scaled(odd_a, B / A, odd_b));
+    y[2] = lanes_scale(AA, lanes_add_scaled(even_a, BB / AA, even_b));
+    y[3] = lanes_add_scaled(lanes_add_scaled(m[5], AA * A, odd_a), BB * B, odd_b);
 }
 
 /* The adjoint of output_form(). */
 RCN_INLINE void output_form_back(lanes m[6], const lanes y[4]) {
     const lanes even_a = lanes_add_scaled(y[0], AA, y[2]);
-    const lanes odd_a = lanes_add_scaled(lanes_scale(A, y[1]), AA * A, y[3]);
+    const lanes odd_a = lanes_scale(A, lanes_add_scaled(y[1], AA, y[3]));
     const lanes even_b = lanes_add_scaled(y[0], BB, y[2]);
-    const lanes odd_b = lanes_add_scaled(lanes_scale(B, y[1]), BB * B, y[3]);
+    const lanes odd_b = lanes_scale(B, lanes_add_scaled(y[1], BB, y[3]));
     m[0] = y[0];
     m[1] = lanes_add(even_a, odd_a);
     m[2] = lanes_subtract(even_a, odd_a);
@@ -68,26 +69,24 @@ RCN_INLINE void output_form_back(lanes m[6], const lanes y[4]) {
 
 RCN_INLINE void weight_form(lanes u[6], const lanes g[3]) {
     const lanes even_a = lanes_scale(FACTOR_A, lanes_add_scaled(g[0], AA, g[2]));
-    const lanes odd_a = lanes_scale(FACTOR_A * A, g[1]);
     const lanes even_b = lanes_scale(FACTOR_B, lanes_add_scaled(g[0], BB, g[2]));
-    const lanes odd_b = lanes_scale(FACTOR_B * B, g[1]);
     u[0] = lanes_scale(FACTOR_0, g[0]);
-    u[1] = lanes_add(even_a, odd_a);
-    u[2] = lanes_subtract(even_a, odd_a);
-    u[3] = lanes_add(even_b, odd_b);
-    u[4] = lanes_subtract(even_b, odd_b);
+    u[1] = lanes_add_scaled(even_a, FACTOR_A * A, g[1]);
+    u[2] = lanes_subtract_scaled(even_a, FACTOR_A * A, g[1]);
+    u[3] = lanes_add_scaled(even_b, FACTOR_B * B, g[1]);
+    u[4] = lanes_subtract_scaled(even_b, FACTOR_B * B, g[1]);
     u[5] = g[2];
 }
 
 /* The adjoint of weight_form(). */
 RCN_INLINE void weight_form_back(lanes g[3], const lanes u[6]) {
     const lanes even_a = lanes_scale(FACTOR_A, lanes_add(u[1], u[2]));
-    const lanes odd_a = lanes_scale(FACTOR_A * A, lanes_subtract(u[1], u[2]));
+    const lanes odd_a = lanes_subtract(u[1], u[2]);
     const lanes even_b = lanes_scale(FACTOR_B, lanes_add(u[3], u[4]));
-    const lanes odd_b = lanes_scale(FACTOR_B * B, lanes_subtract(u[3], u[4]));
-    g[0] = lanes_add(lanes_add_scaled(even_a, FACTOR_0, u[0]), even_b);
-    g[1] = lanes_add(odd_a, odd_b);
-    g[2] = lanes_add(lanes_add_scaled(lanes_scale(AA, even_a), BB, even_b), u[5]);
+    const lanes odd_b = lanes_subtract(u[3], u[4]);
+    g[0] = lanes_add_scaled(lanes_add(even_a, even_b), FACTOR_0, u[0]);
+    g[1] = lanes_add_scaled(lanes_scale(FACTOR_A * A, odd_a), FACTOR_B * B, odd_b);
+    g[2] = lanes_add_scaled(lanes_add_scaled(u[5], AA, even_a), BB, even_b);
 }
 
 /* ---- blocks of tiles ------------------------------------------------------------------------- */
