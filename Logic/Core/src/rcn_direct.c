@@ -321,6 +321,16 @@ static int64_t band_count(const direct_job *job) {
     return job->shape.batch * job->bands_z * job->bands_y * job->bands_x;
 }
 
+/* A norm that is applied to what is read. */
+typedef struct on_load {
+    lanes scale, shift;
+    lanes floor; /* 0 for ReLU, otherwise -infinity: then nobody has to ask for each value */
+} on_load;
+
+RCN_INLINE lanes apply(lanes value, const on_load *norm) {
+    return lanes_at_least(norm->floor, lanes_multiply_add(value, norm->scale, norm->shift));
+}
+
 /* `count` voxels of a row of a blocked input, `step` apart, the first at x (which may lie outside).
  */
 static void copy_row(float *to, const float *row, int64_t x, int64_t step, int64_t count,
@@ -357,7 +367,7 @@ static void copy_band_block(float *to, const direct_job *job, const band *b, int
     const float *image =
         from->data + (planar ? b->image * channels * voxels
                              : (b->image * blocks_of(channels) + own) * voxels * RCN_LANES);
-    on_load norm = on_load_of(from);
+    on_load norm = {.floor = lanes_all(from->relu ? 0.0f : -INFINITY)};
     if (from->scale) {
         norm.scale = lanes_load(from->scale + b->image * channels + place.first);
         norm.shift = lanes_load(from->shift + b->image * channels + place.first);

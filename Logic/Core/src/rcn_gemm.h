@@ -10,8 +10,9 @@
  *                 of a block, then to the next block: a[offsets[o] + 8 r + i]
  *   RCN_GRADIENT  rows are the lanes, k runs over voxels: a[offsets[o] + r + 8 i]
  *
- * for o = 0 ... outer - 1 and, within it, i = 0 ... inner - 1. `b` lies as it is read: `columns`
- * floats for each (o, i), a multiple of VEC.
+ * for o = 0 ... outer - 1 and, within it, i = 0 ... inner - 1. RCN_WIDE_FORWARD, RCN_WIDE_GRADIENT:
+ * the same with WIDE (rcn_lanes.h) in place of 8. `b` lies as it is read: `columns` floats for each
+ * (o, i), a multiple of VEC.
  *
  * Each number is summed up in the order of k, whatever the block is, so results do not depend on
  * how work is cut into blocks.
@@ -29,7 +30,12 @@
 
 enum { WIDTH = VEC * VECS };
 
-typedef enum rcn__product_kind { RCN_FORWARD = 0, RCN_GRADIENT = 1 } rcn__product_kind;
+typedef enum rcn__product_kind {
+    RCN_FORWARD = 0,
+    RCN_GRADIENT = 1,
+    RCN_WIDE_FORWARD = 2,
+    RCN_WIDE_GRADIENT = 3
+} rcn__product_kind;
 
 typedef struct rcn__product {
     float *c;
@@ -89,7 +95,8 @@ RCN_INLINE void multiply(const int rows, const int vecs, const int row_step, con
     }
     for (int64_t o = 0; o < outer; ++o) {
         const float *a = p->a + p->offsets[o];
-        if (row_step > 1 && o + 1 < outer) { /* a new place, which no machine foresees */
+        /* A new place, which no machine foresees. */
+        if (row_step > 1 && o + 1 < outer && p->offsets[o + 1] != p->offsets[o] + RCN_LANES) {
             const float *next = p->a + p->offsets[o + 1];
             for (int r = 0; r < rows; r += 2) prefetch(next + r * row_step);
         }
@@ -105,9 +112,21 @@ RCN_INLINE void multiply(const int rows, const int vecs, const int row_step, con
 
 /* One function for each number of rows and vectors, so that the compiler keeps sums in registers.
  */
+#define PRODUCT_OF(kind, rows, vecs, row_step, step)                                               \
+    static void kind##_##rows##_##vecs(const rcn__product *p) {                                    \
+        multiply(rows, vecs, row_step, step, p);                                                   \
+    }
+#if defined(RCN_WIDE_16)
 #define PRODUCT(rows, vecs)                                                                        \
-    static void forward_##rows##_##vecs(const rcn__product *p) { multiply(rows, vecs, 8, 1, p); }  \
-    static void gradient_##rows##_##vecs(const rcn__product *p) { multiply(rows, vecs, 1, 8, p); }
+    PRODUCT_OF(forward, rows, vecs, 8, 1)                                                          \
+    PRODUCT_OF(gradient, rows, vecs, 1, 8)                                                         \
+    PRODUCT_OF(wide_forward, rows, vecs, 16, 1)                                                    \
+    PRODUCT_OF(wide_gradient, rows, vecs, 1, 16)
+#else
+#define PRODUCT(rows, vecs)                                                                        \
+    PRODUCT_OF(forward, rows, vecs, 8, 1)                                                          \
+    PRODUCT_OF(gradient, rows, vecs, 1, 8)
+#endif
 #define PRODUCT_ENTRY(kind, rows) {EACH_VECS(kind, rows)}
 #if defined(RCN_VECS_4)
 #define PRODUCTS(rows) PRODUCT(rows, 1) PRODUCT(rows, 2) PRODUCT(rows, 3) PRODUCT(rows, 4)
@@ -144,14 +163,24 @@ PRODUCTS(14)
         PRODUCT_ENTRY(kind, 4), PRODUCT_ENTRY(kind, 5), PRODUCT_ENTRY(kind, 6)
 #endif
 
-/* c = rows x columns, as many rows as one likes. a_row: floats of a from one row to the next; the
- * rows are shared out evenly, so that no short block is left behind. */
+/* c = rows x columns, as many rows as one likes; they are shared out evenly, so that no short block
+ * is left behind. */
 static void multiply_rows(rcn__product p, rcn__product_kind kind, int64_t rows, int64_t columns) {
-    static void (*const products[2][ROWS][VECS])(const rcn__product *) = {{EACH_ROWS(forward)},
-                                                                          {EACH_ROWS(gradient)}};
+    static void (*const products[][ROWS][VECS])(const rcn__product *) = {
+        {EACH_ROWS(forward)},
+        {EACH_ROWS(gradient)},
+#if defined(RCN_WIDE_16)
+        {EACH_ROWS(wide_forward)},
+        {EACH_ROWS(wide_gradient)},
+#else
+        {EACH_ROWS(forward)},
+        {EACH_ROWS(gradient)},
+#endif
+    };
+    static const ptrdiff_t row_steps[] = {RCN_LANES, 1, WIDE, 1};
     const int64_t blocks = (rows + ROWS - 1) / ROWS;
     const int vecs = (int)(columns / VEC) - 1;
-    const ptrdiff_t a_row = kind == RCN_FORWARD ? 8 : 1;
+    const ptrdiff_t a_row = row_steps[kind];
     for (int64_t b = 0, first = 0; b < blocks; ++b) {
         const int64_t end = rows * (b + 1) / blocks, count = end - first;
         products[kind][count - 1][vecs](&p);
@@ -183,22 +212,6 @@ static inline int64_t columns_in_all(int64_t channels) {
 
 /* Outputs that no cache holds are written past it: then a line is not read before it is written. */
 enum { LARGE_FLOATS = 4 << 20 };
-
-/* ---- a norm that is applied to what is read -------------------------------------------------- */
-
-typedef struct on_load {
-    lanes scale, shift;
-    lanes floor; /* 0 for ReLU, otherwise -infinity: then nobody has to ask for each value */
-} on_load;
-
-RCN_INLINE on_load on_load_of(const rcn__source *from) {
-    const on_load norm = {.floor = lanes_all(from->relu ? 0.0f : -INFINITY)};
-    return norm;
-}
-
-RCN_INLINE lanes apply(lanes value, const on_load *norm) {
-    return lanes_at_least(norm->floor, lanes_multiply_add(value, norm->scale, norm->shift));
-}
 
 /* ---- the bias's gradient --------------------------------------------------------------------- */
 

@@ -4,6 +4,8 @@
  *   lanes   one block of channels (rcn_conv.h): an AVX register, or a pair of SSE or NEON ones
  *   vec     VEC floats, one register of the instruction set that a file is compiled for: for the
  *           matrix product (rcn_gemm.h)
+ *   wide    WIDE floats, as many blocks of channels as a register holds: two of AVX-512, else one.
+ *           For the forms of rcn_winograd.c, which are as many instructions for two as for one
  *
  * There are three kinds of them: GCC's and Clang's own vectors, which exist for every machine; the
  * intrinsics of AVX2 and AVX-512, which every compiler for x86-64 has (Visual C++); and structs of
@@ -256,15 +258,7 @@ RCN_INLINE vec vec_add_product(vec sum, float x, vec w) {
 /* ---- the same for all ------------------------------------------------------------------------ */
 
 RCN_INLINE lanes lanes_zero(void) { return lanes_all(0.0f); }
-
-/* factor * v, sum + factor * v and sum - factor * v. */
 RCN_INLINE lanes lanes_scale(float factor, lanes v) { return lanes_multiply(lanes_all(factor), v); }
-RCN_INLINE lanes lanes_add_scaled(lanes sum, float factor, lanes v) {
-    return lanes_multiply_add(lanes_all(factor), v, sum);
-}
-RCN_INLINE lanes lanes_subtract_scaled(lanes sum, float factor, lanes v) {
-    return lanes_multiply_subtract(lanes_all(factor), v, sum);
-}
 
 /* sums (8 of them) += v. */
 RCN_INLINE void lanes_add_to(double *sums, lanes v) {
@@ -298,6 +292,88 @@ RCN_INLINE void prefetch(const float *place) {
 #else
     (void)place;
 #endif
+}
+
+/* ---- as many blocks of channels as a register holds ------------------------------------------ */
+
+/* wide_x() is lanes_x() of more numbers; what is different is how they are read and written: one
+ * behind the other, or in `blocks` blocks (constant where this is compiled in) with zeros behind
+ * them, each of which has a place of its own. */
+#if defined(RCN_HAVE_INTRINSICS) && defined(__AVX512F__) && !defined(RCN_PLAIN_VECTORS)
+#define RCN_WIDE_16
+enum { WIDE_BLOCKS = 2, WIDE = WIDE_BLOCKS * RCN_LANES };
+typedef __m512 wide;
+
+RCN_INLINE wide wide_load(const float *from) { return _mm512_loadu_ps(from); }
+RCN_INLINE void wide_store(float *to, wide v) { _mm512_storeu_ps(to, v); }
+RCN_INLINE wide wide_all(float value) { return _mm512_set1_ps(value); }
+RCN_INLINE wide wide_add(wide a, wide b) { return _mm512_add_ps(a, b); }
+RCN_INLINE wide wide_subtract(wide a, wide b) { return _mm512_sub_ps(a, b); }
+RCN_INLINE wide wide_multiply(wide a, wide b) { return _mm512_mul_ps(a, b); }
+RCN_INLINE wide wide_multiply_add(wide a, wide b, wide c) { return _mm512_fmadd_ps(a, b, c); }
+RCN_INLINE wide wide_multiply_subtract(wide a, wide b, wide c) { return _mm512_fnmadd_ps(a, b, c); }
+RCN_INLINE wide wide_at_least(wide floor, wide value) { return _mm512_max_ps(value, floor); }
+RCN_INLINE wide wide_join(lanes first, lanes second) {
+    return _mm512_insertf32x8(_mm512_castps256_ps512(first), second, 1);
+}
+RCN_INLINE wide wide_load_each(const float *const from[WIDE_BLOCKS], const int blocks) {
+    return wide_join(lanes_load(from[0]), blocks > 1 ? lanes_load(from[1]) : lanes_zero());
+}
+/* The second block lies `apart` floats from the first. */
+RCN_INLINE wide wide_load_blocks(const float *from, int64_t apart, const int blocks) {
+    return wide_join(lanes_load(from), blocks > 1 ? lanes_load(from + apart) : lanes_zero());
+}
+RCN_INLINE wide wide_gather(const float *from, int64_t step, const int blocks) {
+    const lanes first = lanes_gather(from, step);
+    return wide_join(first,
+                     blocks > 1 ? lanes_gather(from + RCN_LANES * step, step) : lanes_zero());
+}
+RCN_INLINE lanes wide_block(wide v, const int block) {
+    return block ? _mm512_extractf32x8_ps(v, 1) : _mm512_castps512_ps256(v);
+}
+#else
+enum { WIDE_BLOCKS = 1, WIDE = RCN_LANES };
+typedef lanes wide;
+
+RCN_INLINE wide wide_load(const float *from) { return lanes_load(from); }
+RCN_INLINE void wide_store(float *to, wide v) { lanes_store(to, v); }
+RCN_INLINE wide wide_all(float value) { return lanes_all(value); }
+RCN_INLINE wide wide_add(wide a, wide b) { return lanes_add(a, b); }
+RCN_INLINE wide wide_subtract(wide a, wide b) { return lanes_subtract(a, b); }
+RCN_INLINE wide wide_multiply(wide a, wide b) { return lanes_multiply(a, b); }
+RCN_INLINE wide wide_multiply_add(wide a, wide b, wide c) { return lanes_multiply_add(a, b, c); }
+RCN_INLINE wide wide_multiply_subtract(wide a, wide b, wide c) {
+    return lanes_multiply_subtract(a, b, c);
+}
+RCN_INLINE wide wide_at_least(wide floor, wide value) { return lanes_at_least(floor, value); }
+RCN_INLINE wide wide_load_each(const float *const from[WIDE_BLOCKS], const int blocks) {
+    (void)blocks;
+    return lanes_load(from[0]);
+}
+RCN_INLINE wide wide_load_blocks(const float *from, int64_t apart, const int blocks) {
+    (void)apart;
+    (void)blocks;
+    return lanes_load(from);
+}
+RCN_INLINE wide wide_gather(const float *from, int64_t step, const int blocks) {
+    (void)blocks;
+    return lanes_gather(from, step);
+}
+RCN_INLINE lanes wide_block(wide v, const int block) {
+    (void)block;
+    return v;
+}
+#endif
+
+RCN_INLINE wide wide_zero(void) { return wide_all(0.0f); }
+
+/* factor * v, sum + factor * v and sum - factor * v. */
+RCN_INLINE wide wide_scale(float factor, wide v) { return wide_multiply(wide_all(factor), v); }
+RCN_INLINE wide wide_add_scaled(wide sum, float factor, wide v) {
+    return wide_multiply_add(wide_all(factor), v, sum);
+}
+RCN_INLINE wide wide_subtract_scaled(wide sum, float factor, wide v) {
+    return wide_multiply_subtract(wide_all(factor), v, sum);
 }
 
 /* ---- which is the largest -------------------------------------------------------------------- */

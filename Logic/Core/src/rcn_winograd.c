@@ -12,6 +12,7 @@ enum {
     IN_TILE = 6,
     POINTS = IN_TILE * IN_TILE,
     TAPS = 9,
+    AHEAD_TILES = 2,
     IN_RANGE = 64,   /* input channels of a task of the weights' gradient */
     LINE_FLOATS = 16 /* of a line of a cache */
 };
@@ -26,39 +27,39 @@ enum {
 #define AA (A * A)
 #define BB (B * B)
 
-RCN_INLINE void input_form(lanes t[6], const lanes d[6]) {
-    const lanes even_a = lanes_subtract_scaled(d[4], BB, d[2]);
-    const lanes odd_a = lanes_scale(A, lanes_subtract_scaled(d[3], BB, d[1]));
-    const lanes even_b = lanes_subtract_scaled(d[4], AA, d[2]);
-    const lanes odd_b = lanes_scale(B, lanes_subtract_scaled(d[3], AA, d[1]));
-    t[0] = lanes_add_scaled(lanes_subtract_scaled(d[4], AA + BB, d[2]), AA * BB, d[0]);
-    t[1] = lanes_add(even_a, odd_a);
-    t[2] = lanes_subtract(even_a, odd_a);
-    t[3] = lanes_add(even_b, odd_b);
-    t[4] = lanes_subtract(even_b, odd_b);
-    t[5] = lanes_add_scaled(lanes_subtract_scaled(d[5], AA + BB, d[3]), AA * BB, d[1]);
+RCN_INLINE void input_form(wide t[6], const wide d[6]) {
+    const wide even_a = wide_subtract_scaled(d[4], BB, d[2]);
+    const wide odd_a = wide_scale(A, wide_subtract_scaled(d[3], BB, d[1]));
+    const wide even_b = wide_subtract_scaled(d[4], AA, d[2]);
+    const wide odd_b = wide_scale(B, wide_subtract_scaled(d[3], AA, d[1]));
+    t[0] = wide_add_scaled(wide_subtract_scaled(d[4], AA + BB, d[2]), AA * BB, d[0]);
+    t[1] = wide_add(even_a, odd_a);
+    t[2] = wide_subtract(even_a, odd_a);
+    t[3] = wide_add(even_b, odd_b);
+    t[4] = wide_subtract(even_b, odd_b);
+    t[5] = wide_add_scaled(wide_subtract_scaled(d[5], AA + BB, d[3]), AA * BB, d[1]);
 }
 
-RCN_INLINE void output_form(lanes y[4], const lanes m[6]) {
-    const lanes even_a = lanes_add(m[1], m[2]), odd_a = lanes_subtract(m[1], m[2]);
-    const lanes even_b = lanes_add(m[3], m[4]), odd_b = lanes_subtract(m[3], m[4]);
-    y[0] = lanes_add(lanes_add(m[0], even_a), even_b);
-    y[1] = lanes_scale(A, lanes_add_scaled(odd_a, B / A, odd_b));
-    y[2] = lanes_scale(AA, lanes_add_scaled(even_a, BB / AA, even_b));
-    y[3] = lanes_add_scaled(lanes_add_scaled(m[5], AA * A, odd_a), BB * B, odd_b);
+RCN_INLINE void output_form(wide y[4], const wide m[6]) {
+    const wide even_a = wide_add(m[1], m[2]), odd_a = wide_subtract(m[1], m[2]);
+    const wide even_b = wide_add(m[3], m[4]), odd_b = wide_subtract(m[3], m[4]);
+    y[0] = wide_add(wide_add(m[0], even_a), even_b);
+    y[1] = wide_scale(A, wide_add_scaled(odd_a, B / A, odd_b));
+    y[2] = wide_scale(AA, wide_add_scaled(even_a, BB / AA, even_b));
+    y[3] = wide_add_scaled(wide_add_scaled(m[5], AA * A, odd_a), BB * B, odd_b);
 }
 
 /* The adjoint of output_form(). */
-RCN_INLINE void output_form_back(lanes m[6], const lanes y[4]) {
-    const lanes even_a = lanes_add_scaled(y[0], AA, y[2]);
-    const lanes odd_a = lanes_scale(A, lanes_add_scaled(y[1], AA, y[3]));
-    const lanes even_b = lanes_add_scaled(y[0], BB, y[2]);
-    const lanes odd_b = lanes_scale(B, lanes_add_scaled(y[1], BB, y[3]));
+RCN_INLINE void output_form_back(wide m[6], const wide y[4]) {
+    const wide even_a = wide_add_scaled(y[0], AA, y[2]);
+    const wide odd_a = wide_scale(A, wide_add_scaled(y[1], AA, y[3]));
+    const wide even_b = wide_add_scaled(y[0], BB, y[2]);
+    const wide odd_b = wide_scale(B, wide_add_scaled(y[1], BB, y[3]));
     m[0] = y[0];
-    m[1] = lanes_add(even_a, odd_a);
-    m[2] = lanes_subtract(even_a, odd_a);
-    m[3] = lanes_add(even_b, odd_b);
-    m[4] = lanes_subtract(even_b, odd_b);
+    m[1] = wide_add(even_a, odd_a);
+    m[2] = wide_subtract(even_a, odd_a);
+    m[3] = wide_add(even_b, odd_b);
+    m[4] = wide_subtract(even_b, odd_b);
     m[5] = y[3];
 }
 
@@ -67,26 +68,26 @@ RCN_INLINE void output_form_back(lanes m[6], const lanes y[4]) {
 #define FACTOR_A (1 / (2 * AA * (AA - BB)))
 #define FACTOR_B (1 / (2 * BB * (BB - AA)))
 
-RCN_INLINE void weight_form(lanes u[6], const lanes g[3]) {
-    const lanes even_a = lanes_scale(FACTOR_A, lanes_add_scaled(g[0], AA, g[2]));
-    const lanes even_b = lanes_scale(FACTOR_B, lanes_add_scaled(g[0], BB, g[2]));
-    u[0] = lanes_scale(FACTOR_0, g[0]);
-    u[1] = lanes_add_scaled(even_a, FACTOR_A * A, g[1]);
-    u[2] = lanes_subtract_scaled(even_a, FACTOR_A * A, g[1]);
-    u[3] = lanes_add_scaled(even_b, FACTOR_B * B, g[1]);
-    u[4] = lanes_subtract_scaled(even_b, FACTOR_B * B, g[1]);
+RCN_INLINE void weight_form(wide u[6], const wide g[3]) {
+    const wide even_a = wide_scale(FACTOR_A, wide_add_scaled(g[0], AA, g[2]));
+    const wide even_b = wide_scale(FACTOR_B, wide_add_scaled(g[0], BB, g[2]));
+    u[0] = wide_scale(FACTOR_0, g[0]);
+    u[1] = wide_add_scaled(even_a, FACTOR_A * A, g[1]);
+    u[2] = wide_subtract_scaled(even_a, FACTOR_A * A, g[1]);
+    u[3] = wide_add_scaled(even_b, FACTOR_B * B, g[1]);
+    u[4] = wide_subtract_scaled(even_b, FACTOR_B * B, g[1]);
     u[5] = g[2];
 }
 
 /* The adjoint of weight_form(). */
-RCN_INLINE void weight_form_back(lanes g[3], const lanes u[6]) {
-    const lanes even_a = lanes_scale(FACTOR_A, lanes_add(u[1], u[2]));
-    const lanes odd_a = lanes_subtract(u[1], u[2]);
-    const lanes even_b = lanes_scale(FACTOR_B, lanes_add(u[3], u[4]));
-    const lanes odd_b = lanes_subtract(u[3], u[4]);
-    g[0] = lanes_add_scaled(lanes_add(even_a, even_b), FACTOR_0, u[0]);
-    g[1] = lanes_add_scaled(lanes_scale(FACTOR_A * A, odd_a), FACTOR_B * B, odd_b);
-    g[2] = lanes_add_scaled(lanes_add_scaled(u[5], AA, even_a), BB, even_b);
+RCN_INLINE void weight_form_back(wide g[3], const wide u[6]) {
+    const wide even_a = wide_scale(FACTOR_A, wide_add(u[1], u[2]));
+    const wide odd_a = wide_subtract(u[1], u[2]);
+    const wide even_b = wide_scale(FACTOR_B, wide_add(u[3], u[4]));
+    const wide odd_b = wide_subtract(u[3], u[4]);
+    g[0] = wide_add_scaled(wide_add(even_a, even_b), FACTOR_0, u[0]);
+    g[1] = wide_add_scaled(wide_scale(FACTOR_A * A, odd_a), FACTOR_B * B, odd_b);
+    g[2] = wide_add_scaled(wide_add_scaled(u[5], AA, even_a), BB, even_b);
 }
 
 /* ---- blocks of tiles ------------------------------------------------------------------------- */
@@ -107,6 +108,13 @@ typedef struct blocking {
 static int64_t pitch_of(int64_t floats) { return parts(floats, 16) / 2 * 32 + 16; }
 
 static int64_t channels_in(const rcn__winograd *shape) { return shape->in[0] + shape->in[1]; }
+
+/* Forms of inputs are made, and lie, WIDE_BLOCKS blocks of channels at a time. Each input has its
+ * own; of an odd number of blocks the last one is half filled. */
+static int64_t wide_count(int64_t channels) { return parts(channels, WIDE); }
+static int64_t wide_in(const rcn__winograd *shape) {
+    return wide_count(shape->in[0]) + wide_count(shape->in[1]);
+}
 
 /* Blocks of about as many tiles as fill `floats`, a tile of one slice having `per_tile`; `pieces`:
  * at least so many blocks, if there are tiles enough. */
@@ -153,6 +161,11 @@ static block largest_block(const blocking *b) {
     return one;
 }
 
+/* Tiles next to each other. */
+typedef struct run {
+    int64_t first, end;
+} run;
+
 /* Where a tile lies. */
 typedef struct tile {
     int64_t image, y, x; /* of its first output */
@@ -177,25 +190,34 @@ RCN_INLINE tile next_tile(const blocking *b, tile t) {
     return t;
 }
 
-/* A voxel of a slice, zero outside. */
-RCN_INLINE lanes voxel_at(const float *slice, int64_t y, int64_t x, int64_t height, int64_t width) {
-    if (y < 0 || y >= height || x < 0 || x >= width) return lanes_zero();
-    return lanes_load(slice + (y * width + x) * RCN_LANES);
+/* A norm that is applied to what is read. */
+typedef struct wide_norm {
+    wide scale, shift;
+    wide floor; /* 0 for ReLU, otherwise -infinity: then nobody has to ask for each value */
+} wide_norm;
+
+RCN_INLINE wide wide_apply(wide value, const wide_norm *norm) {
+    return wide_at_least(norm->floor, wide_multiply_add(value, norm->scale, norm->shift));
 }
+
+/* Where the voxels of some blocks of channels lie, in floats. */
+typedef struct steps {
+    int64_t row, voxel, block;
+} steps;
 
 /* The first half of the forms of a 6x6 input at `from`: its columns from `first` on. The columns
  * before are the last two of the tile to the left, where that was the tile before. */
-RCN_INLINE void form_columns(lanes half[IN_TILE][IN_TILE], const int first, const float *from,
-                             int64_t row, const on_load *norm) {
+RCN_INLINE void form_columns(wide half[IN_TILE][IN_TILE], const int first, const float *from,
+                             const steps by, const int blocks, const wide_norm *norm) {
     for (int i = 0; first && i < IN_TILE; ++i) {
         half[i][0] = half[i][OUT_TILE];
         half[i][1] = half[i][OUT_TILE + 1];
     }
     for (int j = first; j < IN_TILE; ++j) {
-        lanes d[6], w[6];
+        wide d[6], w[6];
         for (int i = 0; i < IN_TILE; ++i) {
-            d[i] = lanes_load(from + i * row + j * RCN_LANES);
-            if (norm) d[i] = apply(d[i], norm);
+            d[i] = wide_load_blocks(from + i * by.row + j * by.voxel, by.block, blocks);
+            if (norm) d[i] = wide_apply(d[i], norm);
         }
         input_form(w, d);
         for (int i = 0; i < IN_TILE; ++i) half[i][j] = w[i];
@@ -203,90 +225,117 @@ RCN_INLINE void form_columns(lanes half[IN_TILE][IN_TILE], const int first, cons
 }
 
 /* The second half, to points that are `pitch` apart. */
-RCN_INLINE void form_rows(float *to, int64_t pitch, lanes half[IN_TILE][IN_TILE]) {
+RCN_INLINE void form_rows(float *to, int64_t pitch, wide half[IN_TILE][IN_TILE]) {
     for (int i = 0; i < IN_TILE; ++i) {
-        lanes w[6];
+        wide w[6];
         input_form(w, half[i]);
-        for (int j = 0; j < IN_TILE; ++j) lanes_store(to + (i * IN_TILE + j) * pitch, w[j]);
+        for (int j = 0; j < IN_TILE; ++j) wide_store(to + (i * IN_TILE + j) * pitch, w[j]);
     }
 }
 
 /* A 6x6 input that reaches over the border: zero outside, after the norm. What is inside is found
  * once and not asked for each voxel: of a map of 16 x 16, twelve of the sixteen tiles come here. */
 RCN_INLINE void form_edge(float *to, int64_t pitch, const float *plane, int64_t y, int64_t x,
-                          int64_t height, int64_t width, const on_load *norm) {
-    lanes edge[POINTS], half[IN_TILE][IN_TILE];
+                          int64_t height, int64_t width, int64_t voxels, const int blocks,
+                          const wide_norm *norm) {
+    static const steps together = {IN_TILE * WIDE, WIDE, RCN_LANES};
+    _Alignas(64) float edge[POINTS * WIDE];
+    wide half[IN_TILE][IN_TILE];
     const int64_t top = larger(-y, 0), bottom = smaller(height - y, IN_TILE);
     const int64_t left = larger(-x, 0), right = smaller(width - x, IN_TILE);
     for (int64_t r = 0; r < IN_TILE; ++r) {
-        lanes *row = edge + r * IN_TILE;
+        float *row = edge + r * IN_TILE * WIDE;
         /* Row by row: of all at once GCC makes "rep stos", which takes long to begin. */
-        for (int c = 0; c < IN_TILE; ++c) row[c] = lanes_zero();
+        for (int c = 0; c < IN_TILE; ++c) wide_store(row + c * WIDE, wide_zero());
         if (r < top || r >= bottom) continue;
         for (int64_t c = left; c < right; ++c) {
-            const lanes value = lanes_load(plane + ((y + r) * width + x + c) * RCN_LANES);
-            row[c] = norm ? apply(value, norm) : value;
+            const float *from = plane + ((y + r) * width + x + c) * RCN_LANES;
+            const wide value = wide_load_blocks(from, voxels * RCN_LANES, blocks);
+            wide_store(row + c * WIDE, norm ? wide_apply(value, norm) : value);
         }
     }
-    form_columns(half, 0, (const float *)edge, IN_TILE * RCN_LANES, NULL);
+    form_columns(half, 0, edge, together, WIDE_BLOCKS, NULL);
     form_rows(to, pitch, half);
 }
 
-/* The forms of one slice of a block's inputs, of one block of channels: `to` is its first row. */
-static void spread_slice(float *to, int64_t pitch, const blocking *b, const rcn__winograd *shape,
-                         const block *one, const rcn__source *from, int64_t channel_block,
-                         int64_t z, int64_t channels) {
+/* The forms of some tiles of one slice of inputs, of some blocks of channels from number `first` of
+ * one input on: `to` is the first one's row. */
+RCN_INLINE void spread_slice(float *to, int64_t pitch, const blocking *b,
+                             const rcn__winograd *shape, const run *tiles, const rcn__source *from,
+                             int64_t first, int64_t z, int64_t channels, const int blocks) {
     const int64_t height = shape->size[1], width = shape->size[2];
-    const int64_t voxels = height * width * shape->size[0], blocks = channels / RCN_LANES;
-    if (z < 0 || z >= shape->size[0]) {
-        for (int p = 0; p < POINTS; ++p)
-            memset(to + p * pitch, 0, (size_t)(one->tiles * RCN_LANES) * sizeof *to);
-        return;
-    }
-    tile t = tile_at(b, one->tile);
-    on_load norm = on_load_of(from);
+    const int64_t voxels = height * width * shape->size[0], all_blocks = channels / RCN_LANES;
+    const steps by = {width * RCN_LANES, RCN_LANES, voxels * RCN_LANES};
+    tile t = tile_at(b, tiles->first);
+    wide_norm norm = {.floor = wide_all(from->relu ? 0.0f : -INFINITY)};
     int64_t image = -1;
-    lanes half[IN_TILE][IN_TILE];
+    wide half[IN_TILE][IN_TILE];
     int goes_on = 0; /* the tile to the left was the one before */
-    for (int64_t i = 0; i < one->tiles; ++i, t = next_tile(b, t), to += RCN_LANES) {
+    for (int64_t i = tiles->first; i < tiles->end; ++i, t = next_tile(b, t), to += WIDE) {
         const int64_t y = t.y - 1, x = t.x - 1;
         const float *plane =
-            from->data +
-            ((t.image * blocks + channel_block) * voxels + z * height * width) * RCN_LANES;
+            from->data + ((t.image * all_blocks + first) * voxels + z * height * width) * RCN_LANES;
         const float *corner = plane + (y * width + x) * RCN_LANES;
         const int inside = y >= 0 && x >= 0 && y + IN_TILE <= height && x + IN_TILE <= width;
         if (from->scale && t.image != image) {
+            const int64_t at = t.image * channels + first * RCN_LANES;
             image = t.image;
-            norm.scale = lanes_load(from->scale + image * channels + channel_block * RCN_LANES);
-            norm.shift = lanes_load(from->shift + image * channels + channel_block * RCN_LANES);
+            norm.scale = wide_load_blocks(from->scale + at, RCN_LANES, blocks);
+            norm.shift = wide_load_blocks(from->shift + at, RCN_LANES, blocks);
         }
         if (!inside) {
-            form_edge(to, pitch, plane, y, x, height, width, from->scale ? &norm : NULL);
+            form_edge(to, pitch, plane, y, x, height, width, voxels, blocks,
+                      from->scale ? &norm : NULL);
         } else {
-            const int64_t row = width * RCN_LANES;
+            for (int r = 2; r < IN_TILE; ++r)
+                for (int k = 0; k < blocks; ++k)
+                    for (int l = 0; l < OUT_TILE * RCN_LANES; l += LINE_FLOATS)
+                        prefetch(corner + r * by.row + k * by.block +
+                                 AHEAD_TILES * OUT_TILE * RCN_LANES + l);
             if (from->scale && goes_on)
-                form_columns(half, 2, corner, row, &norm);
+                form_columns(half, 2, corner, by, blocks, &norm);
             else if (from->scale)
-                form_columns(half, 0, corner, row, &norm);
+                form_columns(half, 0, corner, by, blocks, &norm);
             else if (goes_on)
-                form_columns(half, 2, corner, row, NULL);
+                form_columns(half, 2, corner, by, blocks, NULL);
             else
-                form_columns(half, 0, corner, row, NULL);
+                form_columns(half, 0, corner, by, blocks, NULL);
             form_rows(to, pitch, half);
         }
         goes_on = inside && t.x + OUT_TILE < b->tiles_x * OUT_TILE;
     }
 }
 
-/* to[point][channel block][row][lane] for one block of channels of all inputs and one slice. */
+/* to[point][wide block][row][WIDE] for one wide block of all inputs, one slice and one of `runs`
+ * runs of its tiles. */
 static void spread_inputs(float *to, int64_t pitch, const blocking *b, const rcn__winograd *shape,
-                          const block *one, const rcn__source *from, int64_t channel_block,
-                          int64_t slice) {
-    const int64_t first = shape->in[0] / RCN_LANES;
-    const int second = channel_block >= first;
-    float *row = to + (channel_block * in_rows(shape, one) + slice * one->tiles) * RCN_LANES;
-    spread_slice(row, pitch, b, shape, one, &from[second], channel_block - (second ? first : 0),
-                 one->slice + slice - shape->depth / 2, shape->in[second]);
+                          const block *one, const rcn__source *from, int64_t wide_block,
+                          int64_t slice, int64_t number, int64_t runs) {
+    const int64_t before = wide_count(shape->in[0]), z = one->slice + slice - shape->depth / 2;
+    const int second = wide_block >= before;
+    const int64_t first = (wide_block - (second ? before : 0)) * WIDE_BLOCKS;
+    const int64_t channels = shape->in[second];
+    const run tiles = {one->tile + one->tiles * number / runs,
+                       one->tile + one->tiles * (number + 1) / runs};
+    float *row =
+        to +
+        (wide_block * in_rows(shape, one) + slice * one->tiles + tiles.first - one->tile) * WIDE;
+    if (z < 0 || z >= shape->size[0])
+        for (int p = 0; p < POINTS; ++p)
+            memset(row + p * pitch, 0, (size_t)((tiles.end - tiles.first) * WIDE) * sizeof *row);
+    else if (channels / RCN_LANES - first >= WIDE_BLOCKS)
+        spread_slice(row, pitch, b, shape, &tiles, &from[second], first, z, channels, WIDE_BLOCKS);
+    else
+        spread_slice(row, pitch, b, shape, &tiles, &from[second], first, z, channels, 1);
+}
+
+/* Where the forms of a block of channels of all inputs begin, those of a point. */
+static int64_t forms_at(const rcn__winograd *shape, const block *one, int64_t channel_block) {
+    const int64_t blocks = shape->in[0] / RCN_LANES;
+    const int second = channel_block >= blocks;
+    const int64_t own = channel_block - (second ? blocks : 0);
+    const int64_t wide_block = own / WIDE_BLOCKS + (second ? wide_count(shape->in[0]) : 0);
+    return wide_block * in_rows(shape, one) * WIDE + own % WIDE_BLOCKS * RCN_LANES;
 }
 
 /* ---- weights --------------------------------------------------------------------------------- */
@@ -333,18 +382,18 @@ static size_t winograd_packed_bytes(const rcn__winograd *shape) {
 }
 
 /* The forms of 3x3 weights g of several outputs. */
-RCN_INLINE void form_weights(float *to, int64_t pitch, const lanes g[TAPS]) {
-    lanes half[IN_TILE][3];
+RCN_INLINE void form_weights(float *to, int64_t pitch, const wide g[TAPS]) {
+    wide half[IN_TILE][3];
     for (int j = 0; j < 3; ++j) {
-        const lanes column[3] = {g[j], g[3 + j], g[6 + j]};
-        lanes u[6];
+        const wide column[3] = {g[j], g[3 + j], g[6 + j]};
+        wide u[6];
         weight_form(u, column);
         for (int i = 0; i < IN_TILE; ++i) half[i][j] = u[i];
     }
     for (int i = 0; i < IN_TILE; ++i) {
-        lanes u[6];
+        wide u[6];
         weight_form(u, half[i]);
-        for (int j = 0; j < IN_TILE; ++j) lanes_store(to + (i * IN_TILE + j) * pitch, u[j]);
+        for (int j = 0; j < IN_TILE; ++j) wide_store(to + (i * IN_TILE + j) * pitch, u[j]);
     }
 }
 
@@ -363,15 +412,17 @@ RCN_INLINE int64_t taps_of(const rcn__winograd *shape, const rcn__weight_slice *
     return ((out * where->total_in + where->first_in + in) * shape->depth + slice) * TAPS;
 }
 
-/* g[tap][lane]: the taps between input channel c and RCN_LANES output channels, from k on. */
-RCN_INLINE void gather_taps(lanes g[TAPS], const pack_job *job, int64_t c, int64_t k, int64_t z) {
+/* g[tap][lane]: the taps between input channel c and some blocks of output channels, from k on. */
+RCN_INLINE void gather_taps(wide g[TAPS], const pack_job *job, int64_t c, int64_t k, int64_t z,
+                            const int blocks) {
     const int64_t first = taps_of(job->shape, &job->where, c, k, z);
     const int64_t step = taps_of(job->shape, &job->where, c, k + 1, z) - first;
     for (int i = 0; i < TAPS; ++i)
-        g[i] = lanes_gather(job->weights + first + (job->where.mirrored ? TAPS - 1 - i : i), step);
+        g[i] = wide_gather(job->weights + first + (job->where.mirrored ? TAPS - 1 - i : i), step,
+                           blocks);
     if (!job->where.scale) return;
-    const lanes scale = lanes_gather(job->where.scale + k, 1);
-    for (int i = 0; i < TAPS; ++i) g[i] = lanes_multiply(g[i], scale);
+    const wide scale = wide_load_blocks(job->where.scale + k, RCN_LANES, blocks);
+    for (int i = 0; i < TAPS; ++i) g[i] = wide_multiply(g[i], scale);
 }
 
 /* packed[group of outputs][point][slice][input][outputs of the group], or with the 9 taps behind
@@ -384,15 +435,15 @@ static void pack_block(int64_t index, int thread, void *payload) {
     const int64_t z = index * RCN_LANES / in;
     const int keeps = keeps_forms(shape);
     (void)thread;
-    for (int64_t k = 0; k < columns_in_all(shape->out); k += RCN_LANES) {
+    for (int64_t k = 0; k < columns_in_all(shape->out); k += WIDE) {
         const int64_t group = k / WIDTH, columns = columns_of(shape->out, group);
         for (int64_t c = first; c < first + RCN_LANES; ++c) {
             const int64_t row = z * in + c;
-            lanes g[TAPS];
-            if (k < shape->out)
-                gather_taps(g, job, c, k, z);
-            else /* the last vector is only half filled */
-                for (int i = 0; i < TAPS; ++i) g[i] = lanes_zero();
+            wide g[TAPS];
+            if (k + WIDE <= shape->out)
+                gather_taps(g, job, c, k, z, WIDE_BLOCKS);
+            else
+                gather_taps(g, job, c, k, z, 1);
             if (keeps) {
                 form_weights(job->packed + group * POINTS * form_pitch(shape, WIDTH) +
                                  row * columns + k % WIDTH,
@@ -400,7 +451,7 @@ static void pack_block(int64_t index, int thread, void *payload) {
             } else {
                 float *to = job->packed + columns_before(group) * shape->depth * in * TAPS +
                             row * TAPS * columns + k % WIDTH;
-                for (int i = 0; i < TAPS; ++i) lanes_store(to + i * columns, g[i]);
+                for (int i = 0; i < TAPS; ++i) wide_store(to + i * columns, g[i]);
             }
         }
     }
@@ -431,10 +482,10 @@ typedef struct convolve_job {
     ptrdiff_t *offsets; /* of the slices and blocks of channels in a block's inputs */
 } convolve_job;
 
-enum { KEPT_FLOATS = 65536, SHARED_FLOATS = 1 << 20, SUM_ROWS = 4 * ROWS };
+enum { KEPT_FLOATS = 65536, SHARED_FLOATS = 1 << 20, SUM_ROWS = 4 * ROWS, PART_ROWS = 64 };
 
 static void plan_convolution(convolve_job *job, const rcn__winograd *shape, int threads) {
-    const int64_t in = channels_in(shape);
+    const int64_t in = wide_in(shape) * WIDE;
     job->shape = shape;
     if (keeps_forms(shape))
         job->blocks = block_up(shape, KEPT_FLOATS, POINTS * in, 4 * (int64_t)threads);
@@ -447,7 +498,9 @@ static void plan_convolution(convolve_job *job, const rcn__winograd *shape, int 
                                                                 : smaller(out_rows(&one), SUM_ROWS);
     job->sum_pitch = pitch_of(job->sum_rows * WIDTH);
     const int64_t groups = groups_of(shape->out);
-    job->row_parts = smaller(parts(2 * (int64_t)threads, groups), parts(out_rows(&one), SUM_ROWS));
+    job->row_parts =
+        larger(smaller(out_rows(&one) / PART_ROWS, threads),
+               smaller(parts(2 * (int64_t)threads, groups), parts(out_rows(&one), SUM_ROWS)));
     const int64_t first = keeps_forms(shape) ? job->in_pitch : part_pitch(shape, WIDTH);
     job->thread_floats = POINTS * (first + job->sum_pitch);
     job->streams =
@@ -482,34 +535,37 @@ static out_slice out_slice_at(const convolve_job *job, int64_t image, int64_t ch
     return slice;
 }
 
-/* Outputs of one tile and block of channels. */
-RCN_INLINE void finish_tile(const convolve_job *job, out_slice out, const float *sums, tile t,
-                            lanes bias, const int streams) {
+/* Outputs of one tile and some blocks of channels. */
+RCN_INLINE void finish_tile(const convolve_job *job, const out_slice *out, const float *sums,
+                            tile t, wide bias, const int blocks, const int streams) {
     const int64_t height = job->shape->size[1], width = job->shape->size[2];
-    const int relu = job->ending.relu;
     const int64_t rows = smaller(height - t.y, OUT_TILE), columns = smaller(width - t.x, OUT_TILE);
-    lanes half[OUT_TILE][IN_TILE];
+    const int relu = job->ending.relu, adds = out->residual != NULL;
+    wide half[OUT_TILE][IN_TILE];
     for (int j = 0; j < IN_TILE; ++j) {
-        lanes m[6], y[4];
+        wide m[6], y[4];
         for (int i = 0; i < IN_TILE; ++i)
-            m[i] = lanes_load(sums + (i * IN_TILE + j) * job->sum_pitch);
+            m[i] = wide_load(sums + (i * IN_TILE + j) * job->sum_pitch);
         output_form(y, m);
         for (int i = 0; i < OUT_TILE; ++i) half[i][j] = y[i];
     }
     for (int i = 0; i < rows; ++i) {
         const int64_t first = ((t.y + i) * width + t.x) * RCN_LANES;
-        lanes y[4];
+        wide y[4];
         output_form(y, half[i]);
         for (int j = 0; j < OUT_TILE; ++j) {
             if (j >= columns) break;
-            lanes value = lanes_add(y[j], bias);
-            if (out.residual)
-                value = lanes_add(value, lanes_load(out.residual + first + j * RCN_LANES));
-            if (relu) value = lanes_at_least(lanes_zero(), value);
-            if (streams)
-                lanes_stream(out.to + first + j * RCN_LANES, value);
-            else
-                lanes_store(out.to + first + j * RCN_LANES, value);
+            const int64_t at = first + j * RCN_LANES;
+            const float *place[WIDE_BLOCKS] = {NULL};
+            wide value = wide_add(y[j], bias);
+            for (int k = 0; adds && k < blocks; ++k) place[k] = out[k].residual + at;
+            if (adds) value = wide_add(value, wide_load_each(place, blocks));
+            if (relu) value = wide_at_least(wide_zero(), value);
+            for (int k = 0; k < blocks; ++k)
+                if (streams)
+                    lanes_stream(out[k].to + at, wide_block(value, k));
+                else
+                    lanes_store(out[k].to + at, wide_block(value, k));
         }
     }
 }
@@ -528,35 +584,47 @@ static void multiply_points(float *sums, const convolve_job *job, int64_t group,
         const rcn__product product = {.c = sums + p * job->sum_pitch,
                                       .c_pitch = columns,
                                       .add = from > 0,
-                                      .a = inputs + p * job->in_pitch + first * RCN_LANES,
+                                      .a = inputs + p * job->in_pitch + first * WIDE,
                                       .offsets = offsets + from,
                                       .outer = to - from,
                                       .inner = RCN_LANES,
                                       .b = forms + p * pitch};
-        multiply_rows(product, RCN_FORWARD, end - first, columns);
+        multiply_rows(product, RCN_WIDE_FORWARD, end - first, columns);
+    }
+}
+
+/* The same for the rows [first, end) of a block, from `sums` on. */
+RCN_INLINE void finish_blocks(const convolve_job *job, const block *one, const float *sums,
+                              int64_t columns, int64_t c, int64_t first, int64_t end,
+                              const int blocks) {
+    const float *bias = job->ending.bias;
+    const wide biases =
+        bias ? wide_load_blocks(bias + c * RCN_LANES, RCN_LANES, blocks) : wide_zero();
+    tile t = tile_at(&job->blocks, one->tile + first % one->tiles);
+    for (int64_t row = first; row < end; ++row, sums += columns) {
+        out_slice out[WIDE_BLOCKS];
+        if (row % one->tiles == 0) t = tile_at(&job->blocks, one->tile);
+        for (int k = 0; k < blocks; ++k)
+            out[k] = out_slice_at(job, t.image, c + k, one->slice + row / one->tiles);
+        if (job->streams)
+            finish_tile(job, out, sums, t, biases, blocks, 1);
+        else
+            finish_tile(job, out, sums, t, biases, blocks, 0);
+        t = next_tile(&job->blocks, t);
     }
 }
 
 /* The outputs of those rows. */
 static void finish_rows(const convolve_job *job, const block *one, int64_t group, const float *sums,
                         int64_t first, int64_t end) {
-    const rcn__winograd *shape = job->shape;
-    const int64_t columns = columns_of(shape->out, group), left = shape->out - group * WIDTH;
-    for (int64_t v = 0; v * RCN_LANES < smaller(left, WIDTH); ++v) {
-        const int64_t c = group * WIDTH / RCN_LANES + v;
-        const lanes bias =
-            job->ending.bias ? lanes_load(job->ending.bias + c * RCN_LANES) : lanes_zero();
-        tile t = tile_at(&job->blocks, one->tile + first % one->tiles);
-        for (int64_t row = first; row < end; ++row) {
-            if (row % one->tiles == 0) t = tile_at(&job->blocks, one->tile);
-            const out_slice out = out_slice_at(job, t.image, c, one->slice + row / one->tiles);
-            const float *from = sums + (row - first) * columns + v * RCN_LANES;
-            if (job->streams)
-                finish_tile(job, out, from, t, bias, 1);
-            else
-                finish_tile(job, out, from, t, bias, 0);
-            t = next_tile(&job->blocks, t);
-        }
+    const int64_t columns = columns_of(job->shape->out, group);
+    const int64_t left = smaller(job->shape->out - group * WIDTH, WIDTH);
+    for (int64_t k = 0; k < left; k += WIDE) {
+        const int64_t c = (group * WIDTH + k) / RCN_LANES;
+        if (left - k >= WIDE)
+            finish_blocks(job, one, sums + k, columns, c, first, end, WIDE_BLOCKS);
+        else
+            finish_blocks(job, one, sums + k, columns, c, first, end, 1);
     }
     if (job->streams) lanes_stream_end();
 }
@@ -565,8 +633,7 @@ static void fill_offsets(ptrdiff_t *offsets, const rcn__winograd *shape, const b
     const int64_t blocks = channels_in(shape) / RCN_LANES;
     for (int64_t z = 0; z < shape->depth; ++z)
         for (int64_t c = 0; c < blocks; ++c)
-            offsets[z * blocks + c] =
-                (ptrdiff_t)((c * in_rows(shape, one) + z * one->tiles) * RCN_LANES);
+            offsets[z * blocks + c] = (ptrdiff_t)(forms_at(shape, one, c) + z * one->tiles * WIDE);
 }
 
 /* With kept forms: a block from its inputs to its outputs, in the memory of one thread. */
@@ -578,9 +645,9 @@ static void convolve_block(int64_t index, int thread, void *payload) {
     float *inputs = job->scratch + thread * job->thread_floats;
     float *sums = inputs + POINTS * job->in_pitch;
     ptrdiff_t *offsets = job->offsets + (thread + 1) * shape->depth * blocks;
-    for (int64_t c = 0; c < blocks; ++c)
+    for (int64_t c = 0; c < wide_in(shape); ++c)
         for (int64_t z = 0; z < one.slices + shape->depth - 1; ++z)
-            spread_inputs(inputs, job->in_pitch, &job->blocks, shape, &one, job->in, c, z);
+            spread_inputs(inputs, job->in_pitch, &job->blocks, shape, &one, job->in, c, z, 0, 1);
     fill_offsets(offsets, shape, &one);
     for (int64_t group = 0; group < groups_of(shape->out); ++group) {
         multiply_points(sums, job, group, inputs,
@@ -591,13 +658,13 @@ static void convolve_block(int64_t index, int thread, void *payload) {
     }
 }
 
-/* Without: first all inputs of a block, */
+/* Without: first all inputs of a block, in the order of their rows, */
 static void spread_task(int64_t index, int thread, void *payload) {
     const convolve_job *job = payload;
-    const int64_t slices = job->one.slices + job->shape->depth - 1;
+    const int64_t count = wide_in(job->shape), place = index / count;
     (void)thread;
     spread_inputs(job->inputs, job->in_pitch, &job->blocks, job->shape, &job->one, job->in,
-                  index / slices, index % slices);
+                  index % count, place / job->row_parts, place % job->row_parts, job->row_parts);
 }
 
 /* The forms of the taps of `in` input channels and one group of output channels. All taps of a
@@ -607,19 +674,20 @@ static void form_part(float *forms, int64_t pitch, const float *taps, int64_t in
     for (int64_t c = 0; c < in; ++c) {
         const float *soon = taps + smaller(c + AHEAD, in - 1) * TAPS * columns;
         for (int64_t i = 0; i < TAPS * columns; i += LINE_FLOATS) prefetch(soon + i);
-        for (int64_t k = 0; k < columns; k += RCN_LANES) {
-            lanes g[TAPS];
-            for (int i = 0; i < TAPS; ++i) g[i] = lanes_load(taps + (c * TAPS + i) * columns + k);
+        for (int64_t k = 0; k < columns; k += WIDE) {
+            wide g[TAPS];
+            for (int i = 0; i < TAPS; ++i) g[i] = wide_load(taps + (c * TAPS + i) * columns + k);
             form_weights(forms + c * columns + k, pitch, g);
         }
     }
 }
 
-/* then a group of output channels for a part of the rows. */
+/* then a group of output channels for a part of the rows, in the order of the rows, too: a thread
+ * finds in its own cache what it has made. */
 static void convolve_group(int64_t index, int thread, void *payload) {
     const convolve_job *job = payload;
     const rcn__winograd *shape = job->shape;
-    const int64_t group = index / job->row_parts, part = index % job->row_parts;
+    const int64_t groups = groups_of(shape->out), group = index % groups, part = index / groups;
     const int64_t columns = columns_of(shape->out, group), rows = out_rows(&job->one);
     const int64_t first = rows * part / job->row_parts, end = rows * (part + 1) / job->row_parts;
     const int64_t in = shape->depth * channels_in(shape), pitch = part_pitch(shape, columns);
@@ -659,7 +727,7 @@ static void winograd_convolve(float *const out[2], const rcn__winograd *shape, r
     for (int64_t i = 0; i < block_count(&job.blocks); ++i) {
         job.one = block_at(&job.blocks, shape, i);
         fill_offsets(job.offsets, shape, &job.one);
-        rcn__for_all(ctx, channels_in(shape) / RCN_LANES * (job.one.slices + shape->depth - 1),
+        rcn__for_all(ctx, wide_in(shape) * (job.one.slices + shape->depth - 1) * job.row_parts,
                      spread_task, &job);
         rcn__for_all(ctx, groups_of(shape->out) * job.row_parts, convolve_group, &job);
     }
@@ -676,15 +744,19 @@ static void winograd_convolve(float *const out[2], const rcn__winograd *shape, r
  *
  * Many: all threads make the forms of a large block, then the tasks go to the threads. Their sums
  * stay in a thread's memory if one block is all there is, otherwise they have a place of their own.
+ * Where there are far more tiles than channels, each task is done for the first and for the second
+ * half of the rows apart, also with sums that are added up at the end: then threads mostly read the
+ * forms that they have made themselves, and those of others come slowly where cores have no cache
+ * in common.
  *
  * Neither depends on the number of threads. */
-enum { SLOTS = 8, SLOT_FLOATS = 131072, SHARED_BLOCK_FLOATS = 3 << 19 };
+enum { SLOTS = 8, SLOT_FLOATS = 131072, SHARED_BLOCK_FLOATS = 3 << 19, FORM_RUNS = 4 };
 
 typedef struct gradient_job {
     const rcn__winograd *shape;
     blocking blocks;
     block one; /* many channels: that all threads work on */
-    int first, last;
+    int first; /* many channels: of the blocks */
     float *dweights;
     const rcn__source *in;
     const float *dout;
@@ -693,20 +765,23 @@ typedef struct gradient_job {
     float *sums;
     int64_t in_pitch, out_pitch, sum_floats;
     int64_t in_ranges, slots; /* slots: 0 for many channels */
+    int64_t row_parts;        /* many channels: 1 or 2 */
 } gradient_job;
 
 static void plan_gradient(gradient_job *job, const rcn__winograd *shape) {
-    const int64_t in = channels_in(shape), out = columns_in_all(shape->out);
-    const int few = shape->depth * in * out <= 4096;
+    const int64_t in = wide_in(shape) * WIDE, out = columns_in_all(shape->out);
+    const int few = shape->depth * channels_in(shape) * out <= 4096;
     job->shape = shape;
     job->blocks = block_up(shape, few ? SLOT_FLOATS : SHARED_BLOCK_FLOATS, POINTS * (in + out),
                            few ? SLOTS : 1);
     const block one = largest_block(&job->blocks);
     job->in_pitch = pitch_of(in_rows(shape, &one) * in);
     job->out_pitch = pitch_of(out_rows(&one) * out);
-    job->in_ranges = parts(in, IN_RANGE);
-    job->sum_floats = POINTS * smaller(in, IN_RANGE) * WIDTH;
+    job->in_ranges = parts(channels_in(shape), IN_RANGE);
+    job->sum_floats = POINTS * smaller(channels_in(shape), IN_RANGE) * WIDTH;
     job->slots = few ? smaller(SLOTS, block_count(&job->blocks)) : 0;
+    const int64_t rows = job->blocks.tiles * shape->size[0];
+    job->row_parts = rows * (in + out) >= 4 * shape->depth * in * out ? 2 : 1;
 }
 
 static int64_t gradient_tasks(const gradient_job *job) {
@@ -717,37 +792,58 @@ static int64_t gradient_forms(const gradient_job *job) {
     return POINTS * (job->in_pitch + job->out_pitch);
 }
 
-static int is_one_block(const gradient_job *job) { return block_count(&job->blocks) == 1; }
+/* Sums are done with as soon as they are made. */
+static int is_at_once(const gradient_job *job) {
+    return block_count(&job->blocks) == 1 && job->row_parts == 1;
+}
 
 static size_t winograd_gradient_bytes(const rcn__winograd *shape, int threads) {
     gradient_job job = {0};
     plan_gradient(&job, shape);
     int64_t sums = gradient_tasks(&job);
-    if (job.slots)
-        sums *= job.slots;
-    else if (is_one_block(&job))
+    if (is_at_once(&job) && !job.slots)
         sums = threads;
+    else
+        sums *= job.slots ? job.slots : job.row_parts;
     return (size_t)((job.slots ? threads : 1) * gradient_forms(&job) + sums * job.sum_floats) *
            sizeof(float);
 }
 
-/* The form of 4x4 gradients of outputs. */
+/* The form of 4x4 gradients of outputs, zero beyond the border. */
 RCN_INLINE void form_output(float *to, int64_t pitch, const float *plane, tile t, int64_t height,
-                            int64_t width) {
-    lanes half[IN_TILE][OUT_TILE];
-    const int inside = t.y + OUT_TILE <= height && t.x + OUT_TILE <= width;
+                            int64_t width, int64_t voxels, const int blocks) {
+    const float *from = plane + (t.y * width + t.x) * RCN_LANES;
+    const int64_t rows = height - t.y, columns = width - t.x;
+    wide half[IN_TILE][OUT_TILE];
     for (int j = 0; j < OUT_TILE; ++j) {
-        lanes y[4], m[6];
+        wide y[4], m[6];
         for (int i = 0; i < OUT_TILE; ++i)
-            y[i] = inside ? lanes_load(plane + ((t.y + i) * width + t.x + j) * RCN_LANES)
-                          : voxel_at(plane, t.y + i, t.x + j, height, width);
+            y[i] = i < rows && j < columns ? wide_load_blocks(from + (i * width + j) * RCN_LANES,
+                                                              voxels * RCN_LANES, blocks)
+                                           : wide_zero();
         output_form_back(m, y);
         for (int i = 0; i < IN_TILE; ++i) half[i][j] = m[i];
     }
     for (int i = 0; i < IN_TILE; ++i) {
-        lanes m[6];
+        wide m[6];
         output_form_back(m, half[i]);
-        for (int j = 0; j < IN_TILE; ++j) lanes_store(to + (i * IN_TILE + j) * pitch, m[j]);
+        for (int j = 0; j < IN_TILE; ++j) wide_store(to + (i * IN_TILE + j) * pitch, m[j]);
+    }
+}
+
+/* Those of the tiles [first, end) of a slice of a block, `columns` apart. */
+RCN_INLINE void form_outputs(float *to, const gradient_job *job, const block *one, int64_t columns,
+                             int64_t channel_block, int64_t slice, int64_t first, int64_t end,
+                             const int blocks) {
+    const rcn__winograd *shape = job->shape;
+    const int64_t height = shape->size[1], width = shape->size[2];
+    const int64_t voxels = height * width * shape->size[0], all_blocks = shape->out / RCN_LANES;
+    tile t = tile_at(&job->blocks, one->tile + first);
+    for (int64_t i = first; i < end; ++i, to += columns, t = next_tile(&job->blocks, t)) {
+        const float *plane = job->dout + ((t.image * all_blocks + channel_block) * voxels +
+                                          (one->slice + slice) * height * width) *
+                                             RCN_LANES;
+        form_output(to, job->out_pitch, plane, t, height, width, voxels, blocks);
     }
 }
 
@@ -756,51 +852,38 @@ RCN_INLINE void form_output(float *to, int64_t pitch, const float *plane, tile t
  * each other, which takes many times as long as to fill it. */
 static void spread_outputs(float *to, const gradient_job *job, const block *one, int64_t group,
                            int64_t slice, int64_t first, int64_t end) {
-    const rcn__winograd *shape = job->shape;
-    const int64_t height = shape->size[1], width = shape->size[2];
-    const int64_t blocks = shape->out / RCN_LANES, voxels = height * width * shape->size[0];
-    const int64_t columns = columns_of(shape->out, group);
+    const int64_t columns = columns_of(job->shape->out, group);
     to += columns_before(group) * out_rows(one) + (slice * one->tiles + first) * columns;
-    for (int64_t v = 0; v < columns / RCN_LANES; ++v) {
-        const int64_t channel_block = group * WIDTH / RCN_LANES + v;
-        tile t = tile_at(&job->blocks, one->tile + first);
-        float *row = to + v * RCN_LANES;
-        for (int64_t i = first; i < end; ++i, row += columns) {
-            if (channel_block < blocks)
-                form_output(row, job->out_pitch,
-                            job->dout + ((t.image * blocks + channel_block) * voxels +
-                                         (one->slice + slice) * height * width) *
-                                            RCN_LANES,
-                            t, height, width);
-            else /* the last vector is only half filled */
-                for (int p = 0; p < POINTS; ++p)
-                    lanes_store(row + p * job->out_pitch, lanes_zero());
-            t = next_tile(&job->blocks, t);
-        }
+    for (int64_t k = 0; k < columns; k += WIDE) {
+        const int64_t channel = group * WIDTH + k, c = channel / RCN_LANES;
+        if (channel + WIDE <= job->shape->out)
+            form_outputs(to + k, job, one, columns, c, slice, first, end, WIDE_BLOCKS);
+        else
+            form_outputs(to + k, job, one, columns, c, slice, first, end, 1);
     }
 }
 
-/* The forms of a block come in so many pieces: of the inputs a block of channels in a slice each,
- * of the outputs a group of channels, a slice and a run of tiles. */
-enum { TILE_RUNS = WIDTH / RCN_LANES };
+/* Forms are made in pieces, in the order of rows: of the inputs a wide block, of the outputs a
+ * group of channels, each in a slice and a run of its tiles. */
 static int64_t input_pieces(const gradient_job *job, const block *one) {
-    return channels_in(job->shape) / RCN_LANES * (one->slices + job->shape->depth - 1);
+    return wide_in(job->shape) * (one->slices + job->shape->depth - 1) * FORM_RUNS;
 }
-static int64_t pieces_of(const gradient_job *job, const block *one) {
-    return input_pieces(job, one) + groups_of(job->shape->out) * one->slices * TILE_RUNS;
+static int64_t output_pieces(const gradient_job *job, const block *one) {
+    return groups_of(job->shape->out) * one->slices * FORM_RUNS;
 }
 
-static void spread_piece(float *forms, const gradient_job *job, const block *one, int64_t index) {
-    const int64_t inputs = input_pieces(job, one), in_slices = one->slices + job->shape->depth - 1;
-    if (index < inputs)
-        spread_inputs(forms, job->in_pitch, &job->blocks, job->shape, one, job->in,
-                      index / in_slices, index % in_slices);
-    else {
-        const int64_t at = index - inputs, run = at % TILE_RUNS, slice = at / TILE_RUNS;
-        spread_outputs(forms + POINTS * job->in_pitch, job, one, slice / one->slices,
-                       slice % one->slices, one->tiles * run / TILE_RUNS,
-                       one->tiles * (run + 1) / TILE_RUNS);
-    }
+static void spread_input_piece(float *forms, const gradient_job *job, const block *one,
+                               int64_t index) {
+    const int64_t count = wide_in(job->shape), place = index / count;
+    spread_inputs(forms, job->in_pitch, &job->blocks, job->shape, one, job->in, index % count,
+                  place / FORM_RUNS, place % FORM_RUNS, FORM_RUNS);
+}
+
+static void spread_output_piece(float *forms, const gradient_job *job, const block *one,
+                                int64_t index) {
+    const int64_t count = groups_of(job->shape->out), place = index / count, at = place % FORM_RUNS;
+    spread_outputs(forms + POINTS * job->in_pitch, job, one, index % count, place / FORM_RUNS,
+                   one->tiles * at / FORM_RUNS, one->tiles * (at + 1) / FORM_RUNS);
 }
 
 /* What a task is about. */
@@ -817,27 +900,27 @@ static gradient_part part_at(const gradient_job *job, int64_t index) {
     return part;
 }
 
-/* sums[point][input][columns] (+)= inputs' forms times outputs'. */
+/* sums[point][input][columns] (+)= inputs' forms times outputs', over the rows [first, end). */
 static void add_part(float *sums, int add, const gradient_job *job, const block *one,
-                     const float *forms, int64_t index) {
+                     const float *forms, int64_t index, int64_t first, int64_t end) {
     static const ptrdiff_t start = 0;
     const rcn__winograd *shape = job->shape;
     const gradient_part part = part_at(job, index);
     const int64_t columns = columns_of(shape->out, part.group), rows = out_rows(one);
     for (int p = 0; p < POINTS; ++p)
         for (int64_t c = 0; c < part.in; c += RCN_LANES) {
-            const int64_t row =
-                (part.first + c) / RCN_LANES * in_rows(shape, one) + part.z * one->tiles;
+            const int64_t at =
+                forms_at(shape, one, (part.first + c) / RCN_LANES) + part.z * one->tiles * WIDE;
             const rcn__product product = {.c = sums + (p * part.in + c) * columns,
                                           .c_pitch = columns,
                                           .add = add,
-                                          .a = forms + p * job->in_pitch + row * RCN_LANES,
+                                          .a = forms + p * job->in_pitch + at + first * WIDE,
                                           .offsets = &start,
                                           .outer = 1,
-                                          .inner = rows,
+                                          .inner = end - first,
                                           .b = forms + POINTS * job->in_pitch + p * job->out_pitch +
-                                               columns_before(part.group) * rows};
-            multiply_rows(product, RCN_GRADIENT, RCN_LANES, columns);
+                                               columns_before(part.group) * rows + first * columns};
+            multiply_rows(product, RCN_WIDE_GRADIENT, RCN_LANES, columns);
         }
 }
 
@@ -848,21 +931,21 @@ static void finish_part(const gradient_job *job, const float *sums, int64_t inde
     const int64_t columns = columns_of(shape->out, part.group);
     const int64_t outs = smaller(shape->out - part.group * WIDTH, WIDTH);
     for (int64_t c = 0; c < part.in; ++c)
-        for (int64_t k = 0; k < outs; k += RCN_LANES) {
-            lanes half[3][IN_TILE];
+        for (int64_t k = 0; k < outs; k += WIDE) {
+            wide half[3][IN_TILE];
             for (int j = 0; j < IN_TILE; ++j) {
-                lanes u[6], g[3];
+                wide u[6], g[3];
                 for (int i = 0; i < IN_TILE; ++i)
-                    u[i] = lanes_load(sums + ((i * IN_TILE + j) * part.in + c) * columns + k);
+                    u[i] = wide_load(sums + ((i * IN_TILE + j) * part.in + c) * columns + k);
                 weight_form_back(g, u);
                 for (int i = 0; i < 3; ++i) half[i][j] = g[i];
             }
             for (int i = 0; i < 3; ++i) {
-                lanes g[3];
-                _Alignas(32) float row[3][RCN_LANES];
+                wide g[3];
+                _Alignas(64) float row[3][WIDE];
                 weight_form_back(g, half[i]);
-                for (int j = 0; j < 3; ++j) lanes_store(row[j], g[j]);
-                for (int l = 0; l < RCN_LANES; ++l) {
+                for (int j = 0; j < 3; ++j) wide_store(row[j], g[j]);
+                for (int64_t l = 0; l < smaller(outs - k, WIDE); ++l) {
                     float *taps = job->dweights + taps_of(shape, &job->where, part.first + c,
                                                           part.group * WIDTH + k + l, part.z);
                     for (int j = 0; j < 3; ++j) taps[i * 3 + j] = row[j][l];
@@ -880,20 +963,23 @@ static void gradient_slot(int64_t slot, int thread, void *payload) {
     float *sums = job->sums + slot * tasks * job->sum_floats;
     for (int64_t i = first; i < count * (slot + 1) / job->slots; ++i) {
         const block one = block_at(&job->blocks, job->shape, i);
-        for (int64_t k = 0; k < pieces_of(job, &one); ++k) spread_piece(forms, job, &one, k);
+        for (int64_t k = 0; k < input_pieces(job, &one); ++k)
+            spread_input_piece(forms, job, &one, k);
+        for (int64_t k = 0; k < output_pieces(job, &one); ++k)
+            spread_output_piece(forms, job, &one, k);
         for (int64_t k = 0; k < tasks; ++k)
-            add_part(sums + k * job->sum_floats, i > first, job, &one, forms, k);
+            add_part(sums + k * job->sum_floats, i > first, job, &one, forms, k, 0, out_rows(&one));
     }
 }
 
-/* Then the slots of one task. */
+/* Then the slots, or the parts of the rows, of one task. */
 static void gradient_join(int64_t index, int thread, void *payload) {
     const gradient_job *job = payload;
     const gradient_part part = part_at(job, index);
     const int64_t floats = POINTS * part.in * columns_of(job->shape->out, part.group);
     float *sums = job->sums + index * job->sum_floats;
     (void)thread;
-    for (int64_t s = 1; s < job->slots; ++s) {
+    for (int64_t s = 1; s < (job->slots ? job->slots : job->row_parts); ++s) {
         const float *other = sums + s * gradient_tasks(job) * job->sum_floats;
         for (int64_t i = 0; i < floats; ++i) sums[i] += other[i];
     }
@@ -901,18 +987,25 @@ static void gradient_join(int64_t index, int thread, void *payload) {
 }
 
 /* Many channels: the forms, */
-static void gradient_spread(int64_t index, int thread, void *payload) {
+static void gradient_inputs(int64_t index, int thread, void *payload) {
     const gradient_job *job = payload;
     (void)thread;
-    spread_piece(job->forms, job, &job->one, index);
+    spread_input_piece(job->forms, job, &job->one, index);
+}
+static void gradient_outputs(int64_t index, int thread, void *payload) {
+    const gradient_job *job = payload;
+    (void)thread;
+    spread_output_piece(job->forms, job, &job->one, index);
 }
 
-/* then the tasks. */
+/* then the tasks, of one part of the rows after the other. */
 static void gradient_task(int64_t index, int thread, void *payload) {
     const gradient_job *job = payload;
-    float *sums = job->sums + (is_one_block(job) ? thread : index) * job->sum_floats;
-    add_part(sums, !job->first, job, &job->one, job->forms, index);
-    if (job->last) finish_part(job, sums, index);
+    const int64_t tasks = gradient_tasks(job), part = index / tasks, rows = out_rows(&job->one);
+    float *sums = job->sums + (is_at_once(job) ? thread : index) * job->sum_floats;
+    add_part(sums, !job->first, job, &job->one, job->forms, index % tasks,
+             rows * part / job->row_parts, rows * (part + 1) / job->row_parts);
+    if (is_at_once(job)) finish_part(job, sums, index);
 }
 
 static void winograd_gradient(float *dweights, float *dbias, const rcn__winograd *shape,
@@ -923,17 +1016,16 @@ static void winograd_gradient(float *dweights, float *dbias, const rcn__winograd
     job.forms = scratch;
     job.sums = job.forms + (job.slots ? ctx->threads : 1) * gradient_forms(&job);
     const int64_t count = job.slots ? 0 : block_count(&job.blocks);
-    if (job.slots) {
-        rcn__for_all(ctx, job.slots, gradient_slot, &job);
-        rcn__for_all(ctx, gradient_tasks(&job), gradient_join, &job);
-    }
+    if (job.slots) rcn__for_all(ctx, job.slots, gradient_slot, &job);
     for (int64_t i = 0; i < count; ++i) {
         job.one = block_at(&job.blocks, shape, i);
         job.first = i == 0;
-        job.last = i == count - 1;
-        rcn__for_all(ctx, pieces_of(&job, &job.one), gradient_spread, &job);
-        rcn__for_all(ctx, gradient_tasks(&job), gradient_task, &job);
+        rcn__for_all(ctx, input_pieces(&job, &job.one), gradient_inputs, &job);
+        rcn__for_all(ctx, output_pieces(&job, &job.one), gradient_outputs, &job);
+        rcn__for_all(ctx, gradient_tasks(&job) * job.row_parts, gradient_task, &job);
     }
+    if (job.slots || !is_at_once(&job))
+        rcn__for_all(ctx, gradient_tasks(&job), gradient_join, &job);
     if (dbias)
         sum_outputs(dbias, ctx, dout, shape->batch, shape->out,
                     shape->size[0] * shape->size[1] * shape->size[2]);
