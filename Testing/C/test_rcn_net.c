@@ -332,6 +332,78 @@ static void threads_agree(void) {
     for (int i = 0; i < OUTPUTS * 2 * VOXELS; ++i) CHECK_NEAR(logits[0][i], logits[1][i], 1e-4);
 }
 
+/* How many sweeps a prediction of this shape has, which must give the same bits as layer after
+ * layer does. */
+static int check_rows(rcn_net_options options, rcn_batch batch, int threads) {
+    const int64_t voxels = batch.images * batch.size[0] * batch.size[1];
+    const int64_t count = options.outputs * voxels;
+    float *images = malloc((size_t)(options.channels * voxels) * sizeof *images);
+    float *logits[2];
+    int sweeps = 0;
+    fill_values(images, "images", options.channels * voxels, 1, 0);
+    for (int k = 0; k < 2; ++k) {
+        rcn_context *ctx = make_context(k ? threads : 1);
+        rcn_net *net = make_net(ctx, options);
+        net->sweep_floats = k ? 1 : INT64_MAX;
+        logits[k] = malloc((size_t)count * sizeof **logits);
+        CHECK_STATUS(rcn_net_predict(logits[k], net, images, &batch), RCN_OK);
+        sweeps = rcn__plan_sweep_count(net->plans[0]);
+        CHECK(k || !sweeps);
+        rcn_net_destroy(net);
+        rcn_context_destroy(ctx);
+    }
+    CHECK(!memcmp(logits[0], logits[1], (size_t)count * sizeof **logits));
+    for (int k = 0; k < 2; ++k) free(logits[k]);
+    free(images);
+    return sweeps;
+}
+
+static void rows_change_nothing(void) {
+    static const int64_t sizes[][2] = {{64, 64}, {20, 13}, {33, 100}, {4, 4}, {16, 61}};
+    rcn_net_options options = small_unet();
+    for (int s = 0; s < 5; ++s)
+        for (int images = 1; images <= 3; images += 2)
+            for (int threads = 1; threads <= 4; threads += 3) {
+                const rcn_batch batch = {images, {sizes[s][0], sizes[s][1], 1}};
+                options.channels = images; /* planes, or blocks */
+                options.depth = 3;
+                CHECK(check_rows(options, batch, threads) >= 2);
+                options.depth = 1;
+                CHECK(check_rows(options, batch, threads) >= 1);
+            }
+    /* Many channels are blocked already; the image is a block. */
+    const rcn_batch batch = {2, {40, 52, 1}};
+    options.channels = 5;
+    CHECK(check_rows(options, batch, 2) >= 1);
+    /* Norms that are taken over an image need all of it. */
+    options.norm = RCN_NORM_INSTANCE;
+    check_rows(options, batch, 2);
+    /* A strided convolution and pooling whose windows overlap. */
+    options = small_unet();
+    options.arch = RCN_FPN_RESNET18;
+    options.channels = 3;
+    CHECK(check_rows(options, batch, 3) >= 1);
+    options.arch = RCN_FPN_RESNET50;
+    CHECK(check_rows(options, batch, 3) >= 1);
+}
+
+/* Rows that are not kept make a large image need less memory. */
+static void rows_save_memory(void) {
+    const rcn_batch batch = {1, {512, 512, 1}};
+    size_t bytes[2];
+    for (int k = 0; k < 2; ++k) {
+        rcn_context *ctx = make_context(1);
+        rcn_net_options options = small_unet();
+        options.width = 16;
+        rcn_net *net = make_net(ctx, options);
+        if (k) net->sweep_floats = INT64_MAX;
+        CHECK_STATUS(rcn__net_measure(&bytes[k], net, &batch, 0), RCN_OK);
+        rcn_net_destroy(net);
+        rcn_context_destroy(ctx);
+    }
+    CHECK((double)bytes[0] < 0.9 * (double)bytes[1]);
+}
+
 /* From features: the same logits and the same gradients of the decoder. Instance norms have no
  * running statistics, so that training and prediction encode alike. */
 static void features_stand_for_images(void) {
@@ -482,6 +554,8 @@ int main(void) {
     RUN(transposed_convolutions_repeat);
     RUN(dropout_of_maps);
     RUN(threads_agree);
+    RUN(rows_change_nothing);
+    RUN(rows_save_memory);
     RUN(features_stand_for_images);
     RUN(bad_arguments);
     RUN(failing_allocations_and_cancel);

@@ -182,6 +182,44 @@ void rcn__conv_forward(float *out, rcn__conv *conv, rcn_context *ctx, const rcn_
     run(one, conv, ctx, in, ALL_INPUTS, 0, packed, ending, scratch);
 }
 
+/* As rows see it: one image, and rows that are not put together to a long one. */
+static rcn__winograd winograd_by_rows(const rcn__conv *conv) {
+    rcn__winograd shape = winograd_of(conv, ALL_INPUTS, 0);
+    shape.batch = 1;
+    return shape;
+}
+static rcn__direct direct_by_rows(const rcn__conv *conv) {
+    rcn__direct shape = direct_of(conv, ALL_INPUTS, 0);
+    shape.batch = 1;
+    shape.by_rows = 1;
+    return shape;
+}
+
+int64_t rcn__conv_row_group(const rcn__conv *conv) {
+    if (conv->shape.size[0] != 1) return 0;
+    if (!conv->winograd) return 1;
+    const rcn__winograd shape = winograd_by_rows(conv);
+    return conv->engine->winograd_by_rows(&shape) ? 4 : 0;
+}
+
+size_t rcn__conv_row_scratch_bytes(const rcn__conv *conv) {
+    const rcn__winograd winograd = winograd_by_rows(conv);
+    const rcn__direct direct = direct_by_rows(conv);
+    return conv->winograd ? conv->engine->winograd_scratch_bytes(&winograd, 1)
+                          : conv->engine->direct_scratch_bytes(&direct, 1);
+}
+
+void rcn__conv_forward_rows(float *out, const rcn__conv *conv, const rcn__source *in,
+                            const void *packed, const rcn__ending *ending, const rcn__rows *rows,
+                            void *scratch) {
+    const rcn__winograd winograd = winograd_by_rows(conv);
+    const rcn__direct direct = direct_by_rows(conv);
+    if (conv->winograd)
+        conv->engine->winograd_rows(out, &winograd, in, packed, ending, rows, scratch);
+    else
+        conv->engine->direct_rows(out, &direct, in, packed, ending, rows, scratch);
+}
+
 void rcn__conv_backward_inputs(float *const din[2], const int add[2], rcn__conv *conv,
                                rcn_context *ctx, const float *weights, const float *dout,
                                void *packed, void *scratch) {

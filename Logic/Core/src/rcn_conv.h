@@ -28,6 +28,7 @@ typedef struct rcn__source {
     const float *data;
     const float *scale, *shift; /* (B, C) or NULL: as it is */
     int relu;
+    int64_t window; /* rcn__row_place() */
 } rcn__source;
 
 /* What follows the sum: out = [max(0,] sum [+ bias] [+ residual] [)]. */
@@ -35,7 +36,19 @@ typedef struct rcn__ending {
     const float *bias;        /* or NULL */
     const float *residual[2]; /* for each output: as large as it, which it may be; or NULL */
     int relu;
+    int64_t window; /* of the output: rcn__row_place() */
 } rcn__ending;
+
+/* Of a tensor of two dimensions that is made and used up row by row, only so many rows are kept at
+ * a time: a multiple of 4, in which a row lies at its number modulo `window`. 0: all are there. */
+static inline int64_t rcn__row_place(int64_t row, int64_t window) {
+    return window ? row % window : row;
+}
+
+/* Rows from the first to before the end. */
+typedef struct rcn__rows {
+    int64_t first, end;
+} rcn__rows;
 
 typedef struct rcn__conv_shape {
     int64_t batch;
@@ -74,6 +87,16 @@ void rcn__conv_pack(void *packed, rcn__conv *conv, rcn_context *ctx, const float
  * kernel is its stride; bias is one set of channels. Gradients know nothing of it. */
 void rcn__conv_forward(float *out, rcn__conv *conv, rcn_context *ctx, const rcn__source *in,
                        const void *packed, const rcn__ending *ending, void *scratch);
+
+/* Row by row: the same numbers for some rows of one image alone, made by the calling thread. Rows
+ * are the output's, or with a spread the input's. They come in groups of rcn__conv_row_group(),
+ * whose first row is a multiple of that (the last group of an image may be smaller); 0 means that
+ * this convolution is not for rows. Inputs and the output may be windows; nothing can be added. */
+int64_t rcn__conv_row_group(const rcn__conv *conv);
+size_t rcn__conv_row_scratch_bytes(const rcn__conv *conv);
+void rcn__conv_forward_rows(float *out, const rcn__conv *conv, const rcn__source *in,
+                            const void *packed, const rcn__ending *ending, const rcn__rows *rows,
+                            void *scratch);
 
 /* The gradients of one or two inputs, from that of the output: adds to din[k] or overwrites it;
  * NULL: not asked for. Packs the weights itself, into `packed`, once or for each input. */

@@ -255,6 +255,11 @@ static void cut_bands(direct_job *job) {
     job->bands_x = parts(p->count[2], x);
 }
 
+/* Floats of a block of channels of a blocked tensor of this size. */
+static int64_t plane_floats(const int64_t size[3], int64_t window) {
+    return (window ? window * size[2] : voxels_of(size)) * RCN_LANES;
+}
+
 /* Where each tap and block of channels begins in a band, or in the input itself. */
 static void direct_offsets(ptrdiff_t *offsets, const direct_job *job) {
     const bands *cut = &job->cut;
@@ -267,7 +272,7 @@ static void direct_offsets(ptrdiff_t *offsets, const direct_job *job) {
                     ? (ptrdiff_t)(((d[0] * job->blocks + c) * cut->rows + d[1]) * cut->row_floats +
                                   (d[2] % job->step_in[2] * cut->columns + d[2] / job->step_in[2]) *
                                       RCN_LANES)
-                    : (ptrdiff_t)(c * voxels_of(job->shape.in_size) * RCN_LANES);
+                    : (ptrdiff_t)(c * plane_floats(job->shape.in_size, job->in[0].window));
     }
 }
 
@@ -280,7 +285,7 @@ static void start_phase(direct_job *job, int64_t index, int64_t first_tap) {
 
 static void start_job(direct_job *job, const rcn__direct *shape) {
     job->shape = *shape;
-    if (is_pointwise(shape) && !is_spread(shape)) {
+    if (is_pointwise(shape) && !is_spread(shape) && !shape->by_rows) {
         const int64_t voxels = voxels_of(shape->in_size);
         for (int d = 0; d < 3; ++d)
             job->shape.in_size[d] = job->shape.out_size[d] = d == 2 ? voxels : 1;
@@ -364,9 +369,9 @@ static void copy_band_block(float *to, const direct_job *job, const band *b, int
     const input_block place = input_block_at(shape, block);
     const rcn__source *from = &job->in[place.which];
     const int64_t channels = shape->in[place.which], own = place.first / RCN_LANES;
-    const float *image =
-        from->data + (planar ? b->image * channels * voxels
-                             : (b->image * blocks_of(channels) + own) * voxels * RCN_LANES);
+    const float *image = from->data + (planar ? b->image * channels * voxels
+                                              : (b->image * blocks_of(channels) + own) *
+                                                    plane_floats(size, from->window));
     on_load norm = {.floor = lanes_all(from->relu ? 0.0f : -INFINITY)};
     if (from->scale) {
         norm.scale = lanes_load(from->scale + b->image * channels + place.first);
@@ -382,7 +387,7 @@ static void copy_band_block(float *to, const direct_job *job, const band *b, int
                 memset(row, 0, (size_t)cut->row_floats * sizeof *row);
                 continue;
             }
-            const int64_t at = (z * size[1] + y) * size[2];
+            const int64_t at = (z * size[1] + rcn__row_place(y, from->window)) * size[2];
             for (int64_t s = 0; s < job->step_in[2]; ++s) {
                 float *piece = row + s * cut->columns * RCN_LANES;
                 const int64_t x = b->x * job->step_in[2] + job->now.low[2] + s;
@@ -400,8 +405,10 @@ static void copy_band_block(float *to, const direct_job *job, const band *b, int
 static const float *find_band(float *memory, const direct_job *job, const band *b) {
     if (!job->cut.copies)
         return job->in[0].data +
-               (b->image * job->blocks * voxels_of(job->shape.in_size) +
-                (b->z * job->shape.in_size[1] + b->y) * job->shape.in_size[2] + b->x) *
+               b->image * job->blocks * plane_floats(job->shape.in_size, job->in[0].window) +
+               ((b->z * job->shape.in_size[1] + rcn__row_place(b->y, job->in[0].window)) *
+                    job->shape.in_size[2] +
+                b->x) *
                    RCN_LANES;
     for (int64_t c = 0; c < job->blocks; ++c) copy_band_block(memory, job, b, c);
     return memory;
@@ -409,49 +416,46 @@ static const float *find_band(float *memory, const direct_job *job, const band *
 
 /* ---- convolution ----------------------------------------------------------------------------- */
 
-/* Where the outputs of a block of channels lie: the first of a row, and how far apart. */
+/* A row of the outputs of a block of channels: where its first one lies, how far apart they are (in
+ * floats), and what is added to each. */
 typedef struct output {
-    int64_t first, step; /* floats */
-    int64_t channel;
+    int64_t first, step;
+    lanes bias;
 } output;
 
-static output output_at(const direct_job *job, const band *b, int64_t block, int64_t y, int64_t x) {
+static output output_at(const direct_job *job, const band *b, int64_t block, int64_t y) {
     const rcn__direct *shape = &job->shape;
     const int64_t *spread = shape->spread, *step = job->step_out;
     const int64_t blocks = blocks_of(shape->out) / (spread[0] * spread[1] * spread[2]);
     const int64_t set = block / blocks, within = block % blocks;
     const int64_t place[3] = {set / spread[2] / spread[1], set / spread[2] % spread[1],
                               set % spread[2]};
-    const int64_t at[3] = {b->z, b->y + y, b->x + x};
+    const int64_t at[3] = {b->z, b->y + y, b->x}, channel = within * RCN_LANES;
+    _Alignas(32) float biases[RCN_LANES] = {0};
     int64_t o[3], size[3];
     for (int k = 0; k < 3; ++k) {
         o[k] = (job->now.start[k] + step[k] * at[k]) * spread[k] + place[k];
         size[k] = shape->out_size[k] * spread[k];
     }
-    const output out = {((b->image * blocks + within) * voxels_of(size) +
-                         (o[0] * size[1] + o[1]) * size[2] + o[2]) *
-                            RCN_LANES,
-                        step[2] * spread[2] * RCN_LANES, within * RCN_LANES};
+    for (int l = 0; job->ending.bias && l < RCN_LANES && channel + l < job->biases; ++l)
+        biases[l] = job->ending.bias[channel + l];
+    const int64_t row = o[0] * size[1] + rcn__row_place(o[1], job->ending.window);
+    const output out = {(b->image * blocks + within) * plane_floats(size, job->ending.window) +
+                            (row * size[2] + o[2]) * RCN_LANES,
+                        step[2] * spread[2] * RCN_LANES, lanes_load(biases)};
     return out;
 }
 
-/* Bias, what is added, ReLU: `count` outputs along x of a group of channels. */
-static void finish_row(const direct_job *job, const float *sums, int64_t columns, int64_t group,
-                       const band *b, int64_t row, int64_t x, int64_t count) {
+/* Bias, what is added, ReLU: `count` outputs along x, from x on, of some blocks of channels. */
+static void finish_row(const direct_job *job, const float *sums, int64_t columns,
+                       const output *outputs, int64_t blocks, int64_t x, int64_t count) {
     const rcn__ending ending = job->ending;
-    const int64_t blocks = blocks_of(job->shape.out);
-    for (int64_t v = 0; v < columns / RCN_LANES; ++v) {
-        const int64_t c = group * WIDTH / RCN_LANES + v;
-        if (c >= blocks) break;
-        const output at = output_at(job, b, c, row, x);
+    for (int64_t v = 0; v < blocks; ++v) {
+        const output at = outputs[v];
         const float *from = sums + v * RCN_LANES;
-        _Alignas(32) float biases[RCN_LANES] = {0};
-        for (int l = 0; ending.bias && l < RCN_LANES && at.channel + l < job->biases; ++l)
-            biases[l] = ending.bias[at.channel + l];
-        const lanes bias = lanes_load(biases);
         for (int64_t i = 0; i < count; ++i) {
-            const int64_t to = at.first + i * at.step;
-            lanes value = lanes_add(lanes_load(from + i * columns), bias);
+            const int64_t to = at.first + (x + i) * at.step;
+            lanes value = lanes_add(lanes_load(from + i * columns), at.bias);
             if (ending.residual[0]) value = lanes_add(value, lanes_load(ending.residual[0] + to));
             if (ending.relu) value = lanes_at_least(lanes_zero(), value);
             if (job->streams)
@@ -468,21 +472,22 @@ static int64_t in_row_floats(const direct_job *job) {
                            : job->shape.in_size[2] * RCN_LANES;
 }
 
-static void direct_band(int64_t index, int thread, void *payload) {
-    const direct_job *job = payload;
-    const band b = band_at(job, index / job->group_parts);
-    const int64_t part = index % job->group_parts, groups = groups_of(job->shape.out);
-    float *sums = job->scratch + thread * job->thread_floats;
-    const float *in = find_band(sums + PIECE * WIDTH, job, &b);
+/* A band of some groups of output channels. */
+static void convolve_band(const direct_job *job, const band *b, int64_t first_group,
+                          int64_t end_group, float *sums) {
+    const float *in = find_band(sums + PIECE * WIDTH, job, b);
     const int64_t row_step = in_row_floats(job);
-    for (int64_t group = groups * part / job->group_parts;
-         group < groups * (part + 1) / job->group_parts; ++group) {
+    for (int64_t group = first_group; group < end_group; ++group) {
         const int64_t columns = columns_of(job->shape.out, group);
         const float *weights = job->packed + columns_before(group) * packed_rows(&job->shape) +
                                job->now.first_tap * job->blocks * job->inner * columns;
-        for (int64_t y = 0; y < b.rows; ++y)
-            for (int64_t x = 0; x < b.columns; x += PIECE) {
-                const int64_t count = smaller(b.columns - x, PIECE);
+        const int64_t first = group * WIDTH / RCN_LANES;
+        const int64_t blocks = smaller(columns / RCN_LANES, blocks_of(job->shape.out) - first);
+        for (int64_t y = 0; y < b->rows; ++y) {
+            output outputs[WIDTH / RCN_LANES];
+            for (int64_t v = 0; v < blocks; ++v) outputs[v] = output_at(job, b, first + v, y);
+            for (int64_t x = 0; x < b->columns; x += PIECE) {
+                const int64_t count = smaller(b->columns - x, PIECE);
                 const rcn__product product = {.c = sums,
                                               .c_pitch = columns,
                                               .a = in + y * row_step + x * RCN_LANES,
@@ -491,9 +496,18 @@ static void direct_band(int64_t index, int thread, void *payload) {
                                               .inner = job->inner,
                                               .b = weights};
                 multiply_rows(product, RCN_FORWARD, count, columns);
-                finish_row(job, sums, columns, group, &b, y, x, count);
+                finish_row(job, sums, columns, outputs, blocks, x, count);
             }
+        }
     }
+}
+
+static void direct_band(int64_t index, int thread, void *payload) {
+    const direct_job *job = payload;
+    const band b = band_at(job, index / job->group_parts);
+    const int64_t part = index % job->group_parts, groups = groups_of(job->shape.out);
+    convolve_band(job, &b, groups * part / job->group_parts, groups * (part + 1) / job->group_parts,
+                  job->scratch + thread * job->thread_floats);
     if (job->streams) lanes_stream_end();
 }
 
@@ -539,6 +553,31 @@ static void direct_convolve(float *out, const rcn__direct *shape, rcn_context *c
         job.group_parts =
             count ? smaller(groups_of(shape->out), parts(4 * (int64_t)ctx->threads, count)) : 1;
         rcn__for_all(ctx, count * job.group_parts, direct_band, &job);
+    }
+}
+
+/* ---- some rows ------------------------------------------------------------------------------- */
+
+static void direct_rows(float *out, const rcn__direct *shape, const rcn__source *in,
+                        const float *packed, const rcn__ending *ending, const rcn__rows *rows,
+                        void *scratch) {
+    tap taps[RCN_MOST_TAPS];
+    direct_job job = {.in = in, .out = out, .packed = packed, .ending = *ending, .taps = taps};
+    start_job(&job, shape);
+    job.streams = 0; /* they are read soon */
+    job.offsets = scratch;
+    job.scratch = (float *)((char *)scratch + tables_bytes(&job));
+    start_phase(&job, 0, 0);
+    const int64_t window = job.cut.copies ? 0 : in[0].window;
+    for (int64_t y = rows->first, count; y < rows->end; y += count) {
+        count = smaller(rows->end - y, job.cut.y);
+        /* Rows that are read where they are must follow each other there. */
+        if (window) count = smaller(count, window - y % window);
+        for (int64_t x = 0; x < job.now.count[2]; x += job.cut.x) {
+            const band b = {
+                .y = y, .x = x, .rows = count, .columns = smaller(job.cut.x, job.now.count[2] - x)};
+            convolve_band(&job, &b, 0, groups_of(shape->out), job.scratch);
+        }
     }
 }
 

@@ -48,15 +48,16 @@ typedef struct rcn__direct {
     int64_t in[2], out; /* channels; a second input or 0 */
     int64_t in_size[3], out_size[3];
     int64_t kernel[3], stride[3], pad[3];
-    int64_t
-        spread[3]; /* output channels in as many sets as that makes voxels, next to each other */
+    int64_t spread[3];  /* output channels in as many sets as that makes voxels, side by side */
     rcn__layout layout; /* of the input */
     int backward;
+    int by_rows; /* for direct_rows() */
 } rcn__direct;
 
 /* Sizes are in bytes; scratch memory and packed weights are the caller's and aligned to 64 bytes.
- * pack: `where` must be mirrored for backward. Gradients overwrite their slice of dweights, and
- * dbias; dbias may be NULL. The same bits for any number of threads. */
+ * pack: `where` must be mirrored for backward. rows: of a batch of one, on the calling thread, with
+ * scratch memory for one; winograd_by_rows() tells whether that pays. Gradients overwrite their
+ * slice of dweights, and dbias; dbias may be NULL. The same bits for any number of threads. */
 typedef struct rcn__engine {
     const char *name;
 
@@ -68,6 +69,10 @@ typedef struct rcn__engine {
     void (*winograd_convolve)(float *const out[2], const rcn__winograd *shape, rcn_context *ctx,
                               const rcn__source *in, const float *packed, const rcn__ending *ending,
                               void *scratch);
+    int (*winograd_by_rows)(const rcn__winograd *shape);
+    void (*winograd_rows)(float *out, const rcn__winograd *shape, const rcn__source *in,
+                          const float *packed, const rcn__ending *ending, const rcn__rows *rows,
+                          void *scratch);
     void (*winograd_gradient)(float *dweights, float *dbias, const rcn__winograd *shape,
                               rcn_context *ctx, const rcn__source *in, const float *dout,
                               const rcn__weight_slice *where, void *scratch);
@@ -80,6 +85,9 @@ typedef struct rcn__engine {
     void (*direct_convolve)(float *out, const rcn__direct *shape, rcn_context *ctx,
                             const rcn__source *in, const float *packed, const rcn__ending *ending,
                             void *scratch);
+    void (*direct_rows)(float *out, const rcn__direct *shape, const rcn__source *in,
+                        const float *packed, const rcn__ending *ending, const rcn__rows *rows,
+                        void *scratch);
     void (*direct_gradient)(float *dweights, float *dbias, const rcn__direct *shape,
                             rcn_context *ctx, const rcn__source *in, const float *dout,
                             const rcn__weight_slice *where, void *scratch);

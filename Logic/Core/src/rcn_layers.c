@@ -433,6 +433,7 @@ void rcn__norm_fold(float *scale, float *shift, int64_t channels, const float *w
 typedef struct pool_job {
     const rcn__pool *pool;
     rcn__source in;
+    int64_t out_window; /* rcn__row_place() */
     const float *dout;
     float *out, *din;
     uint8_t *choice;
@@ -454,8 +455,12 @@ RCN_DISPATCH static void pool_row(int64_t chunk, const pool_job *job) {
     const int64_t *size = pool->in.size, *out_size = pool->out_size;
     const int64_t plane = chunk / (out_size[0] * out_size[1]);
     const int64_t z = chunk / out_size[1] % out_size[0], y = chunk % out_size[1];
-    const float *in = job->in.data + plane * size[0] * size[1] * size[2] * RCN_LANES;
-    const int64_t row = chunk * out_size[2] * RCN_LANES;
+    const int64_t window = job->in.window, out_window = job->out_window;
+    const int64_t rows = window ? window : size[0] * size[1];
+    const int64_t out_rows = out_window ? out_window : out_size[0] * out_size[1];
+    const float *in = job->in.data + plane * rows * size[2] * RCN_LANES;
+    const int64_t row = (plane * out_rows + z * out_size[1] + rcn__row_place(y, out_window)) *
+                        out_size[2] * RCN_LANES;
     const int normed = job->in.scale != NULL, relu = job->in.relu;
     lanes scale = lanes_zero(), shift = lanes_zero();
     int64_t z0, z1, y0, y1;
@@ -475,7 +480,8 @@ RCN_DISPATCH static void pool_row(int64_t chunk, const pool_job *job) {
                 const int64_t iz = z * pool->stride[0] - pool->pad[0] + tz;
                 const int64_t iy = y * pool->stride[1] - pool->pad[1] + ty;
                 const int64_t ix = x * pool->stride[2] - pool->pad[2];
-                const float *line = in + ((iz * size[1] + iy) * size[2] + ix) * RCN_LANES;
+                const float *line =
+                    in + ((iz * size[1] + rcn__row_place(iy, window)) * size[2] + ix) * RCN_LANES;
                 for (int64_t tx = x0; tx < x1; ++tx) {
                     lanes value = lanes_load(line + tx * RCN_LANES);
                     if (normed) value = lanes_multiply_add(value, scale, shift);
@@ -500,6 +506,14 @@ void rcn__pool_forward(float *out, uint8_t *choice, const rcn__pool *pool, rcn_c
     pool_job job = {.pool = pool, .in = *in, .out = out, .choice = choice};
     rcn__for_all(ctx, planes_of(&pool->in) * pool->out_size[0] * pool->out_size[1], pool_body,
                  &job);
+}
+
+void rcn__pool_rows(float *out, int64_t window, const rcn__pool *pool, const rcn__source *in,
+                    const rcn__rows *rows) {
+    const pool_job job = {.pool = pool, .in = *in, .out_window = window, .out = out};
+    const int64_t planes = planes_of(&pool->in) / pool->in.batch;
+    for (int64_t p = 0; p < planes; ++p)
+        for (int64_t y = rows->first; y < rows->end; ++y) pool_row(p * pool->out_size[1] + y, &job);
 }
 
 /* Windows that tile the image: each input value belongs to one, so every one is written once. */
@@ -880,6 +894,7 @@ typedef struct end_job {
     const int64_t *size;
     int64_t factor, stored;
     rcn__layout layout;
+    int64_t window; /* of the input of the output: rcn__row_place() */
 } end_job;
 
 /* One row of one image, all channels. */
@@ -924,7 +939,8 @@ RCN_DISPATCH static void output_row(int64_t chunk, const end_job *job) {
     const int64_t plane = chunk / (size[1] * size[0]), image = plane / blocks;
     const int64_t first = plane % blocks * RCN_LANES;
     const int64_t count = channels - first < RCN_LANES ? channels - first : RCN_LANES;
-    const float *in = job->in + (plane * in_size[0] + z) * in_size[1] * in_size[2] * RCN_LANES;
+    const int64_t rows = job->window ? job->window : in_size[1];
+    const float *in = job->in + (plane * in_size[0] + z) * rows * in_size[2] * RCN_LANES;
     const tap ty = tap_of(y, in_size[1], in_size[1] * job->factor);
     const float *upper = in + ty.low * in_size[2] * RCN_LANES;
     const float *lower = in + ty.high * in_size[2] * RCN_LANES;
@@ -935,7 +951,7 @@ RCN_DISPATCH static void output_row(int64_t chunk, const end_job *job) {
         const int64_t width = size[2] - start < TILE ? size[2] - start : TILE;
         const float *source = tile;
         if (job->factor == 1) {
-            source = in + (y * in_size[2] + start) * RCN_LANES;
+            source = in + (rcn__row_place(y, job->window) * in_size[2] + start) * RCN_LANES;
         } else {
             for (int64_t i = 0; i < width; ++i) {
                 const tap x = tap_of(start + i, in_size[2], in_size[2] * job->factor);
@@ -962,6 +978,15 @@ void rcn__output(float *out, rcn_context *ctx, const float *in, const rcn__exten
                  int64_t factor, const int64_t size[3]) {
     end_job job = {.in = in, .out = out, .extent = extent, .size = size, .factor = factor};
     rcn__for_all(ctx, planes_of(extent) * size[0] * size[1], output_body, &job);
+}
+
+void rcn__output_rows(float *out, const float *in, int64_t window, const rcn__extent *extent,
+                      const int64_t size[3], const rcn__rows *rows) {
+    const end_job job = {
+        .in = in, .out = out, .extent = extent, .size = size, .factor = 1, .window = window};
+    const int64_t planes = planes_of(extent) / extent->batch;
+    for (int64_t p = 0; p < planes; ++p)
+        for (int64_t y = rows->first; y < rows->end; ++y) output_row(p * size[1] + y, &job);
 }
 
 /* One z plane of one image and block of channels. */

@@ -87,6 +87,10 @@ typedef struct rcn__pool {
  * equals. choice may be NULL. */
 void rcn__pool_forward(float *out, uint8_t *choice, const rcn__pool *pool, rcn_context *ctx,
                        const rcn__source *in);
+/* Some rows of one image alone, on the calling thread; two dimensions. `window` is the output's
+ * (rcn__row_place()); the batch of `pool` does not matter. */
+void rcn__pool_rows(float *out, int64_t window, const rcn__pool *pool, const rcn__source *in,
+                    const rcn__rows *rows);
 void rcn__pool_backward(float *din, int accumulate, const rcn__pool *pool, rcn_context *ctx,
                         const float *dout, const uint8_t *choice);
 
@@ -138,6 +142,10 @@ void rcn__input(float *out, rcn_context *ctx, const float *in, const rcn__extent
  * corners by `factor` (1: not at all), cut to `size`. `extent` is the input's. */
 void rcn__output(float *out, rcn_context *ctx, const float *in, const rcn__extent *extent,
                  int64_t factor, const int64_t size[3]);
+/* Some rows of one image alone, with a factor of 1, on the calling thread; two dimensions.
+ * `window` is the input's. */
+void rcn__output_rows(float *out, const float *in, int64_t window, const rcn__extent *extent,
+                      const int64_t size[3], const rcn__rows *rows);
 void rcn__output_backward(float *din, rcn_context *ctx, const float *dout,
                           const rcn__extent *extent, int64_t factor, const int64_t size[3]);
 

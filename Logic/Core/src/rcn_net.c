@@ -70,6 +70,7 @@ rcn_status rcn_net_create(rcn_net **out, rcn_context *ctx, const rcn_net_options
     net->tensors[0].channels = net->options.channels;
     net->tensors[0].producer = RCN_NONE;
     net->tensor_count = 1;
+    net->sweep_floats = RCN_SWEEP;
     for (int d = 0; d < 3; ++d) net->tensors[0].stride[d] = net->multiple[d] = 1;
     RCN_ALLOC_ZERO(net->parameters, ctx, RCN_MAX_PARAMETERS, "the table of parameters");
     if (is_unet(net->options.arch))

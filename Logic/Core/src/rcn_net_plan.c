@@ -10,9 +10,9 @@
  * there only when the backward pass makes it; until then what the last layers keep lies there.
  *
  * For prediction, batch norms disappear into the convolutions before them, with their residual sums
- * and ReLUs.
+ * and ReLUs, and operations on large maps run row by row (rcn_net_rows.c).
  */
-#include "rcn_net_private.h"
+#include "rcn_net_plan.h"
 
 #include <assert.h>
 #include <string.h>
@@ -20,67 +20,9 @@
 #include "rcn_rng.h"
 #include "rcn_comm_private.h"
 
-/* The two passes of a step in training; prediction has the first alone. */
-enum { FORWARD = 0, BACKWARD = 1, PASSES = 2 };
-
-enum { MAX_BUFFERS = 10 * RCN_MAX_TENSORS, LINE = 64 };
-
-typedef struct buffer {
-    size_t bytes, offset;
-    int first, last; /* steps */
-    int is_fixed;    /* its offset is given: a parameter's gradient */
-} buffer;
-
-/* What a plan knows of a tensor: its extent and its buffers (or RCN_NONE). */
-typedef struct place {
-    rcn__extent extent;
-    int value; /* of a tensor that is made on reading: that of the norm's input */
-    int norm;  /* the norm whose readers apply it, or RCN_NONE */
-    int gradient;
-} place;
-
-/* What a plan knows of an operation. */
-typedef struct stage {
-    rcn__conv *conv;
-    int scratch[PASSES]; /* buffers: the kernels' scratch memory in each pass, */
-    int weights[PASSES]; /* and packed weights (training) */
-    int back;            /* the step of its backward pass */
-    size_t packed;       /* prediction: where its weights are in `prepared`, */
-    size_t folded;       /* and its bias */
-    int folds;           /* prediction: the batch norm that it takes in, or RCN_NONE */
-    int skipped;         /* forward: taken in by another operation */
-    int writes;          /* the tensor that it makes */
-    int residual;        /* prediction: the tensor that it adds, or RCN_NONE */
-    rcn__norm norm;
-    rcn__pool pool;
-    int choice;               /* buffer: pooling's choices */
-    int sums[RCN_MAX_INPUTS]; /* backward: add to that input's gradient */
-    float *factors;           /* merge: dropout (B, C) */
-} stage;
-
-struct rcn__plan {
-    rcn_batch batch;
-    int training, threads;
-    int first; /* operation: the first of the decoder when the encoder's tensors are given */
-    int64_t size[3], padded[3]; /* z, y, x */
-    place places[RCN_MAX_TENSORS];
-    stage stages[RCN_MAX_TENSORS];
-    buffer buffers[MAX_BUFFERS];
-    int buffer_count;
-    rcn__layout input_layout;
-    int copies_input; /* the image is not used where the caller has it */
-
-    /* After the buffers: room for weights in another order and for sums. */
-    size_t scale, reshaped, partial, bytes;
-
-    void *statistics; /* the norms' numbers and the dropout's factors */
-    double *shared;   /* what a norm exchanges with other processes */
-    char *prepared;   /* prediction: packed weights and folded biases */
-    uint64_t version; /* of the values that they were made from */
-    int is_prepared;
-};
-
 size_t rcn__plan_bytes(const rcn__plan *plan) { return plan->bytes; }
+
+int rcn__plan_sweep_count(const rcn__plan *plan) { return plan->sweep_count; }
 
 void rcn__plan_destroy(rcn__plan *plan, rcn_net *net) {
     if (!plan) return;
@@ -95,7 +37,7 @@ void rcn__plan_destroy(rcn__plan *plan, rcn_net *net) {
 
 static size_t rounded(size_t bytes) { return (bytes + LINE - 1) / LINE * LINE; }
 
-static int add_buffer(rcn__plan *plan, size_t bytes, int step) {
+int rcn__plan_add_buffer(rcn__plan *plan, size_t bytes, int step) {
     assert(plan->buffer_count < MAX_BUFFERS);
     buffer *b = &plan->buffers[plan->buffer_count];
     b->bytes = rounded(bytes);
@@ -103,7 +45,7 @@ static int add_buffer(rcn__plan *plan, size_t bytes, int step) {
     return plan->buffer_count++;
 }
 
-static void use(rcn__plan *plan, int index, int step) {
+void rcn__plan_use(rcn__plan *plan, int index, int step) {
     if (index == RCN_NONE) return;
     buffer *b = &plan->buffers[index];
     if (step < b->first) b->first = step;
@@ -173,15 +115,14 @@ done:
 
 /* ---- making a plan: lifetimes ---------------------------------------------------------------- */
 
-/* Non-zero for tensors that are not computed here: the image, or what the encoder gives. */
-static int is_given(const rcn__plan *plan, const rcn_net *net, int tensor) {
+int rcn__plan_is_given(const rcn__plan *plan, const rcn_net *net, int tensor) {
     return tensor == 0 || net->tensors[tensor].producer < plan->first;
 }
 
 /* The norm that the readers of a tensor apply when they read it, or RCN_NONE. */
 static int norm_on_reading(const rcn__plan *plan, const rcn_net *net, int tensor) {
     const int producer = net->tensors[tensor].producer;
-    if (is_given(plan, net, tensor)) return RCN_NONE;
+    if (rcn__plan_is_given(plan, net, tensor)) return RCN_NONE;
     const rcn__op *op = &net->ops[producer];
     if (op->kind != RCN_OP_NORM || op->inputs != 1 || plan->stages[producer].skipped)
         return RCN_NONE;
@@ -199,16 +140,16 @@ static void plan_training_values(rcn__plan *plan, const rcn_net *net) {
     place *places = plan->places;
     for (int t = 1; plan->first && t < net->tensor_count; ++t)
         if (rcn__is_feature(net, t))
-            places[t].value = add_buffer(plan, tensor_bytes(plan, t), plan->first);
+            places[t].value = rcn__plan_add_buffer(plan, tensor_bytes(plan, t), plan->first);
     for (int i = plan->first; i < net->op_count; ++i) {
         const rcn__op *op = &net->ops[i];
         stage *s = &plan->stages[i];
         for (int k = 0; k < op->inputs; ++k) {
             const int in = op->in[k];
-            use(plan, places[in].value, i);
-            if (op->kind == RCN_OP_CONV) use(plan, places[in].value, s->back);
+            rcn__plan_use(plan, places[in].value, i);
+            if (op->kind == RCN_OP_CONV) rcn__plan_use(plan, places[in].value, s->back);
         }
-        if (op->kind == RCN_OP_NORM) use(plan, places[op->in[0]].value, s->back);
+        if (op->kind == RCN_OP_NORM) rcn__plan_use(plan, places[op->in[0]].value, s->back);
         const int out = s->writes;
         if (out == RCN_NONE || s->skipped) continue;
         if (op->kind == RCN_OP_NEAREST)
@@ -216,11 +157,12 @@ static void plan_training_values(rcn__plan *plan, const rcn_net *net) {
         else if (op->kind == RCN_OP_MERGE || places[out].norm != RCN_NONE)
             places[out].value = places[op->in[0]].value;
         else
-            places[out].value = add_buffer(plan, tensor_bytes(plan, out), i);
-        if (op->kind == RCN_OP_NORM && op->inputs == 2) use(plan, places[op->out].value, s->back);
+            places[out].value = rcn__plan_add_buffer(plan, tensor_bytes(plan, out), i);
+        if (op->kind == RCN_OP_NORM && op->inputs == 2)
+            rcn__plan_use(plan, places[op->out].value, s->back);
         if (op->kind == RCN_OP_POOL) {
-            s->choice = add_buffer(plan, tensor_bytes(plan, op->out) / 4, i);
-            use(plan, s->choice, s->back);
+            s->choice = rcn__plan_add_buffer(plan, tensor_bytes(plan, op->out) / 4, i);
+            rcn__plan_use(plan, s->choice, s->back);
         }
     }
 }
@@ -230,21 +172,22 @@ static void plan_gradients(rcn__plan *plan, const rcn_net *net) {
     for (int i = net->op_count - 1; i >= plan->first; --i) {
         const rcn__op *op = &net->ops[i];
         const int step = plan->stages[i].back;
-        if (op->out != RCN_NONE) use(plan, places[op->out].gradient, step);
+        if (op->out != RCN_NONE) rcn__plan_use(plan, places[op->out].gradient, step);
         for (int k = 0; k < op->inputs; ++k) {
             place *in = &places[op->in[k]];
             stage *s = &plan->stages[i];
-            if (is_given(plan, net, op->in[k])) continue; /* needs none */
+            if (rcn__plan_is_given(plan, net, op->in[k])) continue; /* needs none */
             const int shares = (op->kind == RCN_OP_NORM && k == 0) ||
                                (op->kind == RCN_OP_NEAREST && k == 1) || op->kind == RCN_OP_MERGE;
             if (in->gradient == RCN_NONE) {
-                in->gradient = shares ? places[op->out].gradient
-                                      : add_buffer(plan, tensor_bytes(plan, op->in[k]), step);
+                in->gradient =
+                    shares ? places[op->out].gradient
+                           : rcn__plan_add_buffer(plan, tensor_bytes(plan, op->in[k]), step);
             } else {
                 assert(!shares);
                 s->sums[k] = 1;
             }
-            use(plan, in->gradient, step);
+            rcn__plan_use(plan, in->gradient, step);
         }
     }
 }
@@ -258,10 +201,11 @@ static void plan_parameter_gradients(rcn__plan *plan, const rcn_net *net) {
             if (own[k] == RCN_NONE) continue;
             const rcn_parameter *p = &net->parameters[own[k]];
             const int made =
-                add_buffer(plan, (size_t)p->count * sizeof(float), plan->stages[i].back);
+                rcn__plan_add_buffer(plan, (size_t)p->count * sizeof(float), plan->stages[i].back);
             plan->buffers[made].offset = (size_t)p->offset * sizeof(float);
             plan->buffers[made].is_fixed = 1;
-            use(plan, made, 2 * net->op_count); /* the optimizer reads them after the last step */
+            rcn__plan_use(plan, made,
+                          2 * net->op_count); /* the optimizer reads them after the last step */
         }
     }
 }
@@ -280,13 +224,13 @@ static void plan_prediction_values(rcn__plan *plan, const rcn_net *net) {
         const rcn__op *op = &net->ops[i];
         stage *s = &plan->stages[i];
         if (s->skipped) continue;
-        for (int k = 0; k < op->inputs; ++k) use(plan, places[op->in[k]].value, i);
+        for (int k = 0; k < op->inputs; ++k) rcn__plan_use(plan, places[op->in[k]].value, i);
         const int out = s->writes;
         if (out == RCN_NONE) continue;
         const rcn__op *norm = s->folds == RCN_NONE ? NULL : &net->ops[s->folds];
         const int residual = norm && norm->inputs == 2 ? norm->in[1] : RCN_NONE;
         s->residual = residual;
-        if (residual != RCN_NONE) use(plan, places[residual].value, i);
+        if (residual != RCN_NONE) rcn__plan_use(plan, places[residual].value, i);
         if (residual != RCN_NONE && last_reader(net, residual) == s->folds) {
             places[out].value = places[residual].value; /* added to in place */
         } else if (op->kind == RCN_OP_NORM &&
@@ -296,8 +240,8 @@ static void plan_prediction_values(rcn__plan *plan, const rcn_net *net) {
             places[out].value = places[op->in[1]].value;
         } else if (op->kind == RCN_OP_MERGE) {
             places[out].value = places[op->in[0]].value;
-        } else {
-            places[out].value = add_buffer(plan, tensor_bytes(plan, out), i);
+        } else if (!places[out].window) {
+            places[out].value = rcn__plan_add_buffer(plan, tensor_bytes(plan, out), i);
         }
     }
 }
@@ -345,7 +289,7 @@ static rcn_status make_conv(rcn__plan *plan, rcn_net *net, int index) {
                              .training = plan->training};
     if (op->inputs > 1) shape.in[1] = plan->places[op->in[1]].extent.channels;
     for (int k = 0; k < op->inputs; ++k)
-        shape.input_gradient |= plan->training && !is_given(plan, net, op->in[k]);
+        shape.input_gradient |= plan->training && !rcn__plan_is_given(plan, net, op->in[k]);
     memcpy(shape.size, in->size, sizeof shape.size);
     memcpy(shape.kernel, op->kernel, sizeof shape.kernel);
     memcpy(shape.stride, op->stride, sizeof shape.stride);
@@ -354,9 +298,9 @@ static rcn_status make_conv(rcn__plan *plan, rcn_net *net, int index) {
     RCN_TRY(rcn__conv_create(&s->conv, net->ctx, &shape));
     for (int pass = FORWARD; pass <= (plan->training ? BACKWARD : FORWARD); ++pass) {
         const int step = pass == FORWARD ? index : s->back;
-        s->scratch[pass] = add_buffer(plan, rcn__conv_scratch_bytes(s->conv), step);
+        s->scratch[pass] = rcn__plan_add_buffer(plan, rcn__conv_scratch_bytes(s->conv), step);
         if (plan->training)
-            s->weights[pass] = add_buffer(plan, rcn__conv_packed_bytes(s->conv), step);
+            s->weights[pass] = rcn__plan_add_buffer(plan, rcn__conv_packed_bytes(s->conv), step);
     }
     /* Weights that are not stored as the kernels want them, and the factors of a norm. */
     size_t plain = (size_t)net->parameters[op->weight].count * sizeof(float);
@@ -426,7 +370,7 @@ static void describe(rcn__plan *plan, const rcn_net *net) {
     for (int i = 0; i < net->op_count; ++i) {
         const rcn__op *op = &net->ops[i];
         stage *s = &plan->stages[i];
-        s->folds = s->residual = s->choice = RCN_NONE;
+        s->folds = s->residual = s->choice = s->sweep = RCN_NONE;
         s->writes = op->out;
         s->back = 2 * net->op_count - 1 - i;
         if (op->kind == RCN_OP_NORM) {
@@ -479,15 +423,17 @@ static rcn_status plan_create(rcn__plan **out, rcn_net *net, const rcn_batch *ba
                                     plan->input_layout != RCN_PLANAR ||
                                     net->options.channels != stored_channels(net));
     if (plan->copies_input) {
-        plan->places[0].value = add_buffer(plan, tensor_bytes(plan, 0), 0);
-        use(plan, plan->places[0].value, training ? plan->stages[0].back : 0);
+        plan->places[0].value = rcn__plan_add_buffer(plan, tensor_bytes(plan, 0), 0);
+        rcn__plan_use(plan, plan->places[0].value, training ? plan->stages[0].back : 0);
     }
     if (training) {
         plan_training_values(plan, net);
         plan_gradients(plan, net);
         plan_parameter_gradients(plan, net);
     } else {
+        rcn__plan_sweeps(plan, net);
         plan_prediction_values(plan, net);
+        rcn__plan_windows(plan, net);
     }
     RCN_TRY(place_buffers(plan, ctx));
     size_t at = plan->bytes;
@@ -553,16 +499,12 @@ done:
 
 static void *at_offset(const rcn_net *net, size_t offset) { return (char *)net->arena + offset; }
 
-static float *at_buffer(const rcn__plan *plan, const rcn_net *net, int index) {
-    return index == RCN_NONE ? NULL : at_offset(net, plan->buffers[index].offset);
-}
-
 static float *value_of(const rcn__plan *plan, const rcn_net *net, int tensor) {
-    return at_buffer(plan, net, plan->places[tensor].value);
+    return rcn__plan_at(plan, net, plan->places[tensor].value);
 }
 
 static float *gradient_of(const rcn__plan *plan, const rcn_net *net, int tensor) {
-    return at_buffer(plan, net, plan->places[tensor].gradient);
+    return rcn__plan_at(plan, net, plan->places[tensor].gradient);
 }
 
 /* A parameter's values, or its gradient. NULL for RCN_NONE. */
@@ -673,8 +615,7 @@ done:
     return status;
 }
 
-/* An input of a convolution or a pooling as it is read. */
-static rcn__source source_of(const rcn__plan *plan, const rcn_net *net, int tensor,
+rcn__source rcn__plan_source(const rcn__plan *plan, const rcn_net *net, int tensor,
                              const float *images) {
     const int norm = plan->places[tensor].norm;
     rcn__source from = {.data = value_of(plan, net, tensor)};
@@ -687,25 +628,33 @@ static rcn__source source_of(const rcn__plan *plan, const rcn_net *net, int tens
     return from;
 }
 
+rcn__ending rcn__plan_ending(const rcn__plan *plan, const rcn_net *net, int index) {
+    const rcn__op *op = &net->ops[index];
+    const stage *s = &plan->stages[index];
+    const rcn__op *norm = s->folds == RCN_NONE ? NULL : &net->ops[s->folds];
+    rcn__ending ending = {.relu = norm && norm->relu};
+    if (norm || op->bias != RCN_NONE) ending.bias = (float *)(plan->prepared + s->folded);
+    if (op->transposed) ending.bias = parameter_of(net, net->ops[index + 1].bias);
+    if (s->residual != RCN_NONE) ending.residual[0] = value_of(plan, net, s->residual);
+    return ending;
+}
+
 static void conv_forward(rcn__plan *plan, rcn_net *net, int index, const float *images) {
     const rcn__op *op = &net->ops[index];
     stage *s = &plan->stages[index];
-    const rcn__op *norm = s->folds == RCN_NONE ? NULL : &net->ops[s->folds];
     rcn__source in[2];
-    rcn__ending ending = {.relu = norm && norm->relu};
+    rcn__ending ending = {NULL};
     void *packed = plan->prepared + s->packed;
-    for (int k = 0; k < op->inputs; ++k) in[k] = source_of(plan, net, op->in[k], images);
+    for (int k = 0; k < op->inputs; ++k) in[k] = rcn__plan_source(plan, net, op->in[k], images);
     if (plan->training) {
-        packed = at_buffer(plan, net, s->weights[FORWARD]);
+        packed = rcn__plan_at(plan, net, s->weights[FORWARD]);
         ending.bias = parameter_of(net, op->transposed ? net->ops[index + 1].bias : op->bias);
         rcn__conv_pack(packed, s->conv, net->ctx, plain_weights(plan, net, op), NULL);
     } else {
-        if (norm || op->bias != RCN_NONE) ending.bias = (float *)(plan->prepared + s->folded);
-        if (op->transposed) ending.bias = parameter_of(net, net->ops[index + 1].bias);
-        if (s->residual != RCN_NONE) ending.residual[0] = value_of(plan, net, s->residual);
+        ending = rcn__plan_ending(plan, net, index);
     }
     rcn__conv_forward(value_of(plan, net, s->writes), s->conv, net->ctx, in, packed, &ending,
-                      at_buffer(plan, net, s->scratch[FORWARD]));
+                      rcn__plan_at(plan, net, s->scratch[FORWARD]));
 }
 
 /* Feature maps are left out whole, the others scaled up (Dropout2d). Images before `first`, which
@@ -748,8 +697,8 @@ static rcn_status run_forward_op(rcn__plan *plan, rcn_net *net, int index, float
         break;
     }
     case RCN_OP_POOL: {
-        const rcn__source from = source_of(plan, net, op->in[0], images);
-        rcn__pool_forward(out, (uint8_t *)at_buffer(plan, net, s->choice), &s->pool, ctx, &from);
+        const rcn__source from = rcn__plan_source(plan, net, op->in[0], images);
+        rcn__pool_forward(out, (uint8_t *)rcn__plan_at(plan, net, s->choice), &s->pool, ctx, &from);
         break;
     }
     case RCN_OP_SHUFFLE: break; /* the convolution before has done it */
@@ -805,9 +754,15 @@ static rcn_status run_forward(rcn__plan *plan, rcn_net *net, int end, float *log
                    plan->padded, plan->input_layout);
     }
     for (int i = plan->first; i < end; ++i) {
+        const int number = plan->stages[i].sweep;
         if (plan->stages[i].skipped) continue;
         RCN_TRY(rcn__report(net->ctx, (double)i / net->op_count, stages[plan->training]));
-        RCN_TRY(run_forward_op(plan, net, i, logits, images, seed));
+        if (number == RCN_NONE) {
+            RCN_TRY(run_forward_op(plan, net, i, logits, images, seed));
+        } else {
+            rcn__sweep_run(plan, net, &plan->sweeps[number], logits, images);
+            i = plan->sweeps[number].last;
+        }
     }
 done:
     return status;
@@ -828,16 +783,16 @@ static void conv_backward(rcn__plan *plan, rcn_net *net, int index, const float 
     const rcn__op *op = &net->ops[index];
     stage *s = &plan->stages[index];
     rcn_context *ctx = net->ctx;
-    void *packed = at_buffer(plan, net, s->weights[BACKWARD]);
-    void *scratch = at_buffer(plan, net, s->scratch[BACKWARD]);
+    void *packed = rcn__plan_at(plan, net, s->weights[BACKWARD]);
+    void *scratch = rcn__plan_at(plan, net, s->scratch[BACKWARD]);
     const float *dout = gradient_of(plan, net, op->out);
     const int reshaped = is_reshaped(plan, net, op);
     float *dweights = reshaped ? at_offset(net, plan->reshaped) : dparameter_of(net, op->weight);
     rcn__source in[2];
     float *din[2] = {NULL, NULL};
     for (int k = 0; k < op->inputs; ++k) {
-        in[k] = source_of(plan, net, op->in[k], images);
-        if (!is_given(plan, net, op->in[k])) din[k] = gradient_of(plan, net, op->in[k]);
+        in[k] = rcn__plan_source(plan, net, op->in[k], images);
+        if (!rcn__plan_is_given(plan, net, op->in[k])) din[k] = gradient_of(plan, net, op->in[k]);
     }
     rcn__conv_backward_weights(dweights, dparameter_of(net, op->bias), s->conv, ctx, in, dout,
                                scratch);
@@ -866,7 +821,7 @@ static rcn_status run_backward_op(rcn__plan *plan, rcn_net *net, int index, cons
             parameter_of(net, op->weight));
     case RCN_OP_POOL:
         rcn__pool_backward(din, s->sums[0], &s->pool, ctx, dout,
-                           (const uint8_t *)at_buffer(plan, net, s->choice));
+                           (const uint8_t *)rcn__plan_at(plan, net, s->choice));
         break;
     case RCN_OP_SHUFFLE:
         rcn__shuffle_backward(din, dparameter_of(net, op->bias), &plan->places[op->out].extent, ctx,

@@ -18,6 +18,8 @@ enum {
     RCN_MAX_INPUTS = 4,
     RCN_MAX_PLANS = 6,
     RCN_BUCKET = 1 << 18, /* gradients that travel together: a megabyte */
+    RCN_SWEEP = 1 << 20,  /* floats of a map of one image that is worth a sweep: no core's own cache
+                             holds it */
     RCN_NONE = -1
 };
 
@@ -62,8 +64,9 @@ struct rcn_net {
     int tensor_count;
     rcn__op ops[RCN_MAX_TENSORS];
     int op_count;
-    int encoder_ops;     /* the first so many: those up to the last parameter named "encoder." */
-    int64_t multiple[3]; /* what a size must be a multiple of: z, y, x */
+    int encoder_ops;      /* the first so many: those up to the last parameter named "encoder." */
+    int64_t multiple[3];  /* what a size must be a multiple of: z, y, x */
+    int64_t sweep_floats; /* RCN_SWEEP; something else in tests */
 
     rcn_parameter *parameters;
     int parameter_count;
@@ -121,6 +124,7 @@ rcn_status rcn__plan_get(rcn__plan **out, rcn_net *net, const rcn_batch *batch, 
                          int from_features);
 void rcn__plan_destroy(rcn__plan *plan, rcn_net *net); /* NULL is fine */
 size_t rcn__plan_bytes(const rcn__plan *plan);
+int rcn__plan_sweep_count(const rcn__plan *plan); /* runs of operations that go row by row */
 
 rcn_status rcn__plan_forward(rcn__plan *plan, rcn_net *net, float *logits, const float *images,
                              uint64_t seed);

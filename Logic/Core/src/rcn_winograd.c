@@ -200,15 +200,17 @@ RCN_INLINE wide wide_apply(wide value, const wide_norm *norm) {
     return wide_at_least(norm->floor, wide_multiply_add(value, norm->scale, norm->shift));
 }
 
-/* Where the voxels of some blocks of channels lie, in floats. */
-typedef struct steps {
-    int64_t row, voxel, block;
-} steps;
+/* Where a 6x6 input lies: its rows, whose voxels follow each other, and how many floats behind one
+ * block of channels the next is. */
+typedef struct corner {
+    const float *row[IN_TILE];
+    int64_t voxel, block;
+} corner;
 
-/* The first half of the forms of a 6x6 input at `from`: its columns from `first` on. The columns
+/* The first half of the forms of a 6x6 input: its columns from `first` on. The columns
  * before are the last two of the tile to the left, where that was the tile before. */
-RCN_INLINE void form_columns(wide half[IN_TILE][IN_TILE], const int first, const float *from,
-                             const steps by, const int blocks, const wide_norm *norm) {
+RCN_INLINE void form_columns(wide half[IN_TILE][IN_TILE], const int first, const corner *at,
+                             const int blocks, const wide_norm *norm) {
     for (int i = 0; first && i < IN_TILE; ++i) {
         half[i][0] = half[i][OUT_TILE];
         half[i][1] = half[i][OUT_TILE + 1];
@@ -216,7 +218,7 @@ RCN_INLINE void form_columns(wide half[IN_TILE][IN_TILE], const int first, const
     for (int j = first; j < IN_TILE; ++j) {
         wide d[6], w[6];
         for (int i = 0; i < IN_TILE; ++i) {
-            d[i] = wide_load_blocks(from + i * by.row + j * by.voxel, by.block, blocks);
+            d[i] = wide_load_blocks(at->row[i] + j * at->voxel, at->block, blocks);
             if (norm) d[i] = wide_apply(d[i], norm);
         }
         input_form(w, d);
@@ -236,25 +238,26 @@ RCN_INLINE void form_rows(float *to, int64_t pitch, wide half[IN_TILE][IN_TILE])
 /* A 6x6 input that reaches over the border: zero outside, after the norm. What is inside is found
  * once and not asked for each voxel: of a map of 16 x 16, twelve of the sixteen tiles come here. */
 RCN_INLINE void form_edge(float *to, int64_t pitch, const float *plane, int64_t y, int64_t x,
-                          int64_t height, int64_t width, int64_t voxels, const int blocks,
-                          const wide_norm *norm) {
-    static const steps together = {IN_TILE * WIDE, WIDE, RCN_LANES};
+                          int64_t height, int64_t width, int64_t window, int64_t plane_floats,
+                          const int blocks, const wide_norm *norm) {
+    corner together = {.voxel = WIDE, .block = RCN_LANES};
     _Alignas(64) float edge[POINTS * WIDE];
     wide half[IN_TILE][IN_TILE];
     const int64_t top = larger(-y, 0), bottom = smaller(height - y, IN_TILE);
     const int64_t left = larger(-x, 0), right = smaller(width - x, IN_TILE);
     for (int64_t r = 0; r < IN_TILE; ++r) {
         float *row = edge + r * IN_TILE * WIDE;
+        together.row[r] = row;
         /* Row by row: of all at once GCC makes "rep stos", which takes long to begin. */
         for (int c = 0; c < IN_TILE; ++c) wide_store(row + c * WIDE, wide_zero());
         if (r < top || r >= bottom) continue;
         for (int64_t c = left; c < right; ++c) {
-            const float *from = plane + ((y + r) * width + x + c) * RCN_LANES;
-            const wide value = wide_load_blocks(from, voxels * RCN_LANES, blocks);
+            const float *from = plane + (rcn__row_place(y + r, window) * width + x + c) * RCN_LANES;
+            const wide value = wide_load_blocks(from, plane_floats, blocks);
             wide_store(row + c * WIDE, norm ? wide_apply(value, norm) : value);
         }
     }
-    form_columns(half, 0, edge, together, WIDE_BLOCKS, NULL);
+    form_columns(half, 0, &together, WIDE_BLOCKS, NULL);
     form_rows(to, pitch, half);
 }
 
@@ -263,9 +266,8 @@ RCN_INLINE void form_edge(float *to, int64_t pitch, const float *plane, int64_t 
 RCN_INLINE void spread_slice(float *to, int64_t pitch, const blocking *b,
                              const rcn__winograd *shape, const run *tiles, const rcn__source *from,
                              int64_t first, int64_t z, int64_t channels, const int blocks) {
-    const int64_t height = shape->size[1], width = shape->size[2];
-    const int64_t voxels = height * width * shape->size[0], all_blocks = channels / RCN_LANES;
-    const steps by = {width * RCN_LANES, RCN_LANES, voxels * RCN_LANES};
+    const int64_t height = shape->size[1], width = shape->size[2], window = from->window;
+    const int64_t plane_floats = (window ? window : height * shape->size[0]) * width * RCN_LANES;
     tile t = tile_at(b, tiles->first);
     wide_norm norm = {.floor = wide_all(from->relu ? 0.0f : -INFINITY)};
     int64_t image = -1;
@@ -273,9 +275,9 @@ RCN_INLINE void spread_slice(float *to, int64_t pitch, const blocking *b,
     int goes_on = 0; /* the tile to the left was the one before */
     for (int64_t i = tiles->first; i < tiles->end; ++i, t = next_tile(b, t), to += WIDE) {
         const int64_t y = t.y - 1, x = t.x - 1;
-        const float *plane =
-            from->data + ((t.image * all_blocks + first) * voxels + z * height * width) * RCN_LANES;
-        const float *corner = plane + (y * width + x) * RCN_LANES;
+        const float *plane = from->data +
+                             (t.image * (channels / RCN_LANES) + first) * plane_floats +
+                             z * height * width * RCN_LANES;
         const int inside = y >= 0 && x >= 0 && y + IN_TILE <= height && x + IN_TILE <= width;
         if (from->scale && t.image != image) {
             const int64_t at = t.image * channels + first * RCN_LANES;
@@ -284,22 +286,27 @@ RCN_INLINE void spread_slice(float *to, int64_t pitch, const blocking *b,
             norm.shift = wide_load_blocks(from->shift + at, RCN_LANES, blocks);
         }
         if (!inside) {
-            form_edge(to, pitch, plane, y, x, height, width, voxels, blocks,
+            form_edge(to, pitch, plane, y, x, height, width, window, plane_floats, blocks,
                       from->scale ? &norm : NULL);
         } else {
+            /* Rows of a tile's outputs are next to each other in a window, too. */
+            const float *body = plane + (rcn__row_place(t.y, window) * width + x) * RCN_LANES;
+            corner at = {.voxel = RCN_LANES, .block = plane_floats};
+            for (int r = 1; r <= OUT_TILE; ++r) at.row[r] = body + (r - 1) * width * RCN_LANES;
+            at.row[0] = plane + (rcn__row_place(y, window) * width + x) * RCN_LANES;
+            at.row[5] = plane + (rcn__row_place(y + 5, window) * width + x) * RCN_LANES;
             for (int r = 2; r < IN_TILE; ++r)
                 for (int k = 0; k < blocks; ++k)
                     for (int l = 0; l < OUT_TILE * RCN_LANES; l += LINE_FLOATS)
-                        prefetch(corner + r * by.row + k * by.block +
-                                 AHEAD_TILES * OUT_TILE * RCN_LANES + l);
+                        prefetch(at.row[r] + k * at.block + AHEAD_TILES * OUT_TILE * RCN_LANES + l);
             if (from->scale && goes_on)
-                form_columns(half, 2, corner, by, blocks, &norm);
+                form_columns(half, 2, &at, blocks, &norm);
             else if (from->scale)
-                form_columns(half, 0, corner, by, blocks, &norm);
+                form_columns(half, 0, &at, blocks, &norm);
             else if (goes_on)
-                form_columns(half, 2, corner, by, blocks, NULL);
+                form_columns(half, 2, &at, blocks, NULL);
             else
-                form_columns(half, 0, corner, by, blocks, NULL);
+                form_columns(half, 0, &at, blocks, NULL);
             form_rows(to, pitch, half);
         }
         goes_on = inside && t.x + OUT_TILE < b->tiles_x * OUT_TILE;
@@ -515,29 +522,30 @@ static size_t winograd_scratch_bytes(const rcn__winograd *shape, int threads) {
            (size_t)(threads + 1) * (size_t)(shape->depth * channels_in(shape)) * sizeof(ptrdiff_t);
 }
 
-/* A slice of a block of output channels: where its numbers go, and what is added to them. */
-typedef struct out_slice {
+/* A row of tiles of a block of output channels: where its numbers go, and what is added to them. */
+typedef struct out_row {
     float *to;
     const float *residual; /* or NULL */
-} out_slice;
+} out_row;
 
-static out_slice out_slice_at(const convolve_job *job, int64_t image, int64_t channel_block,
-                              int64_t z) {
+static out_row out_row_at(const convolve_job *job, const tile *t, int64_t channel_block,
+                          int64_t z) {
     const rcn__winograd *shape = job->shape;
     const int64_t blocks[2] = {(shape->out - shape->out_second) / RCN_LANES,
                                shape->out_second / RCN_LANES};
     const int which = channel_block >= blocks[0];
-    const int64_t own = channel_block - (which ? blocks[0] : 0);
-    const int64_t plane = shape->size[1] * shape->size[2];
-    const int64_t at = ((image * blocks[which] + own) * shape->size[0] + z) * plane * RCN_LANES;
+    const int64_t own = channel_block - (which ? blocks[0] : 0), window = job->ending.window;
+    const int64_t rows = window ? window : shape->size[1];
+    const int64_t slice = (t->image * blocks[which] + own) * shape->size[0] + z;
+    const int64_t at = (slice * rows + rcn__row_place(t->y, window)) * shape->size[2] * RCN_LANES;
     const float *residual = job->ending.residual[which];
-    const out_slice slice = {job->out[which] + at, residual ? residual + at : NULL};
-    return slice;
+    const out_row row = {job->out[which] + at, residual ? residual + at : NULL};
+    return row;
 }
 
 /* Outputs of one tile and some blocks of channels. */
-RCN_INLINE void finish_tile(const convolve_job *job, const out_slice *out, const float *sums,
-                            tile t, wide bias, const int blocks, const int streams) {
+RCN_INLINE void finish_tile(const convolve_job *job, const out_row *out, const float *sums, tile t,
+                            wide bias, const int blocks, const int streams) {
     const int64_t height = job->shape->size[1], width = job->shape->size[2];
     const int64_t rows = smaller(height - t.y, OUT_TILE), columns = smaller(width - t.x, OUT_TILE);
     const int relu = job->ending.relu, adds = out->residual != NULL;
@@ -550,7 +558,7 @@ RCN_INLINE void finish_tile(const convolve_job *job, const out_slice *out, const
         for (int i = 0; i < OUT_TILE; ++i) half[i][j] = y[i];
     }
     for (int i = 0; i < rows; ++i) {
-        const int64_t first = ((t.y + i) * width + t.x) * RCN_LANES;
+        const int64_t first = (i * width + t.x) * RCN_LANES;
         wide y[4];
         output_form(y, half[i]);
         for (int j = 0; j < OUT_TILE; ++j) {
@@ -601,11 +609,12 @@ RCN_INLINE void finish_blocks(const convolve_job *job, const block *one, const f
     const wide biases =
         bias ? wide_load_blocks(bias + c * RCN_LANES, RCN_LANES, blocks) : wide_zero();
     tile t = tile_at(&job->blocks, one->tile + first % one->tiles);
+    out_row out[WIDE_BLOCKS] = {{NULL, NULL}};
     for (int64_t row = first; row < end; ++row, sums += columns) {
-        out_slice out[WIDE_BLOCKS];
         if (row % one->tiles == 0) t = tile_at(&job->blocks, one->tile);
-        for (int k = 0; k < blocks; ++k)
-            out[k] = out_slice_at(job, t.image, c + k, one->slice + row / one->tiles);
+        if (row == first || t.x == 0 || row % one->tiles == 0)
+            for (int k = 0; k < blocks; ++k)
+                out[k] = out_row_at(job, &t, c + k, one->slice + row / one->tiles);
         if (job->streams)
             finish_tile(job, out, sums, t, biases, blocks, 1);
         else
@@ -637,25 +646,29 @@ static void fill_offsets(ptrdiff_t *offsets, const rcn__winograd *shape, const b
 }
 
 /* With kept forms: a block from its inputs to its outputs, in the memory of one thread. */
-static void convolve_block(int64_t index, int thread, void *payload) {
-    const convolve_job *job = payload;
+static void convolve_one(const convolve_job *job, const block *one, int thread) {
     const rcn__winograd *shape = job->shape;
-    const block one = block_at(&job->blocks, shape, index);
     const int64_t blocks = channels_in(shape) / RCN_LANES;
     float *inputs = job->scratch + thread * job->thread_floats;
     float *sums = inputs + POINTS * job->in_pitch;
     ptrdiff_t *offsets = job->offsets + (thread + 1) * shape->depth * blocks;
     for (int64_t c = 0; c < wide_in(shape); ++c)
-        for (int64_t z = 0; z < one.slices + shape->depth - 1; ++z)
-            spread_inputs(inputs, job->in_pitch, &job->blocks, shape, &one, job->in, c, z, 0, 1);
-    fill_offsets(offsets, shape, &one);
+        for (int64_t z = 0; z < one->slices + shape->depth - 1; ++z)
+            spread_inputs(inputs, job->in_pitch, &job->blocks, shape, one, job->in, c, z, 0, 1);
+    fill_offsets(offsets, shape, one);
     for (int64_t group = 0; group < groups_of(shape->out); ++group) {
         multiply_points(sums, job, group, inputs,
                         job->packed + group * POINTS * form_pitch(shape, WIDTH),
-                        form_pitch(shape, columns_of(shape->out, group)), 0, out_rows(&one),
-                        offsets, 0, shape->depth * blocks, NULL, 0);
-        finish_rows(job, &one, group, sums, 0, out_rows(&one));
+                        form_pitch(shape, columns_of(shape->out, group)), 0, out_rows(one), offsets,
+                        0, shape->depth * blocks, NULL, 0);
+        finish_rows(job, one, group, sums, 0, out_rows(one));
     }
+}
+
+static void convolve_block(int64_t index, int thread, void *payload) {
+    const convolve_job *job = payload;
+    const block one = block_at(&job->blocks, job->shape, index);
+    convolve_one(job, &one, thread);
 }
 
 /* Without: first all inputs of a block, in the order of their rows, */
@@ -730,6 +743,29 @@ static void winograd_convolve(float *const out[2], const rcn__winograd *shape, r
         rcn__for_all(ctx, wide_in(shape) * (job.one.slices + shape->depth - 1) * job.row_parts,
                      spread_task, &job);
         rcn__for_all(ctx, groups_of(shape->out) * job.row_parts, convolve_group, &job);
+    }
+}
+
+/* ---- some rows ------------------------------------------------------------------------------- */
+
+/* Without kept forms they would have to be made for every few rows again. */
+static int winograd_by_rows(const rcn__winograd *shape) {
+    return shape->depth == 1 && keeps_forms(shape);
+}
+
+static void winograd_rows(float *out, const rcn__winograd *shape, const rcn__source *in,
+                          const float *packed, const rcn__ending *ending, const rcn__rows *rows,
+                          void *scratch) {
+    convolve_job job = {.out = {out}, .in = in, .packed = packed, .ending = *ending};
+    plan_convolution(&job, shape, 1);
+    job.streams = 0; /* they are read soon */
+    job.scratch = scratch;
+    job.offsets = (ptrdiff_t *)(job.scratch + job.thread_floats);
+    const int64_t first = rows->first / OUT_TILE * job.blocks.tiles_x;
+    const int64_t end = parts(rows->end, OUT_TILE) * job.blocks.tiles_x;
+    for (int64_t at = first; at < end; at += job.blocks.tiles_per_block) {
+        const block one = {at, smaller(end - at, job.blocks.tiles_per_block), 0, 1};
+        convolve_one(&job, &one, 0);
     }
 }
 
