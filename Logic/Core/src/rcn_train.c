@@ -369,6 +369,7 @@ struct rcn_train {
     rcn_net *net;
     rcn_train_options options;
     rcn_train_case_fn get_case;
+    rcn_train_soon_fn soon;
     void *payload;
     rcn_loss *loss;
     int loss_count;             /* parameters of the loss */
@@ -385,9 +386,10 @@ struct rcn_train {
 
     int64_t *order; /* number of each sample of the epoch: case_of() tells its case */
     int64_t order_epoch;
-    rcn_rng *rngs; /* of the batch's samples */
-    float *images; /* (mine, channels, Z, Y, X) */
-    float *logits; /* (mine, outputs, Z, Y, X); then their gradients */
+    int64_t *coming; /* cases of the next step's samples */
+    rcn_rng *rngs;   /* of the batch's samples */
+    float *images;   /* (mine, channels, Z, Y, X) */
+    float *logits;   /* (mine, outputs, Z, Y, X); then their gradients */
     uint32_t *codes;
     float *maps; /* NULL unless the strategy has maps */
     rcn_loss_target *targets;
@@ -518,6 +520,7 @@ rcn_status rcn_train_create(rcn_train **out, rcn_context *ctx, rcn_net *net,
     }
     RCN_ALLOC_ZERO(train->loss_gradient, ctx, train->loss_count, "the gradients");
     RCN_ALLOC(train->order, ctx, epoch_samples(options), "the order of samples");
+    RCN_ALLOC(train->coming, ctx, train->mine, "the order of samples");
     RCN_ALLOC(train->rngs, ctx, train->mine, "a batch of samples");
     RCN_ALLOC(train->images, ctx, floats * shape->channels, "a batch of images");
     RCN_ALLOC(train->logits, ctx, floats * shape->outputs, "a batch of outputs");
@@ -549,6 +552,7 @@ void rcn_train_destroy(rcn_train *train) {
     rcn__free(ctx, train->loss_gradient);
     rcn__free(ctx, train->ranges);
     rcn__free(ctx, train->order);
+    rcn__free(ctx, train->coming);
     rcn__free(ctx, train->rngs);
     rcn__free(ctx, train->images);
     rcn__free(ctx, train->logits);
@@ -563,6 +567,8 @@ void rcn_train_destroy(rcn_train *train) {
     rcn__free(ctx, train->known);
     rcn__free(ctx, train);
 }
+
+void rcn_train_set_soon(rcn_train *train, rcn_train_soon_fn soon) { train->soon = soon; }
 
 const rcn_loss *rcn_train_loss(const rcn_train *train) { return train->loss; }
 
@@ -791,6 +797,15 @@ done:
     return status;
 }
 
+/* The batch is drawn. The next epoch has no order yet when one ends. */
+static void tell_soon(rcn_train *train) {
+    const int64_t next = train->now.in_epoch + 1;
+    if (!train->soon || next >= rcn_train_epoch_steps(&train->options)) return;
+    for (int64_t b = 0; b < train->mine; ++b)
+        train->coming[b] = case_of(train, train->order[next * train->batch + train->first + b]);
+    train->soon(train->coming, train->mine, train->payload);
+}
+
 /* What the frozen encoder makes of the batch. */
 static rcn_status encode_batch(rcn_train *train) {
     rcn_status status = RCN_OK;
@@ -966,6 +981,7 @@ rcn_status rcn_train_step(rcn_train_report *out, rcn_train *train, double at) {
     const double start = rcn__seconds();
     const double waited = train->options.comm ? train->options.comm->seconds : 0;
     RCN_TRY(draw_batch(train));
+    tell_soon(train);
     const double drawn = rcn__seconds();
     status = move_weights(&report, train);
     if (status == RCN_OK && train->now.in_epoch == rcn_train_epoch_steps(&train->options)) {
