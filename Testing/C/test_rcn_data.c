@@ -12,9 +12,14 @@ static rcn_status draw_sample(float *image, uint32_t *codes, float *map, rcn_con
                               const rcn_data_case *from, const rcn_sample_options *options,
                               uint64_t seed, uint64_t stream) {
     rcn_rng rng = rcn__rng_make(seed, stream);
-    const rcn_status status = rcn__sample_draw(image, codes, map, ctx, from, options, &rng);
-    return status == RCN_OK ? rcn__samples_vary(image, ctx, 1, from->channel_count, options, &rng)
-                            : status;
+    rcn__sample sample;
+    rcn_status status = rcn__sample_take(&sample, image, codes, map, ctx, from, options, &rng);
+    if (status != RCN_OK) return status;
+    status = rcn__samples_draw(&sample, 1, ctx, options);
+    rcn__sample_free(&sample, ctx);
+    if (status == RCN_OK)
+        status = rcn__samples_vary(image, ctx, 1, from->channel_count, options, &rng);
+    return status;
 }
 
 /* An image that tells its own place, x + 100 y + 10000 z, and raters with a cube in the middle. */
@@ -382,11 +387,12 @@ static void test_same_bits_for_any_threads(void) {
     CHECK(memcmp(image[0], image[ROUNDS - 1], sizeof image[0]) != 0);
 }
 
-/* Samples of a batch are varied as if each were alone. */
+/* Samples of a batch are drawn and varied as if each were alone. */
 static void test_same_bits_in_any_company(void) {
     enum { N = 100, SAMPLES = 6, FLOATS = 2 * N * N };
-    static float together[SAMPLES][FLOATS], alone[FLOATS], map[N * N];
-    static uint32_t codes[N * N];
+    static float together[SAMPLES][FLOATS], alone[FLOATS], maps[SAMPLES][N * N], map[N * N];
+    static uint32_t all_codes[SAMPLES][N * N], codes[N * N];
+    rcn__sample samples[SAMPLES];
     rcn_rng rngs[SAMPLES];
     int varied = 0;
     setting s;
@@ -396,9 +402,12 @@ static void test_same_bits_in_any_company(void) {
     options.augment.share = 0.15; /* some planes are changed, some are not */
     for (int b = 0; b < SAMPLES; ++b) {
         rngs[b] = rcn__rng_make(7, (uint64_t)b);
-        CHECK_STATUS(rcn__sample_draw(together[b], codes, map, s.ctx, &s.from, &options, &rngs[b]),
+        CHECK_STATUS(rcn__sample_take(&samples[b], together[b], all_codes[b], maps[b], s.ctx,
+                                      &s.from, &options, &rngs[b]),
                      RCN_OK);
     }
+    CHECK_STATUS(rcn__samples_draw(samples, SAMPLES, s.ctx, &options), RCN_OK);
+    for (int b = 0; b < SAMPLES; ++b) rcn__sample_free(&samples[b], s.ctx);
     static float before[SAMPLES][FLOATS];
     memcpy(before, together, sizeof before);
     CHECK_STATUS(rcn__samples_vary(together[0], s.ctx, SAMPLES, 2, &options, rngs), RCN_OK);
@@ -411,6 +420,7 @@ static void test_same_bits_in_any_company(void) {
         CHECK_STATUS(draw_sample(alone, codes, map, s.ctx, &s.from, &options, 7, (uint64_t)b),
                      RCN_OK);
         CHECK(!memcmp(alone, together[b], sizeof alone));
+        CHECK(!memcmp(codes, all_codes[b], sizeof codes) && !memcmp(map, maps[b], sizeof map));
     }
     free_setting(&s);
     rcn_context_destroy(s.ctx);

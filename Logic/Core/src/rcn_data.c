@@ -305,33 +305,48 @@ static void find_box(int64_t first[3], int64_t extent[3], const mapping *map,
 
 /* ---- drawing --------------------------------------------------------------------------------- */
 
-typedef struct draw_job {
+typedef struct take_job {
+    rcn__sample *to;
     const rcn_data_case *from;
-    const int64_t *sample; /* size of the sample */
-    const mapping *map;
-    float *box; /* (channels, ...): the part of the image that is needed, normalized */
-    int64_t first[3], extent[3];
-    int64_t box_rows; /* in a chunk of the box */
-    float *image;
-    uint32_t *codes;
-    float *target;
+    int64_t rows; /* in a chunk */
+} take_job;
+
+/* Some rows: of the codes, then of each channel, then of the map. */
+static void take_rows(int64_t chunk, int thread, void *payload) {
+    const take_job *job = payload;
+    const int64_t *first = job->to->first, *extent = job->to->extent, *size = job->to->size;
+    const int64_t rows = extent[1] * extent[2];
+    const int64_t chunks = rcn__chunk_count(rows, job->rows);
+    const int part = (int)(chunk / chunks), bytes = job->to->code_bytes;
+    float *box = part > 0 ? job->to->box + (part - 1) * rows * extent[0] : NULL;
+    int64_t row, end;
+    (void)thread;
+    rcn__chunk_range(&row, &end, chunk % chunks, rows, job->rows);
+    if (part > 0 && part <= job->to->channels) {
+        rcn__normalize_rows(box + row * extent[0], job->from->scale, job->from->channels, part - 1,
+                            first, extent, row, end);
+        return;
+    }
+    for (; row < end; ++row) {
+        const int64_t y = first[1] + row % extent[1], z = first[2] + row / extent[1];
+        const int64_t at = first[0] + size[0] * (y + size[1] * z), to = row * extent[0];
+        if (part == 0)
+            memcpy(job->to->box_codes + to * bytes,
+                   (const uint8_t *)job->from->votes->codes + at * bytes,
+                   (size_t)(extent[0] * bytes));
+        else
+            memcpy(box + to, job->from->map + at, sizeof *box * (size_t)extent[0]);
+    }
+}
+
+typedef struct draw_job {
+    const rcn__sample *samples;
+    const int64_t *sample; /* size of a sample */
     int64_t rows_per_chunk;
 } draw_job;
 
 /* Voxels of a sample in a chunk: fewer than elsewhere, because each takes long. */
 enum { DRAWN_CHUNK = 1024 };
-
-static void normalize_rows(int64_t chunk, int thread, void *payload) {
-    const draw_job *job = payload;
-    const int64_t rows = job->extent[1] * job->extent[2];
-    const int64_t chunks = rcn__chunk_count(rows, job->box_rows);
-    const int channel = (int)(chunk / chunks);
-    int64_t row, end;
-    (void)thread;
-    rcn__chunk_range(&row, &end, chunk % chunks, rows, job->box_rows);
-    rcn__normalize_rows(job->box + (channel * rows + row) * job->extent[0], job->from->scale,
-                        job->from->channels, channel, job->first, job->extent, row, end);
-}
 
 /* Weights of the four nodes around a place `t` in 0 ... 1 of a cell. */
 static void spline(double weights[4], double t) {
@@ -352,14 +367,15 @@ static int cell_of(double *t, int64_t i, int64_t n) {
 
 /* The grid along x for one row: nodes[axis][NODES]. What is left for each voxel are 4 nodes instead
  * of 64. */
-static void collapse_grid(double nodes[3][NODES], const draw_job *job, int64_t y, int64_t z) {
-    const int flat = job->sample[2] == 1;
+static void collapse_grid(double nodes[3][NODES], const mapping *map, const int64_t sample[3],
+                          int64_t y, int64_t z) {
+    const int flat = sample[2] == 1;
     double t, wy[4], wz[4] = {1, 0, 0, 0};
-    const int cy = cell_of(&t, y, job->sample[1]);
+    const int cy = cell_of(&t, y, sample[1]);
     spline(wy, t);
     int cz = 0;
     if (!flat) {
-        cz = cell_of(&t, z, job->sample[2]);
+        cz = cell_of(&t, z, sample[2]);
         spline(wz, t);
     }
     for (int a = 0; a < 3; ++a)
@@ -367,8 +383,7 @@ static void collapse_grid(double nodes[3][NODES], const draw_job *job, int64_t y
             double sum = 0;
             for (int k = 0; k < (flat ? 1 : 4); ++k)
                 for (int j = 0; j < 4; ++j)
-                    sum +=
-                        wz[k] * wy[j] * job->map->grid[a][x + NODES * (cy + j + NODES * (cz + k))];
+                    sum += wz[k] * wy[j] * map->grid[a][x + NODES * (cy + j + NODES * (cz + k))];
             nodes[a][x] = sum;
         }
 }
@@ -430,41 +445,41 @@ static float interpolate_target(const float *from, const corner *at) {
 
 /* By itself and not by rcn__votes_read(), because it is called for every voxel, at places that
  * jump. */
-static uint32_t code_at(const rcn_votes *votes, const double place[3]) {
-    const int64_t *size = votes->geometry.size;
-    int64_t at[3];
-    for (int a = 0; a < 3; ++a) {
+static uint32_t code_at(const rcn__sample *sample, const double place[3]) {
+    int64_t at = 0;
+    for (int a = 2; a >= 0; --a) {
         const double nearest = floor(place[a] + 0.5);
-        if (!(nearest >= 0 && nearest < (double)size[a])) return RCN_VOID_CODE(votes);
-        at[a] = (int64_t)nearest;
+        if (!(nearest >= 0 && nearest < (double)sample->size[a])) return sample->void_code;
+        /* Never outside of the box but for rounding. */
+        int64_t in = (int64_t)nearest - sample->first[a];
+        in = in < 0 ? 0 : in < sample->extent[a] ? in : sample->extent[a] - 1;
+        at = at * sample->extent[a] + in;
     }
-    const int64_t voxel = at[0] + size[0] * (at[1] + size[1] * at[2]);
-    switch (votes->code_bytes) {
-    case 1: return ((const uint8_t *)votes->codes)[voxel];
-    case 2: return ((const uint16_t *)votes->codes)[voxel];
-    default: return ((const uint32_t *)votes->codes)[voxel];
+    switch (sample->code_bytes) {
+    case 1: return sample->box_codes[at];
+    case 2: return ((const uint16_t *)(const void *)sample->box_codes)[at];
+    default: return ((const uint32_t *)(const void *)sample->box_codes)[at];
     }
 }
 
 static void draw_rows(int64_t chunk, int thread, void *payload) {
-    static const int64_t origin[3] = {0, 0, 0};
     const draw_job *job = payload;
-    const mapping *map = job->map;
-    const rcn_votes *votes = job->from->votes;
-    const int64_t *sample = job->sample, *size = votes->geometry.size;
-    const int64_t voxels = sample[0] * sample[1] * sample[2];
-    const int64_t plane = job->extent[0] * job->extent[1] * job->extent[2];
+    const int64_t *size = job->sample, rows = size[1] * size[2], voxels = rows * size[0];
+    const int64_t chunks = rcn__chunk_count(rows, job->rows_per_chunk);
+    const rcn__sample *sample = &job->samples[chunk / chunks];
+    const mapping *map = sample->mapped;
+    const int64_t plane = sample->extent[0] * sample->extent[1] * sample->extent[2];
     double nodes[3][NODES];
     int64_t row, end;
     (void)thread;
-    rcn__chunk_range(&row, &end, chunk, sample[1] * sample[2], job->rows_per_chunk);
+    rcn__chunk_range(&row, &end, chunk % chunks, rows, job->rows_per_chunk);
     for (; row < end; ++row) {
-        const double y = (double)(row % sample[1]) - map->center_out[1];
-        const double z = (double)(row / sample[1]) - map->center_out[2];
-        if (map->elastic) collapse_grid(nodes, job, row % sample[1], row / sample[1]);
-        for (int64_t i = 0; i < sample[0]; ++i) {
+        const double y = (double)(row % size[1]) - map->center_out[1];
+        const double z = (double)(row / size[1]) - map->center_out[2];
+        if (map->elastic) collapse_grid(nodes, map, size, row % size[1], row / size[1]);
+        for (int64_t i = 0; i < size[0]; ++i) {
             const double x = (double)i - map->center_out[0];
-            const int64_t to = row * sample[0] + i;
+            const int64_t to = row * size[0] + i;
             double place[3];
             for (int a = 0; a < 3; ++a)
                 place[a] =
@@ -472,21 +487,20 @@ static void draw_rows(int64_t chunk, int thread, void *payload) {
                                          map->matrix[3 * a + 2] * z);
             if (map->elastic) {
                 double t, w[4];
-                const int cell = cell_of(&t, i, sample[0]);
+                const int cell = cell_of(&t, i, size[0]);
                 spline(w, t);
                 for (int a = 0; a < 3; ++a)
                     for (int k = 0; k < 4; ++k) place[a] += w[k] * nodes[a][cell + k];
             }
-            const corner at = find_corner(place, size, job->first, job->extent);
-            for (int c = 0; c < job->from->channel_count; ++c)
-                job->image[c * voxels + to] = (float)interpolate(job->box + c * plane, &at);
-            job->codes[to] = code_at(votes, place);
-            if (job->target) {
-                const corner whole = find_corner(place, size, origin, size);
-                job->target[to] = job->codes[to] == RCN_VOID_CODE(votes)
-                                      ? -1.0f
-                                      : interpolate_target(job->from->map, &whole);
-            }
+            const corner at = find_corner(place, sample->size, sample->first, sample->extent);
+            for (int c = 0; c < sample->channels; ++c)
+                sample->image[c * voxels + to] = (float)interpolate(sample->box + c * plane, &at);
+            sample->codes[to] = code_at(sample, place);
+            if (sample->target)
+                sample->target[to] =
+                    sample->codes[to] == sample->void_code
+                        ? -1.0f
+                        : interpolate_target(sample->box + sample->channels * plane, &at);
         }
     }
 }
@@ -687,39 +701,54 @@ static const char *check_case(const rcn_data_case *from, const float *map) {
     return NULL;
 }
 
-rcn_status rcn__sample_draw(float *image, uint32_t *codes, float *map, rcn_context *ctx,
-                            const rcn_data_case *from, const rcn_sample_options *options,
-                            rcn_rng *rng) {
+rcn_status rcn__sample_take(rcn__sample *out, float *image, uint32_t *codes, float *map,
+                            rcn_context *ctx, const rcn_data_case *from,
+                            const rcn_sample_options *options, rcn_rng *rng) {
     rcn_status status = RCN_OK;
+    rcn__sample taken = {.image = image, .codes = codes, .target = map};
     mapping *mapped = NULL;
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
-    if (!image || !codes) return rcn__fail(ctx, RCN_EINVALID, "The output sample is NULL.");
+    if (!out || !image || !codes) return rcn__fail(ctx, RCN_EINVALID, "The output sample is NULL.");
     const char *sentence = rcn__sample_check(options);
     if (!sentence) sentence = check_case(from, map);
     if (sentence) return rcn__fail(ctx, RCN_EINVALID, "%s", sentence);
 
-    draw_job job = {.from = from, .sample = options->size, .image = image, .codes = codes};
-    job.target = map;
     RCN_ALLOC(mapped, ctx, 1, "a sample");
+    taken.mapped = mapped;
     draw_mapping(mapped, from, options, rng);
-    job.map = mapped;
-    /* Only the part of the image that the sample touches is normalized. */
-    find_box(job.first, job.extent, mapped, options->size, from->votes->geometry.size);
-    RCN_ALLOC(job.box, ctx, from->channel_count * job.extent[0] * job.extent[1] * job.extent[2],
-              "the image of a sample");
-    job.box_rows = rcn__chunk_count(RCN_CHUNK, job.extent[0]);
-    RCN_TRY(rcn__for_chunks(ctx, "drawing a sample",
-                            from->channel_count *
-                                rcn__chunk_count(job.extent[1] * job.extent[2], job.box_rows),
-                            normalize_rows, &job));
-    job.rows_per_chunk = rcn__chunk_count(DRAWN_CHUNK, options->size[0]);
-    RCN_TRY(
-        rcn__for_chunks(ctx, "drawing a sample",
-                        rcn__chunk_count(options->size[1] * options->size[2], job.rows_per_chunk),
-                        draw_rows, &job));
+    taken.channels = from->channel_count;
+    taken.void_code = RCN_VOID_CODE(from->votes);
+    memcpy(taken.size, from->votes->geometry.size, sizeof taken.size);
+    /* Only the part of the case that the sample touches. */
+    find_box(taken.first, taken.extent, mapped, options->size, taken.size);
+    const int64_t rows = taken.extent[1] * taken.extent[2], parts = taken.channels + !!map;
+    taken.voxels = rows * taken.extent[0];
+    RCN_ALLOC(taken.box, ctx, parts * taken.voxels, "the image of a sample");
+    taken.code_bytes = from->votes->code_bytes;
+    RCN_ALLOC(taken.box_codes, ctx, taken.voxels * taken.code_bytes, "the votes of a sample");
+    take_job job = {&taken, from, rcn__chunk_count(RCN_CHUNK, taken.extent[0])};
+    RCN_TRY(rcn__for_chunks(ctx, "drawing a sample", (parts + 1) * rcn__chunk_count(rows, job.rows),
+                            take_rows, &job));
+    *out = taken;
+    memset(&taken, 0, sizeof taken);
 done:
-    rcn__free(ctx, job.box);
-    rcn__free(ctx, mapped);
+    rcn__sample_free(&taken, ctx);
     return status;
+}
+
+void rcn__sample_free(rcn__sample *sample, rcn_context *ctx) {
+    rcn__free(ctx, sample->mapped);
+    rcn__free(ctx, sample->box);
+    rcn__free(ctx, sample->box_codes);
+    memset(sample, 0, sizeof *sample);
+}
+
+rcn_status rcn__samples_draw(const rcn__sample *samples, int64_t count, rcn_context *ctx,
+                             const rcn_sample_options *options) {
+    const int64_t *size = options->size;
+    draw_job job = {samples, size, rcn__chunk_count(DRAWN_CHUNK, size[0])};
+    return rcn__for_chunks(ctx, "drawing a sample",
+                           count * rcn__chunk_count(size[1] * size[2], job.rows_per_chunk),
+                           draw_rows, &job);
 }

@@ -386,10 +386,11 @@ struct rcn_train {
 
     int64_t *order; /* number of each sample of the epoch: case_of() tells its case */
     int64_t order_epoch;
-    int64_t *coming; /* cases of the next step's samples */
-    rcn_rng *rngs;   /* of the batch's samples */
-    float *images;   /* (mine, channels, Z, Y, X) */
-    float *logits;   /* (mine, outputs, Z, Y, X); then their gradients */
+    int64_t *coming;      /* cases of the next step's samples */
+    rcn_rng *rngs;        /* of the batch's samples */
+    rcn__sample *samples; /* taken, but not drawn yet */
+    float *images;        /* (mine, channels, Z, Y, X) */
+    float *logits;        /* (mine, outputs, Z, Y, X); then their gradients */
     uint32_t *codes;
     float *maps; /* NULL unless the strategy has maps */
     rcn_loss_target *targets;
@@ -520,6 +521,7 @@ rcn_status rcn_train_create(rcn_train **out, rcn_context *ctx, rcn_net *net,
     }
     RCN_ALLOC_ZERO(train->loss_gradient, ctx, train->loss_count, "the gradients");
     RCN_ALLOC(train->order, ctx, epoch_samples(options), "the order of samples");
+    RCN_ALLOC_ZERO(train->samples, ctx, train->mine, "a batch of samples");
     RCN_ALLOC(train->coming, ctx, train->mine, "the order of samples");
     RCN_ALLOC(train->rngs, ctx, train->mine, "a batch of samples");
     RCN_ALLOC(train->images, ctx, floats * shape->channels, "a batch of images");
@@ -552,6 +554,7 @@ void rcn_train_destroy(rcn_train *train) {
     rcn__free(ctx, train->loss_gradient);
     rcn__free(ctx, train->ranges);
     rcn__free(ctx, train->order);
+    rcn__free(ctx, train->samples);
     rcn__free(ctx, train->coming);
     rcn__free(ctx, train->rngs);
     rcn__free(ctx, train->images);
@@ -753,7 +756,7 @@ static rcn_status check_drawn(const rcn_train *train, const rcn_train_case *one,
 static rcn_status draw_batch(rcn_train *train) {
     rcn_status status;
     const int channels = rcn_net_get_options(train->net)->channels;
-    int64_t used = 0;
+    int64_t used = 0, drawn = 0, voxels = 0;
     RCN_TRY(order_epoch(train));
     for (int64_t b = 0; b < train->mine; ++b) {
         const int64_t place = train->now.in_epoch * train->batch + train->first + b;
@@ -766,9 +769,16 @@ static rcn_status draw_batch(rcn_train *train) {
         RCN_TRY(check_drawn(train, &one, number));
         train->rngs[b] =
             rcn__rng_make(seed_for(train, FOR_SAMPLES), train->features ? variant : stream);
-        RCN_TRY(rcn__sample_draw(train->images + b * channels * train->voxels,
+        RCN_TRY(rcn__sample_take(&train->samples[b], train->images + b * channels * train->voxels,
                                  train->codes + b * train->voxels, map, train->ctx, &one.data,
                                  &train->options.sample, &train->rngs[b]));
+        voxels += train->samples[b].voxels;
+        if (voxels >= RCN_SAMPLE_VOXELS || b == train->mine - 1) {
+            RCN_TRY(rcn__samples_draw(train->samples + drawn, b + 1 - drawn, train->ctx,
+                                      &train->options.sample));
+            for (; drawn <= b; ++drawn) rcn__sample_free(&train->samples[drawn], train->ctx);
+            voxels = 0;
+        }
         RCN_TRY(take_labels(train, used, one.target));
         if (train->options.strategy.fused && train->options.strategy.method == RCN_RANDOM) {
             rcn_rng rng = rcn__rng_make(seed_for(train, FOR_RATERS), stream);
@@ -794,6 +804,7 @@ static rcn_status draw_batch(rcn_train *train) {
         if (train->maps) train->targets[b].codes = NULL;
     }
 done:
+    for (; drawn < train->mine; ++drawn) rcn__sample_free(&train->samples[drawn], train->ctx);
     return status;
 }
 
