@@ -153,14 +153,23 @@ std::vector<std::unique_ptr<Evaluation>> Training::JudgeValidation(
     }
   }
   Judging judging(this->Context_, this->Raters_, tasks);
+  std::vector<size_t> mine;
   for (size_t i = 0; i < this->Validation_.size(); ++i)
   {
     if (this->IsMine(i, this->Validation_.size(), true))
     {
-      LoadedCase& one = this->Store_->Get(this->Validation_[i]);
-      const CasePrediction prediction = this->PredictCase(net, loss, lossValues, one);
-      judging.Add(one.Source, i, one.Votes.get(), { prediction });
+      mine.push_back(i);
     }
+  }
+  for (size_t k = 0; k < mine.size(); ++k)
+  {
+    LoadedCase& one = this->Store_->Get(this->Validation_[mine[k]]);
+    if (k + 1 < mine.size())
+    {
+      this->Store_->ReadAhead({ this->Validation_[mine[k]], this->Validation_[mine[k + 1]] });
+    }
+    const CasePrediction prediction = this->PredictCase(net, loss, lossValues, one);
+    judging.Add(one.Source, mine[k], one.Votes.get(), { prediction });
   }
   std::vector<std::unique_ptr<Evaluation>> evaluations = judging.TakeEvaluations();
   for (const std::unique_ptr<Evaluation>& evaluation : evaluations)

@@ -36,6 +36,8 @@ struct LoadedCase
   double Bytes = 0; ///< in memory now, or when it last was
 };
 
+class CaseReader;
+
 /// All cases of a training, by number: new, old, validation. Beyond the memory allowed, those not used for longest
 /// are let go and read again when they are needed. Memory is counted as it is taken: what the core allocates for a case, and
 /// its images.
@@ -44,6 +46,7 @@ class CaseStore
 public:
   /// `room`: bytes; 0: no limit.
   CaseStore(Workspace& workspace, std::vector<std::string> raters, double room);
+  ~CaseStore();
 
   /// Most bytes that were in memory at once; what is allowed.
   double Peak() const { return this->Peak_; }
@@ -66,15 +69,25 @@ public:
   /// The case, read if need be; throws Error that begins with its id.
   LoadedCase& Get(size_t index);
 
+  /// Begins to read, on a thread of its own, those of these cases that are not in memory, as far as there is room beside the
+  /// others of them. Get() will be asked for them in this order; no other case is in use any more. What cannot be read is read
+  /// again by Get(), which says why.
+  void ReadAhead(const std::vector<size_t>& numbers);
+
+  /// How many cases Get() found read, or being read, in this way.
+  int64_t CountReadAhead() const { return this->CountReadAhead_; }
+
   /// Lets a case go that another process needs.
   void Release(size_t index);
 
 private:
   double Needs(const LoadedCase& one) const;
-  void MakeRoom(double bytes);
+  void MakeRoom(double bytes, size_t kept = 0);
+  void DropReader();
+  std::shared_ptr<Workspace> TakeRead(size_t index);
   void Account(LoadedCase& one, double bytes);
   double CoreBytes() const;
-  void Read(LoadedCase& one);
+  void Read(LoadedCase& one, std::shared_ptr<Workspace> read);
   void Turn(LoadedCase& one);
   void Prepare(LoadedCase& one);
   void LetGo(LoadedCase& one);
@@ -90,6 +103,8 @@ private:
   bool Slices_ = false;
   std::vector<LoadedCase> Cases_;
   std::list<size_t> Recent_; // last used last
+  int64_t CountReadAhead_ = 0;
+  std::unique_ptr<CaseReader> Reader_; // what is kept free for its cases counts as held
 };
 
 } // namespace rcn

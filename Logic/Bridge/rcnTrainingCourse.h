@@ -63,7 +63,9 @@ private:
   void MakeNetwork();
   void MakeTraining();
   std::vector<double> LevelShares();
+  size_t NumberOf(int64_t index) const;
   static rcn_status GiveCase(rcn_train_case* out, int64_t index, void* payload);
+  static void ReadSoon(const int64_t* cases, int64_t count, void* payload);
 
   // rcnTraining.cxx: the course, and what is kept of it
   double Agree(double at);

@@ -644,6 +644,7 @@ void Training::MakeTraining()
   rcn_train* created = nullptr;
   Check(rcn_train_create(&created, this->Context_, this->Network_.get(), &train, GiveCase, this), this->Context_);
   this->Trainer_.reset(created);
+  rcn_train_set_soon(created, ReadSoon);
   if (this->Init_ && this->Init_->Info().Loss == train.strategy.loss && !this->Init_->Info().LossParameters.empty())
   {
     const std::vector<float>& values = this->Init_->Info().LossParameters;
@@ -665,8 +666,7 @@ void Training::ShareCases()
   {
     if ((i < first || i >= end) && (i < oldFirst || i >= oldEnd))
     {
-      this->Store_->Release(
-        i < this->Train_.cases ? this->New_[static_cast<size_t>(i)] : this->Old_[static_cast<size_t>(i - this->Train_.cases)]);
+      this->Store_->Release(this->NumberOf(i));
     }
   }
 }
@@ -695,15 +695,39 @@ std::vector<double> Training::LevelShares()
   return shares;
 }
 
+/// In the store, of a case that the core numbers: new ones first, then old ones.
+size_t Training::NumberOf(int64_t index) const
+{
+  const size_t number = static_cast<size_t>(index);
+  return number < this->New_.size() ? this->New_[number] : this->Old_[number - this->New_.size()];
+}
+
+/// Reads what the next step needs while this one computes.
+void Training::ReadSoon(const int64_t* cases, int64_t count, void* payload)
+{
+  const Training* self = static_cast<Training*>(payload);
+  try
+  {
+    std::vector<size_t> numbers;
+    for (int64_t i = 0; i < count; ++i)
+    {
+      numbers.push_back(self->NumberOf(cases[i]));
+    }
+    self->Store_->ReadAhead(numbers);
+  }
+  catch (const std::exception&)
+  {
+    // C++ exceptions must not pass through the core. Cases are read when they are asked for.
+  }
+}
+
 /// C++ exceptions must not pass through the core: kept here and thrown after the step.
 rcn_status Training::GiveCase(rcn_train_case* out, int64_t index, void* payload)
 {
   Training* self = static_cast<Training*>(payload);
   try
   {
-    const size_t number = static_cast<size_t>(index);
-    const LoadedCase& one =
-      self->Store_->Get(number < self->New_.size() ? self->New_[number] : self->Old_[number - self->New_.size()]);
+    const LoadedCase& one = self->Store_->Get(self->NumberOf(index));
     out->data.channels = one.Channels.data();
     out->data.channel_count = static_cast<int>(one.Channels.size());
     out->data.scale = &one.Scale;

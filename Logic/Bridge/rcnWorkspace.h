@@ -126,6 +126,7 @@ public:
   /// Throws Error that names the file or the rater; the workspace then keeps the case it had.
   void LoadCase(const Case& one, const std::vector<std::string>& raters = {});
 
+  const WorkspaceOptions& Options() const { return this->Options_; }
   const std::vector<std::string>& RaterNames() const { return this->Raters_; }
   /// Borrowed until the next case is loaded or another structure selected; null without a case. Of several structures they
   /// are those of the one that is selected, or else labels, whose marks mean any structure.

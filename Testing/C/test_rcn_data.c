@@ -1,10 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Samples: where their voxels come from, what varies, and that nothing depends on threads. */
 #include "rcn_data_private.h"
+#include "rcn_parallel.h"
 
 #include "rcn_test.h"
 
 enum { X = 24, Y = 20, Z = 6, VOXELS = X * Y * Z, RATERS = 3 };
+
+/* Draws sample `stream` of `seed` and varies it. */
+static rcn_status draw_sample(float *image, uint32_t *codes, float *map, rcn_context *ctx,
+                              const rcn_data_case *from, const rcn_sample_options *options,
+                              uint64_t seed, uint64_t stream) {
+    rcn_rng rng = rcn__rng_make(seed, stream);
+    rcn__sample sample;
+    rcn_status status = rcn__sample_take(&sample, image, codes, map, ctx, from, options, &rng);
+    if (status != RCN_OK) return status;
+    status = rcn__samples_draw(&sample, 1, ctx, options);
+    rcn__sample_free(&sample, ctx);
+    if (status == RCN_OK)
+        status = rcn__samples_vary(image, ctx, 1, from->channel_count, options, &rng);
+    return status;
+}
 
 /* An image that tells its own place, x + 100 y + 10000 z, and raters with a cube in the middle. */
 typedef struct setting {
@@ -84,7 +100,7 @@ static void test_whole_image_is_copied(void) {
     setting s;
     make_setting(&s, make_context(2), Z);
     const rcn_sample_options options = plain(X, Y, Z);
-    CHECK_STATUS(rcn__sample_draw(image, codes, map, s.ctx, &s.from, &options, 1, 2), RCN_OK);
+    CHECK_STATUS(draw_sample(image, codes, map, s.ctx, &s.from, &options, 1, 2), RCN_OK);
     for (int i = 0; i < VOXELS; ++i) {
         CHECK(image[i] == s.image[i] && image[VOXELS + i] == 2.0f * s.image[i]);
         CHECK(codes[i] == code_of(&s, i) && map[i] == s.map[i]);
@@ -101,7 +117,7 @@ static void test_small_image_is_continued(void) {
     setting s;
     make_setting(&s, make_context(1), 1);
     const rcn_sample_options options = plain(W, H, 1);
-    CHECK_STATUS(rcn__sample_draw(image, codes, map, s.ctx, &s.from, &options, 1, 2), RCN_OK);
+    CHECK_STATUS(draw_sample(image, codes, map, s.ctx, &s.from, &options, 1, 2), RCN_OK);
     for (int y = 0; y < H; ++y)
         for (int x = 0; x < W; ++x) {
             const int u = x - 3, v = y - 2; /* 5 more: 3 before, 2 behind */
@@ -127,8 +143,7 @@ static void test_flips_and_turns(void) {
     options.foreground = 0;
     options.augment.flips = options.augment.turns = 1;
     for (uint64_t stream = 0; stream < 64; ++stream) {
-        CHECK_STATUS(rcn__sample_draw(image, codes, map, s.ctx, &s.from, &options, 5, stream),
-                     RCN_OK);
+        CHECK_STATUS(draw_sample(image, codes, map, s.ctx, &s.from, &options, 5, stream), RCN_OK);
         /* The first voxel and its neighbors tell orientation and place. */
         const int origin = (int)image[0], ox = origin % 100, oy = origin / 100;
         const int dx = (int)image[1] - origin, dy = (int)image[N] - origin;
@@ -164,8 +179,7 @@ static void test_votes_follow_the_image(void) {
     const rcn_augment bent = {1, 1, 1, 30, 0.2, 0.1, 2, 0.7, 0, 0, 0, 0, 0};
     options.augment = bent;
     for (uint64_t stream = 0; stream < 50; ++stream) {
-        CHECK_STATUS(rcn__sample_draw(image, codes, map, s.ctx, &s.from, &options, 9, stream),
-                     RCN_OK);
+        CHECK_STATUS(draw_sample(image, codes, map, s.ctx, &s.from, &options, 9, stream), RCN_OK);
         for (int i = 0; i < N * N; ++i) {
             const double x = (double)map[i] * X;
             if (map[i] < 0 || x < 0.6 || x > X - 1.6) continue; /* the border is continued */
@@ -194,7 +208,7 @@ static void test_resampling_to_the_training_spacing(void) {
     rcn_sample_options options = plain(W, H, D);
     options.spacing[0] = options.spacing[1] = 2;
     options.spacing[2] = 1;
-    CHECK_STATUS(rcn__sample_draw(image, codes, map, s.ctx, &s.from, &options, 1, 2), RCN_OK);
+    CHECK_STATUS(draw_sample(image, codes, map, s.ctx, &s.from, &options, 1, 2), RCN_OK);
     for (int z = 0; z < D; ++z)
         for (int y = 0; y < H; ++y)
             for (int x = 0; x < W; ++x) /* centers of pairs of voxels */
@@ -222,7 +236,7 @@ static void test_foci(void) {
         options.foreground = round;
         for (uint64_t stream = 0; stream < 100; ++stream) {
             int marked = 0;
-            CHECK_STATUS(rcn__sample_draw(image, codes, map, s.ctx, &s.from, &options, 3, stream),
+            CHECK_STATUS(draw_sample(image, codes, map, s.ctx, &s.from, &options, 3, stream),
                          RCN_OK);
             for (int i = 0; i < N * N; ++i) marked |= codes[i] != 0;
             *(round ? &with : &without) += marked;
@@ -270,7 +284,7 @@ static void test_intensities(void) {
     make_setting(&s, make_context(1), 1);
     s.from.map = NULL;
     rcn_sample_options options = plain(X, Y, 1);
-    CHECK_STATUS(rcn__sample_draw(image, codes, NULL, s.ctx, &s.from, &options, 1, 2), RCN_OK);
+    CHECK_STATUS(draw_sample(image, codes, NULL, s.ctx, &s.from, &options, 1, 2), RCN_OK);
     double low = image[0], high = image[0];
     for (int i = 0; i < X * Y; ++i) {
         low = image[i] < low ? image[i] : low;
@@ -283,8 +297,7 @@ static void test_intensities(void) {
     for (int k = 0; k < 5; ++k) {
         double difference = 0, shift = 0;
         *amounts[k] = 0.5;
-        CHECK_STATUS(rcn__sample_draw(changed, codes, NULL, s.ctx, &s.from, &options, 1, 4),
-                     RCN_OK);
+        CHECK_STATUS(draw_sample(changed, codes, NULL, s.ctx, &s.from, &options, 1, 4), RCN_OK);
         for (int i = 0; i < X * Y; ++i) {
             difference += fabs(changed[i] - image[i]) / (X * Y);
             shift += (changed[i] - image[i]) / (X * Y);
@@ -300,27 +313,117 @@ static void test_intensities(void) {
     rcn_context_destroy(s.ctx);
 }
 
+/* Contrast and brightness of a sample of many chunks against its mean and deviation in one loop. */
+static void test_changes_are_about_the_whole_sample(void) {
+    enum { N = 160 };
+    static float image[2 * N * N], changed[2 * N * N];
+    static uint32_t codes[N * N];
+    setting s;
+    make_setting(&s, make_context(3), 1);
+    s.from.map = NULL;
+    rcn_sample_options options = plain(N, N, 1);
+    CHECK_STATUS(draw_sample(image, codes, NULL, s.ctx, &s.from, &options, 1, 2), RCN_OK);
+    options.augment.share = 1;
+    for (int c = 0; c < 2; ++c) {
+        const float *values = image + c * N * N;
+        double mean = 0, squares = 0;
+        for (int i = 0; i < N * N; ++i) mean += values[i] / (double)(N * N);
+        for (int i = 0; i < N * N; ++i) squares += (values[i] - mean) * (values[i] - mean);
+        const double deviation = sqrt(squares / (N * N));
+
+        options.augment.contrast = 0.5;
+        CHECK_STATUS(draw_sample(changed, codes, NULL, s.ctx, &s.from, &options, 1, 4), RCN_OK);
+        const float *to = changed + c * N * N;
+        const double by = (to[0] - mean) / (values[0] - mean);
+        CHECK(by > 1 / 1.51 && by < 1.51 && by != 1);
+        for (int i = 0; i < N * N; ++i) CHECK_NEAR(to[i], mean + by * (values[i] - mean), 0.01);
+        options.augment.contrast = 0;
+
+        /* Noise is as strong as drawn, has no mean, and is another one in each chunk. */
+        options.augment.noise = 0.5;
+        CHECK_STATUS(draw_sample(changed, codes, NULL, s.ctx, &s.from, &options, 1, 4), RCN_OK);
+        double sum = 0, power = 0, alike = 0;
+        for (int i = 0; i < N * N; ++i) {
+            const double noise = to[i] - values[i];
+            sum += noise / (N * N);
+            power += noise * noise / (N * N);
+            if (i >= RCN_CHUNK)
+                alike += noise * (to[i - RCN_CHUNK] - values[i - RCN_CHUNK]) / (N * N);
+        }
+        CHECK(power > 0 && sqrt(power) < 0.51 * deviation);
+        CHECK(fabs(sum) < 0.04 * sqrt(power) && fabs(alike) < 0.04 * power);
+        options.augment.noise = 0;
+    }
+    free_setting(&s);
+    rcn_context_destroy(s.ctx);
+}
+
+static const rcn_augment EVERYTHING = {1, 1, 1, 30, 0.2, 0.1, 2, 1.5, 0.3, 0.2, 0.2, 0.1, 1};
+
 static void test_same_bits_for_any_threads(void) {
-    enum { N = 40 };
-    static float image[3][2 * N * N * Z];
-    static uint32_t codes[3][N * N * Z];
-    static float map[3][N * N * Z];
-    const rcn_augment all = {1, 1, 0.9, 30, 0.2, 0.1, 2, 1.5, 0.3, 0.2, 0.2, 0.1, 1};
+    /* More than one chunk of everything. */
+    enum { N = 64, ROUNDS = 5 };
+    static const int threads[ROUNDS] = {1, 4, 2, 7, 1};
+    static float image[ROUNDS][2 * N * N * Z];
+    static uint32_t codes[ROUNDS][N * N * Z];
+    static float map[ROUNDS][N * N * Z];
     rcn_sample_options options = plain(N, N, Z);
-    options.augment = all;
-    for (int k = 0; k < 3; ++k) {
+    options.augment = EVERYTHING;
+    for (int k = 0; k < ROUNDS; ++k) {
         setting s;
-        make_setting(&s, make_context(k == 1 ? 4 : 1), Z);
-        CHECK_STATUS(rcn__sample_draw(image[k], codes[k], map[k], s.ctx, &s.from, &options, 7,
-                                      k == 2 ? 12 : 11),
+        make_setting(&s, make_context(threads[k]), Z);
+        CHECK_STATUS(draw_sample(image[k], codes[k], map[k], s.ctx, &s.from, &options, 7,
+                                 k == ROUNDS - 1 ? 12 : 11),
                      RCN_OK);
         free_setting(&s);
         rcn_context_destroy(s.ctx);
     }
-    CHECK(!memcmp(image[0], image[1], sizeof image[0]));
-    CHECK(!memcmp(codes[0], codes[1], sizeof codes[0]));
-    CHECK(!memcmp(map[0], map[1], sizeof map[0]));
-    CHECK(memcmp(image[0], image[2], sizeof image[0]) != 0); /* another sample is another one */
+    for (int k = 1; k < ROUNDS - 1; ++k) {
+        CHECK(!memcmp(image[0], image[k], sizeof image[0]));
+        CHECK(!memcmp(codes[0], codes[k], sizeof codes[0]));
+        CHECK(!memcmp(map[0], map[k], sizeof map[0]));
+    }
+    /* Another sample is another one. */
+    CHECK(memcmp(image[0], image[ROUNDS - 1], sizeof image[0]) != 0);
+}
+
+/* Samples of a batch are drawn and varied as if each were alone. */
+static void test_same_bits_in_any_company(void) {
+    enum { N = 100, SAMPLES = 6, FLOATS = 2 * N * N };
+    static float together[SAMPLES][FLOATS], alone[FLOATS], maps[SAMPLES][N * N], map[N * N];
+    static uint32_t all_codes[SAMPLES][N * N], codes[N * N];
+    rcn__sample samples[SAMPLES];
+    rcn_rng rngs[SAMPLES];
+    int varied = 0;
+    setting s;
+    make_setting(&s, make_context(3), 1);
+    rcn_sample_options options = plain(N, N, 1);
+    options.augment = EVERYTHING;
+    options.augment.share = 0.15; /* some planes are changed, some are not */
+    for (int b = 0; b < SAMPLES; ++b) {
+        rngs[b] = rcn__rng_make(7, (uint64_t)b);
+        CHECK_STATUS(rcn__sample_take(&samples[b], together[b], all_codes[b], maps[b], s.ctx,
+                                      &s.from, &options, &rngs[b]),
+                     RCN_OK);
+    }
+    CHECK_STATUS(rcn__samples_draw(samples, SAMPLES, s.ctx, &options), RCN_OK);
+    for (int b = 0; b < SAMPLES; ++b) rcn__sample_free(&samples[b], s.ctx);
+    static float before[SAMPLES][FLOATS];
+    memcpy(before, together, sizeof before);
+    CHECK_STATUS(rcn__samples_vary(together[0], s.ctx, SAMPLES, 2, &options, rngs), RCN_OK);
+    for (int b = 0; b < SAMPLES; ++b)
+        for (int c = 0; c < 2; ++c)
+            varied +=
+                memcmp(together[b] + c * N * N, before[b] + c * N * N, sizeof(float) * N * N) != 0;
+    CHECK(varied > 2 && varied < 2 * SAMPLES);
+    for (int b = 0; b < SAMPLES; ++b) {
+        CHECK_STATUS(draw_sample(alone, codes, map, s.ctx, &s.from, &options, 7, (uint64_t)b),
+                     RCN_OK);
+        CHECK(!memcmp(alone, together[b], sizeof alone));
+        CHECK(!memcmp(codes, all_codes[b], sizeof codes) && !memcmp(map, maps[b], sizeof map));
+    }
+    free_setting(&s);
+    rcn_context_destroy(s.ctx);
 }
 
 static void test_bad_arguments(void) {
@@ -329,12 +432,11 @@ static void test_bad_arguments(void) {
     setting s;
     make_setting(&s, make_context(1), 1);
     rcn_sample_options options = plain(X, Y, 1);
-    CHECK_STATUS(rcn__sample_draw(image, codes, NULL, s.ctx, &s.from, &options, 1, 2),
-                 RCN_EINVALID);
+    CHECK_STATUS(draw_sample(image, codes, NULL, s.ctx, &s.from, &options, 1, 2), RCN_EINVALID);
     CHECK_ERROR(s.ctx, "target map");
-    CHECK_STATUS(rcn__sample_draw(NULL, codes, map, s.ctx, &s.from, &options, 1, 2), RCN_EINVALID);
+    CHECK_STATUS(draw_sample(NULL, codes, map, s.ctx, &s.from, &options, 1, 2), RCN_EINVALID);
     options.size[1] = 0;
-    CHECK_STATUS(rcn__sample_draw(image, codes, map, s.ctx, &s.from, &options, 1, 2), RCN_EINVALID);
+    CHECK_STATUS(draw_sample(image, codes, map, s.ctx, &s.from, &options, 1, 2), RCN_EINVALID);
     options = plain(X, Y, 1);
     options.foreground = NAN;
     CHECK(rcn__sample_check(&options) != NULL);
@@ -344,7 +446,7 @@ static void test_bad_arguments(void) {
     options = plain(X, Y, 1);
     CHECK(rcn__sample_check(&options) == NULL);
     s.scale.channels = 1;
-    CHECK_STATUS(rcn__sample_draw(image, codes, map, s.ctx, &s.from, &options, 1, 2), RCN_EINVALID);
+    CHECK_STATUS(draw_sample(image, codes, map, s.ctx, &s.from, &options, 1, 2), RCN_EINVALID);
     CHECK_ERROR(s.ctx, "channels");
     CHECK_STATUS(rcn_foci_create(&s.foci, s.ctx, NULL), RCN_EINVALID);
     free_setting(&s);
@@ -356,12 +458,10 @@ static rcn_status draw_one(rcn_context *ctx, void *payload) {
     static uint32_t codes[VOXELS];
     setting *s = payload;
     rcn_foci *foci = NULL;
-    const rcn_augment all = {1, 1, 1, 30, 0.2, 0.1, 2, 1.5, 0.3, 0.2, 0.2, 0.1, 1};
     rcn_sample_options options = plain(X, Y, Z);
-    options.augment = all;
+    options.augment = EVERYTHING;
     rcn_status status = rcn_foci_create(&foci, ctx, s->votes);
-    if (status == RCN_OK)
-        status = rcn__sample_draw(image, codes, map, ctx, &s->from, &options, 1, 4);
+    if (status == RCN_OK) status = draw_sample(image, codes, map, ctx, &s->from, &options, 1, 4);
     rcn_foci_destroy(foci);
     return status;
 }
@@ -384,7 +484,9 @@ int main(void) {
     RUN(test_foci);
     RUN(test_foci_of_a_large_mask);
     RUN(test_intensities);
+    RUN(test_changes_are_about_the_whole_sample);
     RUN(test_same_bits_for_any_threads);
+    RUN(test_same_bits_in_any_company);
     RUN(test_bad_arguments);
     RUN(test_failing_and_canceling);
     return TEST_RESULT;

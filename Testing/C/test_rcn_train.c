@@ -28,11 +28,22 @@ typedef struct setting {
     int64_t asked[CASES];
     int64_t calls;
     int64_t poison_from, poison_to; /* calls before which a weight gets out of hand */
+    int64_t told[16], told_count;   /* what will be asked for */
+    int64_t told_next;              /* what of it will be asked for first */
+    int told_wrong;
 } setting;
+
+static void hear_soon(const int64_t *cases, int64_t count, void *payload) {
+    setting *s = payload;
+    s->told_wrong += s->told_next != s->told_count; /* not all were asked for */
+    s->told_count = s->told_next = 0;
+    for (int64_t i = 0; i < count; ++i) s->told[s->told_count++] = cases[i];
+}
 
 static rcn_status give_case(rcn_train_case *out, int64_t index, void *payload) {
     setting *s = payload;
     one_case *one = &s->cases[index];
+    if (s->told_next < s->told_count) s->told_wrong += s->told[s->told_next++] != index;
     ++s->asked[index];
     ++s->calls;
     out->data.channels = &one->channel;
@@ -120,6 +131,7 @@ static rcn_status open_setting(setting *s, rcn_context *ctx, const char *strateg
     rcn_loss_destroy(loss);
     if (status == RCN_OK) status = rcn_net_initialize(s->net, 1);
     if (status == RCN_OK) status = rcn_train_create(&s->train, ctx, s->net, &options, give_case, s);
+    if (status == RCN_OK) rcn_train_set_soon(s->train, hear_soon);
     return status;
 }
 
@@ -311,6 +323,13 @@ static void test_start(void) {
     rcn_context_destroy(ctx);
 }
 
+static void several_steps_an_epoch(rcn_train_options *options) {
+    options->samples = 3; /* 18 samples: 4 steps */
+    options->sample.augment.elastic = 1;
+    options->sample.augment.noise = 0.1;
+    options->average = 0.25;
+}
+
 /* 4 new cases and 2 old ones in an epoch, a batch of 4: one step, and two samples left over. */
 static void test_epochs(void) {
     setting s;
@@ -340,6 +359,25 @@ static void test_epochs(void) {
     rcn_context_destroy(ctx);
 }
 
+/* Every step but the last of an epoch tells what the next one asks for, all of it and in order. */
+static void test_tells_what_comes(void) {
+    setting s;
+    rcn_train_report report;
+    rcn_context *ctx = make_context(1);
+    CHECK_STATUS(open_setting(&s, ctx, "rps", several_steps_an_epoch), RCN_OK);
+    for (int step = 0; step < 12; ++step) {
+        CHECK_STATUS(rcn_train_step(&report, s.train, 0), RCN_OK);
+        CHECK(s.told_next == (report.epoch_done ? 4 : 0) && s.told_count == 4);
+    }
+    CHECK(s.told_wrong == 0 && s.calls == 12 * 4);
+    /* Who does not listen learns the same. */
+    rcn_train_set_soon(s.train, NULL);
+    CHECK_STATUS(rcn_train_step(&report, s.train, 0), RCN_OK);
+    CHECK(s.told_next == 4);
+    close_setting(&s);
+    rcn_context_destroy(ctx);
+}
+
 /* The schedule ends on time when told to. */
 static void test_time_moves_the_rate(void) {
     setting s;
@@ -360,13 +398,6 @@ static void test_time_moves_the_rate(void) {
 
 static const char *const checkpoint = "test_rcn_train.checkpoint.safetensors";
 
-static void two_steps_an_epoch(rcn_train_options *options) {
-    options->samples = 3; /* 18 samples: 4 steps */
-    options->sample.augment.elastic = 1;
-    options->sample.augment.noise = 0.1;
-    options->average = 0.25;
-}
-
 /* Stopped in the middle of an epoch and gone on in a new network: the same bits. beta-binomial has
  * a parameter of its own, random draws raters. */
 static void test_resumed_is_uninterrupted(void) {
@@ -375,16 +406,16 @@ static void test_resumed_is_uninterrupted(void) {
         setting whole, first, second;
         rcn_train_report a, b;
         rcn_context *ctx = make_context(2);
-        CHECK_STATUS(open_setting(&whole, ctx, strategies[k], two_steps_an_epoch), RCN_OK);
+        CHECK_STATUS(open_setting(&whole, ctx, strategies[k], several_steps_an_epoch), RCN_OK);
         for (int step = 0; step < 11; ++step)
             CHECK_STATUS(rcn_train_step(&a, whole.train, 0), RCN_OK);
-        CHECK_STATUS(open_setting(&first, ctx, strategies[k], two_steps_an_epoch), RCN_OK);
+        CHECK_STATUS(open_setting(&first, ctx, strategies[k], several_steps_an_epoch), RCN_OK);
         for (int step = 0; step < 6; ++step)
             CHECK_STATUS(rcn_train_step(&b, first.train, 0), RCN_OK);
         const rcn_model_entry entry = {"note", "half way"};
         CHECK_STATUS(rcn_train_save(first.train, checkpoint, &entry, 1), RCN_OK);
         close_setting(&first);
-        CHECK_STATUS(open_setting(&second, ctx, strategies[k], two_steps_an_epoch), RCN_OK);
+        CHECK_STATUS(open_setting(&second, ctx, strategies[k], several_steps_an_epoch), RCN_OK);
         CHECK_STATUS(rcn_net_initialize(second.net, 99), RCN_OK);
         CHECK_STATUS(rcn_train_load(second.train, checkpoint), RCN_OK);
         for (int step = 6; step < 11; ++step)
@@ -419,7 +450,7 @@ static void test_average(void) {
     CHECK_STATUS(open_setting(&s, ctx, "rps", NULL), RCN_OK);
     CHECK(!rcn_train_average(s.train) && !rcn_train_average_loss_values(s.train));
     close_setting(&s);
-    CHECK_STATUS(open_setting(&s, ctx, "beta-binomial", two_steps_an_epoch), RCN_OK);
+    CHECK_STATUS(open_setting(&s, ctx, "beta-binomial", several_steps_an_epoch), RCN_OK);
     const int64_t floats = rcn_net_floats(s.net), at[] = {0, floats / 2, floats - 1};
     double expected[4] = {0};
     for (int step = 1; step <= 20; ++step) {
@@ -474,7 +505,7 @@ static void test_divergence_goes_back(void) {
     setting s;
     rcn_train_report report;
     rcn_context *ctx = make_context(1);
-    CHECK_STATUS(open_setting(&s, ctx, "rps", two_steps_an_epoch), RCN_OK);
+    CHECK_STATUS(open_setting(&s, ctx, "rps", several_steps_an_epoch), RCN_OK);
     for (int step = 0; step < 6; ++step) CHECK_STATUS(rcn_train_step(&report, s.train, 0), RCN_OK);
     const double loss = report.epoch_loss; /* of step 5 and 6: the second epoch began with 5 */
     CHECK(report.epoch == 1);
@@ -604,6 +635,8 @@ static void take_course(rcn_comm *comm, void *payload) {
         c->norms[me][step] = report.norm;
         c->setbacks[me] = report.setbacks;
     }
+    /* Those of this process, as long as nobody goes back. */
+    CHECK(c->poisoned || c->load || (s.told_wrong == 0 && s.told_count > 0));
     c->last[me] = status;
     snprintf(c->error[me], sizeof c->error[me], "%s", rcn_context_error(ctx));
     c->hashes[me] = rcn__train_hash(s.train);
@@ -845,6 +878,7 @@ int main(void) {
     RUN(test_every_strategy_learns);
     RUN(test_start);
     RUN(test_epochs);
+    RUN(test_tells_what_comes);
     RUN(test_time_moves_the_rate);
     RUN(test_resumed_is_uninterrupted);
     RUN(test_average);

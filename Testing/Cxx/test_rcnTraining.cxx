@@ -5,6 +5,7 @@
 
 #include "rcn/rcn_model.h"
 #include "rcnModel.h"
+#include "rcnTrainingCases.h"
 #include "rcnTrainingFiles.h"
 
 #include "rcnTest.h"
@@ -262,6 +263,161 @@ void CasesCanBeReadAgain()
   options.CacheGb = 20e-6; // one case or two
   rcn::TrainModel(options);
   CHECK(Weights(folder / "kept.safetensors") == Weights(folder / "again.safetensors"));
+}
+
+/// A store of the list's cases, ready to be trained on with a target that has a map.
+struct Stored
+{
+  Stored(const rcn::DataList& list, double room) : Store(this->Own, list.Raters, room)
+  {
+    rcn_strategy strategy;
+    const rcn_fusion_options fusion = RCN_FUSION_OPTIONS_INIT;
+    const rcn_normalize normalize = RCN_NORMALIZE_INIT;
+    rcn_strategy_parse(&strategy, "svls");
+    this->Store.SetRules(strategy, fusion, normalize);
+    for (const rcn::Case& one : list.Cases)
+    {
+      this->Store.Add(one);
+    }
+  }
+
+  rcn::Workspace Own;
+  rcn::CaseStore Store;
+};
+
+bool AreSame(const rcn::LoadedCase& one, const rcn::LoadedCase& other)
+{
+  const size_t voxels = static_cast<size_t>(rcn_geometry_voxels(&one.Geometry));
+  return one.Bytes == other.Bytes && one.Marked == other.Marked && one.Geometry.size[0] == other.Geometry.size[0] &&
+    one.Scale.factor[0] == other.Scale.factor[0] && one.Channels.size() == 1 && other.Channels.size() == 1 &&
+    std::memcmp(one.Images[0].Data(), other.Images[0].Data(), 4 * voxels) == 0 &&
+    rcn_votes_pattern_count(one.Votes.get()) == rcn_votes_pattern_count(other.Votes.get()) &&
+    std::memcmp(rcn_votes_codes(one.Votes.get()), rcn_votes_codes(other.Votes.get()), voxels) == 0 &&
+    std::memcmp(rcn_target_map(one.Target.get()), rcn_target_map(other.Target.get()), 4 * voxels) == 0;
+}
+
+/// Cases that are read beside the work are those that are read on demand, in no more memory.
+void CasesAreReadAhead()
+{
+  const Folder folder;
+  const rcn::DataList list = WritePhantoms(folder);
+  Stored all(list, 0), ahead(list, 0);
+  const double each = all.Store.Get(0).Bytes;
+  ahead.Store.ReadAhead({ 0, 1, 2, 1 });
+  for (size_t i = 0; i < 5; ++i)
+  {
+    CHECK(AreSame(ahead.Store.Get(i), all.Store.Get(i)));
+    CHECK(ahead.Store.CountReadAhead() == static_cast<int64_t>(std::min<size_t>(i + 1, 3)));
+  }
+  ahead.Store.ReadAhead({ 0, 1, 2 }); // there already
+  ahead.Store.Get(1);
+  CHECK(ahead.Store.CountReadAhead() == 3);
+  CHECK_NEAR(ahead.Store.Peak(), 5 * each, 1);
+
+  // As many as there is room for, beside those that are there and needed, too.
+  Stored few(list, 3.5 * each);
+  for (size_t i = 0; i < 3; ++i)
+  {
+    few.Store.Get(i);
+  }
+  few.Store.ReadAhead({ 3, 0, 4, 5 });
+  CHECK(few.Store.Peek(1).Images.empty() && few.Store.Peek(2).Images.empty() && !few.Store.Peek(0).Images.empty());
+  for (const size_t i : { 3, 0, 4, 5 })
+  {
+    CHECK(AreSame(few.Store.Get(i), all.Store.Get(i)));
+  }
+  CHECK(few.Store.CountReadAhead() == 2);
+  // Asked for another one than was told; told anew before all were taken.
+  few.Store.ReadAhead({ 1, 2 });
+  CHECK(AreSame(few.Store.Get(6), all.Store.Get(6)));
+  few.Store.ReadAhead({ 1, 2 });
+  few.Store.ReadAhead({ 0, 1 });
+  CHECK(AreSame(few.Store.Get(0), all.Store.Get(0)) && AreSame(few.Store.Get(1), all.Store.Get(1)));
+  CHECK(few.Store.CountReadAhead() == 4 && few.Store.Peak() <= few.Store.Room());
+
+  // Not even room for one.
+  Stored one(list, 0.5 * each);
+  one.Store.Get(0);
+  one.Store.ReadAhead({ 1, 2 });
+  CHECK(AreSame(one.Store.Get(1), all.Store.Get(1)) && AreSame(one.Store.Get(2), all.Store.Get(2)));
+  CHECK(one.Store.CountReadAhead() == 1);
+  CHECK_NEAR(one.Store.Peak(), each, 1);
+
+  // Votes outlive the store, and a store that nobody asks does not wait for all of its files.
+  std::shared_ptr<rcn_votes> votes;
+  {
+    Stored gone(list, 0);
+    gone.Store.ReadAhead({ 2, 3, 4, 5 });
+    votes = gone.Store.Get(2).Votes;
+  }
+  CHECK(rcn_votes_raters(votes.get()) == 3);
+}
+
+/// What cannot be read is said when it is asked for, in the same words as without reading ahead.
+void ErrorsComeWhenACaseIsAskedFor()
+{
+  const Folder folder;
+  const rcn::DataList list = WritePhantoms(folder);
+  std::filesystem::remove(list.Cases[1].Images.front());
+  rcn::WriteText(list.Cases[2].Raters[1].Path, "no image");
+  const auto sentence = [](rcn::CaseStore& store, size_t index) {
+    try
+    {
+      store.Get(index);
+    }
+    catch (const rcn::Error& error)
+    {
+      return std::to_string(error.Status()) + error.what();
+    }
+    return std::string();
+  };
+  Stored plain(list, 0), ahead(list, 0);
+  ahead.Store.ReadAhead({ 0, 1, 2, 3 });
+  for (size_t i = 0; i < 4; ++i)
+  {
+    const std::string said = sentence(plain.Store, i);
+    CHECK(sentence(ahead.Store, i) == said && said.empty() == (i == 0 || i == 3));
+    CHECK(said.empty() || said.find("Case c" + std::to_string(i)) != std::string::npos);
+  }
+  CHECK(ahead.Store.CountReadAhead() == 1 && ahead.Store.Peak() == plain.Store.Peak());
+
+  // A file that goes away while a training needs it again.
+  rcn::TrainingOptions options = Quick(WritePhantoms(folder), folder / "m.safetensors");
+  options.CacheGb = 20e-6;
+  options.Samples = 4;
+  options.Progress = [&](const rcn::TrainingProgress& progress) {
+    for (int i = 0; i < 5 && progress.Epoch > 0; ++i)
+    {
+      std::filesystem::remove(options.List.Cases[static_cast<size_t>(i)].Images.front());
+    }
+    return false;
+  };
+  CHECK_THROWS(rcn::TrainModel(options), RCN_EIO, "Case c");
+}
+
+/// Whatever fits into memory, and wherever it is stopped: the same weights, with every step's cases read during the one before.
+void ReadingAheadChangesNothing()
+{
+  const Folder folder;
+  rcn::TrainingOptions options = Quick(WritePhantoms(folder), folder / "kept.safetensors");
+  options.Samples = 4;
+  options.Epochs = 2;
+  options.Strategy = "svls";
+  const double all = rcn::TrainModel(options).CacheBytes;
+  for (const double cases : { 1.0, 2.5, 4.2 })
+  {
+    options.Output = folder / ("m" + std::to_string(cases) + ".safetensors");
+    options.CacheGb = cases / 7 * all / 1e9;
+    int calls = 0;
+    options.Progress = [&](const rcn::TrainingProgress& progress) { return progress.Epoch > 0 && ++calls > 6 * cases; };
+    CHECK(rcn::TrainModel(options).Interrupted);
+    options.Progress = nullptr;
+    options.Resume = true;
+    const rcn::TrainingResult result = rcn::TrainModel(options);
+    CHECK(!result.Interrupted && result.CacheBytes <= 1e9 * options.CacheGb + 1);
+    CHECK(Weights(options.Output) == Weights(folder / "kept.safetensors"));
+    options.Resume = false;
+  }
 }
 
 /// What cases take in memory is counted as it is allocated, and never more than allowed: while reading, training on new and
@@ -760,6 +916,9 @@ int main()
   RUN(ForecastsWhatMinutesBuy);
   RUN(StopsAnywhere);
   RUN(CasesCanBeReadAgain);
+  RUN(CasesAreReadAhead);
+  RUN(ErrorsComeWhenACaseIsAskedFor);
+  RUN(ReadingAheadChangesNothing);
   RUN(CasesKeepToTheirRoom);
   RUN(AGoodModelStays);
   RUN(InPlaceGoesOn);

@@ -7,16 +7,18 @@
  * names. Mirror, rotation, scale and shear are one matrix, so that they cost one interpolation, not
  * four.
  *
- * Every number comes from the generator of (seed, stream), drawn by the calling thread alone; the
- * sample is the same for any number of threads. The order of draws is therefore part of the result:
- * a draw that is moved changes every sample after it.
+ * Every number comes from the sample's own generator, drawn by the calling thread alone; the sample
+ * is the same for any number of threads. The order of draws is therefore part of the result: a draw
+ * that is moved changes every sample after it. Only noise, a number for each voxel, has generators
+ * of its own, one for each fixed chunk.
  */
 #include "rcn_data_private.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "rcn_rng.h"
+#include "rcn_normalize_private.h"
+#include "rcn_parallel.h"
 #include "rcn_smooth.h"
 #include "rcn_votes_private.h"
 
@@ -69,14 +71,36 @@ static int kind_of(const rcn_pattern *pattern) {
     return pattern->marked ? rcn__pattern_is_disputed(pattern) : -1;
 }
 
+typedef struct look_job {
+    const rcn_votes *votes;
+    uint8_t *marked; /* by chunk: whether there is anything to be found */
+} look_job;
+
+static void look_chunk(int64_t chunk, int thread, void *payload) {
+    const look_job *job = payload;
+    uint32_t codes[256];
+    int64_t first, end;
+    int marked = 0;
+    (void)thread;
+    rcn__chunk_range(&first, &end, chunk, job->votes->voxels, RCN_CHUNK);
+    for (; first < end; first += 256) {
+        const int64_t count = end - first < 256 ? end - first : 256;
+        rcn__votes_read(codes, job->votes, first, count);
+        for (int64_t i = 0; i < count; ++i) marked |= job->votes->patterns[codes[i]].marked != 0;
+    }
+    job->marked[chunk] = (uint8_t)marked;
+}
+
 /* Where a sample may be centered on what raters marked, without asking the votes again: at most
  * RCN_FOCI voxels of each kind, spread evenly over all of that kind. How many there are in all is
- * known from the patterns, so that one pass is enough. */
+ * known from the patterns. All threads look where marks are, which is next to nowhere in most
+ * images; what is there is counted in order. */
 rcn_status rcn_foci_create(rcn_foci **out, rcn_context *ctx, const rcn_votes *votes) {
     rcn_status status;
     rcn_foci *foci = NULL;
     int64_t total[2] = {0, 0}, seen[2] = {0, 0};
-    uint32_t codes[1024];
+    uint32_t codes[RCN_CHUNK];
+    look_job job = {votes, NULL};
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
     if (!out || !votes) return rcn__fail(ctx, RCN_EINVALID, "No votes or no output were given.");
@@ -86,10 +110,15 @@ rcn_status rcn_foci_create(rcn_foci **out, rcn_context *ctx, const rcn_votes *vo
         const int kind = kind_of(&votes->patterns[p]);
         if (kind >= 0) total[kind] += votes->patterns[p].voxels;
     }
-    for (int64_t first = 0; first < votes->voxels && total[0] + total[1] > 0; first += 1024) {
-        const int64_t count = votes->voxels - first < 1024 ? votes->voxels - first : 1024;
-        rcn__votes_read(codes, votes, first, count);
-        for (int64_t i = 0; i < count; ++i) {
+    const int64_t chunks = total[0] + total[1] > 0 ? rcn__chunk_count(votes->voxels, RCN_CHUNK) : 0;
+    RCN_ALLOC(job.marked, ctx, chunks, "where raters marked something");
+    RCN_TRY(rcn__for_chunks(ctx, "looking for marks", chunks, look_chunk, &job));
+    for (int64_t chunk = 0; chunk < chunks; ++chunk) {
+        int64_t first, end;
+        if (!job.marked[chunk]) continue;
+        rcn__chunk_range(&first, &end, chunk, votes->voxels, RCN_CHUNK);
+        rcn__votes_read(codes, votes, first, end - first);
+        for (int64_t i = 0; i < end - first; ++i) {
             const int kind = kind_of(&votes->patterns[codes[i]]);
             if (kind < 0) continue;
             /* Every (total / kept)-th of them: the k-th is kept when k * kept / total steps on. */
@@ -99,12 +128,11 @@ rcn_status rcn_foci_create(rcn_foci **out, rcn_context *ctx, const rcn_votes *vo
             if (place >= foci->count[kind] && foci->count[kind] < kept)
                 foci->voxels[kind][foci->count[kind]++] = first + i;
         }
-        if ((first & 0xFFFFF) == 0)
-            RCN_TRY(rcn__report(ctx, (double)first / (double)votes->voxels, "looking for marks"));
     }
     *out = foci;
     foci = NULL;
 done:
+    rcn__free(ctx, job.marked);
     rcn_foci_destroy(foci);
     return status;
 }
@@ -277,17 +305,48 @@ static void find_box(int64_t first[3], int64_t extent[3], const mapping *map,
 
 /* ---- drawing --------------------------------------------------------------------------------- */
 
-typedef struct draw_job {
+typedef struct take_job {
+    rcn__sample *to;
     const rcn_data_case *from;
-    const int64_t *sample; /* size of the sample */
-    const mapping *map;
-    const float *box; /* (channels, ...): the part of the image that is needed, normalized */
-    int64_t first[3], extent[3];
-    float *image;
-    uint32_t *codes;
-    float *target;
+    int64_t rows; /* in a chunk */
+} take_job;
+
+/* Some rows: of the codes, then of each channel, then of the map. */
+static void take_rows(int64_t chunk, int thread, void *payload) {
+    const take_job *job = payload;
+    const int64_t *first = job->to->first, *extent = job->to->extent, *size = job->to->size;
+    const int64_t rows = extent[1] * extent[2];
+    const int64_t chunks = rcn__chunk_count(rows, job->rows);
+    const int part = (int)(chunk / chunks), bytes = job->to->code_bytes;
+    float *box = part > 0 ? job->to->box + (part - 1) * rows * extent[0] : NULL;
+    int64_t row, end;
+    (void)thread;
+    rcn__chunk_range(&row, &end, chunk % chunks, rows, job->rows);
+    if (part > 0 && part <= job->to->channels) {
+        rcn__normalize_rows(box + row * extent[0], job->from->scale, job->from->channels, part - 1,
+                            first, extent, row, end);
+        return;
+    }
+    for (; row < end; ++row) {
+        const int64_t y = first[1] + row % extent[1], z = first[2] + row / extent[1];
+        const int64_t at = first[0] + size[0] * (y + size[1] * z), to = row * extent[0];
+        if (part == 0)
+            memcpy(job->to->box_codes + to * bytes,
+                   (const uint8_t *)job->from->votes->codes + at * bytes,
+                   (size_t)(extent[0] * bytes));
+        else
+            memcpy(box + to, job->from->map + at, sizeof *box * (size_t)extent[0]);
+    }
+}
+
+typedef struct draw_job {
+    const rcn__sample *samples;
+    const int64_t *sample; /* size of a sample */
     int64_t rows_per_chunk;
 } draw_job;
+
+/* Voxels of a sample in a chunk: fewer than elsewhere, because each takes long. */
+enum { DRAWN_CHUNK = 1024 };
 
 /* Weights of the four nodes around a place `t` in 0 ... 1 of a cell. */
 static void spline(double weights[4], double t) {
@@ -308,14 +367,15 @@ static int cell_of(double *t, int64_t i, int64_t n) {
 
 /* The grid along x for one row: nodes[axis][NODES]. What is left for each voxel are 4 nodes instead
  * of 64. */
-static void collapse_grid(double nodes[3][NODES], const draw_job *job, int64_t y, int64_t z) {
-    const int flat = job->sample[2] == 1;
+static void collapse_grid(double nodes[3][NODES], const mapping *map, const int64_t sample[3],
+                          int64_t y, int64_t z) {
+    const int flat = sample[2] == 1;
     double t, wy[4], wz[4] = {1, 0, 0, 0};
-    const int cy = cell_of(&t, y, job->sample[1]);
+    const int cy = cell_of(&t, y, sample[1]);
     spline(wy, t);
     int cz = 0;
     if (!flat) {
-        cz = cell_of(&t, z, job->sample[2]);
+        cz = cell_of(&t, z, sample[2]);
         spline(wz, t);
     }
     for (int a = 0; a < 3; ++a)
@@ -323,8 +383,7 @@ static void collapse_grid(double nodes[3][NODES], const draw_job *job, int64_t y
             double sum = 0;
             for (int k = 0; k < (flat ? 1 : 4); ++k)
                 for (int j = 0; j < 4; ++j)
-                    sum +=
-                        wz[k] * wy[j] * job->map->grid[a][x + NODES * (cy + j + NODES * (cz + k))];
+                    sum += wz[k] * wy[j] * map->grid[a][x + NODES * (cy + j + NODES * (cz + k))];
             nodes[a][x] = sum;
         }
 }
@@ -386,41 +445,41 @@ static float interpolate_target(const float *from, const corner *at) {
 
 /* By itself and not by rcn__votes_read(), because it is called for every voxel, at places that
  * jump. */
-static uint32_t code_at(const rcn_votes *votes, const double place[3]) {
-    const int64_t *size = votes->geometry.size;
-    int64_t at[3];
-    for (int a = 0; a < 3; ++a) {
+static uint32_t code_at(const rcn__sample *sample, const double place[3]) {
+    int64_t at = 0;
+    for (int a = 2; a >= 0; --a) {
         const double nearest = floor(place[a] + 0.5);
-        if (!(nearest >= 0 && nearest < (double)size[a])) return RCN_VOID_CODE(votes);
-        at[a] = (int64_t)nearest;
+        if (!(nearest >= 0 && nearest < (double)sample->size[a])) return sample->void_code;
+        /* Never outside of the box but for rounding. */
+        int64_t in = (int64_t)nearest - sample->first[a];
+        in = in < 0 ? 0 : in < sample->extent[a] ? in : sample->extent[a] - 1;
+        at = at * sample->extent[a] + in;
     }
-    const int64_t voxel = at[0] + size[0] * (at[1] + size[1] * at[2]);
-    switch (votes->code_bytes) {
-    case 1: return ((const uint8_t *)votes->codes)[voxel];
-    case 2: return ((const uint16_t *)votes->codes)[voxel];
-    default: return ((const uint32_t *)votes->codes)[voxel];
+    switch (sample->code_bytes) {
+    case 1: return sample->box_codes[at];
+    case 2: return ((const uint16_t *)(const void *)sample->box_codes)[at];
+    default: return ((const uint32_t *)(const void *)sample->box_codes)[at];
     }
 }
 
 static void draw_rows(int64_t chunk, int thread, void *payload) {
-    static const int64_t origin[3] = {0, 0, 0};
     const draw_job *job = payload;
-    const mapping *map = job->map;
-    const rcn_votes *votes = job->from->votes;
-    const int64_t *sample = job->sample, *size = votes->geometry.size;
-    const int64_t voxels = sample[0] * sample[1] * sample[2];
-    const int64_t plane = job->extent[0] * job->extent[1] * job->extent[2];
+    const int64_t *size = job->sample, rows = size[1] * size[2], voxels = rows * size[0];
+    const int64_t chunks = rcn__chunk_count(rows, job->rows_per_chunk);
+    const rcn__sample *sample = &job->samples[chunk / chunks];
+    const mapping *map = sample->mapped;
+    const int64_t plane = sample->extent[0] * sample->extent[1] * sample->extent[2];
     double nodes[3][NODES];
     int64_t row, end;
     (void)thread;
-    rcn__chunk_range(&row, &end, chunk, sample[1] * sample[2], job->rows_per_chunk);
+    rcn__chunk_range(&row, &end, chunk % chunks, rows, job->rows_per_chunk);
     for (; row < end; ++row) {
-        const double y = (double)(row % sample[1]) - map->center_out[1];
-        const double z = (double)(row / sample[1]) - map->center_out[2];
-        if (map->elastic) collapse_grid(nodes, job, row % sample[1], row / sample[1]);
-        for (int64_t i = 0; i < sample[0]; ++i) {
+        const double y = (double)(row % size[1]) - map->center_out[1];
+        const double z = (double)(row / size[1]) - map->center_out[2];
+        if (map->elastic) collapse_grid(nodes, map, size, row % size[1], row / size[1]);
+        for (int64_t i = 0; i < size[0]; ++i) {
             const double x = (double)i - map->center_out[0];
-            const int64_t to = row * sample[0] + i;
+            const int64_t to = row * size[0] + i;
             double place[3];
             for (int a = 0; a < 3; ++a)
                 place[a] =
@@ -428,80 +487,202 @@ static void draw_rows(int64_t chunk, int thread, void *payload) {
                                          map->matrix[3 * a + 2] * z);
             if (map->elastic) {
                 double t, w[4];
-                const int cell = cell_of(&t, i, sample[0]);
+                const int cell = cell_of(&t, i, size[0]);
                 spline(w, t);
                 for (int a = 0; a < 3; ++a)
                     for (int k = 0; k < 4; ++k) place[a] += w[k] * nodes[a][cell + k];
             }
-            const corner at = find_corner(place, size, job->first, job->extent);
-            for (int c = 0; c < job->from->channel_count; ++c)
-                job->image[c * voxels + to] = (float)interpolate(job->box + c * plane, &at);
-            job->codes[to] = code_at(votes, place);
-            if (job->target) {
-                const corner whole = find_corner(place, size, origin, size);
-                job->target[to] = job->codes[to] == RCN_VOID_CODE(votes)
-                                      ? -1.0f
-                                      : interpolate_target(job->from->map, &whole);
-            }
+            const corner at = find_corner(place, sample->size, sample->first, sample->extent);
+            for (int c = 0; c < sample->channels; ++c)
+                sample->image[c * voxels + to] = (float)interpolate(sample->box + c * plane, &at);
+            sample->codes[to] = code_at(sample, place);
+            if (sample->target)
+                sample->target[to] =
+                    sample->codes[to] == sample->void_code
+                        ? -1.0f
+                        : interpolate_target(sample->box + sample->channels * plane, &at);
         }
     }
 }
 
 /* ---- intensities ----------------------------------------------------------------------------- */
 
-typedef struct spread {
-    double mean, deviation, low, high;
-} spread;
+/* One channel of one sample, and what becomes of its intensities. */
+typedef struct plane {
+    float *values;
+    double mean, deviation, low, high; /* before anything changes */
+    double sigma;                      /* of the blur; 0: none */
+    double power;                      /* of gamma; 1: none */
+    double contrast, brightness;
+    double noise; /* its deviation; 0: none */
+    uint64_t seed;
+} plane;
 
-static spread measure(const float *values, int64_t count) {
-    double sum = 0, squares = 0;
-    spread found = {0, 0, values[0], values[0]};
-    for (int64_t i = 0; i < count; ++i) {
-        sum += values[i];
+typedef struct part {
+    double sum, low, high;
+} part;
+
+typedef struct vary_job {
+    plane *planes;
+    part *parts;    /* (planes, chunks) */
+    int64_t voxels; /* of a plane */
+    int64_t chunks; /* of a plane */
+} vary_job;
+
+static void measure_chunk(int64_t chunk, int thread, void *payload) {
+    const vary_job *job = payload;
+    const float *values = job->planes[chunk / job->chunks].values;
+    int64_t i, end;
+    (void)thread;
+    rcn__chunk_range(&i, &end, chunk % job->chunks, job->voxels, RCN_CHUNK);
+    part found = {0, values[i], values[i]};
+    for (; i < end; ++i) {
+        found.sum += values[i];
         if (values[i] < found.low) found.low = values[i];
         if (values[i] > found.high) found.high = values[i];
     }
-    found.mean = sum / (double)count;
-    for (int64_t i = 0; i < count; ++i)
-        squares += (values[i] - found.mean) * (values[i] - found.mean);
-    found.deviation = sqrt(squares / (double)count);
-    return found;
+    job->parts[chunk] = found;
+}
+
+static void deviate_chunk(int64_t chunk, int thread, void *payload) {
+    const vary_job *job = payload;
+    const plane *of = &job->planes[chunk / job->chunks];
+    double sum = 0;
+    int64_t i, end;
+    (void)thread;
+    rcn__chunk_range(&i, &end, chunk % job->chunks, job->voxels, RCN_CHUNK);
+    for (; i < end; ++i) sum += (of->values[i] - of->mean) * (of->values[i] - of->mean);
+    job->parts[chunk].sum = sum;
+}
+
+/* Mean, deviation and range of all planes. */
+static rcn_status measure(vary_job *job, rcn_context *ctx, int64_t planes) {
+    rcn_status status;
+    RCN_TRY(rcn__for_chunks(ctx, "varying samples", planes * job->chunks, measure_chunk, job));
+    for (int64_t p = 0; p < planes; ++p) {
+        plane *of = &job->planes[p];
+        const part *parts = job->parts + p * job->chunks;
+        double sum = 0;
+        of->low = parts->low;
+        of->high = parts->high;
+        for (int64_t k = 0; k < job->chunks; ++k) {
+            sum += parts[k].sum;
+            if (parts[k].low < of->low) of->low = parts[k].low;
+            if (parts[k].high > of->high) of->high = parts[k].high;
+        }
+        of->mean = sum / (double)job->voxels;
+    }
+    RCN_TRY(rcn__for_chunks(ctx, "varying samples", planes * job->chunks, deviate_chunk, job));
+    for (int64_t p = 0; p < planes; ++p) {
+        double squares = 0;
+        for (int64_t k = 0; k < job->chunks; ++k) squares += job->parts[p * job->chunks + k].sum;
+        job->planes[p].deviation = sqrt(squares / (double)job->voxels);
+    }
+done:
+    return status;
 }
 
 /* Blur, gamma, contrast and brightness, noise; in units of the sample's own deviation and range as
  * it was before, whatever normalization made of the image. */
-static rcn_status vary_channel(float *values, rcn_context *ctx, const int64_t size[3],
-                               const rcn_augment *augment, rcn_rng *rng) {
-    rcn_status status = RCN_OK;
-    const int64_t count = size[0] * size[1] * size[2];
-    const spread of = measure(values, count);
-    if (!(of.deviation > 0)) return RCN_OK; /* nothing to see */
+static void draw_changes(plane *of, const rcn_augment *augment, rcn_rng *rng) {
+    of->sigma = of->brightness = of->noise = 0;
+    of->power = of->contrast = 1;
+    if (!(of->deviation > 0)) return; /* nothing to see */
     if (happens(rng, augment->blur, augment->share)) {
         const double sigma = augment->blur * rcn__rng_uniform(rng);
-        if (sigma > 0.1) RCN_TRY(rcn__smooth_gaussian(values, ctx, size, sigma));
+        if (sigma > 0.1) of->sigma = sigma;
     }
-    if (happens(rng, augment->gamma, augment->share)) {
-        const double power = factor(rng, augment->gamma), range = of.high - of.low;
-        for (int64_t i = 0; i < count; ++i) {
+    if (happens(rng, augment->gamma, augment->share)) of->power = factor(rng, augment->gamma);
+    if (happens(rng, augment->contrast, augment->share))
+        of->contrast = factor(rng, augment->contrast);
+    if (happens(rng, augment->brightness, augment->share))
+        of->brightness = of->deviation * between(rng, augment->brightness);
+    if (happens(rng, augment->noise, augment->share)) {
+        of->noise = of->deviation * augment->noise * rcn__rng_uniform(rng);
+        of->seed = rcn__rng_next(rng);
+    }
+}
+
+/* All that is done to each voxel by itself, while the chunk is in the cache. */
+static void change_chunk(int64_t chunk, int thread, void *payload) {
+    const vary_job *job = payload;
+    const plane *of = &job->planes[chunk / job->chunks];
+    float *values = of->values;
+    int64_t first, end;
+    (void)thread;
+    rcn__chunk_range(&first, &end, chunk % job->chunks, job->voxels, RCN_CHUNK);
+    if (of->power != 1) {
+        const double range = of->high - of->low;
+        for (int64_t i = first; i < end; ++i) {
             /* The range was measured before blurring, which stays within it but for rounding. */
-            const double part = (values[i] - of.low) / range;
-            values[i] = (float)(of.low + range * pow(part > 0 ? part : 0, power));
+            const double share = (values[i] - of->low) / range;
+            values[i] = (float)(of->low + range * pow(share > 0 ? share : 0, of->power));
         }
     }
-    const double contrast =
-        happens(rng, augment->contrast, augment->share) ? factor(rng, augment->contrast) : 1;
-    const double brightness = happens(rng, augment->brightness, augment->share)
-                                  ? of.deviation * between(rng, augment->brightness)
-                                  : 0;
-    if (contrast != 1 || brightness != 0)
-        for (int64_t i = 0; i < count; ++i)
-            values[i] = (float)(of.mean + contrast * (values[i] - of.mean) + brightness);
-    if (happens(rng, augment->noise, augment->share)) {
-        const double deviation = of.deviation * augment->noise * rcn__rng_uniform(rng);
-        for (int64_t i = 0; i < count; ++i)
-            values[i] = (float)(values[i] + deviation * rcn__rng_normal(rng));
+    if (of->contrast != 1 || of->brightness != 0)
+        for (int64_t i = first; i < end; ++i)
+            values[i] = (float)(of->mean + of->contrast * (values[i] - of->mean) + of->brightness);
+    if (of->noise > 0) {
+        rcn_rng rng = rcn__rng_make(of->seed, (uint64_t)(chunk % job->chunks));
+        for (int64_t i = first; i < end; ++i)
+            values[i] = (float)(values[i] + of->noise * rcn__rng_normal(&rng));
+    }
+}
+
+typedef struct group {
+    rcn__chunk_fn body;
+    void *payload;
+    int64_t first;
+} group;
+
+static void group_chunk(int64_t chunk, int thread, void *payload) {
+    const group *of = payload;
+    of->body(of->first + chunk, thread, of->payload);
+}
+
+/* As rcn__for_chunks(), which sees by the first chunk whether all are worth more than one thread.
+ * Here some planes get noise, and some next to nothing. */
+static rcn_status for_groups(rcn_context *ctx, const char *stage, int64_t chunks,
+                             rcn__chunk_fn body, void *payload) {
+    /* Chunks between two reports: some milliseconds, and enough for a few hundred threads. */
+    enum { GROUP = 1024 };
+    rcn_status status = RCN_OK;
+    for (group of = {body, payload, 0}; of.first < chunks; of.first += GROUP) {
+        const int64_t left = chunks - of.first;
+        RCN_TRY(rcn__report(ctx, (double)of.first / (double)chunks, stage));
+        rcn__for_all(ctx, left < GROUP ? left : GROUP, group_chunk, &of);
     }
 done:
+    return status;
+}
+
+rcn_status rcn__samples_vary(float *images, rcn_context *ctx, int64_t samples, int channels,
+                             const rcn_sample_options *options, rcn_rng *rngs) {
+    rcn_status status = RCN_OK;
+    const rcn_augment *augment = &options->augment;
+    const int64_t *size = options->size;
+    const int64_t planes = samples * channels;
+    int64_t changed = 0;
+    vary_job job = {.voxels = size[0] * size[1] * size[2]};
+    if (augment->blur == 0 && augment->gamma == 0 && augment->contrast == 0 &&
+        augment->brightness == 0 && augment->noise == 0)
+        return RCN_OK;
+    job.chunks = rcn__chunk_count(job.voxels, RCN_CHUNK);
+    RCN_ALLOC_ZERO(job.planes, ctx, planes, "varying samples");
+    RCN_ALLOC(job.parts, ctx, planes * job.chunks, "varying samples");
+    for (int64_t p = 0; p < planes; ++p) job.planes[p].values = images + p * job.voxels;
+    RCN_TRY(measure(&job, ctx, planes));
+    for (int64_t p = 0; p < planes; ++p) {
+        plane of = job.planes[p];
+        draw_changes(&of, augment, &rngs[p / channels]);
+        if (of.sigma > 0) RCN_TRY(rcn__smooth_gaussian(of.values, ctx, size, of.sigma));
+        if (of.power != 1 || of.contrast != 1 || of.brightness != 0 || of.noise > 0)
+            job.planes[changed++] = of;
+    }
+    RCN_TRY(for_groups(ctx, "varying samples", changed * job.chunks, change_chunk, &job));
+done:
+    rcn__free(ctx, job.parts);
+    rcn__free(ctx, job.planes);
     return status;
 }
 
@@ -520,41 +701,54 @@ static const char *check_case(const rcn_data_case *from, const float *map) {
     return NULL;
 }
 
-rcn_status rcn__sample_draw(float *image, uint32_t *codes, float *map, rcn_context *ctx,
-                            const rcn_data_case *from, const rcn_sample_options *options,
-                            uint64_t seed, uint64_t stream) {
+rcn_status rcn__sample_take(rcn__sample *out, float *image, uint32_t *codes, float *map,
+                            rcn_context *ctx, const rcn_data_case *from,
+                            const rcn_sample_options *options, rcn_rng *rng) {
     rcn_status status = RCN_OK;
+    rcn__sample taken = {.image = image, .codes = codes, .target = map};
     mapping *mapped = NULL;
-    float *box = NULL;
     if (!ctx) return RCN_EINVALID;
     rcn__clear(ctx);
-    if (!image || !codes) return rcn__fail(ctx, RCN_EINVALID, "The output sample is NULL.");
+    if (!out || !image || !codes) return rcn__fail(ctx, RCN_EINVALID, "The output sample is NULL.");
     const char *sentence = rcn__sample_check(options);
     if (!sentence) sentence = check_case(from, map);
     if (sentence) return rcn__fail(ctx, RCN_EINVALID, "%s", sentence);
 
-    rcn_rng rng = rcn__rng_make(seed, stream);
-    draw_job job = {.from = from, .sample = options->size, .image = image, .codes = codes};
-    job.target = map;
     RCN_ALLOC(mapped, ctx, 1, "a sample");
-    draw_mapping(mapped, from, options, &rng);
-    job.map = mapped;
-    /* Only the part of the image that the sample touches is normalized. */
-    find_box(job.first, job.extent, mapped, options->size, from->votes->geometry.size);
-    RCN_ALLOC(box, ctx, from->channel_count * job.extent[0] * job.extent[1] * job.extent[2],
-              "the image of a sample");
-    rcn_normalize_box(box, from->scale, from->channels, job.first, job.extent);
-    job.box = box;
-    job.rows_per_chunk = rcn__chunk_count(RCN_CHUNK, options->size[0]);
-    RCN_TRY(
-        rcn__for_chunks(ctx, "drawing a sample",
-                        rcn__chunk_count(options->size[1] * options->size[2], job.rows_per_chunk),
-                        draw_rows, &job));
-    for (int c = 0; c < from->channel_count; ++c)
-        RCN_TRY(vary_channel(image + c * options->size[0] * options->size[1] * options->size[2],
-                             ctx, options->size, &options->augment, &rng));
+    taken.mapped = mapped;
+    draw_mapping(mapped, from, options, rng);
+    taken.channels = from->channel_count;
+    taken.void_code = RCN_VOID_CODE(from->votes);
+    memcpy(taken.size, from->votes->geometry.size, sizeof taken.size);
+    /* Only the part of the case that the sample touches. */
+    find_box(taken.first, taken.extent, mapped, options->size, taken.size);
+    const int64_t rows = taken.extent[1] * taken.extent[2], parts = taken.channels + !!map;
+    taken.voxels = rows * taken.extent[0];
+    RCN_ALLOC(taken.box, ctx, parts * taken.voxels, "the image of a sample");
+    taken.code_bytes = from->votes->code_bytes;
+    RCN_ALLOC(taken.box_codes, ctx, taken.voxels * taken.code_bytes, "the votes of a sample");
+    take_job job = {&taken, from, rcn__chunk_count(RCN_CHUNK, taken.extent[0])};
+    RCN_TRY(rcn__for_chunks(ctx, "drawing a sample", (parts + 1) * rcn__chunk_count(rows, job.rows),
+                            take_rows, &job));
+    *out = taken;
+    memset(&taken, 0, sizeof taken);
 done:
-    rcn__free(ctx, box);
-    rcn__free(ctx, mapped);
+    rcn__sample_free(&taken, ctx);
     return status;
+}
+
+void rcn__sample_free(rcn__sample *sample, rcn_context *ctx) {
+    rcn__free(ctx, sample->mapped);
+    rcn__free(ctx, sample->box);
+    rcn__free(ctx, sample->box_codes);
+    memset(sample, 0, sizeof *sample);
+}
+
+rcn_status rcn__samples_draw(const rcn__sample *samples, int64_t count, rcn_context *ctx,
+                             const rcn_sample_options *options) {
+    const int64_t *size = options->size;
+    draw_job job = {samples, size, rcn__chunk_count(DRAWN_CHUNK, size[0])};
+    return rcn__for_chunks(ctx, "drawing a sample",
+                           count * rcn__chunk_count(size[1] * size[2], job.rows_per_chunk),
+                           draw_rows, &job);
 }

@@ -5,7 +5,7 @@
  * What is not finite takes no part in measuring and becomes 0. Sums are kept by chunk and merged in
  * order, so that a scale has the same bits for any number of threads.
  */
-#include "rcn/rcn_normalize.h"
+#include "rcn_normalize_private.h"
 
 #include <float.h>
 #include <math.h>
@@ -391,22 +391,26 @@ static float scaled(double value, double shift, double factor, double low, doubl
     return (float)(value < low ? low : value > high ? high : value);
 }
 
+void rcn__normalize_rows(float *out, const rcn_scale *scale, const rcn_channel *channels, int c,
+                         const int64_t first[3], const int64_t size[3], int64_t row, int64_t end) {
+    const int64_t *whole = channels[c].image.geometry.size;
+    for (; row < end; ++row) {
+        const int64_t y = first[1] + row % size[1], z = first[2] + row / size[1];
+        const int64_t from = first[0] + whole[0] * (y + whole[1] * z);
+        for (int64_t x = 0; x < size[0]; x += BLOCK) {
+            double values[BLOCK];
+            const int64_t count = size[0] - x < BLOCK ? size[0] - x : BLOCK;
+            read_voxels(values, &channels[c], from + x, count);
+            for (int64_t i = 0; i < count; ++i)
+                *out++ =
+                    scaled(values[i], scale->shift[c], scale->factor[c], scale->low, scale->high);
+        }
+    }
+}
+
 void rcn_normalize_box(float *out, const rcn_scale *scale, const rcn_channel *channels,
                        const int64_t first[3], const int64_t size[3]) {
-    for (int c = 0; c < scale->channels; ++c) {
-        const int64_t *whole = channels[c].image.geometry.size;
-        const double shift = scale->shift[c], factor = scale->factor[c];
-        for (int64_t z = 0; z < size[2]; ++z)
-            for (int64_t y = 0; y < size[1]; ++y) {
-                const int64_t row =
-                    first[0] + whole[0] * (first[1] + y + whole[1] * (first[2] + z));
-                for (int64_t x = 0; x < size[0]; x += BLOCK) {
-                    double values[BLOCK];
-                    const int64_t count = size[0] - x < BLOCK ? size[0] - x : BLOCK;
-                    read_voxels(values, &channels[c], row + x, count);
-                    for (int64_t i = 0; i < count; ++i)
-                        *out++ = scaled(values[i], shift, factor, scale->low, scale->high);
-                }
-            }
-    }
+    const int64_t rows = size[1] * size[2];
+    for (int c = 0; c < scale->channels; ++c)
+        rcn__normalize_rows(out + c * rows * size[0], scale, channels, c, first, size, 0, rows);
 }

@@ -158,24 +158,36 @@ done:
     return status;
 }
 
+typedef struct void_job {
+    const rcn_votes *votes;
+    float *map;
+} void_job;
+
+static void void_chunk(int64_t chunk, int thread, void *payload) {
+    const void_job *job = payload;
+    uint32_t codes[256];
+    int64_t first, end;
+    (void)thread;
+    rcn__chunk_range(&first, &end, chunk, job->votes->voxels, RCN_CHUNK);
+    for (; first < end; first += 256) {
+        const int64_t count = end - first < 256 ? end - first : 256;
+        rcn__votes_read(codes, job->votes, first, count);
+        for (int64_t i = 0; i < count; ++i)
+            if (!job->votes->patterns[codes[i]].answered) job->map[first + i] = -1.0f;
+    }
+}
+
 static rcn_status make_map(rcn_target *target, rcn_context *ctx, const rcn_votes *votes,
                            const rcn_fusion_options *fusion) {
     rcn_status status;
-    float *answered = NULL, *mask = NULL;
     RCN_ALLOC(target->map, ctx, votes->voxels, "the target map");
     RCN_TRY(rcn_fuse(target->map, NULL, ctx, votes, fusion));
     if (votes->unanswered) {
-        RCN_ALLOC(answered, ctx, votes->pattern_count, "the labels");
-        RCN_ALLOC(mask, ctx, votes->voxels, "the target map");
-        for (int64_t p = 0; p < votes->pattern_count; ++p)
-            answered[p] = votes->patterns[p].answered ? 1.0f : 0.0f;
-        RCN_TRY(rcn_votes_expand(mask, ctx, votes, answered));
-        for (int64_t i = 0; i < votes->voxels; ++i)
-            if (mask[i] == 0) target->map[i] = -1.0f;
+        void_job job = {votes, target->map};
+        RCN_TRY(rcn__for_chunks(ctx, "making targets", rcn__chunk_count(votes->voxels, RCN_CHUNK),
+                                void_chunk, &job));
     }
 done:
-    rcn__free(ctx, mask);
-    rcn__free(ctx, answered);
     return status;
 }
 
@@ -357,6 +369,7 @@ struct rcn_train {
     rcn_net *net;
     rcn_train_options options;
     rcn_train_case_fn get_case;
+    rcn_train_soon_fn soon;
     void *payload;
     rcn_loss *loss;
     int loss_count;             /* parameters of the loss */
@@ -373,8 +386,11 @@ struct rcn_train {
 
     int64_t *order; /* number of each sample of the epoch: case_of() tells its case */
     int64_t order_epoch;
-    float *images; /* (mine, channels, Z, Y, X) */
-    float *logits; /* (mine, outputs, Z, Y, X); then their gradients */
+    int64_t *coming;      /* cases of the next step's samples */
+    rcn_rng *rngs;        /* of the batch's samples */
+    rcn__sample *samples; /* taken, but not drawn yet */
+    float *images;        /* (mine, channels, Z, Y, X) */
+    float *logits;        /* (mine, outputs, Z, Y, X); then their gradients */
     uint32_t *codes;
     float *maps; /* NULL unless the strategy has maps */
     rcn_loss_target *targets;
@@ -505,6 +521,9 @@ rcn_status rcn_train_create(rcn_train **out, rcn_context *ctx, rcn_net *net,
     }
     RCN_ALLOC_ZERO(train->loss_gradient, ctx, train->loss_count, "the gradients");
     RCN_ALLOC(train->order, ctx, epoch_samples(options), "the order of samples");
+    RCN_ALLOC_ZERO(train->samples, ctx, train->mine, "a batch of samples");
+    RCN_ALLOC(train->coming, ctx, train->mine, "the order of samples");
+    RCN_ALLOC(train->rngs, ctx, train->mine, "a batch of samples");
     RCN_ALLOC(train->images, ctx, floats * shape->channels, "a batch of images");
     RCN_ALLOC(train->logits, ctx, floats * shape->outputs, "a batch of outputs");
     RCN_ALLOC(train->codes, ctx, floats, "a batch of votes");
@@ -535,6 +554,9 @@ void rcn_train_destroy(rcn_train *train) {
     rcn__free(ctx, train->loss_gradient);
     rcn__free(ctx, train->ranges);
     rcn__free(ctx, train->order);
+    rcn__free(ctx, train->samples);
+    rcn__free(ctx, train->coming);
+    rcn__free(ctx, train->rngs);
     rcn__free(ctx, train->images);
     rcn__free(ctx, train->logits);
     rcn__free(ctx, train->codes);
@@ -548,6 +570,8 @@ void rcn_train_destroy(rcn_train *train) {
     rcn__free(ctx, train->known);
     rcn__free(ctx, train);
 }
+
+void rcn_train_set_soon(rcn_train *train, rcn_train_soon_fn soon) { train->soon = soon; }
 
 const rcn_loss *rcn_train_loss(const rcn_train *train) { return train->loss; }
 
@@ -732,7 +756,7 @@ static rcn_status check_drawn(const rcn_train *train, const rcn_train_case *one,
 static rcn_status draw_batch(rcn_train *train) {
     rcn_status status;
     const int channels = rcn_net_get_options(train->net)->channels;
-    int64_t used = 0;
+    int64_t used = 0, drawn = 0, voxels = 0;
     RCN_TRY(order_epoch(train));
     for (int64_t b = 0; b < train->mine; ++b) {
         const int64_t place = train->now.in_epoch * train->batch + train->first + b;
@@ -743,10 +767,18 @@ static rcn_status draw_batch(rcn_train *train) {
         float *map = train->maps ? train->maps + b * train->voxels : NULL;
         RCN_TRY(train->get_case(&one, number, train->payload));
         RCN_TRY(check_drawn(train, &one, number));
-        RCN_TRY(rcn__sample_draw(train->images + b * channels * train->voxels,
+        train->rngs[b] =
+            rcn__rng_make(seed_for(train, FOR_SAMPLES), train->features ? variant : stream);
+        RCN_TRY(rcn__sample_take(&train->samples[b], train->images + b * channels * train->voxels,
                                  train->codes + b * train->voxels, map, train->ctx, &one.data,
-                                 &train->options.sample, seed_for(train, FOR_SAMPLES),
-                                 train->features ? variant : stream));
+                                 &train->options.sample, &train->rngs[b]));
+        voxels += train->samples[b].voxels;
+        if (voxels >= RCN_SAMPLE_VOXELS || b == train->mine - 1) {
+            RCN_TRY(rcn__samples_draw(train->samples + drawn, b + 1 - drawn, train->ctx,
+                                      &train->options.sample));
+            for (; drawn <= b; ++drawn) rcn__sample_free(&train->samples[drawn], train->ctx);
+            voxels = 0;
+        }
         RCN_TRY(take_labels(train, used, one.target));
         if (train->options.strategy.fused && train->options.strategy.method == RCN_RANDOM) {
             rcn_rng rng = rcn__rng_make(seed_for(train, FOR_RATERS), stream);
@@ -757,6 +789,8 @@ static rcn_status draw_batch(rcn_train *train) {
         train->targets[b] = target;
         used += one.target->count;
     }
+    RCN_TRY(rcn__samples_vary(train->images, train->ctx, train->mine, channels,
+                              &train->options.sample, train->rngs));
     /* Only now does the table stay where it is. */
     used = 0;
     for (int64_t b = 0; b < train->mine; ++b) {
@@ -770,7 +804,17 @@ static rcn_status draw_batch(rcn_train *train) {
         if (train->maps) train->targets[b].codes = NULL;
     }
 done:
+    for (; drawn < train->mine; ++drawn) rcn__sample_free(&train->samples[drawn], train->ctx);
     return status;
+}
+
+/* The batch is drawn. The next epoch has no order yet when one ends. */
+static void tell_soon(rcn_train *train) {
+    const int64_t next = train->now.in_epoch + 1;
+    if (!train->soon || next >= rcn_train_epoch_steps(&train->options)) return;
+    for (int64_t b = 0; b < train->mine; ++b)
+        train->coming[b] = case_of(train, train->order[next * train->batch + train->first + b]);
+    train->soon(train->coming, train->mine, train->payload);
 }
 
 /* What the frozen encoder makes of the batch. */
@@ -948,6 +992,7 @@ rcn_status rcn_train_step(rcn_train_report *out, rcn_train *train, double at) {
     const double start = rcn__seconds();
     const double waited = train->options.comm ? train->options.comm->seconds : 0;
     RCN_TRY(draw_batch(train));
+    tell_soon(train);
     const double drawn = rcn__seconds();
     status = move_weights(&report, train);
     if (status == RCN_OK && train->now.in_epoch == rcn_train_epoch_steps(&train->options)) {

@@ -180,6 +180,14 @@ RCN_API rcn_status rcn_train_create(rcn_train **out, rcn_context *ctx, rcn_net *
 /* NULL is fine. */
 RCN_API void rcn_train_destroy(rcn_train *train);
 
+/* Tells which cases the next step will ask get_case for, in this order; a case may come twice. */
+typedef void (*rcn_train_soon_fn)(const int64_t *cases, int64_t count, void *payload);
+
+/* Whoever reads cases from disk can read the next ones while a step computes: `soon` is called in
+ * every step but the last of an epoch, with get_case's payload, when that step needs no case any
+ * more. NULL (default): nobody is told. */
+RCN_API void rcn_train_set_soon(rcn_train *train, rcn_train_soon_fn soon);
+
 enum { RCN_TRAIN_SETBACKS = 3 };
 
 typedef struct rcn_train_report {
