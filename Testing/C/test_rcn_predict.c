@@ -426,6 +426,7 @@ static void slabs_and_readouts_are_those_of_the_levels(void) {
             /* 6 of 14 slices; the last ones of 2-D networks come 8 at a time. */
             if (kind && options.tile[2]) CHECK(to.count > 1 && to.most < voxels);
             for (int r = 0; r < 5; ++r) {
+                if (i > 1 && r != i % 5) continue; /* all of them twice, one with each other way */
                 CHECK_STATUS(rcn_readout_apply(expected, ctx, &image, readouts[r].readout,
                                                readouts[r].at_least),
                              RCN_OK);

@@ -466,7 +466,8 @@ static rcn_status hand_over(job *j, int64_t end) {
     to->begin = end;
     if (!to->once) {
         pass.levels = to->levels + kept * floats;
-        rcn__for_all(ctx, rcn__chunk_count(pass.voxels, RCN_CHUNK), clear_chunk, &pass);
+        RCN_TRY(rcn__for_chunks(ctx, "predicting", rcn__chunk_count(pass.voxels, RCN_CHUNK),
+                                clear_chunk, &pass));
     }
 done:
     return status;
@@ -528,16 +529,16 @@ static rcn_status predict_batch(job *j, float *boxes, float *flipped, float *log
     const int64_t chunks =
         count * j->net->options.channels * j->axes[2].tile * plane_chunks(j->axes);
     box_pass take = {boxes, j->axes, first, j->scale, j->channels, NULL, 0};
-    rcn__for_all(ctx, chunks, take_rows, &take);
+    RCN_TRY(rcn__for_chunks(ctx, "predicting", chunks, take_rows, &take));
     for (int flips = 0; flips < j->all_flips; ++flips) {
         const float *images = boxes;
-        j->progress.share = (double)count / (double)tiles / j->all_flips;
-        j->progress.first = (double)first / (double)tiles + flips * j->progress.share;
         if (flips) {
             box_pass turn = {flipped, j->axes, first, j->scale, j->channels, boxes, flips};
-            rcn__for_all(ctx, chunks, flip_rows, &turn);
+            RCN_TRY(rcn__for_chunks(ctx, "predicting", chunks, flip_rows, &turn));
             images = flipped;
         }
+        j->progress.share = (double)count / (double)tiles / j->all_flips;
+        j->progress.first = (double)first / (double)tiles + flips * j->progress.share;
         RCN_TRY(rcn_net_predict(logits, j->net, images, &batch));
         j->progress.first += j->progress.share; /* the rest is nothing beside it */
         j->progress.share = 0;
@@ -617,7 +618,8 @@ static rcn_status predict(float *levels, rcn_levels_fn take, void *payload, rcn_
     if (j.progress.progress) rcn_context_set_progress(ctx, report_part, &j.progress);
     if (!j.to.once) {
         place_pass all = {&j.to, j.to.levels, j.to.room * j.to.row};
-        rcn__for_all(ctx, rcn__chunk_count(all.voxels, RCN_CHUNK), clear_chunk, &all);
+        RCN_TRY(rcn__for_chunks(ctx, "predicting", rcn__chunk_count(all.voxels, RCN_CHUNK),
+                                clear_chunk, &all));
     }
     for (int64_t first = 0; first < tiles; first += most) {
         const int64_t batch = tiles - first < most ? tiles - first : most;
